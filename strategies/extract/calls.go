@@ -28,12 +28,17 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	}
 	c.description = cmp.Or(command, strings.Join(c.paths, ", "), firstValue(fs), excerpt(text.Head(arguments, 2*maxDescription), maxDescription))
 	s.currentTurn().calls++
-	s.toolUse(c.tool).calls++
 	for _, p := range c.paths {
 		s.recordFile(p, c.changes)
 	}
-	if todos, ok := parseTodos(fs); ok {
-		s.todos, s.todosAt, c.isTodoList = todos, s.messages, true
+	if open, finished, ok := parseTodos(fs); ok {
+		s.todos, s.todosAt, c.isTodoList = open, s.messages, true
+		s.finished = slices.DeleteFunc(s.finished, func(x string) bool { // taken up again
+			return slices.ContainsFunc(open, func(o string) bool { return strings.HasPrefix(o, x+" (") })
+		})
+		for _, x := range finished {
+			s.finished = appendNew(s.finished, x)
+		}
 	}
 	if slices.ContainsFunc(fs, isTaskID) && !slices.ContainsFunc(nameWords(name), func(w string) bool { return w == "create" }) {
 		c.isTodoList = true // it sets the status of a task, or its order
@@ -100,9 +105,6 @@ func (s *history) addResult(id, head, tail string) (listing bool) {
 		c.failures = failureLines(head, tail)
 		c.outcome = excerpt(line, maxDescription)
 		s.discountFiles(c)
-		if c.tool != "" {
-			s.toolUse(c.tool).failed++
-		}
 		return listing
 	}
 	c.outcome = excerpt(resultLine(tail), maxDescription)
@@ -132,21 +134,6 @@ var saysNothing = text.Pattern(`^Shell cwd was reset|^\[[\w:.-]+\] \$ |^\(no out
 
 // committed is the line of git for a commit: [main 1f3e5a7] message.
 var committed = text.Pattern(`(?m)^\[[^\]\n]+ [0-9a-f]{7,40}\] .*$`)
-
-// toolUse returns the counts of a tool. Tools beyond maxTools share those of the last one.
-func (s *history) toolUse(name string) *toolUse {
-	for _, t := range s.tools {
-		if t.name == name {
-			return t
-		}
-	}
-	if len(s.tools) == maxTools {
-		return s.tools[maxTools-1]
-	}
-	t := &toolUse{name: name}
-	s.tools = append(s.tools, t)
-	return t
-}
 
 // recordFile counts a read or a change of a file.
 func (s *history) recordFile(path string, changed bool) {
@@ -290,9 +277,9 @@ func firstValue(fs []argument) string {
 	return ""
 }
 
-// parseTodos returns the open tasks of a list of objects with a status and a text. ok
-// reports whether the arguments contain such a list.
-func parseTodos(fs []argument) (open []string, ok bool) {
+// parseTodos returns the tasks of a list of objects with a status and a text: the open ones with
+// their status, and those that are finished. ok reports whether the arguments contain such a list.
+func parseTodos(fs []argument) (open, finished []string, ok bool) {
 	for i := 0; i < len(fs); {
 		object, status, task := fs[i].object, "", ""
 		for ; i < len(fs) && fs[i].object == object; i++ {
@@ -306,10 +293,13 @@ func parseTodos(fs []argument) (open []string, ok bool) {
 		if status == "" || task == "" {
 			continue
 		}
-		ok = true
-		if !isFinal(status) && len(open) < maxNotes {
-			open = append(open, truncate(oneLine(task), maxLine)+" ("+text.Head(oneLine(status), 20)+")")
+		ok, task = true, truncate(oneLine(task), maxLine)
+		switch {
+		case !isFinal(status) && len(open) < maxNotes:
+			open = append(open, task+" ("+text.Head(oneLine(status), 20)+")")
+		case isDone(status):
+			finished = append(finished, task)
 		}
 	}
-	return open, ok
+	return open, finished, ok
 }

@@ -50,6 +50,11 @@ type demand struct {
 // readDemands adds the constraints of a message of the user and returns its other demands.
 func (s *history) readDemands(message string) (others []demand) {
 	own, pasted := typed(message)
+	for _, l := range splitLines(pasted) { // what a plan consists of
+		if strings.HasPrefix(l, "##") && strings.Count(l, " ") > minSaidWords && len(others) < maxDemands/2 && !text.Longer(l, maxLine) {
+			others = append(others, demand{strings.Clone(l), true})
+		}
+	}
 	for i, part := range []string{own, pasted} {
 		for _, x := range sentences(part) {
 			switch {

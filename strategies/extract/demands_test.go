@@ -215,3 +215,20 @@ func TestAnObjectIsToldByItsOwnValues(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 }
+
+// Of a plan that does not fit, the headings of its steps are kept.
+func TestStepsOfAPlanAreKept(t *testing.T) {
+	t.Parallel()
+	plan := "Carry out this plan:\n\n# Lamps\n\n" + strings.Repeat("The lamps of the house are old and were wired by many hands. ", 30)
+	steps := []string{"## Step 1: wire the lamps", "### Step 2: paint the doors"}
+	for _, s := range steps {
+		plan += "\n\n" + s + "\n\n" + strings.Repeat("It takes a while and wants some care with the ladder. ", 20)
+	}
+	d := digestOf(Options{}, user(plan), calls("", "1", "Read", "file_path", "/src/a.go"), result("1", "package a"))
+	text := d.Text(400)
+	for _, s := range steps {
+		if !strings.Contains(text, "\n> "+s+"\n") {
+			t.Errorf("%s is missing:\n%s", s, text)
+		}
+	}
+}

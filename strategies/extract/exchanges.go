@@ -109,6 +109,10 @@ var polite = text.Pattern(`(?i)^(?:(?:sure|of course|no problem|no worries|certa
 // opening is the number of an entry of a list, or the interjection, that a line begins with.
 var opening = text.Pattern(`(?i)^(?:\d{1,2}[.)] +|(?:ah|oh|hmm+|wait|ok(?:ay)?(?: so)?|so|great|good|perfect|right|actually|i see|got it)\b *[,.!:—-]+ *)+`)
 
+// maxWholeAnswer is the number of lines of an answer of which all are kept, also those that say
+// nothing alone.
+const maxWholeAnswer = 8
+
 // addLastAnswer adds the answer of the last turn.
 func (s *history) addLastAnswer(b *itemList) {
 	t := s.currentTurn()
@@ -119,8 +123,12 @@ func (s *history) addLastAnswer(b *itemList) {
 		last = s.calls[len(s.calls)-1]
 	}
 	stuck := last != nil && last.failed && last.blocks()
-	for j, line := range t.lines { // what is said last is read as a whole
-		if line == pending || last != nil && isIntention(line) || j < t.lastStart && (isIntention(line) || isEmpty(line)) {
+	long := len(t.lines)-t.lastStart > maxWholeAnswer
+	for j, line := range t.lines { // what is said last is read as a whole, unless it is long
+		if pending != "" { // it stands with what is pending
+			line = strings.TrimSpace(strings.Replace(line, pending, "", 1))
+		}
+		if line == "" || last != nil && isIntention(line) || j < t.lastStart && isIntention(line) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
 			continue
 		}
 		text := formatEntry(truncate(line, b.lineLimit))
@@ -128,7 +136,8 @@ func (s *history) addLastAnswer(b *itemList) {
 		case j == t.lastStart:
 			b.add(sectionState, text, worthState).tier = tierState
 		case j > t.lastStart:
-			b.add(sectionState, text, worthStateLine*decay(j-t.lastStart, 6)).tier = tierOpen
+			b.add(sectionState, text, 0).tier = tierOpen
+			b.weigh(worthStateLine * decay(j-t.lastStart, 6))
 		default:
 			b.add(sectionFindings, text, worthSaid*min(1, float64(len(text))/usualLine))
 		}

@@ -79,6 +79,11 @@ func isFinal(status string) bool {
 	return false
 }
 
+// isDone reports whether a status is that of what was done.
+func isDone(status string) bool {
+	return status == "completed" || status == "complete" || status == "done"
+}
+
 // isUnderWay reports whether a status is that of what is worked on now.
 func isUnderWay(status string) bool {
 	switch status {

@@ -57,6 +57,11 @@ func (s *history) noteHandles(c *toolCall, head, tail string) {
 	s.readReport(result, c.names)
 	if !c.failed {
 		if c.closes() {
+			for _, h := range s.handles {
+				if h.kind == "task" && isDone(c.status()) && c.names(h) {
+					s.finished = appendNew(s.finished, h.text)
+				}
+			}
 			s.close(c.names)
 		} else if status := c.status(); status != "" {
 			for i := range s.handles {

@@ -24,7 +24,6 @@ const (
 	maxOpenCalls   = 256
 	maxNotes       = 64
 	maxDescription = 240
-	maxTools       = 64
 )
 
 const (
@@ -66,6 +65,7 @@ type history struct {
 	// listings are the newest calls that returned several objects.
 	listings []*toolCall
 	todos    []string // open tasks
+	finished []string // tasks that were done
 	todosAt  int      // the number of messages before their list
 	// constraints are demands of the user that hold, decisions say which of several ways was
 	// taken, and reasons why something is so.
@@ -77,7 +77,6 @@ type history struct {
 	facts    []fact
 	offered  []fact          // of the assistant since the user's last message
 	names    map[string]bool // words that the facts of the user name
-	tools    []*toolUse
 	// acts and looks are those of the Options.
 	acts, looks []string
 	// handles are open, in the order in which they were opened.
@@ -140,12 +139,6 @@ type toolCall struct {
 	// result.
 	command string
 	fields  []argument
-}
-
-// toolUse counts the calls of a tool.
-type toolUse struct {
-	name          string
-	calls, failed int
 }
 
 // tick sets the time of the messages that follow.

@@ -36,7 +36,8 @@ const (
 	worthOpen       = 1.0
 	worthFact       = 0.5 // for each name
 	worthConfirmed  = 0.2
-	worthTools      = 0.3
+	worthLooked     = 0.05
+	worthFinished   = 1.0
 	worthBefore     = 0.4
 )
 
@@ -189,6 +190,10 @@ func (s *history) otherItems(budget int) []*item {
 	s.addRequests(b, budget)
 	s.addCalls(b, budget)
 	s.addFactItems(b)
+	for i, x := range s.finished {
+		b.add(sectionCompleted, finishedMark+x+"\n", 0).tier = tierDone
+		b.weigh(worthFinished * decay(len(s.finished)-i, 16))
+	}
 	for i, x := range s.decisions {
 		b.add(sectionDecisions, formatEntry(x), worthDecision*decay(len(s.decisions)-i, 32))
 	}
@@ -208,7 +213,9 @@ func (s *history) otherItems(budget int) []*item {
 			value = worthChanged * decay(s.messages-f.last, 256)
 		}
 		it := b.add(sectionFiles, f.String(), 0)
-		it.tier = tierFiles
+		if it.tier = tierFiles; f.changes > 0 {
+			it.tier = tierDone // what was edited is done, too
+		}
 		b.weigh(value)
 		if len(f.declares) > 0 {
 			names := b.add(sectionFiles, indentMark+bulletMark+truncate("declares "+strings.Join(f.declares, ", "), maxLine)+"\n", 0)
@@ -344,7 +351,10 @@ func (s *history) addCalls(b *itemList, budget int) {
 			b.add(sectionInProgress, c.line(b.lineLimit), worthProgress*age).tier = tierErrors
 		case !c.done, c.failed && !c.acts: // cancelled, or overtaken by what followed
 		case len(c.paths) > 0 && !c.acts || c.isTodoList: // listed with the files or the remaining work
-		case !c.acts && c.chosen < 0 && (c.reads() || looks(c.tool) && len(c.result) == 0): // of no use later
+		case !c.acts && c.chosen < 0 && looks(c.tool) && len(c.result) == 0: // of no use later
+		case !c.acts && c.chosen < 0 && c.reads(): // in order that it is not run again
+			b.add(sectionCompleted, c.line(b.lineLimit), 0)
+			b.weigh(worthLooked * age)
 		default:
 			text := c.line(b.lineLimit)
 			if c.acts {
@@ -365,9 +375,6 @@ func (s *history) addCalls(b *itemList, budget int) {
 			}
 		}
 	}
-	if len(s.tools) > 0 {
-		b.add(sectionCompleted, callsMark+s.toolCounts()+"\n", worthTools)
-	}
 }
 
 // editedSince reports whether files were changed after a call.
@@ -383,18 +390,6 @@ const recentCalls = 32
 func (c *toolCall) blocks() bool {
 	first, _, _ := strings.Cut(withoutFolder(c.description), " ")
 	return !c.undone && !c.expected && !lookVerbs[strings.ToLower(first)]
-}
-
-func (s *history) toolCounts() string {
-	var parts []string
-	for _, t := range s.tools[:min(len(s.tools), 12)] {
-		part := fmt.Sprintf("%s %d", t.name, t.calls)
-		if t.failed > 0 {
-			part += fmt.Sprintf(" (%d failed)", t.failed)
-		}
-		parts = append(parts, part)
-	}
-	return strings.Join(parts, ", ")
 }
 
 // String returns the line of the file, which restoreFile reads.

@@ -95,7 +95,6 @@ func TestWhatWasDoneIsToldWithItsValues(t *testing.T) {
 	want := []string{
 		"- SearchHotel → hotel name Hotel NumberF, phone 555-01005",
 		"- ReserveHotel: hotel name Hotel NumberF, nights 2 → code K7Q2ZX",
-		"- Calls: Hotels.SearchHotel 1, Hotels.ReserveHotel 1",
 	}
 	if got := parsePrevious(d.Text(400)).sections[sectionCompleted]; !cmp.Equal(got, want) {
 		t.Errorf("%s", cmp.Diff(want, got))
@@ -319,5 +318,28 @@ func TestAnOldListOfTasksSaysSo(t *testing.T) {
 	}
 	if got := parsePrevious(d.Text(300)).sections[sectionRemaining]; len(got) != 1 || !strings.Contains(got[0], "as listed 21 messages before the end") {
 		t.Errorf("%q", got)
+	}
+}
+
+// Where nothing was changed, it is told what was looked at; what was edited comes before the
+// commands that fill the ledger.
+func TestLooksAndEditsAreTold(t *testing.T) {
+	t.Parallel()
+	d := digestOf(Options{}, user("Review the change, please."), calls("", "1", "Bash", "command", "gh pr diff 158"), result("1", "+a line"), assistant("It is fine."))
+	want := []string{"- Bash: gh pr diff 158 → +a line"}
+	if got := parsePrevious(d.Text(400)).sections[sectionCompleted]; !cmp.Equal(got, want) {
+		t.Errorf("%s", cmp.Diff(want, got))
+	}
+	d = digestOf(Options{}, user("Migrate the sessions."))
+	for i := range 60 {
+		id := fmt.Sprint(i)
+		d.Add(calls("", id, "Bash", "command", "git commit -m 'the change of the module number "+id+" of all that there are'"))
+		d.Add(result(id, "[main 1f3e5a"+fmt.Sprintf("%02x", i)+"] the change"))
+	}
+	d.Add(calls("", "w", "Write", "file_path", "/src/migrate.sh", "content", "x"))
+	d.Add(result("w", "ok"))
+	d.Add(assistant("Written."))
+	if text := d.Text(300); !strings.Contains(text, "file /src/migrate.sh: changed 1") {
+		t.Errorf("the edit is missing:\n%s", text)
 	}
 }

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -124,7 +125,7 @@ func TestSteps(t *testing.T) {
 		sectionBlocked:    {"- bash: make test → Exit code 2: fatal: no rule"},
 		sectionRemaining:  {"- two (pending)"},
 		sectionInProgress: {"- bash: make all (no result)"},
-		sectionCompleted:  {"- bash: make lint → 0 issues", "- Calls: Read 1, Write 1, bash 4 (2 failed), plan 1"},
+		sectionCompleted:  {"- bash: make lint → 0 issues", "- Done: one"},
 	}
 	for s, lines := range want {
 		got := p.sections[s]
@@ -178,5 +179,38 @@ func TestBudgetsBoundTheText(t *testing.T) {
 	// A text gets longer with its budget, though not with every token.
 	if a, b := d.Text(75), d.Text(300); len(b) < 2*len(a) {
 		t.Errorf("%d and %d bytes", len(a), len(b))
+	}
+}
+
+// A task of a list is done from the list on that says so until one says otherwise.
+func TestFinishedTasksAreDone(t *testing.T) {
+	t.Parallel()
+	list := func(id, first, second string) *chat.Message {
+		m := calls("", id, "TodoWrite")
+		m.ToolCalls[0].Arguments = `{"todos":[{"content":"wire the lamp","status":"` + first + `"},{"content":"paint the door","status":"` + second + `"}]}`
+		return m
+	}
+	d := digestOf(
+		Options{}, user("fix the house"),
+		list("1", "completed", "completed"), result("1", "ok"),
+		list("2", "completed", "pending"), result("2", "ok"),
+		calls("", "3", "TaskCreate", "subject", "mow the lawn"), result("3", "Task #7 created"),
+		calls("", "4", "TaskCreate", "subject", "water the roses"), result("4", "Task #8 created"),
+		calls("", "5", "TaskUpdate", "taskId", "7", "status", "completed"), result("5", "ok"),
+		calls("", "6", "TaskUpdate", "taskId", "8", "status", "cancelled"), result("6", "ok"),
+	)
+	want := []string{"- Done: wire the lamp", "- Done: mow the lawn"}
+	text := d.Text(400)
+	done := func(text string) []string {
+		return slices.DeleteFunc(parsePrevious(text).sections[sectionCompleted], func(l string) bool { return !strings.HasPrefix(l, finishedMark) })
+	}
+	if got := done(text); !cmp.Equal(got, want) {
+		t.Errorf("%s\n%s", cmp.Diff(want, got), text)
+	}
+	next := digestOf(Options{})
+	next.AddPrevious(text)
+	next.Add(list("1", "completed", "pending"))
+	if got := done(next.Text(400)); !cmp.Equal(got, want) {
+		t.Errorf("after another summary %s", cmp.Diff(want, got))
 	}
 }

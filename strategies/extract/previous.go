@@ -173,10 +173,15 @@ func (s *history) restore(sec section, lines []string) {
 	}
 }
 
+// callsMark begins the counts of calls in summaries before extractive/9.
+const callsMark = "- Calls: "
+
 func (s *history) restoreEntries(sec section, lines []string) {
 	for _, e := range splitEntries(lines) {
 		e = strings.TrimSuffix(e, noResult) // there may be one now
-		if strings.HasPrefix(e, bulletMark) && !strings.HasPrefix(e, callsMark) && !slices.Contains(s.previous[sec], e) {
+		if task, ok := strings.CutPrefix(e, finishedMark); ok {
+			s.finished = appendNew(s.finished, task)
+		} else if strings.HasPrefix(e, bulletMark) && !strings.HasPrefix(e, callsMark) && !slices.Contains(s.previous[sec], e) {
 			s.addEntry(sec, strings.Clone(e))
 		}
 	}

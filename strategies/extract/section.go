@@ -50,8 +50,9 @@ const (
 	quoteMark   = "> "
 	requestMark = "- > "
 	askedMark   = "- Asked: "
-	callsMark   = "- Calls: "
-	openMark    = "- Open: "
+	// finishedMark begins a task of a list that was done.
+	finishedMark = "- Done: "
+	openMark     = "- Open: "
 	// requestSeparator is between requests on one line.
 	requestSeparator = " · "
 	// beforeMark begins an earlier request that the active task refers to.
@@ -75,7 +76,7 @@ func formatEntry(s string) string {
 		s = rest
 	}
 	said := false
-	for _, mark := range []string{askedMark, callsMark, openMark, beforeMark, repliesMark} {
+	for _, mark := range []string{askedMark, finishedMark, openMark, beforeMark, repliesMark} {
 		said = said || strings.HasPrefix(bulletMark+s, mark)
 	}
 	if folded, _ := text.Fold(text.Head(s, maxLabelLen)); said || userLabel().MatchString(folded) {
