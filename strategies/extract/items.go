@@ -191,7 +191,7 @@ func (s *history) otherItems(budget int) []*item {
 	s.addCalls(b, budget)
 	s.addFactItems(b)
 	for i, x := range s.finished {
-		b.add(sectionCompleted, finishedMark+x+"\n", 0).tier = tierDone
+		b.add(sectionCompleted, finishedMark+x+"\n", 0).tier = tierChosen
 		b.weigh(worthFinished * decay(len(s.finished)-i, 16))
 	}
 	for i, x := range s.decisions {

@@ -326,7 +326,7 @@ func TestAnOldListOfTasksSaysSo(t *testing.T) {
 func TestLooksAndEditsAreTold(t *testing.T) {
 	t.Parallel()
 	d := digestOf(Options{}, user("Review the change, please."), calls("", "1", "Bash", "command", "gh pr diff 158"), result("1", "+a line"), assistant("It is fine."))
-	want := []string{"- Bash: gh pr diff 158 → +a line"}
+	want := []string{"- Bash: gh pr diff 158"}
 	if got := parsePrevious(d.Text(400)).sections[sectionCompleted]; !cmp.Equal(got, want) {
 		t.Errorf("%s", cmp.Diff(want, got))
 	}
