@@ -45,6 +45,8 @@ func (c *toolCall) told(n int, briefly bool) string {
 			text += " → " + truncate(c.outcome, n)
 		case came != "":
 			text += " → " + came
+		case len(out) == 0 && strings.Contains(c.outcome, " "): // not "ok"
+			text += " → " + truncate(c.outcome, n)
 		}
 		return formatEntry(truncate(text, 4*n))
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
@@ -108,7 +109,37 @@ func (s *history) addResult(id, head, tail string) (listing bool) {
 		return listing
 	}
 	c.outcome = excerpt(resultLine(tail), maxDescription)
+	s.undoCommits(c.command)
 	return listing
+}
+
+// undoCommits notes of the newest commits that a command resets the branch to before them.
+func (s *history) undoCommits(command string) {
+	m := resetting().FindStringSubmatch(command)
+	if m == nil {
+		return
+	}
+	n := max(1, len(m[1]))
+	if m[2] != "" {
+		n, _ = strconv.Atoi(m[2])
+	}
+	for _, c := range slices.Backward(s.calls) {
+		if n > 0 && c.done && !c.failed && c.commits() && !strings.HasPrefix(c.outcome, resetLater) {
+			c.outcome = resetLater + c.outcome
+			n--
+		}
+	}
+}
+
+// resetting is a reset of a branch to before its newest commits: HEAD^^, HEAD~2.
+var resetting = text.Pattern(`\bgit reset (?:--\w+ )*HEAD(?:(\^+)|~(\d*))`)
+
+// resetLater begins the outcome of a commit that was taken back.
+const resetLater = "reset later: "
+
+// commits reports whether the call is a commit.
+func (c *toolCall) commits() bool {
+	return strings.Contains(c.description, "git commit") && !strings.Contains(c.description, "--dry-run")
 }
 
 // maxResultLines is the number of lines at the end of a result that resultLine looks at.
@@ -129,11 +160,12 @@ func resultLine(tail string) string {
 	return ""
 }
 
-// saysNothing is a line of a shell that is no result: what it runs, or that there is no output.
-var saysNothing = text.Pattern(`^Shell cwd was reset|^\[[\w:.-]+\] \$ |^\(no output\)$`)
+// saysNothing is a line of a shell that is no result: what it runs, that there is no output, or what
+// a subagent used.
+var saysNothing = text.Pattern(`^Shell cwd was reset|^\[[\w:.-]+\] \$ |^\(no output\)$|^(?:agentId|total_tokens|tool_uses|duration_ms): `)
 
-// committed is the line of git for a commit: [main 1f3e5a7] message.
-var committed = text.Pattern(`(?m)^\[[^\]\n]+ [0-9a-f]{7,40}\] .*$`)
+// committed is the line of git for a commit, [main 1f3e5a7] message, or for a reset, or of a linter.
+var committed = text.Pattern(`(?m)^(?:\[[^\]\n]+ [0-9a-f]{7,40}\] |HEAD is now at |\d+ issues?\.?$).*$`)
 
 // recordFile counts a read or a change of a file.
 func (s *history) recordFile(path string, changed bool) {

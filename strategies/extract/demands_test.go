@@ -122,7 +122,7 @@ func TestAnExclamationIsNoState(t *testing.T) {
 func TestRejectedDecisionsAreNotListed(t *testing.T) {
 	t.Parallel()
 	proposal := assistant("I'll use two small fuses instead of the big one.")
-	for reply, want := range map[string]int{"no, keep the big one, it has been there for years": 0, "yes, do it like that, both of them in the left row": 1, "I undid your changes, the big one has to stay there": 0} {
+	for reply, want := range map[string]int{"how many cabinets are there on this floor?": 0, "no, keep the big one, it has been there for years": 0, "yes, do it like that, both of them in the left row": 1, "I undid your changes, the big one has to stay there": 0} {
 		d := digestOf(Options{}, user("Please plan the fuses of cabinet 4."), proposal, user(reply))
 		if got := parsePrevious(d.Text(300)).sections[sectionDecisions]; len(got) != want {
 			t.Errorf("%q: %q", reply, got)
@@ -230,5 +230,37 @@ func TestStepsOfAPlanAreKept(t *testing.T) {
 		if !strings.Contains(text, "\n> "+s+"\n") {
 			t.Errorf("%s is missing:\n%s", s, text)
 		}
+	}
+}
+
+// A task is answered when the agent has replied without another call or a question.
+func TestAnsweredTasksAreMarked(t *testing.T) {
+	t.Parallel()
+	ask := []*chat.Message{user("Which fuse is that of the lamp in room 3?"), calls("Let me look.", "1", "Read", "file_path", "/plan.txt"), result("1", "fuse 7")}
+	for last, want := range map[*chat.Message]bool{
+		assistant("The lamp of room 3 is wired to fuse 7."):          true,
+		assistant("It is fuse 7. Shall I replace it?"):               false,
+		assistant("It is fuse 7. It is old.\n\nLet me replace it."):  false,
+		calls("It is fuse 7.", "2", "Read", "file_path", "/old.txt"): false,
+		user("And that of room 4, in the same row of the cabinet?"):  false,
+	} {
+		text := digestOf(Options{}, append(slices.Clip(ask), last)...).Text(300)
+		if got := strings.Contains(text, answeredLine); got != want {
+			t.Errorf("%q: %t\n%s", last.Content.String(), got, text)
+		}
+	}
+}
+
+// The text of a skill is not what the user asked for.
+func TestSkillsAreNoTask(t *testing.T) {
+	t.Parallel()
+	skill := user("Base directory for this skill: /skills/review\n\n# Review\n\nRead the plan of the house before you review it.")
+	d := digestOf(Options{}, skill, user("Is the wiring of room 3 covered by tests?"), assistant("No."), user("Then write them, one for each lamp of the room, please."), assistant("Done."), skill)
+	p := parsePrevious(d.Text(300)).sections
+	if got := p[sectionTask][0]; got != "> Then write them, one for each lamp of the room, please." {
+		t.Errorf("the task is %q", got)
+	}
+	if got := p[sectionGoal]; len(got) == 0 || got[0] != "> Is the wiring of room 3 covered by tests?" {
+		t.Errorf("the goal is %q", got)
 	}
 }

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -84,7 +85,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		if first || j == t.lastStart {
 			worth, told = worthResult, true
 		}
-		text := formatEntry(truncate(line, b.lineLimit))
+		text := formatEntry(s.dated(truncate(line, b.lineLimit), t.lastAt))
 		if request != nil {
 			text = indentMark + text
 		}
@@ -104,7 +105,7 @@ func isEmpty(line string) bool {
 }
 
 // polite is a line without a statement.
-var polite = text.Pattern(`(?i)^(?:(?:sure|of course|no problem|no worries|certainly|absolutely|thank you|thanks|great)[^.!]*[.!] *)*(?:(?:i can (?:help|assist)|i'd be (?:happy|glad)|i'm (?:happy|glad)|you're welcome|to (?:assist|help|proceed)|please (?:provide|let me)|could you|let me)\b.*)?$`)
+var polite = text.Pattern(`(?i)^(?:(?:sure|of course|no problem|no worries|certainly|absolutely|thank you|thanks|great)[^.!]*[.!] *)*(?:(?:i can (?:help|assist)|i'd be (?:happy|glad)|i'm (?:happy|glad)|you're welcome|to (?:assist|help|proceed)|once (?:i have|you (?:provide|confirm))|please (?:provide|let me)|could you|let me)\b.*)?$`)
 
 // opening is the number of an entry of a list, or the interjection, that a line begins with.
 var opening = text.Pattern(`(?i)^(?:\d{1,2}[.)] +|(?:ah|oh|hmm+|wait|ok(?:ay)?(?: so)?|so|great|good|perfect|right|actually|i see|got it)\b *[,.!:—-]+ *)+`)
@@ -128,7 +129,7 @@ func (s *history) addLastAnswer(b *itemList) {
 		if pending != "" { // it stands with what is pending
 			line = strings.TrimSpace(strings.Replace(line, pending, "", 1))
 		}
-		if line == "" || last != nil && isIntention(line) || j < t.lastStart && isIntention(line) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
+		if line == "" || last != nil && slices.ContainsFunc(sentences(line), isIntention) || j < t.lastStart && isIntention(line) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
 			continue
 		}
 		text := formatEntry(truncate(line, b.lineLimit))
@@ -149,6 +150,30 @@ func (s *history) addLastAnswer(b *itemList) {
 		}
 		b.add(sectionState, truncate(text, limit)+"\n", worthState).tier = tierState
 	}
+	if files := s.uncommitted(); len(files) > 0 {
+		b.add(sectionState, truncate("- Edited since the last commit: "+strings.Join(files, ", "), 2*b.lineLimit)+"\n", worthState).tier = tierState
+	}
+}
+
+// uncommitted returns the names of the files that were edited after the last commit, nil if there
+// is no commit.
+func (s *history) uncommitted() []string {
+	var files []string
+	for _, c := range slices.Backward(s.calls) {
+		switch {
+		case !c.done || c.failed:
+		case c.commits():
+			slices.Reverse(files)
+			return files
+		case c.changes:
+			for _, p := range c.paths {
+				if name := path.Base(p); !slices.Contains(files, name) {
+					files = append(files, name)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // statements returns a line without the sentences that are listed as decisions or reasons, and

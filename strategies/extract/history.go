@@ -74,9 +74,11 @@ type history struct {
 	reasons     []string
 	// proposed is the number of decisions at the end that the user has not replied to.
 	proposed int
-	facts    []fact
-	offered  []fact          // of the assistant since the user's last message
-	names    map[string]bool // words that the facts of the user name
+	// suggested are choices since the user's last message that nobody has said to be taken.
+	suggested []string
+	facts     []fact
+	offered   []fact          // of the assistant since the user's last message
+	names     map[string]bool // words that the facts of the user name
 	// acts and looks are those of the Options.
 	acts, looks []string
 	// handles are open, in the order in which they were opened.
@@ -98,6 +100,8 @@ type turn struct {
 	lastStart int
 	// lastText is the end of its last message.
 	lastText string
+	// lastAt is the number of messages up to it.
+	lastAt int
 	// calls is the number of tool calls, callsBefore that before its last message.
 	calls, callsBefore int
 	// demands are those of the request that are not constraints.
@@ -186,7 +190,15 @@ func (s *history) addUser(head, tail string) {
 			last.lines, last.lastStart = nil, 0
 		}
 		s.proposed = 0
-		if s.goal.empty() || len(s.goal.head) < minGoal && len(r.head) >= minGoal && len(s.turns) <= 3 {
+		for _, x := range s.suggested {
+			if agreeing().MatchString(head) {
+				s.decisions = appendNew(s.decisions, x)
+			} else {
+				s.reasons = appendNew(s.reasons, x)
+			}
+		}
+		s.suggested = nil
+		if s.goal.empty() || isInstruction(s.goal.head) || len(s.goal.head) < minGoal && len(r.head) >= minGoal && len(s.turns) <= 3 {
 			s.goal = r
 		}
 		demands = s.readDemands(text.Head(head, maxRequest))
@@ -230,6 +242,10 @@ func isGenerated(s string) bool {
 		strings.HasPrefix(s, "Caveat: ") || strings.HasPrefix(s, "Operation stopped by hook")
 }
 
+// isInstruction reports whether a program wrote a user message that holds the text of a skill: it
+// is kept, but it is not what the user asked for.
+func isInstruction(s string) bool { return strings.HasPrefix(s, "Base directory for this skill: ") }
+
 // prompting is the output of a shell that ends with its prompt.
 var prompting = text.Pattern(`(?s)\n(?:\([^\n]*\)\n)?[\w@:~/.-]*[$#]\s*$`)
 
@@ -253,7 +269,7 @@ func (s *history) addAssistant(head, tail string) {
 	for _, line := range lines[:min(len(lines), maxTurnLines)] {
 		t.lines = append(t.lines, strings.Clone(line))
 	}
-	t.lastText = strings.Clone(text.Tail(tail, maxReply))
+	t.lastText, t.lastAt = strings.Clone(text.Tail(tail, maxReply)), s.messages
 	for _, x := range listedDecisions(text.Head(head, maxReply)) {
 		s.propose(x)
 	}
@@ -264,8 +280,10 @@ func (s *history) addAssistant(head, tail string) {
 		for _, x := range sentences(line) {
 			switch {
 			case !isDecision(x):
-			case isChoice(x):
+			case isChoice(choosing(), x):
 				s.propose(x)
+			case isChoice(comparing(), x):
+				s.suggested = appendNew(s.suggested, x)
 			default:
 				s.reasons = appendNew(s.reasons, x)
 			}
@@ -299,7 +317,7 @@ func (s *history) judgeLastCall(said string) {
 	switch {
 	case c.failed:
 		c.expected = c.expected || expected().MatchString(said)
-	case c.acts && c.command == "" && apology().MatchString(said):
+	case c.acts && c.command == "" && apology().MatchString(sentences(said)[0]):
 		c.failed, c.undone, c.outcome = true, true, "did not work, said the assistant"
 	}
 }

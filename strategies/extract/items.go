@@ -30,7 +30,7 @@ const (
 	worthAnswer     = 0.8
 	worthQuestion   = 2.0
 	worthRead       = 0.3
-	worthChanged    = 1.0
+	worthChanged    = 0.7
 	worthDeclares   = 0.1
 	worthTodo       = 1.0
 	worthOpen       = 1.0
@@ -95,6 +95,9 @@ func (s *history) leadingItems(budget int) []*item {
 			add(sectionTask, repliesMark+truncate(l, max(budget/10, 80))+"\n")
 		}
 	}
+	if t := s.currentTurn(); at == len(s.turns)-1 && len(s.calls) > 0 && t.calls == t.callsBefore && len(t.lines) > 0 && lastQuestion(t.lastText) == "" && !isIntention(t.lines[len(t.lines)-1]) {
+		add(sectionTask, answeredLine)
+	}
 	short := len(active.head) < minRequest
 	for i := at - 1; short && i >= 0 && len(out) < maxLeadingItems; i-- {
 		if r := s.turns[i].request; !r.empty() && !isGenerated(r.head) {
@@ -124,7 +127,7 @@ func (s *history) activeTurn() int {
 	for i, t := range slices.Backward(s.turns) {
 		switch {
 		case t.request.empty():
-		case !isGenerated(t.request.head) && !prompting().MatchString(t.request.head):
+		case !isGenerated(t.request.head) && !isInstruction(t.request.head) && !prompting().MatchString(t.request.head):
 			return i
 		case !isGenerated(t.request.head):
 			oldest = i
@@ -178,7 +181,7 @@ func (s *history) otherItems(budget int) []*item {
 	for sec := range numSections {
 		for i, e := range s.previous[sec] {
 			if sec == sectionFindings {
-				e = s.dated(e)
+				e = s.dated(e, s.previousAt[e])
 			}
 			b.addPrevious(sec, e, worthBefore*decay(len(s.previous[sec])-i, 32))
 		}
@@ -197,12 +200,13 @@ func (s *history) otherItems(budget int) []*item {
 	for i, x := range s.decisions {
 		b.add(sectionDecisions, formatEntry(x), worthDecision*decay(len(s.decisions)-i, 32))
 	}
-	for i, x := range s.reasons {
+	reasons := append(slices.Clip(s.reasons), s.suggested...)
+	for i, x := range reasons {
 		value := worthDecision
 		if s.isChat() && len(namesIn(x)) == 0 { // a reason for nothing in particular
 			value = worthSaid
 		}
-		b.add(sectionFindings, formatEntry(opening().ReplaceAllString(x, "")), value*decay(len(s.reasons)-i, 32))
+		b.add(sectionFindings, formatEntry(opening().ReplaceAllString(x, "")), value*decay(len(reasons)-i, 32))
 	}
 	if q := lastQuestion(s.currentTurn().lastText); q != "" {
 		b.add(sectionPending, formatEntry(q), worthQuestion).tier = tierState
@@ -365,7 +369,11 @@ func (s *history) addCalls(b *itemList, budget int) {
 			switch {
 			case c.acts:
 				it.tier = tierDone
-				b.weigh(worthActed * decay(len(s.calls)-1-i, 256))
+				if worth := worthActed * decay(len(s.calls)-1-i, 256); len(c.arguments) > 0 {
+					b.weigh(worth)
+				} else { // a long command is worth no more than one of a usual line
+					it.value = worth * min(1, float64(utf8.RuneCountInString(text))/usualLine)
+				}
 			case c.chosen >= 0:
 				it.tier = tierChosen
 				b.weigh(worthChosen * decay(len(s.calls)-1-i, 256))

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -48,15 +49,17 @@ func isDecision(s string) bool {
 	return slices.ContainsFunc(phrases, func(p string) bool { return strings.Contains(s, p) })
 }
 
-// choosing says which of several ways was taken, proposing which might be, or what is wrong.
+// choosing says which of several ways was taken, comparing which is better than another, which
+// is a decision if the user agrees, and proposing which might be, or what is wrong.
 var (
-	choosing  = text.Pattern(`(?i)\b(?:decided|chose|chosen|opted|settled on|agreed (?:on|to|that)|instead of|rather than|would rather|(?:going|go|went|gone|stick|sticking) with|we(?:'ll| will|'re going to) (?:use|keep|drop|skip|leave))\b`)
+	choosing  = text.Pattern(`(?i)\b(?:decided|chose|chosen|opted|settled on|agreed (?:on|to|that)|would rather|(?:going|go|went|gone|stick|sticking) with|we(?:'ll| will|'re going to) (?:use|keep|drop|skip|leave))\b`)
+	comparing = text.Pattern(`(?i)\b(?:instead of|rather than)\b`)
 	proposing = text.Pattern(`(?i)\b(?:would|could|might|may|should|maybe|perhaps|likely|probably|suspicion|suggests?|indicat(?:es|ing)|still|currently|wrong|issue|problem|bug|error|fails?|failed|somehow|incorrect(?:ly)?|if|needs? to|was|were|repeatedly|already|previously|used to|has an?|changed|uses? this|but)\b|^(?:[a-z]+-)?(?:pushed|moved|replaced|renamed|removed|created|merged|committed)\b|^(?:now )?(?:it|this|that|now|fixed|updated|added|test)\b|[—–-] (?:fixed|updated|added|removed|changed|renamed)\b`)
 )
 
-// isChoice reports whether a decision says which of several ways was taken.
-func isChoice(s string) bool {
-	return choosing().MatchString(s) && !proposing().MatchString(strings.ReplaceAll(s, "would rather", ""))
+// isChoice reports whether a decision says by a pattern which of several ways was taken.
+func isChoice(pattern *regexp.Regexp, s string) bool {
+	return pattern.MatchString(s) && !proposing().MatchString(strings.ReplaceAll(s, "would rather", ""))
 }
 
 // listedDecisions returns the entries of lists below headings of decisions.

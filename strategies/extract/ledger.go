@@ -212,6 +212,9 @@ func values(fs, known []argument, briefly bool) string {
 		shown := k
 		if briefly {
 			shown = k[strings.LastIndexByte(k, ' ')+1:]
+			if slices.ContainsFunc(fs, func(o argument) bool { return o.key != f.key && strings.HasSuffix(o.key, shown) }) {
+				shown = k // pickup date, dropoff date
+			}
 			if len(f.value) > len("false") && strings.ContainsFunc(f.value, unicode.IsLetter) {
 				shown = ""
 			}

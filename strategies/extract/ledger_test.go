@@ -2,6 +2,7 @@ package extract
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -341,5 +342,58 @@ func TestLooksAndEditsAreTold(t *testing.T) {
 	d.Add(assistant("Written."))
 	if text := d.Text(300); !strings.Contains(text, "file /src/migrate.sh: changed 1") {
 		t.Errorf("the edit is missing:\n%s", text)
+	}
+}
+
+// A commit that was taken back is no result, what was edited after the last one is not in it, and
+// a reset says where the branch is.
+func TestCommitsThatWereTakenBack(t *testing.T) {
+	t.Parallel()
+	commit := func(id, hash string) []*chat.Message {
+		return []*chat.Message{calls("", id, "Bash", "command", "git commit -m 'fuse "+id+"'"), result(id, "[main "+hash+"] fuse "+id+"\n 1 file changed")}
+	}
+	edit := func(id, file string) []*chat.Message {
+		return []*chat.Message{calls("", id, "Edit", "file_path", file, "old_string", "a", "new_string", "b"), result(id, "ok")}
+	}
+	d := digestOf(Options{}, user("Fix the fuses of cabinet 4."))
+	for _, ms := range [][]*chat.Message{
+		edit("1", "/src/fuse.go"), commit("2", "1f3e5a7"), commit("3", "2f3e5a7"), commit("4", "3f3e5a7"),
+		{calls("", "5", "Bash", "command", "git reset --hard HEAD~2 && git log --oneline -1"), result("5", "HEAD is now at 1f3e5a7 fuse 2\n0f3e5a7 older")},
+		edit("6", "/src/lamp.go"), edit("7", "/src/door.go"),
+		{calls("", "8", "Edit", "file_path", "/src/roof.go", "old_string", "a", "new_string", "b"), result("8", "error: no such text")},
+		{assistant("The lamp is next.")},
+	} {
+		for _, m := range ms {
+			d.Add(m)
+		}
+	}
+	p := parsePrevious(d.Text(600)).sections
+	want := []string{
+		"- Bash: git commit -m 'fuse 2' → [main 1f3e5a7] fuse 2",
+		"- Bash: git commit -m 'fuse 3' → reset later: [main 2f3e5a7] fuse 3",
+		"- Bash: git commit -m 'fuse 4' → reset later: [main 3f3e5a7] fuse 4",
+		"- Bash: git reset --hard HEAD~2 && git log --oneline -1 → HEAD is now at 1f3e5a7 fuse 2",
+	}
+	if diff := cmp.Diff(want, p[sectionCompleted]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if want := "- Edited since the last commit: lamp.go, door.go"; !slices.Contains(p[sectionState], want) {
+		t.Errorf("the state is %q", p[sectionState])
+	}
+}
+
+// Keys that end alike are told whole, and what the assistant regrets besides is no failure.
+func TestRecordsAreNotMistaken(t *testing.T) {
+	t.Parallel()
+	d := digestOf(
+		Options{}, user("Rent me a car, please."),
+		calls("", "1", "ReserveCar", "pickup_date", "2019-03-01", "dropoff_date", "2019-03-08"), result("1", `{"price":"168"}`),
+		assistant("It is booked. There is no roof rack, unfortunately."),
+	)
+	const want = "ReserveCar: dropoff date 2019-03-08, pickup date 2019-03-01 → price 168"
+	for _, briefly := range []bool{false, true} {
+		if got := d.history.calls[0].told(100, briefly); got != "- "+want+"\n" {
+			t.Errorf("%q", got)
+		}
 	}
 }

@@ -197,14 +197,14 @@ func (s *history) addEntry(sec section, entry string) {
 // editedMark ends what may be over, since files were edited after it was said.
 const editedMark = " (files edited since)"
 
-// dated returns an entry of an earlier summary, marked if a file that it names was edited
-// since: what an agent wrote about its work may be out of date.
-func (s *history) dated(entry string) string {
+// dated returns a text that was said when there were at messages, marked if a file that it names
+// was edited since: what an agent wrote about its work may be out of date.
+func (s *history) dated(entry string, at int) string {
 	if strings.HasSuffix(entry, editedMark) {
 		return entry
 	}
 	for _, f := range s.files {
-		if name := path.Base(f.path); f.changes > 0 && f.changed > s.previousAt[entry] && strings.Contains(name, ".") && containsWord(entry, name) {
+		if name := path.Base(f.path); f.changes > 0 && f.changed > at && strings.Contains(name, ".") && containsWord(entry, name) {
 			return entry + editedMark
 		}
 	}

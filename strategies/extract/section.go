@@ -57,6 +57,8 @@ const (
 	requestSeparator = " · "
 	// beforeMark begins an earlier request that the active task refers to.
 	beforeMark = "- Before: > "
+	// answeredLine tells that the assistant ended its work on the active task.
+	answeredLine = "- Answered; the user has not replied.\n"
 	// repliesMark begins a line of the assistant that the active task replies to.
 	repliesMark = "- Replies to: "
 )
