@@ -146,13 +146,18 @@ func (c *toolCall) commits() bool {
 const maxResultLines = 8
 
 // resultLine returns the line of a result that says what came of it: that of a commit with its
-// hash, or the last one that is neither source nor markup; "" if there is none.
+// hash, one of the last that states it, or the last one that is neither source nor markup; "" if
+// there is none.
 func resultLine(tail string) string {
 	if line := committed().FindString(tail); line != "" {
 		return line
 	}
 	lines := splitLines(text.Tail(tail, 1000))
-	for _, l := range slices.Backward(lines[max(0, len(lines)-maxResultLines):]) {
+	lines = lines[max(0, len(lines)-maxResultLines):]
+	if i := slices.IndexFunc(lines, stating().MatchString); i >= 0 {
+		return lines[i]
+	}
+	for _, l := range slices.Backward(lines) {
 		if l[0] != '<' && !saysNothing().MatchString(l) && strings.ContainsFunc(l, isLetterOrDigit) && !programLine().MatchString(l) {
 			return l
 		}
@@ -164,8 +169,12 @@ func resultLine(tail string) string {
 // a subagent used.
 var saysNothing = text.Pattern(`^Shell cwd was reset|^\[[\w:.-]+\] \$ |^\(no output\)$|^(?:agentId|total_tokens|tool_uses|duration_ms): `)
 
-// committed is the line of git for a commit, [main 1f3e5a7] message, or for a reset, or of a linter.
-var committed = text.Pattern(`(?m)^(?:\[[^\]\n]+ [0-9a-f]{7,40}\] |HEAD is now at |\d+ issues?\.?$).*$`)
+// committed is the line of git for a commit: [main 1f3e5a7] message.
+var committed = text.Pattern(`(?m)^\[[^\]\n]+ [0-9a-f]{7,40}\] .*$`)
+
+// stating is a line that says what came of a command whatever follows it: of git for a reset, or
+// of a linter.
+var stating = text.Pattern(`^(?:HEAD is now at |\d+ issues?\.?$)`)
 
 // recordFile counts a read or a change of a file.
 func (s *history) recordFile(path string, changed bool) {
