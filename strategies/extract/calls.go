@@ -27,7 +27,11 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 			s.mention(f.value)
 		}
 	}
-	c.description = cmp.Or(command, strings.Join(c.paths, ", "), firstValue(fs), excerpt(text.Head(arguments, 2*maxDescription), maxDescription))
+	if i := slices.IndexFunc(fs, func(f argument) bool { return f.key == "plan" && strings.Contains(f.value, "\n") }); i >= 0 && slices.Contains(nameWords(name), "plan") {
+		c.plan, c.arguments = strings.Clone(text.Head(fs[i].value, maxReply)), nil
+		command = firstLine(unmarked(c.plan))
+	}
+	c.description = cmp.Or(command, searched(c.fields, c.paths), strings.Join(c.paths, ", "), firstValue(fs), excerpt(text.Head(arguments, 2*maxDescription), maxDescription))
 	s.currentTurn().calls++
 	for _, p := range c.paths {
 		s.recordFile(p, c.changes)
@@ -46,6 +50,15 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	}
 	s.record(c)
 	s.openCalls = appendBounded(s.openCalls, c, maxOpenCalls)
+}
+
+// searched returns what a call looks for in files, "" for none.
+func searched(fs []argument, paths []string) string {
+	i := slices.IndexFunc(fs, func(f argument) bool { return f.key == "pattern" || f.key == "query" || f.key == "regex" })
+	if i < 0 || len(paths) == 0 {
+		return ""
+	}
+	return fs[i].value + " in " + strings.Join(paths, ", ")
 }
 
 // nothingDone returns why a call did nothing, although its result reports no failure: the user
@@ -108,10 +121,39 @@ func (s *history) addResult(id, head, tail string) (listing bool) {
 		s.discountFiles(c)
 		return listing
 	}
-	c.outcome = excerpt(resultLine(tail), maxDescription)
+	switch whole := strings.TrimSpace(head); {
+	case listing: // what it lists tells more
+	case whole != "" && strings.IndexByte("[{", whole[0]) >= 0 && !strings.Contains(whole, "\n"):
+		if !text.Longer(whole, maxDescription) { // a part of more tells nothing
+			c.outcome = oneLine(whole)
+		}
+	default:
+		c.outcome = excerpt(resultLine(tail), maxDescription)
+	}
+	if c.plan != "" && approving().MatchString(head) {
+		s.currentTurn().plan, c.isTodoList = planLines(c.plan), true
+	}
 	s.undoCommits(c.command)
 	return listing
 }
+
+// approving is the result of a call that proposed a plan, if the user agreed to it.
+var approving = text.Pattern(`(?i)^\W*(?:the )?user (?:has )?approved\b`)
+
+// planLines returns the title of a plan and its steps, which are its headings and the entries of
+// its numbered list.
+func planLines(plan string) []string {
+	var out []string
+	for _, l := range splitLines(plan) {
+		if x := oneLine(unmarked(l)); len(out) == 0 || planStep().MatchString(l) && len(out) <= maxDemands && !slices.Contains(out, x) {
+			out = append(out, strings.Clone(truncate(x, maxLine)))
+		}
+	}
+	return out
+}
+
+// planStep is a heading of a plan with a blank, or an entry of its list.
+var planStep = text.Pattern(`^(?:#{2,4} \S+ \S|\d+\. )`)
 
 // undoCommits notes of the newest commits that a command resets the branch to before them.
 func (s *history) undoCommits(command string) {
@@ -167,7 +209,7 @@ func resultLine(tail string) string {
 
 // saysNothing is a line of a shell that is no result: what it runs, that there is no output, or what
 // a subagent used.
-var saysNothing = text.Pattern(`^Shell cwd was reset|^\[[\w:.-]+\] \$ |^\(no output\)$|^(?:agentId|total_tokens|tool_uses|duration_ms): `)
+var saysNothing = text.Pattern(`^Shell cwd was reset|^\[[\w:.-]+\] \$ |^\(no output\)$|^[\w@:~/.-]*[$#]$|^\((?:Open file|Current directory): |^(?:agentId|total_tokens|tool_uses|duration_ms): `)
 
 // committed is the line of git for a commit: [main 1f3e5a7] message.
 var committed = text.Pattern(`(?m)^\[[^\]\n]+ [0-9a-f]{7,40}\] .*$`)

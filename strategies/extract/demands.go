@@ -51,7 +51,7 @@ type demand struct {
 func (s *history) readDemands(message string) (others []demand) {
 	own, pasted := typed(message)
 	for _, l := range splitLines(pasted) { // what a plan consists of
-		if strings.HasPrefix(l, "##") && strings.Count(l, " ") > minSaidWords && len(others) < maxDemands/2 && !text.Longer(l, maxLine) {
+		if !isInstruction(message) && strings.HasPrefix(l, "##") && strings.Count(l, " ") > minSaidWords && len(others) < maxDemands/2 && !text.Longer(l, maxLine) {
 			others = append(others, demand{strings.Clone(l), true})
 		}
 	}
@@ -115,18 +115,8 @@ func typed(message string) (own, pasted string) {
 // recentTurns is the number of turns at the end whose demands are in force.
 const recentTurns = 3
 
-// addRecentDemands adds the demands of the last turns, which are in force.
-func (s *history) addRecentDemands(b *itemList) {
-	for _, t := range s.turns[max(0, len(s.turns)-recentTurns):] {
-		for _, d := range t.demands {
-			if !d.pasted && wishing().MatchString(d.text) && !momentary().MatchString(d.text) {
-				b.add(sectionConstraints, requestMark+d.text+"\n", worthConstraint).tier = tierUser
-			}
-		}
-	}
-}
-
-// addDemands adds the demands of a turn that are no constraints, below its request.
+// addDemands adds the demands of a turn that are no constraints, below its request. Those of the
+// last turns come first.
 func (s *history) addDemands(b *itemList, i int, request *item) {
 	for _, d := range s.turns[i].demands {
 		worth := worthDemand
@@ -135,6 +125,9 @@ func (s *history) addDemands(b *itemList, i int, request *item) {
 		}
 		it := b.add(sectionConstraints, quoteMark+d.text+"\n", worth*decay(len(s.turns)-i, 16))
 		it.tier = tierDemands
+		if i >= len(s.turns)-recentTurns && !d.pasted && wishing().MatchString(d.text) && !momentary().MatchString(d.text) {
+			it.tier, it.value = tierUser, worthConstraint
+		}
 		switch {
 		case request != nil && strings.HasPrefix(requestMark+d.text, strings.TrimSuffix(request.text, ellipsis+"\n")):
 			it.section, it.extends = sectionRequests, request
@@ -144,10 +137,12 @@ func (s *history) addDemands(b *itemList, i int, request *item) {
 			}
 		case request != nil:
 			it.section, it.text, it.parent = sectionRequests, indentMark+it.text, request
-		case s.turns[i].request == s.goal && i != s.activeTurn():
-			it.section = s.goalSection()
-		default:
+		case i != s.activeTurn() && s.isGoal(s.turns[i].request):
+			it.section = sectionGoal
+		case i == s.activeTurn():
 			it.section = sectionTask
+		default:
+			it.section, it.text = sectionRequests, requestMark+d.text+"\n"
 		}
 	}
 }

@@ -143,15 +143,65 @@ func TestWordsOfARefusalAreARequest(t *testing.T) {
 	}
 }
 
+// A plan that the user approved is part of the task, also in the next summary, until the user asks
+// for something else; one that was refused, or that anything else calls approved, is not.
+func TestApprovedPlans(t *testing.T) {
+	t.Parallel()
+	plan := "# Rewire the north wing\n\n## Context\nOld lamps.\n\n## Replace the fuses\nFirst those of room 12.\n1. Switch off cabinet 4\n"
+	want := []string{"> Please think about the wiring of the north wing.", "> Go on.", "- Plan approved by the user: Rewire the north wing", "  - Replace the fuses", "  - 1. Switch off cabinet 4"}
+	for _, tt := range []struct {
+		tool, result string
+		approved     bool
+	}{
+		{"ExitPlanMode", "User has approved your plan. You can now start coding.", true},
+		{"ExitPlanMode", "The user doesn't want to proceed with this tool use.", false},
+		{"ExitPlanMode", "ok: the user has approved your plan", false},
+		{"write_note", "User has approved your plan.", false},
+	} {
+		d := digestOf(Options{}, user("Please think about the wiring of the north wing."), calls("", "1", tt.tool, "plan", plan), result("1", tt.result))
+		for round := range 2 {
+			text := d.Text(400)
+			got := parsePrevious(text).sections[sectionTask]
+			if tt.approved && (!slices.Contains(got, want[round]) || len(got) < len(want)-1 || !cmp.Equal(got[len(got)-3:], want[2:])) || !tt.approved && strings.Contains(text, "approved by the user") {
+				t.Errorf("%s, %q: %q", tt.tool, tt.result, got)
+			}
+			d = New(Options{})
+			d.AddPrevious(text)
+			d.Add(user("Go on."))
+		}
+	}
+}
+
+// Thanks and greetings are no requests, and what the active task refers to is not told twice.
+func TestSmallTalkIsNoRequest(t *testing.T) {
+	t.Parallel()
+	var ms []*chat.Message
+	for _, ask := range []string{"/clear", "Hello there!", "Find the lamp of room 12 in the list of the house.", "Thanks a lot, that's all.", "Now the fuses.", "Those of room 13."} {
+		ms = append(ms, user(ask), assistant("Done."))
+	}
+	p := parsePrevious(digestOf(Options{}, ms...).Text(400)).sections
+	if got, want := p[sectionRequests], []string{"- > Find the lamp of room 12 in the list of the house."}; !cmp.Equal(got, want) {
+		t.Errorf("the requests are %q", got)
+	}
+	if want := "- Before: > Now the fuses."; !slices.Contains(p[sectionTask], want) || len(p[sectionTask]) > 4 {
+		t.Errorf("the task is %q", p[sectionTask])
+	}
+	for _, ask := range []string{"No", "That lamp is great, add it.", "/commit", "Thanks, now push it.", "ok do it", "good, go on with room 12"} {
+		if isSmallTalk(ask) != (ask == "No") {
+			t.Errorf("%q", ask)
+		}
+	}
+}
+
 // Answers of a few words share a line, and each is a request of the next summary.
 func TestShortRequestsShareALine(t *testing.T) {
 	t.Parallel()
 	var ms []*chat.Message
-	for _, ask := range []string{"Please wire the lamp of room 12 to the switch at the door.", "yes", "thanks", "yes", "Now the lamp of room 13, to the same switch as in room 12."} {
+	for _, ask := range []string{"Please wire the lamp of room 12 to the switch at the door.", "yes", "go on", "yes", "Now the lamp of room 13, to the same switch as in room 12."} {
 		ms = append(ms, user(ask), assistant("ok"))
 	}
 	text := digestOf(Options{}, ms...).Text(300)
-	if got := parsePrevious(text).sections[sectionRequests]; !cmp.Equal(got, []string{"- > yes · thanks"}) {
+	if got := parsePrevious(text).sections[sectionRequests]; !cmp.Equal(got, []string{"- > Please wire the lamp of room 12 to the switch at the door. · yes · go on"}) {
 		t.Errorf("%q in\n%s", got, text)
 	}
 	d := New(Options{})
@@ -160,15 +210,15 @@ func TestShortRequestsShareALine(t *testing.T) {
 	for _, turn := range d.history.turns {
 		heads += turn.request.head + "|"
 	}
-	if !strings.Contains(heads, "yes|thanks|") {
+	if !strings.Contains(heads, "yes|go on|") {
 		t.Errorf("%q", heads)
 	}
 }
 
-// The first request of a long conversation is not told as its goal.
-func TestTheGoalOfALongConversationIsItsFirstRequest(t *testing.T) {
+// The first request of a long conversation is not told as its goal, but before the others.
+func TestTheFirstRequestOfALongConversationIsNoGoal(t *testing.T) {
 	t.Parallel()
-	for turns, want := range map[int]section{2: sectionGoal, 3: sectionFirst} {
+	for turns, want := range map[int]section{2: sectionGoal, 3: sectionRequests} {
 		d := digestOf(Options{}, user("Please wire the lamp of room 12 to the door."))
 		for range turns {
 			d.Add(assistant("ok"))

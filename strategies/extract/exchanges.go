@@ -18,15 +18,19 @@ func (s *history) addRequests(b *itemList, budget int) {
 		turns []int
 	}
 	at := s.activeTurn()
+	before := s.beforeActive()
 	var lines []line
 	var texts []string
 	for i, t := range s.turns {
-		if t.request == s.goal || i == at || t.request.empty() || isGenerated(t.request.head) {
+		if s.isGoal(t.request) || i == at || t.request.empty() || isGenerated(t.request.head) || t.asked == "" && slices.Contains(before, i) || s.isOver(i) {
 			s.addDemands(b, i, nil)
 			s.addAnswer(b, i, nil)
 			continue
 		}
 		x, last := oneLine(t.request.head), len(lines)-1
+		if isInstruction(x) { // which skill it was is enough
+			x = firstLine(t.request.head)
+		}
 		switch { // what has few words needs no line of its own
 		case last >= 0 && len(x) < minRequest && slices.Contains(strings.Split(lines[last].text, requestSeparator), x):
 		case last >= 0 && len(x) < minRequest && len(lines[last].text)+len(requestSeparator)+len(x) < minExcerpt:
@@ -53,7 +57,12 @@ func (s *history) addRequests(b *itemList, budget int) {
 	for i, l := range lines {
 		it := b.add(sectionRequests, requestMark+truncate(l.text, limit)+"\n", 0)
 		it.tier = tier
-		b.weigh(worthAsked * decay(len(lines)-i, 8))
+		if age := len(lines) - i; i > 0 {
+			b.weigh(worthAsked * decay(age, 8))
+		} else { // what it was all about does not age, and is told whatever the topic is
+			b.weigh(worthAsked)
+			it.topical = true
+		}
 		for _, turn := range l.turns {
 			if t := s.turns[turn]; t.asked != "" && len(t.request.head) < minRequest { // not understood without it
 				q := b.add(sectionFindings, indentMark+repliesMark+truncate(t.asked, b.lineLimit)+"\n", worthAnswer*decay(len(s.turns)-turn, 8))
@@ -73,7 +82,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		s.addLastAnswer(b)
 		return
 	}
-	isGoal := request == nil && t.request == s.goal && i != s.activeTurn()
+	isGoal := request == nil && i != s.activeTurn() && s.isGoal(t.request)
 	told := false // what came of it
 	for j, line := range t.lines {
 		line = opening().ReplaceAllString(s.statements(line), "")
@@ -94,10 +103,34 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		case request != nil:
 			it.section, it.parent = sectionRequests, request
 		case isGoal && j >= t.lastStart:
-			it.section = s.goalSection()
+			it.section = sectionGoal
 		}
 	}
 }
+
+// isOver reports whether a request is of no use later: it asks for nothing, or it is old and short,
+// and the calls with short values that followed tell what came of it.
+func (s *history) isOver(i int) bool {
+	t := s.turns[i]
+	return t.asked == "" && isSmallTalk(t.request.head) || len(t.request.head) < minRequest && i < s.activeTurn()-freshAnswers && s.isRecords()
+}
+
+// freshAnswers is the number of turns after which a short request is old.
+const freshAnswers = 8
+
+// isSmallTalk reports whether a request asks for nothing: thanks, a greeting, praise, or a command
+// to the program that runs the agent.
+func isSmallTalk(s string) bool {
+	return len(s) < 2*minRequest && (smallTalk().MatchString(s) || controlling().MatchString(s))
+}
+
+var (
+	smallTalk = text.Pattern(`(?i)^\W*(?:(?:no|nope|ok(?:ay)?|great|perfect|awesome|cool|alright|good|nice|wonderful|hi|hello|hey|there|bye|goodbye|again|indeed|thanks|thank you|thanx|thx|thankyou|thanking you|` +
+		`(?:so|very) much|much|a (?:lot|ton|bunch|million)|i appreciate (?:it|your help)|for (?:all )?(?:the|your|of your) (?:kind )?(?:help|assistance|time)|have a (?:good|great|nice) (?:day|one)|` +
+		`(?:that|this|it)(?:'s| is|'ll be| will be| would be)? (?:really )?(?:all|it|everything|enough|great|good|nice|perfect|very helpful)(?: of you)?(?: (?:that )?i need(?:ed)?)?(?: for (?:now|today|the moment))?|` +
+		`(?:that )?sounds? (?:good|great|perfect|nice|fine|wonderful|neat)|you(?:'ve| have) been (?:great|helpful|very helpful|wonderful))\b\W*)+$`)
+	controlling = text.Pattern(`^/(?:clear|compact|exit|quit|q|ex|help|models?|mode|chat-mode|login|logout|config|cost|status|resume|reset|ls|tokens|settings|ide|mcp|permissions)(?: +\S+)?\s*$`)
+)
 
 // isEmpty reports whether a line says nothing that is worth its room later.
 func isEmpty(line string) bool {
@@ -118,11 +151,7 @@ const maxWholeAnswer = 8
 func (s *history) addLastAnswer(b *itemList) {
 	t := s.currentTurn()
 	pending := lastQuestion(t.lastText)
-	// The last message may have been followed by calls.
-	var last *toolCall
-	if t.calls > t.callsBefore && len(s.calls) > 0 && s.calls[len(s.calls)-1].done {
-		last = s.calls[len(s.calls)-1]
-	}
+	last := s.lastCall()
 	stuck := last != nil && last.failed && last.blocks()
 	long := len(t.lines)-t.lastStart > maxWholeAnswer
 	for j, line := range t.lines { // what is said last is read as a whole, unless it is long
@@ -150,30 +179,74 @@ func (s *history) addLastAnswer(b *itemList) {
 		}
 		b.add(sectionState, truncate(text, limit)+"\n", worthState).tier = tierState
 	}
-	if files := s.uncommitted(); len(files) > 0 {
-		b.add(sectionState, truncate("- Edited since the last commit: "+strings.Join(files, ", "), 2*b.lineLimit)+"\n", worthState).tier = tierState
+	files := editedFiles(s.calls[max(0, len(s.calls)-t.calls):])
+	addFiles := func(mark string, files []string) {
+		b.add(sectionState, truncate(mark+strings.Join(files, ", "), 2*b.lineLimit)+"\n", worthState).tier = tierState
 	}
+	switch {
+	case len(files) > 0:
+		addFiles("- Edited for this task: ", files)
+	case last != nil && len(last.paths) > 0:
+		addFiles("- Nothing edited for this task yet.", nil)
+	}
+	if open := s.uncommitted(); len(open) > 0 && !slices.Equal(open, files) {
+		addFiles("- Edited since the last commit: ", open)
+	}
+}
+
+// lastCall returns the last call if it followed the last message and has a result, or nil.
+func (s *history) lastCall() *toolCall {
+	if t := s.currentTurn(); t.calls > t.callsBefore && len(s.calls) > 0 && s.calls[len(s.calls)-1].done {
+		return s.calls[len(s.calls)-1]
+	}
+	return nil
 }
 
 // uncommitted returns the names of the files that were edited after the last commit, nil if there
 // is no commit.
 func (s *history) uncommitted() []string {
-	var files []string
-	for _, c := range slices.Backward(s.calls) {
-		switch {
-		case !c.done || c.failed:
-		case c.commits():
-			slices.Reverse(files)
-			return files
-		case c.changes:
-			for _, p := range c.paths {
-				if name := path.Base(p); !slices.Contains(files, name) {
-					files = append(files, name)
-				}
-			}
+	for i, c := range slices.Backward(s.calls) {
+		if c.done && !c.failed && c.commits() {
+			return editedFiles(s.calls[i:])
 		}
 	}
 	return nil
+}
+
+// editedFiles returns the names of the files that calls edited.
+func editedFiles(calls []*toolCall) []string {
+	var files []string
+	for _, c := range calls {
+		if !c.done || c.failed || !c.changes {
+			continue
+		}
+		for _, p := range c.paths {
+			if name := path.Base(p); !slices.Contains(files, name) {
+				files = append(files, name)
+			}
+		}
+	}
+	return files
+}
+
+// addPlan adds the plan that the user approved for the active task, if that says what to do or
+// follows the one that does.
+func (s *history) addPlan(b *itemList) {
+	at := s.activeTurn()
+	for i, t := range slices.Backward(s.turns) {
+		if len(t.plan) > 0 {
+			plan := b.add(sectionTask, planMark+truncate(t.plan[0], b.lineLimit)+"\n", worthTodo)
+			plan.tier = tierState
+			for _, step := range t.plan[1:] {
+				it := b.add(sectionTask, indentMark+formatEntry(truncate(step, b.lineLimit)), worthPasted)
+				it.tier, it.parent = tierDemands, plan
+			}
+			return
+		}
+		if i <= at && len(t.request.head) >= minRequest {
+			return
+		}
+	}
 }
 
 // statements returns a line without the sentences that are listed as decisions or reasons, and

@@ -115,7 +115,9 @@ func namesIn(sentence string) []string {
 }
 
 // isChat reports whether no tool was called.
-func (s *history) isChat() bool { return len(s.calls) == 0 && len(s.previous[sectionCompleted]) == 0 }
+func (s *history) isChat() bool {
+	return len(s.calls) == 0 && len(s.files) == 0 && len(s.previous[sectionCompleted]) == 0
+}
 
 // isTalk reports whether the conversation is a chat that is not about programs.
 func (s *history) isTalk() bool { return s.isChat() && maxCodeShare*s.withCode < s.messages }

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -45,6 +46,8 @@ type history struct {
 	// longAgo reports that an earlier summary no longer took it for the goal.
 	longAgo bool
 	turns   []*turn
+	// restored is the number of turns at the end that the task of an earlier summary told.
+	restored int
 	// messages is the number of messages.
 	messages int
 	// withCode is the number of messages with fenced text or the prompt of a shell.
@@ -106,6 +109,8 @@ type turn struct {
 	calls, callsBefore int
 	// demands are those of the request that are not constraints.
 	demands []demand
+	// plan is the title and the steps of the plan that the user approved last.
+	plan []string
 }
 
 // file counts the calls with a file as an argument; last is the number of the message with
@@ -143,6 +148,8 @@ type toolCall struct {
 	// result.
 	command string
 	fields  []argument
+	// plan is the beginning of the plan that it proposes to the user, "" for none.
+	plan string
 }
 
 // tick sets the time of the messages that follow.
@@ -249,6 +256,9 @@ func isInstruction(s string) bool { return strings.HasPrefix(s, "Base directory 
 // prompting is the output of a shell that ends with its prompt.
 var prompting = text.Pattern(`(?s)\n(?:\([^\n]*\)\n)?[\w@:~/.-]*[$#]\s*$`)
 
+// isOutput reports whether the request ends with the prompt of a shell.
+func (r request) isOutput() bool { return prompting().MatchString(cmp.Or(r.tail, r.head)) }
+
 // addAssistant adds a message of the assistant, given by its head and its tail.
 func (s *history) addAssistant(head, tail string) {
 	if strings.TrimSpace(head) == "" {
@@ -302,8 +312,10 @@ func (s *history) propose(decision string) {
 }
 
 var (
-	apology  = text.Pattern(`(?i)\b(?:sorry|unfortunately|unable to|(?:was|were|am|is) not able to|wasn'?t able to|couldn'?t|could not|not available|unsuccessful|(?:did not|didn'?t|does not|doesn'?t) work|not possible|failed to|can(?:no|'?)t (?:set up|book|reserve|schedule|find|be))\b`)
-	expected = text.Pattern(`(?i)\b(?:as expected|fails? as|expected to fail|expected failure|confirm(?:s|ed) the (?:bug|issue|failure|problem)|red phase|test fails,? (?:now|good|great))\b`)
+	apology = text.Pattern(`(?i)\b(?:sorry|unfortunately|unable to|(?:was|were|am|is) not able to|wasn'?t able to|couldn'?t|could not|not available|unsuccessful|(?:did not|didn'?t|does not|doesn'?t) work|not possible|failed to|can(?:no|'?)t (?:set up|book|reserve|schedule|find|be))\b`)
+	// completing says that a thing was done.
+	completing = text.Pattern(`(?i)\b(?:(?:reservation|booking|appointment|visit|tickets?|order|payment|transfer|request|ride|cab) (?:has|have|is|are|was|were)(?: now| been| also)* (?:complete|completed|confirmed|booked|scheduled|reserved|made|placed)|(?:i|we)(?:'ve| have)(?: now)? (?:booked|reserved|scheduled|made|bought|purchased)|you(?:'re| are) (?:all set|(?:now )?(?:scheduled|booked))|successfully)\b`)
+	expected   = text.Pattern(`(?i)\b(?:as expected|fails? as|expected to fail|expected failure|confirm(?:s|ed) the (?:bug|issue|failure|problem)|red phase|test fails,? (?:now|good|great))\b`)
 )
 
 // judgeLastCall notes what the assistant says of the call that came before: that it did not
@@ -317,7 +329,7 @@ func (s *history) judgeLastCall(said string) {
 	switch {
 	case c.failed:
 		c.expected = c.expected || expected().MatchString(said)
-	case c.acts && c.command == "" && apology().MatchString(sentences(said)[0]):
+	case c.acts && c.command == "" && apology().MatchString(sentences(said)[0]) && !completing().MatchString(said): // a regret of something else
 		c.failed, c.undone, c.outcome = true, true, "did not work, said the assistant"
 	}
 }

@@ -58,10 +58,12 @@ const (
 
 const (
 	// maxLeadingItems is the maximum number of items that leadingItems returns.
-	maxLeadingItems = 5
+	maxLeadingItems = 16
 	// maxGoalTurns is the number of turns after which the first request is no longer taken
 	// for the goal of what is done now.
 	maxGoalTurns = 2
+	// maxBefore is the maximum number of requests that beforeActive returns.
+	maxBefore = 3
 	// minRequest is the size, in bytes, of a request that is understood without those
 	// before it, unlike "Go on".
 	minRequest = 40
@@ -82,9 +84,8 @@ func (s *history) leadingItems(budget int) []*item {
 		active = s.turns[at].request
 		add(sectionTask, active.quote(bodySize(sectionTask, min(budget, 100))))
 	}
-	if !s.goal.empty() && s.goal != active {
-		sec := s.goalSection()
-		add(sec, s.goal.quote(bodySize(sec, min(budget/4, maxExcerpt))))
+	if !s.goal.empty() && s.isGoal(s.goal) {
+		add(sectionGoal, s.goal.quote(bodySize(sectionGoal, min(budget/4, maxExcerpt))))
 	}
 	if at > 0 && len(active.head) < minRequest {
 		replied := answeredLines(s.turns[at-1].lastText)
@@ -98,25 +99,37 @@ func (s *history) leadingItems(budget int) []*item {
 	if t := s.currentTurn(); at == len(s.turns)-1 && len(s.calls) > 0 && t.calls == t.callsBefore && len(t.lines) > 0 && lastQuestion(t.lastText) == "" && !isIntention(t.lines[len(t.lines)-1]) {
 		add(sectionTask, answeredLine)
 	}
-	short := len(active.head) < minRequest
-	for i := at - 1; short && i >= 0 && len(out) < maxLeadingItems; i-- {
-		if r := s.turns[i].request; !r.empty() && !isGenerated(r.head) {
-			if r == s.goal {
-				break
-			}
-			add(sectionTask, beforeMark+truncate(splitLines(r.head)[0], max(budget/10, 80))+"\n")
-			short = len(r.head) < minRequest
-		}
+	for _, i := range s.beforeActive() {
+		add(sectionTask, beforeMark+truncate(splitLines(s.turns[i].request.head)[0], max(budget/10, 80))+"\n")
 	}
 	return slices.DeleteFunc(out, func(it *item) bool { return it.text == "" })
 }
 
-// goalSection returns the section of the first request.
-func (s *history) goalSection() section {
-	if s.activeTurn() > maxGoalTurns || s.longAgo {
-		return sectionFirst
+// beforeActive returns the indices of the turns whose requests say what the active one refers to,
+// the newest first: those before it up to one that is understood alone, or to the end of a topic.
+func (s *history) beforeActive() []int {
+	var out []int
+	at := s.activeTurn()
+	short := at > 0 && len(s.turns[at].request.head) < minRequest
+	for i := at - 1; short && i >= 0 && len(out) < maxBefore; i-- {
+		r := s.turns[i].request
+		if r.empty() || isGenerated(r.head) {
+			continue
+		}
+		if s.isGoal(r) || isSmallTalk(r.head) {
+			break
+		}
+		out = append(out, i)
+		short = len(r.head) < minRequest
 	}
-	return sectionGoal
+	return out
+}
+
+// isGoal reports whether a request is the first one, and recent enough to be the goal of what is
+// done now.
+func (s *history) isGoal(r request) bool {
+	at := s.activeTurn()
+	return r == s.goal && at <= maxGoalTurns && !s.longAgo && (at < 0 || s.turns[at].request != r)
 }
 
 // activeTurn returns the index of the newest turn with a request that a person wrote. If there
@@ -127,7 +140,7 @@ func (s *history) activeTurn() int {
 	for i, t := range slices.Backward(s.turns) {
 		switch {
 		case t.request.empty():
-		case !isGenerated(t.request.head) && !isInstruction(t.request.head) && !prompting().MatchString(t.request.head):
+		case !isGenerated(t.request.head) && !isInstruction(t.request.head) && !t.request.isOutput():
 			return i
 		case !isGenerated(t.request.head):
 			oldest = i
@@ -189,7 +202,7 @@ func (s *history) otherItems(budget int) []*item {
 	for i, c := range s.constraints {
 		b.add(sectionConstraints, requestMark+c+"\n", worthConstraint*decay(len(s.constraints)-i, 16)).tier = tierUser
 	}
-	s.addRecentDemands(b)
+	s.addPlan(b)
 	s.addRequests(b, budget)
 	s.addCalls(b, budget)
 	s.addFactItems(b)
@@ -209,7 +222,7 @@ func (s *history) otherItems(budget int) []*item {
 		b.add(sectionFindings, formatEntry(opening().ReplaceAllString(x, "")), value*decay(len(reasons)-i, 32))
 	}
 	if q := lastQuestion(s.currentTurn().lastText); q != "" {
-		b.add(sectionPending, formatEntry(q), worthQuestion).tier = tierState
+		b.add(sectionPending, pendingMark+q+"\n", worthQuestion).tier = tierState
 	}
 	for _, f := range s.listedFiles() {
 		value := worthRead * decay(s.messages-f.last, 32)
@@ -339,6 +352,11 @@ func (s *history) addCalls(b *itemList, budget int) {
 		if s.manyDays && c.day != "" && (day == nil || day.text != bulletMark+c.day+":\n") {
 			day = &item{section: sectionCompleted, text: bulletMark + c.day + ":\n", tier: tierDone, order: -1}
 		}
+		underDay := func(it *item) {
+			if day != nil {
+				it.parent, it.text = day, indentMark+it.text
+			}
+		}
 		switch {
 		case unresolved[i] && c.blocks() && i >= underWay-recentCalls:
 			line, failures := c.line(b.lineLimit), c.failures
@@ -356,13 +374,18 @@ func (s *history) addCalls(b *itemList, budget int) {
 		case !c.done, c.failed && !c.acts: // cancelled, or overtaken by what followed
 		case len(c.paths) > 0 && !c.acts || c.isTodoList: // listed with the files or the remaining work
 		case !c.acts && c.chosen < 0 && looks(c.tool) && len(c.result) == 0: // of no use later
+		case !c.acts && c == s.lastCall(): // told with the state
 		case !c.acts && c.chosen < 0 && c.reads(): // in order that it is not run again
-			b.add(sectionCompleted, c.line(b.lineLimit), 0)
+			it := b.add(sectionCompleted, c.line(b.lineLimit), 0)
 			b.weigh(worthLooked * age)
+			underDay(it)
 		default:
 			text := c.line(b.lineLimit)
 			if c.acts {
 				text = truncate(strings.TrimSuffix(c.told(b.lineLimit, briefly), "\n"), limit) + "\n"
+			}
+			if !c.failed && checking().MatchString(c.description) && s.editedSince(i) { // what it said may be over
+				text = strings.TrimSuffix(text, "\n") + editedMark + "\n"
 			}
 			it := b.add(sectionCompleted, text, worthStep*age)
 			it.tier = tierOther
@@ -378,9 +401,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 				it.tier = tierChosen
 				b.weigh(worthChosen * decay(len(s.calls)-1-i, 256))
 			}
-			if day != nil {
-				it.parent, it.text = day, indentMark+it.text
-			}
+			underDay(it)
 		}
 	}
 }

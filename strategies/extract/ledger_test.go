@@ -176,7 +176,7 @@ func TestAllRequestsAreKept(t *testing.T) {
 			t.Errorf("no %q in %s", want, text)
 		}
 	}
-	if p := parsePrevious(d.Text(3000)); len(p.sections[sectionRequests]) != 10 || strings.HasSuffix(p.sections[sectionRequests][0], ellipsis) {
+	if p := parsePrevious(d.Text(3000)); len(p.sections[sectionRequests]) != 11 || strings.HasSuffix(p.sections[sectionRequests][0], ellipsis) {
 		t.Errorf("what fits is shortened: %q", p.sections[sectionRequests])
 	}
 }
@@ -377,6 +377,9 @@ func TestCommitsThatWereTakenBack(t *testing.T) {
 	if diff := cmp.Diff(want, p[sectionCompleted]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	if want := "- Edited for this task: fuse.go, lamp.go, door.go"; !slices.Contains(p[sectionState], want) {
+		t.Errorf("the state is %q", p[sectionState])
+	}
 	if want := "- Edited since the last commit: lamp.go, door.go"; !slices.Contains(p[sectionState], want) {
 		t.Errorf("the state is %q", p[sectionState])
 	}
@@ -395,5 +398,68 @@ func TestRecordsAreNotMistaken(t *testing.T) {
 		if got := d.history.calls[0].told(100, briefly); got != "- "+want+"\n" {
 			t.Errorf("%q", got)
 		}
+	}
+}
+
+// A result that says that the thing was done is no failure, whatever else it regrets.
+func TestRegretsOfCompletedActions(t *testing.T) {
+	t.Parallel()
+	for said, failed := range map[string]bool{
+		"No, I'm sorry, it's a non smoking hotel. The reservation has completed.": false,
+		"Unfortunately it has no lift. You are now scheduled for Monday.":         false,
+		"I'm sorry, the reservation could not be completed.":                      true,
+		"Sorry, your booking was not successful for that time.":                   true,
+	} {
+		d := digestOf(Options{}, user("A room in the lamp hotel, please."), calls("", "1", "ReserveHotel", "hotel", "The Lamp", "nights", "2"), result("1", `{"hotel": "The Lamp"}`), assistant(said), user("And now a car."))
+		got := parsePrevious(d.Text(400)).sections[sectionCompleted]
+		if len(got) != 1 || strings.Contains(got[0], "did not work") != failed {
+			t.Errorf("%q: %q", said, got)
+		}
+	}
+}
+
+// What only tells that a shell waits, or a part of a long listing, is no result.
+func TestResultsThatSayNothing(t *testing.T) {
+	t.Parallel()
+	long := "[[" + strings.Repeat(`{"lamp": "12", "room": "4"}, `, 60) + "{}]]"
+	for _, tt := range []struct{ tool, key, value, result, want string }{
+		{"bash", "command", "python lamp.py", "344\n(Open file: /src/lamp.py)\n(Current directory: /src)\nroot$ ", "- bash: python lamp.py → 344"},
+		{"bash", "command", "make lamps", "bash-$ ", "- bash: make lamps"},
+		{"search_lamps", "house", "north", long, "- search_lamps: house north"},
+		{"Grep", "path", "src", "a.go\nb.go", "- Grep: fuse in src"},
+	} {
+		ms := []*chat.Message{user("Find the lamps."), calls("", "1", tt.tool, tt.key, tt.value), result("1", tt.result)}
+		if tt.tool == "Grep" {
+			ms[1] = calls("", "1", tt.tool, "pattern", "fuse", tt.key, tt.value+"/lamps")
+			tt.want += "/lamps"
+		}
+		if got := parsePrevious(digestOf(Options{}, ms...).Text(400)).sections[sectionState]; !slices.Contains(got, tt.want) {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
+
+// What a check said before files were edited may be over, and the state tells whether anything was
+// edited for the task.
+func TestChecksBeforeEditsAreMarked(t *testing.T) {
+	t.Parallel()
+	check := []*chat.Message{calls("", "1", "Bash", "command", "make test"), result("1", "ok all 12 lamps")}
+	read := []*chat.Message{calls("", "2", "Read", "file_path", "/src/lamp.go"), result("2", "package lamp")}
+	d := digestOf(Options{}, slices.Concat([]*chat.Message{user("Fix the lamp.")}, check, read)...)
+	p := parsePrevious(d.Text(400)).sections
+	if want := []string{"- Bash: make test → ok all 12 lamps"}; !cmp.Equal(p[sectionCompleted], want) {
+		t.Errorf("before the edit: %q", p[sectionCompleted])
+	}
+	if want := []string{"- Read: /src/lamp.go", "- Nothing edited for this task yet."}; !cmp.Equal(p[sectionState], want) {
+		t.Errorf("before the edit: %q", p[sectionState])
+	}
+	d.Add(calls("", "3", "Edit", "file_path", "/src/lamp.go", "old_string", "a", "new_string", "b"))
+	d.Add(result("3", "ok"))
+	p = parsePrevious(d.Text(400)).sections
+	if want := []string{"- Bash: make test → ok all 12 lamps" + editedMark}; !cmp.Equal(p[sectionCompleted], want) {
+		t.Errorf("after the edit: %q", p[sectionCompleted])
+	}
+	if want := []string{"- Edit: /src/lamp.go", "- Edited for this task: lamp.go"}; !cmp.Equal(p[sectionState], want) {
+		t.Errorf("after the edit: %q", p[sectionState])
 	}
 }

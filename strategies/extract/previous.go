@@ -132,9 +132,15 @@ func (s *history) restore(sec section, lines []string) {
 	}
 	switch sec {
 	case sectionTask:
+		for _, l := range slices.Backward(lines) { // the newest comes first
+			if before, ok := strings.CutPrefix(l, beforeMark); ok {
+				s.turns = append(s.turns, &turn{request: request{head: strings.Clone(strings.TrimSuffix(before, ellipsis))}})
+			}
+		}
 		if t := parseRequest(lines); !t.request.empty() {
 			s.turns = append(s.turns, t)
 		}
+		s.restored = len(s.turns)
 	case sectionGoal, sectionFirst:
 		if t := parseRequest(lines); !t.request.empty() {
 			s.goal, s.longAgo = t.request, sec == sectionFirst
@@ -143,7 +149,7 @@ func (s *history) restore(sec section, lines []string) {
 					t.lines = append(t.lines, strings.Clone(l))
 				}
 			}
-			if len(t.demands)+len(t.lines) > 0 {
+			if s.longAgo || len(t.demands)+len(t.lines) > 0 {
 				s.turns = slices.Insert(s.turns, 0, t)
 			}
 		}
@@ -218,6 +224,11 @@ func parseRequest(lines []string) *turn {
 	var quoted []string
 	end := len(lines) // of the request
 	for i, l := range lines {
+		if title, ok := strings.CutPrefix(l, planMark); ok {
+			t.plan = []string{strings.Clone(title)}
+		} else if step, ok := strings.CutPrefix(l, indentMark+bulletMark); ok && len(t.plan) > 0 {
+			t.plan = append(t.plan, strings.Clone(step))
+		}
 		l, ok := strings.CutPrefix(l, quoteMark)
 		switch {
 		case !ok:
@@ -243,7 +254,10 @@ func (s *history) restoreRequest(lines []string) {
 	var last *turn
 	for head := range strings.SplitSeq(head, requestSeparator) {
 		last = &turn{request: request{head: strings.Clone(strings.TrimSuffix(head, ellipsis))}}
-		s.turns = slices.Insert(s.turns, max(0, len(s.turns)-1), last) // before the active task, which comes first in the text
+		if s.goal.empty() { // it was no longer taken for the goal
+			s.goal, s.longAgo = last.request, true
+		}
+		s.turns = slices.Insert(s.turns, max(0, len(s.turns)-s.restored), last) // before the active task, which comes first in the text
 	}
 	for _, l := range lines[1:] {
 		l = strings.Clone(strings.TrimPrefix(l, indentMark))

@@ -13,7 +13,7 @@ type section int
 const (
 	sectionTask section = iota
 	sectionGoal
-	sectionFirst
+	sectionFirst // in summaries before extractive/10
 	sectionConstraints
 	sectionRequests
 	sectionCompleted
@@ -34,7 +34,7 @@ var sectionTable = [numSections]struct {
 	share   float64
 }{
 	sectionTask: {"## Active Task", 0.35}, sectionGoal: {"## Goal", 0.12}, sectionFirst: {"## First Request", 0.12}, sectionConstraints: {"## Constraints & Preferences", 0.30},
-	sectionRequests: {"## Earlier Requests", 0.42}, sectionCompleted: {"## Completed Actions", 0.75}, sectionState: {"## Active State", 0.15}, sectionInProgress: {"## In Progress", 0.08},
+	sectionRequests: {"## Earlier Requests", 0.48}, sectionCompleted: {"## Completed Actions", 0.75}, sectionState: {"## Active State", 0.15}, sectionInProgress: {"## In Progress", 0.08},
 	sectionBlocked: {"## Blocked", 0.15}, sectionDecisions: {"## Key Decisions", 0.12}, sectionFindings: {"## Findings", 0.45},
 	sectionPending: {"## Pending User Asks", 0.10}, sectionFiles: {"## Relevant Files", 0.35}, sectionRemaining: {"## Remaining Work", 0.12},
 }
@@ -50,11 +50,15 @@ const (
 	quoteMark   = "> "
 	requestMark = "- > "
 	askedMark   = "- Asked: "
+	// pendingMark begins a question of the assistant that the user has not answered.
+	pendingMark = "- The assistant asked: "
 	// finishedMark begins a task of a list that was done.
 	finishedMark = "- Done: "
 	openMark     = "- Open: "
 	// requestSeparator is between requests on one line.
 	requestSeparator = " · "
+	// planMark begins the title of the plan that the user approved.
+	planMark = "- Plan approved by the user: "
 	// beforeMark begins an earlier request that the active task refers to.
 	beforeMark = "- Before: > "
 	// answeredLine tells that the assistant ended its work on the active task.
@@ -78,7 +82,7 @@ func formatEntry(s string) string {
 		s = rest
 	}
 	said := false
-	for _, mark := range []string{askedMark, finishedMark, openMark, beforeMark, repliesMark} {
+	for _, mark := range []string{askedMark, pendingMark, finishedMark, openMark, planMark, beforeMark, repliesMark} {
 		said = said || strings.HasPrefix(bulletMark+s, mark)
 	}
 	if folded, _ := text.Fold(text.Head(s, maxLabelLen)); said || userLabel().MatchString(folded) {

@@ -32,9 +32,9 @@ func (d *Digest) writeText(budget, references int) string {
 	return strings.TrimSuffix(prose+refs, "\n")
 }
 
-// referenceShare returns the share of the references in a summary: less of it where what was
-// done is told with its particulars.
-func (s *history) referenceShare() float64 {
+// isRecords reports whether most of what was done is told with its particulars: calls with short
+// values, not commands and edits.
+func (s *history) isRecords() bool {
 	acts, records := 0, 0
 	for _, c := range s.calls {
 		if c.acts && c.done && !c.isTodoList {
@@ -44,8 +44,16 @@ func (s *history) referenceShare() float64 {
 			}
 		}
 	}
-	if 2*records > acts && len(s.files) == 0 {
+	return 2*records > acts && len(s.files) == 0
+}
+
+// referenceShare returns the share of the references in a summary.
+func (s *history) referenceShare() float64 {
+	if s.isRecords() {
 		return recordsReferenceShare
+	}
+	if len(s.calls) > 0 && len(s.files) == 0 {
+		return toolReferenceShare
 	}
 	return referenceShare
 }
@@ -118,7 +126,7 @@ func (d *Digest) writeProse(budget int) string {
 // prepare sets the size, the identifiers and the topic of an item.
 func (d *Digest) prepare(it *item) {
 	it.size = utf8.RuneCountInString(it.text)
-	it.topical = d.ids.topic.matches(it.text)
+	it.topical = d.ids.topic.matches(it.text) || it.topical && len(d.ids.topic) > 0
 	if it.parent != nil {
 		it.parent.size = utf8.RuneCountInString(it.parent.text)
 		it.topical = it.topical || d.ids.topic.matches(it.parent.text)
