@@ -112,7 +112,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 // and the calls with short values that followed tell what came of it.
 func (s *history) isOver(i int) bool {
 	t := s.turns[i]
-	return t.asked == "" && isSmallTalk(t.request.head) || len(t.request.head) < minRequest && i < s.activeTurn()-freshAnswers && s.isRecords()
+	return t.asked == "" && isSmallTalk(t.request.head) || len(t.request.head) < minRequest && s.isRecords() && i < s.activeTurn()-freshAnswers
 }
 
 // freshAnswers is the number of turns after which a short request is old.

@@ -58,7 +58,7 @@ const (
 
 const (
 	// maxLeadingItems is the maximum number of items that leadingItems returns.
-	maxLeadingItems = 16
+	maxLeadingItems = 20
 	// maxGoalTurns is the number of turns after which the first request is no longer taken
 	// for the goal of what is done now.
 	maxGoalTurns = 2
@@ -128,8 +128,11 @@ func (s *history) beforeActive() []int {
 // isGoal reports whether a request is the first one, and recent enough to be the goal of what is
 // done now.
 func (s *history) isGoal(r request) bool {
+	if r != s.goal || s.longAgo {
+		return false
+	}
 	at := s.activeTurn()
-	return r == s.goal && at <= maxGoalTurns && !s.longAgo && (at < 0 || s.turns[at].request != r)
+	return at <= maxGoalTurns && (at < 0 || s.turns[at].request != r)
 }
 
 // activeTurn returns the index of the newest turn with a request that a person wrote. If there
