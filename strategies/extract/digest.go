@@ -29,6 +29,8 @@ type Options struct {
 const (
 	// referenceShare is the share of the references in the budget of a summary.
 	referenceShare = 0.39
+	// maxReferenceShare is that in the text, however little prose there is.
+	maxReferenceShare = 0.4
 	// toolReferenceShare is that where tools are called, but not on files.
 	toolReferenceShare = 0.36
 	// recordsReferenceShare is that where most of what was done are calls with short values.

@@ -25,6 +25,9 @@ func (s *history) addRequests(b *itemList, budget int) {
 		if s.isGoal(t.request) || i == at || t.request.empty() || isGenerated(t.request.head) || t.asked == "" && slices.Contains(before, i) || s.isOver(i) {
 			s.addDemands(b, i, nil)
 			s.addAnswer(b, i, nil)
+			if s.isServed(i) {
+				b.add(sectionRequests, requestMark+oneLine(t.request.head)+"\n", worthAsked*decay(at-i, 8)).tier = tierSpare
+			}
 			continue
 		}
 		x, last := oneLine(t.request.head), len(lines)-1
@@ -108,11 +111,17 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 	}
 }
 
-// isOver reports whether a request is of no use later: it asks for nothing, or it is old and short,
-// and the calls with short values that followed tell what came of it.
+// isOver reports whether a request is of little use later: it asks for nothing, or isServed.
 func (s *history) isOver(i int) bool {
 	t := s.turns[i]
-	return t.asked == "" && isSmallTalk(t.request.head) || len(t.request.head) < minRequest && s.isRecords() && i < s.activeTurn()-freshAnswers
+	return t.asked == "" && isSmallTalk(t.request.head) || s.isServed(i)
+}
+
+// isServed reports whether a request is old and short, and the calls with short values that followed
+// tell what came of it.
+func (s *history) isServed(i int) bool {
+	head := s.turns[i].request.head
+	return head != "" && len(head) < minRequest && !isSmallTalk(head) && s.isRecords() && i < s.activeTurn()-freshAnswers
 }
 
 // freshAnswers is the number of turns after which a short request is old.

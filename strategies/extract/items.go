@@ -53,6 +53,7 @@ const (
 	tierChosen
 	tierFiles
 	tierOther
+	tierSpare // only where room is left
 	tiers
 )
 

@@ -22,7 +22,8 @@ func (d *Digest) writeText(budget, references int) string {
 	}
 	left := func() int { return budget - utf8.RuneCountInString(prose) }
 	find := func() string {
-		return d.fit(references, func(r int) string { return d.ids.references(min(r, left()), prose) })
+		most := int(maxReferenceShare / (1 - maxReferenceShare) * float64(utf8.RuneCountInString(prose)))
+		return d.fit(references, func(r int) string { return d.ids.references(min(r, left(), most), prose) })
 	}
 	refs := find()
 	if n := utf8.RuneCountInString(refs); left()-n > budget/16 { // prose gets the unused budget of the references

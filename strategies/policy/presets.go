@@ -31,9 +31,10 @@ func Presets() []Preset {
 			Pipeline: []Step{step("preserve_recent_turns", map[string]any{"turns": 6})},
 		},
 		{
-			Name: "coding", Doc: "agents that edit files: outdated file reads go, instructions in AGENTS.md, CLAUDE.md and skills stay, then a summary of all but the newest messages",
+			Name: "coding", Doc: "agents that edit files: outdated file reads go, instructions in AGENTS.md, CLAUDE.md and skills stay, then a summary of all but the newest messages of up to 24,000 tokens",
 			Pipeline: []Step{step("dedupe_reads", nil), step("handoff", nil)},
 			paths:    []string{"AGENTS.md", "CLAUDE.md", "SKILL.md"},
+			summary:  long,
 		},
 		{
 			Name: "research", Doc: "long work whose findings matter more than its last steps: summaries of up to 24,000 tokens",

@@ -29,7 +29,7 @@ func evalExtractive() eval.Policy {
 			for i := range in.Log {
 				d.Add(&in.Log[i])
 			}
-			return d.Text(int(in.Budget)), eval.Usage{}, nil
+			return in.Fit(d.Text), eval.Usage{}, nil
 		})
 }
 

@@ -148,7 +148,7 @@ func TestEvalCountsAnnotatedFacts(t *testing.T) {
 func TestEvalBudgetsOfTokens(t *testing.T) {
 	t.Parallel()
 	dir, path := evalFile(t)
-	r := invoke(t, []string{"HOME=" + dir}, "eval", path, "--budget=90t,0.5,200t,90t", "--policy=extractive", "--json", "--samples=7").want(t, 0)
+	r := invoke(t, []string{"HOME=" + dir}, "eval", path, "--budget=90t,0.5,200t,90t", "--policy=extractive", "--json", "--samples=7", "--counter=chars4").want(t, 0)
 	var got []string
 	for line := range strings.Lines(r.stdout) {
 		var f struct {
@@ -172,6 +172,37 @@ func TestEvalBudgetsOfTokens(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	invoke(t, []string{"HOME=" + dir}, "eval", path, "--budget=90t", "--policy=extractive").want(t, 0, "90 t")
+}
+
+// Budgets and sizes are those of the counter of the sessions' model, for baselines, summaries and
+// pipelines.
+func TestEvalCountsAsTheModelOfTheSession(t *testing.T) {
+	t.Parallel()
+	dir, path := evalFile(t)
+	tokensAfter := func(args ...string) map[string]float64 {
+		out := map[string]float64{}
+		r := invoke(t, []string{"HOME=" + dir}, append([]string{"eval", path, "--budget=120t", "--policy=extractive,truncation,id_list", "--json"}, args...)...).want(t, 0)
+		for line := range strings.Lines(r.stdout) {
+			var f eval.Figure
+			if err := json.Unmarshal([]byte(line), &f); err != nil {
+				t.Fatal(err)
+			}
+			out[f.Policy] = f.TokensAfter / float64(f.Sessions)
+		}
+		return out
+	}
+	chars, exact, claude := tokensAfter("--counter=chars4"), tokensAfter("--model=gpt-4o"), tokensAfter("--model=claude-opus-4-6")
+	for name := range chars {
+		if chars[name] == exact[name] || exact[name] == claude[name] {
+			t.Errorf("%s: %v tokens by characters, %v by gpt-4o, %v by Claude", name, chars[name], exact[name], claude[name])
+		}
+		for _, kept := range []map[string]float64{chars, exact, claude} {
+			if name != "truncation" && kept[name] > 120 { // the last messages stay whole
+				t.Errorf("%s: %v tokens in 120", name, kept[name])
+			}
+		}
+	}
+	invoke(t, []string{"HOME=" + dir}, "eval", path, "--counter=words").want(t, exitUsage, "--counter", "session", "chars4")
 }
 
 // Extracts, pipelines and baselines go through several rounds within their budget.
@@ -346,7 +377,7 @@ func TestEvalComesToTheFiguresOfTheScript(t *testing.T) {
 	if err := json.Unmarshal(raw, &want); err != nil {
 		t.Fatal(err)
 	}
-	r := invoke(t, []string{"HOME=" + t.TempDir()}, "eval", "--from", data, "--policy=drop_oldest,head20+tail,drop_tool_results,stub200,id_list", "--cut=0.5,0.75", "--budget=0.5,0.1", "--json").want(t, 0)
+	r := invoke(t, []string{"HOME=" + t.TempDir()}, "eval", "--from", data, "--policy=drop_oldest,head20+tail,drop_tool_results,stub200,id_list", "--cut=0.5,0.75", "--budget=0.5,0.1", "--counter=chars4", "--json").want(t, 0)
 	found := 0
 	for line := range strings.Lines(r.stdout) {
 		var f eval.Figure

@@ -29,8 +29,9 @@ type Input struct {
 	// it covers, the messages included.
 	Previous string
 	Log      []chat.Message
-	// Budget limits the kept tokens (see retention.Tokens) without system messages.
+	// Budget limits the kept tokens, measured by Size, without system messages.
 	Budget float64
+	Size   retention.Sizer
 }
 
 // Kept holds the result of a policy.
@@ -83,7 +84,7 @@ func Baselines() []Policy {
 		return Policy{
 			Name: b.Name, Doc: b.Doc, Definition: "baseline/1 " + b.Name,
 			Keep: func(_ context.Context, in Input) (Kept, error) {
-				return Kept{Messages: of(in.Session).Keep(in.Messages, in.Budget)}, nil
+				return Kept{Messages: of(in.Session).Keep(in.Messages, in.Budget, in.Size)}, nil
 			},
 		}
 	}
@@ -103,9 +104,28 @@ func Summary(name, doc, definition string, write func(ctx context.Context, in In
 		if err != nil {
 			return Kept{}, err
 		}
-		said := chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(text)}
-		return Kept{append(systems(in.Messages), said), usage}, nil
+		return Kept{append(systems(in.Messages), said(text)), usage}, nil
 	}}
+}
+
+// said returns the message of a summary.
+func said(text string) chat.Message {
+	return chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(text)}
+}
+
+// Fit returns the text that write returns for as many tokens of four characters as the budget
+// has room for, "" if even that for one has too many.
+func (in *Input) Fit(write func(tokens int) string) string {
+	for n := int(in.Budget); n > 0; {
+		text := write(n)
+		m := said(text)
+		size := in.Size.Message(&m)
+		if size <= in.Budget {
+			return text
+		}
+		n = min(n-1-n/64, int(float64(n)*in.Budget/size))
+	}
+	return ""
 }
 
 // Build holds the dependencies of pipelines.
@@ -148,13 +168,13 @@ func Pipeline(name string, p policy.Policy, b Build) (Policy, error) {
 	grow := func(ctx context.Context, in Input, parts [][]chat.Message) (Kept, error) {
 		var kept Kept
 		c := strategies.NewConversation(strategies.Options{
-			Counter: retention.Counter{}, FreeReasoning: true, // nothing is sent to a model
+			Counter: in.Size.Whole(), FreeReasoning: true, // nothing is sent to a model
 		})
 		target := chat.Tokens(in.Budget)
 		for _, part := range parts {
 			c.Append(part...)
 			for _, m := range systems(part) {
-				target += retention.Counter{}.Message(&m)
+				target += in.Size.Whole().Message(&m)
 			}
 			run, writers, err := pipelineOf(p, b, max(1, target))
 			if err == nil {

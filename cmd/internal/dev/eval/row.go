@@ -42,10 +42,8 @@ func (s Setting) times() string {
 	return fmt.Sprintf(" ×%d", s.Rounds)
 }
 
-// tokens returns the budget in tokens for a case.
-func (s Setting) tokens(c *retention.Case) float64 {
-	return cmp.Or(s.BudgetTokens, s.Budget*c.Tokens)
-}
+// tokens returns the budget of that many tokens before the cut.
+func (s Setting) tokens(before float64) float64 { return cmp.Or(s.BudgetTokens, s.Budget*before) }
 
 // Row holds the measurement of one session under one policy, cut and budget.
 type Row struct {
@@ -73,10 +71,10 @@ type Row struct {
 	Text *string `json:"text,omitempty"`
 }
 
-// newRow returns the row of a measurement.
-func newRow(c *retention.Case, d retention.Detail) Row {
+// newRow returns the row of a measurement of so many tokens.
+func newRow(c *retention.Case, d retention.Detail, before, kept float64) Row {
 	return Row{
-		Before: c.Tokens, Kept: d.Tokens, Needs: len(c.Needs), StrictNeeds: c.Strict, Loose: d.Loose, Keyed: d.Keyed, Strict: d.Strict,
+		Before: before, Kept: kept, Needs: len(c.Needs), StrictNeeds: c.Strict, Loose: d.Loose, Keyed: d.Keyed, Strict: d.Strict,
 		Held: d.Held, Counts: d.Counts,
 	}
 }
@@ -92,10 +90,10 @@ type Session struct {
 	Weight int64
 }
 
-// hash returns a hash of the parts of a session that its rows depend on.
-func (s *Session) hash() string {
+// hash returns a hash of the parts of a session that its rows depend on, and of its counter.
+func (s *Session) hash(size retention.Sizer) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%q\n%q\n%#v\n", measureVersion, s.Name, s.Model, s.Facts)
+	fmt.Fprintf(h, "%s\n%s\n%q\n%q\n%#v\n", measureVersion, size.Whole().Name(), s.Name, s.Model, s.Facts)
 	var buf []byte
 	for i := range s.Messages {
 		buf = append(s.Messages[i].AppendJSON(buf[:0]), '\n')
@@ -111,7 +109,7 @@ func key(session string, s Setting, p *Policy) string {
 }
 
 // maxSample limits the characters of a sample.
-const maxSample = 20_000
+const maxSample = 200_000
 
 // sample returns the kept messages as text, each after its role if there are several.
 func sample(kept []chat.Message) *string {

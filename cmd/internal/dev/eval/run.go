@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sessionstore/compactor/cmd/internal/dev/retention"
+	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 // Options selects the measurements of a run.
@@ -18,6 +19,9 @@ type Options struct {
 	// Budgets are shares of the tokens before a cut, TokenBudgets numbers of tokens.
 	Cuts, Budgets, TokenBudgets []float64
 	Policies                    []Policy
+	// Counter returns the counter for the tokens of a model's sessions; if nil, a token is a
+	// quarter of a character.
+	Counter func(model string) tokens.Counter
 	// Rounds, if above 1, measures sessions compacted in so many rounds too (see Setting).
 	Rounds int
 	// Compare lists pairs of policy names to compare.
@@ -145,13 +149,17 @@ type measured struct {
 }
 
 func (r *runner) session(ctx context.Context, index int, s *Session) (*measured, error) {
-	m := &measured{index: index, name: s.Name, hash: s.hash(), cuts: make([][]*Row, len(r.Cuts)), needs: make([][]retention.ID, len(r.Cuts))}
+	var size retention.Sizer
+	if r.Counter != nil {
+		size.Counter = r.Counter(s.Model)
+	}
+	m := &measured{index: index, name: s.Name, hash: s.hash(size), cuts: make([][]*Row, len(r.Cuts)), needs: make([][]retention.ID, len(r.Cuts))}
 	r.corpus.Add(s.Messages)
 	for _, x := range retention.RecordedSummaries(s.Messages) {
-		m.recorded = append(m.recorded, newRow(x.Case, retention.Detail{Score: x.Score}))
+		m.recorded = append(m.recorded, newRow(x.Case, retention.Detail{Score: x.Score}, size.Total(x.Case.Pre), size.Message(x.Summary)))
 	}
 	for i, cut := range r.Cuts {
-		rows, err := r.cut(ctx, index, s, m.hash, cut)
+		rows, err := r.cut(ctx, index, s, size, m.hash, cut)
 		if err != nil {
 			return nil, err
 		}
@@ -164,7 +172,7 @@ func (r *runner) session(ctx context.Context, index int, s *Session) (*measured,
 }
 
 // cut measures a session at one cut.
-func (r *runner) cut(ctx context.Context, index int, s *Session, hash string, cut float64) ([]*Row, error) {
+func (r *runner) cut(ctx context.Context, index int, s *Session, size retention.Sizer, hash string, cut float64) ([]*Row, error) {
 	var rows []*Row
 	newCase := sync.OnceValue(func() *retention.Case { return retention.NewCase(s.Messages, cut, s.Facts...) })
 	for _, setting := range r.settings(cut) {
@@ -172,7 +180,7 @@ func (r *runner) cut(ctx context.Context, index int, s *Session, hash string, cu
 			p := &r.Policies[i]
 			k := key(hash, setting, p)
 			measure := func(ctx context.Context) (*Row, error) {
-				row, err := r.row(ctx, index, s, newCase(), p, setting)
+				row, err := r.row(ctx, index, s, size, newCase(), p, setting)
 				if err != nil {
 					return nil, err
 				}
@@ -237,13 +245,14 @@ func (r *runner) texts(ctx context.Context) error {
 	return nil
 }
 
-func (r *runner) row(ctx context.Context, index int, s *Session, c *retention.Case, p *Policy, setting Setting) (*Row, error) {
-	in := Input{Session: s.Name, Model: s.Model, Messages: c.Pre, Budget: setting.tokens(c)}
+func (r *runner) row(ctx context.Context, index int, s *Session, size retention.Sizer, c *retention.Case, p *Policy, setting Setting) (*Row, error) {
+	before := size.Total(c.Pre)
+	in := Input{Session: s.Name, Model: s.Model, Messages: c.Pre, Budget: setting.tokens(before), Size: size}
 	kept, err := p.keep(ctx, in, setting.Rounds)
 	if err != nil {
 		return nil, err
 	}
-	row := newRow(c, c.Detail(kept.Messages))
+	row := newRow(c, c.Detail(kept.Messages), before, size.Total(kept.Messages))
 	row.Session, row.Setting, row.Policy, row.Usage = s.Name, setting, p.Name, kept.Usage
 	if r.wanted(index) {
 		row.Text = sample(kept.Messages)

@@ -11,10 +11,10 @@ import (
 )
 
 // Baseline describes a policy to compare others with. Keep returns the messages that it
-// keeps within a budget of tokens and does not change its argument.
+// keeps within a budget of tokens, measured by size, and does not change its argument.
 type Baseline struct {
 	Name, Doc string
-	Keep      func(pre []chat.Message, budget float64) []chat.Message
+	Keep      func(pre []chat.Message, budget float64, size Sizer) []chat.Message
 }
 
 // Baselines returns all baselines but Random. A provider may reject the messages that they keep.
@@ -42,10 +42,10 @@ func split(ms []chat.Message) (systems, rest []chat.Message) {
 }
 
 // tail returns the index of the oldest message of the longest tail within the budget.
-func tail(ms []chat.Message, budget float64) int {
+func tail(ms []chat.Message, budget float64, size Sizer) int {
 	i := len(ms)
 	for sum := 0.0; i > 0; i-- {
-		t := Tokens(&ms[i-1])
+		t := size.Message(&ms[i-1])
 		if sum+t > budget {
 			break
 		}
@@ -69,17 +69,17 @@ func withoutOrphans(ms []chat.Message) []chat.Message {
 	return out
 }
 
-func dropOldest(pre []chat.Message, budget float64) []chat.Message {
+func dropOldest(pre []chat.Message, budget float64, size Sizer) []chat.Message {
 	systems, rest := split(pre)
-	return append(systems, withoutOrphans(rest[tail(rest, budget):])...)
+	return append(systems, withoutOrphans(rest[tail(rest, budget, size):])...)
 }
 
-func headTail(pre []chat.Message, budget float64) []chat.Message {
+func headTail(pre []chat.Message, budget float64, size Sizer) []chat.Message {
 	systems, rest := split(pre)
 	var head []chat.Message
 	sum := 0.0
 	for i := range rest {
-		t := Tokens(&rest[i])
+		t := size.Message(&rest[i])
 		if sum+t > 0.2*budget {
 			break
 		}
@@ -87,15 +87,15 @@ func headTail(pre []chat.Message, budget float64) []chat.Message {
 		sum += t
 	}
 	rest = rest[len(head):]
-	return append(systems, withoutOrphans(append(head, rest[tail(rest, budget-sum):]...))...)
+	return append(systems, withoutOrphans(append(head, rest[tail(rest, budget-sum, size):]...))...)
 }
 
-func userTail(pre []chat.Message, budget float64) []chat.Message {
+func userTail(pre []chat.Message, budget float64, size Sizer) []chat.Message {
 	systems, rest := split(pre)
 	keep := make([]bool, len(rest))
 	sum := 0.0
 	for i, m := range slices.Backward(rest) {
-		if t := Tokens(&m); m.Role == chat.RoleUser && sum+t <= budget/2 {
+		if t := size.Message(&m); m.Role == chat.RoleUser && sum+t <= budget/2 {
 			keep[i] = true
 			sum += t
 		}
@@ -104,7 +104,7 @@ func userTail(pre []chat.Message, budget float64) []chat.Message {
 		if keep[i] {
 			continue
 		}
-		t := Tokens(&m)
+		t := size.Message(&m)
 		if sum+t > budget {
 			break
 		}
@@ -118,13 +118,13 @@ func userTail(pre []chat.Message, budget float64) []chat.Message {
 // that name each time. It keeps results without their calls: of most calls, only one of the
 // two messages is drawn.
 func Random(session string) Baseline {
-	return Baseline{"random", "messages at random until the budget is full, in their order", func(pre []chat.Message, budget float64) []chat.Message {
+	return Baseline{"random", "messages at random until the budget is full, in their order", func(pre []chat.Message, budget float64, size Sizer) []chat.Message {
 		systems, rest := split(pre)
 		keep := make([]bool, len(rest))
 		sum := 0.0
 		r := rand.New(rand.NewPCG(uint64(idOf(session)), 0)) //nolint:gosec // reproducible
 		for _, i := range r.Perm(len(rest)) {
-			if t := Tokens(&rest[i]); sum+t <= budget {
+			if t := size.Message(&rest[i]); sum+t <= budget {
 				keep[i] = true
 				sum += t
 			}
@@ -145,10 +145,10 @@ func selected(ms []chat.Message, keep []bool) []chat.Message {
 }
 
 // stubs returns a baseline that cuts the oldest tool results to keep characters.
-func stubs(keep int) func(pre []chat.Message, budget float64) []chat.Message {
-	return func(pre []chat.Message, budget float64) []chat.Message {
+func stubs(keep int) func(pre []chat.Message, budget float64, size Sizer) []chat.Message {
+	return func(pre []chat.Message, budget float64, size Sizer) []chat.Message {
 		out := append([]chat.Message(nil), pre...)
-		total := Total(out)
+		total := size.Total(out)
 		for i := range out {
 			if total <= budget {
 				break
@@ -157,20 +157,21 @@ func stubs(keep int) func(pre []chat.Message, budget float64) []chat.Message {
 				continue
 			}
 			text := out[i].Content.String()
-			size := utf8.RuneCountInString(text)
+			n := utf8.RuneCountInString(text)
 			stub := "[tool result removed]"
 			if keep > 0 {
-				stub = strings.ReplaceAll(head(text, keep), "\n", " ") + fmt.Sprintf(" ...[%d chars removed]", max(0, size-keep))
+				stub = strings.ReplaceAll(head(text, keep), "\n", " ") + fmt.Sprintf(" ...[%d chars removed]", max(0, n-keep))
 			}
-			if n := utf8.RuneCountInString(stub); n < size {
-				total -= float64(size-n) / 4
+			if utf8.RuneCountInString(stub) < n {
+				total -= size.Message(&out[i])
 				out[i].Content = chat.TextContent(stub)
+				total += size.Message(&out[i])
 			}
 		}
 		if total <= budget {
 			return out
 		}
-		return dropOldest(out, budget)
+		return dropOldest(out, budget, size)
 	}
 }
 
@@ -185,23 +186,23 @@ func head(s string, n int) string {
 	return s
 }
 
-func idList(pre []chat.Message, budget float64) []chat.Message {
+func idList(pre []chat.Message, budget float64, size Sizer) []chat.Message {
 	systems, _ := split(pre)
 	seen := map[string]bool{}
 	var list []string
-	sum, full := 0.0, false
+	sum, full := size.Message(&chat.Message{}), false
 	for i := len(pre) - 1; i >= 0 && !full; i-- {
 		for _, id := range ids(Text(&pre[i])) {
 			if seen[id] {
 				continue
 			}
-			size := float64(utf8.RuneCountInString(id)+1) / 4
-			if full = sum+size > budget; full {
+			n := size.Text(id + " ")
+			if full = sum+n > budget; full {
 				break
 			}
 			seen[id] = true
 			list = append(list, id)
-			sum += size
+			sum += n
 		}
 	}
 	return append(systems, chat.Message{Role: chat.RoleUser, Content: chat.TextContent(strings.Join(list, " "))})

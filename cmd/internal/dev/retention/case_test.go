@@ -13,10 +13,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/dev/retention"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
-	"github.com/sessionstore/compactor/strategies/tokens"
 )
-
-var _ tokens.Counter = retention.Counter{}
 
 func say(role chat.Role, text string) chat.Message {
 	return chat.Message{Role: role, Content: chat.TextContent(text)}
@@ -98,7 +95,7 @@ func TestBaselinesStayWithinTheirBudgetAndChangeNothing(t *testing.T) {
 		_ = chat.WriteSession(&before, chat.Session{Messages: ms})
 		budget := rapid.Float64Range(0, 1).Draw(t, "budget") * retention.Total(ms)
 		for _, b := range append(retention.Baselines(), retention.Random("a session")) {
-			kept := b.Keep(ms, budget)
+			kept := b.Keep(ms, budget, retention.Sizer{})
 			if got := retention.Total(kept); got > budget {
 				t.Errorf("%s keeps %v of %v", b.Name, got, budget)
 			}
@@ -129,15 +126,15 @@ func TestBaselinesOfMessages(t *testing.T) {
 	for budget, want := range map[float64]string{
 		0: "the system", 2: "the system|new|last", 3: "the system|new|done|last", 4: "the system|old|new|done|last", 5: "the system|old|done|new|done|last",
 	} {
-		if got := texts(retention.Baselines()[i].Keep(ms, budget)); got != want {
+		if got := texts(retention.Baselines()[i].Keep(ms, budget, retention.Sizer{})); got != want {
 			t.Errorf("%v tokens: %q, want %q", budget, got, want)
 		}
 	}
 	choices := map[string]bool{}
 	for name := range 20 {
-		one := texts(retention.Random(strconv.Itoa(name)).Keep(ms, 3))
+		one := texts(retention.Random(strconv.Itoa(name)).Keep(ms, 3, retention.Sizer{}))
 		choices[one] = true
-		if again := texts(retention.Random(strconv.Itoa(name)).Keep(ms, 3)); again != one || strings.Count(one, "|") != 3 {
+		if again := texts(retention.Random(strconv.Itoa(name)).Keep(ms, 3, retention.Sizer{})); again != one || strings.Count(one, "|") != 3 {
 			t.Errorf("session %d: %q, then %q", name, one, again)
 		}
 	}

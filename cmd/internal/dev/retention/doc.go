@@ -29,7 +29,8 @@
 //
 // Identifiers and tokens of system messages are not counted, because every policy keeps
 // those messages. A token is a quarter of a character of content or of names and
-// arguments of tool calls, independent of any tokenizer.
+// arguments of tool calls, independent of any tokenizer, unless a Sizer has a counter. Sessions
+// are cut by the former, at the same message whatever counts.
 //
 // The package sees a policy only as a function from messages to messages. Its functions
 // are pure; a Case is safe for concurrent use.

@@ -152,7 +152,7 @@ func viewsOf(c *retention.Case) map[string][]chat.Message {
 	out := map[string][]chat.Message{}
 	for _, b := range retention.Baselines() {
 		if b.Name == "drop_oldest" || b.Name == "stub200" {
-			out[b.Name] = b.Keep(c.Pre, 0.1*c.Tokens)
+			out[b.Name] = b.Keep(c.Pre, 0.1*c.Tokens, retention.Sizer{})
 		}
 	}
 	d := extract.New(extract.Options{})

@@ -4,6 +4,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 // Text returns the content of a message and a line for each tool call with its name and
@@ -34,14 +35,45 @@ func Tokens(m *chat.Message) float64 {
 }
 
 // Total returns the tokens of all messages except system messages.
-func Total(ms []chat.Message) float64 {
+func Total(ms []chat.Message) float64 { return Sizer{}.Total(ms) }
+
+// Sizer measures messages with a counter. Without one, as in its zero value, it measures as
+// Tokens does.
+type Sizer struct{ Counter tokens.Counter }
+
+// Text returns the tokens of a text.
+func (s Sizer) Text(text string) float64 {
+	if s.Counter == nil {
+		return float64(utf8.RuneCountInString(text)) / 4
+	}
+	return float64(s.Counter.Text(text))
+}
+
+// Message returns the tokens of a message.
+func (s Sizer) Message(m *chat.Message) float64 {
+	if s.Counter == nil {
+		return Tokens(m)
+	}
+	return float64(s.Counter.Message(m))
+}
+
+// Total returns the tokens of all messages except system messages.
+func (s Sizer) Total(ms []chat.Message) float64 {
 	var sum float64
 	for i := range ms {
 		if !system(&ms[i]) {
-			sum += Tokens(&ms[i])
+			sum += s.Message(&ms[i])
 		}
 	}
 	return sum
+}
+
+// Whole returns the counter, or one that rounds Tokens up to integers.
+func (s Sizer) Whole() tokens.Counter {
+	if s.Counter == nil {
+		return quarter{}
+	}
+	return s.Counter
 }
 
 // system reports whether every policy keeps the message and the measure ignores it.
@@ -49,14 +81,14 @@ func system(m *chat.Message) bool {
 	return m.Role == chat.RoleSystem || m.Role == chat.RoleDeveloper
 }
 
-// Counter counts tokens as the measure does, rounded up to integers.
-type Counter struct{}
+// quarter counts tokens as Tokens does, rounded up to integers.
+type quarter struct{}
 
 // Name implements tokens.Counter.
-func (Counter) Name() string { return "retention" }
+func (quarter) Name() string { return "retention" }
 
 // Text implements tokens.Counter.
-func (Counter) Text(s string) chat.Tokens { return chat.Tokens((utf8.RuneCountInString(s) + 3) / 4) }
+func (quarter) Text(s string) chat.Tokens { return chat.Tokens((utf8.RuneCountInString(s) + 3) / 4) }
 
 // Message implements tokens.Counter.
-func (Counter) Message(m *chat.Message) chat.Tokens { return chat.Tokens((int64(4*Tokens(m)) + 3) / 4) }
+func (quarter) Message(m *chat.Message) chat.Tokens { return chat.Tokens((int64(4*Tokens(m)) + 3) / 4) }

@@ -6,8 +6,10 @@ import (
 
 // Recorded holds the score of a summary that an agent wrote of its own session.
 type Recorded struct {
-	Case  *Case
-	Score Score
+	Case *Case
+	// Summary is the message with the summary.
+	Summary *chat.Message
+	Score   Score
 }
 
 // around is the least number of messages before and after a measured summary.
@@ -41,7 +43,7 @@ func RecordedSummaries(ms []chat.Message) []Recorded {
 		}
 		score := c.Score([]chat.Message{{Role: ms[i].Role, Content: ms[i].Content}})
 		score.Tokens = Tokens(&ms[i]) // even of a system message
-		out = append(out, Recorded{c, score})
+		out = append(out, Recorded{c, &ms[i], score})
 	}
 	return out
 }

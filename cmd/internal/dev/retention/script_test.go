@@ -128,7 +128,7 @@ func measure(t *testing.T, path string, cuts, budgets []float64) map[key][][]flo
 						name = n
 					}
 					k := key{cut, budget, name}
-					x := c.Score(b.Keep(c.Pre, budget*c.Tokens))
+					x := c.Score(b.Keep(c.Pre, budget*c.Tokens, retention.Sizer{}))
 					out[k] = append(out[k], []float64{
 						x.Tokens / c.Tokens, x.Tokens, float64(x.Loose), float64(len(c.Needs)), float64(x.Strict), float64(c.Strict), float64(x.Keyed),
 					})

@@ -50,7 +50,7 @@ func TestTalksKeepMoreFactsThanRandomMessages(t *testing.T) {
 			}
 			text := d.Text(int(share * c.Tokens))
 			add(&ours, c.Detail([]chat.Message{{Role: chat.RoleUser, Content: chat.TextContent(text)}}).Counts[retention.Facts])
-			add(&random, c.Detail(retention.Random(s.ID).Keep(slices.Clone(c.Pre), share*c.Tokens)).Counts[retention.Facts])
+			add(&random, c.Detail(retention.Random(s.ID).Keep(slices.Clone(c.Pre), share*c.Tokens, retention.Sizer{})).Counts[retention.Facts])
 		}
 		t.Logf("at %.0f %%: %d of %d, at random %d", 100*share, ours.Kept, ours.Of, random.Kept)
 		if 10*(ours.Kept-random.Kept) < ours.Of {
