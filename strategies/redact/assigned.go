@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // flags finds the secrets after options of a command, separated by a space, and those of
@@ -154,10 +155,14 @@ func secretValue(v string, strong, quoted bool) bool {
 	return len(v) >= 20 && !isHex(v) && threeKinds(v) && entropy(v) >= 3.8 && (strings.Count(v, "/") < 3 || jagged(v)) && strings.Count(v, ".") < 2
 }
 
-// mixed reports whether v has letters and also digits or signs.
+// mixed reports whether v has letters and also digits or signs; of letters outside of ASCII, which
+// a sentence without blanks has too, with two digits at the end.
 func mixed(v string) bool {
-	others := strings.ContainsAny(v, "0123456789!@#^&*?")
-	return others && letters.any(v)
+	if letters.any(v) {
+		return strings.ContainsAny(v, "0123456789!@#^&*?")
+	}
+	n := len(v)
+	return n > 2 && digit[v[n-1]] && digit[v[n-2]] && strings.ContainsFunc(v, unicode.IsLetter)
 }
 
 // jagged reports whether a long v changes between capitals, small letters and digits as often as

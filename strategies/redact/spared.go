@@ -8,6 +8,9 @@ import (
 // spared reports whether the value of a secret name is known not to be a secret.
 func spared(name, value string, quoted bool) bool {
 	bare := strings.TrimRight(value, behind+"?")
+	if !quoted && isPosition(name, value) || !quoted && value != "" && value[0] == '(' && letters.end(value, 1) == len(bare) { // or a remark
+		return true
+	}
 	if len(bare) <= maxConstant && isAny(bare, constants) || placeholder(value) || !quoted && (reference(value) || selfNamed(bare) && hasFold(bare, lastWord(name))) || isColour(value) || isPath(bare) || sentence(value) {
 		return true
 	}
@@ -30,9 +33,17 @@ func spared(name, value string, quoted bool) bool {
 	return left != upper && !upperSecret(left) && !secretName(strings.ToLower(left))
 }
 
+// isPosition reports whether a name and its value are the place of a finding of a compiler or a test:
+// token.go:88:12.
+func isPosition(name, value string) bool {
+	dot := strings.LastIndexByte(name, '.')
+	return dot > 0 && dot < len(name)-1 && len(name)-dot <= 5 && digit.any(value) && positionSet.end(value, 0) == len(value)
+}
+
 var (
-	lowerDot = setOf("a-z.-")
-	countSet = setOf("0-9,._)}kKM;")
+	positionSet = setOf("0-9:,-")
+	lowerDot    = setOf("a-z.-")
+	countSet    = setOf("0-9,._)}kKM;")
 )
 
 // aboutSecrets lists the last words of names for properties of a secret.

@@ -310,7 +310,7 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 	case strings.ContainsAny(v, "<>") || strings.Contains(v, "://") || isPath(v) || technical(v) || selfNamed(v):
 		return false
 	case quoted && spaced:
-		return mixed(v) && len(v) >= 10 && g != follows
+		return mixed(v) && (len(v) >= 10 || inDSN(s, start, end)) && g != follows
 	case digits(v):
 		return w.word.language && len(v) <= 12 && (g == assigns || g == says)
 	case !mixed(v) && (!quoted || !jagged(v)) || !digit.any(v) && g != assigns:

@@ -177,15 +177,29 @@ func queries(t *source, e *edits) {
 		}
 		done = at + 1
 		name := wordDot.start(s, at, maxName)
-		if name == 0 || s[name-1] != '?' && s[name-1] != '&' && s[name-1] != ';' || !isAny(s[name:at], queryNames) {
+		if name == 0 || s[name-1] != '?' && s[name-1] != '&' && s[name-1] != ';' || !isAny(s[name:at], queryNames) && !isAny(s[name:at], passwordNames) {
 			continue
 		}
 		end := querySet.end(s, done)
-		if v := s[done:end]; len(v) >= 16 && digit.any(v) && letters.any(v) {
+		if isAny(s[name:at], passwordNames) && inDatabaseURL(s[:name]) { // whatever it looks like
+			if end = notQuery.end(s, done); end > done && !placeholder(s[done:end]) {
+				e.mask(s, done, end, KindURLToken)
+			}
+		} else if v := s[done:end]; len(v) >= 16 && digit.any(v) && letters.any(v) {
 			e.mask(s, done, end, KindURLToken)
 		}
 		done = end
 	}
+}
+
+// passwordNames lists parameters of the address of a database that are passwords.
+var passwordNames = []string{"password", "pwd", "sslpassword"}
+
+// inDatabaseURL reports whether s ends within the address of a database.
+func inDatabaseURL(s string) bool {
+	s = s[max(0, len(s)-512):]
+	s = s[strings.LastIndexAny(s, " \t\n\"'")+1:]
+	return hasAnyPrefix(s, "jdbc:", "postgres://", "postgresql://", "mysql://", "mariadb://", "sqlserver://", "oracle://", "redis://", "mongodb://")
 }
 
 // formBodies finds the secrets of a text that is a form and nothing else.
@@ -229,6 +243,7 @@ func hooks(t *source, e *edits) {
 
 var (
 	querySet = setOf("0-9A-Za-z_.~%+/-")
+	notQuery = setOf("!#-%'-:<-~") // without an ampersand, a semicolon and a quote
 	hookSet  = setOf("0-9A-Za-z_/-")
 	notSpace = setOf("!-!#-&(-_a-~") // the user and password of a connection string
 )
