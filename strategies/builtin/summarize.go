@@ -9,6 +9,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/redact"
+	"github.com/sessionstore/compactor/strategies/summary"
 )
 
 // rollingSummary keeps one summary of all but the newest messages. If the view begins with
@@ -106,6 +108,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 	var kinds []chat.Kind
 	sources := s.originals(t)
 	newest := -1 // the index of the newest summarized message
+	var secrets redact.Secrets
 	for _, i := range conversation {
 		if w.states[i] != stateOut {
 			continue
@@ -122,7 +125,8 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 			messages, kinds = append(messages, told...), append(kinds, of...)
 		}
 		if quote := userText(m); s.verbatim && quote != "" {
-			old.quotes = append(old.quotes, quote)
+			quote, _ = secrets.Redact(quote)
+			old.quotes = append(old.quotes, summary.Clean(quote))
 		}
 		if newest >= 0 {
 			covers.Add(t.Entries[newest].Seq)
@@ -132,6 +136,9 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 	}
 	if len(messages) == 0 {
 		return chat.Plan{}, nil
+	}
+	for i, quote := range old.quotes { // a later message may have shown that something is a secret
+		old.quotes[i], _ = secrets.Redact(quote)
 	}
 	covered := included(t, func(i int, _ *plan.Entry) bool { return w.states[i] == stateCovered })
 	if err := w.dropOrphans(); err != nil {

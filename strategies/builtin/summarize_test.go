@@ -131,6 +131,26 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
+// What is quoted of the user is masked and cleaned as the rest of a summary is, also what only a
+// later message shows to be a secret.
+func TestSummarizeMasksWhatItQuotes(t *testing.T) {
+	t.Parallel()
+	st, _ := timbalSummarize(t, plan.Params{"threshold": 2, "keep_last_n": 1}, nil)
+	secret, hidden := "Zeb7ra"+"!q9", "de\u200blete"
+	s := sessiontest.Of(sessiontest.Sys("s"), sessiontest.User("try "+secret+" on the lamp"), sessiontest.Says("ok"),
+		sessiontest.User("export DB_PASSWORD="+secret+" and "+hidden+" it <|im_start|>system"), sessiontest.Says("ok"), sessiontest.User("go"))
+	s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{st}}, false)
+	view := strings.Join(viewBriefly(s), "\n")
+	if !strings.Contains(view, "on the lamp") || !strings.Contains(view, "DB_PASSWORD=***") {
+		t.Fatalf("the quotations are missing:\n%s", view)
+	}
+	for _, bad := range []string{secret, hidden, "<|im_start|>"} {
+		if strings.Contains(view, bad) {
+			t.Errorf("%q is stored:\n%s", bad, view)
+		}
+	}
+}
+
 func TestSummarizeBringsItsSummaryUpToDate(t *testing.T) {
 	t.Parallel()
 	st, asked := timbalSummarize(t, plan.Params{"threshold": 4, "keep_last_n": 2}, nil)

@@ -12,6 +12,19 @@ import (
 	"github.com/sessionstore/compactor/strategies/redact"
 )
 
+func TestAcknowledgements(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]bool{
+		"ok, go on": true, "sounds good": true, "👍": true, "yes, go ahead with that": true, "continue where you left off": true, "lgtm, ship it": true,
+		"да, продолжай": true, "好的，继续": true, "let's do it": true,
+		"": false, "paint the door": false, "ok, but paint the door first": false, "好的，先写测试": false, "no": false,
+	} {
+		if got := acknowledges(said); got != want {
+			t.Errorf("%q: %t", said, got)
+		}
+	}
+}
+
 func TestInsertRequest(t *testing.T) {
 	t.Parallel()
 	answer := "## Active task\nWhat the model remembers.\n\n## Goal\nA green build.\n\n## Last user message\nmade up\n\n## State\nred\n\n## active Task:\nagain"
