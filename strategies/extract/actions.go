@@ -114,12 +114,14 @@ func (s *history) actions() []action {
 
 // unresolved reports of each call whether it failed and was the last of its family.
 func (s *history) unresolved() []bool {
-	again := map[string]bool{} // families with a later call
+	later := map[string][][]string{} // the targets of later calls by what they run
 	out := make([]bool, len(s.calls))
 	for i, c := range slices.Backward(s.calls) {
-		key := c.family()
-		out[i] = c.failed && !again[key]
-		again[key] = again[key] || c.done && !c.undone
+		what, targets := c.attempt()
+		out[i] = c.failed && !slices.ContainsFunc(later[what], func(again []string) bool { return repeats(again, targets) })
+		if c.done && !c.undone {
+			later[what] = append(later[what], targets)
+		}
 	}
 	return out
 }

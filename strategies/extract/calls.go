@@ -19,7 +19,7 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	case known:
 		c.acts, c.changes = acts, acts && c.changes && len(c.paths) > 0
 	default:
-		c.acts = !c.changes && (actsByVerb(name, command) || command == "" && len(c.paths) == 0 && len(c.fields) > 1 && s.isConfirmed() && gets(name))
+		c.acts = !c.changes && (actsByVerb(name, command) || writesSQL(fs) || command == "" && len(c.paths) == 0 && len(c.fields) > 1 && s.isConfirmed() && gets(name))
 	}
 	if command == "" && len(c.paths) == 0 {
 		c.arguments = c.fields

@@ -13,8 +13,12 @@ var (
 	// imperative begins with a demand.
 	imperative = text.Pattern(`(?i)^(?:(?:please|also|and|so|but|ok|okay|yes|no|note|remember|important|then|just|actually|btw|now|again|hey|sure|well|oh|hmm+|ah)[,:;!.]* +)*` +
 		`(?:never|always|avoid|prefer|under no circumstances|from now on|in (?:the )?future|you (?:must|should|may) always|you (?:must|should|may|can) (?:not|never|only)|(?:don'?t|do not) (?:ever|touch)|make sure (?:you |to )?(?:always|never)|it'?s important)\b`)
-	// asking begins a demand for the task at hand.
-	asking = text.Pattern(`(?i)^(?:(?:please|also|and|so|but)[,:;!.]* +)*(?:don'?t|do not|make sure|be sure|ensure|keep|stop|only|no need to)\b`)
+	// brief begins a demand that holds however short it is.
+	brief = text.Pattern(`(?i)^(?:(?:please|and|also)[, ]+)?(?:never|always|from now on,?) +\w+ +\S+`)
+	// pointing is in a demand that is not understood without what was said before.
+	pointing = text.Pattern(`(?i)\b(?:it|that|this|them|those|these)\b`)
+	// announcing ends the line before what the user passes on.
+	announcing = text.Pattern(`(?i)\b(?:e?-?mail|message|letter|comment|review|thread|ticket|issue|logs?|output|transcript|article|post|notes?|wrote|writes|says?|said)\b[^.?!]*:\s*$`)
 	// wishing is in what the user wants for the time being.
 	wishing = text.Pattern(`(?i)\b(?:prefer|should|only|must|want|need|don'?t (?:use|add|change|make|do|let)|do not|keep|avoid|ensure|make sure)\b`)
 	// rule says what must be so, by whatever but the user.
@@ -59,7 +63,7 @@ func (s *history) readDemands(message string) (others []demand) {
 		for _, x := range sentences(part) {
 			switch {
 			case len(x) <= minSentence || text.Longer(x, maxLine) || isQuestion(x) || !constraintWords.matches(x) && !foreignConstraints.matches(x):
-			case i == 0 && (isStanding(x) || s.goal.empty() && asking().MatchString(x)): // what the first request demands is for all that follows
+			case i == 0 && isStanding(x):
 				s.constraints = appendNew(s.constraints, x)
 			case len(others) < maxDemands && !programLine().MatchString(x):
 				others = append(others, demand{strings.Clone(x), i == 1})
@@ -74,7 +78,7 @@ func isStanding(s string) bool {
 	if foreignConstraints.matches(s) {
 		return true
 	}
-	return len(s) >= minStanding && !momentary().MatchString(s) && (imperative().MatchString(s) || rule().MatchString(s))
+	return (len(s) >= minStanding || brief().MatchString(s) && !pointing().MatchString(s)) && !momentary().MatchString(s) && (imperative().MatchString(s) || rule().MatchString(s))
 }
 
 const (
@@ -85,7 +89,8 @@ const (
 )
 
 // typed divides a message of the user into what the user wrote and what was pasted: fenced
-// text, lines of programs, and all of a document behind its first paragraph.
+// text, quotations, lines of programs, what stands behind a line that announces it ("Bob's mail:"), and
+// all of a document behind its first paragraph.
 func typed(message string) (own, pasted string) {
 	headings, lines := 0, 0
 	for l := range strings.Lines(message) {
@@ -102,10 +107,11 @@ func typed(message string) (own, pasted string) {
 	for l := range strings.Lines(message) {
 		fence := strings.HasPrefix(strings.TrimSpace(l), "```")
 		behind = behind || document && a.Len() > 0 && strings.TrimSpace(l) == "" || document && strings.HasPrefix(l, "#")
-		if fenced != fence || fence || behind || programLine().MatchString(l) {
+		if fenced != fence || fence || behind || strings.HasPrefix(l, ">") || programLine().MatchString(l) {
 			b.WriteString(l)
 		} else {
 			a.WriteString(l)
+			behind = announcing().MatchString(l)
 		}
 		fenced = fenced != fence
 	}

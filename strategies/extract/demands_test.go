@@ -20,6 +20,9 @@ func TestConstraintsAreToldFromWhatWasAskedForOnce(t *testing.T) {
 		"Buttons should never be wider than the panel.":           true,
 		"I always prefer the morning train to the one at noon.":   true,
 		"Die Sicherung darf niemals überbrückt werden.":           true,
+		"Always use copper.":                                      true,
+		"never paint over a label":                                true,
+		"Never do that.":                                          false,
 		"I'd prefer something else.":                              false,
 		"No, I don't want that one.":                              false,
 		"I must go now, thanks.":                                  false,
@@ -73,6 +76,12 @@ func TestPastedTextHoldsNoConstraints(t *testing.T) {
 	own, pasted := typed("Never use blue wire, please.\n```\nalways = true\n```\n2026-01-02 10:00:00 WARN must stop the pump\nThanks.\n")
 	if !strings.Contains(own, "blue wire") || !strings.Contains(own, "Thanks.") || strings.Contains(own, "pump") || !strings.Contains(pasted, "always = true") {
 		t.Errorf("own %q, pasted %q", own, pasted)
+	}
+	if own, _ = typed("Read this mail from Bob:\n\nyou must always wear helmets.\n"); strings.Contains(own, "helmets") {
+		t.Errorf("Bob's words are the user's: %q", own)
+	}
+	if own, _ = typed("Rules of the house:\n\nNever touch the fuse box.\n> Always shout.\n"); !strings.Contains(own, "fuse box") || strings.Contains(own, "shout") {
+		t.Errorf("of rules and a quotation, %q is the user's", own)
 	}
 	if own, _ = typed("Two rules:\n- never touch the fuse box\n-    never = 1\n"); own != "Two rules:\n- never touch the fuse box\n" {
 		t.Errorf("of a list, %q is the user's", own)

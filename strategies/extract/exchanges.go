@@ -50,6 +50,9 @@ func (s *history) addRequests(b *itemList, budget int) {
 	tier := tierUser
 	room := int(sectionTable[sectionRequests].share * float64(budget))
 	limit := longest(texts, minExcerpt, maxExcerpt, room, len(requestMark))
+	if most := longest(texts, 0, maxRequest, budget/4, len(requestMark)); !slices.ContainsFunc(texts, func(x string) bool { return text.Longer(x, most) }) {
+		limit = maxRequest // all of them whole
+	}
 	if s.isTalk() && slices.ContainsFunc(texts, func(x string) bool { return text.Longer(x, limit) }) {
 		tier = tierOther // what was said counts more than what was asked
 	}

@@ -234,7 +234,7 @@ var (
 	actVerbs = wordSet(`book reserve buy purchase order pay transfer send cancel update delete create add modify change set schedule
 		refund return exchange submit confirm post put patch commit push merge publish deploy release write edit move rename remove
 		insert upload assign close open approve reject play start stop kill restart install share invite subscribe unsubscribe
-		register enroll apply issue grant revoke rent hire spawn launch`)
+		register enroll apply issue grant revoke rent hire spawn launch charge capture void migrate rollback`)
 	// lookVerbs are words in the names of tools that only look, whatever else the name says.
 	lookVerbs = wordSet(`get list search find lookup read query check fetch view show grep glob ls cat think calculate describe status`)
 	// actCommands are commands that change something, by their first words.
@@ -244,6 +244,8 @@ var (
 		"pip install", "go get", "go install", "go mod", "cargo add", "cargo publish", "apt", "brew install", "docker run", "docker build",
 		"docker push", "docker compose up", "kubectl apply", "kubectl delete", "kubectl create", "terraform apply", "helm ", "gh pr create",
 		"gh pr merge", "gh issue create", "gh release", "psql -c", "kill", "systemctl", "curl -X POST", "curl -X PUT", "curl -X DELETE", "sed -i", "ln -s",
+		"docker rm", "docker stop", "kubectl scale", "kubectl rollout", "kubectl patch", "aws s3 cp", "aws s3 mv", "aws s3 rm", "aws s3 sync", "fly deploy",
+		"flyctl deploy", "gcloud app deploy", "gcloud run deploy", "heroku ", "pulumi up", "ansible-playbook", "alembic upgrade", "alembic downgrade",
 	}
 )
 
@@ -295,6 +297,14 @@ func actsByVerb(name, command string) bool {
 	return !looks(name) && slices.ContainsFunc(nameWords(name), func(w string) bool { return actVerbs[w] })
 }
 
+// writesSQL reports whether an argument is a statement that changes a database.
+func writesSQL(fs []argument) bool {
+	return slices.ContainsFunc(fs, func(f argument) bool { return writing().MatchString(text.Head(f.value, 40)) })
+}
+
+// writing begins a statement of SQL that changes something.
+var writing = text.Pattern(`(?i)^\s*(?:insert +into|update +\S+ +set|delete +from|(?:create|alter|drop|truncate) +(?:table|index|view|database|schema|user|role)|merge +into|grant +\w+)\b`)
+
 // looks reports whether a tool only looks, by the words of its name.
 func looks(name string) bool {
 	return slices.ContainsFunc(nameWords(name), func(w string) bool { return lookVerbs[w] })
@@ -333,17 +343,56 @@ func nameWords(name string) []string {
 	return append(out, strings.ToLower(name[min(start, len(name)):]))
 }
 
-// family returns what makes two calls attempts at the same thing: the tool and the first
-// two words of its command, without flags and without what leads to its folder.
-func (c *toolCall) family() string {
-	words := strings.Fields(withoutFolder(c.description))
-	key := c.tool
-	for i, w := range words {
-		if i < 4 && !strings.HasPrefix(w, "-") && strings.Count(key, " ") < 2 {
-			key += " " + w
+// attempt returns what a call runs, by its tool, program and subcommand, and the targets of a check:
+// the other words of its first command, without flags, numbers and what is quoted.
+func (c *toolCall) attempt() (what string, targets []string) {
+	command := runner().ReplaceAllString(scriptRunner().ReplaceAllString(withoutFolder(c.description), "$1 "), "")
+	command = quotedWords().ReplaceAllString(command, "")
+	if i := strings.IndexAny(command, "|;&>"); i > 0 {
+		command = command[:i]
+	}
+	what = c.tool
+	program := true // of the words that tell what is run
+	for i, w := range strings.Fields(command) {
+		switch {
+		case strings.HasPrefix(w, "-") || i > 0 && digit.has(w[0]):
+		case i == 0 || program && subcommand().MatchString(w):
+			what += " " + w
+			program = i == 0
+		default:
+			targets = append(targets, w)
+			program = false
 		}
 	}
-	return key
+	if !checking().MatchString(command) {
+		targets = nil
+	}
+	return what, targets
+}
+
+var (
+	quotedWords = text.Pattern(`"[^"]*"|'[^']*'`)
+	// runner is before a program that is run by another one, scriptRunner before a script of a package.
+	runner       = text.Pattern(`^(?:(?:python3? -m|npx|pnpm exec|uv run|poetry run|pipenv run|bundle exec|sudo|time) +)+`)
+	scriptRunner = text.Pattern(`^(npm|pnpm|yarn|bun) run(?:-script)? +`)
+	subcommand   = text.Pattern(`^[a-z][a-z:-]*$`)
+)
+
+// repeats reports whether a call on some targets does again what one on others did: it has no target
+// that is not one of theirs or around it. One without targets, or on everything, is repeated by any.
+func repeats(again, targets []string) bool {
+	if len(targets) == 0 || len(targets) == 1 && (targets[0] == "." || targets[0] == "./...") {
+		return true
+	}
+	for _, a := range again {
+		folder := strings.TrimSuffix(strings.TrimSuffix(a, "..."), "/")
+		if !slices.ContainsFunc(targets, func(t string) bool {
+			return t == a || folder == "." || strings.HasPrefix(t, folder+"/") || strings.HasPrefix(t, folder+"::")
+		}) {
+			return false
+		}
+	}
+	return true
 }
 
 // withoutFolder returns a command without the change of the folder and assignments before it, and

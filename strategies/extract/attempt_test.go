@@ -1,0 +1,62 @@
+package extract
+
+import (
+	"strings"
+	"testing"
+)
+
+// A failed check is over when it was repeated on the same target or on more, not when another
+// one passed.
+func TestAFailureIsOverWhenItsCheckWasRepeated(t *testing.T) {
+	t.Parallel()
+	const failed, passed = "FAIL: 3 lamps are dark", "all lamps are lit"
+	for name, test := range map[string]struct {
+		first, then string
+		open        bool
+	}{
+		"another target":       {"go test ./lamps", "go test ./doors", true},
+		"another script":       {"npm run build", "npm run lint", true},
+		"another single test":  {"go test ./lamps -run TestLamp", "go test ./lamps -run TestDoor", true},
+		"the same":             {"go test ./lamps", "go test ./lamps", false},
+		"with another flag":    {"make -j4 test", "make test", false},
+		"all of them":          {"go test ./lamps/hall", "go test ./lamps/...", false},
+		"without a target":     {"pytest tests/test_lamps.py", "pytest", false},
+		"after all of them":    {"go test ./...", "go test ./lamps", false},
+		"by another runner":    {"pytest tests/test_lamps.py", "python -m pytest tests/test_lamps.py", false},
+		"by a package manager": {"npm test", "npm run test", false},
+		"with another message": {`git commit -m "lamps"`, `git commit -m "lamps and doors"`, false},
+	} {
+		d := digestOf(Options{}, user("Light all lamps of the hall, please."),
+			calls("", "c1", "Bash", "command", test.first), result("c1", failed),
+			calls("", "c2", "Bash", "command", test.then), result("c2", passed))
+		if open := strings.Contains(d.Text(1000), "## Blocked\n"); open != test.open {
+			t.Errorf("%s: open %t\n%s", name, open, d.Text(1000))
+		}
+	}
+}
+
+// A statement that changes a database is done, whatever its tool is called; what a call showed
+// blocks nothing.
+func TestStatementsAndLooks(t *testing.T) {
+	t.Parallel()
+	d := digestOf(Options{}, user("Move lamp 77 to the hall and tell me when it is done."),
+		calls("", "c1", "db_query", "sql", "UPDATE lamps SET room='hall' WHERE id=77", "db", "house"), result("c1", "UPDATE 1"),
+		calls("", "c2", "db_query", "sql", "SELECT room FROM lamps WHERE id=77", "db", "house"), result("c2", "hall"),
+		calls("", "c3", "Bash", "command", "sed -n 40,60p lamps.go"), result("c3", `panic("dark")`),
+		calls("", "c4", "Read", "file_path", "/docs/errors.md"), result("c4", "Errors are values."))
+	text := d.Text(600)
+	if !strings.Contains(text, "UPDATE lamps SET") || strings.Contains(text, "## Blocked") {
+		t.Errorf("the statement is missing, or a look blocks:\n%s", text)
+	}
+}
+
+// Requests are whole where they take up little of the summary.
+func TestRequestsAreWholeWhereThereIsRoom(t *testing.T) {
+	t.Parallel()
+	long := "Mount a retry in the pump of the hall." + strings.Repeat(" Then look after the valve behind it.", 15) + " Last, close the door."
+	d := digestOf(Options{}, user("Fix the pump of the hall, please."), assistant("Fixed."), user(long), assistant("Done."),
+		user("Write it down for the operators of the house."), assistant("Written."), user("Now translate it to German and to French."))
+	if text := d.Text(4000); !strings.Contains(text, long) {
+		t.Errorf("cut:\n%s", text)
+	}
+}
