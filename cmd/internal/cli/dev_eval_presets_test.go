@@ -164,11 +164,12 @@ func TestEvalOfTheDefaultPolicy(t *testing.T) {
 }
 
 // evaluate returns the result of the command for a kind, with every policy compared with each
-// preset.
+// preset. A token is a quarter of a character: most of these sessions name no model, so that a
+// counter would only guess.
 func evaluate(t *testing.T, kind int, budgets []string) *eval.Result {
 	t.Helper()
 	k := presetKinds[kind]
-	c := evalCmd{Cut: []float64{k.cut}, Budget: budgets, Rounds: 1, Format: "auto", Policy: append([]string{defaultPolicy, presetRivals}, policy.PresetNames()...)}
+	c := evalCmd{Cut: []float64{k.cut}, Budget: budgets, Rounds: 1, Format: "auto", Counter: "chars4", Policy: append([]string{defaultPolicy, presetRivals}, policy.PresetNames()...)}
 	for _, file := range k.files {
 		path := filepath.Join("../../../../shared/data", file)
 		if _, err := os.Stat(path); err != nil {
