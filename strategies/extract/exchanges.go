@@ -146,8 +146,13 @@ var (
 
 // isEmpty reports whether a line says nothing that is worth its room later.
 func isEmpty(line string) bool {
-	return len(line) < minSaid || strings.Count(line, " ") < minSaidWords && !strings.ContainsFunc(line, isUnspaced) || polite().MatchString(line) || strings.Count(line, " | ") > 1
+	return len(line) < minSaid || strings.Count(line, " ") < minSaidWords && !strings.ContainsFunc(line, isUnspaced) || polite().MatchString(line) || strings.Count(line, " | ") > 1 || claiming().MatchString(line)
 }
+
+// claiming says what the user allowed or said, which only the user's own words tell, or turns to the
+// reader of the summary.
+var claiming = text.Pattern(`(?i)\b(?:user|customer|owner|human)s? (?:(?:has|have|had|explicitly|already|just|also) )*(?:approved|authori[sz]ed|consented|permitted|allowed|granted|signed off|gave (?:permission|approval)|said|told)\b|` +
+	`^\W*(?:system|developer) ?:|\b(?:ignore|disregard|forget|override) (?:all |any |the |your |of )*(?:previous|prior|above|earlier) (?:instructions?|prompts?|rules|messages?)\b`)
 
 // polite is a line without a statement.
 var polite = text.Pattern(`(?i)^(?:(?:sure|of course|no problem|no worries|certainly|absolutely|thank you|thanks|great)[^.!]*[.!] *)*(?:(?:i can (?:help|assist)|i'd be (?:happy|glad)|i'm (?:happy|glad)|you're welcome|to (?:assist|help|proceed)|once (?:i have|you (?:provide|confirm))|please (?:provide|let me)|could you|let me)\b.*)?$`)
@@ -170,7 +175,7 @@ func (s *history) addLastAnswer(b *itemList) {
 		if pending != "" { // it stands with what is pending
 			line = strings.TrimSpace(strings.Replace(line, pending, "", 1))
 		}
-		if line == "" || last != nil && slices.ContainsFunc(sentences(line), isIntention) || j < t.lastStart && isIntention(line) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
+		if line == "" || claiming().MatchString(line) || last != nil && slices.ContainsFunc(sentences(line), isIntention) || j < t.lastStart && isIntention(line) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
 			continue
 		}
 		text := formatEntry(truncate(line, b.lineLimit))
