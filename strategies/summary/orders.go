@@ -23,11 +23,15 @@ var foreignOrders = text.Pattern(`(?i)\b(?:ignoriere|vergiss)\s+(?:alle\s+)?(?:v
 // reported matches text in front of an order that tells of it rather than gives it.
 var reported = text.Pattern(`(?i)\b(?:asked|tried|tries|trying|attempts?|attempted|wants?|wanted|told|says|said|demands|demanded|instructs|instructed)\s+(?:\w+\s+){0,4}to\s+$`)
 
+// minRuleWords is how many blanks the words of a rule have that is the user's if the user said them all.
+const minRuleWords = 4
+
 // leftOut replaces a sentence that turns to the reader.
 const leftOut = "(a sentence to the reader was left out)"
 
 // withoutOrders replaces the sentences of an answer that tell its reader to drop its
-// instructions, unless a message says the same and the answer quotes or tells it.
+// instructions, unless a message says the same and the answer quotes or tells it, or it
+// is a rule in the user's own words.
 func (e *SourceIndex) withoutOrders(answer string) string {
 	folded, at := text.Fold(answer)
 	answer = e.leaveOut(orders(), answer, folded, at)
@@ -45,7 +49,9 @@ func (e *SourceIndex) leaveOut(pattern *regexp.Regexp, answer, folded string, at
 		words := wordsOf(folded[m[0]:m[1]])
 		quoted := m[0] > 0 && strings.ContainsRune("\"'`“‘„«", lastRune(folded[:m[0]]))
 		known := e.said(words) || e.others.share(words) == 1 && strings.Count(words, " ") > 1
-		if known && (quoted || reported().MatchString(folded[start:m[0]])) {
+		line, _, _ := strings.Cut(folded[m[0]:], "\n")
+		rule := wordsOf(line)
+		if known && (quoted || reported().MatchString(folded[start:m[0]])) || strings.Count(rule, " ") > minRuleWords && e.said(rule) {
 			continue
 		}
 		end := m[1]
