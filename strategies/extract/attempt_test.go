@@ -79,3 +79,20 @@ func TestClaimsOfApprovalsAreLeftOut(t *testing.T) {
 		}
 	}
 }
+
+// Lines of failures that do not begin with a word for one are found in outputs that are cut.
+func TestFailuresOfManyPrograms(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{
+		"main.go:12:3: undefined: lamp", "KeyError: 'lamp_id'", "make: *** [all] Error 1", "not ok 12 - lamp is lit", "E   assert 1 == 2", "test result: FAILED. 3 passed; 1 failed",
+		"npm ERR! code ELIFECYCLE", "Segmentation fault (core dumped)", "bash: lamp: command not found", "Exit code 2 of lamp", "=== FAILURES of the hall ===", "lamps.py:14: AssertionError: expected 3",
+	} {
+		output := strings.Repeat("the lamp of the hall is lit\n", 50) + line + "\n" + strings.Repeat("the door is shut, as it should be\n", 50)
+		if found := Failures(output, 3); len(found) != 1 || strings.TrimSpace(output[found[0][0]:found[0][1]]) != line {
+			t.Errorf("%q: found %v", line, found)
+		}
+	}
+	if found := Failures("the errors of the past are told below\nit expected a lamp\n0 failed, 12 passed\n", 3); len(found) > 0 {
+		t.Errorf("found %v in lines without a failure", found)
+	}
+}

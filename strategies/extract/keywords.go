@@ -189,6 +189,13 @@ func isFailure(line string) bool {
 // minFailure is the size, in bytes, below which a line says nothing of what failed.
 const minFailure = 12
 
+// failing is a line of a compiler, a test runner, an interpreter or a shell that reports a failure, in
+// forms that do not begin with a word for it. Text may have them too, so that they are no reason to take
+// a call for failed.
+var failing = text.Pattern(`^(?:\S+\.\w{1,5}:\d+(?::\d+)?:? .*\b(?:undefined|error|cannot|expected|unexpected|undeclared|unused|missing|got|want)\b` +
+	`|[\w.]*(?:Error|Exception)\b(?::|$)|make(?:\[\d+\])?: \*\*\*|not ok\b|E {2,}\S|test result: FAILED|npm (?:ERR!|error)|Segmentation fault|Killed\b|.{0,80}: (?:command not found|No such file or directory|Permission denied)$` +
+	`|[-=]+ (?:FAIL|FAILED|FAILURES|ERRORS)\b|.{0,60}\b[1-9]\d* (?:failed|failures|errors)\b|Caused by:|core dumped)`)
+
 // Failures returns the ranges of bytes of up to n different lines of a tool's output that
 // report failures, in order, each with its line break. Of a line that is too long for a
 // summary, it is the beginning.
@@ -200,7 +207,7 @@ func Failures(output string, n int) [][2]int {
 		if len(out) == n {
 			break
 		}
-		if l := text.Trim(text.Head(line, maxLine)); len(l) >= minFailure && isFailure(l) && !seen[l] {
+		if l := text.Trim(text.Head(line, maxLine)); len(l) >= minFailure && (isFailure(l) || failing().MatchString(l)) && !seen[l] {
 			seen[l] = true
 			out = append(out, [2]int{at, at + len(text.Head(line, maxLine+1))})
 		}
