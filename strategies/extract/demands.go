@@ -18,7 +18,7 @@ var (
 	// pointing is in a demand that is not understood without what was said before.
 	pointing = text.Pattern(`(?i)\b(?:it|that|this|them|those|these)\b`)
 	// announcing ends the line before what the user passes on.
-	announcing = text.Pattern(`(?i)\b(?:e?-?mail|message|letter|comment|review|thread|ticket|issue|logs?|output|transcript|article|post|notes?|wrote|writes|says?|said)\b[^.?!]*:\s*$`)
+	announcing = text.Pattern(`(?i)\b(?:e?-?mail|letter|transcript|thread|ticket|article|wrote|writes|said|(?:message|comment|review|post|notes?|issue|logs?|output) (?:from|of|by))\b[^.?!]*:\s*$`)
 	// wishing is in what the user wants for the time being.
 	wishing = text.Pattern(`(?i)\b(?:prefer|should|only|must|want|need|don'?t (?:use|add|change|make|do|let)|do not|keep|avoid|ensure|make sure)\b`)
 	// rule says what must be so, by whatever but the user.

@@ -80,6 +80,9 @@ func TestPastedTextHoldsNoConstraints(t *testing.T) {
 	if own, _ = typed("Read this mail from Bob:\n\nyou must always wear helmets.\n"); strings.Contains(own, "helmets") {
 		t.Errorf("Bob's words are the user's: %q", own)
 	}
+	if own, _ = typed("In a commit message:\n- never write about the lamp\n"); !strings.Contains(own, "lamp") {
+		t.Errorf("a rule is not the user's: %q", own)
+	}
 	if own, _ = typed("Rules of the house:\n\nNever touch the fuse box.\n> Always shout.\n"); !strings.Contains(own, "fuse box") || strings.Contains(own, "shout") {
 		t.Errorf("of rules and a quotation, %q is the user's", own)
 	}

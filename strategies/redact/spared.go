@@ -37,7 +37,7 @@ func spared(name, value string, quoted bool) bool {
 // token.go:88:12.
 func isPosition(name, value string) bool {
 	dot := strings.LastIndexByte(name, '.')
-	return dot > 0 && dot < len(name)-1 && len(name)-dot <= 5 && digit.any(value) && positionSet.end(value, 0) == len(value)
+	return dot > 0 && dot < len(name)-1 && len(name)-dot <= 5 && !secretName(name[dot+1:]) && digit.any(value) && positionSet.end(value, 0) == len(value)
 }
 
 var (
