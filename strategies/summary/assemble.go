@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
@@ -16,7 +17,7 @@ const (
 const maxAcknowledgement = 8
 
 // acknowledgements are the words of such messages. None of them names a thing to do.
-var acknowledgements = wordSet(`ok okay k yes yep yeah yup sure fine good great nice cool perfect awesome excellent thanks thank thx you please go on ahead continue proceed
+var acknowledgements = strings.Fields(`ok okay k yes yep yeah yup sure fine good great nice cool perfect awesome excellent thanks thank thx you please go on ahead continue proceed
 	do it that this so them both all lgtm ship next keep going and now then right correct exactly agreed approved sounds looks good with from where left off we were
 	works for me my let us lets s makes sense absolutely definitely of course by means as planned proposed suggested carry resume
 	ja gut danke weiter mach bitte genau passt einverstanden oui merci d accord continue vas y si sí gracias vale claro sigue adelante sim obrigado continua va bene certo grazie
@@ -24,14 +25,6 @@ var acknowledgements = wordSet(`ok okay k yes yep yeah yup sure fine good great 
 
 // unspacedAcknowledgement matches those in scripts without blanks, and signs.
 var unspacedAcknowledgement = text.Pattern(`^(?:[\s，。,.!！、👍✅🙏👌🚀]|好的?|可以|同意|没问题|是的|继续|请|谢谢|行|はい|お願いします|続けて(?:ください)?|了解|ありがとう|네|계속|해주세요|좋아요|감사합니다)+$`)
-
-func wordSet(s string) map[string]bool {
-	set := map[string]bool{}
-	for w := range strings.FieldsSeq(s) {
-		set[w] = true
-	}
-	return set
-}
 
 // acknowledges reports whether a message of the user only agrees, so that the task is an
 // earlier one, which the model names.
@@ -41,7 +34,7 @@ func acknowledges(message string) bool {
 	}
 	words := strings.Fields(wordsOf(message))
 	for _, w := range words {
-		if !acknowledgements[w] {
+		if !slices.Contains(acknowledgements, w) {
 			return false
 		}
 	}
