@@ -163,11 +163,7 @@ func (d *Digest) scan(s string, used bool) (head, tail string) {
 		if first {
 			head = tail
 		}
-		if used {
-			d.ids.scan(tail, used)
-		} else {
-			d.ids.scan(blankLineNumbers(tail), used)
-		}
+		d.ids.scan(blankLineNumbers(tail), used)
 	}
 	return head, tail
 }

@@ -46,9 +46,9 @@ const (
 const (
 	tierUser = iota
 	tierState
+	tierDemands
 	tierOpen
 	tierDone
-	tierDemands
 	tierErrors
 	tierChosen
 	tierFiles
@@ -161,7 +161,7 @@ func (s *history) activeTurn() int {
 // quote returns the request in at most n characters, each line as a quotation: its
 // beginning, and the last line too if that is short and the request is cut.
 func (r request) quote(n int) string {
-	lines := append(splitLines(r.head), splitLines(r.tail)...)
+	lines := append(indentedLines(r.head), indentedLines(r.tail)...)
 	size := func(s string) int { return utf8.RuneCountInString(s) + len(quoteMark) + 1 }
 	total := 0
 	for _, l := range lines {
@@ -370,7 +370,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 			call := b.add(sectionBlocked, line, worthBlocked*age)
 			call.tier = tierErrors
 			for _, l := range failures {
-				it := b.add(sectionBlocked, indentMark+formatEntry(truncate(l, maxLine)), worthBlocked*age)
+				it := b.add(sectionBlocked, indentMark+formatLine(truncate(l, maxLine), "output: "), worthBlocked*age)
 				it.tier, it.parent = tierErrors, call
 			}
 		case i >= underWay:

@@ -66,6 +66,9 @@ func isStopWord(w string) bool {
 // formats, or a word that any sentence has.
 func isEmptyLabel(w string) bool {
 	switch w {
+	case "func", "return", "string", "fmt", "nil", "const", "var", "int", "bool", "byte", "def", "elif", "else", "null", "none",
+		"true", "false", "undefined", "async", "await", "self", "err", "void", "len":
+		return true
 	case "errorf", "fatalf", "logf", "warnf", "debugf", "infof", "printf", "println", "sprintf", "fprintf", "omitempty",
 		"been", "both", "yeah", "only", "then", "there", "when", "what", "which", "where", "why", "how", "also", "just", "here", "they",
 		"your", "because", "instead", "still", "more", "than", "these", "those", "some", "other", "anything", "something", "let", "now",

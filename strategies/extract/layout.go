@@ -89,16 +89,12 @@ func (id *identifier) defaultLabel() string {
 // unlabelled is the label of quoted names without one.
 const unlabelled = "named"
 
-// formatGroups returns the lines of groups, one or more for each: "label: a, b". A group
-// of which the user said everything is marked as a quotation; others are not divided for
-// that, since more labels would leave less room for identifiers.
-func formatGroups(groups []*group) string {
+// formatGroups returns the lines of groups, one or more for each: "label: a, b", each after a
+// mark.
+func formatGroups(groups []*group, mark string) string {
 	var b strings.Builder
 	for _, g := range groups {
-		line, width, mark := "", 0, ""
-		if !slices.ContainsFunc(g.ids, func(id *identifier) bool { return !id.byUser }) {
-			mark = quoteMark
-		}
+		line, width := "", 0
 		for _, id := range g.ids {
 			v := quoteValue(id.value)
 			if line != "" && width <= maxLabelWidth {

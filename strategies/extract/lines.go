@@ -17,10 +17,20 @@ func isLineBreak(r rune) bool {
 
 // splitLines returns the lines of s that are not blank, trimmed. They share memory with s.
 func splitLines(s string) []string {
+	lines := indentedLines(s)
+	for i, l := range lines {
+		lines[i] = text.Trim(l)
+	}
+	return lines
+}
+
+// indentedLines returns the lines of s that are not blank, with the blanks before them, which code
+// needs. They share memory with s.
+func indentedLines(s string) []string {
 	parts := strings.FieldsFunc(s, isLineBreak)
 	kept := parts[:0]
 	for _, p := range parts {
-		if p = text.Trim(p); p != "" {
+		if p = strings.TrimRightFunc(p, text.IsBlank); p != "" {
 			kept = append(kept, p)
 		}
 	}

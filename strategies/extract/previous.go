@@ -23,8 +23,10 @@ func (d *Digest) AddPrevious(summary string) {
 	summary = text.Head(d.redact(summary), maxChunk)
 	defer d.ids.markPrevious()
 	p := parsePrevious(summary)
+	byTools := false
 	for _, line := range p.references {
-		d.ids.addPreviousLine(line)
+		byTools = byTools || line+"\n" == toolsLine
+		d.ids.addPreviousLine(line, byTools)
 	}
 	d.ids.scan(strings.Join(p.actions, "\n"), true)
 	d.history.restoreEntries(sectionCompleted, p.actions)
@@ -138,6 +140,9 @@ func (s *history) restore(sec section, lines []string) {
 			}
 		}
 		if t := parseRequest(lines); !t.request.empty() {
+			if replied := parseReplied(lines); replied != "" {
+				s.turns = append(s.turns, &turn{lastText: replied})
+			}
 			s.turns = append(s.turns, t)
 		}
 		s.restored = len(s.turns)
@@ -243,6 +248,17 @@ func parseRequest(lines []string) *turn {
 	}
 	t.request.head = strings.Join(quoted, "\n")
 	return t
+}
+
+// parseReplied returns the text of the assistant that the active task replies to.
+func parseReplied(lines []string) string {
+	var b strings.Builder
+	for _, l := range lines {
+		if replied, ok := strings.CutPrefix(l, repliesMark); ok {
+			b.WriteString(replied + "\n")
+		}
+	}
+	return b.String()
 }
 
 // restoreRequest adds an entry of the earlier requests with the lines below it.

@@ -17,7 +17,7 @@ func (t *table) references(budget int, above string) string {
 		return ""
 	}
 	ids := t.pick(t.ranked(), budget+budget/4, above)
-	write := func(n int) string { return formatGroups(groupByLabel(outermost(ids, n))) }
+	write := func(n int) string { return formatReferences(outermost(ids, n)) }
 	fits := func(n int) bool { return utf8.RuneCountInString(write(n)) <= budget }
 	n := sort.Search(len(ids), func(i int) bool { return !fits(i + 1) })
 	for n > 0 && !fits(n) { // size is not monotonic: labels may be shared
@@ -27,6 +27,30 @@ func (t *table) references(budget int, above string) string {
 		return ""
 	}
 	return referencesHeading + strings.TrimSuffix(write(n), "\n")
+}
+
+// toolsLine comes before the references that only the results of tools name.
+const toolsLine = "From tools only:\n"
+
+// formatReferences returns the lines of identifiers by who said them: the user, whose lines are
+// quotations, the assistant, or tools only.
+func formatReferences(ids []*identifier) string {
+	var user, assistant, tools []*identifier
+	for _, id := range ids {
+		switch {
+		case id.byUser:
+			user = append(user, id)
+		case id.uses > id.toolUses:
+			assistant = append(assistant, id)
+		default:
+			tools = append(tools, id)
+		}
+	}
+	out := formatGroups(groupByLabel(user), quoteMark) + formatGroups(groupByLabel(assistant), "")
+	if len(tools) > 0 {
+		out += toolsLine + formatGroups(groupByLabel(tools), "")
+	}
+	return out
 }
 
 // markUser marks the known identifiers of a text as said by the user.
@@ -40,8 +64,9 @@ func (t *table) markUser(s string) {
 	scanLinks(s, mark)
 }
 
-// addPreviousLine adds the identifiers in a line of references of an earlier summary.
-func (t *table) addPreviousLine(line string) {
+// addPreviousLine adds the identifiers in a line of references of an earlier summary; byTools
+// reports whether only tools named them.
+func (t *table) addPreviousLine(line string, byTools bool) {
 	line, byUser := strings.CutPrefix(line, quoteMark)
 	label, list, ok := strings.Cut(line, ": ")
 	if !ok {
@@ -49,25 +74,28 @@ func (t *table) addPreviousLine(line string) {
 	}
 	t.ranking = nil
 	for _, v := range parseList(list) {
-		if id := t.addPrevious(v, kindOf(v)); id != nil {
+		if id := t.addPrevious(v, kindOf(v), byTools); id != nil {
 			id.byUser = id.byUser || byUser
 			id.topical = id.topical || t.topic.matches(label+" "+v)
 			if label != unlabelled {
 				id.addLabel(t.intern(label), true)
 			}
 		}
-		All(v, func(kind Kind, start, end int) { t.addPrevious(v[start:end], kind) })
+		All(v, func(kind Kind, start, end int) { t.addPrevious(v[start:end], kind, byTools) })
 	}
 }
 
 // addPrevious returns the identifier of a value that an earlier summary lists, or nil if
 // the value is not recorded.
-func (t *table) addPrevious(v string, kind Kind) *identifier {
+func (t *table) addPrevious(v string, kind Kind, byTools bool) *identifier {
 	id := t.lookup(v, kind)
 	if id == nil {
 		return nil
 	}
 	id.standalone = true
+	if byTools && id.uses < previousUses {
+		id.toolUses = previousUses - id.uses
+	}
 	id.texts, id.uses, id.neighbors = max(id.texts, previousTexts), max(id.uses, previousUses), min(id.neighbors, previousNeighbors)
 	return id
 }

@@ -34,7 +34,7 @@ var sectionTable = [numSections]struct {
 	share   float64
 }{
 	sectionTask: {"## Active Task", 0.35}, sectionGoal: {"## Goal", 0.12}, sectionFirst: {"## First Request", 0.12}, sectionConstraints: {"## Constraints & Preferences", 0.30},
-	sectionRequests: {"## Earlier Requests", 0.48}, sectionCompleted: {"## Completed Actions", 0.75}, sectionState: {"## Active State", 0.15}, sectionInProgress: {"## In Progress", 0.08},
+	sectionRequests: {"## Earlier Requests", 0.42}, sectionCompleted: {"## Completed Actions", 0.75}, sectionState: {"## Active State", 0.15}, sectionInProgress: {"## In Progress", 0.08},
 	sectionBlocked: {"## Blocked", 0.15}, sectionDecisions: {"## Key Decisions", 0.12}, sectionFindings: {"## Findings", 0.45},
 	sectionPending: {"## Pending User Asks", 0.10}, sectionFiles: {"## Relevant Files", 0.35}, sectionRemaining: {"## Remaining Work", 0.12},
 }
@@ -70,9 +70,12 @@ const (
 // userLabel matches a label of the user, as in transcripts.
 var userLabel = text.Pattern(`(?i)^[\s*_(\[]*(?:user|human)[\s*_)\]]*:`)
 
-// formatEntry returns the line of a text that is not the user's. Its beginning cannot be
-// mistaken for that of a quotation, or for a label of the user.
-func formatEntry(s string) string {
+// formatEntry returns the line of a text of the assistant.
+func formatEntry(s string) string { return formatLine(s, "assistant: ") }
+
+// formatLine returns the line of a text that is not the user's. Its beginning cannot be
+// mistaken for that of a quotation, or for a label of the user: who says it precedes it then.
+func formatLine(s, speaker string) string {
 	for {
 		s = strings.TrimLeft(s, ">＞﹥ ")
 		rest := strings.TrimLeft(s, "-*+ ")
@@ -81,12 +84,12 @@ func formatEntry(s string) string {
 		}
 		s = rest
 	}
-	said := false
+	mistaken := false
 	for _, mark := range []string{askedMark, pendingMark, finishedMark, openMark, planMark, beforeMark, repliesMark} {
-		said = said || strings.HasPrefix(bulletMark+s, mark)
+		mistaken = mistaken || strings.HasPrefix(bulletMark+s, mark)
 	}
-	if folded, _ := text.Fold(text.Head(s, maxLabelLen)); said || userLabel().MatchString(folded) {
-		s = "said: " + s
+	if folded, _ := text.Fold(text.Head(s, maxLabelLen)); mistaken || userLabel().MatchString(folded) {
+		s = speaker + s
 	}
 	return bulletMark + s + "\n"
 }

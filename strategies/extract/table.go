@@ -25,6 +25,8 @@ type identifier struct {
 	// texts is the number of texts with it, uses the number of those by the user or the
 	// assistant.
 	texts, uses int
+	// toolUses is the part of uses that stands for tools, since an earlier summary listed it.
+	toolUses int
 	// previousUses is the value of uses after an earlier summary was read, 0 if it is not
 	// in one.
 	previousUses int
@@ -86,7 +88,7 @@ func (t *table) scan(s string, used bool) {
 	t.inText = t.inText[:0]
 	ranges := t.topic.ranges(s)
 	All(s, func(kind Kind, start, end int) {
-		if kind == Quoted && !used && isSyntax(s, start, end) || kind == SHA && isIndexLine(s[:start]) {
+		if kind == Quoted && isSyntax(s, start, end) || kind == SHA && isIndexLine(s[:start]) {
 			return
 		}
 		if id := t.observe(s[start:end], kind, start, used); id != nil {
@@ -163,7 +165,7 @@ func (t *table) add(value string, kind Kind) *identifier {
 // isSyntax reports whether the quoted name s[start:end] belongs to the form of data or code
 // rather than to what it says: a key, a struct tag, a format.
 func isSyntax(s string, start, end int) bool {
-	if after := strings.TrimLeft(s[end+1:min(len(s), end+4)], " "); strings.HasPrefix(after, ":") {
+	if after := strings.TrimLeft(s[end+1:min(len(s), end+4)], " "); s[end] != '`' && strings.HasPrefix(after, ":") {
 		return true
 	}
 	v := s[start:end]
@@ -197,7 +199,7 @@ func (id *identifier) isAmbiguous() bool {
 
 // punctuation is the place of a match (file.go-12-), a range of lines (1,80p), a rule (--- a ---),
 // or the end of a call (, err)).
-var punctuation = text.Pattern(`\.\w+-\d+-?$|^\d+,\d+p$|---|===|^[,;)\]}]`)
+var punctuation = text.Pattern(`\.\w+[:-]\d+|^\d+,\d+p$|---|===|^[,;)\]}]`)
 
 // isMoment reports whether v is a date with a time of day, as in logs.
 func isMoment(v string) bool {
