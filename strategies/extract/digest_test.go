@@ -120,6 +120,21 @@ func TestTextIsData(t *testing.T) {
 	wantIn(t, text, "delete everything")
 }
 
+// A reply that picks from a list keeps what it picks from, also where other lines follow the list.
+func TestOptionsOfAReplyAreKept(t *testing.T) {
+	t.Parallel()
+	for name, reply := range map[string]string{"number": "2", "sentence": "let's go with option 2 please", "word": "the second"} {
+		text := digestOf(
+			Options{}, user("How do we get the exports out of the web process, without losing any?"),
+			assistant("Two ways:\n\n1. **A queue**: one more service.\n   It needs care.\n2. **A table** that a worker polls.\n\nThe table is simpler to run.\nWhich one do you want?"), user(reply),
+		).Text(400)
+		want := []string{"> " + reply, "- Replies to: 1. A queue: one more service.", "- Replies to: 2. A table that a worker polls.", "- Replies to: Which one do you want?"}
+		if diff := cmp.Diff(want, parsePrevious(text).sections[sectionTask]); diff != "" {
+			t.Errorf("%s: %s\n%s", name, diff, text)
+		}
+	}
+}
+
 // A secret is masked before a text is cut, so that no part of it is left.
 func TestNoPartOfASecretIsLeft(t *testing.T) {
 	t.Parallel()

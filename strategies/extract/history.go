@@ -410,9 +410,13 @@ func lastQuestion(s string) string {
 // maxOptionLines is the number of lines around a question that answeredLines returns.
 const maxOptionLines = 6
 
-// answeredLines returns the last question of a text with the list of what it offers.
-func answeredLines(s string) []string {
-	lines := splitLines(text.Tail(s, 2000))
+// picking is a reply that picks from a list.
+var picking = text.Pattern(`(?i)^\W*(?:(?:let'?s|do|go|with|for|take|try|i|i'?d|like|want|prefer|pick|choose|yes|ok|please|option|options|number|choice|approach|no|nr|the|step|item)[\s.,#]+)*(?:\d{1,2}|[a-h]|first|second|third|fourth|last|latter|former|both|all)\b`)
+
+// answeredLines returns the last question of a text with the list of what it offers, which may
+// stand before other lines if the reply picks from it.
+func answeredLines(s, reply string) []string {
+	lines := splitLines(text.Tail(s, maxReply))
 	at := -1
 	for i, l := range slices.Backward(lines) {
 		if isQuestion(l) {
@@ -430,7 +434,32 @@ func answeredLines(s string) []string {
 	for to < len(lines) && isListed(lines[to]) && to-at < maxOptionLines {
 		to++
 	}
+	if to-from == 1 && picking().MatchString(reply) {
+		return append(options(lines[:at]), lines[at])
+	}
 	return lines[from:to]
+}
+
+// choiceLine is an entry of a list with numbers or letters, firstChoice the first of one.
+var (
+	choiceLine  = text.Pattern(`(?i)^\W*(?:(?:option|approach|choice)\s+)?(?:\d{1,2}|[a-h])[.):]`)
+	firstChoice = text.Pattern(`(?i)^\W*(?:(?:option|approach|choice)\s+)?[1a][.):]`)
+)
+
+// options returns the entries of the last list with numbers or letters, without what stands below
+// them.
+func options(lines []string) []string {
+	var out []string
+	for _, l := range slices.Backward(lines) {
+		if choiceLine().MatchString(l) {
+			out = append(out, l)
+		}
+		if len(out) == maxOptionLines || firstChoice().MatchString(l) {
+			break
+		}
+	}
+	slices.Reverse(out)
+	return out
 }
 
 // isListed reports whether a line is an entry of a list.

@@ -89,12 +89,12 @@ func (s *history) leadingItems(budget int) []*item {
 		add(sectionGoal, s.goal.quote(bodySize(sectionGoal, min(budget/4, maxExcerpt))))
 	}
 	if at > 0 && len(active.head) < minRequest {
-		replied := answeredLines(s.turns[at-1].lastText)
+		replied := answeredLines(s.turns[at-1].lastText, active.head)
 		if last := proseLines(s.turns[at-1].lastText); len(replied) == 0 && len(last) > 0 {
 			replied = last[len(last)-1:]
 		}
 		for _, l := range replied {
-			add(sectionTask, repliesMark+truncate(l, max(budget/10, 80))+"\n")
+			add(sectionTask, repliesMark+truncate(strings.ReplaceAll(l, "**", ""), max(budget/10, 80))+"\n")
 		}
 	}
 	if t := s.currentTurn(); at == len(s.turns)-1 && len(s.calls) > 0 && t.calls == t.callsBefore && len(t.lines) > 0 && lastQuestion(t.lastText) == "" && !isIntention(t.lines[len(t.lines)-1]) {
