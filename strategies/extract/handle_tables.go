@@ -9,6 +9,7 @@ import (
 // Kinds of handles that rules refer to.
 const (
 	process     = "process"
+	tunnel      = "tunnel"
 	pullRequest = "PR"
 )
 
@@ -31,6 +32,9 @@ var (
 		{"screen", text.Pattern(`^screen(?: .*)? -\w*S (\S+)`), nil},
 		{"container", text.Pattern(`^(?:docker|podman) run (?:.* )?(?:-d|-\w*d\w*|--detach) (?:.* )?--name[ =](\S+)`), nil},
 		{"container", text.Pattern(`^(?:docker|podman) run (?:.* )?(?:-d|-\w*d\w*|--detach) `), text.Pattern(`(?m)^([0-9a-f]{12,64})$`)},
+		{"containers", text.Pattern(`^(?:docker|podman) (compose) (?:.* )?up (?:.* )?(?:-d|--detach)\b`), nil},
+		{tunnel, text.Pattern(`^(?:auto)?ssh (?:.* )?-\w*f(?:\w* .*-)?\w*[LRD] ?((?:[\w.]+:)?\d+\S*)`), nil},
+		{tunnel, text.Pattern(`^(?:auto)?ssh (?:.* )?-\w*[LRD] ?((?:[\w.]+:)?\d+\S*) (?:.* )?-\w*f`), nil},
 		{pullRequest, text.Pattern(`^(?:gh pr|glab mr) create\b`), text.Pattern(`https?://\S+/(?:pull|merge_requests)/(\d+)`)},
 		{"issue", text.Pattern(`^(?:gh|glab) issue create\b`), text.Pattern(`https?://\S+/issues/(\d+)`)},
 	}
@@ -45,11 +49,13 @@ var (
 	pid = text.Pattern(`(?im)^(?:(?:\[\d+\] |.{0,40}\bpid\b[^\w\n]{0,4}(?:is )?)(\d+)|(\d{2,7}))\s*$`)
 	// address is where a server listens, as it reports.
 	address = text.Pattern(`(?im)\b(?:listening|running|serving|started|ready|available|local|network|open)\b.{0,60}?\b((?:https?://)?(?:localhost|127\.0\.0\.1|0\.0\.0\.0):\d{2,5}|port:? \d{2,5})\b`)
+	// published is a port that a container publishes.
+	published = text.Pattern(`(?:-p|--publish)[ =](?:[\d.]+:)?(\d+):\d+`)
 	// endsSoon matches commands in the background that end without being killed.
 	endsSoon = text.Pattern(`^(?:timeout|sleep|wait)\b`)
 
 	// commandClosers are simple commands that close the handles whose ids are among their words.
-	commandClosers = text.Pattern(`^(?:(?:docker|podman) (?:container )?(?:stop|kill|rm)\b|` +
+	commandClosers = text.Pattern(`^(?:(?:docker|podman) (?:container |compose (?:.* )?)?(?:stop|kill|rm|down)\b|` +
 		`git (?:-C \S+ )?(?:merge|worktree remove|branch (?:.* )?(?:-[dD]|--delete)|push (?:.* )?(?:-d|--delete))\b|` +
 		`tmux kill-|screen (?:.* )?-X |(?:gh|glab) (?:pr|mr|issue) (?:merge|close|delete)\b)`)
 	// killers are simple commands that end processes.

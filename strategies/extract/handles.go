@@ -93,7 +93,7 @@ func (s *history) readReport(report string, names func(handle) bool) {
 // readCommand opens and closes what the simple commands of a call did.
 func (s *history) readCommand(c *toolCall, result string) {
 	var started []string
-	for _, cmd := range shellCommands(c.command) {
+	for _, cmd := range shellCommands(strings.ReplaceAll(c.command, "-compose ", " compose ")) {
 		words := strings.Fields(cmd.text)
 		if commandClosers().MatchString(cmd.text) {
 			s.closeNamed(words)
@@ -111,10 +111,10 @@ func (s *history) readCommand(c *toolCall, result string) {
 			switch found := o.command().FindStringSubmatch(cmd.text); {
 			case found == nil:
 			case o.result == nil:
-				s.open(c, o.kind, found[1], "")
+				s.open(c, o.kind, found[1], publishedPorts(cmd.text))
 			default:
 				if found = o.result().FindStringSubmatch(result); found != nil {
-					s.open(c, o.kind, found[1], strings.TrimPrefix(found[0], found[1]))
+					s.open(c, o.kind, found[1], strings.TrimPrefix(found[0], found[1])+publishedPorts(cmd.text))
 				}
 			}
 		}
@@ -130,6 +130,15 @@ func (s *history) readCommand(c *toolCall, result string) {
 		s.open(c, process, cmp.Or(id, unknownID), cmd)
 		s.handles[len(s.handles)-1].addAddress(result)
 	}
+}
+
+// publishedPorts returns the ports that a command publishes: "port 8080, port 8443".
+func publishedPorts(command string) string {
+	var ports []string
+	for _, found := range published().FindAllStringSubmatch(command, -1) {
+		ports = append(ports, "port "+found[1])
+	}
+	return strings.Join(ports, ", ")
 }
 
 // closeNamed closes the handles of which a word is the id. Without a number, a command
@@ -155,7 +164,7 @@ func (s *history) closeKilled(killer, line string) {
 	}
 	words := strings.FieldsFunc(killer, func(r rune) bool { return !isLetterOrDigit(r) && r != '_' })
 	s.close(func(h handle) bool {
-		return h.kind == process && slices.ContainsFunc(words, func(w string) bool {
+		return h.kind == tunnel && slices.Contains(words, "ssh") || h.kind == process && slices.ContainsFunc(words, func(w string) bool {
 			return w == h.id || len(w) > 2 && !killers().MatchString(w) && containsWord(h.text, w)
 		})
 	})
