@@ -54,3 +54,41 @@ func TestPinPathsKeepTheNewestReadingOfInstructions(t *testing.T) {
 		}
 	}
 }
+
+// The text of a skill, which Claude Code passes on as a message of the user, stays with the call
+// that loads it.
+func TestPinsKeepTheTextOfASkill(t *testing.T) {
+	t.Parallel()
+	messages := []chat.Message{
+		toolCalls("a", "Skill", `{"skill":"review"}`), sessiontest.Result("a", "Launching skill: review"), // 1, 2
+		sessiontest.User(chat.SkillPrefix + "/home/u/.claude/skills/review\n\n" + strings.Repeat("Read the whole diff. ", 20)),
+		toolCalls("b", "read", `{"path":"a.go"}`), sessiontest.Result("b", strings.Repeat("code ", 50)),
+		sessiontest.User("and now the tests"), // 6
+		sessiontest.User("go on"),
+	}
+	all := sessiontest.Strategy(t, Registry(), "sliding_window", plan.Params{"keep_last_groups": 1})
+	for name, c := range map[string]struct {
+		pipeline pipeline.Pipeline
+		want     []chat.Seq
+	}{
+		"nothing is pinned": {pipeline.Pipeline{}, []chat.Seq{7}},
+		"the tool":          {pipeline.Pipeline{PinTools: []string{"Skill"}}, []chat.Seq{1, 2, 3, 7}},
+		"its folder":        {pipeline.Pipeline{PinPaths: []string{"skills/*"}}, []chat.Seq{1, 2, 3, 7}},
+		"other paths":       {pipeline.Pipeline{PinPaths: []string{"AGENTS.md"}}, []chat.Seq{7}},
+		"a small target":    {pipeline.Pipeline{PinPaths: []string{"skills/*"}, Target: 200}, []chat.Seq{7}},
+	} {
+		s := sessiontest.Of(messages...)
+		c.pipeline.Steps = []plan.Strategy{all}
+		s.Run(t, c.pipeline, false)
+		var got []chat.Seq
+		for q, in := range s.Included {
+			if in {
+				got = append(got, q)
+			}
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -32,6 +32,10 @@ const (
 	KindReplacement Kind = "replacement"
 )
 
+// SkillPrefix begins a message of the user in which Claude Code passes on the text of a skill; the
+// skill's folder follows it.
+const SkillPrefix = "Base directory for this skill: "
+
 // Message is a chat-completions message with the store's envelope (ID, SourceID,
 // CreatedAt). Unknown fields are kept in Extra, so that reading and writing lose nothing.
 type Message struct {

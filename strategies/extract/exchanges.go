@@ -61,7 +61,8 @@ func (s *history) addRequests(b *itemList, budget int) {
 	}
 	b.crowded = room < 0
 	for i, l := range lines {
-		it := b.add(sectionRequests, requestMark+truncate(l.text, limit)+"\n", 0)
+		x := strings.ReplaceAll(truncate(l.text, limit), strings.TrimSuffix(requestSeparator, " ")+ellipsis, ellipsis)
+		it := b.add(sectionRequests, requestMark+x+"\n", 0)
 		it.tier = tier
 		if age := len(lines) - i; i > 0 {
 			b.weigh(worthAsked * decay(age, 8))

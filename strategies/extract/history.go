@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -251,7 +252,7 @@ func isGenerated(s string) bool {
 
 // isInstruction reports whether a program wrote a user message that holds the text of a skill: it
 // is kept, but it is not what the user asked for.
-func isInstruction(s string) bool { return strings.HasPrefix(s, "Base directory for this skill: ") }
+func isInstruction(s string) bool { return strings.HasPrefix(s, chat.SkillPrefix) }
 
 // prompting is the output of a shell that ends with its prompt.
 var prompting = text.Pattern(`(?s)\n(?:\([^\n]*\)\n)?[\w@:~/.-]*[$#]\s*$`)

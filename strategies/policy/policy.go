@@ -66,11 +66,12 @@ type Policy struct {
 	// Retention has words archived and purged.
 	Retention Retention `yaml:"retention" json:"retention,omitzero"`
 	// PinTools names tools, such as those that load a skill, whose calls and results stay
-	// in the view unchanged. With any, runs read every message that has calls.
+	// in the view unchanged, with the text of a skill that follows them. With any, runs read
+	// every message that has calls.
 	PinTools []string `yaml:"pin_tools" json:"pin_tools,omitempty"`
 	// PinPaths are patterns of files with instructions, such as AGENTS.md and skills/*.md; an
 	// element may contain *, ? and [a-z], and the last elements of a path decide. The newest
-	// reading of each stays in the view unchanged, as far as they fit into a quarter of the
+	// reading of each, or of a skill's folder, stays in the view unchanged, as far as they fit into a quarter of the
 	// target. With any, runs read every message that has calls.
 	PinPaths []string `yaml:"pin_paths" json:"pin_paths,omitempty"`
 	// Cron is the schedule of sweeps: five fields, a descriptor such as @daily, or @every
