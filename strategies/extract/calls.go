@@ -3,6 +3,7 @@ package extract
 import (
 	"cmp"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -114,6 +115,12 @@ func (s *history) addResult(id, head, tail string) (listing bool) {
 	if line == "" && checking().MatchString(c.description) {
 		line = oneLine(text.Head(finding().FindString(tail), maxLine))
 	}
+	switch {
+	case s.succeeded != nil && s.succeeded.MatchString(head):
+		line = ""
+	case s.failed != nil && s.failed.MatchString(head):
+		line, isFile = oneLine(text.Head(s.failed.FindString(head), maxLine)), false
+	}
 	if line != "" && !isFile {
 		c.failed = true
 		c.failures = failureLines(head, tail)
@@ -135,6 +142,18 @@ func (s *history) addResult(id, head, tail string) (listing bool) {
 	}
 	s.undoCommits(c.command)
 	return listing
+}
+
+// literals returns a pattern of the lines with one of the texts, in any case; nil for none.
+func literals(texts []string) *regexp.Regexp {
+	if len(texts) == 0 {
+		return nil
+	}
+	var quoted []string
+	for _, s := range texts {
+		quoted = append(quoted, regexp.QuoteMeta(s))
+	}
+	return regexp.MustCompile(`(?im)^.*(?:` + strings.Join(quoted, "|") + `).*$`)
 }
 
 // approving is the result of a call that proposed a plan, if the user agreed to it.

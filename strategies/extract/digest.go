@@ -24,6 +24,9 @@ type Options struct {
 	// by patterns as of path.Match. They come before what the verbs in a name say. Of those
 	// that match a tool, the longest decides.
 	Acts, Looks []string
+	// Failed and Succeeded are texts in the results of calls that failed, or did not although
+	// they read so, in any case.
+	Failed, Succeeded []string
 }
 
 const (
@@ -54,6 +57,7 @@ func New(o Options) *Digest {
 	ids.topic = newTopic(o.Focus)
 	return &Digest{redacted: o.Redacted, ids: ids, history: history{
 		files: map[string]*file{}, previous: map[section][]string{}, previousAt: map[string]int{}, names: map[string]bool{}, acts: slices.Clone(o.Acts), looks: slices.Clone(o.Looks),
+		failed: literals(o.Failed), succeeded: literals(o.Succeeded),
 	}}
 }
 

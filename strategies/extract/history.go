@@ -2,6 +2,7 @@ package extract
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -85,6 +86,8 @@ type history struct {
 	names     map[string]bool // words that the facts of the user name
 	// acts and looks are those of the Options.
 	acts, looks []string
+	// failed and succeeded match lines with the texts of the Options, nil for none.
+	failed, succeeded *regexp.Regexp
 	// handles are open, in the order in which they were opened.
 	handles []handle
 }

@@ -77,6 +77,25 @@ func TestConfiguredToolsComeBeforeTheBuiltInVerbs(t *testing.T) {
 	}
 }
 
+// The configuration can tell which results say that nothing was done, or that it was.
+func TestResultsCanBeNamed(t *testing.T) {
+	t.Parallel()
+	ms := []*chat.Message{
+		user("Please book the seats for the concert on Friday."),
+		calls("", "1", "book_seats", "row", "C4"), result("1", "Status of the order: SOLD OUT (row C4)\nfee 0"),
+		calls("", "2", "book_seats", "row", "D5"), result("2", "booked D5, errors: none"),
+		calls("", "3", "book_seats", "row", "E6"), result("3", "error: no such row"),
+	}
+	o := Options{Failed: []string{"sold out"}, Succeeded: []string{"errors: none"}}
+	var got []string
+	for _, c := range digestOf(o, ms...).history.calls {
+		got = append(got, fmt.Sprint(c.failed, " ", c.outcome))
+	}
+	if diff := cmp.Diff([]string{"true Status of the order: SOLD OUT (row C4)", "false booked D5, errors: none", "true error: no such row"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // What was booked stays with its values; of what a search listed, only what was talked about.
 func TestWhatWasDoneIsToldWithItsValues(t *testing.T) {
 	t.Parallel()

@@ -162,12 +162,15 @@ func TestValidate(t *testing.T) {
 		},
 		"tools of the log are names or patterns": {
 			func(p *Policy) {
-				p.Summary.Tools = Tools{Acts: []string{"book_flight", "deploy_*", ""}, Looks: []string{"[", "book_flight"}}
+				p.Summary.Tools = Tools{Acts: []string{"book_flight", "deploy_*", ""}, Looks: []string{"[", "book_flight"}, Failed: []string{"sold out", " "}, Succeeded: []string{"sold out", ""}}
 			},
 			[]string{
 				`summary.tools.acts[2]: "": want the name of a tool, or a pattern such as deploy_*`,
 				`summary.tools.looks[0]: "[": want the name of a tool, or a pattern such as deploy_*`,
 				`summary.tools.looks[1]: "book_flight": want a tool that is not in acts`,
+				`summary.tools.failed[1]: " ": want a text in the results of calls that failed`,
+				`summary.tools.succeeded[0]: "sold out": want a text that is not in failed`,
+				`summary.tools.succeeded[1]: "": want a text in the results of calls that succeeded`,
 			},
 		},
 		"the delay covers the debounce": {

@@ -44,13 +44,19 @@ type Summary struct {
 	CooldownNoModel time.Duration `yaml:"cooldown_no_model" json:"cooldown_no_model"`
 }
 
-// Tools names tools, by names or by patterns in which * is any text, such as deploy_*. They
+// Tools adds to what the log of what was done knows of tools and their results. Acts and Looks
+// name tools, by names or by patterns in which * is any text, such as deploy_*. They
 // come before what the verbs in a name say; of those that match a tool, the longest decides.
+// Failed and Succeeded are texts in results, in any case.
 type Tools struct {
 	// Acts change something: their calls come first in the log of what was done.
 	Acts []string `yaml:"acts" json:"acts,omitempty"`
 	// Looks change nothing.
 	Looks []string `yaml:"looks" json:"looks,omitempty"`
+	// Failed say that a call did not do what it should, such as "no seats left".
+	Failed []string `yaml:"failed" json:"failed,omitempty"`
+	// Succeeded say that it did, although the result reads like a failure: "errors: none".
+	Succeeded []string `yaml:"succeeded" json:"succeeded,omitempty"`
 }
 
 func (t Tools) validate(fs *FieldErrors) {
@@ -64,6 +70,14 @@ func (t Tools) validate(fs *FieldErrors) {
 			fs.Check(err == nil && strings.TrimSpace(name) != "", key, quote(name), "the name of a tool, or a pattern such as deploy_*")
 			fs.Check(list.key == "acts" || !slices.Contains(t.Acts, name), key, quote(name), "a tool that is not in acts")
 		}
+	}
+	for i, s := range t.Failed {
+		fs.Check(strings.TrimSpace(s) != "", fmt.Sprintf("failed[%d]", i), quote(s), "a text in the results of calls that failed")
+	}
+	for i, s := range t.Succeeded {
+		key := fmt.Sprintf("succeeded[%d]", i)
+		fs.Check(strings.TrimSpace(s) != "", key, quote(s), "a text in the results of calls that succeeded")
+		fs.Check(!slices.Contains(t.Failed, s), key, quote(s), "a text that is not in failed")
 	}
 }
 

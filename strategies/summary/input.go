@@ -80,6 +80,7 @@ func (w *Writer) newInput(ctx context.Context, t plan.Task) (*input, error) {
 	m.previous = text.Trim(strings.Join(append([]string{t.Previous}, storedSummaries(t)...), "\n\n"))
 	m.digest = extract.New(extract.Options{
 		Focus: t.Focus, Redacted: true, Acts: w.o.Settings.Tools.Acts, Looks: w.o.Settings.Tools.Looks,
+		Failed: w.o.Settings.Tools.Failed, Succeeded: w.o.Settings.Tools.Succeeded,
 	})
 	if m.previous != "" {
 		m.report.Updates = true
