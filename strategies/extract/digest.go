@@ -74,9 +74,7 @@ func (d *Digest) Add(m *chat.Message) {
 		d.history.withCode++
 	}
 	if !m.CreatedAt.IsZero() {
-		day := m.CreatedAt.UTC().Format(time.DateOnly)
-		d.history.manyDays = d.history.manyDays || d.history.day != "" && d.history.day != day
-		d.history.day = day
+		d.history.day = m.CreatedAt.UTC().Format(time.DateOnly)
 		d.history.tick(m.CreatedAt.UTC())
 	}
 	switch m.Role {

@@ -134,7 +134,7 @@ func (s *history) addFactItems(b *itemList) {
 	talk := s.isTalk()
 	var day *item
 	for i, f := range s.facts {
-		if s.manyDays && f.day != "" && (day == nil || day.text != bulletMark+f.day+":\n") {
+		if f.day != "" && (day == nil || day.text != bulletMark+f.day+":\n") {
 			day = &item{section: sectionFindings, text: bulletMark + f.day + ":\n", tier: tierDone, order: -1}
 		}
 		line, worth := formatEntry(f.text), worthConfirmed

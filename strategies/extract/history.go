@@ -54,10 +54,8 @@ type history struct {
 	messages int
 	// withCode is the number of messages with fenced text or the prompt of a shell.
 	withCode int
-	// day is the date of the newest message, "" if it is not known. manyDays reports
-	// whether there were others.
-	day      string
-	manyDays bool
+	// day is the date of the newest message, "" if it is not known.
+	day string
 	// at is the time of the newest message that has one, firstAt and lastAt are the earliest
 	// and the latest time.
 	at, firstAt, lastAt time.Time

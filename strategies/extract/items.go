@@ -353,7 +353,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 	var day *item
 	for i, c := range s.calls {
 		age := decay(len(s.calls)-1-i, 16)
-		if s.manyDays && c.day != "" && (day == nil || day.text != bulletMark+c.day+":\n") {
+		if c.day != "" && (day == nil || day.text != bulletMark+c.day+":\n") {
 			day = &item{section: sectionCompleted, text: bulletMark + c.day + ":\n", tier: tierDone, order: -1}
 		}
 		underDay := func(it *item) {
