@@ -50,7 +50,7 @@ Beside these, it counts the identifiers that the assistant uses in the next 10 m
 
 Results are written only to the named files. Models are called only for the policy "model" and for pipelines that summarize, and only if models are configured.
 
-Policies can be presets, "default" (the pipeline without a configuration), "configured" (that of the configuration), and strategies by name, with parameters (tool_result:keep_last_tool_call_groups=2) and joined by + as a pipeline; the budget is their target, and with policy.fallback, which is on by default, the oldest messages are removed until it is met. "configured" alone is measured beside the defaults and all presets, and notes say which of them does better: in some measure, by an interval, and worse in none. Further policies:
+Policies can be presets, "default" (the pipeline without a configuration), "configured" (that of the configuration), and strategies by name, with parameters (tool_result:keep_last_tool_call_groups=2) and joined by + as a pipeline; the budget is their target, and with policy.fallback, which is on by default, the oldest messages are removed until it is met. "configured" alone is measured beside the defaults and all presets, over all files and for each, and notes say which of them does better: in some measure, by an interval, and worse in none. Further policies:
 
 `)
 	for _, p := range append(eval.Baselines(), evalExtractive()) {

@@ -78,7 +78,7 @@ func (c *evalCmd) files(ctx context.Context, e *Env, paths []string) (evalInput,
 					return false
 				}
 				n++
-				one := eval.Session{Name: item.ID, Model: cmp.Or(item.Model, c.Model), Messages: item.Messages, Facts: retention.FactsOf(&item.Session), Weight: read}
+				one := eval.Session{Name: item.ID, Corpus: s.path, Model: cmp.Or(item.Model, c.Model), Messages: item.Messages, Facts: retention.FactsOf(&item.Session), Weight: read}
 				read = 0
 				return yield(one, nil)
 			})

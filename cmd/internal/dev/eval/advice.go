@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/cmd/internal/dev/retention"
+	"github.com/sessionstore/compactor/cmd/internal/term"
 )
 
 // material is the least difference that matters to anyone.
@@ -41,7 +42,7 @@ func (r *Result) withinBudget(c Comparison) bool {
 }
 
 // advice returns the policies that do better than the one to advise on and worse in nothing,
-// for each setting, and by what.
+// for each setting, and by what; then those of each corpus.
 func (r *Result) advice() []string {
 	var out []string
 	for i := range r.Figures {
@@ -50,6 +51,9 @@ func (r *Result) advice() []string {
 			continue
 		}
 		at := fmt.Sprintf("cut %s, budget %s: ", share100(f.Cut), f.Limit())
+		if r.Corpus != "" {
+			at = term.Clean(r.Corpus) + ", " + at
+		}
 		none := true
 		for _, c := range r.Comparisons {
 			if c.B != r.Advise || c.Setting != f.Setting {
@@ -71,6 +75,9 @@ func (r *Result) advice() []string {
 		case none:
 			out = append(out, at+"none does better than "+r.Advise+" without being worse in something")
 		}
+	}
+	for _, one := range r.Corpora {
+		out = append(out, one.advice()...)
 	}
 	return out
 }

@@ -2,12 +2,15 @@ package eval
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 )
 
 // Result holds the figures of a run.
 type Result struct {
+	// Corpus names the sessions if they are those of one of several corpora.
+	Corpus string
 	// Sessions is the number of sessions read.
 	Sessions int
 	Cuts     []Cut
@@ -16,7 +19,10 @@ type Result struct {
 	// Comparisons is ordered by pairs and settings.
 	Comparisons []Comparison
 	// Advise is that of Options.
-	Advise  string
+	Advise string
+	// Corpora holds the result of each corpus, without samples, where there are several and one
+	// policy is to advise on.
+	Corpora []*Result
 	Samples []Sample
 	// Recorded holds the figure of summaries that agents wrote in these sessions (see
 	// retention.RecordedSummaries), without intervals and setting; nil if there are
@@ -34,6 +40,8 @@ type Cut struct {
 
 // Figure holds the retention of a policy in one setting. Shares are 0 to 1.
 type Figure struct {
+	// Corpus is that of the Result.
+	Corpus string `json:"corpus,omitempty"`
 	Policy string `json:"policy"`
 	Setting
 	// Sessions counts measured sessions, Skipped those without identifiers to retain, and
@@ -89,12 +97,33 @@ type Sample struct {
 	Text   string  `json:"text"`
 }
 
-// result computes the figures of all measured sessions.
-func (r *runner) result() *Result {
-	out := &Result{Sessions: len(r.done), Failures: r.failures, Advise: r.Advise}
+// results computes the figures of all measured sessions and of each corpus.
+func (r *runner) results() *Result {
+	out := r.result("", r.done)
+	out.Recorded = recorded(r.done)
+	if r.Advise == "" {
+		return out
+	}
+	corpora := map[string][]*measured{}
+	for _, m := range r.done {
+		corpora[m.corpus] = append(corpora[m.corpus], m)
+	}
+	for _, name := range slices.Sorted(maps.Keys(corpora)) {
+		if len(corpora) > 1 {
+			one := r.result(name, corpora[name])
+			one.Samples = nil
+			out.Corpora = append(out.Corpora, one)
+		}
+	}
+	return out
+}
+
+// result computes the figures of measured sessions.
+func (r *runner) result(corpus string, done []*measured) *Result {
+	out := &Result{Corpus: corpus, Sessions: len(done), Failures: r.failures, Advise: r.Advise}
 	for i, cut := range r.Cuts {
 		var sessions []*measured
-		for _, m := range r.done {
+		for _, m := range done {
 			if m.cuts[i] != nil {
 				sessions = append(sessions, m)
 			}
@@ -106,11 +135,10 @@ func (r *runner) result() *Result {
 		}
 		// Draws and sums depend on this order, so it must not depend on the input order.
 		slices.SortStableFunc(sessions, compare)
-		c := Cut{Cut: cut, Sessions: len(sessions), Skipped: len(r.done) - len(sessions)}
+		c := Cut{Cut: cut, Sessions: len(sessions), Skipped: len(done) - len(sessions)}
 		out.Cuts = append(out.Cuts, c)
 		r.figures(out, i, c, sessions)
 	}
-	out.Recorded = recorded(r.done)
 	// Group the comparisons of each pair.
 	slices.SortStableFunc(out.Comparisons, func(a, b Comparison) int {
 		at := func(c Comparison) int { return slices.Index(r.Compare, [2]string{c.A, c.B}) }
@@ -165,7 +193,7 @@ func (r *runner) figures(out *Result, cut int, c Cut, sessions []*measured) {
 			}
 		}
 		f := newFigure(rows[k], c)
-		f.Policy, f.Setting = r.Policies[k%len(r.Policies)].Name, settings[k/len(r.Policies)]
+		f.Corpus, f.Policy, f.Setting = out.Corpus, r.Policies[k%len(r.Policies)].Name, settings[k/len(r.Policies)]
 		own := seriesOf(rows[k], nil)
 		f.pooled(own)
 		all = append(all, own...)

@@ -81,7 +81,9 @@ func newRow(c *retention.Case, d retention.Detail, before, kept float64) Row {
 
 // Session holds a conversation to replay.
 type Session struct {
-	Name     string
+	Name string
+	// Corpus names the sessions that this one is measured with: a file.
+	Corpus   string
 	Model    string
 	Messages []chat.Message
 	// Facts holds the annotated answers of the session, if it has any.

@@ -26,8 +26,8 @@ type Options struct {
 	Rounds int
 	// Compare lists pairs of policy names to compare.
 	Compare [][2]string
-	// Advise names a policy that all others are compared with, to say which does better; ""
-	// for none.
+	// Advise names a policy that all others are compared with, to say which does better, over all
+	// sessions and in each corpus; "" for none.
 	Advise string
 	// Jobs is the number of sessions processed at a time.
 	Jobs int
@@ -96,7 +96,7 @@ func Run(ctx context.Context, sessions iter.Seq2[Session, error], o Options) (*R
 		return nil, err
 	}
 	slices.SortFunc(r.done, func(a, b *measured) int { return a.index - b.index })
-	result := r.result()
+	result := r.results()
 	return result, result.check()
 }
 
@@ -141,6 +141,8 @@ type measured struct {
 	index int
 	name  string
 	hash  string
+	// corpus is that of the session.
+	corpus string
 	// recorded holds a row for each summary found in the session.
 	recorded []Row
 	cuts     [][]*Row
@@ -153,7 +155,7 @@ func (r *runner) session(ctx context.Context, index int, s *Session) (*measured,
 	if r.Counter != nil {
 		size.Counter = r.Counter(s.Model)
 	}
-	m := &measured{index: index, name: s.Name, hash: s.hash(size), cuts: make([][]*Row, len(r.Cuts)), needs: make([][]retention.ID, len(r.Cuts))}
+	m := &measured{index: index, name: s.Name, hash: s.hash(size), corpus: s.Corpus, cuts: make([][]*Row, len(r.Cuts)), needs: make([][]retention.ID, len(r.Cuts))}
 	r.corpus.Add(s.Messages)
 	for _, x := range retention.RecordedSummaries(s.Messages) {
 		m.recorded = append(m.recorded, newRow(x.Case, retention.Detail{Score: x.Score}, size.Total(x.Case.Pre), size.Message(x.Summary)))

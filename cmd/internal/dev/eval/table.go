@@ -9,22 +9,15 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/term"
 )
 
-// WriteTable writes the figures, comparisons, notes and samples as text.
+// WriteTable writes the figures, over all sessions and of each corpus, comparisons, notes and
+// samples as text.
 func (r *Result) WriteTable(o term.Output) error {
-	t := o.Table(
-		term.Text("POLICY"), term.Num("CUT"), term.Num("BUDGET"), term.Num("SESSIONS").IfRoom(), term.Num("TOKENS KEPT"),
-		term.Num("KEYED"), term.Text("95 %").IfRoom(), term.Num("LOOSE"), term.Text("95 %").IfRoom(), term.Num("STRICT"), term.Text("95 %").IfRoom(),
-		term.Num("CALLS").IfRoom(), term.Num("COST").IfRoom(),
-	)
-	for _, f := range r.Figures {
-		t.Row(f.Policy, share100(f.Cut), f.Limit(), f.Sessions, percent(f.TokensKept),
-			percent(f.Keyed), f.Intervals.Keyed, percent(f.Loose), f.Intervals.Loose, percent(f.Strict), f.Intervals.Strict, f.Calls, money(f.Cost))
-	}
-	if err := t.Write(); err != nil {
+	if err := r.writeFigures(o); err != nil {
 		return err
 	}
-	for _, group := range [][]int{identifierMeasures, textMeasures} {
-		if err := r.writeMeasures(o, known(group, r.Figures)); err != nil {
+	for _, one := range r.Corpora {
+		fmt.Fprintf(o.W, "\n%s\n", o.Bold("── "+term.Clean(one.Corpus)))
+		if err := one.writeFigures(o); err != nil {
 			return err
 		}
 	}
@@ -40,6 +33,28 @@ func (r *Result) WriteTable(o term.Output) error {
 	for _, s := range r.Samples {
 		head := fmt.Sprintf("%s, %s, cut %s, budget %s, %s tokens", s.Session, s.Policy, share100(s.Cut), s.Limit(), term.Count(int64(s.Tokens)))
 		if _, err := fmt.Fprintf(o.W, "\n%s\n%s\n", o.Bold("── "+term.Clean(head)), term.CleanLines(s.Text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFigures writes the tables of figures.
+func (r *Result) writeFigures(o term.Output) error {
+	t := o.Table(
+		term.Text("POLICY"), term.Num("CUT"), term.Num("BUDGET"), term.Num("SESSIONS").IfRoom(), term.Num("TOKENS KEPT"),
+		term.Num("KEYED"), term.Text("95 %").IfRoom(), term.Num("LOOSE"), term.Text("95 %").IfRoom(), term.Num("STRICT"), term.Text("95 %").IfRoom(),
+		term.Num("CALLS").IfRoom(), term.Num("COST").IfRoom(),
+	)
+	for _, f := range r.Figures {
+		t.Row(f.Policy, share100(f.Cut), f.Limit(), f.Sessions, percent(f.TokensKept),
+			percent(f.Keyed), f.Intervals.Keyed, percent(f.Loose), f.Intervals.Loose, percent(f.Strict), f.Intervals.Strict, f.Calls, money(f.Cost))
+	}
+	if err := t.Write(); err != nil {
+		return err
+	}
+	for _, group := range [][]int{identifierMeasures, textMeasures} {
+		if err := r.writeMeasures(o, known(group, r.Figures)); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,7 @@ type object struct {
 }
 
 // WriteJSON writes one object per line for each policy and setting, with the comparisons
-// and samples that belong to it.
+// and samples that belong to it, over all sessions and then of each corpus.
 func (r *Result) WriteJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
@@ -38,6 +38,11 @@ func (r *Result) WriteJSON(w io.Writer) error {
 			}
 		}
 		if err := e.Encode(o); err != nil {
+			return err
+		}
+	}
+	for _, one := range r.Corpora {
+		if err := one.WriteJSON(w); err != nil {
 			return err
 		}
 	}
