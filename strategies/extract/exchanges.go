@@ -63,7 +63,9 @@ func (s *history) addRequests(b *itemList, budget int) {
 	for i, l := range lines {
 		x := strings.ReplaceAll(truncate(l.text, limit), strings.TrimSuffix(requestSeparator, " ")+ellipsis, ellipsis)
 		it := b.add(sectionRequests, requestMark+x+"\n", 0)
-		it.tier = tier
+		if it.tier = tier; i > 0 && !slices.ContainsFunc(l.turns, func(turn int) bool { return !isSmallTalk(s.turns[turn].request.head) }) {
+			it.tier = tierSpare // a reply that asks for nothing
+		}
 		if age := len(lines) - i; i > 0 {
 			b.weigh(worthAsked * decay(age, 8))
 		} else { // what it was all about does not age, and is told whatever the topic is
@@ -139,7 +141,7 @@ func isSmallTalk(s string) bool {
 
 var (
 	smallTalk = text.Pattern(`(?i)^\W*(?:(?:no|nope|ok(?:ay)?|great|perfect|awesome|cool|alright|good|nice|wonderful|hi|hello|hey|there|bye|goodbye|again|indeed|thanks|thank you|thanx|thx|thankyou|thanking you|` +
-		`(?:so|very) much|much|a (?:lot|ton|bunch|million)|i appreciate (?:it|your help)|for (?:all )?(?:the|your|of your) (?:kind )?(?:help|assistance|time)|have a (?:good|great|nice) (?:day|one)|` +
+		`(?:so|very) much|much|i(?:'m| am) (?:thankful|grateful)(?: for your help)?|nothing(?: (?:else|more))?(?: (?:for the moment|for now|right now))?|i don'?t need (?:more|any|any more|anything)(?: else)?(?: help)?(?: right now| for now)?|a (?:lot|ton|bunch|million)|i appreciate (?:it|your help)|for (?:all )?(?:the|your|of your) (?:kind )?(?:help|assistance|time)|have a (?:good|great|nice) (?:day|one)|` +
 		`(?:that|this|it)(?:'s| is|'ll be| will be| would be)? (?:really )?(?:all|it|everything|enough|great|good|nice|perfect|very helpful)(?: of you)?(?: (?:that )?i need(?:ed)?)?(?: for (?:now|today|the moment))?|` +
 		`(?:that )?sounds? (?:good|great|perfect|nice|fine|wonderful|neat)|you(?:'ve| have) been (?:great|helpful|very helpful|wonderful))\b\W*)+$`)
 	controlling = text.Pattern(`^/(?:clear|compact|exit|quit|q|ex|help|models?|mode|chat-mode|login|logout|config|cost|status|resume|reset|ls|tokens|settings|ide|mcp|permissions)(?: +\S+)?\s*$`)

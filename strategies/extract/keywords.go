@@ -49,11 +49,11 @@ func isDecision(s string) bool {
 	return slices.ContainsFunc(phrases, func(p string) bool { return strings.Contains(s, p) })
 }
 
-// choosing says which of several ways was taken, comparing which is better than another, which
+// choosing says which of several ways was taken, comparing to do a thing and not another, which
 // is a decision if the user agrees, and proposing which might be, or what is wrong.
 var (
 	choosing  = text.Pattern(`(?i)\b(?:decided|chose|chosen|opted|settled on|agreed (?:on|to|that)|would rather|(?:going|go|went|gone|stick|sticking) with|we(?:'ll| will|'re going to) (?:use|keep|drop|skip|leave))\b`)
-	comparing = text.Pattern(`(?i)\b(?:instead of|rather than)\b`)
+	comparing = text.Pattern(`(?i)^(?:[^:.]{0,60}: +)?(?:(?:i|we|let's|let us|to|just|simply|better|please)(?:'d| would|'ll)? +)*(?:use|keep|prefer|store|make|put|write|move|replace|resolve|go|take|return|call|pass|read|run|build|send|show|test|try|do|drop|split|wrap|add|set|load|parse|log|fail|start|stop|pick|choose|have|let|treat|handle|check|create|define|render|fetch|inline|reuse)\b.*\b(?:instead of|rather than)\b`)
 	proposing = text.Pattern(`(?i)\b(?:would|could|might|may|should|maybe|perhaps|likely|probably|suspicion|suggests?|indicat(?:es|ing)|still|currently|wrong|issue|problem|bug|error|fails?|failed|somehow|incorrect(?:ly)?|if|needs? to|was|were|repeatedly|already|previously|used to|has an?|changed|uses? this|but)\b|^(?:[a-z]+-)?(?:pushed|moved|replaced|renamed|removed|created|merged|committed)\b|^(?:now )?(?:it|this|that|now|fixed|updated|added|test)\b|[—–-] (?:fixed|updated|added|removed|changed|renamed)\b`)
 )
 

@@ -194,7 +194,7 @@ func isJoiner(c byte) bool { return c == '.' || c == ':' || c == '-' }
 // isAmbiguous reports whether a reader could not tell the meaning of the identifier: a part
 // of a date, a time, a number without labels that only tools wrote, or punctuation.
 func (id *identifier) isAmbiguous() bool {
-	return !id.standalone || isMoment(id.value) || id.kind == Number && id.uses == 0 && len(id.labels) == 0 || punctuation().MatchString(id.value)
+	return !id.standalone || isMoment(id.value) || id.kind == Number && id.uses == 0 && len(id.labels) == 0 || id.kind == Quoted && id.uses == 0 && isPlainWord(id.value) || punctuation().MatchString(id.value)
 }
 
 // punctuation is the place of a match (file.go-12-), a range of lines (1,80p), a rule (--- a ---),
@@ -363,4 +363,13 @@ func (t *table) ranked() []candidate {
 	})
 	t.ranking = all
 	return all
+}
+
+func isPlainWord(v string) bool {
+	for i := range len(v) {
+		if v[i] < 'a' || v[i] > 'z' {
+			return false
+		}
+	}
+	return true
 }
