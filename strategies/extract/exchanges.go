@@ -193,7 +193,10 @@ func (s *history) addLastAnswer(b *itemList) {
 		}
 	}
 	if last != nil && !stuck {
-		text, limit := strings.TrimSuffix(last.line(b.lineLimit), "\n"), 2*b.lineLimit
+		if next := t.intention(); next != "" {
+			b.add(sectionState, underWayMark+truncate(next, b.lineLimit)+"\n", worthState).tier = tierErrors
+		}
+		text, limit := lastCallMark+strings.TrimPrefix(strings.TrimSuffix(last.line(b.lineLimit), "\n"), bulletMark), 2*b.lineLimit
 		if found := last.listed(); found != "" && last.chosen < 0 { // the user may not know it yet
 			text, limit = text+" → "+found, 4*b.lineLimit
 		}
@@ -205,13 +208,25 @@ func (s *history) addLastAnswer(b *itemList) {
 	}
 	switch {
 	case len(files) > 0:
-		addFiles("- Edited for this task: ", files)
+		addFiles(editedForMark, files)
 	case last != nil && len(last.paths) > 0:
-		addFiles("- Nothing edited for this task yet.", nil)
+		addFiles(nothingEdited, nil)
 	}
 	if open := s.uncommitted(); len(open) > 0 && !slices.Equal(open, files) {
-		addFiles("- Edited since the last commit: ", open)
+		addFiles(uncommittedMark, open)
 	}
+}
+
+// intention returns the last sentence of the last message that says what comes next, "" for none.
+func (t *turn) intention() string {
+	for _, line := range slices.Backward(t.lines[t.lastStart:]) {
+		for _, x := range slices.Backward(sentences(line)) {
+			if intending().MatchString(x) {
+				return strings.TrimRight(x, ":：")
+			}
+		}
+	}
+	return ""
 }
 
 // lastCall returns the last call if it followed the last message and has a result, or nil.

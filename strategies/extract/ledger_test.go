@@ -443,10 +443,10 @@ func TestResultsThatSayNothing(t *testing.T) {
 	t.Parallel()
 	long := "[[" + strings.Repeat(`{"lamp": "12", "room": "4"}, `, 60) + "{}]]"
 	for _, tt := range []struct{ tool, key, value, result, want string }{
-		{"bash", "command", "python lamp.py", "344\n(Open file: /src/lamp.py)\n(Current directory: /src)\nroot$ ", "- bash: python lamp.py → 344"},
-		{"bash", "command", "make lamps", "bash-$ ", "- bash: make lamps"},
-		{"search_lamps", "house", "north", long, "- search_lamps: house north"},
-		{"Grep", "path", "src", "a.go\nb.go", "- Grep: fuse in src"},
+		{"bash", "command", "python lamp.py", "344\n(Open file: /src/lamp.py)\n(Current directory: /src)\nroot$ ", "- Last: bash: python lamp.py → 344"},
+		{"bash", "command", "make lamps", "bash-$ ", "- Last: bash: make lamps"},
+		{"search_lamps", "house", "north", long, "- Last: search_lamps: house north"},
+		{"Grep", "path", "src", "a.go\nb.go", "- Last: Grep: fuse in src"},
 	} {
 		ms := []*chat.Message{user("Find the lamps."), calls("", "1", tt.tool, tt.key, tt.value), result("1", tt.result)}
 		if tt.tool == "Grep" {
@@ -456,30 +456,5 @@ func TestResultsThatSayNothing(t *testing.T) {
 		if got := parsePrevious(digestOf(Options{}, ms...).Text(400)).sections[sectionState]; !slices.Contains(got, tt.want) {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
-	}
-}
-
-// What a check said before files were edited may be over, and the state tells whether anything was
-// edited for the task.
-func TestChecksBeforeEditsAreMarked(t *testing.T) {
-	t.Parallel()
-	check := []*chat.Message{calls("", "1", "Bash", "command", "make test"), result("1", "ok all 12 lamps")}
-	read := []*chat.Message{calls("", "2", "Read", "file_path", "/src/lamp.go"), result("2", "package lamp")}
-	d := digestOf(Options{}, slices.Concat([]*chat.Message{user("Fix the lamp.")}, check, read)...)
-	p := parsePrevious(d.Text(400)).sections
-	if want := []string{"- Bash: make test → ok all 12 lamps"}; !cmp.Equal(p[sectionCompleted], want) {
-		t.Errorf("before the edit: %q", p[sectionCompleted])
-	}
-	if want := []string{"- Read: /src/lamp.go", "- Nothing edited for this task yet."}; !cmp.Equal(p[sectionState], want) {
-		t.Errorf("before the edit: %q", p[sectionState])
-	}
-	d.Add(calls("", "3", "Edit", "file_path", "/src/lamp.go", "old_string", "a", "new_string", "b"))
-	d.Add(result("3", "ok"))
-	p = parsePrevious(d.Text(400)).sections
-	if want := []string{"- Bash: make test → ok all 12 lamps" + editedMark}; !cmp.Equal(p[sectionCompleted], want) {
-		t.Errorf("after the edit: %q", p[sectionCompleted])
-	}
-	if want := []string{"- Edit: /src/lamp.go", "- Edited for this task: lamp.go"}; !cmp.Equal(p[sectionState], want) {
-		t.Errorf("after the edit: %q", p[sectionState])
 	}
 }

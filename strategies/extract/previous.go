@@ -177,7 +177,9 @@ func (s *history) restore(sec section, lines []string) {
 			s.todos = appendBounded(s.todos, strings.TrimPrefix(e, bulletMark), maxNotes)
 		}
 	case sectionState: // no longer current
-		s.restoreEntries(sectionFindings, lines)
+		s.restoreEntries(sectionFindings, slices.DeleteFunc(lines, func(l string) bool {
+			return slices.ContainsFunc([]string{underWayMark, lastCallMark, editedForMark, nothingEdited, uncommittedMark}, func(mark string) bool { return strings.HasPrefix(l, mark) })
+		}))
 	case sectionInProgress, sectionPending: // known again from what follows
 	default:
 		s.restoreEntries(sec, lines)

@@ -63,6 +63,12 @@ const (
 	beforeMark = "- Before: > "
 	// answeredLine tells that the assistant ended its work on the active task.
 	answeredLine = "- Answered; the user has not replied.\n"
+	// These begin lines of the state, which is another one later.
+	underWayMark    = "- Under way: "
+	lastCallMark    = "- Last: "
+	editedForMark   = "- Edited for this task: "
+	nothingEdited   = "- Nothing edited for this task yet."
+	uncommittedMark = "- Edited since the last commit: "
 	// repliesMark begins a line of the assistant that the active task replies to.
 	repliesMark = "- Replies to: "
 )

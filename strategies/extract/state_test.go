@@ -1,0 +1,55 @@
+package extract
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// What the assistant was about to do is told, until another summary is made.
+func TestWhatIsUnderWayIsTold(t *testing.T) {
+	t.Parallel()
+	text := digestOf(
+		Options{}, user("Fix the lamp in the kitchen, please."),
+		calls("I see the fuse. Now let me edit the plan:", "1", "Read", "file_path", "/src/lamp.go"), result("1", "package lamp"),
+	).Text(400)
+	want := []string{"- Under way: Now let me edit the plan", "- Last: Read: /src/lamp.go", "- Nothing edited for this task yet."}
+	if got := parsePrevious(text).sections[sectionState]; !cmp.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	d := New(Options{})
+	d.AddPrevious(text)
+	d.Add(assistant("It is done."))
+	if next := d.Text(400); strings.Contains(next, "Under way") || strings.Contains(next, "Last: ") || strings.Contains(next, "Nothing edited") {
+		t.Errorf("%s", next)
+	}
+}
+
+// What a check said before files were edited may be over, and the state tells whether anything was
+// edited for the task.
+func TestChecksBeforeEditsAreMarked(t *testing.T) {
+	t.Parallel()
+	check := []*chat.Message{calls("", "1", "Bash", "command", "make test"), result("1", "ok all 12 lamps")}
+	read := []*chat.Message{calls("", "2", "Read", "file_path", "/src/lamp.go"), result("2", "package lamp")}
+	d := digestOf(Options{}, slices.Concat([]*chat.Message{user("Fix the lamp.")}, check, read)...)
+	p := parsePrevious(d.Text(400)).sections
+	if want := []string{"- Bash: make test → ok all 12 lamps"}; !cmp.Equal(p[sectionCompleted], want) {
+		t.Errorf("before the edit: %q", p[sectionCompleted])
+	}
+	if want := []string{"- Last: Read: /src/lamp.go", "- Nothing edited for this task yet."}; !cmp.Equal(p[sectionState], want) {
+		t.Errorf("before the edit: %q", p[sectionState])
+	}
+	d.Add(calls("", "3", "Edit", "file_path", "/src/lamp.go", "old_string", "a", "new_string", "b"))
+	d.Add(result("3", "ok"))
+	p = parsePrevious(d.Text(400)).sections
+	if want := []string{"- Bash: make test → ok all 12 lamps" + editedMark}; !cmp.Equal(p[sectionCompleted], want) {
+		t.Errorf("after the edit: %q", p[sectionCompleted])
+	}
+	if want := []string{"- Last: Edit: /src/lamp.go", "- Edited for this task: lamp.go"}; !cmp.Equal(p[sectionState], want) {
+		t.Errorf("after the edit: %q", p[sectionState])
+	}
+}
