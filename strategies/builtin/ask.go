@@ -114,6 +114,7 @@ func counted(t *plan.Transcript, task plan.Task, covered []int, write func(summa
 	}
 	task.Limit = max(1, task.Limit-1)
 	task.Originals = fromLog(t, covered)
+	task.Sources = sourcesOf(t, task, covered)
 	for _, i := range pins(t) {
 		if m := t.Entries[i].Message; m != nil && !slices.Contains(covered, i) {
 			task.Pinned = append(task.Pinned, m)

@@ -33,13 +33,13 @@ func newPreserveRecentFraction(a *plan.Args) (plan.Strategy, error) {
 // Reads implements plan.Reader.
 func (s *preserveRecentFraction) Reads(t *plan.Transcript) []chat.Seq {
 	if s.characters {
-		return seqsOf(t, included(t, func(int, *plan.Entry) bool { return true }))
+		return s.originals(t).seqs(included(t, func(int, *plan.Entry) bool { return true }))
 	}
 	preserved, err := s.preserved(t)
 	if err != nil {
 		return nil
 	}
-	return s.withPins(t, seqsOf(t, older(t, preserved)))
+	return s.reads(t, preserved)
 }
 
 // Plan implements plan.Strategy.

@@ -38,7 +38,7 @@ func newPreserveRecentTurns(a *plan.Args) (plan.Strategy, error) {
 
 // Reads implements plan.Reader.
 func (s *preserveRecentTurns) Reads(t *plan.Transcript) []chat.Seq {
-	return s.withPins(t, seqsOf(t, older(t, s.preserved(t))))
+	return s.reads(t, s.preserved(t))
 }
 
 // Plan implements plan.Strategy.

@@ -30,7 +30,7 @@ func newPreserveUserMessages(a *plan.Args) (plan.Strategy, error) {
 // Reads implements plan.Reader.
 func (s *preserveUserMessages) Reads(t *plan.Transcript) []chat.Seq {
 	preserved, cut, _ := s.preserved(t)
-	seqs := s.withPins(t, seqsOf(t, older(t, preserved)))
+	seqs := s.reads(t, preserved)
 	if cut >= 0 {
 		seqs = append(seqs, t.Entries[cut].Seq)
 	}

@@ -81,11 +81,16 @@ func waitingFrom(t *plan.Transcript) int {
 	return int(at[from])
 }
 
+// reads returns what Plan reads for preserved entries.
+func (s *splitPoint) reads(t *plan.Transcript, preserved []bool) []chat.Seq {
+	return s.withPins(t, s.originals(t).seqs(older(t, preserved)))
+}
+
 // plan summarizes the older messages, whose content must be loaded. It returns the empty
 // plan if they are only the last summary.
 func (s *splitPoint) plan(ctx context.Context, t *plan.Transcript, preserved []bool) (chat.Plan, error) {
 	covered := older(t, preserved)
-	task, err := splitTask(t, covered)
+	task, err := s.task(t, covered)
 	if err != nil || len(task.Messages) == 0 {
 		return chat.Plan{}, err
 	}
@@ -121,10 +126,11 @@ func (s *splitPoint) position(t *plan.Transcript, preserved []bool) chat.Seq {
 // splitHead begins every summary, so that models and later runs recognize it.
 const splitHead = "[Summary of the conversation so far]\n\n"
 
-// splitTask returns the task for the entries, with the summary of an earlier run as the
-// previous one. The task has no messages if there is nothing else.
-func splitTask(t *plan.Transcript, entries []int) (plan.Task, error) {
+// task returns the task for the entries, with the summary of an earlier run as the previous
+// one. The task has no messages if there is nothing else.
+func (s *splitPoint) task(t *plan.Transcript, entries []int) (plan.Task, error) {
 	var previous strings.Builder
+	sources := s.originals(t)
 	task := plan.Task{Followed: true, Prompt: standardPrompt(summary.Prompt{}), Messages: make([]*chat.Message, 0, len(entries))}
 	for _, i := range entries {
 		m, err := t.Read(i)
@@ -135,7 +141,11 @@ func splitTask(t *plan.Transcript, entries []int) (plan.Task, error) {
 			previous.WriteString(text + "\n")
 			continue
 		}
-		task.Messages = append(task.Messages, m)
+		messages, kinds, err := sources.read(i)
+		if err != nil {
+			return task, err
+		}
+		task.Messages, task.Kinds = append(task.Messages, messages...), append(task.Kinds, kinds...)
 	}
 	task.Previous = previous.String()
 	return task, nil

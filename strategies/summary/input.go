@@ -59,6 +59,11 @@ func (w *Writer) newInput(ctx context.Context, t plan.Task) (*input, error) {
 	if err := checkProtected(t.Messages); err != nil { // a strategy selected protected messages
 		return nil, &plan.Failure{Code: "system_message", Err: err}
 	}
+	if w.o.Model != nil { // an extract is made from the originals
+		if err := readSources(ctx, &t); err != nil {
+			return nil, err
+		}
+	}
 	t.Focus = firstNonBlank(t.Focus, w.o.Focus, w.o.Settings.Focus)
 	t.Instruction = firstNonBlank(t.Instruction, w.o.Settings.Instruction)
 	t.Messages = slices.Clone(t.Messages)

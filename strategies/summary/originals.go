@@ -53,6 +53,21 @@ func (o originals) each(ctx context.Context, secrets *redact.Secrets, f func(*ch
 	return nil
 }
 
+// readSources puts what stored stand-ins among the messages of a task stand for in their place.
+func readSources(ctx context.Context, t *plan.Task) error {
+	if t.Sources == nil {
+		return nil
+	}
+	messages, kinds, err := t.Sources(ctx)
+	if err != nil {
+		return storeError(err)
+	}
+	if len(messages) > 0 {
+		t.Messages, t.Kinds = messages, kinds
+	}
+	return nil
+}
+
 // addOriginals adds the originals to the digest. They measure the source in place of the
 // task's messages and the previous summary.
 func (m *input) addOriginals(ctx context.Context, o originals) error {
