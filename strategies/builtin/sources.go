@@ -15,7 +15,8 @@ import (
 const maxSources = 16 << 20
 
 // sourcesOf returns the Sources of a task whose messages are those of covered entries, or of what
-// they stand for: nil if they are all messages of the application, and none is missing.
+// they stand for: nil if these are all messages of the application, and none was dropped since the
+// last summary.
 func sourcesOf(t *plan.Transcript, task plan.Task, covered []int) func(context.Context) ([]*chat.Message, []chat.Kind, error) {
 	if task.Originals == nil {
 		return nil
@@ -49,13 +50,13 @@ func sourcesOf(t *plan.Transcript, task plan.Task, covered []int) func(context.C
 	return func(ctx context.Context) ([]*chat.Message, []chat.Kind, error) {
 		told := map[string]int{} // what was dropped was told in the summary already
 		if summarized {
-			if _, err := eachSource(ctx, t, nil, func(_ *chat.Message, key string) { told[key]++ }); err != nil {
+			if _, _, err := eachSource(ctx, t, nil, func(_ *chat.Message, key string) { told[key]++ }); err != nil {
 				return nil, nil, err
 			}
 		}
 		var read []*chat.Message
 		size := 0
-		older, err := eachSource(ctx, t, of, func(m *chat.Message, key string) {
+		n, older, err := eachSource(ctx, t, of, func(m *chat.Message, key string) {
 			if told[key]--; told[key] >= 0 {
 				return
 			}
@@ -63,7 +64,7 @@ func sourcesOf(t *plan.Transcript, task plan.Task, covered []int) func(context.C
 				read = append(read, m)
 			}
 		})
-		if err != nil || size > maxSources {
+		if err != nil || size > maxSources || n+len(older) < len(of) { // words that were purged
 			return nil, nil, err
 		}
 		messages := slices.Concat(kept, older, read)
@@ -84,21 +85,22 @@ func summarizes(e *plan.Entry) bool {
 }
 
 // eachSource calls f with the messages of the application that stored messages stand for, without
-// instructions and reasoning alone, and with texts that tell them apart. It returns the summaries
-// that stand for others.
-func eachSource(ctx context.Context, t *plan.Transcript, of []chat.Seq, f func(m *chat.Message, key string)) ([]*chat.Message, error) {
+// instructions and reasoning alone, and with texts that tell them apart. It returns the number of
+// all messages, and the summaries that stand for others.
+func eachSource(ctx context.Context, t *plan.Transcript, of []chat.Seq, f func(m *chat.Message, key string)) (n int, older []*chat.Message, err error) {
 	all, older, err := t.Originals(ctx, of, math.MaxInt64)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	for m, err := range all {
 		if err != nil {
-			return nil, err
+			return 0, nil, err
 		}
+		n++
 		instructs := m.Role == chat.RoleSystem || m.Role == chat.RoleDeveloper
 		if !instructs && (m.Role == chat.RoleTool || chat.HasContent(m.Content) || len(m.ToolCalls) > 0) {
 			f(m, string(m.AppendJSON(nil)))
 		}
 	}
-	return older, nil
+	return n, older, nil
 }
