@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/extract"
 	"github.com/sessionstore/compactor/strategies/frame"
@@ -101,46 +99,6 @@ func TestEveryPartHasTheMessagesOfTheUser(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestFactsOfTheUser: all messages if they fit, otherwise the first and the newest ones with a
-// statement of what is left out, and never more than the budget.
-func TestFactsOfTheUser(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		var ms []*chat.Message
-		n := rapid.IntRange(1, 30).Draw(t, "messages")
-		for i := range n {
-			ms = append(ms, said(chat.RoleUser, fmt.Sprint(i, strings.Repeat(" wörd", rapid.IntRange(0, 100).Draw(t, "words")))), said(chat.RoleAssistant, "ok"))
-		}
-		budget := rapid.IntRange(0, 4000).Draw(t, "budget")
-		facts := userFacts(ms, budget)
-		if size := factsTokens(facts); size > budget {
-			t.Fatalf("%d tokens, budget %d", size, budget)
-		}
-		if len(facts) == 0 {
-			if budget > 300 {
-				t.Fatalf("nothing in %d tokens", budget)
-			}
-			return
-		}
-		next := 0
-		for _, f := range facts {
-			left := 0
-			if k, _ := fmt.Sscanf(f.Label, "%d messages of the user left out here", &left); k == 1 {
-				next += left
-				continue
-			}
-			whole := ms[2*next].Content.Text
-			if !strings.HasPrefix(f.Label, fmt.Sprintf("message of the user, %d of %d", next+1, n)) || f.Text != whole && (next > 0 && next < n-1 || !strings.Contains(f.Text, "left out …]")) {
-				t.Fatalf("message %d: %+v", next, f)
-			}
-			next++
-		}
-		if next != n {
-			t.Fatalf("%d of %d messages: %+v", next, n, facts)
-		}
-	})
 }
 
 // TestWhatIsGivenAsAppendedIsAppended: the log of actions and the references of the prompt

@@ -40,6 +40,10 @@ type input struct {
 	// lastUser is the newest message of the user that is covered, request the one that a
 	// model's summary quotes; "" for none.
 	lastUser, request string
+	// said is what the user said in everything that the summary stands for; unknown reports that
+	// there was more, before it.
+	said    userSaid
+	unknown bool
 	// trimmed totals the content that was trimmed, updates counts the previous updates of the
 	// summary.
 	trimmed Trim
@@ -92,6 +96,7 @@ func (w *Writer) newInput(ctx context.Context, t plan.Task) (*input, error) {
 		m.updates = updatesOf(m.previous) + 1
 		if from.messages == nil {
 			m.digest.AddPrevious(m.previous)
+			m.unknown = true
 		}
 		m.sources.AddPrevious(m.previous)
 		m.report.CoveredTokens += estimateTokens(m.previous)
@@ -111,6 +116,7 @@ func (w *Writer) newInput(ctx context.Context, t plan.Task) (*input, error) {
 		m.report.CoveredTokens += messageTokens(message)
 		if from.messages == nil {
 			m.digest.Add(message)
+			m.said.add(message)
 		}
 		m.sources.Add(message)
 	}

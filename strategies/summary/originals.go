@@ -6,7 +6,6 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/frame"
-	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/redact"
 )
@@ -68,7 +67,7 @@ func readSources(ctx context.Context, t *plan.Task) error {
 	return nil
 }
 
-// addOriginals adds the originals to the digest. They measure the source in place of the
+// addOriginals adds the originals to the digest, and what the user said in them. They measure the source in place of the
 // task's messages and the previous summary.
 func (m *input) addOriginals(ctx context.Context, o originals) error {
 	m.report.Messages, m.report.CoveredTokens = 0, 0
@@ -79,19 +78,16 @@ func (m *input) addOriginals(ctx context.Context, o originals) error {
 		}
 		m.digest.AddPrevious(said)
 		m.report.CoveredTokens += estimateTokens(said)
+		m.unknown = true
 	}
 	err := o.each(ctx, &m.secrets, func(message *chat.Message) {
 		m.digest.Add(message)
 		m.report.Messages++
 		m.report.CoveredTokens += messageTokens(message)
-		if message.Role == chat.RoleUser {
-			said := message.Content.String()
-			if _, rest, ok := frame.Unwrap(said); ok {
-				said = rest
-			}
-			if said = text.Trim(said); said != "" {
-				m.lastUser = cutCenter(said, maxAsk)
-			}
+		m.said.add(message)
+		if said := saidBy(message); said != "" {
+			m.sources.addSaid(said)
+			m.lastUser = cutCenter(said, maxAsk)
 		}
 	})
 	if err != nil {

@@ -63,8 +63,13 @@ func (e *SourceIndex) Add(m *chat.Message) {
 	e.last = strings.Clone(cutCenter(text, maxAsk))
 	e.userScripts[messageScript(text)]++
 	e.userScripts[noScript] = 0
-	e.users.add(text)
 	e.addStatements(text)
+	e.addSaid(text)
+}
+
+// addSaid indexes words of the user for quotations.
+func (e *SourceIndex) addSaid(text string) {
+	e.users.add(text)
 	if len(e.words)+len(text) > maxWords {
 		e.full = true
 		return
