@@ -157,19 +157,62 @@ func TestAScratchpadIsNotStored(t *testing.T) {
 		answered + "<scratchpad>\n" + thought + "\n</scratchpad>",
 		"```markdown\n<scratchpad>" + thought + "</scratchpad>\n" + answered + "```",
 		thought + "\n</scratchpad>\n" + answered,
+		"**<scratchpad>**\n" + thought + "\n**</scratchpad>**\n" + answered,
+		"```\n<scratchpad>\n" + thought + "\n</scratchpad>\n```\n" + answered,
+		"Here it is.\n```xml\n<scratchpad>" + thought + "</scratchpad>\n```\n" + answered,
+		answered + "```\n<scratchpad>\n" + thought + "\n</scratchpad>\n```",
+		"- <scratchpad>\n" + thought + "\n- </scratchpad>\n" + answered,
+		answered + "1. <scratchpad>" + thought + "</scratchpad>",
+		answered + "> <scratchpad>\n> " + thought + "\n> </scratchpad>",
+		"＜scratchpad＞" + thought + "＜/scratchpad＞\n" + answered,
+		answered + "＜SCRATCHPAD＞\n" + thought + "\n＜／scratchpad＞\n",
+		"[THINK]\n" + thought + "\n[/THINK]\n" + answered,
+		answered + "[THINK]\n" + thought + "\n[/THINK]\n",
+		"<thinking>" + thought + "</thinking>" + answered,
+		answered + "*<Thinking>*\n" + thought + "\n*</Thinking>*",
+		"<analysis>" + thought + "</analysis>\n" + answered,
+		answered + "<analysis>\n" + thought + "\n</analysis>\n",
+		"Let me begin. <scratchpad>" + thought + "</scratchpad>\n" + answered,
+		"<scratchpad><think>" + thought + "</scratchpad></think>\n" + answered,
+		"&lt;scratchpad&gt;\n" + thought + "\n&lt;/scratchpad&gt;\n" + answered,
+		"<scratch_pad>\n" + thought + "\n</scratch_pad>\n" + answered,
+		thought + "\n**</scratchpad>**\n" + answered,
+		"## Scratchpad\n" + thought + "\n\n- " + thought + "\n" + answered,
+		answered + "\n**Scratchpad:**\n" + thought + "\n* one\n",
 	} {
 		text, calls := asks(t, &scripted{answer: answer, window: 64_000}, policy.DefaultSummary(), plan.Task{Messages: session(12)})
-		if strings.Contains(text, thought) || strings.Contains(text, scratchpad) || len(calls) != 1 {
-			t.Errorf("%d calls\n%s", len(calls), text)
+		if strings.Contains(text, thought) || strings.Contains(strings.ToLower(text), scratchpad) || strings.Contains(text, "```") || len(calls) != 1 {
+			t.Errorf("%d calls for %.200s\n%s", len(calls), answer, text)
 		}
 		if !strings.Contains(calls[0].System, "<scratchpad>") {
 			t.Error("no scratchpad is offered")
 		}
 	}
-	open := &scripted{answer: "<scratchpad>\n" + thought + "\n" + answered, window: 64_000}
-	_, err := New(Options{Model: open}).Write(t.Context(), plan.Task{Messages: session(12)})
-	if err == nil || len(open.calls) != 2 || !strings.Contains(open.calls[1].User, "close it before the notes") {
-		t.Errorf("%v after %d calls", err, len(open.calls))
+	for _, answer := range []string{
+		"<scratchpad>\n" + thought + "\n" + answered, "**<scratchpad>**\n" + thought + "\n" + answered, "```\n<scratchpad>\n" + thought + "\n```\n" + answered,
+		"Here it is.\n```\n<scratchpad>\n" + thought + "\n```\n" + answered,
+		"[THINK]" + thought + "\n" + answered, answered + "- <scratchpad>\n" + thought, answered + "＜thinking＞\n" + thought, "<analysis>" + thought + answered,
+	} {
+		open := &scripted{answer: answer, window: 64_000}
+		text, err := New(Options{Model: open}).Write(t.Context(), plan.Task{Messages: session(12)})
+		if err == nil || len(open.calls) != 2 || !strings.Contains(open.calls[1].User, "close it before the notes") {
+			t.Errorf("%v after %d calls\n%s", err, len(open.calls), text)
+		}
+	}
+}
+
+// TestWhatIsSaidOfScratchpadsIsStored: code that shows such a tag, and words about one.
+func TestWhatIsSaidOfScratchpadsIsStored(t *testing.T) {
+	t.Parallel()
+	for _, honest := range []string{
+		"```go\nconst open = \"<think>\"\n```", "The parser wrote this:\n```\n<scratchpad>\nhm\n</scratchpad>\n```\nIt is wrong.", "The tag `<thinking>` is cut by `strip()`, and `[THINK]` too.",
+		"See [analysis](docs/analysis.md) and [think](docs/think.md).", "Text in <analysis> is kept, that behind </analysis> too.",
+	} {
+		answer := strings.Replace(answered, "## Decisions\nNone", "## Decisions\n"+honest, 1)
+		text, _ := asks(t, &scripted{answer: answer, window: 64_000}, policy.DefaultSummary(), plan.Task{Messages: session(12)})
+		if !strings.Contains(text, honest) {
+			t.Errorf("%s is not in\n%s", honest, text)
+		}
 	}
 }
 
