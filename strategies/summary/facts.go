@@ -3,6 +3,7 @@ package summary
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -21,8 +22,10 @@ type Fact struct {
 
 const (
 	// factShare is the share of the input of a prompt that the messages of the user may take
-	// as facts, pinnedShare that of pinned messages.
-	factShare, pinnedShare = 8, 32
+	// as facts, pinnedShare that of pinned messages, and mostPinned that which they take rather
+	// than be cut to fewer tokens than leastPinned.
+	factShare, pinnedShare, mostPinned = 8, 32, 4
+	leastPinned                        = 100
 	// maxFacts is the most tokens of the user's messages, which the messages repeat.
 	maxFacts = 16_000
 	// appendedLabel labels what assemble appends.
@@ -31,33 +34,39 @@ const (
 	earlierLabel = "what the user said before the following is known from the notes written so far alone"
 )
 
-// setFacts sets the facts of prompts with a budget for their input, and returns what they
-// leave of it for messages. There are none if they left too little. They make no second
-// prompt necessary where one has room for all messages; of the user's it then gives those that
-// earlier summaries cover.
+// setFacts sets the facts of prompts with a budget for their input, and returns what they leave
+// of it for messages: half, or almost minPartTokens, at least. Pinned messages come first, as nothing else shows them.
+// Otherwise facts make no second prompt necessary where one has room for all messages; of the
+// user's they then are those that earlier summaries cover.
 func (m *input) setFacts(budget int) int {
-	share := min(budget/factShare, maxFacts)
-	users := m.said.given(0, share)
-	others := pinnedFacts(m.task.Pinned, budget/pinnedShare)
-	if m.appendix != "" {
-		others = append(others, Fact{Label: appendedLabel, Text: strings.ReplaceAll("\n"+m.appendix, "\n## ", "\n")[1:]})
+	most, pins := min(budget/2, budget-minPartTokens*9/10), len(m.task.Pinned)*leastPinned // tokens
+	left := budget - messagesTokens(m.messages)
+	one := left >= 0 && countUsers(m.messages) == countUsers(m.covered)
+	if one && left >= min(pins, budget/mostPinned) {
+		most = min(most, left)
 	}
-	if left := budget - messagesTokens(m.messages); left >= 0 && countUsers(m.messages) == countUsers(m.covered) {
-		if left -= factsTokens(others); left < 0 {
-			others, users = nil, nil
-		} else if left < factsTokens(users) {
-			users = m.said.given(countSaid(m.covered), min(left, share))
+	others := pinnedFacts(m.task.Pinned, min(most, max(budget/pinnedShare, min(pins, budget/mostPinned))))
+	most -= factsTokens(others)
+	share := min(budget/factShare, maxFacts)
+	users := m.said.given(0, min(most, share))
+	if !one {
+		most -= factsTokens(users)
+	}
+	appended := Fact{Label: appendedLabel, Text: strings.ReplaceAll("\n"+m.appendix, "\n## ", "\n")[1:]}
+	if appended.shorten(most); m.appendix != "" && appended.tokens() <= most {
+		others = append(others, appended)
+		most -= appended.tokens()
+	}
+	if one {
+		if users = m.said.given(0, share); factsTokens(users) > most {
+			users = m.said.given(countSaid(m.covered), min(most, share))
 		}
 	}
 	if m.unknown && len(users) > 0 {
 		users = slices.Insert(users, 0, Fact{Label: earlierLabel})
 	}
 	m.facts = append(users, others...)
-	left := budget - factsTokens(m.facts)
-	if left < max(minPartTokens, budget/2) {
-		m.facts, left = nil, budget
-	}
-	return left
+	return budget - factsTokens(m.facts)
 }
 
 // countSaid counts the messages in which the user says something.
@@ -91,23 +100,43 @@ func (f *Fact) tokens() int {
 	return messageTokens(&chat.Message{Content: chat.TextContent(f.Text), CreatedAt: f.At}) + estimateTokens(f.Label)
 }
 
-// maxPinned is how many characters of a pinned message are shown.
-const maxPinned = 2000
+// maxPinned is how many characters of a pinned message are shown at most, minPinned how many if
+// there is little room.
+const maxPinned, minPinned = 2000, 60
 
-// pinnedFacts returns pinned messages, in at most budget tokens.
+// pinnedFacts returns pinned messages, in at most budget tokens: long ones are cut, all to the same
+// length, and if there is no room even then, a fact tells how many more there are.
 func pinnedFacts(messages []*chat.Message, budget int) []Fact {
-	var out []Fact
+	var all []Fact
 	for _, m := range messages {
-		f := Fact{
-			Label: "pinned message of the " + oneLine(string(m.Role)) + ", which stays in the conversation",
-			Text:  cutCenter(text.Trim(m.Content.String()), maxPinned), At: m.CreatedAt,
-		}
-		if budget -= f.tokens(); budget < 0 {
-			return append(out, Fact{Label: fmt.Sprintf("%d more pinned messages, which stay in the conversation", len(messages)-len(out))})
-		}
-		if strings.TrimSpace(f.Text) != "" {
-			out = append(out, f)
+		if said := text.Trim(m.Content.String()); said != "" {
+			all = append(all, Fact{Label: "pinned message of the " + oneLine(string(m.Role)) + ", which stays in the conversation", Text: said, At: m.CreatedAt})
 		}
 	}
-	return out
+	within := func(limit int) []Fact {
+		out := slices.Clone(all)
+		for i := range out {
+			out[i].Text = cutCenter(out[i].Text, limit)
+		}
+		return out
+	}
+	limit := minPinned + sort.Search(maxPinned-minPinned, func(n int) bool { return factsTokens(within(minPinned+n+1)) > budget })
+	out := within(limit)
+	if factsTokens(out) <= budget {
+		return out
+	}
+	more := func(n int) Fact {
+		return Fact{Label: fmt.Sprintf("%d more pinned messages, which stay in the conversation", n)}
+	}
+	last := more(len(all))
+	budget -= last.tokens()
+	n := 0
+	for n < len(out) && out[n].tokens() <= budget {
+		budget -= out[n].tokens()
+		n++
+	}
+	if budget < 0 {
+		return nil
+	}
+	return append(out[:n], more(len(all)-n))
 }

@@ -269,7 +269,37 @@ func TestPinnedMessagesAreGiven(t *testing.T) {
 	if !strings.Contains(user, "given: pinned message of the user, which stays in the conversation\nDeploy with ") || !strings.Contains(user, " on Fridays only.") || strings.Contains(user, secret) {
 		t.Errorf("%.4000s", user)
 	}
-	if n := strings.Count(user, "The plan."); n < 100 || n > 300 || !strings.Contains(user, "more pinned messages, which stay in the conversation") {
+	if n := strings.Count(user, "The plan."); n < 5 || n > 300 || strings.Count(user, "given: pinned message of ") != len(pinned) {
 		t.Errorf("%d times the plan", n)
+	}
+}
+
+// TestPinsAreShortenedToTheWindow: each is there in part, with a note, or the prompt says that there
+// are more; no prompt exceeds the window.
+func TestPinsAreShortenedToTheWindow(t *testing.T) {
+	t.Parallel()
+	var pinned []*chat.Message
+	for i := range 6 {
+		pinned = append(pinned, said(chat.RoleUser, fmt.Sprintf("PIN%d holds. %s", i, strings.Repeat("And more words of it. ", 200))))
+	}
+	for window, least := range map[int]int{5000: 0, 6000: 2, 7000: 3, 8000: 6, 12_000: 6, 64_000: 6} {
+		_, calls := asks(t, &scripted{answer: answered, window: window}, policy.DefaultSummary(), plan.Task{Messages: session(12), Pinned: pinned})
+		for _, c := range calls {
+			n := 0
+			for i := range pinned {
+				if _, pin, ok := strings.Cut(c.User, fmt.Sprintf("which stays in the conversation\nPIN%d holds. ", i)); ok {
+					pin, _, _ = strings.Cut(pin, "which stays in the conversation")
+					if n++; !strings.Contains(pin, "left out …]") {
+						t.Errorf("window %d: cut without a note: %.300s", window, pin)
+					}
+				}
+			}
+			if n < least || n < len(pinned) && !strings.Contains(c.User, fmt.Sprintf("given: %d more pinned messages", len(pinned)-n)) {
+				t.Errorf("window %d: %d pins in\n%.3000s", window, n, c.User)
+			}
+			if n := estimateTokens(c.System) + estimateTokens(c.User) + c.MaxTokens; n > window {
+				t.Errorf("window %d: %d tokens", window, n)
+			}
+		}
 	}
 }

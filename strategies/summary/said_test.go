@@ -46,7 +46,7 @@ func TestFactsOfTheUser(t *testing.T) {
 				next += left
 				continue
 			}
-			begins := strings.HasPrefix(texts[next], strings.SplitN(f.Text, "\n[…", 2)[0])
+			begins := strings.HasPrefix(texts[next], strings.TrimPrefix(strings.SplitN("\n"+f.Text, "\n[…", 2)[0], "\n"))
 			if !strings.HasPrefix(f.Label, fmt.Sprintf("message of the user, %d of %d", next+1, n)) || !begins || f.Text != texts[next] && !strings.Contains(f.Text, "left out …]") {
 				t.Fatalf("message %d: %+v", next, f)
 			}
