@@ -19,14 +19,15 @@ const (
 // PreTrim is one step with its parameter. A 0 takes the default of the step.
 type PreTrim struct {
 	Step string `yaml:"step" json:"step"`
-	// Lines is the number of last lines of each tool output that tail_lines keeps; 30 by
-	// default.
+	// Lines is the number of last lines of a tool output that tail_lines keeps; 30 by default.
+	// It cuts the oldest outputs, until one prompt has room for all messages.
 	Lines int `yaml:"lines,omitempty" json:"lines,omitempty"`
 	// Tokens limits all tool outputs together for cap_tool_content, 50,000 by default, and
 	// all messages for drop_agent_items and drop_oldest, by default to the input of the
 	// model.
 	Tokens chat.Tokens `yaml:"tokens,omitempty" json:"tokens,omitempty"`
-	// Keep is the number of newest outputs that clear_older_outputs keeps; 3 by default.
+	// Keep is the number of newest outputs that clear_older_outputs keeps; 3 by default. It too
+	// clears the oldest first, and no more than needed.
 	Keep int `yaml:"keep,omitempty" json:"keep,omitempty"`
 }
 

@@ -1,13 +1,17 @@
 package summary
 
 import (
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/policy"
 )
 
 func draw(t *rapid.T) []*chat.Message {
@@ -68,5 +72,36 @@ func TestShortenedKeepsBothEnds(t *testing.T) {
 	}
 	if len(long.Content.Text) != 9008 {
 		t.Error("the message itself was changed")
+	}
+}
+
+// TestOutputsAreCutAsFarAsNeeded: none if one prompt has room for all messages, otherwise the
+// oldest first.
+func TestOutputsAreCutAsFarAsNeeded(t *testing.T) {
+	t.Parallel()
+	var ms []*chat.Message
+	for i := range 4 {
+		ms = append(ms, called(strconv.Itoa(i)), returned(strconv.Itoa(i), numbered(400)))
+	}
+	all := messagesTokens(ms)
+	for _, step := range []policy.PreTrim{{Step: policy.TailLines}, {Step: policy.ClearOlderOutputs, Keep: 1}} {
+		for window, want := range map[int]int{all: 0, all - 1: 1, all - messagesTokens(ms[:2]): 2, 1: 4 - step.Keep} {
+			got, cuts := trimMessages([]policy.PreTrim{step}, ms, chat.Tokens(window), 0, time.Time{})
+			for i := range 4 {
+				if whole := got[2*i+1] == ms[2*i+1]; whole != (i >= want) {
+					t.Errorf("%s to %d tokens: output %d whole: %v", step.Step, window, i, whole)
+				}
+			}
+			if cuts[0].Outputs != want {
+				t.Errorf("%s to %d tokens: %+v", step.Step, window, cuts[0])
+			}
+		}
+	}
+	// The writer does so with the model's window.
+	for window, cut := range map[int]bool{64_000: false, 16_000: true} {
+		_, calls := asks(t, &scripted{answer: answered, window: window}, policy.DefaultSummary(), plan.Task{Messages: session(12)})
+		if len(calls) != 1 || strings.Contains(calls[0].User, "170 lines left out") != cut || !strings.Contains(calls[0].User, "line 1\n") {
+			t.Errorf("window %d: %d calls\n%.3000s", window, len(calls), calls[0].User)
+		}
 	}
 }

@@ -62,6 +62,9 @@ func (t Trim) String() string {
 type trimmer struct {
 	messages []*chat.Message
 	sizes    []chat.Tokens // of each message
+	// window is what one prompt has room for, in tokens: the steps that shorten all outputs do so
+	// no further than needed for it. 0 is unknown.
+	window chat.Tokens
 	// limit is the token limit of all messages, for the steps that drop some; 0 is no limit.
 	limit chat.Tokens
 	// at is the time noted in cleared outputs. All deliveries of a run use the same, so
@@ -72,8 +75,8 @@ type trimmer struct {
 
 // trimMessages applies valid steps in order and returns the messages and the content that each
 // step removed. It does not change the given messages, and groups stay whole.
-func trimMessages(steps []policy.PreTrim, messages []*chat.Message, limit chat.Tokens, at time.Time) ([]*chat.Message, []Trim) {
-	t := &trimmer{messages: slices.Clone(messages), sizes: make([]chat.Tokens, len(messages)), limit: limit, at: at}
+func trimMessages(steps []policy.PreTrim, messages []*chat.Message, window, limit chat.Tokens, at time.Time) ([]*chat.Message, []Trim) {
+	t := &trimmer{messages: slices.Clone(messages), sizes: make([]chat.Tokens, len(messages)), window: window, limit: limit, at: at}
 	for i, m := range messages {
 		t.sizes[i] = chat.Tokens(messageTokens(m))
 	}

@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -34,6 +35,23 @@ func (t *trimmer) outputs(yield func(int) bool) {
 	}
 }
 
+// oldest yields the indexes of tool outputs but for the newest few, oldest first, until one prompt
+// has room for all messages.
+func (t *trimmer) oldest(butFor int) func(yield func(int) bool) {
+	return func(yield func(int) bool) {
+		all := slices.Collect(t.outputs)
+		slices.Reverse(all)
+		left := t.size(chat.Group{End: len(t.messages)})
+		for _, i := range all[:max(0, len(all)-butFor)] {
+			was := t.sizes[i]
+			if t.window > 0 && left <= t.window || !yield(i) {
+				return
+			}
+			left -= was - t.sizes[i]
+		}
+	}
+}
+
 // tailLines keeps the last lines of each output, and of the others those that report
 // failures.
 func (t *trimmer) tailLines(p policy.PreTrim) {
@@ -41,7 +59,7 @@ func (t *trimmer) tailLines(p policy.PreTrim) {
 	if n == 0 {
 		n = defaultLines
 	}
-	for i := range t.outputs {
+	for i := range t.oldest(0) {
 		text := t.messages[i].Content.String()
 		if from := len(text) - len(lastLines(text, n)); from > 0 {
 			t.replace(i, cut(text, 0, from, failing(text[:from])))
@@ -137,6 +155,9 @@ func (o *output) within(budget chat.Tokens) string {
 		for from < len(o.text) && o.text[from]&0xc0 == 0x80 {
 			from++
 		}
+		if n := strings.IndexByte(o.text[from:], '\n') + 1; n > 0 && n < (len(o.text)-from)/2 { // whole lines
+			from += n
+		}
 		short := cut(o.text, 0, from, o.kept)
 		return short, tokensOf(short) <= budget
 	}
@@ -177,16 +198,14 @@ func (t *trimmer) clearOlder(p policy.PreTrim) {
 	}
 	note := Cleared + " at " + t.at.UTC().Format(time.RFC3339)
 	least := tokensOf(note)
-	for i := range t.outputs {
-		if keep > 0 {
-			keep--
-			continue
-		}
+	for i := range t.oldest(keep) {
 		if text := t.messages[i].Content.String(); !strings.HasPrefix(text, Cleared) && tokensOf(text) > least {
-			lines := []string{note}
+			lines, kept := []string{note}, 0
 			for _, k := range failing(text) {
 				lines = append(lines, strings.TrimRight(text[k[0]:k[1]], "\r\n"))
+				kept += strings.Count(text[k[0]:k[1]], "\n")
 			}
+			lines[0] += fmt.Sprintf(", lines left out: %d", strings.Count(strings.TrimSuffix(text, "\n"), "\n")+1-kept)
 			t.replace(i, strings.Join(lines, "\n"))
 		}
 	}

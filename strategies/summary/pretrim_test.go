@@ -43,7 +43,7 @@ func numbered(n int) string {
 }
 
 func trimmed(steps []policy.PreTrim, ms []*chat.Message, limit chat.Tokens) ([]*chat.Message, []Trim) {
-	return trimMessages(steps, ms, limit, time.Date(2026, time.January, 2, 3, 4, 5, 0, time.FixedZone("x", 3600)))
+	return trimMessages(steps, ms, 0, limit, time.Date(2026, time.January, 2, 3, 4, 5, 0, time.FixedZone("x", 3600)))
 }
 
 func TestTailLines(t *testing.T) {
@@ -184,11 +184,11 @@ func TestClearOlderOutputs(t *testing.T) {
 	ms := []*chat.Message{returned("1", big), returned("2", "ok"), returned("3", big), said(chat.RoleAssistant, big), returned("4", big)}
 	steps := []policy.PreTrim{{Step: policy.ClearOlderOutputs, Keep: 1}}
 	got, cut := trimmed(steps, ms, 0)
-	note := "[Old tool result content cleared] at 2026-01-02T02:04:05Z"
+	note := "[Old tool result content cleared] at 2026-01-02T02:04:05Z, lines left out: 1"
 	if want := []string{note, "ok", note, big, big}; !slices.Equal(texts(got), want) || cut[0].Outputs != 2 {
 		t.Errorf("%q, %+v", texts(got), cut)
 	}
-	if again, cut := trimMessages(steps, got, 0, time.Now()); !slices.Equal(texts(again), texts(got)) || cut[0] != (Trim{Step: policy.ClearOlderOutputs}) {
+	if again, cut := trimMessages(steps, got, 0, 0, time.Now()); !slices.Equal(texts(again), texts(got)) || cut[0] != (Trim{Step: policy.ClearOlderOutputs}) {
 		t.Errorf("cleared again: %q, %+v", texts(again), cut)
 	}
 }

@@ -121,7 +121,8 @@ func (w *Writer) prompt(m *input, previous string, part []*chat.Message) (system
 // trim applies the policy's pre-trim steps. If they leave no message, it keeps all of them:
 // dropBeyondParts and nextPart then bound the prompts.
 func (w *Writer) trim(m *input, budget int) {
-	messages, cuts := trimMessages(w.o.Settings.PreTrim, m.messages, chat.Tokens(budget*w.o.Settings.MaxParts), w.o.At)
+	window := chat.Tokens(budget)
+	messages, cuts := trimMessages(w.o.Settings.PreTrim, m.messages, window, window*chat.Tokens(w.o.Settings.MaxParts), w.o.At)
 	if len(messages) == 0 {
 		return
 	}
