@@ -59,7 +59,8 @@ type Conversation struct {
 	at         []int32
 	exclusions []exclusion
 
-	appended int // messages without additions
+	marked   bool // a store tells which messages are summaries
+	appended int  // messages without additions
 	pairer   chat.Pairer
 	groups   chat.Grouper
 	included int
@@ -103,6 +104,7 @@ func (c *Conversation) Append(messages ...chat.Message) chat.Seq {
 // AppendRecord adds a record of a store, which may be pinned or a summary. It gets a new
 // seq and token count.
 func (c *Conversation) AppendRecord(r chat.Record) {
+	c.marked = true
 	c.add(&r.Message)
 	last := &c.entries[len(c.entries)-1]
 	last.Pinned = last.Pinned || r.Pinned
@@ -252,7 +254,7 @@ func (o Options) Pinned(index int, id string) bool {
 // is valid until the next change.
 func (c *Conversation) Transcript() *plan.Transcript {
 	t := plan.NewTranscript(c.entries, c.options.Counter, c.groups.Groups())
-	t.Originals = c.originals
+	t.Originals, t.Unmarked = c.originals, !c.marked
 	return t
 }
 

@@ -109,7 +109,9 @@ func (h *timbalHost) run(strategies []plan.Strategy) (steps []timbalStep, change
 	for i, m := range h.view {
 		s.Pinned[chat.Seq(i+1)] = string(m.Extra["pinned"]) == "true"
 	}
-	d, err := pipeline.NewDraft(s.Transcript(true))
+	t := s.Transcript(true)
+	t.Unmarked = true // the reference knows summaries by their heads
+	d, err := pipeline.NewDraft(t)
 	if err != nil {
 		return nil, false, err
 	}

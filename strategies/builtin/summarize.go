@@ -99,7 +99,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 	}
 	var old summaryText
 	var covers plan.SeqSet
-	if e := &t.Entries[conversation[0]]; e.Role != chat.RoleTool && e.Calls == 0 && !e.Pinned && isSummaryText(first.Content.String()) {
+	if e := &t.Entries[conversation[0]]; !e.Pinned && s.isSummary(t, e, first.Content.String()) {
 		old = parseSummary(first.Content.String())
 		w.states[conversation[0]] = stateCovered
 		covers.Add(e.Seq)
@@ -161,6 +161,14 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 	plan := w.plan()
 	plan.Additions = append(additions, plan.Additions...)
 	return plan, nil
+}
+
+// isSummary reports whether a message is a summary of this strategy: one that is marked as a
+// summary or, where summaries may not be marked, one that begins like it and, for a strict writer,
+// has its note. Elsewhere a message that begins like a summary is what somebody said.
+func (s *rollingSummary) isSummary(t *plan.Transcript, e *plan.Entry, text string) bool {
+	marked := kindOf(e) == chat.KindSummary || t.Unmarked && (!s.strict() || strings.Contains(text, "\n\n"+noteMarker+"\n"))
+	return marked && e.Role != chat.RoleTool && e.Calls == 0 && isSummaryText(text)
 }
 
 // quote limits the quotations to their maximum length and, if the summarizer has bounds, to

@@ -103,11 +103,11 @@ func TestSummarize(t *testing.T) {
 			want:  []string{"summary: summary 1"},
 			lines: "[assistant]: [Called tool 'f' with: " + strings.Repeat("é", 200) + "]\n[tool]: [Tool result for 'c': " + strings.Repeat("é", 500) + "...]",
 		},
-		"a message that begins like a summary is one": {
+		"a message that begins like a summary is none": {
 			params:   plan.Params{"threshold": 1, "keep_last_n": 1},
 			messages: []chat.Message{sessiontest.User("[Conversation Summary]\nold"), sessiontest.Says("a"), sessiontest.Says("b")},
 			want:     []string{"summary: summary 1", "assistant b"},
-			lines:    "[assistant]: a",
+			lines:    "[user]: [Conversation Summary]\nold\n[assistant]: a",
 		},
 	}
 	for name, test := range tests {

@@ -121,7 +121,7 @@ func NewDraft(t *plan.Transcript) (*Draft, error) {
 		slices.SortFunc(d.others, func(a, b int32) int { return int(d.entries[a].Seq - d.entries[b].Seq) })
 	}
 	d.view = plan.NewTranscript(d.entries, t.Counter, t.Groups())
-	d.view.Originals = t.Originals
+	d.view.Originals, d.view.Unmarked = t.Originals, t.Unmarked
 	return d, nil
 }
 
@@ -133,7 +133,7 @@ func (d *Draft) Transcript() *plan.Transcript {
 	}
 	d.sortOrder()
 	d.view = &plan.Transcript{
-		Entries: make([]plan.Entry, len(d.entries)), Counter: d.input.Counter, Originals: d.input.Originals,
+		Entries: make([]plan.Entry, len(d.entries)), Counter: d.input.Counter, Originals: d.input.Originals, Unmarked: d.input.Unmarked,
 	}
 	for i, id := range d.order {
 		d.view.Entries[i] = d.entries[id]

@@ -37,6 +37,9 @@ type Transcript struct {
 	// Originals reads what the summaries and replacements of earlier runs stand for; nil if it
 	// is not known.
 	Originals Originals
+	// Unmarked reports that the messages come from a file or from a program's memory, so that
+	// summaries of earlier runs among them may not be marked as such.
+	Unmarked bool
 
 	groups []chat.Group
 	calls  []int32 // by group, see callOf
