@@ -292,7 +292,7 @@ func TestEvalWrongUsage(t *testing.T) {
 	}
 }
 
-// In a further round, a model gets only the messages that it has not read.
+// In a further round, a model gets only the messages that it has not read; what the user said before is given.
 func TestEvalOfAModelInRounds(t *testing.T) {
 	t.Parallel()
 	server := llmtest.Script{}.Server()
@@ -322,7 +322,7 @@ func TestEvalOfAModelInRounds(t *testing.T) {
 		t.Fatalf("%v, %v\n%+v", err, r.Failures, r.Figures)
 	}
 	prompts := server.Requests()
-	const first, last = "#AB00000? It", "#AB00019? It"
+	const first, last = " user\nWhat of order #AB00000? It", " user\nWhat of order #AB00019? It"
 	for i, want := range [][2]bool{{true, true}, {true, false}, {false, true}} {
 		if got := [2]bool{strings.Contains(prompts[i].User, first), strings.Contains(prompts[i].User, last)}; got != want {
 			t.Errorf("prompt %d has the first and the last message: %v, want %v", i, got, want)
