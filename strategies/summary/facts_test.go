@@ -178,6 +178,7 @@ func TestAScratchpadIsNotStored(t *testing.T) {
 		"<scratch_pad>\n" + thought + "\n</scratch_pad>\n" + answered,
 		thought + "\n**</scratchpad>**\n" + answered,
 		"## Scratchpad\n" + thought + "\n\n- " + thought + "\n" + answered,
+		"Scratchpad:\n" + thought + "\n- so.\n\n" + answered,
 		answered + "\n**Scratchpad:**\n" + thought + "\n* one\n",
 	} {
 		text, calls := asks(t, &scripted{answer: answer, window: 64_000}, policy.DefaultSummary(), plan.Task{Messages: session(12)})

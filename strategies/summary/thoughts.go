@@ -20,12 +20,15 @@ var (
 	// headings, and emphasis.
 	lineStart = text.Pattern("^[ \t>#+-]*(?:\\d{1,3}[.)][ \t]*)?[ \t*_`~+-]*$")
 	// thoughtSections matches a first or a last section of thoughts.
-	thoughtSections = text.Pattern(`(?i)\A` + thoughtSection + `|(?:\A|\n)` + thoughtSection + `\z`)
+	thoughtSections = text.Pattern(`(?i)\A(?:` + titleMark + `)?` + thoughtSection + `|\n` + titleMark + thoughtSection + `\z`)
 	anyTitle        = text.Pattern(`(?m)^ {0,3}(?:#{1,6} |\*\*[^*\n]+\*\*:?[ \t]*$)`)
 )
 
-// thoughtSection matches a section of thoughts up to the next heading.
-const thoughtSection = `(?:#{1,6}[ \t]+|\*\*)[* \t]*scratch[ _-]?pad[:* \t]*\n(?:(?:[^#*\n]|\*[^*\n])[^\n]*|\n)*`
+// thoughtSection matches a section of thoughts up to the next heading, without the mark of its own.
+const (
+	titleMark      = `(?:#{1,6}[ \t]+|\*\*)[* \t]*`
+	thoughtSection = `scratch[ _-]?pad[:* \t]*\n(?:(?:[^#*\n]|\*[^*\n])[^\n]*|\n)*`
+)
 
 // thoughtTag is a tag in a text.
 type thoughtTag struct {
