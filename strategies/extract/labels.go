@@ -66,8 +66,7 @@ func isStopWord(w string) bool {
 // formats, or a word that any sentence has.
 func isEmptyLabel(w string) bool {
 	switch w {
-	case "func", "return", "string", "fmt", "nil", "const", "var", "int", "bool", "byte", "def", "elif", "else", "null", "none",
-		"true", "false", "undefined", "async", "await", "self", "err", "void", "len":
+	case "func":
 		return true
 	case "errorf", "fatalf", "logf", "warnf", "debugf", "infof", "printf", "println", "sprintf", "fprintf", "omitempty",
 		"been", "both", "yeah", "only", "then", "there", "when", "what", "which", "where", "why", "how", "also", "just", "here", "they",

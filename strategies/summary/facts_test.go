@@ -115,7 +115,7 @@ func TestWhatIsGivenAsAppendedIsAppended(t *testing.T) {
 		_, given, _ := strings.Cut(calls[0].User, "given: "+appendedLabel+"\n")
 		given, _, _ = strings.Cut(given, "\n\n"+calls[0].User[strings.Index(calls[0].User, "BEGIN ")+6:][:16])
 		stored := strings.TrimPrefix(text, extract.Prose(text)+"\n\n")
-		for line := range strings.Lines(strings.ReplaceAll(given, "From tools only:\n", "")) { // whose values may stand in the prose
+		for line := range strings.Lines(strings.ReplaceAll(given, "Tools:\n", "")) { // whose values may stand in the prose
 			label, list, ok := strings.Cut(strings.TrimSpace(line), ": ")
 			if strings.HasPrefix(line, "- ") || !ok {
 				label, list = "", strings.TrimSpace(line)
