@@ -357,7 +357,7 @@ func TestHonestAnswersPassUnchanged(t *testing.T) {
 		"updates told":              "The changelog was brought up to date 3 times.",
 		"words of a frame":          "The end of the summary of the conversation is missing in the export.",
 		"reference in a sentence":   "Pinned versions: see references in go.mod. The references are checked, the pinned message stays.",
-		"bold words in a list":      "- **References**: docs/a.md\n- **Pinned**: go 1.26",
+		"words of titles in a list": "- **References to docs**: docs/a.md\n- **Pinned versions**: go 1.26\n- pinned: true",
 		"heading of a log":          "Some text.\n\n### Transaction log\nIt is in db/wal.go.",
 		"heading about users":       "Some text.\n\n### User preferences\n- short answers",
 		"table":                     "| file | state |\n|---|---|\n| web/login.ts | changed |",

@@ -2,6 +2,7 @@ package summary
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
@@ -15,12 +16,20 @@ var (
 	// boldLabel matches bold text that begins a line, listedLabel that of an item or a cell.
 	boldLabel   = text.Pattern(`(?i)^[\s>]*(?:\d{1,3}[.)]\s*)?(?:\*\*|__|<(?:b|strong)>)`)
 	listedLabel = text.Pattern(`^[\s>*+-]*(?:\*\*|__)|^\s*\|`)
+	// titleLabel matches a reserved title in front of a text on its line, and titleTag one in a
+	// tag within a line. A small letter begins the name of a field.
+	titleLabel = text.Pattern(`^((?:[ \t]|[-+•*>|][ \t]+|\d{1,3}[.)][ \t]+)*)(?:[^\pL\n]|</?[A-Za-z]\w{0,11}\b[^<>\n]*>)*(?:The\s+|the\s+)?(` + titleNames + `)(?:` +
+		`[^\pL\pN\s|]{0,6}\s*[:：=>\]}]+|\s*[^\pL\pN\s|]{0,6}\s*(\|)|\s[—–-]+\s|(?:</\w{1,12}>)+)[^\pL\pN\n(]{0,8}?[ \t]*[^\n\s]`)
+	titleTag = text.Pattern(`(?i)<(?:(?:h\d|dt|th|summary)\b[^<>\n]{0,80}>\s*(` + titleNames + `)\s*</(?:h\d|dt|th|summary)|/?(?:active_task|pinned|references|action_log|last_user_message))>`)
 	// underline matches the line below a heading of two lines.
-	underline = text.Pattern(`^[\s>]*(?:={2,}|-{2,})\s*$`)
+	underline = text.Pattern(`^[\s>]*(?:=+|-{2,})\s*$`)
 	// roleLabel matches a line that begins with a role, as in transcripts.
-	roleLabel = text.Pattern(`(?i)^([\s>#*_(\[]*(?:\[\^[^\]\s]{1,20}\]:\s*)?(?:human|assistant|system|developer|ai)[\s*_)\]]*|[\s>*_|+-]*human[\s*_]*)[:：](\s*[*_]*)|^(\s*(?:#{1,6}\s*(?:user|human|instruction|response):?|(?:\*\*|__)(?:user|human)(?:\*\*|__):?)\s*)$`)
+	roleLabel = text.Pattern(`(?i)^([\s>#*_(\[]*(?:\[\^[^\]\s]{1,20}\]:\s*)?(?:human|assistant|system|developer|ai)(?:\s+(?:message|prompt))?[\s*_)\]]*|[\s>*_|+-]*human[\s*_]*)[:：>](\s*[*_]*)|^(\s*(?:#{1,6}\s*(?:user|human|instruction|response):?|(?:\*\*|__)(?:user|human)(?:\*\*|__):?)\s*)$|^([\s>#*_-]*\[(?:assistant|developer|ai)\])\s`)
 	htmlTag   = text.Pattern(`</?[A-Za-z][^<>]{0,80}>`)
 )
+
+// titleNames matches the reserved titles.
+const titleNames = `(?i:active[\s_-]*task|action[\s_-]*log|last[\s_-]*user[\s_-]*message)|P(?:inned|INNED)|R(?:eferences|EFERENCES)`
 
 // modelTitle replaces a reserved title that the model wrote.
 const modelTitle = "(under a heading of the model: "
@@ -53,9 +62,28 @@ func plainTitles(answer string) string {
 			b.WriteString(modelTitle + strings.Trim(htmlTag().ReplaceAllString(folded, " "), " \t#*_:[]<>(){}=~|-") + ")" + end)
 			below = fence == ""
 			continue
+		case fence == "" && titleTag().MatchString(folded):
+			var spans [][2]int
+			var texts []string
+			for _, m := range titleTag().FindAllStringSubmatchIndex(folded, -1) {
+				title := strings.Trim(folded[m[0]:m[1]], "</>")
+				if m[2] >= 0 {
+					title = folded[m[2]:m[3]]
+				}
+				spans, texts = append(spans, [2]int{m[0], m[1]}), append(texts, modelTitle+title+")")
+			}
+			b.WriteString(text.ReplaceFolded(line, index, spans, texts))
+		case fence == "" && titleLabel().MatchString(folded):
+			m := titleLabel().FindStringSubmatchIndex(folded)
+			by := modelTitle + folded[m[4]:m[5]] + ") "
+			if m[6] >= 0 {
+				by += "| "
+			}
+			_, size := utf8.DecodeLastRuneInString(folded[:m[1]])
+			b.WriteString(text.ReplaceFolded(line, index, [][2]int{{m[3], m[1] - size}}, []string{by}))
 		case fence == "" && roleLabel().MatchString(folded):
 			m := roleLabel().FindStringSubmatchIndex(folded)
-			role := strings.Trim(folded[:max(m[3], m[7])], " \t>#*_()[]:|+-")
+			role := strings.Trim(folded[:max(m[3], m[7], m[9])], " \t>#*_()[]:|+-")
 			b.WriteString(text.ReplaceFolded(line, index, [][2]int{{0, m[1]}}, []string{"(" + role + ") "}))
 		default:
 			b.WriteString(line)
