@@ -73,7 +73,7 @@ var (
 	// roleTokens matches tokens by which templates and programs separate roles.
 	roleTokens = text.Pattern(`(?i)<\s?\|[^<>|\n]{0,60}\|\s?>|<\|\w{1,40}>|<\w{1,40}\|>|\[\s*/?\s*(?:INST|SYS|SYSTEM|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_RESULTS|TOOL_CALLS?)\s*\]|\[\s*SYSTEM\s+(?:MESSAGE|PROMPT|NOTE|OVERRIDE|INSTRUCTIONS?)\s*\]|\[\|(?:` + roleNames + `|endofturn)\|\]|\]~!?b[\[\]]|\[e~\[|` +
 		`<<\s*/?\s*SYS\s*>>|</?s>|<(?:start|end)_of_turn>|<(?:bos|eos|unk|pad)(?:_token)?>|<seed:\w{1,20}>|<extra_id_\d{1,3}>|<special_\d{1,4}>|` +
-		`<\s*/?\s*user_(?:query|message|input|request|prompt|instructions?|turn)\s*>|<\s*\w{1,40}\s[^<>\n]{0,80}?\b(?:role|speaker)\s*=\s*["']?(?:` + roleNames + `)\b[^<>\n]{0,80}>|` +
+		`<\s*/?\s*(?:user|human|customer)[_-](?:query|messages?|input|request|prompt|instructions?|turn|said|says|quote|words|text|ask)\s*>|<\s*\w{1,40}\s[^<>\n]{0,80}?\b(?:role|speaker|from|author|sender)\s*=\s*["']?(?:` + roleNames + `)\b[^<>\n]{0,80}>|` +
 		`<\s*/?\s*(?:system|developer|instructions?)(?:[-_ ][\w-]{1,40})?(?:\s[^<>\n]{0,200})?/?\s*>|<\s*/\s*(?:` + roleNames + `)\s*>`)
 	// roleTags matches opening tags of roles that begin a line; elsewhere they may stand for
 	// a name that is to be filled in.
@@ -87,7 +87,7 @@ var (
 // plainTokens replaces the brackets of role tokens by round ones, in code too: a model reads
 // the token all the same.
 func plainTokens(s string) string {
-	folded, at := text.Fold(s)
+	folded, at := foldEncoded(s)
 	if at == nil && !strings.ContainsAny(folded, "<[]") {
 		return s
 	}
@@ -107,10 +107,26 @@ func plainTokens(s string) string {
 			spans, texts = append(spans, [2]int{from, f[1]}), append(texts, plainer.Replace(folded[from:f[1]]))
 		}
 		if s = text.ReplaceFolded(s, at, spans, texts); spans != nil {
-			folded, at = text.Fold(s)
+			folded, at = foldEncoded(s)
 		}
 	}
 	return s
+}
+
+// foldEncoded returns s as text.Fold does, with encoded characters decoded.
+func foldEncoded(s string) (folded string, at []int) {
+	decoded, from := text.Decode(s)
+	folded, at = text.Fold(decoded)
+	switch {
+	case from == nil:
+		return folded, at
+	case at == nil:
+		return folded, from
+	}
+	for i, k := range at {
+		at[i] = from[k]
+	}
+	return folded, at
 }
 
 // isAccented reports whether r is a Latin letter with an accent.
