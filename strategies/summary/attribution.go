@@ -8,56 +8,9 @@ import (
 )
 
 var (
-	// attributed matches text before a quotation that attributes it to the user.
-	attributed = text.Pattern(`(?i)\b(?:according\s+to|as\s+per|quoting)\s+(?:the\s+)?user[\s*_,:]*$|` +
-		`\b(?:user|human)(?:'s|’s|s)?\b[^.!?"“”]{0,90}?\b(?:said|says|say|asked|asks|ask|wrote|writes|write|typed|stated|states|replied|answered|responded|told|instructed|ordered|demanded|insisted|insists|confirmed|commented|noted|reported|` +
-		`put\s+it|mentioned|remarked|exclaimed|clarified|declared|requested|directed|directive|demand|` +
-		`message|messages|request|requests|question|questions|feedback|correction|corrections|instruction|instructions|words|reply|answer|response|comment|prompt|follow-?up|ask)s?` +
-		`(?:[*_\s:,()|—–-]|\b(?:was|is|were|are|me|us|that|to|explicitly|then|again|also|here|simply|just|exactly|verbatim|literally|the|following|in|this|session|first|last|latest)\b){0,12}$`)
-	// attributedColon matches the same with any text up to a colon.
-	attributedColon = text.Pattern(`(?i)\b(?:user|human)(?:'s|’s)?\b[^.!?"“”:]{0,80}\b(?:said|says|asked|asks|wrote|writes|typed|stated|replied|told|instructed|ordered|demanded|insisted|requested|added|message|request|question|instruction|words)\b[^.!?"“”:]{0,60}:[*_\s>|]*$`)
-	// attributedLabel matches a label of the user, as in transcripts and in messages in JSON.
-	attributedLabel = text.Pattern(`(?i)(?:^|[\s*_(\[>-])(?:user|human)[*_\]]*\s*(?:\([^()\n]{1,20}\)\s*)?:[*_\s]*$|(?:^|\n)[\s*_+>-]*(?:the\s+)?user[*_]*\s*(?:→|[=–—-]+>?)\s*$|"role"\s*:\s*"(?:user|human)"[^{}]{0,60}"(?:content|text)"\s*:\s*$`)
-	// attributedAfter matches an attribution behind the quotation.
-	attributedAfter = text.Pattern(`(?i)^[*_,.\s—–-]*(?:(?:said|says|asked|asks|wrote|writes|insisted|insists)\s+the\s+user\b|the\s+user\s+(?:said|says|asked|asks|wrote|writes|insisted|insists|replied|demanded)\b|(?:according\s+to|as\s+per|per)\s+the\s+user\b)|` +
-		`^[*_,.\s]*(?:[—–-]+\s*|\()(?:the\s+)?user[*_]*(?:[).,;\n]|\s*$)`)
-	// attributedForeign matches the word for user in other languages.
-	attributedForeign = text.Pattern(`(?i)(?:\b(?:be)?nutzer(?:in)?|\bl['’]utilisat(?:eur|rice)|\busuari[oa]|\busuári[oa]|\butilizador|\butente|\bgebruiker|użytkowni\p{L}*|\bkullanıcı\p{L}*|\banvändaren|người dùng|пользовател\p{L}*|користувач\p{L}*|用户|用戶|使用者|ユーザー?|사용자|المستخدم|उपयोगकर्ता)[^.!?。！？"“”„«»「」]{0,40}$`)
 	// userSections matches headings of lists of user messages.
 	userSections = text.Pattern(`(?i)\buser(?:'s|’s)?\s+(?:messages?|requests?|asks?|words|questions?|instructions?|prompts?)\b|\ball user\b`)
 )
-
-// ofUser reports whether a quotation on a line is attributed to the user.
-func (q *quotation) ofUser() bool {
-	before, after := q.before[max(0, len(q.before)-240):], q.after[:min(len(q.after), 80)]
-	if mayNameUser(before) && attributedForeign().MatchString(before) {
-		return true
-	}
-	before, _ = text.Fold(before) // blanks too
-	after, _ = text.Fold(after)
-	if low := strings.ToLower(before); strings.Contains(low, "user") || strings.Contains(low, "human") {
-		if attributed().MatchString(before) || attributedColon().MatchString(before) || attributedLabel().MatchString(before) {
-			return true
-		}
-	}
-	return strings.Contains(strings.ToLower(after), "user") && attributedAfter().MatchString(after)
-}
-
-// mayNameUser is a cheap test whether elsewhere can match.
-func mayNameUser(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return true
-		}
-	}
-	low := strings.ToLower(s)
-	for _, w := range []string{"nutzer", "utilisat", "usuari", "utilizador", "utente", "gebruiker"} {
-		if strings.Contains(low, w) {
-			return true
-		}
-	}
-	return false
-}
 
 // userQuote is a text in a summary that is said to be the user's, or stands in the place of
 // one.
@@ -67,6 +20,8 @@ type userQuote struct {
 	active bool
 	// attributed: said to be the user's, not only quoted.
 	attributed bool
+	// loose: said to be somebody's, who need not be the user.
+	loose bool
 	// plain: without quotation marks.
 	plain bool
 	// start and end are its indexes in the summary, with its marks.
@@ -75,14 +30,28 @@ type userQuote struct {
 
 var (
 	// spoken matches text in front of words of the user without quotation marks.
-	spoken = text.Pattern(`(?i)\b(?:user|human)(?:'s|’s)?\b[^.!?:"“”\n]{0,80}?\b(?:said|says|wrote|writes|typed|stated|replied|answered|responded|asked|instructed|ordered|demanded|insisted|told\s+(?:me|us|the\s+assistant)|message|words|reply|answer)` +
-		`(?:\s+(?:was|is|were|reads?|that|this|explicitly|verbatim|literally|again|then|here|now|just|the\s+following))*[*_\s]*[:：][*_\s]*|` +
-		`\b(?:user|human)['’]s\s+(?:\w+\s+){0,3}(?:messages?|words|reply|answer)\s+follows?\s*\.\s*$`)
+	spoken = text.Pattern(`(?i)(?:\b(?:user|human)(?:'s|’s)?\b[^.!?:"“”\n]{0,80}?\b|\buser_)(?:` + putting + `|asked|instructed|ordered|demanded|insisted|told\s+(?:me|us|the\s+assistant)|continued|went\s+on|begged|warned|emphasi[sz]ed|stressed|repeated|posted|texted|made\s+clear|messages?|msg|words?|reply|answer|quote|e-?mail)` +
+		`(?:\s+(?:was|is|were|reads?|that|this|explicitly|verbatim|literally|again|then|here|now|just|the\s+following))*["'\x60]?[*_\s]*(?:[:：]|\s=\s)(?:[*_\s]|<br\s*/?>)*|` +
+		`\b(?:user|human)(?:['’]s)?\s+(?:\w+\s+){0,3}(?:(?:messages?|words|reply|answer)\s+follows?|(?:said|wrote)\s+(?:the\s+following|this|as\s+follows))\s*\.?\s*$|` +
+		`\b(?:user|human)\s+(?:` + putting + `)\s*(?:\s[—–-]+\s|[—–…]|\.{3}|→|=>?|⇒)\s*|` +
+		`\b(?:messages?|words?|quotes?|quotation|said|written|typed|verbatim|request)\s+(?:from|of|by)\s+(?:the\s+)?user\b[^.!?:"“”\n]{0,20}:\s*|\buser\s+(?:wants|added|sent)\s*:\s[*_\s]*|^\W*from\s+(?:the\s+)?user\s*:\s*`)
 	// spokenLabel matches the same at the beginning of a line of a transcript.
-	spokenLabel = text.Pattern(`(?i)(?:^|<br\s*/?>)(?:[\s*+•>|~_(\[@\p{So}-]|\d+[.)]|\[\^[^\]\s]{1,20}\]:|<\w{1,9}>|turn\s+\d+|gpt4\s+correct)*(?:the\s+)?user(?:[\s*_~)\]|]|</\w{1,9}>|\([^()\n]{1,20}\))*[:：](?:[\s*_~|]|</\w{1,9}>)*|` +
-		`^\s*\[user\][ \t]+|^\s*role\s*:\s*["']?user["']?\s+content\s*:\s*`)
+	spokenLabel = text.Pattern(`(?i)(?:^|<br\s*/?>)(?:[^\pL\n]|\[\^[^\]\s]{1,20}\]:|<\w{1,9}>|(?:turn|message|msg|step)\s*#?\d+,?|gpt4\s+correct){0,40}(?:the\s+)?(?:end[\s-]+)?` +
+		`(?:user(?:\s?#?\d{1,4})?(?:[\s*_~)\]|\x60]|</\w{1,9}>|\([^()\n]{1,20}\))*(?:[:：\t]|>\s|=>)|(?:customer|requester|caller|usr|u|me|h)[*_]*:)(?:[\s*_~|]|</\w{1,9}>)*|` +
+		`^user\s\|\s|^[\s*>-]*[\[(]user[\])][ \t]+|^\W*(?:👤|🧑|🗣|💬)[\s:*_>–—-]{0,6}(?:user[\s:*_>–—-]{1,6})?`)
 	// spokenForeign matches such labels in other languages.
-	spokenForeign = text.Pattern(`(?i)^[\s*+•>_(\[-]*(?:\d+[.)]\s*)?[*_(\[]*(?:(?:be)?nutzer(?:in)?|utilisat(?:eur|rice)|usuari[oa]|usuári[oa]|utente|gebruiker|пользователь|用户|用戶|使用者|ユーザー?|사용자|المستخدم)[*_)\]]*\s*[:：][*_\s]*`)
+	spokenForeign = text.Pattern(`(?i)^[^\pL\n]{0,20}(?:` + foreignUser + `|client\s|kunde|cliente|klient|клиент|客户|客戶|お客様|고객)[*_)\]]*\s*[:：][*_\s]*`)
+	// record matches a field of a record that names the user, recordText the field of the words.
+	record     = text.Pattern(`(?i)(?:^|[\s{\[,"'\x60(-])(?:role|from|sender|author|speaker|type|by|who)["'\x60]?\s*[:=]\s*(?:\{\s*["']role["']\s*:\s*)?["'\x60]?(?:user|human|customer)\b`)
+	recordText = text.Pattern(`(?i)\b(?:content|text|value|message|msg|body|words|quote)["'\x60]?\s*[:=]\s*(?:[|>]-?\s+)?["'\x60]?`)
+	// cellOfUser matches a cell of a row that names the user as who spoke.
+	cellOfUser = text.Pattern(`(?i)\|?[\s*_]*(?:the\s+)?(?:user|human|customer)(?:\s+(?:said|says|wrote))?[\s*_]*\|`)
+	// columnOfWords matches a head of a table about who said what.
+	columnOfWords = text.Pattern(`(?i)\b(?:said|says|messages?|text|quotes?|words|speaker|statement)\b`)
+	// codeWord matches a word in code, such as the name of an account.
+	codeWord = text.Pattern("^`[^`\\s]+`")
+	// underRow matches the row below the head of a table.
+	underRow = text.Pattern(`^[\s|:-]*-[\s|:-]*$`)
 	// joined matches what may stand between two quotations of one speaker.
 	joined = text.Pattern(`(?i)^[\s,;*_]*(?:(?:and|or|then|also|later|again|und|et|y|и|和)[\s,;:*_]*){0,3}$`)
 )
@@ -100,13 +69,15 @@ func userQuotes(summary string, sections []Section) []userQuote {
 		pending := false // what follows is attributed to the user
 		mark := ""       // that of the list that is
 		block := false   // it was a block quotation
-		for _, u := range unitsOf(summary[p.body:p.end]) {
+		header := ""     // the first row of the table
+		units := unitsOf(summary[p.body:p.end])
+		for k, u := range units {
 			line, at := summary[p.body+u.start:p.body+u.end], p.body+u.start
 			trimmed := strings.TrimSpace(line)
-			plain := func(from int, attributed bool) {
-				if rest := strings.TrimSpace(line[from:]); rest != "" && !strings.HasPrefix(rest, strings.TrimSpace(notQuoted)) {
+			plain := func(from, to int, attributed bool) {
+				if rest := strings.TrimSpace(line[from:to]); rest != "" && !codeWord().MatchString(rest) && !ownMark(rest) {
 					from += strings.Index(line[from:], rest)
-					out = append(out, userQuote{text: rest, active: active, attributed: attributed, plain: true, start: at + from, end: at + len(line)})
+					out = append(out, userQuote{text: rest, active: active, attributed: attributed, plain: true, start: at + from, end: at + to})
 				}
 			}
 			if block && blockStart(line) < 0 {
@@ -115,15 +86,25 @@ func userQuotes(summary string, sections []Section) []userQuote {
 			switch {
 			case u.fence:
 				if pending {
-					plain(0, true)
+					plain(0, len(line), true)
 				}
 				pending = false
 				continue
 			case blockStart(line) > 0:
-				plain(blockStart(line), pending || active)
+				plain(blockStart(line), len(line), pending || active)
 				block = true
 				continue
 			}
+			row := trimmed[0] == '|'
+			switch {
+			case !row:
+				header = ""
+			case k+1 < len(units) && underRow().MatchString(summary[p.body+units[k+1].start:p.body+units[k+1].end]):
+				header = line
+				continue
+			}
+			folded, _ := text.Fold(line)
+			entry := record().MatchString(folded) || row && cellOfUser().MatchString(folded) && (header == "" || columnOfWords().MatchString(header))
 			if bare := strings.TrimRight(trimmed, ":* _"); p.title == "" || !listed {
 				if userSections().MatchString(bare) && len(bare) < 60 && len(bare) < len(trimmed) {
 					listed = true // a list with a heading of another kind
@@ -132,14 +113,15 @@ func userQuotes(summary string, sections []Section) []userQuote {
 				}
 			}
 			quotes := quotations(line, func(q *quotation) bool {
-				return q.ofUser() || pending && strings.Trim(q.before, listMarks) == "" && strings.Count(q.text, " ") > 1
+				return q.claims() != ofNobody || !q.markup && (pending && strings.Trim(q.before, listMarks) == "" && strings.Count(q.text, " ") > 1 || entry && len(quotedPhrases(q.text)) > 0)
 			})
 			claimed := false
 			for i, q := range quotes {
 				first := i == 0 && strings.Trim(q.before, listMarks) == ""
-				claimed = (active || listed || pending) && first || claimed && joined().MatchString(line[quotes[i-1].end:q.start]) || q.ofUser()
-				if active || claimed {
-					out = append(out, userQuote{text: q.text, active: active, attributed: claimed, start: at + q.start, end: at + q.end})
+				of := q.claims()
+				claimed = (active || listed || pending) && first || claimed && !entry && joined().MatchString(line[quotes[i-1].end:q.start]) || of == ofTheUser || entry && len(quotedPhrases(q.text)) > 0
+				if active || claimed || of != ofNobody {
+					out = append(out, userQuote{text: q.text, active: active, attributed: claimed, loose: of == ofSomebody && !claimed, start: at + q.start, end: at + q.end})
 				}
 			}
 			if bullet := line[:len(line)-len(strings.TrimLeft(line, listMarks))]; mark == "" && isItem(trimmed) {
@@ -154,9 +136,28 @@ func userQuotes(summary string, sections []Section) []userQuote {
 				continue
 			case len(quotes) > 0:
 			case marks > 0:
-				plain(marks, true)
+				plain(marks, len(line), true)
 			case pending:
-				plain(len(line)-len(strings.TrimLeft(line, listMarks)), true)
+				plain(len(line)-len(strings.TrimLeft(line, listMarks)), len(line), true)
+			case row && entry:
+				for cell := 0; cell < len(line); {
+					end := cell + len(line[cell:])
+					if n := strings.IndexByte(line[cell:], '|'); n >= 0 {
+						end = cell + n
+					}
+					if len(quotedPhrases(line[cell:end])) > 0 {
+						plain(cell, end, true)
+					}
+					cell = end + 1
+				}
+			case entry:
+				if m := recordText().FindStringIndex(line); m != nil {
+					end := m[1] + len(line[m[1]:])
+					if n := strings.IndexByte(line[m[1]:], '\n'); n > 0 {
+						end = m[1] + n
+					}
+					plain(m[1], end, true)
+				}
 			}
 			pending = pending && isItem(trimmed)
 		}
@@ -197,7 +198,7 @@ func spokenEnd(line string) int {
 // isLabelled reports whether a line begins with a label of the user.
 func isLabelled(line string) bool {
 	folded, _ := text.Fold(line)
-	return strings.Contains(strings.ToLower(folded), "user") && spokenLabel().MatchString(folded) || mayNameUser(line) && spokenForeign().MatchString(line)
+	return spokenLabel().MatchString(folded) || mayNameUser(line) && spokenForeign().MatchString(line)
 }
 
 // listMarks may stand in front of an item of a list.
@@ -233,11 +234,11 @@ func unitsOf(body string) []unit {
 			}
 		case trimmed == "":
 			open = false
-		case open && trimmed[0] != '>' && !isItem(trimmed) && !isLabelled(line):
+		case open && trimmed[0] != '>' && trimmed[0] != '|' && !isItem(trimmed) && !isLabelled(line):
 			out[len(out)-1].end = end
 		default:
 			out = append(out, unit{start: at, end: end})
-			open = trimmed[0] != '>'
+			open = trimmed[0] != '>' && trimmed[0] != '|'
 		}
 		at += len(line)
 	}

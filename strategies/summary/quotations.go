@@ -35,16 +35,18 @@ func wordsOf(s string) string { return strings.TrimSpace(string(appendWords(nil,
 // quoteMarks maps opening to closing marks; a straight one is both.
 var quoteMarks = map[rune]rune{
 	'"': '"', '“': '”', '„': '“', '”': '”', '«': '»', '»': '«', '「': '」', '『': '』', '＂': '＂', '‹': '›', '❝': '❞', '〝': '〞', '‟': '”', '｢': '｣',
-	'\'': '\'', '‘': '’', '‚': '‘', '❛': '❜', '`': '`',
+	'\'': '\'', '‘': '’', '‚': '‘', '❛': '❜', '`': '`', 'ʺ': 'ʺ', '´': '´',
 }
 
 // isWeak reports whether a mark has other uses, so that what it encloses is a quotation only
 // if it is attributed.
-func isWeak(r rune) bool { return strings.ContainsRune("'‘‚❛`", r) }
+func isWeak(r rune) bool { return strings.ContainsRune("'‘‚❛`ʺ´", r) }
 
 // quotation is a text between quotation marks.
 type quotation struct {
 	before, text, after string
+	// markup: between other marks than those of quotations.
+	markup bool
 	// start and end are the indexes of the quotation in its line, with its marks.
 	start, end int
 }
@@ -57,6 +59,12 @@ func quotations(line string, is func(*quotation) bool) []quotation {
 	for i := 0; i < len(line); {
 		r, size := utf8.DecodeRuneInString(line[i:])
 		closing, opens := quoteMarks[r]
+		if !opens {
+			if q := markedUp(line, i); q != nil && is(q) {
+				out, i = append(out, *q), q.end
+				continue
+			}
+		}
 		if !opens || slices.Contains(never, r) || r < utf8.RuneSelf && r != '`' && !opensQuote(line, i) {
 			i += size
 			continue
@@ -79,9 +87,12 @@ func quotations(line string, is func(*quotation) bool) []quotation {
 			}
 		case end >= 0:
 			_, n = utf8.DecodeRuneInString(line[end:])
-		case r == '"': // never closed: the rest of the first line is the quotation
+		case r == '"' || !isWeak(r) && is(&quotation{before: line[:i], text: line[from:]}): // never closed: the rest of the first line is the quotation
 			rest, _, _ := strings.Cut(line[from:], "\n")
-			q := quotation{line[:i], rest, "", i, from + len(rest)}
+			if mixed := strings.IndexByte(rest, '"'); mixed >= 0 {
+				rest = rest[:mixed]
+			}
+			q := quotation{before: line[:i], text: rest, start: i, end: from + len(rest)}
 			out = append(out, q)
 			i = q.end
 			continue
@@ -90,7 +101,7 @@ func quotations(line string, is func(*quotation) bool) []quotation {
 			i = from
 			continue
 		}
-		q := quotation{line[:i], line[from:end], line[end+n:], i, end + n}
+		q := quotation{before: line[:i], text: line[from:end], after: line[end+n:], start: i, end: end + n}
 		if isWeak(r) && !is(&q) {
 			if i = from; r == '`' {
 				i = q.end // code
@@ -103,9 +114,50 @@ func quotations(line string, is func(*quotation) bool) []quotation {
 	return out
 }
 
+// maxMarkedUp is the maximum length of words in other marks than those of quotations.
+const maxMarkedUp = 1000
+
+// tagOpen matches a tag of HTML.
+var tagOpen = text.Pattern(`^<([A-Za-z]\w{0,12})>`)
+
+// markedUp returns what stands in emphasis, brackets, a tag or between any other signs from
+// index i, or nil.
+func markedUp(line string, i int) *quotation {
+	r, size := utf8.DecodeRuneInString(line[i:])
+	if r == utf8.RuneError || !unicode.In(r, unicode.P, unicode.S) || strings.ContainsRune(`.,;:!?'’)]}>&%#@-–—`, r) || i+size == len(line) || isSpace(line[i+size]) {
+		return nil
+	}
+	if i > 0 && !isSpace(line[i-1]) && line[i-1] != ':' && line[i-1] != '>' {
+		return nil
+	}
+	from, rest := i+size, line[i:min(len(line), i+maxMarkedUp)]
+	end, n := -1, 0
+	if tag := tagOpen().FindStringSubmatch(rest); tag != nil {
+		from = i + len(tag[0])
+		end, n = strings.Index(rest[len(tag[0]):], "</"+tag[1]+">"), len(tag[1])+3
+	} else {
+		run := len(rest) - len(strings.TrimLeft(rest, string(r)))
+		from = i + run
+		closing := string(r)
+		if r == '<' || unicode.In(r, unicode.Ps, unicode.Pi) {
+			closing += string(r+1) + string(r+2)
+		}
+		end = strings.IndexAny(rest[run:], closing)
+		if n = 1; end >= 0 {
+			after := strings.TrimLeft(rest[run+end:], closing)
+			n = len(rest) - run - end - len(after)
+		}
+	}
+	if end < 0 {
+		return nil
+	}
+	end += from
+	return &quotation{before: line[:i], text: line[from:end], after: line[end+n:], markup: true, start: i, end: end + n}
+}
+
 // opensQuote reports whether a straight mark at i can begin a quotation.
 func opensQuote(s string, i int) bool {
-	if i > 0 && strings.IndexByte(" \t\n([{*_:>-~/,=", s[i-1]) < 0 && s[i-1] < utf8.RuneSelf {
+	if i > 0 && strings.IndexByte(" \t\n([{*_:>-~/,=\\", s[i-1]) < 0 && s[i-1] < utf8.RuneSelf {
 		return false
 	}
 	return i+1 < len(s) && (!isSpace(s[i+1]) || s[i+1] == '\n')

@@ -120,8 +120,11 @@ func (e *SourceIndex) Script() string {
 // section by the exact words.
 func (e *SourceIndex) allows(q userQuote, words string) bool {
 	return e.isUsers(words) || (!q.active || !q.attributed) && e.others.share(words) == 1 ||
-		q.active && e.users.share(words) >= 0.6
+		q.active && e.users.share(words) >= nearlySaid
 }
+
+// nearlySaid is the share of words in a message that makes a near match.
+const nearlySaid = 0.6
 
 // isUsers reports whether words are in a message of the user.
 func (e *SourceIndex) isUsers(words string) bool {
@@ -132,11 +135,14 @@ func (e *SourceIndex) isUsers(words string) bool {
 func (e *SourceIndex) has(q userQuote) bool {
 	phrases := quotedPhrases(q.text)
 	for _, p := range phrases {
+		if q.loose && max(e.users.share(p), e.others.share(p)) >= nearlySaid {
+			continue
+		}
 		if !e.allows(q, p) {
 			return false
 		}
 	}
-	return len(phrases) > 0 || !q.attributed || q.active || e.full || e.said(wordsOf(q.text))
+	return len(phrases) > 0 || !q.attributed || q.loose || q.active || e.full || e.said(wordsOf(q.text))
 }
 
 // misattributes reports whether an allowed quotation says of words of another that they are

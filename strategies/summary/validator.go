@@ -222,7 +222,7 @@ func (g Validator) checkQuotes(text string) (string, int, *Rejection) {
 	var edits []edit
 	invented, checked, few := map[string]bool{}, map[string]bool{}, 0
 	for _, q := range userQuotes(text, g.Sections) {
-		counts := !q.plain && len(quotedPhrases(q.text)) > 0
+		counts := !q.plain && !q.loose && len(quotedPhrases(q.text)) > 0
 		if counts {
 			checked[q.text] = true
 		}
