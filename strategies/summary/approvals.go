@@ -3,36 +3,61 @@ package summary
 import (
 	"regexp"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 const (
-	approving = `approv(?:ed|es|al)|confirm(?:ed|s|ation)|authori[sz](?:ed|es|ation)|agree(?:d|s|ment)|permit(?:ted|s)|permission|allow(?:ed|s)|consent(?:ed|s)?|accept(?:ed|s|ance)|green-?lit|green[\s-]?light(?:ed|s)?|go-?ahead|ok(?:ay)?['’]?(?:ed|d)|sanctioned|cleared|signed[\s-]off|sign-off|waived|endorsed|blessing|vouched`
-	person    = `user|human|owner|customer|operator|client|requester`
-	agreeing  = `fine\s+with|happy\s+with|ok(?:ay)?\s+with|said\s+yes\s+to|no\s+objections?|thumbs[\s-]?up`
-	gap       = `([^.!?;。！？।\n]{0,60}?)`
+	approving = `(?:pre-?)?approv(?:ed|es|al)|confirm(?:ed|s|ation)|authori[sz](?:ed|es|ation)|agree(?:d|s|ment)|permit(?:ted|s)|permission|allow(?:ed|s)|consent(?:ed|s)?|accept(?:ed|s|ance)|green-?lit|green[\s-]?light(?:ed|s)?|go-?ahead|ok(?:ay)?['’]?(?:ed|d)|okays?|sanctioned|cleared|sign(?:ed|s)[\s-]off|sign-off|waive[ds]|endorse[ds]|bless(?:ed|ing)|vouched|` +
+		`carte\s+blanche|free\s+hand|access|ratified|assented|acquiesced|rubber-stamped|nodded|delegated|entrusted|empowered|lets?\s+(?:us|me|the\s+assistant)`
+	person   = `user|human|owner|customer|operator|client|requester|caller`
+	agreeing = `(?:fine|happy|ok(?:ay)?|on\s+board|comfortable|cool)\s+with|in\s+favou?r\s+of|no\s+objections?|thumbs[\s-]?up|` + saidYes
+	// saidYes is what gives an approval in words.
+	saidYes = `(?:said|says|answered|replied|responded|told\s+(?:us|me|the\s+assistant))(?:[\s,:—-]+(?:(?:that|to|it|is|was|it['’]s)\s+){0,3}(?:` + yes + `)|\s*["“'](?:` + yes + `)[,.!]?["”'])`
+	yes     = `yes|ok(?:ay)?|fine|go\s+ahead|go\s+for\s+it|proceed|sure`
+	// granting are nouns for what only a person gives.
+	granting = `approval|go-?ahead|green[\s-]?light|sign-?off|blessing|carte\s+blanche`
+	gap      = `([^.!?;。！？।\n]{0,60}?)`
 )
+
+// foreignApproving matches words for an approval that was given, in other languages.
+const foreignApproving = `zugestimmt|genehmigte?\b|bestätigte?\b|freigegeben|\berlaubte?\b|gebilligt|grünes\s+licht|\b(?:mit|die)\s+(?:zustimmung|genehmigung|freigabe|erlaubnis)\s+(?:des|der|vom)|` +
+	`approuvé|confirmé|autorisé|\baccepté|validé|son\s+(?:accord|aval|autorisation)|avec\s+l['’](?:accord|aval|autorisation)|\baprobó|\baprobad[oa]|\bconfirmó|\bconfirmad[oa]|autorizó|autorizad[oa]|aceptó|dio\s+(?:permiso|su)|visto\s+bueno|\baprovou|\baprovad[oa]|autorizou|confirmou|aceitou|approvat[oa]|confermat[oa]|autorizzat[oa]|acconsentito|` +
+	`goedgekeurd|bevestigd|toegestaan|toestemming|godkän(?:de|t)|bekräfta(?:de|t)|tillåt(?:it)?|godkend(?:te|t)?\b|godkjen(?:te|t)\b|tillat\b|tillod|hyväksy(?:i|nyt)|salli(?:i|nut)|vahvisti|` +
+	`zatwierdzi[łl]|zaakceptowa[łl]|potwierdzi[łl]|zgodzi[łl]|zgodę|pozwoli[łl]|schváli[ll]|schválen|souhlasil|povolil|potvrdil|súhlasil|jóváhagy|engedélyezt|beleegyez|megerősít|aprobat|autorizat|confirmat|odobri(?:o|l)|dozvoli(?:o|l)|potvrdio|` +
+	`onayla(?:dı|ndı)|onay\s+verdi|izin\s+verdi|kabul\s+etti|đồng\s+ý|phê\s+duyệt|cho\s+phép|chấp\s+thuận|menyetujui|disetujui|mengizinkan|diizinkan|meluluskan|membenarkan|ενέκρινε|εγκρίθηκε|επιβεβαίωσε|επέτρεψε|συμφώνησε|` +
+	`одобри|одобрен|подтвердил|разрешил|согласил|согласие|разрешение|схвалив|підтвердив|дозволив|погодив|потвърди|разреши|одобрио|` +
+	`批准|同意|确认|確認(?:しました|した|済み)?|授权|授權|允许|允許|承認(?:しました|した|済み|され)|許可(?:しました|した|され)|了承(?:しました|した|済み)|승인(?:했|하였|되)|허락(?:했|하였)|허가(?:했|하였)|동의(?:했|하였)|` +
+	`אישר|הסכים|הרשה|وافق|موافقة|أذن|سمح|تأیید\s+کرد|تایید\s+کرد|موافقت\s+کرد|اجازه\s+داد|(?:मंजूरी|मंज़ूरी|अनुमति|स्वीकृति)\s+(?:दी|दे)|অনুমোদন|অনুমতি|ஒப்புதல்|அனுமதி|อนุมัติ|อนุญาต|ยินยอม`
+
+// ending matches the rest of a word in scripts with blanks between words.
+const ending = `[\p{Latin}\p{Cyrillic}\p{Greek}\p{Hangul}\p{Hebrew}\p{Arabic}]*`
 
 var (
 	// approvals matches claims in folded English that the user approved something, in both
 	// voices.
-	approvals = text.Pattern(`(?i)\b(?:` + person + `)(?:['’]s)?\b(?:\s*\([^()\n]{1,40}\)|,[^,.;\n]{1,60},|\s+at\s+\d{1,2}:\d\d)?[\s*_:,"”\x60–—-]{1,4}(?:(?:not\s+only|since|personally|has|have|had|already|also|now|then|explicitly|expressly|clearly|verbally|fully|previously|later|finally|just|just\s+now|given|gave|gives|granted|grants|provided|provides|raised|issued|is|was|were|been|full|final|written|explicit|their|his|her|its|the|an?|on|to|in|chat)\s+){0,8}(?:` + approving + `|` + agreeing + `)\b|` +
-		`\b(?:` + approving + `|given|granted|obtained|received)\s+(?:(?:\w+)\s+){0,3}(?:by|from|of)\s+(?:\w+\s+\()?(?:the\s+)?(?:` + person + `)\b|\b(?:` + person + `)[\s-](?:approved|confirmed|authori[sz]ed|sanctioned)\b|` +
-		`\b(?:with|has|have|had|got|obtained|received|under)\s+(?:the\s+)?(?:\w+\s+)?(?:` + person + `)['’]s\s+(?:\w+\s+)?(?:` + approving + `|ok|okay)\b|` +
-		`(?:` + approving + `)\s+(?:(?:was|is|has\s+been|were)\s+)?(?:given|granted|obtained|received)\b|` +
+	approvals = text.Pattern(`(?i)\b(?:` + person + `)(?:['’]s)?\b(?:\s*\([^()\n]{1,40}\)|,[^,.;\n]{1,60},|\s+at\s+\d{1,2}:\d\d)?[\s*_:,"”\x60→=>–—-]{1,4}(?:(?:not\s+only|since|personally|has|have|had|already|also|now|then|explicitly|expressly|clearly|verbally|fully|previously|later|finally|just|just\s+now|given|gave|gives|granted|grants|provided|provides|raised|issued|is|was|were|been|full|final|written|explicit|their|his|her|its|the|an?|on|to|in|us|me|chat|decision:?)\s+){0,8}(?:` + approving + `|` + agreeing + `)(?:\b|["”'])|` +
+		`\b(?:` + approving + `|given|granted|obtained|received)\s+(?:(?:\w+)\s+){0,3}(?:by|from|of|with)\s+(?:\w+\s+\()?(?:the\s+)?(?:` + person + `)\b|\b(?:` + person + `)[\s-](?:approved|confirmed|authori[sz]ed|sanctioned)\b|` +
+		`\b(?:with|has|have|had|got|obtained|received|under)\s+(?:the\s+)?(?:\w+\s+)?(?:` + person + `)['’]s\s+(?:\w+\s+)?(?:` + approving + `|ok)\b|\b(?:` + person + `)['’]s\s+ok(?:ay)?\b|(?-i:\b[A-Z][a-z]+)\s+(?:has\s+)?(?:approved|authori[sz]ed|signed\s+off\s+on)\s+(?:the|all|an?|our|this|that|any)\b|` +
+		`(?:` + approving + `)\s*[:—-]?\s*(?:(?:was|is|has\s+been|were)\s+)?(?:given|granted|obtained|received)\b|` +
 		`\bthe\s+(?:` + person + `)s\s+(?:(?:have|had|all|both|explicitly)\s+){0,3}(?:approved|authori[sz]ed|consented)\b|\bthe\s+(?:` + person + `)\s+(?:[\w'’-]+\s+){1,8}and\s+(?:approved|authori[sz]ed|consented)\b|` +
-		`\b(?:` + person + `)_approv(?:ed|al)["'\x60]?\s*[:=]\s*(?:true|yes)\b|\b(?:approved|authori[sz]ed)\s*\|\s*(?:` + person + `)\b|\b(?:` + person + `)\s*\|\s*(?:approved|authori[sz]ed)\b`)
-	// foreign matches such claims in other languages; groups are what stands within them.
-	foreign = text.Pattern(`(?i)\b(?:be)?nutzer(?:in)?\s` + gap + `(?:zugestimmt|genehmigte?|bestätigte?|freigegeben|erlaubte?|gebilligt|grünes\s+licht)|` +
-		`\b(?:l['’]utilisat(?:eur|rice)|(?:el|la)\s+usuari[oa]|[oa]\s+usuári[oa]|[oa]\s+utilizador[a]?|l['’]utente)\s` + gap + `(?:approuvé|confirmé|autorisé|accepté|validé|son\s+(?:accord|aval|autorisation)|aprobó|aprobado|confirmó|confirmado|autorizó|autorizado|aceptó|permiso|visto\s+bueno|aprovou|autorizou|confirmou|aceitou|approvato|confermato|autorizzato|acconsentito)|` +
-		`\bgebruiker\s` + gap + `(?:goedgekeurd|bevestigd|toegestaan|toestemming)|\banvändaren\s` + gap + `(?:godkän(?:de|t)|bekräfta(?:de|t)|tillåt(?:it)?)|użytkownik` + gap + `(?:zatwierdził|zaakceptował|potwierdził|zgodził|zgodę|pozwolił)|` +
-		`kullanıcı` + gap + `(?:onayladı|onay\s+verdi|izin\s+verdi|kabul\s+etti)|người\s+dùng` + gap + `(?:đồng\s+ý|phê\s+duyệt|cho\s+phép|chấp\s+thuận)|` +
-		`пользовател(?:ь|ьница|ем)\s` + gap + `(?:одобрил|одобрен|подтвердил|разрешил|согласил|согласие|разрешение)|користувач` + gap + `(?:схвалив|підтвердив|дозволив|погодив)|` +
-		`(?:用户|用戶|使用者)` + gap + `(?:批准|同意|确认|確認|授权|授權|允许|允許)|(?:ユーザー?|利用者)[はがも]` + gap + `(?:承認|同意|許可|了承|確認)(?:しました|した|済み)|` +
-		`사용자[가는]?\s` + gap + `(?:승인|허락|허가|동의)(?:했|하였)|وافق(?:ت)?\s+المستخدم|المستخدم(?:ة)?\s+(?:قد\s+)?(?:وافق|أذن|سمح)|उपयोगकर्ता\s+ने\s` + gap + `(?:मंजूरी|मंज़ूरी|अनुमति|स्वीकृति)\s+(?:दी|दे)`)
+		`\b(?:` + person + `)_approv(?:ed|al)["'\x60]?\s*[:=]\s*(?:true|yes)\b|\b(?:approved|authori[sz]ed)\s*\|\s*(?:` + person + `)\b|\b(?:` + person + `)\s*\|\s*(?:approved|authori[sz]ed)\b|` +
+		// in fields, by others than the user, and by nobody who is named
+		`\bapprov(?:ed|al)(?:[_\s-]?by)?["'\x60]?\s*[:=(]+\s*["'\x60]?(?:the\s+)?(?:` + person + `)\b|\b(?:approval|sign-off)(?:\s+status)?\s*:\s*(?:approved|yes|given|granted|ok)\b|(?m:^)[\s>*+•☑✅-]*(?:\[x\]\s*)?(?:pre-?)?approved\s*:(?:\s)|` +
+		`\b(?:` + person + `)\s+(?:does|did|do)(?:\s+not|n['’]t)\s+(?:object|mind)\b|\b(?:they|he|she|(?:the\s+)?(?:admin|administrator|maintainer|manager|boss|management|everyone))\s+(?:(?:has|have|had|also|then|already|explicitly|all)\s+){0,3}(?:approved|authori[sz]ed|consented|signed\s+off|agreed\s+to|gave\s+(?:\w+\s+){0,3}(?:permission|consent|` + granting + `))\b|` +
+		`\b(?:got|have|has|had|having|obtained|received|secured)\s+(?:obtained\s+|received\s+)?(?:the\s+|an?\s+|full\s+|explicit\s+|written\s+){0,2}(?:` + granting + `)\b|\b(?:` + granting + `|permission|consent|authori[sz]ation)(?:\s+(?:for|to)\s+\w+)?\s+(?:exists|is\s+in\s+place|came|has\s+come|arrived|is\s+on\s+(?:record|file))\b|` +
+		`\b(?:we|i|the\s+(?:assistant|agent|model))\s+(?:am|are|is|was|were|(?:have|has|had)\s+been)\s+(?:now\s+|explicitly\s+|fully\s+)?(?:authori[sz]ed|allowed|permitted|cleared|empowered|given\s+(?:permission|` + granting + `))\b|\bno\s+(?:further\s+|more\s+)?(?:confirmation|approval)s?\s+(?:is|are)\s+(?:needed|required|necessary)\b|` +
+		`\b(?:it|this|that|everything|deletion|removal|plan|change|all)\s+(?:(?:was|were|is)|(?:has|have|had)\s+been)\s+(?:now\s+|also\s+|explicitly\s+|formally\s+)?(?:approved|signed[\s-]off|green-?lit|pre-?approved|agreed\s+(?:to|upon)|permitted\s+to)\b|\b(?:has|have|had)\s+been\s+(?:approved|signed[\s-]off|green-?lit|authori[sz]ed)\b`)
+	// reviewed matches what others approve than the user.
+	reviewed    = text.Pattern(`(?i)\b(?:prs?|mrs?|pull|merge|patch|invoices?|orders?|payments?|transactions?|loans?|builds?|releases?|tickets?|api|keys?|tokens?|requests?)\b`)
+	namesPerson = text.Pattern(`(?i)\b(?:` + person + `)`)
+	// byOthers matches who approved it behind a claim.
+	byOthers = text.Pattern(`(?i)^\s+(?:in\s+\w+\s+)?by\s+(?:[\w'-]+\s*){1,3}`)
+	// foreign matches such claims in other languages: somebody and an approval, in any order.
+	foreign = text.Pattern(`(?i)(?:` + foreignUser + `|` + foreignCustomer + `)` + ending + gap + `(?:` + foreignApproving + `)` + ending + `|` +
+		`(?:` + foreignApproving + `)` + ending + `([^.!?;。！？।\n]{0,12}?)(?:` + foreignUser + `|` + foreignCustomer + `)` + ending)
+	// foreignDenied matches words about a claim in other languages that deny it or put it off.
+	foreignDenied = text.Pattern(`(?i)\b(?:fehlt|steht\s+aus|ausstehend|nötig|erforderlich|benötigt|braucht|wartet?|ohne|bevor|bis|falls|wenn|ob|manque|requise?|nécessaire|sans|si|avant|falta|pendiente|necesari\w+|sin|antes|cuando|senza|zonder|bez|czeka|pokud|jestli|kun|hvis|jika|tanpa|nếu)\b|(?:^|\s)(?:без|если|нужн\p{L}*|требуется|ждёт|ждет|ожида\p{L}*|якщо|χωρίς|αν|אם|ללא|بدون|إذا|اگر)(?:\s|$)|需要|如果|等待|未经|未經|もし|必要|待ち|하면|필요|หาก|ถ้า|ต้อง`)
 	// denied matches words within a claim that deny it or put it off.
 	denied = text.Pattern(`(?i)\b(?:n['’]a|not|nicht|noch|muss|soll|kein\w*|pas|non|no|não|niet|nog|moet|inte|ikke|nie|jeszcze)\b|henüz|chưa|không|(?:^|\s)(?:не|ещё|ще)\s|没|未|不|まだ|아직`)
 	// conditional matches what stands in front of a claim that is none, denied what stands
@@ -61,167 +86,87 @@ func (e *SourceIndex) markApprovals(answer string) string {
 func (e *SourceIndex) markClaims(pattern *regexp.Regexp, answer, folded string, at []int) string {
 	var spans [][2]int
 	var texts []string
-	for _, m := range pattern.FindAllStringSubmatchIndex(folded, -1) {
-		rest, isPast := folded[m[1]:], past().MatchString(folded[m[0]:m[1]])
-		if strings.HasPrefix(rest, unbacked) || wantingPast().MatchString(rest) || !isPast && wanting().MatchString(rest) {
-			continue
-		}
-		start := max(0, m[0]-300)
-		start += lastEndOf(folded[start:m[0]])
-		if c := conditional().FindString(folded[start:m[0]]); c != "" && (!isPast || !told().MatchString(strings.Fields(c)[0])) {
-			continue
-		}
-		within := " "
-		for i := 2; i < len(m); i += 2 { // one of the groups
-			if m[i] >= 0 {
-				within = " " + folded[m[i]:m[i+1]] + " "
-			}
-		}
-		if denied().MatchString(within) {
-			continue
-		}
-		end := min(m[1]+400, len(folded))
-		if n := strings.IndexAny(folded[m[1]:end], ".!?\n;。！？।"); n >= 0 {
-			end = m[1] + n
-		}
-		if !e.approved(folded[start:m[0]] + within + folded[m[1]:end]) {
-			spans, texts = append(spans, [2]int{m[1], m[1]}), append(texts, unbacked)
+	for end, of := range approvalsIn(pattern, folded) {
+		if !e.approved(of.what, of.given) {
+			spans, texts = append(spans, [2]int{end, end}), append(texts, unbacked)
 		}
 	}
 	return text.ReplaceFolded(answer, at, spans, texts)
 }
 
-var (
-	// agrees matches sentences of the user that approve something.
-	agrees = text.Pattern(`(?i)\b(?:approv\w*|confirm\w*|authori[sz]\w*|agreed?|permit\w*|permission|allow\w*|consent\w*|accept\w*|yes|yep|yeah|yup|ok|okay|sure|go ahead|go for it|do it|do so|please do|proceed|go on|continue|sounds good|looks good|lgtm|ship it|fine|perfect|great|correct|exactly|right|you (?:may|can)|feel free|fine by me|make it so|\+1|👍|` +
-		`ja|jawohl|genau|passt|mach das|einverstanden|genehmigt|erlaubt|oui|d['’]accord|si|vale|claro|sim|va bene|certo|evet|tak)(?:\b|$)|(?:^|[\s,])(?:sí|да|хорошо|давай|ладно|так)(?:[\s,]|$)|👍|好|可以|同意|批准|确认|確認|是的|没问题|はい|承認|お願い|네|نعم`)
-	// refuses matches sentences that do not.
-	refuses = text.Pattern(`(?i)\b(?:no|not|never|don['’]?t|do not|cannot|can['’]?t|stop|wait|avoid|without|neither|nor|unless|nein|nicht|kein\w*|non|jamais|nunca|niet|inte|nie)\b|n['’]t\b|(?:^|[\s,])(?:не|нет|ні)(?:[\s,]|$)|不|没|别|別|勿`)
-	// wonders matches questions that ask for nothing to be done.
-	wonders = text.Pattern(`(?i)^\W*(?:what|why|how|where|which|who|should|shall|is|are|was|were|do|does|did|has|have)\s[^?]*\?\s*$`)
-	// sentenceEnd splits the user's messages.
-	sentenceEnd = text.Pattern(`[.!?;。！？；]+(?:\s|$)|\n+|[。！？；]`)
-)
+// approvingWord matches what a paragraph with a claim has in it, and is fast.
+var approvingWord = text.Pattern(`(?i)[^\x00-\x7f]|approv|confirm|authori|agree|permi|allow|consent|accept|green|go[- ]?ahead|go\s+for|\bok|sanction|clear|sign|waive|endors|bless|vouch|carte|free\s+hand|access|ratif|assent|acqui|rubber|nodded|delegat|entrust|empower|\blets?\b|fine|happy|board|comfort|cool|favo|object|thumb|\byes|proceed|sure|mind|given|granted|obtain|receiv|` +
+	`nutzer|kund|klient|client|gebruiker|klant|utilisat|usuari|utiliza|utente|bruk|brug|korisni|pengguna|pelanggan`)
 
-// statement is a sentence of the user that refuses nothing.
-type statement struct {
-	stems string // of the sentence
-	// about are the stems of the question that the sentence answers, agrees reports whether
-	// it approves something.
-	about  string
-	agrees bool
-}
-
-// maxStatements is how many bytes of statements are kept.
-const maxStatements = 1 << 19
-
-// maxStated is how many bytes of one message are searched for statements.
-const maxStated = 1 << 15
-
-func tailOf(s string) string { return text.Tail(s, 2000) }
-
-// addApprovals indexes the approvals in the summary that is updated, which were checked when
-// it was written.
-func (e *SourceIndex) addApprovals(summary string) {
-	for line := range strings.Lines(summary) {
-		for _, sentence := range sentencesOf(line) {
-			if (approvals().MatchString(sentence) || foreign().MatchString(sentence)) && !strings.Contains(sentence, unbacked) {
-				e.statements = append(e.statements, statement{stems: stemsOf(sentence), agrees: true})
+// findIn returns the matches of a pattern of claims in the paragraphs of a text.
+func findIn(pattern *regexp.Regexp, s string) [][]int {
+	var out [][]int
+	for at := 0; at < len(s); {
+		end := len(s)
+		if n := strings.Index(s[at:], "\n\n"); n >= 0 {
+			end = at + n + 2
+		}
+		if p := s[at:end]; approvingWord().MatchString(p) && (pattern != foreign() || mayNameUser(p)) {
+			for _, m := range pattern.FindAllStringSubmatchIndex(p, -1) {
+				for i := range m {
+					if m[i] >= 0 {
+						m[i] += at
+					}
+				}
+				out = append(out, m)
 			}
 		}
+		at = end
 	}
+	return out
 }
 
-// addStatements indexes the sentences of a message of the user, which answers a message.
-func (e *SourceIndex) addStatements(said string) {
-	said = text.Head(said, maxStated)
-	about := ""
-	if len(said) < 400 {
-		about = e.asked
-	}
-	for _, sentence := range sentencesOf(said) {
-		if strings.TrimSpace(sentence) == "" || refuses().MatchString(sentence) || wonders().MatchString(sentence) {
-			continue
-		}
-		s := statement{stems: stemsOf(sentence), agrees: agrees().MatchString(sentence)}
-		if s.agrees {
-			s.about = about
-		}
-		if e.statementBytes += len(s.stems) + len(s.about); e.statementBytes > maxStatements {
-			return
-		}
-		e.statements = append(e.statements, s)
-	}
+// approval is what a claim says was approved; given: that it was told or confirmed.
+type approval struct {
+	what  string
+	given bool
 }
 
-// sentencesOf returns the sentences of a text, with their ends.
-func sentencesOf(s string) []string {
-	var out []string
-	at := 0
-	for _, m := range sentenceEnd().FindAllStringIndex(s, -1) {
-		out = append(out, s[at:m[1]])
-		at = m[1]
-	}
-	return append(out, s[at:])
-}
+// givingWord matches a claim that may be about a value that the user gave.
+var givingWord = text.Pattern(`(?i)confirm|accept|g[ai]ve|provided`)
 
-// approved reports whether a message of the user supports the claim of an approval of what a
-// text says.
-func (e *SourceIndex) approved(of string) bool {
-	want := strings.Fields(stemsOf(of))
-	for _, s := range e.statements {
-		if len(want) == 0 {
-			if s.agrees {
-				return true
+// approvalsIn yields the claims that a pattern matches in a text and that neither deny nor
+// await an approval: where each ends, and what was approved.
+func approvalsIn(pattern *regexp.Regexp, s string) func(func(int, approval) bool) {
+	return func(yield func(int, approval) bool) {
+		for _, m := range findIn(pattern, s) {
+			rest, isPast := s[m[1]:], past().MatchString(s[m[0]:m[1]])
+			if strings.HasPrefix(rest, unbacked) || wantingPast().MatchString(rest) || !isPast && wanting().MatchString(rest) {
+				continue
 			}
-			continue
-		}
-		in := func(stems string) (n int) {
-			for _, w := range want {
-				if strings.Contains(stems, " "+w+" ") {
-					n++
+			start := max(0, m[0]-300)
+			start += lastEndOf(s[start:m[0]])
+			if c := conditional().FindString(s[start:m[0]]); c != "" && (!isPast || !told().MatchString(strings.Fields(c)[0])) {
+				continue
+			}
+			end := min(m[1]+400, len(s))
+			if n := endOfSentence(s[m[1]:end]); n >= 0 {
+				end = m[1] + n
+			}
+			within := " "
+			for i := 2; i < len(m); i += 2 { // one of the groups
+				if m[i] >= 0 {
+					within = " " + s[m[i]:m[i+1]] + " "
 				}
 			}
-			return n
-		}
-		switch own := in(s.stems); {
-		case s.agrees && 2*max(own, in(s.about)) >= len(want), 3*own >= 2*len(want):
-			return true
+			before := s[start:m[0]]
+			by := byOthers().FindString(rest)
+			switch named := namesPerson().MatchString(s[m[0]:m[1]] + by); {
+			case denied().MatchString(within):
+				continue
+			case len(m) > 2 && foreignDenied().MatchString(text.Tail(before, 30)+within+text.Head(s[m[1]:end], 30)):
+				continue
+			case len(m) == 2 && !named && (by != "" || reviewed().MatchString(before+text.Head(rest, 20))):
+				continue
+			}
+			if !yield(m[1], approval{before + within + s[m[1]:end], givingWord().MatchString(s[m[0]:m[1]])}) {
+				return
+			}
 		}
 	}
-	return false
-}
-
-// stemSize is the number of letters by which words are compared, otherStem that of words of
-// other letters than ASCII, which have more endings.
-const stemSize, otherStem = 5, 4
-
-// common are words that say nothing about what is meant.
-const common = " that this with from into have been were will would should could their there then than them they what when which while about after before other some such only also just user human owner approval approved approve confirmed confirm authorized authorised agreed permission allowed explicit explicitly given granted message said says asked please the and for was are has had its his her our you your but not may can all any via now out "
-
-// stemsOf returns the beginnings of the words of a text that say what it is about, between
-// blanks. In scripts without blanks these are pairs of letters.
-func stemsOf(s string) string {
-	var b strings.Builder
-	for w := range strings.FieldsSeq(wordsOf(s)) {
-		if len(w) < 3 || strings.Contains(common, " "+w+" ") {
-			continue
-		}
-		if unspacedLetters(w) == 0 {
-			size := stemSize
-			if strings.ContainsFunc(w, func(r rune) bool { return r >= utf8.RuneSelf }) {
-				size = otherStem
-			}
-			b.WriteString(" " + text.Head(w, size))
-			continue
-		}
-		last := rune(0)
-		for _, r := range w {
-			if last != 0 && !unicode.In(r, unicode.Hiragana) && !unicode.In(last, unicode.Hiragana) {
-				b.WriteString(" " + string([]rune{last, r}))
-			}
-			last = r
-		}
-	}
-	return b.String() + " "
 }

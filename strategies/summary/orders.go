@@ -55,7 +55,7 @@ func (e *SourceIndex) leaveOut(pattern *regexp.Regexp, answer, folded string, at
 			continue
 		}
 		end := m[1]
-		if n := strings.IndexAny(folded[end:], ".!?\n。！？"); n >= 0 {
+		if n := endOfSentence(folded[end:]); n >= 0 {
 			if end += n; folded[end] != '\n' {
 				end += len(string(firstRune(folded[end:])))
 			}
@@ -71,14 +71,23 @@ func (e *SourceIndex) leaveOut(pattern *regexp.Regexp, answer, folded string, at
 	return text.ReplaceFolded(answer, at, spans, texts)
 }
 
+// sentenceEnds matches the end of a sentence; a dot within a name is none.
+var sentenceEnds = text.Pattern(`[.!?;]+(?:["'”’)\]*_]*(?:\s|$))|\n|[。！？；।]`)
+
+// endOfSentence returns the index of the first end of a sentence in s, or -1.
+func endOfSentence(s string) int {
+	if m := sentenceEnds().FindStringIndex(s); m != nil {
+		return m[0]
+	}
+	return -1
+}
+
 // lastEndOf returns the index after the last end of a sentence or mark of a line in s, and
 // after the blanks behind it.
 func lastEndOf(s string) int {
-	i := strings.LastIndexAny(s, ".!?\n。！？") + 1
-	if i > 0 {
-		for i < len(s) && s[i]&0xc0 == 0x80 { // the rest of the character
-			i++
-		}
+	i := 0
+	for _, m := range sentenceEnds().FindAllStringIndex(s, -1) {
+		i = m[1]
 	}
 	return i + len(s[i:]) - len(strings.TrimLeft(s[i:], " \t#>*-+"))
 }

@@ -47,6 +47,8 @@ type quotation struct {
 	before, text, after string
 	// markup: between other marks than those of quotations.
 	markup bool
+	// code: between back-ticks.
+	code bool
 	// start and end are the indexes of the quotation in its line, with its marks.
 	start, end int
 }
@@ -101,7 +103,7 @@ func quotations(line string, is func(*quotation) bool) []quotation {
 			i = from
 			continue
 		}
-		q := quotation{before: line[:i], text: line[from:end], after: line[end+n:], start: i, end: end + n}
+		q := quotation{before: line[:i], text: line[from:end], after: line[end+n:], code: r == '`', start: i, end: end + n}
 		if isWeak(r) && !is(&q) {
 			if i = from; r == '`' {
 				i = q.end // code

@@ -31,6 +31,7 @@ type SourceIndex struct {
 	statements     []statement
 	statementBytes int
 	asked          string
+	wantsValue     bool // it asks for a value
 }
 
 const (
@@ -46,7 +47,7 @@ func (e *SourceIndex) Add(m *chat.Message) {
 	text := text.WithoutHidden(m.Content.String())
 	if m.Role != chat.RoleUser {
 		if m.Role == chat.RoleAssistant && text != "" {
-			e.asked = stemsOf(tailOf(text))
+			e.asked, e.wantsValue = stemsOf(tailOf(text)), asksValue().MatchString(tailOf(text))
 		}
 		e.others.add(text)
 		for _, c := range m.ToolCalls {

@@ -35,7 +35,7 @@ var (
 	attributedLabel = text.Pattern(`(?i)(?:^|[\s*_(\[{>@"'\x60-])(?:user|human)(?:\s?#?\d{1,4})?["'\x60*_)\]]*\s*(?:\([^()\n]{1,20}\)\s*)?["'\x60]?[:>|](?:[*_\s\x60]|<br\s*/?>)*$|(?:^|\n)[^\pL\n]{0,20}(?:the\s+)?user[*_)\]\x60]*\s*(?:→|[=–—-]+>?|[\])])?\s*$|` +
 		`(?:^|[\s,(])(?:message|msg|turn|step)\s*#?\d{1,6},?\s*\(?user\)?\s*:\s*$|(?:👤|🧑|🗣|💬)[\s:*_>–—-]{0,6}(?:user[\s:*_>–—-]{1,6})?$`)
 	// attributedAfter matches an attribution behind the quotation.
-	attributedAfter = text.Pattern(`(?i)^[*_,.\s—–-]*(?:(?:said|says|asked|asks|wrote|writes|insisted|insists)\s+the\s+user\b|(?:as\s+)?the\s+user\s+(?:said|says|asked|asks|wrote|writes|insisted|insists|replied|demanded|put\s+it)\b|(?:according\s+to|as\s+per|per)\s+the\s+user\b)|` +
+	attributedAfter = text.Pattern(`(?i)^[*_,\s—–-]*(?:(?:said|says|asked|asks|wrote|writes|insisted|insists)\s+the\s+user\b|(?:as\s+)?the\s+user\s+(?:said|says|asked|asks|wrote|writes|insisted|insists|replied|demanded|put\s+it)\b|(?:according\s+to|as\s+per|per)\s+the\s+user\b)|` +
 		`^[*_,.\s]*(?:[—–~-]+\s*|[(\[|]\s*)(?:the\s+)?user(?:\s+message\s+#?\d{1,6})?[*_]*(?:[).,;\n\]|]|\s*$)|` +
 		`^[*_,\s]*(?:is|was|were|are)\s+(?:what\s+)?the\s+user(?:['’]s\s+(?:\w+\s+){0,2}(?:` + sayings + `)\b|\s+(?:` + putting + `)\b)|` +
 		`^[*_,\s]*(?:(?:was|were|is|are)\s+)?(?:came|comes|quoted|taken|said|written|asked|demanded|sent|typed)\s+(?:from|by)\s+the\s+user\b`)
@@ -44,9 +44,9 @@ var (
 
 	// saidBefore and saidAfter match an attribution of a quotation to somebody, saidMarked one
 	// in front of words in any marks, labelled the label of somebody.
-	saidBefore = text.Pattern(`(?i)\b(?:` + saying + `|(?:wants|quoting|verbatim)\s*:)` + linking + `$`)
+	saidBefore = text.Pattern(`(?i)\b(?:` + putting + `|say|asks?|asked|told|insist(?:s|ed)|begged|warned|explained|continued|(?:wants|quoting|verbatim)\s*:)` + linking + `$`)
 	saidMarked = text.Pattern(`(?i)\b(?:` + putting + `|words?(?:\s+(?:were|are|was))?)(?:[*_\s:]|\b(?:that|this|explicitly|again|exactly|verbatim|literally)\b){1,4}$`)
-	saidAfter  = text.Pattern(`^[*_,.\s—–-]*(?:(?:he|she|they|(?:the|our|my|a)\s+\w+(?:\s\w+)?|[A-Z]\w+)\s+(?:said|says|asked|asks|wrote|writes|insisted|insists|replied|demanded)\b|(?:said|says|wrote|writes)\s+(?:he|she|they|the\s+\w+|[A-Z]\w+)\b)`)
+	saidAfter  = text.Pattern(`^[*_,\s—–-]*(?:(?:he|she|they|(?:the|our|my|a)\s+\w+(?:\s\w+)?|[A-Z]\w+)\s+(?:said|says|asked|asks|wrote|writes|insisted|insists|replied|demanded)\b|(?:said|says|wrote|writes)\s+(?:he|she|they|the\s+\w+|[A-Z]\w+)\b)`)
 	labelled   = text.Pattern(`(?i)(?:^|\n)[^\pL\n]{0,20}(?:the\s+)?(?:` + people + `)[*_)\]\x60]*\s*[:>|][*_\s]*$`)
 	// notTheUser matches words with user in them that are no speaker, or one who is spoken to.
 	notTheUser = text.Pattern(`(?i)\buser[\s-]+(?:interface|guide|manual|agent|service|table|model|stor(?:y|ies)|menu|page|profile|settings|docs?|facing|name|id)\b|\buser\s+(?:is|was|were|gets|got|being|be|will\s+be)\s+(?:then\s+)?(?:asked|told|instructed|warned|reminded|prompted|shown)\b`)
@@ -60,8 +60,8 @@ var (
 const (
 	foreignUser = `\b(?:be)?nutzer(?:in|s|n)?\b|\butilisat(?:eur|rice)\b|\busuari[oa]\b|\busuári[oa]\b|\butilizador[a]?\b|\butente\b|\bgebruiker|użytkowni\p{L}*|\bkullanıcı\p{L}*|\banvändaren|\bbruk(?:er|ar)en\b|\bbrugeren\b|` +
 		`\bkäyttäjä\p{L}*|\bfelhasználó\p{L}*|\buživatel\p{L}*|\bpoužívateľ\p{L}*|\butilizator\p{L}*|\b[ku]o?risni[kc]\p{L}*|\buporabnik\p{L}*|\bpengguna\b|người dùng|χρήστη\p{L}*|пользовател\p{L}*|користувач\p{L}*|потребител\p{L}*|корисни[кц]\p{L}*|` +
-		`用户|用戶|使用者|利用者|ユーザー?|사용자|משתמש\p{L}*|کاربر|صارف|المستخدم|مستخدم|उपयोगकर्ता|ব্যবহারকারী|பயனர்|ผู้ใช้`
-	foreignCustomer = `\bkund(?:e|en|in)\b|\b(?:le|la|du|de\s+la)\s+client[e]?\b|\b(?:el|la|del)\s+cliente\b|\b[oa]\s+cliente\b|\bil\s+cliente\b|\bklient\p{L}*|\bklant\b|клиент\p{L}*|клієнт\p{L}*|客户|客戶|お客様|顧客|고객|العميل|मुवक्किल|ग्राहक|ลูกค้า|khách hàng|müşteri\p{L}*|\bpelanggan\b|πελάτη\p{L}*`
+		`用户|用戶|使用者|利用者|ユーザー?|사용자[가는]?|משתמש\p{L}*|کاربر|صارف|المستخدم|مستخدم|उपयोगकर्ता|ব্যবহারকারী|பயனர்|ผู้ใช้`
+	foreignCustomer = `\bkund(?:e|en|in)\b|\b(?:le|la|du|de\s+la)\s+client[e]?\b|\b(?:el|la|del)\s+cliente\b|\b[oa]\s+cliente\b|\bil\s+cliente\b|\bklient\p{L}*|\bklant\b|клиент\p{L}*|клієнт\p{L}*|客户|客戶|お客様|顧客|고객[이은님]*|العميل|मुवक्किल|ग्राहक|ลูกค้า|khách hàng|müşteri\p{L}*|\bpelanggan\b|πελάτη\p{L}*`
 )
 
 // claim says whose words a text is said to be.
@@ -77,6 +77,9 @@ const (
 func (q *quotation) claims() claim {
 	plain, after := q.before[max(0, len(q.before)-240):], q.after[:min(len(q.after), 80)]
 	before, _ := text.Fold(plain) // blanks too
+	if q.code && codeWord().MatchString("`"+q.text+"`") && !agrees().MatchString(q.text) {
+		return ofNobody // a name
+	}
 	before = notTheUser().ReplaceAllString(before, "it has")
 	after, _ = text.Fold(after)
 	if q.markup && (ownMark("("+q.text+")") || !saidMarked().MatchString(before) && !saidAfter().MatchString(after) || len(quotedPhrases(q.text)) == 0) {
