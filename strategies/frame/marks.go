@@ -149,10 +149,19 @@ func matchEnd(s string, i int) int {
 var bareMarks = text.Pattern(`(?im)^[^\pL\pN\n(]*(?:` + strings.ReplaceAll(
 	strings.Join(append([]string{headMarks[0].words, headMarks[1].words, headMarks[2].words}, endMarks...), "|"), " ", `[^\pL\pN\n]+`) + `)[^\pL\pN\n]*$`)
 
-// looseMarks matches bracketed words that differ from those of a mark by an article, emphasis
-// or a broken line. Unwrap does not take them for a mark, but a reader may.
-var looseMarks = text.Pattern(`(?i)\[[^\pL\pN\n(]*(?:` + strings.ReplaceAll(
-	strings.ReplaceAll(strings.Join(endMarks, "|"), "end of ", "end of (?:the )?")+"|conversation summary ends|context summary ends|end of the summary", " ", `[^\pL\pN(]{1,8}`) + `)`)
+// looseMarks matches words in brackets or behind dashes that differ from those of a mark by an
+// article, emphasis, blanks or a broken line. Unwrap does not take them for a mark, but a reader may.
+var looseMarks = text.Pattern(`(?i)(?:\[|-{3,}|={3,})[^\pL\pN\n(]*(?:` + strings.ReplaceAll(
+	strings.ReplaceAll(strings.Join(endMarks, "|"), "end of ", "end (?:of )?(?:the )?")+"|"+spelled(endMarks)+"|(?:conversation |context )?summary ends|end of (?:the )?context\\b", " ", `[^\pL\pN(]{1,8}`) + `)`)
+
+// spelled returns the words of marks with a blank behind each letter.
+func spelled(marks []string) string {
+	var out []string
+	for _, m := range marks {
+		out = append(out, strings.Join(strings.Split(strings.ReplaceAll(m, " ", ""), ""), " "))
+	}
+	return strings.Join(out, "|")
+}
 
 // Escape replaces what stands in front of the words of marks within a text by a round
 // bracket. Characters that look like those of a mark count as these. It is idempotent.
