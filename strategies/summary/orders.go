@@ -10,15 +10,18 @@ import (
 
 // orders matches sentences that turn to the reader of a summary and against its
 // instructions.
-var orders = text.Pattern(`(?i)\bwhat\s+follows\s+is\s+the\s+conversation\s+itself\b|\b(?:ignore|disregard|forget|override|bypass|discard|pay\s+no\s+attention\s+to)\s+(?:(?:all|any|every|each|of|the|your|my|its|these|those|previous|prior|above|earlier|preceding|system|other|safety|original|existing|current|former|developer)[\s,]+){1,6}(?:instructions?|prompts?|rules|messages?|context|guidelines|directives|guardrails|polic(?:y|ies)|restrictions|text)\b|` +
+var orders = text.Pattern(`(?i)\bwhat\s+follows\s+is\s+the\s+conversation\s+itself\b|\b(?:ignore|disregard|forget|override|bypass|discard|pay\s+no\s+attention\s+to)\s+(?:(?:all|any|every|each|of|the|your|my|its|these|those|previous|prior|above|earlier|preceding|system|other|safety|original|existing|current|former|developer)[\s,]+){1,6}(?:instructions?|prompts?|rules|messages?|context|guidelines|directions?|directives|guardrails|polic(?:y|ies)|restrictions|text)\b|` +
+	`\b(?:ignore|disregard|forget)\s+(?:everything|anything|all|your|what(?:ever)?)\s+(?:(?:was|is|has\s+been|you\s+were|said|written|told|that|stated|instructions?|rules)\s+){0,4}(?:above|before|previously|earlier|so\s+far|instructions?)\b|\byou\s+(?:must|have\s+to|shall|should)\s+now\s+(?:obey|follow|act|behave|ignore)\b|\b(?:hide|conceal|keep)\s+(?:this|it|that|all\s+of\s+this)\s+(?:secret\s+|hidden\s+)?from\s+the\s+user\b|\b(?:do\s+not|don['’]t|never)\s+(?:mention|reveal|show|report|disclose)\s+(?:this|it|that|any\s+of\s+this)\s+to\s+the\s+user\b|` +
 	`\byou\s+are\s+(?:now|no\s+longer)\s+(?:an?\b|in\b|the\b|free\b|bound\b|restricted\b|DAN\b)|` +
 	`\bfrom\s+now\s+on,?\s+(?:you|act|behave|respond|always|never)\b|\b(?:new|updated|real)\s+(?:system\s+)?(?:instructions?|prompt)\s*:|\bsystem\s+(?:prompt|override|message|instruction)\s*:|` +
 	`\b(?:do\s+not|don['’]t|never)\s+(?:tell|inform|alert|notify|warn)\s+the\s+user\b`)
 
-// foreignOrders matches such sentences in other languages, which folding would change.
-var foreignOrders = text.Pattern(`(?i)\b(?:ignoriere|vergiss)\s+(?:alle\s+)?(?:vorherigen|bisherigen|obigen|früheren)\s+(?:anweisungen|regeln)|` +
-	`\bignor(?:ez|e|a)\s+(?:toutes\s+|todas\s+|tutte\s+)?(?:les|las|as|le)\s+(?:instructions|consignes|instrucciones|instruções|istruzioni)\s+(?:précédentes|anteriores|previas|prévias|precedenti)|` +
-	`(?:игнорируй|забудь)(?:те)?\s+(?:все\s+)?(?:предыдущие|прежние)\s+(?:инструкции|указания)|以前の指示[^。\n]{0,8}無視|이전\s*지시[^.\n]{0,8}무시|(?:忽略|无视|忘记)[^。\n]{0,12}(?:指令|指示|说明|提示)`)
+// foreignOrders matches such sentences in other languages, which folding would change: a verb,
+// what was before, and a word for instructions.
+var foreignOrders = text.Pattern(`(?i)(?:\b(?:ignorier\w*|vergiss|missachte|ignor(?:ez|a|en|er|uj|ujte|ă|e\s+(?:as|os?|le|les|tutte|todas|toutes))|oubli(?:ez|e)|olvida|esqueça|dimentica|zignoruj|zapomnij|zapomeň|negeer|vergeet|abaikan|bortse|hagyd\s+figyelmen\s+kívül)\b|игнорируй|забудь|ігноруй|αγνόησε|התעלם|تجاهل|نادیده\s+بگیر|अनदेखा\s+कर|görmezden\s+gel|bỏ\s+qua)(?:те)?` +
+	`[^.!?\n]{0,30}?(?:vorherig|bisherig|obig|früher|précédent|anterior|previ|prévi|precedent|poprzedni|předchoz|predchádz|vorige|eerdere|sebelumnya|tidigare|tidligere|korábbi|предыдущ|прежн|попередн|προηγούμεν|קודמ|سابق|قبلی|पिछल|önceki|trước|instru|anweisung|pokyn|poleceni|utasítás|инструкци|указани|οδηγί|הוראות|تعليمات|دستور|निर्देश)|` +
+	`önceki\s+(?:tüm\s+)?(?:talimat|yönerge)\p{L}*[^.!?\n]{0,20}(?:yok\s+say|unut|görmezden)|` +
+	`以前の指示[^。\n]{0,8}無視|이전\s*지시[^.\n]{0,8}무시|(?:忽略|无视|忘记|無視|忘記)[^。\n]{0,12}(?:指令|指示|说明|提示|說明)|ละเว้นคำสั่ง`)
 
 // reported matches text in front of an order that tells of it rather than gives it.
 var reported = text.Pattern(`(?i)\b(?:asked|tried|tries|trying|attempts?|attempted|wants?|wanted|told|says|said|demands|demanded|instructs|instructed)\s+(?:\w+\s+){0,4}to\s+$`)
