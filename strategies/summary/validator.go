@@ -65,6 +65,9 @@ type Validator struct {
 	Max chat.Tokens
 	// Sources indexes the messages that the summary replaces.
 	Sources *SourceIndex
+	// Secrets are those of the messages; nil for none. Those of the answer are added, so that
+	// what is stored beside it does not show them either.
+	Secrets *redact.Secrets
 }
 
 // Accepted is an answer that passed.
@@ -91,7 +94,11 @@ func (g Validator) Read(a StoredAnswer) (Accepted, *Rejection) {
 		}
 		answer = withoutWrapper(frame.Body(answer))
 	}
-	answer, redacted := redact.Redact(answer)
+	secrets := g.Secrets
+	if secrets == nil {
+		secrets = &redact.Secrets{}
+	}
+	answer, redacted := secrets.Redact(answer)
 	for _, check := range []func(string) *Rejection{errorText, toolSyntax} { // before what shows them is made plain
 		if r := check(answer); r != nil {
 			return Accepted{}, r
