@@ -11,9 +11,9 @@ const (
 	approving = `(?:pre-?)?approv(?:ed|es|al)|confirm(?:ed|s|ation)|authori[sz](?:ed|es|ation)|agree(?:d|s|ment)|permit(?:ted|s)|permission|allow(?:ed|s)|consent(?:ed|s)?|accept(?:ed|s|ance)|green-?lit|green[\s-]?light(?:ed|s)?|go-?ahead|ok(?:ay)?['’]?(?:ed|d)|okays?|sanctioned|cleared|sign(?:ed|s)[\s-]off|sign-off|waive[ds]|endorse[ds]|bless(?:ed|ing)|vouched|` +
 		`carte\s+blanche|free\s+hand|access|ratified|assented|acquiesced|rubber-stamped|nodded|delegated|entrusted|empowered|lets?\s+(?:us|me|the\s+assistant)`
 	person   = `user|human|owner|customer|operator|client|requester|caller`
-	agreeing = `(?:fine|happy|ok(?:ay)?|on\s+board|comfortable|cool)\s+with|in\s+favou?r\s+of|no\s+objections?|thumbs[\s-]?up|` + saidYes
+	agreeing = `(?:fine|happy|ok(?:ay)?|on\s+board|comfortable|cool)\s+with|in\s+favou?r\s+of|no\s+objections?|thumbs[\s-]?up`
 	// saidYes is what gives an approval in words.
-	saidYes = `(?:said|says|answered|replied|responded|told\s+(?:us|me|the\s+assistant))(?:[\s,:—-]+(?:(?:that|to|it|is|was|it['’]s)\s+){0,3}(?:` + yes + `)|\s*["“'](?:` + yes + `)[,.!]?["”'])`
+	saidYes = `(?:said|says|answered|replied|responded|told\s+(?:us|me|the\s+assistant))(?:[\s,:—-]+(?:(?:that|to|it|is|was|it['’]s)\s+){0,3}(?:` + yes + `)\b|\s*["“'](?:` + yes + `)[,.!]?["”'])`
 	yes     = `yes|ok(?:ay)?|fine|go\s+ahead|go\s+for\s+it|proceed|sure`
 	// granting are nouns for what only a person gives.
 	granting = `approval|go-?ahead|green[\s-]?light|sign-?off|blessing|carte\s+blanche`
@@ -36,7 +36,7 @@ const ending = `[\p{Latin}\p{Cyrillic}\p{Greek}\p{Hangul}\p{Hebrew}\p{Arabic}]*`
 var (
 	// approvals matches claims in folded English that the user approved something, in both
 	// voices.
-	approvals = text.Pattern(`(?i)\b(?:` + person + `)(?:['’]s)?\b(?:\s*\([^()\n]{1,40}\)|,[^,.;\n]{1,60},|\s+at\s+\d{1,2}:\d\d)?[\s*_:,"”\x60→=>–—-]{1,4}(?:(?:not\s+only|since|personally|has|have|had|already|also|now|then|explicitly|expressly|clearly|verbally|fully|previously|later|finally|just|just\s+now|given|gave|gives|granted|grants|provided|provides|raised|issued|is|was|were|been|full|final|written|explicit|their|his|her|its|the|an?|on|to|in|us|me|chat|decision:?)\s+){0,8}(?:` + approving + `|` + agreeing + `)(?:\b|["”'])|` +
+	approvals = text.Pattern(`(?i)\b(?:` + person + `)(?:['’]s)?\b(?:\s*\([^()\n]{1,40}\)|,[^,.;\n]{1,60},|\s+at\s+\d{1,2}:\d\d)?[\s*_:,"”\x60→=>–—-]{1,4}(?:(?:not\s+only|since|personally|has|have|had|already|also|now|then|explicitly|expressly|clearly|verbally|fully|previously|later|finally|just|just\s+now|given|gave|gives|granted|grants|provided|provides|raised|issued|is|was|were|been|full|final|written|explicit|their|his|her|its|the|an?|on|to|in|us|me|chat|decision:?)\s+){0,8}(?:(?:` + approving + `|` + agreeing + `)\b|` + saidYes + `)|` +
 		`\b(?:` + approving + `|given|granted|obtained|received)\s+(?:(?:\w+)\s+){0,3}(?:by|from|of|with)\s+(?:\w+\s+\()?(?:the\s+)?(?:` + person + `)\b|\b(?:` + person + `)[\s-](?:approved|confirmed|authori[sz]ed|sanctioned)\b|` +
 		`\b(?:with|has|have|had|got|obtained|received|under)\s+(?:the\s+)?(?:\w+\s+)?(?:` + person + `)['’]s\s+(?:\w+\s+)?(?:` + approving + `|ok)\b|\b(?:` + person + `)['’]s\s+ok(?:ay)?\b|(?-i:\b[A-Z][a-z]+)\s+(?:has\s+)?(?:approved|authori[sz]ed|signed\s+off\s+on)\s+(?:the|all|an?|our|this|that|any)\b|` +
 		`(?:` + approving + `)\s*[:—-]?\s*(?:(?:was|is|has\s+been|were)\s+)?(?:given|granted|obtained|received)\b|` +

@@ -22,8 +22,8 @@ type userQuote struct {
 	attributed bool
 	// loose: said to be somebody's, who need not be the user.
 	loose bool
-	// plain: without quotation marks.
-	plain bool
+	// plain: without quotation marks; block: as a block quotation.
+	plain, block bool
 	// start and end are its indexes in the summary, with its marks.
 	start, end int
 }
@@ -77,7 +77,7 @@ func userQuotes(summary string, sections []Section) []userQuote {
 			plain := func(from, to int, attributed bool) {
 				if rest := strings.TrimSpace(line[from:to]); rest != "" && !codeWord().MatchString(rest) && !ownMark(rest) {
 					from += strings.Index(line[from:], rest)
-					out = append(out, userQuote{text: rest, active: active, attributed: attributed, plain: true, start: at + from, end: at + to})
+					out = append(out, userQuote{text: rest, active: active, attributed: attributed, plain: true, block: block, start: at + from, end: at + to})
 				}
 			}
 			if block && blockStart(line) < 0 {
@@ -87,12 +87,14 @@ func userQuotes(summary string, sections []Section) []userQuote {
 			case u.fence:
 				if pending {
 					plain(0, len(line), true)
+				} else {
+					out = append(out, turnsIn(line, at)...)
 				}
 				pending = false
 				continue
 			case blockStart(line) > 0:
-				plain(blockStart(line), len(line), pending || active)
 				block = true
+				plain(blockStart(line), len(line), pending || active)
 				continue
 			}
 			row := trimmed[0] == '|'
@@ -160,6 +162,21 @@ func userQuotes(summary string, sections []Section) []userQuote {
 				}
 			}
 			pending = pending && isItem(trimmed)
+		}
+	}
+	return out
+}
+
+// turnOfUser matches the label of the user in a transcript, which code has as a name, if at all.
+var turnOfUser = text.Pattern(`(?m)^[ \t>*-]*(?:\[\d[^\]\n]{0,30}\][ \t]*)?(?:(?:User|USER|Human|HUMAN)[ \t]*[:：]|\[(?:user|User|USER)\])[ \t]+`)
+
+// turnsIn returns the turns of the user in a transcript in a fence, which begins at index at.
+func turnsIn(code string, at int) []userQuote {
+	var out []userQuote
+	for _, m := range turnOfUser().FindAllStringIndex(code, -1) {
+		said, _, _ := strings.Cut(code[m[1]:], "\n")
+		if !ownMark(said) {
+			out = append(out, userQuote{text: said, loose: true, plain: true, start: at + m[1], end: at + m[1] + len(said)})
 		}
 	}
 	return out

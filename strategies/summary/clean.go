@@ -67,7 +67,7 @@ func plainReferences(s string) string {
 // maxPasses bounds how often a text is cleaned, since what is made plain may uncover more.
 const maxPasses = 8
 
-const roleNames = `system|developer|user|assistant|human|tool|function|model|ai`
+const roleNames = `system|developer|user|customer|assistant|human|tool|function|model|ai`
 
 var (
 	// roleTokens matches tokens by which templates and programs separate roles.

@@ -78,20 +78,31 @@ func (e *SourceIndex) addSaid(text string) {
 	e.words = appendWords(append(e.words, " | "...), text)
 }
 
-// AddPrevious indexes the summary that is updated. Quotations that it attributes to the user,
-// and those of its references, count as the user's words: they were validated when it was
-// written. In an extract all of them do.
+// AddPrevious indexes the summary that is updated. Quotations that its prose attributes to the
+// user count as the user's words, and approvals that it tells of as given: they were
+// validated when it was written. Of an extract, a log of actions and references, which are
+// made of messages of all roles, only what is marked as a quotation of the user does.
 func (e *SourceIndex) AddPrevious(summary string) {
 	if body, _, ok := frame.Unwrap(summary); ok {
 		summary = body
 	}
+	summary = text.Trim(summary)
 	e.tokens += tokens.Chars4{}.Text(summary)
-	e.addApprovals(summary)
+	prose := extract.Prose(summary)
 	_, references := extract.Split(summary)
-	end := len(text.Trim(summary)) - len(references)
-	all := extract.IsExtract(summary)
+	made := len(summary) - len(references) // references begin here
+	isExtract := extract.IsExtract(summary)
+	if !isExtract {
+		e.addApprovals(prose)
+	}
 	for _, q := range userQuotes(summary, DefaultSections()) {
-		theirs := all || q.start >= end || q.active || q.attributed && !strings.HasPrefix(summary[q.end:], notTheirs)
+		theirs := q.block && (isExtract || q.start >= made)
+		if theirs {
+			e.addStatements(q.text)
+		}
+		if !isExtract && q.end <= len(prose) {
+			theirs = q.active || q.attributed && !strings.HasPrefix(summary[q.end:], notTheirs)
+		}
 		if theirs && len(e.words)+len(q.text) <= maxWords {
 			e.words = appendWords(append(e.words, " | "...), q.text)
 		}

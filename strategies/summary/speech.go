@@ -47,7 +47,7 @@ var (
 	saidBefore = text.Pattern(`(?i)\b(?:` + putting + `|say|asks?|asked|told|insist(?:s|ed)|begged|warned|explained|continued|(?:wants|quoting|verbatim)\s*:)` + linking + `$`)
 	saidMarked = text.Pattern(`(?i)\b(?:` + putting + `|words?(?:\s+(?:were|are|was))?)(?:[*_\s:]|\b(?:that|this|explicitly|again|exactly|verbatim|literally)\b){1,4}$`)
 	saidAfter  = text.Pattern(`^[*_,\s—–-]*(?:(?:he|she|they|(?:the|our|my|a)\s+\w+(?:\s\w+)?|[A-Z]\w+)\s+(?:said|says|asked|asks|wrote|writes|insisted|insists|replied|demanded)\b|(?:said|says|wrote|writes)\s+(?:he|she|they|the\s+\w+|[A-Z]\w+)\b)`)
-	labelled   = text.Pattern(`(?i)(?:^|\n)[^\pL\n]{0,20}(?:the\s+)?(?:` + people + `)[*_)\]\x60]*\s*[:>|][*_\s]*$`)
+	labelled   = text.Pattern(`(?i)(?:^|\n)[^\pL\n]{0,20}(?:the\s+)?(?:` + people + `|(?:(?:latest|last|newest|current|original|initial|first)\s+)?(?:request|instruction|prompt|ask))[*_)\]\x60]*\s*[:>|][*_\s]*$`)
 	// notTheUser matches words with user in them that are no speaker, or one who is spoken to.
 	notTheUser = text.Pattern(`(?i)\buser[\s-]+(?:interface|guide|manual|agent|service|table|model|stor(?:y|ies)|menu|page|profile|settings|docs?|facing|name|id)\b|\buser\s+(?:is|was|were|gets|got|being|be|will\s+be)\s+(?:then\s+)?(?:asked|told|instructed|warned|reminded|prompted|shown)\b`)
 	// aThing matches the subject of a word of speech that is no person.

@@ -6,7 +6,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/sessionstore/compactor/strategies/extract"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -50,8 +49,8 @@ func tailOf(s string) string { return text.Tail(s, 2000) }
 
 // addApprovals indexes the approvals that the prose of an updated summary tells of, which were
 // checked when it was written.
-func (e *SourceIndex) addApprovals(summary string) {
-	for line := range strings.Lines(extract.Prose(summary)) {
+func (e *SourceIndex) addApprovals(prose string) {
+	for line := range strings.Lines(prose) {
 		for _, sentence := range sentencesOf(line) {
 			folded, _ := text.Fold(sentence)
 			e.addApproval(approvals(), folded)
