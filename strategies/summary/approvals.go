@@ -8,20 +8,21 @@ import (
 )
 
 const (
-	approving = `(?:pre-?)?approv(?:ed|es|al)|confirm(?:ed|s|ation)|authori[sz](?:ed|es|ation)|agree(?:d|s|ment)|permit(?:ted|s)|permission|allow(?:ed|s)|consent(?:ed|s)?|accept(?:ed|s|ance)|green-?lit|green[\s-]?light(?:ed|s)?|go-?ahead|ok(?:ay)?['’]?(?:ed|d)|okays?|sanctioned|cleared|sign(?:ed|s)[\s-]off|sign-off|waive[ds]|endorse[ds]|bless(?:ed|ing)|vouched|` +
-		`carte\s+blanche|free\s+hand|access|ratified|assented|acquiesced|rubber-stamped|nodded|delegated|entrusted|empowered|lets?\s+(?:us|me|the\s+assistant)`
+	approving = `(?:pre-?)?approv(?:ed|es|al)|confirm(?:ed|s|ation)|(?:pre-?)?authori[sz](?:ed|es|ation)|agree(?:d|s|ment)|permit(?:ted|s)|permission|allow(?:ed|s)|consent(?:ed|s)?|accept(?:ed|s|ance)|green-?lit|green[\s-]?light(?:ed|s)?|go-?ahead|ok(?:ay)?['’]?(?:ed|d)|okays?|sanctioned|cleared|sign(?:ed|s)[\s-]off|sign-off|waive[ds]|endorse[ds]|bless(?:ed|ing)|vouched|` +
+		`carte\s+blanche|free\s+hand|access|all-?clear|nod|trusts\s+(?:us|me)|(?:did|does)\s+(?:approve|authori[sz]e|permit|allow|consent)|gave\s+(?:\w+\s+){0,2}ok|ratified|assented|acquiesced|rubber-stamped|nodded|delegated|entrusted|empowered|lets?\s+(?:us|me|the\s+assistant)`
 	person   = `user|human|owner|customer|operator|client|requester|caller`
-	agreeing = `(?:fine|happy|ok(?:ay)?|on\s+board|comfortable|cool)\s+with|in\s+favou?r\s+of|no\s+objections?|thumbs[\s-]?up`
+	agreeing = `(?:fine|happy|ok(?:ay)?|on\s+board|comfortable|cool)\s+with|in\s+favou?r\s+of|no\s+(?:objections?|problems?\s+with)|thumbs[\s-]?up`
 	// saidYes is what gives an approval in words.
-	saidYes = `(?:said|says|answered|replied|responded|told\s+(?:us|me|the\s+assistant))(?:[\s,:—-]+(?:(?:that|to|it|is|was|it['’]s)\s+){0,3}(?:` + yes + `)\b|\s*["“'](?:` + yes + `)[,.!]?["”'])`
-	yes     = `yes|ok(?:ay)?|fine|go\s+ahead|go\s+for\s+it|proceed|sure`
+	saidYes = `(?:said|says|answered|replied|responded|told\s+(?:us|me|the\s+assistant))(?:[\s,:—-]+(?:(?:that|to|it|is|was|it['’]s)\s+){0,3}(?:` + yes + `)\b|\s*["“'](?:` + yes + `)[,.!]?["”'])|` +
+		`(?:wants|told|instructed|asked)\s+(?:us|me|it|the\s+assistant)\s+to\s+(?:go\s+ahead|proceed)\b`
+	yes = `yes|ok(?:ay)?|fine|go\s+ahead|go\s+for\s+it|proceed|sure`
 	// granting are nouns for what only a person gives.
 	granting = `approval|go-?ahead|green[\s-]?light|sign-?off|blessing|carte\s+blanche`
 	gap      = `([^.!?;。！？।\n]{0,60}?)`
 )
 
 // foreignApproving matches words for an approval that was given, in other languages.
-const foreignApproving = `zugestimmt|genehmigte?\b|bestätigte?\b|freigegeben|\berlaubte?\b|gebilligt|grünes\s+licht|\b(?:mit|die)\s+(?:zustimmung|genehmigung|freigabe|erlaubnis)\s+(?:des|der|vom)|` +
+const foreignApproving = `zugestimmt|einverstanden|\bgab\s+\p{L}+\s+ok\b|\bfeu\s+vert\b|est[áa]\s+de\s+acuerdo|\bconsenso\b|deu\s+(?:permissão|autorização)|\bakkoord\b|дал[аи]?\s+(?:добро|згоду)|허용(?:했|하였)|[说說]可以|memberi(?:kan)?\s+izin|dal[ai]?\s+souhlas|συμφωνεί|genehmigte?\b|bestätigte?\b|freigegeben|\berlaubte?\b|gebilligt|grünes\s+licht|\b(?:mit|die)\s+(?:zustimmung|genehmigung|freigabe|erlaubnis)\s+(?:des|der|vom)|` +
 	`approuvé|confirmé|autorisé|\baccepté|validé|son\s+(?:accord|aval|autorisation)|avec\s+l['’](?:accord|aval|autorisation)|\baprobó|\baprobad[oa]|\bconfirmó|\bconfirmad[oa]|autorizó|autorizad[oa]|aceptó|dio\s+(?:permiso|su)|visto\s+bueno|\baprovou|\baprovad[oa]|autorizou|confirmou|aceitou|approvat[oa]|confermat[oa]|autorizzat[oa]|acconsentito|` +
 	`goedgekeurd|bevestigd|toegestaan|toestemming|godkän(?:de|t)|bekräfta(?:de|t)|tillåt(?:it)?|godkend(?:te|t)?\b|godkjen(?:te|t)\b|tillat\b|tillod|hyväksy(?:i|nyt)|salli(?:i|nut)|vahvisti|` +
 	`zatwierdzi[łl]|zaakceptowa[łl]|potwierdzi[łl]|zgodzi[łl]|zgodę|pozwoli[łl]|schváli[ll]|schválen|souhlasil|povolil|potvrdil|súhlasil|jóváhagy|engedélyezt|beleegyez|megerősít|aprobat|autorizat|confirmat|odobri(?:o|l)|dozvoli(?:o|l)|potvrdio|` +
@@ -36,20 +37,20 @@ const ending = `[\p{Latin}\p{Cyrillic}\p{Greek}\p{Hangul}\p{Hebrew}\p{Arabic}]*`
 var (
 	// approvals matches claims in folded English that the user approved something, in both
 	// voices.
-	approvals = text.Pattern(`(?i)\b(?:` + person + `)(?:['’]s)?\b(?:\s*\([^()\n]{1,40}\)|,[^,.;\n]{1,60},|\s+at\s+\d{1,2}:\d\d)?[\s*_:,"”\x60→=>–—-]{1,4}(?:(?:not\s+only|since|personally|has|have|had|already|also|now|then|explicitly|expressly|clearly|verbally|fully|previously|later|finally|just|just\s+now|given|gave|gives|granted|grants|provided|provides|raised|issued|is|was|were|been|full|final|written|explicit|their|his|her|its|the|an?|on|to|in|us|me|chat|decision:?)\s+){0,8}(?:(?:` + approving + `|` + agreeing + `)\b|` + saidYes + `)|` +
+	approvals = text.Pattern(`(?i)\b(?:` + person + `)(?:['’]s)?\b(?:\s*\([^()\n]{1,40}\)|,[^,.;\n]{1,60},|\s+at\s+\d{1,2}:\d\d)?[\s*_:,"”\x60→=>–—-]{1,4}(?:(?:not\s+only|since|personally|has|have|had|already|also|now|then|explicitly|expressly|clearly|verbally|fully|previously|later|finally|just|just\s+now|given|gave|gives|granted|grants|provided|provides|raised|issued|is|was|were|been|full|final|written|verbal|oral|clear|explicit|their|his|her|its|the|an?|on|to|in|us|me|chat|decision:?)\s+){0,8}(?:(?:` + approving + `|` + agreeing + `)\b|` + saidYes + `)|` +
 		`\b(?:` + approving + `|given|granted|obtained|received)\s+(?:(?:\w+)\s+){0,3}(?:by|from|of|with)\s+(?:\w+\s+\()?(?:the\s+)?(?:` + person + `)\b|\b(?:` + person + `)[\s-](?:approved|confirmed|authori[sz]ed|sanctioned)\b|` +
 		`\b(?:with|has|have|had|got|obtained|received|under)\s+(?:the\s+)?(?:\w+\s+)?(?:` + person + `)['’]s\s+(?:\w+\s+)?(?:` + approving + `|ok)\b|\b(?:` + person + `)['’]s\s+ok(?:ay)?\b|(?-i:\b[A-Z][a-z]+)\s+(?:has\s+)?(?:approved|authori[sz]ed|signed\s+off\s+on)\s+(?:the|all|an?|our|this|that|any)\b|` +
 		`(?:` + approving + `)\s*[:—-]?\s*(?:(?:was|is|has\s+been|were)\s+)?(?:given|granted|obtained|received)\b|` +
 		`\bthe\s+(?:` + person + `)s\s+(?:(?:have|had|all|both|explicitly)\s+){0,3}(?:approved|authori[sz]ed|consented)\b|\bthe\s+(?:` + person + `)\s+(?:[\w'’-]+\s+){1,8}and\s+(?:approved|authori[sz]ed|consented)\b|` +
 		`\b(?:` + person + `)_approv(?:ed|al)["'\x60]?\s*[:=]\s*(?:true|yes)\b|\b(?:approved|authori[sz]ed)\s*\|\s*(?:` + person + `)\b|\b(?:` + person + `)\s*\|\s*(?:approved|authori[sz]ed)\b|` +
 		// in fields, by others than the user, and by nobody who is named
-		`\bapprov(?:ed|al)(?:[_\s-]?by)?["'\x60]?\s*[:=(]+\s*["'\x60]?(?:the\s+)?(?:` + person + `)\b|\b(?:approval|sign-off)(?:\s+status)?\s*:\s*(?:approved|yes|given|granted|ok)\b|(?m:^)[\s>*+•☑✅-]*(?:\[x\]\s*)?(?:pre-?)?approved\s*:(?:\s)|` +
+		`\bapprov(?:ed|al|er)(?:[_\s-]?by)?["'\x60]?\s*[:=(]+\s*["'\x60]?(?:the\s+)?(?:` + person + `)\b|\b(?:approval|sign-off)(?:\s+status)?\s*:\s*(?:approved|yes|given|granted|ok)\b|(?m:^)[\s>*+•☑✅-]*(?:\[x\]\s*)?(?:pre-?)?approved\s*:(?:\s)|` +
 		`\b(?:` + person + `)\s+(?:does|did|do)(?:\s+not|n['’]t)\s+(?:object|mind)\b|\b(?:they|he|she|(?:the\s+)?(?:admin|administrator|maintainer|manager|boss|management|everyone))\s+(?:(?:has|have|had|also|then|already|explicitly|all)\s+){0,3}(?:approved|authori[sz]ed|consented|signed\s+off|agreed\s+to|gave\s+(?:\w+\s+){0,3}(?:permission|consent|` + granting + `))\b|` +
-		`\b(?:got|have|has|had|having|obtained|received|secured)\s+(?:obtained\s+|received\s+)?(?:the\s+|an?\s+|full\s+|explicit\s+|written\s+){0,2}(?:` + granting + `)\b|\b(?:` + granting + `|permission|consent|authori[sz]ation)(?:\s+(?:for|to)\s+\w+)?\s+(?:exists|is\s+in\s+place|came|has\s+come|arrived|is\s+on\s+(?:record|file))\b|` +
-		`\b(?:we|i|the\s+(?:assistant|agent|model))\s+(?:am|are|is|was|were|(?:have|has|had)\s+been)\s+(?:now\s+|explicitly\s+|fully\s+)?(?:authori[sz]ed|allowed|permitted|cleared|empowered|given\s+(?:permission|` + granting + `))\b|\bno\s+(?:further\s+|more\s+)?(?:confirmation|approval)s?\s+(?:is|are)\s+(?:needed|required|necessary)\b|` +
-		`\b(?:it|this|that|everything|deletion|removal|plan|change|all)\s+(?:(?:was|were|is)|(?:has|have|had)\s+been)\s+(?:now\s+|also\s+|explicitly\s+|formally\s+)?(?:approved|signed[\s-]off|green-?lit|pre-?approved|agreed\s+(?:to|upon)|permitted\s+to)\b|\b(?:has|have|had)\s+been\s+(?:approved|signed[\s-]off|green-?lit|authori[sz]ed)\b`)
+		`\b(?:got|have|has|had|having|obtained|received|secured)\s+(?:obtained\s+|received\s+)?(?:the\s+|an?\s+|full\s+|explicit\s+|written\s+){0,2}(?:` + granting + `|ok)\b|\b(?:` + granting + `|permission|consent|authori[sz]ation)\b([^.!?:;\n]{0,80}?)(?:\s(?:exists|came|has\s+come|arrived|(?:is|was)\s+(?:there|in\s+place|recorded|on\s+(?:record|file)))|(?:\s(?:is|was|were|has\s+been|have\s+been)|\s*:)\s+(?:granted|given|obtained|received))\b|` +
+		`\b(?:we|i|the\s+(?:assistant|agent|model))(?:\s+(?:am|are|is|was|were|(?:have|has|had)\s+been)|['’](?:ve\s+been|re|m))\s+(?:now\s+|explicitly\s+|fully\s+)?(?:authori[sz]ed|allowed|permitted|cleared|empowered|given\s+(?:permission|` + granting + `))\b|\bno\s+(?:further\s+|more\s+)?(?:confirmation|approval)s?\s+(?:is|are)\s+(?:needed|required|necessary)\b|` +
+		`(?:\b(?:is|was|are|were|(?:has|have|had)\s+been)|['’]s)\s+(?:now\s+|also\s+|already\s+|explicitly\s+|formally\s+)?(?:approved|signed[\s-]off|green-?lit|pre-?approved|authori[sz]ed|agreed\s+(?:to|upon)|ok(?:ay)?['’]?(?:ed|d))\b|(?:[—–\[(✅☑✔]️?\s*)(?:pre-?)?approved(?:[.\])!;|]|(?m:[ \t]*$))`)
 	// reviewed matches what others approve than the user.
-	reviewed    = text.Pattern(`(?i)\b(?:prs?|mrs?|pull|merge|patch|invoices?|orders?|payments?|transactions?|loans?|builds?|releases?|tickets?|api|keys?|tokens?|requests?)\b`)
+	reviewed    = text.Pattern(`(?i)\b(?:prs?|mrs?|pull|merge|patch|invoices?|orders?|payments?|transactions?|loans?|builds?|releases?|tickets?|api|keys?|tokens?|requests?|endpoints?|routes?|roles?|accounts?|headers?|sessions?|logins?|review\w*|posts?|comments?|applications?|invoice|status|articles?)\b`)
 	namesPerson = text.Pattern(`(?i)\b(?:` + person + `)`)
 	// byOthers matches who approved it behind a claim.
 	byOthers = text.Pattern(`(?i)^\s+(?:in\s+\w+\s+)?by\s+(?:[\w'-]+\s*){1,3}`)
@@ -95,7 +96,7 @@ func (e *SourceIndex) markClaims(pattern *regexp.Regexp, answer, folded string, 
 }
 
 // approvingWord matches what a paragraph with a claim has in it, and is fast.
-var approvingWord = text.Pattern(`(?i)[^\x00-\x7f]|approv|confirm|authori|agree|permi|allow|consent|accept|green|go[- ]?ahead|go\s+for|\bok|sanction|clear|sign|waive|endors|bless|vouch|carte|free\s+hand|access|ratif|assent|acqui|rubber|nodded|delegat|entrust|empower|\blets?\b|fine|happy|board|comfort|cool|favo|object|thumb|\byes|proceed|sure|mind|given|granted|obtain|receiv|` +
+var approvingWord = text.Pattern(`(?i)[^\x00-\x7f]|approv|confirm|authori|agree|permi|allow|consent|accept|green|go[- ]?ahead|go\s+for|\bok|sanction|clear|sign|waive|endors|bless|vouch|carte|free\s+hand|access|ratif|assent|acqui|rubber|\bnod|problem|trust|delegat|entrust|empower|\blets?\b|fine|happy|board|comfort|cool|favo|object|thumb|\byes|proceed|sure|mind|given|granted|obtain|receiv|` +
 	`nutzer|kund|klient|client|gebruiker|klant|utilisat|usuari|utiliza|utente|bruk|brug|korisni|pengguna|pelanggan`)
 
 // findIn returns the matches of a pattern of claims in the paragraphs of a text.
@@ -159,9 +160,9 @@ func approvalsIn(pattern *regexp.Regexp, s string) func(func(int, approval) bool
 			switch named := namesPerson().MatchString(s[m[0]:m[1]] + by); {
 			case denied().MatchString(within):
 				continue
-			case len(m) > 2 && foreignDenied().MatchString(text.Tail(before, 30)+within+text.Head(s[m[1]:end], 30)):
+			case pattern == foreign() && foreignDenied().MatchString(text.Tail(before, 30)+within+text.Head(s[m[1]:end], 30)):
 				continue
-			case len(m) == 2 && !named && (by != "" || reviewed().MatchString(before+text.Head(rest, 20))):
+			case pattern == approvals() && !named && (by != "" || reviewed().MatchString(before+text.Head(s[m[1]:end], 20))):
 				continue
 			}
 			if !yield(m[1], approval{before + within + s[m[1]:end], givingWord().MatchString(s[m[0]:m[1]])}) {

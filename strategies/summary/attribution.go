@@ -7,10 +7,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-var (
-	// userSections matches headings of lists of user messages.
-	userSections = text.Pattern(`(?i)\buser(?:'s|’s)?\s+(?:messages?|requests?|asks?|words|questions?|instructions?|prompts?)\b|\ball user\b`)
-)
+// userSections matches headings of lists of user messages.
+var userSections = text.Pattern(`(?i)\buser(?:'s|’s)?\s+(?:messages?|requests?|asks?|words|questions?|instructions?|prompts?)\b|\ball user\b`)
 
 // userQuote is a text in a summary that is said to be the user's, or stands in the place of
 // one.
@@ -30,19 +28,19 @@ type userQuote struct {
 
 var (
 	// spoken matches text in front of words of the user without quotation marks.
-	spoken = text.Pattern(`(?i)(?:\b(?:user|human)(?:'s|’s)?\b[^.!?:"“”\n]{0,80}?\b|\buser_)(?:` + putting + `|asked|instructed|ordered|demanded|insisted|told\s+(?:me|us|the\s+assistant)|continued|went\s+on|begged|warned|emphasi[sz]ed|stressed|repeated|posted|texted|made\s+clear|message|msg|words?|reply|answer|quote|e-?mail)` +
+	spoken = text.Pattern(`(?i)(?:\b(?:user|human)(?:'s|’s)?\b[^.!?:"“”\n]{0,80}?\b|\buser_)(?:` + putting + `|asked|instructed|ordered|demanded|insisted|told\s+(?:me|us|the\s+assistant)|continued|went\s+on|begged|warned|emphasi[sz]ed|stressed|repeated|posted|texted|made\s+clear|message(?:\s*#?\d{1,4})?|msg|words?|reply|answer|quote|e-?mail)` +
 		`(?:\s+(?:was|is|were|reads?|that|this|explicitly|verbatim|literally|again|then|here|now|just|the\s+following))*["'\x60]?[*_\s]*(?:[:：]|\s=\s)(?:[*_\s]|<br\s*/?>)*|` +
 		`\b(?:user|human)(?:['’]s)?\s+(?:\w+\s+){0,3}(?:(?:messages?|words|reply|answer)\s+follows?|(?:said|wrote)\s+(?:the\s+following|this|as\s+follows))\s*\.?\s*$|` +
 		`\b(?:user|human)\s+(?:` + putting + `)\s*(?:\s[—–-]+\s|[—–…]|\.{3}|→|=>?|⇒)\s*|` +
-		`\b(?:messages?|words?|quotes?|quotation|said|written|typed|verbatim|request)\s+(?:from|of|by)\s+(?:the\s+)?user\b[^.!?:"“”\n]{0,20}:\s*|\buser\s+(?:wants|added|sent)\s*:\s[*_\s]*|^\W*from\s+(?:the\s+)?user\s*:\s*`)
+		`\b(?:messages?|words?|quotes?|quotation|said|written|typed|verbatim|request)\s+(?:from|of|by)\s+(?:the\s+)?user\b[^.!?:"“”\n]{0,20}:\s*|\bmessages?\s*\(user\)\s*:\s*|\b(?:user|human)\s+(?:said|says|wrote|writes)\s*$|\buser\s+(?:wants|added|sent)\s*:\s[*_\s]*|^\W*from\s+(?:the\s+)?user\s*:\s*`)
 	// spokenLabel matches the same at the beginning of a line of a transcript.
-	spokenLabel = text.Pattern(`(?i)(?:^|<br\s*/?>)(?:[^\pL\n]|\[\^[^\]\s]{1,20}\]:|<\w{1,9}>|(?:turn|message|msg|step)\s*#?\d+,?|gpt4\s+correct){0,40}(?:the\s+)?(?:end[\s-]+)?` +
+	spokenLabel = text.Pattern(`(?i)(?:^|<br\s*/?>)(?:[^\pL\n]|\pL[.)]\s|\[\^[^\]\s]{1,20}\]:|<\w{1,9}>|(?:turn|message|msg|step)\s*#?\d+,?|gpt4\s+correct){0,40}(?:the\s+)?(?:end[\s-]+)?` +
 		`(?:user(?:\s?#?\d{1,4})?(?:[\s*_~)\]|\x60]|</\w{1,9}>|\([^()\n]{1,20}\))*(?:[:：\t]|>\s|=>)|(?:customer|requester|caller|usr|u|me|h)[*_]*:)(?:[\s*_~|]|</\w{1,9}>)*|` +
 		`^user\s\|\s|^[\s*>-]*[\[(]user[\])][ \t]+|^\W*(?:👤|🧑|🗣|💬)[\s:*_>–—-]{0,6}(?:user[\s:*_>–—-]{1,6})?`)
 	// spokenForeign matches such labels in other languages.
 	spokenForeign = text.Pattern(`(?i)^[^\pL\n]{0,20}(?:` + foreignUser + `|client\s|kunde|cliente|klient|клиент|客户|客戶|お客様|고객)[*_)\]]*\s*[:：][*_\s]*`)
 	// record matches a field of a record that names the user, recordText the field of the words.
-	record     = text.Pattern(`(?i)(?:^|[\s{\[,"'\x60(-])(?:role|from|sender|author|speaker|type|by|who)["'\x60]?\s*[:=]\s*(?:\{\s*["']role["']\s*:\s*)?["'\x60]?(?:user|human|customer)\b`)
+	record     = text.Pattern(`(?i)(?:^|[\s{\[,"'\x60(-])(?:role|from|sender|author|speaker|type|(?:\w{1,12}_)?by|who)["'\x60]?\s*[:=]\s*(?:\{\s*["']role["']\s*:\s*)?["'\x60]?(?:user|human|customer)\b`)
 	recordText = text.Pattern(`(?i)\b(?:content|text|value|message|msg|body|words|quote)["'\x60]?\s*[:=]\s*(?:[|>]-?\s+)?["'\x60]?`)
 	// cellOfUser matches a cell of a row that names the user as who spoke.
 	cellOfUser = text.Pattern(`(?i)\|?[\s*_]*(?:the\s+)?(?:user|human|customer)(?:\s+(?:said|says|wrote))?[\s*_]*\|`)

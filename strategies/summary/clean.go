@@ -55,7 +55,7 @@ func plainReferences(s string) string {
 	for _, f := range found {
 		c := html.UnescapeString(s[f[0]:f[1]])
 		r, size := utf8.DecodeRuneInString(c)
-		if size != len(c) || code.has(f[0]) || !unicode.In(r, unicode.L, unicode.Zs, unicode.Pi, unicode.Pf) && !strings.ContainsRune(`"':[]„‚`, r) {
+		if size != len(c) || code.has(f[0]) || !unicode.In(r, unicode.L, unicode.Zs, unicode.Cf, unicode.Pi, unicode.Pf) && !strings.ContainsRune(`"':[]„‚`, r) {
 			continue
 		}
 		b.WriteString(s[done:f[0]] + c)

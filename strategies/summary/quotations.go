@@ -47,8 +47,8 @@ type quotation struct {
 	before, text, after string
 	// markup: between other marks than those of quotations.
 	markup bool
-	// code: between back-ticks.
-	code bool
+	// mark is the opening mark, 0 for other marks.
+	mark rune
 	// start and end are the indexes of the quotation in its line, with its marks.
 	start, end int
 }
@@ -83,27 +83,20 @@ func quotations(line string, is func(*quotation) bool) []quotation {
 				end, n = from+end, len(open)
 			} else if end = strings.Index(line[from:], "''"); end >= 0 && open == "``" {
 				end, n = from+end, 2
-			} else {
+			} else if end = endOfLine(line, from); !is(&quotation{before: line[:i], text: line[from:end], mark: r}) {
 				i = from
 				continue
 			}
 		case end >= 0:
 			_, n = utf8.DecodeRuneInString(line[end:])
-		case r == '"' || !isWeak(r) && is(&quotation{before: line[:i], text: line[from:]}): // never closed: the rest of the first line is the quotation
-			rest, _, _ := strings.Cut(line[from:], "\n")
-			if mixed := strings.IndexByte(rest, '"'); mixed >= 0 {
-				rest = rest[:mixed]
-			}
-			q := quotation{before: line[:i], text: rest, start: i, end: from + len(rest)}
-			out = append(out, q)
-			i = q.end
-			continue
+		case r == '"', is(&quotation{before: line[:i], text: line[from:endOfLine(line, from)], mark: r}): // never closed
+			end = endOfLine(line, from)
 		default:
 			never = append(never, r)
 			i = from
 			continue
 		}
-		q := quotation{before: line[:i], text: line[from:end], after: line[end+n:], code: r == '`', start: i, end: end + n}
+		q := quotation{before: line[:i], text: line[from:end], after: line[end+n:], mark: r, start: i, end: end + n}
 		if isWeak(r) && !is(&q) {
 			if i = from; r == '`' {
 				i = q.end // code
@@ -114,6 +107,15 @@ func quotations(line string, is func(*quotation) bool) []quotation {
 		i = q.end
 	}
 	return out
+}
+
+// endOfLine returns where a quotation that is never closed ends: at the end of its first line,
+// or at a mark of another kind.
+func endOfLine(s string, from int) int {
+	if n := strings.IndexAny(s[from:], "\n\""); n >= 0 {
+		return from + n
+	}
+	return len(s)
 }
 
 // maxMarkedUp is the maximum length of words in other marks than those of quotations.
@@ -132,8 +134,8 @@ func markedUp(line string, i int) *quotation {
 	if i > 0 && !isSpace(line[i-1]) && line[i-1] != ':' && line[i-1] != '>' {
 		return nil
 	}
-	from, rest := i+size, line[i:min(len(line), i+maxMarkedUp)]
-	end, n := -1, 0
+	rest := line[i:min(len(line), i+maxMarkedUp)]
+	var from, end, n int
 	if tag := tagOpen().FindStringSubmatch(rest); tag != nil {
 		from = i + len(tag[0])
 		end, n = strings.Index(rest[len(tag[0]):], "</"+tag[1]+">"), len(tag[1])+3

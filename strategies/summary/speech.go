@@ -21,7 +21,7 @@ const (
 	// within is a character that does not end a sentence or a quotation.
 	within = `(?:[^.!?"“”]|[.!?][^\s"“”])`
 	// people may be the user, or somebody whose words a tool has shown.
-	people = `customer|client|owner|operator|requester|caller|usr|me|you|u|h`
+	people = `boss|manager|admin|customer|client|owner|operator|requester|caller|usr|me|you|u|h`
 )
 
 var (
@@ -47,7 +47,10 @@ var (
 	saidBefore = text.Pattern(`(?i)\b(?:` + putting + `|say|asks?|asked|told|insist(?:s|ed)|begged|warned|explained|continued|(?:wants|quoting|verbatim)\s*:)` + linking + `$`)
 	saidMarked = text.Pattern(`(?i)\b(?:` + putting + `|words?(?:\s+(?:were|are|was))?)(?:[*_\s:]|\b(?:that|this|explicitly|again|exactly|verbatim|literally)\b){1,4}$`)
 	saidAfter  = text.Pattern(`^[*_,\s—–-]*(?:(?:he|she|they|(?:the|our|my|a)\s+\w+(?:\s\w+)?|[A-Z]\w+)\s+(?:said|says|asked|asks|wrote|writes|insisted|insists|replied|demanded)\b|(?:said|says|wrote|writes)\s+(?:he|she|they|the\s+\w+|[A-Z]\w+)\b)`)
-	labelled   = text.Pattern(`(?i)(?:^|\n)[^\pL\n]{0,20}(?:the\s+)?(?:` + people + `|(?:(?:latest|last|newest|current|original|initial|first)\s+)?(?:request|instruction|prompt|ask))[*_)\]\x60]*\s*[:>|][*_\s]*$`)
+	// near matches somebody in the sentence in front of a quotation, shown one of what a person sees.
+	near     = text.Pattern(`(?i)\b(?:users?|human|customers?|client|owner|operator|requester|caller|person|boss|manager|admin)(?:[^@.!?"“”\w][^@.!?"“”]{0,60})?$`)
+	shown    = text.Pattern(`(?i)→|\b(?:clicks?|clicked|press(?:es|ed)?|sees?|saw|opens?|opened|selects?|selected|chooses?|chose|shows?|shown|buttons?|menus?|dialogs?|tooltips?|label\w*|columns?|titled|called|named|fields?|switch|pages?|types?|settings?|set\s+to)\b`)
+	labelled = text.Pattern(`(?i)(?:^|\n)[^\pL\n]{0,20}(?:the\s+)?(?:` + people + `|(?:(?:latest|last|newest|current|original|initial|first)\s+)?(?:request|instruction|prompt|ask))[*_)\]\x60]*\s*[:>|][*_\s]*$`)
 	// notTheUser matches words with user in them that are no speaker, or one who is spoken to.
 	notTheUser = text.Pattern(`(?i)\buser[\s-]+(?:interface|guide|manual|agent|service|table|model|stor(?:y|ies)|menu|page|profile|settings|docs?|facing|name|id)\b|\buser\s+(?:is|was|were|gets|got|being|be|will\s+be)\s+(?:then\s+)?(?:asked|told|instructed|warned|reminded|prompted|shown)\b`)
 	// aThing matches the subject of a word of speech that is no person.
@@ -58,7 +61,7 @@ var (
 
 // foreignUser and foreignCustomer match who a conversation is with in other languages.
 const (
-	foreignUser = `\b(?:be)?nutzer(?:in|s|n)?\b|\butilisat(?:eur|rice)\b|\busuari[oa]\b|\busuári[oa]\b|\butilizador[a]?\b|\butente\b|\bgebruiker|użytkowni\p{L}*|\bkullanıcı\p{L}*|\banvändaren|\bbruk(?:er|ar)en\b|\bbrugeren\b|` +
+	foreignUser = `\b(?:be)?nutzer(?:in|s|n)?\b|\banwender(?:in|s|n)?\b|\butilisat(?:eur|rice)\b|\busuari[oa]\b|\busuári[oa]\b|\butilizador[a]?\b|\butente\b|\bgebruiker|użytkowni\p{L}*|\bkullanıcı\p{L}*|\banvändaren|\bbruk(?:er|ar)en\b|\bbrugeren\b|` +
 		`\bkäyttäjä\p{L}*|\bfelhasználó\p{L}*|\buživatel\p{L}*|\bpoužívateľ\p{L}*|\butilizator\p{L}*|\b[ku]o?risni[kc]\p{L}*|\buporabnik\p{L}*|\bpengguna\b|người dùng|χρήστη\p{L}*|пользовател\p{L}*|користувач\p{L}*|потребител\p{L}*|корисни[кц]\p{L}*|` +
 		`用户|用戶|使用者|利用者|ユーザー?|사용자[가는]?|משתמש\p{L}*|کاربر|صارف|المستخدم|مستخدم|उपयोगकर्ता|ব্যবহারকারী|பயனர்|ผู้ใช้`
 	foreignCustomer = `\bkund(?:e|en|in)\b|\b(?:le|la|du|de\s+la)\s+client[e]?\b|\b(?:el|la|del)\s+cliente\b|\b[oa]\s+cliente\b|\bil\s+cliente\b|\bklient\p{L}*|\bklant\b|клиент\p{L}*|клієнт\p{L}*|客户|客戶|お客様|顧客|고객[이은님]*|العميل|मुवक्किल|ग्राहक|ลูกค้า|khách hàng|müşteri\p{L}*|\bpelanggan\b|πελάτη\p{L}*`
@@ -77,7 +80,7 @@ const (
 func (q *quotation) claims() claim {
 	plain, after := q.before[max(0, len(q.before)-240):], q.after[:min(len(q.after), 80)]
 	before, _ := text.Fold(plain) // blanks too
-	if q.code && codeWord().MatchString("`"+q.text+"`") && !agrees().MatchString(q.text) {
+	if q.mark == '`' && codeWord().MatchString("`"+q.text+"`") && !agrees().MatchString(q.text) {
 		return ofNobody // a name
 	}
 	before = notTheUser().ReplaceAllString(before, "it has")
@@ -104,7 +107,8 @@ func (q *quotation) claims() claim {
 	case strings.Contains(strings.ToLower(after), "user") && attributedAfter().MatchString(after):
 		return ofTheUser
 	case len(quotedPhrases(q.text)) == 0:
-	case saidBefore().MatchString(before) && !aThing().MatchString(before), saidAfter().MatchString(after), labelled().MatchString(before), mayNameUser(plain) && foreignPeople().MatchString(plain):
+	case !isWeak(q.mark) && near().MatchString(before) && !shown().MatchString(before),
+		saidBefore().MatchString(before) && !aThing().MatchString(before), saidAfter().MatchString(after), labelled().MatchString(before), mayNameUser(plain) && foreignPeople().MatchString(plain):
 		return ofSomebody
 	}
 	return ofNobody
@@ -125,7 +129,7 @@ func mayNameUser(s string) bool {
 		}
 	}
 	low := strings.ToLower(s)
-	for _, w := range []string{"nutzer", "utilisat", "usuari", "utiliza", "utente", "gebruiker", "bruk", "brug", "korisni", "uporabnik", "pengguna", "kund", "klient", "client", "klant", "pelanggan"} {
+	for _, w := range []string{"nutzer", "anwender", "utilisat", "usuari", "utiliza", "utente", "gebruiker", "bruk", "brug", "korisni", "uporabnik", "pengguna", "kund", "klient", "client", "klant", "pelanggan"} {
 		if strings.Contains(low, w) {
 			return true
 		}

@@ -18,13 +18,13 @@ var (
 	listedLabel = text.Pattern(`^[\s>*+-]*(?:\*\*|__)|^\s*\|`)
 	// titleLabel matches a reserved title in front of a text on its line, and titleTag one in a
 	// tag within a line. A small letter begins the name of a field.
-	titleLabel = text.Pattern(`^((?:[ \t]|[-+•*>|][ \t]+|\d{1,3}[.)][ \t]+)*)(?:[^\pL\n]|</?[A-Za-z]\w{0,11}\b[^<>\n]*>)*(?:The\s+|the\s+)?(` + titleNames + `)(?:` +
-		`[^\pL\pN\s|]{0,6}\s*[:：=>\]}]+|\s*[^\pL\pN\s|]{0,6}\s*(\|)|\s[—–-]+\s|(?:</\w{1,12}>)+)[^\pL\pN\n(]{0,8}?[ \t]*[^\n\s]`)
+	titleLabel = text.Pattern(`^((?:[ \t]|[-+•*>|][ \t]+|\d{1,3}[.)][ \t]+|\[[ xX]\][ \t]+)*)(?:[^\pL\n]|</?[A-Za-z]\w{0,11}\b[^<>\n]*>)*(?i:(?:the|current|new|your|my|our|updated|latest|real)\s+){0,2}(` + titleNames + `)(?i:s?(?:\s+(?:messages?|notes?|rules?|is|was|updated?|by\s+(?:the\s+)?user))?(?:\s*\([^()\n]{1,30}\))?)(?:` +
+		`\s*[^\pL\pN\s|]{0,6}\s*[:：=>\]}]+|\s*<br\s*/?>|\s*[^\pL\pN\s|]{0,6}\s*(\|)|\s[—–-]+\s|(?:</\w{1,12}>)+)[^\pL\pN\n(]{0,8}?[ \t]*[^\n\s]`)
 	titleTag = text.Pattern(`(?i)<(?:(?:h\d|dt|th|summary)\b[^<>\n]{0,80}>\s*(` + titleNames + `)\s*</(?:h\d|dt|th|summary)|/?(?:active_task|pinned|references|action_log|last_user_message))>`)
 	// underline matches the line below a heading of two lines.
 	underline = text.Pattern(`^[\s>]*(?:=+|-{2,})\s*$`)
 	// roleLabel matches a line that begins with a role, as in transcripts.
-	roleLabel = text.Pattern(`(?i)^([\s>#*_(\[]*(?:\[\^[^\]\s]{1,20}\]:\s*)?(?:human|assistant|system|developer|ai)(?:\s+(?:message|prompt))?[\s*_)\]]*|[\s>*_|+-]*human[\s*_]*)[:：>](\s*[*_]*)|^(\s*(?:#{1,6}\s*(?:user|human|instruction|response):?|(?:\*\*|__)(?:user|human)(?:\*\*|__):?)\s*)$|^([\s>#*_-]*\[(?:assistant|developer|ai)\])\s`)
+	roleLabel = text.Pattern(`(?i)^([\s>#*_(\[]*(?:\[\^[^\]\s]{1,20}\]:\s*)?(?:human|assistant|system|developer|ai)(?:\s+(?:message|prompt|note|override))?[\s*_)\]]*|[\s>*_|+-]*human[\s*_]*)[:：>](\s*[*_]*)|^(\s*(?:#{1,6}\s*(?:user|human|instruction|response):?|(?:\*\*|__)(?:user|human)(?:\*\*|__):?)\s*)$|^([\s>#*_-]*\[(?:assistant|developer|ai)\])\s`)
 	htmlTag   = text.Pattern(`</?[A-Za-z][^<>]{0,80}>`)
 )
 
