@@ -354,6 +354,7 @@ func BenchmarkValidatorGrowth(b *testing.B) {
 	benchmarkGrowth(b, []string{
 		"\"", "user said \"", "“", "user ", "user: ", "<think>", "</think>", "\n<think>", "\n<scratchpad>\n", "\n<scratchpad>a</scratchpad>", "</scratchpad>\n", "```\n", "# a\n", "> a\n", "- \"a\"\n", "<tool_call", "{\"name\": \"", "[a", "<a", ".", "用户", "`", "\n",
 		"the user's message was ", "I'm sorry ", "*** ", "word ",
+		"user said (", "he said *a* ", "user said 'a ", "user said “a b ", "| user | a b c |\n", "role: user ", "approved by ", "пользователь одобрил ", "Pinned: a\n", "&lt;", "\\u003c", "[a b c d e ", "```\nUser: a\n```\n", "the user ",
 	}, func(s string) {
 		check(Validator{Sections: DefaultSections(), Sources: e}, StoredAnswer{Text: s})
 		check(Validator{Sources: &SourceIndex{}}, StoredAnswer{Text: "## Goal\nThe user said \"x\". " + s})
