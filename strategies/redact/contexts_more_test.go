@@ -56,6 +56,13 @@ func requests() []context {
 		{"numbered codes", "8f3k22pd\n2. 7h2m41qx", "Backup codes:\n1. %\n"},
 		{"a card in a form", "60111111" + "11111117", "card_number=%&cvc=123"},
 		{"a card of the second series", "2223 0031 " + "2200 3222", "MC %."},
+		{"a card with dots", "4111.1111." + "1111.1111", "card %. 5 items"},
+		{"a card with blanks that do not break", "4111\u00a01111" + "\u00a01111\u00a01111", "card %"},
+		{"a card with typographic dashes", "4111\u20131111" + "\u20131111\u20131111", "card %"},
+		{"a card of full-width digits", "４１１１１１１１" + "１１１１１１１１", "カード番号：%です"},
+		{"a card behind letters without blanks", "41111111" + "11111111", "卡号%，有效期"},
+		{"a card before its date and code", "4111 1111 " + "1111 1111", "% 12/28 123"},
+		{"a card of Maestro", "6763 0000 " + "0000 0004", "card %"},
 	}
 }
 

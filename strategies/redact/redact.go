@@ -10,7 +10,7 @@ import (
 
 // Version identifies the rules and changes whenever they do. It is part of the hash of a
 // request for a summary.
-const Version = "redact/4"
+const Version = "redact/5"
 
 // Redact masks likely secrets and counts them by kind: keys in the format of a vendor,
 // private keys, JSON web tokens, values of secret names (environment, configuration, code,
@@ -83,7 +83,7 @@ type pass func(t *source, e *edits)
 // a secret by its format come before those that recognise it by its context.
 var passes = []pass{
 	pemKeys.find, otherKeys.find, vendorKeys, markedKeys, oracles, hooks, authorizations, cookies, urls, schemePasswords, passPasswords, pwdPasswords, driverPasswords,
-	assignments, bots, fields, webPasswords, webTokens, bearers, okta, basics, queries, formBodies, flags, phrases, assigned, hashes, told, commands, passFiles, codes, cards, phones,
+	assignments, bots, fields, webPasswords, webTokens, bearers, okta, basics, queries, formBodies, flags, phrases, assigned, hashes, told, commands, passFiles, codes, cards, wideCards, phones,
 }
 
 // edit replaces s[start:end] with text.
