@@ -2,84 +2,9 @@ package redact
 
 import (
 	"math"
-	"slices"
 	"strings"
 	"unicode"
 )
-
-// flags finds the secrets after options of a command, separated by a space, and those of
-// single-letter options of some commands.
-func flags(t *source, e *edits) {
-	s := t.s
-	for at := range places(s, "-") {
-		if at > 0 && !space[s[at-1]] || e.end() > at {
-			continue
-		}
-		end := wordDot.end(s[:min(len(s), at+maxName)], at)
-		start, stop, ok := optionValue(s, at, end)
-		if !ok {
-			continue
-		}
-		if v := s[start:stop]; len(v) >= 6 && mixed(v) && !placeholder(v) && !reference(v) && v[0] != '-' {
-			e.mask(s, start, stop, KindAssignment)
-		}
-	}
-}
-
-// optionValue returns the bounds of the secret of the option at s[at:end], if it has one.
-func optionValue(s string, at, end int) (start, stop int, ok bool) {
-	name := strings.TrimLeft(s[at:end], "-")
-	before := s[max(0, at-96):at]
-	if name == "p" && end < len(s) && indexByte("'\"", s[end]) && (strings.Contains(before, "mysql") || strings.Contains(before, "sshpass")) {
-		start, stop, ok = valueAt(s, end)
-		return start, stop, ok
-	}
-	if strings.HasPrefix(name, "u") && end < len(s) && s[end] == ':' && strings.Contains(before, "curl") { // -uname:password
-		start, stop, _ = valueAt(s, end+1)
-		return start, stop, true
-	}
-	if strings.HasPrefix(name, "p") && s[at+1] != '-' && strings.Contains(before, "mysql") {
-		if start, stop = (&values{s: s[:min(len(s), at+1024)]}).at(at+len("-p"), false); start < stop {
-			return start, stop, true
-		}
-	}
-	if strings.HasPrefix(name, "p") && s[at+1] != '-' && archiver(before) {
-		start, stop, _ = valueAt(s, at+len("-p"))
-		return start, stop, start < stop
-	}
-	if name == "" || end == len(s) || s[end] != ' ' {
-		return 0, 0, false
-	}
-	start, stop = (&values{s: s[:min(len(s), end+1024)]}).at(blank.end(s, end), false)
-	switch {
-	case name == "u" || name == "user":
-		user, _, pair := strings.Cut(s[start:stop], ":")
-		return start + len(user) + 1, stop, pair && user != "" && strings.Contains(before, "curl")
-	case name == "P" || name == "w" || name == "c":
-		return start, stop, slices.ContainsFunc(letterOptions[name], func(command string) bool { return strings.Contains(before, command) })
-	case name == "U":
-		user, _, pair := strings.Cut(s[start:stop], "%")
-		return start + len(user) + 1, stop, pair && (strings.Contains(before, "smbclient") || strings.Contains(before, "rpcclient"))
-	case name == "p" || name == "a":
-		return start, stop, strings.Contains(before, "sshpass") || strings.Contains(before, "login") || strings.Contains(before, "redis-cli") || strings.Contains(before, "mongo") || strings.Contains(before, "cqlsh")
-	case s[at+1] != '-' && len(name) < 6 || !secretName(name) || isAny(lastWord(name), aboutSecrets) || strings.HasSuffix(name, "stdin"):
-		return 0, 0, false
-	}
-	return start, stop, true
-}
-
-// letterOptions lists the commands whose option of one letter is a secret.
-var letterOptions = map[string][]string{
-	"P": {"zip ", "sqlcmd", "bcp ", "isql"},
-	"w": {"ldapsearch", "ldapmodify", "ldapadd", "ldapwhoami", "ldapdelete"},
-	"c": {"snmp"},
-}
-
-// archiver reports whether the command before an option is one of those with the password
-// right behind -p.
-func archiver(before string) bool {
-	return strings.Contains(before, "7z") || strings.Contains(before, "rar ")
-}
 
 // assigned finds the values in code and data that assignments and fields do not: a quoted
 // literal after a secret name anywhere, and a random value after a name that ends in key, salt

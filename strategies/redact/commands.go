@@ -13,12 +13,26 @@ func commands(t *source, e *edits) {
 		}
 		line := s[w.end:min(len(s), w.end+256)]
 		line, _, _ = strings.Cut(line, "\n")
-		at := -1
+		at, plain := -1, false // plain if the value may be a word
 		switch w.word.text {
 		case "identified":
 			at = quotedAfter(line, "by ")
 		case "vault login":
 			at = argument(line, 1)
+		case "rabbitmqctl":
+			if strings.HasPrefix(line, " add_user ") || strings.HasPrefix(line, " change_password ") {
+				at, plain = argument(line, 3), true
+			}
+		case "nmcli":
+			at, plain = behindWord(line, " password "), true
+		case "freerdp":
+			at, plain = behindWord(line, " /p:"), true
+		case "ansible-vault":
+			at = quotedAfter(line, "encrypt_string ")
+		case "passphrase":
+			if strings.HasSuffix(s[:w.start], "wpa_") && strings.HasPrefix(line, " ") {
+				at, plain = argument(line, 2), true
+			}
 		case "net user":
 			at = argument(line, 2)
 		case "net use":
@@ -75,10 +89,18 @@ func commands(t *source, e *edits) {
 		if n := strings.LastIndexByte(s[start:end], '@'); n > 0 && w.word.text == "sqlplus" {
 			end = start + n
 		}
-		if v := s[start:end]; len(v) >= 6 && (quoted || mixed(v) && len(v) >= 8) && !placeholder(v) && !reference(v) {
+		if v := s[start:end]; len(v) >= 6 && (quoted || plain && !isAny(v, examples) || mixed(v) && len(v) >= 8) && !placeholder(v) && !reference(v) {
 			e.mask(s, start, end, KindAssignment)
 		}
 	}
+}
+
+// behindWord returns the index behind a word of line, or -1.
+func behindWord(line, word string) int {
+	if n := strings.Index(line, word); n >= 0 {
+		return n + len(word)
+	}
+	return -1
 }
 
 // quotedAfter returns the index of the quote behind a word in lower case, or -1.
@@ -159,7 +181,7 @@ func maskEchoed(s string, end int, e *edits) {
 	value := strings.TrimRight(line[echo:bar], " '\"")
 	start := at + echo + strings.LastIndexAny(value, " '\":") + 1
 	stop := at + echo + len(value)
-	if v := s[start:stop]; len(v) >= 6 && mixed(v) && !placeholder(v) && !expands(v) {
+	if v := s[start:stop]; len(v) >= 6 && !isAny(v, examples) && !placeholder(v) && !expands(v) {
 		e.mask(s, start, stop, KindAssignment)
 	}
 }

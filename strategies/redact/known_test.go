@@ -14,6 +14,7 @@ import (
 var (
 	short  = made("", 9)
 	common = "winter" + "2031" // what people choose
+	plain  = "pelican" + "lamp"
 	signs  = "Tr0ub" + "4dor&3!x"
 	spaced = "blue horse 42 " + "battery"
 	opaque = made("", 32)

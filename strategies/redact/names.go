@@ -60,6 +60,14 @@ func secretName(name string) bool {
 	return false
 }
 
+// isPassword reports whether a name denotes a secret that people choose and type: a word or a
+// number, perhaps.
+func isPassword(name string) bool {
+	last := strings.ToLower(lastWord(name))
+	return slices.ContainsFunc([]string{"password", "passwd", "passphrase", "passcode", "pass", "pwd", "pw", "storepass", "keypass"},
+		func(w string) bool { return strings.HasSuffix(last, w) })
+}
+
 // wordEnd returns the end of the word of a name that starts at i: letters up to another
 // character or to a change of case that starts a new word.
 func wordEnd(name string, i int) int {

@@ -14,7 +14,7 @@ func spared(name, value string, quoted bool) bool {
 	if len(bare) <= maxConstant && isAny(bare, constants) || placeholder(value) || !quoted && (reference(value) || selfNamed(bare) && hasFold(bare, lastWord(name))) || isColour(value) || isPath(bare) || sentence(value) {
 		return true
 	}
-	if isAny(lastWord(name), aboutSecrets) || !quoted && hasAnyPrefix(value, `("`, "('") { // or a tuple
+	if isAbout(name, value) || !quoted && hasAnyPrefix(value, `("`, "('") { // or a tuple
 		return true
 	}
 	upper := strings.ToUpper(name)
@@ -51,6 +51,20 @@ var aboutSecrets = []string{
 	"name", "file", "path", "dir", "env", "url", "uri", "type", "kind", "count", "length", "limit", "size", "budget", "ttl", "expiry", "expires",
 	"policy", "field", "column", "header", "label", "title", "description", "placeholder", "ref", "color", "colour", "format", "version",
 	"encryption", "algorithm", "pattern", "regex", "at", "date",
+}
+
+// isAbout reports whether a name is one for a property of a secret, or for its id unless the
+// value is random.
+func isAbout(name, value string) bool {
+	last := lastWord(name)
+	return isAny(last, aboutSecrets) || strings.EqualFold(last, "id") && !opaqueID(value)
+}
+
+// opaqueID reports whether an id is long and random, as are those that a service hands out
+// together with a secret.
+func opaqueID(v string) bool {
+	v = strings.TrimRight(v, behind)
+	return len(v) >= 16 && (isHex(v) && digit.any(v) && letters.any(v) || threeKinds(v) && !strings.Contains(v, "/"))
 }
 
 // lastWord returns the last word of a name in any style.

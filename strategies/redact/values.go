@@ -34,8 +34,12 @@ func assignments(t *source, e *edits) {
 			e.mask(s, start, stop, KindAssignment)
 			continue
 		}
+		property := hasAnyPrefix(s[name:gap], "-D", "-P") // of Java, of Gradle
+		if property {
+			name += len("-D")
+		}
 		secret := secretName(s[name:gap])
-		if upper == name || !secret && !strings.HasSuffix(s[name:gap], "_key") || !configured(s, name, gap) {
+		if upper == name || !secret && !strings.HasSuffix(s[name:gap], "_key") || !property && !configured(s, name, gap) {
 			continue
 		}
 		start, stop := v.at(value, true)
@@ -66,7 +70,7 @@ func configured(s string, start, end int) bool {
 	if before == '?' || before == '&' {
 		return false // a query string
 	}
-	return strings.IndexByte(";'\"`", before) >= 0 || strings.HasPrefix(s[start:end], "--") ||
+	return strings.IndexByte(";='\"`", before) >= 0 || strings.HasPrefix(s[start:end], "--") ||
 		strings.ContainsAny(s[start:end], "._") || lineStart(s, start)
 }
 
