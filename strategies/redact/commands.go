@@ -19,16 +19,16 @@ func commands(t *source, e *edits) {
 			at = quotedAfter(line, "by ")
 		case "vault login":
 			at = argument(line, 1)
-		case "rabbitmqctl":
+		case "mqctl": // of RabbitMQ
 			if strings.HasPrefix(line, " add_user ") || strings.HasPrefix(line, " change_password ") {
 				at, plain = argument(line, 3), true
 			}
 		case "nmcli":
 			at, plain = behindWord(line, " password "), true
-		case "freerdp":
+		case "rdp /":
 			at, plain = behindWord(line, " /p:"), true
-		case "ansible-vault":
-			at = quotedAfter(line, "encrypt_string ")
+		case "vault encrypt":
+			at = quotedAfter(line, "_string ")
 		case "passphrase":
 			if strings.HasSuffix(s[:w.start], "wpa_") && strings.HasPrefix(line, " ") {
 				at, plain = argument(line, 2), true

@@ -72,6 +72,8 @@ func spoken() []context {
 		{"English", common, "The password for the admin account is %."},
 		{"English, with a colon", common, "Log in as admin, password: %, then continue"},
 		{"English, in quotes", spaced, `the password is "%"`},
+		{"English, words", "quartz umbrella " + "meadow lantern", "the passphrase is %."},
+		{"English, words in quotes", "quartz umbrella " + "meadow lantern", `my password is "%"`},
 		{"English, two words", opaque, "API key: %"},
 		{"English, access key", opaque, "Secret access key: %\n"},
 		{"English, in brackets", common, "use the test account (password: %)"},

@@ -125,4 +125,4 @@ var queryNames = []string{
 var hookPaths = []string{"hooks.slack.com/services/", "hooks.slack.com/workflows/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/"}
 
 // dsnNames lists the fields next to a password in a connection string.
-var dsnNames = []string{"host=", "user=", "dbname=", "server=", "database=", "data source=", "user id=", "uid=", "initial catalog="}
+var dsnNames = []string{"host=", "user=", "dbname=", "server=", "database=", "data source=", "user id=", "uid=", "initial catalog=", "driver=", "jdbc:"}

@@ -34,6 +34,12 @@ func told(t *source, e *edits) {
 			e.mask(s, start, end, KindAssignment)
 			continue
 		}
+		if start := blank.end(s, value); gap == assigns && isPassword(w.word.text) || gap == says && w.word.text == "passphrase" {
+			if stop := passphraseEnd(s, start); stop > start {
+				e.mask(s, start, stop, KindAssignment)
+				continue
+			}
+		}
 		if start, stop, quoted := valueAt(s, value); tellable(s, s[name:end], start, stop, gap, quoted, w) {
 			e.mask(s, start, stop, KindAssignment)
 		}
@@ -310,7 +316,7 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 	case strings.ContainsAny(v, "<>") || strings.Contains(v, "://") || isPath(v) || technical(v) || selfNamed(v):
 		return false
 	case quoted && spaced:
-		return mixed(v) && (len(v) >= 10 || inDSN(s, start, end)) && g != follows
+		return (mixed(v) && (len(v) >= 10 || inDSN(s, start, end)) || passphraseEnd(v, 0) == len(v)) && g != follows
 	case digits(v):
 		return w.word.language && len(v) <= 12 && (g == assigns || g == says)
 	case !mixed(v) && (!quoted || !jagged(v)) || !digit.any(v) && g != assigns:

@@ -130,6 +130,12 @@ func pairPasswords(t *source, name string, e *edits) {
 				continue
 			}
 		}
+		if end := bracesEnd(s[:min(len(s), start+512)], start); end > start {
+			if v := s[start+1 : end]; !reference(v) && !selfNamed(v) && (mixed(v) || strings.ContainsAny(v, ";{}=")) {
+				e.mask(s, start+1, end, KindConnection)
+			}
+			continue
+		}
 		end := start
 		for end < min(len(s), start+512) && !space[s[end]] && strings.IndexByte(";'\"\\&", s[end]) < 0 {
 			end++
@@ -149,6 +155,23 @@ func libpqEnd(s string, i int) int {
 			j++
 		case s[j] == s[i]:
 			return j
+		}
+	}
+	return i
+}
+
+// bracesEnd returns the end of the value in the braces at i, in which the closing one is doubled,
+// or i if it does not end on the line.
+func bracesEnd(s string, i int) int {
+	if i == len(s) || s[i] != '{' {
+		return i
+	}
+	for j := i + 1; j < len(s) && s[j] != '\n'; j++ {
+		if s[j] == '}' {
+			if j+1 == len(s) || s[j+1] != '}' {
+				return j
+			}
+			j++
 		}
 	}
 	return i

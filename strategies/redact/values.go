@@ -207,7 +207,14 @@ func fields(t *source, e *edits) {
 				e.mask(s, start, end, KindAuthorization)
 			}
 		case secretName(n) && !strings.EqualFold(n, "auth") && lineStart(s, name):
+			if maskBlock(s, name, gap, value, e) {
+				continue
+			}
 			start, end := v.at(value, true)
+			if last := passphraseEnd(s, start); last > start && isPassword(n) {
+				e.mask(s, start, last, KindAssignment)
+				continue
+			}
 			if !harmless(s[start:end], false, false) && !prose(s, start, end) && !spared(n, s[start:end], start > value) {
 				e.mask(s, start, end, KindAssignment)
 			}

@@ -5,7 +5,7 @@ import "strings"
 // nameWords are the parts of names that any rule looks for.
 const nameWords = `pass password passwd passphrase passcode pwd token secret key credential creds auth authorization bearer basic cookie
 	jwt salt cert signature hmac seed nonce session sid pat material mnemonic psk otp totp identified ssws vault_login net_user net_use securestring sudo_-s cvv cvc recovery backup
-	login getconnection pdo mysqli sqlplus snmp-server_community rabbitmqctl nmcli freerdp ansible-vault`
+	login getconnection pdo mysqli sqlplus snmp-server_community mqctl nmcli rdp_/ vault_encrypt`
 
 // spokenWords are words for a password, a secret or a key in languages other than English, with
 // _ for a space.
