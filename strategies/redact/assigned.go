@@ -31,6 +31,11 @@ func assigned(t *source, e *edits) {
 			continue
 		}
 		value := blank.end(s, i+1)
+		if s[i] == ':' && !indexByte("\"'`", s[i-1]) {
+			if typed := typeSet.end(s[:min(len(s), value+maxGap)], value); typed > value && (strings.HasPrefix(s[typed:], `= "`) || strings.HasPrefix(s[typed:], "= '")) {
+				value = typed + len("= ") // password: str = "x"
+			}
+		}
 		quote := byte(0)
 		if value < len(s) && strings.IndexByte("\"'`", s[value]) >= 0 {
 			quote = s[value]
@@ -38,6 +43,9 @@ func assigned(t *source, e *edits) {
 		}
 		stop := valueSet.end(s[:min(len(s), value+512)], value)
 		v := s[value:stop]
+		if quote == 0 && stop < len(s) && indexByte("([{", s[stop]) {
+			continue // a call
+		}
 		if quote != 0 && (stop == len(s) || s[stop] != quote) {
 			if !strong || quote == '`' {
 				continue
@@ -47,16 +55,18 @@ func assigned(t *source, e *edits) {
 			}
 			v = s[value:stop]
 		}
-		if secretValue(v, strong, quote != 0) && !spared(s[name:end], v, quote != 0) {
+		if (secretValue(v, strong, quote != 0) || quote != 0 && isPassword(s[name:end]) && isTyped(v)) && !spared(s[name:end], v, quote != 0) && !isParsed(s, name, v) {
 			e.mask(s, value, stop, KindAssignment)
 		}
 	}
 }
 
+var typeSet = setOf("0-9A-Za-z_&.<>[]?| '")
+
 var valueSet = setOf("0-9A-Za-z_+/=.~-")
 
 // weakNames lists the ends of names whose value is a secret only if it is random.
-var weakNames = []string{"key", "salt", "auth", "cert", "signature", "credential", "key-data", "keydata", "hmac", "seed", "nonce", "session", "sessionid", "sid", "pat"}
+var weakNames = []string{"key", "salt", "auth", "cert", "signature", "credential", "key-data", "keydata", "hmac", "seed", "nonce", "session", "sessionid", "session_id", "sid", "pat"}
 
 func weakName(name string) bool {
 	for _, w := range weakNames {
@@ -81,13 +91,13 @@ func secretValue(v string, strong, quoted bool) bool {
 }
 
 // mixed reports whether v has letters and also digits or signs; of letters outside of ASCII, which
-// a sentence without blanks has too, with two digits at the end.
+// a sentence without blanks has too, with two digits at the end, or one if they have two cases.
 func mixed(v string) bool {
 	if letters.any(v) {
 		return strings.ContainsAny(v, "0123456789!@#^&*?")
 	}
 	n := len(v)
-	return n > 2 && digit[v[n-1]] && digit[v[n-2]] && strings.ContainsFunc(v, unicode.IsLetter)
+	return n > 2 && digit[v[n-1]] && (digit[v[n-2]] && strings.ContainsFunc(v, unicode.IsLetter) || strings.ContainsFunc(v, unicode.IsLower))
 }
 
 // jagged reports whether a long v changes between capitals, small letters and digits as often as

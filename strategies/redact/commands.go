@@ -48,11 +48,13 @@ func commands(t *source, e *edits) {
 		case "securestring", "snmp-server community":
 			at = argument(line, 1)
 		case "credential":
-			if strings.HasPrefix(line, "(") && hasFold(s[max(0, w.start-len("network")):], "network") {
-				at = quotedArgument(line, 2)
-			}
-		case "login":
 			at = quotedArgument(line, 2)
+		case "login":
+			if at = quotedArgument(line, 2); at < 0 && strings.HasPrefix(line, " ") {
+				if n := argument(line, 1); n >= 0 && isOpaque(line[n:]) { // cargo login x
+					at = n
+				}
+			}
 		case "getconnection", "pdo", "mysqli":
 			at = quotedArgument(line, 3)
 		case "sqlplus":
@@ -80,6 +82,8 @@ func commands(t *source, e *edits) {
 		case "password", "token":
 			if strings.HasPrefix(line, "-stdin") || strings.HasSuffix(s[:w.start], "--with-") {
 				maskEchoed(s, w.start, e)
+			} else if verb := s[letters.start(s, w.start, maxName):w.start]; isAny(verb, setters) || verb == "" && w.word.text == "password" {
+				at = quotedArgument(line, 1)
 			}
 		}
 		if at < 0 {
@@ -93,6 +97,12 @@ func commands(t *source, e *edits) {
 			e.mask(s, start, end, KindAssignment)
 		}
 	}
+}
+
+// isOpaque reports whether s begins with a word that is long and random.
+func isOpaque(s string) bool {
+	v := s[:word.end(s, 0)]
+	return len(v) >= 20 && (jagged(v) || isHex(v) && len(v) >= 32)
 }
 
 // behindWord returns the index behind a word of line, or -1.
@@ -115,7 +125,7 @@ func quotedAfter(line, word string) int {
 // quotedArgument returns the index of the n-th argument of the call or tuple that line begins
 // with, perhaps after an equals sign, if it is in quotes and has letters and digits, or -1.
 func quotedArgument(line string, n int) int {
-	open := callOpen.end(line[:min(len(line), len("_connect"))], 0)
+	open := callOpen.end(line[:min(len(line), len("entication"))], 0)
 	if open == len(line) || line[open] != '(' {
 		return -1
 	}
@@ -141,6 +151,9 @@ func quotedArgument(line string, n int) int {
 	}
 	return -1
 }
+
+// setters begin the names of functions that take a secret.
+var setters = []string{"set", "with"}
 
 var callOpen = setOf("_= a-z")
 
@@ -246,7 +259,11 @@ var marked = []struct {
 // markedKeys finds keys that are known by a mark within them.
 func markedKeys(t *source, e *edits) {
 	s := t.s
+	hook := strings.Contains(s, "hook")
 	for _, m := range marked {
+		if !hook && m.before == 0 { // all of them are hooks
+			continue
+		}
 		done := 0
 		for at := range places(s, m.mark) {
 			start := at + len(m.mark)

@@ -26,7 +26,7 @@ func hashes(t *source, e *edits) {
 			continue
 		}
 		open += max(0, at-16)
-		if end := base64Set.end(s[:min(len(s), at+256)], at+1); end-at > 20 && isAny(s[open+1:at], hashSchemes) {
+		if end := hashEnd.end(s[:min(len(s), at+256)], at+1); (end-at > 20 || end-at == len("}")+13 && strings.EqualFold(s[open+1:at], "crypt")) && isAny(s[open+1:at], hashSchemes) {
 			e.mask(s, open, end, KindHash)
 		}
 	}
@@ -58,5 +58,7 @@ func hasAnyPrefixFold(v string, prefixes ...string) bool {
 	}
 	return false
 }
+
+var hashEnd = setOf("0-9A-Za-z+/=.")
 
 var hashSet = setOf("0-9A-Za-z$./+=,*:_-")

@@ -16,8 +16,9 @@ func vendorKeys(t *source, e *edits) {
 		}
 		end := i
 		if second := seconds[s[i]]; second != nil && i+1 < len(s) && second[s[i+1]] {
-			for _, v := range vendors[s[i]] {
-				if strings.HasPrefix(s[i:], v.prefix) {
+			of := vendors[s[i]]
+			for k := range of {
+				if v := &of[k]; v.prefix[1] == s[i+1] && strings.HasPrefix(s[i:], v.prefix) {
 					end = max(end, v.end(s, i))
 				}
 			}
@@ -32,7 +33,14 @@ func vendorKeys(t *source, e *edits) {
 				}
 			}
 		}
-		i = word.end(s, max(i, end))
+		next := word.end(s, max(i, end))
+		if next-i >= leastShaped {
+			if stop := shapedEnd(s, i, next); stop > i {
+				e.mask(s, i, stop, KindProviderKey)
+				next = stop
+			}
+		}
+		i = next
 	}
 }
 
@@ -148,4 +156,20 @@ func phones(t *source, e *edits) {
 			e.mask(s, at, end, KindPhone)
 		}
 	}
+}
+
+const leastShaped = 23
+
+// shapedEnd returns the end of the key without a prefix that is or begins with the word s[i:end],
+// or i: of Discord, an id, a time and a signature, or of Mailchimp, which ends in a region.
+func shapedEnd(s string, i, end int) int {
+	switch n := end - i; {
+	case n <= 28 && end+7 < len(s) && s[end] == '.' && s[end+7] == '.' && indexByte("MNO", s[i]) && threeKinds(s[i:end]):
+		if stop := word.end(s[:min(len(s), end+64)], end+8); word.end(s[:end+7], end+1) == end+7 && stop-end-8 >= 27 {
+			return stop
+		}
+	case n >= 36 && n <= 37 && s[i+32:i+35] == "-us" && isHex(s[i:i+32]):
+		return end
+	}
+	return i
 }

@@ -228,6 +228,8 @@ var kindHostile = []string{
 	"@tcp(", "password= host=", " password=", "?token=", "&key=", "a://b:c", "data:image/png;base64,", "data:", ";base64,", "hooks.slack.com/services/",
 	"PuTTY-User-Key-" + "File-2\n", "-----BEGIN PGP " + "PRIVATE KEY BLOCK-----\n", "secret=key=", "'secret' => '", "secret: `", " -", "password is ", "'token', '", "<secret>", "key\nvalue: ", "api key is a1", "mysql -p", " -p a", "$6$a$", "a$", "{SHA}", "4111 1", "1", "пароль ", "password for the ", "mnemonic abc ", "AUTH a ", "echo a|chpasswd ", "a:5432:b:c:d1", "jdbc:oracle:thin:a/",
 	".atlasv1.a", "hook/", "password=''", "identified by ", "password：", "密码", "password **", "password | ", "password to be ", "s" + "k-a-",
+	"user,password\n", "| user | password |\n", "a  password\n", "password: |\n ", "password:\n", "insert into t(password) values ('a'),", "(password) values", "a1b2c3d4 is the password ", "bob:a\n", "4111.", "４", "pin ", "密码是长", "--password a ",
+	" -p a mysql", "password: a b c d", "name\": \"password\", \"value\": ", "password: a =", "setPassword(", "jdbc: ;password={a;",
 }
 
 func FuzzKinds(f *testing.F) {

@@ -25,7 +25,7 @@ func upperSecret(name string) bool {
 	case "KEY", "PASS", "PW", "PWD":
 		return name != "PWD" && name != "OLDPWD"
 	}
-	return false
+	return strings.HasSuffix(name, "PASS") && !strings.HasSuffix(name, "BYPASS") && !strings.HasSuffix(name, "COMPASS") // SSHPASS
 }
 
 // secretWords make a name secret as a whole word of it.
@@ -36,7 +36,7 @@ var secretWords = []string{
 }
 
 // keyWords in front of "key" make it a secret.
-var keyWords = []string{"api", "auth", "access", "refresh", "session", "secret", "private", "encryption", "signing", "master", "subscription", "shared", "preshared"}
+var keyWords = []string{"api", "auth", "access", "refresh", "session", "secret", "private", "encryption", "signing", "master", "subscription", "shared", "preshared", "aes", "hmac", "license", "licence", "activation"}
 
 // secretName reports whether a name in any style denotes a secret: password, db.password,
 // clientSecret, X-Api-Key.
@@ -45,8 +45,8 @@ func secretName(name string) bool {
 	for i := 0; i < len(name); {
 		end := wordEnd(name, i)
 		w := name[i:end]
-		if isAny(w, secretWords) ||
-			strings.EqualFold(w, "key") && (isAny(before, keyWords) || strings.EqualFold(before, "material")) ||
+		if isAny(w, secretWords) || joined(w) ||
+			strings.EqualFold(w, "key") && (isAny(before, keyWords) || hasFold(before[max(0, len(before)-len("api")):], "api") || strings.EqualFold(before, "material")) ||
 			strings.EqualFold(w, "material") && strings.EqualFold(before, "key") ||
 			strings.EqualFold(w, "pass") && (before != "" || end == len(name)) ||
 			strings.EqualFold(w, "auth") && end == len(name) {
@@ -60,12 +60,18 @@ func secretName(name string) bool {
 	return false
 }
 
-// isPassword reports whether a name denotes a secret that people choose and type: a word or a
-// number, perhaps.
+// joined reports whether a word ends in one for a password, without anything between: rpcpassword.
+func joined(w string) bool {
+	n := len(w)
+	return (n > 8 && hasFold(w[n-8:], "password") || n > 6 && hasFold(w[n-6:], "passwd")) && !hasFold(w, "nopass")
+}
+
+// typedWords end the names of secrets that people choose and type: a word or a number, perhaps.
+var typedWords = []string{"password", "passwd", "passphrase", "passcode", "pass", "pwd", "pw"}
+
+// isPassword reports whether a name ends in one of typedWords.
 func isPassword(name string) bool {
-	last := strings.ToLower(lastWord(name))
-	return slices.ContainsFunc([]string{"password", "passwd", "passphrase", "passcode", "pass", "pwd", "pw", "storepass", "keypass"},
-		func(w string) bool { return strings.HasSuffix(last, w) })
+	return slices.ContainsFunc(typedWords, func(w string) bool { return hasFold(name[max(0, len(name)-len(w)):], w) })
 }
 
 // wordEnd returns the end of the word of a name that starts at i: letters up to another

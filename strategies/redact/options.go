@@ -15,7 +15,7 @@ func flags(t *source, e *edits) {
 		}
 		start, stop, password := optionValue(s, at, wordDot.end(s[:min(len(s), at+maxName)], at))
 		if !indexByte("'\"`", s[max(0, start-1)]) {
-			stop = start + len(strings.TrimRight(s[start:stop], behind+"`"))
+			stop = start + len(strings.TrimRight(s[start:stop], behind))
 		}
 		v := s[start:stop]
 		if len(v) < 4 || v[0] == '-' || placeholder(v) || reference(v) {
@@ -65,12 +65,12 @@ func optionValue(s string, at, end int) (start, stop int, password bool) {
 		if !runs(commands...) {
 			return 0, 0, false
 		}
-		return start, stop, name != "c"
+		return start, stop, name != "c" && name != "t"
 	}
 	if strings.HasPrefix(name, "pass") && strings.HasPrefix(s[start:stop], "pass:") { // of openssl
 		return start + len("pass:"), stop, true
 	}
-	if !long && len(name) < 6 || !secretName(name) || isAbout(name, s[start:stop]) || strings.HasSuffix(name, "stdin") {
+	if !long && len(name) < 6 || !secretName(name) || isAbout(name, s[start:stop]) || isResource(name, s[start:stop]) || strings.HasSuffix(name, "stdin") {
 		return 0, 0, false
 	}
 	return start, stop, isPassword(name)
@@ -82,12 +82,15 @@ var (
 
 	// letterOptions lists the commands whose option of one letter is a secret.
 	letterOptions = map[string][]string{
-		"p": {"sshpass", "login", "mongo", "cqlsh", "rdesktop", "useradd", "usermod"},
+		"p": {"sshpass", "login", "mongo", "cqlsh", "rdesktop", "useradd", "usermod", "psexec", "winrm", "crackmapexec", "netexec", "hydra", "twine "},
 		"a": {"redis-cli"},
-		"P": {"zip ", "sqlcmd", "bcp ", "isql", "mosquitto_"},
+		"P": {"zip ", "sqlcmd", "bcp ", "isql", "_pub ", "_sub "},
 		"w": {"ldapsearch", "ldapmodify", "ldapadd", "ldapwhoami", "ldapdelete", "ldappasswd"},
-		"k": {"openssl enc"},
+		"k": {"openssl enc", "gem push"},
+		"t": {"doctl", "codecov"},
 		"c": {"snmp"},
+		"A": {"snmp"},
+		"X": {"snmp"},
 	}
 
 	// pairOptions lists options with a user and a password.

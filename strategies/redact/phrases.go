@@ -61,7 +61,10 @@ func phraseValue(s string, start, end int, e *edits) {
 	} else if last == len(s) || s[last] != stop {
 		return
 	}
-	if v := s[value:last]; len(v) >= 6 && mixed(v) && !technical(v) && !placeholder(v) && !reference(s[value:min(len(s), last+1)]) && !isColour(v) {
+	// A word is a secret in an element, in capitals or in a file of netrc.
+	word := isPassword(s[start:end]) && isTyped(s[value:last]) &&
+		(stop == '<' || stop != 0 && upperOnly[s[start]] || strings.Contains(s[max(0, start-64):start], "machine "))
+	if v := s[value:last]; len(v) >= 6 && (word || mixed(v)) && !technical(v) && !placeholder(v) && !reference(s[value:min(len(s), last+1)]) && !isColour(v) {
 		e.mask(s, value, last, KindAssignment)
 	}
 }
@@ -78,8 +81,24 @@ func pairOf(end int, rest string) (value int, stop byte) {
 	}
 	after := blank.end(rest, 0)
 	switch {
+	case quote == 0 && strings.HasPrefix(rest, `, "`): // {:password, "x"}
+		return end + len(`, "`), '"'
+	case quote != 0 && strings.HasPrefix(rest, ").") || strings.HasPrefix(rest, "]."):
+		for _, typing := range typings {
+			if n := len(").") + len(typing); strings.HasPrefix(rest[len(")."):], typing) && n < len(rest) && indexByte("'\"", rest[n]) {
+				return end + n + 1, rest[n]
+			}
+		}
+	case strings.HasPrefix(rest, ` value="`):
+		return end + len(` value="`), '"'
 	case quote != 0 && strings.HasPrefix(rest[after:], ","):
 		after = blank.end(rest, after+1)
+		if named := space.end(rest, after) + 1; hasFold(rest[min(len(rest), named):], "value") { // "name": "password", "value": "x"
+			after = headerGap.end(rest, named+len("value"))
+			if after < len(rest) && rest[after] == ':' {
+				after = blank.end(rest, after+1)
+			}
+		}
 		if after < len(rest) && (rest[after] == '"' || rest[after] == '\'') {
 			return end + after + 1, rest[after]
 		}
@@ -92,5 +111,8 @@ func pairOf(end int, rest string) (value int, stop byte) {
 	}
 	return -1, 0
 }
+
+// typings are calls of tests of pages that type a text in the field that they found.
+var typings = []string{"send_keys(", "sendKeys(", "type(", "fill(", "setValue(", "val("}
 
 var phraseSet = setOf("!#-&*-;=?-Z^-z|~")

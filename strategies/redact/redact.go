@@ -83,7 +83,7 @@ type pass func(t *source, e *edits)
 // a secret by its format come before those that recognise it by its context.
 var passes = []pass{
 	pemKeys.find, otherKeys.find, vendorKeys, markedKeys, oracles, hooks, authorizations, cookies, urls, schemePasswords, passPasswords, pwdPasswords, driverPasswords,
-	assignments, bots, fields, webPasswords, webTokens, bearers, okta, basics, queries, formBodies, flags, phrases, assigned, hashes, told, commands, passFiles, codes, cards, wideCards, phones,
+	assignments, bots, fields, webPasswords, webTokens, bearers, okta, basics, queries, formBodies, flags, phrases, assigned, hashes, accounts, tables, inserts, told, commands, passFiles, codes, cards, wideCards, phones,
 }
 
 // edit replaces s[start:end] with text.

@@ -37,6 +37,7 @@ var (
 	space      = setOf(" \t\n\v\f\r")
 	blank      = setOf(" \t")
 	letters    = setOf("A-Za-z")
+	colon      = setOf(":")
 	upperOnly  = setOf("A-Z")
 	lowerOnly  = setOf("a-z")
 )
@@ -56,6 +57,9 @@ func (t *set) start(s string, i, limit int) int {
 	}
 	return i
 }
+
+// has reports whether all bytes of s are in the set.
+func (t *set) has(s string) bool { return t.end(s, 0) == len(s) }
 
 // any reports whether s contains a byte of the set.
 func (t *set) any(s string) bool {

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"iter"
+	"slices"
 	"strings"
 )
 
@@ -26,6 +27,8 @@ type wordKind struct {
 	text string
 	// language is set for a word of a language other than English.
 	language bool
+	// typed is set for a word of such a language for a password, rather than for a key.
+	typed bool
 }
 
 // The words are found by their first three bytes: each byte of a text is folded to five bits,
@@ -34,7 +37,7 @@ const gramMask = 1<<15 - 1
 
 var (
 	folds            = foldTable()
-	grams, gramWords = gramTables(append(wordKinds(nameWords, false), wordKinds(spokenWords, true)...))
+	grams, gramWords = gramTables(slices.Concat(wordKinds(nameWords, wordKind{}), wordKinds(spokenWords, wordKind{language: true, typed: true}), wordKinds(spokenKeys, wordKind{language: true})))
 	shortWord        = &wordKind{text: "pw"}
 	separated        = setOf(" \t\v\f\r\"'\\?`*")
 	afterName        = setOf(":=")
@@ -52,10 +55,12 @@ func foldTable() (t [256]uint16) {
 	return t
 }
 
-func wordKinds(words string, language bool) []*wordKind {
+func wordKinds(words string, kind wordKind) []*wordKind {
 	var out []*wordKind
 	for w := range strings.FieldsSeq(words) {
-		out = append(out, &wordKind{strings.ReplaceAll(w, "_", " "), language})
+		k := kind
+		k.text = strings.ReplaceAll(w, "_", " ")
+		out = append(out, &k)
 	}
 	return out
 }
@@ -99,7 +104,7 @@ func (t *source) found() []wordAt {
 		}
 		var best *wordKind
 		for _, w := range gramWords[g] {
-			if (best == nil || len(w.text) > len(best.text)) && hasFold(s[i-2:], w.text) {
+			if (best == nil || len(w.text) > len(best.text)) && hasFold(s[i-2:], w.text) && (w.text != "pin" || isWhole(s, i-2, i+1)) {
 				best = w
 			}
 		}
@@ -122,6 +127,11 @@ func (t *source) found() []wordAt {
 		}
 	}
 	return t.words
+}
+
+// isWhole reports whether no letter is beside s[start:end].
+func isWhole(s string, start, end int) bool {
+	return (start == 0 || !letters[s[start-1]]) && (end == len(s) || !letters[s[end]])
 }
 
 const pwGram = ('p'-'a'+1)<<5 | ('w' - 'a' + 1)

@@ -7,14 +7,18 @@ import (
 
 // spared reports whether the value of a secret name is known not to be a secret.
 func spared(name, value string, quoted bool) bool {
-	bare := strings.TrimRight(value, behind+"?")
+	bare := strings.TrimRight(value, behind+"?: ")
 	if !quoted && isPosition(name, value) || !quoted && value != "" && value[0] == '(' && letters.end(value, 1) == len(bare) { // or a remark
 		return true
 	}
 	if len(bare) <= maxConstant && isAny(bare, constants) || placeholder(value) || !quoted && (reference(value) || selfNamed(bare) && hasFold(bare, lastWord(name))) || isColour(value) || isPath(bare) || sentence(value) {
 		return true
 	}
-	if isAbout(name, value) || !quoted && hasAnyPrefix(value, `("`, "('") { // or a tuple
+	if !quoted && lowerOnly.any(name) && (isIdentifier(name, bare) || isAny(bare, secretWords)) || isConstant(name) || sameName(name, bare) ||
+		!isPassword(name) && nameSet.has(bare) && len(bare) < maxConstant+8 && strings.Contains(bare, "_") && secretName(bare) {
+		return true
+	}
+	if isAbout(name, value) || isResource(name, bare) || !quoted && hasAnyPrefix(value, `("`, "('") { // or a tuple
 		return true
 	}
 	upper := strings.ToUpper(name)
@@ -50,7 +54,7 @@ var (
 var aboutSecrets = []string{
 	"name", "file", "path", "dir", "env", "url", "uri", "type", "kind", "count", "length", "limit", "size", "budget", "ttl", "expiry", "expires",
 	"policy", "field", "column", "header", "label", "title", "description", "placeholder", "ref", "color", "colour", "format", "version",
-	"encryption", "algorithm", "pattern", "regex", "at", "date",
+	"encryption", "algorithm", "pattern", "regex", "at", "date", "hint", "order",
 }
 
 // isAbout reports whether a name is one for a property of a secret, or for its id unless the
@@ -91,6 +95,8 @@ var constants = []string{
 	"string", "str", "number", "int", "bool", "boolean", "object", "any",
 	"changeme", "change_me", "change-me", "inherit", "include", "omit", "same-origin", "required", "optional", "hidden", "unknown",
 	"empty", "unset", "default", "enabled", "disabled", "missing", "invalid", "expired", "wrong", "redacted", "masked",
+	"ok", "correct", "incorrect", "hashed", "plaintext", "forgot", "forgotten", "changed", "updated",
+	"bytes", "text", "bearer", "basic", "trust", "oauth", "oauth2",
 }
 
 const maxConstant = len("same-origin")
@@ -138,7 +144,7 @@ func placeholder(v string) bool {
 	if v[0] == '[' && v[len(v)-1] == ']' || strings.HasPrefix(v, "{{") || v[0] == '!' && len(v) > 3 && lowerOnly.end(v, 1) == len(v) {
 		return true // a name in brackets, a template, a tag of YAML
 	}
-	return hasAnyPrefix(v, "...", "$env:", "your-", "your_", "YOUR_", "xxxx", "XXXX", "****") ||
+	return isStandIn(v) || strings.HasSuffix(v, "xxxx") || strings.HasSuffix(v, "XXXX") || hasAnyPrefix(v, "...", "$env:", "your-", "your_", "YOUR_", "xxxx", "XXXX", "****") ||
 		len(v) <= 12 && strings.HasSuffix(v, "...") || len(v) <= 64 && blanked.end(v, 0) == len(v)
 }
 
@@ -165,7 +171,7 @@ func reference(v string) bool {
 		return true // random_password.db.result, of Terraform
 	}
 	return hasAnyPrefix(v, "process.env", "os.environ", "import.meta", "secrets.", "env.", "ENV[", "config.", "cfg.", "self.", "this.", "var.", "data.", "local.", "module.", "params.",
-		"args.", "opts.", "options.", "props.", "req.", "request.", "settings.")
+		"id=", "args.", "opts.", "options.", "props.", "req.", "request.", "settings.")
 }
 
 var attribute = setOf("a-z_.")
@@ -174,21 +180,26 @@ func hasAnyPrefix(v string, prefixes ...string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(v, p) })
 }
 
-// plainWords reports whether v is lower-case words with dashes between them: a name that only
-// starts like a key.
+// plainWords reports whether v is words with dashes or underscores between them, perhaps with a
+// number behind one: a name that only starts like a key.
 func plainWords(v string) bool {
-	words, length := 1, 0
-	for i := range len(v) {
-		switch c := v[i]; {
-		case c >= 'a' && c <= 'z' && length < 12:
-			length++
-		case (c == '-' || c == '_') && length > 0:
-			words, length = words+1, 0
-		default:
+	words, least := 0, 2
+	for i := 0; ; i++ {
+		end := lowerOnly.end(v, i)
+		if i < len(v) && upperOnly[v[i]] {
+			end = max(upperOnly.end(v, i), lowerOnly.end(v, i+1))
+		}
+		stop := digit.end(v, end)
+		if end == i || end-i > 12 || stop-end > 3 || stop < len(v) && v[stop] != '-' && v[stop] != '_' {
 			return false
 		}
+		if stop > end || end > i && upperOnly[v[i]] {
+			least = 3 // a prefix and one more word may be a key
+		}
+		if words, i = words+1, stop; i == len(v) {
+			return words >= least
+		}
 	}
-	return words > 1 && length > 0
 }
 
 var hexSet = setOf("0-9a-fA-F-")

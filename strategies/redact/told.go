@@ -20,22 +20,28 @@ func told(t *source, e *edits) {
 		if !ok {
 			continue
 		}
+		toldBefore(s, w, e)
 		value, gap := valueAfter(s, end, w.word.language)
+		if below := colon.end(s[:min(len(s), end+1)], end); gap <= assigns && end-name <= maxBelow && below < len(s) && indexByte("\r\n\\", s[below]) && lineBreak(s, below) > 0 && lineStart(s, name) {
+			toldBelow(s, s[name:end], w, below+lineBreak(s, below), e)
+		}
 		if gap == noValue {
 			continue
 		}
-		if gap == assigns && strings.HasPrefix(w.word.text, "cred") { // credentials: user / password
+		if (gap == assigns || gap == says) && isAny(w.word.text, pairWords) { // credentials: user / password
 			if slash := strings.IndexByte(s[value:min(len(s), value+maxGap)], '/'); slash > 0 && !strings.ContainsAny(s[value:value+slash], ".\n:") {
 				value += slash + 1
 			}
 		}
-		if end := mnemonicEnd(s, value); end > value && (w.word.text == "mnemonic" || w.word.text == "seed") {
-			start := len(s[:value]) + strings.IndexFunc(s[value:], unicode.IsLower)
-			e.mask(s, start, end, KindAssignment)
-			continue
+		if w.word.text == "mnemonic" || w.word.text == "seed" {
+			if end := mnemonicEnd(s, value); end > value {
+				start := len(s[:value]) + strings.IndexFunc(s[value:], unicode.IsLower)
+				e.mask(s, start, end, KindAssignment)
+				continue
+			}
 		}
-		if start := blank.end(s, value); gap == assigns && isPassword(w.word.text) || gap == says && w.word.text == "passphrase" {
-			if stop := passphraseEnd(s, start); stop > start {
+		if start := blank.end(s, value); gap == assigns || gap == says && w.word.text == "passphrase" {
+			if stop := passphraseEnd(s, start); stop > start && (w.word.typed || isPassword(w.word.text)) {
 				e.mask(s, start, stop, KindAssignment)
 				continue
 			}
@@ -87,14 +93,14 @@ func nameOf(s string, w wordAt) (start, end int, ok bool) {
 		start += len("-D")
 	}
 	name := s[start:end]
-	if isAny(lastWord(name), aboutSecrets) {
+	if end-start > len(w.word.text) && isAny(lastWord(name), aboutSecrets) {
 		return 0, 0, false
 	}
 	return start, end, secretName(name) && !strings.EqualFold(name, "auth") || strings.EqualFold(name, "key") && keyOf(s[max(0, start-12):start]) || isAny(name, toldNames)
 }
 
 // toldNames lists names of secrets that are secret only in the notations of told.
-var toldNames = []string{"psk", "otp", "totp", "mnemonic", "seed", "seed_phrase", "seed phrase", "creds", "passcode", "subscription-key", "ocp-apim-subscription-key"}
+var toldNames = []string{"psk", "pin", "pin code", "otp", "totp", "mnemonic", "seed", "seed_phrase", "seed phrase", "creds", "passcode", "subscription-key", "ocp-apim-subscription-key"}
 
 // settings lists names of secrets with a blank in front of the value.
 var settings = []string{"requirepass", "masterauth", "storepass", "keypass"}
@@ -142,6 +148,9 @@ func valueAfter(s string, i int, language bool) (int, gap) {
 	if n := verb(s[after:limit]); n > 0 {
 		return after + n, says
 	}
+	if after+2 < limit && indexByte("05789", s[after]) && s[after+1] == ' ' { // the kind of a password of Cisco
+		return after + 2, says
+	}
 	if n := filler(s[after:limit]); n > 0 {
 		if m := separator(s[after+n : limit]); m > 0 {
 			return after + n + m, says
@@ -154,7 +163,10 @@ func valueAfter(s string, i int, language bool) (int, gap) {
 	return after, follows
 }
 
-const maxGap = 96
+const (
+	maxGap   = 96
+	maxBelow = 24 // bytes of a name on a line of its own
+)
 
 // separator returns the length of blanks and a sign between a name and a value.
 func separator(s string) int {
@@ -202,7 +214,11 @@ func element(s string) int {
 func verb(s string) int {
 	for _, v := range verbs {
 		if rest, ok := strings.CutPrefix(s, v); ok && (v[0] >= 0xe3 || strings.HasPrefix(rest, " ") || strings.HasPrefix(rest, ":")) {
-			return len(v) + len(rest) - len(strings.TrimLeft(rest, " :"))
+			rest = strings.TrimLeft(rest, " :")
+			if end := strings.IndexByte(rest, ' '); end > 0 && slices.Contains(adverbs, rest[:end]) {
+				rest = rest[end+1:]
+			}
+			return len(s) - len(rest)
 		}
 	}
 	return 0
@@ -265,7 +281,7 @@ func valueAt(s string, i int) (start, end int, quoted bool) {
 			return blank.end(s[:end], start), end, true
 		}
 	}
-	end = i
+	end = scriptEnd(s[:limit], i)
 	for end < limit {
 		r, size := utf8.DecodeRuneInString(s[end:])
 		if r >= utf8.RuneSelf && (r >= 0x600 || !unicode.IsLetter(r)) || r < utf8.RuneSelf && !toldSet[s[end]] {
@@ -301,61 +317,3 @@ func nextPair(s string) bool {
 }
 
 var toldSet = setOf("!#-'*-:=?-Z\\^_a-z~@|")
-
-// tellable reports whether s[start:end] looks like the secret of a word.
-func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool {
-	v := s[start:end]
-	spaced := strings.Contains(v, " ")
-	least := 6
-	if w.word.language && digits(v) {
-		least = 4
-	}
-	switch {
-	case len(v) < least, len(v) > 512, w.word.text == "seed", masked(v), spared(name, v, quoted), name == "PASS", placeholder(v), reference(s[start:min(len(s), end+1)]), isColour(v):
-		return false
-	case strings.ContainsAny(v, "<>") || strings.Contains(v, "://") || isPath(v) || technical(v) || selfNamed(v):
-		return false
-	case quoted && spaced:
-		return (mixed(v) && (len(v) >= 10 || inDSN(s, start, end)) || passphraseEnd(v, 0) == len(v)) && g != follows
-	case digits(v):
-		return w.word.language && len(v) <= 12 && (g == assigns || g == says)
-	case !mixed(v) && (!quoted || !jagged(v)) || !digit.any(v) && g != assigns:
-		return false
-	case end < len(s) && indexByte("([{<", s[end]) && (g != encloses || s[end] != '<') || !quoted && expands(v):
-		return false
-	case g == encloses && !quoted && strings.Contains(s[max(0, start-2):start], "|"):
-		return len(v) >= 8
-	case g == follows:
-		return digit.any(v) && len(v) >= 8 && (quoted || w.word.language || threeKinds(v) || lowerOnly.any(v) && (strings.EqualFold(s[w.start:w.end], "password") || isAny(name, settings)) ||
-			len(v) >= 32 && lowerHex.end(v, 0) == len(v))
-	}
-	return true
-}
-
-// maxSelfNamed bounds what selfNamed reads: a value may be as long as the text, and another
-// one begin with each of its characters.
-const maxSelfNamed = 64
-
-// selfNamed reports whether v is a name such as token2 or password_1.
-func selfNamed(v string) bool {
-	if len(v) > maxSelfNamed {
-		return false
-	}
-	bare := strings.TrimRight(v, "0123456789")
-	return len(v)-len(bare) < 3 && secretName(strings.TrimRight(bare, "_-"))
-}
-
-// technical reports whether v is a measure such as 2048-bit, or the name of a format or of an
-// algorithm with its number, alone or with other words.
-func technical(v string) bool {
-	if n := digit.end(v, 0); n > 0 && n < len(v) && (v[n] == '-' || v[n] == '.' || v[n] == '/' || v[n] == ',') && lowerDot.end(v, n+1) == len(v) {
-		return true
-	}
-	n := letters.end(v, 0)
-	m := digit.end(v, n)
-	if m == n || m < len(v) && alnum[v[m]] {
-		return false
-	}
-	return isAny(v[:n], []string{"sha", "md", "hs", "rs", "es", "ps", "aes", "rsa", "utf", "ipv", "oauth", "base", "ed", "k", "x", "v", "h", "log", "argon", "pbkdf", "bcrypt", "python", "node", "php", "tls", "ssl", "http"}) &&
-		(m == len(v) || slices.ContainsFunc([]byte("-_.,/"), func(c byte) bool { return c == v[m] }))
-}

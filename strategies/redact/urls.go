@@ -43,7 +43,7 @@ func urls(t *source, e *edits) {
 		case host < 0:
 		case isWeb && colon < 0 && host-i >= 8 && host+1 < len(s) && !space[s[host+1]]:
 			e.mask(s, i, host, KindURLToken)
-		case !isWeb && colon >= 0:
+		case !isWeb && colon >= 0 && !isExample(s[i:colon], s[colon+1:host]):
 			e.mask(s, colon+1, host, KindConnection)
 		}
 	}
@@ -59,10 +59,15 @@ func schemePasswords(t *source, e *edits) {
 		if scheme == "" || isAny(scheme, webs) {
 			continue
 		}
-		if start, end := passwordOf(s, i); start < end && !placeholder(s[start:end]) {
+		if start, end := passwordOf(s, i); start < end && !placeholder(s[start:end]) && !isExample(s[i:start-1], s[start:end]) {
 			e.mask(s, start, end, KindConnection)
 		}
 	}
+}
+
+// isExample reports whether a user and a password are words for them, as in documentation.
+func isExample(user, password string) bool {
+	return isAny(user, []string{"user", "username", "name", "login"}) && isAny(password, examples)
 }
 
 // webPasswords finds the passwords in web addresses, except those of usual examples.
@@ -120,7 +125,7 @@ func pairPasswords(t *source, name string, e *edits) {
 	s := t.s
 	for at := range t.places(name) {
 		eq := word.end(s[:min(len(s), at+12)], at+3)
-		if at < e.end() || eq >= len(s) || s[eq] != '=' || at > 0 && strings.IndexByte(" ;\t'\"", s[at-1]) < 0 || !inDSN(s, at, eq) {
+		if at < e.end() || eq >= len(s) || s[eq] != '=' || at > 0 && strings.IndexByte(" ;\t\n'\"", s[at-1]) < 0 || !inDSN(s, at, eq) {
 			continue
 		}
 		start := eq + 1

@@ -25,11 +25,12 @@ func assignments(t *source, e *edits) {
 		upper := upperName(s, name, gap)
 		if upper < gap && upperSecret(s[upper:gap]) {
 			start, stop := v.at(value, false)
-			if s[upper:gap] == "PASS" && digits(s[start:stop]) {
-				continue // a count of tests
+			v, key := s[start:stop], s[upper:gap]
+			if key == "PASS" && mixed(v) {
+				key = "PASSWORD" // rather than a count of tests
 			}
-			if spared(s[upper:gap], s[start:stop], start > value) {
-				continue
+			if spared(key, v, start > value) || len(v) < leastPIN && digits(v) || spaced && start == value && start < stop && indexByte("[{(", v[0]) {
+				continue // or a switch, a list
 			}
 			e.mask(s, start, stop, KindAssignment)
 			continue
@@ -46,7 +47,7 @@ func assignments(t *source, e *edits) {
 		if spared(s[name:gap], s[start:stop], start > value) {
 			continue
 		}
-		if code := spaced && start == value; !harmless(s[start:stop], !secret, code) {
+		if code := spaced && start == value; isPIN(s[name:gap], s[start:stop]) || !harmless(s[start:stop], !secret, code) {
 			e.mask(s, start, stop, KindAssignment)
 		}
 	}
@@ -159,6 +160,14 @@ func harmless(v string, weak, code bool) bool {
 	return weak && (len(v) < 16 || strings.ContainsAny(v, "([{ ") || !strings.ContainsAny(v, "0123456789"))
 }
 
+// isPIN reports whether v is a number that is the password of a name rather than a count.
+func isPIN(name, v string) bool {
+	v = strings.TrimRight(v, behind)
+	return isPassword(name) && !strings.EqualFold(name, "pass") && len(v) >= leastPIN && len(v) <= 12 && digits(v)
+}
+
+const leastPIN = 4
+
 // prose reports whether the value at s[start:end] is the first word of several without digits.
 func prose(s string, start, end int) bool {
 	return letters.end(strings.TrimRight(s[start:end], ","), 0) >= end-start-1 && end+1 < len(s) && s[end] == ' ' && letters[s[end+1]]
@@ -206,7 +215,7 @@ func fields(t *source, e *edits) {
 			if !placeholder(s[start:end]) && !reference(s[start:end]) {
 				e.mask(s, start, end, KindAuthorization)
 			}
-		case secretName(n) && !strings.EqualFold(n, "auth") && lineStart(s, name):
+		case secretName(n) && !strings.EqualFold(n, "auth") && n != "PASS" && lineStart(s, name):
 			if maskBlock(s, name, gap, value, e) {
 				continue
 			}
@@ -215,7 +224,7 @@ func fields(t *source, e *edits) {
 				e.mask(s, start, last, KindAssignment)
 				continue
 			}
-			if !harmless(s[start:end], false, false) && !prose(s, start, end) && !spared(n, s[start:end], start > value) {
+			if (isPIN(n, s[start:end]) && !isUnit(s[end:]) || !harmless(s[start:end], false, false)) && !prose(s, start, end) && !spared(n, s[start:end], start > value) && !isParsed(s, name, s[start:end]) {
 				e.mask(s, start, end, KindAssignment)
 			}
 		}

@@ -4,20 +4,30 @@ import "strings"
 
 // nameWords are the parts of names that any rule looks for.
 const nameWords = `pass password passwd passphrase passcode pwd token secret key credential creds auth authorization bearer basic cookie
-	jwt salt cert signature hmac seed nonce session sid pat material mnemonic psk otp totp identified ssws vault_login net_user net_use securestring sudo_-s cvv cvc recovery backup
+	jwt salt cert signature hmac seed nonce session sid pat material mnemonic psk otp totp pin pin_code identified ssws vault_login net_user net_use securestring sudo_-s cvv cvc recovery backup
 	login getconnection pdo mysqli sqlplus snmp-server_community mqctl nmcli rdp_/ vault_encrypt`
 
-// spokenWords are words for a password, a secret or a key in languages other than English, with
-// _ for a space.
-const spokenWords = `passwort kennwort geheimnis schlüssel zugangsschlüssel api-schlüssel mot_de_passe mots_de_passe mdp jeton clé_api clé_d'api clé_secrète clef_secrète
-	contraseña contrasena clave clave_secreta clave_de_api senha palavra-passe palavra_passe chave_secreta chave_de_api parola_d'ordine parola_chiave
-	chiave_segreta chiave_api wachtwoord geheime_sleutel hasło haslo heslo lösenord losenord adgangskode passord salasana şifre parola
-	jelszó jelszo parolă lozinka geslo пароль пароля пароли паролем токен секрет ключ_api парола лозинка κωδικός κωδικος
-	密码 密碼 口令 密钥 密鑰 秘钥 令牌 パスワード パスフレーズ 暗証番号 秘密鍵 トークン 비밀번호 패스워드 암호 토큰 비밀키
-	كلمة_المرور كلمة_السر סיסמה סיסמא पासवर्ड mật_khẩu kata_sandi รหัสผ่าน`
+// spokenWords are words for a password in languages other than English, with _ for a space.
+const spokenWords = `passwort kennwort mot_de_passe mots_de_passe mot-de-passe motdepasse mdp
+	contraseña contrasena contrasenya clave senha palavra-passe palavra_passe parola_d'ordine parola_chiave
+	wachtwoord hasło haslo heslo lösenord losenord adgangskode passord salasana şifre parola
+	jelszó jelszo parolă lozinka zaporka geslo slaptažodis parool lykilorð fjalëkalimi пароль пароля пароли паролем парола лозинка κωδικός κωδικος
+	密码 密碼 口令 パスワード パスフレーズ 暗証番号 비밀번호 패스워드 암호 비번
+	كلمة_المرور كلمة_السر الكلمة_السرية رمز_عبور گذرواژه סיסמה סיסמא पासवर्ड পাসওয়ার্ড கடவுச்சொல் mật_khẩu kata_sandi kata_laluan รหัสผ่าน პაროლი գաղտնաբառ`
 
-// verbs stand between a word for a secret and the secret.
-var verbs = strings.Fields("is was to lautet ist heißt war est es è é jest je är er это là 是 为 為 は が 는 은")
+// spokenKeys are words for a secret, a token or a key.
+const spokenKeys = `geheimnis schlüssel zugangsschlüssel api-schlüssel jeton clé_api clé_d'api clé_secrète clef_secrète
+	clave_secreta clave_de_api chave_secreta chave_de_api chiave_segreta chiave_api geheime_sleutel
+	токен секрет ключ_api 密钥 密鑰 秘钥 令牌 秘密鍵 トークン 토큰 비밀키 zugangsdaten anmeldedaten identifiants credenciales credenziali`
+
+// pairWords are words for a user and a password.
+var pairWords = strings.Fields("credential creds zugangsdaten anmeldedaten identifiants credenciales credenziali")
+
+// verbs stand between a word for a secret and the secret, and adverbs between those and it.
+var (
+	verbs   = strings.Fields("is was are to lautet ist heißt war sind sont son sono est es è é jest je är er это là 是 为 為 改成 改为 设为 设置为 は が を 는 은 를 을")
+	adverbs = strings.Fields("now currently still jetzt nun maintenant désormais ahora agora adesso ora теперь сейчас nu nå teraz 现在")
+)
 
 // prepositions begin what may stand between a word for a secret and a colon or a verb.
 var prepositions = []string{

@@ -1,0 +1,60 @@
+package redact
+
+import "strings"
+
+// accounts finds the hashes of passwords in lines of files with accounts that have no mark of a
+// scheme: those of DES in htpasswd and shadow, and those of Windows.
+func accounts(t *source, e *edits) {
+	s := t.s
+	for begin := 0; begin < len(s); {
+		end := len(s)
+		if n := strings.IndexByte(s[begin:], '\n'); n >= 0 {
+			end = begin + n
+		}
+		accountHash(s, begin, begin+len(strings.TrimRight(s[begin:end], "\r")), e)
+		begin = end + 1
+	}
+}
+
+// accountHash masks the hash of the account on the line s[begin:end].
+func accountHash(s string, begin, end int, e *edits) {
+	user := wordDot.end(s[:min(end, begin+maxHashName)], begin)
+	if user == begin || user == end || s[user] != ':' {
+		return
+	}
+	start := user + 1
+	stop := desSet.end(s[:min(end, start+maxHashName)], start)
+	switch {
+	case stop == end && isDES(s[start:stop]) && jaggedHash(s[start:stop]),
+		stop < end && s[stop] == ':' && strings.Count(s[stop:end], ":") >= 4 && isDES(s[start:stop]):
+		e.mask(s, start, stop, KindHash)
+	case stop < end && digits(s[start:stop]) && strings.HasSuffix(s[:end], ":::"): // user:id:LM:NT:::
+		for range 2 {
+			start = stop + 1
+			stop = hexSet.end(s[:min(end, start+maxHashName)], start)
+			if stop-start != maxHashName || stop == end || s[stop] != ':' {
+				return
+			}
+			e.mask(s, start, stop, KindHash)
+		}
+	}
+}
+
+var desSet = setOf("./0-9A-Za-z_")
+
+// isDES reports whether v is as long as a hash of DES, of either kind, and no word.
+func isDES(v string) bool {
+	return (len(v) == 13 || len(v) == 20 && v[0] == '_') && upperOnly.any(v) && lowerOnly.any(v)
+}
+
+// jaggedHash reports whether a short v changes between capitals, small letters and others as
+// often as hashes do, also before its last letter: names in several words do so less.
+func jaggedHash(v string) bool {
+	changes := 0
+	for i := 1; i < len(v); i++ {
+		if upperOnly[v[i]] != upperOnly[v[i-1]] || lowerOnly[v[i]] != lowerOnly[v[i-1]] {
+			changes++
+		}
+	}
+	return changes >= 8 || changes >= 5 && letters.end(v, 0) < len(strings.TrimRight(v, "0123456789"))
+}

@@ -1,0 +1,201 @@
+package redact
+
+import "strings"
+
+// tables finds the values in columns with the name of a secret in their header: of CSV, of
+// tables with bars as in Markdown and the output of databases, and of aligned columns.
+func tables(t *source, e *edits) {
+	s, done := t.s, 0
+	for k, w := range t.found() {
+		next := headerGap.end(s[:min(len(s), w.end+maxCell)], w.end)
+		if w.start < done || next == len(s) || !indexByte(",;|\t\r\n", s[next]) && next-w.end < 2 {
+			continue
+		}
+		begin := max(0, w.start-maxHeader)
+		if n := strings.LastIndexByte(s[begin:w.start], '\n'); n >= 0 {
+			begin += n + 1
+		} else if begin > 0 {
+			continue
+		}
+		size := strings.IndexByte(s[begin:min(len(s), begin+2*maxHeader)], '\n')
+		if size < 0 {
+			continue
+		}
+		done = begin + size
+		h := tableHeader{names: cellsOf(s, begin, done, separatorOf(s[begin:done]))}
+		if h.separator = separatorOf(s[begin:done]); !h.valid(s) {
+			continue
+		}
+		for _, w := range t.words[k:] {
+			if w.start >= done {
+				break
+			}
+			h.mark(s, w)
+		}
+		if len(h.secret) > 0 {
+			done = h.maskRows(s, done+1, e)
+		}
+	}
+}
+
+const (
+	maxHeader = 512
+	maxRow    = 4096
+	maxCell   = 40
+)
+
+var headerGap = setOf(" \"'`*")
+
+// cell is the bounds of a cell without blanks and quotes around it.
+type cell struct{ start, end int }
+
+// tableHeader is the first line of a table.
+type tableHeader struct {
+	names     []cell
+	separator byte // a blank for aligned columns
+	secret    []column
+	accounts  bool // a column names accounts
+}
+
+// column is a column of secrets.
+type column struct {
+	index int
+	name  string
+}
+
+// separatorOf returns what separates the cells of a line.
+func separatorOf(line string) byte {
+	for i := range len("|\t;,") {
+		if c := "|\t;,"[i]; strings.IndexByte(line, c) >= 0 {
+			return c
+		}
+	}
+	return ' '
+}
+
+// cellsOf returns the cells of the line s[i:end], without the empty ones before the first bar
+// and behind the last.
+func cellsOf(s string, i, end int, separator byte) []cell {
+	var cells []cell
+	if separator == '|' || separator == ' ' {
+		for i = blank.end(s[:end], i); i < end && s[end-1] <= ' '; {
+			end--
+		}
+		if separator == '|' && i < end && s[i] == '|' {
+			i++
+		}
+		if separator == '|' && i < end && s[end-1] == '|' {
+			end--
+		}
+	}
+	for at := i; i <= end; i++ {
+		switch {
+		case i == at && i < end && s[i] == '"' && (separator == ',' || separator == ';' || separator == '\t'):
+			if n := strings.IndexByte(s[i+1:end], '"'); n >= 0 {
+				i += n + 1
+			}
+			continue
+		case i < end && (s[i] != separator || separator == ' ' && s[i+1] != ' '):
+			continue
+		}
+		c := cell{at, i}
+		for c.start < c.end && cellMarks[s[c.start]] {
+			c.start++
+		}
+		for c.end > c.start && cellMarks[s[c.end-1]] {
+			c.end--
+		}
+		cells = append(cells, c)
+		if separator == ' ' {
+			i = max(i, blank.end(s[:end], i)-1)
+		}
+		at = i + 1
+	}
+	return cells
+}
+
+var cellMarks = setOf(" \r\"'`*")
+
+// valid reports whether the cells are names, and more than one.
+func (h *tableHeader) valid(s string) bool {
+	if len(h.names) < 2 {
+		return false
+	}
+	for _, c := range h.names {
+		name := s[c.start:c.end]
+		if name == "" || len(name) > maxCell || strings.Count(name, " ") > 2 || headerSet.end(name, 0) < len(name) ||
+			(h.separator == ',' || h.separator == ';') && c.start > 0 && s[c.start-1] == ' ' { // or a sentence
+			return false
+		}
+		h.accounts = h.accounts || isAccount(name)
+	}
+	return true
+}
+
+var headerSet = setOf("0-9A-Za-z_ ./\x80-\xff-")
+
+// isAccount reports whether a column names who or what a password is for.
+func isAccount(name string) bool {
+	return isAny(name, accountNames) || isAny(lastWord(name), accountNames)
+}
+
+var accountNames = strings.Fields(`user username userid login email mail account name host hostname server url site service system id
+	benutzer benutzername konto usuario usuário utilisateur identifiant compte utente gebruiker użytkownik логин пользователь
+	用户 用户名 账号 帐号 账户 ユーザー ユーザー名 アカウント 사용자 아이디`)
+
+// mark adds the column whose name ends with a word.
+func (h *tableHeader) mark(s string, w wordAt) {
+	for i, c := range h.names {
+		if w.start < c.start || w.end != c.end {
+			continue
+		}
+		name := strings.ReplaceAll(s[c.start:c.end], " ", "_")
+		if w.word.language || secretName(name) && !isAny(lastWord(name), aboutSecrets) {
+			h.secret = append(h.secret, column{i, name})
+			if w.word.typed {
+				h.secret[len(h.secret)-1].name = "password"
+			}
+		}
+	}
+}
+
+// maskRows masks the secrets of the rows that begin at i, and returns the end of the table.
+func (h *tableHeader) maskRows(s string, i int, e *edits) int {
+	for i < len(s) {
+		size := strings.IndexByte(s[i:min(len(s), i+maxRow)], '\n')
+		if size < 0 {
+			size = min(len(s)-i, maxRow)
+		}
+		line := i + size
+		if border.end(s[:line], i) < line || size == 0 {
+			row := cellsOf(s, i, line, h.separator)
+			if len(row) != len(h.names) {
+				return i
+			}
+			for _, c := range h.secret {
+				if v := row[c.index]; isCellSecret(c.name, s[v.start:v.end], h.accounts) {
+					e.mask(s, v.start, v.end, KindAssignment)
+				}
+			}
+		}
+		i = line + 1
+	}
+	return i
+}
+
+var border = setOf(" |+:=\t\r-")
+
+// isCellSecret reports whether v is a secret in a column with a name. With accounts beside it,
+// it may be a word or a number.
+func isCellSecret(name, v string, accounts bool) bool {
+	if len(v) < leastPIN || len(v) > maxRow || strings.Contains(v, "://") || spared(name, v, true) || isProse(v) {
+		return false
+	}
+	if !isPassword(name) {
+		return len(v) >= 12 && digit.any(v) && secretValue(v, true, true)
+	}
+	if strings.Contains(v, " ") {
+		return mixed(v) && accounts && strings.Count(v, " ") < 4 || passphraseEnd(v, 0) == len(v)
+	}
+	return len(v) >= 6 && mixed(v) && !technical(v) || accounts && word.end(v, 0) == len(v) && !isAny(v, examples) && !secretName(v)
+}

@@ -1,0 +1,166 @@
+package redact
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// tellable reports whether s[start:end] looks like the secret of a word.
+func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool {
+	v := s[start:end]
+	spaced := strings.Contains(v, " ")
+	least := 6
+	number := len(v) >= leastPIN && digits(v) && (w.word.typed || isPassword(name) || isAny(name, numberNames))
+	if number {
+		least = leastPIN
+	}
+	first, _ := utf8.DecodeRuneInString(v)
+	switch {
+	case len(v) < least, len(v) > 512, w.word.text == "seed", masked(v), spared(name, v, quoted), name == "PASS", placeholder(v), reference(s[start:min(len(s), end+1)]), isColour(v):
+		return false
+	case strings.ContainsAny(v, "<>") || strings.Contains(v, "://") || isPath(v) || technical(v) || selfNamed(v) || isParsed(s, w.start, v):
+		return false
+	case quoted && spaced:
+		return (mixed(v) && (len(v) >= 10 || inDSN(s, start, end)) || passphraseEnd(v, 0) == len(v)) && g != follows
+	case digits(v):
+		return number && len(v) <= 12 && (g == assigns || g == says) && !strings.EqualFold(name, "pass") && !isUnit(s[end:])
+	case first >= firstScript:
+		return (g == assigns || g == says) && isScriptSecret(s, start, end)
+	case g == follows && quoted && s[w.start:w.end] == "PASSWORD" && isTyped(v): // of SQL
+		return true
+	case g == says && quoted && isTyped(v):
+		return w.word.typed || isPassword(name)
+	case g == assigns && w.word.typed && isTyped(v):
+		script, _ := utf8.DecodeRuneInString(s[w.start:])
+		return script >= firstGreek // the letters of the value are not those of the text
+	case !mixed(v) && (!quoted || !jagged(v)) || !digit.any(v) && g != assigns:
+		return false
+	case end < len(s) && indexByte("([{<", s[end]) && (g != encloses || s[end] != '<') || !quoted && expands(v):
+		return false
+	case g == encloses && !quoted && strings.Contains(s[max(0, start-2):start], "|"):
+		return len(v) >= 8
+	case g == follows:
+		return digit.any(v) && len(v) >= 8 && (quoted || w.word.language || threeKinds(v) || lowerOnly.any(v) && (strings.EqualFold(s[w.start:w.end], "password") || isAny(name, settings)) ||
+			len(v) >= 32 && lowerHex.end(v, 0) == len(v))
+	}
+	return true
+}
+
+// maxSelfNamed bounds what selfNamed reads: a value may be as long as the text, and another
+// one begin with each of its characters.
+const maxSelfNamed = 64
+
+// selfNamed reports whether v is a name such as token2 or password_1.
+func selfNamed(v string) bool {
+	if len(v) > maxSelfNamed {
+		return false
+	}
+	bare := strings.TrimRight(v, "0123456789")
+	name := strings.TrimRight(bare, "_-")
+	return len(v)-len(bare) < 3 && secretName(name) && !joined(lastWord(name))
+}
+
+// technical reports whether v is a measure such as 2048-bit, or the name of a format or of an
+// algorithm with its number, alone or with other words.
+func technical(v string) bool {
+	if n := digit.end(v, 0); n > 0 && n < len(v) && (v[n] == '-' || v[n] == '.' || v[n] == '/' || v[n] == ',') && lowerDot.end(v, n+1) == len(v) {
+		return true
+	}
+	n := letters.end(v, 0)
+	m := digit.end(v, n)
+	if m == n || m < len(v) && alnum[v[m]] {
+		return false
+	}
+	return isAny(v[:n], []string{"sha", "md", "hs", "rs", "es", "ps", "aes", "rsa", "utf", "ipv", "oauth", "base", "ed", "k", "x", "v", "h", "log", "argon", "pbkdf", "bcrypt", "python", "node", "php", "tls", "ssl", "http"}) &&
+		(m == len(v) || slices.ContainsFunc([]byte("-_.,/"), func(c byte) bool { return c == v[m] }))
+}
+
+// toldBefore masks a secret in front of a word for it: x is the password, use x as the password.
+func toldBefore(s string, w wordAt, e *edits) {
+	if w.start == 0 || s[w.start-1] != ' ' || w.word.language || !isPassword(w.word.text) {
+		return
+	}
+	before, ok := s[max(0, w.start-maxGap):w.start], false
+	for _, verb := range []string{" is ", " as "} {
+		for _, article := range []string{"", "the ", "my ", "our ", "your "} {
+			if rest, found := strings.CutSuffix(before, verb+article); found {
+				before, ok = strings.TrimRight(rest, "\"'`"), true
+			}
+		}
+	}
+	if rest := s[w.end:min(len(s), w.end+8)]; !ok || strings.HasPrefix(rest, " ") && !hasAnyPrefix(rest[1:], "for ", "of ", "on ", "to ", "in ", "and ") {
+		return
+	}
+	end := w.start - len(s[max(0, w.start-maxGap):w.start]) + len(before)
+	start := end
+	for start > 0 && end-start < maxGap && toldSet[s[start-1]] {
+		start--
+	}
+	if v := s[start:end]; len(v) >= 8 && digit.any(v) && mixed(v) && !technical(v) && !isPath(v) && !selfNamed(v) && !placeholder(v) && !reference(v) && !isHex(v) {
+		e.mask(s, start, end, KindAssignment)
+	}
+}
+
+// toldBelow masks the secret that is alone on the line at i, below its name.
+func toldBelow(s, name string, w wordAt, i int, e *edits) {
+	start, end, quoted := valueAt(s, i)
+	if v := s[start:end]; (w.word.typed || isPassword(name)) && (end == len(s) || lineBreak(s, end) > 0) && len(v) >= 8 && digit.any(v) && mixed(v) && !spared(name, v, quoted) && !technical(v) && !selfNamed(v) && positionSet.end(v, 0) < len(v) {
+		e.mask(s, start, end, KindAssignment)
+	}
+}
+
+// numberNames lists names of secrets that are numbers.
+var numberNames = []string{"pin", "pin code", "otp", "totp"}
+
+// isTyped reports whether v is a word that may be a password, rather than one about passwords.
+func isTyped(v string) bool {
+	return len(v) >= 6 && lowerOnly.end(v, 0) == len(v) && !isAny(v, examples) && !isAny(v, constants) && !isProse(v) && !secretName(v)
+}
+
+// isUnit reports whether s begins with a noun in the plural, of which a number in front of it is
+// the count.
+func isUnit(s string) bool {
+	if !strings.HasPrefix(s, " ") && !strings.HasPrefix(s, "-") {
+		return false
+	}
+	end := letters.end(s[:min(len(s), 24)], 1)
+	w := s[1:end]
+	return len(w) > 4 && w[len(w)-1] == 's' || isAny(w, []string{"char", "digit", "bit", "byte", "bits", "zeichen", "tegn", "tecken"}) || end == 1 && len(s) > 1 && s[1] >= 0x80
+}
+
+// Scripts without cases.
+const (
+	firstGreek  = 0x370 // the first letters that are not Latin
+	firstScript = 0x600 // the first scripts without cases
+)
+
+// scriptEnd returns the end of a run of letters without cases at i if a digit is next, or i:
+// words of such a script often follow a value without a blank.
+func scriptEnd(s string, i int) int {
+	end := i
+	for range 16 {
+		r, size := utf8.DecodeRuneInString(s[end:])
+		if r < firstScript || !unicode.In(r, unicode.L, unicode.M) {
+			break
+		}
+		end += size
+	}
+	if end < len(s) && digit[s[end]] {
+		return end
+	}
+	return i
+}
+
+// isScriptSecret reports whether letters without cases and digits behind them at s[start:end] are
+// a secret rather than words and a number, such as a least length.
+func isScriptSecret(s string, start, end int) bool {
+	v := s[start:end]
+	n := len(v) - len(strings.TrimRight(v, "0123456789"))
+	if n < 2 || n == 2 && strings.ContainsAny(v, "少低最上长長度限以超") {
+		return false
+	}
+	next, _ := utf8.DecodeRuneInString(s[end:])
+	return next < firstScript || !unicode.IsLetter(next) || hasAnyPrefix(s[end:], "です", "でした", "に", "입니다", "이에요", "예요", "로", "了", "吧")
+}
