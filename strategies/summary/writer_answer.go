@@ -182,7 +182,7 @@ func codeOf(err error) string {
 // validate returns the accepted text of an answer, or why it is rejected.
 func (w *Writer) validate(m *input, a *StoredAnswer) (string, *Rejection) {
 	v := Validator{
-		Sections: DefaultSections(), Max: chat.Tokens(w.callTokens(m)), Sources: m.sources,
+		Sections: DefaultSections(), Max: chat.Tokens(w.callTokens(m)), Sources: m.sources, Secrets: &m.secrets,
 	}
 	if m.custom() {
 		v.Sections = nil
