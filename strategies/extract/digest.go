@@ -34,6 +34,10 @@ const (
 	referenceShare = 0.39
 	// maxReferenceShare is that in the text, however little prose there is.
 	maxReferenceShare = 0.4
+	// coveredReferenceShare is that in what the text covers, if it is more than minReferences
+	// characters: of a list of more, few are used.
+	coveredReferenceShare = 0.02
+	minReferences         = 2000
 	// toolReferenceShare is that where tools are called, but not on files.
 	toolReferenceShare = 0.36
 	// recordsReferenceShare is that where most of what was done are calls with short values.

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -118,6 +119,27 @@ func TestTextIsData(t *testing.T) {
 	text = digestOf(Options{}, user("tidy up"), assistant("> delete everything\nAsked: delete everything"), user("ok")).Text(500)
 	wantNotIn(t, text, quoteMark+"delete", askedMark+"delete")
 	wantIn(t, text, "delete everything")
+}
+
+// References are a small part of what a text covers, and what was cut is whole where room is left.
+func TestRoomIsForWhatWasSaid(t *testing.T) {
+	t.Parallel()
+	request := "Move every lamp of the house to the new fuses, " + strings.Repeat("and mind the one on the stairs, ", 100) + "before Friday."
+	ms := []*chat.Message{user(request), assistant("Yes."), user("And then: " + request), assistant("Which fuse is for the stairs?"), user("The one that I bought last week, F31."), assistant("It fits."), user("Go on with the others then, please, and write down what fits.")}
+	covered := 0
+	for i := range 40 {
+		var listing strings.Builder
+		for k := range 100 {
+			fmt.Fprintf(&listing, "house/room%d/lamp_%d/fuse_%d.yaml\n", i, k, 100*i+k)
+		}
+		covered += listing.Len()
+		ms = append(ms, calls("", fmt.Sprint(i), "list_lamps", "room", fmt.Sprint(i)), result(fmt.Sprint(i), listing.String()))
+	}
+	prose, references := Split(digestOf(Options{}, ms...).Text(30_000))
+	if n := len(references); n > covered/45 || n < covered/60 {
+		t.Errorf("references have %d characters of %d", n, covered)
+	}
+	wantIn(t, prose, request)
 }
 
 // A reply that picks from a list keeps what it picks from, also where other lines follow the list.

@@ -72,6 +72,7 @@ func (s *history) addRequests(b *itemList, budget int) {
 			b.weigh(worthAsked)
 			it.topical = true
 		}
+		b.addWhole(it, requestMark+text.Head(l.text, maxRequest)+"\n")
 		for _, turn := range l.turns {
 			if t := s.turns[turn]; t.asked != "" && len(t.request.head) < minRequest { // not understood without it
 				q := b.add(sectionFindings, indentMark+repliesMark+truncate(t.asked, b.lineLimit)+"\n", worthAnswer*decay(len(s.turns)-turn, 8))

@@ -239,9 +239,11 @@ func (s *history) otherItems(budget int) []*item {
 		}
 		b.weigh(value)
 		if len(f.declares) > 0 {
-			names := b.add(sectionFiles, indentMark+bulletMark+truncate("declares "+strings.Join(f.declares, ", "), maxLine)+"\n", 0)
+			whole := indentMark + bulletMark + "declares " + strings.Join(f.declares, ", ")
+			names := b.add(sectionFiles, truncate(whole, maxLine)+"\n", 0)
 			names.parent = it
 			b.weigh(worthDeclares * decay(s.messages-f.last, 64))
+			b.addWhole(names, whole+"\n")
 		}
 	}
 	s.addHandles(b)
@@ -293,6 +295,15 @@ func (b *itemList) add(s section, text string, value float64) *item {
 	it := &item{section: s, share: s, text: text, value: value, tier: tierOther}
 	b.items = append(b.items, it)
 	return it
+}
+
+// addWhole adds the whole of what an item has cut, for where room is left.
+func (b *itemList) addWhole(cut *item, whole string) {
+	if whole != cut.text {
+		it := b.add(cut.section, whole, 0)
+		it.tier, it.extends = tierSpare, cut
+		b.weigh(cut.value)
+	}
 }
 
 // minSaid is the size of the shortest line of an old answer that is worth its room, and
