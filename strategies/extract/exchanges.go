@@ -48,7 +48,7 @@ func (s *history) addRequests(b *itemList, budget int) {
 		texts = append(texts, l.text)
 	}
 	tier := tierUser
-	room := int(sectionTable[sectionRequests].share * float64(budget))
+	room := s.requestsRoom(budget)
 	limit := longest(texts, minExcerpt, maxExcerpt, room, len(requestMark))
 	if most := longest(texts, 0, maxRequest, budget/4, len(requestMark)); !slices.ContainsFunc(texts, func(x string) bool { return text.Longer(x, most) }) {
 		limit = maxRequest // all of them whole
@@ -82,6 +82,16 @@ func (s *history) addRequests(b *itemList, budget int) {
 			s.addAnswer(b, turn, it)
 		}
 	}
+}
+
+// requestsRoom returns the characters of the earlier requests. Where calls tell with their values what
+// came of them, they need less.
+func (s *history) requestsRoom(budget int) int {
+	share := sectionTable[sectionRequests].share
+	if s.isRecords() {
+		share = recordsRequestsShare
+	}
+	return int(share * float64(budget))
 }
 
 // addAnswer adds what was said in a turn, below its request if that has an item; what was said

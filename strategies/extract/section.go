@@ -42,6 +42,9 @@ var sectionTable = [numSections]struct {
 // talkFindingsShare is the share of the findings in a talk: what was said there is all that there is.
 const talkFindingsShare = 0.75
 
+// recordsRequestsShare is the share of the earlier requests beside calls with their values.
+const recordsRequestsShare = 0.3
+
 // Every line of a section begins with one of these, so that no text is mistaken for a
 // heading or a delimiter.
 const (

@@ -109,6 +109,7 @@ func (d *Digest) writeProse(budget int) string {
 	for i, s := range sectionTable {
 		p.caps[i] = int(s.share * float64(p.budget))
 	}
+	p.caps[sectionRequests] = d.history.requestsRoom(p.budget)
 	if d.history.isTalk() {
 		p.caps[sectionFindings] = int(talkFindingsShare * float64(p.budget))
 	}
