@@ -20,7 +20,7 @@ func (s *history) addDeclarations(paths []string, text string) {
 }
 
 // maxDeclares is the number of names of a file, the newest.
-const maxDeclares = 128
+const maxDeclares = 48
 
 const (
 	minDeclared = 4 // bytes of a name

@@ -16,6 +16,7 @@ func (s *history) addRequests(b *itemList, budget int) {
 	type line struct {
 		text  string
 		turns []int
+		spare bool // it is of little use later
 	}
 	at := s.activeTurn()
 	before := s.beforeActive()
@@ -23,29 +24,36 @@ func (s *history) addRequests(b *itemList, budget int) {
 	var texts []string
 	for i, t := range s.turns {
 		if s.isGoal(t.request) || i == at || t.request.empty() || isGenerated(t.request.head) || t.asked == "" && slices.Contains(before, i) || s.isOver(i) {
+			if s.isServed(i) {
+				lines = append(lines, line{oneLine(t.request.head), []int{i}, true})
+				continue
+			}
 			s.addDemands(b, i, nil)
 			s.addAnswer(b, i, nil)
-			if s.isServed(i) {
-				b.add(sectionRequests, requestMark+oneLine(t.request.head)+"\n", worthAsked*decay(at-i, 8)).tier = tierSpare
-			}
 			continue
 		}
 		x, last := oneLine(t.request.head), len(lines)-1
 		if isInstruction(x) { // which skill it was is enough
 			x = firstLine(t.request.head)
 		}
+		spare := isSmallTalk(x) || isCommand(x) || t.request.isOutput()
 		switch { // what has few words needs no line of its own
-		case last >= 0 && len(x) < minRequest && slices.Contains(strings.Split(lines[last].text, requestSeparator), x):
-		case last >= 0 && len(x) < minRequest && len(lines[last].text)+len(requestSeparator)+len(x) < minExcerpt:
+		case last < 0 || lines[last].spare != spare:
+			lines = append(lines, line{text: x, spare: spare})
+			last++
+		case len(x) < minRequest && slices.Contains(strings.Split(lines[last].text, requestSeparator), x):
+		case len(x) < minRequest && len(lines[last].text)+len(requestSeparator)+len(x) < minExcerpt:
 			lines[last].text += requestSeparator + x
 		default:
-			lines = append(lines, line{text: x})
+			lines = append(lines, line{text: x, spare: spare})
 			last++
 		}
 		lines[last].turns = append(lines[last].turns, i)
 	}
 	for _, l := range lines {
-		texts = append(texts, l.text)
+		if !l.spare {
+			texts = append(texts, l.text)
+		}
 	}
 	tier := tierUser
 	room := s.requestsRoom(budget)
@@ -63,8 +71,9 @@ func (s *history) addRequests(b *itemList, budget int) {
 	for i, l := range lines {
 		x := strings.ReplaceAll(truncate(l.text, limit), strings.TrimSuffix(requestSeparator, " ")+ellipsis, ellipsis)
 		it := b.add(sectionRequests, requestMark+x+"\n", 0)
-		if it.tier = tier; i > 0 && !slices.ContainsFunc(l.turns, func(turn int) bool { return !isSmallTalk(s.turns[turn].request.head) }) {
-			it.tier = tierSpare // a reply that asks for nothing
+		request := it // of what belongs to it
+		if it.tier = tier; l.spare && i > 0 {
+			it.tier, request = tierSpare, nil
 		}
 		if age := len(lines) - i; i > 0 {
 			b.weigh(worthAsked * decay(age, 8))
@@ -78,8 +87,8 @@ func (s *history) addRequests(b *itemList, budget int) {
 				q := b.add(sectionFindings, indentMark+repliesMark+truncate(t.asked, b.lineLimit)+"\n", worthAnswer*decay(len(s.turns)-turn, 8))
 				q.section, q.parent = sectionRequests, it
 			}
-			s.addDemands(b, turn, it)
-			s.addAnswer(b, turn, it)
+			s.addDemands(b, turn, request)
+			s.addAnswer(b, turn, request)
 		}
 	}
 }
@@ -157,6 +166,13 @@ var (
 		`(?:that )?sounds? (?:good|great|perfect|nice|fine|wonderful|neat)|you(?:'ve| have) been (?:great|helpful|very helpful|wonderful))\b\W*)+$`)
 	controlling = text.Pattern(`^/(?:clear|compact|exit|quit|q|ex|help|models?|mode|chat-mode|login|logout|config|cost|status|resume|reset|ls|tokens|settings|ide|mcp|permissions)(?: +\S+)?\s*$`)
 )
+
+// isCommand reports whether a request is one line that runs a program or a command of the one that
+// runs the agent.
+func isCommand(s string) bool { return len(s) < 2*minRequest && commandLike().MatchString(s) }
+
+// commandLike is a command with a slash or an exclamation mark, and what it takes unless that is a sentence.
+var commandLike = text.Pattern(`^(?:[/!][\w:-]+(?: +\S*[^\w\s]\S*)*|![\w-]+ .*|/(?:run|test|add|drop|web|read|git|commit|undo|diff|lint) .*)$`)
 
 // isEmpty reports whether a line says nothing that is worth its room later.
 func isEmpty(line string) bool {

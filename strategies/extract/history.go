@@ -314,7 +314,9 @@ func (s *history) propose(decision string) {
 }
 
 var (
-	apology = text.Pattern(`(?i)\b(?:sorry|unfortunately|unable to|(?:was|were|am|is) not able to|wasn'?t able to|couldn'?t|could not|not available|unsuccessful|(?:did not|didn'?t|does not|doesn'?t) work|not possible|failed to|can(?:no|'?)t (?:set up|book|reserve|schedule|find|be))\b`)
+	// declaring says, anywhere in an answer, that an action was not possible.
+	declaring = text.Pattern(`(?i)\b(?:can(?:no|'?)t|couldn'?t|could not|unable to|(?:was|were|am) not able to|wasn'?t able to|failed to) (?:\w+ )?(?:book|reserve|schedule|buy|purchase|make|complete|transfer|send|set up|add|place|process|cancel|change)\b`)
+	apology   = text.Pattern(`(?i)\b(?:sorry|unfortunately|unable to|(?:was|were|am|is) not able to|wasn'?t able to|couldn'?t|could not|not available|unsuccessful|(?:did not|didn'?t|does not|doesn'?t) work|not possible|failed to|can(?:no|'?)t (?:set up|book|reserve|schedule|find|be))\b`)
 	// completing says that a thing was done.
 	completing = text.Pattern(`(?i)\b(?:(?:reservation|booking|appointment|visit|tickets?|order|payment|transfer|request|ride|cab) (?:has|have|is|are|was|were)(?: now| been| also)* (?:complete|completed|confirmed|booked|scheduled|reserved|made|placed)|(?:i|we)(?:'ve| have)(?: now)? (?:booked|reserved|scheduled|made|bought|purchased)|you(?:'re| are) (?:all set|(?:now )?(?:scheduled|booked))|successfully)\b`)
 	expected   = text.Pattern(`(?i)\b(?:as expected|fails? as|expected to fail|expected failure|confirm(?:s|ed) the (?:bug|issue|failure|problem)|red phase|test fails,? (?:now|good|great))\b`)
@@ -331,7 +333,7 @@ func (s *history) judgeLastCall(said string) {
 	switch {
 	case c.failed:
 		c.expected = c.expected || expected().MatchString(said)
-	case c.acts && c.command == "" && apology().MatchString(sentences(said)[0]) && !completing().MatchString(said): // a regret of something else
+	case c.acts && c.command == "" && (apology().MatchString(sentences(said)[0]) || declaring().MatchString(said)) && !completing().MatchString(said): // a regret of something else
 		c.failed, c.undone, c.outcome = true, true, "did not work, said the assistant"
 	}
 }

@@ -239,11 +239,9 @@ func (s *history) otherItems(budget int) []*item {
 		}
 		b.weigh(value)
 		if len(f.declares) > 0 {
-			whole := indentMark + bulletMark + "declares " + strings.Join(f.declares, ", ")
-			names := b.add(sectionFiles, truncate(whole, maxLine)+"\n", 0)
+			names := b.add(sectionFiles, indentMark+bulletMark+truncate("declares "+strings.Join(f.declares, ", "), maxLine)+"\n", 0)
 			names.parent = it
 			b.weigh(worthDeclares * decay(s.messages-f.last, 64))
-			b.addWhole(names, whole+"\n")
 		}
 	}
 	s.addHandles(b)
@@ -343,6 +341,7 @@ func decay(age, half int) float64 { return math.Exp2(-float64(age) / float64(hal
 // addCalls adds the calls with their outcomes, in the order of time.
 func (s *history) addCalls(b *itemList, budget int) {
 	unresolved := s.unresolved()
+	changed := slices.ContainsFunc(s.calls, func(c *toolCall) bool { return c.acts || c.changes })
 	underWay := len(s.calls) // the first of the calls at the end that have no result yet
 	for underWay > 0 && !s.calls[underWay-1].done {
 		underWay--
@@ -374,13 +373,14 @@ func (s *history) addCalls(b *itemList, budget int) {
 		}
 		switch {
 		case unresolved[i] && c.blocks() && i >= underWay-recentCalls:
-			line, failures := c.line(b.lineLimit), c.failures
+			line := c.line(b.lineLimit)
 			if s.editedSince(i) { // what it said may be over
-				line, failures = strings.TrimSuffix(line, "\n")+editedMark+"\n", nil
+				b.add(sectionState, failedBeforeMark+strings.TrimPrefix(line, bulletMark), worthBlocked*age).tier = tierErrors
+				continue
 			}
 			call := b.add(sectionBlocked, line, worthBlocked*age)
 			call.tier = tierErrors
-			for _, l := range failures {
+			for _, l := range c.failures {
 				it := b.add(sectionBlocked, indentMark+formatLine(truncate(l, maxLine), "output: "), worthBlocked*age)
 				it.tier, it.parent = tierErrors, call
 			}
@@ -390,7 +390,8 @@ func (s *history) addCalls(b *itemList, budget int) {
 		case len(c.paths) > 0 && !c.acts || c.isTodoList: // listed with the files or the remaining work
 		case !c.acts && c.chosen < 0 && looks(c.tool) && len(c.result) == 0: // of no use later
 		case !c.acts && c == s.lastCall(): // told with the state
-		case !c.acts && c.chosen < 0 && c.reads(): // in order that it is not run again
+		case !c.acts && c.chosen < 0 && c.reads() && changed: // of no use later
+		case !c.acts && c.chosen < 0 && c.reads():
 			it := b.add(sectionCompleted, c.line(b.lineLimit), 0)
 			b.weigh(worthLooked * age)
 			underDay(it)

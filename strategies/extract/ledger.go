@@ -212,7 +212,7 @@ func values(fs, known []argument, briefly bool) string {
 		shown := k
 		if briefly {
 			shown = k[strings.LastIndexByte(k, ' ')+1:]
-			if slices.ContainsFunc(fs, func(o argument) bool { return o.key != f.key && strings.HasSuffix(o.key, shown) }) {
+			if vagueKeys[strings.ToLower(shown)] || slices.ContainsFunc(fs, func(o argument) bool { return o.key != f.key && strings.HasSuffix(o.key, shown) }) {
 				shown = k // pickup date, dropoff date
 			}
 			if len(f.value) > len("false") && strings.ContainsFunc(f.value, unicode.IsLetter) {
@@ -228,6 +228,9 @@ func values(fs, known []argument, briefly bool) string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// vagueKeys are last words of keys that say nothing without those before them.
+var vagueKeys = wordSet(`time allowed options number type language length available count id seating status night day days date`)
 
 var (
 	// actVerbs are words in the names of tools that change something.

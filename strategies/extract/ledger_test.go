@@ -319,10 +319,10 @@ func TestAFailureBeforeAnEditIsToldAsSuch(t *testing.T) {
 		calls("", "4", "edit", "path", "panel/fuse.go", "new_string", "y"), result("4", "ok"),
 		assistant("I'll skip the test of the lamp."),
 	).Text(400))
-	if got := p.sections[sectionBlocked]; len(got) != 1 || !strings.Contains(got[0], "0.2s (files edited since)") {
+	if got := p.sections[sectionBlocked]; len(got) > 0 {
 		t.Errorf("blocked: %q", got)
 	}
-	if got := strings.Join(p.sections[sectionState], ""); !strings.Contains(got, "I'll skip") {
+	if got := strings.Join(p.sections[sectionState], ""); !strings.Contains(got, "I'll skip") || !strings.Contains(got, failedBeforeMark+"bash: go test ./fuse → FAIL panel/fuse 0.2s") || strings.Contains(got, "0.1s") {
 		t.Errorf("state: %q", got)
 	}
 }

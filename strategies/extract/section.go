@@ -36,7 +36,7 @@ var sectionTable = [numSections]struct {
 	sectionTask: {"## Active Task", 0.35}, sectionGoal: {"## Goal", 0.12}, sectionFirst: {"## First Request", 0.12}, sectionConstraints: {"## Constraints & Preferences", 0.30},
 	sectionRequests: {"## Earlier Requests", 0.42}, sectionCompleted: {"## Completed Actions", 0.75}, sectionState: {"## Active State", 0.15}, sectionInProgress: {"## In Progress", 0.08},
 	sectionBlocked: {"## Blocked", 0.15}, sectionDecisions: {"## Key Decisions", 0.12}, sectionFindings: {"## Findings", 0.45},
-	sectionPending: {"## Pending User Asks", 0.10}, sectionFiles: {"## Relevant Files", 0.35}, sectionRemaining: {"## Remaining Work", 0.12},
+	sectionPending: {"## Pending User Asks", 0.10}, sectionFiles: {"## Relevant Files", 0.35}, sectionRemaining: {"## Remaining Work", 0.20},
 }
 
 // talkFindingsShare is the share of the findings in a talk: what was said there is all that there is.
@@ -72,6 +72,8 @@ const (
 	editedForMark   = "- Edited for this task: "
 	nothingEdited   = "- Nothing edited for this task yet."
 	uncommittedMark = "- Edited since the last commit: "
+	// failedBeforeMark begins a check that failed before files were edited.
+	failedBeforeMark = "- Failed before the last edits: "
 	// repliesMark begins a line of the assistant that the active task replies to.
 	repliesMark = "- Replies to: "
 )
