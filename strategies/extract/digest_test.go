@@ -157,6 +157,24 @@ func TestOptionsOfAReplyAreKept(t *testing.T) {
 	}
 }
 
+// What the user picks from a list, or answers by its numbers, is a decision.
+func TestWhatTheUserPicksIsADecision(t *testing.T) {
+	t.Parallel()
+	list := "Two questions:\n1. Do we keep the old lamps?\n   They are dim.\n2. Which fuse do we take?\n\nWhat do you say?"
+	for reply, want := range map[string][]string{
+		"2":                       {"- The user chose: 2. Which fuse do we take?"},
+		"1. no\n2. the big one":   {"- 1. Do we keep the old lamps? → the user: no", "- 2. Which fuse do we take? → the user: the big one"},
+		"whatever you like best":  nil,
+		"I have 2 lamps at home.": nil,
+		"7":                       nil,
+	} {
+		d := digestOf(Options{}, user("Wire the house with new lamps, please."), assistant(list), user(reply), assistant("I do it now."), user("And then write down all that you did, please."))
+		if got := parsePrevious(d.Text(600)).sections[sectionDecisions]; !cmp.Equal(got, want) {
+			t.Errorf("%q: %q", reply, got)
+		}
+	}
+}
+
 // A secret is masked before a text is cut, so that no part of it is left.
 func TestNoPartOfASecretIsLeft(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -207,6 +208,9 @@ func (s *history) addUser(head, tail string) {
 			}
 		}
 		s.suggested = nil
+		for _, x := range chosen(s.currentTurn().lastText, head) {
+			s.decisions = appendNew(s.decisions, x)
+		}
 		if s.goal.empty() || isInstruction(s.goal.head) || len(s.goal.head) < minGoal && len(r.head) >= minGoal && len(s.turns) <= 3 {
 			s.goal = r
 		}
@@ -415,7 +419,7 @@ func lastQuestion(s string) string {
 const maxOptionLines = 6
 
 // picking is a reply that picks from a list.
-var picking = text.Pattern(`(?i)^\W*(?:(?:let'?s|do|go|with|for|take|try|i|i'?d|like|want|prefer|pick|choose|yes|ok|please|option|options|number|choice|approach|no|nr|the|step|item)[\s.,#]+)*(?:\d{1,2}|[a-h]|first|second|third|fourth|last|latter|former|both|all)\b`)
+var picking = text.Pattern(`(?i)^\W*(?:(?:let'?s|do|go|with|for|take|try|i|i'?d|like|want|prefer|pick|choose|yes|ok|please|option|options|number|choice|approach|nr|the|step|item)[\s.,#]+)*(\d{1,2}|[a-h]|first|second|third|fourth|last|latter|former|both|all)\b`)
 
 // answeredLines returns the last question of a text with the list of what it offers, which may
 // stand before other lines if the reply picks from it.
@@ -438,15 +442,47 @@ func answeredLines(s, reply string) []string {
 	for to < len(lines) && isListed(lines[to]) && to-at < maxOptionLines {
 		to++
 	}
-	if to-from == 1 && picking().MatchString(reply) {
-		return append(options(lines[:at]), lines[at])
+	if heads := options(lines[:at]); len(heads) > 1 && (to-from == 1 && picking().MatchString(reply) || from < at && !choiceLine().MatchString(lines[from])) {
+		return append(heads, lines[at]) // not the last of what stands below them
 	}
 	return lines[from:to]
 }
 
+// chosen returns what a reply decides of a list with numbers or letters in a text: the entry that it
+// picks, or entries with the answers that it numbers like them.
+func chosen(s, reply string) []string {
+	list := map[string]string{}
+	for _, l := range options(splitLines(text.Tail(s, maxReply))) {
+		list[strings.ToLower(choiceLine().FindStringSubmatch(l)[1])] = strings.ReplaceAll(l, "**", "")
+	}
+	var out []string
+	for _, l := range splitLines(text.Head(reply, maxRequest)) {
+		found := choiceLine().FindStringSubmatch(l)
+		if found == nil {
+			continue
+		}
+		if x, said := list[strings.ToLower(found[1])], strings.TrimSpace(l[len(found[0]):]); x != "" && said != "" {
+			out = append(out, truncate(x, maxLine/2)+" → the user: "+truncate(said, maxLine/2))
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	if picked := picking().FindStringSubmatch(firstLine(reply)); picked != nil {
+		number := strings.ToLower(picked[1])
+		if at := slices.Index([]string{"first", "second", "third", "fourth"}, number); at >= 0 {
+			number = strconv.Itoa(at + 1)
+		}
+		if x := list[number]; x != "" {
+			out = append(out, chosenMark+truncate(x, maxLine))
+		}
+	}
+	return out
+}
+
 // choiceLine is an entry of a list with numbers or letters, firstChoice the first of one.
 var (
-	choiceLine  = text.Pattern(`(?i)^\W*(?:(?:option|approach|choice)\s+)?(?:\d{1,2}|[a-h])[.):]`)
+	choiceLine  = text.Pattern(`(?i)^\W*(?:(?:option|approach|choice)\s+)?(\d{1,2}|[a-h])[.):]`)
 	firstChoice = text.Pattern(`(?i)^\W*(?:(?:option|approach|choice)\s+)?[1a][.):]`)
 )
 

@@ -74,6 +74,8 @@ const (
 	uncommittedMark = "- Edited since the last commit: "
 	// failedBeforeMark begins a check that failed before files were edited.
 	failedBeforeMark = "- Failed before the last edits: "
+	// chosenMark begins what the user picked from a list.
+	chosenMark = "The user chose: "
 	// repliesMark begins a line of the assistant that the active task replies to.
 	repliesMark = "- Replies to: "
 )
