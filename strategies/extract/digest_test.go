@@ -163,6 +163,7 @@ func TestWhatTheUserPicksIsADecision(t *testing.T) {
 	list := "Two questions:\n1. Do we keep the old lamps?\n   They are dim.\n2. Which fuse do we take?\n\nWhat do you say?"
 	for reply, want := range map[string][]string{
 		"2":                       {"- The user chose: 2. Which fuse do we take?"},
+		"1. it is late\n3. good":  {"- 1. Do we keep the old lamps? → the user: it is late"},
 		"1. no\n2. the big one":   {"- 1. Do we keep the old lamps? → the user: no", "- 2. Which fuse do we take? → the user: the big one"},
 		"whatever you like best":  nil,
 		"I have 2 lamps at home.": nil,

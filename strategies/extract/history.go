@@ -2,6 +2,7 @@ package extract
 
 import (
 	"cmp"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -42,7 +43,7 @@ const (
 type history struct {
 	// previous holds the entries of an earlier summary by section.
 	previous map[section][]string
-	// previousAt is the number of messages when an entry was added.
+	// previousAt is the number of messages when an entry, or a reason, was added.
 	previousAt map[string]int
 	// goal is the first request.
 	goal request
@@ -204,7 +205,7 @@ func (s *history) addUser(head, tail string) {
 			if agreeing().MatchString(head) {
 				s.decisions = appendNew(s.decisions, x)
 			} else {
-				s.reasons = appendNew(s.reasons, x)
+				s.addReason(x)
 			}
 		}
 		s.suggested = nil
@@ -215,7 +216,9 @@ func (s *history) addUser(head, tail string) {
 			s.goal = r
 		}
 		demands = s.readDemands(text.Head(head, maxRequest))
-		s.addUserFacts(head)
+		if own, _ := typed(head); !r.isOutput() {
+			s.addUserFacts(own)
+		}
 	}
 	if last := s.currentTurn(); last.request.empty() && len(last.lines) == 0 && last.calls == 0 {
 		last.request, last.demands, last.asked = r, demands, asked
@@ -301,13 +304,36 @@ func (s *history) addAssistant(head, tail string) {
 			case isChoice(comparing(), x):
 				s.suggested = appendNew(s.suggested, x)
 			default:
-				s.reasons = appendNew(s.reasons, x)
+				s.addReason(x)
 			}
 		}
 	}
 	s.readCheckboxes(head)
 	s.offerFacts(strings.Join(lines, "\n"))
 }
+
+// addReason adds a reason, or what is wrong.
+func (s *history) addReason(reason string) {
+	names := strings.ContainsAny(reason, "`\"/_()")
+	if (names || strings.Count(reason, " ") >= minReasonWords) && !slices.Contains(s.reasons, reason) {
+		if len(s.reasons) == maxNotes {
+			delete(s.previousAt, s.reasons[0]) // which goes
+		}
+		s.reasons = appendNew(s.reasons, reason)
+		s.previousAt[strings.Clone(reason)] = s.messages
+	}
+}
+
+// minReasonWords is the number of blanks of a reason that names nothing: "The fix is straightforward."
+// says nothing.
+const minReasonWords = 6
+
+// isOutdated reports whether a reason tells of a fault, and files were edited since.
+func (s *history) isOutdated(reason string) bool {
+	return faulty().MatchString(reason) && slices.ContainsFunc(slices.Collect(maps.Values(s.files)), func(f *file) bool { return f.changes > 0 && f.changed > s.previousAt[reason] })
+}
+
+var faulty = text.Pattern(`(?i)\b(?:issue|problem|bug|broken|fails?|failing|wrong|incorrect(?:ly)?|(?:does|did|is|was)n'?t (?:work|set|called|used|handled)\w*|fix (?:is|should be|would be) to|errors? (?:is|was|out))\b`)
 
 // propose adds a decision, which the user may reject.
 func (s *history) propose(decision string) {
@@ -461,7 +487,7 @@ func chosen(s, reply string) []string {
 		if found == nil {
 			continue
 		}
-		if x, said := list[strings.ToLower(found[1])], strings.TrimSpace(l[len(found[0]):]); x != "" && said != "" {
+		if x, said := list[strings.ToLower(found[1])], strings.TrimSpace(l[len(found[0]):]); isQuestion(x) && said != "" {
 			out = append(out, truncate(x, maxLine/2)+" → the user: "+truncate(said, maxLine/2))
 		}
 	}

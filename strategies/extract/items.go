@@ -220,8 +220,11 @@ func (s *history) otherItems(budget int) []*item {
 	reasons := append(slices.Clip(s.reasons), s.suggested...)
 	for i, x := range reasons {
 		value := worthDecision
-		if s.isChat() && len(namesIn(x)) == 0 { // a reason for nothing in particular
+		switch {
+		case s.isChat() && len(namesIn(x)) == 0: // a reason for nothing in particular
 			value = worthSaid
+		case s.isOutdated(x): // it may be mended
+			value /= 4
 		}
 		b.add(sectionFindings, formatEntry(opening().ReplaceAllString(x, "")), value*decay(len(reasons)-i, 32))
 	}
