@@ -68,6 +68,8 @@ const (
 	// minRequest is the size, in bytes, of a request that is understood without those
 	// before it, unlike "Go on".
 	minRequest = 40
+	// maxShort is that of one that may answer a question.
+	maxShort = 160
 )
 
 // leadingItems returns the items that come before all others: the active task and the goal.
@@ -88,13 +90,13 @@ func (s *history) leadingItems(budget int) []*item {
 	if !s.goal.empty() && s.isGoal(s.goal) {
 		add(sectionGoal, s.goal.quote(bodySize(sectionGoal, min(budget/4, maxExcerpt))))
 	}
-	if at > 0 && len(active.head) < minRequest {
+	if at > 0 && (len(active.head) < minRequest || len(active.head) < maxShort && s.turns[at].asked != "") {
 		replied := answeredLines(s.turns[at-1].lastText, active.head)
 		if last := proseLines(s.turns[at-1].lastText); len(replied) == 0 && len(last) > 0 {
 			replied = last[len(last)-1:]
 		}
 		for _, l := range replied {
-			add(sectionTask, repliesMark+truncate(strings.ReplaceAll(l, "**", ""), max(budget/10, 80))+"\n")
+			add(sectionTask, repliesMark+truncate(strings.ReplaceAll(l, "**", ""), max(min(budget/10, budget/4/len(replied)), minExcerpt))+"\n")
 		}
 	}
 	if t := s.currentTurn(); at == len(s.turns)-1 && len(s.calls) > 0 && t.calls == t.callsBefore && len(t.lines) > 0 && lastQuestion(t.lastText) == "" && !isIntention(t.lines[len(t.lines)-1]) {
@@ -132,8 +134,13 @@ func (s *history) isGoal(r request) bool {
 	if r != s.goal || s.longAgo {
 		return false
 	}
-	at := s.activeTurn()
-	return at <= maxGoalTurns && (at < 0 || s.turns[at].request != r)
+	at, requests := s.activeTurn(), 0
+	for _, t := range s.turns[:max(at, 0)] {
+		if !t.request.empty() {
+			requests++
+		}
+	}
+	return requests <= maxGoalTurns && (at < 0 || s.turns[at].request != r)
 }
 
 // activeTurn returns the index of the newest turn with a request that a person wrote. If there
@@ -161,7 +168,7 @@ func (s *history) activeTurn() int {
 // quote returns the request in at most n characters, each line as a quotation: its
 // beginning, and the last line too if that is short and the request is cut.
 func (r request) quote(n int) string {
-	lines := append(indentedLines(r.head), indentedLines(r.tail)...)
+	lines := slices.DeleteFunc(append(indentedLines(r.head), indentedLines(r.tail)...), func(l string) bool { return saysNothing().MatchString(l) })
 	size := func(s string) int { return utf8.RuneCountInString(s) + len(quoteMark) + 1 }
 	total := 0
 	for _, l := range lines {
@@ -390,6 +397,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 		case i >= underWay:
 			b.add(sectionInProgress, c.line(b.lineLimit), worthProgress*age).tier = tierErrors
 		case !c.done, c.failed && !c.acts: // cancelled, or overtaken by what followed
+		case c.chosen >= 0 && !c.acts && s.wasTaken(i): // told with what was done
 		case len(c.paths) > 0 && !c.acts || c.isTodoList: // listed with the files or the remaining work
 		case !c.acts && c.chosen < 0 && looks(c.tool) && len(c.result) == 0: // of no use later
 		case !c.acts && c == s.lastCall(): // told with the state
@@ -423,6 +431,17 @@ func (s *history) addCalls(b *itemList, budget int) {
 			underDay(it)
 		}
 	}
+}
+
+// wasTaken reports whether a later call that was done tells all that was said of a listing.
+func (s *history) wasTaken(i int) bool {
+	said := s.calls[i].outcomeValues()
+	return len(said) > 0 && slices.ContainsFunc(s.calls[i+1:], func(c *toolCall) bool {
+		return c.acts && c.done && !c.failed && !slices.ContainsFunc(said, func(f argument) bool {
+			is := func(a argument) bool { return a.value == f.value }
+			return !slices.ContainsFunc(c.arguments, is) && !slices.ContainsFunc(c.result, is)
+		})
+	})
 }
 
 // editedSince reports whether files were changed after a call.

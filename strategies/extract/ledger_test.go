@@ -77,6 +77,21 @@ func TestConfiguredToolsComeBeforeTheBuiltInVerbs(t *testing.T) {
 	}
 }
 
+// A search of which all that was said is told by what was booked has no line of its own.
+func TestWhatWasTakenOfASearchIsToldOnce(t *testing.T) {
+	t.Parallel()
+	listing := `[{"seat":"Balcony Left 4","price":"31"},{"seat":"Parterre Right 2","price":"58"}]`
+	for said, want := range map[string]int{"Take Parterre Right 2.": 1, "Is Parterre Right 2 really 58? Then take it.": 2} {
+		d := digestOf(
+			Options{}, user("Two seats for Friday, please."), calls("", "1", "find_seats", "day", "Friday"), result("1", listing), user(said),
+			calls("", "2", "book_seats", "seat", "Parterre Right 2"), result("2", `{"seat":"Parterre Right 2","code":"K7Q2ZX"}`), assistant("Done."), user("And now the train home, please."),
+		)
+		if got := parsePrevious(d.Text(600)).sections[sectionCompleted]; len(got) != want {
+			t.Errorf("%q: %q", said, got)
+		}
+	}
+}
+
 // The configuration can tell which results say that nothing was done, or that it was.
 func TestResultsCanBeNamed(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,116 @@
+package extract
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+// lastQuestion returns the last question among the last three sentences of a text, or "".
+func lastQuestion(s string) string {
+	all := sentences(text.Tail(s, 1000))
+	for _, x := range slices.Backward(all[max(0, len(all)-3):]) {
+		if (isQuestion(x) || asking().MatchString(x)) && len(x) > minSentence {
+			return excerpt(strings.ReplaceAll(x, "**", ""), maxLine)
+		}
+	}
+	return ""
+}
+
+// asking begins a sentence that wants an answer without being a question.
+var asking = text.Pattern(`(?i)^(?:could you |can you )?please (?:confirm|verify|choose|pick|tell me|specify|approve)\b`)
+
+// maxOptionLines is the number of lines around a question that answeredLines returns.
+const maxOptionLines = 6
+
+// picking is a reply that picks from a list.
+var picking = text.Pattern(`(?i)^\W*(?:(?:let'?s|do|go|with|for|take|try|i|i'?d|like|want|prefer|pick|choose|yes|ok|please|option|options|number|choice|approach|nr|the|step|item)[\s.,#]+)*(\d{1,2}|[a-h]|first|second|third|fourth|last|latter|former|both|all)\b`)
+
+// answeredLines returns the last question of a text with the list of what it offers, which may
+// stand before other lines if the reply picks from it.
+func answeredLines(s, reply string) []string {
+	lines := splitLines(text.Tail(s, maxReply))
+	at := -1
+	for i, l := range slices.Backward(lines) {
+		if isQuestion(l) {
+			at = i
+			break
+		}
+	}
+	if at < 0 {
+		return nil
+	}
+	from, to := at, at+1
+	for from > 0 && isListed(lines[from-1]) && at-from < maxOptionLines {
+		from--
+	}
+	for to < len(lines) && isListed(lines[to]) && to-at < maxOptionLines {
+		to++
+	}
+	if heads := options(lines[:at]); len(heads) > 1 && (to-from == 1 && picking().MatchString(reply) || from < at && !choiceLine().MatchString(lines[from])) {
+		return append(heads, lines[at]) // not the last of what stands below them
+	}
+	return lines[from:to]
+}
+
+// chosen returns what a reply decides of a list with numbers or letters in a text: the entry that it
+// picks, or entries with the answers that it numbers like them.
+func chosen(s, reply string) []string {
+	list := map[string]string{}
+	for _, l := range options(splitLines(text.Tail(s, maxReply))) {
+		list[strings.ToLower(choiceLine().FindStringSubmatch(l)[1])] = strings.ReplaceAll(l, "**", "")
+	}
+	var out []string
+	for _, l := range splitLines(text.Head(reply, maxRequest)) {
+		found := choiceLine().FindStringSubmatch(l)
+		if found == nil {
+			continue
+		}
+		if x, said := list[strings.ToLower(found[1])], strings.TrimSpace(l[len(found[0]):]); isQuestion(x) && said != "" {
+			out = append(out, truncate(x, maxLine/2)+" → the user: "+truncate(said, maxLine/2))
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	if picked := picking().FindStringSubmatch(firstLine(reply)); picked != nil {
+		number := strings.ToLower(picked[1])
+		if at := slices.Index([]string{"first", "second", "third", "fourth"}, number); at >= 0 {
+			number = strconv.Itoa(at + 1)
+		}
+		if x := list[number]; x != "" {
+			out = append(out, chosenMark+truncate(x, maxLine))
+		}
+	}
+	return out
+}
+
+// choiceLine is an entry of a list with numbers or letters, firstChoice the first of one.
+var (
+	choiceLine  = text.Pattern(`(?i)^\W*(?:(?:option|approach|choice)\s+)?(\d{1,2}|[a-h])[.):]`)
+	firstChoice = text.Pattern(`(?i)^\W*(?:(?:option|approach|choice)\s+)?[1a][.):]`)
+)
+
+// options returns the entries of the last list with numbers or letters, without what stands below
+// them.
+func options(lines []string) []string {
+	var out []string
+	for _, l := range slices.Backward(lines) {
+		if choiceLine().MatchString(l) {
+			out = append(out, l)
+		}
+		if len(out) == maxOptionLines || firstChoice().MatchString(l) {
+			break
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// isListed reports whether a line is an entry of a list.
+func isListed(l string) bool {
+	l = strings.TrimLeft(l, "*")
+	return strings.HasPrefix(l, "- ") || strings.HasPrefix(l, "• ") || len(l) > 2 && isLetterOrDigit(rune(l[0])) && (l[1] == '.' || l[1] == ')')
+}
