@@ -1,11 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -160,5 +162,51 @@ func TestOriginalsAreReadInPagesUpToALimit(t *testing.T) {
 	// What was dropped has no summary.
 	if got := originals(t, s, k, "truncated", 2*originalsPage, 8); got != "[two] d e" {
 		t.Errorf("with what was dropped: %q", got)
+	}
+}
+
+// Of words that were purged, what stands for them is all that is left; nothing else is lost.
+func TestOriginalsOfPurgedWords(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for name, c := range map[string]struct {
+		first []chat.Plan // whose sources are purged
+		want  string
+	}{
+		"stand-ins": {[]chat.Plan{
+			standIn(chat.Meta{Seq: 3, Position: 3, Role: chat.RoleUser}, "third"), standIn(chat.Meta{Seq: 4, Position: 4, Role: chat.RoleAssistant}, "fourth"),
+		}, "m1 m2 (third) (fourth) m5 m6 m7 m8"},
+		"a summary":               {[]chat.Plan{summarize(span(3, 4), "two")}, "[two] m1 m2 m5 m6 m7 m8"},
+		"a summary of a stand-in": {[]chat.Plan{standIn(chat.Meta{Seq: 3, Position: 3, Role: chat.RoleUser}, "third"), summarize(chat.RangesOf(9, 4), "two")}, "[two] m1 m2 m5 m6 m7 m8"},
+	} {
+		k := Key{Session: name}
+		add(t, s, k, talk("m", 8)...)
+		for _, p := range c.first {
+			apply(t, s, k, p)
+		}
+		longAgo(t, s)
+		must(s.ArchiveSession(t.Context(), k, month))(t)
+		byHand(t, s, session(t, s, k).SID, `UPDATE archive_segments SET created_at = now() - interval '2 days'`)
+		if n := must(s.PurgeArchive(t.Context(), 24*time.Hour, 24*time.Hour, []string{"default"}, 10))(t); n == 0 {
+			t.Fatalf("%s: nothing was purged", name)
+		}
+		apply(t, s, k, standIn(chat.Meta{Seq: 6, Position: 6, Role: chat.RoleAssistant}, "sixth"))
+		var view []chat.Seq
+		texts := map[string]string{} // of what is no message of the application
+		for _, m := range must(s.All(t.Context(), k))(t) {
+			if m.ExcludedBy == 0 {
+				view = append(view, m.Seq)
+			}
+			if m.Seq > 8 {
+				texts[m.ID] = "(" + m.Content.String() + ")"
+			}
+		}
+		got := strings.Fields(originals(t, s, k, "", math.MaxInt64, view...))
+		for i, id := range got {
+			got[i] = cmp.Or(texts[id], id)
+		}
+		if got := strings.Join(got, " "); got != c.want {
+			t.Errorf("%s: the view stands for %q, want %q", name, got, c.want)
+		}
 	}
 }

@@ -106,7 +106,8 @@ func (c covers) by(q chat.Seq) chat.Seq {
 
 // newest returns the messages of the application of a log, which is in order: of more than most
 // bytes the newest. stands are the summaries that stand for the others, and those that cover
-// nothing that is known.
+// nothing that is known. Of words that were purged, without a summary of them, a stand-in is in
+// their place.
 func (c covers) newest(log []logged, most int64) (out []logged, stands []chat.Seq) {
 	kinds := map[chat.Seq]byte{}
 	for _, m := range log {
@@ -114,34 +115,62 @@ func (c covers) newest(log []logged, most int64) (out []logged, stands []chat.Se
 			kinds[m.seq] = m.kind
 		}
 		if m.size == purgedSize {
-			kinds[m.seq] = 'i' // nor does it stand for anything
+			kinds[m.seq] = 'p' // nor does it stand for anything
 		}
+	}
+	// above returns the summary that stands for a message, perhaps of stand-ins, 0 without one, and
+	// the topmost stand-in below it.
+	above := func(q chat.Seq) (summary, standIn chat.Seq) {
+		for summary = c.by(q); kinds[summary] == 'i' || kinds[summary] == 'p'; summary = c.by(summary) {
+			if kinds[summary] == 'i' {
+				standIn = summary
+			}
+		}
+		return summary, standIn
 	}
 	var left chat.Ranges // what the summaries stand for
 	stand := func(by chat.Seq) {
 		stands, left = append(stands, by), left.Union(c.closure(chat.RangesOf(by)))
 	}
+	purged := false // a newer message, which a summary stands for
+	fits := func(m logged) bool {
+		if purged { // the summary of it stands for what is older, but for what is in the view
+			summary, _ := above(m.seq)
+			return m.size <= most && summary == 0
+		}
+		return m.size <= most
+	}
+	took := map[chat.Seq]bool{}
 	for _, m := range slices.Backward(log) {
 		switch {
 		case left.Has(m.seq), m.kind == 'i', m.kind == 's' && (len(c[m.seq]) > 0 || m.size == purgedSize):
 		case m.kind == 's':
 			stand(m.seq)
-		case m.size <= most && m.size < purgedSize:
+		case m.size < purgedSize && fits(m):
 			most -= m.size
-			out = append(out, m)
+			took[m.seq] = true
 		case !c[0].Has(m.seq): // the oldest summary of it stands for all before it
-			by := c.by(m.seq)
-			for kinds[by] == 'i' {
-				by = c.by(by)
+			summary, standIn := above(m.seq)
+			switch gone := m.size == purgedSize; {
+			case summary > 0:
+				stand(summary)
+				purged = purged || gone
+			case gone && standIn > 0:
+				left = left.Union(c.closure(chat.RangesOf(standIn)).Minus(chat.RangesOf(standIn)))
+				took[standIn] = true
 			}
-			if most = 0; by > 0 {
-				stand(by)
+			if m.size > most && m.size < purgedSize {
+				most = 0
 			}
 		}
 	}
 	slices.Sort(stands)
-	slices.Reverse(out)
-	return slices.DeleteFunc(out, func(m logged) bool { return left.Has(m.seq) }), stands
+	for _, m := range log {
+		if took[m.seq] && !left.Has(m.seq) {
+			out = append(out, m)
+		}
+	}
+	return out, stands
 }
 
 // purgedSize stands for the size of words that are gone: what covers the message stands for it.

@@ -12,7 +12,8 @@ import (
 // messages stand for: themselves, or what the summaries and replacements among them cover,
 // directly or through others. Messages that were dropped for lack of room, by the fallback of
 // a pipeline, are among them: nothing stands for those yet. Other messages in the view are left
-// out, and so are those that were excluded for another reason.
+// out, and so are those that were excluded for another reason. Where words were purged, without a
+// summary that stands for them, the replacement is in their place.
 //
 // messages yields them in log order and can be ranged over several times; it ends after an
 // error. Of more than most bytes in a store it yields the newest. older are the summaries that
