@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"crypto/sha256"
 	"math"
 	"slices"
 
@@ -11,12 +12,13 @@ import (
 )
 
 // maxSources is how many bytes of messages a model's summary is made from, more than its
-// prompts hold. Unlike the originals of an extract, they are in memory all at once.
-const maxSources = 16 << 20
+// prompts hold. Unlike the originals of an extract, they are in memory all at once. maxRead is how
+// many bytes of the log are read for them, with what was dropped.
+const maxSources, maxRead = 16 << 20, 64 << 20
 
 // sourcesOf returns the Sources of a task whose messages are those of covered entries, or of what
-// they stand for: nil if these are all messages of the application, and none was dropped since the
-// last summary.
+// they stand for: nil if these are all messages of the application, and none can have been dropped
+// that no summary tells of. What was dropped is taken as told once there is a summary.
 func sourcesOf(t *plan.Transcript, task plan.Task, covered []int) func(context.Context) ([]*chat.Message, []chat.Kind, error) {
 	if task.Originals == nil {
 		return nil
@@ -48,23 +50,31 @@ func sourcesOf(t *plan.Transcript, task plan.Task, covered []int) func(context.C
 		return nil
 	}
 	return func(ctx context.Context) ([]*chat.Message, []chat.Kind, error) {
-		told := map[string]int{} // what was dropped was told in the summary already
+		told := map[[sha256.Size]byte]int{} // what was dropped was told in the summary already
+		size, total := 0, 0
 		if summarized {
-			if _, _, err := eachSource(ctx, t, nil, func(_ *chat.Message, key string) { told[key]++ }); err != nil {
+			_, err := eachSource(ctx, t, nil, func(_ *chat.Message, body []byte) bool {
+				told[sha256.Sum256(body)]++
+				total += len(body)
+				return total <= maxRead
+			})
+			if err != nil || total > maxRead {
 				return nil, nil, err
 			}
 		}
 		var read []*chat.Message
-		size := 0
-		n, older, err := eachSource(ctx, t, of, func(m *chat.Message, key string) {
-			if told[key]--; told[key] >= 0 {
-				return
+		total = 0
+		older, err := eachSource(ctx, t, of, func(m *chat.Message, body []byte) bool {
+			total += len(body)
+			if key := sha256.Sum256(body); told[key] > 0 {
+				told[key]--
+				return total <= maxRead
 			}
-			if size += len(key); size <= maxSources {
-				read = append(read, m)
-			}
+			read = append(read, m)
+			size += len(body)
+			return size <= maxSources && total <= maxRead
 		})
-		if err != nil || size > maxSources || n+len(older) < len(of) { // words that were purged
+		if err != nil || size > maxSources || total > maxRead {
 			return nil, nil, err
 		}
 		messages := slices.Concat(kept, older, read)
@@ -84,23 +94,29 @@ func summarizes(e *plan.Entry) bool {
 	return framed || e.Role == chat.RoleAssistant && said == acknowledgment
 }
 
-// eachSource calls f with the messages of the application that stored messages stand for, without
-// instructions and reasoning alone, and with texts that tell them apart. It returns the number of
-// all messages, and the summaries that stand for others.
-func eachSource(ctx context.Context, t *plan.Transcript, of []chat.Seq, f func(m *chat.Message, key string)) (n int, older []*chat.Message, err error) {
+// eachSource calls f, while it returns true, with the messages of the application that stored
+// messages stand for, without instructions and reasoning alone, and with bytes that tell them apart
+// and are valid until f returns. It returns the summaries that stand for others.
+func eachSource(ctx context.Context, t *plan.Transcript, of []chat.Seq, f func(m *chat.Message, body []byte) bool) (older []*chat.Message, err error) {
 	all, older, err := t.Originals(ctx, of, math.MaxInt64)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
+	var body []byte
 	for m, err := range all {
-		if err != nil {
-			return 0, nil, err
+		if err == nil {
+			err = ctx.Err()
 		}
-		n++
+		if err != nil {
+			return nil, err
+		}
 		instructs := m.Role == chat.RoleSystem || m.Role == chat.RoleDeveloper
-		if !instructs && (m.Role == chat.RoleTool || chat.HasContent(m.Content) || len(m.ToolCalls) > 0) {
-			f(m, string(m.AppendJSON(nil)))
+		if instructs || m.Role != chat.RoleTool && !chat.HasContent(m.Content) && len(m.ToolCalls) == 0 {
+			continue
+		}
+		if body = m.AppendJSON(body[:0]); !f(m, body) {
+			break
 		}
 	}
-	return n, older, nil
+	return older, nil
 }

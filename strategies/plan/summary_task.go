@@ -28,8 +28,8 @@ type Task struct {
 	// Messages are all of it. See the type Originals.
 	Originals func(ctx context.Context, most int64) (messages iter.Seq2[*chat.Message, error], older []*chat.Message, err error)
 	// Sources reads what a Writer may summarize in place of Messages: the same, but with what
-	// stored stand-ins among them stand for. nil if there are none; no messages if they are gone or
-	// too large.
+	// stored stand-ins among them stand for. nil if there are none; no messages if they are too
+	// large.
 	Sources func(ctx context.Context) ([]*chat.Message, []chat.Kind, error)
 	// Followed reports whether a user message follows the summarized messages, so that the
 	// current request is not among them.
