@@ -9,7 +9,7 @@ import (
 
 const (
 	approving = `(?:pre-?)?approv(?:ed|es|al)|confirm(?:ed|s|ation)|(?:pre-?)?authori[sz](?:ed|es|ation)|agree(?:d|s|ment)|permit(?:ted|s)|permission|allow(?:ed|s)|consent(?:ed|s)?|accept(?:ed|s|ance)|green-?lit|green[\s-]?light(?:ed|s)?|go-?ahead|ok(?:ay)?['’]?(?:ed|d)|okays?|sanctioned|cleared|sign(?:ed|s)[\s-]off|sign-off|waive[ds]|endorse[ds]|bless(?:ed|ing)|vouched|` +
-		`carte\s+blanche|free\s+hand|access|all-?clear|nod|trusts\s+(?:us|me)|(?:did|does)\s+(?:approve|authori[sz]e|permit|allow|consent)|gave\s+(?:\w+\s+){0,2}ok|ratified|assented|acquiesced|rubber-stamped|nodded|delegated|entrusted|empowered|lets?\s+(?:us|me|the\s+assistant)`
+		`carte\s+blanche|free\s+hand|all-?clear|nod|trusts\s+(?:us|me)|(?:did|does)\s+(?:approve|authori[sz]e|permit|allow|consent)|(?:g[ai]ves?|grant(?:ed|s))\s+(?:\w+\s+){0,3}access|gave\s+(?:\w+\s+){0,2}ok|ratified|assented|acquiesced|rubber-stamped|nodded|delegated|entrusted|empowered|lets?\s+(?:us|me|the\s+assistant)`
 	person   = `user|human|owner|customer|operator|client|requester|caller`
 	agreeing = `(?:fine|happy|ok(?:ay)?|on\s+board|comfortable|cool)\s+with|in\s+favou?r\s+of|no\s+(?:objections?|problems?\s+with)|thumbs[\s-]?up`
 	// saidYes is what gives an approval in words.
