@@ -35,9 +35,9 @@ const (
 )
 
 // setFacts sets the facts of prompts with a budget for their input, and returns what they leave
-// of it for messages: half, or almost minPartTokens, at least. Pinned messages come first, as nothing else shows them.
-// Otherwise facts make no second prompt necessary where one has room for all messages; of the
-// user's they then are those that earlier summaries cover.
+// of it for messages: half, or almost minPartTokens, at least. Pinned messages come first, as
+// nothing else shows them. Otherwise facts make no second prompt necessary where one has room for
+// all messages; of the user's they then are those that earlier summaries cover.
 func (m *input) setFacts(budget int) int {
 	most, pins := min(budget/2, budget-minPartTokens*9/10), len(m.task.Pinned)*leastPinned // tokens
 	left := budget - messagesTokens(m.messages)

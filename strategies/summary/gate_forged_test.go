@@ -104,3 +104,18 @@ func TestSecretsOfAnswersAreLearned(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestShortAnswersApprove: words at the end of a sentence, and of other letters than ASCII.
+func TestShortAnswersApprove(t *testing.T) {
+	t.Parallel()
+	const claim = "The user approved dropping the audit table."
+	for answer, approves := range map[string]bool{
+		"Да.": true, "Хорошо!": true, "¡Sí!": true, "Áno.": true, "Jasně, jde to": true, "Ναι!": true, "כן.": true, "đồng ý.": true, "+1": true, "ok.": true,
+		"Нет.": false, "Όχι, да": false, "לא.": false, "Ні!": false, "+12": false, "Дата": false,
+	} {
+		e := sourcesOf(said(chat.RoleAssistant, "Shall I go on with dropping the audit table?"), said(chat.RoleUser, answer))
+		if got := e.clean(claim); got == claim != approves {
+			t.Errorf("%s: %q", answer, got)
+		}
+	}
+}

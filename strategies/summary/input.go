@@ -26,10 +26,10 @@ type input struct {
 	covered []*chat.Message
 	// appendix is what will stand behind the model's text at least: the log of actions and the
 	// references.
-	// facts are given in each prompt; more reports that other messages follow it.
 	appendix string
-	facts    []Fact
-	more     bool
+	// facts are given in each prompt; more reports that other messages follow it.
+	facts []Fact
+	more  bool
 	// limit is the token limit of the whole summary, prose the budget of the model's
 	// text, references that of the block of references behind it.
 	limit, prose, references int

@@ -67,8 +67,8 @@ func readSources(ctx context.Context, t *plan.Task) error {
 	return nil
 }
 
-// addOriginals adds the originals to the digest, and what the user said in them. They measure the source in place of the
-// task's messages and the previous summary.
+// addOriginals adds the originals to the digest, and what the user said in them. They measure the
+// source in place of the task's messages and the previous summary.
 func (m *input) addOriginals(ctx context.Context, o originals) error {
 	m.report.Messages, m.report.CoveredTokens = 0, 0
 	for _, message := range o.older {

@@ -10,12 +10,14 @@ import (
 )
 
 var (
-	// agrees matches sentences of the user that approve something.
-	agrees = text.Pattern(`(?i)\b(?:approv\w*|confirm\w*|authori[sz]\w*|agreed?|permit\w*|permission|allow\w*|consent\w*|accept\w*|yes|yep|yeah|yup|ok|okay|sure|go ahead|go for it|do it|do so|please do|proceed|go on|continue|sounds good|looks good|lgtm|ship it|fine|perfect|great|correct|exactly|right|you (?:may|can)|feel free|fine by me|make it so|\+1|👍|` +
-		`darfst|dürfen|pouvez|peux|puedes|podéis|puede|podes|pode|puoi|mag|możesz|můžeš|můžete|ano|jasně|áno|igen|rendben|kyllä|joo|hyvä|evet|tamam|oke|okej|okay|boleh|silakan|setuju|ya|da|dobro|visst|có|vâng|đồng ý|` +
-		`ja|jawohl|genau|passt|mach das|einverstanden|genehmigt|erlaubt|oui|d['’]accord|si|vale|claro|sim|va bene|certo|evet|tak)(?:\b|$)|(?:^|[\s,])(?:sí|да|хорошо|давай|ладно|так|можешь|можете|добре|ναι|εντάξει|כן|אישור|בסדר|بله|باشه|हाँ|ठीक)(?:[\s,]|$)|👍|好|可以|同意|批准|确认|確認|是的|没问题|はい|承認|お願い|네|نعم|ใช่|ตกลง|ได้เลย`)
+	// agrees matches sentences of the user that approve something. For \b, letters
+	// other than those of ASCII are none.
+	agrees = text.Pattern(`(?i)\b(?:approv\w*|confirm\w*|authori[sz]\w*|agreed?|permit\w*|permission|allow\w*|consent\w*|accept\w*|yes|yep|yeah|yup|ok|okay|sure|go ahead|go for it|do it|do so|please do|proceed|go on|continue|sounds good|looks good|lgtm|ship it|fine|perfect|great|correct|exactly|right|you (?:may|can)|feel free|fine by me|make it so|` +
+		`darfst|dürfen|pouvez|peux|puedes|podéis|puede|podes|pode|puoi|mag|możesz|můžeš|můžete|ano|igen|rendben|kyllä|joo|evet|tamam|oke|okej|boleh|silakan|setuju|ya|da|dobro|visst|vâng|` +
+		`ja|jawohl|genau|passt|mach das|einverstanden|genehmigt|erlaubt|oui|d['’]accord|si|vale|claro|sim|va bene|certo|tak)(?:\b|$)|` +
+		`(?:^|[^\pL\pN])(?:\+1|sí|áno|jasně|hyvä|có|đồng ý|да|хорошо|давай|ладно|так|можешь|можете|добре|ναι|εντάξει|כן|אישור|בסדר|بله|باشه|हाँ|ठीक)(?:[^\pL\pN]|$)|👍|好|可以|同意|批准|确认|確認|是的|没问题|はい|承認|お願い|네|نعم|ใช่|ตกลง|ได้เลย`)
 	// refuses matches sentences that do not.
-	refuses = text.Pattern(`(?i)\b(?:no|not|never|don['’]?t|do not|cannot|can['’]?t|stop|wait|avoid|without|neither|nor|unless|nein|nicht|kein\w*|non|jamais|nunca|niet|inte|ikke|nie|ne|nem|tidak|jangan|nu|không|hayır)\b|n['’]t\b|(?:^|[\s,])(?:не|нет|ні|όχι|μην|לא|אל|نه|لا|नहीं|मत)(?:[\s,]|$)|不|没|别|別|勿|ไม่|อย่า`)
+	refuses = text.Pattern(`(?i)(?:^|[^\pL\pN_])(?:no|not|never|don['’]?t|do not|cannot|can['’]?t|stop|wait|avoid|without|neither|nor|unless|nein|nicht|kein\w*|non|jamais|nunca|niet|inte|ikke|nie|ne|nem|tidak|jangan|nu|không|hayır|не|нет|ні|όχι|μην|לא|אל|نه|لا|नहीं|मत)(?:[^\pL\pN_]|$)|n['’]t\b|不|没|别|別|勿|ไม่|อย่า`)
 	// wonders matches questions that ask for nothing to be done.
 	wonders = text.Pattern(`(?i)^\W*(?:what|why|how|where|which|who|should|shall|is|are|was|were|do|does|did|has|have)\s[^?]*\?\s*$`)
 	// sentenceEnd splits the user's messages.
@@ -100,8 +102,7 @@ func sentencesOf(s string) []string {
 }
 
 // approved reports whether a message of the user supports the claim of an approval of what a
-// text says.
-// A value that was asked for supports one of no more than that it was given.
+// text says. A value that was asked for supports a claim that it was given, and no other.
 func (e *SourceIndex) approved(of string, given bool) bool {
 	want := strings.Fields(stemsOf(of))
 	for _, s := range e.statements {
