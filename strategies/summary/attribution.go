@@ -193,6 +193,7 @@ func blockStart(line string) int {
 
 // spokenEnd returns the index behind what says that the user's words follow, or -1.
 func spokenEnd(line string) int {
+	line = withoutMarks(line)
 	folded, at := text.Fold(line)
 	marks := spokenLabel().FindStringIndex(folded)
 	if marks == nil {

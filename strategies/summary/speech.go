@@ -78,7 +78,8 @@ const (
 
 // claims returns whose words a quotation on a line is said to be.
 func (q *quotation) claims() claim {
-	plain, after := q.before[max(0, len(q.before)-240):], q.after[:min(len(q.after), 80)]
+	plain, after := withoutMarks(text.Tail(q.before, 300)), q.after[:min(len(q.after), 80)]
+	plain = plain[max(0, len(plain)-240):]
 	before, _ := text.Fold(plain) // blanks too
 	if q.mark == '`' && codeWord().MatchString("`"+q.text+"`") && !agrees().MatchString(q.text) {
 		return ofNobody // a name
@@ -119,6 +120,15 @@ func ownMark(s string) bool {
 	return slices.ContainsFunc([]string{notQuoted, unquoted, notTheirs, unbacked, leftOut, modelTitle}, func(mark string) bool {
 		return strings.HasPrefix(s, strings.TrimSpace(mark))
 	})
+}
+
+// withoutMarks returns a text with blanks for the marks of the gate that name the user, who says
+// nothing there.
+func withoutMarks(s string) string {
+	for _, mark := range []string{unbacked, notTheirs} {
+		s = strings.ReplaceAll(s, mark, strings.Repeat(" ", len(mark)))
+	}
+	return s
 }
 
 // mayNameUser is a cheap test whether the patterns of other languages can match.
