@@ -63,10 +63,10 @@ var (
 	denied = text.Pattern(`(?i)\b(?:n['’]a|not|nicht|noch|muss|soll|kein\w*|pas|non|no|não|niet|nog|moet|inte|ikke|nie|jeszcze)\b|henüz|chưa|không|(?:^|\s)(?:не|ещё|ще)\s|没|未|不|まだ|아직`)
 	// conditional matches what stands in front of a claim that is none, denied what stands
 	// within it, and awaited matches a whole claim that is about the future.
-	conditional = text.Pattern(`(?i)(?:\b(?:until|unless|if|whether|unclear|without|pending|await\w*|wait\w*|need\w*|requir\w*|request\w*|ask\w*|must|should|may|might|let|no|not|never|nor|neither|before|once|when|seek\w*|want\w*|lacks?|missing|subject\s+to|after\s+explicit)\s+(?:for\s+|on\s+|that\s+|explicit\s+|written\s+|an?\s+|any\s+)*(?:the\s+|a\s+)?)$`)
+	conditional = text.Pattern(`(?i)(?:\b(?:until|unless|if|whether|unclear|without|pending|await\w*|wait\w*|need\w*|requir\w*|request\w*|ask\w*|must|should|may|might|let|no|not|never|nor|neither|nothing|nobody|none|before|once|when|seek\w*|want\w*|lacks?|missing|subject\s+to|after\s+explicit)\s+(?:for\s+|on\s+|that\s+|explicit\s+|written\s+|an?\s+|any\s+)*(?:the\s+|a\s+)?)$`)
 	past        = text.Pattern(`(?i)(?:ed|lit|gave|given|granted|d)$`)
 	wanting     = text.Pattern(`(?i)^[^.!?\n]{0,40}\b(?:pending|required|needed|missing|outstanding|awaited)\b`)
-	wantingPast = text.Pattern(`(?i)^[\s*_:–—-]*(?:is\s+|still\s+)*(?:pending|required|needed|missing|outstanding|awaited)\b`)
+	wantingPast = text.Pattern(`(?i)^[\s*_:–—-]*(?:is\s+|still\s+)*(?:pending|required|needed|missing|outstanding|awaited|denied)\b`)
 	// told matches a word in front of a claim that is about the past too.
 	told = text.Pattern(`(?i)^(?:before|once|when|(?:ask|request|requir|want|need|await|wait)ed)$`)
 )

@@ -156,7 +156,9 @@ func userQuotes(summary string, sections []Section) []userQuote {
 					if n := strings.IndexByte(line[m[1]:], '\n'); n > 0 {
 						end = m[1] + n
 					}
-					plain(m[1], end, true)
+					if said := line[m[1]:end]; len(quotedPhrases(said)) > 0 || agrees().MatchString(said) {
+						plain(m[1], end, true)
+					}
 				}
 			}
 			pending = pending && isItem(trimmed)
