@@ -56,8 +56,8 @@ func (r *Rejection) Error() string {
 	return "summary rejected: " + string(r.Code) + ": " + r.Detail
 }
 
-// Validator decides whether an answer may become a summary. It is a plain value and safe
-// for concurrent use.
+// Validator decides whether an answer may become a summary. It is a plain value and, without
+// Secrets, safe for concurrent use.
 type Validator struct {
 	// Sections are the sections that were asked for; nil for a custom prompt.
 	Sections []Section
