@@ -221,7 +221,7 @@ func (s *history) addLastAnswer(b *itemList) {
 	}
 	if last != nil && !stuck {
 		if next := t.intention(); next != "" {
-			b.add(sectionState, underWayMark+truncate(next, b.lineLimit)+"\n", worthState).tier = tierErrors
+			b.add(sectionState, saidLastMark+truncate(next, b.lineLimit)+"\n", worthState).tier = tierErrors
 		}
 		text, limit := lastCallMark+strings.TrimPrefix(strings.TrimSuffix(last.line(b.lineLimit), "\n"), bulletMark), 2*b.lineLimit
 		if found := last.listed(); found != "" && last.chosen < 0 { // the user may not know it yet

@@ -178,7 +178,7 @@ func (s *history) restore(sec section, lines []string) {
 		}
 	case sectionState: // no longer current
 		s.restoreEntries(sectionFindings, slices.DeleteFunc(lines, func(l string) bool {
-			return slices.ContainsFunc([]string{underWayMark, lastCallMark, editedForMark, nothingEdited, uncommittedMark, failedBeforeMark}, func(mark string) bool { return strings.HasPrefix(l, mark) })
+			return slices.ContainsFunc([]string{saidLastMark, lastCallMark, editedForMark, nothingEdited, uncommittedMark, failedBeforeMark}, func(mark string) bool { return strings.HasPrefix(l, mark) })
 		}))
 	case sectionInProgress, sectionPending: // known again from what follows
 	default:

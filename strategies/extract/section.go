@@ -67,7 +67,7 @@ const (
 	// answeredLine tells that the assistant ended its work on the active task.
 	answeredLine = "- Answered; the user has not replied.\n"
 	// These begin lines of the state, which is another one later.
-	underWayMark    = "- Under way: "
+	saidLastMark    = "- Said last: "
 	lastCallMark    = "- Last: "
 	editedForMark   = "- Edited for this task: "
 	nothingEdited   = "- Nothing edited for this task yet."

@@ -11,20 +11,20 @@ import (
 )
 
 // What the assistant was about to do is told, until another summary is made.
-func TestWhatIsUnderWayIsTold(t *testing.T) {
+func TestWhatWasSaidLastIsTold(t *testing.T) {
 	t.Parallel()
 	text := digestOf(
 		Options{}, user("Fix the lamp in the kitchen, please."),
 		calls("I see the fuse. Now let me edit the plan:", "1", "Read", "file_path", "/src/lamp.go"), result("1", "package lamp"),
 	).Text(400)
-	want := []string{"- Under way: Now let me edit the plan", "- Last: Read: /src/lamp.go", "- Nothing edited for this task yet."}
+	want := []string{"- Said last: Now let me edit the plan", "- Last: Read: /src/lamp.go", "- Nothing edited for this task yet."}
 	if got := parsePrevious(text).sections[sectionState]; !cmp.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 	d := New(Options{})
 	d.AddPrevious(text)
 	d.Add(assistant("It is done."))
-	if next := d.Text(400); strings.Contains(next, "Under way") || strings.Contains(next, "Last: ") || strings.Contains(next, "Nothing edited") {
+	if next := d.Text(400); strings.Contains(next, "Said last") || strings.Contains(next, "Last: ") || strings.Contains(next, "Nothing edited") {
 		t.Errorf("%s", next)
 	}
 }
