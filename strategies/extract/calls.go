@@ -49,8 +49,38 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	if slices.ContainsFunc(fs, isTaskID) && !slices.ContainsFunc(nameWords(name), func(w string) bool { return w == "create" }) {
 		c.isTodoList = true // it sets the status of a task, or its order
 	}
+	if last := s.lastOf(c.tool); c.acts && last != nil && offered(last.arguments, last.result, c.arguments) {
+		last.failed, last.undone, last.outcome = true, true, "not made: another value was offered, and taken next"
+	}
 	s.record(c)
 	s.openCalls = appendBounded(s.openCalls, c, maxOpenCalls)
+}
+
+// lastOf returns the newest call of a tool that was done, nil for none.
+func (s *history) lastOf(tool string) *toolCall {
+	for _, c := range slices.Backward(s.calls) {
+		if c.tool == tool && c.done && !c.failed {
+			return c
+		}
+	}
+	return nil
+}
+
+// offered reports whether a result has another value than was asked for, and the next call asks for that
+// one instead, with all else the same: what it answered was not made.
+func offered(asked, result, next []argument) bool {
+	taken := 0
+	for _, n := range next {
+		switch {
+		case slices.ContainsFunc(asked, func(a argument) bool { return a.key == n.key && a.value == n.value }):
+		case slices.ContainsFunc(asked, func(a argument) bool { return a.key == n.key }) &&
+			slices.ContainsFunc(result, func(r argument) bool { return r.key == n.key && r.value == n.value }):
+			taken++
+		default:
+			return false
+		}
+	}
+	return taken > 0 && len(asked) == len(next)
 }
 
 // searched returns what a call looks for in files, "" for none.

@@ -2,7 +2,6 @@ package extract
 
 import (
 	"cmp"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -329,7 +328,15 @@ const minReasonWords = 6
 
 // isOutdated reports whether a reason tells of a fault, and files were edited since.
 func (s *history) isOutdated(reason string) bool {
-	return faulty().MatchString(reason) && slices.ContainsFunc(slices.Collect(maps.Values(s.files)), func(f *file) bool { return f.changes > 0 && f.changed > s.previousAt[reason] })
+	if !faulty().MatchString(reason) {
+		return false
+	}
+	for _, f := range s.files {
+		if f.changes > 0 && f.changed > s.previousAt[reason] {
+			return true
+		}
+	}
+	return false
 }
 
 var faulty = text.Pattern(`(?i)\b(?:issue|problem|bug|broken|fails?|failing|wrong|incorrect(?:ly)?|(?:does|did|is|was)n'?t (?:work|set|called|used|handled)\w*|fix (?:is|should be|would be) to|errors? (?:is|was|out))\b`)

@@ -230,7 +230,7 @@ func (s *history) otherItems(budget int) []*item {
 		switch {
 		case s.isChat() && len(namesIn(x)) == 0: // a reason for nothing in particular
 			value = worthSaid
-		case s.isOutdated(x): // it may be mended
+		case s.isOutdated(x): // it may be fixed
 			value /= 4
 		}
 		b.add(sectionFindings, formatEntry(opening().ReplaceAllString(x, "")), value*decay(len(reasons)-i, 32))

@@ -230,7 +230,7 @@ func values(fs, known []argument, briefly bool) string {
 }
 
 // vagueKeys are last words of keys that say nothing without those before them.
-var vagueKeys = wordSet(`time allowed options number type language length available count id seating status night day days date`)
+var vagueKeys = wordSet(`time allowed options number type language length available count id seating status night day days`)
 
 var (
 	// actVerbs are words in the names of tools that change something.

@@ -92,6 +92,24 @@ func TestWhatWasTakenOfASearchIsToldOnce(t *testing.T) {
 	}
 }
 
+// A booking whose result has another value, which the next call asks for, was only offered.
+func TestAnOfferThatWasTakenIsNoBooking(t *testing.T) {
+	t.Parallel()
+	for second, want := range map[string]string{"19:00": "book_table (not made: another value was offered, and taken next)", "20:30": "book_table: "} {
+		d := digestOf(
+			Options{}, user("A table for two tonight, please."),
+			calls("", "1", "book_table", "place", "Brixx", "time", "18:45"), result("1", `{"place":"Brixx","time":"19:00","code":"K7Q2ZX"}`),
+			assistant("It would be at seven, would that do?"), user("Yes, that will do, thanks."),
+			calls("", "2", "book_table", "place", "Brixx", "time", second), result("2", `{"place":"Brixx","time":"`+second+`","code":"M4R8PW"}`),
+			assistant("Done."),
+		)
+		got := parsePrevious(d.Text(600)).sections[sectionCompleted]
+		if len(got) != 2 || !strings.HasPrefix(got[0], "- "+want) || !strings.Contains(got[1], "M4R8PW") {
+			t.Errorf("%s: %q", second, got)
+		}
+	}
+}
+
 // The configuration can tell which results say that nothing was done, or that it was.
 func TestResultsCanBeNamed(t *testing.T) {
 	t.Parallel()
