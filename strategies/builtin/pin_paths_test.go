@@ -42,14 +42,7 @@ func TestPinPathsKeepTheNewestReadingOfInstructions(t *testing.T) {
 	} {
 		s := sessiontest.Of(messages...)
 		s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{all}, PinPaths: c.paths, Target: c.target}, false)
-		var got []chat.Seq
-		for q, in := range s.Included {
-			if in {
-				got = append(got, q)
-			}
-		}
-		slices.Sort(got)
-		if diff := cmp.Diff(c.want, got); diff != "" {
+		if diff := cmp.Diff(c.want, inView(s)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -80,15 +73,20 @@ func TestPinsKeepTheTextOfASkill(t *testing.T) {
 		s := sessiontest.Of(messages...)
 		c.pipeline.Steps = []plan.Strategy{all}
 		s.Run(t, c.pipeline, false)
-		var got []chat.Seq
-		for q, in := range s.Included {
-			if in {
-				got = append(got, q)
-			}
-		}
-		slices.Sort(got)
-		if diff := cmp.Diff(c.want, got); diff != "" {
+		if diff := cmp.Diff(c.want, inView(s)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+}
+
+// inView returns the numbers of the messages in the view.
+func inView(s *sessiontest.Session) []chat.Seq {
+	var out []chat.Seq
+	for q, in := range s.Included {
+		if in {
+			out = append(out, q)
+		}
+	}
+	slices.Sort(out)
+	return out
 }

@@ -124,7 +124,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 			}
 			messages, kinds = append(messages, told...), append(kinds, of...)
 		}
-		if quote := userText(m); s.verbatim && quote != "" {
+		if quote := frame.SaidBy(m); s.verbatim && quote != "" {
 			quote, _ = secrets.Redact(quote)
 			old.quotes = append(old.quotes, summary.Clean(quote))
 		}
@@ -190,18 +190,6 @@ func (s *rollingSummary) quote(text *summaryText, size func(summary string) chat
 
 // minQuote is the smallest number of characters of a quotation that says something.
 const minQuote = 20
-
-// userText returns the user's text in a message, without a summary that precedes it.
-func userText(m *chat.Message) string {
-	if m.Role != chat.RoleUser {
-		return ""
-	}
-	text := m.Content.String()
-	if _, rest, ok := frame.Unwrap(text); ok {
-		text = rest
-	}
-	return strings.TrimSpace(text)
-}
 
 // acknowledged separates a summary from a user message that follows it.
 var acknowledged = chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(acknowledgment)}

@@ -60,6 +60,19 @@ func Wrap(text string, o Options) string {
 	return b.String()
 }
 
+// SaidBy returns what a message of the user says, without a summary that it begins with, and "" for
+// messages of others.
+func SaidBy(m *chat.Message) string {
+	if m.Role != chat.RoleUser {
+		return ""
+	}
+	said := m.Content.String()
+	if _, rest, ok := Unwrap(said); ok {
+		said = rest
+	}
+	return text.Trim(said)
+}
+
 // Unwrap splits a stored summary into its body and the text of the message that it was
 // merged into. ok reports whether stored begins with a known delimiter; if not, body is
 // stored.

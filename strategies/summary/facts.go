@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -72,7 +73,7 @@ func (m *input) setFacts(budget int) int {
 // countSaid counts the messages in which the user says something.
 func countSaid(messages []*chat.Message) (n int) {
 	for _, m := range messages {
-		if saidBy(m) != "" {
+		if frame.SaidBy(m) != "" {
 			n++
 		}
 	}

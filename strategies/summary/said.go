@@ -28,7 +28,7 @@ type userSaid struct {
 
 // add appends the message if it is the user's.
 func (s *userSaid) add(m *chat.Message) {
-	said := saidBy(m)
+	said := frame.SaidBy(m)
 	if said == "" {
 		return
 	}
@@ -127,17 +127,4 @@ func (f *Fact) shorten(most int) {
 	for n := most * bytesPerToken; f.tokens() > most && n > 0; n /= 2 {
 		f.Text = cutCenter(full, n)
 	}
-}
-
-// saidBy returns what a message of the user says, without a summary that it begins with, and
-// "" for other messages.
-func saidBy(m *chat.Message) string {
-	if m.Role != chat.RoleUser {
-		return ""
-	}
-	said := m.Content.String()
-	if _, rest, ok := frame.Unwrap(said); ok {
-		said = rest
-	}
-	return text.Trim(said)
 }
