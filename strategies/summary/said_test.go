@@ -121,3 +121,17 @@ func TestAnUpdateIsGivenWhatTheUserSaidBefore(t *testing.T) {
 		t.Errorf("%.3000s", calls[0].User)
 	}
 }
+
+// What the user said is indexed once, though a log and its view both hold it.
+func TestWordsAreIndexedOnce(t *testing.T) {
+	t.Parallel()
+	e := &SourceIndex{}
+	for range 3 {
+		e.addSaid("Please fix the login page before Friday.\n")
+	}
+	once := &SourceIndex{}
+	once.addSaid("Please fix the login page before Friday.")
+	if string(e.words) != string(once.words) {
+		t.Errorf("%q, want %q", e.words, once.words)
+	}
+}

@@ -2,6 +2,7 @@ package summary
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -25,7 +26,9 @@ type SourceIndex struct {
 	words         []byte
 	full          bool
 	users, others phraseSet
-	last          string // the newest message of the user, in part
+	// indexed are the hashes of the user's messages, which a log and its view both hold.
+	indexed map[[sha256.Size]byte]bool
+	last    string // the newest message of the user, in part
 	// statements are what the user said without refusing, asked the stems of the newest
 	// message of the assistant.
 	statements     []statement
@@ -70,6 +73,14 @@ func (e *SourceIndex) Add(m *chat.Message) {
 
 // addSaid indexes words of the user for quotations.
 func (e *SourceIndex) addSaid(text string) {
+	key := sha256.Sum256([]byte(strings.TrimSpace(text)))
+	if e.indexed[key] {
+		return
+	}
+	if e.indexed == nil {
+		e.indexed = map[[sha256.Size]byte]bool{}
+	}
+	e.indexed[key] = true
 	e.users.add(text)
 	if len(e.words)+len(text) > maxWords {
 		e.full = true
