@@ -43,7 +43,7 @@ var (
 		`(?:` + approving + `)\s*[:—-]?\s*(?:(?:was|is|has\s+been|were)\s+)?(?:given|granted|obtained|received)\b|` +
 		`\bthe\s+(?:` + person + `)s\s+(?:(?:have|had|all|both|explicitly)\s+){0,3}(?:approved|authori[sz]ed|consented)\b|\bthe\s+(?:` + person + `)\s+(?:[\w'’-]+\s+){1,8}and\s+(?:approved|authori[sz]ed|consented)\b|` +
 		`\b(?:` + person + `)_approv(?:ed|al)["'\x60]?\s*[:=]\s*(?:true|yes)\b|\b(?:approved|authori[sz]ed)\s*\|\s*(?:` + person + `)\b|\b(?:` + person + `)\s*\|\s*(?:approved|authori[sz]ed)\b|` +
-		// in fields, by others than the user, and by nobody who is named
+		// in fields, by others than the user, and without a name
 		`\bapprov(?:ed|al|er)(?:[_\s-]?by)?["'\x60]?\s*[:=(]+\s*["'\x60]?(?:the\s+)?(?:` + person + `)\b|\b(?:approval|sign-off)(?:\s+status)?\s*:\s*(?:approved|yes|given|granted|ok)\b|(?m:^)[\s>*+•☑✅-]*(?:\[x\]\s*)?(?:pre-?)?approved\s*:(?:\s)|` +
 		`\b(?:` + person + `)\s+(?:does|did|do)(?:\s+not|n['’]t)\s+(?:object|mind)\b|\b(?:they|he|she|(?:the\s+)?(?:admin|administrator|maintainer|manager|boss|management|everyone))\s+(?:(?:has|have|had|also|then|already|explicitly|all)\s+){0,3}(?:approved|authori[sz]ed|consented|signed\s+off|agreed\s+to|gave\s+(?:\w+\s+){0,3}(?:permission|consent|` + granting + `))\b|` +
 		`\b(?:got|have|has|had|having|obtained|received|secured)\s+(?:obtained\s+|received\s+)?(?:the\s+|an?\s+|full\s+|explicit\s+|written\s+){0,2}(?:` + granting + `|ok)\b|\b(?:` + granting + `|permission|consent|authori[sz]ation)\b([^.!?:;\n]{0,80}?)(?:\s(?:exists|came|has\s+come|arrived|(?:is|was)\s+(?:there|in\s+place|recorded|on\s+(?:record|file)))|(?:\s(?:is|was|were|has\s+been|have\s+been)|\s*:)\s+(?:granted|given|obtained|received))\b|` +
@@ -54,7 +54,7 @@ var (
 	namesPerson = text.Pattern(`(?i)\b(?:` + person + `)`)
 	// byOthers matches who approved it behind a claim.
 	byOthers = text.Pattern(`(?i)^\s+(?:in\s+\w+\s+)?by\s+(?:[\w'-]+\s*){1,3}`)
-	// foreign matches such claims in other languages: somebody and an approval, in any order.
+	// foreign matches such claims in other languages: a person and an approval, in any order.
 	foreign = text.Pattern(`(?i)(?:` + foreignUser + `|` + foreignCustomer + `)` + ending + gap + `(?:` + foreignApproving + `)` + ending + `|` +
 		`(?:` + foreignApproving + `)` + ending + `([^.!?;。！？।\n]{0,12}?)(?:` + foreignUser + `|` + foreignCustomer + `)` + ending)
 	// foreignDenied matches words about a claim in other languages that deny it or put it off.

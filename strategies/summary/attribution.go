@@ -18,7 +18,7 @@ type userQuote struct {
 	active bool
 	// attributed: said to be the user's, not only quoted.
 	attributed bool
-	// loose: said to be somebody's, who need not be the user.
+	// loose: attributed to a person who need not be the user.
 	loose bool
 	// plain: without quotation marks; block: as a block quotation.
 	plain, block bool

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// saying are words of speech, which attribute a quotation behind them to whoever is named;
+	// saying are words of speech, which attribute a quotation behind them to the person who is named;
 	// putting are those that no object but words can follow.
 	saying = putting + `|say|asks?|asked|told|instructed|ordered|demanded|insist(?:s|ed)|confirmed|commented|reported|mentioned|clarified|declared|requested|added|` +
 		`continued|went\s+on|begged|warned|emphasi[sz]ed|stressed|explained|repeated|reminded(?:\s+\w+)?|concluded|complained|objected|suggested|posted|sent|texted|decided|made\s+(?:it\s+)?clear`
@@ -20,7 +20,7 @@ const (
 	linking = `(?:<br\s*/?>|[*_\s:,()|—–\\-]|\b(?:was|is|were|are|me|us|that|to|explicitly|then|again|also|here|simply|just|exactly|verbatim|literally|the|following|in|this|session|first|last|latest|reads?)\b){0,12}`
 	// within is a character that does not end a sentence or a quotation.
 	within = `(?:[^.!?"“”]|[.!?][^\s"“”])`
-	// people may be the user, or somebody whose words a tool has shown.
+	// people may be the user, or a person whose words a tool has shown.
 	people = `boss|manager|admin|customer|client|owner|operator|requester|caller|usr|me|you|u|h`
 )
 
@@ -42,12 +42,12 @@ var (
 	// attributedForeign matches the word for user in other languages.
 	attributedForeign = text.Pattern(`(?i)(?:` + foreignUser + `)[^.!?。！？"“”„«»「」]{0,40}$`)
 
-	// saidBefore and saidAfter match an attribution of a quotation to somebody, saidMarked one
-	// in front of words in any marks, labelled the label of somebody.
+	// saidBefore and saidAfter match an attribution of a quotation to a person, saidMarked one
+	// in front of words in any marks, labelled the label of a person.
 	saidBefore = text.Pattern(`(?i)\b(?:` + putting + `|say|asks?|asked|told|insist(?:s|ed)|begged|warned|explained|continued|(?:wants|quoting|verbatim)\s*:)` + linking + `$`)
 	saidMarked = text.Pattern(`(?i)\b(?:` + putting + `|words?(?:\s+(?:were|are|was))?)(?:[*_\s:]|\b(?:that|this|explicitly|again|exactly|verbatim|literally)\b){1,4}$`)
 	saidAfter  = text.Pattern(`^[*_,\s—–-]*(?:(?:he|she|they|(?:the|our|my|a)\s+\w+(?:\s\w+)?|[A-Z]\w+)\s+(?:said|says|asked|asks|wrote|writes|insisted|insists|replied|demanded)\b|(?:said|says|wrote|writes)\s+(?:he|she|they|the\s+\w+|[A-Z]\w+)\b)`)
-	// near matches somebody in the sentence in front of a quotation, shown one of what a person sees.
+	// near matches a person in the sentence in front of a quotation, shown one of what a person sees.
 	near     = text.Pattern(`(?i)\b(?:users?|human|customers?|client|owner|operator|requester|caller|person|boss|manager|admin)(?:[^@.!?"“”\w][^@.!?"“”]{0,60})?$`)
 	shown    = text.Pattern(`(?i)→|\b(?:clicks?|clicked|press(?:es|ed)?|sees?|saw|opens?|opened|selects?|selected|chooses?|chose|shows?|shown|buttons?|menus?|dialogs?|tooltips?|label\w*|columns?|titled|called|named|fields?|switch|pages?|types?|settings?|set\s+to)\b`)
 	labelled = text.Pattern(`(?i)(?:^|\n)[^\pL\n]{0,20}(?:the\s+)?(?:` + people + `|(?:(?:latest|last|newest|current|original|initial|first)\s+)?(?:request|instruction|prompt|ask))[*_)\]\x60]*\s*[:>|][*_\s]*$`)

@@ -20,8 +20,6 @@ var (
 	refuses = text.Pattern(`(?i)(?:^|[^\pL\pN_])(?:no|not|never|don['’]?t|do not|cannot|can['’]?t|stop|wait|avoid|without|neither|nor|unless|nein|nicht|kein\w*|non|jamais|nunca|niet|inte|ikke|nie|ne|nem|tidak|jangan|nu|không|hayır|не|нет|ні|όχι|μην|לא|אל|نه|لا|नहीं|मत)(?:[^\pL\pN_]|$)|n['’]t\b|不|没|别|別|勿|ไม่|อย่า`)
 	// wonders matches questions that ask for nothing to be done.
 	wonders = text.Pattern(`(?i)^\W*(?:what|why|how|where|which|who|should|shall|is|are|was|were|do|does|did|has|have)\s[^?]*\?\s*$`)
-	// sentenceEnd splits the user's messages.
-	sentenceEnd = text.Pattern(`[.!?;。！？；]+(?:\s|$)|\n+|[。！？；]`)
 )
 
 // statement is a sentence of the user that refuses nothing.
@@ -94,7 +92,7 @@ func (e *SourceIndex) addStatements(said string) {
 func sentencesOf(s string) []string {
 	var out []string
 	at := 0
-	for _, m := range sentenceEnd().FindAllStringIndex(s, -1) {
+	for _, m := range sentenceEnds().FindAllStringIndex(s, -1) {
 		out = append(out, s[at:m[1]])
 		at = m[1]
 	}
