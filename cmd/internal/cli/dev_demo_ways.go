@@ -42,15 +42,16 @@ func (d *demo) sweep(ctx context.Context) error {
 	}
 	progress := d.env.Err.Progress("nightly sweep, sessions", before.Due)
 	for {
+		// In this order: a sweep that ends between the two has enqueued all of its runs by then.
+		sweeps, err := d.app.Store.OpenSweeps(ctx)
+		if err != nil {
+			return err
+		}
 		b, err := d.app.Store.Backlog(ctx)
 		if err != nil {
 			return err
 		}
 		progress.Set(max(0, before.Due-b.Due))
-		sweeps, err := d.app.Store.OpenSweeps(ctx)
-		if err != nil {
-			return err
-		}
 		if len(sweeps) == 0 && b.Queued == 0 && b.Running == 0 {
 			break
 		}
