@@ -85,14 +85,11 @@ func (s *history) actionLog(limit int) string {
 func (s *history) actions() []action {
 	var out []action
 	for _, e := range s.previous[sectionCompleted] {
-		head, below, dated := strings.Cut(e, ":\n"+indentMark)
-		if !dated {
-			out = append(out, action{text: e, times: 1})
-			continue
+		a := action{text: e.text, times: 1}
+		if e.day != "" {
+			a.text = bulletMark + e.day + " " + strings.TrimPrefix(e.text, bulletMark)
 		}
-		for l := range strings.SplitSeq(below, "\n") { // a day with its calls
-			out = append(out, action{text: head + " " + strings.TrimPrefix(strings.TrimPrefix(l, indentMark), bulletMark), times: 1})
-		}
+		out = append(out, a)
 	}
 	unresolved := s.unresolved()
 	for i, c := range s.calls {

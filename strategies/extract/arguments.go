@@ -11,6 +11,10 @@ import (
 type argument struct {
 	key, value string
 	object     int
+	// row is the number of the object around it that is an element of a list, or the outermost,
+	// and path the keys from there to the object.
+	row  int
+	path string
 }
 
 // maxDepth is the nesting of arguments up to which they are read as JSON.
@@ -22,8 +26,8 @@ func parseArguments(arguments string) ([]argument, bool) {
 	d.UseNumber()
 	var found []argument
 	objects := 0
-	var read func(key string, object, depth int) bool
-	read = func(key string, object, depth int) bool {
+	var read func(in argument, listed bool, depth int) bool
+	read = func(in argument, listed bool, depth int) bool {
 		token, err := d.Token()
 		if err != nil || depth > maxDepth {
 			return false
@@ -33,7 +37,11 @@ func parseArguments(arguments string) ([]argument, bool) {
 		case json.Delim:
 			if v == '{' {
 				objects++
-				object = objects
+				if in.object = objects; listed {
+					in.row, in.path = objects, ""
+				} else {
+					in.path = strings.TrimSpace(in.path + " " + in.key)
+				}
 			}
 			for d.More() {
 				if v == '{' {
@@ -41,9 +49,9 @@ func parseArguments(arguments string) ([]argument, bool) {
 					if err != nil {
 						return false
 					}
-					key = name.(string)
+					in.key = name.(string)
 				}
-				if !read(key, object, depth+1) {
+				if !read(in, v == '[', depth+1) {
 					return false
 				}
 			}
@@ -56,10 +64,11 @@ func parseArguments(arguments string) ([]argument, bool) {
 		case bool:
 			value = map[bool]string{true: "true", false: "false"}[v]
 		}
-		found = append(found, argument{key, value, object})
+		in.value = value
+		found = append(found, in)
 		return true
 	}
-	if !read("", 0, 1) {
+	if !read(argument{}, true, 1) {
 		return nil, false
 	}
 	if _, err := d.Token(); err != io.EOF {

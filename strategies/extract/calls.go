@@ -389,6 +389,9 @@ func commandLine(command string) string {
 		command = heredoc().ReplaceAllString(command, "$2")
 	}
 	lines := splitLines(strings.ReplaceAll(text.Head(command, 4*maxDescription), "\\\n", " ")) // continued lines
+	if says := slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return l[0] == '#' }); len(says) > 0 {
+		lines = says
+	}
 	if len(lines) == 0 {
 		return ""
 	}

@@ -22,9 +22,9 @@ var (
 	// wishing is in what the user wants for the time being.
 	wishing = text.Pattern(`(?i)\b(?:prefer|should|only|must|want|need|don'?t (?:use|add|change|make|do|let)|do not|keep|avoid|ensure|make sure)\b`)
 	// rule says what must be so, by whatever but the user.
-	rule = text.Pattern(`(?i)\b(?:must(?:n't)?|(?:should|may) always|(?:should|can|may) (?:never|only|not (?:be|have|use|do|touch|change|add|write|run|break|need))|will (?:never|always)|shouldn'?t|(?:always|usually|generally) prefer|i (?:don'?t|do not|never) (?:want|like))\b`)
+	rule = text.Pattern(`(?i)\b(?:must(?:n't)?|(?:should|may) always|(?:should|can|may) (?:never|only|not (?:be|have|use|do|touch|change|add|write|run|break|need))|will (?:never|always)|shouldn'?t|(?:always|usually|generally) prefer|(?:directive|principle|rule|policy) (?:here )?is|i(?:'d| would)? only (?:ever )?want|i (?:don'?t|do not|never) (?:want|like))\b`)
 	// momentary is what happened, what somebody thinks, or what holds for the moment only.
-	momentary = text.Pattern(`(?i)^(?:\W*(?:yes|no|ok|hmm+|ah|oh|well|so|and|but)[,.! ]+)*(?:i (?:just|think|was|did|don'?t (?:think|know|see|remember|have|get|understand)|can'?t|cannot|couldn'?t|tried|saw|ran|got|have|am|'m)|it (?:was|did|does|doesn'?t|didn'?t|seems|looks|fails?)|maybe|perhaps|what|why|how|where|which|when|if i)\b|` +
+	momentary = text.Pattern(`(?i)^\W*this \w+ (?:must|should)\b|^(?:\W*(?:yes|no|ok|hmm+|ah|oh|well|so|and|but)[,.! ]+)*(?:i (?:just|think|was|did|don'?t (?:think|know|see|remember|have|get|understand)|can'?t|cannot|couldn'?t|tried|saw|ran|got|have|am|'m)|it (?:was|did|does|doesn'?t|didn'?t|seems|looks|fails?)|maybe|perhaps|what|why|how|where|which|when|if i)\b|` +
 		`\b(?:i|there|it) must\b|\b(?:right now|right away|at the moment|yet|never mind|don'?t bother|don'?t worry)\b|^no\b\W*i\b|^no\b.*\b(?:that|this|it|anything)(?: one)?\b`)
 	// programLine is a line of a program's output, of a difference, or of source. A list of the
 	// user has a blank behind its mark, and one only.
@@ -136,19 +136,19 @@ func (s *history) addDemands(b *itemList, i int, request *item) {
 		}
 		switch {
 		case request != nil && strings.HasPrefix(requestMark+d.text, strings.TrimSuffix(request.text, ellipsis+"\n")):
-			it.section, it.extends = sectionRequests, request
+			it.section, it.day, it.extends = sectionRequests, request.day, request
 			it.text = requestMark + d.text + "\n"
 			if len(oneLine(s.turns[i].request.head)) > len(d.text) {
 				it.text = requestMark + d.text + ellipsis + "\n"
 			}
 		case request != nil:
-			it.section, it.text, it.parent = sectionRequests, indentMark+it.text, request
+			it.section, it.day, it.text, it.parent = sectionRequests, request.day, indentMark+it.text, request
 		case i != s.activeTurn() && s.isGoal(s.turns[i].request):
 			it.section = sectionGoal
 		case i == s.activeTurn():
 			it.section = sectionTask
 		default:
-			it.section, it.text = sectionRequests, requestMark+d.text+"\n"
+			it.section, it.day, it.text = sectionRequests, s.dayOf(s.turns[i]), requestMark+d.text+"\n"
 		}
 	}
 }

@@ -289,7 +289,7 @@ func TestStepsOfAPlanAreKept(t *testing.T) {
 	d := digestOf(Options{}, user(plan), calls("", "1", "Read", "file_path", "/src/a.go"), result("1", "package a"))
 	text := d.Text(400)
 	for _, s := range steps {
-		if !strings.Contains(text, "\n> "+s+"\n") {
+		if !strings.Contains(text, "\n> "+s) {
 			t.Errorf("%s is missing:\n%s", s, text)
 		}
 	}

@@ -3,7 +3,6 @@ package extract
 import (
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -60,7 +59,7 @@ func New(o Options) *Digest {
 	ids := newTable(maxIdentifiers)
 	ids.topic = newTopic(o.Focus)
 	return &Digest{redacted: o.Redacted, ids: ids, history: history{
-		files: map[string]*file{}, previous: map[section][]string{}, previousAt: map[string]int{}, names: map[string]bool{}, acts: slices.Clone(o.Acts), looks: slices.Clone(o.Looks),
+		files: map[string]*file{}, previous: map[section][]entry{}, previousAt: map[string]int{}, names: map[string]bool{}, acts: slices.Clone(o.Acts), looks: slices.Clone(o.Looks),
 		failed: literals(o.Failed), succeeded: literals(o.Succeeded),
 	}}
 }
@@ -78,7 +77,6 @@ func (d *Digest) Add(m *chat.Message) {
 		d.history.withCode++
 	}
 	if !m.CreatedAt.IsZero() {
-		d.history.day = m.CreatedAt.UTC().Format(time.DateOnly)
 		d.history.tick(m.CreatedAt.UTC())
 	}
 	switch m.Role {

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -14,7 +15,8 @@ import (
 // what it demanded besides and what was answered, the rest by what else was said.
 func (s *history) addRequests(b *itemList, budget int) {
 	type line struct {
-		text  string
+		text  string // "" if the request is not told here
+		day   string
 		turns []int
 		spare bool // it is of little use later
 	}
@@ -25,27 +27,26 @@ func (s *history) addRequests(b *itemList, budget int) {
 	for i, t := range s.turns {
 		if s.isGoal(t.request) || i == at || t.request.empty() || isGenerated(t.request.head) || t.asked == "" && slices.Contains(before, i) || s.isOver(i) {
 			if s.isServed(i) {
-				lines = append(lines, line{oneLine(t.request.head), []int{i}, true})
-				continue
+				lines = append(lines, line{oneLine(t.request.head), s.dayOf(t), []int{i}, true})
+			} else {
+				lines = append(lines, line{turns: []int{i}, spare: true})
 			}
-			s.addDemands(b, i, nil)
-			s.addAnswer(b, i, nil)
 			continue
 		}
 		x, last := oneLine(t.request.head), len(lines)-1
 		if isInstruction(x) { // which skill it was is enough
 			x = firstLine(t.request.head)
 		}
-		spare := isSmallTalk(x) || isCommand(x) || t.request.isOutput()
+		day, spare := s.dayOf(t), isSmallTalk(x) || isCommand(x) || t.request.isOutput()
 		switch { // what has few words needs no line of its own
-		case last < 0 || lines[last].spare != spare:
-			lines = append(lines, line{text: x, spare: spare})
+		case last < 0 || lines[last].text == "" || lines[last].spare != spare || lines[last].day != day:
+			lines = append(lines, line{text: x, day: day, spare: spare})
 			last++
 		case len(x) < minRequest && slices.Contains(strings.Split(lines[last].text, requestSeparator), x):
 		case len(x) < minRequest && len(lines[last].text)+len(requestSeparator)+len(x) < minExcerpt:
 			lines[last].text += requestSeparator + x
 		default:
-			lines = append(lines, line{text: x, spare: spare})
+			lines = append(lines, line{text: x, day: day, spare: spare})
 			last++
 		}
 		lines[last].turns = append(lines[last].turns, i)
@@ -68,24 +69,36 @@ func (s *history) addRequests(b *itemList, budget int) {
 		room -= min(utf8.RuneCountInString(x), limit) + len(requestMark) + 1
 	}
 	b.crowded = room < 0
+	first := true
 	for i, l := range lines {
+		if l.text == "" {
+			for _, turn := range l.turns {
+				if !isClosing(s.turns[turn].request.head) {
+					s.addDemands(b, turn, nil)
+				}
+				s.addAnswer(b, turn, nil)
+			}
+			continue
+		}
 		x := strings.ReplaceAll(truncate(l.text, limit), strings.TrimSuffix(requestSeparator, " ")+ellipsis, ellipsis)
 		it := b.add(sectionRequests, requestMark+x+"\n", 0)
+		it.day = l.day
 		request := it // of what belongs to it
-		if it.tier = tier; l.spare && i > 0 {
+		if it.tier = tier; l.spare && !first {
 			it.tier, request = tierSpare, nil
 		}
-		if age := len(lines) - i; i > 0 {
+		if age := len(lines) - i; !first {
 			b.weigh(worthAsked * decay(age, 8))
 		} else { // what it was all about does not age, and is told whatever the topic is
 			b.weigh(worthAsked)
 			it.topical = true
 		}
+		first = false
 		b.addWhole(it, requestMark+text.Head(l.text, maxRequest)+"\n")
 		for _, turn := range l.turns {
 			if t := s.turns[turn]; t.asked != "" && len(t.request.head) < minRequest { // not understood without it
 				q := b.add(sectionFindings, indentMark+repliesMark+truncate(t.asked, b.lineLimit)+"\n", worthAnswer*decay(len(s.turns)-turn, 8))
-				q.section, q.parent = sectionRequests, it
+				q.section, q.day, q.parent = sectionRequests, it.day, it
 			}
 			s.addDemands(b, turn, request)
 			s.addAnswer(b, turn, request)
@@ -116,7 +129,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 	for j, line := range t.lines {
 		line = opening().ReplaceAllString(s.statements(line), "")
 		first := j >= t.lastStart && !told && !isIntention(line) && (request != nil || isGoal)
-		if !first && isPassing(line) || isEmpty(line) {
+		if !first && isPassing(line) || isEmpty(line) || request == nil && s.isRecords() && (len(namesIn(line)) == 0 || checkingBack().MatchString(line) || completing().MatchString(line)) {
 			continue
 		}
 		worth := worthSaid
@@ -128,11 +141,12 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 			text = indentMark + text
 		}
 		it := b.add(sectionFindings, text, worth*age*min(1, float64(len(text))/usualLine))
+		it.day = s.dayOf(t)
 		switch {
 		case request != nil:
 			it.section, it.parent = sectionRequests, request
 		case isGoal && j >= t.lastStart:
-			it.section = sectionGoal
+			it.section, it.day = sectionGoal, ""
 		}
 	}
 }
@@ -140,7 +154,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 // isOver reports whether a request is of little use later: it asks for nothing, or isServed.
 func (s *history) isOver(i int) bool {
 	t := s.turns[i]
-	return t.asked == "" && isSmallTalk(t.request.head) || s.isServed(i)
+	return t.asked == "" && isSmallTalk(t.request.head) || s.isRecords() && i < s.activeTurn() && isClosing(t.request.head) || s.isServed(i)
 }
 
 // isServed reports whether a request is old and short, and the calls with short values that followed
@@ -156,13 +170,20 @@ const freshAnswers = 8
 // isSmallTalk reports whether a request asks for nothing: thanks, a greeting, praise, or a command
 // to the program that runs the agent.
 func isSmallTalk(s string) bool {
-	return len(s) < 2*minRequest && (smallTalk().MatchString(s) || controlling().MatchString(s))
+	return len(s) < 3*minRequest && (smallTalk().MatchString(s) || controlling().MatchString(s))
+}
+
+// isClosing reports whether a customer ends a visit, and wants nothing more.
+func isClosing(s string) bool {
+	return len(s) < 3*minRequest && closing().MatchString(s) && !wanting().MatchString(s)
 }
 
 var (
+	closing   = text.Pattern(`(?i)\bthank|\bthanx|\b(?:that|this|it)(?:[';]?s| is| was| will be|'ll be) (?:all|it|enough|everything|what i (?:need|want))|\bbye\b|\ball set\b|\bi (?:need|want) no(?:thing)? more\b`)
+	wanting   = text.Pattern(`(?i)\?|\b(?:please|can|could|would you|will you|what|where|when|how|which|why|find|get|book|reserve|buy|show|play|tell|search|look|check|make|transfer|change|cancel|send|give|let'?s|instead|also|another|address|phone|prefer|choose|cab|ride)\b|\bi(?:'d| would|'ll|'m)? (?:also |still |just |now |like |love |going |want |need )+(?:to|a|an|the|one|two|some|it|you to)\b`)
 	smallTalk = text.Pattern(`(?i)^\W*(?:(?:no|nope|ok(?:ay)?|great|perfect|awesome|cool|alright|good|nice|wonderful|hi|hello|hey|there|bye|goodbye|again|indeed|thanks|thank you|thanx|thx|thankyou|thanking you|` +
-		`(?:so|very) much|much|i(?:'m| am) (?:thankful|grateful)(?: for your help)?|nothing(?: (?:else|more))?(?: (?:for the moment|for now|right now))?|i don'?t need (?:more|any|any more|anything)(?: else)?(?: help)?(?: right now| for now)?|a (?:lot|ton|bunch|million)|i appreciate (?:it|your help)|for (?:all )?(?:the|your|of your) (?:kind )?(?:help|assistance|time)|have a (?:good|great|nice) (?:day|one)|` +
-		`(?:that|this|it)(?:'s| is|'ll be| will be| would be)? (?:really )?(?:all|it|everything|enough|great|good|nice|perfect|very helpful)(?: of you)?(?: (?:that )?i need(?:ed)?)?(?: for (?:now|today|the moment))?|` +
+		`(?:so|very) much|much|i(?:'m| am) (?:thankful|grateful)(?: for your help)?|nothing(?: (?:else|more))?(?: (?:for the moment|for now|right now))?|i don'?t need (?:more|any|any more|anything)(?: else)?(?: help)?(?: right now| for now)?|i (?:don'?t|do not)|i'?m (?:good|done|fine|all set)|i am (?:good|done|fine)|not (?:yet|now|today|right now|at (?:the moment|this time)|at all)|i(?:'ll| will) let you know(?: if (?:i need|there is|there's) (?:any|some)thing(?: else| further| more)?)?|a (?:lot|ton|bunch|million)|i appreciate (?:it|your help)|for (?:all )?(?:the|your|of your) (?:kind )?(?:help|assistance|time)|have a (?:good|great|nice) (?:day|one)|` +
+		`(?:that|this|it)(?:'s| is|'ll be| will be| would be| was)? (?:really )?(?:all|it|everything|enough|great|good|nice|perfect|very helpful)(?: of you)?(?: (?:that )?i need(?:ed)?)?(?: for (?:me|now|today|the moment)| from me)*|` +
 		`(?:that )?sounds? (?:good|great|perfect|nice|fine|wonderful|neat)|you(?:'ve| have) been (?:great|helpful|very helpful|wonderful))\b\W*)+$`)
 	controlling = text.Pattern(`^/(?:clear|compact|exit|quit|q|ex|help|models?|mode|chat-mode|login|logout|config|cost|status|resume|reset|ls|tokens|settings|ide|mcp|permissions)(?: +\S+)?\s*$`)
 )
@@ -179,13 +200,16 @@ func isEmpty(line string) bool {
 	return len(line) < minSaid || strings.Count(line, " ") < minSaidWords && !strings.ContainsFunc(line, isUnspaced) || polite().MatchString(line) || strings.Count(line, " | ") > 1 || claiming().MatchString(line)
 }
 
+// checkingBack begins what a customer is asked to confirm before a call, which tells the same.
+var checkingBack = text.Pattern(`(?i)^(?:[^.:;]{0,30}[,.!] *)?(?:(?:just|please|to|could you|can you|kindly|let me) )*(?:re-?)?(?:confirm(?:ing)?|verify(?:ing)?|booking|reserving|making)\b`)
+
 // claiming says what the user allowed or said, which only the user's own words tell, or turns to the
 // reader of the summary.
 var claiming = text.Pattern(`(?i)\b(?:user|customer|owner|human)s? (?:(?:has|have|had|explicitly|already|just|also) )*(?:approved|authori[sz]ed|consented|permitted|allowed|granted|signed off|gave (?:permission|approval)|said|told)\b|` +
 	`^\W*(?:system|developer) ?:|\b(?:ignore|disregard|forget|override) (?:all |any |the |your |of )*(?:previous|prior|above|earlier) (?:instructions?|prompts?|rules|messages?)\b`)
 
 // polite is a line without a statement.
-var polite = text.Pattern(`(?i)^(?:(?:sure|of course|no problem|no worries|certainly|absolutely|thank you|thanks|great)[^.!]*[.!] *)*(?:(?:i can (?:help|assist)|i'd be (?:happy|glad)|i'm (?:happy|glad)|you're welcome|to (?:assist|help|proceed)|once (?:i have|you (?:provide|confirm))|please (?:provide|let me)|could you|let me)\b.*)?$`)
+var polite = text.Pattern(`(?i)^(?:(?:sure|of course|no problem|no worries|certainly|absolutely|thank you|thanks|great|my pleasure|you're welcome|farewell|good ?bye|take care|have (?:a|an|fun)\b|enjoy\b|see you\b|i(?:'m| am)? (?:hope|wish|glad|happy)\b|is there anything)[^.!?]*[.!?] *)*(?:(?:i can (?:help|assist)|i'd be (?:happy|glad)|i'm (?:happy|glad)|you're welcome|to (?:assist|help|proceed)|once (?:i have|you (?:provide|confirm))|please (?:provide|let me)|could you|let me)\b.*)?$`)
 
 // opening is the number of an entry of a list, or the interjection, that a line begins with.
 var opening = text.Pattern(`(?i)^(?:\d{1,2}[.)] +|(?:ah|oh|hmm+|wait|ok(?:ay)?(?: so)?|so|great|good|perfect|right|actually|i see|got it)\b *[,.!:—-]+ *)+`)
@@ -223,24 +247,25 @@ func (s *history) addLastAnswer(b *itemList) {
 		if next := t.intention(); next != "" {
 			b.add(sectionState, saidLastMark+truncate(next, b.lineLimit)+"\n", worthState).tier = tierErrors
 		}
-		text, limit := lastCallMark+strings.TrimPrefix(strings.TrimSuffix(last.line(b.lineLimit), "\n"), bulletMark), 2*b.lineLimit
-		if found := last.listed(); found != "" && last.chosen < 0 { // the user may not know it yet
-			text, limit = text+" → "+found, 4*b.lineLimit
+		text := lastCallMark + strings.TrimPrefix(strings.TrimSuffix(last.line(b.lineLimit), "\n"), bulletMark)
+		if found := last.listed(b.listLimit); found != "" && last.chosen < 0 { // the user may not know it yet
+			text += " → " + found
 		}
-		b.add(sectionState, truncate(text, limit)+"\n", worthState).tier = tierState
+		b.add(sectionState, truncate(text, b.lineLimit+b.listLimit)+"\n", worthState).tier = tierState
 	}
 	files := editedFiles(s.calls[max(0, len(s.calls)-t.calls):])
 	addFiles := func(mark string, files []string) {
-		b.add(sectionState, truncate(mark+strings.Join(files, ", "), 2*b.lineLimit)+"\n", worthState).tier = tierState
+		b.add(sectionState, truncate(mark+strings.Join(files, ", "), max(b.lineLimit*2/3, minExcerpt))+"\n", worthState).tier = tierState
 	}
+	open, mark := s.uncommitted()
 	switch {
 	case len(files) > 0:
 		addFiles(editedForMark, files)
-	case last != nil && len(last.paths) > 0:
+	case last != nil && len(last.paths) > 0 && len(open) == 0:
 		addFiles(nothingEdited, nil)
 	}
-	if open := s.uncommitted(); len(open) > 0 && !slices.Equal(open, files) {
-		addFiles(uncommittedMark, open)
+	if len(open) > 0 && !slices.Equal(open, files) {
+		addFiles(mark, open)
 	}
 }
 
@@ -264,15 +289,19 @@ func (s *history) lastCall() *toolCall {
 	return nil
 }
 
-// uncommitted returns the names of the files that were edited after the last commit, nil if there
-// is no commit.
-func (s *history) uncommitted() []string {
+// uncommitted returns the names of the files that were edited after the last commit, or of all if there
+// is none, and the mark of their line.
+func (s *history) uncommitted() (files []string, mark string) {
 	for i, c := range slices.Backward(s.calls) {
 		if c.done && !c.failed && c.commits() {
-			return editedFiles(s.calls[i:])
+			return editedFiles(s.calls[i:]), uncommittedMark
 		}
 	}
-	return nil
+	files = slices.Clone(s.edited)
+	for _, f := range editedFiles(s.calls) {
+		files = appendNew(files, f)
+	}
+	return files, cmp.Or(s.editedMark, uncommittedAllMark)
 }
 
 // editedFiles returns the names of the files that calls edited.

@@ -132,11 +132,7 @@ func (s *history) addFactItems(b *itemList) {
 		return
 	}
 	talk := s.isTalk()
-	var day *item
 	for i, f := range s.facts {
-		if f.day != "" && (day == nil || day.text != bulletMark+f.day+":\n") {
-			day = &item{section: sectionFindings, text: bulletMark + f.day + ":\n", tier: tierDone, order: -1}
-		}
 		line, worth := formatEntry(f.text), worthConfirmed
 		switch {
 		case f.byUser:
@@ -146,10 +142,7 @@ func (s *history) addFactItems(b *itemList) {
 		case !talk && !f.known: // of programs there is too much
 			continue
 		}
-		if day != nil {
-			line = indentMark + strings.TrimPrefix(line, bulletMark)
-		}
 		it := b.add(sectionFindings, line, worth*float64(f.names)*decay(len(s.facts)-i, maxFacts))
-		it.tier, it.parent = tierChosen, day
+		it.tier, it.day = tierChosen, f.day
 	}
 }

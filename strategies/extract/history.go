@@ -40,7 +40,7 @@ const (
 // entries are dropped first.
 type history struct {
 	// previous holds the entries of an earlier summary by section.
-	previous map[section][]string
+	previous map[section][]entry
 	// previousAt is the number of messages when an entry, or a reason, was added.
 	previousAt map[string]int
 	// goal is the first request.
@@ -54,8 +54,10 @@ type history struct {
 	messages int
 	// withCode is the number of messages with fenced text or the prompt of a shell.
 	withCode int
-	// day is the date of the newest message, "" if it is not known.
-	day string
+	// day is the date of the newest message, "" if it is not known; byDay reports that there are
+	// several.
+	day   string
+	byDay bool
 	// at is the time of the newest message that has one, firstAt and lastAt are the earliest
 	// and the latest time.
 	at, firstAt, lastAt time.Time
@@ -63,6 +65,9 @@ type history struct {
 	calls               []*toolCall
 	// unjudged is the call whose result came last, until the next message.
 	unjudged *toolCall
+	// edited are the files of the line of an earlier summary that has editedMark.
+	edited     []string
+	editedMark string
 	// openCalls are the calls without a result.
 	openCalls []*toolCall
 	// listings are the newest calls that returned several objects.
@@ -98,6 +103,8 @@ func (r request) empty() bool { return r.head == "" }
 // turn is a request and the answers to it.
 type turn struct {
 	request request
+	// day is the date of the request, "" if it is not known.
+	day string
 	// asked is the question of the assistant that the request answers.
 	asked string
 	// lines are lines of the assistant; those from lastStart on are of its last message.
@@ -163,6 +170,17 @@ func (s *history) tick(at time.Time) {
 		s.lastAt = at
 	}
 	s.at = at
+	day := at.Format(time.DateOnly)
+	s.byDay = s.byDay || s.day != "" && s.day != day
+	s.day = day
+}
+
+// dayOf returns the date of a turn for the heading above it, "" if all was said on one day.
+func (s *history) dayOf(t *turn) string {
+	if s.byDay {
+		return t.day
+	}
+	return ""
 }
 
 func (s *history) currentTurn() *turn {
@@ -210,6 +228,9 @@ func (s *history) addUser(head, tail string) {
 		for _, x := range chosen(s.currentTurn().lastText, head) {
 			s.decisions = appendNew(s.decisions, x)
 		}
+		if x := agreed(asked, head); x != "" && len(s.files) > 0 { // of a customer, the calls tell
+			s.decisions = appendNew(s.decisions, x)
+		}
 		if s.goal.empty() || isInstruction(s.goal.head) || len(s.goal.head) < minGoal && len(r.head) >= minGoal && len(s.turns) <= 3 {
 			s.goal = r
 		}
@@ -219,13 +240,13 @@ func (s *history) addUser(head, tail string) {
 		}
 	}
 	if last := s.currentTurn(); last.request.empty() && len(last.lines) == 0 && last.calls == 0 {
-		last.request, last.demands, last.asked = r, demands, asked
+		last.request, last.day, last.demands, last.asked = r, s.day, demands, asked
 		return
 	}
 	if len(s.turns) == maxTurns { // the first turn is kept
 		s.turns = slices.Delete(s.turns, 1, 2)
 	}
-	s.turns = append(s.turns, &turn{request: r, demands: demands, asked: asked})
+	s.turns = append(s.turns, &turn{request: r, day: s.day, demands: demands, asked: asked})
 	if i := len(s.turns) - 1 - maxWhole; i > 0 {
 		s.turns[i].shorten()
 	}
@@ -313,7 +334,7 @@ func (s *history) addAssistant(head, tail string) {
 // addReason adds a reason, or what is wrong.
 func (s *history) addReason(reason string) {
 	names := strings.ContainsAny(reason, "`\"/_()")
-	if (names || strings.Count(reason, " ") >= minReasonWords) && !slices.Contains(s.reasons, reason) {
+	if (names || strings.Count(reason, " ") >= minReasonWords) && !isEmpty(reason) && !slices.Contains(s.reasons, reason) {
 		if len(s.reasons) == maxNotes {
 			delete(s.previousAt, s.reasons[0]) // which goes
 		}

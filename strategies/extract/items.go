@@ -102,7 +102,7 @@ func (s *history) leadingItems(budget int) []*item {
 	if t := s.currentTurn(); at == len(s.turns)-1 && len(s.calls) > 0 && t.calls == t.callsBefore && len(t.lines) > 0 && lastQuestion(t.lastText) == "" && !isIntention(t.lines[len(t.lines)-1]) {
 		add(sectionTask, answeredLine)
 	}
-	for _, i := range s.beforeActive() {
+	for _, i := range slices.Backward(s.beforeActive()) {
 		add(sectionTask, beforeMark+truncate(splitLines(s.turns[i].request.head)[0], max(budget/10, 80))+"\n")
 	}
 	return slices.DeleteFunc(out, func(it *item) bool { return it.text == "" })
@@ -165,47 +165,14 @@ func (s *history) activeTurn() int {
 	return newest
 }
 
-// quote returns the request in at most n characters, each line as a quotation: its
-// beginning, and the last line too if that is short and the request is cut.
-func (r request) quote(n int) string {
-	lines := slices.DeleteFunc(append(indentedLines(r.head), indentedLines(r.tail)...), func(l string) bool { return saysNothing().MatchString(l) })
-	size := func(s string) int { return utf8.RuneCountInString(s) + len(quoteMark) + 1 }
-	total := 0
-	for _, l := range lines {
-		total += size(l)
-	}
-	var b strings.Builder
-	ending := ""
-	if total > n && len(lines) > 1 {
-		if l := lines[len(lines)-1]; size(l) <= n/3 {
-			ending, lines = quoteMark+l+"\n", lines[:len(lines)-1]
-			n -= size(l)
-		}
-	}
-	for _, l := range lines {
-		if size(l) > n {
-			if head := truncateHead(l, n-len(quoteMark)-len(ellipsis)-1); n >= minQuote && head != "" {
-				b.WriteString(quoteMark + head + ellipsis + "\n")
-			}
-			break
-		}
-		b.WriteString(quoteMark + l + "\n")
-		n -= size(l)
-	}
-	return b.String() + ending
-}
-
-// minQuote is the minimum number of characters for the beginning of a quoted line.
-const minQuote = 24
-
 // otherItems returns the items after the leading ones, in the order of the text within
 // each section.
 func (s *history) otherItems(budget int) []*item {
-	b := &itemList{lineLimit: min(max(budget/10, 80), maxLine)}
+	b := &itemList{lineLimit: min(max(budget/10, 80), maxLine), listLimit: min(max(budget/5, 160), maxAct)}
 	for sec := range numSections {
 		for i, e := range s.previous[sec] {
 			if sec == sectionFindings {
-				e = s.dated(e, s.previousAt[e])
+				e.text = s.dated(e.text, s.previousAt[e.text])
 			}
 			b.addPrevious(sec, e, worthBefore*decay(len(s.previous[sec])-i, 32))
 		}
@@ -292,11 +259,12 @@ func longest(texts []string, least, most, room, mark int) int {
 	})
 }
 
-// itemList collects items with lines of at most lineLimit characters.
+// itemList collects items with lines of at most lineLimit characters, and listings of at most
+// listLimit.
 type itemList struct {
-	items     []*item
-	lineLimit int
-	crowded   bool // the requests do not fit into their share
+	items                []*item
+	lineLimit, listLimit int
+	crowded              bool // the requests do not fit into their share
 }
 
 func (b *itemList) add(s section, text string, value float64) *item {
@@ -309,7 +277,7 @@ func (b *itemList) add(s section, text string, value float64) *item {
 func (b *itemList) addWhole(cut *item, whole string) {
 	if whole != cut.text {
 		it := b.add(cut.section, whole, 0)
-		it.tier, it.extends = tierSpare, cut
+		it.day, it.tier, it.extends = cut.day, tierSpare, cut
 		b.weigh(cut.value)
 	}
 }
@@ -331,17 +299,15 @@ func (b *itemList) weigh(value float64) {
 	it.value = value * float64(utf8.RuneCountInString(it.text)) / usualLine
 }
 
-// addPrevious adds an entry of an earlier summary. Lines below a day are items of their own,
-// so that some of them can be dropped.
-func (b *itemList) addPrevious(s section, entry string, value float64) {
-	if s != sectionCompleted && s != sectionFindings {
-		b.add(s, entry+"\n", value)
-		return
-	}
-	lines := strings.Split(entry, "\n")
+// addPrevious adds an entry of an earlier summary. The lines below it are items of their own, so that
+// some of them can be dropped.
+func (b *itemList) addPrevious(s section, e entry, value float64) {
+	lines := strings.Split(e.text, "\n")
 	parent := b.add(s, lines[0]+"\n", value)
+	parent.day = e.day
 	for _, l := range lines[1:] {
-		b.add(s, l+"\n", value/2).parent = parent
+		it := b.add(s, l+"\n", value/2)
+		it.day, it.parent = e.day, parent
 	}
 }
 
@@ -370,17 +336,8 @@ func (s *history) addCalls(b *itemList, budget int) {
 	if limit < maxAct || b.crowded {
 		limit, briefly = limitOf(true), true
 	}
-	var day *item
 	for i, c := range s.calls {
 		age := decay(len(s.calls)-1-i, 16)
-		if c.day != "" && (day == nil || day.text != bulletMark+c.day+":\n") {
-			day = &item{section: sectionCompleted, text: bulletMark + c.day + ":\n", tier: tierDone, order: -1}
-		}
-		underDay := func(it *item) {
-			if day != nil {
-				it.parent, it.text = day, indentMark+it.text
-			}
-		}
 		switch {
 		case unresolved[i] && c.blocks() && i >= underWay-recentCalls:
 			line := c.line(b.lineLimit)
@@ -404,8 +361,8 @@ func (s *history) addCalls(b *itemList, budget int) {
 		case !c.acts && c.chosen < 0 && c.reads() && changed: // of no use later
 		case !c.acts && c.chosen < 0 && c.reads():
 			it := b.add(sectionCompleted, c.line(b.lineLimit), 0)
+			it.day = c.day
 			b.weigh(worthLooked * age)
-			underDay(it)
 		default:
 			text := c.line(b.lineLimit)
 			if c.acts {
@@ -415,7 +372,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 				text = strings.TrimSuffix(text, "\n") + editedMark + "\n"
 			}
 			it := b.add(sectionCompleted, text, worthStep*age)
-			it.tier = tierOther
+			it.day, it.tier = c.day, tierOther
 			switch {
 			case c.acts:
 				it.tier = tierDone
@@ -428,7 +385,6 @@ func (s *history) addCalls(b *itemList, budget int) {
 				it.tier = tierChosen
 				b.weigh(worthChosen * decay(len(s.calls)-1-i, 256))
 			}
-			underDay(it)
 		}
 	}
 }

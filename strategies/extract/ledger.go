@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	maxValues     = 12  // of the arguments or of a result of a call
+	maxValues     = 16  // of the arguments or of a result of a call
 	maxShortValue = 120 // characters of one
+	maxKey        = 40  // of its key
 	maxOptions    = 40  // of a listing
 	maxListings   = 3
 	maxJSON       = 64 << 10 // bytes of a result that is read as JSON
@@ -22,7 +23,7 @@ const (
 type option struct {
 	values []argument
 	said   []bool
-	// names are the values that no other option has.
+	// names are the values that no other option has, under keys whose values tell options apart.
 	names []string
 }
 
@@ -40,10 +41,10 @@ func shortValues(fs []argument) []argument {
 	var out []argument
 	for _, f := range fs {
 		v := strings.TrimSpace(f.value)
-		if v == "" || v == "null" || text.Longer(v, maxShortValue) || !isPrintable(v) || text.Longer(f.key, maxLabelLen) || !isPrintable(f.key) {
+		if v == "" || v == "null" || text.Longer(v, maxShortValue) || !isPrintable(v) || text.Longer(f.key, maxKey) || !isPrintable(f.key) {
 			continue
 		}
-		if out = append(out, argument{strings.Clone(f.key), strings.Clone(v), f.object}); len(out) == maxValues {
+		if out = append(out, argument{key: strings.Clone(f.key), value: strings.Clone(v), object: f.object, path: strings.Clone(f.path)}); len(out) == maxValues {
 			break
 		}
 	}
@@ -72,26 +73,32 @@ func (s *history) readObjects(c *toolCall, result string) (listing bool) {
 		}
 	}
 	if len(objects) == 1 {
-		c.result = objects[0]
+		c.result = withoutLinks(objects[0])
 		return false
 	}
 	if own := ownValues(result, fs); own != nil {
-		c.result = own
+		c.result = withoutLinks(own)
 		return false
 	}
-	if len(objects) > maxOptions || !isListing(objects) {
+	rows := rowsOf(fs)
+	if len(rows) > maxOptions || !isListing(rows) {
 		return false
 	}
-	times := map[string]int{}
-	for _, vs := range objects {
+	times := map[argument]int{}   // of a value under its key
+	different := map[string]int{} // values by their key
+	for _, vs := range rows {
 		for _, f := range vs {
-			times[f.value]++
+			f.object = 0
+			if times[f]++; times[f] == 1 {
+				different[f.path+" "+f.key]++
+			}
 		}
 	}
-	for _, vs := range objects {
+	for _, vs := range rows {
 		o := option{values: vs, said: make([]bool, len(vs))}
 		for _, f := range vs {
-			if times[f.value] == 1 && len(f.value) >= 4 && strings.ContainsFunc(f.value, unicode.IsLetter) {
+			f.object = 0
+			if times[f] == 1 && float64(different[f.path+" "+f.key]) >= minDifferent*float64(len(rows)) && len(f.value) >= 4 && strings.ContainsFunc(f.value, unicode.IsLetter) {
 				o.names = append(o.names, f.value)
 			}
 		}
@@ -102,6 +109,41 @@ func (s *history) readObjects(c *toolCall, result string) (listing bool) {
 	}
 	s.listings = appendBounded(s.listings, c, maxListings)
 	return true
+}
+
+// withoutLinks returns what tells of an object of a service that has an address for people: not the
+// addresses for programs and the like.
+func withoutLinks(vs []argument) []argument {
+	if !slices.ContainsFunc(vs, func(f argument) bool { return f.key == "html_url" }) {
+		return vs
+	}
+	return slices.DeleteFunc(vs, func(f argument) bool { return !linkedKeys[f.key] })
+}
+
+// linkedKeys are the keys of values that tell of an object with an address.
+var linkedKeys = wordSet(`html_url id number name title state status message merged draft path ref tag_name sha conclusion`)
+
+// minDifferent is the share of the objects of a listing from which the values of a key that are different
+// are names: "True" is none, although no other object may have it.
+const minDifferent = 0.75
+
+// rowsOf returns the short values of each object in a list, with those of the objects in it.
+func rowsOf(fs []argument) [][]argument {
+	var order []int
+	rows := map[int][]argument{}
+	for _, f := range fs {
+		if _, ok := rows[f.row]; !ok {
+			order = append(order, f.row)
+		}
+		rows[f.row] = append(rows[f.row], f)
+	}
+	var out [][]argument
+	for _, row := range order {
+		if vs := shortValues(rows[row]); len(vs) > 0 {
+			out = append(out, vs)
+		}
+	}
+	return out
 }
 
 // minWhole is the number of values of its own that an object with others in it has at least.
@@ -199,13 +241,27 @@ func (c *toolCall) outcomeValues() []argument {
 	return out
 }
 
+// is reports whether two values are the same: numbers and truth values, only if their keys are.
+func (f argument) is(other argument) bool {
+	return f.value == other.value && (f.key == other.key || len(f.value) > len("False") && strings.ContainsFunc(f.value, unicode.IsLetter))
+}
+
+// equals reports whether two values are the same under the same keys.
+func (f argument) equals(other argument) bool {
+	return f.value == other.value && f.key == other.key && f.path == other.path
+}
+
 // values returns values as text, without those that are in known. Values of a list follow
-// their key. Briefly, what has letters has no key, and other values have its last word.
+// their key, those of an object in an object the key of that. Briefly, what has letters has no key, and
+// other values have its last word.
 func values(fs, known []argument, briefly bool) string {
 	var parts []string
-	key := ""
+	key, path := "", ""
+	if len(fs) > 0 {
+		path = fs[0].path
+	}
 	for _, f := range fs {
-		if slices.ContainsFunc(known, func(k argument) bool { return k.value == f.value }) {
+		if slices.ContainsFunc(known, f.is) {
 			continue
 		}
 		k := strings.ReplaceAll(f.key, "_", " ")
@@ -219,6 +275,11 @@ func values(fs, known []argument, briefly bool) string {
 				shown = ""
 			}
 		}
+		if f.path != path {
+			if key, path = "", f.path; path != "" {
+				shown = strings.ReplaceAll(path, "_", " ") + ": " + shown
+			}
+		}
 		if k == key && key != "" {
 			parts[len(parts)-1] += " " + f.value
 		} else {
@@ -230,7 +291,7 @@ func values(fs, known []argument, briefly bool) string {
 }
 
 // vagueKeys are last words of keys that say nothing without those before them.
-var vagueKeys = wordSet(`time allowed options number type language length available count id seating status night day days`)
+var vagueKeys = wordSet(`time allowed options number type language length available count id seating status night day days est`)
 
 var (
 	// actVerbs are words in the names of tools that change something.
@@ -246,7 +307,7 @@ var (
 		"git branch", "git stash", "git rm", "git mv", "git worktree add", "git clone", "rm ", "mv ", "cp ", "mkdir ", "npm install", "npm publish",
 		"pip install", "go get", "go install", "go mod", "cargo add", "cargo publish", "apt", "brew install", "docker run", "docker build",
 		"docker push", "docker compose up", "kubectl apply", "kubectl delete", "kubectl create", "terraform apply", "helm ", "gh pr create",
-		"gh pr merge", "gh issue create", "gh release", "psql -c", "kill", "systemctl", "curl -X POST", "curl -X PUT", "curl -X DELETE", "sed -i", "ln -s",
+		"gh pr merge", "gh pr comment", "gh pr review", "gh pr edit", "gh pr close", "gh pr ready", "gh issue create", "gh issue comment", "gh issue edit", "gh issue close", "gh workflow run", "gh repo create", "gh release", "psql -c", "kill", "systemctl", "curl -X POST", "curl -X PUT", "curl -X DELETE", "sed -i", "ln -s",
 		"docker rm", "docker stop", "kubectl scale", "kubectl rollout", "kubectl patch", "aws s3 cp", "aws s3 mv", "aws s3 rm", "aws s3 sync", "fly deploy",
 		"flyctl deploy", "gcloud app deploy", "gcloud run deploy", "heroku ", "pulumi up", "ansible-playbook", "alembic upgrade", "alembic downgrade",
 	}
@@ -256,7 +317,7 @@ var (
 var readCommands = []string{
 	"cat ", "head ", "tail ", "ls ", "grep ", "rg ", "find ", "wc ", "sed -n", "which ", "pwd ", "echo ", "tree ", "awk ", "jq ", "stat ", "file ", "type ",
 	"git log", "git diff", "git status", "git show", "git blame", "git reflog", "git merge-base", "git rev-parse", "git branch -a", "git branch --", "git ls-", "git grep",
-	"gh pr view", "gh pr diff", "gh pr list", "gh pr checks", "gh run view", "gh run list", "gh issue view", "gh issue list", "go doc", "go list", "go env",
+	"gh api ", "curl ", "wget ", "gh pr view", "gh pr diff", "gh pr list", "gh pr checks", "gh run view", "gh run list", "gh issue view", "gh issue list", "go doc", "go list", "go env",
 	"git add ", "git remote -v", "git config --get", "git worktree list", "git stash list", "git tag -l", "go mod graph", "go mod why", "go version", "env ", "date ", "ps ", "du ", "df ",
 }
 
@@ -291,7 +352,7 @@ func actsByVerb(name, command string) bool {
 	if command != "" {
 		for part := range strings.FieldsFuncSeq(command, func(r rune) bool { return r == ';' || r == '&' || r == '|' }) {
 			part = withoutFolder(strings.TrimSpace(part))
-			if beginsWith(part, actCommands) && !beginsWith(part, readCommands) {
+			if beginsWith(part, actCommands) && !beginsWith(part, readCommands) || sending().MatchString(part) {
 				return true
 			}
 		}
@@ -299,6 +360,9 @@ func actsByVerb(name, command string) bool {
 	}
 	return !looks(name) && slices.ContainsFunc(nameWords(name), func(w string) bool { return actVerbs[w] })
 }
+
+// sending is a request by HTTP that sends something.
+var sending = text.Pattern(`^(?:gh api|curl|https?|wget)\b.* (?:(?:-X|--request|--method)[ =]?(?:POST|PUT|PATCH|DELETE)\b|-[fFd] ?\S|--(?:raw-)?field\b|--data|--form\b|--input\b|--json\b|--post-|POST |PUT |PATCH |DELETE )`)
 
 // writesSQL reports whether an argument is a statement that changes a database.
 func writesSQL(fs []argument) bool {
@@ -323,8 +387,8 @@ func (s *history) isConfirmed() bool {
 }
 
 var (
-	confirming = text.Pattern(`(?i)\b(?:confirm|go ahead|proceed|is (?:that|this|it|everything) (?:right|correct|ok(?:ay)?|fine))\b`)
-	agreeing   = text.Pattern(`(?i)^\W*(?:(?:yes|yeah|yep|yup|sure|ok(?:ay)?|correct|right|perfect|great|good|please do|go ahead|that'?s (?:right|correct|good|fine|it)|sounds good|confirm(?:ed)?|` +
+	confirming = text.Pattern(`(?i)\b(?:correct|right|ok(?:ay)?) *\?\s*$|\b(?:confirm|go ahead|proceed|is (?:that|this|it|everything) (?:right|correct|ok(?:ay)?|fine))\b`)
+	agreeing   = text.Pattern(`(?i)^\W*(?:(?:yes|ye|yeah|yep|yup|sure|ok(?:ay)?|correct|right|perfect|great|good|please do|go ahead|that'?s (?:right|correct|good|fine|it)|sounds good|confirm(?:ed)?|` +
 		`ja|genau|gerne|oui|d'accord|claro|vale|sim|certo)\b|(?:s[ií]|да)(?:[ ,.!]|$)|好|是的|可以|はい|네)`)
 )
 

@@ -13,7 +13,7 @@ const (
 	// maxMessages is the maximum number of messages that is read from an earlier summary.
 	maxMessages = 1 << 40
 	// maxPreviousEntries is the maximum number of entries in a section of one.
-	maxPreviousEntries = 200
+	maxPreviousEntries = 500
 )
 
 // AddPrevious adds the summary to be updated, before any message. A summary by a Digest is
@@ -57,7 +57,7 @@ func (d *Digest) addNotes(lines []string) {
 			continue
 		}
 		if !stale && !isIntention(line) && !isQuestion(line) {
-			d.history.addEntry(sectionFindings, strings.TrimSuffix(formatEntry(line), "\n"))
+			d.history.addEntry(sectionFindings, entry{text: strings.TrimSuffix(formatEntry(line), "\n")})
 		}
 	}
 }
@@ -125,6 +125,11 @@ func parsePrevious(summary string) (p previous) {
 func (s *history) restore(sec section, lines []string) {
 	if sec == sectionState || sec == sectionRemaining {
 		lines = slices.DeleteFunc(lines, func(l string) bool {
+			for _, mark := range []string{uncommittedMark, uncommittedAllMark} {
+				if files, ok := strings.CutPrefix(l, mark); ok {
+					s.edited, s.editedMark = strings.Split(strings.TrimSuffix(strings.Clone(files), ellipsis), ", "), mark
+				}
+			}
 			h, ok := parseHandle(l)
 			if ok {
 				s.handles = appendBounded(s.handles, h, maxHandles)
@@ -134,7 +139,7 @@ func (s *history) restore(sec section, lines []string) {
 	}
 	switch sec {
 	case sectionTask:
-		for _, l := range slices.Backward(lines) { // the newest comes first
+		for _, l := range lines {
 			if before, ok := strings.CutPrefix(l, beforeMark); ok {
 				s.turns = append(s.turns, &turn{request: request{head: strings.Clone(strings.TrimSuffix(before, ellipsis))}})
 			}
@@ -160,13 +165,13 @@ func (s *history) restore(sec section, lines []string) {
 		}
 	case sectionConstraints:
 		for _, e := range splitEntries(lines) {
-			if c, ok := strings.CutPrefix(e, requestMark); ok {
+			if c, ok := strings.CutPrefix(e.text, requestMark); ok {
 				s.constraints = appendNew(s.constraints, c)
 			}
 		}
 	case sectionRequests:
 		for _, e := range splitEntries(lines) {
-			s.restoreRequest(strings.Split(e, "\n"))
+			s.restoreRequest(e)
 		}
 	case sectionFiles:
 		for _, line := range lines {
@@ -174,11 +179,11 @@ func (s *history) restore(sec section, lines []string) {
 		}
 	case sectionRemaining:
 		for _, e := range splitEntries(lines) {
-			s.todos = appendBounded(s.todos, strings.TrimPrefix(e, bulletMark), maxNotes)
+			s.todos = appendBounded(s.todos, strings.TrimPrefix(e.text, bulletMark), maxNotes)
 		}
 	case sectionState: // no longer current
 		s.restoreEntries(sectionFindings, slices.DeleteFunc(lines, func(l string) bool {
-			return slices.ContainsFunc([]string{saidLastMark, lastCallMark, editedForMark, nothingEdited, uncommittedMark, failedBeforeMark}, func(mark string) bool { return strings.HasPrefix(l, mark) })
+			return slices.ContainsFunc([]string{saidLastMark, lastCallMark, editedForMark, nothingEdited, uncommittedMark, uncommittedAllMark, failedBeforeMark}, func(mark string) bool { return strings.HasPrefix(l, mark) })
 		}))
 	case sectionInProgress, sectionPending: // known again from what follows
 	default:
@@ -191,19 +196,19 @@ const callsMark = "- Calls: "
 
 func (s *history) restoreEntries(sec section, lines []string) {
 	for _, e := range splitEntries(lines) {
-		e = strings.TrimSuffix(e, noResult) // there may be one now
-		if task, ok := strings.CutPrefix(e, finishedMark); ok {
+		e.text = strings.TrimSuffix(e.text, noResult) // there may be one now
+		if task, ok := strings.CutPrefix(e.text, finishedMark); ok {
 			s.finished = appendNew(s.finished, task)
-		} else if strings.HasPrefix(e, bulletMark) && !strings.HasPrefix(e, callsMark) && !slices.Contains(s.previous[sec], e) {
-			s.addEntry(sec, strings.Clone(e))
+		} else if strings.HasPrefix(e.text, bulletMark) && !strings.HasPrefix(e.text, callsMark) && !slices.Contains(s.previous[sec], e) {
+			s.addEntry(sec, entry{strings.Clone(e.day), strings.Clone(e.text)})
 		}
 	}
 }
 
-func (s *history) addEntry(sec section, entry string) {
+func (s *history) addEntry(sec section, e entry) {
 	if len(s.previous[sec]) < maxPreviousEntries {
-		s.previous[sec] = append(s.previous[sec], entry)
-		s.previousAt[entry] = s.messages
+		s.previous[sec] = append(s.previous[sec], e)
+		s.previousAt[e.text] = s.messages
 	}
 }
 
@@ -263,15 +268,17 @@ func parseReplied(lines []string) string {
 	return b.String()
 }
 
-// restoreRequest adds an entry of the earlier requests with the lines below it.
-func (s *history) restoreRequest(lines []string) {
+// restoreRequest adds an entry of the earlier requests.
+func (s *history) restoreRequest(e entry) {
+	s.byDay = s.byDay || e.day != ""
+	lines := strings.Split(e.text, "\n")
 	head, ok := strings.CutPrefix(lines[0], requestMark)
 	if !ok {
 		return
 	}
 	var last *turn
 	for head := range strings.SplitSeq(head, requestSeparator) {
-		last = &turn{request: request{head: strings.Clone(strings.TrimSuffix(head, ellipsis))}}
+		last = &turn{day: strings.Clone(e.day), request: request{head: strings.Clone(strings.TrimSuffix(head, ellipsis))}}
 		if s.goal.empty() { // it was no longer taken for the goal
 			s.goal, s.longAgo = last.request, true
 		}

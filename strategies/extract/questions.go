@@ -87,6 +87,23 @@ func chosen(s, reply string) []string {
 	return out
 }
 
+// agreed returns what a reply decides that agrees to a proposal, "" for none: not that work goes on,
+// which needs no decision.
+func agreed(question, reply string) string {
+	m := offering().FindStringSubmatch(question)
+	if m == nil || text.Longer(reply, maxShort) || !agreeing().MatchString(reply) || conditional().MatchString(reply) || goingOn().MatchString(m[1]) {
+		return ""
+	}
+	return agreedMark + m[1]
+}
+
+var (
+	// offering asks whether to do a thing that takes some words to say.
+	offering    = text.Pattern(`(?i)^(?:(?:so|ok|then),? )?(?:should i|shall i|(?:do you )?want me to|would you like me to) (.{40,})\?$`)
+	conditional = text.Pattern(`(?i)\bbut\b|\bexcept\b|\binstead\b`)
+	goingOn     = text.Pattern(`(?i)^(?:go ahead|proceed|continue|start|commit|push|check|look|show|run|test|explain)\b|\bor\b`)
+)
+
 // choiceLine is an entry of a list with numbers or letters, firstChoice the first of one.
 var (
 	choiceLine  = text.Pattern(`(?i)^\W*(?:(?:option|approach|choice)\s+)?(\d{1,2}|[a-h])[.):]`)

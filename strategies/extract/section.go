@@ -34,7 +34,7 @@ var sectionTable = [numSections]struct {
 	share   float64
 }{
 	sectionTask: {"## Active Task", 0.35}, sectionGoal: {"## Goal", 0.12}, sectionFirst: {"## First Request", 0.12}, sectionConstraints: {"## Constraints & Preferences", 0.30},
-	sectionRequests: {"## Earlier Requests", 0.40}, sectionCompleted: {"## Completed Actions", 0.75}, sectionState: {"## Active State", 0.15}, sectionInProgress: {"## In Progress", 0.08},
+	sectionRequests: {"## Earlier Requests", 0.47}, sectionCompleted: {"## Completed Actions", 0.75}, sectionState: {"## Active State", 0.18}, sectionInProgress: {"## In Progress", 0.08},
 	sectionBlocked: {"## Blocked", 0.15}, sectionDecisions: {"## Key Decisions", 0.12}, sectionFindings: {"## Findings", 0.45},
 	sectionPending: {"## Pending User Asks", 0.10}, sectionFiles: {"## Relevant Files", 0.35}, sectionRemaining: {"## Remaining Work", 0.20},
 }
@@ -67,15 +67,18 @@ const (
 	// answeredLine tells that the assistant ended its work on the active task.
 	answeredLine = "- Answered; the user has not replied.\n"
 	// These begin lines of the state, which is another one later.
-	saidLastMark    = "- Said last: "
-	lastCallMark    = "- Last: "
-	editedForMark   = "- Edited for this task: "
-	nothingEdited   = "- Nothing edited for this task yet."
-	uncommittedMark = "- Edited since the last commit: "
+	saidLastMark       = "- Said last: "
+	lastCallMark       = "- Last: "
+	editedForMark      = "- Edited for this task: "
+	nothingEdited      = "- Nothing edited for this task yet."
+	uncommittedMark    = "- Edited since the last commit: "
+	uncommittedAllMark = "- Edited so far, without a commit: "
 	// failedBeforeMark begins a check that failed before files were edited.
 	failedBeforeMark = "- Failed before the last edits: "
 	// chosenMark begins what the user picked from a list.
 	chosenMark = "The user chose: "
+	// agreedMark begins a proposal that the user agreed to.
+	agreedMark = "The user agreed: "
 	// repliesMark begins a line of the assistant that the active task replies to.
 	repliesMark = "- Replies to: "
 )
@@ -122,16 +125,32 @@ func sectionOf(line string) (section, bool) {
 	return 0, false
 }
 
-// splitEntries returns the entries of a section's lines, each with the lines indented below
-// it.
-func splitEntries(lines []string) []string {
-	var out []string
+// entry is an entry of a section, with the lines indented below it, and the date above it, "" for
+// none.
+type entry struct{ day, text string }
+
+// splitEntries returns the entries of a section's lines.
+func splitEntries(lines []string) []entry {
+	var out []entry
+	day := ""
 	for _, l := range lines {
-		if strings.HasPrefix(l, indentMark) && len(out) > 0 {
-			out[len(out)-1] += "\n" + l
+		if date, ok := parseDay(l); ok {
+			day = date
 			continue
 		}
-		out = append(out, l)
+		if day != "" {
+			rest, indented := strings.CutPrefix(l, indentMark)
+			if l = rest; !indented {
+				day = ""
+			} else if !strings.HasPrefix(l, bulletMark) && !strings.HasPrefix(l, indentMark) { // before extractive/13
+				l = bulletMark + l
+			}
+		}
+		if strings.HasPrefix(l, indentMark) && len(out) > 0 {
+			out[len(out)-1].text += "\n" + l
+			continue
+		}
+		out = append(out, entry{day, l})
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -16,7 +17,10 @@ const (
 // writeText returns the summary in at most budget characters, with at most the given
 // number of tokens of references.
 func (d *Digest) writeText(budget, references int) string {
-	prose := d.writeProse(max(budget-int(float64(budget)*d.history.referenceShare()), min(budget, len(originShort))))
+	prose, whole := d.writeProse(max(budget-int(float64(budget)*d.history.referenceShare()), min(budget, len(originShort))))
+	if !whole { // references are worth less
+		prose, _ = d.writeProse(budget - budget/8)
+	}
 	if prose == "" {
 		return ""
 	}
@@ -28,7 +32,7 @@ func (d *Digest) writeText(budget, references int) string {
 	}
 	refs := find()
 	if n := utf8.RuneCountInString(refs); left()-n > budget/16 { // prose gets the unused budget of the references
-		prose = d.writeProse(budget - n)
+		prose, _ = d.writeProse(budget - n)
 		refs = find()
 	}
 	return strings.TrimSuffix(prose+refs, "\n")
@@ -65,13 +69,15 @@ type item struct {
 	section section
 	// share is the section whose share of the budget the item uses.
 	share section
-	// order is the position within the section, negative until it is set.
+	// order is the position within the section.
 	order int
 	text  string
 	// value measures the use to a reader, in identifiers that are needed for certain.
 	value float64
 	// ids are the identifiers in the text and in the texts of those.
 	ids []candidate
+	// day is the date under which the line stands, "" for none.
+	day string
 	// parent is the item that must precede this one, nil for none.
 	parent *item
 	// extends is a placed item that this one replaces, nil for none.
@@ -84,28 +90,51 @@ type item struct {
 }
 
 // page is a summary while items are placed. budget is the number of unused characters;
-// used and caps are those of each section; begun tells which have a heading.
+// used and caps are those of each section; begun tells which have a heading, days which days of
+// them have one.
 type page struct {
 	budget  int
+	held    int // of the budget, not for requests
 	used    [numSections]int
 	caps    [numSections]int
 	begun   [numSections]bool
+	days    map[dayHeading]bool
 	covered map[*identifier]bool
 	items   []*item
-	// text holds all placed lines, to detect repetitions.
+	// text holds all placed lines, and said the words of statements, to detect repetitions.
 	text string
+	said []stems
 }
 
-// writeProse returns the summary without references in at most budget characters.
-func (d *Digest) writeProse(budget int) string {
+// dayHeading is a line of a section with a date, which the entries of that day follow.
+type dayHeading struct {
+	section section
+	day     string
+}
+
+// String returns the line, which parseDay reads.
+func (h dayHeading) String() string { return bulletMark + h.day + ":\n" }
+
+func parseDay(line string) (day string, ok bool) {
+	day, ok = strings.CutPrefix(strings.TrimSuffix(line, ":"), bulletMark)
+	if !ok || len(day) != len(time.DateOnly) {
+		return "", false
+	}
+	_, err := time.Parse(time.DateOnly, day)
+	return day, err == nil
+}
+
+// writeProse returns the summary without references in at most budget characters, and whether there was
+// room for the constraints.
+func (d *Digest) writeProse(budget int) (prose string, whole bool) {
 	head := fmt.Sprintf(originLong, d.history.messages)
 	if len(head) > budget/8 {
 		head = originShort
 	}
 	if len(head) > budget {
-		return ""
+		return "", true
 	}
-	p := &page{budget: budget - len(head), covered: map[*identifier]bool{}}
+	p := &page{budget: budget - len(head), covered: map[*identifier]bool{}, days: map[dayHeading]bool{}}
 	for i, s := range sectionTable {
 		p.caps[i] = int(s.share * float64(p.budget))
 	}
@@ -123,17 +152,22 @@ func (d *Digest) writeProse(budget int) string {
 		d.prepare(it)
 	}
 	p.fill(others)
-	return head + p.String()
+	for _, it := range others {
+		if it.section == sectionConstraints && it.tier == tierUser && !it.placed && it.size > p.budget {
+			return head + p.String(), false
+		}
+	}
+	return head + p.String(), true
 }
 
 // prepare sets the size, the identifiers and the topic of an item.
 func (d *Digest) prepare(it *item) {
+	if it.day != "" {
+		it.text = indentMark + it.text
+	}
 	it.size = utf8.RuneCountInString(it.text)
 	it.topical = d.ids.topic.matches(it.text) || it.topical && len(d.ids.topic) > 0
-	if it.parent != nil {
-		it.parent.size = utf8.RuneCountInString(it.parent.text)
-		it.topical = it.topical || d.ids.topic.matches(it.parent.text)
-	}
+	it.topical = it.topical || it.parent != nil && d.ids.topic.matches(it.parent.text)
 	seen := map[*identifier]bool{}
 	All(it.text, func(_ Kind, start, end int) {
 		if id := d.ids.idents[it.text[start:end]]; id != nil && !seen[id] {
@@ -154,6 +188,7 @@ func (p *page) place(it *item) bool {
 	if !p.begun[it.section] {
 		size += len(sectionTable[it.section].heading) + 1
 	}
+	size += p.headingSize(it)
 	parent := it.parent
 	if parent != nil && parent.placed {
 		parent = nil
@@ -167,11 +202,15 @@ func (p *page) place(it *item) bool {
 		}
 		size -= it.extends.size
 	}
-	if size > p.budget || p.used[it.share] > 0 && p.used[it.share]+size > p.caps[it.share] {
+	room := p.budget
+	if it.section == sectionRequests {
+		room -= p.held
+	}
+	if size > room || p.used[it.share] > 0 && p.used[it.share]+size > p.caps[it.share] {
 		return false
 	}
 	core := it.core()
-	if strings.Contains(p.text, core) || it.parent != nil && strings.Contains(it.parent.text, core) {
+	if strings.Contains(p.text, core) || it.parent != nil && strings.Contains(it.parent.text, core) || p.repeats(it) {
 		return true
 	}
 	p.text += core + "\n"
@@ -189,10 +228,20 @@ func (p *page) place(it *item) bool {
 	p.budget -= size
 	p.used[it.share] += size
 	p.begun[it.section] = true
+	p.days[dayHeading{it.section, it.day}] = true
 	for _, c := range it.ids {
 		p.covered[c.identifier] = true
 	}
 	return true
+}
+
+// headingSize returns the size of the heading that a day gets for an item, 0 if it has one.
+func (p *page) headingSize(it *item) int {
+	h := dayHeading{it.section, it.day}
+	if it.day == "" || p.days[h] {
+		return 0
+	}
+	return len(h.String())
 }
 
 // core returns the text of an item without its marks.
@@ -202,7 +251,7 @@ func (it *item) core() string {
 
 // density returns the value of an item per character.
 func (p *page) density(it *item) float64 {
-	value, size := it.value, it.size
+	value, size := it.value, it.size+p.headingSize(it)
 	for _, c := range it.ids {
 		if !p.covered[c.identifier] {
 			value += c.score
@@ -218,15 +267,20 @@ func (p *page) density(it *item) float64 {
 	return value / float64(size+1)
 }
 
+// stateRoom is the part of the room that the earlier requests leave for the state: an eighth.
+const stateRoom = 8
+
 // fill places items, which are in the order of the text, by tier, those of one by density.
 func (p *page) fill(items []*item) {
 	for i, it := range items {
-		if it.order = i; it.parent != nil && it.parent.order < 0 {
-			it.parent.order = i
-		}
+		it.order = i
 	}
 	var rest []*item
+	p.held = p.budget / stateRoom
 	for tier := range tiers {
+		if tier == tierState {
+			p.held = 0
+		}
 		if tier == tierOther { // the user's words before the others' at least
 			for _, it := range rest {
 				if it.tier == tierUser && !it.placed {
@@ -263,12 +317,16 @@ func (p *page) String() string {
 		return cmp.Or(cmp.Compare(a.section, b.section), cmp.Compare(a.order, b.order))
 	})
 	var b strings.Builder
-	last := numSections
+	last := dayHeading{section: numSections}
 	for _, it := range p.items {
-		if it.section != last {
-			last = it.section
-			b.WriteString(sectionTable[last].heading + "\n")
+		h := dayHeading{it.section, it.day}
+		if h.section != last.section {
+			b.WriteString(sectionTable[h.section].heading + "\n")
 		}
+		if h != last && h.day != "" {
+			b.WriteString(h.String())
+		}
+		last = h
 		b.WriteString(it.text)
 	}
 	return b.String()

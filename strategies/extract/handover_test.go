@@ -1,0 +1,213 @@
+package extract
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// onDays returns messages of which each list was written on a day of its own.
+func onDays(days ...[]*chat.Message) []*chat.Message {
+	at := time.Date(2026, 2, 3, 10, 0, 0, 0, time.UTC)
+	for _, ms := range days {
+		for _, m := range ms {
+			m.CreatedAt = at
+		}
+		at = at.AddDate(0, 0, 2)
+	}
+	return slices.Concat(days...)
+}
+
+// What was asked for on several days stands under the days, also after an update of the summary.
+func TestRequestsStandUnderTheirDays(t *testing.T) {
+	t.Parallel()
+	visit := func(asked string) []*chat.Message {
+		return []*chat.Message{user(asked), assistant("this is what i wrote down for you: " + strings.ToLower(asked[:20]))}
+	}
+	text := digestOf(Options{}, onDays(
+		visit("Order forty of the small fuses for the panel."), visit("Now we need a lamp above the workbench, too."),
+		visit("And a second switch next to the cellar door."), visit("Tell me what all of it costs together, please."),
+	)...).Text(500)
+	want := []string{
+		"- 2026-02-03:", "  - > Order forty of the small fuses for the panel.", "    - this is what i wrote down for you: order forty of the s",
+		"- 2026-02-05:", "  - > Now we need a lamp above the workbench, too.", "    - this is what i wrote down for you: now we need a lamp a", "- 2026-02-07:", "  - > And a second switch next to the cellar door.", "    - this is what i wrote down for you: and a second switch",
+	}
+	if got := parsePrevious(text).sections[sectionRequests]; !cmp.Equal(got, want) {
+		t.Errorf("%s", cmp.Diff(want, got))
+	}
+	d := New(Options{})
+	d.AddPrevious(text)
+	for _, m := range onDays(visit("Thanks. Now write the whole list down for me.")) {
+		d.Add(m)
+	}
+	if got := parsePrevious(d.Text(500)).sections[sectionRequests]; len(got) < len(want) || !cmp.Equal(got[:len(want)], want) {
+		t.Errorf("after an update: %s", cmp.Diff(want, got))
+	}
+	one := digestOf(Options{}, onDays(slices.Concat(visit("Order forty of the small fuses for the panel."), visit("Now we need a lamp above the workbench, too."), visit("And a second switch, please.")))...)
+	if got := strings.Join(parsePrevious(one.Text(500)).sections[sectionRequests], ""); strings.Contains(got, "2026") {
+		t.Errorf("days of one day: %s", got)
+	}
+}
+
+// What the assistant says twice in other words is told once; other numbers are another thing.
+func TestStatementsAreNotRepeated(t *testing.T) {
+	t.Parallel()
+	first := "It stores the whole transcript of the panel as of 2.4, not a truncated one."
+	for again, repeated := range map[string]bool{
+		"Always stores the whole transcript of the panel, not the truncated one.": true,
+		"The panel stores whole transcripts, never truncated ones, as of 2.6.":    false,
+		"The cellar needs a second switch, since the first is too far away.":      false,
+	} {
+		text := digestOf(
+			Options{}, user("Look at how the panel keeps its transcripts, please."), assistant(first),
+			user("Look once more, and tell me what you find out."), assistant(again), user("Then write it down, and be brief about it."),
+		).Text(500)
+		if got := !strings.Contains(text, again) || !strings.Contains(text, first); got != repeated {
+			t.Errorf("%q is left out: %t\n%s", again, got, text)
+		}
+	}
+}
+
+// The last listing tells what the options differ in, names and prices first.
+func TestTheLastListingTellsTheOptionsApart(t *testing.T) {
+	t.Parallel()
+	listing := `[{"train_number":"NX4471","from":"Graz","seats":{"first":4,"second":90},"prices":{"first":71,"second":38},"leaves":"07:10","wifi":"True"},` +
+		`{"train_number":"NX4473","from":"Graz","seats":{"first":4,"second":12},"prices":{"first":66,"second":31},"leaves":"09:10","wifi":"True"}]`
+	d := digestOf(Options{}, user("Which trains leave from Graz tomorrow?"), calls("", "1", "find_trains", "from", "Graz"), result("1", listing))
+	for n, want := range map[int]string{
+		200: "train number NX4471, seats: second 90, prices: first 71, second 38, leaves 07:10; train number NX4473, seats: second 12, prices: first 66, second 31, leaves 09:10",
+		110: "train number NX4471, prices: first 71, second 38; NX4473, prices: first 66, second 31",
+		50:  "train number NX4471; NX4473",
+	} {
+		if got := d.history.calls[0].listed(n); got != want {
+			t.Errorf("%d: %s", n, cmp.Diff(want, got))
+		}
+	}
+	if text := d.Text(600); !strings.Contains(text, "- Last: find_trains: from Graz → train number NX4471, seats: ") {
+		t.Errorf("%s", text)
+	}
+}
+
+// An option is the one that is talked about for its name, not for a word that any text has.
+func TestATruthValueIsNoName(t *testing.T) {
+	t.Parallel()
+	listing := `[{"place":"Bahia Rooms","rate":"189","smoking":"False"},{"place":"Harbor Inn","rate":"198","smoking":"True"},{"place":"Marina Court","rate":"342","smoking":"False"}]`
+	text := digestOf(
+		Options{}, user("Find me a room at the harbor, please."), calls("", "1", "find_rooms", "near", "harbor"), result("1", listing),
+		assistant("Bahia Rooms has one for 189."), user("Then I need a ride there, a shared one."),
+		calls("", "2", "order_ride", "to", "the harbor", "shared", "True"), result("2", `{"code":"K7Q2ZX"}`), assistant("It is on its way."), user("Thanks. What else do you know about the place?"),
+	).Text(600)
+	if !strings.Contains(text, "find_rooms → place Bahia Rooms, rate 189") || strings.Contains(text, "smoking True") {
+		t.Errorf("%s", text)
+	}
+}
+
+// Edits are told until they are committed, across turns and summaries.
+func TestEditsWithoutACommitAreTold(t *testing.T) {
+	t.Parallel()
+	edit := func(file string) []*chat.Message {
+		return []*chat.Message{calls("", "1", "Edit", "file_path", "/src/"+file, "new_string", "x"), result("1", "ok")}
+	}
+	state := func(text string) string { return strings.Join(parsePrevious(text).sections[sectionState], "\n") }
+	before := slices.Concat([]*chat.Message{user("Rewire the lamp in the hall, please.")}, edit("lamp.go"), []*chat.Message{assistant("Done."), user("And what does the fuse do, before we go on?")})
+	read := []*chat.Message{calls("", "2", "Read", "file_path", "/src/fuse.go"), result("2", "package fuse")}
+	commit := []*chat.Message{calls("", "3", "Bash", "command", "git commit -m lamps"), result("3", "[main 1f3e5a7] lamps")}
+	text := digestOf(Options{}, slices.Concat(before, read)...).Text(500)
+	if got := state(text); !strings.Contains(got, uncommittedAllMark+"lamp.go") || strings.Contains(got, nothingEdited) {
+		t.Errorf("%s", got)
+	}
+	d := New(Options{})
+	d.AddPrevious(text)
+	for _, m := range edit("fuse.go") {
+		d.Add(m)
+	}
+	if got := state(d.Text(500)); !strings.Contains(got, uncommittedAllMark+"lamp.go, fuse.go") {
+		t.Errorf("after an update: %s", got)
+	}
+	for _, m := range slices.Concat(commit, read) {
+		d.Add(m)
+	}
+	if got := state(d.Text(500)); strings.Contains(got, "without a commit") {
+		t.Errorf("after a commit: %s", got)
+	}
+}
+
+// A plan that is cut keeps its steps.
+func TestAPlanThatIsCutKeepsItsSteps(t *testing.T) {
+	t.Parallel()
+	filler := strings.Repeat("\nIt is explained at length why this is so, and what else was thought of.", 4)
+	plan := request{head: "Do this:\n# Plan: new wiring\n## Goal\nThe hall gets its own circuit." + filler + "\n### 1. Draw the panel" + filler + "\n### 2. Order fuses" + filler + "\n## Checks" + filler}
+	got := plan.quote(260)
+	for _, want := range []string{"> Do this:\n", "> The hall gets its own circuit.\n", "> ### 1. Draw the panel …\n", "> ### 2. Order fuses …\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in %s", want, got)
+		}
+	}
+	if strings.Contains(got, "## Checks") || len(got) > 260 {
+		t.Errorf("%d: %s", len(got), got)
+	}
+}
+
+// A request by HTTP that sends something is told, one that only asks is not where more was done.
+func TestRequestsThatSendAreTold(t *testing.T) {
+	t.Parallel()
+	for command, told := range map[string]bool{
+		`gh api repos/lamps/panel/pulls/9/comments/4/replies -f body="Fixed."`: true,
+		"curl -X POST https://panel.example/fuses":                             true,
+		"# tell the panel\ncurl -s --data @fuse.json https://panel.example":    true,
+		"gh pr comment 9 --body done":                                          true,
+		"gh api repos/lamps/panel/pulls/9/comments --jq .id":                   false,
+		"curl -s https://panel.example/fuses":                                  false,
+	} {
+		text := digestOf(
+			Options{}, user("Answer the review, please."), calls("", "1", "Bash", "command", command), result("1", `{"id":771204,"html_url":"https://panel.example/9#4","node_id":"PRRC_kwDO","url":"https://api.panel.example/4"}`),
+			calls("", "2", "Bash", "command", "git push"), result("2", "main -> main"), assistant("All done."), user("What is left for tomorrow?"),
+		).Text(600)
+		done := strings.Join(parsePrevious(text).sections[sectionCompleted], "\n")
+		if strings.Contains(done, "panel") != told && strings.Contains(done, "gh pr comment") != told {
+			t.Errorf("%q: %s", command, done)
+		}
+		if told && (!strings.Contains(done, "https://panel.example/9#4") || strings.Contains(done, "PRRC_kwDO")) {
+			t.Errorf("%q: %s", command, done)
+		}
+	}
+}
+
+// What the user agrees to is a decision if it takes words to say.
+func TestAnAgreedProposalIsADecision(t *testing.T) {
+	t.Parallel()
+	for question, replies := range map[string]map[string]bool{
+		"Want me to log the failed fuses without changing the control flow?": {"yes please": true, "yes, but only in the hall": false, "What would it cost?": false},
+		"Shall I go ahead and do all of it as we said this morning?":         {"yes": false},
+		"Should I take the big fuse or the small one for the new circuit?":   {"ok": false},
+	} {
+		for reply, want := range replies {
+			d := digestOf(
+				Options{}, user("Look at the panel in the cellar, please."), calls("", "1", "Read", "file_path", "/src/panel.go"), result("1", "package panel"), assistant("Three fuses fail. "+question), user(reply),
+				assistant("On it."), user("And then write down all that you did, please."),
+			)
+			got := strings.Join(parsePrevious(d.Text(600)).sections[sectionDecisions], "\n")
+			if strings.Contains(got, "- "+agreedMark+"log the failed fuses without changing the control flow") != want || !want && got != "" {
+				t.Errorf("%q, %q: %q", question, reply, got)
+			}
+		}
+	}
+}
+
+func TestIsClosing(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]bool{
+		"Thanks a lot, I don't need any more help.": true, "Nope, that's it for the day. Thanks a lot.": true, "Sure, that is all I need for now, thanks!": true,
+		"Thanks. I need to transfer some funds now.": false, "Thank you. Can you find me a hotel in that area?": false, "Okay, thanks. I'm also going to need a taxi.": false,
+		"I want to fly to Graz.": false,
+	} {
+		if got := isClosing(said); got != want {
+			t.Errorf("%q: %t", said, got)
+		}
+	}
+}

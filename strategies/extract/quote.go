@@ -1,0 +1,91 @@
+package extract
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+// minQuote is the minimum number of characters for the beginning of a quoted line.
+const minQuote = 24
+
+var (
+	// tellingHeading is a heading that says something without the text below it.
+	tellingHeading = text.Pattern(`^#{1,6} +(?:\d+[.)]? +\S|\S+(?: +\S+){3})`)
+	// listEntry begins an entry of a numbered list.
+	listEntry = text.Pattern(`^\d{1,2}[.)] +\S`)
+)
+
+// quote returns the request in at most n characters, each line as a quotation. Of one that is cut, it
+// is what outline takes, with an ellipsis where lines are left out.
+func (r request) quote(n int) string {
+	lines := slices.DeleteFunc(append(indentedLines(r.head), indentedLines(r.tail)...), func(l string) bool { return saysNothing().MatchString(l) })
+	total := 0
+	for _, l := range lines {
+		total += quotedSize(l)
+	}
+	taken, room := make([]bool, len(lines)), 0
+	if total > n {
+		taken, room = outline(lines, n)
+	}
+	var b strings.Builder
+	for i, l := range lines {
+		if total > n && !taken[i] {
+			head := truncateHead(l, room-quotedSize(ellipsis))
+			if room < minQuote || head == "" {
+				continue
+			}
+			l, room = head+ellipsis, 0
+		} else if total > n && i+1 < len(lines) && !taken[i+1] && room < minQuote {
+			l += ellipsis
+		}
+		b.WriteString(quoteMark + l + "\n")
+	}
+	return b.String()
+}
+
+// quotedSize returns the size of a line as a quotation, in characters.
+func quotedSize(line string) int { return utf8.RuneCountInString(line) + len(quoteMark) + 1 }
+
+// outline reports which lines of a request that is cut are told, and returns the room that is left of n
+// characters: the beginning, the last line if that is short, the headings and the numbered lines, and
+// those that follow the beginning.
+func outline(lines []string, n int) (taken []bool, room int) {
+	taken, room = make([]bool, len(lines)), n
+	take := func(i, most int) bool {
+		size := quotedSize(lines[i]) + len(ellipsis)
+		if !taken[i] && size <= min(most, room) {
+			taken[i] = true
+			room -= size
+		}
+		return taken[i]
+	}
+	last, headings := len(lines)-1, 0
+	for _, l := range lines {
+		if tellingHeading().MatchString(l) {
+			headings++
+		}
+	}
+	if last > 0 && headings < minHeadings { // a plan does not end with what it is about
+		take(last, n/3)
+	}
+	for i := 0; i < last && take(i, room-n/3); {
+		i++
+	}
+	for _, pattern := range []func() *regexp.Regexp{tellingHeading, listEntry} {
+		for i, l := range lines {
+			if pattern().MatchString(l) {
+				take(i, room)
+			}
+		}
+	}
+	for i := range lines {
+		if !take(i, room) {
+			break
+		}
+	}
+	return taken, room
+}
