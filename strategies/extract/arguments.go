@@ -12,9 +12,9 @@ type argument struct {
 	key, value string
 	object     int
 	// row is the number of the object around it that is an element of a list, or the outermost,
-	// and path the keys from there to the object.
-	row  int
-	path string
+	// path the keys from there to the object, and list the key of the list.
+	row        int
+	path, list string
 }
 
 // maxDepth is the nesting of arguments up to which they are read as JSON.
@@ -37,8 +37,11 @@ func parseArguments(arguments string) ([]argument, bool) {
 		case json.Delim:
 			if v == '{' {
 				objects++
-				if in.object = objects; listed {
-					in.row, in.path = objects, ""
+				if in.object = objects; !isPrintable(in.key) || len(in.path)+len(in.key) > 2*maxKey {
+					in.key = ""
+				}
+				if listed {
+					in.row, in.path, in.list = objects, "", in.key
 				} else {
 					in.path = strings.TrimSpace(in.path + " " + in.key)
 				}

@@ -11,7 +11,7 @@ import (
 // reads reports whether the command of the call only shows something.
 func (c *toolCall) reads() bool {
 	command := withoutFolder(c.description)
-	return beginsWith(command, readCommands) && !sending().MatchString(command)
+	return beginsWith(command, readCommands) && !sends(command)
 }
 
 // beginsWith reports whether a command begins with one of the given words.
@@ -40,6 +40,10 @@ func (c *toolCall) told(n int, briefly bool) string {
 		case c.acts || c.chosen < 0:
 			known = c.arguments
 			text += ": " + values(c.arguments, nil, briefly)
+		default: // what was looked for, unless it is among what was said
+			if asked := values(c.arguments, out, true); asked != "" {
+				text += ": " + asked
+			}
 		}
 		switch came := values(out, known, briefly); {
 		case !c.done:
@@ -78,21 +82,22 @@ func (c *toolCall) listed(n int) string {
 	list := ""
 	for most := maxValues; most > 0; most-- {
 		var parts []string
-		listed := map[string]bool{}
+		told := map[string]bool{}
 		labelled := -1 // the characters since the last label
 		for _, o := range c.options {
 			own := slices.DeleteFunc(slices.Clone(o.values), func(f argument) bool { return slices.ContainsFunc(known, f.is) })
 			if len(own) > most {
-				slices.SortStableFunc(own[1:], func(a, b argument) int { return o.rank(a) - o.rank(b) })
+				slices.SortStableFunc(own, func(a, b argument) int { return o.rank(a) - o.rank(b) })
 				own = own[:most]
 			}
 			part := values(own, nil, true)
-			if part == "" || listed[part] {
+			if part == "" || told[part] {
 				continue
 			}
-			listed[part] = true
-			if label := strings.ReplaceAll(own[0].key, "_", " "); (labelled < 0 || labelled > maxLabelWidth) && !strings.HasPrefix(part, label) {
-				part, labelled = label+" "+part, 0
+			told[part] = true
+			label := strings.ReplaceAll(own[0].key, "_", " ") + " "
+			if part = strings.TrimPrefix(part, label); labelled < 0 || labelled > maxLabelWidth {
+				part, labelled = label+part, 0
 			}
 			parts = append(parts, part)
 			labelled += utf8.RuneCountInString(part) + len("; ")
@@ -104,10 +109,25 @@ func (c *toolCall) listed(n int) string {
 	return list
 }
 
+// innerObjects returns the objects in lists of a result, each list with its key.
+func innerObjects(rows [][]argument) string {
+	var out strings.Builder
+	list := ""
+	for _, vs := range rows {
+		if vs[0].list != list {
+			list = vs[0].list
+			out.WriteString("; " + strings.ReplaceAll(list, "_", " ") + ": " + values(vs, nil, true))
+		} else {
+			out.WriteString("; " + values(vs, nil, true))
+		}
+	}
+	return out.String()
+}
+
 // rank orders the values of an option by what a choice depends on: its name, prices, times, the rest.
 func (o *option) rank(f argument) int {
 	switch {
-	case len(o.names) > 0 && f.value == o.names[0]:
+	case len(o.names) > 0 && f.value == o.names[0], len(o.names) == 0 && f == o.values[0]:
 		return 0
 	case priced().MatchString(f.path + " " + f.key):
 		return 1

@@ -15,6 +15,7 @@ import (
 func (s *history) addCall(id, name, arguments string, fs []argument) {
 	c := &toolCall{id: strings.Clone(id), tool: strings.Clone(text.Head(oneLine(name), 64)), day: s.day, at: s.at, changes: changesFiles(name, fs), paths: argumentPaths(fs), chosen: -1}
 	c.command, c.fields = strings.Clone(text.Head(rawCommand(fs), maxHandleInput)), shortValues(fs)
+	c.commits = isCommit(c.tool, c.command)
 	command := commandLine(c.command)
 	switch acts, known := s.configured(name); {
 	case known:
@@ -152,6 +153,7 @@ func (s *history) addResult(id, head, tail string) (listing bool) {
 		line, isFile = oneLine(text.Head(s.failed.FindString(head), maxLine)), false
 	}
 	if line != "" && !isFile {
+		c.committed = committed().MatchString(tail) // and what followed it failed
 		c.failed = true
 		c.failures = failureLines(head, tail)
 		c.outcome = excerpt(line, maxDescription)
@@ -171,6 +173,7 @@ func (s *history) addResult(id, head, tail string) (listing bool) {
 		s.currentTurn().plan, c.isTodoList = planLines(c.plan), true
 	}
 	s.undoCommits(c.command)
+	c.committed = c.committed || c.commits || cleanTree().MatchString(text.Tail(tail, maxLine))
 	return listing
 }
 
@@ -215,7 +218,7 @@ func (s *history) undoCommits(command string) {
 		n, _ = strconv.Atoi(m[2])
 	}
 	for _, c := range slices.Backward(s.calls) {
-		if n > 0 && c.done && !c.failed && c.commits() && !strings.HasPrefix(c.outcome, resetLater) {
+		if n > 0 && c.commits && c.committed && !strings.HasPrefix(c.outcome, resetLater) {
 			c.outcome = resetLater + c.outcome
 			n--
 		}
@@ -228,10 +231,19 @@ var resetting = text.Pattern(`\bgit reset (?:--\w+ )*HEAD(?:(\^+)|~(\d*))`)
 // resetLater begins the outcome of a commit that was taken back.
 const resetLater = "reset later: "
 
-// commits reports whether the call is a commit.
-func (c *toolCall) commits() bool {
-	return strings.Contains(c.description, "git commit") && !strings.Contains(c.description, "--dry-run")
+// cleanTree is the end of the status of a working tree without changes.
+var cleanTree = text.Pattern(`(?i)\bnothing to commit\b|\bworking (?:tree|directory) clean\b`)
+
+// isCommit reports whether a call is a commit, by its tool or its command.
+func isCommit(tool, command string) bool {
+	if command == "" {
+		return slices.Contains(nameWords(tool), "commit")
+	}
+	return committing().MatchString(command) && !strings.Contains(command, "--dry-run")
 }
+
+// committing begins a command that commits, or follows another one.
+var committing = text.Pattern(`(?m)(?:^|[;&|(]) *(?:sudo +)?(?:git(?: +-[cC] +\S+)* +(?:commit|ci)|jj (?:commit|new|describe)|gh pr merge)\b`)
 
 // maxResultLines is the number of lines at the end of a result that resultLine looks at.
 const maxResultLines = 8

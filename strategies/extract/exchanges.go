@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
@@ -27,7 +28,7 @@ func (s *history) addRequests(b *itemList, budget int) {
 	for i, t := range s.turns {
 		if s.isGoal(t.request) || i == at || t.request.empty() || isGenerated(t.request.head) || t.asked == "" && slices.Contains(before, i) || s.isOver(i) {
 			if s.isServed(i) {
-				lines = append(lines, line{oneLine(t.request.head), s.dayOf(t), []int{i}, true})
+				lines = append(lines, line{oneLine(t.request.head), s.dayOf(i), []int{i}, true})
 			} else {
 				lines = append(lines, line{turns: []int{i}, spare: true})
 			}
@@ -37,13 +38,13 @@ func (s *history) addRequests(b *itemList, budget int) {
 		if isInstruction(x) { // which skill it was is enough
 			x = firstLine(t.request.head)
 		}
-		day, spare := s.dayOf(t), isSmallTalk(x) || isCommand(x) || t.request.isOutput()
+		day, spare := s.dayOf(i), isSmallTalk(x) || isCommand(x) || t.request.isOutput()
 		switch { // what has few words needs no line of its own
 		case last < 0 || lines[last].text == "" || lines[last].spare != spare || lines[last].day != day:
 			lines = append(lines, line{text: x, day: day, spare: spare})
 			last++
 		case len(x) < minRequest && slices.Contains(strings.Split(lines[last].text, requestSeparator), x):
-		case len(x) < minRequest && len(lines[last].text)+len(requestSeparator)+len(x) < minExcerpt:
+		case len(x) < minRequest && !s.isRecords() && len(lines[last].text)+len(requestSeparator)+len(x) < minExcerpt:
 			lines[last].text += requestSeparator + x
 		default:
 			lines = append(lines, line{text: x, day: day, spare: spare})
@@ -126,10 +127,11 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 	}
 	isGoal := request == nil && i != s.activeTurn() && s.isGoal(t.request)
 	told := false // what came of it
+	bare := request == nil && s.isRecords()
 	for j, line := range t.lines {
 		line = opening().ReplaceAllString(s.statements(line), "")
 		first := j >= t.lastStart && !told && !isIntention(line) && (request != nil || isGoal)
-		if !first && isPassing(line) || isEmpty(line) || request == nil && s.isRecords() && (len(namesIn(line)) == 0 || checkingBack().MatchString(line) || completing().MatchString(line)) {
+		if !first && isPassing(line) || isEmpty(line) || bare && (len(namesIn(line)) == 0 || pronoun().MatchString(line) || checkingBack().MatchString(line) || completing().MatchString(line)) {
 			continue
 		}
 		worth := worthSaid
@@ -141,7 +143,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 			text = indentMark + text
 		}
 		it := b.add(sectionFindings, text, worth*age*min(1, float64(len(text))/usualLine))
-		it.day = s.dayOf(t)
+		it.day = s.dayOf(i)
 		switch {
 		case request != nil:
 			it.section, it.parent = sectionRequests, request
@@ -154,14 +156,18 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 // isOver reports whether a request is of little use later: it asks for nothing, or isServed.
 func (s *history) isOver(i int) bool {
 	t := s.turns[i]
-	return t.asked == "" && isSmallTalk(t.request.head) || s.isRecords() && i < s.activeTurn() && isClosing(t.request.head) || s.isServed(i)
+	return t.asked == "" && isSmallTalk(t.request.head) || slices.Contains(s.decisions, agreed(t.asked, t.request.head)) || s.isRecords() && i < s.activeTurn() && isClosing(t.request.head) || s.isServed(i)
 }
 
 // isServed reports whether a request is old and short, and the calls with short values that followed
 // tell what came of it.
 func (s *history) isServed(i int) bool {
 	head := s.turns[i].request.head
-	return head != "" && len(head) < minRequest && !isSmallTalk(head) && s.isRecords() && i < s.activeTurn()-freshAnswers
+	size := minRequest
+	if s.turns[i].asked != "" && !strings.Contains(head, "?") { // it only tells what a call needs
+		size *= 2
+	}
+	return head != "" && len(head) < size && !isSmallTalk(head) && s.isRecords() && i < s.activeTurn()-freshAnswers
 }
 
 // freshAnswers is the number of turns after which a short request is old.
@@ -170,17 +176,17 @@ const freshAnswers = 8
 // isSmallTalk reports whether a request asks for nothing: thanks, a greeting, praise, or a command
 // to the program that runs the agent.
 func isSmallTalk(s string) bool {
-	return len(s) < 3*minRequest && (smallTalk().MatchString(s) || controlling().MatchString(s))
+	return len(s) < 3*minRequest && (smallTalk().MatchString(s) || controlling().MatchString(s) || !strings.ContainsFunc(s, isLetterOrDigit))
 }
 
 // isClosing reports whether a customer ends a visit, and wants nothing more.
 func isClosing(s string) bool {
-	return len(s) < 3*minRequest && closing().MatchString(s) && !wanting().MatchString(s)
+	return len(s) < 3*minRequest && closing().MatchString(s) && !wanting().MatchString(s) && !strings.ContainsFunc(s, unicode.IsDigit)
 }
 
 var (
-	closing   = text.Pattern(`(?i)\bthank|\bthanx|\b(?:that|this|it)(?:[';]?s| is| was| will be|'ll be) (?:all|it|enough|everything|what i (?:need|want))|\bbye\b|\ball set\b|\bi (?:need|want) no(?:thing)? more\b`)
-	wanting   = text.Pattern(`(?i)\?|\b(?:please|can|could|would you|will you|what|where|when|how|which|why|find|get|book|reserve|buy|show|play|tell|search|look|check|make|transfer|change|cancel|send|give|let'?s|instead|also|another|address|phone|prefer|choose|cab|ride)\b|\bi(?:'d| would|'ll|'m)? (?:also |still |just |now |like |love |going |want |need )+(?:to|a|an|the|one|two|some|it|you to)\b`)
+	closing   = text.Pattern(`(?i)\bthank|\bthanx|\b(?:that|this|it)(?:[';]?s| is| was| will be|'ll be) (?:all|it|enough|everything|what i (?:need|want)(?:ed)?)(?:\W|$| (?:i (?:need|want)|for|from|thanks?|now|today|right)\b)|\bbye\b|\ball set\b|\bi (?:need|want) no(?:thing)? more\b`)
+	wanting   = text.Pattern(`(?i)\?|\b(?:please|can|could|would you|will you|what|where|when|how|which|why|find|get|book|reserve|buy|show|play|tell|search|look|check|make|transfer|change|cancel|send|give|but|only|except|wrong|problem|without|seats?|let'?s|instead|also|another|address|phone|prefer|choose|cab|ride)\b|\bi(?:'d| would|'ll|'m)? (?:also |still |just |now |like |love |going |want |need )+(?:to|a|an|the|one|two|some|it|you to)\b`)
 	smallTalk = text.Pattern(`(?i)^\W*(?:(?:no|nope|ok(?:ay)?|great|perfect|awesome|cool|alright|good|nice|wonderful|hi|hello|hey|there|bye|goodbye|again|indeed|thanks|thank you|thanx|thx|thankyou|thanking you|` +
 		`(?:so|very) much|much|i(?:'m| am) (?:thankful|grateful)(?: for your help)?|nothing(?: (?:else|more))?(?: (?:for the moment|for now|right now))?|i don'?t need (?:more|any|any more|anything)(?: else)?(?: help)?(?: right now| for now)?|i (?:don'?t|do not)|i'?m (?:good|done|fine|all set)|i am (?:good|done|fine)|not (?:yet|now|today|right now|at (?:the moment|this time)|at all)|i(?:'ll| will) let you know(?: if (?:i need|there is|there's) (?:any|some)thing(?: else| further| more)?)?|a (?:lot|ton|bunch|million)|i appreciate (?:it|your help)|for (?:all )?(?:the|your|of your) (?:kind )?(?:help|assistance|time)|have a (?:good|great|nice) (?:day|one)|` +
 		`(?:that|this|it)(?:'s| is|'ll be| will be| would be| was)? (?:really )?(?:all|it|everything|enough|great|good|nice|perfect|very helpful)(?: of you)?(?: (?:that )?i need(?:ed)?)?(?: for (?:me|now|today|the moment)| from me)*|` +
@@ -197,11 +203,19 @@ var commandLike = text.Pattern(`^(?:[/!][\w:-]+(?: +\S*[^\w\s]\S*)*|![\w-]+ .*|/
 
 // isEmpty reports whether a line says nothing that is worth its room later.
 func isEmpty(line string) bool {
-	return len(line) < minSaid || strings.Count(line, " ") < minSaidWords && !strings.ContainsFunc(line, isUnspaced) || polite().MatchString(line) || strings.Count(line, " | ") > 1 || claiming().MatchString(line)
+	return len(line) < minSaid || strings.Count(line, " ") < minSaidWords && !strings.ContainsFunc(line, isUnspaced) || isPolite(line) || strings.Count(line, " | ") > 1 || claiming().MatchString(line)
 }
 
 // checkingBack begins what a customer is asked to confirm before a call, which tells the same.
-var checkingBack = text.Pattern(`(?i)^(?:[^.:;]{0,30}[,.!] *)?(?:(?:just|please|to|could you|can you|kindly|let me) )*(?:re-?)?(?:confirm(?:ing)?|verify(?:ing)?|booking|reserving|making)\b`)
+var checkingBack = text.Pattern(`(?i)^(?:[^.:;]{0,30}[,.!] *)?(?:(?:just|please|to|could you|can you|kindly|let me) )*(?:re-?)?(?:confirm(?:ing)?|verify(?:ing)?)\b`)
+
+// pronoun begins a sentence that is not understood without what was asked.
+var pronoun = text.Pattern(`(?i)^(?:(?:sure|yes|yeah|no|ok(?:ay)?|of course|alright|well)\b[,.! ]*)*(?:it|it's|he|she|they|that|this|these|those|its|his|her|their|you|your|you're|you'd|the (?:\w+ )?(?:number|address|price|cost|flight|rating|phone|total|room|ticket|event|movie|bus|venue|hotel|station|apartment|appointment|reservation|rent))\b`)
+
+// isPolite reports whether a line states nothing.
+func isPolite(line string) bool {
+	return polite().MatchString(line) && !strings.ContainsFunc(line, unicode.IsDigit) && !strings.Contains(line, ":") && len(namesIn(line)) == 0
+}
 
 // claiming says what the user allowed or said, which only the user's own words tell, or turns to the
 // reader of the summary.
@@ -250,6 +264,8 @@ func (s *history) addLastAnswer(b *itemList) {
 		text := lastCallMark + strings.TrimPrefix(strings.TrimSuffix(last.line(b.lineLimit), "\n"), bulletMark)
 		if found := last.listed(b.listLimit); found != "" && last.chosen < 0 { // the user may not know it yet
 			text += " → " + found
+		} else if last == s.innerOf {
+			text = truncate(text, b.lineLimit) + innerObjects(s.inner)
 		}
 		b.add(sectionState, truncate(text, b.lineLimit+b.listLimit)+"\n", worthState).tier = tierState
 	}
@@ -259,12 +275,12 @@ func (s *history) addLastAnswer(b *itemList) {
 	}
 	open, mark := s.uncommitted()
 	switch {
-	case len(files) > 0:
+	case len(files) > 0 && !slices.Equal(open, files):
 		addFiles(editedForMark, files)
 	case last != nil && len(last.paths) > 0 && len(open) == 0:
 		addFiles(nothingEdited, nil)
 	}
-	if len(open) > 0 && !slices.Equal(open, files) {
+	if len(open) > 0 {
 		addFiles(mark, open)
 	}
 }
@@ -290,24 +306,24 @@ func (s *history) lastCall() *toolCall {
 }
 
 // uncommitted returns the names of the files that were edited after the last commit, or of all if there
-// is none, and the mark of their line.
+// is none, the newest first, and the mark of their line.
 func (s *history) uncommitted() (files []string, mark string) {
 	for i, c := range slices.Backward(s.calls) {
-		if c.done && !c.failed && c.commits() {
+		if c.committed && !strings.HasPrefix(c.outcome, resetLater) {
 			return editedFiles(s.calls[i:]), uncommittedMark
 		}
 	}
-	files = slices.Clone(s.edited)
-	for _, f := range editedFiles(s.calls) {
+	files = editedFiles(s.calls)
+	for _, f := range s.edited {
 		files = appendNew(files, f)
 	}
-	return files, cmp.Or(s.editedMark, uncommittedAllMark)
+	return files, cmp.Or(s.uncommittedAs, uncommittedAllMark)
 }
 
-// editedFiles returns the names of the files that calls edited.
+// editedFiles returns the names of the files that calls edited, the newest first.
 func editedFiles(calls []*toolCall) []string {
 	var files []string
-	for _, c := range calls {
+	for _, c := range slices.Backward(calls) {
 		if !c.done || c.failed || !c.changes {
 			continue
 		}

@@ -98,6 +98,9 @@ var (
 	leaving   = text.Pattern(`(?i)^\W*(?:no|nope|nah)\b[,. ]*(?:that'?s|that (?:is|will)|this is|thanks?|thank|i'?m (?:good|fine|done|all)|i am (?:good|fine|done)|nothing|not (?:now|at|today)|it'?s all)\b`)
 )
 
+// turningDown asks for another option than the one that was offered.
+var turningDown = text.Pattern(`(?i)^\W*(?:no|nope|nah)\b|\b(?:(?:some|any)(?:thing|where|one)? (?:else|others?|different)\b|what else (?:is there|do you have|have you|did you|can you (?:find|offer))\b|another (?:one|option|place|choice|\w+ (?:instead|please))|other (?:ones|options|choices|events|hotels|places|flights|cars|movies|songs|restaurants)|a different|not interested|already (?:seen|watched)|instead\b|(?:search|look|try) again)`)
+
 // namesIn returns the words of a sentence with digits or addresses, and those with a capital
 // letter that do not begin it.
 func namesIn(sentence string) []string {

@@ -65,13 +65,18 @@ type history struct {
 	calls               []*toolCall
 	// unjudged is the call whose result came last, until the next message.
 	unjudged *toolCall
-	// edited are the files of the line of an earlier summary that has editedMark.
-	edited     []string
-	editedMark string
+	// edited are the files that an earlier summary tells as not committed, with the mark uncommittedAs.
+	edited        []string
+	uncommittedAs string
 	// openCalls are the calls without a result.
 	openCalls []*toolCall
 	// listings are the newest calls that returned several objects.
 	listings []*toolCall
+	// inner are the objects in lists of the result of the call innerOf, the newest with such a result.
+	inner   [][]argument
+	innerOf *toolCall
+	// talkedOf is the one of which an option was named last, nil for none.
+	talkedOf *toolCall
 	todos    []string // open tasks
 	finished []string // tasks that were done
 	todosAt  int      // the number of messages before their list
@@ -143,6 +148,8 @@ type toolCall struct {
 	isTodoList            bool // it writes a list of tasks
 	undone                bool // it did nothing, although no failure was reported
 	expected              bool // its failure was to be expected
+	commits               bool // it is a commit
+	committed             bool // it left nothing to commit
 	done, failed          bool
 	outcome               string
 	// arguments and result are their short values; result is nil unless it is one object.
@@ -175,10 +182,15 @@ func (s *history) tick(at time.Time) {
 	s.day = day
 }
 
-// dayOf returns the date of a turn for the heading above it, "" if all was said on one day.
-func (s *history) dayOf(t *turn) string {
+// dayOf returns the date of turn i for the heading above it, that of the turn before it if it is not
+// known; "" if all was said on one day.
+func (s *history) dayOf(i int) string {
 	if s.byDay {
-		return t.day
+		for _, t := range slices.Backward(s.turns[:i+1]) {
+			if t.day != "" {
+				return t.day
+			}
+		}
 	}
 	return ""
 }
@@ -197,8 +209,13 @@ func (s *history) addUser(head, tail string) {
 	if len(splitLines(r.head)) == 0 {
 		return
 	}
-	s.mention(head)
+	if !s.mention(head) && s.talkedOf != nil && turningDown().MatchString(head) && !leaving().MatchString(head) {
+		s.talkedOf.chosen, s.talkedOf = -1, nil
+	}
 	s.unjudged = nil
+	if n := len(s.calls); n > 0 && (userCommitted().MatchString(text.Head(head, maxLine)) || cleanTree().MatchString(text.Head(head, maxLine))) {
+		s.calls[n-1].committed = true
+	}
 	if strings.HasPrefix(r.head, "<") { // a notification
 		s.readReport(r.head, func(h handle) bool { return len(h.id) >= minHandleID && containsWord(r.head, h.id) })
 	}
@@ -331,6 +348,9 @@ func (s *history) addAssistant(head, tail string) {
 	s.offerFacts(strings.Join(lines, "\n"))
 }
 
+// userCommitted says that the user committed what was edited.
+var userCommitted = text.Pattern(`(?i)\bi(?:'ve| have)? (?:just |already |now )*(?:committed|pushed|merged|did an? [\w/ ]*(?:commit|push))\b`)
+
 // addReason adds a reason, or what is wrong.
 func (s *history) addReason(reason string) {
 	names := strings.ContainsAny(reason, "`\"/_()")
@@ -375,7 +395,7 @@ var (
 	declaring = text.Pattern(`(?i)\b(?:can(?:no|'?)t|couldn'?t|could not|unable to|(?:was|were|am) not able to|wasn'?t able to|failed to) (?:\w+ )?(?:book|reserve|schedule|buy|purchase|make|complete|transfer|send|set up|add|place|process|cancel|change)\b`)
 	apology   = text.Pattern(`(?i)\b(?:sorry|unfortunately|unable to|(?:was|were|am|is) not able to|wasn'?t able to|couldn'?t|could not|not available|unsuccessful|(?:did not|didn'?t|does not|doesn'?t) work|not possible|failed to|can(?:no|'?)t (?:set up|book|reserve|schedule|find|be))\b`)
 	// completing says that a thing was done.
-	completing = text.Pattern(`(?i)\b(?:(?:reservation|booking|appointment|visit|tickets?|order|payment|transfer|request|ride|cab) (?:has|have|is|are|was|were)(?: now| been| also)* (?:complete|completed|confirmed|booked|scheduled|reserved|made|placed)|(?:i|we)(?:'ve| have)(?: now)? (?:booked|reserved|scheduled|made|bought|purchased)|you(?:'re| are) (?:all set|(?:now )?(?:scheduled|booked))|successfully)\b`)
+	completing = text.Pattern(`(?i)\b(?:(?:reservation|booking|appointment|visit|tickets?|order|payment|transfer|request|ride|cab) (?:has|have|is|are|was|were)(?: now| been| also)* (?:complete|completed|confirmed|booked|scheduled|reserved|made|placed)|(?:i|we)(?:'ve| have)(?: now)? (?:booked|reserved|scheduled|made|bought|purchased)|you(?:'re| are) (?:all set|(?:now )?(?:scheduled|booked))|successfully|^\W*(?:was|is|has been)(?: now)? (?:booked|reserved)|on (?:its|the|their) way)\b`)
 	expected   = text.Pattern(`(?i)\b(?:as expected|fails? as|expected to fail|expected failure|confirm(?:s|ed) the (?:bug|issue|failure|problem)|red phase|test fails,? (?:now|good|great))\b`)
 )
 
@@ -392,6 +412,8 @@ func (s *history) judgeLastCall(said string) {
 		c.expected = c.expected || expected().MatchString(said)
 	case c.acts && c.command == "" && (apology().MatchString(sentences(said)[0]) || declaring().MatchString(said)) && !completing().MatchString(said): // a regret of something else
 		c.failed, c.undone, c.outcome = true, true, "did not work, said the assistant"
+	case !c.acts && c.command == "" && len(c.arguments) > 1 && gets(c.tool) && completing().MatchString(said): // to take, not to look
+		c.acts = true
 	}
 }
 

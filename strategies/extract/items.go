@@ -87,6 +87,9 @@ func (s *history) leadingItems(budget int) []*item {
 		active = s.turns[at].request
 		add(sectionTask, active.quote(bodySize(sectionTask, min(budget, 100))))
 	}
+	if at >= 0 && s.byDay && s.turns[at].day != "" {
+		add(sectionTask, onMark+s.turns[at].day+"\n")
+	}
 	if !s.goal.empty() && s.isGoal(s.goal) {
 		add(sectionGoal, s.goal.quote(bodySize(sectionGoal, min(budget/4, maxExcerpt))))
 	}
@@ -103,7 +106,7 @@ func (s *history) leadingItems(budget int) []*item {
 		add(sectionTask, answeredLine)
 	}
 	for _, i := range slices.Backward(s.beforeActive()) {
-		add(sectionTask, beforeMark+truncate(splitLines(s.turns[i].request.head)[0], max(budget/10, 80))+"\n")
+		add(sectionTask, beforeMark+truncate(oneLine(s.turns[i].request.head), max(budget/10, 2*minRequest))+"\n")
 	}
 	return slices.DeleteFunc(out, func(it *item) bool { return it.text == "" })
 }
@@ -223,6 +226,7 @@ func (s *history) otherItems(budget int) []*item {
 	}
 	s.addHandles(b)
 	for _, x := range s.todos {
+		x = s.dated(x, s.todosAt)
 		if age := s.messages - s.todosAt; age > freshTodos { // some may be done by now
 			x += fmt.Sprintf(", as listed %d messages before the end", age)
 		}

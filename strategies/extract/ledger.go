@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
@@ -23,8 +24,9 @@ const (
 type option struct {
 	values []argument
 	said   []bool
-	// names are the values that no other option has, under keys whose values tell options apart.
-	names []string
+	// names are the values that no other option has, under keys whose values tell options apart;
+	// numbers are those with digits that not all have.
+	names, numbers []string
 }
 
 // record adds a call. If there are too many, the oldest that only looked goes.
@@ -44,7 +46,7 @@ func shortValues(fs []argument) []argument {
 		if v == "" || v == "null" || text.Longer(v, maxShortValue) || !isPrintable(v) || text.Longer(f.key, maxKey) || !isPrintable(f.key) {
 			continue
 		}
-		if out = append(out, argument{key: strings.Clone(f.key), value: strings.Clone(v), object: f.object, path: strings.Clone(f.path)}); len(out) == maxValues {
+		if out = append(out, argument{key: strings.Clone(f.key), value: strings.Clone(v), object: f.object, path: strings.Clone(f.path), list: strings.Clone(f.list)}); len(out) == maxValues {
 			break
 		}
 	}
@@ -78,32 +80,14 @@ func (s *history) readObjects(c *toolCall, result string) (listing bool) {
 	}
 	if own := ownValues(result, fs); own != nil {
 		c.result = withoutLinks(own)
+		s.inner, s.innerOf = rowsOf(slices.DeleteFunc(fs, func(f argument) bool { return f.row == 1 })), c
 		return false
 	}
 	rows := rowsOf(fs)
 	if len(rows) > maxOptions || !isListing(rows) {
 		return false
 	}
-	times := map[argument]int{}   // of a value under its key
-	different := map[string]int{} // values by their key
-	for _, vs := range rows {
-		for _, f := range vs {
-			f.object = 0
-			if times[f]++; times[f] == 1 {
-				different[f.path+" "+f.key]++
-			}
-		}
-	}
-	for _, vs := range rows {
-		o := option{values: vs, said: make([]bool, len(vs))}
-		for _, f := range vs {
-			f.object = 0
-			if times[f] == 1 && float64(different[f.path+" "+f.key]) >= minDifferent*float64(len(rows)) && len(f.value) >= 4 && strings.ContainsFunc(f.value, unicode.IsLetter) {
-				o.names = append(o.names, f.value)
-			}
-		}
-		c.options = append(c.options, o)
-	}
+	c.options = optionsOf(rows)
 	if len(s.listings) == maxListings {
 		s.listings[0].settle()
 	}
@@ -123,9 +107,58 @@ func withoutLinks(vs []argument) []argument {
 // linkedKeys are the keys of values that tell of an object with an address.
 var linkedKeys = wordSet(`html_url id number name title state status message merged draft path ref tag_name sha conclusion`)
 
-// minDifferent is the share of the objects of a listing from which the values of a key that are different
-// are names: "True" is none, although no other object may have it.
-const minDifferent = 0.75
+const (
+	// minDifferent is the share of the objects of a listing from which the values of a key that are
+	// different are names: "True" is none, although no other object may have it.
+	minDifferent = 0.75
+	// minNameLen is the size of the shortest name.
+	minNameLen = 4
+	// nearlyAs is how many different values a key of names has beside the key with the most.
+	nearlyAs = 0.9
+)
+
+// optionsOf returns the objects of a listing as options.
+func optionsOf(rows [][]argument) []option {
+	times := map[argument]int{} // of a value under its key
+	holders, different := map[string]int{}, map[string]int{}
+	most := 0.0 // the largest share of different values
+	key := func(f argument) string { return f.path + " " + f.key }
+	share := func(f argument) float64 { return float64(different[key(f)]) / float64(holders[key(f)]) }
+	isName := func(f argument) bool {
+		return len(f.value) >= minNameLen && strings.ContainsFunc(f.value, unicode.IsLetter)
+	}
+	for _, vs := range rows {
+		for _, f := range vs {
+			f.object, f.row = 0, 0
+			holders[key(f)]++
+			if times[f]++; times[f] == 1 {
+				different[key(f)]++
+			}
+		}
+	}
+	for _, vs := range rows {
+		for _, f := range vs {
+			if isName(f) {
+				most = max(most, share(f))
+			}
+		}
+	}
+	var out []option
+	for _, vs := range rows {
+		o := option{values: vs, said: make([]bool, len(vs))}
+		for _, f := range vs {
+			f.object, f.row = 0, 0
+			switch own := times[f] < len(rows); {
+			case own && times[f] == 1 && isName(f) && share(f) >= max(minDifferent, nearlyAs*most):
+				o.names = append(o.names, f.value)
+			case own && len(f.value) > 1 && strings.ContainsFunc(f.value, unicode.IsDigit):
+				o.numbers = append(o.numbers, f.value)
+			}
+		}
+		out = append(out, o)
+	}
+	return out
+}
 
 // rowsOf returns the short values of each object in a list, with those of the objects in it.
 func rowsOf(fs []argument) [][]argument {
@@ -139,6 +172,7 @@ func rowsOf(fs []argument) [][]argument {
 	}
 	var out [][]argument
 	for _, row := range order {
+		slices.SortStableFunc(rows[row], func(a, b argument) int { return min(len(a.path), 1) - min(len(b.path), 1) }) // its own come first
 		if vs := shortValues(rows[row]); len(vs) > 0 {
 			out = append(out, vs)
 		}
@@ -181,31 +215,73 @@ func isListing(objects [][]argument) bool {
 	return 5*alike >= 4*len(objects) && alike > 0
 }
 
-// mention marks the values of listings that a text of the user or the assistant contains.
-// The option that it names is the one that is talked about until another one is.
-func (s *history) mention(said string) {
+// mention marks the values of listings that a text of the user or the assistant contains, and reports
+// whether it names an option. That is the one that is talked about until another one is.
+func (s *history) mention(said string) (named bool) {
 	if len(s.listings) == 0 {
-		return
+		return false
 	}
 	said = text.Head(said, maxRequest)
 	for i, c := range slices.Backward(s.listings) {
-		named := false
-		for k := range c.options {
-			if slices.ContainsFunc(c.options[k].names, func(n string) bool { return containsWord(said, n) }) {
-				c.chosen, named = k, true
-				break
-			}
+		least := minNumbers // of another option: any text has some number
+		if c.chosen < 0 && i == len(s.listings)-1 {
+			least = 1
+		}
+		k := c.optionIn(said, least)
+		if named = k >= 0; named {
+			c.chosen, s.talkedOf = k, c
 		}
 		if c.chosen >= 0 && (named || i == len(s.listings)-1) {
 			o := &c.options[c.chosen]
 			for k, f := range o.values {
-				o.said[k] = o.said[k] || len(f.value) > 1 && containsWord(said, f.value)
+				o.said[k] = o.said[k] || len(f.value) > 1 && containsValue(said, f.value)
 			}
 		}
 		if named {
-			return
+			return true
 		}
 	}
+	return false
+}
+
+// minNumbers is the number of numbers that tell which option without a name is talked about.
+const minNumbers = 2
+
+// optionIn returns the index of the option that a text names, or, if none has a name, of the one with the
+// most numbers in the text, and not fewer than least; -1 for none.
+func (c *toolCall) optionIn(said string, least int) int {
+	found, most := -1, least-1
+	for k, o := range c.options {
+		if slices.ContainsFunc(o.names, func(n string) bool { return containsWord(said, n) }) {
+			return k
+		}
+		if n := count(o.numbers, func(n string) bool { return containsValue(said, n) }); n > most {
+			found, most = k, n
+		}
+	}
+	if slices.ContainsFunc(c.options, func(o option) bool { return len(o.names) > 0 }) {
+		return -1
+	}
+	return found
+}
+
+// count returns the number of the elements for which f is true.
+func count(list []string, f func(string) bool) (n int) {
+	for _, x := range list {
+		if f(x) {
+			n++
+		}
+	}
+	return n
+}
+
+// containsValue reports whether a text contains a value, a time also as people write it: 7:05 for 19:05.
+func containsValue(said, v string) bool {
+	if containsWord(said, v) {
+		return true
+	}
+	at, err := time.Parse("15:04", text.Head(v, len("15:04")))
+	return err == nil && len(v) <= len("15:04:05") && containsWord(said, at.Format("3:04"))
 }
 
 // containsWord reports whether s contains v with no letter or digit next to it.
@@ -271,8 +347,11 @@ func values(fs, known []argument, briefly bool) string {
 			if vagueKeys[strings.ToLower(shown)] || slices.ContainsFunc(fs, func(o argument) bool { return o.key != f.key && strings.HasSuffix(o.key, shown) }) {
 				shown = k // pickup date, dropoff date
 			}
-			if len(f.value) > len("false") && strings.ContainsFunc(f.value, unicode.IsLetter) {
+			switch {
+			case len(f.value) > len("false") && strings.ContainsFunc(f.value, unicode.IsLetter) && !isCode(f.value):
 				shown = ""
+			case strings.EqualFold(f.value, "true") || strings.EqualFold(f.value, "false"):
+				shown = k // shared ride True
 			}
 		}
 		if f.path != path {
@@ -288,6 +367,11 @@ func values(fs, known []argument, briefly bool) string {
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// isCode reports whether a value is one word with a digit and capitals only: HAT123.
+func isCode(v string) bool {
+	return strings.ContainsFunc(v, unicode.IsDigit) && strings.ToUpper(v) == v && !strings.ContainsAny(v, " :@/")
 }
 
 // vagueKeys are last words of keys that say nothing without those before them.
@@ -307,7 +391,7 @@ var (
 		"git branch", "git stash", "git rm", "git mv", "git worktree add", "git clone", "rm ", "mv ", "cp ", "mkdir ", "npm install", "npm publish",
 		"pip install", "go get", "go install", "go mod", "cargo add", "cargo publish", "apt", "brew install", "docker run", "docker build",
 		"docker push", "docker compose up", "kubectl apply", "kubectl delete", "kubectl create", "terraform apply", "helm ", "gh pr create",
-		"gh pr merge", "gh pr comment", "gh pr review", "gh pr edit", "gh pr close", "gh pr ready", "gh issue create", "gh issue comment", "gh issue edit", "gh issue close", "gh workflow run", "gh repo create", "gh release", "psql -c", "kill", "systemctl", "curl -X POST", "curl -X PUT", "curl -X DELETE", "sed -i", "ln -s",
+		"gh pr merge", "gh pr comment", "gh pr review", "gh pr edit", "gh pr close", "gh pr ready", "gh issue create", "gh issue comment", "gh issue edit", "gh issue close", "gh workflow run", "gh repo create", "gh release", "psql -c", "kill", "systemctl", "sed -i", "ln -s",
 		"docker rm", "docker stop", "kubectl scale", "kubectl rollout", "kubectl patch", "aws s3 cp", "aws s3 mv", "aws s3 rm", "aws s3 sync", "fly deploy",
 		"flyctl deploy", "gcloud app deploy", "gcloud run deploy", "heroku ", "pulumi up", "ansible-playbook", "alembic upgrade", "alembic downgrade",
 	}
@@ -352,7 +436,7 @@ func actsByVerb(name, command string) bool {
 	if command != "" {
 		for part := range strings.FieldsFuncSeq(command, func(r rune) bool { return r == ';' || r == '&' || r == '|' }) {
 			part = withoutFolder(strings.TrimSpace(part))
-			if beginsWith(part, actCommands) && !beginsWith(part, readCommands) || sending().MatchString(part) {
+			if beginsWith(part, actCommands) && !beginsWith(part, readCommands) || sends(part) {
 				return true
 			}
 		}
@@ -361,8 +445,17 @@ func actsByVerb(name, command string) bool {
 	return !looks(name) && slices.ContainsFunc(nameWords(name), func(w string) bool { return actVerbs[w] })
 }
 
-// sending is a request by HTTP that sends something.
-var sending = text.Pattern(`^(?:gh api|curl|https?|wget)\b.* (?:(?:-X|--request|--method)[ =]?(?:POST|PUT|PATCH|DELETE)\b|-[fFd] ?\S|--(?:raw-)?field\b|--data|--form\b|--input\b|--json\b|--post-|POST |PUT |PATCH |DELETE )`)
+// sends reports whether a command is a request by HTTP that changes something.
+func sends(command string) bool {
+	return sending().MatchString(command) && !fetching().MatchString(command)
+}
+
+// sending is a request that sends something.
+var (
+	sending = text.Pattern(`^(?:gh api|curl|https?|wget)\b.* (?:(?:-X|--request|--method)[ =]?(?:POST|PUT|PATCH|DELETE)\b|(?:--data|--form|--json|--post-)|POST |PUT |PATCH |DELETE )|^gh api .* (?:-[fF] |--(?:raw-)?field\b|--input\b)|^curl .* -s?[dF] ?[\S]`)
+	// fetching is one that only asks, although it has fields.
+	fetching = text.Pattern(` (?:(?:-X|--request|--method)[ =]?GET|-G|--get)\b|\bquery=['"]?(?:query|\{)`)
+)
 
 // writesSQL reports whether an argument is a statement that changes a database.
 func writesSQL(fs []argument) bool {
@@ -383,12 +476,12 @@ func gets(name string) bool { return nameWords(name)[0] == "get" }
 // isConfirmed reports whether the user has just agreed to what the assistant asked to confirm.
 func (s *history) isConfirmed() bool {
 	n := len(s.turns)
-	return n > 1 && s.turns[n-1].calls == 0 && confirming().MatchString(s.turns[n-2].lastText) && agreeing().MatchString(s.turns[n-1].request.head)
+	return n > 1 && s.turns[n-1].calls == 0 && (confirming().MatchString(s.turns[n-2].lastText) || lastQuestion(s.turns[n-2].lastText) != "") && agreeing().MatchString(s.turns[n-1].request.head)
 }
 
 var (
 	confirming = text.Pattern(`(?i)\b(?:correct|right|ok(?:ay)?) *\?\s*$|\b(?:confirm|go ahead|proceed|is (?:that|this|it|everything) (?:right|correct|ok(?:ay)?|fine))\b`)
-	agreeing   = text.Pattern(`(?i)^\W*(?:(?:yes|ye|yeah|yep|yup|sure|ok(?:ay)?|correct|right|perfect|great|good|please do|go ahead|that'?s (?:right|correct|good|fine|it)|sounds good|confirm(?:ed)?|` +
+	agreeing   = text.Pattern(`(?i)^\W*(?:(?:yes|ye|yeah|yep|yup|sure|ok(?:ay)?|correct|right|perfect|great|good|please do|go ahead|that(?:'?s| is) (?:right|correct|good|fine|it|confirmed|perfect|great)|sounds good|confirm(?:ed)?|` +
 		`ja|genau|gerne|oui|d'accord|claro|vale|sim|certo)\b|(?:s[ií]|да)(?:[ ,.!]|$)|好|是的|可以|はい|네)`)
 )
 

@@ -146,7 +146,7 @@ func TestWhatWasDoneIsToldWithItsValues(t *testing.T) {
 		assistant("It is booked."), user("Thank you!"),
 	)
 	want := []string{
-		"- SearchHotel → hotel name Hotel NumberF, phone 555-01005",
+		"- SearchHotel: city Delhi → hotel name Hotel NumberF, phone 555-01005",
 		"- ReserveHotel: hotel name Hotel NumberF, nights 2 → code K7Q2ZX",
 	}
 	if got := parsePrevious(d.Text(400)).sections[sectionCompleted]; !cmp.Equal(got, want) {
@@ -430,10 +430,10 @@ func TestCommitsThatWereTakenBack(t *testing.T) {
 	if diff := cmp.Diff(want, p[sectionCompleted]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if want := "- Edited for this task: fuse.go, lamp.go, door.go"; !slices.Contains(p[sectionState], want) {
+	if want := "- Edited for this task: door.go, lamp.go, fuse.go"; !slices.Contains(p[sectionState], want) {
 		t.Errorf("the state is %q", p[sectionState])
 	}
-	if want := "- Edited since the last commit: lamp.go, door.go"; !slices.Contains(p[sectionState], want) {
+	if want := "- Edited since the last commit: door.go, lamp.go"; !slices.Contains(p[sectionState], want) {
 		t.Errorf("the state is %q", p[sectionState])
 	}
 }

@@ -17,10 +17,10 @@ func TestFields(t *testing.T) {
 		want []argument
 		ok   bool
 	}{
-		"an object":         {`{"b":"x","a":1.0,"c":true,"d":null}`, []argument{{"b", "x", 1, 1, ""}, {"a", "1.0", 1, 1, ""}, {"c", "true", 1, 1, ""}, {"d", "null", 1, 1, ""}}, true},
-		"objects in a list": {`{"l":[{"k":"x"},{"k":"y"}],"z":[1,[2]]}`, []argument{{"k", "x", 2, 2, ""}, {"k", "y", 3, 3, ""}, {"z", "1", 1, 1, ""}, {"z", "2", 1, 1, ""}}, true},
-		"nested objects":    {`[{"k":"x","of":{"k":"y","by":{"z":1}},"m":2}]`, []argument{{"k", "x", 1, 1, ""}, {"k", "y", 2, 1, "of"}, {"z", "1", 3, 1, "of by"}, {"m", "2", 1, 1, ""}}, true},
-		"a string":          {`"x"`, []argument{{"", "x", 0, 0, ""}}, true},
+		"an object":         {`{"b":"x","a":1.0,"c":true,"d":null}`, []argument{{"b", "x", 1, 1, "", ""}, {"a", "1.0", 1, 1, "", ""}, {"c", "true", 1, 1, "", ""}, {"d", "null", 1, 1, "", ""}}, true},
+		"objects in a list": {`{"l":[{"k":"x"},{"k":"y"}],"z":[1,[2]]}`, []argument{{"k", "x", 2, 2, "", "l"}, {"k", "y", 3, 3, "", "l"}, {"z", "1", 1, 1, "", ""}, {"z", "2", 1, 1, "", ""}}, true},
+		"nested objects":    {`[{"k":"x","of":{"k":"y","by":{"z":1}},"m":2}]`, []argument{{"k", "x", 1, 1, "", ""}, {"k", "y", 2, 1, "of", ""}, {"z", "1", 3, 1, "of by", ""}, {"m", "2", 1, 1, "", ""}}, true},
+		"a string":          {`"x"`, []argument{{"", "x", 0, 0, "", ""}}, true},
 		"no JSON":           {`{"a":`, nil, false},
 		"two values":        {`{} {}`, nil, false},
 		"nothing":           {``, nil, false},

@@ -127,7 +127,7 @@ func (s *history) restore(sec section, lines []string) {
 		lines = slices.DeleteFunc(lines, func(l string) bool {
 			for _, mark := range []string{uncommittedMark, uncommittedAllMark} {
 				if files, ok := strings.CutPrefix(l, mark); ok {
-					s.edited, s.editedMark = strings.Split(strings.TrimSuffix(strings.Clone(files), ellipsis), ", "), mark
+					s.edited, s.uncommittedAs = strings.Split(strings.TrimRight(strings.TrimSuffix(strings.Clone(files), ellipsis), ", "), ", "), mark
 				}
 			}
 			h, ok := parseHandle(l)
@@ -145,6 +145,11 @@ func (s *history) restore(sec section, lines []string) {
 			}
 		}
 		if t := parseRequest(lines); !t.request.empty() {
+			for _, l := range lines {
+				if day, ok := strings.CutPrefix(l, onMark); ok {
+					t.day, s.byDay = strings.Clone(day), true
+				}
+			}
 			if replied := parseReplied(lines); replied != "" {
 				s.turns = append(s.turns, &turn{lastText: replied})
 			}
@@ -222,11 +227,35 @@ func (s *history) dated(entry string, at int) string {
 		return entry
 	}
 	for _, f := range s.files {
-		if name := path.Base(f.path); f.changes > 0 && f.changed > at && strings.Contains(name, ".") && containsWord(entry, name) {
+		if f.changes > 0 && f.changed > at && names(entry, f.path) {
 			return entry + editedMark
 		}
 	}
 	return entry
+}
+
+// names reports whether a text names a file: by its name, or by the end of its path.
+func names(text, file string) bool {
+	name := path.Base(file)
+	if !strings.Contains(name, ".") {
+		return false
+	}
+	for at := 0; ; {
+		i := strings.Index(text[at:], name)
+		if i < 0 {
+			return false
+		}
+		i += at
+		start := pathChars.backward(text, 0, i)
+		for start > 0 && text[start-1] == '/' {
+			start = pathChars.backward(text, 0, start-1)
+		}
+		end := i + len(name)
+		if after, _ := next(text, end); after&word == 0 && strings.HasSuffix("/"+file, "/"+strings.TrimLeft(text[start:end], "./@")) {
+			return true
+		}
+		at = end
+	}
 }
 
 // parseRequest parses the lines of request.quote and those of demands, which follow what is cut

@@ -34,7 +34,7 @@ func answeredLines(s, reply string) []string {
 	lines := splitLines(text.Tail(s, maxReply))
 	at := -1
 	for i, l := range slices.Backward(lines) {
-		if isQuestion(l) {
+		if slices.ContainsFunc(sentences(l), isQuestion) {
 			at = i
 			break
 		}
@@ -91,7 +91,7 @@ func chosen(s, reply string) []string {
 // which needs no decision.
 func agreed(question, reply string) string {
 	m := offering().FindStringSubmatch(question)
-	if m == nil || text.Longer(reply, maxShort) || !agreeing().MatchString(reply) || conditional().MatchString(reply) || goingOn().MatchString(m[1]) {
+	if m == nil || text.Longer(reply, maxShort) || !agreeingOnly().MatchString(reply) || goingOn().MatchString(m[1]) {
 		return ""
 	}
 	return agreedMark + m[1]
@@ -99,9 +99,10 @@ func agreed(question, reply string) string {
 
 var (
 	// offering asks whether to do a thing that takes some words to say.
-	offering    = text.Pattern(`(?i)^(?:(?:so|ok|then),? )?(?:should i|shall i|(?:do you )?want me to|would you like me to) (.{40,})\?$`)
-	conditional = text.Pattern(`(?i)\bbut\b|\bexcept\b|\binstead\b`)
-	goingOn     = text.Pattern(`(?i)^(?:go ahead|proceed|continue|start|commit|push|check|look|show|run|test|explain)\b|\bor\b`)
+	offering = text.Pattern(`(?i)^(?:(?:so|ok|then),? )?(?:should i|shall i|(?:do you )?want me to|would you like me to) (.{40,})\?$`)
+	// agreeingOnly is a reply that agrees and says nothing else.
+	agreeingOnly = text.Pattern(`(?i)^\W*(?:(?:yes|yep|yeah|yup|sure|ok(?:ay)?|please|agreed|absolutely|definitely|of course|perfect|great|sounds? (?:good|great)|good idea|(?:please |let'?s )?(?:do|try) (?:it|that|this|so)|go ahead|go for it|give it a try|thanks|thank you)\b\W*)+$`)
+	goingOn      = text.Pattern(`(?i)^(?:go ahead|proceed|continue|start|commit|push|check|look|show|run|test|explain)\b|\bor\b`)
 )
 
 // choiceLine is an entry of a list with numbers or letters, firstChoice the first of one.

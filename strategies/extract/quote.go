@@ -69,16 +69,27 @@ func outline(lines []string, n int) (taken []bool, room int) {
 			headings++
 		}
 	}
-	if last > 0 && headings < minHeadings { // a plan does not end with what it is about
+	isPlan := headings >= minHeadings
+	if last > 0 && !isPlan { // a plan does not end with what it is about
 		take(last, n/3)
 	}
-	for i := 0; i < last && take(i, room-n/3); {
-		i++
+	for i := 0; i < last && room > n/3; i++ {
+		most := room
+		if isPlan { // its steps need the rest
+			most -= n / 3
+		}
+		if !take(i, most) {
+			break
+		}
+	}
+	kept := 0 // for the beginning of the first line
+	if !taken[0] {
+		kept = n / 3
 	}
 	for _, pattern := range []func() *regexp.Regexp{tellingHeading, listEntry} {
 		for i, l := range lines {
 			if pattern().MatchString(l) {
-				take(i, room)
+				take(i, room-kept)
 			}
 		}
 	}

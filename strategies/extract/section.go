@@ -64,6 +64,8 @@ const (
 	planMark = "- Plan approved by the user: "
 	// beforeMark begins an earlier request that the active task refers to.
 	beforeMark = "- Before: > "
+	// onMark begins the date of the active task.
+	onMark = "- Asked on "
 	// answeredLine tells that the assistant ended its work on the active task.
 	answeredLine = "- Answered; the user has not replied.\n"
 	// These begin lines of the state, which is another one later.
@@ -72,7 +74,7 @@ const (
 	editedForMark      = "- Edited for this task: "
 	nothingEdited      = "- Nothing edited for this task yet."
 	uncommittedMark    = "- Edited since the last commit: "
-	uncommittedAllMark = "- Edited so far, without a commit: "
+	uncommittedAllMark = "- Edited, no commit seen: "
 	// failedBeforeMark begins a check that failed before files were edited.
 	failedBeforeMark = "- Failed before the last edits: "
 	// chosenMark begins what the user picked from a list.

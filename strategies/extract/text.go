@@ -17,8 +17,8 @@ const (
 // writeText returns the summary in at most budget characters, with at most the given
 // number of tokens of references.
 func (d *Digest) writeText(budget, references int) string {
-	prose, whole := d.writeProse(max(budget-int(float64(budget)*d.history.referenceShare()), min(budget, len(originShort))))
-	if !whole { // references are worth less
+	prose, complete := d.writeProse(max(budget-int(float64(budget)*d.history.referenceShare()), min(budget, len(originShort))))
+	if !complete { // references are worth less
 		prose, _ = d.writeProse(budget - budget/8)
 	}
 	if prose == "" {
@@ -101,9 +101,8 @@ type page struct {
 	days    map[dayHeading]bool
 	covered map[*identifier]bool
 	items   []*item
-	// text holds all placed lines, and said the words of statements, to detect repetitions.
+	// text holds all placed lines, to detect repetitions.
 	text string
-	said []stems
 }
 
 // dayHeading is a line of a section with a date, which the entries of that day follow.
@@ -124,9 +123,9 @@ func parseDay(line string) (day string, ok bool) {
 	return day, err == nil
 }
 
-// writeProse returns the summary without references in at most budget characters, and whether there was
-// room for the constraints.
-func (d *Digest) writeProse(budget int) (prose string, whole bool) {
+// writeProse returns the summary without references in at most budget characters, and whether it has all
+// constraints.
+func (d *Digest) writeProse(budget int) (prose string, complete bool) {
 	head := fmt.Sprintf(originLong, d.history.messages)
 	if len(head) > budget/8 {
 		head = originShort
@@ -153,7 +152,7 @@ func (d *Digest) writeProse(budget int) (prose string, whole bool) {
 	}
 	p.fill(others)
 	for _, it := range others {
-		if it.section == sectionConstraints && it.tier == tierUser && !it.placed && it.size > p.budget {
+		if it.section == sectionConstraints && it.tier == tierUser && !it.placed && it.size > p.budget && !strings.Contains(p.text, it.core()) {
 			return head + p.String(), false
 		}
 	}
@@ -210,7 +209,7 @@ func (p *page) place(it *item) bool {
 		return false
 	}
 	core := it.core()
-	if strings.Contains(p.text, core) || it.parent != nil && strings.Contains(it.parent.text, core) || p.repeats(it) {
+	if strings.Contains(p.text, core) || it.parent != nil && strings.Contains(it.parent.text, core) {
 		return true
 	}
 	p.text += core + "\n"
@@ -267,8 +266,8 @@ func (p *page) density(it *item) float64 {
 	return value / float64(size+1)
 }
 
-// stateRoom is the part of the room that the earlier requests leave for the state: an eighth.
-const stateRoom = 8
+// stateRoom is the part of the room that the earlier requests leave for the state: a sixth.
+const stateRoom = 6
 
 // fill places items, which are in the order of the text, by tier, those of one by density.
 func (p *page) fill(items []*item) {
@@ -314,7 +313,7 @@ func (p *page) fill(items []*item) {
 // String returns the items in the order of sections, each section with its heading.
 func (p *page) String() string {
 	slices.SortStableFunc(p.items, func(a, b *item) int {
-		return cmp.Or(cmp.Compare(a.section, b.section), cmp.Compare(a.order, b.order))
+		return cmp.Or(cmp.Compare(a.section, b.section), cmp.Compare(a.day, b.day), cmp.Compare(a.order, b.order))
 	})
 	var b strings.Builder
 	last := dayHeading{section: numSections}
