@@ -3,9 +3,6 @@ package extract
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
-
-	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // reads reports whether the command of the call only shows something.
@@ -67,81 +64,6 @@ func (c *toolCall) told(n int, briefly bool) string {
 	}
 	return formatEntry(text)
 }
-
-// listed returns what a listing lists in about n characters, "" if it is none: of each option as many
-// values as there is room for, without what was asked for and what all have.
-func (c *toolCall) listed(n int) string {
-	known := slices.Clone(c.arguments)
-	if len(c.options) > 1 {
-		for _, f := range c.options[0].values {
-			if !slices.ContainsFunc(c.options, func(o option) bool { return !slices.ContainsFunc(o.values, f.equals) }) {
-				known = append(known, f)
-			}
-		}
-	}
-	list := ""
-	for most := maxValues; most > 0; most-- {
-		var parts []string
-		told := map[string]bool{}
-		labelled := -1 // the characters since the last label
-		for _, o := range c.options {
-			own := slices.DeleteFunc(slices.Clone(o.values), func(f argument) bool { return slices.ContainsFunc(known, f.is) })
-			if len(own) > most {
-				slices.SortStableFunc(own, func(a, b argument) int { return o.rank(a) - o.rank(b) })
-				own = own[:most]
-			}
-			part := values(own, nil, true)
-			if part == "" || told[part] {
-				continue
-			}
-			told[part] = true
-			label := strings.ReplaceAll(own[0].key, "_", " ") + " "
-			if part = strings.TrimPrefix(part, label); labelled < 0 || labelled > maxLabelWidth {
-				part, labelled = label+part, 0
-			}
-			parts = append(parts, part)
-			labelled += utf8.RuneCountInString(part) + len("; ")
-		}
-		if list = strings.Join(parts, "; "); !text.Longer(list, n) {
-			break
-		}
-	}
-	return list
-}
-
-// innerObjects returns the objects in lists of a result, each list with its key.
-func innerObjects(rows [][]argument) string {
-	var out strings.Builder
-	list := ""
-	for _, vs := range rows {
-		if vs[0].list != list {
-			list = vs[0].list
-			out.WriteString("; " + strings.ReplaceAll(list, "_", " ") + ": " + values(vs, nil, true))
-		} else {
-			out.WriteString("; " + values(vs, nil, true))
-		}
-	}
-	return out.String()
-}
-
-// rank orders the values of an option by what a choice depends on: its name, prices, times, the rest.
-func (o *option) rank(f argument) int {
-	switch {
-	case len(o.names) > 0 && f.value == o.names[0], len(o.names) == 0 && f == o.values[0]:
-		return 0
-	case priced().MatchString(f.path + " " + f.key):
-		return 1
-	case timed().MatchString(f.key):
-		return 2
-	}
-	return 3
-}
-
-// priced and timed are in the keys of prices and of times.
-var (
-	priced = text.Pattern(`(?i)price|fare|cost|amount|total`)
-	timed  = text.Pattern(`(?i)time|date|duration`)
-)
 
 // shortName returns the name of a tool without what is before its last dot.
 func shortName(tool string) string { return tool[strings.LastIndexByte(tool, '.')+1:] }

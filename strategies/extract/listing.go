@@ -1,0 +1,342 @@
+package extract
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+// option is an object of a listing. said marks the values that were talked about.
+type option struct {
+	values []argument
+	said   []bool
+	// names are the values that no other option has, under keys whose values tell options apart;
+	// numbers are those with digits that not all have.
+	names, numbers []string
+}
+
+const (
+	// minDifferent is the share of the objects of a listing from which the values of a key that are
+	// different are names: "True" is none, although no other object may have it.
+	minDifferent = 0.75
+	// minNameLen is the size of the shortest name.
+	minNameLen = 4
+	// nearlyAs is how many different values a key of names has beside the key with the most.
+	nearlyAs = 0.9
+)
+
+// readObjects reads a result in JSON: one object is what came of the call, several are a
+// listing.
+func (s *history) readObjects(c *toolCall, result string) (listing bool) {
+	result = strings.TrimSpace(result)
+	if len(result) > maxJSON || result == "" || result[0] != '{' && result[0] != '[' {
+		return false
+	}
+	fs, ok := parseArguments(result)
+	if !ok {
+		return false
+	}
+	var objects [][]argument
+	for i := 0; i < len(fs); {
+		from, object := i, fs[i].object
+		for i < len(fs) && fs[i].object == object {
+			i++
+		}
+		if vs := shortValues(fs[from:i]); len(vs) > 0 {
+			objects = append(objects, vs)
+		}
+	}
+	if len(objects) == 1 {
+		c.result = withoutLinks(objects[0])
+		return false
+	}
+	if own := ownValues(result, fs); own != nil {
+		c.result = withoutLinks(own)
+		s.inner, s.innerOf = rowsOf(slices.DeleteFunc(fs, func(f argument) bool { return f.row == 1 })), c
+		return false
+	}
+	rows := rowsOf(fs)
+	if len(rows) > maxOptions || !isListing(rows) {
+		return false
+	}
+	c.options = optionsOf(rows)
+	if len(s.listings) == maxListings {
+		s.listings[0].settle()
+	}
+	s.listings = appendBounded(s.listings, c, maxListings)
+	return true
+}
+
+// withoutLinks returns what tells of an object of a service that has an address for people: not the
+// addresses for programs and the like.
+func withoutLinks(vs []argument) []argument {
+	if !slices.ContainsFunc(vs, func(f argument) bool { return f.key == "html_url" }) {
+		return vs
+	}
+	return slices.DeleteFunc(vs, func(f argument) bool { return !linkedKeys[f.key] })
+}
+
+// linkedKeys are the keys of values that tell of an object with an address.
+var linkedKeys = wordSet(`html_url id number name title state status message merged draft path ref tag_name sha conclusion`)
+
+// optionsOf returns the objects of a listing as options.
+func optionsOf(rows [][]argument) []option {
+	times := map[argument]int{} // of a value under its key
+	holders, different := map[string]int{}, map[string]int{}
+	most := 0.0 // the largest share of different values
+	key := func(f argument) string { return f.path + " " + f.key }
+	share := func(f argument) float64 { return float64(different[key(f)]) / float64(holders[key(f)]) }
+	isName := func(f argument) bool {
+		return len(f.value) >= minNameLen && strings.ContainsFunc(f.value, unicode.IsLetter)
+	}
+	for _, vs := range rows {
+		for _, f := range vs {
+			f.object, f.row = 0, 0
+			holders[key(f)]++
+			if times[f]++; times[f] == 1 {
+				different[key(f)]++
+			}
+		}
+	}
+	for _, vs := range rows {
+		for _, f := range vs {
+			if isName(f) {
+				most = max(most, share(f))
+			}
+		}
+	}
+	var out []option
+	for _, vs := range rows {
+		o := option{values: vs, said: make([]bool, len(vs))}
+		for _, f := range vs {
+			f.object, f.row = 0, 0
+			switch own := times[f] < len(rows); {
+			case own && times[f] == 1 && isName(f) && share(f) >= max(minDifferent, nearlyAs*most):
+				o.names = append(o.names, f.value)
+			case own && len(f.value) > 1 && strings.ContainsFunc(f.value, unicode.IsDigit):
+				o.numbers = append(o.numbers, f.value)
+			}
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// rowsOf returns the short values of each object in a list, with those of the objects in it.
+func rowsOf(fs []argument) [][]argument {
+	var order []int
+	rows := map[int][]argument{}
+	for _, f := range fs {
+		if _, ok := rows[f.row]; !ok {
+			order = append(order, f.row)
+		}
+		rows[f.row] = append(rows[f.row], f)
+	}
+	var out [][]argument
+	for _, row := range order {
+		slices.SortStableFunc(rows[row], func(a, b argument) int { return min(len(a.path), 1) - min(len(b.path), 1) }) // its own come first
+		if vs := shortValues(rows[row]); len(vs) > 0 {
+			out = append(out, vs)
+		}
+	}
+	return out
+}
+
+// minWhole is the number of values of its own that an object with others in it has at least.
+const minWhole = 3
+
+// ownValues returns the short values of one object that contains others; nil if the result is
+// no such object.
+func ownValues(result string, fs []argument) []argument {
+	if result[0] != '{' {
+		return nil
+	}
+	own := shortValues(slices.DeleteFunc(slices.Clone(fs), func(f argument) bool { return f.object != 1 }))
+	if len(own) < minWhole {
+		return nil
+	}
+	return own
+}
+
+// isListing reports whether most objects are of a kind that comes more than once, as their
+// first keys tell.
+func isListing(objects [][]argument) bool {
+	times := map[string]int{}
+	for _, vs := range objects {
+		times[vs[0].key]++
+	}
+	alike := 0
+	for _, n := range times {
+		if n > 1 {
+			alike += n
+		}
+	}
+	return 5*alike >= 4*len(objects) && alike > 0
+}
+
+// settle keeps of a listing what was said of the chosen option, and drops the others.
+func (c *toolCall) settle() { c.result, c.options = c.outcomeValues(), nil }
+
+// mention marks the values of listings that a text of the user or the assistant contains, and reports
+// whether it names an option. That is the one that is talked about until another one is.
+func (s *history) mention(said string) (named bool) {
+	if len(s.listings) == 0 {
+		return false
+	}
+	said = text.Head(said, maxRequest)
+	for i, c := range slices.Backward(s.listings) {
+		least := minNumbers // of another option: any text has some number
+		if c.chosen < 0 && i == len(s.listings)-1 {
+			least = 1
+		}
+		k := c.optionIn(said, least)
+		if named = k >= 0; named {
+			c.chosen, s.talkedOf = k, c
+		}
+		if c.chosen >= 0 && (named || i == len(s.listings)-1) {
+			o := &c.options[c.chosen]
+			for k, f := range o.values {
+				o.said[k] = o.said[k] || len(f.value) > 1 && containsValue(said, f.value)
+			}
+		}
+		if named {
+			return true
+		}
+	}
+	return false
+}
+
+// minNumbers is the number of numbers that tell which option without a name is talked about.
+const minNumbers = 2
+
+// optionIn returns the index of the option that a text names, or, if none has a name, of the one with the
+// most numbers in the text, and not fewer than least; -1 for none.
+func (c *toolCall) optionIn(said string, least int) int {
+	found, most := -1, least-1
+	for k, o := range c.options {
+		if slices.ContainsFunc(o.names, func(n string) bool { return containsWord(said, n) }) {
+			return k
+		}
+		if n := count(o.numbers, func(n string) bool { return containsValue(said, n) }); n > most {
+			found, most = k, n
+		}
+	}
+	if slices.ContainsFunc(c.options, func(o option) bool { return len(o.names) > 0 }) {
+		return -1
+	}
+	return found
+}
+
+// count returns the number of the elements for which f is true.
+func count(list []string, f func(string) bool) (n int) {
+	for _, x := range list {
+		if f(x) {
+			n++
+		}
+	}
+	return n
+}
+
+// containsValue reports whether a text contains a value, a time also as people write it: 7:05 for 19:05.
+func containsValue(said, v string) bool {
+	if containsWord(said, v) {
+		return true
+	}
+	at, err := time.Parse("15:04", text.Head(v, len("15:04")))
+	return err == nil && len(v) <= len("15:04:05") && containsWord(said, at.Format("3:04"))
+}
+
+// outcomeValues returns what came of a call: the values of its one object, or what was said
+// of the option that was chosen.
+func (c *toolCall) outcomeValues() []argument {
+	if c.chosen < 0 || c.options == nil {
+		return c.result
+	}
+	o := c.options[c.chosen]
+	var out []argument
+	for k, f := range o.values {
+		if o.said[k] || slices.Contains(o.names, f.value) && len(out) == 0 {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// listed returns what a listing lists in about n characters, "" if it is none: of each option as many
+// values as there is room for, without what was asked for and what all have.
+func (c *toolCall) listed(n int) string {
+	known := slices.Clone(c.arguments)
+	if len(c.options) > 1 {
+		for _, f := range c.options[0].values {
+			if !slices.ContainsFunc(c.options, func(o option) bool { return !slices.ContainsFunc(o.values, f.equals) }) {
+				known = append(known, f)
+			}
+		}
+	}
+	list := ""
+	for most := maxValues; most > 0; most-- {
+		var parts []string
+		told := map[string]bool{}
+		labelled := -1 // the characters since the last label
+		for _, o := range c.options {
+			own := slices.DeleteFunc(slices.Clone(o.values), func(f argument) bool { return slices.ContainsFunc(known, f.is) })
+			if len(own) > most {
+				slices.SortStableFunc(own, func(a, b argument) int { return o.rank(a) - o.rank(b) })
+				own = own[:most]
+			}
+			part := values(own, nil, true)
+			if part == "" || told[part] {
+				continue
+			}
+			told[part] = true
+			label := strings.ReplaceAll(own[0].key, "_", " ") + " "
+			if part = strings.TrimPrefix(part, label); labelled < 0 || labelled > maxLabelWidth {
+				part, labelled = label+part, 0
+			}
+			parts = append(parts, part)
+			labelled += utf8.RuneCountInString(part) + len("; ")
+		}
+		if list = strings.Join(parts, "; "); !text.Longer(list, n) {
+			break
+		}
+	}
+	return list
+}
+
+// rank orders the values of an option by what a choice depends on: its name, prices, times, the rest.
+func (o *option) rank(f argument) int {
+	switch {
+	case len(o.names) > 0 && f.value == o.names[0], len(o.names) == 0 && f == o.values[0]:
+		return 0
+	case priced().MatchString(f.path + " " + f.key):
+		return 1
+	case timed().MatchString(f.key):
+		return 2
+	}
+	return 3
+}
+
+// priced and timed are in the keys of prices and of times.
+var (
+	priced = text.Pattern(`(?i)price|fare|cost|amount|total`)
+	timed  = text.Pattern(`(?i)time|date|duration`)
+)
+
+// innerObjects returns the objects in lists of a result, each list with its key.
+func innerObjects(rows [][]argument) string {
+	var out strings.Builder
+	list := ""
+	for _, vs := range rows {
+		if vs[0].list != list {
+			list = vs[0].list
+			out.WriteString("; " + strings.ReplaceAll(list, "_", " ") + ": " + values(vs, nil, true))
+		} else {
+			out.WriteString("; " + values(vs, nil, true))
+		}
+	}
+	return out.String()
+}

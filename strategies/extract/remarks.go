@@ -1,0 +1,63 @@
+package extract
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+// isSmallTalk reports whether a request asks for nothing: thanks, a greeting, praise, or a command
+// to the program that runs the agent.
+func isSmallTalk(s string) bool {
+	return len(s) < 3*minRequest && (smallTalk().MatchString(s) || controlling().MatchString(s) || !strings.ContainsFunc(s, isLetterOrDigit))
+}
+
+// isClosing reports whether a customer ends a visit, and wants nothing more.
+func isClosing(s string) bool {
+	return len(s) < 3*minRequest && closing().MatchString(s) && !wanting().MatchString(s) && !strings.ContainsFunc(s, unicode.IsDigit)
+}
+
+var (
+	closing   = text.Pattern(`(?i)\bthank|\bthanx|\b(?:that|this|it)(?:[';]?s| is| was| will be|'ll be) (?:all|it|enough|everything|what i (?:need|want)(?:ed)?)(?:\W|$| (?:i (?:need|want)|for|from|thanks?|now|today|right)\b)|\bbye\b|\ball set\b|\bi (?:need|want) no(?:thing)? more\b`)
+	wanting   = text.Pattern(`(?i)\?|\b(?:please|can|could|would you|will you|what|where|when|how|which|why|find|get|book|reserve|buy|show|play|tell|search|look|check|make|transfer|change|cancel|send|give|but|only|except|wrong|problem|without|seats?|let'?s|instead|also|another|address|phone|prefer|choose|cab|ride)\b|\bi(?:'d| would|'ll|'m)? (?:also |still |just |now |like |love |going |want |need )+(?:to|a|an|the|one|two|some|it|you to)\b`)
+	smallTalk = text.Pattern(`(?i)^\W*(?:(?:no|nope|ok(?:ay)?|great|perfect|awesome|cool|alright|good|nice|wonderful|hi|hello|hey|there|bye|goodbye|again|indeed|thanks|thank you|thanx|thx|thankyou|thanking you|` +
+		`(?:so|very) much|much|i(?:'m| am) (?:thankful|grateful)(?: for your help)?|nothing(?: (?:else|more))?(?: (?:for the moment|for now|right now))?|i don'?t need (?:more|any|any more|anything)(?: else)?(?: help)?(?: right now| for now)?|i (?:don'?t|do not)|i'?m (?:good|done|fine|all set)|i am (?:good|done|fine)|not (?:yet|now|today|right now|at (?:the moment|this time)|at all)|i(?:'ll| will) let you know(?: if (?:i need|there is|there's) (?:any|some)thing(?: else| further| more)?)?|a (?:lot|ton|bunch|million)|i appreciate (?:it|your help)|for (?:all )?(?:the|your|of your) (?:kind )?(?:help|assistance|time)|have a (?:good|great|nice) (?:day|one)|` +
+		`(?:that|this|it)(?:'s| is|'ll be| will be| would be| was)? (?:really )?(?:all|it|everything|enough|great|good|nice|perfect|very helpful)(?: of you)?(?: (?:that )?i need(?:ed)?)?(?: for (?:me|now|today|the moment)| from me)*|` +
+		`(?:that )?sounds? (?:good|great|perfect|nice|fine|wonderful|neat)|you(?:'ve| have) been (?:great|helpful|very helpful|wonderful))\b\W*)+$`)
+	controlling = text.Pattern(`^/(?:clear|compact|exit|quit|q|ex|help|models?|mode|chat-mode|login|logout|config|cost|status|resume|reset|ls|tokens|settings|ide|mcp|permissions)(?: +\S+)?\s*$`)
+)
+
+// isCommand reports whether a request is one line that runs a program or a command of the one that
+// runs the agent.
+func isCommand(s string) bool { return len(s) < 2*minRequest && commandLike().MatchString(s) }
+
+// commandLike is a command with a slash or an exclamation mark, and what it takes unless that is a sentence.
+var commandLike = text.Pattern(`^(?:[/!][\w:-]+(?: +\S*[^\w\s]\S*)*|![\w-]+ .*|/(?:run|test|add|drop|web|read|git|commit|undo|diff|lint) .*)$`)
+
+// isEmpty reports whether a line says nothing that is worth its room later.
+func isEmpty(line string) bool {
+	return len(line) < minSaid || strings.Count(line, " ") < minSaidWords && !strings.ContainsFunc(line, isUnspaced) || isPolite(line) || strings.Count(line, " | ") > 1 || claiming().MatchString(line)
+}
+
+// isPolite reports whether a line states nothing.
+func isPolite(line string) bool {
+	return polite().MatchString(line) && !strings.ContainsFunc(line, unicode.IsDigit) && !strings.Contains(line, ":") && len(namesIn(line)) == 0
+}
+
+// checkingBack begins what a customer is asked to confirm before a call, which tells the same.
+var checkingBack = text.Pattern(`(?i)^(?:[^.:;]{0,30}[,.!] *)?(?:(?:just|please|to|could you|can you|kindly|let me) )*(?:re-?)?(?:confirm(?:ing)?|verify(?:ing)?)\b`)
+
+// pronoun begins a sentence that is not understood without what was asked.
+var pronoun = text.Pattern(`(?i)^(?:(?:sure|yes|yeah|no|ok(?:ay)?|of course|alright|well)\b[,.! ]*)*(?:it|it's|he|she|they|that|this|these|those|its|his|her|their|you|your|you're|you'd|the (?:\w+ )?(?:number|address|price|cost|flight|rating|phone|total|room|ticket|event|movie|bus|venue|hotel|station|apartment|appointment|reservation|rent))\b`)
+
+// claiming says what the user allowed or said, which only the user's own words tell, or turns to the
+// reader of the summary.
+var claiming = text.Pattern(`(?i)\b(?:user|customer|owner|human)s? (?:(?:has|have|had|explicitly|already|just|also) )*(?:approved|authori[sz]ed|consented|permitted|allowed|granted|signed off|gave (?:permission|approval)|said|told)\b|` +
+	`^\W*(?:system|developer) ?:|\b(?:ignore|disregard|forget|override) (?:all |any |the |your |of )*(?:previous|prior|above|earlier) (?:instructions?|prompts?|rules|messages?)\b`)
+
+// polite is a line without a statement.
+var polite = text.Pattern(`(?i)^(?:(?:sure|of course|no problem|no worries|certainly|absolutely|thank you|thanks|great|my pleasure|you're welcome|farewell|good ?bye|take care|have (?:a|an|fun)\b|enjoy\b|see you\b|i(?:'m| am)? (?:hope|wish|glad|happy)\b|is there anything)[^.!?]*[.!?] *)*(?:(?:i can (?:help|assist)|i'd be (?:happy|glad)|i'm (?:happy|glad)|you're welcome|to (?:assist|help|proceed)|once (?:i have|you (?:provide|confirm))|please (?:provide|let me)|could you|let me)\b.*)?$`)
+
+// opening is the number of an entry of a list, or the interjection, that a line begins with.
+var opening = text.Pattern(`(?i)^(?:\d{1,2}[.)] +|(?:ah|oh|hmm+|wait|ok(?:ay)?(?: so)?|so|great|good|perfect|right|actually|i see|got it)\b *[,.!:—-]+ *)+`)

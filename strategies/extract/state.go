@@ -1,0 +1,136 @@
+package extract
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+)
+
+// maxWholeAnswer is the number of lines of an answer of which all are kept, also those that say
+// nothing alone.
+const maxWholeAnswer = 8
+
+// addLastAnswer adds the answer of the last turn.
+func (s *history) addLastAnswer(b *itemList) {
+	t := s.currentTurn()
+	pending := lastQuestion(t.lastText)
+	last := s.lastCall()
+	stuck := last != nil && last.failed && last.blocks()
+	long := len(t.lines)-t.lastStart > maxWholeAnswer
+	for j, line := range t.lines { // what is said last is read as a whole, unless it is long
+		if pending != "" { // it stands with what is pending
+			line = strings.TrimSpace(strings.Replace(line, pending, "", 1))
+		}
+		if line == "" || claiming().MatchString(line) || last != nil && slices.ContainsFunc(sentences(line), isIntention) || j < t.lastStart && isIntention(line) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
+			continue
+		}
+		text := formatEntry(truncate(line, b.lineLimit))
+		switch {
+		case j == t.lastStart:
+			b.add(sectionState, text, worthState).tier = tierState
+		case j > t.lastStart:
+			b.add(sectionState, text, 0).tier = tierOpen
+			b.weigh(worthStateLine * decay(j-t.lastStart, 6))
+		default:
+			b.add(sectionFindings, text, worthSaid*min(1, float64(len(text))/usualLine))
+		}
+	}
+	if last != nil && !stuck {
+		if next := t.intention(); next != "" {
+			b.add(sectionState, saidLastMark+truncate(next, b.lineLimit)+"\n", worthState).tier = tierErrors
+		}
+		text := lastCallMark + strings.TrimPrefix(strings.TrimSuffix(last.line(b.lineLimit), "\n"), bulletMark)
+		if found := last.listed(b.listLimit); found != "" && last.chosen < 0 { // the user may not know it yet
+			text += " → " + found
+		} else if last == s.innerOf {
+			text = truncate(text, b.lineLimit) + innerObjects(s.inner)
+		}
+		b.add(sectionState, truncate(text, b.lineLimit+b.listLimit)+"\n", worthState).tier = tierState
+	}
+	files := editedFiles(s.calls[max(0, len(s.calls)-t.calls):])
+	addFiles := func(mark string, files []string) {
+		b.add(sectionState, truncate(mark+strings.Join(files, ", "), max(b.lineLimit*2/3, minExcerpt))+"\n", worthState).tier = tierState
+	}
+	open, mark := s.uncommitted()
+	switch {
+	case len(files) > 0 && !slices.Equal(open, files):
+		addFiles(editedForMark, files)
+	case last != nil && len(last.paths) > 0 && len(open) == 0:
+		addFiles(nothingEdited, nil)
+	}
+	if len(open) > 0 {
+		addFiles(mark, open)
+	}
+}
+
+// intention returns the last sentence of the last message that says what comes next, "" for none.
+func (t *turn) intention() string {
+	for _, line := range slices.Backward(t.lines[t.lastStart:]) {
+		for _, x := range slices.Backward(sentences(line)) {
+			if intending().MatchString(x) {
+				return strings.TrimRight(x, ":：")
+			}
+		}
+	}
+	return ""
+}
+
+// lastCall returns the last call if it followed the last message and has a result, or nil.
+func (s *history) lastCall() *toolCall {
+	if t := s.currentTurn(); t.calls > t.callsBefore && len(s.calls) > 0 && s.calls[len(s.calls)-1].done {
+		return s.calls[len(s.calls)-1]
+	}
+	return nil
+}
+
+// uncommitted returns the names of the files that were edited after the last commit, or of all if there
+// is none, the newest first, and the mark of their line.
+func (s *history) uncommitted() (files []string, mark string) {
+	for i, c := range slices.Backward(s.calls) {
+		if c.committed && !strings.HasPrefix(c.outcome, resetLater) {
+			return editedFiles(s.calls[i:]), uncommittedMark
+		}
+	}
+	files = editedFiles(s.calls)
+	for _, f := range s.edited {
+		files = appendNew(files, f)
+	}
+	return files, cmp.Or(s.uncommittedAs, uncommittedAllMark)
+}
+
+// editedFiles returns the names of the files that calls edited, the newest first.
+func editedFiles(calls []*toolCall) []string {
+	var files []string
+	for _, c := range slices.Backward(calls) {
+		if !c.done || c.failed || !c.changes {
+			continue
+		}
+		for _, p := range c.paths {
+			if name := path.Base(p); !slices.Contains(files, name) {
+				files = append(files, name)
+			}
+		}
+	}
+	return files
+}
+
+// addPlan adds the plan that the user approved for the active task, if that says what to do or
+// follows the one that does.
+func (s *history) addPlan(b *itemList) {
+	at := s.activeTurn()
+	for i, t := range slices.Backward(s.turns) {
+		if len(t.plan) > 0 {
+			plan := b.add(sectionTask, planMark+truncate(t.plan[0], b.lineLimit)+"\n", worthTodo)
+			plan.tier = tierState
+			for _, step := range t.plan[1:] {
+				it := b.add(sectionTask, indentMark+formatEntry(truncate(step, b.lineLimit)), worthPasted)
+				it.tier, it.parent = tierDemands, plan
+			}
+			return
+		}
+		if i <= at && len(t.request.head) >= minRequest {
+			return
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package extract
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+var (
+	// actVerbs are words in the names of tools that change something.
+	actVerbs = wordSet(`book reserve buy purchase order pay transfer send cancel update delete create add modify change set schedule
+		refund return exchange submit confirm post put patch commit push merge publish deploy release write edit move rename remove
+		insert upload assign close open approve reject play start stop kill restart install share invite subscribe unsubscribe
+		register enroll apply issue grant revoke rent hire spawn launch charge capture void migrate rollback`)
+	// lookVerbs are words in the names of tools that only look, whatever else the name says.
+	lookVerbs = wordSet(`get list search find lookup read query check fetch view show grep glob ls cat think calculate describe status`)
+	// actCommands are commands that change something, by their first words.
+	actCommands = []string{
+		"git commit", "git push", "git merge", "git rebase", "git tag", "git reset", "git revert", "git cherry-pick", "git checkout", "git switch",
+		"git branch", "git stash", "git rm", "git mv", "git worktree add", "git clone", "rm ", "mv ", "cp ", "mkdir ", "npm install", "npm publish",
+		"pip install", "go get", "go install", "go mod", "cargo add", "cargo publish", "apt", "brew install", "docker run", "docker build",
+		"docker push", "docker compose up", "kubectl apply", "kubectl delete", "kubectl create", "terraform apply", "helm ", "gh pr create",
+		"gh pr merge", "gh pr comment", "gh pr review", "gh pr edit", "gh pr close", "gh pr ready", "gh issue create", "gh issue comment", "gh issue edit", "gh issue close", "gh workflow run", "gh repo create", "gh release", "psql -c", "kill", "systemctl", "sed -i", "ln -s",
+		"docker rm", "docker stop", "kubectl scale", "kubectl rollout", "kubectl patch", "aws s3 cp", "aws s3 mv", "aws s3 rm", "aws s3 sync", "fly deploy",
+		"flyctl deploy", "gcloud app deploy", "gcloud run deploy", "heroku ", "pulumi up", "ansible-playbook", "alembic upgrade", "alembic downgrade",
+	}
+)
+
+// readCommands are commands that only show or prepare something, by their first words.
+var readCommands = []string{
+	"cat ", "head ", "tail ", "ls ", "grep ", "rg ", "find ", "wc ", "sed -n", "which ", "pwd ", "echo ", "tree ", "awk ", "jq ", "stat ", "file ", "type ",
+	"git log", "git diff", "git status", "git show", "git blame", "git reflog", "git merge-base", "git rev-parse", "git branch -a", "git branch --", "git ls-", "git grep",
+	"gh api ", "curl ", "wget ", "gh pr view", "gh pr diff", "gh pr list", "gh pr checks", "gh run view", "gh run list", "gh issue view", "gh issue list", "go doc", "go list", "go env",
+	"git add ", "git remote -v", "git config --get", "git worktree list", "git stash list", "git tag -l", "go mod graph", "go mod why", "go version", "env ", "date ", "ps ", "du ", "df ",
+}
+
+// configured reports whether a tool changes something by the Options, and whether they name it.
+func (s *history) configured(tool string) (acts, known bool) {
+	longest := func(patterns []string) int {
+		n := 0
+		for _, p := range patterns {
+			whole, _ := path.Match(p, tool) // without a match if the pattern is invalid
+			short, _ := path.Match(p, shortName(tool))
+			if whole || short {
+				n = max(n, len(p))
+			}
+		}
+		return n
+	}
+	act, look := longest(s.acts), longest(s.looks)
+	return act >= look, act+look > 0
+}
+
+// actsByVerb reports whether a call changes something, by the words of its name or by its
+// command.
+func actsByVerb(name, command string) bool {
+	if command != "" {
+		for part := range strings.FieldsFuncSeq(command, func(r rune) bool { return r == ';' || r == '&' || r == '|' }) {
+			part = withoutFolder(strings.TrimSpace(part))
+			if beginsWith(part, actCommands) && !beginsWith(part, readCommands) || sends(part) {
+				return true
+			}
+		}
+		return false
+	}
+	return !looks(name) && slices.ContainsFunc(nameWords(name), func(w string) bool { return actVerbs[w] })
+}
+
+// sends reports whether a command is a request by HTTP that changes something.
+func sends(command string) bool {
+	return sending().MatchString(command) && !fetching().MatchString(command)
+}
+
+// sending is a request that sends something.
+var (
+	sending = text.Pattern(`^(?:gh api|curl|https?|wget)\b.* (?:(?:-X|--request|--method)[ =]?(?:POST|PUT|PATCH|DELETE)\b|(?:--data|--form|--json|--post-)|POST |PUT |PATCH |DELETE )|^gh api .* (?:-[fF] |--(?:raw-)?field\b|--input\b)|^curl .* -s?[dF] ?[\S]`)
+	// fetching is one that only asks, although it has fields.
+	fetching = text.Pattern(` (?:(?:-X|--request|--method)[ =]?GET|-G|--get)\b|\bquery=['"]?(?:query|\{)`)
+)
+
+// writesSQL reports whether an argument is a statement that changes a database.
+func writesSQL(fs []argument) bool {
+	return slices.ContainsFunc(fs, func(f argument) bool { return writing().MatchString(text.Head(f.value, 40)) })
+}
+
+// writing begins a statement of SQL that changes something.
+var writing = text.Pattern(`(?i)^\s*(?:insert +into|update +\S+ +set|delete +from|(?:create|alter|drop|truncate) +(?:table|index|view|database|schema|user|role)|merge +into|grant +\w+)\b`)
+
+// looks reports whether a tool only looks, by the words of its name.
+func looks(name string) bool {
+	return slices.ContainsFunc(nameWords(name), func(w string) bool { return lookVerbs[w] })
+}
+
+// gets reports whether a name begins with "get", which may be to look or to take.
+func gets(name string) bool { return nameWords(name)[0] == "get" }
+
+// isConfirmed reports whether the user has just agreed to what the assistant asked to confirm.
+func (s *history) isConfirmed() bool {
+	n := len(s.turns)
+	return n > 1 && s.turns[n-1].calls == 0 && (confirming().MatchString(s.turns[n-2].lastText) || lastQuestion(s.turns[n-2].lastText) != "") && agreeing().MatchString(s.turns[n-1].request.head)
+}
+
+var (
+	confirming = text.Pattern(`(?i)\b(?:correct|right|ok(?:ay)?) *\?\s*$|\b(?:confirm|go ahead|proceed|is (?:that|this|it|everything) (?:right|correct|ok(?:ay)?|fine))\b`)
+	agreeing   = text.Pattern(`(?i)^\W*(?:(?:yes|ye|yeah|yep|yup|sure|ok(?:ay)?|correct|right|perfect|great|good|please do|go ahead|that(?:'?s| is) (?:right|correct|good|fine|it|confirmed|perfect|great)|sounds good|confirm(?:ed)?|` +
+		`ja|genau|gerne|oui|d'accord|claro|vale|sim|certo)\b|(?:s[ií]|да)(?:[ ,.!]|$)|好|是的|可以|はい|네)`)
+)
+
+// nameWords returns the words of a name in camelCase, snake_case or kebab-case, in lower
+// case, without what is before its last dot.
+func nameWords(name string) []string {
+	name = name[strings.LastIndexByte(name, '.')+1:]
+	var out []string
+	start := 0
+	for i, r := range name {
+		if i > start && (unicode.IsUpper(r) || !unicode.IsLetter(r)) {
+			out = append(out, strings.ToLower(name[start:i]))
+			start = i
+		}
+		if !unicode.IsLetter(r) {
+			start = i + 1
+		}
+	}
+	return append(out, strings.ToLower(name[min(start, len(name)):]))
+}
+
+func wordSet(s string) map[string]bool {
+	set := map[string]bool{}
+	for w := range strings.FieldsSeq(s) {
+		set[w] = true
+	}
+	return set
+}
