@@ -153,7 +153,9 @@ func (s *history) addResult(id, head, tail string) (listing bool) {
 		line, isFile = oneLine(text.Head(s.failed.FindString(head), maxLine)), false
 	}
 	if line != "" && !isFile {
-		c.committed = committed().MatchString(tail) // and what followed it failed
+		if commit := committed().FindString(tail); commit != "" { // and what followed it failed
+			c.committed, line = true, commit+"; "+line
+		}
 		c.failed = true
 		c.failures = failureLines(head, tail)
 		c.outcome = excerpt(line, maxDescription)

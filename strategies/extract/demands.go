@@ -24,7 +24,7 @@ var (
 	// rule says what must be so, by whatever but the user.
 	rule = text.Pattern(`(?i)\b(?:must(?:n't)?|(?:should|may) always|(?:should|can|may) (?:never|only|not (?:be|have|use|do|touch|change|add|write|run|break|need))|will (?:never|always)|shouldn'?t|(?:always|usually|generally) prefer|(?:directive|principle|rule|policy) (?:here )?is|i(?:'d| would)? only (?:ever )?want|i (?:don'?t|do not|never) (?:want|like))\b`)
 	// momentary is what happened, what somebody thinks, or what holds for the moment only.
-	momentary = text.Pattern(`(?i)^\W*this \w+ (?:must|should)\b|^(?:\W*(?:yes|no|ok|hmm+|ah|oh|well|so|and|but)[,.! ]+)*(?:i (?:just|think|was|did|don'?t (?:think|know|see|remember|have|get|understand)|can'?t|cannot|couldn'?t|tried|saw|ran|got|have|am|'m)|it (?:was|did|does|doesn'?t|didn'?t|seems|looks|fails?)|maybe|perhaps|what|why|how|where|which|when|if i)\b|` +
+	momentary = text.Pattern(`(?i)^\W*this \w+ (?:must|should)\b|^\W*(?:wrong|actually|nope)\b|^(?:\W*(?:yes|no|ok|hmm+|ah|oh|well|so|and|but)[,.! ]+)*(?:i (?:just|think|was|did|don'?t (?:think|know|see|remember|have|get|understand)|can'?t|cannot|couldn'?t|tried|saw|ran|got|have|am|'m)|it (?:was|did|does|doesn'?t|didn'?t|seems|looks|fails?)|maybe|perhaps|what|why|how|where|which|when|if i)\b|` +
 		`\b(?:i|there|it) must\b|\bi(?:'d| would) (?:also )?like to (?:go|see|find|visit|book|have)\b|\blooking for\b|\bfind me\b|\b(?:right now|right away|at the moment|yet|never mind|don'?t bother|don'?t worry)\b|^no\b\W*i\b|^no\b.*\b(?:that|this|it|anything)(?: one)?\b`)
 	// programLine is a line of a program's output, of a difference, or of source. A list of the
 	// user has a blank behind its mark, and one only.

@@ -27,7 +27,7 @@ func (s *history) requestLines() []requestLine {
 		switch {
 		case s.isServed(i):
 			l.spare = true
-		case s.isGoal(t.request) || i == at || t.request.empty() || isGenerated(t.request.head) || t.asked == "" && slices.Contains(before, i) || s.isOver(i):
+		case s.isGoal(t.request) || i == at || t.request.empty() || isGenerated(t.request.head) || slices.Contains(before, i) || s.isOver(i):
 			l.text, l.spare = "", true
 		default:
 			if isInstruction(l.text) { // which skill it was is enough
@@ -139,7 +139,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 	for j, line := range t.lines {
 		line = opening().ReplaceAllString(s.statements(line), "")
 		first := j >= t.lastStart && !told && !isIntention(line) && (request != nil || isGoal)
-		if !first && isPassing(line) || isEmpty(line) || bare && (len(namesIn(line)) == 0 || pronoun().MatchString(line) || checkingBack().MatchString(line) || completing().MatchString(line)) {
+		if !first && isPassing(line) || isEmpty(line) || bare && (!slices.ContainsFunc(namesIn(line), func(n string) bool { return len(n) > 1 }) || pronoun().MatchString(line) || checkingBack().MatchString(line) || completing().MatchString(line)) {
 			continue
 		}
 		worth := worthSaid
@@ -189,8 +189,12 @@ func (s *history) statements(line string) string {
 	}
 	var rest []string
 	all := sentences(line)
-	for _, x := range all {
-		if !isQuestion(x) && !slices.Contains(s.decisions, x) && !slices.Contains(s.reasons, x) {
+	last := len(all) - 1
+	for last >= 0 && isQuestion(all[last]) { // what stands before others says what they are about
+		last--
+	}
+	for _, x := range all[:last+1] {
+		if !slices.Contains(s.decisions, x) && !slices.Contains(s.reasons, x) {
 			rest = append(rest, x)
 		}
 	}

@@ -106,7 +106,7 @@ func (s *history) leadingItems(budget int) []*item {
 		add(sectionTask, answeredLine)
 	}
 	for _, i := range slices.Backward(s.beforeActive()) {
-		add(sectionTask, beforeMark+truncate(oneLine(s.turns[i].request.head), max(budget/10, 2*minRequest))+"\n")
+		add(sectionTask, beforeMark+truncate(oneLine(s.turns[i].request.head), max(budget/6, 2*minRequest))+"\n")
 	}
 	return slices.DeleteFunc(out, func(it *item) bool { return it.text == "" })
 }
@@ -116,7 +116,8 @@ func (s *history) leadingItems(budget int) []*item {
 func (s *history) beforeActive() []int {
 	var out []int
 	at := s.activeTurn()
-	short := at > 0 && len(s.turns[at].request.head) < minRequest
+	refers := func(t *turn) bool { return len(t.request.head) < minRequest || t.asked != "" && len(t.request.head) < 2*minRequest }
+	short := at > 0 && refers(s.turns[at])
 	for i := at - 1; short && i >= 0 && len(out) < maxBefore; i-- {
 		r := s.turns[i].request
 		if r.empty() || isGenerated(r.head) {
@@ -125,8 +126,10 @@ func (s *history) beforeActive() []int {
 		if s.isGoal(r) || isSmallTalk(r.head) {
 			break
 		}
-		out = append(out, i)
-		short = len(r.head) < minRequest
+		if s.turns[i].asked == "" { // else it stands with its question
+			out = append(out, i)
+		}
+		short = refers(s.turns[i])
 	}
 	return out
 }
@@ -329,12 +332,17 @@ func (s *history) addCalls(b *itemList, budget int) {
 	// All that was done is told, briefly if there is much.
 	limitOf := func(briefly bool) int {
 		var acts []string
+		room, day := int(sectionTable[sectionCompleted].share*float64(budget)), ""
 		for i, c := range s.calls {
+			if c.acts && c.day != day {
+				day = c.day
+				room -= len(dayHeading{day: day}.String())
+			}
 			if c.acts && c.done && !c.isTodoList && (!unresolved[i] || !c.blocks() || i < underWay-recentCalls) {
 				acts = append(acts, c.told(b.lineLimit, briefly))
 			}
 		}
-		return longest(acts, minAct, maxAct, int(sectionTable[sectionCompleted].share*float64(budget)), len(indentMark+bulletMark))
+		return longest(acts, minAct, maxAct, room, len(indentMark+bulletMark))
 	}
 	limit, briefly := limitOf(false), false
 	if limit < maxAct || b.crowded {

@@ -91,7 +91,7 @@ func values(fs, known []argument, briefly bool) string {
 			}
 			switch {
 			case len(f.value) > len("false") && strings.ContainsFunc(f.value, unicode.IsLetter) && !isCode(f.value):
-				shown = ""
+				shown = routeLabel().FindString(k)
 			case strings.EqualFold(f.value, "true") || strings.EqualFold(f.value, "false"):
 				shown = k // shared ride True
 			}
@@ -110,6 +110,9 @@ func values(fs, known []argument, briefly bool) string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// routeLabel is the part of a key that tells from where to where.
+var routeLabel = text.Pattern(`^(?i:from|to|origin|destination|departure|arrival|source|target)\b`)
 
 // isCode reports whether a value is one word with a digit and capitals only: HAT123.
 func isCode(v string) bool {

@@ -164,9 +164,7 @@ func (s *history) restore(sec section, lines []string) {
 					t.lines = append(t.lines, strings.Clone(l))
 				}
 			}
-			if s.longAgo || len(t.demands)+len(t.lines) > 0 {
-				s.turns = slices.Insert(s.turns, 0, t)
-			}
+			s.turns = slices.Insert(s.turns, 0, t)
 		}
 	case sectionConstraints:
 		for _, e := range splitEntries(lines) {

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -42,7 +43,7 @@ func isEmpty(line string) bool {
 
 // isPolite reports whether a line states nothing.
 func isPolite(line string) bool {
-	return polite().MatchString(line) && !strings.ContainsFunc(line, unicode.IsDigit) && !strings.Contains(line, ":") && len(namesIn(line)) == 0
+	return polite().MatchString(line) && !strings.ContainsFunc(line, unicode.IsDigit) && !strings.Contains(line, ":") && !slices.ContainsFunc(sentences(line), func(x string) bool { return len(namesIn(x)) > 0 })
 }
 
 // checkingBack begins what a customer is asked to confirm before a call, which tells the same.

@@ -44,7 +44,7 @@ func (s *history) addLastAnswer(b *itemList) {
 		if found := last.listed(b.listLimit); found != "" && last.chosen < 0 { // the user may not know it yet
 			text += " → " + found
 		} else if last == s.innerOf {
-			text = truncate(text, b.lineLimit) + innerObjects(s.inner)
+			text += innerObjects(s.inner)
 		}
 		b.add(sectionState, truncate(text, b.lineLimit+b.listLimit)+"\n", worthState).tier = tierState
 	}

@@ -141,15 +141,20 @@ func (d *Digest) writeProse(budget int) (prose string, complete bool) {
 	if d.history.isTalk() {
 		p.caps[sectionFindings] = int(talkFindingsShare * float64(p.budget))
 	}
+	var late []*item
 	for i, it := range d.history.leadingItems(p.budget) {
 		it.order = i - maxLeadingItems // before all others
 		d.prepare(it)
-		p.place(it)
+		if !p.place(it) { // there may be room for it with the other requests
+			it.tier, it.value = tierUser, worthAsked
+			late = append(late, it)
+		}
 	}
 	others := d.history.otherItems(p.budget)
 	for _, it := range others {
 		d.prepare(it)
 	}
+	others = append(late, others...)
 	p.fill(others)
 	for _, it := range others {
 		if it.section == sectionConstraints && it.tier == tierUser && !it.placed && it.size > p.budget && !strings.Contains(p.text, it.core()) {
