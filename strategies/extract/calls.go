@@ -13,7 +13,7 @@ import (
 
 // addCall adds a tool call with its redacted arguments.
 func (s *history) addCall(id, name, arguments string, fs []argument) {
-	c := &toolCall{id: strings.Clone(id), tool: strings.Clone(text.Head(oneLine(name), 64)), day: s.day, at: s.at, changes: changesFiles(name, fs), paths: argumentPaths(fs), chosen: -1}
+	c := &toolCall{id: strings.Clone(id), tool: strings.Clone(text.Head(oneLine(name), 64)), day: s.day, requests: s.requests, at: s.at, changes: changesFiles(name, fs), paths: argumentPaths(fs), chosen: -1}
 	c.command, c.fields = strings.Clone(text.Head(rawCommand(fs), maxHandleInput)), shortValues(fs)
 	c.commits = isCommit(c.tool, c.command)
 	command := commandLine(c.command)
@@ -272,7 +272,7 @@ func resultLine(tail string) string {
 
 // saysNothing is a line of a shell that is no result: what it runs, that there is no output, or what
 // a subagent used.
-var saysNothing = text.Pattern(`^Shell cwd was reset|^\[[\w:.-]+\] \$ |^\(no output\)$|^[\w@:~/.-]*[$#]$|^\((?:Open file|Current directory): |^(?:agentId|total_tokens|tool_uses|duration_ms): `)
+var saysNothing = text.Pattern(`^Shell cwd was reset|^\[[\w:.-]+\] \$ |^\(no output\)$|^(?:ok|\?)\s.*\[no tests? (?:to run|files)\]$|^[\w@:~/.-]*[$#]$|^\((?:Open file|Current directory): |^(?:agentId|total_tokens|tool_uses|duration_ms): `)
 
 // committed is the line of git for a commit: [main 1f3e5a7] message.
 var committed = text.Pattern(`(?m)^\[[^\]\n]+ [0-9a-f]{7,40}\] .*$`)

@@ -50,8 +50,8 @@ type history struct {
 	turns   []*turn
 	// restored is the number of turns at the end that the task of an earlier summary told.
 	restored int
-	// messages is the number of messages.
-	messages int
+	// messages is the number of messages, requests that of the user's.
+	messages, requests int
 	// withCode is the number of messages with fenced text or the prompt of a shell.
 	withCode int
 	// day is the date of the newest message, "" if it is not known; byDay reports that there are
@@ -141,6 +141,7 @@ type file struct {
 type toolCall struct {
 	id, tool, description string
 	day                   string    // see history
+	requests              int       // the number of requests before it
 	at                    time.Time // see history
 	paths                 []string
 	changes               bool // it changes files
@@ -219,6 +220,7 @@ func (s *history) addUser(head, tail string) {
 	if strings.HasPrefix(r.head, "<") { // a notification
 		s.readReport(r.head, func(h handle) bool { return len(h.id) >= minHandleID && containsWord(r.head, h.id) })
 	}
+	s.requests++
 	asked := lastQuestion(s.currentTurn().lastText)
 	if asked != "" && !answers(asked, head) {
 		asked = ""

@@ -116,7 +116,9 @@ func (s *history) leadingItems(budget int) []*item {
 func (s *history) beforeActive() []int {
 	var out []int
 	at := s.activeTurn()
-	refers := func(t *turn) bool { return len(t.request.head) < minRequest || t.asked != "" && len(t.request.head) < 2*minRequest }
+	refers := func(t *turn) bool {
+		return len(t.request.head) < minRequest || t.asked != "" && len(t.request.head) < 2*minRequest
+	}
 	short := at > 0 && refers(s.turns[at])
 	for i := at - 1; short && i >= 0 && len(out) < maxBefore; i-- {
 		r := s.turns[i].request
@@ -366,7 +368,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 		case i >= underWay:
 			b.add(sectionInProgress, c.line(b.lineLimit), worthProgress*age).tier = tierErrors
 		case !c.done, c.failed && !c.acts: // cancelled, or overtaken by what followed
-		case c.chosen >= 0 && !c.acts && s.wasTaken(i): // told with what was done
+		case c.chosen >= 0 && !c.acts && (s.wasTaken(i) || s.searchedAgain(i)): // told with what was done, or searched later
 		case len(c.paths) > 0 && !c.acts || c.isTodoList: // listed with the files or the remaining work
 		case !c.acts && c.chosen < 0 && looks(c.tool) && len(c.result) == 0: // of no use later
 		case !c.acts && c == s.lastCall(): // told with the state
@@ -410,6 +412,16 @@ func (s *history) wasTaken(i int) bool {
 			return !slices.ContainsFunc(c.arguments, is) && !slices.ContainsFunc(c.result, is)
 		})
 	})
+}
+
+// searchedAgain reports whether the next call searches in the same way on the same day for another request, and an option of
+// that was talked about: what was found before was not wanted.
+func (s *history) searchedAgain(i int) bool {
+	if i+1 == len(s.calls) {
+		return false
+	}
+	c, next := s.calls[i], s.calls[i+1]
+	return next.tool == c.tool && next.day == c.day && next.requests > c.requests && next.chosen >= 0 && !next.acts
 }
 
 // editedSince reports whether files were changed after a call.
