@@ -56,7 +56,7 @@ func (d *Digest) addNotes(lines []string) {
 			stale = staleHeading().MatchString(line)
 			continue
 		}
-		if !stale && !isIntention(line) && !isQuestion(line) {
+		if !stale && !isIntention(line) && !isQuestion(line) && strings.Contains(line, " ") {
 			d.history.addEntry(sectionFindings, entry{text: strings.TrimSuffix(formatEntry(line), "\n")})
 		}
 	}

@@ -38,7 +38,7 @@ var commandLike = text.Pattern(`^(?:[/!][\w:-]+(?: +\S*[^\w\s]\S*)*|![\w-]+ .*|/
 
 // isEmpty reports whether a line says nothing that is worth its room later.
 func isEmpty(line string) bool {
-	return len(line) < minSaid || strings.Count(line, " ") < minSaidWords && !strings.ContainsFunc(line, isUnspaced) || isPolite(line) || strings.Count(line, " | ") > 1 || claiming().MatchString(line)
+	return len(line) < minSaid || strings.Count(line, " ") < minSaidWords && !strings.ContainsFunc(line, isUnspaced) || isPolite(line) || asking().MatchString(line) || strings.Count(line, " | ") > 1 || claiming().MatchString(line)
 }
 
 // isPolite reports whether a line states nothing.
