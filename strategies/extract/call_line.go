@@ -59,6 +59,8 @@ func (c *toolCall) told(n int, briefly bool) string {
 	switch {
 	case !c.done:
 		text += noResult
+	case c.failed && !c.undone && c.outcome != "" && !isFailure(c.outcome):
+		text += " (failed) → " + truncate(c.outcome, n/2)
 	case c.outcome != "" && (c.failed || len(c.paths) == 0 && strings.ContainsFunc(c.outcome, isLetterOrDigit)):
 		text += " → " + truncate(c.outcome, n/2)
 	}

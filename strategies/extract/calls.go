@@ -57,10 +57,10 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	s.openCalls = appendBounded(s.openCalls, c, maxOpenCalls)
 }
 
-// lastOf returns the newest call of a tool that was done, nil for none.
+// lastOf returns the newest call of a tool that was done, if only perhaps; nil for none.
 func (s *history) lastOf(tool string) *toolCall {
 	for _, c := range slices.Backward(s.calls) {
-		if c.tool == tool && c.done && !c.failed {
+		if c.tool == tool && c.done && (!c.failed || strings.HasPrefix(c.outcome, notConfirmed)) {
 			return c
 		}
 	}

@@ -27,7 +27,7 @@ func (s *history) requestLines() []requestLine {
 		switch {
 		case s.isServed(i):
 			l.spare = true
-		case s.isGoal(t.request) || i == at || t.request.empty() || isGenerated(t.request.head) || slices.Contains(before, i) || s.isOver(i):
+		case s.isGoal(t.request) || i == at || t.request.empty() || isGenerated(t.request.head) || t.output || slices.Contains(before, i) || s.isOver(i):
 			l.text, l.spare = "", true
 		default:
 			if isInstruction(l.text) { // which skill it was is enough
@@ -133,13 +133,15 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		s.addLastAnswer(b)
 		return
 	}
+	if request == nil && s.isRecords() { // not understood without it, and the calls tell the same
+		return
+	}
 	isGoal := request == nil && i != s.activeTurn() && s.isGoal(t.request)
 	told := false // what came of it
-	bare := request == nil && s.isRecords()
 	for j, line := range t.lines {
 		line = opening().ReplaceAllString(s.statements(line), "")
 		first := j >= t.lastStart && !told && !isIntention(line) && (request != nil || isGoal)
-		if !first && isPassing(line) || isEmpty(line) || bare && (!slices.ContainsFunc(namesIn(line), func(n string) bool { return len(n) > 1 }) || pronoun().MatchString(line) || checkingBack().MatchString(line) || completing().MatchString(line)) {
+		if !first && isPassing(line) || isEmpty(line) || remarking().MatchString(line) {
 			continue
 		}
 		worth := worthSaid

@@ -72,6 +72,8 @@ type history struct {
 	openCalls []*toolCall
 	// listings are the newest calls that returned several objects.
 	listings []*toolCall
+	// offeredBy is the call of whose other value the user was asked last, until the next request.
+	offeredBy *toolCall
 	// inner are the objects in lists of the result of the call innerOf, the newest with such a result.
 	inner   [][]argument
 	innerOf *toolCall
@@ -110,6 +112,8 @@ type turn struct {
 	request request
 	// day is the date of the request, "" if it is not known.
 	day string
+	// output reports that the request is the output of what the assistant ran in its text.
+	output bool
 	// asked is the question of the assistant that the request answers.
 	asked string
 	// lines are lines of the assistant; those from lastStart on are of its last message.
@@ -213,6 +217,14 @@ func (s *history) addUser(head, tail string) {
 	if !s.mention(head) && s.talkedOf != nil && turningDown().MatchString(head) && !leaving().MatchString(head) {
 		s.talkedOf.chosen, s.talkedOf = -1, nil
 	}
+	if c := s.offeredBy; c != nil {
+		switch s.offeredBy = nil; {
+		case agreeing().MatchString(head):
+			c.outcome += ", the user agreed"
+		case declining().MatchString(head):
+			c.outcome += ", the user declined"
+		}
+	}
 	s.unjudged = nil
 	if n := len(s.calls); n > 0 && (userCommitted().MatchString(text.Head(head, maxLine)) || cleanTree().MatchString(text.Head(head, maxLine))) {
 		s.calls[n-1].committed = true
@@ -253,7 +265,9 @@ func (s *history) addUser(head, tail string) {
 		if s.goal.empty() || isInstruction(s.goal.head) || len(s.goal.head) < minGoal && len(r.head) >= minGoal && len(s.turns) <= 3 {
 			s.goal = r
 		}
-		demands = s.readDemands(text.Head(head, maxRequest))
+		if !s.followsAnswer(r) {
+			demands = s.readDemands(text.Head(head, maxRequest))
+		}
 		if own, _ := typed(head); !r.isOutput() {
 			s.addUserFacts(own)
 		}
@@ -265,10 +279,16 @@ func (s *history) addUser(head, tail string) {
 	if len(s.turns) == maxTurns { // the first turn is kept
 		s.turns = slices.Delete(s.turns, 1, 2)
 	}
-	s.turns = append(s.turns, &turn{request: r, day: s.day, demands: demands, asked: asked})
+	s.turns = append(s.turns, &turn{request: r, day: s.day, demands: demands, asked: asked, output: s.followsAnswer(r)})
 	if i := len(s.turns) - 1 - maxWhole; i > 0 {
 		s.turns[i].shorten()
 	}
+}
+
+// followsAnswer reports whether a message of the user is the output of what the assistant ran in its text.
+func (s *history) followsAnswer(r request) bool {
+	last := s.currentTurn()
+	return r.isOutput() && (last.lastText != "" || last.calls > 0)
 }
 
 // shorten drops what is seldom asked for of an old turn.
@@ -414,9 +434,37 @@ func (s *history) judgeLastCall(said string) {
 		c.expected = c.expected || expected().MatchString(said)
 	case c.acts && c.command == "" && (apology().MatchString(sentences(said)[0]) || declaring().MatchString(said)) && !completing().MatchString(said): // a regret of something else
 		c.failed, c.undone, c.outcome = true, true, "did not work, said the assistant"
+	case c.acts && c.command == "" && !completing().MatchString(said) && proposesOther(said):
+		if other := c.otherValue(); other != "" {
+			c.failed, c.undone, c.outcome = true, true, notConfirmed+other+" was offered"
+			s.offeredBy = c
+		}
 	case !c.acts && c.command == "" && len(c.arguments) > 1 && gets(c.tool) && completing().MatchString(said): // to take, not to look
 		c.acts = true
 	}
+}
+
+// notConfirmed begins the outcome of a call of which another value was offered than was asked for.
+const notConfirmed = "not confirmed: "
+
+// proposesOther reports whether an answer asks whether another value would do.
+func proposesOther(said string) bool {
+	return slices.ContainsFunc(sentences(said), func(x string) bool { return isQuestion(x) && proposingOther().MatchString(x) })
+}
+
+var proposingOther = text.Pattern(`(?i)\b(?:how about|what about|would (?:that|it|you|this)|do you want|shall i|should i|can i|may i|try|instead|is (?:that|this|it) ok(?:ay)?|works? for you|alternative)\b`)
+
+// otherValue returns the value of the result, with its key, that is not the one that was asked for; "" if
+// all are.
+func (c *toolCall) otherValue() string {
+	for _, a := range c.arguments {
+		for _, r := range c.result {
+			if r.key == a.key && r.value != a.value {
+				return strings.ReplaceAll(r.key, "_", " ") + " " + r.value
+			}
+		}
+	}
+	return ""
 }
 
 // affirming begins a reply to a question.

@@ -103,12 +103,22 @@ func (s *history) leadingItems(budget int) []*item {
 		}
 	}
 	if t := s.currentTurn(); at == len(s.turns)-1 && len(s.calls) > 0 && t.calls == t.callsBefore && len(t.lines) > 0 && lastQuestion(t.lastText) == "" && !isIntention(t.lines[len(t.lines)-1]) {
-		add(sectionTask, answeredLine)
+		add(sectionTask, s.answered())
 	}
 	for _, i := range slices.Backward(s.beforeActive()) {
 		add(sectionTask, beforeMark+truncate(oneLine(s.turns[i].request.head), max(budget/6, 2*minRequest))+"\n")
 	}
 	return slices.DeleteFunc(out, func(it *item) bool { return it.text == "" })
+}
+
+// answered returns the line for a task that the last message answers, or about which it asks back.
+func (s *history) answered() string {
+	if asksBack := func(l string) bool {
+		return checkingBack().MatchString(l) || slices.ContainsFunc(sentences(l), isQuestion)
+	}; slices.ContainsFunc(s.currentTurn().lines, asksBack) {
+		return askedBackLine
+	}
+	return answeredLine
 }
 
 // beforeActive returns the indices of the turns whose requests say what the active one refers to,
@@ -176,7 +186,7 @@ func (s *history) activeTurn() int {
 // otherItems returns the items after the leading ones, in the order of the text within
 // each section.
 func (s *history) otherItems(budget int) []*item {
-	b := &itemList{lineLimit: min(max(budget/10, 80), maxLine), listLimit: min(max(budget/5, 160), maxAct)}
+	b := &itemList{lineLimit: min(max(budget/10, 80), maxLine), listLimit: min(max(budget/10, 160), maxAct)}
 	for sec := range numSections {
 		for i, e := range s.previous[sec] {
 			if sec == sectionFindings {
@@ -203,6 +213,8 @@ func (s *history) otherItems(budget int) []*item {
 	for i, x := range reasons {
 		value := worthDecision
 		switch {
+		case s.isRecords(): // what a customer was offered is over
+			continue
 		case s.isChat() && len(namesIn(x)) == 0: // a reason for nothing in particular
 			value = worthSaid
 		case s.isOutdated(x): // it may be fixed
@@ -372,7 +384,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 		case len(c.paths) > 0 && !c.acts || c.isTodoList: // listed with the files or the remaining work
 		case !c.acts && c.chosen < 0 && looks(c.tool) && len(c.result) == 0: // of no use later
 		case !c.acts && c == s.lastCall(): // told with the state
-		case !c.acts && c.chosen < 0 && c.reads() && changed: // of no use later
+		case !c.acts && c.chosen < 0 && c.reads() && (changed || beginsWith(withoutFolder(c.description), showCommands)): // of no use later
 		case !c.acts && c.chosen < 0 && c.reads():
 			it := b.add(sectionCompleted, c.line(b.lineLimit), 0)
 			it.day = c.day

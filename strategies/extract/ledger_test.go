@@ -95,7 +95,7 @@ func TestWhatWasTakenOfASearchIsToldOnce(t *testing.T) {
 // A booking whose result has another value, which the next call asks for, was only offered.
 func TestAnOfferThatWasTakenIsNoBooking(t *testing.T) {
 	t.Parallel()
-	for second, want := range map[string]string{"19:00": "book_table (not made: another value was offered, and taken next)", "20:30": "book_table: "} {
+	for second, want := range map[string]string{"19:00": "book_table (not made: another value was offered, and taken next)", "20:30": "book_table (not confirmed: time 19:00 was offered, the user agreed)"} {
 		d := digestOf(
 			Options{}, user("A table for two tonight, please."),
 			calls("", "1", "book_table", "place", "Brixx", "time", "18:45"), result("1", `{"place":"Brixx","time":"19:00","code":"K7Q2ZX"}`),

@@ -49,8 +49,8 @@ func isPolite(line string) bool {
 // checkingBack begins what a customer is asked to confirm before a call, which tells the same.
 var checkingBack = text.Pattern(`(?i)^(?:[^.:;]{0,30}[,.!] *)?(?:(?:just|please|to|could you|can you|kindly|let me) )*(?:re-?)?(?:confirm(?:ing)?|verify(?:ing)?)\b`)
 
-// pronoun begins a sentence that is not understood without what was asked.
-var pronoun = text.Pattern(`(?i)^(?:(?:sure|yes|yeah|no|ok(?:ay)?|of course|alright|well)\b[,.! ]*)*(?:it|it's|he|she|they|that|this|these|those|its|his|her|their|you|your|you're|you'd|the (?:\w+ )?(?:number|address|price|cost|flight|rating|phone|total|room|ticket|event|movie|bus|venue|hotel|station|apartment|appointment|reservation|rent))\b`)
+// remarking begins a line that tells how the work goes, not what was found.
+var remarking = text.Pattern(`(?i)^(?:(?:perfect|great|good|excellent|ok(?:ay)?|got it|alright|now)\b[ ,.!:—-]*)*(?:now i (?:have|understand|see|know|can)|i (?:now )?(?:understand|see|have a (?:clear|good|complete))|i have a|this is (?:a )?(?:great|good|helpful|very)|it looks like we)\b`)
 
 // claiming says what the user allowed or said, which only the user's own words tell, or turns to the
 // reader of the summary.

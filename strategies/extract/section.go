@@ -68,6 +68,8 @@ const (
 	onMark = "- Asked on "
 	// answeredLine tells that the assistant ended its work on the active task.
 	answeredLine = "- Answered; the user has not replied.\n"
+	// askedBackLine tells that the last message asks about the active task.
+	askedBackLine = "- The assistant asked back; the user has not replied.\n"
 	// These begin lines of the state, which is another one later.
 	saidLastMark       = "- Said last: "
 	lastCallMark       = "- Last: "

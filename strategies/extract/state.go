@@ -22,7 +22,13 @@ func (s *history) addLastAnswer(b *itemList) {
 		if pending != "" { // it stands with what is pending
 			line = strings.TrimSpace(strings.Replace(line, pending, "", 1))
 		}
-		if line == "" || claiming().MatchString(line) || last != nil && slices.ContainsFunc(sentences(line), isIntention) || j < t.lastStart && isIntention(line) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
+		if last != nil { // what was to be done is told as such
+			said := sentences(line)
+			if line = strings.Join(slices.DeleteFunc(slices.Clone(said), isIntention), " "); line != strings.Join(said, " ") && isEmpty(line) {
+				continue
+			}
+		}
+		if line == "" || claiming().MatchString(line) || j < t.lastStart && isIntention(line) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
 			continue
 		}
 		text := formatEntry(truncate(line, b.lineLimit))

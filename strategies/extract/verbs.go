@@ -29,6 +29,9 @@ var (
 	}
 )
 
+// showCommands are those whose output says nothing later.
+var showCommands = []string{"ls ", "pwd ", "cat ", "echo ", "wc ", "which ", "head ", "tail ", "stat ", "file ", "tree ", "date "}
+
 // readCommands are commands that only show or prepare something, by their first words.
 var readCommands = []string{
 	"cat ", "head ", "tail ", "ls ", "grep ", "rg ", "find ", "wc ", "sed -n", "which ", "pwd ", "echo ", "tree ", "awk ", "jq ", "stat ", "file ", "type ",
