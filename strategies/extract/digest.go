@@ -38,7 +38,7 @@ const (
 	coveredReferenceShare = 0.02
 	minReferences         = 2000
 	// toolReferenceShare is that where tools are called, but not on files.
-	toolReferenceShare = 0.36
+	toolReferenceShare = 0.35
 	// recordsReferenceShare is that where most of what was done are calls with short values.
 	recordsReferenceShare = 0.25
 	// maxIdentifiers is the number of identifiers that a Digest keeps, the most important.

@@ -141,7 +141,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 	for j, line := range t.lines {
 		line = opening().ReplaceAllString(s.statements(line), "")
 		first := j >= t.lastStart && !told && !isIntention(line) && (request != nil || isGoal)
-		if !first && isPassing(line) || isEmpty(line) || remarking().MatchString(line) {
+		if !first && isPassing(line) || isEmpty(line) || isRemark(line) {
 			continue
 		}
 		worth := worthSaid

@@ -186,7 +186,7 @@ func (s *history) activeTurn() int {
 // otherItems returns the items after the leading ones, in the order of the text within
 // each section.
 func (s *history) otherItems(budget int) []*item {
-	b := &itemList{lineLimit: min(max(budget/10, 80), maxLine), listLimit: min(max(budget/10, 160), maxAct)}
+	b := &itemList{lineLimit: min(max(budget/10, 160), maxLine), listLimit: min(max(budget/10, 160), maxAct)}
 	for sec := range numSections {
 		for i, e := range s.previous[sec] {
 			if sec == sectionFindings {
@@ -260,7 +260,7 @@ const (
 	minExcerpt = 76
 	maxExcerpt = 300
 	// minAct and maxAct are those of a line of the ledger.
-	minAct = 100
+	minAct = 90
 	maxAct = 1200
 )
 
