@@ -231,3 +231,36 @@ func TestOptionsWithoutANameAreToldByTheirNumbers(t *testing.T) {
 		t.Errorf("%s\n%s", cmp.Diff(want, done), text)
 	}
 }
+
+// A result with another value than was asked for, of which the assistant asks whether it would do, is no
+// booking, unless the assistant says that it was made.
+func TestAnotherValueIsConfirmedOrNot(t *testing.T) {
+	t.Parallel()
+	const booked = "- book_table: place Brixx, time 18:45 → time 19:00, code K7Q2ZX"
+	for _, tt := range []struct{ answer, reply, want string }{
+		{"How about 7 pm at Brixx?", "No thanks, that is too late for us.", "- book_table (not confirmed: time 19:00 was offered, the user declined): place Brixx, time 18:45"},
+		{"Unfortunately it is taken. Shall I try 7 pm instead?", "No, don't do that.", "- book_table (did not work, said the assistant): place Brixx, time 18:45"},
+		{"I have made your reservation.", "Thanks a lot, that was quick.", booked},
+		{"Your table is booked. Would you like a ride there?", "No, we walk there.", booked},
+	} {
+		d := digestOf(
+			Options{}, user("A table for two tonight, please."), calls("", "1", "book_table", "place", "Brixx", "time", "18:45"), result("1", `{"place":"Brixx","time":"19:00","code":"K7Q2ZX"}`),
+			assistant(tt.answer), user(tt.reply), assistant("All right."), user("What else was there to do today, do you know?"),
+		)
+		if got := parsePrevious(d.Text(600)).sections[sectionCompleted]; !cmp.Equal(got, []string{tt.want}) {
+			t.Errorf("%q: %q", tt.answer, got)
+		}
+	}
+}
+
+// Output that a shell returns as a message of the user is no request, what asks for work is one.
+func TestOutputIsNoRequest(t *testing.T) {
+	t.Parallel()
+	text := digestOf(
+		Options{}, user("Find out why the fuse of the hall blows.\n(Current directory: /src)\nbash-$"), assistant("We list the files first.\n```\nls -l\n```"),
+		user("total 12, you must not read fuse.go\nfuse.go\n(Current directory: /src)\nbash-$"), assistant("Now we open the fuse.\n```\nopen fuse.go\n```"), user("package fuse\n(Current directory: /src)\nbash-$"),
+	).Text(500)
+	if p := parsePrevious(text).sections; len(p[sectionRequests]) > 0 || !slices.Contains(p[sectionTask], "> Find out why the fuse of the hall blows.") || strings.Contains(text, "must not read") {
+		t.Errorf("%s", text)
+	}
+}
