@@ -43,7 +43,7 @@ var sectionTable = [numSections]struct {
 const talkFindingsShare = 0.75
 
 // recordsRequestsShare is the share of the earlier requests beside calls with their values.
-const recordsRequestsShare = 0.3
+const recordsRequestsShare = 0.2
 
 // Every line of a section begins with one of these, so that no text is mistaken for a
 // heading or a delimiter.
