@@ -272,14 +272,14 @@ func resultLine(tail string) string {
 
 // saysNothing is a line of a shell that is no result: what it runs, that there is no output, or what
 // a subagent used.
-var saysNothing = text.Pattern(`^Shell cwd was reset|^\[[\w:.-]+\] \$ |^\(no output\)$|^(?:ok|\?)\s.*\[no tests? (?:to run|files)\]$|^[\w@:~/.-]*[$#]$|^\((?:Open file|Current directory): |^(?:agentId|total_tokens|tool_uses|duration_ms): `)
+var saysNothing = text.Pattern(`^Shell cwd was reset|^\[[\w:.-]+\] \$ |^\(no output\)$|^(?:\[[\w:.-]+\] )?Finished in [\d.]+ ?m?s\b|^(?:ok|\?)\s.*\[no tests? (?:to run|files)\]$|^[\w@:~/.-]*[$#]$|^\((?:Open file|Current directory): |^(?:agentId|total_tokens|tool_uses|duration_ms): `)
 
 // committed is the line of git for a commit: [main 1f3e5a7] message.
 var committed = text.Pattern(`(?m)^\[[^\]\n]+ [0-9a-f]{7,40}\] .*$`)
 
 // stating is a line that says what came of a command whatever follows it: of git for a reset, or
 // of a linter.
-var stating = text.Pattern(`^(?:HEAD is now at |\d+ issues?\.?$)`)
+var stating = text.Pattern(`^(?:HEAD is now at |\d+ issues?\.?$|PASS(?:ED)?\b)|\b\d+ (?:tests? )?(?:passed|passing)\b|\b(?:0|no) (?:issues|errors|failures|problems)\b`)
 
 // recordFile counts a read or a change of a file.
 func (s *history) recordFile(path string, changed bool) {

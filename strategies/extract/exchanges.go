@@ -141,7 +141,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 	for j, line := range t.lines {
 		line = opening().ReplaceAllString(s.statements(line), "")
 		first := j >= t.lastStart && !told && !isIntention(line) && (request != nil || isGoal)
-		if !first && isPassing(line) || isEmpty(line) || isRemark(line) {
+		if isPassing(line) && (!first || s.changedSince(t.lastAt)) || isEmpty(line) || isRemark(line) {
 			continue
 		}
 		worth := worthSaid
@@ -161,6 +161,16 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 			it.section, it.day = sectionGoal, ""
 		}
 	}
+}
+
+// changedSince reports whether a file was changed after so many messages.
+func (s *history) changedSince(at int) bool {
+	for _, f := range s.files {
+		if f.changes > 0 && f.changed > at {
+			return true
+		}
+	}
+	return false
 }
 
 // isOver reports whether a request is of little use later: it asks for nothing, or isServed.

@@ -264,3 +264,37 @@ func TestOutputIsNoRequest(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 }
+
+// What was done again on another day is told for each, and a visit that ended asks for nothing.
+func TestTheSameIsToldForEachDay(t *testing.T) {
+	t.Parallel()
+	visit := func() []*chat.Message {
+		return []*chat.Message{user("Three seats for Amber Run, please."), calls("", "1", "buy_seats", "event", "Amber Run", "seats", "3"), result("1", `{"code":"K7Q2ZX"}`), assistant("Bought."), user("Thanks a lot, bye!"), assistant("Bye.")}
+	}
+	p := parsePrevious(digestOf(Options{}, onDays(visit(), visit())...).Text(600)).sections
+	line := "  - buy_seats: event Amber Run, seats 3 → code K7Q2ZX"
+	if want := []string{"- 2026-02-03:", line, "- 2026-02-05:", line}; !cmp.Equal(p[sectionCompleted], want) {
+		t.Errorf("%s", cmp.Diff(want, p[sectionCompleted]))
+	}
+	if !slices.Contains(p[sectionTask], strings.TrimSuffix(closedLine, "\n")) {
+		t.Errorf("%q", p[sectionTask])
+	}
+}
+
+// Of two messages of the user in a row the second is the task, also where both end like a shell does.
+func TestTheLastOfTwoMessagesIsTheTask(t *testing.T) {
+	t.Parallel()
+	text := digestOf(Options{}, user("Here is how others mended the lamp of the attic, as an example."), user("Now find out why the fuse of the hall blows.\nbash-$"), assistant("We list the files.\n```\nls\n```"), user("fuse.go\nbash-$")).Text(400)
+	if p := parsePrevious(text).sections; !slices.Contains(p[sectionTask], "> Now find out why the fuse of the hall blows.") {
+		t.Errorf("%s", text)
+	}
+}
+
+// A question that points to the sentence before it is told with that.
+func TestAPendingQuestionIsToldInContext(t *testing.T) {
+	t.Parallel()
+	text := digestOf(Options{}, user("Change the seats of my booking, please."), assistant("For this I need the number of the booking and your name. Could you tell me that?")).Text(400)
+	if want := pendingMark + "For this I need the number of the booking and your name. Could you tell me that?"; !strings.Contains(text, want) {
+		t.Errorf("%s", text)
+	}
+}

@@ -394,12 +394,7 @@ func (s *history) isOutdated(reason string) bool {
 	if !faulty().MatchString(reason) {
 		return false
 	}
-	for _, f := range s.files {
-		if f.changes > 0 && f.changed > s.previousAt[reason] {
-			return true
-		}
-	}
-	return false
+	return s.changedSince(s.previousAt[reason])
 }
 
 var faulty = text.Pattern(`(?i)\b(?:issue|problem|bug|broken|fails?|failing|wrong|incorrect(?:ly)?|(?:does|did|is|was)n'?t (?:work|set|called|used|handled)\w*|fix (?:is|should be|would be) to|errors? (?:is|was|out))\b`)
@@ -417,7 +412,7 @@ var (
 	declaring = text.Pattern(`(?i)\b(?:can(?:no|'?)t|couldn'?t|could not|unable to|(?:was|were|am) not able to|wasn'?t able to|failed to) (?:\w+ )?(?:book|reserve|schedule|buy|purchase|make|complete|transfer|send|set up|add|place|process|cancel|change)\b`)
 	apology   = text.Pattern(`(?i)\b(?:sorry|unfortunately|unable to|(?:was|were|am|is) not able to|wasn'?t able to|couldn'?t|could not|not available|unsuccessful|(?:did not|didn'?t|does not|doesn'?t) work|not possible|failed to|can(?:no|'?)t (?:set up|book|reserve|schedule|find|be))\b`)
 	// completing says that a thing was done.
-	completing = text.Pattern(`(?i)\b(?:(?:reservation|booking|appointment|visit|tickets?|order|payment|transfer|request|ride|cab|taxi|table|rooms?|seats?|car|hotel|flight|trip|stay) (?:has|have|is|are|was|were)(?: now| been| also)* (?:complete|completed|confirmed|booked|scheduled|reserved|made|placed)|(?:i|we)(?:'ve| have)(?: now)? (?:booked|reserved|scheduled|made|bought|purchased)|you(?:'re| are) (?:all set|(?:now )?(?:scheduled|booked))|successfully|^\W*(?:was|is|has been)(?: now)? (?:booked|reserved)|on (?:its|the|their) way)\b`)
+	completing = text.Pattern(`(?i)\b(?:(?:reservation|booking|appointment|visit|tickets?|order|payment|transfer|request|ride|cab|taxi|table|rooms?|seats?|car|hotel|flight|trip|stay) (?:has|have|is|are|was|were)(?: now| been| also)* (?:complete|completed|confirmed|booked|scheduled|reserved|made|placed)|(?:i|we)(?:'ve| have)(?: now)? (?:booked|reserved|scheduled|made|bought|purchased)|you(?:'re| are) (?:all set|(?:now )?(?:scheduled|booked))|successfully|^\W*(?:was|is|has been)(?: now)? (?:booked|reserved)|on (?:its|the|their) way|(?:ride|cab|taxi|car|driver) (?:is|will be) (?:coming|there)|will arrive)\b`)
 	expected   = text.Pattern(`(?i)\b(?:as expected|fails? as|expected to fail|expected failure|confirm(?:s|ed) the (?:bug|issue|failure|problem)|red phase|test fails,? (?:now|good|great))\b`)
 )
 

@@ -87,6 +87,9 @@ func (s *history) leadingItems(budget int) []*item {
 		active = s.turns[at].request
 		add(sectionTask, active.quote(bodySize(sectionTask, min(budget, 100))))
 	}
+	if at >= 0 && s.turns[at].calls == 0 && (isSmallTalk(active.head) || s.isRecords() && isClosing(active.head)) {
+		add(sectionTask, closedLine)
+	}
 	if at >= 0 && s.byDay && s.turns[at].day != "" {
 		add(sectionTask, onMark+s.turns[at].day+"\n")
 	}
@@ -169,7 +172,7 @@ func (s *history) activeTurn() int {
 	for i, t := range slices.Backward(s.turns) {
 		switch {
 		case t.request.empty():
-		case !isGenerated(t.request.head) && !isInstruction(t.request.head) && !t.request.isOutput():
+		case !isGenerated(t.request.head) && !isInstruction(t.request.head) && !t.output:
 			return i
 		case !isGenerated(t.request.head):
 			oldest = i
@@ -223,7 +226,7 @@ func (s *history) otherItems(budget int) []*item {
 		b.add(sectionFindings, formatEntry(opening().ReplaceAllString(x, "")), value*decay(len(reasons)-i, 32))
 	}
 	if q := lastQuestion(s.currentTurn().lastText); q != "" {
-		b.add(sectionPending, pendingMark+q+"\n", worthQuestion).tier = tierState
+		b.add(sectionPending, pendingMark+inContext(s.currentTurn().lastText, q)+"\n", worthQuestion).tier = tierState
 	}
 	for _, f := range s.listedFiles() {
 		value := worthRead * decay(s.messages-f.last, 32)

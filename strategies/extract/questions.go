@@ -19,6 +19,19 @@ func lastQuestion(s string) string {
 	return ""
 }
 
+// inContext returns a short question of a text with the sentence before it if it points to that.
+func inContext(s, question string) string {
+	if len(question) > maxShort/2 || !pointing().MatchString(question) {
+		return question
+	}
+	all := sentences(text.Tail(s, 1000))
+	i := slices.IndexFunc(all, func(x string) bool { return strings.HasPrefix(question, text.Head(x, minRequest)) })
+	if i < 1 {
+		return question
+	}
+	return excerpt(strings.ReplaceAll(all[i-1], "**", ""), maxLine) + " " + question
+}
+
 // asking begins a sentence that wants an answer without being a question.
 var asking = text.Pattern(`(?i)^(?:could you |can you )?please (?:confirm|verify|choose|pick|tell me|specify|approve|provide|let me know|share|give me|send me|enter)\b`)
 

@@ -68,6 +68,8 @@ const (
 	onMark = "- Asked on "
 	// answeredLine tells that the assistant ended its work on the active task.
 	answeredLine = "- Answered; the user has not replied.\n"
+	// closedLine tells that the newest message asks for nothing.
+	closedLine = "- Nothing is asked for: the user closes.\n"
 	// askedBackLine tells that the last message asks about the active task.
 	askedBackLine = "- The assistant asked back; the user has not replied.\n"
 	// These begin lines of the state, which is another one later.

@@ -214,7 +214,10 @@ func (p *page) place(it *item) bool {
 		return false
 	}
 	core := it.core()
-	if strings.Contains(p.text, core) || it.parent != nil && strings.Contains(it.parent.text, core) {
+	if it.section == sectionCompleted && it.day != "" { // the same may be done again on another day
+		core = it.day + " " + core
+	}
+	if strings.Contains(p.text, core) || parent != nil && strings.Contains(p.text, parent.core()) || it.parent != nil && strings.Contains(it.parent.text, core) {
 		return true
 	}
 	p.text += core + "\n"
