@@ -298,3 +298,16 @@ func TestAPendingQuestionIsToldInContext(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 }
+
+// A fault that was found before files were edited is marked, as it may be gone.
+func TestFaultsBeforeEditsAreMarked(t *testing.T) {
+	t.Parallel()
+	fault := "One check of the panel fails because `fuse.Load` requires a key."
+	text := digestOf(
+		Options{}, user("Look into the panel of the cellar, please."), calls("", "1", "Read", "file_path", "/src/panel.go"), result("1", "package panel"), assistant(fault),
+		user("Then repair it, and tell me when it is done."), calls("", "2", "Edit", "file_path", "/src/key.go", "new_string", "x"), result("2", "ok"), assistant("It has a key."), user("What about the attic, is all well there?"),
+	).Text(600)
+	if !strings.Contains(text, fault+editedMark+"\n") {
+		t.Errorf("%s", text)
+	}
+}

@@ -214,16 +214,16 @@ func (s *history) otherItems(budget int) []*item {
 	}
 	reasons := append(slices.Clip(s.reasons), s.suggested...)
 	for i, x := range reasons {
-		value := worthDecision
+		value, mark := worthDecision, ""
 		switch {
 		case s.isRecords(): // what a customer was offered is over
 			continue
 		case s.isChat() && len(namesIn(x)) == 0: // a reason for nothing in particular
 			value = worthSaid
 		case s.isOutdated(x): // it may be fixed
-			value /= 4
+			value, mark = value/4, editedMark
 		}
-		b.add(sectionFindings, formatEntry(opening().ReplaceAllString(x, "")), value*decay(len(reasons)-i, 32))
+		b.add(sectionFindings, formatEntry(opening().ReplaceAllString(x, "")+mark), value*decay(len(reasons)-i, 32))
 	}
 	if q := lastQuestion(s.currentTurn().lastText); q != "" {
 		b.add(sectionPending, pendingMark+inContext(s.currentTurn().lastText, q)+"\n", worthQuestion).tier = tierState
