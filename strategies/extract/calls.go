@@ -21,7 +21,7 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	case known:
 		c.acts, c.changes = acts, acts && c.changes && len(c.paths) > 0
 	default:
-		c.acts = !c.changes && (actsByVerb(name, command) || writesSQL(fs) || command == "" && len(c.paths) == 0 && len(c.fields) > 1 && s.isConfirmed() && gets(name))
+		c.acts = !c.changes && (actsByVerb(name, command) || writesSQL(fs) || command == "" && len(c.paths) == 0 && len(c.fields) > 1 && s.isConfirmed() && takes(name))
 	}
 	if command == "" && len(c.paths) == 0 {
 		c.arguments = c.fields
@@ -175,7 +175,7 @@ func (s *history) addResult(id, head, tail string) (listing bool) {
 		s.currentTurn().plan, c.isTodoList = planLines(c.plan), true
 	}
 	s.undoCommits(c.command)
-	c.committed = c.committed || c.commits || cleanTree().MatchString(text.Tail(tail, maxLine))
+	c.committed = c.committed || c.commits && !strings.Contains(tail, "no changes added to commit") || cleanTree().MatchString(text.Tail(tail, maxLine))
 	return listing
 }
 
@@ -239,13 +239,15 @@ var cleanTree = text.Pattern(`(?i)\bnothing to commit\b|\bworking (?:tree|direct
 // isCommit reports whether a call is a commit, by its tool or its command.
 func isCommit(tool, command string) bool {
 	if command == "" {
-		return slices.Contains(nameWords(tool), "commit")
+		return slices.Contains(nameWords(tool), "commit") && !looks(tool)
 	}
-	return committing().MatchString(command) && !strings.Contains(command, "--dry-run")
+	return slices.ContainsFunc(shellCommands(command), func(c shellCommand) bool {
+		return committing().MatchString(c.text) && !strings.Contains(c.text, "--dry-run") && !strings.Contains(c.text, "--help")
+	})
 }
 
-// committing begins a command that commits, or follows another one.
-var committing = text.Pattern(`(?m)(?:^|[;&|(]) *(?:sudo +)?(?:git(?: +-[cC] +\S+)* +(?:commit|ci)|jj (?:commit|new|describe)|gh pr merge)\b`)
+// committing begins a command that commits.
+var committing = text.Pattern(`^(?:sudo +)?(?:git(?: +-[cC] +\S+)* +(?:commit|ci)|jj (?:commit|new|describe))(?:\s|$)`)
 
 // maxResultLines is the number of lines at the end of a result that resultLine looks at.
 const maxResultLines = 8

@@ -101,6 +101,9 @@ var (
 // turningDown asks for another option than the one that was offered.
 var turningDown = text.Pattern(`(?i)^\W*(?:no|nope|nah)\b|\b(?:(?:some|any)(?:thing|where|one)? (?:else|others?|different)\b|what else (?:is there|do you have|have you|did you|can you (?:find|offer))\b|another (?:one|option|place|choice|\w+ (?:instead|please))|other (?:ones|options|choices|events|hotels|places|flights|cars|movies|songs|restaurants)|a different|not interested|already (?:seen|watched)|instead\b|(?:search|look|try) again)`)
 
+// refining corrects what was offered, and keeps it.
+var refining = text.Pattern(`(?i)^\W*no\b[, ]+(?:for|on|at|to|with|make|change|only|just|i meant)\b`)
+
 // namesIn returns the words of a sentence with digits or addresses, and those with a capital
 // letter that do not begin it.
 func namesIn(sentence string) []string {

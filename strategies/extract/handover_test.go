@@ -187,7 +187,7 @@ func TestIsClosing(t *testing.T) {
 	for said, want := range map[string]bool{
 		"Thanks a lot, I don't need any more help.": true, "Nope, that's it for the day. Thanks a lot.": true, "Sure, that is all I need for now, thanks!": true,
 		"Thanks. I need to transfer some funds now.": false, "Thank you. Can you find me a hotel in that area?": false, "Okay, thanks. I'm also going to need a taxi.": false,
-		"I want to fly to Graz.": false, "Thanks, but I was charged twice for the hotel.": false, "Thank you. I only fly with aisle seats.": false, "It is all wrong, I was charged twice.": false, "Thanks, the 9am one.": false,
+		"I want to fly to Graz.": false, "Thanks, go ahead with the booking.": false, "Yes thanks, upgrade me to business class.": false, "Thanks, remove the lamp and add the fan.": false, "Thanks, but I was charged twice for the hotel.": false, "Thank you. I only fly with aisle seats.": false, "It is all wrong, I was charged twice.": false, "Thanks, the 9am one.": false,
 	} {
 		if got := isClosing(said); got != want {
 			t.Errorf("%q: %t", said, got)
@@ -242,6 +242,11 @@ func TestAnotherValueIsConfirmedOrNot(t *testing.T) {
 		{"Unfortunately it is taken. Shall I try 7 pm instead?", "No, don't do that.", "- book_table (did not work, said the assistant): place Brixx, time 18:45"},
 		{"I have made your reservation.", "Thanks a lot, that was quick.", booked},
 		{"Your table is booked. Would you like a ride there?", "No, we walk there.", booked},
+		{"Your table at Brixx for 7 pm is reserved. Would you like anything else?", "No thanks.", booked},
+		{"I booked the table. Can I help you with anything else?", "No thanks.", booked},
+		{"Done! The code is K7Q2ZX. Would you like directions?", "No, we know the way.", booked},
+		{"Sorry, that table is booked already.", "What a pity, we liked it.", "- book_table (did not work, said the assistant): place Brixx, time 18:45"},
+		{"I was unable to successfully reserve it.", "What a pity, we liked it.", "- book_table (did not work, said the assistant): place Brixx, time 18:45"},
 	} {
 		d := digestOf(
 			Options{}, user("A table for two tonight, please."), calls("", "1", "book_table", "place", "Brixx", "time", "18:45"), result("1", `{"place":"Brixx","time":"19:00","code":"K7Q2ZX"}`),
@@ -308,6 +313,56 @@ func TestFaultsBeforeEditsAreMarked(t *testing.T) {
 		user("Then repair it, and tell me when it is done."), calls("", "2", "Edit", "file_path", "/src/key.go", "new_string", "x"), result("2", "ok"), assistant("It has a key."), user("What about the attic, is all well there?"),
 	).Text(600)
 	if !strings.Contains(text, fault+editedMark+"\n") {
+		t.Errorf("%s", text)
+	}
+}
+
+// A terminal that a person passes on with a request is one; what only asks for a hotel is not turned down
+// by a correction.
+func TestRequestsWithATerminalAreRequests(t *testing.T) {
+	t.Parallel()
+	asked := "The build fails since then, please repair it and never use cgo."
+	text := digestOf(
+		Options{}, user("Wire the lamp of the hall, please."), calls("", "1", "Bash", "command", "make"), result("1", "ok"), assistant("Done."),
+		user(asked+"\n$ make\nld: cannot find -lfoo\nbash-5.1$ "),
+	).Text(500)
+	if p := parsePrevious(text).sections; !slices.Contains(p[sectionTask], "> "+asked) {
+		t.Errorf("%s", text)
+	}
+}
+
+// What is committed, and what is not.
+func TestIsCommit(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]bool{
+		"git commit -m lamps": true, "git -C /src commit -m lamps": true, "cd /src && git commit -m lamps && git push": true, "jj commit -m lamps": true,
+		"grep -rn 'git commit' docs": false, "git commit --dry-run": false, "git commit-graph write": false, "git commit --help": false, "gh pr merge 12": false,
+		"cat > hook.sh <<EOF\ngit commit -m x\nEOF": false,
+	} {
+		if got := isCommit("Bash", command); got != want {
+			t.Errorf("%q: %t", command, got)
+		}
+	}
+	for tool, want := range map[string]bool{"git_commit": true, "get_commit": false} {
+		if got := isCommit(tool, ""); got != want {
+			t.Errorf("%q: %t", tool, got)
+		}
+	}
+	for said, want := range map[string]bool{"I committed it, go on.": true, "Before I committed, the tests passed.": false, "If I pushed it now, would it break?": false, "I have committed nothing so far.": false} {
+		if got := saysCommitted(said); got != want {
+			t.Errorf("%q: %t", said, got)
+		}
+	}
+}
+
+// A call that was made twice on a day is told with how often.
+func TestCallsThatWereMadeTwiceAreCounted(t *testing.T) {
+	t.Parallel()
+	pay := func(id string) []*chat.Message {
+		return []*chat.Message{user("Send 50 to Bob, please."), calls("", id, "send_money", "to", "Bob", "amount", "50"), result(id, `{"state":"sent"}`), assistant("It is sent.")}
+	}
+	text := digestOf(Options{}, slices.Concat(pay("1"), pay("2"), []*chat.Message{user("What did I send to Bob today?")})...).Text(500)
+	if !strings.Contains(text, "- send_money: amount 50, to Bob → state sent (2 times)") {
 		t.Errorf("%s", text)
 	}
 }

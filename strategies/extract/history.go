@@ -155,6 +155,7 @@ type toolCall struct {
 	expected              bool // its failure was to be expected
 	commits               bool // it is a commit
 	committed             bool // it left nothing to commit
+	kept                  bool // the user agreed to what it found
 	done, failed          bool
 	outcome               string
 	// arguments and result are their short values; result is nil unless it is one object.
@@ -214,7 +215,10 @@ func (s *history) addUser(head, tail string) {
 	if len(splitLines(r.head)) == 0 {
 		return
 	}
-	if !s.mention(head) && s.talkedOf != nil && turningDown().MatchString(head) && !leaving().MatchString(head) {
+	if s.talkedOf != nil && agreeing().MatchString(head) {
+		s.talkedOf.kept = true
+	}
+	if !s.mention(head) && s.talkedOf != nil && !refining().MatchString(head) && turningDown().MatchString(head) && !leaving().MatchString(head) {
 		s.talkedOf.chosen, s.talkedOf = -1, nil
 	}
 	if c := s.offeredBy; c != nil {
@@ -225,9 +229,12 @@ func (s *history) addUser(head, tail string) {
 			c.outcome += ", the user declined"
 		}
 	}
-	s.unjudged = nil
-	if n := len(s.calls); n > 0 && (userCommitted().MatchString(text.Head(head, maxLine)) || cleanTree().MatchString(text.Head(head, maxLine))) {
-		s.calls[n-1].committed = true
+	s.unjudged, s.inner, s.innerOf = nil, nil, nil
+	if saysCommitted(text.Head(head, maxLine)) || cleanTree().MatchString(text.Head(head, maxLine)) {
+		s.edited, s.uncommittedAs = nil, ""
+		if n := len(s.calls); n > 0 {
+			s.calls[n-1].committed = true
+		}
 	}
 	if strings.HasPrefix(r.head, "<") { // a notification
 		s.readReport(r.head, func(h handle) bool { return len(h.id) >= minHandleID && containsWord(r.head, h.id) })
@@ -285,10 +292,11 @@ func (s *history) addUser(head, tail string) {
 	}
 }
 
-// followsAnswer reports whether a message of the user is the output of what the assistant ran in its text.
+// followsAnswer reports whether a message of the user is the output of a command that the assistant
+// wrote in a fence.
 func (s *history) followsAnswer(r request) bool {
 	last := s.currentTurn()
-	return r.isOutput() && (last.lastText != "" || last.calls > 0)
+	return r.isOutput() && last.calls == 0 && strings.Contains(last.lastText, "```")
 }
 
 // shorten drops what is seldom asked for of an old turn.
@@ -370,8 +378,17 @@ func (s *history) addAssistant(head, tail string) {
 	s.offerFacts(strings.Join(lines, "\n"))
 }
 
-// userCommitted says that the user committed what was edited.
-var userCommitted = text.Pattern(`(?i)\bi(?:'ve| have)? (?:just |already |now )*(?:committed|pushed|merged|did an? [\w/ ]*(?:commit|push))\b`)
+// saysCommitted reports whether the user says that what was edited was committed.
+func saysCommitted(said string) bool {
+	return slices.ContainsFunc(sentences(said), func(x string) bool {
+		return userCommitted().MatchString(x) && !isQuestion(x) && !unlikely().MatchString(x)
+	})
+}
+
+var (
+	userCommitted = text.Pattern(`(?i)\bi(?:'ve| have)? (?:just |already |now )*(?:committed|pushed|merged|did an? [\w/ ]*(?:commit|push))\b`)
+	unlikely      = text.Pattern(`(?i)\b(?:if|before|until|unless|nothing|not|when|once)\b`)
+)
 
 // addReason adds a reason, or what is wrong.
 func (s *history) addReason(reason string) {
@@ -410,9 +427,9 @@ func (s *history) propose(decision string) {
 var (
 	// declaring says, anywhere in an answer, that an action was not possible.
 	declaring = text.Pattern(`(?i)\b(?:can(?:no|'?)t|couldn'?t|could not|unable to|(?:was|were|am) not able to|wasn'?t able to|failed to) (?:\w+ )?(?:book|reserve|schedule|buy|purchase|make|complete|transfer|send|set up|add|place|process|cancel|change)\b`)
-	apology   = text.Pattern(`(?i)\b(?:sorry|unfortunately|unable to|(?:was|were|am|is) not able to|wasn'?t able to|couldn'?t|could not|not available|unsuccessful|(?:did not|didn'?t|does not|doesn'?t) work|not possible|failed to|can(?:no|'?)t (?:set up|book|reserve|schedule|find|be))\b`)
+	apology   = text.Pattern(`(?i)\b(?:sorry|regret(?:fully)?|unfortunately|unable to|(?:was|were|am|is) not able to|wasn'?t able to|couldn'?t|could not|not available|unsuccessful|(?:did not|didn'?t|does not|doesn'?t) work|not possible|failed to|can(?:no|'?)t (?:set up|book|reserve|schedule|find|be))\b`)
 	// completing says that a thing was done.
-	completing = text.Pattern(`(?i)\b(?:(?:reservation|booking|appointment|visit|tickets?|order|payment|transfer|request|ride|cab|taxi|table|rooms?|seats?|car|hotel|flight|trip|stay) (?:has|have|is|are|was|were)(?: now| been| also)* (?:complete|completed|confirmed|booked|scheduled|reserved|made|placed)|(?:i|we)(?:'ve| have)(?: now)? (?:booked|reserved|scheduled|made|bought|purchased)|you(?:'re| are) (?:all set|(?:now )?(?:scheduled|booked))|successfully|^\W*(?:was|is|has been)(?: now)? (?:booked|reserved)|on (?:its|the|their) way|(?:ride|cab|taxi|car|driver) (?:is|will be) (?:coming|there)|will arrive)\b`)
+	completing = text.Pattern(`(?i)\b(?:(?:reservation|booking|appointment|visit|tickets?|order|payment|transfer|request|ride|cab|taxi|table|rooms?|seats?|car|hotel|flight|trip|stay)(?: (?:at|for|in|on|to|with) [^.?!]{1,40}?)? (?:has|have|is|are|was|were)(?: now| been| also)* (?:complete|completed|confirmed|booked|scheduled|reserved|made|placed)|(?:i|we)(?:'ve| have)?(?: now| just)? (?:booked|reserved|scheduled|made|bought|purchased)|you(?:'re| are) (?:all set|(?:now )?(?:scheduled|booked))|successfully|^\W*(?:was|is|has been)(?: now)? (?:booked|reserved)|on (?:its|the|their) way|(?:ride|cab|taxi|car|driver) (?:is|will be) (?:coming|there)|will arrive)\b`)
 	expected   = text.Pattern(`(?i)\b(?:as expected|fails? as|expected to fail|expected failure|confirm(?:s|ed) the (?:bug|issue|failure|problem)|red phase|test fails,? (?:now|good|great))\b`)
 )
 
@@ -427,14 +444,14 @@ func (s *history) judgeLastCall(said string) {
 	switch {
 	case c.failed:
 		c.expected = c.expected || expected().MatchString(said)
-	case c.acts && c.command == "" && (apology().MatchString(sentences(said)[0]) || declaring().MatchString(said)) && !completing().MatchString(said): // a regret of something else
+	case c.acts && c.command == "" && (apology().MatchString(sentences(said)[0]) || declaring().MatchString(said)) && !completed(said): // a regret of something else
 		c.failed, c.undone, c.outcome = true, true, "did not work, said the assistant"
-	case c.acts && c.command == "" && !completing().MatchString(said) && proposesOther(said):
-		if other := c.otherValue(); other != "" {
-			c.failed, c.undone, c.outcome = true, true, notConfirmed+other+" was offered"
+	case c.acts && c.command == "" && !completed(said):
+		if other := c.otherValue(); other.value != "" && proposes(said, other.value) {
+			c.failed, c.undone, c.outcome = true, true, notConfirmed+strings.ReplaceAll(other.key, "_", " ")+" "+other.value+" was offered"
 			s.offeredBy = c
 		}
-	case !c.acts && c.command == "" && len(c.arguments) > 1 && gets(c.tool) && completing().MatchString(said): // to take, not to look
+	case !c.acts && c.command == "" && len(c.arguments) > 1 && takes(c.tool) && completed(said): // to take, not to look
 		c.acts = true
 	}
 }
@@ -442,25 +459,44 @@ func (s *history) judgeLastCall(said string) {
 // notConfirmed begins the outcome of a call of which another value was offered than was asked for.
 const notConfirmed = "not confirmed: "
 
-// proposesOther reports whether an answer asks whether another value would do.
-func proposesOther(said string) bool {
-	return slices.ContainsFunc(sentences(said), func(x string) bool { return isQuestion(x) && proposingOther().MatchString(x) })
+// completed reports whether an answer says that a thing was done, and not as a regret.
+func completed(said string) bool {
+	return slices.ContainsFunc(sentences(said), func(x string) bool {
+		return completing().MatchString(x) && !apology().MatchString(x) && !declaring().MatchString(x)
+	})
 }
 
-var proposingOther = text.Pattern(`(?i)\b(?:how about|what about|would (?:that|it|you|this)|do you want|shall i|should i|can i|may i|try|instead|is (?:that|this|it) ok(?:ay)?|works? for you|alternative)\b`)
+// proposes reports whether an answer asks whether another value would do.
+func proposes(said, value string) bool {
+	return slices.ContainsFunc(sentences(said), func(x string) bool {
+		return isQuestion(x) && (containsValue(x, value) || proposingOther().MatchString(x))
+	})
+}
 
-// otherValue returns the value of the result, with its key, that is not the one that was asked for; "" if
-// all are.
-func (c *toolCall) otherValue() string {
+var proposingOther = text.Pattern(`(?i)\b(?:how about|what about|would (?:that|it|this)|instead|try (?:for|again|it)|is (?:that|this|it) ok(?:ay)?|works? for you|alternative)\b`)
+
+// otherValue returns the value of the result that is not the one that was asked for, of the same form; the
+// zero value if all are.
+func (c *toolCall) otherValue() argument {
 	for _, a := range c.arguments {
 		for _, r := range c.result {
-			if r.key == a.key && r.value != a.value {
-				return strings.ReplaceAll(r.key, "_", " ") + " " + r.value
+			if r.key == a.key && r.value != a.value && form(r.value) == form(a.value) {
+				return r
 			}
 		}
 	}
-	return ""
+	return argument{}
 }
+
+// form returns a value with one digit for each number and one letter for each word: 18:45 as 0:0.
+func form(v string) string {
+	return wordRuns().ReplaceAllString(digitRuns().ReplaceAllString(v, "0"), "a")
+}
+
+var (
+	digitRuns = text.Pattern(`\d+`)
+	wordRuns  = text.Pattern(`\p{L}+`)
+)
 
 // affirming begins a reply to a question.
 var affirming = text.Pattern(`(?i)^\W*(?:yes|yeah|yep|yup|ya|ok|okay|sure|no|nope|nah|please|do|don'?t|go|just|both|all|none|neither|either|option|the|that|it|i'?d|i|let'?s|good|great|correct|right|ja|nein|oui|non|si|sí|sim|não|da|\d+|[a-d])\b`)

@@ -87,7 +87,8 @@ func (s *history) leadingItems(budget int) []*item {
 		active = s.turns[at].request
 		add(sectionTask, active.quote(bodySize(sectionTask, min(budget, 100))))
 	}
-	if at >= 0 && s.turns[at].calls == 0 && (isSmallTalk(active.head) || s.isRecords() && isClosing(active.head)) {
+	closed := at >= 0 && s.turns[at].calls == 0 && s.turns[at].asked == "" && (isSmallTalk(active.head) || s.isRecords() && isClosing(active.head))
+	if closed {
 		add(sectionTask, closedLine)
 	}
 	if at >= 0 && s.byDay && s.turns[at].day != "" {
@@ -105,7 +106,7 @@ func (s *history) leadingItems(budget int) []*item {
 			add(sectionTask, repliesMark+truncate(strings.ReplaceAll(l, "**", ""), max(min(budget/10, budget/4/len(replied)), minExcerpt))+"\n")
 		}
 	}
-	if t := s.currentTurn(); at == len(s.turns)-1 && len(s.calls) > 0 && t.calls == t.callsBefore && len(t.lines) > 0 && lastQuestion(t.lastText) == "" && !isIntention(t.lines[len(t.lines)-1]) {
+	if t := s.currentTurn(); !closed && at == len(s.turns)-1 && len(s.calls) > 0 && t.calls == t.callsBefore && len(t.lines) > 0 && lastQuestion(t.lastText) == "" && !isIntention(t.lines[len(t.lines)-1]) {
 		add(sectionTask, s.answered())
 	}
 	for _, i := range slices.Backward(s.beforeActive()) {
@@ -116,13 +117,17 @@ func (s *history) leadingItems(budget int) []*item {
 
 // answered returns the line for a task that the last message answers, or about which it asks back.
 func (s *history) answered() string {
-	if asksBack := func(l string) bool {
-		return checkingBack().MatchString(l) || slices.ContainsFunc(sentences(l), isQuestion)
-	}; slices.ContainsFunc(s.currentTurn().lines, asksBack) {
+	t := s.currentTurn()
+	if slices.ContainsFunc(t.lines[t.lastStart:], func(l string) bool {
+		return s.isRecords() && checkingBack().MatchString(l) || slices.ContainsFunc(sentences(l), func(x string) bool { return isQuestion(x) && addressing().MatchString(x) })
+	}) {
 		return askedBackLine
 	}
 	return answeredLine
 }
+
+// addressing is in a question to the user.
+var addressing = text.Pattern(`(?i)\b(?:you|your|(?:shall|should|may|can) i)\b`)
 
 // beforeActive returns the indices of the turns whose requests say what the active one refers to,
 // the newest first: those before it up to one that is understood alone, or to the end of a topic.
@@ -338,6 +343,12 @@ func (b *itemList) addPrevious(s section, e entry, value float64) {
 // decay returns the factor by which age reduces a value that halves at each half.
 func decay(age, half int) float64 { return math.Exp2(-float64(age) / float64(half)) }
 
+// repeatedCall is an entry of the ledger that tells several equal calls of a day.
+type repeatedCall struct {
+	item  *item
+	times int
+}
+
 // addCalls adds the calls with their outcomes, in the order of time.
 func (s *history) addCalls(b *itemList, budget int) {
 	unresolved := s.unresolved()
@@ -361,6 +372,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 		}
 		return longest(acts, minAct, maxAct, room, len(indentMark+bulletMark))
 	}
+	told := map[string]*repeatedCall{}
 	limit, briefly := limitOf(false), false
 	if limit < maxAct || b.crowded {
 		limit, briefly = limitOf(true), true
@@ -400,7 +412,13 @@ func (s *history) addCalls(b *itemList, budget int) {
 			if !c.failed && checking().MatchString(c.description) && s.editedSince(i) { // what it said may be over
 				text = strings.TrimSuffix(text, "\n") + editedMark + "\n"
 			}
+			if same := told[c.day+text]; same != nil && c.acts { // it was done again
+				same.times++
+				same.item.text = fmt.Sprintf("%s (%d times)\n", strings.TrimSuffix(text, "\n"), same.times)
+				continue
+			}
 			it := b.add(sectionCompleted, text, worthStep*age)
+			told[c.day+text] = &repeatedCall{it, 1}
 			it.day, it.tier = c.day, tierOther
 			switch {
 			case c.acts:
@@ -436,7 +454,7 @@ func (s *history) searchedAgain(i int) bool {
 		return false
 	}
 	c, next := s.calls[i], s.calls[i+1]
-	return next.tool == c.tool && next.day == c.day && next.requests > c.requests && next.chosen >= 0 && !next.acts
+	return !c.kept && c.day != "" && next.tool == c.tool && next.day == c.day && next.requests > c.requests && next.chosen >= 0 && !next.acts
 }
 
 // editedSince reports whether files were changed after a call.

@@ -281,7 +281,7 @@ func (c *toolCall) listed(n int) string {
 	for most := maxValues; most > 0; most-- {
 		var parts []string
 		told := map[string]bool{}
-		labelled := -1 // the characters since the last label
+		last, labelled := "", 0 // label, and the characters since
 		for _, o := range c.options {
 			own := slices.DeleteFunc(slices.Clone(o.values), func(f argument) bool { return slices.ContainsFunc(known, f.is) })
 			if len(own) > most {
@@ -294,8 +294,8 @@ func (c *toolCall) listed(n int) string {
 			}
 			told[part] = true
 			label := strings.ReplaceAll(own[0].key, "_", " ") + " "
-			if part = strings.TrimPrefix(part, label); labelled < 0 || labelled > maxLabelWidth {
-				part, labelled = label+part, 0
+			if part = strings.TrimPrefix(part, label); label != last || labelled > maxLabelWidth {
+				part, last, labelled = label+part, label, 0
 			}
 			parts = append(parts, part)
 			labelled += utf8.RuneCountInString(part) + len("; ")

@@ -152,6 +152,7 @@ func (s *history) restore(sec section, lines []string) {
 			}
 			if replied := parseReplied(lines); replied != "" {
 				s.turns = append(s.turns, &turn{lastText: replied})
+				t.asked = lastQuestion(replied)
 			}
 			s.turns = append(s.turns, t)
 		}

@@ -95,7 +95,7 @@ func (s *history) lastCall() *toolCall {
 func (s *history) uncommitted() (files []string, mark string) {
 	for i, c := range slices.Backward(s.calls) {
 		if c.committed && !strings.HasPrefix(c.outcome, resetLater) {
-			return editedFiles(s.calls[i:]), uncommittedMark
+			return editedFiles(s.calls[i+1:]), uncommittedMark
 		}
 	}
 	files = editedFiles(s.calls)

@@ -97,8 +97,13 @@ func looks(name string) bool {
 	return slices.ContainsFunc(nameWords(name), func(w string) bool { return lookVerbs[w] })
 }
 
-// gets reports whether a name begins with "get", which may be to look or to take.
-func gets(name string) bool { return nameWords(name)[0] == "get" }
+// takes reports whether a name says to get what one takes, and does not look at.
+func takes(name string) bool {
+	words := nameWords(name)
+	return words[0] == "get" && slices.ContainsFunc(words[1:], func(w string) bool { return takenNouns[w] })
+}
+
+var takenNouns = wordSet(`ride rides cab taxi lift ticket tickets seat seats table room refund loan coupon`)
 
 // isConfirmed reports whether the user has just agreed to what the assistant asked to confirm.
 func (s *history) isConfirmed() bool {
