@@ -82,7 +82,7 @@ func (s *history) addRequests(b *itemList, budget int) {
 	for i, l := range lines {
 		if l.text == "" {
 			for _, turn := range l.turns {
-				if s.turns[turn].asked != "" || !isClosing(s.turns[turn].request.head) {
+				if !isClosing(s.turns[turn].request.head) || !s.asksForNothing(turn) {
 					s.addDemands(b, turn, nil)
 				}
 				s.addAnswer(b, turn, nil)
@@ -176,7 +176,7 @@ func (s *history) changedSince(at int) bool {
 // isOver reports whether a request is of little use later: it asks for nothing, or isServed.
 func (s *history) isOver(i int) bool {
 	t := s.turns[i]
-	return t.asked == "" && isSmallTalk(t.request.head) || slices.Contains(s.decisions, agreed(t.asked, t.request.head)) || t.asked == "" && s.isRecords() && i < s.activeTurn() && isClosing(t.request.head) || s.isServed(i)
+	return t.asked == "" && isSmallTalk(t.request.head) || slices.Contains(s.decisions, agreed(t.asked, t.request.head)) || s.isRecords() && i < s.activeTurn() && isClosing(t.request.head) && s.asksForNothing(i) || s.isServed(i)
 }
 
 // isServed reports whether a request is old and short, and the calls with short values that followed

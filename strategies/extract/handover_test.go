@@ -366,3 +366,18 @@ func TestCallsThatWereMadeTwiceAreCounted(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 }
+
+// A word of agreement closes nothing where a question waits for it, unless that asks for anything else.
+func TestAnAgreementClosesNothing(t *testing.T) {
+	t.Parallel()
+	for question, closes := range map[string]bool{
+		"Shall I drop the column in production and deploy the service?": false, "It is done. Do you need anything else?": true, "It is done.": true,
+	} {
+		for _, reply := range []string{"sounds good", "great, thanks"} {
+			text := digestOf(Options{}, user("Look at the migration of the users table, please."), calls("", "1", "Read", "file_path", "/src/m.sql"), result("1", "create"), assistant(question), user(reply)).Text(400)
+			if strings.Contains(text, closedLine) != closes {
+				t.Errorf("%q, %q: %s", question, reply, text)
+			}
+		}
+	}
+}

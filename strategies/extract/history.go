@@ -499,7 +499,7 @@ var (
 )
 
 // affirming begins a reply to a question.
-var affirming = text.Pattern(`(?i)^\W*(?:yes|yeah|yep|yup|ya|ok|okay|sure|no|nope|nah|please|do|don'?t|go|just|both|all|none|neither|either|option|the|that|it|i'?d|i|let'?s|good|great|correct|right|ja|nein|oui|non|si|sí|sim|não|da|\d+|[a-d])\b`)
+var affirming = text.Pattern(`(?i)^\W*(?:yes|yeah|yep|yup|ya|ok|okay|sure|no|nope|nah|please|do|don'?t|go|just|both|all|none|neither|either|option|the|that|it|i'?d|i|let'?s|good|great|sounds?|correct|right|ja|nein|oui|non|si|sí|sim|não|da|\d+|[a-d])\b`)
 
 // answers reports whether a message replies to a question: it does not ask back, and begins
 // like a reply or has a word of the question. Of other scripts, that is not told.

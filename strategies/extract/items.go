@@ -87,7 +87,7 @@ func (s *history) leadingItems(budget int) []*item {
 		active = s.turns[at].request
 		add(sectionTask, active.quote(bodySize(sectionTask, min(budget, 100))))
 	}
-	closed := at >= 0 && s.turns[at].calls == 0 && s.turns[at].asked == "" && (isSmallTalk(active.head) || s.isRecords() && isClosing(active.head))
+	closed := at >= 0 && s.turns[at].calls == 0 && s.asksForNothing(at) && (isSmallTalk(active.head) || s.isRecords() && isClosing(active.head))
 	if closed {
 		add(sectionTask, closedLine)
 	}
@@ -114,6 +114,17 @@ func (s *history) leadingItems(budget int) []*item {
 	}
 	return slices.DeleteFunc(out, func(it *item) bool { return it.text == "" })
 }
+
+// asksForNothing reports whether a turn replies to no question, or to that whether anything else is wanted.
+func (s *history) asksForNothing(i int) bool {
+	q := s.turns[i].asked
+	if i > 0 && q == "" {
+		q = lastQuestion(s.turns[i-1].lastText)
+	}
+	return q == "" || anythingElse().MatchString(q)
+}
+
+var anythingElse = text.Pattern(`(?i)\b(?:any(?:thing)?|something) (?:else|more|other|further)\b|\banything\b.*\b(?:help|assist|do for you)\b|\bmore help\b|\bfurther (?:help|assistance)\b`)
 
 // answered returns the line for a task that the last message answers, or about which it asks back.
 func (s *history) answered() string {
