@@ -106,13 +106,22 @@ func (s *history) leadingItems(budget int) []*item {
 			add(sectionTask, repliesMark+truncate(strings.ReplaceAll(l, "**", ""), max(min(budget/10, budget/4/len(replied)), minExcerpt))+"\n")
 		}
 	}
-	if t := s.currentTurn(); !closed && at == len(s.turns)-1 && len(s.calls) > 0 && t.calls == t.callsBefore && len(t.lines) > 0 && lastQuestion(t.lastText) == "" && !isIntention(t.lines[len(t.lines)-1]) {
+	if t := s.currentTurn(); !closed && at == len(s.turns)-1 && len(s.calls) > 0 && t.calls == t.callsBefore && len(t.lines) > 0 && pendingQuestion(t.lastText) == "" && !isIntention(t.lines[len(t.lines)-1]) {
 		add(sectionTask, s.answered())
 	}
 	for _, i := range slices.Backward(s.beforeActive()) {
 		add(sectionTask, beforeMark+truncate(oneLine(s.turns[i].request.head), max(budget/6, 2*minRequest))+"\n")
 	}
 	return slices.DeleteFunc(out, func(it *item) bool { return it.text == "" })
+}
+
+// pendingQuestion returns the question that the end of a text waits for, "" if that is only whether
+// anything else is wanted.
+func pendingQuestion(s string) string {
+	if q := lastQuestion(s); !anythingElse().MatchString(q) {
+		return q
+	}
+	return ""
 }
 
 // asksForNothing reports whether a turn replies to no question, or to that whether anything else is wanted.
@@ -130,7 +139,7 @@ var anythingElse = text.Pattern(`(?i)\b(?:any(?:thing)?|something) (?:else|more|
 func (s *history) answered() string {
 	t := s.currentTurn()
 	if slices.ContainsFunc(t.lines[t.lastStart:], func(l string) bool {
-		return s.isRecords() && checkingBack().MatchString(l) || slices.ContainsFunc(sentences(l), func(x string) bool { return isQuestion(x) && addressing().MatchString(x) })
+		return s.isRecords() && checkingBack().MatchString(l) || slices.ContainsFunc(sentences(l), func(x string) bool { return isQuestion(x) && addressing().MatchString(x) && !anythingElse().MatchString(x) })
 	}) {
 		return askedBackLine
 	}
@@ -241,7 +250,7 @@ func (s *history) otherItems(budget int) []*item {
 		}
 		b.add(sectionFindings, formatEntry(opening().ReplaceAllString(x, "")+mark), value*decay(len(reasons)-i, 32))
 	}
-	if q := lastQuestion(s.currentTurn().lastText); q != "" {
+	if q := pendingQuestion(s.currentTurn().lastText); q != "" {
 		b.add(sectionPending, pendingMark+inContext(s.currentTurn().lastText, q)+"\n", worthQuestion).tier = tierState
 	}
 	for _, f := range s.listedFiles() {
