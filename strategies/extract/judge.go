@@ -1,0 +1,82 @@
+package extract
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+// judgeLastCall notes what the assistant says of the call that came before: that it did not
+// work, or that its failure was to be expected.
+func (s *history) judgeLastCall(said string) {
+	c := s.unjudged
+	if s.unjudged = nil; c == nil {
+		return
+	}
+	said = text.Head(said, 200)
+	switch {
+	case c.failed:
+		c.expected = c.expected || expected().MatchString(said)
+	case c.acts && c.command == "" && (apology().MatchString(sentences(said)[0]) || declaring().MatchString(said)) && !completed(said): // a regret of something else
+		c.failed, c.undone, c.outcome = true, true, "did not work, said the assistant"
+	case c.acts && c.command == "" && !completed(said):
+		if other := c.otherValue(); other.value != "" && proposes(said, other.value) {
+			c.failed, c.undone, c.outcome = true, true, notConfirmed+strings.ReplaceAll(other.key, "_", " ")+" "+other.value+" was offered"
+			s.offeredBy = c
+		}
+	case !c.acts && c.command == "" && len(c.arguments) > 1 && takes(c.tool) && completed(said): // to take, not to look
+		c.acts = true
+	}
+}
+
+var (
+	// declaring says, anywhere in an answer, that an action was not possible.
+	declaring = text.Pattern(`(?i)\b(?:can(?:no|'?)t|couldn'?t|could not|unable to|(?:was|were|am) not able to|wasn'?t able to|failed to) (?:\w+ )?(?:book|reserve|schedule|buy|purchase|make|complete|transfer|send|set up|add|place|process|cancel|change)\b`)
+	apology   = text.Pattern(`(?i)\b(?:sorry|regret(?:fully)?|unfortunately|unable to|(?:was|were|am|is) not able to|wasn'?t able to|couldn'?t|could not|not available|unsuccessful|(?:did not|didn'?t|does not|doesn'?t) work|not possible|failed to|can(?:no|'?)t (?:set up|book|reserve|schedule|find|be))\b`)
+	// completing says that a thing was done.
+	completing = text.Pattern(`(?i)\b(?:(?:reservation|booking|appointment|visit|tickets?|order|payment|transfer|request|ride|cab|taxi|table|rooms?|seats?|car|hotel|flight|trip|stay)(?: (?:at|for|in|on|to|with) [^.?!]{1,40}?)? (?:has|have|is|are|was|were)(?: now| been| also)* (?:complete|completed|confirmed|booked|scheduled|reserved|made|placed)|(?:i|we)(?:'ve| have)?(?: now| just)? (?:booked|reserved|scheduled|made|bought|purchased)|you(?:'re| are) (?:all set|(?:now )?(?:scheduled|booked))|successfully|^\W*(?:was|is|has been)(?: now)? (?:booked|reserved)|on (?:its|the|their) way|(?:ride|cab|taxi|car|driver) (?:is|will be) (?:coming|there)|will arrive)\b`)
+	expected   = text.Pattern(`(?i)\b(?:as expected|fails? as|expected to fail|expected failure|confirm(?:s|ed) the (?:bug|issue|failure|problem)|red phase|test fails,? (?:now|good|great))\b`)
+)
+
+// notConfirmed begins the outcome of a call of which another value was offered than was asked for.
+const notConfirmed = "not confirmed: "
+
+// completed reports whether an answer says that a thing was done, and not as a regret.
+func completed(said string) bool {
+	return slices.ContainsFunc(sentences(said), func(x string) bool {
+		return completing().MatchString(x) && !apology().MatchString(x) && !declaring().MatchString(x)
+	})
+}
+
+// proposes reports whether an answer asks whether another value would do.
+func proposes(said, value string) bool {
+	return slices.ContainsFunc(sentences(said), func(x string) bool {
+		return isQuestion(x) && (containsValue(x, value) || proposingOther().MatchString(x))
+	})
+}
+
+var proposingOther = text.Pattern(`(?i)\b(?:how about|what about|would (?:that|it|this)|instead|try (?:for|again|it)|is (?:that|this|it) ok(?:ay)?|works? for you|alternative)\b`)
+
+// otherValue returns the value of the result that is not the one that was asked for, of the same form; the
+// zero value if all are.
+func (c *toolCall) otherValue() argument {
+	for _, a := range c.arguments {
+		for _, r := range c.result {
+			if r.key == a.key && r.value != a.value && form(r.value) == form(a.value) {
+				return r
+			}
+		}
+	}
+	return argument{}
+}
+
+// form returns a value with one digit for each number and one letter for each word: 18:45 as 0:0.
+func form(v string) string {
+	return wordRuns().ReplaceAllString(digitRuns().ReplaceAllString(v, "0"), "a")
+}
+
+var (
+	digitRuns = text.Pattern(`\d+`)
+	wordRuns  = text.Pattern(`\p{L}+`)
+)

@@ -1,0 +1,164 @@
+package extract
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+const (
+	// maxLeadingItems is the maximum number of items that leadingItems returns.
+	maxLeadingItems = 20
+	// maxGoalTurns is the number of turns after which the first request is no longer taken
+	// for the goal of what is done now.
+	maxGoalTurns = 2
+	// maxBefore is the maximum number of requests that beforeActive returns.
+	maxBefore = 3
+	// minRequest is the size, in bytes, of a request that is understood without those
+	// before it, unlike "Go on".
+	minRequest = 40
+	// maxShort is that of one that may answer a question.
+	maxShort = 160
+)
+
+// leadingItems returns the items that come before all others: the active task and the goal.
+func (s *history) leadingItems(budget int) []*item {
+	var out []*item
+	add := func(sec section, text string) {
+		out = append(out, &item{section: sec, share: sec, text: text})
+	}
+	bodySize := func(sec section, minimum int) int {
+		return max(int(sectionTable[sec].share*float64(budget)), minimum) - len(sectionTable[sec].heading) - 1
+	}
+	at := s.activeTurn()
+	var active request
+	if at >= 0 {
+		active = s.turns[at].request
+		add(sectionTask, active.quote(bodySize(sectionTask, min(budget, 100))))
+	}
+	closed := at >= 0 && s.turns[at].calls == 0 && s.asksForNothing(at) && (isSmallTalk(active.head) || s.isRecords() && isClosing(active.head))
+	if closed {
+		add(sectionTask, closedLine)
+	}
+	if at >= 0 && s.byDay && s.turns[at].day != "" {
+		add(sectionTask, onMark+s.turns[at].day+"\n")
+	}
+	if !s.goal.empty() && s.isGoal(s.goal) {
+		add(sectionGoal, s.goal.quote(bodySize(sectionGoal, min(budget/4, maxExcerpt))))
+	}
+	if at > 0 && (len(active.head) < minRequest || len(active.head) < maxShort && s.turns[at].asked != "") {
+		replied := answeredLines(s.turns[at-1].lastText, active.head)
+		if last := proseLines(s.turns[at-1].lastText); len(replied) == 0 && len(last) > 0 {
+			replied = last[len(last)-1:]
+		}
+		for _, l := range replied {
+			add(sectionTask, repliesMark+truncate(strings.ReplaceAll(l, "**", ""), max(min(budget/10, budget/4/len(replied)), minExcerpt))+"\n")
+		}
+	}
+	if t := s.currentTurn(); !closed && at == len(s.turns)-1 && len(s.calls) > 0 && t.calls == t.callsBefore && len(t.lines) > 0 && pendingQuestion(t.lastText) == "" && !isIntention(t.lines[len(t.lines)-1]) {
+		add(sectionTask, s.answered())
+	}
+	for _, i := range slices.Backward(s.beforeActive()) {
+		add(sectionTask, beforeMark+truncate(oneLine(s.turns[i].request.head), max(budget/6, 2*minRequest))+"\n")
+	}
+	return slices.DeleteFunc(out, func(it *item) bool { return it.text == "" })
+}
+
+// pendingQuestion returns the question that the end of a text waits for, "" if that is only whether
+// anything else is wanted.
+func pendingQuestion(s string) string {
+	if q := lastQuestion(s); !anythingElse().MatchString(q) {
+		return q
+	}
+	return ""
+}
+
+// asksForNothing reports whether a turn replies to no question, or to that whether anything else is wanted.
+func (s *history) asksForNothing(i int) bool {
+	q := s.turns[i].asked
+	if i > 0 && q == "" {
+		q = lastQuestion(s.turns[i-1].lastText)
+	}
+	return q == "" || anythingElse().MatchString(q)
+}
+
+var anythingElse = text.Pattern(`(?i)\b(?:any(?:thing)?|something) (?:else|more|other|further)\b|\banything\b.*\b(?:help|assist|do for you)\b|\bmore help\b|\bfurther (?:help|assistance)\b`)
+
+// answered returns the line for a task that the last message answers, or about which it asks back.
+func (s *history) answered() string {
+	t := s.currentTurn()
+	if slices.ContainsFunc(t.lines[t.lastStart:], func(l string) bool {
+		return s.isRecords() && checkingBack().MatchString(l) || slices.ContainsFunc(sentences(l), func(x string) bool {
+			return isQuestion(x) && addressing().MatchString(x) && !anythingElse().MatchString(x)
+		})
+	}) {
+		return askedBackLine
+	}
+	return answeredLine
+}
+
+// addressing is in a question to the user.
+var addressing = text.Pattern(`(?i)\b(?:you|your|(?:shall|should|may|can) i)\b`)
+
+// beforeActive returns the indices of the turns whose requests say what the active one refers to,
+// the newest first: those before it up to one that is understood alone, or to the end of a topic.
+func (s *history) beforeActive() []int {
+	var out []int
+	at := s.activeTurn()
+	refers := func(t *turn) bool {
+		return len(t.request.head) < minRequest || t.asked != "" && len(t.request.head) < 2*minRequest
+	}
+	short := at > 0 && refers(s.turns[at])
+	for i := at - 1; short && i >= 0 && len(out) < maxBefore; i-- {
+		r := s.turns[i].request
+		if r.empty() || isGenerated(r.head) {
+			continue
+		}
+		if s.isGoal(r) || isSmallTalk(r.head) {
+			break
+		}
+		if s.turns[i].asked == "" { // else it stands with its question
+			out = append(out, i)
+		}
+		short = refers(s.turns[i])
+	}
+	return out
+}
+
+// isGoal reports whether a request is the first one, and recent enough to be the goal of what is
+// done now.
+func (s *history) isGoal(r request) bool {
+	if r != s.goal || s.longAgo {
+		return false
+	}
+	at, requests := s.activeTurn(), 0
+	for _, t := range s.turns[:max(at, 0)] {
+		if !t.request.empty() {
+			requests++
+		}
+	}
+	return requests <= maxGoalTurns && (at < 0 || s.turns[at].request != r)
+}
+
+// activeTurn returns the index of the newest turn with a request that a person wrote. If there
+// is none, it is the oldest of those that only end with the prompt of a shell, as the task does
+// where its output is what the user says, else the newest with a request, or -1.
+func (s *history) activeTurn() int {
+	newest, oldest := -1, -1
+	for i, t := range slices.Backward(s.turns) {
+		switch {
+		case t.request.empty():
+		case !isGenerated(t.request.head) && !isInstruction(t.request.head) && !t.output:
+			return i
+		case !isGenerated(t.request.head):
+			oldest = i
+		case newest < 0:
+			newest = i
+		}
+	}
+	if oldest >= 0 {
+		return oldest
+	}
+	return newest
+}
