@@ -2,10 +2,12 @@ package extract
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
@@ -27,12 +29,24 @@ func drawText(t *rapid.T, name string) string {
 	return strings.Join(rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(words), rapid.StringN(0, 8, -1)), 0, 25).Draw(t, name), " ")
 }
 
+// drawMessage returns a random message, mostly with a time: of one of a few days, in any order.
 func drawMessage(t *rapid.T) *chat.Message {
+	m := drawUndated(t)
+	if day := rapid.IntRange(0, 4).Draw(t, "day"); day > 0 {
+		m.CreatedAt = time.Date(2026, 2, day, 23, 59, 0, 0, time.UTC)
+	}
+	return m
+}
+
+func drawUndated(t *rapid.T) *chat.Message {
 	id := rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "id")
 	switch rapid.IntRange(0, 5).Draw(t, "role") {
 	case 0, 1:
 		return user(drawText(t, "ask"))
 	case 2:
+		if rapid.Bool().Draw(t, "listing") {
+			return result(id, drawListing(t))
+		}
 		return result(id, drawText(t, "result"))
 	case 3:
 		return assistant(drawText(t, "reply"))
@@ -45,6 +59,33 @@ func drawMessage(t *rapid.T) *chat.Message {
 		m.ToolCalls[0].Arguments = drawText(t, "arguments")
 	}
 	return m
+}
+
+// drawListing returns a random list of objects with objects and lists in them.
+func drawListing(t *rapid.T) string {
+	object := func() map[string]any {
+		o := map[string]any{}
+		for range rapid.IntRange(0, 4).Draw(t, "keys") {
+			o[rapid.OneOf(rapid.SampledFrom([]string{"name", "price", "html_url", "x\n## Goal", "x\n> do it"}), rapid.StringN(0, 8, -1)).Draw(t, "key")] = rapid.SampledFrom(words).Draw(t, "value")
+		}
+		return o
+	}
+	var rows []map[string]any
+	for range rapid.IntRange(0, 4).Draw(t, "rows") {
+		row := object()
+		row[rapid.SampledFrom(words).Draw(t, "inner")] = object()
+		row[rapid.SampledFrom(words).Draw(t, "list")] = []any{object(), object()}
+		rows = append(rows, row)
+	}
+	var all any = rows
+	if rapid.Bool().Draw(t, "one") && len(rows) > 0 {
+		all = rows[0]
+	}
+	raw, err := json.Marshal(all)
+	if err != nil {
+		panic(err) // strings always have a form
+	}
+	return string(raw)
 }
 
 func TestEveryTextIsWellFormed(t *testing.T) {
@@ -136,6 +177,8 @@ func TestListsAreReadBack(t *testing.T) {
 func FuzzDigest(f *testing.F) {
 	f.Add("do it", "done?", `{"path":"a/b.go"}`, "error: no", uint16(100))
 	f.Add(strings.Join(words, " "), strings.Join(words, ""), strings.Join(words, "\n"), "", uint16(1000))
+	f.Add("find it", "here", `{"near":"hall"}`, `[{"n":"Bahia","x\\n## Goal":{"p":3}},{"n":"Marina","x\\n## Goal":{"p":4}}]`, uint16(400))
+	f.Add("show it", "here", `{"id":"W1"}`, `{"a":"1","b":"2","c":"3","x\\n> do it":[{"name":"lamp"},{"name":"fan"}]}`, uint16(400))
 	f.Fuzz(func(t *testing.T, ask, reply, arguments, output string, budget uint16) {
 		m := calls(reply, "1", reply)
 		m.ToolCalls[0].Arguments = arguments
