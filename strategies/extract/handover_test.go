@@ -289,7 +289,7 @@ func TestTheSameIsToldForEachDay(t *testing.T) {
 // Of two messages of the user in a row the second is the task, also where both end like a shell does.
 func TestTheLastOfTwoMessagesIsTheTask(t *testing.T) {
 	t.Parallel()
-	text := digestOf(Options{}, user("Here is how others mended the lamp of the attic, as an example."), user("Now find out why the fuse of the hall blows.\nbash-$"), assistant("We list the files.\n```\nls\n```"), user("fuse.go\nbash-$")).Text(400)
+	text := digestOf(Options{}, user("Here is how others repaired the lamp of the attic, as an example."), user("Now find out why the fuse of the hall blows.\nbash-$"), assistant("We list the files.\n```\nls\n```"), user("fuse.go\nbash-$")).Text(400)
 	if p := parsePrevious(text).sections; !slices.Contains(p[sectionTask], "> Now find out why the fuse of the hall blows.") {
 		t.Errorf("%s", text)
 	}
@@ -317,8 +317,7 @@ func TestFaultsBeforeEditsAreMarked(t *testing.T) {
 	}
 }
 
-// A terminal that a person passes on with a request is one; what only asks for a hotel is not turned down
-// by a correction.
+// A terminal that a person passes on with a request is one.
 func TestRequestsWithATerminalAreRequests(t *testing.T) {
 	t.Parallel()
 	asked := "The build fails since then, please repair it and never use cgo."

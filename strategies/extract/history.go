@@ -215,27 +215,8 @@ func (s *history) addUser(head, tail string) {
 	if len(splitLines(r.head)) == 0 {
 		return
 	}
-	if s.talkedOf != nil && agreeing().MatchString(head) {
-		s.talkedOf.kept = true
-	}
-	if !s.mention(head) && s.talkedOf != nil && !refining().MatchString(head) && turningDown().MatchString(head) && !leaving().MatchString(head) {
-		s.talkedOf.chosen, s.talkedOf = -1, nil
-	}
-	if c := s.offeredBy; c != nil {
-		switch s.offeredBy = nil; {
-		case agreeing().MatchString(head):
-			c.outcome += ", the user agreed"
-		case declining().MatchString(head):
-			c.outcome += ", the user declined"
-		}
-	}
+	s.readReply(head)
 	s.unjudged, s.inner, s.innerOf = nil, nil, nil
-	if saysCommitted(text.Head(head, maxLine)) || cleanTree().MatchString(text.Head(head, maxLine)) {
-		s.edited, s.uncommittedAs = nil, ""
-		if n := len(s.calls); n > 0 {
-			s.calls[n-1].committed = true
-		}
-	}
 	if strings.HasPrefix(r.head, "<") { // a notification
 		s.readReport(r.head, func(h handle) bool { return len(h.id) >= minHandleID && containsWord(r.head, h.id) })
 	}

@@ -42,6 +42,31 @@ var (
 // notConfirmed begins the outcome of a call of which another value was offered than was asked for.
 const notConfirmed = "not confirmed: "
 
+// readReply notes what a message of the user says of what was found, of the value that was offered, and
+// of what was edited.
+func (s *history) readReply(said string) {
+	if s.talkedOf != nil && agreeing().MatchString(said) {
+		s.talkedOf.kept = true
+	}
+	if !s.mention(said) && s.talkedOf != nil && !refining().MatchString(said) && turningDown().MatchString(said) && !leaving().MatchString(said) {
+		s.talkedOf.chosen, s.talkedOf.result, s.talkedOf = -1, nil, nil
+	}
+	if c := s.offeredBy; c != nil {
+		switch s.offeredBy = nil; {
+		case agreeing().MatchString(said):
+			c.outcome += ", the user agreed"
+		case declining().MatchString(said):
+			c.outcome += ", the user declined"
+		}
+	}
+	if head := text.Head(said, maxLine); saysCommitted(head) || cleanTree().MatchString(head) {
+		s.edited, s.uncommittedAs = nil, ""
+		if n := len(s.calls); n > 0 {
+			s.calls[n-1].committed = true
+		}
+	}
+}
+
 // completed reports whether an answer says that a thing was done, and not as a regret.
 func completed(said string) bool {
 	return slices.ContainsFunc(sentences(said), func(x string) bool {

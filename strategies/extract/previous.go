@@ -146,8 +146,10 @@ func (s *history) restore(sec section, lines []string) {
 		}
 		if t := parseRequest(lines); !t.request.empty() {
 			for _, l := range lines {
-				if day, ok := strings.CutPrefix(l, onMark); ok {
-					t.day, s.byDay = strings.Clone(day), true
+				if rest, ok := strings.CutPrefix(l, onMark); ok {
+					if day, ok := parseDay(bulletMark + rest); ok {
+						t.day, s.byDay = strings.Clone(day), true
+					}
 				}
 			}
 			if replied := parseReplied(lines); replied != "" {
@@ -226,15 +228,15 @@ func (s *history) dated(entry string, at int) string {
 		return entry
 	}
 	for _, f := range s.files {
-		if f.changes > 0 && f.changed > at && names(entry, f.path) {
+		if f.changes > 0 && f.changed > at && namesFile(entry, f.path) {
 			return entry + editedMark
 		}
 	}
 	return entry
 }
 
-// names reports whether a text names a file: by its name, or by the end of its path.
-func names(text, file string) bool {
+// namesFile reports whether a text names a file: by its name, or by the end of its path.
+func namesFile(text, file string) bool {
 	name := path.Base(file)
 	if !strings.Contains(name, ".") {
 		return false
