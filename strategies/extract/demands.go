@@ -148,7 +148,7 @@ func (s *history) addDemands(b *itemList, i int, request *item) {
 		case i == s.activeTurn():
 			it.section = sectionTask
 		default:
-			it.section, it.day, it.text = sectionRequests, s.dayOf(i), requestMark+d.text+"\n"
+			it.section, it.day, it.at, it.text = sectionRequests, s.dayOf(i), 2*s.turns[i].after, requestMark+d.text+"\n"
 		}
 	}
 }

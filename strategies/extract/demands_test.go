@@ -101,11 +101,11 @@ func TestPastedTextHoldsNoConstraints(t *testing.T) {
 	}
 	text := digestOf(Options{}, ms...).Text(900)
 	want := []string{"- > Never use blue wire for the phases of the panel, please."}
-	if got := parsePrevious(text).sections[sectionConstraints]; !cmp.Equal(got, want) {
+	if got := sectionsOf(text)[sectionConstraints]; !cmp.Equal(got, want) {
 		t.Errorf("%q in\n%s", got, text)
 	}
 	for _, x := range []string{"I'd prefer the lamp at the door only today.", "Always use red wire for phase 3 of the panel.", "Never skip the insulation check of the panel."} {
-		if !slices.Contains(parsePrevious(text).sections[sectionRequests], indentMark+quoteMark+x) {
+		if !slices.Contains(sectionsOf(text)[sectionRequests], indentMark+quoteMark+x) {
 			t.Errorf("%q is not told with its request:\n%s", x, text)
 		}
 	}
@@ -124,7 +124,7 @@ func TestAnExclamationIsNoState(t *testing.T) {
 		"Perfect!": "- Perfect!",
 	} {
 		text := digestOf(Options{}, user("Wire the lamp of room 3, please."), assistant(said)).Text(300)
-		if got := parsePrevious(text).sections[sectionState]; len(got) != 1 || got[0] != want {
+		if got := sectionsOf(text)[sectionState]; len(got) != 1 || got[0] != want {
 			t.Errorf("%q: %q", said, got)
 		}
 	}
@@ -136,7 +136,7 @@ func TestRejectedDecisionsAreNotListed(t *testing.T) {
 	proposal := assistant("I'll use two small fuses instead of the big one.")
 	for reply, want := range map[string]int{"how many cabinets are there on this floor?": 0, "no, keep the big one, it has been there for years": 0, "yes, do it like that, both of them in the left row": 1, "I undid your changes, the big one has to stay there": 0} {
 		d := digestOf(Options{}, user("Please plan the fuses of cabinet 4."), proposal, user(reply))
-		if got := parsePrevious(d.Text(300)).sections[sectionDecisions]; len(got) != want {
+		if got := sectionsOf(d.Text(300))[sectionDecisions]; len(got) != want {
 			t.Errorf("%q: %q", reply, got)
 		}
 	}
@@ -150,7 +150,7 @@ func TestWordsOfARefusalAreARequest(t *testing.T) {
 		user("Please plan the fuses of cabinet 4."), calls("", "1", "bash", "command", "git push"),
 		result("1", "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\nopen a ticket for cabinet 5 first, with the photographs"),
 	)
-	if got := parsePrevious(d.Text(300)).sections[sectionTask]; len(got) != 1 || !strings.Contains(got[0], "ticket for cabinet 5") {
+	if got := sectionsOf(d.Text(300))[sectionTask]; len(got) != 1 || !strings.Contains(got[0], "ticket for cabinet 5") {
 		t.Errorf("the task is %q", got)
 	}
 }
@@ -173,7 +173,7 @@ func TestApprovedPlans(t *testing.T) {
 		d := digestOf(Options{}, user("Please think about the wiring of the north wing."), calls("", "1", tt.tool, "plan", plan), result("1", tt.result))
 		for round := range 2 {
 			text := d.Text(400)
-			got := parsePrevious(text).sections[sectionTask]
+			got := sectionsOf(text)[sectionTask]
 			if tt.approved && (!slices.Contains(got, want[round]) || len(got) < len(want)-1 || !cmp.Equal(got[len(got)-3:], want[2:])) || !tt.approved && strings.Contains(text, "approved by the user") {
 				t.Errorf("%s, %q: %q", tt.tool, tt.result, got)
 			}
@@ -191,7 +191,7 @@ func TestSmallTalkIsNoRequest(t *testing.T) {
 	for _, ask := range []string{"/clear", "Hello there!", "Find the lamp of room 12 in the list of the house.", "Thanks a lot, that's all.", "Now the fuses.", "Those of room 13."} {
 		ms = append(ms, user(ask), assistant("Done."))
 	}
-	p := parsePrevious(digestOf(Options{}, ms...).Text(400)).sections
+	p := sectionsOf(digestOf(Options{}, ms...).Text(400))
 	if got, want := p[sectionRequests], []string{"- > Find the lamp of room 12 in the list of the house."}; !cmp.Equal(got, want) {
 		t.Errorf("the requests are %q", got)
 	}
@@ -213,7 +213,7 @@ func TestShortRequestsShareALine(t *testing.T) {
 		ms = append(ms, user(ask), assistant("ok"))
 	}
 	text := digestOf(Options{}, ms...).Text(300)
-	if got := parsePrevious(text).sections[sectionRequests]; !cmp.Equal(got, []string{"- > Please wire the lamp of room 12 to the switch at the door. · yes · go on"}) {
+	if got := sectionsOf(text)[sectionRequests]; !cmp.Equal(got, []string{"- > Please wire the lamp of room 12 to the switch at the door. · yes · go on"}) {
 		t.Errorf("%q in\n%s", got, text)
 	}
 	d := New(Options{})
@@ -318,7 +318,7 @@ func TestSkillsAreNoTask(t *testing.T) {
 	t.Parallel()
 	skill := user("Base directory for this skill: /skills/review\n\n# Review\n\nRead the plan of the house before you review it.")
 	d := digestOf(Options{}, skill, user("Is the wiring of room 3 covered by tests?"), assistant("No."), user("Then write them, one for each lamp of the room, please."), assistant("Done."), skill)
-	p := parsePrevious(d.Text(300)).sections
+	p := sectionsOf(d.Text(300))
 	if got := p[sectionTask][0]; got != "> Then write them, one for each lamp of the room, please." {
 		t.Errorf("the task is %q", got)
 	}

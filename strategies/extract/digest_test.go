@@ -48,11 +48,11 @@ func TestAShortAskIsShownWithThoseBeforeIt(t *testing.T) {
 	t.Parallel()
 	d := digestOf(Options{}, user("Build me a parser for the log files."), assistant("ok"), user("Now write the tests for its error cases, please."), assistant("done?"), user("continue"))
 	want := []string{"> continue", "- Replies to: done?", "- Before: > Now write the tests for its error cases, please."}
-	if got := parsePrevious(d.Text(200)).sections[sectionTask]; !cmp.Equal(got, want) {
+	if got := sectionsOf(d.Text(200))[sectionTask]; !cmp.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 	d.Add(user("No, stop, and write the documentation of the parser first."))
-	if got := parsePrevious(d.Text(200)).sections[sectionTask]; len(got) != 1 {
+	if got := sectionsOf(d.Text(200))[sectionTask]; len(got) != 1 {
 		t.Errorf("%q", got)
 	}
 }
@@ -83,13 +83,13 @@ func TestAnyLanguage(t *testing.T) {
 				t.Errorf("the goal is %q", got)
 			}
 			later := digestOf(Options{}, user("Good morning to you all, dear friends"), assistant("Hi."), user(tt.ask), assistant(tt.reply), user(tt.answer), assistant("."), user("And now the cellar as well, please"))
-			if got := strings.Join(parsePrevious(later.Text(400)).sections[sectionRequests], "\n"); !strings.Contains(got, tt.answer+"\n") || !strings.Contains(got, "\n"+indentMark+repliesMark+tt.question) {
+			if got := strings.Join(sectionsOf(later.Text(400))[sectionRequests], "\n"); !strings.Contains(got, tt.answer+"\n") || !strings.Contains(got, "\n"+indentMark+repliesMark+tt.question) {
 				t.Errorf("the answer is %q", got)
 			}
 			if got := digestOf(Options{}, user(tt.ask), user("x")).history.constraints; tt.constraint != "" && !cmp.Equal(got, []string{tt.constraint}) {
 				t.Errorf("constraints are %q", got)
 			}
-			if got := parsePrevious(digestOf(Options{}, user(tt.ask), assistant(tt.reply)).Text(400)).sections[sectionPending]; len(got) != 1 || !strings.HasSuffix(got[0], tt.question) {
+			if got := sectionsOf(digestOf(Options{}, user(tt.ask), assistant(tt.reply)).Text(400))[sectionPending]; len(got) != 1 || !strings.HasSuffix(got[0], tt.question) {
 				t.Errorf("pending is %q", got)
 			}
 		})
@@ -151,7 +151,7 @@ func TestOptionsOfAReplyAreKept(t *testing.T) {
 			assistant("Two ways:\n\n1. **A queue**: one more service.\n   It needs care.\n2. **A table** that a worker polls.\n\nThe table is simpler to run.\nWhich one do you want?"), user(reply),
 		).Text(400)
 		want := []string{"> " + reply, "- Replies to: 1. A queue: one more service.", "- Replies to: 2. A table that a worker polls.", "- Replies to: Which one do you want?"}
-		if diff := cmp.Diff(want, parsePrevious(text).sections[sectionTask]); diff != "" {
+		if diff := cmp.Diff(want, sectionsOf(text)[sectionTask]); diff != "" {
 			t.Errorf("%s: %s\n%s", name, diff, text)
 		}
 	}
@@ -170,7 +170,7 @@ func TestWhatTheUserPicksIsADecision(t *testing.T) {
 		"7":                       nil,
 	} {
 		d := digestOf(Options{}, user("Wire the house with new lamps, please."), assistant(list), user(reply), assistant("I do it now."), user("And then write down all that you did, please."))
-		if got := parsePrevious(d.Text(600)).sections[sectionDecisions]; !cmp.Equal(got, want) {
+		if got := sectionsOf(d.Text(600))[sectionDecisions]; !cmp.Equal(got, want) {
 			t.Errorf("%q: %q", reply, got)
 		}
 	}

@@ -91,7 +91,7 @@ func (s *history) addRequests(b *itemList, budget int) {
 		}
 		x := strings.ReplaceAll(truncate(l.text, limit), strings.TrimSuffix(requestSeparator, " ")+ellipsis, ellipsis)
 		it := b.add(sectionRequests, requestMark+x+"\n", 0)
-		it.day = l.day
+		it.day, it.at = l.day, 2*s.turns[l.turns[0]].after
 		request := it // of what belongs to it
 		if it.tier = tier; l.spare && !first {
 			it.tier, request = tierSpare, nil

@@ -37,7 +37,7 @@ func TestRequestsStandUnderTheirDays(t *testing.T) {
 		"- 2026-02-03:", "  - > Order forty of the small fuses for the panel.", "    - this is what i wrote down for you: order forty of the s",
 		"- 2026-02-05:", "  - > Now we need a lamp above the workbench, too.", "    - this is what i wrote down for you: now we need a lamp a", "- 2026-02-07:", "  - > And a second switch next to the cellar door.", "    - this is what i wrote down for you: and a second switch",
 	}
-	if got := parsePrevious(text).sections[sectionRequests]; !cmp.Equal(got, want) {
+	if got := sectionsOf(text)[sectionRequests]; !cmp.Equal(got, want) {
 		t.Errorf("%s", cmp.Diff(want, got))
 	}
 	d := New(Options{})
@@ -45,11 +45,11 @@ func TestRequestsStandUnderTheirDays(t *testing.T) {
 	for _, m := range onDays(visit("Thanks. Now write the whole list down for me.")) {
 		d.Add(m)
 	}
-	if got := parsePrevious(d.Text(500)).sections[sectionRequests]; len(got) < len(want) || !cmp.Equal(got[:len(want)], want) {
+	if got := sectionsOf(d.Text(500))[sectionRequests]; len(got) < len(want) || !cmp.Equal(got[:len(want)], want) {
 		t.Errorf("after an update: %s", cmp.Diff(want, got))
 	}
 	one := digestOf(Options{}, onDays(slices.Concat(visit("Order forty of the small fuses for the panel."), visit("Now we need a lamp above the workbench, too."), visit("And a second switch, please.")))...)
-	if got := strings.Join(parsePrevious(one.Text(500)).sections[sectionRequests], ""); strings.Contains(got, "2026") {
+	if got := strings.Join(sectionsOf(one.Text(500))[sectionRequests], ""); strings.Contains(got, "2026") {
 		t.Errorf("days of one day: %s", got)
 	}
 }
@@ -94,7 +94,7 @@ func TestEditsWithoutACommitAreTold(t *testing.T) {
 	edit := func(file string) []*chat.Message {
 		return []*chat.Message{calls("", "1", "Edit", "file_path", "/src/"+file, "new_string", "x"), result("1", "ok")}
 	}
-	state := func(text string) string { return strings.Join(parsePrevious(text).sections[sectionState], "\n") }
+	state := func(text string) string { return strings.Join(sectionsOf(text)[sectionState], "\n") }
 	before := slices.Concat([]*chat.Message{user("Rewire the lamp in the hall, please.")}, edit("lamp.go"), []*chat.Message{assistant("Done."), user("And what does the fuse do, before we go on?")})
 	read := []*chat.Message{calls("", "2", "Read", "file_path", "/src/fuse.go"), result("2", "package fuse")}
 	commit := []*chat.Message{calls("", "3", "Bash", "command", "git commit -m lamps"), result("3", "[main 1f3e5a7] lamps")}
@@ -151,7 +151,7 @@ func TestRequestsThatSendAreTold(t *testing.T) {
 			Options{}, user("Answer the review, please."), calls("", "1", "Bash", "command", command), result("1", `{"id":771204,"html_url":"https://panel.example/9#4","node_id":"PRRC_kwDO","url":"https://api.panel.example/4"}`),
 			calls("", "2", "Bash", "command", "git push"), result("2", "main -> main"), assistant("All done."), user("What is left for tomorrow?"),
 		).Text(600)
-		done := strings.Join(parsePrevious(text).sections[sectionCompleted], "\n")
+		done := strings.Join(sectionsOf(text)[sectionCompleted], "\n")
 		if strings.Contains(done, "panel") != told && strings.Contains(done, "gh pr comment") != told {
 			t.Errorf("%q: %s", command, done)
 		}
@@ -174,7 +174,7 @@ func TestAnAgreedProposalIsADecision(t *testing.T) {
 				Options{}, user("Look at the panel in the cellar, please."), calls("", "1", "Read", "file_path", "/src/panel.go"), result("1", "package panel"), assistant("Three fuses fail. "+question), user(reply),
 				assistant("On it."), user("And then write down all that you did, please."),
 			)
-			got := strings.Join(parsePrevious(d.Text(600)).sections[sectionDecisions], "\n")
+			got := strings.Join(sectionsOf(d.Text(600))[sectionDecisions], "\n")
 			if strings.Contains(got, "- "+agreedMark+"log the failed fuses without changing the control flow") != want || !want && got != "" {
 				t.Errorf("%q, %q: %q", question, reply, got)
 			}
@@ -225,7 +225,7 @@ func TestOptionsWithoutANameAreToldByTheirNumbers(t *testing.T) {
 		[]*chat.Message{user("Find me a bus from Graz, please.")}, bus("1", "2031-02-03"), []*chat.Message{assistant("One leaves at 7:40 am for 26."), user("Is there anything else, a day later?")},
 		bus("2", "2031-02-04"), []*chat.Message{assistant("One leaves at 7:20 pm for $22."), user("Good, I think about it. Get me a room there, too.")}, book,
 	)...).Text(600)
-	done := parsePrevious(text).sections[sectionCompleted]
+	done := sectionsOf(text)[sectionCompleted]
 	want := []string{"- find_bus: date 2031-02-04, from Graz → fare 22, leaves 19:20", "- book_room: nights 2, place Bahia Rooms → code K7Q2ZX"}
 	if !cmp.Equal(done, want) {
 		t.Errorf("%s\n%s", cmp.Diff(want, done), text)
@@ -252,7 +252,7 @@ func TestAnotherValueIsConfirmedOrNot(t *testing.T) {
 			Options{}, user("A table for two tonight, please."), calls("", "1", "book_table", "place", "Brixx", "time", "18:45"), result("1", `{"place":"Brixx","time":"19:00","code":"K7Q2ZX"}`),
 			assistant(tt.answer), user(tt.reply), assistant("All right."), user("What else was there to do today, do you know?"),
 		)
-		if got := parsePrevious(d.Text(600)).sections[sectionCompleted]; !cmp.Equal(got, []string{tt.want}) {
+		if got := sectionsOf(d.Text(600))[sectionCompleted]; !cmp.Equal(got, []string{tt.want}) {
 			t.Errorf("%q: %q", tt.answer, got)
 		}
 	}
@@ -265,7 +265,7 @@ func TestOutputIsNoRequest(t *testing.T) {
 		Options{}, user("Find out why the fuse of the hall blows.\n(Current directory: /src)\nbash-$"), assistant("We list the files first.\n```\nls -l\n```"),
 		user("total 12, you must not read fuse.go\nfuse.go\n(Current directory: /src)\nbash-$"), assistant("Now we open the fuse.\n```\nopen fuse.go\n```"), user("package fuse\n(Current directory: /src)\nbash-$"),
 	).Text(500)
-	if p := parsePrevious(text).sections; len(p[sectionRequests]) > 0 || !slices.Contains(p[sectionTask], "> Find out why the fuse of the hall blows.") || strings.Contains(text, "must not read") {
+	if p := sectionsOf(text); len(p[sectionRequests]) > 0 || !slices.Contains(p[sectionTask], "> Find out why the fuse of the hall blows.") || strings.Contains(text, "must not read") {
 		t.Errorf("%s", text)
 	}
 }
@@ -276,7 +276,7 @@ func TestTheSameIsToldForEachDay(t *testing.T) {
 	visit := func() []*chat.Message {
 		return []*chat.Message{user("Three seats for Amber Run, please."), calls("", "1", "buy_seats", "event", "Amber Run", "seats", "3"), result("1", `{"code":"K7Q2ZX"}`), assistant("Bought."), user("Thanks a lot, bye!"), assistant("Bye.")}
 	}
-	p := parsePrevious(digestOf(Options{}, onDays(visit(), visit())...).Text(600)).sections
+	p := sectionsOf(digestOf(Options{}, onDays(visit(), visit())...).Text(600))
 	line := "  - buy_seats: event Amber Run, seats 3 → code K7Q2ZX"
 	if want := []string{"- 2026-02-03:", line, "- 2026-02-05:", line}; !cmp.Equal(p[sectionCompleted], want) {
 		t.Errorf("%s", cmp.Diff(want, p[sectionCompleted]))
@@ -290,7 +290,7 @@ func TestTheSameIsToldForEachDay(t *testing.T) {
 func TestTheLastOfTwoMessagesIsTheTask(t *testing.T) {
 	t.Parallel()
 	text := digestOf(Options{}, user("Here is how others repaired the lamp of the attic, as an example."), user("Now find out why the fuse of the hall blows.\nbash-$"), assistant("We list the files.\n```\nls\n```"), user("fuse.go\nbash-$")).Text(400)
-	if p := parsePrevious(text).sections; !slices.Contains(p[sectionTask], "> Now find out why the fuse of the hall blows.") {
+	if p := sectionsOf(text); !slices.Contains(p[sectionTask], "> Now find out why the fuse of the hall blows.") {
 		t.Errorf("%s", text)
 	}
 }
@@ -325,7 +325,7 @@ func TestRequestsWithATerminalAreRequests(t *testing.T) {
 		Options{}, user("Wire the lamp of the hall, please."), calls("", "1", "Bash", "command", "make"), result("1", "ok"), assistant("Done."),
 		user(asked+"\n$ make\nld: cannot find -lfoo\nbash-5.1$ "),
 	).Text(500)
-	if p := parsePrevious(text).sections; !slices.Contains(p[sectionTask], "> "+asked) {
+	if p := sectionsOf(text); !slices.Contains(p[sectionTask], "> "+asked) {
 		t.Errorf("%s", text)
 	}
 }
@@ -379,4 +379,59 @@ func TestAnAgreementClosesNothing(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What a customer asked for stands before what was done about it, also after an update of the summary.
+func TestRequestsStandWithTheirActions(t *testing.T) {
+	t.Parallel()
+	visit := func(n string) []*chat.Message {
+		return []*chat.Message{
+			user("Book two seats for the reading number " + n + ", please."), calls("", n, "buy_seats", "event", "Amber Run "+n, "seats", "2"), result(n, `{"code":"K7Q2Z`+n+`"}`),
+			assistant("Booked."), user("And can you order a taxi for "+n+" that takes us home?"), calls("", "t"+n, "order_taxi", "hour", "23:1"+n), result("t"+n, `{"number":"T-9`+n+`"}`), assistant("Ordered."),
+		}
+	}
+	ms := onDays(visit("1"), visit("2"), visit("3"))
+	text := digestOf(Options{}, ms[:len(ms)*2/3]...).Text(1500)
+	want := []string{
+		"- 2026-02-03:", "  - > Book two seats for the reading number 1, please.", "  - buy_seats: event Amber Run 1, seats 2 → code K7Q2Z1",
+		"  - > And can you order a taxi for 1 that takes us home?", "  - order_taxi: hour 23:11 → number T-91",
+		"- 2026-02-05:", "  - > Book two seats for the reading number 2, please.", "  - buy_seats: event Amber Run 2, seats 2 → code K7Q2Z2",
+	}
+	if got := parsePrevious(text).sections[sectionExchanges]; !cmp.Equal(got[:min(len(got), len(want))], want) {
+		t.Errorf("%s\n%s", cmp.Diff(want, got), text)
+	}
+	d := New(Options{})
+	d.AddPrevious(text)
+	for _, m := range ms[len(ms)*2/3:] {
+		d.Add(m)
+	}
+	// Of the actions behind the last of the earlier requests some may be for the task that was active then.
+	want = append(want[:7], "  - > And can you order a taxi for 2 that takes us home?", want[7], "  - order_taxi: hour 23:12 → number T-92", "- 2026-02-07:", "  - > Book two seats for the reading number 3, please.")
+	if got := parsePrevious(d.Text(1500)).sections[sectionExchanges]; !cmp.Equal(got[:min(len(got), len(want))], want) {
+		t.Errorf("after an update: %s", cmp.Diff(want, got))
+	}
+}
+
+// sectionsOf returns the sections of a summary, with the requests and the actions apart.
+func sectionsOf(summary string) [numSections][]string {
+	sections := parsePrevious(summary).sections
+	days := map[section]string{}
+	for _, e := range splitEntries(sections[sectionExchanges]) {
+		s := sectionCompleted
+		if strings.HasPrefix(e.text, requestMark) {
+			s = sectionRequests
+		}
+		lines := strings.Split(e.text, "\n")
+		if e.day != "" {
+			if days[s] != e.day {
+				sections[s] = append(sections[s], bulletMark+e.day+":")
+			}
+			for i := range lines {
+				lines[i] = indentMark + lines[i]
+			}
+		}
+		days[s] = e.day
+		sections[s] = append(sections[s], lines...)
+	}
+	return sections
 }

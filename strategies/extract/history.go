@@ -50,6 +50,8 @@ type history struct {
 	turns   []*turn
 	// restored is the number of turns at the end that the task of an earlier summary told.
 	restored int
+	// wereRecords reports that an earlier summary tells requests and actions together.
+	wereRecords bool
 	// messages is the number of messages, requests that of the user's.
 	messages, requests int
 	// withCode is the number of messages with fenced text or the prompt of a shell.
@@ -110,6 +112,8 @@ func (r request) empty() bool { return r.head == "" }
 // turn is a request and the answers to it.
 type turn struct {
 	request request
+	// after is the number of requests up to it.
+	after int
 	// day is the date of the request, "" if it is not known.
 	day string
 	// output reports that the request is the output of what the assistant ran in its text.
@@ -145,7 +149,7 @@ type file struct {
 type toolCall struct {
 	id, tool, description string
 	day                   string    // see history
-	requests              int       // the number of requests before it
+	after                 int       // the number of requests before it
 	at                    time.Time // see history
 	paths                 []string
 	changes               bool // it changes files
@@ -267,7 +271,7 @@ func (s *history) addUser(head, tail string) {
 	if len(s.turns) == maxTurns { // the first turn is kept
 		s.turns = slices.Delete(s.turns, 1, 2)
 	}
-	s.turns = append(s.turns, &turn{request: r, day: s.day, demands: demands, asked: asked, output: s.followsAnswer(r)})
+	s.turns = append(s.turns, &turn{request: r, after: s.requests, day: s.day, demands: demands, asked: asked, output: s.followsAnswer(r)})
 	if i := len(s.turns) - 1 - maxWhole; i > 0 {
 		s.turns[i].shorten()
 	}

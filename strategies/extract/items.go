@@ -199,7 +199,7 @@ func (b *itemList) weigh(value float64) {
 func (b *itemList) addPrevious(s section, e entry, value float64) {
 	lines := strings.Split(e.text, "\n")
 	parent := b.add(s, lines[0]+"\n", value)
-	parent.day = e.day
+	parent.day, parent.at = e.day, 2*e.after+1
 	for _, l := range lines[1:] {
 		it := b.add(s, l+"\n", value/2)
 		it.day, it.parent = e.day, parent
@@ -268,7 +268,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 		case !c.acts && c.chosen < 0 && c.reads() && (changed || beginsWith(withoutFolder(c.description), showCommands)): // of no use later
 		case !c.acts && c.chosen < 0 && c.reads():
 			it := b.add(sectionCompleted, c.line(b.lineLimit), 0)
-			it.day = c.day
+			it.day, it.at = c.day, 2*c.after+1
 			b.weigh(worthLooked * age)
 		default:
 			text := c.line(b.lineLimit)
@@ -285,7 +285,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 			}
 			it := b.add(sectionCompleted, text, worthStep*age)
 			told[c.day+text] = &repeatedCall{it, 1}
-			it.day, it.tier = c.day, tierOther
+			it.day, it.at, it.tier = c.day, 2*c.after+1, tierOther
 			switch {
 			case c.acts:
 				it.tier = tierDone
@@ -320,7 +320,7 @@ func (s *history) searchedAgain(i int) bool {
 		return false
 	}
 	c, next := s.calls[i], s.calls[i+1]
-	return !c.kept && c.day != "" && next.tool == c.tool && next.day == c.day && next.requests > c.requests && next.chosen >= 0 && !next.acts
+	return !c.kept && c.day != "" && next.tool == c.tool && next.day == c.day && next.after > c.after && next.chosen >= 0 && !next.acts
 }
 
 // editedSince reports whether files were changed after a call.

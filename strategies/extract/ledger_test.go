@@ -66,7 +66,7 @@ func TestConfiguredToolsComeBeforeTheBuiltInVerbs(t *testing.T) {
 	}
 	first := func(o Options) string {
 		for n := range 200 { // the smallest text with a ledger
-			if done := parsePrevious(digestOf(o, ms...).Text(n)).sections[sectionCompleted]; len(done) > 0 {
+			if done := sectionsOf(digestOf(o, ms...).Text(n))[sectionCompleted]; len(done) > 0 {
 				return done[0]
 			}
 		}
@@ -86,7 +86,7 @@ func TestWhatWasTakenOfASearchIsToldOnce(t *testing.T) {
 			Options{}, user("Two seats for Friday, please."), calls("", "1", "find_seats", "day", "Friday"), result("1", listing), user(said),
 			calls("", "2", "book_seats", "seat", "Parterre Right 2"), result("2", `{"seat":"Parterre Right 2","code":"K7Q2ZX"}`), assistant("Done."), user("And now the train home, please."),
 		)
-		if got := parsePrevious(d.Text(600)).sections[sectionCompleted]; len(got) != want {
+		if got := sectionsOf(d.Text(600))[sectionCompleted]; len(got) != want {
 			t.Errorf("%q: %q", said, got)
 		}
 	}
@@ -103,7 +103,7 @@ func TestAnOfferThatWasTakenIsNoBooking(t *testing.T) {
 			calls("", "2", "book_table", "place", "Brixx", "time", second), result("2", `{"place":"Brixx","time":"`+second+`","code":"M4R8PW"}`),
 			assistant("Done."),
 		)
-		got := parsePrevious(d.Text(600)).sections[sectionCompleted]
+		got := sectionsOf(d.Text(600))[sectionCompleted]
 		if len(got) != 2 || !strings.HasPrefix(got[0], "- "+want) || !strings.Contains(got[1], "M4R8PW") {
 			t.Errorf("%s: %q", second, got)
 		}
@@ -149,7 +149,7 @@ func TestWhatWasDoneIsToldWithItsValues(t *testing.T) {
 		"- SearchHotel: city Delhi → hotel name Hotel NumberF, phone 555-01005",
 		"- ReserveHotel: hotel name Hotel NumberF, nights 2 → code K7Q2ZX",
 	}
-	if got := parsePrevious(d.Text(400)).sections[sectionCompleted]; !cmp.Equal(got, want) {
+	if got := sectionsOf(d.Text(400))[sectionCompleted]; !cmp.Equal(got, want) {
 		t.Errorf("%s", cmp.Diff(want, got))
 	}
 }
@@ -191,7 +191,7 @@ func TestWhatWasDoneIsToldByDay(t *testing.T) {
 		if i == 1 {
 			want = append(want, "- 2026-03-05:", "  - pay_bill: number B-701 → receipt R144")
 		}
-		if got := parsePrevious(d.Text(400)).sections[sectionCompleted]; !cmp.Equal(got[:min(len(got), len(want))], want) {
+		if got := sectionsOf(d.Text(400))[sectionCompleted]; !cmp.Equal(got[:min(len(got), len(want))], want) {
 			t.Errorf("%s", cmp.Diff(want, got))
 		}
 		at = at.AddDate(0, 0, 30)
@@ -208,7 +208,7 @@ func TestAFailureIsClosedByALaterSuccess(t *testing.T) {
 		calls("", "3", "bash", "command", "go test ./store"), result("3", "ok  \tstore\t0.2s"),
 		assistant("The tests pass."),
 	)
-	got := parsePrevious(d.Text(400)).sections[sectionBlocked]
+	got := sectionsOf(d.Text(400))[sectionBlocked]
 	if len(got) != 1 || !strings.Contains(got[0], "go vet") {
 		t.Errorf("blocked: %q", got)
 	}
@@ -276,7 +276,7 @@ func TestStatesAreThoseOfTheEnd(t *testing.T) {
 		calls("", "f", "bash", "command", "make done"), result("f", "ok"),
 		calls("", "g", "bash", "command", "make waits"),
 	)
-	got := parsePrevious(digestOf(Options{}, ms...).Text(4000)).sections
+	got := sectionsOf(digestOf(Options{}, ms...).Text(4000))
 	if diff := cmp.Diff([]string{"- bash: make waits (no result)"}, got[sectionInProgress]); diff != "" {
 		t.Errorf("in progress (-want +got):\n%s", diff)
 	}
@@ -302,7 +302,7 @@ func TestTheAssistantJudgesItsLastCall(t *testing.T) {
 		calls("She comes at 18:00.", "3", "bash", "command", "./plan.sh cabinet"), result("3", "Exit code 1\nerror: no plan of cabinet 4"),
 		assistant("It fails as it should, since the plan is not written yet."),
 	).Text(400)
-	done, blocked := parsePrevious(text).sections[sectionCompleted], parsePrevious(text).sections[sectionBlocked]
+	done, blocked := sectionsOf(text)[sectionCompleted], sectionsOf(text)[sectionBlocked]
 	if len(done) < 2 || !strings.Contains(done[0], "(did not work, said the assistant): hour 17:00") || !strings.Contains(done[1], "18:00") || strings.Contains(done[1], "did not work") {
 		t.Errorf("done: %q", done)
 	}
@@ -364,13 +364,13 @@ func TestAFailureBeforeAnEditIsToldAsSuch(t *testing.T) {
 func TestAnOldListOfTasksSaysSo(t *testing.T) {
 	t.Parallel()
 	d := digestOf(Options{}, user("Please wire the rooms."), calls("", "1", "plan", "title", "wire room 12", "status", "pending"), result("1", "ok"))
-	if got := parsePrevious(d.Text(300)).sections[sectionRemaining]; len(got) != 1 || strings.Contains(got[0], "as listed") {
+	if got := sectionsOf(d.Text(300))[sectionRemaining]; len(got) != 1 || strings.Contains(got[0], "as listed") {
 		t.Errorf("%q", got)
 	}
 	for range freshTodos {
 		d.Add(assistant("The next one."))
 	}
-	if got := parsePrevious(d.Text(300)).sections[sectionRemaining]; len(got) != 1 || !strings.Contains(got[0], "as listed 21 messages before the end") {
+	if got := sectionsOf(d.Text(300))[sectionRemaining]; len(got) != 1 || !strings.Contains(got[0], "as listed 21 messages before the end") {
 		t.Errorf("%q", got)
 	}
 }
@@ -381,7 +381,7 @@ func TestLooksAndEditsAreTold(t *testing.T) {
 	t.Parallel()
 	d := digestOf(Options{}, user("Review the change, please."), calls("", "1", "Bash", "command", "gh pr diff 158"), result("1", "+a line"), assistant("It is fine."))
 	want := []string{"- Bash: gh pr diff 158"}
-	if got := parsePrevious(d.Text(400)).sections[sectionCompleted]; !cmp.Equal(got, want) {
+	if got := sectionsOf(d.Text(400))[sectionCompleted]; !cmp.Equal(got, want) {
 		t.Errorf("%s", cmp.Diff(want, got))
 	}
 	d = digestOf(Options{}, user("Migrate the sessions."))
@@ -420,7 +420,7 @@ func TestCommitsThatWereTakenBack(t *testing.T) {
 			d.Add(m)
 		}
 	}
-	p := parsePrevious(d.Text(600)).sections
+	p := sectionsOf(d.Text(600))
 	want := []string{
 		"- Bash: git commit -m 'fuse 2' → [main 1f3e5a7] fuse 2",
 		"- Bash: git commit -m 'fuse 3' → reset later: [main 2f3e5a7] fuse 3",
@@ -464,7 +464,7 @@ func TestRegretsOfCompletedActions(t *testing.T) {
 		"Sorry, your booking was not successful for that time.":                   true,
 	} {
 		d := digestOf(Options{}, user("A room in the lamp hotel, please."), calls("", "1", "ReserveHotel", "hotel", "The Lamp", "nights", "2"), result("1", `{"hotel": "The Lamp"}`), assistant(said), user("And now a car."))
-		got := parsePrevious(d.Text(400)).sections[sectionCompleted]
+		got := sectionsOf(d.Text(400))[sectionCompleted]
 		if len(got) != 1 || strings.Contains(got[0], "did not work") != failed {
 			t.Errorf("%q: %q", said, got)
 		}
@@ -486,7 +486,7 @@ func TestResultsThatSayNothing(t *testing.T) {
 			ms[1] = calls("", "1", tt.tool, "pattern", "fuse", tt.key, tt.value+"/lamps")
 			tt.want += "/lamps"
 		}
-		if got := parsePrevious(digestOf(Options{}, ms...).Text(400)).sections[sectionState]; !slices.Contains(got, tt.want) {
+		if got := sectionsOf(digestOf(Options{}, ms...).Text(400))[sectionState]; !slices.Contains(got, tt.want) {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
 	}

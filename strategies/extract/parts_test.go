@@ -203,7 +203,7 @@ func TestFinishedTasksAreDone(t *testing.T) {
 	want := []string{"- Done: wire the lamp", "- Done: mow the lawn"}
 	text := d.Text(400)
 	done := func(text string) []string {
-		return slices.DeleteFunc(parsePrevious(text).sections[sectionCompleted], func(l string) bool { return !strings.HasPrefix(l, finishedMark) })
+		return slices.DeleteFunc(sectionsOf(text)[sectionCompleted], func(l string) bool { return !strings.HasPrefix(l, finishedMark) })
 	}
 	if got := done(text); !cmp.Equal(got, want) {
 		t.Errorf("%s\n%s", cmp.Diff(want, got), text)

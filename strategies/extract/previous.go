@@ -44,6 +44,9 @@ func (d *Digest) AddPrevious(summary string) {
 		}
 		d.history.restore(section(s), lines)
 	}
+	for _, t := range d.history.turns[len(d.history.turns)-d.history.restored:] { // the newest; some of the last actions are for it
+		t.after = d.history.requests
+	}
 }
 
 // addNotes adds lines of a summary in another format.
@@ -179,6 +182,15 @@ func (s *history) restore(sec section, lines []string) {
 		for _, e := range splitEntries(lines) {
 			s.restoreRequest(e)
 		}
+	case sectionExchanges:
+		s.wereRecords = len(lines) > 0
+		for _, e := range splitEntries(lines) {
+			if strings.HasPrefix(e.text, requestMark) {
+				s.restoreRequest(e)
+			} else {
+				s.restoreEntry(sectionCompleted, e)
+			}
+		}
 	case sectionFiles:
 		for _, line := range lines {
 			s.restoreFile(line)
@@ -202,12 +214,16 @@ const callsMark = "- Calls: "
 
 func (s *history) restoreEntries(sec section, lines []string) {
 	for _, e := range splitEntries(lines) {
-		e.text = strings.TrimSuffix(e.text, noResult) // there may be one now
-		if task, ok := strings.CutPrefix(e.text, finishedMark); ok {
-			s.finished = appendNew(s.finished, task)
-		} else if strings.HasPrefix(e.text, bulletMark) && !strings.HasPrefix(e.text, callsMark) && !slices.Contains(s.previous[sec], e) {
-			s.addEntry(sec, entry{strings.Clone(e.day), strings.Clone(e.text)})
-		}
+		s.restoreEntry(sec, e)
+	}
+}
+
+func (s *history) restoreEntry(sec section, e entry) {
+	e.text = strings.TrimSuffix(e.text, noResult) // there may be one now
+	if task, ok := strings.CutPrefix(e.text, finishedMark); ok {
+		s.finished = appendNew(s.finished, task)
+	} else if strings.HasPrefix(e.text, bulletMark) && !strings.HasPrefix(e.text, callsMark) && !slices.ContainsFunc(s.previous[sec], func(o entry) bool { return o.day == e.day && o.text == e.text }) {
+		s.addEntry(sec, entry{strings.Clone(e.day), strings.Clone(e.text), s.requests})
 	}
 }
 
@@ -308,7 +324,8 @@ func (s *history) restoreRequest(e entry) {
 	}
 	var last *turn
 	for head := range strings.SplitSeq(head, requestSeparator) {
-		last = &turn{day: strings.Clone(e.day), request: request{head: strings.Clone(strings.TrimSuffix(head, ellipsis))}}
+		s.requests++
+		last = &turn{after: s.requests, day: strings.Clone(e.day), request: request{head: strings.Clone(strings.TrimSuffix(head, ellipsis))}}
 		if s.goal.empty() { // it was no longer taken for the goal
 			s.goal, s.longAgo = last.request, true
 		}

@@ -17,6 +17,7 @@ const (
 	sectionConstraints
 	sectionRequests
 	sectionCompleted
+	sectionExchanges // both of these, where calls tell what came of the requests
 	sectionState
 	sectionInProgress
 	sectionBlocked
@@ -34,7 +35,8 @@ var sectionTable = [numSections]struct {
 	share   float64
 }{
 	sectionTask: {"## Active Task", 0.35}, sectionGoal: {"## Goal", 0.12}, sectionFirst: {"## First Request", 0.12}, sectionConstraints: {"## Constraints & Preferences", 0.30},
-	sectionRequests: {"## Earlier Requests", 0.47}, sectionCompleted: {"## Completed Actions", 0.75}, sectionState: {"## Active State", 0.18}, sectionInProgress: {"## In Progress", 0.08},
+	sectionRequests: {"## Earlier Requests", 0.47}, sectionCompleted: {"## Completed Actions", 0.75},
+	sectionExchanges: {heading: "## Requests and Actions"}, sectionState: {"## Active State", 0.18}, sectionInProgress: {"## In Progress", 0.08},
 	sectionBlocked: {"## Blocked", 0.15}, sectionDecisions: {"## Key Decisions", 0.12}, sectionFindings: {"## Findings", 0.45},
 	sectionPending: {"## Pending User Asks", 0.10}, sectionFiles: {"## Relevant Files", 0.35}, sectionRemaining: {"## Remaining Work", 0.20},
 }
@@ -132,8 +134,11 @@ func sectionOf(line string) (section, bool) {
 }
 
 // entry is an entry of a section, with the lines indented below it, and the date above it, "" for
-// none.
-type entry struct{ day, text string }
+// none. After is the number of requests before it.
+type entry struct {
+	day, text string
+	after     int
+}
 
 // splitEntries returns the entries of a section's lines.
 func splitEntries(lines []string) []entry {
@@ -156,7 +161,7 @@ func splitEntries(lines []string) []entry {
 			out[len(out)-1].text += "\n" + l
 			continue
 		}
-		out = append(out, entry{day, l})
+		out = append(out, entry{day: day, text: l})
 	}
 	return out
 }

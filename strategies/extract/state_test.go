@@ -18,7 +18,7 @@ func TestWhatWasSaidLastIsTold(t *testing.T) {
 		calls("I see the fuse. Now let me edit the plan:", "1", "Read", "file_path", "/src/lamp.go"), result("1", "package lamp"),
 	).Text(400)
 	want := []string{"- Said last: Now let me edit the plan", "- Last: Read: /src/lamp.go", "- Nothing edited for this task yet."}
-	if got := parsePrevious(text).sections[sectionState]; !cmp.Equal(got, want) {
+	if got := sectionsOf(text)[sectionState]; !cmp.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 	d := New(Options{})
@@ -36,7 +36,7 @@ func TestChecksBeforeEditsAreMarked(t *testing.T) {
 	check := []*chat.Message{calls("", "1", "Bash", "command", "make test"), result("1", "ok all 12 lamps")}
 	read := []*chat.Message{calls("", "2", "Read", "file_path", "/src/lamp.go"), result("2", "package lamp")}
 	d := digestOf(Options{}, slices.Concat([]*chat.Message{user("Fix the lamp.")}, check, read)...)
-	p := parsePrevious(d.Text(400)).sections
+	p := sectionsOf(d.Text(400))
 	if want := []string{"- Bash: make test → ok all 12 lamps"}; !cmp.Equal(p[sectionCompleted], want) {
 		t.Errorf("before the edit: %q", p[sectionCompleted])
 	}
@@ -45,7 +45,7 @@ func TestChecksBeforeEditsAreMarked(t *testing.T) {
 	}
 	d.Add(calls("", "3", "Edit", "file_path", "/src/lamp.go", "old_string", "a", "new_string", "b"))
 	d.Add(result("3", "ok"))
-	p = parsePrevious(d.Text(400)).sections
+	p = sectionsOf(d.Text(400))
 	if want := []string{"- Bash: make test → ok all 12 lamps" + editedMark}; !cmp.Equal(p[sectionCompleted], want) {
 		t.Errorf("after the edit: %q", p[sectionCompleted])
 	}

@@ -42,6 +42,9 @@ func (d *Digest) writeText(budget, references int) string {
 // values, not commands and edits.
 func (s *history) isRecords() bool {
 	acts, records := 0, 0
+	if s.wereRecords {
+		acts, records = 1, 1
+	}
 	for _, c := range s.calls {
 		if c.acts && c.done && !c.isTodoList {
 			acts++
@@ -76,6 +79,9 @@ type item struct {
 	value float64
 	// ids are the identifiers in the text and in the texts of those.
 	ids []candidate
+	// at orders the requests and actions of a day: twice the number of requests before it, of an action
+	// one more.
+	at int
 	// day is the date under which the line stands, "" for none.
 	day string
 	// parent is the item that must precede this one, nil for none.
@@ -93,12 +99,14 @@ type item struct {
 // used and caps are those of each section; begun tells which have a heading, days which days of
 // them have one.
 type page struct {
-	budget  int
-	held    int // of the budget, not for requests
-	used    [numSections]int
-	caps    [numSections]int
-	begun   [numSections]bool
-	days    map[dayHeading]bool
+	budget int
+	held   int // of the budget, not for requests
+	used   [numSections]int
+	caps   [numSections]int
+	begun  [numSections]bool
+	days   map[dayHeading]bool
+	// records tells that requests and actions stand together, in the order of time.
+	records bool
 	covered map[*identifier]bool
 	items   []*item
 	// text holds all placed lines, to detect repetitions.
@@ -133,7 +141,7 @@ func (d *Digest) writeProse(budget int) (prose string, complete bool) {
 	if len(head) > budget {
 		return "", true
 	}
-	p := &page{budget: budget - len(head), covered: map[*identifier]bool{}, days: map[dayHeading]bool{}}
+	p := &page{budget: budget - len(head), covered: map[*identifier]bool{}, days: map[dayHeading]bool{}, records: d.history.isRecords()}
 	for i, s := range sectionTable {
 		p.caps[i] = int(s.share * float64(p.budget))
 	}
@@ -169,6 +177,9 @@ func (d *Digest) prepare(it *item) {
 	if it.day != "" {
 		it.text = indentMark + it.text
 	}
+	if it.parent != nil {
+		it.at = it.parent.at
+	}
 	it.size = utf8.RuneCountInString(it.text)
 	it.topical = d.ids.topic.matches(it.text) || it.topical && len(d.ids.topic) > 0
 	it.topical = it.topical || it.parent != nil && d.ids.topic.matches(it.parent.text)
@@ -189,8 +200,8 @@ func (d *Digest) prepare(it *item) {
 // later, when caps are raised.
 func (p *page) place(it *item) bool {
 	size := it.size
-	if !p.begun[it.section] {
-		size += len(sectionTable[it.section].heading) + 1
+	if !p.begun[p.heading(it).section] {
+		size += len(sectionTable[p.heading(it).section].heading) + 1
 	}
 	size += p.headingSize(it)
 	parent := it.parent
@@ -234,17 +245,25 @@ func (p *page) place(it *item) bool {
 	}
 	p.budget -= size
 	p.used[it.share] += size
-	p.begun[it.section] = true
-	p.days[dayHeading{it.section, it.day}] = true
+	p.begun[p.heading(it).section] = true
+	p.days[p.heading(it)] = true
 	for _, c := range it.ids {
 		p.covered[c.identifier] = true
 	}
 	return true
 }
 
+// heading returns the section and the day under whose headings an item stands.
+func (p *page) heading(it *item) dayHeading {
+	if p.records && (it.section == sectionRequests || it.section == sectionCompleted) {
+		return dayHeading{sectionExchanges, it.day}
+	}
+	return dayHeading{it.section, it.day}
+}
+
 // headingSize returns the size of the heading that a day gets for an item, 0 if it has one.
 func (p *page) headingSize(it *item) int {
-	h := dayHeading{it.section, it.day}
+	h := p.heading(it)
 	if it.day == "" || p.days[h] {
 		return 0
 	}
@@ -321,12 +340,16 @@ func (p *page) fill(items []*item) {
 // String returns the items in the order of sections, each section with its heading.
 func (p *page) String() string {
 	slices.SortStableFunc(p.items, func(a, b *item) int {
-		return cmp.Or(cmp.Compare(a.section, b.section), cmp.Compare(a.day, b.day), cmp.Compare(a.order, b.order))
+		inTime := 0
+		if p.records {
+			inTime = cmp.Compare(a.at, b.at)
+		}
+		return cmp.Or(cmp.Compare(p.heading(a).section, p.heading(b).section), cmp.Compare(a.day, b.day), inTime, cmp.Compare(a.order, b.order))
 	})
 	var b strings.Builder
 	last := dayHeading{section: numSections}
 	for _, it := range p.items {
-		h := dayHeading{it.section, it.day}
+		h := p.heading(it)
 		if h.section != last.section {
 			b.WriteString(sectionTable[h.section].heading + "\n")
 		}
