@@ -281,8 +281,11 @@ func (s *history) addUser(head, tail string) {
 // wrote in a fence.
 func (s *history) followsAnswer(r request) bool {
 	last := s.currentTurn()
-	return r.isOutput() && last.calls == 0 && strings.Contains(last.lastText, "```")
+	return r.isOutput() && last.calls == 0 && commanding().MatchString(last.lastText)
 }
+
+// commanding is a text with fenced lines, or one that ends with an element of markup.
+var commanding = text.Pattern("```|</\\w+>\\s*$")
 
 // shorten drops what is seldom asked for of an old turn.
 func (t *turn) shorten() {

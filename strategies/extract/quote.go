@@ -50,6 +50,17 @@ func (r request) quote(n int) string {
 // quotedSize returns the size of a line as a quotation, in characters.
 func quotedSize(line string) int { return utf8.RuneCountInString(line) + len(quoteMark) + 1 }
 
+// isPlan reports whether a text is divided by headings.
+func isPlan(lines []string) bool {
+	headings := 0
+	for _, l := range lines {
+		if tellingHeading().MatchString(l) {
+			headings++
+		}
+	}
+	return headings >= minHeadings
+}
+
 // outline reports which lines of a request that is cut are told, and returns the room that is left of n
 // characters: the beginning, the last line if that is short, the headings and the numbered lines, and
 // those that follow the beginning.
@@ -63,13 +74,7 @@ func outline(lines []string, n int) (taken []bool, room int) {
 		}
 		return taken[i]
 	}
-	last, headings := len(lines)-1, 0
-	for _, l := range lines {
-		if tellingHeading().MatchString(l) {
-			headings++
-		}
-	}
-	isPlan := headings >= minHeadings
+	last, isPlan := len(lines)-1, isPlan(lines)
 	if last > 0 && !isPlan { // a plan does not end with what it is about
 		take(last, n/3)
 	}
@@ -87,8 +92,14 @@ func outline(lines []string, n int) (taken []bool, room int) {
 		kept = n / 3
 	}
 	for _, pattern := range []func() *regexp.Regexp{tellingHeading, listEntry} {
+		size := 0
 		for i, l := range lines {
-			if pattern().MatchString(l) {
+			if !taken[i] && pattern().MatchString(l) {
+				size += quotedSize(l) + len(ellipsis)
+			}
+		}
+		for i, l := range lines {
+			if pattern().MatchString(l) && (isPlan || size <= room-kept) { // a few of many rules say little
 				take(i, room-kept)
 			}
 		}

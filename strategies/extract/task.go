@@ -18,6 +18,8 @@ const (
 	// minRequest is the size, in bytes, of a request that is understood without those
 	// before it, unlike "Go on".
 	minRequest = 40
+	// onlyTaskShare is the share of the prose of a task that is all that was asked for.
+	onlyTaskShare = 0.55
 	// maxShort is that of one that may answer a question.
 	maxShort = 160
 )
@@ -35,7 +37,11 @@ func (s *history) leadingItems(budget int) []*item {
 	var active request
 	if at >= 0 {
 		active = s.turns[at].request
-		add(sectionTask, active.quote(bodySize(sectionTask, min(budget, 100))))
+		size := bodySize(sectionTask, min(budget, 100))
+		if s.isOnlyTask() && !isPlan(splitLines(active.head)) { // what a plan says of files is told with them
+			size = max(size, int(onlyTaskShare*float64(budget)))
+		}
+		add(sectionTask, active.quote(size))
 	}
 	closed := at >= 0 && s.turns[at].calls == 0 && s.asksForNothing(at) && (isSmallTalk(active.head) || s.isRecords() && isClosing(active.head))
 	if closed {
@@ -63,6 +69,17 @@ func (s *history) leadingItems(budget int) []*item {
 		add(sectionTask, beforeMark+truncate(oneLine(s.turns[i].request.head), max(budget/6, 2*minRequest))+"\n")
 	}
 	return slices.DeleteFunc(out, func(it *item) bool { return it.text == "" })
+}
+
+// isOnlyTask reports whether at most one thing was ever asked for.
+func (s *history) isOnlyTask() bool {
+	asked := 0
+	for _, t := range s.turns {
+		if !t.request.empty() && !t.output && !isGenerated(t.request.head) {
+			asked++
+		}
+	}
+	return asked <= 1
 }
 
 // pendingQuestion returns the question that the end of a text waits for, "" if that is only whether
