@@ -62,11 +62,17 @@ func TestTheLastListingTellsTheOptionsApart(t *testing.T) {
 	d := digestOf(Options{}, user("Which trains leave from Graz tomorrow?"), calls("", "1", "find_trains", "from", "Graz"), result("1", listing))
 	for n, want := range map[int]string{
 		200: "train number NX4471, leaves 07:10, seats: second 90, prices: first 71, second 38; train number NX4473, leaves 09:10, seats: second 12, prices: first 66, second 31",
-		110: "train number NX4471, prices: first 71, second 38; NX4473, prices: first 66, second 31",
-		50:  "train number NX4471; NX4473",
+		110: "train number NX4471, prices: first 71, second 38; NX4473, 66, 31",
+		50:  "train number NX4471, prices: first 71; NX4473, 66",
+		30:  "train number NX4471; NX4473",
 	} {
-		if got := d.history.calls[0].listed(n); got != want {
+		if got := d.history.calls[0].listed(n, ""); got != want {
 			t.Errorf("%d: %s", n, cmp.Diff(want, got))
+		}
+	}
+	for asked, want := range map[string]string{"The cheapest seat, second class.": "prices: second 38; NX4473, 31", "Not before nine in the morning.": "leaves 07:10; NX4473, 09:10"} {
+		if got := d.history.calls[0].listed(60, asked); got != "train number NX4471, "+want {
+			t.Errorf("%s: %s", asked, got)
 		}
 	}
 	if text := d.Text(600); !strings.Contains(text, "- Last: find_trains: from Graz → train number NX4471, leaves 07:10, ") {

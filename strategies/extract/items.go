@@ -60,7 +60,7 @@ const (
 // otherItems returns the items after the leading ones, in the order of the text within
 // each section.
 func (s *history) otherItems(budget int) []*item {
-	b := &itemList{lineLimit: min(max(budget/10, 160), maxLine), listLimit: min(max(budget/10, 160), maxAct)}
+	b := &itemList{lineLimit: min(max(budget/10, 160), maxLine), listLimit: min(max(budget/10, min(budget/3, 240)), maxAct)}
 	for sec := range numSections {
 		for i, e := range s.previous[sec] {
 			if sec == sectionFindings {

@@ -90,6 +90,8 @@ func values(fs, known []argument, briefly bool) string {
 				shown = k // pickup date, dropoff date
 			}
 			switch {
+			case clock().MatchString(f.value):
+				shown = ofTime(k)
 			case len(f.value) > len("false") && strings.ContainsFunc(f.value, unicode.IsLetter) && !isCode(f.value):
 				shown = routeLabel().FindString(k)
 			case strings.EqualFold(f.value, "true") || strings.EqualFold(f.value, "false"):
@@ -109,6 +111,19 @@ func values(fs, known []argument, briefly bool) string {
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// clock is a time of the day.
+var clock = text.Pattern(`^\d{1,2}:\d\d(?::\d\d)?$`)
+
+// ofTime returns the key of a time of the day without the words that its value tells, unless these are all:
+// "leaving" of "leaving time".
+func ofTime(key string) string {
+	words := strings.Fields(key)
+	for len(words) > 1 && vagueKeys[strings.ToLower(words[len(words)-1])] {
+		words = words[:len(words)-1]
+	}
+	return strings.Join(words, " ")
 }
 
 // routeLabel is the part of a key that tells from where to where.

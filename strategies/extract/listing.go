@@ -267,8 +267,10 @@ func (c *toolCall) outcomeValues() []argument {
 }
 
 // listed returns what a listing lists in about n characters, "" if it is none: of each option as many
-// values as there is room for, without what was asked for and what all have.
-func (c *toolCall) listed(n int) string {
+// values as there is room for, without what was asked for and what all have, those first that a request
+// is about.
+func (c *toolCall) listed(n int, request string) string {
+	asked := strings.ToLower(request)
 	known := slices.Clone(c.arguments)
 	if len(c.options) > 1 {
 		for _, f := range c.options[0].values {
@@ -282,10 +284,11 @@ func (c *toolCall) listed(n int) string {
 		var parts []string
 		told := map[string]bool{}
 		last, labelled := "", 0 // label, and the characters since
+		var labels []argument   // those of the option before
 		for _, o := range c.options {
 			own := slices.DeleteFunc(slices.Clone(o.values), func(f argument) bool { return slices.ContainsFunc(known, f.is) })
 			if len(own) > most {
-				slices.SortStableFunc(own, func(a, b argument) int { return o.rank(a) - o.rank(b) })
+				slices.SortStableFunc(own, func(a, b argument) int { return o.rank(a, asked) - o.rank(b, asked) })
 				own = own[:most]
 			}
 			part := values(own, nil, true)
@@ -294,9 +297,16 @@ func (c *toolCall) listed(n int) string {
 			}
 			told[part] = true
 			label := strings.ReplaceAll(own[0].key, "_", " ") + " "
-			if part = strings.TrimPrefix(part, label); label != last || labelled > maxLabelWidth {
+			switch part = strings.TrimPrefix(part, label); {
+			case label != last || labelled > maxLabelWidth:
 				part, last, labelled = label+part, label, 0
+			case len(own) <= maxUnlabelled && slices.EqualFunc(own, labels, func(a, b argument) bool { return a.key == b.key && a.path == b.path }):
+				part = own[0].value
+				for _, f := range own[1:] {
+					part += ", " + f.value
+				}
 			}
+			labels = own
 			parts = append(parts, part)
 			labelled += utf8.RuneCountInString(part) + len("; ")
 		}
@@ -307,23 +317,36 @@ func (c *toolCall) listed(n int) string {
 	return list
 }
 
-// rank orders the values of an option by what a choice depends on: its name, prices, times, the rest.
-func (o *option) rank(f argument) int {
+// maxUnlabelled is the number of values of an option that need no keys where the option before has them.
+const maxUnlabelled = 3
+
+// rank orders the values of an option by what a choice depends on: its name, what the request, in small
+// letters, asks for, prices, times, the rest.
+func (o *option) rank(f argument, asked string) int {
+	key := f.path + " " + f.key
+	isPrice, isTime := priced().MatchString(key), timed().MatchString(f.key) || clock().MatchString(f.value)
 	switch {
-	case len(o.names) > 0 && f.value == o.names[0], len(o.names) == 0 && f == o.values[0]:
+	case slices.Contains(o.names, f.value) && naming().MatchString(f.key):
 		return 0
-	case priced().MatchString(f.path + " " + f.key):
+	case len(o.names) > 0 && f.value == o.names[0], len(o.names) == 0 && f == o.values[0]:
 		return 1
-	case timed().MatchString(f.key):
+	case isPrice && containsWord(asked, strings.ToLower(f.key)), isTime && askingForTime().MatchString(asked):
 		return 2
+	case isPrice:
+		return 3
+	case isTime:
+		return 4
 	}
-	return 3
+	return 5
 }
 
-// priced and timed are in the keys of prices and of times.
+// naming, priced and timed are in the keys of names, of prices and of times; askingForTime is in a request
+// for which times count most.
 var (
-	priced = text.Pattern(`(?i)price|fare|cost|amount|total`)
-	timed  = text.Pattern(`(?i)time|date|duration`)
+	naming        = text.Pattern(`(?i)name|title`)
+	priced        = text.Pattern(`(?i)price|fare|cost|amount|total|rent\b|fee\b|charge`)
+	timed         = text.Pattern(`(?i)time|date|duration`)
+	askingForTime = text.Pattern(`\b(?:fast|quick|short|earl|late|soon|morning|noon|evening|night|time\b|when\b|leav|depart|arriv|[ap]m\b|before|after)`)
 )
 
 // innerObjects returns the objects in lists of a result, each list with its key.

@@ -47,12 +47,17 @@ func (s *history) addLastAnswer(b *itemList) {
 			b.add(sectionState, saidLastMark+truncate(next, b.lineLimit)+"\n", worthState).tier = tierErrors
 		}
 		text := lastCallMark + strings.TrimPrefix(strings.TrimSuffix(last.line(b.lineLimit), "\n"), bulletMark)
-		if found := last.listed(b.listLimit); found != "" && last.chosen < 0 { // the user may not know it yet
+		asked := s.goal.head
+		for _, t := range s.turns[max(0, len(s.turns)-recentTurns):] {
+			asked += "\n" + t.request.head
+		}
+		if found := last.listed(b.listLimit, asked); found != "" && last.chosen < 0 { // the user may not know it yet
 			text += " → " + found
 		} else if last == s.innerOf {
 			text += innerObjects(s.inner)
 		}
 		b.add(sectionState, truncate(text, b.lineLimit+b.listLimit)+"\n", worthState).tier = tierState
+		b.add(sectionState, truncate(text, b.lineLimit)+"\n", worthState) // where there is no room for all of it
 	}
 	files := editedFiles(s.calls[max(0, len(s.calls)-t.calls):])
 	addFiles := func(mark string, files []string) {

@@ -270,9 +270,9 @@ func (p *page) headingSize(it *item) int {
 	return len(h.String())
 }
 
-// core returns the text of an item without its marks.
+// core returns the text of an item without its marks: what is cut repeats the whole.
 func (it *item) core() string {
-	return strings.TrimLeft(strings.TrimSuffix(it.text, "\n"), "-> ")
+	return strings.TrimSuffix(strings.TrimLeft(strings.TrimSuffix(it.text, "\n"), "-> "), ellipsis)
 }
 
 // density returns the value of an item per character.
