@@ -193,8 +193,8 @@ func (s *history) isServed(i int) bool {
 // freshAnswers is the number of turns after which a short request is old.
 const freshAnswers = 8
 
-// statements returns a line without the sentences that are listed as decisions or reasons, and
-// without questions, which were answered.
+// statements returns a line without the sentences that are listed as decisions or reasons, without
+// questions, which were answered, and without what was going to be done beside what was found.
 func (s *history) statements(line string) string {
 	if slices.Contains(s.decisions, line) {
 		return ""
@@ -209,6 +209,9 @@ func (s *history) statements(line string) string {
 		if !slices.Contains(s.decisions, x) && !slices.Contains(s.reasons, x) {
 			rest = append(rest, x)
 		}
+	}
+	if found := slices.DeleteFunc(slices.Clone(rest), isIntention); len(found) > 0 {
+		rest = found
 	}
 	if len(rest) == len(all) {
 		return line

@@ -54,7 +54,7 @@ func (d *Digest) addNotes(lines []string) {
 	text := strings.Join(lines, "\n")
 	d.scan(text, true)
 	stale := false
-	for _, line := range proseLines(text) {
+	for _, line := range proseLines(scratchpad().ReplaceAllString(text, "")) {
 		if isNoteHeading(line) {
 			stale = staleHeading().MatchString(line)
 			continue
@@ -65,9 +65,12 @@ func (d *Digest) addNotes(lines []string) {
 	}
 }
 
+// scratchpad is what a model notes before a summary, which says the same.
+var scratchpad = text.Pattern(`(?ims)<analysis>.*?</analysis>|^analysis:$.*?^summary:$`)
+
 // staleHeading is the heading of what is known better from the log: the messages of the user,
 // and what was to be done when the summary was written.
-var staleHeading = text.Pattern(`(?i)\b(?:user messages|user requests|pending|current work|in progress|next steps?|to-?dos?|remaining|open tasks|active task)\b`)
+var staleHeading = text.Pattern(`(?i)\b(?:user messages|user requests|primary request|pending|current work|in progress|next steps?|to-?dos?|remaining|open tasks|active task)\b`)
 
 // isNoteHeading reports whether a line without its markup is a heading.
 func isNoteHeading(line string) bool {

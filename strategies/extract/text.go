@@ -17,9 +17,10 @@ const (
 // writeText returns the summary in at most budget characters, with at most the given
 // number of tokens of references.
 func (d *Digest) writeText(budget, references int) string {
-	prose, complete := d.writeProse(max(budget-int(float64(budget)*d.history.referenceShare()), min(budget, len(originShort))))
-	if !complete { // references are worth less
-		prose, _ = d.writeProse(budget - budget/8)
+	room := max(budget-int(float64(budget)*d.history.referenceShare()), min(budget, len(originShort)))
+	prose, missing := d.writeProse(room, 0)
+	if most := budget - budget/8; missing > 0 && room < most { // references are worth less
+		prose, _ = d.writeProse(min(room+missing, most), missing)
 	}
 	if prose == "" {
 		return ""
@@ -32,7 +33,7 @@ func (d *Digest) writeText(budget, references int) string {
 	}
 	refs := find()
 	if n := utf8.RuneCountInString(refs); left()-n > budget/16 { // prose gets the unused budget of the references
-		prose, _ = d.writeProse(budget - n)
+		prose, _ = d.writeProse(budget-n, missing)
 		refs = find()
 	}
 	return strings.TrimSuffix(prose+refs, "\n")
@@ -131,15 +132,15 @@ func parseDay(line string) (day string, ok bool) {
 	return day, err == nil
 }
 
-// writeProse returns the summary without references in at most budget characters, and whether it has all
-// constraints.
-func (d *Digest) writeProse(budget int) (prose string, complete bool) {
+// writeProse returns the summary without references in at most budget characters, and the size of the
+// constraints and of the state for which it has no room. For the state more is held by so much.
+func (d *Digest) writeProse(budget, held int) (prose string, missing int) {
 	head := fmt.Sprintf(originLong, d.history.messages)
 	if len(head) > budget/8 {
 		head = originShort
 	}
 	if len(head) > budget {
-		return "", true
+		return "", 0
 	}
 	p := &page{budget: budget - len(head), covered: map[*identifier]bool{}, days: map[dayHeading]bool{}, records: d.history.isRecords()}
 	for i, s := range sectionTable {
@@ -163,13 +164,13 @@ func (d *Digest) writeProse(budget int) (prose string, complete bool) {
 		d.prepare(it)
 	}
 	others = append(late, others...)
-	p.fill(others)
+	p.fill(others, held)
 	for _, it := range others {
-		if it.section == sectionConstraints && it.tier == tierUser && !it.placed && it.size > p.budget && !strings.Contains(p.text, it.core()) {
-			return head + p.String(), false
+		if (it.section == sectionConstraints && it.tier == tierUser || len(d.history.files) > 0 && (it.tier == tierState || it.tier == tierErrors)) && !it.placed && it.size > p.budget && !strings.Contains(p.text, it.core()) {
+			missing += it.size
 		}
 	}
-	return head + p.String(), true
+	return head + p.String(), missing
 }
 
 // prepare sets the size, the identifiers and the topic of an item.
@@ -297,12 +298,12 @@ func (p *page) density(it *item) float64 {
 const stateRoom = 6
 
 // fill places items, which are in the order of the text, by tier, those of one by density.
-func (p *page) fill(items []*item) {
+func (p *page) fill(items []*item, held int) {
 	for i, it := range items {
 		it.order = i
 	}
 	var rest []*item
-	p.held = p.budget / stateRoom
+	p.held = p.budget/stateRoom + held
 	for tier := range tiers {
 		if tier == tierState {
 			p.held = 0
