@@ -23,7 +23,7 @@ func (s *history) requestLines() []requestLine {
 	join := !s.isRecords()
 	var lines []requestLine
 	for i, t := range s.turns {
-		l := requestLine{text: oneLine(t.request.head), day: s.dayOf(i), turns: []int{i}}
+		l := requestLine{text: oneLine(withoutCommands(t.request.head)), day: s.dayOf(i), turns: []int{i}}
 		switch {
 		case s.isServed(i):
 			l.spare = true
@@ -33,8 +33,8 @@ func (s *history) requestLines() []requestLine {
 			if isInstruction(l.text) { // which skill it was is enough
 				l.text = firstLine(t.request.head)
 			}
-			l.spare = isSmallTalk(l.text) || isCommand(l.text) || t.request.isOutput()
-			if n := len(lines); n > 0 && len(l.text) < minRequest && lines[n-1].joins(l, join) {
+			l.spare = isSmallTalk(l.text) || l.text == "" || t.request.isOutput()
+			if n := len(lines); n > 0 && l.text != "" && len(l.text) < minRequest && lines[n-1].joins(l, join) {
 				if last := &lines[n-1]; !slices.Contains(strings.Split(last.text, requestSeparator), l.text) {
 					last.text += requestSeparator + l.text
 				}

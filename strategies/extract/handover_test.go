@@ -418,6 +418,31 @@ func TestRequestsStandWithTheirActions(t *testing.T) {
 	}
 }
 
+// What an agent runs in its text is told with what came of it, and commands to it are no requests.
+func TestWhatWasRunInTheText(t *testing.T) {
+	t.Parallel()
+	for command, output := range map[string]string{
+		"<command>\npython lamp.py\n</command>": "344\n\n(Current directory: /house)\nbash-$",
+		"```bash\npython lamp.py\n```":          "Starting.\nTraceback (most recent call last):\n  File \"lamp.py\", line 3\nValueError: no lamp of that name\nbash-$",
+	} {
+		text := digestOf(Options{}, user("Find out why the lamp of the hall shows 344 instead of 345, and repair it."),
+			assistant("Let's see whether it does.\n"+command), user(output)).Text(600)
+		p := sectionsOf(text)
+		want := "- Last: python lamp.py → 344"
+		if strings.Contains(output, "Traceback") {
+			want = "- Last: python lamp.py → Traceback (most recent call last):; ValueError: no lamp of that name"
+		}
+		if !slices.Contains(p[sectionState], want) || !strings.HasPrefix(strings.Join(p[sectionTask], ""), "> Find out why") {
+			t.Errorf("%q is missing:\n%s", want, text)
+		}
+	}
+	text := digestOf(Options{}, user("Wire the lamp of the hall to the switch, please."), assistant("Wired."), user("/drop lamp.py\n/clear"), assistant("Cleared."),
+		user("/undo\nNow wire the lamp of the cellar to its switch."), assistant("Wired."), user("And write down how many fuses that needs.")).Text(600)
+	if got := sectionsOf(text)[sectionRequests]; !slices.Contains(got, "- > Now wire the lamp of the cellar to its switch.") || strings.Contains(text, "/clear") {
+		t.Errorf("%s", text)
+	}
+}
+
 // sectionsOf returns the sections of a summary, with the requests and the actions apart.
 func sectionsOf(summary string) [numSections][]string {
 	sections := parsePrevious(summary).sections

@@ -211,7 +211,7 @@ func failureLines(head, tail string) []string {
 	}
 	var out []string
 	for _, l := range lines {
-		if len(l) >= minFailure && !text.Longer(l, maxLine) && (isFailure(l) || located().MatchString(l)) && !slices.Contains(out, l) {
+		if len(l) >= minFailure && !text.Longer(l, maxLine) && (isFailure(l) || failing().MatchString(l) || located().MatchString(l)) && !slices.Contains(out, l) {
 			if out = append(out, strings.Clone(l)); len(out) == maxFailures {
 				break
 			}

@@ -29,9 +29,17 @@ var (
 	controlling = text.Pattern(`^/(?:clear|compact|exit|quit|q|ex|help|models?|mode|chat-mode|login|logout|config|cost|status|resume|reset|ls|tokens|settings|ide|mcp|permissions)(?: +\S+)?\s*$`)
 )
 
-// isCommand reports whether a request is one line that runs a program or a command of the one that
-// runs the agent.
-func isCommand(s string) bool { return len(s) < 2*minRequest && commandLike().MatchString(s) }
+// withoutCommands returns a request without the lines that run a program or a command of the one that runs
+// the agent.
+func withoutCommands(s string) string {
+	var out strings.Builder
+	for l := range strings.Lines(s) {
+		if l = strings.TrimSpace(l); len(l) >= 2*minRequest || !commandLike().MatchString(l) {
+			out.WriteString(l + "\n")
+		}
+	}
+	return out.String()
+}
 
 // commandLike is a command with a slash or an exclamation mark, and what it takes unless that is a sentence.
 var commandLike = text.Pattern(`^(?:[/!][\w:-]+(?: +\S*[^\w\s]\S*)*|![\w-]+ .*|/(?:run|test|add|drop|web|read|git|commit|undo|diff|lint) .*)$`)

@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // maxWholeAnswer is the number of lines of an answer of which all are kept, also those that say
@@ -59,6 +61,11 @@ func (s *history) addLastAnswer(b *itemList) {
 		b.add(sectionState, truncate(text, b.lineLimit+b.listLimit)+"\n", worthState).tier = tierState
 		b.add(sectionState, truncate(text, b.lineLimit)+"\n", worthState) // where there is no room for all of it
 	}
+	if t.output && len(t.lines) == 0 {
+		if line := s.lastOutput(); line != "" {
+			b.add(sectionState, lastCallMark+truncate(line, b.lineLimit)+"\n", worthState).tier = tierState
+		}
+	}
 	files := editedFiles(s.calls[max(0, len(s.calls)-t.calls):])
 	addFiles := func(mark string, files []string) {
 		b.add(sectionState, truncate(mark+strings.Join(files, ", "), max(b.lineLimit*2/3, minExcerpt))+"\n", worthState).tier = tierState
@@ -74,6 +81,30 @@ func (s *history) addLastAnswer(b *itemList) {
 		addFiles(mark, open)
 	}
 }
+
+// lastOutput returns what the assistant ran in its text and the lines that came of it, "" if that is not
+// known.
+func (s *history) lastOutput() string {
+	if len(s.turns) < 2 {
+		return ""
+	}
+	r := s.currentTurn().request
+	lines := failureLines(r.head, cmp.Or(r.tail, r.head))
+	if len(lines) == 0 {
+		lines = slices.DeleteFunc(splitLines(r.head), func(l string) bool { return saysNothing().MatchString(l) || prompting().MatchString(l) })
+	}
+	ran := ranInText().FindStringSubmatch(s.turns[len(s.turns)-2].lastText)
+	if ran == nil || len(lines) == 0 {
+		return ""
+	}
+	return firstLine(ran[1]) + " → " + strings.Join(lines[:min(len(lines), maxOutputLines)], "; ")
+}
+
+// maxOutputLines is the number of lines of an output that are told.
+const maxOutputLines = 3
+
+// ranInText is what a message runs at its end: the lines in a fence or in an element of markup.
+var ranInText = text.Pattern("(?s)(?:```\\w*|<\\w+>)\\s*([^`<]+?)\\s*(?:```|</\\w+>)\\s*$")
 
 // intention returns the last sentence of the last message that says what comes next, "" for none.
 func (t *turn) intention() string {
