@@ -309,7 +309,7 @@ func isGenerated(s string) bool {
 	return len(s) > 1 && (s[0] == '<' && s[len(s)-1] == '>' || s[0] == '[' && s[len(s)-1] == ']') ||
 		strings.HasPrefix(s, "<local-command-") || strings.HasPrefix(s, "<task-notification>") ||
 		strings.Contains(text.Head(s, 200), "<command-name>") ||
-		strings.HasPrefix(s, "Caveat: ") || strings.HasPrefix(s, "Operation stopped by hook")
+		strings.HasPrefix(s, "# Fix any errors below") || strings.HasPrefix(s, "Caveat: ") || strings.HasPrefix(s, "Operation stopped by hook")
 }
 
 // isInstruction reports whether a program wrote a user message that holds the text of a skill: it

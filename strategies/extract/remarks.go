@@ -41,8 +41,9 @@ func withoutCommands(s string) string {
 	return out.String()
 }
 
-// commandLike is a command with a slash or an exclamation mark, and what it takes unless that is a sentence.
-var commandLike = text.Pattern(`^(?:[/!][\w:-]+(?: +\S*[^\w\s]\S*)*|![\w-]+ .*|/(?:run|test|add|drop|web|read|git|commit|undo|diff|lint) .*)$`)
+// commandLike is a command with a slash or an exclamation mark, and what it takes unless that is a sentence,
+// or several of them.
+var commandLike = text.Pattern(`^(?:[/!][\w:-]+(?: +\S*[^\w\s]\S*)*|![\w-]+ .*|/(?:run|test|add|drop|web|read|git|commit|undo|diff|lint) .*|(?:/[\w-]+(?: [^/\s]\S*){0,3} *){2,})$`)
 
 // isEmpty reports whether a line says nothing that is worth its room later.
 func isEmpty(line string) bool {

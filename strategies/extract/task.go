@@ -66,7 +66,7 @@ func (s *history) leadingItems(budget int) []*item {
 		add(sectionTask, s.answered())
 	}
 	for _, i := range slices.Backward(s.beforeActive()) {
-		add(sectionTask, beforeMark+truncate(oneLine(s.turns[i].request.head), max(budget/6, 2*minRequest))+"\n")
+		add(sectionTask, beforeMark+truncate(oneLine(withoutCommands(s.turns[i].request.head)), max(budget/6, 2*minRequest))+"\n")
 	}
 	return slices.DeleteFunc(out, func(it *item) bool { return it.text == "" })
 }

@@ -165,12 +165,31 @@ func (d *Digest) writeProse(budget, held int) (prose string, missing int) {
 	}
 	others = append(late, others...)
 	p.fill(others, held)
+	needsState := d.history.referenceShare() == referenceShare // of customers, the references are the values
 	for _, it := range others {
-		if (it.section == sectionConstraints && it.tier == tierUser || len(d.history.files) > 0 && (it.tier == tierState || it.tier == tierErrors)) && !it.placed && it.size > p.budget && !strings.Contains(p.text, it.core()) {
+		needed := it.section == sectionConstraints && it.tier == tierUser || needsState && (it.tier == tierState || it.tier == tierErrors)
+		if needed && !it.placed && it.size > p.budget && !strings.Contains(p.text, it.core()) {
 			missing += it.size
 		}
 	}
+	if needsState && missing == 0 && !p.begun[sectionState] {
+		missing = smallest(others, sectionState)
+	}
 	return head + p.String(), missing
+}
+
+// smallest returns the size of the smallest of the items of a section, with its heading, 0 if there is none.
+func smallest(items []*item, sec section) int {
+	size := 0
+	for _, it := range items {
+		if it.section == sec && it.parent == nil && (size == 0 || it.size < size) {
+			size = it.size
+		}
+	}
+	if size == 0 {
+		return 0
+	}
+	return size + len(sectionTable[sec].heading) + 1
 }
 
 // prepare sets the size, the identifiers and the topic of an item.
