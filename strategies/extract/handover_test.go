@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -393,7 +394,7 @@ func TestRequestsStandWithTheirActions(t *testing.T) {
 	visit := func(n string) []*chat.Message {
 		return []*chat.Message{
 			user("Book two seats for the reading number " + n + ", please."), calls("", n, "buy_seats", "event", "Amber Run "+n, "seats", "2"), result(n, `{"code":"K7Q2Z`+n+`"}`),
-			assistant("Booked."), user("And can you order a taxi for "+n+" that takes us home?"), calls("", "t"+n, "order_taxi", "hour", "23:1"+n), result("t"+n, `{"number":"T-9`+n+`"}`), assistant("Ordered."),
+			assistant("Booked."), user("And can you order a taxi for " + n + " that takes us home?"), calls("", "t"+n, "order_taxi", "hour", "23:1"+n), result("t"+n, `{"number":"T-9`+n+`"}`), assistant("Ordered."),
 		}
 	}
 	ms := onDays(visit("1"), visit("2"), visit("3"))
@@ -440,6 +441,39 @@ func TestWhatWasRunInTheText(t *testing.T) {
 		user("/undo\nNow wire the lamp of the cellar to its switch."), assistant("Wired."), user("And write down how many fuses that needs.")).Text(600)
 	if got := sectionsOf(text)[sectionRequests]; !slices.Contains(got, "- > Now wire the lamp of the cellar to its switch.") || strings.Contains(text, "/clear") {
 		t.Errorf("%s", text)
+	}
+}
+
+// What has no room of what was done is counted, and what failed before edits goes with its lines.
+func TestUntoldActionsAreCounted(t *testing.T) {
+	t.Parallel()
+	ms := []*chat.Message{user("Order what the list says, and tell me when that is done.")}
+	for i := range 30 {
+		id := fmt.Sprint(i)
+		ms = append(ms, calls("", id, "order_part", "part", "fuse holder of cabinet "+id, "pieces", "4"), result(id, `{"code":"K7Q2Z`+id+`"}`))
+	}
+	d := digestOf(Options{}, ms...)
+	for _, n := range []int{200, 400, 4000} {
+		text := d.Text(n)
+		told := strings.Count(text, "\n- order_part: ")
+		if want := fmt.Sprintf(untoldLine, 30-told); (n < 4000) != strings.Contains(text, want) || told == 0 {
+			t.Errorf("%d told of 30 in %d tokens:\n%s", told, n, text)
+		}
+	}
+	again := New(Options{})
+	again.AddPrevious(d.Text(400))
+	if text := again.Text(4000); strings.Contains(text, untoldMark) {
+		t.Errorf("after an update:\n%s", text)
+	}
+	d = digestOf(Options{}, user("Repair the lamp of the hall."), calls("", "1", "bash", "command", "make test"), result("1", "Exit code 1\nlamp.go:10: undefined: hall\nlamp.go:12: the hall is dark, and not lit"),
+		calls("", "2", "Edit", "file_path", "/src/lamp.go"), result("2", "ok"))
+	if got := sectionsOf(d.Text(900))[sectionState]; !slices.Contains(got, "  - lamp.go:10: undefined: hall") {
+		t.Errorf("%q", got)
+	}
+	again = New(Options{})
+	again.AddPrevious(d.Text(900))
+	if text := again.Text(900); strings.Contains(text, "undefined") {
+		t.Errorf("after an update:\n%s", text)
 	}
 }
 

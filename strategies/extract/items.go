@@ -248,15 +248,17 @@ func (s *history) addCalls(b *itemList, budget int) {
 		switch {
 		case unresolved[i] && c.blocks() && i >= underWay-recentCalls:
 			line := c.line(b.lineLimit)
-			if s.editedSince(i) { // what it said may be over
-				b.add(sectionState, failedBeforeMark+strings.TrimPrefix(line, bulletMark), worthBlocked*age).tier = tierErrors
-				continue
-			}
 			call := b.add(sectionBlocked, line, worthBlocked*age)
 			call.tier = tierErrors
+			if s.editedSince(i) { // what it said may be over
+				call.section, call.text = sectionState, failedBeforeMark+strings.TrimPrefix(line, bulletMark)
+			}
 			for _, l := range c.failures {
-				it := b.add(sectionBlocked, indentMark+formatLine(truncate(l, maxLine), "output: "), worthBlocked*age)
+				it := b.add(call.section, indentMark+formatLine(truncate(l, maxLine), "output: "), worthBlocked*age)
 				it.tier, it.parent = tierErrors, call
+				if call.section == sectionState {
+					it.tier = tierOther
+				}
 			}
 		case i >= underWay:
 			b.add(sectionInProgress, c.line(b.lineLimit), worthProgress*age).tier = tierErrors

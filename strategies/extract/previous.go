@@ -203,8 +203,12 @@ func (s *history) restore(sec section, lines []string) {
 			s.todos = appendBounded(s.todos, strings.TrimPrefix(e.text, bulletMark), maxNotes)
 		}
 	case sectionState: // no longer current
+		over := false // of a line and those below it
 		s.restoreEntries(sectionFindings, slices.DeleteFunc(lines, func(l string) bool {
-			return slices.ContainsFunc([]string{saidLastMark, lastCallMark, editedForMark, nothingEdited, uncommittedMark, uncommittedAllMark, failedBeforeMark}, func(mark string) bool { return strings.HasPrefix(l, mark) })
+			if !strings.HasPrefix(l, indentMark) {
+				over = slices.ContainsFunc([]string{saidLastMark, lastCallMark, editedForMark, nothingEdited, uncommittedMark, uncommittedAllMark, failedBeforeMark}, func(mark string) bool { return strings.HasPrefix(l, mark) })
+			}
+			return over
 		}))
 	case sectionInProgress, sectionPending: // known again from what follows
 	default:
@@ -214,6 +218,9 @@ func (s *history) restore(sec section, lines []string) {
 
 // callsMark begins the counts of calls in summaries before extractive/9.
 const callsMark = "- Calls: "
+
+// untoldMark begins untoldLine, which is counted again.
+var untoldMark, _, _ = strings.Cut(untoldLine, "%")
 
 func (s *history) restoreEntries(sec section, lines []string) {
 	for _, e := range splitEntries(lines) {
@@ -225,7 +232,7 @@ func (s *history) restoreEntry(sec section, e entry) {
 	e.text = strings.TrimSuffix(e.text, noResult) // there may be one now
 	if task, ok := strings.CutPrefix(e.text, finishedMark); ok {
 		s.finished = appendNew(s.finished, task)
-	} else if strings.HasPrefix(e.text, bulletMark) && !strings.HasPrefix(e.text, callsMark) && !slices.ContainsFunc(s.previous[sec], func(o entry) bool { return o.day == e.day && o.text == e.text }) {
+	} else if strings.HasPrefix(e.text, bulletMark) && !strings.HasPrefix(e.text, callsMark) && !strings.HasPrefix(e.text, untoldMark) && !slices.ContainsFunc(s.previous[sec], func(o entry) bool { return o.day == e.day && o.text == e.text }) {
 		s.addEntry(sec, entry{strings.Clone(e.day), strings.Clone(e.text), s.requests})
 	}
 }

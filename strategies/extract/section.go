@@ -74,6 +74,8 @@ const (
 	closedLine = "- Nothing is asked for: the user closes.\n"
 	// askedBackLine tells that the last message asks about the active task.
 	askedBackLine = "- The assistant asked back; the user has not replied.\n"
+	// untoldLine tells how many actions have no room.
+	untoldLine = "- Actions not told here: %d\n"
 	// These begin lines of the state, which is another one later.
 	saidLastMark       = "- Said last: "
 	lastCallMark       = "- Last: "

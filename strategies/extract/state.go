@@ -30,7 +30,10 @@ func (s *history) addLastAnswer(b *itemList) {
 				continue
 			}
 		}
-		if line == "" || claiming().MatchString(line) || j < t.lastStart && isIntention(line) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
+		if j < t.lastStart {
+			line = opening().ReplaceAllString(line, "")
+		}
+		if line == "" || claiming().MatchString(line) || j < t.lastStart && (isIntention(line) || isRemark(line)) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
 			continue
 		}
 		text := formatEntry(truncate(line, b.lineLimit))

@@ -322,6 +322,7 @@ func (p *page) fill(items []*item, held int) {
 		it.order = i
 	}
 	var rest []*item
+	untold := &item{section: sectionCompleted, share: sectionExchanges, order: -1}
 	p.held = p.budget/stateRoom + held
 	for tier := range tiers {
 		if tier == tierState {
@@ -336,15 +337,28 @@ func (p *page) fill(items []*item, held int) {
 			}
 		}
 		var q queue[*item]
+		size := 0
 		for i, it := range items {
 			if it.tier == tier {
 				q.add(it, p.density(it), i)
+				size += it.size
 			}
 		}
+		reserve := 0 // for the number of those that have no room
+		if tier == tierDone && size > p.budget {
+			reserve = min(p.budget, len(untoldLine)+len(sectionTable[sectionCompleted].heading))
+		}
+		p.budget -= reserve
 		for it := range q.all(func(it *item) (float64, bool) { return p.density(it), true }) {
 			if !it.placed && !p.place(it) {
 				rest = append(rest, it)
 			}
+		}
+		p.budget += reserve
+		if n := p.untold(rest); tier == tierDone && n > 0 { // so that none is taken for not done
+			untold.text = fmt.Sprintf(untoldLine, n)
+			untold.size = len(untold.text)
+			p.place(untold)
 		}
 	}
 	for s := range p.caps { // any section gets the unused budget
@@ -355,6 +369,21 @@ func (p *page) fill(items []*item, held int) {
 			p.place(it)
 		}
 	}
+	if n := p.untold(rest); n > 0 {
+		untold.text = fmt.Sprintf(untoldLine, n)
+	} else {
+		p.items = slices.DeleteFunc(p.items, func(it *item) bool { return it == untold })
+	}
+}
+
+// untold returns the number of actions that are not placed.
+func (p *page) untold(items []*item) (n int) {
+	for _, it := range items {
+		if it.section == sectionCompleted && it.tier == tierDone && !it.placed && !strings.Contains(p.text, it.core()) {
+			n++
+		}
+	}
+	return n
 }
 
 // String returns the items in the order of sections, each section with its heading.
