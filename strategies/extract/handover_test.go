@@ -114,8 +114,13 @@ func TestEditsWithoutACommitAreTold(t *testing.T) {
 	for _, m := range edit("fuse.go") {
 		d.Add(m)
 	}
-	if got := state(d.Text(500)); !strings.Contains(got, uncommittedAllMark+"fuse.go, lamp.go") {
+	if got := state(d.Text(500)); !strings.Contains(got, uncommittedAllMark+"fuse.go; before this task lamp.go") {
 		t.Errorf("after an update: %s", got)
+	}
+	next := New(Options{})
+	next.AddPrevious(d.Text(500))
+	if got := state(next.Text(500)); !strings.Contains(got, uncommittedAllMark+"fuse.go, lamp.go") {
+		t.Errorf("after another update: %s", got)
 	}
 	for _, m := range slices.Concat(commit, read) {
 		d.Add(m)

@@ -133,7 +133,7 @@ func (s *history) restore(sec section, lines []string) {
 		lines = slices.DeleteFunc(lines, func(l string) bool {
 			for _, mark := range []string{uncommittedMark, uncommittedAllMark} {
 				if files, ok := strings.CutPrefix(l, mark); ok {
-					s.edited, s.uncommittedAs = strings.Split(strings.TrimRight(strings.TrimSuffix(strings.Clone(files), ellipsis), ", "), ", "), mark
+					s.edited, s.uncommittedAs = strings.Split(strings.TrimRight(strings.TrimSuffix(strings.ReplaceAll(strings.Clone(files), "; "+earlierMark, ", "), ellipsis), ", "), ", "), mark
 				}
 			}
 			h, ok := parseHandle(l)

@@ -71,10 +71,12 @@ func (s *history) addLastAnswer(b *itemList) {
 	}
 	files := editedFiles(s.calls[max(0, len(s.calls)-t.calls):])
 	addFiles := func(mark string, files []string) {
-		b.add(sectionState, truncate(mark+strings.Join(files, ", "), max(b.lineLimit*2/3, minExcerpt))+"\n", worthState).tier = tierState
+		b.add(sectionState, truncate(mark+strings.ReplaceAll(strings.Join(files, ", "), ", "+earlierMark, "; "+earlierMark), max(b.lineLimit*2/3, minExcerpt))+"\n", worthState).tier = tierState
 	}
 	open, mark := s.uncommitted()
 	switch {
+	case len(files) > 0 && len(files) < len(open) && slices.Equal(open[:len(files)], files):
+		open[len(files)] = earlierMark + open[len(files)]
 	case len(files) > 0 && !slices.Equal(open, files):
 		addFiles(editedForMark, files)
 	case last != nil && len(last.paths) > 0 && len(open) == 0:

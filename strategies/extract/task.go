@@ -65,8 +65,13 @@ func (s *history) leadingItems(budget int) []*item {
 	if t := s.currentTurn(); !closed && at == len(s.turns)-1 && len(s.calls) > 0 && t.calls == t.callsBefore && len(t.lines) > 0 && pendingQuestion(t.lastText) == "" && !isIntention(t.lines[len(t.lines)-1]) {
 		add(sectionTask, s.answered())
 	}
-	for _, i := range slices.Backward(s.beforeActive()) {
-		add(sectionTask, beforeMark+truncate(oneLine(withoutCommands(s.turns[i].request.head)), max(budget/6, 2*minRequest))+"\n")
+	before := s.beforeActive()
+	for n, i := range slices.Backward(before) {
+		room := max(budget/6, 2*minRequest)
+		if n == 0 { // most of what is asked for now
+			room = max(room, bodySize(sectionTask, 0)-len(active.head))
+		}
+		add(sectionTask, beforeMark+truncate(oneLine(withoutCommands(s.turns[i].request.head)), room)+"\n")
 	}
 	return slices.DeleteFunc(out, func(it *item) bool { return it.text == "" })
 }
