@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 const (
@@ -15,6 +17,15 @@ const (
 	separatorWidth = 4
 	// minReference is the minimum number of characters of a reference.
 	minReference = 8
+)
+
+// formatFactor is the weight of a format of a print statement.
+const formatFactor = 0.5
+
+// structTag is the tag of a field in Go, formatVerb a verb in a format.
+var (
+	structTag  = text.Pattern("^`?[a-z]+:\"[^\"]*\"`?$")
+	formatVerb = text.Pattern(`%[-+#0-9.]*[a-zA-Z]`)
 )
 
 // choice is a candidate for the references and the known identifiers in its text.
@@ -40,6 +51,9 @@ func (t *table) pick(ranked []candidate, budget int, above string) []reference {
 		if ch.topical {
 			sum *= topicFactor
 		}
+		if formatVerb().MatchString(ch.value) { // a part of a statement
+			sum *= formatFactor
+		}
 		if ch.isReused() { // before all others, so that no chain of summaries loses it
 			sum += topicFactor
 		}
@@ -50,7 +64,7 @@ func (t *table) pick(ranked []candidate, budget int, above string) []reference {
 		if rest, side := cutSide(c.value); side && t.idents[rest] != nil {
 			continue
 		}
-		if !c.isReused() && !c.topical && (i >= 4*budget/minReference || c.score < minScore || c.isAmbiguous()) {
+		if !c.isReused() && !c.topical && (i >= 4*budget/minReference || c.score < minScore || c.isAmbiguous()) || !c.isReused() && structTag().MatchString(c.value) {
 			continue
 		}
 		ch := choice{candidate: c, contained: t.contained(c)}
