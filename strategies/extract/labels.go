@@ -69,6 +69,7 @@ func isEmptyLabel(w string) bool {
 	case "func":
 		return true
 	case "errorf", "fatalf", "logf", "warnf", "debugf", "infof", "printf", "println", "sprintf", "fprintf", "omitempty",
+		"def", "nil", "null", "none", "self", "void", "else", "elif",
 		"been", "both", "yeah", "only", "then", "there", "when", "what", "which", "where", "why", "how", "also", "just", "here", "they",
 		"your", "because", "instead", "still", "more", "than", "these", "those", "some", "other", "anything", "something", "let", "now",
 		"see", "look", "back", "does", "did", "don", "would", "should", "could", "like", "them", "their", "being", "same", "such", "each",
