@@ -32,7 +32,7 @@ func (s *history) judgeLastCall(said string) {
 
 var (
 	// declaring says, anywhere in an answer, that an action was not possible.
-	declaring = text.Pattern(`(?i)\b(?:can(?:no|'?)t|couldn'?t|could not|unable to|(?:was|were|am) not able to|wasn'?t able to|failed to) (?:\w+ )?(?:book|reserve|schedule|buy|purchase|make|complete|transfer|send|set up|add|place|process|cancel|change)\b`)
+	declaring = text.Pattern(`(?i)\b(?:can(?:no|'?)t|couldn'?t|could not|unable to|(?:was|were|am) not able to|wasn'?t able to|failed to|(?:is not|isn'?t|was not|wasn'?t|not) possible to) (?:\w+ )?(?:book|reserve|schedule|buy|purchase|make|complete|transfer|send|set up|add|place|process|cancel|change)\b`)
 	apology   = text.Pattern(`(?i)\b(?:sorry|regret(?:fully)?|unfortunately|unable to|(?:was|were|am|is) not able to|wasn'?t able to|couldn'?t|could not|not available|unsuccessful|(?:did not|didn'?t|does not|doesn'?t) work|not possible|failed to|can(?:no|'?)t (?:set up|book|reserve|schedule|find|be))\b`)
 	// completing says that a thing was done.
 	completing = text.Pattern(`(?i)\b(?:(?:reservation|booking|appointment|visit|tickets?|order|payment|transfer|request|ride|cab|taxi|table|rooms?|seats?|car|hotel|flight|trip|stay)(?: (?:at|for|in|on|to|with) [^.?!]{1,40}?)? (?:has|have|is|are|was|were)(?: now| been| also)* (?:complete|completed|confirmed|booked|scheduled|reserved|made|placed)|(?:i|we)(?:'ve| have)?(?: now| just)? (?:booked|reserved|scheduled|made|bought|purchased)|you(?:'re| are) (?:all set|(?:now )?(?:scheduled|booked))|successfully|^\W*(?:was|is|has been)(?: now)? (?:booked|reserved)|on (?:its|the|their) way|(?:ride|cab|taxi|car|driver) (?:is|will be) (?:coming|there)|will arrive)\b`)

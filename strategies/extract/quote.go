@@ -28,7 +28,7 @@ func (r request) quote(n int) string {
 		total += quotedSize(l)
 	}
 	taken, room := make([]bool, len(lines)), 0
-	if total > n {
+	if total > n && total > 0 {
 		taken, room = outline(lines, n)
 	}
 	var b strings.Builder

@@ -53,13 +53,17 @@ func (s *history) leadingItems(budget int) []*item {
 	if !s.goal.empty() && s.isGoal(s.goal) {
 		add(sectionGoal, s.goal.quote(bodySize(sectionGoal, min(budget/4, maxExcerpt))))
 	}
-	if at > 0 && (len(active.head) < minRequest || len(active.head) < maxShort && s.turns[at].asked != "") {
+	if at > 0 && (len(active.head) < minRequest || len(active.head) < maxShort && (s.turns[at].asked != "" || referring().MatchString(active.head))) {
 		replied := answeredLines(s.turns[at-1].lastText, active.head)
+		if len(replied) == 0 && s.turns[at].asked == "" && (referring().MatchString(active.head) || picking().MatchString(active.head)) {
+			replied = options(splitLines(s.turns[at-1].lastText))
+		}
 		if last := proseLines(s.turns[at-1].lastText); len(replied) == 0 && len(last) > 0 {
 			replied = last[len(last)-1:]
 		}
+		replied = slices.DeleteFunc(replied, func(l string) bool { return slices.Contains(s.decisions, l) }) // told as such
 		for _, l := range replied {
-			add(sectionTask, repliesMark+truncate(strings.ReplaceAll(l, "**", ""), max(min(budget/10, budget/4/len(replied)), minExcerpt))+"\n")
+			add(sectionTask, repliesMark+truncate(strings.ReplaceAll(strings.TrimLeft(l, "# "), "**", ""), max(min(budget/10, budget/4/len(replied)), minExcerpt))+"\n")
 		}
 	}
 	if t := s.currentTurn(); !closed && at == len(s.turns)-1 && len(s.calls) > 0 && t.calls == t.callsBefore && len(t.lines) > 0 && pendingQuestion(t.lastText) == "" && !isIntention(t.lines[len(t.lines)-1]) {
@@ -86,6 +90,9 @@ func (s *history) isOnlyTask() bool {
 	}
 	return asked <= 1
 }
+
+// referring begins a request about what was said before.
+var referring = text.Pattern(`(?i)^(?:(?:yes|yep|yeah|ok(?:ay)?|no|please|can|could|would|you|let'?s|and|now|then|just|also|go|to|try)\b[ ,]*)*\w+ (?:all |both |each )?(?:of )?(?:them|it|these|those|this|that)\b`)
 
 // pendingQuestion returns the question that the end of a text waits for, "" if that is only whether
 // anything else is wanted.

@@ -29,7 +29,11 @@ func (d *Digest) writeText(budget, references int) string {
 	find := func() string {
 		most := int(maxReferenceShare / (1 - maxReferenceShare) * float64(utf8.RuneCountInString(prose)))
 		most = min(most, max(minReferences, int(coveredReferenceShare*float64(d.ids.bytesRead))))
-		return d.fit(references, func(r int) string { return d.ids.references(min(r, left(), most), prose) })
+		refs := d.fit(references, func(r int) string { return d.ids.references(min(r, left(), most), prose) })
+		if d.history.isRecords() && len(refs) < budget/8 { // the calls tell all but a few stray values
+			return ""
+		}
+		return refs
 	}
 	refs := find()
 	if n := utf8.RuneCountInString(refs); left()-n > budget/16 { // prose gets the unused budget of the references
