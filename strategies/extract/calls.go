@@ -2,6 +2,8 @@ package extract
 
 import (
 	"cmp"
+	"hash/fnv"
+	"io"
 	"maps"
 	"regexp"
 	"slices"
@@ -16,6 +18,15 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	c := &toolCall{id: strings.Clone(id), tool: strings.Clone(text.Head(oneLine(name), 64)), day: s.day, after: s.requests, at: s.at, changes: changesFiles(name, fs), paths: argumentPaths(fs), chosen: -1}
 	c.command, c.fields = strings.Clone(text.Head(rawCommand(fs), maxHandleInput)), shortValues(fs)
 	c.commits = isCommit(c.tool, c.command)
+	for _, f := range fs {
+		switch key := strings.ToLower(f.key); {
+		case f.object > 1 || !slices.Contains(contentFields, key):
+		case strings.HasPrefix(key, "old"):
+			c.from = hash(f.value)
+		case strings.HasPrefix(key, "new"):
+			c.to = hash(f.value)
+		}
+	}
 	command := commandLine(c.command)
 	switch acts, known := s.configured(name); {
 	case known:
@@ -345,6 +356,12 @@ var (
 	// contentFields are the arguments for the content of a file.
 	contentFields = []string{"content", "new_string", "old_string", "new_str", "old_str", "new_text", "old_text", "newtext", "oldtext", "patch", "diff", "file_text"}
 )
+
+func hash(s string) uint32 {
+	h := fnv.New32a()
+	_, _ = io.WriteString(h, s) // never fails
+	return h.Sum32()
+}
 
 func changesFiles(name string, fs []argument) bool {
 	name = strings.ToLower(name)

@@ -436,7 +436,7 @@ func TestWhatWasRunInTheText(t *testing.T) {
 		p := sectionsOf(text)
 		want := "- Last: python lamp.py → 344"
 		if strings.Contains(output, "Traceback") {
-			want = "- Last: python lamp.py → Traceback (most recent call last):; ValueError: no lamp of that name"
+			want = `- Last: python lamp.py → ValueError: no lamp of that name (File "lamp.py", line 3)`
 		}
 		if !slices.Contains(p[sectionState], want) || !strings.HasPrefix(strings.Join(p[sectionTask], ""), "> Find out why") {
 			t.Errorf("%q is missing:\n%s", want, text)
@@ -479,6 +479,30 @@ func TestUntoldActionsAreCounted(t *testing.T) {
 	again.AddPrevious(d.Text(900))
 	if text := again.Text(900); strings.Contains(text, "undefined") {
 		t.Errorf("after an update:\n%s", text)
+	}
+}
+
+// Edits that were taken back are none.
+func TestEditsThatWereTakenBack(t *testing.T) {
+	t.Parallel()
+	edit := func(id, file, from, to string) []*chat.Message {
+		return []*chat.Message{calls("", id, "Edit", "file_path", "/src/"+file, "old_string", from, "new_string", to), result(id, "ok")}
+	}
+	first := slices.Concat([]*chat.Message{user("Rewire the lamp in the hall, please.")}, edit("1", "lamp.go", "a := 1", "a := 2"), edit("2", "fuse.go", "b := 1", "b := 2"))
+	for name, tt := range map[string]struct {
+		then []*chat.Message
+		want string
+	}{
+		"the reverse":     {edit("3", "lamp.go", "a := 2", "a := 1"), "fuse.go"},
+		"another text":    {edit("3", "lamp.go", "a := 2", "a := 3"), "lamp.go, fuse.go"},
+		"another file":    {edit("3", "fuse.go", "a := 2", "a := 1"), "fuse.go, lamp.go"},
+		"done again":      {slices.Concat(edit("3", "lamp.go", "a := 2", "a := 1"), edit("4", "lamp.go", "a := 1", "a := 2")), "lamp.go, fuse.go"},
+		"restored by git": {[]*chat.Message{calls("", "3", "Bash", "command", "cd /src && git checkout -- lamp.go"), result("3", "ok")}, "fuse.go"},
+	} {
+		text := digestOf(Options{}, slices.Concat(first, tt.then)...).Text(600)
+		if got := sectionsOf(text)[sectionState]; !slices.Contains(got, uncommittedAllMark+tt.want) {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }
 

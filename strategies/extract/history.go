@@ -174,6 +174,8 @@ type toolCall struct {
 	// result.
 	command string
 	fields  []argument
+	// from and to are the hashes of the texts of an edit that replaces one by the other, else 0.
+	from, to uint32
 	// plan is the beginning of the plan that it proposes to the user, "" for none.
 	plan string
 }

@@ -3,6 +3,7 @@ package extract
 import (
 	"fmt"
 	"math"
+	"path"
 	"slices"
 	"sort"
 	"strings"
@@ -99,10 +100,13 @@ func (s *history) otherItems(budget int) []*item {
 	if q := pendingQuestion(s.currentTurn().lastText); q != "" {
 		b.add(sectionPending, pendingMark+inContext(s.currentTurn().lastText, q)+"\n", worthQuestion).tier = tierState
 	}
+	current := editedFiles(s.calls[max(0, len(s.calls)-s.currentTurn().calls):]) // for the active task
 	for _, f := range s.listedFiles() {
 		value := worthRead * decay(s.messages-f.last, 32)
 		if f.changes > 0 {
-			value = worthChanged * decay(s.messages-f.last, 256)
+			if value = worthChanged * decay(s.messages-f.last, 256); slices.Contains(current, path.Base(f.path)) {
+				value *= 2
+			}
 		}
 		it := b.add(sectionFiles, f.String(), 0)
 		if it.tier = tierFiles; f.changes > 0 {
@@ -327,7 +331,7 @@ func (s *history) searchedAgain(i int) bool {
 
 // editedSince reports whether files were changed after a call.
 func (s *history) editedSince(i int) bool {
-	return slices.ContainsFunc(s.calls[i+1:], func(c *toolCall) bool { return c.changes && c.done && !c.failed && len(c.paths) > 0 })
+	return slices.ContainsFunc(s.calls[i+1:], (*toolCall).edits)
 }
 
 // recentCalls is how many of the newest calls can be what work is stuck at.

@@ -203,6 +203,12 @@ var (
 // located is a line of a failed check with the place of a fault: file.go:12: message.
 var located = text.Pattern(`^\S+\.\w+:\d+(?::\d+)?:? +\S.*[A-Za-z]{3}`)
 
+// frameLine is a line of a traceback of Python with a place, errorLine the one that ends it.
+var (
+	frameLine = text.Pattern(`^File "[^"]+", line \d+`)
+	errorLine = text.Pattern(`^[\w.]*(?:Error|Exception)\b`)
+)
+
 // failureLines returns the lines of a failed call's output that report failures.
 func failureLines(head, tail string) []string {
 	lines := splitLines(text.Head(head, 20_000))
@@ -210,8 +216,19 @@ func failureLines(head, tail string) []string {
 		lines = append(lines, splitLines(text.Tail(tail, 4000))...)
 	}
 	var out []string
+	frame := "" // the newest of a traceback, which the error follows
 	for _, l := range lines {
+		if frameLine().MatchString(l) {
+			frame = l
+			continue
+		}
+		if strings.HasPrefix(l, "Traceback (") {
+			continue
+		}
 		if len(l) >= minFailure && !text.Longer(l, maxLine) && (isFailure(l) || failing().MatchString(l) || located().MatchString(l)) && !slices.Contains(out, l) {
+			if frame != "" && len(frame)+len(l) < maxLine && errorLine().MatchString(l) {
+				l, frame = l+" ("+frame+")", ""
+			}
 			if out = append(out, strings.Clone(l)); len(out) == maxFailures {
 				break
 			}

@@ -146,11 +146,13 @@ func (s *history) uncommitted() (files []string, mark string) {
 	return files, cmp.Or(s.uncommittedAs, uncommittedAllMark)
 }
 
-// editedFiles returns the names of the files that calls edited, the newest first.
+// editedFiles returns the names of the files that calls edited, the newest first, without edits that were
+// taken back.
 func editedFiles(calls []*toolCall) []string {
 	var files []string
+	back := takenBack(calls)
 	for _, c := range slices.Backward(calls) {
-		if !c.done || c.failed || !c.changes {
+		if !c.edits() || back[c] {
 			continue
 		}
 		for _, p := range c.paths {
@@ -161,6 +163,35 @@ func editedFiles(calls []*toolCall) []string {
 	}
 	return files
 }
+
+// edits reports whether a call changed files.
+func (c *toolCall) edits() bool { return c.changes && c.done && !c.failed && len(c.paths) > 0 }
+
+// takenBack returns the edits that a later one reverses, with that, and those of files that git restored.
+func takenBack(calls []*toolCall) map[*toolCall]bool {
+	back := map[*toolCall]bool{}
+	for i, c := range calls {
+		restored := restoring().FindStringSubmatch(c.description)
+		if restored == nil && (!c.edits() || c.to == c.from) {
+			continue
+		}
+		for _, e := range slices.Backward(calls[:i]) {
+			switch {
+			case !e.edits() || back[e]:
+			case restored != nil:
+				back[e] = c.done && !c.failed && slices.ContainsFunc(strings.Fields(restored[1]), func(f string) bool {
+					return strings.HasSuffix("/"+e.paths[0], "/"+strings.TrimPrefix(f, "./"))
+				})
+			case e.from == c.to && e.to == c.from && !back[c] && slices.Equal(e.paths, c.paths):
+				back[e], back[c] = true, true
+			}
+		}
+	}
+	return back
+}
+
+// restoring is a command that takes back what was changed in files.
+var restoring = text.Pattern(`\bgit (?:-C \S+ )?(?:checkout (?:HEAD )?--|restore)((?: +[^\s;&|-]\S*)+)`)
 
 // addPlan adds the plan that the user approved for the active task, if that says what to do or
 // follows the one that does.
