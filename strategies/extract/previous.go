@@ -206,7 +206,7 @@ func (s *history) restore(sec section, lines []string) {
 		over := false // of a line and those below it
 		s.restoreEntries(sectionFindings, slices.DeleteFunc(lines, func(l string) bool {
 			if !strings.HasPrefix(l, indentMark) {
-				over = slices.ContainsFunc([]string{saidLastMark, lastCallMark, editedForMark, nothingEdited, uncommittedMark, uncommittedAllMark, failedBeforeMark}, func(mark string) bool { return strings.HasPrefix(l, mark) })
+				over = slices.ContainsFunc([]string{saidLastMark, lastCallMark, editedForMark, nothingEdited, uncommittedMark, uncommittedAllMark, committedMark, failedBeforeMark}, func(mark string) bool { return strings.HasPrefix(l, mark) })
 			}
 			return over
 		}))

@@ -83,6 +83,7 @@ const (
 	nothingEdited      = "- Nothing edited for this task yet."
 	uncommittedMark    = "- Edited since the last commit: "
 	uncommittedAllMark = "- Edited, no commit seen: "
+	committedMark      = "- Committed, nothing edited since: "
 	// earlierMark comes before the files that were not edited for the active task.
 	earlierMark = "before this task "
 	// failedBeforeMark begins a check that failed before files were edited.

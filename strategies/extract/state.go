@@ -84,7 +84,19 @@ func (s *history) addLastAnswer(b *itemList) {
 	}
 	if len(open) > 0 {
 		addFiles(mark, open)
+	} else if commit := s.lastCommit(); commit != "" {
+		b.add(sectionState, committedMark+truncate(commit, minExcerpt)+"\n", worthStateLine).tier = tierState
 	}
+}
+
+// lastCommit returns the line of git for the last commit, if it was made for the active task.
+func (s *history) lastCommit() string {
+	for _, c := range slices.Backward(s.calls[max(0, len(s.calls)-s.currentTurn().calls):]) {
+		if c.committed {
+			return committed().FindString(c.outcome)
+		}
+	}
+	return ""
 }
 
 // lastOutput returns what the assistant ran in its text and the lines that came of it, "" if that is not
