@@ -341,7 +341,7 @@ func (s *history) addAssistant(head, tail string) {
 		t.lines = slices.Delete(t.lines, 0, min(over, len(t.lines)))
 	}
 	t.lastStart = len(t.lines)
-	for _, line := range lines[:min(len(lines), maxTurnLines)] {
+	for _, line := range headed(lines[:min(len(lines), maxTurnLines)]) {
 		t.lines = append(t.lines, strings.Clone(line))
 	}
 	t.lastText, t.lastAt = strings.Clone(text.Tail(tail, maxReply)), s.messages

@@ -84,12 +84,39 @@ func proseLines(s string) []string {
 		if fenced {
 			continue
 		}
+		heading := headingLine().MatchString(line)
 		line = strings.ReplaceAll(line, "**", "")
-		line = strings.TrimRight(unmarked(line), "| \t")
+		if line = strings.TrimRight(unmarked(line), "| \t"); heading && strings.IndexByte(".:!?", line[max(0, len(line)-1)]) < 0 {
+			line += ":"
+		}
 		if !strings.ContainsFunc(line, isLetterOrDigit) {
 			continue
 		}
 		out = append(out, truncate(oneLine(line), maxLine))
+	}
+	return out
+}
+
+// headingLine is a heading of Markdown, or a line that is bold as a whole.
+var headingLine = text.Pattern(`^(?:#{1,6} +\S|\*\*[^*]+\*\*$)`)
+
+// maxHeading is the size of a heading that stands before the line below it.
+const maxHeading = 60
+
+// headed returns lines with each short heading before the line below it, not on a line of its own.
+func headed(lines []string) []string {
+	var out []string
+	heading := ""
+	for _, l := range lines {
+		if strings.HasSuffix(l, ":") && len(l) <= maxHeading && !intending().MatchString(l) {
+			heading = l + " "
+			continue
+		}
+		if heading != "" {
+			l = heading + opening().ReplaceAllString(l, "")
+		}
+		out = append(out, truncate(l, maxLine))
+		heading = ""
 	}
 	return out
 }

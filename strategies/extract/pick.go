@@ -19,8 +19,8 @@ const (
 	minReference = 8
 )
 
-// formatFactor is the weight of a format of a print statement.
-const formatFactor = 0.5
+// scarceRoom is the number of characters of references below which parts of statements have no place.
+const scarceRoom = 1100
 
 // structTag is the tag of a field in Go, formatVerb a verb in a format.
 var (
@@ -38,6 +38,7 @@ type choice struct {
 // character, without those that the text above contains; budget is positive. Listing an identifier counts for
 // all identifiers within it: a path for each of its parts.
 func (t *table) pick(ranked []candidate, budget int, above string) []reference {
+	scarce := budget < scarceRoom
 	index := suffixarray.New([]byte(above))
 	covered := map[string]bool{} // listed, or within a listed one, or in the text above
 	density := func(ch choice) float64 {
@@ -51,9 +52,6 @@ func (t *table) pick(ranked []candidate, budget int, above string) []reference {
 		if ch.topical {
 			sum *= topicFactor
 		}
-		if formatVerb().MatchString(ch.value) { // a part of a statement
-			sum *= formatFactor
-		}
 		if ch.isReused() { // before all others, so that no chain of summaries loses it
 			sum += topicFactor
 		}
@@ -64,7 +62,10 @@ func (t *table) pick(ranked []candidate, budget int, above string) []reference {
 		if rest, side := cutSide(c.value); side && t.idents[rest] != nil {
 			continue
 		}
-		if !c.isReused() && !c.topical && (i >= 4*budget/minReference || c.score < minScore || c.isAmbiguous()) || !c.isReused() && structTag().MatchString(c.value) {
+		if !c.isReused() && !c.topical && (i >= 4*budget/minReference || c.score < minScore || c.isAmbiguous()) {
+			continue
+		}
+		if scarce && !c.isReused() && (structTag().MatchString(c.value) || formatVerb().MatchString(c.value)) {
 			continue
 		}
 		ch := choice{candidate: c, contained: t.contained(c)}
