@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -23,7 +24,7 @@ func (s *history) requestLines() []requestLine {
 	join := !s.isRecords()
 	var lines []requestLine
 	for i, t := range s.turns {
-		l := requestLine{text: oneLine(withoutCommands(t.request.head)), day: s.dayOf(i), turns: []int{i}}
+		l := requestLine{text: oneLine(cmp.Or(withoutCommands(t.request.head), t.request.head)), day: s.dayOf(i), turns: []int{i}}
 		switch {
 		case s.isServed(i):
 			l.spare = true
@@ -33,8 +34,8 @@ func (s *history) requestLines() []requestLine {
 			if isInstruction(l.text) { // which skill it was is enough
 				l.text = firstLine(t.request.head)
 			}
-			l.spare = isSmallTalk(l.text) || l.text == "" || t.request.isOutput()
-			if n := len(lines); n > 0 && l.text != "" && len(l.text) < minRequest && lines[n-1].joins(l, join) {
+			l.spare = isSmallTalk(l.text) || isCommand(l.text) || withoutCommands(t.request.head) == "" || t.request.isOutput()
+			if n := len(lines); n > 0 && len(l.text) < minRequest && lines[n-1].joins(l, join) {
 				if last := &lines[n-1]; !slices.Contains(strings.Split(last.text, requestSeparator), l.text) {
 					last.text += requestSeparator + l.text
 				}
@@ -78,6 +79,10 @@ func (s *history) addRequests(b *itemList, budget int) {
 		room -= min(utf8.RuneCountInString(x), limit) + len(requestMark) + 1
 	}
 	b.crowded = room < 0
+	if at := s.activeTurn(); at > 0 && s.isRecords() && slices.ContainsFunc(s.calls, func(c *toolCall) bool { return c.acts && c.done && c.after >= s.turns[at].after }) {
+		it := b.add(sectionRequests, activeHere+"\n", worthActed)
+		it.day, it.at, it.tier = s.dayOf(at), 2*s.turns[at].after, tierDone
+	}
 	first := true
 	for i, l := range lines {
 		if l.text == "" {

@@ -417,8 +417,8 @@ func TestRequestsStandWithTheirActions(t *testing.T) {
 	for _, m := range ms[len(ms)*2/3:] {
 		d.Add(m)
 	}
-	// Of the actions behind the last of the earlier requests some may be for the task that was active then.
-	want = append(want[:7], "  - > And can you order a taxi for 2 that takes us home?", want[7], "  - order_taxi: hour 23:12 → number T-92", "- 2026-02-07:", "  - > Book two seats for the reading number 3, please.")
+	want = append(want, "  - > And can you order a taxi for 2 that takes us home?", "  - order_taxi: hour 23:12 → number T-92", "- 2026-02-07:", "  - > Book two seats for the reading number 3, please.",
+		"  - buy_seats: event Amber Run 3, seats 2 → code K7Q2Z3", "  "+activeHere, "  - order_taxi: hour 23:13 → number T-93")
 	if got := parsePrevious(d.Text(1500)).sections[sectionExchanges]; !cmp.Equal(got[:min(len(got), len(want))], want) {
 		t.Errorf("after an update: %s", cmp.Diff(want, got))
 	}
@@ -431,7 +431,7 @@ func TestWhatWasRunInTheText(t *testing.T) {
 		"<command>\npython lamp.py\n</command>": "344\n\n(Current directory: /house)\nbash-$",
 		"```bash\npython lamp.py\n```":          "Starting.\nTraceback (most recent call last):\n  File \"lamp.py\", line 3\nValueError: no lamp of that name\nbash-$",
 	} {
-		text := digestOf(Options{}, user("Find out why the lamp of the hall shows 344 instead of 345, and repair it."),
+		text := digestOf(Options{}, user("Find out why the lamp of the hall shows 344 instead of 345, and repair it.\n(Current directory: /house)\nbash-$"),
 			assistant("Let's see whether it does.\n"+command), user(output)).Text(600)
 		p := sectionsOf(text)
 		want := "- Last: python lamp.py → 344"
@@ -444,7 +444,7 @@ func TestWhatWasRunInTheText(t *testing.T) {
 	}
 	text := digestOf(Options{}, user("Wire the lamp of the hall to the switch, please."), assistant("Wired."), user("/drop lamp.py\n/clear"), assistant("Cleared."),
 		user("/undo\nNow wire the lamp of the cellar to its switch."), assistant("Wired."), user("And write down how many fuses that needs.")).Text(600)
-	if got := sectionsOf(text)[sectionRequests]; !slices.Contains(got, "- > Now wire the lamp of the cellar to its switch.") || strings.Contains(text, "/clear") {
+	if got := sectionsOf(text)[sectionRequests]; !slices.Contains(got, "- > Now wire the lamp of the cellar to its switch.") || strings.Contains(text, "/undo") {
 		t.Errorf("%s", text)
 	}
 }
@@ -467,8 +467,9 @@ func TestUntoldActionsAreCounted(t *testing.T) {
 	}
 	again := New(Options{})
 	again.AddPrevious(d.Text(400))
-	if text := again.Text(4000); strings.Contains(text, untoldMark) {
-		t.Errorf("after an update:\n%s", text)
+	text := again.Text(4000)
+	if want := fmt.Sprintf(untoldLine, 30-strings.Count(text, "\n- order_part: ")); !strings.Contains(text, want) {
+		t.Errorf("after an update, without %q:\n%s", want, text)
 	}
 	d = digestOf(Options{}, user("Repair the lamp of the hall."), calls("", "1", "bash", "command", "make test"), result("1", "Exit code 1\nlamp.go:10: undefined: hall\nlamp.go:12: the hall is dark, and not lit"),
 		calls("", "2", "Edit", "file_path", "/src/lamp.go"), result("2", "ok"))
@@ -506,14 +507,47 @@ func TestEditsThatWereTakenBack(t *testing.T) {
 	}
 }
 
+// What a person pastes behind an answer with code is the person's request, and commands are no part of one.
+func TestAPastedTerminalIsARequest(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]string{"a fence": "Try this:\n```\nmake lamps\n```", "an element": "The page ends with </html>"} {
+		text := digestOf(Options{}, user("Repair the page of the lamps, please."), assistant(answer),
+			user("It still fails, and you must never touch the loader:\nann@house:~/lamps$ make lamps\nerror: no loader\nann@house:~/lamps$")).Text(600)
+		if got := sectionsOf(text)[sectionTask]; len(got) == 0 || !strings.HasPrefix(got[0], "> It still fails, and you must never touch the loader") {
+			t.Errorf("%s:\n%s", name, text)
+		}
+	}
+	for in, want := range map[string]string{
+		"/clear /drop test_lamp /drop tests/lamp.py": "", "/clear\nWire the lamp.": "Wire the lamp.\n", "/undo": "",
+		"/api/users returns 500": "/api/users returns 500\n", "/home /about need new titles": "/home /about need new titles\n", "!important is missing": "!important is missing\n",
+	} {
+		if got := withoutCommands(in); got != want {
+			t.Errorf("%q: %q", in, got)
+		}
+	}
+}
+
+// An object with an empty key, and lines of nothing but marks, are read.
+func TestEmptyKeysAndHeadings(t *testing.T) {
+	t.Parallel()
+	text := digestOf(Options{}, user("find a train from Graz to Linz"), calls("", "1", "find_trains", "from", "Graz"),
+		result("1", `[{"train":"NX4471","prices":{"":71}},{"train":"NX4473","prices":{"":66}}]`), assistant("# #\n\n**Trains**\n\n1. NX4471 leaves at seven o'clock in the morning.")).Text(600)
+	if !strings.Contains(text, "- Trains: NX4471 leaves at seven o'clock in the morning.") {
+		t.Errorf("%s", text)
+	}
+}
+
 // sectionsOf returns the sections of a summary, with the requests and the actions apart.
 func sectionsOf(summary string) [numSections][]string {
 	sections := parsePrevious(summary).sections
 	days := map[section]string{}
 	for _, e := range splitEntries(sections[sectionExchanges]) {
 		s := sectionCompleted
-		if strings.HasPrefix(e.text, requestMark) {
+		switch {
+		case strings.HasPrefix(e.text, requestMark):
 			s = sectionRequests
+		case e.text == activeHere:
+			continue
 		}
 		lines := strings.Split(e.text, "\n")
 		if e.day != "" {

@@ -52,6 +52,8 @@ type history struct {
 	restored int
 	// wereRecords reports that an earlier summary tells requests and actions together.
 	wereRecords bool
+	// prompted reports that a message of the user before any answer ends with the prompt of a shell.
+	prompted bool
 	// messages is the number of messages, requests that of the user's.
 	messages, requests int
 	// withCode is the number of messages with fenced text or the prompt of a shell.
@@ -65,6 +67,9 @@ type history struct {
 	at, firstAt, lastAt time.Time
 	files               map[string]*file
 	calls               []*toolCall
+	// dropped is the number of actions that are not among the calls any more, or had no room in an earlier
+	// summary.
+	dropped int
 	// unjudged is the call whose result came last, until the next message.
 	unjudged *toolCall
 	// edited are the files that an earlier summary tells as not committed, with the mark uncommittedAs.
@@ -112,7 +117,7 @@ func (r request) empty() bool { return r.head == "" }
 // turn is a request and the answers to it.
 type turn struct {
 	request request
-	// after is the number of requests up to it.
+	// after is the number of requests up to it, of a toolCall that of those before it.
 	after int
 	// day is the date of the request, "" if it is not known.
 	day string
@@ -195,9 +200,9 @@ func (s *history) tick(at time.Time) {
 }
 
 // dayOf returns the date of turn i for the heading above it, that of the turn before it if it is not
-// known; "" if all was said on one day.
+// known; "" if all was said on one day and no action stands with it.
 func (s *history) dayOf(i int) string {
-	if s.byDay {
+	if s.byDay || s.isRecords() {
 		for _, t := range slices.Backward(s.turns[:i+1]) {
 			if t.day != "" {
 				return t.day
@@ -266,8 +271,11 @@ func (s *history) addUser(head, tail string) {
 			s.addUserFacts(own)
 		}
 	}
+	if len(s.calls) == 0 && !slices.ContainsFunc(s.turns, func(t *turn) bool { return t.lastText != "" }) {
+		s.prompted = s.prompted || r.isOutput()
+	}
 	if last := s.currentTurn(); last.request.empty() && len(last.lines) == 0 && last.calls == 0 {
-		last.request, last.day, last.demands, last.asked = r, s.day, demands, asked
+		last.request, last.after, last.day, last.demands, last.asked = r, s.requests, s.day, demands, asked
 		return
 	}
 	if len(s.turns) == maxTurns { // the first turn is kept
@@ -279,15 +287,12 @@ func (s *history) addUser(head, tail string) {
 	}
 }
 
-// followsAnswer reports whether a message of the user is the output of a command that the assistant
-// wrote in a fence.
+// followsAnswer reports whether a message of the user is the output of what the assistant ran in its text.
+// The task ended with the prompt of a shell then: what a person pastes is no output.
 func (s *history) followsAnswer(r request) bool {
 	last := s.currentTurn()
-	return r.isOutput() && last.calls == 0 && commanding().MatchString(last.lastText)
+	return s.prompted && r.isOutput() && last.calls == 0 && ranInText().MatchString(last.lastText)
 }
-
-// commanding is a text with fenced lines, or one that ends with an element of markup.
-var commanding = text.Pattern("```|</\\w+>\\s*$")
 
 // shorten drops what is seldom asked for of an old turn.
 func (t *turn) shorten() {

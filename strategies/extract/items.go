@@ -203,7 +203,7 @@ func (b *itemList) weigh(value float64) {
 func (b *itemList) addPrevious(s section, e entry, value float64) {
 	lines := strings.Split(e.text, "\n")
 	parent := b.add(s, lines[0]+"\n", value)
-	parent.day, parent.at = e.day, 2*e.after+1
+	parent.day, parent.at, parent.acted = e.day, 2*e.after+1, s == sectionCompleted
 	for _, l := range lines[1:] {
 		it := b.add(s, l+"\n", value/2)
 		it.day, it.parent = e.day, parent
@@ -213,10 +213,13 @@ func (b *itemList) addPrevious(s section, e entry, value float64) {
 // decay returns the factor by which age reduces a value that halves at each half.
 func decay(age, half int) float64 { return math.Exp2(-float64(age) / float64(half)) }
 
-// repeatedCall is an entry of the ledger that tells several equal calls of a day.
+// repeatedCall is an entry of the ledger that tells several calls of a day: equal ones, or such that are
+// alike where they are cut.
 type repeatedCall struct {
 	item  *item
+	whole string
 	times int
+	alike bool
 }
 
 // addCalls adds the calls with their outcomes, in the order of time.
@@ -284,14 +287,19 @@ func (s *history) addCalls(b *itemList, budget int) {
 			if !c.failed && checking().MatchString(c.description) && s.editedSince(i) { // what it said may be over
 				text = strings.TrimSuffix(text, "\n") + editedMark + "\n"
 			}
+			whole := c.told(maxAct, false)
 			if same := told[c.day+text]; same != nil && c.acts { // it was done again
-				same.times++
-				same.item.text = fmt.Sprintf("%s (%d times)\n", strings.TrimSuffix(text, "\n"), same.times)
+				same.times, same.alike = same.times+1, same.alike || same.whole != whole
+				times := "times"
+				if same.alike {
+					times = "alike"
+				}
+				same.item.text = fmt.Sprintf("%s (%d %s)\n", strings.TrimSuffix(text, "\n"), same.times, times)
 				continue
 			}
 			it := b.add(sectionCompleted, text, worthStep*age)
-			told[c.day+text] = &repeatedCall{it, 1}
-			it.day, it.at, it.tier = c.day, 2*c.after+1, tierOther
+			told[c.day+text] = &repeatedCall{item: it, whole: whole, times: 1}
+			it.day, it.at, it.tier, it.acted = c.day, 2*c.after+1, tierOther, c.acts
 			switch {
 			case c.acts:
 				it.tier = tierDone

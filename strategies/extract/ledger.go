@@ -22,6 +22,9 @@ const (
 func (s *history) record(c *toolCall) {
 	if len(s.calls) >= maxCalls {
 		i := max(0, slices.IndexFunc(s.calls[:maxCalls/2], func(c *toolCall) bool { return !c.acts }))
+		if s.calls[i].acts && s.calls[i].done {
+			s.dropped++
+		}
 		s.calls = slices.Delete(s.calls, i, i+1)
 	}
 	s.calls = append(s.calls, c)
@@ -44,6 +47,9 @@ func shortValues(fs []argument) []argument {
 
 // containsWord reports whether s contains v with no letter or digit next to it.
 func containsWord(s, v string) bool {
+	if v == "" {
+		return false
+	}
 	for at := 0; ; {
 		i := strings.Index(s[at:], v)
 		if i < 0 {
@@ -91,7 +97,9 @@ func values(fs, known []argument, briefly bool) string {
 			}
 			switch {
 			case clock().MatchString(f.value):
-				shown = ofTime(k)
+				if shown = ofTime(k); slices.ContainsFunc(fs, func(o argument) bool { return o.key != f.key && ofTime(strings.ReplaceAll(o.key, "_", " ")) == shown }) {
+					shown = k
+				}
 			case len(f.value) > len("false") && strings.ContainsFunc(f.value, unicode.IsLetter) && !isCode(f.value):
 				shown = routeLabel().FindString(k)
 			case strings.EqualFold(f.value, "true") || strings.EqualFold(f.value, "false"):

@@ -86,7 +86,7 @@ func proseLines(s string) []string {
 		}
 		heading := headingLine().MatchString(line)
 		line = strings.ReplaceAll(line, "**", "")
-		if line = strings.TrimRight(unmarked(line), "| \t"); heading && strings.IndexByte(".:!?", line[max(0, len(line)-1)]) < 0 {
+		if line = strings.TrimRight(unmarked(line), "| \t"); heading && line != "" && strings.IndexByte(".:!?", line[len(line)-1]) < 0 {
 			line += ":"
 		}
 		if !strings.ContainsFunc(line, isLetterOrDigit) {

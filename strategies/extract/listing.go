@@ -301,10 +301,11 @@ func (c *toolCall) listed(n int, request string) string {
 			case label != last || labelled > maxLabelWidth:
 				part, last, labelled = label+part, label, 0
 			case len(own) <= maxUnlabelled && slices.EqualFunc(own, labels, func(a, b argument) bool { return a.key == b.key && a.path == b.path }):
-				part = own[0].value
-				for _, f := range own[1:] {
-					part += ", " + f.value
+				var short []string
+				for _, f := range own {
+					short = append(short, f.value)
 				}
+				part = strings.Join(short, ", ")
 			}
 			labels = own
 			parts = append(parts, part)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
@@ -44,8 +45,11 @@ func (d *Digest) AddPrevious(summary string) {
 		}
 		d.history.restore(section(s), lines)
 	}
-	for _, t := range d.history.turns[len(d.history.turns)-d.history.restored:] { // the newest; some of the last actions are for it
-		t.after = d.history.requests
+	for _, t := range d.history.turns[len(d.history.turns)-d.history.restored:] {
+		if t.after == 0 { // no action is for it
+			d.history.requests++
+			t.after = d.history.requests
+		}
 	}
 }
 
@@ -54,7 +58,7 @@ func (d *Digest) addNotes(lines []string) {
 	text := strings.Join(lines, "\n")
 	d.scan(text, true)
 	stale := false
-	for _, line := range proseLines(scratchpad().ReplaceAllString(text, "")) {
+	for _, line := range proseLines(scratchpad().ReplaceAllString(text, "$1")) {
 		if isNoteHeading(line) {
 			stale = staleHeading().MatchString(line)
 			continue
@@ -66,7 +70,7 @@ func (d *Digest) addNotes(lines []string) {
 }
 
 // scratchpad is what a model notes before a summary, which says the same.
-var scratchpad = text.Pattern(`(?ims)<analysis>.*?</analysis>|^analysis:$.*?^summary:$`)
+var scratchpad = text.Pattern(`(?is)^((?:[^\n]*\n){0,3}?)(?:<analysis>.*?</analysis>|analysis: *\n.*?\nsummary: *\n)`)
 
 // staleHeading is the heading of what is known better from the log: the messages of the user,
 // and what was to be done when the summary was written.
@@ -133,7 +137,11 @@ func (s *history) restore(sec section, lines []string) {
 		lines = slices.DeleteFunc(lines, func(l string) bool {
 			for _, mark := range []string{uncommittedMark, uncommittedAllMark} {
 				if files, ok := strings.CutPrefix(l, mark); ok {
-					s.edited, s.uncommittedAs = strings.Split(strings.TrimRight(strings.TrimSuffix(strings.ReplaceAll(strings.Clone(files), "; "+earlierMark, ", "), ellipsis), ", "), ", "), mark
+					files, cut := strings.CutSuffix(strings.ReplaceAll(files, "; "+earlierMark, ", "), ellipsis)
+					if cut { // within a name, perhaps
+						files = files[:max(0, strings.LastIndexAny(files, ",;"))]
+					}
+					s.edited, s.uncommittedAs = strings.Split(strings.Clone(files), ", "), mark
 				}
 			}
 			h, ok := parseHandle(l)
@@ -143,6 +151,7 @@ func (s *history) restore(sec section, lines []string) {
 			return ok
 		})
 	}
+	before := len(s.turns)
 	switch sec {
 	case sectionTask:
 		for _, l := range lines {
@@ -164,7 +173,7 @@ func (s *history) restore(sec section, lines []string) {
 			}
 			s.turns = append(s.turns, t)
 		}
-		s.restored = len(s.turns)
+		s.restored = len(s.turns) - before
 	case sectionGoal, sectionFirst:
 		if t := parseRequest(lines); !t.request.empty() {
 			s.goal, s.longAgo = t.request, sec == sectionFirst
@@ -188,9 +197,15 @@ func (s *history) restore(sec section, lines []string) {
 	case sectionExchanges:
 		s.wereRecords = len(lines) > 0
 		for _, e := range splitEntries(lines) {
-			if strings.HasPrefix(e.text, requestMark) {
+			switch {
+			case strings.HasPrefix(e.text, requestMark):
 				s.restoreRequest(e)
-			} else {
+			case e.text == activeHere:
+				s.requests++
+				for _, t := range s.turns[len(s.turns)-s.restored:] {
+					t.after = s.requests
+				}
+			default:
 				s.restoreEntry(sectionCompleted, e)
 			}
 		}
@@ -219,7 +234,7 @@ func (s *history) restore(sec section, lines []string) {
 // callsMark begins the counts of calls in summaries before extractive/9.
 const callsMark = "- Calls: "
 
-// untoldMark begins untoldLine, which is counted again.
+// untoldMark begins untoldLine.
 var untoldMark, _, _ = strings.Cut(untoldLine, "%")
 
 func (s *history) restoreEntries(sec section, lines []string) {
@@ -230,9 +245,15 @@ func (s *history) restoreEntries(sec section, lines []string) {
 
 func (s *history) restoreEntry(sec section, e entry) {
 	e.text = strings.TrimSuffix(e.text, noResult) // there may be one now
+	if n, ok := strings.CutPrefix(e.text, untoldMark); ok {
+		if n, err := strconv.Atoi(n); err == nil {
+			s.dropped += min(max(n, 0), maxMessages)
+		}
+		return
+	}
 	if task, ok := strings.CutPrefix(e.text, finishedMark); ok {
 		s.finished = appendNew(s.finished, task)
-	} else if strings.HasPrefix(e.text, bulletMark) && !strings.HasPrefix(e.text, callsMark) && !strings.HasPrefix(e.text, untoldMark) && !slices.ContainsFunc(s.previous[sec], func(o entry) bool { return o.day == e.day && o.text == e.text }) {
+	} else if strings.HasPrefix(e.text, bulletMark) && !strings.HasPrefix(e.text, callsMark) && !slices.ContainsFunc(s.previous[sec], func(o entry) bool { return o.day == e.day && o.text == e.text }) {
 		s.addEntry(sec, entry{strings.Clone(e.day), strings.Clone(e.text), s.requests})
 	}
 }

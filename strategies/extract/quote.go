@@ -74,13 +74,13 @@ func outline(lines []string, n int) (taken []bool, room int) {
 		}
 		return taken[i]
 	}
-	last, isPlan := len(lines)-1, isPlan(lines)
-	if last > 0 && !isPlan { // a plan does not end with what it is about
+	last, plan := len(lines)-1, isPlan(lines)
+	if last > 0 && !plan { // a plan does not end with what it is about
 		take(last, n/3)
 	}
 	for i := 0; i < last && room > n/3; i++ {
 		most := room
-		if isPlan { // its steps need the rest
+		if plan { // its steps need the rest
 			most -= n / 3
 		}
 		if !take(i, most) {
@@ -99,7 +99,7 @@ func outline(lines []string, n int) (taken []bool, room int) {
 			}
 		}
 		for i, l := range lines {
-			if pattern().MatchString(l) && (isPlan || size <= room-kept) { // a few of many rules say little
+			if pattern().MatchString(l) && (plan || size <= room-kept) { // a few of many rules say little
 				take(i, room-kept)
 			}
 		}

@@ -34,16 +34,23 @@ var (
 func withoutCommands(s string) string {
 	var out strings.Builder
 	for l := range strings.Lines(s) {
-		if l = strings.TrimSpace(l); len(l) >= 2*minRequest || !commandLike().MatchString(l) {
+		if l = strings.TrimSpace(l); len(l) >= 2*minRequest || !slashCommands().MatchString(l) {
 			out.WriteString(l + "\n")
 		}
 	}
 	return out.String()
 }
 
-// commandLike is a command with a slash or an exclamation mark, and what it takes unless that is a sentence,
-// or several of them.
-var commandLike = text.Pattern(`^(?:[/!][\w:-]+(?: +\S*[^\w\s]\S*)*|![\w-]+ .*|/(?:run|test|add|drop|web|read|git|commit|undo|diff|lint) .*|(?:/[\w-]+(?: [^/\s]\S*){0,3} *){2,})$`)
+// isCommand reports whether a request is one line that runs a program or a command of the one that
+// runs the agent.
+func isCommand(s string) bool { return len(s) < 2*minRequest && commandLike().MatchString(s) }
+
+// commandLike is a command with a slash or an exclamation mark, and what it takes unless that is a sentence.
+var commandLike = text.Pattern(`^(?:[/!][\w:-]+(?: +\S*[^\w\s]\S*)*|![\w-]+ .*|/(?:run|test|add|drop|web|read|git|commit|undo|diff|lint) .*)$`)
+
+// slashCommands are commands with a slash on one line, each with one word besides or with words that are
+// none of a sentence.
+var slashCommands = text.Pattern(`^/[\w:-]+(?: [^/\s]\S*)?(?: +\S*[^\w\s]\S*)*(?: +/[\w:-]+(?: [^/\s]\S*)?(?: +\S*[^\w\s]\S*)*)*$`)
 
 // isEmpty reports whether a line says nothing that is worth its room later.
 func isEmpty(line string) bool {

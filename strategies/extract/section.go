@@ -17,7 +17,7 @@ const (
 	sectionConstraints
 	sectionRequests
 	sectionCompleted
-	sectionExchanges // both of these, where calls tell what came of the requests
+	sectionExchanges // requests and actions in one, where calls tell what came of the requests
 	sectionState
 	sectionInProgress
 	sectionBlocked
@@ -74,6 +74,8 @@ const (
 	closedLine = "- Nothing is asked for: the user closes.\n"
 	// askedBackLine tells that the last message asks about the active task.
 	askedBackLine = "- The assistant asked back; the user has not replied.\n"
+	// activeHere stands where the active task belongs among the actions.
+	activeHere = "- The active task, for which:"
 	// untoldLine tells how many actions have no room.
 	untoldLine = "- Actions not told here: %d\n"
 	// These begin lines of the state, which is another one later.

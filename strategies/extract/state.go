@@ -52,17 +52,18 @@ func (s *history) addLastAnswer(b *itemList) {
 			b.add(sectionState, saidLastMark+truncate(next, b.lineLimit)+"\n", worthState).tier = tierErrors
 		}
 		text := lastCallMark + strings.TrimPrefix(strings.TrimSuffix(last.line(b.lineLimit), "\n"), bulletMark)
-		asked := s.goal.head
+		asked := []string{s.goal.head}
 		for _, t := range s.turns[max(0, len(s.turns)-recentTurns):] {
-			asked += "\n" + t.request.head
+			asked = append(asked, t.request.head)
 		}
-		if found := last.listed(b.listLimit, asked); found != "" && last.chosen < 0 { // the user may not know it yet
+		if found := last.listed(b.listLimit, strings.Join(asked, "\n")); found != "" && last.chosen < 0 { // the user may not know it yet
 			text += " → " + found
 		} else if last == s.innerOf {
 			text += innerObjects(s.inner)
 		}
-		b.add(sectionState, truncate(text, b.lineLimit+b.listLimit)+"\n", worthState).tier = tierState
-		b.add(sectionState, truncate(text, b.lineLimit)+"\n", worthState) // where there is no room for all of it
+		whole := b.add(sectionState, truncate(text, b.lineLimit+b.listLimit)+"\n", worthState)
+		whole.tier, whole.covers = tierState, b.add(sectionState, truncate(text, b.lineLimit)+"\n", worthState) // where there is no room for all of it
+		whole.covers.covers = whole
 	}
 	if t.output && len(t.lines) == 0 {
 		if line := s.lastOutput(); line != "" {

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -73,9 +74,15 @@ func (s *history) leadingItems(budget int) []*item {
 	for n, i := range slices.Backward(before) {
 		room := max(budget/6, 2*minRequest)
 		if n == 0 { // most of what is asked for now
-			room = max(room, bodySize(sectionTask, 0)-len(active.head))
+			left := bodySize(sectionTask, 0) - len(beforeMark) - 1
+			for _, it := range out {
+				if it.section == sectionTask {
+					left -= len(it.text)
+				}
+			}
+			room = max(room, left)
 		}
-		add(sectionTask, beforeMark+truncate(oneLine(withoutCommands(s.turns[i].request.head)), room)+"\n")
+		add(sectionTask, beforeMark+truncate(oneLine(cmp.Or(withoutCommands(s.turns[i].request.head), s.turns[i].request.head)), room)+"\n")
 	}
 	return slices.DeleteFunc(out, func(it *item) bool { return it.text == "" })
 }

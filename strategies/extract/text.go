@@ -18,9 +18,12 @@ const (
 // number of tokens of references.
 func (d *Digest) writeText(budget, references int) string {
 	room := max(budget-int(float64(budget)*d.history.referenceShare()), min(budget, len(originShort)))
-	prose, missing := d.writeProse(room, 0)
-	if most := budget - budget/8; missing > 0 && room < most { // references are worth less
-		prose, _ = d.writeProse(min(room+missing, most), missing)
+	prose, constraints, state := d.writeProse(room, 0)
+	if most := budget - budget/8; constraints+state > 0 && room < most { // references are worth less
+		if constraints == 0 {
+			most = min(room+state, most)
+		}
+		prose, _, _ = d.writeProse(most, state)
 	}
 	if prose == "" {
 		return ""
@@ -37,7 +40,7 @@ func (d *Digest) writeText(budget, references int) string {
 	}
 	refs := find()
 	if n := utf8.RuneCountInString(refs); left()-n > budget/16 { // prose gets the unused budget of the references
-		prose, _ = d.writeProse(budget-n, missing)
+		prose, _, _ = d.writeProse(budget-n, state)
 		refs = find()
 	}
 	return strings.TrimSuffix(prose+refs, "\n")
@@ -94,6 +97,10 @@ type item struct {
 	// extends is a placed item that this one replaces, nil for none.
 	extends *item
 	placed  bool
+	// covers is an item that says no more than this one, nil for none.
+	covers *item
+	// acted reports that it tells what was done.
+	acted bool
 	// topical reports whether the item matches the focus.
 	topical bool
 	tier    int
@@ -110,6 +117,8 @@ type page struct {
 	caps   [numSections]int
 	begun  [numSections]bool
 	days   map[dayHeading]bool
+	// dropped is the number of actions for which there is no item.
+	dropped int
 	// records tells that requests and actions stand together, in the order of time.
 	records bool
 	covered map[*identifier]bool
@@ -136,17 +145,18 @@ func parseDay(line string) (day string, ok bool) {
 	return day, err == nil
 }
 
-// writeProse returns the summary without references in at most budget characters, and the size of the
-// constraints and of the state for which it has no room. For the state more is held by so much.
-func (d *Digest) writeProse(budget, held int) (prose string, missing int) {
+// writeProse returns the summary without references in at most budget characters, and the sizes of the
+// constraints and of the state for which it has no room. The requests leave held characters more for the
+// state.
+func (d *Digest) writeProse(budget, held int) (prose string, constraints, state int) {
 	head := fmt.Sprintf(originLong, d.history.messages)
 	if len(head) > budget/8 {
 		head = originShort
 	}
 	if len(head) > budget {
-		return "", 0
+		return "", 0, 0
 	}
-	p := &page{budget: budget - len(head), covered: map[*identifier]bool{}, days: map[dayHeading]bool{}, records: d.history.isRecords()}
+	p := &page{budget: budget - len(head), covered: map[*identifier]bool{}, days: map[dayHeading]bool{}, records: d.history.isRecords(), dropped: d.history.dropped}
 	for i, s := range sectionTable {
 		p.caps[i] = int(s.share * float64(p.budget))
 	}
@@ -171,15 +181,18 @@ func (d *Digest) writeProse(budget, held int) (prose string, missing int) {
 	p.fill(others, held)
 	needsState := d.history.referenceShare() == referenceShare // of customers, the references are the values
 	for _, it := range others {
-		needed := it.section == sectionConstraints && it.tier == tierUser || needsState && (it.tier == tierState || it.tier == tierErrors)
-		if needed && !it.placed && it.size > p.budget && !strings.Contains(p.text, it.core()) {
-			missing += it.size
+		switch {
+		case it.placed || it.size <= p.budget || strings.Contains(p.text, it.core()):
+		case it.section == sectionConstraints && it.tier == tierUser:
+			constraints += it.size
+		case needsState && (it.tier == tierState || it.tier == tierErrors):
+			state += it.size
 		}
 	}
-	if needsState && missing == 0 && !p.begun[sectionState] {
-		missing = smallest(others, sectionState)
+	if needsState && state == 0 && !p.begun[sectionState] {
+		state = smallest(others, sectionState)
 	}
-	return head + p.String(), missing
+	return head + p.String(), constraints, state
 }
 
 // smallest returns the size of the smallest of the items of a section, with its heading, 0 if there is none.
@@ -249,9 +262,6 @@ func (p *page) place(it *item) bool {
 		return false
 	}
 	core := it.core()
-	if it.section == sectionCompleted && it.day != "" { // the same may be done again on another day
-		core = it.day + " " + core
-	}
 	if strings.Contains(p.text, core) || parent != nil && strings.Contains(p.text, parent.core()) || it.parent != nil && strings.Contains(it.parent.text, core) {
 		return true
 	}
@@ -262,6 +272,9 @@ func (p *page) place(it *item) bool {
 		p.items = append(p.items, parent)
 	}
 	it.placed = true
+	if it.covers != nil {
+		it.covers.placed = true
+	}
 	if it.extends != nil {
 		it.extends.text, it.extends.size = it.text, it.size
 	} else {
@@ -294,9 +307,14 @@ func (p *page) headingSize(it *item) int {
 	return len(h.String())
 }
 
-// core returns the text of an item without its marks: what is cut repeats the whole.
+// core returns the text of an item without its marks, and with its day for what was done: the same may be
+// done again on another one.
 func (it *item) core() string {
-	return strings.TrimSuffix(strings.TrimLeft(strings.TrimSuffix(it.text, "\n"), "-> "), ellipsis)
+	core := strings.TrimLeft(strings.TrimSuffix(it.text, "\n"), "-> ")
+	if it.section == sectionCompleted && it.day != "" {
+		return it.day + " " + core
+	}
+	return core
 }
 
 // density returns the value of an item per character.
@@ -359,7 +377,7 @@ func (p *page) fill(items []*item, held int) {
 			}
 		}
 		p.budget += reserve
-		if n := p.untold(rest); tier == tierDone && n > 0 { // so that none is taken for not done
+		if n := p.untold(items); tier == tierDone && n > 0 { // so that none is taken for not done
 			untold.text = fmt.Sprintf(untoldLine, n)
 			untold.size = len(untold.text)
 			p.place(untold)
@@ -373,17 +391,18 @@ func (p *page) fill(items []*item, held int) {
 			p.place(it)
 		}
 	}
-	if n := p.untold(rest); n > 0 {
+	if n := p.untold(items); n > 0 {
 		untold.text = fmt.Sprintf(untoldLine, n)
 	} else {
 		p.items = slices.DeleteFunc(p.items, func(it *item) bool { return it == untold })
 	}
 }
 
-// untold returns the number of actions that are not placed.
-func (p *page) untold(items []*item) (n int) {
+// untold returns the number of actions that are not placed, with those that were dropped before.
+func (p *page) untold(items []*item) int {
+	n := p.dropped
 	for _, it := range items {
-		if it.section == sectionCompleted && it.tier == tierDone && !it.placed && !strings.Contains(p.text, it.core()) {
+		if it.acted && !it.placed && !strings.Contains(p.text, it.core()) {
 			n++
 		}
 	}
