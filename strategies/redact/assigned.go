@@ -26,6 +26,9 @@ func assigned(t *source, e *edits) {
 		for i+1 < len(s) && (s[i+1] == '=' || s[i+1] == '>') {
 			i++
 		}
+		if hasFold(s[max(0, name-len("public ")):name], "public ") {
+			continue
+		}
 		strong := secretName(s[name:end])
 		if !strong && !weakName(s[name:end]) {
 			continue

@@ -18,13 +18,12 @@ func spared(name, value string, quoted bool) bool {
 		!isPassword(name) && nameSet.has(bare) && len(bare) < maxConstant+8 && strings.Contains(bare, "_") && secretName(bare) {
 		return true
 	}
-	if isAbout(name, value) || isResource(name, bare) || !quoted && hasAnyPrefix(value, `("`, "('") { // or a tuple
+	if isAbout(name, value) || isResource(name, bare) || isStored(bare) || isLabel(name, bare, quoted) || !quoted && hasAnyPrefix(value, `("`, "('") { // or a tuple
 		return true
 	}
 	upper := strings.ToUpper(name)
 	if strings.Contains(upper, "TOKEN") && (countSet.end(value, 0) == len(value) && len(value) < 12 ||
-		quoted && upper == "TOKEN" && lowerDot.end(value, 0) == len(value) && len(value) < 24 ||
-		strings.HasPrefix(upper, "NEXT") || strings.HasPrefix(upper, "PAGE") || strings.HasPrefix(upper, "CONTINUATION")) {
+		quoted && upper == "TOKEN" && lowerDot.end(value, 0) == len(value) && len(value) < 24 || isPage(name)) {
 		return true // a count, the type of a token, a pagination token
 	}
 	if strings.HasSuffix(upper, "TOKENS") && !quoted && !threeKinds(value) || name == "PASS" {
@@ -137,6 +136,9 @@ func placeholder(v string) bool {
 	}
 	if len(v) > 1 && v[0] == '%' && strings.IndexByte("svdq", v[1]) >= 0 && (len(v) == 2 || !alnum[v[2]]) {
 		return true
+	}
+	if n := len(v) - 1; n > 2 && (v[0] == '%' && v[n] == '%' && !digit[v[1]] && underscore.has(v[1:n]) || v[0] == '!' && (v[n] == '!' || strings.Contains(v, "_")) && upperName(v, 1, len(v)-1) == 1) {
+		return true // a variable of a batch file
 	}
 	if (v[0] == '*' || v[0] == '&') && word.end(v, 1) == len(v) && secretName(v[1:]) {
 		return true // an anchor of YAML

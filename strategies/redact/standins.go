@@ -80,6 +80,58 @@ func isResource(name, v string) bool {
 
 var resourceSet = setOf("a-z0-9/_.-")
 
+// isStored reports whether v tells where a secret is kept: the version or the file of a secret, or
+// the address of one in a store.
+func isStored(v string) bool {
+	if hasAnyPrefix(v, "arn:", "op://", "ref+", "vault:", "@Microsoft.KeyVault(") {
+		return true
+	}
+	if n := strings.IndexByte(v, '='); n > 0 && upperName(v, 0, n) == 0 { // --set-secrets=NAME=…
+		v = v[n+1:]
+	}
+	name, rest, ok := strings.Cut(v, ":")
+	return ok && resourceSet.has(name) && letters.any(name) && (rest == "latest" || rest != "" && len(rest) < 4 && digits(rest) || rest != "" && rest[0] == '/' && isPath(rest))
+}
+
+// isLabel reports whether a value is a label of a page: the word for a password in some language, or
+// a capitalised word of a name with dots, as in files of translations.
+func isLabel(name, v string, quoted bool) bool {
+	return len(v) <= maxName && spokenNames[strings.ToLower(v)] ||
+		quoted && strings.Contains(name, ".") && len(v) > 1 && upperOnly[v[0]] && lowerOnly.end(v, 1) == len(v) ||
+		// A switch, as secret_scanning: push-protection.
+		!upperOnly.any(name) && secretName(name) && !endsSecret(name) && switchSet.has(v) && lowerOnly.any(v)
+}
+
+// spokenNames has the words for a secret.
+var spokenNames = func() map[string]bool {
+	names := map[string]bool{}
+	for w := range strings.FieldsSeq(spokenWords + " " + spokenKeys) {
+		names[strings.ReplaceAll(w, "_", " ")] = true
+	}
+	return names
+}()
+
+var switchSet = setOf("a-z_-")
+
+// endsSecret reports whether the last word of a name, perhaps before that of a stage, is secret.
+func endsSecret(name string) bool {
+	last := lastWord(name)
+	if isAny(last, stages) {
+		last = lastWord(name[:strings.LastIndex(name, last)])
+	}
+	return secretName(last) || isAny(last, []string{"key", "pass", "auth"})
+}
+
+var stages = strings.Fields("prod production staging stage dev development test live local old new")
+
+// isPage reports whether a name is that of a token for the next part of a list: nextPageToken.
+func isPage(name string) bool {
+	before := strings.TrimRight(name[:max(0, len(name)-len("token"))], "_-")
+	return isAny(lastWord(before), pageWords)
+}
+
+var pageWords = strings.Fields("next page continuation continue pagination cursor prev previous forward backward sync resume starting")
+
 // isParsed reports whether v, the value of the name at s[start:], is a token of a language, which
 // a parser complains of, rather than a secret.
 func isParsed(s string, start int, v string) bool {

@@ -313,7 +313,7 @@ func objectValue(s string) int {
 // front of another parameter.
 func nextPair(s string) bool {
 	end := wordDot.end(s, 1)
-	return end < len(s) && (s[end] == '=' || s[end] == ';')
+	return end < len(s) && (s[end] == '=' || s[end] == ';' || s[end] == ':' && end > 1)
 }
 
 var toldSet = setOf("!#-'*-:=?-Z\\^_a-z~@|")

@@ -43,7 +43,7 @@ func urls(t *source, e *edits) {
 		case host < 0:
 		case isWeb && colon < 0 && host-i >= 8 && host+1 < len(s) && !space[s[host+1]]:
 			e.mask(s, i, host, KindURLToken)
-		case !isWeb && colon >= 0 && !isExample(s[i:colon], s[colon+1:host]):
+		case !isWeb && colon >= 0 && !isExample(s[i:colon], s[colon+1:host]) && !placeholder(s[colon+1:host]):
 			e.mask(s, colon+1, host, KindConnection)
 		}
 	}

@@ -137,7 +137,7 @@ func (v *values) ends(i int, pairs bool) bool {
 	case '&', ';':
 		return pairs
 	case ',':
-		return pairs && nextPair(v.s[i:min(len(v.s), i+32)])
+		return (pairs || upperOnly[next]) && nextPair(v.s[i:min(len(v.s), i+32)])
 	case '"':
 		return next == ',' || next == '}' || next == ']' || next == ':'
 	case '\\':
@@ -208,7 +208,7 @@ func fields(t *source, e *edits) {
 		case isAny(n, authorizationHeaders), isAny(strings.TrimLeft(n, "-."), headers):
 			start, end := credential(s, value)
 			if !isAny(n, authorizationHeaders) {
-				if start, end = v.at(value, false); spared(n, s[start:end], start > value) {
+				if start, end = v.at(value, false); spared(n, s[start:end], start > value) || isStored(s[name:end]) {
 					continue
 				}
 			}
