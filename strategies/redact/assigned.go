@@ -33,7 +33,7 @@ func assigned(t *source, e *edits) {
 		if !strong && !weakName(s[name:end]) {
 			continue
 		}
-		value := blank.end(s, i+1)
+		value := literalAfter(s, blank.end(s, i+1))
 		if s[i] == ':' && !indexByte("\"'`", s[i-1]) {
 			if typed := typeSet.end(s[:min(len(s), value+maxGap)], value); typed > value && (strings.HasPrefix(s[typed:], `= "`) || strings.HasPrefix(s[typed:], "= '")) {
 				value = typed + len("= ") // password: str = "x"
@@ -58,11 +58,42 @@ func assigned(t *source, e *edits) {
 			}
 			v = s[value:stop]
 		}
-		if (secretValue(v, strong, quote != 0) || quote != 0 && isPassword(s[name:end]) && isTyped(v)) && !spared(s[name:end], v, quote != 0) && !isParsed(s, name, v) {
+		if (secretValue(v, strong, quote != 0) || isAppKey(s[name:end]) && opaqueID(v) && len(v) >= 32 || quote != 0 && isPassword(s[name:end]) && isTyped(v)) && !spared(s[name:end], v, quote != 0) && !isParsed(s, name, v) {
 			e.mask(s, value, stop, KindAssignment)
 		}
 	}
 }
+
+// literalAfter returns where the literal begins that the value at i wraps, Some("x"), or that it falls back
+// on, getenv("X") || "x", or i.
+func literalAfter(s string, i int) int {
+	at := i
+	for range 3 {
+		end := callSet.end(s[:min(len(s), at+maxCell)], at)
+		if end == len(s) || s[end] != '(' || !isAny(lastWord(strings.TrimRight(s[at:end], "!")), wrappers) {
+			break
+		}
+		at = end + 1
+	}
+	if at+1 < len(s) && indexByte("bruL@N", s[at]) && indexByte("'\"", s[at+1]) {
+		at++ // the prefix of a literal
+	}
+	if at < len(s) && indexByte("'\"`", s[at]) {
+		return at
+	}
+	line, _, _ := strings.Cut(s[i:min(len(s), i+maxName)], "\n")
+	for _, or := range []string{"|| ", "?? ", " or ", "?: "} {
+		if n := strings.Index(line, or); n > 0 && n+len(or) < len(line) && indexByte("'\"`", line[n+len(or)]) {
+			return i + n + len(or)
+		}
+	}
+	return i
+}
+
+var (
+	callSet  = setOf("0-9A-Za-z_.:&! ")
+	wrappers = strings.Fields("some just ok of optional secret str string from ptr pointer buffer bytes trim space box")
+)
 
 var typeSet = setOf("0-9A-Za-z_&.<>[]?| '")
 
@@ -78,6 +109,12 @@ func weakName(name string) bool {
 		}
 	}
 	return false
+}
+
+// isAppKey reports whether a name is that of the key of an app: a secret if it is random, also in
+// hexadecimal, and its name otherwise.
+func isAppKey(name string) bool {
+	return strings.EqualFold(lastWord(name), "key") && isAny(wordBefore(name), []string{"app", "application", "consumer"})
 }
 
 // secretValue reports whether a value looks generated. strong is set for a secret name.

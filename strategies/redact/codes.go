@@ -10,6 +10,10 @@ func codes(t *source, e *edits) {
 			continue
 		}
 		switch w.word.text {
+		case "key", "secret", "totp":
+			if w.word.text == "totp" || introduced(s[max(0, w.start-len("manual entry ")):w.start], setups) || introduced(s[w.end:min(len(s), w.end+maxGap)], []string{"authenticator"}) {
+				groupedKey(s, w.end, e)
+			}
 		case "cvv", "cvc":
 			start := w.end
 			if strings.HasPrefix(s[start:], "2") { // CVV2
@@ -21,7 +25,10 @@ func codes(t *source, e *edits) {
 			}
 		case "recovery", "backup":
 			rest := s[w.end:min(len(s), w.end+96)]
-			if name := strings.TrimLeft(rest, " _-"); hasFold(name, "code") {
+			name := strings.TrimLeft(rest, " _-")
+			if hasFold(name, "phrase") || hasFold(name, "words") {
+				maskMnemonic(s, w.end, e)
+			} else if hasFold(name, "code") {
 				if n := strings.IndexAny(rest, ":\n"); n >= 0 {
 					listedCodes(s, w.end+n, e)
 				}

@@ -80,7 +80,9 @@ func commands(t *source, e *edits) {
 				maskEchoed(s, w.start, e)
 			}
 		case "password", "token":
-			if strings.HasPrefix(line, "-stdin") || strings.HasSuffix(s[:w.start], "--with-") {
+			if strings.HasSuffix(s[:w.start], "random_") { // of Terraform's state
+				maskResult(s, w.end, e)
+			} else if strings.HasPrefix(line, "-stdin") || strings.HasSuffix(s[:w.start], "--with-") {
 				maskEchoed(s, w.start, e)
 			} else if verb := s[letters.start(s, w.start, maxName):w.start]; isAny(verb, setters) || verb == "" && w.word.text == "password" {
 				at = quotedArgument(line, 1)
@@ -94,6 +96,16 @@ func commands(t *source, e *edits) {
 			end = start + n
 		}
 		if v := s[start:end]; len(v) >= 6 && (quoted || plain && !isAny(v, examples) || mixed(v) && len(v) >= 8) && !placeholder(v) && !reference(v) {
+			e.mask(s, start, end, KindAssignment)
+		}
+	}
+}
+
+// maskResult masks the next field "result", soon behind i.
+func maskResult(s string, i int, e *edits) {
+	const name = `"result":`
+	if n := strings.Index(s[i:min(len(s), i+1024)], name); n >= 0 {
+		if start, end, quoted := valueAt(s, i+n+len(name)); quoted {
 			e.mask(s, start, end, KindAssignment)
 		}
 	}

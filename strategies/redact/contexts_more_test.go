@@ -180,6 +180,37 @@ func spoken() []context {
 	}
 }
 
+// introducedSecrets are secrets that other text around them tells.
+func introducedSecrets() []context {
+	words := "zebra yard xylo wagon " + "vivid uncle table rural quick panel orbit noble"
+	account := "0x" + hexes[:64]
+	return []context{
+		{"a seed phrase below its name", words, "The seed phrase is:\n%\nIt is lost."},
+		{"a recovery phrase in a list", strings.ReplaceAll(words, " ", "\n"), "Recovery phrase:\n%\n"},
+		{"a mnemonic in JSON", strings.ReplaceAll(words, " ", `", "`), `"mnemonic": ["%"]`},
+		{"an answer to a mail server", based[:24], "334 UGFzc3dvcmQ6\r\nC: %\r\n235 ok"},
+		{"an answer to a mail server, arrows", based[:24], "<- 334 UGFzc3dvcmQ6\n-> %\n<- 235 ok"},
+		{"a code of a wireless network", common, "WIFI:T:WPA;S:Attic;P:%;;"},
+		{"a key of a wallet", account, `networks: { main: { accounts: ["%"] } }`},
+		{"a key of a wallet in a list", account, "Private Keys\n====\n(0) 0x" + strings.Repeat("4b", 32) + "\n(1) %\n"},
+		{"a key in groups", "k5xw 2zlq b7me h3fd", "Enter this setup key in your app:\n%\nAccount: me"},
+		{"a key in groups of capitals", "K5XW 2ZLQ " + "BXME H3FD", "Manual entry key: %"},
+		{"an unseal key", based, "Unseal Key 3: %\n"},
+		{"a numbered password", common, "Password 2: %\n"},
+		{"a key of an app", hexes[:40], "  appKey: %\n"},
+		{"a random password of Terraform", signs, "\"type\": \"random_password\", \"attributes\": {\"length\": 12, \"result\": \"%\"}"},
+		{"a literal in place of a variable", common, `const JWT_SECRET = process.env.JWT_SECRET || "%";`},
+		{"a literal in place of a null", common, `$password = $_ENV['DB_PASS'] ?? '%';`},
+		{"a literal in place of none", common, `System.getenv("DB_PASSWORD")).orElse("%");`},
+		{"a default of a variable", common, `os.environ.get("SECRET_KEY", "%")`},
+		{"an option of Rust", opaque, `Config { client_secret: Some("%"), retries: 2 }`},
+		{"a wrapped secret", common, `password = SecretStr("%")`},
+		{"a doubled quote in YAML", "N8v''" + short, "  password: '%'\n"},
+		{"three quotes", `ph7"` + short, "password = \"\"\"%\"\"\"\n"},
+		{"WordPress' salts with signs", "x)P[]6`0w,%E;~fOXt,R>+M5bV:=#{J[>;<_A6pl" + "q)", "define( 'NONCE_SALT', '%' );"},
+	}
+}
+
 // tokens are keys in the format of a vendor, beside those of kindTests.
 func tokens() []context {
 	bare := func(name, secret string) context { return context{name, secret, "see % there"} }

@@ -117,17 +117,19 @@ var credentialSet = setOf("0-9A-Za-z_.~+/=-")
 
 // isPair reports whether v is the base64 of user:password.
 func isPair(v string) bool {
-	b, err := base64.RawStdEncoding.DecodeString(v[:len(v)-len(v)%4])
-	if err != nil || !strings.Contains(string(b), ":") {
-		return false
-	}
-	for _, c := range b {
-		if c < ' ' || c > '~' {
-			return false
-		}
-	}
-	return true
+	return strings.Contains(decoded(v), ":")
 }
+
+// decoded returns the text whose base64 v is, if it is printable, or "".
+func decoded(v string) string {
+	b, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(v, "="))
+	if err != nil || !printable.has(strings.TrimRight(string(b), "\n")) {
+		return ""
+	}
+	return string(b)
+}
+
+var printable = setOf(" -~")
 
 // cookies finds the values of Cookie and Set-Cookie headers, except attributes and values
 // that are only a word.

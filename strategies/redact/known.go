@@ -78,6 +78,18 @@ func (k *Secrets) remember(secret string, kind Kind) {
 	}
 }
 
+// rememberDecoded adds the password that a secret is the base64 of, perhaps behind a user.
+func (k *Secrets) rememberDecoded(secret string, kind Kind) {
+	if len(secret) > maxKnownIs || kind != KindAuthorization && kind != KindAssignment {
+		return
+	}
+	plain := strings.TrimSpace(decoded(strings.TrimRight(secret, behind)))
+	if _, password, ok := strings.Cut(plain, ":"); ok {
+		plain = password
+	}
+	k.remember(plain, kind)
+}
+
 // distinct reports whether a value is so unlike words, names and numbers that each occurrence of
 // it is the same secret.
 func distinct(v string) bool {

@@ -58,6 +58,16 @@ func TestSecretsAreMaskedEverywhere(t *testing.T) {
 	}
 }
 
+func TestSecretsInBase64AreMaskedInPlain(t *testing.T) {
+	t.Parallel()
+	pair := base64.StdEncoding.EncodeToString([]byte("me:" + common))
+	for _, in := range []string{"Authorization: Basic " + pair, `{"auth": "` + pair + `"}`, "kind: Secret\ndata:\n  password: " + base64.StdEncoding.EncodeToString([]byte(common))} {
+		if got, _ := Redact("echo me:" + common + "\n" + in); strings.Contains(got, common) {
+			t.Errorf("%q became %q", in, got)
+		}
+	}
+}
+
 func TestSecretsLeaveWordsAlone(t *testing.T) {
 	t.Parallel()
 	for _, secret := range []string{"test", "postgres", "password", "secret1", "12345678", "changed", "abc-def", "authentication", "my-app-name", "aaaaaaaa1", "src/auth/token2.go", "localhost:80"} {

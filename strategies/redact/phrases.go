@@ -6,7 +6,7 @@ import (
 )
 
 // phraseWords lists the words for a secret in phrases.
-var phraseWords = []string{"password", "passwd", "passphrase", "token", "secret", "key"}
+var phraseWords = []string{"password", "passwd", "passphrase", "token", "secret", "key", "salt"}
 
 // phrases finds secrets in phrases: the password is x, login y password x, set('token', 'x'),
 // <password>x</password>, key="apiKey" value="x", and a name with its value on the next line,
@@ -17,8 +17,9 @@ func phrases(t *source, e *edits) {
 		if !isAny(w.word.text, phraseWords) || w.start < e.end() || w.start > 0 && letters[s[w.start-1]] && (lowerOnly[s[w.start]] || !lowerOnly[s[w.start-1]]) {
 			continue
 		}
-		if (w.end == len(s) || !letters[s[w.end]]) && (w.word.text != "key" || keyOf(s[max(0, w.start-12):w.start])) {
-			phraseValue(s, w.start, w.end, e)
+		if w.end == len(s) || !letters[s[w.end]] {
+			named := w.word.text != "salt" && (w.word.text != "key" || keyOf(s[max(0, w.start-12):w.start]))
+			phraseValue(s, w.start, w.end, named, e)
 		}
 	}
 }
@@ -33,8 +34,9 @@ func keyOf(before string) bool {
 	return slices.ContainsFunc(keyWords, func(w string) bool { return strings.HasSuffix(before, w) })
 }
 
-// phraseValue masks the value of the name at s[start:end], if one follows.
-func phraseValue(s string, start, end int, e *edits) {
+// phraseValue masks the value of the name at s[start:end], if one follows: that of a name that is not
+// secret by itself only if it is like a salt.
+func phraseValue(s string, start, end int, named bool, e *edits) {
 	rest := s[end:min(len(s), end+96)]
 	var value int
 	var stop byte
@@ -54,6 +56,15 @@ func phraseValue(s string, start, end int, e *edits) {
 	value = blank.end(s, value)
 	if stop == 0 && value < len(s) && strings.IndexByte("\"'`", s[value]) >= 0 {
 		value, stop = value+1, s[value]
+	}
+	if stop == '"' || stop == '\'' {
+		if last := lineEnd(s[:min(len(s), value+maxGap)], value, stop); isSalt(s[value:last]) {
+			e.mask(s, value, last, KindAssignment)
+			return
+		}
+	}
+	if !named {
+		return
 	}
 	last := phraseSet.end(s[:min(len(s), value+512)], value)
 	if stop == 0 {
@@ -83,9 +94,10 @@ func pairOf(end int, rest string) (value int, stop byte) {
 	switch {
 	case quote == 0 && strings.HasPrefix(rest, `, "`): // {:password, "x"}
 		return end + len(`, "`), '"'
-	case quote != 0 && strings.HasPrefix(rest, ").") || strings.HasPrefix(rest, "]."):
+	case quote != 0 && rest != "" && (rest[0] == ')' || rest[0] == ']'):
+		call := strings.TrimLeft(rest, ")]")
 		for _, typing := range typings {
-			if n := len(").") + len(typing); strings.HasPrefix(rest[len(")."):], typing) && n < len(rest) && indexByte("'\"", rest[n]) {
+			if n := len(rest) - len(call) + len(typing); strings.HasPrefix(call, typing) && n < len(rest) && indexByte("'\"", rest[n]) {
 				return end + n + 1, rest[n]
 			}
 		}
@@ -112,7 +124,19 @@ func pairOf(end int, rest string) (value int, stop byte) {
 	return -1, 0
 }
 
-// typings are calls of tests of pages that type a text in the field that they found.
-var typings = []string{"send_keys(", "sendKeys(", "type(", "fill(", "setValue(", "val("}
+// typings are calls of tests of pages that type a text in the field that they found, and calls that
+// give a value in place of one that is not set.
+var typings = strings.Fields(".send_keys( .sendKeys( .type( .fill( .setValue( .val( .orElse( .getOrElse( .unwrap_or(")
+
+// isSalt reports whether v is long and of any characters, as the keys and salts of WordPress.
+func isSalt(v string) bool {
+	signs := 0
+	for i := range len(v) {
+		if !alnum[v[i]] && v[i] != ' ' {
+			signs++
+		}
+	}
+	return len(v) >= 32 && signs*6 >= len(v) && threeKinds(v) && strings.Count(v, " ") < 8
+}
 
 var phraseSet = setOf("!#-&*-;=?-Z^-z|~")

@@ -62,6 +62,7 @@ func (k *Secrets) apply(s string, found Found) string {
 			}
 			for _, x := range e.list {
 				k.remember(t.s[x.start:x.end], x.kind)
+				k.rememberDecoded(t.s[x.start:x.end], x.kind)
 			}
 			t = &source{s: e.apply(t.s)}
 			n += len(e.list)
@@ -82,7 +83,7 @@ type pass func(t *source, e *edits)
 // passes are applied in order, each to the result of the one before it. Passes that recognise
 // a secret by its format come before those that recognise it by its context.
 var passes = []pass{
-	pemKeys.find, otherKeys.find, vendorKeys, markedKeys, oracles, hooks, authorizations, cookies, urls, schemePasswords, passPasswords, pwdPasswords, driverPasswords,
+	pemKeys.find, otherKeys.find, vendorKeys, markedKeys, oracles, hooks, mailLogins, wifiPasswords, walletKeys, authorizations, cookies, urls, schemePasswords, passPasswords, pwdPasswords, driverPasswords,
 	assignments, bots, fields, webPasswords, webTokens, bearers, okta, basics, queries, formBodies, flags, phrases, assigned, hashes, accounts, tables, inserts, told, commands, passFiles, codes, cards, wideCards, phones,
 }
 

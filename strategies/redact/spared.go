@@ -83,6 +83,11 @@ func lastWord(name string) string {
 	return name[start:]
 }
 
+// wordBefore returns the word in front of the last word of a name.
+func wordBefore(name string) string {
+	return lastWord(strings.TrimRight(name[:strings.LastIndex(name, lastWord(name))], "_-."))
+}
+
 // isColour reports whether v is a colour of a style sheet.
 func isColour(v string) bool {
 	return len(v) > 3 && len(v) < 10 && v[0] == '#' && isHex(strings.TrimRight(v[1:], ";"))

@@ -117,7 +117,7 @@ var switchSet = setOf("a-z_-")
 func endsSecret(name string) bool {
 	last := lastWord(name)
 	if isAny(last, stages) {
-		last = lastWord(name[:strings.LastIndex(name, last)])
+		last = wordBefore(name)
 	}
 	return secretName(last) || isAny(last, []string{"key", "pass", "auth"})
 }
@@ -126,8 +126,7 @@ var stages = strings.Fields("prod production staging stage dev development test 
 
 // isPage reports whether a name is that of a token for the next part of a list: nextPageToken.
 func isPage(name string) bool {
-	before := strings.TrimRight(name[:max(0, len(name)-len("token"))], "_-")
-	return isAny(lastWord(before), pageWords)
+	return isAny(wordBefore(name), pageWords) || isAny(lastWord(name), []string{"nexttoken", "pagetoken"})
 }
 
 var pageWords = strings.Fields("next page continuation continue pagination cursor prev previous forward backward sync resume starting")

@@ -34,9 +34,7 @@ func told(t *source, e *edits) {
 			}
 		}
 		if w.word.text == "mnemonic" || w.word.text == "seed" {
-			if end := mnemonicEnd(s, value); end > value {
-				start := len(s[:value]) + strings.IndexFunc(s[value:], unicode.IsLower)
-				e.mask(s, start, end, KindAssignment)
+			if maskMnemonic(s, value, e) {
 				continue
 			}
 		}
@@ -52,28 +50,41 @@ func told(t *source, e *edits) {
 	}
 }
 
-// mnemonicEnd returns the end of twelve or more words at i, as from which wallets derive their
-// keys, or i.
-func mnemonicEnd(s string, i int) int {
-	n, end := 0, i
-	at := mnemonicOpen.end(s[:min(len(s), i+8)], i)
-	for n < 24 {
-		stop := lowerOnly.end(s[:min(len(s), at+16)], at)
-		if stop-at < 3 || stop-at > 8 {
-			break
+// maskMnemonic masks twelve to 24 words, as from which wallets derive their keys, that begin at i or
+// behind the next sign, and reports whether there are any. They may be in a list with numbers.
+func maskMnemonic(s string, i int, e *edits) bool {
+	s = s[:min(len(s), i+512)]
+	for _, at := range []int{i, i + max(0, strings.IndexAny(s[i:min(len(s), i+maxGap)], ":=[\"'`\n"))} {
+		start := wordGap(s, at)
+		end, n, prose := start, 0, 0
+		for at = start; n < 24; n, at = n+1, wordGap(s, end) {
+			stop := lowerOnly.end(s, at)
+			if stop-at < 3 || stop-at > 8 || n > 1 && strings.Contains(s[end:at], "\n") && !strings.Contains(s[start:end], "\n") {
+				break
+			}
+			if isProse(s[at:stop]) {
+				prose++
+			}
+			end = stop
 		}
-		n, end, at = n+1, stop, stop+1
-		if stop == len(s) || s[stop] != ' ' {
-			break
+		if n >= 12 && prose < 3 {
+			e.mask(s, start, end, KindAssignment)
+			return true
 		}
 	}
-	if n < 12 {
-		return i
-	}
-	return end
+	return false
 }
 
-var mnemonicOpen = setOf(" \t\"'`")
+// wordGap returns the index behind what separates the words of a list at i.
+func wordGap(s string, i int) int {
+	i = mnemonicGap.end(s[:min(len(s), i+8)], i)
+	if n := digit.end(s[:min(len(s), i+2)], i); n > i && n < len(s) && indexByte(".):", s[n]) {
+		i = blank.end(s[:min(len(s), n+4)], n+1)
+	}
+	return i
+}
+
+var mnemonicGap = setOf(" \t\r\n\"'`,:=[|*")
 
 // nameOf returns the bounds of the name with a word, if it denotes a secret.
 func nameOf(s string, w wordAt) (start, end int, ok bool) {
@@ -139,6 +150,9 @@ func valueAfter(s string, i int, language bool) (int, gap) {
 		return i + n, encloses
 	}
 	after := blank.end(s[:limit], i)
+	if numbered := digit.end(s[:min(limit, after+3)], after); after > i && numbered > after && numbered < limit && s[numbered] == ':' { // key 2: x
+		return numbered + 1, assigns
+	}
 	if after < limit && s[after] == '|' {
 		return after + 1, encloses
 	}

@@ -53,6 +53,8 @@ func traps() []string {
 		"postgresql://app:${APP_PW}@db/x", "redis://:$CACHE_PW@h/0", "amqp://app:%MQ_PASS%@mq:5672", "isql -S h -P %SA_PASS% -i x.sql", "net use Z: \\\\h\\x !SHARE_PASS!", "a={key:0,token:3,pass:4};e.x=1", "DB_PASSWORD=arn:aws:ssm:eu-west-1:123456789012:parameter/db1",
 		`"login.password": "Passwort"`, `"form.token": "Zugangscode"`, "form.password=Kennwort", "secret_rotation: on-deploy", "password_store: key-ring", "run --set-secrets=API_KEY=api-key:latest,DB_PW=db-pw:7", "API_KEY=api-key:12", "LoadCredential=pg-password:/etc/creds/pg-password",
 		`"prevPageToken": "CAUQAQ2"`, `"nextForwardToken": "f/3412"`, "sync_token: CPDAlvWDx70C", "  public key: " + base64.StdEncoding.EncodeToString([]byte(made("", 32))) + "\n",
+		"the seed phrase should never be shared with anyone else because someone could then take the funds", "random seed: values drawn from normal distribution with mean zero scale factor before being clipped",
+		"accounts: 3, tx 0x" + strings.Repeat("3f2a9c0d", 8), "enter the setup key and then: this code must work when done", `const pw = process.env.DB_PASSWORD || 'password';`, `token = config.get("token") or "none-set"`, "appKey: my-app", "WIFI:T:nopass;S:Cafe;;",
 		"credentials: include", "credentials: 'same-origin'", "credentials file: ~/.aws/credentials2", "token budget: 8k", "tokens/s: 42.5", "tokens used: 1,234", "Token usage: total=12 input=10", "secret santa 2024: bring gifts", "the secret to speed is O(1)", "passwords: 3 found", "password reset link: /reset/2", "password policy: min12", "password hash: bcrypt12", "password-less login2", "key point 2: caching", "Key: F5", "the key: step 2", "Key Takeaways: 3",
 	}
 }

@@ -105,15 +105,8 @@ func (v *values) at(i int, pairs bool) (start, end int) {
 	if i == len(v.s) || space[v.s[i]] {
 		return i, i
 	}
-	if q := v.s[i]; q == '"' || q == '\'' || q == '`' {
-		for j := i + 1; j < len(v.s) && v.s[j] != '\n'; j++ {
-			switch v.s[j] {
-			case '\\':
-				j++
-			case q:
-				return i + 1, j
-			}
-		}
+	if start, end = literal(v.s, i); start > i {
+		return start, end
 	}
 	known := &v.known[0]
 	if pairs {
@@ -126,6 +119,24 @@ func (v *values) at(i int, pairs bool) (start, end int) {
 		}
 	}
 	return i, known.end
+}
+
+// literal returns the bounds of the text in the quotes at i, which may be three, or i twice if
+// there are none on the line. A quote within is doubled or follows a backslash.
+func literal(s string, i int) (start, end int) {
+	if !indexByte("\"'`", s[i]) {
+		return i, i
+	}
+	if q := s[i:min(len(s), i+3)]; q == strings.Repeat(q[:1], 3) {
+		line, _, _ := strings.Cut(s[i+3:min(len(s), i+maxUser)], "\n")
+		if n := strings.Index(line, q); n > 0 {
+			return i + 3, i + 3 + n
+		}
+	}
+	if end = libpqEnd(s, i); end > i {
+		return i + 1, end
+	}
+	return i, i
 }
 
 func (v *values) ends(i int, pairs bool) bool {
