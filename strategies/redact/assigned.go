@@ -26,7 +26,7 @@ func assigned(t *source, e *edits) {
 		for i+1 < len(s) && (s[i+1] == '=' || s[i+1] == '>') {
 			i++
 		}
-		if hasFold(s[max(0, name-len("public ")):name], "public ") {
+		if hasFold(s[max(0, name-len("public ")):name], "public ") || inARN(s, name) {
 			continue
 		}
 		strong := secretName(s[name:end])
@@ -35,8 +35,10 @@ func assigned(t *source, e *edits) {
 		}
 		value := literalAfter(s, blank.end(s, i+1))
 		if s[i] == ':' && !indexByte("\"'`", s[i-1]) {
-			if typed := typeSet.end(s[:min(len(s), value+maxGap)], value); typed > value && (strings.HasPrefix(s[typed:], `= "`) || strings.HasPrefix(s[typed:], "= '")) {
-				value = typed + len("= ") // password: str = "x"
+			if typed := typeSet.end(s[:min(len(s), value+maxGap)], value); typed > value && strings.HasPrefix(s[typed:], "= ") {
+				if at := literalAfter(s, typed+len("= ")); at < len(s) && indexByte("'\"", s[at]) {
+					value = at // password: str = "x"
+				}
 			}
 		}
 		quote := byte(0)
@@ -61,6 +63,12 @@ func assigned(t *source, e *edits) {
 		if (secretValue(v, strong, quote != 0) || isAppKey(s[name:end]) && opaqueID(v) && len(v) >= 32 || quote != 0 && isPassword(s[name:end]) && isTyped(v)) && !spared(s[name:end], v, quote != 0) && !isParsed(s, name, v) {
 			e.mask(s, value, stop, KindAssignment)
 		}
+		if rest, ok := strings.CutPrefix(s[stop:min(len(s), stop+maxGap)], `" -> "`); ok && quote == '"' { // the new value in a plan
+			start := stop + len(`" -> "`)
+			if end, _, ok := strings.Cut(rest, `"`); ok && secretValue(end, strong, true) {
+				e.mask(s, start, start+len(end), KindAssignment)
+			}
+		}
 	}
 }
 
@@ -75,16 +83,15 @@ func literalAfter(s string, i int) int {
 		}
 		at = end + 1
 	}
-	if at+1 < len(s) && indexByte("bruL@N", s[at]) && indexByte("'\"", s[at+1]) {
+	if at+1 < len(s) && indexByte("buL@N", s[at]) && indexByte("'\"", s[at+1]) {
 		at++ // the prefix of a literal
 	}
 	if at < len(s) && indexByte("'\"`", s[at]) {
 		return at
 	}
-	line, _, _ := strings.Cut(s[i:min(len(s), i+maxName)], "\n")
-	for _, or := range []string{"|| ", "?? ", " or ", "?: "} {
-		if n := strings.Index(line, or); n > 0 && n+len(or) < len(line) && indexByte("'\"`", line[n+len(or)]) {
-			return i + n + len(or)
+	for at = i; at < min(len(s), i+maxName) && s[at] != '\n'; at++ {
+		if at > i+3 && s[at-1] == ' ' && indexByte("'\"`", s[at]) && isAny(s[at-3:at-1], []string{"||", "??", "or", "?:"}) {
+			return at
 		}
 	}
 	return i
@@ -114,7 +121,7 @@ func weakName(name string) bool {
 // isAppKey reports whether a name is that of the key of an app: a secret if it is random, also in
 // hexadecimal, and its name otherwise.
 func isAppKey(name string) bool {
-	return strings.EqualFold(lastWord(name), "key") && isAny(wordBefore(name), []string{"app", "application", "consumer"})
+	return strings.EqualFold(lastWord(name), "key") && isAny(wordBefore(name), []string{"app", "application", "consumer", "routing", "integration", "service"})
 }
 
 // secretValue reports whether a value looks generated. strong is set for a secret name.

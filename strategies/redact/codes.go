@@ -11,7 +11,7 @@ func codes(t *source, e *edits) {
 		}
 		switch w.word.text {
 		case "key", "secret", "totp":
-			if w.word.text == "totp" || introduced(s[max(0, w.start-len("manual entry ")):w.start], setups) || introduced(s[w.end:min(len(s), w.end+maxGap)], []string{"authenticator"}) {
+			if w.word.text == "totp" || hasSetup(s[max(0, w.start-len("manual entry ")):w.start]) || strings.Contains(s[w.end:min(len(s), w.end+maxGap)], "uthenticator") {
 				groupedKey(s, w.end, e)
 			}
 		case "cvv", "cvc":

@@ -25,6 +25,11 @@ func commands(t *source, e *edits) {
 			}
 		case "nmcli":
 			at, plain = behindWord(line, " password "), true
+		case "radius-server", "tacacs-server":
+			at = behindWord(line, " key ")
+			if at >= 0 && at+1 < len(line) && digit[line[at]] && line[at+1] == ' ' { // its kind
+				at += len("7 ")
+			}
 		case "rdp /":
 			at, plain = behindWord(line, " /p:"), true
 		case "vault encrypt":

@@ -49,35 +49,67 @@ func wifiPasswords(t *source, e *edits) {
 	}
 }
 
+// accountPairs finds the passwords behind the mail address of an account and a slash.
+func accountPairs(t *source, e *edits) {
+	s := t.s
+	if !strings.Contains(s, "@") {
+		return
+	}
+	for at := range places(s, " / ") {
+		user := strings.TrimRight(s[toldSet.start(s, at, maxGap):at], "`*")
+		if n := strings.IndexByte(user, '@'); n < 1 || !strings.Contains(user[n:], ".") {
+			continue
+		}
+		if start, end, _ := valueAt(s, at+len(" / ")); isChosen(s[start:end]) {
+			e.mask(s, start, end, KindAssignment)
+		}
+	}
+}
+
+// maskPrinted masks what the command of a shell whose line has the name at s[start:end] prints, if it
+// is one random word.
+func maskPrinted(s string, start, end int, e *edits) {
+	line := s[max(0, start-maxBlank):start]
+	line = line[strings.LastIndexByte(line, '\n')+1:]
+	if !strings.Contains(line, "$ ") && !strings.HasPrefix(line, "PS ") {
+		return
+	}
+	size := strings.IndexByte(s[end:min(len(s), end+maxBlank)], '\n')
+	from := end + size + 1
+	to := notSpace.end(s[:min(len(s), from+maxBlank)], from)
+	if v := s[from:to]; size >= 0 && (to == len(s) || lineBreak(s, to) > 0) && jagged(v) && threeKinds(v) && !isPath(v) && !strings.ContainsAny(v, ".:") {
+		e.mask(s, from, to, KindAssignment)
+	}
+}
+
 // walletKeys finds the private keys of wallets behind words for them, and those that follow in a
 // list: the hashes of transactions look the same.
 func walletKeys(t *source, e *edits) {
-	s, last := t.s, -maxGap
-	for at := range places(s, "0x") {
-		start := at + len("0x")
-		if end := start + 64; end > len(s) || end < len(s) && alnum[s[end]] || hexSet.end(s[:end], start) < end {
+	s := t.s
+	for _, w := range t.found() {
+		before := strings.TrimRight(s[max(0, w.start-len("private ")):w.start], " _-")
+		if w.start < e.end() || w.word.text != "accounts" && (w.word.text != "key" || !hasFold(before[max(0, len(before)-len("private")):], "private")) {
 			continue
 		}
-		if at-last > maxGap && !introduced(s[max(0, at-maxGap):at], walletWords) {
-			continue
+		at := w.end
+		if w.word.text == "accounts" { // a list of keys rather than a number of accounts
+			if at = listSet.end(s[:min(len(s), at+maxCell)], at); !strings.Contains(s[w.end:at], "[") {
+				continue
+			}
 		}
-		last = start + 64
-		e.mask(s, at, last, KindProviderKey)
+		for {
+			n := strings.Index(s[at:min(len(s), at+maxGap)], "0x")
+			start := at + n + len("0x")
+			at = start + 64
+			if n < 0 || at > len(s) || hexSet.end(s[:at], start) < at || at < len(s) && alnum[s[at]] {
+				break
+			}
+			e.mask(s, start-len("0x"), at, KindProviderKey)
+		}
 	}
 }
 
-var walletWords = []string{"private key", "privatekey", "private_key", "private-key", "accounts: [", "accounts = [", "accounts=[", "\"accounts\": ["}
-
-// introduced reports whether one of the words is in the text in front of a secret.
-func introduced(before string, words []string) bool {
-	before = strings.ToLower(before)
-	for _, w := range words {
-		if strings.Contains(before, w) {
-			return true
-		}
-	}
-	return false
-}
+var listSet = setOf("\"' \t\r\n:=[")
 
 // groupedKey masks the key of one-time passwords that follows the name that ends at i, soon and in
 // groups of four characters of base32.
@@ -103,7 +135,11 @@ func groupedKey(s string, i int, e *edits) {
 	}
 }
 
-// setups stand in front of the key of an app for one-time passwords.
-var setups = []string{"setup", "manual", "totp", "otp", "2fa", "mfa"}
+// hasSetup reports whether a text ends in what is in front of the key of an app for one-time passwords.
+func hasSetup(before string) bool {
+	before = strings.TrimRight(before, " -_")
+	last := before[strings.LastIndexByte(before, ' ')+1:]
+	return isAny(last, []string{"setup", "entry", "totp", "otp", "2fa", "mfa"})
+}
 
 var base32Set = setOf("a-zA-Z2-7")

@@ -84,7 +84,7 @@ var (
 	letterOptions = map[string][]string{
 		"p": {"sshpass", "login", "mongo", "cqlsh", "rdesktop", "useradd", "usermod", "psexec", "winrm", "crackmapexec", "netexec", "hydra", "twine "},
 		"a": {"redis-cli"},
-		"P": {"zip ", "sqlcmd", "bcp ", "isql", "_pub ", "_sub "},
+		"P": {"zip ", "sqlcmd", "bcp ", "isql", "_pub ", "_sub ", "ipmitool"},
 		"w": {"ldapsearch", "ldapmodify", "ldapadd", "ldapwhoami", "ldapdelete", "ldappasswd"},
 		"k": {"openssl enc", "gem push"},
 		"t": {"doctl", "codecov"},

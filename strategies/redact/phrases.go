@@ -19,7 +19,9 @@ func phrases(t *source, e *edits) {
 		}
 		if w.end == len(s) || !letters[s[w.end]] {
 			named := w.word.text != "salt" && (w.word.text != "key" || keyOf(s[max(0, w.start-12):w.start]))
-			phraseValue(s, w.start, w.end, named, e)
+			if named || w.end < len(s) && indexByte("'\"", s[w.end]) {
+				phraseValue(s, w.start, w.end, named, e)
+			}
 		}
 	}
 }
@@ -30,9 +32,21 @@ func hasFold(s, prefix string) bool {
 
 // keyOf reports whether the text before "key" ends in a word that makes it a secret.
 func keyOf(before string) bool {
-	before = strings.ToLower(strings.TrimRight(before, " -_"))
+	before = strings.TrimRight(before, " -_")
+	if before == "" || !keyEnds[before[len(before)-1]|0x20] {
+		return false
+	}
+	before = strings.ToLower(before)
 	return slices.ContainsFunc(keyWords, func(w string) bool { return strings.HasSuffix(before, w) })
 }
+
+// keyEnds has the last letters of keyWords, so that few texts are compared with all of them.
+var keyEnds = func() (ends set) {
+	for _, w := range keyWords {
+		ends[w[len(w)-1]] = true
+	}
+	return ends
+}()
 
 // phraseValue masks the value of the name at s[start:end], if one follows: that of a name that is not
 // secret by itself only if it is like a salt.
@@ -110,6 +124,9 @@ func pairOf(end int, rest string) (value int, stop byte) {
 			if after < len(rest) && rest[after] == ':' {
 				after = blank.end(rest, after+1)
 			}
+		}
+		if strings.HasPrefix(rest[after:], `"\"`) { // in a file of Gradle
+			return end + after + len(`"\"`), '\\'
 		}
 		if after < len(rest) && (rest[after] == '"' || rest[after] == '\'') {
 			return end + after + 1, rest[after]

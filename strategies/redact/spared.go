@@ -15,7 +15,7 @@ func spared(name, value string, quoted bool) bool {
 		return true
 	}
 	if !quoted && lowerOnly.any(name) && (isIdentifier(name, bare) || isAny(bare, secretWords)) || isConstant(name) || sameName(name, bare) ||
-		!isPassword(name) && nameSet.has(bare) && len(bare) < maxConstant+8 && strings.Contains(bare, "_") && secretName(bare) {
+		!isPassword(name) && nameSet.has(bare) && len(bare) < maxConstant+8 && strings.ContainsAny(bare, "_-") && secretName(bare) {
 		return true
 	}
 	if isAbout(name, value) || isResource(name, bare) || isStored(bare) || isLabel(name, bare, quoted) || !quoted && hasAnyPrefix(value, `("`, "('") { // or a tuple
@@ -29,7 +29,7 @@ func spared(name, value string, quoted bool) bool {
 	if strings.HasSuffix(upper, "TOKENS") && !quoted && !threeKinds(value) || name == "PASS" {
 		return true // a variable that counts, the outcome of a test
 	}
-	if strings.Contains(upper, "PUBLIC") || !quoted && strings.HasSuffix(upper, "TOKEN") && isTypeName(bare) {
+	if strings.Contains(upper, "PUBLIC") || strings.Contains(upper, "PUBKEY") || strings.HasPrefix(upper, "EXISTING") || !quoted && strings.HasSuffix(upper, "TOKEN") && isTypeName(bare) {
 		return true
 	}
 	left := strings.NewReplacer("AUTHOR", "", "TOKENIZER", "").Replace(upper)
@@ -60,7 +60,7 @@ var aboutSecrets = []string{
 // value is random.
 func isAbout(name, value string) bool {
 	last := lastWord(name)
-	return isAny(last, aboutSecrets) || strings.EqualFold(last, "id") && !opaqueID(value)
+	return isAny(last, aboutSecrets) || (strings.EqualFold(last, "id") || strings.EqualFold(last, "ids")) && !opaqueID(value)
 }
 
 // opaqueID reports whether an id is long and random, as are those that a service hands out

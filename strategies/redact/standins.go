@@ -93,6 +93,13 @@ func isStored(v string) bool {
 	return ok && resourceSet.has(name) && letters.any(name) && (rest == "latest" || rest != "" && len(rest) < 4 && digits(rest) || rest != "" && rest[0] == '/' && isPath(rest))
 }
 
+// inARN reports whether the name at i is a part of the name of a resource of AWS.
+func inARN(s string, i int) bool {
+	return i > 0 && s[i-1] == ':' && strings.Contains(s[wordColon.start(s, i, maxName):i], "arn:")
+}
+
+var wordColon = setOf("0-9A-Za-z_:-")
+
 // isLabel reports whether a value is a label of a page: the word for a password in some language, or
 // a capitalised word of a name with dots, as in files of translations.
 func isLabel(name, v string, quoted bool) bool {

@@ -98,9 +98,14 @@ func toldBefore(s string, w wordAt, e *edits) {
 	for start > 0 && end-start < maxGap && toldSet[s[start-1]] {
 		start--
 	}
-	if v := s[start:end]; len(v) >= 8 && digit.any(v) && mixed(v) && !technical(v) && !isPath(v) && !selfNamed(v) && !placeholder(v) && !reference(v) && !isHex(v) {
+	if isChosen(s[start:end]) {
 		e.mask(s, start, end, KindAssignment)
 	}
+}
+
+// isChosen reports whether v looks like a password that someone chose, without a name for it.
+func isChosen(v string) bool {
+	return len(v) >= 8 && digit.any(v) && mixed(v) && !technical(v) && !isPath(v) && !selfNamed(v) && !placeholder(v) && !reference(v) && !isHex(v)
 }
 
 // toldBelow masks the secret that is alone on the line at i, below its name.

@@ -3,6 +3,7 @@ package redact
 import (
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -12,6 +13,7 @@ import (
 // a verb, in the next cell of a table, in an element, and in quotes.
 func told(t *source, e *edits) {
 	s := t.s
+	shell := sync.OnceValue(func() bool { return strings.Contains(s, "$ ") || strings.Contains(s, "PS ") })
 	for _, w := range t.found() {
 		if w.start < e.end() {
 			continue
@@ -21,6 +23,9 @@ func told(t *source, e *edits) {
 			continue
 		}
 		toldBefore(s, w, e)
+		if shell() {
+			maskPrinted(s, w.start, end, e)
+		}
 		value, gap := valueAfter(s, end, w.word.language)
 		if below := colon.end(s[:min(len(s), end+1)], end); gap <= assigns && end-name <= maxBelow && below < len(s) && indexByte("\r\n\\", s[below]) && lineBreak(s, below) > 0 && lineStart(s, name) {
 			toldBelow(s, s[name:end], w, below+lineBreak(s, below), e)
@@ -32,6 +37,9 @@ func told(t *source, e *edits) {
 			if slash := strings.IndexByte(s[value:min(len(s), value+maxGap)], '/'); slash > 0 && !strings.ContainsAny(s[value:value+slash], ".\n:") {
 				value += slash + 1
 			}
+		}
+		if w.word.text == "login" && !strings.HasSuffix(s[:value], " /") {
+			continue // a user alone
 		}
 		if w.word.text == "mnemonic" || w.word.text == "seed" {
 			if maskMnemonic(s, value, e) {
@@ -84,7 +92,7 @@ func wordGap(s string, i int) int {
 	return i
 }
 
-var mnemonicGap = setOf(" \t\r\n\"'`,:=[|*")
+var mnemonicGap = setOf(" \t\r\n\"'`,:=[")
 
 // nameOf returns the bounds of the name with a word, if it denotes a secret.
 func nameOf(s string, w wordAt) (start, end int, ok bool) {
@@ -104,6 +112,9 @@ func nameOf(s string, w wordAt) (start, end int, ok bool) {
 		start += len("-D")
 	}
 	name := s[start:end]
+	if inARN(s, start) {
+		return 0, 0, false
+	}
 	if end-start > len(w.word.text) && isAny(lastWord(name), aboutSecrets) {
 		return 0, 0, false
 	}
@@ -111,7 +122,7 @@ func nameOf(s string, w wordAt) (start, end int, ok bool) {
 }
 
 // toldNames lists names of secrets that are secret only in the notations of told.
-var toldNames = []string{"psk", "pin", "pin code", "otp", "totp", "mnemonic", "seed", "seed_phrase", "seed phrase", "creds", "passcode", "subscription-key", "ocp-apim-subscription-key"}
+var toldNames = []string{"psk", "login", "pin", "pin code", "otp", "totp", "mnemonic", "seed", "seed_phrase", "seed phrase", "creds", "passcode", "subscription-key", "ocp-apim-subscription-key"}
 
 // settings lists names of secrets with a blank in front of the value.
 var settings = []string{"requirepass", "masterauth", "storepass", "keypass"}
@@ -213,6 +224,11 @@ func element(s string) int {
 				return 0
 			}
 			return len(open) + at + len("<string>")
+		}
+		for _, tag := range []string{"<Value>", "<value>", "<string>"} { // within another
+			if at := space.end(rest, 0); strings.HasPrefix(rest[at:], tag) {
+				return len(open) + at + len(tag)
+			}
 		}
 		return len(open)
 	}

@@ -181,8 +181,10 @@ const leastPIN = 4
 
 // prose reports whether the value at s[start:end] is the first word of several without digits.
 func prose(s string, start, end int) bool {
-	return letters.end(strings.TrimRight(s[start:end], ","), 0) >= end-start-1 && end+1 < len(s) && s[end] == ' ' && letters[s[end+1]]
+	return letter.end(strings.TrimRight(s[start:end], ","), 0) >= end-start-1 && end+1 < len(s) && s[end] == ' ' && letter[s[end+1]]
 }
+
+var letter = setOf("A-Za-z\x80-\xff") // of any language
 
 func digits(v string) bool { return digit.end(v, 0) == len(v) }
 

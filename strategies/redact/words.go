@@ -5,7 +5,7 @@ import "strings"
 // nameWords are the parts of names that any rule looks for.
 const nameWords = `pass password passwd passphrase passcode pwd token secret key credential creds auth authorization bearer basic cookie
 	jwt salt cert signature hmac seed nonce session sid pat material mnemonic psk otp totp pin pin_code identified ssws vault_login net_user net_use securestring sudo_-s cvv cvc recovery backup
-	login getconnection pdo mysqli sqlplus snmp-server_community mqctl nmcli rdp_/ vault_encrypt`
+	login getconnection pdo mysqli sqlplus snmp-server_community mqctl nmcli rdp_/ vault_encrypt radius-server tacacs-server accounts`
 
 // spokenWords are words for a password in languages other than English, with _ for a space.
 const spokenWords = `passwort kennwort mot_de_passe mots_de_passe mot-de-passe motdepasse mdp
@@ -21,7 +21,7 @@ const spokenKeys = `geheimnis schlüssel zugangsschlüssel api-schlüssel jeton 
 	токен секрет ключ_api 密钥 密鑰 秘钥 令牌 秘密鍵 トークン 토큰 비밀키 zugangsdaten anmeldedaten identifiants credenciales credenziali`
 
 // pairWords are words for a user and a password.
-var pairWords = strings.Fields("credential creds zugangsdaten anmeldedaten identifiants credenciales credenziali")
+var pairWords = strings.Fields("login credential creds zugangsdaten anmeldedaten identifiants credenciales credenziali")
 
 // verbs stand between a word for a secret and the secret, and adverbs between those and it.
 var (
@@ -31,6 +31,6 @@ var (
 
 // prepositions begin what may stand between a word for a secret and a colon or a verb.
 var prepositions = []string{
-	"for", "of", "on", "at", "in", "für", "fuer", "der", "des", "vom", "von", "zum", "zur", "de", "du", "del", "della", "dello", "di", "da", "do", "dos",
+	"for", "of", "on", "at", "in", "to", "as", "im", "auf", "beim", "al", "au", "aux", "voor", "naar", "pro", "do", "ke", "k", "için", "pentru", "på", "від", "у", "в", "für", "fuer", "der", "des", "vom", "von", "zum", "zur", "de", "du", "del", "della", "dello", "di", "da", "do", "dos",
 	"pour", "para", "per", "van", "voor", "dla", "od", "до", "для", "от", "к", "на", "za", "till", "til", "för",
 }
