@@ -16,7 +16,7 @@ func assigned(t *source, e *edits) {
 			continue
 		}
 		end := i
-		for end > 0 && (space[s[end-1]] && s[end-1] != '\n' || s[end-1] == '"' || s[end-1] == '\'' || s[end-1] == ':' || s[end-1] == '?') && i-end < 8 {
+		for end > 0 && (space[s[end-1]] && s[end-1] != '\n' || s[end-1] == '"' || s[end-1] == '\'' || s[end-1] == ':' || s[end-1] == '?' || s[end-1] == ']') && i-end < 8 {
 			end--
 		}
 		name := wordDot.start(s, end, maxName)
@@ -60,7 +60,7 @@ func assigned(t *source, e *edits) {
 			}
 			v = s[value:stop]
 		}
-		if (secretValue(v, strong, quote != 0) || isAppKey(s[name:end]) && opaqueID(v) && len(v) >= 32 || quote != 0 && isPassword(s[name:end]) && isTyped(v)) && !spared(s[name:end], v, quote != 0) && !isParsed(s, name, v) {
+		if (secretValue(v, strong, quote != 0) || isAppKey(s[name:end]) && len(v) >= 32 && alnum.has(v) && digit.any(v) && letters.any(v) || quote != 0 && isPassword(s[name:end]) && isTyped(v)) && !spared(s[name:end], v, quote != 0) && !isParsed(s, name, v) {
 			e.mask(s, value, stop, KindAssignment)
 		}
 		if rest, ok := strings.CutPrefix(s[stop:min(len(s), stop+maxGap)], `" -> "`); ok && quote == '"' { // the new value in a plan
@@ -89,7 +89,10 @@ func literalAfter(s string, i int) int {
 	if at < len(s) && indexByte("'\"`", s[at]) {
 		return at
 	}
-	for at = i; at < min(len(s), i+maxName) && s[at] != '\n'; at++ {
+	if i == len(s) || !letters[s[i]] && s[i] != '$' {
+		return i
+	}
+	for at = i; at < min(len(s), i+maxName) && s[at] != '\n' && s[at] != ';'; at++ {
 		if at > i+3 && s[at-1] == ' ' && indexByte("'\"`", s[at]) && isAny(s[at-3:at-1], []string{"||", "??", "or", "?:"}) {
 			return at
 		}
@@ -99,7 +102,7 @@ func literalAfter(s string, i int) int {
 
 var (
 	callSet  = setOf("0-9A-Za-z_.:&! ")
-	wrappers = strings.Fields("some just ok of optional secret str string from ptr pointer buffer bytes trim space box")
+	wrappers = strings.Fields("some just ok of optional secret str string text from ptr pointer buffer bytes trim space box")
 )
 
 var typeSet = setOf("0-9A-Za-z_&.<>[]?| '")
@@ -121,7 +124,7 @@ func weakName(name string) bool {
 // isAppKey reports whether a name is that of the key of an app: a secret if it is random, also in
 // hexadecimal, and its name otherwise.
 func isAppKey(name string) bool {
-	return strings.EqualFold(lastWord(name), "key") && isAny(wordBefore(name), []string{"app", "application", "consumer", "routing", "integration", "service"})
+	return strings.HasSuffix(name, "_PAT") || strings.EqualFold(lastWord(name), "key") && isAny(wordBefore(name), []string{"app", "application", "consumer", "routing", "integration", "service"})
 }
 
 // secretValue reports whether a value looks generated. strong is set for a secret name.

@@ -26,7 +26,12 @@ func codes(t *source, e *edits) {
 		case "recovery", "backup":
 			rest := s[w.end:min(len(s), w.end+96)]
 			name := strings.TrimLeft(rest, " _-")
-			if hasFold(name, "phrase") || hasFold(name, "words") {
+			if hasFold(name, "key") { // of a disk: eight numbers
+				start := codeSigns.end(s[:min(len(s), w.end+maxGap)], len(s[:w.end])+len(rest)-len(name)+len("key"))
+				if end := positionSet.end(s[:min(len(s), start+56)], start); end-start == 55 && strings.Count(s[start:end], "-") == 7 {
+					e.mask(s, start, end, KindAssignment)
+				}
+			} else if hasFold(name, "phrase") || hasFold(name, "words") {
 				maskMnemonic(s, w.end, e)
 			} else if hasFold(name, "code") {
 				if n := strings.IndexAny(rest, ":\n"); n >= 0 {

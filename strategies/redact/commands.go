@@ -30,6 +30,12 @@ func commands(t *source, e *edits) {
 			if at >= 0 && at+1 < len(line) && digit[line[at]] && line[at+1] == ' ' { // its kind
 				at += len("7 ")
 			}
+		case "jwt", "hmac": // jwt.sign(x, 'y'), hmac.new(b'y')
+			if at = methodArgument(line, 1); at < 0 {
+				at = methodArgument(line, 2)
+			}
+		case "kinit", "cryptsetup":
+			maskEchoed(s, w.start, e)
 		case "rdp /":
 			at, plain = behindWord(line, " /p:"), true
 		case "vault encrypt":
@@ -53,7 +59,7 @@ func commands(t *source, e *edits) {
 		case "securestring", "snmp-server community":
 			at = argument(line, 1)
 		case "credential":
-			at = quotedArgument(line, 2)
+			at = methodArgument(line, 2)
 		case "login":
 			if at = quotedArgument(line, 2); at < 0 && strings.HasPrefix(line, " ") {
 				if n := argument(line, 1); n >= 0 && isOpaque(line[n:]) { // cargo login x
@@ -158,6 +164,7 @@ func quotedArgument(line string, n int) int {
 				return i
 			}
 			return -1
+		case n == 1 && c == 'b' && i+1 < len(line) && indexByte("'\"", line[i+1]): // bytes
 		case n == 1 && !blank[c], indexByte("()", c):
 			return -1
 		case c == ',':
@@ -167,6 +174,20 @@ func quotedArgument(line string, n int) int {
 		}
 	}
 	return -1
+}
+
+// methodArgument is quotedArgument for a call of which line may begin with the end of the object and
+// the method: Credentials.basic("me", "x").
+func methodArgument(line string, n int) int {
+	method := 0
+	if dot := letters.end(line, 0); dot < len(line) && line[dot] == '.' {
+		method = letters.end(line, dot+1)
+	}
+	at := quotedArgument(line[method:], n)
+	if at < 0 {
+		return -1
+	}
+	return at + method
 }
 
 // setters begin the names of functions that take a secret.

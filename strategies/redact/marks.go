@@ -88,7 +88,7 @@ func walletKeys(t *source, e *edits) {
 	s := t.s
 	for _, w := range t.found() {
 		before := strings.TrimRight(s[max(0, w.start-len("private ")):w.start], " _-")
-		if w.start < e.end() || w.word.text != "accounts" && (w.word.text != "key" || !hasFold(before[max(0, len(before)-len("private")):], "private")) {
+		if w.start < e.end() || w.word.text != "accounts" && (w.word.text != "key" || !hasFold(before[max(0, len(before)-len("private")):], "private") && !strings.HasPrefix(s[w.end:], `("0x`)) {
 			continue
 		}
 		at := w.end

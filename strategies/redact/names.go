@@ -32,11 +32,11 @@ func upperSecret(name string) bool {
 var secretWords = []string{
 	"token", "tokens", "secret", "secrets", "password", "passwords", "passwd", "passphrase", "pw", "pwd",
 	"credential", "credentials", "apikey", "authtoken", "authkey", "secretkey", "accesskey", "accesstoken", "bearer", "jwt",
-	"storepass", "keypass", "requirepass", "masterauth", "psk",
+	"storepass", "keypass", "requirepass", "masterauth", "authtok", "psk",
 }
 
 // keyWords in front of "key" make it a secret.
-var keyWords = []string{"api", "auth", "access", "refresh", "session", "secret", "private", "encryption", "signing", "master", "subscription", "shared", "preshared", "aes", "hmac", "license", "licence", "activation", "unseal", "setup", "recovery"}
+var keyWords = []string{"api", "auth", "access", "refresh", "session", "secret", "private", "encryption", "signing", "master", "subscription", "shared", "preshared", "aes", "hmac", "license", "licence", "activation", "unseal", "setup", "recovery", "product"}
 
 // secretName reports whether a name in any style denotes a secret: password, db.password,
 // clientSecret, X-Api-Key.
@@ -89,7 +89,7 @@ func wordEnd(name string, i int) int {
 // isAny reports whether w is one of the given words, ignoring case.
 func isAny(w string, of []string) bool {
 	for _, o := range of {
-		if len(o) == len(w) && strings.EqualFold(o, w) {
+		if len(o) == len(w) && (w == "" || w[0] >= 0x80 || w[0]|0x20 == o[0]|0x20) && strings.EqualFold(o, w) {
 			return true
 		}
 	}
@@ -124,7 +124,7 @@ var examples = []string{"pass", "password", "passwd", "pw", "pwd", "secret", "to
 // queryNames lists the parameters of web addresses that are credentials.
 var queryNames = []string{
 	"access_token", "refresh_token", "id_token", "auth_token", "token", "api_key", "apikey", "api-key", "client_secret", "password",
-	"secret", "key", "sig", "signature", "x-amz-signature", "x-amz-security-token", "x-goog-signature", "awsaccesskeyid",
+	"secret", "key", "code", "auth", "jwt", "sid", "access_key", "secret_key", "subscription-key", "sig", "signature", "x-amz-signature", "x-amz-security-token", "x-goog-signature", "awsaccesskeyid",
 }
 
 // hookPaths lists the beginnings of webhook addresses, up to the secret.

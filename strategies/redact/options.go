@@ -89,6 +89,7 @@ var (
 		"k": {"openssl enc", "gem push"},
 		"t": {"doctl", "codecov"},
 		"c": {"snmp"},
+		"b": {"oathtool"},
 		"A": {"snmp"},
 		"X": {"snmp"},
 	}

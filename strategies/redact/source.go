@@ -39,7 +39,7 @@ var (
 	folds            = foldTable()
 	grams, gramWords = gramTables(slices.Concat(wordKinds(nameWords, wordKind{}), wordKinds(spokenWords, wordKind{language: true, typed: true}), wordKinds(spokenKeys, wordKind{language: true})))
 	shortWord        = &wordKind{text: "pw"}
-	separated        = setOf(" \t\v\f\r\"'\\?`*")
+	separated        = setOf(" \t\v\f\r\"'\\?`*]")
 	afterName        = setOf(":=")
 )
 

@@ -54,6 +54,7 @@ var aboutSecrets = []string{
 	"name", "file", "path", "dir", "env", "url", "uri", "type", "kind", "count", "length", "limit", "size", "budget", "ttl", "expiry", "expires",
 	"policy", "field", "column", "header", "label", "title", "description", "placeholder", "ref", "color", "colour", "format", "version",
 	"encryption", "algorithm", "pattern", "regex", "at", "date", "hint", "order",
+	"rate", "ratio", "usage", "cost", "price", "index", "position", "status", "state", "mode", "endpoint", "issuer", "scope", "scopes", "class", "provider",
 }
 
 // isAbout reports whether a name is one for a property of a secret, or for its id unless the
@@ -132,11 +133,11 @@ func isTypeName(v string) bool {
 // placeholder reports whether a value is a placeholder for a secret or masks it already.
 func placeholder(v string) bool {
 	v = strings.TrimRight(v, behind)
-	if v == "" || v == "async" {
-		return true
+	if v == "" || v == "async" || nameSet.has(v) && hasAnyPrefixFold(v, "change-me", "change_me", "changeme") || v[0] == '?' && !digit.any(v) || len(v) == 42 && v[:2] == "0x" && isHex(v[2:]) {
+		return true // or a message for a variable that is not set, or the address of an account
 	}
 	if v[0] == '$' && (wordDot.end(v, 1) == len(v) || len(v) > 1 && (v[1] == '{' || v[1] == '(')) ||
-		v[0] == '<' && (strings.Contains(v, ">") || letters.end(v, 1) == len(v)) || v[0] == '{' && (len(v) == 1 || strings.Contains(v, "}")) || strings.HasPrefix(v, "#{") {
+		v[0] == '<' && (strings.Contains(v, ">") || letters.end(v, 1) == len(v)) || v[0] == '{' && (len(v) == 1 || strings.Contains(v, "}")) || hasAnyPrefix(v, "#{", "<%", "<?") {
 		return true // a variable, a name in brackets, the beginning of an object
 	}
 	if len(v) > 1 && v[0] == '%' && strings.IndexByte("svdq", v[1]) >= 0 && (len(v) == 2 || !alnum[v[2]]) {

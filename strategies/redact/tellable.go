@@ -37,12 +37,12 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 		return script >= firstGreek // the letters of the value are not those of the text
 	case !mixed(v) && (!quoted || !jagged(v)) || !digit.any(v) && g != assigns:
 		return false
-	case end < len(s) && indexByte("([{<", s[end]) && (g != encloses || s[end] != '<') || !quoted && expands(v):
+	case end < len(s) && indexByte("([{<", s[end]) && (g != encloses && s[start-1] != '>' || s[end] != '<') || !quoted && expands(v):
 		return false
 	case g == encloses && !quoted && strings.Contains(s[max(0, start-2):start], "|"):
 		return len(v) >= 8
 	case g == follows:
-		return digit.any(v) && len(v) >= 8 && (quoted || w.word.language || threeKinds(v) || lowerOnly.any(v) && (strings.EqualFold(s[w.start:w.end], "password") || isAny(name, settings)) ||
+		return digit.any(v) && len(v) >= 8 && (quoted || w.word.language || threeKinds(v) || lowerOnly.any(v) && (isAny(s[w.start:w.end], []string{"password", "pw"}) || isAny(name, settings)) ||
 			len(v) >= 32 && lowerHex.end(v, 0) == len(v))
 	}
 	return true
@@ -69,8 +69,9 @@ func technical(v string) bool {
 		return true
 	}
 	n := letters.end(v, 0)
-	m := digit.end(v, n)
-	if m == n || m < len(v) && alnum[v[m]] {
+	first := n + len(v[n:]) - len(strings.TrimPrefix(v[n:], "-")) // SHA-256
+	m := digit.end(v, first)
+	if m == first || m < len(v) && alnum[v[m]] {
 		return false
 	}
 	return isAny(v[:n], []string{"sha", "md", "hs", "rs", "es", "ps", "aes", "rsa", "utf", "ipv", "oauth", "base", "ed", "k", "x", "v", "h", "log", "argon", "pbkdf", "bcrypt", "python", "node", "php", "tls", "ssl", "http"}) &&

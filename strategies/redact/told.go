@@ -161,6 +161,11 @@ func valueAfter(s string, i int, language bool) (int, gap) {
 		return i + n, encloses
 	}
 	after := blank.end(s[:limit], i)
+	if after < limit && indexByte("[(", s[after]) { // key [None]: x
+		if n := strings.IndexAny(s[after:min(limit, after+maxBelow)], "])"); n > 0 && after+n+1 < limit && s[after+n+1] == ':' {
+			return after + n + 2, assigns
+		}
+	}
 	if numbered := digit.end(s[:min(limit, after+3)], after); after > i && numbered > after && numbered < limit && s[numbered] == ':' { // key 2: x
 		return numbered + 1, assigns
 	}
@@ -177,15 +182,22 @@ func valueAfter(s string, i int, language bool) (int, gap) {
 		return after + 2, says
 	}
 	if n := filler(s[after:limit]); n > 0 {
-		if m := separator(s[after+n : limit]); m > 0 {
-			return after + n + m, says
+		return pastWords(s[:limit], after+n)
+	}
+	if end := letter.end(s[:limit], after); language && end > after && !isProse(s[after:end]) { // mdp admin : x
+		if value, gap := pastWords(s[:limit], blank.end(s[:min(limit, end+1)], end)); gap != noValue {
+			return value, gap
 		}
-		if m := verb(s[after+n : limit]); m > 0 {
-			return after + n + m, says
-		}
-		return 0, noValue
 	}
 	return after, follows
+}
+
+// pastWords returns the start of the value behind the words between a name and a separator or verb at i.
+func pastWords(s string, i int) (int, gap) {
+	if n := max(separator(s[i:]), verb(s[i:])); n > 0 {
+		return i + n, says
+	}
+	return 0, noValue
 }
 
 const (
@@ -200,7 +212,7 @@ func separator(s string) int {
 		i = 0
 	}
 	rest := s[i:]
-	for _, sign := range []string{":=", "=>", "->", " - ", ":", "=", "：", "＝", "—", "–", "→"} {
+	for _, sign := range []string{":=", "=>", "->", " - ", ":", "=", "：", "＝", "—", "–", "→", "? It's "} {
 		if strings.HasPrefix(rest, sign) {
 			if n := len(sign); n < len(rest) && strings.IndexByte("=:/~", rest[n]) >= 0 {
 				return 0 // a comparison, an address
@@ -213,6 +225,13 @@ func separator(s string) int {
 
 // element returns the length of the end of a tag and, in a property list, the tag of the value.
 func element(s string) int {
+	if rest, ok := strings.CutPrefix(s, "</Key>"); ok { // of a store of passwords
+		if at := space.end(rest, 0); strings.HasPrefix(rest[at:], "<Value") {
+			if n := strings.IndexByte(rest[at:], '>'); n > 0 {
+				return len(s) - len(rest) + at + n + 1
+			}
+		}
+	}
 	for _, open := range []string{">", "&gt;", "</key>"} {
 		rest, ok := strings.CutPrefix(s, open)
 		if !ok {
@@ -277,6 +296,9 @@ func filler(s string) int {
 	return 0
 }
 
+// marks are the elements of HTML for a value.
+var marks = []string{"b", "i", "em", "strong", "code", "span", "td", "kbd", "pre", "tt"}
+
 // openers are marks around a value, each with the one that closes it.
 var openers = []struct{ open, closing string }{
 	{`\\\"`, `\\\"`}, {`\"`, `\"`}, {`"`, `"`}, {"'", "'"}, {"`", "`"}, {"「", "」"}, {"『", "』"}, {"«", "»"}, {"“", "”"}, {"„", "“"}, {"‘", "’"}, {"**", "**"}, {"{", "}"},
@@ -288,6 +310,14 @@ func valueAt(s string, i int) (start, end int, quoted bool) {
 	i = blank.end(s[:limit], i)
 	if strings.HasPrefix(s[i:limit], "** ") {
 		i += len("** ")
+	}
+	if tag := letters.end(s[:limit], min(limit, i+1)); i < limit && s[i] == '<' && tag < limit && s[tag] == '>' && isAny(s[i+1:tag], marks) {
+		i = tag + 1
+	}
+	if next := space.end(s[:limit], i); strings.HasPrefix(s[next:limit], "string(") { // of PHP
+		if n := strings.Index(s[next:limit], ") \""); n > 0 && n < maxBelow {
+			i = next + n + len(") ")
+		}
 	}
 	if i < limit && (s[i] == '[' || s[i] == '(' || s[i] == 'N') && i+1 < limit && (s[i+1] == '"' || s[i+1] == '\'') {
 		i++

@@ -56,7 +56,7 @@ var vendors = vendorsOf([]vendorForm{
 	{vendor{body: alnum, min: 32}, "cio EAAA EAAC cli_"},
 	{vendor{body: word, min: 30, dotted: true}, "1//0 access-production- access-sandbox- access-development- dt0c01."}, // Google, Plaid, Dynatrace
 	{vendor{body: upperDigit, min: 16}, "ABIA ACCA"},                                                                   // AWS
-	{vendor{body: alnum, min: 20}, "LTAI re_ aio_"},                                                                    // Alibaba, Resend, Adafruit
+	{vendor{body: alnum, min: 20}, "LTAI re_ aio_ nsec1"},                                                              // Alibaba, Resend, Adafruit
 	// Cloudflare; Together; Cerebras; Flutterwave; Bitbucket; Vercel; EasyPost; Duffel; Cal.com; E2B; Docker's swarms;
 	// MailerSend; Sourcegraph; Polar; Unkey; Inngest; Zuplo; Linear; Trigger; Postman.
 	{vendor{body: word, min: 20}, `cfut_ cfat_ cfk_ tgp_v1_ csk- FLWSECK- FLWSECK_TEST- BBDC- vercel_blob_rw_ EZAK EZTK duffel_live_ duffel_test_
