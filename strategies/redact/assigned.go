@@ -75,7 +75,23 @@ func assigned(t *source, e *edits) {
 // literalAfter returns where the literal begins that the value at i wraps, Some("x"), or that it falls back
 // on, getenv("X") || "x", or i.
 func literalAfter(s string, i int) int {
-	at := i
+	if at := unwrapped(s, i); at < len(s) && indexByte("'\"`", s[at]) {
+		return at
+	}
+	if i == len(s) || !letters[s[i]] && s[i] != '$' {
+		return i
+	}
+	for at := i; at < min(len(s), i+maxName) && s[at] != '\n' && s[at] != ';'; at++ {
+		if at > i+3 && s[at-1] == ' ' && indexByte("'\"`", s[at]) && isAny(s[at-3:at-1], []string{"||", "??", "or", "?:"}) {
+			return at
+		}
+	}
+	return i
+}
+
+// unwrapped returns the index behind the calls and the prefix of a literal at i: Some("x"), b"x".
+func unwrapped(s string, i int) int {
+	at := i + len(s[i:]) - len(strings.TrimPrefix(s[i:], "[]"))
 	for range 3 {
 		end := callSet.end(s[:min(len(s), at+maxCell)], at)
 		if end == len(s) || s[end] != '(' || !isAny(lastWord(strings.TrimRight(s[at:end], "!")), wrappers) {
@@ -86,23 +102,12 @@ func literalAfter(s string, i int) int {
 	if at+1 < len(s) && indexByte("buL@N", s[at]) && indexByte("'\"", s[at+1]) {
 		at++ // the prefix of a literal
 	}
-	if at < len(s) && indexByte("'\"`", s[at]) {
-		return at
-	}
-	if i == len(s) || !letters[s[i]] && s[i] != '$' {
-		return i
-	}
-	for at = i; at < min(len(s), i+maxName) && s[at] != '\n' && s[at] != ';'; at++ {
-		if at > i+3 && s[at-1] == ' ' && indexByte("'\"`", s[at]) && isAny(s[at-3:at-1], []string{"||", "??", "or", "?:"}) {
-			return at
-		}
-	}
-	return i
+	return at
 }
 
 var (
 	callSet  = setOf("0-9A-Za-z_.:&! ")
-	wrappers = strings.Fields("some just ok of optional secret str string text from ptr pointer buffer bytes trim space box")
+	wrappers = strings.Fields("some just ok of optional secret byte str string text from ptr pointer buffer bytes trim space box")
 )
 
 var typeSet = setOf("0-9A-Za-z_&.<>[]?| '")

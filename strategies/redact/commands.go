@@ -77,8 +77,8 @@ func commands(t *source, e *edits) {
 		case "auth":
 			if s[w.start:w.end] == "AUTH" && strings.HasPrefix(line, " ") && (lineStart(s, w.start) || strings.HasSuffix(s[:w.start], "> ")) {
 				at = argument(line, strings.Count(strings.TrimSpace(line), " ")+1)
-			} else {
-				at = quotedArgument(line, 2)
+			} else if at = quotedArgument(line, 2); at < 0 && strings.HasSuffix(s[:w.start], "bearer_") {
+				at = quotedArgument(line, 1)
 			}
 		case "passwd":
 			if strings.HasSuffix(s[:w.start], "ht") && strings.Contains(line, " -") {
@@ -96,7 +96,17 @@ func commands(t *source, e *edits) {
 			} else if strings.HasPrefix(line, "-stdin") || strings.HasSuffix(s[:w.start], "--with-") {
 				maskEchoed(s, w.start, e)
 			} else if verb := s[letters.start(s, w.start, maxName):w.start]; isAny(verb, setters) || verb == "" && w.word.text == "password" {
-				at = quotedArgument(line, 1)
+				for n := 1; n <= 3 && at < 0; n++ {
+					at = quotedArgument(line, n)
+				}
+			}
+		case "fernet":
+			at = quotedArgument(line, 1)
+		case "rootpw":
+			at, plain = argument(line, 1), true
+		case "secret":
+			if strings.HasPrefix(line, "KeySpec(") {
+				at = len("KeySpec(")
 			}
 		}
 		if at < 0 {
@@ -164,7 +174,8 @@ func quotedArgument(line string, n int) int {
 				return i
 			}
 			return -1
-		case n == 1 && c == 'b' && i+1 < len(line) && indexByte("'\"", line[i+1]): // bytes
+		case n == 1 && unwrapped(line, i) > i:
+			i = unwrapped(line, i) - 1
 		case n == 1 && !blank[c], indexByte("()", c):
 			return -1
 		case c == ',':

@@ -20,6 +20,11 @@ func hashes(t *source, e *edits) {
 			e.mask(s, start, end, KindHash)
 		}
 	}
+	for at := range places(s, "*") { // of MySQL
+		if end := at + 41; at >= e.end() && end <= len(s) && at > 0 && s[at-1] == '\'' && upperDigit.end(s[:end], at+1) == end && isHex(s[at+1:end]) {
+			e.mask(s, at, end, KindHash)
+		}
+	}
 	for at := range places(s, "}") {
 		open := strings.LastIndexByte(s[max(0, at-16):at], '{')
 		if open < 0 || at < e.end() {

@@ -82,20 +82,34 @@ func maskPrinted(s string, start, end int, e *edits) {
 	}
 }
 
+// maskFollowing masks the secret that is alone on the line below the sentence that goes on at i.
+func maskFollowing(s string, i int, e *edits) {
+	n := strings.Index(s[i:min(len(s), i+maxGap)], ":\n")
+	if n < 0 {
+		return
+	}
+	start := space.end(s[:min(len(s), i+2*maxGap)], i+n+1)
+	end := notSpace.end(s[:min(len(s), start+maxBlank)], start)
+	if v := s[start:end]; (end == len(s) || lineBreak(s, end) > 0) && len(v) >= 8 && digit.any(v) && mixed(v) && !isPath(v) && !placeholder(v) {
+		e.mask(s, start, end, KindAssignment)
+	}
+}
+
 // walletKeys finds the private keys of wallets behind words for them, and those that follow in a
 // list: the hashes of transactions look the same.
 func walletKeys(t *source, e *edits) {
 	s := t.s
 	for _, w := range t.found() {
-		before := strings.TrimRight(s[max(0, w.start-len("private ")):w.start], " _-")
-		if w.start < e.end() || w.word.text != "accounts" && (w.word.text != "key" || !hasFold(before[max(0, len(before)-len("private")):], "private") && !strings.HasPrefix(s[w.end:], `("0x`)) {
-			continue
-		}
 		at := w.end
-		if w.word.text == "accounts" { // a list of keys rather than a number of accounts
+		switch {
+		case w.start < e.end(), w.word.text != "accounts" && w.word.text != "key":
+			continue
+		case w.word.text == "accounts": // a list of keys rather than a number of accounts
 			if at = listSet.end(s[:min(len(s), at+maxCell)], at); !strings.Contains(s[w.end:at], "[") {
 				continue
 			}
+		case !isPrivate(s[max(0, w.start-len("private ")):w.start]) && !strings.HasPrefix(s[w.end:], `("0x`):
+			continue
 		}
 		for {
 			n := strings.Index(s[at:min(len(s), at+maxGap)], "0x")
@@ -107,6 +121,12 @@ func walletKeys(t *source, e *edits) {
 			e.mask(s, start-len("0x"), at, KindProviderKey)
 		}
 	}
+}
+
+// isPrivate reports whether the text before a key ends in private.
+func isPrivate(before string) bool {
+	before = strings.TrimRight(before, " _-")
+	return hasFold(before[max(0, len(before)-len("private")):], "private")
 }
 
 var listSet = setOf("\"' \t\r\n:=[")

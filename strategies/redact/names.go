@@ -36,7 +36,7 @@ var secretWords = []string{
 }
 
 // keyWords in front of "key" make it a secret.
-var keyWords = []string{"api", "auth", "access", "refresh", "session", "secret", "private", "encryption", "signing", "master", "subscription", "shared", "preshared", "aes", "hmac", "license", "licence", "activation", "unseal", "setup", "recovery", "product"}
+var keyWords = []string{"api", "auth", "access", "refresh", "session", "secret", "private", "encryption", "signing", "master", "subscription", "shared", "preshared", "aes", "hmac", "license", "licence", "activation", "unseal", "setup", "recovery", "product", "validation", "decryption", "jwt"}
 
 // secretName reports whether a name in any style denotes a secret: password, db.password,
 // clientSecret, X-Api-Key.
@@ -47,6 +47,7 @@ func secretName(name string) bool {
 		w := name[i:end]
 		if isAny(w, secretWords) || joined(w) ||
 			strings.EqualFold(w, "key") && (isAny(before, keyWords) || hasFold(before[max(0, len(before)-len("api")):], "api") || strings.EqualFold(before, "material")) ||
+			strings.EqualFold(w, "keys") && isAny(before, []string{"api", "access"}) ||
 			strings.EqualFold(w, "material") && strings.EqualFold(before, "key") ||
 			strings.EqualFold(w, "pass") && (before != "" || end == len(name)) ||
 			strings.EqualFold(w, "auth") && end == len(name) {

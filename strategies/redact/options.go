@@ -87,7 +87,7 @@ var (
 		"P": {"zip ", "sqlcmd", "bcp ", "isql", "_pub ", "_sub ", "ipmitool"},
 		"w": {"ldapsearch", "ldapmodify", "ldapadd", "ldapwhoami", "ldapdelete", "ldappasswd"},
 		"k": {"openssl enc", "gem push"},
-		"t": {"doctl", "codecov"},
+		"t": {"doctl", "codecov", "influx"},
 		"c": {"snmp"},
 		"b": {"oathtool"},
 		"A": {"snmp"},

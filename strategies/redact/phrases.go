@@ -6,7 +6,7 @@ import (
 )
 
 // phraseWords lists the words for a secret in phrases.
-var phraseWords = []string{"password", "passwd", "passphrase", "token", "secret", "key", "salt"}
+var phraseWords = []string{"password", "passwd", "passphrase", "token", "secret", "key", "salt", "pwd"}
 
 // phrases finds secrets in phrases: the password is x, login y password x, set('token', 'x'),
 // <password>x</password>, key="apiKey" value="x", and a name with its value on the next line,
@@ -17,7 +17,9 @@ func phrases(t *source, e *edits) {
 		if !isAny(w.word.text, phraseWords) || w.start < e.end() || w.start > 0 && letters[s[w.start-1]] && (lowerOnly[s[w.start]] || !lowerOnly[s[w.start-1]]) {
 			continue
 		}
-		if w.end == len(s) || !letters[s[w.end]] {
+		if upper := underscoreUpper.end(s[:min(len(s), w.end+maxCell)], w.end); upper > w.end && s[w.end] == '_' && upper < len(s) && indexByte("'\"", s[upper]) && upperOnly[s[w.start]] {
+			phraseValue(s, w.start, upper, true, e) // "SECRET_KEY_BASE", "x"
+		} else if w.end == len(s) || !letters[s[w.end]] {
 			named := w.word.text != "salt" && (w.word.text != "key" || keyOf(s[max(0, w.start-12):w.start]))
 			if named || w.end < len(s) && indexByte("'\"", s[w.end]) {
 				phraseValue(s, w.start, w.end, named, e)
@@ -39,6 +41,8 @@ func keyOf(before string) bool {
 	before = strings.ToLower(before)
 	return slices.ContainsFunc(keyWords, func(w string) bool { return strings.HasSuffix(before, w) })
 }
+
+var underscoreUpper = setOf("A-Z_")
 
 // keyEnds has the last letters of keyWords, so that few texts are compared with all of them.
 var keyEnds = func() (ends set) {
@@ -124,6 +128,9 @@ func pairOf(end int, rest string) (value int, stop byte) {
 			if after < len(rest) && rest[after] == ':' {
 				after = blank.end(rest, after+1)
 			}
+		}
+		if option := letters.end(rest, after); option > after && option < len(rest) && rest[option] == '=' { // '--password', default='x'
+			after = option + 1
 		}
 		if strings.HasPrefix(rest[after:], `"\"`) { // in a file of Gradle
 			return end + after + len(`"\"`), '\\'

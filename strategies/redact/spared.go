@@ -14,7 +14,8 @@ func spared(name, value string, quoted bool) bool {
 	if len(bare) <= maxConstant && isAny(bare, constants) || placeholder(value) || !quoted && (reference(value) || selfNamed(bare) && hasFold(bare, lastWord(name))) || isColour(value) || isPath(bare) || sentence(value) {
 		return true
 	}
-	if !quoted && lowerOnly.any(name) && (isIdentifier(name, bare) || isAny(bare, secretWords)) || isConstant(name) || sameName(name, bare) ||
+	if !quoted && lowerOnly.any(name) && (isIdentifier(name, bare) || strings.Contains(bare, "_") && underscore.has(bare) && secretName(bare) && !jagged(bare) && !isPassword(name) || isAny(bare, secretWords)) || isConstant(name) || sameName(name, bare) ||
+		!isPassword(name) && hasFold(bare, name) && len(bare) <= len(name)+4 && digits(bare[len(name):]) ||
 		!isPassword(name) && nameSet.has(bare) && len(bare) < maxConstant+8 && strings.ContainsAny(bare, "_-") && secretName(bare) {
 		return true
 	}
@@ -29,7 +30,7 @@ func spared(name, value string, quoted bool) bool {
 	if strings.HasSuffix(upper, "TOKENS") && !quoted && !threeKinds(value) || name == "PASS" {
 		return true // a variable that counts, the outcome of a test
 	}
-	if strings.Contains(upper, "PUBLIC") || strings.Contains(upper, "PUBKEY") || strings.HasPrefix(upper, "EXISTING") || !quoted && strings.HasSuffix(upper, "TOKEN") && isTypeName(bare) {
+	if strings.Contains(upper, "PUBLIC") || strings.Contains(upper, "PUBKEY") || strings.HasPrefix(upper, "EXISTING") || strings.HasPrefix(upper, "GPG_KEY") || !quoted && strings.HasSuffix(upper, "TOKEN") && isTypeName(bare) {
 		return true
 	}
 	left := strings.NewReplacer("AUTHOR", "", "TOKENIZER", "").Replace(upper)
@@ -54,7 +55,7 @@ var aboutSecrets = []string{
 	"name", "file", "path", "dir", "env", "url", "uri", "type", "kind", "count", "length", "limit", "size", "budget", "ttl", "expiry", "expires",
 	"policy", "field", "column", "header", "label", "title", "description", "placeholder", "ref", "color", "colour", "format", "version",
 	"encryption", "algorithm", "pattern", "regex", "at", "date", "hint", "order",
-	"rate", "ratio", "usage", "cost", "price", "index", "position", "status", "state", "mode", "endpoint", "issuer", "scope", "scopes", "class", "provider",
+	"rate", "ratio", "usage", "cost", "price", "index", "position", "status", "state", "mode", "project", "algo", "manager", "region", "realm", "timeout", "interval", "days", "hours", "endpoint", "issuer", "scope", "scopes", "class", "provider",
 }
 
 // isAbout reports whether a name is one for a property of a secret, or for its id unless the
@@ -152,7 +153,7 @@ func placeholder(v string) bool {
 	if v[0] == '[' && v[len(v)-1] == ']' || strings.HasPrefix(v, "{{") || v[0] == '!' && len(v) > 3 && lowerOnly.end(v, 1) == len(v) {
 		return true // a name in brackets, a template, a tag of YAML
 	}
-	return isStandIn(v) || strings.HasSuffix(v, "xxxx") || strings.HasSuffix(v, "XXXX") || hasAnyPrefix(v, "...", "$env:", "your-", "your_", "YOUR_", "xxxx", "XXXX", "****") ||
+	return isStandIn(v) || strings.HasSuffix(v, "xxxx") || strings.HasSuffix(v, "****") || strings.HasSuffix(v, "XXXX") || hasAnyPrefix(v, "...", "$env:", "your-", "your_", "YOUR_", "xxxx", "XXXX", "****") ||
 		len(v) <= 12 && strings.HasSuffix(v, "...") || len(v) <= 64 && blanked.end(v, 0) == len(v)
 }
 

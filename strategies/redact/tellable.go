@@ -41,6 +41,8 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 		return false
 	case g == encloses && !quoted && strings.Contains(s[max(0, start-2):start], "|"):
 		return len(v) >= 8
+	case g == follows && quoted && plainWords(v), isHex(v) && strings.HasSuffix(s[:start], ") = "): // the name of a secret, the hash of a file
+		return false
 	case g == follows:
 		return digit.any(v) && len(v) >= 8 && (quoted || w.word.language || threeKinds(v) || lowerOnly.any(v) && (isAny(s[w.start:w.end], []string{"password", "pw"}) || isAny(name, settings)) ||
 			len(v) >= 32 && lowerHex.end(v, 0) == len(v))

@@ -30,6 +30,10 @@ func told(t *source, e *edits) {
 		if below := colon.end(s[:min(len(s), end+1)], end); gap <= assigns && end-name <= maxBelow && below < len(s) && indexByte("\r\n\\", s[below]) && lineBreak(s, below) > 0 && lineStart(s, name) {
 			toldBelow(s, s[name:end], w, below+lineBreak(s, below), e)
 		}
+		if strings.HasSuffix(s[:name], " following ") {
+			maskFollowing(s, end, e)
+			continue
+		}
 		if gap == noValue {
 			continue
 		}
@@ -169,8 +173,10 @@ func valueAfter(s string, i int, language bool) (int, gap) {
 	if numbered := digit.end(s[:min(limit, after+3)], after); after > i && numbered > after && numbered < limit && s[numbered] == ':' { // key 2: x
 		return numbered + 1, assigns
 	}
-	if after < limit && s[after] == '|' {
-		return after + 1, encloses
+	for _, bar := range []string{"|", "│", "║", "┃"} {
+		if strings.HasPrefix(s[after:limit], bar) {
+			return after + len(bar), encloses
+		}
 	}
 	if !language && after == i || closed {
 		return 0, noValue
@@ -311,16 +317,20 @@ func valueAt(s string, i int) (start, end int, quoted bool) {
 	if strings.HasPrefix(s[i:limit], "** ") {
 		i += len("** ")
 	}
-	if tag := letters.end(s[:limit], min(limit, i+1)); i < limit && s[i] == '<' && tag < limit && s[tag] == '>' && isAny(s[i+1:tag], marks) {
-		i = tag + 1
+	if i < limit && s[i] == '<' {
+		if tag := letters.end(s[:limit], i+1); tag < limit && s[tag] == '>' && isAny(s[i+1:tag], marks) {
+			i = tag + 1
+		}
 	}
-	if next := space.end(s[:limit], i); strings.HasPrefix(s[next:limit], "string(") { // of PHP
+	if next := space.end(s[:limit], i); next > i && strings.HasPrefix(s[next:limit], "string(") { // of PHP
 		if n := strings.Index(s[next:limit], ") \""); n > 0 && n < maxBelow {
 			i = next + n + len(") ")
 		}
 	}
-	if i < limit && (s[i] == '[' || s[i] == '(' || s[i] == 'N') && i+1 < limit && (s[i+1] == '"' || s[i+1] == '\'') {
-		i++
+	if i < limit && indexByte("[(N", s[i]) {
+		if next := blank.end(s[:limit], i+1); next < limit && indexByte("'\"", s[next]) && (s[i] != 'N' || next == i+1) {
+			i = next
+		}
 	}
 	for _, o := range openers {
 		if !strings.HasPrefix(s[i:limit], o.open) {
