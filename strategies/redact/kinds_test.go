@@ -229,6 +229,7 @@ var kindHostile = []string{
 	"PuTTY-User-Key-" + "File-2\n", "-----BEGIN PGP " + "PRIVATE KEY BLOCK-----\n", "secret=key=", "'secret' => '", "secret: `", " -", "password is ", "'token', '", "<secret>", "key\nvalue: ", "api key is a1", "mysql -p", " -p a", "$6$a$", "a$", "{SHA}", "4111 1", "1", "пароль ", "password for the ", "mnemonic abc ", "AUTH a ", "echo a|chpasswd ", "a:5432:b:c:d1", "jdbc:oracle:thin:a/",
 	".atlasv1.a", "hook/", "password=''", "identified by ", "password：", "密码", "password **", "password | ", "password to be ", "s" + "k-a-",
 	"user,password\n", "| user | password |\n", "a  password\n", "password: |\n ", "password:\n", "insert into t(password) values ('a'),", "(password) values", "a1b2c3d4 is the password ", "bob:a\n", "4111.", "４", "pin ", "密码是长", "--password a ",
+	"seed: abc ", "mnemonic: [\"abc\", ", "WIFI:T:WPA;P:a", "UGFzc3dvcmQ6\n", "accounts: [\"0x", "private key 0x0", "setup key:\nabcd ", "$ cat token\n", "a@b.c / x1", "secret: Some(", "secret = a || ", "PW='a''", `PW="""a`, "random_password ", "following password:\n ", "recovery key: 1-", `secret = "a1" -> "`, "'*0A", "jwt.sign(a, '", "${PW:-",
 	" -p a mysql", "password: a b c d", "name\": \"password\", \"value\": ", "password: a =", "setPassword(", "jdbc: ;password={a;",
 }
 
