@@ -88,7 +88,7 @@ func (e *SourceIndex) markClaims(pattern *regexp.Regexp, answer, folded string, 
 	var spans [][2]int
 	var texts []string
 	for end, of := range approvalsIn(pattern, folded) {
-		if !e.approved(of.what, of.given) {
+		if !e.approved(of) {
 			spans, texts = append(spans, [2]int{end, end}), append(texts, unbacked)
 		}
 	}
@@ -122,14 +122,36 @@ func findIn(pattern *regexp.Regexp, s string) [][]int {
 	return out
 }
 
-// approval is what a claim says was approved; given: that it was told or confirmed.
+// approval is what a claim says was approved; given: that it was told or confirmed, answered:
+// that the user answered so, about a question in front of it.
 type approval struct {
-	what  string
-	given bool
+	what            string
+	given, answered bool
 }
 
 // givingWord matches a claim that may be about a value that the user gave.
 var givingWord = text.Pattern(`(?i)confirm|accept|g[ai]ve|provided`)
+
+// answering matches a claim that the user said yes.
+var answering = text.Pattern(`(?i)\b(?:said|says|answered|replied|responded)\b`)
+
+// excluding matches what begins the part of a claim that the user did not approve.
+var excluding = text.Pattern(`(?i)\b(?:but|and|though|although)\s+(?:not|never)\b|,\s*not\b|\bexcept\b|\baber\s+nicht\b|\bmais\s+pas\b|\bpero\s+no\b|\bma\s+non\b`)
+
+// firstHalf returns a claim without the part that it says was not approved.
+func firstHalf(claim string) string {
+	if m := excluding().FindStringIndex(claim); m != nil {
+		return claim[:m[0]]
+	}
+	return claim
+}
+
+// sentenceBefore returns the last sentence of a text on its last line.
+func sentenceBefore(s string) string {
+	s = strings.TrimRight(s, " \t")
+	s = s[strings.LastIndexByte(s, '\n')+1:]
+	return s[lastEndOf(strings.TrimRight(s, ".!?;")):]
+}
 
 // approvalsIn yields the claims that a pattern matches in a text and that neither deny nor
 // await an approval: where each ends, and what was approved.
@@ -155,9 +177,9 @@ func approvalsIn(pattern *regexp.Regexp, s string) func(func(int, approval) bool
 					within = " " + s[m[i]:m[i+1]] + " "
 				}
 			}
-			before := s[start:m[0]]
+			before, claim := s[start:m[0]], s[m[0]:m[1]]
 			by := byOthers().FindString(rest)
-			switch named := namesPerson().MatchString(s[m[0]:m[1]] + by); {
+			switch named := namesPerson().MatchString(claim + by); {
 			case denied().MatchString(within):
 				continue
 			case pattern == foreign() && foreignDenied().MatchString(text.Tail(before, 30)+within+text.Head(s[m[1]:end], 30)):
@@ -165,7 +187,15 @@ func approvalsIn(pattern *regexp.Regexp, s string) func(func(int, approval) bool
 			case pattern == approvals() && !named && (by != "" || reviewed().MatchString(before+text.Head(s[m[1]:end], 20))):
 				continue
 			}
-			if !yield(m[1], approval{before + within + s[m[1]:end], givingWord().MatchString(s[m[0]:m[1]])}) {
+			what := within + firstHalf(s[m[1]:end])
+			if strings.TrimSpace(stemsOf(what)) == "" { // what is approved stands in front
+				if what = before + what; strings.TrimSpace(stemsOf(what)) == "" {
+					what = sentenceBefore(s[:start])
+				}
+			} else {
+				what += " " + before
+			}
+			if !yield(m[1], approval{what, givingWord().MatchString(claim), answering().MatchString(claim)}) {
 				return
 			}
 		}

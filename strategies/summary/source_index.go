@@ -29,12 +29,12 @@ type SourceIndex struct {
 	// indexed are the hashes of the user's messages, which a log and its view both hold.
 	indexed map[[sha256.Size]byte]bool
 	last    string // the newest message of the user, in part
-	// statements are what the user said without refusing, asked the stems of the newest
-	// message of the assistant.
+	// statements are what the user said without refusing, refused the stems of the rest, asked
+	// what the newest message of the assistant asks.
 	statements     []statement
 	statementBytes int
-	asked          string
-	wantsValue     bool // it asks for a value
+	refused        string
+	asked          question
 }
 
 const (
@@ -50,7 +50,7 @@ func (e *SourceIndex) Add(m *chat.Message) {
 	text := text.WithoutHidden(m.Content.String())
 	if m.Role != chat.RoleUser {
 		if m.Role == chat.RoleAssistant && text != "" {
-			e.asked, e.wantsValue = stemsOf(tailOf(text)), asksValue().MatchString(tailOf(text))
+			e.asked = questionIn(text)
 		}
 		e.others.add(text)
 		for _, c := range m.ToolCalls {

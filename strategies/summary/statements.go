@@ -2,6 +2,7 @@ package summary
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -12,32 +13,31 @@ import (
 var (
 	// agrees matches sentences of the user that approve something. For \b, letters
 	// other than those of ASCII are none.
-	agrees = text.Pattern(`(?i)\b(?:approv\w*|confirm\w*|authori[sz]\w*|agreed?|permit\w*|permission|allow\w*|consent\w*|accept\w*|yes|yep|yeah|yup|ok|okay|sure|go ahead|go for it|do it|do so|please do|proceed|go on|continue|sounds good|looks good|lgtm|ship it|fine|perfect|great|correct|exactly|right|you (?:may|can)|feel free|fine by me|make it so|` +
+	agrees = text.Pattern(`(?i)\b(?:approv\w*|confirm\w*|authori[sz]\w*|agreed?|permit\w*|permission|allow\w*|consent\w*|accept\w*|yes|yep|yeah|yup|ok|okay|sure|go ahead|go for it|do it|do so|please do|proceed|go on|continue|sounds good|looks good|lgtm|ship it|fine|perfect|great|correct|exactly|right|you (?:may|can)|feel free|fine by me|make it so|let['’]?s (?:do|try|go)|` +
 		`darfst|dürfen|pouvez|peux|puedes|podéis|puede|podes|pode|puoi|mag|możesz|můžeš|můžete|ano|igen|rendben|kyllä|joo|evet|tamam|oke|okej|boleh|silakan|setuju|ya|da|dobro|visst|vâng|` +
 		`ja|jawohl|genau|passt|mach das|einverstanden|genehmigt|erlaubt|oui|d['’]accord|si|vale|claro|sim|va bene|certo|tak)(?:\b|$)|` +
-		`(?:^|[^\pL\pN])(?:\+1|sí|áno|jasně|hyvä|có|đồng ý|да|хорошо|давай|ладно|так|можешь|можете|добре|ναι|εντάξει|כן|אישור|בסדר|بله|باشه|हाँ|ठीक)(?:[^\pL\pN]|$)|👍|好|可以|同意|批准|确认|確認|是的|没问题|はい|承認|お願い|네|نعم|ใช่|ตกลง|ได้เลย`)
+		`(?:^|[^\pL\pN])(?:\+1|sí|sì|áno|jasně|hyvä|có|đồng ý|да|хорошо|давай|ладно|так|можешь|можете|добре|ναι|εντάξει|כן|אישור|בסדר|بله|باشه|हाँ|ठीक)(?:[^\pL\pN]|$)|👍|好|可以|同意|批准|确认|確認|是的|没问题|はい|承認|お願い|네|نعم|ใช่|ตกลง|ได้เลย|^\W*(?:k+|y|aye)\W*$`)
 	// refuses matches sentences that do not.
 	refuses = text.Pattern(`(?i)(?:^|[^\pL\pN_])(?:no|not|never|don['’]?t|do not|cannot|can['’]?t|stop|wait|avoid|without|neither|nor|unless|nein|nicht|kein\w*|non|jamais|nunca|niet|inte|ikke|nie|ne|nem|tidak|jangan|nu|không|hayır|не|нет|ні|όχι|μην|לא|אל|نه|لا|नहीं|मत)(?:[^\pL\pN_]|$)|n['’]t\b|不|没|别|別|勿|ไม่|อย่า`)
 	// wonders matches questions that ask for nothing to be done.
 	wonders = text.Pattern(`(?i)^\W*(?:what|why|how|where|which|who|should|shall|is|are|was|were|do|does|did|has|have)\s[^?]*\?\s*$`)
 )
 
-// statement is a sentence of the user that refuses nothing.
+// statement is what a sentence of the user says without what it refuses.
 type statement struct {
 	stems string // of the sentence
 	// about are the stems of the question that the sentence answers, agrees reports whether
-	// it approves something.
-	about  string
-	agrees bool
+	// it approves something, limited that it approves only a part of it.
+	about           string
+	agrees, limited bool
+	// tells: of what was, which asks for nothing.
+	tells bool
 	// gives: a value that the question asks for, which approves nothing.
 	gives bool
 }
 
 // maxValue is how many words an answer has that is nothing but a value.
 const maxValue = 6
-
-// asksValue matches a message of the assistant that asks the user for a value.
-var asksValue = text.Pattern(`(?i)\b(?:what|which|provide|tell\s+me|give\s+me|enter|need|send\s+me|share)\b`)
 
 // maxStatements is how many bytes of statements are kept.
 const maxStatements = 1 << 19
@@ -65,27 +65,90 @@ func (e *SourceIndex) addApproval(pattern *regexp.Regexp, sentence string) {
 	}
 }
 
+// shortAnswerOfUser is the size, in bytes, below which a message may answer a question.
+const shortAnswerOfUser = 400
+
 // addStatements indexes the sentences of a message of the user, which answers a message.
 func (e *SourceIndex) addStatements(said string) {
 	said = text.Head(said, maxStated)
-	about := ""
-	if len(said) < 400 {
-		about = e.asked
-	}
+	answers := len(said) < shortAnswerOfUser
+	wanted := statement{} // what the sentences of an answer ask for together
 	for _, sentence := range sentencesOf(said) {
-		if strings.TrimSpace(sentence) == "" || refuses().MatchString(sentence) || wonders().MatchString(sentence) {
+		kept, refused := partsOf(sentence)
+		if e.keep(len(refused)) {
+			e.refused += stemsOf(refused)
+		}
+		if strings.TrimSpace(kept) == "" || wonders().MatchString(kept) {
 			continue
 		}
-		s := statement{stems: stemsOf(sentence), agrees: agrees().MatchString(sentence)}
-		s.gives = about != "" && e.wantsValue && len(strings.Fields(said)) <= maxValue
-		if s.agrees || s.gives {
-			s.about = about
+		s := statement{stems: stemsOf(kept), agrees: agrees().MatchString(kept), limited: limits().MatchString(kept)}
+		s.tells = !s.agrees && tells().MatchString(kept) && !wishes().MatchString(kept)
+		s.gives = answers && e.asked.value && len(strings.Fields(said)) <= maxValue
+		if answers {
+			if option, ok := e.asked.chosen(kept); ok {
+				s.agrees, s.about = true, option
+			} else if s.agrees || s.gives {
+				s.about = e.asked.about
+			}
 		}
-		if e.statementBytes += len(s.stems) + len(s.about); e.statementBytes > maxStatements {
-			return
+		if e.addStatement(s); !s.tells {
+			wanted.stems += s.stems
 		}
+	}
+	if answers {
+		e.addStatement(wanted)
+	}
+}
+
+// keep reports whether so many bytes more of statements may be kept, and counts them.
+func (e *SourceIndex) keep(n int) bool {
+	e.statementBytes += n
+	return e.statementBytes <= maxStatements
+}
+
+func (e *SourceIndex) addStatement(s statement) {
+	if e.keep(len(s.stems) + len(s.about)) {
 		e.statements = append(e.statements, s)
 	}
+}
+
+var (
+	// agreeable matches negations that agree.
+	agreeable = text.Pattern(`(?i)\bno\s+(?:problems?|worries|objections?|issues?)\b|\bnot\s+a\s+problem\b|\bwhy\s+not\b|\b(?:no|not)\s+need\s+to\s+(?:ask|confirm|wait|check\s+with)\b|\b(?:don['’]?t|do\s+not|wouldn['’]?t)\s+(?:mind|worry|object|hesitate|need\s+to\s+ask)\b|\b(?:nothing|not)\s+against\b|\bwithout\s+(?:asking|a\s+question|questions|confirmation|waiting|hesitation|further|my)\b|` +
+		`\b(?:kein(?:e|en)?|sin|nessun|sem|geen)\s+(?:probl\w+|einw[aä]nde?)\b|\bnichts\s+dagegen\b|\bpas\s+de\s+(?:problème|souci)s?\b|нет\s+проблем|не\s+против|没问题|沒問題|問題(?:ない|ありません)|문제\s*없`)
+	// postpones matches clauses that put off all that stands in front of them.
+	postpones = text.Pattern(`(?i)\b(?:wait|stop|hold\s+(?:on|off)|not\s+(?:yet|now|today|so\s+fast)|(?:noch|jetzt)\s+nicht|warte|pas\s+encore|todavía\s+no|non\s+ancora|nog\s+niet|jeszcze\s+nie)\b|подожди|не\s+сейчас`)
+	// clauseEnds matches what separates the clauses of a sentence.
+	clauseEnds = text.Pattern(`(?i)[,;:()—–，、；]|\s-\s|(?:^|\s)(?:but|except|however|though|aber|jedoch|sondern|mais|sauf|pero|ma|però|mas|maar|ale|lecz|men|mutta|но|а|але|ama|fakat|tapi)\s|但|でも|しかし|지만`)
+	// unsure matches what begins a question to others within a sentence.
+	unsure = text.Pattern(`(?i)\b(?:whether|ob)\b|\b(?:ask|check|see|know|tell|find\s+out|verify|wonder)\s[^,;.!?]{0,20}?\bif\b`)
+	// limits matches words that limit an approval to what is named with them.
+	limits = text.Pattern(`(?i)\b(?:only|just|solely|exclusively|provided|as\s+long\s+as|nur|lediglich|seulement|uniquement|solo|sólo|solamente|soltanto|apenas|somente|alleen|tylko|pouze|bara|kun|csak)\b|только|лишь|тільки|只|だけ|のみ|만\s|` +
+		`^\W*(?:yes|yeah|yep|ok(?:ay)?|sure|fine|go\s+ahead|ja|oui|sí|sì|si|sim)\s+(?:on|in|for|to|at|with|from|auf|für|bei|im|in|am|pour|sur|dans|en|para|su|per|op|voor)\s`)
+	// tells matches sentences about what was, wishes words that ask for something all the same.
+	tells  = text.Pattern(`(?i)^\W*(?:\S+\s+){0,6}?(?:was|were|had|did|has\s+been|have\s+been|got)\b|^\W*(?:yesterday|last\s+(?:night|week|month|year|time))\b`)
+	wishes = text.Pattern(`(?i)\b(?:please|can|may|should|must|could|needs?|wants?|let|have\s+to)\b`)
+)
+
+// partsOf returns what a sentence of the user says, up to what it refuses, and the rest.
+func partsOf(sentence string) (kept, refused string) {
+	sentence = agreeable().ReplaceAllString(sentence, " ok ")
+	if m := unsure().FindStringIndex(sentence); m != nil {
+		sentence = sentence[:m[0]]
+	}
+	from := 0
+	for _, m := range append(clauseEnds().FindAllStringIndex(sentence, -1), []int{len(sentence), len(sentence)}) {
+		clause := sentence[from:m[0]] + " "
+		if refuses().MatchString(clause) {
+			// "but not yet" is about what stands in front of it.
+			if postpones().MatchString(clause) || strings.TrimSpace(stemsOf(refuses().ReplaceAllString(clause, " "))) == "" {
+				from = 0
+			}
+			return sentence[:from], sentence[from:]
+		}
+		from = m[1]
+	}
+	return sentence, ""
 }
 
 // sentencesOf returns the sentences of a text, with their ends.
@@ -99,28 +162,80 @@ func sentencesOf(s string) []string {
 	return append(out, s[at:])
 }
 
-// approved reports whether a message of the user supports the claim of an approval of what a
-// text says. A value that was asked for supports a claim that it was given, and no other.
-func (e *SourceIndex) approved(of string, given bool) bool {
-	want := strings.Fields(stemsOf(of))
-	for _, s := range e.statements {
+// approved reports whether a message of the user supports the claim of an approval.
+func (e *SourceIndex) approved(of approval) bool {
+	want := strings.Fields(stemsOf(of.what))
+	return slices.ContainsFunc(e.statements, func(s statement) bool {
 		if len(want) == 0 {
-			if s.agrees {
-				return true
-			}
-			continue
+			return s.agrees
 		}
-		in := func(stems string) (n int) {
-			for _, w := range want {
-				if strings.Contains(stems, " "+w+" ") {
-					n++
-				}
-			}
-			return n
+		return s.backs(of, want, e.refused) && (!s.limited || s.within(want))
+	})
+}
+
+// backs reports whether a statement supports a claim, whose stems are wanted. One that was
+// refused elsewhere must be named. A value that was asked for supports a claim that it was
+// given, and no other.
+func (s *statement) backs(of approval, want []string, refused string) bool {
+	own, all := 0, 0
+	for _, w := range want {
+		inOwn := hasStem(s.stems, w)
+		switch {
+		case inOwn || hasStem(s.about, w):
+			all++
+		case hasStem(refused, w):
+			return false
 		}
-		switch own := in(s.stems); {
-		case s.agrees && 2*max(own, in(s.about)) >= len(want), 3*own >= 2*len(want), given && s.gives && 2*(own+in(s.about)) >= len(want):
-			return true
+		if inOwn {
+			own++
+		}
+	}
+	switch {
+	case s.agrees && 2*all >= len(want):
+		return !otherDeed(want, s.stems+s.about)
+	case of.given && s.gives && 2*all >= len(want):
+		return true
+	}
+	return !of.answered && !s.tells && 3*own >= 2*len(want) && hasStem(s.stems, want[0])
+}
+
+// within reports whether a claim, whose stems are wanted, names the part that a limited statement
+// approves, or nothing else than its words.
+func (s *statement) within(want []string) bool {
+	named, own := 0, strings.Fields(s.stems)
+	for _, w := range own {
+		if hasStem(" "+strings.Join(want, " ")+" ", w) {
+			named++
+		}
+	}
+	return named > 0 && 3*named >= 2*len(own) || !slices.ContainsFunc(want, func(w string) bool { return !hasStem(s.stems+s.about, w) })
+}
+
+// hasStem reports whether a stem is among others, in an inflection of at least four letters.
+func hasStem(stems, w string) bool {
+	head := text.Head(w, otherStem)
+	return strings.Contains(stems, " "+w+" ") || utf8.RuneCountInString(head) == otherStem && (strings.Contains(stems, " "+head+" ") || head == w && strings.Contains(stems, " "+w))
+}
+
+// deeds are the stems of words for what may be done, those of one kind on a line. Those on the
+// first line may stand for others.
+var deeds = [...]string{
+	" chang modif edit updat adjus alter fix make add creat write imple set ",
+	" delet remov drop erase erasu wipe purge destr trunc uninst disca ",
+	" send forwa mail email share publi uploa post ",
+	" merge ", " push ", " deplo relea roll ", " resta reboo ", " renam move ", " read look list show view ", " pay buy order book refun ", " answe reply ",
+}
+
+// otherDeed reports whether a claim is about another deed than the ones that are known.
+func otherDeed(want []string, known string) bool {
+	has := func(kind string) bool {
+		return slices.ContainsFunc(strings.Fields(kind), func(w string) bool { return strings.Contains(known, " "+w+" ") })
+	}
+	for _, w := range want {
+		for i, kind := range deeds {
+			if strings.Contains(kind, " "+w+" ") {
+				return i > 0 && !has(kind) && slices.ContainsFunc(deeds[:], has)
+			}
 		}
 	}
 	return false
@@ -131,24 +246,32 @@ func (e *SourceIndex) approved(of string, given bool) bool {
 const stemSize, otherStem = 5, 4
 
 // common are words that say nothing about what is meant.
-const common = " that this with from into have been were will would should could their there then than them they what when which while about after before other some such only also just user human owner approval approved approve confirmed confirm authorized authorised agreed permission allowed explicit explicitly given granted message said says asked please the and for was are has had its his her our you your but not may can all any via now out der die das den dem des ein eine hat haben ist wird von vom auf mit und les une des del los las que por dans pour sur het een van dat heeft "
+const common = " that this with from into have been were will would should could their there then than them they what when which while about after before other some such only also just user human owner approval approved approve confirmed confirm authorized authorised agreed permission allowed explicit explicitly given granted message said says asked please the and for was are has had its his her our you your but not may can via now out assistant agent shall yet yes yeah okay sure fine though aber nur mais seulement pero solo oui però der die das den dem des ein eine hat haben ist wird von vom auf mit und les une des del los las que por dans pour sur het een van dat heeft "
 
 // stemsOf returns the beginnings of the words of a text that say what it is about, between
-// blanks. In scripts without blanks these are pairs of letters.
+// blanks. In scripts without blanks, and in Korean, these are pairs of letters.
 func stemsOf(s string) string {
 	var b strings.Builder
 	for w := range strings.FieldsSeq(wordsOf(s)) {
 		if len(w) < 3 || strings.Contains(common, " "+w+" ") {
 			continue
 		}
-		if unspacedLetters(w) == 0 {
+		switch {
+		case unspacedLetters(w) > 0:
+		case strings.ContainsFunc(w, isHangul):
+			w = withoutParticle(w)
+		default:
 			size := stemSize
+			w = withoutEnding(w)
 			if strings.ContainsFunc(w, func(r rune) bool { return r >= utf8.RuneSelf }) {
 				size = otherStem
 			}
 			w, _ = text.Fold(text.Head(w, size)) // accents change in inflections
 			b.WriteString(" " + w)
 			continue
+		}
+		if utf8.RuneCountInString(w) == 1 {
+			b.WriteString(" " + w)
 		}
 		last := rune(0)
 		for _, r := range w {
@@ -159,4 +282,30 @@ func stemsOf(s string) string {
 		}
 	}
 	return b.String() + " "
+}
+
+// withoutEnding returns an English word without the ending of its form.
+func withoutEnding(w string) string {
+	for _, ending := range []string{"ing", "ed", "s"} {
+		rest, ok := strings.CutSuffix(w, ending)
+		if !ok || len(rest) < 3 || ending == "s" && strings.HasSuffix(rest, "s") {
+			continue
+		}
+		if n := len(rest); ending != "s" && n > 3 && rest[n-1] == rest[n-2] && strings.IndexByte("bdgmnprt", rest[n-1]) >= 0 {
+			rest = rest[:n-1] // dropping
+		}
+		return rest
+	}
+	return w
+}
+
+func isHangul(r rune) bool { return unicode.Is(unicode.Hangul, r) }
+
+// withoutParticle returns a Korean word without the particle behind it.
+func withoutParticle(w string) string {
+	last, size := utf8.DecodeLastRuneInString(w)
+	if len(w) > size && strings.ContainsRune("을를이가은는의에로과와도만요", last) {
+		return w[:len(w)-size]
+	}
+	return w
 }

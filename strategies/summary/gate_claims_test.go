@@ -1,0 +1,71 @@
+package summary
+
+import (
+	"testing"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// TestAnswersApproveWhatWasAsked: an answer approves what its question is about, without what
+// the user refuses or leaves out of it.
+func TestAnswersApproveWhatWasAsked(t *testing.T) {
+	t.Parallel()
+	const (
+		cache  = "The cache of the images takes 40 GB. I did not empty the upload folder; that would lose files. Shall I empty the cache?"
+		plan   = "I would rename the column `total`. Is that fine?"
+		drinks = "For the workshop I can order 1) a tray of sandwiches, or 2) soup for ten. Which one?"
+		posts  = "I could publish the post now or schedule it for Monday."
+	)
+	for _, c := range []struct {
+		asked, answer, claim string
+		backed               bool
+	}{
+		{cache, "Yes", "The user approved emptying the cache of the images.", true},
+		{cache, "Yes", "The user approved emptying the upload folder.", false},
+		{cache, "Yes, empty it, but keep the upload folder. Never touch the logs.", "The user approved emptying the logs.", false},
+		{cache, "Yes, empty the cache, but do not touch the logs.", "The user approved emptying the cache.", true},
+		{cache, "Sure, only the thumbnails though", "The user approved emptying the cache of all images.", false},
+		{cache, "Ok on the test machine", "The user approved emptying the cache on the live machine.", false},
+		{cache, "Ok on the test machine", "The user approved emptying the cache on the test machine.", true},
+		{cache, "Yes, but not yet", "The user approved emptying the cache.", false},
+		{cache, "okay, wait for the backup", "The user approved emptying the cache.", false},
+		{cache, "Tom should say whether that is fine", "The user approved emptying the cache.", false},
+		{cache, "the cache was emptied last week", "The user approved emptying the cache.", false},
+		{cache, "yes. And you may restart the preview, no need to confirm it", "The user allowed restarts of the preview without a question.", true},
+		{plan, "k", "The user agreed to rename the column.", true},
+		{plan, "I wouldn't mind", "The user agreed to rename the column.", true},
+		{plan, "No objections, rename it", "The user agreed to rename the column.", true},
+		{plan, "yes", "The user agreed to drop the column total.", false},
+		{drinks, "Number 2 please", "The user agreed to the soup for ten.", true},
+		{drinks, "the first one", "The user agreed to the tray of sandwiches.", true},
+		{drinks, "2", "The user agreed to the tray of sandwiches.", false},
+		{drinks, "First tell me the price", "The user agreed to the tray of sandwiches.", false},
+		{posts, "the latter", "The user agreed to schedule it for Monday.", true},
+		{"Die Liste hat doppelte Zeilen. Soll ich sie zusammenführen?", "Ja, führ sie zusammen, aber lösche keine", "Der Nutzer hat zugestimmt, die doppelten Zeilen zusammenzuführen.", true},
+		{"La tabella ha righe doppie. Unisco le righe doppie?", "Sì, ma non cancellare nulla", "L'utente ha autorizzato l'unione delle righe doppie.", true},
+		{"서버가 멈췄습니다. 서버를 재시작할까요?", "네", "사용자가 서버 재시작을 승인했다.", true},
+	} {
+		e := sourcesOf(said(chat.RoleAssistant, c.asked), said(chat.RoleUser, c.answer))
+		if got := e.clean(c.claim); got == c.claim != c.backed {
+			t.Errorf("%q to %q: %q", c.answer, c.asked, got)
+		}
+	}
+}
+
+// TestRefusedElsewhereIsNotApproved: a yes to a part does not back a claim that names what the
+// user ruled out before.
+func TestRefusedElsewhereIsNotApproved(t *testing.T) {
+	t.Parallel()
+	e := sourcesOf(said(chat.RoleUser, "Write the import. Don't ever start it on the live shop."),
+		said(chat.RoleAssistant, "Shall I start the import on the demo shop?"), said(chat.RoleUser, "sounds good"))
+	for claim, backed := range map[string]bool{
+		"The user approved starting the import on the demo shop.": true,
+		"The user approved starting the import on the live shop.": false,
+		"This was approved by the user.":                          true,
+		"The import starts on the live server; the user agreed.":  false,
+	} {
+		if got := e.clean(claim); got == claim != backed {
+			t.Errorf("%q", got)
+		}
+	}
+}
