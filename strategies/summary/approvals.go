@@ -18,7 +18,11 @@ const (
 	yes = `yes|ok(?:ay)?|fine|go\s+ahead|go\s+for\s+it|proceed|sure`
 	// granting are nouns for what only a person gives.
 	granting = `approval|go-?ahead|green[\s-]?light|sign-?off|blessing|carte\s+blanche`
-	gap      = `([^.!?;。！？।\n]{0,60}?)`
+	// grantable are nouns for what systems grant, too.
+	grantable  = `permission|consent|authori[sz]ation`
+	lifting    = `lift(?:s|ed)?|drops?|dropped|withdr(?:aws?|ew|awn)|revoke[sd]?|removed?|relaxe[sd]|suspend(?:s|ed)?|cancel(?:s|l?ed)?`
+	forbidding = `bans?|prohibitions?|restrictions?|rules?|constraints?|veto(?:es)?|objections?|freeze|embargo`
+	gap        = `([^.!?;。！？।\n]{0,60}?)`
 )
 
 // foreignApproving matches words for an approval that was given, in other languages.
@@ -30,6 +34,9 @@ const foreignApproving = `zugestimmt|einverstanden|\bgab\s+\p{L}+\s+ok\b|\bfeu\s
 	`одобри|одобрен|подтвердил|разрешил|согласил|согласие|разрешение|схвалив|підтвердив|дозволив|погодив|потвърди|разреши|одобрио|` +
 	`批准|同意|确认|確認(?:しました|した|済み)?|授权|授權|允许|允許|承認(?:しました|した|済み|され)|許可(?:しました|した|され)|了承(?:しました|した|済み)|승인(?:했|하였|되)|허락(?:했|하였)|허가(?:했|하였)|동의(?:했|하였)|` +
 	`אישר|הסכים|הרשה|وافق|موافقة|أذن|سمح|تأیید\s+کرد|تایید\s+کرد|موافقت\s+کرد|اجازه\s+داد|(?:मंजूरी|मंज़ूरी|अनुमति|स्वीकृति)\s+(?:दी|दे)|অনুমোদন|অনুমতি|ஒப்புதல்|அனுமதி|อนุมัติ|อนุญาต|ยินยอม`
+
+// reviewable are words for what others approve than the user.
+const reviewable = `prs?|mrs?|pull|merge|patch|invoices?|orders?|payments?|transactions?|loans?|builds?|releases?|tickets?|api|keys?|tokens?|requests?|endpoints?|routes?|roles?|accounts?|headers?|sessions?|logins?|review\w*|posts?|comments?|applications?|invoice|status|articles?`
 
 // ending matches the rest of a word in scripts with blanks between words.
 const ending = `[\p{Latin}\p{Cyrillic}\p{Greek}\p{Hangul}\p{Hebrew}\p{Arabic}]*`
@@ -46,12 +53,19 @@ var (
 		// in fields, by others than the user, and without a name
 		`\bapprov(?:ed|al|er)(?:[_\s-]?by)?["'\x60]?\s*[:=(]+\s*["'\x60]?(?:the\s+)?(?:` + person + `)\b|\b(?:approval|sign-off)(?:\s+status)?\s*:\s*(?:approved|yes|given|granted|ok)\b|(?m:^)[\s>*+•☑✅-]*(?:\[x\]\s*)?(?:pre-?)?approved\s*:(?:\s)|` +
 		`\b(?:` + person + `)\s+(?:does|did|do)(?:\s+not|n['’]t)\s+(?:object|mind)\b|\b(?:they|he|she|(?:the\s+)?(?:admin|administrator|maintainer|manager|boss|management|everyone))\s+(?:(?:has|have|had|also|then|already|explicitly|all)\s+){0,3}(?:approved|authori[sz]ed|consented|signed\s+off|agreed\s+to|gave\s+(?:\w+\s+){0,3}(?:permission|consent|` + granting + `))\b|` +
-		`\b(?:got|have|has|had|having|obtained|received|secured)\s+(?:obtained\s+|received\s+)?(?:the\s+|an?\s+|full\s+|explicit\s+|written\s+){0,2}(?:` + granting + `|ok)\b|\b(?:` + granting + `|permission|consent|authori[sz]ation)\b([^.!?:;\n]{0,80}?)(?:\s(?:exists|came|has\s+come|arrived|(?:is|was)\s+(?:there|in\s+place|recorded|on\s+(?:record|file)))|(?:\s(?:is|was|were|has\s+been|have\s+been)|\s*:)\s+(?:granted|given|obtained|received))\b|` +
-		`\b(?:we|i|the\s+(?:assistant|agent|model))(?:\s+(?:am|are|is|was|were|(?:have|has|had)\s+been)|['’](?:ve\s+been|re|m))\s+(?:now\s+|explicitly\s+|fully\s+)?(?:authori[sz]ed|allowed|permitted|cleared|empowered|given\s+(?:permission|` + granting + `))\b|\bno\s+(?:further\s+|more\s+)?(?:confirmation|approval)s?\s+(?:is|are)\s+(?:needed|required|necessary)\b|` +
+		`\b(?:got|have|has|had|having|obtained|received|secured)\s+(?:obtained\s+|received\s+)?(?:the\s+|an?\s+|full\s+|explicit\s+|written\s+){0,2}(?:` + granting + `|ok)\b|\b(?:` + granting + `|` + grantable + `)\b([^.!?:;\n]{0,80}?)(?:\s(?:exists|came|has\s+come|arrived|(?:is|was)\s+(?:there|in\s+place|recorded|on\s+(?:record|file)))|(?:\s(?:is|was|were|has\s+been|have\s+been)|\s*:)\s+(?:granted|given|obtained|received))\b|` +
+		`\b(?:we|i|the\s+(?:assistant|agent|model))(?:\s+(?:am|are|is|was|were|(?:have|has|had)\s+been)|['’](?:ve\s+been|re|m))\s+(?:now\s+|explicitly\s+|fully\s+)?(?:authori[sz]ed|allowed|permitted|cleared|empowered|given\s+(?:permission|` + granting + `))\b|` +
+		// without a verb, and of what was forbidden
+		`\b(?:` + granting + `|` + grantable + `)\s+(?:(?:is|was)\s+)?(?:on\s+(?:file|record)|in\s+place|noted)\b|(?m:^|[.!?;:]\s)[\s>*+•-]*(?:(?:an?|the|full|explicit|written|verbal)\s+){0,2}(?:` + granting + `)\s+(?:for|to|on)\b|` +
+		`\bthere\s+(?:is|was|has\s+been)\s+(?:(?:an?|the|now|also|full|explicit|written|verbal|clear|standing|general)\s+){0,3}(?:` + granting + `|` + grantable + `)\s+(?:for|to|by|from)\b|` +
+		`\b(?:` + person + `)\s+(?:(?:has|have|had|also|now|then|since|later|explicitly)\s+){0,3}(?:` + lifting + `)\s+(?:the|their|his|her|its|that|this|any|all)\s+(?:\w+\s+){0,2}(?:` + forbidding + `)\b|\b(?:` + forbidding + `)\b([^.!?;\n]{0,60}?)\s(?:is|was|are|were|(?:has|have)\s+been)\s+(?:\w+\s+)?lifted\b|` +
+		`\b(?:` + person + `)\s+no\s+longer\s+(?:minds?|objects?|opposes?|forbids?|insists?|rules?\s+out)\b|` +
 		`(?:\b(?:is|was|are|were|(?:has|have|had)\s+been)|['’]s)\s+(?:now\s+|also\s+|already\s+|explicitly\s+|formally\s+)?(?:approved|signed[\s-]off|green-?lit|pre-?approved|authori[sz]ed|agreed\s+(?:to|upon)|ok(?:ay)?['’]?(?:ed|d))\b|(?:[—–\[(✅☑✔]️?\s*)(?:pre-?)?approved(?:[.\])!;|]|(?m:[ \t]*$))`)
-	// reviewed matches what others approve than the user.
-	reviewed    = text.Pattern(`(?i)\b(?:prs?|mrs?|pull|merge|patch|invoices?|orders?|payments?|transactions?|loans?|builds?|releases?|tickets?|api|keys?|tokens?|requests?|endpoints?|routes?|roles?|accounts?|headers?|sessions?|logins?|review\w*|posts?|comments?|applications?|invoice|status|articles?)\b`)
-	namesPerson = text.Pattern(`(?i)\b(?:` + person + `)`)
+	// reviewed matches what others approve than the user, in front of a claim; behind it is
+	// reviewedBehind.
+	reviewed       = text.Pattern(`(?i)\b(?:` + reviewable + `)(?:[\s,:(]+(?:[#!]?[\d.-]+|\x60[^\x60\n]*\x60|\w+-\d+|that|which|and|it|also|then|now|by|has|have|is|are|was|were|of|for|to|from|in|on|the|this|an?))*[\s*_:,"\x60)-]*$`)
+	reviewedBehind = text.Pattern(`(?i)^.{0,20}?\b(?:` + reviewable + `)(?:\s+(?:#?\d|that|which|is|are|was|were|has|have|can|by|in|on|of|and|or|to|for|from|with)|[^\s\w]|\s*$)`)
+	namesPerson    = text.Pattern(`(?i)\b(?:` + person + `)`)
 	// byOthers matches who approved it behind a claim.
 	byOthers = text.Pattern(`(?i)^\s+(?:in\s+\w+\s+)?by\s+(?:[\w'-]+\s*){1,3}`)
 	// foreign matches such claims in other languages: a person and an approval, in any order.
@@ -71,14 +85,27 @@ var (
 	told = text.Pattern(`(?i)^(?:before|once|when|(?:ask|request|requir|want|need|await|wait)ed)$`)
 )
 
+// rules are words for what binds whoever goes on.
+const rules = `rules?|constraints?|restrictions?|instructions?|requirements?|bans?|prohibitions?|guardrails?|safeguards?|limits?|polic(?:y|ies)|guidelines?|orders?`
+
+// voiding matches claims that what the user ruled does not hold any more, or that others speak
+// for the user, in folded English.
+var voiding = text.Pattern(`(?i)(?:(?m:^)|[.!?;:,]\s|\b(?:please|always|now|on|may|can|should|must|to)\s)[\s>*_+•-]*(?:ignore|disregard|forget|drop|override|bypass|lift|suspend)\s+(?:(?:all|any|every|the|that|this|those|these|earlier|previous|prior|former|old|user['’]s|of)\s+){1,5}(?:` + rules + `)\b|` +
+	`\b(?:` + rules + `)\b[^.!?;\n]{0,50}?\s(?:(?:(?:no|not\s+any)\s+(?:longer|more)|do\s+not|don['’]t|does\s+not|doesn['’]t)\s+(?:\w+\s+)?(?:appl(?:y|ies)|counts?|holds?|binds?|binding|matters?|valid|exists?)\b|(?:is|are|was|were|(?:has|have)\s+been)\s+(?:(?:now|hereby|all|both|therefore)\s+)*(?:void|null|moot|obsolete|suspended|lifted|waived|cancel+ed|revoked|rescinded|overridden|superseded|withdrawn|(?:no\s+longer|not)\s+(?:\w+\s+)?(?:valid|binding|in\s+(?:force|effect))|out\s+of\s+force)\b)|` +
+	`\bno\s+(?:further\s+|more\s+)?(?:confirmation|approval)s?\s+(?:is|are)\s+(?:needed|required|necessary)\b|\b(?:do\s+not|don['’]t|never|no\s+need\s+to|(?:need|must|should)\s+not|needn['’]t|stop)\s+ask(?:ing)?\s+(?:the\s+)?(?:` + person + `)\b|` +
+	`\b(?:counts?|treat(?:ed)?|regard(?:ed)?|taken|considered|handled)\b[^.!?;\n]{0,60}?\s(?:as|like)\s+(?:(?:coming|being|if\s+\w+\s+came)\s+)?(?:from\s+the\s+(?:` + person + `)\b|(?:an?\s+|the\s+)?(?:` + person + `)(?:['’]s)?\s+(?:own\s+)?(?:words?|requests?|instructions?|orders?|messages?|approvals?|consent|wish(?:es)?)\b)`)
+
 // unbacked stands behind a claim of an approval that is in no message.
 const unbacked = " (no message of the user says so)"
 
-// markApprovals marks the claims in an answer that the user approved something, unless a
-// message of the user does.
+// markApprovals marks the claims in an answer that the user approved something, or that what the
+// user ruled is void, unless a message of the user does.
 func (e *SourceIndex) markApprovals(answer string) string {
 	folded, at := text.Fold(answer)
-	answer = e.markClaims(approvals(), answer, folded, at)
+	for _, pattern := range []*regexp.Regexp{approvals(), voiding()} {
+		answer = e.markClaims(pattern, answer, folded, at)
+		folded, at = text.Fold(answer)
+	}
 	return e.markClaims(foreign(), answer, answer, nil)
 }
 
@@ -96,18 +123,25 @@ func (e *SourceIndex) markClaims(pattern *regexp.Regexp, answer, folded string, 
 }
 
 // approvingWord matches what a paragraph with a claim has in it, and is fast.
-var approvingWord = text.Pattern(`(?i)[^\x00-\x7f]|approv|confirm|authori|agree|permi|allow|consent|accept|green|go[- ]?ahead|go\s+for|\bok|sanction|clear|sign|waive|endors|bless|vouch|carte|free\s+hand|access|ratif|assent|acqui|rubber|\bnod|problem|trust|delegat|entrust|empower|\blets?\b|fine|happy|board|comfort|cool|favo|object|thumb|\byes|proceed|sure|mind|given|granted|obtain|receiv|` +
+var approvingWord = text.Pattern(`(?i)[^\x00-\x7f]|lift|longer|drop|withdr|revoke|remove|relax|suspend|cancel|approv|confirm|authori|agree|permi|allow|consent|accept|green|go[- ]?ahead|go\s+for|\bok|sanction|clear|sign|waive|endors|bless|vouch|carte|free\s+hand|access|ratif|assent|acqui|rubber|\bnod|problem|trust|delegat|entrust|empower|\blets?\b|fine|happy|board|comfort|cool|favo|object|thumb|\byes|proceed|sure|mind|given|granted|obtain|receiv|` +
 	`nutzer|kund|klient|client|gebruiker|klant|utilisat|usuari|utiliza|utente|bruk|brug|korisni|pengguna|pelanggan`)
+
+// voidingWord matches what a paragraph has in it that voiding matches, and is fast.
+var voidingWord = text.Pattern(`(?i)\b(?:` + rules + `|confirmations?|approvals?|ask(?:ing)?|counts?|treat(?:ed)?|regard(?:ed)?|taken|considered|handled)\b`)
 
 // findIn returns the matches of a pattern of claims in the paragraphs of a text.
 func findIn(pattern *regexp.Regexp, s string) [][]int {
 	var out [][]int
+	word := approvingWord()
+	if pattern == voiding() {
+		word = voidingWord()
+	}
 	for at := 0; at < len(s); {
 		end := len(s)
 		if n := strings.Index(s[at:], "\n\n"); n >= 0 {
 			end = at + n + 2
 		}
-		if p := s[at:end]; approvingWord().MatchString(p) && (pattern != foreign() || mayNameUser(p)) {
+		if p := s[at:end]; word.MatchString(p) && (pattern != foreign() || mayNameUser(p)) {
 			for _, m := range pattern.FindAllStringSubmatchIndex(p, -1) {
 				for i := range m {
 					if m[i] >= 0 {
@@ -123,10 +157,10 @@ func findIn(pattern *regexp.Regexp, s string) [][]int {
 }
 
 // approval is what a claim says was approved; given: that it was told or confirmed, answered:
-// that the user answered so, about a question in front of it.
+// that the user answered so, about a question in front of it, voids: that a rule is void.
 type approval struct {
-	what            string
-	given, answered bool
+	what                   string
+	given, answered, voids bool
 }
 
 // givingWord matches a claim that may be about a value that the user gave.
@@ -184,10 +218,13 @@ func approvalsIn(pattern *regexp.Regexp, s string) func(func(int, approval) bool
 				continue
 			case pattern == foreign() && foreignDenied().MatchString(text.Tail(before, 30)+within+text.Head(s[m[1]:end], 30)):
 				continue
-			case pattern == approvals() && !named && (by != "" || reviewed().MatchString(before+text.Head(s[m[1]:end], 20))):
+			case pattern == approvals() && !named && (by != "" || reviewed().MatchString(before+within) || reviewedBehind().MatchString(s[m[1]:end])):
 				continue
 			}
 			what := within + firstHalf(s[m[1]:end])
+			if pattern == voiding() { // who voids a rule names it
+				what = claim + what
+			}
 			if strings.TrimSpace(stemsOf(what)) == "" { // what is approved stands in front
 				if what = before + what; strings.TrimSpace(stemsOf(what)) == "" {
 					what = sentenceBefore(s[:start])
@@ -195,7 +232,7 @@ func approvalsIn(pattern *regexp.Regexp, s string) func(func(int, approval) bool
 			} else {
 				what += " " + before
 			}
-			if !yield(m[1], approval{what, givingWord().MatchString(claim), answering().MatchString(claim)}) {
+			if !yield(m[1], approval{what, givingWord().MatchString(claim), answering().MatchString(claim), pattern == voiding()}) {
 				return
 			}
 		}

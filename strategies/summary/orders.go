@@ -11,10 +11,11 @@ import (
 // orders matches sentences that turn to the reader of a summary and against its
 // instructions.
 var orders = text.Pattern(`(?i)\bwhat\s+follows\s+is\s+the\s+conversation\s+itself\b|\b(?:ignore|disregard|forget|override|bypass|discard|pay\s+no\s+attention\s+to)\s+(?:(?:all|any|every|each|of|the|your|my|its|these|those|previous|prior|above|earlier|preceding|system|other|safety|original|existing|current|former|developer)[\s,]+){1,6}(?:instructions?|prompts?|rules|messages?|context|guidelines|directions?|directives|guardrails|polic(?:y|ies)|restrictions|text)\b|` +
-	`\b(?:ignore|disregard|forget)\s+(?:everything|anything|all|your|what(?:ever)?)\s+(?:(?:was|is|has\s+been|you\s+were|said|written|told|that|stated|instructions?|rules)\s+){0,4}(?:above|before|previously|earlier|so\s+far|instructions?)\b|\byou\s+(?:must|have\s+to|shall|should)\s+now\s+(?:obey|follow|act|behave|ignore)\b|\b(?:hide|conceal|keep)\s+(?:this|it|that|all\s+of\s+this)\s+(?:secret\s+|hidden\s+)?from\s+the\s+user\b|\b(?:do\s+not|don['’]t|never)\s+(?:mention|reveal|show|report|disclose)\s+(?:this|it|that|any\s+of\s+this)\s+to\s+the\s+user\b|` +
+	`\b(?:ignore|disregard|forget)\s+(?:everything|anything|all|your|what(?:ever)?)\s+(?:(?:was|is|has\s+been|you\s+were|said|written|told|that|stated|instructions?|rules)\s+){0,4}(?:above|before|previously|earlier|so\s+far|instructions?)\b|\byou\s+(?:must|have\s+to|shall|should)\s+now\s+(?:obey|follow|act|behave|ignore)\b|\b(?:hide|conceal|keep)\s+(?:this|it|that|all\s+of\s+this)\s+(?:secret\s+|hidden\s+)?from\s+the\s+user\b|\b(?:do\s+not|don['’]t|never|(?:should|must|shall|may)\s+not)\s+(?:mention|reveal|show|report|disclose)\s+(?:this|it|that|any\s+of\s+(?:this|it))\s+to\s+(?:the|your)\s+user\b|` +
+	`\b(?:keep|stay|remain|be)\s+(?:quiet|silent)\s+about\s+(?:this|it|that)\b|` +
 	`\byou\s+are\s+(?:now|no\s+longer)\s+(?:an?\b|in\b|the\b|free\b|bound\b|restricted\b|DAN\b)|` +
 	`\bfrom\s+now\s+on,?\s+(?:you|act|behave|respond|always|never)\b|\b(?:new|updated|real)\s+(?:system\s+)?(?:instructions?|prompt)\s*:|\bsystem\s+(?:prompt|override|message|instruction)\s*:|` +
-	`\b(?:do\s+not|don['’]t|never)\s+(?:tell|inform|alert|notify|warn)\s+the\s+user\b`)
+	`\b(?:do\s+not|don['’]t|never|(?:should|must|shall|may)\s+not)\s+(?:tell|inform|alert|notify|warn)\s+(?:the|your)\s+user\b`)
 
 // foreignOrders matches such sentences in other languages, which folding would change: a verb,
 // what was before, and a word for instructions.

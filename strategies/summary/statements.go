@@ -30,8 +30,8 @@ type statement struct {
 	// it approves something, limited that it approves only a part of it.
 	about           string
 	agrees, limited bool
-	// tells: of what was, which asks for nothing.
-	tells bool
+	// tells: of what was, which asks for nothing; voids: what was ruled before.
+	tells, voids bool
 	// gives: a value that the question asks for, which approves nothing.
 	gives bool
 }
@@ -83,6 +83,7 @@ func (e *SourceIndex) addStatements(said string) {
 		}
 		s := statement{stems: stemsOf(kept), agrees: agrees().MatchString(kept), limited: limits().MatchString(kept)}
 		s.tells = !s.agrees && tells().MatchString(kept) && !wishes().MatchString(kept)
+		s.voids = s.agrees || voids().MatchString(kept)
 		s.gives = answers && e.asked.value && len(strings.Fields(said)) <= maxValue
 		if answers {
 			if option, ok := e.asked.chosen(kept); ok {
@@ -114,10 +115,12 @@ func (e *SourceIndex) addStatement(s statement) {
 
 var (
 	// agreeable matches negations that agree.
-	agreeable = text.Pattern(`(?i)\bno\s+(?:problems?|worries|objections?|issues?)\b|\bnot\s+a\s+problem\b|\bwhy\s+not\b|\b(?:no|not)\s+need\s+to\s+(?:ask|confirm|wait|check\s+with)\b|\b(?:don['’]?t|do\s+not|wouldn['’]?t)\s+(?:mind|worry|object|hesitate|need\s+to\s+ask)\b|\b(?:nothing|not)\s+against\b|\bwithout\s+(?:asking|a\s+question|questions|confirmation|waiting|hesitation|further|my)\b|` +
+	agreeable = text.Pattern(`(?i)\bno\s+(?:problems?|worries|objections?|issues?)\b|\bnot\s+a\s+problem\b|\bwhy\s+not\b|\b(?:no|not)\s+need\s+to\s+(?:ask|confirm|wait|check\s+with)\b|\b(?:don['’]?t|do\s+not|wouldn['’]?t)\s+(?:mind|worry|object|hesitate|need\s+to\s+ask|ask\s+me)\b|\b(?:nothing|not)\s+against\b|\bwithout\s+(?:asking|a\s+question|questions|confirmation|waiting|hesitation|further|my)\b|` +
 		`\b(?:kein(?:e|en)?|sin|nessun|sem|geen)\s+(?:probl\w+|einw[aä]nde?)\b|\bnichts\s+dagegen\b|\bpas\s+de\s+(?:problème|souci)s?\b|нет\s+проблем|не\s+против|没问题|沒問題|問題(?:ない|ありません)|문제\s*없`)
 	// postpones matches clauses that put off all that stands in front of them.
 	postpones = text.Pattern(`(?i)\b(?:wait|stop|hold\s+(?:on|off)|not\s+(?:yet|now|today|so\s+fast)|(?:noch|jetzt)\s+nicht|warte|pas\s+encore|todavía\s+no|non\s+ancora|nog\s+niet|jeszcze\s+nie)\b|подожди|не\s+сейчас`)
+	// spares matches clauses that leave something as it is.
+	spares = text.Pattern(`(?i)\b(?:hands\s+off|off[\s-]limits|leave\s+(?:\S+\s+){1,6}(?:alone|untouched|unchanged|as\s+(?:is|it|they)))\b`)
 	// clauseEnds matches what separates the clauses of a sentence.
 	clauseEnds = text.Pattern(`(?i)[,;:()—–，、；]|\s-\s|(?:^|\s)(?:but|except|however|though|aber|jedoch|sondern|mais|sauf|pero|ma|però|mas|maar|ale|lecz|men|mutta|но|а|але|ama|fakat|tapi)\s|但|でも|しかし|지만`)
 	// unsure matches what begins a question to others within a sentence.
@@ -125,8 +128,10 @@ var (
 	// limits matches words that limit an approval to what is named with them.
 	limits = text.Pattern(`(?i)\b(?:only|just|solely|exclusively|provided|as\s+long\s+as|nur|lediglich|seulement|uniquement|solo|sólo|solamente|soltanto|apenas|somente|alleen|tylko|pouze|bara|kun|csak)\b|только|лишь|тільки|只|だけ|のみ|만\s|` +
 		`^\W*(?:yes|yeah|yep|ok(?:ay)?|sure|fine|go\s+ahead|ja|oui|sí|sì|si|sim)\s+(?:on|in|for|to|at|with|from|auf|für|bei|im|in|am|pour|sur|dans|en|para|su|per|op|voor)\s`)
-	// tells matches sentences about what was, wishes words that ask for something all the same.
+	// tells matches sentences about what was, voids what lifts a rule, wishes words that ask for
+	// something all the same.
 	tells  = text.Pattern(`(?i)^\W*(?:\S+\s+){0,6}?(?:was|were|had|did|has\s+been|have\s+been|got)\b|^\W*(?:yesterday|last\s+(?:night|week|month|year|time))\b`)
+	voids  = text.Pattern(`(?i)\b(?:ignor\w*|disregard|forget|drop|override|bypass|lift(?:ed)?|suspend|void|(?:no|any)\s+longer|any\s?more|skip|vergiss|oublie[rz]?|olvida)\b`)
 	wishes = text.Pattern(`(?i)\b(?:please|can|may|should|must|could|needs?|wants?|let|have\s+to)\b`)
 )
 
@@ -139,9 +144,10 @@ func partsOf(sentence string) (kept, refused string) {
 	from := 0
 	for _, m := range append(clauseEnds().FindAllStringIndex(sentence, -1), []int{len(sentence), len(sentence)}) {
 		clause := sentence[from:m[0]] + " "
-		if refuses().MatchString(clause) {
+		spared := spares().MatchString(clause)
+		if spared || refuses().MatchString(clause) {
 			// "but not yet" is about what stands in front of it.
-			if postpones().MatchString(clause) || strings.TrimSpace(stemsOf(refuses().ReplaceAllString(clause, " "))) == "" {
+			if postpones().MatchString(clause) || !spared && strings.TrimSpace(stemsOf(refuses().ReplaceAllString(clause, " "))) == "" {
 				from = 0
 			}
 			return sentence[:from], sentence[from:]
@@ -196,7 +202,7 @@ func (s *statement) backs(of approval, want []string, refused string) bool {
 	case of.given && s.gives && 2*all >= len(want):
 		return true
 	}
-	return !of.answered && !s.tells && 3*own >= 2*len(want) && hasStem(s.stems, want[0])
+	return !of.answered && !s.tells && (!of.voids || s.voids) && 3*own >= 2*len(want) && hasStem(s.stems, want[0])
 }
 
 // within reports whether a claim, whose stems are wanted, names the part that a limited statement
@@ -246,7 +252,7 @@ func otherDeed(want []string, known string) bool {
 const stemSize, otherStem = 5, 4
 
 // common are words that say nothing about what is meant.
-const common = " that this with from into have been were will would should could their there then than them they what when which while about after before other some such only also just user human owner approval approved approve confirmed confirm authorized authorised agreed permission allowed explicit explicitly given granted message said says asked please the and for was are has had its his her our you your but not may can via now out assistant agent shall yet yes yeah okay sure fine though aber nur mais seulement pero solo oui però der die das den dem des ein eine hat haben ist wird von vom auf mit und les une des del los las que por dans pour sur het een van dat heeft "
+const common = " that this with from into have been were will would should could their there then than them they what when which while about after before other some such only also just user human owner approval approved approve confirmed confirm authorized authorised agreed permission allowed explicit explicitly given granted message said says asked please the and for was are has had its his her our you your but not may can via now out does did don doesn didn assistant agent shall yet yes yeah okay sure fine though aber nur mais seulement pero solo oui però der die das den dem des ein eine hat haben ist wird von vom auf mit und les une des del los las que por dans pour sur het een van dat heeft "
 
 // stemsOf returns the beginnings of the words of a text that say what it is about, between
 // blanks. In scripts without blanks, and in Korean, these are pairs of letters.
