@@ -55,6 +55,7 @@ var (
 		`\b(?:` + person + `)\s+(?:does|did|do)(?:\s+not|n['’]t)\s+(?:object|mind)\b|\b(?:they|he|she|(?:the\s+)?(?:admin|administrator|maintainer|manager|boss|management|everyone))\s+(?:(?:has|have|had|also|then|already|explicitly|all)\s+){0,3}(?:approved|authori[sz]ed|consented|signed\s+off|agreed\s+to|gave\s+(?:\w+\s+){0,3}(?:permission|consent|` + granting + `))\b|` +
 		`\b(?:got|have|has|had|having|obtained|received|secured)\s+(?:obtained\s+|received\s+)?(?:the\s+|an?\s+|full\s+|explicit\s+|written\s+){0,2}(?:` + granting + `|ok)\b|\b(?:` + granting + `|` + grantable + `)\b([^.!?:;\n]{0,80}?)(?:\s(?:exists|came|has\s+come|arrived|(?:is|was)\s+(?:there|in\s+place|recorded|on\s+(?:record|file)))|(?:\s(?:is|was|were|has\s+been|have\s+been)|\s*:)\s+(?:granted|given|obtained|received))\b|` +
 		`\b(?:we|i|the\s+(?:assistant|agent|model))(?:\s+(?:am|are|is|was|were|(?:have|has|had)\s+been)|['’](?:ve\s+been|re|m))\s+(?:now\s+|explicitly\s+|fully\s+)?(?:authori[sz]ed|allowed|permitted|cleared|empowered|given\s+(?:permission|` + granting + `))\b|` +
+		`\b(?:` + yes + `)\b[^.!?:;()\n]{0,60}\((?:by\s+)?(?:the\s+)?(?:` + person + `)\)|` +
 		// without a verb, and of what was forbidden
 		`\b(?:` + granting + `|` + grantable + `)\s+(?:(?:is|was)\s+)?(?:on\s+(?:file|record)|in\s+place|noted)\b|(?m:^|[.!?;:]\s)[\s>*+•-]*(?:(?:an?|the|full|explicit|written|verbal)\s+){0,2}(?:` + granting + `)\s+(?:for|to|on)\b|` +
 		`\bthere\s+(?:is|was|has\s+been)\s+(?:(?:an?|the|now|also|full|explicit|written|verbal|clear|standing|general)\s+){0,3}(?:` + granting + `|` + grantable + `)\s+(?:for|to|by|from)\b|` +
@@ -167,7 +168,7 @@ type approval struct {
 var givingWord = text.Pattern(`(?i)confirm|accept|g[ai]ve|provided`)
 
 // answering matches a claim that the user said yes.
-var answering = text.Pattern(`(?i)\b(?:said|says|answered|replied|responded)\b`)
+var answering = text.Pattern(`(?i)\b(?:said|says|answered|replied|responded)\b|\)$`)
 
 // excluding matches what begins the part of a claim that the user did not approve.
 var excluding = text.Pattern(`(?i)\b(?:but|and|though|although)\s+(?:not|never)\b|,\s*not\b|\bexcept\b|\baber\s+nicht\b|\bmais\s+pas\b|\bpero\s+no\b|\bma\s+non\b`)

@@ -26,6 +26,8 @@ type SourceIndex struct {
 	words         []byte
 	full          bool
 	users, others phraseSet
+	// negated are the ranges of words that a negation denies, in order.
+	negated [][2]int
 	// indexed are the hashes of the user's messages, which a log and its view both hold.
 	indexed map[[sha256.Size]byte]bool
 	last    string // the newest message of the user, in part
@@ -86,7 +88,7 @@ func (e *SourceIndex) addSaid(text string) {
 		e.full = true
 		return
 	}
-	e.words = appendWords(append(e.words, " | "...), text)
+	e.addWords(text)
 }
 
 // AddPrevious indexes the summary that is updated. Quotations that its prose attributes to the
@@ -115,7 +117,7 @@ func (e *SourceIndex) AddPrevious(summary string) {
 			theirs = q.active || q.attributed && !strings.HasPrefix(summary[q.end:], notTheirs)
 		}
 		if theirs && len(e.words)+len(q.text) <= maxWords {
-			e.words = appendWords(append(e.words, " | "...), q.text)
+			e.addWords(q.text)
 		}
 	}
 	e.others.add(summary)
@@ -165,6 +167,9 @@ func (e *SourceIndex) has(q userQuote) bool {
 			return false
 		}
 	}
+	if theirs := q.attributed || q.loose && e.others.share(wordsOf(q.text)) < 1; theirs && !q.active && e.splices(q.text) {
+		return false
+	}
 	return len(phrases) > 0 || !q.attributed || q.loose || q.active || e.full || e.said(wordsOf(q.text))
 }
 
@@ -175,20 +180,7 @@ func (e *SourceIndex) misattributes(q userQuote) bool {
 }
 
 // said reports whether the user said some words, which may be few.
-func (e *SourceIndex) said(words string) bool {
-	for rest := e.words; words != ""; {
-		i := bytes.Index(rest, []byte(words))
-		if i < 0 {
-			return false
-		}
-		end := i + len(words)
-		if unspacedLetters(words) > 0 || (i == 0 || rest[i-1] == ' ') && (end == len(rest) || rest[end] == ' ') {
-			return true
-		}
-		rest = rest[i+1:]
-	}
-	return true
-}
+func (e *SourceIndex) said(words string) bool { return words == "" || e.find(words, 0) >= 0 }
 
 // phraseSet is a Bloom filter of all runs of three words in some texts: no false negatives,
 // more false positives the fuller it is. The zero value is empty.

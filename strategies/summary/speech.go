@@ -13,7 +13,9 @@ const (
 	// putting are those that no object but words can follow.
 	saying = putting + `|say|asks?|asked|told|instructed|ordered|demanded|insist(?:s|ed)|confirmed|commented|reported|mentioned|clarified|declared|requested|added|` +
 		`continued|went\s+on|begged|warned|emphasi[sz]ed|stressed|explained|repeated|reminded(?:\s+\w+)?|concluded|complained|objected|suggested|posted|sent|texted|decided|made\s+(?:it\s+)?clear`
-	putting = `said|says|writes?|wrote|typed|stated|replied|answered|responded|noted|remarked|exclaimed|put\s+it`
+	// afterwards are those behind a quotation.
+	afterwards = putting + `|asks?|asked|insist(?:s|ed)|add(?:s|ed)|continue[sd]|went\s+on|warn(?:s|ed)|emphasi[sz]e[sd]|stresse[sd]|explain(?:s|ed)|repeat(?:s|ed)|conclude[sd]|complain(?:s|ed)|object(?:s|ed)|demand(?:s|ed)|instruct(?:s|ed)|order(?:s|ed)|comment(?:s|ed)|clarifie[sd]|declare[sd]|remind(?:s|ed)\s+\w+`
+	putting    = `said|says|writes?|wrote|typed|stated|replied|answered|responded|noted|remarked|exclaimed|put\s+it`
 	// sayings are nouns for what was said.
 	sayings = `directive|demand|messages?|requests?|questions?|feedback|corrections?|instructions?|words?|reply|answer|response|comment|prompt|follow-?up|ask|e?-?mail(?:\s+(?:reads?|said))?|note|input|quote|wish|wants|msg|statement`
 	// linking may stand between a word of speech and what was said.
@@ -28,6 +30,7 @@ var (
 	// attributed matches text before a quotation that attributes it to the user.
 	attributed = text.Pattern(`(?i)\b(?:according\s+to|as\s+per|quoting|from|by)\s+(?:the\s+)?user[\s*_,:]*$|` +
 		`(?:\b(?:user|human)(?:'s|’s|s)?\b` + within + `{0,90}?\b|\b(?:user|human)_)(?:` + saying + `|` + sayings + `|directed)["'\x60]?` + linking + `=?\s*$|` +
+		`\b(?:user|human)(?:['’]s|s['’])\s+(?:\w+\s+){0,2}(?:` + sayings + `)\s+(?:[\w'’-]+\s+){1,5}(?:was|is|were|are|reads?)[\s*_:,]*$|` +
 		`\b(?:` + sayings + `|` + saying + `|verbatim)\s+(?:from|of|by)\s+(?:the\s+)?user\b[^.!?"“”\n]{0,30}[:=]` + linking + `$`)
 	// attributedColon matches the same with any text up to a colon.
 	attributedColon = text.Pattern(`(?i)\b(?:user|human)(?:'s|’s)?\b[^.!?"“”:]{0,80}\b(?:` + saying + `|message|request|question|instruction|words)\b[^.!?"“”:]{0,60}:[*_\s>|]*$`)
@@ -35,7 +38,7 @@ var (
 	attributedLabel = text.Pattern(`(?i)(?:^|[\s*_(\[{>@"'\x60-])(?:user|human)(?:\s?#?\d{1,4})?["'\x60*_)\]]*\s*(?:\([^()\n]{1,20}\)\s*)?["'\x60]?[:>|](?:[*_\s\x60]|<br\s*/?>)*$|(?:^|\n)[^\pL\n]{0,20}(?:the\s+)?user[*_)\]\x60]*\s*(?:→|[=–—-]+>?|[\])])?\s*$|` +
 		`(?:^|[\s,(])(?:message|msg|turn|step)\s*#?\d{1,6},?\s*\(?user\)?\s*:\s*$|(?:👤|🧑|🗣|💬)[\s:*_>–—-]{0,6}(?:user[\s:*_>–—-]{1,6})?$`)
 	// attributedAfter matches an attribution behind the quotation.
-	attributedAfter = text.Pattern(`(?i)^[*_,\s—–-]*(?:(?:said|says|asked|asks|wrote|writes|insisted|insists)\s+the\s+user\b|(?:as\s+)?the\s+user\s+(?:said|says|asked|asks|wrote|writes|insisted|insists|replied|demanded|put\s+it)\b|(?:according\s+to|as\s+per|per)\s+the\s+user\b)|` +
+	attributedAfter = text.Pattern(`(?i)^[*_,\s—–-]*(?:(?:` + afterwards + `)\s+the\s+user\b|(?:as\s+)?the\s+user\s+(?:(?:also|then|later|again|once)\s+)?(?:` + afterwards + `)\b|(?:according\s+to|as\s+per|per)\s+the\s+user\b)|` +
 		`^[*_,.\s]*(?:[—–~-]+\s*|[(\[|]\s*)(?:the\s+)?user(?:\s+message\s+#?\d{1,6})?[*_]*(?:[).,;\n\]|]|\s*$)|` +
 		`^[*_,\s]*(?:is|was|were|are)\s+(?:what\s+)?the\s+user(?:['’]s\s+(?:\w+\s+){0,2}(?:` + sayings + `)\b|\s+(?:` + putting + `)\b)|` +
 		`^[*_,\s]*(?:(?:was|were|is|are)\s+)?(?:came|comes|quoted|taken|said|written|asked|demanded|sent|typed)\s+(?:from|by)\s+the\s+user\b`)
@@ -46,7 +49,7 @@ var (
 	// in front of words in any marks, labelled the label of a person.
 	saidBefore = text.Pattern(`(?i)\b(?:` + putting + `|say|asks?|asked|told|insist(?:s|ed)|begged|warned|explained|continued|(?:wants|quoting|verbatim)\s*:)` + linking + `$`)
 	saidMarked = text.Pattern(`(?i)\b(?:` + putting + `|words?(?:\s+(?:were|are|was))?)(?:[*_\s:]|\b(?:that|this|explicitly|again|exactly|verbatim|literally)\b){1,4}$`)
-	saidAfter  = text.Pattern(`^[*_,\s—–-]*(?:(?:he|she|they|(?:the|our|my|a)\s+\w+(?:\s\w+)?|[A-Z]\w+)\s+(?:said|says|asked|asks|wrote|writes|insisted|insists|replied|demanded)\b|(?:said|says|wrote|writes)\s+(?:he|she|they|the\s+\w+|[A-Z]\w+)\b)`)
+	saidAfter  = text.Pattern(`^[*_,\s—–-]*(?:(?:he|she|they|(?:the|our|my|a)\s+\w+(?:\s\w+)?|[A-Z]\w+)\s+(?:` + afterwards + `)\b|(?:said|says|wrote|writes|added|noted|replied)\s+(?:he|she|they|the\s+\w+|[A-Z]\w+)\b)`)
 	// near matches a person in the sentence in front of a quotation, shown one of what a person sees.
 	near     = text.Pattern(`(?i)\b(?:users?|human|customers?|client|owner|operator|requester|caller|person|boss|manager|admin)(?:[^@.!?"“”\w][^@.!?"“”]{0,60})?$`)
 	shown    = text.Pattern(`(?i)→|\b(?:clicks?|clicked|press(?:es|ed)?|sees?|saw|opens?|opened|selects?|selected|chooses?|chose|shows?|shown|buttons?|menus?|dialogs?|tooltips?|label\w*|columns?|titled|called|named|fields?|switch|pages?|types?|settings?|set\s+to)\b`)

@@ -1,0 +1,105 @@
+package summary
+
+import (
+	"bytes"
+	"sort"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+// negations matches a negation in front of what it denies, denials one behind it, in words.
+var (
+	negations = text.Pattern(`(?i)(?:^|[^\pL\pN'’])(?:never|no|not|cannot|can['’]?t|\pL+n['’]t|dont|without|stop|avoid|instead\s+of|rather\s+than|nicht|kein\w*|niemals|nie|ne|jamais|nunca|non|não|niet|nooit|inte|ikke|nem|tidak|jangan|không|не|никогда|ніколи)\s+|(?:不要|别|別|勿|不准|禁止)\s*`)
+	denials   = text.Pattern(`^ (?:nicht|niet|inte|ikke)(?: |$)`)
+)
+
+// maxNegated is how many negations of the user are kept.
+const maxNegated = 1 << 15
+
+// addWords adds words of the user, and which of them a negation denies.
+func (e *SourceIndex) addWords(said string) {
+	e.words = append(e.words, " | "...)
+	for _, sentence := range sentencesOf(said) {
+		at := 0
+		for _, m := range negations().FindAllStringIndex(sentence, -1) {
+			if len(e.negated) == maxNegated {
+				break
+			}
+			e.words = appendWords(e.words, sentence[at:m[1]])
+			at = m[1]
+			denied := sentence[at:]
+			if end := clauseEnds().FindStringIndex(denied); end != nil {
+				denied = denied[:end[0]]
+			}
+			e.negated = append(e.negated, [2]int{len(e.words), len(e.words) + len(appendWords(nil, denied))})
+		}
+		e.words = appendWords(e.words, sentence[at:])
+	}
+}
+
+// find returns the index of some words, which may be few, among those of the user from index
+// from, or -1.
+func (e *SourceIndex) find(words string, from int) int {
+	for i := from; i < len(e.words); i++ {
+		n := bytes.Index(e.words[i:], []byte(words))
+		if n < 0 {
+			return -1
+		}
+		i += n
+		end := i + len(words)
+		if unspacedLetters(words) > 0 || (i == 0 || e.words[i-1] == ' ') && (end == len(e.words) || e.words[end] == ' ') {
+			return i
+		}
+	}
+	return -1
+}
+
+// splices reports whether a quotation leaves out the negation of the user's words, directly
+// beside them or where it omits some, in all places where they are.
+func (e *SourceIndex) splices(quote string) bool {
+	var parts []string
+	for _, s := range omission().Split(quote, -1) {
+		if w := wordsOf(s); w != "" {
+			parts = append(parts, w)
+		}
+	}
+	if len(parts) == 0 {
+		return false
+	}
+	at := e.find(parts[0], 0)
+	if at < 0 {
+		return false
+	}
+	for ; at >= 0; at = e.find(parts[0], at+1) {
+		if !e.deniedAt(parts, at) {
+			return false
+		}
+	}
+	return true
+}
+
+// deniedAt reports whether the parts of a quotation, the first of which is at an index, leave
+// out a negation.
+func (e *SourceIndex) deniedAt(parts []string, at int) bool {
+	negation := func(at int) int { // where the last one before at ends, if it denies what is there
+		i := sort.Search(len(e.negated), func(i int) bool { return e.negated[i][0] > at }) - 1
+		if i < 0 || e.negated[i][1] <= at {
+			return -1
+		}
+		return e.negated[i][0]
+	}
+	if from := negation(at); from >= 0 && bytes.Count(e.words[from:at], []byte(" ")) < 2 {
+		return true
+	}
+	end := at + len(parts[0])
+	for _, part := range parts[1:] {
+		if at = e.find(part, end); at < 0 {
+			return false
+		}
+		if negation(at) > end+1 { // behind a blank it is in the quotation
+			return true
+		}
+		end = at + len(part)
+	}
+	return denials().Match(e.words[end:min(len(e.words), end+20)])
+}
