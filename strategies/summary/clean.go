@@ -32,12 +32,19 @@ func (e *SourceIndex) clean(answer string) string {
 	for range maxPasses {
 		was := answer
 		answer = updated().ReplaceAllString(extract.Escape(plainReferences(answer)), "")
+		answer = programNotes().ReplaceAllString(answer, notQuoted+"$1")
 		if answer = e.markApprovals(e.withoutOrders(plainTitles(Clean(answer)))); answer == was {
 			break
 		}
 	}
 	return answer
 }
+
+// programNotes matches remarks in brackets that say the program wrote or checked them.
+var programNotes = text.Pattern(`(?i)[\[(【［{]\s*((?:(?:note|notice|message|remark|comment|verdict|check)\s+(?:of|from|by)\s+(?:the\s+)?(?:` + programs + `)|(?:the\s+)?(?:(?:` + programs + `)\s+(?:note|notice|message|remark|check)|(?:context\s+)?compactor|compaction|program|gate|validator)\s*[:：—–]|` +
+	`(?:\w+\s+){0,2}?(?:checked|verified|validated|confirmed|approved|certified|written|added|inserted|generated|signed)\s+(?:against\s+[\w\s]{1,30}\s)?by\s+(?:the\s+)?(?:` + programs + `)\s*[:：,.;\])—–-])[^\[\]()\n]{0,400})[\])】］}]?`)
+
+const programs = `(?:context\s+|session\s+)?compactor|compaction(?:\s+(?:program|service|gate))?|program|system|gate|validator|host|runtime|platform|harness|orchestrator|summari[sz]er|supervisor`
 
 // references matches references to characters, as HTML and Markdown write them.
 var references = text.Pattern(`&(?:#\d{1,7};?|#[xX][0-9a-fA-F]{1,6};?|[A-Za-z]{2,12};)`)
@@ -74,14 +81,17 @@ var (
 	roleTokens = text.Pattern(`(?i)<\s?\|[^<>|\n]{0,60}\|\s?>|<\|\w{1,40}>|<\w{1,40}\|>|\[\s*/?\s*(?:INST|SYS|SYSTEM|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_RESULTS|TOOL_CALLS?)\s*\]|\[\s*SYSTEM\s+(?:MESSAGE|PROMPT|NOTE|OVERRIDE|INSTRUCTIONS?)\s*\]|\[\|(?:` + roleNames + `|endofturn)\|\]|\]~!?b[\[\]]|\[e~\[|` +
 		`<<\s*/?\s*SYS\s*>>|</?s>|<(?:start|end)_of_turn>|<(?:bos|eos|unk|pad)(?:_token)?>|<seed:\w{1,20}>|<extra_id_\d{1,3}>|<special_\d{1,4}>|` +
 		`<\s*/?\s*(?:user|human|customer)[_-](?:query|messages?|input|request|prompt|instructions?|turn|said|says|quote|words|text|ask)\s*>|<\s*\w{1,40}\s[^<>\n]{0,80}?\b(?:role|speaker|from|author|sender)\s*=\s*["']?(?:` + roleNames + `)\b[^<>\n]{0,80}>|` +
-		`<\s*/?\s*(?:system|developer|instructions?)(?:[-_ ][\w-]{1,40})?(?:\s[^<>\n]{0,200})?/?\s*>|<\s*/\s*(?:` + roleNames + `)\s*>`)
+		`<\s*/?\s*(?:(?:[\w-]{1,40}[-_])?(?:system|developer|instructions?))(?:[-_ ][\w-]{1,40})?(?:\s[^<>\n]{0,200})?/?\s*>|<\s*/\s*(?:` + roleNames + `)\s*>`)
 	// roleTags matches opening tags of roles that begin a line; elsewhere they may stand for
 	// a name that is to be filled in.
 	roleTags = text.Pattern(`(?im)^[\s>*-]*<\s*(?:` + roleNames + `)(?:\s[^<>\n]{0,200})?>`)
 	// roleWords matches names of roles, which are not to be hidden from the checks of an answer
 	// by other letters.
 	roleWords = text.Pattern(`(?i)\b(?:users?|human|assistant|system|owner)\b`)
-	plainer   = strings.NewReplacer("<", "(", ">", ")", "[", "(", "]", ")", "~", "-")
+	// authorityTags matches tags whose names speak of instructions or authority. They are plain
+	// where both of a pair are there and no code shows them.
+	authorityTags = text.Pattern(`(?i)<\s*(/?)\s*((?:[\w-]{1,40}[-_])?(?:system\w*|admin\w*|root|operator|authority|instructions?|important|urgent|critical|mandatory|polic(?:y|ies)|rules?|overrides?|reminders?|notifications?|directives?|guidelines?|commands?|orders?|tasks?|priority|notices?|warnings?|context|environment|permissions?|approvals?)(?:[-_][\w-]{1,40})?)(?:\s[^<>\n]{0,200})?\s*>`)
+	plainer       = strings.NewReplacer("<", "(", ">", ")", "[", "(", "]", ")", "~", "-")
 )
 
 // plainTokens replaces the brackets of role tokens by round ones, in code too: a model reads
@@ -110,7 +120,29 @@ func plainTokens(s string) string {
 			folded, at = foldEncoded(s)
 		}
 	}
-	return s
+	return plainAuthority(s, folded, at)
+}
+
+// plainAuthority does the same with the tags that speak of authority in a text, folded as
+// foldEncoded does.
+func plainAuthority(s, folded string, at []int) string {
+	if !strings.Contains(folded, "/") {
+		return s
+	}
+	found := authorityTags().FindAllStringSubmatchIndex(folded, -1)
+	sides := map[string]int{} // of a name: 1 opens, 2 closes
+	for _, m := range found {
+		sides[strings.ToLower(folded[m[4]:m[5]])] |= 1 + m[3] - m[2]
+	}
+	var spans [][2]int
+	var texts []string
+	code := codeIn(folded)
+	for _, m := range found {
+		if sides[strings.ToLower(folded[m[4]:m[5]])] == 3 && !code.has(m[0]) {
+			spans, texts = append(spans, [2]int{m[0], m[1]}), append(texts, plainer.Replace(folded[m[0]:m[1]]))
+		}
+	}
+	return text.ReplaceFolded(s, at, spans, texts)
 }
 
 // foldEncoded returns s as text.Fold does, with encoded characters decoded.

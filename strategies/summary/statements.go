@@ -15,8 +15,8 @@ var (
 	// other than those of ASCII are none.
 	agrees = text.Pattern(`(?i)\b(?:approv\w*|confirm\w*|authori[sz]\w*|agreed?|permit\w*|permission|allow\w*|consent\w*|accept\w*|yes|yep|yeah|yup|ok|okay|sure|go ahead|go for it|do it|do so|please do|proceed|go on|continue|sounds good|looks good|lgtm|ship it|fine|perfect|great|correct|exactly|right|you (?:may|can)|feel free|fine by me|make it so|let['’]?s (?:do|try|go)|` +
 		`darfst|dürfen|pouvez|peux|puedes|podéis|puede|podes|pode|puoi|mag|możesz|můžeš|můžete|ano|igen|rendben|kyllä|joo|evet|tamam|oke|okej|boleh|silakan|setuju|ya|da|dobro|visst|vâng|` +
-		`ja|jawohl|genau|passt|mach das|einverstanden|genehmigt|erlaubt|oui|d['’]accord|si|vale|claro|sim|va bene|certo|tak)(?:\b|$)|` +
-		`(?:^|[^\pL\pN])(?:\+1|sí|sì|áno|jasně|hyvä|có|đồng ý|да|хорошо|давай|ладно|так|можешь|можете|добре|ναι|εντάξει|כן|אישור|בסדר|بله|باشه|हाँ|ठीक)(?:[^\pL\pN]|$)|👍|好|可以|同意|批准|确认|確認|是的|没问题|はい|承認|お願い|네|نعم|ใช่|ตกลง|ได้เลย|^\W*(?:k+|y|aye)\W*$`)
+		`ja|jawohl|genau|passt|mach das|einverstanden|genehmigt|erlaubt|oui|d['’]accord|nichts dagegen|pas de (?:problème|souci)s?|(?:sin|sem|nessun|geen) probl\w+|si|vale|claro|sim|va bene|certo|tak)(?:\b|$)|` +
+		`(?:^|[^\pL\pN])(?:\+1|sí|sì|áno|jasně|hyvä|có|đồng ý|да|хорошо|давай|ладно|так|можешь|можете|добре|ναι|εντάξει|כן|אישור|בסדר|بله|باشه|हाँ|ठीक)(?:[^\pL\pN]|$)|👍|好|可以|同意|批准|确认|確認|是的|没问题|はい|承認|お願い|네|نعم|ใช่|ตกลง|ได้เลย|問題(?:ない|ありません)|문제\s*없|^\W*(?:k+|y|aye)\W*$`)
 	// refuses matches sentences that do not.
 	refuses = text.Pattern(`(?i)(?:^|[^\pL\pN_])(?:no|not|never|don['’]?t|do not|cannot|can['’]?t|stop|wait|avoid|without|neither|nor|unless|nein|nicht|kein\w*|non|jamais|nunca|niet|inte|ikke|nie|ne|nem|tidak|jangan|nu|không|hayır|не|нет|ні|όχι|μην|לא|אל|نه|لا|नहीं|मत)(?:[^\pL\pN_]|$)|n['’]t\b|不|没|别|別|勿|ไม่|อย่า`)
 	// wonders matches questions that ask for nothing to be done.
@@ -75,15 +75,21 @@ func (e *SourceIndex) addStatements(said string) {
 	wanted := statement{} // what the sentences of an answer ask for together
 	for _, sentence := range sentencesOf(said) {
 		kept, refused := partsOf(sentence)
-		if e.keep(len(refused)) {
+		if !e.keep(len(refused)) {
+			return
+		}
+		if refused != "" {
 			e.refused += stemsOf(refused)
 		}
 		if strings.TrimSpace(kept) == "" || wonders().MatchString(kept) {
 			continue
 		}
-		s := statement{stems: stemsOf(kept), agrees: agrees().MatchString(kept), limited: limits().MatchString(kept)}
-		s.tells = !s.agrees && tells().MatchString(kept) && !wishes().MatchString(kept)
-		s.voids = s.agrees || voids().MatchString(kept)
+		s := statement{stems: stemsOf(kept), agrees: agrees().MatchString(kept)}
+		if s.agrees {
+			s.limited, s.voids = limits().MatchString(kept), true
+		} else {
+			s.tells, s.voids = tells().MatchString(kept) && !wishes().MatchString(kept), voids().MatchString(kept)
+		}
 		s.gives = answers && e.asked.value && len(strings.Fields(said)) <= maxValue
 		if answers {
 			if option, ok := e.asked.chosen(kept); ok {
@@ -116,7 +122,7 @@ func (e *SourceIndex) addStatement(s statement) {
 var (
 	// agreeable matches negations that agree.
 	agreeable = text.Pattern(`(?i)\bno\s+(?:problems?|worries|objections?|issues?)\b|\bnot\s+a\s+problem\b|\bwhy\s+not\b|\b(?:no|not)\s+need\s+to\s+(?:ask|confirm|wait|check\s+with)\b|\b(?:don['’]?t|do\s+not|wouldn['’]?t)\s+(?:mind|worry|object|hesitate|need\s+to\s+ask|ask\s+me)\b|\b(?:nothing|not)\s+against\b|\bwithout\s+(?:asking|a\s+question|questions|confirmation|waiting|hesitation|further|my)\b|` +
-		`\b(?:kein(?:e|en)?|sin|nessun|sem|geen)\s+(?:probl\w+|einw[aä]nde?)\b|\bnichts\s+dagegen\b|\bpas\s+de\s+(?:problème|souci)s?\b|нет\s+проблем|не\s+против|没问题|沒問題|問題(?:ない|ありません)|문제\s*없`)
+		`\bkein(?:e|en)?\s+(?:problem|einw[aä]nde?)\b|нет\s+проблем|не\s+против|没问题|沒問題`)
 	// postpones matches clauses that put off all that stands in front of them.
 	postpones = text.Pattern(`(?i)\b(?:wait|stop|hold\s+(?:on|off)|not\s+(?:yet|now|today|so\s+fast)|(?:noch|jetzt)\s+nicht|warte|pas\s+encore|todavía\s+no|non\s+ancora|nog\s+niet|jeszcze\s+nie)\b|подожди|не\s+сейчас`)
 	// spares matches clauses that leave something as it is.
@@ -137,10 +143,15 @@ var (
 
 // partsOf returns what a sentence of the user says, up to what it refuses, and the rest.
 func partsOf(sentence string) (kept, refused string) {
-	sentence = agreeable().ReplaceAllString(sentence, " ok ")
-	if m := unsure().FindStringIndex(sentence); m != nil {
-		sentence = sentence[:m[0]]
+	if strings.Contains(sentence, "if") || strings.Contains(sentence, "hether") || strings.Contains(sentence, "ob") {
+		if m := unsure().FindStringIndex(sentence); m != nil {
+			sentence = sentence[:m[0]]
+		}
 	}
+	if !refuses().MatchString(sentence) && !spares().MatchString(sentence) {
+		return sentence, ""
+	}
+	sentence = agreeable().ReplaceAllString(sentence, " ok ")
 	from := 0
 	for _, m := range append(clauseEnds().FindAllStringIndex(sentence, -1), []int{len(sentence), len(sentence)}) {
 		clause := sentence[from:m[0]] + " "
