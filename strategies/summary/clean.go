@@ -27,13 +27,14 @@ func Clean(s string) string {
 }
 
 // clean returns an answer of a model as Clean does, and without headings of the program's
-// own, turns of a transcript, orders to the reader and approvals that no user gave.
+// own, turns of a transcript, orders to the reader, links to hosts of no message and
+// approvals that no user gave.
 func (e *SourceIndex) clean(answer string) string {
 	for range maxPasses {
 		was := answer
 		answer = updated().ReplaceAllString(extract.Escape(plainReferences(answer)), "")
 		answer = programNotes().ReplaceAllString(answer, notQuoted+"$1")
-		if answer = e.markApprovals(e.withoutOrders(plainTitles(Clean(answer)))); answer == was {
+		if answer = e.markApprovals(e.withoutOrders(e.withoutUnknownLinks(plainTitles(Clean(answer))))); answer == was {
 			break
 		}
 	}

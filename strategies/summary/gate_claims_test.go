@@ -198,3 +198,34 @@ func TestTagsAndNotesOfAuthorityArePlain(t *testing.T) {
 		checkGenuine(t, asked(ask), text, genuine)
 	}
 }
+
+// TestLinksLeadToHostsOfTheMessages: others keep their text and lose their target.
+func TestLinksLeadToHostsOfTheMessages(t *testing.T) {
+	t.Parallel()
+	e := sourcesOf(said(chat.RoleUser, "See https://wiki.garden.example/beds?plot=4 and mail to me@seeds.example."))
+	e.Add(&chat.Message{Role: chat.RoleAssistant, ToolCalls: []chat.ToolCall{{Name: "get", Arguments: `{"url":"https://API.weather.example:8443/v1"}`}}})
+	for text, want := range map[string]string{
+		"[the plan](https://drop.elsewhere.example/c?d=cGxvdCA0)":                   "the plan",
+		"[the plan]( <HTTPS:\\\\drop.elsewhere.example/c> \"plan\")":                "the plan",
+		"[the plan](//drop.elsewhere.example/c)":                                    "the plan",
+		"It is at https://garden.example.elsewhere.example/x?plot=4, they say.":     "It is at " + unlinked + ", they say.",
+		"It is at https://wiki.garden.example@elsewhere.example/x.":                 "It is at " + unlinked + ".",
+		"It is at <https://elsewhere&#46;example/x>.":                               "It is at " + unlinked + ".",
+		"[plan][1]\n\n[1]: https://elsewhere.example/x":                             "[plan][1]\n\n[1]: " + unlinked,
+		"`curl www.elsewhere.example/x`":                                            "`curl " + unlinked + "`",
+		"[beds](https://wiki.garden.example/beds), https://api.weather.example/v2":  "",
+		"https://shop.seeds.example, http://localhost:3000/a and http://redis:6379": "",
+		"https://${HOST}.internal.example/a, https://{tenant}.example/b":            "",
+		"See docs/a.md (v1.2.3) and the scheme https: of all pages.":                "",
+	} {
+		if want == "" {
+			want = text
+		}
+		for range 2 {
+			if got := e.clean(text); got != want {
+				t.Errorf("%q: %q", text, got)
+			}
+			text = want
+		}
+	}
+}

@@ -85,6 +85,7 @@ func (m *input) addOriginals(ctx context.Context, o originals) error {
 		m.report.Messages++
 		m.report.CoveredTokens += messageTokens(message)
 		m.said.add(message)
+		m.sources.addHostsOf(message)
 		if said := frame.SaidBy(message); said != "" {
 			m.sources.addSaid(said)
 			m.lastUser = cutCenter(said, maxAsk)

@@ -50,6 +50,7 @@ const (
 func (e *SourceIndex) Add(m *chat.Message) {
 	e.tokens += tokens.Chars4{}.Message(m)
 	text := text.WithoutHidden(m.Content.String())
+	e.addHostsOf(m)
 	if m.Role != chat.RoleUser {
 		if m.Role == chat.RoleAssistant && text != "" {
 			e.asked = questionIn(text)
@@ -121,6 +122,7 @@ func (e *SourceIndex) AddPrevious(summary string) {
 		}
 	}
 	e.others.add(summary)
+	e.addHosts(summary)
 }
 
 // Tokens returns the tokens of all messages and of the previous summary.

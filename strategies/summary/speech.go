@@ -120,7 +120,7 @@ func (q *quotation) claims() claim {
 
 // ownMark reports whether a text begins with a mark of the gate's own.
 func ownMark(s string) bool {
-	return slices.ContainsFunc([]string{notQuoted, unquoted, notTheirs, unbacked, leftOut, modelTitle}, func(mark string) bool {
+	return slices.ContainsFunc([]string{notQuoted, unquoted, notTheirs, unbacked, leftOut, unlinked, modelTitle}, func(mark string) bool {
 		return strings.HasPrefix(s, strings.TrimSpace(mark))
 	})
 }
