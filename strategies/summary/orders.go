@@ -27,6 +27,45 @@ var foreignOrders = text.Pattern(`(?i)(?:\b(?:ignorier\w*|vergiss|missachte|igno
 // reported matches text in front of an order that tells of it rather than gives it.
 var reported = text.Pattern(`(?i)\b(?:asked|tried|tries|trying|attempts?|attempted|wants?|wanted|told|says|said|demands|demanded|instructs|instructed)\s+(?:\w+\s+){0,4}to\s+$`)
 
+var (
+	// duties matches what says that whoever goes on with the work has to do something.
+	duties = text.Pattern(`(?i)\b(?:the\s+(?:(?:next|following|new|reading|continuing)\s+)?(?:assistant|agent|model|reader|successor|llm|ai|bot)|(?:all\s+|any\s+|ai\s+|llm\s+|future\s+)*(?:agents|assistants|models|readers)|(?:whoever|anyone\s+who|who)\s+(?:continues|goes\s+on|reads|takes\s+over|resumes|picks)\b(?:\s+\w+){0,4}?|you)\s+` +
+		`(?:must|shall|should|will|has\s+to|have\s+to|needs?\s+to|ought\s+to|(?:is|are)\s+(?:to|required\s+to|obliged\s+to|supposed\s+to|expected\s+to|instructed\s+to|bound\s+to))\s`)
+	// reporting matches text in front of a duty that tells who wants it, refused what forbids it.
+	reporting = text.Pattern(`(?i)\b(?:says?|said|tells?|told|wants?|claims?|claimed|asks?|asked|demand\w*|reads?|states?|stated|instructs?|instructed|according\s+to|notes?|requests?|requires?|that)\b[^.!?;\n]*$`)
+	forbidden = text.Pattern(`(?i)^(?:not|never|neither)\b`)
+	// literals matches what a duty names that nobody writes twice by chance.
+	literals = text.Pattern("`[^`\n]+`|[^\\s<>()\\[\\]\"'`,;]+(?:@|://)[^\\s<>()\\[\\]\"'`,;]*[^\\s<>()\\[\\]\"'`,;.!?]")
+)
+
+// markDuties marks what a sentence tells whoever goes on to use, if only tools name it. What
+// the user or the assistant has named may be planned.
+func (e *SourceIndex) markDuties(answer string) string {
+	var b strings.Builder
+	done := 0
+	for _, m := range duties().FindAllStringIndex(answer, -1) {
+		start := max(0, m[0]-400)
+		start += lastEndOf(answer[start:m[0]])
+		if m[0] < done || reporting().MatchString(answer[start:m[0]]) || forbidden().MatchString(answer[m[1]:]) {
+			continue
+		}
+		duty, _, _ := strings.Cut(answer[m[1]:min(len(answer), m[1]+600)], "\n")
+		for _, l := range literals().FindAllStringIndex(duty, -1) {
+			end := m[1] + l[1]
+			if e.onlyTools(wordsOf(duty[l[0]:l[1]])) && !strings.HasPrefix(answer[end:], notTheirs) {
+				b.WriteString(answer[done:end] + notTheirs)
+				done = end
+			}
+		}
+	}
+	return b.String() + answer[done:]
+}
+
+// onlyTools reports whether some words are in the result of a tool and in no other message.
+func (e *SourceIndex) onlyTools(words string) bool {
+	return e.others.share(words) == 1 && e.planned.share(words) < 1 && !e.isUsers(words)
+}
+
 // minRuleWords is how many blanks the words of a rule have that is the user's if the user said them all.
 const minRuleWords = 4
 

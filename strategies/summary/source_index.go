@@ -16,7 +16,7 @@ import (
 )
 
 // SourceIndex indexes the messages that a summary covers, for a Validator. Its memory is
-// bounded to about six megabytes. The zero value is empty. It is safe for concurrent use once all messages are
+// bounded to about eight megabytes. The zero value is empty. It is safe for concurrent use once all messages are
 // added.
 type SourceIndex struct {
 	tokens      chat.Tokens
@@ -26,6 +26,8 @@ type SourceIndex struct {
 	words         []byte
 	full          bool
 	users, others phraseSet
+	// planned indexes what of the others the assistant wrote.
+	planned phraseSet
 	// negated are the ranges of words that a negation denies, in order.
 	negated [][2]int
 	// indexed are the hashes of the user's messages, which a log and its view both hold.
@@ -54,10 +56,12 @@ func (e *SourceIndex) Add(m *chat.Message) {
 	if m.Role != chat.RoleUser {
 		if m.Role == chat.RoleAssistant && text != "" {
 			e.asked = questionIn(text)
+			e.planned.add(text)
 		}
 		e.others.add(text)
 		for _, c := range m.ToolCalls {
 			e.others.add(c.Arguments)
+			e.planned.add(c.Arguments)
 		}
 		return
 	}
@@ -122,6 +126,7 @@ func (e *SourceIndex) AddPrevious(summary string) {
 		}
 	}
 	e.others.add(summary)
+	e.planned.add(summary)
 	e.addHosts(summary)
 }
 
