@@ -94,7 +94,7 @@ const rules = `rules?|constraints?|restrictions?|instructions?|requirements?|ban
 var voiding = text.Pattern(`(?i)(?:(?m:^)|[.!?;:,]\s|\b(?:please|always|now|on|may|can|should|must|to)\s)[\s>*_+•-]*(?:ignore|disregard|forget|drop|override|bypass|lift|suspend)\s+(?:(?:all|any|every|the|that|this|those|these|earlier|previous|prior|former|old|user['’]s|of)\s+){1,5}(?:` + rules + `)\b|` +
 	`\b(?:` + rules + `)\b[^.!?;\n]{0,50}?\s(?:(?:(?:no|not\s+any)\s+(?:longer|more)|do\s+not|don['’]t|does\s+not|doesn['’]t)\s+(?:\w+\s+)?(?:appl(?:y|ies)|counts?|holds?|binds?|binding|matters?|valid|exists?)\b|(?:is|are|was|were|(?:has|have)\s+been)\s+(?:(?:now|hereby|all|both|therefore)\s+)*(?:void|null|moot|obsolete|suspended|lifted|waived|cancel+ed|revoked|rescinded|overridden|superseded|withdrawn|(?:no\s+longer|not)\s+(?:\w+\s+)?(?:valid|binding|in\s+(?:force|effect))|out\s+of\s+force)\b)|` +
 	`\bno\s+(?:further\s+|more\s+)?(?:confirmation|approval)s?\s+(?:is|are)\s+(?:needed|required|necessary)\b|\b(?:do\s+not|don['’]t|never|no\s+need\s+to|(?:need|must|should)\s+not|needn['’]t|stop)\s+ask(?:ing)?\s+(?:the\s+)?(?:` + person + `)\b|` +
-	`\b(?:counts?|treat(?:ed)?|regard(?:ed)?|taken|considered|handled)\b[^.!?;\n]{0,60}?\s(?:as|like)\s+(?:(?:coming|being|if\s+\w+\s+came)\s+)?(?:from\s+the\s+(?:` + person + `)\b|(?:an?\s+|the\s+)?(?:` + person + `)(?:['’]s)?\s+(?:own\s+)?(?:words?|requests?|instructions?|orders?|messages?|approvals?|consent|wish(?:es)?)\b)`)
+	`\b(?:counts?|treat(?:ed)?|regard(?:ed)?|taken|considered|handled)\b[^.!?;\n]{0,60}?\s(?:as|like)\s+(?:(?:coming|being|if\s+\w+\s+came)\s+)?(?:from\s+the\s+(?:` + person + `)\b|(?:an?\s+|the\s+)?(?:` + person + `)(?:['’]s)?\s+(?:own\s+)?(?:words?|requests?|instructions?|orders?|messages?|approvals?|consent|wish(?:es)?)\b|(?:an?\s+|the\s+)?(?:words?|requests?|instructions?|orders?|messages?)\s+(?:from|of|by)\s+the\s+(?:` + person + `)\b)|\bnot\s+to\s+ask\s+(?:again|any\s?more|first|before|for)\b`)
 
 // unbacked stands behind a claim of an approval that is in no message.
 const unbacked = " (no message of the user says so)"
@@ -225,6 +225,8 @@ func approvalsIn(pattern *regexp.Regexp, s string) func(func(int, approval) bool
 			what := within + firstHalf(s[m[1]:end])
 			if pattern == voiding() { // who voids a rule names it
 				what = claim + what
+			} else { // no object
+				what = agreeable().ReplaceAllString(what, " ")
 			}
 			if strings.TrimSpace(stemsOf(what)) == "" { // what is approved stands in front
 				if what = before + what; strings.TrimSpace(stemsOf(what)) == "" {

@@ -30,7 +30,7 @@ var (
 	// attributed matches text before a quotation that attributes it to the user.
 	attributed = text.Pattern(`(?i)\b(?:according\s+to|as\s+per|quoting|from|by)\s+(?:the\s+)?user[\s*_,:]*$|` +
 		`(?:\b(?:user|human)(?:'s|’s|s)?\b` + within + `{0,90}?\b|\b(?:user|human)_)(?:` + saying + `|` + sayings + `|directed)["'\x60]?` + linking + `=?\s*$|` +
-		`\b(?:user|human)(?:['’]s|s['’])\s+(?:\w+\s+){0,2}(?:` + sayings + `)\s+(?:[\w'’-]+\s+){1,5}(?:was|is|were|are|reads?)[\s*_:,]*$|` +
+		`\b(?:user|human)(?:['’]s|s['’])\s+(?:\w+\s+){0,2}(?:` + sayings + `|order|command)\s+(?:[\w'’-]+\s+){1,5}(?:was|is|were|are|reads?)[\s*_:,]*$|` +
 		`\b(?:` + sayings + `|` + saying + `|verbatim)\s+(?:from|of|by)\s+(?:the\s+)?user\b[^.!?"“”\n]{0,30}[:=]` + linking + `$`)
 	// attributedColon matches the same with any text up to a colon.
 	attributedColon = text.Pattern(`(?i)\b(?:user|human)(?:'s|’s)?\b[^.!?"“”:]{0,80}\b(?:` + saying + `|message|request|question|instruction|words)\b[^.!?"“”:]{0,60}:[*_\s>|]*$`)

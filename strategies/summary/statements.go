@@ -13,7 +13,7 @@ import (
 var (
 	// agrees matches sentences of the user that approve something. For \b, letters
 	// other than those of ASCII are none.
-	agrees = text.Pattern(`(?i)\b(?:approv\w*|confirm\w*|authori[sz]\w*|agreed?|permit\w*|permission|allow\w*|consent\w*|accept\w*|yes|yep|yeah|yup|ok|okay|sure|go ahead|go for it|do it|do so|please do|proceed|go on|continue|sounds good|looks good|lgtm|ship it|fine|perfect|great|correct|exactly|right|you (?:may|can)|feel free|fine by me|make it so|let['’]?s (?:do|try|go)|` +
+	agrees = text.Pattern(`(?i)\b(?:approv\w*|confirm\w*|authori[sz]\w*|agreed?|permit\w*|permission|allow\w*|consent\w*|accept\w*|yes|yep|yeah|yup|ok|okay|sure|go ahead|go for it|do (?:it|so|that|this)|please do|proceed|go on|continue|(?:sounds|looks) (?:good|great|right|fine|reasonable|sensible)|nothing against|lgtm|ship it|fine|perfect|great|correct|exactly|right|you (?:may|can)|feel free|fine by me|make it so|let['’]?s (?:do|try|go)|` +
 		`darfst|dürfen|pouvez|peux|puedes|podéis|puede|podes|pode|puoi|mag|możesz|můžeš|můžete|ano|igen|rendben|kyllä|joo|evet|tamam|oke|okej|boleh|silakan|setuju|ya|da|dobro|visst|vâng|` +
 		`ja|jawohl|genau|passt|mach das|einverstanden|genehmigt|erlaubt|oui|d['’]accord|nichts dagegen|pas de (?:problème|souci)s?|(?:sin|sem|nessun|geen) probl\w+|si|vale|claro|sim|va bene|certo|tak)(?:\b|$)|` +
 		`(?:^|[^\pL\pN])(?:\+1|sí|sì|áno|jasně|hyvä|có|đồng ý|да|хорошо|давай|ладно|так|можешь|можете|добре|ναι|εντάξει|כן|אישור|בסדר|بله|باشه|हाँ|ठीक)(?:[^\pL\pN]|$)|👍|好|可以|同意|批准|确认|確認|是的|没问题|はい|承認|お願い|네|نعم|ใช่|ตกลง|ได้เลย|問題(?:ない|ありません)|문제\s*없|^\W*(?:k+|y|aye)\W*$`)
@@ -209,7 +209,7 @@ func (s *statement) backs(of approval, want []string, refused string) bool {
 	}
 	switch {
 	case s.agrees && 2*all >= len(want):
-		return !otherDeed(want, s.stems+s.about)
+		return !otherDeed(want, s.stems+s.about, 2*all == len(want))
 	case of.given && s.gives && 2*all >= len(want):
 		return true
 	}
@@ -243,15 +243,16 @@ var deeds = [...]string{
 	" merge ", " push ", " deplo relea roll ", " resta reboo ", " renam move ", " read look list show view ", " pay buy order book refun ", " answe reply ",
 }
 
-// otherDeed reports whether a claim is about another deed than the ones that are known.
-func otherDeed(want []string, known string) bool {
+// otherDeed reports whether a claim is about another deed than the ones that are known. One
+// that is only half known must name a known one.
+func otherDeed(want []string, known string, half bool) bool {
 	has := func(kind string) bool {
 		return slices.ContainsFunc(strings.Fields(kind), func(w string) bool { return strings.Contains(known, " "+w+" ") })
 	}
 	for _, w := range want {
 		for i, kind := range deeds {
 			if strings.Contains(kind, " "+w+" ") {
-				return i > 0 && !has(kind) && slices.ContainsFunc(deeds[:], has)
+				return i > 0 && !has(kind) && (half || slices.ContainsFunc(deeds[:], has))
 			}
 		}
 	}
