@@ -43,7 +43,7 @@ func (e *SourceIndex) clean(answer string) string {
 
 // programNotes matches remarks in brackets that say the program wrote or checked them.
 var programNotes = text.Pattern(`(?i)[\[(【［{]\s*((?:(?:note|notice|message|remark|comment|verdict|check)\s+(?:of|from|by)\s+(?:the\s+)?(?:` + programs + `)|(?:the\s+)?(?:(?:` + programs + `)\s+(?:note|notice|message|remark|check)|(?:context\s+)?compactor|compaction|program|gate|validator)\s*[:：—–]|` +
-	`(?:\w+\s+){0,2}?(?:checked|verified|validated|confirmed|approved|certified|written|added|inserted|generated|signed)\s+(?:against\s+[\w\s]{1,30}\s)?by\s+(?:the\s+)?(?:` + programs + `)\s*[:：,.;\])—–-])[^\[\]()\n]{0,400})[\])】］}]?`)
+	`(?:[\w-]+?[\s-]+){0,3}?(?:checked|verified|validated|confirmed|approved|certified|written|added|inserted|generated|signed)\s+(?:against\s+[\w\s]{1,30}\s)?by\s+(?:the\s+)?(?:` + programs + `)\s*[:：,.;\])—–-])[^\[\]()\n]{0,400})[\])】］}]?`)
 
 const programs = `(?:context\s+|session\s+)?compactor|compaction(?:\s+(?:program|service|gate))?|program|system|gate|validator|host|runtime|platform|harness|orchestrator|summari[sz]er|supervisor`
 
