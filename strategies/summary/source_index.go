@@ -37,7 +37,7 @@ type SourceIndex struct {
 	// what the newest message of the assistant asks.
 	statements     []statement
 	statementBytes int
-	refused        string
+	refused        stemSet
 	asked          question
 }
 
@@ -187,7 +187,9 @@ func (e *SourceIndex) misattributes(q userQuote) bool {
 }
 
 // said reports whether the user said some words, which may be few.
-func (e *SourceIndex) said(words string) bool { return words == "" || e.find(words, 0) >= 0 }
+func (e *SourceIndex) said(words string) bool {
+	return words == "" || e.find(words, 0, len(e.words)) >= 0
+}
 
 // phraseSet is a Bloom filter of all runs of three words in some texts: no false negatives,
 // more false positives the fuller it is. The zero value is empty.

@@ -13,8 +13,8 @@ var (
 	denials   = text.Pattern(`^ (?:nicht|niet|inte|ikke)(?: |$)`)
 )
 
-// maxNegated is how many negations of the user are kept.
-const maxNegated = 1 << 15
+// maxNegated is how many negations of the user are kept, maxClause how many characters one denies.
+const maxNegated, maxClause = 1 << 15, 400
 
 // addWords adds words of the user, and which of them a negation denies.
 func (e *SourceIndex) addWords(said string) {
@@ -27,7 +27,7 @@ func (e *SourceIndex) addWords(said string) {
 			}
 			e.words = appendWords(e.words, sentence[at:m[1]])
 			at = m[1]
-			denied := sentence[at:]
+			denied := text.Head(sentence[at:], maxClause)
 			if end := clauseEnds().FindStringIndex(denied); end != nil {
 				denied = denied[:end[0]]
 			}
@@ -37,11 +37,11 @@ func (e *SourceIndex) addWords(said string) {
 	}
 }
 
-// find returns the index of some words, which may be few, among those of the user from index
-// from, or -1.
-func (e *SourceIndex) find(words string, from int) int {
-	for i := from; i < len(e.words); i++ {
-		n := bytes.Index(e.words[i:], []byte(words))
+// find returns the index of some words, which may be few, among those of the user between two
+// indexes, or -1.
+func (e *SourceIndex) find(words string, from, to int) int {
+	for i := from; i < to; i++ {
+		n := bytes.Index(e.words[i:to], []byte(words))
 		if n < 0 {
 			return -1
 		}
@@ -53,6 +53,9 @@ func (e *SourceIndex) find(words string, from int) int {
 	}
 	return -1
 }
+
+// maxPlaces is in how many places a quotation is looked at, maxOmitted how many bytes it may omit.
+const maxPlaces, maxOmitted = 200, 4000
 
 // splices reports whether a quotation leaves out the negation of the user's words, directly
 // beside them or where it omits some, in all places where they are.
@@ -66,16 +69,15 @@ func (e *SourceIndex) splices(quote string) bool {
 	if len(parts) == 0 {
 		return false
 	}
-	at := e.find(parts[0], 0)
-	if at < 0 {
-		return false
-	}
-	for ; at >= 0; at = e.find(parts[0], at+1) {
-		if !e.deniedAt(parts, at) {
+	at := -1
+	for n := 0; ; n++ {
+		if at = e.find(parts[0], at+1, len(e.words)); at < 0 {
+			return n > 0
+		}
+		if n == maxPlaces || !e.deniedAt(parts, at) {
 			return false
 		}
 	}
-	return true
 }
 
 // deniedAt reports whether the parts of a quotation, the first of which is at an index, leave
@@ -93,7 +95,7 @@ func (e *SourceIndex) deniedAt(parts []string, at int) bool {
 	}
 	end := at + len(parts[0])
 	for _, part := range parts[1:] {
-		if at = e.find(part, end); at < 0 {
+		if at = e.find(part, end, min(len(e.words), end+maxOmitted)); at < 0 {
 			return false
 		}
 		if negation(at) > end+1 { // behind a blank it is in the quotation

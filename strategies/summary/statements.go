@@ -78,9 +78,7 @@ func (e *SourceIndex) addStatements(said string) {
 		if !e.keep(len(refused)) {
 			return
 		}
-		if refused != "" {
-			e.refused += stemsOf(refused)
-		}
+		e.refused.add(refused)
 		if strings.TrimSpace(kept) == "" || wonders().MatchString(kept) {
 			continue
 		}
@@ -190,17 +188,35 @@ func (e *SourceIndex) approved(of approval) bool {
 	})
 }
 
+// stemSet holds stems, and behind a sign the heads by which hasStem compares them.
+type stemSet map[string]bool
+
+func (e *stemSet) add(s string) {
+	if s != "" && *e == nil {
+		*e = stemSet{}
+	}
+	for w := range strings.FieldsSeq(stemsOf(s)) {
+		(*e)[w], (*e)["^"+text.Head(w, otherStem)] = true, true
+	}
+}
+
+// has is as hasStem.
+func (e stemSet) has(w string) bool {
+	head := text.Head(w, otherStem)
+	return e[w] || utf8.RuneCountInString(head) == otherStem && (e[head] || head == w && e["^"+w])
+}
+
 // backs reports whether a statement supports a claim, whose stems are wanted. One that was
 // refused elsewhere must be named. A value that was asked for supports a claim that it was
 // given, and no other.
-func (s *statement) backs(of approval, want []string, refused string) bool {
+func (s *statement) backs(of approval, want []string, refused stemSet) bool {
 	own, all := 0, 0
 	for _, w := range want {
 		inOwn := hasStem(s.stems, w)
 		switch {
 		case inOwn || hasStem(s.about, w):
 			all++
-		case hasStem(refused, w):
+		case refused.has(w):
 			return false
 		}
 		if inOwn {
