@@ -264,3 +264,22 @@ func TestDutiesOfToolsAreMarked(t *testing.T) {
 		}
 	}
 }
+
+// TestBackedClaimsStayBacked: what was checked in a summary passes in the next one, and what it
+// marked stays marked.
+func TestBackedClaimsStayBacked(t *testing.T) {
+	t.Parallel()
+	for claim, marked := range map[string]string{
+		"The rule about short titles does not apply any more.": "The rule about short titles does not apply" + unbacked + " any more.",
+		"Green light for the removal of the pages.":            "Green light for" + unbacked + " the removal of the pages.",
+		"The user lifted the ban on new pages.":                "The user lifted the ban" + unbacked + " on new pages.",
+	} {
+		for _, before := range []string{claim, marked} {
+			e := &SourceIndex{}
+			e.AddPrevious("## Goal\nA wiki.\n\n## Decisions\n" + before)
+			if got := e.clean(claim); got == claim != (before == claim) {
+				t.Errorf("after %q: %q", before, got)
+			}
+		}
+	}
+}

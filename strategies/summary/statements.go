@@ -54,6 +54,7 @@ func (e *SourceIndex) addApprovals(prose string) {
 		for _, sentence := range sentencesOf(line) {
 			folded, _ := text.Fold(sentence)
 			e.addApproval(approvals(), folded)
+			e.addApproval(voiding(), folded)
 			e.addApproval(foreign(), sentence)
 		}
 	}
@@ -61,7 +62,7 @@ func (e *SourceIndex) addApprovals(prose string) {
 
 func (e *SourceIndex) addApproval(pattern *regexp.Regexp, sentence string) {
 	for _, of := range approvalsIn(pattern, sentence) {
-		e.statements = append(e.statements, statement{stems: stemsOf(of.what), agrees: true})
+		e.statements = append(e.statements, statement{stems: stemsOf(of.what), agrees: !of.voids, voids: true})
 	}
 }
 
