@@ -142,7 +142,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		return
 	}
 	isGoal := request == nil && i != s.activeTurn() && s.isGoal(t.request)
-	told := false // what came of it
+	told, day := false, s.dayOf(i) // told: what came of it
 	for j, line := range t.lines {
 		line = opening().ReplaceAllString(s.statements(line), "")
 		first := j >= t.lastStart && !told && !isIntention(line) && (request != nil || isGoal)
@@ -158,7 +158,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 			text = indentMark + text
 		}
 		it := b.add(sectionFindings, text, worth*age*min(1, float64(len(text))/usualLine))
-		it.day = s.dayOf(i)
+		it.day = day
 		switch {
 		case request != nil:
 			it.section, it.parent = sectionRequests, request

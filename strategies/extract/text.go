@@ -185,7 +185,7 @@ func (d *Digest) writeProse(budget, held int) (prose string, constraints, state 
 		case it.placed || it.size <= p.budget || strings.Contains(p.text, it.core()):
 		case it.section == sectionConstraints && it.tier == tierUser:
 			constraints += it.size
-		case needsState && (it.tier == tierState || it.tier == tierErrors):
+		case needsState && it.parent == nil && (it.tier == tierState || it.tier == tierErrors):
 			state += it.size
 		}
 	}
@@ -377,7 +377,10 @@ func (p *page) fill(items []*item, held int) {
 			}
 		}
 		p.budget += reserve
-		if n := p.untold(items); tier == tierDone && n > 0 { // so that none is taken for not done
+		if tier != tierDone {
+			continue
+		}
+		if n := p.untold(items); n > 0 { // so that none is taken for not done
 			untold.text = fmt.Sprintf(untoldLine, n)
 			untold.size = len(untold.text)
 			p.place(untold)
