@@ -112,10 +112,17 @@ func (s *history) actions() []action {
 // unresolved reports of each call whether it failed and was the last of its family.
 func (s *history) unresolved() []bool {
 	later := map[string][][]string{} // the targets of later calls by what they run
+	used := map[string]bool{}        // files of later calls
 	out := make([]bool, len(s.calls))
 	for i, c := range slices.Backward(s.calls) {
 		what, targets := c.attempt()
-		out[i] = c.failed && !slices.ContainsFunc(later[what], func(again []string) bool { return repeats(again, targets) })
+		out[i] = c.failed && !slices.ContainsFunc(later[what], func(again []string) bool { return repeats(again, targets) }) &&
+			!(c.changes && slices.ContainsFunc(c.paths, func(p string) bool { return used[p] }))
+		if c.done && !c.failed {
+			for _, p := range c.paths {
+				used[p] = true
+			}
+		}
 		if c.done && !c.undone {
 			later[what] = append(later[what], targets)
 		}

@@ -273,6 +273,9 @@ func resultLine(tail string) string {
 	lines := splitLines(text.Tail(tail, 1000))
 	lines = lines[max(0, len(lines)-maxResultLines):]
 	if i := slices.IndexFunc(lines, stating().MatchString); i >= 0 {
+		if strings.HasPrefix(lines[i], "PASS") && strings.Contains(tail, noTests) && !strings.Contains(tail, "--- PASS") {
+			return noTests
+		}
 		return lines[i]
 	}
 	for _, l := range slices.Backward(lines) {
@@ -282,6 +285,9 @@ func resultLine(tail string) string {
 	}
 	return ""
 }
+
+// noTests is what Go says of a package where no test has the name that was asked for.
+const noTests = "no tests to run"
 
 // saysNothing is a line of a shell that is no result: what it runs, that there is no output, or what
 // a subagent used.

@@ -12,11 +12,41 @@ func (s *history) addDeclarations(paths []string, text string) {
 		return
 	}
 	f := s.files[paths[0]]
-	for line := range strings.Lines(text) {
-		if start, end := declaredName(line); end > start && !slices.Contains(f.declares, line[start:end]) {
-			f.declares = appendBounded(f.declares, strings.Clone(line[start:end]), maxDeclares)
+	for _, name := range declaredNames(text) {
+		if !slices.Contains(f.declares, name) {
+			f.declares = appendBounded(f.declares, strings.Clone(name), maxDeclares)
 		}
 	}
+}
+
+// dropDeclarations drops the names that an edit of a file removed.
+func (s *history) dropDeclarations(paths []string, fs []argument) {
+	if len(paths) != 1 || s.files[paths[0]] == nil {
+		return
+	}
+	var before, after []string
+	for _, f := range fs {
+		switch key := strings.ToLower(f.key); {
+		case !slices.Contains(contentFields, key):
+		case strings.HasPrefix(key, "old"):
+			before = append(before, declaredNames(f.value)...)
+		default:
+			after = append(after, declaredNames(f.value)...)
+		}
+	}
+	f := s.files[paths[0]]
+	f.declares = slices.DeleteFunc(f.declares, func(name string) bool { return slices.Contains(before, name) && !slices.Contains(after, name) })
+}
+
+// declaredNames returns the names that the lines of a text declare.
+func declaredNames(text string) []string {
+	var names []string
+	for line := range strings.Lines(text) {
+		if start, end := declaredName(line); end > start {
+			names = append(names, line[start:end])
+		}
+	}
+	return names
 }
 
 // maxDeclares is the number of names of a file, the newest.

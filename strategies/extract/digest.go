@@ -126,6 +126,7 @@ func (d *Digest) addCall(c *chat.ToolCall) {
 	}
 	d.history.addCall(c.ID, name, arguments, fs)
 	d.history.addDeclarations(argumentPaths(fs), text)
+	d.history.dropDeclarations(argumentPaths(fs), fs)
 }
 
 // addResult adds the result of a call. Of a listing, what is talked about later counts, not

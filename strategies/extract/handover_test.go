@@ -537,6 +537,38 @@ func TestEmptyKeysAndHeadings(t *testing.T) {
 	}
 }
 
+// What a later call or edit made untrue is not told.
+func TestWhatIsOverIsNotTold(t *testing.T) {
+	t.Parallel()
+	log := "It fails again:\n"
+	for i := range 40 {
+		log += fmt.Sprintf("2031-02-03 10:00:%02d lamp %d is lit in the long corridor of the house\n", i, i)
+	}
+	log += "2031-02-03 10:00:59 fuse 7 is blown"
+	read := []*chat.Message{calls("", "2", "Read", "file_path", "/src/lamp.go"), result("2", "func lightHall() {\n}\nfunc lightCellar() {\n}\n")}
+	refused := []*chat.Message{calls("", "1", "Edit", "file_path", "/src/lamp.go", "old_string", "a", "new_string", "b"), result("1", "<tool_use_error>File has not been read yet.</tool_use_error>")}
+	removed := []*chat.Message{calls("", "3", "Edit", "file_path", "/src/lamp.go", "old_string", "func lightHall() {\n}\n", "new_string", ""), result("3", "ok")}
+	for name, tt := range map[string]struct {
+		then  []*chat.Message
+		n     int
+		has   string
+		hasNo string
+	}{
+		"an edit that waits for a read": {refused, 900, "## Blocked\n- Edit: /src/lamp.go", ""},
+		"and was made possible":         {slices.Concat(refused, read), 900, "lamp.go: read 1", "## Blocked"},
+		"a function":                    {read, 900, "declares lightHall, lightCellar", ""},
+		"and an edit that removes it":   {slices.Concat(read, removed), 900, "declares lightCellar", "lightHall"},
+		"no test of that name": {[]*chat.Message{calls("", "1", "Bash", "command", "go test -run TestLamp ./..."), result("1", "testing: warning: no tests to run\nPASS\nok  \thouse/lamp\t0.01s [no tests to run]")},
+			900, "go test -run TestLamp ./... → no tests to run", "PASS"},
+		"a log": {[]*chat.Message{assistant("Done."), user(log)}, 200, "fuse 7 is blown\n", "lamp 3 is lit"},
+	} {
+		text := digestOf(Options{}, slices.Concat([]*chat.Message{user("Repair the lamp of the hall, which flickers.")}, tt.then)...).Text(tt.n)
+		if !strings.Contains(text, tt.has) || tt.hasNo != "" && strings.Contains(text, tt.hasNo) {
+			t.Errorf("%s: %q is missing, or %q is told:\n%s", name, tt.has, tt.hasNo, text)
+		}
+	}
+}
+
 // sectionsOf returns the sections of a summary, with the requests and the actions apart.
 func sectionsOf(summary string) [numSections][]string {
 	sections := parsePrevious(summary).sections

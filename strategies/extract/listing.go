@@ -195,6 +195,9 @@ func (s *history) mention(said string) (named bool) {
 		}
 		k := c.optionIn(said, least)
 		if named = k >= 0; named {
+			if c.chosen != k {
+				c.after = s.requests // it was offered, or asked for, now
+			}
 			c.chosen, s.talkedOf = k, c
 		}
 		if c.chosen >= 0 && (named || i == len(s.listings)-1) {
