@@ -24,7 +24,7 @@ const Version = "redact/6"
 // tokens (NEXT_TOKEN), hashes of files, added lines of a diff that are numbers, and images and
 // audio in data: URLs.
 //
-// A short secret becomes "***". A longer one keeps its first six and last four characters,
+// A secret of less than 32 characters becomes "***". A longer one keeps its first six and last four,
 // so that different secrets stay distinguishable. Redact accepts any text, is idempotent,
 // keeps UTF-8 valid, takes linear time and is safe for concurrent use. The rules are
 // heuristics and do not find every secret.
@@ -141,6 +141,7 @@ const (
 	hidden       = "***"
 	hiddenMiddle = "..."
 	shown, last  = 6, 4 // characters
+	minShown     = 32   // of a secret whose ends are shown: of one that a person chose they would be half
 	hiddenKey    = "[REDACTED PRIVATE KEY]"
 	redactedWord = "[REDACTED"
 )
@@ -151,7 +152,7 @@ const behind = "\"'`,;)\\"
 // mask returns the replacement for a secret.
 func mask(secret string) string {
 	secret = strings.TrimRight(secret, behind)
-	if utf8.RuneCountInString(secret) < 18 {
+	if utf8.RuneCountInString(secret) < minShown {
 		return hidden
 	}
 	return text.Head(secret, shown) + hiddenMiddle + text.Tail(secret, last)
