@@ -558,8 +558,10 @@ func TestWhatIsOverIsNotTold(t *testing.T) {
 		"and was made possible":         {slices.Concat(refused, read), 900, "lamp.go: read 1", "## Blocked"},
 		"a function":                    {read, 900, "declares lightHall, lightCellar", ""},
 		"and an edit that removes it":   {slices.Concat(read, removed), 900, "declares lightCellar", "lightHall"},
-		"no test of that name": {[]*chat.Message{calls("", "1", "Bash", "command", "go test -run TestLamp ./..."), result("1", "testing: warning: no tests to run\nPASS\nok  \thouse/lamp\t0.01s [no tests to run]")},
-			900, "go test -run TestLamp ./... → no tests to run", "PASS"},
+		"no test of that name": {
+			[]*chat.Message{calls("", "1", "Bash", "command", "go test -run TestLamp ./..."), result("1", "testing: warning: no tests to run\nPASS\nok  \thouse/lamp\t0.01s [no tests to run]")},
+			900, "go test -run TestLamp ./... → no tests to run", "PASS",
+		},
 		"a log": {[]*chat.Message{assistant("Done."), user(log)}, 200, "fuse 7 is blown\n", "lamp 3 is lit"},
 	} {
 		text := digestOf(Options{}, slices.Concat([]*chat.Message{user("Repair the lamp of the hall, which flickers.")}, tt.then)...).Text(tt.n)

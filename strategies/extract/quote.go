@@ -90,7 +90,9 @@ func outline(lines []string, n int) (taken []bool, room int) {
 	switch {
 	case isLog(lines): // what went wrong is at its end
 		take(0, n/2)
-		for i := last; i > 0 && take(i, room); i-- {
+		fits := true
+		for i := last; i > 0 && fits; i-- {
+			fits = take(i, room)
 		}
 		return taken, 0
 	case last > 0 && !plan: // a plan does not end with what it is about
