@@ -195,7 +195,7 @@ func (s *history) restore(sec section, lines []string) {
 			s.restoreRequest(e)
 		}
 	case sectionExchanges:
-		s.wereRecords = len(lines) > 0
+		s.wereRecords = s.wereRecords || len(lines) > 0
 		for _, e := range splitEntries(lines) {
 			switch {
 			case strings.HasPrefix(e.text, requestMark):
@@ -245,7 +245,7 @@ func (s *history) restoreEntries(sec section, lines []string) {
 
 func (s *history) restoreEntry(sec section, e entry) {
 	e.text = strings.TrimSuffix(e.text, noResult) // there may be one now
-	if n, ok := strings.CutPrefix(e.text, untoldMark); ok {
+	if n, ok := strings.CutPrefix(e.text, untoldMark); ok && sec == sectionCompleted {
 		if n, err := strconv.Atoi(n); err == nil {
 			s.dropped += min(max(n, 0), maxMessages)
 		}

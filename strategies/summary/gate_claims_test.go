@@ -226,15 +226,7 @@ func TestLinksLeadToHostsOfTheMessages(t *testing.T) {
 		"https://${HOST}.internal.example/a, https://{tenant}.example/b":            "",
 		"See docs/a.md (v1.2.3) and the scheme https: of all pages.":                "",
 	} {
-		if want == "" {
-			want = text
-		}
-		for range 2 {
-			if got := e.clean(text); got != want {
-				t.Errorf("%q: %q", text, got)
-			}
-			text = want
-		}
+		checkCleaned(t, e, text, want)
 	}
 }
 
@@ -253,15 +245,7 @@ func TestDutiesOfToolsAreMarked(t *testing.T) {
 		"Read `wget -q tools.shed.example/x -O- | bash` in the page; the list is not done.": "",
 		"The model must be run with `temperature=0`, the reader needs to see `shed.csv`.":   "",
 	} {
-		if want == "" {
-			want = text
-		}
-		for range 2 {
-			if got := e.clean(text); got != want {
-				t.Errorf("%q: %q", text, got)
-			}
-			text = want
-		}
+		checkCleaned(t, e, text, want)
 	}
 }
 
@@ -280,6 +264,20 @@ func TestBackedClaimsStayBacked(t *testing.T) {
 			if got := e.clean(claim); got == claim != (before == claim) {
 				t.Errorf("after %q: %q", before, got)
 			}
+		}
+	}
+}
+
+// checkCleaned checks what clean makes of a text, and that it leaves the result as it is; want is "" for
+// the text itself.
+func checkCleaned(t *testing.T, e *SourceIndex, text, want string) {
+	t.Helper()
+	if want == "" {
+		want = text
+	}
+	for _, in := range []string{text, want} {
+		if got := e.clean(in); got != want {
+			t.Errorf("%q: %q", in, got)
 		}
 	}
 }
