@@ -22,6 +22,9 @@ const (
 // scarceRoom is the number of characters of references below which parts of statements have no place.
 const scarceRoom = 1100
 
+// nameless are words of programs and of data that name nothing.
+var nameless = wordSet(`true false nil null none undefined nan eof yes no on off ok`)
+
 // structTag is the tag of a field in Go, formatVerb a verb in a format.
 var (
 	structTag  = text.Pattern("^`?[a-z]+:\"[^\"]*\"`?$")
@@ -65,7 +68,7 @@ func (t *table) pick(ranked []candidate, budget int, above string) []reference {
 		if !c.isReused() && !c.topical && (i >= 4*budget/minReference || c.score < minScore || c.isAmbiguous()) {
 			continue
 		}
-		if scarce && !c.isReused() && (structTag().MatchString(c.value) || formatVerb().MatchString(c.value)) {
+		if scarce && !c.isReused() && (structTag().MatchString(c.value) || formatVerb().MatchString(c.value) || nameless[strings.ToLower(c.value)]) {
 			continue
 		}
 		ch := choice{candidate: c, contained: t.contained(c)}
