@@ -158,6 +158,11 @@ func mixed(v string) bool {
 // jagged reports whether a long v changes between capitals, small letters and digits as often as
 // generated values do. Names and paths do so less.
 func jagged(v string) bool {
+	return len(v) >= 16 && kindChanges(v)*5 >= len(v)*2
+}
+
+// kindChanges returns how often v changes between capitals, small letters and digits.
+func kindChanges(v string) int {
 	changes, last := 0, (*set)(nil)
 	for i := range len(v) {
 		for _, kind := range []*set{lowerOnly, upperOnly, digit} {
@@ -166,7 +171,7 @@ func jagged(v string) bool {
 			}
 		}
 	}
-	return len(v) >= 16 && changes*5 >= len(v)*2
+	return changes
 }
 
 // threeKinds reports whether v has capitals, lower-case letters and digits.

@@ -20,11 +20,19 @@ func inserts(t *source, e *edits) {
 		if open < low || !strings.Contains(strings.ToLower(s[max(0, open-maxName):open]), "insert into") || !secretName(s[wordDot.start(s, w.start, maxName):w.end]) {
 			continue
 		}
-		done = at // a statement has one such column
-		column := strings.Count(s[open:w.start], ",")
+		done = at // with all columns of the statement
+		var columns []int
+		for i, name := range strings.Split(s[open+1:next+size], ",") {
+			if secretName(strings.Trim(name, " \t\r\n\"`[]")) {
+				columns = append(columns, i)
+			}
+		}
 		for at = space.end(s, at+len("values")); at < len(s) && s[at] == '('; {
 			row, end := tupleOf(s[:min(len(s), at+maxRow)], at)
-			if column < len(row) {
+			for _, column := range columns {
+				if column >= len(row) {
+					break
+				}
 				if start, stop, quoted := valueAt(s, row[column]); quoted && stop-start >= leastPIN && !spared("password", s[start:stop], true) {
 					e.mask(s, start, stop, KindAssignment)
 				}

@@ -108,9 +108,12 @@ var (
 	}
 )
 
+// maxCommand is the distance in which the command of an option is looked for.
+const maxCommand = 512
+
 // commandBefore returns the command in front of the option at i.
 func commandBefore(s string, i int) string {
-	s = s[max(0, i-160):i]
+	s = s[max(0, i-maxCommand):i]
 	for _, end := range []string{"\n", "; ", "| ", "&& ", `\n`} {
 		if n := strings.LastIndex(s, end); n >= 0 && (n == 0 || s[n-1] != '\\') { // or the line goes on
 			s = s[n+len(end):]

@@ -30,7 +30,7 @@ func spared(name, value string, quoted bool) bool {
 	if strings.HasSuffix(upper, "TOKENS") && !quoted && !threeKinds(value) || name == "PASS" {
 		return true // a variable that counts, the outcome of a test
 	}
-	if strings.Contains(upper, "PUBLIC") || strings.Contains(upper, "PUBKEY") || strings.HasPrefix(upper, "EXISTING") || strings.HasPrefix(upper, "GPG_KEY") || !quoted && strings.HasSuffix(upper, "TOKEN") && isTypeName(bare) {
+	if strings.Contains(upper, "PUBLIC") || strings.Contains(upper, "PUBKEY") || strings.HasPrefix(upper, "EXISTING") || strings.HasPrefix(upper, "GPG_KEY") || !quoted && strings.HasSuffix(upper, "TOKEN") && isTypeName(bare) || !quoted && isGeneric(bare) {
 		return true
 	}
 	left := strings.NewReplacer("AUTHOR", "", "TOKENIZER", "").Replace(upper)
@@ -55,7 +55,7 @@ var aboutSecrets = []string{
 	"name", "file", "path", "dir", "env", "url", "uri", "type", "kind", "count", "length", "limit", "size", "budget", "ttl", "expiry", "expires",
 	"policy", "field", "column", "header", "label", "title", "description", "placeholder", "ref", "color", "colour", "format", "version",
 	"encryption", "algorithm", "pattern", "regex", "at", "date", "hint", "order",
-	"rate", "ratio", "usage", "cost", "price", "index", "position", "status", "state", "mode", "project", "algo", "manager", "region", "realm", "timeout", "interval", "days", "hours", "endpoint", "issuer", "scope", "scopes", "class", "provider",
+	"rate", "ratio", "usage", "cost", "price", "index", "position", "status", "state", "mode", "project", "algo", "manager", "region", "realm", "timeout", "interval", "days", "hours", "lifetime", "duration", "age", "validity", "rotation", "endpoint", "issuer", "scope", "scopes", "class", "provider",
 }
 
 // isAbout reports whether a name is one for a property of a secret, or for its id unless the
@@ -129,6 +129,12 @@ var sentenceWords = []string{
 // isTypeName reports whether v is capitalised words in one, such as TestLexer.
 func isTypeName(v string) bool {
 	return len(v) > 3 && upperOnly[v[0]] && lowerOnly[v[1]] && letters.end(v, 0) == len(v) && wordEnd(v, 0) < len(v) && entropy(v) < 4
+}
+
+// isGeneric reports whether v begins a type with a parameter: Promise<string.
+func isGeneric(v string) bool {
+	n := letters.end(v, 0)
+	return n > 2 && n < len(v) && upperOnly[v[0]] && v[n] == '<'
 }
 
 // placeholder reports whether a value is a placeholder for a secret or masks it already.

@@ -61,7 +61,7 @@ func selfNamed(v string) bool {
 	}
 	bare := strings.TrimRight(v, "0123456789")
 	name := strings.TrimRight(bare, "_-")
-	return len(v)-len(bare) < 3 && secretName(name) && !joined(lastWord(name))
+	return len(v)-len(bare) < 3 && secretName(name) && !joined(lastWord(name)) && 2*kindChanges(v) <= len(v) // not X0Pw0m
 }
 
 // technical reports whether v is a measure such as 2048-bit, or the name of a format or of an

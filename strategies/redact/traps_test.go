@@ -59,6 +59,7 @@ func traps() []string {
 		"$ cat token.txt\nhello2 World", "$ git rev-parse token-2\n" + strings.Repeat("3f2a9c0d1b", 4), "Login: https://example.com/a/page2", "login: user2024", "mail me@example.org / see /docs/v2", "mod|seed|" + "sign|case|sqrt|warp|ceil|cosh|rand|cube|dust|else|flip|type",
 		"JWT_SECRET=change-me-now", "DB_PASSWORD: ${DB_PASSWORD:?is required}", "password: <%= ENV['DB_PASSWORD_2'] %>", "token_rate=41.7/s", "token: 0x" + strings.Repeat("3f2a9", 8) + ", decimals: 18", "_sign_hmac('SHA-256', base)", `password.encode("latin1")`, "hmac(\"sha-512\", key2)",
 		"SECRET_MANAGER_PROJECT=acme-dev-3", "PASSWORD_HASH_ALGO=argon2i", "GPG_KEY=" + strings.ToUpper(sha), `Error: secret "db-creds-v3" not found`, "Token: ghp_****", "assert auth.token == wanted_token_3", "md5(token-policy.pdf) = " + sha[:32], "the following secret words:\n\nare-12 in use",
+		"idToken: Promise<string | undefined>;", "refresh_token_lifetime: 30d", "token_validity: 15m", "session_secret_rotation=90d", "*auth2.Token",
 		"credentials: include", "credentials: 'same-origin'", "credentials file: ~/.aws/credentials2", "token budget: 8k", "tokens/s: 42.5", "tokens used: 1,234", "Token usage: total=12 input=10", "secret santa 2024: bring gifts", "the secret to speed is O(1)", "passwords: 3 found", "password reset link: /reset/2", "password policy: min12", "password hash: bcrypt12", "password-less login2", "key point 2: caching", "Key: F5", "the key: step 2", "Key Takeaways: 3",
 	}
 }

@@ -31,6 +31,6 @@ var (
 
 // prepositions begin what may stand between a word for a secret and a colon or a verb.
 var prepositions = []string{
-	"for", "of", "on", "at", "in", "to", "as", "im", "auf", "beim", "al", "au", "aux", "voor", "naar", "pro", "do", "ke", "k", "için", "pentru", "på", "від", "у", "в", "für", "fuer", "der", "des", "vom", "von", "zum", "zur", "de", "du", "del", "della", "dello", "di", "da", "do", "dos",
+	"for", "of", "on", "at", "in", "to", "as", "im", "auf", "beim", "al", "au", "aux", "voor", "naar", "pro", "do", "ke", "k", "için", "pentru", "på", "від", "у", "в", "für", "fuer", "fürs", "fuers", "aufs", "ans", "der", "des", "vom", "von", "zum", "zur", "de", "du", "del", "della", "dello", "di", "da", "do", "dos",
 	"pour", "para", "per", "van", "voor", "dla", "od", "до", "для", "от", "к", "на", "za", "till", "til", "för",
 }
