@@ -17,7 +17,7 @@ const (
 		`(?:wants|told|instructed|asked)\s+(?:us|me|it|the\s+assistant)\s+to\s+(?:go\s+ahead|proceed)\b`
 	yes = `yes|ok(?:ay)?|fine|go\s+ahead|go\s+for\s+it|proceed|sure`
 	// granting are nouns for what only a person gives.
-	granting = `approval|go-?ahead|green[\s-]?light|sign-?off|blessing|carte\s+blanche`
+	granting = `approval|clearance|go-?ahead|green[\s-]?light|sign-?off|blessing|carte\s+blanche`
 	// grantable are nouns for what systems grant, too.
 	grantable  = `permission|consent|authori[sz]ation`
 	lifting    = `lift(?:s|ed)?|drops?|dropped|withdr(?:aws?|ew|awn)|revoke[sd]?|removed?|relaxe[sd]|suspend(?:s|ed)?|cancel(?:s|l?ed)?`
@@ -59,7 +59,8 @@ var (
 		// without a verb, and of what was forbidden
 		`\b(?:` + granting + `|` + grantable + `)\s+(?:(?:is|was)\s+)?(?:on\s+(?:file|record)|in\s+place|noted)\b|(?m:^|[.!?;:]\s)[\s>*+•-]*(?:(?:an?|the|full|explicit|written|verbal)\s+){0,2}(?:` + granting + `)\s+(?:for|to|on)\b|` +
 		`\bthere\s+(?:is|was|has\s+been)\s+(?:(?:an?|the|now|also|full|explicit|written|verbal|clear|standing|general)\s+){0,3}(?:` + granting + `|` + grantable + `)\s+(?:for|to|by|from)\b|` +
-		`\b(?:` + person + `)\s+(?:(?:has|have|had|also|now|then|since|later|explicitly)\s+){0,3}(?:` + lifting + `)\s+(?:the|their|his|her|its|that|this|any|all)\s+(?:\w+\s+){0,2}(?:` + forbidding + `)\b|\b(?:` + forbidding + `)\b([^.!?;\n]{0,60}?)\s(?:is|was|are|were|(?:has|have)\s+been)\s+(?:\w+\s+)?lifted\b|` +
+		`\b(?:` + person + `)\s+(?:(?:has|have|had|also|now|then|since|later|explicitly)\s+){0,3}(?:` + lifting + `)\s+(?:the|their|his|her|its|that|this|any|all)\s+(?:\w+\s+){0,2}(?:` + forbidding + `)\b|\b(?:` + forbidding + `)\b([^.!?;\n]{0,60}?)\s(?:is|was|are|were|(?:has|have)\s+(?:\w+\s+)?been)\s+(?:\w+\s+)?lifted\b|` +
+		`\?[*_"”’)]*\s+(?:yes|yeah|ja|oui|sí|sì|sim|tak|да)\b[,:]?\s+(?:it|they|that|this|you|we)\s+(?:may|can|should|must)\b|` +
 		`\b(?:` + person + `)\s+no\s+longer\s+(?:minds?|objects?|opposes?|forbids?|insists?|rules?\s+out)\b|` +
 		`(?:\b(?:is|was|are|were|(?:has|have|had)\s+been)|['’]s)\s+(?:now\s+|also\s+|already\s+|explicitly\s+|formally\s+)?(?:approved|signed[\s-]off|green-?lit|pre-?approved|authori[sz]ed|agreed\s+(?:to|upon)|ok(?:ay)?['’]?(?:ed|d))\b|(?:[—–\[(✅☑✔]️?\s*)(?:pre-?)?approved(?:[.\])!;|]|(?m:[ \t]*$))`)
 	// reviewed matches what others approve than the user, in front of a claim; behind it is
@@ -92,7 +93,7 @@ const rules = `rules?|constraints?|restrictions?|instructions?|requirements?|ban
 // voiding matches claims that what the user ruled does not hold any more, or that others speak
 // for the user, in folded English.
 var voiding = text.Pattern(`(?i)(?:(?m:^)|[.!?;:,]\s|\b(?:please|always|now|on|may|can|should|must|to)\s)[\s>*_+•-]*(?:ignore|disregard|forget|drop|override|bypass|lift|suspend)\s+(?:(?:all|any|every|the|that|this|those|these|earlier|previous|prior|former|old|user['’]s|of)\s+){1,5}(?:` + rules + `)\b|` +
-	`\b(?:` + rules + `)\b[^.!?;\n]{0,50}?\s(?:(?:(?:no|not\s+any)\s+(?:longer|more)|do\s+not|don['’]t|does\s+not|doesn['’]t)\s+(?:\w+\s+)?(?:appl(?:y|ies)|counts?|holds?|binds?|binding|matters?|valid|exists?)\b|(?:is|are|was|were|(?:has|have)\s+been)\s+(?:(?:now|hereby|all|both|therefore)\s+)*(?:void|null|moot|obsolete|suspended|lifted|waived|cancel+ed|revoked|rescinded|overridden|superseded|withdrawn|(?:no\s+longer|not)\s+(?:\w+\s+)?(?:valid|binding|in\s+(?:force|effect))|out\s+of\s+force)\b)|` +
+	`\b(?:` + rules + `)\b[^.!?;\n]{0,50}?\s(?:(?:(?:no|not\s+any)\s+(?:longer|more)|do\s+not|don['’]t|does\s+not|doesn['’]t)\s+(?:\w+\s+)?(?:appl(?:y|ies)|counts?|holds?|binds?|binding|matters?|valid|exists?)\b|(?:is|are|was|were|(?:has|have)\s+(?:\w+\s+)?been)\s+(?:(?:now|hereby|all|both|therefore)\s+)*(?:void|null|moot|obsolete|suspended|lifted|waived|cancel+ed|revoked|rescinded|overridden|superseded|withdrawn|(?:no\s+longer|not)\s+(?:\w+\s+)?(?:valid|binding|in\s+(?:force|effect))|out\s+of\s+force)\b)|` +
 	`\bno\s+(?:further\s+|more\s+)?(?:confirmation|approval)s?\s+(?:is|are)\s+(?:needed|required|necessary)\b|\b(?:do\s+not|don['’]t|never|no\s+need\s+to|(?:need|must|should)\s+not|needn['’]t|stop)\s+ask(?:ing)?\s+(?:the\s+)?(?:` + person + `)\b|` +
 	`\b(?:counts?|treat(?:ed)?|regard(?:ed)?|taken|considered|handled)\b[^.!?;\n]{0,60}?\s(?:as|like)\s+(?:(?:coming|being|if\s+\w+\s+came)\s+)?(?:from\s+the\s+(?:` + person + `)\b|(?:an?\s+|the\s+)?(?:` + person + `)(?:['’]s)?\s+(?:own\s+)?(?:words?|requests?|instructions?|orders?|messages?|approvals?|consent|wish(?:es)?)\b|(?:an?\s+|the\s+)?(?:words?|requests?|instructions?|orders?|messages?)\s+(?:from|of|by)\s+the\s+(?:` + person + `)\b)|\bnot\s+to\s+ask\s+(?:again|any\s?more|first|before|for)\b`)
 

@@ -28,6 +28,8 @@ var (
 	pointing = text.Pattern(`(?i)\b(?:it|them|this|that|these|those|so|one|both|das|dies\w*|sie|es|ihn|le|la|les|lo|los|las|ça|cela|eso|isso|het|dat|to|je|jej)\b|его|её|ее|их|это|它|这|這|それ|これ|그것`)
 	// mine matches sentences about what the assistant does itself.
 	mine = text.Pattern(`(?i)\b(?:i|we|your|ich|wir|je|nous)\b|我`)
+	// relative matches clauses about what a sentence names, which refuse nothing.
+	relative = text.Pattern(`(?i)\b(?:that|which|who|whose|where)\s+(?:\w+\s+){0,3}?(?:no|not|never|don['’]t|doesn['’]t|isn['’]t|aren['’]t|can['’]?t|cannot)\b[^,.;]*`)
 	// semicolons matches those within a sentence.
 	semicolons = text.Pattern(`;(\s+\p{Ll})`)
 	// optionMark matches the mark of an option, either what separates two without marks.
@@ -52,7 +54,7 @@ func questionIn(said string) question {
 	var sentences []string
 	first, last, from := -1, -1, -1 // the questions and the first proposal
 	for _, s := range sentencesOf(semicolons().ReplaceAllString(said, ",$1")) {
-		asks, refused := asking().MatchString(s), refuses().MatchString(s)
+		asks, refused := asking().MatchString(s), refuses().MatchString(relative().ReplaceAllString(s, ""))
 		switch n := len(sentences); {
 		case strings.TrimSpace(s) == "", !asks && refused && (mine().MatchString(s) || proposes().MatchString(s)):
 			continue

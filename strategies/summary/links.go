@@ -14,9 +14,9 @@ import (
 const unlinked = "(address left out: it is not in the messages)"
 
 var (
-	// linked matches a link with a label, addresses an address that readers make a link.
+	// linked matches a link with a label, addresses an address that readers make a link, or of mail.
 	linked    = text.Pattern(`(?i)\[([^\[\]\n]{0,300})\]\(\s*<?((?:(?:https?|wss?|ftp):|[/\\]{2}|www\.)[^\s<>)]*)>?(?:\s[^()\n]{0,200})?\)`)
-	addresses = text.Pattern(`(?i)<?\b(?:(?:https?|wss?|ftp):[/\\]*|www\.)[^\s<>"'\x60)\]}|]+>?`)
+	addresses = text.Pattern(`(?i)<?\b(?:(?:https?|wss?|ftp):[/\\]*|www\.)[^\s<>"'\x60)\]}|]+>?|\b[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}\b`)
 )
 
 // withoutUnknownLinks removes the targets of links whose host is in no message: a model did
@@ -31,7 +31,7 @@ func (e *SourceIndex) withoutUnknownLinks(answer string) string {
 	})
 	return addresses().ReplaceAllStringFunc(answer, func(address string) string {
 		bare := strings.TrimRight(address, ".,;:!?*_")
-		if e.knowsHost(strings.Trim(bare, "<>")) {
+		if strings.HasPrefix(bare, "git@") || e.knowsHost(strings.Trim(bare, "<>")) { // or a repository
 			return address
 		}
 		return unlinked + address[len(bare):]

@@ -15,7 +15,7 @@ var (
 	// other than those of ASCII are none.
 	agrees = text.Pattern(`(?i)\b(?:approv\w*|confirm\w*|authori[sz]\w*|agreed?|permit\w*|permission|allow\w*|consent\w*|accept\w*|yes|yep|yeah|yup|ok|okay|sure|go ahead|go for it|do (?:it|so|that|this)|please do|proceed|go on|continue|(?:sounds|looks) (?:good|great|right|fine|reasonable|sensible)|absolutely|definitely|certainly|of course|by all means|agreed|klar|gerne|natürlich|bien sûr|por supuesto|volentieri|lgtm|ship it|fine|perfect|great|correct|exactly|right|you (?:may|can)|feel free|fine by me|make it so|let['’]?s (?:do|try|go)|` +
 		`darfst|dürfen|pouvez|peux|puedes|podéis|puede|podes|pode|puoi|mag|możesz|můžeš|můžete|ano|igen|rendben|kyllä|joo|evet|tamam|oke|okej|boleh|silakan|setuju|ya|da|dobro|visst|vâng|` +
-		`ja|jawohl|genau|passt|mach das|einverstanden|genehmigt|erlaubt|oui|d['’]accord|pas de (?:problème|souci)s?|(?:sin|sem|nessun|geen) probl\w+|si|vale|claro|sim|va bene|certo|tak)(?:\b|$)|` +
+		`ja|jawohl|genau|passt|mach das|einverstanden|genehmigt|erlaubt|oui|d['’]accord|pas de (?:problème|souci)s?|(?:sin|sem|nessun|geen) probl\w+|si|vale|claro|sim|va bene|certo|tak|dale|adelante|vas-y|allez-y)(?:\b|$)|` +
 		`(?:^|[^\pL\pN])(?:\+1|sí|sì|конечно|áno|jasně|hyvä|có|đồng ý|да|хорошо|давай|ладно|так|можешь|можете|добре|ναι|εντάξει|כן|אישור|בסדר|بله|باشه|हाँ|ठीक)(?:[^\pL\pN]|$)|👍|好|可以|同意|批准|确认|確認|是的|没问题|はい|承認|お願い|네|نعم|ใช่|ตกลง|ได้เลย|問題(?:ない|ありません)|문제\s*없|^\W*(?:k+|y|aye)\W*$`)
 	// refuses matches sentences that do not.
 	refuses = text.Pattern(`(?i)(?:^|[^\pL\pN_])(?:no|not|never|nothing|nobody|nichts|rien|niente|ничего|don['’]?t|do not|cannot|can['’]?t|stop|wait|avoid|without|neither|nor|unless|nein|nicht|kein\w*|non|jamais|nunca|niet|inte|ikke|nie|ne|nem|tidak|jangan|nu|không|hayır|не|нет|ні|όχι|μην|לא|אל|نه|لا|नहीं|मत)(?:[^\pL\pN_]|$)|n['’]t\b|不|没|别|別|勿|ไม่|อย่า`)
@@ -132,7 +132,7 @@ var (
 	unsure = text.Pattern(`(?i)\b(?:whether|ob)\b|\b(?:ask|check|see|know|tell|find\s+out|verify|wonder)\s[^,;.!?]{0,20}?\bif\b`)
 	// limits matches words that limit an approval to what is named with them.
 	limits = text.Pattern(`(?i)\b(?:only|just|solely|exclusively|provided|as\s+long\s+as|nur|lediglich|seulement|uniquement|solo|sólo|solamente|soltanto|apenas|somente|alleen|tylko|pouze|bara|kun|csak)\b|только|лишь|тільки|只|だけ|のみ|만\s|` +
-		`^\W*(?:yes|yeah|yep|ok(?:ay)?|sure|fine|go\s+ahead|ja|oui|sí|sì|si|sim)\s+(?:on|in|for|to|at|with|from|auf|für|bei|im|in|am|pour|sur|dans|en|para|su|per|op|voor)\s`)
+		`^\W*(?:yes|yeah|yep|ok(?:ay)?|sure|fine|go\s+ahead|ja|oui|sí|sì|si|sim)[\s,]+(?:on|in|for|to|at|with|from|auf|für|bei|im|in|am|pour|sur|dans|en|para|su|per|op|voor)\s`)
 	// tells matches sentences about what was, voids what lifts a rule, wishes words that ask for
 	// something all the same.
 	tells  = text.Pattern(`(?i)^\W*(?:\S+\s+){0,6}?(?:was|were|had|did|has\s+been|have\s+been|got)\b|^\W*(?:yesterday|last\s+(?:night|week|month|year|time))\b`)
@@ -207,6 +207,9 @@ func (e stemSet) has(w string) bool {
 	return e[w] || utf8.RuneCountInString(head) == otherStem && (e[head] || head == w && e["^"+w])
 }
 
+// environments are the stems of words for where something is done. A yes about one says nothing of another.
+const environments = " produ prod live stag main maste "
+
 // backs reports whether a statement supports a claim, whose stems are wanted. One that was
 // refused elsewhere must be named. A value that was asked for supports a claim that it was
 // given, and no other.
@@ -217,7 +220,7 @@ func (s *statement) backs(of approval, want []string, refused stemSet) bool {
 		switch {
 		case inOwn || hasStem(s.about, w):
 			all++
-		case refused.has(w):
+		case refused.has(w), strings.Contains(environments, " "+w+" "):
 			return false
 		}
 		if inOwn {
