@@ -471,6 +471,11 @@ func TestUntoldActionsAreCounted(t *testing.T) {
 	if want := fmt.Sprintf(untoldLine, 30-strings.Count(text, "\n- order_part: ")); !strings.Contains(text, want) {
 		t.Errorf("after an update, without %q:\n%s", want, text)
 	}
+	d = digestOf(Options{}, user("Order two kinds of lamps."), calls("", "1", "order_part", "part", "lamp", "pieces", "12"), result("1", "ok"), assistant("Ordered."),
+		user("And one more, please."), calls("", "2", "order_part", "part", "lamp", "pieces", "1"), result("2", "ok"), assistant("Ordered."), user("Thanks. What did you order in all?"))
+	if got := sectionsOf(d.Text(900))[sectionCompleted]; !cmp.Equal(got, []string{"- order_part: part lamp, pieces 12", "- order_part: part lamp, pieces 1"}) {
+		t.Errorf("%q", got)
+	}
 	d = digestOf(Options{}, user("Repair the lamp of the hall."), calls("", "1", "bash", "command", "make test"), result("1", "Exit code 1\nlamp.go:10: undefined: hall\nlamp.go:12: the hall is dark, and not lit"),
 		calls("", "2", "Edit", "file_path", "/src/lamp.go"), result("2", "ok"))
 	if got := sectionsOf(d.Text(900))[sectionState]; !slices.Contains(got, "  - lamp.go:10: undefined: hall") {

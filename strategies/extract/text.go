@@ -262,7 +262,7 @@ func (p *page) place(it *item) bool {
 		return false
 	}
 	core := it.core()
-	if strings.Contains(p.text, core) || parent != nil && strings.Contains(p.text, parent.core()) || it.parent != nil && strings.Contains(it.parent.text, core) {
+	if p.tells(it) || parent != nil && strings.Contains(p.text, parent.core()) || it.parent != nil && strings.Contains(it.parent.text, core) {
 		return true
 	}
 	p.text += core + "\n"
@@ -288,6 +288,15 @@ func (p *page) place(it *item) bool {
 		p.covered[c.identifier] = true
 	}
 	return true
+}
+
+// tells reports whether the text has an item's already; of an action as a whole: "pieces 12" does not tell
+// "pieces 1".
+func (p *page) tells(it *item) bool {
+	if it.acted {
+		return containsWord(p.text, it.core())
+	}
+	return strings.Contains(p.text, it.core())
 }
 
 // heading returns the section and the day under whose headings an item stands.
@@ -405,7 +414,7 @@ func (p *page) fill(items []*item, held int) {
 func (p *page) untold(items []*item) int {
 	n := p.dropped
 	for _, it := range items {
-		if it.acted && !it.placed && !strings.Contains(p.text, it.core()) {
+		if it.acted && !it.placed && !p.tells(it) {
 			n++
 		}
 	}
