@@ -5,55 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
-
-// onDays returns messages of which each list was written on a day of its own.
-func onDays(days ...[]*chat.Message) []*chat.Message {
-	at := time.Date(2026, 2, 3, 10, 0, 0, 0, time.UTC)
-	for _, ms := range days {
-		for _, m := range ms {
-			m.CreatedAt = at
-		}
-		at = at.AddDate(0, 0, 2)
-	}
-	return slices.Concat(days...)
-}
-
-// What was asked for on several days stands under the days, also after an update of the summary.
-func TestRequestsStandUnderTheirDays(t *testing.T) {
-	t.Parallel()
-	visit := func(asked string) []*chat.Message {
-		return []*chat.Message{user(asked), assistant("this is what i wrote down for you: " + strings.ToLower(asked[:20]))}
-	}
-	text := digestOf(Options{}, onDays(
-		visit("Order forty of the small fuses for the panel."), visit("Now we need a lamp above the workbench, too."),
-		visit("And a second switch next to the cellar door."), visit("Tell me what all of it costs together, please."),
-	)...).Text(500)
-	want := []string{
-		"- 2026-02-03:", "  - > Order forty of the small fuses for the panel.", "    - this is what i wrote down for you: order forty of the s",
-		"- 2026-02-05:", "  - > Now we need a lamp above the workbench, too.", "    - this is what i wrote down for you: now we need a lamp a", "- 2026-02-07:", "  - > And a second switch next to the cellar door.", "    - this is what i wrote down for you: and a second switch",
-	}
-	if got := sectionsOf(text)[sectionRequests]; !cmp.Equal(got, want) {
-		t.Errorf("%s", cmp.Diff(want, got))
-	}
-	d := New(Options{})
-	d.AddPrevious(text)
-	for _, m := range onDays(visit("Thanks. Now write the whole list down for me.")) {
-		d.Add(m)
-	}
-	if got := sectionsOf(d.Text(500))[sectionRequests]; len(got) < len(want) || !cmp.Equal(got[:len(want)], want) {
-		t.Errorf("after an update: %s", cmp.Diff(want, got))
-	}
-	one := digestOf(Options{}, onDays(slices.Concat(visit("Order forty of the small fuses for the panel."), visit("Now we need a lamp above the workbench, too."), visit("And a second switch, please.")))...)
-	if got := strings.Join(sectionsOf(one.Text(500))[sectionRequests], ""); strings.Contains(got, "2026") {
-		t.Errorf("days of one day: %s", got)
-	}
-}
 
 // The last listing tells what the options differ in, names and prices first.
 func TestTheLastListingTellsTheOptionsApart(t *testing.T) {
@@ -282,22 +238,6 @@ func TestOutputIsNoRequest(t *testing.T) {
 	}
 }
 
-// What was done again on another day is told for each, and a visit that ended asks for nothing.
-func TestTheSameIsToldForEachDay(t *testing.T) {
-	t.Parallel()
-	visit := func() []*chat.Message {
-		return []*chat.Message{user("Three seats for Amber Run, please."), calls("", "1", "buy_seats", "event", "Amber Run", "seats", "3"), result("1", `{"code":"K7Q2ZX"}`), assistant("Bought."), user("Thanks a lot, bye!"), assistant("Bye.")}
-	}
-	p := sectionsOf(digestOf(Options{}, onDays(visit(), visit())...).Text(600))
-	line := "  - buy_seats: event Amber Run, seats 3 → code K7Q2ZX"
-	if want := []string{"- 2026-02-03:", line, "- 2026-02-05:", line}; !cmp.Equal(p[sectionCompleted], want) {
-		t.Errorf("%s", cmp.Diff(want, p[sectionCompleted]))
-	}
-	if !slices.Contains(p[sectionTask], strings.TrimSuffix(closedLine, "\n")) {
-		t.Errorf("%q", p[sectionTask])
-	}
-}
-
 // Of two messages of the user in a row the second is the task, also where both end like a shell does.
 func TestTheLastOfTwoMessagesIsTheTask(t *testing.T) {
 	t.Parallel()
@@ -393,37 +333,6 @@ func TestAnAgreementClosesNothing(t *testing.T) {
 	}
 }
 
-// What a customer asked for stands before what was done about it, also after an update of the summary.
-func TestRequestsStandWithTheirActions(t *testing.T) {
-	t.Parallel()
-	visit := func(n string) []*chat.Message {
-		return []*chat.Message{
-			user("Book two seats for the reading number " + n + ", please."), calls("", n, "buy_seats", "event", "Amber Run "+n, "seats", "2"), result(n, `{"code":"K7Q2Z`+n+`"}`),
-			assistant("Booked."), user("And can you order a taxi for " + n + " that takes us home?"), calls("", "t"+n, "order_taxi", "hour", "23:1"+n), result("t"+n, `{"number":"T-9`+n+`"}`), assistant("Ordered."),
-		}
-	}
-	ms := onDays(visit("1"), visit("2"), visit("3"))
-	text := digestOf(Options{}, ms[:len(ms)*2/3]...).Text(1500)
-	want := []string{
-		"- 2026-02-03:", "  - > Book two seats for the reading number 1, please.", "  - buy_seats: event Amber Run 1, seats 2 → code K7Q2Z1",
-		"  - > And can you order a taxi for 1 that takes us home?", "  - order_taxi: hour 23:11 → number T-91",
-		"- 2026-02-05:", "  - > Book two seats for the reading number 2, please.", "  - buy_seats: event Amber Run 2, seats 2 → code K7Q2Z2",
-	}
-	if got := parsePrevious(text).sections[sectionExchanges]; !cmp.Equal(got[:min(len(got), len(want))], want) {
-		t.Errorf("%s\n%s", cmp.Diff(want, got), text)
-	}
-	d := New(Options{})
-	d.AddPrevious(text)
-	for _, m := range ms[len(ms)*2/3:] {
-		d.Add(m)
-	}
-	want = append(want, "  - > And can you order a taxi for 2 that takes us home?", "  - order_taxi: hour 23:12 → number T-92", "- 2026-02-07:", "  - > Book two seats for the reading number 3, please.",
-		"  - buy_seats: event Amber Run 3, seats 2 → code K7Q2Z3", "  "+activeHere, "  - order_taxi: hour 23:13 → number T-93")
-	if got := parsePrevious(d.Text(1500)).sections[sectionExchanges]; !cmp.Equal(got[:min(len(got), len(want))], want) {
-		t.Errorf("after an update: %s", cmp.Diff(want, got))
-	}
-}
-
 // What an agent runs in its text is told with what came of it, and commands to it are no requests.
 func TestWhatWasRunInTheText(t *testing.T) {
 	t.Parallel()
@@ -446,45 +355,6 @@ func TestWhatWasRunInTheText(t *testing.T) {
 		user("/undo\nNow wire the lamp of the cellar to its switch."), assistant("Wired."), user("And write down how many fuses that needs.")).Text(600)
 	if got := sectionsOf(text)[sectionRequests]; !slices.Contains(got, "- > Now wire the lamp of the cellar to its switch.") || strings.Contains(text, "/undo") {
 		t.Errorf("%s", text)
-	}
-}
-
-// What has no room of what was done is counted, and what failed before edits goes with its lines.
-func TestUntoldActionsAreCounted(t *testing.T) {
-	t.Parallel()
-	ms := []*chat.Message{user("Order what the list says, and tell me when that is done.")}
-	for i := range 30 {
-		id := fmt.Sprint(i)
-		ms = append(ms, calls("", id, "order_part", "part", "fuse holder of cabinet "+id, "pieces", "4"), result(id, `{"code":"K7Q2Z`+id+`"}`))
-	}
-	d := digestOf(Options{}, ms...)
-	for _, n := range []int{200, 400, 4000} {
-		text := d.Text(n)
-		told := strings.Count(text, "\n- order_part: ")
-		if want := fmt.Sprintf(untoldLine, 30-told); (n < 4000) != strings.Contains(text, want) || told == 0 {
-			t.Errorf("%d told of 30 in %d tokens:\n%s", told, n, text)
-		}
-	}
-	again := New(Options{})
-	again.AddPrevious(d.Text(400))
-	text := again.Text(4000)
-	if want := fmt.Sprintf(untoldLine, 30-strings.Count(text, "\n- order_part: ")); !strings.Contains(text, want) {
-		t.Errorf("after an update, without %q:\n%s", want, text)
-	}
-	d = digestOf(Options{}, user("Order two kinds of lamps."), calls("", "1", "order_part", "part", "lamp", "pieces", "12"), result("1", "ok"), assistant("Ordered."),
-		user("And one more, please."), calls("", "2", "order_part", "part", "lamp", "pieces", "1"), result("2", "ok"), assistant("Ordered."), user("Thanks. What did you order in all?"))
-	if got := sectionsOf(d.Text(900))[sectionCompleted]; !cmp.Equal(got, []string{"- order_part: part lamp, pieces 12", "- order_part: part lamp, pieces 1"}) {
-		t.Errorf("%q", got)
-	}
-	d = digestOf(Options{}, user("Repair the lamp of the hall."), calls("", "1", "bash", "command", "make test"), result("1", "Exit code 1\nlamp.go:10: undefined: hall\nlamp.go:12: the hall is dark, and not lit"),
-		calls("", "2", "Edit", "file_path", "/src/lamp.go"), result("2", "ok"))
-	if got := sectionsOf(d.Text(900))[sectionState]; !slices.Contains(got, "  - lamp.go:10: undefined: hall") {
-		t.Errorf("%q", got)
-	}
-	again = New(Options{})
-	again.AddPrevious(d.Text(900))
-	if text := again.Text(900); strings.Contains(text, "undefined") {
-		t.Errorf("after an update:\n%s", text)
 	}
 }
 
@@ -574,31 +444,4 @@ func TestWhatIsOverIsNotTold(t *testing.T) {
 			t.Errorf("%s: %q is missing, or %q is told:\n%s", name, tt.has, tt.hasNo, text)
 		}
 	}
-}
-
-// sectionsOf returns the sections of a summary, with the requests and the actions apart.
-func sectionsOf(summary string) [numSections][]string {
-	sections := parsePrevious(summary).sections
-	days := map[section]string{}
-	for _, e := range splitEntries(sections[sectionExchanges]) {
-		s := sectionCompleted
-		switch {
-		case strings.HasPrefix(e.text, requestMark):
-			s = sectionRequests
-		case e.text == activeHere:
-			continue
-		}
-		lines := strings.Split(e.text, "\n")
-		if e.day != "" {
-			if days[s] != e.day {
-				sections[s] = append(sections[s], bulletMark+e.day+":")
-			}
-			for i := range lines {
-				lines[i] = indentMark + lines[i]
-			}
-		}
-		days[s] = e.day
-		sections[s] = append(sections[s], lines...)
-	}
-	return sections
 }
