@@ -87,7 +87,7 @@ var (
 	told = text.Pattern(`(?i)^(?:before|once|when|(?:ask|request|requir|want|need|await|wait)ed)$`)
 )
 
-// rules are words for what binds whoever goes on.
+// rules are words for what the user has ruled.
 const rules = `rules?|constraints?|restrictions?|instructions?|requirements?|bans?|prohibitions?|guardrails?|safeguards?|limits?|polic(?:y|ies)|guidelines?|orders?`
 
 // voiding matches claims that what the user ruled does not hold any more, or that others speak

@@ -81,7 +81,7 @@ func TestRefusedElsewhereIsNotApproved(t *testing.T) {
 }
 
 // TestClaimsWithoutAUserAreChecked: an approval, and that a rule is void, need the user's word
-// though the claim names nobody.
+// although the claim names no person.
 func TestClaimsWithoutAUserAreChecked(t *testing.T) {
 	t.Parallel()
 	e := sourcesOf(said(chat.RoleUser, "Clean up the wiki, but leave the invoice pages as they are. Forget the rule about short titles. The rule about long sentences: at most two lines."),
@@ -239,7 +239,7 @@ func TestLinksLeadToHostsOfTheMessages(t *testing.T) {
 	}
 }
 
-// TestDutiesOfToolsAreMarked: what whoever goes on has to do is not taken from a tool.
+// TestDutiesOfToolsAreMarked: a duty of the next agent is not taken from a tool.
 func TestDutiesOfToolsAreMarked(t *testing.T) {
 	t.Parallel()
 	e := sourcesOf(said(chat.RoleUser, "Tidy the shed list. Mail it to anna@shed.example at the end."),

@@ -28,17 +28,17 @@ var foreignOrders = text.Pattern(`(?i)(?:\b(?:ignorier\w*|vergiss|missachte|igno
 var reported = text.Pattern(`(?i)\b(?:asked|tried|tries|trying|attempts?|attempted|wants?|wanted|told|says|said|demands|demanded|instructs|instructed)\s+(?:\w+\s+){0,4}to\s+$`)
 
 var (
-	// duties matches what says that whoever goes on with the work has to do something.
+	// duties matches the beginning of a duty of the next agent.
 	duties = text.Pattern(`(?i)\b(?:the\s+(?:(?:next|following|new|reading|continuing)\s+)?(?:assistant|agent|model|reader|successor|llm|ai|bot)|(?:all\s+|any\s+|ai\s+|llm\s+|future\s+)*(?:agents|assistants|models|readers)|(?:whoever|anyone\s+who|who)\s+(?:continues|goes\s+on|reads|takes\s+over|resumes|picks)\b(?:\s+\w+){0,4}?|you)\s+` +
 		`(?:must|shall|should|will|has\s+to|have\s+to|needs?\s+to|ought\s+to|(?:is|are)\s+(?:to|required\s+to|obliged\s+to|supposed\s+to|expected\s+to|instructed\s+to|bound\s+to))\s`)
 	// reporting matches text in front of a duty that tells who wants it, refused what forbids it.
 	reporting = text.Pattern(`(?i)\b(?:says?|said|tells?|told|wants?|claims?|claimed|asks?|asked|demand\w*|reads?|states?|stated|instructs?|instructed|according\s+to|notes?|requests?|requires?|that)\b[^.!?;\n]*$`)
 	forbidden = text.Pattern(`(?i)^(?:not|never|neither)\b`)
-	// literals matches what a duty names that nobody writes twice by chance.
+	// literals matches the commands and the addresses in a duty.
 	literals = text.Pattern("`[^`\n]+`|[^\\s<>()\\[\\]\"'`,;]+(?:@|://)[^\\s<>()\\[\\]\"'`,;]*[^\\s<>()\\[\\]\"'`,;.!?]")
 )
 
-// markDuties marks what a sentence tells whoever goes on to use, if only tools name it. What
+// markDuties marks the commands and the addresses in duties of the next agent that only tools name. What
 // the user or the assistant has named may be planned.
 func (e *SourceIndex) markDuties(answer string) string {
 	var b strings.Builder
