@@ -45,6 +45,7 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 		command = firstLine(unmarked(c.plan))
 	}
 	c.description = cmp.Or(command, searched(c.fields, c.paths), strings.Join(c.paths, ", "), firstValue(fs), excerpt(text.Head(arguments, 2*maxDescription), maxDescription))
+	s.spoken = true
 	s.currentTurn().calls++
 	for _, p := range c.paths {
 		s.recordFile(p, c.changes)

@@ -24,7 +24,8 @@ func (s *history) requestLines() []requestLine {
 	join := !s.isRecords()
 	var lines []requestLine
 	for i, t := range s.turns {
-		l := requestLine{text: oneLine(cmp.Or(withoutCommands(t.request.head), t.request.head)), day: s.dayOf(i), turns: []int{i}}
+		said := withoutCommands(t.request.head)
+		l := requestLine{text: oneLine(cmp.Or(said, t.request.head)), day: s.dayOf(i), turns: []int{i}}
 		switch {
 		case s.isServed(i):
 			l.spare = true
@@ -34,7 +35,7 @@ func (s *history) requestLines() []requestLine {
 			if isInstruction(l.text) { // which skill it was is enough
 				l.text = firstLine(t.request.head)
 			}
-			l.spare = isSmallTalk(l.text) || isCommand(l.text) || withoutCommands(t.request.head) == "" || t.request.isOutput()
+			l.spare = isSmallTalk(l.text) || isCommand(l.text) || said == "" || t.request.isOutput()
 			if n := len(lines); n > 0 && len(l.text) < minRequest && lines[n-1].joins(l, join) {
 				if last := &lines[n-1]; !slices.Contains(strings.Split(last.text, requestSeparator), l.text) {
 					last.text += requestSeparator + l.text

@@ -52,8 +52,9 @@ type history struct {
 	restored int
 	// wereRecords reports that an earlier summary tells requests and actions together.
 	wereRecords bool
-	// prompted reports that a message of the user before any answer ends with the prompt of a shell.
-	prompted bool
+	// spoken reports that there was a message of the assistant, prompted that a message of the user before
+	// it ends with the prompt of a shell.
+	spoken, prompted bool
 	// messages is the number of messages, requests that of the user's.
 	messages, requests int
 	// withCode is the number of messages with fenced text or the prompt of a shell.
@@ -271,9 +272,7 @@ func (s *history) addUser(head, tail string) {
 			s.addUserFacts(own)
 		}
 	}
-	if len(s.calls) == 0 && !slices.ContainsFunc(s.turns, func(t *turn) bool { return t.lastText != "" }) {
-		s.prompted = s.prompted || r.isOutput()
-	}
+	s.prompted = s.prompted || !s.spoken && r.isOutput()
 	if last := s.currentTurn(); last.request.empty() && len(last.lines) == 0 && last.calls == 0 {
 		last.request, last.after, last.day, last.demands, last.asked = r, s.requests, s.day, demands, asked
 		return
@@ -336,6 +335,7 @@ func (s *history) addAssistant(head, tail string) {
 	}
 	s.mention(head)
 	s.judgeLastCall(head)
+	s.spoken = true
 	t := s.currentTurn()
 	t.callsBefore = t.calls
 	lines := proseLines(text.Head(head, maxReply))

@@ -183,20 +183,22 @@ func (c *toolCall) edits() bool { return c.changes && c.done && !c.failed && len
 // takenBack returns the edits that a later one reverses, with that, and those of files that git restored.
 func takenBack(calls []*toolCall) map[*toolCall]bool {
 	back := map[*toolCall]bool{}
+	made := map[[2]uint32][]*toolCall{} // the edits that are in force, by their texts
 	for i, c := range calls {
-		restored := restoring().FindStringSubmatch(c.description)
-		if restored == nil && (!c.edits() || c.to == c.from) {
-			continue
-		}
-		for _, e := range slices.Backward(calls[:i]) {
-			switch {
-			case !e.edits() || back[e]:
-			case restored != nil:
-				back[e] = c.done && !c.failed && slices.ContainsFunc(strings.Fields(restored[1]), func(f string) bool {
+		switch restored := restoring().FindStringSubmatch(c.description); {
+		case restored != nil && c.done && !c.failed:
+			for _, e := range calls[:i] {
+				back[e] = back[e] || e.edits() && slices.ContainsFunc(strings.Fields(restored[1]), func(f string) bool {
 					return strings.HasSuffix("/"+e.paths[0], "/"+strings.TrimPrefix(f, "./"))
 				})
-			case e.from == c.to && e.to == c.from && !back[c] && slices.Equal(e.paths, c.paths):
-				back[e], back[c] = true, true
+			}
+		case c.edits() && c.from != c.to:
+			reverse := made[[2]uint32{c.to, c.from}]
+			if n := len(reverse) - 1; n >= 0 && !back[reverse[n]] && slices.Equal(reverse[n].paths, c.paths) {
+				back[reverse[n]], back[c] = true, true
+				made[[2]uint32{c.to, c.from}] = reverse[:n]
+			} else {
+				made[[2]uint32{c.from, c.to}] = append(made[[2]uint32{c.from, c.to}], c)
 			}
 		}
 	}

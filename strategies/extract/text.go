@@ -50,7 +50,7 @@ func (d *Digest) writeText(budget, references int) string {
 // values, not commands and edits.
 func (s *history) isRecords() bool {
 	acts, records := 0, 0
-	if s.wereRecords {
+	if s.wereRecords { // as one action of the earlier summary
 		acts, records = 1, 1
 	}
 	for _, c := range s.calls {
@@ -236,9 +236,9 @@ func (d *Digest) prepare(it *item) {
 // place adds an item if it fits and is no repetition. It returns false if the item may fit
 // later, when caps are raised.
 func (p *page) place(it *item) bool {
-	size := it.size
-	if !p.begun[p.heading(it).section] {
-		size += len(sectionTable[p.heading(it).section].heading) + 1
+	size, h := it.size, p.heading(it)
+	if !p.begun[h.section] {
+		size += len(sectionTable[h.section].heading) + 1
 	}
 	size += p.headingSize(it)
 	parent := it.parent
@@ -282,8 +282,8 @@ func (p *page) place(it *item) bool {
 	}
 	p.budget -= size
 	p.used[it.share] += size
-	p.begun[p.heading(it).section] = true
-	p.days[p.heading(it)] = true
+	p.begun[h.section] = true
+	p.days[h] = true
 	for _, c := range it.ids {
 		p.covered[c.identifier] = true
 	}
