@@ -45,7 +45,7 @@ func (c *toolCall) told(n int, briefly bool) string {
 		switch came := values(out, known, briefly); {
 		case !c.done:
 			text += noResult
-		case c.undone:
+		case c.undone, c.edited():
 		case c.failed:
 			text += " → " + truncate(c.outcome, n)
 		case came != "":

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"io"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,14 +19,8 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	c := &toolCall{id: strings.Clone(id), tool: strings.Clone(text.Head(oneLine(name), 64)), day: s.day, after: s.requests, at: s.at, changes: changesFiles(name, fs), paths: argumentPaths(fs), chosen: -1}
 	c.command, c.fields = strings.Clone(text.Head(rawCommand(fs), maxHandleInput)), shortValues(fs)
 	c.commits = isCommit(c.tool, c.command)
-	for _, f := range fs {
-		switch key := strings.ToLower(f.key); {
-		case f.object > 1 || !slices.Contains(contentFields, key):
-		case strings.HasPrefix(key, "old"):
-			c.from = hash(f.value)
-		case strings.HasPrefix(key, "new"):
-			c.to = hash(f.value)
-		}
+	if len(c.paths) == 0 {
+		c.paths = shownFiles(c.command)
 	}
 	command := commandLine(c.command)
 	switch acts, known := s.configured(name); {
@@ -49,6 +44,9 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	s.currentTurn().calls++
 	for _, p := range c.paths {
 		s.recordFile(p, c.changes)
+	}
+	if c.changes {
+		s.recordChange(c, fs)
 	}
 	if open, finished, ok := parseTodos(fs); ok {
 		s.todos, s.todosAt, c.isTodoList = open, s.messages, true
@@ -183,6 +181,9 @@ func (s *history) addResult(id, head, tail string) (listing bool) {
 	default:
 		c.outcome = excerpt(strings.ReplaceAll(unmarked(resultLine(tail)), "**", ""), maxDescription)
 	}
+	if f := s.files[strings.Join(c.paths, "")]; f != nil && c.changes && f.changes == 1 {
+		f.created = creating().MatchString(text.Head(head, maxLine))
+	}
 	if c.plan != "" && approving().MatchString(head) {
 		s.currentTurn().plan, c.isTodoList = planLines(c.plan), true
 	}
@@ -202,6 +203,9 @@ func literals(texts []string) *regexp.Regexp {
 	}
 	return regexp.MustCompile(`(?im)^.*(?:` + strings.Join(quoted, "|") + `).*$`)
 }
+
+// creating is the result of a call that made a file.
+var creating = text.Pattern(`(?i)\b(?:created|creating)\b`)
 
 // approving is the result of a call that proposed a plan, if the user agreed to it.
 var approving = text.Pattern(`(?i)^\W*(?:the )?user (?:has )?approved\b`)
@@ -347,13 +351,24 @@ func (s *history) recentFiles() []*file {
 	})
 }
 
-// listedFiles returns recentFiles without folders of others.
+// listedFiles returns recentFiles without folders of others, and without those that were only read by a part
+// of the path of another.
 func (s *history) listedFiles() []*file {
 	paths := slices.Sorted(maps.Keys(s.files))
+	named := map[string][]string{} // whole paths by their last parts
+	for _, p := range paths {
+		if path.IsAbs(p) {
+			named[path.Base(p)] = append(named[path.Base(p)], p)
+		}
+	}
 	return slices.DeleteFunc(s.recentFiles(), func(f *file) bool {
+		if f.changes > 0 {
+			return false
+		}
 		folder := strings.TrimSuffix(f.path, "/") + "/"
 		i, _ := slices.BinarySearch(paths, folder+"\x00") // the first within it
-		return f.changes == 0 && i < len(paths) && strings.HasPrefix(paths[i], folder)
+		return i < len(paths) && strings.HasPrefix(paths[i], folder) ||
+			!path.IsAbs(f.path) && slices.ContainsFunc(named[path.Base(f.path)], func(p string) bool { return strings.HasSuffix(p, "/"+strings.TrimPrefix(f.path, "./")) })
 	})
 }
 
@@ -380,8 +395,7 @@ func changesFiles(name string, fs []argument) bool {
 func argumentPaths(fs []argument) []string {
 	var found []string
 	for _, f := range fs {
-		key := strings.ToLower(f.key)
-		if !strings.Contains(key, "path") && !strings.Contains(key, "file") || slices.Contains(contentFields, key) {
+		if !isPathKey(f.key) {
 			continue
 		}
 		if v := f.value; len(v) <= maxDescription && strings.ContainsAny(v, "./\\") && isPrintable(v) && !strings.ContainsAny(v, "*?<>|\"\t") && !slices.Contains(found, v) {
@@ -389,6 +403,12 @@ func argumentPaths(fs []argument) []string {
 		}
 	}
 	return found[:min(len(found), 8)]
+}
+
+// isPathKey reports whether an argument names a file.
+func isPathKey(key string) bool {
+	key = strings.ToLower(key)
+	return (strings.Contains(key, "path") || strings.Contains(key, "file")) && !slices.Contains(contentFields, key)
 }
 
 // rawCommand returns the command of a call, "" for none.

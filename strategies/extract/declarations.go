@@ -24,18 +24,10 @@ func (s *history) dropDeclarations(paths []string, fs []argument) {
 	if len(paths) != 1 || s.files[paths[0]] == nil {
 		return
 	}
-	var before, after []string
-	for _, f := range fs {
-		switch key := strings.ToLower(f.key); {
-		case !slices.Contains(contentFields, key):
-		case strings.HasPrefix(key, "old"):
-			before = append(before, declaredNames(f.value)...)
-		default:
-			after = append(after, declaredNames(f.value)...)
-		}
-	}
+	before, after := changedLines(fs, func(argument) bool { return true })
+	removed, kept := declaredNames(strings.Join(before, "\n")), declaredNames(strings.Join(after, "\n"))
 	f := s.files[paths[0]]
-	f.declares = slices.DeleteFunc(f.declares, func(name string) bool { return slices.Contains(before, name) && !slices.Contains(after, name) })
+	f.declares = slices.DeleteFunc(f.declares, func(name string) bool { return slices.Contains(removed, name) && !slices.Contains(kept, name) })
 }
 
 // declaredNames returns the names that the lines of a text declare.

@@ -120,6 +120,9 @@ func (d *Digest) addCall(c *chat.ToolCall) {
 	if ok {
 		text = argumentText(fs)
 	}
+	if patch := patchArguments(text); patch != nil {
+		fs = patch
+	}
 	d.scan(name+" "+text, true)
 	for i := range fs { // escapes may have hidden secrets
 		fs[i].value, _ = d.secrets.Redact(fs[i].value)

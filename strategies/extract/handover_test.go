@@ -432,7 +432,7 @@ func TestWhatIsOverIsNotTold(t *testing.T) {
 		"an edit that waits for a read": {refused, 900, "## Blocked\n- Edit: /src/lamp.go", ""},
 		"and was made possible":         {slices.Concat(refused, read), 900, "lamp.go: read 1", "## Blocked"},
 		"a function":                    {read, 900, "declares lightHall, lightCellar", ""},
-		"and an edit that removes it":   {slices.Concat(read, removed), 900, "declares lightCellar", "lightHall"},
+		"and an edit that removes it":   {slices.Concat(read, removed), 900, "declares lightCellar", "declares lightHall"},
 		"no test of that name": {
 			[]*chat.Message{calls("", "1", "Bash", "command", "go test -run TestLamp ./..."), result("1", "testing: warning: no tests to run\nPASS\nok  \thouse/lamp\t0.01s [no tests to run]")},
 			900, "go test -run TestLamp ./... → no tests to run", "PASS",

@@ -145,7 +145,8 @@ type turn struct {
 // the newest.
 type file struct {
 	path           string
-	reads, changes int
+	reads, changes int32
+	created        bool // by a call
 	last           int
 	changed        int      // the number of the message with the newest change
 	declares       []string // names in the texts of its calls
@@ -180,8 +181,7 @@ type toolCall struct {
 	// result.
 	command string
 	fields  []argument
-	// from and to are the hashes of the texts of an edit that replaces one by the other, else 0.
-	from, to uint32
+	change  *change // of its files, nil for none
 	// plan is the beginning of the plan that it proposes to the user, "" for none.
 	plan string
 }

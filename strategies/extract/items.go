@@ -27,12 +27,13 @@ const (
 	worthChosen     = 0.5
 	worthProgress   = 1.5
 	worthBlocked    = 1.0
-	worthDecision   = 0.5
+	worthDecision   = 0.8
 	worthAnswer     = 0.8
 	worthQuestion   = 2.0
 	worthRead       = 0.3
 	worthChanged    = 0.7
 	worthDeclares   = 0.1
+	worthEdit       = 0.2
 	worthTodo       = 1.0
 	worthOpen       = 1.0
 	worthFact       = 0.5 // for each name
@@ -101,6 +102,7 @@ func (s *history) otherItems(budget int) []*item {
 		b.add(sectionPending, pendingMark+inContext(s.currentTurn().lastText, q)+"\n", worthQuestion).tier = tierState
 	}
 	current := editedFiles(s.calls[max(0, len(s.calls)-s.currentTurn().calls):]) // for the active task
+	edits := s.editsByFile()
 	for _, f := range s.listedFiles() {
 		value := worthRead * decay(s.messages-f.last, 32)
 		if f.changes > 0 {
@@ -117,6 +119,10 @@ func (s *history) otherItems(budget int) []*item {
 			names := b.add(sectionFiles, indentMark+bulletMark+truncate("declares "+strings.Join(f.declares, ", "), maxLine)+"\n", 0)
 			names.parent = it
 			b.weigh(worthDeclares * decay(s.messages-f.last, 64))
+		}
+		for _, e := range edits[f.path] {
+			b.add(sectionFiles, indentMark+formatEntry(e.String()), 0).parent = it
+			b.weigh(worthEdit * decay(len(s.calls)-e.call, 32))
 		}
 	}
 	s.addHandles(b)
@@ -339,7 +345,7 @@ func (s *history) searchedAgain(i int) bool {
 
 // editedSince reports whether files were changed after a call.
 func (s *history) editedSince(i int) bool {
-	return slices.ContainsFunc(s.calls[i+1:], (*toolCall).edits)
+	return slices.ContainsFunc(s.calls[i+1:], (*toolCall).edited)
 }
 
 // recentCalls is how many of the newest calls can be what work is stuck at.
@@ -361,5 +367,9 @@ func (f *file) String() string {
 	if f.reads > 0 {
 		uses = append(uses, fmt.Sprintf("read %d", f.reads))
 	}
-	return bulletMark + "file " + text.Trim(f.path) + ": " + strings.Join(uses, ", ") + "\n"
+	mark := fileMark
+	if f.created {
+		mark = createdFileMark
+	}
+	return mark + text.Trim(f.path) + ": " + strings.Join(uses, ", ") + "\n"
 }

@@ -376,14 +376,15 @@ func (s *history) restoreRequest(e entry) {
 
 // restoreFile adds the file of a line by file.String.
 func (s *history) restoreFile(line string) {
-	line, ok := strings.CutPrefix(line, bulletMark+"file ")
+	line, created := strings.CutPrefix(line, createdFileMark)
+	line, known := strings.CutPrefix(line, fileMark)
 	i := strings.LastIndex(line, ": ")
-	if !ok || i < 0 || len(s.files) >= maxFiles {
+	if !created && !known || i < 0 || len(s.files) >= maxFiles {
 		return
 	}
-	f := &file{path: strings.Clone(line[:i])}
+	f := &file{path: strings.Clone(line[:i]), created: created}
 	for use := range strings.SplitSeq(line[i+2:], ", ") {
-		n := 0
+		n := int32(0)
 		if _, err := fmt.Sscanf(use, "changed %d", &n); err == nil {
 			f.changes = n
 		} else if _, err := fmt.Sscanf(use, "read %d", &n); err == nil {

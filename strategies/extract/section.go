@@ -60,6 +60,9 @@ const (
 	// finishedMark begins a task of a list that was done.
 	finishedMark = "- Done: "
 	openMark     = "- Open: "
+	fileMark     = "- file "
+	// createdFileMark begins a file that was not there before.
+	createdFileMark = "- created file "
 	// requestSeparator is between requests on one line.
 	requestSeparator = " · "
 	// planMark begins the title of the plan that the user approved.

@@ -1,6 +1,11 @@
 package extract
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
 
 // shellCommand is a simple command: its words, without quotes, joined by blanks.
 type shellCommand struct {
@@ -74,3 +79,29 @@ func shellCommands(s string) []shellCommand {
 
 // hereChars are the characters of the delimiter of a here-document.
 const hereChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
+
+// showing are programs that show the files they are given, and narrowing those that may come between.
+var (
+	showing   = wordSet(`cat nl head tail less bat batcat sed`)
+	narrowing = wordSet(`cd pwd echo printf true sort uniq`)
+)
+
+// shownFiles returns the files that a command line shows, nil if it does anything else.
+func shownFiles(command string) []string {
+	var files []string
+	for _, c := range shellCommands(redirection().ReplaceAllString(command, "$1")) {
+		words := strings.Fields(c.text)
+		if strings.ContainsAny(c.text, "<>") || c.background || !showing[words[0]] && !narrowing[words[0]] || words[0] == "sed" && !slices.Contains(words, "-n") {
+			return nil
+		}
+		for _, w := range words[1:] {
+			if showing[words[0]] && fileWord().MatchString(w) && !slices.Contains(files, w) {
+				files = append(files, w)
+			}
+		}
+	}
+	return files
+}
+
+// fileWord is a word of a command that is the name of a file.
+var fileWord = text.Pattern(`^[\w@~/.][\w@+~./-]*(?:\.\w+|/[\w-]+)$`)

@@ -60,6 +60,8 @@ func (s *history) addLastAnswer(b *itemList) {
 			text += " → " + found
 		} else if last == s.innerOf {
 			text += innerObjects(s.inner)
+		} else if last.edited() && len(last.change.files) == 1 && len(last.change.files[0].lines) > 0 {
+			text += " → " + truncate(last.change.files[0].String(), minExcerpt)
 		}
 		whole := b.add(sectionState, truncate(text, b.lineLimit+b.listLimit)+"\n", worthState)
 		whole.tier, whole.covers = tierState, b.add(sectionState, truncate(text, b.lineLimit)+"\n", worthState) // where there is no room for all of it
@@ -165,7 +167,7 @@ func editedFiles(calls []*toolCall) []string {
 	var files []string
 	back := takenBack(calls)
 	for _, c := range slices.Backward(calls) {
-		if !c.edits() || back[c] {
+		if !c.edited() || back[c] {
 			continue
 		}
 		for _, p := range c.paths {
@@ -177,8 +179,8 @@ func editedFiles(calls []*toolCall) []string {
 	return files
 }
 
-// edits reports whether a call changed files.
-func (c *toolCall) edits() bool { return c.changes && c.done && !c.failed && len(c.paths) > 0 }
+// edited reports whether a call changed files.
+func (c *toolCall) edited() bool { return c.changes && c.done && !c.failed && len(c.paths) > 0 }
 
 // takenBack returns the edits that a later one reverses, with that, and those of files that git restored.
 func takenBack(calls []*toolCall) map[*toolCall]bool {
@@ -188,17 +190,17 @@ func takenBack(calls []*toolCall) map[*toolCall]bool {
 		switch restored := restoring().FindStringSubmatch(c.description); {
 		case restored != nil && c.done && !c.failed:
 			for _, e := range calls[:i] {
-				back[e] = back[e] || e.edits() && slices.ContainsFunc(strings.Fields(restored[1]), func(f string) bool {
+				back[e] = back[e] || e.edited() && slices.ContainsFunc(strings.Fields(restored[1]), func(f string) bool {
 					return strings.HasSuffix("/"+e.paths[0], "/"+strings.TrimPrefix(f, "./"))
 				})
 			}
-		case c.edits() && c.from != c.to:
-			reverse := made[[2]uint32{c.to, c.from}]
+		case c.edited() && c.change.from != c.change.to:
+			reverse := made[[2]uint32{c.change.to, c.change.from}]
 			if n := len(reverse) - 1; n >= 0 && !back[reverse[n]] && slices.Equal(reverse[n].paths, c.paths) {
 				back[reverse[n]], back[c] = true, true
-				made[[2]uint32{c.to, c.from}] = reverse[:n]
+				made[[2]uint32{c.change.to, c.change.from}] = reverse[:n]
 			} else {
-				made[[2]uint32{c.from, c.to}] = append(made[[2]uint32{c.from, c.to}], c)
+				made[[2]uint32{c.change.from, c.change.to}] = append(made[[2]uint32{c.change.from, c.change.to}], c)
 			}
 		}
 	}

@@ -1,0 +1,225 @@
+package extract
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+const (
+	maxEdit      = 240 // characters of the lines by which an edit is told
+	maxEditLines = 4
+	maxEditAge   = 200 // calls after which an edit is not told
+	minCodeLine  = 4   // bytes of a line of code that says something
+	// editSeparator is between lines of an edit.
+	editSeparator = " · "
+)
+
+// change is what a call changes in files.
+type change struct {
+	// from and to are the hashes of the texts of an edit that replaces one by the other, else 0.
+	from, to uint32
+	files    []*edit
+}
+
+// edit is what a call changes in a file.
+type edit struct {
+	path string
+	// lines are the first that it adds or, if it adds none, takes out; none are known of a file that is
+	// written as a whole.
+	lines   []string
+	removes bool // they are taken out
+	more    bool // there are more
+}
+
+// String returns the line of an edit below that of its file.
+func (e *edit) String() string {
+	s := "added "
+	if e.removes {
+		s = "removed "
+	}
+	if s += strings.Join(e.lines, editSeparator); e.more && !strings.HasSuffix(s, ellipsis) {
+		s += ellipsis
+	}
+	return s
+}
+
+// recordChange adds what a call changes in its files to it. Lines that earlier calls added and that are gone
+// now are not told any more.
+func (s *history) recordChange(c *toolCall, fs []argument) {
+	c.change = &change{}
+	for _, f := range fs {
+		switch key := strings.ToLower(f.key); {
+		case f.object > 1 || !slices.Contains(contentFields, key):
+		case strings.HasPrefix(key, "old"):
+			c.change.from = hash(f.value)
+		case strings.HasPrefix(key, "new"):
+			c.change.to = hash(f.value)
+		}
+	}
+	for _, old := range s.calls[:max(0, len(s.calls)-maxEditAge)] {
+		if old.change != nil {
+			old.change.files = nil
+		}
+	}
+	for _, p := range c.paths {
+		object := 0
+		for _, f := range fs {
+			if f.value == p && isPathKey(f.key) {
+				object = f.object
+			}
+		}
+		before, after := changedLines(fs, func(f argument) bool { return len(c.paths) == 1 || f.object == object })
+		s.dropEdits(p, before, after)
+		e := newEdit(p, after, before)
+		if len(e.lines) == 0 {
+			e = newEdit(p, before, after)
+			e.removes = true
+		}
+		c.change.files = append(c.change.files, e)
+	}
+}
+
+// dropEdits takes the lines out of the edits of a file that a later one takes out of it.
+func (s *history) dropEdits(path string, before, after []string) {
+	gone := map[string]bool{}
+	for _, l := range before {
+		gone[editLine(l)] = true
+	}
+	for _, l := range after {
+		delete(gone, editLine(l))
+	}
+	for _, c := range s.calls {
+		if c.change == nil {
+			continue
+		}
+		for _, e := range c.change.files {
+			if e.path == path && !e.removes {
+				e.lines = slices.DeleteFunc(e.lines, func(l string) bool { return gone[l] })
+			}
+		}
+	}
+}
+
+// editsByFile returns the edits in force of which lines are known, by path, with the index of their calls.
+func (s *history) editsByFile() map[string][]madeEdit {
+	back := takenBack(s.calls)
+	out := map[string][]madeEdit{}
+	for i, c := range s.calls {
+		if c.change == nil || !c.edited() || back[c] {
+			continue
+		}
+		for _, e := range c.change.files {
+			if len(e.lines) > 0 {
+				out[e.path] = append(out[e.path], madeEdit{e, i})
+			}
+		}
+	}
+	return out
+}
+
+// madeEdit is an edit with the index of its call.
+type madeEdit struct {
+	*edit
+	call int
+}
+
+// newEdit tells lines that are not among others: of code that says something, declarations first.
+func newEdit(path string, lines, others []string) *edit {
+	known := map[string]bool{}
+	for _, l := range others {
+		known[l] = true
+	}
+	var declaring, rest []string
+	for _, l := range lines {
+		if known[l] || len(l) < minCodeLine || !strings.ContainsFunc(l, isLetterOrDigit) || plainCode().MatchString(l) {
+			continue
+		}
+		known[l] = true
+		if start, end := declaredName(l); end > start {
+			declaring = append(declaring, l)
+		} else {
+			rest = append(rest, l)
+		}
+	}
+	e := &edit{path: path}
+	size := 0
+	for i, l := range append(declaring, rest...) {
+		l = editLine(l)
+		if e.more = i == maxEditLines || i > 0 && size+len(l) > maxEdit; e.more {
+			break
+		}
+		e.lines = append(e.lines, strings.Clone(l))
+		size += len(l)
+	}
+	return e
+}
+
+// editLine returns a line of code as an edit tells it.
+func editLine(l string) string { return truncate(oneLine(l), maxEdit/2) }
+
+// changedLines returns the lines of the arguments of an edit for the content before and after it, those of
+// a file that is written as a whole left out.
+func changedLines(fs []argument, of func(argument) bool) (before, after []string) {
+	for _, f := range fs {
+		switch key := strings.ToLower(f.key); {
+		case !slices.Contains(contentFields, key) || !of(f):
+		case strings.HasPrefix(key, "old"):
+			before = append(before, splitLines(f.value)...)
+		case strings.HasPrefix(key, "new"):
+			after = append(after, splitLines(f.value)...)
+		case key == "patch" || key == "diff":
+			for _, l := range splitLines(f.value) {
+				if sign, rest := l[0], text.Trim(l[1:]); rest == "" || strings.HasPrefix(l, "---") || strings.HasPrefix(l, "+++") {
+					continue
+				} else if sign == '-' {
+					before = append(before, rest)
+				} else if sign == '+' {
+					after = append(after, rest)
+				}
+			}
+		}
+	}
+	return before, after
+}
+
+// plainCode is a line of code that any program has: a comment, an import, a check of an error, a return of
+// constants, the begin of an alternative.
+var plainCode = text.Pattern(`^(?://|#(?:[^!\[]|$)|/?\*|--|<!--)|^import\b|^(?:from|use|using|require|include) |^\w* ?"[^" ]*",?$|^(?:if|\} else if) err [!=]= nil|^return(?: (?:nil|err|true|false|None|null|\d+|""|,)[, ]*)*;?$|^(?:\} ?)?(?:else|try|finally|catch|do|end|fi|done|pass|break|continue|default)\b[ ({:;]*$|^t\.(?:Helper|Parallel)\(\)$`)
+
+const (
+	patchBegin = "*** Begin Patch"
+	patchEnd   = "*** End Patch"
+)
+
+// patchHeader begins the part of a patch that is about one file.
+var patchHeader = text.Pattern(`^\*\*\* (?:Add|Update|Delete) File: (.+)$`)
+
+// patchArguments returns what a patch of Codex changes as the arguments of an edit, one object for each
+// file, and nil if s has none.
+func patchArguments(s string) []argument {
+	_, patch, ok := strings.Cut(s, patchBegin)
+	if !ok {
+		return nil
+	}
+	patch, _, _ = strings.Cut(patch, patchEnd)
+	var out []argument
+	file := 0
+	for l := range strings.Lines(patch) {
+		if m := patchHeader().FindStringSubmatch(strings.TrimRight(l, "\r\n")); m != nil {
+			file++
+			out = append(out, argument{key: "file_path", value: text.Trim(m[1]), object: file},
+				argument{key: "old_text", object: file}, argument{key: "new_text", object: file})
+			continue
+		}
+		if n := len(out); n == 0 || l == "" {
+			continue
+		} else if l[0] == '-' {
+			out[n-2].value += l[1:]
+		} else if l[0] == '+' {
+			out[n-1].value += l[1:]
+		}
+	}
+	return out
+}

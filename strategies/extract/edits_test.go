@@ -1,0 +1,122 @@
+package extract
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// What edits changed is told below their files, as far as it is in force.
+func TestEditsAreTold(t *testing.T) {
+	t.Parallel()
+	const shed, roof = "/farm/shed.go", "/farm/roof.go"
+	edit := func(id, path, old, now, came string) []*chat.Message {
+		return []*chat.Message{calls("", id, "Edit", "file_path", path, "old_string", old, "new_string", now), result(id, came)}
+	}
+	const patch = "*** Begin Patch\n*** Update File: " + shed + "\n@@ func store() {\n \tdoor := 1\n-\twindow := 2\n+\twindow := 3 // of glass\n*** Add File: " + roof + "\n+package farm\n+const slope = 30\n*** End Patch\n"
+	patched := assistant("")
+	patched.ToolCalls = []chat.ToolCall{{ID: "p", Name: "apply_patch", Arguments: patch}}
+	for name, tt := range map[string]struct {
+		then  []*chat.Message
+		has   []string
+		hasNo []string
+	}{
+		"lines that are new": {
+			edit("1", shed, "door := 1\nreturn nil", "door := 1\n// the window\nwindow := 2\nif err != nil {\n\treturn nil\n}", "updated"),
+			[]string{"- file " + shed + ": changed 1\n  - added window := 2\n"},
+			[]string{"the window", "added door"},
+		},
+		"declarations first": {
+			edit("1", shed, "x", "count := hens(3)\nfunc hens(n int) int {\n\treturn 2 * n\n}", "updated"),
+			[]string{"  - added func hens(n int) int { · count := hens(3) · return 2 * n\n"},
+			nil,
+		},
+		"lines that are gone": {edit("1", shed, "window := 2\ndoor := 1", "door := 1", "updated"), []string{"  - removed window := 2\n"}, nil},
+		"imports alone":       {edit("1", shed, "import (\n", "import (\n\t\"os\"\n", "updated"), []string{shed + ": changed 1\n"}, []string{"added", "removed"}},
+		"a whole file": {
+			[]*chat.Message{calls("", "1", "Write", "file_path", roof, "content", "package farm\n\nconst slope = 30\n"), result("1", "File created successfully at: "+roof)},
+			[]string{"- created file " + roof + ": changed 1\n"},
+			[]string{"added"},
+		},
+		"what a later edit took out": {
+			slices.Concat(edit("1", shed, "x", "window := 2\nwall := 4", "updated"), edit("2", shed, "window := 2", "window := 3", "updated")),
+			[]string{"  - added wall := 4\n", "  - added window := 3\n"},
+			[]string{"window := 2"},
+		},
+		"what was reversed":   {slices.Concat(edit("1", shed, "door := 1", "door := 2", "updated"), edit("2", shed, "door := 2", "door := 1", "updated")), nil, []string{"added"}},
+		"an edit that failed": {edit("1", shed, "door := 1", "door := 2", "<tool_use_error>String to replace not found in file.</tool_use_error>"), nil, []string{"added"}},
+		"several in one call": {
+			[]*chat.Message{{Role: chat.RoleAssistant, ToolCalls: []chat.ToolCall{{
+				ID: "1", Name: "MultiEdit",
+				Arguments: `{"edits": [{"old_string": "a", "new_string": "hens := 3"}, {"old_string": "b", "new_string": "geese := 4"}], "file_path": "` + shed + `"}`,
+			}}}, result("1", "updated")},
+			[]string{"  - added hens := 3 · geese := 4\n"},
+			nil,
+		},
+		"a difference": {
+			[]*chat.Message{calls("", "1", "edit_file", "path", shed, "diff", "--- a/shed.go\n+++ b/shed.go\n-window := 2\n+window := 3"), result("1", "updated")},
+			[]string{"  - added window := 3\n"},
+			[]string{"shed.go ·"},
+		},
+		"a patch of two files": {
+			[]*chat.Message{patched, result("p", `{"output": "Success. Updated the following files:", "metadata": {"exit_code": 0}}`)},
+			[]string{"- file " + shed + ": changed 1\n  - added window := 3 // of glass\n", roof + ": changed 1\n  - added package farm · const slope = 30\n"},
+			nil,
+		},
+		"a patch in a command": {
+			[]*chat.Message{calls("", "1", "shell", "command", "apply_patch <<'EOF'\n"+patch+"EOF"), result("1", "Done!")},
+			[]string{"- file " + shed + ": changed 1\n  - added window := 3 // of glass\n"},
+			nil,
+		},
+		"text about patches": {[]*chat.Message{calls("", "1", "shell", "command", "rg '*** Begin Patch' docs"), result("1", "docs/a.md")}, []string{"docs"}, []string{"file docs", "changed"}},
+	} {
+		text := digestOf(Options{}, slices.Concat([]*chat.Message{user("Repair the shed of the farm, please.")}, tt.then, []*chat.Message{assistant("I looked after it.")})...).Text(900) + "\n"
+		for _, s := range tt.has {
+			if !strings.Contains(text, s) {
+				t.Errorf("%s: %q is missing:\n%s", name, s, text)
+			}
+		}
+		for _, s := range tt.hasNo {
+			if strings.Contains(text, s) {
+				t.Errorf("%s: %q is told:\n%s", name, s, text)
+			}
+		}
+	}
+}
+
+// The state tells what the last call changed.
+func TestLastEditIsTold(t *testing.T) {
+	t.Parallel()
+	text := digestOf(Options{}, user("Repair the shed of the farm, please."), calls("", "1", "Edit", "file_path", "/farm/shed.go", "old_string", "a", "new_string", "hens := 3"), result("1", "updated")).Text(900)
+	if !strings.Contains(text, "- Last: Edit: /farm/shed.go → added hens := 3\n") || strings.Count(text, "hens := 3") != 1 {
+		t.Errorf("%s", text)
+	}
+}
+
+// Files that commands show are read like others, and a part of a path is the file of the whole one.
+func TestShownFiles(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string][]string{
+		"cat farm/shed.go": {"farm/shed.go"},
+		"cd /farm && sed -n '1,40p' shed.go && printf '\\n--- roof ---\\n' && nl -ba ./roof.go | sed -n '24,52p'": {"shed.go", "./roof.go"},
+		"head -50 README.md 2>/dev/null":            {"README.md"},
+		"cat shed.go | wc -l":                       nil,
+		"cat > shed.go <<EOF\npackage farm\nEOF":    nil,
+		"sed -i 's/a/b/' shed.go":                   nil,
+		"cat shed.go && rm shed.go":                 nil,
+		"tail -f log.txt &":                         nil,
+		"git diff":                                  nil,
+		"sed -n '/^func store/,/^}/p' farm/shed.go": {"farm/shed.go"},
+	} {
+		if got := shownFiles(command); !slices.Equal(got, want) {
+			t.Errorf("%q: %q", command, got)
+		}
+	}
+	text := digestOf(Options{}, user("What is stored in the shed?"), calls("", "1", "shell", "command", "sed -n '1,40p' farm/shed.go"), result("1", "func store() {\n}\n"),
+		calls("", "2", "Edit", "file_path", "/src/farm/shed.go", "old_string", "a", "new_string", "hens := 3"), result("2", "updated"), assistant("Hens.")).Text(600)
+	if !strings.Contains(text, "- file /src/farm/shed.go: changed 1") || strings.Contains(text, "file farm/shed.go") {
+		t.Errorf("%s", text)
+	}
+}
