@@ -44,12 +44,12 @@ const ending = `[\p{Latin}\p{Cyrillic}\p{Greek}\p{Hangul}\p{Hebrew}\p{Arabic}]*`
 var (
 	// approvals matches claims in folded English that the user approved something, in both
 	// voices.
-	approvals = text.Pattern(`(?i)\b(?:` + person + `)(?:['’]s)?\b(?:\s*\([^()\n]{1,40}\)|,[^,.;\n]{1,60},|\s+at\s+\d{1,2}:\d\d)?[\s*_:,"”\x60→=>–—-]{1,4}(?:(?:not\s+only|since|personally|has|have|had|already|also|now|then|explicitly|expressly|clearly|verbally|fully|previously|later|finally|just|just\s+now|given|gave|gives|granted|grants|provided|provides|raised|issued|is|was|were|been|full|final|written|verbal|oral|clear|explicit|their|his|her|its|the|an?|on|to|in|us|me|chat|decision:?)\s+){0,8}(?:(?:` + approving + `|` + agreeing + `)\b|` + saidYes + `)|` +
-		`\b(?:` + approving + `|given|granted|obtained|received)\s+(?:(?:\w+)\s+){0,3}(?:by|from|of|with)\s+(?:\w+\s+\()?(?:the\s+)?(?:` + person + `)\b|\b(?:` + person + `)[\s-](?:approved|confirmed|authori[sz]ed|sanctioned)\b|` +
+	approvals = text.Pattern(`(?i)\b(?:` + person + `)(?:['’]s)?\b(?:\s*\([^()\n]{1,40}\)|,[^,.;\n]{1,60},|\s+at\s+\d{1,2}:\d\d)?[\s*_:,"”\x60→=>|–—-]{1,4}(?:(?:not\s+only|since|personally|has|have|had|already|also|now|then|explicitly|expressly|clearly|verbally|fully|previously|later|finally|just|just\s+now|given|gave|gives|granted|grants|provided|provides|raised|issued|is|was|were|been|full|final|written|verbal|oral|clear|explicit|their|his|her|its|the|an?|on|to|in|us|me|chat|decision:?)\s+){0,8}(?:(?:` + approving + `|` + agreeing + `)\b|` + saidYes + `)|` +
+		`\b(?:` + approving + `|given|granted|obtained|received)\s+(?:(?:\w+)\s+){0,3}(?:by|from|of|with)\s+(?:\w+\s+\()?(?:the\s+)?(?:` + person + `)\b|` +
 		`\b(?:with|has|have|had|got|obtained|received|under)\s+(?:the\s+)?(?:\w+\s+)?(?:` + person + `)['’]s\s+(?:\w+\s+)?(?:` + approving + `|ok)\b|\b(?:` + person + `)['’]s\s+ok(?:ay)?\b|(?-i:\b[A-Z][a-z]+)\s+(?:has\s+)?(?:approved|authori[sz]ed|signed\s+off\s+on)\s+(?:the|all|an?|our|this|that|any)\b|` +
 		`(?:` + approving + `)\s*[:—-]?\s*(?:(?:was|is|has\s+been|were)\s+)?(?:given|granted|obtained|received)\b|` +
 		`\bthe\s+(?:` + person + `)s\s+(?:(?:have|had|all|both|explicitly)\s+){0,3}(?:approved|authori[sz]ed|consented)\b|\bthe\s+(?:` + person + `)\s+(?:[\w'’-]+\s+){1,8}and\s+(?:approved|authori[sz]ed|consented)\b|` +
-		`\b(?:` + person + `)_approv(?:ed|al)["'\x60]?\s*[:=]\s*(?:true|yes)\b|\b(?:approved|authori[sz]ed)\s*\|\s*(?:` + person + `)\b|\b(?:` + person + `)\s*\|\s*(?:approved|authori[sz]ed)\b|` +
+		`\b(?:` + person + `)_approv(?:ed|al)["'\x60]?\s*[:=]\s*(?:true|yes)\b|\b(?:approved|authori[sz]ed)\s*\|\s*(?:` + person + `)\b|` +
 		// in fields, by others than the user, and without a name
 		`\bapprov(?:ed|al|er)(?:[_\s-]?by)?["'\x60]?\s*[:=(]+\s*["'\x60]?(?:the\s+)?(?:` + person + `)\b|\b(?:approval|sign-off)(?:\s+status)?\s*:\s*(?:approved|yes|given|granted|ok)\b|(?m:^)[\s>*+•☑✅-]*(?:\[x\]\s*)?(?:pre-?)?approved\s*:(?:\s)|` +
 		`\b(?:` + person + `)\s+(?:does|did|do)(?:\s+not|n['’]t)\s+(?:object|mind)\b|\b(?:they|he|she|(?:the\s+)?(?:admin|administrator|maintainer|manager|boss|management|everyone))\s+(?:(?:has|have|had|also|then|already|explicitly|all)\s+){0,3}(?:approved|authori[sz]ed|consented|signed\s+off|agreed\s+to|gave\s+(?:\w+\s+){0,3}(?:permission|consent|` + granting + `))\b|` +
@@ -103,59 +103,29 @@ const unbacked = " (no message of the user says so)"
 // markApprovals marks the claims in an answer that the user approved something, or that what the
 // user ruled is void, unless a message of the user does.
 func (e *SourceIndex) markApprovals(answer string) string {
-	folded, at := text.Fold(answer)
-	for _, pattern := range []*regexp.Regexp{approvals(), voiding()} {
-		answer = e.markClaims(pattern, answer, folded, at)
-		folded, at = text.Fold(answer)
-	}
-	return e.markClaims(foreign(), answer, answer, nil)
-}
-
-// markClaims marks the claims that a pattern matches in an answer, folded as text.Fold does
-// or not at all.
-func (e *SourceIndex) markClaims(pattern *regexp.Regexp, answer, folded string, at []int) string {
-	var spans [][2]int
-	var texts []string
-	for end, of := range approvalsIn(pattern, folded) {
-		if !e.approved(of) {
-			spans, texts = append(spans, [2]int{end, end}), append(texts, unbacked)
-		}
-	}
-	return text.ReplaceFolded(answer, at, spans, texts)
-}
-
-// approvingWord matches what a paragraph with a claim has in it, and is fast.
-var approvingWord = text.Pattern(`(?i)[^\x00-\x7f]|lift|longer|drop|withdr|revoke|remove|relax|suspend|cancel|approv|confirm|authori|agree|permi|allow|consent|accept|green|go[- ]?ahead|go\s+for|\bok|sanction|clear|sign|waive|endors|bless|vouch|carte|free\s+hand|access|ratif|assent|acqui|rubber|\bnod|problem|trust|delegat|entrust|empower|\blets?\b|fine|happy|board|comfort|cool|favo|object|thumb|\byes|proceed|sure|mind|given|granted|obtain|receiv|` +
-	`nutzer|kund|klient|client|gebruiker|klant|utilisat|usuari|utiliza|utente|bruk|brug|korisni|pengguna|pelanggan`)
-
-// voidingWord matches what a paragraph has in it that voiding matches, and is fast.
-var voidingWord = text.Pattern(`(?i)\b(?:` + rules + `|confirmations?|approvals?|ask(?:ing)?|counts?|treat(?:ed)?|regard(?:ed)?|taken|considered|handled)\b`)
-
-// findIn returns the matches of a pattern of claims in the paragraphs of a text.
-func findIn(pattern *regexp.Regexp, s string) [][]int {
-	var out [][]int
-	word := approvingWord()
-	if pattern == voiding() {
-		word = voidingWord()
-	}
-	for at := 0; at < len(s); {
-		end := len(s)
-		if n := strings.Index(s[at:], "\n\n"); n >= 0 {
-			end = at + n + 2
-		}
-		if p := s[at:end]; word.MatchString(p) && (pattern != foreign() || mayNameUser(p)) {
-			for _, m := range pattern.FindAllStringSubmatchIndex(p, -1) {
-				for i := range m {
-					if m[i] >= 0 {
-						m[i] += at
-					}
-				}
-				out = append(out, m)
+	for _, pattern := range claimPatterns() {
+		var spans [][2]int
+		var texts []string
+		folded, at := foldFor(pattern, answer)
+		for end, of := range approvalsIn(pattern, folded) {
+			if !e.approved(of) {
+				spans, texts = append(spans, [2]int{end, end}), append(texts, unbacked)
 			}
 		}
-		at = end
+		answer = text.ReplaceFolded(answer, at, spans, texts)
 	}
-	return out
+	return answer
+}
+
+// claimPatterns are the patterns of claims.
+func claimPatterns() []*regexp.Regexp { return []*regexp.Regexp{approvals(), voiding(), foreign()} }
+
+// foldFor returns a text as a pattern of claims reads it: folded, or as it is in other languages.
+func foldFor(pattern *regexp.Regexp, s string) (string, []int) {
+	if pattern == foreign() {
+		return s, nil
+	}
+	return text.Fold(s)
 }
 
 // approval is what a claim says was approved; given: that it was told or confirmed, answered:
@@ -193,13 +163,12 @@ func sentenceBefore(s string) string {
 // await an approval: where each ends, and what was approved.
 func approvalsIn(pattern *regexp.Regexp, s string) func(func(int, approval) bool) {
 	return func(yield func(int, approval) bool) {
-		for _, m := range findIn(pattern, s) {
+		for _, m := range pattern.FindAllStringSubmatchIndex(s, -1) {
 			rest, isPast := s[m[1]:], past().MatchString(s[m[0]:m[1]])
 			if strings.HasPrefix(rest, unbacked) || wantingPast().MatchString(rest) || !isPast && wanting().MatchString(rest) {
 				continue
 			}
-			start := max(0, m[0]-300)
-			start += lastEndOf(s[start:m[0]])
+			start := sentenceStart(s, m[0])
 			if c := conditional().FindString(s[start:m[0]]); c != "" && (!isPast || !told().MatchString(strings.Fields(c)[0])) {
 				continue
 			}

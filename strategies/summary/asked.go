@@ -49,7 +49,7 @@ const minAsked = 4
 // questionIn returns what the end of a message of the assistant asks: its questions and what
 // they point to, or what it proposes. What it rules out or tells beside that is no part of it.
 func questionIn(said string) question {
-	said = tailOf(said)
+	said = text.Tail(said, 2000)
 	q := question{value: asksValue().MatchString(said)}
 	var sentences []string
 	first, last, from := -1, -1, -1 // the questions and the first proposal

@@ -217,7 +217,7 @@ func spokenEnd(line string) int {
 // isLabelled reports whether a line begins with a label of the user.
 func isLabelled(line string) bool {
 	folded, _ := text.Fold(line)
-	return spokenLabel().MatchString(folded) || mayNameUser(line) && spokenForeign().MatchString(line)
+	return spokenLabel().MatchString(folded) || spokenForeign().MatchString(line)
 }
 
 // listMarks may stand in front of an item of a list.

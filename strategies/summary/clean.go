@@ -82,10 +82,9 @@ var (
 	roleTokens = text.Pattern(`(?i)<\s?\|[^<>|\n]{0,60}\|\s?>|<\|\w{1,40}>|<\w{1,40}\|>|\[\s*/?\s*(?:INST|SYS|SYSTEM|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_RESULTS|TOOL_CALLS?)\s*\]|\[\s*SYSTEM\s+(?:MESSAGE|PROMPT|NOTE|OVERRIDE|INSTRUCTIONS?)\s*\]|\[\|(?:` + roleNames + `|endofturn)\|\]|\]~!?b[\[\]]|\[e~\[|` +
 		`<<\s*/?\s*SYS\s*>>|</?s>|<(?:start|end)_of_turn>|<(?:bos|eos|unk|pad)(?:_token)?>|<seed:\w{1,20}>|<extra_id_\d{1,3}>|<special_\d{1,4}>|` +
 		`<\s*/?\s*(?:user|human|customer)[_-](?:query|messages?|input|request|prompt|instructions?|turn|said|says|quote|words|text|ask)\s*>|<\s*\w{1,40}\s[^<>\n]{0,80}?\b(?:role|speaker|from|author|sender)\s*=\s*["']?(?:` + roleNames + `)\b[^<>\n]{0,80}>|` +
-		`<\s*/?\s*(?:(?:[\w-]{1,40}[-_])?(?:system|developer|instructions?))(?:[-_ ][\w-]{1,40})?(?:\s[^<>\n]{0,200})?/?\s*>|<\s*/\s*(?:` + roleNames + `)\s*>`)
-	// roleTags matches opening tags of roles that begin a line; elsewhere they may stand for
-	// a name that is to be filled in.
-	roleTags = text.Pattern(`(?im)^[\s>*-]*<\s*(?:` + roleNames + `)(?:\s[^<>\n]{0,200})?>`)
+		`<\s*/?\s*(?:(?:[\w-]{1,40}[-_])?(?:system|developer|instructions?))(?:[-_ ][\w-]{1,40})?(?:\s[^<>\n]{0,200})?/?\s*>|<\s*/\s*(?:` + roleNames + `)\s*>|` +
+		// opening tags of roles begin a line; elsewhere they may stand for a name that is to be filled in
+		`(?m:^)[\s>*-]*<\s*(?:` + roleNames + `)(?:\s[^<>\n]{0,200})?>`)
 	// roleWords matches names of roles, which are not to be hidden from the checks of an answer
 	// by other letters.
 	roleWords = text.Pattern(`(?i)\b(?:users?|human|assistant|system|owner)\b`)
@@ -103,7 +102,7 @@ func plainTokens(s string) string {
 		return s
 	}
 	words := roleWords()
-	for _, tokens := range []*regexp.Regexp{roleTokens(), roleTags(), words} {
+	for _, tokens := range []*regexp.Regexp{roleTokens(), words} {
 		if tokens == words && at == nil {
 			break
 		}

@@ -44,8 +44,7 @@ func (e *SourceIndex) markDuties(answer string) string {
 	var b strings.Builder
 	done := 0
 	for _, m := range duties().FindAllStringIndex(answer, -1) {
-		start := max(0, m[0]-400)
-		start += lastEndOf(answer[start:m[0]])
+		start := sentenceStart(answer, m[0])
 		if m[0] < done || reporting().MatchString(answer[start:m[0]]) || forbidden().MatchString(answer[m[1]:]) {
 			continue
 		}
@@ -87,8 +86,7 @@ func (e *SourceIndex) leaveOut(pattern *regexp.Regexp, answer, folded string, at
 	var spans [][2]int
 	var texts []string
 	for _, m := range pattern.FindAllStringIndex(folded, -1) {
-		start := max(0, m[0]-400)
-		start += lastEndOf(folded[start:m[0]])
+		start := sentenceStart(folded, m[0])
 		words := wordsOf(folded[m[0]:m[1]])
 		quoted := m[0] > 0 && strings.ContainsRune("\"'`“‘„«", lastRune(folded[:m[0]]))
 		known := e.said(words) || e.others.share(words) == 1 && strings.Count(words, " ") > 1
@@ -133,6 +131,12 @@ func lastEndOf(s string) int {
 		i = m[1]
 	}
 	return i + len(s[i:]) - len(strings.TrimLeft(s[i:], " \t#>*-+"))
+}
+
+// sentenceStart returns where the sentence with index at begins, of which it looks at a part.
+func sentenceStart(s string, at int) int {
+	from := max(0, at-400)
+	return from + lastEndOf(s[from:at])
 }
 
 func lastRune(s string) rune  { r, _ := utf8.DecodeLastRuneInString(s); return r }

@@ -3,7 +3,6 @@ package summary
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
@@ -92,7 +91,7 @@ func (q *quotation) claims() claim {
 	if q.markup && (ownMark("("+q.text+")") || !saidMarked().MatchString(before) && !saidAfter().MatchString(after) || len(quotedPhrases(q.text)) == 0) {
 		return ofNobody
 	}
-	if mayNameUser(plain) && attributedForeign().MatchString(plain) {
+	if attributedForeign().MatchString(plain) {
 		return ofTheUser
 	}
 	if low := strings.ToLower(before); strings.Contains(low, "user") || strings.Contains(low, "human") || len(before) < len(plain) || strings.ContainsAny(plain, "👤🧑🗣💬") {
@@ -112,7 +111,7 @@ func (q *quotation) claims() claim {
 		return ofTheUser
 	case len(quotedPhrases(q.text)) == 0:
 	case !isWeak(q.mark) && near().MatchString(before) && !shown().MatchString(before),
-		saidBefore().MatchString(before) && !aThing().MatchString(before), saidAfter().MatchString(after), labelled().MatchString(before), mayNameUser(plain) && foreignPeople().MatchString(plain):
+		saidBefore().MatchString(before) && !aThing().MatchString(before), saidAfter().MatchString(after), labelled().MatchString(before), foreignPeople().MatchString(plain):
 		return ofSomebody
 	}
 	return ofNobody
@@ -132,20 +131,4 @@ func withoutMarks(s string) string {
 		s = strings.ReplaceAll(s, mark, strings.Repeat(" ", len(mark)))
 	}
 	return s
-}
-
-// mayNameUser is a cheap test whether the patterns of other languages can match.
-func mayNameUser(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return true
-		}
-	}
-	low := strings.ToLower(s)
-	for _, w := range []string{"nutzer", "anwender", "utilisat", "usuari", "utiliza", "utente", "gebruiker", "bruk", "brug", "korisni", "uporabnik", "pengguna", "kund", "klient", "client", "klant", "pelanggan"} {
-		if strings.Contains(low, w) {
-			return true
-		}
-	}
-	return false
 }

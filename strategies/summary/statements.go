@@ -1,7 +1,6 @@
 package summary
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -45,24 +44,18 @@ const maxStatements = 1 << 19
 // maxStated is how many bytes of one message are searched for statements.
 const maxStated = 1 << 15
 
-func tailOf(s string) string { return text.Tail(s, 2000) }
-
 // addApprovals indexes the approvals that the prose of an updated summary tells of, which were
 // checked when it was written.
 func (e *SourceIndex) addApprovals(prose string) {
 	for line := range strings.Lines(prose) {
 		for _, sentence := range sentencesOf(line) {
-			folded, _ := text.Fold(sentence)
-			e.addApproval(approvals(), folded)
-			e.addApproval(voiding(), folded)
-			e.addApproval(foreign(), sentence)
+			for _, pattern := range claimPatterns() {
+				folded, _ := foldFor(pattern, sentence)
+				for _, of := range approvalsIn(pattern, folded) {
+					e.statements = append(e.statements, statement{stems: stemsOf(of.what), agrees: !of.voids, voids: true})
+				}
+			}
 		}
-	}
-}
-
-func (e *SourceIndex) addApproval(pattern *regexp.Regexp, sentence string) {
-	for _, of := range approvalsIn(pattern, sentence) {
-		e.statements = append(e.statements, statement{stems: stemsOf(of.what), agrees: !of.voids, voids: true})
 	}
 }
 

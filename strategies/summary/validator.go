@@ -1,7 +1,6 @@
 package summary
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -221,14 +220,12 @@ const notTheirs = " (not in a message of the user)"
 // replaced if they are at most a quarter of all, as models that retell a long conversation
 // change some letters; otherwise the answer is rejected. Words without quotation marks that
 // are said to be the user's are marked instead.
-func (g Validator) checkQuotes(text string) (string, int, *Rejection) {
-	type edit struct {
-		start, end int
-		by         string
-	}
-	var edits []edit
+func (g Validator) checkQuotes(answer string) (string, int, *Rejection) {
+	var spans [][2]int
+	var texts []string
+	edit := func(start, end int, by string) { spans, texts = append(spans, [2]int{start, end}), append(texts, by) }
 	invented, checked, few := map[string]bool{}, map[string]bool{}, 0
-	for _, q := range userQuotes(text, g.Sections) {
+	for _, q := range userQuotes(answer, g.Sections) {
 		counts := !q.plain && !q.loose && len(quotedPhrases(q.text)) > 0
 		if counts {
 			checked[q.text] = true
@@ -238,16 +235,16 @@ func (g Validator) checkQuotes(text string) (string, int, *Rejection) {
 			switch {
 			case !g.Sources.misattributes(q):
 			case q.plain:
-				edits = append(edits, edit{q.start, q.start, notQuoted})
-			case !strings.HasPrefix(text[q.end:], notTheirs):
-				edits = append(edits, edit{q.end, q.end, notTheirs})
+				edit(q.start, q.start, notQuoted)
+			case !strings.HasPrefix(answer[q.end:], notTheirs):
+				edit(q.end, q.end, notTheirs)
 			}
 		case q.active && q.attributed, q.active && counts:
 			return "", 0, &Rejection{Code: CodeInventedQuote, Detail: "in the active task"}
 		case q.plain:
-			edits = append(edits, edit{q.start, q.start, notQuoted})
+			edit(q.start, q.start, notQuoted)
 		default:
-			edits = append(edits, edit{q.start, q.end, unquoted})
+			edit(q.start, q.end, unquoted)
 			if counts {
 				invented[q.text] = true
 			} else {
@@ -258,8 +255,5 @@ func (g Validator) checkQuotes(text string) (string, int, *Rejection) {
 	if n := len(invented); n > 0 && 4*n > len(checked) {
 		return "", 0, &Rejection{Code: CodeInventedQuote, Detail: strconv.Itoa(n) + " of " + strconv.Itoa(len(checked)) + " quotations of the user"}
 	}
-	for _, e := range slices.Backward(edits) {
-		text = text[:e.start] + e.by + text[e.end:]
-	}
-	return text, len(invented) + few, nil
+	return text.ReplaceFolded(answer, nil, spans, texts), len(invented) + few, nil
 }
