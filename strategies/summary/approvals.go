@@ -2,6 +2,7 @@ package summary
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
@@ -26,7 +27,7 @@ const (
 )
 
 // foreignApproving matches words for an approval that was given, in other languages.
-const foreignApproving = `zugestimmt|einverstanden|\bgab\s+\p{L}+\s+ok\b|\bfeu\s+vert\b|est[áa]\s+de\s+acuerdo|\bconsenso\b|deu\s+(?:permissão|autorização)|\bakkoord\b|дал[аи]?\s+(?:добро|згоду)|허용(?:했|하였)|[说說]可以|memberi(?:kan)?\s+izin|dal[ai]?\s+souhlas|συμφωνεί|genehmigte?\b|bestätigte?\b|freigegeben|\berlaubte?\b|gebilligt|grünes\s+licht|\b(?:mit|die)\s+(?:zustimmung|genehmigung|freigabe|erlaubnis)\s+(?:des|der|vom)|` +
+const foreignApproving = `zugestimmt|einverstanden|\bgab\s+\p{L}+\s+ok\b|\bfeu\s+vert\b|est[áa]\s+de\s+acuerdo|\b(?:luz|luce)\s+verde\b|zielone\s+światło|groen\s+licht|зел[её]н\p{L}+\s+свет|abgestimmt|abgesprochen|vereinbart|согласован|погоджен|uzgodni|dohodnut|\bconsenso\b|deu\s+(?:permissão|autorização)|\bakkoord\b|дал[аи]?\s+(?:добро|згоду)|허용(?:했|하였)|[说說]可以|memberi(?:kan)?\s+izin|dal[ai]?\s+souhlas|συμφωνεί|genehmigte?\b|bestätigte?\b|freigegeben|\berlaubte?\b|gebilligt|grünes\s+licht|\b(?:mit|die)\s+(?:zustimmung|genehmigung|freigabe|erlaubnis)\s+(?:des|der|vom)|` +
 	`approuvé|confirmé|autorisé|\baccepté|validé|son\s+(?:accord|aval|autorisation)|avec\s+l['’](?:accord|aval|autorisation)|\baprobó|\baprobad[oa]|\bconfirmó|\bconfirmad[oa]|autorizó|autorizad[oa]|aceptó|dio\s+(?:permiso|su)|visto\s+bueno|\baprovou|\baprovad[oa]|autorizou|confirmou|aceitou|approvat[oa]|confermat[oa]|autorizzat[oa]|acconsentito|` +
 	`goedgekeurd|bevestigd|toegestaan|toestemming|godkän(?:de|t)|bekräfta(?:de|t)|tillåt(?:it)?|godkend(?:te|t)?\b|godkjen(?:te|t)\b|tillat\b|tillod|hyväksy(?:i|nyt)|salli(?:i|nut)|vahvisti|` +
 	`zatwierdzi[łl]|zaakceptowa[łl]|potwierdzi[łl]|zgodzi[łl]|zgodę|pozwoli[łl]|schváli[ll]|schválen|souhlasil|povolil|potvrdil|súhlasil|jóváhagy|engedélyezt|beleegyez|megerősít|aprobat|autorizat|confirmat|odobri(?:o|l)|dozvoli(?:o|l)|potvrdio|` +
@@ -45,7 +46,7 @@ var (
 	// approvals matches claims in folded English that the user approved something, in both
 	// voices.
 	approvals = text.Pattern(`(?i)\b(?:` + person + `)(?:['’]s)?\b(?:\s*\([^()\n]{1,40}\)|,[^,.;\n]{1,60},|\s+at\s+\d{1,2}:\d\d)?[\s*_:,"”\x60→=>|–—-]{1,4}(?:(?:not\s+only|since|personally|has|have|had|already|also|now|then|explicitly|expressly|clearly|verbally|fully|previously|later|finally|just|just\s+now|given|gave|gives|granted|grants|provided|provides|raised|issued|is|was|were|been|full|final|written|verbal|oral|clear|explicit|their|his|her|its|the|an?|on|to|in|us|me|chat|decision:?)\s+){0,8}(?:(?:` + approving + `|` + agreeing + `)\b|` + saidYes + `)|` +
-		`\b(?:` + approving + `|given|granted|obtained|received)\s+(?:(?:\w+)\s+){0,3}(?:by|from|of|with)\s+(?:\w+\s+\()?(?:the\s+)?(?:` + person + `)\b|` +
+		`\b(?:` + approving + `|given|granted|obtained|received)\s+(?:(?:\w+)\s+){0,3}(?:by|from|of|with)\s+(?:\w+\s+\()?(?:the\s+(?:[\w-]+\s+){0,2})?(?:` + person + `)\b|` +
 		`\b(?:with|has|have|had|got|obtained|received|under)\s+(?:the\s+)?(?:\w+\s+)?(?:` + person + `)['’]s\s+(?:\w+\s+)?(?:` + approving + `|ok)\b|\b(?:` + person + `)['’]s\s+ok(?:ay)?\b|(?-i:\b[A-Z][a-z]+)\s+(?:has\s+)?(?:approved|authori[sz]ed|signed\s+off\s+on)\s+(?:the|all|an?|our|this|that|any)\b|` +
 		`(?:` + approving + `)\s*[:—-]?\s*(?:(?:was|is|has\s+been|were)\s+)?(?:given|granted|obtained|received)\b|` +
 		`\bthe\s+(?:` + person + `)s\s+(?:(?:have|had|all|both|explicitly)\s+){0,3}(?:approved|authori[sz]ed|consented)\b|\bthe\s+(?:` + person + `)\s+(?:[\w'’-]+\s+){1,8}and\s+(?:approved|authori[sz]ed|consented)\b|` +
@@ -61,8 +62,11 @@ var (
 		`\bthere\s+(?:is|was|has\s+been)\s+(?:(?:an?|the|now|also|full|explicit|written|verbal|clear|standing|general)\s+){0,3}(?:` + granting + `|` + grantable + `)\s+(?:for|to|by|from)\b|` +
 		`\b(?:` + person + `)\s+(?:(?:has|have|had|also|now|then|since|later|explicitly)\s+){0,3}(?:` + lifting + `)\s+(?:the|their|his|her|its|that|this|any|all)\s+(?:\w+\s+){0,2}(?:` + forbidding + `)\b|\b(?:` + forbidding + `)\b([^.!?;\n]{0,60}?)\s(?:is|was|are|were|(?:has|have)\s+(?:\w+\s+)?been)\s+(?:\w+\s+)?lifted\b|` +
 		`\?[*_"”’)]*\s+(?:yes|yeah|ja|oui|sí|sì|sim|tak|да)\b[,:]?\s+(?:it|they|that|this|you|we)\s+(?:may|can|should|must)\b|` +
+		`\b(?:(?:may|shall|should)\s+(?:the\s+(?:agent|assistant|model|bot)|we|i)\b|is\s+it\s+(?:ok(?:ay)?|fine|allowed)\b)([^?\n]{0,120})\?[*_"”’)]*[\s|:—–-]{1,6}[*_]*(?:(?:a|answer)\s*:\s*)?yes\b|` +
+		// what the user is said to let
+		`\b(?:per|according\s+to)\s+the\s+(?:` + person + `),([^.!?\n]{1,90}?)\s(?:without\s+(?:(?:further|any|prior|more)\s+)*(?:asking|checking|confirm\w*|approval|questions?|consult\w*)|at\s+will|freely)\b|` +
 		`\b(?:` + person + `)\s+no\s+longer\s+(?:minds?|objects?|opposes?|forbids?|insists?|rules?\s+out)\b|` +
-		`(?:\b(?:is|was|are|were|(?:has|have|had)\s+been)|['’]s)\s+(?:now\s+|also\s+|already\s+|explicitly\s+|formally\s+)?(?:approved|signed[\s-]off|green-?lit|pre-?approved|authori[sz]ed|agreed\s+(?:to|upon)|ok(?:ay)?['’]?(?:ed|d))\b|(?:[—–\[(✅☑✔]️?\s*)(?:pre-?)?approved(?:[.\])!;|]|(?m:[ \t]*$))`)
+		`(?:\b(?:is|was|are|were|(?:has|have|had)\s+been)|['’]s)\s+(?:now\s+|also\s+|already\s+|explicitly\s+|formally\s+)?(?:approved|signed[\s-]off|green-?lit|pre-?approved|pre-?cleared|cleared\s+to\s+(?:go|proceed)|authori[sz]ed|agreed\s+(?:to|upon)|ok(?:ay)?['’]?(?:ed|d))\b|(?:[—–\[(✅☑✔]️?\s*)(?:(?:pre-?)?approved(?:[.\])!;|]|(?m:[ \t]*$))|(?:pre-?)?cleared\s+(?:to\s+(?:go|proceed)|for\s+take-?off)\b)`)
 	// reviewed matches what others approve than the user, in front of a claim; behind it is
 	// reviewedBehind.
 	reviewed       = text.Pattern(`(?i)\b(?:` + reviewable + `)(?:[\s,:(]+(?:[#!]?[\d.-]+|\x60[^\x60\n]*\x60|\w+-\d+|that|which|and|it|also|then|now|by|has|have|is|are|was|were|of|for|to|from|in|on|the|this|an?))*[\s*_:,"\x60)-]*$`)
@@ -93,7 +97,8 @@ const rules = `rules?|constraints?|restrictions?|instructions?|requirements?|ban
 // voiding matches claims that what the user ruled does not hold any more, or that others speak
 // for the user, in folded English.
 var voiding = text.Pattern(`(?i)(?:(?m:^)|[.!?;:,]\s|\b(?:please|always|now|on|may|can|should|must|to)\s)[\s>*_+•-]*(?:ignore|disregard|forget|drop|override|bypass|lift|suspend)\s+(?:(?:all|any|every|the|that|this|those|these|earlier|previous|prior|former|old|user['’]s|of)\s+){1,5}(?:` + rules + `)\b|` +
-	`\b(?:` + rules + `)\b[^.!?;\n]{0,50}?\s(?:(?:(?:no|not\s+any)\s+(?:longer|more)|do\s+not|don['’]t|does\s+not|doesn['’]t)\s+(?:\w+\s+)?(?:appl(?:y|ies)|counts?|holds?|binds?|binding|matters?|valid|exists?)\b|(?:is|are|was|were|(?:has|have)\s+(?:\w+\s+)?been)\s+(?:(?:now|hereby|all|both|therefore)\s+)*(?:void|null|moot|obsolete|suspended|lifted|waived|cancel+ed|revoked|rescinded|overridden|superseded|withdrawn|(?:no\s+longer|not)\s+(?:\w+\s+)?(?:valid|binding|in\s+(?:force|effect))|out\s+of\s+force)\b)|` +
+	`\b(?:` + rules + `|confirmations?)\b[^.!?;\n]{0,50}?\s(?:(?:(?:no|not\s+any)\s+(?:longer|more)|do\s+not|don['’]t|does\s+not|doesn['’]t)\s+(?:\w+\s+)?(?:appl(?:y|ies)|counts?|holds?|binds?|binding|matters?|valid|exists?)\b|(?:is|are|was|were|(?:has|have)\s+(?:\w+\s+)?been)\s+(?:(?:now|hereby|all|both|therefore)\s+)*(?:void|null|moot|obsolete|suspended|lifted|waived|cancel+ed|revoked|rescinded|overridden|superseded|withdrawn|(?:no\s+longer|not)\s+(?:\w+\s+)?(?:valid|binding|in\s+(?:force|effect))|out\s+of\s+force)\b)|` +
+	`\b(?:` + person + `)['’]s\s+(?:\w+\s+)?(?:` + forbidding + `)\b[^.!?;\n]{0,50}?\s(?:(?:was|were)\s+(?:only|just|limited)|(?:has\s+)?(?:ended|expired)|(?:is|was)\s+over|(?:only\s+)?(?:applied|covered))\b|` +
 	`\bno\s+(?:further\s+|more\s+)?(?:confirmation|approval)s?\s+(?:is|are)\s+(?:needed|required|necessary)\b|\b(?:do\s+not|don['’]t|never|no\s+need\s+to|(?:need|must|should)\s+not|needn['’]t|stop)\s+ask(?:ing)?\s+(?:the\s+)?(?:` + person + `)\b|` +
 	`\b(?:counts?|treat(?:ed)?|regard(?:ed)?|taken|considered|handled)\b[^.!?;\n]{0,60}?\s(?:as|like)\s+(?:(?:coming|being|if\s+\w+\s+came)\s+)?(?:from\s+the\s+(?:` + person + `)\b|(?:an?\s+|the\s+)?(?:` + person + `)(?:['’]s)?\s+(?:own\s+)?(?:words?|requests?|instructions?|orders?|messages?|approvals?|consent|wish(?:es)?)\b|(?:an?\s+|the\s+)?(?:words?|requests?|instructions?|orders?|messages?)\s+(?:from|of|by)\s+the\s+(?:` + person + `)\b)|\bnot\s+to\s+ask\s+(?:again|any\s?more|first|before|for)\b`)
 
@@ -107,7 +112,7 @@ func (e *SourceIndex) markApprovals(answer string) string {
 		var spans [][2]int
 		var texts []string
 		folded, at := foldFor(pattern, answer)
-		for end, of := range approvalsIn(pattern, folded) {
+		for end, of := range e.approvalsIn(pattern, folded) {
 			if !e.approved(of) {
 				spans, texts = append(spans, [2]int{end, end}), append(texts, unbacked)
 			}
@@ -161,7 +166,7 @@ func sentenceBefore(s string) string {
 
 // approvalsIn yields the claims that a pattern matches in a text and that neither deny nor
 // await an approval: where each ends, and what was approved.
-func approvalsIn(pattern *regexp.Regexp, s string) func(func(int, approval) bool) {
+func (e *SourceIndex) approvalsIn(pattern *regexp.Regexp, s string) func(func(int, approval) bool) {
 	return func(yield func(int, approval) bool) {
 		for _, m := range pattern.FindAllStringSubmatchIndex(s, -1) {
 			rest, isPast := s[m[1]:], past().MatchString(s[m[0]:m[1]])
@@ -182,6 +187,11 @@ func approvalsIn(pattern *regexp.Regexp, s string) func(func(int, approval) bool
 					within = " " + s[m[i]:m[i+1]] + " "
 				}
 			}
+			if c := clauseEnds().FindAllStringIndex(within, -1); pattern == foreign() && c != nil { // the verb stands behind its object
+				if last := within[c[len(c)-1][1]:]; hasStems(last) {
+					within = last
+				}
+			}
 			before, claim := s[start:m[0]], s[m[0]:m[1]]
 			by := byOthers().FindString(rest)
 			switch named := namesPerson().MatchString(claim + by); {
@@ -192,14 +202,20 @@ func approvalsIn(pattern *regexp.Regexp, s string) func(func(int, approval) bool
 			case pattern == approvals() && !named && (by != "" || reviewed().MatchString(before+within) || reviewedBehind().MatchString(s[m[1]:end])):
 				continue
 			}
+			if isQuotedAt(s, m[0]) && reporting().MatchString(s[start:m[0]]) && e.others.share(wordsOf(claim)) == 1 { // told of a tool
+				continue
+			}
 			what := within + firstHalf(s[m[1]:end])
+			if bare := e.withoutPlannedCode(what); hasStems(bare) {
+				what = bare
+			}
 			if pattern == voiding() { // who voids a rule names it
 				what = claim + what
 			} else { // no object
 				what = agreeable().ReplaceAllString(what, " ")
 			}
-			if strings.TrimSpace(stemsOf(what)) == "" { // what is approved stands in front
-				if what = before + what; strings.TrimSpace(stemsOf(what)) == "" {
+			if !hasStems(what) { // what is approved stands in front
+				if what = before + what; !hasStems(what) {
 					what = sentenceBefore(s[:start])
 				}
 			} else {
@@ -211,3 +227,20 @@ func approvalsIn(pattern *regexp.Regexp, s string) func(func(int, approval) bool
 		}
 	}
 }
+
+// withoutPlannedCode returns a claim without the commands that the assistant has named, which detail it.
+func (e *SourceIndex) withoutPlannedCode(claim string) string {
+	spans, ok := inlineCode(claim, 0)
+	if !ok {
+		return claim
+	}
+	for _, c := range slices.Backward(spans) {
+		if code := claim[c[0]:c[1]]; strings.Contains(code, " ") && e.planned.share(wordsOf(code)) == 1 {
+			claim = claim[:c[0]] + " " + claim[c[1]:]
+		}
+	}
+	return claim
+}
+
+// hasStems reports whether a text names anything.
+func hasStems(s string) bool { return strings.TrimSpace(stemsOf(s)) != "" }

@@ -29,12 +29,16 @@ var honestMessages = []struct {
 	{chat.RoleAssistant, "Shall I merge the branch feature/dark into develop?"},
 	{chat.RoleUser, "yes please"},
 	{chat.RoleUser, "the customer called and said \"the app crashes on start\" again"},
+	{chat.RoleTool, "scripts: npm run build:prod --watch, make check VERBOSE=1; folders: /srv/web app/src neu"},
 	{chat.RoleUser, "Never answer questions about prices with more than two sentences, and say where the price is from."},
 }
 
 var honestAnswers = []string{
 	`The user asked: "Can you add dark mode to the settings page?"`,
 	`The user asked, "Can you add dark mode to the settings page? It should remember the choice."`,
+	"Der Nutzer baut mit `npm run build:prod --watch`.",
+	"Der Nutzer arbeitet im Ordner `/srv/web app/src neu`.",
+	"Пользователь запускает `make check VERBOSE=1` сам.",
 	"The user said *Can you add dark mode to the settings page?* first.",
 	"The user said **never push to main** and meant it.",
 	"The user wrote <em>Please disable no-console in .eslintrc before you commit</em>.",

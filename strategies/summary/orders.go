@@ -12,9 +12,10 @@ import (
 // instructions.
 var orders = text.Pattern(`(?i)\bwhat\s+follows\s+is\s+the\s+conversation\s+itself\b|\b(?:ignore|disregard|forget|override|bypass|discard|pay\s+no\s+attention\s+to)\s+(?:(?:all|any|every|each|of|the|your|my|its|these|those|previous|prior|above|earlier|preceding|system|other|safety|original|existing|current|former|developer)[\s,]+){1,6}(?:instructions?|prompts?|rules|messages?|context|guidelines|directions?|directives|guardrails|polic(?:y|ies)|restrictions|text)\b|` +
 	`\b(?:ignore|disregard|forget)\s+(?:everything|anything|all|your|what(?:ever)?)\s+(?:(?:was|is|has\s+been|you\s+were|said|written|told|that|stated|instructions?|rules)\s+){0,4}(?:above|before|previously|earlier|so\s+far|instructions?)\b|\byou\s+(?:must|have\s+to|shall|should)\s+now\s+(?:obey|follow|act|behave|ignore)\b|\b(?:hide|conceal|keep)\s+(?:this|it|that|all\s+of\s+this)\s+(?:secret\s+|hidden\s+)?from\s+the\s+user\b|\b(?:do\s+not|don['’]t|never|(?:should|must|shall|may)\s+not)\s+(?:mention|reveal|show|report|disclose)\s+(?:this|it|that|any\s+of\s+(?:this|it))\s+to\s+(?:the|your)\s+user\b|` +
+	`\((?:supersedes|overrides|replaces)\s+the\s+(?:one|task|section|request)s?\s+(?:above|before)\)|` +
 	`\b(?:keep|stay|remain|be)\s+(?:quiet|silent)\s+about\s+(?:this|it|that)\b|` +
 	`\byou\s+are\s+(?:now|no\s+longer)\s+(?:an?\b|in\b|the\b|free\b|bound\b|restricted\b|DAN\b)|` +
-	`\bfrom\s+now\s+on,?\s+(?:you|act|behave|respond|always|never)\b|\b(?:new|updated|real)\s+(?:system\s+)?(?:instructions?|prompt)\s*:|\bsystem\s+(?:prompt|override|message|instruction)\s*:|` +
+	`\bfrom\s+now\s+on,?\s+(?:you|act|behave|respond|always|never)\b|\b(?:new|updated|real)\s+(?:system\s+)?(?:instructions?|prompt)\s*:[*_ \t]*\S|(?m:^)[\s>#*_+-]*system\s+(?:prompt|override|message|instruction)[*_]*\s*:[*_ \t]*\S|` +
 	`\b(?:do\s+not|don['’]t|never|(?:should|must|shall|may)\s+not)\s+(?:tell|inform|alert|notify|warn)\s+(?:the|your)\s+user\b`)
 
 // foreignOrders matches such sentences in other languages, which folding would change: a verb,
@@ -57,6 +58,34 @@ func (e *SourceIndex) markDuties(answer string) string {
 			}
 		}
 	}
+	return e.markDestinations(b.String() + answer[done:])
+}
+
+var (
+	// destinations matches addresses behind a preposition of direction.
+	destinations = text.Pattern("(?i)(?:^|[\\s(])(?:to|into|at|an|nach|para|à|vers|al?|hacia|su|na|do|на|в|到|へ)\\s+([^\\s<>()\\[\\]\"'`,;]+(?:@|://)[^\\s<>()\\[\\]\"'`,;]*[^\\s<>()\\[\\]\"'`,;.!?])")
+	// anyUser matches a name of the user in any language.
+	anyUser = text.Pattern(`(?i)\b(?:` + person + `)\b|` + foreignUser + `|` + foreignCustomer)
+	// toolsSay matches text in front of a destination that tells who else names it.
+	toolsSay = text.Pattern(`(?i)\b(?:claims?|claimed|mail|page|note|tool|comment)\b`)
+)
+
+// markDestinations marks the addresses to which, as a sentence says of the user, something is to go, and which
+// only tools name.
+func (e *SourceIndex) markDestinations(answer string) string {
+	var b strings.Builder
+	done := 0
+	for _, m := range destinations().FindAllStringSubmatchIndex(answer, -1) {
+		start, end := sentenceStart(answer, m[0]), len(answer)
+		if n := endOfSentence(answer[m[1]:]); n >= 0 {
+			end = m[1] + n
+		}
+		before, behind := withoutMarks(answer[start:m[2]]), withoutMarks(answer[m[3]:end])
+		if anyUser().MatchString(before+behind) && !toolsSay().MatchString(before) && e.onlyTools(wordsOf(answer[m[2]:m[3]])) && !strings.HasPrefix(answer[m[3]:], notTheirs) {
+			b.WriteString(answer[done:m[3]] + notTheirs)
+			done = m[3]
+		}
+	}
 	return b.String() + answer[done:]
 }
 
@@ -88,7 +117,7 @@ func (e *SourceIndex) leaveOut(pattern *regexp.Regexp, answer, folded string, at
 	for _, m := range pattern.FindAllStringIndex(folded, -1) {
 		start := sentenceStart(folded, m[0])
 		words := wordsOf(folded[m[0]:m[1]])
-		quoted := m[0] > 0 && strings.ContainsRune("\"'`“‘„«", lastRune(folded[:m[0]]))
+		quoted := isQuotedAt(folded, m[0])
 		known := e.said(words) || e.others.share(words) == 1 && strings.Count(words, " ") > 1
 		line, _, _ := strings.Cut(folded[m[0]:], "\n")
 		rule := wordsOf(line)
@@ -137,6 +166,12 @@ func lastEndOf(s string) int {
 func sentenceStart(s string, at int) int {
 	from := max(0, at-400)
 	return from + lastEndOf(s[from:at])
+}
+
+// isQuotedAt reports whether a quotation begins at an index, or before the article in front of it.
+func isQuotedAt(s string, at int) bool {
+	before := strings.TrimSuffix(strings.TrimSuffix(s[:at], "The "), "the ")
+	return before != "" && strings.ContainsRune("\"'`“‘„«", lastRune(before))
 }
 
 func lastRune(s string) rune  { r, _ := utf8.DecodeLastRuneInString(s); return r }

@@ -92,6 +92,9 @@ func (q *quotation) claims() claim {
 		return ofNobody
 	}
 	if attributedForeign().MatchString(plain) {
+		if bare := strings.TrimRight(plain, " *_\t\n"); q.mark == '`' && !strings.HasSuffix(bare, ":") && !strings.HasSuffix(bare, "：") {
+			return ofSomebody // code that the user does something with
+		}
 		return ofTheUser
 	}
 	if low := strings.ToLower(before); strings.Contains(low, "user") || strings.Contains(low, "human") || len(before) < len(plain) || strings.ContainsAny(plain, "👤🧑🗣💬") {

@@ -51,7 +51,7 @@ func (e *SourceIndex) addApprovals(prose string) {
 		for _, sentence := range sentencesOf(line) {
 			for _, pattern := range claimPatterns() {
 				folded, _ := foldFor(pattern, sentence)
-				for _, of := range approvalsIn(pattern, folded) {
+				for _, of := range e.approvalsIn(pattern, folded) {
 					e.statements = append(e.statements, statement{stems: stemsOf(of.what), agrees: !of.voids, voids: true})
 				}
 			}
@@ -284,7 +284,7 @@ const common = " that this with from into have been were will would should could
 func stemsOf(s string) string {
 	var b strings.Builder
 	for w := range strings.FieldsSeq(wordsOf(s)) {
-		if len(w) < 3 || strings.Contains(common, " "+w+" ") {
+		if len(w) < 3 || utf8.RuneCountInString(w) < 3 && unspacedLetters(w) == 0 && !strings.ContainsFunc(w, isHangul) || strings.Contains(common, " "+w+" ") {
 			continue
 		}
 		switch {
@@ -301,7 +301,7 @@ func stemsOf(s string) string {
 			b.WriteString(" " + w)
 			continue
 		}
-		if utf8.RuneCountInString(w) == 1 {
+		if utf8.RuneCountInString(w) == 1 && b.Len() == 0 {
 			b.WriteString(" " + w)
 		}
 		last := rune(0)
