@@ -158,7 +158,7 @@ func mixed(v string) bool {
 // jagged reports whether a long v changes between capitals, small letters and digits as often as
 // generated values do. Names and paths do so less.
 func jagged(v string) bool {
-	return len(v) >= 16 && kindChanges(v)*5 >= len(v)*2
+	return len(v) >= 16 && kindChanges(v)*5 >= len(v)*2 && !isCamel(v)
 }
 
 // kindChanges returns how often v changes between capitals, small letters and digits.
@@ -193,4 +193,18 @@ func entropy(v string) float64 {
 		}
 	}
 	return bits
+}
+
+// isCamel reports whether v is capitalised words in one.
+func isCamel(v string) bool {
+	capitals := 0
+	for i := range len(v) {
+		if !letters[v[i]] || i > 0 && upperOnly[v[i]] && upperOnly[v[i-1]] {
+			return false
+		}
+		if upperOnly[v[i]] {
+			capitals++
+		}
+	}
+	return capitals*3 <= len(v)
 }

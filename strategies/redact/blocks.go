@@ -98,3 +98,26 @@ func passphraseEnd(s string, i int) int {
 }
 
 var lowerDigit = setOf("0-9a-z")
+
+// kubernetesSecrets finds the values of the data of a Secret of Kubernetes in YAML, whatever their names are.
+func kubernetesSecrets(t *source, e *edits) {
+	s := t.s
+	for at := range places(s, "kind: Secret\n") {
+		start := max(0, strings.LastIndex(s[max(0, at-maxBlock):at], "\n---")+1) + max(0, at-maxBlock)
+		rest, _, _ := strings.Cut(s[start:min(len(s), start+4*maxBlock)], "\n---")
+		inData := false
+		for line := range strings.Lines(rest) {
+			name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ": ")
+			indented := strings.TrimLeft(line, " ") != line
+			switch {
+			case !indented:
+				inData = line == "data:\n" || line == "stringData:\n"
+			case inData && ok && strings.TrimSpace(name) != "":
+				if from, to, _ := valueAt(value, 0); to-from >= 8 && !placeholder(value[from:to]) {
+					e.mask(s, start+len(name)+len(": ")+from, start+len(name)+len(": ")+to, KindAssignment)
+				}
+			}
+			start += len(line)
+		}
+	}
+}

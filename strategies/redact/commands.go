@@ -7,6 +7,7 @@ import "strings"
 // and the passwords of pgpass files and of Oracle's addresses.
 func commands(t *source, e *edits) {
 	s := t.s
+	echoes := strings.Contains(s, "echo ") || strings.Contains(s, "printf ")
 	for _, w := range t.found() {
 		if w.start < e.end() || w.word.language {
 			continue
@@ -77,7 +78,12 @@ func commands(t *source, e *edits) {
 		case "auth":
 			if s[w.start:w.end] == "AUTH" && strings.HasPrefix(line, " ") && (lineStart(s, w.start) || strings.HasSuffix(s[:w.start], "> ")) {
 				at = argument(line, strings.Count(strings.TrimSpace(line), " ")+1)
-			} else if at = quotedArgument(line, 2); at < 0 && strings.HasSuffix(s[:w.start], "bearer_") {
+				break
+			}
+			if at = quotedArgument(line, 3); at < 0 { // of SMTP, behind an identity and a user
+				at = quotedArgument(line, 2)
+			}
+			if at < 0 && strings.HasSuffix(s[:w.start], "bearer_") {
 				at = quotedArgument(line, 1)
 			}
 		case "passwd":
@@ -90,8 +96,13 @@ func commands(t *source, e *edits) {
 			if s[w.end-1] == 'S' {
 				maskEchoed(s, w.start, e)
 			}
-		case "password", "token":
-			if strings.HasSuffix(s[:w.start], "random_") { // of Terraform's state
+		case "password", "token", "secret", "pass":
+			if echoes {
+				maskWritten(s, w.start, e)
+			}
+			if w.word.text == "secret" && strings.HasPrefix(line, "KeySpec(") {
+				at = len("KeySpec(")
+			} else if strings.HasSuffix(s[:w.start], "random_") { // of Terraform's state
 				maskResult(s, w.end, e)
 			} else if strings.HasPrefix(line, "-stdin") || strings.HasSuffix(s[:w.start], "--with-") {
 				maskEchoed(s, w.start, e)
@@ -104,10 +115,6 @@ func commands(t *source, e *edits) {
 			at = quotedArgument(line, 1)
 		case "rootpw":
 			at, plain = argument(line, 1), true
-		case "secret":
-			if strings.HasPrefix(line, "KeySpec(") {
-				at = len("KeySpec(")
-			}
 		}
 		if at < 0 {
 			continue
@@ -224,28 +231,46 @@ func argument(line string, n int) int {
 	return -1
 }
 
+// maskWritten masks what an echo on the line writes to a file or to a store of secrets with the name at
+// s[end:], if someone chose it.
+func maskWritten(s string, end int, e *edits) {
+	line := s[max(0, end-256):end]
+	line = line[strings.LastIndexByte(line, '\n')+1:]
+	sign := strings.LastIndexAny(line, "|>")
+	if sign < 0 || line[sign] == '|' && !hasAnyPrefix(strings.TrimLeft(line[sign+1:]+s[end:min(len(s), end+16)], " "), "docker secret", "gcloud secrets", "gh secret", "kubectl create secret") || line[sign] == '>' && strings.ContainsAny(strings.TrimLeft(line[sign+1:], " "), " '\"") {
+		return
+	}
+	if start, stop := echoed(line, sign); start < stop && (isChosen(line[start:stop]) || jagged(line[start:stop])) {
+		e.mask(s, end-len(line)+start, end-len(line)+stop, KindAssignment)
+	}
+}
+
 // maskEchoed masks what an echo on the line writes to the command at s[:end]: its last word,
 // after a colon if it has one.
 func maskEchoed(s string, end int, e *edits) {
 	line := s[max(0, end-256):end]
 	line = line[strings.LastIndexByte(line, '\n')+1:]
-	bar := strings.LastIndexByte(line, '|')
+	start, stop := echoed(line, strings.LastIndexByte(line, '|'))
+	start, stop = end-len(line)+start, end-len(line)+stop
+	if v := s[start:stop]; len(v) >= 6 && !isAny(v, examples) && !placeholder(v) && !expands(v) {
+		e.mask(s, start, stop, KindAssignment)
+	}
+}
+
+// echoed returns the bounds of the last word that an echo on a line writes to what follows the sign at an
+// index: behind its colon if it has one. They are the same without one.
+func echoed(line string, sign int) (start, end int) {
 	echo := -1
 	for _, word := range []string{"echo ", "printf "} {
-		if n := strings.LastIndex(line[:max(0, bar)], word); n >= 0 {
+		if n := strings.LastIndex(line[:max(0, sign)], word); n >= 0 {
 			echo = max(echo, n+len(word))
 		}
 	}
 	if echo < 0 {
-		return
+		return 0, 0
 	}
-	at := end - len(line)
-	value := strings.TrimRight(line[echo:bar], " '\"")
-	start := at + echo + strings.LastIndexAny(value, " '\":") + 1
-	stop := at + echo + len(value)
-	if v := s[start:stop]; len(v) >= 6 && !isAny(v, examples) && !placeholder(v) && !expands(v) {
-		e.mask(s, start, stop, KindAssignment)
-	}
+	value := strings.TrimRight(line[echo:sign], " '\"")
+	return echo + strings.LastIndexAny(value, " '\":") + 1, echo + len(value)
 }
 
 // passFiles finds the passwords of pgpass files, host:port:database:user:password, and those in

@@ -57,6 +57,18 @@ func requests() []context {
 		{"recovery codes", "m8jmr-4436b\n4t0jb-u62gg\nkqzwm-hfpat", "Recovery codes - keep them safe:\n%\n"},
 		{"backup codes in JSON", `48201937", "55310284`, `{"backup_codes": ["%"]}`},
 		{"numbered codes", "8f3k22pd\n2. 7h2m41qx", "Backup codes:\n1. %\n"},
+		{"behind an escaped line break", "ghp_" + made("", 36), `{"content": "done\n%\n"}`},
+		{"a name behind an escaped line break", common, `{"content": "host: h\ntoken: %\nport: 1"}`},
+		{"a word behind an escaped line break", plain, `{"out": "a\npassword: %\nb"}`},
+		{"a name in one word", common, "clientsecret: %"},
+		{"a name in one word, of a user", common, "smtppass = %"},
+		{"a key in one word", common, `signingkey: "%"`},
+		{"mail of Go", common, `smtp.PlainAuth("", "me@example.org", "%", "mx.example.org")`},
+		{"a Secret of Kubernetes", based, "apiVersion: v1\nkind: Secret\nmetadata:\n  name: pg\ndata:\n  dsn: %\n"},
+		{"a Secret of Kubernetes, its data first", based, "data:\n  conf.ini: %\nkind: Secret\nmetadata:\n  name: pg-auth-v3\n"},
+		{"echo into a file", signs, "echo '%' > ~/.vault_pass"},
+		{"echo into a store", signs, "printf '%' | docker secret create pg_password -"},
+		{"quoted with its name", common, `Environment="APP_SECRET=%" "PORT=80"`},
 		{"a card in a form", "60111111" + "11111117", "card_number=%&cvc=123"},
 		{"a card of the second series", "2223 0031 " + "2200 3222", "MC %."},
 		{"a card with dots", "4111.1111." + "1111.1111", "card %. 5 items"},
@@ -72,6 +84,9 @@ func requests() []context {
 // spoken are passwords in sentences and lists of several languages.
 func spoken() []context {
 	return []context{
+		{"told far behind", signs, "nimm als Passwort dann bitte einfach %"},
+		{"changed", signs, "the root password of the box was changed to %"},
+		{"will be", common, "the wifi password will be %"},
 		{"English", common, "The password for the admin account is %."},
 		{"English, with a colon", common, "Log in as admin, password: %, then continue"},
 		{"English, in quotes", spaced, `the password is "%"`},

@@ -83,7 +83,7 @@ func authorizations(t *source, e *edits) {
 		if !params && start == scheme || start >= end {
 			start = value
 		}
-		if v := s[start:min(end, len(s))]; len(v) >= 8 && !placeholder(v) && !strings.ContainsAny(v, "{$<") {
+		if v := s[start:min(end, len(s))]; len(v) >= 8 && (params || mixed(v)) && !placeholder(v) && !strings.ContainsAny(v, "{$<") {
 			e.mask(s, start, end, KindAuthorization)
 		}
 	}

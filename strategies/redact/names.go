@@ -31,7 +31,7 @@ func upperSecret(name string) bool {
 // secretWords make a name secret as a whole word of it.
 var secretWords = []string{
 	"token", "tokens", "secret", "secrets", "password", "passwords", "passwd", "passphrase", "pw", "pwd",
-	"credential", "credentials", "apikey", "authtoken", "authkey", "secretkey", "accesskey", "accesstoken", "bearer", "jwt",
+	"credential", "credentials", "bearer", "jwt",
 	"storepass", "keypass", "requirepass", "masterauth", "authtok", "psk",
 }
 
@@ -64,6 +64,11 @@ func secretName(name string) bool {
 // joined reports whether a word ends in one for a password, without anything between: rpcpassword.
 func joined(w string) bool {
 	n := len(w)
+	for _, last := range joinedEnds {
+		if i := n - len(last); i > 0 && strings.EqualFold(w[i:], last) && (isAny(w[:i], keyWords) || last != "key" && isAny(w[:i], joinedStarts)) {
+			return true
+		}
+	}
 	return (n > 8 && hasFold(w[n-8:], "password") || n > 6 && hasFold(w[n-6:], "passwd")) && !hasFold(w, "nopass")
 }
 
@@ -111,11 +116,6 @@ var formNames = []string{
 	"session", "secret", "key", "code", "signature", "sig", "x-amz-signature", "x-goog-signature",
 }
 
-// databases lists the schemes of URLs with a password.
-var databases = []string{
-	"postgres", "postgresql", "mysql", "mariadb", "mongodb", "mongodb+srv", "redis", "rediss", "amqp", "amqps",
-}
-
 // webs lists the schemes of URLs that may have a token in place of the user.
 var webs = []string{"http", "https", "ws", "wss", "git", "ssh", "ftp", "ftps", "sftp"}
 
@@ -133,3 +133,8 @@ var hookPaths = []string{"hooks.slack.com/services/", "hooks.slack.com/workflows
 
 // dsnNames lists the fields next to a password in a connection string.
 var dsnNames = []string{"host=", "user=", "dbname=", "server=", "database=", "data source=", "user id=", "uid=", "initial catalog=", "driver=", "jdbc:"}
+
+var (
+	joinedEnds   = strings.Fields("key token secret pass pwd pw")
+	joinedStarts = strings.Fields("db user client admin root bot app my smtp mail ftp ssh sudo mysql pg redis")
+)

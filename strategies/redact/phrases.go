@@ -138,8 +138,6 @@ func pairOf(end int, rest string) (value int, stop byte) {
 		if after < len(rest) && (rest[after] == '"' || rest[after] == '\'') {
 			return end + after + 1, rest[after]
 		}
-	case quote != 0 && strings.HasPrefix(rest[after:], `value="`):
-		return end + after + len(`value="`), '"'
 	case strings.HasPrefix(rest, "\n"):
 		if after = blank.end(rest, 1); strings.HasPrefix(rest[after:], "value: ") {
 			return end + after + len("value: "), 0

@@ -10,7 +10,7 @@ import (
 
 // Version identifies the rules and changes whenever they do. It is part of the hash of a
 // request for a summary.
-const Version = "redact/6"
+const Version = "redact/7"
 
 // Redact masks likely secrets and counts them by kind: keys in the format of a vendor,
 // private keys, JSON web tokens, values of secret names (environment, configuration, code,
@@ -50,7 +50,16 @@ func (k *Secrets) find(s string, found Found) string {
 
 // apply applies the passes until none finds anything.
 func (k *Secrets) apply(s string, found Found) string {
-	t := &source{s: s}
+	s = k.rounds(s, s, found)
+	if view := unescaped(s); view != s {
+		s = k.rounds(s, view, found)
+	}
+	return s
+}
+
+// rounds masks in s what the passes find in view, which is as long.
+func (k *Secrets) rounds(s, view string, found Found) string {
+	t := &source{s: view}
 	// A masked text rarely matches another rule. If it does, it shrinks with each round.
 	for range maxRounds {
 		n := 0
@@ -61,9 +70,10 @@ func (k *Secrets) apply(s string, found Found) string {
 				continue
 			}
 			for _, x := range e.list {
-				k.remember(t.s[x.start:x.end], x.kind)
-				k.rememberDecoded(t.s[x.start:x.end], x.kind)
+				k.remember(s[x.start:x.end], x.kind)
+				k.rememberDecoded(s[x.start:x.end], x.kind)
 			}
+			s = e.apply(s)
 			t = &source{s: e.apply(t.s)}
 			n += len(e.list)
 			e.count(found)
@@ -72,7 +82,7 @@ func (k *Secrets) apply(s string, found Found) string {
 			break
 		}
 	}
-	return t.s
+	return s
 }
 
 const maxRounds = 16
@@ -83,8 +93,8 @@ type pass func(t *source, e *edits)
 // passes are applied in order, each to the result of the one before it. Passes that recognise
 // a secret by its format come before those that recognise it by its context.
 var passes = []pass{
-	pemKeys.find, otherKeys.find, vendorKeys, markedKeys, oracles, hooks, mailLogins, wifiPasswords, accountPairs, authorizations, cookies, urls, schemePasswords, passPasswords, pwdPasswords, driverPasswords,
-	assignments, bots, fields, webPasswords, webTokens, bearers, okta, basics, queries, formBodies, flags, phrases, assigned, hashes, accounts, tables, inserts, told, commands, passFiles, codes, walletKeys, cards, wideCards, phones,
+	pemKeys.find, otherKeys.find, vendorKeys, markedKeys, oracles, hooks, mailLogins, wifiPasswords, accountPairs, authorizations, cookies, urls, passPasswords, pwdPasswords, driverPasswords,
+	kubernetesSecrets, assignments, bots, fields, webTokens, bearers, okta, basics, queries, formBodies, flags, phrases, assigned, hashes, accounts, tables, inserts, told, commands, passFiles, codes, walletKeys, cards, wideCards, phones,
 }
 
 // edit replaces s[start:end] with text.
@@ -199,3 +209,29 @@ func mediaURL(s string) (start, end int) {
 }
 
 var base64Set = setOf("0-9A-Za-z+/=")
+
+// unescaped returns s with a blank and the sign itself in place of each escaped end of a line and tab, so
+// that what follows one is not read as a part of its letter. Its bytes are at the same places.
+func unescaped(s string) string {
+	if !strings.Contains(s, `\n`) && !strings.Contains(s, `\t`) && !strings.Contains(s, `\r`) {
+		return s
+	}
+	b := []byte(s)
+	for i := 1; i < len(b); i++ {
+		if b[i-1] != '\\' {
+			continue
+		}
+		switch b[i] {
+		case 'n', 'r', 't':
+			sign := byte('\n')
+			if b[i] == 't' {
+				sign = '\t'
+			}
+			b[i] = sign
+			for j := i - 1; j >= 0 && b[j] == '\\'; j-- {
+				b[j] = ' '
+			}
+		}
+	}
+	return string(b)
+}

@@ -19,8 +19,11 @@ func spared(name, value string, quoted bool) bool {
 		!isPassword(name) && nameSet.has(bare) && len(bare) < maxConstant+8 && strings.ContainsAny(bare, "_-") && secretName(bare) {
 		return true
 	}
-	if isAbout(name, value) || isResource(name, bare) || isStored(bare) || isLabel(name, bare, quoted) || !quoted && hasAnyPrefix(value, `("`, "('") { // or a tuple
+	if isAbout(name, value) || isResource(name, bare) || isStored(bare) || isLabel(name, bare, quoted) || !quoted && (hasAnyPrefix(value, `("`, "('") || strings.HasPrefix(value, "[]") && !strings.HasPrefix(value, "[]byte(")) || !quoted && !isPassword(name) && isVariable(name, bare) { // or a tuple
 		return true
+	}
+	if isRule(bare) || value != "" && indexByte("^~", value[0]) && versionSet.has(bare[1:]) || quoted && lowerDot.has(value) && secretName(value[strings.LastIndexByte(value, '.')+1:]) && strings.Contains(value, ".") {
+		return true // required|string, a version: ^2.1, or a name: user.password
 	}
 	upper := strings.ToUpper(name)
 	if strings.Contains(upper, "TOKEN") && (countSet.end(value, 0) == len(value) && len(value) < 12 ||
@@ -55,7 +58,7 @@ var aboutSecrets = []string{
 	"name", "file", "path", "dir", "env", "url", "uri", "type", "kind", "count", "length", "limit", "size", "budget", "ttl", "expiry", "expires",
 	"policy", "field", "column", "header", "label", "title", "description", "placeholder", "ref", "color", "colour", "format", "version",
 	"encryption", "algorithm", "pattern", "regex", "at", "date", "hint", "order",
-	"rate", "ratio", "usage", "cost", "price", "index", "position", "status", "state", "mode", "project", "algo", "manager", "region", "realm", "timeout", "interval", "days", "hours", "lifetime", "duration", "age", "validity", "rotation", "endpoint", "issuer", "scope", "scopes", "class", "provider",
+	"user", "username", "host", "hostname", "domain", "port", "enabled", "server", "service", "rate", "ratio", "usage", "cost", "price", "index", "position", "status", "state", "mode", "project", "algo", "manager", "region", "realm", "timeout", "interval", "days", "hours", "lifetime", "duration", "age", "validity", "rotation", "endpoint", "issuer", "scope", "scopes", "class", "provider",
 }
 
 // isAbout reports whether a name is one for a property of a secret, or for its id unless the
@@ -147,7 +150,7 @@ func placeholder(v string) bool {
 		v[0] == '<' && (strings.Contains(v, ">") || letters.end(v, 1) == len(v)) || v[0] == '{' && (len(v) == 1 || strings.Contains(v, "}")) || hasAnyPrefix(v, "#{", "<%", "<?") {
 		return true // a variable, a name in brackets, the beginning of an object
 	}
-	if len(v) > 1 && v[0] == '%' && strings.IndexByte("svdq", v[1]) >= 0 && (len(v) == 2 || !alnum[v[2]]) {
+	if len(v) > 1 && v[0] == '%' && strings.IndexByte("svdqxXwTtp", v[1]) >= 0 && (len(v) == 2 || !alnum[v[2]]) {
 		return true
 	}
 	if n := len(v) - 1; n > 2 && (v[0] == '%' && v[n] == '%' && !digit[v[1]] && underscore.has(v[1:n]) || v[0] == '!' && (v[n] == '!' || strings.Contains(v, "_")) && upperName(v, 1, len(v)-1) == 1) {
@@ -176,7 +179,7 @@ func expands(v string) bool {
 func reference(v string) bool {
 	v = v[:min(len(v), 128)]
 	end := wordDot.end(v, 0)
-	if end > 0 && end < len(v) && (v[end] == '(' || v[end] == '[' || strings.HasPrefix(v[end:], "::")) {
+	if end > 0 && end < len(v) && (v[end] == '(' || v[end] == '[' || v[end] == '{' || strings.HasPrefix(v[end:], "::")) {
 		return true
 	}
 	if n := strings.LastIndexByte(v[:end], '.'); n > 0 && end >= len(strings.TrimRight(v, behind)) && secretName(v[n+1:end]) && !digit.any(v[:end]) {
@@ -221,3 +224,24 @@ var hexSet = setOf("0-9a-fA-F-")
 
 // isHex reports whether v is hexadecimal, possibly with dashes.
 func isHex(v string) bool { return hexSet.end(v, 0) == len(v) }
+
+// isVariable reports whether v ends in the last word of its name, as variables in code do:
+// PrivateKey: testRSAPrivateKey, or is a product.
+func isVariable(name, v string) bool {
+	last := lastWord(name)
+	if n := len(v) - len(last); n > 0 && last != "" && strings.EqualFold(v[n:], last) && alnum.has(v) {
+		return true
+	}
+	n := digit.end(v, 0)
+	return n > 0 && n < 4 && n < len(v) && v[n] == '*'
+}
+
+// isRule reports whether v is the rules for the values of a form: required|string|min:8.
+func isRule(v string) bool {
+	return strings.Count(v, "|") > 0 && ruleSet.has(v) && letters.any(v[:strings.IndexByte(v, '|')])
+}
+
+var (
+	ruleSet    = setOf("a-z0-9_:|,")
+	versionSet = setOf("0-9.")
+)

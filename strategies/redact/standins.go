@@ -8,7 +8,7 @@ func isStandIn(v string) bool {
 	if len(v) > 32 {
 		return false
 	}
-	v = strings.TrimRight(v, ".")
+	v = strings.TrimRight(v, ".:")
 	end := letters.end(v, 0)
 	if upperOnly.end(v, 0) == len(v) && (isAny(v, examples) || v == "VALUE" || v == "VAL") {
 		return true

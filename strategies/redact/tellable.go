@@ -18,7 +18,7 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 	}
 	first, _ := utf8.DecodeRuneInString(v)
 	switch {
-	case len(v) < least, len(v) > 512, w.word.text == "seed", masked(v), spared(name, v, quoted), name == "PASS", placeholder(v), reference(s[start:min(len(s), end+1)]), isColour(v):
+	case len(v) < least, len(v) > 512, w.word.text == "seed", spared(name, v, quoted), reference(s[start:min(len(s), end+1)]):
 		return false
 	case strings.ContainsAny(v, "<>") || strings.Contains(v, "://") || isPath(v) || technical(v) || selfNamed(v) || isParsed(s, w.start, v):
 		return false
@@ -172,3 +172,49 @@ func isScriptSecret(s string, start, end int) bool {
 	next, _ := utf8.DecodeRuneInString(s[end:])
 	return next < firstScript || !unicode.IsLetter(next) || hasAnyPrefix(s[end:], "です", "でした", "に", "입니다", "이에요", "예요", "로", "了", "吧")
 }
+
+// chosenNear returns the bounds of a password that someone chose among the words that follow i in a
+// sentence, such as after a verb of change: password of x changed to y. They are the same without one.
+func chosenNear(s string, i int) (start, end int) {
+	limit := wordsOfSentence.end(s[:min(len(s), i+maxGap)], i)
+	if !passwordSigns.any(s[i:limit]) {
+		return i, i
+	}
+	for range 7 {
+		start = scriptEnd(s[:limit], blank.end(s[:limit], i))
+		end = start
+		for end < limit && !space[s[end]] && s[end] < 0x80 {
+			end++
+		}
+		if start == i && i > 0 && i < limit && s[i] < 0x80 && s[i-1] < 0x80 {
+			break // of the same word
+		}
+		if v := strings.TrimRight(s[start:end], ".,:;!?"); isChosen(v) && letters.any(v) && chosenSigns(v) {
+			return start, start + len(v)
+		} else if end == start && end < limit {
+			for end < limit && !space[s[end]] && (s[end] >= 0x80 || !alnum[s[end]]) { // a word of another script
+				end++
+			}
+		}
+		if i = end; i == limit || indexByte(".!?:", s[i-1]) {
+			break
+		}
+	}
+	return i, i
+}
+
+// chosenSigns reports whether v has signs as passwords have, rather than those of names.
+func chosenSigns(v string) bool {
+	v = v[:len(v)-1]
+	if strings.Contains(v, "@") && strings.Contains(v[strings.IndexByte(v, '@'):], ".") {
+		return false // a mail address
+	}
+	return passwordSigns.any(v)
+}
+
+var (
+	// wordsOfSentence are the characters of a sentence without quotations, code and lists.
+	wordsOfSentence = setOf("\x01-\t\r !#$%&*+,./0-9:?@A-Z^_a-z~\x80-\xff-")
+	// passwordSigns are the signs of passwords rather than names.
+	passwordSigns = setOf("!#$%&*+^~@?")
+)

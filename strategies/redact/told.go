@@ -34,6 +34,10 @@ func told(t *source, e *edits) {
 			maskFollowing(s, end, e)
 			continue
 		}
+		if start, stop := chosenNear(s, end); start < stop && (w.word.typed || isPassword(w.word.text)) && end-name == len(w.word.text) {
+			e.mask(s, start, stop, KindAssignment)
+			continue
+		}
 		if gap == noValue {
 			continue
 		}
@@ -111,9 +115,6 @@ func nameOf(s string, w wordAt) (start, end int, ok bool) {
 	end = wordDot.end(s[:min(len(s), w.end+maxName)], w.end)
 	for end > w.end && !alnum[s[end-1]] {
 		end--
-	}
-	if strings.HasPrefix(s[start:], "-D") { // of Java
-		start += len("-D")
 	}
 	name := s[start:end]
 	if inARN(s, start) {
@@ -242,13 +243,6 @@ func element(s string) int {
 		rest, ok := strings.CutPrefix(s, open)
 		if !ok {
 			continue
-		}
-		if open == "</key>" {
-			at := space.end(rest, 0)
-			if !strings.HasPrefix(rest[at:], "<string>") {
-				return 0
-			}
-			return len(open) + at + len("<string>")
 		}
 		for _, tag := range []string{"<Value>", "<value>", "<string>"} { // within another
 			if at := space.end(rest, 0); strings.HasPrefix(rest[at:], tag) {

@@ -61,5 +61,9 @@ func traps() []string {
 		"SECRET_MANAGER_PROJECT=acme-dev-3", "PASSWORD_HASH_ALGO=argon2i", "GPG_KEY=" + strings.ToUpper(sha), `Error: secret "db-creds-v3" not found`, "Token: ghp_****", "assert auth.token == wanted_token_3", "md5(token-policy.pdf) = " + sha[:32], "the following secret words:\n\nare-12 in use",
 		"idToken: Promise<string | undefined>;", "refresh_token_lifetime: 30d", "token_validity: 15m", "session_secret_rotation=90d", "*auth2.Token",
 		"credentials: include", "credentials: 'same-origin'", "credentials file: ~/.aws/credentials2", "token budget: 8k", "tokens/s: 42.5", "tokens used: 1,234", "Token usage: total=12 input=10", "secret santa 2024: bring gifts", "the secret to speed is O(1)", "passwords: 3 found", "password reset link: /reset/2", "password policy: min12", "password hash: bcrypt12", "password-less login2", "key point 2: caching", "Key: F5", "the key: step 2", "Key Takeaways: 3",
+		`[]string{"Accept", "Authorization", "Content-Type"}`, "git clone https://my-team@dev.example.org/x/y", "ssh://builder@h.example.org/x", "MAIL_AUTH_USERNAME=robot", "AUTH_SERVICE_HOST=auth-3.internal",
+		"PrivateKey: exampleRSA4096PrivateKey", "cfg.ClientAuth = RequestAnyClientCert", `t.Fatalf("appSecret = %x", b)`, "secrets: []Secret{first2, last3}", "tokens = 4*max + n1", "auth := userName.String",
+		"password: nullable|string|min:12", `const TOKEN_KEY = "session.token"`, "cookie-parser-jwt: ^2.1.0", "ops ALL=(ALL) NOPASSWD: ALL", `echo "tests2 ok" | grep token`, "echo hello2 > token.go",
+		"the password should be long and new", "the token will be rotated on 2031-05-01", "kind: Secret\nmetadata:\n  name: long-name-of-it2\ntype: Opaque\n", "kind: SecretStore\ndata:\n  region: eu-central-1\n",
 	}
 }

@@ -11,7 +11,7 @@ func urls(t *source, e *edits) {
 	next := -1 // an @, so that a text without one is read once
 	for i, scheme := range addresses(s) {
 		isWeb := isAny(scheme, webs)
-		if i < e.end() || !isWeb && !isAny(scheme, databases) {
+		if i < e.end() || scheme == "" {
 			continue
 		}
 		if next < i {
@@ -30,7 +30,7 @@ func urls(t *source, e *edits) {
 				host = j
 			case s[j] == ':' && colon < 0:
 				colon = j
-			case s[j] == '/' && isWeb:
+			case s[j] == '/' && (isWeb || colon < 0 || digits(s[colon+1:j])):
 				j = limit
 			}
 		}
@@ -41,26 +41,14 @@ func urls(t *source, e *edits) {
 		}
 		switch {
 		case host < 0:
-		case isWeb && colon < 0 && host-i >= 8 && host+1 < len(s) && !space[s[host+1]]:
+		case isWeb && colon < 0 && host-i >= 12 && mixed(s[i:host]) && host+1 < len(s) && !space[s[host+1]]:
 			e.mask(s, i, host, KindURLToken)
+		case isWeb && colon >= 0:
+			if v := s[colon+1 : host]; v != "" && v[0] != '{' && !placeholder(v) && !isAny(v, examples) && !strings.ContainsAny(s[i:host], "?#\"'`<>()") {
+				e.mask(s, colon+1, host, KindURLToken)
+			}
 		case !isWeb && colon >= 0 && !isExample(s[i:colon], s[colon+1:host]) && !placeholder(s[colon+1:host]):
 			e.mask(s, colon+1, host, KindConnection)
-		}
-	}
-}
-
-// schemePasswords finds the passwords in addresses of any scheme except those of the web.
-func schemePasswords(t *source, e *edits) {
-	s := t.s
-	if !strings.Contains(s, "@") {
-		return
-	}
-	for i, scheme := range addresses(s) {
-		if scheme == "" || isAny(scheme, webs) {
-			continue
-		}
-		if start, end := passwordOf(s, i); start < end && !placeholder(s[start:end]) && !isExample(s[i:start-1], s[start:end]) {
-			e.mask(s, start, end, KindConnection)
 		}
 	}
 }
@@ -68,40 +56,6 @@ func schemePasswords(t *source, e *edits) {
 // isExample reports whether a user and a password are words for them, as in documentation.
 func isExample(user, password string) bool {
 	return isAny(user, []string{"user", "username", "name", "login"}) && isAny(password, examples)
-}
-
-// webPasswords finds the passwords in web addresses, except those of usual examples.
-func webPasswords(t *source, e *edits) {
-	s := t.s
-	if !strings.Contains(s, "@") {
-		return
-	}
-	for i, scheme := range addresses(s) {
-		if !isAny(scheme, webs) {
-			continue
-		}
-		start, end := passwordOf(s, i)
-		if v := s[start:end]; start < end && !placeholder(v) && !isAny(v, examples) && v[0] != '{' {
-			e.mask(s, start, end, KindURLToken)
-		}
-	}
-}
-
-// passwordOf returns the bounds of the user's password in the address whose part after the
-// scheme starts at i, or i twice if there is none.
-func passwordOf(s string, i int) (start, end int) {
-	colon := -1
-	for j := i; j < min(len(s), i+256) && !space[s[j]] && strings.IndexByte("/?#\"'`<>()", s[j]) < 0; j++ {
-		switch {
-		case s[j] == '@' && colon >= 0:
-			return colon, j
-		case s[j] == '@':
-			return i, i
-		case s[j] == ':' && colon < 0:
-			colon = j + 1
-		}
-	}
-	return i, i
 }
 
 // driverPasswords finds passwords in user:password@tcp(host).

@@ -25,6 +25,7 @@ func assignments(t *source, e *edits) {
 		upper := upperName(s, name, gap)
 		if upper < gap && upperSecret(s[upper:gap]) {
 			start, stop := v.at(value, false)
+			stop = beforeQuote(s, upper, start, stop)
 			v, key := s[start:stop], s[upper:gap]
 			if key == "PASS" && mixed(v) {
 				key = "PASSWORD" // rather than a count of tests
@@ -44,7 +45,9 @@ func assignments(t *source, e *edits) {
 			continue
 		}
 		start, stop := v.at(value, true)
-		if spared(s[name:gap], s[start:stop], start > value) {
+		stop = beforeQuote(s, name, start, stop)
+		variable := s[i-1] == ':' && start == value && wordDot.has(s[start:stop]) && !digit.any(s[start:stop]) // name := other
+		if variable || spared(s[name:gap], s[start:stop], start > value) {
 			continue
 		}
 		if code := spaced && start == value; isPIN(s[name:gap], s[start:stop]) || !harmless(s[start:stop], !secret, code) {
@@ -264,14 +267,11 @@ func quotedField(s string, end, value int, e *edits) {
 		return
 	}
 	value = space.end(s, value)
-	for _, open := range []string{q, `"`, `'`} {
-		if strings.HasPrefix(s[value:], open) {
-			start := value + len(open)
-			stop := quoteEnd(s, start, open)
-			if !placeholder(s[start:stop]) && (kind != KindAssignment || !spared(s[name:end], s[start:stop], true)) {
-				e.mask(s, start, stop, kind)
-			}
-			return
+	if strings.HasPrefix(s[value:], q) {
+		start := value + len(q)
+		stop := quoteEnd(s, start, q)
+		if !placeholder(s[start:stop]) && (kind != KindAssignment || !spared(s[name:end], s[start:stop], true)) {
+			e.mask(s, start, stop, kind)
 		}
 	}
 }
@@ -303,4 +303,15 @@ func credential(s string, i int) (start, end int) {
 		return next, token(next)
 	}
 	return start, end
+}
+
+// beforeQuote returns the end of the value s[start:stop]: before the quote that also is in front of
+// its name, if any.
+func beforeQuote(s string, name, start, stop int) int {
+	if name > 0 && indexByte("\"'", s[name-1]) && !indexByte("\"'`", s[max(0, start-1)]) {
+		if n := strings.IndexByte(s[start:stop], s[name-1]); n > 0 {
+			return start + n
+		}
+	}
+	return stop
 }

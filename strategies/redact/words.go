@@ -5,7 +5,7 @@ import "strings"
 // nameWords are the parts of names that any rule looks for.
 const nameWords = `pass password passwd passphrase passcode pwd token secret key credential creds auth authorization bearer basic cookie
 	jwt salt cert signature hmac seed nonce session sid pat material mnemonic psk otp totp pin pin_code identified ssws vault_login net_user net_use securestring sudo_-s cvv cvc recovery backup
-	login getconnection pdo mysqli sqlplus snmp-server_community mqctl nmcli rdp_/ vault_encrypt radius-server tacacs-server accounts kinit cryptsetup fernet rootpw`
+	login getconnection pdo mysqli sqlplus snmp-server_community mqctl nmcli rdp_/ vault_encrypt radius-server tacacs-server accounts kinit cryptsetup fernet rootpw dbpw userpw`
 
 // spokenWords are words for a password in languages other than English, with _ for a space.
 const spokenWords = `passwort kennwort mot_de_passe mots_de_passe mot-de-passe motdepasse mdp
@@ -25,7 +25,7 @@ var pairWords = strings.Fields("login credential creds zugangsdaten anmeldedaten
 
 // verbs stand between a word for a secret and the secret, and adverbs between those and it.
 var (
-	verbs   = strings.Fields("is was are to lautet ist heißt war sind sont son sono est es è é jest je är er это là on este adalah هي هو है היא הוא คือ είναι 是 为 為 改成 改为 设为 设置为 は が を 는 은 를 을")
+	verbs   = append([]string{"should be", "will be", "would be", "changed to", "has changed to", "was changed to"}, strings.Fields("is was are to lautet ist heißt war sind sont son sono est es è é jest je är er это là on este adalah هي هو है היא הוא คือ είναι 是 为 為 改成 改为 设为 设置为 は が を 는 은 를 을 就是 теперь")...)
 	adverbs = strings.Fields("now currently still jetzt nun maintenant désormais ahora agora adesso ora теперь сейчас nu nå teraz 现在 übrigens")
 )
 
