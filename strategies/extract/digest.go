@@ -29,10 +29,9 @@ type Options struct {
 }
 
 const (
-	// referenceShare is the share of the references in the budget of a summary.
-	referenceShare = 0.39
-	// maxReferenceShare is that in the text, however little prose there is.
-	maxReferenceShare = 0.4
+	// referenceShare is the share of the references in the budget of a summary, and in its text, however
+	// little prose there is.
+	referenceShare = 0.4
 	// coveredReferenceShare is that in what the text covers, if it is more than minReferences
 	// characters: of a list of more, few are used.
 	coveredReferenceShare = 0.02

@@ -116,12 +116,17 @@ func (s *history) otherItems(budget int) []*item {
 		}
 		b.weigh(value)
 		if len(f.declares) > 0 {
-			names := b.add(sectionFiles, indentMark+bulletMark+truncate("declares "+strings.Join(f.declares, ", "), maxLine)+"\n", 0)
+			all := "declares " + strings.Join(f.declares, ", ")
+			names := b.add(sectionFiles, indentMark+bulletMark+truncate(all, maxLine)+"\n", 0)
 			names.parent = it
 			b.weigh(worthDeclares * decay(s.messages-f.last, 64))
+			b.addWhole(names, indentMark+bulletMark+all+"\n")
 		}
 		for _, e := range edits[f.path] {
-			b.add(sectionFiles, indentMark+formatEntry(e.String()), 0).parent = it
+			line := b.add(sectionFiles, indentMark+formatEntry(e.String()), 0)
+			if line.parent = it; e.call >= len(s.calls)-s.currentTurn().calls { // of the active task
+				line.tier = tierFiles
+			}
 			b.weigh(worthEdit * decay(len(s.calls)-e.call, 32))
 		}
 	}

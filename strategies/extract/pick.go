@@ -25,11 +25,22 @@ const scarceRoom = 1100
 // nameless are words of programs and of data that name nothing.
 var nameless = wordSet(`true false nil null none undefined nan eof yes no on off ok`)
 
-// structTag is the tag of a field in Go, formatVerb a verb in a format.
+// structTag is the tag of a field in Go, formatVerb a verb in a format, letters each letter of a value.
 var (
 	structTag  = text.Pattern("^`?[a-z]+:\"[^\"]*\"`?$")
 	formatVerb = text.Pattern(`%[-+#0-9.]*[a-zA-Z]`)
+	letters    = text.Pattern(`[A-Za-z]`)
 )
+
+// minMessage is the number of letters of a format that is a message, which can be searched for.
+const minMessage = 10
+
+// isForm reports whether a value tells how data or text is written, and nothing else: the tag of a field,
+// or a format with hardly a word.
+func isForm(v string) bool {
+	words := formatVerb().ReplaceAllString(v, "")
+	return structTag().MatchString(v) || words != v && len(letters().FindAllString(words, minMessage)) < minMessage
+}
 
 // choice is a candidate for the references and the known identifiers in its text.
 type choice struct {
@@ -68,7 +79,7 @@ func (t *table) pick(ranked []candidate, budget int, above string) []reference {
 		if !c.isReused() && !c.topical && (i >= 4*budget/minReference || c.score < minScore || c.isAmbiguous()) {
 			continue
 		}
-		if scarce && !c.isReused() && (structTag().MatchString(c.value) || formatVerb().MatchString(c.value) || nameless[strings.ToLower(c.value)]) {
+		if !c.isReused() && (isForm(c.value) || scarce && (formatVerb().MatchString(c.value) || nameless[strings.ToLower(c.value)])) {
 			continue
 		}
 		ch := choice{candidate: c, contained: t.contained(c)}

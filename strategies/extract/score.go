@@ -2,6 +2,7 @@ package extract
 
 import (
 	"math"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -14,13 +15,14 @@ type candidate struct {
 // Weights of a logistic regression that predicts from the first half of a conversation
 // whether the second half uses an identifier. They were fitted once on every other one of
 // 47 recorded coding sessions, and rank as well on the others and on conversations of
-// other kinds. Those of handles and codes were added later: records of customers hold
-// more addresses and names than any conversation comes back to. Sizes are logarithms to
+// other kinds. Those of handles, codes and phrases were added later: records of customers hold
+// more addresses and names than any conversation comes back to, and sources more messages. Sizes are logarithms to
 // base 2.
 const (
 	weightBias      = -0.34
 	weightAge       = -0.18 // per doubling of the bytes since the newest occurrence
 	weightUnused    = -0.40 // only tools wrote it
+	weightPhrase    = -0.75 // and it is a quotation of several words
 	weightTexts     = 0.23  // per doubling of the texts with it
 	weightUses      = 0.61  // per doubling of the uses
 	weightNumber    = -1.43 // a bare number
@@ -48,6 +50,9 @@ func (t *table) logOdds(id *identifier) float64 {
 		weightNeighbors*math.Log2(1+float64(id.neighbors))
 	if id.uses == 0 {
 		z += weightUnused
+		if id.kind == Quoted && strings.Contains(id.value, " ") {
+			z += weightPhrase
+		}
 	}
 	switch id.kind {
 	case Number:

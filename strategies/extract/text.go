@@ -30,7 +30,7 @@ func (d *Digest) writeText(budget, references int) string {
 	}
 	left := func() int { return budget - utf8.RuneCountInString(prose) }
 	find := func() string {
-		most := int(maxReferenceShare / (1 - maxReferenceShare) * float64(utf8.RuneCountInString(prose)))
+		most := int(referenceShare / (1 - referenceShare) * float64(utf8.RuneCountInString(prose)))
 		most = min(most, max(minReferences, int(coveredReferenceShare*float64(d.ids.bytesRead))))
 		refs := d.fit(references, func(r int) string { return d.ids.references(min(r, left(), most), prose) })
 		if d.history.isRecords() && len(refs) < budget/8 { // the calls tell all but a few stray values
