@@ -318,9 +318,11 @@ func isGenerated(s string) bool {
 		strings.HasPrefix(s, "# Fix any errors below") || strings.HasPrefix(s, "Caveat: ") || strings.HasPrefix(s, "Operation stopped by hook")
 }
 
-// isInstruction reports whether a program wrote a user message that holds the text of a skill: it
-// is kept, but it is not what the user asked for.
-func isInstruction(s string) bool { return strings.HasPrefix(s, chat.SkillPrefix) }
+// isInstruction reports whether a program wrote a user message that holds the text of a skill, or shows
+// another task as an example: it is kept, but it is not what the user asked for.
+func isInstruction(s string) bool {
+	return strings.HasPrefix(s, chat.SkillPrefix) || strings.HasPrefix(s, "Here is a demonstration of ")
+}
 
 // prompting is the output of a shell that ends with its prompt.
 var prompting = text.Pattern(`(?s)\n(?:\([^\n]*\)\n)?[\w@:~/.-]*[$#]\s*$`)
