@@ -33,7 +33,7 @@ type edit struct {
 	more    bool // there are more
 }
 
-// String returns the line of an edit below that of its file.
+// String returns what the edit changes, on one line.
 func (e *edit) String() string {
 	s := "added "
 	if e.removes {
@@ -83,6 +83,20 @@ func (s *history) recordChange(c *toolCall, fs []argument) {
 
 // dropEdits takes the lines out of the edits of a file that a later one takes out of it.
 func (s *history) dropEdits(path string, before, after []string) {
+	var earlier []*edit
+	for _, c := range s.calls {
+		if c.change == nil {
+			continue
+		}
+		for _, e := range c.change.files {
+			if e.path == path && !e.removes {
+				earlier = append(earlier, e)
+			}
+		}
+	}
+	if len(earlier) == 0 {
+		return
+	}
 	gone := map[string]bool{}
 	for _, l := range before {
 		gone[editLine(l)] = true
@@ -90,15 +104,8 @@ func (s *history) dropEdits(path string, before, after []string) {
 	for _, l := range after {
 		delete(gone, editLine(l))
 	}
-	for _, c := range s.calls {
-		if c.change == nil {
-			continue
-		}
-		for _, e := range c.change.files {
-			if e.path == path && !e.removes {
-				e.lines = slices.DeleteFunc(e.lines, func(l string) bool { return gone[l] })
-			}
-		}
+	for _, e := range earlier {
+		e.lines = slices.DeleteFunc(e.lines, func(l string) bool { return gone[l] })
 	}
 }
 
@@ -133,13 +140,13 @@ func newEdit(path string, lines, others []string) *edit {
 	}
 	var declaring, rest []string
 	for _, l := range lines {
-		if known[l] || len(l) < minCodeLine || !strings.ContainsFunc(l, isLetterOrDigit) || plainCode().MatchString(l) {
+		if known[l] || len(l) < minCodeLine || len(declaring) > maxEditLines {
 			continue
 		}
 		known[l] = true
 		if start, end := declaredName(l); end > start {
 			declaring = append(declaring, l)
-		} else {
+		} else if len(rest) <= maxEditLines && strings.ContainsFunc(l, isLetterOrDigit) && !plainCode().MatchString(l) {
 			rest = append(rest, l)
 		}
 	}
