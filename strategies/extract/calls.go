@@ -43,7 +43,9 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	s.spoken = true
 	s.currentTurn().calls++
 	for _, p := range c.paths {
-		s.recordFile(p, c.changes)
+		if c.changes || path.Ext(p) != "" || searched(c.fields, c.paths) == "" { // a folder is searched, not read
+			s.recordFile(p, c.changes)
+		}
 	}
 	if c.changes {
 		s.recordChange(c, fs)
@@ -284,12 +286,15 @@ func resultLine(tail string) string {
 		return lines[i]
 	}
 	for _, l := range slices.Backward(lines) {
-		if l[0] != '<' && !saysNothing().MatchString(l) && strings.ContainsFunc(l, isLetterOrDigit) && !programLine().MatchString(l) {
+		if l[0] != '<' && !saysNothing().MatchString(l) && !warning().MatchString(l) && strings.ContainsFunc(l, isLetterOrDigit) && !programLine().MatchString(l) {
 			return l
 		}
 	}
 	return ""
 }
+
+// warning is a line that a program ends with, whatever came of it.
+var warning = text.Pattern(`(?i)^\W*(?:warn(?:ing)?|notice|note|hint|deprecat\w+)\b`)
 
 // noTests is what Go says of a package where no test has the name that was asked for.
 const noTests = "no tests to run"
@@ -303,7 +308,7 @@ var committed = text.Pattern(`(?m)^\[[^\]\n]+ [0-9a-f]{7,40}\] .*$`)
 
 // stating is a line that says what came of a command whatever follows it: of git for a reset, or
 // of a linter.
-var stating = text.Pattern(`^(?:HEAD is now at |\d+ issues?\.?$|PASS(?:ED)?\b)|\b\d+ (?:tests? )?(?:passed|passing)\b|\b(?:0|no) (?:issues|errors|failures|problems)\b`)
+var stating = text.Pattern(`^(?:HEAD is now at |Successfully |\d+ issues?\.?$|PASS(?:ED)?\b)|\b\d+ (?:tests? )?(?:passed|passing)\b|\b(?:0|no) (?:issues|errors|failures|problems)\b`)
 
 // recordFile counts a read or a change of a file.
 func (s *history) recordFile(path string, changed bool) {

@@ -193,7 +193,7 @@ func changedLines(fs []argument, of func(argument) bool) (before, after []string
 
 // plainCode is a line of code that any program has: a comment, an import, a check of an error, a return of
 // constants, the begin of an alternative.
-var plainCode = text.Pattern(`^(?://|#(?:[^!\[]|$)|/?\*|--|<!--)|^import\b|^(?:from|use|using|require|include) |^\w* ?"[^" ]*",?$|^(?:if|\} else if) err [!=]= nil|^return(?: (?:nil|err|true|false|None|null|\d+|""|,)[, ]*)*;?$|^(?:\} ?)?(?:else|try|finally|catch|do|end|fi|done|pass|break|continue|default)\b[ ({:;]*$|^t\.(?:Helper|Parallel)\(\)$`)
+var plainCode = text.Pattern(`^(?://|#(?:[^!\[]|$)|/?\*|--|<!--)|^import\b|^(?:from|use|using|require|include) |^\w* ?"[^" ]*",?$|^"[^"]*"[\s+,;)]*$|^(?:if|\} else if) err [!=]= nil|^return(?: (?:nil|err|true|false|None|null|\d+|""|,)[, ]*)*;?$|^(?:\} ?)?(?:else|try|finally|catch|do|end|fi|done|pass|break|continue|default)\b[ ({:;]*$|^t\.(?:Helper|Parallel)\(\)$`)
 
 const (
 	patchBegin = "*** Begin Patch"

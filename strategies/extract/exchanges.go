@@ -99,8 +99,11 @@ func (s *history) addRequests(b *itemList, budget int) {
 		it := b.add(sectionRequests, requestMark+x+"\n", 0)
 		it.day, it.at = l.day, 2*s.turns[l.turns[0]].after
 		request := it // of what belongs to it
-		if it.tier = tier; l.spare && !first {
+		switch it.tier = tier; {
+		case l.spare && !first:
 			it.tier, request = tierSpare, nil
+		case s.isRecords() && i < len(lines)-newestRequests: // what was done tells most of what was asked for
+			it.tier = tierChosen
 		}
 		if age := len(lines) - i; !first {
 			b.weigh(worthAsked * decay(age, 8))
@@ -120,6 +123,9 @@ func (s *history) addRequests(b *itemList, budget int) {
 		}
 	}
 }
+
+// newestRequests is the number of requests that come before what was done, where that is told with its values.
+const newestRequests = 3
 
 // requestsRoom returns the characters of the earlier requests. Where calls tell with their values what
 // came of them, they need less.

@@ -62,7 +62,7 @@ func TestEditsWithoutACommitAreTold(t *testing.T) {
 	read := []*chat.Message{calls("", "2", "Read", "file_path", "/src/fuse.go"), result("2", "package fuse")}
 	commit := []*chat.Message{calls("", "3", "Bash", "command", "git commit -m lamps"), result("3", "[main 1f3e5a7] lamps")}
 	text := digestOf(Options{}, slices.Concat(before, read)...).Text(500)
-	if got := state(text); !strings.Contains(got, uncommittedAllMark+"lamp.go") || strings.Contains(got, nothingEdited) {
+	if got := state(text); !strings.Contains(got, uncommittedAllMark+earlierMark+"lamp.go") || strings.Contains(got, nothingEdited) {
 		t.Errorf("%s", got)
 	}
 	d := New(Options{})

@@ -136,7 +136,10 @@ func (s *history) otherItems(budget int) []*item {
 		if age := s.messages - s.todosAt; age > freshTodos { // some may be done by now
 			x += fmt.Sprintf(", as listed %d messages before the end", age)
 		}
-		b.add(sectionRemaining, formatEntry(x), worthTodo).tier = tierState
+		it := b.add(sectionRemaining, formatEntry(x), worthTodo)
+		if it.tier = tierState; strings.Contains(x, "(in progress)") || strings.Contains(x, "(in_progress)") {
+			it.value = worthProgress
+		}
 	}
 	return b.items
 }
@@ -256,6 +259,12 @@ func (s *history) addCalls(b *itemList, budget int) {
 		}
 		return longest(acts, minAct, maxAct, room, len(indentMark+bulletMark))
 	}
+	newest := -1 // of the failures that block
+	for i, c := range s.calls[:underWay] {
+		if unresolved[i] && c.blocks() && i >= underWay-recentCalls {
+			newest = i
+		}
+	}
 	told := map[string]*repeatedCall{}
 	limit, briefly := limitOf(false), false
 	if limit < maxAct || b.crowded {
@@ -267,7 +276,9 @@ func (s *history) addCalls(b *itemList, budget int) {
 		case unresolved[i] && c.blocks() && i >= underWay-recentCalls:
 			line := c.line(b.lineLimit)
 			call := b.add(sectionBlocked, line, worthBlocked*age)
-			call.tier = tierErrors
+			if call.tier = tierErrors; i == newest { // what is to be done next
+				call.tier = tierState
+			}
 			if s.editedSince(i) { // what it said may be over
 				call.section, call.text = sectionState, failedBeforeMark+strings.TrimPrefix(line, bulletMark)
 			}

@@ -51,11 +51,11 @@ func (s *history) readObjects(c *toolCall, result string) (listing bool) {
 		}
 	}
 	if len(objects) == 1 {
-		c.result = withoutLinks(objects[0])
+		c.result = withoutLinks(withoutMarks(objects[0]))
 		return false
 	}
 	if own := ownValues(result, fs); own != nil {
-		c.result = withoutLinks(own)
+		c.result = withoutLinks(withoutMarks(own))
 		s.inner, s.innerOf = rowsOf(slices.DeleteFunc(fs, func(f argument) bool { return f.row == 1 })), c
 		return false
 	}
@@ -70,6 +70,17 @@ func (s *history) readObjects(c *toolCall, result string) (listing bool) {
 	s.listings = appendBounded(s.listings, c, maxListings)
 	return true
 }
+
+// withoutMarks returns the values of a result without the ids of others than itself that no person reads, and
+// without the times at which it was written.
+func withoutMarks(vs []argument) []argument {
+	return slices.DeleteFunc(vs, func(f argument) bool {
+		return writtenAt().MatchString(f.key) || !strings.EqualFold(f.key, "id") && kindOf(f.value) == UUID
+	})
+}
+
+// writtenAt is a key for when a record was written.
+var writtenAt = text.Pattern(`(?i)^(?:created|updated|modified)_?at$`)
 
 // withoutLinks returns what tells of an object of a service that has an address for people: not the
 // addresses for programs and the like.

@@ -141,7 +141,7 @@ func (s *history) restore(sec section, lines []string) {
 					if cut { // within a name, perhaps
 						files = files[:max(0, strings.LastIndexAny(files, ",;"))]
 					}
-					s.edited, s.uncommittedAs = strings.Split(strings.Clone(files), ", "), mark
+					s.edited, s.uncommittedAs = strings.Split(strings.Clone(strings.TrimPrefix(files, earlierMark)), ", "), mark
 				}
 			}
 			h, ok := parseHandle(l)

@@ -48,7 +48,7 @@ func (s *history) addLastAnswer(b *itemList) {
 		}
 	}
 	if last != nil && !stuck {
-		if next := t.intention(); next != "" {
+		if next := t.intention(); next != "" && !s.carriedOut(t) {
 			b.add(sectionState, saidLastMark+truncate(next, b.lineLimit)+"\n", worthState).tier = tierErrors
 		}
 		text := lastCallMark + strings.TrimPrefix(strings.TrimSuffix(last.line(b.lineLimit), "\n"), bulletMark)
@@ -82,6 +82,8 @@ func (s *history) addLastAnswer(b *itemList) {
 		open[len(files)] = earlierMark + open[len(files)]
 	case len(files) > 0 && !slices.Equal(open, files):
 		addFiles(editedForMark, files)
+	case len(files) == 0 && len(open) > 0 && len(s.edited) == 0 && s.requests > 1:
+		open[0] = earlierMark + open[0]
 	case last != nil && len(last.paths) > 0 && len(open) == 0:
 		addFiles(nothingEdited, nil)
 	}
@@ -111,7 +113,10 @@ func (s *history) lastOutput() string {
 	r := s.currentTurn().request
 	lines := failureLines(r.head, cmp.Or(r.tail, r.head))
 	if len(lines) == 0 {
-		lines = slices.DeleteFunc(splitLines(r.head), func(l string) bool { return saysNothing().MatchString(l) || prompting().MatchString(l) })
+		lines = slices.DeleteFunc(splitLines(cmp.Or(r.tail, r.head)), func(l string) bool {
+			return saysNothing().MatchString(l) || prompting().MatchString(l) || warning().MatchString(l)
+		})
+		lines = lines[max(0, len(lines)-maxOutputLines):] // what came of it is said at the end
 	}
 	ran := ranInText().FindStringSubmatch(s.turns[len(s.turns)-2].lastText)
 	if ran == nil || len(lines) == 0 {
@@ -125,6 +130,14 @@ const maxOutputLines = 3
 
 // ranInText is what a message runs at its end: the lines in a fence or in an element of markup.
 var ranInText = text.Pattern("(?s)(?:```\\w*|<\\w+>)\\s*([^`<]+?)\\s*(?:```|</\\w+>)\\s*$")
+
+// carriedOut reports whether a call since the last message of a turn did more than look at files: what was
+// announced before it is done, or under way.
+func (s *history) carriedOut(t *turn) bool {
+	return len(s.files) == 0 || slices.ContainsFunc(s.calls[max(0, len(s.calls)-t.calls+t.callsBefore):], func(c *toolCall) bool {
+		return c.acts || c.changes || len(c.paths) == 0 && !c.reads() && !looks(c.tool)
+	})
+}
 
 // intention returns the last sentence of the last message that says what comes next, "" for none.
 func (t *turn) intention() string {

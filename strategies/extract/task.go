@@ -83,6 +83,7 @@ func (s *history) leadingItems(budget int) []*item {
 			room = max(room, left)
 		}
 		add(sectionTask, beforeMark+truncate(oneLine(cmp.Or(withoutCommands(s.turns[i].request.head), s.turns[i].request.head)), room)+"\n")
+		out[len(out)-1].share = sectionRequests // where it stands else
 	}
 	return slices.DeleteFunc(out, func(it *item) bool { return it.text == "" })
 }
@@ -142,10 +143,10 @@ var addressing = text.Pattern(`(?i)\b(?:you|your|(?:shall|should|may|can) i)\b`)
 func (s *history) beforeActive() []int {
 	var out []int
 	at := s.activeTurn()
-	refers := func(t *turn) bool {
-		return len(t.request.head) < minRequest || t.asked != "" && len(t.request.head) < 2*minRequest
+	refers := func(t *turn, most int) bool {
+		return len(t.request.head) < minRequest || t.asked != "" && len(t.request.head) < most
 	}
-	short := at > 0 && refers(s.turns[at])
+	short := at > 0 && refers(s.turns[at], maxShort)
 	for i := at - 1; short && i >= 0 && len(out) < maxBefore; i-- {
 		r := s.turns[i].request
 		if r.empty() || isGenerated(r.head) {
@@ -157,7 +158,7 @@ func (s *history) beforeActive() []int {
 		if s.turns[i].asked == "" { // else it stands with its question
 			out = append(out, i)
 		}
-		short = refers(s.turns[i])
+		short = refers(s.turns[i], 2*minRequest)
 	}
 	return out
 }

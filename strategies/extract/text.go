@@ -405,6 +405,9 @@ func (p *page) fill(items []*item, held int) {
 	}
 	if n := p.untold(items); n > 0 {
 		untold.text = fmt.Sprintf(untoldLine, n)
+		if !slices.ContainsFunc(p.items, func(it *item) bool { return it != untold && p.heading(it).section == p.heading(untold).section }) {
+			untold.section = sectionState // no section for a number alone
+		}
 	} else {
 		p.items = slices.DeleteFunc(p.items, func(it *item) bool { return it == untold })
 	}

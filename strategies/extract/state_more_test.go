@@ -1,0 +1,93 @@
+package extract
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// The state tells what came of the last steps, and not what was announced before them.
+func TestStateOfTheLastSteps(t *testing.T) {
+	t.Parallel()
+	run := func(id, command, came string) []*chat.Message {
+		return []*chat.Message{calls("", id, "Bash", "command", command), result(id, came)}
+	}
+	edit := func(id, file string) []*chat.Message {
+		return []*chat.Message{calls("", id, "Edit", "file_path", "/barn/"+file, "old_string", "a", "new_string", "hens := "+id), result(id, "updated")}
+	}
+	read := []*chat.Message{calls("", "9", "Read", "file_path", "/barn/roof.go"), result("9", "package barn")}
+	announced := []*chat.Message{assistant("Let me widen the door of the barn now.")}
+	for name, tt := range map[string]struct {
+		then  []*chat.Message
+		n     int
+		has   string
+		hasNo string
+	}{
+		"a warning at the end":     {run("1", "pip install barn", "Collecting barn\nSuccessfully installed barn-1.2\nWARNING: Running pip as the 'root' user"), 600, "→ Successfully installed barn-1.2", "WARNING"},
+		"what is still to be done": {slices.Concat(announced, read), 600, "- Said last: Let me widen the door of the barn now", ""},
+		"what was done since":      {slices.Concat(announced, edit("2", "door.go")), 600, "- Last: Edit: /barn/door.go", "Said last"},
+		"a searched folder":        {[]*chat.Message{calls("", "1", "Grep", "pattern", "hens", "path", "/barn/stalls"), result("1", "/barn/stalls/a.go:3: hens")}, 600, "hens in /barn/stalls", "file /barn/stalls"},
+		"edits of another task": {
+			slices.Concat(edit("3", "door.go"), []*chat.Message{assistant("It is done."), user("What is the roof of the barn made of?"), assistant("Of tiles.")}), 600,
+			"- Edited, no commit seen: before this task door.go", "",
+		},
+		"a failed check": {
+			slices.Concat(edit("2", "roof.go"), run("3", "git commit -m roof", "[main 1f3e5a7] roof"), edit("4", "wall.go"), run("5", "git commit -m wall", "[main 2f3e5a7] wall"), edit("6", "gate.go"), run("7", "git commit -m gate", "[main 3f3e5a7] gate"),
+				run("8", "make lint", "Exit code 1\ndoor.go:3:1: hens declared and not used\n1 issues:"), read), 70,
+			"## Blocked\n- Bash: make lint", "",
+		},
+	} {
+		text := digestOf(Options{}, slices.Concat([]*chat.Message{user("Widen the door of the barn, please.")}, tt.then)...).Text(tt.n)
+		if !strings.Contains(text, tt.has) || tt.hasNo != "" && strings.Contains(text, tt.hasNo) {
+			t.Errorf("%s: %q is missing, or %q is told:\n%s", name, tt.has, tt.hasNo, text)
+		}
+	}
+}
+
+// A reply that gives what was asked for stands with the request that it serves.
+func TestTheRequestBehindAReply(t *testing.T) {
+	t.Parallel()
+	const wish = "Now I would like to move my stall to the cheapest place with shade, without changing its days."
+	text := digestOf(
+		Options{}, user("How many stalls does the market have this week?"), assistant("It has 40."), user("And how many of them sell cheese?"), assistant("Three of them do."), user(wish), assistant("Gladly. Could you tell me the number of your stall?"),
+		user("I do not have the number of the stall with me right now, but my name there is ida_berg_81."), calls("", "1", "find_stalls", "name", "ida_berg_81"), result("1", `{"stall": "S31", "shade": "no"}`),
+	).Text(300)
+	if !strings.Contains(text, beforeMark+wish+"\n") {
+		t.Errorf("%s", text)
+	}
+}
+
+// Where there is little room, what was done for a customer comes before what was said on the way.
+func TestActionsBeforeOldRequests(t *testing.T) {
+	t.Parallel()
+	d := New(Options{})
+	for i := range 20 {
+		id := fmt.Sprint(i)
+		for _, m := range []*chat.Message{
+			user(fmt.Sprintf("Find me a place for visit %d.", i)), assistant("Which one?"), user(fmt.Sprintf("Pier %d would be lovely.", i)),
+			calls("", id, "ReservePlace", "pier", "Pier "+id, "seats", id), result(id, fmt.Sprintf(`{"reservation": "R4%d7K"}`, i)), assistant("It is reserved."),
+		} {
+			d.Add(m)
+		}
+	}
+	text := d.Text(300)
+	if n := strings.Count(text, "ReservePlace: "); n < 12 || !strings.Contains(text, "Pier 19 would be lovely") {
+		t.Errorf("%d of 20 actions are told:\n%s", n, text)
+	}
+}
+
+// Of a record that a call wrote, ids of others and times of writing are not told.
+func TestMarksOfRecords(t *testing.T) {
+	t.Parallel()
+	const other = "3f2a9c0d-1b4e-4f6a-8c7d-9e0f1a2b3c4d"
+	text := digestOf(
+		Options{}, user("File the leak of the roof, please."), calls("", "1", "create_ticket", "title", "Roof leaks"),
+		result("1", `{"id": "ROOF-7", "title": "Roof leaks", "teamId": "`+other+`", "createdAt": "2031-02-03T10:00:00Z", "status": "open"}`), assistant("It is filed."),
+	).Text(300)
+	if !strings.Contains(text, "create_ticket: title Roof leaks → id ROOF-7, status open") || strings.Contains(text, "createdAt") {
+		t.Errorf("%s", text)
+	}
+}
