@@ -279,11 +279,14 @@ func resultLine(tail string) string {
 	}
 	lines := splitLines(text.Tail(tail, 1000))
 	lines = lines[max(0, len(lines)-maxResultLines):]
-	if i := slices.IndexFunc(lines, stating().MatchString); i >= 0 {
-		if strings.HasPrefix(lines[i], "PASS") && strings.Contains(tail, noTests) && !strings.Contains(tail, "--- PASS") {
+	for _, l := range slices.Backward(lines) {
+		switch {
+		case !stating().MatchString(l):
+		case strings.HasPrefix(l, "PASS") && strings.Contains(tail, noTests) && !strings.Contains(tail, "--- PASS"):
 			return noTests
+		default:
+			return l
 		}
-		return lines[i]
 	}
 	for _, l := range slices.Backward(lines) {
 		if l[0] != '<' && !saysNothing().MatchString(l) && !warning().MatchString(l) && strings.ContainsFunc(l, isLetterOrDigit) && !programLine().MatchString(l) {

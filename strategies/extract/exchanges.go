@@ -27,7 +27,7 @@ func (s *history) requestLines() []requestLine {
 		said := withoutCommands(t.request.head)
 		l := requestLine{text: oneLine(cmp.Or(said, t.request.head)), day: s.dayOf(i), turns: []int{i}}
 		switch {
-		case s.isServed(i):
+		case s.isServed(i) && !slices.Contains(before, i):
 			l.spare = true
 		case s.isGoal(t.request) || i == at || t.request.empty() || isGenerated(t.request.head) || t.output || slices.Contains(before, i) || s.isOver(i):
 			l.text, l.spare = "", true

@@ -78,10 +78,7 @@ func (s *history) otherItems(budget int) []*item {
 	s.addRequests(b, budget)
 	s.addCalls(b, budget)
 	s.addFactItems(b)
-	for i, x := range s.finished {
-		b.add(sectionCompleted, finishedMark+x+"\n", 0).tier = tierChosen
-		b.weigh(worthFinished * decay(len(s.finished)-i, 16))
-	}
+	s.addFinished(b)
 	for i, x := range s.decisions {
 		b.add(sectionDecisions, formatEntry(x), worthDecision*decay(len(s.decisions)-i, 32))
 	}
@@ -142,6 +139,20 @@ func (s *history) otherItems(budget int) []*item {
 		}
 	}
 	return b.items
+}
+
+// addFinished adds the tasks that were done, several on a line as the lines allow.
+func (s *history) addFinished(b *itemList) {
+	for at := 0; at < len(s.finished); {
+		end, line := at+1, s.finished[at]
+		for end < len(s.finished) && utf8.RuneCountInString(line)+len(requestSeparator)+utf8.RuneCountInString(s.finished[end]) <= b.lineLimit {
+			line += requestSeparator + s.finished[end]
+			end++
+		}
+		b.add(sectionCompleted, finishedMark+line+"\n", 0).tier = tierChosen
+		b.weigh(worthFinished * decay(len(s.finished)-end+1, 16))
+		at = end
+	}
 }
 
 // freshTodos is the number of messages after which a list of tasks may be out of date.

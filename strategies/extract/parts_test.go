@@ -200,7 +200,7 @@ func TestFinishedTasksAreDone(t *testing.T) {
 		calls("", "5", "TaskUpdate", "taskId", "7", "status", "completed"), result("5", "ok"),
 		calls("", "6", "TaskUpdate", "taskId", "8", "status", "cancelled"), result("6", "ok"),
 	)
-	want := []string{"- Done: wire the lamp", "- Done: mow the lawn"}
+	want := []string{"- Done: wire the lamp · mow the lawn"}
 	text := d.Text(400)
 	done := func(text string) []string {
 		return slices.DeleteFunc(sectionsOf(text)[sectionCompleted], func(l string) bool { return !strings.HasPrefix(l, finishedMark) })

@@ -251,8 +251,10 @@ func (s *history) restoreEntry(sec section, e entry) {
 		}
 		return
 	}
-	if task, ok := strings.CutPrefix(e.text, finishedMark); ok {
-		s.finished = appendNew(s.finished, task)
+	if tasks, ok := strings.CutPrefix(e.text, finishedMark); ok {
+		for task := range strings.SplitSeq(tasks, requestSeparator) {
+			s.finished = appendNew(s.finished, task)
+		}
 	} else if strings.HasPrefix(e.text, bulletMark) && !strings.HasPrefix(e.text, callsMark) && !slices.ContainsFunc(s.previous[sec], func(o entry) bool { return o.day == e.day && o.text == e.text }) {
 		s.addEntry(sec, entry{strings.Clone(e.day), strings.Clone(e.text), s.requests})
 	}

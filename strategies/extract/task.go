@@ -80,7 +80,7 @@ func (s *history) leadingItems(budget int) []*item {
 					left -= len(it.text)
 				}
 			}
-			room = max(room, left)
+			room = max(room, left, min(maxShort, budget/3))
 		}
 		add(sectionTask, beforeMark+truncate(oneLine(cmp.Or(withoutCommands(s.turns[i].request.head), s.turns[i].request.head)), room)+"\n")
 		out[len(out)-1].share = sectionRequests // where it stands else
@@ -152,7 +152,7 @@ func (s *history) beforeActive() []int {
 		if r.empty() || isGenerated(r.head) {
 			continue
 		}
-		if s.isGoal(r) || isSmallTalk(r.head) {
+		if s.isGoal(r) || isSmallTalk(r.head) || s.isRecords() && s.turns[i].day != s.turns[at].day { // of another visit
 			break
 		}
 		if s.turns[i].asked == "" { // else it stands with its question
