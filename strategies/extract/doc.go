@@ -2,9 +2,9 @@
 // what a successor needs: the active request in full, the goal, the user's constraints and other
 // requests, the state, what calls opened and no later call closed (processes, branches,
 // subagents, tasks, with their ids), what was done by which call with what result, failures that
-// no later success closed, files; in a chat without tools, the sentences that name people,
-// places, numbers or dates. What room is left goes to decisions, findings and what was answered
-// to each request. The summary ends with a block of references: the identifiers that are most
+// no later success closed, files with what edits changed in them; in a chat without tools, the
+// sentences that name people, places, numbers or dates. What room is left goes to decisions,
+// findings and what was answered to each request. The summary ends with a block of references: the identifiers that are most
 // likely to be needed again, with the words that label them; a mark tells what the user said.
 //
 // A Digest reads messages one at a time in bounded memory. Equal messages always give

@@ -311,7 +311,8 @@ func (c *toolCall) listed(n int, request string) string {
 			}
 			told[part] = true
 			label := strings.ReplaceAll(own[0].key, "_", " ") + " "
-			switch part = strings.TrimPrefix(part, label); {
+			lastWord := label[strings.LastIndexByte(strings.TrimSuffix(label, " "), ' ')+1:] // as short values have it
+			switch part = strings.TrimPrefix(strings.TrimPrefix(part, label), lastWord); {
 			case label != last || labelled > maxLabelWidth:
 				part, last, labelled = label+part, label, 0
 			case len(own) <= maxUnlabelled && slices.EqualFunc(own, labels, func(a, b argument) bool { return a.key == b.key && a.path == b.path }):

@@ -155,7 +155,7 @@ func (s *history) beforeActive() []int {
 		if s.isGoal(r) || isSmallTalk(r.head) || s.isRecords() && s.turns[i].day != s.turns[at].day { // of another visit
 			break
 		}
-		if s.turns[i].asked == "" { // else it stands with its question
+		if s.turns[i].asked == "" || s.isRecords() { // else it stands with its question
 			out = append(out, i)
 		}
 		short = refers(s.turns[i], 2*minRequest)
