@@ -35,7 +35,7 @@ const (
 	// coveredReferenceShare is that in what the text covers, if it is more than minReferences
 	// characters: of a list of more, few are used.
 	coveredReferenceShare = 0.02
-	minReferences         = 2000
+	minReferences         = 1000
 	// toolReferenceShare is that where tools are called, but not on files.
 	toolReferenceShare = 0.35
 	// recordsReferenceShare is that where most of what was done are calls with short values.

@@ -112,7 +112,9 @@ func (s *history) addRequests(b *itemList, budget int) {
 			it.topical = true
 		}
 		first = false
-		b.addWhole(it, requestMark+text.Head(l.text, maxRequest)+"\n")
+		if whole := b.addWhole(it, requestMark+text.Head(l.text, maxRequest)+"\n"); whole != nil && !l.spare && i >= len(lines)-newestRequests {
+			whole.tier = tierNewest
+		}
 		for _, turn := range l.turns {
 			if t := s.turns[turn]; t.asked != "" && len(t.request.head) < minRequest { // not understood without it
 				q := b.add(sectionFindings, indentMark+repliesMark+truncate(t.asked, b.lineLimit)+"\n", worthAnswer*decay(len(s.turns)-turn, 8))

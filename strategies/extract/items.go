@@ -46,7 +46,8 @@ const (
 // Tiers of items: all of one are placed before any of the next, within the shares of their
 // sections.
 const (
-	tierUser = iota
+	tierUser   = iota
+	tierNewest // the newest requests, whole
 	tierState
 	tierDemands
 	tierOpen
@@ -197,13 +198,15 @@ func (b *itemList) add(s section, text string, value float64) *item {
 	return it
 }
 
-// addWhole adds the whole of what an item has cut, for where room is left.
-func (b *itemList) addWhole(cut *item, whole string) {
-	if whole != cut.text {
-		it := b.add(cut.section, whole, 0)
-		it.day, it.tier, it.extends = cut.day, tierSpare, cut
-		b.weigh(cut.value)
+// addWhole adds the whole of what an item has cut, for where room is left. It returns nil if nothing is cut.
+func (b *itemList) addWhole(cut *item, whole string) *item {
+	if whole == cut.text {
+		return nil
 	}
+	it := b.add(cut.section, whole, 0)
+	it.day, it.tier, it.extends = cut.day, tierSpare, cut
+	b.weigh(cut.value)
+	return it
 }
 
 // minSaid is the size of the shortest line of an old answer that is worth its room, and

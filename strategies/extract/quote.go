@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -46,6 +47,9 @@ func (r request) quote(n int) string {
 	}
 	return b.String()
 }
+
+// quoted returns the size of the whole request as a quotation, in characters.
+func (r request) quoted() int { return utf8.RuneCountInString(r.quote(math.MaxInt)) }
 
 // quotedSize returns the size of a line as a quotation, in characters.
 func quotedSize(line string) int { return utf8.RuneCountInString(line) + len(quoteMark) + 1 }

@@ -39,8 +39,10 @@ func (s *history) leadingItems(budget int) []*item {
 	if at >= 0 {
 		active = s.turns[at].request
 		size := bodySize(sectionTask, min(budget, 100))
-		if s.isOnlyTask() && !isPlan(splitLines(active.head)) { // what a plan says of files is told with them
+		if whole := active.quoted(); s.isOnlyTask() && !isPlan(splitLines(active.head)) { // what a plan says of files is told with them
 			size = max(size, int(onlyTaskShare*float64(budget)))
+		} else {
+			size = max(size, min(whole, budget/2))
 		}
 		add(sectionTask, active.quote(size))
 	}
@@ -86,6 +88,14 @@ func (s *history) leadingItems(budget int) []*item {
 		out[len(out)-1].share = sectionRequests // where it stands else
 	}
 	return slices.DeleteFunc(out, func(it *item) bool { return it.text == "" })
+}
+
+// taskSize returns the size of the whole active task, in characters.
+func (s *history) taskSize() int {
+	if at := s.activeTurn(); at >= 0 {
+		return s.turns[at].request.quoted()
+	}
+	return 0
 }
 
 // isOnlyTask reports whether at most one thing was ever asked for.

@@ -18,8 +18,12 @@ const (
 // number of tokens of references.
 func (d *Digest) writeText(budget, references int) string {
 	room := max(budget-int(float64(budget)*d.history.referenceShare()), min(budget, len(originShort)))
+	most := budget - budget/8
+	if task := 2 * d.history.taskSize(); task <= most {
+		room = max(room, task)
+	}
 	prose, constraints, state := d.writeProse(room, 0)
-	if most := budget - budget/8; constraints+state > 0 && room < most { // references are worth less
+	if constraints+state > 0 && room < most { // references are worth less
 		if constraints == 0 {
 			most = min(room+state, most)
 		}
