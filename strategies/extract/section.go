@@ -80,7 +80,7 @@ const (
 	// activeHere stands where the active task belongs among the actions.
 	activeHere = "- The active task, for which:"
 	// untoldLine tells how many actions have no room.
-	untoldLine = "- Actions not told here: %d\n"
+	untoldLine = "- Actions for which there is no room: %d\n"
 	// These begin lines of the state, which is another one later.
 	saidLastMark       = "- Said last: "
 	lastCallMark       = "- Last: "

@@ -56,12 +56,13 @@ func (s *history) leadingItems(budget int) []*item {
 	if !s.goal.empty() && s.isGoal(s.goal) {
 		add(sectionGoal, s.goal.quote(bodySize(sectionGoal, min(budget/4, maxExcerpt))))
 	}
-	if at > 0 && (len(active.head) < minRequest || len(active.head) < maxShort && (s.turns[at].asked != "" || referring().MatchString(active.head))) {
+	if at > 0 && (len(active.head) < minRequest || len(active.head) < maxShort && (len(s.files) == 0 || s.turns[at].asked != "" || referring().MatchString(active.head))) {
+		last := proseLines(s.turns[at-1].lastText)
 		replied := answeredLines(s.turns[at-1].lastText, active.head)
-		if len(replied) == 0 && s.turns[at].asked == "" && (referring().MatchString(active.head) || picking().MatchString(active.head)) {
+		if len(replied) == 0 && (len(last) > 0 && choiceLine().MatchString(last[len(last)-1]) || s.turns[at].asked == "" && (referring().MatchString(active.head) || picking().MatchString(active.head))) {
 			replied = options(splitLines(s.turns[at-1].lastText))
 		}
-		if last := proseLines(s.turns[at-1].lastText); len(replied) == 0 && len(last) > 0 {
+		if len(replied) == 0 && len(last) > 0 {
 			replied = last[len(last)-1:]
 		}
 		replied = slices.DeleteFunc(replied, func(l string) bool { return slices.Contains(s.decisions, l) }) // told as such
