@@ -52,13 +52,7 @@ func quotedSize(line string) int { return utf8.RuneCountInString(line) + len(quo
 
 // isPlan reports whether a text is divided by headings.
 func isPlan(lines []string) bool {
-	headings := 0
-	for _, l := range lines {
-		if tellingHeading().MatchString(l) {
-			headings++
-		}
-	}
-	return headings >= minHeadings
+	return count(lines, tellingHeading().MatchString) >= minHeadings
 }
 
 // logLine is a line that a program logged: with a time, or with a level as a field.

@@ -120,7 +120,7 @@ var (
 // nameWords returns the words of a name in camelCase, snake_case or kebab-case, in lower
 // case, without what is before its last dot.
 func nameWords(name string) []string {
-	name = name[strings.LastIndexByte(name, '.')+1:]
+	name = shortName(name)
 	var out []string
 	start := 0
 	for i, r := range name {
