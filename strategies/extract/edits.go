@@ -144,7 +144,7 @@ func newEdit(path string, lines, others []string) *edit {
 			continue
 		}
 		known[l] = true
-		if start, end := declaredName(l); end > start {
+		if declaredName(l) != "" {
 			declaring = append(declaring, l)
 		} else if len(rest) <= maxEditLines && strings.ContainsFunc(l, isLetterOrDigit) && !plainCode().MatchString(l) {
 			rest = append(rest, l)
