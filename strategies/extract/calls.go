@@ -59,7 +59,7 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 			s.finished = appendNew(s.finished, x)
 		}
 	}
-	if slices.ContainsFunc(fs, isTaskID) && !slices.ContainsFunc(nameWords(name), func(w string) bool { return w == "create" }) {
+	if fieldOf(fs, "taskId", "task_id") != "" && !slices.ContainsFunc(nameWords(name), func(w string) bool { return w == "create" }) {
 		c.isTodoList = true // it sets the status of a task, or its order
 	}
 	if last := s.lastOf(c.tool); c.acts && last != nil && offered(last.arguments, last.result, c.arguments) {
@@ -116,9 +116,6 @@ func (c *toolCall) nothingDone(result string) string {
 	}
 	return ""
 }
-
-// isTaskID reports whether an argument names an entry of a list of tasks.
-func isTaskID(a argument) bool { return a.key == "taskId" || a.key == "task_id" }
 
 // takeOpen takes the newest call with an id from those without a result; it returns an empty one for none.
 func (s *history) takeOpen(id string) *toolCall {
