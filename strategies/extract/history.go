@@ -85,11 +85,11 @@ type history struct {
 	// inner are the objects in lists of the result of the call innerOf, the newest with such a result.
 	inner   [][]argument
 	innerOf *toolCall
-	// talkedOf is the one of which an option was named last, nil for none.
-	talkedOf *toolCall
-	todos    []string // open tasks
-	finished []string // tasks that were done
-	todosAt  int      // the number of messages before their list
+	// discussed is the one of which an option was named last, nil for none.
+	discussed *toolCall
+	todos     []string // open tasks
+	finished  []string // tasks that were done
+	todosAt   int      // the number of messages before their list
 	// constraints are demands of the user that hold, decisions say which of several ways was
 	// taken, and reasons why something is so.
 	constraints []string
@@ -336,7 +336,7 @@ func (s *history) addAssistant(head, tail string) {
 		return
 	}
 	s.mention(head)
-	s.judgeLastCall(head)
+	s.readVerdict(head)
 	s.spoken = true
 	t := s.currentTurn()
 	t.callsBefore = t.calls

@@ -265,7 +265,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 				room -= len(dayHeading{day: day}.String())
 			}
 			if c.acts && c.done && !c.isTodoList && (!unresolved[i] || !c.blocks() || i < underWay-recentCalls) {
-				acts = append(acts, c.told(b.lineLimit, briefly))
+				acts = append(acts, c.format(b.lineLimit, briefly))
 			}
 		}
 		return longest(acts, minAct, maxAct, room, len(indentMark+bulletMark))
@@ -315,12 +315,12 @@ func (s *history) addCalls(b *itemList, budget int) {
 		default:
 			text := c.line(b.lineLimit)
 			if c.acts {
-				text = truncate(strings.TrimSuffix(c.told(b.lineLimit, briefly), "\n"), limit) + "\n"
+				text = truncate(strings.TrimSuffix(c.format(b.lineLimit, briefly), "\n"), limit) + "\n"
 			}
 			if !c.failed && checking().MatchString(c.description) && s.editedSince(i) { // what it said may be over
 				text = strings.TrimSuffix(text, "\n") + editedMark + "\n"
 			}
-			whole := c.told(maxAct, false)
+			whole := c.format(maxAct, false)
 			if same := told[c.day+text]; same != nil && c.acts { // it was done again
 				same.times, same.alike = same.times+1, same.alike || same.whole != whole
 				times := "times"

@@ -231,8 +231,8 @@ func (s *history) restore(sec section, lines []string) {
 	}
 }
 
-// untoldMark begins untoldLine.
-var untoldMark, _, _ = strings.Cut(untoldLine, "%")
+// omittedMark begins omittedLine.
+var omittedMark, _, _ = strings.Cut(omittedLine, "%")
 
 func (s *history) restoreEntries(sec section, lines []string) {
 	for _, e := range splitEntries(lines) {
@@ -242,7 +242,7 @@ func (s *history) restoreEntries(sec section, lines []string) {
 
 func (s *history) restoreEntry(sec section, e entry) {
 	e.text = strings.TrimSuffix(e.text, noResult) // there may be one now
-	if n, ok := strings.CutPrefix(e.text, untoldMark); ok && sec == sectionCompleted {
+	if n, ok := strings.CutPrefix(e.text, omittedMark); ok && sec == sectionCompleted {
 		if n, err := strconv.Atoi(n); err == nil {
 			s.dropped += min(max(n, 0), maxMessages)
 		}

@@ -262,7 +262,7 @@ func (p *page) place(it *item) bool {
 		return false
 	}
 	core := it.core()
-	if p.tells(it) || parent != nil && strings.Contains(p.text, parent.core()) || it.parent != nil && strings.Contains(it.parent.text, core) {
+	if p.contains(it) || parent != nil && strings.Contains(p.text, parent.core()) || it.parent != nil && strings.Contains(it.parent.text, core) {
 		return true
 	}
 	p.text += core + "\n"
@@ -290,9 +290,9 @@ func (p *page) place(it *item) bool {
 	return true
 }
 
-// tells reports whether the text has an item's already; of an action as a whole: "pieces 12" does not tell
+// contains reports whether the text has an item's already; of an action as a whole: "pieces 12" does not tell
 // "pieces 1".
-func (p *page) tells(it *item) bool {
+func (p *page) contains(it *item) bool {
 	if it.acted {
 		return containsWord(p.text, it.core())
 	}
@@ -353,7 +353,7 @@ func (p *page) fill(items []*item, held int) {
 		it.order = i
 	}
 	var rest []*item
-	untold := &item{section: sectionCompleted, share: sectionExchanges, order: -1}
+	omitted := &item{section: sectionCompleted, share: sectionExchanges, order: -1}
 	p.held = p.budget/stateRoom + held
 	for tier := range tiers {
 		if tier == tierState {
@@ -377,7 +377,7 @@ func (p *page) fill(items []*item, held int) {
 		}
 		reserve := 0 // for the number of those that have no room
 		if tier == tierDone && size > p.budget {
-			reserve = min(p.budget, len(untoldLine)+len(sectionTable[sectionCompleted].heading))
+			reserve = min(p.budget, len(omittedLine)+len(sectionTable[sectionCompleted].heading))
 		}
 		p.budget -= reserve
 		for it := range q.all(func(it *item) (float64, bool) { return p.density(it), true }) {
@@ -389,10 +389,10 @@ func (p *page) fill(items []*item, held int) {
 		if tier != tierDone {
 			continue
 		}
-		if n := p.untold(items); n > 0 { // so that none is taken for not done
-			untold.text = fmt.Sprintf(untoldLine, n)
-			untold.size = len(untold.text)
-			p.place(untold)
+		if n := p.omitted(items); n > 0 { // so that none is taken for not done
+			omitted.text = fmt.Sprintf(omittedLine, n)
+			omitted.size = len(omitted.text)
+			p.place(omitted)
 		}
 	}
 	for s := range p.caps { // any section gets the unused budget
@@ -403,21 +403,21 @@ func (p *page) fill(items []*item, held int) {
 			p.place(it)
 		}
 	}
-	if n := p.untold(items); n > 0 {
-		untold.text = fmt.Sprintf(untoldLine, n)
-		if !slices.ContainsFunc(p.items, func(it *item) bool { return it != untold && p.heading(it).section == p.heading(untold).section }) {
-			untold.section = sectionState // no section for a number alone
+	if n := p.omitted(items); n > 0 {
+		omitted.text = fmt.Sprintf(omittedLine, n)
+		if !slices.ContainsFunc(p.items, func(it *item) bool { return it != omitted && p.heading(it).section == p.heading(omitted).section }) {
+			omitted.section = sectionState // no section for a number alone
 		}
 	} else {
-		p.items = slices.DeleteFunc(p.items, func(it *item) bool { return it == untold })
+		p.items = slices.DeleteFunc(p.items, func(it *item) bool { return it == omitted })
 	}
 }
 
-// untold returns the number of actions that are not placed, with those that were dropped before.
-func (p *page) untold(items []*item) int {
+// omitted returns the number of actions that are not placed, with those that were dropped before.
+func (p *page) omitted(items []*item) int {
 	n := p.dropped
 	for _, it := range items {
-		if it.acted && !it.placed && !p.tells(it) {
+		if it.acted && !it.placed && !p.contains(it) {
 			n++
 		}
 	}
