@@ -215,7 +215,7 @@ func (t *table) label(id *identifier, s string, at int) {
 	t.labelWords = appendLabels(t.labelWords[:0], s, at, labelReach, true)
 	words := t.labelWords[max(0, len(t.labelWords)-2):]
 	for i, w := range words {
-		if !isEmptyLabel(w) {
+		if !emptyLabels[w] {
 			id.addLabel(t.intern(w), i == len(words)-1 && isAdjacent(s[:at]))
 		}
 	}
