@@ -7,9 +7,9 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// readVerdict notes what the assistant says of the call that came before: that it did not
-// work, or that its failure was to be expected.
-func (s *history) readVerdict(said string) {
+// readOutcome reads what the assistant says of the call before: that it did not work, or that its failure was to
+// be expected.
+func (s *history) readOutcome(said string) {
 	c := s.unjudged
 	if s.unjudged = nil; c == nil {
 		return

@@ -296,7 +296,7 @@ func (c *toolCall) listed(n int, request string) string {
 	list := ""
 	for most := maxValues; most > 0; most-- {
 		var parts []string
-		told := map[string]bool{}
+		listed := map[string]bool{}
 		last, labelled := "", 0 // label, and the characters since
 		var labels []argument   // those of the option before
 		for _, o := range c.options {
@@ -306,10 +306,10 @@ func (c *toolCall) listed(n int, request string) string {
 				own = own[:most]
 			}
 			part := values(own, nil, true)
-			if part == "" || told[part] {
+			if part == "" || listed[part] {
 				continue
 			}
-			told[part] = true
+			listed[part] = true
 			label := strings.ReplaceAll(own[0].key, "_", " ") + " "
 			lastWord := label[strings.LastIndexByte(strings.TrimSuffix(label, " "), ' ')+1:] // as short values have it
 			switch part = strings.TrimPrefix(strings.TrimPrefix(part, label), lastWord); {

@@ -231,7 +231,7 @@ func (s *history) restore(sec section, lines []string) {
 	}
 }
 
-// omittedMark begins omittedLine.
+// omittedMark is the beginning of omittedLine.
 var omittedMark, _, _ = strings.Cut(omittedLine, "%")
 
 func (s *history) restoreEntries(sec section, lines []string) {

@@ -55,7 +55,7 @@ func isPlan(lines []string) bool {
 	return count(lines, tellingHeading().MatchString) >= minHeadings
 }
 
-// outline reports which lines of a request that is cut are told, and returns the room that is left of n
+// outline reports which lines of a request that is cut are quoted, and returns the room that is left of n
 // characters: the beginning, the last line if that is short, the headings and the numbered lines, and
 // those that follow the beginning.
 func outline(lines []string, n int) (taken []bool, room int) {

@@ -78,7 +78,7 @@ const (
 	askedBackLine = "- The assistant asked back; the user has not replied.\n"
 	// activeHere stands where the active task belongs among the actions.
 	activeHere = "- The active task, for which:"
-	// omittedLine tells how many actions have no room.
+	// omittedLine counts the actions without room.
 	omittedLine = "- Actions not told here: %d\n"
 	// These begin lines of the state, which is another one later.
 	saidLastMark       = "- Said last: "

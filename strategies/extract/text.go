@@ -46,7 +46,7 @@ func (d *Digest) writeText(budget, references int) string {
 	return strings.TrimSuffix(prose+refs, "\n")
 }
 
-// isRecords reports whether most of what was done is told with its particulars: calls with short
+// isRecords reports whether most actions are listed with their values: calls with short
 // values, not commands and edits.
 func (s *history) isRecords() bool {
 	acts, records := 0, 0
