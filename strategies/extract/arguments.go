@@ -80,6 +80,18 @@ func parseArguments(arguments string) ([]argument, bool) {
 	return found, true
 }
 
+// fieldOf returns the value of the first key that is among arguments, in any case, "" for none.
+func fieldOf(fs []argument, keys ...string) string {
+	for _, key := range keys {
+		for _, f := range fs {
+			if strings.EqualFold(f.key, key) {
+				return f.value
+			}
+		}
+	}
+	return ""
+}
+
 // argumentText returns arguments as text, with each key and each value on its own line.
 func argumentText(fs []argument) string {
 	var b strings.Builder

@@ -19,10 +19,10 @@ func beginsWith(command string, words []string) bool {
 const noResult = " (no result)"
 
 // line returns the call as one line of about n characters, or more for what was done.
-func (c *toolCall) line(n int) string { return c.told(n, false) }
+func (c *toolCall) line(n int) string { return c.format(n, false) }
 
-// told is line, with values of which most have no key if told so.
-func (c *toolCall) told(n int, briefly bool) string {
+// format is line, briefly with values of which most have no key.
+func (c *toolCall) format(n int, briefly bool) string {
 	out := c.outcomeValues()
 	if len(c.arguments) > 0 || len(out) > 0 {
 		text := shortName(c.tool)

@@ -59,7 +59,7 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 			s.finished = appendNew(s.finished, x)
 		}
 	}
-	if slices.ContainsFunc(fs, isTaskID) && !slices.ContainsFunc(nameWords(name), func(w string) bool { return w == "create" }) {
+	if fieldOf(fs, "taskId", "task_id") != "" && !slices.ContainsFunc(nameWords(name), func(w string) bool { return w == "create" }) {
 		c.isTodoList = true // it sets the status of a task, or its order
 	}
 	if last := s.lastOf(c.tool); c.acts && last != nil && offered(last.arguments, last.result, c.arguments) {
@@ -98,11 +98,11 @@ func offered(asked, result, next []argument) bool {
 
 // searched returns what a call looks for in files, "" for none.
 func searched(fs []argument, paths []string) string {
-	i := slices.IndexFunc(fs, func(f argument) bool { return f.key == "pattern" || f.key == "query" || f.key == "regex" })
-	if i < 0 || len(paths) == 0 {
+	what := fieldOf(fs, "pattern", "query", "regex")
+	if what == "" || len(paths) == 0 {
 		return ""
 	}
-	return fs[i].value + " in " + strings.Join(paths, ", ")
+	return what + " in " + strings.Join(paths, ", ")
 }
 
 // nothingDone returns why a call did nothing, although its result reports no failure: the user
@@ -117,30 +117,20 @@ func (c *toolCall) nothingDone(result string) string {
 	return ""
 }
 
-// isTaskID reports whether an argument names an entry of a list of tasks.
-func isTaskID(a argument) bool { return a.key == "taskId" || a.key == "task_id" }
-
-// pathsOf returns the files of the newest open call with an id.
-func (s *history) pathsOf(id string) []string {
-	for _, c := range slices.Backward(s.openCalls) {
+// takeOpen takes the newest call with an id from those without a result; it returns an empty one for none.
+func (s *history) takeOpen(id string) *toolCall {
+	for i, c := range slices.Backward(s.openCalls) {
 		if c.id == id {
-			return c.paths
+			s.openCalls = slices.Delete(s.openCalls, i, i+1)
+			return c
 		}
 	}
-	return nil
+	return &toolCall{}
 }
 
 // addResult adds the result of a call, given by its head and its tail, and reports whether
 // it is a listing.
-func (s *history) addResult(id, head, tail string) (listing bool) {
-	c := &toolCall{}
-	for i, open := range slices.Backward(s.openCalls) {
-		if open.id == id {
-			c = open
-			s.openCalls = slices.Delete(s.openCalls, i, i+1)
-			break
-		}
-	}
+func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	c.done, s.unjudged = true, c
 	listing = s.readObjects(c, head)
 	defer s.noteHandles(c, head, tail)
@@ -498,9 +488,9 @@ func parseTodos(fs []argument) (open, finished []string, ok bool) {
 		}
 		ok, task = true, truncate(oneLine(task), maxLine)
 		switch {
-		case !isFinal(status) && len(open) < maxNotes:
+		case !finalStatus[status] && len(open) < maxNotes:
 			open = append(open, task+" ("+text.Head(oneLine(status), 20)+")")
-		case isDone(status):
+		case doneStatus[status]:
 			finished = append(finished, task)
 		}
 	}

@@ -3,16 +3,18 @@ package extract
 import (
 	"slices"
 	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // addDeclarations adds the names that the lines of a text of one file declare, such as functions
 // and types.
-func (s *history) addDeclarations(paths []string, text string) {
+func (s *history) addDeclarations(paths []string, content string) {
 	if len(paths) != 1 || s.files[paths[0]] == nil {
 		return
 	}
 	f := s.files[paths[0]]
-	for _, name := range declaredNames(text) {
+	for _, name := range declaredNames(content) {
 		if !slices.Contains(f.declares, name) {
 			f.declares = appendBounded(f.declares, strings.Clone(name), maxDeclares)
 		}
@@ -31,11 +33,11 @@ func (s *history) dropDeclarations(paths []string, fs []argument) {
 }
 
 // declaredNames returns the names that the lines of a text declare.
-func declaredNames(text string) []string {
+func declaredNames(content string) []string {
 	var names []string
-	for line := range strings.Lines(text) {
-		if start, end := declaredName(line); end > start {
-			names = append(names, line[start:end])
+	for line := range strings.Lines(content) {
+		if name := declaredName(line); name != "" {
+			names = append(names, name)
 		}
 	}
 	return names
@@ -44,67 +46,16 @@ func declaredNames(text string) []string {
 // maxDeclares is the number of names of a file, the newest.
 const maxDeclares = 48
 
-const (
-	minDeclared = 4 // bytes of a name
-	maxDeclared = 60
-)
-
-// declaredName returns the range of the name in a line that declares a function or a type, zeros
-// for other lines. A mark of a difference may precede it.
-func declaredName(line string) (start, end int) {
-	i := len(line) - len(strings.TrimLeft(line, " \t|│→")) // also what was behind a line number
-	if i == 0 && line != "" && (line[0] == '+' || line[0] == '-') {
-		i = len(line) - len(strings.TrimLeft(line[1:], " \t"))
+// declaredName returns the name in a line that declares a function or a type, "" for other lines.
+func declaredName(line string) string {
+	if found := declaration().FindStringSubmatch(line); found != nil {
+		return found[1]
 	}
-	for {
-		from := i
-		for i < len(line) && line[i] >= 'a' && line[i] <= 'z' {
-			i++
-		}
-		word := line[from:i]
-		if i == from || i == len(line) || line[i] != ' ' && (word != "pub" || line[i] != '(') {
-			return 0, 0
-		}
-		switch word {
-		case "export", "default", "async", "abstract", "public", "private", "protected", "static", "pub", "final":
-			if line[i] == '(' { // pub(crate)
-				i += max(0, strings.IndexByte(line[i:], ')')) + 1
-			}
-			for i < len(line) && line[i] == ' ' {
-				i++
-			}
-			continue
-		case "func", "def", "class", "function", "type", "interface", "struct", "enum", "trait", "fn":
-		default:
-			return 0, 0
-		}
-		if i++; i < len(line) && line[i] == '(' { // the receiver of a method
-			n := strings.Index(line[i:], ") ")
-			if n < 0 {
-				return 0, 0
-			}
-			i += n + len(") ")
-		}
-		start = i
-		for i < len(line) && asciiWord.has(line[i]) {
-			i++
-		}
-		if i-start < minDeclared || i-start > maxDeclared || digit.has(line[start]) || i < len(line) && strings.IndexByte(" (<[{:=;\n\r", line[i]) < 0 {
-			return 0, 0
-		}
-		if i < len(line) && line[i] == ' ' && strings.TrimRight(line, "\r\n") != "" && !declares(word, strings.TrimSpace(line[i:])) {
-			return 0, 0
-		}
-		return start, i
-	}
+	return ""
 }
 
-// declares reports whether what follows a name belongs to a declaration, unlike "type of wire".
-func declares(word, rest string) bool {
-	for _, p := range []string{"struct", "interface", "func", "map", "[]", "*", "string", "int", "bool", "=", "{", "(", "<", ":", "extends", "implements", "uint", "byte", "float"} {
-		if strings.HasPrefix(rest, p) {
-			return true
-		}
-	}
-	return word == "type" && rest != "" && rest[0] >= 'A' && rest[0] <= 'Z'
-}
+// declaration is a line that declares a name of 4 to 60 characters, behind the mark of a difference or what is
+// left of a line number. What follows the name tells it from a sentence, such as "type of wire".
+var declaration = text.Pattern(`^(?:[ \t|│→]+|[-+][ \t]*)?(?:(?:export|default|async|abstract|public|private|protected|static|pub(?:\([^)]*\))?|final) +)*` +
+	`(?:func|def|class|function|type|interface|struct|enum|trait|fn) (?:\([^)]*\) )?([A-Za-z_]\w{3,59})` +
+	`(?:[(<[{:=;]|\s*$| +(?:[[*={(<:A-Z]|struct|interface|func|map|string|int|bool|extends|implements|uint|byte|float))`)

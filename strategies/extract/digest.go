@@ -134,19 +134,19 @@ func (d *Digest) addCall(c *chat.ToolCall) {
 // addResult adds the result of a call. Of a listing, what is talked about later counts, not
 // what it lists.
 func (d *Digest) addResult(id, content string) {
-	paths := d.history.pathsOf(id)
+	c := d.history.takeOpen(id)
 	if len(content) <= maxJSON {
 		content = d.redact(content)
-		if !d.history.addResult(id, content, content) {
+		if !d.history.addResult(c, content, content) {
 			content = blankLineNumbers(content)
 			d.ids.scan(content, false)
-			d.history.addDeclarations(paths, content)
+			d.history.addDeclarations(c.paths, content)
 		}
 		return
 	}
 	head, tail := d.scan(content, false)
-	d.history.addResult(id, head, tail)
-	d.history.addDeclarations(paths, blankLineNumbers(head))
+	d.history.addResult(c, head, tail)
+	d.history.addDeclarations(c.paths, blankLineNumbers(head))
 }
 
 // redact masks the secrets in s.

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	maxEdit      = 240 // characters of the lines by which an edit is told
+	maxEdit      = 240 // characters of the lines that describe an edit
 	maxEditLines = 4
-	maxEditAge   = 200 // calls after which an edit is not told
+	maxEditAge   = 200 // calls after which an edit is not listed
 	minCodeLine  = 4   // bytes of a line of code that says something
 	// editSeparator is between lines of an edit.
 	editSeparator = " · "
@@ -46,7 +46,7 @@ func (e *edit) String() string {
 }
 
 // recordChange adds what a call changes in its files to it. Lines that earlier calls added and that are gone
-// now are not told any more.
+// now are not listed any more.
 func (s *history) recordChange(c *toolCall, fs []argument) {
 	c.change = &change{}
 	for _, f := range fs {
@@ -144,7 +144,7 @@ func newEdit(path string, lines, others []string) *edit {
 			continue
 		}
 		known[l] = true
-		if start, end := declaredName(l); end > start {
+		if declaredName(l) != "" {
 			declaring = append(declaring, l)
 		} else if len(rest) <= maxEditLines && strings.ContainsFunc(l, isLetterOrDigit) && !plainCode().MatchString(l) {
 			rest = append(rest, l)

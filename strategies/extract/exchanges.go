@@ -11,7 +11,7 @@ import (
 
 // requestLine is a line of the earlier requests.
 type requestLine struct {
-	text  string // "" if only what belongs to the request is told
+	text  string // "" if only the lines below the request are listed
 	day   string
 	turns []int
 	spare bool // it is of little use later
@@ -107,7 +107,7 @@ func (s *history) addRequests(b *itemList, budget int) {
 		}
 		if age := len(lines) - i; !first {
 			b.weigh(worthAsked * decay(age, 8))
-		} else { // what it was all about does not age, and is told whatever the topic is
+		} else { // what it was all about does not age, and is listed whatever the topic is
 			b.weigh(worthAsked)
 			it.topical = true
 		}
@@ -126,7 +126,7 @@ func (s *history) addRequests(b *itemList, budget int) {
 	}
 }
 
-// newestRequests is the number of requests that come before what was done, where that is told with its values.
+// newestRequests is the number of requests that come before what was done, where that is listed with its values.
 const newestRequests = 3
 
 // requestsRoom returns the characters of the earlier requests. Where calls tell with their values what
@@ -151,16 +151,16 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		return
 	}
 	isGoal := request == nil && i != s.activeTurn() && s.isGoal(t.request)
-	told, day := false, s.dayOf(i) // told: what came of it
+	answered, day := false, s.dayOf(i) // answered: its result is listed
 	for j, line := range t.lines {
 		line = opening().ReplaceAllString(s.statements(line), "")
-		first := j >= t.lastStart && !told && !isIntention(line) && (request != nil || isGoal)
+		first := j >= t.lastStart && !answered && !isIntention(line) && (request != nil || isGoal)
 		if isPassing(line) && (!first || s.changedSince(t.lastAt)) || isEmpty(line) || isRemark(line) {
 			continue
 		}
 		worth := worthSaid
 		if first || j == t.lastStart {
-			worth, told = worthResult, true
+			worth, answered = worthResult, true
 		}
 		text := formatEntry(s.dated(truncate(line, b.lineLimit), t.lastAt))
 		if request != nil {

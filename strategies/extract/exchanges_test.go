@@ -114,14 +114,14 @@ func TestUntoldActionsAreCounted(t *testing.T) {
 	for _, n := range []int{200, 400, 4000} {
 		text := d.Text(n)
 		told := strings.Count(text, "\n- order_part: ")
-		if want := fmt.Sprintf(untoldLine, 30-told); (n < 4000) != strings.Contains(text, want) || told == 0 {
+		if want := fmt.Sprintf(omittedLine, 30-told); (n < 4000) != strings.Contains(text, want) || told == 0 {
 			t.Errorf("%d told of 30 in %d tokens:\n%s", told, n, text)
 		}
 	}
 	again := New(Options{})
 	again.AddPrevious(d.Text(400))
 	text := again.Text(4000)
-	if want := fmt.Sprintf(untoldLine, 30-strings.Count(text, "\n- order_part: ")); !strings.Contains(text, want) {
+	if want := fmt.Sprintf(omittedLine, 30-strings.Count(text, "\n- order_part: ")); !strings.Contains(text, want) {
 		t.Errorf("after an update, without %q:\n%s", want, text)
 	}
 	d = digestOf(Options{}, user("Order two kinds of lamps."), calls("", "1", "order_part", "part", "lamp", "pieces", "12"), result("1", "ok"), assistant("Ordered."),

@@ -13,7 +13,7 @@ const (
 	// topicFactor multiplies the value of items and references that match the topic, so
 	// that they get the larger share if there are enough of them.
 	topicFactor = 12
-	// maxTopicRange is the maximum number of bytes of a line that match together.
+	// maxTopicRange is the number of bytes of a line around an identifier that match it.
 	maxTopicRange = 400
 	// maxTopicWords is the maximum number of words.
 	maxTopicWords = 32
@@ -50,31 +50,13 @@ func (t topic) matches(s string) bool {
 	return slices.ContainsFunc(t, func(w string) bool { return strings.Contains(s, w) })
 }
 
-// ranges returns the byte ranges of the lines that match the topic, in order. Of a long
-// line, it returns the matching pieces.
-func (t topic) ranges(s string) [][2]int {
+// matchesNear reports whether the line around a byte of s contains a word of the topic; of a long line, the part
+// that is near.
+func (t topic) matchesNear(s string, at int) bool {
 	if len(t) == 0 {
-		return nil
+		return false
 	}
-	var out [][2]int
-	at := 0
-	for line := range strings.Lines(s) {
-		for len(line) > 0 {
-			n := min(len(line), maxTopicRange)
-			if t.matches(line[:n]) {
-				out = append(out, [2]int{at, at + n})
-			}
-			at, line = at+n, line[n:]
-		}
-	}
-	return out
-}
-
-// advance drops the ranges that end at or before a byte, and reports whether the next one
-// contains the byte. It must be called with growing positions.
-func advance(ranges [][2]int, at int) (rest [][2]int, in bool) {
-	for len(ranges) > 0 && ranges[0][1] <= at {
-		ranges = ranges[1:]
-	}
-	return ranges, len(ranges) > 0 && ranges[0][0] <= at
+	before, after := s[max(0, at-maxTopicRange/2):at], s[at:min(len(s), at+maxTopicRange/2)]
+	after, _, _ = strings.Cut(after, "\n")
+	return t.matches(before[strings.LastIndexByte(before, '\n')+1:] + after)
 }

@@ -72,29 +72,11 @@ var (
 		branch worktree tunnel timer monitor`)
 	// idKeys are the keys of ids in results without underscores, those for people first.
 	idKeys = []string{"identifier", "number", "key", "id", "pid", "port", "name"}
+	// finalStatus are the statuses that do not change any more, doneStatus those of what was done, and
+	// currentStatus those of what is worked on now.
+	finalStatus   = wordSet(`completed complete done cancelled canceled closed merged deleted stopped`)
+	doneStatus    = wordSet(`completed complete done`)
+	currentStatus = wordSet(`in_progress doing started active`)
 	// numbered is an id in a result that is a text.
 	numbered = text.Pattern(`(?i)#(\d+)\b|\bid[:=]? *"?([\w-]*\d[\w-]*)`)
 )
-
-// isFinal reports whether a status is one that does not change any more.
-func isFinal(status string) bool {
-	switch status {
-	case "completed", "complete", "done", "cancelled", "canceled", "closed", "merged", "deleted", "stopped":
-		return true
-	}
-	return false
-}
-
-// isDone reports whether a status is that of what was done.
-func isDone(status string) bool {
-	return status == "completed" || status == "complete" || status == "done"
-}
-
-// isUnderWay reports whether a status is that of what is worked on now.
-func isUnderWay(status string) bool {
-	switch status {
-	case "in_progress", "in progress", "doing", "started", "active":
-		return true
-	}
-	return false
-}

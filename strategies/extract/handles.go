@@ -58,7 +58,7 @@ func (s *history) noteHandles(c *toolCall, head, tail string) {
 	if !c.failed {
 		if c.closes() {
 			for _, h := range s.handles {
-				if h.kind == "task" && isDone(c.status()) && c.names(h) {
+				if h.kind == "task" && doneStatus[c.status()] && c.names(h) {
 					s.finished = appendNew(s.finished, h.text)
 				}
 			}
@@ -66,7 +66,7 @@ func (s *history) noteHandles(c *toolCall, head, tail string) {
 		} else if status := c.status(); status != "" {
 			for i := range s.handles {
 				if c.names(s.handles[i]) {
-					s.handles[i].inProgress = isUnderWay(status)
+					s.handles[i].inProgress = currentStatus[status]
 				}
 			}
 		}
@@ -222,17 +222,12 @@ func resultID(result, noun string) string {
 
 // closes reports whether a call by its name or by a status closes what it names.
 func (c *toolCall) closes() bool {
-	return slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return closeVerbs[w] }) || isFinal(c.status())
+	return slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return closeVerbs[w] }) || finalStatus[c.status()]
 }
 
-// status returns the status that a call sets, in lower case, "" for none.
+// status returns the status that a call sets, as one word in lower case, "" for none.
 func (c *toolCall) status() string {
-	for _, f := range c.fields {
-		if strings.EqualFold(f.key, "status") || strings.EqualFold(f.key, "state") {
-			return strings.ToLower(f.value)
-		}
-	}
-	return ""
+	return strings.ReplaceAll(strings.ToLower(fieldOf(c.fields, "status", "state")), " ", "_")
 }
 
 // names reports whether an argument of a call is the id of a handle. A short id needs the
@@ -245,14 +240,7 @@ func (c *toolCall) names(h handle) bool {
 
 // title returns what the arguments of a call say that it is for.
 func (c *toolCall) title() string {
-	for _, key := range []string{"title", "subject", "description", "name", "prompt", "message", "command"} {
-		for _, f := range c.fields {
-			if strings.EqualFold(f.key, key) {
-				return f.value
-			}
-		}
-	}
-	return ""
+	return fieldOf(c.fields, "title", "subject", "description", "name", "prompt", "message", "command")
 }
 
 // open records a handle as the newest one.

@@ -251,9 +251,7 @@ func TestTheLastOfTwoMessagesIsTheTask(t *testing.T) {
 func TestAPendingQuestionIsToldInContext(t *testing.T) {
 	t.Parallel()
 	text := digestOf(Options{}, user("Change the seats of my booking, please."), assistant("For this I need the number of the booking and your name. Could you tell me that?")).Text(400)
-	if want := pendingMark + "For this I need the number of the booking and your name. Could you tell me that?"; !strings.Contains(text, want) {
-		t.Errorf("%s", text)
-	}
+	wantIn(t, text, pendingMark+"For this I need the number of the booking and your name. Could you tell me that?")
 }
 
 // A fault that was found before files were edited is marked, as it may be gone.
@@ -264,9 +262,7 @@ func TestFaultsBeforeEditsAreMarked(t *testing.T) {
 		Options{}, user("Look into the panel of the cellar, please."), calls("", "1", "Read", "file_path", "/src/panel.go"), result("1", "package panel"), assistant(fault),
 		user("Then repair it, and tell me when it is done."), calls("", "2", "Edit", "file_path", "/src/key.go", "new_string", "x"), result("2", "ok"), assistant("It has a key."), user("What about the attic, is all well there?"),
 	).Text(600)
-	if !strings.Contains(text, fault+editedMark+"\n") {
-		t.Errorf("%s", text)
-	}
+	wantIn(t, text, fault+editedMark+"\n")
 }
 
 // A terminal that a person passes on with a request is one.
@@ -313,9 +309,7 @@ func TestCallsThatWereMadeTwiceAreCounted(t *testing.T) {
 		return []*chat.Message{user("Send 50 to Bob, please."), calls("", id, "send_money", "to", "Bob", "amount", "50"), result(id, `{"state":"sent"}`), assistant("It is sent.")}
 	}
 	text := digestOf(Options{}, slices.Concat(pay("1"), pay("2"), []*chat.Message{user("What did I send to Bob today?")})...).Text(500)
-	if !strings.Contains(text, "- send_money: amount 50, to Bob → state sent (2 times)") {
-		t.Errorf("%s", text)
-	}
+	wantIn(t, text, "- send_money: amount 50, to Bob → state sent (2 times)")
 }
 
 // A word of agreement closes nothing where a question waits for it, unless that asks for anything else.
@@ -407,9 +401,7 @@ func TestEmptyKeysAndHeadings(t *testing.T) {
 	t.Parallel()
 	text := digestOf(Options{}, user("find a train from Graz to Linz"), calls("", "1", "find_trains", "from", "Graz"),
 		result("1", `[{"train":"NX4471","prices":{"":71}},{"train":"NX4473","prices":{"":66}}]`), assistant("# #\n\n**Trains**\n\n1. NX4471 leaves at seven o'clock in the morning.")).Text(600)
-	if !strings.Contains(text, "- Trains: NX4471 leaves at seven o'clock in the morning.") {
-		t.Errorf("%s", text)
-	}
+	wantIn(t, text, "- Trains: NX4471 leaves at seven o'clock in the morning.")
 }
 
 // What a later call or edit made untrue is not told.

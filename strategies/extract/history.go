@@ -48,7 +48,7 @@ type history struct {
 	// longAgo reports that an earlier summary no longer took it for the goal.
 	longAgo bool
 	turns   []*turn
-	// restored is the number of turns at the end that the task of an earlier summary told.
+	// restored is the number of turns at the end that the task of an earlier summary holds.
 	restored int
 	// wereRecords reports that an earlier summary tells requests and actions together.
 	wereRecords bool
@@ -85,11 +85,11 @@ type history struct {
 	// inner are the objects in lists of the result of the call innerOf, the newest with such a result.
 	inner   [][]argument
 	innerOf *toolCall
-	// talkedOf is the one of which an option was named last, nil for none.
-	talkedOf *toolCall
-	todos    []string // open tasks
-	finished []string // tasks that were done
-	todosAt  int      // the number of messages before their list
+	// discussed is the one of which an option was named last, nil for none.
+	discussed *toolCall
+	todos     []string // open tasks
+	finished  []string // tasks that were done
+	todosAt   int      // the number of messages before their list
 	// constraints are demands of the user that hold, decisions say which of several ways was
 	// taken, and reasons why something is so.
 	constraints []string
@@ -336,7 +336,7 @@ func (s *history) addAssistant(head, tail string) {
 		return
 	}
 	s.mention(head)
-	s.judgeLastCall(head)
+	s.readOutcome(head)
 	s.spoken = true
 	t := s.currentTurn()
 	t.callsBefore = t.calls
@@ -425,7 +425,7 @@ func (s *history) propose(decision string) {
 var affirming = text.Pattern(`(?i)^\W*(?:yes|yeah|yep|yup|ya|ok|okay|sure|no|nope|nah|please|do|don'?t|go|just|both|all|none|neither|either|option|the|that|it|i'?d|i|let'?s|good|great|sounds?|correct|right|ja|nein|oui|non|si|sí|sim|não|da|\d+|[a-d])\b`)
 
 // answers reports whether a message replies to a question: it does not ask back, and begins
-// like a reply or has a word of the question. Of other scripts, that is not told.
+// like a reply or has a word of the question. Replies in other scripts always count.
 func answers(question, reply string) bool {
 	reply = firstLine(reply)
 	first := strings.IndexFunc(reply, isLetterOrDigit)

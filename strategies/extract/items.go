@@ -258,9 +258,9 @@ func (s *history) addCalls(b *itemList, budget int) {
 	for underWay > 0 && !s.calls[underWay-1].done {
 		underWay--
 	}
-	// All that was done is told, briefly if there is much.
+	// All that was done is listed, briefly if there is much.
 	limitOf := func(briefly bool) int {
-		var acts []string
+		var done []string
 		room, day := int(sectionTable[sectionCompleted].share*float64(budget)), ""
 		for i, c := range s.calls {
 			if c.acts && c.day != day {
@@ -268,10 +268,10 @@ func (s *history) addCalls(b *itemList, budget int) {
 				room -= len(dayHeading{day: day}.String())
 			}
 			if c.acts && c.done && !c.isTodoList && (!unresolved[i] || !c.blocks() || i < underWay-recentCalls) {
-				acts = append(acts, c.told(b.lineLimit, briefly))
+				done = append(done, c.format(b.lineLimit, briefly))
 			}
 		}
-		return longest(acts, minAct, maxAct, room, len(indentMark+bulletMark))
+		return longest(done, minAct, maxAct, room, len(indentMark+bulletMark))
 	}
 	newest := -1 // of the failures that block
 	for i, c := range s.calls[:underWay] {
@@ -279,7 +279,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 			newest = i
 		}
 	}
-	told := map[string]*repeatedCall{}
+	listed := map[string]*repeatedCall{}
 	limit, briefly := limitOf(false), false
 	if limit < maxAct || b.crowded {
 		limit, briefly = limitOf(true), true
@@ -306,10 +306,10 @@ func (s *history) addCalls(b *itemList, budget int) {
 		case i >= underWay:
 			b.add(sectionInProgress, c.line(b.lineLimit), worthProgress*age).tier = tierErrors
 		case !c.done, c.failed && !c.acts: // cancelled, or overtaken by what followed
-		case c.chosen >= 0 && !c.acts && (s.wasTaken(i) || s.searchedAgain(i)): // told with what was done, or searched later
+		case c.chosen >= 0 && !c.acts && (s.wasTaken(i) || s.searchedAgain(i)): // listed with what was done, or searched later
 		case len(c.paths) > 0 && !c.acts || c.isTodoList: // listed with the files or the remaining work
 		case !c.acts && c.chosen < 0 && looks(c.tool) && len(c.result) == 0: // of no use later
-		case !c.acts && c == s.lastCall(): // told with the state
+		case !c.acts && c == s.lastCall(): // listed with the state
 		case !c.acts && c.chosen < 0 && c.reads() && (changed || beginsWith(withoutFolder(c.description), showCommands)): // of no use later
 		case !c.acts && c.chosen < 0 && c.reads():
 			it := b.add(sectionCompleted, c.line(b.lineLimit), 0)
@@ -318,13 +318,13 @@ func (s *history) addCalls(b *itemList, budget int) {
 		default:
 			text := c.line(b.lineLimit)
 			if c.acts {
-				text = truncate(strings.TrimSuffix(c.told(b.lineLimit, briefly), "\n"), limit) + "\n"
+				text = truncate(strings.TrimSuffix(c.format(b.lineLimit, briefly), "\n"), limit) + "\n"
 			}
 			if !c.failed && checking().MatchString(c.description) && s.editedSince(i) { // what it said may be over
 				text = strings.TrimSuffix(text, "\n") + editedMark + "\n"
 			}
-			whole := c.told(maxAct, false)
-			if same := told[c.day+text]; same != nil && c.acts { // it was done again
+			whole := c.format(maxAct, false)
+			if same := listed[c.day+text]; same != nil && c.acts { // it was done again
 				same.times, same.alike = same.times+1, same.alike || same.whole != whole
 				times := "times"
 				if same.alike {
@@ -334,7 +334,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 				continue
 			}
 			it := b.add(sectionCompleted, text, worthStep*age)
-			told[c.day+text] = &repeatedCall{item: it, whole: whole, times: 1}
+			listed[c.day+text] = &repeatedCall{item: it, whole: whole, times: 1}
 			it.day, it.at, it.tier, it.acted = c.day, 2*c.after+1, tierOther, c.acts
 			switch {
 			case c.acts:

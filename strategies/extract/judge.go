@@ -7,9 +7,9 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// judgeLastCall notes what the assistant says of the call that came before: that it did not
-// work, or that its failure was to be expected.
-func (s *history) judgeLastCall(said string) {
+// readOutcome reads what the assistant says of the call before: that it did not work, or that its failure was to
+// be expected.
+func (s *history) readOutcome(said string) {
 	c := s.unjudged
 	if s.unjudged = nil; c == nil {
 		return
@@ -45,11 +45,11 @@ const notConfirmed = "not confirmed: "
 // readReply notes what a message of the user says of what was found, of the value that was offered, and
 // of what was edited.
 func (s *history) readReply(said string) {
-	if s.talkedOf != nil && agreeing().MatchString(said) {
-		s.talkedOf.kept = true
+	if s.discussed != nil && agreeing().MatchString(said) {
+		s.discussed.kept = true
 	}
-	if !s.mention(said) && s.talkedOf != nil && !refining().MatchString(said) && turningDown().MatchString(said) && !leaving().MatchString(said) {
-		s.talkedOf.chosen, s.talkedOf.result, s.talkedOf = -1, nil, nil
+	if !s.mention(said) && s.discussed != nil && !refining().MatchString(said) && turningDown().MatchString(said) && !leaving().MatchString(said) {
+		s.discussed.chosen, s.discussed.result, s.discussed = -1, nil, nil
 	}
 	if c := s.offeredBy; c != nil {
 		switch s.offeredBy = nil; {

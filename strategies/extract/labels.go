@@ -28,7 +28,7 @@ func appendLabels(dst []string, s string, at, within int, whole bool) []string {
 		if i-start < 3 || whole && (start > 0 && digit.has(line[start-1]) || i < len(line) && digit.has(line[i])) {
 			continue
 		}
-		if w := strings.ToLower(line[start:i]); !isStopWord(w) {
+		if w := strings.ToLower(line[start:i]); !stopWords[w] {
 			dst = append(dst, w)
 		}
 	}
@@ -52,29 +52,12 @@ func lineStart(s string, at, within int) int {
 	return at
 }
 
-// isStopWord reports whether a word is too common to label anything.
-func isStopWord(w string) bool {
-	switch w {
-	case "the", "and", "for", "with", "that", "this", "from", "are", "was", "not", "but", "you", "has", "have", "its", "into",
-		"can", "will", "all", "any", "our", "out", "use", "get", "new":
-		return true
-	}
-	return false
-}
-
-// isEmptyLabel reports whether a word before a name says nothing of it: the name of a function that
-// formats, or a word that any sentence has.
-func isEmptyLabel(w string) bool {
-	switch w {
-	case "func":
-		return true
-	case "errorf", "fatalf", "logf", "warnf", "debugf", "infof", "printf", "println", "sprintf", "fprintf", "omitempty",
-		"def", "nil", "null", "none", "self", "void", "else", "elif",
-		"been", "both", "yeah", "only", "then", "there", "when", "what", "which", "where", "why", "how", "also", "just", "here", "they",
-		"your", "because", "instead", "still", "more", "than", "these", "those", "some", "other", "anything", "something", "let", "now",
-		"see", "look", "back", "does", "did", "don", "would", "should", "could", "like", "them", "their", "being", "same", "such", "each",
-		"may", "must", "too", "used", "before", "after", "via", "very", "thus", "yes", "who", "his", "her", "she", "had", "were", "etc":
-		return true
-	}
-	return false
-}
+var (
+	// stopWords are too common to label anything.
+	stopWords = wordSet(`the and for with that this from are was not but you has have its into can will all any our out use get new`)
+	// emptyLabels say nothing of the name behind them: functions that format, and words that any sentence has.
+	emptyLabels = wordSet(`func errorf fatalf logf warnf debugf infof printf println sprintf fprintf omitempty def nil null none self void
+		else elif been both yeah only then there when what which where why how also just here they your because instead still more than
+		these those some other anything something let now see look back does did don would should could like them their being same such
+		each may must too used before after via very thus yes who his her she had were etc`)
+)

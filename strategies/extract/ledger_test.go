@@ -448,7 +448,7 @@ func TestRecordsAreNotMistaken(t *testing.T) {
 	)
 	const want = "ReserveCar: dropoff date 2019-03-08, pickup date 2019-03-01 → price 168"
 	for _, briefly := range []bool{false, true} {
-		if got := d.history.calls[0].told(100, briefly); got != "- "+want+"\n" {
+		if got := d.history.calls[0].format(100, briefly); got != "- "+want+"\n" {
 			t.Errorf("%q", got)
 		}
 	}

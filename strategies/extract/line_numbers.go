@@ -1,6 +1,11 @@
 package extract
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
 
 // minNumberedLines is the number of consecutive lines with growing numbers at the start
 // that are taken for line numbers.
@@ -26,12 +31,15 @@ func blankLineNumbers(s string) string {
 	}
 	at := 0
 	for line := range strings.Lines(s) {
-		from, to, n := lineNumber(line)
-		if n <= last || to == from {
+		number, n := lineNumber().FindStringSubmatchIndex(line), -1
+		if number != nil {
+			n, _ = strconv.Atoi(line[number[2]:number[3]]) // digits always parse
+		}
+		if n <= last {
 			end()
 		}
-		if to > from {
-			run, last = append(run, [2]int{at + from, at + to}), n
+		if number != nil {
+			run, last = append(run, [2]int{at + number[2], at + number[3]}), n
 		}
 		at += len(line)
 	}
@@ -42,22 +50,5 @@ func blankLineNumbers(s string) string {
 	return string(out)
 }
 
-// lineNumber returns the range and the value of a number at the start of a line that a
-// separator follows, zeros if there is none.
-func lineNumber(line string) (from, to, n int) {
-	for from < len(line) && line[from] == ' ' {
-		from++
-	}
-	for to = from; to < len(line) && to-from < 7 && digit.has(line[to]); to++ {
-		n = 10*n + int(line[to]-'0')
-	}
-	if to == from {
-		return 0, 0, 0
-	}
-	for _, sign := range []string{"\t", ":", "-", "|", " |", "→"} {
-		if strings.HasPrefix(line[to:], sign) {
-			return from, to, n
-		}
-	}
-	return 0, 0, 0
-}
+// lineNumber is a number at the start of a line that a separator follows.
+var lineNumber = text.Pattern(`^ *(\d{1,7})(?:[\t:|→-]| \|)`)

@@ -62,8 +62,6 @@ func TestNotesOnEditedFilesAreMarked(t *testing.T) {
 		"- The file docs/plan.md lists three steps.":            false,
 		"- The lexer in src/lexer.go reads one rune at a time.": false,
 	} {
-		if want := line + map[bool]string{true: " (files edited since)"}[marked] + "\n"; !strings.Contains(got, want) {
-			t.Errorf("no %q in\n%s", want, got)
-		}
+		wantIn(t, got, line+map[bool]string{true: " (files edited since)"}[marked]+"\n")
 	}
 }

@@ -65,7 +65,7 @@ func (s *history) readObjects(c *toolCall, result string) (listing bool) {
 	}
 	c.options = optionsOf(rows)
 	if len(s.listings) == maxListings {
-		s.listings[0].settle()
+		s.listings[0].dropOptions()
 	}
 	s.listings = appendBounded(s.listings, c, maxListings)
 	return true
@@ -189,8 +189,8 @@ func isListing(objects [][]argument) bool {
 	return 5*alike >= 4*len(objects) && alike > 0
 }
 
-// settle keeps of a listing what was said of the chosen option, and drops the others.
-func (c *toolCall) settle() { c.result, c.options = c.outcomeValues(), nil }
+// dropOptions keeps of a listing what was said of the chosen option, and drops the others.
+func (c *toolCall) dropOptions() { c.result, c.options = c.outcomeValues(), nil }
 
 // mention marks the values of listings that a text of the user or the assistant contains, and reports
 // whether it names an option. That is the one that is talked about until another one is.
@@ -209,7 +209,7 @@ func (s *history) mention(said string) (named bool) {
 			if c.chosen != k {
 				c.after = s.requests // it was offered, or asked for, now
 			}
-			c.chosen, s.talkedOf = k, c
+			c.chosen, s.discussed = k, c
 		}
 		if c.chosen >= 0 && (named || i == len(s.listings)-1) {
 			o := &c.options[c.chosen]
@@ -296,7 +296,7 @@ func (c *toolCall) listed(n int, request string) string {
 	list := ""
 	for most := maxValues; most > 0; most-- {
 		var parts []string
-		told := map[string]bool{}
+		listed := map[string]bool{}
 		last, labelled := "", 0 // label, and the characters since
 		var labels []argument   // those of the option before
 		for _, o := range c.options {
@@ -306,10 +306,10 @@ func (c *toolCall) listed(n int, request string) string {
 				own = own[:most]
 			}
 			part := values(own, nil, true)
-			if part == "" || told[part] {
+			if part == "" || listed[part] {
 				continue
 			}
-			told[part] = true
+			listed[part] = true
 			label := strings.ReplaceAll(own[0].key, "_", " ") + " "
 			lastWord := label[strings.LastIndexByte(strings.TrimSuffix(label, " "), ' ')+1:] // as short values have it
 			switch part = strings.TrimPrefix(strings.TrimPrefix(part, label), lastWord); {

@@ -48,10 +48,10 @@ type choice struct {
 	contained []candidate
 }
 
-// pick returns about budget characters of references in the order of their value per
+// pick returns identifiers for about budget characters of references, in the order of their value per
 // character, without those that the text above contains; budget is positive. Listing an identifier counts for
 // all identifiers within it: a path for each of its parts.
-func (t *table) pick(ranked []candidate, budget int, above string) []reference {
+func (t *table) pick(ranked []candidate, budget int, above string) []*identifier {
 	scarce := budget < scarceRoom
 	index := suffixarray.New([]byte(above))
 	covered := map[string]bool{} // listed, or within a listed one, or in the text above
@@ -101,7 +101,7 @@ func (t *table) pick(ranked []candidate, budget int, above string) []reference {
 			break
 		}
 	}
-	return findContainers(out)
+	return out
 }
 
 // cutSide returns a path of a difference without its side, a or b.
@@ -134,45 +134,12 @@ func (t *table) contained(c candidate) []candidate {
 	return found
 }
 
-// reference is a picked identifier and the index of the first other one whose text
-// contains it, or the number of all.
-type reference struct {
-	*identifier
-	container int
-}
-
-// findContainers finds the references within others.
-func findContainers(ids []*identifier) []reference {
+// outermost returns the identifiers that are not within another one of them.
+func outermost(ids []*identifier) []*identifier {
 	var all strings.Builder
-	starts := make([]int, len(ids))
-	out := make([]reference, len(ids))
-	for i, id := range ids {
-		starts[i] = all.Len()
-		out[i] = reference{id, len(ids)}
+	for _, id := range ids {
 		all.WriteString(id.value + "\n")
 	}
 	index := suffixarray.New([]byte(all.String()))
-	for i, id := range ids {
-		for _, at := range index.Lookup([]byte(id.value), -1) {
-			container, exact := slices.BinarySearch(starts, at)
-			if !exact {
-				container--
-			}
-			if container != i {
-				out[i].container = min(out[i].container, container)
-			}
-		}
-	}
-	return out
-}
-
-// outermost returns the first n references without those within another of them.
-func outermost(refs []reference, n int) []*identifier {
-	ids := make([]*identifier, 0, n)
-	for _, r := range refs[:n] {
-		if r.container >= n {
-			ids = append(ids, r.identifier)
-		}
-	}
-	return ids
+	return slices.DeleteFunc(slices.Clone(ids), func(id *identifier) bool { return len(index.Lookup([]byte(id.value), 2)) > 1 })
 }

@@ -174,9 +174,9 @@ func (s *history) restore(sec section, lines []string) {
 			s.turns = append(s.turns, t)
 		}
 		s.restored = len(s.turns) - before
-	case sectionGoal, sectionFirst:
+	case sectionGoal:
 		if t := parseRequest(lines); !t.request.empty() {
-			s.goal, s.longAgo = t.request, sec == sectionFirst
+			s.goal = t.request
 			for _, l := range lines {
 				if l, ok := strings.CutPrefix(l, bulletMark); ok {
 					t.lines = append(t.lines, strings.Clone(l))
@@ -231,11 +231,8 @@ func (s *history) restore(sec section, lines []string) {
 	}
 }
 
-// callsMark begins the counts of calls in summaries before extractive/9.
-const callsMark = "- Calls: "
-
-// untoldMark begins untoldLine.
-var untoldMark, _, _ = strings.Cut(untoldLine, "%")
+// omittedMark is the beginning of omittedLine.
+var omittedMark, _, _ = strings.Cut(omittedLine, "%")
 
 func (s *history) restoreEntries(sec section, lines []string) {
 	for _, e := range splitEntries(lines) {
@@ -245,7 +242,7 @@ func (s *history) restoreEntries(sec section, lines []string) {
 
 func (s *history) restoreEntry(sec section, e entry) {
 	e.text = strings.TrimSuffix(e.text, noResult) // there may be one now
-	if n, ok := strings.CutPrefix(e.text, untoldMark); ok && sec == sectionCompleted {
+	if n, ok := strings.CutPrefix(e.text, omittedMark); ok && sec == sectionCompleted {
 		if n, err := strconv.Atoi(n); err == nil {
 			s.dropped += min(max(n, 0), maxMessages)
 		}
@@ -255,7 +252,7 @@ func (s *history) restoreEntry(sec section, e entry) {
 		for task := range strings.SplitSeq(tasks, requestSeparator) {
 			s.finished = appendNew(s.finished, task)
 		}
-	} else if strings.HasPrefix(e.text, bulletMark) && !strings.HasPrefix(e.text, callsMark) && !slices.ContainsFunc(s.previous[sec], func(o entry) bool { return o.day == e.day && o.text == e.text }) {
+	} else if strings.HasPrefix(e.text, bulletMark) && !slices.ContainsFunc(s.previous[sec], func(o entry) bool { return o.day == e.day && o.text == e.text }) {
 		s.addEntry(sec, entry{strings.Clone(e.day), strings.Clone(e.text), s.requests})
 	}
 }

@@ -118,21 +118,19 @@ var (
 	goingOn      = text.Pattern(`(?i)^(?:go ahead|proceed|continue|start|commit|push|check|look|show|run|test|explain)\b|\bor\b`)
 )
 
-// choiceLine is an entry of a list with numbers or letters, firstChoice the first of one.
-var (
-	choiceLine  = text.Pattern(`(?i)^\W*(?:(?:option|approach|choice)\s+)?(\d{1,2}|[a-h])[.):]`)
-	firstChoice = text.Pattern(`(?i)^\W*(?:(?:option|approach|choice)\s+)?[1a][.):]`)
-)
+// choiceLine is an entry of a list with numbers or letters.
+var choiceLine = text.Pattern(`(?i)^\W*(?:(?:option|approach|choice)\s+)?(\d{1,2}|[a-h])[.):]`)
 
 // options returns the entries of the last list with numbers or letters, without what stands below
 // them.
 func options(lines []string) []string {
 	var out []string
 	for _, l := range slices.Backward(lines) {
-		if choiceLine().MatchString(l) {
-			out = append(out, l)
+		entry := choiceLine().FindStringSubmatch(l)
+		if entry == nil {
+			continue
 		}
-		if len(out) == maxOptionLines || firstChoice().MatchString(l) {
+		if out = append(out, l); len(out) == maxOptionLines || strings.Contains("1aA", entry[1]) {
 			break
 		}
 	}

@@ -56,28 +56,10 @@ func quotedSize(line string) int { return utf8.RuneCountInString(line) + len(quo
 
 // isPlan reports whether a text is divided by headings.
 func isPlan(lines []string) bool {
-	headings := 0
-	for _, l := range lines {
-		if tellingHeading().MatchString(l) {
-			headings++
-		}
-	}
-	return headings >= minHeadings
+	return count(lines, tellingHeading().MatchString) >= minHeadings
 }
 
-// logLine is a line that a program logged: with a time, or with a level as a field.
-var logLine = text.Pattern(`^\W{0,3}(?:\d{4}[-/]\d\d[-/]\d\d[T ]|\d\d:\d\d:\d\d)|^\{?"?(?:time|ts|level|msg)"?[:=]`)
-
-// isLog reports whether most lines behind the first few are those of a log.
-func isLog(lines []string) bool {
-	n := count(lines, logLine().MatchString)
-	return n >= minLogLines && 2*n > len(lines)
-}
-
-// minLogLines is the number of lines that are a log.
-const minLogLines = 5
-
-// outline reports which lines of a request that is cut are told, and returns the room that is left of n
+// outline reports which lines of a request that is cut are quoted, and returns the room that is left of n
 // characters: the beginning, the last line if that is short, the headings and the numbered lines, and
 // those that follow the beginning.
 func outline(lines []string, n int) (taken []bool, room int) {
@@ -91,15 +73,7 @@ func outline(lines []string, n int) (taken []bool, room int) {
 		return taken[i]
 	}
 	last, plan := len(lines)-1, isPlan(lines)
-	switch {
-	case isLog(lines): // what went wrong is at its end
-		take(0, n/2)
-		fits := true
-		for i := last; i > 0 && fits; i-- {
-			fits = take(i, room)
-		}
-		return taken, 0
-	case last > 0 && !plan: // a plan does not end with what it is about
+	if last > 0 && !plan { // a plan does not end with what it is about
 		take(last, n/3)
 	}
 	for i := 0; i < last && room > n/3; i++ {

@@ -17,7 +17,7 @@ func (t *table) references(budget int, above string) string {
 		return ""
 	}
 	ids := t.pick(t.ranked(), budget+budget/4, above)
-	write := func(n int) string { return formatReferences(outermost(ids, n)) }
+	write := func(n int) string { return formatReferences(outermost(ids[:n])) }
 	fits := func(n int) bool { return utf8.RuneCountInString(write(n)) <= budget }
 	n := sort.Search(len(ids), func(i int) bool { return !fits(i + 1) })
 	for n > 0 && !fits(n) { // size is not monotonic: labels may be shared

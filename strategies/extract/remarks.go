@@ -65,13 +65,10 @@ func isPolite(line string) bool {
 // checkingBack begins what a customer is asked to confirm before a call, which tells the same.
 var checkingBack = text.Pattern(`(?i)^(?:[^.:;]{0,30}[,.!] *)?(?:(?:just|please|to|could you|can you|kindly|let me) )*(?:re-?)?(?:confirm(?:ing)?|verify(?:ing)?)\b`)
 
-// isRemark reports whether a line only tells how the work goes, and names nothing but imports.
+// isRemark reports whether a line only tells how the work goes, and names nothing.
 func isRemark(line string) bool {
-	return remarking().MatchString(line) && !strings.ContainsAny(line, "`\"/_()") && !strings.Contains(line, ": ") || importing().MatchString(line)
+	return remarking().MatchString(line) && !strings.ContainsAny(line, "`\"/_()") && !strings.Contains(line, ": ")
 }
-
-// importing is a line about what a file imports, which anyone sees there.
-var importing = text.Pattern(`(?i)^(?:added|adding|removed|removing|unused)\b.{0,40}\bimports?\b`)
 
 // remarking begins a line that tells how the work goes, not what was found.
 var remarking = text.Pattern(`(?i)^(?:(?:perfect|great|good|excellent|ok(?:ay)?|got it|alright|now)\b[ ,.!:—-]*)*(?:now i (?:have|understand|see|know|can)|i (?:now )?(?:understand|see|have a (?:clear|good|complete))|i have a|this is (?:a )?(?:great|good|helpful|very)|it looks like we)\b`)

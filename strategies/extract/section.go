@@ -13,7 +13,6 @@ type section int
 const (
 	sectionTask section = iota
 	sectionGoal
-	sectionFirst // in summaries before extractive/10
 	sectionConstraints
 	sectionRequests
 	sectionCompleted
@@ -34,7 +33,7 @@ var sectionTable = [numSections]struct {
 	heading string
 	share   float64
 }{
-	sectionTask: {"## Active Task", 0.35}, sectionGoal: {"## Goal", 0.12}, sectionFirst: {"## First Request", 0.12}, sectionConstraints: {"## Constraints & Preferences", 0.30},
+	sectionTask: {"## Active Task", 0.35}, sectionGoal: {"## Goal", 0.12}, sectionConstraints: {"## Constraints & Preferences", 0.30},
 	sectionRequests: {"## Earlier Requests", 0.47}, sectionCompleted: {"## Completed Actions", 0.75},
 	sectionExchanges: {heading: "## Requests and Actions"}, sectionState: {"## Active State", 0.18}, sectionInProgress: {"## In Progress", 0.08},
 	sectionBlocked: {"## Blocked", 0.15}, sectionDecisions: {"## Key Decisions", 0.12}, sectionFindings: {"## Findings", 0.45},
@@ -79,8 +78,8 @@ const (
 	askedBackLine = "- The assistant asked back; the user has not replied.\n"
 	// activeHere stands where the active task belongs among the actions.
 	activeHere = "- The active task, for which:"
-	// untoldLine tells how many actions have no room.
-	untoldLine = "- Actions for which there is no room: %d\n"
+	// omittedLine counts the actions without room.
+	omittedLine = "- Actions for which there is no room: %d\n"
 	// These begin lines of the state, which is another one later.
 	saidLastMark       = "- Said last: "
 	lastCallMark       = "- Last: "
@@ -163,8 +162,6 @@ func splitEntries(lines []string) []entry {
 			rest, indented := strings.CutPrefix(l, indentMark)
 			if l = rest; !indented {
 				day = ""
-			} else if !strings.HasPrefix(l, bulletMark) && !strings.HasPrefix(l, indentMark) { // before extractive/13
-				l = bulletMark + l
 			}
 		}
 		if strings.HasPrefix(l, indentMark) && len(out) > 0 {

@@ -24,7 +24,7 @@ func (s *history) addLastAnswer(b *itemList) {
 		if pending != "" { // it stands with what is pending
 			line = strings.TrimSpace(strings.Replace(line, pending, "", 1))
 		}
-		if last != nil { // what was to be done is told as such
+		if last != nil { // the last call stands for what was to be done
 			said := sentences(line)
 			if line = strings.Join(slices.DeleteFunc(slices.Clone(said), isIntention), " "); line != strings.Join(said, " ") && isEmpty(line) {
 				continue
@@ -125,7 +125,7 @@ func (s *history) lastOutput() string {
 	return firstLine(ran[1]) + " → " + strings.Join(lines[:min(len(lines), maxOutputLines)], "; ")
 }
 
-// maxOutputLines is the number of lines of an output that are told.
+// maxOutputLines is the number of lines of an output that are listed.
 const maxOutputLines = 3
 
 // ranInText is what a message runs at its end: the lines in a fence or in an element of markup.

@@ -55,9 +55,7 @@ func TestTheRequestBehindAReply(t *testing.T) {
 		Options{}, user("How many stalls does the market have this week?"), assistant("It has 40."), user("And how many of them sell cheese?"), assistant("Three of them do."), user(wish), assistant("Gladly. Could you tell me the number of your stall?"),
 		user("I do not have the number of the stall with me right now, but my name there is ida_berg_81."), calls("", "1", "find_stalls", "name", "ida_berg_81"), result("1", `{"stall": "S31", "shade": "no"}`),
 	).Text(300)
-	if !strings.Contains(text, beforeMark+wish+"\n") {
-		t.Errorf("%s", text)
-	}
+	wantIn(t, text, beforeMark+wish+"\n")
 }
 
 // Where there is little room, what was done for a customer comes before what was said on the way.

@@ -86,15 +86,12 @@ func (t *table) scan(s string, used bool) {
 	t.texts++
 	t.ranking = nil
 	t.inText = t.inText[:0]
-	ranges := t.topic.ranges(s)
 	All(s, func(kind Kind, start, end int) {
 		if kind == Quoted && !used && isSyntax(s, start, end) || kind == SHA && isIndexLine(s[:start]) {
 			return
 		}
 		if id := t.observe(s[start:end], kind, start, used); id != nil {
-			var topical bool
-			ranges, topical = advance(ranges, start)
-			id.topical = id.topical || topical
+			id.topical = id.topical || t.topic.matchesNear(s, start)
 			id.standalone = id.standalone || !isFragment(kind, s, start, end)
 			t.label(id, s, start)
 		}
@@ -193,30 +190,14 @@ func isFragment(kind Kind, s string, start, end int) bool {
 func isJoiner(c byte) bool { return c == '.' || c == ':' || c == '-' }
 
 // isAmbiguous reports whether a reader could not tell the meaning of the identifier: a part
-// of a date, a time, a number without labels that only tools wrote, or punctuation.
+// of a date or a number, a number without labels that only tools wrote, or a meaningless one.
 func (id *identifier) isAmbiguous() bool {
-	return !id.standalone || isMoment(id.value) || id.kind == Number && id.uses == 0 && len(id.labels) == 0 || punctuation().MatchString(id.value)
+	return !id.standalone || id.kind == Number && id.uses == 0 && len(id.labels) == 0 || meaningless().MatchString(id.value)
 }
 
-// punctuation is the place of a match (file.go-12-), a range of lines (1,80p), a rule (--- a ---),
-// or the end of a call (, err)).
-var punctuation = text.Pattern(`\.\w+[:-]\d+|^\d+,\d+p$|---|===|^[,;)\]}]`)
-
-// isMoment reports whether v is a date with a time of day, as in logs.
-func isMoment(v string) bool {
-	const form = "0000-00-00T00:00"
-	if len(v) < len(form) {
-		return false
-	}
-	for i := range len(form) {
-		switch c := v[i]; {
-		case form[i] == '0' && digit.has(c), form[i] == c, form[i] == 'T' && c == ' ':
-		default:
-			return false
-		}
-	}
-	return true
-}
+// meaningless is the place of a match (file.go-12-), a range of lines (1,80p), a rule (--- a ---), the end of a
+// call (, err)), or a date with a time, as in logs.
+var meaningless = text.Pattern(`\.\w+[:-]\d+|^\d+,\d+p$|---|===|^[,;)\]}]|^\d{4}-\d\d-\d\d[T ]\d\d:\d\d`)
 
 // markPrevious marks all identifiers as listed in an earlier summary.
 func (t *table) markPrevious() {
@@ -234,7 +215,7 @@ func (t *table) label(id *identifier, s string, at int) {
 	t.labelWords = appendLabels(t.labelWords[:0], s, at, labelReach, true)
 	words := t.labelWords[max(0, len(t.labelWords)-2):]
 	for i, w := range words {
-		if !isEmptyLabel(w) {
+		if !emptyLabels[w] {
 			id.addLabel(t.intern(w), i == len(words)-1 && isAdjacent(s[:at]))
 		}
 	}

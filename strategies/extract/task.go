@@ -39,7 +39,7 @@ func (s *history) leadingItems(budget int) []*item {
 	if at >= 0 {
 		active = s.turns[at].request
 		size := bodySize(sectionTask, min(budget, 100))
-		if whole := active.quoted(); s.isOnlyTask() && !isPlan(splitLines(active.head)) { // what a plan says of files is told with them
+		if whole := active.quoted(); s.isOnlyTask() && !isPlan(splitLines(active.head)) { // the files of a plan are listed below
 			size = max(size, int(onlyTaskShare*float64(budget)))
 		} else {
 			size = max(size, min(whole, budget/2))
@@ -65,7 +65,7 @@ func (s *history) leadingItems(budget int) []*item {
 		if len(replied) == 0 && len(last) > 0 {
 			replied = last[len(last)-1:]
 		}
-		replied = slices.DeleteFunc(replied, func(l string) bool { return slices.Contains(s.decisions, l) }) // told as such
+		replied = slices.DeleteFunc(replied, func(l string) bool { return slices.Contains(s.decisions, l) }) // listed as such
 		for _, l := range replied {
 			add(sectionTask, repliesMark+truncate(strings.ReplaceAll(strings.TrimLeft(l, "# "), "**", ""), max(min(budget/10, budget/4/len(replied)), minExcerpt))+"\n")
 		}

@@ -50,7 +50,7 @@ func (d *Digest) writeText(budget, references int) string {
 	return strings.TrimSuffix(prose+refs, "\n")
 }
 
-// isRecords reports whether most of what was done is told with its particulars: calls with short
+// isRecords reports whether most actions are listed with their values: calls with short
 // values, not commands and edits.
 func (s *history) isRecords() bool {
 	acts, records := 0, 0
@@ -193,24 +193,7 @@ func (d *Digest) writeProse(budget, held int) (prose string, constraints, state 
 			state += it.size
 		}
 	}
-	if needsState && state == 0 && !p.begun[sectionState] {
-		state = smallest(others, sectionState)
-	}
 	return head + p.String(), constraints, state
-}
-
-// smallest returns the size of the smallest of the items of a section, with its heading, 0 if there is none.
-func smallest(items []*item, sec section) int {
-	size := 0
-	for _, it := range items {
-		if it.section == sec && it.parent == nil && (size == 0 || it.size < size) {
-			size = it.size
-		}
-	}
-	if size == 0 {
-		return 0
-	}
-	return size + len(sectionTable[sec].heading) + 1
 }
 
 // prepare sets the size, the identifiers and the topic of an item.
@@ -266,7 +249,7 @@ func (p *page) place(it *item) bool {
 		return false
 	}
 	core := it.core()
-	if p.tells(it) || parent != nil && strings.Contains(p.text, parent.core()) || it.parent != nil && strings.Contains(it.parent.text, core) {
+	if p.contains(it) || parent != nil && strings.Contains(p.text, parent.core()) || it.parent != nil && strings.Contains(it.parent.text, core) {
 		return true
 	}
 	p.text += core + "\n"
@@ -294,9 +277,9 @@ func (p *page) place(it *item) bool {
 	return true
 }
 
-// tells reports whether the text has an item's already; of an action as a whole: "pieces 12" does not tell
+// contains reports whether the text has an item's already; of an action as a whole: "pieces 12" does not tell
 // "pieces 1".
-func (p *page) tells(it *item) bool {
+func (p *page) contains(it *item) bool {
 	if it.acted {
 		return containsWord(p.text, it.core())
 	}
@@ -357,7 +340,7 @@ func (p *page) fill(items []*item, held int) {
 		it.order = i
 	}
 	var rest []*item
-	untold := &item{section: sectionCompleted, share: sectionExchanges, order: -1}
+	omitted := &item{section: sectionCompleted, share: sectionExchanges, order: -1}
 	p.held = p.budget/stateRoom + held
 	for tier := range tiers {
 		if tier == tierState {
@@ -381,7 +364,7 @@ func (p *page) fill(items []*item, held int) {
 		}
 		reserve := 0 // for the number of those that have no room
 		if tier == tierDone && size > p.budget {
-			reserve = min(p.budget, len(untoldLine)+len(sectionTable[sectionCompleted].heading))
+			reserve = min(p.budget, len(omittedLine)+len(sectionTable[sectionCompleted].heading))
 		}
 		p.budget -= reserve
 		for it := range q.all(func(it *item) (float64, bool) { return p.density(it), true }) {
@@ -393,10 +376,10 @@ func (p *page) fill(items []*item, held int) {
 		if tier != tierDone {
 			continue
 		}
-		if n := p.untold(items); n > 0 { // so that none is taken for not done
-			untold.text = fmt.Sprintf(untoldLine, n)
-			untold.size = len(untold.text)
-			p.place(untold)
+		if n := p.omitted(items); n > 0 { // so that none is taken for not done
+			omitted.text = fmt.Sprintf(omittedLine, n)
+			omitted.size = len(omitted.text)
+			p.place(omitted)
 		}
 	}
 	for s := range p.caps { // any section gets the unused budget
@@ -407,21 +390,21 @@ func (p *page) fill(items []*item, held int) {
 			p.place(it)
 		}
 	}
-	if n := p.untold(items); n > 0 {
-		untold.text = fmt.Sprintf(untoldLine, n)
-		if !slices.ContainsFunc(p.items, func(it *item) bool { return it != untold && p.heading(it).section == p.heading(untold).section }) {
-			untold.section = sectionState // no section for a number alone
+	if n := p.omitted(items); n > 0 {
+		omitted.text = fmt.Sprintf(omittedLine, n)
+		if !slices.ContainsFunc(p.items, func(it *item) bool { return it != omitted && p.heading(it).section == p.heading(omitted).section }) {
+			omitted.section = sectionState // no section for a number alone
 		}
 	} else {
-		p.items = slices.DeleteFunc(p.items, func(it *item) bool { return it == untold })
+		p.items = slices.DeleteFunc(p.items, func(it *item) bool { return it == omitted })
 	}
 }
 
-// untold returns the number of actions that are not placed, with those that were dropped before.
-func (p *page) untold(items []*item) int {
+// omitted returns the number of actions that are not placed, with those that were dropped before.
+func (p *page) omitted(items []*item) int {
 	n := p.dropped
 	for _, it := range items {
-		if it.acted && !it.placed && !p.tells(it) {
+		if it.acted && !it.placed && !p.contains(it) {
 			n++
 		}
 	}

@@ -97,7 +97,8 @@ func looks(name string) bool {
 	return slices.ContainsFunc(nameWords(name), func(w string) bool { return lookVerbs[w] })
 }
 
-// takes reports whether a name says to get what one takes, and does not look at.
+// takes reports whether the name of a tool says that it gets a thing for the user, such as a ride, and not what is
+// known of it.
 func takes(name string) bool {
 	words := nameWords(name)
 	return words[0] == "get" && slices.ContainsFunc(words[1:], func(w string) bool { return takenNouns[w] })
@@ -120,7 +121,7 @@ var (
 // nameWords returns the words of a name in camelCase, snake_case or kebab-case, in lower
 // case, without what is before its last dot.
 func nameWords(name string) []string {
-	name = name[strings.LastIndexByte(name, '.')+1:]
+	name = shortName(name)
 	var out []string
 	start := 0
 	for i, r := range name {
