@@ -3,7 +3,6 @@ package extract
 import (
 	"fmt"
 	"math"
-	"path"
 	"slices"
 	"sort"
 	"strings"
@@ -99,12 +98,12 @@ func (s *history) otherItems(budget int) []*item {
 	if q := pendingQuestion(s.currentTurn().lastText); q != "" {
 		b.add(sectionPending, pendingMark+inContext(s.currentTurn().lastText, q)+"\n", worthQuestion).tier = tierState
 	}
-	current := editedFiles(s.calls[max(0, len(s.calls)-s.currentTurn().calls):]) // for the active task
+	current, name := s.editedFiles(s.calls[max(0, len(s.calls)-s.currentTurn().calls):]), s.fileNames() // for the active task
 	edits := s.editsByFile()
 	for _, f := range s.listedFiles() {
 		value := worthRead * decay(s.messages-f.last, 32)
 		if f.changes > 0 {
-			if value = worthChanged * decay(s.messages-f.last, 256); slices.Contains(current, path.Base(f.path)) {
+			if value = worthChanged * decay(s.messages-f.last, 256); slices.Contains(current, name(f.path)) {
 				value *= 2
 			}
 		}

@@ -66,13 +66,14 @@ func (s *history) addLastAnswer(b *itemList) {
 		whole := b.add(sectionState, truncate(text, b.lineLimit+b.listLimit)+"\n", worthState)
 		whole.tier, whole.covers = tierState, b.add(sectionState, truncate(text, b.lineLimit)+"\n", worthState) // where there is no room for all of it
 		whole.covers.covers = whole
+		s.addSiblings(b, last)
 	}
 	if t.output && len(t.lines) == 0 {
 		if line := s.lastOutput(); line != "" {
 			b.add(sectionState, lastCallMark+truncate(line, b.lineLimit)+"\n", worthState).tier = tierState
 		}
 	}
-	files := editedFiles(s.calls[max(0, len(s.calls)-t.calls):])
+	files := s.editedFiles(s.calls[max(0, len(s.calls)-t.calls):])
 	addFiles := func(mark string, files []string) {
 		b.add(sectionState, truncate(mark+strings.ReplaceAll(strings.Join(files, ", "), ", "+earlierMark, "; "+earlierMark), max(b.lineLimit*2/3, minExcerpt))+"\n", worthState).tier = tierState
 	}
@@ -91,6 +92,24 @@ func (s *history) addLastAnswer(b *itemList) {
 		addFiles(mark, open)
 	} else if commit := s.lastCommit(); commit != "" {
 		b.add(sectionState, committedMark+truncate(commit, minExcerpt)+"\n", worthStateLine).tier = tierState
+	}
+}
+
+// addSiblings adds the calls of the tool of the last one that were made before it since the last message: they
+// have results as well.
+func (s *history) addSiblings(b *itemList, last *toolCall) {
+	t := s.currentTurn()
+	since := s.calls[max(0, len(s.calls)-(t.calls-t.callsBefore)):]
+	var before []string
+	for _, c := range slices.Backward(since[:len(since)-1]) {
+		if c.tool != last.tool || !c.done || c.failed || c.isTodoList || len(c.paths) > 0 {
+			break
+		}
+		before = append(before, truncate(cmp.Or(values(c.arguments, nil, true), c.description), minExcerpt))
+	}
+	if len(before) > 0 {
+		slices.Reverse(before)
+		b.add(sectionState, siblingsMark+truncate(strings.Join(before, requestSeparator), b.lineLimit)+"\n", worthStateLine).tier = tierState
 	}
 }
 
@@ -164,10 +183,10 @@ func (s *history) lastCall() *toolCall {
 func (s *history) uncommitted() (files []string, mark string) {
 	for i, c := range slices.Backward(s.calls) {
 		if c.committed && !strings.HasPrefix(c.outcome, resetLater) {
-			return editedFiles(s.calls[i+1:]), uncommittedMark
+			return s.editedFiles(s.calls[i+1:]), uncommittedMark
 		}
 	}
-	files = editedFiles(s.calls)
+	files = s.editedFiles(s.calls)
 	for _, f := range s.edited {
 		files = appendNew(files, f)
 	}
@@ -176,20 +195,36 @@ func (s *history) uncommitted() (files []string, mark string) {
 
 // editedFiles returns the names of the files that calls edited, the newest first, without edits that were
 // taken back.
-func editedFiles(calls []*toolCall) []string {
+func (s *history) editedFiles(calls []*toolCall) []string {
 	var files []string
-	back := takenBack(calls)
+	back, name := takenBack(calls), s.fileNames()
 	for _, c := range slices.Backward(calls) {
 		if !c.edited() || back[c] {
 			continue
 		}
 		for _, p := range c.paths {
-			if name := path.Base(p); !slices.Contains(files, name) {
-				files = append(files, name)
-			}
+			files = appendNew(files, name(p))
 		}
 	}
 	return files
+}
+
+// fileNames returns the function that names a file: without its folder, unless another file that was changed has
+// the same name.
+func (s *history) fileNames() func(file string) string {
+	times := map[string]int{}
+	for p, f := range s.files {
+		if f.changes > 0 {
+			times[path.Base(p)]++
+		}
+	}
+	return func(file string) string {
+		name := path.Base(file)
+		if times[name] > 1 {
+			name = path.Join(path.Base(path.Dir(file)), name)
+		}
+		return name
+	}
 }
 
 // edited reports whether a call changed files.
