@@ -135,7 +135,7 @@ func isAppKey(name string) bool {
 // secretValue reports whether a value looks generated. strong is set for a secret name.
 func secretValue(v string, strong, quoted bool) bool {
 	switch {
-	case len(v) < 8 || len(v) > 512 || strings.ContainsAny(v, " {}()<>$%\t"):
+	case len(v) < 8 || len(v) > 512 || strings.ContainsAny(v, " {}()<>\t") || expands(v) || formats(v) || !quoted && strings.ContainsAny(v, "$%"):
 		return false
 	case strong && quoted:
 		return mixed(v) || jagged(v)
@@ -158,7 +158,7 @@ func mixed(v string) bool {
 // jagged reports whether a long v changes between capitals, small letters and digits as often as
 // generated values do. Names and paths do so less.
 func jagged(v string) bool {
-	return len(v) >= 16 && kindChanges(v)*5 >= len(v)*2 && !isCamel(v)
+	return len(v) >= 16 && kindChanges(v)*3 >= len(v) && !isCamel(v)
 }
 
 // kindChanges returns how often v changes between capitals, small letters and digits.

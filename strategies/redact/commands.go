@@ -293,7 +293,7 @@ func passFiles(t *source, e *edits) {
 		user, password, ok := strings.Cut(rest, ":")
 		password = strings.TrimRight(password, "\r")
 		if ok && pgHost.end(database, 0) == len(database) && pgHost.end(user, 0) == len(user) && !digits(database) && !digits(user) &&
-			len(password) >= 6 && mixed(password) && !space.any(password) && !placeholder(password) {
+			len(password) >= 6 && !space.any(password) && !placeholder(password) {
 			start := port + 1 + len(database) + len(user) + 2
 			e.mask(s, start, start+len(password), KindConnection)
 		}

@@ -107,7 +107,7 @@ func distinct(v string) bool {
 	}
 	// Letters and signs without digits: a passphrase, or capitals within.
 	parts := words + strings.Count(v, "-") + strings.Count(v, "_")
-	return len(v) >= 20 && parts >= 4 && !isPath(v) || parts == 1 && len(v) >= 16 && letters.end(v, 0) == len(v)
+	return len(v) >= 20 && parts >= 4 && !isPath(v) || parts == 1 && len(v) >= 16 && letters.has(v) || jagged(v) && !isPath(v)
 }
 
 // maxPath bounds what isPath reads, as maxSelfNamed.

@@ -168,11 +168,28 @@ func placeholder(v string) bool {
 
 var blanked = setOf("*.xX_~-")
 
-// expands reports whether v has a variable of a shell in it, rather than a dollar sign.
+// expands reports whether v has a variable of a shell in it, rather than a dollar sign: $NAME, ${ or $(,
+// without a digit between the letters of the name.
 func expands(v string) bool {
 	n := strings.IndexByte(v, '$')
-	return n >= 0 && !mixed(v[:n])
+	if n < 0 || n+1 == len(v) || mixed(v[:n]) {
+		return false
+	}
+	name := letters.end(v, n+1)
+	return v[n+1] == '{' || v[n+1] == '(' || v[n+1] == '_' || name > n+1 && letters.end(v, digit.end(v, name)) == digit.end(v, name)
 }
+
+// formats reports whether v has a verb of a format at the end of a word: id-%d.
+func formats(v string) bool {
+	for at := range places(v, "%") {
+		if verb := formatFlags.end(v, at+1); verb < len(v) && strings.IndexByte("svdqxXwTtp", v[verb]) >= 0 && (verb+1 == len(v) || !alnum[v[verb+1]]) {
+			return true
+		}
+	}
+	return false
+}
+
+var formatFlags = setOf("0-9.+#-")
 
 // reference reports whether v is code that gets a value: a call, an index, an environment
 // variable.

@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -28,14 +27,14 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 		return number && len(v) <= 12 && (g == assigns || g == says) && !strings.EqualFold(name, "pass") && !isUnit(s[end:])
 	case first >= firstScript:
 		return (g == assigns || g == says) && isScriptSecret(s, start, end)
-	case g == follows && quoted && s[w.start:w.end] == "PASSWORD" && isTyped(v): // of SQL
-		return true
+	case g == follows && quoted && s[w.start:w.end] == "PASSWORD": // of SQL
+		return !secretName(v) && !isProse(v)
 	case g == says && quoted && isTyped(v):
 		return w.word.typed || isPassword(name)
 	case g == assigns && w.word.typed && isTyped(v):
 		script, _ := utf8.DecodeRuneInString(s[w.start:])
 		return script >= firstGreek // the letters of the value are not those of the text
-	case !mixed(v) && (!quoted || !jagged(v)) || !digit.any(v) && g != assigns:
+	case !mixed(v) && !jagged(v) || !digit.any(v) && !jagged(v) && g != assigns:
 		return false
 	case end < len(s) && indexByte("([{<", s[end]) && (g != encloses && s[start-1] != '>' || s[end] != '<') || !quoted && expands(v):
 		return false
@@ -44,7 +43,7 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 	case g == follows && quoted && plainWords(v), isHex(v) && strings.HasSuffix(s[:start], ") = "): // the name of a secret, the hash of a file
 		return false
 	case g == follows:
-		return digit.any(v) && len(v) >= 8 && (quoted || w.word.language || threeKinds(v) || lowerOnly.any(v) && (isAny(s[w.start:w.end], []string{"password", "pw"}) || isAny(name, settings)) ||
+		return len(v) >= 8 && (quoted || w.word.language || threeKinds(v) || jagged(v) || lowerOnly.any(v) && (isAny(s[w.start:w.end], []string{"password", "pw"}) || isAny(name, settings)) ||
 			len(v) >= 32 && lowerHex.end(v, 0) == len(v))
 	}
 	return true
@@ -77,7 +76,7 @@ func technical(v string) bool {
 		return false
 	}
 	return isAny(v[:n], []string{"sha", "md", "hs", "rs", "es", "ps", "aes", "rsa", "utf", "ipv", "oauth", "base", "ed", "k", "x", "v", "h", "log", "argon", "pbkdf", "bcrypt", "python", "node", "php", "tls", "ssl", "http"}) &&
-		(m == len(v) || slices.ContainsFunc([]byte("-_.,/"), func(c byte) bool { return c == v[m] }))
+		(m == len(v) || strings.IndexByte("-_.,/", v[m]) >= 0 && resourceSet.has(strings.TrimRight(v[m+1:], ",")))
 }
 
 // toldBefore masks a secret in front of a word for it: x is the password, use x as the password.
