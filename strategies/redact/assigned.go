@@ -135,7 +135,7 @@ func isAppKey(name string) bool {
 // secretValue reports whether a value looks generated. strong is set for a secret name.
 func secretValue(v string, strong, quoted bool) bool {
 	switch {
-	case len(v) < 8 || len(v) > 512 || strings.ContainsAny(v, " {}()<>\t") || expands(v) || formats(v) || !quoted && strings.ContainsAny(v, "$%"):
+	case len(v) < 8 || len(v) > 512 || strings.ContainsAny(v, " {}()<>\t") || expands(v) || formats(v) && !jagged(v) || !quoted && strings.ContainsAny(v, "$%"):
 		return false
 	case strong && quoted:
 		return mixed(v) || jagged(v)
@@ -158,7 +158,7 @@ func mixed(v string) bool {
 // jagged reports whether a long v changes between capitals, small letters and digits as often as
 // generated values do. Names and paths do so less.
 func jagged(v string) bool {
-	return len(v) >= 16 && kindChanges(v)*3 >= len(v) && !isCamel(v)
+	return len(v) >= 16 && kindChanges(v)*3 >= len(v)-1 && !isCamel(v)
 }
 
 // kindChanges returns how often v changes between capitals, small letters and digits.
@@ -195,11 +195,12 @@ func entropy(v string) float64 {
 	return bits
 }
 
-// isCamel reports whether v is capitalised words in one.
+// isCamel reports whether v is capitalised words in one, or with dots between, perhaps with a number behind.
 func isCamel(v string) bool {
+	v = strings.TrimRight(v, "0123456789")
 	capitals := 0
 	for i := range len(v) {
-		if !letters[v[i]] || i > 0 && upperOnly[v[i]] && upperOnly[v[i-1]] {
+		if !letters[v[i]] && v[i] != '.' || i > 0 && upperOnly[v[i]] && upperOnly[v[i-1]] {
 			return false
 		}
 		if upperOnly[v[i]] {
