@@ -110,13 +110,39 @@ func isChosen(v string) bool {
 	return len(v) >= 8 && digit.any(v) && mixed(v) && !technical(v) && !isPath(v) && !selfNamed(v) && !placeholder(v) && !reference(v) && !isHex(v)
 }
 
-// toldBelow masks the secret that is alone on the line at i, below its name.
-func toldBelow(s, name string, w wordAt, i int, e *edits) {
+// isPersonal reports whether v has signs as passwords have, or is a word with capitals, digits and any sign.
+func isPersonal(v string) bool { return chosenSigns(v) || threeKinds(v) && !alnum.has(v) }
+
+// toldBelow masks the secret that is alone on a line below the one with its name that ends at i: on the next, or
+// behind an empty one, the fence of a block of code, or the name of who says it. plain is set where any password
+// may follow, rather than one with signs.
+func toldBelow(s, name string, w wordAt, i int, plain bool, e *edits) {
+	limit := min(len(s), i+maxGap)
+	for range 3 {
+		size := lineBreak(s, i)
+		if size == 0 {
+			break
+		}
+		i = blank.end(s[:limit], i+size)
+		if strings.HasPrefix(s[i:limit], "```") {
+			i = letters.end(s[:limit], i+len("```"))
+		}
+	}
+	if speaker := letters.end(s[:limit], i); speaker > i && speaker < limit && s[speaker] == ':' {
+		i = speaker + 1
+	}
 	start, end, quoted := valueAt(s, i)
-	if v := s[start:end]; (w.word.typed || isPassword(name)) && (end == len(s) || lineBreak(s, end) > 0) && len(v) >= 8 && digit.any(v) && mixed(v) && !spared(name, v, quoted) && !technical(v) && !selfNamed(v) && positionSet.end(v, 0) < len(v) {
+	if last := behindSet.end(s[:min(len(s), end+4)], end); last < len(s) && lineBreak(s, last) == 0 {
+		return
+	}
+	v := s[start:end]
+	chosen := (w.word.typed || isPassword(name)) && len(v) >= 8 && digit.any(v) && mixed(v) && (plain || isPersonal(v))
+	if (chosen || jagged(v) && threeKinds(v)) && !spared(name, v, quoted) && !technical(v) && !selfNamed(v) && positionSet.end(v, 0) < len(v) {
 		e.mask(s, start, end, KindAssignment)
 	}
 }
+
+var behindSet = setOf("`*\"'.,!?")
 
 // numberNames lists names of secrets that are numbers.
 var numberNames = []string{"pin", "pin code", "otp", "totp"}
