@@ -245,13 +245,23 @@ func maskWritten(s string, end int, e *edits) {
 	}
 }
 
-// maskEchoed masks what an echo on the line writes to the command at s[:end]: its last word,
+// maskEchoed masks what an echo on the line, or a here-string, writes to the command at s[:end]: its last word,
 // after a colon if it has one.
 func maskEchoed(s string, end int, e *edits) {
+	rest, _, _ := strings.Cut(s[end:min(len(s), end+256)], "\n")
+	if n := strings.Index(rest, "<<<"); n >= 0 {
+		start, stop, _ := valueAt(s, end+n+len("<<<"))
+		maskInput(s, start+strings.LastIndexByte(s[start:stop], ':')+1, stop, e)
+		return
+	}
 	line := s[max(0, end-256):end]
 	line = line[strings.LastIndexByte(line, '\n')+1:]
 	start, stop := echoed(line, strings.LastIndexByte(line, '|'))
-	start, stop = end-len(line)+start, end-len(line)+stop
+	maskInput(s, end-len(line)+start, end-len(line)+stop, e)
+}
+
+// maskInput masks the input of a command that reads a password.
+func maskInput(s string, start, stop int, e *edits) {
 	if v := s[start:stop]; len(v) >= 6 && !isAny(v, examples) && !placeholder(v) && !expands(v) {
 		e.mask(s, start, stop, KindAssignment)
 	}

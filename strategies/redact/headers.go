@@ -77,8 +77,11 @@ func authorizations(t *source, e *edits) {
 			continue // left to fields
 		}
 		end := lineEnd(s, value, open)
-		if params && open != 0 && open != '`' { // the parameters have quotes of their own
+		if params && open != '`' { // the parameters have quotes of their own
 			end = max(end, lineEnd(s, value, '\n'))
+			if before := s[max(0, at-1)]; open == 0 && indexByte("\"'", before) {
+				end = quoteEnd(s[:end], value, s[at-1:at])
+			}
 		}
 		if !params && start == scheme || start >= end {
 			start = value

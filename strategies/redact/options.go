@@ -70,10 +70,10 @@ func optionValue(s string, at, end int) (start, stop int, password bool) {
 	if strings.HasPrefix(name, "pass") && strings.HasPrefix(s[start:stop], "pass:") { // of openssl
 		return start + len("pass:"), stop, true
 	}
-	if !long && len(name) < 6 || !secretName(name) || isAbout(name, s[start:stop]) || isResource(name, s[start:stop]) || strings.HasSuffix(name, "stdin") {
+	if !long && len(name) < 6 || !secretName(name) && name != "setcookie" || isAbout(name, s[start:stop]) || isResource(name, s[start:stop]) || strings.HasSuffix(name, "stdin") {
 		return 0, 0, false
 	}
-	return start, stop, isPassword(name)
+	return start, stop, isPassword(name) || name == "setcookie" // of Erlang
 }
 
 var (
@@ -128,7 +128,7 @@ func isArgument(s string, i, start, stop int) bool {
 	v := s[start:stop]
 	before := strings.TrimRight(s[max(0, i-16):i], " ")
 	switch {
-	case upperOnly.end(v, 0) == len(v), digits(v) && len(v) < 6, !digits(v) && positionSet.end(v, 0) == len(v), isAny(v, constants), isAny(v, examples):
+	case upperOnly.has(v) && len(v) < 16, digits(v) && len(v) < 6, !digits(v) && positionSet.end(v, 0) == len(v), isAny(v, constants), isAny(v, examples):
 		return false
 	case stop < len(s) && indexByte("'\"", s[stop]) && s[start-1] == s[stop]:
 		return true
