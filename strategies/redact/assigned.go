@@ -118,6 +118,9 @@ var valueSet = setOf("0-9A-Za-z_+/=.~-")
 var weakNames = []string{"key", "salt", "auth", "cert", "signature", "credential", "key-data", "keydata", "hmac", "seed", "nonce", "session", "sessionid", "session_id", "sid", "pat"}
 
 func weakName(name string) bool {
+	if identifies(name) {
+		return false
+	}
 	for _, w := range weakNames {
 		if n := len(name) - len(w); n >= 0 && strings.EqualFold(name[n:], w) {
 			return true
@@ -125,6 +128,13 @@ func weakName(name string) bool {
 	}
 	return false
 }
+
+// identifies reports whether a name is that of a key which tells things apart, rather than opens them.
+func identifies(name string) bool {
+	return strings.EqualFold(lastWord(name), "key") && isAny(wordBefore(name), identifying)
+}
+
+var identifying = strings.Fields("idempotency dedup deduplication dedupe sort partition cache primary foreign range object row group lookup natural surrogate composite unique join map index sharding shard distribution translation message")
 
 // isAppKey reports whether a name is that of the key of an app: a secret if it is random, also in
 // hexadecimal, and its name otherwise.

@@ -23,7 +23,7 @@ func upperSecret(name string) bool {
 	}
 	switch name[strings.LastIndexByte(name, '_')+1:] {
 	case "KEY", "PASS", "PW", "PWD":
-		return name != "PWD" && name != "OLDPWD"
+		return name != "PWD" && name != "OLDPWD" && !identifies(name)
 	}
 	return strings.HasSuffix(name, "PASS") && !strings.HasSuffix(name, "BYPASS") && !strings.HasSuffix(name, "COMPASS") // SSHPASS
 }

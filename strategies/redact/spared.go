@@ -22,8 +22,8 @@ func spared(name, value string, quoted bool) bool {
 	if isAbout(name, value) || isResource(name, bare) || isStored(bare) || isLabel(name, bare, quoted) || !quoted && (hasAnyPrefix(value, `("`, "('") || strings.HasPrefix(value, "[]") && !strings.HasPrefix(value, "[]byte(")) || !quoted && !isPassword(name) && isVariable(name, bare) { // or a tuple
 		return true
 	}
-	if isRule(bare) || value != "" && indexByte("^~", value[0]) && versionSet.has(bare[1:]) || quoted && lowerDot.has(value) && secretName(value[strings.LastIndexByte(value, '.')+1:]) && strings.Contains(value, ".") {
-		return true // required|string, a version: ^2.1, or a name: user.password
+	if !isPassword(name) && (isDate(bare) || isMeasure(bare)) || isRule(bare) || value != "" && indexByte("^~", value[0]) && versionSet.has(bare[1:]) || quoted && lowerDot.has(value) && secretName(value[strings.LastIndexByte(value, '.')+1:]) && strings.Contains(value, ".") {
+		return true // a date, 12px, required|string, a version: ^2.1, or a name: user.password
 	}
 	upper := strings.ToUpper(name)
 	if strings.Contains(upper, "TOKEN") && (countSet.end(value, 0) == len(value) && len(value) < 12 ||
@@ -38,6 +38,19 @@ func spared(name, value string, quoted bool) bool {
 	}
 	left := strings.NewReplacer("AUTHOR", "", "TOKENIZER", "").Replace(upper)
 	return left != upper && !upperSecret(left) && !secretName(strings.ToLower(left))
+}
+
+// isDate reports whether v begins with the date of a day: 2031-05-01.
+func isDate(v string) bool {
+	return len(v) >= len("2006-01-02") && v[4] == '-' && v[7] == '-' && digits(v[:4]) && digits(v[5:7]) && digits(v[8:10]) && dateSet.has(v)
+}
+
+var dateSet = setOf("0-9TZ:.+ -")
+
+// isMeasure reports whether v is a number with a unit.
+func isMeasure(v string) bool {
+	n := digit.end(v, 0)
+	return n > 0 && n < 8 && n < len(v) && len(v)-n <= 3 && lowerOnly.has(v[n:])
 }
 
 // isPosition reports whether a name and its value are the place of a finding of a compiler or a test:
@@ -58,7 +71,7 @@ var aboutSecrets = []string{
 	"name", "file", "path", "dir", "env", "url", "uri", "type", "kind", "count", "length", "limit", "size", "budget", "ttl", "expiry", "expires",
 	"policy", "field", "column", "header", "label", "title", "description", "placeholder", "ref", "color", "colour", "format", "version",
 	"encryption", "algorithm", "pattern", "regex", "at", "date", "hint", "order",
-	"user", "username", "host", "hostname", "domain", "port", "enabled", "server", "service", "rate", "ratio", "usage", "cost", "price", "index", "position", "status", "state", "mode", "project", "algo", "manager", "region", "realm", "timeout", "interval", "days", "hours", "lifetime", "duration", "age", "validity", "rotation", "endpoint", "issuer", "scope", "scopes", "class", "provider",
+	"user", "username", "host", "hostname", "domain", "port", "enabled", "server", "service", "rate", "ratio", "usage", "cost", "price", "index", "position", "status", "state", "mode", "project", "algo", "manager", "region", "realm", "timeout", "interval", "days", "hours", "lifetime", "duration", "age", "created", "updated", "issued", "rotated", "changed", "modified", "validity", "rotation", "endpoint", "issuer", "scope", "scopes", "class", "provider",
 }
 
 // isAbout reports whether a name is one for a property of a secret, or for its id unless the
@@ -146,9 +159,9 @@ func placeholder(v string) bool {
 	if v == "" || v == "async" || nameSet.has(v) && hasAnyPrefixFold(v, "change-me", "change_me", "changeme") || v[0] == '?' && !digit.any(v) || len(v) == 42 && v[:2] == "0x" && isHex(v[2:]) {
 		return true // or a message for a variable that is not set, or the address of an account
 	}
-	if v[0] == '$' && (wordDot.end(v, 1) == len(v) || len(v) > 1 && (v[1] == '{' || v[1] == '(')) ||
+	if v[0] == '`' || v[0] == '$' && (wordDot.end(v, 1) == len(v) || len(v) > 1 && (v[1] == '{' || v[1] == '(')) ||
 		v[0] == '<' && (strings.Contains(v, ">") || letters.end(v, 1) == len(v)) || v[0] == '{' && (len(v) == 1 || strings.Contains(v, "}")) || hasAnyPrefix(v, "#{", "<%", "<?") {
-		return true // a variable, a name in brackets, the beginning of an object
+		return true // a command, a variable, a name in brackets, the beginning of an object
 	}
 	if len(v) > 1 && v[0] == '%' && strings.IndexByte("svdqxXwTtp", v[1]) >= 0 && (len(v) == 2 || !alnum[v[2]]) {
 		return true
@@ -162,6 +175,7 @@ func placeholder(v string) bool {
 	if v[0] == '[' && v[len(v)-1] == ']' || strings.HasPrefix(v, "{{") || v[0] == '!' && len(v) > 3 && lowerOnly.end(v, 1) == len(v) {
 		return true // a name in brackets, a template, a tag of YAML
 	}
+	v = withoutVendor(v)
 	return isStandIn(v) || strings.HasSuffix(v, "xxxx") || strings.HasSuffix(v, "****") || strings.HasSuffix(v, "XXXX") || hasAnyPrefix(v, "...", "$env:", "your-", "your_", "YOUR_", "xxxx", "XXXX", "****") ||
 		len(v) <= 12 && strings.HasSuffix(v, "...") || len(v) <= 64 && blanked.end(v, 0) == len(v)
 }

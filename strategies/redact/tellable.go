@@ -17,7 +17,7 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 	}
 	first, _ := utf8.DecodeRuneInString(v)
 	switch {
-	case len(v) < least, len(v) > 512, w.word.text == "seed", spared(name, v, quoted), reference(s[start:min(len(s), end+1)]):
+	case start == end, isCommand(s, start-1), len(v) < least, len(v) > 512, w.word.text == "seed", spared(name, v, quoted), reference(s[start:min(len(s), end+1)]):
 		return false
 	case strings.ContainsAny(v, "<>") || strings.Contains(v, "://") || isPath(v) || technical(v) || selfNamed(v) || isParsed(s, w.start, v):
 		return false
@@ -136,7 +136,7 @@ func toldBelow(s, name string, w wordAt, i int, plain bool, e *edits) {
 		return
 	}
 	v := s[start:end]
-	chosen := (w.word.typed || isPassword(name)) && len(v) >= 8 && digit.any(v) && mixed(v) && (plain || isPersonal(v))
+	chosen := (w.word.typed || isPassword(name)) && (plain || w.word.text != "pass") && len(v) >= 8 && digit.any(v) && mixed(v) && (plain || isPersonal(v))
 	if (chosen || jagged(v) && threeKinds(v)) && !spared(name, v, quoted) && !technical(v) && !selfNamed(v) && positionSet.end(v, 0) < len(v) {
 		e.mask(s, start, end, KindAssignment)
 	}
