@@ -51,7 +51,7 @@ func lineEnd(s string, i int, open byte) int {
 		switch c := s[i]; {
 		case c == '\n' || c == '\r', open != 0 && c == open, open == 0 && (c == '"' || c == '\''):
 			return i
-		case c == '\\' && i+1 < most && (s[i+1] == 'n' || s[i+1] == 'r' || s[i+1] == '"'):
+		case c == '\\' && i+1 < most && (s[i+1] == 'n' || s[i+1] == 'r' || s[i+1] == '"' && open != '\n'):
 			return i
 		}
 	}
@@ -79,8 +79,8 @@ func authorizations(t *source, e *edits) {
 		end := lineEnd(s, value, open)
 		if params && open != '`' { // the parameters have quotes of their own
 			end = max(end, lineEnd(s, value, '\n'))
-			if before := s[max(0, at-1)]; open == 0 && indexByte("\"'", before) {
-				end = quoteEnd(s[:end], value, s[at-1:at])
+			if name := word.start(s, at, maxCell); open == 0 && name > 0 && indexByte("\"'", s[name-1]) {
+				end = quoteEnd(s[:end], value, s[name-1:name])
 			}
 		}
 		if !params && start == scheme || start >= end {

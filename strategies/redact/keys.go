@@ -23,7 +23,7 @@ func vendorKeys(t *source, e *edits) {
 				}
 			}
 		}
-		if v := s[i:end]; v != "" && !plainWords(v) && !hasAnyPrefix(v[max(0, len(v)-8):], "xxxxxxxx", "XXXXXXXX") {
+		if v := s[i:end]; v != "" && !plainWords(v) && !placeholder(v) {
 			e.mask(s, i, end, KindProviderKey)
 			if start := besideID.end(s[:min(len(s), end+4)], end); end > i && start > end && hasAnyPrefix(v, "AKIA", "ASIA") {
 				// The secret key of AWS beside its id.

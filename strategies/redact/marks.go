@@ -68,9 +68,14 @@ func isMail(v string) bool {
 	return n > 0 && strings.Contains(v[n:], ".")
 }
 
-// aboutAccount reports whether the last sentence of a text has a word for an account.
+// aboutAccount reports whether a text ends in a word in front of a user, or a colon, and its last sentence has one
+// for an account.
 func aboutAccount(before string) bool {
 	before = before[strings.LastIndexAny(before, "\n.;")+1:]
+	last := strings.TrimSpace(before)
+	if last = last[strings.LastIndexByte(last, ' ')+1:]; !strings.HasSuffix(last, ":") && !isAny(last, []string{"with", "as", "using"}) {
+		return false
+	}
 	for w := range strings.FieldsFuncSeq(before, func(r rune) bool { return r < 'A' }) {
 		if isAny(w, accountWords) {
 			return true

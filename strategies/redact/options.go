@@ -61,7 +61,7 @@ func optionValue(s string, at, end int) (start, stop int, password bool) {
 		return 0, 0, false
 	}
 	start, stop = value(end)
-	if commands, ok := letterOptions[name]; ok && !long {
+	if commands, ok := letterOptions[name]; ok && long == (len(name) > 1) {
 		if !runs(commands...) {
 			return 0, 0, false
 		}
@@ -80,7 +80,7 @@ var (
 	// joinedCommands lists the commands whose password follows -p without a blank.
 	joinedCommands = []string{"mysql", "mariadb", "sshpass", "7z", "rar "}
 
-	// letterOptions lists the commands whose option of one letter is a secret.
+	// letterOptions lists the commands whose option of one letter, or another common one, is a secret.
 	letterOptions = map[string][]string{
 		"p": {"sshpass", "login", "mongo", "cqlsh", "rdesktop", "useradd", "usermod", "psexec", "winrm", "crackmapexec", "netexec", "hydra", "twine "},
 		"a": {"redis-cli"},
@@ -89,9 +89,11 @@ var (
 		"k": {"openssl enc", "gem push"},
 		"t": {"doctl", "codecov", "influx"},
 		"c": {"snmp"},
-		"b": {"oathtool"},
-		"A": {"snmp"},
-		"X": {"snmp"},
+		"b": {"oathtool", "secret set"},
+
+		"body": {"secret set"},
+		"A":    {"snmp"},
+		"X":    {"snmp"},
 	}
 
 	// pairOptions lists options with a user and a password.

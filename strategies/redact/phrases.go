@@ -34,7 +34,7 @@ func hasFold(s, prefix string) bool {
 
 // keyOf reports whether the text before "key" ends in a word that makes it a secret.
 func keyOf(before string) bool {
-	before = strings.TrimRight(before, " -_")
+	before = strings.TrimRight(before, " -_0123456789")
 	if before == "" || !keyEnds[before[len(before)-1]|0x20] {
 		return false
 	}

@@ -14,7 +14,7 @@ func spared(name, value string, quoted bool) bool {
 	if len(bare) <= maxConstant && isAny(bare, constants) || placeholder(value) || !quoted && (reference(value) || selfNamed(bare) && hasFold(bare, lastWord(name))) || isColour(value) || isPath(bare) || sentence(value) {
 		return true
 	}
-	if !quoted && lowerOnly.any(name) && (isIdentifier(name, bare) || strings.Contains(bare, "_") && underscore.has(bare) && secretName(bare) && !jagged(bare) && !isPassword(name) || isAny(bare, secretWords)) || isConstant(name) || sameName(name, bare) ||
+	if !quoted && lowerOnly.any(name) && (isIdentifier(name, bare) || strings.Contains(bare, "_") && underscore.has(bare) && secretName(bare) && !jagged(bare) && !isPassword(name) || isAny(bare, secretWords)) || sameName(name, bare) ||
 		!isPassword(name) && hasFold(bare, name) && len(bare) <= len(name)+4 && digits(bare[len(name):]) ||
 		!isPassword(name) && nameSet.has(bare) && len(bare) < maxConstant+8 && strings.ContainsAny(bare, "_-") && secretName(bare) {
 		return true
@@ -219,7 +219,7 @@ func reference(v string) bool {
 	if strings.Count(v[:end], ".") > 1 && end >= len(strings.TrimRight(v, behind)) && attribute.end(v, 0) == end && strings.Contains(v[:end], "_") {
 		return true // random_password.db.result, of Terraform
 	}
-	return hasAnyPrefix(v, "process.env", "os.environ", "import.meta", "secrets.", "env.", "ENV[", "config.", "cfg.", "self.", "this.", "var.", "data.", "local.", "module.", "params.",
+	return hasAnyPrefix(v, "process.env", "os.environ", "import.meta", "secrets.", "token.", "env.", "ENV[", "config.", "cfg.", "self.", "this.", "var.", "data.", "local.", "module.", "params.",
 		"id=", "args.", "opts.", "options.", "props.", "req.", "request.", "settings.")
 }
 

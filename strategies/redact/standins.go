@@ -57,11 +57,6 @@ func sameName(name, v string) bool {
 	}
 }
 
-// isConstant reports whether a name is that of a token of a language: token.ADD, Token.Name.
-func isConstant(name string) bool {
-	return hasFold(name, "token.") && len(name) > len("token.") && upperOnly[name[len("token.")]]
-}
-
 // isResource reports whether the value of a name for a secret is the name of one in a store:
 // secret: prod/db-1.
 func isResource(name, v string) bool {

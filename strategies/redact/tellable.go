@@ -28,7 +28,7 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 	case first >= firstScript:
 		return (g == assigns || g == says) && isScriptSecret(s, start, end)
 	case g == follows && quoted && s[w.start:w.end] == "PASSWORD": // of SQL
-		return !secretName(v) && !isProse(v)
+		return isTyped(v) || s[start-1] == '\'' && !secretName(v) && !isProse(v)
 	case g == says && quoted && isTyped(v):
 		return w.word.typed || isPassword(name)
 	case g == assigns && w.word.typed && isTyped(v):
@@ -123,7 +123,7 @@ func toldBelow(s, name string, w wordAt, i int, plain bool, e *edits) {
 		if size == 0 {
 			break
 		}
-		i = blank.end(s[:limit], i+size)
+		i = quoteMarks.end(s[:limit], i+size)
 		if strings.HasPrefix(s[i:limit], "```") {
 			i = letters.end(s[:limit], i+len("```"))
 		}
@@ -141,6 +141,8 @@ func toldBelow(s, name string, w wordAt, i int, plain bool, e *edits) {
 		e.mask(s, start, end, KindAssignment)
 	}
 }
+
+var quoteMarks = setOf(" \t>*")
 
 var behindSet = setOf("`*\"'.,!?")
 

@@ -78,11 +78,22 @@ func lineAfter(s string, i, value int, gap gap, words bool) (end int, ok bool) {
 	case lineBreak(s, i) > 0:
 		end = i
 	default:
-		if end = i + strings.IndexAny(s[i:limit], "?.\n") + 1; s[end-1] != '?' {
+		if end = questionEnd(s[:limit], i); end < 0 {
 			return 0, false
 		}
 	}
 	return end, lineBreak(s, end) > 0
+}
+
+// questionEnd returns the end of a question that ends with the name that ends at i, perhaps with what it is for, or -1.
+func questionEnd(s string, i int) int {
+	rest := strings.TrimPrefix(s[i:], " ")
+	first := letters.end(rest, 0)
+	n := strings.IndexAny(rest, "?.\n")
+	if n < 0 || rest[n] != '?' || first > 0 && !isAny(rest[:first], prepositions) {
+		return -1
+	}
+	return len(s) - len(rest) + n + 1
 }
 
 var stars = setOf(" \t*`")
