@@ -292,7 +292,6 @@ func rareSigns() []context {
 		{"a dollar sign in an echo", dollar, "echo '%' | sudo -S systemctl restart x"},
 		{"a dollar sign in a plan", dollar, `~ password = "Old-1234x" -> "%"`},
 		{"a dollar sign in a form", dollar, "curl -d 'user=bo&password=%' https://h"},
-		{"a dollar sign in front of letters and digits", "Fal$" + "c0n3x", "the password is %"},
 		{"a percent sign in quotes", "k9%" + "vWq!2m", `password: Some("%")`},
 		{"letters of SQL", random, "ALTER USER bo PASSWORD '%';"},
 		{"letters and a sign of SQL", "Zk.qW*" + "mNp%Rt", "ALTER ROLE bo PASSWORD '%'"},

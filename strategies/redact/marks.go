@@ -53,7 +53,10 @@ func wifiPasswords(t *source, e *edits) {
 // sentence about an account.
 func accountPairs(t *source, e *edits) {
 	s := t.s
-	for at := range places(s, " / ") {
+	for at := range places(s, "/ ") { // the slash first, as it is rare
+		if at--; at < 0 || s[at] != ' ' {
+			continue
+		}
 		user := toldSet.start(s, at, maxGap)
 		start, end, _ := valueAt(s, at+len(" / "))
 		if v := s[start:end]; isChosen(v) && (isMail(strings.TrimRight(s[user:at], "`*")) || isPersonal(v) && aboutAccount(s[max(0, user-maxGap):user])) {

@@ -87,13 +87,14 @@ func lineAfter(s string, i, value int, gap gap, words bool) (end int, ok bool) {
 
 // questionEnd returns the end of a question that ends with the name that ends at i, perhaps with what it is for, or -1.
 func questionEnd(s string, i int) int {
-	rest := strings.TrimPrefix(s[i:], " ")
-	first := letters.end(rest, 0)
-	n := strings.IndexAny(rest, "?.\n")
-	if n < 0 || rest[n] != '?' || first > 0 && !isAny(rest[:first], prepositions) {
+	n := 0
+	if first := letters.end(s, min(len(s), i+1)); first > i+1 && s[i] == ' ' && isAny(s[i+1:first], prepositions) {
+		n = strings.IndexAny(s[i:], "?.\n")
+	}
+	if n < 0 || i+n == len(s) || s[i+n] != '?' {
 		return -1
 	}
-	return len(s) - len(rest) + n + 1
+	return i + n + 1
 }
 
 var stars = setOf(" \t*`")

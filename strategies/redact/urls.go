@@ -225,12 +225,12 @@ func hooks(t *source, e *edits) {
 
 // links finds the random ends of web addresses that let anybody in who has them: to set a new password, to join.
 func links(t *source, e *edits) {
-	s := t.s
-	for i, scheme := range addresses(s) {
-		if !isAny(scheme, webs) {
+	s, end := t.s, 0
+	for i := range places(s, "://") {
+		if i += len("://"); i < end {
 			continue
 		}
-		end := pathSet.end(s[:min(len(s), i+maxUser)], i)
+		end = pathSet.end(s[:min(len(s), i+maxUser)], i)
 		slash := i + strings.LastIndexByte(s[i:end], '/')
 		if v := s[slash+1 : end]; slash > i && len(v) >= 20 && (jagged(v) || isHex(v) && digit.any(v)) {
 			before := strings.ToLower(s[i:slash])
