@@ -118,6 +118,9 @@ var valueSet = setOf("0-9A-Za-z_+/=.~-")
 var weakNames = []string{"key", "salt", "auth", "cert", "signature", "credential", "key-data", "keydata", "hmac", "seed", "nonce", "session", "sessionid", "session_id", "sid", "pat"}
 
 func weakName(name string) bool {
+	if identifies(name) {
+		return false
+	}
 	for _, w := range weakNames {
 		if n := len(name) - len(w); n >= 0 && strings.EqualFold(name[n:], w) {
 			return true
@@ -125,6 +128,13 @@ func weakName(name string) bool {
 	}
 	return false
 }
+
+// identifies reports whether a name is that of a key which tells things apart, rather than opens them.
+func identifies(name string) bool {
+	return strings.EqualFold(lastWord(name), "key") && isAny(wordBefore(name), identifying)
+}
+
+var identifying = strings.Fields("idempotency dedup deduplication dedupe sort partition cache primary foreign range object row group lookup natural surrogate composite unique join map index sharding shard distribution translation message")
 
 // isAppKey reports whether a name is that of the key of an app: a secret if it is random, also in
 // hexadecimal, and its name otherwise.
@@ -135,7 +145,7 @@ func isAppKey(name string) bool {
 // secretValue reports whether a value looks generated. strong is set for a secret name.
 func secretValue(v string, strong, quoted bool) bool {
 	switch {
-	case len(v) < 8 || len(v) > 512 || strings.ContainsAny(v, " {}()<>$%\t"):
+	case len(v) < 8 || len(v) > 512 || strings.ContainsAny(v, " {}()<>\t") || expands(v) || formats(v) && !jagged(v) || !quoted && strings.ContainsAny(v, "$%"):
 		return false
 	case strong && quoted:
 		return mixed(v) || jagged(v)
@@ -158,7 +168,7 @@ func mixed(v string) bool {
 // jagged reports whether a long v changes between capitals, small letters and digits as often as
 // generated values do. Names and paths do so less.
 func jagged(v string) bool {
-	return len(v) >= 16 && kindChanges(v)*5 >= len(v)*2 && !isCamel(v)
+	return len(v) >= 16 && kindChanges(v)*3 >= len(v)-1 && !isCamel(v)
 }
 
 // kindChanges returns how often v changes between capitals, small letters and digits.
@@ -195,11 +205,12 @@ func entropy(v string) float64 {
 	return bits
 }
 
-// isCamel reports whether v is capitalised words in one.
+// isCamel reports whether v is capitalised words in one, or with dots between, perhaps with a number behind.
 func isCamel(v string) bool {
+	v = strings.TrimRight(v, "0123456789")
 	capitals := 0
 	for i := range len(v) {
-		if !letters[v[i]] || i > 0 && upperOnly[v[i]] && upperOnly[v[i-1]] {
+		if !letters[v[i]] && v[i] != '.' || i > 0 && upperOnly[v[i]] && upperOnly[v[i-1]] {
 			return false
 		}
 		if upperOnly[v[i]] {

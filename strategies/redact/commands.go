@@ -245,13 +245,23 @@ func maskWritten(s string, end int, e *edits) {
 	}
 }
 
-// maskEchoed masks what an echo on the line writes to the command at s[:end]: its last word,
+// maskEchoed masks what an echo on the line, or a here-string, writes to the command at s[:end]: its last word,
 // after a colon if it has one.
 func maskEchoed(s string, end int, e *edits) {
+	rest, _, _ := strings.Cut(s[end:min(len(s), end+256)], "\n")
+	if n := strings.Index(rest, "<<<"); n >= 0 {
+		start, stop, _ := valueAt(s, end+n+len("<<<"))
+		maskInput(s, start+strings.LastIndexByte(s[start:stop], ':')+1, stop, e)
+		return
+	}
 	line := s[max(0, end-256):end]
 	line = line[strings.LastIndexByte(line, '\n')+1:]
 	start, stop := echoed(line, strings.LastIndexByte(line, '|'))
-	start, stop = end-len(line)+start, end-len(line)+stop
+	maskInput(s, end-len(line)+start, end-len(line)+stop, e)
+}
+
+// maskInput masks the input of a command that reads a password.
+func maskInput(s string, start, stop int, e *edits) {
 	if v := s[start:stop]; len(v) >= 6 && !isAny(v, examples) && !placeholder(v) && !expands(v) {
 		e.mask(s, start, stop, KindAssignment)
 	}
@@ -293,7 +303,7 @@ func passFiles(t *source, e *edits) {
 		user, password, ok := strings.Cut(rest, ":")
 		password = strings.TrimRight(password, "\r")
 		if ok && pgHost.end(database, 0) == len(database) && pgHost.end(user, 0) == len(user) && !digits(database) && !digits(user) &&
-			len(password) >= 6 && mixed(password) && !space.any(password) && !placeholder(password) {
+			len(password) >= 6 && !space.any(password) && !placeholder(password) {
 			start := port + 1 + len(database) + len(user) + 2
 			e.mask(s, start, start+len(password), KindConnection)
 		}

@@ -282,6 +282,59 @@ func introducedSecrets() []context {
 	}
 }
 
+// rareSigns are secrets with dollar and percent signs, and random ones without digits.
+func rareSigns() []context {
+	dollar, random := "Falcon"+"$"+"317", "kWpZtRmqLs"+"DYvbJNe"
+	return []context{
+		{"a dollar sign, French", dollar, "Mot de passe : %\n"},
+		{"a dollar sign, Polish", dollar, "Hasło do serwera: %"},
+		{"a dollar sign in options of a mount", dollar, "mount -o username=bo,password=%,uid=0 //h/x /y"},
+		{"a dollar sign in an echo", dollar, "echo '%' | sudo -S systemctl restart x"},
+		{"a dollar sign in a plan", dollar, `~ password = "Old-1234x" -> "%"`},
+		{"a dollar sign in a form", dollar, "curl -d 'user=bo&password=%' https://h"},
+		{"a percent sign in quotes", "k9%" + "vWq!2m", `password: Some("%")`},
+		{"letters of SQL", random, "ALTER USER bo PASSWORD '%';"},
+		{"letters and a sign of SQL", "Zk.qW*" + "mNp%Rt", "ALTER ROLE bo PASSWORD '%'"},
+		{"letters in a row", random, "Key         Value\n---         -----\npassword    %\nuser        bo"},
+		{"letters in netrc", random, "machine h.example.org login bo password %"},
+		{"letters in an attribute", random, `<add key="ApiSecret" value="%" />`},
+		{"letters of pgpass", random, "h.example.org:5432:shop:bo:%\n"},
+		{"letters of Redis", random, "requirepass %\n"},
+		{"letters in a definition", "mWqTZx" + "ytr.bLRcccT", "define('DB_PASSWORD', '%');"},
+		{"like a measure", "x7-w*" + "QK=p#ZLue", "- name: API_SECRET\n  value: \"%\"\n"},
+		{"the salt of SCRAM has a slash", made("", 40) + "=:" + made("", 43) + "=", "SCRAM-SHA-256$4096:ab/cdEFghij0123456789w==$%"},
+	}
+}
+
+// farValues are secrets apart from their names.
+func farValues() []context {
+	return []context{
+		{"a user and a slash", signs, "Please sign in to the shop with editor / % tomorrow"},
+		{"behind an empty line", signs, "my password is:\n\n%\n\nbye"},
+		{"behind a fence", signs, "The root password is\n```text\n%\n```"},
+		{"behind an empty line, a token", opaque, "This is the API token:\n\n%\n"},
+		{"asked and answered by turns", signs, "Bot: What is the password for the wiki?\nBo: %\nBot: ok"},
+		{"quoted", signs, "Passwort?\n> %\n"},
+		{"the default of a variable", signs, "variable \"root_password\" {\n  sensitive = true\n  default   = \"%\"\n}"},
+		{"an attribute further on", signs, `<input type="password" id="p" class="wide" value="%">`},
+		{"a step in a browser", signs, `{"do":"fill","selector":"form input[name=password]","text":"%"}`},
+		{"a script of expect", signs, "expect \"Password: \"\nsend \"%\\r\"\n"},
+		{"a web key", made("", 43), `{"kty":"OKP","crv":"Ed25519","d":"%","x":"` + made("", 43) + `"}`},
+		{"a web key in a string", made("", 43), `{\"kty\":\"oct\",\"k\":\"%\"}`},
+		{"a link for a new password", opaque, "https://shop.example.org/account/password-reset/%"},
+		{"a link to join", hexes[:40], "https://shop.example.org/invite/% is yours"},
+		{"a digest", hexes[:32], `Authorization: Digest username="bo", uri="/x", response="%"`},
+		{"a digest in a string", hexes[:32], `{"head": "Authorization: Digest username=\"bo\", response=\"%\""}`},
+		{"a digest in a command", hexes[:32], `curl -H 'Authorization: Digest username="bo", response="%"' https://h`},
+		{"a directory's password", common, "binddn cn=x\nbindpw %\n"},
+		{"a cookie of Erlang", strings.ToUpper(hexes[1:2]) + "QWKZNDRTPLMXVBSJHGF", "erl -sname a -setcookie % -noshell"},
+		{"a here-string", common, "cryptsetup luksOpen /dev/sdz1 x <<< '%'"},
+		{"a here-string with a user", common, "chpasswd <<< 'bo:%'"},
+		{"set on a command line", opaque, "gh secret set DEPLOY_TOKEN --body %"},
+		{"the key of a wireless network", signs, "WPA2 key: %"},
+	}
+}
+
 // tokens are keys in the format of a vendor, beside those of kindTests.
 func tokens() []context {
 	bare := func(name, secret string) context { return context{name, secret, "see % there"} }

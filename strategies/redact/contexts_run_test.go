@@ -8,7 +8,7 @@ import (
 
 func TestRedactHidesContexts(t *testing.T) {
 	t.Parallel()
-	for _, c := range slices.Concat(connections(), files(), commandLines(), requests(), spoken(), tokens(), introducedSecrets()) {
+	for _, c := range slices.Concat(connections(), files(), commandLines(), requests(), spoken(), tokens(), introducedSecrets(), rareSigns(), farValues()) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			before, after, _ := strings.Cut(c.in, "%")

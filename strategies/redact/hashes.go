@@ -50,7 +50,8 @@ func isHash(v string) bool {
 	if last == first && !hasAnyPrefixFold(v, "SCRAM-SHA-") || last+1 == len(v) {
 		return false
 	}
-	scheme, _, _ := strings.Cut(v[first+1:], "$")
+	scheme := v[first+1:]
+	scheme = scheme[:strings.IndexAny(scheme+"$", "$:")] // without the salt of SCRAM
 	hash := v[last+1:]
 	return len(scheme) < 96 && !strings.ContainsAny(scheme, "/") && len(hash) >= 20 && letters.any(hash) && (digit.any(hash) || jagged(hash)) && entropy(hash) >= 3
 }

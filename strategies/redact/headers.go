@@ -51,7 +51,7 @@ func lineEnd(s string, i int, open byte) int {
 		switch c := s[i]; {
 		case c == '\n' || c == '\r', open != 0 && c == open, open == 0 && (c == '"' || c == '\''):
 			return i
-		case c == '\\' && i+1 < most && (s[i+1] == 'n' || s[i+1] == 'r' || s[i+1] == '"'):
+		case c == '\\' && i+1 < most && (s[i+1] == 'n' || s[i+1] == 'r' || s[i+1] == '"' && open != '\n'):
 			return i
 		}
 	}
@@ -77,8 +77,11 @@ func authorizations(t *source, e *edits) {
 			continue // left to fields
 		}
 		end := lineEnd(s, value, open)
-		if params && open != 0 && open != '`' { // the parameters have quotes of their own
+		if params && open != '`' { // the parameters have quotes of their own
 			end = max(end, lineEnd(s, value, '\n'))
+			if name := word.start(s, at, maxCell); open == 0 && name > 0 && indexByte("\"'", s[name-1]) {
+				end = quoteEnd(s[:end], value, s[name-1:name])
+			}
 		}
 		if !params && start == scheme || start >= end {
 			start = value

@@ -23,7 +23,7 @@ func vendorKeys(t *source, e *edits) {
 				}
 			}
 		}
-		if v := s[i:end]; v != "" && !plainWords(v) && !hasAnyPrefix(v[max(0, len(v)-8):], "xxxxxxxx", "XXXXXXXX") {
+		if v := s[i:end]; v != "" && !plainWords(v) && !placeholder(v) {
 			e.mask(s, i, end, KindProviderKey)
 			if start := besideID.end(s[:min(len(s), end+4)], end); end > i && start > end && hasAnyPrefix(v, "AKIA", "ASIA") {
 				// The secret key of AWS beside its id.
@@ -85,6 +85,34 @@ func webTokens(t *source, e *edits) {
 		done = end
 	}
 }
+
+// webKeys finds the private numbers of JSON web keys, beside their "kty".
+func webKeys(t *source, e *edits) {
+	s, done := t.s, 0
+	for at := range places(s, "kty") {
+		if at < done {
+			continue
+		}
+		start := max(done, at-maxBlock)
+		i := start + strings.LastIndexByte(s[start:at], '{') + 1
+		for limit := min(len(s), at+maxBlock); i < limit && s[i] != '}'; i++ {
+			if s[i] != ':' {
+				continue
+			}
+			end := i
+			for end > start && indexByte(" \"'\\", s[end-1]) {
+				end--
+			}
+			if from, to, quoted := valueAt(s, i+1); quoted && to-from >= 20 && word.has(s[from:to]) && isAny(s[letters.start(s, end, maxCell):end], privateNumbers) {
+				e.mask(s, from, to, KindProviderKey)
+			}
+		}
+		done = i
+	}
+}
+
+// privateNumbers are the fields of a JSON web key that are not public.
+var privateNumbers = strings.Fields("d p q dp dq qi k")
 
 // keyBlock is a format of private keys: a block from begin to the next end.
 type keyBlock struct {

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"maps"
 	"net/url"
@@ -10,8 +11,8 @@ import (
 )
 
 // Secrets masks the secrets of several texts that belong together. What it finds in one of them
-// it masks in all, also where nothing says that it is a secret, in base64, and escaped as in
-// JSON and web addresses. Values that occur in other meanings, such as short ones and plain
+// it masks in all, also where nothing says that it is a secret, in base64 and hexadecimal, and escaped as
+// in JSON and web addresses. A text that only is a password, behind one that asks for it, is a secret too. Values that occur in other meanings, such as short ones and plain
 // words, are masked only where they were found.
 //
 // The zero value knows no secret. It is not safe for concurrent use.
@@ -19,6 +20,7 @@ type Secrets struct {
 	known   map[string]Kind
 	needles needles
 	stale   bool // needles lacks a known secret
+	asked   bool // the last text ends with a question for a password
 }
 
 const (
@@ -30,6 +32,10 @@ const (
 // Redact masks the secrets in s as the function Redact does, and those found in earlier texts.
 func (k *Secrets) Redact(s string) (string, Found) {
 	found := Found{}
+	if k.asked && len(s) < maxAnswer {
+		k.find("the password?\n"+s, Found{})
+	}
+	k.asked = asksPassword(s)
 	for range maxRounds {
 		s = k.find(s, found)
 		masked, n := k.MaskKnown(s)
@@ -40,6 +46,17 @@ func (k *Secrets) Redact(s string) (string, Found) {
 		s = masked
 	}
 	return s, found
+}
+
+const maxAnswer = 512
+
+// asksPassword reports whether the last line of a text asks for a password.
+func asksPassword(s string) bool {
+	s = strings.TrimRight(s[max(0, len(s)-maxBlank):], " \n")
+	t := source{s: s[strings.LastIndexByte(s, '\n')+1:]}
+	return strings.HasSuffix(s, "?") && slices.ContainsFunc(t.found(), func(w wordAt) bool {
+		return (w.word.typed || isPassword(w.word.text) && w.word.text != "pass") && questionEnd(t.s, w.end) > 0
+	})
 }
 
 // MaskKnown masks the secrets that were found so far in a text that was redacted before.
@@ -107,7 +124,7 @@ func distinct(v string) bool {
 	}
 	// Letters and signs without digits: a passphrase, or capitals within.
 	parts := words + strings.Count(v, "-") + strings.Count(v, "_")
-	return len(v) >= 20 && parts >= 4 && !isPath(v) || parts == 1 && len(v) >= 16 && letters.end(v, 0) == len(v)
+	return len(v) >= 20 && parts >= 4 && !isPath(v) || parts == 1 && len(v) >= 16 && letters.has(v) || jagged(v) && !isPath(v)
 }
 
 // maxPath bounds what isPath reads, as maxSelfNamed.
@@ -158,6 +175,7 @@ func needlesOf(known map[string]Kind) needles {
 	}
 	for _, secret := range slices.Sorted(maps.Keys(known)) {
 		kind := known[secret]
+		n.add(needle{hex.EncodeToString([]byte(secret)), kind, false})
 		for _, form := range plainForms(secret) {
 			n.add(needle{form, kind, false})
 			for _, part := range base64Forms(form) {

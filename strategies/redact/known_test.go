@@ -2,6 +2,7 @@ package redact
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"net/url"
 	"strconv"
 	"strings"
@@ -26,7 +27,7 @@ var (
 
 func TestSecretsAreMaskedEverywhere(t *testing.T) {
 	t.Parallel()
-	for _, secret := range []string{common, short, opaque, signs, guid, "correct-horse-" + "battery-staple", made("", 12) + `"\x`, "p%40" + short} {
+	for _, secret := range []string{common, short, opaque, signs, guid, "fWtrzQKmuiJX" + "bh-yR", "correct-horse-" + "battery-staple", made("", 12) + `"\x`, "p%40" + short} {
 		name := "DB_PASSWORD='" + secret + "'"
 		if strings.Contains(secret, `"`) {
 			name = "DB_PASSWORD=" + secret
@@ -40,6 +41,7 @@ func TestSecretsAreMaskedEverywhere(t *testing.T) {
 			"base64, pair":  base64.StdEncoding.EncodeToString([]byte("admin:" + secret)),
 			"base64, lines": base64.StdEncoding.EncodeToString([]byte("user=a\npw=" + secret + "\nx=1")),
 			"base64, web":   base64.RawURLEncoding.EncodeToString([]byte("xy" + secret)),
+			"hexadecimal":   hex.EncodeToString([]byte(secret)),
 			"escaped":       url.QueryEscape(secret),
 			"JSON":          strconv.Quote(secret),
 		} {
@@ -54,6 +56,17 @@ func TestSecretsAreMaskedEverywhere(t *testing.T) {
 			if strings.Contains(both, form) {
 				t.Errorf("%s of %q: %q", around, secret, both)
 			}
+		}
+	}
+}
+
+func TestSecretsAreMaskedInAnswers(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{"What is the password of the router?": hidden, "Did the tests pass?": signs, "Which version of the router?": signs} {
+		var k Secrets
+		k.Redact(in)
+		if got, _ := k.Redact(signs); got != want {
+			t.Errorf("the answer to %q became %q", in, got)
 		}
 	}
 }

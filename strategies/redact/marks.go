@@ -49,22 +49,45 @@ func wifiPasswords(t *source, e *edits) {
 	}
 }
 
-// accountPairs finds the passwords behind the mail address of an account and a slash.
+// accountPairs finds the passwords behind a user and a slash: behind a mail address, or behind any word in a
+// sentence about an account.
 func accountPairs(t *source, e *edits) {
 	s := t.s
-	if !strings.Contains(s, "@") {
-		return
-	}
-	for at := range places(s, " / ") {
-		user := strings.TrimRight(s[toldSet.start(s, at, maxGap):at], "`*")
-		if n := strings.IndexByte(user, '@'); n < 1 || !strings.Contains(user[n:], ".") {
+	for at := range places(s, "/ ") { // the slash first, as it is rare
+		if at--; at < 0 || s[at] != ' ' {
 			continue
 		}
-		if start, end, _ := valueAt(s, at+len(" / ")); isChosen(s[start:end]) {
+		user := toldSet.start(s, at, maxGap)
+		start, end, _ := valueAt(s, at+len(" / "))
+		if v := s[start:end]; isChosen(v) && (isMail(strings.TrimRight(s[user:at], "`*")) || isPersonal(v) && aboutAccount(s[max(0, user-maxGap):user])) {
 			e.mask(s, start, end, KindAssignment)
 		}
 	}
 }
+
+// isMail reports whether v begins with a mail address.
+func isMail(v string) bool {
+	n := strings.IndexByte(v, '@')
+	return n > 0 && strings.Contains(v[n:], ".")
+}
+
+// aboutAccount reports whether a text ends in a word in front of a user, or a colon, and its last sentence has one
+// for an account.
+func aboutAccount(before string) bool {
+	before = before[strings.LastIndexAny(before, "\n.;")+1:]
+	last := strings.TrimSpace(before)
+	if last = last[strings.LastIndexByte(last, ' ')+1:]; !strings.HasSuffix(last, ":") && !isAny(last, []string{"with", "as", "using"}) {
+		return false
+	}
+	for w := range strings.FieldsFuncSeq(before, func(r rune) bool { return r < 'A' }) {
+		if isAny(w, accountWords) {
+			return true
+		}
+	}
+	return false
+}
+
+var accountWords = strings.Fields("log login logged sign signin signed credentials creds account user username")
 
 // maskPrinted masks what the command of a shell whose line has the name at s[start:end] prints, if it
 // is one random word.
@@ -79,19 +102,6 @@ func maskPrinted(s string, start, end int, e *edits) {
 	to := notSpace.end(s[:min(len(s), from+maxBlank)], from)
 	if v := s[from:to]; size >= 0 && (to == len(s) || lineBreak(s, to) > 0) && jagged(v) && threeKinds(v) && !isPath(v) && !strings.ContainsAny(v, ".:") {
 		e.mask(s, from, to, KindAssignment)
-	}
-}
-
-// maskFollowing masks the secret that is alone on the line below the sentence that goes on at i.
-func maskFollowing(s string, i int, e *edits) {
-	n := strings.Index(s[i:min(len(s), i+maxGap)], ":\n")
-	if n < 0 {
-		return
-	}
-	start := space.end(s[:min(len(s), i+2*maxGap)], i+n+1)
-	end := notSpace.end(s[:min(len(s), start+maxBlank)], start)
-	if v := s[start:end]; (end == len(s) || lineBreak(s, end) > 0) && len(v) >= 8 && digit.any(v) && mixed(v) && !isPath(v) && !placeholder(v) {
-		e.mask(s, start, end, KindAssignment)
 	}
 }
 

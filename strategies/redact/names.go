@@ -23,7 +23,7 @@ func upperSecret(name string) bool {
 	}
 	switch name[strings.LastIndexByte(name, '_')+1:] {
 	case "KEY", "PASS", "PW", "PWD":
-		return name != "PWD" && name != "OLDPWD"
+		return name != "PWD" && name != "OLDPWD" && !identifies(name)
 	}
 	return strings.HasSuffix(name, "PASS") && !strings.HasSuffix(name, "BYPASS") && !strings.HasSuffix(name, "COMPASS") // SSHPASS
 }
@@ -36,7 +36,7 @@ var secretWords = []string{
 }
 
 // keyWords in front of "key" make it a secret.
-var keyWords = []string{"api", "auth", "access", "refresh", "session", "secret", "private", "encryption", "signing", "master", "subscription", "shared", "preshared", "aes", "hmac", "license", "licence", "activation", "unseal", "setup", "recovery", "product", "validation", "decryption", "jwt"}
+var keyWords = []string{"api", "auth", "access", "refresh", "session", "secret", "private", "encryption", "signing", "master", "subscription", "shared", "preshared", "aes", "hmac", "license", "licence", "activation", "unseal", "setup", "recovery", "product", "validation", "decryption", "jwt", "wpa", "wifi"}
 
 // secretName reports whether a name in any style denotes a secret: password, db.password,
 // clientSecret, X-Api-Key.
@@ -45,7 +45,7 @@ func secretName(name string) bool {
 	for i := 0; i < len(name); {
 		end := wordEnd(name, i)
 		w := name[i:end]
-		if isAny(w, secretWords) || joined(w) ||
+		if isAny(w, secretWords) && (!hasFold(w, "token") || !strings.Contains(name[end:], ".")) || joined(w) || // a token of a design, of a language
 			strings.EqualFold(w, "key") && (isAny(before, keyWords) || hasFold(before[max(0, len(before)-len("api")):], "api") || strings.EqualFold(before, "material")) ||
 			strings.EqualFold(w, "keys") && isAny(before, []string{"api", "access"}) ||
 			strings.EqualFold(w, "material") && strings.EqualFold(before, "key") ||
@@ -136,5 +136,5 @@ var dsnNames = []string{"host=", "user=", "dbname=", "server=", "database=", "da
 
 var (
 	joinedEnds   = strings.Fields("key token secret pass pwd pw")
-	joinedStarts = strings.Fields("db user client admin root bot app my smtp mail ftp ssh sudo mysql pg redis")
+	joinedStarts = strings.Fields("db user client admin root bot app my smtp mail ftp ssh sudo mysql pg redis bind rootbind proxy ldap")
 )

@@ -61,7 +61,7 @@ func optionValue(s string, at, end int) (start, stop int, password bool) {
 		return 0, 0, false
 	}
 	start, stop = value(end)
-	if commands, ok := letterOptions[name]; ok && !long {
+	if commands, ok := letterOptions[name]; ok && long == (len(name) > 1) {
 		if !runs(commands...) {
 			return 0, 0, false
 		}
@@ -70,17 +70,17 @@ func optionValue(s string, at, end int) (start, stop int, password bool) {
 	if strings.HasPrefix(name, "pass") && strings.HasPrefix(s[start:stop], "pass:") { // of openssl
 		return start + len("pass:"), stop, true
 	}
-	if !long && len(name) < 6 || !secretName(name) || isAbout(name, s[start:stop]) || isResource(name, s[start:stop]) || strings.HasSuffix(name, "stdin") {
+	if !long && len(name) < 6 || !secretName(name) && name != "setcookie" || isAbout(name, s[start:stop]) || isResource(name, s[start:stop]) || strings.HasSuffix(name, "stdin") {
 		return 0, 0, false
 	}
-	return start, stop, isPassword(name)
+	return start, stop, isPassword(name) || name == "setcookie" // of Erlang
 }
 
 var (
 	// joinedCommands lists the commands whose password follows -p without a blank.
 	joinedCommands = []string{"mysql", "mariadb", "sshpass", "7z", "rar "}
 
-	// letterOptions lists the commands whose option of one letter is a secret.
+	// letterOptions lists the commands whose option of one letter, or another common one, is a secret.
 	letterOptions = map[string][]string{
 		"p": {"sshpass", "login", "mongo", "cqlsh", "rdesktop", "useradd", "usermod", "psexec", "winrm", "crackmapexec", "netexec", "hydra", "twine "},
 		"a": {"redis-cli"},
@@ -89,9 +89,11 @@ var (
 		"k": {"openssl enc", "gem push"},
 		"t": {"doctl", "codecov", "influx"},
 		"c": {"snmp"},
-		"b": {"oathtool"},
-		"A": {"snmp"},
-		"X": {"snmp"},
+		"b": {"oathtool", "secret set"},
+
+		"body": {"secret set"},
+		"A":    {"snmp"},
+		"X":    {"snmp"},
 	}
 
 	// pairOptions lists options with a user and a password.
@@ -128,7 +130,7 @@ func isArgument(s string, i, start, stop int) bool {
 	v := s[start:stop]
 	before := strings.TrimRight(s[max(0, i-16):i], " ")
 	switch {
-	case upperOnly.end(v, 0) == len(v), digits(v) && len(v) < 6, !digits(v) && positionSet.end(v, 0) == len(v), isAny(v, constants), isAny(v, examples):
+	case upperOnly.has(v) && len(v) < 16, digits(v) && len(v) < 6, !digits(v) && positionSet.end(v, 0) == len(v), isAny(v, constants), isAny(v, examples):
 		return false
 	case stop < len(s) && indexByte("'\"", s[stop]) && s[start-1] == s[stop]:
 		return true

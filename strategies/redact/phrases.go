@@ -34,7 +34,7 @@ func hasFold(s, prefix string) bool {
 
 // keyOf reports whether the text before "key" ends in a word that makes it a secret.
 func keyOf(before string) bool {
-	before = strings.TrimRight(before, " -_")
+	before = strings.TrimRight(before, " -_0123456789")
 	if before == "" || !keyEnds[before[len(before)-1]|0x20] {
 		return false
 	}
@@ -55,7 +55,7 @@ var keyEnds = func() (ends set) {
 // phraseValue masks the value of the name at s[start:end], if one follows: that of a name that is not
 // secret by itself only if it is like a salt.
 func phraseValue(s string, start, end int, named bool, e *edits) {
-	rest := s[end:min(len(s), end+96)]
+	rest := s[end:min(len(s), end+2*maxGap)]
 	var value int
 	var stop byte
 	switch {
@@ -87,13 +87,13 @@ func phraseValue(s string, start, end int, named bool, e *edits) {
 	last := phraseSet.end(s[:min(len(s), value+512)], value)
 	if stop == 0 {
 		last = value + len(strings.TrimRight(s[value:last], ".,:;!?"))
-	} else if last == len(s) || s[last] != stop {
+	} else if last == len(s) || s[last] != stop && !hasAnyPrefix(s[last:], `\r`, `\n`) {
 		return
 	}
 	// A word is a secret in an element, in capitals or in a file of netrc.
 	word := isPassword(s[start:end]) && isTyped(s[value:last]) &&
 		(stop == '<' || stop != 0 && upperOnly[s[start]] || strings.Contains(s[max(0, start-64):start], "machine "))
-	if v := s[value:last]; len(v) >= 6 && (word || mixed(v)) && !technical(v) && !placeholder(v) && !reference(s[value:min(len(s), last+1)]) && !isColour(v) {
+	if v := s[value:last]; len(v) >= 6 && (word || mixed(v) || jagged(v)) && !technical(v) && !placeholder(v) && !reference(s[value:min(len(s), last+1)]) && !isColour(v) {
 		e.mask(s, value, last, KindAssignment)
 	}
 }
@@ -123,19 +123,13 @@ func pairOf(end int, rest string) (value int, stop byte) {
 		return end + len(` value="`), '"'
 	case quote != 0 && strings.HasPrefix(rest[after:], ","):
 		after = blank.end(rest, after+1)
-		if named := space.end(rest, after) + 1; hasFold(rest[min(len(rest), named):], "value") { // "name": "password", "value": "x"
-			after = headerGap.end(rest, named+len("value"))
-			if after < len(rest) && rest[after] == ':' {
-				after = blank.end(rest, after+1)
-			}
-		}
 		if option := letters.end(rest, after); option > after && option < len(rest) && rest[option] == '=' { // '--password', default='x'
 			after = option + 1
 		}
 		if strings.HasPrefix(rest[after:], `"\"`) { // in a file of Gradle
 			return end + after + len(`"\"`), '\\'
 		}
-		if after < len(rest) && (rest[after] == '"' || rest[after] == '\'') {
+		if name := letters.end(rest, min(len(rest), after+1)); after < len(rest) && indexByte("'\"", rest[after]) && !strings.HasPrefix(strings.TrimLeft(rest[name:], "\"' "), ":") { // or another field
 			return end + after + 1, rest[after]
 		}
 	case strings.HasPrefix(rest, "\n"):
@@ -143,8 +137,44 @@ func pairOf(end int, rest string) (value int, stop byte) {
 			return end + after + len("value: "), 0
 		}
 	}
+	if quote == 0 { // within a selector, in front of the rest of a prompt
+		n := promptEnd.end(rest[:min(len(rest), 4)], 0)
+		if n == 0 || n == len(rest) || !indexByte("'\"", rest[n]) {
+			return -1, 0
+		}
+		rest, end = rest[n+1:], end+n+1
+	}
+	return besideName(end, rest)
+}
+
+var promptEnd = setOf(":?*]) ")
+
+// besideName returns what pairOf does if the value is in another attribute of a tag, field of an object, or
+// command: name="password" … value="x".
+func besideName(end int, rest string) (value int, stop byte) {
+	for i := 0; i < len(rest); i++ {
+		switch {
+		case letters[rest[i]]:
+			stop := word.end(rest, i)
+			if isAny(rest[i:stop], valueFields) {
+				sign := escapedQuote.end(rest, stop)
+				if at := fieldGap.end(rest, sign); at > sign && at < len(rest) && indexByte("'\"", rest[at]) && (sign == stop || strings.IndexByte(":=", rest[blank.end(rest, sign)]) >= 0) {
+					return end + at + 1, rest[at]
+				}
+			}
+			i = stop - 1
+		case indexByte(">}]);", rest[i]), rest[i] == '\n' && i+1 < len(rest) && (rest[i+1] == '\n' || strings.HasPrefix(rest[blank.end(rest, i+1):], "-")):
+			return -1, 0
+		}
+	}
 	return -1, 0
 }
+
+var (
+	valueFields  = strings.Fields("value text default content send")
+	escapedQuote = setOf(`\"'`)
+	fieldGap     = setOf(" \t:=\\")
+)
 
 // typings are calls of tests of pages that type a text in the field that they found, and calls that
 // give a value in place of one that is not set.

@@ -10,7 +10,7 @@ import (
 
 // Version identifies the rules and changes whenever they do. It is part of the hash of a
 // request for a summary.
-const Version = "redact/7"
+const Version = "redact/8"
 
 // Redact masks likely secrets and counts them by kind: keys in the format of a vendor,
 // private keys, JSON web tokens, values of secret names (environment, configuration, code,
@@ -93,7 +93,7 @@ type pass func(t *source, e *edits)
 // passes are applied in order, each to the result of the one before it. Passes that recognise
 // a secret by its format come before those that recognise it by its context.
 var passes = []pass{
-	pemKeys.find, otherKeys.find, vendorKeys, markedKeys, oracles, hooks, mailLogins, wifiPasswords, accountPairs, authorizations, cookies, urls, passPasswords, pwdPasswords, driverPasswords,
+	pemKeys.find, otherKeys.find, vendorKeys, webKeys, markedKeys, oracles, hooks, links, mailLogins, wifiPasswords, accountPairs, authorizations, cookies, urls, passPasswords, pwdPasswords, driverPasswords,
 	kubernetesSecrets, assignments, bots, fields, webTokens, bearers, okta, basics, queries, formBodies, flags, phrases, assigned, hashes, accounts, tables, inserts, told, commands, passFiles, codes, walletKeys, cards, wideCards, phones,
 }
 

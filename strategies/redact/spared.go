@@ -14,7 +14,7 @@ func spared(name, value string, quoted bool) bool {
 	if len(bare) <= maxConstant && isAny(bare, constants) || placeholder(value) || !quoted && (reference(value) || selfNamed(bare) && hasFold(bare, lastWord(name))) || isColour(value) || isPath(bare) || sentence(value) {
 		return true
 	}
-	if !quoted && lowerOnly.any(name) && (isIdentifier(name, bare) || strings.Contains(bare, "_") && underscore.has(bare) && secretName(bare) && !jagged(bare) && !isPassword(name) || isAny(bare, secretWords)) || isConstant(name) || sameName(name, bare) ||
+	if !quoted && lowerOnly.any(name) && (isIdentifier(name, bare) || strings.Contains(bare, "_") && underscore.has(bare) && secretName(bare) && !jagged(bare) && !isPassword(name) || isAny(bare, secretWords)) || sameName(name, bare) ||
 		!isPassword(name) && hasFold(bare, name) && len(bare) <= len(name)+4 && digits(bare[len(name):]) ||
 		!isPassword(name) && nameSet.has(bare) && len(bare) < maxConstant+8 && strings.ContainsAny(bare, "_-") && secretName(bare) {
 		return true
@@ -22,8 +22,8 @@ func spared(name, value string, quoted bool) bool {
 	if isAbout(name, value) || isResource(name, bare) || isStored(bare) || isLabel(name, bare, quoted) || !quoted && (hasAnyPrefix(value, `("`, "('") || strings.HasPrefix(value, "[]") && !strings.HasPrefix(value, "[]byte(")) || !quoted && !isPassword(name) && isVariable(name, bare) { // or a tuple
 		return true
 	}
-	if isRule(bare) || value != "" && indexByte("^~", value[0]) && versionSet.has(bare[1:]) || quoted && lowerDot.has(value) && secretName(value[strings.LastIndexByte(value, '.')+1:]) && strings.Contains(value, ".") {
-		return true // required|string, a version: ^2.1, or a name: user.password
+	if !isPassword(name) && (isDate(bare) || isMeasure(bare)) || isRule(bare) || value != "" && indexByte("^~", value[0]) && versionSet.has(bare[1:]) || quoted && lowerDot.has(value) && secretName(value[strings.LastIndexByte(value, '.')+1:]) && strings.Contains(value, ".") {
+		return true // a date, 12px, required|string, a version: ^2.1, or a name: user.password
 	}
 	upper := strings.ToUpper(name)
 	if strings.Contains(upper, "TOKEN") && (countSet.end(value, 0) == len(value) && len(value) < 12 ||
@@ -38,6 +38,19 @@ func spared(name, value string, quoted bool) bool {
 	}
 	left := strings.NewReplacer("AUTHOR", "", "TOKENIZER", "").Replace(upper)
 	return left != upper && !upperSecret(left) && !secretName(strings.ToLower(left))
+}
+
+// isDate reports whether v begins with the date of a day: 2031-05-01.
+func isDate(v string) bool {
+	return len(v) >= len("2006-01-02") && v[4] == '-' && v[7] == '-' && digits(v[:4]) && digits(v[5:7]) && digits(v[8:10]) && dateSet.has(v)
+}
+
+var dateSet = setOf("0-9TZ:.+ -")
+
+// isMeasure reports whether v is a number with a unit.
+func isMeasure(v string) bool {
+	n := digit.end(v, 0)
+	return n > 0 && n < 8 && n < len(v) && len(v)-n <= 3 && lowerOnly.has(v[n:])
 }
 
 // isPosition reports whether a name and its value are the place of a finding of a compiler or a test:
@@ -58,7 +71,7 @@ var aboutSecrets = []string{
 	"name", "file", "path", "dir", "env", "url", "uri", "type", "kind", "count", "length", "limit", "size", "budget", "ttl", "expiry", "expires",
 	"policy", "field", "column", "header", "label", "title", "description", "placeholder", "ref", "color", "colour", "format", "version",
 	"encryption", "algorithm", "pattern", "regex", "at", "date", "hint", "order",
-	"user", "username", "host", "hostname", "domain", "port", "enabled", "server", "service", "rate", "ratio", "usage", "cost", "price", "index", "position", "status", "state", "mode", "project", "algo", "manager", "region", "realm", "timeout", "interval", "days", "hours", "lifetime", "duration", "age", "validity", "rotation", "endpoint", "issuer", "scope", "scopes", "class", "provider",
+	"user", "username", "host", "hostname", "domain", "port", "enabled", "server", "service", "rate", "ratio", "usage", "cost", "price", "index", "position", "status", "state", "mode", "project", "algo", "manager", "region", "realm", "timeout", "interval", "days", "hours", "lifetime", "duration", "age", "created", "updated", "issued", "rotated", "changed", "modified", "validity", "rotation", "endpoint", "issuer", "scope", "scopes", "class", "provider",
 }
 
 // isAbout reports whether a name is one for a property of a secret, or for its id unless the
@@ -146,9 +159,9 @@ func placeholder(v string) bool {
 	if v == "" || v == "async" || nameSet.has(v) && hasAnyPrefixFold(v, "change-me", "change_me", "changeme") || v[0] == '?' && !digit.any(v) || len(v) == 42 && v[:2] == "0x" && isHex(v[2:]) {
 		return true // or a message for a variable that is not set, or the address of an account
 	}
-	if v[0] == '$' && (wordDot.end(v, 1) == len(v) || len(v) > 1 && (v[1] == '{' || v[1] == '(')) ||
+	if v[0] == '`' || v[0] == '$' && (wordDot.end(v, 1) == len(v) || len(v) > 1 && (v[1] == '{' || v[1] == '(')) ||
 		v[0] == '<' && (strings.Contains(v, ">") || letters.end(v, 1) == len(v)) || v[0] == '{' && (len(v) == 1 || strings.Contains(v, "}")) || hasAnyPrefix(v, "#{", "<%", "<?") {
-		return true // a variable, a name in brackets, the beginning of an object
+		return true // a command, a variable, a name in brackets, the beginning of an object
 	}
 	if len(v) > 1 && v[0] == '%' && strings.IndexByte("svdqxXwTtp", v[1]) >= 0 && (len(v) == 2 || !alnum[v[2]]) {
 		return true
@@ -162,17 +175,35 @@ func placeholder(v string) bool {
 	if v[0] == '[' && v[len(v)-1] == ']' || strings.HasPrefix(v, "{{") || v[0] == '!' && len(v) > 3 && lowerOnly.end(v, 1) == len(v) {
 		return true // a name in brackets, a template, a tag of YAML
 	}
+	v = withoutVendor(v)
 	return isStandIn(v) || strings.HasSuffix(v, "xxxx") || strings.HasSuffix(v, "****") || strings.HasSuffix(v, "XXXX") || hasAnyPrefix(v, "...", "$env:", "your-", "your_", "YOUR_", "xxxx", "XXXX", "****") ||
 		len(v) <= 12 && strings.HasSuffix(v, "...") || len(v) <= 64 && blanked.end(v, 0) == len(v)
 }
 
 var blanked = setOf("*.xX_~-")
 
-// expands reports whether v has a variable of a shell in it, rather than a dollar sign.
+// expands reports whether v has a variable of a shell in it, rather than a dollar sign: $NAME, ${ or $(,
+// without a digit between the letters of the name.
 func expands(v string) bool {
 	n := strings.IndexByte(v, '$')
-	return n >= 0 && !mixed(v[:n])
+	if n < 0 || n+1 == len(v) || mixed(v[:n]) {
+		return false
+	}
+	name := letters.end(v, n+1)
+	return v[n+1] == '{' || v[n+1] == '(' || v[n+1] == '_' || name > n+1 && letters.end(v, digit.end(v, name)) == digit.end(v, name)
 }
+
+// formats reports whether v has a verb of a format at the end of a word: id-%d.
+func formats(v string) bool {
+	for at := range places(v, "%") {
+		if verb := formatFlags.end(v, at+1); verb < len(v) && strings.IndexByte("svdqxXwTtp", v[verb]) >= 0 && (verb+1 == len(v) || !alnum[v[verb+1]]) {
+			return true
+		}
+	}
+	return false
+}
+
+var formatFlags = setOf("0-9.+#-")
 
 // reference reports whether v is code that gets a value: a call, an index, an environment
 // variable.
@@ -188,7 +219,7 @@ func reference(v string) bool {
 	if strings.Count(v[:end], ".") > 1 && end >= len(strings.TrimRight(v, behind)) && attribute.end(v, 0) == end && strings.Contains(v[:end], "_") {
 		return true // random_password.db.result, of Terraform
 	}
-	return hasAnyPrefix(v, "process.env", "os.environ", "import.meta", "secrets.", "env.", "ENV[", "config.", "cfg.", "self.", "this.", "var.", "data.", "local.", "module.", "params.",
+	return hasAnyPrefix(v, "process.env", "os.environ", "import.meta", "secrets.", "token.", "env.", "ENV[", "config.", "cfg.", "self.", "this.", "var.", "data.", "local.", "module.", "params.",
 		"id=", "args.", "opts.", "options.", "props.", "req.", "request.", "settings.")
 }
 

@@ -29,7 +29,7 @@ var (
 // isIdentifier reports whether v is the name of a variable or of a type, as the value of a name in
 // code: tokenObjectStart, Name.Builtin, anchor_token. A password may be any word, and a secret too.
 func isIdentifier(name, v string) bool {
-	if isPassword(name) || v == "" || len(v) > 64 || !identifierSet.has(v) || jagged(v) {
+	if v == "" || isPassword(name) && !(upperOnly.any(v) && lowerOnly[v[0]] && isVariable(name, v)) || len(v) > 64 || !identifierSet.has(v) || jagged(v) {
 		return false
 	}
 	return strings.ContainsAny(v, "._") || upperOnly.any(v) && lowerOnly.any(v) && entropy(v) < 4 || isAny(lastWord(name), []string{"token", "tokens"}) && len(v) < 12
@@ -55,11 +55,6 @@ func sameName(name, v string) bool {
 		}
 		i, j = i-1, j-1
 	}
-}
-
-// isConstant reports whether a name is that of a token of a language: token.ADD, Token.Name.
-func isConstant(name string) bool {
-	return hasFold(name, "token.") && len(name) > len("token.") && upperOnly[name[len("token.")]]
 }
 
 // isResource reports whether the value of a name for a secret is the name of one in a store:

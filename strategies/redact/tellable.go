@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -18,7 +17,7 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 	}
 	first, _ := utf8.DecodeRuneInString(v)
 	switch {
-	case len(v) < least, len(v) > 512, w.word.text == "seed", spared(name, v, quoted), reference(s[start:min(len(s), end+1)]):
+	case start == end, isCommand(s, start-1), len(v) < least, len(v) > 512, w.word.text == "seed", spared(name, v, quoted), reference(s[start:min(len(s), end+1)]):
 		return false
 	case strings.ContainsAny(v, "<>") || strings.Contains(v, "://") || isPath(v) || technical(v) || selfNamed(v) || isParsed(s, w.start, v):
 		return false
@@ -28,14 +27,14 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 		return number && len(v) <= 12 && (g == assigns || g == says) && !strings.EqualFold(name, "pass") && !isUnit(s[end:])
 	case first >= firstScript:
 		return (g == assigns || g == says) && isScriptSecret(s, start, end)
-	case g == follows && quoted && s[w.start:w.end] == "PASSWORD" && isTyped(v): // of SQL
-		return true
+	case g == follows && quoted && s[w.start:w.end] == "PASSWORD": // of SQL
+		return isTyped(v) || s[start-1] == '\'' && !secretName(v) && !isProse(v)
 	case g == says && quoted && isTyped(v):
 		return w.word.typed || isPassword(name)
 	case g == assigns && w.word.typed && isTyped(v):
 		script, _ := utf8.DecodeRuneInString(s[w.start:])
 		return script >= firstGreek // the letters of the value are not those of the text
-	case !mixed(v) && (!quoted || !jagged(v)) || !digit.any(v) && g != assigns:
+	case !mixed(v) && !jagged(v) || !digit.any(v) && !jagged(v) && g != assigns:
 		return false
 	case end < len(s) && indexByte("([{<", s[end]) && (g != encloses && s[start-1] != '>' || s[end] != '<') || !quoted && expands(v):
 		return false
@@ -44,7 +43,7 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 	case g == follows && quoted && plainWords(v), isHex(v) && strings.HasSuffix(s[:start], ") = "): // the name of a secret, the hash of a file
 		return false
 	case g == follows:
-		return digit.any(v) && len(v) >= 8 && (quoted || w.word.language || threeKinds(v) || lowerOnly.any(v) && (isAny(s[w.start:w.end], []string{"password", "pw"}) || isAny(name, settings)) ||
+		return len(v) >= 8 && (quoted || w.word.language || threeKinds(v) || jagged(v) || lowerOnly.any(v) && (isAny(s[w.start:w.end], []string{"password", "pw"}) || isAny(name, settings)) ||
 			len(v) >= 32 && lowerHex.end(v, 0) == len(v))
 	}
 	return true
@@ -77,7 +76,7 @@ func technical(v string) bool {
 		return false
 	}
 	return isAny(v[:n], []string{"sha", "md", "hs", "rs", "es", "ps", "aes", "rsa", "utf", "ipv", "oauth", "base", "ed", "k", "x", "v", "h", "log", "argon", "pbkdf", "bcrypt", "python", "node", "php", "tls", "ssl", "http"}) &&
-		(m == len(v) || slices.ContainsFunc([]byte("-_.,/"), func(c byte) bool { return c == v[m] }))
+		(m == len(v) || strings.IndexByte("-_.,/", v[m]) >= 0 && resourceSet.has(strings.TrimRight(v[m+1:], ",")))
 }
 
 // toldBefore masks a secret in front of a word for it: x is the password, use x as the password.
@@ -111,13 +110,41 @@ func isChosen(v string) bool {
 	return len(v) >= 8 && digit.any(v) && mixed(v) && !technical(v) && !isPath(v) && !selfNamed(v) && !placeholder(v) && !reference(v) && !isHex(v)
 }
 
-// toldBelow masks the secret that is alone on the line at i, below its name.
-func toldBelow(s, name string, w wordAt, i int, e *edits) {
+// isPersonal reports whether v has signs as passwords have, or is a word with capitals, digits and any sign.
+func isPersonal(v string) bool { return chosenSigns(v) || threeKinds(v) && !alnum.has(v) }
+
+// toldBelow masks the secret that is alone on a line below the one with its name that ends at i: on the next, or
+// behind an empty one, the fence of a block of code, or the name of who says it. plain is set where any password
+// may follow, rather than one with signs.
+func toldBelow(s, name string, w wordAt, i int, plain bool, e *edits) {
+	limit := min(len(s), i+maxGap)
+	for range 3 {
+		size := lineBreak(s, i)
+		if size == 0 {
+			break
+		}
+		i = quoteMarks.end(s[:limit], i+size)
+		if strings.HasPrefix(s[i:limit], "```") {
+			i = letters.end(s[:limit], i+len("```"))
+		}
+	}
+	if speaker := letters.end(s[:limit], i); speaker > i && speaker < limit && s[speaker] == ':' {
+		i = speaker + 1
+	}
 	start, end, quoted := valueAt(s, i)
-	if v := s[start:end]; (w.word.typed || isPassword(name)) && (end == len(s) || lineBreak(s, end) > 0) && len(v) >= 8 && digit.any(v) && mixed(v) && !spared(name, v, quoted) && !technical(v) && !selfNamed(v) && positionSet.end(v, 0) < len(v) {
+	if last := behindSet.end(s[:min(len(s), end+4)], end); last < len(s) && lineBreak(s, last) == 0 {
+		return
+	}
+	v := s[start:end]
+	chosen := (w.word.typed || isPassword(name)) && (plain || w.word.text != "pass") && len(v) >= 8 && digit.any(v) && mixed(v) && (plain || isPersonal(v))
+	if (chosen || jagged(v) && threeKinds(v)) && !spared(name, v, quoted) && !technical(v) && !selfNamed(v) && positionSet.end(v, 0) < len(v) {
 		e.mask(s, start, end, KindAssignment)
 	}
 }
+
+var quoteMarks = setOf(" \t>*")
+
+var behindSet = setOf("`*\"'.,!?")
 
 // numberNames lists names of secrets that are numbers.
 var numberNames = []string{"pin", "pin code", "otp", "totp"}

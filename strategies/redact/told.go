@@ -27,11 +27,11 @@ func told(t *source, e *edits) {
 			maskPrinted(s, w.start, end, e)
 		}
 		value, gap := valueAfter(s, end, w.word.language)
-		if below := colon.end(s[:min(len(s), end+1)], end); gap <= assigns && end-name <= maxBelow && below < len(s) && indexByte("\r\n\\", s[below]) && lineBreak(s, below) > 0 && lineStart(s, name) {
-			toldBelow(s, s[name:end], w, below+lineBreak(s, below), e)
+		following := strings.HasSuffix(s[:name], " following ")
+		if below, ok := lineAfter(s, end, value, gap, following); ok {
+			toldBelow(s, s[name:end], w, below, following || gap <= assigns && end-name <= maxBelow && lineStart(s, name), e)
 		}
-		if strings.HasSuffix(s[:name], " following ") {
-			maskFollowing(s, end, e)
+		if following {
 			continue
 		}
 		if start, stop := chosenNear(s, end); start < stop && (w.word.typed || isPassword(w.word.text)) && end-name == len(w.word.text) {
@@ -65,6 +65,39 @@ func told(t *source, e *edits) {
 		}
 	}
 }
+
+// lineAfter returns the end of the line with the name that ends at i, if its value may be below: nothing is behind
+// the name, the sign or the verb, at value, or it is a question, or any words and a colon are behind the name.
+func lineAfter(s string, i, value int, gap gap, words bool) (end int, ok bool) {
+	limit := min(len(s), i+maxGap)
+	switch {
+	case words:
+		end = i + strings.IndexByte(s[i:limit], ':') + 1
+	case gap == assigns || gap == says:
+		end = stars.end(s[:limit], value)
+	case lineBreak(s, i) > 0:
+		end = i
+	default:
+		if end = questionEnd(s[:limit], i); end < 0 {
+			return 0, false
+		}
+	}
+	return end, lineBreak(s, end) > 0
+}
+
+// questionEnd returns the end of a question that ends with the name that ends at i, perhaps with what it is for, or -1.
+func questionEnd(s string, i int) int {
+	n := 0
+	if first := letters.end(s, min(len(s), i+1)); first > i+1 && s[i] == ' ' && isAny(s[i+1:first], prepositions) {
+		n = strings.IndexAny(s[i:], "?.\n")
+	}
+	if n < 0 || i+n == len(s) || s[i+n] != '?' {
+		return -1
+	}
+	return i + n + 1
+}
+
+var stars = setOf(" \t*`")
 
 // maskMnemonic masks twelve to 24 words, as from which wallets derive their keys, that begin at i or
 // behind the next sign, and reports whether there are any. They may be in a list with numbers.
@@ -262,7 +295,7 @@ func element(s string) int {
 // verb returns the length of a verb before a value.
 func verb(s string) int {
 	for _, v := range verbs {
-		if rest, ok := strings.CutPrefix(s, v); ok && (v[0] >= 0xe3 || strings.HasPrefix(rest, " ") || strings.HasPrefix(rest, ":")) {
+		if rest, ok := strings.CutPrefix(s, v); ok && (v[0] >= 0xe3 || rest != "" && indexByte(" :\r\n\\", rest[0])) {
 			rest = strings.TrimLeft(rest, " :")
 			if end := strings.IndexByte(rest, ' '); end > 0 && slices.Contains(adverbs, rest[:end]) {
 				rest = rest[end+1:]

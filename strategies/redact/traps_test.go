@@ -63,6 +63,11 @@ func traps() []string {
 		"credentials: include", "credentials: 'same-origin'", "credentials file: ~/.aws/credentials2", "token budget: 8k", "tokens/s: 42.5", "tokens used: 1,234", "Token usage: total=12 input=10", "secret santa 2024: bring gifts", "the secret to speed is O(1)", "passwords: 3 found", "password reset link: /reset/2", "password policy: min12", "password hash: bcrypt12", "password-less login2", "key point 2: caching", "Key: F5", "the key: step 2", "Key Takeaways: 3",
 		`[]string{"Accept", "Authorization", "Content-Type"}`, "git clone https://my-team@dev.example.org/x/y", "ssh://builder@h.example.org/x", "MAIL_AUTH_USERNAME=robot", "AUTH_SERVICE_HOST=auth-3.internal",
 		"PrivateKey: exampleRSA4096PrivateKey", "cfg.ClientAuth = RequestAnyClientCert", `t.Fatalf("appSecret = %x", b)`, "secrets: []Secret{first2, last3}", "tokens = 4*max + n1", "auth := userName.String",
+		"TOKEN=`vault read -field=x app/y2`", "PASSWORD=`head -c 12 /dev/urandom | base64`", "dedupe_key=" + sha[:32], "IDEMPOTENCY_KEY=4b1d" + sha[:28], "partition_key=USER#" + sha[:20],
+		"tokens.size.gap = '24px'", "token.font.body = 'Serif-Bold-3'", "token_issued: 2031-05-01", "api_key_changed=2031-05-01", "token: 2031-05-01T10:00:00Z", "x\npassword: adminPassword,\n",
+		"OPENAI_API_KEY=\"sk-your-secret-1\"", "API_KEY=sk-...wxyz", "GITHUB_TOKEN=ghp_your_token_2", "Forgot the password?\nSee Chapter-7.3", "Did it pass?\nTestLogout_2031", "What's the password policy?\nmin-14-Chars",
+		"the account types are Small / Large-3", "Chrome / Firefox-131.0 log in", `{"name":"password","in":"query"},{"name":"v","default":"v3-beta2"}`, "- name: \"DB_PASSWORD\"\n  valueFrom: x\n- name: \"HOST\"\n  value: \"db-2.example7\"\n",
+		`{"kty":"RSA","n":"` + made("", 43) + `","e":"AQAB"}`, "https://h/reset-password/how-to-set-a-new-password", "password = \"%s-%d\"", `PASSWORD "field_name_3" is set`,
 		"password: nullable|string|min:12", `const TOKEN_KEY = "session.token"`, "cookie-parser-jwt: ^2.1.0", "ops ALL=(ALL) NOPASSWD: ALL", `echo "tests2 ok" | grep token`, "echo hello2 > token.go",
 		"the password should be long and new", "the token will be rotated on 2031-05-01", "kind: Secret\nmetadata:\n  name: long-name-of-it2\ntype: Opaque\n", "kind: SecretStore\ndata:\n  region: eu-central-1\n",
 	}

@@ -223,7 +223,29 @@ func hooks(t *source, e *edits) {
 	}
 }
 
+// links finds the random ends of web addresses that let anybody in who has them: to set a new password, to join.
+func links(t *source, e *edits) {
+	s, end := t.s, 0
+	for i := range places(s, "://") {
+		if i += len("://"); i < end {
+			continue
+		}
+		end = pathSet.end(s[:min(len(s), i+maxUser)], i)
+		slash := i + strings.LastIndexByte(s[i:end], '/')
+		if v := s[slash+1 : end]; slash > i && len(v) >= 20 && (jagged(v) || isHex(v) && digit.any(v)) {
+			before := strings.ToLower(s[i:slash])
+			if name := before[strings.LastIndexByte(before, '/')+1:]; slices.ContainsFunc(linkNames, func(n string) bool { return strings.Contains(name, n) }) {
+				e.mask(s, slash+1, end, KindURLToken)
+			}
+		}
+	}
+}
+
+// linkNames are parts of the segment in front of the secret of a link.
+var linkNames = strings.Fields("reset password verify confirm activate invit magic")
+
 var (
+	pathSet  = setOf("0-9A-Za-z_.~%/:=-")
 	querySet = setOf("0-9A-Za-z_.~%+/-")
 	notQuery = setOf("!#-%'-:<-~") // without an ampersand, a semicolon and a quote
 	hookSet  = setOf("0-9A-Za-z_/-")

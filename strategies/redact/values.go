@@ -41,7 +41,7 @@ func assignments(t *source, e *edits) {
 			name += len("-D")
 		}
 		secret := secretName(s[name:gap])
-		if upper == name || !secret && !strings.HasSuffix(s[name:gap], "_key") || !property && !configured(s, name, gap) {
+		if upper == name || !secret && (!strings.HasSuffix(s[name:gap], "_key") || !weakName(s[name:gap])) || !property && !configured(s, name, gap) {
 			continue
 		}
 		start, stop := v.at(value, true)
@@ -127,7 +127,7 @@ func (v *values) at(i int, pairs bool) (start, end int) {
 // literal returns the bounds of the text in the quotes at i, which may be three, or i twice if
 // there are none on the line. A quote within is doubled or follows a backslash.
 func literal(s string, i int) (start, end int) {
-	if !indexByte("\"'`", s[i]) {
+	if !indexByte("\"'`", s[i]) || isCommand(s, i) {
 		return i, i
 	}
 	if q := s[i:min(len(s), i+3)]; q == strings.Repeat(q[:1], 3) {
@@ -140,6 +140,12 @@ func literal(s string, i int) (start, end int) {
 		return i + 1, end
 	}
 	return i, i
+}
+
+// isCommand reports whether the back-tick at i, behind an equals sign, begins a command of a shell rather than a
+// text: NAME=`cat x`.
+func isCommand(s string, i int) bool {
+	return s[i] == '`' && i > 0 && s[i-1] == '=' && strings.ContainsAny(s[i:max(i, libpqEnd(s[:min(len(s), i+maxBlank)], i))], " ")
 }
 
 func (v *values) ends(i int, pairs bool) bool {
@@ -308,7 +314,7 @@ func credential(s string, i int) (start, end int) {
 // beforeQuote returns the end of the value s[start:stop]: before the quote that also is in front of
 // its name, if any.
 func beforeQuote(s string, name, start, stop int) int {
-	if name > 0 && indexByte("\"'", s[name-1]) && !indexByte("\"'`", s[max(0, start-1)]) {
+	if name > 0 && indexByte("\"'`", s[name-1]) && !indexByte("\"'`", s[max(0, start-1)]) {
 		if n := strings.IndexByte(s[start:stop], s[name-1]); n > 0 {
 			return start + n
 		}

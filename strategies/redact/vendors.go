@@ -65,6 +65,17 @@ var vendors = vendorsOf([]vendorForm{
 	{vendor{body: upperDigit, min: 58}, "AGE-SECRET-KEY-1"},                                                                                  // age
 })
 
+// withoutVendor returns v behind the prefix of a vendor's keys, if it has one.
+func withoutVendor(v string) string {
+	longest := 0
+	for _, of := range vendors[v[0]] {
+		if n := len(of.prefix); n > longest && n < len(v) && strings.HasPrefix(v, of.prefix) {
+			longest = n
+		}
+	}
+	return v[longest:]
+}
+
 // seconds holds the second bytes of prefixes by their first.
 var seconds = secondsOf(&vendors)
 

@@ -5,7 +5,7 @@ import "strings"
 // nameWords are the parts of names that any rule looks for.
 const nameWords = `pass password passwd passphrase passcode pwd token secret key credential creds auth authorization bearer basic cookie
 	jwt salt cert signature hmac seed nonce session sid pat material mnemonic psk otp totp pin pin_code identified ssws vault_login net_user net_use securestring sudo_-s cvv cvc recovery backup
-	login getconnection pdo mysqli sqlplus snmp-server_community mqctl nmcli rdp_/ vault_encrypt radius-server tacacs-server accounts kinit cryptsetup fernet rootpw dbpw userpw`
+	login getconnection pdo mysqli sqlplus snmp-server_community mqctl nmcli rdp_/ vault_encrypt radius-server tacacs-server accounts kinit cryptsetup fernet rootpw`
 
 // spokenWords are words for a password in languages other than English, with _ for a space.
 const spokenWords = `passwort kennwort mot_de_passe mots_de_passe mot-de-passe motdepasse mdp
