@@ -35,6 +35,9 @@ func (r *Result) Verdicts(c Comparison) (better, worse []NamedDifference) {
 func (r *Result) withinBudget(name string, s Setting) bool {
 	i := slices.IndexFunc(r.Figures, func(f Figure) bool { return f.Policy == name && f.Setting == s })
 	f := &r.Figures[i]
+	if s.own() {
+		return false
+	}
 	if s.BudgetTokens > 0 {
 		return f.TokensAfter <= s.BudgetTokens*float64(f.Sessions)
 	}
