@@ -19,9 +19,12 @@ type Writers []*summary.Writer
 func Build(r *plan.Registry, p policy.Policy, limits policy.Limits, o summary.Options) (pipeline.Pipeline, Writers, error) {
 	steps := p.Steps(limits, r.Fill)
 	out := pipeline.Pipeline{
-		Steps: make([]plan.Strategy, len(steps)), PinTools: p.PinTools, PinPaths: p.PinPaths,
+		Steps: make([]plan.Strategy, len(steps)), PinTools: p.PinTools,
 		Target: limits.Target, Fallback: p.Fallback, Unsummarized: unsummarized(p.Summary),
 		Guard: pipeline.Guard{DropSystem: !p.PreserveSystem},
+	}
+	if p.PinsAnyway() {
+		out.PinPaths = p.PinPaths
 	}
 	writers := make(Writers, len(steps))
 	o.Settings, o.Window, o.Target = p.Summary, int(limits.Window), int(limits.Target)
@@ -39,8 +42,18 @@ func Build(r *plan.Registry, p policy.Policy, limits policy.Limits, o summary.Op
 		if out.Steps[i], err = registry.New(s.Strategy, s.Params); err != nil {
 			return pipeline.Pipeline{}, nil, err
 		}
+		if reads(out.Steps[i]) {
+			out.PinPaths = p.PinPaths
+		}
 	}
 	return out, writers, nil
+}
+
+// reads reports whether a strategy reads messages, or may do so.
+func reads(s plan.Strategy) bool {
+	_, reader := s.(plan.Reader)
+	_, stager := s.(pipeline.Stager)
+	return reader || stager
 }
 
 // Report adds to each step how its summary was produced. If a step did nothing because it

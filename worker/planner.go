@@ -107,7 +107,7 @@ func (p *Planner) needsClaim(rc *runContext) bool {
 	if rc.policyErr != nil || rc.guards() != "" || rc.claim.OptionsError != nil {
 		return false
 	}
-	if rc.invalid || rc.fromLog() || len(rc.policy.PinTools)+len(rc.policy.PinPaths) > 0 {
+	if rc.invalid || rc.fromLog() || rc.policy.PinsAnyway() {
 		return true
 	}
 	built, writers, err := p.pipeline(rc, nil)

@@ -21,7 +21,7 @@ func (p *Planner) Truncation(ctx context.Context, st Store, k store.SessionKind)
 	pol, g := of.policy, of.policy.Guards
 	r := p.forModel(namedKey{k.Policy, k.Version}, pol, k.Model)
 	guarded := g.Rates() || g.ServiceManaged || g.MidTurn == policy.GuardWait
-	if r.triggers != nil || pol.TargetTurns > 0 || len(pol.PinTools)+len(pol.PinPaths) > 0 || !pol.PreserveSystem || guarded || len(pol.Pipeline) != 1 {
+	if r.triggers != nil || pol.TargetTurns > 0 || pol.PinsAnyway() || !pol.PreserveSystem || guarded || len(pol.Pipeline) != 1 {
 		return t, nil
 	}
 	step := pol.Steps(r.limits, p.Registry.Fill)[0]

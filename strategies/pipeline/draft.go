@@ -46,6 +46,8 @@ type Draft struct {
 	bound bool
 	open  chat.Seq
 	stale chat.Ranges
+	// instructions are the groups that PinPaths would pin if they were smaller.
+	instructions []instructions
 }
 
 // mark is the draft's state of an entry.

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -15,10 +14,31 @@ import (
 // pinnedShare is the share of the target that messages pinned by their paths may take up.
 const pinnedShare = 4
 
-// pinCalls pins groups for the rest of a run: those that call one of PinTools, and of those that
-// read a path of PinPaths the newest of each, the newest first, as far as they fit. Groups are
-// those of the log, in which a call and its replacement share one place. The text of a skill that
-// follows a call as a message of the user belongs to the call.
+// instructions is a group that holds texts which match PinPaths.
+type instructions struct {
+	seqs  []chat.Seq  // of the group, with the text of a skill that follows it
+	size  chat.Tokens // in full, whether it is in the view or not
+	reads []text
+}
+
+// text is what a reading has returned.
+type text struct {
+	reading
+	size chat.Tokens
+}
+
+// add adds what has returned texts of a size.
+func (g *instructions) add(reads []reading, size chat.Tokens) {
+	for _, r := range reads {
+		g.reads = append(g.reads, text{r, size})
+	}
+}
+
+// pinCalls pins groups for the rest of a run: those that call one of PinTools, and those that
+// hold the instructions of PinPaths, the newest first, as far as they fit. Those that do not are
+// kept in the draft, for showAgain. Groups are those of the log, in which a call and its
+// replacement share one place. The text of a skill that follows a call as a message of the user
+// belongs to the call.
 func (p Pipeline) pinCalls(ctx context.Context, d *Draft, load plan.Loader) error {
 	var seqs []chat.Seq
 	for i := range d.entries {
@@ -33,14 +53,7 @@ func (p Pipeline) pinCalls(ctx context.Context, d *Draft, load plan.Loader) erro
 	defer d.drop(loaded)
 	l := newLayout(d)
 	seqs = seqs[:0]
-	each := func(i int, do func(id int32)) {
-		if k := l.placeOf[i]; k >= 0 {
-			for g, k := &l.groups[l.places[k].group], int32(0); g.start+k < g.end; k++ {
-				l.each(g.start+k, do)
-			}
-		}
-	}
-	left, pinned := p.Target/pinnedShare, map[string]bool{}
+	var found []instructions
 	skill := -1 // the text that belongs to the call before it
 	for i := range slices.Backward(d.entries) {
 		e := &d.entries[i]
@@ -52,39 +65,113 @@ func (p Pipeline) pinCalls(ctx context.Context, d *Draft, load plan.Loader) erro
 			}
 			continue
 		}
-		members := []int32{int32(i)}
-		each(i, func(id int32) { members = append(members, id) })
-		found := p.pathsOf(e.Message)
+		one := instructions{seqs: []chat.Seq{e.Seq}}
+		var results []chat.Tokens
+		if k := l.placeOf[i]; k >= 0 {
+			for g, k := &l.groups[l.places[k].group], int32(0); g.start+k < g.end; k++ {
+				m := l.rep(g.start + k)
+				one.size += m.Tokens
+				if m.Role == chat.RoleTool {
+					results = append(results, m.Tokens)
+				}
+				l.each(g.start+k, func(id int32) { one.seqs = append(one.seqs, d.entries[id].Seq) })
+			}
+		}
+		calls := e.Message.ToolCalls
+		for k := range calls[:min(len(calls), len(results))] {
+			// What is written to a file is in the call, what is read from it in the result.
+			if int(4*results[k]) > len(calls[k].Arguments) {
+				one.add(p.readings(&calls[k]), results[k])
+			}
+		}
 		if skill >= 0 {
-			members = append(members, int32(skill))
-			found = append(found, p.matching(skillFolder(&d.entries[skill]))...)
+			s := &d.entries[skill]
+			one.seqs = append(one.seqs, s.Seq)
+			one.size += s.Tokens
+			one.add(p.skillAt(skillFolder(s)), s.Tokens)
 		}
 		skill = -1
-		pins := slices.ContainsFunc(e.Message.ToolCalls, func(c chat.ToolCall) bool { return slices.Contains(p.PinTools, c.Name) })
-		if !pins && slices.ContainsFunc(found, func(s string) bool { return !pinned[s] }) {
-			var size chat.Tokens
-			for _, id := range members[1:] {
-				if d.entries[id].Included {
-					size += d.entries[id].Tokens
-				}
-			}
-			// What is written to a file is in the call, what is read from it in the result.
-			if pins = size > 2*e.Tokens && (p.Target == 0 || size <= left); pins {
-				left -= size
-				for _, s := range found {
-					pinned[s] = true
-				}
-			}
+		switch {
+		case slices.ContainsFunc(calls, func(c chat.ToolCall) bool { return slices.Contains(p.PinTools, c.Name) }):
+			seqs = append(seqs, one.seqs...)
+		case len(one.reads) > 0 && (d.open == 0 || e.Included): // before an open loop nothing comes back
+			found = append(found, one)
 		}
-		if pins {
-			for _, id := range members {
-				seqs = append(seqs, d.entries[id].Seq)
-			}
+	}
+	left := p.Target / pinnedShare
+	for _, one := range latest(found) {
+		if p.Target > 0 && one.size > left {
+			d.instructions = append(d.instructions, one)
+			continue
 		}
+		left -= one.size
+		seqs = append(seqs, one.seqs...)
 	}
 	slices.Sort(seqs)
 	d.pin(slices.Compact(seqs))
 	return nil
+}
+
+// latest returns those of the groups, which are ordered from the newest, that hold the latest
+// text of a path: the newest reading that is not of a part, or else the newest of each part. A
+// reading with less than half of what another one returned is no whole one, whatever was asked
+// for: the file may be unchanged, the tool says, or is gone.
+func latest(all []instructions) []instructions {
+	whole := map[string]chat.Tokens{}
+	for i := range all {
+		for _, r := range all[i].reads {
+			if r.part == "" {
+				whole[r.of] = max(whole[r.of], r.size)
+			}
+		}
+	}
+	var out []instructions
+	done := map[reading]bool{}
+	for _, one := range all {
+		pins := false
+		for _, r := range one.reads {
+			most := whole[r.of]
+			if done[r.reading] || most > 0 && (r.part != "" || 2*r.size < most) {
+				continue
+			}
+			pins, done[r.reading] = true, true
+		}
+		if pins {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// showAgain includes the instructions that did not fit into their share of the target, and that
+// the steps or an earlier run have excluded, the newest first, as far as the view stays within
+// the target.
+func (p Pipeline) showAgain(d *Draft, totals *plan.Totals) {
+	if d.open > 0 {
+		return
+	}
+	before := d.changes
+	for _, one := range d.instructions {
+		var size chat.Tokens
+		ids := d.ids(nil, chat.RangesOf(one.seqs...))
+		ids = slices.DeleteFunc(ids, func(id int32) bool { return !plan.FromApplication(d.entries[id].Meta) })
+		for _, id := range ids {
+			if !d.entries[id].Included {
+				size += d.entries[id].Tokens
+			}
+		}
+		if size == 0 || totals.IncludedTokens+size > p.Target {
+			continue
+		}
+		for _, id := range ids {
+			d.include(id)
+		}
+		totals.IncludedTokens += size
+	}
+	if d.changes > before {
+		d.Refresh()
+		*totals = d.Transcript().Totals()
+	}
 }
 
 // isSkill reports whether a message of the user that was loaded holds the text of a skill.
@@ -95,38 +182,12 @@ func isSkill(e *plan.Entry) bool {
 // skillFolder returns the folder of the skill that a message holds.
 func skillFolder(e *plan.Entry) string {
 	line, _, _ := strings.Cut(e.Message.Content.String(), "\n")
-	return strings.TrimPrefix(line, chat.SkillPrefix)
+	return strings.TrimSpace(strings.TrimPrefix(line, chat.SkillPrefix))
 }
 
-// pathsOf returns the paths in the arguments of a message's calls that match PinPaths.
-func (p Pipeline) pathsOf(m *chat.Message) []string {
-	if len(p.PinPaths) == 0 {
-		return nil
-	}
-	var out []string
-	for i := range m.ToolCalls {
-		d := json.NewDecoder(strings.NewReader(m.ToolCalls[i].Arguments))
-		for {
-			token, err := d.Token()
-			if err != nil {
-				break
-			}
-			s, _ := token.(string)
-			out = append(out, p.matching(s)...)
-		}
-	}
-	return out
-}
-
-// matching returns the words of a text that match PinPaths.
-func (p Pipeline) matching(s string) []string {
-	var out []string
-	for word := range strings.FieldsFuncSeq(s, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`;|&<>()=", r) }) {
-		if slices.ContainsFunc(p.PinPaths, func(pattern string) bool { return endMatches(pattern, word) }) {
-			out = append(out, word)
-		}
-	}
-	return out
+// matches reports whether a name matches one of PinPaths.
+func (p Pipeline) matches(name string) bool {
+	return slices.ContainsFunc(p.PinPaths, func(pattern string) bool { return endMatches(pattern, name) })
 }
 
 // endMatches reports whether the last elements of a path match a pattern of as many elements.

@@ -18,8 +18,10 @@ type Pipeline struct {
 	// PinTools names tools whose calls and results are pinned for the run.
 	PinTools []string
 	// PinPaths are patterns of path.Match for the last elements of paths, such as AGENTS.md
-	// and skills/*.md. Of the calls with such a path in their arguments, the newest that reads
-	// each is pinned with its result, as far as they fit into a quarter of Target.
+	// and skills/*.md, and for tools that load instructions, such as load_policy(). Of the calls
+	// that read such a path, the newest that returns the whole is pinned with its result, or else
+	// the newest for each part, as far as they fit into a quarter of Target. Those that do not, and
+	// those that an earlier run excluded, are in the view as far as it stays within Target.
 	PinPaths []string
 	// FromLog plans from scratch: before the first step all messages of the application are
 	// restored and all summaries and replacements excluded. It requires a transcript of the
@@ -192,6 +194,7 @@ func (p Pipeline) runGuarded(ctx context.Context, t *plan.Transcript, load plan.
 	if err := p.runSteps(ctx, d, load, &r, &totals); err != nil {
 		return Result{}, err
 	}
+	p.showAgain(d, &totals)
 	// The guard may restore messages, so that the view exceeds the target again.
 	for round := range 2 {
 		above := p.usesFallback(&r) && p.Target > 0 && totals.IncludedTokens > p.Target

@@ -73,7 +73,11 @@ func (p Policy) Explain(model string, table WindowFunc, fill FillFunc) []string 
 		lines = append(lines, "pinned: calls and results of "+strings.Join(p.PinTools, ", "))
 	}
 	if len(p.PinPaths) > 0 {
-		lines = append(lines, "pinned: the newest reading of "+strings.Join(p.PinPaths, ", "))
+		line := "pinned: readings of " + strings.Join(p.PinPaths, ", ")
+		if !p.PinsAnyway() {
+			line += ", if a step reads messages"
+		}
+		lines = append(lines, line)
 	}
 	gain := fmt.Sprintf("gain: a run that saves less than %s tokens is discarded, then %s of cooldown", chat.Thousands(p.MinGainTokens), p.Cooldown)
 	if most := l.Start - l.Target; p.MinGainTokens > most {

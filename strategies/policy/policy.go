@@ -3,6 +3,7 @@ package policy
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -70,9 +71,11 @@ type Policy struct {
 	// every message that has calls.
 	PinTools []string `yaml:"pin_tools" json:"pin_tools,omitempty"`
 	// PinPaths are patterns of files with instructions, such as AGENTS.md and skills/*.md; an
-	// element may contain *, ? and [a-z], and the last elements of a path decide. The newest
-	// reading of each, or of a skill's folder, stays in the view unchanged, as far as they fit into a quarter of the
-	// target. With any, runs read every message that has calls.
+	// element may contain *, ? and [a-z], and the last elements of a path decide. With () behind
+	// it, a pattern is of tools that load instructions, such as load_policy(). The newest reading
+	// of each file that is not of a part, or of each part, and the text of a skill stay in the view
+	// unchanged, as far as they fit into a quarter of the target; more as far as the view stays
+	// within the target. With any but the default, runs read every message that has calls.
 	PinPaths []string `yaml:"pin_paths" json:"pin_paths,omitempty"`
 	// Cron is the schedule of sweeps: five fields, a descriptor such as @daily, or @every
 	// with at least a minute.
@@ -105,6 +108,7 @@ func Default() Policy {
 		MinGainTokens:  500,
 		EstimateMargin: 0.10,
 		PreserveSystem: true,
+		PinPaths:       instructionPaths(),
 		Summary:        DefaultSummary(),
 		Guards:         DefaultGuards(),
 		Cron:           "0 3 * * *",
@@ -113,6 +117,17 @@ func Default() Policy {
 		MaxDelay:       30 * time.Second,
 		Cooldown:       10 * time.Minute,
 	}
+}
+
+// instructionPaths returns the default of PinPaths.
+func instructionPaths() []string {
+	return []string{"AGENTS.md", "CLAUDE.md", "SKILL.md", "load_policy()"}
+}
+
+// PinsAnyway reports whether the policy pins calls in every pipeline. The default of PinPaths
+// holds only where a step reads messages, so that others read nothing.
+func (p Policy) PinsAnyway() bool {
+	return len(p.PinTools) > 0 || len(p.PinPaths) > 0 && !slices.Equal(p.PinPaths, instructionPaths())
 }
 
 // Margin returns t plus the margin for estimated counts, rounded up.

@@ -15,8 +15,6 @@ type Preset struct {
 	Pipeline  []Step
 	// start and target are StartTokens and TargetTokens; 0 keeps the fractions.
 	start, target chat.Tokens
-	// paths is PinPaths.
-	paths []string
 	// summary changes Summary; nil keeps the defaults.
 	summary func(*Summary)
 }
@@ -31,9 +29,8 @@ func Presets() []Preset {
 			Pipeline: []Step{step("preserve_recent_turns", map[string]any{"turns": 6})},
 		},
 		{
-			Name: "coding", Doc: "agents that edit files: outdated file reads go, instructions in AGENTS.md, CLAUDE.md and skills stay, then a summary of all but the newest messages of up to 24,000 tokens",
+			Name: "coding", Doc: "agents that edit files: outdated file reads go, then a summary of all but the newest messages of up to 24,000 tokens",
 			Pipeline: []Step{step("dedupe_reads", nil), step("handoff", nil)},
-			paths:    []string{"AGENTS.md", "CLAUDE.md", "SKILL.md"},
 			summary:  long,
 		},
 		{
@@ -85,9 +82,6 @@ func (s Preset) Over(p Policy) Policy {
 	p.Pipeline = slices.Clone(s.Pipeline)
 	if s.target > 0 {
 		p.StartTokens, p.TargetTokens = s.start, s.target
-	}
-	if s.paths != nil {
-		p.PinPaths = slices.Clone(s.paths)
 	}
 	if s.summary != nil {
 		s.summary(&p.Summary)

@@ -44,7 +44,7 @@ func SpecHash(spec json.RawMessage) string { return hash(spec) }
 func ReadSpec(raw []byte) (Policy, error) {
 	p := Default()
 	p.Pipeline, p.Summary.PreTrim = nil, nil // or elements would be merged
-	p.Triggers = nil
+	p.Triggers, p.PinPaths = nil, nil
 	p.Guards = NoGuards() // as specs from before guards have it
 	if err := json.Unmarshal(raw, &p); err != nil {
 		return p, fmt.Errorf("policy cannot be read: %w", err)

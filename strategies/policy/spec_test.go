@@ -2,6 +2,7 @@ package policy
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +78,14 @@ func TestASpecOfAnotherVersionIsRefused(t *testing.T) {
 	raw := strings.Replace(string(spec(t, Default())), `"estimate_margin":0.1,`, "", 1)
 	if p, err := ReadSpec([]byte(raw)); err != nil || p.EstimateMargin != Default().EstimateMargin {
 		t.Errorf("a setting that is missing: %v, %v", p.EstimateMargin, err)
+	}
+	// A policy without pins was stored without the setting.
+	for _, paths := range [][]string{nil, {"RULES.md"}} {
+		pins := Default()
+		pins.PinPaths = paths
+		if p, err := ReadSpec(spec(t, pins)); err != nil || !slices.Equal(p.PinPaths, paths) {
+			t.Errorf("pins %v: %v, %v", paths, p.PinPaths, err)
+		}
 	}
 }
 

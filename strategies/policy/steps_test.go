@@ -83,7 +83,7 @@ func TestHash(t *testing.T) {
 		return p.Hash(p.Limits("gpt-4o", table), fill, map[string]string{"truncation": "1", "tool_result": "2"})
 	}
 	base := hash(policy.Default())
-	if want := "02745ffe3592c4df"; base != want {
+	if want := "f4a9cbbe1c55f1a2"; base != want {
 		t.Errorf("the default policy hashes to %s, was %s: every session will be planned anew once", base, want)
 	}
 	if got := hash(with(func(p *policy.Policy) { p.Cron, p.Debounce = "@daily", 0 })); got != base {
@@ -99,6 +99,7 @@ func TestHash(t *testing.T) {
 		"fallback": func(p *policy.Policy) { p.Fallback = false },
 		"system":   func(p *policy.Policy) { p.PreserveSystem = false },
 		"pins":     func(p *policy.Policy) { p.PinTools = []string{"load_policy"} },
+		"paths":    func(p *policy.Policy) { p.PinPaths = nil },
 		"tools":    func(p *policy.Policy) { p.Summary.Tools.Acts = []string{"deploy_*"} },
 	} {
 		if hash(with(change)) == base {
@@ -119,6 +120,7 @@ target 64,000 tokens = 0.5 × window 128,000 (gpt-4o, built-in table)
 step 1 handoff {"context_length":128000,"max_summary_tokens":12000,"protect_first_n":1,"protect_last_n":-1,"tail_token_budget":34666}
 fallback: the oldest groups go until the target is met
 summaries: 40 % of the messages they cover, 2,000 to 12,000 tokens, and references of 25 % beside a model's prose; without one: keep
+pinned: readings of AGENTS.md, CLAUDE.md, SKILL.md, load_policy(), if a step reads messages
 gain: a run that saves less than 500 tokens is discarded, then 10m0s of cooldown
 guard: the second run in a row that would save less than 10 % is discarded
 guard: a session whose messages that must stay exceed the start waits for a new one

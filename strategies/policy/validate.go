@@ -130,7 +130,7 @@ func (p Policy) validatePipeline(fs *FieldErrors) {
 	}
 	for i, pattern := range p.PinPaths {
 		_, err := path.Match(pattern, "")
-		fs.Check(err == nil && strings.TrimSpace(pattern) != "", fmt.Sprintf("pin_paths[%d]", i), quote(pattern), "a pattern of the last elements of a path, such as AGENTS.md or skills/*.md")
+		fs.Check(err == nil && strings.TrimSpace(pattern) != "", fmt.Sprintf("pin_paths[%d]", i), quote(pattern), "a pattern of the last elements of a path, such as AGENTS.md or skills/*.md, or of a tool, such as load_policy()")
 	}
 	for i, s := range p.Pipeline {
 		key := fmt.Sprintf("pipeline[%d]", i)

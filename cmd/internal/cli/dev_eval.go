@@ -31,7 +31,7 @@ type evalCmd struct {
 	Model   string    `placeholder:"NAME" help:"Model of sessions without one."`
 	Cut     []float64 `default:"0.5" placeholder:"SHARE" help:"Cut sessions at this share of their tokens, between 0 and 1 (0.5); several are measured one by one."`
 	Counter string    `enum:"session,chars4" default:"session" placeholder:"NAME" help:"What counts tokens: session, the counter of each session's model, or chars4, a quarter of a character."`
-	Budget  []string  `default:"0.05" placeholder:"SHARE" help:"Keep at most this share of the tokens before the cut, between 0 and 1 (0.05), or this number of tokens (600t)."`
+	Budget  []string  `placeholder:"SHARE" help:"Keep at most this share of the tokens before the cut, between 0 and 1 (0.05), or this number of tokens (600t), or what the policy itself says (policy, the default for --policy configured alone)."`
 	Rounds  int       `default:"1" placeholder:"N" help:"Measure sessions that are compacted N times as they grow up to the cut, beside one compaction of the whole."`
 	Policy  []string  `sep:"none" placeholder:"NAME,…" help:"Policies to measure; by default the baselines and extractive."`
 	Compare []string  `sep:"none" placeholder:"A,B" help:"Compare two of the policies on the same sessions; repeatable. Two policies are always compared."`
@@ -50,7 +50,7 @@ Beside these, it counts the identifiers that the assistant uses in the next 10 m
 
 Results are written only to the named files. Models are called only for the policy "model" and for pipelines that summarize, and only if models are configured.
 
-Policies can be presets, "default" (the pipeline without a configuration), "configured" (that of the configuration), and strategies by name, with parameters (tool_result:keep_last_tool_call_groups=2) and joined by + as a pipeline; the budget is their target, and with policy.fallback, which is on by default, the oldest messages are removed until it is met. "configured" alone is measured beside the defaults and all presets, over all files and for each, and notes say which of them does better: in some measure, by an interval, and worse in none. Further policies:
+Policies can be presets, "default" (the pipeline without a configuration), "configured" (that of the configuration), and strategies by name, with parameters (tool_result:keep_last_tool_call_groups=2) and joined by + as a pipeline; the budget is their target, and with policy.fallback, which is on by default, the oldest messages are removed until it is met. With --budget policy, sessions grow by one message after the other up to the cut, and each pipeline runs as a worker runs it: at the start of its policy down to the target, in the window of the session's model, by its triggers and guards, and not where it saves less than the minimum; only times and limits of spending have no part. "configured" alone is measured beside the defaults and all presets, over all files and for each, and notes say which of them does better: in some measure, by an interval, and worse in none. Further policies:
 
 `)
 	for _, p := range append(eval.Baselines(), evalExtractive()) {
@@ -64,7 +64,7 @@ Intervals are 95 % bootstrap intervals from 2,000 resamples of the sessions. Pol
 
 An interrupted run with --state can be resumed with the same result. Measurements are identified by a hash of the session and of the definition of the policy; pipelines and summaries are measured again under another version of this program, and samples if the state does not hold their text.
 
---json writes one object per line for each policy, cut, budget and number of rounds: "budget" is a share, and "budget_tokens" takes its place for a number of tokens. Measures are shares from 0 to 1, null where there is nothing to keep.
+--json writes one object per line for each policy, cut, budget and number of rounds: "budget" is a share, and "budget_tokens" takes its place for a number of tokens, and neither is there for the limits of the policy. Measures are shares from 0 to 1, null where there is nothing to keep.
 
 Examples:
 
@@ -91,17 +91,39 @@ func (c *evalCmd) Validate() error {
 			faults = append(faults, fmt.Errorf("--cut: %v: want a number between 0 and 1", s))
 		}
 	}
-	_, _, err := evalBudgets(c.Budget)
+	_, _, _, err := evalBudgets(c.budgets())
 	faults = append(faults, err)
 	return errors.Join(append(faults, inRange("--limit", c.Limit, 0, math.MaxInt), inRange("--rounds", c.Rounds, 1, 1000), inRange("--jobs", c.Jobs, 0, math.MaxInt),
 		inRange("--samples", c.Samples, 0, math.MaxInt))...)
 }
 
+// ownBudget stands for the limits of each policy.
+const ownBudget = "policy"
+
+// budgets returns those given, or else the default.
+func (c *evalCmd) budgets() []string {
+	switch {
+	case len(c.Budget) > 0:
+		return c.Budget
+	case c.advises():
+		return []string{ownBudget}
+	}
+	return []string{"0.05"}
+}
+
+// advises reports whether all is about the configured policy.
+func (c *evalCmd) advises() bool { return slices.Equal(c.Policy, []string{configuredPolicy}) }
+
 // evalBudgets returns the distinct budgets that are shares of the tokens and those that are
-// numbers of tokens. The error names all that are invalid.
-func evalBudgets(texts []string) (shares, tokens []float64, err error) {
+// numbers of tokens, and whether policies are measured at their own limits, too. The error names
+// all that are invalid.
+func evalBudgets(texts []string) (shares, tokens []float64, own bool, err error) {
 	var faults []error
 	for _, text := range texts {
+		if text == ownBudget {
+			own = true
+			continue
+		}
 		number, absolute := strings.CutSuffix(text, "t")
 		n, err := strconv.ParseFloat(number, 64)
 		switch {
@@ -113,7 +135,7 @@ func evalBudgets(texts []string) (shares, tokens []float64, err error) {
 			faults = append(faults, fmt.Errorf("--budget: %s: want a share between 0 and 1, such as 0.05, or a whole number of tokens, such as 600t", text))
 		}
 	}
-	return distinct(shares), distinct(tokens), errors.Join(faults...)
+	return distinct(shares), distinct(tokens), own, errors.Join(faults...)
 }
 
 func (c *evalCmd) Run(ctx context.Context, e *Env, cfg config.Config) (err error) {
@@ -182,7 +204,7 @@ func (c *evalCmd) options(e *Env, cfg config.Config) (eval.Options, error) {
 		o.Counter = tokens.ForModel
 	}
 	var err error
-	if o.Budgets, o.TokenBudgets, err = evalBudgets(c.Budget); err != nil {
+	if o.Budgets, o.TokenBudgets, o.OwnLimits, err = evalBudgets(c.budgets()); err != nil {
 		return o, err
 	}
 	if o.Jobs == 0 {
@@ -193,7 +215,7 @@ func (c *evalCmd) options(e *Env, cfg config.Config) (eval.Options, error) {
 	if o.Policies, err = evalPolicies(c.Policy, cfg, e.Registry, open); err != nil {
 		return o, err
 	}
-	if slices.Equal(c.Policy, []string{configuredPolicy}) {
+	if c.advises() {
 		others, err := evalPolicies(append([]string{defaultPolicy}, policy.PresetNames()...), cfg, e.Registry, open)
 		if err != nil {
 			return o, err
@@ -201,6 +223,11 @@ func (c *evalCmd) options(e *Env, cfg config.Config) (eval.Options, error) {
 		o.Policies, o.Advise = append(o.Policies, others...), configuredPolicy
 	}
 	var faults []error
+	for _, p := range o.Policies {
+		if o.OwnLimits && p.Own == nil {
+			faults = append(faults, fmt.Errorf("--budget %s: %s has no limits of its own: want presets, %s, %s or pipelines", ownBudget, p.Name, defaultPolicy, configuredPolicy))
+		}
+	}
 	for _, text := range c.Compare {
 		pair := splitPolicies([]string{text})
 		if err := eval.CheckPair(pair, o.Policies); err != nil {

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
+	"sync"
 
 	"github.com/sessionstore/compactor/cmd/internal/dev/retention"
 	"github.com/sessionstore/compactor/strategies"
@@ -73,6 +75,9 @@ type Policy struct {
 	// Grow, if set, compacts a session that grows by parts, each time within the budget, in
 	// place of several calls of Keep. It must be safe for concurrent use, too.
 	Grow func(ctx context.Context, in Input, parts [][]chat.Message) (Kept, error)
+	// Own, if set, compacts a session that grows as a worker does at the limits of the policy,
+	// whatever the budget. It must be safe for concurrent use, too.
+	Own func(ctx context.Context, in Input) (Kept, error)
 	// Keep must be safe for concurrent use. After an error, the session is counted as
 	// failed and left out of the figures of this policy.
 	Keep func(ctx context.Context, in Input) (Kept, error)
@@ -128,6 +133,39 @@ func (in *Input) Fit(write func(tokens int) string) string {
 	return ""
 }
 
+// Matched returns rivals of a policy that keep within the tokens that it kept of the same session,
+// if these are more than the budget: what it must keep, such as the last exchange, can exceed a
+// small budget, where figures of both would be of different amounts. They are for one round, and
+// named RIVAL@POLICY.
+func Matched(p Policy, rivals ...Policy) []Policy {
+	type input struct {
+		session  string
+		messages int
+		budget   float64
+	}
+	var kept sync.Map // tokens by input, for all rivals
+	out := slices.Clone(rivals)
+	for i, rival := range rivals {
+		out[i].Name, out[i].Definition = rival.Name+"@"+p.Name, "matched/1 "+rival.Definition+" "+p.Definition
+		out[i].Grow, out[i].Own = nil, nil
+		out[i].Keep = func(ctx context.Context, in Input) (Kept, error) {
+			k := input{in.Session, len(in.Messages), in.Budget}
+			size, known := kept.Load(k)
+			if !known {
+				own, err := p.Keep(ctx, in)
+				if err != nil {
+					return Kept{}, err
+				}
+				size = in.Size.Total(own.Messages)
+				kept.Store(k, size)
+			}
+			in.Budget = max(in.Budget, size.(float64))
+			return rival.Keep(ctx, in)
+		}
+	}
+	return out
+}
+
 // Build holds the dependencies of pipelines.
 type Build struct {
 	// Registry creates the steps.
@@ -142,7 +180,8 @@ type Build struct {
 // Pipeline returns a policy that runs the pipeline of p. The target is the budget plus the
 // system messages, counted as the measure counts; the window is derived from the target
 // with p's ratio of target to window. With p.Fallback, the oldest groups are removed if the
-// steps end above the target. Pipeline returns an error for an invalid step.
+// steps end above the target. At its own limits, it does what automatic runs of a worker do (see
+// automatic). Pipeline returns an error for an invalid step.
 func Pipeline(name string, p policy.Policy, b Build) (Policy, error) {
 	model := ""
 	if b.Model != nil {
@@ -158,7 +197,8 @@ func Pipeline(name string, p policy.Policy, b Build) (Policy, error) {
 		Summary  policy.Summary
 		Model    string
 		Version  string
-	}{p.Pipeline, share(p), p.Fallback, p.PreserveSystem, p.PinTools, p.PinPaths, p.Summary, model, b.Version})
+		Own      string
+	}{p.Pipeline, share(p), p.Fallback, p.PreserveSystem, p.PinTools, p.PinPaths, p.Summary, model, b.Version, p.FleetHash()})
 	if err != nil {
 		return Policy{}, fmt.Errorf("policy %s: %w", name, err)
 	}
@@ -192,7 +232,8 @@ func Pipeline(name string, p policy.Policy, b Build) (Policy, error) {
 		kept.Messages = c.View()
 		return kept, nil
 	}
-	return Policy{Name: name, Definition: "pipeline/2 " + string(definition), Grow: grow, Keep: func(ctx context.Context, in Input) (Kept, error) {
+	own := func(ctx context.Context, in Input) (Kept, error) { return ownLimits(ctx, p, b, in) }
+	return Policy{Name: name, Definition: "pipeline/2 " + string(definition), Grow: grow, Own: own, Keep: func(ctx context.Context, in Input) (Kept, error) {
 		return grow(ctx, in, [][]chat.Message{in.Messages})
 	}}, nil
 }

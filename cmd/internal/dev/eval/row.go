@@ -18,15 +18,23 @@ const measureVersion = "retention/2"
 // Setting holds what is measured for each policy.
 type Setting struct {
 	Cut float64 `json:"cut"`
-	// Budget is a share of the tokens before the cut, 0 if BudgetTokens is the number.
+	// Budget is a share of the tokens before the cut, 0 if BudgetTokens is the number. Without
+	// either, a policy has its own limits.
 	Budget       float64 `json:"budget,omitempty"`
 	BudgetTokens float64 `json:"budget_tokens,omitempty"`
 	// Rounds is the number of compactions of a session up to the cut, at least 1.
 	Rounds int `json:"rounds"`
 }
 
-// Limit returns the budget and the rounds as text: "5 %", "300 t" or "5 % ×8".
+// own reports that policies have their own limits.
+func (s Setting) own() bool { return s.Budget == 0 && s.BudgetTokens == 0 }
+
+// Limit returns the budget and the rounds as text: "5 %", "300 t" or "5 % ×8"; "of the policy" for
+// none.
 func (s Setting) Limit() string {
+	if s.own() {
+		return "of the policy"
+	}
 	text := share100(s.Budget)
 	if s.BudgetTokens > 0 {
 		text = strconv.FormatFloat(s.BudgetTokens, 'f', -1, 64) + " t"

@@ -18,7 +18,10 @@ import (
 type Options struct {
 	// Budgets are shares of the tokens before a cut, TokenBudgets numbers of tokens.
 	Cuts, Budgets, TokenBudgets []float64
-	Policies                    []Policy
+	// OwnLimits has policies compact each session as it grows, at their own limits. All must have
+	// an Own.
+	OwnLimits bool
+	Policies  []Policy
 	// Counter returns the counter for the tokens of a model's sessions; if nil, a token is a
 	// quarter of a character.
 	Counter func(model string) tokens.Counter
@@ -115,6 +118,9 @@ func (o *Options) settings(cut float64) []Setting {
 	}
 	for _, n := range o.TokenBudgets {
 		add(Setting{BudgetTokens: n})
+	}
+	if o.OwnLimits {
+		out = append(out, Setting{Cut: cut, Rounds: 1})
 	}
 	return out
 }
@@ -250,7 +256,11 @@ func (r *runner) texts(ctx context.Context) error {
 func (r *runner) row(ctx context.Context, index int, s *Session, size retention.Sizer, c *retention.Case, p *Policy, setting Setting) (*Row, error) {
 	before := size.Total(c.Pre)
 	in := Input{Session: s.Name, Model: s.Model, Messages: c.Pre, Budget: setting.tokens(before), Size: size}
-	kept, err := p.keep(ctx, in, setting.Rounds)
+	keep := func(ctx context.Context, in Input) (Kept, error) { return p.keep(ctx, in, setting.Rounds) }
+	if setting.own() {
+		keep = p.Own
+	}
+	kept, err := keep(ctx, in)
 	if err != nil {
 		return nil, err
 	}
