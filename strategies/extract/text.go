@@ -193,7 +193,24 @@ func (d *Digest) writeProse(budget, held int) (prose string, constraints, state 
 			state += it.size
 		}
 	}
+	if needsState && state == 0 && !p.begun[sectionState] {
+		state = smallest(others, sectionState)
+	}
 	return head + p.String(), constraints, state
+}
+
+// smallest returns the size of the smallest of the items of a section, with its heading, 0 if there is none.
+func smallest(items []*item, sec section) int {
+	size := 0
+	for _, it := range items {
+		if it.section == sec && it.parent == nil && (size == 0 || it.size < size) {
+			size = it.size
+		}
+	}
+	if size == 0 {
+		return 0
+	}
+	return size + len(sectionTable[sec].heading) + 1
 }
 
 // prepare sets the size, the identifiers and the topic of an item.
