@@ -65,7 +65,7 @@ func (s *history) leadingItems(budget int) []*item {
 		if len(replied) == 0 && len(last) > 0 {
 			replied = last[len(last)-1:]
 		}
-		replied = slices.DeleteFunc(replied, func(l string) bool { return slices.Contains(s.decisions, l) }) // listed as such
+		replied = slices.DeleteFunc(replied, func(l string) bool { return slices.Contains(s.decisions, l) || claiming().MatchString(l) }) // listed as such, or not to be believed
 		for _, l := range replied {
 			add(sectionTask, repliesMark+truncate(strings.ReplaceAll(strings.TrimLeft(l, "# "), "**", ""), max(min(budget/10, budget/4/len(replied)), minExcerpt))+"\n")
 		}
