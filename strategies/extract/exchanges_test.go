@@ -32,7 +32,7 @@ func TestRequestsStandUnderTheirDays(t *testing.T) {
 	}
 	text := digestOf(Options{}, onDays(
 		visit("Order forty of the small fuses for the panel."), visit("Now we need a lamp above the workbench, too."),
-		visit("And a second switch next to the cellar door."), visit("Tell me what all of it costs together, please."),
+		visit("And a second switch next to the cellar door."), visit("Tell me what all of the parts cost together, please."),
 	)...).Text(500)
 	want := []string{
 		"- 2026-02-03:", "  - > Order forty of the small fuses for the panel.", "    - this is what i wrote down for you: order forty of the s",

@@ -429,7 +429,7 @@ func TestWhatIsOverIsNotTold(t *testing.T) {
 			[]*chat.Message{calls("", "1", "Bash", "command", "go test -run TestLamp ./..."), result("1", "testing: warning: no tests to run\nPASS\nok  \thouse/lamp\t0.01s [no tests to run]")},
 			900, "go test -run TestLamp ./... → no tests to run", "PASS",
 		},
-		"a log": {[]*chat.Message{assistant("Done."), user(log)}, 200, "fuse 7 is blown\n", "lamp 3 is lit"},
+		"a log": {[]*chat.Message{assistant("Done."), user(log)}, 120, "fuse 7 is blown\n", "lamp 3 is lit"},
 	} {
 		text := digestOf(Options{}, slices.Concat([]*chat.Message{user("Repair the lamp of the hall, which flickers.")}, tt.then)...).Text(tt.n)
 		if !strings.Contains(text, tt.has) || tt.hasNo != "" && strings.Contains(text, tt.hasNo) {

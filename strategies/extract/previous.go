@@ -57,16 +57,10 @@ func (d *Digest) AddPrevious(summary string) {
 func (d *Digest) addNotes(lines []string) {
 	text := strings.Join(lines, "\n")
 	d.scan(text, true)
-	stale, open := false, false
-	known := d.history.requests > 0 // the log says better what is to be done
+	stale := false
 	for _, line := range proseLines(scratchpad().ReplaceAllString(text, "$1")) {
 		if isNoteHeading(line) {
-			stale = known && staleHeading().MatchString(line)
-			open = !known && openHeading().MatchString(line)
-			continue
-		}
-		if open && strings.Contains(line, " ") {
-			d.history.todos, d.history.todosAt = appendBounded(d.history.todos, line, maxNotes), d.history.messages
+			stale = staleHeading().MatchString(line)
 			continue
 		}
 		if !stale && !isIntention(line) && !isQuestion(line) && strings.Contains(line, " ") {
@@ -80,12 +74,7 @@ var scratchpad = text.Pattern(`(?is)^((?:[^\n]*\n){0,3}?)(?:<analysis>.*?</analy
 
 // staleHeading is the heading of what is known better from the log: the messages of the user,
 // and what was to be done when the summary was written.
-var staleHeading = text.Pattern(`(?i)\b(?:user messages|user requests|primary request|` + openWords + `)\b`)
-
-// openHeading is the heading of what was to be done.
-var openHeading = text.Pattern(`(?i)\b(?:` + openWords + `)\b`)
-
-const openWords = `pending|current work|in progress|next steps?|to-?dos?|remaining|open tasks|active task`
+var staleHeading = text.Pattern(`(?i)\b(?:user messages|user requests|primary request|pending|current work|in progress|next steps?|to-?dos?|remaining|open tasks|active task)\b`)
 
 // isNoteHeading reports whether a line without its markup is a heading.
 func isNoteHeading(line string) bool {
@@ -232,7 +221,7 @@ func (s *history) restore(sec section, lines []string) {
 		over := false // of a line and those below it
 		s.restoreEntries(sectionFindings, slices.DeleteFunc(lines, func(l string) bool {
 			if !strings.HasPrefix(l, indentMark) {
-				over = slices.ContainsFunc([]string{saidLastMark, lastCallMark, siblingsMark, editedForMark, nothingEdited, uncommittedMark, uncommittedAllMark, committedMark, failedBeforeMark}, func(mark string) bool { return strings.HasPrefix(l, mark) })
+				over = slices.ContainsFunc([]string{saidLastMark, lastCallMark, editedForMark, nothingEdited, uncommittedMark, uncommittedAllMark, committedMark, failedBeforeMark}, func(mark string) bool { return strings.HasPrefix(l, mark) })
 			}
 			return over
 		}))

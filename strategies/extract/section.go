@@ -83,7 +83,7 @@ const (
 	// These begin lines of the state, which is another one later.
 	saidLastMark       = "- Said last: "
 	lastCallMark       = "- Last: "
-	siblingsMark       = "- Before it, also with results: "
+	lastOfMark         = "of %d calls, all with results: "
 	editedForMark      = "- Edited for this task: "
 	nothingEdited      = "- Nothing edited for this task yet."
 	uncommittedMark    = "- Edited since the last commit: "

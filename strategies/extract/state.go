@@ -2,6 +2,7 @@ package extract
 
 import (
 	"cmp"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -51,7 +52,11 @@ func (s *history) addLastAnswer(b *itemList) {
 		if next := t.intention(); next != "" && !s.carriedOut(t) {
 			b.add(sectionState, saidLastMark+truncate(next, b.lineLimit)+"\n", worthState).tier = tierErrors
 		}
-		text := lastCallMark + strings.TrimPrefix(strings.TrimSuffix(last.line(b.lineLimit), "\n"), bulletMark)
+		mark := lastCallMark
+		if n := s.callsOfLast(last); n > 1 { // none of them needs to be made again
+			mark += fmt.Sprintf(lastOfMark, n)
+		}
+		text := mark + strings.TrimPrefix(strings.TrimSuffix(last.line(b.lineLimit), "\n"), bulletMark)
 		asked := []string{s.goal.head}
 		for _, t := range s.turns[max(0, len(s.turns)-recentTurns):] {
 			asked = append(asked, t.request.head)
@@ -66,7 +71,6 @@ func (s *history) addLastAnswer(b *itemList) {
 		whole := b.add(sectionState, truncate(text, b.lineLimit+b.listLimit)+"\n", worthState)
 		whole.tier, whole.covers = tierState, b.add(sectionState, truncate(text, b.lineLimit)+"\n", worthState) // where there is no room for all of it
 		whole.covers.covers = whole
-		s.addSiblings(b, last)
 	}
 	if t.output && len(t.lines) == 0 {
 		if line := s.lastOutput(); line != "" {
@@ -95,22 +99,16 @@ func (s *history) addLastAnswer(b *itemList) {
 	}
 }
 
-// addSiblings adds the calls of the tool of the last one that were made before it since the last message: they
-// have results as well.
-func (s *history) addSiblings(b *itemList, last *toolCall) {
+// callsOfLast returns the number of calls of the tool of the last one since the last message, with results and
+// without another tool between.
+func (s *history) callsOfLast(last *toolCall) int {
 	t := s.currentTurn()
 	since := s.calls[max(0, len(s.calls)-(t.calls-t.callsBefore)):]
-	var before []string
-	for _, c := range slices.Backward(since[:len(since)-1]) {
-		if c.tool != last.tool || !c.done || c.failed || c.isTodoList || len(c.paths) > 0 {
-			break
-		}
-		before = append(before, truncate(cmp.Or(values(c.arguments, nil, true), c.description), minExcerpt))
+	from := len(since) - 1
+	for from > 0 && since[from-1].tool == last.tool && since[from-1].done && !since[from-1].failed && !last.isTodoList && len(since[from-1].paths) == 0 {
+		from--
 	}
-	if len(before) > 0 {
-		slices.Reverse(before)
-		b.add(sectionState, siblingsMark+truncate(strings.Join(before, requestSeparator), b.lineLimit)+"\n", worthStateLine).tier = tierState
-	}
+	return len(since) - from
 }
 
 // lastCommit returns the line of git for the last commit, if it was made for the active task.

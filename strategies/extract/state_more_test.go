@@ -89,3 +89,42 @@ func TestMarksOfRecords(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 }
+
+// A successor knows which of several calls have ended, files of one name apart, and what a short reply is about.
+func TestWhatASuccessorWouldDoAgain(t *testing.T) {
+	t.Parallel()
+	var reviews []*chat.Message
+	for i, part := range []string{"roof", "cellar", "garden"} {
+		id := fmt.Sprint(i)
+		reviews = append(reviews, calls("", id, "Task", "description", "Inspect the "+part, "prompt", "Look at it."), result(id, "All of it is dry."))
+	}
+	edits := []*chat.Message{
+		calls("", "1", "Edit", "file_path", "/src/hall/lamp.go", "old_string", "a", "new_string", "b"), result("1", "ok"),
+		calls("", "2", "Edit", "file_path", "/src/cellar/lamp.go", "old_string", "a", "new_string", "b"), result("2", "ok"),
+	}
+	for name, tt := range map[string]struct {
+		messages []*chat.Message
+		want     string
+	}{
+		"calls of one tool":       {slices.Concat([]*chat.Message{user("Inspect the house.")}, reviews), "- Last: of 3 calls, all with results: Task: description Inspect the garden"},
+		"files of one name":       {slices.Concat([]*chat.Message{user("Repair the lamps.")}, edits), "cellar/lamp.go, hall/lamp.go"},
+		"what is pointed to":      {[]*chat.Message{user("Find me a van for Friday."), assistant("There is a red van for 40 a day."), user("Fine, please take that one for me, and pay it with my second card.")}, repliesMark + "There is a red van for 40 a day.\n"},
+		"a list without question": {[]*chat.Message{user("Which trains are there?"), assistant("Please let me know which you want:\n1. NX4471 at seven\n2. NX4473 at nine"), user("I do not want either of those, is there a later one?")}, repliesMark + "1. NX4471 at seven\n" + repliesMark + "2. NX4473"},
+	} {
+		if text := digestOf(Options{}, tt.messages...).Text(900); !strings.Contains(text, tt.want) {
+			t.Errorf("%s: %q is missing in\n%s", name, tt.want, text)
+		}
+	}
+}
+
+// The active task is whole where it fits into half of a summary, whatever else there is to list.
+func TestTheActiveTaskIsWhole(t *testing.T) {
+	t.Parallel()
+	messages := []*chat.Message{user("Look at the house, please.")}
+	for i := range 40 {
+		messages = append(messages, assistant(fmt.Sprintf("The lamp `lamp_%d` of room R%d is at /house/floor%d/room%d/lamp.go.", i, 1000+i, i, i)))
+	}
+	task := strings.TrimSpace(strings.Repeat("Paint the door of the next room green. ", 22)) + " Then stop."
+	text := digestOf(Options{}, append(messages, user(task))...).Text(600)
+	wantIn(t, text, quoteMark+task+"\n")
+}

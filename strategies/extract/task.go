@@ -56,7 +56,7 @@ func (s *history) leadingItems(budget int) []*item {
 	if !s.goal.empty() && s.isGoal(s.goal) {
 		add(sectionGoal, s.goal.quote(bodySize(sectionGoal, min(budget/4, maxExcerpt))))
 	}
-	if at > 0 && (len(active.head) < minRequest || len(active.head) < maxShort && (len(s.files) == 0 || s.turns[at].asked != "" || referring().MatchString(active.head))) {
+	if at > 0 && (len(active.head) < minRequest || len(active.head) < maxShort && (len(s.files) == 0 && pointing().MatchString(active.head) || s.turns[at].asked != "" || referring().MatchString(active.head))) {
 		last := proseLines(s.turns[at-1].lastText)
 		replied := answeredLines(s.turns[at-1].lastText, active.head)
 		if len(replied) == 0 && (len(last) > 0 && choiceLine().MatchString(last[len(last)-1]) || s.turns[at].asked == "" && (referring().MatchString(active.head) || picking().MatchString(active.head))) {

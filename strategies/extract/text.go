@@ -19,7 +19,7 @@ const (
 func (d *Digest) writeText(budget, references int) string {
 	room := max(budget-int(float64(budget)*d.history.referenceShare()), min(budget, len(originShort)))
 	most := budget - budget/8
-	if task := 2 * d.history.taskSize(); task <= most {
+	if task := 2*d.history.taskSize() + 2*len(originLong); task <= most {
 		room = max(room, task)
 	}
 	prose, constraints, state := d.writeProse(room, 0)
