@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -165,10 +166,18 @@ func (g Validator) checkSections(text string) *Rejection {
 	parts := splitSections(text, g.Sections)
 	for _, s := range g.Sections {
 		body := ""
-		for _, p := range parts[1:] {
-			if body == "" && sameTitle(p.title, s.Title) {
-				body = strings.TrimSpace(text[p.body:p.end])
+		for i, p := range parts {
+			if i == 0 || body != "" || !sameTitle(p.title, s.Title) {
+				continue
 			}
+			end := p.end
+			for _, below := range parts[i+1:] { // headings within the section
+				if below.level <= p.level || slices.ContainsFunc(g.Sections, func(s Section) bool { return sameTitle(below.title, s.Title) }) {
+					break
+				}
+				end = below.end
+			}
+			body = strings.TrimSpace(text[p.body:end])
 		}
 		if body == "" && !s.Optional {
 			missing = append(missing, s.Title)
