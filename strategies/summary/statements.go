@@ -53,7 +53,7 @@ func (e *SourceIndex) addApprovals(prose string) {
 	for line := range strings.Lines(prose) {
 		for _, sentence := range sentencesOf(line) {
 			for _, pattern := range claimPatterns() {
-				folded, _ := foldFor(pattern, sentence)
+				folded, _ := e.foldFor(pattern, sentence)
 				for _, of := range e.approvalsIn(pattern, folded) {
 					e.statements = append(e.statements, statement{stems: stemsOf(of.what), agrees: !of.voids, voids: true})
 				}

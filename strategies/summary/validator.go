@@ -234,7 +234,7 @@ func (g Validator) checkQuotes(answer string) (string, int, *Rejection) {
 	var texts []string
 	edit := func(start, end int, by string) { spans, texts = append(spans, [2]int{start, end}), append(texts, by) }
 	invented, checked, few := map[string]bool{}, map[string]bool{}, 0
-	for _, q := range userQuotes(answer, g.Sections) {
+	for _, q := range g.Sources.userQuotes(answer, g.Sections) {
 		counts := !q.plain && !q.loose && len(quotedPhrases(q.text)) > 0
 		if counts {
 			checked[q.text] = true
