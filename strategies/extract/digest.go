@@ -88,7 +88,7 @@ func (d *Digest) Add(m *chat.Message) {
 			}
 		}
 		head, tail := d.scan(content, true)
-		if !isGenerated(head) {
+		if !IsGenerated(head) {
 			d.ids.markUser(head)
 		}
 		d.history.addUser(head, tail)

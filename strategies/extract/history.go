@@ -238,7 +238,7 @@ func (s *history) addUser(head, tail string) {
 		asked = ""
 	}
 	var demands []demand
-	if !isGenerated(head) {
+	if !IsGenerated(head) {
 		if rejecting().MatchString(head) {
 			for _, d := range s.decisions[len(s.decisions)-s.proposed:] {
 				s.reasons = appendNew(s.reasons, d)
@@ -308,9 +308,9 @@ func newRequest(head, tail string) request {
 	return request{head: strings.Clone(text.Head(head, maxRequest*3/4)), tail: strings.Clone(text.Tail(tail, maxRequest/4))}
 }
 
-// isGenerated reports whether a program wrote a user message: it consists of one element
+// IsGenerated reports whether a program wrote a user message: it consists of one element
 // of markup or of one remark in brackets, or begins with what agents add.
-func isGenerated(s string) bool {
+func IsGenerated(s string) bool {
 	s = strings.TrimSpace(s)
 	return len(s) > 1 && (s[0] == '<' && s[len(s)-1] == '>' || s[0] == '[' && s[len(s)-1] == ']') ||
 		strings.HasPrefix(s, "<local-command-") || strings.HasPrefix(s, "<task-notification>") ||

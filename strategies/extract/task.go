@@ -103,7 +103,7 @@ func (s *history) taskSize() int {
 func (s *history) isOnlyTask() bool {
 	asked := 0
 	for _, t := range s.turns {
-		if !t.request.empty() && !t.output && !isGenerated(t.request.head) {
+		if !t.request.empty() && !t.output && !IsGenerated(t.request.head) {
 			asked++
 		}
 	}
@@ -160,7 +160,7 @@ func (s *history) beforeActive() []int {
 	short := at > 0 && refers(s.turns[at], maxShort)
 	for i := at - 1; short && i >= 0 && len(out) < maxBefore; i-- {
 		r := s.turns[i].request
-		if r.empty() || isGenerated(r.head) {
+		if r.empty() || IsGenerated(r.head) {
 			continue
 		}
 		if s.isGoal(r) || isSmallTalk(r.head) || s.isRecords() && s.turns[i].day != s.turns[at].day { // of another visit
@@ -197,9 +197,9 @@ func (s *history) activeTurn() int {
 	for i, t := range slices.Backward(s.turns) {
 		switch {
 		case t.request.empty():
-		case !isGenerated(t.request.head) && !isInstruction(t.request.head) && !t.output:
+		case !IsGenerated(t.request.head) && !isInstruction(t.request.head) && !t.output:
 			return i
-		case !isGenerated(t.request.head):
+		case !IsGenerated(t.request.head):
 			oldest = i
 		case newest < 0:
 			newest = i

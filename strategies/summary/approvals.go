@@ -12,10 +12,10 @@ const (
 	approving = `(?:pre-?)?approv(?:ed|es|al)|confirm(?:ed|s|ation)|(?:pre-?)?authori[sz](?:ed|es|ation)|agree(?:d|s|ment)|permit(?:ted|s)|permission|allow(?:ed|s)|consent(?:ed|s)?|accept(?:ed|s|ance)|green-?lit|green[\s-]?light(?:ed|s)?|go-?ahead|ok(?:ay)?['’]?(?:ed|d)|okays?|sanctioned|cleared|sign(?:ed|s)[\s-]off|sign-off|waive[ds]|endorse[ds]|bless(?:ed|ing)|vouched|` +
 		`carte\s+blanche|free\s+hand|all-?clear|nod|trusts\s+(?:us|me)|(?:did|does)\s+(?:approve|authori[sz]e|permit|allow|consent)|(?:g[ai]ves?|grant(?:ed|s))\s+(?:\w+\s+){0,3}access|gave\s+(?:\w+\s+){0,2}ok|ratified|assented|acquiesced|rubber-stamped|nodded|delegated|entrusted|empowered|lets?\s+(?:us|me|the\s+assistant)`
 	person   = `user|human|owner|customer|operator|client|requester|caller`
-	agreeing = `(?:fine|happy|ok(?:ay)?|on\s+board|comfortable|cool)\s+with|in\s+favou?r\s+of|no\s+(?:objections?|problems?\s+with)|thumbs[\s-]?up`
+	agreeing = `(?:fine|happy|ok(?:ay)?|on\s+board|comfortable|cool)\s+(?:with|for\s+(?:us|me|(?:the\s+)?(?:assistant|agent|model|bot|team))\s+to\b)|in\s+favou?r\s+of|no\s+(?:objections?|problems?\s+with)|thumbs[\s-]?up`
 	// saidYes is what gives an approval in words.
 	saidYes = `(?:said|says|answered|replied|responded|told\s+(?:us|me|the\s+assistant))(?:[\s,:—-]+(?:(?:that|to|it|is|was|it['’]s)\s+){0,3}(?:` + yes + `)\b|\s*["“'](?:` + yes + `)[,.!]?["”'])|` +
-		`(?:wants|told|instructed|asked)\s+(?:us|me|it|the\s+assistant)\s+to\s+(?:go\s+ahead|proceed)\b`
+		`(?:wants|told|instructed|asked)\s+(?:us|me|it|the\s+assistant)\s+to\s+(?:go\s+ahead|proceed)\b|(?:said|says|stated|wrote|told\s+(?:us|me|the\s+assistant)|made\s+(?:it\s+)?clear)\s+(?:that\s+)?(?:the\s+(?:assistant|agent|model|bot)|we|i)\s+(?:may|can|could|(?:is|are)\s+(?:free|welcome|allowed)\s+to)\b`
 	yes = `yes|ok(?:ay)?|fine|go\s+ahead|go\s+for\s+it|proceed|sure`
 	// granting are nouns for what only a person gives.
 	granting = `approval|clearance|go-?ahead|green[\s-]?light|sign-?off|blessing|carte\s+blanche`
@@ -27,7 +27,7 @@ const (
 )
 
 // foreignApproving matches words for an approval that was given, in other languages.
-const foreignApproving = `zugestimmt|einverstanden|\bgab\s+\p{L}+\s+ok\b|\bfeu\s+vert\b|est[áa]\s+de\s+acuerdo|\b(?:luz|luce)\s+verde\b|zielone\s+światło|groen\s+licht|зел[её]н\p{L}+\s+свет|abgestimmt|abgesprochen|vereinbart|согласован|погоджен|uzgodni|dohodnut|\bconsenso\b|deu\s+(?:permissão|autorização)|\bakkoord\b|дал[аи]?\s+(?:добро|згоду)|허용(?:했|하였)|[说說]可以|memberi(?:kan)?\s+izin|dal[ai]?\s+souhlas|συμφωνεί|genehmigte?\b|bestätigte?\b|freigegeben|\berlaubte?\b|gebilligt|grünes\s+licht|\b(?:mit|die)\s+(?:zustimmung|genehmigung|freigabe|erlaubnis)\s+(?:des|der|vom)|` +
+const foreignApproving = `zugestimmt|einverstanden|\bgab\s+\p{L}+\s+ok\b|\bfeu\s+vert\b|est[áa]\s+de\s+ac(?:ue|o)rdo\b|\bd['’]accordo?\b|\bconcord(?:a|ou)\b|\b(?:luz|luce)\s+verde\b|zielone\s+światło|groen\s+licht|зел[её]н\p{L}+\s+свет|abgestimmt|abgesprochen|vereinbart|согласован|погоджен|uzgodni|dohodnut|\bconsenso\b|deu\s+(?:permissão|autorização)|\bakkoord\b|дал[аи]?\s+(?:добро|згоду)|허용(?:했|하였)|[说說]可以|memberi(?:kan)?\s+izin|dal[ai]?\s+souhlas|συμφωνεί|genehmigte?\b|bestätigte?\b|freigegeben|\berlaubte?\b|gebilligt|grünes\s+licht|\b(?:mit|die)\s+(?:zustimmung|genehmigung|freigabe|erlaubnis)\s+(?:des|der|vom)|` +
 	`approuvé|confirmé|autorisé|\baccepté|validé|son\s+(?:accord|aval|autorisation)|avec\s+l['’](?:accord|aval|autorisation)|\baprobó|\baprobad[oa]|\bconfirmó|\bconfirmad[oa]|autorizó|autorizad[oa]|aceptó|dio\s+(?:permiso|su)|visto\s+bueno|\baprovou|\baprovad[oa]|autorizou|confirmou|aceitou|approvat[oa]|confermat[oa]|autorizzat[oa]|acconsentito|` +
 	`goedgekeurd|bevestigd|toegestaan|toestemming|godkän(?:de|t)|bekräfta(?:de|t)|tillåt(?:it)?|godkend(?:te|t)?\b|godkjen(?:te|t)\b|tillat\b|tillod|hyväksy(?:i|nyt)|salli(?:i|nut)|vahvisti|` +
 	`zatwierdzi[łl]|zaakceptowa[łl]|potwierdzi[łl]|zgodzi[łl]|zgodę|pozwoli[łl]|schváli[ll]|schválen|souhlasil|povolil|potvrdil|súhlasil|jóváhagy|engedélyezt|beleegyez|megerősít|aprobat|autorizat|confirmat|odobri(?:o|l)|dozvoli(?:o|l)|potvrdio|` +
@@ -61,6 +61,8 @@ var (
 		`\b(?:` + granting + `|` + grantable + `)\s+(?:(?:is|was)\s+)?(?:on\s+(?:file|record)|in\s+place|noted)\b|(?m:^|[.!?;:]\s)[\s>*+•-]*(?:(?:an?|the|full|explicit|written|verbal)\s+){0,2}(?:` + granting + `)\s+(?:for|to|on)\b|` +
 		`\bthere\s+(?:is|was|has\s+been)\s+(?:(?:an?|the|now|also|full|explicit|written|verbal|clear|standing|general)\s+){0,3}(?:` + granting + `|` + grantable + `)\s+(?:for|to|by|from)\b|` +
 		`\b(?:` + person + `)\s+(?:(?:has|have|had|also|now|then|since|later|explicitly)\s+){0,3}(?:` + lifting + `)\s+(?:the|their|his|her|its|that|this|any|all)\s+(?:\w+\s+){0,2}(?:` + forbidding + `)\b|\b(?:` + forbidding + `)\b([^.!?;\n]{0,60}?)\s(?:is|was|are|were|(?:has|have)\s+(?:\w+\s+)?been)\s+(?:\w+\s+)?lifted\b|` +
+		`\b(?:` + person + `)\s+(?:(?:has|have|had|also|then|now)\s+){0,2}(?:chose|opted|elected|decided|resolved|picked)\s+(?:to|for|on)\s+((?:the\s+)?(?:` + strings.Join(strings.Fields(allDeeds), `|`) + `)\w*)|` +
+		`\b(?:` + person + `)['’]s\s+(?:response|reply|answer|reaction|decision)\b([^.!?\n]{0,80}?)\s(?:is|was)\s+(?:positive|affirmative|favou?rable|an?\s+(?:clear\s+)?yes)\b|\b(?:` + granting + `|` + grantable + `)\s*\((?:the\s+)?(?:` + person + `)\b|` +
 		`\?[*_"”’)]*\s+(?:yes|yeah|ja|oui|sí|sì|sim|tak|да)\b[,:]?\s+(?:it|they|that|this|you|we)\s+(?:may|can|should|must)\b|` +
 		`\b(?:(?:may|shall|should)\s+(?:the\s+(?:agent|assistant|model|bot)|we|i)\b|is\s+it\s+(?:ok(?:ay)?|fine|allowed)\b)([^?\n]{0,120})\?[*_"”’)]*[\s|:—–-]{1,6}[*_]*(?:(?:a|answer)\s*:\s*)?yes\b|` +
 		// what the user is said to let
@@ -87,6 +89,10 @@ var (
 	past        = text.Pattern(`(?i)(?:ed|lit|gave|given|granted|d)$`)
 	wanting     = text.Pattern(`(?i)^[^.!?\n]{0,40}\b(?:pending|required|needed|missing|outstanding|awaited)\b`)
 	wantingPast = text.Pattern(`(?i)^[\s*_:–—-]*(?:is\s+|still\s+)*(?:pending|required|needed|missing|outstanding|awaited|denied)\b`)
+	// mayNot matches a claim and what stands behind it if the user is told to forbid something,
+	// toSystems what stands behind a permission for an account.
+	mayNot    = text.Pattern(`(?i)\b(?:may|can|could)(?:['’]t\b|\s+(?:not\s+(?:[^o\s]|on[^l\s])|never\b))`)
+	toSystems = text.Pattern("(?i)^\\s+(?:to|for|on)\\s+(?:the\\s+)?(?:\\w+\\s+)?(?:roles?|users?|groups?|accounts?|principals?)\\s+(?:[`\"'][\\w.@-]+[`\"']|[\\w.@-]*[_\\d][\\w.@-]*)")
 	// told matches a word in front of a claim that is about the past too.
 	told = text.Pattern(`(?i)^(?:before|once|when|(?:ask|request|requir|want|need|await|wait)ed)$`)
 )
@@ -99,7 +105,7 @@ const rules = `rules?|constraints?|restrictions?|instructions?|requirements?|ban
 var voiding = text.Pattern(`(?i)(?:(?m:^)|[.!?;:,]\s|\b(?:please|always|now|on|may|can|should|must|to)\s)[\s>*_+•-]*(?:ignore|disregard|forget|drop|override|bypass|lift|suspend)\s+(?:(?:all|any|every|the|that|this|those|these|earlier|previous|prior|former|old|user['’]s|of)\s+){1,5}(?:` + rules + `)\b|` +
 	`\b(?:` + rules + `|confirmations?)\b[^.!?;\n]{0,50}?\s(?:(?:(?:no|not\s+any)\s+(?:longer|more)|do\s+not|don['’]t|does\s+not|doesn['’]t)\s+(?:\w+\s+)?(?:appl(?:y|ies)|counts?|holds?|binds?|binding|matters?|valid|exists?)\b|(?:is|are|was|were|(?:has|have)\s+(?:\w+\s+)?been)\s+(?:(?:now|hereby|all|both|therefore)\s+)*(?:void|null|moot|obsolete|suspended|lifted|waived|cancel+ed|revoked|rescinded|overridden|superseded|withdrawn|(?:no\s+longer|not)\s+(?:\w+\s+)?(?:valid|binding|in\s+(?:force|effect))|out\s+of\s+force)\b)|` +
 	`\b(?:` + person + `)['’]s\s+(?:\w+\s+)?(?:` + forbidding + `)\b[^.!?;\n]{0,50}?\s(?:(?:was|were)\s+(?:only|just|limited)|(?:has\s+)?(?:ended|expired)|(?:is|was)\s+over|(?:only\s+)?(?:applied|covered))\b|` +
-	`\bno\s+(?:further\s+|more\s+)?(?:confirmation|approval)s?\s+(?:is|are)\s+(?:needed|required|necessary)\b|\b(?:do\s+not|don['’]t|never|no\s+need\s+to|(?:need|must|should)\s+not|needn['’]t|stop)\s+ask(?:ing)?\s+(?:the\s+)?(?:` + person + `)\b|` +
+	`\bno\s+(?:further\s+|more\s+)?(?:confirmation|approval)s?\s+(?:is|are)\s+(?:needed|required|necessary)\b|(?:\b(?:` + person + `)\s+(?:needs?|wants?|requires?|expects?)\s+no\s+(?:(?:further|more|other|prior|additional)\s+)?(?:confirmation|approval|question)s?|\bneeds?\s+no\s+(?:(?:further|more|other|prior|additional)\s+)?confirmations?)\b|\b(?:do\s+not|don['’]t|never|no\s+need\s+to|(?:need|must|should)\s+not|needn['’]t|stop)\s+ask(?:ing)?\s+(?:the\s+)?(?:` + person + `)\b|` +
 	`\b(?:counts?|treat(?:ed)?|regard(?:ed)?|taken|considered|handled)\b[^.!?;\n]{0,60}?\s(?:as|like)\s+(?:(?:coming|being|if\s+\w+\s+came)\s+)?(?:from\s+the\s+(?:` + person + `)\b|(?:an?\s+|the\s+)?(?:` + person + `)(?:['’]s)?\s+(?:own\s+)?(?:words?|requests?|instructions?|orders?|messages?|approvals?|consent|wish(?:es)?)\b|(?:an?\s+|the\s+)?(?:words?|requests?|instructions?|orders?|messages?)\s+(?:from|of|by)\s+the\s+(?:` + person + `)\b)|\bnot\s+to\s+ask\s+(?:again|any\s?more|first|before|for)\b`)
 
 // unbacked stands behind a claim of an approval that is in no message.
@@ -111,7 +117,7 @@ func (e *SourceIndex) markApprovals(answer string) string {
 	for _, pattern := range claimPatterns() {
 		var spans [][2]int
 		var texts []string
-		folded, at := foldFor(pattern, answer)
+		folded, at := e.foldFor(pattern, answer)
 		for end, of := range e.approvalsIn(pattern, folded) {
 			if !e.approved(of) {
 				spans, texts = append(spans, [2]int{end, end}), append(texts, unbacked)
@@ -125,12 +131,13 @@ func (e *SourceIndex) markApprovals(answer string) string {
 // claimPatterns are the patterns of claims.
 func claimPatterns() []*regexp.Regexp { return []*regexp.Regexp{approvals(), voiding(), foreign()} }
 
-// foldFor returns a text as a pattern of claims reads it: folded, or as it is in other languages.
-func foldFor(pattern *regexp.Regexp, s string) (string, []int) {
+// foldFor returns a text as a pattern of claims reads it: folded, or as it is in other languages,
+// with a word for the user in the place of names.
+func (e *SourceIndex) foldFor(pattern *regexp.Regexp, s string) (string, []int) {
 	if pattern == foreign() {
 		return s, nil
 	}
-	return text.Fold(s)
+	return e.withoutNames(text.Fold(s))
 }
 
 // approval is what a claim says was approved; given: that it was told or confirmed, answered:
@@ -147,7 +154,7 @@ var givingWord = text.Pattern(`(?i)confirm|accept|g[ai]ve|provided`)
 var answering = text.Pattern(`(?i)\b(?:said|says|answered|replied|responded)\b|\)$`)
 
 // excluding matches what begins the part of a claim that the user did not approve.
-var excluding = text.Pattern(`(?i)\b(?:but|and|though|although)\s+(?:not|never)\b|,\s*not\b|\bexcept\b|\baber\s+nicht\b|\bmais\s+pas\b|\bpero\s+no\b|\bma\s+non\b`)
+var excluding = text.Pattern(`(?i)\b(?:but|and|though|although)\s+(?:not|never)\b|,\s*not\b|\bexcept\b|\bon\s+(?:the\s+)?condition\b|\bprovided\s+that\b|\bas\s+long\s+as\b|\baber\s+nicht\b|\bmais\s+pas\b|\bpero\s+no\b|\bma\s+non\b`)
 
 // firstHalf returns a claim without the part that it says was not approved.
 func firstHalf(claim string) string {
@@ -170,7 +177,7 @@ func (e *SourceIndex) approvalsIn(pattern *regexp.Regexp, s string) func(func(in
 	return func(yield func(int, approval) bool) {
 		for _, m := range pattern.FindAllStringSubmatchIndex(s, -1) {
 			rest, isPast := s[m[1]:], past().MatchString(s[m[0]:m[1]])
-			if strings.HasPrefix(rest, unbacked) || wantingPast().MatchString(rest) || !isPast && wanting().MatchString(rest) {
+			if strings.HasPrefix(rest, unbacked) || mayNot().MatchString(s[m[0]:min(len(s), m[1]+12)]) || toSystems().MatchString(rest) || wantingPast().MatchString(rest) || !isPast && wanting().MatchString(rest) {
 				continue
 			}
 			start := sentenceStart(s, m[0])

@@ -13,6 +13,8 @@ type question struct {
 	// about are the stems of what an answer is about, options those of what may be chosen.
 	about   string
 	options []string
+	// beside are the stems of what the message tells beside it, without offers.
+	beside string
 	// value: it asks for a value.
 	value bool
 }
@@ -24,12 +26,14 @@ var (
 	// proposes matches sentences about what the assistant would do.
 	proposes = text.Pattern(`(?i)\b(?:i(?:['’](?:d|ll|m\s+going)|\s+(?:would|will|can|could|may|propose|suggest|recommend|plan|intend|want|am\s+(?:going|about|ready)))|we\s+(?:could|can|should|will)|let\s+me|let['’]s|next|then|plan|proposals?|options?|ready|remain\w*|` +
 		`ich\s+(?:würde|werde|kann|könnte|schlage|möchte|will)|würde\s+ich|vorschlag|plan|als\s+nächstes|je\s+(?:propose|peux|vais|pourrais|suggère|voudrais)|puedo|propongo|voy\s+a|podría|posso|proponho|vou|vorrei|potrei|mogę|proponuję|mohu|navrhuji|ik\s+(?:kan|zal|wil|stel))\b|могу|предлагаю|собираюсь|хочу|можу|пропоную|我[会會想]|我?可以|建议|建議|打算|ましょう|ます|겠|제안`)
+	// offers matches sentences about what may be chosen.
+	offers = text.Pattern(`(?i)\b(?:you|one|could|can|may|might|would|should|or|either|alternative(?:ly)?|possible|instead|another|also)\b`)
 	// pointing matches words for what an earlier sentence names.
-	pointing = text.Pattern(`(?i)\b(?:it|them|this|that|these|those|so|one|both|das|dies\w*|sie|es|ihn|le|la|les|lo|los|las|ça|cela|eso|isso|het|dat|to|je|jej)\b|его|её|ее|их|это|它|这|這|それ|これ|그것`)
+	pointing = text.Pattern(`(?i)\b(?:it|them|this|that|these|those|so|one|both|das|dies\w*|sie|es|ihn|le|la|les|lo|los|las|ça|cela|eso|isso|het|dat|czy\s+to|je|jej|proceed|continue|go\s+ahead|the\s+plan)\b|его|её|ее|их|это|它|这|這|それ|これ|그것`)
 	// mine matches sentences about what the assistant does itself.
 	mine = text.Pattern(`(?i)\b(?:i|we|your|ich|wir|je|nous)\b|我`)
 	// relative matches clauses about what a sentence names, which refuse nothing.
-	relative = text.Pattern(`(?i)\b(?:that|which|who|whose|where)\s+(?:\w+\s+){0,3}?(?:no|not|never|don['’]t|doesn['’]t|isn['’]t|aren['’]t|can['’]?t|cannot)\b[^,.;]*`)
+	relative = text.Pattern(`(?i)\b(?:that|which|who|whose|where)\s+(?:\w+\s+){0,3}?(?:no|not|never|nobody|none|don['’]t|doesn['’]t|isn['’]t|aren['’]t|can['’]?t|cannot)\b[^,.;]*`)
 	// semicolons matches those within a sentence.
 	semicolons = text.Pattern(`;(\s+\p{Ll})`)
 	// optionMark matches the mark of an option, either what separates two without marks.
@@ -44,7 +48,7 @@ var (
 var ordinals = map[string]int{"first": 1, "former": 1, "second": 2, "latter": 2, "third": 3, "fourth": 4}
 
 // minAsked is how many blanks the stems of a question have that says itself what it is about.
-const minAsked = 4
+const minAsked = 3
 
 // questionIn returns what the end of a message of the assistant asks: its questions and what
 // they point to, or what it proposes. What it rules out or tells beside that is no part of it.
@@ -87,6 +91,11 @@ func questionIn(said string) question {
 	}
 	asked := strings.Join(scope, " ")
 	q.about, q.options = stemsOf(asked), optionsIn(asked)
+	for _, s := range sentences {
+		if !asking().MatchString(s) && !proposes().MatchString(s) && !offers().MatchString(s) {
+			q.beside += stemsOf(s)
+		}
+	}
 	return q
 }
 

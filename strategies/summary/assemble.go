@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -19,26 +20,31 @@ const maxAcknowledgement = 8
 // acknowledgements are the words of such messages. None of them names a thing to do.
 var acknowledgements = strings.Fields(`ok okay k yes yep yeah yup sure fine good great nice cool perfect awesome excellent thanks thank thx you please go on ahead continue proceed
 	do it that this so them both all lgtm ship next keep going and now then right correct exactly agreed approved sounds looks good with from where left off we were
-	works for me my let us lets s makes sense absolutely definitely of course by means as planned proposed suggested carry resume
-	ja gut danke weiter mach bitte genau passt einverstanden oui merci d accord continue vas y si sí gracias vale claro sigue adelante sim obrigado continua va bene certo grazie
+	works for me my let us lets s i t don m d ll agree with the plan no not nope never mind work so far take option number one two first second third last a b c works makes sense absolutely definitely of course by means as planned proposed suggested carry resume
+	ja nein gut danke weiter mach mache das so es bitte genau passt einverstanden non oui merci d accord continue vas y si sí gracias vale claro sigue adelante sim obrigado continua va bene certo grazie
 	да ок хорошо давай продолжай спасибо так конечно tak dobrze`)
 
 // unspacedAcknowledgement matches those in scripts without blanks, and signs.
-var unspacedAcknowledgement = text.Pattern(`^(?:[\s，。,.!！、👍✅🙏👌🚀]|好的?|可以|同意|没问题|是的|继续|请|谢谢|行|はい|お願いします|続けて(?:ください)?|了解|ありがとう|네|계속|해주세요|좋아요|감사합니다)+$`)
+var unspacedAcknowledgement = text.Pattern(`^(?:[\s，。,.!！、👍✅🙏👌🚀]|好的?|可以|同意|没问题|是的|继续|请|谢谢|行|不|不用|不要|はい|いいえ|やって(?:ください)?|お願いします|続けて(?:ください)?|了解|ありがとう|네|계속|해주세요|좋아요|감사합니다)+$`)
 
-// acknowledges reports whether a message of the user only agrees, so that the task is an
-// earlier one, which the model names.
+// acknowledges reports whether a message of the user names no task: it only agrees, declines,
+// picks an option or points to what was said, or a program wrote it. The task is then an earlier
+// one, which the model names.
 func acknowledges(message string) bool {
+	if extract.IsGenerated(message) {
+		return true
+	}
 	if unspacedAcknowledgement().MatchString(text.Head(message, 100)) && !text.Longer(message, 100) {
 		return true
 	}
 	words := strings.Fields(wordsOf(message))
+	named := 0 // words that are none of an acknowledgement
 	for _, w := range words {
 		if !slices.Contains(acknowledgements, w) {
-			return false
+			named++
 		}
 	}
-	return len(words) > 0 && len(words) <= maxAcknowledgement
+	return len(words) > 0 && len(words) <= maxAcknowledgement && (named == 0 || named == 1 && (choice().MatchString(message) || pointing().MatchString(message)))
 }
 
 // InsertRequest replaces the body of the active task in an accepted answer by the user's

@@ -17,7 +17,10 @@ func TestAcknowledgements(t *testing.T) {
 	for said, want := range map[string]bool{
 		"ok, go on": true, "sounds good": true, "👍": true, "yes, go ahead with that": true, "continue where you left off": true, "lgtm, ship it": true,
 		"да, продолжай": true, "好的，继续": true, "let's do it": true,
-		"": false, "paint the door": false, "ok, but paint the door first": false, "好的，先写测试": false, "no": false,
+		"": false, "paint the door": false, "ok, but paint the door first": false, "好的，先写测试": false,
+		"no": true, "3": true, "c please": true, "the third one": true, "let's take option 2": true, "I agree": true, "I don't mind": true, "please go on with the plan": true, "nein": true,
+		"lgtm, ship that": true, "great work so far, continue": true, "[Request interrupted by user for tool use]": true, "<task-notification>\n<task-id>k2</task-id>\n</task-notification>": true,
+		"paint 3 doors": false, "no, paint the door": false, "2 coats, please": false, "send the plan to Ann": false,
 	} {
 		if got := acknowledges(said); got != want {
 			t.Errorf("%q: %t", said, got)
@@ -76,7 +79,7 @@ func TestInsertRequestIsIdempotent(t *testing.T) {
 func TestAcknowledgementsAreNoTask(t *testing.T) {
 	t.Parallel()
 	for message, task := range map[string]bool{
-		"ok, go on": false, "Yes, please continue.": false, "LGTM": false, "ok": false,
+		"ok, go on": false, "Yes, please continue.": false, "LGTM": false, "ok": false, "no": false, "4": false, "<task-notification><task-id>k2</task-id></task-notification>": false,
 		"ok, fix the tests": true, "go on with the login page": true, "do it and go on and do it and go on": true, "?": true,
 	} {
 		m, err := New(Options{}).newInput(t.Context(), plan.Task{Messages: []*chat.Message{said(chat.RoleUser, ask), said(chat.RoleAssistant, long), said(chat.RoleUser, message)}})

@@ -29,7 +29,7 @@ type userQuote struct {
 var (
 	// spoken matches text in front of words of the user without quotation marks.
 	spoken = text.Pattern(`(?i)(?:\b(?:user|human)(?:'s|’s)?\b[^.!?:"“”\n]{0,80}?\b|\buser_)(?:` + putting + `|asked|instructed|ordered|demanded|insisted|told\s+(?:me|us|the\s+assistant)|continued|went\s+on|begged|warned|emphasi[sz]ed|stressed|repeated|posted|texted|made\s+clear|message(?:\s*#?\d{1,4})?|msg|words?|reply|answer|quote|e-?mail)` +
-		`(?:\s+(?:was|is|were|reads?|that|this|explicitly|verbatim|literally|again|then|here|now|just|the\s+following))*["'\x60]?[*_\s]*(?:[:：]|\s=\s)(?:[*_\s]|<br\s*/?>)*|` +
+		`(?:[\s,]+(?:was|is|were|reads?|that|this|explicitly|verbatim|literally|again|then|here|now|just|the\s+following))*["'\x60]?[*_\s]*(?:[:：]|\s=\s)(?:[*_\s]|<br\s*/?>)*|` +
 		`\b(?:user|human)(?:['’]s)?\s+(?:\w+\s+){0,3}(?:(?:messages?|words|reply|answer)\s+follows?|(?:said|wrote)\s+(?:the\s+following|this|as\s+follows))\s*\.?\s*$|` +
 		`\b(?:user|human)\s+(?:` + putting + `)\s*(?:\s[—–-]+\s|[—–…]|\.{3}|→|=>?|⇒)\s*|` +
 		`\b(?:messages?|words?|quotes?|quotation|said|written|typed|verbatim|request|answers?|repl(?:y|ies)|responses?)\s+(?:from|of|by)\s+(?:the\s+)?user\b[^.!?:"“”\n]{0,20}:\s*|\bmessages?\s*\(user\)\s*:\s*|\b(?:user|human)\s+(?:said|says|wrote|writes)\s*$|\buser\s+(?:wants|added|sent)\s*:\s[*_\s]*|^\W*from\s+(?:the\s+)?user\s*:\s*`)
@@ -49,6 +49,10 @@ var (
 	columnOfWords = text.Pattern(`(?i)\b(?:said|says|messages?|text|quotes?|words|speaker|statement)\b`)
 	// codeWord matches a word in code, such as the name of an account.
 	codeWord = text.Pattern("^`[^`\\s]+`")
+	// isEmphasis matches a line up to the first mark of emphasis behind a colon.
+	isEmphasis = text.Pattern(`:\s*[*_]$`)
+	// account matches a name with signs or digits.
+	account = text.Pattern(`^[\w.@-]*[\pL\d][_@\d-][\w.@-]*$`)
 	// underRow matches the row below the head of a table.
 	underRow = text.Pattern(`^[\s|:-]*-[\s|:-]*$`)
 	// joined matches what may stand between two quotations of one speaker.
@@ -60,21 +64,21 @@ const notQuoted = "(in the model's words) "
 
 // userQuotes returns the quotations of the user in a summary: attributed to the user, in a
 // list of user messages, in the section of the active task, or in a block.
-func userQuotes(summary string, sections []Section) []userQuote {
+func (e *SourceIndex) userQuotes(summary string, sections []Section) []userQuote {
 	var out []userQuote
 	for _, p := range splitSections(summary, sections) {
 		active := sameTitle(p.title, ActiveTask)
 		listed := userSections().MatchString(p.title)
-		pending := false // what follows is attributed to the user
-		mark := ""       // that of the list that is
-		block := false   // it was a block quotation
-		header := ""     // the first row of the table
+		pending := p.title != "" && e.spokenEnd(p.title) == len(p.title) // what follows is attributed to the user
+		mark := ""                                                       // that of the list that is
+		block := false                                                   // it was a block quotation
+		header := ""                                                     // the first row of the table
 		units := unitsOf(summary[p.body:p.end])
 		for k, u := range units {
 			line, at := summary[p.body+u.start:p.body+u.end], p.body+u.start
 			trimmed := strings.TrimSpace(line)
 			plain := func(from, to int, attributed bool) {
-				if rest := strings.TrimSpace(line[from:to]); rest != "" && !codeWord().MatchString(rest) && !ownMark(rest) {
+				if rest := strings.TrimSpace(line[from:to]); rest != "" && !isName(rest) && !ownMark(rest) {
 					from += strings.Index(line[from:], rest)
 					out = append(out, userQuote{text: rest, active: active, attributed: attributed, plain: true, block: block, start: at + from, end: at + to})
 				}
@@ -114,15 +118,15 @@ func userQuotes(summary string, sections []Section) []userQuote {
 				}
 			}
 			quotes := quotations(line, func(q *quotation) bool {
-				return q.claims() != ofNobody || !q.markup && (pending && strings.Trim(q.before, listMarks) == "" && strings.Count(q.text, " ") > 1 || entry && len(quotedPhrases(q.text)) > 0)
+				return e.claims(q) != ofNobody || !q.markup && (pending && strings.Trim(q.before, listMarks) == "" && strings.Count(q.text, " ") > 1 || entry && len(quotedPhrases(q.text)) > 0)
 			})
 			claimed := false
 			for i, q := range quotes {
 				first := i == 0 && strings.Trim(q.before, listMarks) == ""
-				of := q.claims()
+				of := e.claims(&q)
 				claimed = (active || listed || pending) && first || claimed && !entry && joined().MatchString(line[quotes[i-1].end:q.start]) || of == ofTheUser || entry && len(quotedPhrases(q.text)) > 0
 				if active || claimed || of != ofNobody {
-					out = append(out, userQuote{text: q.text, active: active, attributed: claimed, loose: of == ofSomebody && !claimed, start: at + q.start, end: at + q.end})
+					out = append(out, userQuote{text: q.text, active: active, attributed: claimed, loose: of == ofSomebody && !claimed, plain: q.markup && !active && isEmphasis().MatchString(line[:q.start+1]), start: at + q.start, end: at + q.end})
 				}
 			}
 			if bullet := line[:len(line)-len(strings.TrimLeft(line, listMarks))]; mark == "" && isItem(trimmed) {
@@ -130,7 +134,7 @@ func userQuotes(summary string, sections []Section) []userQuote {
 			} else if mark != "" && strings.TrimRight(bullet, "0123456789.) ") != strings.TrimRight(mark, "0123456789.) ") {
 				pending, mark = false, ""
 			}
-			marks := spokenEnd(line)
+			marks := e.spokenEnd(line)
 			switch {
 			case marks == len(line):
 				pending, mark = true, ""
@@ -183,6 +187,9 @@ func turnsIn(code string, at int) []userQuote {
 	return out
 }
 
+// isName reports whether words behind a label are the name of an account, or begin with one in code.
+func isName(words string) bool { return codeWord().MatchString(words) || account().MatchString(words) }
+
 // blockStart returns the index behind the mark of a block quotation, which may be in a list,
 // or -1.
 func blockStart(line string) int {
@@ -195,11 +202,12 @@ func blockStart(line string) int {
 }
 
 // spokenEnd returns the index behind what says that the user's words follow, or -1.
-func spokenEnd(line string) int {
+func (e *SourceIndex) spokenEnd(line string) int {
 	line = withoutMarks(line)
 	folded, at := text.Fold(line)
 	marks := spokenLabel().FindStringIndex(folded)
 	if marks == nil {
+		folded, at = e.withoutNames(folded, at)
 		marks = spoken().FindStringIndex(folded)
 	}
 	switch {

@@ -44,6 +44,8 @@ func DefaultSections() []Section {
 type sectionText struct {
 	// title is the heading without its marks, empty for the text before the first.
 	title string
+	// level is the number of # in front of it.
+	level int
 	// start is where the heading begins, body where its line ends, end where the next
 	// heading begins.
 	start, body, end int
@@ -66,7 +68,8 @@ func splitSections(text string, sections []Section) []sectionText {
 		}
 		if ok {
 			parts[len(parts)-1].end = at
-			parts = append(parts, sectionText{title: title, start: at, body: end})
+			bare := strings.TrimLeft(line, " \t")
+			parts = append(parts, sectionText{title: title, level: len(bare) - len(strings.TrimLeft(bare, "#")), start: at, body: end})
 		}
 		at = end
 	}

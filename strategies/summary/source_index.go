@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"hash/maphash"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -39,6 +41,8 @@ type SourceIndex struct {
 	statementBytes int
 	refused        stemSet
 	asked          question
+	// names matches the names that the user has given, nil for none.
+	names *regexp.Regexp
 }
 
 const (
@@ -74,6 +78,7 @@ func (e *SourceIndex) Add(m *chat.Message) {
 	e.last = strings.Clone(cutCenter(text, maxAsk))
 	e.userScripts[messageScript(text)]++
 	e.userScripts[noScript] = 0
+	e.addNames(text)
 	e.addStatements(text)
 	e.addSaid(text)
 }
@@ -113,7 +118,7 @@ func (e *SourceIndex) AddPrevious(summary string) {
 	if !isExtract {
 		e.addApprovals(prose)
 	}
-	for _, q := range userQuotes(summary, DefaultSections()) {
+	for _, q := range e.userQuotes(summary, DefaultSections()) {
 		theirs := q.block && (isExtract || q.start >= made)
 		if theirs {
 			e.addStatements(q.text)
@@ -152,11 +157,8 @@ func (e *SourceIndex) Script() string {
 // section by the exact words.
 func (e *SourceIndex) allows(q userQuote, words string) bool {
 	return e.isUsers(words) || (!q.active || !q.attributed) && e.others.share(words) == 1 ||
-		q.active && e.users.share(words) >= nearlySaid
+		q.active && e.users.nearly(words) || q.loose && (e.users.nearly(words) || e.others.nearly(words))
 }
-
-// nearlySaid is the share of words in a message that makes a near match.
-const nearlySaid = 0.6
 
 // isUsers reports whether words are in a message of the user.
 func (e *SourceIndex) isUsers(words string) bool {
@@ -167,12 +169,12 @@ func (e *SourceIndex) isUsers(words string) bool {
 func (e *SourceIndex) has(q userQuote) bool {
 	phrases := quotedPhrases(q.text)
 	for _, p := range phrases {
-		if q.loose && max(e.users.share(p), e.others.share(p)) >= nearlySaid {
-			continue
-		}
 		if !e.allows(q, p) {
 			return false
 		}
+	}
+	if q.loose && slices.ContainsFunc(phrases, func(p string) bool { return !e.isUsers(p) && e.others.denies(p) }) {
+		return false
 	}
 	if theirs := q.attributed || q.loose && e.others.share(wordsOf(q.text)) < 1; theirs && !q.active && e.splices(q.text) {
 		return false
@@ -224,12 +226,62 @@ func (p *phraseSet) share(words string) float64 {
 	return float64(in) / float64(max(1, all))
 }
 
-// hashes yields the hashes of all runs of three words. In scripts without blanks each
-// letter is a word.
+// nearlySaid is the share of words in a message that makes a near match.
+const nearlySaid = 0.6
+
+// nearly reports whether most runs of words are in the set, and the others neither hold a number
+// or a negation nor would be in the set behind a negation.
+func (p *phraseSet) nearly(words string) bool {
+	share := p.share(words)
+	if share < nearlySaid || share == 1 {
+		return share == 1
+	}
+	var run []string
+	for w := range eachWord([]byte(words)) {
+		if run = append(run, string(w)); len(run) > 3 {
+			run = run[1:]
+		}
+		if len(run) < 3 || p.share(strings.Join(run, " ")) == 1 {
+			continue
+		}
+		for _, w := range run {
+			if strings.ContainsFunc(w, unicode.IsDigit) || slices.Contains(negatives, w) {
+				return false
+			}
+		}
+		if p.denies(run[1] + " " + run[2] + " ") {
+			return false
+		}
+	}
+	return true
+}
+
+// denies reports whether a negation stands in front of some words in the set.
+func (p *phraseSet) denies(words string) bool {
+	parts := strings.SplitN(words, " ", 3)
+	return len(parts) == 3 && slices.ContainsFunc(negatives, func(w string) bool {
+		return w != parts[0] && p.share(w+" "+parts[0]+" "+parts[1]) == 1
+	})
+}
+
+// hashes yields the hashes of all runs of three words.
 func (p *phraseSet) hashes(words []byte) func(func(uint64) bool) {
 	return func(yield func(uint64) bool) {
 		var run [3]uint64
 		n := 0
+		for w := range eachWord(words) {
+			run[0], run[1], run[2] = run[1], run[2], maphash.Bytes(p.seed, w)
+			if n++; n >= 3 && !yield(run[0]*0x9e3779b97f4a7c15^run[1]*0xc2b2ae3d27d4eb4f^run[2]) {
+				return
+			}
+		}
+	}
+}
+
+// eachWord yields the words of a text that appendWords has made. In scripts without blanks each
+// letter is a word.
+func eachWord(words []byte) func(func([]byte) bool) {
+	return func(yield func([]byte) bool) {
 		for i := 0; i < len(words); {
 			if words[i] == ' ' {
 				i++
@@ -246,11 +298,10 @@ func (p *phraseSet) hashes(words []byte) func(func(uint64) bool) {
 				}
 				end += size
 			}
-			run[0], run[1], run[2] = run[1], run[2], maphash.Bytes(p.seed, words[i:end])
-			i = end
-			if n++; n >= 3 && !yield(run[0]*0x9e3779b97f4a7c15^run[1]*0xc2b2ae3d27d4eb4f^run[2]) {
+			if !yield(words[i:end]) {
 				return
 			}
+			i = end
 		}
 	}
 }

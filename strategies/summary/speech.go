@@ -18,9 +18,12 @@ const (
 	// sayings are nouns for what was said.
 	sayings = `directive|demand|messages?|requests?|questions?|feedback|corrections?|instructions?|words?|reply|answer|response|comment|prompt|follow-?up|ask|e?-?mail(?:\s+(?:reads?|said))?|note|input|quote|wish|wants|msg|statement`
 	// linking may stand between a word of speech and what was said.
-	linking = `(?:<br\s*/?>|[*_\s:,()|—–\\-]|\b(?:was|is|were|are|me|us|that|to|explicitly|then|again|also|here|simply|just|exactly|verbatim|literally|the|following|in|this|session|first|last|latest|reads?)\b){0,12}`
-	// within is a character that does not end a sentence or a quotation.
-	within = `(?:[^.!?"“”]|[.!?][^\s"“”])`
+	linking = `(?:<br\s*/?>|[*_\s:,()|—–\\-]|\b(?:was|is|were|are|me|us|that|to|explicitly|then|again|for|also|here|simply|just|exactly|verbatim|literally|the|following|in|this|session|first|last|latest|reads?)\b){0,12}`
+	// within is a character that does not end a sentence or a quotation, nor begins a clause of
+	// another.
+	within = `(?:[^.!?;"“”]|[.!?;][^\s"“”]|;\s+(?:and|then|also|later|he|she|they|who)\b)`
+	// things say something and are no person.
+	things = `rules?|files?|pages?|logs?|errors?|outputs?|dialogs?|buttons?|compilers?|linters?|tests?|tools?|docs?|documentation|readme|comments?|interfaces?|ui|screens?|labels?|tooltips?|ci|builds?|configs?|polic(?:y|ies)|specs?|scripts?|banners?|titles?|commits?|hooks?|servers?|apis?|systems?|assistant|agent|model`
 	// people may be the user, or a person whose words a tool has shown.
 	people = `boss|manager|admin|customer|client|owner|operator|requester|caller|usr|me|you|u|h`
 )
@@ -30,6 +33,7 @@ var (
 	attributed = text.Pattern(`(?i)\b(?:according\s+to|as\s+per|quoting|from|by)\s+(?:the\s+)?user[\s*_,:]*$|` +
 		`(?:\b(?:user|human)(?:'s|’s|s)?\b` + within + `{0,90}?\b|\b(?:user|human)_)(?:` + saying + `|` + sayings + `|directed)["'\x60]?` + linking + `=?\s*$|` +
 		`\b(?:user|human)(?:['’]s|s['’])\s+(?:\w+\s+){0,2}(?:` + sayings + `|order|command)\s+(?:[\w'’-]+\s+){1,5}(?:was|is|were|are|reads?)[\s*_:,]*$|` +
+		`\b(?:user|human)\b` + within + `{0,90}?\b(?:answered|replied|responded)\b[^.!?"“”]{0,30}["“][^"“”]{1,200}["”][\s,]*(?:with|by\s+saying)[\s,:]*$|` +
 		`\b(?:` + sayings + `|` + saying + `|verbatim)\s+(?:from|of|by)\s+(?:the\s+)?user\b[^.!?"“”\n]{0,30}[:=]` + linking + `$`)
 	// attributedColon matches the same with any text up to a colon.
 	attributedColon = text.Pattern(`(?i)\b(?:user|human)(?:'s|’s)?\b[^.!?"“”:]{0,80}\b(?:` + saying + `|message|request|question|instruction|words)\b[^.!?"“”:]{0,60}:[*_\s>|]*$`)
@@ -47,7 +51,7 @@ var (
 	// saidBefore and saidAfter match an attribution of a quotation to a person, saidMarked one
 	// in front of words in any marks, labelled the label of a person.
 	saidBefore = text.Pattern(`(?i)\b(?:` + putting + `|say|asks?|asked|told|insist(?:s|ed)|begged|warned|explained|continued|(?:wants|quoting|verbatim)\s*:)` + linking + `$`)
-	saidMarked = text.Pattern(`(?i)\b(?:` + putting + `|words?(?:\s+(?:were|are|was))?)(?:[*_\s:]|\b(?:that|this|explicitly|again|exactly|verbatim|literally)\b){1,4}$`)
+	saidMarked = text.Pattern(`(?i)\b(?:(?:user|human)(?:['’]s)?\s+(?:\w+\s+)?(?:` + sayings + `)\s*:|(?:` + putting + `|words?(?:\s+(?:were|are|was))?))(?:[*_\s:]|\b(?:that|this|explicitly|again|exactly|verbatim|literally)\b){1,4}$`)
 	saidAfter  = text.Pattern(`^[*_,\s—–-]*(?:(?:he|she|they|(?:the|our|my|a)\s+\w+(?:\s\w+)?|[A-Z]\w+)\s+(?:` + afterwards + `)\b|(?:said|says|wrote|writes|added|noted|replied)\s+(?:he|she|they|the\s+\w+|[A-Z]\w+)\b)`)
 	// near matches a person in the sentence in front of a quotation, shown one of what a person sees.
 	near     = text.Pattern(`(?i)\b(?:users?|human|customers?|client|owner|operator|requester|caller|person|boss|manager|admin)(?:[^@.!?"“”\w][^@.!?"“”]{0,60})?$`)
@@ -56,7 +60,12 @@ var (
 	// notTheUser matches words with user in them that are no speaker, or one who is spoken to.
 	notTheUser = text.Pattern(`(?i)\buser[\s-]+(?:interface|guide|manual|agent|service|table|model|stor(?:y|ies)|menu|page|profile|settings|docs?|facing|name|id)\b|\buser\s+(?:is|was|were|gets|got|being|be|will\s+be)\s+(?:then\s+)?(?:asked|told|instructed|warned|reminded|prompted|shown)\b`)
 	// aThing matches the subject of a word of speech that is no person.
-	aThing = text.Pattern(`(?i)\b(?:rules?|files?|pages?|logs?|errors?|outputs?|dialogs?|buttons?|compilers?|linters?|tests?|tools?|docs?|documentation|readme|comments?|interfaces?|ui|screens?|labels?|tooltips?|ci|builds?|configs?|polic(?:y|ies)|specs?|scripts?|banners?|titles?|commits?|hooks?|it|which|that)\s+(?:\w+\s+)?(?:` + saying + `)` + linking + `$`)
+	aThing = text.Pattern(`(?i)\b(?:` + things + `|it|which|that)\s+(?:\w+\s+)?(?:` + saying + `)` + linking + `$`)
+	// anotherSays matches a clause of its own about what a thing says.
+	anotherSays = text.Pattern(`(?i)(?:,|\b(?:and|but|while|then))\s+(?:the\s+|an?\s+)?(?:` + things + `)\s+(?:\w+\s+)?(?:` + saying + `)` + linking + `$`)
+	// answeredTo and answeredWith match what stands around the words that the user answers.
+	answeredTo   = text.Pattern(`(?i)\b(?:answered|replied|responded|responds|answers|asked|questions?|offer|proposal|to|on)[\s,:]*$`)
+	answeredWith = text.Pattern(`(?i)^[\s,]*(?:(?:with|by\s+\w+)[\s,:]*|the\s+user\s+(?:` + afterwards + `)[\s,:]*)["“„«]`)
 	// foreignPeople matches the words for a customer in other languages in front of a quotation.
 	foreignPeople = text.Pattern(`(?i)(?:` + foreignCustomer + `)[^.!?。！？"“”„«»「」]{0,40}$`)
 )
@@ -78,18 +87,24 @@ const (
 	ofTheUser
 )
 
-// claims returns whose words a quotation on a line is said to be.
-func (q *quotation) claims() claim {
+// claims returns whose words a quotation on a line is said to be, by a word for the user or a name
+// that the user has given.
+func (e *SourceIndex) claims(q *quotation) claim {
 	plain, after := withoutMarks(text.Tail(q.before, 300)), q.after[:min(len(q.after), 80)]
 	plain = plain[max(0, len(plain)-240):]
 	before, _ := text.Fold(plain) // blanks too
 	if q.mark == '`' && codeWord().MatchString("`"+q.text+"`") && !agrees().MatchString(q.text) {
 		return ofNobody // a name
 	}
+	before, _ = e.withoutNames(before, nil)
 	before = notTheUser().ReplaceAllString(before, "it has")
 	after, _ = text.Fold(after)
+	after, _ = e.withoutNames(after, nil)
 	if q.markup && (ownMark("("+q.text+")") || !saidMarked().MatchString(before) && !saidAfter().MatchString(after) || len(quotedPhrases(q.text)) == 0) {
 		return ofNobody
+	}
+	if answeredTo().MatchString(before) && answeredWith().MatchString(after) || anotherSays().MatchString(before) {
+		return ofSomebody
 	}
 	if attributedForeign().MatchString(plain) {
 		if bare := strings.TrimRight(plain, " *_\t\n"); q.mark == '`' && !strings.HasSuffix(bare, ":") && !strings.HasSuffix(bare, "：") {

@@ -3,15 +3,19 @@ package summary
 import (
 	"bytes"
 	"sort"
+	"strings"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // negations matches a negation in front of what it denies, denials one behind it, in words.
 var (
-	negations = text.Pattern(`(?i)(?:^|[^\pL\pN'’])(?:never|no|not|cannot|can['’]?t|\pL+n['’]t|dont|without|stop|avoid|instead\s+of|rather\s+than|nicht|kein\w*|niemals|nie|ne|jamais|nunca|non|não|niet|nooit|inte|ikke|nem|tidak|jangan|không|не|никогда|ніколи)\s+|(?:不要|别|別|勿|不准|禁止)\s*`)
+	negations = text.Pattern(`(?i)(?:^|[^\pL\pN'’])(?:` + strings.Join(negatives, "|") + `|can['’]?t|\pL+n['’]t|instead\s+of|rather\s+than)\s+|(?:不要|别|別|勿|不准|禁止)\s*`)
 	denials   = text.Pattern(`^ (?:nicht|niet|inte|ikke)(?: |$)`)
 )
+
+// negatives are words in front of what they deny, as appendWords makes them, with what is left of n't.
+var negatives = strings.Fields("never no not cannot t dont without stop avoid nicht kein keine keinen keinem keiner niemals nie ne pas jamais nunca non não niet nooit inte ikke nem tidak jangan không не никогда ніколи 不 别 別 勿 没")
 
 // maxNegated is how many negations of the user are kept, maxClause how many characters one denies.
 const maxNegated, maxClause = 1 << 15, 400
@@ -58,7 +62,8 @@ func (e *SourceIndex) find(words string, from, to int) int {
 const maxPlaces, maxOmitted = 200, 4000
 
 // splices reports whether a quotation leaves out the negation of the user's words, directly
-// beside them or where it omits some, in all places where they are.
+// beside them or where it omits some, gives one to other words, or joins words of several
+// messages, in all places where they are.
 func (e *SourceIndex) splices(quote string) bool {
 	var parts []string
 	for _, s := range omission().Split(quote, -1) {
@@ -94,11 +99,15 @@ func (e *SourceIndex) deniedAt(parts []string, at int) bool {
 		return true
 	}
 	end := at + len(parts[0])
+	message := e.words[end:min(len(e.words), end+maxOmitted)]
+	message, _, _ = bytes.Cut(message, []byte(" | "))
+	last := end + len(message)
 	for _, part := range parts[1:] {
-		if at = e.find(part, end, min(len(e.words), end+maxOmitted)); at < 0 {
-			return false
+		own := negation(end + 1) // that the part in front ends in
+		if at = e.find(part, min(end, last), last); at < 0 {
+			return e.said(part)
 		}
-		if negation(at) > end+1 { // behind a blank it is in the quotation
+		if from := negation(at); from > end+1 || own == end+1 && from != own { // behind a blank it is in the quotation
 			return true
 		}
 		end = at + len(part)

@@ -17,17 +17,20 @@ var (
 		`ja|jawohl|genau|passt|mach das|einverstanden|genehmigt|erlaubt|oui|d['’]accord|pas de (?:problème|souci)s?|(?:sin|sem|nessun|geen) probl\w+|si|vale|claro|sim|va bene|certo|tak|dale|adelante|vas-y|allez-y)(?:\b|$)|` +
 		`(?:^|[^\pL\pN])(?:\+1|sí|sì|конечно|áno|jasně|hyvä|có|đồng ý|да|хорошо|давай|ладно|так|можешь|можете|добре|ναι|εντάξει|כן|אישור|בסדר|بله|باشه|हाँ|ठीक)(?:[^\pL\pN]|$)|👍|好|可以|同意|批准|确认|確認|是的|没问题|はい|承認|お願い|네|نعم|ใช่|ตกลง|ได้เลย|問題(?:ない|ありません)|문제\s*없|^\W*(?:k+|y|aye)\W*$`)
 	// refuses matches sentences that do not.
-	refuses = text.Pattern(`(?i)(?:^|[^\pL\pN_])(?:no|not|never|nothing|nobody|nichts|rien|niente|ничего|don['’]?t|do not|cannot|can['’]?t|stop|wait|avoid|without|neither|nor|unless|nein|nicht|kein\w*|non|jamais|nunca|niet|inte|ikke|nie|ne|nem|tidak|jangan|nu|không|hayır|не|нет|ні|όχι|μην|לא|אל|نه|لا|नहीं|मत)(?:[^\pL\pN_]|$)|n['’]t\b|不|没|别|別|勿|ไม่|อย่า`)
+	refuses = text.Pattern(`(?i)(?:^|[^\pL\pN_])(?:no|not|never|nothing|nobody|nichts|rien|niente|ничего|don['’]?t|do not|cannot|can['’]?t|stop|wait|hold\s+o(?:n|ff)|refrain|avoid|without|neither|nor|unless|nein|nicht|kein\w*|non|jamais|nunca|niet|inte|ikke|nie|ne|nem|tidak|jangan|nu|không|hayır|не|нет|ні|όχι|μην|לא|אל|نه|لا|नहीं|मत)(?:[^\pL\pN_]|$)|n['’]t\b|不|没|别|別|勿|ไม่|อย่า`)
+	// declines matches the beginning of an answer that is no.
+	declines = text.Pattern(`(?i)^\W*(?:no|nope|nah|nein|non|nee|nej|nie|ne|não|нет|ні|όχι)(?:[\s,.!;:—–-]|$)|^(?:いいえ|不[，。,]|不$|아니)`)
 	// wonders matches questions that ask for nothing to be done.
-	wonders = text.Pattern(`(?i)^\W*(?:what|why|how|where|which|who|should|shall|is|are|was|were|do|does|did|has|have)\s[^?]*\?\s*$`)
+	wonders = text.Pattern(`(?i)^\W*(?:(?:hi|hello|hey|so|and|also|then|well|thanks|now|sorry|but)\b\W*){0,3}(?:what|why|how|where|which|who|should|shall|is|are|was|were|do|does|did|has|have|(?:can|could|may|might|would|will)\s+(?:i|we|it|this|that|there|one))\s[^?]*\?\s*$`)
 )
 
 // statement is what a sentence of the user says without what it refuses.
 type statement struct {
 	stems string // of the sentence
 	// about are the stems of the question that the sentence answers, agrees reports whether
-	// it approves something, limited that it approves only a part of it.
-	about           string
+	// it approves something, limited that it approves only a part of it, beside are the stems of
+	// what the message with the question tells of it.
+	about, beside   string
 	agrees, limited bool
 	// tells: of what was, which asks for nothing; voids: what was ruled before.
 	tells, voids bool
@@ -39,7 +42,7 @@ type statement struct {
 const maxValue = 6
 
 // maxStatements is how many bytes of statements are kept.
-const maxStatements = 1 << 19
+const maxStatements = 1 << 20
 
 // maxStated is how many bytes of one message are searched for statements.
 const maxStated = 1 << 15
@@ -50,7 +53,7 @@ func (e *SourceIndex) addApprovals(prose string) {
 	for line := range strings.Lines(prose) {
 		for _, sentence := range sentencesOf(line) {
 			for _, pattern := range claimPatterns() {
-				folded, _ := foldFor(pattern, sentence)
+				folded, _ := e.foldFor(pattern, sentence)
 				for _, of := range e.approvalsIn(pattern, folded) {
 					e.statements = append(e.statements, statement{stems: stemsOf(of.what), agrees: !of.voids, voids: true})
 				}
@@ -66,13 +69,27 @@ const shortAnswerOfUser = 400
 func (e *SourceIndex) addStatements(said string) {
 	said = text.Head(said, maxStated)
 	answers := len(said) < shortAnswerOfUser
-	wanted := statement{} // what the sentences of an answer ask for together
-	for _, sentence := range sentencesOf(said) {
+	wanted := statement{} // what the sentences of an answer ask for and agree to together
+	sentences := sentencesOf(said)
+	var spared stemSet // what this message refuses
+	declined := false
+	for i, sentence := range sentences {
 		kept, refused := partsOf(sentence)
 		if !e.keep(len(refused)) {
 			return
 		}
+		sentences[i] = kept
 		e.refused.add(refused)
+		spared.add(refused)
+		declined = declined || strings.TrimSpace(kept) == "" && declines().MatchString(refused)
+	}
+	about := " "
+	for w := range strings.FieldsSeq(e.asked.about) {
+		if !declined && !spared.has(w) {
+			about += w + " "
+		}
+	}
+	for _, kept := range sentences {
 		if strings.TrimSpace(kept) == "" || wonders().MatchString(kept) {
 			continue
 		}
@@ -86,12 +103,16 @@ func (e *SourceIndex) addStatements(said string) {
 		if answers {
 			if option, ok := e.asked.chosen(kept); ok {
 				s.agrees, s.about = true, option
-			} else if s.agrees || s.gives {
-				s.about = e.asked.about
+			} else if repeats := !s.agrees && !s.tells && strings.Contains(strings.TrimSpace(s.stems), " ") && among(strings.Fields(s.stems), about); repeats || s.agrees || s.gives {
+				s.agrees, s.limited = s.agrees || repeats, s.limited || repeats
+				s.about, s.beside = about, e.asked.beside
 			}
 		}
 		if e.addStatement(s); !s.tells {
 			wanted.stems += s.stems
+		}
+		if s.agrees && s.about != "" {
+			wanted.agrees, wanted.limited, wanted.about, wanted.beside = true, wanted.limited || s.limited, s.about, s.beside
 		}
 	}
 	if answers {
@@ -106,7 +127,7 @@ func (e *SourceIndex) keep(n int) bool {
 }
 
 func (e *SourceIndex) addStatement(s statement) {
-	if e.keep(len(s.stems) + len(s.about)) {
+	if e.keep(len(s.stems) + len(s.about) + len(s.beside)) {
 		e.statements = append(e.statements, s)
 	}
 }
@@ -116,7 +137,7 @@ var (
 	agreeable = text.Pattern(`(?i)\bno\s+(?:problems?|worries|objections?|issues?)\b|\bnot\s+a\s+problem\b|\bwhy\s+not\b|\b(?:no|not)\s+need\s+to\s+(?:ask|confirm|wait|check\s+with)\b|\b(?:don['’]?t|do\s+not|wouldn['’]?t)\s+(?:mind|worry|object|hesitate|need\s+to\s+ask|ask\s+me)\b|\b(?:nothing|not)\s+against\b|\bwithout\s+(?:asking|a\s+question|questions|confirmation|waiting|hesitation|further|my)\b|` +
 		`\bnichts\s+dagegen\b|\bkein(?:e|en)?\s+(?:problem|einw[aä]nde?)\b|нет\s+проблем|не\s+против|没问题|沒問題`)
 	// postpones matches clauses that put off all that stands in front of them.
-	postpones = text.Pattern(`(?i)\b(?:wait|stop|hold\s+(?:on|off)|not\s+(?:yet|now|today|so\s+fast)|(?:noch|jetzt)\s+nicht|warte|pas\s+encore|todavía\s+no|non\s+ancora|nog\s+niet|jeszcze\s+nie)\b|подожди|не\s+сейчас`)
+	postpones = text.Pattern(`(?i)\b(?:(?:wait|stop|hold\s+(?:on|off)|warte)(?:\W*$|\W+(?:for|until|till|a|one|please|here|now|there|auf|bis)\b)|not\s+(?:yet|now|today|so\s+fast)|(?:noch|jetzt)\s+nicht|pas\s+encore|todavía\s+no|non\s+ancora|nog\s+niet|jeszcze\s+nie)\b|подожди|не\s+сейчас`)
 	// spares matches clauses that leave something as it is.
 	spares = text.Pattern(`(?i)\b(?:hands\s+off|off[\s-]limits|leave\s+(?:\S+\s+){1,6}(?:alone|untouched|unchanged|as\s+(?:is|it|they)))\b`)
 	// clauseEnds matches what separates the clauses of a sentence.
@@ -207,22 +228,27 @@ const environments = " produ prod live stag main maste "
 // refused elsewhere must be named. A value that was asked for supports a claim that it was
 // given, and no other.
 func (s *statement) backs(of approval, want []string, refused stemSet) bool {
-	own, all := 0, 0
+	own, all, objects, details := 0, 0, 0, 0
 	for _, w := range want {
 		inOwn := hasStem(s.stems, w)
 		switch {
 		case inOwn || hasStem(s.about, w):
 			all++
+			if !strings.Contains(allDeeds, " "+w+" ") {
+				objects++
+			}
 		case refused.has(w), strings.Contains(environments, " "+w+" "):
 			return false
+		case hasStem(s.beside, w) && !strings.Contains(allDeeds, " "+w+" "):
+			details++
 		}
 		if inOwn {
 			own++
 		}
 	}
 	switch {
-	case s.agrees && 2*all >= len(want):
-		return !otherDeed(want, s.stems+s.about, 2*all == len(want))
+	case s.agrees && all > 0 && 2*all >= len(want)-details && (objects > 0 || all == len(want)-details):
+		return !otherDeed(want, s.stems+s.about, 2*all == len(want)-details)
 	case of.given && s.gives && 2*all >= len(want):
 		return true
 	}
@@ -238,7 +264,12 @@ func (s *statement) within(want []string) bool {
 			named++
 		}
 	}
-	return named > 0 && 3*named >= 2*len(own) || !slices.ContainsFunc(want, func(w string) bool { return !hasStem(s.stems+s.about, w) })
+	return named > 0 && 3*named >= 2*len(own) || among(want, s.stems+s.about)
+}
+
+// among reports whether all of some words are among stems.
+func among(words []string, stems string) bool {
+	return !slices.ContainsFunc(words, func(w string) bool { return !hasStem(stems, w) })
 }
 
 // hasStem reports whether a stem is among others, in an inflection of at least four letters.
@@ -251,10 +282,14 @@ func hasStem(stems, w string) bool {
 // first line may stand for others.
 var deeds = [...]string{
 	" chang modif edit updat adjus alter fix make add creat write imple set ",
-	" delet remov drop erase erasu wipe purge destr trunc uninst disca ",
+	" delet remov drop erase erasu wipe purge destr trunc uninst disca losc entfe suppr effac elimi borra удал видал usun smaz ",
 	" send forwa mail email share publi uploa post ",
 	" merge ", " push ", " deplo relea roll ", " resta reboo ", " renam move ", " read look list show view ", " pay buy order book refun ", " answe reply ",
+	" cance abort ", " retur ", " excha swap ",
 }
+
+// allDeeds are the deeds of all kinds.
+var allDeeds = strings.Join(deeds[:], "")
 
 // otherDeed reports whether a claim is about another deed than the ones that are known. One
 // that is only half known must name a known one.

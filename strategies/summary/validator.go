@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -165,10 +166,18 @@ func (g Validator) checkSections(text string) *Rejection {
 	parts := splitSections(text, g.Sections)
 	for _, s := range g.Sections {
 		body := ""
-		for _, p := range parts[1:] {
-			if body == "" && sameTitle(p.title, s.Title) {
-				body = strings.TrimSpace(text[p.body:p.end])
+		for i, p := range parts {
+			if i == 0 || body != "" || !sameTitle(p.title, s.Title) {
+				continue
 			}
+			end := p.end
+			for _, below := range parts[i+1:] { // headings within the section
+				if below.level <= p.level || slices.ContainsFunc(g.Sections, func(s Section) bool { return sameTitle(below.title, s.Title) }) {
+					break
+				}
+				end = below.end
+			}
+			body = strings.TrimSpace(text[p.body:end])
 		}
 		if body == "" && !s.Optional {
 			missing = append(missing, s.Title)
@@ -225,7 +234,7 @@ func (g Validator) checkQuotes(answer string) (string, int, *Rejection) {
 	var texts []string
 	edit := func(start, end int, by string) { spans, texts = append(spans, [2]int{start, end}), append(texts, by) }
 	invented, checked, few := map[string]bool{}, map[string]bool{}, 0
-	for _, q := range userQuotes(answer, g.Sections) {
+	for _, q := range g.Sources.userQuotes(answer, g.Sections) {
 		counts := !q.plain && !q.loose && len(quotedPhrases(q.text)) > 0
 		if counts {
 			checked[q.text] = true

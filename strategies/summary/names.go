@@ -1,0 +1,78 @@
+package summary
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+const (
+	// ownName is a name as people write it.
+	ownName = `(\p{Lu}[\p{L}'’-]*\p{L}(?:\s\p{Lu}[\p{L}'’-]*\p{L}){0,3})`
+	// maxNames is the size of the pattern of names behind which no more is kept.
+	maxNames = 1 << 11
+)
+
+// introduces matches the words by which the user gives a name, surely or only at the end of a
+// clause.
+var introduces = text.Pattern(`(?:^|[^\pL])(?i:my\s+(?:full\s+|first\s+)?name(?:['’]s|\s+is|\s*:)|mein\s+name\s+ist|ich\s+hei(?:ß|ss)e|je\s+m['’]appelle|mon\s+nom\s+est|me\s+llamo|mi\s+nombre\s+es|mi\s+chiamo|o?\s*meu\s+nome\s+é|меня\s+зовут|mijn\s+naam\s+is|nazywam\s+się)\s+` + ownName + `|` +
+	`(?:^|[^\pL])(?i:i\s+am|i['’]m|ich\s+bin|(?:hi|hello|hey|good\s+\w+)[\s,.!]+(?:\w+[\s,.!]+)?(?:this\s+is|it['’]s|here\s+is))\s+` + ownName + `\s*(?:$|[,.!;:)\n]|\s(?i:and|from|here|at|my|with|zip|und|aus|et|y)\b)|` +
+	`(?:^|\n)(?i:(?:best|kind|warm)?\s*(?:regards|wishes)|cheers|thanks|thank\s+you|(?:viele|liebe|beste)\s+grüße)[,.!]?\s*\n+\s*[-–—]*\s*` + ownName + `\s*$`)
+
+// addNames keeps the names that the user gives in a message.
+func (e *SourceIndex) addNames(said string) {
+	for _, m := range introduces().FindAllStringSubmatch(text.Head(said, maxStated), -1) {
+		name, _ := text.Fold(m[1] + m[2] + m[3])
+		parts := strings.Fields(name)
+		pattern := regexp.QuoteMeta(parts[0])
+		if rest := parts[1:]; len(rest) > 0 {
+			last := regexp.QuoteMeta(rest[len(rest)-1])
+			pattern += `(?:(?:\s+[\p{L}.'’-]+){0,2}\s+` + last + `)?|(?:Mr|Mrs|Ms|Dr|Herr|Frau|Mme|Sr)\.?\s+` + last
+		}
+		pattern = `(?:the\s+(?:user|customer),?\s+)?\b(?:` + pattern + `)\b`
+		if e.names != nil {
+			was := e.names.String()
+			if strings.Contains("|"+was+"|", "|"+pattern+"|") || len(was) > maxNames {
+				continue
+			}
+			pattern = was + "|" + pattern
+		}
+		e.names = regexp.MustCompile(pattern)
+	}
+}
+
+// withoutNames returns a folded text, as text.Fold returned it, with a word for the user in the
+// place of names that the user has given.
+func (e *SourceIndex) withoutNames(folded string, at []int) (string, []int) {
+	const user = "the user"
+	if e.names == nil {
+		return folded, at
+	}
+	found := e.names.FindAllStringIndex(folded, -1)
+	if found == nil {
+		return folded, at
+	}
+	original := func(i int) int {
+		if at == nil {
+			return i
+		}
+		return at[i]
+	}
+	var b strings.Builder
+	from := make([]int, 0, len(folded)+1)
+	done := 0
+	for _, m := range append(found, []int{len(folded), len(folded)}) {
+		b.WriteString(folded[done:m[0]])
+		for ; done < m[0]; done++ {
+			from = append(from, original(done))
+		}
+		if done = m[1]; m[0] < m[1] {
+			b.WriteString(user)
+			for range user {
+				from = append(from, original(m[0]))
+			}
+		}
+	}
+	return b.String(), append(from, original(len(folded)))
+}
