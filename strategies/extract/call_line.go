@@ -45,12 +45,12 @@ func (c *toolCall) told(n int, briefly bool) string {
 		switch came := values(out, known, briefly); {
 		case !c.done:
 			text += noResult
-		case c.undone, c.edited():
-		case c.failed:
+		case c.undone && c.outcome != regretted, c.edited():
+		case c.failed && !c.undone:
 			text += " → " + truncate(c.outcome, n)
 		case came != "":
 			text += " → " + came
-		case len(out) == 0 && strings.Contains(c.outcome, " "): // not "ok"
+		case len(out) == 0 && !c.undone && strings.Contains(c.outcome, " "): // not "ok"
 			text += " → " + truncate(c.outcome, n)
 		}
 		return formatEntry(truncate(text, 4*n))
