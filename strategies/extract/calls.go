@@ -156,8 +156,12 @@ func (s *history) addResult(id, head, tail string) (listing bool) {
 	isFile := len(c.paths) > 0 && !c.changes && len(head) > 2000
 	line := failureLine(head, tail)
 	if line == "" && checking().MatchString(c.description) {
-		line = oneLine(text.Head(finding().FindString(tail), maxLine))
+		line = finding().FindString(tail)
 	}
+	if line == "" && runs(c.command) {
+		line = runFailure(tail)
+	}
+	line = oneLine(text.Head(line, maxLine))
 	switch {
 	case s.succeeded != nil && s.succeeded.MatchString(head):
 		line = ""
@@ -434,12 +438,8 @@ func rawCommand(fs []argument) string {
 // shellPrefix is before a command that is given as the arguments of a shell.
 var shellPrefix = text.Pattern(`^(?:/bin/)?(?:ba|z|da)?sh -l?c `)
 
-var (
-	// checking is a command that checks something, and finding what it says when it found a
-	// fault, whatever its exit code.
-	checking = text.Pattern(`(?i)\b(?:lint|golangci-lint|test|tests|pytest|jest|vitest|tsc|tsgo|build|vet|typecheck|mypy|ruff|eslint|clippy)\b`)
-	finding  = text.Pattern(`(?m)^.*(?:\b[1-9]\d* (?:issues?|errors?|failed|failures?|problems?)\b|\berror TS\d+|^(?:FAIL|FAILED|ERROR)\b).*$`)
-)
+// checking is a command that checks something.
+var checking = text.Pattern(`(?i)\b(?:lint|golangci-lint|test|tests|pytest|jest|vitest|tsc|tsgo|build|vet|typecheck|mypy|ruff|eslint|clippy)\b`)
 
 // refusal is what the user said when refusing a call.
 var refusal = text.Pattern(`(?is)\buser (?:said|says|wrote|replied|provided the following (?:reason|feedback)[^:\n]*)[: \n]+(.+)`)

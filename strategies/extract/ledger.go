@@ -233,7 +233,7 @@ func failureLines(head, tail string) []string {
 		if strings.HasPrefix(l, "Traceback (") {
 			continue
 		}
-		if len(l) >= minFailure && !text.Longer(l, maxLine) && (isFailure(l) || failing().MatchString(l) || located().MatchString(l)) && !slices.Contains(out, l) {
+		if len(l) >= minFailure && !text.Longer(l, maxLine) && (reportsFailure(l) || located().MatchString(l)) && !slices.Contains(out, l) {
 			if frame != "" && len(frame)+len(l) < maxLine && errorLine().MatchString(l) {
 				l, frame = l+" ("+frame+")", ""
 			}

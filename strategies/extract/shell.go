@@ -10,7 +10,8 @@ import (
 // shellCommand is a simple command: its words, without quotes, joined by blanks.
 type shellCommand struct {
 	text       string
-	background bool // it ends with &
+	background bool   // it ends with &
+	follows    string // the operator before it: &&, || or |
 }
 
 // shellCommands returns the simple commands of a command line. What is quoted and what is in
@@ -18,9 +19,11 @@ type shellCommand struct {
 func shellCommands(s string) []shellCommand {
 	var out []shellCommand
 	var b strings.Builder
+	operator := ""
 	end := func(background bool) {
 		if text := oneLine(b.String()); text != "" {
-			out = append(out, shellCommand{text, background})
+			out = append(out, shellCommand{text, background, operator})
+			operator = ""
 		} else if background && len(out) > 0 { // after a parenthesis
 			out[len(out)-1].background = true
 		}
@@ -62,12 +65,16 @@ func shellCommands(s string) []shellCommand {
 			i, delimiter = i+n+len(delimiter), ""
 		case c == '&' && (strings.HasPrefix(after, ">") || i > 0 && (s[i-1] == '>' || s[i-1] == '<')): // 2>&1, &> file
 			b.WriteByte(c)
-		case c == '&' && strings.HasPrefix(after, "&"):
+		case (c == '&' || c == '|') && after != "" && after[0] == c:
 			end(false)
+			operator = s[i : i+2]
 			i++
 		case c == '&':
 			end(true)
-		case c == ';' || c == '|' || c == '\n' || c == '(' || c == ')':
+		case c == '|':
+			end(false)
+			operator = "|"
+		case c == ';' || c == '\n' || c == '(' || c == ')':
 			end(false)
 		default:
 			b.WriteByte(c)
@@ -105,3 +112,19 @@ func shownFiles(command string) []string {
 
 // fileWord is a word of a command that is the name of a file.
 var fileWord = text.Pattern(`^[\w@~/.][\w@+~./-]*(?:\.\w+|/[\w-]+)$`)
+
+// runs reports whether a command line runs what builds, tests or does something, and does not show what is
+// in files besides.
+func runs(command string) bool {
+	some := false
+	for _, c := range shellCommands(command) {
+		if c.follows != "|" && printing().MatchString(c.text) {
+			return false
+		}
+		some = some || !narrowing[strings.Fields(c.text)[0]] && !beginsWith(withoutFolder(c.text), readCommands)
+	}
+	return some
+}
+
+// printing is a command that shows what is in files, or in the history of git.
+var printing = text.Pattern(`^(?:cat|nl|head|tail|less|bat|sed|grep|egrep|rg|ag|awk|jq|find|xxd|git (?:-C \S+ )?(?:log|diff|show|blame|grep))\b`)
