@@ -30,6 +30,9 @@ func (c *toolCall) told(n int, briefly bool) string {
 			text += " (" + c.outcome + ")"
 		}
 		known := []argument(nil)
+		if c.outcome == regretted { // what it may have made all the same
+			out = slices.DeleteFunc(slices.Clone(out), func(f argument) bool { return !f.isID() })
+		}
 		switch {
 		case len(c.arguments) == 0 && c.description == "{}":
 		case len(c.arguments) == 0:

@@ -3,6 +3,7 @@ package extract
 import (
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
@@ -50,6 +51,11 @@ var (
 
 // regretted is the outcome of a call that did not work by the words of the assistant.
 const regretted = "did not work, said the assistant"
+
+// isID reports whether a value is the id or the code of something.
+func (f argument) isID() bool {
+	return strings.HasSuffix(strings.ToLower(f.key), "id") || isCode(f.value) && strings.ContainsFunc(f.value, unicode.IsLetter)
+}
 
 // isNamedIn reports whether a text has a word of the call's name, in any form: order of "the orders".
 func (c *toolCall) isNamedIn(said string) bool {
