@@ -114,9 +114,11 @@ func (s *history) unresolved() []bool {
 	later := map[string][][]string{} // the targets of later calls by what they run
 	used := map[string]bool{}        // files of later calls
 	out := make([]bool, len(s.calls))
+	again := func(a attempt) bool {
+		return slices.ContainsFunc(later[a.what], func(again []string) bool { return repeats(again, a.targets) })
+	}
 	for i, c := range slices.Backward(s.calls) {
-		what, targets := c.attempt()
-		out[i] = c.failed && !slices.ContainsFunc(later[what], func(again []string) bool { return repeats(again, targets) }) &&
+		out[i] = c.failed && !isRepeated(c.ran(), again) &&
 			!(c.changes && slices.ContainsFunc(c.paths, func(p string) bool { return used[p] }))
 		if c.done && !c.failed {
 			for _, p := range c.paths {
@@ -124,7 +126,9 @@ func (s *history) unresolved() []bool {
 			}
 		}
 		if c.done && !c.undone {
-			later[what] = append(later[what], targets)
+			for _, a := range c.ran() {
+				later[a.what] = append(later[a.what], a.targets)
+			}
 		}
 	}
 	return out

@@ -18,7 +18,7 @@ import (
 func (s *history) addCall(id, name, arguments string, fs []argument) {
 	c := &toolCall{id: strings.Clone(id), tool: strings.Clone(text.Head(oneLine(name), 64)), day: s.day, after: s.requests, at: s.at, changes: changesFiles(name, fs), paths: argumentPaths(fs), chosen: -1}
 	c.command, c.fields = strings.Clone(text.Head(rawCommand(fs), maxHandleInput)), shortValues(fs)
-	c.commits = isCommit(c.tool, c.command)
+	c.commits, c.isShell = isCommit(c.tool, c.command), c.command != ""
 	if len(c.paths) == 0 {
 		c.paths = shownFiles(c.command)
 	}

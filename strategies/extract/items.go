@@ -65,6 +65,9 @@ func (s *history) otherItems(budget int) []*item {
 	b := &itemList{lineLimit: min(max(budget/10, 160), maxLine), listLimit: min(max(budget/10, min(budget/3, 240)), maxAct)}
 	for sec := range numSections {
 		for i, e := range s.previous[sec] {
+			if sec == sectionBlocked && s.wasRepeated(e) {
+				continue
+			}
 			if sec == sectionFindings {
 				e.text = s.dated(e.text, s.previousAt[e.text])
 			}
