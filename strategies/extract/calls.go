@@ -27,7 +27,7 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	case known:
 		c.acts, c.changes = acts, acts && c.changes && len(c.paths) > 0
 	default:
-		c.acts = !c.changes && (actsByVerb(name, command) || writesSQL(fs) || command == "" && len(c.paths) == 0 && len(c.fields) > 1 && s.isConfirmed() && takes(name))
+		c.acts = !c.changes && (actsByVerb(name, command) || writesSQL(fs) || writesByMethod(fs) || command == "" && len(c.paths) == 0 && len(c.fields) > 1 && s.isConfirmed() && takes(name))
 	}
 	if command == "" && len(c.paths) == 0 {
 		c.arguments = c.fields
@@ -177,6 +177,9 @@ func (s *history) addResult(id, head, tail string) (listing bool) {
 		c.outcome = excerpt(line, maxDescription)
 		s.discountFiles(c)
 		return listing
+	}
+	if _, known := s.configured(c.tool); !known && !c.isShell && !c.changes && !c.isTodoList && len(c.paths) == 0 && !looks(c.tool) && c.statesAct() {
+		c.acts = true
 	}
 	switch whole := strings.TrimSpace(head); {
 	case listing: // what it lists tells more

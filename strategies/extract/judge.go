@@ -66,15 +66,26 @@ func (c *toolCall) isNamedIn(said string) bool {
 
 // statesDone reports whether the result of a call says by itself that the thing was done.
 func (c *toolCall) statesDone() bool {
-	return doneText().MatchString(c.outcome) || slices.ContainsFunc(c.result, func(f argument) bool {
-		return doneWord().MatchString(f.value) || doneWord().MatchString(f.key) && strings.EqualFold(f.value, "true")
+	return doneText().MatchString(c.outcome) || slices.ContainsFunc(c.result, argument.statesDone)
+}
+
+func (f argument) statesDone() bool {
+	return doneWord().MatchString(f.value) || doneWord().MatchString(f.key) && strings.EqualFold(f.value, "true")
+}
+
+// statesAct reports whether the result of a call says what was done, or nothing but that it was.
+func (c *toolCall) statesAct() bool {
+	return slices.ContainsFunc(c.result, func(f argument) bool {
+		return f.statesDone() && (len(c.result) == 1 && len(c.arguments) > 0 || !vagueWord().MatchString(f.value) && !(vagueWord().MatchString(f.key) && strings.EqualFold(f.value, "true")))
 	})
 }
 
 var (
 	// doneWord is a value, or a key with the value true, of what was done.
 	doneWord = text.Pattern(`(?i)^(?:is_?)?(?:ok|success(?:ful)?|succeeded|done|completed?|sent|delivered|created|added|booked|reserved|scheduled|confirmed|paid|captured|charged|cancell?ed|refunded|submitted|accepted|updated|deleted|removed|merged|posted|published)$`)
-	doneText = text.Pattern(`(?i)^\W*(?:ok|done|success|sent)\b|\bsuccessfully\b`)
+	// vagueWord is one that a look may end with, too.
+	vagueWord = text.Pattern(`(?i)^(?:is_?)?(?:ok|success(?:ful)?|succeeded|done|completed?)$`)
+	doneText  = text.Pattern(`(?i)^\W*(?:ok|done|success|sent)\b|\bsuccessfully\b`)
 )
 
 // notConfirmed begins the outcome of a call of which another value was offered than was asked for.
