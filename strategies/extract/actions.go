@@ -96,7 +96,7 @@ func (s *history) actions() []action {
 		if c.isTodoList || !c.acts && !c.changes && c.chosen < 0 && !unresolved[i] {
 			continue
 		}
-		a := action{text: strings.TrimSuffix(c.line(maxAction), "\n"), times: 1, edit: c.changes && !unresolved[i]}
+		a := action{text: strings.TrimSuffix(c.line(maxAction), "\n"), times: 1, edit: c.changes && !c.runsToo && !unresolved[i]}
 		if !c.at.IsZero() && s.lastAt.Sub(s.firstAt) > time.Minute {
 			a.text = bulletMark + c.at.Format("2006-01-02 15:04") + " " + strings.TrimPrefix(a.text, bulletMark)
 		}
@@ -119,7 +119,7 @@ func (s *history) unresolved() []bool {
 	}
 	for i, c := range slices.Backward(s.calls) {
 		out[i] = c.failed && !isRepeated(c.ran(), again) &&
-			!(c.changes && slices.ContainsFunc(c.paths, func(p string) bool { return used[p] }))
+			!(c.changes && !c.runsToo && slices.ContainsFunc(c.paths, func(p string) bool { return used[p] }))
 		if c.done && !c.failed {
 			for _, p := range c.paths {
 				used[p] = true

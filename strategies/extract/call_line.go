@@ -8,7 +8,7 @@ import (
 // reads reports whether the command of the call only shows something.
 func (c *toolCall) reads() bool {
 	command := withoutFolder(c.description)
-	return beginsWith(command, readCommands) && !sends(command)
+	return beginsWith(command, readCommands) && !sends(command) && !c.runsToo
 }
 
 // beginsWith reports whether a command begins with one of the given words.
@@ -64,7 +64,7 @@ func (c *toolCall) told(n int, briefly bool) string {
 		text += noResult
 	case c.failed && !c.undone && c.outcome != "" && !isFailure(c.outcome):
 		text += " (failed) → " + truncate(c.outcome, n/2)
-	case c.outcome != "" && (c.failed || len(c.paths) == 0 && strings.ContainsFunc(c.outcome, isLetterOrDigit)):
+	case c.outcome != "" && (c.failed || (len(c.paths) == 0 || c.runsToo) && strings.ContainsFunc(c.outcome, isLetterOrDigit)):
 		text += " → " + truncate(c.outcome, n/2)
 	}
 	return formatEntry(text)

@@ -19,6 +19,9 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	c := &toolCall{id: strings.Clone(id), tool: strings.Clone(text.Head(oneLine(name), 64)), day: s.day, after: s.requests, at: s.at, changes: changesFiles(name, fs), paths: argumentPaths(fs), chosen: -1}
 	c.command, c.fields = strings.Clone(text.Head(rawCommand(fs), maxHandleInput)), shortValues(fs)
 	c.commits, c.isShell = isCommit(c.tool, c.command), c.command != ""
+	if written, only := writtenFiles(c.command); len(written) > 0 && !c.changes {
+		c.paths, c.changes, c.runsToo = written, true, !only
+	}
 	if len(c.paths) == 0 {
 		c.paths = shownFiles(c.command)
 	}
@@ -27,7 +30,7 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	case known:
 		c.acts, c.changes = acts, acts && c.changes && len(c.paths) > 0
 	default:
-		c.acts = !c.changes && (actsByVerb(name, command) || writesSQL(fs) || writesByMethod(fs) || command == "" && len(c.paths) == 0 && len(c.fields) > 1 && s.isConfirmed() && takes(name))
+		c.acts = (!c.changes || c.runsToo) && (actsByVerb(name, command) || writesSQL(fs) || writesByMethod(fs) || command == "" && len(c.paths) == 0 && len(c.fields) > 1 && s.isConfirmed() && takes(name))
 	}
 	if command == "" && len(c.paths) == 0 {
 		c.arguments = c.fields
@@ -342,6 +345,9 @@ func (s *history) recordFile(path string, changed bool) {
 
 // discountFiles takes a call that failed back from the counts of its files.
 func (s *history) discountFiles(c *toolCall) {
+	if c.runsToo { // it wrote them all the same
+		return
+	}
 	for _, p := range c.paths {
 		f := s.files[p]
 		switch {

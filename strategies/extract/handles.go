@@ -201,7 +201,7 @@ func (s *history) closeKilled(killer, line string) {
 // readResult opens what a result says to run on, and what a tool such as create_issue or
 // TaskCreate made.
 func (s *history) readResult(c *toolCall, whole, result string) {
-	if len(c.paths) > 0 {
+	if len(c.paths) > 0 && !c.runsToo {
 		return
 	}
 	for _, o := range resultOpeners {

@@ -146,18 +146,18 @@ func TestShellCommands(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string][]shellCommand{
 		"":                              nil,
-		"a b; c && d || e | f":          {{"a b", false, ""}, {"c", false, ""}, {"d", false, "&&"}, {"e", false, "||"}, {"f", false, "|"}},
-		"a & b":                         {{"a", true, ""}, {"b", false, ""}},
-		"(a && b) &":                    {{"a", false, ""}, {"b", true, "&&"}},
-		"a 2>&1 &> x":                   {{"a 2>&1 &> x", false, ""}},
-		`a "b; c" 'd & e' f\;g`:         {{"a b; c d & e f;g", false, ""}},
-		`a "b \" ; c" d`:                {{`a b \" ; c d`, false, ""}},
-		"a <<'EOF' > f\nb; c &\nEOF\nd": {{"a <<EOF > f", false, ""}, {"d", false, ""}},
-		"a <<-EOF\nEOF\nd &":            {{"a <<-EOF", false, ""}, {"d", true, ""}},
-		"a <<< b; c":                    {{"a <<< b", false, ""}, {"c", false, ""}},
-		"a 'not closed; b":              {{"a not closed; b", false, ""}},
-		"a <<EOF\nnever closed; b\nc":   {{"a <<EOF", false, ""}},
-		"a \\\n b":                      {{"a b", false, ""}},
+		"a b; c && d || e | f":          {{"a b", false, "", nil}, {"c", false, "", nil}, {"d", false, "&&", nil}, {"e", false, "||", nil}, {"f", false, "|", nil}},
+		"a & b":                         {{"a", true, "", nil}, {"b", false, "", nil}},
+		"(a && b) &":                    {{"a", false, "", nil}, {"b", true, "&&", nil}},
+		"a 2>&1 &> x":                   {{"a 2>&1 &> x", false, "", nil}},
+		`a "b; c" 'd & e' f\;g`:         {{"a b; c d & e f;g", false, "", nil}},
+		`a "b \" ; c" d`:                {{`a b \" ; c d`, false, "", nil}},
+		"a <<'EOF' > f\nb; c &\nEOF\nd": {{"a <<EOF > f", false, "", []string{"f"}}, {"d", false, "", nil}},
+		"a <<-EOF\nEOF\nd &":            {{"a <<-EOF", false, "", nil}, {"d", true, "", nil}},
+		"a <<< b; c":                    {{"a <<< b", false, "", nil}, {"c", false, "", nil}},
+		"a 'not closed; b":              {{"a not closed; b", false, "", nil}},
+		"a <<EOF\nnever closed; b\nc":   {{"a <<EOF", false, "", nil}},
+		"a \\\n b":                      {{"a b", false, "", nil}},
 	} {
 		if got := shellCommands(in); !cmp.Equal(got, want, cmp.AllowUnexported(shellCommand{})) {
 			t.Errorf("%q: %v, want %v", in, got, want)

@@ -10,8 +10,9 @@ import (
 // shellCommand is a simple command: its words, without quotes, joined by blanks.
 type shellCommand struct {
 	text       string
-	background bool   // it ends with &
-	follows    string // the operator before it: &&, || or |
+	background bool     // it ends with &
+	follows    string   // the operator before it: &&, || or |
+	to         []string // the files to which its output goes
 }
 
 // shellCommands returns the simple commands of a command line. What is quoted and what is in
@@ -20,10 +21,11 @@ func shellCommands(s string) []shellCommand {
 	var out []shellCommand
 	var b strings.Builder
 	operator := ""
+	var to []string
 	end := func(background bool) {
 		if text := oneLine(b.String()); text != "" {
-			out = append(out, shellCommand{text, background, operator})
-			operator = ""
+			out = append(out, shellCommand{text, background, operator, to})
+			operator, to = "", nil
 		} else if background && len(out) > 0 { // after a parenthesis
 			out[len(out)-1].background = true
 		}
@@ -63,6 +65,10 @@ func shellCommands(s string) []shellCommand {
 				return out
 			}
 			i, delimiter = i+n+len(delimiter), ""
+		case c == '>' && !strings.HasPrefix(after, "&") && (i == 0 || strings.IndexByte("023456789&<>=-", s[i-1]) < 0):
+			file := strings.TrimLeft(after, ">|\"' ")
+			to = append(to, file[:strings.IndexAny(file+"\n", " \t\n\"';&|<>()")])
+			b.WriteByte(c)
 		case c == '&' && (strings.HasPrefix(after, ">") || i > 0 && (s[i-1] == '>' || s[i-1] == '<')): // 2>&1, &> file
 			b.WriteByte(c)
 		case (c == '&' || c == '|') && after != "" && after[0] == c:
@@ -128,3 +134,39 @@ func runs(command string) bool {
 
 // printing is a command that shows what is in files, or in the history of git.
 var printing = text.Pattern(`^(?:cat|nl|head|tail|less|bat|sed|grep|egrep|rg|ag|awk|jq|find|xxd|git (?:-C \S+ )?(?:log|diff|show|blame|grep))\b`)
+
+// writtenFiles returns the files that a command line writes by itself: what is shown, printed or given in a
+// here-document goes to them. only reports whether it does nothing else.
+func writtenFiles(command string) (files []string, only bool) {
+	only = true
+	for _, c := range shellCommands(command) {
+		words := strings.Fields(c.text)
+		writes := showing[words[0]] || narrowing[words[0]] || words[0] == "awk" || words[0] == "tee"
+		only = only && (writes && words[0] != "sed" || words[0] == "mkdir" || words[0] == "chmod")
+		var found []string
+		switch {
+		case !writes:
+		case words[0] == "tee":
+			found = words[1:]
+		case words[0] == "sed" && slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "-i") }):
+			found = words[len(words)-1:]
+		default:
+			found = c.to
+		}
+		for _, f := range found {
+			if (fileWord().MatchString(f) || dotFile().MatchString(f)) && !passingFile().MatchString(f) && !slices.Contains(files, f) && len(files) < maxWritten {
+				files = append(files, f)
+			}
+		}
+	}
+	return files, only && len(files) > 0
+}
+
+// maxWritten is the number of files of a command that are told as written.
+const maxWritten = 8
+
+var (
+	dotFile = text.Pattern(`^(?:[\w@~/.-]*/)?(?:\.\w[\w.-]*|Makefile|Dockerfile|hosts)$`)
+	// passingFile is one that is not kept.
+	passingFile = text.Pattern(`^/(?:dev|tmp|proc)/|\.log$`)
+)
