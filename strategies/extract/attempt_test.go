@@ -26,6 +26,7 @@ func TestAFailureIsOverWhenItsCheckWasRepeated(t *testing.T) {
 		"after all of them":    {"go test ./...", "go test ./lamps", false},
 		"by another runner":    {"pytest tests/test_lamps.py", "python -m pytest tests/test_lamps.py", false},
 		"by a package manager": {"npm test", "npm run test", false},
+		"by its path":          {"golangci-lint run", "~/go/bin/golangci-lint run", false},
 		"a part of a chain":    {"npm run pack && npm test", "npm run pack", true},
 		"the end of a chain":   {"npm run pack && npm test", "npm test", false},
 		"a chain again":        {"npm test", "npm run pack && npm test", false},

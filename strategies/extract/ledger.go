@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -194,6 +195,9 @@ func newAttempt(tool string, words []string) attempt {
 	program := true // of the words that tell what is run
 	plain := ""
 	for i, w := range words {
+		if i == 0 && strings.Contains(w, "bin/") { // wherever it is installed
+			w = path.Base(w)
+		}
 		flag, value, set := strings.Cut(w, "=")
 		switch {
 		case strings.HasPrefix(w, "-") && selecting().MatchString(flag):
