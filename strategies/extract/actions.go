@@ -96,7 +96,7 @@ func (s *history) actions() []action {
 		if c.isTodoList || !c.acts && !c.changes && c.chosen < 0 && !unresolved[i] {
 			continue
 		}
-		a := action{text: strings.TrimSuffix(c.line(maxAction), "\n"), times: 1, edit: c.changes && !unresolved[i]}
+		a := action{text: strings.TrimSuffix(c.line(maxAction), "\n"), times: 1, edit: c.changes && !c.runsToo && !unresolved[i]}
 		if !c.at.IsZero() && s.lastAt.Sub(s.firstAt) > time.Minute {
 			a.text = bulletMark + c.at.Format("2006-01-02 15:04") + " " + strings.TrimPrefix(a.text, bulletMark)
 		}
@@ -114,17 +114,21 @@ func (s *history) unresolved() []bool {
 	later := map[string][][]string{} // the targets of later calls by what they run
 	used := map[string]bool{}        // files of later calls
 	out := make([]bool, len(s.calls))
+	again := func(a attempt) bool {
+		return slices.ContainsFunc(later[a.what], func(again []string) bool { return repeats(again, a.targets) })
+	}
 	for i, c := range slices.Backward(s.calls) {
-		what, targets := c.attempt()
-		out[i] = c.failed && !slices.ContainsFunc(later[what], func(again []string) bool { return repeats(again, targets) }) &&
-			!(c.changes && slices.ContainsFunc(c.paths, func(p string) bool { return used[p] }))
+		out[i] = c.failed && !isRepeated(c.ran(), again) &&
+			!(c.changes && !c.runsToo && slices.ContainsFunc(c.paths, func(p string) bool { return used[p] }))
 		if c.done && !c.failed {
 			for _, p := range c.paths {
 				used[p] = true
 			}
 		}
 		if c.done && !c.undone {
-			later[what] = append(later[what], targets)
+			for _, a := range c.ran() {
+				later[a.what] = append(later[a.what], a.targets)
+			}
 		}
 	}
 	return out

@@ -3,6 +3,8 @@ package extract
 import (
 	"strings"
 	"testing"
+
+	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 // A failed check is over when it was repeated on the same target or on more, not when another
@@ -24,6 +26,31 @@ func TestAFailureIsOverWhenItsCheckWasRepeated(t *testing.T) {
 		"after all of them":    {"go test ./...", "go test ./lamps", false},
 		"by another runner":    {"pytest tests/test_lamps.py", "python -m pytest tests/test_lamps.py", false},
 		"by a package manager": {"npm test", "npm run test", false},
+		"by its path":          {"golangci-lint run", "~/go/bin/golangci-lint run", false},
+		"a part of a chain":    {"npm run pack && npm test", "npm run pack", true},
+		"the end of a chain":   {"npm run pack && npm test", "npm test", false},
+		"a chain again":        {"npm test", "npm run pack && npm test", false},
+		"one of a list":        {"npm run lint; npm test", "npm test", true},
+		"a step before":        {"cd hall; npm ci; npm test", "npm ci", true},
+		"a tool before":        {"gofmt -l . && go vet ./hall && go test ./hall", "gofmt -l .", true},
+		"a check and a commit": {"go test ./hall && git commit -m hall", "go test ./hall", false},
+		"in a container":       {"docker exec -it hall pytest tests/test_lamps.py", "docker exec -it hall ls /srv", true},
+		"container again":      {"docker compose exec -T hall pytest tests/test_lamps.py", "docker compose exec hall pytest", false},
+		"another service":      {"docker compose exec hall pytest", "docker compose exec db psql -c 'select 1'", true},
+		"another file":         {"python test_lamps.py", "python test_doors.py", true},
+		"a file again":         {"python test_lamps.py", "python3 -u test_lamps.py", false},
+		"code, not a file":     {"python test_lamps.py", `python -c "print(7)"`, true},
+		"another subcommand":   {"python manage.py test lamps", "python manage.py migrate", true},
+		"another shell script": {"bash hall/test.sh", "bash hall/sweep.sh", true},
+		"its help":             {"./hall/check.sh", "./hall/check.sh --help", true},
+		"another run=":         {"go test -run=TestLamp ./hall", "go test -run=TestDoor ./hall", true},
+		"the same run=":        {"go test -run=TestLamp ./hall", "go test -run TestLamp ./hall", false},
+		"another -t":           {`npx jest lamps.test.ts -t "lights up"`, `npx jest lamps.test.ts -t "goes out"`, true},
+		"another -k":           {"pytest -k lamp", "pytest -k door", true},
+		"without -k":           {"pytest -k lamp", "pytest", false},
+		"another package":      {"pip install lamps==7.1", "pip install doors", true},
+		"another version":      {"pip install lamps==7.1", "pip install lamps==6.9", false},
+		"another manifest":     {"kubectl apply -f lamps.yaml", "kubectl apply -f doors.yaml", true},
 		"with another message": {`git commit -m "lamps"`, `git commit -m "lamps and doors"`, false},
 	} {
 		d := digestOf(Options{}, user("Light all lamps of the hall, please."),
@@ -94,5 +121,22 @@ func TestFailuresOfManyPrograms(t *testing.T) {
 	}
 	if found := Failures("the errors of the past are told below\nit expected a lamp\n0 failed, 12 passed\n", 3); len(found) > 0 {
 		t.Errorf("found %v in lines without a failure", found)
+	}
+}
+
+// A failure that an earlier summary tells is over when its check was repeated since.
+func TestAFailureOfBeforeIsOver(t *testing.T) {
+	t.Parallel()
+	before := digestOf(Options{}, user("Light all lamps of the hall, please."),
+		calls("", "c1", "Bash", "command", "go test ./hall"), result("c1", "--- FAIL: TestLamp\nhall/lamp_test.go:4: got dark, want lit\nFAIL\thall")).Text(600)
+	for command, open := range map[string]bool{"go test ./hall": false, "go test ./...": false, "go test ./door": true, "go vet ./hall": true} {
+		d := New(Options{})
+		d.AddPrevious(before)
+		for _, m := range []*chat.Message{user("Go on with it, then bump the version."), calls("", "c2", "Bash", "command", command), result("c2", "ok\thall")} {
+			d.Add(m)
+		}
+		if got := strings.Contains(d.Text(600), "## Blocked\n"); got != open {
+			t.Errorf("%s: open %t\n%s", command, got, d.Text(600))
+		}
 	}
 }

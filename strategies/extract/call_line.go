@@ -8,7 +8,7 @@ import (
 // reads reports whether the command of the call only shows something.
 func (c *toolCall) reads() bool {
 	command := withoutFolder(c.description)
-	return beginsWith(command, readCommands) && !sends(command)
+	return beginsWith(command, readCommands) && !sends(command) && !c.runsToo
 }
 
 // beginsWith reports whether a command begins with one of the given words.
@@ -30,6 +30,9 @@ func (c *toolCall) format(n int, briefly bool) string {
 			text += " (" + c.outcome + ")"
 		}
 		known := []argument(nil)
+		if c.outcome == regretted { // what it may have made all the same
+			out = slices.DeleteFunc(slices.Clone(out), func(f argument) bool { return !f.isID() })
+		}
 		switch {
 		case len(c.arguments) == 0 && c.description == "{}":
 		case len(c.arguments) == 0:
@@ -45,12 +48,12 @@ func (c *toolCall) format(n int, briefly bool) string {
 		switch came := values(out, known, briefly); {
 		case !c.done:
 			text += noResult
-		case c.undone, c.edited():
-		case c.failed:
+		case c.undone && c.outcome != regretted, c.edited():
+		case c.failed && !c.undone:
 			text += " → " + truncate(c.outcome, n)
 		case came != "":
 			text += " → " + came
-		case len(out) == 0 && strings.Contains(c.outcome, " "): // not "ok"
+		case len(out) == 0 && !c.undone && strings.Contains(c.outcome, " "): // not "ok"
 			text += " → " + truncate(c.outcome, n)
 		}
 		return formatEntry(truncate(text, 4*n))
@@ -61,7 +64,7 @@ func (c *toolCall) format(n int, briefly bool) string {
 		text += noResult
 	case c.failed && !c.undone && c.outcome != "" && !isFailure(c.outcome):
 		text += " (failed) → " + truncate(c.outcome, n/2)
-	case c.outcome != "" && (c.failed || len(c.paths) == 0 && strings.ContainsFunc(c.outcome, isLetterOrDigit)):
+	case c.outcome != "" && (c.failed || (len(c.paths) == 0 || c.runsToo) && strings.ContainsFunc(c.outcome, isLetterOrDigit)):
 		text += " → " + truncate(c.outcome, n/2)
 	}
 	return formatEntry(text)

@@ -18,7 +18,10 @@ import (
 func (s *history) addCall(id, name, arguments string, fs []argument) {
 	c := &toolCall{id: strings.Clone(id), tool: strings.Clone(text.Head(oneLine(name), 64)), day: s.day, after: s.requests, at: s.at, changes: changesFiles(name, fs), paths: argumentPaths(fs), chosen: -1}
 	c.command, c.fields = strings.Clone(text.Head(rawCommand(fs), maxHandleInput)), shortValues(fs)
-	c.commits = isCommit(c.tool, c.command)
+	c.commits, c.isShell = isCommit(c.tool, c.command), c.command != ""
+	if written, only := writtenFiles(c.command); len(written) > 0 && !c.changes {
+		c.paths, c.changes, c.runsToo = written, true, !only
+	}
 	if len(c.paths) == 0 {
 		c.paths = shownFiles(c.command)
 	}
@@ -27,7 +30,7 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	case known:
 		c.acts, c.changes = acts, acts && c.changes && len(c.paths) > 0
 	default:
-		c.acts = !c.changes && (actsByVerb(name, command) || writesSQL(fs) || command == "" && len(c.paths) == 0 && len(c.fields) > 1 && s.isConfirmed() && takes(name))
+		c.acts = (!c.changes || c.runsToo) && (actsByVerb(name, command) || writesSQL(fs) || writesByMethod(fs) || command == "" && len(c.paths) == 0 && len(c.fields) > 1 && s.isConfirmed() && takes(name))
 	}
 	if command == "" && len(c.paths) == 0 {
 		c.arguments = c.fields
@@ -146,8 +149,12 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	isFile := len(c.paths) > 0 && !c.changes && len(head) > 2000
 	line := failureLine(head, tail)
 	if line == "" && checking().MatchString(c.description) {
-		line = oneLine(text.Head(finding().FindString(tail), maxLine))
+		line = finding().FindString(tail)
 	}
+	if line == "" && runs(c.command) {
+		line = runFailure(tail)
+	}
+	line = oneLine(text.Head(line, maxLine))
 	switch {
 	case s.succeeded != nil && s.succeeded.MatchString(head):
 		line = ""
@@ -163,6 +170,9 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		c.outcome = excerpt(line, maxDescription)
 		s.discountFiles(c)
 		return listing
+	}
+	if _, known := s.configured(c.tool); !known && !c.isShell && !c.changes && !c.isTodoList && len(c.paths) == 0 && !looks(c.tool) && c.statesAct() {
+		c.acts = true
 	}
 	switch whole := strings.TrimSpace(head); {
 	case listing: // what it lists tells more
@@ -325,6 +335,9 @@ func (s *history) recordFile(path string, changed bool) {
 
 // discountFiles takes a call that failed back from the counts of its files.
 func (s *history) discountFiles(c *toolCall) {
+	if c.runsToo { // it wrote them all the same
+		return
+	}
 	for _, p := range c.paths {
 		f := s.files[p]
 		switch {
@@ -424,12 +437,8 @@ func rawCommand(fs []argument) string {
 // shellPrefix is before a command that is given as the arguments of a shell.
 var shellPrefix = text.Pattern(`^(?:/bin/)?(?:ba|z|da)?sh -l?c `)
 
-var (
-	// checking is a command that checks something, and finding what it says when it found a
-	// fault, whatever its exit code.
-	checking = text.Pattern(`(?i)\b(?:lint|golangci-lint|test|tests|pytest|jest|vitest|tsc|tsgo|build|vet|typecheck|mypy|ruff|eslint|clippy)\b`)
-	finding  = text.Pattern(`(?m)^.*(?:\b[1-9]\d* (?:issues?|errors?|failed|failures?|problems?)\b|\berror TS\d+|^(?:FAIL|FAILED|ERROR)\b).*$`)
-)
+// checking is a command that checks something.
+var checking = text.Pattern(`(?i)\b(?:lint|golangci-lint|test|tests|pytest|jest|vitest|tsc|tsgo|build|vet|typecheck|mypy|ruff|eslint|clippy)\b`)
 
 // refusal is what the user said when refusing a call.
 var refusal = text.Pattern(`(?is)\buser (?:said|says|wrote|replied|provided the following (?:reason|feedback)[^:\n]*)[: \n]+(.+)`)

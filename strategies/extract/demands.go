@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
@@ -15,6 +16,14 @@ var (
 		`(?:never|always|avoid|prefer|under no circumstances|from now on|in (?:the )?future|you (?:must|should|may) always|you (?:must|should|may|can) (?:not|never|only)|(?:don'?t|do not) (?:ever|touch)|make sure (?:you |to )?(?:always|never)|it'?s important)\b`)
 	// brief begins a demand that holds however short it is.
 	brief = text.Pattern(`(?i)^(?:(?:please|and|also)[, ]+)?(?:never|always|from now on,?) +\w+ +\S+`)
+	// preferring begins what the user likes or does not want, until it is taken back.
+	preferring = text.Pattern(`(?i)^(?:(?:please|also|and|but|note|remember|then|just|btw|oh)[,:;!.]* +)*(?:i (?:\w+ )?prefer |(?:do not|don'?t) (?:use|add|commit|push|mention|include|introduce) |keep (?:the|all|our|my|every) \w+ |use \S+(?: \S+)?,? (?:not|never|instead of|rather than) |` +
+		`no \S+(?: \S+)? in (?:the |any |our )?(?:commits?|code|comments?|messages?|pull requests?|prs?|docs?|documentation|tests?|titles?|descriptions?|output|answers?|names?)\b)`)
+	// lifting is in what takes back a demand.
+	lifting = text.Pattern(`(?i)\byou (?:can|may|are (?:now )?(?:free|allowed) to)\b.*\b(?:now|again|after all)\b|\b(?:rule|restriction|constraint|ban|demand)s? (?:is|are)(?: now)? (?:off|lifted|void|gone|over|dropped|obsolete|no longer)\b|\b(?:rule|restriction|constraint|ban|demand) no longer (?:applies|holds|counts)|` +
+		`\b(?:forget|drop|ignore|lift) (?:the|that|my) (?:\w+ )?(?:rule|restriction|constraint|ban|demand)\b|\bit'?s (?:ok|okay|fine)(?: now)? to\b.*\b(?:now|again|after all)\b`)
+	// commandName is that of the command of an agent before what the user says to it.
+	commandName = text.Pattern(`^/[a-z][\w:-]* +`)
 	// pointing is in a demand that is not understood without what was said before.
 	pointing = text.Pattern(`(?i)\b(?:it|that|this|them|those|these)\b`)
 	// announcing ends the line before what the user passes on.
@@ -53,7 +62,10 @@ type demand struct {
 
 // readDemands adds the constraints of a message of the user and returns its other demands.
 func (s *history) readDemands(message string) (others []demand) {
-	own, pasted := typed(message)
+	own, pasted, _ := divide(message)
+	if isInstruction(message) { // not the user's
+		own, pasted = "", own+pasted
+	}
 	for _, l := range splitLines(pasted) { // what a plan consists of
 		if !isInstruction(message) && strings.HasPrefix(l, "##") && strings.Count(l, " ") > minSaidWords && len(others) < maxDemands/2 && !text.Longer(l, maxLine) {
 			others = append(others, demand{strings.Clone(l), true})
@@ -61,10 +73,16 @@ func (s *history) readDemands(message string) (others []demand) {
 	}
 	for i, part := range []string{own, pasted} {
 		for _, x := range sentences(part) {
+			x = commandName().ReplaceAllString(x, "")
 			switch {
-			case len(x) <= minSentence || text.Longer(x, maxLine) || isQuestion(x) || !constraintWords.matches(x) && !foreignConstraints.matches(x):
+			case len(x) <= minSentence || text.Longer(x, maxLine) || isQuestion(x):
+			case i == 0 && lifting().MatchString(x):
+				s.constraints = slices.DeleteFunc(s.constraints, func(c string) bool { return isAbout(c, x) })
+			case !constraintWords.matches(x) && !foreignConstraints.matches(x) && !preferring().MatchString(x):
 			case i == 0 && isStanding(x):
-				s.constraints = appendNew(s.constraints, x)
+				if !slices.ContainsFunc(s.constraints, func(c string) bool { return strings.EqualFold(strings.TrimRight(c, ".!"), strings.TrimRight(x, ".!")) }) {
+					s.constraints = appendNew(s.constraints, x)
+				}
 			case len(others) < maxDemands && !programLine().MatchString(x):
 				others = append(others, demand{strings.Clone(x), i == 1})
 			}
@@ -78,7 +96,25 @@ func isStanding(s string) bool {
 	if foreignConstraints.matches(s) {
 		return true
 	}
+	if preferring().MatchString(s) && !pointing().MatchString(s) && !momentary().MatchString(s) {
+		return true
+	}
 	return (len(s) >= minStanding || brief().MatchString(s) && !pointing().MatchString(s)) && !momentary().MatchString(s) && (imperative().MatchString(s) || rule().MatchString(s))
+}
+
+// isAbout reports whether a text has most of the words of a demand that say what it is about.
+func isAbout(demand, said string) bool {
+	said = strings.ToLower(said)
+	has, all := 0, 0
+	for w := range strings.FieldsFuncSeq(strings.ToLower(demand), func(r rune) bool { return !isLetterOrDigit(r) && r != '\'' }) {
+		if len(w) < minSharedWord || stopWords[w] || emptyLabels[w] || constraintWords.matches(w) {
+			continue
+		}
+		if all++; containsWord(said, w) {
+			has++
+		}
+	}
+	return has > 0 && has >= all-all/3
 }
 
 const (
@@ -92,6 +128,12 @@ const (
 // text, quotations, lines of programs, what stands behind a line that announces it ("Bob's mail:"), and
 // all of a document behind its first paragraph.
 func typed(message string) (own, pasted string) {
+	own, pasted, quoted := divide(message)
+	return own, pasted + quoted
+}
+
+// divide is typed, with what is fenced, quoted or of a program apart from what else was pasted.
+func divide(message string) (own, pasted, quoted string) {
 	headings, lines := 0, 0
 	for l := range strings.Lines(message) {
 		if strings.HasPrefix(l, "#") {
@@ -102,20 +144,23 @@ func typed(message string) (own, pasted string) {
 		}
 	}
 	document := headings >= minHeadings || lines >= minDocument
-	var a, b strings.Builder
+	var a, b, q strings.Builder
 	fenced, behind := false, false
 	for l := range strings.Lines(message) {
 		fence := strings.HasPrefix(strings.TrimSpace(l), "```")
 		behind = behind || document && a.Len() > 0 && strings.TrimSpace(l) == "" || document && strings.HasPrefix(l, "#")
-		if fenced != fence || fence || behind || strings.HasPrefix(l, ">") || programLine().MatchString(l) {
+		switch {
+		case fenced || fence || strings.HasPrefix(l, ">") || programLine().MatchString(l):
+			q.WriteString(l)
+		case behind:
 			b.WriteString(l)
-		} else {
+		default:
 			a.WriteString(l)
 			behind = announcing().MatchString(l)
 		}
 		fenced = fenced != fence
 	}
-	return a.String(), b.String()
+	return a.String(), b.String(), q.String()
 }
 
 // recentTurns is the number of turns at the end whose demands are in force.

@@ -11,6 +11,15 @@ const (
 	process     = "process"
 	tunnel      = "tunnel"
 	pullRequest = "PR"
+	branch      = "branch"
+	container   = "container"
+)
+
+const (
+	// containerID is before the id of a container that has a name.
+	containerID = "id "
+	// minContainerID is the size of the shortest id of a container that is printed.
+	minContainerID = 12
 )
 
 // opener is a kind of handle that a command or a result opens. The id is the first group of
@@ -25,13 +34,13 @@ const git = `^git (?:-C \S+ )?`
 var (
 	// commandOpeners are matched with each simple command of a call.
 	commandOpeners = []opener{
-		{"branch", text.Pattern(git + `(?:checkout|switch|worktree add)(?: .*)? (?:-[bBcC]|--create|--orphan) (\S+)`), nil},
-		{"branch", text.Pattern(git + `branch (?:-f |--force )?([^-\s]\S*)`), nil},
+		{branch, text.Pattern(git + `(?:checkout|switch|worktree add)(?: .*)? (?:-[bBcC]|--create|--orphan) (\S+)`), nil},
+		{branch, text.Pattern(git + `branch (?:-f |--force )?([^-\s]\S*)`), nil},
 		{"worktree", text.Pattern(git + `worktree add (?:-[bB] \S+ |-\S+ )*([^-\s]\S*)`), nil},
 		{"tmux", text.Pattern(`^tmux (?:new|new-session)(?: .*)? -\w*s (\S+)`), nil},
 		{"screen", text.Pattern(`^screen(?: .*)? -\w*S (\S+)`), nil},
-		{"container", text.Pattern(`^(?:docker|podman) run (?:.* )?(?:-d|-\w*d\w*|--detach) (?:.* )?--name[ =](\S+)`), nil},
-		{"container", text.Pattern(`^(?:docker|podman) run (?:.* )?(?:-d|-\w*d\w*|--detach) `), text.Pattern(`(?m)^([0-9a-f]{12,64})$`)},
+		{container, text.Pattern(`^(?:docker|podman) run (?:.* )?(?:-d|-\w*d\w*|--detach) (?:.* )?--name[ =](\S+)`), nil},
+		{container, text.Pattern(`^(?:docker|podman) run (?:.* )?(?:-d|-\w*d\w*|--detach) `), text.Pattern(`(?m)^([0-9a-f]{12,64})$`)},
 		{"containers", text.Pattern(`^(?:docker|podman) (compose) (?:.* )?up (?:.* )?(?:-d|--detach)\b`), nil},
 		{tunnel, text.Pattern(`^(?:auto)?ssh (?:.* )?-\w*f(?:\w* .*-)?\w*[LRD] ?((?:[\w.]+:)?\d+\S*)`), nil},
 		{tunnel, text.Pattern(`^(?:auto)?ssh (?:.* )?-\w*[LRD] ?((?:[\w.]+:)?\d+\S*) (?:.* )?-\w*f`), nil},
@@ -58,6 +67,9 @@ var (
 	commandClosers = text.Pattern(`^(?:(?:docker|podman) (?:container |compose (?:.* )?)?(?:stop|kill|rm|down)\b|` +
 		`git (?:-C \S+ )?(?:merge|worktree remove|branch (?:.* )?(?:-[dD]|--delete)|push (?:.* )?(?:-d|--delete))\b|` +
 		`tmux kill-|screen (?:.* )?-X |(?:gh|glab) (?:pr|mr|issue) (?:merge|close|delete)\b)`)
+	// mergedBranch is a command that merges and deletes a branch, deletedBranch what says which.
+	mergedBranch  = text.Pattern(`^(?:gh pr|glab mr) merge\b.* (?:-d|--delete-branch|--remove-source-branch)\b`)
+	deletedBranch = text.Pattern(`(?i)\bdeleted (?:(?:local|remote|the) )*branch '?([^\s',]+)`)
 	// killers are simple commands that end processes.
 	killers = text.Pattern(`^(?:sudo )?(?:kill|pkill|killall|fuser)\b|^xargs (?:.* )?kill\b|^wait$`)
 	// settled is what a report on something that ended says.

@@ -98,6 +98,13 @@ func (s *history) readCommand(c *toolCall, result string) {
 		if commandClosers().MatchString(cmd.text) {
 			s.closeNamed(words)
 		}
+		if mergedBranch().MatchString(cmd.text) {
+			if found := deletedBranch().FindStringSubmatch(result); found != nil {
+				s.close(func(h handle) bool { return h.kind == branch && h.id == found[1] })
+			} else {
+				s.closeNewest(branch)
+			}
+		}
 		if killers().MatchString(cmd.text) {
 			if strings.ContainsAny(cmd.text, "$%") || cmd.text == "wait" {
 				started = nil
@@ -107,13 +114,18 @@ func (s *history) readCommand(c *toolCall, result string) {
 		if cmd.background && !endsSoon().MatchString(cmd.text) {
 			started = append(started, cmd.text)
 		}
+		named := false
 		for _, o := range commandOpeners {
 			switch found := o.command().FindStringSubmatch(cmd.text); {
 			case found == nil:
 			case o.result == nil:
 				s.open(c, o.kind, found[1], publishedPorts(cmd.text))
+				named = o.kind == container
 			default:
-				if found = o.result().FindStringSubmatch(result); found != nil {
+				if found = o.result().FindStringSubmatch(result); found != nil && named {
+					h := &s.handles[len(s.handles)-1]
+					h.text = strings.TrimPrefix(h.text+", "+containerID+found[1][:minContainerID], ", ")
+				} else if found != nil {
 					s.open(c, o.kind, found[1], strings.TrimPrefix(found[0], found[1])+publishedPorts(cmd.text))
 				}
 			}
@@ -145,16 +157,32 @@ func publishedPorts(command string) string {
 // closes the pull request of the branch, which is the newest.
 func (s *history) closeNamed(words []string) {
 	s.close(func(h handle) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return strings.TrimLeft(w, "#") == h.id || strings.HasSuffix(w, "/"+h.id) })
+		return slices.ContainsFunc(words, func(w string) bool {
+			return strings.TrimLeft(w, "#") == h.id || strings.HasSuffix(w, "/"+h.id) || h.kind == container && h.hasID(w)
+		})
 	})
 	if slices.Contains(words, "pr") && !slices.ContainsFunc(words, func(w string) bool { return strings.ContainsFunc(w, unicode.IsDigit) }) {
-		for i, h := range slices.Backward(s.handles) {
-			if h.kind == pullRequest {
-				s.handles = slices.Delete(s.handles, i, i+1)
-				return
-			}
+		s.closeNewest(pullRequest)
+	}
+}
+
+// closeNewest closes the newest handle of a kind.
+func (s *history) closeNewest(kind string) {
+	for i, h := range slices.Backward(s.handles) {
+		if h.kind == kind {
+			s.handles = slices.Delete(s.handles, i, i+1)
+			return
 		}
 	}
+}
+
+// hasID reports whether a word is the id of a container, whole or its beginning.
+func (h handle) hasID(w string) bool {
+	id := h.id
+	if _, known, ok := strings.Cut(h.text, containerID); ok {
+		id, w = known[:min(len(known), minContainerID)], w[:min(len(w), minContainerID)]
+	}
+	return len(w) >= minHandleID && len(id) >= minContainerID && strings.HasPrefix(id, w) && hex.forward(w, 0) == len(w)
 }
 
 // closeKilled closes the processes of which a command that kills has the id or a word.
@@ -173,7 +201,7 @@ func (s *history) closeKilled(killer, line string) {
 // readResult opens what a result says to run on, and what a tool such as create_issue or
 // TaskCreate made.
 func (s *history) readResult(c *toolCall, whole, result string) {
-	if len(c.paths) > 0 {
+	if len(c.paths) > 0 && !c.runsToo {
 		return
 	}
 	for _, o := range resultOpeners {

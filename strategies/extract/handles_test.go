@@ -47,7 +47,7 @@ func TestHandlesAreOpenUntilTheyAreClosed(t *testing.T) {
 		"no background":                   {[]step{sh("make 2>&1 && ls &> log", "Server listening on localhost:80")}, nil},
 		"a container": {
 			[]step{sh("docker run -d -p 5432:5432 postgres:17", "0123456789abcdef0123"), sh("docker run --rm -it x", ""), sh("docker run -d --name cache redis", "fedcba9876543210")},
-			[]string{"container 0123456789abcdef0123, since message 3: port 5432", "container cache, since message 7", "container fedcba9876543210, since message 7"},
+			[]string{"container 0123456789abcdef0123, since message 3: port 5432", "container cache, since message 7: id fedcba987654"},
 		},
 		"containers together":      {[]step{sh("docker compose -f dev.yml up -d db", "")}, []string{"containers compose, since message 3"}},
 		"containers that are down": {[]step{sh("docker-compose up -d", ""), sh("docker compose down -v", "")}, nil},
@@ -146,21 +146,48 @@ func TestShellCommands(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string][]shellCommand{
 		"":                              nil,
-		"a b; c && d || e | f":          {{"a b", false}, {"c", false}, {"d", false}, {"e", false}, {"f", false}},
-		"a & b":                         {{"a", true}, {"b", false}},
-		"(a && b) &":                    {{"a", false}, {"b", true}},
-		"a 2>&1 &> x":                   {{"a 2>&1 &> x", false}},
-		`a "b; c" 'd & e' f\;g`:         {{"a b; c d & e f;g", false}},
-		`a "b \" ; c" d`:                {{`a b \" ; c d`, false}},
-		"a <<'EOF' > f\nb; c &\nEOF\nd": {{"a <<EOF > f", false}, {"d", false}},
-		"a <<-EOF\nEOF\nd &":            {{"a <<-EOF", false}, {"d", true}},
-		"a <<< b; c":                    {{"a <<< b", false}, {"c", false}},
-		"a 'not closed; b":              {{"a not closed; b", false}},
-		"a <<EOF\nnever closed; b\nc":   {{"a <<EOF", false}},
-		"a \\\n b":                      {{"a b", false}},
+		"a b; c && d || e | f":          {{"a b", false, "", nil}, {"c", false, "", nil}, {"d", false, "&&", nil}, {"e", false, "||", nil}, {"f", false, "|", nil}},
+		"a & b":                         {{"a", true, "", nil}, {"b", false, "", nil}},
+		"(a && b) &":                    {{"a", false, "", nil}, {"b", true, "&&", nil}},
+		"a 2>&1 &> x":                   {{"a 2>&1 &> x", false, "", nil}},
+		`a "b; c" 'd & e' f\;g`:         {{"a b; c d & e f;g", false, "", nil}},
+		`a "b \" ; c" d`:                {{`a b \" ; c d`, false, "", nil}},
+		"a <<'EOF' > f\nb; c &\nEOF\nd": {{"a <<EOF > f", false, "", []string{"f"}}, {"d", false, "", nil}},
+		"a <<-EOF\nEOF\nd &":            {{"a <<-EOF", false, "", nil}, {"d", true, "", nil}},
+		"a <<< b; c":                    {{"a <<< b", false, "", nil}, {"c", false, "", nil}},
+		"a 'not closed; b":              {{"a not closed; b", false, "", nil}},
+		"a <<EOF\nnever closed; b\nc":   {{"a <<EOF", false, "", nil}},
+		"a \\\n b":                      {{"a b", false, "", nil}},
 	} {
 		if got := shellCommands(in); !cmp.Equal(got, want, cmp.AllowUnexported(shellCommand{})) {
 			t.Errorf("%q: %v, want %v", in, got, want)
+		}
+	}
+}
+
+// A branch goes with its merge, and a container with its name or its id.
+func TestHandlesWithTwoNames(t *testing.T) {
+	t.Parallel()
+	id := strings.Repeat("4e7b01d9c35f", 5) + "4e7b"
+	const named, unnamed = "docker run -d --name lamps -p 81:80 hall:2", "docker run -d hall:2"
+	for name, tt := range map[string]struct {
+		open, came, shut, said string
+		left                   int
+	}{
+		"its branch":         {"git switch -c lamps", "Switched", "gh pr merge 7 --squash --delete-branch", "Merged", 0},
+		"the branch named":   {"git switch -c lamps && git branch doors", "Switched", "gh pr merge 7 -d", "Deleted branch lamps and switched to main", 1},
+		"the branch is kept": {"git switch -c lamps", "Switched", "gh pr merge 7 --squash", "Merged", 1},
+		"by name":            {named, id, "docker rm -f lamps", "lamps", 0},
+		"by its id":          {named, id, "docker stop " + id, id, 0},
+		"by its short id":    {named, id, "docker stop 4e7b01d9c35f", id, 0},
+		"no name":            {unnamed, id, "docker rm -f 4e7b01d9", id, 0},
+		"another id":         {unnamed, id, "docker rm -f 5e7b01d9c35f", id, 1},
+		"still there":        {named, id, "docker ps", "lamps", 1},
+	} {
+		d := digestOf(Options{}, user("Run the lamps of the hall, please."), calls("", "1", "Bash", "command", tt.open), result("1", tt.came),
+			calls("", "2", "Bash", "command", tt.shut), result("2", tt.said))
+		if n := len(d.history.handles); n != tt.left {
+			t.Errorf("%s: %v", name, d.history.handles)
 		}
 	}
 }

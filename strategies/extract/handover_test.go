@@ -207,14 +207,14 @@ func TestAnotherValueIsConfirmedOrNot(t *testing.T) {
 	const booked = "- book_table: place Brixx, time 18:45 → time 19:00, code K7Q2ZX"
 	for _, tt := range []struct{ answer, reply, want string }{
 		{"How about 7 pm at Brixx?", "No thanks, that is too late for us.", "- book_table (not confirmed: time 19:00 was offered, the user declined): place Brixx, time 18:45"},
-		{"Unfortunately it is taken. Shall I try 7 pm instead?", "No, don't do that.", "- book_table (did not work, said the assistant): place Brixx, time 18:45"},
+		{"Unfortunately it is taken. Shall I try 7 pm instead?", "No, don't do that.", "- book_table (did not work, said the assistant): place Brixx, time 18:45 → code K7Q2ZX"},
 		{"I have made your reservation.", "Thanks a lot, that was quick.", booked},
 		{"Your table is booked. Would you like a ride there?", "No, we walk there.", booked},
 		{"Your table at Brixx for 7 pm is reserved. Would you like anything else?", "No thanks.", booked},
 		{"I booked the table. Can I help you with anything else?", "No thanks.", booked},
 		{"Done! The code is K7Q2ZX. Would you like directions?", "No, we know the way.", booked},
-		{"Sorry, that table is booked already.", "What a pity, we liked it.", "- book_table (did not work, said the assistant): place Brixx, time 18:45"},
-		{"I was unable to successfully reserve it.", "What a pity, we liked it.", "- book_table (did not work, said the assistant): place Brixx, time 18:45"},
+		{"Sorry, that table is booked already.", "What a pity, we liked it.", "- book_table (did not work, said the assistant): place Brixx, time 18:45 → code K7Q2ZX"},
+		{"I was unable to successfully reserve it.", "What a pity, we liked it.", "- book_table (did not work, said the assistant): place Brixx, time 18:45 → code K7Q2ZX"},
 	} {
 		d := digestOf(
 			Options{}, user("A table for two tonight, please."), calls("", "1", "book_table", "place", "Brixx", "time", "18:45"), result("1", `{"place":"Brixx","time":"19:00","code":"K7Q2ZX"}`),

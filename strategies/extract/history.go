@@ -161,6 +161,8 @@ type toolCall struct {
 	paths                 []string
 	changes               bool // it changes files
 	acts                  bool // it changes something else, or may
+	isShell               bool // it has a command
+	runsToo               bool // it changes files by a shell and runs something besides
 	isTodoList            bool // it writes a list of tasks
 	undone                bool // it did nothing, although no failure was reported
 	expected              bool // its failure was to be expected

@@ -65,6 +65,9 @@ func (s *history) otherItems(budget int) []*item {
 	b := &itemList{lineLimit: min(max(budget/10, 160), maxLine), listLimit: min(max(budget/10, min(budget/3, 240)), maxAct)}
 	for sec := range numSections {
 		for i, e := range s.previous[sec] {
+			if sec == sectionBlocked && s.wasRepeated(e) {
+				continue
+			}
 			if sec == sectionFindings {
 				e.text = s.dated(e.text, s.previousAt[e.text])
 			}
@@ -306,7 +309,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 			b.add(sectionInProgress, c.line(b.lineLimit), worthProgress*age).tier = tierErrors
 		case !c.done, c.failed && !c.acts: // cancelled, or overtaken by what followed
 		case c.chosen >= 0 && !c.acts && (s.wasTaken(i) || s.searchedAgain(i)): // listed with what was done, or searched later
-		case len(c.paths) > 0 && !c.acts || c.isTodoList: // listed with the files or the remaining work
+		case len(c.paths) > 0 && !c.acts && !c.runsToo || c.isTodoList: // listed with the files or the remaining work
 		case !c.acts && c.chosen < 0 && looks(c.tool) && len(c.result) == 0: // of no use later
 		case !c.acts && c == s.lastCall(): // listed with the state
 		case !c.acts && c.chosen < 0 && c.reads() && (changed || beginsWith(withoutFolder(c.description), showCommands)): // of no use later

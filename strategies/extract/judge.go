@@ -3,29 +3,39 @@ package extract
 import (
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// readOutcome reads what the assistant says of the call before: that it did not work, or that its failure was to
-// be expected.
+// readOutcome notes what the assistant says of the calls since its last message: that the one that it
+// names, else the last, did not work, or that the failure of the last was to be expected.
 func (s *history) readOutcome(said string) {
 	c := s.unjudged
 	if s.unjudged = nil; c == nil {
 		return
 	}
 	said = text.Head(said, 200)
-	switch {
+	t := s.currentTurn()
+	since := s.calls[max(0, len(s.calls)-t.calls+t.callsBefore):]
+	if !c.isNamedIn(said) {
+		if i := slices.IndexFunc(since, func(o *toolCall) bool { return o.acts && o.done && o.isNamedIn(said) }); i >= 0 {
+			c = since[i]
+		}
+	}
+	switch excused := slices.ContainsFunc(since, func(o *toolCall) bool { return o.failed }); { // what failed was regretted
 	case c.failed:
 		c.expected = c.expected || expected().MatchString(said)
-	case c.acts && c.command == "" && (apology().MatchString(sentences(said)[0]) || declaring().MatchString(said)) && !completed(said): // a regret of something else
-		c.failed, c.undone, c.outcome = true, true, "did not work, said the assistant"
-	case c.acts && c.command == "" && !completed(said):
+	case c.acts && len(c.arguments) > 0 && (apology().MatchString(sentences(said)[0]) || declaring().MatchString(said)) && !completed(said):
+		if !excused && !c.statesDone() {
+			c.failed, c.undone, c.outcome = true, true, regretted
+		}
+	case c.acts && len(c.arguments) > 0 && !completed(said):
 		if other := c.otherValue(); other.value != "" && proposes(said, other.value) {
 			c.failed, c.undone, c.outcome = true, true, notConfirmed+strings.ReplaceAll(other.key, "_", " ")+" "+other.value+" was offered"
 			s.offeredBy = c
 		}
-	case !c.acts && c.command == "" && len(c.arguments) > 1 && takes(c.tool) && completed(said): // to take, not to look
+	case !c.acts && len(c.arguments) > 1 && takes(c.tool) && completed(said): // to take, not to look
 		c.acts = true
 	}
 }
@@ -37,6 +47,45 @@ var (
 	// completing says that a thing was done.
 	completing = text.Pattern(`(?i)\b(?:(?:reservation|booking|appointment|visit|tickets?|order|payment|transfer|request|ride|cab|taxi|table|rooms?|seats?|car|hotel|flight|trip|stay)(?: (?:at|for|in|on|to|with) [^.?!]{1,40}?)? (?:has|have|is|are|was|were)(?: now| been| also)* (?:complete|completed|confirmed|booked|scheduled|reserved|made|placed)|(?:i|we)(?:'ve| have)?(?: now| just)? (?:booked|reserved|scheduled|made|bought|purchased)|you(?:'re| are) (?:all set|(?:now )?(?:scheduled|booked))|successfully|^\W*(?:was|is|has been)(?: now)? (?:booked|reserved)|on (?:its|the|their) way|(?:ride|cab|taxi|car|driver) (?:is|will be) (?:coming|there)|will arrive)\b`)
 	expected   = text.Pattern(`(?i)\b(?:as expected|fails? as|expected to fail|expected failure|confirm(?:s|ed) the (?:bug|issue|failure|problem)|red phase|test fails,? (?:now|good|great))\b`)
+)
+
+// regretted is the outcome of a call that did not work by the words of the assistant.
+const regretted = "did not work, said the assistant"
+
+// isID reports whether a value is the id or the code of something.
+func (f argument) isID() bool {
+	return strings.HasSuffix(strings.ToLower(f.key), "id") || isCode(f.value) && strings.ContainsFunc(f.value, unicode.IsLetter)
+}
+
+// isNamedIn reports whether a text has a word of the call's name, in any form: order of "the orders".
+func (c *toolCall) isNamedIn(said string) bool {
+	return slices.ContainsFunc(nameWords(shortName(c.tool)), func(w string) bool {
+		return len(w) > minSharedWord && strings.Contains(strings.ToLower(said), w)
+	})
+}
+
+// statesDone reports whether the result of a call says by itself that the thing was done.
+func (c *toolCall) statesDone() bool {
+	return doneText().MatchString(c.outcome) || slices.ContainsFunc(c.result, argument.statesDone)
+}
+
+func (f argument) statesDone() bool {
+	return doneWord().MatchString(f.value) || doneWord().MatchString(f.key) && strings.EqualFold(f.value, "true")
+}
+
+// statesAct reports whether the result of a call says what was done, or nothing but that it was.
+func (c *toolCall) statesAct() bool {
+	return slices.ContainsFunc(c.result, func(f argument) bool {
+		return f.statesDone() && (len(c.result) == 1 && len(c.arguments) > 0 || !vagueWord().MatchString(f.value) && !(vagueWord().MatchString(f.key) && strings.EqualFold(f.value, "true")))
+	})
+}
+
+var (
+	// doneWord is a value, or a key with the value true, of what was done.
+	doneWord = text.Pattern(`(?i)^(?:is_?)?(?:ok|success(?:ful)?|succeeded|done|completed?|sent|delivered|created|added|booked|reserved|scheduled|confirmed|paid|captured|charged|cancell?ed|refunded|submitted|accepted|updated|deleted|removed|merged|posted|published)$`)
+	// vagueWord is one that a look may end with, too.
+	vagueWord = text.Pattern(`(?i)^(?:is_?)?(?:ok|success(?:ful)?|succeeded|done|completed?)$`)
+	doneText  = text.Pattern(`(?i)^\W*(?:ok|done|success|sent)\b|\bsuccessfully\b`)
 )
 
 // notConfirmed begins the outcome of a call of which another value was offered than was asked for.

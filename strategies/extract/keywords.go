@@ -173,6 +173,20 @@ func failureLine(head, tail string) string {
 	return ""
 }
 
+// runFailure returns the last line that reports the failure of what a command ran, "" if there is none or if
+// a success is reported behind it.
+func runFailure(tail string) string {
+	for _, l := range slices.Backward(splitLines(text.Tail(tail, 4000))) {
+		switch l = text.Head(l, maxLine); {
+		case failing().MatchString(l):
+			return l
+		case stating().MatchString(l) || succeeding().MatchString(l):
+			return ""
+		}
+	}
+	return ""
+}
+
 func isExit(line string) bool { return strings.HasPrefix(strings.ToLower(line), "exit") }
 
 func isFailure(line string) bool {
@@ -189,12 +203,27 @@ func isFailure(line string) bool {
 // minFailure is the size, in bytes, below which a line says nothing of what failed.
 const minFailure = 12
 
-// failing is a line of a compiler, a test runner, an interpreter or a shell that reports a failure, in
-// forms that do not begin with a word for it. Text may have them too, so that they are no reason to take
-// a call for failed.
-var failing = text.Pattern(`^(?:\S+\.\w{1,5}:\d+(?::\d+)?:? .*\b(?:undefined|error|cannot|expected|unexpected|undeclared|unused|missing|got|want)\b` +
-	`|[\w.]*(?:Error|Exception)\b(?::|$)|make(?:\[\d+\])?: \*\*\*|not ok\b|E {2,}\S|test result: FAILED|npm (?:ERR!|error)|Segmentation fault|Killed\b|.{0,80}: (?:command not found|No such file or directory|Permission denied)$` +
-	`|[-=]+ (?:FAIL|FAILED|FAILURES|ERRORS)\b|.{0,60}\b[1-9]\d* (?:failed|failures|errors)\b|Caused by:|core dumped)`)
+// reportsFailure reports whether a line says that something failed, in any of the forms that are known.
+func reportsFailure(l string) bool {
+	return isFailure(l) || failing().MatchString(l) || finding().MatchString(l)
+}
+
+var (
+	// failing is a line of a compiler, a test runner, an interpreter, git or a shell that reports a failure,
+	// in forms that do not begin with a word for it. Text and source may have them too, so that only what was
+	// run has failed by them.
+	failing = text.Pattern(`^(?:\S+\.\w{1,5}:\d+(?::\d+)?:? .*\b(?:undefined|error|cannot|expected|unexpected|undeclared|redeclared|unused|not used|not enough|too many|mismatch|invalid|missing|got|want)\b` +
+		`|.{0,120}\berror (?:TS|CS)\d+|\S+\(\d+,\d+\): error\b|[\w.:]*(?:Error|Exception)\b(?::|$)|.{0,200}\(\w+Error\)$|PHP (?:Fatal|Parse) error` +
+		`|make(?:\[\d+\])?: \*\*\*|ninja: build stopped|not ok\b|E {2,}\S|test result: FAILED|npm (?:ERR!|error)|(?:\[\w+\] )?(?i:build) (?:FAILURE|FAILED|failed)\b|FAILURE:|● \S` +
+		`|(?:Segmentation fault|Killed|Aborted|Bus error)\b|.{0,60}\bcore dumped|.{0,120}\bpanicked at\b|Caused by:` +
+		`|.{0,80}: (?:command not found|No such file or directory|Permission denied)$|! \[(?:remote )?rejected\]|CONFLICT \(|Automatic merge failed|curl: \(\d+\)` +
+		`|(?i:.{0,120}\bconnection refused\b|.{0,60}\b(?:command|operation|request|connection|process|tests?) timed out\b|.{0,60}\bexit(?:ed with)? (?:code|status):? [1-9])` +
+		`|[-=]+ (?:FAIL|FAILED|FAILURES|ERRORS)\b)`)
+	// finding is a line of a check that found faults, whatever its exit code.
+	finding = text.Pattern(`(?m)^(?:.{0,120}\b[1-9]\d* (?:issues?|errors?|failed|failures?|problems?)\b|.{0,120}\berror TS\d+|(?:FAIL|FAILED|ERROR)\b).*$`)
+	// succeeding is the last line of what was built or tested.
+	succeeding = text.Pattern(`(?i)^(?:finished\b|\W*(?:\w+\W )?(?:build|compiled?|compilation)\b.{0,20}\bsucce|.{0,40}\bbuilt in \d)`)
+)
 
 // Failures returns the ranges of bytes of up to n different lines of a tool's output that
 // report failures, in order, each with its line break. Of a line that is too long for a
@@ -207,7 +236,7 @@ func Failures(output string, n int) [][2]int {
 		if len(out) == n {
 			break
 		}
-		if l := text.Trim(text.Head(line, maxLine)); len(l) >= minFailure && (isFailure(l) || failing().MatchString(l)) && !seen[l] {
+		if l := text.Trim(text.Head(line, maxLine)); (len(l) >= minFailure || failing().MatchString(l)) && reportsFailure(l) && !seen[l] {
 			seen[l] = true
 			out = append(out, [2]int{at, at + len(text.Head(line, maxLine+1))})
 		}

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -145,40 +146,146 @@ func isCode(v string) bool {
 // vagueKeys are last words of keys that say nothing without those before them.
 var vagueKeys = wordSet(`time allowed options number type language length available count id seating status night day days est`)
 
-// attempt returns what a call runs, by its tool, program and subcommand, and the targets of a check:
-// the other words of its first command, without flags, numbers and what is quoted.
-func (c *toolCall) attempt() (what string, targets []string) {
-	command := runner().ReplaceAllString(scriptRunner().ReplaceAllString(withoutFolder(c.description), "$1 "), "")
-	command = quotedWords().ReplaceAllString(command, "")
-	if i := strings.IndexAny(command, "|;&>"); i > 0 {
-		command = command[:i]
-	}
-	what = c.tool
-	program := true // of the words that tell what is run
-	for i, w := range strings.Fields(command) {
+// attempt is a simple command of a call: what it runs, by the tool, its program and its subcommand, and what
+// it checks or installs.
+type attempt struct {
+	what    string
+	targets []string
+	checks  bool
+	chain   int // the number of the commands joined by && that it is among
+}
+
+// maxAttempts is the number of attempts of a call, and of targets of one.
+const maxAttempts = 16
+
+// attemptsOf returns what a command line runs, without what only shows something unless that is all.
+func attemptsOf(tool, command string) []attempt {
+	var out, shown []attempt
+	chain := 0
+	for _, c := range shellCommands(redirection().ReplaceAllString(command, "$1")) {
+		if c.follows != "&&" {
+			chain++
+		}
+		line := withoutFolder(c.text)
+		rest := scriptRunner().ReplaceAllString(interpreter().ReplaceAllString(runner().ReplaceAllString(line, ""), "$1"), "$1 ")
+		if rest != line && strings.ContainsAny(rest, ";&|") { // of a shell in a container
+			out = append(out, attemptsOf(tool, rest)...)
+			continue
+		}
+		words := strings.Fields(rest)
 		switch {
-		case strings.HasPrefix(w, "-") || i > 0 && digit.has(w[0]):
+		case len(words) == 0 || len(out) >= maxAttempts || inspecting().MatchString(rest):
+		case narrowing[words[0]] || beginsWith(rest, readCommands):
+			shown = append(shown[:0], newAttempt(tool, words))
+		default:
+			a := newAttempt(tool, words)
+			a.chain = chain
+			out = append(out, a)
+		}
+	}
+	if len(out) == 0 {
+		out = append(shown, attempt{what: tool})[:1]
+	}
+	return out
+}
+
+// newAttempt returns the attempt of the words of a simple command, of which flags and numbers are left out.
+func newAttempt(tool string, words []string) attempt {
+	a := attempt{what: tool}
+	program := true // of the words that tell what is run
+	plain := ""
+	for i, w := range words {
+		if i == 0 && strings.Contains(w, "bin/") { // wherever it is installed
+			w = path.Base(w)
+		}
+		flag, value, set := strings.Cut(w, "=")
+		switch {
+		case strings.HasPrefix(w, "-") && selecting().MatchString(flag):
+			if program = false; set {
+				a.targets = append(a.targets, value)
+			}
+		case strings.HasPrefix(w, "-"), i > 0 && digit.has(w[0]):
 		case i == 0 || program && subcommand().MatchString(w):
-			what += " " + w
+			a.what += " " + w
+			plain += w + " "
 			program = i == 0
 		default:
-			targets = append(targets, w)
+			if len(a.targets) == 0 {
+				plain += w
+			}
+			a.targets = append(a.targets, w)
 			program = false
 		}
 	}
-	if !checking().MatchString(command) {
-		targets = nil
+	a.checks = checking().MatchString(plain) && words[0] != "git" && words[0] != "gh"
+	if a.targets = a.targets[:min(len(a.targets), maxAttempts)]; installing().MatchString(plain) {
+		for i, w := range a.targets {
+			if end := strings.IndexAny(w[1:], "=<>~@"); end >= 0 {
+				a.targets[i] = w[:end+1]
+			}
+		}
+	} else if !a.checks {
+		a.targets = nil
 	}
-	return what, targets
+	return a
 }
 
 var (
-	quotedWords = text.Pattern(`"[^"]*"|'[^']*'`)
-	// runner is before a program that is run by another one, scriptRunner before a script of a package.
-	runner       = text.Pattern(`^(?:(?:python3? -m|npx|pnpm exec|uv run|poetry run|pipenv run|bundle exec|sudo|time) +)+`)
+	// runner is before a program that is run by another one or in a container, scriptRunner before a script
+	// of a package, interpreter before a file that is run.
+	runner = text.Pattern(`^(?:(?:python[\d.]* -m|npx|pnpm exec|yarn exec|uv run|poetry run|pipenv run|bundle exec|sudo|time|(?:ba|z|da)?sh -l?c` +
+		`|(?:docker|podman)(?:-compose| compose(?: -f \S+)*)? exec(?: -[euw] \S+| --(?:user|env|workdir)[= ]\S+| -\S+)* \S+|kubectl exec(?: -[nc] \S+| -\S+)* \S+(?: -[nc] \S+)* --) +)+`)
 	scriptRunner = text.Pattern(`^(npm|pnpm|yarn|bun) run(?:-script)? +`)
+	interpreter  = text.Pattern(`^(?:python[\d.]*|(?:ba|z|da)?sh|node|ruby|perl)(?: -[A-Zuxe]\w*)* +([^-\s])`)
 	subcommand   = text.Pattern(`^[a-z][a-z:-]*$`)
+	// selecting is a flag that says what is run of all there is.
+	selecting = text.Pattern(`^--?(?:run|bench|[tkmgf]|grep|filter|file|filename|tests?|testNamePattern|test-name-pattern|only|spec|project|D\w*[tT]est)$`)
+	// installing is a command that does the same for each of its targets.
+	installing = text.Pattern(`\b(?:install|apply)\b`)
+	// inspecting is a flag with which a command does nothing.
+	inspecting = text.Pattern(` --(?:help|version|dry-run)\b`)
 )
+
+// ran returns what a call ran, by its command or by its name and what it is told by.
+func (c *toolCall) ran() []attempt {
+	if c.isShell {
+		return attemptsOf(c.tool, c.description)
+	}
+	return []attempt{newAttempt(c.tool, strings.Fields(c.description))}
+}
+
+// isRepeated reports whether what was run, and may have failed, was run again: of commands joined by &&, the
+// last check or the last command.
+func isRepeated(ran []attempt, again func(attempt) bool) bool {
+	checked := false
+	for i := 0; i < len(ran); {
+		check, end := -1, i
+		for ; end < len(ran) && ran[end].chain == ran[i].chain; end++ {
+			if ran[end].checks {
+				check = end
+			}
+		}
+		if check >= 0 && !again(ran[check]) && (check == end-1 || !again(ran[end-1])) {
+			return false
+		}
+		checked = checked || check >= 0
+		i = end
+	}
+	return checked || again(ran[len(ran)-1])
+}
+
+// wasRepeated reports whether an entry of an earlier summary tells of a failure of what was run again since.
+func (s *history) wasRepeated(e entry) bool {
+	line, _, _ := strings.Cut(strings.TrimPrefix(e.text, bulletMark), " → ")
+	tool, command, _ := strings.Cut(strings.TrimSuffix(line, " (failed)"), ": ")
+	return isRepeated(attemptsOf(tool, command), func(a attempt) bool {
+		return slices.ContainsFunc(s.calls, func(c *toolCall) bool {
+			return c.done && !c.undone && slices.ContainsFunc(c.ran(), func(again attempt) bool {
+				return again.what == a.what && repeats(again.targets, a.targets)
+			})
+		})
+	})
+}
 
 // repeats reports whether a call on some targets does again what one on others did: it has no target
 // that is not one of theirs or around it. One without targets, or on everything, is repeated by any.
@@ -233,7 +340,7 @@ func failureLines(head, tail string) []string {
 		if strings.HasPrefix(l, "Traceback (") {
 			continue
 		}
-		if len(l) >= minFailure && !text.Longer(l, maxLine) && (isFailure(l) || failing().MatchString(l) || located().MatchString(l)) && !slices.Contains(out, l) {
+		if len(l) >= minFailure && !text.Longer(l, maxLine) && (reportsFailure(l) || located().MatchString(l)) && !slices.Contains(out, l) {
 			if frame != "" && len(frame)+len(l) < maxLine && errorLine().MatchString(l) {
 				l, frame = l+" ("+frame+")", ""
 			}

@@ -10,7 +10,9 @@ import (
 // shellCommand is a simple command: its words, without quotes, joined by blanks.
 type shellCommand struct {
 	text       string
-	background bool // it ends with &
+	background bool     // it ends with &
+	follows    string   // the operator before it: &&, || or |
+	to         []string // the files to which its output goes
 }
 
 // shellCommands returns the simple commands of a command line. What is quoted and what is in
@@ -18,9 +20,12 @@ type shellCommand struct {
 func shellCommands(s string) []shellCommand {
 	var out []shellCommand
 	var b strings.Builder
+	operator := ""
+	var to []string
 	end := func(background bool) {
 		if text := oneLine(b.String()); text != "" {
-			out = append(out, shellCommand{text, background})
+			out = append(out, shellCommand{text, background, operator, to})
+			operator, to = "", nil
 		} else if background && len(out) > 0 { // after a parenthesis
 			out[len(out)-1].background = true
 		}
@@ -60,14 +65,22 @@ func shellCommands(s string) []shellCommand {
 				return out
 			}
 			i, delimiter = i+n+len(delimiter), ""
+		case c == '>' && !strings.HasPrefix(after, "&") && (i == 0 || strings.IndexByte("023456789&<>=-", s[i-1]) < 0):
+			file := strings.TrimLeft(after, ">|\"' ")
+			to = append(to, file[:strings.IndexAny(file+"\n", " \t\n\"';&|<>()")])
+			b.WriteByte(c)
 		case c == '&' && (strings.HasPrefix(after, ">") || i > 0 && (s[i-1] == '>' || s[i-1] == '<')): // 2>&1, &> file
 			b.WriteByte(c)
-		case c == '&' && strings.HasPrefix(after, "&"):
+		case (c == '&' || c == '|') && after != "" && after[0] == c:
 			end(false)
+			operator = s[i : i+2]
 			i++
 		case c == '&':
 			end(true)
-		case c == ';' || c == '|' || c == '\n' || c == '(' || c == ')':
+		case c == '|':
+			end(false)
+			operator = "|"
+		case c == ';' || c == '\n' || c == '(' || c == ')':
 			end(false)
 		default:
 			b.WriteByte(c)
@@ -105,3 +118,55 @@ func shownFiles(command string) []string {
 
 // fileWord is a word of a command that is the name of a file.
 var fileWord = text.Pattern(`^[\w@~/.][\w@+~./-]*(?:\.\w+|/[\w-]+)$`)
+
+// runs reports whether a command line runs what builds, tests or does something, and does not show what is
+// in files besides.
+func runs(command string) bool {
+	some := false
+	for _, c := range shellCommands(command) {
+		if c.follows != "|" && printing().MatchString(c.text) {
+			return false
+		}
+		some = some || !narrowing[strings.Fields(c.text)[0]] && !beginsWith(withoutFolder(c.text), readCommands)
+	}
+	return some
+}
+
+// printing is a command that shows what is in files, or in the history of git.
+var printing = text.Pattern(`^(?:cat|nl|head|tail|less|bat|sed|grep|egrep|rg|ag|awk|jq|find|xxd|git (?:-C \S+ )?(?:log|diff|show|blame|grep))\b`)
+
+// writtenFiles returns the files that a command line writes by itself: what is shown, printed or given in a
+// here-document goes to them. only reports whether it does nothing else.
+func writtenFiles(command string) (files []string, only bool) {
+	only = true
+	for _, c := range shellCommands(command) {
+		words := strings.Fields(c.text)
+		writes := showing[words[0]] || narrowing[words[0]] || words[0] == "awk" || words[0] == "tee"
+		only = only && (writes && words[0] != "sed" || words[0] == "mkdir" || words[0] == "chmod")
+		var found []string
+		switch {
+		case !writes:
+		case words[0] == "tee":
+			found = words[1:]
+		case words[0] == "sed" && slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "-i") }):
+			found = words[len(words)-1:]
+		default:
+			found = c.to
+		}
+		for _, f := range found {
+			if (fileWord().MatchString(f) || dotFile().MatchString(f)) && !passingFile().MatchString(f) && !slices.Contains(files, f) && len(files) < maxWritten {
+				files = append(files, f)
+			}
+		}
+	}
+	return files, only && len(files) > 0
+}
+
+// maxWritten is the number of files of a command that are told as written.
+const maxWritten = 8
+
+var (
+	dotFile = text.Pattern(`^(?:[\w@~/.-]*/)?(?:\.\w[\w.-]*|Makefile|Dockerfile|hosts)$`)
+	// passingFile is one that is not kept.
+	passingFile = text.Pattern(`^/(?:dev|tmp|proc)/|\.log$`)
+)

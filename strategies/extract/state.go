@@ -226,7 +226,9 @@ func (s *history) fileNames() func(file string) string {
 }
 
 // edited reports whether a call changed files.
-func (c *toolCall) edited() bool { return c.changes && c.done && !c.failed && len(c.paths) > 0 }
+func (c *toolCall) edited() bool {
+	return c.changes && c.done && (!c.failed || c.runsToo) && len(c.paths) > 0
+}
 
 // takenBack returns the edits that a later one reverses, with that, and those of files that git restored.
 func takenBack(calls []*toolCall) map[*toolCall]bool {

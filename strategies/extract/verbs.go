@@ -14,7 +14,10 @@ var (
 	actVerbs = wordSet(`book reserve buy purchase order pay transfer send cancel update delete create add modify change set schedule
 		refund return exchange submit confirm post put patch commit push merge publish deploy release write edit move rename remove
 		insert upload assign close open approve reject play start stop kill restart install share invite subscribe unsubscribe
-		register enroll apply issue grant revoke rent hire spawn launch charge capture void migrate rollback`)
+		register enroll apply issue grant revoke rent hire spawn launch charge capture void migrate rollback
+		checkout transition reply turn enable disable`)
+	// plainVerbs are those that are no nouns, which say what is done where a name begins with them.
+	plainVerbs = wordSet(`book refund reserve buy purchase pay cancel checkout send update delete create add modify submit confirm remove insert set`)
 	// lookVerbs are words in the names of tools that only look, whatever else the name says.
 	lookVerbs = wordSet(`get list search find lookup read query check fetch view show grep glob ls cat think calculate describe status`)
 	// actCommands are commands that change something, by their first words.
@@ -26,6 +29,7 @@ var (
 		"gh pr merge", "gh pr comment", "gh pr review", "gh pr edit", "gh pr close", "gh pr ready", "gh issue create", "gh issue comment", "gh issue edit", "gh issue close", "gh workflow run", "gh repo create", "gh release", "psql -c", "kill", "systemctl", "sed -i", "ln -s",
 		"docker rm", "docker stop", "kubectl scale", "kubectl rollout", "kubectl patch", "aws s3 cp", "aws s3 mv", "aws s3 rm", "aws s3 sync", "fly deploy",
 		"flyctl deploy", "gcloud app deploy", "gcloud run deploy", "heroku ", "pulumi up", "ansible-playbook", "alembic upgrade", "alembic downgrade",
+		"terraform destroy", "npm version", "crontab ",
 	}
 )
 
@@ -38,6 +42,7 @@ var readCommands = []string{
 	"git log", "git diff", "git status", "git show", "git blame", "git reflog", "git merge-base", "git rev-parse", "git branch -a", "git branch --", "git ls-", "git grep",
 	"gh api ", "curl ", "wget ", "gh pr view", "gh pr diff", "gh pr list", "gh pr checks", "gh run view", "gh run list", "gh issue view", "gh issue list", "go doc", "go list", "go env",
 	"git add ", "git remote -v", "git config --get", "git worktree list", "git stash list", "git tag -l", "go mod graph", "go mod why", "go version", "env ", "date ", "ps ", "du ", "df ",
+	"docker ps", "docker logs", "docker inspect", "docker compose ps", "docker compose logs", "kubectl get", "kubectl logs", "kubectl describe", "journalctl ", "systemctl status",
 }
 
 // configured reports whether a tool changes something by the Options, and whether they name it.
@@ -63,7 +68,7 @@ func actsByVerb(name, command string) bool {
 	if command != "" {
 		for part := range strings.FieldsFuncSeq(command, func(r rune) bool { return r == ';' || r == '&' || r == '|' }) {
 			part = withoutFolder(strings.TrimSpace(part))
-			if beginsWith(part, actCommands) && !beginsWith(part, readCommands) || sends(part) {
+			if beginsWith(part, actCommands) && !beginsWith(part, readCommands) || sends(part) || deploys(part) {
 				return true
 			}
 		}
@@ -71,6 +76,13 @@ func actsByVerb(name, command string) bool {
 	}
 	return !looks(name) && slices.ContainsFunc(nameWords(name), func(w string) bool { return actVerbs[w] })
 }
+
+// deploys reports whether a command brings something into use or out of it, by a word or a script of that name.
+func deploys(command string) bool {
+	return deploying().MatchString(command) && !beginsWith(command, readCommands) && !checking().MatchString(command) && !inspecting().MatchString(command)
+}
+
+var deploying = text.Pattern(`^(?:[\w./@-]+ ){0,3}(?:\w+:|[\w./-]*/)?(?:deploy|destroy|publish|migrate|rollback)(?:[:-]\w+)?(?:\.(?:sh|py|js|ts))?(?: |$)`)
 
 // sends reports whether a command is a request by HTTP that changes something.
 func sends(command string) bool {
@@ -92,10 +104,27 @@ func writesSQL(fs []argument) bool {
 // writing begins a statement of SQL that changes something.
 var writing = text.Pattern(`(?i)^\s*(?:insert +into|update +\S+ +set|delete +from|(?:create|alter|drop|truncate) +(?:table|index|view|database|schema|user|role)|merge +into|grant +\w+)\b`)
 
-// looks reports whether a tool only looks, by the words of its name.
+// looks reports whether a tool only looks, by the words of its name: one looks, it does not begin with what
+// acts, and nothing that acts is joined to it, as in find_and_close.
 func looks(name string) bool {
-	return slices.ContainsFunc(nameWords(name), func(w string) bool { return lookVerbs[w] })
+	words := nameWords(name)
+	for i, w := range words {
+		if (w == "and" || w == "then" || w == "or") && i+1 < len(words) && actVerbs[words[i+1]] {
+			return false
+		}
+	}
+	rest := words[1:]
+	return lookVerbs[words[0]] || !(plainVerbs[words[0]] && len(rest) > 1) && slices.ContainsFunc(rest, func(w string) bool { return lookVerbs[w] })
 }
+
+// writesByMethod reports whether an argument is the method of a request by HTTP that changes something.
+func writesByMethod(fs []argument) bool {
+	return slices.ContainsFunc(fs, func(f argument) bool {
+		return strings.HasSuffix(strings.ToLower(f.key), "method") && writingMethod().MatchString(f.value)
+	})
+}
+
+var writingMethod = text.Pattern(`(?i)^(?:POST|PUT|PATCH|DELETE)$`)
 
 // takes reports whether the name of a tool says that it gets a thing for the user, such as a ride, and not what is
 // known of it.
@@ -119,9 +148,12 @@ var (
 )
 
 // nameWords returns the words of a name in camelCase, snake_case or kebab-case, in lower
-// case, without what is before its last dot.
+// case, without what is before its last dot and before the last two underscores.
 func nameWords(name string) []string {
 	name = shortName(name)
+	if i := strings.LastIndex(name, "__"); i > 0 {
+		name = name[i+2:]
+	}
 	var out []string
 	start := 0
 	for i, r := range name {

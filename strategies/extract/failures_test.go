@@ -1,0 +1,62 @@
+package extract
+
+import (
+	"strings"
+	"testing"
+)
+
+// A failed build, test or program is recognised by its own lines, and what survives a cut is the same.
+func TestAFailureNeedsNoExitCode(t *testing.T) {
+	t.Parallel()
+	for command, output := range map[string]string{
+		"make lamp":                "cc -c lamp.c\nlamp.c:7:2: error: expected ';' before 'room'\n   7 |   room\n     |  ^\n1 error generated.",
+		"make -C hall":             "cc -c lamp.c\nmake[1]: *** [lamp.o] Error 1",
+		"go build ./hall":          "# house/hall\nhall/lamp.go:9:2: undefined: Room\nhall/lamp.go:12:4: not enough arguments in call to turn",
+		"go vet ./hall":            "# house/hall\nhall/lamp.go:9:2: room redeclared in this block",
+		"cargo run":                "   Compiling house\nthread 'main' panicked at src/main.rs:4:9:\nthe lamp is dark\nnote: run with `RUST_BACKTRACE=1` environment variable to display a backtrace",
+		"npx tsc -p hall":          "hall/lamp.ts(3,14): error TS2322: Type 'Room' is not assignable to type 'Lamp'.",
+		"python lamp.py":           "Traceback (most recent call last):\n  File \"lamp.py\", line 3\nKeyError: 'room'",
+		"pytest hall":              "E       assert 'dark' == 'lit'\nhall/test_lamp.py:4: AssertionError",
+		"npm run lamp":             "npm ERR! code ELIFECYCLE\nnpm ERR! errno 2",
+		"mvn -q package":           "[INFO] BUILD FAILURE\n[INFO] Total time: 3 s\n[INFO] Finished",
+		"./gradlew assemble":       "FAILURE: Build failed with an exception.\n* What went wrong:\nno lamp\n* Try:\n> Run with --stacktrace",
+		"./lamp --on":              "Segmentation fault (core dumped)",
+		"./lamp --off":             "Killed",
+		"lampctl on":               "zsh: command not found: lampctl",
+		"./hall.sh":                "./hall.sh: line 3: lampctl: command not found",
+		"./lamp --slow":            "Command timed out after 90s",
+		"git push origin hall":     "To github.com:o/house\n ! [rejected]        hall -> hall (fetch first)\nhint: Updates were rejected\nhint: fetch first\nhint: see the note",
+		"git merge hall":           "Auto-merging lamp.go\nCONFLICT (content): Merge conflict in lamp.go\nThe rest was merged.\nCommit the result.",
+		"node lamp.js":             "node:internal\nTypeError: room is not a function\n    at lamp.js:3:1\n\nNode.js v22.1.0",
+		"php lamp.php":             "PHP Fatal error:  Uncaught Error in lamp.php:3",
+		"./lamp && echo lit; true": "dial tcp 10.0.0.7:80: connect: connection refused",
+	} {
+		text := digestOf(Options{}, user("Light the lamp of the hall, please."), calls("", "1", "Bash", "command", command), result("1", output),
+			calls("", "2", "Bash", "command", "ls hall"), result("2", "lamp.go")).Text(600)
+		if !strings.Contains(text, "## Blocked\n") {
+			t.Errorf("%s: no failure in\n%s", command, text)
+		}
+		if len(Failures(output, 3)) == 0 {
+			t.Errorf("%s: nothing survives a cut", command)
+		}
+	}
+}
+
+// What is only shown or found did not fail, and what was reported before a success is over.
+func TestWhatIsShownIsNoFailure(t *testing.T) {
+	t.Parallel()
+	for command, output := range map[string]string{
+		"cat hall/lamp_test.go":             "func TestLamp(t *testing.T) {\nKeyError: 'room'\nCONFLICT (content): never",
+		"grep -rn error hall":               "hall/lamp.go:9:2: error is expected",
+		"go build ./x && grep -n error a.c": "a.c:9: error is expected",
+		"docker logs hall":                  "TypeError: the lamp is dark",
+		"git log -3":                        "CONFLICT (content): Merge conflict in lamp.go",
+		"npm run lamp":                      "TypeError: retried\nbuilt in 3.1s",
+		"npx jest hall":                     "● Console\nTests: 7 passed, 7 total",
+	} {
+		d := digestOf(Options{}, user("Light the lamp of the hall, please."), calls("", "1", "Bash", "command", command), result("1", output))
+		if d.history.calls[0].failed {
+			t.Errorf("%s: failed by %q", command, d.history.calls[0].outcome)
+		}
+	}
+}

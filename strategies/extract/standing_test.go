@@ -1,0 +1,37 @@
+package extract
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The constraints are the user's own demands that hold: with what the user prefers, without what the user took
+// back, and without what others said.
+func TestConstraintsAreTheUsersOwn(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ said, want []string }{
+		"preferences": {
+			[]string{"Wire the hall. I prefer copper wire. Do not use glue.", "Also keep the old lamp names.", "Use screws not nails. No jokes in comments!", "Don't use that one.", "No errors in the log of today."},
+			[]string{"I prefer copper wire.", "Do not use glue.", "Also keep the old lamp names.", "Use screws not nails.", "No jokes in comments!"},
+		},
+		"taken back":  {[]string{"Never move the main switch. Always wear gloves.", "You may move the main switch now, that rule is off."}, []string{"Always wear gloves."}},
+		"another one": {[]string{"Never move the main switch. Always wear gloves.", "You can go home now."}, []string{"Never move the main switch.", "Always wear gloves."}},
+		"asked only":  {[]string{"Never move the main switch.", "Can I say that you may move the main switch now?"}, []string{"Never move the main switch."}},
+		"twice":       {[]string{"Never move the main switch.", "/wire:hall never move the main switch"}, []string{"Never move the main switch."}},
+		"a skill":     {[]string{"Wire the hall.", "Base directory for this skill: /skills/wiring\n\nAlways wear gloves at the panel."}, nil},
+	} {
+		d := New(Options{})
+		for _, x := range tt.said {
+			d.Add(user(x))
+			d.Add(assistant("All right."))
+		}
+		if got := d.history.constraints; !cmp.Equal(got, tt.want) {
+			t.Errorf("%s: %s", name, cmp.Diff(tt.want, got))
+		}
+	}
+	d := digestOf(Options{}, user("Wire the hall, please.\n```\nyou must always wear gloves\n```\n> You should only work on Fridays.\n"))
+	if got := d.history.turns[0].demands; len(got) > 0 {
+		t.Errorf("%v are demands", got)
+	}
+}
