@@ -125,7 +125,7 @@ func (s *history) unresolved() []bool {
 				used[p] = true
 			}
 		}
-		if c.done && !c.undone {
+		if c.ranAgain() {
 			for _, a := range c.ran() {
 				later[a.what] = append(later[a.what], a.targets)
 			}

@@ -140,3 +140,14 @@ func TestAFailureOfBeforeIsOver(t *testing.T) {
 		}
 	}
 }
+
+// A check that found nothing to check closes no failure.
+func TestNoTestsCloseNothing(t *testing.T) {
+	t.Parallel()
+	const command = "go test ./hall -run TestLamp"
+	text := digestOf(Options{}, user("Repair the lamp of the hall, please."),
+		calls("", "1", "Bash", "command", command), result("1", "--- FAIL: TestLamp (0.01s)\nFAIL\thouse/hall\t0.02s\nFAIL"),
+		calls("", "2", "Bash", "command", "git stash && "+command), result("2", "testing: warning: no tests to run\nPASS\nok  \thouse/hall\t0.01s [no tests to run]"),
+	).Text(600)
+	wantIn(t, text, "## Blocked\n- Bash: "+command)
+}

@@ -254,6 +254,10 @@ func (c *toolCall) ran() []attempt {
 	return []attempt{newAttempt(c.tool, strings.Fields(c.description))}
 }
 
+// ranAgain reports whether what a call ran says more than an earlier run of it: not if it was refused, or found
+// nothing to check.
+func (c *toolCall) ranAgain() bool { return c.done && !c.undone && c.outcome != noTests }
+
 // isRepeated reports whether what was run, and may have failed, was run again: of commands joined by &&, the
 // last check or the last command.
 func isRepeated(ran []attempt, again func(attempt) bool) bool {
@@ -280,7 +284,7 @@ func (s *history) wasRepeated(e entry) bool {
 	tool, command, _ := strings.Cut(strings.TrimSuffix(line, " (failed)"), ": ")
 	return isRepeated(attemptsOf(tool, command), func(a attempt) bool {
 		return slices.ContainsFunc(s.calls, func(c *toolCall) bool {
-			return c.done && !c.undone && slices.ContainsFunc(c.ran(), func(again attempt) bool {
+			return c.ranAgain() && slices.ContainsFunc(c.ran(), func(again attempt) bool {
 				return again.what == a.what && repeats(again.targets, a.targets)
 			})
 		})
