@@ -274,8 +274,10 @@ const maxResultLines = 8
 // hash, one of the last that states it, or the last one that is neither source nor markup; "" if
 // there is none.
 func resultLine(tail string) string {
-	if line := committed().FindString(tail); line != "" {
-		return line
+	if strings.HasPrefix(tail, "[") || strings.Contains(tail, "\n[") { // most results have no such line
+		if line := committed().FindString(tail); line != "" {
+			return line
+		}
 	}
 	lines := splitLines(text.Tail(tail, 1000))
 	lines = lines[max(0, len(lines)-maxResultLines):]

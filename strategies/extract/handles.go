@@ -79,6 +79,9 @@ func (s *history) noteHandles(c *toolCall, head, tail string) {
 // readReport closes the handles that a report names and says to have ended, or else adds
 // where they listen.
 func (s *history) readReport(report string, names func(handle) bool) {
+	if len(s.handles) == 0 {
+		return
+	}
 	if settled().MatchString(report) {
 		s.close(names)
 		return
