@@ -43,11 +43,10 @@ var presetKinds = []struct {
 	{"booking", []string{"taubench_airline.jsonl"}, 0.5, []string{defaultPolicy}},
 }
 
-// presetBudgets are those of the report, presetRivals the policies beside the presets. They keep to
-// their budget, and are compared with a preset at the tokens that it keeps (eval.Matched).
+// presetBudgets are those of the report, presetRivals the policies beside the presets.
 var presetBudgets = []string{"0.05", "0.1", "0.25", "600t", "2000t"}
 
-const presetRivals = "drop_oldest,head20+tail,user+tail,drop_tool_results,stub200,random,preserve_user_messages,extractive"
+const presetRivals = "drop_oldest,head20+tail,user+tail,drop_tool_results,stub200,random,preserve_user_messages"
 
 // presets is the report.
 type presets struct {
@@ -184,16 +183,10 @@ func evaluate(t *testing.T, kind int, budgets []string) *eval.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rivals, pipelines := o.Policies[1:1+len(strings.Split(presetRivals, ","))], policy.PresetNames()
-	for _, preset := range k.presets {
-		matched := eval.Matched(o.Policies[slices.IndexFunc(o.Policies, func(p eval.Policy) bool { return p.Name == preset })], rivals...)
-		o.Policies = append(o.Policies, matched...)
-		for _, p := range matched {
-			o.Compare = append(o.Compare, [2]string{p.Name, preset})
-		}
-		for _, name := range append(pipelines, defaultPolicy) {
-			if name != preset {
-				o.Compare = append(o.Compare, [2]string{name, preset})
+	for _, p := range o.Policies {
+		for _, preset := range k.presets {
+			if p.Name != preset {
+				o.Compare = append(o.Compare, [2]string{p.Name, preset})
 			}
 		}
 	}

@@ -14,13 +14,13 @@ import (
 const material = 0.01
 
 // Verdicts returns the measures in which policy A of a comparison does better than B, and those
-// in which it does worse, by a point at least. Tokens do not count where both keep to the budget,
-// and what references hold is no measure of what a view is good for.
+// in which it does worse, by a point at least. Tokens do not count within the budget, and what
+// references hold is no measure of what a view is good for.
 func (r *Result) Verdicts(c Comparison) (better, worse []NamedDifference) {
 	for _, d := range c.Differences() {
 		switch {
 		case d.Value == nil || math.Abs(*d.Value) < material,
-			d.Of == measureNames[tokensKept].of && r.withinBudget(c.A, c.Setting) && r.withinBudget(c.B, c.Setting),
+			d.Of == measureNames[tokensKept].of && r.withinBudget(c),
 			d.Of == measureNames[counted+retention.ReferencePrecision].of, d.Of == measureNames[counted+retention.ReferenceShare].of:
 		case d.Verdict == Better:
 			better = append(better, d)
@@ -31,17 +31,17 @@ func (r *Result) Verdicts(c Comparison) (better, worse []NamedDifference) {
 	return better, worse
 }
 
-// withinBudget reports whether a policy kept to the budget on average.
-func (r *Result) withinBudget(name string, s Setting) bool {
-	i := slices.IndexFunc(r.Figures, func(f Figure) bool { return f.Policy == name && f.Setting == s })
+// withinBudget reports whether policy A of a comparison kept to the budget on average.
+func (r *Result) withinBudget(c Comparison) bool {
+	i := slices.IndexFunc(r.Figures, func(f Figure) bool { return f.Policy == c.A && f.Setting == c.Setting })
 	f := &r.Figures[i]
-	if s.own() {
+	if c.own() {
 		return false
 	}
-	if s.BudgetTokens > 0 {
-		return f.TokensAfter <= s.BudgetTokens*float64(f.Sessions)
+	if c.BudgetTokens > 0 {
+		return f.TokensAfter <= c.BudgetTokens*float64(f.Sessions)
 	}
-	return f.TokensKept != nil && *f.TokensKept <= s.Budget
+	return f.TokensKept != nil && *f.TokensKept <= c.Budget
 }
 
 // advice returns the policies that do better than the one to advise on and worse in nothing,

@@ -56,39 +56,6 @@ func talks(n int) []eval.Session {
 	return out
 }
 
-// A policy that keeps more than the budget is compared at what it keeps, and its tokens count.
-func TestARivalIsMeasuredAtTheTokensThatAPolicyKeeps(t *testing.T) {
-	t.Parallel()
-	whole := eval.Policy{Name: "whole", Definition: "whole", Keep: func(_ context.Context, in eval.Input) (eval.Kept, error) {
-		return eval.Kept{Messages: in.Messages}, nil
-	}}
-	lean := whole
-	lean.Name, lean.Definition = "lean", "lean"
-	lean.Keep = func(_ context.Context, in eval.Input) (eval.Kept, error) {
-		if in.Budget < in.Size.Total(in.Messages) {
-			return eval.Kept{Messages: in.Messages[len(in.Messages)-1:]}, nil
-		}
-		return eval.Kept{Messages: in.Messages[1:]}, nil // without what no figure counts
-	}
-	matched := eval.Matched(whole, lean)[0]
-	r, err := eval.Run(t.Context(), sequence(talks(20)), eval.Options{
-		Cuts: []float64{0.5}, Budgets: []float64{0.1}, Policies: []eval.Policy{whole, lean, matched}, Compare: [][2]string{{"lean", "whole"}, {"lean@whole", "whole"}},
-	})
-	if err != nil || len(r.Figures) != 3 {
-		t.Fatalf("%v, %+v", err, r)
-	}
-	if f := r.Figures[2]; f.Policy != "lean@whole" || *f.TokensKept != 1 || *f.Loose != *r.Figures[0].Loose {
-		t.Errorf("%+v", f)
-	}
-	better, worse := r.Verdicts(r.Comparisons[0])
-	if len(better) != 1 || !strings.Contains(better[0].Of, "token") || len(worse) == 0 {
-		t.Errorf("at the budget better %+v, worse %+v", better, worse)
-	}
-	if better, worse := r.Verdicts(r.Comparisons[1]); len(better)+len(worse) > 0 {
-		t.Errorf("at equal tokens better %+v, worse %+v", better, worse)
-	}
-}
-
 func sequence(all []eval.Session) iter.Seq2[eval.Session, error] {
 	return func(yield func(eval.Session, error) bool) {
 		for _, s := range all {

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
-	"sync"
 
 	"github.com/sessionstore/compactor/cmd/internal/dev/retention"
 	"github.com/sessionstore/compactor/strategies"
@@ -131,39 +129,6 @@ func (in *Input) Fit(write func(tokens int) string) string {
 		n = min(n-1-n/64, int(float64(n)*in.Budget/size))
 	}
 	return ""
-}
-
-// Matched returns rivals of a policy that keep within the tokens that it kept of the same session,
-// if these are more than the budget: what it must keep, such as the last exchange, can exceed a
-// small budget, where figures of both would be of different amounts. They are for one round, and
-// named RIVAL@POLICY.
-func Matched(p Policy, rivals ...Policy) []Policy {
-	type input struct {
-		session  string
-		messages int
-		budget   float64
-	}
-	var kept sync.Map // tokens by input, for all rivals
-	out := slices.Clone(rivals)
-	for i, rival := range rivals {
-		out[i].Name, out[i].Definition = rival.Name+"@"+p.Name, "matched/1 "+rival.Definition+" "+p.Definition
-		out[i].Grow, out[i].Own = nil, nil
-		out[i].Keep = func(ctx context.Context, in Input) (Kept, error) {
-			k := input{in.Session, len(in.Messages), in.Budget}
-			size, known := kept.Load(k)
-			if !known {
-				own, err := p.Keep(ctx, in)
-				if err != nil {
-					return Kept{}, err
-				}
-				size = in.Size.Total(own.Messages)
-				kept.Store(k, size)
-			}
-			in.Budget = max(in.Budget, size.(float64))
-			return rival.Keep(ctx, in)
-		}
-	}
-	return out
 }
 
 // Build holds the dependencies of pipelines.
