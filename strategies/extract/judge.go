@@ -76,7 +76,7 @@ func (f argument) statesDone() bool {
 // statesAct reports whether the result of a call says what was done, or nothing but that it was.
 func (c *toolCall) statesAct() bool {
 	return slices.ContainsFunc(c.result, func(f argument) bool {
-		return f.statesDone() && (len(c.result) == 1 && len(c.arguments) > 0 || !vagueWord().MatchString(f.value) && !(vagueWord().MatchString(f.key) && strings.EqualFold(f.value, "true")))
+		return f.statesDone() && (len(c.result) == 1 && len(c.arguments) > 0 || !vagueWord().MatchString(f.value) && (!vagueWord().MatchString(f.key) || !strings.EqualFold(f.value, "true")))
 	})
 }
 

@@ -192,8 +192,8 @@ func attemptsOf(tool, command string) []attempt {
 // newAttempt returns the attempt of the words of a simple command, of which flags and numbers are left out.
 func newAttempt(tool string, words []string) attempt {
 	a := attempt{what: tool}
-	program := true // of the words that tell what is run
-	plain := ""
+	program := true          // of the words that tell what is run
+	var line strings.Builder // without flags
 	for i, w := range words {
 		if i == 0 && strings.Contains(w, "bin/") { // wherever it is installed
 			w = path.Base(w)
@@ -207,16 +207,17 @@ func newAttempt(tool string, words []string) attempt {
 		case strings.HasPrefix(w, "-"), i > 0 && digit.has(w[0]):
 		case i == 0 || program && subcommand().MatchString(w):
 			a.what += " " + w
-			plain += w + " "
+			line.WriteString(w + " ")
 			program = i == 0
 		default:
 			if len(a.targets) == 0 {
-				plain += w
+				line.WriteString(w)
 			}
 			a.targets = append(a.targets, w)
 			program = false
 		}
 	}
+	plain := line.String()
 	a.checks = checking().MatchString(plain) && words[0] != "git" && words[0] != "gh"
 	if a.targets = a.targets[:min(len(a.targets), maxAttempts)]; installing().MatchString(plain) {
 		for i, w := range a.targets {

@@ -114,7 +114,7 @@ func looks(name string) bool {
 		}
 	}
 	rest := words[1:]
-	return lookVerbs[words[0]] || !(plainVerbs[words[0]] && len(rest) > 1) && slices.ContainsFunc(rest, func(w string) bool { return lookVerbs[w] })
+	return lookVerbs[words[0]] || (!plainVerbs[words[0]] || len(rest) < 2) && slices.ContainsFunc(rest, func(w string) bool { return lookVerbs[w] })
 }
 
 // writesByMethod reports whether an argument is the method of a request by HTTP that changes something.

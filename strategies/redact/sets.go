@@ -37,7 +37,6 @@ var (
 	space      = setOf(" \t\n\v\f\r")
 	blank      = setOf(" \t")
 	letters    = setOf("A-Za-z")
-	colon      = setOf(":")
 	upperOnly  = setOf("A-Z")
 	lowerOnly  = setOf("a-z")
 )

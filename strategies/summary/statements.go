@@ -83,12 +83,13 @@ func (e *SourceIndex) addStatements(said string) {
 		spared.add(refused)
 		declined = declined || strings.TrimSpace(kept) == "" && declines().MatchString(refused)
 	}
-	about := " "
+	var open []string
 	for w := range strings.FieldsSeq(e.asked.about) {
 		if !declined && !spared.has(w) {
-			about += w + " "
+			open = append(open, w)
 		}
 	}
+	about := " " + strings.Join(append(open, ""), " ")
 	for _, kept := range sentences {
 		if strings.TrimSpace(kept) == "" || wonders().MatchString(kept) {
 			continue

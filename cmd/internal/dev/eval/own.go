@@ -48,6 +48,7 @@ func ownLimits(ctx context.Context, p policy.Policy, b Build, in Input) (Kept, e
 		case chat.RoleUser:
 			waiting = 0
 			a.facts.NewTurns++
+		case chat.RoleSystem, chat.RoleDeveloper, chat.RoleAssistant:
 		}
 		if len(m.ToolCalls) > 0 {
 			waiting = len(m.ToolCalls)
