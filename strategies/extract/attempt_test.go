@@ -36,6 +36,7 @@ func TestAFailureIsOverWhenItsCheckWasRepeated(t *testing.T) {
 		"a check and a commit": {"go test ./hall && git commit -m hall", "go test ./hall", false},
 		"in a container":       {"docker exec -it hall pytest tests/test_lamps.py", "docker exec -it hall ls /srv", true},
 		"container again":      {"docker compose exec -T hall pytest tests/test_lamps.py", "docker compose exec hall pytest", false},
+		"behind a container":   {"docker exec hall sh -c 'npm run lint; npm test'; go test ./hall", "npm run lint; go test ./hall", true},
 		"another service":      {"docker compose exec hall pytest", "docker compose exec db psql -c 'select 1'", true},
 		"another file":         {"python test_lamps.py", "python test_doors.py", true},
 		"a file again":         {"python test_lamps.py", "python3 -u test_lamps.py", false},

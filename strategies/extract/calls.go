@@ -480,30 +480,3 @@ func firstValue(fs []argument) string {
 	}
 	return ""
 }
-
-// parseTodos returns the tasks of a list of objects with a status and a text: the open ones with
-// their status, and those that are finished. ok reports whether the arguments contain such a list.
-func parseTodos(fs []argument) (open, finished []string, ok bool) {
-	for i := 0; i < len(fs); {
-		object, status, task := fs[i].object, "", ""
-		for ; i < len(fs) && fs[i].object == object; i++ {
-			switch strings.ToLower(fs[i].key) {
-			case "status", "state":
-				status = strings.ToLower(fs[i].value)
-			case "content", "title", "task", "step", "text", "description", "subject":
-				task = cmp.Or(task, fs[i].value)
-			}
-		}
-		if status == "" || task == "" {
-			continue
-		}
-		ok, task = true, truncate(oneLine(task), maxLine)
-		switch {
-		case !finalStatus[status] && len(open) < maxNotes:
-			open = append(open, task+" ("+text.Head(oneLine(status), 20)+")")
-		case doneStatus[status]:
-			finished = append(finished, task)
-		}
-	}
-	return open, finished, ok
-}

@@ -169,7 +169,11 @@ func attemptsOf(tool, command string) []attempt {
 		line := withoutFolder(c.text)
 		rest := scriptRunner().ReplaceAllString(interpreter().ReplaceAllString(runner().ReplaceAllString(line, ""), "$1"), "$1 ")
 		if rest != line && strings.ContainsAny(rest, ";&|") { // of a shell in a container
-			out = append(out, attemptsOf(tool, rest)...)
+			for _, a := range attemptsOf(tool, rest) { // chains of their own
+				a.chain += chain
+				out = append(out, a)
+			}
+			chain = out[len(out)-1].chain
 			continue
 		}
 		words := strings.Fields(rest)

@@ -202,7 +202,7 @@ func TestWordsOfTheUserInOtherForms(t *testing.T) {
 	}
 }
 
-// TestNearMatchesKeepNumbersAndNegations: words that somebody said may differ a little, but not in
+// TestNearMatchesKeepNumbersAndNegations: a quotation may differ a little from its source, but not in
 // a number or in a negation.
 func TestNearMatchesKeepNumbersAndNegations(t *testing.T) {
 	t.Parallel()

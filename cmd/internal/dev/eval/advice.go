@@ -33,11 +33,11 @@ func (r *Result) Verdicts(c Comparison) (better, worse []NamedDifference) {
 
 // withinBudget reports whether policy A of a comparison kept to the budget on average.
 func (r *Result) withinBudget(c Comparison) bool {
-	i := slices.IndexFunc(r.Figures, func(f Figure) bool { return f.Policy == c.A && f.Setting == c.Setting })
-	f := &r.Figures[i]
 	if c.own() {
 		return false
 	}
+	i := slices.IndexFunc(r.Figures, func(f Figure) bool { return f.Policy == c.A && f.Setting == c.Setting })
+	f := &r.Figures[i]
 	if c.BudgetTokens > 0 {
 		return f.TokensAfter <= c.BudgetTokens*float64(f.Sessions)
 	}
