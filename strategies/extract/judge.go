@@ -59,7 +59,7 @@ func (f argument) isID() bool {
 
 // isNamedIn reports whether a text has a word of the call's name, in any form: order of "the orders".
 func (c *toolCall) isNamedIn(said string) bool {
-	return slices.ContainsFunc(nameWords(shortName(c.tool)), func(w string) bool {
+	return slices.ContainsFunc(nameWords(c.tool), func(w string) bool {
 		return len(w) > minSharedWord && strings.Contains(strings.ToLower(said), w)
 	})
 }
