@@ -49,7 +49,7 @@ policy:
   summary: {size: {min_tokens: 200}, cooldown: 1s, cooldown_no_model: 2s}
 llm:
   models: [{name: m, base_url: %q, window_tokens: 32000, price_per_million: {input: 1, output: 2}}]
-  deadline: {min: 5s}
+  deadline: {min: 5s, max: 10s} # one call that hangs does not hold a session for a minute
   retry: {base: 10ms, max: 100ms}
   cooldown: {transient: 1s, no_provider: 2s}
 worker: {concurrency: 8, lease: 5s, heartbeat: 1s, drain_timeout: 5s}
