@@ -79,6 +79,8 @@ var (
 	// foreign matches such claims in other languages: a person and an approval, in any order.
 	foreign = text.Pattern(`(?i)(?:` + foreignUser + `|` + foreignCustomer + `)` + ending + gap + `(?:` + foreignApproving + `)` + ending + `|` +
 		`(?:` + foreignApproving + `)` + ending + `([^.!?;。！？।\n]{0,12}?)(?:` + foreignUser + `|` + foreignCustomer + `)` + ending)
+	// foreignPerson matches the person in them.
+	foreignPerson = text.Pattern(`(?i)` + foreignUser + `|` + foreignCustomer)
 	// foreignDenied matches words about a claim in other languages that deny it or put it off.
 	foreignDenied = text.Pattern(`(?i)\b(?:fehlt|steht\s+aus|ausstehend|nötig|erforderlich|benötigt|braucht|wartet?|ohne|bevor|bis|falls|wenn|ob|manque|requise?|nécessaire|sans|si|avant|falta|pendiente|necesari\w+|sin|antes|cuando|senza|zonder|bez|czeka|pokud|jestli|kun|hvis|jika|tanpa|nếu)\b|(?:^|\s)(?:без|если|нужн\p{L}*|требуется|ждёт|ждет|ожида\p{L}*|якщо|χωρίς|αν|אם|ללא|بدون|إذا|اگر)(?:\s|$)|需要|如果|等待|未经|未經|もし|必要|待ち|하면|필요|หาก|ถ้า|ต้อง`)
 	// denied matches words within a claim that deny it or put it off.
@@ -175,6 +177,9 @@ func sentenceBefore(s string) string {
 // await an approval: where each ends, and what was approved.
 func (e *SourceIndex) approvalsIn(pattern *regexp.Regexp, s string) func(func(int, approval) bool) {
 	return func(yield func(int, approval) bool) {
+		if pattern == foreign() && !foreignPerson().MatchString(s) { // most answers: five times faster
+			return
+		}
 		for _, m := range pattern.FindAllStringSubmatchIndex(s, -1) {
 			rest, isPast := s[m[1]:], past().MatchString(s[m[0]:m[1]])
 			if strings.HasPrefix(rest, unbacked) || mayNot().MatchString(s[m[0]:min(len(s), m[1]+12)]) || toSystems().MatchString(rest) || wantingPast().MatchString(rest) || !isPast && wanting().MatchString(rest) {

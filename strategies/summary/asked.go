@@ -50,10 +50,12 @@ var ordinals = map[string]int{"first": 1, "former": 1, "second": 2, "latter": 2,
 // minAsked is how many blanks the stems of a question have that says itself what it is about.
 const minAsked = 3
 
+// askingEnd returns the end of a message of the assistant, in which questionIn looks.
+func askingEnd(said string) string { return text.Tail(said, 2000) }
+
 // questionIn returns what the end of a message of the assistant asks: its questions and what
 // they point to, or what it proposes. What it rules out or tells beside that is no part of it.
 func questionIn(said string) question {
-	said = text.Tail(said, 2000)
 	q := question{value: asksValue().MatchString(said)}
 	var sentences []string
 	first, last, from := -1, -1, -1 // the questions and the first proposal
@@ -92,7 +94,7 @@ func questionIn(said string) question {
 	asked := strings.Join(scope, " ")
 	q.about, q.options = stemsOf(asked), optionsIn(asked)
 	for _, s := range sentences {
-		if !asking().MatchString(s) && !proposes().MatchString(s) && !offers().MatchString(s) {
+		if !asking().MatchString(s) && !offers().MatchString(s) && !proposes().MatchString(s) {
 			q.beside += stemsOf(s)
 		}
 	}

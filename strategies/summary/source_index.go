@@ -36,11 +36,12 @@ type SourceIndex struct {
 	indexed map[[sha256.Size]byte]bool
 	last    string // the newest message of the user, in part
 	// statements are what the user said without refusing, refused the stems of the rest, asked
-	// what the newest message of the assistant asks.
+	// what the newest message of the assistant asks, whose end unread holds until the user answers.
 	statements     []statement
 	statementBytes int
 	refused        stemSet
 	asked          question
+	unread         string
 	// names matches the names that the user has given, nil for none.
 	names *regexp.Regexp
 }
@@ -59,7 +60,7 @@ func (e *SourceIndex) Add(m *chat.Message) {
 	e.addHostsOf(m)
 	if m.Role != chat.RoleUser {
 		if m.Role == chat.RoleAssistant && text != "" {
-			e.asked = questionIn(text)
+			e.unread = strings.Clone(askingEnd(text))
 			e.planned.add(text)
 		}
 		e.others.add(text)

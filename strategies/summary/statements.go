@@ -69,6 +69,9 @@ const shortAnswerOfUser = 400
 func (e *SourceIndex) addStatements(said string) {
 	said = text.Head(said, maxStated)
 	answers := len(said) < shortAnswerOfUser
+	if answers && e.unread != "" { // most messages of the assistant are not answered
+		e.asked, e.unread = questionIn(e.unread), ""
+	}
 	wanted := statement{} // what the sentences of an answer ask for and agree to together
 	sentences := sentencesOf(said)
 	var spared stemSet // what this message refuses
