@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -63,11 +64,15 @@ type demand struct {
 // readDemands adds the constraints of a message of the user and returns its other demands.
 func (s *history) readDemands(message string) (others []demand) {
 	own, pasted, _ := divide(message)
-	if isInstruction(message) { // not the user's
+	skill := strings.HasPrefix(message, chat.SkillPrefix)
+	switch {
+	case skill: // its rules, which are not the user's
 		own, pasted = "", own+pasted
+	case isInstruction(message):
+		return nil
 	}
 	for _, l := range splitLines(pasted) { // what a plan consists of
-		if !isInstruction(message) && strings.HasPrefix(l, "##") && strings.Count(l, " ") > minSaidWords && len(others) < maxDemands/2 && !text.Longer(l, maxLine) {
+		if !skill && strings.HasPrefix(l, "##") && strings.Count(l, " ") > minSaidWords && len(others) < maxDemands/2 && !text.Longer(l, maxLine) {
 			others = append(others, demand{strings.Clone(l), true})
 		}
 	}
@@ -163,6 +168,9 @@ func divide(message string) (own, pasted, quoted string) {
 	return a.String(), b.String(), q.String()
 }
 
+// skillMark begins a rule of a skill, which is not the user's.
+const skillMark = "The skill says: "
+
 // recentTurns is the number of turns at the end whose demands are in force.
 const recentTurns = 3
 
@@ -174,7 +182,12 @@ func (s *history) addDemands(b *itemList, i int, request *item) {
 		if d.pasted {
 			worth = worthPasted
 		}
-		it := b.add(sectionConstraints, quoteMark+d.text+"\n", worth*decay(len(s.turns)-i, 16))
+		line, own := quoteMark+d.text+"\n", requestMark+d.text+"\n"
+		if isInstruction(s.turns[i].request.head) {
+			line = formatEntry(skillMark + d.text)
+			own = line
+		}
+		it := b.add(sectionConstraints, line, worth*decay(len(s.turns)-i, 16))
 		it.tier = tierDemands
 		if i >= len(s.turns)-recentTurns && !d.pasted && wishing().MatchString(d.text) && !momentary().MatchString(d.text) {
 			it.tier, it.value = tierUser, worthConstraint
@@ -193,7 +206,7 @@ func (s *history) addDemands(b *itemList, i int, request *item) {
 		case i == s.activeTurn():
 			it.section = sectionTask
 		default:
-			it.section, it.day, it.at, it.text = sectionRequests, s.dayOf(i), 2*s.turns[i].after, requestMark+d.text+"\n"
+			it.section, it.day, it.at, it.text = sectionRequests, s.dayOf(i), 2*s.turns[i].after, own
 		}
 	}
 }

@@ -197,6 +197,7 @@ func attemptsOf(tool, command string) []attempt {
 func newAttempt(tool string, words []string) attempt {
 	a := attempt{what: tool}
 	program := true          // of the words that tell what is run
+	selected := false        // by the flag before the word
 	var line strings.Builder // without flags
 	for i, w := range words {
 		if i == 0 && strings.Contains(w, "bin/") { // wherever it is installed
@@ -205,9 +206,10 @@ func newAttempt(tool string, words []string) attempt {
 		flag, value, set := strings.Cut(w, "=")
 		switch {
 		case strings.HasPrefix(w, "-") && selecting().MatchString(flag):
-			if program = false; set {
-				a.targets = append(a.targets, value)
+			if program, selected = false, !set; set {
+				a.targets = append(a.targets, selectedMark+value)
 			}
+			continue
 		case strings.HasPrefix(w, "-"), i > 0 && digit.has(w[0]):
 		case i == 0 || program && subcommand().MatchString(w):
 			a.what += " " + w
@@ -217,9 +219,13 @@ func newAttempt(tool string, words []string) attempt {
 			if len(a.targets) == 0 {
 				line.WriteString(w)
 			}
+			if selected {
+				w = selectedMark + w
+			}
 			a.targets = append(a.targets, w)
 			program = false
 		}
+		selected = false
 	}
 	plain := line.String()
 	a.checks = checking().MatchString(plain) && words[0] != "git" && words[0] != "gh"
@@ -303,10 +309,29 @@ func repeats(again, targets []string) bool {
 		return true
 	}
 	for _, a := range again {
-		folder := strings.TrimSuffix(strings.TrimSuffix(a, "..."), "/")
-		if !slices.ContainsFunc(targets, func(t string) bool {
-			return t == a || folder == "." || strings.HasPrefix(t, folder+"/") || strings.HasPrefix(t, folder+"::")
+		place := strings.TrimPrefix(a, selectedMark)
+		folder := strings.TrimSuffix(strings.TrimSuffix(place, "..."), "/")
+		if !slices.ContainsFunc(targets, func(target string) bool {
+			t := strings.TrimPrefix(target, selectedMark)
+			return t == place || selects(a, target) || folder == "." || strings.HasPrefix(t, folder+"/") || strings.HasPrefix(t, folder+"::")
 		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// selectedMark begins a target that a flag selects.
+const selectedMark = "="
+
+// selects reports whether a pattern of names selects what another one does, as TestLamp does TestLampOn|TestLampOff.
+func selects(pattern, narrower string) bool {
+	if !strings.HasPrefix(pattern, selectedMark) || !strings.HasPrefix(narrower, selectedMark) || strings.ContainsAny(pattern, "/.^$") {
+		return false
+	}
+	wide := strings.Split(pattern[len(selectedMark):], "|")
+	for n := range strings.SplitSeq(narrower[len(selectedMark):], "|") {
+		if !slices.ContainsFunc(wide, func(w string) bool { return w != "" && strings.Contains(n, w) }) {
 			return false
 		}
 	}

@@ -25,6 +25,11 @@ func TestCallsThatActAreToldFromThoseThatLook(t *testing.T) {
 		{"bash", "cd /src; rm -rf build"}:               true,
 		{"bash", "git log --oneline | head"}:            false,
 		{"bash", "go test ./..."}:                       false,
+		{"bash", "cd /src && git branch -v"}:            false,
+		{"bash", "git branch"}:                          false,
+		{"bash", "git branch lamps"}:                    true,
+		{"bash", "git branch -D lamps"}:                 true,
+		{"bash", "git stash show -p"}:                   false,
 		{"bash", "echo 'git push' > notes"}:             false,
 		{"exec_command", "kubectl apply -f deploy.yml"}: true,
 	} {

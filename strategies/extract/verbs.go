@@ -39,9 +39,9 @@ var showCommands = []string{"ls ", "pwd ", "cat ", "echo ", "wc ", "which ", "he
 // readCommands are commands that only show or prepare something, by their first words.
 var readCommands = []string{
 	"cat ", "head ", "tail ", "ls ", "grep ", "rg ", "find ", "wc ", "sed -n", "which ", "pwd ", "echo ", "tree ", "awk ", "jq ", "stat ", "file ", "type ",
-	"git log", "git diff", "git status", "git show", "git blame", "git reflog", "git merge-base", "git rev-parse", "git branch -a", "git branch --", "git ls-", "git grep",
+	"git log", "git diff", "git status", "git show", "git blame", "git reflog", "git merge-base", "git rev-parse", "git branch -a", "git branch -v", "git branch -r", "git branch -l", "git branch --list", "git branch --show-current", "git branch --contains", "git branch --merged", "git ls-", "git grep",
 	"gh api ", "curl ", "wget ", "gh pr view", "gh pr diff", "gh pr list", "gh pr checks", "gh run view", "gh run list", "gh issue view", "gh issue list", "go doc", "go list", "go env",
-	"git add ", "git remote -v", "git config --get", "git worktree list", "git stash list", "git tag -l", "go mod graph", "go mod why", "go version", "env ", "date ", "ps ", "du ", "df ",
+	"git add ", "git remote -v", "git config --get", "git worktree list", "git stash list", "git stash show", "git tag -l", "git tag --list", "helm list", "helm get", "helm status", "helm history", "heroku logs", "heroku ps", "crontab -l", "go mod graph", "go mod why", "go version", "env ", "date ", "ps ", "du ", "df ",
 	"docker ps", "docker logs", "docker inspect", "docker compose ps", "docker compose logs", "kubectl get", "kubectl logs", "kubectl describe", "journalctl ", "systemctl status",
 }
 
@@ -68,7 +68,7 @@ func actsByVerb(name, command string) bool {
 	if command != "" {
 		for part := range strings.FieldsFuncSeq(command, func(r rune) bool { return r == ';' || r == '&' || r == '|' }) {
 			part = withoutFolder(strings.TrimSpace(part))
-			if beginsWith(part, actCommands) && !beginsWith(part, readCommands) || sends(part) || deploys(part) {
+			if listing := part == "git branch" || part == "git tag"; !listing && beginsWith(part, actCommands) && !beginsWith(part, readCommands) || sends(part) || deploys(part) {
 				return true
 			}
 		}
