@@ -117,6 +117,18 @@ func TestWhatASuccessorWouldDoAgain(t *testing.T) {
 	}
 }
 
+// What the assistant asked for stands before a reply that is not understood without it, and only there.
+func TestTheQuestionOfAReply(t *testing.T) {
+	t.Parallel()
+	const question = "Could you please provide your customer number and the number of your booking?"
+	for reply, want := range map[string]bool{"It is 7714, and the other is 9925.": true, "My customer number is 7714, and the booking is 9925.": false, "Yes, please do it with those of the last time.": true} {
+		text := digestOf(Options{}, user("I want to move my booking of the large hall to the next Friday."), assistant(question), user(reply)).Text(500)
+		if got := strings.Contains(text, repliesMark); got != want {
+			t.Errorf("%q: %t\n%s", reply, got, text)
+		}
+	}
+}
+
 // The active task is whole where it fits into half of a summary, whatever else there is to list.
 func TestTheActiveTaskIsWhole(t *testing.T) {
 	t.Parallel()

@@ -56,7 +56,7 @@ func (s *history) leadingItems(budget int) []*item {
 	if !s.goal.empty() && s.isGoal(s.goal) {
 		add(sectionGoal, s.goal.quote(bodySize(sectionGoal, min(budget/4, maxExcerpt))))
 	}
-	if at > 0 && (len(active.head) < minRequest || len(active.head) < maxShort && (len(s.files) == 0 && pointing().MatchString(active.head) || s.turns[at].asked != "" || referring().MatchString(active.head))) {
+	if at > 0 && !s.supplies(at) && (len(active.head) < minRequest || len(active.head) < maxShort && (len(s.files) == 0 && pointing().MatchString(active.head) || s.turns[at].asked != "" || referring().MatchString(active.head))) {
 		last := proseLines(s.turns[at-1].lastText)
 		replied := answeredLines(s.turns[at-1].lastText, active.head)
 		if len(replied) == 0 && (len(last) > 0 && choiceLine().MatchString(last[len(last)-1]) || s.turns[at].asked == "" && (referring().MatchString(active.head) || picking().MatchString(active.head))) {
@@ -109,6 +109,15 @@ func (s *history) isOnlyTask() bool {
 	}
 	return asked <= 1
 }
+
+// supplies reports whether a request tells what the assistant asked for, in words that need no question.
+func (s *history) supplies(i int) bool {
+	t := s.turns[i]
+	return len(t.request.head) >= minRequest && supplying().MatchString(t.asked) && !agreeing().MatchString(t.request.head) && !referring().MatchString(t.request.head) && !picking().MatchString(t.request.head)
+}
+
+// supplying is in a question for what only the user knows.
+var supplying = text.Pattern(`(?i)\b(?:provide|share|tell me|give me|let me know|what(?:'s| is| are))\b(?: \w+){0,3}? your\b`)
 
 // referring begins a request about what was said before.
 var referring = text.Pattern(`(?i)^(?:(?:yes|yep|yeah|ok(?:ay)?|no|please|can|could|would|you|let'?s|and|now|then|just|also|go|to|try)\b[ ,]*)*\w+ (?:all |both |each )?(?:of )?(?:them|it|these|those|this|that)\b`)
