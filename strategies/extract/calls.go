@@ -135,6 +135,7 @@ func (s *history) takeOpen(id string) *toolCall {
 // it is a listing.
 func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	c.done, s.unjudged = true, c
+	s.launched = strings.HasPrefix(head, launching)
 	listing = s.readObjects(c, head)
 	defer s.noteHandles(c, head, tail)
 	if outcome := c.nothingDone(head); outcome != "" {
@@ -155,6 +156,9 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		line = runFailure(tail)
 	}
 	line = oneLine(text.Head(line, maxLine))
+	if c.tool == "" && (line != "" || exitLine().MatchString(tail)) {
+		s.unlinked = failureLines(head, tail)
+	}
 	switch {
 	case s.succeeded != nil && s.succeeded.MatchString(head):
 		line = ""
@@ -188,11 +192,18 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	}
 	if c.plan != "" && approving().MatchString(head) {
 		s.currentTurn().plan, c.isTodoList = planLines(c.plan), true
+		c.outcome = "approved by the user"
 	}
 	s.undoCommits(c.command)
 	c.committed = c.committed || c.commits && !strings.Contains(tail, "no changes added to commit") || cleanTree().MatchString(text.Tail(tail, maxLine))
 	return listing
 }
+
+// launching begins the result of a call that loads a skill, whose text follows as a message of the user.
+const launching = "Launching skill: "
+
+// exitLine is a line of a program that runs others about one that failed.
+var exitLine = text.Pattern(`(?im)^\W*exit(?:ed with)? (?:code|status):? *[1-9]`)
 
 // literals returns a pattern of the lines with one of the texts, in any case; nil for none.
 func literals(texts []string) *regexp.Regexp {

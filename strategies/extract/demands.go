@@ -3,8 +3,8 @@ package extract
 import (
 	"slices"
 	"strings"
+	"unicode"
 
-	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -39,7 +39,7 @@ var (
 	// programLine is a line of a program's output, of a difference, or of source. A list of the
 	// user has a blank behind its mark, and one only.
 	programLine = text.Pattern(`^\W*(?:\d{4}-\d\d-\d\d|\d\d?:\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d)|\|(?:DEBU|DEBUG|INFO|WARN|ERROR)\||(?:\b[\w.]+=\S+ .*){3}|^\W*(?:at |File "|goroutine )|[{};]\s*$|` +
-		`^\s*(?:[-+](?:\S|\s\s)|[|│❯⏺⎿├└$%#]|\d+:|["'][^"']*["']?,?\s*$)|` +
+		`^\s*[\[{(]["'{\[].*[\]})][,;]?\s*$|^\s*(?:[-+](?:\S|\s\s)|[|│❯⏺⎿├└$%#]|\d+:|["'][^"']*["']?,?\s*$)|` +
 		`^\s*\d+ *[│|]|^\s*(?:@[\w.]+(?:\(.*)?|//.*|/\*.*)$|` + // line numbers, decorators, comments
 		`^\s*(?:(?:await|return|raise|throw|new|if|elif|not) +)*[A-Za-z_][\w.]*\(.*\)? *(?:[,:]|as \w+:)?\s*$|` + // calls
 		`^\s*(?:(?:const|let|var|final|self) +)?[A-Za-z_][\w.\[\]"']*(?: *: *[\w.\[\], ]+)? *(?:[-+*/|&?:]|\|\||\?\?)?= *\S|` + // assignments
@@ -52,6 +52,9 @@ const minStanding = 24
 // rejecting is in a reply to what was not wanted.
 var rejecting = text.Pattern(`(?i)^\W*(?:no|nope|nah|don'?t|do not|stop|wrong|not quite|undo|revert)\b|\bi (?:undid|reverted|reset|rolled back)\b|\b(?:undo|revert|roll back) (?:that|it|this|your|the|all)\b|\bput (?:that|it|them|\S+) back\b`)
 
+// refuting is in a reply to what is not so, or was taken back.
+var refuting = text.Pattern(`(?i)^\W*(?:(?:no|nope|nah|hmm*|well|sorry|but)\b[,. ]*)*(?:(?:that|this|it)(?:'?s| is)|you(?:'re| are)) (?:not (?:it|right|true|correct|so|the (?:problem|issue|cause|reason|bug|case))|wrong|incorrect|false)\b|^\W*(?:no|nope)\b[,. ]*(?:it|that|this) (?:isn'?t|is not|doesn'?t|does not|didn'?t|wasn'?t)\b|^/undo\b|^\W*still (?:the same|broken|failing|not|no)\b|\bi (?:undid|reverted)\b`)
+
 // maxDemands is the maximum number of demands of a turn.
 const maxDemands = 12
 
@@ -59,21 +62,22 @@ const maxDemands = 12
 type demand struct {
 	text   string
 	pasted bool
+	rule   bool // of an instruction that a program wrote
 }
 
-// readDemands adds the constraints of a message of the user and returns its other demands.
-func (s *history) readDemands(message string) (others []demand) {
-	own, pasted, _ := divide(message)
-	skill := strings.HasPrefix(message, chat.SkillPrefix)
-	switch {
-	case skill: // its rules, which are not the user's
-		own, pasted = "", own+pasted
-	case isInstruction(message):
+// readDemands adds the constraints of a message of the user and returns its other demands. Those of an instruction
+// are its rules.
+func (s *history) readDemands(message string, instructs bool) (others []demand) {
+	if strings.HasPrefix(message, demonstration) {
 		return nil
 	}
+	own, pasted, _ := divide(message)
+	if instructs {
+		own, pasted = "", own+pasted
+	}
 	for _, l := range splitLines(pasted) { // what a plan consists of
-		if !skill && strings.HasPrefix(l, "##") && strings.Count(l, " ") > minSaidWords && len(others) < maxDemands/2 && !text.Longer(l, maxLine) {
-			others = append(others, demand{strings.Clone(l), true})
+		if !instructs && strings.HasPrefix(l, "##") && strings.Count(l, " ") > minSaidWords && len(others) < maxDemands/2 && !text.Longer(l, maxLine) {
+			others = append(others, demand{text: strings.Clone(l), pasted: true})
 		}
 	}
 	for i, part := range []string{own, pasted} {
@@ -85,11 +89,15 @@ func (s *history) readDemands(message string) (others []demand) {
 				s.constraints = slices.DeleteFunc(s.constraints, func(c string) bool { return isAbout(c, x) })
 			case !constraintWords.matches(x) && !foreignConstraints.matches(x) && !preferring().MatchString(x):
 			case i == 0 && isStanding(x):
+				s.constraints = slices.DeleteFunc(s.constraints, func(c string) bool { // it is said anew, and more of it
+					c = strings.TrimRight(c, ".!")
+					return len(c) < len(strings.TrimRight(x, ".!")) && strings.HasPrefix(strings.ToLower(x), strings.ToLower(c))
+				})
 				if !slices.ContainsFunc(s.constraints, func(c string) bool { return strings.EqualFold(strings.TrimRight(c, ".!"), strings.TrimRight(x, ".!")) }) {
 					s.constraints = appendNew(s.constraints, x)
 				}
 			case len(others) < maxDemands && !programLine().MatchString(x):
-				others = append(others, demand{strings.Clone(x), i == 1})
+				others = append(others, demand{text: strings.Clone(x), pasted: i == 1, rule: instructs})
 			}
 		}
 	}
@@ -101,7 +109,7 @@ func isStanding(s string) bool {
 	if foreignConstraints.matches(s) {
 		return true
 	}
-	if preferring().MatchString(s) && !pointing().MatchString(s) && !momentary().MatchString(s) {
+	if preferring().MatchString(s) && !pointing().MatchString(s) && !momentary().MatchString(s) && !strings.ContainsFunc(s, unicode.IsDigit) {
 		return true
 	}
 	return (len(s) >= minStanding || brief().MatchString(s) && !pointing().MatchString(s)) && !momentary().MatchString(s) && (imperative().MatchString(s) || rule().MatchString(s))
@@ -183,7 +191,7 @@ func (s *history) addDemands(b *itemList, i int, request *item) {
 			worth = worthPasted
 		}
 		line, own := quoteMark+d.text+"\n", requestMark+d.text+"\n"
-		if isInstruction(s.turns[i].request.head) {
+		if d.rule {
 			line = formatEntry(skillMark + d.text)
 			own = line
 		}

@@ -32,7 +32,7 @@ func (s *history) requestLines() []requestLine {
 		case s.isGoal(t.request) || i == at || t.request.empty() || IsGenerated(t.request.head) || t.output || slices.Contains(before, i) || s.isOver(i):
 			l.text, l.spare = "", true
 		default:
-			if isInstruction(l.text) { // which skill it was is enough
+			if t.program { // which skill it was is enough
 				l.text = firstLine(t.request.head)
 			}
 			l.spare = isSmallTalk(l.text) || isCommand(l.text) || said == "" || t.request.isOutput()
@@ -155,7 +155,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 	for j, line := range t.lines {
 		line = opening().ReplaceAllString(s.statements(line), "")
 		first := j >= t.lastStart && !answered && !isIntention(line) && (request != nil || isGoal)
-		if isPassing(line) && (!first || s.changedSince(t.lastAt)) || isEmpty(line) || isRemark(line) {
+		if isPassing(line) && (!first || s.changedSince(t.lastAt)) || isEmpty(line) || isRemark(line) || programLine().MatchString(line) {
 			continue
 		}
 		worth := worthSaid

@@ -122,12 +122,15 @@ func quotation(line string) (string, bool) {
 	return "", false
 }
 
+var commandTags = strings.NewReplacer("<command-name>", " ", "</command-name>", " ", "<command-args>", " ", "</command-args>", " ")
+
 // said reports whether the requests contain q, or the parts of q around masks: joining lines
 // can produce a secret.
 func said(asks []string, q string) bool {
 	for part := range strings.SplitSeq(strings.ReplaceAll(q, "***", "..."), "...") {
 		if !slices.ContainsFunc(asks, func(s string) bool {
-			return strings.Contains(s, strings.TrimSpace(part)) || strings.Contains(oneLine(s), strings.TrimSpace(part))
+			typed := commandTags.Replace(s) // a command as the user typed it
+			return strings.Contains(s, strings.TrimSpace(part)) || strings.Contains(oneLine(s), strings.TrimSpace(part)) || strings.Contains(oneLine(typed), strings.TrimSpace(part))
 		}) {
 			return false
 		}

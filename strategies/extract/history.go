@@ -43,8 +43,13 @@ type history struct {
 	previous map[section][]entry
 	// previousAt is the number of messages when an entry, or a reason, was added.
 	previousAt map[string]int
-	// goal is the first request.
-	goal request
+	// goal is the first request, goalProgram that a program wrote it.
+	goal        request
+	goalProgram bool
+	// command is that of the user to the program of the agent in the last message, launched that a skill was
+	// loaded by it: its text follows as a message of the user.
+	command  string
+	launched bool
 	// longAgo reports that an earlier summary no longer took it for the goal.
 	longAgo bool
 	turns   []*turn
@@ -73,6 +78,8 @@ type history struct {
 	dropped int
 	// unjudged is the call whose result came last, until the next message.
 	unjudged *toolCall
+	// unlinked are the lines of failures in an output without a call, since the last message.
+	unlinked []string
 	// edited are the files that an earlier summary tells as not committed, with the mark uncommittedAs.
 	edited        []string
 	uncommittedAs string
@@ -122,8 +129,9 @@ type turn struct {
 	after int
 	// day is the date of the request, "" if it is not known.
 	day string
-	// output reports that the request is the output of what the assistant ran in its text.
-	output bool
+	// output reports that the request is the output of what the assistant ran in its text, program that it is an
+	// instruction that a program wrote.
+	output, program bool
 	// asked is the question of the assistant that the request answers.
 	asked string
 	// lines are lines of the assistant; those from lastStart on are of its last message.
@@ -229,8 +237,24 @@ func (s *history) addUser(head, tail string) {
 	if len(splitLines(r.head)) == 0 {
 		return
 	}
+	program := isInstruction(head) || s.launched && !IsGenerated(head)
+	instructs := program || s.command != ""    // it is not in words of the user
+	if s.command != "" && !IsGenerated(head) { // what it stands for
+		r, program = request{head: s.command}, false
+	}
+	s.command, s.launched = "", false
+	if m := commandTag().FindStringSubmatch(text.Head(head, maxLine)); m != nil {
+		s.command = strings.TrimSpace(m[1])
+		if args := commandArguments().FindStringSubmatch(text.Head(head, maxRequest)); args != nil {
+			s.command = strings.TrimSpace(s.command + " " + oneLine(args[1]))
+		}
+		s.command = strings.Clone(s.command)
+	}
+	if refuting().MatchString(head) {
+		s.dropClaims()
+	}
 	s.readReply(head)
-	s.unjudged, s.inner, s.innerOf = nil, nil, nil
+	s.unjudged, s.inner, s.innerOf, s.unlinked = nil, nil, nil, nil
 	if strings.HasPrefix(r.head, "<") { // a notification
 		s.readReport(r.head, func(h handle) bool { return len(h.id) >= minHandleID && containsWord(r.head, h.id) })
 	}
@@ -242,9 +266,6 @@ func (s *history) addUser(head, tail string) {
 	var demands []demand
 	if !IsGenerated(head) {
 		if rejecting().MatchString(head) {
-			for _, d := range s.decisions[len(s.decisions)-s.proposed:] {
-				s.reasons = appendNew(s.reasons, d)
-			}
 			s.decisions = s.decisions[:len(s.decisions)-s.proposed]
 			last := s.currentTurn()
 			last.lines, last.lastStart = nil, 0
@@ -264,28 +285,38 @@ func (s *history) addUser(head, tail string) {
 		if x := agreed(asked, head); x != "" && len(s.files) > 0 { // of a customer, the calls tell
 			s.decisions = appendNew(s.decisions, x)
 		}
-		if s.goal.empty() || isInstruction(s.goal.head) || len(s.goal.head) < minGoal && len(r.head) >= minGoal && len(s.turns) <= 3 {
-			s.goal = r
+		if s.goal.empty() || s.goalProgram || !program && len(s.goal.head) < minGoal && len(r.head) >= minGoal && len(s.turns) <= 3 {
+			s.goal, s.goalProgram = r, program
 		}
 		if !s.followsAnswer(r) {
-			demands = s.readDemands(text.Head(head, maxRequest))
+			demands = s.readDemands(text.Head(head, maxRequest), instructs)
+			if instructs && !program { // which text the command stands for
+				demands = slices.Insert(demands, 0, demand{text: strings.Clone(truncate(firstLine(head), maxLine)), pasted: true, rule: true})
+			}
 		}
-		if own, _ := typed(head); !r.isOutput() {
+		if own, _ := typed(head); !r.isOutput() && !instructs {
 			s.addUserFacts(own)
 		}
 	}
 	s.prompted = s.prompted || !s.spoken && r.isOutput()
 	if last := s.currentTurn(); last.request.empty() && len(last.lines) == 0 && last.calls == 0 {
-		last.request, last.after, last.day, last.demands, last.asked = r, s.requests, s.day, demands, asked
+		last.request, last.program, last.after, last.day, last.demands, last.asked = r, program, s.requests, s.day, demands, asked
 		return
 	}
 	if len(s.turns) == maxTurns { // the first turn is kept
 		s.turns = slices.Delete(s.turns, 1, 2)
 	}
-	s.turns = append(s.turns, &turn{request: r, after: s.requests, day: s.day, demands: demands, asked: asked, output: s.followsAnswer(r)})
+	s.turns = append(s.turns, &turn{request: r, program: program, after: s.requests, day: s.day, demands: demands, asked: asked, output: s.followsAnswer(r)})
 	if i := len(s.turns) - 1 - maxWhole; i > 0 {
 		s.turns[i].shorten()
 	}
+}
+
+// dropClaims drops what the last message said, which is not so.
+func (s *history) dropClaims() {
+	last := s.currentTurn()
+	s.reasons = slices.DeleteFunc(s.reasons, func(x string) bool { return s.previousAt[x] == last.lastAt })
+	last.lines, last.lastStart, s.offered = nil, 0, nil
 }
 
 // followsAnswer reports whether a message of the user is the output of what the assistant ran in its text.
@@ -323,8 +354,17 @@ func IsGenerated(s string) bool {
 // isInstruction reports whether a program wrote a user message that holds the text of a skill, or shows
 // another task as an example: it is kept, but it is not what the user asked for.
 func isInstruction(s string) bool {
-	return strings.HasPrefix(s, chat.SkillPrefix) || strings.HasPrefix(s, "Here is a demonstration of ")
+	return strings.HasPrefix(s, chat.SkillPrefix) || strings.HasPrefix(s, demonstration)
 }
+
+// demonstration begins a message that shows another task as an example.
+const demonstration = "Here is a demonstration of "
+
+// commandTag and commandArguments are of a command to the program of the agent, in its notes.
+var (
+	commandTag       = text.Pattern(`<command-name>\s*(/?[^<]+)</command-name>`)
+	commandArguments = text.Pattern(`(?s)<command-args>(.*?)</command-args>`)
+)
 
 // prompting is the output of a shell that ends with its prompt.
 var prompting = text.Pattern(`(?s)\n(?:\([^\n]*\)\n)?[\w@:~/.-]*[$#]\s*$`)
@@ -339,7 +379,7 @@ func (s *history) addAssistant(head, tail string) {
 	}
 	s.mention(head)
 	s.readOutcome(head)
-	s.spoken = true
+	s.spoken, s.unlinked, s.command, s.launched = true, nil, "", false
 	t := s.currentTurn()
 	t.callsBefore = t.calls
 	lines := proseLines(text.Head(head, maxReply))

@@ -176,7 +176,7 @@ func (s *history) restore(sec section, lines []string) {
 		s.restored = len(s.turns) - before
 	case sectionGoal:
 		if t := parseRequest(lines); !t.request.empty() {
-			s.goal = t.request
+			s.goal, s.goalProgram = t.request, t.program
 			for _, l := range lines {
 				if l, ok := strings.CutPrefix(l, bulletMark); ok {
 					t.lines = append(t.lines, strings.Clone(l))
@@ -321,7 +321,7 @@ func parseRequest(lines []string) *turn {
 		switch {
 		case !ok:
 		case i > end:
-			t.demands = append(t.demands, demand{strings.Clone(l), true}) // perhaps of pasted text
+			t.demands = append(t.demands, demand{text: strings.Clone(l), pasted: true}) // perhaps of pasted text
 		default:
 			quoted = append(quoted, strings.TrimSuffix(l, ellipsis))
 			if strings.HasSuffix(l, ellipsis) {
@@ -330,6 +330,7 @@ func parseRequest(lines []string) *turn {
 		}
 	}
 	t.request.head = strings.Join(quoted, "\n")
+	t.program = isInstruction(t.request.head)
 	return t
 }
 
@@ -355,7 +356,7 @@ func (s *history) restoreRequest(e entry) {
 	var last *turn
 	for head := range strings.SplitSeq(head, requestSeparator) {
 		s.requests++
-		last = &turn{after: s.requests, day: strings.Clone(e.day), request: request{head: strings.Clone(strings.TrimSuffix(head, ellipsis))}}
+		last = &turn{after: s.requests, day: strings.Clone(e.day), request: request{head: strings.Clone(strings.TrimSuffix(head, ellipsis))}, program: isInstruction(head)}
 		if s.goal.empty() { // it was no longer taken for the goal
 			s.goal, s.longAgo = last.request, true
 		}
@@ -364,7 +365,9 @@ func (s *history) restoreRequest(e entry) {
 	for _, l := range lines[1:] {
 		l = strings.Clone(strings.TrimPrefix(l, indentMark))
 		if d, ok := strings.CutPrefix(l, quoteMark); ok {
-			last.demands = append(last.demands, demand{d, true})
+			last.demands = append(last.demands, demand{text: d, pasted: true})
+		} else if d, ok := strings.CutPrefix(l, bulletMark+skillMark); ok {
+			last.demands = append(last.demands, demand{text: d, pasted: true, rule: true})
 		} else if q, ok := strings.CutPrefix(l, repliesMark); ok {
 			last.asked = q
 		} else {

@@ -56,7 +56,8 @@ func answeredLines(s, reply string) []string {
 		return nil
 	}
 	from, to := at, at+1
-	for from > 0 && isListed(lines[from-1]) && at-from < maxOptionLines {
+	takes := picking().MatchString(reply) || agreeing().MatchString(firstLine(reply)) || referring().MatchString(reply)
+	for takes && from > 0 && isListed(lines[from-1]) && at-from < maxOptionLines {
 		from--
 	}
 	for to < len(lines) && isListed(lines[to]) && to-at < maxOptionLines {

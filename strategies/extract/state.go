@@ -72,6 +72,9 @@ func (s *history) addLastAnswer(b *itemList) {
 		whole.tier, whole.covers = tierState, b.add(sectionState, truncate(text, b.lineLimit)+"\n", worthState) // where there is no room for all of it
 		whole.covers.covers = whole
 	}
+	if len(s.unlinked) > 0 {
+		b.add(sectionState, lastCallMark+truncate(strings.TrimLeft(strings.Join(s.unlinked[:min(len(s.unlinked), maxOutputLines)], "; "), "-* "), b.lineLimit+b.listLimit)+"\n", worthState).tier = tierState
+	}
 	if t.output && len(t.lines) == 0 {
 		if line := s.lastOutput(); line != "" {
 			b.add(sectionState, lastCallMark+truncate(line, b.lineLimit)+"\n", worthState).tier = tierState
@@ -201,11 +204,16 @@ func (s *history) editedFiles(calls []*toolCall) []string {
 			continue
 		}
 		for _, p := range c.paths {
-			files = appendNew(files, name(p))
+			if !strings.Contains(p, plansFolder) { // it is in no repository
+				files = appendNew(files, name(p))
+			}
 		}
 	}
 	return files
 }
+
+// plansFolder is in the paths of the plans that an agent writes for its user.
+const plansFolder = "/.claude/plans/"
 
 // fileNames returns the function that names a file: without its folder, unless another file that was changed has
 // the same name.

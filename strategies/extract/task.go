@@ -206,7 +206,7 @@ func (s *history) activeTurn() int {
 	for i, t := range slices.Backward(s.turns) {
 		switch {
 		case t.request.empty():
-		case !IsGenerated(t.request.head) && !isInstruction(t.request.head) && !t.output:
+		case !IsGenerated(t.request.head) && !t.program && !t.output:
 			return i
 		case !IsGenerated(t.request.head):
 			oldest = i

@@ -1,0 +1,107 @@
+package extract
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// What somebody who takes the work over has to know of its last steps, and what would mislead.
+func TestWhoTakesOverIsNotMisled(t *testing.T) {
+	t.Parallel()
+	edit := func(id, file string) *chat.Message {
+		return calls("", id, "Write", "file_path", file, "content", "# Light the hall\n\n1. Mount the lamps\n2. Close the door\n")
+	}
+	for name, tt := range map[string]struct {
+		messages  []*chat.Message
+		want, not string
+	}{
+		"a refused edit blocks": {
+			[]*chat.Message{
+				user("Repair the lamp of the hall, please."), calls("We look at the lamp.", "1", "edit", "search", "return dark", "replace", "return lit"),
+				result("1", "Your proposed edit has introduced new syntax error(s). Please read this error message carefully and then retry.\n\nERRORS:\n\n- E999 IndentationError: unexpected indent\n\nYour changes have NOT been applied."),
+			},
+			"## Blocked\n- edit: replace return lit, search return dark → Your proposed edit has introduced new syntax error", "",
+		},
+		"an output without a call": {
+			[]*chat.Message{
+				user("Repair the lamp of the hall, please."), assistant("Certainly! I see that we need to import the lamp."),
+				result("", "Applied edit to lamp.py\n\nblack.....Passed\nflake8....Failed\n- hook id: flake8\n- exit code: 1\n\nlamp.py:879:36: F821 undefined name 'Lamp'\n"),
+			},
+			"- Last: exit code: 1; lamp.py:879:36: F821 undefined name 'Lamp'", "",
+		},
+		"an output that was answered": {
+			[]*chat.Message{
+				user("Repair the lamp of the hall, please."), result("", "flake8....Failed\n- exit code: 1\n\nlamp.py:879:36: F821 undefined name 'Lamp'\n"), assistant("The name is imported now, and the lamp is lit."),
+			},
+			"", "exit code: 1",
+		},
+		"a plan is no edit": {
+			[]*chat.Message{
+				user("Plan how to light the hall, please."), edit("1", "/home/u/.claude/plans/bright-hall.md"), result("1", "written"),
+				calls("", "2", "ExitPlanMode", "plan", "# Light the hall\n\n1. Mount the lamps\n2. Close the door\n"), result("2", "User has approved your plan. You can now start.\n\n1. Mount the lamps\n2. Close the door"),
+			},
+			"→ approved by the user\n", "no commit seen",
+		},
+		"what the user refutes": {
+			[]*chat.Message{
+				user("Why is the lamp of the hall dark, in the evening only?"), assistant("The problem is that the fuse F7 of the hall is blown because `relay_9` is wet."),
+				user("No, that's not it, the fuse is fine."), assistant("Then I look at the switch next."), user("Please look at the wires behind the wall of the hall, too."), assistant("They are fine."),
+			},
+			"", "is wet",
+		},
+		"what was taken back": {
+			[]*chat.Message{
+				user("Light the hall, please."), assistant("The hall is lit by `relay_9` now, because the fuse F7 is blown."), user("/undo"), assistant("Fine."), user("Light it with the second circuit."), assistant("Done."),
+			},
+			"", "is lit by",
+		},
+		"a list that the reply does not pick from": {
+			[]*chat.Message{
+				user("Look at the door of the house, please."), assistant("It is shut."), user("Write a test of the hall, please."), assistant("It is there:\n1. It opens the door\n2. It lights the lamp\n3. It counts the steps\n\nIt tests these:\n- The door\n- The lamp\n\nShould I run it now, or is there anything to change in the test first?"),
+				user("the test of the hall does not look at the counter of the steps"),
+			},
+			repliesMark + "Should I run it now", repliesMark + "1.",
+		},
+		"the same demand anew": {
+			[]*chat.Message{
+				user("Look at the door of the house, please."), assistant("It is shut."), user("Please always ask with confirm_door() in the hall."), assistant("Fine."), user("Please always ask with confirm_door() in the hall and in the cellar."), assistant("Fine."), user("Now the lamps of the roof, all of them."), assistant("Done."),
+			},
+			"> Please always ask with confirm_door() in the hall and in the cellar.\n", sectionTable[sectionConstraints].heading,
+		},
+		"a wish for a time": {
+			[]*chat.Message{
+				user("Find me a van for Friday, it is for the lamps."), assistant("At what time?"), user("I prefer around 16:30 at the station."), assistant("It is booked."), user("Now find me a hotel for the night."), assistant("Which one?"),
+			},
+			"", sectionTable[sectionConstraints].heading,
+		},
+	} {
+		text := digestOf(Options{}, tt.messages...).Text(700)
+		if !strings.Contains(text, tt.want) || tt.not != "" && strings.Contains(text, tt.not) {
+			t.Errorf("%s: want %q, not %q\n%s", name, tt.want, tt.not, text)
+		}
+	}
+}
+
+// The text that a command of the agent's program stands for is the program's: the task is the command.
+func TestCommandsStandForTheirTexts(t *testing.T) {
+	t.Parallel()
+	const rules = "You are an expert of wiring. Follow these steps:\n\n1. Look at the hall\n\nYou must never touch the fuse F7 of the hall.\nKeep the report of the hall short but thorough.\n"
+	for name, before := range map[string][]*chat.Message{
+		"by the user":      {user("<command-message>inspect is running…</command-message>\n<command-name>/inspect</command-name>\n<command-args>hall 7</command-args>")},
+		"by the assistant": {user("/inspect hall 7"), calls("", "1", "Skill", "skill", "inspect"), result("1", "Launching skill: inspect")},
+	} {
+		messages := append([]*chat.Message{user("Paint the door of the hall green, please."), assistant("It is green.")}, before...)
+		d := digestOf(Options{}, append(messages, user(rules), assistant("The hall is being looked at now."))...)
+		for _, text := range []string{d.Text(600), d.Text(2000)} {
+			task := strings.Join(sectionsOf(text)[sectionTask], "\n")
+			if !strings.HasPrefix(task, quoteMark+"/inspect hall 7") || strings.Contains(text, "> You must never") || !strings.Contains(text, skillMark+"You must never touch the fuse F7") {
+				t.Errorf("%s:\n%s", name, text)
+			}
+		}
+	}
+	// What follows a command that the program carries out itself is the user's.
+	text := digestOf(Options{}, user("<command-name>/clear</command-name>"), user("<local-command-stdout>done</local-command-stdout>"), user("Paint the door of the hall green, please."), assistant("It is green.")).Text(300)
+	wantIn(t, text, "> Paint the door of the hall green, please.\n")
+}
