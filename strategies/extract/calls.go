@@ -135,7 +135,7 @@ func (s *history) takeOpen(id string) *toolCall {
 // it is a listing.
 func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	c.done, s.unjudged = true, c
-	s.launched = strings.HasPrefix(head, launching)
+	s.launched = slices.Contains(nameWords(c.tool), "skill") && strings.HasPrefix(head, launching)
 	listing = s.readObjects(c, head)
 	defer s.noteHandles(c, head, tail)
 	if outcome := c.nothingDone(head); outcome != "" {

@@ -237,64 +237,59 @@ func (s *history) addUser(head, tail string) {
 	if len(splitLines(r.head)) == 0 {
 		return
 	}
-	program := isInstruction(head) || s.launched && !IsGenerated(head)
-	instructs := program || s.command != ""    // it is not in words of the user
-	if s.command != "" && !IsGenerated(head) { // what it stands for
-		r, program = request{head: s.command}, false
+	command, program := s.instruction(head)
+	said := head // by the user
+	switch {
+	case command != "":
+		r, said = request{head: command}, command
+	case program:
+		said = ""
 	}
-	s.command, s.launched = "", false
-	if m := commandTag().FindStringSubmatch(text.Head(head, maxLine)); m != nil {
-		s.command = strings.TrimSpace(m[1])
-		if args := commandArguments().FindStringSubmatch(text.Head(head, maxRequest)); args != nil {
-			s.command = strings.TrimSpace(s.command + " " + oneLine(args[1]))
-		}
-		s.command = strings.Clone(s.command)
-	}
-	if refuting().MatchString(head) {
+	if refuting().MatchString(said) {
 		s.dropClaims()
 	}
-	s.readReply(head)
+	s.readReply(said)
 	s.unjudged, s.inner, s.innerOf, s.unlinked = nil, nil, nil, nil
 	if strings.HasPrefix(r.head, "<") { // a notification
 		s.readReport(r.head, func(h handle) bool { return len(h.id) >= minHandleID && containsWord(r.head, h.id) })
 	}
 	s.requests++
 	asked := lastQuestion(s.currentTurn().lastText)
-	if asked != "" && !answers(asked, head) {
+	if asked != "" && !answers(asked, said) {
 		asked = ""
 	}
 	var demands []demand
 	if !IsGenerated(head) {
-		if rejecting().MatchString(head) {
+		if rejecting().MatchString(said) {
 			s.decisions = s.decisions[:len(s.decisions)-s.proposed]
 			last := s.currentTurn()
 			last.lines, last.lastStart = nil, 0
 		}
 		s.proposed = 0
 		for _, x := range s.suggested {
-			if agreeing().MatchString(head) {
+			if agreeing().MatchString(said) {
 				s.decisions = appendNew(s.decisions, x)
 			} else {
 				s.addReason(x)
 			}
 		}
 		s.suggested = nil
-		for _, x := range chosen(s.currentTurn().lastText, head) {
+		for _, x := range chosen(s.currentTurn().lastText, said) {
 			s.decisions = appendNew(s.decisions, x)
 		}
-		if x := agreed(asked, head); x != "" && len(s.files) > 0 { // of a customer, the calls tell
+		if x := agreed(asked, said); x != "" && len(s.files) > 0 { // of a customer, the calls tell
 			s.decisions = appendNew(s.decisions, x)
 		}
 		if s.goal.empty() || s.goalProgram || !program && len(s.goal.head) < minGoal && len(r.head) >= minGoal && len(s.turns) <= 3 {
 			s.goal, s.goalProgram = r, program
 		}
 		if !s.followsAnswer(r) {
-			demands = s.readDemands(text.Head(head, maxRequest), instructs)
-			if instructs && !program { // which text the command stands for
+			demands = s.readDemands(text.Head(head, maxRequest), program || command != "")
+			if command != "" { // which text the command stands for
 				demands = slices.Insert(demands, 0, demand{text: strings.Clone(truncate(firstLine(head), maxLine)), pasted: true, rule: true})
 			}
 		}
-		if own, _ := typed(head); !r.isOutput() && !instructs {
+		if own, _ := typed(head); !r.isOutput() && !program && command == "" {
 			s.addUserFacts(own)
 		}
 	}
@@ -310,6 +305,24 @@ func (s *history) addUser(head, tail string) {
 	if i := len(s.turns) - 1 - maxWhole; i > 0 {
 		s.turns[i].shorten()
 	}
+}
+
+// instruction reports whether a program wrote a message of the user that tells the agent how to work, and the command
+// that it stands for if the message before was one.
+func (s *history) instruction(head string) (command string, program bool) {
+	launched := s.launched
+	if command = s.command; IsGenerated(head) {
+		command, launched = "", false
+	}
+	s.command, s.launched = "", false
+	if m := commandTag().FindStringSubmatch(text.Head(head, maxLine)); m != nil && !controlling().MatchString(strings.TrimSpace(m[1])) {
+		s.command = strings.TrimSpace(m[1])
+		if args := commandArguments().FindStringSubmatch(text.Head(head, maxRequest)); args != nil {
+			s.command += " " + oneLine(args[1])
+		}
+		s.command = strings.Clone(strings.TrimSpace(s.command))
+	}
+	return command, command == "" && (launched || isInstruction(head))
 }
 
 // dropClaims drops what the last message said, which is not so.

@@ -102,6 +102,12 @@ func TestCommandsStandForTheirTexts(t *testing.T) {
 		}
 	}
 	// What follows a command that the program carries out itself is the user's.
-	text := digestOf(Options{}, user("<command-name>/clear</command-name>"), user("<local-command-stdout>done</local-command-stdout>"), user("Paint the door of the hall green, please."), assistant("It is green.")).Text(300)
-	wantIn(t, text, "> Paint the door of the hall green, please.\n")
+	for _, output := range []string{"<local-command-stdout>done</local-command-stdout>", "<local-command-caveat>none</local-command-caveat>"} {
+		text := digestOf(Options{}, user("<command-name>/clear</command-name>"), user(output), user("Paint the door of the hall green, please."), assistant("It is green.")).Text(300)
+		wantIn(t, text, "> Paint the door of the hall green, please.\n")
+	}
+	for _, before := range []*chat.Message{user("<command-name>/clear</command-name>"), result("1", "Launching skill: paint")} { // carried out by the program, not by a skill
+		text := digestOf(Options{}, user("Look at the hall."), calls("", "1", "Read", "file_path", "/hall.md"), before, user("Paint the door of the hall green, please."), assistant("It is green.")).Text(300)
+		wantIn(t, text, "> Paint the door of the hall green, please.\n")
+	}
 }
