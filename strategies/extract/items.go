@@ -387,7 +387,7 @@ const recentCalls = 32
 // was refused.
 func (c *toolCall) blocks() bool {
 	first, _, _ := strings.Cut(withoutFolder(c.description), " ")
-	return !c.undone && !c.expected && !c.reads() && !looks(c.tool) && !(c.isShell && lookVerbs[strings.ToLower(first)])
+	return !c.undone && !c.expected && !c.reads() && !looks(c.tool) && (!c.isShell || !lookVerbs[strings.ToLower(first)])
 }
 
 // String returns the line of the file, which restoreFile reads.

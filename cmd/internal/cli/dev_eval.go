@@ -30,7 +30,7 @@ type evalCmd struct {
 	Format  string    `default:"auto" placeholder:"NAME" help:"Format of the files, else found by their content: ${formats}."`
 	Model   string    `placeholder:"NAME" help:"Model of sessions without one."`
 	Cut     []float64 `default:"0.5" placeholder:"SHARE" help:"Cut sessions at this share of their tokens, between 0 and 1 (0.5); several are measured one by one."`
-	Counter string    `enum:"session,chars4" default:"session" placeholder:"NAME" help:"What counts tokens: session, the counter of each session's model, or chars4, a quarter of a character."`
+	Counter string    `enum:"session,chars4" default:"session" placeholder:"NAME" help:"What counts tokens: session, the counter of each session's model, or chars4, four characters."`
 	Budget  []string  `placeholder:"SHARE" help:"Keep at most this share of the tokens before the cut, between 0 and 1 (0.05), or this number of tokens (600t), or what the policy itself says (policy, the default for --policy configured alone)."`
 	Rounds  int       `default:"1" placeholder:"N" help:"Measure sessions that are compacted N times as they grow up to the cut, beside one compaction of the whole."`
 	Policy  []string  `sep:"none" placeholder:"NAME,…" help:"Policies to measure; by default the baselines and extractive."`
@@ -44,7 +44,7 @@ type evalCmd struct {
 
 func (*evalCmd) Help() string {
 	var b strings.Builder
-	b.WriteString(`Cuts each session in two, compacts the messages before the cut within a budget under each policy, and counts the identifiers (paths, ids, numbers, quoted names) used after the cut that the result still contains: loose, anywhere; keyed, after a word that labelled them before; strict, of those that the assistant had to remember; rare, of those in at most 5 % of the sessions. Figures are pooled over sessions. A token is what the counter of the session's model says, as for a worker, or with --counter chars4 a quarter of a character; system messages are not counted. Sessions are cut by characters.
+	b.WriteString(`Cuts each session in two, compacts the messages before the cut within a budget under each policy, and counts the identifiers (paths, ids, numbers, quoted names) used after the cut that the result still contains: loose, anywhere; keyed, after a word that labelled them before; strict, of those that the assistant had to remember; rare, of those in at most 5 % of the sessions. Figures are pooled over sessions. A token is what the counter of the session's model says, as for a worker, or with --counter chars4 four characters; system messages are not counted. Sessions are cut by characters.
 
 Beside these, it counts the identifiers that the assistant uses in the next 10 messages (next10), the paths in calls of the next 20 (paths20), the beginnings of the user's messages (asks; asks3, of the latest three), sentences with constraints of the user and reasons of the assistant, lines about failures (errors), and the answers that the sessions of a file have under "facts", a list of {"answer", "message"}. Of the block of references of a summary, the precision is the share that is used after the cut.
 

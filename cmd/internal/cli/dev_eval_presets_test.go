@@ -164,7 +164,7 @@ func TestEvalOfTheDefaultPolicy(t *testing.T) {
 }
 
 // evaluate returns the result of the command for a kind, with every policy compared with each
-// preset. A token is a quarter of a character: most of these sessions name no model, so that a
+// preset. A token is four characters: most of these sessions name no model, so that a
 // counter would only guess.
 func evaluate(t *testing.T, kind int, budgets []string) *eval.Result {
 	t.Helper()

@@ -22,8 +22,8 @@ type Options struct {
 	// an Own.
 	OwnLimits bool
 	Policies  []Policy
-	// Counter returns the counter for the tokens of a model's sessions; if nil, a token is a
-	// quarter of a character.
+	// Counter returns the counter for the tokens of a model's sessions; if nil, a token is
+	// four characters.
 	Counter func(model string) tokens.Counter
 	// Rounds, if above 1, measures sessions compacted in so many rounds too (see Setting).
 	Rounds int

@@ -28,7 +28,7 @@
 // A sentence is kept nearly if a line holds four of five of its longer words.
 //
 // Identifiers and tokens of system messages are not counted, because every policy keeps
-// those messages. A token is a quarter of a character of content or of names and
+// those messages. A token is four characters of content or of names and
 // arguments of tool calls, independent of any tokenizer, unless a Sizer has a counter. Sessions
 // are cut by the former, at the same message whatever counts.
 //
