@@ -25,6 +25,10 @@ var (
 		`\b(?:forget|drop|ignore|lift) (?:the|that|my) (?:\w+ )?(?:rule|restriction|constraint|ban|demand)\b|\bit'?s (?:ok|okay|fine)(?: now)? to\b.*\b(?:now|again|after all)\b`)
 	// commandName is that of the command of an agent before what the user says to it.
 	commandName = text.Pattern(`^/[a-z][\w:-]* +`)
+	// particular is in a preference about one place in the code.
+	particular = text.Pattern(`(?i)\w\(\)|\binstead of (?:the|this|that|those)\b`)
+	// forGood is in what a customer wants beyond the visit.
+	forGood = text.Pattern(`(?i)\b(?:always|never|every|usually|generally|in general|from now on|in (?:the )?future|allerg\w+|diet|vegan|vegetarian|can only|remember|don'?t ever)\b`)
 	// pointing is in a demand that is not understood without what was said before.
 	pointing = text.Pattern(`(?i)\b(?:it|that|this|them|those|these)\b`)
 	// announcing ends the line before what the user passes on.
@@ -32,10 +36,10 @@ var (
 	// wishing is in what the user wants for the time being.
 	wishing = text.Pattern(`(?i)\b(?:prefer|should|only|must|want|need|don'?t (?:use|add|change|make|do|let)|do not|keep|avoid|ensure|make sure)\b`)
 	// rule says what must be so, by whatever but the user.
-	rule = text.Pattern(`(?i)\b(?:must(?:n't)?|(?:should|may) always|(?:should|can|may) (?:never|only|not (?:be|have|use|do|touch|change|add|write|run|break|need))|will (?:never|always)|shouldn'?t|(?:always|usually|generally) prefer|(?:directive|principle|rule|policy) (?:here )?is|i(?:'d| would)? only (?:ever )?want|i (?:don'?t|do not|never) (?:want|like))\b`)
+	rule = text.Pattern(`(?i)\b(?:must(?:n't)?|(?:should|may) always|(?:should|can|may) (?:never|not (?:be|have|use|do|touch|change|add|write|run|break|need))|(?:you|we|it|they|everything|agents?|commits?|tests?|code) (?:\w+ )?(?:should|can|may) only|i can only (?:eat|use|pay|work|travel|fly|drive)|will (?:never|always)|shouldn'?t|(?:always|usually|generally) prefer|(?:directive|principle|rule|policy) (?:here )?is|i(?:'d| would)? only (?:ever )?want|i never (?:want|like)|i (?:don'?t|do not) (?:want|like) (?:you|any|to (?:ever|see)|it when))\b`)
 	// momentary is what happened, what somebody thinks, or what holds for the moment only.
-	momentary = text.Pattern(`(?i)^\W*this \w+ (?:must|should)\b|^\W*(?:wrong|actually|nope)\b|^(?:\W*(?:yes|no|ok|hmm+|ah|oh|well|so|and|but)[,.! ]+)*(?:i (?:just|think|was|did|don'?t (?:think|know|see|remember|have|get|understand)|can'?t|cannot|couldn'?t|tried|saw|ran|got|have|am|'m)|it (?:was|did|does|doesn'?t|didn'?t|seems|looks|fails?)|maybe|perhaps|what|why|how|where|which|when|if i)\b|` +
-		`\b(?:i|there|it) must\b|\bi(?:'d| would) (?:also )?like to (?:go|see|find|visit|book|have)\b|\blooking for\b|\bfind me\b|\b(?:right now|right away|at the moment|yet|never mind|don'?t bother|don'?t worry)\b|^no\b\W*i\b|^no\b.*\b(?:that|this|it|anything)(?: one)?\b`)
+	momentary = text.Pattern(`(?i)^\W*this \w+ (?:must|should)\b|^\W*(?:wrong|actually|nope)\b|^(?:\W*(?:yes|no|ok|hmm+|ah|oh|well|so|and|but)[,.! ]+)*(?:i (?:just|think|was|did|don'?t (?:think|know|see|remember|have|get|understand)|can'?t|cannot|couldn'?t|tried|saw|ran|got|have|am|'m)|i (?:read|heard|thought|believe|guess|understood|was told)|it (?:was|did|does|doesn'?t|didn'?t|seems|looks|fails?)|maybe|perhaps|what|why|how|where|which|when|if i)\b|` +
+		`\b(?:i|there|it) must\b|\bmust \w+(?: \w+){0,3} (?:when|if|once) (?:it|the|they)\b|\bi(?:'d| would) (?:also )?like to (?:go|see|find|visit|book|have)\b|\blooking for\b|\bfind me\b|\b(?:right now|right away|at the moment|yet|never mind|don'?t bother|don'?t worry)\b|^no\b\W*i\b|^no\b.*\b(?:that|this|it|anything)(?: one)?\b`)
 	// programLine is a line of a program's output, of a difference, or of source. A list of the
 	// user has a blank behind its mark, and one only.
 	programLine = text.Pattern(`^\W*(?:\d{4}-\d\d-\d\d|\d\d?:\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d)|\|(?:DEBU|DEBUG|INFO|WARN|ERROR)\||(?:\b[\w.]+=\S+ .*){3}|^\W*(?:at |File "|goroutine )|[{};]\s*$|` +
@@ -109,7 +113,7 @@ func isStanding(s string) bool {
 	if foreignConstraints.matches(s) {
 		return true
 	}
-	if preferring().MatchString(s) && !pointing().MatchString(s) && !momentary().MatchString(s) && !strings.ContainsFunc(s, unicode.IsDigit) {
+	if preferring().MatchString(s) && !pointing().MatchString(s) && !momentary().MatchString(s) && !strings.ContainsFunc(s, unicode.IsDigit) && !particular().MatchString(s) {
 		return true
 	}
 	return (len(s) >= minStanding || brief().MatchString(s) && !pointing().MatchString(s)) && !momentary().MatchString(s) && (imperative().MatchString(s) || rule().MatchString(s))

@@ -75,6 +75,9 @@ func (s *history) otherItems(budget int) []*item {
 		}
 	}
 	for i, c := range s.constraints {
+		if s.isRecords() && s.byDay && !forGood().MatchString(c) { // it was for one visit of a customer
+			continue
+		}
 		b.add(sectionConstraints, requestMark+c+"\n", worthConstraint*decay(len(s.constraints)-i, 16)).tier = tierUser
 	}
 	s.addPlan(b)

@@ -19,6 +19,11 @@ func TestConstraintsAreTheUsersOwn(t *testing.T) {
 		"another one": {[]string{"Never move the main switch. Always wear gloves.", "You can go home now."}, []string{"Never move the main switch.", "Always wear gloves."}},
 		"asked only":  {[]string{"Never move the main switch.", "Can I say that you may move the main switch now?"}, []string{"Never move the main switch."}},
 		"twice":       {[]string{"Never move the main switch.", "/wire:hall never move the main switch"}, []string{"Never move the main switch."}},
+		"of one place": {
+			[]string{"Use the lantern instead of the inlined lamp.", "Don't use confirm_door(), just open it.", "I don't want to change the wires.", "The switch should only turn the lamp on.", "The text must stop when it meets a line.", "I read that there shouldn't be a fee for the lamps."},
+			nil,
+		},
+		"of the user": {[]string{"I don't want any glue on the lamps.", "I never want to see a dark hall.", "You may only touch the cabinet 4."}, []string{"I don't want any glue on the lamps.", "I never want to see a dark hall.", "You may only touch the cabinet 4."}},
 		"a skill":     {[]string{"Wire the hall.", "Base directory for this skill: /skills/wiring\n\nAlways wear gloves at the panel."}, nil},
 	} {
 		d := New(Options{})

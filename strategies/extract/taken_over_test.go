@@ -1,8 +1,10 @@
 package extract
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -81,6 +83,25 @@ func TestWhoTakesOverIsNotMisled(t *testing.T) {
 		if !strings.Contains(text, tt.want) || tt.not != "" && strings.Contains(text, tt.not) {
 			t.Errorf("%s: want %q, not %q\n%s", name, tt.want, tt.not, text)
 		}
+	}
+}
+
+// What a customer wants at one visit is no constraint at the next, unless it is for good.
+func TestWishesOfAVisit(t *testing.T) {
+	t.Parallel()
+	messages := []*chat.Message{user("I need a car for Friday. I prefer a compact car. I can only eat soup, always keep that in mind.")}
+	for i := range 4 {
+		id := fmt.Sprint(i)
+		messages = append(messages, calls("", id, "BookCar", "day", "Friday", "kind", "compact"), result(id, `{"car":"Bolt","price":"40"}`), assistant("It is booked."), user("Now another one for the week after that, please."))
+	}
+	d := New(Options{})
+	for i, m := range messages {
+		m.CreatedAt = time.Date(2026, 3, 1+i, 12, 0, 0, 0, time.UTC)
+		d.Add(m)
+	}
+	constraints := strings.Join(sectionsOf(d.Text(800))[sectionConstraints], "\n")
+	if !d.history.isRecords() || strings.Contains(constraints, "compact") || !strings.Contains(constraints, "only eat soup") {
+		t.Errorf("%t %q", d.history.isRecords(), constraints)
 	}
 }
 
