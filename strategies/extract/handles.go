@@ -303,10 +303,22 @@ func (s *history) addHandles(b *itemList) {
 		if h.kind == "task" {
 			sec = sectionRemaining
 		}
-		worth := worthOpen * decay(len(s.handles)-1-i, 16)
+		age := len(s.handles) - 1 - i
+		if h.kind == "task" { // of those made together, the first comes next
+			first, last := i, i
+			for first > 0 && s.handles[first-1].since == h.since {
+				first--
+			}
+			for last+1 < len(s.handles) && s.handles[last+1].since == h.since {
+				last++
+			}
+			age += (i - first) - (last - i)
+		}
+		worth := worthOpen * decay(age, 16)
 		if h.inProgress {
 			worth += 2 * worthOpen
 		}
-		b.add(sec, h.String(), worth).tier = tierOpen
+		b.add(sec, h.String(), 0).tier = tierOpen
+		b.weigh(worth)
 	}
 }
