@@ -50,6 +50,15 @@ var (
 		`^\s*(?:async +)?(?:def|func|fn|function|class|interface|struct|enum|impl) +[\w.]+ *[(:<{]|^\s*(?:from +\S+ +)?import +[\w.*{"']+[^ ]*$`)
 )
 
+// isProgramLine reports whether a line is one of a program. Of a long line it looks at the beginning and the last sign.
+func isProgramLine(l string) bool {
+	if len(l) <= maxLine {
+		return programLine().MatchString(l)
+	}
+	l = strings.TrimRight(l, " \t\r\n")
+	return strings.ContainsAny(l[len(l)-1:], "{};") || programLine().MatchString(text.Head(l, maxLine))
+}
+
 // minStanding is the size, in bytes, below which a demand only answers what was said before.
 const minStanding = 24
 
@@ -167,7 +176,7 @@ func divide(message string) (own, pasted, quoted string) {
 		fence := strings.HasPrefix(strings.TrimSpace(l), "```")
 		behind = behind || document && a.Len() > 0 && strings.TrimSpace(l) == "" || document && strings.HasPrefix(l, "#")
 		switch {
-		case fenced || fence || strings.HasPrefix(l, ">") || programLine().MatchString(l):
+		case fenced || fence || strings.HasPrefix(l, ">") || isProgramLine(l):
 			q.WriteString(l)
 		case behind:
 			b.WriteString(l)

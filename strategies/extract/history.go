@@ -245,7 +245,7 @@ func (s *history) addUser(head, tail string) {
 	case program:
 		said = ""
 	}
-	if refuting().MatchString(said) {
+	if refuting().MatchString(text.Head(said, maxLine)) {
 		s.dropClaims()
 	}
 	s.readReply(said)
@@ -260,7 +260,7 @@ func (s *history) addUser(head, tail string) {
 	}
 	var demands []demand
 	if !IsGenerated(head) {
-		if rejecting().MatchString(said) {
+		if rejecting().MatchString(text.Head(said, maxRequest)) {
 			s.decisions = s.decisions[:len(s.decisions)-s.proposed]
 			last := s.currentTurn()
 			last.lines, last.lastStart = nil, 0
