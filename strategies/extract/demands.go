@@ -182,7 +182,7 @@ func divide(message string) (own, pasted, quoted string) {
 			b.WriteString(l)
 		default:
 			a.WriteString(l)
-			behind = announcing().MatchString(l)
+			behind = strings.HasSuffix(strings.TrimSpace(l), ":") && announcing().MatchString(l)
 		}
 		fenced = fenced != fence
 	}

@@ -260,7 +260,7 @@ func (s *history) addUser(head, tail string) {
 	}
 	var demands []demand
 	if !IsGenerated(head) {
-		if rejecting().MatchString(text.Head(said, maxRequest)) {
+		if rejecting().MatchString(text.Head(said, maxLine)) {
 			s.decisions = s.decisions[:len(s.decisions)-s.proposed]
 			last := s.currentTurn()
 			last.lines, last.lastStart = nil, 0
