@@ -8,7 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -289,7 +288,8 @@ func (s *history) addUser(head, tail string) {
 				demands = slices.Insert(demands, 0, demand{text: strings.Clone(truncate(firstLine(head), maxLine)), pasted: true, rule: true})
 			}
 		}
-		if own, _ := typed(head); !r.isOutput() && !program && command == "" {
+		if !r.isOutput() && !program && command == "" {
+			own, _ := typed(head)
 			s.addUserFacts(own)
 		}
 	}
@@ -305,24 +305,6 @@ func (s *history) addUser(head, tail string) {
 	if i := len(s.turns) - 1 - maxWhole; i > 0 {
 		s.turns[i].shorten()
 	}
-}
-
-// instruction reports whether a program wrote a message of the user that tells the agent how to work, and the command
-// that it stands for if the message before was one.
-func (s *history) instruction(head string) (command string, program bool) {
-	launched := s.launched
-	if command = s.command; IsGenerated(head) {
-		command, launched = "", false
-	}
-	s.command, s.launched = "", false
-	if m := commandTag().FindStringSubmatch(text.Head(head, maxLine)); m != nil && !controlling().MatchString(strings.TrimSpace(m[1])) {
-		s.command = strings.TrimSpace(m[1])
-		if args := commandArguments().FindStringSubmatch(text.Head(head, maxRequest)); args != nil {
-			s.command += " " + oneLine(args[1])
-		}
-		s.command = strings.Clone(strings.TrimSpace(s.command))
-	}
-	return command, command == "" && (launched || isInstruction(head))
 }
 
 // dropClaims drops what the last message said, which is not so.
@@ -353,31 +335,6 @@ func newRequest(head, tail string) request {
 	}
 	return request{head: strings.Clone(text.Head(head, maxRequest*3/4)), tail: strings.Clone(text.Tail(tail, maxRequest/4))}
 }
-
-// IsGenerated reports whether a program wrote a user message: it consists of one element
-// of markup or of one remark in brackets, or begins with what agents add.
-func IsGenerated(s string) bool {
-	s = strings.TrimSpace(s)
-	return len(s) > 1 && (s[0] == '<' && s[len(s)-1] == '>' || s[0] == '[' && s[len(s)-1] == ']') ||
-		strings.HasPrefix(s, "<local-command-") || strings.HasPrefix(s, "<task-notification>") ||
-		strings.Contains(text.Head(s, 200), "<command-name>") ||
-		strings.HasPrefix(s, "# Fix any errors below") || strings.HasPrefix(s, "Caveat: ") || strings.HasPrefix(s, "Operation stopped by hook")
-}
-
-// isInstruction reports whether a program wrote a user message that holds the text of a skill, or shows
-// another task as an example: it is kept, but it is not what the user asked for.
-func isInstruction(s string) bool {
-	return strings.HasPrefix(s, chat.SkillPrefix) || strings.HasPrefix(s, demonstration)
-}
-
-// demonstration begins a message that shows another task as an example.
-const demonstration = "Here is a demonstration of "
-
-// commandTag and commandArguments are of a command to the program of the agent, in its notes.
-var (
-	commandTag       = text.Pattern(`<command-name>\s*(/?[^<]+)</command-name>`)
-	commandArguments = text.Pattern(`(?s)<command-args>(.*?)</command-args>`)
-)
 
 // prompting is the output of a shell that ends with its prompt.
 var prompting = text.Pattern(`(?s)\n(?:\([^\n]*\)\n)?[\w@:~/.-]*[$#]\s*$`)

@@ -9,8 +9,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// What somebody who takes the work over has to know of its last steps, and what would mislead.
-func TestWhoTakesOverIsNotMisled(t *testing.T) {
+// A summary tells the failure of the last step, and nothing that the user has refuted, undone or replaced.
+func TestLastStepsAndRefutedStatements(t *testing.T) {
 	t.Parallel()
 	edit := func(id, file string) *chat.Message {
 		return calls("", id, "Write", "file_path", file, "content", "# Light the hall\n\n1. Mount the lamps\n2. Close the door\n")
