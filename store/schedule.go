@@ -179,7 +179,7 @@ func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) (
 		WITH held AS MATERIALIZED (SELECT tenant FROM compactor.sweeps
 			WHERE ended_at IS NULL OR status IN ('stopped', 'cancelled') AND ended_at > now() - interval '1 day'
 			UNION ALL SELECT tenant FROM compactor.pauses WHERE resumed_at IS NULL AND model = '' AND policy = ''),
-		limits AS MATERIALIZED ` + startable + `,
+		limits AS MATERIALIZED (SELECT tenant FROM compactor.spending_limits WHERE runs_per_second IS NOT NULL),
 		found AS MATERIALIZED (SELECT s.sid, EXISTS (SELECT FROM limits l WHERE l.tenant IN ('', s.tenant)) AS limited FROM compactor.sessions s
 			WHERE NOT EXISTS (SELECT FROM held WHERE tenant = '') AND s.tenant NOT IN (SELECT tenant FROM held)
 				AND s.due AND (s.cooldown_until IS NULL OR s.cooldown_until <= now())

@@ -13,8 +13,8 @@ const CodeRunLimit = "run_limit"
 const (
 	// notHeld is the condition that a queued run is not put off by a pause or a limit.
 	notHeld = `(error_code IS NULL OR error_code NOT IN ('` + CodePaused + `', '` + CodeRunLimit + `'))`
-	// startable is what startable_runs returns. Without any limit of runs it costs nothing.
-	startable = `(SELECT tenant, most FROM compactor.startable_runs() WHERE EXISTS (SELECT FROM compactor.spending_limits WHERE runs_per_second IS NOT NULL))`
+	// startable claims the runs that may start. Without any limit of runs it costs nothing.
+	startable = `(SELECT tenant, most FROM compactor.claim_startable_runs() WHERE EXISTS (SELECT FROM compactor.spending_limits WHERE runs_per_second IS NOT NULL))`
 	// countStarted counts the rows that it is selected from as runs that start.
 	countStarted = `CASE WHEN EXISTS (SELECT FROM startable) THEN compactor.count_started_runs(array_agg(tenant)) END`
 )

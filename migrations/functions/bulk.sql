@@ -136,7 +136,7 @@ DECLARE
     v_low  bigint;
     v_n    int;
     v_last bigint;
-    v_most jsonb := (SELECT jsonb_object_agg(a.tenant, a.most) FROM @schema@.startable_runs() a);   -- where runs are limited
+    v_most jsonb := (SELECT jsonb_object_agg(a.tenant, a.most) FROM @schema@.claim_startable_runs() a);   -- where runs are limited
     v_queue text[];
     v_cut  bigint;
 BEGIN

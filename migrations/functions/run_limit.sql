@@ -9,8 +9,15 @@ CREATE OR REPLACE FUNCTION @schema@.startable_runs() RETURNS TABLE (tenant text,
     FROM @schema@.spending_limits l WHERE l.runs_per_second IS NOT NULL
 $$;
 
--- Counts runs that start, by the tenant of each. Of several callers at the same time each may have seen the same ones as
--- startable; later ones wait for it then. The limits are locked in one order, whatever the order of the tenants.
+-- startable_runs for those who start runs: no two callers see the same ones as startable. The limits stay locked, in one order,
+-- until the end of the transaction, so it comes before other locks.
+CREATE OR REPLACE FUNCTION @schema@.claim_startable_runs() RETURNS TABLE (tenant text, most bigint) LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM @schema@.spending_limits l WHERE l.runs_per_second IS NOT NULL ORDER BY l.tenant FOR NO KEY UPDATE;
+    RETURN QUERY SELECT * FROM @schema@.startable_runs();
+END $$;
+
+-- Counts runs that start, by the tenant of each. The limits are locked in one order, whatever the order of the tenants.
 CREATE OR REPLACE FUNCTION @schema@.count_started_runs(p_tenants text[]) RETURNS void LANGUAGE sql AS $$
     UPDATE @schema@.spending_limits l SET full_at = greatest(l.full_at, now()) + make_interval(secs => x.n / l.runs_per_second), started = l.started + x.n
     FROM (SELECT coalesce(t, '') AS tenant, count(*) AS n FROM unnest(p_tenants) t GROUP BY GROUPING SETS ((t), ())) x

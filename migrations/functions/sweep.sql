@@ -16,7 +16,7 @@ DECLARE
     v_share   int;
     v_ended   bigint;
     v_bad     bigint;
-    v_most    jsonb := (SELECT jsonb_object_agg(a.tenant, a.most) FROM @schema@.startable_runs() a);   -- where runs are limited
+    v_most    jsonb := (SELECT jsonb_object_agg(a.tenant, a.most) FROM @schema@.claim_startable_runs() a);   -- where runs are limited
     v_sids    bigint[];   -- the sessions of the page, …
     v_tenants text[];     -- … and their tenants
     v_free    bigint[];   -- those that may have a run

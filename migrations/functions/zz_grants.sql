@@ -70,6 +70,7 @@ BEGIN
             ('change_views', '{}'),
             ('check_times', '{worker}'),
             ('claim_run', '{worker}'),
+            ('claim_startable_runs', '{worker}'),
             ('confirm_erasure', '{operator}'),
             ('copies_of', '{}'),
             ('count_elsewhere', '{worker}'),
