@@ -87,6 +87,9 @@ func (d *Digest) Add(m *chat.Message) {
 				return
 			}
 		}
+		if d.addReturned(content) {
+			return
+		}
 		head, tail := d.scan(content, true)
 		if !IsGenerated(head) {
 			d.ids.markUser(head)
@@ -95,11 +98,26 @@ func (d *Digest) Add(m *chat.Message) {
 	case chat.RoleTool:
 		d.addResult(m.ToolCallID, content)
 	default:
-		d.history.addAssistant(d.scan(content, true))
+		head, tail := d.scan(content, true)
+		if len(m.ToolCalls) == 0 {
+			d.history.addText(head, tail)
+		} else {
+			d.history.addAssistant(head, tail)
+		}
 	}
 	for i := range m.ToolCalls {
 		d.addCall(&m.ToolCalls[i])
 	}
+}
+
+// addReturned adds a message of the user as the result of what the assistant ran in its text, and reports whether it
+// is one.
+func (d *Digest) addReturned(content string) bool {
+	if !d.history.isReturned(content) {
+		return false
+	}
+	d.addResult("", d.history.returned(content))
+	return true
 }
 
 // maxArguments is the size, in bytes, up to which arguments are parsed. Longer ones are read

@@ -29,7 +29,7 @@ func (s *history) requestLines() []requestLine {
 		switch {
 		case s.isServed(i) && !slices.Contains(before, i):
 			l.spare = true
-		case s.isGoal(t.request) || i == at || t.request.empty() || IsGenerated(t.request.head) || t.output || slices.Contains(before, i) || s.isOver(i):
+		case s.isGoal(t.request) || i == at || t.request.empty() || IsGenerated(t.request.head) || slices.Contains(before, i) || s.isOver(i):
 			l.text, l.spare = "", true
 		default:
 			if t.program { // which skill it was is enough

@@ -337,11 +337,11 @@ func TestWhatWasRunInTheText(t *testing.T) {
 		text := digestOf(Options{}, user("Find out why the lamp of the hall shows 344 instead of 345, and repair it.\n(Current directory: /house)\nbash-$"),
 			assistant("Let's see whether it does.\n"+command), user(output)).Text(600)
 		p := sectionsOf(text)
-		want := "- Last: python lamp.py → 344"
+		got, want := p[sectionState], []string{"- Last: shell: python lamp.py → 344"}
 		if strings.Contains(output, "Traceback") {
-			want = `- Last: python lamp.py → ValueError: no lamp of that name (File "lamp.py", line 3)`
+			got, want = p[sectionBlocked], []string{"- shell: python lamp.py (failed) → ValueError: no lamp of that name", `  - ValueError: no lamp of that name (File "lamp.py", line 3)`}
 		}
-		if !slices.Contains(p[sectionState], want) || !strings.HasPrefix(strings.Join(p[sectionTask], ""), "> Find out why") {
+		if !cmp.Equal(got, want) || !strings.HasPrefix(strings.Join(p[sectionTask], ""), "> Find out why") {
 			t.Errorf("%q is missing:\n%s", want, text)
 		}
 	}

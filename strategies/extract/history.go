@@ -56,9 +56,9 @@ type history struct {
 	restored int
 	// wereRecords reports that an earlier summary tells requests and actions together.
 	wereRecords bool
-	// spoken reports that there was a message of the assistant, prompted that a message of the user before
-	// it ends with the prompt of a shell.
-	spoken, prompted bool
+	// spoken reports that there was a message of the assistant.
+	spoken bool
+	text   textCalls
 	// messages is the number of messages, requests that of the user's.
 	messages, requests int
 	// withCode is the number of messages with fenced text or the prompt of a shell.
@@ -128,9 +128,8 @@ type turn struct {
 	after int
 	// day is the date of the request, "" if it is not known.
 	day string
-	// output reports that the request is the output of what the assistant ran in its text, program that it is an
-	// instruction that a program wrote.
-	output, program bool
+	// program reports that the request is an instruction that a program wrote.
+	program bool
 	// asked is the question of the assistant that the request answers.
 	asked string
 	// lines are lines of the assistant; those from lastStart on are of its last message.
@@ -232,6 +231,7 @@ func (s *history) currentTurn() *turn {
 // addUser adds a user message, given by its head and its tail, which are the same text
 // unless it is very long.
 func (s *history) addUser(head, tail string) {
+	s.text.pending = ""
 	r := newRequest(head, tail)
 	if len(splitLines(r.head)) == 0 {
 		return
@@ -282,18 +282,19 @@ func (s *history) addUser(head, tail string) {
 		if s.goal.empty() || s.goalProgram || !program && len(s.goal.head) < minGoal && len(r.head) >= minGoal && len(s.turns) <= 3 {
 			s.goal, s.goalProgram = r, program
 		}
-		if !s.followsAnswer(r) {
-			demands = s.readDemands(text.Head(head, maxRequest), program || command != "")
-			if command != "" { // which text the command stands for
-				demands = slices.Insert(demands, 0, demand{text: strings.Clone(truncate(firstLine(head), maxLine)), pasted: true, rule: true})
-			}
+		demands = s.readDemands(text.Head(head, maxRequest), program || command != "")
+		if command != "" { // which text the command stands for
+			demands = slices.Insert(demands, 0, demand{text: strings.Clone(truncate(firstLine(head), maxLine)), pasted: true, rule: true})
 		}
 		if !r.isOutput() && !program && command == "" {
 			own, _ := typed(head)
 			s.addUserFacts(own)
 		}
 	}
-	s.prompted = s.prompted || !s.spoken && r.isOutput()
+	if !s.spoken && r.isOutput() { // the task ends as the outputs will
+		s.text.returned = true
+		s.text.readPrompt(tail)
+	}
 	if last := s.currentTurn(); last.request.empty() && len(last.lines) == 0 && last.calls == 0 {
 		last.request, last.program, last.after, last.day, last.demands, last.asked = r, program, s.requests, s.day, demands, asked
 		return
@@ -301,7 +302,7 @@ func (s *history) addUser(head, tail string) {
 	if len(s.turns) == maxTurns { // the first turn is kept
 		s.turns = slices.Delete(s.turns, 1, 2)
 	}
-	s.turns = append(s.turns, &turn{request: r, program: program, after: s.requests, day: s.day, demands: demands, asked: asked, output: s.followsAnswer(r)})
+	s.turns = append(s.turns, &turn{request: r, program: program, after: s.requests, day: s.day, demands: demands, asked: asked})
 	if i := len(s.turns) - 1 - maxWhole; i > 0 {
 		s.turns[i].shorten()
 	}
@@ -314,16 +315,9 @@ func (s *history) dropClaims() {
 	last.lines, last.lastStart, s.offered = nil, 0, nil
 }
 
-// followsAnswer reports whether a message of the user is the output of what the assistant ran in its text.
-// The task ended with the prompt of a shell then: what a person pastes is no output.
-func (s *history) followsAnswer(r request) bool {
-	last := s.currentTurn()
-	return s.prompted && r.isOutput() && last.calls == 0 && ranInText().MatchString(last.lastText)
-}
-
 // shorten drops what is seldom asked for of an old turn.
 func (t *turn) shorten() {
-	t.request = request{head: strings.Clone(truncate(oneLine(t.request.head), maxOldRequest))}
+	t.request = request{head: strings.Clone(truncate(oneLine(cmp.Or(withoutCommands(t.request.head), t.request.head)), maxOldRequest))}
 	t.lines = slices.Clone(t.lines[t.lastStart:min(len(t.lines), t.lastStart+maxOldLines)])
 	t.lastStart, t.lastText = 0, ""
 }
@@ -336,14 +330,12 @@ func newRequest(head, tail string) request {
 	return request{head: strings.Clone(text.Head(head, maxRequest*3/4)), tail: strings.Clone(text.Tail(tail, maxRequest/4))}
 }
 
-// prompting is the output of a shell that ends with its prompt.
-var prompting = text.Pattern(`(?s)\n(?:\([^\n]*\)\n)?[\w@:~/.-]*[$#]\s*$`)
-
 // isOutput reports whether the request ends with the prompt of a shell.
 func (r request) isOutput() bool { return prompting().MatchString(cmp.Or(r.tail, r.head)) }
 
 // addAssistant adds a message of the assistant, given by its head and its tail.
 func (s *history) addAssistant(head, tail string) {
+	s.text.pending = ""
 	if strings.TrimSpace(head) == "" {
 		return
 	}

@@ -320,40 +320,59 @@ func (s *history) addCalls(b *itemList, budget int) {
 			it := b.add(sectionCompleted, c.line(b.lineLimit), 0)
 			it.day, it.at = c.day, 2*c.after+1
 			b.weigh(worthLooked * age)
+		case s.checkedAgain(i): // with the same result
 		default:
-			text := c.line(b.lineLimit)
-			if c.acts {
-				text = truncate(strings.TrimSuffix(c.format(b.lineLimit, briefly), "\n"), limit) + "\n"
-			}
-			if !c.failed && checking().MatchString(c.description) && s.editedSince(i) { // what it said may be over
-				text = strings.TrimSuffix(text, "\n") + editedMark + "\n"
-			}
-			whole := c.format(maxAct, false)
-			if same := listed[c.day+text]; same != nil && c.acts { // it was done again
-				same.times, same.alike = same.times+1, same.alike || same.whole != whole
-				times := "times"
-				if same.alike {
-					times = "alike"
-				}
-				same.item.text = fmt.Sprintf("%s (%d %s)\n", strings.TrimSuffix(text, "\n"), same.times, times)
-				continue
-			}
-			it := b.add(sectionCompleted, text, worthStep*age)
-			listed[c.day+text] = &repeatedCall{item: it, whole: whole, times: 1}
-			it.day, it.at, it.tier, it.acted = c.day, 2*c.after+1, tierOther, c.acts
-			switch {
-			case c.acts:
-				it.tier = tierDone
-				if worth := worthActed * decay(len(s.calls)-1-i, 256); len(c.arguments) > 0 {
-					b.weigh(worth)
-				} else { // a long command is worth no more than one of a usual line
-					it.value = worth * min(1, float64(utf8.RuneCountInString(text))/usualLine)
-				}
-			case c.chosen >= 0:
-				it.tier = tierChosen
-				b.weigh(worthChosen * decay(len(s.calls)-1-i, 256))
-			}
+			s.addAction(b, i, limit, briefly, listed)
 		}
+	}
+}
+
+// checkedAgain reports whether a later call ran the same check with the same result.
+func (s *history) checkedAgain(i int) bool {
+	c := s.calls[i]
+	return !c.acts && c.done && !c.failed && checking().MatchString(c.description) && slices.ContainsFunc(s.calls[i+1:], func(later *toolCall) bool {
+		return later.done && later.tool == c.tool && later.description == c.description && later.outcome == c.outcome
+	})
+}
+
+// addAction adds call i as one of those that tell what was done, or counts it with an equal one of its day. Lines of
+// what changed something have at most limit characters.
+func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[string]*repeatedCall) {
+	c, age := s.calls[i], len(s.calls)-1-i
+	text := c.line(b.lineLimit)
+	if c.acts {
+		text = truncate(strings.TrimSuffix(c.format(b.lineLimit, briefly), "\n"), limit) + "\n"
+	}
+	if !c.failed && checking().MatchString(c.description) && s.editedSince(i) { // what it said may be over
+		text = strings.TrimSuffix(text, "\n") + editedMark + "\n"
+	}
+	whole := c.format(maxAct, false)
+	if same := listed[c.day+text]; same != nil && c.acts { // it was done again
+		same.times, same.alike = same.times+1, same.alike || same.whole != whole
+		times := "times"
+		if same.alike {
+			times = "alike"
+		}
+		same.item.text = fmt.Sprintf("%s (%d %s)\n", strings.TrimSuffix(text, "\n"), same.times, times)
+		return
+	}
+	it := b.add(sectionCompleted, text, worthStep*decay(age, 16))
+	listed[c.day+text] = &repeatedCall{item: it, whole: whole, times: 1}
+	it.day, it.at, it.tier, it.acted = c.day, 2*c.after+1, tierOther, c.acts
+	switch {
+	case c.acts:
+		it.tier = tierDone
+		if worth := worthActed * decay(age, 256); len(c.arguments) > 0 {
+			b.weigh(worth)
+		} else { // a long command is worth no more than one of a usual line
+			it.value = worth * min(1, float64(utf8.RuneCountInString(text))/usualLine)
+		}
+	case c.chosen >= 0:
+		it.tier = tierChosen
+		b.weigh(worthChosen * decay(age, 256))
+	}
+	if c.acts && c == s.lastCall() { // the state does not tell it again
+		it.tier = tierState
 	}
 }
 

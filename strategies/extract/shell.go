@@ -95,7 +95,7 @@ const hereChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 
 // showing are programs that show the files they are given, and narrowing those that may come between.
 var (
-	showing   = wordSet(`cat nl head tail less bat batcat sed`)
+	showing   = wordSet(`cat open nl head tail less bat batcat sed`)
 	narrowing = wordSet(`cd pwd echo printf true sort uniq`)
 )
 

@@ -52,33 +52,12 @@ func (s *history) addLastAnswer(b *itemList) {
 		if next := t.intention(); next != "" && !s.carriedOut(t) {
 			b.add(sectionState, saidLastMark+truncate(next, b.lineLimit)+"\n", worthState).tier = tierErrors
 		}
-		mark := lastCallMark
-		if n := s.callsOfLast(last); n > 1 { // none of them needs to be made again
-			mark += fmt.Sprintf(lastOfMark, n)
+		if !last.acts || len(last.options) > 0 {
+			s.addLastCall(b, last)
 		}
-		text := mark + strings.TrimPrefix(strings.TrimSuffix(last.line(b.lineLimit), "\n"), bulletMark)
-		asked := []string{s.goal.head}
-		for _, t := range s.turns[max(0, len(s.turns)-recentTurns):] {
-			asked = append(asked, t.request.head)
-		}
-		if found := last.listed(b.listLimit, strings.Join(asked, "\n")); found != "" && last.chosen < 0 { // the user may not know it yet
-			text += " → " + found
-		} else if last == s.innerOf {
-			text += innerObjects(s.inner)
-		} else if last.edited() && len(last.change.files) == 1 && len(last.change.files[0].lines) > 0 {
-			text += " → " + truncate(last.change.files[0].String(), minExcerpt)
-		}
-		whole := b.add(sectionState, truncate(text, b.lineLimit+b.listLimit)+"\n", worthState)
-		whole.tier, whole.covers = tierState, b.add(sectionState, truncate(text, b.lineLimit)+"\n", worthState) // where there is no room for all of it
-		whole.covers.covers = whole
 	}
 	if len(s.unlinked) > 0 {
 		b.add(sectionState, lastCallMark+truncate(strings.TrimLeft(strings.Join(s.unlinked[:min(len(s.unlinked), maxOutputLines)], "; "), "-* "), b.lineLimit+b.listLimit)+"\n", worthState).tier = tierState
-	}
-	if t.output && len(t.lines) == 0 {
-		if line := s.lastOutput(); line != "" {
-			b.add(sectionState, lastCallMark+truncate(line, b.lineLimit)+"\n", worthState).tier = tierState
-		}
 	}
 	files := s.editedFiles(s.calls[max(0, len(s.calls)-t.calls):])
 	addFiles := func(mark string, files []string) {
@@ -100,6 +79,29 @@ func (s *history) addLastAnswer(b *itemList) {
 	} else if commit := s.lastCommit(); commit != "" {
 		b.add(sectionState, committedMark+truncate(commit, minExcerpt)+"\n", worthStateLine).tier = tierState
 	}
+}
+
+// addLastCall adds the last call with what came of it.
+func (s *history) addLastCall(b *itemList, last *toolCall) {
+	mark := lastCallMark
+	if n := s.callsOfLast(last); n > 1 { // none of them needs to be made again
+		mark += fmt.Sprintf(lastOfMark, n)
+	}
+	text := mark + strings.TrimPrefix(strings.TrimSuffix(last.line(b.lineLimit), "\n"), bulletMark)
+	asked := []string{s.goal.head}
+	for _, t := range s.turns[max(0, len(s.turns)-recentTurns):] {
+		asked = append(asked, t.request.head)
+	}
+	if found := last.listed(b.listLimit, strings.Join(asked, "\n")); found != "" && last.chosen < 0 { // the user may not know it yet
+		text += " → " + found
+	} else if last == s.innerOf {
+		text += innerObjects(s.inner)
+	} else if last.edited() && len(last.change.files) == 1 && len(last.change.files[0].lines) > 0 {
+		text += " → " + truncate(last.change.files[0].String(), minExcerpt)
+	}
+	whole := b.add(sectionState, truncate(text, b.lineLimit+b.listLimit)+"\n", worthState)
+	whole.tier, whole.covers = tierState, b.add(sectionState, truncate(text, b.lineLimit)+"\n", worthState) // where there is no room for all of it
+	whole.covers.covers = whole
 }
 
 // callsOfLast returns the number of calls of the tool of the last one since the last message, with results and
@@ -124,32 +126,8 @@ func (s *history) lastCommit() string {
 	return ""
 }
 
-// lastOutput returns what the assistant ran in its text and the lines that came of it, "" if that is not
-// known.
-func (s *history) lastOutput() string {
-	if len(s.turns) < 2 {
-		return ""
-	}
-	r := s.currentTurn().request
-	lines := failureLines(r.head, cmp.Or(r.tail, r.head))
-	if len(lines) == 0 {
-		lines = slices.DeleteFunc(splitLines(cmp.Or(r.tail, r.head)), func(l string) bool {
-			return saysNothing().MatchString(l) || prompting().MatchString(l) || warning().MatchString(l)
-		})
-		lines = lines[max(0, len(lines)-maxOutputLines):] // what came of it is said at the end
-	}
-	ran := ranInText().FindStringSubmatch(s.turns[len(s.turns)-2].lastText)
-	if ran == nil || len(lines) == 0 {
-		return ""
-	}
-	return firstLine(ran[1]) + " → " + strings.Join(lines[:min(len(lines), maxOutputLines)], "; ")
-}
-
 // maxOutputLines is the number of lines of an output that are listed.
 const maxOutputLines = 3
-
-// ranInText is what a message runs at its end: the lines in a fence or in an element of markup.
-var ranInText = text.Pattern("(?s)(?:```\\w*|<\\w+>)\\s*([^`<]+?)\\s*(?:```|</\\w+>)\\s*$")
 
 // carriedOut reports whether a call since the last message of a turn did more than look at files: what was
 // announced before it is done, or under way.

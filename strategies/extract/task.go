@@ -103,7 +103,7 @@ func (s *history) taskSize() int {
 func (s *history) isOnlyTask() bool {
 	asked := 0
 	for _, t := range s.turns {
-		if !t.request.empty() && !t.output && !IsGenerated(t.request.head) {
+		if !t.request.empty() && !IsGenerated(t.request.head) {
 			asked++
 		}
 	}
@@ -199,14 +199,13 @@ func (s *history) isGoal(r request) bool {
 }
 
 // activeTurn returns the index of the newest turn with a request that a person wrote. If there
-// is none, it is the oldest of those that only end with the prompt of a shell, as the task does
-// where its output is what the user says, else the newest with a request, or -1.
+// is none, it is the oldest instruction that a program wrote, else the newest with a request, or -1.
 func (s *history) activeTurn() int {
 	newest, oldest := -1, -1
 	for i, t := range slices.Backward(s.turns) {
 		switch {
 		case t.request.empty():
-		case !IsGenerated(t.request.head) && !t.program && !t.output:
+		case !IsGenerated(t.request.head) && !t.program:
 			return i
 		case !IsGenerated(t.request.head):
 			oldest = i

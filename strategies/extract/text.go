@@ -281,6 +281,14 @@ func (p *page) place(it *item) bool {
 	}
 	if it.extends != nil {
 		it.extends.text, it.extends.size = it.text, it.size
+		p.items = slices.DeleteFunc(p.items, func(below *item) bool { // what the whole tells as well
+			told := below.parent == it.extends && strings.Contains(it.text, below.core())
+			if told {
+				p.budget += below.size
+				p.used[below.share] -= below.size
+			}
+			return told
+		})
 	} else {
 		p.items = append(p.items, it)
 	}

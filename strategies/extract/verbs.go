@@ -26,7 +26,7 @@ var (
 		"git branch", "git stash", "git rm", "git mv", "git worktree add", "git clone", "rm ", "mv ", "cp ", "mkdir ", "npm install", "npm publish",
 		"pip install", "go get", "go install", "go mod", "cargo add", "cargo publish", "apt", "brew install", "docker run", "docker build",
 		"docker push", "docker compose up", "kubectl apply", "kubectl delete", "kubectl create", "terraform apply", "helm ", "gh pr create",
-		"gh pr merge", "gh pr comment", "gh pr review", "gh pr edit", "gh pr close", "gh pr ready", "gh issue create", "gh issue comment", "gh issue edit", "gh issue close", "gh workflow run", "gh repo create", "gh release", "psql -c", "kill", "systemctl", "sed -i", "ln -s",
+		"gh pr merge", "gh pr comment", "gh pr review", "gh pr edit", "gh pr close", "gh pr ready", "gh issue create", "gh issue comment", "gh issue edit", "gh issue close", "gh workflow run", "gh repo create", "gh release", "psql -c", "kill", "systemctl", "sed -i", "ln -s", "submit ",
 		"docker rm", "docker stop", "kubectl scale", "kubectl rollout", "kubectl patch", "aws s3 cp", "aws s3 mv", "aws s3 rm", "aws s3 sync", "fly deploy",
 		"flyctl deploy", "gcloud app deploy", "gcloud run deploy", "heroku ", "pulumi up", "ansible-playbook", "alembic upgrade", "alembic downgrade",
 		"terraform destroy", "npm version", "crontab ",
@@ -38,7 +38,7 @@ var showCommands = []string{"ls ", "pwd ", "cat ", "echo ", "wc ", "which ", "he
 
 // readCommands are commands that only show or prepare something, by their first words.
 var readCommands = []string{
-	"cat ", "head ", "tail ", "ls ", "grep ", "rg ", "find ", "wc ", "sed -n", "which ", "pwd ", "echo ", "tree ", "awk ", "jq ", "stat ", "file ", "type ",
+	"cat ", "open ", "goto ", "scroll_", "search_file ", "search_dir ", "find_file ", "head ", "tail ", "ls ", "grep ", "rg ", "find ", "wc ", "sed -n", "which ", "pwd ", "echo ", "tree ", "awk ", "jq ", "stat ", "file ", "type ",
 	"git log", "git diff", "git status", "git show", "git blame", "git reflog", "git merge-base", "git rev-parse", "git branch -a", "git branch -v", "git branch -r", "git branch -l", "git branch --list", "git branch --show-current", "git branch --contains", "git branch --merged", "git ls-", "git grep",
 	"gh api ", "curl ", "wget ", "gh pr view", "gh pr diff", "gh pr list", "gh pr checks", "gh run view", "gh run list", "gh issue view", "gh issue list", "go doc", "go list", "go env",
 	"git add ", "git remote -v", "git config --get", "git worktree list", "git stash list", "git stash show", "git tag -l", "git tag --list", "helm list", "helm get", "helm status", "helm history", "heroku logs", "heroku ps", "crontab -l", "go mod graph", "go mod why", "go version", "env ", "date ", "ps ", "du ", "df ",

@@ -1,0 +1,82 @@
+package extract
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What a message runs at its end is told apart from what it says.
+func TestSplitCommand(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string][2]string{
+		"We look.\n```\nls -l\n```":                     {"We look.\n", "ls -l"},
+		"Now:\n```bash\nif a < b; then\n  c\nfi\n```\n": {"Now:\n", "if a < b; then\n  c\nfi"},
+		"One ```x``` of:\n<command>ls</command>":        {"One ```x``` of:\n", "ls"},
+		"<command>\nls `x`\n</command>":                 {"", "ls `x`"},
+		"```go\nfunc a()\n```\nThat is all.":            {"```go\nfunc a()\n```\nThat is all.", ""},
+		"It ends with </b>":                             {"It ends with </b>", ""},
+		"```":                                           {"```", ""},
+		"":                                              {"", ""},
+	} {
+		if said, command := splitCommand(in); said != want[0] || command != want[1] {
+			t.Errorf("%q: %q, %q", in, said, command)
+		}
+	}
+}
+
+// Agents that run commands in their text get the same ledger as those with calls.
+func TestCommandsInTheText(t *testing.T) {
+	t.Parallel()
+	prompt := func(file string) string {
+		return "\n(Open file: " + file + ")\n(Current directory: /house)\nbash-$"
+	}
+	text := digestOf(
+		Options{}, user("Find out why the lamp of the hall flickers, and mend it."+prompt("n/a")),
+		assistant("A script shows it.\n```\ncreate lamp.py\n```"), user("[File: /house/lamp.py (1 lines total)]\n1:"+prompt("/house/lamp.py")),
+		assistant("```\nedit 1:1\nimport hall\nassert 1 < 2\nend_of_edit\n```"), user("1:import hall\nFile updated."+prompt("/house/lamp.py")),
+		assistant("Let's install what it needs.\n```\npip install hall\n```"), user("Successfully installed hall-1.2"+prompt("/house/lamp.py")),
+		assistant("The fuse is next.\n```\nopen fuse.py 12\n```"),
+	).Text(600)
+	want := map[section][]string{
+		sectionTask:       {"> Find out why the lamp of the hall flickers, and mend it."},
+		sectionCompleted:  {"- shell: pip install hall → Successfully installed hall-1.2"},
+		sectionState:      {"- The fuse is next.", "- Edited, no commit seen: lamp.py"},
+		sectionInProgress: {"- shell: open fuse.py 12 (no result)"},
+		sectionFiles:      {"- file fuse.py: read 1", "- file /house/lamp.py: changed 2", "  - added assert 1 < 2"},
+	}
+	got := sectionsOf(text)
+	for sec := range numSections {
+		if diff := cmp.Diff(want[sec], got[sec]); diff != "" {
+			t.Errorf("%s: %s\n%s", sectionTable[sec].heading, diff, text)
+		}
+	}
+}
+
+// Some agents mark the outputs that come back, and the task does not tell.
+func TestMarkedOutputs(t *testing.T) {
+	t.Parallel()
+	for _, output := range []string{"<returncode>0</returncode>\n<output>\n3 lamps, you must buy a fourth\n</output>", "Observation: 3 lamps, you must buy a fourth", "EXECUTION RESULT of [bash]:\n3 lamps, you must buy a fourth"} {
+		text := digestOf(
+			Options{}, user("Count the lamps of the house, please."), assistant("We list them.\n```bash\nls lamps\n```"), user(output),
+			assistant("And the fuses.\n```bash\nmake fuses\n```"), user(strings.Replace(output, "3 lamps", "4 fuses", 1)),
+		).Text(600)
+		p := sectionsOf(text)
+		if !slices.Contains(p[sectionTask], "> Count the lamps of the house, please.") || len(p[sectionRequests]) > 0 || !strings.Contains(text, "- Last: shell: make fuses") || strings.Contains(text, "> "+output[:10]) {
+			t.Errorf("%q: %s", output, text)
+		}
+	}
+}
+
+// What a person pastes or says after a block of code is theirs.
+func TestWordsAfterCodeAreTheUsers(t *testing.T) {
+	t.Parallel()
+	for _, said := range []string{"It fails, the lamp stays dark.", "I ran it:\n3 lamps\nroot@house:~#"} {
+		text := digestOf(Options{}, user("Write me a script that counts lamps."), assistant("Here it is.\n```bash\nls lamps | wc -l\n```"), user(said)).Text(600)
+		if p := sectionsOf(text); !slices.Contains(p[sectionTask], "> "+strings.Split(said, "\n")[0]) {
+			t.Errorf("%q: %s", said, text)
+		}
+	}
+}
