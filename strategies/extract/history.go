@@ -317,7 +317,7 @@ func (s *history) dropClaims() {
 
 // shorten drops what is seldom asked for of an old turn.
 func (t *turn) shorten() {
-	t.request = request{head: strings.Clone(truncate(oneLine(cmp.Or(withoutCommands(t.request.head), t.request.head)), maxOldRequest))}
+	t.request = request{head: strings.Clone(truncate(oneLine(t.request.head), maxOldRequest))}
 	t.lines = slices.Clone(t.lines[t.lastStart:min(len(t.lines), t.lastStart+maxOldLines)])
 	t.lastStart, t.lastText = 0, ""
 }
