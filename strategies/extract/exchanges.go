@@ -35,7 +35,8 @@ func (s *history) requestLines() []requestLine {
 			if t.program { // which skill it was is enough
 				l.text = firstLine(t.request.head)
 			}
-			l.spare = isSmallTalk(l.text) || isCommand(l.text) || said == "" || t.request.isOutput()
+			l.spare = isSmallTalk(l.text) || isCommand(l.text) || said == "" || t.request.isOutput() ||
+				!join && len(l.text) < minRequest && rejecting().MatchString(l.text) && len(namesIn(l.text)) == 0 // of what, is not told
 			if n := len(lines); n > 0 && len(l.text) < minRequest && lines[n-1].joins(l, join) {
 				if last := &lines[n-1]; !slices.Contains(strings.Split(last.text, requestSeparator), l.text) {
 					last.text += requestSeparator + l.text

@@ -114,14 +114,14 @@ func TestUntoldActionsAreCounted(t *testing.T) {
 	for _, n := range []int{200, 400, 4000} {
 		text := d.Text(n)
 		told := strings.Count(text, "\n- order_part: ")
-		if want := fmt.Sprintf(omittedLine, 30-told); (n < 4000) != strings.Contains(text, want) || told == 0 {
+		if want := fmt.Sprintf(omittedLine, 30-told, fmt.Sprintf(" (order_part %d)", 30-told)); (n < 4000) != strings.Contains(text, want) || told == 0 {
 			t.Errorf("%d told of 30 in %d tokens:\n%s", told, n, text)
 		}
 	}
 	again := New(Options{})
 	again.AddPrevious(d.Text(400))
 	text := again.Text(4000)
-	if want := fmt.Sprintf(omittedLine, 30-strings.Count(text, "\n- order_part: ")); !strings.Contains(text, want) {
+	if want := fmt.Sprintf(omittedLine, 30-strings.Count(text, "\n- order_part: "), ""); !strings.Contains(text, want) {
 		t.Errorf("after an update, without %q:\n%s", want, text)
 	}
 	d = digestOf(Options{}, user("Order two kinds of lamps."), calls("", "1", "order_part", "part", "lamp", "pieces", "12"), result("1", "ok"), assistant("Ordered."),
@@ -166,4 +166,28 @@ func sectionsOf(summary string) [numSections][]string {
 		sections[s] = append(sections[s], lines...)
 	}
 	return sections
+}
+
+// Open tasks without room are counted, so that those that are listed are not taken for all.
+func TestUntoldTasksAreCounted(t *testing.T) {
+	t.Parallel()
+	var todos []string
+	for i := range 12 {
+		todos = append(todos, fmt.Sprintf(`{"content":"Wire the lamp of room %d to the switch beside its door","status":"pending"}`, i))
+	}
+	m := calls("", "1", "TodoWrite")
+	m.ToolCalls[0].Arguments = `{"todos":[` + strings.Join(todos, ",") + `]}`
+	d := digestOf(Options{}, user("Wire the lamps of the house, room by room."), m, result("1", "ok"), assistant("Room 0 is next."))
+	for _, n := range []int{200, 400, 2000} {
+		got := sectionsOf(d.Text(n))[sectionRemaining]
+		left := 13 - len(got) // with the line that counts
+		if want := strings.TrimSpace(fmt.Sprintf(tasksLine, left)); len(got) != 12 && (len(got) < 2 || got[len(got)-1] != want) {
+			t.Errorf("%d tokens: %q", n, got)
+		}
+	}
+	again := New(Options{})
+	again.AddPrevious(d.Text(200))
+	if text := again.Text(2000); strings.Contains(text, tasksMark) {
+		t.Errorf("%s", text)
+	}
 }

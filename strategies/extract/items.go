@@ -361,6 +361,7 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 	it.day, it.at, it.tier, it.acted = c.day, 2*c.after+1, tierOther, c.acts
 	switch {
 	case c.acts:
+		it.kind = c.kind()
 		it.tier = tierDone
 		if worth := worthActed * decay(age, 256); len(c.arguments) > 0 {
 			b.weigh(worth)
@@ -374,6 +375,15 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 	if c.acts && c == s.lastCall() { // the state does not tell it again
 		it.tier = tierState
 	}
+}
+
+// kind returns the name of the tool of a call, or the program that it ran last with its subcommand.
+func (c *toolCall) kind() string {
+	if !c.isShell {
+		return text.Head(shortName(c.tool), maxKey)
+	}
+	ran := c.ran()
+	return text.Head(strings.TrimPrefix(ran[len(ran)-1].what, c.tool+" "), maxKey)
 }
 
 // wasTaken reports whether a later call that was done tells all that was said of a listing.

@@ -27,7 +27,7 @@ var nameless = wordSet(`true false nil null none undefined nan eof yes no on off
 
 // structTag is the tag of a field in Go, formatVerb a verb in a format, letters each letter of a value.
 var (
-	structTag  = text.Pattern("^`?[a-z]+:\"[^\"]*\"`?$")
+	structTag  = text.Pattern("^`?[a-z]+:\\\\?\"[^\"]*\"`?$")
 	formatVerb = text.Pattern(`%[-+#0-9.]*[a-zA-Z]`)
 	letters    = text.Pattern(`[A-Za-z]`)
 )

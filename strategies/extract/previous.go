@@ -215,6 +215,9 @@ func (s *history) restore(sec section, lines []string) {
 		}
 	case sectionRemaining:
 		for _, e := range splitEntries(lines) {
+			if strings.HasPrefix(e.text, tasksMark) {
+				continue
+			}
 			s.todos = appendBounded(s.todos, strings.TrimPrefix(e.text, bulletMark), maxNotes)
 		}
 	case sectionState: // no longer current
@@ -231,8 +234,11 @@ func (s *history) restore(sec section, lines []string) {
 	}
 }
 
-// omittedMark is the beginning of omittedLine.
-var omittedMark, _, _ = strings.Cut(omittedLine, "%")
+// omittedMark is the beginning of omittedLine, tasksMark that of tasksLine.
+var (
+	omittedMark, _, _ = strings.Cut(omittedLine, "%")
+	tasksMark, _, _   = strings.Cut(tasksLine, "%")
+)
 
 func (s *history) restoreEntries(sec section, lines []string) {
 	for _, e := range splitEntries(lines) {
@@ -242,7 +248,8 @@ func (s *history) restoreEntries(sec section, lines []string) {
 
 func (s *history) restoreEntry(sec section, e entry) {
 	e.text = strings.TrimSuffix(e.text, noResult) // there may be one now
-	if n, ok := strings.CutPrefix(e.text, omittedMark); ok && sec == sectionCompleted {
+	if n, ok := strings.CutPrefix(e.text, omittedMark); ok {
+		n, _, _ = strings.Cut(n, " ")
 		if n, err := strconv.Atoi(n); err == nil {
 			s.dropped += min(max(n, 0), maxMessages)
 		}

@@ -78,8 +78,10 @@ const (
 	askedBackLine = "- The assistant asked back; the user has not replied.\n"
 	// activeHere stands where the active task belongs among the actions.
 	activeHere = "- The active task, for which:"
-	// omittedLine counts the actions without room.
-	omittedLine = "- Actions for which there is no room: %d\n"
+	// omittedLine counts the actions without room, and those of the kinds of which there are most.
+	omittedLine = "- Actions for which there is no room: %d%s\n"
+	// tasksLine counts the open tasks without room.
+	tasksLine = "- Open tasks for which there is no room: %d\n"
 	// These begin lines of the state, which is another one later.
 	saidLastMark       = "- Said last: "
 	lastCallMark       = "- Last: "

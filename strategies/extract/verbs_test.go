@@ -47,7 +47,8 @@ func TestWhatActsIsTold(t *testing.T) {
 		d.Add(result(id, `{"confirmed":true,"lamp":"L-7`+id+`"}`))
 	}
 	text := d.Text(300)
-	if want := fmt.Sprintf(omittedLine, 30-strings.Count(text, "- lamp_service: ")); !strings.Contains(text, want) {
+	left := 30 - strings.Count(text, "- lamp_service: ")
+	if want := fmt.Sprintf(omittedLine, left, fmt.Sprintf(" (lamp_service %d)", left)); !strings.Contains(text, want) {
 		t.Errorf("no %q in\n%s", want, text)
 	}
 }

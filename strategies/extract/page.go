@@ -1,0 +1,358 @@
+package extract
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// item is an entry of a section: one or more whole lines.
+type item struct {
+	section section
+	// share is the section whose share of the budget the item uses.
+	share section
+	// order is the position within the section.
+	order int
+	text  string
+	// value measures the use to a reader, in identifiers that are needed for certain.
+	value float64
+	// ids are the identifiers in the text and in the texts of those.
+	ids []candidate
+	// at orders the requests and actions of a day: twice the number of requests before it, of an action
+	// one more.
+	at int
+	// day is the date under which the line stands, "" for none.
+	day string
+	// parent is the item that must precede this one, nil for none.
+	parent *item
+	// extends is a placed item that this one replaces, nil for none.
+	extends *item
+	placed  bool
+	// covers is an item that says no more than this one, nil for none.
+	covers *item
+	// acted reports that it tells what was done, kind by what tool or command, "" if that is not known.
+	acted bool
+	kind  string
+	// topical reports whether the item matches the focus.
+	topical bool
+	tier    int
+	size    int // characters
+}
+
+// page is a summary while items are placed. budget is the number of unused characters;
+// used and caps are those of each section; begun tells which have a heading, days which days of
+// them have one.
+type page struct {
+	budget int
+	held   int // of the budget, not for requests
+	used   [numSections]int
+	caps   [numSections]int
+	begun  [numSections]bool
+	days   map[dayHeading]bool
+	// dropped is the number of actions for which there is no item.
+	dropped int
+	// records tells that requests and actions stand together, in the order of time.
+	records bool
+	covered map[*identifier]bool
+	items   []*item
+	// text holds all placed lines, to detect repetitions.
+	text string
+}
+
+// dayHeading is a line of a section with a date, which the entries of that day follow.
+type dayHeading struct {
+	section section
+	day     string
+}
+
+// String returns the line, which parseDay reads.
+func (h dayHeading) String() string { return bulletMark + h.day + ":\n" }
+
+func parseDay(line string) (day string, ok bool) {
+	day, ok = strings.CutPrefix(strings.TrimSuffix(line, ":"), bulletMark)
+	if !ok || len(day) != len(time.DateOnly) {
+		return "", false
+	}
+	_, err := time.Parse(time.DateOnly, day)
+	return day, err == nil
+}
+
+// place adds an item if it fits and is no repetition. It returns false if the item may fit
+// later, when caps are raised.
+func (p *page) place(it *item) bool {
+	size, h := it.size, p.heading(it)
+	if !p.begun[h.section] {
+		size += len(sectionTable[h.section].heading) + 1
+	}
+	size += p.headingSize(it)
+	parent := it.parent
+	if parent != nil && parent.placed {
+		parent = nil
+	}
+	if parent != nil {
+		size += parent.size
+	}
+	if it.extends != nil {
+		if !it.extends.placed {
+			return false
+		}
+		size -= it.extends.size
+	}
+	room := p.budget
+	if it.section == sectionRequests {
+		room -= p.held
+	}
+	if size > room || p.used[it.share] > 0 && p.used[it.share]+size > p.caps[it.share] {
+		return false
+	}
+	core := it.core()
+	if p.contains(it) || parent != nil && strings.Contains(p.text, parent.core()) || it.parent != nil && strings.Contains(it.parent.text, core) {
+		return true
+	}
+	p.text += core + "\n"
+	if parent != nil {
+		p.text += parent.core() + "\n"
+		parent.placed = true
+		p.items = append(p.items, parent)
+	}
+	it.placed = true
+	if it.covers != nil {
+		it.covers.placed = true
+	}
+	if it.extends != nil {
+		it.extends.text, it.extends.size = it.text, it.size
+		p.items = slices.DeleteFunc(p.items, func(below *item) bool { // what the whole tells as well
+			told := below.parent == it.extends && strings.Contains(it.text, below.core())
+			if told {
+				p.budget += below.size
+				p.used[below.share] -= below.size
+			}
+			return told
+		})
+	} else {
+		p.items = append(p.items, it)
+	}
+	p.budget -= size
+	p.used[it.share] += size
+	p.begun[h.section] = true
+	p.days[h] = true
+	for _, c := range it.ids {
+		p.covered[c.identifier] = true
+	}
+	return true
+}
+
+// contains reports whether the text has an item's already; of an action as a whole: "pieces 12" does not tell
+// "pieces 1".
+func (p *page) contains(it *item) bool {
+	if it.acted {
+		return containsWord(p.text, it.core())
+	}
+	return strings.Contains(p.text, it.core())
+}
+
+// heading returns the section and the day under whose headings an item stands.
+func (p *page) heading(it *item) dayHeading {
+	if p.records && (it.section == sectionRequests || it.section == sectionCompleted) {
+		return dayHeading{sectionExchanges, it.day}
+	}
+	return dayHeading{it.section, it.day}
+}
+
+// headingSize returns the size of the heading that a day gets for an item, 0 if it has one.
+func (p *page) headingSize(it *item) int {
+	h := p.heading(it)
+	if it.day == "" || p.days[h] {
+		return 0
+	}
+	return len(h.String())
+}
+
+// core returns the text of an item without its marks, and with its day for what was done: the same may be
+// done again on another one.
+func (it *item) core() string {
+	core := strings.TrimLeft(strings.TrimSuffix(it.text, "\n"), "-> ")
+	if it.section == sectionCompleted && it.day != "" {
+		return it.day + " " + core
+	}
+	return core
+}
+
+// density returns the value of an item per character.
+func (p *page) density(it *item) float64 {
+	value, size := it.value, it.size+p.headingSize(it)
+	for _, c := range it.ids {
+		if !p.covered[c.identifier] {
+			value += c.score
+		}
+	}
+	if it.parent != nil && !it.parent.placed {
+		value += it.parent.value
+		size += it.parent.size
+	}
+	if it.topical {
+		value *= topicFactor
+	}
+	return value / float64(size+1)
+}
+
+// stateRoom is the part of the room that the earlier requests leave for the state: a sixth.
+const stateRoom = 6
+
+// fill places items, which are in the order of the text, by tier, those of one by density.
+func (p *page) fill(items []*item, held int) {
+	actions, size := false, 0
+	for i, it := range items {
+		it.order = i
+		actions = actions || it.acted
+		size += it.size
+	}
+	var rest []*item
+	omitted := &item{section: sectionCompleted, share: sectionExchanges, order: -1}
+	tasks := &item{section: sectionRemaining, share: sectionRemaining, order: len(items)}
+	reserve := 0 // for the number of the actions that have no room
+	if actions && size > p.budget {
+		reserve = min(p.budget, len(omittedLine))
+		p.budget -= reserve
+	}
+	p.held = p.budget/stateRoom + held
+	for tier := range tiers {
+		if tier == tierState {
+			p.held = 0
+		}
+		if tier == tierOther { // the user's words before the others' at least
+			for _, it := range rest {
+				if it.tier == tierUser && !it.placed {
+					p.caps[it.share] = max(p.caps[it.share], p.used[it.share]+it.size)
+					p.place(it)
+				}
+			}
+		}
+		var q queue[*item]
+		for i, it := range items {
+			if it.tier == tier {
+				q.add(it, p.density(it), i)
+			}
+		}
+		for it := range q.all(func(it *item) (float64, bool) { return p.density(it), true }) {
+			if !it.placed && !p.place(it) {
+				rest = append(rest, it)
+			}
+		}
+		if n := openTasks(items); tier == tierOpen && n > 0 && p.begun[sectionRemaining] {
+			tasks.text = fmt.Sprintf(tasksLine, n)
+			tasks.size = len(tasks.text)
+			p.caps[sectionRemaining] += tasks.size
+			p.place(tasks)
+		}
+		if tier != tierDone {
+			continue
+		}
+		p.budget += reserve
+		if !p.begun[p.heading(omitted).section] {
+			omitted.section = sectionState // no section for a number alone
+		}
+		for _, kinds := range []int{maxKinds, 0} { // so that none is taken for not done
+			if omitted.text = p.omitted(items, kinds); omitted.text != "" && !omitted.placed {
+				omitted.size = utf8.RuneCountInString(omitted.text)
+				p.place(omitted)
+			}
+		}
+		for _, it := range rest { // in the room that was kept for their number
+			if it.acted && !it.placed {
+				p.place(it)
+			}
+		}
+	}
+	for s := range p.caps { // any section gets the unused budget
+		p.caps[s] = p.used[s] + p.budget
+	}
+	for _, it := range rest {
+		if !it.placed {
+			p.place(it)
+		}
+	}
+	omitted.text = p.omitted(items, maxKinds)
+	if utf8.RuneCountInString(omitted.text) > omitted.size+p.budget {
+		omitted.text = p.omitted(items, 0)
+	}
+	if omitted.section = sectionCompleted; !p.begun[p.heading(omitted).section] {
+		omitted.section = sectionState
+	}
+	n := openTasks(items)
+	tasks.text = fmt.Sprintf(tasksLine, n)
+	p.items = slices.DeleteFunc(p.items, func(it *item) bool { return it == omitted && omitted.text == "" || it == tasks && n == 0 })
+}
+
+// openTasks returns the number of open tasks that are not placed.
+func openTasks(items []*item) int {
+	n := 0
+	for _, it := range items {
+		if it.section == sectionRemaining && !it.placed && it.parent == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// maxKinds is the number of kinds of actions without room that are told.
+const maxKinds = 3
+
+// omitted returns the line of the actions that are not placed, with those that were dropped before and the most frequent
+// kinds; "" if there are none.
+func (p *page) omitted(items []*item, most int) string {
+	n := p.dropped
+	of := map[string]int{}
+	for _, it := range items {
+		if it.acted && !it.placed && !p.contains(it) {
+			n++
+			of[it.kind]++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	delete(of, "")
+	kinds := slices.SortedFunc(maps.Keys(of), func(a, b string) int { return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b)) })
+	var parts []string
+	for _, kind := range kinds[:min(len(kinds), most)] {
+		parts = append(parts, fmt.Sprintf("%s %d", kind, of[kind]))
+	}
+	if len(kinds) > most {
+		parts = append(parts, strings.TrimSpace(ellipsis))
+	}
+	told := ""
+	if most > 0 && len(kinds) > 0 {
+		told = " (" + strings.Join(parts, ", ") + ")"
+	}
+	return fmt.Sprintf(omittedLine, n, told)
+}
+
+// String returns the items in the order of sections, each section with its heading.
+func (p *page) String() string {
+	slices.SortStableFunc(p.items, func(a, b *item) int {
+		inTime := 0
+		if p.records {
+			inTime = cmp.Compare(a.at, b.at)
+		}
+		return cmp.Or(cmp.Compare(p.heading(a).section, p.heading(b).section), cmp.Compare(a.day, b.day), inTime, cmp.Compare(a.order, b.order))
+	})
+	var b strings.Builder
+	last := dayHeading{section: numSections}
+	for _, it := range p.items {
+		h := p.heading(it)
+		if h.section != last.section {
+			b.WriteString(sectionTable[h.section].heading + "\n")
+		}
+		if h != last && h.day != "" {
+			b.WriteString(h.String())
+		}
+		last = h
+		b.WriteString(it.text)
+	}
+	return b.String()
+}
