@@ -330,8 +330,7 @@ func newRequest(head, tail string) request {
 	return request{head: strings.Clone(text.Head(head, maxRequest*3/4)), tail: strings.Clone(text.Tail(tail, maxRequest/4))}
 }
 
-// isOutput reports whether the request ends with the prompt of a shell.
-func (r request) isOutput() bool { return prompting().MatchString(cmp.Or(r.tail, r.head)) }
+func (r request) isOutput() bool { return IsOutput(cmp.Or(r.tail, r.head)) }
 
 // addAssistant adds a message of the assistant, given by its head and its tail.
 func (s *history) addAssistant(head, tail string) {

@@ -90,7 +90,13 @@ func (s *history) returned(output string) string {
 
 // isReturned reports whether a message of the user is what came of a command in the text before it.
 func (s *history) isReturned(content string) bool {
-	return s.text.pending != "" && (s.text.returned && prompting().MatchString(text.Tail(content, maxRequest)) || returning().MatchString(text.Head(content, maxLine)))
+	return s.text.pending != "" && IsOutput(content) && (s.text.returned || returning().MatchString(text.Head(content, maxLine)))
+}
+
+// IsOutput reports whether a message of the user reads like the output of a command: it begins with a mark that agents
+// put before one, or ends with the prompt of a shell.
+func IsOutput(message string) bool {
+	return returning().MatchString(text.Head(message, maxLine)) || prompting().MatchString(text.Tail(message, maxRequest))
 }
 
 // callInText adds what a message of the assistant runs in its text as a call. The commands of an editor that

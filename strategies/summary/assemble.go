@@ -31,7 +31,7 @@ var unspacedAcknowledgement = text.Pattern(`^(?:[\s，。,.!！、👍✅🙏�
 // picks an option or points to what was said, or a program wrote it. The task is then an earlier
 // one, which the model names.
 func acknowledges(message string) bool {
-	if extract.IsGenerated(message) {
+	if extract.IsGenerated(message) || extract.IsOutput(message) {
 		return true
 	}
 	if unspacedAcknowledgement().MatchString(text.Head(message, 100)) && !text.Longer(message, 100) {
