@@ -346,7 +346,7 @@ func (o *option) rank(f argument, asked string) int {
 		return 0
 	case len(o.names) > 0 && f.value == o.names[0], len(o.names) == 0 && f == o.values[0]:
 		return 1
-	case isPrice && containsWord(asked, strings.ToLower(f.key)), isTime && askingForTime().MatchString(asked):
+	case isPrice && containsWord(asked, strings.ToLower(f.key)), isTime && askingForTime().MatchString(asked) && !askingForCost().MatchString(asked):
 		return 2
 	case isPrice:
 		return 3
@@ -356,13 +356,14 @@ func (o *option) rank(f argument, asked string) int {
 	return 5
 }
 
-// naming, priced and timed are in the keys of names, of prices and of times; askingForTime is in a request
-// for which times count most.
+// naming, priced and timed are in the keys of names, of prices and of times; askingForTime and askingForCost are in a
+// request for which times or prices count most.
 var (
 	naming        = text.Pattern(`(?i)name|title`)
 	priced        = text.Pattern(`(?i)price|fare|cost|amount|total|rent\b|fee\b|charge`)
 	timed         = text.Pattern(`(?i)time|date|duration`)
-	askingForTime = text.Pattern(`\b(?:fast|quick|short|earl|late|soon|morning|noon|evening|night|time\b|when\b|leav|depart|arriv|[ap]m\b|before|after)`)
+	askingForTime = text.Pattern(`\b(?:fast|quick|short|earl|late|soon|morning|noon|evening|night|time\b|when\b|leav|depart|arriv|[ap]m\b|(?:before|after) (?:\d|noon))|\b\d+ ?[ap]m\b`)
+	askingForCost = text.Pattern(`\b(?:cheap|price|cost|expensive|afford|budget|lowest|fare)`)
 )
 
 // innerObjects returns the objects in lists of a result, each list with its key.
