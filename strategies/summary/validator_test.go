@@ -369,7 +369,7 @@ func benchmarkGrowth(b *testing.B, units []string, do func(text string)) {
 	b.Helper()
 	for _, unit := range units {
 		b.Run(strconv.Quote(unit), func(b *testing.B) {
-			growth.Report(b, 1<<13, 8, func(n int) func() {
+			growth.Report(b, 1<<11, 8, func(n int) func() { // up to 16 kB, as much as an answer has
 				s := strings.Repeat(unit, n/len(unit))
 				return func() { do(s) }
 			})
