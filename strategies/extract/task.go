@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
@@ -112,12 +113,16 @@ func (s *history) isOnlyTask() bool {
 
 // supplies reports whether a request tells what the assistant asked for, in words that need no question.
 func (s *history) supplies(i int) bool {
-	t := s.turns[i]
-	return len(t.request.head) >= minRequest && supplying().MatchString(t.asked) && !agreeing().MatchString(t.request.head) && !referring().MatchString(t.request.head) && !picking().MatchString(t.request.head)
+	said, asked := s.turns[i].request.head, s.turns[i].asked
+	if lines := proseLines(s.turns[i-1].lastText); asked == "" && len(lines) > 0 {
+		asked = lines[len(lines)-1]
+	}
+	return len(said) >= minRequest && supplying().MatchString(asked) && (!agreeing().MatchString(said) || strings.ContainsFunc(said, unicode.IsDigit)) &&
+		!referring().MatchString(said) && !picking().MatchString(said)
 }
 
 // supplying is in a question for what only the user knows.
-var supplying = text.Pattern(`(?i)\b(?:provide|share|tell me|give me|let me know|what(?:'s| is| are))\b(?: \w+){0,3}? your\b`)
+var supplying = text.Pattern(`(?i)\b(?:provide|share|tell me|give me|let me know|need|what(?:'s| is| are))\b(?: \w+){0,3}? your\b`)
 
 // referring begins a request about what was said before.
 var referring = text.Pattern(`(?i)^(?:(?:yes|yep|yeah|ok(?:ay)?|no|please|can|could|would|you|let'?s|and|now|then|just|also|go|to|try)\b[ ,]*)*\w+ (?:all |both |each )?(?:of )?(?:them|it|these|those|this|that)\b`)
