@@ -201,6 +201,9 @@ func TestARunWaitsForTheLog(t *testing.T) {
 // A worker with a database writes the same summaries as the library on a conversation in memory.
 func TestAChainIsThatOfAConversation(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short: it summarizes seven recorded sessions twice")
+	}
 	p := policy.Default()
 	p.StartTokens, p.TargetTokens, p.MinGainTokens, p.EstimateMargin = 6000, 5000, 1, 0
 	f := setupWith(t, database(t), p, Config{})

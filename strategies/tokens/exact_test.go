@@ -237,6 +237,9 @@ func TestTextUpToStopsAtTheLimit(t *testing.T) {
 
 // TestCountingAllocatesLittle counts texts that are far longer than what counting may allocate.
 func TestCountingAllocatesLittle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: it counts 24 MB")
+	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, name := range encodingNames {
 		c := encoding(t, name)
