@@ -54,7 +54,7 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 		s.recordChange(c, fs)
 	}
 	if open, finished, ok := parseTodos(fs); ok {
-		s.todos, s.todosAt, c.isTodoList = open, s.messages, true
+		s.todos, s.tasksLeft, s.todosAt, c.isTodoList = open, 0, s.messages, true
 		s.finished = slices.DeleteFunc(s.finished, func(x string) bool { // taken up again
 			return slices.ContainsFunc(open, func(o string) bool { return strings.HasPrefix(o, x+" (") })
 		})

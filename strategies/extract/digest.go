@@ -116,7 +116,8 @@ func (d *Digest) addReturned(content string) bool {
 	if !d.history.isReturned(content) {
 		return false
 	}
-	d.addResult("", d.history.returned(content))
+	output := d.history.returned(content)
+	d.addResult(textID, output)
 	return true
 }
 
@@ -125,6 +126,7 @@ func (d *Digest) addReturned(content string) bool {
 const maxArguments = 8 << 20
 
 func (d *Digest) addCall(c *chat.ToolCall) {
+	d.history.text.called = true
 	name := d.redact(c.Name)
 	if len(c.Arguments) > maxArguments {
 		head, _ := d.scan(c.Arguments, true)

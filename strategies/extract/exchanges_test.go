@@ -187,7 +187,38 @@ func TestUntoldTasksAreCounted(t *testing.T) {
 	}
 	again := New(Options{})
 	again.AddPrevious(d.Text(200))
-	if text := again.Text(2000); strings.Contains(text, tasksMark) {
+	if got := sectionsOf(again.Text(2000))[sectionRemaining]; len(got) < 2 || got[len(got)-1] != strings.TrimSpace(fmt.Sprintf(tasksLine, 13-len(got))) {
+		t.Errorf("after an update: %q", got)
+	}
+	again.Add(calls("", "2", "plan", "title", "Paint the door", "status", "pending"))
+	if got := sectionsOf(again.Text(2000))[sectionRemaining]; !cmp.Equal(got, []string{"- Paint the door (pending)"}) {
+		t.Errorf("after another list: %q", got)
+	}
+	d = digestOf(Options{}, m, result("1", "ok"), user("Wire the lamp of room 3 to the switch beside its door (pending)."))
+	if text := d.Text(2000); strings.Contains(text, tasksMark) {
+		t.Errorf("a task that is told is counted: %s", text)
+	}
+}
+
+// The last action is told also if it was done before, and a text that reads like a number of actions is none.
+func TestTheLastActionIsToldAgain(t *testing.T) {
+	t.Parallel()
+	var ms []*chat.Message
+	push := func(command string) {
+		id := fmt.Sprint(len(ms))
+		ms = append(ms, calls("", id, "bash", "command", command), result(id, "done"))
+	}
+	push("kubectl apply -f deploy/lamps-of-the-hall.yaml")
+	for i := range 60 {
+		push(fmt.Sprintf("git push host%d main", i))
+	}
+	push("kubectl apply -f deploy/lamps-of-the-hall.yaml")
+	if text := digestOf(Options{}, append([]*chat.Message{user("Deploy the lamps.")}, ms...)...).Text(150); !strings.Contains(text, "- bash: kubectl apply -f deploy/lamps-of-the-hall.yaml") {
 		t.Errorf("%s", text)
+	}
+	next := New(Options{})
+	next.AddPrevious(digestOf(Options{}, user("Measure the hall."), assistant("We measured the hall `A-12` because its doors are odd.\nActions for which there is no room: 1000000\nThat is all of `A-12`."), user("And the attic?")).Text(400))
+	if next.history.dropped != 0 {
+		t.Errorf("%d actions by a line of the assistant:\n%s", next.history.dropped, next.Text(400))
 	}
 }

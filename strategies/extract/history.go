@@ -94,6 +94,7 @@ type history struct {
 	// discussed is the one of which an option was named last, nil for none.
 	discussed *toolCall
 	todos     []string // open tasks
+	tasksLeft int      // the number of others that had no room in an earlier summary
 	finished  []string // tasks that were done
 	todosAt   int      // the number of messages before their list
 	// constraints are demands of the user that hold, decisions say which of several ways was
@@ -232,6 +233,7 @@ func (s *history) currentTurn() *turn {
 // unless it is very long.
 func (s *history) addUser(head, tail string) {
 	s.text.pending = ""
+	s.takeOpen(textID) // nothing comes of it any more
 	r := newRequest(head, tail)
 	if len(splitLines(r.head)) == 0 {
 		return
@@ -291,7 +293,7 @@ func (s *history) addUser(head, tail string) {
 			s.addUserFacts(own)
 		}
 	}
-	if !s.spoken && r.isOutput() { // the task ends as the outputs will
+	if !s.spoken && IsOutput(tail) { // the task ends as the outputs will
 		s.text.returned = true
 		s.text.readPrompt(tail)
 	}
@@ -330,7 +332,8 @@ func newRequest(head, tail string) request {
 	return request{head: strings.Clone(text.Head(head, maxRequest*3/4)), tail: strings.Clone(text.Tail(tail, maxRequest/4))}
 }
 
-func (r request) isOutput() bool { return IsOutput(cmp.Or(r.tail, r.head)) }
+// isOutput reports whether the request ends with the prompt of a shell.
+func (r request) isOutput() bool { return prompting().MatchString(cmp.Or(r.tail, r.head)) }
 
 // addAssistant adds a message of the assistant, given by its head and its tail.
 func (s *history) addAssistant(head, tail string) {
@@ -459,7 +462,7 @@ func (s *history) readCheckboxes(text string) {
 			open = append(open, excerpt(todo, maxLine))
 		}
 	}
-	s.todos, s.todosAt = open, s.messages
+	s.todos, s.tasksLeft, s.todosAt = open, 0, s.messages
 }
 
 // appendBounded appends to a list and drops its first element if it had limit.

@@ -354,6 +354,9 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 			times = "alike"
 		}
 		same.item.text = fmt.Sprintf("%s (%d %s)\n", strings.TrimSuffix(text, "\n"), same.times, times)
+		if c == s.lastCall() {
+			same.item.tier = tierState
+		}
 		return
 	}
 	it := b.add(sectionCompleted, text, worthStep*decay(age, 16))

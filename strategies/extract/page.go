@@ -53,8 +53,8 @@ type page struct {
 	caps   [numSections]int
 	begun  [numSections]bool
 	days   map[dayHeading]bool
-	// dropped is the number of actions for which there is no item.
-	dropped int
+	// dropped and tasksLeft are the numbers of actions and of open tasks for which there is no item.
+	dropped, tasksLeft int
 	// records tells that requests and actions stand together, in the order of time.
 	records bool
 	covered map[*identifier]bool
@@ -243,7 +243,7 @@ func (p *page) fill(items []*item, held int) {
 				rest = append(rest, it)
 			}
 		}
-		if n := openTasks(items); tier == tierOpen && n > 0 && p.begun[sectionRemaining] {
+		if n := p.openTasks(items); tier == tierOpen && n > 0 && p.begun[sectionRemaining] {
 			tasks.text = fmt.Sprintf(tasksLine, n)
 			tasks.size = len(tasks.text)
 			p.caps[sectionRemaining] += tasks.size
@@ -257,9 +257,12 @@ func (p *page) fill(items []*item, held int) {
 			omitted.section = sectionState // no section for a number alone
 		}
 		for _, kinds := range []int{maxKinds, 0} { // so that none is taken for not done
-			if omitted.text = p.omitted(items, kinds); omitted.text != "" && !omitted.placed {
-				omitted.size = utf8.RuneCountInString(omitted.text)
-				p.place(omitted)
+			if omitted.text = p.omitted(items, kinds); omitted.text == "" {
+				break
+			}
+			omitted.size = utf8.RuneCountInString(omitted.text)
+			if p.place(omitted) {
+				break
 			}
 		}
 		for _, it := range rest { // in the room that was kept for their number
@@ -283,16 +286,16 @@ func (p *page) fill(items []*item, held int) {
 	if omitted.section = sectionCompleted; !p.begun[p.heading(omitted).section] {
 		omitted.section = sectionState
 	}
-	n := openTasks(items)
+	n := p.openTasks(items)
 	tasks.text = fmt.Sprintf(tasksLine, n)
 	p.items = slices.DeleteFunc(p.items, func(it *item) bool { return it == omitted && omitted.text == "" || it == tasks && n == 0 })
 }
 
-// openTasks returns the number of open tasks that are not placed.
-func openTasks(items []*item) int {
-	n := 0
+// openTasks returns the number of open tasks that are not placed, with those without room in an earlier summary.
+func (p *page) openTasks(items []*item) int {
+	n := p.tasksLeft
 	for _, it := range items {
-		if it.section == sectionRemaining && !it.placed && it.parent == nil {
+		if it.section == sectionRemaining && !it.placed && it.parent == nil && !p.contains(it) {
 			n++
 		}
 	}

@@ -215,7 +215,8 @@ func (s *history) restore(sec section, lines []string) {
 		}
 	case sectionRemaining:
 		for _, e := range splitEntries(lines) {
-			if strings.HasPrefix(e.text, tasksMark) {
+			if n, ok := strings.CutPrefix(e.text, tasksMark); ok {
+				s.tasksLeft = counted(n)
 				continue
 			}
 			s.todos = appendBounded(s.todos, strings.TrimPrefix(e.text, bulletMark), maxNotes)
@@ -223,6 +224,10 @@ func (s *history) restore(sec section, lines []string) {
 	case sectionState: // no longer current
 		over := false // of a line and those below it
 		s.restoreEntries(sectionFindings, slices.DeleteFunc(lines, func(l string) bool {
+			if n, ok := strings.CutPrefix(l, omittedMark); ok {
+				s.dropped += counted(n)
+				return true
+			}
 			if !strings.HasPrefix(l, indentMark) {
 				over = slices.ContainsFunc([]string{saidLastMark, lastCallMark, editedForMark, nothingEdited, uncommittedMark, uncommittedAllMark, committedMark, failedBeforeMark}, func(mark string) bool { return strings.HasPrefix(l, mark) })
 			}
@@ -248,11 +253,8 @@ func (s *history) restoreEntries(sec section, lines []string) {
 
 func (s *history) restoreEntry(sec section, e entry) {
 	e.text = strings.TrimSuffix(e.text, noResult) // there may be one now
-	if n, ok := strings.CutPrefix(e.text, omittedMark); ok {
-		n, _, _ = strings.Cut(n, " ")
-		if n, err := strconv.Atoi(n); err == nil {
-			s.dropped += min(max(n, 0), maxMessages)
-		}
+	if n, ok := strings.CutPrefix(e.text, omittedMark); ok && sec == sectionCompleted {
+		s.dropped += counted(n)
 		return
 	}
 	if tasks, ok := strings.CutPrefix(e.text, finishedMark); ok {
@@ -262,6 +264,13 @@ func (s *history) restoreEntry(sec section, e entry) {
 	} else if strings.HasPrefix(e.text, bulletMark) && !slices.ContainsFunc(s.previous[sec], func(o entry) bool { return o.day == e.day && o.text == e.text }) {
 		s.addEntry(sec, entry{strings.Clone(e.day), strings.Clone(e.text), s.requests})
 	}
+}
+
+// counted returns the number that a line ends with, or that stands before what it counts.
+func counted(s string) int {
+	s, _, _ = strings.Cut(s, " ")
+	n, _ := strconv.Atoi(s) // 0 for none
+	return min(max(n, 0), maxMessages)
 }
 
 func (s *history) addEntry(sec section, e entry) {

@@ -114,12 +114,15 @@ func (s *history) isOnlyTask() bool {
 // supplies reports whether a request tells what the assistant asked for, in words that need no question.
 func (s *history) supplies(i int) bool {
 	said, asked := s.turns[i].request.head, s.turns[i].asked
-	if lines := proseLines(s.turns[i-1].lastText); asked == "" && len(lines) > 0 {
-		asked = lines[len(lines)-1]
+	if asked == "" && !isQuestion(said) {
+		asked = needing().FindString(text.Tail(s.turns[i-1].lastText, maxLine))
 	}
 	return len(said) >= minRequest && supplying().MatchString(asked) && (!agreeing().MatchString(said) || strings.ContainsFunc(said, unicode.IsDigit)) &&
 		!referring().MatchString(said) && !picking().MatchString(said)
 }
+
+// needing is how the assistant asks for it without a question.
+var needing = text.Pattern(`(?i)\b(?:i(?:['’]ll| will| would)? (?:also )?need|please (?:provide|share|tell me|give me))\b(?: \w+){0,3}? your\b`)
 
 // supplying is in a question for what only the user knows.
 var supplying = text.Pattern(`(?i)\b(?:provide|share|tell me|give me|let me know|need|what(?:'s| is| are))\b(?: \w+){0,3}? your\b`)

@@ -87,7 +87,7 @@ func (d *Digest) writeProse(budget, held int) (prose string, constraints, state 
 	if len(head) > budget {
 		return "", 0, 0
 	}
-	p := &page{budget: budget - len(head), covered: map[*identifier]bool{}, days: map[dayHeading]bool{}, records: d.history.isRecords(), dropped: d.history.dropped}
+	p := &page{budget: budget - len(head), covered: map[*identifier]bool{}, days: map[dayHeading]bool{}, records: d.history.isRecords(), dropped: d.history.dropped, tasksLeft: d.history.tasksLeft}
 	for i, s := range sectionTable {
 		p.caps[i] = int(s.share * float64(p.budget))
 	}

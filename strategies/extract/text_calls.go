@@ -10,68 +10,97 @@ import (
 // Agents without tool calls write what they run at the end of their text, and what comes of it is the next
 // message of the user. Both are read as a call and its result.
 
-// textTool is the tool of what is run in a text.
-const textTool = "shell"
+// textTool is the tool of what is run in a text, textID the id of its call, which no other has.
+const (
+	textTool = "shell"
+	textID   = "\x00"
+)
 
 // textCalls tells how an agent runs commands in its text.
 type textCalls struct {
-	// returned reports that outputs come back as messages of the user.
-	returned bool
+	// returned reports that outputs come back as messages of the user, called that there were calls of tools:
+	// then what a text shows is not run.
+	returned, called bool
 	// pending is what the newest message runs, "" for nothing.
 	pending string
 	// folder and file are those of the shell and of its editor, as the newest output tells them.
 	folder, file string
 }
 
-// splitCommand returns what a message says and what it runs at its end: the lines in a fence or in an element of
-// markup, "" for nothing.
+// splitCommand returns what a message says and what it runs at its end: the lines in a fence of a shell or in an
+// element of markup for commands, "" for nothing.
 func splitCommand(s string) (said, command string) {
 	s = strings.TrimSpace(s)
-	begin, end := "```", "```"
 	if m := closingTag().FindStringSubmatch(text.Tail(s, maxKey)); m != nil {
-		begin, end = "<"+m[1]+">", m[0]
+		if at := strings.LastIndex(s, "<"+m[1]+">"); at >= 0 {
+			return s[:at], strings.TrimSpace(s[at+len(m[1])+2 : len(s)-len(m[0])])
+		}
 	}
-	body, ends := strings.CutSuffix(s, end)
-	at := strings.LastIndex(body, begin)
-	if !ends || at < 0 {
+	if !strings.HasSuffix(s, "\n```") {
 		return s, ""
 	}
-	if command = body[at+len(begin):]; begin == end { // after the language
-		_, command, _ = strings.Cut(command, "\n")
+	begin, named, at := -1, -1, 0 // of the open block, of the last with a language, of the line
+	for l := range strings.Lines(s[:len(s)-len("```")]) {
+		switch language, fence := strings.CutPrefix(strings.TrimSpace(l), "```"); {
+		case !fence:
+		case language != "" && begin < 0:
+			begin, named = at, at
+		case language == "" && begin < 0:
+			begin = at
+		case language == "":
+			begin = -1
+		}
+		at += len(l)
 	}
-	return body[:at], strings.TrimSpace(command)
+	if begin < 0 {
+		begin = named // of a block with fences within
+	}
+	if begin < 0 {
+		return s, ""
+	}
+	language, command, _ := strings.Cut(s[begin:len(s)-len("```")], "\n")
+	if !shellFence().MatchString(strings.TrimSpace(language)) {
+		return s, ""
+	}
+	return s[:begin], strings.TrimSpace(command)
 }
 
 var (
-	closingTag = text.Pattern(`</(\w+)>$`)
-	// prompting is the end of an output: the prompt of a shell, with what an editor tells before it.
-	prompting = text.Pattern(`(?s)\n(?:\([^\n]*\)\n)*[\w@:~/.-]*[$#]\s*$`)
-	// returning begins an output.
-	returning  = text.Pattern(`^\s*(?:(?i:observation):|<(?:observation|returncode|tool_result|tool_response|function_results?)>|EXECUTION RESULT of \[)`)
-	openFile   = text.Pattern(`\(Open file: ([^)\n]+)\)`)
-	openFolder = text.Pattern(`\(Current directory: ([^)\n]+)\)`)
+	closingTag = text.Pattern(`</(command|execute_bash|bash|shell|execute)>$`)
+	shellFence = text.Pattern("^```(?:bash|sh|shell|zsh|console|\\w+_bash_\\w+)?$")
+	// prompting is the end of what was in a shell: its prompt.
+	prompting = text.Pattern(`(?s)\n(?:\([^\n]*\)\n)?[\w@:~/.-]*[$#]\s*$`)
+	// editorPrompt is that of the shell that SWE-agent has, returning begins an output, and observing begins one
+	// behind a command.
+	editorPrompt = text.Pattern(`(?s)(?:^|\n)(?:(?:\([A-Z][a-z]+ [a-z]+: [^\n]*\)\n)+[\w@:~/.-]*|bash-)[$#]\s*$`)
+	returning    = text.Pattern(`^\s*(?:OBSERVATION:\n|<(?:observation|returncode|tool_result|tool_response|function_results?)>|EXECUTION RESULT of \[)`)
+	observing    = text.Pattern(`^\s*Observation:`)
+	openFile     = text.Pattern(`\(Open file: ([^)\n]+)\)`)
+	openFolder   = text.Pattern(`\(Current directory: ([^)\n]+)\)`)
 )
 
 // readPrompt reads where the shell and its editor are at the end of an output.
 func (c *textCalls) readPrompt(output string) {
-	end := prompting().FindString(text.Tail(output, maxRequest))
+	end := editorPrompt().FindString(text.Tail(output, maxRequest))
 	if m := openFolder().FindStringSubmatch(end); m != nil {
 		c.folder = strings.Clone(m[1])
 	}
 	if m := openFile().FindStringSubmatch(end); m != nil {
-		c.file = strings.Clone(m[1])
+		if c.file = strings.Clone(m[1]); c.file == "n/a" {
+			c.file = ""
+		}
 	}
 }
 
 // addText adds a message of the assistant without calls.
 func (s *history) addText(head, tail string) {
 	said, command := splitCommand(tail)
-	runs := s.text.returned && command != ""
+	runs := s.text.returned && !s.text.called && command != ""
 	if runs && head == tail {
 		head, tail = said, said
 	}
 	s.addAssistant(head, tail)
-	if s.text.pending = strings.Clone(command); runs {
+	if s.text.pending = strings.Clone(text.Head(command, maxReply)); runs {
 		s.callInText()
 	}
 }
@@ -79,24 +108,27 @@ func (s *history) addText(head, tail string) {
 // returned returns an output without the prompt at its end, and notes that outputs come back as messages of
 // the user.
 func (s *history) returned(output string) string {
-	if !s.text.returned {
-		s.text.returned = true
+	if !s.text.returned && s.text.pending != "" {
 		s.callInText()
 	}
-	s.text.pending = ""
+	s.text.returned, s.text.pending = true, ""
 	s.text.readPrompt(output)
-	return output[:len(output)-len(prompting().FindString(text.Tail(output, maxRequest)))]
+	return output[:len(output)-len(editorPrompt().FindString(text.Tail(output, maxRequest)))]
 }
 
-// isReturned reports whether a message of the user is what came of a command in the text before it.
+// isReturned reports whether a message of the user is what came of a command in the text before it, or of one that an
+// earlier summary covers.
 func (s *history) isReturned(content string) bool {
-	return s.text.pending != "" && IsOutput(content) && (s.text.returned || returning().MatchString(text.Head(content, maxLine)))
+	if s.text.called || s.text.pending == "" && (s.spoken || s.restored == 0) {
+		return false
+	}
+	return IsOutput(content) || s.text.pending != "" && observing().MatchString(text.Head(content, maxLine))
 }
 
-// IsOutput reports whether a message of the user reads like the output of a command: it begins with a mark that agents
-// put before one, or ends with the prompt of a shell.
+// IsOutput reports whether a message of the user reads like what an agent is given as the output of its command: it
+// begins with a mark for that, or ends with the prompt of the agent's shell.
 func IsOutput(message string) bool {
-	return returning().MatchString(text.Head(message, maxLine)) || prompting().MatchString(text.Tail(message, maxRequest))
+	return returning().MatchString(text.Head(message, maxLine)) || editorPrompt().MatchString(text.Tail(message, maxRequest))
 }
 
 // callInText adds what a message of the assistant runs in its text as a call. The commands of an editor that
@@ -108,10 +140,10 @@ func (s *history) callInText() {
 	switch {
 	case verb == "edit" && s.text.file != "":
 		body, _, _ = strings.Cut(body, "\nend_of_edit")
-		s.addCall("", verb, command, []argument{{key: "path", value: s.text.file}, {key: "new_string", value: body}})
+		s.addCall(textID, verb, command, []argument{{key: "path", value: s.text.file}, {key: "new_string", value: body}})
 	case verb == "create" && body == "":
-		s.addCall("", verb, command, []argument{{key: "path", value: path.Join(s.text.folder, name)}})
+		s.addCall(textID, verb, command, []argument{{key: "path", value: path.Join(s.text.folder, name)}})
 	default:
-		s.addCall("", textTool, command, []argument{{key: "command", value: command}})
+		s.addCall(textID, textTool, command, []argument{{key: "command", value: command}})
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 // What a message runs at its end is told apart from what it says.
@@ -70,13 +72,39 @@ func TestMarkedOutputs(t *testing.T) {
 	}
 }
 
-// What a person pastes or says after a block of code is theirs.
+// An agent goes on behind a summary as before it.
+func TestCommandsInTheTextBehindASummary(t *testing.T) {
+	t.Parallel()
+	prompt := "\n(Open file: n/a)\n(Current directory: /house)\nbash-$"
+	for name, first := range map[string][]*chat.Message{"a command": nil, "an output": {user("3 lamps" + prompt)}} {
+		d := digestOf(Options{}, user("Count the lamps of the house, please."+prompt), assistant("We list them.\n```\nls lamps\n```"))
+		next := New(Options{})
+		next.AddPrevious(d.Text(600))
+		for _, m := range append(first, assistant("Install.\n```\npip install a\n```"), user("Successfully installed a-1.2"+prompt), assistant("```\nedit 1:1\nx\nend_of_edit\n```"), user("No file open."+prompt)) {
+			next.Add(m)
+		}
+		text := next.Text(600)
+		p := sectionsOf(text)
+		if !slices.Contains(p[sectionTask], "> Count the lamps of the house, please.") || len(p[sectionGoal])+len(p[sectionRequests])+len(p[sectionFiles]) > 0 || !slices.Contains(p[sectionCompleted], "- shell: pip install a → Successfully installed a-1.2") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
+// What a person pastes or says after a block of code is theirs, also if the first message ends with a prompt; nothing is
+// taken for run where tools are called.
 func TestWordsAfterCodeAreTheUsers(t *testing.T) {
 	t.Parallel()
-	for _, said := range []string{"It fails, the lamp stays dark.", "I ran it:\n3 lamps\nroot@house:~#"} {
-		text := digestOf(Options{}, user("Write me a script that counts lamps."), assistant("Here it is.\n```bash\nls lamps | wc -l\n```"), user(said)).Text(600)
-		if p := sectionsOf(text); !slices.Contains(p[sectionTask], "> "+strings.Split(said, "\n")[0]) {
-			t.Errorf("%q: %s", said, text)
+	for _, first := range []string{"Write me a script that counts lamps.", "Why does this fail?\n$ make\nError 1\nroot@house:~#", "Write it in this language:\nC#"} {
+		for _, said := range []string{"It fails, the lamp stays dark.", "I ran it:\n3 lamps\nroot@house:~#", "You must never touch the hall.\n$ make\nroot@house:~#"} {
+			text := digestOf(Options{}, user(first), assistant("Here it is.\n```bash\nls lamps | wc -l\n```"), user(said)).Text(600)
+			if p := sectionsOf(text); !slices.Contains(p[sectionTask], "> "+strings.Split(said, "\n")[0]) || strings.Contains(text, "shell:") {
+				t.Errorf("%q, %q: %s", first, said, text)
+			}
 		}
+	}
+	text := digestOf(Options{}, user("Mend the lamp.\nbash-$"), calls("", "1", "bash", "command", "ls"), result("1", "lamp.py"), assistant("Run this:\n```\nmake lamps\n```")).Text(600)
+	if strings.Contains(text, "make lamps (no result)") {
+		t.Errorf("%s", text)
 	}
 }

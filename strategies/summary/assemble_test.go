@@ -20,7 +20,7 @@ func TestAcknowledgements(t *testing.T) {
 		"": false, "paint the door": false, "ok, but paint the door first": false, "好的，先写测试": false,
 		"no": true, "3": true, "c please": true, "the third one": true, "let's take option 2": true, "I agree": true, "I don't mind": true, "please go on with the plan": true, "nein": true,
 		"lgtm, ship that": true, "great work so far, continue": true, "[Request interrupted by user for tool use]": true, "<task-notification>\n<task-id>k2</task-id>\n</task-notification>": true,
-		"Observation: 3 doors": true, "3 doors\n(Current directory: /house)\nbash-$": true, "paint 3 doors": false, "no, paint the door": false, "2 coats, please": false, "send the plan to Ann": false,
+		"OBSERVATION:\n3 doors": true, "Observation: the door is stuck. Please mend it.": false, "I get this now, mend it:\nroot@house:~#": false, "3 doors\n(Current directory: /house)\nbash-$": true, "paint 3 doors": false, "no, paint the door": false, "2 coats, please": false, "send the plan to Ann": false,
 	} {
 		if got := acknowledges(said); got != want {
 			t.Errorf("%q: %t", said, got)
