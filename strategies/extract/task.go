@@ -114,10 +114,11 @@ func (s *history) isOnlyTask() bool {
 // supplies reports whether a request tells what the assistant asked for, in words that need no question.
 func (s *history) supplies(i int) bool {
 	said, asked := s.turns[i].request.head, s.turns[i].asked
-	if asked == "" && !isQuestion(said) {
+	gives := strings.ContainsFunc(said, unicode.IsDigit) // an id, a date
+	if asked == "" && (gives || !isQuestion(said)) {
 		asked = needing().FindString(text.Tail(s.turns[i-1].lastText, maxLine))
 	}
-	return len(said) >= minRequest && supplying().MatchString(asked) && (!agreeing().MatchString(said) || strings.ContainsFunc(said, unicode.IsDigit)) &&
+	return len(said) >= minRequest && supplying().MatchString(asked) && (gives || !agreeing().MatchString(said)) &&
 		!referring().MatchString(said) && !picking().MatchString(said)
 }
 
