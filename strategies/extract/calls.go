@@ -114,6 +114,8 @@ func (c *toolCall) nothingDone(result string) string {
 	switch {
 	case refused().MatchString(text.Head(result, 200)):
 		return "refused by the user"
+	case strings.Contains(text.Head(result, 200), "Sibling tool call errored"):
+		return "not run, another call failed"
 	case c.acts && strings.TrimSpace(text.Head(result, 8)) == "[]": // {} and null may be all that is said
 		return "nothing came of it"
 	}
@@ -195,6 +197,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		c.outcome = "approved by the user"
 	}
 	s.undoCommits(c.command)
+	s.moveFiles(c.command)
 	c.committed = c.committed || c.commits && !strings.Contains(tail, "no changes added to commit") || cleanTree().MatchString(text.Tail(tail, maxLine))
 	return listing
 }

@@ -36,7 +36,7 @@ func (s *history) requestLines() []requestLine {
 				l.text = firstLine(t.request.head)
 			}
 			l.spare = isSmallTalk(l.text) || isCommand(l.text) || said == "" || t.request.isOutput() ||
-				!join && len(l.text) < minRequest && rejecting().MatchString(l.text) && len(namesIn(l.text)) == 0 // of what, is not told
+				!join && len(l.text) < minRequest && replying().MatchString(l.text) && len(namesIn(l.text)) == 0 && !strings.Contains(l.text, "?") // to what, is not told
 			if n := len(lines); n > 0 && len(l.text) < minRequest && lines[n-1].joins(l, join) {
 				if last := &lines[n-1]; !slices.Contains(strings.Split(last.text, requestSeparator), l.text) {
 					last.text += requestSeparator + l.text
@@ -49,6 +49,9 @@ func (s *history) requestLines() []requestLine {
 	}
 	return lines
 }
+
+// replying begins a reply that says nothing without what it replies to.
+var replying = text.Pattern(`(?i)^\W*(?:no(?:pe|t)?|nah|don'?t|do not|i do(?:n'?t| not)|yes|yeah|ok(?:ay)?|sure|that(?:'?s| is| was)? (?:\w+ )?(?:seems?|sounds?|looks?|works?|great|nice|good|fine|perfect|right|correct)|sounds|thank)\b`)
 
 // joins reports whether a short line needs none of its own behind another one: if it says the same, or,
 // where lines are joined, if both fit.

@@ -222,3 +222,22 @@ func TestTheLastActionIsToldAgain(t *testing.T) {
 		t.Errorf("%d actions by a line of the assistant:\n%s", next.history.dropped, next.Text(400))
 	}
 }
+
+// A customer's reply that says nothing by itself is worth a line only where there is room, and a farewell none.
+func TestRepliesThatSayNothingAlone(t *testing.T) {
+	t.Parallel()
+	said := map[string]bool{"That seems nice.": true, "I do not": true, "No, don't bother!": true, "Okay, now that sounds good.": true, "I'm in Lafayette.": false, "No, 3 seats": false, "That's right, what is the fare?": false}
+	ms := []*chat.Message{user("Book a table for the hall, please."), calls("", "1", "book_table", "place", "Brixx", "time", "18:45"), result("1", `{"place":"Brixx","time":"18:45"}`)}
+	for x := range said {
+		ms = append(ms, assistant("Would you like something else besides?"), user(x))
+	}
+	d := digestOf(Options{}, append(ms, assistant("There are four."), user("Which of them is the best for a party of twelve?"), assistant("Brixx is. Have a wonderful day!\nHave yourself a nice evening."))...)
+	for _, l := range d.history.requestLines() {
+		if spare, known := said[l.text]; known && spare != l.spare {
+			t.Errorf("%q: %t", l.text, l.spare)
+		}
+	}
+	if text := d.Text(600); strings.Contains(text, "nice evening") {
+		t.Errorf("%s", text)
+	}
+}

@@ -29,6 +29,9 @@ var (
 	controlling = text.Pattern(`^/(?:clear|compact|exit|quit|q|ex|help|models?|mode|chat-mode|login|logout|config|cost|status|resume|reset|ls|tokens|settings|ide|mcp|permissions)(?: +\S+)?\s*$`)
 )
 
+// farewell is a line with which the assistant ends a visit.
+var farewell = text.Pattern(`(?i)\bhave (?:yourself )?an? (?:\w+ )?(?:day|time|one|evening|night|trip|weekend)\b|\bgood ?bye\b`)
+
 // withoutCommands returns a request without the lines that run a program or a command of the one that runs
 // the agent.
 func withoutCommands(s string) string {

@@ -1,0 +1,65 @@
+package extract
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// moveFiles gives the files that a command moves their new names, and drops those that it deletes.
+func (s *history) moveFiles(command string) {
+	for _, c := range shellCommands(command) {
+		words := slices.DeleteFunc(strings.Fields(strings.TrimPrefix(c.text, "git ")), func(w string) bool { return strings.HasPrefix(w, "-") })
+		switch {
+		case len(words) == 3 && words[0] == "mv":
+			s.moveFile(words[1], words[2])
+		case len(words) > 1 && words[0] == "rm":
+			for _, w := range words[1:] {
+				s.moveFile(w, "")
+			}
+		}
+	}
+}
+
+// moveFile renames the file of that name, which may be the end of its path, if there is only one; to a folder if the new
+// name ends with a slash, and drops it if there is no new name.
+func (s *history) moveFile(from, to string) {
+	from, to = strings.TrimPrefix(from, "./"), strings.TrimPrefix(to, "./")
+	var found []string
+	for p := range s.files {
+		if p == from || strings.HasSuffix(p, "/"+from) {
+			found = append(found, p)
+		}
+	}
+	if len(found) != 1 {
+		return
+	}
+	was, now := found[0], to
+	if strings.HasSuffix(now, "/") {
+		now += path.Base(from)
+	}
+	if now != "" && !path.IsAbs(now) {
+		now = strings.TrimSuffix(was, from) + now
+	}
+	f := s.files[was]
+	delete(s.files, was)
+	if now != "" && s.files[now] == nil {
+		f.path = strings.Clone(now)
+		s.files[f.path] = f
+	}
+	for _, c := range s.calls {
+		for i, p := range c.paths {
+			if p == was {
+				c.paths[i] = now
+			}
+		}
+		c.paths = slices.DeleteFunc(c.paths, func(p string) bool { return p == "" })
+		if c.change != nil {
+			for _, e := range c.change.files {
+				if e.path == was {
+					e.path = now
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package extract
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// Files are told by their present names, deleted ones are not.
+func TestFilesThatWereMovedOrDeleted(t *testing.T) {
+	t.Parallel()
+	edit := func(id, file string) []*chat.Message {
+		return []*chat.Message{calls("", id, "Edit", "file_path", file, "old_string", "lamp "+id, "new_string", "lantern "+id), result(id, "ok")}
+	}
+	ms := []*chat.Message{user("Rename the lamps of the hall to lanterns.")}
+	for i, file := range []string{"/house/src/lamp.py", "/house/src/fuse.py", "/house/src/old.py", "/house/a/door.py", "/house/b/door.py"} {
+		ms = append(ms, edit(string(rune('1'+i)), file)...)
+	}
+	for command, out := range map[string]string{
+		"cd /house && git mv src/lamp.py src/lantern.py && rm -f src/old.py": "", "mv src/fuse.py lib/": "", "rm door.py": "", "mv src/missing.py x.py": "mv: cannot stat 'src/missing.py': No such file or directory", "rm src/lantern.py": "rm: cannot remove 'src/lantern.py': Permission denied",
+	} {
+		ms = append(ms, calls("", command, "bash", "command", command), result(command, out))
+		got := map[string]bool{}
+		d := digestOf(Options{}, ms...)
+		for _, f := range d.history.recentFiles() {
+			got[f.path] = true
+		}
+		ms = ms[:len(ms)-2]
+		want := map[string]bool{"/house/src/lamp.py": true, "/house/src/fuse.py": true, "/house/src/old.py": true, "/house/a/door.py": true, "/house/b/door.py": true}
+		switch command[:4] {
+		case "cd /":
+			delete(want, "/house/src/lamp.py")
+			delete(want, "/house/src/old.py")
+			want["/house/src/lantern.py"] = true
+			if files, _ := d.history.uncommitted(); len(files) != 4 || files[3] != "lantern.py" {
+				t.Errorf("edited: %q", files)
+			}
+		case "mv s":
+			if out == "" {
+				delete(want, "/house/src/fuse.py")
+				want["/house/lib/fuse.py"] = true
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", command, diff)
+		}
+	}
+}
