@@ -243,13 +243,17 @@ func (p *page) fill(items []*item, held int) {
 				rest = append(rest, it)
 			}
 		}
-		if n := p.openTasks(items); tier == tierOpen && n > 0 && p.begun[sectionRemaining] {
-			tasks.text = fmt.Sprintf(tasksLine, n)
-			tasks.size = len(tasks.text)
-			p.caps[sectionRemaining] += tasks.size
-			p.place(tasks)
-		}
-		if tier != tierDone {
+		switch tier {
+		case tierOpen:
+			if n := p.openTasks(items); n > 0 && p.begun[sectionRemaining] {
+				tasks.text = fmt.Sprintf(tasksLine, n)
+				tasks.size = len(tasks.text)
+				p.caps[sectionRemaining] += tasks.size
+				p.place(tasks)
+			}
+			continue
+		case tierDone:
+		default:
 			continue
 		}
 		p.budget += reserve
