@@ -15,6 +15,7 @@ type requestLine struct {
 	day   string
 	turns []int
 	spare bool // it is of little use later
+	skill bool // it is the text of a skill
 }
 
 // requestLines returns the lines of all requests but the active one and the goal. What has few words
@@ -33,7 +34,7 @@ func (s *history) requestLines() []requestLine {
 			l.text, l.spare = "", true
 		default:
 			if t.program { // which skill it was is enough
-				l.text = firstLine(t.request.head)
+				l.text, l.skill = firstLine(t.request.head), !strings.HasPrefix(t.request.head, demonstration)
 			}
 			l.spare = isSmallTalk(l.text) || isCommand(l.text) || said == "" || t.request.isOutput() ||
 				!join && len(l.text) < minRequest && replying().MatchString(l.text) && len(namesIn(l.text)) == 0 && !strings.Contains(l.text, "?") // to what, is not told
@@ -56,7 +57,7 @@ var replying = text.Pattern(`(?i)^\W*(?:no(?:pe|t)?|nah|don'?t|do not|i do(?:n'?
 // joins reports whether a short line needs none of its own behind another one: if it says the same, or,
 // where lines are joined, if both fit.
 func (l requestLine) joins(next requestLine, join bool) bool {
-	return l.text != "" && l.spare == next.spare && l.day == next.day &&
+	return l.text != "" && !l.skill && !next.skill && l.spare == next.spare && l.day == next.day &&
 		(slices.Contains(strings.Split(l.text, requestSeparator), next.text) || join && len(l.text)+len(requestSeparator)+len(next.text) < minExcerpt)
 }
 
@@ -100,7 +101,11 @@ func (s *history) addRequests(b *itemList, budget int) {
 			continue
 		}
 		x := strings.ReplaceAll(truncate(l.text, limit), strings.TrimSuffix(requestSeparator, " ")+ellipsis, ellipsis)
-		it := b.add(sectionRequests, requestMark+x+"\n", 0)
+		mark := requestMark
+		if l.skill {
+			mark = bulletMark + skillMark
+		}
+		it := b.add(sectionRequests, mark+x+"\n", 0)
 		it.day, it.at = l.day, 2*s.turns[l.turns[0]].after
 		request := it // of what belongs to it
 		switch it.tier = tier; {
@@ -116,7 +121,7 @@ func (s *history) addRequests(b *itemList, budget int) {
 			it.topical = true
 		}
 		first = false
-		if whole := b.addWhole(it, requestMark+text.Head(l.text, maxRequest)+"\n"); whole != nil && !l.spare && i >= len(lines)-newestRequests {
+		if whole := b.addWhole(it, mark+text.Head(l.text, maxRequest)+"\n"); whole != nil && !l.spare && i >= len(lines)-newestRequests {
 			whole.tier = tierNewest
 		}
 		for _, turn := range l.turns {
