@@ -116,8 +116,7 @@ func (d *Digest) addReturned(content string) bool {
 	if !d.history.isReturned(content) {
 		return false
 	}
-	output := d.history.returned(content)
-	d.addResult(textID, output)
+	d.addResult(textID, d.history.takeOutput(content))
 	return true
 }
 

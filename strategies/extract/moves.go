@@ -8,23 +8,38 @@ import (
 
 // moveFiles gives the files that a command moves their new names, and drops those that it deletes.
 func (s *history) moveFiles(command string) {
+	if !strings.Contains(command, "mv ") && !strings.Contains(command, "rm ") { // most commands
+		return
+	}
+	folder := "" // where the commands run, "" if it is not known
 	for _, c := range shellCommands(command) {
+		if strings.Contains(c.text, " --cached") { // the files stay
+			continue
+		}
 		words := slices.DeleteFunc(strings.Fields(strings.TrimPrefix(c.text, "git ")), func(w string) bool { return strings.HasPrefix(w, "-") })
 		switch {
+		case len(words) == 2 && words[0] == "cd" && path.IsAbs(words[1]):
+			folder = words[1]
 		case len(words) == 3 && words[0] == "mv":
-			s.moveFile(words[1], words[2])
+			s.moveFile(folder, words[1], words[2])
 		case len(words) > 1 && words[0] == "rm":
 			for _, w := range words[1:] {
-				s.moveFile(w, "")
+				s.moveFile(folder, w, "")
 			}
 		}
 	}
 }
 
-// moveFile renames the file of that name, which may be the end of its path, if there is only one; to a folder if the new
-// name ends with a slash, and drops it if there is no new name.
-func (s *history) moveFile(from, to string) {
+// moveFile renames the file of that name in a folder or, where that is not known, whose path ends with it, if there is only
+// one; to a folder if the new name ends with a slash. It drops the file if there is no new name.
+func (s *history) moveFile(folder, from, to string) {
 	from, to = strings.TrimPrefix(from, "./"), strings.TrimPrefix(to, "./")
+	if folder != "" && !path.IsAbs(from) {
+		from = path.Join(folder, from)
+		if to != "" && !path.IsAbs(to) {
+			to = strings.TrimSuffix(folder, "/") + "/" + to
+		}
+	}
 	var found []string
 	for p := range s.files {
 		if p == from || strings.HasSuffix(p, "/"+from) {

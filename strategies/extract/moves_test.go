@@ -19,7 +19,7 @@ func TestFilesThatWereMovedOrDeleted(t *testing.T) {
 		ms = append(ms, edit(string(rune('1'+i)), file)...)
 	}
 	for command, out := range map[string]string{
-		"cd /house && git mv src/lamp.py src/lantern.py && rm -f src/old.py": "", "mv src/fuse.py lib/": "", "rm door.py": "", "mv src/missing.py x.py": "mv: cannot stat 'src/missing.py': No such file or directory", "rm src/lantern.py": "rm: cannot remove 'src/lantern.py': Permission denied",
+		"cd /house && git mv src/lamp.py src/lantern.py && rm -f src/old.py": "", "mv src/fuse.py lib/": "", "cd /tmp && rm lamp.py": "", "git rm --cached src/lamp.py": "", "rm door.py": "", "mv src/missing.py x.py": "mv: cannot stat 'src/missing.py': No such file or directory", "rm src/lantern.py": "rm: cannot remove 'src/lantern.py': Permission denied",
 	} {
 		ms = append(ms, calls("", command, "bash", "command", command), result(command, out))
 		got := map[string]bool{}
@@ -29,15 +29,15 @@ func TestFilesThatWereMovedOrDeleted(t *testing.T) {
 		}
 		ms = ms[:len(ms)-2]
 		want := map[string]bool{"/house/src/lamp.py": true, "/house/src/fuse.py": true, "/house/src/old.py": true, "/house/a/door.py": true, "/house/b/door.py": true}
-		switch command[:4] {
-		case "cd /":
+		switch command[:5] {
+		case "cd /h":
 			delete(want, "/house/src/lamp.py")
 			delete(want, "/house/src/old.py")
 			want["/house/src/lantern.py"] = true
 			if files, _ := d.history.uncommitted(); len(files) != 4 || files[3] != "lantern.py" {
 				t.Errorf("edited: %q", files)
 			}
-		case "mv s":
+		case "mv sr":
 			if out == "" {
 				delete(want, "/house/src/fuse.py")
 				want["/house/lib/fuse.py"] = true

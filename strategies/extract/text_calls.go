@@ -105,9 +105,9 @@ func (s *history) addText(head, tail string) {
 	}
 }
 
-// returned returns an output without the prompt at its end, and notes that outputs come back as messages of
+// takeOutput returns an output without the prompt at its end, and notes that outputs come back as messages of
 // the user.
-func (s *history) returned(output string) string {
+func (s *history) takeOutput(output string) string {
 	if !s.text.returned && s.text.pending != "" {
 		s.callInText()
 	}
