@@ -234,7 +234,7 @@ func TestARunThatChangesNothingIsStillRecorded(t *testing.T) {
 // waiting blocks until some connection of the test's database waits for a lock.
 func waiting(t fataler, s *Store) {
 	t.Helper()
-	for one[int](t, s, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 0 {
+	for waiters(t, s) == 0 {
 		exec(t, s, `SELECT pg_stat_clear_snapshot()`)
 	}
 }

@@ -287,7 +287,7 @@ func TestAForkHasTheWordsOfItsParent(t *testing.T) {
 			defer func() { _ = gate.Rollback(context.WithoutCancel(t.Context())) }()
 			must(gate.Exec(t.Context(), `SELECT pg_advisory_xact_lock(4711)`))(t)
 			locked := func() int {
-				return one[int](t, s, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+				return waiters(t, s)
 			}
 			forked, done := make(chan error, 1), make(chan error, 1)
 			go func() {
@@ -335,7 +335,7 @@ func TestAnErasureReachesAForkThatIsUnderWay(t *testing.T) {
 		_, err := s.Erase(t.Context(), k, []string{"m2"}, "asked for", "test", false)
 		done <- err
 	}()
-	for one[int](t, s, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 0 && len(done) == 0 { //nolint:revive // the condition waits
+	for waiters(t, s) == 0 && len(done) == 0 { //nolint:revive // the condition waits
 	}
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)

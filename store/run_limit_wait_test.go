@@ -85,7 +85,14 @@ func TestRunsOfManyTenantsAreCountedAtTheSameTime(t *testing.T) {
 	}
 }
 
-// Who starts runs waits for another one that has taken what a limit allows, and then starts none.
+// waiters returns the number of connections to the database that wait for a lock.
+func waiters(t fataler, s *Store) int {
+	t.Helper()
+	return one[int](t, s, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+}
+
+// Who starts runs waits for another one that has taken what a limit allows, and then starts none; what a caller took
+// that dies is free again.
 func TestNoTwoCallersStartTheSameFreeRun(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(ctx context.Context, s *Store) error{
@@ -102,36 +109,42 @@ func TestNoTwoCallersStartTheSameFreeRun(t *testing.T) {
 			return err
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
-			thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
-			dueOf(t, s, "big", 9)
-			limitRuns(t, s, "big", 0.001) // one now, and none for a long time
-			switch name {
-			case "requests":
-				for _, k := range sessionsNamed("big", 9) {
-					must(s.Request(t.Context(), k, TriggerApplication, "test", Options{}))(t)
+		for dies, want := range map[bool]int{false: 0, true: 1} {
+			t.Run(fmt.Sprintf("%s, dies %t", name, dies), func(t *testing.T) {
+				t.Parallel()
+				s := open(t)
+				thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
+				dueOf(t, s, "big", 9)
+				limitRuns(t, s, "big", 0.001) // one now, and none for a long time
+				switch name {
+				case "requests":
+					for _, k := range sessionsNamed("big", 9) {
+						must(s.Request(t.Context(), k, TriggerApplication, "test", Options{}))(t)
+					}
+				case "relay":
+					exec(t, s, `INSERT INTO compactor.outbox (sid) SELECT sid FROM compactor.sessions ON CONFLICT DO NOTHING`)
+				case "sweep":
+					startSweep(t, s, "", time.Hour)
 				}
-			case "relay":
-				exec(t, s, `INSERT INTO compactor.outbox (sid) SELECT sid FROM compactor.sessions ON CONFLICT DO NOTHING`)
-			case "sweep":
-				startSweep(t, s, "", time.Hour)
-			}
-			tx := must(s.pool.Begin(t.Context()))(t)
-			defer func() { _ = tx.Rollback(t.Context()) }()
-			must(tx.Exec(t.Context(), s.q(`SELECT compactor.count_started_runs('{big}')`)))(t)
-			done := make(chan error, 1)
-			go func() { done <- start(t.Context(), s) }()
-			for one[int](t, s, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 0 && len(done) == 0 { //nolint:revive // the condition waits
-			}
-			must(0, tx.Commit(t.Context()))(t)
-			if err := <-done; err != nil {
-				t.Fatal(err)
-			}
-			if n := one[int](t, s, `SELECT count(*) FROM compactor.runs WHERE delivery > 0`); n != 0 {
-				t.Errorf("%d runs started beside that of the other caller, want none", n)
-			}
-		})
+				tx := must(s.pool.Begin(t.Context()))(t)
+				defer func() { _ = tx.Rollback(t.Context()) }()
+				must(tx.Exec(t.Context(), s.q(`SELECT compactor.count_started_runs('{big}')`)))(t)
+				done := make(chan error, 1)
+				go func() { done <- start(t.Context(), s) }()
+				for waiters(t, s) == 0 && len(done) == 0 { //nolint:revive // the condition waits
+				}
+				if dies {
+					must(0, tx.Rollback(t.Context()))(t)
+				} else {
+					must(0, tx.Commit(t.Context()))(t)
+				}
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+				if n := one[int](t, s, `SELECT count(*) FROM compactor.runs WHERE delivery > 0`); n != want {
+					t.Errorf("%d runs started beside that of the other caller, want %d", n, want)
+				}
+			})
+		}
 	}
 }

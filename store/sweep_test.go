@@ -134,7 +134,7 @@ func endsMeanwhile(t *testing.T, s *Store, trigger string, do func()) {
 		defer close(done)
 		do()
 	}()
-	for one[int](t, s, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 0 {
+	for waiters(t, s) == 0 {
 		if t.Context().Err() != nil {
 			t.Fatal("nothing waits for the run")
 		}
