@@ -157,6 +157,9 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	if line == "" && runs(c.command) {
 		line = runFailure(tail)
 	}
+	if strings.HasPrefix(line, refusedEdit) { // what is wrong with it says more
+		line = cmp.Or(strings.Trim(lintLine().FindString(head), "-* \n"), line)
+	}
 	line = oneLine(text.Head(line, maxLine))
 	if c.tool == "" && (line != "" || exitLine().MatchString(tail)) {
 		s.unlinked = failureLines(head, tail)
@@ -172,7 +175,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 			c.committed, line = true, commit+"; "+line
 		}
 		c.failed = true
-		c.failures = failureLines(head, tail)
+		c.failures = slices.DeleteFunc(failureLines(head, tail), func(l string) bool { return strings.HasPrefix(l, refusedEdit) || l == line })
 		c.outcome = excerpt(line, maxDescription)
 		s.discountFiles(c)
 		return listing
@@ -187,7 +190,11 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 			c.outcome = oneLine(whole)
 		}
 	default:
-		c.outcome = excerpt(strings.ReplaceAll(unmarked(resultLine(tail)), "**", ""), maxDescription)
+		line := ""
+		if !c.isShell && len(c.paths) == 0 {
+			line = reportLine(head)
+		}
+		c.outcome = excerpt(strings.ReplaceAll(unmarked(cmp.Or(line, resultLine(tail))), "**", ""), maxDescription)
 	}
 	if f := s.files[strings.Join(c.paths, "")]; f != nil && c.changes && f.changes == 1 {
 		f.created = creating().MatchString(text.Head(head, maxLine))
@@ -201,6 +208,11 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	c.committed = c.committed || c.commits && !strings.Contains(tail, "no changes added to commit") || cleanTree().MatchString(text.Tail(tail, maxLine))
 	return listing
 }
+
+// refusedEdit begins the result of an edit that a linter refused, lintLine is a line of a linter for Python.
+const refusedEdit = "Your proposed edit has introduced"
+
+var lintLine = text.Pattern(`(?m)^\W*[EFW]\d{3} .+$`)
 
 // launching begins the result of a call that loads a skill, whose text follows as a message of the user.
 const launching = "Launching skill: "
@@ -280,54 +292,6 @@ func isCommit(tool, command string) bool {
 
 // committing begins a command that commits.
 var committing = text.Pattern(`^(?:sudo +)?(?:git(?: +-[cC] +\S+)* +(?:commit|ci)|jj (?:commit|new|describe))(?:\s|$)`)
-
-// maxResultLines is the number of lines at the end of a result that resultLine looks at.
-const maxResultLines = 8
-
-// resultLine returns the line of a result that says what came of it: that of a commit with its
-// hash, one of the last that states it, or the last one that is neither source nor markup; "" if
-// there is none.
-func resultLine(tail string) string {
-	if strings.HasPrefix(tail, "[") || strings.Contains(tail, "\n[") { // most results have no such line
-		if line := committed().FindString(tail); line != "" {
-			return line
-		}
-	}
-	lines := splitLines(text.Tail(tail, 1000))
-	lines = lines[max(0, len(lines)-maxResultLines):]
-	for _, l := range slices.Backward(lines) {
-		switch {
-		case !stating().MatchString(l):
-		case strings.HasPrefix(l, "PASS") && strings.Contains(tail, noTests) && !strings.Contains(tail, "--- PASS"):
-			return noTests
-		default:
-			return l
-		}
-	}
-	for _, l := range slices.Backward(lines) {
-		if l[0] != '<' && !saysNothing().MatchString(l) && !warning().MatchString(l) && strings.ContainsFunc(l, isLetterOrDigit) && !programLine().MatchString(l) {
-			return l
-		}
-	}
-	return ""
-}
-
-// warning is a line that a program ends with, whatever came of it.
-var warning = text.Pattern(`(?i)^\W*(?:warn(?:ing)?|notice|note|hint|deprecat\w+)\b`)
-
-// noTests is what Go says of a package where no test has the name that was asked for.
-const noTests = "no tests to run"
-
-// saysNothing is a line of a shell that is no result: what it runs, that there is no output, or what
-// a subagent used.
-var saysNothing = text.Pattern(`^Shell cwd was reset|^\[[\w:.-]+\] \$ |^\(no output\)$|^(?:\[[\w:.-]+\] )?Finished in [\d.]+ ?m?s\b|^(?:ok|\?)\s.*\[no tests? (?:to run|files)\]$|^[\w@:~/.-]*[$#]$|^\(\d+ more lines (?:above|below)\)$|^\((?:Open file|Current directory): |^(?:agentId|total_tokens|tool_uses|duration_ms|output_file): |^To check progress before completion|^Continue with other tasks|^The agent is working in the background`)
-
-// committed is the line of git for a commit: [main 1f3e5a7] message.
-var committed = text.Pattern(`(?m)^\[[^\]\n]+ [0-9a-f]{7,40}\] .*$`)
-
-// stating is a line that says what came of a command whatever follows it: of git for a reset, or
-// of a linter.
-var stating = text.Pattern(`^(?:HEAD is now at |Successfully |\d+ issues?\.?$|PASS(?:ED)?\b)|\b\d+ (?:tests? )?(?:passed|passing)\b|\b(?:0|no) (?:issues|errors|failures|problems)\b`)
 
 // recordFile counts a read or a change of a file.
 func (s *history) recordFile(path string, changed bool) {

@@ -95,7 +95,7 @@ func (s *history) readDemands(message string, instructs bool) (others []demand) 
 	}
 	for i, part := range []string{own, pasted} {
 		for _, x := range sentences(part) {
-			x = commandName().ReplaceAllString(x, "")
+			x = oneLine(commandName().ReplaceAllString(x, ""))
 			switch {
 			case len(x) <= minSentence || text.Longer(x, maxLine) || isQuestion(x):
 			case i == 0 && lifting().MatchString(x):

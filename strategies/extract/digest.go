@@ -36,6 +36,9 @@ const (
 	// characters: of a list of more, few are used.
 	coveredReferenceShare = 0.02
 	minReferences         = 1000
+	// minReferenceBudget is the number of characters of a summary that has room for nothing but what is asked for
+	// and how it stands: references get what is left.
+	minReferenceBudget = 800
 	// toolReferenceShare is that where tools are called, but not on files.
 	toolReferenceShare = 0.35
 	// recordsReferenceShare is that where most of what was done are calls with short values.
@@ -82,7 +85,11 @@ func (d *Digest) Add(m *chat.Message) {
 	case chat.RoleUser:
 		if earlier, rest, ok := frame.Unwrap(content); ok { // not the user's words
 			earlier = d.redact(text.Head(earlier, maxChunk))
-			d.addNotes(strings.Split(earlier, "\n"))
+			if d.history.messages > minTold { // the messages before tell what it is about
+				d.scan(earlier, true)
+			} else {
+				d.addNotes(strings.Split(earlier, "\n"))
+			}
 			if content = strings.TrimSpace(rest); content == "" {
 				return
 			}
@@ -98,6 +105,15 @@ func (d *Digest) Add(m *chat.Message) {
 	case chat.RoleTool:
 		d.addResult(m.ToolCallID, content)
 	default:
+		if m := promptReply().FindStringSubmatch(text.Head(content, maxRequest)); m != nil { // the user's words
+			if content = strings.TrimSpace(m[1]); len(content) < minSharedWord || agreeingOnly().MatchString(content) {
+				return
+			}
+			head, tail := d.scan(content, true)
+			d.ids.markUser(head)
+			d.history.addUser(head, tail)
+			return
+		}
 		head, tail := d.scan(content, true)
 		if len(m.ToolCalls) == 0 {
 			d.history.addText(head, tail)
@@ -109,6 +125,9 @@ func (d *Digest) Add(m *chat.Message) {
 		d.addCall(&m.ToolCalls[i])
 	}
 }
+
+// minTold is the number of messages before a summary of another program from which they are taken for what it covers.
+const minTold = 16
 
 // addReturned adds a message of the user as the result of what the assistant ran in its text, and reports whether it
 // is one.
@@ -154,6 +173,9 @@ func (d *Digest) addCall(c *chat.ToolCall) {
 // what it lists.
 func (d *Digest) addResult(id, content string) {
 	c := d.history.takeOpen(id)
+	if c.tool == "" {
+		d.history.readClientReport(d.redact(text.Head(content, maxReply)))
+	}
 	if len(content) <= maxJSON {
 		content = d.redact(content)
 		if !d.history.addResult(c, content, content) {

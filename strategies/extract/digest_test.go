@@ -150,7 +150,7 @@ func TestOptionsOfAReplyAreKept(t *testing.T) {
 			Options{}, user("How do we get the exports out of the web process, without losing any?"),
 			assistant("Two ways:\n\n1. **A queue**: one more service.\n   It needs care.\n2. **A table** that a worker polls.\n\nThe table is simpler to run.\nWhich one do you want?"), user(reply),
 		).Text(400)
-		want := []string{"> " + reply, "- Replies to: 1. A queue: one more service.", "- Replies to: 2. A table that a worker polls.", "- Replies to: Which one do you want?"}
+		want := []string{"> " + reply, "- Replies to: Which one do you want?", "  - 1. A queue: one more service.", "  - 2. A table that a worker polls."}
 		if diff := cmp.Diff(want, sectionsOf(text)[sectionTask]); diff != "" {
 			t.Errorf("%s: %s\n%s", name, diff, text)
 		}

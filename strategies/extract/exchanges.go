@@ -160,11 +160,14 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		return
 	}
 	isGoal := request == nil && i != s.activeTurn() && s.isGoal(t.request)
+	if request == nil && !isGoal && i != s.activeTurn() && !s.isTalk() { // it answers what needs no line
+		return
+	}
 	answered, day := false, s.dayOf(i) // answered: its result is listed
 	for j, line := range t.lines {
 		line = opening().ReplaceAllString(s.statements(line), "")
 		first := j >= t.lastStart && !answered && !isIntention(line) && (request != nil || isGoal)
-		if isPassing(line) && (!first || s.changedSince(t.lastAt)) || isEmpty(line) || isRemark(line) || !s.isTalk() && isProgramLine(line) {
+		if isPassing(line) && (!first || s.changedSince(t.lastAt)) || isEmpty(line) || isRemark(line) || !s.isTalk() && isProgramLine(line) || request == nil && !isGoal && len(s.files) > 0 && changing().MatchString(line) {
 			continue
 		}
 		worth := worthSaid
@@ -229,7 +232,7 @@ func (s *history) statements(line string) string {
 		last--
 	}
 	for _, x := range all[:last+1] {
-		if !slices.Contains(s.decisions, x) && !slices.Contains(s.reasons, x) {
+		if !slices.Contains(s.decisions, x) && !slices.ContainsFunc(s.reasons, func(r string) bool { return strings.Contains(r, x) }) {
 			rest = append(rest, x)
 		}
 	}

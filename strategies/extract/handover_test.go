@@ -254,15 +254,19 @@ func TestAPendingQuestionIsToldInContext(t *testing.T) {
 	wantIn(t, text, pendingMark+"For this I need the number of the booking and your name. Could you tell me that?")
 }
 
-// A fault that was found before files were edited is marked, as it may be gone.
-func TestFaultsBeforeEditsAreMarked(t *testing.T) {
+// A fault that was found before files were edited stands apart, as it may be gone, and so it does in a later summary.
+func TestFaultsBeforeEditsStandApart(t *testing.T) {
 	t.Parallel()
 	fault := "One check of the panel fails because `fuse.Load` requires a key."
 	text := digestOf(
 		Options{}, user("Look into the panel of the cellar, please."), calls("", "1", "Read", "file_path", "/src/panel.go"), result("1", "package panel"), assistant(fault),
 		user("Then repair it, and tell me when it is done."), calls("", "2", "Edit", "file_path", "/src/key.go", "new_string", "x"), result("2", "ok"), assistant("It has a key."), user("What about the attic, is all well there?"),
 	).Text(600)
-	wantIn(t, text, fault+editedMark+"\n")
+	wantIn(t, text, foundBefore+"  - "+fault+"\n")
+	later := New(Options{})
+	later.AddPrevious(text)
+	later.Add(user("And the cellar?"))
+	wantIn(t, later.Text(600), foundBefore+"  - "+fault+"\n")
 }
 
 // A terminal that a person passes on with a request is one.
@@ -387,8 +391,8 @@ func TestAPastedTerminalIsARequest(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		"/clear /drop test_lamp /drop tests/lamp.py": "", "/clear\nWire the lamp.": "Wire the lamp.\n", "/undo": "",
-		"/api/users returns 500": "/api/users returns 500\n", "/home /about need new titles": "/home /about need new titles\n", "!important is missing": "!important is missing\n",
+		"/clear /drop test_lamp /drop tests/lamp.py": "", "/clear\nWire the lamp.": "Wire the lamp.", "/undo": "",
+		"/api/users returns 500": "/api/users returns 500", "/home /about need new titles": "/home /about need new titles", "!important is missing": "!important is missing", "/ask Is it lit?\n\nIs it lit?": "/ask Is it lit?",
 	} {
 		if got := withoutCommands(in); got != want {
 			t.Errorf("%q: %q", in, got)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
@@ -312,14 +311,20 @@ func (s *history) addUser(head, tail string) {
 
 // dropClaims drops what the last message said, which is not so.
 func (s *history) dropClaims() {
-	last := s.currentTurn()
-	s.reasons = slices.DeleteFunc(s.reasons, func(x string) bool { return s.previousAt[x] == last.lastAt })
-	last.lines, last.lastStart, s.offered = nil, 0, nil
+	s.dropSaid(s.currentTurn())
+	s.offered = nil
+}
+
+// dropSaid drops what was said in a turn, and the reasons of its last message.
+func (s *history) dropSaid(t *turn) {
+	s.reasons = slices.DeleteFunc(s.reasons, func(x string) bool { return s.previousAt[x] == t.lastAt })
+	t.lines, t.lastStart = nil, 0
 }
 
 // shorten drops what is seldom asked for of an old turn.
 func (t *turn) shorten() {
-	t.request = request{head: strings.Clone(truncate(oneLine(t.request.head), maxOldRequest))}
+	said := cmp.Or(withoutCommands(t.request.head), t.request.head)
+	t.request = request{head: strings.Clone(truncate(oneLine(said), maxOldRequest))}
 	t.lines = slices.Clone(t.lines[t.lastStart:min(len(t.lines), t.lastStart+maxOldLines)])
 	t.lastStart, t.lastText = 0, ""
 }
@@ -365,13 +370,16 @@ func (s *history) addAssistant(head, tail string) {
 		if slices.Contains(s.decisions, line) {
 			continue
 		}
-		for _, x := range sentences(line) {
+		all := sentences(line)
+		for i, x := range all {
 			switch {
 			case !isDecision(x):
 			case isChoice(choosing(), x):
 				s.propose(x)
 			case isChoice(comparing(), x):
 				s.suggested = appendNew(s.suggested, x)
+			case i > 0 && referringBack().MatchString(x) && len(all[i-1])+len(x) < maxLine: // not understood without it
+				s.addReason(all[i-1] + " " + x)
 			default:
 				s.addReason(x)
 			}
@@ -405,9 +413,12 @@ func (s *history) addReason(reason string) {
 	}
 }
 
+// referringBack begins a sentence about what the one before it names.
+var referringBack = text.Pattern(`(?i)^(?:(?:so|and|but|also|then|now|just) +)*(?:this|that|these|those|it|they|both|(?:the )?same|there)\b`)
+
 // minReasonWords is the number of blanks of a reason that names nothing: "The fix is straightforward."
 // says nothing.
-const minReasonWords = 6
+const minReasonWords = 8
 
 // isOutdated reports whether a reason tells of a fault, and files were edited since.
 func (s *history) isOutdated(reason string) bool {
@@ -426,30 +437,6 @@ func (s *history) propose(decision string) {
 		s.proposed = min(s.proposed+1, len(s.decisions))
 	}
 }
-
-// affirming begins a reply to a question.
-var affirming = text.Pattern(`(?i)^\W*(?:yes|yeah|yep|yup|ya|ok|okay|sure|no|nope|nah|please|do|don'?t|go|just|both|all|none|neither|either|option|the|that|it|i'?d|i|let'?s|good|great|sounds?|correct|right|ja|nein|oui|non|si|sí|sim|não|da|\d+|[a-d])\b`)
-
-// answers reports whether a message replies to a question: it does not ask back, and begins
-// like a reply or has a word of the question. Replies in other scripts always count.
-func answers(question, reply string) bool {
-	reply = firstLine(reply)
-	first := strings.IndexFunc(reply, isLetterOrDigit)
-	if first < 0 || isQuestion(reply) {
-		return false
-	}
-	if reply[first] >= utf8.RuneSelf || affirming().MatchString(reply) {
-		return true
-	}
-	question = strings.ToLower(question)
-	return slices.ContainsFunc(strings.Fields(strings.ToLower(reply)), func(w string) bool {
-		w = strings.TrimFunc(w, func(r rune) bool { return !isLetterOrDigit(r) })
-		return len(w) >= minSharedWord && containsWord(question, w)
-	})
-}
-
-// minSharedWord is the size of a word that tells that two sentences are about the same.
-const minSharedWord = 3
 
 // readCheckboxes sets the tasks to the unchecked boxes of a text, if it has any.
 func (s *history) readCheckboxes(text string) {

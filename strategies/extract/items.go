@@ -92,7 +92,7 @@ func (s *history) otherItems(budget int) []*item {
 	for i, x := range reasons {
 		value, mark := worthDecision, ""
 		switch {
-		case s.isRecords(): // what a customer was offered is over
+		case s.isRecords(), isIntention(x), isProgramLine(x), len(s.files) > 0 && changing().MatchString(x): // what a customer was offered is over
 			continue
 		case s.isChat() && len(namesIn(x)) == 0: // a reason for nothing in particular
 			value = worthSaid
@@ -144,7 +144,26 @@ func (s *history) otherItems(budget int) []*item {
 			it.value = worthProgress
 		}
 	}
-	return b.items
+	return groupOutdated(b.items)
+}
+
+// groupOutdated moves the findings that may be over behind the others, below one line that says so.
+func groupOutdated(items []*item) []*item {
+	head := &item{section: sectionFindings, share: sectionFindings, text: foundBefore, tier: tierOther}
+	var old []*item
+	items = slices.DeleteFunc(items, func(it *item) bool {
+		line, marked := strings.CutSuffix(it.text, editedMark+"\n")
+		if marked = marked && it.section == sectionFindings && it.day == "" && it.parent == nil; marked {
+			it.text, it.parent = indentMark+line+"\n", head
+			head.value = max(head.value, it.value*float64(len(head.text))/float64(len(it.text))) // no reason against it
+			old = append(old, it)
+		}
+		return marked
+	})
+	if len(old) == 0 {
+		return items
+	}
+	return slices.Concat(items, []*item{head}, old)
 }
 
 // addFinished adds the tasks that were done, several on a line as the lines allow.
@@ -343,7 +362,7 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 	if c.acts {
 		text = truncate(strings.TrimSuffix(c.format(b.lineLimit, briefly), "\n"), limit) + "\n"
 	}
-	if !c.failed && checking().MatchString(c.description) && s.editedSince(i) { // what it said may be over
+	if !c.failed && !c.commits && checking().MatchString(c.description) && s.editedSince(i) { // what it said may be over
 		text = strings.TrimSuffix(text, "\n") + editedMark + "\n"
 	}
 	whole := c.format(maxAct, false)
@@ -354,9 +373,7 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 			times = "alike"
 		}
 		same.item.text = fmt.Sprintf("%s (%d %s)\n", strings.TrimSuffix(text, "\n"), same.times, times)
-		if c == s.lastCall() {
-			same.item.tier = tierState
-		}
+		same.item.tier = s.tierOfLast(c, same.item.tier)
 		return
 	}
 	it := b.add(sectionCompleted, text, worthStep*decay(age, 16))
@@ -375,9 +392,18 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 		it.tier = tierChosen
 		b.weigh(worthChosen * decay(age, 256))
 	}
-	if c.acts && c == s.lastCall() { // the state does not tell it again
-		it.tier = tierState
+	it.tier = s.tierOfLast(c, it.tier)
+}
+
+// tierOfLast returns the tier of an action, an earlier one if it is the last.
+func (s *history) tierOfLast(c *toolCall, tier int) int {
+	if !c.acts || slices.ContainsFunc(s.calls[slices.Index(s.calls, c)+1:], func(o *toolCall) bool { return o.acts && o.done && !o.isTodoList }) {
+		return tier
 	}
+	if c == s.lastCall() { // the state does not tell it again
+		return tierState
+	}
+	return tierOpen
 }
 
 // kind returns the name of the tool of a call, or the program that it ran last with its subcommand.

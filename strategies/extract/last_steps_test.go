@@ -24,7 +24,7 @@ func TestLastStepsAndRefutedStatements(t *testing.T) {
 				user("Repair the lamp of the hall, please."), calls("We look at the lamp.", "1", "edit", "search", "return dark", "replace", "return lit"),
 				result("1", "Your proposed edit has introduced new syntax error(s). Please read this error message carefully and then retry.\n\nERRORS:\n\n- E999 IndentationError: unexpected indent\n\nYour changes have NOT been applied."),
 			},
-			"## Blocked\n- edit: replace return lit, search return dark → Your proposed edit has introduced new syntax error", "",
+			"## Blocked\n- edit: replace return lit, search return dark → E999 IndentationError: unexpected indent", "",
 		},
 		"an output without a call": {
 			[]*chat.Message{

@@ -103,6 +103,11 @@ var headingLine = text.Pattern(`^(?:#{1,6} +\S|\*\*[^*]+\*\*$)`)
 // maxHeading is the size of a heading that stands before the line below it.
 const maxHeading = 60
 
+// isPathLine reports whether a line is the name of a file alone, as above what is written to it.
+func isPathLine(l string) bool {
+	return !strings.Contains(l, " ") && (kindOf(l) == Path || kindOf(l) == File)
+}
+
 // headed returns lines with each short heading before the line below it, not on a line of its own.
 func headed(lines []string) []string {
 	var out []string

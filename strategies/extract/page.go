@@ -220,6 +220,14 @@ func (p *page) fill(items []*item, held int) {
 		p.budget -= reserve
 	}
 	p.held = p.budget/stateRoom + held
+	next := len(sectionTable[sectionRemaining].heading) + 1 // what is to be done now and then
+	for i, n := 0, 0; i < len(items) && n < 2; i++ {
+		if items[i].section == sectionRemaining {
+			next += items[i].size
+			n++
+		}
+	}
+	p.caps[sectionRemaining] = max(p.caps[sectionRemaining], next)
 	for tier := range tiers {
 		if tier == tierState {
 			p.held = 0

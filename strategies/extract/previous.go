@@ -257,7 +257,11 @@ func (s *history) restoreEntry(sec section, e entry) {
 		s.dropped += counted(n)
 		return
 	}
-	if tasks, ok := strings.CutPrefix(e.text, finishedMark); ok {
+	if old, ok := strings.CutPrefix(e.text, foundBefore); ok {
+		for l := range strings.SplitSeq(old, "\n") {
+			s.addEntry(sec, entry{text: strings.TrimPrefix(l, indentMark) + editedMark, after: s.requests})
+		}
+	} else if tasks, ok := strings.CutPrefix(e.text, finishedMark); ok {
 		for task := range strings.SplitSeq(tasks, requestSeparator) {
 			s.finished = appendNew(s.finished, task)
 		}
@@ -327,10 +331,14 @@ func parseRequest(lines []string) *turn {
 	t := &turn{}
 	var quoted []string
 	end := len(lines) // of the request
+	planned := false
 	for i, l := range lines {
-		if title, ok := strings.CutPrefix(l, planMark); ok {
-			t.plan = []string{strings.Clone(title)}
-		} else if step, ok := strings.CutPrefix(l, indentMark+bulletMark); ok && len(t.plan) > 0 {
+		if step, ok := strings.CutPrefix(l, indentMark+bulletMark); !ok {
+			var title string
+			if title, planned = strings.CutPrefix(l, planMark); planned {
+				t.plan = []string{strings.Clone(title)}
+			}
+		} else if planned {
 			t.plan = append(t.plan, strings.Clone(step))
 		}
 		l, ok := strings.CutPrefix(l, quoteMark)
@@ -350,15 +358,22 @@ func parseRequest(lines []string) *turn {
 	return t
 }
 
-// parseReplied returns the text of the assistant that the active task replies to.
+// parseReplied returns the text of the assistant that the active task replies to, with its question at the end.
 func parseReplied(lines []string) string {
-	var b strings.Builder
+	var out []string
 	for _, l := range lines {
-		if replied, ok := strings.CutPrefix(l, repliesMark); ok {
-			b.WriteString(replied + "\n")
+		if first, ok := strings.CutPrefix(l, repliesMark); ok {
+			out = []string{first}
+		} else if more, ok := strings.CutPrefix(l, indentMark+bulletMark); ok && len(out) > 0 {
+			out = append(out, more)
+		} else if len(out) > 0 {
+			break
 		}
 	}
-	return b.String()
+	if len(out) > 1 && isQuestion(out[0]) {
+		out = append(out[1:], out[0])
+	}
+	return strings.Join(out, "\n")
 }
 
 // restoreRequest adds an entry of the earlier requests.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
@@ -144,3 +145,27 @@ func isListed(l string) bool {
 	l = strings.TrimLeft(l, "*")
 	return strings.HasPrefix(l, "- ") || strings.HasPrefix(l, "• ") || len(l) > 2 && isLetterOrDigit(rune(l[0])) && (l[1] == '.' || l[1] == ')')
 }
+
+// affirming begins a reply to a question.
+var affirming = text.Pattern(`(?i)^\W*(?:yes|yeah|yep|yup|ya|ok|okay|sure|no|nope|nah|please|do|don'?t|go|just|both|all|none|neither|either|option|the|that|it|i'?d|i|let'?s|good|great|sounds?|correct|right|ja|nein|oui|non|si|sí|sim|não|da|\d+|[a-d])\b`)
+
+// answers reports whether a message replies to a question: it does not ask back, and begins
+// like a reply or has a word of the question. Replies in other scripts always count.
+func answers(question, reply string) bool {
+	reply = firstLine(reply)
+	first := strings.IndexFunc(reply, isLetterOrDigit)
+	if first < 0 || isQuestion(reply) {
+		return false
+	}
+	if reply[first] >= utf8.RuneSelf || affirming().MatchString(reply) {
+		return true
+	}
+	question = strings.ToLower(question)
+	return slices.ContainsFunc(strings.Fields(strings.ToLower(reply)), func(w string) bool {
+		w = strings.TrimFunc(w, func(r rune) bool { return !isLetterOrDigit(r) })
+		return len(w) >= minSharedWord && containsWord(question, w)
+	})
+}
+
+// minSharedWord is the size of a word that tells that two sentences are about the same.
+const minSharedWord = 3

@@ -33,15 +33,18 @@ var (
 var farewell = text.Pattern(`(?i)\bhave (?:yourself )?an? (?:\w+ )?(?:day|time|one|evening|night|trip|weekend)\b|\bgood ?bye\b`)
 
 // withoutCommands returns a request without the lines that run a program or a command of the one that runs
-// the agent.
+// the agent, and without a line that a command repeats.
 func withoutCommands(s string) string {
-	var out strings.Builder
+	var out []string
 	for l := range strings.Lines(s) {
-		if l = strings.TrimSpace(l); len(l) >= 2*minRequest || !slashCommands().MatchString(l) {
-			out.WriteString(l + "\n")
+		switch l = strings.TrimSpace(l); {
+		case len(l) < 2*minRequest && slashCommands().MatchString(l):
+		case l != "" && len(out) > 0 && strings.HasPrefix(out[0], "/") && strings.HasSuffix(out[0], " "+l):
+		default:
+			out = append(out, l)
 		}
 	}
-	return out.String()
+	return strings.TrimSpace(strings.Join(out, "\n"))
 }
 
 // isCommand reports whether a request is one line that runs a program or a command of the one that
@@ -74,7 +77,10 @@ func isRemark(line string) bool {
 }
 
 // remarking begins a line that tells how the work goes, not what was found.
-var remarking = text.Pattern(`(?i)^(?:(?:perfect|great|good|excellent|ok(?:ay)?|got it|alright|now)\b[ ,.!:—-]*)*(?:now i (?:have|understand|see|know|can)|i (?:now )?(?:understand|see|have a (?:clear|good|complete))|i have a|this is (?:a )?(?:great|good|helpful|very)|it looks like we)\b`)
+var remarking = text.Pattern(`(?i)^(?:(?:perfect|great|good|excellent|ok(?:ay)?|got it|alright|now)\b[ ,.!:—-]*)*(?:now i (?:have|understand|see|know|can)|i (?:now )?(?:understand|see|have a (?:clear|good|complete))|i have a|this is (?:a )?(?:great|good|helpful|very)|it looks like we|(?:i |my )apolog\w+|(?:i['’]m )?sorry|i understand|you['’]re (?:absolutely )?right(?:[.!]| to))\b|^now \S+:`)
+
+// changing begins a line that tells of an edit or a commit, which the files and actions tell.
+var changing = text.Pattern(`(?i)^(?:(?:also|now|just|then|i|i['’]ve|we) +)*(?:added|changed|committed|converted|created|extracted|fixed|force-pushed|implemented|merged|modified|moved|pushed|refactored|removed|renamed|replaced|rewrote|switched|updated)\b|^(?:this|these) changes?\b`)
 
 // claiming says what the user allowed or said, which only the user's own words tell, or turns to the
 // reader of the summary.

@@ -93,6 +93,8 @@ const (
 	committedMark      = "- Committed, nothing edited since: "
 	// earlierMark comes before the files that were not edited for the active task.
 	earlierMark = "before this task "
+	// foundBefore stands above findings that later edits may have settled.
+	foundBefore = "- Found before files were edited, perhaps settled:\n"
 	// failedBeforeMark begins a check that failed before files were edited.
 	failedBeforeMark = "- Failed before the last edits: "
 	// chosenMark begins what the user picked from a list.
@@ -121,7 +123,7 @@ func formatLine(s, speaker string) string {
 		s = rest
 	}
 	mistaken := false
-	for _, mark := range []string{askedMark, pendingMark, finishedMark, openMark, planMark, beforeMark, repliesMark, omittedMark, tasksMark} {
+	for _, mark := range []string{askedMark, pendingMark, finishedMark, openMark, planMark, beforeMark, repliesMark, omittedMark, tasksMark, foundBefore[:len(foundBefore)-1]} {
 		mistaken = mistaken || strings.HasPrefix(bulletMark+s, mark)
 	}
 	if folded, _ := text.Fold(text.Head(s, maxLabelLen)); mistaken || userLabel().MatchString(folded) {

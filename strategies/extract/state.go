@@ -34,7 +34,7 @@ func (s *history) addLastAnswer(b *itemList) {
 		if j < t.lastStart {
 			line = opening().ReplaceAllString(line, "")
 		}
-		if line == "" || claiming().MatchString(line) || s.isRecords() && farewell().MatchString(line) || last != nil && isRemark(line) || j < t.lastStart && (isIntention(line) || isRemark(line) || isQuestion(line)) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
+		if line == "" || isPathLine(line) || claiming().MatchString(line) || s.isRecords() && farewell().MatchString(line) || last != nil && isRemark(line) || j < t.lastStart && (isIntention(line) || isRemark(line) || isQuestion(line)) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
 			continue
 		}
 		text := formatEntry(truncate(line, b.lineLimit))
@@ -137,13 +137,20 @@ func (s *history) carriedOut(t *turn) bool {
 	})
 }
 
-// intention returns the last sentence of the last message that says what comes next, "" for none.
+// intention returns the last sentence of the last message that says what comes next, "" for none; with a brief
+// verdict before it, which has no line of its own.
 func (t *turn) intention() string {
 	for _, line := range slices.Backward(t.lines[t.lastStart:]) {
-		for _, x := range slices.Backward(sentences(line)) {
-			if intending().MatchString(x) {
-				return strings.TrimRight(x, ":：")
+		all := sentences(line)
+		for i, x := range slices.Backward(all) {
+			if !intending().MatchString(x) {
+				continue
 			}
+			x = strings.TrimRight(x, ":：")
+			if i > 0 && isEmpty(all[i-1]) && strings.Contains(all[i-1], " ") && !isPolite(all[i-1]) && !isRemark(all[i-1]) && !intending().MatchString(all[i-1]) {
+				x = all[i-1] + " " + x
+			}
+			return x
 		}
 	}
 	return ""

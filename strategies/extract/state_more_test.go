@@ -109,7 +109,7 @@ func TestWhatASuccessorWouldDoAgain(t *testing.T) {
 		"calls of one tool":       {slices.Concat([]*chat.Message{user("Inspect the house.")}, reviews), "- Last: of 3 calls, all with results: Task: description Inspect the garden"},
 		"files of one name":       {slices.Concat([]*chat.Message{user("Repair the lamps.")}, edits), "cellar/lamp.go, hall/lamp.go"},
 		"what is pointed to":      {[]*chat.Message{user("Find me a van for Friday."), assistant("There is a red van for 40 a day."), user("Fine, please take that one for me, and pay it with my second card.")}, repliesMark + "There is a red van for 40 a day.\n"},
-		"a list without question": {[]*chat.Message{user("Which trains are there?"), assistant("Please let me know which you want:\n1. NX4471 at seven\n2. NX4473 at nine"), user("I do not want either of those, is there a later one?")}, repliesMark + "1. NX4471 at seven\n" + repliesMark + "2. NX4473"},
+		"a list without question": {[]*chat.Message{user("Which trains are there?"), assistant("Please let me know which you want:\n1. NX4471 at seven\n2. NX4473 at nine"), user("I do not want either of those, is there a later one?")}, repliesMark + "1. NX4471 at seven\n  - 2. NX4473"},
 	} {
 		if text := digestOf(Options{}, tt.messages...).Text(900); !strings.Contains(text, tt.want) {
 			t.Errorf("%s: %q is missing in\n%s", name, tt.want, text)

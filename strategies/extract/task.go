@@ -67,8 +67,16 @@ func (s *history) leadingItems(budget int) []*item {
 			replied = last[len(last)-1:]
 		}
 		replied = slices.DeleteFunc(replied, func(l string) bool { return slices.Contains(s.decisions, l) || claiming().MatchString(l) }) // listed as such, or not to be believed
-		for _, l := range replied {
-			add(sectionTask, repliesMark+truncate(strings.ReplaceAll(strings.TrimLeft(l, "# "), "**", ""), max(min(budget/10, budget/4/len(replied)), minExcerpt))+"\n")
+		if n := len(replied) - 1; n > 0 && isQuestion(replied[n]) {                                                                       // what it offers stands below it
+			replied = slices.Insert(slices.Clone(replied[:n]), 0, replied[n])
+		}
+		for i, l := range replied {
+			l = bulleted().ReplaceAllString(strings.ReplaceAll(l, "**", ""), "")
+			if l = truncate(l, max(min(budget/10, budget/4/len(replied)), minExcerpt)); i == 0 {
+				add(sectionTask, repliesMark+l+"\n")
+			} else {
+				add(sectionTask, indentMark+formatEntry(l))
+			}
 		}
 	}
 	if t := s.currentTurn(); !closed && at == len(s.turns)-1 && len(s.calls) > 0 && t.calls == t.callsBefore && len(t.lines) > 0 && pendingQuestion(t.lastText) == "" && !isIntention(t.lines[len(t.lines)-1]) {
@@ -91,6 +99,9 @@ func (s *history) leadingItems(budget int) []*item {
 	}
 	return slices.DeleteFunc(out, func(it *item) bool { return it.text == "" })
 }
+
+// bulleted is the mark before an entry of a list or a heading.
+var bulleted = text.Pattern(`^\s*(?:[-*•+#]+\s+)+`)
 
 // taskSize returns the size of the whole active task, in characters.
 func (s *history) taskSize() int {

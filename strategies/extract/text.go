@@ -19,6 +19,9 @@ func (d *Digest) writeText(budget, references int) string {
 	if task := 2*d.history.taskSize() + 2*len(originLong); task <= most {
 		room = max(room, task)
 	}
+	if budget < minReferenceBudget {
+		room = budget
+	}
 	prose, constraints, state := d.writeProse(room, 0)
 	if constraints+state > 0 && room < most { // references are worth less
 		if constraints == 0 {

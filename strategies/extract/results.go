@@ -1,0 +1,82 @@
+package extract
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+// maxResultLines is the number of lines at the end of a result that resultLine looks at.
+const maxResultLines = 8
+
+// resultLine returns the line of a result that says what came of it: that of a commit with its
+// hash, one of the last that states it, or the last one that is neither source nor markup; "" if
+// there is none.
+func resultLine(tail string) string {
+	if strings.HasPrefix(tail, "[") || strings.Contains(tail, "\n[") { // most results have no such line
+		if line := committed().FindString(tail); line != "" {
+			return line
+		}
+	}
+	lines := splitLines(text.Tail(tail, 1000))
+	lines = lines[max(0, len(lines)-maxResultLines):]
+	for _, l := range slices.Backward(lines) {
+		switch {
+		case !stating().MatchString(l):
+		case strings.HasPrefix(l, "PASS") && strings.Contains(tail, noTests) && !strings.Contains(tail, "--- PASS"):
+			return noTests
+		default:
+			return l
+		}
+	}
+	for _, l := range slices.Backward(lines) {
+		if l[0] != '<' && !saysNothing().MatchString(l) && !warning().MatchString(l) && strings.ContainsFunc(l, isLetterOrDigit) && !programLine().MatchString(l) {
+			return l
+		}
+	}
+	return ""
+}
+
+// reportLine returns what a text with paragraphs, as a subagent reports, says first, or below the heading of its
+// summary; "" of other results.
+func reportLine(head string) string {
+	head = strings.TrimSpace(text.Head(head, maxReply))
+	if strings.Count(head, "\n\n") < minParagraphs || strings.IndexByte("[{<", head[0]) >= 0 {
+		return ""
+	}
+	first := ""
+	for _, l := range headed(proseLines(head)) {
+		switch {
+		case isEmpty(l) || isIntention(l) || isRemark(l) || isProgramLine(l) || saysNothing().MatchString(l):
+		case concluding().MatchString(l):
+			return l
+		case first == "":
+			first = l
+		}
+	}
+	return first
+}
+
+// concluding begins a statement below the heading of what a report comes to.
+var concluding = text.Pattern(`(?i)^[\W\d]*(?:(?:executive|short|brief|overall|final|key) +)?(?:summary|conclusions?|verdict|bottom line|answer|recommendations?|findings?)(?: of [^:]{1,40})?:`)
+
+// minParagraphs is the number of empty lines of a report at least.
+const minParagraphs = 3
+
+// warning is a line that a program ends with, whatever came of it.
+var warning = text.Pattern(`(?i)^\W*(?:warn(?:ing)?|notice|note|hint|deprecat\w+)\b`)
+
+// noTests is what Go says of a package where no test has the name that was asked for.
+const noTests = "no tests to run"
+
+// saysNothing is a line of a shell that is no result: what it runs, that there is no output, or what
+// a subagent used.
+var saysNothing = text.Pattern(`^Shell cwd was reset|^\[[\w:.-]+\] \$ |^\(no output\)$|^(?:\[[\w:.-]+\] )?Finished in [\d.]+ ?m?s\b|^(?:ok|\?)\s.*\[no tests? (?:to run|files)\]$|^[\w@:~/.-]*[$#]$|^\(\d+ more lines (?:above|below)\)$|^\((?:Open file|Current directory): |^(?:agentId|total_tokens|tool_uses|duration_ms|output_file): |^To check progress before completion|^Continue with other tasks|^The agent is working in the background`)
+
+// committed is the line of git for a commit: [main 1f3e5a7] message.
+var committed = text.Pattern(`(?m)^\[[^\]\n]+ [0-9a-f]{7,40}\] .*$`)
+
+// stating is a line that says what came of a command whatever follows it: of git for a reset, or
+// of a linter.
+var stating = text.Pattern(`^(?:HEAD is now at |Successfully |\d+ issues?\.?$|PASS(?:ED)?\b)|\b\d+ (?:tests? )?(?:passed|passing)\b|\b(?:0|no) (?:issues|errors|failures|problems)\b`)
