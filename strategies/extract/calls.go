@@ -191,7 +191,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		}
 	default:
 		line := ""
-		if !c.isShell && len(c.paths) == 0 {
+		if slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return subagents[w] }) {
 			line = reportLine(head)
 		}
 		c.outcome = excerpt(strings.ReplaceAll(unmarked(cmp.Or(line, resultLine(tail))), "**", ""), maxDescription)

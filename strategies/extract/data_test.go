@@ -57,7 +57,7 @@ func TestSummariesOfRecordedConversations(t *testing.T) {
 					m := &s.Messages[k]
 					d.Add(m)
 					again.Add(m)
-					if tokens += sizeOf(m); m.Role == chat.RoleUser || promptReply().MatchString(m.Content.String()) || m.Role == chat.RoleTool && refused().MatchString(text.Head(m.Content.String(), 200)) {
+					if tokens += sizeOf(m); m.Role == chat.RoleUser || typedReply().MatchString(m.Content.String()) || m.Role == chat.RoleTool && refused().MatchString(text.Head(m.Content.String(), 200)) {
 						clean, _ := redact.Redact(m.Content.String())
 						asks = append(asks, clean)
 					}

@@ -85,11 +85,7 @@ func (d *Digest) Add(m *chat.Message) {
 	case chat.RoleUser:
 		if earlier, rest, ok := frame.Unwrap(content); ok { // not the user's words
 			earlier = d.redact(text.Head(earlier, maxChunk))
-			if d.history.messages > minTold { // the messages before tell what it is about
-				d.scan(earlier, true)
-			} else {
-				d.addNotes(strings.Split(earlier, "\n"))
-			}
+			d.addNotes(strings.Split(earlier, "\n"))
 			if content = strings.TrimSpace(rest); content == "" {
 				return
 			}
@@ -97,21 +93,14 @@ func (d *Digest) Add(m *chat.Message) {
 		if d.addReturned(content) {
 			return
 		}
-		head, tail := d.scan(content, true)
-		if !IsGenerated(head) {
-			d.ids.markUser(head)
-		}
-		d.history.addUser(head, tail)
+		d.addUser(content)
 	case chat.RoleTool:
 		d.addResult(m.ToolCallID, content)
 	default:
-		if m := promptReply().FindStringSubmatch(text.Head(content, maxRequest)); m != nil { // the user's words
-			if content = strings.TrimSpace(m[1]); len(content) < minSharedWord || agreeingOnly().MatchString(content) {
-				return
+		if reply, ok := d.history.promptReply(content); ok && len(m.ToolCalls) == 0 {
+			if reply != "" {
+				d.addUser(reply)
 			}
-			head, tail := d.scan(content, true)
-			d.ids.markUser(head)
-			d.history.addUser(head, tail)
 			return
 		}
 		head, tail := d.scan(content, true)
@@ -126,8 +115,14 @@ func (d *Digest) Add(m *chat.Message) {
 	}
 }
 
-// minTold is the number of messages before a summary of another program from which they are taken for what it covers.
-const minTold = 16
+// addUser adds what the user said.
+func (d *Digest) addUser(content string) {
+	head, tail := d.scan(content, true)
+	if !IsGenerated(head) {
+		d.ids.markUser(head)
+	}
+	d.history.addUser(head, tail)
+}
 
 // addReturned adds a message of the user as the result of what the assistant ran in its text, and reports whether it
 // is one.
@@ -173,8 +168,9 @@ func (d *Digest) addCall(c *chat.ToolCall) {
 // what it lists.
 func (d *Digest) addResult(id, content string) {
 	c := d.history.takeOpen(id)
-	if c.tool == "" {
+	if d.history.text.prompt = ""; id == "" && !d.history.text.called {
 		d.history.readClientReport(d.redact(text.Head(content, maxReply)))
+		d.history.text.prompt = strings.Clone(lastLine(text.Tail(content, maxLine)))
 	}
 	if len(content) <= maxJSON {
 		content = d.redact(content)

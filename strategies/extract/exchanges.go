@@ -160,14 +160,14 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		return
 	}
 	isGoal := request == nil && i != s.activeTurn() && s.isGoal(t.request)
-	if request == nil && !isGoal && i != s.activeTurn() && !s.isTalk() { // it answers what needs no line
+	if head := t.request.head; request == nil && head != "" && !isGoal && i != s.activeTurn() && !s.isTalk() && (t.calls == 0 && !IsGenerated(head) || isCommand(head) || withoutCommands(head) == "") { // it answers what needs no line
 		return
 	}
 	answered, day := false, s.dayOf(i) // answered: its result is listed
 	for j, line := range t.lines {
 		line = opening().ReplaceAllString(s.statements(line), "")
 		first := j >= t.lastStart && !answered && !isIntention(line) && (request != nil || isGoal)
-		if isPassing(line) && (!first || s.changedSince(t.lastAt)) || isEmpty(line) || isRemark(line) || !s.isTalk() && isProgramLine(line) || request == nil && !isGoal && len(s.files) > 0 && changing().MatchString(line) {
+		if isPassing(line) && (!first || s.changedSince(t.lastAt)) || isEmpty(line) || isRemark(line) || !s.isTalk() && isProgramLine(line) || request == nil && !isGoal && len(s.files) > 0 && isChange(line) {
 			continue
 		}
 		worth := worthSaid

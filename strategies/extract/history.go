@@ -315,8 +315,12 @@ func (s *history) dropClaims() {
 	s.offered = nil
 }
 
-// dropSaid drops what was said in a turn, and the reasons of its last message.
+// dropSaid drops what was said in a turn, with what it decided and the reasons of its last message.
 func (s *history) dropSaid(t *turn) {
+	s.decisions = slices.DeleteFunc(s.decisions, func(x string) bool {
+		return slices.ContainsFunc(t.lines, func(l string) bool { return strings.Contains(l, x) })
+	})
+	s.proposed = min(s.proposed, len(s.decisions))
 	s.reasons = slices.DeleteFunc(s.reasons, func(x string) bool { return s.previousAt[x] == t.lastAt })
 	t.lines, t.lastStart = nil, 0
 }
@@ -379,6 +383,7 @@ func (s *history) addAssistant(head, tail string) {
 			case isChoice(comparing(), x):
 				s.suggested = appendNew(s.suggested, x)
 			case i > 0 && referringBack().MatchString(x) && len(all[i-1])+len(x) < maxLine: // not understood without it
+				s.reasons = slices.DeleteFunc(s.reasons, func(r string) bool { return r == all[i-1] })
 				s.addReason(all[i-1] + " " + x)
 			default:
 				s.addReason(x)
@@ -466,6 +471,14 @@ func appendNew(list []string, s string) []string {
 		return list
 	}
 	return appendBounded(list, strings.Clone(s), maxNotes)
+}
+
+// lastLine returns the last line of a text that is not blank, "" for none.
+func lastLine(s string) string {
+	if lines := splitLines(s); len(lines) > 0 {
+		return lines[len(lines)-1]
+	}
+	return ""
 }
 
 func firstLine(s string) string {

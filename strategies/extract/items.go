@@ -92,7 +92,7 @@ func (s *history) otherItems(budget int) []*item {
 	for i, x := range reasons {
 		value, mark := worthDecision, ""
 		switch {
-		case s.isRecords(), isIntention(x), isProgramLine(x), len(s.files) > 0 && changing().MatchString(x): // what a customer was offered is over
+		case s.isRecords(), isIntention(x), isProgramLine(x), len(s.files) > 0 && isChange(x): // offers to a customer are over, what was done stands elsewhere
 			continue
 		case s.isChat() && len(namesIn(x)) == 0: // a reason for nothing in particular
 			value = worthSaid
@@ -149,13 +149,13 @@ func (s *history) otherItems(budget int) []*item {
 
 // groupOutdated moves the findings that may be over behind the others, below one line that says so.
 func groupOutdated(items []*item) []*item {
-	head := &item{section: sectionFindings, share: sectionFindings, text: foundBefore, tier: tierOther}
+	head := &item{section: sectionFindings, share: sectionFindings, text: foundBefore, tier: tierOther, heading: true}
 	var old []*item
 	items = slices.DeleteFunc(items, func(it *item) bool {
 		line, marked := strings.CutSuffix(it.text, editedMark+"\n")
 		if marked = marked && it.section == sectionFindings && it.day == "" && it.parent == nil; marked {
 			it.text, it.parent = indentMark+line+"\n", head
-			head.value = max(head.value, it.value*float64(len(head.text))/float64(len(it.text))) // no reason against it
+			head.value = max(head.value, it.value*float64(len(head.text))/float64(len(it.text))) // as dense as they are
 			old = append(old, it)
 		}
 		return marked

@@ -34,6 +34,8 @@ type item struct {
 	placed  bool
 	// covers is an item that says no more than this one, nil for none.
 	covers *item
+	// heading reports that it stands only above one whose parent it is.
+	heading bool
 	// acted reports that it tells what was done, kind by what tool or command, "" if that is not known.
 	acted bool
 	kind  string
@@ -110,7 +112,7 @@ func (p *page) place(it *item) bool {
 		return false
 	}
 	core := it.core()
-	if p.contains(it) || parent != nil && strings.Contains(p.text, parent.core()) || it.parent != nil && strings.Contains(it.parent.text, core) {
+	if p.contains(it) || parent != nil && !parent.heading && strings.Contains(p.text, parent.core()) || it.parent != nil && strings.Contains(it.parent.text, core) {
 		return true
 	}
 	p.text += core + "\n"
@@ -242,7 +244,7 @@ func (p *page) fill(items []*item, held int) {
 		}
 		var q queue[*item]
 		for i, it := range items {
-			if it.tier == tier {
+			if it.tier == tier && !it.heading {
 				q.add(it, p.density(it), i)
 			}
 		}

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -53,21 +54,26 @@ func (d *Digest) AddPrevious(summary string) {
 	}
 }
 
-// addNotes adds lines of a summary in another format.
+// addNotes adds lines of a summary in another format. Behind messages that work on files, which tell the same, only
+// lines with new identifiers count.
 func (d *Digest) addNotes(lines []string) {
 	text := strings.Join(lines, "\n")
-	d.scan(text, true)
+	told := d.history.messages > minTold && len(d.history.files) > 0
 	stale := false
 	for _, line := range proseLines(scratchpad().ReplaceAllString(text, "$1")) {
 		if isNoteHeading(line) {
 			stale = staleHeading().MatchString(line)
 			continue
 		}
-		if !stale && !isIntention(line) && !isQuestion(line) && strings.Contains(line, " ") {
+		if !stale && !isIntention(line) && !isQuestion(line) && strings.Contains(line, " ") && (!told || d.ids.hasNew(line)) {
 			d.history.addEntry(sectionFindings, entry{text: strings.TrimSuffix(formatEntry(line), "\n")})
 		}
 	}
+	d.scan(text, true)
 }
+
+// minTold is the number of messages before a summary of another program from which they are taken for what it covers.
+const minTold = 16
 
 // scratchpad is what a model notes before a summary, which says the same.
 var scratchpad = text.Pattern(`(?is)^((?:[^\n]*\n){0,3}?)(?:<analysis>.*?</analysis>|analysis: *\n.*?\nsummary: *\n)`)
@@ -169,7 +175,7 @@ func (s *history) restore(sec section, lines []string) {
 			}
 			if replied := parseReplied(lines); replied != "" {
 				s.turns = append(s.turns, &turn{lastText: replied})
-				t.asked = lastQuestion(replied)
+				t.asked = cmp.Or(lastQuestion(firstLine(replied)), lastQuestion(replied))
 			}
 			s.turns = append(s.turns, t)
 		}
@@ -257,9 +263,9 @@ func (s *history) restoreEntry(sec section, e entry) {
 		s.dropped += counted(n)
 		return
 	}
-	if old, ok := strings.CutPrefix(e.text, foundBefore); ok {
-		for l := range strings.SplitSeq(old, "\n") {
-			s.addEntry(sec, entry{text: strings.TrimPrefix(l, indentMark) + editedMark, after: s.requests})
+	if old, ok := strings.CutPrefix(e.text, strings.TrimSuffix(foundBefore, "\n")); ok {
+		for _, l := range splitLines(old) {
+			s.addEntry(sec, entry{text: l + editedMark, after: s.requests})
 		}
 	} else if tasks, ok := strings.CutPrefix(e.text, finishedMark); ok {
 		for task := range strings.SplitSeq(tasks, requestSeparator) {
@@ -358,7 +364,7 @@ func parseRequest(lines []string) *turn {
 	return t
 }
 
-// parseReplied returns the text of the assistant that the active task replies to, with its question at the end.
+// parseReplied returns the text of the assistant that the active task replies to.
 func parseReplied(lines []string) string {
 	var out []string
 	for _, l := range lines {
@@ -370,10 +376,7 @@ func parseReplied(lines []string) string {
 			break
 		}
 	}
-	if len(out) > 1 && isQuestion(out[0]) {
-		out = append(out[1:], out[0])
-	}
-	return strings.Join(out, "\n")
+	return strings.Join(out, "\n"+bulletMark)
 }
 
 // restoreRequest adds an entry of the earlier requests.

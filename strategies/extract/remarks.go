@@ -77,10 +77,16 @@ func isRemark(line string) bool {
 }
 
 // remarking begins a line that tells how the work goes, not what was found.
-var remarking = text.Pattern(`(?i)^(?:(?:perfect|great|good|excellent|ok(?:ay)?|got it|alright|now)\b[ ,.!:—-]*)*(?:now i (?:have|understand|see|know|can)|i (?:now )?(?:understand|see|have a (?:clear|good|complete))|i have a|this is (?:a )?(?:great|good|helpful|very)|it looks like we|(?:i |my )apolog\w+|(?:i['’]m )?sorry|i understand|you['’]re (?:absolutely )?right(?:[.!]| to))\b|^now \S+:`)
+var remarking = text.Pattern(`(?i)^(?:(?:perfect|great|good|excellent|ok(?:ay)?|got it|alright|now)\b[ ,.!:—-]*)*(?:now i (?:have|understand|see|know|can)|i (?:now )?(?:understand|see|have a (?:clear|good|complete))|i have a|this is (?:a )?(?:great|good|helpful|very)|it looks like we)\b|^now \S+:|^(?:(?:i |my )apolog\w+|(?:i['’]m )?sorry|you['’]re (?:absolutely )?right)\b[^.!,]*[.!]?$`)
 
-// changing begins a line that tells of an edit or a commit, which the files and actions tell.
-var changing = text.Pattern(`(?i)^(?:(?:also|now|just|then|i|i['’]ve|we) +)*(?:added|changed|committed|converted|created|extracted|fixed|force-pushed|implemented|merged|modified|moved|pushed|refactored|removed|renamed|replaced|rewrote|switched|updated)\b|^(?:this|these) changes?\b`)
+// isChange reports whether a line tells of an edit or a commit, as the files and actions do, and no cause.
+func isChange(line string) bool { return changing().MatchString(line) && !causing().MatchString(line) }
+
+var (
+	changing = text.Pattern(`(?i)^(?:(?:also|now|just|then|i|i['’]ve|we) +)*(?:added|changed|committed|converted|created|extracted|fixed|force-pushed|implemented|merged|modified|moved|pushed|refactored|removed|renamed|replaced|rewrote|switched|updated)\b|` +
+		`^(?:this|these) changes? (?:(?:will|should|would|also) )*(?:add|do|ensure|implement|import|make|modif|remove|update|use)`)
+	causing = text.Pattern(`(?i)\b(?:because|since|causes?|fails?|breaks?)\b`)
+)
 
 // claiming says what the user allowed or said, which only the user's own words tell, or turns to the
 // reader of the summary.
@@ -91,4 +97,4 @@ var claiming = text.Pattern(`(?i)\b(?:user|customer|owner|human)s? (?:(?:has|hav
 var polite = text.Pattern(`(?i)^(?:(?:sure|of course|no problem|no worries|certainly|absolutely|thank you|thanks|great|my pleasure|you're welcome|farewell|good ?bye|take care|have (?:a|an|fun)\b|enjoy\b|see you\b|i(?:'m| am)? (?:hope|wish|glad|happy)\b|is there anything)[^.!?]{0,30}[.!?] *)*(?:(?:i can (?:help|assist)|i'd be (?:happy|glad)|i'm (?:happy|glad)|you're welcome|to (?:assist|help|proceed)|once (?:i have|you (?:provide|confirm))|please (?:provide|let me)|could you|let me)\b.*)?$`)
 
 // opening is the number of an entry of a list, or the interjection, that a line begins with.
-var opening = text.Pattern(`(?i)^(?:\d{1,2}[.)] +|(?:ah|oh|hmm+|wait|ok(?:ay)?(?: so)?|so|great|good|perfect|right|actually|i see|got it)\b *[,.!:—-]+ *)+`)
+var opening = text.Pattern(`(?i)^(?:\d{1,2}[.)] +|(?:ah|oh|hmm+|wait|ok(?:ay)?(?: so)?|so|great|good|perfect|right|actually|i see|got it)\b *[,.!:—-]+ *|(?:(?:i |my )apolog\w+|(?:i['’]m )?sorry|you['’]re (?:absolutely )?right)\b[^.!:]*[.!] +)+`)

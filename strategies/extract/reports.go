@@ -2,6 +2,7 @@ package extract
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
@@ -15,16 +16,48 @@ var (
 	reportedUndo   = text.Pattern(`^Removed: ([0-9a-f]{7,40})\b`)
 	// editBlock is a block of a text that replaces lines of the file above its fence.
 	editBlock = text.Pattern("(?ms)^(\\S[^\n]*)\n```[^\n]*\n<{5,9} SEARCH\n(.*?)^={5,9}\n(.*?)^>{5,9} REPLACE$")
-	// promptReply is what the user typed at a question of the program.
-	promptReply = text.Pattern(`^\(y/n[^)\n]*\)[ \t]*([^\n]*)\s*$`)
+	// typedReply is what the user typed at a question of the program, shortReply such that answers only that.
+	typedReply = text.Pattern(`^\(y/n[^)\n]*\)[ \t]*([^\n]*)\s*$`)
+	shortReply = text.Pattern(`(?i)^\W*(?:(?:[a-z]|yes|no|nope|skip|all|always|never|don'?t ask(?: again)?)\b\W*)*$`)
 )
 
-// readClientReport adds what a message without a call reports of edits and commits.
+// maxReported is the number of edits and commits that are read from a report.
+const maxReported = 64
+
+// promptReply returns what the user typed at the question that the program asked in the message before, "" if it says
+// nothing more, and reports whether a message of the assistant is such a reply.
+func (s *history) promptReply(content string) (reply string, ok bool) {
+	if len(content) > maxRequest || !strings.Contains(s.text.prompt, "?") {
+		return "", false
+	}
+	m := typedReply().FindStringSubmatch(content)
+	if m == nil {
+		return "", false
+	}
+	if reply = strings.TrimSpace(m[1]); shortReply().MatchString(reply) || agreeingOnly().MatchString(reply) {
+		return "", true
+	}
+	return reply, true
+}
+
+// readClientReport adds what the beginning of a message without a call reports of edits and commits.
 func (s *history) readClientReport(report string) {
-	for _, l := range splitLines(text.Head(report, maxReply)) {
+	var blocks [][]string
+	read := map[string]bool{}
+	for _, l := range splitLines(report) {
+		if read[l] || len(read) == maxReported {
+			continue
+		}
 		if m := reportedEdit().FindStringSubmatch(l); m != nil {
-			fs := []argument{{key: "path", value: m[1]}}
-			for _, b := range editBlock().FindAllStringSubmatch(s.currentTurn().lastText, -1) {
+			if blocks == nil {
+				blocks = editBlock().FindAllStringSubmatch(s.currentTurn().lastText, -1)
+			}
+			name := m[1]
+			if !strings.Contains(name, "/") {
+				name = "./" + name
+			}
+			fs := []argument{{key: "path", value: name}}
+			for _, b := range blocks {
 				if b[1] == m[1] {
 					fs = append(fs, argument{key: "old_string", value: b[2], object: len(fs)}, argument{key: "new_string", value: b[3], object: len(fs)})
 				}
@@ -34,7 +67,10 @@ func (s *history) readClientReport(report string) {
 			s.addReported("commit", m[2], m[1], nil)
 		} else if m := reportedUndo().FindStringSubmatch(l); m != nil {
 			s.undoReported(m[1])
+		} else {
+			continue
 		}
+		read[l] = true
 	}
 }
 
@@ -48,11 +84,12 @@ func (s *history) addReported(tool, said, result string, fs []argument) {
 // undoReported takes a commit back, with its edits and what was said before it.
 func (s *history) undoReported(hash string) {
 	at := slices.IndexFunc(s.calls, func(c *toolCall) bool { return c.commits && c.outcome == hash })
-	if at < 0 {
+	if at < 0 { // an earlier summary may tell of it
+		s.previous[sectionCompleted] = slices.DeleteFunc(s.previous[sectionCompleted], func(e entry) bool { return strings.HasSuffix(e.text, " → "+hash) })
 		return
 	}
 	first := at
-	for first > 0 && s.calls[first-1].change != nil && !s.calls[first-1].committed {
+	for first > 0 && s.calls[first-1].change != nil && !s.calls[first-1].committed && s.calls[first-1].after == s.calls[at].after {
 		first--
 	}
 	for _, c := range s.calls[first : at+1] {

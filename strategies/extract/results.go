@@ -61,6 +61,9 @@ func reportLine(head string) string {
 // concluding begins a statement below the heading of what a report comes to.
 var concluding = text.Pattern(`(?i)^[\W\d]*(?:(?:executive|short|brief|overall|final|key) +)?(?:summary|conclusions?|verdict|bottom line|answer|recommendations?|findings?)(?: of [^:]{1,40})?:`)
 
+// subagents are words in the names of tools that give work to another agent.
+var subagents = map[string]bool{"agent": true, "delegate": true, "explore": true, "research": true, "subagent": true, "task": true}
+
 // minParagraphs is the number of empty lines of a report at least.
 const minParagraphs = 3
 

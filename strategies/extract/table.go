@@ -287,6 +287,12 @@ func (t *table) intern(w string) string {
 	return w
 }
 
+// hasNew reports whether a text has an identifier that no text before had.
+func (t *table) hasNew(s string) (found bool) {
+	All(s, func(_ Kind, start, end int) { found = found || t.idents[s[start:end]] == nil })
+	return found
+}
+
 // hide removes the identifiers of a text and ignores later occurrences.
 func (t *table) hide(s string) {
 	t.ranking = nil

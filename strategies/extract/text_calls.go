@@ -23,6 +23,8 @@ type textCalls struct {
 	returned, called bool
 	// pending is what the newest message runs, "" for nothing.
 	pending string
+	// prompt is the last line of the message of the program before, "" if that was none.
+	prompt string
 	// folder and file are those of the shell and of its editor, as the newest output tells them.
 	folder, file string
 }

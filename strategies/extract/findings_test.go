@@ -1,0 +1,107 @@
+package extract
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// What was found is told, however the message that says it begins; announcements and edits are not.
+func TestFindingsHold(t *testing.T) {
+	t.Parallel()
+	read := []*chat.Message{calls("", "1", "Read", "file_path", "/src/lamp.go"), result("1", "package lamp")}
+	for said, told := range map[string]bool{
+		"Fixed-point overflow is the cause because the level is stored as int8 in the driver.":     true,
+		"This change breaks the dimmer because the driver reads `level` before it is set.":         true,
+		"Sorry for the delay, the driver v3 of the lamp drops every second packet on USB 2 ports.": true,
+		"You're absolutely right! The tests of the hall were not run for the driver v3 at all.":    true,
+		"I apologize for the confusion. The dimmer wraps at 255, so that level 300 is dark.":       true,
+		"I'll make the lamp use `dim()` instead of `light()` in the hall.":                         false,
+		"Added `dim()` to the lamp of the hall instead of `light()`, as it was asked for.":         false,
+		"These changes make the lamp of the hall use `dim()` instead of `light()` from now on.":    false,
+		"I apologize for the mistake that I made in the lamp of the hall a moment ago.":            false,
+	} {
+		for name, middle := range map[string]*chat.Message{"a reply": user("great"), "a note": user("<task-notification>x</task-notification>")} {
+			ms := []*chat.Message{user("Find out why the lamp of the hall flickers, please."), assistant("I look."), middle}
+			ms = append(append(ms, read...), assistant(said), user("And what is it with the lamp of the cellar, which is dark?"), assistant("It is off."))
+			text := digestOf(Options{}, ms...).Text(900)
+			last := said[len(said)-40:]
+			if strings.Contains(text, last) != told {
+				t.Errorf("%s, %q is told: %v\n%s", name, said, !told, text)
+			}
+		}
+	}
+	twice := digestOf(Options{}, append(read, assistant("The dimmer in `lamp.go` wraps because level is a byte. This is the root cause because `hall()` passes 300 to it."), user("And the cellar, is it well?"))...).Text(900)
+	if n := strings.Count(twice, "because level is a byte"); n != 1 {
+		t.Errorf("told %d times:\n%s", n, twice)
+	}
+}
+
+// What a summary of another program says of messages that are not in the log is told.
+func TestNotesThatTheLogDoesNotTell(t *testing.T) {
+	t.Parallel()
+	const begin = "This session is being continued from a previous conversation that ran out of context. The summary below covers it.\n\n"
+	var talk, work []*chat.Message
+	for i := range 10 {
+		id := fmt.Sprint(i)
+		talk = append(talk, user("Tell me more about the garden, please."), assistant("It has a pond."))
+		work = append(work, calls("", id, "Edit", "file_path", "/src/lamp.go", "new_string", "dim_level"+id), result(id, "ok"))
+	}
+	text := digestOf(Options{}, append(talk, user(begin+"The landlord Maier refuses cash for the house in Graz."), user("Go on with the letter to him, please."))...).Text(600)
+	wantIn(t, text, "- The landlord Maier refuses cash for the house in Graz.")
+	text = digestOf(Options{}, append(work, user(begin+"The file /src/lamp.go has a level for each lamp.\nThe panel reads fuse_map.yaml at its start."), user("Go on with the panel, please."))...).Text(900)
+	wantIn(t, text, "fuse_map.yaml at its start.")
+	wantNotIn(t, text, "has a level for each lamp")
+}
+
+// The line above findings of before an edit never stands alone, and what a user writes takes none of them away.
+func TestTheLineAboveOldFindings(t *testing.T) {
+	t.Parallel()
+	ms := []*chat.Message{
+		user("Look into the panel of the cellar, please."), calls("", "1", "Read", "file_path", "/src/panel.go"), result("1", "package panel"),
+		assistant("One check of the panel fails because `fuse.Load` requires a key."), calls("", "2", "Edit", "file_path", "/src/key.go", "new_string", "x"), result("2", "ok"),
+		user("The note says: Found before files were edited, perhaps settled: so tell me what that is."), assistant("It is a heading."),
+	}
+	d := digestOf(Options{}, ms...)
+	wantIn(t, d.Text(900), foundBefore+"  - One check of the panel fails")
+	for n := 40; n < 700; n += 3 {
+		text := d.Text(n)
+		if strings.Contains(text, foundBefore) && !strings.Contains(text, foundBefore+"  - ") {
+			t.Fatalf("%d tokens:\n%s", n, text)
+		}
+		later := New(Options{})
+		later.AddPrevious(text)
+		for _, m := range ms[3:6] {
+			later.Add(m)
+		}
+		wantIn(t, later.Text(900), "One check of the panel fails")
+	}
+}
+
+// An answer that is a name of a file is one, above what is written it is none.
+func TestAnAnswerMayBeAFile(t *testing.T) {
+	t.Parallel()
+	asked := []*chat.Message{user("Which file of the house defines the dimmer of the hall?"), calls("", "1", "Grep", "pattern", "dim"), result("1", "one file")}
+	wantIn(t, digestOf(Options{}, append(asked, assistant("src/lamps/dimmer.py"))...).Text(600), "- src/lamps/dimmer.py")
+}
+
+// What a reply picks from stands below the question, also in later summaries.
+func TestOptionsStandInLaterSummaries(t *testing.T) {
+	t.Parallel()
+	for question, reply := range map[string]string{
+		"Which of these colours do you want for the lamp?\n- brown like the door\n- green like the floor\n- a mix of both": "The second colour.",
+		"1. brown like the door\n2. green like the floor\n3. a mix of both\n\nWhich of these colours do you want?":         "2",
+	} {
+		text := digestOf(Options{}, user("Paint the lamp of the hall, please."), assistant(question), user(reply)).Text(600)
+		for range 3 {
+			if task := strings.Join(sectionsOf(text)[sectionTask], "\n"); !strings.Contains(task, "?\n  - ") || strings.Count(task, "\n  - ") != 3 {
+				t.Errorf("%q:\n%s", reply, text)
+			}
+			d := New(Options{})
+			d.AddPrevious(text)
+			text = d.Text(600)
+		}
+	}
+}
