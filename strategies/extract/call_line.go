@@ -39,13 +39,20 @@ func (c *toolCall) format(n int, briefly bool) string {
 			text += ": " + truncate(c.description, n)
 		case c.acts || c.chosen < 0:
 			known = c.arguments
-			text += ": " + values(c.arguments, nil, briefly)
+			var got []argument
+			if c.acts && c.done && !c.failed {
+				got = out
+			}
+			text += ": " + values(c.arguments, nil, got, briefly)
+			known = append(slices.Clip(known), slices.DeleteFunc(slices.Clone(got), func(r argument) bool {
+				return !slices.ContainsFunc(c.arguments, func(a argument) bool { return a.became(r) })
+			})...)
 		default: // what was looked for, unless it is among what was said
-			if asked := values(c.arguments, out, true); asked != "" {
+			if asked := values(c.arguments, out, nil, true); asked != "" {
 				text += ": " + asked
 			}
 		}
-		switch came := values(out, known, briefly); {
+		switch came := values(out, known, nil, briefly); {
 		case !c.done:
 			text += noResult
 		case c.undone && c.outcome != regretted, c.edited():

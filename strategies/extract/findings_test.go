@@ -105,3 +105,24 @@ func TestOptionsStandInLaterSummaries(t *testing.T) {
 		}
 	}
 }
+
+// Of a customer's visits, the action that is talked about stands whole, and what the assistant asks for is awaited.
+func TestTheLastActionIsWhole(t *testing.T) {
+	t.Parallel()
+	var ms []*chat.Message
+	for i := range 30 {
+		id := fmt.Sprint(i)
+		ms = append(
+			ms, user(fmt.Sprintf("Book me room %d for two nights, please.", i)),
+			calls("", id, "ReserveHotel", "place", "Aloft at the old harbour", "room", id), result(id, `{"street":"12 Rue de la Gare","city":"Port-aux-Lampes","phone":"+33 1 84 82 49 09","rating":"4","pets":"False","smoking_allowed":"True"}`),
+			assistant("It is booked."), user("Thank you so much, you are most kind to me."), assistant("You are welcome."),
+		)
+	}
+	ms = append(ms, user("Is smoking permitted there?"))
+	text := digestOf(Options{}, ms...).Text(600)
+	wantIn(t, text, "room 29 →", "smoking allowed True")
+	wantNotIn(t, text, "most kind")
+
+	text = digestOf(Options{}, append(ms, assistant("It is."), user("I will also need help with a shared ride there."), assistant("I can help with that, first tell me how many of you there are."))...).Text(600)
+	wantIn(t, text, askedBackLine)
+}

@@ -204,7 +204,7 @@ func TestOptionsWithoutANameAreToldByTheirNumbers(t *testing.T) {
 // booking, unless the assistant says that it was made.
 func TestAnotherValueIsConfirmedOrNot(t *testing.T) {
 	t.Parallel()
-	const booked = "- book_table: place Brixx, time 18:45 → time 19:00, code K7Q2ZX"
+	const booked = "- book_table: place Brixx, time 19:00 (asked 18:45) → code K7Q2ZX"
 	for _, tt := range []struct{ answer, reply, want string }{
 		{"How about 7 pm at Brixx?", "No thanks, that is too late for us.", "- book_table (not confirmed: time 19:00 was offered, the user declined): place Brixx, time 18:45"},
 		{"Unfortunately it is taken. Shall I try 7 pm instead?", "No, don't do that.", "- book_table (did not work, said the assistant): place Brixx, time 18:45 → code K7Q2ZX"},

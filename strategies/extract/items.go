@@ -360,6 +360,9 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 	c, age := s.calls[i], len(s.calls)-1-i
 	text := c.line(b.lineLimit)
 	if c.acts {
+		if s.isRecords() && s.tierOfLast(c, -1) >= 0 { // it is what is talked about
+			limit = max(limit, b.listLimit)
+		}
 		text = truncate(strings.TrimSuffix(c.format(b.lineLimit, briefly), "\n"), limit) + "\n"
 	}
 	if !c.failed && !c.commits && checking().MatchString(c.description) && s.editedSince(i) { // what it said may be over

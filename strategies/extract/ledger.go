@@ -76,10 +76,15 @@ func (f argument) equals(other argument) bool {
 	return f.value == other.value && f.key == other.key && f.path == other.path
 }
 
+// became reports whether a result has another value of the same form than was asked for.
+func (f argument) became(result argument) bool {
+	return f.key == result.key && f.path == result.path && f.value != result.value && form(f.value) == form(result.value)
+}
+
 // values returns values as text, without those that are in known. Values of a list follow
 // their key, those of an object in an object the key of that. Briefly, what has letters has no key, and
-// other values have its last word.
-func values(fs, known []argument, briefly bool) string {
+// other values have its last word. A value of got stands in place of what was asked for under its key.
+func values(fs, known, got []argument, briefly bool) string {
 	var parts []string
 	key, path := "", ""
 	if len(fs) > 0 {
@@ -112,11 +117,15 @@ func values(fs, known []argument, briefly bool) string {
 				shown = strings.ReplaceAll(path, "_", " ") + ": " + shown
 			}
 		}
+		value := f.value
+		if i := slices.IndexFunc(got, f.became); i >= 0 {
+			value = got[i].value + " (asked " + f.value + ")"
+		}
 		if k == key && key != "" {
-			parts[len(parts)-1] += " " + f.value
+			parts[len(parts)-1] += " " + value
 		} else {
 			key = k
-			parts = append(parts, strings.TrimSpace(shown+" "+f.value))
+			parts = append(parts, strings.TrimSpace(shown+" "+value))
 		}
 	}
 	return strings.Join(parts, ", ")

@@ -305,7 +305,7 @@ func (c *toolCall) listed(n int, request string) string {
 				slices.SortStableFunc(own, func(a, b argument) int { return o.rank(a, asked) - o.rank(b, asked) })
 				own = own[:most]
 			}
-			part := values(own, nil, true)
+			part := values(own, nil, nil, true)
 			if part == "" || listed[part] {
 				continue
 			}
@@ -373,9 +373,9 @@ func innerObjects(rows [][]argument) string {
 	for _, vs := range rows {
 		if vs[0].list != list {
 			list = vs[0].list
-			out.WriteString("; " + strings.ReplaceAll(list, "_", " ") + ": " + values(vs, nil, true))
+			out.WriteString("; " + strings.ReplaceAll(list, "_", " ") + ": " + values(vs, nil, nil, true))
 		} else {
-			out.WriteString("; " + values(vs, nil, true))
+			out.WriteString("; " + values(vs, nil, nil, true))
 		}
 	}
 	return out.String()

@@ -244,6 +244,9 @@ func (p *page) fill(items []*item, held int) {
 		}
 		var q queue[*item]
 		for i, it := range items {
+			if it.tier == tierSpare && p.records && it.section == sectionRequests && it.extends == nil && omitted.text != "" {
+				continue // no small talk where actions have no room
+			}
 			if it.tier == tier && !it.heading {
 				q.add(it, p.density(it), i)
 			}

@@ -166,7 +166,7 @@ var anythingElse = text.Pattern(`(?i)\b(?:any(?:thing)?|something) (?:else|more|
 func (s *history) answered() string {
 	t := s.currentTurn()
 	if slices.ContainsFunc(t.lines[t.lastStart:], func(l string) bool {
-		return s.isRecords() && checkingBack().MatchString(l) || slices.ContainsFunc(sentences(l), func(x string) bool {
+		return s.isRecords() && (checkingBack().MatchString(l) || requesting().MatchString(l)) || slices.ContainsFunc(sentences(l), func(x string) bool {
 			return isQuestion(x) && addressing().MatchString(x) && !anythingElse().MatchString(x)
 		})
 	}) {
@@ -174,6 +174,9 @@ func (s *history) answered() string {
 	}
 	return answeredLine
 }
+
+// requesting is in what asks the user for something without a question.
+var requesting = text.Pattern(`(?i)\b(?:(?:please|first|just) (?:tell|give|send|let) me\b|tell me (?:how|what|where|when|which|who|if)\b|i need to know\b)`)
 
 // addressing is in a question to the user.
 var addressing = text.Pattern(`(?i)\b(?:you|your|(?:shall|should|may|can) i)\b`)
@@ -192,7 +195,7 @@ func (s *history) beforeActive() []int {
 		if r.empty() || IsGenerated(r.head) {
 			continue
 		}
-		if s.isGoal(r) || isSmallTalk(r.head) || s.isRecords() && s.turns[i].day != s.turns[at].day { // of another visit
+		if s.isGoal(r) || isSmallTalk(r.head) || s.isRecords() && isClosing(r.head) || s.isRecords() && s.turns[i].day != s.turns[at].day { // of another visit
 			break
 		}
 		if s.turns[i].asked == "" || s.isRecords() { // else it stands with its question
