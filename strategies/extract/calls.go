@@ -25,7 +25,7 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	if len(c.paths) == 0 {
 		c.paths = shownFiles(c.command)
 	}
-	command := commandLine(c.command)
+	command := s.inFolder(commandLine(c.command))
 	switch acts, known := s.configured(name); {
 	case known:
 		c.acts, c.changes = acts, acts && c.changes && len(c.paths) > 0
@@ -71,6 +71,24 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	s.record(c)
 	s.openCalls = appendBounded(s.openCalls, c, maxOpenCalls)
 }
+
+// inFolder returns a command without the change to the folder of the work, the first that one begins with.
+func (s *history) inFolder(command string) string {
+	m := folderFirst().FindStringSubmatch(command)
+	if m == nil {
+		return command
+	}
+	if s.folder == "" {
+		s.folder = strings.Clone(m[1])
+		return command
+	}
+	if m[1] != s.folder {
+		return command
+	}
+	return command[len(m[0]):]
+}
+
+var folderFirst = text.Pattern(`^cd (/[^\s;&|]+) *&& *`)
 
 // lastOf returns the newest call of a tool that was done, if only perhaps; nil for none.
 func (s *history) lastOf(tool string) *toolCall {

@@ -236,7 +236,7 @@ func (s *history) statements(line string) string {
 			rest = append(rest, x)
 		}
 	}
-	if found := slices.DeleteFunc(slices.Clone(rest), isIntention); len(found) > 0 {
+	if found := slices.DeleteFunc(slices.Clone(rest), func(x string) bool { return isIntention(x) || isRemark(x) }); len(found) > 0 {
 		rest = found
 	}
 	if len(rest) == len(all) {

@@ -58,6 +58,8 @@ type history struct {
 	// spoken reports that there was a message of the assistant.
 	spoken bool
 	text   textCalls
+	// folder is that of the work, see inFolder.
+	folder string
 	// messages is the number of messages, requests that of the user's.
 	messages, requests int
 	// withCode is the number of messages with fenced text or the prompt of a shell.
@@ -424,14 +426,6 @@ var referringBack = text.Pattern(`(?i)^(?:(?:so|and|but|also|then|now|just) +)*(
 // minReasonWords is the number of blanks of a reason that names nothing: "The fix is straightforward."
 // says nothing.
 const minReasonWords = 8
-
-// isOutdated reports whether a reason tells of a fault, and files were edited since.
-func (s *history) isOutdated(reason string) bool {
-	if !faulty().MatchString(reason) {
-		return false
-	}
-	return s.changedSince(s.previousAt[reason])
-}
 
 var faulty = text.Pattern(`(?i)\b(?:issue|problem|bug|broken|fails?|failing|wrong|incorrect(?:ly)?|(?:does|did|is|was)n'?t (?:work|set|called|used|handled)\w*|fix (?:is|should be|would be) to|errors? (?:is|was|out))\b`)
 

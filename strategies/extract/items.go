@@ -96,8 +96,11 @@ func (s *history) otherItems(budget int) []*item {
 			continue
 		case s.isChat() && len(namesIn(x)) == 0: // a reason for nothing in particular
 			value = worthSaid
-		case s.isOutdated(x): // it may be fixed
-			value, mark = value/4, editedMark
+		}
+		if s.changedSince(s.previousAt[x]) { // it may be over
+			if mark = editedMark; faulty().MatchString(x) {
+				value /= 4
+			}
 		}
 		b.add(sectionFindings, formatEntry(opening().ReplaceAllString(x, "")+mark), value*decay(len(reasons)-i, 32))
 	}
@@ -331,7 +334,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 			b.add(sectionInProgress, c.line(b.lineLimit), worthProgress*age).tier = tierErrors
 		case !c.done, c.failed && !c.acts: // cancelled, or overtaken by what followed
 		case c.chosen >= 0 && !c.acts && (s.wasTaken(i) || s.searchedAgain(i)): // listed with what was done, or searched later
-		case len(c.paths) > 0 && !c.acts && !c.runsToo || c.isTodoList: // listed with the files or the remaining work
+		case (len(c.paths) > 0 || c.change != nil && len(c.change.files) > 0) && !c.acts && !c.runsToo || c.isTodoList: // listed with the files or the remaining work
 		case !c.acts && c.chosen < 0 && looks(c.tool) && len(c.result) == 0: // of no use later
 		case !c.acts && c == s.lastCall(): // listed with the state
 		case !c.acts && c.chosen < 0 && c.reads() && (changed || beginsWith(withoutFolder(c.description), showCommands)): // of no use later

@@ -287,9 +287,9 @@ func (t *table) intern(w string) string {
 	return w
 }
 
-// hasNew reports whether a text has an identifier that no text before had.
+// hasNew reports whether a text has an identifier that no text before had, other than by quotation marks.
 func (t *table) hasNew(s string) (found bool) {
-	All(s, func(_ Kind, start, end int) { found = found || t.idents[s[start:end]] == nil })
+	All(s, func(kind Kind, start, end int) { found = found || kind != Quoted && t.idents[s[start:end]] == nil })
 	return found
 }
 
