@@ -46,8 +46,8 @@ func liveHeap() uint64 {
 // as one of a tenth of the messages.
 func BenchmarkMemory(b *testing.B) {
 	for name, tt := range map[string]struct{ size, each int }{
-		"100 MB in messages of 20 kB": {100 << 20, 20 << 10},
-		"one message of 30 MB":        {30 << 20, 30 << 20},
+		"30 MB in messages of 20 kB": {30 << 20, 20 << 10},
+		"one message of 30 MB":       {30 << 20, 30 << 20},
 	} {
 		b.Run(name, func(b *testing.B) {
 			live := func(size int) float64 {

@@ -264,11 +264,11 @@ var forgeries = map[string]string{
 // TestForgeriesDoNotPass: each forgery is changed, or the answer rejected.
 func TestForgeriesDoNotPass(t *testing.T) {
 	t.Parallel()
-	rejected := 0
+	rejected, g := 0, Validator{Sections: DefaultSections(), Sources: gateSources()}
 	for name, text := range forgeries {
 		for _, section := range []string{"Goal", "Critical values"} {
 			answer := strings.TrimSpace(with(section, text))
-			got, r := Validator{Sections: DefaultSections(), Sources: gateSources()}.Read(StoredAnswer{Text: answer, FinishReason: "stop"})
+			got, r := g.Read(StoredAnswer{Text: answer, FinishReason: "stop"})
 			if r != nil {
 				rejected++
 				continue
@@ -276,7 +276,7 @@ func TestForgeriesDoNotPass(t *testing.T) {
 			if strings.Contains("\n"+got.Text+"\n", "\n"+text+"\n") {
 				t.Errorf("%s: passes unchanged in %s", name, section)
 			}
-			again, r := Validator{Sections: DefaultSections(), Sources: gateSources()}.Read(StoredAnswer{Text: got.Text, FinishReason: "stop"})
+			again, r := g.Read(StoredAnswer{Text: got.Text, FinishReason: "stop"})
 			if r != nil || again.Text != got.Text {
 				t.Errorf("%s: read again: %v, %q and then %q", name, r, got.Text, again.Text)
 			}
@@ -291,6 +291,7 @@ func TestForgeriesDoNotPass(t *testing.T) {
 // TestHonestAnswersPassUnchanged: what is true and harmless stays as it is, byte by byte.
 func TestHonestAnswersPassUnchanged(t *testing.T) {
 	t.Parallel()
+	g := Validator{Sections: DefaultSections(), Sources: gateSources()}
 	for name, text := range map[string]string{
 		"quoted":                    `The user said: "` + ask + `".`,
 		"quoted, typographic":       `The user said “` + ask + `”.`,
@@ -368,7 +369,7 @@ func TestHonestAnswersPassUnchanged(t *testing.T) {
 		"SQL":                       "```sql\ncreate table t (a int\nreferences\nb (id));\n```",
 	} {
 		answer := strings.TrimSpace(with("Actions done", text))
-		got, r := Validator{Sections: DefaultSections(), Sources: gateSources()}.Read(StoredAnswer{Text: answer, FinishReason: "stop"})
+		got, r := g.Read(StoredAnswer{Text: answer, FinishReason: "stop"})
 		if r != nil || got.Text != answer {
 			t.Errorf("%s: %v\n%q\nis now\n%q", name, r, answer, got.Text)
 		}

@@ -11,10 +11,11 @@ import (
 
 // Each size is measured at least leastRounds times in an iteration of a benchmark, and
 // until the large one took leastTime in all. The fastest run counts, as other load can
-// only slow a run down.
+// only slow a run down. One round is enough for what takes longTime.
 const (
-	leastRounds = 2
-	leastTime   = 50 * time.Millisecond
+	leastRounds = 4
+	leastTime   = 20 * time.Millisecond
+	longTime    = 100 * time.Millisecond
 )
 
 // Report measures the work that prepare returns for an input of size small and for one
@@ -27,20 +28,27 @@ func Report(b *testing.B, small, factor int, prepare func(n int) func()) {
 	low, high := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
 	for b.Loop() {
 		var spent time.Duration
-		for n := 0; n < leastRounds || spent < leastTime; n++ {
+		for n := 0; n < leastRounds && spent < longTime || spent < leastTime; n++ {
 			runtime.GC() // of earlier garbage
-			// Both take about as long, so other load affects them alike.
-			low = min(low, timed(func() {
-				for range factor {
-					few()
-				}
-			}))
+			low = min(low, repeated(few, factor))
 			took := timed(many)
 			high, spent = min(high, took), spent+took
 		}
 	}
 	b.ReportMetric(float64(high)/float64(max(low, 1)), "x-linear")
 	b.ReportMetric(0, "ns/op") // of both sizes together, which is meaningless
+}
+
+// repeated returns how long n runs take. As long as one of the large size, so other load affects
+// both alike; but where that is long, a part of them tells as much.
+func repeated(do func(), n int) time.Duration {
+	begin := time.Now()
+	for done := 1; ; done++ {
+		do()
+		if took := time.Since(begin); done == n || took > longTime {
+			return took * time.Duration(n) / time.Duration(done)
+		}
+	}
 }
 
 func timed(do func()) time.Duration {

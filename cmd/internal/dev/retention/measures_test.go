@@ -24,25 +24,21 @@ var measureNames = map[string]retention.Measure{
 
 // Every measure of every corpus has to come to the figure of the script measures.py within
 // half a point, on the views of a baseline, of another that rewrites messages, and of
-// summaries with references. DATA=all measures all sessions of the largest corpus.
+// summaries with references. DATA=all measures all sessions.
 func TestMeasuresAreTheScripts(t *testing.T) {
 	t.Parallel()
-	files := map[string]float64{"swe_agent": 0.5, "taubench_airline": 0.5}
-	if !testing.Short() {
-		files["pi_mono"], files["aider_history"], files["entire_cli"], files[filepath.Join("facts", "service")] = 0.5, 0.5, 0.5, 0.9
+	type sample struct {
+		cut float64
+		nth int
 	}
-	for name, cut := range files {
+	files := map[string]sample{"swe_agent": {0.5, 2}, "taubench_airline": {0.5, 3}}
+	if !testing.Short() {
+		files["pi_mono"], files["aider_history"], files["entire_cli"], files[filepath.Join("facts", "service")] = sample{0.5, 1}, sample{0.5, 1}, sample{0.5, 8}, sample{0.9, 3}
+	}
+	for name, of := range files {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			t.Parallel()
-			path := filepath.Join(research, "..", "data", name+".jsonl")
-			if _, err := os.Stat(path); err != nil {
-				t.Skip("no real sessions: they stand beside the module")
-			}
-			limit := math.MaxInt
-			if name == "entire_cli" && os.Getenv("DATA") != "all" {
-				limit = 12
-			}
-			sessions, views, got := detailed(t, path, cut, limit)
+			sessions, views, got := detailed(t, sampled(t, filepath.Join(research, "..", "data", name+".jsonl"), of.nth), of.cut)
 			var want []map[string]any
 			python(t, `
 import io,contextlib,measures
@@ -71,9 +67,9 @@ print("["+",".join(out.getvalue().splitlines())+"]")`, nil, &want, sessions, vie
 	}
 }
 
-// detailed writes the first sessions of a file, with distinct ids, and their views to files
+// detailed writes the sessions of a file, with distinct ids, and their views to files
 // for the script. It returns the paths and the sums of the measures by policy and name.
-func detailed(t *testing.T, path string, cut float64, limit int) (sessions, views string, sums map[string]map[string]retention.Count) {
+func detailed(t *testing.T, path string, cut float64) (sessions, views string, sums map[string]map[string]retention.Count) {
 	t.Helper()
 	all, err := os.ReadFile(path)
 	if err != nil {
@@ -98,9 +94,6 @@ func detailed(t *testing.T, path string, cut float64, limit int) (sessions, view
 	}
 	n := 0
 	for line := range bytes.Lines(all) {
-		if n == limit {
-			break
-		}
 		id := fmt.Sprint(n)
 		n++
 		var raw map[string]any

@@ -48,22 +48,46 @@ func python(t *testing.T, code string, in, out any, args ...string) {
 // names are the script's for the baselines.
 var names = map[string]string{"id_list": "id list (gaming probe)"}
 
-// Every session of the corpora, under every baseline, cut and budget, has to come
-// to the same figures as the script. DATA=all adds the corpora that take minutes.
+// sampled returns a path to each nth session of a file, and to all with DATA=all.
+func sampled(t *testing.T, path string, nth int) string {
+	t.Helper()
+	all, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skip("no real sessions: they stand beside the module")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv("DATA") == "all" || nth == 1 {
+		return path
+	}
+	var some bytes.Buffer
+	n := 0
+	for line := range bytes.Lines(all) {
+		if n++; n%nth == 0 {
+			some.Write(line)
+		}
+	}
+	path = filepath.Join(t.TempDir(), "sessions.jsonl")
+	if err := os.WriteFile(path, some.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Sessions of the corpora, under every baseline, cut and budget, have to come to the same
+// figures as the script. DATA=all takes all sessions and the corpora that take minutes.
 func TestBaselinesAreTheScripts(t *testing.T) {
 	t.Parallel()
-	files := []string{"swe_agent", "taubench_airline"}
+	files := map[string]int{"swe_agent": 2, "taubench_airline": 4}
 	if os.Getenv("DATA") == "all" {
-		files = append(files, "pi_mono", "aider_history", "entire_cli")
+		files["pi_mono"], files["aider_history"], files["entire_cli"] = 1, 1, 1
 	}
 	cuts, budgets := []float64{0.25, 0.5, 0.75}, []float64{0.5, 0.25, 0.1, 0.05, 0.01}
-	for _, name := range files {
+	for name, nth := range files {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path := filepath.Join(research, "..", "data", name+".jsonl")
-			if _, err := os.Stat(path); err != nil {
-				t.Skip("no real sessions: they stand beside the module")
-			}
+			path := sampled(t, filepath.Join(research, "..", "data", name+".jsonl"), nth)
 			var want []struct {
 				Cut, Budget float64
 				Name        string
@@ -182,13 +206,11 @@ func TestTextIsTheScripts(t *testing.T) {
 	}
 }
 
-// The summaries that models wrote inside the sessions score as in the script.
+// The summaries that models wrote inside the sessions score as in the script. DATA=all takes
+// those of all sessions.
 func TestRecordedSummariesAreTheScripts(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(research, "..", "data", "entire_cli.jsonl")
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("no real sessions: they stand beside the module")
-	}
+	path := sampled(t, filepath.Join(research, "..", "data", "entire_cli.jsonl"), 2)
 	var want [][]float64
 	python(t, `
 r.BASE = [] # they are compared elsewhere

@@ -35,26 +35,29 @@ func talkOf(s *chat.Session) (ms []chat.Message, facts []retention.Fact) {
 // many tokens of messages drawn at random.
 func TestTalksKeepMoreFactsThanRandomMessages(t *testing.T) {
 	t.Parallel()
-	for _, share := range []float64{0.1, 0.25} {
-		var ours, random retention.Count
-		add := func(to *retention.Count, n retention.Count) { to.Kept, to.Of = to.Kept+n.Kept, to.Of+n.Of }
-		for _, s := range recorded(t, "facts/service.jsonl") {
-			ms, facts := talkOf(&s)
-			c := retention.NewCase(ms, 0.9, facts...)
-			if c == nil {
-				t.Fatalf("%s has no facts", s.ID)
-			}
-			d := extract.New(extract.Options{})
-			for i := range c.Pre {
-				d.Add(&c.Pre[i])
-			}
-			text := d.Text(int(share * c.Tokens))
-			add(&ours, c.Detail([]chat.Message{{Role: chat.RoleUser, Content: chat.TextContent(text)}}).Counts[retention.Facts])
-			add(&random, c.Detail(retention.Random(s.ID).Keep(slices.Clone(c.Pre), share*c.Tokens, retention.Sizer{})).Counts[retention.Facts])
+	shares := []float64{0.1, 0.25}
+	ours, random := make([]retention.Count, len(shares)), make([]retention.Count, len(shares))
+	add := func(to *retention.Count, n retention.Count) { to.Kept, to.Of = to.Kept+n.Kept, to.Of+n.Of }
+	for _, s := range recorded(t, "facts/service.jsonl") {
+		ms, facts := talkOf(&s)
+		c := retention.NewCase(ms, 0.9, facts...)
+		if c == nil {
+			t.Fatalf("%s has no facts", s.ID)
 		}
-		t.Logf("at %.0f %%: %d of %d, at random %d", 100*share, ours.Kept, ours.Of, random.Kept)
-		if 10*(ours.Kept-random.Kept) < ours.Of {
-			t.Errorf("at %.0f %%: %d of %d facts, at random %d", 100*share, ours.Kept, ours.Of, random.Kept)
+		d := extract.New(extract.Options{})
+		for i := range c.Pre {
+			d.Add(&c.Pre[i])
+		}
+		for i, share := range shares {
+			text := d.Text(int(share * c.Tokens))
+			add(&ours[i], c.Detail([]chat.Message{{Role: chat.RoleUser, Content: chat.TextContent(text)}}).Counts[retention.Facts])
+			add(&random[i], c.Detail(retention.Random(s.ID).Keep(slices.Clone(c.Pre), share*c.Tokens, retention.Sizer{})).Counts[retention.Facts])
+		}
+	}
+	for i, share := range shares {
+		t.Logf("at %.0f %%: %d of %d, at random %d", 100*share, ours[i].Kept, ours[i].Of, random[i].Kept)
+		if 10*(ours[i].Kept-random[i].Kept) < ours[i].Of {
+			t.Errorf("at %.0f %%: %d of %d facts, at random %d", 100*share, ours[i].Kept, ours[i].Of, random[i].Kept)
 		}
 	}
 }
