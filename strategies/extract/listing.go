@@ -293,17 +293,21 @@ func (c *toolCall) listed(n int, request string) string {
 			}
 		}
 	}
+	// The values of each option, and in the order that counts where there is no room for all.
+	owns, ranked := make([][]argument, len(c.options)), make([][]argument, len(c.options))
+	for i, o := range c.options {
+		owns[i] = slices.DeleteFunc(slices.Clone(o.values), func(f argument) bool { return slices.ContainsFunc(known, f.is) })
+		ranked[i] = o.ranked(owns[i], asked)
+	}
 	list := ""
 	for most := maxValues; most > 0; most-- {
 		var parts []string
 		listed := map[string]bool{}
 		last, labelled := "", 0 // label, and the characters since
 		var labels []argument   // those of the option before
-		for _, o := range c.options {
-			own := slices.DeleteFunc(slices.Clone(o.values), func(f argument) bool { return slices.ContainsFunc(known, f.is) })
+		for i, own := range owns {
 			if len(own) > most {
-				slices.SortStableFunc(own, func(a, b argument) int { return o.rank(a, asked) - o.rank(b, asked) })
-				own = own[:most]
+				own = ranked[i][:most]
 			}
 			part := values(own, nil, nil, true)
 			if part == "" || listed[part] {
@@ -335,6 +339,17 @@ func (c *toolCall) listed(n int, request string) string {
 
 // maxUnlabelled is the number of values of an option that need no keys where the option before has them.
 const maxUnlabelled = 3
+
+// ranked returns values of an option in the order of their ranks.
+func (o *option) ranked(values []argument, asked string) []argument {
+	ranks := map[argument]int{}
+	for _, f := range values {
+		if _, ok := ranks[f]; !ok {
+			ranks[f] = o.rank(f, asked)
+		}
+	}
+	return slices.SortedStableFunc(slices.Values(values), func(a, b argument) int { return ranks[a] - ranks[b] })
+}
 
 // rank orders the values of an option by what a choice depends on: its name, what the request, in small
 // letters, asks for, prices, times, the rest.
