@@ -112,7 +112,9 @@ func (s *history) addRequests(b *itemList, budget int) {
 		case l.spare && !first:
 			it.tier, request = tierSpare, nil
 		case s.isRecords() && i < len(lines)-newestRequests: // what was done tells most of what was asked for
-			it.tier = tierChosen
+			if it.tier = tierChosen; s.isCarriedOut(l.turns[0]) {
+				it.tier = tierOther
+			}
 		}
 		if age := len(lines) - i; !first {
 			b.weigh(worthAsked * decay(age, 8))
@@ -214,6 +216,15 @@ func (s *history) isServed(i int) bool {
 		size *= 2
 	}
 	return head != "" && len(head) < size && !isSmallTalk(head) && s.isRecords() && i < s.activeTurn()-freshAnswers
+}
+
+// isCarriedOut reports whether a request of an earlier visit was followed by an action of that visit, which tells what
+// was wanted in the end.
+func (s *history) isCarriedOut(i int) bool {
+	t := s.turns[i]
+	return s.byDay && t.day != "" && s.isRecords() && t.day != s.turns[max(0, s.activeTurn())].day && slices.ContainsFunc(s.calls, func(c *toolCall) bool {
+		return c.acts && c.done && !c.failed && c.day == t.day && c.after >= t.after
+	})
 }
 
 // freshAnswers is the number of turns after which a short request is old.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -91,10 +92,14 @@ func TestAnAnswerMayBeAFile(t *testing.T) {
 func TestOptionsStandInLaterSummaries(t *testing.T) {
 	t.Parallel()
 	for question, reply := range map[string]string{
-		"Which of these colours do you want for the lamp?\n- brown like the door\n- green like the floor\n- a mix of both": "The second colour.",
-		"1. brown like the door\n2. green like the floor\n3. a mix of both\n\nWhich of these colours do you want?":         "2",
+		"Which of these colours do you want for the lamp?\n- brown like the door\n- green like the floor\n- a mix of both":                                               "The second colour.",
+		"1. brown, which takes:\n   - two pots\n   - a brush\n2. green like the floor\n3. a mix of both\n\nThe green one is there.\nWhich of these colours do you want?": "2",
+		"1. brown like the door\n2. green like the floor\n3. a mix of both\n\nWhich of these colours do you want?":                                                       "2",
 	} {
 		text := digestOf(Options{}, user("Paint the lamp of the hall, please."), assistant(question), user(reply)).Text(600)
+		if strings.Contains(question, "pots") {
+			wantIn(t, text, "which takes: two pots; a brush\n")
+		}
 		for range 3 {
 			if task := strings.Join(sectionsOf(text)[sectionTask], "\n"); !strings.Contains(task, "?\n  - ") || strings.Count(task, "\n  - ") != 3 {
 				t.Errorf("%q:\n%s", reply, text)
@@ -119,6 +124,10 @@ func TestTheLastActionIsWhole(t *testing.T) {
 		)
 	}
 	ms = append(ms, user("Is smoking permitted there?"))
+	for i, m := range ms { // a visit a day, for which references have no room before all actions have
+		m.CreatedAt = time.Date(2031, time.March, 1+i/6, 9, 0, 0, 0, time.UTC)
+	}
+	wantNotIn(t, digestOf(Options{}, ms...).Text(600), referencesHeading)
 	text := digestOf(Options{}, ms...).Text(600)
 	wantIn(t, text, "room 29 →", "smoking allowed True")
 	wantNotIn(t, text, "most kind")

@@ -127,17 +127,32 @@ var choiceLine = text.Pattern(`(?i)^\W*(?:(?:option|approach|choice)\s+)?(\d{1,2
 // them.
 func options(lines []string) []string {
 	var out []string
-	for _, l := range slices.Backward(lines) {
+	for i, l := range slices.Backward(lines) {
 		entry := choiceLine().FindStringSubmatch(l)
 		if entry == nil {
 			continue
 		}
-		if out = append(out, l); len(out) == maxOptionLines || strings.Contains("1aA", entry[1]) {
+		if out = append(out, withBelow(l, lines[i+1:])); len(out) == maxOptionLines || strings.Contains("1aA", entry[1]) {
 			break
 		}
 	}
 	slices.Reverse(out)
 	return out
+}
+
+// withBelow returns a line that ends with a colon with the entries of the list below it, other lines as they are.
+func withBelow(line string, below []string) string {
+	if !strings.HasSuffix(strings.TrimRight(line, "* "), ":") {
+		return line
+	}
+	var entries []string
+	for _, l := range below[:min(len(below), maxOptionLines)] {
+		if choiceLine().MatchString(l) || !isListed(l) {
+			break
+		}
+		entries = append(entries, unmarked(l))
+	}
+	return line + " " + strings.Join(entries, "; ")
 }
 
 // isListed reports whether a line is an entry of a list.

@@ -19,7 +19,7 @@ func (d *Digest) writeText(budget, references int) string {
 	if task := 2*d.history.taskSize() + 2*len(originLong); task <= most {
 		room = max(room, task)
 	}
-	if budget < minReferenceBudget && len(d.ids.topic) == 0 { // references are about the topic
+	if (budget < minReferenceBudget || d.history.isRecords() && d.history.byDay) && len(d.ids.topic) == 0 { // references are about the topic
 		room = budget
 	}
 	prose, constraints, state := d.writeProse(room, 0)
