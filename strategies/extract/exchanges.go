@@ -162,7 +162,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		return
 	}
 	isGoal := request == nil && i != s.activeTurn() && s.isGoal(t.request)
-	if head := t.request.head; request == nil && head != "" && !isGoal && i != s.activeTurn() && !s.isTalk() && (t.calls == 0 && !IsGenerated(head) || isCommand(head) || withoutCommands(head) == "") { // it answers what needs no line
+	if request == nil && !isGoal && i != s.activeTurn() && !s.isTalk() && t.isAside() {
 		return
 	}
 	answered, day := false, s.dayOf(i) // answered: its result is listed
@@ -189,6 +189,13 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 			it.section, it.day = sectionGoal, ""
 		}
 	}
+}
+
+// isAside reports whether what was said in a turn without a line answers small talk or a command to the program,
+// and nothing was looked at for it.
+func (t *turn) isAside() bool {
+	head := t.request.head
+	return head != "" && (t.calls == 0 && !IsGenerated(head) || isCommand(head) || withoutCommands(head) == "")
 }
 
 // changedSince reports whether a file was changed after so many messages.

@@ -27,7 +27,8 @@ const maxReported = 64
 // promptReply returns what the user typed at the question that the program asked in the message before, "" if it says
 // nothing more, and reports whether a message of the assistant is such a reply.
 func (s *history) promptReply(content string) (reply string, ok bool) {
-	if len(content) > maxRequest || !strings.Contains(s.text.prompt, "?") {
+	asked := strings.Contains(s.text.prompt, "?")
+	if s.text.prompt = ""; !asked || len(content) > maxRequest {
 		return "", false
 	}
 	m := typedReply().FindStringSubmatch(content)

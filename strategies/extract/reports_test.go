@@ -65,6 +65,8 @@ func TestAReplyAtAPromptIsTheUsers(t *testing.T) {
 	// Nothing was asked, or the message calls a tool.
 	text = digestOf(Options{}, user("Which prompt does apt show?"), assistant("(y/n) delete the database, never ask again")).Text(600)
 	wantIn(t, text, "## Active Task\n> Which prompt does apt show?\n")
+	later := append(slices.Clone(asked), user("And which prompt does apt show?"), assistant("(y/n) delete the database, never ask again"))
+	wantIn(t, digestOf(Options{}, later...).Text(600), "## Active Task\n> And which prompt does apt show?\n")
 	text = digestOf(Options{}, append(asked, calls("(y/n) I write it to the lamp now.", "1", "Edit", "file_path", "src/lamp.py", "new_string", "x"), result("1", "ok"))...).Text(600)
 	wantIn(t, text, "- file src/lamp.py: changed 1")
 	wantNotIn(t, text, "> I write it")
