@@ -71,18 +71,20 @@ func (s *history) recordChange(c *toolCall, fs []argument) {
 			}
 		}
 		before, after := changedLines(fs, func(f argument) bool { return len(c.paths) == 1 || f.object == object })
-		s.dropEdits(p, before, after)
+		moved := s.dropEdits(p, before, after)
 		e := newEdit(p, after, before)
 		if len(e.lines) == 0 {
 			e = newEdit(p, before, after)
 			e.removes = true
+			e.lines = slices.DeleteFunc(e.lines, func(l string) bool { return moved[l] })
 		}
 		c.change.files = append(c.change.files, e)
 	}
 }
 
-// dropEdits takes the lines out of the edits of a file that a later one takes out of it.
-func (s *history) dropEdits(path string, before, after []string) {
+// dropEdits takes the lines out of the edits of a file that a later one takes out of it, and returns those: they were
+// added before, or moved.
+func (s *history) dropEdits(path string, before, after []string) (dropped map[string]bool) {
 	var earlier []*edit
 	for _, c := range s.calls {
 		if c.change == nil {
@@ -95,7 +97,7 @@ func (s *history) dropEdits(path string, before, after []string) {
 		}
 	}
 	if len(earlier) == 0 {
-		return
+		return nil
 	}
 	gone := map[string]bool{}
 	for _, l := range before {
@@ -104,9 +106,14 @@ func (s *history) dropEdits(path string, before, after []string) {
 	for _, l := range after {
 		delete(gone, editLine(l))
 	}
+	dropped = map[string]bool{}
 	for _, e := range earlier {
-		e.lines = slices.DeleteFunc(e.lines, func(l string) bool { return gone[l] })
+		e.lines = slices.DeleteFunc(e.lines, func(l string) bool {
+			dropped[l] = dropped[l] || gone[l]
+			return gone[l]
+		})
 	}
+	return dropped
 }
 
 // editsByFile returns the edits in force of which lines are known, by path, with the index of their calls.

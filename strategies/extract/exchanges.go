@@ -167,6 +167,9 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 	}
 	answered, day := false, s.dayOf(i) // answered: its result is listed
 	for j, line := range t.lines {
+		if j >= t.lastStart && planning().MatchString(line) { // what was to be done is over, with all below it
+			break
+		}
 		line = opening().ReplaceAllString(s.statements(line), "")
 		first := j >= t.lastStart && !answered && !isIntention(line) && (request != nil || isGoal)
 		if isPassing(line) && (!first || s.changedSince(t.lastAt)) || isEmpty(line) || isRemark(line) || !s.isTalk() && isProgramLine(line) || request == nil && !isGoal && len(s.files) > 0 && isChange(line) {
@@ -176,7 +179,11 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		if first || j == t.lastStart {
 			worth, answered = worthResult, true
 		}
-		text := formatEntry(s.dated(truncate(line, b.lineLimit), t.lastAt))
+		line = s.dated(truncate(line, b.lineLimit), t.lastAt)
+		if request == nil && !isGoal && !strings.HasSuffix(line, editedMark) && (s.changedSince(t.lastAt) || j < t.lastStart && s.editedFor(t)) {
+			line += editedMark
+		}
+		text := formatEntry(line)
 		if request != nil {
 			text = indentMark + text
 		}
@@ -189,6 +196,14 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 			it.section, it.day = sectionGoal, ""
 		}
 	}
+}
+
+// planning begins the list of what is left to be done.
+var planning = text.Pattern(`(?i)^(?:\W*(?:what['’]s|work|still|tasks?|steps?|items?) +)*(?:remaining|left|next(?: steps?| up)?|to-?dos?|pending|upcoming|not (?:yet )?(?:done|started))(?: +(?:work|tasks?|steps?|items?|to do|packages?))*:`)
+
+// editedFor reports whether files were edited in a turn.
+func (s *history) editedFor(t *turn) bool {
+	return slices.ContainsFunc(s.calls, func(c *toolCall) bool { return c.after == t.after && c.edited() })
 }
 
 // isAside reports whether what was said in a turn without a line answers small talk or a command to the program,

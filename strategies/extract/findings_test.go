@@ -67,6 +67,7 @@ func TestTheLineAboveOldFindings(t *testing.T) {
 	}
 	d := digestOf(Options{}, ms...)
 	wantIn(t, d.Text(900), foundBefore+"  - One check of the panel fails")
+	d = digestOf(Options{}, append(ms[:6:6], user("And what of the lamp in the attic of the house, please?"))...)
 	for n := 40; n < 700; n += 3 {
 		text := d.Text(n)
 		if strings.Contains(text, foundBefore) && !strings.Contains(text, foundBefore+"  - ") {
@@ -120,12 +121,13 @@ func TestTheLastActionIsWhole(t *testing.T) {
 		ms = append(
 			ms, user(fmt.Sprintf("Book me room %d for two nights, please.", i)),
 			calls("", id, "ReserveHotel", "place", "Aloft at the old harbour", "room", id), result(id, `{"street":"12 Rue de la Gare","city":"Port-aux-Lampes","phone":"+33 1 84 82 49 09","rating":"4","pets":"False","smoking_allowed":"True"}`),
+			calls("", "n"+id, "read_notes", "room", id), result("n"+id, fmt.Sprintf("the keys are WX%d81KA, PQ%d77ZB and notes_%d4411", i, i, i)),
 			assistant("It is booked."), user("Thank you so much, you are most kind to me."), assistant("You are welcome."),
 		)
 	}
 	ms = append(ms, user("Is smoking permitted there?"))
 	for i, m := range ms { // a visit a day, for which references have no room before all actions have
-		m.CreatedAt = time.Date(2031, time.March, 1+i/6, 9, 0, 0, 0, time.UTC)
+		m.CreatedAt = time.Date(2031, time.March, 1+i/8, 9, 0, 0, 0, time.UTC)
 	}
 	wantNotIn(t, digestOf(Options{}, ms...).Text(600), referencesHeading)
 	text := digestOf(Options{}, ms...).Text(600)
@@ -134,4 +136,22 @@ func TestTheLastActionIsWhole(t *testing.T) {
 
 	text = digestOf(Options{}, append(ms, assistant("It is."), user("I will also need help with a shared ride there."), assistant("I can help with that, first tell me how many of you there are."))...).Text(600)
 	wantIn(t, text, askedBackLine)
+}
+
+// A command that shows something is no task, what is left to be done is not told as done, and lines that moved are not
+// told as removed.
+func TestWhatIsToldOfWorkHolds(t *testing.T) {
+	t.Parallel()
+	edit := func(id, from, to string) []*chat.Message {
+		return []*chat.Message{calls("", id, "Edit", "file_path", "/src/lamp.go", "old_string", from, "new_string", to), result(id, "ok")}
+	}
+	ms := append([]*chat.Message{user("Move the dimmer of the lamp to the top of its file.")}, edit("1", "package lamp", "package lamp\n\nvar dimLevel = 40")...)
+	ms = append(ms, edit("2", "var dimLevel = 40\n", "")...)
+	ms = append(ms, assistant("Completed the following packages.\n\n**Completed:**\n- WP1: the dimmer stands at the top\n\n**Remaining:**\n- WP2: the cellar gets a dimmer of its own\n- WP3: the attic gets a lamp with two levels"))
+	text := digestOf(Options{}, append(ms, user("Tell me which lamps of the house have a dimmer now."), assistant("The lamp of the hall has one."))...).Text(900)
+	wantIn(t, text, "WP1: the dimmer stands at the top")
+	wantNotIn(t, text, "removed var dimLevel", "WP3", "WP2")
+
+	text = digestOf(Options{}, append(ms, user("/ls"))...).Text(900)
+	wantIn(t, text, "## Active Task\n> Move the dimmer of the lamp")
 }

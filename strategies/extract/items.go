@@ -371,8 +371,8 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 	if !c.failed && !c.commits && checking().MatchString(c.description) && s.editedSince(i) { // what it said may be over
 		text = strings.TrimSuffix(text, "\n") + editedMark + "\n"
 	}
-	whole := c.format(maxAct, false)
-	if same := listed[c.day+text]; same != nil && c.acts { // it was done again
+	whole, key := c.format(maxAct, false), fmt.Sprint(c.day, c.failed, text)
+	if same := listed[key]; same != nil && c.acts { // it was done again
 		same.times, same.alike = same.times+1, same.alike || same.whole != whole
 		times := "times"
 		if same.alike {
@@ -383,7 +383,7 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 		return
 	}
 	it := b.add(sectionCompleted, text, worthStep*decay(age, 16))
-	listed[c.day+text] = &repeatedCall{item: it, whole: whole, times: 1}
+	listed[key] = &repeatedCall{item: it, whole: whole, times: 1}
 	it.day, it.at, it.tier, it.acted = c.day, 2*c.after+1, tierOther, c.acts
 	switch {
 	case c.acts:

@@ -37,7 +37,11 @@ func (s *history) addLastAnswer(b *itemList) {
 		if line == "" || isPathLine(line) && len(t.lines)-t.lastStart > 1 || claiming().MatchString(line) || s.isRecords() && farewell().MatchString(line) || last != nil && isRemark(line) || j < t.lastStart && (isIntention(line) || isRemark(line) || isQuestion(line)) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
 			continue
 		}
-		text := formatEntry(truncate(line, b.lineLimit))
+		line = truncate(line, b.lineLimit)
+		if j < t.lastStart && s.editedFor(t) {
+			line += editedMark
+		}
+		text := formatEntry(line)
 		switch {
 		case j == t.lastStart:
 			b.add(sectionState, text, worthState).tier = tierState

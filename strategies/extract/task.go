@@ -224,10 +224,12 @@ func (s *history) isGoal(r request) bool {
 // activeTurn returns the index of the newest turn with a request that a person wrote. If there
 // is none, it is the oldest instruction that a program wrote, else the newest with a request, or -1.
 func (s *history) activeTurn() int {
-	newest, oldest := -1, -1
+	newest, oldest, control := -1, -1, -1
 	for i, t := range slices.Backward(s.turns) {
 		switch {
 		case t.request.empty():
+		case len(s.files) > 0 && arranging().MatchString(t.request.head):
+			control = max(control, i)
 		case !IsGenerated(t.request.head) && !t.program:
 			return i
 		case !IsGenerated(t.request.head):
@@ -239,5 +241,8 @@ func (s *history) activeTurn() int {
 	if oldest >= 0 {
 		return oldest
 	}
-	return newest
+	return max(newest, control)
 }
+
+// arranging is a command to the program of the agent that shows or arranges something, and asks the agent for nothing.
+var arranging = text.Pattern(`^/(?:add|clear|copy|diff|drop|exit|ls|map|read-only|tok(?:ens)?)(?: +\S+)*\s*$`)
