@@ -265,7 +265,9 @@ func (s *history) addUser(head, tail string) {
 		if rejecting().MatchString(text.Head(said, maxLine)) {
 			s.decisions = s.decisions[:len(s.decisions)-s.proposed]
 			last := s.currentTurn()
-			last.lines, last.lastStart = nil, 0
+			if last.lines, last.lastStart = nil, 0; undoing().MatchString(said) {
+				last.lines = []string{undone}
+			}
 		}
 		s.proposed = 0
 		for _, x := range s.suggested {

@@ -100,6 +100,7 @@ func (s *history) undoReported(hash string) {
 	for _, t := range s.turns {
 		if t.after == s.calls[at].after && !t.request.empty() {
 			s.dropSaid(t)
+			t.lines = []string{undone}
 		}
 	}
 }
