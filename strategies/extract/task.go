@@ -67,7 +67,8 @@ func (s *history) leadingItems(budget int) []*item {
 			replied = last[len(last)-1:]
 		}
 		replied = slices.DeleteFunc(replied, func(l string) bool { return slices.Contains(s.decisions, l) || claiming().MatchString(l) }) // listed as such, or not to be believed
-		if n := len(replied) - 1; n > 0 && isQuestion(replied[n]) {                                                                       // what it offers stands below it
+		// The question comes first, what it offers below it.
+		if n := len(replied) - 1; n > 0 && isQuestion(replied[n]) {
 			replied = slices.Insert(slices.Clone(replied[:n]), 0, replied[n])
 		}
 		for i, l := range replied {
@@ -228,7 +229,7 @@ func (s *history) activeTurn() int {
 	for i, t := range slices.Backward(s.turns) {
 		switch {
 		case t.request.empty():
-		case len(s.files) > 0 && arranging().MatchString(t.request.head):
+		case len(s.files) > 0 && arranging().MatchString(t.request.head): // of an agent that works on files
 			control = max(control, i)
 		case !IsGenerated(t.request.head) && !t.program:
 			return i
