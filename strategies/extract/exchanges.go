@@ -175,7 +175,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		if isPassing(line) && (!first || s.changedSince(t.lastAt)) || isEmpty(line) || isRemark(line) || !s.isTalk() && isProgramLine(line) || request == nil && !isGoal && len(s.files) > 0 && isChange(line) {
 			continue
 		}
-		if !first && (request != nil || isGoal) && s.changedSince(t.lastAt) && !slices.ContainsFunc(sentences(line), isDecision) { // what came of it is in the files
+		if !first && (request != nil || isGoal) && s.editedFor(t) && s.changedSince(t.lastAt) && !slices.ContainsFunc(sentences(line), isDecision) { // what came of it is in the files
 			continue
 		}
 		worth := worthSaid
