@@ -75,17 +75,14 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 // inFolder returns a command without the change to the folder of the work, the first that one begins with.
 func (s *history) inFolder(command string) string {
 	m := folderFirst().FindStringSubmatch(command)
-	if m == nil {
-		return command
-	}
-	if s.folder == "" {
+	switch {
+	case m == nil:
+	case s.folder == "":
 		s.folder = strings.Clone(m[1])
-		return command
+	case m[1] == s.folder:
+		return command[len(m[0]):]
 	}
-	if m[1] != s.folder {
-		return command
-	}
-	return command[len(m[0]):]
+	return command
 }
 
 var folderFirst = text.Pattern(`^cd (/[^\s;&|]+) *&& *`)

@@ -168,12 +168,9 @@ func (d *Digest) addCall(c *chat.ToolCall) {
 // what it lists.
 func (d *Digest) addResult(id, content string) {
 	c := d.history.takeOpen(id)
-	if d.history.text.prompt = ""; id == "" && !d.history.text.called {
-		d.history.readClientReport(d.redact(text.Head(content, maxReply)))
-		d.history.text.prompt = strings.Clone(lastLine(text.Tail(content, maxLine)))
-	}
 	if len(content) <= maxJSON {
 		content = d.redact(content)
+		d.history.readClientReport(id, content, content)
 		if !d.history.addResult(c, content, content) {
 			content = blankLineNumbers(content)
 			d.ids.scan(content, false)
@@ -182,6 +179,7 @@ func (d *Digest) addResult(id, content string) {
 		return
 	}
 	head, tail := d.scan(content, false)
+	d.history.readClientReport(id, head, tail)
 	d.history.addResult(c, head, tail)
 	d.history.addDeclarations(c.paths, blankLineNumbers(head))
 }

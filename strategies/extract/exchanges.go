@@ -166,16 +166,17 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		return
 	}
 	answered, day := false, s.dayOf(i) // answered: its result is listed
+	edited, editedLater := s.editedFor(t), s.changedSince(t.lastAt)
 	for j, line := range t.lines {
 		if j >= t.lastStart && planning().MatchString(line) { // what was to be done is over, with all below it
 			break
 		}
 		line = opening().ReplaceAllString(s.statements(line), "")
 		first := j >= t.lastStart && !answered && !isIntention(line) && (request != nil || isGoal)
-		if isPassing(line) && (!first || s.changedSince(t.lastAt)) || isEmpty(line) || isRemark(line) || !s.isTalk() && isProgramLine(line) || request == nil && !isGoal && len(s.files) > 0 && isChange(line) {
+		if isPassing(line) && (!first || editedLater) || isEmpty(line) || isRemark(line) || !s.isTalk() && isProgramLine(line) || request == nil && !isGoal && len(s.files) > 0 && isChange(line) {
 			continue
 		}
-		if !first && (request != nil || isGoal) && s.editedFor(t) && s.changedSince(t.lastAt) && !slices.ContainsFunc(sentences(line), isDecision) { // what came of it is in the files
+		if !first && (request != nil || isGoal) && edited && editedLater && !slices.ContainsFunc(sentences(line), isDecision) { // what came of it is in the files
 			continue
 		}
 		worth := worthSaid
@@ -183,7 +184,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 			worth, answered = worthResult, true
 		}
 		line = s.dated(truncate(line, b.lineLimit), t.lastAt)
-		if request == nil && !isGoal && !strings.HasSuffix(line, editedMark) && (s.changedSince(t.lastAt) || j < t.lastStart && s.editedFor(t)) {
+		if request == nil && !isGoal && !strings.HasSuffix(line, editedMark) && (editedLater || j < t.lastStart && edited) {
 			line += editedMark
 		}
 		text := formatEntry(line)

@@ -233,7 +233,7 @@ func (s *history) currentTurn() *turn {
 // addUser adds a user message, given by its head and its tail, which are the same text
 // unless it is very long.
 func (s *history) addUser(head, tail string) {
-	s.text.pending, s.text.prompt = "", ""
+	s.text.pending, s.text.asked = "", false
 	s.takeOpen(textID) // nothing comes of it any more
 	r := newRequest(head, tail)
 	if len(splitLines(r.head)) == 0 {

@@ -363,7 +363,7 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 	c, age := s.calls[i], len(s.calls)-1-i
 	text := c.line(b.lineLimit)
 	if c.acts {
-		if s.isRecords() && s.tierOfLast(c, -1) >= 0 { // it is what is talked about
+		if s.isRecords() && s.tierOfLast(i, -1) >= 0 { // it is what is talked about
 			limit = max(limit, b.listLimit)
 		}
 		text = truncate(strings.TrimSuffix(c.format(b.lineLimit, briefly), "\n"), limit) + "\n"
@@ -379,7 +379,7 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 			times = "alike"
 		}
 		same.item.text = fmt.Sprintf("%s (%d %s)\n", strings.TrimSuffix(text, "\n"), same.times, times)
-		same.item.tier = s.tierOfLast(c, same.item.tier)
+		same.item.tier = s.tierOfLast(i, same.item.tier)
 		return
 	}
 	it := b.add(sectionCompleted, text, worthStep*decay(age, 16))
@@ -398,12 +398,13 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 		it.tier = tierChosen
 		b.weigh(worthChosen * decay(age, 256))
 	}
-	it.tier = s.tierOfLast(c, it.tier)
+	it.tier = s.tierOfLast(i, it.tier)
 }
 
-// tierOfLast returns the tier of an action, an earlier one if it is the last.
-func (s *history) tierOfLast(c *toolCall, tier int) int {
-	if !c.acts || slices.ContainsFunc(s.calls[slices.Index(s.calls, c)+1:], func(o *toolCall) bool { return o.acts && o.done && !o.isTodoList }) {
+// tierOfLast returns the tier of call i, an earlier one if it is the last action.
+func (s *history) tierOfLast(i, tier int) int {
+	c := s.calls[i]
+	if !c.acts || slices.ContainsFunc(s.calls[i+1:], func(o *toolCall) bool { return o.acts && o.done && !o.isTodoList }) {
 		return tier
 	}
 	if c == s.lastCall() { // the state does not tell it again

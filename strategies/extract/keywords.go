@@ -107,7 +107,7 @@ var outdating = text.Pattern(`(?i)\b(?:needs? to|have to|has to|must be|should (
 var failurePrefixes = []string{
 	"error", "fatal", "panic", "traceback", "exception", "fail", "exit code", "exit status", "command failed",
 	"permission denied", "command not found", "no such file", "cannot", "undefined", "not found", "denied", "assertion", "tool_use_error",
-	"your proposed edit has introduced", "bash: line", "bash: -c", "zsh:", "eval):", "sh: ", "api error",
+	strings.ToLower(refusedEdit), "bash: line", "bash: -c", "zsh:", "eval):", "sh: ", "api error",
 }
 
 // keywords is a set of words of several languages. Words of scripts with blanks between

@@ -27,8 +27,8 @@ const maxReported = 64
 // promptReply returns what the user typed at the question that the program asked in the message before, "" if it says
 // nothing more, and reports whether a message of the assistant is such a reply.
 func (s *history) promptReply(content string) (reply string, ok bool) {
-	asked := strings.Contains(s.text.prompt, "?")
-	if s.text.prompt = ""; !asked || len(content) > maxRequest {
+	asked := s.text.asked
+	if s.text.asked = false; !asked || len(content) > maxRequest {
 		return "", false
 	}
 	m := typedReply().FindStringSubmatch(content)
@@ -41,11 +41,16 @@ func (s *history) promptReply(content string) (reply string, ok bool) {
 	return reply, true
 }
 
-// readClientReport adds what the beginning of a message without a call reports of edits and commits.
-func (s *history) readClientReport(report string) {
+// readClientReport adds what the beginning of a message without the id of a call reports of edits and commits, unless the
+// agent calls tools.
+func (s *history) readClientReport(id, head, tail string) {
+	if s.text.asked = false; id != "" || s.text.called {
+		return
+	}
+	s.text.asked = strings.Contains(lastLine(text.Tail(tail, maxLine)), "?")
 	var blocks [][]string
 	read := map[string]bool{}
-	for _, l := range splitLines(report) {
+	for _, l := range splitLines(text.Head(head, maxReply)) {
 		if read[l] || len(read) == maxReported {
 			continue
 		}

@@ -20,7 +20,7 @@ func (s *history) addLastAnswer(b *itemList) {
 	pending := lastQuestion(t.lastText)
 	last := s.lastCall()
 	stuck := last != nil && last.failed && last.blocks()
-	long := len(t.lines)-t.lastStart > maxWholeAnswer
+	long, edited := len(t.lines)-t.lastStart > maxWholeAnswer, s.editedFor(t)
 	for j, line := range t.lines { // what is said last is read as a whole, unless it is long
 		if pending != "" { // it stands with what is pending
 			line = strings.TrimSpace(strings.Replace(line, pending, "", 1))
@@ -38,7 +38,7 @@ func (s *history) addLastAnswer(b *itemList) {
 			continue
 		}
 		line = truncate(line, b.lineLimit)
-		if j < t.lastStart && s.editedFor(t) {
+		if j < t.lastStart && edited {
 			line += editedMark
 		}
 		text := formatEntry(line)

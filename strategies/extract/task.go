@@ -229,7 +229,7 @@ func (s *history) activeTurn() int {
 	for i, t := range slices.Backward(s.turns) {
 		switch {
 		case t.request.empty():
-		case len(s.files) > 0 && arranging().MatchString(t.request.head): // of an agent that works on files
+		case len(s.files) > 0 && controlling().MatchString(t.request.head): // to the program of an agent that works on files
 			control = max(control, i)
 		case !IsGenerated(t.request.head) && !t.program:
 			return i
@@ -244,6 +244,3 @@ func (s *history) activeTurn() int {
 	}
 	return max(newest, control)
 }
-
-// arranging is a command to the program of the agent that shows or arranges something, and asks the agent for nothing.
-var arranging = text.Pattern(`^/(?:add|clear|copy|diff|drop|exit|ls|map|read-only|tok(?:ens)?)(?: +\S+)*\s*$`)

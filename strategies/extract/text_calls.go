@@ -23,8 +23,8 @@ type textCalls struct {
 	returned, called bool
 	// pending is what the newest message runs, "" for nothing.
 	pending string
-	// prompt is the last line of the message of the program before, "" if that was none.
-	prompt string
+	// asked reports that the message before was one of the program that ends with a question.
+	asked bool
 	// folder and file are those of the shell and of its editor, as the newest output tells them.
 	folder, file string
 }
