@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -95,53 +97,40 @@ func waiters(t fataler, s *Store) int {
 // that dies is free again.
 func TestNoTwoCallersStartTheSameFreeRun(t *testing.T) {
 	t.Parallel()
-	for name, start := range map[string]func(ctx context.Context, s *Store) error{
-		"relay": func(ctx context.Context, s *Store) error {
-			_, err := s.Relay(ctx, 0, 0, 5, time.Hour)
-			return err
-		},
-		"requests": func(ctx context.Context, s *Store) error {
-			_, err := s.Undelivered(ctx, 5, time.Hour)
-			return err
-		},
-		"sweep": func(ctx context.Context, s *Store) error {
-			_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.sweep_page((SELECT max(id) FROM compactor.sweeps), 5, '1 hour')`))
-			return err
-		},
-	} {
+	for name, work := range throttledWork {
 		for dies, want := range map[bool]int{false: 0, true: 1} {
 			t.Run(fmt.Sprintf("%s, dies %t", name, dies), func(t *testing.T) {
 				t.Parallel()
 				s := open(t)
 				thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
-				dueOf(t, s, "big", 9)
+				dueOf(t, s, "big", 5)
+				dueOf(t, s, "small", 2)
+				take := work(t, s)
 				limitRuns(t, s, "big", 0.001) // one now, and none for a long time
-				switch name {
-				case "requests":
-					for _, k := range sessionsNamed("big", 9) {
-						must(s.Request(t.Context(), k, TriggerApplication, "test", Options{}))(t)
-					}
-				case "relay":
-					exec(t, s, `INSERT INTO compactor.outbox (sid) SELECT sid FROM compactor.sessions ON CONFLICT DO NOTHING`)
-				case "sweep":
-					startSweep(t, s, "", time.Hour)
-				}
 				tx := must(s.pool.Begin(t.Context()))(t)
 				defer func() { _ = tx.Rollback(t.Context()) }()
 				must(tx.Exec(t.Context(), s.q(`SELECT compactor.count_started_runs('{big}')`)))(t)
-				done := make(chan error, 1)
-				go func() { done <- start(t.Context(), s) }()
-				for waiters(t, s) == 0 && len(done) == 0 { //nolint:revive // the condition waits
+				started := make(chan []Delivery, 1)
+				var over atomic.Bool // also if it failed
+				go func() {
+					defer close(started)
+					defer over.Store(true)
+					started <- take()
+				}()
+				for waiters(t, s) == 0 && !over.Load() { //nolint:revive // the condition waits
 				}
 				if dies {
 					must(0, tx.Rollback(t.Context()))(t)
 				} else {
 					must(0, tx.Commit(t.Context()))(t)
 				}
-				if err := <-done; err != nil {
-					t.Fatal(err)
+				n := 0
+				for _, session := range sessionsOf(t, s, <-started) {
+					if strings.HasPrefix(session, "big") {
+						n++
+					}
 				}
-				if n := one[int](t, s, `SELECT count(*) FROM compactor.runs WHERE delivery > 0`); n != want {
+				if n != want {
 					t.Errorf("%d runs started beside that of the other caller, want %d", n, want)
 				}
 			})
