@@ -218,6 +218,9 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		s.currentTurn().plan, c.isTodoList = planLines(c.plan), true
 		c.outcome = "approved by the user"
 	}
+	if c.commits || c.passed() {
+		s.checkedAt = s.editedAt
+	}
 	s.undoCommits(c.command)
 	s.moveFiles(c.command)
 	c.committed = c.committed || c.commits && !strings.Contains(tail, "no changes added to commit") || cleanTree().MatchString(text.Tail(tail, maxLine))
@@ -321,7 +324,7 @@ func (s *history) recordFile(path string, changed bool) {
 		s.files[f.path] = f
 	}
 	if f.last = s.messages; changed {
-		f.changed = s.messages
+		f.changed, s.editedAt = s.messages, s.messages
 		f.changes++
 	} else {
 		f.reads++

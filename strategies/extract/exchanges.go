@@ -162,21 +162,37 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		return
 	}
 	isGoal := request == nil && i != s.activeTurn() && s.isGoal(t.request)
-	if request == nil && !isGoal && i != s.activeTurn() && !s.isTalk() && t.isAside() {
+	finding := request == nil && !isGoal
+	if finding && i != s.activeTurn() && !s.isTalk() && t.isAside() {
 		return
 	}
 	answered, day := false, s.dayOf(i) // answered: its result is listed
 	edited, editedLater := s.editedFor(t), s.changedSince(t.lastAt)
+	var head *item // of the lines below it
 	for j, line := range t.lines {
+		if !s.isTalk() && (j < t.lastStart || t.calls > t.callsBefore) { // what was said while it worked is over
+			continue
+		}
+		line, below := strings.CutPrefix(line, belowMark)
+		switch {
+		case !below:
+			head = nil
+		case head == nil && j > t.lastStart, finding && editedLater: // not understood without what it stands below
+			continue
+		}
+		heads := !below && !(finding && editedLater) && j+1 < len(t.lines) && strings.HasPrefix(t.lines[j+1], belowMark)
 		if j >= t.lastStart && planning().MatchString(line) { // what was to be done is over, with all below it
 			break
 		}
-		line = opening().ReplaceAllString(s.statements(line), "")
-		first := j >= t.lastStart && !answered && !isIntention(line) && (request != nil || isGoal)
-		if isPassing(line) && (!first || editedLater) || isEmpty(line) || isRemark(line) || !s.isTalk() && isProgramLine(line) || request == nil && !isGoal && len(s.files) > 0 && isChange(line) {
-			continue
+		if line = s.statements(line); !below { // else it keeps its number
+			line = opening().ReplaceAllString(line, "")
 		}
-		if !first && (request != nil || isGoal) && edited && editedLater && !slices.ContainsFunc(sentences(line), isDecision) { // what came of it is in the files
+		first := j >= t.lastStart && !answered && !isIntention(line) && !finding
+		switch passing := isPassing(line) && !heads || heads && intending().MatchString(line); {
+		case passing && (!first || editedLater), isEmpty(line) && !heads && !(below && isRow(line)), opening().ReplaceAllString(line, "") == "", isRemark(line), !s.isTalk() && isProgramLine(line),
+			finding && len(s.files) > 0 && isChange(line):
+			continue
+		case !first && !finding && edited && editedLater && !slices.ContainsFunc(sentences(line), isDecision): // what came of it is in the files
 			continue
 		}
 		worth := worthSaid
@@ -184,20 +200,26 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 			worth, answered = worthResult, true
 		}
 		line = s.dated(truncate(line, b.lineLimit), t.lastAt)
-		if request == nil && !isGoal && !strings.HasSuffix(line, editedMark) && (editedLater || j < t.lastStart && edited) {
+		if finding && !strings.HasSuffix(line, editedMark) && (editedLater || j < t.lastStart && edited) {
 			line += editedMark
 		}
 		text := formatEntry(line)
 		if request != nil {
 			text = indentMark + text
 		}
+		if head != nil {
+			text = indentMark + text
+		}
 		it := b.add(sectionFindings, text, worth*age*min(1, float64(len(text))/usualLine))
-		it.day = day
+		it.day, it.parent = day, head
 		switch {
 		case request != nil:
-			it.section, it.parent = sectionRequests, request
+			it.section, it.parent = sectionRequests, cmp.Or(head, request)
 		case isGoal && j >= t.lastStart:
 			it.section, it.day = sectionGoal, ""
+		}
+		if heads {
+			head, it.heading = it, strings.HasSuffix(line, ":") || strings.Contains(line, " | ")
 		}
 	}
 }

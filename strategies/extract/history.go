@@ -103,6 +103,9 @@ type history struct {
 	constraints []string
 	decisions   []string
 	reasons     []string
+	// editedAt is the number of messages up to the newest edit, checkedAt up to the newest that a commit or a check
+	// that passed followed.
+	editedAt, checkedAt int
 	// proposed is the number of decisions at the end that the user has not replied to.
 	proposed int
 	// suggested are choices since the user's last message that nobody has said to be taken.
@@ -360,7 +363,7 @@ func (s *history) addAssistant(head, tail string) {
 	t := s.currentTurn()
 	t.callsBefore = t.calls
 	lines := proseLines(text.Head(head, maxReply))
-	if len(lines) > 1 && len(lines[0]) <= minSentence && strings.HasSuffix(lines[0], "!") { // "Perfect!" is no state
+	if len(lines) > 1 && len(lines[0].text) <= minSentence && strings.HasSuffix(lines[0].text, "!") { // "Perfect!" is no state
 		lines = lines[1:]
 	}
 	if over := len(t.lines) + len(lines) - maxTurnLines; over > 0 && len(t.lines) > 0 {
@@ -374,11 +377,12 @@ func (s *history) addAssistant(head, tail string) {
 	for _, x := range listedDecisions(text.Head(head, maxReply)) {
 		s.propose(x)
 	}
-	for _, line := range lines {
-		if slices.Contains(s.decisions, line) {
+	said := make([]string, len(lines))
+	for i, line := range lines {
+		if said[i] = line.text; slices.Contains(s.decisions, line.text) {
 			continue
 		}
-		all := sentences(line)
+		all := sentences(line.text)
 		for i, x := range all {
 			switch {
 			case !isDecision(x):
@@ -395,7 +399,7 @@ func (s *history) addAssistant(head, tail string) {
 		}
 	}
 	s.readCheckboxes(head)
-	s.offerFacts(strings.Join(lines, "\n"))
+	s.offerFacts(strings.Join(said, "\n"))
 }
 
 // saysCommitted reports whether the user says that what was edited was committed.

@@ -99,6 +99,9 @@ func (s *history) otherItems(budget int) []*item {
 		}
 		if s.changedSince(s.previousAt[x]) { // it may be over
 			if mark = editedMark; faulty().MatchString(x) {
+				if at := s.previousAt[x]; at < s.checkedAt && !slices.ContainsFunc(s.turns, func(t *turn) bool { return t.lastAt == at && t.calls == t.callsBefore }) {
+					continue // found on the way, and settled
+				}
 				value /= 4
 			}
 		}
@@ -342,19 +345,36 @@ func (s *history) addCalls(b *itemList, budget int) {
 			it := b.add(sectionCompleted, c.line(b.lineLimit), 0)
 			it.day, it.at = c.day, 2*c.after+1
 			b.weigh(worthLooked * age)
-		case s.checkedAgain(i): // with the same result
+		case s.checkedAgain(i): // with the same result, or with edits between
 		default:
 			s.addAction(b, i, limit, briefly, listed)
 		}
 	}
 }
 
-// checkedAgain reports whether a later call ran the same check with the same result.
+// checkedAgain reports whether a later call ran the same check with the same result, or files were edited since and a
+// check passed after that.
 func (s *history) checkedAgain(i int) bool {
 	c := s.calls[i]
-	return !c.acts && c.done && !c.failed && checking().MatchString(c.description) && slices.ContainsFunc(s.calls[i+1:], func(later *toolCall) bool {
-		return later.done && later.tool == c.tool && later.description == c.description && later.outcome == c.outcome
-	})
+	if c.acts || !c.passed() {
+		return false
+	}
+	outdated := s.editedSince(i)
+	for j, later := range slices.Backward(s.calls) {
+		if j == i {
+			break
+		}
+		outdated = outdated && !later.edited()
+		if later.done && later.tool == c.tool && later.description == c.description && later.outcome == c.outcome || outdated && later.passed() {
+			return true
+		}
+	}
+	return false
+}
+
+// passed reports whether a call is a check that did not fail.
+func (c *toolCall) passed() bool {
+	return c.done && !c.failed && !c.commits && checking().MatchString(c.description)
 }
 
 // addAction adds call i as one of those that tell what was done, or counts it with an equal one of its day. Lines of
@@ -368,7 +388,7 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 		}
 		text = truncate(strings.TrimSuffix(c.format(b.lineLimit, briefly), "\n"), limit) + "\n"
 	}
-	if !c.failed && !c.commits && checking().MatchString(c.description) && s.editedSince(i) { // what it said may be over
+	if c.passed() && s.editedSince(i) { // what it said may be over
 		text = strings.TrimSuffix(text, "\n") + editedMark + "\n"
 	}
 	whole, key := c.format(maxAct, false), fmt.Sprint(c.day, c.failed, text)

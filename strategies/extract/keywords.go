@@ -72,7 +72,7 @@ func listedDecisions(s string) []string {
 			below = true
 		case below && isListed(l):
 			for _, x := range proseLines(l) {
-				out = append(out, opening().ReplaceAllString(x, ""))
+				out = append(out, opening().ReplaceAllString(x.text, ""))
 			}
 		default:
 			below = false

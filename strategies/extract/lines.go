@@ -71,10 +71,16 @@ func truncateHead(s string, n int) string {
 // excerpt returns a copy of s on one line, truncated to n characters.
 func excerpt(s string, n int) string { return strings.Clone(truncate(oneLine(s), n)) }
 
+// proseLine is a line of prose; listed reports that it is an entry of a list, row one of a table.
+type proseLine struct {
+	text        string
+	listed, row bool
+}
+
 // proseLines returns the lines of s outside of fenced code, without the markup of emphasis,
 // headings and lists, truncated to maxLine characters.
-func proseLines(s string) []string {
-	var out []string
+func proseLines(s string) []proseLine {
+	var out []proseLine
 	fenced := false
 	for _, line := range splitLines(s) {
 		if strings.HasPrefix(line, "```") || strings.HasPrefix(line, "~~~") {
@@ -84,7 +90,7 @@ func proseLines(s string) []string {
 		if fenced {
 			continue
 		}
-		heading := headingLine().MatchString(line)
+		heading, listed, row := headingLine().MatchString(line), isListed(line), strings.HasPrefix(line, "|")
 		line = strings.ReplaceAll(line, "**", "")
 		if line = strings.TrimRight(unmarked(line), "| \t"); heading && line != "" && strings.IndexByte(".:!?", line[len(line)-1]) < 0 {
 			line += ":"
@@ -92,7 +98,7 @@ func proseLines(s string) []string {
 		if !strings.ContainsFunc(line, isLetterOrDigit) {
 			continue
 		}
-		out = append(out, truncate(oneLine(line), maxLine))
+		out = append(out, proseLine{truncate(oneLine(line), maxLine), listed, row})
 	}
 	return out
 }
@@ -108,19 +114,28 @@ func isPathLine(l string) bool {
 	return !strings.Contains(l, " ") && (kindOf(l) == Path || kindOf(l) == File)
 }
 
-// headed returns lines with each short heading before the line below it, not on a line of its own.
-func headed(lines []string) []string {
+// belowMark begins a line of headed that belongs to the nearest one before it without the mark.
+const belowMark = "\t"
+
+// headed returns lines with a short heading before the line below it, not on a line of its own, and with belowMark
+// before each entry of a list with a heading or a line with a colon above it, and before the rows of a table but the first.
+func headed(lines []proseLine) []string {
 	var out []string
-	heading := ""
-	for _, l := range lines {
-		if strings.HasSuffix(l, ":") && len(l) <= maxHeading && !intending().MatchString(l) {
-			heading = l + " "
+	heading, listing := "", false
+	for i, l := range lines {
+		opens := strings.HasSuffix(l.text, ":")
+		listed := func(i int) bool { return i < len(lines) && (lines[i].listed || lines[i].row) }
+		switch {
+		case opens && len(l.text) <= maxHeading && !intending().MatchString(l.text) && !(listed(i+1) && listed(i+2)):
+			heading = l.text + " "
 			continue
+		case heading != "":
+			out, listing = append(out, truncate(heading+opening().ReplaceAllString(l.text, ""), maxLine)), opens
+		case listing && listed(i) && !opens && !(l.row && lines[i-1].listed): // a table stands by itself behind a list
+			out = append(out, belowMark+l.text)
+		default:
+			out, listing = append(out, l.text), opens || l.row
 		}
-		if heading != "" {
-			l = heading + opening().ReplaceAllString(l, "")
-		}
-		out = append(out, truncate(l, maxLine))
 		heading = ""
 	}
 	return out

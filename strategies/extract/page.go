@@ -91,12 +91,10 @@ func (p *page) place(it *item) bool {
 		size += len(sectionTable[h.section].heading) + 1
 	}
 	size += p.headingSize(it)
-	parent := it.parent
-	if parent != nil && parent.placed {
-		parent = nil
-	}
-	if parent != nil {
-		size += parent.size
+	var above []*item // what it stands below, and is not placed
+	for a := it.parent; a != nil && !a.placed; a = a.parent {
+		above = append(above, a)
+		size += a.size
 	}
 	if it.extends != nil {
 		if !it.extends.placed {
@@ -112,14 +110,15 @@ func (p *page) place(it *item) bool {
 		return false
 	}
 	core := it.core()
-	if p.contains(it) || parent != nil && !parent.heading && strings.Contains(p.text, parent.core()) || it.parent != nil && strings.Contains(it.parent.text, core) {
+	if p.contains(it) || it.parent != nil && strings.Contains(it.parent.text, core) ||
+		slices.ContainsFunc(above, func(a *item) bool { return !a.heading && strings.Contains(p.text, a.core()) }) {
 		return true
 	}
 	p.text += core + "\n"
-	if parent != nil {
-		p.text += parent.core() + "\n"
-		parent.placed = true
-		p.items = append(p.items, parent)
+	for _, a := range above {
+		p.text += a.core() + "\n"
+		a.placed = true
+		p.items = append(p.items, a)
 	}
 	it.placed = true
 	if it.covers != nil {
@@ -192,9 +191,9 @@ func (p *page) density(it *item) float64 {
 			value += c.score
 		}
 	}
-	if it.parent != nil && !it.parent.placed {
-		value += it.parent.value
-		size += it.parent.size
+	for a := it.parent; a != nil && !a.placed; a = a.parent {
+		value += a.value
+		size += a.size
 	}
 	if it.topical {
 		value *= topicFactor

@@ -60,7 +60,8 @@ func (d *Digest) addNotes(lines []string) {
 	text := strings.Join(lines, "\n")
 	told := d.history.messages > minTold && len(d.history.files) > 0
 	stale := false
-	for _, line := range proseLines(scratchpad().ReplaceAllString(text, "$1")) {
+	for _, l := range proseLines(scratchpad().ReplaceAllString(text, "$1")) {
+		line := l.text
 		if isNoteHeading(line) {
 			stale = staleHeading().MatchString(line)
 			continue
@@ -405,7 +406,11 @@ func (s *history) restoreRequest(e entry) {
 		} else if q, ok := strings.CutPrefix(l, repliesMark); ok {
 			last.asked = q
 		} else {
-			last.lines = append(last.lines, strings.TrimPrefix(l, bulletMark))
+			below, ok := strings.CutPrefix(l, indentMark+bulletMark)
+			if ok {
+				below = belowMark + below
+			}
+			last.lines = append(last.lines, strings.TrimPrefix(below, bulletMark))
 		}
 	}
 }

@@ -47,7 +47,7 @@ func reportLine(head string) string {
 	}
 	first := ""
 	for _, l := range headed(proseLines(head)) {
-		switch {
+		switch l = strings.TrimPrefix(l, belowMark); {
 		case isEmpty(l) || isIntention(l) || isRemark(l) || isProgramLine(l) || saysNothing().MatchString(l):
 		case concluding().MatchString(l):
 			return l

@@ -21,7 +21,15 @@ func (s *history) addLastAnswer(b *itemList) {
 	last := s.lastCall()
 	stuck := last != nil && last.failed && last.blocks()
 	long, edited := len(t.lines)-t.lastStart > maxWholeAnswer, s.editedFor(t)
+	var head *item // of the lines below it
 	for j, line := range t.lines { // what is said last is read as a whole, unless it is long
+		line, below := strings.CutPrefix(line, belowMark)
+		if !below {
+			head = nil
+		}
+		if j < t.lastStart && !s.isTalk() && (edited || below) { // it is over, or not understood alone
+			continue
+		}
 		if pending != "" { // it stands with what is pending
 			line = strings.TrimSpace(strings.Replace(line, pending, "", 1))
 		}
@@ -37,19 +45,20 @@ func (s *history) addLastAnswer(b *itemList) {
 		if line == "" || isPathLine(line) && len(t.lines)-t.lastStart > 1 || claiming().MatchString(line) || s.isRecords() && farewell().MatchString(line) || last != nil && isRemark(line) || j < t.lastStart && (isIntention(line) || isRemark(line) || isQuestion(line)) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
 			continue
 		}
-		line = truncate(line, b.lineLimit)
-		if j < t.lastStart && edited {
-			line += editedMark
+		text := formatEntry(truncate(line, b.lineLimit))
+		if head != nil {
+			text = indentMark + text
 		}
-		text := formatEntry(line)
-		switch {
-		case j == t.lastStart:
-			b.add(sectionState, text, worthState).tier = tierState
+		it := b.add(sectionState, text, worthState)
+		switch it.tier, it.parent = tierState, head; {
 		case j > t.lastStart:
-			b.add(sectionState, text, 0).tier = tierOpen
+			it.tier = tierOpen
 			b.weigh(worthStateLine * decay(j-t.lastStart, 6))
-		default:
-			b.add(sectionFindings, text, worthSaid*min(1, float64(len(text))/usualLine))
+		case j < t.lastStart:
+			it.section, it.share, it.tier, it.value = sectionFindings, sectionFindings, tierOther, worthSaid*min(1, float64(len(text))/usualLine)
+		}
+		if !below {
+			head = it
 		}
 	}
 	if last != nil && !stuck {

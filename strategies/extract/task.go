@@ -60,11 +60,11 @@ func (s *history) leadingItems(budget int) []*item {
 	if at > 0 && !s.supplies(at) && (len(active.head) < minRequest || len(active.head) < maxShort && (len(s.files) == 0 && pointing().MatchString(active.head) || s.turns[at].asked != "" || referring().MatchString(active.head))) {
 		last := proseLines(s.turns[at-1].lastText)
 		replied := answeredLines(s.turns[at-1].lastText, active.head)
-		if len(replied) == 0 && (len(last) > 0 && choiceLine().MatchString(last[len(last)-1]) || s.turns[at].asked == "" && (referring().MatchString(active.head) || picking().MatchString(active.head))) {
+		if len(replied) == 0 && (len(last) > 0 && choiceLine().MatchString(last[len(last)-1].text) || s.turns[at].asked == "" && (referring().MatchString(active.head) || picking().MatchString(active.head))) {
 			replied = options(splitLines(s.turns[at-1].lastText))
 		}
 		if len(replied) == 0 && len(last) > 0 {
-			replied = last[len(last)-1:]
+			replied = []string{last[len(last)-1].text}
 		}
 		replied = slices.DeleteFunc(replied, func(l string) bool { return slices.Contains(s.decisions, l) || claiming().MatchString(l) }) // listed as such, or not to be believed
 		// The question comes first, what it offers below it.

@@ -1,0 +1,64 @@
+package extract
+
+import (
+	"testing"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// An answer is what was said last, with its lists below what they belong to; what was said on the way is not told.
+func TestAnswersOfEarlierRequests(t *testing.T) {
+	t.Parallel()
+	look := []*chat.Message{
+		user("Why does the lamp of the hall flicker in the evening?"), assistant("The fuse of the hall looks broken to me at first sight."),
+		calls("", "1", "Read", "file_path", "/src/lamp.go"), result("1", "package lamp"),
+	}
+	answer := assistant("The level is read before the dimmer has set it.\n\nIt happens in these places of the driver:\n\n- the hall, line 12 of the driver\n- the cellar, line 40 of the driver\n\n" +
+		"Let me list what I will look at:\n\n- the wires of the garden house\n\n| room | lamp | fuse |\n|---|---|---|\n| hall | desk lamp | fuse 4 |\n")
+	rest := []*chat.Message{user("Thanks. Now tell me which lamp of the house needs the most power."), assistant("The one in the hall does.")}
+	want := "- > Why does the lamp of the hall flicker in the evening?\n" +
+		"  - The level is read before the dimmer has set it.\n" +
+		"  - It happens in these places of the driver:\n" +
+		"    - the hall, line 12 of the driver\n" +
+		"    - the cellar, line 40 of the driver\n" +
+		"  - room | lamp | fuse\n" +
+		"    - hall | desk lamp | fuse 4\n"
+	more := []*chat.Message{user("And the second most, which is that one of all in the house?"), assistant("The cellar's."), user("Then how much is it for both of them in a year?"), assistant("300.")}
+	summary := digestOf(Options{}, append(append(look, answer), append(rest, more...)...)...).Text(900)
+	wantIn(t, summary, want)
+	wantNotIn(t, summary, "looks broken")
+	wantNotIn(t, summary, "garden house")
+
+	later := digestOf(Options{})
+	later.AddPrevious(summary)
+	for _, m := range []*chat.Message{user("What does the power of the hall cost in the winter months?"), assistant("It is 90.")} {
+		later.Add(m)
+	}
+	wantIn(t, later.Text(900), want)
+
+	// Where it was stopped on the way, nothing is the answer.
+	stopped := digestOf(Options{}, append(look, append(rest, more...)...)...).Text(900)
+	wantIn(t, stopped, "flicker in the evening?")
+	wantNotIn(t, stopped, "looks broken")
+}
+
+// A fault that was found on the way is settled by a check that passes after an edit; the result of a check that
+// edits followed is told if none passed since.
+func TestWhatAPassingCheckSettles(t *testing.T) {
+	t.Parallel()
+	begin := []*chat.Message{
+		user("Make the lamp of the hall dim in the evening, please."),
+		assistant("The issue is that `dim()` in the driver reads the level before it is set."),
+		calls("", "1", "Bash", "command", "go vet ./lamp"), result("1", "ok"),
+		calls("", "2", "Edit", "file_path", "/src/lamp.go", "old_string", "a", "new_string", "b"), result("2", "ok"),
+	}
+	check := []*chat.Message{calls("", "3", "Bash", "command", "go test ./..."), result("3", "ok  \thouse/lamp\t0.01s")}
+	end := []*chat.Message{assistant("It dims."), user("Good. Is the cellar as bright as it was before that?"), assistant("Yes.")}
+	open := digestOf(Options{}, append(begin[:6:6], end...)...).Text(900)
+	wantIn(t, open, "reads the level before it is set")
+	wantIn(t, open, "go vet ./lamp → ok (files edited since)")
+	settled := digestOf(Options{}, append(append(begin[:6:6], check...), end...)...).Text(900)
+	wantNotIn(t, settled, "reads the level before it is set")
+	wantNotIn(t, settled, "go vet")
+	wantIn(t, settled, "go test ./...")
+}
