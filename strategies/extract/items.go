@@ -442,14 +442,18 @@ func (c *toolCall) kind() string {
 	return text.Head(strings.TrimPrefix(ran[len(ran)-1].what, c.tool+" "), maxKey)
 }
 
-// wasTaken reports whether a later call that was done tells all that was said of a listing.
+// wasTaken reports whether a later call that was done tells most of what was said of a listing.
 func (s *history) wasTaken(i int) bool {
 	said := s.calls[i].outcomeValues()
 	return len(said) > 0 && slices.ContainsFunc(s.calls[i+1:], func(c *toolCall) bool {
-		return c.acts && c.done && !c.failed && !slices.ContainsFunc(said, func(f argument) bool {
+		told := 0
+		for _, f := range said {
 			is := func(a argument) bool { return a.value == f.value }
-			return !slices.ContainsFunc(c.arguments, is) && !slices.ContainsFunc(c.result, is)
-		})
+			if slices.ContainsFunc(c.arguments, is) || slices.ContainsFunc(c.result, is) {
+				told++
+			}
+		}
+		return c.acts && c.done && !c.failed && told >= len(said)-len(said)/4
 	})
 }
 

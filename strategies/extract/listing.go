@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -29,8 +30,8 @@ const (
 	nearlyAs = 0.9
 )
 
-// readObjects reads a result in JSON: one object is what came of the call, several are a
-// listing.
+// readObjects reads a result in JSON: one object is what came of the call, several, or the only one that was
+// looked for, are a listing.
 func (s *history) readObjects(c *toolCall, result string) (listing bool) {
 	result = strings.TrimSpace(result)
 	if len(result) > maxJSON || result == "" || result[0] != '{' && result[0] != '[' {
@@ -50,7 +51,7 @@ func (s *history) readObjects(c *toolCall, result string) (listing bool) {
 			objects = append(objects, vs)
 		}
 	}
-	if len(objects) == 1 {
+	if len(objects) == 1 && (c.acts || result[0] == '{' || !looks(c.tool) || takes(c.tool)) {
 		c.result = withoutLinks(withoutMarks(objects[0]))
 		return false
 	}
@@ -60,10 +61,12 @@ func (s *history) readObjects(c *toolCall, result string) (listing bool) {
 		return false
 	}
 	rows := rowsOf(fs)
-	if len(rows) > maxOptions || !isListing(rows) {
+	if len(rows) == 0 || len(rows) > maxOptions || len(rows) > 1 && !isListing(rows) {
 		return false
 	}
-	c.options = optionsOf(rows)
+	if c.options = optionsOf(rows); len(rows) == 1 { // all that was found
+		c.chosen, s.discussed = 0, c
+	}
 	if len(s.listings) == maxListings {
 		s.listings[0].dropOptions()
 	}
@@ -282,7 +285,7 @@ func (c *toolCall) outcomeValues() []argument {
 
 // listed returns what a listing lists in about n characters, "" if it is none: of each option as many
 // values as there is room for, without what was asked for and what all have, those first that a request
-// is about.
+// is about. Where two of each have no room, a third or more of the options are listed.
 func (c *toolCall) listed(n int, request string) string {
 	asked := strings.ToLower(request)
 	known := slices.Clone(c.arguments)
@@ -299,9 +302,7 @@ func (c *toolCall) listed(n int, request string) string {
 		owns[i] = slices.DeleteFunc(slices.Clone(o.values), func(f argument) bool { return slices.ContainsFunc(known, f.is) })
 		ranked[i] = o.ranked(owns[i], asked)
 	}
-	list := ""
-	for most := maxValues; most > 0; most-- {
-		var parts []string
+	rows := func(most int) (rows []string, size int) {
 		listed := map[string]bool{}
 		last, labelled := "", 0 // label, and the characters since
 		var labels []argument   // those of the option before
@@ -309,33 +310,53 @@ func (c *toolCall) listed(n int, request string) string {
 			if len(own) > most {
 				own = ranked[i][:most]
 			}
-			part := values(own, nil, nil, true)
-			if part == "" || listed[part] {
+			row := values(own, nil, nil, true)
+			if row == "" || listed[row] {
 				continue
 			}
-			listed[part] = true
+			listed[row] = true
 			label := strings.ReplaceAll(own[0].key, "_", " ") + " "
 			lastWord := label[strings.LastIndexByte(strings.TrimSuffix(label, " "), ' ')+1:] // as short values have it
-			switch part = strings.TrimPrefix(strings.TrimPrefix(part, label), lastWord); {
+			switch row = strings.TrimPrefix(strings.TrimPrefix(row, label), lastWord); {
 			case label != last || labelled > maxLabelWidth:
-				part, last, labelled = label+part, label, 0
+				row, last, labelled = label+row, label, 0
 			case len(own) <= maxUnlabelled && slices.EqualFunc(own, labels, func(a, b argument) bool { return a.key == b.key && a.path == b.path }):
 				var short []string
 				for _, f := range own {
 					short = append(short, f.value)
 				}
-				part = strings.Join(short, ", ")
+				row = strings.Join(short, ", ")
 			}
 			labels = own
-			parts = append(parts, part)
-			labelled += utf8.RuneCountInString(part) + len("; ")
+			rows = append(rows, row)
+			labelled += utf8.RuneCountInString(row) + len(rowSeparator)
+			size += utf8.RuneCountInString(row) + len(rowSeparator)
 		}
-		if list = strings.Join(parts, "; "); !text.Longer(list, n) {
-			break
+		return rows, size - len(rowSeparator)
+	}
+	for most := maxValues; most > 1; most-- {
+		if all, size := rows(most); size <= n {
+			return strings.Join(all, rowSeparator)
 		}
 	}
-	return list
+	// The first options with what a choice needs tell more than the names of all.
+	all, size := rows(minListed)
+	left := 0
+	for ; size > n; left++ {
+		size -= utf8.RuneCountInString(all[len(all)-1-left]) + len(rowSeparator)
+	}
+	if first := all[:len(all)-left]; len(first) >= max(minListed, left/2) {
+		return strings.Join(first, rowSeparator) + fmt.Sprintf("%sand %d more", rowSeparator, left)
+	}
+	all, _ = rows(1)
+	return strings.Join(all, rowSeparator)
 }
+
+const (
+	// minListed is the number of values of the first options of a listing of which not all have room, and of these options.
+	minListed    = 3
+	rowSeparator = "; "
+)
 
 // maxUnlabelled is the number of values of an option that need no keys where the option before has them.
 const maxUnlabelled = 3

@@ -1,0 +1,67 @@
+package extract
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// A search that was repeated for another day is told by what it found then, also if that is one thing only.
+func TestTheOnlyThingFound(t *testing.T) {
+	t.Parallel()
+	search := func(id, day, found string) []*chat.Message {
+		return []*chat.Message{calls("", id, "find_trains", "from", "Graz", "day", day), result(id, found)}
+	}
+	trip := []*chat.Message{user("Find a train from Graz on the 6th.")}
+	trip = append(trip, search("1", "2031-03-06", `[{"line":"Southern Arrow","leaves":"07:10","fare":"71"},{"line":"Valley Star","leaves":"09:10","fare":"66"},{"line":"Lake Bell","leaves":"11:10","fare":"58"}]`)...)
+	trip = append(trip, assistant("Southern Arrow leaves at 07:10."), user("Does a Valley Star leave on the 5th?"))
+	trip = append(trip, search("2", "2031-03-05", `[{"line":"Valley Star","leaves":"14:20","fare":"49"}]`)...)
+	trip = append(trip, assistant("Yes, a Valley Star at 14:20 for 49."), user("Thanks. I also need a cab there."),
+		calls("", "3", "GetRide", "to", "Graz Ostbahnhof", "shared", "True"), result("3", `[{"to":"Graz Ostbahnhof","shared":"True","minutes":"24","fare":"13.28"}]`),
+		assistant("Your cab is on its way."), user("And what is the weather there on the 5th?"),
+		calls("", "4", "GetWeather", "city", "Linz"), result("4", `[{"city":"Linz","temperature":"73","humidity":"41"}]`), assistant("It will be 73 degrees."),
+		user("What else do you know about the place?"))
+	for _, m := range trip {
+		m.CreatedAt = time.Date(2031, 3, 1, 8, 0, 0, 0, time.UTC)
+	}
+	text := digestOf(Options{}, trip...).Text(900)
+	wantIn(t, text, "find_trains: day 2031-03-05, from Graz → line Valley Star, leaves 14:20, fare 49")
+	wantIn(t, text, "GetRide: shared True, to Graz Ostbahnhof → minutes 24, fare 13.28")
+	wantIn(t, text+"\n", "GetWeather: city Linz → temperature 73\n")
+	wantNotIn(t, text, "2031-03-06")
+}
+
+// What was booked is not told again as what was found; a farewell is nothing that a request replies to.
+func TestWhatWasFoundAndBooked(t *testing.T) {
+	t.Parallel()
+	ms := []*chat.Message{
+		user("I need a car in Graz."), calls("", "1", "find_cars", "city", "Graz"),
+		result("1", `[{"car":"Corolla","price":"71","kind":"small"},{"car":"Altima","price":"90","kind":"large"},{"car":"Camry","price":"80","kind":"large"}]`),
+		assistant("The Altima is large and costs 90."), user("That one."), calls("", "2", "reserve_car", "car", "Altima", "kind", "large", "city", "Graz"),
+		result("2", `{"car":"Altima","price":"90","pickup":"Ostbahnhof"}`), assistant("It is reserved."), user("Thanks, that is all."), assistant("Bye, have a great day."),
+		user("Is there a hotel nearby?"),
+	}
+	text := digestOf(Options{}, ms...).Text(900)
+	wantIn(t, text, "reserve_car: car Altima, city Graz, kind large → ")
+	wantNotIn(t, text, "find_cars")
+	wantNotIn(t, text, "great day")
+}
+
+// Where not all of a long listing has room, its first options are told with what a choice needs.
+func TestALongListing(t *testing.T) {
+	t.Parallel()
+	var rooms []string
+	for i := range 12 {
+		rooms = append(rooms, fmt.Sprintf(`{"hotel":"House of the %s Lamp","price":"%d","stars":"%d","pool":"True"}`, strings.Repeat("x", i+1), 100+i, i%3+2))
+	}
+	d := digestOf(Options{}, user("Which hotels are in Graz?"), calls("", "1", "find_hotels", "city", "Graz"), result("1", "["+strings.Join(rooms, ",")+"]"))
+	text := d.history.calls[0].listed(240, "")
+	wantIn(t, text, "hotel House of the x Lamp, price 100, stars 2; ")
+	wantIn(t, text, "; and 7 more")
+	if text = d.history.calls[0].listed(40, ""); strings.Contains(text, "more") || !strings.Contains(text, strings.Repeat("x", 12)) {
+		t.Errorf("%s", text)
+	}
+}
