@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -61,4 +62,33 @@ func TestWhatAPassingCheckSettles(t *testing.T) {
 	wantNotIn(t, settled, "reads the level before it is set")
 	wantNotIn(t, settled, "go vet")
 	wantIn(t, settled, "go test ./...")
+}
+
+// A commit stands below the request that it was made for, once and without its message in the command, also in later
+// summaries; the last action, one that failed and one that also pushed stand with the actions, and no answer reads like one.
+func TestCommitsStandBelowTheirRequests(t *testing.T) {
+	t.Parallel()
+	commit := func(id, subject, then, result1 string) []*chat.Message {
+		return []*chat.Message{calls("", id, "Bash", "command", `git add -A && git commit -m "`+subject+`"`+then), result(id, result1)}
+	}
+	ms := []*chat.Message{user("Write down what the lamps of the house need, please."), assistant("It is written down.")}
+	ms = append(append(ms, user("Dim the lamp of the hall in the evening from now on.")), commit("1", "Dim the hall", "", "[main 1a2b3c4] Dim the hall\n 1 file changed")...)
+	ms = append(ms, assistant("Committed: [main 9f9f9f9] Light the attic of the house."))
+	ms = append(append(ms, user("Dim the lamp of the cellar as well, it is too bright.")), commit("2", "Dim the cellar", " && git push", "[main 2b3c4d5] Dim the cellar\n 1 file changed")...)
+	ms = append(append(ms, assistant("It is dim."), user("And the lamp of the attic, which nobody needs?")), commit("3", "Dim the attic", "", "[main 3c4d5e6] Dim the attic\n 1 file changed")...)
+	ms = append(ms, assistant("It is dim."), user("Which lamp of them all is the brightest one now?"), assistant("None."), user("Then measure each of them again tomorrow evening."), assistant("I will."))
+	below := "- > Dim the lamp of the hall in the evening from now on.\n  - assistant: Committed: [main 9f9f9f9] Light the attic of the house.\n  - Committed: [main 1a2b3c4] Dim the hall\n"
+	summary := digestOf(Options{}, ms...).Text(900)
+	wantIn(t, summary, below)
+	wantIn(t, summary, "- Bash: git commit && git push → [main 2b3c4d5] Dim the cellar\n")
+	wantIn(t, summary, "- Bash: git commit → [main 3c4d5e6] Dim the attic\n")
+	later := New(Options{})
+	later.AddPrevious(summary)
+	for _, m := range []*chat.Message{user("How long do the lamps of the house last?"), assistant("A year.")} {
+		later.Add(m)
+	}
+	wantIn(t, later.Text(900), "  - Committed: [main 1a2b3c4] Dim the hall\n")
+	if n := strings.Count(later.Text(900), "1a2b3c4"); n != 1 {
+		t.Errorf("told %d times:\n%s", n, later.Text(900))
+	}
 }

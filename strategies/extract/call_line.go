@@ -65,7 +65,11 @@ func (c *toolCall) format(n int, briefly bool) string {
 		}
 		return formatEntry(truncate(text, 4*n))
 	}
-	text := c.tool + ": " + truncate(c.description, n)
+	description := c.description
+	if _, subject, ok := strings.Cut(committed().FindString(c.outcome), "] "); ok { // which says it
+		description = strings.Replace(description, ` -m "`+subject+`"`, "", 1)
+	}
+	text := c.tool + ": " + truncate(description, n)
 	switch {
 	case !c.done:
 		text += noResult

@@ -133,6 +133,9 @@ func (s *history) addRequests(b *itemList, budget int) {
 			}
 			s.addDemands(b, turn, request)
 			s.addAnswer(b, turn, request)
+			if request != nil {
+				s.addCommits(b, turn, request)
+			}
 		}
 	}
 }
@@ -173,6 +176,10 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		if !s.isTalk() && (j < t.lastStart || t.calls > t.callsBefore) { // what was said while it worked is over
 			continue
 		}
+		if commit, ok := strings.CutPrefix(line, commitMark); ok && request != nil { // of an earlier summary
+			b.addCommit(commit, request, age)
+			continue
+		}
 		line, below := strings.CutPrefix(line, belowMark)
 		switch {
 		case !below:
@@ -184,7 +191,10 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		if j >= t.lastStart && planning().MatchString(line) { // what was to be done is over, with all below it
 			break
 		}
-		if line = s.statements(line); !below { // else it keeps its number
+		if !heads { // what stands below it needs all of it
+			line = s.statements(line)
+		}
+		if !below { // else it keeps its number
 			line = opening().ReplaceAllString(line, "")
 		}
 		first := j >= t.lastStart && !answered && !isIntention(line) && !finding
@@ -199,7 +209,9 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		if first || j == t.lastStart {
 			worth, answered = worthResult, true
 		}
-		line = s.dated(truncate(line, b.lineLimit), t.lastAt)
+		if line = truncate(line, b.lineLimit); !heads {
+			line = s.dated(line, t.lastAt)
+		}
 		if finding && !strings.HasSuffix(line, editedMark) && (editedLater || j < t.lastStart && edited) {
 			line += editedMark
 		}
@@ -223,6 +235,29 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		}
 	}
 }
+
+// addCommits adds the commits of a turn that did nothing else, but for the last action of all, below its request.
+func (s *history) addCommits(b *itemList, i int, request *item) {
+	for at, c := range s.calls {
+		line := committed().FindString(c.outcome)
+		if c.after != s.turns[i].after || !c.commits || !c.done || c.failed || line == "" || pushing().MatchString(c.description) || s.tierOfLast(at, -1) >= 0 {
+			continue
+		}
+		b.committed[c] = true
+		b.addCommit(line, request, decay(len(s.calls)-1-at, 256)).kind = c.kind()
+	}
+}
+
+// addCommit adds a commit below its request.
+func (b *itemList) addCommit(line string, request *item, age float64) *item {
+	it := b.add(sectionCompleted, indentMark+commitMark+truncate(line, b.lineLimit)+"\n", 0)
+	it.section, it.day, it.parent, it.tier, it.acted = sectionRequests, request.day, request, tierDone, true
+	b.weigh(worthActed * age)
+	return it
+}
+
+// pushing is in a command that does more than commit.
+var pushing = text.Pattern(`\b(?:push|merge|rebase|tag)\b`)
 
 // planning begins the list of what is left to be done.
 var planning = text.Pattern(`(?i)^(?:\W*(?:what['’]s|work|still|tasks?|steps?|items?) +)*(?:remaining|left|next(?: steps?| up)?|to-?dos?|pending|upcoming|not (?:yet )?(?:done|started))(?: +(?:work|tasks?|steps?|items?|to do|packages?))*:`)

@@ -62,7 +62,7 @@ const (
 // otherItems returns the items after the leading ones, in the order of the text within
 // each section.
 func (s *history) otherItems(budget int) []*item {
-	b := &itemList{lineLimit: min(max(budget/10, 160), maxLine), listLimit: min(max(budget/10, min(budget/3, 240)), maxAct)}
+	b := &itemList{committed: map[*toolCall]bool{}, lineLimit: min(max(budget/10, 160), maxLine), listLimit: min(max(budget/10, min(budget/3, 240)), maxAct)}
 	for sec := range numSections {
 		for i, e := range s.previous[sec] {
 			if sec == sectionBlocked && s.wasRepeated(e) {
@@ -219,7 +219,8 @@ func longest(texts []string, least, most, room, mark int) int {
 type itemList struct {
 	items                []*item
 	lineLimit, listLimit int
-	crowded              bool // the requests do not fit into their share
+	crowded              bool               // the requests do not fit into their share
+	committed            map[*toolCall]bool // the commits that stand below their requests
 }
 
 func (b *itemList) add(s section, text string, value float64) *item {
@@ -335,6 +336,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 			}
 		case i >= underWay:
 			b.add(sectionInProgress, c.line(b.lineLimit), worthProgress*age).tier = tierErrors
+		case b.committed[c]:
 		case !c.done, c.failed && !c.acts: // cancelled, or overtaken by what followed
 		case c.chosen >= 0 && !c.acts && (s.wasTaken(i) || s.searchedAgain(i)): // listed with what was done, or searched later
 		case (len(c.paths) > 0 || c.change != nil && len(c.change.files) > 0) && !c.acts && !c.runsToo || c.isTodoList: // listed with the files or the remaining work

@@ -405,6 +405,8 @@ func (s *history) restoreRequest(e entry) {
 			last.demands = append(last.demands, demand{text: d, pasted: true, rule: true})
 		} else if q, ok := strings.CutPrefix(l, repliesMark); ok {
 			last.asked = q
+		} else if strings.HasPrefix(l, commitMark) {
+			last.lines = slices.Insert(last.lines, 0, l)
 		} else {
 			below, ok := strings.CutPrefix(l, indentMark+bulletMark)
 			if ok {

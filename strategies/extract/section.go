@@ -76,6 +76,8 @@ const (
 	closedLine = "- Nothing is asked for: the user closes.\n"
 	// askedBackLine tells that the last message asks about the active task.
 	askedBackLine = "- The assistant asked back; the user has not replied.\n"
+	// commitMark begins a commit that was made for the request above it.
+	commitMark = "- Committed: "
 	// activeHere stands where the active task belongs among the actions.
 	activeHere = "- The active task, for which:"
 	// omittedLine counts the actions without room, and those of the kinds of which there are most.
@@ -123,7 +125,7 @@ func formatLine(s, speaker string) string {
 		s = rest
 	}
 	mistaken := false
-	for _, mark := range []string{askedMark, pendingMark, finishedMark, openMark, planMark, beforeMark, repliesMark, omittedMark, tasksMark, foundBefore[:len(foundBefore)-1]} {
+	for _, mark := range []string{askedMark, pendingMark, finishedMark, openMark, planMark, beforeMark, repliesMark, commitMark, omittedMark, tasksMark, foundBefore[:len(foundBefore)-1]} {
 		mistaken = mistaken || strings.HasPrefix(bulletMark+s, mark)
 	}
 	if folded, _ := text.Fold(text.Head(s, maxLabelLen)); mistaken || userLabel().MatchString(folded) {

@@ -21,7 +21,7 @@ func (s *history) addLastAnswer(b *itemList) {
 	last := s.lastCall()
 	stuck := last != nil && last.failed && last.blocks()
 	long, edited := len(t.lines)-t.lastStart > maxWholeAnswer, s.editedFor(t)
-	var head *item // of the lines below it
+	var head *item                 // of the lines below it
 	for j, line := range t.lines { // what is said last is read as a whole, unless it is long
 		line, below := strings.CutPrefix(line, belowMark)
 		if !below {
