@@ -15,15 +15,15 @@ func TestAnswersOfEarlierRequests(t *testing.T) {
 		calls("", "1", "Read", "file_path", "/src/lamp.go"), result("1", "package lamp"),
 	}
 	answer := assistant("The level is read before the dimmer has set it.\n\nIt happens in these places of the driver:\n\n- the hall, line 12 of the driver\n- the cellar, line 40 of the driver\n\n" +
-		"Let me list what I will look at:\n\n- the wires of the garden house\n\n| room | lamp | fuse |\n|---|---|---|\n| hall | desk lamp | fuse 4 |\n")
+		"Let me list what I will look at:\n\n- the wires of the garden house\n\n| room | its lamp |\n|---|---|\n| the hall | the desk lamp |\n")
 	rest := []*chat.Message{user("Thanks. Now tell me which lamp of the house needs the most power."), assistant("The one in the hall does.")}
 	want := "- > Why does the lamp of the hall flicker in the evening?\n" +
 		"  - The level is read before the dimmer has set it.\n" +
 		"  - It happens in these places of the driver:\n" +
 		"    - the hall, line 12 of the driver\n" +
 		"    - the cellar, line 40 of the driver\n" +
-		"  - room | lamp | fuse\n" +
-		"    - hall | desk lamp | fuse 4\n"
+		"  - room | its lamp\n" +
+		"    - the hall | the desk lamp\n"
 	more := []*chat.Message{user("And the second most, which is that one of all in the house?"), assistant("The cellar's."), user("Then how much is it for both of them in a year?"), assistant("300.")}
 	summary := digestOf(Options{}, append(append(look, answer), append(rest, more...)...)...).Text(900)
 	wantIn(t, summary, want)

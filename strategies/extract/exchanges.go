@@ -191,7 +191,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		if j >= t.lastStart && planning().MatchString(line) { // what was to be done is over, with all below it
 			break
 		}
-		if !heads { // what stands below it needs all of it
+		if !strings.HasSuffix(line, ":") { // what stands below it needs all of it
 			line = s.statements(line)
 		}
 		if !below { // else it keeps its number
@@ -199,7 +199,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		}
 		first := j >= t.lastStart && !answered && !isIntention(line) && !finding
 		switch passing := isPassing(line) && !heads || heads && intending().MatchString(line); {
-		case passing && (!first || editedLater), isEmpty(line) && !heads && !(below && isRow(line)), opening().ReplaceAllString(line, "") == "", isRemark(line), !s.isTalk() && isProgramLine(line),
+		case passing && (!first || editedLater), isEmpty(line) && !heads, opening().ReplaceAllString(line, "") == "", isRemark(line), !s.isTalk() && isProgramLine(line),
 			finding && len(s.files) > 0 && isChange(line):
 			continue
 		case !first && !finding && edited && editedLater && !slices.ContainsFunc(sentences(line), isDecision): // what came of it is in the files

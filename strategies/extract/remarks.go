@@ -60,11 +60,8 @@ var slashCommands = text.Pattern(`^/[\w:-]+(?: [^/\s]\S*)?(?: +\S*[^\w\s]\S*)*(?
 
 // isEmpty reports whether a line says nothing that is worth its room later.
 func isEmpty(line string) bool {
-	return len(line) < minSaid || strings.Count(line, " ") < minSaidWords && !strings.ContainsFunc(line, isUnspaced) || isPolite(line) || asking().MatchString(line) || isRow(line) || claiming().MatchString(line)
+	return len(line) < minSaid || strings.Count(line, " ") < minSaidWords && !strings.ContainsFunc(line, isUnspaced) || isPolite(line) || asking().MatchString(line) || strings.Count(line, " | ") > 1 || claiming().MatchString(line)
 }
-
-// isRow reports whether a line is a row of a table, which its first row explains.
-func isRow(line string) bool { return strings.Count(line, " | ") > 1 }
 
 // isPolite reports whether a line states nothing.
 func isPolite(line string) bool {

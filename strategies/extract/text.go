@@ -43,7 +43,7 @@ func (d *Digest) writeText(budget, references int) string {
 		return refs
 	}
 	refs := find()
-	if n := utf8.RuneCountInString(refs); left()-n > budget/16 { // prose gets the unused budget of the references
+	if n := utf8.RuneCountInString(refs); left()-n > budget/50 { // prose gets the unused budget of the references
 		prose, _, _ = d.writeProse(budget-n, state)
 		refs = find()
 	}
