@@ -109,16 +109,21 @@ func (s *history) actions() []action {
 	return out
 }
 
-// unresolved reports of each call whether it failed and was the last of its family.
+// unresolved reports of each call whether it failed and was the last of its family, and no check of the same kind
+// passed on all there is, after an edit and before a commit.
 func (s *history) unresolved() []bool {
 	later := map[string][][]string{} // the targets of later calls by what they run
 	used := map[string]bool{}        // files of later calls
+	committed := false               // later
+	passed := map[string]bool{}      // by the kind of check; true if edits came before it
 	out := make([]bool, len(s.calls))
 	again := func(a attempt) bool {
 		return slices.ContainsFunc(later[a.what], func(again []string) bool { return repeats(again, a.targets) })
 	}
 	for i, c := range slices.Backward(s.calls) {
-		out[i] = c.failed && !isRepeated(c.ran(), again) &&
+		kinds := checkKinds(c.description)
+		settled := len(kinds) > 0 && !slices.ContainsFunc(kinds, func(k string) bool { return !passed[k] })
+		out[i] = c.failed && !settled && !isRepeated(c.ran(), again) &&
 			!(c.changes && !c.runsToo && slices.ContainsFunc(c.paths, func(p string) bool { return used[p] }))
 		if c.done && !c.failed {
 			for _, p := range c.paths {
@@ -130,6 +135,32 @@ func (s *history) unresolved() []bool {
 				later[a.what] = append(later[a.what], a.targets)
 			}
 		}
+		committed = committed || c.committed
+		if c.edited() {
+			for k := range passed {
+				passed[k] = true
+			}
+		} else if committed && c.passed() && slices.ContainsFunc(c.ran(), func(a attempt) bool { return a.checks && isAll(a.targets) }) {
+			for _, k := range kinds {
+				passed[k] = passed[k] // false if it is new
+			}
+		}
 	}
 	return out
+}
+
+// checkKinds returns what a command checks: that it builds, what a linter or the tests say.
+func checkKinds(command string) []string {
+	var kinds []string
+	for _, word := range checking().FindAllString(command, -1) {
+		switch word = strings.ToLower(word); {
+		case strings.Contains(word, "test"), word == "jest":
+			kinds = append(kinds, "test")
+		case strings.Contains(word, "lint"), word == "ruff", word == "clippy":
+			kinds = append(kinds, "lint")
+		default:
+			kinds = append(kinds, "build")
+		}
+	}
+	return kinds
 }

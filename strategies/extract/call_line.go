@@ -67,7 +67,9 @@ func (c *toolCall) format(n int, briefly bool) string {
 	}
 	description := c.description
 	if _, subject, ok := strings.Cut(committed().FindString(c.outcome), "] "); ok { // which says it
-		description = strings.Replace(description, ` -m "`+subject+`"`, "", 1)
+		for _, flag := range []string{" -m", " -am"} {
+			description = strings.Replace(description, flag+` "`+subject+`"`, "", 1)
+		}
 	}
 	text := c.tool + ": " + truncate(description, n)
 	switch {

@@ -1,8 +1,11 @@
 package extract
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 // A failed build, test or program is recognised by its own lines, and what survives a cut is the same.
@@ -57,6 +60,38 @@ func TestWhatIsShownIsNoFailure(t *testing.T) {
 		d := digestOf(Options{}, user("Light the lamp of the hall, please."), calls("", "1", "Bash", "command", command), result("1", output))
 		if d.history.calls[0].failed {
 			t.Errorf("%s: failed by %q", command, d.history.calls[0].outcome)
+		}
+	}
+}
+
+// A failed test is over when an edit, all tests and a commit followed it, in that order; not by part of the tests, and
+// not by what a linter says.
+func TestATestFailedBeforeACommit(t *testing.T) {
+	t.Parallel()
+	const failed = "hall: it is dark"
+	edit := []*chat.Message{calls("", "2", "Edit", "file_path", "/src/hall.go", "old_string", "a", "new_string", "b"), result("2", "ok")}
+	run := func(command, output string) []*chat.Message {
+		return []*chat.Message{calls("", "3", "Bash", "command", command), result("3", output)}
+	}
+	commit := run(`git commit -am "Light the hall"`, "[main 1a2b3c4] Light the hall")
+	all := run("mise run lint && mise run test:ci", "ok  \thouse\t0.01s")
+	for name, tt := range map[string]struct {
+		then [][]*chat.Message
+		open bool
+	}{
+		"edit, tests, commit":       {[][]*chat.Message{edit, all, commit}, false},
+		"no commit":                 {[][]*chat.Message{edit, all}, true},
+		"no edit":                   {[][]*chat.Message{all, commit}, true},
+		"tests before the edit":     {[][]*chat.Message{all, edit, commit}, true},
+		"a commit before the tests": {[][]*chat.Message{edit, commit, all}, true},
+		"a linter":                  {[][]*chat.Message{edit, run("mise run lint", "0 issues."), commit}, true},
+		"some of the tests":         {[][]*chat.Message{edit, run("mise run test:ci -run Cellar", "ok  \thouse\t0.01s"), commit}, true},
+		"tests that fail":           {[][]*chat.Message{edit, run("mise run test:ci", "--- FAIL: TestCellar (0.00s)\nFAIL"), commit}, true},
+	} {
+		ms := []*chat.Message{user("Light the lamp of the hall, please."), calls("", "1", "Bash", "command", "go test -run 'TestHall|TestCellar' ./house"), result("1", "--- FAIL: TestHall (0.00s)\n    hall_test.go:4: "+failed+"\nFAIL")}
+		text := digestOf(Options{}, slices.Concat(append([][]*chat.Message{ms}, tt.then...)...)...).Text(900)
+		if strings.Contains(text, "go test -run 'TestHall|TestCellar' ./house") != tt.open {
+			t.Errorf("%s: open is %t in\n%s", name, !tt.open, text)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func TestEditsWithoutACommitAreTold(t *testing.T) {
 	for _, m := range edit("fuse.go") {
 		d.Add(m)
 	}
-	if got := state(d.Text(500)); !strings.Contains(got, uncommittedAllMark+"fuse.go; before this task lamp.go") {
+	if got := state(d.Text(500)); !strings.Contains(got, uncommittedAllMark+"fuse.go; (before this task) lamp.go") {
 		t.Errorf("after an update: %s", got)
 	}
 	next := New(Options{})

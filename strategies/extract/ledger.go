@@ -255,7 +255,7 @@ var (
 	// of a package, interpreter before a file that is run.
 	runner = text.Pattern(`^(?:(?:python[\d.]* -m|npx|pnpm exec|yarn exec|uv run|poetry run|pipenv run|bundle exec|sudo|time|(?:ba|z|da)?sh -l?c` +
 		`|(?:docker|podman)(?:-compose| compose(?: -f \S+)*)? exec(?: -[euw] \S+| --(?:user|env|workdir)[= ]\S+| -\S+)* \S+|kubectl exec(?: -[nc] \S+| -\S+)* \S+(?: -[nc] \S+)* --) +)+`)
-	scriptRunner = text.Pattern(`^(npm|pnpm|yarn|bun) run(?:-script)? +`)
+	scriptRunner = text.Pattern(`^(npm|pnpm|yarn|bun|mise|deno|poe|pdm) run(?:-script)? +`)
 	interpreter  = text.Pattern(`^(?:python[\d.]*|(?:ba|z|da)?sh|node|ruby|perl)(?: -[A-Zuxe]\w*)* +([^-\s])`)
 	subcommand   = text.Pattern(`^[a-z][a-z:-]*$`)
 	// selecting is a flag that says what is run of all there is.
@@ -314,7 +314,7 @@ func (s *history) wasRepeated(e entry) bool {
 // repeats reports whether a call on some targets does again what one on others did: it has no target
 // that is not one of theirs or around it. One without targets, or on everything, is repeated by any.
 func repeats(again, targets []string) bool {
-	if len(targets) == 0 || len(targets) == 1 && (targets[0] == "." || targets[0] == "./...") {
+	if isAll(targets) {
 		return true
 	}
 	for _, a := range again {
@@ -328,6 +328,11 @@ func repeats(again, targets []string) bool {
 		}
 	}
 	return true
+}
+
+// isAll reports whether targets are all there is.
+func isAll(targets []string) bool {
+	return len(targets) == 0 || len(targets) == 1 && (targets[0] == "." || targets[0] == "./...")
 }
 
 // selectedMark begins a target that a flag selects.

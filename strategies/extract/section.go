@@ -94,7 +94,7 @@ const (
 	uncommittedAllMark = "- Edited, no commit seen: "
 	committedMark      = "- Committed, nothing edited since: "
 	// earlierMark comes before the files that were not edited for the active task.
-	earlierMark = "before this task "
+	earlierMark = "(before this task) "
 	// foundBefore stands above findings that later edits may have settled.
 	foundBefore = "- Found before files were edited, perhaps settled:\n"
 	// failedBeforeMark begins a check that failed before files were edited.

@@ -32,7 +32,7 @@ func TestStateOfTheLastSteps(t *testing.T) {
 		"a searched folder":        {[]*chat.Message{calls("", "1", "Grep", "pattern", "hens", "path", "/barn/stalls"), result("1", "/barn/stalls/a.go:3: hens")}, 600, "hens in /barn/stalls", "file /barn/stalls"},
 		"edits of another task": {
 			slices.Concat(edit("3", "door.go"), []*chat.Message{assistant("It is done."), user("What is the roof of the barn made of?"), assistant("Of tiles.")}), 600,
-			"- Edited, no commit seen: before this task door.go", "",
+			"- Edited, no commit seen: (before this task) door.go", "",
 		},
 		"a failed check": {
 			slices.Concat(edit("2", "roof.go"), run("3", "git commit -m roof", "[main 1f3e5a7] roof"), edit("4", "wall.go"), run("5", "git commit -m wall", "[main 2f3e5a7] wall"), edit("6", "gate.go"), run("7", "git commit -m gate", "[main 3f3e5a7] gate"),
