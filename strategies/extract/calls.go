@@ -53,7 +53,9 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	if c.changes {
 		s.recordChange(c, fs)
 	}
-	if open, finished, ok := parseTodos(fs); ok {
+	if fieldOf(fs, "taskId", "task_id") != "" && !slices.ContainsFunc(nameWords(name), func(w string) bool { return w == "create" }) {
+		c.isTodoList = true // it sets the status of a task, or its order
+	} else if open, finished, ok := parseTodos(fs); ok {
 		s.todos, s.tasksLeft, s.todosAt, c.isTodoList = open, 0, s.messages, true
 		s.finished = slices.DeleteFunc(s.finished, func(x string) bool { // taken up again
 			return slices.ContainsFunc(open, func(o string) bool { return strings.HasPrefix(o, x+" (") })
@@ -61,9 +63,6 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 		for _, x := range finished {
 			s.finished = appendNew(s.finished, x)
 		}
-	}
-	if fieldOf(fs, "taskId", "task_id") != "" && !slices.ContainsFunc(nameWords(name), func(w string) bool { return w == "create" }) {
-		c.isTodoList = true // it sets the status of a task, or its order
 	}
 	if last := s.lastOf(c.tool); c.acts && last != nil && offered(last.arguments, last.result, c.arguments) {
 		last.failed, last.undone, last.outcome = true, true, "not made: another value was offered, and taken next"

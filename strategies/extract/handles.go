@@ -59,11 +59,17 @@ func (s *history) noteHandles(c *toolCall, head, tail string) {
 		if c.closes() {
 			for _, h := range s.handles {
 				if h.kind == "task" && doneStatus[c.status()] && c.names(h) {
-					s.finished = appendNew(s.finished, h.text)
+					s.finished, s.closed = appendNew(s.finished, h.text), appendBounded(s.closed, h, maxHandles)
 				}
 			}
 			s.close(c.names)
 		} else if status := c.status(); status != "" {
+			for i, h := range slices.Backward(s.closed) {
+				if c.names(h) { // it was not done
+					s.finished = slices.DeleteFunc(s.finished, func(x string) bool { return x == h.text })
+					s.handles, s.closed = appendBounded(s.handles, h, maxHandles), slices.Delete(s.closed, i, i+1)
+				}
+			}
 			for i := range s.handles {
 				if c.names(s.handles[i]) {
 					s.handles[i].inProgress = currentStatus[status]

@@ -119,6 +119,8 @@ type history struct {
 	failed, succeeded *regexp.Regexp
 	// handles are open, in the order in which they were opened.
 	handles []handle
+	// closed are tasks that were done, and may be taken up again.
+	closed []handle
 }
 
 // request is a message of the user, in full or, if it is too long, its head and tail.

@@ -208,6 +208,15 @@ func TestFinishedTasksAreDone(t *testing.T) {
 	if got := done(text); !cmp.Equal(got, want) {
 		t.Errorf("%s\n%s", cmp.Diff(want, got), text)
 	}
+	for _, m := range []*chat.Message{calls("", "7", "TaskUpdate", "taskId", "7", "status", "in_progress", "description", "The blades of the mower were blunt."), result("7", "ok")} {
+		d.Add(m)
+	}
+	again := d.Text(400)
+	if got := done(again); !cmp.Equal(got, []string{"- Done: wire the lamp"}) {
+		t.Errorf("of a task that was taken up again: %q", got)
+	}
+	wantIn(t, again, "task 7 (in progress), since message 7: mow the lawn")
+	wantNotIn(t, again, "- The blades of the mower")
 	next := digestOf(Options{})
 	next.AddPrevious(text)
 	next.Add(list("1", "completed", "pending"))
