@@ -92,3 +92,18 @@ func TestCommitsStandBelowTheirRequests(t *testing.T) {
 		t.Errorf("told %d times:\n%s", n, later.Text(900))
 	}
 }
+
+// Of checks that passed, the newest of a family is told, whatever it printed.
+func TestTheNewestOfPassingChecksIsTold(t *testing.T) {
+	t.Parallel()
+	var ms []*chat.Message
+	for i, c := range []string{"npm run check | grep -c lamp", "go test -run TestHall ./house", "npm run check | grep lamp", "go test -run TestCellar ./house"} {
+		id := string(rune('1' + i))
+		ms = append(ms, calls("", id, "Bash", "command", c), result(id, "all of "+id))
+	}
+	text := digestOf(Options{}, append(append([]*chat.Message{user("Check the lamps of the house, please.")}, ms...), assistant("They are well."))...).Text(900)
+	wantNotIn(t, text, "all of 1")
+	for _, told := range []string{"all of 2", "all of 3", "all of 4"} {
+		wantIn(t, text, told)
+	}
+}

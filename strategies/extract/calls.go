@@ -435,7 +435,7 @@ func rawCommand(fs []argument) string {
 var shellPrefix = text.Pattern(`^(?:/bin/)?(?:ba|z|da)?sh -l?c `)
 
 // checking is a command that checks something.
-var checking = text.Pattern(`(?i)\b(?:lint|golangci-lint|test|tests|pytest|jest|vitest|tsc|tsgo|build|vet|typecheck|mypy|ruff|eslint|clippy)\b`)
+var checking = text.Pattern(`(?i)\b(?:lint|golangci-lint|test|tests|pytest|jest|vitest|tsc|tsgo|build|vet|typecheck|mypy|ruff|eslint|clippy)\b|\bcheck(?:[^\w-]|$)`)
 
 // refusal is what the user said when refusing a call.
 var refusal = text.Pattern(`(?is)\buser (?:said|says|wrote|replied|provided the following (?:reason|feedback)[^:\n]*)[: \n]+(.+)`)

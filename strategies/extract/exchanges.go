@@ -260,7 +260,7 @@ func (b *itemList) addCommit(line string, request *item, age float64) *item {
 var pushing = text.Pattern(`\b(?:push|merge|rebase|tag)\b`)
 
 // planning begins the list of what is left to be done.
-var planning = text.Pattern(`(?i)^(?:\W*(?:what['’]s|work|still|tasks?|steps?|items?) +)*(?:remaining|left|next(?: steps?| up)?|to-?dos?|pending|upcoming|not (?:yet )?(?:done|started))(?: +(?:work|tasks?|steps?|items?|to do|packages?))*:`)
+var planning = text.Pattern(`(?i)^(?:\W*(?:what['’]s|work|still|tasks?|steps?|items?) +)*(?:remaining|left|next(?: steps?| up)?|to-?dos?|pending|upcoming|not (?:yet )?(?:done|started))(?: +(?:work|tasks?|steps?|items?|to do|packages?))*(?::|[^:.]{0,40}:$)`)
 
 // editedFor reports whether files were edited in a turn.
 func (s *history) editedFor(t *turn) bool {

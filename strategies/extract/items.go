@@ -283,7 +283,7 @@ type repeatedCall struct {
 
 // addCalls adds the calls with their outcomes, in the order of time.
 func (s *history) addCalls(b *itemList, budget int) {
-	unresolved := s.unresolved()
+	unresolved, outdated := s.unresolved(), s.outdatedChecks()
 	changed := slices.ContainsFunc(s.calls, func(c *toolCall) bool { return c.acts || c.changes })
 	underWay := len(s.calls) // the first of the calls at the end that have no result yet
 	for underWay > 0 && !s.calls[underWay-1].done {
@@ -347,31 +347,34 @@ func (s *history) addCalls(b *itemList, budget int) {
 			it := b.add(sectionCompleted, c.line(b.lineLimit), 0)
 			it.day, it.at = c.day, 2*c.after+1
 			b.weigh(worthLooked * age)
-		case s.checkedAgain(i): // with the same result, or with edits between
+		case outdated[i]:
 		default:
 			s.addAction(b, i, limit, briefly, listed)
 		}
 	}
 }
 
-// checkedAgain reports whether a later call ran the same check with the same result, or files were edited since and a
-// check passed after that.
-func (s *history) checkedAgain(i int) bool {
-	c := s.calls[i]
-	if c.acts || !c.passed() {
-		return false
-	}
-	outdated := s.editedSince(i)
-	for j, later := range slices.Backward(s.calls) {
-		if j == i {
-			break
+// outdatedChecks reports of each call whether it is a check that passed and was repeated by a later one that did, or that
+// edits followed and, after the last of them, a check that passed.
+func (s *history) outdatedChecks() []bool {
+	later := map[string][][]string{} // the targets of later checks by what they run
+	edited, fresh := false, false
+	out := make([]bool, len(s.calls))
+	for i, c := range slices.Backward(s.calls) {
+		edited = edited || c.edited()
+		if !c.passed() {
+			continue
 		}
-		outdated = outdated && !later.edited()
-		if later.done && later.tool == c.tool && later.description == c.description && later.outcome == c.outcome || outdated && later.passed() {
-			return true
+		ran := c.ran()
+		out[i] = !c.acts && (edited && fresh || isRepeated(ran, func(a attempt) bool {
+			return slices.ContainsFunc(later[a.what], func(again []string) bool { return repeats(again, a.targets) })
+		}))
+		fresh = fresh || !edited
+		for _, a := range ran {
+			later[a.what] = append(later[a.what], a.targets)
 		}
 	}
-	return false
+	return out
 }
 
 // passed reports whether a call is a check that did not fail.

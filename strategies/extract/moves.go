@@ -25,6 +25,7 @@ func (s *history) moveFiles(command string) {
 		case len(words) > 1 && words[0] == "rm":
 			for _, w := range words[1:] {
 				s.moveFile(folder, w, "")
+				s.dropCopies(w)
 			}
 		}
 	}
@@ -78,3 +79,22 @@ func (s *history) moveFile(folder, from, to string) {
 		}
 	}
 }
+
+// dropCopies takes the commands that did nothing but make a file, which was deleted, from what was done.
+func (s *history) dropCopies(file string) {
+	for _, c := range s.calls {
+		if !c.acts || !c.isShell || !strings.HasSuffix(c.description, " "+file) {
+			continue
+		}
+		made := shellCommands(c.description)
+		if !slices.ContainsFunc(made, func(x shellCommand) bool {
+			words := strings.Fields(x.text)
+			return !preparing[words[0]] && (words[0] != "cp" || words[len(words)-1] != file)
+		}) {
+			c.failed, c.undone, c.acts, c.outcome = true, true, false, "deleted later"
+		}
+	}
+}
+
+// preparing are programs that do nothing else than to make a place for files.
+var preparing = wordSet(`cd mkdir touch`)

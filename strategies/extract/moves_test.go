@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,5 +47,26 @@ func TestFilesThatWereMovedOrDeleted(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", command, diff)
 		}
+	}
+}
+
+// A copy that was deleted was not made; what else its command did was.
+func TestACopyThatWasDeleted(t *testing.T) {
+	t.Parallel()
+	for command, told := range map[string]bool{
+		"cp lamps/dark.json themes/new.json":                      false,
+		"mkdir -p themes && cp lamps/dark.json themes/new.json":   false,
+		"npm publish && cp lamps/dark.json themes/new.json":       true,
+		"cp lamps/dark.json themes/other.json":                    true,
+		"cp lamps/dark.json a.json && cp a.json themes/new.json":  true,
+		"git checkout v2 -- lamps && cp x.json themes/new.json":   true,
+		"cp lamps/dark.json themes/new.json && cp x.json y.json ": true,
+	} {
+		text := digestOf(Options{}, user("Try another theme for the lamps."), calls("", "1", "bash", "command", command), result("1", ""),
+			calls("", "2", "bash", "command", "rm themes/new.json"), result("2", ""), assistant("It is too dark.")).Text(900)
+		if strings.Contains(text, "dark.json") != told && strings.Contains(text, "x.json") != told {
+			t.Errorf("%q is told: %t\n%s", command, !told, text)
+		}
+		wantIn(t, text, "rm themes/new.json")
 	}
 }

@@ -142,7 +142,7 @@ func writtenFiles(command string) (files []string, only bool) {
 	for _, c := range shellCommands(command) {
 		words := strings.Fields(c.text)
 		writes := showing[words[0]] || narrowing[words[0]] || words[0] == "awk" || words[0] == "tee"
-		only = only && (writes && words[0] != "sed" || words[0] == "mkdir" || words[0] == "chmod")
+		only = only && (writes || words[0] == "mkdir" || words[0] == "chmod")
 		var found []string
 		switch {
 		case !writes:
