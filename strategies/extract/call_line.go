@@ -71,7 +71,7 @@ func (c *toolCall) format(n int, briefly bool) string {
 			description = strings.Replace(description, flag+` "`+subject+`"`, "", 1)
 		}
 	}
-	text := c.tool + ": " + truncate(description, n)
+	text := strings.TrimSuffix(c.tool+": "+truncate(description, n), ": {}")
 	switch {
 	case !c.done:
 		text += noResult

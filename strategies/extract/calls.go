@@ -190,6 +190,9 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		}
 		c.failed = true
 		c.failures = slices.DeleteFunc(failureLines(head, tail), func(l string) bool { return strings.HasPrefix(l, refusedEdit) || l == line })
+		if strings.HasSuffix(line, ":") && len(c.failures) > 0 { // "2 issues:"
+			line, c.failures = line+" "+c.failures[0], c.failures[1:]
+		}
 		c.outcome = excerpt(line, maxDescription)
 		s.discountFiles(c)
 		return listing

@@ -93,6 +93,9 @@ func (s *history) readDemands(message string, instructs bool) (others []demand) 
 	if instructs {
 		own, pasted = "", own+pasted
 	}
+	if said := sentences(own); len(said) > 0 && !instructs && !strings.HasPrefix(unmarked(message), said[0]) { // behind what was pasted
+		others = append(others, demand{text: strings.Clone(truncate(oneLine(said[len(said)-1]), maxLine))})
+	}
 	for _, l := range splitLines(pasted) { // what a plan consists of
 		if !instructs && strings.HasPrefix(l, "##") && strings.Count(l, " ") > minSaidWords && len(others) < maxDemands/2 && !text.Longer(l, maxLine) {
 			others = append(others, demand{text: strings.Clone(l), pasted: true})

@@ -339,3 +339,15 @@ func TestSkillsAreNoTask(t *testing.T) {
 		t.Errorf("the goal is %q", got)
 	}
 }
+
+// What the user asks behind a pasted text is told with the request.
+func TestWhatIsAskedBehindPastedText(t *testing.T) {
+	t.Parallel()
+	pasted := "at Lamp.light (/src/lamp.js:9:2)\nat Hall.open (/src/hall.js:4:1)\nat main (/src/main.js:1:1)\n" + strings.Repeat("at Lamp.dim (/src/lamp.js:7:3)\n", 9)
+	text := digestOf(Options{}, user("Light the hall of the house in the evening, please."), assistant("It is lit."), user(pasted+"I saw this in the log of the hall.\nShould that have a line for the cellar, too?"), assistant("Yes."),
+		user("And is there one for the attic, as there was before?"), assistant("No.")).Text(140)
+	wantIn(t, text, "\n  > Should that have a line for the cellar, too?\n")
+	text = digestOf(Options{}, user("Light the hall of the house in the evening, please."), assistant("It is lit."), user("I saw this in the log of the hall. Should it be there?\n"+pasted), assistant("Yes."),
+		user("And is there one for the attic, as there was before?"), assistant("No.")).Text(140)
+	wantNotIn(t, text, "  > Should it be there?")
+}

@@ -159,7 +159,7 @@ func TestWhatIsToldOfWorkHolds(t *testing.T) {
 // A request whose work was taken back says so, below it and in later summaries.
 func TestARequestThatWasTakenBack(t *testing.T) {
 	t.Parallel()
-	for _, undo := range []string{"can you revert that?", "no, undo it please", "/undo", "Revert your last changes."} {
+	for _, undo := range []string{"can you revert that?", "no, undo it please", "/undo", "Revert your last changes.", "actually, can you revert that? I want the lamps of the hall at the old fuse for now."} {
 		text := digestOf(
 			Options{}, user("Look at the lamps of the house."), assistant("They are fine."), user("Move the lamps of the hall to the new fuse, all of them."), calls("", "1", "Edit", "file_path", "/src/lamp.go", "new_string", "x"), result("1", "ok"),
 			assistant("All lamps of the hall are on the new fuse F31 now."), user(undo), assistant("Fine."), user("Now paint the door of the cellar, which is old and grey."),

@@ -54,6 +54,9 @@ func (s *history) noteHandles(c *toolCall, head, tail string) {
 	if end := text.Tail(tail, maxHandleInput); end != result {
 		result += "\n" + end
 	}
+	if i := slices.IndexFunc(s.handles, c.names); i >= 0 && s.handles[i].kind == process && len(c.arguments) > 0 { // an id says little
+		c.arguments = append(slices.Clip(c.arguments), argument{key: "of", value: truncate(s.handles[i].text, maxShortValue)})
+	}
 	s.readReport(result, c.names)
 	if !c.failed {
 		if c.closes() {

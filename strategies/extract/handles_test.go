@@ -191,3 +191,11 @@ func TestHandlesWithTwoNames(t *testing.T) {
 		}
 	}
 }
+
+// The result of what ran in the background is told with its command.
+func TestWhatRanInTheBackground(t *testing.T) {
+	t.Parallel()
+	text := digestOf(Options{}, user("Rebase the lamps."), calls("", "1", "Bash", "command", "git rebase origin/lamps"), result("1", "Command running in background with ID: b1c2d3."),
+		calls("", "2", "TaskOutput", "task_id", "b1c2d3"), result("2", "<status>failed</status>\nerror: could not apply 5080f02")).Text(600)
+	wantIn(t, text, "TaskOutput: task id b1c2d3, of git rebase origin/lamps")
+}

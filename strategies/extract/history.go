@@ -270,7 +270,7 @@ func (s *history) addUser(head, tail string) {
 		if rejecting().MatchString(text.Head(said, maxLine)) {
 			s.decisions = s.decisions[:len(s.decisions)-s.proposed]
 			last := s.currentTurn()
-			if last.lines, last.lastStart = nil, 0; undoing().MatchString(said) {
+			if last.lines, last.lastStart = nil, 0; undoing().MatchString(sentences(said)[0]) {
 				last.lines = []string{undone}
 			}
 		}

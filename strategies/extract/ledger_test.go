@@ -325,7 +325,7 @@ func TestAFindingOfACheckIsAFailure(t *testing.T) {
 		user("Please make the linter happy."),
 		calls("Let me run the linter on all of it.", "1", "bash", "command", "make lint | tail -3"), result("1", "plan.go:12: name too short\n2 issues:\n* revive: 2"),
 	).Text(400))
-	if got := p.sections[sectionBlocked]; len(got) != 2 || !strings.Contains(got[0], "2 issues") || got[1] != "  - plan.go:12: name too short" {
+	if got := p.sections[sectionBlocked]; len(got) != 1 || !strings.Contains(got[0], "2 issues: plan.go:12: name too short") {
 		t.Errorf("blocked: %q", got)
 	}
 	if got := strings.Join(p.sections[sectionState], ""); strings.Contains(got, "Let me") {

@@ -61,6 +61,9 @@ func TestALongListing(t *testing.T) {
 	text := d.history.calls[0].listed(240, "")
 	wantIn(t, text, "hotel House of the x Lamp, price 100, stars 2; ")
 	wantIn(t, text, "; and 7 more")
+	if text := digestOf(Options{}, user("Which films are there?"), calls("", "1", "find_films"), result("1", `[{"film":"The Lamp"},{"film":"The Door"}]`)).Text(400); !strings.Contains(text, "- Last: find_films → film The Lamp; The Door") {
+		t.Errorf("%s", text)
+	}
 	if text = d.history.calls[0].listed(40, ""); strings.Contains(text, "more") || !strings.Contains(text, strings.Repeat("x", 12)) {
 		t.Errorf("%s", text)
 	}
