@@ -1,0 +1,177 @@
+package extract
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+// addAnswer adds what was said in a turn, below its request if that has an item; what was said
+// last to the first request, below that. The last message of all describes the current state.
+func (s *history) addAnswer(b *itemList, i int, request *item) {
+	t, age := s.turns[i], decay(len(s.turns)-1-i, 8)
+	if i == len(s.turns)-1 {
+		s.addLastAnswer(b)
+		return
+	}
+	if request == nil && s.isRecords() { // not understood without it, and the calls tell the same
+		return
+	}
+	isGoal := request == nil && i != s.activeTurn() && s.isGoal(t.request)
+	finding := request == nil && !isGoal
+	if finding && i != s.activeTurn() && !s.isTalk() && t.isAside() {
+		return
+	}
+	lines, last := t.lines, t.lastStart // those from last on are of the last message
+	if !s.isTalk() {                    // what was said while it worked is over
+		if t.calls > t.callsBefore {
+			return
+		}
+		lines, last = lines[last:], 0
+	}
+	answered, day := false, s.dayOf(i) // answered: its result is listed
+	edited, editedLater := s.editedFor(t), s.changedSince(t.lastAt)
+	flat := finding && editedLater // without lists, which stand with their heading only
+	var head *item                 // of the lines below it
+	for j, line := range lines {
+		if commit, ok := strings.CutPrefix(line, commitMark); ok && request != nil { // of an earlier summary
+			b.addCommit(commit, request, age)
+			continue
+		}
+		line, below := strings.CutPrefix(line, belowMark)
+		if !below {
+			head = nil
+		} else if flat || head == nil && j > last { // not understood without what it stands below
+			continue
+		}
+		heads := !flat && !below && j+1 < len(lines) && strings.HasPrefix(lines[j+1], belowMark)
+		if j >= last && planning().MatchString(line) { // what was to be done is over, with all below it
+			break
+		}
+		if !strings.HasSuffix(line, ":") { // what stands below it needs all of it
+			line = s.statements(line)
+		}
+		plain := opening().ReplaceAllString(line, "")
+		if !below { // else it keeps its number
+			line = plain
+		}
+		first := j >= last && !answered && !isIntention(line) && !finding
+		passing, empty := isPassing(line), isEmpty(line)
+		if heads {
+			passing, empty = intending().MatchString(line), false
+		}
+		switch {
+		case plain == "", empty, passing && (!first || editedLater), isRemark(line), !s.isTalk() && isProgramLine(line), finding && len(s.files) > 0 && isChange(line):
+			continue
+		case !first && !finding && edited && editedLater && !slices.ContainsFunc(sentences(line), isDecision): // what came of it is in the files
+			continue
+		}
+		worth := worthSaid
+		if first || j == last {
+			worth, answered = worthResult, true
+		}
+		if line = truncate(line, b.lineLimit); !heads {
+			line = s.dated(line, t.lastAt)
+		}
+		if flat && !strings.HasSuffix(line, editedMark) {
+			line += editedMark
+		}
+		text := formatEntry(line)
+		if request != nil {
+			text = indentMark + text
+		}
+		if head != nil {
+			text = indentMark + text
+		}
+		it := b.add(sectionFindings, text, worth*age*min(1, float64(len(text))/usualLine))
+		it.day, it.parent = day, head
+		switch {
+		case request != nil:
+			it.section, it.parent = sectionRequests, cmp.Or(head, request)
+		case isGoal && j >= last:
+			it.section, it.day = sectionGoal, ""
+		}
+		if heads {
+			head, it.heading = it, strings.HasSuffix(line, ":") || strings.Contains(line, " | ")
+		}
+	}
+}
+
+// addCommits adds the commits of a turn that did nothing else, but for the last action of all, below its request.
+func (s *history) addCommits(b *itemList, i int, request *item) {
+	for at, c := range s.calls {
+		if c.after != s.turns[i].after || !c.commits || !c.done || c.failed {
+			continue
+		}
+		line := committed().FindString(c.outcome)
+		if line == "" || pushing().MatchString(c.description) || s.tierOfLast(at, -1) >= 0 {
+			continue
+		}
+		b.committed[c] = true
+		b.addCommit(line, request, decay(len(s.calls)-1-at, 256)).kind = c.kind()
+	}
+}
+
+// addCommit adds a commit below its request.
+func (b *itemList) addCommit(line string, request *item, age float64) *item {
+	it := b.add(sectionCompleted, indentMark+commitMark+truncate(line, b.lineLimit)+"\n", 0)
+	it.section, it.day, it.parent, it.tier, it.acted = sectionRequests, request.day, request, tierDone, true
+	b.weigh(worthActed * age)
+	return it
+}
+
+// pushing is in a command that does more than commit.
+var pushing = text.Pattern(`\b(?:push|merge|rebase|tag)\b`)
+
+// planning begins the list of what is left to be done.
+var planning = text.Pattern(`(?i)^(?:\W*(?:what['’]s|work|still|tasks?|steps?|items?) +)*(?:remaining|left|next(?: steps?| up)?|to-?dos?|pending|upcoming|not (?:yet )?(?:done|started))(?: +(?:work|tasks?|steps?|items?|to do|packages?))*(?::|[^:.]{0,40}:$)`)
+
+// editedFor reports whether files were edited in a turn.
+func (s *history) editedFor(t *turn) bool {
+	return slices.ContainsFunc(s.calls, func(c *toolCall) bool { return c.after == t.after && c.edited() })
+}
+
+// isAside reports whether what was said in a turn without a line answers small talk or a command to the program,
+// and nothing was looked at for it.
+func (t *turn) isAside() bool {
+	head := t.request.head
+	return head != "" && (t.calls == 0 && !IsGenerated(head) || isCommand(head) || withoutCommands(head) == "")
+}
+
+// changedSince reports whether a file was changed after so many messages.
+func (s *history) changedSince(at int) bool {
+	for _, f := range s.files {
+		if f.changes > 0 && f.changed > at {
+			return true
+		}
+	}
+	return false
+}
+
+// statements returns a line without the sentences that are listed as decisions or reasons, without
+// questions, which were answered, and without what was going to be done beside what was found.
+func (s *history) statements(line string) string {
+	if slices.Contains(s.decisions, line) {
+		return ""
+	}
+	var rest []string
+	all := sentences(line)
+	last := len(all) - 1
+	for last >= 0 && isQuestion(all[last]) { // what stands before others says what they are about
+		last--
+	}
+	for _, x := range all[:last+1] {
+		if !slices.Contains(s.decisions, x) && !slices.ContainsFunc(s.reasons, func(r string) bool { return strings.Contains(r, x) }) {
+			rest = append(rest, x)
+		}
+	}
+	if found := slices.DeleteFunc(slices.Clone(rest), func(x string) bool { return isIntention(x) || isRemark(x) }); len(found) > 0 {
+		rest = found
+	}
+	if len(rest) == len(all) {
+		return line
+	}
+	return strings.Join(rest, " ")
+}
