@@ -182,6 +182,7 @@ type toolCall struct {
 	commits               bool // it is a commit
 	committed             bool // it left nothing to commit
 	kept                  bool // the user agreed to what it found
+	newest                bool // it is the newest listing
 	done, failed          bool
 	outcome               string
 	// arguments and result are their short values; result is nil unless it is one object.

@@ -63,6 +63,9 @@ const (
 // each section.
 func (s *history) otherItems(budget int) []*item {
 	b := &itemList{committed: map[*toolCall]bool{}, lineLimit: min(max(budget/10, 160), maxLine), listLimit: min(max(budget/10, min(budget/3, 240)), maxAct)}
+	for i, c := range s.listings {
+		c.newest = i == len(s.listings)-1 && c.after >= s.requests-1 // what it found may be asked for
+	}
 	for sec := range numSections {
 		for i, e := range s.previous[sec] {
 			if sec == sectionBlocked && s.wasRepeated(e) {

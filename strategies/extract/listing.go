@@ -268,7 +268,7 @@ func containsValue(said, v string) bool {
 }
 
 // outcomeValues returns what came of a call: the values of its one object, or what was said
-// of the option that was chosen.
+// of the option that was chosen, all of the newest listing.
 func (c *toolCall) outcomeValues() []argument {
 	if c.chosen < 0 || c.options == nil {
 		return c.result
@@ -276,7 +276,7 @@ func (c *toolCall) outcomeValues() []argument {
 	o := c.options[c.chosen]
 	var out []argument
 	for k, f := range o.values {
-		if o.said[k] || slices.Contains(o.names, f.value) && len(out) == 0 {
+		if c.newest || o.said[k] || slices.Contains(o.names, f.value) && len(out) == 0 {
 			out = append(out, f)
 		}
 	}

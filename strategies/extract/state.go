@@ -45,9 +45,9 @@ func (s *history) addLastAnswer(b *itemList) {
 		if line == "" || isPathLine(line) && len(t.lines)-t.lastStart > 1 || claiming().MatchString(line) || s.isRecords() && farewell().MatchString(line) || last != nil && isRemark(line) || j < t.lastStart && (isIntention(line) || isRemark(line) || isQuestion(line)) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
 			continue
 		}
-		text := formatEntry(truncate(line, b.lineLimit))
+		text, whole := formatEntry(truncate(line, b.lineLimit)), formatEntry(line)
 		if head != nil {
-			text = indentMark + text
+			text, whole = indentMark+text, indentMark+whole
 		}
 		it := b.add(sectionState, text, worthState)
 		switch it.tier, it.parent = tierState, head; {
@@ -59,6 +59,9 @@ func (s *history) addLastAnswer(b *itemList) {
 		}
 		if !below {
 			head = it
+		}
+		if j >= t.lastStart {
+			b.addWhole(it, whole)
 		}
 	}
 	if last != nil && !stuck {
@@ -100,21 +103,25 @@ func (s *history) addLastCall(b *itemList, last *toolCall) {
 	if n := s.callsOfLast(last); n > 1 { // none of them needs to be made again
 		mark += fmt.Sprintf(lastOfMark, n)
 	}
-	text := mark + strings.TrimPrefix(strings.TrimSuffix(last.line(b.lineLimit), "\n"), bulletMark)
 	asked := []string{s.goal.head}
 	for _, t := range s.turns[max(0, len(s.turns)-recentTurns):] {
 		asked = append(asked, t.request.head)
 	}
-	if found := last.listed(b.listLimit, strings.Join(asked, "\n")); found != "" && last.chosen < 0 { // the user may not know it yet
-		text += " → " + found
-	} else if last == s.innerOf {
-		text += innerObjects(s.inner)
-	} else if last.edited() && len(last.change.files) == 1 && len(last.change.files[0].lines) > 0 {
-		text += " → " + truncate(last.change.files[0].String(), minExcerpt)
+	line := func(listLimit, limit int) string { // with as much of a listing, in all
+		text := mark + strings.TrimPrefix(strings.TrimSuffix(last.line(b.lineLimit), "\n"), bulletMark)
+		if found := last.listed(listLimit, strings.Join(asked, "\n")); found != "" && last.chosen < 0 { // the user may not know it yet
+			text += " → " + found
+		} else if last == s.innerOf {
+			text += innerObjects(s.inner)
+		} else if last.edited() && len(last.change.files) == 1 && len(last.change.files[0].lines) > 0 {
+			text += " → " + truncate(last.change.files[0].String(), minExcerpt)
+		}
+		return truncate(text, limit) + "\n"
 	}
-	whole := b.add(sectionState, truncate(text, b.lineLimit+b.listLimit)+"\n", worthState)
-	whole.tier, whole.covers = tierState, b.add(sectionState, truncate(text, b.lineLimit)+"\n", worthState) // where there is no room for all of it
-	whole.covers.covers = whole
+	most := b.add(sectionState, line(b.listLimit, b.lineLimit+b.listLimit), worthState)
+	most.tier, most.covers = tierState, b.add(sectionState, line(b.listLimit, b.lineLimit), worthState) // where there is no room for all of it
+	most.covers.covers = most
+	b.addWhole(most, line(maxAct, 2*maxAct))
 }
 
 // callsOfLast returns the number of calls of the tool of the last one since the last message, with results and
