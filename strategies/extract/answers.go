@@ -87,6 +87,9 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		}
 		it := b.add(sectionFindings, text, worth*age*min(1, float64(len(text))/usualLine))
 		it.day, it.parent = day, head
+		if first && b.crowded && !s.isRecords() && !s.isTalk() && i >= len(s.turns)-1-newestRequests {
+			it.tier = tierOpen
+		}
 		switch {
 		case request != nil:
 			it.section, it.parent = sectionRequests, cmp.Or(head, request)

@@ -187,7 +187,7 @@ func (it *item) core() string {
 func (p *page) density(it *item) float64 {
 	value, size := it.value, it.size+p.headingSize(it)
 	for _, c := range it.ids {
-		if !p.covered[c.identifier] {
+		if !p.covered[c.identifier] && (it.section != sectionRequests || it.parent != nil) { // the newest requests count most, whatever they name
 			value += c.score
 		}
 	}

@@ -47,6 +47,23 @@ func withoutCommands(s string) string {
 	return strings.TrimSpace(strings.Join(out, "\n"))
 }
 
+// isBare reports whether a request has hardly a word of the user's besides addresses, commands and pasted text.
+func isBare(s string) bool {
+	s = withoutCommands(s)
+	own, _ := typed(s)
+	if own == "" && !strings.Contains(s, "\n") { // which reads like a line of a program
+		own = s
+	}
+	words := 0
+	for _, w := range strings.Fields(own) {
+		w = strings.ToLower(strings.TrimFunc(w, func(r rune) bool { return !isLetterOrDigit(r) }))
+		if len(w) >= minSharedWord && !stopWords[w] && !strings.Contains(w, "://") {
+			words++
+		}
+	}
+	return words < 2 && !strings.ContainsFunc(own, isUnspaced)
+}
+
 // isCommand reports whether a request is one line that runs a program or a command of the one that
 // runs the agent.
 func isCommand(s string) bool { return len(s) < 2*minRequest && commandLike().MatchString(s) }
