@@ -93,7 +93,7 @@ func (s *history) actions() []action {
 	}
 	unresolved := s.unresolved()
 	for i, c := range s.calls {
-		if c.isTodoList || !c.acts && !c.changes && c.chosen < 0 && !unresolved[i] {
+		if c.isTodoList || !c.acts && !c.changes && (c.chosen < 0 || c.single) && !unresolved[i] {
 			continue
 		}
 		a := action{text: strings.TrimSuffix(c.line(maxAction), "\n"), times: 1, edit: c.changes && !c.runsToo && !unresolved[i]}
@@ -121,7 +121,10 @@ func (s *history) unresolved() []bool {
 		return slices.ContainsFunc(later[a.what], func(again []string) bool { return repeats(again, a.targets) })
 	}
 	for i, c := range slices.Backward(s.calls) {
-		kinds := checkKinds(c.description)
+		var kinds []string
+		if c.isShell && (c.failed || c.passed()) {
+			kinds = c.checkKinds()
+		}
 		settled := len(kinds) > 0 && !slices.ContainsFunc(kinds, func(k string) bool { return !passed[k] })
 		out[i] = c.failed && !settled && !isRepeated(c.ran(), again) &&
 			!(c.changes && !c.runsToo && slices.ContainsFunc(c.paths, func(p string) bool { return used[p] }))
@@ -149,18 +152,22 @@ func (s *history) unresolved() []bool {
 	return out
 }
 
-// checkKinds returns what a command checks: that it builds, what a linter or the tests say.
-func checkKinds(command string) []string {
+// checkKinds returns what a call checks, in which folder: by any program that runs tests or a linter, else by which.
+func (c *toolCall) checkKinds() []string {
+	folder, _, _ := strings.Cut(strings.TrimPrefix(folderPrefix().FindString(c.description), "cd "), " ")
 	var kinds []string
-	for _, word := range checking().FindAllString(command, -1) {
-		switch word = strings.ToLower(word); {
-		case strings.Contains(word, "test"), word == "jest":
-			kinds = append(kinds, "test")
-		case strings.Contains(word, "lint"), word == "ruff", word == "clippy":
-			kinds = append(kinds, "lint")
-		default:
-			kinds = append(kinds, "build")
+	for _, a := range c.ran() {
+		if !a.checks {
+			continue
 		}
+		kind := a.what
+		switch word := strings.ToLower(checking().FindString(kind)); {
+		case strings.Contains(word, "test"), word == "jest":
+			kind = "test"
+		case strings.Contains(word, "lint"), word == "ruff", word == "clippy":
+			kind = "lint"
+		}
+		kinds = append(kinds, folder+" "+kind)
 	}
 	return kinds
 }

@@ -36,10 +36,6 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 	flat := finding && editedLater // without lists, which stand with their heading only
 	var head *item                 // of the lines below it
 	for j, line := range lines {
-		if commit, ok := strings.CutPrefix(line, commitMark); ok && request != nil { // of an earlier summary
-			b.addCommit(commit, request, age)
-			continue
-		}
 		line, below := strings.CutPrefix(line, belowMark)
 		if !below {
 			head = nil
@@ -104,16 +100,17 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 
 // addCommits adds the commits of a turn that did nothing else, but for the last action of all, below its request.
 func (s *history) addCommits(b *itemList, i int, request *item) {
+	for _, line := range s.committed[s.turns[i].after] { // by an earlier summary
+		b.addCommit(line, request, decay(len(s.calls), 256))
+	}
 	for at, c := range s.calls {
-		if c.after != s.turns[i].after || !c.commits || !c.done || c.failed {
+		if c.after != s.turns[i].after || !c.onlyCommits || !c.done || c.failed {
 			continue
 		}
-		line := committed().FindString(c.outcome)
-		if line == "" || pushing().MatchString(c.description) || s.tierOfLast(at, -1) >= 0 {
-			continue
+		if line := committed().FindString(c.outcome); line != "" && s.tierOfLast(at, -1) < 0 {
+			b.committed[c] = true
+			b.addCommit(line, request, decay(len(s.calls)-1-at, 256)).kind = c.kind()
 		}
-		b.committed[c] = true
-		b.addCommit(line, request, decay(len(s.calls)-1-at, 256)).kind = c.kind()
 	}
 }
 
@@ -125,11 +122,8 @@ func (b *itemList) addCommit(line string, request *item, age float64) *item {
 	return it
 }
 
-// pushing is in a command that does more than commit.
-var pushing = text.Pattern(`\b(?:push|merge|rebase|tag)\b`)
-
 // planning begins the list of what is left to be done.
-var planning = text.Pattern(`(?i)^(?:\W*(?:what['’]s|work|still|tasks?|steps?|items?) +)*(?:remaining|left|next(?: steps?| up)?|to-?dos?|pending|upcoming|not (?:yet )?(?:done|started))(?: +(?:work|tasks?|steps?|items?|to do|packages?))*(?::|[^:.]{0,40}:$)`)
+var planning = text.Pattern(`(?i)^(?:\W*(?:what['’]s|work|still|tasks?|steps?|items?) +)*(?:remaining|left|next(?: steps?| up)?|to-?dos?|pending|upcoming|not (?:yet )?(?:done|started))(?: +(?:work|tasks?|steps?|items?|to do|packages?))*(?::| (?:for|in|to|when|from|on|before|after)\b[^:.]{0,40}:$)`)
 
 // editedFor reports whether files were edited in a turn.
 func (s *history) editedFor(t *turn) bool {

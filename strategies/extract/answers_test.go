@@ -29,6 +29,11 @@ func TestAnswersOfEarlierRequests(t *testing.T) {
 	wantIn(t, summary, want)
 	wantNotIn(t, summary, "looks broken")
 	wantNotIn(t, summary, "garden house")
+	words := digestOf(Options{}, append(append(look[:4:4], assistant("It is the fuse.\n\nThe fuse is the one of these lamps:\n- hall\n- attic\n\nThis is what else I saw.\n1. The cellar lamp, which is old, has\n   - a wire that is too thin for it\n2. The garden has no lamp at all.")), rest...)...).Text(900)
+	wantIn(t, words, "- The fuse is the one of these lamps: hall; attic\n")
+	wantIn(t, words, "- The cellar lamp, which is old, has\n")
+	wantIn(t, words, "- a wire that is too thin for it\n")
+	wantNotIn(t, words, "    - 2. The garden")
 
 	later := digestOf(Options{})
 	later.AddPrevious(summary)
@@ -50,17 +55,17 @@ func TestWhatAPassingCheckSettles(t *testing.T) {
 	begin := []*chat.Message{
 		user("Make the lamp of the hall dim in the evening, please."),
 		assistant("The issue is that `dim()` in the driver reads the level before it is set."),
-		calls("", "1", "Bash", "command", "go vet ./lamp"), result("1", "ok"),
+		calls("", "1", "Bash", "command", "mise run test"), result("1", "ok"),
 		calls("", "2", "Edit", "file_path", "/src/lamp.go", "old_string", "a", "new_string", "b"), result("2", "ok"),
 	}
 	check := []*chat.Message{calls("", "3", "Bash", "command", "go test ./..."), result("3", "ok  \thouse/lamp\t0.01s")}
 	end := []*chat.Message{assistant("It dims."), user("Good. Is the cellar as bright as it was before that?"), assistant("Yes.")}
 	open := digestOf(Options{}, append(begin[:6:6], end...)...).Text(900)
 	wantIn(t, open, "reads the level before it is set")
-	wantIn(t, open, "go vet ./lamp → ok (files edited since)")
+	wantIn(t, open, "mise run test → ok (files edited since)")
 	settled := digestOf(Options{}, append(append(begin[:6:6], check...), end...)...).Text(900)
 	wantNotIn(t, settled, "reads the level before it is set")
-	wantNotIn(t, settled, "go vet")
+	wantNotIn(t, settled, "mise")
 	wantIn(t, settled, "go test ./...")
 }
 
@@ -88,6 +93,19 @@ func TestCommitsStandBelowTheirRequests(t *testing.T) {
 		later.Add(m)
 	}
 	wantIn(t, later.Text(900), "  - Committed: [main 1a2b3c4] Dim the hall\n")
+	// In their order, also behind another summary; a request by a skill has none, which a later summary could not tell.
+	two := append(append([]*chat.Message{user("Write down what the lamps of the house need, please."), assistant("It is written."), user("Dim the lamps of the house in the evening, one by one.")}, commit("1", "Dim the hall", "", "[main 1a2b3c4] Dim the hall")...), commit("2", "Dim the attic", "", "[main 3c4d5e6] Dim the attic")...)
+	two = append(two, assistant("They are dim."), user(chat.SkillPrefix+"/skills/lamps\n\n# Lamps\nLight them all."))
+	two = append(append(two, commit("3", "Light the cellar", "", "[main 4d5e6f7] Light the cellar")...), assistant("Lit."), user("Which lamp of them all is the brightest one now?"))
+	two = append(append(two, commit("4", "Light the door", "", "[main 5e6f708] Light the door")...), assistant("None."), user("Then measure each of them again tomorrow evening."), assistant("I will."))
+	chained := digestOf(Options{}, two...).Text(900)
+	for range 3 {
+		wantIn(t, chained, "  - Committed: [main 1a2b3c4] Dim the hall\n  - Committed: [main 3c4d5e6] Dim the attic\n")
+		wantIn(t, chained, "[main 4d5e6f7] Light the cellar")
+		d := New(Options{})
+		d.AddPrevious(chained)
+		chained = d.Text(900)
+	}
 	if n := strings.Count(later.Text(900), "1a2b3c4"); n != 1 {
 		t.Errorf("told %d times:\n%s", n, later.Text(900))
 	}

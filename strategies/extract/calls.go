@@ -19,6 +19,7 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	c := &toolCall{id: strings.Clone(id), tool: strings.Clone(text.Head(oneLine(name), 64)), day: s.day, after: s.requests, at: s.at, changes: changesFiles(name, fs), paths: argumentPaths(fs), chosen: -1}
 	c.command, c.fields = strings.Clone(text.Head(rawCommand(fs), maxHandleInput)), shortValues(fs)
 	c.commits, c.isShell = isCommit(c.tool, c.command), c.command != ""
+	c.onlyCommits = c.commits && onlyCommits(c.command)
 	if written, only := writtenFiles(c.command); len(written) > 0 && !c.changes {
 		c.paths, c.changes, c.runsToo = written, true, !only
 	}
@@ -53,7 +54,7 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	if c.changes {
 		s.recordChange(c, fs)
 	}
-	if fieldOf(fs, "taskId", "task_id") != "" && !slices.ContainsFunc(nameWords(name), func(w string) bool { return w == "create" }) {
+	if slices.ContainsFunc(fs, func(f argument) bool { return f.object == 1 && (f.key == "taskId" || f.key == "task_id") }) && !slices.ContainsFunc(nameWords(name), func(w string) bool { return w == "create" }) {
 		c.isTodoList = true // it sets the status of a task, or its order
 	} else if open, finished, ok := parseTodos(fs); ok {
 		s.todos, s.tasksLeft, s.todosAt, c.isTodoList = open, 0, s.messages, true
@@ -128,6 +129,8 @@ func (c *toolCall) nothingDone(result string) string {
 	switch {
 	case refused().MatchString(text.Head(result, 200)):
 		return "refused by the user"
+	case aborted().MatchString(text.Head(result, 200)):
+		return "aborted"
 	case strings.Contains(text.Head(result, 200), "Sibling tool call errored"):
 		return "not run, another call failed"
 	case c.acts && strings.TrimSpace(text.Head(result, 8)) == "[]": // {} and null may be all that is said
@@ -165,7 +168,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	// A long file that was read may begin with the word "error".
 	isFile := len(c.paths) > 0 && !c.changes && len(head) > 2000
 	line := failureLine(head, tail)
-	if line == "" && checking().MatchString(c.description) {
+	if line == "" && !slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return subagents[w] }) && checking().MatchString(c.description) {
 		line = finding().FindString(tail)
 	}
 	if line == "" && runs(c.command) {
@@ -308,6 +311,20 @@ func isCommit(tool, command string) bool {
 	return slices.ContainsFunc(shellCommands(command), func(c shellCommand) bool {
 		return committing().MatchString(c.text) && !strings.Contains(c.text, "--dry-run") && !strings.Contains(c.text, "--help")
 	})
+}
+
+// onlyCommits reports whether a command line does nothing but one commit of what it adds, and checks.
+func onlyCommits(command string) bool {
+	commits := 0
+	for _, c := range shellCommands(command) {
+		switch {
+		case committing().MatchString(c.text):
+			commits++
+		case !beginsWith(c.text, []string{"cd ", "git add ", "git status "}) && !attemptsOf("", c.text)[0].checks:
+			return false
+		}
+	}
+	return commits == 1
 }
 
 // committing begins a command that commits.

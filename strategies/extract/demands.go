@@ -71,6 +71,19 @@ var refuting = text.Pattern(`(?i)^\W*(?:(?:no|nope|nah|hmm*|well|sorry|but)\b[,.
 // undoing is a request to take back what was made for the one before, and nothing else; undone is told of that.
 var undoing = text.Pattern(`(?i)^\W*(?:(?:no|nah|ok(?:ay)?|please|pls|just|actually|can you|could you|now)\b\W*)*(?:/?undo|revert|roll back)\b(?: (?:that|it|this|everything|all(?: of (?:it|that))?|(?:your|the|those|these)(?: last)? (?:changes?|edits?)))?(?: please)?\W*$`)
 
+// isUndoing reports whether a message takes back what was made for the one before, and says at most what is wanted instead.
+func isUndoing(s string) bool {
+	first := firstSentence(strings.TrimLeft(denying().ReplaceAllString(s, ""), " "))
+	rest := strings.TrimSpace(s[strings.LastIndex(s, first)+len(first):])
+	return undoing().MatchString(first) && (!isQuestion(first) || requested().MatchString(first) || rest == "") && !rejecting().MatchString(rest) && !keeping().MatchString(rest)
+}
+
+var (
+	denying   = text.Pattern(`(?i)^\W*(?:no|nope|nah)\b[.!] *`)
+	requested = text.Pattern(`(?i)\b(?:can|could|would|please|pls)\b`)
+	keeping   = text.Pattern(`(?i)\b(?:keep (?:it|that|them|this)|leave (?:it|that|them|this)|i mean)\b`)
+)
+
 const undone = "Taken back with the next request."
 
 // maxDemands is the maximum number of demands of a turn.

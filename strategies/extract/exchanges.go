@@ -15,6 +15,7 @@ type requestLine struct {
 	day   string
 	turns []int
 	spare bool // it is of little use later
+	bare  bool // its answer is of more use
 	skill bool // it is the text of a skill
 }
 
@@ -36,7 +37,8 @@ func (s *history) requestLines() []requestLine {
 			if t.program { // which skill it was is enough
 				l.text, l.skill = firstLine(t.request.head), !strings.HasPrefix(t.request.head, demonstration)
 			}
-			l.spare = join && t.asked == "" && isBare(t.request.head) && !s.editedFor(t) || len(t.lines) == 1 && t.lines[0] == undone || isSmallTalk(l.text) || isCommand(l.text) || said == "" || t.request.isOutput() ||
+			l.bare = join && t.asked == "" && isBare(t.request.head) && !s.editedFor(t) || len(t.lines) == 1 && t.lines[0] == undone
+			l.spare = isSmallTalk(l.text) || isCommand(l.text) || said == "" || t.request.isOutput() ||
 				!join && len(l.text) < minRequest && replying().MatchString(l.text) && len(namesIn(l.text)) == 0 && !strings.Contains(l.text, "?") // to what, is not told
 			if n := len(lines); n > 0 && len(l.text) < minRequest && lines[n-1].joins(l, join) {
 				if last := &lines[n-1]; !slices.Contains(strings.Split(last.text, requestSeparator), l.text) {
@@ -57,7 +59,7 @@ var replying = text.Pattern(`(?i)^\W*(?:no(?:pe|t)?|nah|don'?t|do not|i do(?:n'?
 // joins reports whether a short line needs none of its own behind another one: if it says the same, or,
 // where lines are joined, if both fit.
 func (l requestLine) joins(next requestLine, join bool) bool {
-	return l.text != "" && !l.skill && !next.skill && l.spare == next.spare && l.day == next.day &&
+	return l.text != "" && !l.skill && !next.skill && l.spare == next.spare && !l.bare && l.day == next.day &&
 		(slices.Contains(strings.Split(l.text, requestSeparator), next.text) || join && len(l.text)+len(requestSeparator)+len(next.text) < minExcerpt)
 }
 
@@ -68,7 +70,7 @@ func (s *history) addRequests(b *itemList, budget int) {
 	lines := s.requestLines()
 	var texts []string
 	for _, l := range lines {
-		if !l.spare {
+		if !l.spare && !l.bare {
 			texts = append(texts, l.text)
 		}
 	}
@@ -111,6 +113,8 @@ func (s *history) addRequests(b *itemList, budget int) {
 		switch it.tier = tier; {
 		case l.spare && !first:
 			it.tier, request = tierSpare, nil
+		case l.bare && !first:
+			it.tier = tierOther
 		case s.isRecords() && i < len(lines)-newestRequests: // what was done tells most of what was asked for
 			if it.tier = tierChosen; s.isCarriedOut(l.turns[0]) {
 				it.tier = tierOther
@@ -133,7 +137,7 @@ func (s *history) addRequests(b *itemList, budget int) {
 			}
 			s.addDemands(b, turn, request)
 			s.addAnswer(b, turn, request)
-			if request != nil {
+			if request != nil && !l.skill {
 				s.addCommits(b, turn, request)
 			}
 		}

@@ -159,7 +159,7 @@ func TestWhatIsToldOfWorkHolds(t *testing.T) {
 // A request whose work was taken back says so, below it and in later summaries.
 func TestARequestThatWasTakenBack(t *testing.T) {
 	t.Parallel()
-	for _, undo := range []string{"can you revert that?", "no, undo it please", "/undo", "Revert your last changes.", "actually, can you revert that? I want the lamps of the hall at the old fuse for now."} {
+	for _, undo := range []string{"can you revert that?", "no, undo it please", "/undo", "Revert your last changes.", "No. Revert that.", "actually, can you revert that? I want the lamps of the hall at the old fuse for now."} {
 		text := digestOf(
 			Options{}, user("Look at the lamps of the house."), assistant("They are fine."), user("Move the lamps of the hall to the new fuse, all of them."), calls("", "1", "Edit", "file_path", "/src/lamp.go", "new_string", "x"), result("1", "ok"),
 			assistant("All lamps of the hall are on the new fuse F31 now."), user(undo), assistant("Fine."), user("Now paint the door of the cellar, which is old and grey."),
@@ -170,6 +170,8 @@ func TestARequestThatWasTakenBack(t *testing.T) {
 		later.AddPrevious(text)
 		wantIn(t, later.Text(600), "all of them.\n  - "+undone+"\n")
 	}
-	text := digestOf(Options{}, user("Move the lamps of the hall to the new fuse."), assistant("They are on it."), user("Revert the commit of last week about the door."), assistant("Done."), user("Now paint the cellar, which is old and grey.")).Text(600)
-	wantNotIn(t, text, undone)
+	for _, keep := range []string{"Revert the commit of last week about the door.", "Undo that? No, keep it as it is.", "Revert that. Sorry, I mean keep it."} {
+		text := digestOf(Options{}, user("Move the lamps of the hall to the new fuse."), assistant("They are on it."), user(keep), assistant("Done."), user("Now paint the cellar, which is old and grey.")).Text(600)
+		wantNotIn(t, text, undone)
+	}
 }

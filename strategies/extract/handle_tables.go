@@ -76,12 +76,17 @@ var (
 	settled = text.Pattern(`(?i)<status>(?:completed|failed|killed|stopped|done)\b|\bstatus"?: *"?(?:completed|failed|killed|stopped|exited|done)\b|\bexited with code\b`)
 
 	// refused is what the result of a call says that the user did not allow.
-	refused = text.Pattern(`(?i)\A\W*(?:command|request|tool use|operation) (?:was )?aborted\W*$|\A.{0,20}\buser (?:doesn't want to|did not want to|declined|denied|rejected|refused)\b|\btool use was (?:rejected|denied)\b`)
+	refused = text.Pattern(`(?i)\A.{0,20}\buser (?:doesn't want to|did not want to|declined|denied|rejected|refused)\b|\btool use was (?:rejected|denied)\b`)
+
+	// aborted is the result of a call that was stopped.
+	aborted = text.Pattern(`(?i)\A\W*(?:command|request|tool use|operation) (?:was )?aborted\W*\z`)
 
 	openVerbs   = wordSet(`create open start launch spawn new`)
 	closeVerbs  = wordSet(`close kill stop delete remove cancel terminate end destroy merge archive`)
 	handleNouns = wordSet(`issue ticket task job process shell terminal session server container agent subagent worker browser tab instance sandbox
 		branch worktree tunnel timer monitor`)
+	// processWords are in the names of tools that tell of a process.
+	processWords = wordSet(`task job process bash shell terminal session stdin output command exec`)
 	// idKeys are the keys of ids in results without underscores, those for people first.
 	idKeys = []string{"identifier", "number", "key", "id", "pid", "port", "name"}
 	// finalStatus are the statuses that do not change any more, doneStatus those of what was done, and

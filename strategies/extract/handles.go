@@ -54,7 +54,7 @@ func (s *history) noteHandles(c *toolCall, head, tail string) {
 	if end := text.Tail(tail, maxHandleInput); end != result {
 		result += "\n" + end
 	}
-	if i := slices.IndexFunc(s.handles, c.names); i >= 0 && s.handles[i].kind == process && len(c.arguments) > 0 { // an id says little
+	if i := slices.IndexFunc(s.handles, c.names); i >= 0 && s.handles[i].kind == process && len(c.arguments) > 0 && slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return processWords[w] }) { // an id says little
 		c.arguments = append(slices.Clip(c.arguments), argument{key: "of", value: truncate(s.handles[i].text, maxShortValue)})
 	}
 	s.readReport(result, c.names)
@@ -292,6 +292,7 @@ func (s *history) open(c *toolCall, kind, id, what string) {
 	if !c.at.IsZero() {
 		h.since = c.at.Format("2006-01-02 15:04")
 	}
+	s.closed = slices.DeleteFunc(s.closed, func(o handle) bool { return o.kind == kind && o.id == h.id })
 	s.close(func(o handle) bool { return o.kind == kind && o.id == h.id && (id != unknownID || o.text == h.text) })
 	s.handles = appendBounded(s.handles, h, maxHandles)
 }

@@ -87,6 +87,8 @@ type history struct {
 	openCalls []*toolCall
 	// listings are the newest calls that returned several objects.
 	listings []*toolCall
+	// found is the newest call that found one thing only, nil for none.
+	found *toolCall
 	// offeredBy is the call of whose other value the user was asked last, until the next request.
 	offeredBy *toolCall
 	// inner are the objects in lists of the result of the call innerOf, the newest with such a result.
@@ -119,6 +121,8 @@ type history struct {
 	failed, succeeded *regexp.Regexp
 	// handles are open, in the order in which they were opened.
 	handles []handle
+	// committed are the commits of an earlier summary by the requests that they were made for.
+	committed map[int][]string
 	// closed are tasks that were done, and may be taken up again.
 	closed []handle
 }
@@ -183,6 +187,8 @@ type toolCall struct {
 	committed             bool // it left nothing to commit
 	kept                  bool // the user agreed to what it found
 	newest                bool // it is the newest listing
+	single                bool // it found one thing only
+	onlyCommits           bool // besides checks
 	done, failed          bool
 	outcome               string
 	// arguments and result are their short values; result is nil unless it is one object.
@@ -271,7 +277,7 @@ func (s *history) addUser(head, tail string) {
 		if rejecting().MatchString(text.Head(said, maxLine)) {
 			s.decisions = s.decisions[:len(s.decisions)-s.proposed]
 			last := s.currentTurn()
-			if last.lines, last.lastStart = nil, 0; undoing().MatchString(sentences(said)[0]) {
+			if last.lines, last.lastStart = nil, 0; isUndoing(said) {
 				last.lines = []string{undone}
 			}
 		}

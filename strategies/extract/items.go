@@ -63,8 +63,10 @@ const (
 // each section.
 func (s *history) otherItems(budget int) []*item {
 	b := &itemList{committed: map[*toolCall]bool{}, lineLimit: min(max(budget/10, 160), maxLine), listLimit: min(max(budget/10, min(budget/3, 240)), maxAct)}
-	for i, c := range s.listings {
-		c.newest = i == len(s.listings)-1 && c.after >= s.requests-1 // what it found may be asked for
+	for i, c := range append(slices.Clip(s.listings), s.found) {
+		if c != nil { // what it found may be asked for
+			c.newest = i >= len(s.listings)-1 && c.after >= s.requests-1
+		}
 	}
 	for sec := range numSections {
 		for i, e := range s.previous[sec] {
@@ -358,21 +360,25 @@ func (s *history) addCalls(b *itemList, budget int) {
 }
 
 // outdatedChecks reports of each call whether it is a check that passed and was repeated by a later one that did, or that
-// edits followed and, after the last of them, a check that passed.
+// edits followed and, after the last of them, a check of the same kind that passed.
 func (s *history) outdatedChecks() []bool {
 	later := map[string][][]string{} // the targets of later checks by what they run
-	edited, fresh := false, false
+	edited, fresh := false, map[string]bool{}
 	out := make([]bool, len(s.calls))
 	for i, c := range slices.Backward(s.calls) {
 		edited = edited || c.edited()
-		if !c.passed() {
+		ran := c.ran()
+		if !c.passed() || slices.ContainsFunc(ran, func(a attempt) bool { return !a.checks }) { // else it did more
 			continue
 		}
-		ran := c.ran()
-		out[i] = !c.acts && (edited && fresh || isRepeated(ran, func(a attempt) bool {
-			return slices.ContainsFunc(later[a.what], func(again []string) bool { return repeats(again, a.targets) })
+		kinds := c.checkKinds()
+		again := edited && !slices.ContainsFunc(kinds, func(k string) bool { return !fresh[k] })
+		out[i] = !c.acts && (again || isRepeated(ran, func(a attempt) bool {
+			return slices.ContainsFunc(later[a.what], func(again []string) bool { return isAll(again) || !isAll(a.targets) && repeats(again, a.targets) })
 		}))
-		fresh = fresh || !edited
+		for _, k := range kinds {
+			fresh[k] = fresh[k] || !edited
+		}
 		for _, a := range ran {
 			later[a.what] = append(later[a.what], a.targets)
 		}
@@ -382,7 +388,7 @@ func (s *history) outdatedChecks() []bool {
 
 // passed reports whether a call is a check that did not fail.
 func (c *toolCall) passed() bool {
-	return c.done && !c.failed && !c.commits && checking().MatchString(c.description)
+	return c.isShell && !c.reads() && c.done && !c.failed && !c.commits && c.outcome != noTests && checking().MatchString(c.description)
 }
 
 // addAction adds call i as one of those that tell what was done, or counts it with an equal one of its day. Lines of
@@ -454,6 +460,9 @@ func (c *toolCall) kind() string {
 func (s *history) wasTaken(i int) bool {
 	said := s.calls[i].outcomeValues()
 	return len(said) > 0 && slices.ContainsFunc(s.calls[i+1:], func(c *toolCall) bool {
+		if !c.acts || !c.done || c.failed {
+			return false
+		}
 		told := 0
 		for _, f := range said {
 			is := func(a argument) bool { return a.value == f.value }
@@ -461,7 +470,7 @@ func (s *history) wasTaken(i int) bool {
 				told++
 			}
 		}
-		return c.acts && c.done && !c.failed && told >= len(said)-len(said)/4
+		return told >= len(said)-len(said)/4
 	})
 }
 

@@ -26,7 +26,7 @@ func (s *history) readOutcome(said string) {
 	switch excused := slices.ContainsFunc(since, func(o *toolCall) bool { return o.failed }); { // what failed was regretted
 	case c.failed:
 		c.expected = c.expected || expected().MatchString(said)
-	case c.acts && len(c.arguments) > 0 && (apology().MatchString(sentences(said)[0]) || declaring().MatchString(said)) && !completed(said):
+	case c.acts && len(c.arguments) > 0 && (apology().MatchString(firstSentence(said)) || declaring().MatchString(said)) && !completed(said):
 		if !excused && !c.statesDone() {
 			c.failed, c.undone, c.outcome = true, true, regretted
 		}

@@ -75,6 +75,7 @@ func excerpt(s string, n int) string { return strings.Clone(truncate(oneLine(s),
 type proseLine struct {
 	text        string
 	listed, row bool
+	indent      int // in bytes
 }
 
 // proseLines returns the lines of s outside of fenced code, without the markup of emphasis,
@@ -82,7 +83,8 @@ type proseLine struct {
 func proseLines(s string) []proseLine {
 	var out []proseLine
 	fenced := false
-	for _, line := range splitLines(s) {
+	for _, indented := range indentedLines(s) {
+		line := text.Trim(indented)
 		if strings.HasPrefix(line, "```") || strings.HasPrefix(line, "~~~") {
 			fenced = !fenced
 			continue
@@ -98,7 +100,7 @@ func proseLines(s string) []proseLine {
 		if !strings.ContainsFunc(line, isLetterOrDigit) {
 			continue
 		}
-		out = append(out, proseLine{truncate(oneLine(line), maxLine), listed, row})
+		out = append(out, proseLine{truncate(oneLine(line), maxLine), listed, row, strings.Index(indented, text.Head(text.Trim(indented), 1))})
 	}
 	return out
 }
@@ -121,22 +123,44 @@ const belowMark = "\t"
 // before each entry of a list with a heading or a line with a colon above it, and before the rows of a table but the first.
 func headed(lines []proseLine) []string {
 	var out []string
-	heading, listing := "", false
+	heading, listing, indent := "", false, 0 // of the list's heading, if that is an entry itself
 	for i, l := range lines {
 		opens := strings.HasSuffix(l.text, ":")
 		listed := func(i int) bool { return i < len(lines) && (lines[i].listed || lines[i].row) }
+		opens = opens || l.listed && listed(i+1) && lines[i+1].indent > l.indent // a list of its own
 		switch {
-		case opens && len(l.text) <= maxHeading && !intending().MatchString(l.text) && !(listed(i+1) && listed(i+2)):
+		case strings.HasSuffix(l.text, ":") && len(l.text) <= maxHeading && !intending().MatchString(l.text) && !(listed(i+1) && listed(i+2)):
 			heading = l.text + " "
 			continue
 		case heading != "":
 			out, listing = append(out, truncate(heading+opening().ReplaceAllString(l.text, ""), maxLine)), opens
-		case listing && listed(i) && !opens && !(l.row && lines[i-1].listed): // a table stands by itself behind a list
+		case listing && listed(i) && !opens && l.indent >= indent && !(l.row && lines[i-1].listed): // a table stands by itself behind a list
 			out = append(out, belowMark+l.text)
 		default:
-			out, listing = append(out, l.text), opens || l.row
+			out, listing, indent = append(out, l.text), opens || l.row, 0
+			if l.listed {
+				indent = l.indent + 1
+			}
 		}
 		heading = ""
+	}
+	return withShortLists(out)
+}
+
+// withShortLists puts the entries of lists of words on the line that they belong to.
+func withShortLists(lines []string) []string {
+	var out []string
+	for i := 0; i < len(lines); {
+		line, end := lines[i], i+1
+		for ; end < len(lines) && strings.HasPrefix(lines[end], belowMark); end++ {
+			line += "; " + lines[end][len(belowMark):]
+		}
+		if long := slices.ContainsFunc(lines[i+1:end], func(l string) bool { return len(l) > minSaid }); long || len(line) > maxLine || !strings.HasSuffix(lines[i], ":") {
+			out = append(out, lines[i:end]...)
+		} else {
+			out = append(out, strings.Replace(line, ":; ", ": ", 1))
+		}
+		i = end
 	}
 	return out
 }
@@ -172,6 +196,9 @@ func sentences(s string) []string {
 	}
 	return out
 }
+
+// firstSentence returns the first of the sentences of s, "" if it has none.
+func firstSentence(s string) string { return append(sentences(s), "")[0] }
 
 // abbreviates reports whether s ends with an abbreviation that more follows.
 func abbreviates(s string) bool {

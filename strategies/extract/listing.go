@@ -61,11 +61,15 @@ func (s *history) readObjects(c *toolCall, result string) (listing bool) {
 		return false
 	}
 	rows := rowsOf(fs)
-	if len(rows) == 0 || len(rows) > maxOptions || len(rows) > 1 && !isListing(rows) {
+	if len(rows) == 0 || len(rows) > maxOptions || len(rows) > 1 && !isListing(rows) || len(rows) == 1 && (c.acts || !looks(c.tool) || takes(c.tool)) {
 		return false
 	}
 	if c.options = optionsOf(rows); len(rows) == 1 { // all that was found
-		c.chosen, s.discussed = 0, c
+		if s.found != nil {
+			s.found.dropOptions()
+		}
+		c.chosen, c.single, s.found = 0, true, c
+		return true
 	}
 	if len(s.listings) == maxListings {
 		s.listings[0].dropOptions()
@@ -198,10 +202,10 @@ func (c *toolCall) dropOptions() { c.result, c.options = c.outcomeValues(), nil 
 // mention marks the values of listings that a text of the user or the assistant contains, and reports
 // whether it names an option. That is the one that is talked about until another one is.
 func (s *history) mention(said string) (named bool) {
-	if len(s.listings) == 0 {
-		return false
-	}
 	said = text.Head(said, maxRequest)
+	if s.found != nil {
+		s.found.options[0].mark(said)
+	}
 	for i, c := range slices.Backward(s.listings) {
 		least := minNumbers // of another option: any text has some number
 		if c.chosen < 0 && i == len(s.listings)-1 {
@@ -215,16 +219,20 @@ func (s *history) mention(said string) (named bool) {
 			c.chosen, s.discussed = k, c
 		}
 		if c.chosen >= 0 && (named || i == len(s.listings)-1) {
-			o := &c.options[c.chosen]
-			for k, f := range o.values {
-				o.said[k] = o.said[k] || len(f.value) > 1 && containsValue(said, f.value)
-			}
+			c.options[c.chosen].mark(said)
 		}
 		if named {
 			return true
 		}
 	}
 	return false
+}
+
+// mark marks the values of an option that a text contains.
+func (o *option) mark(said string) {
+	for k, f := range o.values {
+		o.said[k] = o.said[k] || len(f.value) > 1 && containsValue(said, f.value)
+	}
 }
 
 // minNumbers is the number of numbers that tell which option without a name is talked about.
@@ -279,6 +287,9 @@ func (c *toolCall) outcomeValues() []argument {
 		if c.newest || o.said[k] || slices.Contains(o.names, f.value) && len(out) == 0 {
 			out = append(out, f)
 		}
+	}
+	if c.single && len(out) == 0 {
+		return withoutLinks(withoutMarks(slices.Clone(o.values)))
 	}
 	return out
 }

@@ -25,7 +25,9 @@ func (s *history) moveFiles(command string) {
 		case len(words) > 1 && words[0] == "rm":
 			for _, w := range words[1:] {
 				s.moveFile(folder, w, "")
-				s.dropCopies(w)
+				if folder == "" {
+					s.dropCopies(w)
+				}
 			}
 		}
 	}

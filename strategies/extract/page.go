@@ -127,7 +127,7 @@ func (p *page) place(it *item) bool {
 	if it.extends != nil {
 		it.extends.text, it.extends.size = it.text, it.size
 		p.items = slices.DeleteFunc(p.items, func(below *item) bool { // what the whole tells as well
-			told := below.parent == it.extends && strings.Contains(it.text, below.core())
+			told := below.parent == it.extends && strings.Contains(it.text, below.core()) && !slices.ContainsFunc(p.items, func(o *item) bool { return o.parent == below })
 			if told {
 				p.budget += below.size
 				p.used[below.share] -= below.size

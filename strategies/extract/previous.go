@@ -143,7 +143,7 @@ func (s *history) restore(sec section, lines []string) {
 	if sec == sectionState || sec == sectionRemaining {
 		lines = slices.DeleteFunc(lines, func(l string) bool {
 			for _, mark := range []string{uncommittedMark, uncommittedAllMark} {
-				if files, ok := strings.CutPrefix(l, mark); ok {
+				if files, ok := strings.CutPrefix(strings.Replace(l, formerEarlierMark, " "+earlierMark, 1), mark); ok {
 					files, cut := strings.CutSuffix(strings.ReplaceAll(files, "; "+earlierMark, ", "), ellipsis)
 					if cut { // within a name, perhaps
 						files = files[:max(0, strings.LastIndexAny(files, ",;"))]
@@ -185,7 +185,9 @@ func (s *history) restore(sec section, lines []string) {
 		if t := parseRequest(lines); !t.request.empty() {
 			s.goal, s.goalProgram = t.request, t.program
 			for _, l := range lines {
-				if l, ok := strings.CutPrefix(l, bulletMark); ok {
+				if below, ok := strings.CutPrefix(l, indentMark+bulletMark); ok {
+					t.lines = append(t.lines, belowMark+below)
+				} else if l, ok := strings.CutPrefix(l, bulletMark); ok {
 					t.lines = append(t.lines, strings.Clone(l))
 				}
 			}
@@ -405,8 +407,8 @@ func (s *history) restoreRequest(e entry) {
 			last.demands = append(last.demands, demand{text: d, pasted: true, rule: true})
 		} else if q, ok := strings.CutPrefix(l, repliesMark); ok {
 			last.asked = q
-		} else if strings.HasPrefix(l, commitMark) {
-			last.lines = slices.Insert(last.lines, 0, l)
+		} else if commit, ok := strings.CutPrefix(l, commitMark); ok {
+			s.committed[last.after] = append(s.committed[last.after], commit)
 		} else {
 			below, ok := strings.CutPrefix(l, indentMark+bulletMark)
 			if ok {

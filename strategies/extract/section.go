@@ -95,6 +95,8 @@ const (
 	committedMark      = "- Committed, nothing edited since: "
 	// earlierMark comes before the files that were not edited for the active task.
 	earlierMark = "(before this task) "
+	// formerEarlierMark is that of summaries up to extractive/18.
+	formerEarlierMark = " before this task "
 	// foundBefore stands above findings that later edits may have settled.
 	foundBefore = "- Found before files were edited, perhaps settled:\n"
 	// failedBeforeMark begins a check that failed before files were edited.
@@ -125,7 +127,7 @@ func formatLine(s, speaker string) string {
 		s = rest
 	}
 	mistaken := false
-	for _, mark := range []string{askedMark, pendingMark, finishedMark, openMark, planMark, beforeMark, repliesMark, commitMark, omittedMark, tasksMark, foundBefore[:len(foundBefore)-1]} {
+	for _, mark := range []string{askedMark, pendingMark, finishedMark, openMark, planMark, beforeMark, repliesMark, commitMark, saidLastMark, lastCallMark, editedForMark, uncommittedMark, uncommittedAllMark, committedMark, failedBeforeMark, omittedMark, tasksMark, foundBefore[:len(foundBefore)-1]} {
 		mistaken = mistaken || strings.HasPrefix(bulletMark+s, mark)
 	}
 	if folded, _ := text.Fold(text.Head(s, maxLabelLen)); mistaken || userLabel().MatchString(folded) {

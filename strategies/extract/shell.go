@@ -149,7 +149,11 @@ func writtenFiles(command string) (files []string, only bool) {
 		case words[0] == "tee":
 			found = words[1:]
 		case words[0] == "sed" && slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "-i") }):
-			found = words[len(words)-1:]
+			for len(words) > 1 && fileWord().MatchString(words[len(words)-1]) {
+				found, words = append(found, words[len(words)-1]), words[:len(words)-1]
+			}
+			last := words[len(words)-1]
+			only = only && len(found) > 0 && (!strings.Contains(last, "*") || strings.ContainsAny(last, `'"`)) // no pattern of files
 		default:
 			found = c.to
 		}

@@ -58,7 +58,7 @@ func (s *history) addLastAnswer(b *itemList) {
 			it.section, it.share, it.tier, it.value = sectionFindings, sectionFindings, tierOther, worthSaid*min(1, float64(len(text))/usualLine)
 		}
 		if !below {
-			head = it
+			head, it.heading = it, j+1 < len(t.lines) && strings.HasPrefix(t.lines[j+1], belowMark) && strings.HasSuffix(line, ":")
 		}
 		if j >= t.lastStart {
 			b.addWhole(it, whole)

@@ -80,7 +80,7 @@ func (s *history) leadingItems(budget int) []*item {
 			}
 		}
 	}
-	if t := s.currentTurn(); !closed && at == len(s.turns)-1 && len(s.calls) > 0 && t.calls == t.callsBefore && len(t.lines) > 0 && pendingQuestion(t.lastText) == "" && !isIntention(t.lines[len(t.lines)-1]) {
+	if t := s.currentTurn(); !closed && at == len(s.turns)-1 && len(s.calls) > 0 && t.calls == t.callsBefore && len(t.lines) > 0 && pendingQuestion(t.lastText) == "" && !isIntention(strings.TrimPrefix(t.lines[len(t.lines)-1], belowMark)) {
 		add(sectionTask, s.answered())
 	}
 	before := s.beforeActive()
