@@ -2,7 +2,6 @@ package extract
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -107,67 +106,4 @@ func (s *history) actions() []action {
 		out = append(out, a)
 	}
 	return out
-}
-
-// unresolved reports of each call whether it failed and was the last of its family, and no check of the same kind
-// passed on all there is, after an edit and before a commit.
-func (s *history) unresolved() []bool {
-	later := map[string][][]string{} // the targets of later calls by what they run
-	used := map[string]bool{}        // files of later calls
-	committed := false               // later
-	passed := map[string]bool{}      // by the kind of check; true if edits came before it
-	out := make([]bool, len(s.calls))
-	again := func(a attempt) bool {
-		return slices.ContainsFunc(later[a.what], func(again []string) bool { return repeats(again, a.targets) })
-	}
-	for i, c := range slices.Backward(s.calls) {
-		var kinds []string
-		if c.isShell && (c.failed || c.passed()) {
-			kinds = c.checkKinds()
-		}
-		settled := len(kinds) > 0 && !slices.ContainsFunc(kinds, func(k string) bool { return !passed[k] })
-		out[i] = c.failed && !settled && !isRepeated(c.ran(), again) &&
-			!(c.changes && !c.runsToo && slices.ContainsFunc(c.paths, func(p string) bool { return used[p] }))
-		if c.done && !c.failed {
-			for _, p := range c.paths {
-				used[p] = true
-			}
-		}
-		if c.ranAgain() {
-			for _, a := range c.ran() {
-				later[a.what] = append(later[a.what], a.targets)
-			}
-		}
-		committed = committed || c.committed
-		if c.edited() {
-			for k := range passed {
-				passed[k] = true
-			}
-		} else if committed && c.passed() && slices.ContainsFunc(c.ran(), func(a attempt) bool { return a.checks && isAll(a.targets) }) {
-			for _, k := range kinds {
-				passed[k] = passed[k] // false if it is new
-			}
-		}
-	}
-	return out
-}
-
-// checkKinds returns what a call checks, in which folder: by any program that runs tests or a linter, else by which.
-func (c *toolCall) checkKinds() []string {
-	folder, _, _ := strings.Cut(strings.TrimPrefix(folderPrefix().FindString(c.description), "cd "), " ")
-	var kinds []string
-	for _, a := range c.ran() {
-		if !a.checks {
-			continue
-		}
-		kind := a.what
-		switch word := strings.ToLower(checking().FindString(kind)); {
-		case strings.Contains(word, "test"), word == "jest":
-			kind = "test"
-		case strings.Contains(word, "lint"), word == "ruff", word == "clippy":
-			kind = "lint"
-		}
-		kinds = append(kinds, folder+" "+kind)
-	}
-	return kinds
 }

@@ -359,38 +359,6 @@ func (s *history) addCalls(b *itemList, budget int) {
 	}
 }
 
-// outdatedChecks reports of each call whether it is a check that passed and was repeated by a later one that did, or that
-// edits followed and, after the last of them, a check of the same kind that passed.
-func (s *history) outdatedChecks() []bool {
-	later := map[string][][]string{} // the targets of later checks by what they run
-	edited, fresh := false, map[string]bool{}
-	out := make([]bool, len(s.calls))
-	for i, c := range slices.Backward(s.calls) {
-		edited = edited || c.edited()
-		ran := c.ran()
-		if !c.passed() || slices.ContainsFunc(ran, func(a attempt) bool { return !a.checks }) { // else it did more
-			continue
-		}
-		kinds := c.checkKinds()
-		again := edited && !slices.ContainsFunc(kinds, func(k string) bool { return !fresh[k] })
-		out[i] = !c.acts && (again || isRepeated(ran, func(a attempt) bool {
-			return slices.ContainsFunc(later[a.what], func(again []string) bool { return isAll(again) || !isAll(a.targets) && repeats(again, a.targets) })
-		}))
-		for _, k := range kinds {
-			fresh[k] = fresh[k] || !edited
-		}
-		for _, a := range ran {
-			later[a.what] = append(later[a.what], a.targets)
-		}
-	}
-	return out
-}
-
-// passed reports whether a call is a check that did not fail.
-func (c *toolCall) passed() bool {
-	return c.isShell && !c.reads() && c.done && !c.failed && !c.commits && c.outcome != noTests && checking().MatchString(c.description)
-}
-
 // addAction adds call i as one of those that tell what was done, or counts it with an equal one of its day. Lines of
 // what changed something have at most limit characters.
 func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[string]*repeatedCall) {

@@ -129,12 +129,12 @@ func headed(lines []proseLine) []string {
 		listed := func(i int) bool { return i < len(lines) && (lines[i].listed || lines[i].row) }
 		opens = opens || l.listed && listed(i+1) && lines[i+1].indent > l.indent // a list of its own
 		switch {
-		case strings.HasSuffix(l.text, ":") && len(l.text) <= maxHeading && !intending().MatchString(l.text) && !(listed(i+1) && listed(i+2)):
+		case strings.HasSuffix(l.text, ":") && len(l.text) <= maxHeading && !intending().MatchString(l.text) && (!listed(i+1) || !listed(i+2)):
 			heading = l.text + " "
 			continue
 		case heading != "":
 			out, listing = append(out, truncate(heading+opening().ReplaceAllString(l.text, ""), maxLine)), opens
-		case listing && listed(i) && !opens && l.indent >= indent && !(l.row && lines[i-1].listed): // a table stands by itself behind a list
+		case listing && listed(i) && !opens && l.indent >= indent && (!l.row || !lines[i-1].listed): // a table stands by itself behind a list
 			out = append(out, belowMark+l.text)
 		default:
 			out, listing, indent = append(out, l.text), opens || l.row, 0
@@ -151,15 +151,16 @@ func headed(lines []proseLine) []string {
 func withShortLists(lines []string) []string {
 	var out []string
 	for i := 0; i < len(lines); {
-		line, end := lines[i], i+1
-		for ; end < len(lines) && strings.HasPrefix(lines[end], belowMark); end++ {
-			line += "; " + lines[end][len(belowMark):]
+		end := i + 1
+		for end < len(lines) && strings.HasPrefix(lines[end], belowMark) {
+			end++
 		}
-		if long := slices.ContainsFunc(lines[i+1:end], func(l string) bool { return len(l) > minSaid }); long || len(line) > maxLine || !strings.HasSuffix(lines[i], ":") {
-			out = append(out, lines[i:end]...)
-		} else {
-			out = append(out, strings.Replace(line, ":; ", ": ", 1))
+		group := lines[i:end]
+		line := group[0] + " " + strings.ReplaceAll(strings.Join(group[1:], "; "), belowMark, "")
+		if len(group) > 1 && len(line) <= maxLine && strings.HasSuffix(group[0], ":") && !slices.ContainsFunc(group[1:], func(l string) bool { return len(l) > minSaid }) {
+			group = []string{line}
 		}
+		out = append(out, group...)
 		i = end
 	}
 	return out

@@ -55,7 +55,7 @@ func isBare(s string) bool {
 		own = s
 	}
 	words := 0
-	for _, w := range strings.Fields(own) {
+	for w := range strings.FieldsSeq(own) {
 		w = strings.ToLower(strings.TrimFunc(w, func(r rune) bool { return !isLetterOrDigit(r) }))
 		if len(w) >= minSharedWord && !stopWords[w] && !strings.Contains(w, "://") {
 			words++

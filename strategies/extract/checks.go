@@ -1,0 +1,103 @@
+package extract
+
+import (
+	"slices"
+	"strings"
+)
+
+// unresolved reports of each call whether it failed and was the last of its family, and no check of the same kind
+// passed on all there is, after an edit and before a commit.
+func (s *history) unresolved() []bool {
+	later := map[string][][]string{} // the targets of later calls by what they run
+	used := map[string]bool{}        // files of later calls
+	committed := false               // later
+	passed := map[string]bool{}      // by the kind of check; true if edits came before it
+	out := make([]bool, len(s.calls))
+	again := func(a attempt) bool {
+		return slices.ContainsFunc(later[a.what], func(again []string) bool { return repeats(again, a.targets) })
+	}
+	for i, c := range slices.Backward(s.calls) {
+		var kinds []string
+		if c.isShell && (c.failed || c.passed()) {
+			kinds = c.checkKinds()
+		}
+		settled := len(kinds) > 0 && !slices.ContainsFunc(kinds, func(k string) bool { return !passed[k] })
+		out[i] = c.failed && !settled && !isRepeated(c.ran(), again) &&
+			!(c.changes && !c.runsToo && slices.ContainsFunc(c.paths, func(p string) bool { return used[p] }))
+		if c.done && !c.failed {
+			for _, p := range c.paths {
+				used[p] = true
+			}
+		}
+		if c.ranAgain() {
+			for _, a := range c.ran() {
+				later[a.what] = append(later[a.what], a.targets)
+			}
+		}
+		committed = committed || c.committed
+		if c.edited() {
+			for k := range passed {
+				passed[k] = true
+			}
+		} else if committed && c.passed() && slices.ContainsFunc(c.ran(), func(a attempt) bool { return a.checks && isAll(a.targets) }) {
+			for _, k := range kinds {
+				if _, known := passed[k]; !known {
+					passed[k] = false
+				}
+			}
+		}
+	}
+	return out
+}
+
+// checkKinds returns what a call checks, in which folder: by any program that runs tests or a linter, else by which.
+func (c *toolCall) checkKinds() []string {
+	folder, _, _ := strings.Cut(strings.TrimPrefix(folderPrefix().FindString(c.description), "cd "), " ")
+	var kinds []string
+	for _, a := range c.ran() {
+		if !a.checks {
+			continue
+		}
+		kind := a.what
+		switch word := strings.ToLower(checking().FindString(kind)); {
+		case strings.Contains(word, "test"), word == "jest":
+			kind = "test"
+		case strings.Contains(word, "lint"), word == "ruff", word == "clippy":
+			kind = "lint"
+		}
+		kinds = append(kinds, folder+" "+kind)
+	}
+	return kinds
+}
+
+// outdatedChecks reports of each call whether it is a check that passed and was repeated by a later one that did, or that
+// edits followed and, after the last of them, a check of the same kind that passed.
+func (s *history) outdatedChecks() []bool {
+	later := map[string][][]string{} // the targets of later checks by what they run
+	edited, fresh := false, map[string]bool{}
+	out := make([]bool, len(s.calls))
+	for i, c := range slices.Backward(s.calls) {
+		edited = edited || c.edited()
+		ran := c.ran()
+		if !c.passed() || slices.ContainsFunc(ran, func(a attempt) bool { return !a.checks }) { // else it did more
+			continue
+		}
+		kinds := c.checkKinds()
+		again := edited && !slices.ContainsFunc(kinds, func(k string) bool { return !fresh[k] })
+		out[i] = !c.acts && (again || isRepeated(ran, func(a attempt) bool {
+			return slices.ContainsFunc(later[a.what], func(again []string) bool { return isAll(again) || !isAll(a.targets) && repeats(again, a.targets) })
+		}))
+		for _, k := range kinds {
+			fresh[k] = fresh[k] || !edited
+		}
+		for _, a := range ran {
+			later[a.what] = append(later[a.what], a.targets)
+		}
+	}
+	return out
+}
+
+// passed reports whether a call is a check that did not fail.
+func (c *toolCall) passed() bool {
+	return c.isShell && !c.reads() && c.done && !c.failed && !c.commits && c.outcome != noTests && checking().MatchString(c.description)
+}
