@@ -142,8 +142,8 @@ func masked(s string) string {
 // one of the recorded ones has fewer, and four messages.
 const worthIt = 500
 
-// TestHonestSummariesPass: a correct summary is accepted, and rejected with an invented
-// request.
+// TestHonestSummariesPass: a correct summary is accepted; of every third session, or of all with DATA=all, also as it is
+// stored, and not with an invented request.
 func TestHonestSummariesPass(t *testing.T) {
 	t.Parallel()
 	sessions, rejected, unquoted := 0, map[Code]int{}, 0
@@ -165,6 +165,9 @@ func TestHonestSummariesPass(t *testing.T) {
 			return
 		}
 		unquoted += got.Unquoted
+		if sessions%3 != 0 && os.Getenv("DATA") != "all" {
+			return
+		}
 		full := InsertRequest(got.Text, e.LastUser())
 		// The assembled text passes as well, except for its size.
 		if r := check(g, StoredAnswer{Text: full}); r != nil && r.Code != CodeTooLarge {
