@@ -149,11 +149,10 @@ func writtenFiles(command string) (files []string, only bool) {
 		case words[0] == "tee":
 			found = words[1:]
 		case words[0] == "sed" && slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "-i") }):
-			for len(words) > 1 && fileWord().MatchString(words[len(words)-1]) {
+			for len(words) > 1 && fileWord().MatchString(words[len(words)-1]) && !scriptEnd().MatchString(words[len(words)-1]) {
 				found, words = append(found, words[len(words)-1]), words[:len(words)-1]
 			}
-			last := words[len(words)-1]
-			only = only && len(found) > 0 && (!strings.Contains(last, "*") || strings.ContainsAny(last, `'"`)) // no pattern of files
+			only = only && len(found) > 0 && scriptEnd().MatchString(words[len(words)-1]) // and no pattern of files
 		default:
 			found = c.to
 		}
@@ -170,7 +169,9 @@ func writtenFiles(command string) (files []string, only bool) {
 const maxWritten = 8
 
 var (
-	dotFile = text.Pattern(`^(?:[\w@~/.-]*/)?(?:\.\w[\w.-]*|Makefile|Dockerfile|hosts)$`)
+	// scriptEnd ends a script of sed, which names no file.
+	scriptEnd = text.Pattern(`[/|#@,!][gpiIeMm\d]{0,3}$|\d[adp]$`)
+	dotFile   = text.Pattern(`^(?:[\w@~/.-]*/)?(?:\.\w[\w.-]*|Makefile|Dockerfile|hosts)$`)
 	// passingFile is one that is not kept.
 	passingFile = text.Pattern(`^/(?:dev|tmp|proc)/|\.log$`)
 )

@@ -17,6 +17,8 @@ func TestFilesWrittenByAShellAreEdits(t *testing.T) {
 		"printf lamp | tee hall.conf":                                      {"hall.conf"},
 		"awk '{print $2}' hall.csv > lamps.csv":                            {"lamps.csv"},
 		"sed -i 's/dark/lit/' hall.go":                                     {"hall.go"},
+		"sed -i '' 's/a lamp/b lamp/g' x.go":                               {"x.go"},
+		"sed -i s/dark-hall/hall/g src/x.go":                               {"src/x.go"},
 		"cat > hall.py <<'EOF'\nprint(7)\nEOF\npython hall.py":             {"hall.py"},
 		`echo "hall > lamp.txt"`:                                           nil,
 		"echo 7 > /dev/null; cat hall.go > /tmp/hall.txt 2>/dev/null":      nil,
