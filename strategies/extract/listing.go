@@ -197,7 +197,10 @@ func isListing(objects [][]argument) bool {
 }
 
 // dropOptions keeps of a listing what was said of the chosen option, and drops the others.
-func (c *toolCall) dropOptions() { c.result, c.options = c.outcomeValues(), nil }
+func (c *toolCall) dropOptions() {
+	c.newest = false // a text may have been written in between
+	c.result, c.options = c.outcomeValues(), nil
+}
 
 // mention marks the values of listings that a text of the user or the assistant contains, and reports
 // whether it names an option. That is the one that is talked about until another one is.

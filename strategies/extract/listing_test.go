@@ -50,6 +50,32 @@ func TestWhatWasFoundAndBooked(t *testing.T) {
 	wantNotIn(t, text, "great day")
 }
 
+// A text that is written in between changes none of a later one.
+func TestATextChangesNoLaterOne(t *testing.T) {
+	t.Parallel()
+	var want string
+	for _, between := range []bool{false, true} {
+		d := New(Options{})
+		for i := range 6 {
+			id := fmt.Sprint(i)
+			for _, m := range []*chat.Message{
+				user("Which train leaves on day " + id + "?"), calls("", id, "find_trains", "day", id),
+				result(id, fmt.Sprintf(`[{"line":"Arrow of day %[1]d","leaves":"07:1%[1]d","fare":"7%[1]d","stops":"3"}]`, i)),
+				assistant("The Arrow of day " + id + " leaves at 07:1" + id + "."),
+			} {
+				if d.Add(m); between {
+					d.Text(400)
+				}
+			}
+		}
+		if text := d.Text(900); !between {
+			want = text
+		} else if text != want {
+			t.Errorf("%s\n\nwithout texts between:\n%s", text, want)
+		}
+	}
+}
+
 // Where not all of a long listing has room, its first options are told with what a choice needs.
 func TestALongListing(t *testing.T) {
 	t.Parallel()
