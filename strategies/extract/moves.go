@@ -20,8 +20,15 @@ func (s *history) moveFiles(command string) {
 		switch {
 		case len(words) == 2 && words[0] == "cd" && path.IsAbs(words[1]):
 			folder = words[1]
-		case len(words) == 3 && words[0] == "mv":
-			s.moveFile(folder, words[1], words[2])
+		case len(words) > 2 && words[0] == "mv":
+			to := words[len(words)-1]
+			for _, from := range words[1 : len(words)-1] {
+				if len(words) > 3 || to == "." || strings.HasSuffix(to, "/") { // into a folder
+					s.moveFile(folder, from, path.Join(to, path.Base(from)))
+				} else {
+					s.moveFile(folder, from, to)
+				}
+			}
 		case len(words) > 1 && words[0] == "rm":
 			for _, w := range words[1:] {
 				s.moveFile(folder, w, "")
@@ -34,8 +41,11 @@ func (s *history) moveFiles(command string) {
 }
 
 // moveFile renames the file of that name in a folder or, where that is not known, whose path ends with it, if there is only
-// one; to a folder if the new name ends with a slash. It drops the file if there is no new name.
+// one, or all in the folder of that name. It drops the file if there is no new name.
 func (s *history) moveFile(folder, from, to string) {
+	if base := path.Base(from); base == "." || base == ".." { // which no program moves
+		return
+	}
 	from, to = strings.TrimPrefix(from, "./"), strings.TrimPrefix(to, "./")
 	if folder != "" && !path.IsAbs(from) {
 		from = path.Join(folder, from)
@@ -43,19 +53,27 @@ func (s *history) moveFile(folder, from, to string) {
 			to = strings.TrimSuffix(folder, "/") + "/" + to
 		}
 	}
-	var found []string
+	var found, within []string
 	for p := range s.files {
 		if p == from || strings.HasSuffix(p, "/"+from) {
 			found = append(found, p)
 		}
+		if path.IsAbs(from) && strings.HasPrefix(p, from+"/") {
+			within = append(within, p)
+		}
+	}
+	slices.Sort(within)
+	for _, p := range within {
+		now := ""
+		if to != "" {
+			now = to + p[len(from):]
+		}
+		s.moveFile("", p, now)
 	}
 	if len(found) != 1 {
 		return
 	}
 	was, now := found[0], to
-	if strings.HasSuffix(now, "/") {
-		now += path.Base(from)
-	}
 	if now != "" && !path.IsAbs(now) {
 		now = strings.TrimSuffix(was, from) + now
 	}
@@ -66,12 +84,15 @@ func (s *history) moveFile(folder, from, to string) {
 		s.files[f.path] = f
 	}
 	for _, c := range s.calls {
+		had := len(c.paths)
 		for i, p := range c.paths {
 			if p == was {
 				c.paths[i] = now
 			}
 		}
-		c.paths = slices.DeleteFunc(c.paths, func(p string) bool { return p == "" })
+		if c.paths = slices.DeleteFunc(c.paths, func(p string) bool { return p == "" }); len(c.paths) < had && len(c.paths) == 0 && c.changes && !c.runsToo {
+			c.drop()
+		}
 		if c.change != nil {
 			for _, e := range c.change.files {
 				if e.path == was {
@@ -93,10 +114,13 @@ func (s *history) dropCopies(file string) {
 			words := strings.Fields(x.text)
 			return !preparing[words[0]] && (words[0] != "cp" || words[len(words)-1] != file)
 		}) {
-			c.failed, c.undone, c.acts, c.outcome = true, true, false, "deleted later"
+			c.drop()
 		}
 	}
 }
+
+// drop takes a call that made what was deleted later from what was done.
+func (c *toolCall) drop() { c.failed, c.undone, c.acts, c.outcome = true, true, false, "deleted later" }
 
 // preparing are programs that do nothing else than to make a place for files.
 var preparing = wordSet(`cd mkdir touch`)

@@ -50,6 +50,29 @@ func TestFilesThatWereMovedOrDeleted(t *testing.T) {
 	}
 }
 
+// Several files and whole folders are moved, too, and what was written to a file that is gone is not told as done.
+func TestFoldersThatWereMovedOrDeleted(t *testing.T) {
+	t.Parallel()
+	ms := []*chat.Message{user("Sort the lamps of the hall.")}
+	for i, file := range []string{"/house/src/lamp.py", "/house/src/fuse.py", "/house/src/tools/plan.py", "/house/src/tools/wires/map.py", "/house/src/old/door.py", "/house/docs/plan.md"} {
+		id := string(rune('1' + i))
+		ms = append(ms, calls("", id, "edit", "path", file, "oldText", "lamp "+id, "newText", "lantern "+id), result(id, "Successfully replaced text in "+file+". Changed 6 characters to 9."))
+	}
+	for _, command := range []string{"cd /house/src && mv lamp.py fuse.py lib/", "cd /house/src && mv tools lib/ && mv lib/lamp.py .", "cd /house/src && rm -rf old .", "rm /house/docs/plan.md"} {
+		ms = append(ms, calls("", command, "bash", "command", command), result(command, ""))
+	}
+	d := digestOf(Options{}, append(ms, assistant("They are sorted."))...)
+	got := map[string]bool{}
+	for _, f := range d.history.recentFiles() {
+		got[f.path] = true
+	}
+	want := map[string]bool{"/house/src/lamp.py": true, "/house/src/lib/fuse.py": true, "/house/src/lib/tools/plan.py": true, "/house/src/lib/tools/wires/map.py": true}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	wantNotIn(t, d.Text(900), "Successfully replaced")
+}
+
 // A copy that was deleted was not made; what else its command did was.
 func TestACopyThatWasDeleted(t *testing.T) {
 	t.Parallel()
