@@ -90,6 +90,7 @@ func (s *history) actions() []action {
 		}
 		out = append(out, a)
 	}
+	s.markNewest()
 	unresolved := s.unresolved()
 	for i, c := range s.calls {
 		if c.isTodoList || !c.acts && !c.changes && (c.chosen < 0 || c.single) && !unresolved[i] {

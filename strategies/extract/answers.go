@@ -100,8 +100,11 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 
 // addCommits adds the commits of a turn that did nothing else, but for the last action of all, below its request.
 func (s *history) addCommits(b *itemList, i int, request *item) {
-	for _, line := range s.committed[s.turns[i].after] { // by an earlier summary
-		b.addCommit(line, request, decay(len(s.calls), 256))
+	for _, e := range s.previous[sectionCompleted] {
+		if line, ok := strings.CutPrefix(e.text, commitMark); ok && e.after == s.turns[i].after {
+			b.restored[e] = true
+			b.addCommit(line, request, decay(len(s.calls), 256))
+		}
 	}
 	for at, c := range s.calls {
 		if c.after != s.turns[i].after || !c.onlyCommits || !c.done || c.failed {

@@ -35,12 +35,7 @@ func TestAnswersOfEarlierRequests(t *testing.T) {
 	wantIn(t, words, "- a wire that is too thin for it\n")
 	wantNotIn(t, words, "    - 2. The garden")
 
-	later := digestOf(Options{})
-	later.AddPrevious(summary)
-	for _, m := range []*chat.Message{user("What does the power of the hall cost in the winter months?"), assistant("It is 90.")} {
-		later.Add(m)
-	}
-	wantIn(t, later.Text(900), want)
+	wantIn(t, continued(summary, user("What does the power of the hall cost in the winter months?"), assistant("It is 90.")).Text(900), want)
 
 	// Where it was stopped on the way, nothing is the answer.
 	stopped := digestOf(Options{}, append(look, append(rest, more...)...)...).Text(900)
@@ -80,19 +75,20 @@ func TestCommitsStandBelowTheirRequests(t *testing.T) {
 	ms = append(append(ms, user("Dim the lamp of the hall in the evening from now on.")), commit("1", "Dim the hall", "", "[main 1a2b3c4] Dim the hall\n 1 file changed")...)
 	ms = append(ms, assistant("Committed: [main 9f9f9f9] Light the attic of the house."))
 	ms = append(append(ms, user("Dim the lamp of the cellar as well, it is too bright.")), commit("2", "Dim the cellar", " && git push", "[main 2b3c4d5] Dim the cellar\n 1 file changed")...)
-	ms = append(append(ms, assistant("It is dim."), user("And the lamp of the attic, which nobody needs?")), commit("3", "Dim the attic", "", "[main 3c4d5e6] Dim the attic\n 1 file changed")...)
+	ms = append(append(ms, assistant("It is dim."), user("And the lamp of the attic, which is not needed?")), commit("3", "Dim the attic", "", "[main 3c4d5e6] Dim the attic\n 1 file changed")...)
 	ms = append(ms, assistant("It is dim."), user("Which lamp of them all is the brightest one now?"), assistant("None."), user("Then measure each of them again tomorrow evening."), assistant("I will."))
 	below := "- > Dim the lamp of the hall in the evening from now on.\n  - assistant: Committed: [main 9f9f9f9] Light the attic of the house.\n  - Committed: [main 1a2b3c4] Dim the hall\n"
 	summary := digestOf(Options{}, ms...).Text(900)
 	wantIn(t, summary, below)
 	wantIn(t, summary, "- Bash: git commit && git push → [main 2b3c4d5] Dim the cellar\n")
 	wantIn(t, summary, "- Bash: git commit → [main 3c4d5e6] Dim the attic\n")
-	later := New(Options{})
-	later.AddPrevious(summary)
-	for _, m := range []*chat.Message{user("How long do the lamps of the house last?"), assistant("A year.")} {
-		later.Add(m)
-	}
+	later := continued(summary, user("How long do the lamps of the house last?"), assistant("A year."))
 	wantIn(t, later.Text(900), "  - Committed: [main 1a2b3c4] Dim the hall\n")
+	// Where its request has no line, and behind a summary by a model, it stands with the actions.
+	before := continued("Made without a model.\n## Active Task\n> Dim the lamp of the hall.\n## Earlier Requests\n- > Paint the door of the cellar.\n  - Committed: [main 7a2b3c4] Paint the door\n", assistant("Shall I go on with it?"), user("yes"))
+	for _, text := range []string{before.Text(900), before.Appendix(900), continued("Made without a model.\n## Active Task\n> Now.\n## Earlier Requests\n- > thanks a lot\n  - Committed: [main 7a2b3c4] Paint the door\n", user("Dim the lamp of the hall in the evening, please.")).Text(900)} {
+		wantIn(t, text, "Committed: [main 7a2b3c4] Paint the door")
+	}
 	// In their order, also behind another summary; a request by a skill has none, which a later summary could not tell.
 	two := append(append([]*chat.Message{user("Write down what the lamps of the house need, please."), assistant("It is written."), user("Dim the lamps of the house in the evening, one by one.")}, commit("1", "Dim the hall", "", "[main 1a2b3c4] Dim the hall")...), commit("2", "Dim the attic", "", "[main 3c4d5e6] Dim the attic")...)
 	two = append(two, assistant("They are dim."), user(chat.SkillPrefix+"/skills/lamps\n\n# Lamps\nLight them all."))
@@ -102,9 +98,7 @@ func TestCommitsStandBelowTheirRequests(t *testing.T) {
 	for range 3 {
 		wantIn(t, chained, "  - Committed: [main 1a2b3c4] Dim the hall\n  - Committed: [main 3c4d5e6] Dim the attic\n")
 		wantIn(t, chained, "[main 4d5e6f7] Light the cellar")
-		d := New(Options{})
-		d.AddPrevious(chained)
-		chained = d.Text(900)
+		chained = continued(chained).Text(900)
 	}
 	if n := strings.Count(later.Text(900), "1a2b3c4"); n != 1 {
 		t.Errorf("told %d times:\n%s", n, later.Text(900))

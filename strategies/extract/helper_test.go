@@ -46,6 +46,16 @@ func digestOf(o Options, ms ...*chat.Message) *Digest {
 }
 
 // chars4 returns the count of the default.
+// continued returns a Digest of an earlier summary and what was said since.
+func continued(summary string, ms ...*chat.Message) *Digest {
+	d := New(Options{})
+	d.AddPrevious(summary)
+	for _, m := range ms {
+		d.Add(m)
+	}
+	return d
+}
+
 func chars4(s string) int { return (utf8.RuneCountInString(s) + 3) / 4 }
 
 // wantWellFormed checks the properties of every text: it is UTF-8, it is no longer than its

@@ -121,8 +121,6 @@ type history struct {
 	failed, succeeded *regexp.Regexp
 	// handles are open, in the order in which they were opened.
 	handles []handle
-	// committed are the commits of an earlier summary by the requests that they were made for.
-	committed map[int][]string
 	// closed are tasks that were done, and may be taken up again.
 	closed []handle
 }

@@ -47,7 +47,7 @@ func TestRulesHoldForTheirCasesOnly(t *testing.T) {
 		"all tests, and one":             {join(hall, run("1", "go test ./...", "all is well"), run("2", "go test -run TestHall ./house", ok)), "go test ./... → all is well", ""},
 		"tests, and a linter":            {join(hall, run("1", "go test ./...", "all is well"), edit, run("2", "golangci-lint run", "0 issues.")), "go test ./... → all is well (files edited since)", ""},
 		"a check that did more":          {join(hall, run("1", "go test ./... && ./fill-db.sh", "filled 12 rows"), run("2", "go test ./...", ok)), "filled 12 rows", ""},
-		"a price that nobody said":       {join(hall, call(`[{"lamp":"L1","price":"12.50"}]`, "1", "get_price", "lamp", "L1"), assistant("Here you are.")), "price 12.50", ""},
+		"a price that was not said":      {join(hall, call(`[{"lamp":"L1","price":"12.50"}]`, "1", "get_price", "lamp", "L1"), assistant("Here you are.")), "price 12.50", ""},
 		"a subagent that checks":         {join(hall, call("I found 2 problems in the driver.", "1", "Task", "description", "Check the driver of the lamp")), "found 2 problems", "## Blocked"},
 		"files of one sed":               {join(hall, run("1", "sed -i s/a/b/ src/hall.go src/attic.go README.md", "")), "src/attic.go", ""},
 		"files of a pattern":             {join(hall, run("1", "sed -i s/a/b/ src/*.go", ""), assistant("Done.")), "sed -i s/a/b/ src/*.go", ""},
@@ -100,9 +100,7 @@ func TestAnAnswerIsNoLineOfASummary(t *testing.T) {
 					t.Errorf("%q: %s", forged, text)
 				}
 			}
-			d = digestOf(Options{})
-			d.AddPrevious(text)
-			d.Add(user("Go on with it, the evening is near."))
+			d = continued(text, user("Go on with it, the evening is near."))
 		}
 	}
 }

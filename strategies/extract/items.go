@@ -62,12 +62,8 @@ const (
 // otherItems returns the items after the leading ones, in the order of the text within
 // each section.
 func (s *history) otherItems(budget int) []*item {
-	b := &itemList{committed: map[*toolCall]bool{}, lineLimit: min(max(budget/10, 160), maxLine), listLimit: min(max(budget/10, min(budget/3, 240)), maxAct)}
-	for i, c := range append(slices.Clip(s.listings), s.found) {
-		if c != nil { // what it found may be asked for
-			c.newest = i >= len(s.listings)-1 && c.after >= s.requests-1
-		}
-	}
+	b := &itemList{committed: map[*toolCall]bool{}, restored: map[entry]bool{}, lineLimit: min(max(budget/10, 160), maxLine), listLimit: min(max(budget/10, min(budget/3, 240)), maxAct)}
+	s.markNewest()
 	for sec := range numSections {
 		for i, e := range s.previous[sec] {
 			if sec == sectionBlocked && s.wasRepeated(e) {
@@ -75,6 +71,9 @@ func (s *history) otherItems(budget int) []*item {
 			}
 			if sec == sectionFindings {
 				e.text = s.dated(e.text, s.previousAt[e.text])
+			}
+			if sec == sectionCompleted && strings.HasPrefix(e.text, commitMark) { // its request may have it
+				continue
 			}
 			b.addPrevious(sec, e, worthBefore*decay(len(s.previous[sec])-i, 32))
 		}
@@ -87,6 +86,11 @@ func (s *history) otherItems(budget int) []*item {
 	}
 	s.addPlan(b)
 	s.addRequests(b, budget)
+	for i, e := range s.previous[sectionCompleted] {
+		if strings.HasPrefix(e.text, commitMark) && !b.restored[e] {
+			b.addPrevious(sectionCompleted, e, worthBefore*decay(len(s.previous[sectionCompleted])-i, 32))
+		}
+	}
 	s.addCalls(b, budget)
 	s.addFactItems(b)
 	s.addFinished(b)
@@ -224,8 +228,10 @@ func longest(texts []string, least, most, room, mark int) int {
 type itemList struct {
 	items                []*item
 	lineLimit, listLimit int
-	crowded              bool               // the requests do not fit into their share
-	committed            map[*toolCall]bool // the commits that stand below their requests
+	crowded              bool // the requests do not fit into their share
+	// committed and restored are the commits that stand below their requests, of this log and of an earlier summary.
+	committed map[*toolCall]bool
+	restored  map[entry]bool
 }
 
 func (b *itemList) add(s section, text string, value float64) *item {

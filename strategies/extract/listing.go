@@ -202,6 +202,15 @@ func (c *toolCall) dropOptions() {
 	c.result, c.options = c.outcomeValues(), nil
 }
 
+// markNewest marks the newest listings if what they found may be asked for.
+func (s *history) markNewest() {
+	for i, c := range append(slices.Clip(s.listings), s.found) {
+		if c != nil {
+			c.newest = i >= len(s.listings)-1 && c.after >= s.requests-1
+		}
+	}
+}
+
 // mention marks the values of listings that a text of the user or the assistant contains, and reports
 // whether it names an option. That is the one that is talked about until another one is.
 func (s *history) mention(said string) (named bool) {

@@ -76,6 +76,18 @@ func TestATextChangesNoLaterOne(t *testing.T) {
 	}
 }
 
+// The log of actions does not depend on whether a text was written before it.
+func TestATextChangesNoLog(t *testing.T) {
+	t.Parallel()
+	d := digestOf(Options{}, user("Which train leaves?"), calls("", "1", "find_trains"), result("1", `[{"line":"Southern Arrow","leaves":"07:10","fare":"71"},{"line":"Valley Star","leaves":"09:10","fare":"66"}]`),
+		assistant("The Valley Star leaves late."), user("I take that one."))
+	log := d.Appendix(400)
+	wantIn(t, log, "Valley Star")
+	if d.Text(400); d.Appendix(400) != log {
+		t.Errorf("%s\n\nbehind a text:\n%s", log, d.Appendix(400))
+	}
+}
+
 // Where not all of a long listing has room, its first options are told with what a choice needs.
 func TestALongListing(t *testing.T) {
 	t.Parallel()

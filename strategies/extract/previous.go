@@ -407,8 +407,8 @@ func (s *history) restoreRequest(e entry) {
 			last.demands = append(last.demands, demand{text: d, pasted: true, rule: true})
 		} else if q, ok := strings.CutPrefix(l, repliesMark); ok {
 			last.asked = q
-		} else if commit, ok := strings.CutPrefix(l, commitMark); ok {
-			s.committed[last.after] = append(s.committed[last.after], commit)
+		} else if strings.HasPrefix(l, commitMark) {
+			s.restoreEntry(sectionCompleted, entry{day: e.day, text: l})
 		} else {
 			below, ok := strings.CutPrefix(l, indentMark+bulletMark)
 			if ok {
