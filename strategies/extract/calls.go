@@ -18,9 +18,10 @@ import (
 func (s *history) addCall(id, name, arguments string, fs []argument) {
 	c := &toolCall{id: strings.Clone(id), tool: strings.Clone(text.Head(oneLine(name), 64)), day: s.day, after: s.requests, at: s.at, changes: changesFiles(name, fs), paths: argumentPaths(fs), chosen: -1}
 	c.command, c.fields = strings.Clone(text.Head(rawCommand(fs), maxHandleInput)), shortValues(fs)
-	c.commits, c.isShell = isCommit(c.tool, c.command), c.command != ""
+	scratch := s.inScratch(c.command)
+	c.commits, c.isShell = isCommit(c.tool, c.command) && !scratch, c.command != ""
 	c.onlyCommits = c.commits && onlyCommits(c.command)
-	if written, only := writtenFiles(c.command); len(written) > 0 && !c.changes {
+	if written, only := writtenFiles(c.command); len(written) > 0 && !c.changes && !scratch {
 		c.paths, c.changes, c.runsToo = written, true, !only
 	}
 	if len(c.paths) == 0 {
@@ -77,7 +78,7 @@ func (s *history) inFolder(command string) string {
 	m := folderFirst().FindStringSubmatch(command)
 	switch {
 	case m == nil:
-	case s.folder == "":
+	case s.folder == "" && !s.inScratch(command):
 		s.folder = strings.Clone(m[1])
 	case m[1] == s.folder:
 		return command[len(m[0]):]
@@ -228,7 +229,10 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	}
 	s.undoCommits(c.command)
 	s.moveFiles(c.command)
-	c.committed = c.committed || c.commits && !strings.Contains(tail, "no changes added to commit") || cleanTree().MatchString(text.Tail(tail, maxLine))
+	s.discardEdits(c, tail)
+	if c.commits && !strings.Contains(tail, "no changes added to commit") {
+		c.committed, s.discarded = true, nil
+	}
 	return listing
 }
 
@@ -299,9 +303,6 @@ var resetting = text.Pattern(`\bgit reset (?:--\w+ )*HEAD(?:(\^+)|~(\d*))`)
 
 // resetLater begins the outcome of a commit that was taken back.
 const resetLater = "reset later: "
-
-// cleanTree is the end of the status of a working tree without changes.
-var cleanTree = text.Pattern(`(?i)\bnothing to commit\b|\bworking (?:tree|directory) clean\b`)
 
 // isCommit reports whether a call is a commit, by its tool or its command.
 func isCommit(tool, command string) bool {

@@ -367,11 +367,10 @@ func TestEditsThatWereTakenBack(t *testing.T) {
 		then []*chat.Message
 		want string
 	}{
-		"the reverse":     {edit("3", "lamp.go", "a := 2", "a := 1"), "fuse.go"},
-		"another text":    {edit("3", "lamp.go", "a := 2", "a := 3"), "lamp.go, fuse.go"},
-		"another file":    {edit("3", "fuse.go", "a := 2", "a := 1"), "fuse.go, lamp.go"},
-		"done again":      {slices.Concat(edit("3", "lamp.go", "a := 2", "a := 1"), edit("4", "lamp.go", "a := 1", "a := 2")), "lamp.go, fuse.go"},
-		"restored by git": {[]*chat.Message{calls("", "3", "Bash", "command", "cd /src && git checkout -- lamp.go"), result("3", "ok")}, "fuse.go"},
+		"the reverse":  {edit("3", "lamp.go", "a := 2", "a := 1"), "fuse.go"},
+		"another text": {edit("3", "lamp.go", "a := 2", "a := 3"), "lamp.go, fuse.go"},
+		"another file": {edit("3", "fuse.go", "a := 2", "a := 1"), "fuse.go, lamp.go"},
+		"done again":   {slices.Concat(edit("3", "lamp.go", "a := 2", "a := 1"), edit("4", "lamp.go", "a := 1", "a := 2")), "lamp.go, fuse.go"},
 	} {
 		text := digestOf(Options{}, slices.Concat(first, tt.then)...).Text(600)
 		if got := sectionsOf(text)[sectionState]; !slices.Contains(got, uncommittedAllMark+tt.want) {

@@ -45,7 +45,6 @@ func digestOf(o Options, ms ...*chat.Message) *Digest {
 	return d
 }
 
-// chars4 returns the count of the default.
 // continued returns a Digest of an earlier summary and what was said since.
 func continued(summary string, ms ...*chat.Message) *Digest {
 	d := New(Options{})
@@ -56,6 +55,7 @@ func continued(summary string, ms ...*chat.Message) *Digest {
 	return d
 }
 
+// chars4 returns the count of the default.
 func chars4(s string) int { return (utf8.RuneCountInString(s) + 3) / 4 }
 
 // wantWellFormed checks the properties of every text: it is UTF-8, it is no longer than its

@@ -83,6 +83,8 @@ type history struct {
 	// edited are the files that an earlier summary tells as not committed, with the mark uncommittedAs.
 	edited        []string
 	uncommittedAs string
+	// discarded are the files whose edits were discarded since the last commit.
+	discarded []string
 	// openCalls are the calls without a result.
 	openCalls []*toolCall
 	// listings are the newest calls that returned several objects.

@@ -6,8 +6,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // maxWholeAnswer is the number of lines of an answer of which all are kept, also those that say
@@ -89,6 +87,9 @@ func (s *history) addLastAnswer(b *itemList) {
 		open[0] = earlierMark + open[0]
 	case last != nil && len(last.paths) > 0 && len(open) == 0:
 		addFiles(nothingEdited, nil)
+	}
+	if lost := slices.DeleteFunc(slices.Clone(s.discarded), func(f string) bool { return slices.Contains(open, f) }); len(lost) > 0 {
+		addFiles(discardedMark, lost)
 	}
 	if len(open) > 0 {
 		addFiles(mark, open)
@@ -243,19 +244,12 @@ func (c *toolCall) edited() bool {
 	return c.changes && c.done && (!c.failed || c.runsToo) && len(c.paths) > 0
 }
 
-// takenBack returns the edits that a later one reverses, with that, and those of files that git restored.
+// takenBack returns the edits that a later one reverses, with that.
 func takenBack(calls []*toolCall) map[*toolCall]bool {
 	back := map[*toolCall]bool{}
 	made := map[[2]uint32][]*toolCall{} // the edits that are in force, by their texts
-	for i, c := range calls {
-		switch restored := restoring().FindStringSubmatch(c.description); {
-		case restored != nil && c.done && !c.failed:
-			for _, e := range calls[:i] {
-				back[e] = back[e] || e.edited() && slices.ContainsFunc(strings.Fields(restored[1]), func(f string) bool {
-					return strings.HasSuffix("/"+e.paths[0], "/"+strings.TrimPrefix(f, "./"))
-				})
-			}
-		case c.edited() && c.change.from != c.change.to:
+	for _, c := range calls {
+		if c.edited() && c.change.from != c.change.to {
 			reverse := made[[2]uint32{c.change.to, c.change.from}]
 			if n := len(reverse) - 1; n >= 0 && !back[reverse[n]] && slices.Equal(reverse[n].paths, c.paths) {
 				back[reverse[n]], back[c] = true, true
@@ -267,9 +261,6 @@ func takenBack(calls []*toolCall) map[*toolCall]bool {
 	}
 	return back
 }
-
-// restoring is a command that takes back what was changed in files.
-var restoring = text.Pattern(`\bgit (?:-C \S+ )?(?:checkout (?:HEAD )?--|restore)((?: +[^\s;&|-]\S*)+)`)
 
 // addPlan adds the plan that the user approved for the active task, if that says what to do or
 // follows the one that does.

@@ -1,0 +1,64 @@
+package extract
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// What git took out of the working tree is not told as edited, and what it did not is.
+func TestEditsThatGitDiscarded(t *testing.T) {
+	t.Parallel()
+	edited := func(files ...string) string { return uncommittedAllMark + strings.Join(files, ", ") }
+	lost := func(files ...string) string { return discardedMark + strings.Join(files, ", ") }
+	sh := func(command, result string) [2]string { return [2]string{command, result} }
+	both := []string{edited("fuse.go", "lamp.go")}
+	for name, tt := range map[string]struct {
+		ran  [][2]string
+		want []string
+	}{
+		"a file":                    {[][2]string{sh("cd /src && git checkout -- lib/lamp.go", "ok")}, []string{lost("lamp.go"), edited("fuse.go")}},
+		"a file, by restore":        {[][2]string{sh("git -C /src restore lib/lamp.go && ls", "lib")}, []string{lost("lamp.go"), edited("fuse.go")}},
+		"a folder":                  {[][2]string{sh("git checkout HEAD -- lib/", "")}, []string{lost("lamp.go"), edited("fuse.go")}},
+		"all":                       {[][2]string{sh("git restore .", "")}, []string{lost("lamp.go", "fuse.go")}},
+		"all of a folder":           {[][2]string{sh("cd lib && git checkout .", "")}, []string{lost("lamp.go"), edited("fuse.go")}},
+		"a reset":                   {[][2]string{sh("git fetch && git reset --hard origin/main", "HEAD is now at 1f3e5a7 Wire it")}, []string{lost("lamp.go", "fuse.go")}},
+		"a stash that was dropped":  {[][2]string{sh("git stash", "Saved"), sh("git stash drop", "Dropped")}, []string{lost("lamp.go", "fuse.go")}},
+		"a stash of another time":   {[][2]string{sh("git stash drop", "Dropped")}, both},
+		"a stash that came back":    {[][2]string{sh("git stash && make lint", "ok"), sh("git stash pop", "ok"), sh("git status --short", " M lib/lamp.go")}, both},
+		"a clean tree":              {[][2]string{sh("git stash && make lint ; git stash pop", "error: Your local changes would be overwritten by merge"), sh("git checkout -- cmd", ""), sh("git status --short", "")}, []string{lost("lamp.go", "fuse.go")}},
+		"a clean tree, by a person": {[][2]string{sh("git status", "nothing to commit, working tree clean")}, []string{editedForMark + "fuse.go, lamp.go"}},
+		"no clean tree":             {[][2]string{sh("git checkout -- cmd", ""), sh("git status --short", " M lib/lamp.go")}, both},
+		"a part of the tree":        {[][2]string{sh("git checkout -- cmd", ""), sh("git status --short cmd", "")}, both},
+		"an index":                  {[][2]string{sh("git restore --staged .", "")}, both},
+		"a branch":                  {[][2]string{sh("git checkout main", "Switched"), sh("git reset lib/lamp.go", "")}, both},
+		"a command that failed":     {[][2]string{sh("git checkout -- .", "fatal: not a git repository")}, both},
+		"a repository for a trial":  {[][2]string{sh("cd /tmp && git init x && cd x && echo a > file.txt && git add . && git commit -m init", "[main (root-commit) 1f3e5a7] init"), sh("cd /tmp/x && git checkout .", "")}, both},
+		"committed before":          {[][2]string{sh("git commit -am lamps", "[main 1f3e5a7] lamps"), sh("git checkout -- .", "")}, []string{editedForMark + "fuse.go, lamp.go", committedMark + "[main 1f3e5a7] lamps"}},
+	} {
+		ms := []*chat.Message{user("Rewire the lamp in the hall, please.")}
+		for i, file := range []string{"lib/lamp.go", "fuse.go"} {
+			id := fmt.Sprint("e", i)
+			ms = append(ms, calls("", id, "Edit", "file_path", "/src/"+file, "old_string", "a := 1", "new_string", "func Lamp() {}"), result(id, "ok"))
+		}
+		for i, r := range tt.ran {
+			id := fmt.Sprint("r", i)
+			ms = append(ms, calls("", id, "Bash", "command", r[0]), result(id, r[1]))
+		}
+		text := digestOf(Options{}, ms...).Text(900)
+		state := slices.DeleteFunc(slices.Clone(sectionsOf(text)[sectionState]), func(l string) bool { return strings.HasPrefix(l, lastCallMark) })
+		if !cmp.Equal(state, tt.want) {
+			t.Errorf("%s: %s", name, cmp.Diff(tt.want, state))
+		}
+		for _, file := range []string{"lamp.go", "fuse.go"} {
+			if told := strings.Contains(strings.Join(sectionsOf(text)[sectionFiles], "\n"), file); told == (strings.HasPrefix(tt.want[0], discardedMark) && strings.Contains(tt.want[0], file)) {
+				t.Errorf("%s: %s among the files: %v\n%s", name, file, told, text)
+			}
+		}
+	}
+}
