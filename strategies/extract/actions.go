@@ -93,7 +93,7 @@ func (s *history) actions() []action {
 	s.markNewest()
 	unresolved := s.unresolved()
 	for i, c := range s.calls {
-		if c.isTodoList || !c.acts && !c.changes && (c.chosen < 0 || c.single) && !unresolved[i] {
+		if c.administers || !c.acts && !c.changes && (c.chosen < 0 || c.single) && !unresolved[i] {
 			continue
 		}
 		a := action{text: strings.TrimSuffix(c.line(maxAction), "\n"), times: 1, edit: c.changes && !c.runsToo && !unresolved[i]}

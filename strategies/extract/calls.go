@@ -8,7 +8,6 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
@@ -32,7 +31,7 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	case known:
 		c.acts, c.changes = acts, acts && c.changes && len(c.paths) > 0
 	default:
-		c.acts = (!c.changes || c.runsToo) && (actsByVerb(name, command) || writesSQL(fs) || writesByMethod(fs) || command == "" && len(c.paths) == 0 && len(c.fields) > 1 && s.isConfirmed() && takes(name))
+		c.acts = (!c.changes || c.runsToo) && (len(c.paths) == 0 || nameWords(name)[0] != "open") && (actsByVerb(name, command) || writesSQL(fs) || writesByMethod(fs) || command == "" && len(c.paths) == 0 && len(c.fields) > 1 && s.isConfirmed() && takes(name))
 	}
 	if command == "" && len(c.paths) == 0 {
 		c.arguments = c.fields
@@ -55,10 +54,12 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	if c.changes {
 		s.recordChange(c, fs)
 	}
-	if slices.ContainsFunc(fs, func(f argument) bool { return f.object == 1 && (f.key == "taskId" || f.key == "task_id") }) && !slices.ContainsFunc(nameWords(name), func(w string) bool { return w == "create" }) {
-		c.isTodoList = true // it sets the status of a task, or its order
+	words := nameWords(name)
+	c.administers = slices.Contains(words, "plan") && slices.Contains(words, "mode")
+	if slices.ContainsFunc(fs, func(f argument) bool { return f.object == 1 && (f.key == "taskId" || f.key == "task_id") }) && !slices.Contains(words, "create") {
+		c.administers = true // it sets the status of a task, or its order
 	} else if open, finished, ok := parseTodos(fs); ok {
-		s.todos, s.tasksLeft, s.todosAt, c.isTodoList = open, 0, s.messages, true
+		s.todos, s.tasksLeft, s.todosAt, c.administers = open, 0, s.messages, true
 		s.finished = slices.DeleteFunc(s.finished, func(x string) bool { // taken up again
 			return slices.ContainsFunc(open, func(o string) bool { return strings.HasPrefix(o, x+" (") })
 		})
@@ -73,15 +74,17 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	s.openCalls = appendBounded(s.openCalls, c, maxOpenCalls)
 }
 
-// inFolder returns a command without the change to the folder of the work, the first that one begins with.
+// inFolder returns a command with paths from the folder of the work, the first that one changes to.
 func (s *history) inFolder(command string) string {
 	m := folderFirst().FindStringSubmatch(command)
 	switch {
-	case m == nil:
-	case s.folder == "" && !s.inScratch(command):
+	case m != nil && s.folder == "" && !s.inScratch(command):
 		s.folder = strings.Clone(m[1])
-	case m[1] == s.folder:
-		return command[len(m[0]):]
+	case s.folder != "" && strings.Contains(command, s.folder):
+		if m != nil && m[1] == s.folder {
+			command = command[len(m[0]):]
+		}
+		command = strings.NewReplacer("git -C "+s.folder+" ", "git ", s.folder+"/", "").Replace(command)
 	}
 	return command
 }
@@ -201,12 +204,12 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		s.discountFiles(c)
 		return listing
 	}
-	if _, known := s.configured(c.tool); !known && !c.isShell && !c.changes && !c.isTodoList && len(c.paths) == 0 && !looks(c.tool) && c.statesAct() {
+	if _, known := s.configured(c.tool); !known && !c.isShell && !c.changes && !c.administers && len(c.paths) == 0 && !looks(c.tool) && c.statesAct() {
 		c.acts = true
 	}
 	switch whole := strings.TrimSpace(head); {
 	case listing: // what it lists tells more
-	case whole != "" && strings.IndexByte("[{", whole[0]) >= 0 && !strings.Contains(whole, "\n"):
+	case whole != "" && strings.IndexByte("[{", whole[0]) >= 0 && strings.IndexByte("]}", whole[len(whole)-1]) >= 0 && !strings.Contains(whole, "\n"): // JSON
 		if !text.Longer(whole, maxDescription) { // a part of more tells nothing
 			c.outcome = oneLine(whole)
 		}
@@ -220,8 +223,9 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	if f := s.files[strings.Join(c.paths, "")]; f != nil && c.changes && f.changes == 1 {
 		f.created = creating().MatchString(text.Head(head, maxLine))
 	}
+	c.administers = c.administers || s.launched
 	if c.plan != "" && approving().MatchString(head) {
-		s.currentTurn().plan, c.isTodoList = planLines(c.plan), true
+		s.currentTurn().plan, c.administers = planLines(c.plan), true
 		c.outcome = "approved by the user"
 	}
 	if c.commits || c.passed() {
@@ -261,48 +265,6 @@ func literals(texts []string) *regexp.Regexp {
 
 // creating is the result of a call that made a file.
 var creating = text.Pattern(`(?i)\b(?:created|creating)\b`)
-
-// approving is the result of a call that proposed a plan, if the user agreed to it.
-var approving = text.Pattern(`(?i)^\W*(?:the )?user (?:has )?approved\b`)
-
-// planLines returns the title of a plan and its steps, which are its headings and the entries of
-// its numbered list.
-func planLines(plan string) []string {
-	var out []string
-	for _, l := range splitLines(plan) {
-		if x := oneLine(unmarked(l)); len(out) == 0 || planStep().MatchString(l) && len(out) <= maxDemands && !slices.Contains(out, x) {
-			out = append(out, strings.Clone(truncate(x, maxLine)))
-		}
-	}
-	return out
-}
-
-// planStep is a heading of a plan with a blank, or an entry of its list.
-var planStep = text.Pattern(`^(?:#{2,4} \S+ \S|\d+\. )`)
-
-// undoCommits notes of the newest commits that a command resets the branch to before them.
-func (s *history) undoCommits(command string) {
-	m := resetting().FindStringSubmatch(command)
-	if m == nil {
-		return
-	}
-	n := max(1, len(m[1]))
-	if m[2] != "" {
-		n, _ = strconv.Atoi(m[2])
-	}
-	for _, c := range slices.Backward(s.calls) {
-		if n > 0 && c.commits && c.committed && !strings.HasPrefix(c.outcome, resetLater) {
-			c.outcome = resetLater + c.outcome
-			n--
-		}
-	}
-}
-
-// resetting is a reset of a branch to before its newest commits: HEAD^^, HEAD~2.
-var resetting = text.Pattern(`\bgit reset (?:--\w+ )*HEAD(?:(\^+)|~(\d*))`)
-
-// resetLater begins the outcome of a commit that was taken back.
-const resetLater = "reset later: "
 
 // isCommit reports whether a call is a commit, by its tool or its command.
 func isCommit(tool, command string) bool {

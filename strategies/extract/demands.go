@@ -68,6 +68,9 @@ var rejecting = text.Pattern(`(?i)^\W*(?:no|nope|nah|don'?t|do not|stop|wrong|no
 // refuting is in a reply to what is not so, or was taken back.
 var refuting = text.Pattern(`(?i)^\W*(?:(?:no|nope|nah|hmm*|well|sorry|but)\b[,. ]*)*(?:(?:that|this|it)(?:'?s| is)|you(?:'re| are)) (?:not (?:it|right|true|correct|so|the (?:problem|issue|cause|reason|bug|case))|wrong|incorrect|false)\b|^\W*(?:no|nope)\b[,. ]*(?:it|that|this) (?:isn'?t|is not|doesn'?t|does not|didn'?t|wasn'?t)\b|^/undo\b|^\W*still (?:the same|broken|failing|not|no)\b|\bi (?:undid|reverted)\b`)
 
+// conceding begins an answer by which the one before was wrong.
+var conceding = text.Pattern(`(?i)^\W*(?:(?:ugh|ah|oh|hmm*|wait|no|yes|ok(?:ay)?)\b\W*)*(?:(?:you(?:['’]re| are)(?: \w+ly)?|[\w@-]+ is) (?:right|correct)\b|(?:good|great) (?:catch|point)\b|i was wrong\b|my (?:mistake|bad)\b|i mis\w+)`)
+
 // undoing is a request to take back what was made for the one before, and nothing else; undone is told of that.
 var undoing = text.Pattern(`(?i)^\W*(?:(?:no|nah|ok(?:ay)?|please|pls|just|actually|can you|could you|now)\b\W*)*(?:/?undo|revert|roll back)\b(?: (?:that|it|this|everything|all(?: of (?:it|that))?|(?:your|the|those|these)(?: last)? (?:changes?|edits?)))?(?: please)?\W*$`)
 

@@ -230,7 +230,7 @@ func (s *history) readResult(c *toolCall, whole, result string) {
 		if i >= 0 && i < len(words) && handleNouns[words[i]] {
 			if id := resultID(whole, words[i]); id != "" {
 				s.open(c, words[i], id, c.title())
-				c.isTodoList = words[i] == "task"
+				c.administers = words[i] == "task"
 				s.handles[len(s.handles)-1].addAddress(result)
 			}
 			return

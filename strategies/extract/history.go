@@ -180,7 +180,7 @@ type toolCall struct {
 	acts                  bool // it changes something else, or may
 	isShell               bool // it has a command
 	runsToo               bool // it changes files by a shell and runs something besides
-	isTodoList            bool // it writes a list of tasks
+	administers           bool // it sets tasks or a mode of the agent, or loads a text for it
 	undone                bool // it did nothing, although no failure was reported
 	expected              bool // its failure was to be expected
 	commits               bool // it is a commit
@@ -370,6 +370,9 @@ func (s *history) addAssistant(head, tail string) {
 	s.readOutcome(head)
 	s.spoken, s.unlinked, s.command, s.launched = true, nil, "", false
 	t := s.currentTurn()
+	if n := len(s.turns); n > 1 && t.calls == 0 && len(t.lines) == 0 && conceding().MatchString(text.Head(head, maxLine)) {
+		s.turns[n-2].lines, s.turns[n-2].lastStart = nil, 0
+	}
 	t.callsBefore = t.calls
 	lines := proseLines(text.Head(head, maxReply))
 	if len(lines) > 1 && len(lines[0].text) <= minSentence && strings.HasSuffix(lines[0].text, "!") { // "Perfect!" is no state
@@ -410,18 +413,6 @@ func (s *history) addAssistant(head, tail string) {
 	s.readCheckboxes(head)
 	s.offerFacts(strings.Join(said, "\n"))
 }
-
-// saysCommitted reports whether the user says that what was edited was committed.
-func saysCommitted(said string) bool {
-	return slices.ContainsFunc(sentences(said), func(x string) bool {
-		return userCommitted().MatchString(x) && !isQuestion(x) && !unlikely().MatchString(x)
-	})
-}
-
-var (
-	userCommitted = text.Pattern(`(?i)\bi(?:'ve| have)? (?:just |already |now )*(?:committed|pushed|merged|did an? [\w/ ]*(?:commit|push))\b`)
-	unlikely      = text.Pattern(`(?i)\b(?:if|before|until|unless|nothing|not|when|once)\b`)
-)
 
 // addReason adds a reason, or what is wrong.
 func (s *history) addReason(reason string) {

@@ -309,7 +309,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 				day = c.day
 				room -= len(dayHeading{day: day}.String())
 			}
-			if c.acts && c.done && !c.isTodoList && (!unresolved[i] || !c.blocks() || i < underWay-recentCalls) {
+			if c.acts && c.done && !c.administers && (!unresolved[i] || !c.blocks() || i < underWay-recentCalls) {
 				done = append(done, c.format(b.lineLimit, briefly))
 			}
 		}
@@ -348,9 +348,10 @@ func (s *history) addCalls(b *itemList, budget int) {
 		case i >= underWay:
 			b.add(sectionInProgress, c.line(b.lineLimit), worthProgress*age).tier = tierErrors
 		case b.committed[c]:
-		case !c.done, c.failed && !c.acts: // cancelled, or overtaken by what followed
+		case !c.done, c.failed && !c.acts, c.failed && c.isShell && !c.committed && !unresolved[i]: // cancelled, or overtaken by what followed
+		case !c.acts && c.isShell && !slices.ContainsFunc(shellCommands(c.description), func(x shellCommand) bool { return !x.prepares() && !beginsWith(x.text, showCommands) }): // of no use later
 		case c.chosen >= 0 && !c.acts && (s.wasTaken(i) || s.searchedAgain(i)): // listed with what was done, or searched later
-		case (len(c.paths) > 0 || c.change != nil && len(c.change.files) > 0) && !c.acts && !c.runsToo || c.isTodoList: // listed with the files or the remaining work
+		case (len(c.paths) > 0 || c.change != nil && len(c.change.files) > 0) && !c.acts && !c.runsToo || c.administers: // listed with the files or the remaining work
 		case !c.acts && c.chosen < 0 && looks(c.tool) && len(c.result) == 0: // of no use later
 		case !c.acts && c == s.lastCall(): // listed with the state
 		case !c.acts && c.chosen < 0 && c.reads() && (changed || beginsWith(withoutFolder(c.description), showCommands)): // of no use later
@@ -412,7 +413,7 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 // tierOfLast returns the tier of call i, an earlier one if it is the last action.
 func (s *history) tierOfLast(i, tier int) int {
 	c := s.calls[i]
-	if !c.acts || slices.ContainsFunc(s.calls[i+1:], func(o *toolCall) bool { return o.acts && o.done && !o.isTodoList }) {
+	if !c.acts || slices.ContainsFunc(s.calls[i+1:], func(o *toolCall) bool { return o.acts && o.done && !o.administers }) {
 		return tier
 	}
 	if c == s.lastCall() { // the state does not tell it again

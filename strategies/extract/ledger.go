@@ -214,6 +214,9 @@ func newAttempt(tool string, words []string) attempt {
 		}
 		flag, value, set := strings.Cut(w, "=")
 		switch {
+		case w == "-c" && strings.HasSuffix(a.what, " go test"): // which runs none
+			a.what = strings.TrimSuffix(a.what, "test") + "build"
+			continue
 		case strings.HasPrefix(w, "-") && selecting().MatchString(flag):
 			if program, selected = false, !set; set {
 				a.targets = append(a.targets, selectedMark+value)
@@ -352,14 +355,14 @@ func selects(pattern, narrower string) bool {
 	return true
 }
 
-// withoutFolder returns a command without the change of the folder and assignments before it, and
+// withoutFolder returns a command without the change of the folder, assignments and words of the shell before it, and
 // without the folder that it names as an option.
 func withoutFolder(command string) string {
 	return folderOption().ReplaceAllString(folderPrefix().ReplaceAllString(command, ""), "$1")
 }
 
 var (
-	folderPrefix = text.Pattern(`^(?:(?:cd [^;&|]+|\w+=(?:\$\([^)]*\)|[^ ;&|])*)(?:&&|;| ) *)+`)
+	folderPrefix = text.Pattern(`^(?:(?:cd [^;&|]+|for \w+ in [^;&|]+|do|if|while|then|\w+=(?:\$\([^)]*\)|"[^"]*"|[^ ;&|])*)(?:&&|;| ) *)+`)
 	folderOption = text.Pattern(`^(git|go|make) -C \S+`)
 )
 

@@ -90,7 +90,7 @@ func (s *history) moveFile(folder, from, to string) {
 				c.paths[i] = now
 			}
 		}
-		if c.paths = slices.DeleteFunc(c.paths, func(p string) bool { return p == "" }); len(c.paths) < had && len(c.paths) == 0 && c.changes && !c.runsToo {
+		if c.paths = slices.DeleteFunc(c.paths, func(p string) bool { return p == "" }); len(c.paths) < had && len(c.paths) == 0 && (c.changes && !c.runsToo || !c.isShell) {
 			c.drop()
 		}
 		if c.change != nil {
@@ -109,10 +109,8 @@ func (s *history) dropCopies(file string) {
 		if !c.acts || !c.isShell || !strings.HasSuffix(c.description, " "+file) {
 			continue
 		}
-		made := shellCommands(c.description)
-		if !slices.ContainsFunc(made, func(x shellCommand) bool {
-			words := strings.Fields(x.text)
-			return !preparing[words[0]] && (words[0] != "cp" || words[len(words)-1] != file)
+		if !slices.ContainsFunc(shellCommands(c.description), func(x shellCommand) bool {
+			return !x.prepares() && !(strings.HasPrefix(x.text, "cp ") && strings.HasSuffix(x.text, " "+file))
 		}) {
 			c.drop()
 		}
@@ -122,5 +120,7 @@ func (s *history) dropCopies(file string) {
 // drop takes a call that made what was deleted later from what was done.
 func (c *toolCall) drop() { c.failed, c.undone, c.acts, c.outcome = true, true, false, "deleted later" }
 
-// preparing are programs that do nothing else than to make a place for files.
+// prepares reports whether a command does nothing else than to make a place for files.
+func (c shellCommand) prepares() bool { return preparing[strings.Fields(c.text)[0]] }
+
 var preparing = wordSet(`cd mkdir touch`)

@@ -85,7 +85,7 @@ func (s *history) addLastAnswer(b *itemList) {
 		addFiles(editedForMark, files)
 	case len(files) == 0 && len(open) > 0 && len(s.edited) == 0 && s.requests > 1:
 		open[0] = earlierMark + open[0]
-	case last != nil && len(last.paths) > 0 && len(open) == 0:
+	case last != nil && len(last.paths) > 0 && len(open) == 0 && len(s.discarded) == 0:
 		addFiles(nothingEdited, nil)
 	}
 	if lost := slices.DeleteFunc(slices.Clone(s.discarded), func(f string) bool { return slices.Contains(open, f) }); len(lost) > 0 {
@@ -131,7 +131,7 @@ func (s *history) callsOfLast(last *toolCall) int {
 	t := s.currentTurn()
 	since := s.calls[max(0, len(s.calls)-(t.calls-t.callsBefore)):]
 	from := len(since) - 1
-	for from > 0 && since[from-1].tool == last.tool && since[from-1].done && !since[from-1].failed && !last.isTodoList && len(since[from-1].paths) == 0 {
+	for from > 0 && since[from-1].tool == last.tool && since[from-1].done && !since[from-1].failed && !last.administers && len(since[from-1].paths) == 0 {
 		from--
 	}
 	return len(since) - from
@@ -260,24 +260,4 @@ func takenBack(calls []*toolCall) map[*toolCall]bool {
 		}
 	}
 	return back
-}
-
-// addPlan adds the plan that the user approved for the active task, if that says what to do or
-// follows the one that does.
-func (s *history) addPlan(b *itemList) {
-	at := s.activeTurn()
-	for i, t := range slices.Backward(s.turns) {
-		if len(t.plan) > 0 {
-			plan := b.add(sectionTask, planMark+truncate(t.plan[0], b.lineLimit)+"\n", worthTodo)
-			plan.tier = tierState
-			for _, step := range t.plan[1:] {
-				it := b.add(sectionTask, indentMark+formatEntry(truncate(step, b.lineLimit)), worthPasted)
-				it.tier, it.parent = tierDemands, plan
-			}
-			return
-		}
-		if i <= at && len(t.request.head) >= minRequest {
-			return
-		}
-	}
 }

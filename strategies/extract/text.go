@@ -58,7 +58,7 @@ func (s *history) isRecords() bool {
 		acts, records = 1, 1
 	}
 	for _, c := range s.calls {
-		if c.acts && c.done && !c.isTodoList {
+		if c.acts && c.done && !c.administers {
 			acts++
 			if len(c.arguments) > 0 {
 				records++

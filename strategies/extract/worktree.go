@@ -3,6 +3,7 @@ package extract
 import (
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
@@ -58,6 +59,18 @@ func (s *history) discardEdits(c *toolCall, output string) {
 	c.committed = c.committed || clean
 }
 
+// saysCommitted reports whether the user says that what was edited was committed.
+func saysCommitted(said string) bool {
+	return slices.ContainsFunc(sentences(said), func(x string) bool {
+		return userCommitted().MatchString(x) && !isQuestion(x) && !unlikely().MatchString(x)
+	})
+}
+
+var (
+	userCommitted = text.Pattern(`(?i)\bi(?:'ve| have)? (?:just |already |now )*(?:committed|pushed|merged|did an? [\w/ ]*(?:commit|push))\b`)
+	unlikely      = text.Pattern(`(?i)\b(?:if|before|until|unless|nothing|not|when|once)\b`)
+)
+
 // takeBack takes edits of some files, or of all below a folder, out of the calls that made them.
 func (s *history) takeBack(calls []*toolCall, files []string) {
 	within := func(p string) bool {
@@ -77,7 +90,9 @@ func (s *history) takeBack(calls []*toolCall, files []string) {
 				kept = append(kept, p)
 				continue
 			}
-			s.discarded = appendNew(s.discarded, name(p))
+			if !strings.Contains(p, plansFolder) { // it is in no repository
+				s.discarded = appendNew(s.discarded, name(p))
+			}
 			if f := s.files[p]; f != nil {
 				if f.changes, f.declares = f.changes-1, nil; f.changes+f.reads <= 0 || f.created {
 					delete(s.files, p)
@@ -113,3 +128,27 @@ var (
 	scratchFolder = text.Pattern(`\bcd "?((?:/private)?/tmp\b|/var/folders/|/dev/shm\b|\$\(mktemp |\$\{?TE?MP)`)
 	discarding    = text.Pattern(`\bgit (?:-[cC] \S+ )*(?:checkout (?:\S+ )*(?:--|\.)(?: |$)|restore |reset (?:\S+ )*--hard|stash (?:drop|clear))`)
 )
+
+// undoCommits notes of the newest commits that a command resets the branch to before them.
+func (s *history) undoCommits(command string) {
+	m := resetting().FindStringSubmatch(command)
+	if m == nil {
+		return
+	}
+	n := max(1, len(m[1]))
+	if m[2] != "" {
+		n, _ = strconv.Atoi(m[2])
+	}
+	for _, c := range slices.Backward(s.calls) {
+		if n > 0 && c.commits && c.committed && !strings.HasPrefix(c.outcome, resetLater) {
+			c.outcome = resetLater + c.outcome
+			n--
+		}
+	}
+}
+
+// resetting is a reset of a branch to before its newest commits: HEAD^^, HEAD~2.
+var resetting = text.Pattern(`\bgit reset (?:--\w+ )*HEAD(?:(\^+)|~(\d*))`)
+
+// resetLater begins the outcome of a commit that was taken back.
+const resetLater = "reset later: "

@@ -1,0 +1,60 @@
+package extract
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+// addPlan adds the plan that the user approved for the active task, if that says what to do or
+// follows the one that does.
+func (s *history) addPlan(b *itemList) {
+	at := s.activeTurn()
+	for i, t := range slices.Backward(s.turns) {
+		if len(t.plan) > 0 {
+			plan := b.add(sectionTask, planMark+truncate(t.plan[0], b.lineLimit)+"\n", worthTodo)
+			plan.tier = tierState
+			for i, step := range t.plan[1:] {
+				it := b.add(sectionTask, indentMark+formatEntry(truncate(step, b.lineLimit)), 0)
+				b.weigh(worthPasted * decay(i, maxPlan)) // in its order
+				if it.tier, it.parent = tierDemands, plan; isStep(step) {
+					it.tier = tierOpen
+				}
+			}
+			return
+		}
+		if i <= at && len(t.request.head) >= minRequest {
+			return
+		}
+	}
+}
+
+// approving is the result of a call that proposed a plan, if the user agreed to it.
+var approving = text.Pattern(`(?i)^\W*(?:the )?user (?:has )?approved\b`)
+
+// planLines returns the title of a plan and its steps, which are its headings and the entries of
+// its numbered list.
+func planLines(plan string) []string {
+	var out []string
+	for _, l := range splitLines(plan) {
+		if x := strings.ReplaceAll(oneLine(unmarked(l)), "**", ""); len(out) == 0 || planStep().MatchString(l) && !slices.Contains(out, x) {
+			out = append(out, strings.Clone(truncate(x, maxLine)))
+		}
+	}
+	for i := len(out) - 1; i > 0 && len(out) > maxPlan; i-- { // the headings tell more of it
+		if isStep(out[i]) {
+			out = slices.Delete(out, i, i+1)
+		}
+	}
+	return out[:min(len(out), maxPlan)]
+}
+
+// maxPlan is the number of lines of a plan.
+const maxPlan = 32
+
+// isStep reports whether a line of a plan is an entry of a list, and no heading.
+func isStep(line string) bool { return line != "" && digit.has(line[0]) }
+
+// planStep is a heading of a plan with a blank, or an entry of its list.
+var planStep = text.Pattern(`^(?:#{2,4} \S+ \S|\d+\. )`)
