@@ -237,12 +237,11 @@ func (s *history) addDemands(b *itemList, i int, request *item) {
 		if i >= len(s.turns)-recentTurns && !d.pasted && wishing().MatchString(d.text) && !momentary().MatchString(d.text) {
 			it.tier, it.value = tierUser, worthConstraint
 		}
-		switch {
-		case request != nil && strings.HasPrefix(requestMark+d.text, strings.TrimSuffix(request.text, ellipsis+"\n")):
-			it.section, it.day, it.extends = sectionRequests, request.day, request
-			it.text = requestMark + d.text + "\n"
-			if len(oneLine(s.turns[i].request.head)) > len(d.text) {
-				it.text = requestMark + d.text + ellipsis + "\n"
+		switch extended := d.extend(request, oneLine(s.turns[i].request.head)); {
+		case extended != "":
+			it.section, it.day, it.text, it.extends = sectionRequests, request.day, extended, request
+			if it.tier <= request.tier { // they are told at the same time
+				request.text, b.items = extended, b.items[:len(b.items)-1]
 			}
 		case request != nil:
 			it.section, it.day, it.text, it.parent = sectionRequests, request.day, indentMark+it.text, request
@@ -255,3 +254,28 @@ func (s *history) addDemands(b *itemList, i int, request *item) {
 		}
 	}
 }
+
+// extend returns the line of a request up to the end of a demand in which it was cut, "" if it was not.
+func (d demand) extend(request *item, said string) string {
+	if request == nil {
+		return ""
+	}
+	cut, ok := strings.CutSuffix(request.text, ellipsis+"\n")
+	for at := max(len(requestMark), len(cut)-len(d.text)); ok && at <= len(cut)-minOverlap; at++ {
+		if !strings.HasPrefix(d.text, cut[at:]) {
+			continue
+		}
+		before, rest, found := strings.Cut(said, cut[len(requestMark):at]+d.text)
+		if !found || before != "" {
+			return ""
+		}
+		if rest != "" {
+			rest = ellipsis
+		}
+		return cut[:at] + d.text + rest + "\n"
+	}
+	return ""
+}
+
+// minOverlap is the number of bytes of a demand by which it is recognised where a line was cut.
+const minOverlap = 12

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	maxEdit      = 240 // characters of the lines that describe an edit
-	maxEditLines = 4
+	maxEdit      = 360 // characters of the lines that describe an edit
+	maxEditLines = 6
 	maxEditAge   = 200 // calls after which an edit is not listed
 	minCodeLine  = 4   // bytes of a line of code that says something
 	// editSeparator is between lines of an edit.
@@ -48,7 +48,7 @@ func (e *edit) String() string {
 // recordChange adds what a call changes in its files to it. Lines that earlier calls added and that are gone
 // now are not listed any more.
 func (s *history) recordChange(c *toolCall, fs []argument) {
-	c.change = &change{}
+	c.change, s.saidBefore = &change{}, len(s.currentTurn().lines)
 	for _, f := range fs {
 		switch key := strings.ToLower(f.key); {
 		case f.object > 1 || !slices.Contains(contentFields, key):

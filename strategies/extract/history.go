@@ -83,6 +83,8 @@ type history struct {
 	// edited are the files that an earlier summary tells as not committed, with the mark uncommittedAs.
 	edited        []string
 	uncommittedAs string
+	// saidBefore is the number of lines of the current turn that were said before the newest edit.
+	saidBefore int
 	// discarded are the files whose edits were discarded since the last commit.
 	discarded []string
 	// openCalls are the calls without a result.
@@ -263,7 +265,7 @@ func (s *history) addUser(head, tail string) {
 		s.dropClaims()
 	}
 	s.readReply(said)
-	s.unjudged, s.inner, s.innerOf, s.unlinked = nil, nil, nil, nil
+	s.unjudged, s.inner, s.innerOf, s.unlinked, s.saidBefore = nil, nil, nil, nil, 0
 	if strings.HasPrefix(r.head, "<") { // a notification
 		s.readReport(r.head, func(h handle) bool { return len(h.id) >= minHandleID && containsWord(r.head, h.id) })
 	}
@@ -379,7 +381,8 @@ func (s *history) addAssistant(head, tail string) {
 		lines = lines[1:]
 	}
 	if over := len(t.lines) + len(lines) - maxTurnLines; over > 0 && len(t.lines) > 0 {
-		t.lines = slices.Delete(t.lines, 0, min(over, len(t.lines)))
+		over = min(over, len(t.lines))
+		t.lines, s.saidBefore = slices.Delete(t.lines, 0, over), s.saidBefore-over
 	}
 	t.lastStart = len(t.lines)
 	for _, line := range headed(lines[:min(len(lines), maxTurnLines)]) {

@@ -12,20 +12,24 @@ import (
 // nothing alone.
 const maxWholeAnswer = 8
 
+// maxBeforeLast is the number of lines before the last message that are told as the state.
+const maxBeforeLast = 2
+
 // addLastAnswer adds the answer of the last turn.
 func (s *history) addLastAnswer(b *itemList) {
 	t := s.currentTurn()
 	pending := lastQuestion(t.lastText)
 	last := s.lastCall()
 	stuck := last != nil && last.failed && last.blocks()
-	long, edited := len(t.lines)-t.lastStart > maxWholeAnswer, s.editedFor(t)
+	long := len(t.lines)-t.lastStart > maxWholeAnswer
+	var before []*item             // what was said before the last message, since the newest edit
 	var head *item                 // of the lines below it
 	for j, line := range t.lines { // what is said last is read as a whole, unless it is long
 		line, below := strings.CutPrefix(line, belowMark)
 		if !below {
 			head = nil
 		}
-		if j < t.lastStart && !s.isTalk() && (edited || below) { // it is over, or not understood alone
+		if j < t.lastStart && !s.isTalk() && (j < s.saidBefore || below) { // it is over, or not understood alone
 			continue
 		}
 		if pending != "" { // it stands with what is pending
@@ -54,12 +58,18 @@ func (s *history) addLastAnswer(b *itemList) {
 			b.weigh(worthStateLine * decay(j-t.lastStart, 6))
 		case j < t.lastStart:
 			it.section, it.share, it.tier, it.value = sectionFindings, sectionFindings, tierOther, worthSaid*min(1, float64(len(text))/usualLine)
+			before = append(before, it)
 		}
 		if !below {
 			head, it.heading = it, j+1 < len(t.lines) && strings.HasPrefix(t.lines[j+1], belowMark) && strings.HasSuffix(line, ":")
 		}
 		if j >= t.lastStart {
 			b.addWhole(it, whole)
+		}
+	}
+	if !s.isTalk() {
+		for _, it := range before[max(0, len(before)-maxBeforeLast):] { // what the work goes on from
+			it.section, it.share, it.tier, it.value = sectionState, sectionState, tierOpen, worthStateLine*float64(len(it.text))/usualLine
 		}
 	}
 	if last != nil && !stuck {
