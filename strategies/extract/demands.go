@@ -240,9 +240,7 @@ func (s *history) addDemands(b *itemList, i int, request *item) {
 		switch extended := d.extend(request, oneLine(s.turns[i].request.head)); {
 		case extended != "":
 			it.section, it.day, it.text, it.extends = sectionRequests, request.day, extended, request
-			if it.tier <= request.tier { // they are told at the same time
-				request.text, b.items = extended, b.items[:len(b.items)-1]
-			}
+			it.tier = min(max(it.tier, request.tier+1), tierSpare) // after what it extends
 		case request != nil:
 			it.section, it.day, it.text, it.parent = sectionRequests, request.day, indentMark+it.text, request
 		case i != s.activeTurn() && s.isGoal(s.turns[i].request):
