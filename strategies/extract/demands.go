@@ -233,8 +233,10 @@ func (s *history) addDemands(b *itemList, i int, request *item) {
 			own = line
 		}
 		it := b.add(sectionConstraints, line, worth*decay(len(s.turns)-i, 16))
-		it.tier = tierDemands
-		if i >= len(s.turns)-recentTurns && !d.pasted && wishing().MatchString(d.text) && !momentary().MatchString(d.text) {
+		switch it.tier = tierDemands; {
+		case s.isRecords() && s.isCarriedOut(i): // what was done tells it
+			it.tier = tierOther
+		case i >= len(s.turns)-recentTurns && !d.pasted && wishing().MatchString(d.text) && !momentary().MatchString(d.text):
 			it.tier, it.value = tierUser, worthConstraint
 		}
 		switch extended := d.extend(request, oneLine(s.turns[i].request.head)); {

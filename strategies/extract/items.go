@@ -287,6 +287,7 @@ func decay(age, half int) float64 { return math.Exp2(-float64(age) / float64(hal
 // alike where they are cut.
 type repeatedCall struct {
 	item  *item
+	uncut *item // that extends it, nil for none
 	whole string
 	times int
 	alike bool
@@ -389,6 +390,9 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 		}
 		same.item.text = fmt.Sprintf("%s (%d %s)\n", strings.TrimSuffix(text, "\n"), same.times, times)
 		same.item.tier = s.tierOfLast(i, same.item.tier)
+		if same.uncut != nil {
+			same.uncut.placed = true // it tells one of them only
+		}
 		return
 	}
 	it := b.add(sectionCompleted, text, worthStep*decay(age, 16))
@@ -408,6 +412,11 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 		b.weigh(worthChosen * decay(age, 256))
 	}
 	it.tier = s.tierOfLast(i, it.tier)
+	if c.acts && s.isRecords() {
+		if listed[key].uncut = b.addWhole(it, c.format(maxAct, briefly)); listed[key].uncut != nil {
+			listed[key].uncut.tier, listed[key].uncut.share = tierErrors, sectionRequests // they need less then
+		}
+	}
 }
 
 // tierOfLast returns the tier of call i, an earlier one if it is the last action.

@@ -278,9 +278,12 @@ func count(list []string, f func(string) bool) (n int) {
 	return n
 }
 
-// containsValue reports whether a text contains a value, a time also as people write it: 7:05 for 19:05.
+// thousands is a number that people write with a comma.
+var thousands = text.Pattern(`^\d{4,9}(?:\.\d+)?$`)
+
+// containsValue reports whether a text contains a value, also as people write it: 7:05 for 19:05, 1,450 for 1450.
 func containsValue(said, v string) bool {
-	if containsWord(said, v) {
+	if containsWord(said, v) || thousands().MatchString(v) && containsWord(strings.ReplaceAll(said, ",", ""), v) {
 		return true
 	}
 	at, err := time.Parse("15:04", text.Head(v, len("15:04")))
@@ -300,7 +303,7 @@ func (c *toolCall) outcomeValues() []argument {
 			out = append(out, f)
 		}
 	}
-	if c.single && len(out) == 0 {
+	if c.single && !slices.ContainsFunc(out, func(f argument) bool { return !slices.ContainsFunc(c.arguments, f.is) }) { // no more than what was asked
 		return withoutLinks(withoutMarks(slices.Clone(o.values)))
 	}
 	return out
@@ -312,13 +315,22 @@ func (c *toolCall) outcomeValues() []argument {
 func (c *toolCall) listed(n int, request string) string {
 	asked := strings.ToLower(request)
 	known := slices.Clone(c.arguments)
+	var shared []argument // where all take place, and the like
 	if len(c.options) > 1 {
 		for _, f := range c.options[0].values {
-			if !slices.ContainsFunc(c.options, func(o option) bool { return !slices.ContainsFunc(o.values, f.equals) }) {
-				known = append(known, f)
+			if slices.ContainsFunc(c.options, func(o option) bool { return !slices.ContainsFunc(o.values, f.equals) }) {
+				continue
+			}
+			if known = append(known, f); len(shared) < maxShared && len(f.value) > minNameLen && strings.Contains(f.value, " ") && !slices.ContainsFunc(c.arguments, f.is) {
+				shared = append(shared, f)
 			}
 		}
 	}
+	all := values(shared, nil, nil, true)
+	if all = "all: " + all + rowSeparator; len(shared) == 0 || 3*len(all) > n {
+		all = ""
+	}
+	n -= len(all)
 	// The values of each option, and in the order that counts where there is no room for all.
 	owns, ranked := make([][]argument, len(c.options)), make([][]argument, len(c.options))
 	for i, o := range c.options {
@@ -358,24 +370,26 @@ func (c *toolCall) listed(n int, request string) string {
 		return rows, size - len(rowSeparator)
 	}
 	for most := maxValues; most > 1; most-- {
-		if all, size := rows(most); size <= n {
-			return strings.Join(all, rowSeparator)
+		if found, size := rows(most); size <= n {
+			return all + strings.Join(found, rowSeparator)
 		}
 	}
 	// The first options with what a choice needs tell more than the names of all.
-	all, size := rows(minListed)
+	found, size := rows(minListed)
 	left := 0
 	for ; size > n; left++ {
-		size -= utf8.RuneCountInString(all[len(all)-1-left]) + len(rowSeparator)
+		size -= utf8.RuneCountInString(found[len(found)-1-left]) + len(rowSeparator)
 	}
-	if first := all[:len(all)-left]; len(first) >= max(minListed, left/2) {
-		return strings.Join(first, rowSeparator) + fmt.Sprintf("%sand %d more", rowSeparator, left)
+	if first := found[:len(found)-left]; len(first) >= max(minListed, left/2) {
+		return all + strings.Join(first, rowSeparator) + fmt.Sprintf("%sand %d more", rowSeparator, left)
 	}
-	all, _ = rows(1)
-	return strings.Join(all, rowSeparator)
+	found, _ = rows(1)
+	return all + strings.Join(found, rowSeparator)
 }
 
 const (
+	// maxShared is the number of values of all options that are told.
+	maxShared = 2
 	// minListed is the number of values of the first options of a listing of which not all have room, and of these options.
 	minListed    = 3
 	rowSeparator = "; "

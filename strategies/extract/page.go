@@ -283,6 +283,9 @@ func (p *page) fill(items []*item, held int) {
 		}
 		for _, it := range rest { // in the room that was kept for their number
 			if it.acted && !it.placed {
+				if p.records { // before any is told whole
+					p.caps[it.share] = max(p.caps[it.share], p.used[it.share]+it.size+p.headingSize(it))
+				}
 				p.place(it)
 			}
 		}
