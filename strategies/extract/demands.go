@@ -213,6 +213,12 @@ func divide(message string) (own, pasted, quoted string) {
 	return a.String(), b.String(), q.String()
 }
 
+// isDocument reports whether a long request is a document as a whole, such as the summary of another session.
+func isDocument(said string) bool {
+	own, _ := typed(said)
+	return len(said) > maxRequest/4 && strings.HasPrefix(said, "#") && text.Trim(own) == ""
+}
+
 // skillMark begins a rule of a skill, which is not the user's.
 const skillMark = "The skill says: "
 
@@ -222,7 +228,11 @@ const recentTurns = 3
 // addDemands adds the demands of a turn that are no constraints, below its request. Those of the
 // last turns come first.
 func (s *history) addDemands(b *itemList, i int, request *item) {
+	outdated := i < len(s.turns)-recentTurns && i != s.activeTurn() && isDocument(s.turns[i].request.head)
 	for _, d := range s.turns[i].demands {
+		if outdated && d.pasted {
+			continue
+		}
 		worth := worthDemand
 		if d.pasted {
 			worth = worthPasted

@@ -34,6 +34,9 @@ func (s *history) requestLines() []requestLine {
 		case s.isGoal(t.request) || i == at || t.request.empty() || IsGenerated(t.request.head) || slices.Contains(before, i) || s.isOver(i):
 			l.text, l.spare = "", true
 		default:
+			if isDocument(t.request.head) { // which one it was is enough
+				l.text = firstLine(t.request.head) + ellipsis
+			}
 			if t.program { // which skill it was is enough
 				l.text, l.skill = firstLine(t.request.head), !strings.HasPrefix(t.request.head, demonstration)
 			}
