@@ -368,6 +368,12 @@ func (s *history) addAssistant(head, tail string) {
 	if strings.TrimSpace(head) == "" {
 		return
 	}
+	if t := s.currentTurn(); t.calls == 0 && running().MatchString(t.request.head) { // its output
+		if found := failureLines(head, tail); len(found) > 0 || len(s.unlinked) > 0 {
+			s.unlinked = append(s.unlinked[:min(len(s.unlinked), maxFailures)], found...)
+			return
+		}
+	}
 	s.mention(head)
 	s.readOutcome(head)
 	s.spoken, s.unlinked, s.command, s.launched = true, nil, "", false

@@ -375,6 +375,9 @@ var (
 	errorLine = text.Pattern(`^[\w.]*(?:Error|Exception)\b`)
 )
 
+// banner is a heading of a test runner.
+var banner = text.Pattern(`^[=_ ]{3,}[A-Za-z ]+[=_ ]{3,}$`)
+
 // failureLines returns the lines of a failed call's output that report failures.
 func failureLines(head, tail string) []string {
 	lines := splitLines(text.Head(head, 20_000))
@@ -388,7 +391,7 @@ func failureLines(head, tail string) []string {
 			frame = l
 			continue
 		}
-		if strings.HasPrefix(l, "Traceback (") {
+		if strings.HasPrefix(l, "Traceback (") || banner().MatchString(l) {
 			continue
 		}
 		if len(l) >= minFailure && !text.Longer(l, maxLine) && (reportsFailure(l) || located().MatchString(l)) && !slices.Contains(out, l) {

@@ -71,6 +71,9 @@ func isCommand(s string) bool { return len(s) < 2*minRequest && commandLike().Ma
 // commandLike is a command with a slash or an exclamation mark, and what it takes unless that is a sentence.
 var commandLike = text.Pattern(`^(?:[/!][\w:-]+(?: +\S*[^\w\s]\S*)*|![\w-]+ .*|/(?:run|test|add|drop|web|read|git|commit|undo|diff|lint) .*)$`)
 
+// running begins a command of the user to the program that runs the agent, by which that runs another one.
+var running = text.Pattern(`^(?:/(?:run|test|lint)\b|![\w./-]+)`)
+
 // slashCommands are commands with a slash on one line, each with one word besides or with words that are
 // none of a sentence.
 var slashCommands = text.Pattern(`^/[\w:-]+(?: [^/\s]\S*)?(?: +\S*[^\w\s]\S*)*(?: +/[\w:-]+(?: [^/\s]\S*)?(?: +\S*[^\w\s]\S*)*)*$`)
