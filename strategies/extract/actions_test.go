@@ -92,3 +92,28 @@ func TestEscapedProseHasNoAppendix(t *testing.T) {
 		}
 	}
 }
+
+// What only prepares or shows, what was made good and what is about the agent itself is not told as done.
+func TestActionsThatSayNothing(t *testing.T) {
+	t.Parallel()
+	ms := []*chat.Message{user("Rewire the lamp in the hall, please.")}
+	for i, step := range [][]string{
+		{"cd /house && git pull", "Already up to date."}, {"mkdir -p /house/lamps && ls /house", "lamps"}, {"for p in a b; do git cat-file -t $p; done", "blob"}, {"git push", "error: failed to push some refs"}, {"git push", "main -> main"},
+		{"cd /house/lamps\n# the names of the hall\nsed -i 's/a/b/' hall.go\necho done", "done"}, {"go test -c -o /dev/null ./...", ""}, {"mise run fmt", "[fmt] $ gofmt -w ."}, {"git -C /house tag v1", ""},
+	} {
+		id := fmt.Sprint(i)
+		ms = append(ms, calls("", id, "Bash", "command", step[0]), result(id, step[1]))
+	}
+	for i, tool := range []string{"EnterPlanMode", "Skill"} {
+		id := fmt.Sprint("t", i)
+		ms = append(ms, calls("", id, tool, "name", "lamps"), result(id, "Launching skill: lamps"))
+	}
+	ms = append(ms, calls("", "open", "open", "path", "/house/hall.go"), result("open", "package hall"), assistant("It is rewired."))
+	text := digestOf(Options{}, ms...).Text(1200)
+	got := sectionsOf(text)[sectionCompleted]
+	want := []string{"- Bash: cd /house && git pull → Already up to date.", "- Bash: git push → main -> main", "- Bash: go test -c -o /dev/null ./...", "- Bash: mise run fmt", "- Bash: git tag v1"}
+	if !cmp.Equal(got, want) {
+		t.Errorf("%s\n%s", cmp.Diff(want, got), text)
+	}
+	wantIn(t, text, "- file hall.go: changed 1\n")
+}

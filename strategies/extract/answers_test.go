@@ -119,3 +119,22 @@ func TestTheNewestOfPassingChecksIsTold(t *testing.T) {
 		wantIn(t, text, told)
 	}
 }
+
+// An answer that the next one takes back is not told.
+func TestAnAnswerThatWasTakenBack(t *testing.T) {
+	t.Parallel()
+	for next, told := range map[string]bool{
+		"You're right, the dimmer is never read at all.":         false,
+		"Ugh, Ann is right. The dimmer is never read.":           false,
+		"I was wrong about the fuse, it is the dimmer.":          false,
+		"The right one is in the cellar, on the left.":           true,
+		"That is the one you are right to keep in the hall now.": true,
+	} {
+		text := digestOf(Options{}, user("Why does the lamp of the hall flicker in the evening?"), assistant("The fuse of the hall is too weak for three lamps."),
+			user("Ann says that the fuse is as strong as the others."), assistant(next),
+			user("Then list the lamps of the cellar with their power."), assistant("The one by the stairs has 40 watts.")).Text(900)
+		if got := strings.Contains(text, "too weak for three lamps"); got != told {
+			t.Errorf("%s\n%s", next, text)
+		}
+	}
+}

@@ -215,8 +215,11 @@ func divide(message string) (own, pasted, quoted string) {
 
 // isDocument reports whether a long request is a document as a whole, such as the summary of another session.
 func isDocument(said string) bool {
+	if len(said) <= maxRequest/4 || !strings.HasPrefix(said, "#") {
+		return false
+	}
 	own, _ := typed(said)
-	return len(said) > maxRequest/4 && strings.HasPrefix(said, "#") && text.Trim(own) == ""
+	return text.Trim(own) == ""
 }
 
 // skillMark begins a rule of a skill, which is not the user's.

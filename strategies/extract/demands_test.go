@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -350,4 +351,48 @@ func TestWhatIsAskedBehindPastedText(t *testing.T) {
 	text = digestOf(Options{}, user("Light the hall of the house in the evening, please."), assistant("It is lit."), user("I saw this in the log of the hall. Should it be there?\n"+pasted), assistant("Yes."),
 		user("And is there one for the attic, as there was before?"), assistant("No.")).Text(140)
 	wantNotIn(t, text, "  > Should it be there?")
+}
+
+// A request that was cut goes on to the end of the demand in which it was.
+func TestACutRequestGoesOnToTheEndOfADemand(t *testing.T) {
+	t.Parallel()
+	d := demand{text: "Never touch the fuses of the cellar."}
+	for cut, want := range map[string]string{
+		"- > It is old. Never touch the …\n":     "- > It is old. Never touch the fuses of the cellar. …\n",
+		"- > It is old. Never touch the fuses\n": "", // it was not cut
+		"- > It is old. Never …\n":               "", // too little of it to be sure
+		"- > It is older. Never touch the …\n":   "", // another request
+	} {
+		if got := d.extend(&item{text: cut}, "It is old. "+d.text+" That is all."); got != want {
+			t.Errorf("%q: %q", cut, got)
+		}
+	}
+	if got := d.extend(&item{text: "- > Never touch the …\n"}, d.text); got != requestMark+d.text+"\n" {
+		t.Errorf("%q", got)
+	}
+	ms := []*chat.Message{user("Hello, I need help with a house."), calls("", "1", "Read", "file_path", "/house/plan.go"), result("1", "package house"),
+		user("Yes, but for the hall we need to have a more robust switch to be sure that it holds in the winter. " + strings.Repeat("The garden can wait until it is dry. ", 9)), assistant("They are replaced.")}
+	for i := range 12 {
+		ms = append(ms, user(fmt.Sprintf("Tell me which of the %d fuses of the house belongs to which room, and what else hangs on it in the winter.", i)), assistant("That of the hall."))
+	}
+	for _, budget := range []int{500, 600} {
+		text := digestOf(Options{}, ms...).Text(budget)
+		if n := strings.Count(text, "a more robust"); n != 1 || !strings.Contains(text, "that it holds in the winter.") {
+			t.Errorf("%d times in %d tokens:\n%s", n, budget, text)
+		}
+	}
+}
+
+// A document that was passed on is named by its title later, without its demands.
+func TestADocumentIsNamedByItsTitle(t *testing.T) {
+	t.Parallel()
+	document := "# Summary of the other session about the house\n\n## Goal\nRewire the house.\n\n## Rules\nNever touch the fuses of the garden.\n\n## Next\n" + strings.Repeat("- Wire one more room of the house.\n", 40)
+	ms := []*chat.Message{user("Let us go on with the house."), assistant("Yes."), user(document), assistant("Understood.")}
+	for _, room := range []string{"hall", "cellar", "attic", "kitchen"} {
+		ms = append(ms, user("Now wire the lamp of the "+room+" and tell me what it needs."), assistant("It needs 10 watts."))
+	}
+	text := digestOf(Options{}, ms...).Text(2000)
+	wantIn(t, text, "- > # Summary of the other session about the house …\n")
+	wantNotIn(t, text, "garden")
+	wantIn(t, digestOf(Options{}, ms[:3]...).Text(2000), "Never touch the fuses of the garden.")
 }

@@ -241,3 +241,27 @@ func TestRepliesThatSayNothingAlone(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 }
+
+// All actions of a customer are told whole before what was said for them.
+func TestActionsComeWholeBeforeWords(t *testing.T) {
+	t.Parallel()
+	d := New(Options{})
+	for i := range 12 {
+		id, day := fmt.Sprint(i), time.Date(2031, 3, 1+i, 8, 0, 0, 0, time.UTC)
+		for _, m := range []*chat.Message{
+			user(fmt.Sprintf("I prefer the room number %d of that hotel, the one with a view of the river and the old bridge.", i)),
+			calls("", id, "reserve_room", "hotel", fmt.Sprintf("Hotel of the %d Bells", i), "city", "Graz", "guests", "2", "nights", "3"),
+			result(id, fmt.Sprintf(`{"street":"Street of the %d long Walls","phone":"07 555 %d","price":"1%d","breakfast":"served until ten"}`, i, 1000+i, i)), assistant("It is reserved."),
+		} {
+			m.CreatedAt = day
+			d.Add(m)
+		}
+	}
+	text := d.Text(700)
+	for i := range 12 {
+		wantIn(t, text, fmt.Sprintf("07 555 %d", 1000+i))
+	}
+	if n := strings.Count(text, "I prefer the room"); n == 0 || n == 12 {
+		t.Errorf("%d requests:\n%s", n, text)
+	}
+}

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -131,4 +132,29 @@ func TestCommandsStandForTheirTexts(t *testing.T) {
 		text := digestOf(Options{}, user("Look at the hall."), calls("", "1", "Read", "file_path", "/hall.md"), before, user("Paint the door of the hall green, please."), assistant("It is green.")).Text(300)
 		wantIn(t, text, "> Paint the door of the hall green, please.\n")
 	}
+}
+
+// What was said since the newest edit is part of the state, what was said before it is not.
+func TestWhatWasSaidSinceTheNewestEdit(t *testing.T) {
+	t.Parallel()
+	look := func(said, id string) []*chat.Message {
+		return []*chat.Message{calls(said, id, "Read", "file_path", "/src/lamp.go"), result(id, "package lamp")}
+	}
+	ms := slices.Concat([]*chat.Message{user("Make the test of the lamp in the hall pass, please.")},
+		look("The level of the lamp is read before it is set. Let me see where.", "1"),
+		[]*chat.Message{calls("I'll set it first.", "2", "Edit", "file_path", "/src/lamp.go", "old_string", "a", "new_string", "b"), result("2", "ok")},
+		look("The test expects 12 at line 40, but the lamp never has more than 10. Let me read it once more.", "3"),
+		look("The driver caps every level of a lamp at 10.", "4"), look("Now let me look at the cellar.", "5"))
+	state := strings.Join(sectionsOf(digestOf(Options{}, ms...).Text(900))[sectionState], "\n")
+	for line, told := range map[string]bool{
+		"- The test expects 12 at line 40, but the lamp never has more than 10.": true,
+		"- The driver caps every level of a lamp at 10.":                         true,
+		"is read before it is set":                                               false, "once more": false,
+	} {
+		if strings.Contains(state, line) != told {
+			t.Errorf("%q: %v\n%s", line, !told, state)
+		}
+	}
+	text := digestOf(Options{}, append(ms, assistant("It passes now."), user("Good, what about the lamp in the cellar?"), assistant("It has no test."))...).Text(900)
+	wantNotIn(t, text, "caps every level")
 }

@@ -106,3 +106,20 @@ func TestALongListing(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 }
+
+// What all options have in common is told once; of a single result more than what was asked for; numbers are those
+// that people write with commas.
+func TestWhatOptionsShare(t *testing.T) {
+	t.Parallel()
+	text := digestOf(Options{}, user("Which games are there in Graz?"), calls("", "1", "find_games", "city", "Graz"), result("1",
+		`[{"game":"Hawks and Lions","hall":"Hall of the Bell","city":"Graz","day":"2031-03-01"},{"game":"Owls and Bears","hall":"Hall of the Bell","city":"Graz","day":"2031-03-04"},{"game":"Wolves and Foxes","hall":"Hall of the Bell","city":"Graz","day":"2031-03-09"}]`)).Text(600)
+	wantIn(t, text, "- Last: find_games: city Graz → all: Hall of the Bell; ")
+	for answer, want := range map[string]string{
+		"You have 3,136.70 in it.": ": savings → balance 3136.70\n", "It is in good order.": " → account savings, balance 3136.70, branch 12\n",
+	} {
+		text := digestOf(Options{}, user("I want to see my savings account."), calls("", "1", "check_balance", "account", "savings"), result("1", `[{"account":"savings","balance":"3136.70","branch":"12"}]`), assistant(answer),
+			user("Book the hall for me."), calls("", "2", "book_hall", "hall", "Bell", "day", "4"), result("2", `{"hall":"Bell","day":"4","price":"20"}`), assistant("It is booked."),
+			user("And is there a bus to it?"), assistant("There is none."), user("When does it begin?")).Text(900)
+		wantIn(t, text, "- check_balance"+want)
+	}
+}
