@@ -371,13 +371,13 @@ func TestACutRequestGoesOnToTheEndOfADemand(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	ms := []*chat.Message{user("Hello, I need help with a house."), calls("", "1", "Read", "file_path", "/house/plan.go"), result("1", "package house"),
-		user("Yes, but for the hall we need to have a more robust switch to be sure that it holds in the winter. " + strings.Repeat("The garden can wait until it is dry. ", 9)), assistant("They are replaced.")}
+		user("Yes, but for 2. we need to have a more robust switch to ensure that it's definitely \"always\" off in the winter. " + strings.Repeat("The garden can wait until it is dry. ", 9)), assistant("They are replaced.")}
 	for i := range 12 {
 		ms = append(ms, user(fmt.Sprintf("Tell me which of the %d fuses of the house belongs to which room, and what else hangs on it in the winter.", i)), assistant("That of the hall."))
 	}
-	for _, budget := range []int{500, 600} {
+	for _, budget := range []int{400, 500} {
 		text := digestOf(Options{}, ms...).Text(budget)
-		if n := strings.Count(text, "a more robust"); n != 1 || !strings.Contains(text, "that it holds in the winter.") {
+		if n := strings.Count(text, "a more robust"); n != 1 || !strings.Contains(text, "off in the winter.") {
 			t.Errorf("%d times in %d tokens:\n%s", n, budget, text)
 		}
 	}
