@@ -74,7 +74,9 @@ func (s *history) addLastAnswer(b *itemList) {
 	}
 	if last != nil && !stuck {
 		if next := t.intention(); next != "" && !s.carriedOut(t) {
-			b.add(sectionState, saidLastMark+truncate(next, b.lineLimit)+"\n", worthState).tier = tierErrors
+			said := b.add(sectionState, saidLastMark+truncate(next, minExcerpt)+"\n", worthState)
+			said.tier = tierState
+			b.addWhole(said, saidLastMark+truncate(next, b.lineLimit)+"\n")
 		}
 		if !last.acts || len(last.options) > 0 {
 			s.addLastCall(b, last)
@@ -178,7 +180,10 @@ func (t *turn) intention() string {
 				continue
 			}
 			x = strings.TrimRight(x, ":：")
-			if i > 0 && isEmpty(all[i-1]) && strings.Contains(all[i-1], " ") && !isPolite(all[i-1]) && !isRemark(all[i-1]) && !intending().MatchString(all[i-1]) {
+			if i == 0 || !strings.Contains(all[i-1], " ") || isPolite(all[i-1]) || isRemark(all[i-1]) {
+				return x
+			}
+			if intending().MatchString(all[i-1]) != isEmpty(all[i-1]) { // a verdict, or the step of which this is a part
 				x = all[i-1] + " " + x
 			}
 			return x
