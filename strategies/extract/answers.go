@@ -110,7 +110,7 @@ func (s *history) addCommits(b *itemList, i int, request *item) {
 		if c.after != s.turns[i].after || !c.onlyCommits || !c.done || c.failed {
 			continue
 		}
-		if line := committed().FindString(c.outcome); line != "" && s.tierOfLast(at, -1) < 0 {
+		if line := committed().FindString(c.outcome); line != "" && c.committed && s.tierOfLast(at, -1) < 0 {
 			b.committed[c] = true
 			b.addCommit(line, request, decay(len(s.calls)-1-at, 256)).kind = c.kind()
 		}

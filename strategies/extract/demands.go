@@ -71,6 +71,21 @@ var refuting = text.Pattern(`(?i)^\W*(?:(?:no|nope|nah|hmm*|well|sorry|but)\b[,.
 // conceding begins an answer by which the one before was wrong.
 var conceding = text.Pattern(`(?i)^\W*(?:(?:ugh|ah|oh|hmm*|wait|no|yes|ok(?:ay)?)\b\W*)*(?:(?:you(?:['’]re| are)(?: \w+ly)?|[\w@-]+ is) (?:right|correct)\b|(?:good|great) (?:catch|point)\b|i was wrong\b|my (?:mistake|bad)\b|i mis\w+)`)
 
+// reject drops what was decided and said in the last turn, and its edits if the user took them back.
+func (s *history) reject(said string) {
+	s.decisions = s.decisions[:len(s.decisions)-s.proposed]
+	last := s.currentTurn()
+	if undid().MatchString(said) {
+		s.takeBack(s.calls[max(0, len(s.calls)-last.calls):], []string{"."})
+	}
+	if last.lines, last.lastStart = nil, 0; isUndoing(said) {
+		last.lines = []string{undone}
+	}
+}
+
+// undid tells that the user took the last changes back.
+var undid = text.Pattern(`(?i)\bi (?:undid|reverted|rolled back) (?:your|the|that|it|all|this|those|these|everything)\b`)
+
 // undoing is a request to take back what was made for the one before, and nothing else; undone is told of that.
 var undoing = text.Pattern(`(?i)^\W*(?:(?:no|nah|ok(?:ay)?|please|pls|just|actually|can you|could you|now)\b\W*)*(?:/?undo|revert|roll back)\b(?: (?:that|it|this|everything|all(?: of (?:it|that))?|(?:your|the|those|these)(?: last)? (?:changes?|edits?)))?(?: please)?\W*$`)
 

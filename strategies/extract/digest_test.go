@@ -167,6 +167,8 @@ func TestWhatTheUserPicksIsADecision(t *testing.T) {
 		"1. no\n2. the big one":   {"- 1. Do we keep the old lamps? → the user: no", "- 2. Which fuse do we take? → the user: the big one"},
 		"whatever you like best":  nil,
 		"I have 2 lamps at home.": nil,
+		"1+2":                     {"- The user chose: 1. Do we keep the old lamps?", "- The user chose: 2. Which fuse do we take?"},
+		"1, 2 lamps each":         {"- The user chose: 1. Do we keep the old lamps?"},
 		"7":                       nil,
 	} {
 		d := digestOf(Options{}, user("Wire the house with new lamps, please."), assistant(list), user(reply), assistant("I do it now."), user("And then write down all that you did, please."))

@@ -277,11 +277,7 @@ func (s *history) addUser(head, tail string) {
 	var demands []demand
 	if !IsGenerated(head) {
 		if rejecting().MatchString(text.Head(said, maxLine)) {
-			s.decisions = s.decisions[:len(s.decisions)-s.proposed]
-			last := s.currentTurn()
-			if last.lines, last.lastStart = nil, 0; isUndoing(said) {
-				last.lines = []string{undone}
-			}
+			s.reject(said)
 		}
 		s.proposed = 0
 		for _, x := range s.suggested {

@@ -347,7 +347,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 				}
 			}
 		case i >= underWay:
-			b.add(sectionInProgress, c.line(b.lineLimit), worthProgress*age).tier = tierErrors
+			b.add(sectionInProgress, c.line(b.lineLimit), worthProgress*age).tier = tierState // its result comes next
 		case b.committed[c]:
 		case !c.done, c.failed && !c.acts, c.failed && c.isShell && !c.committed && !unresolved[i]: // cancelled, or overtaken by what followed
 		case !c.acts && c.isShell && !slices.ContainsFunc(shellCommands(c.description), func(x shellCommand) bool { return !x.prepares() && !beginsWith(x.text, showCommands) }): // of no use later

@@ -416,7 +416,7 @@ func TestCommitsThatWereTakenBack(t *testing.T) {
 	d := digestOf(Options{}, user("Fix the fuses of cabinet 4."))
 	for _, ms := range [][]*chat.Message{
 		edit("1", "/src/fuse.go"), commit("2", "1f3e5a7"), commit("3", "2f3e5a7"), commit("4", "3f3e5a7"),
-		{calls("", "5", "Bash", "command", "git reset --hard HEAD~2 && git log --oneline -1"), result("5", "HEAD is now at 1f3e5a7 fuse 2\n0f3e5a7 older")},
+		{calls("", "5", "Bash", "command", "git reset --soft HEAD~2 && git log --oneline -1"), result("5", "HEAD is now at 1f3e5a7 fuse 2\n0f3e5a7 older")},
 		edit("6", "/src/lamp.go"), edit("7", "/src/door.go"),
 		{calls("", "8", "Edit", "file_path", "/src/roof.go", "old_string", "a", "new_string", "b"), result("8", "error: no such text")},
 		{assistant("The lamp is next.")},
@@ -430,7 +430,7 @@ func TestCommitsThatWereTakenBack(t *testing.T) {
 		"- Bash: git commit -m 'fuse 2' → [main 1f3e5a7] fuse 2",
 		"- Bash: git commit -m 'fuse 3' → reset later: [main 2f3e5a7] fuse 3",
 		"- Bash: git commit -m 'fuse 4' → reset later: [main 3f3e5a7] fuse 4",
-		"- Bash: git reset --hard HEAD~2 && git log --oneline -1 → HEAD is now at 1f3e5a7 fuse 2",
+		"- Bash: git reset --soft HEAD~2 && git log --oneline -1 → HEAD is now at 1f3e5a7 fuse 2",
 	}
 	if diff := cmp.Diff(want, p[sectionCompleted]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -255,7 +255,7 @@ const minNumbers = 2
 func (c *toolCall) optionIn(said string, least int) int {
 	found, most := -1, least-1
 	for k, o := range c.options {
-		if slices.ContainsFunc(o.names, func(n string) bool { return containsWord(said, n) }) {
+		if slices.ContainsFunc(o.names, func(n string) bool { return containsValue(said, n) }) {
 			return k
 		}
 		if n := count(o.numbers, func(n string) bool { return containsValue(said, n) }); n > most {
@@ -278,12 +278,15 @@ func count(list []string, f func(string) bool) (n int) {
 	return n
 }
 
+// isLower reports whether a text has no capitals, as some people write.
+func isLower(s string) bool { return !strings.ContainsFunc(s, unicode.IsUpper) }
+
 // thousands is a number that people write with a comma.
 var thousands = text.Pattern(`^\d{4,9}(?:\.\d+)?$`)
 
 // containsValue reports whether a text contains a value, also as people write it: 7:05 for 19:05, 1,450 for 1450.
 func containsValue(said, v string) bool {
-	if containsWord(said, v) || thousands().MatchString(v) && containsWord(strings.ReplaceAll(said, ",", ""), v) {
+	if containsWord(said, v) || isLower(said) && containsWord(said, strings.ToLower(v)) || thousands().MatchString(v) && containsWord(strings.ReplaceAll(said, ",", ""), v) {
 		return true
 	}
 	at, err := time.Parse("15:04", text.Head(v, len("15:04")))

@@ -123,3 +123,24 @@ func TestWhatOptionsShare(t *testing.T) {
 		wantIn(t, text, "- check_balance"+want)
 	}
 }
+
+// An option is the one that is talked about also where no capitals are used.
+func TestAnOptionInSmallLetters(t *testing.T) {
+	t.Parallel()
+	text := digestOf(Options{}, user("can you find me a hotel in linz?"), calls("", "1", "find_hotels", "city", "Linz"), result("1",
+		`[{"hotel":"45 Bell Lane","stars":"5","price":"230"},{"hotel":"Owl and Fox Inn","stars":"3","price":"90"},{"hotel":"Old Bridge House","stars":"2","price":"60"}]`),
+		assistant("i found 3 places. there is a 5 star hotel called 45 bell lane."), user("that works for me."), assistant("shall i book it?")).Text(400)
+	wantIn(t, text, "hotel 45 Bell Lane, stars 5, price 230")
+}
+
+// A call without a result is told at any budget that has room for it.
+func TestACallWithoutAResult(t *testing.T) {
+	t.Parallel()
+	ms := []*chat.Message{user("Find out why the lamp of the hall flickers in the evening, and say which switch it hangs on and since when."), assistant("The wires look fine to me, so it may be the dimmer.")}
+	for i := range 30 {
+		id := fmt.Sprint(i)
+		ms = append(ms, calls("", id, "Bash", "command", "git commit -am 'lamp "+id+"'"), result(id, "[main 1f3e5a7] lamp "+id))
+	}
+	ms = append(ms, calls("", "last", "Bash", "command", "curl -F file=@lamp.txt house:8080"))
+	wantIn(t, digestOf(Options{}, ms...).Text(110), "- Bash: curl -F file=@lamp.txt house:8080 (no result)")
+}

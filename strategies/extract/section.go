@@ -92,7 +92,7 @@ const (
 	nothingEdited      = "- Nothing edited for this task yet."
 	uncommittedMark    = "- Edited since the last commit: "
 	uncommittedAllMark = "- Edited, no commit seen: "
-	discardedMark      = "- Edits that git discarded, of: "
+	discardedMark      = "- Edits that were discarded, of: "
 	committedMark      = "- Committed, nothing edited since: "
 	// earlierMark comes before the files that were not edited for the active task.
 	earlierMark = "(before this task) "

@@ -204,7 +204,7 @@ func (s *history) lastCall() *toolCall {
 // is none, the newest first, and the mark of their line.
 func (s *history) uncommitted() (files []string, mark string) {
 	for i, c := range slices.Backward(s.calls) {
-		if c.committed && !strings.HasPrefix(c.outcome, resetLater) {
+		if c.committed {
 			return s.editedFiles(s.calls[i+1:]), uncommittedMark
 		}
 	}

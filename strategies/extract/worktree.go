@@ -129,7 +129,7 @@ var (
 	discarding    = text.Pattern(`\bgit (?:-[cC] \S+ )*(?:checkout (?:\S+ )*(?:--|\.)(?: |$)|restore |reset (?:\S+ )*--hard|stash (?:drop|clear))`)
 )
 
-// undoCommits notes of the newest commits that a command resets the branch to before them.
+// undoCommits takes the newest commits back that a command resets the branch to before.
 func (s *history) undoCommits(command string) {
 	m := resetting().FindStringSubmatch(command)
 	if m == nil {
@@ -140,9 +140,11 @@ func (s *history) undoCommits(command string) {
 		n, _ = strconv.Atoi(m[2])
 	}
 	for _, c := range slices.Backward(s.calls) {
-		if n > 0 && c.commits && c.committed && !strings.HasPrefix(c.outcome, resetLater) {
-			c.outcome = resetLater + c.outcome
-			n--
+		if n > 0 && c.commits && c.committed {
+			c.committed, c.outcome = false, resetLater+c.outcome
+			if n--; strings.Contains(m[0], "--hard") {
+				c.drop()
+			}
 		}
 	}
 }

@@ -28,6 +28,8 @@ func TestEditsThatGitDiscarded(t *testing.T) {
 		"all":                       {[][2]string{sh("git restore .", "")}, []string{lost("lamp.go", "fuse.go")}},
 		"all of a folder":           {[][2]string{sh("cd lib && git checkout .", "")}, []string{lost("lamp.go"), edited("fuse.go")}},
 		"a reset":                   {[][2]string{sh("git fetch && git reset --hard origin/main", "HEAD is now at 1f3e5a7 Wire it")}, []string{lost("lamp.go", "fuse.go")}},
+		"a commit":                  {[][2]string{sh("git commit -am lamps", "[main 1f3e5a7] lamps"), sh("git reset --hard HEAD~1", "HEAD is now at 2f3e5a7 older")}, []string{lost("lamp.go", "fuse.go")}},
+		"a commit, and no edit":     {[][2]string{sh("git commit -am lamps", "[main 1f3e5a7] lamps"), sh("git reset HEAD~1", "")}, both},
 		"a stash that was dropped":  {[][2]string{sh("git stash", "Saved"), sh("git stash drop", "Dropped")}, []string{lost("lamp.go", "fuse.go")}},
 		"a stash of another time":   {[][2]string{sh("git stash drop", "Dropped")}, both},
 		"a stash that came back":    {[][2]string{sh("git stash && make lint", "ok"), sh("git stash pop", "ok"), sh("git status --short", " M lib/lamp.go")}, both},
@@ -56,9 +58,31 @@ func TestEditsThatGitDiscarded(t *testing.T) {
 			t.Errorf("%s: %s", name, cmp.Diff(tt.want, state))
 		}
 		for _, file := range []string{"lamp.go", "fuse.go"} {
+			if strings.Contains(text, "git commit") && strings.HasPrefix(tt.want[0], discardedMark) {
+				t.Errorf("%s: a commit that is gone:\n%s", name, text)
+			}
 			if told := strings.Contains(strings.Join(sectionsOf(text)[sectionFiles], "\n"), file); told == (strings.HasPrefix(tt.want[0], discardedMark) && strings.Contains(tt.want[0], file)) {
 				t.Errorf("%s: %s among the files: %v\n%s", name, file, told, text)
 			}
+		}
+	}
+}
+
+// Edits that the user took back are gone, and those of other turns are not.
+func TestEditsThatTheUserTookBack(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]string{
+		"No, that is worse. I undid your changes, try again.": discardedMark + "fuse.go",
+		"No, that is worse. Try it with another lamp.":        uncommittedAllMark + "(before this task) fuse.go, lamp.go",
+	} {
+		ms := []*chat.Message{user("Rewire the lamp in the hall, please.")}
+		for i, file := range []string{"/src/lamp.go", "/src/fuse.go"} {
+			id := fmt.Sprint(i)
+			ms = append(ms, calls("", id, "Edit", "file_path", file, "old_string", "a := 1", "new_string", "func Lamp() {}"), result(id, "ok"), assistant("It is rewired."), user("Now the fuse of it."))
+		}
+		ms[len(ms)-1] = user(said)
+		if text := digestOf(Options{}, ms...).Text(900); !slices.Contains(sectionsOf(text)[sectionState], want) {
+			t.Errorf("%s: no %q in\n%s", said, want, text)
 		}
 	}
 }
