@@ -111,9 +111,10 @@ func TestActionsThatSayNothing(t *testing.T) {
 	ms = append(ms, calls("", "open", "open", "path", "/house/hall.go"), result("open", "package hall"), assistant("It is rewired."))
 	text := digestOf(Options{}, ms...).Text(1200)
 	got := sectionsOf(text)[sectionCompleted]
-	want := []string{"- Bash: cd /house && git pull → Already up to date.", "- Bash: git push → main -> main", "- Bash: go test -c -o /dev/null ./...", "- Bash: mise run fmt", "- Bash: git tag v1"}
+	want := []string{"- Bash: cd /house && git pull → Already up to date.", "- Bash: git push → main -> main", "- Bash: mise run fmt", "- Bash: git tag v1"}
 	if !cmp.Equal(got, want) {
 		t.Errorf("%s\n%s", cmp.Diff(want, got), text)
 	}
 	wantIn(t, text, "- file hall.go: changed 1\n")
+	wantIn(t, text, "- Passed since the last edit: go test -c -o /dev/null ./...\n")
 }

@@ -111,7 +111,7 @@ func (s *history) addCommits(b *itemList, i int, request *item) {
 			continue
 		}
 		if line := committed().FindString(c.outcome); line != "" && c.committed && s.tierOfLast(at, -1) < 0 {
-			b.committed[c] = true
+			b.told[c] = true
 			b.addCommit(line, request, decay(len(s.calls)-1-at, 256)).kind = c.kind()
 		}
 	}

@@ -97,7 +97,38 @@ func (s *history) outdatedChecks() []bool {
 	return out
 }
 
+// addChecked tells which checks passed after the newest edit, or that there were none where checks were run before it.
+func (s *history) addChecked(b *itemList) {
+	edit := len(s.calls) - 1
+	for edit >= 0 && !s.calls[edit].edited() {
+		edit--
+	}
+	if edit < 0 {
+		return
+	}
+	outdated, last := s.outdatedChecks(), s.lastCall()
+	var passed []string
+	for i, c := range s.calls {
+		if i <= edit || !c.passed() || c.acts || c == last || outdated[i] {
+			continue
+		}
+		b.told[c] = true
+		passed = append(passed, strings.TrimSuffix(strings.TrimPrefix(c.line(minExcerpt), bulletMark+c.tool+": "), "\n"))
+	}
+	switch {
+	case len(passed) > 0:
+		b.add(sectionState, checkedMark+strings.Join(passed, "; ")+"\n", worthStateLine).tier = tierState
+	case !slices.ContainsFunc(s.calls[edit:], (*toolCall).checks) && slices.ContainsFunc(s.calls[:edit], (*toolCall).passed):
+		b.add(sectionState, notChecked+"\n", worthStateLine).tier = tierState
+	}
+}
+
+// checks reports whether a call is a check that has a result.
+func (c *toolCall) checks() bool {
+	return c.isShell && c.done && !c.undone && !c.reads() && checking().MatchString(c.description)
+}
+
 // passed reports whether a call is a check that did not fail.
 func (c *toolCall) passed() bool {
-	return c.isShell && !c.reads() && c.done && !c.failed && !c.commits && c.outcome != noTests && checking().MatchString(c.description)
+	return c.checks() && !c.failed && !c.commits && c.outcome != noTests
 }

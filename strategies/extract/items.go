@@ -62,7 +62,7 @@ const (
 // otherItems returns the items after the leading ones, in the order of the text within
 // each section.
 func (s *history) otherItems(budget int) []*item {
-	b := &itemList{committed: map[*toolCall]bool{}, restored: map[entry]bool{}, lineLimit: min(max(budget/10, 160), maxLine), listLimit: min(max(budget/10, min(budget/3, 240)), maxAct)}
+	b := &itemList{told: map[*toolCall]bool{}, restored: map[entry]bool{}, lineLimit: min(max(budget/10, 160), maxLine), listLimit: min(max(budget/10, min(budget/3, 240)), maxAct)}
 	s.markNewest()
 	for sec := range numSections {
 		for i, e := range s.previous[sec] {
@@ -229,9 +229,10 @@ type itemList struct {
 	items                []*item
 	lineLimit, listLimit int
 	crowded              bool // the requests do not fit into their share
-	// committed and restored are the commits that stand below their requests, of this log and of an earlier summary.
-	committed map[*toolCall]bool
-	restored  map[entry]bool
+	// told are calls that stand with their requests or with the state, restored commits of an earlier summary that stand
+	// with their requests.
+	told     map[*toolCall]bool
+	restored map[entry]bool
 }
 
 func (b *itemList) add(s section, text string, value float64) *item {
@@ -348,7 +349,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 			}
 		case i >= underWay:
 			b.add(sectionInProgress, c.line(b.lineLimit), worthProgress*age).tier = tierState // its result comes next
-		case b.committed[c]:
+		case b.told[c], outdated[i]:
 		case !c.done, c.failed && !c.acts, c.failed && c.isShell && !c.committed && !unresolved[i]: // cancelled, or overtaken by what followed
 		case !c.acts && c.isShell && !slices.ContainsFunc(shellCommands(c.description), func(x shellCommand) bool { return !x.prepares() && !beginsWith(x.text, showCommands) }): // of no use later
 		case c.chosen >= 0 && !c.acts && (s.wasTaken(i) || s.searchedAgain(i)): // listed with what was done, or searched later
@@ -360,7 +361,6 @@ func (s *history) addCalls(b *itemList, budget int) {
 			it := b.add(sectionCompleted, c.line(b.lineLimit), 0)
 			it.day, it.at = c.day, 2*c.after+1
 			b.weigh(worthLooked * age)
-		case outdated[i]:
 		default:
 			s.addAction(b, i, limit, briefly, listed)
 		}

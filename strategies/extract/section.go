@@ -92,6 +92,8 @@ const (
 	nothingEdited      = "- Nothing edited for this task yet."
 	uncommittedMark    = "- Edited since the last commit: "
 	uncommittedAllMark = "- Edited, no commit seen: "
+	checkedMark        = "- Passed since the last edit: "
+	notChecked         = "- Nothing was checked since the last edit."
 	discardedMark      = "- Edits that were discarded, of: "
 	committedMark      = "- Committed, nothing edited since: "
 	// earlierMark comes before the files that were not edited for the active task.
@@ -128,7 +130,7 @@ func formatLine(s, speaker string) string {
 		s = rest
 	}
 	mistaken := false
-	for _, mark := range []string{askedMark, pendingMark, finishedMark, openMark, planMark, beforeMark, repliesMark, commitMark, saidLastMark, lastCallMark, editedForMark, uncommittedMark, uncommittedAllMark, discardedMark, committedMark, failedBeforeMark, omittedMark, tasksMark, foundBefore[:len(foundBefore)-1]} {
+	for _, mark := range []string{askedMark, pendingMark, finishedMark, openMark, planMark, beforeMark, repliesMark, commitMark, saidLastMark, lastCallMark, editedForMark, uncommittedMark, uncommittedAllMark, checkedMark, notChecked, discardedMark, committedMark, failedBeforeMark, omittedMark, tasksMark, foundBefore[:len(foundBefore)-1]} {
 		mistaken = mistaken || strings.HasPrefix(bulletMark+s, mark)
 	}
 	if folded, _ := text.Fold(text.Head(s, maxLabelLen)); mistaken || userLabel().MatchString(folded) {

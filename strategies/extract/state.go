@@ -105,6 +105,7 @@ func (s *history) addLastAnswer(b *itemList) {
 	}
 	if len(open) > 0 {
 		addFiles(mark, open)
+		s.addChecked(b)
 	} else if commit := s.lastCommit(); commit != "" {
 		b.add(sectionState, committedMark+truncate(commit, minExcerpt)+"\n", worthStateLine).tier = tierState
 	}

@@ -49,7 +49,7 @@ func TestChecksBeforeEditsAreMarked(t *testing.T) {
 	if want := []string{"- Bash: make test → ok all 12 lamps" + editedMark}; !cmp.Equal(p[sectionCompleted], want) {
 		t.Errorf("after the edit: %q", p[sectionCompleted])
 	}
-	if want := []string{"- Last: Edit: /src/lamp.go", "- Edited, no commit seen: lamp.go"}; !cmp.Equal(p[sectionState], want) {
+	if want := []string{"- Last: Edit: /src/lamp.go", "- Edited, no commit seen: lamp.go", notChecked}; !cmp.Equal(p[sectionState], want) {
 		t.Errorf("after the edit: %q", p[sectionState])
 	}
 }
