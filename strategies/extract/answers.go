@@ -70,6 +70,9 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		}
 		if line = truncate(line, b.lineLimit); !heads {
 			line = s.dated(line, t.lastAt)
+			if !first && !finding && i < len(s.turns)-recentTurns && strings.HasSuffix(line, editedMark) {
+				continue
+			}
 		}
 		if flat && !strings.HasSuffix(line, editedMark) {
 			line += editedMark
