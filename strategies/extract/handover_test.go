@@ -440,3 +440,16 @@ func TestWhatIsOverIsNotTold(t *testing.T) {
 		}
 	}
 }
+
+// "Both" stands with the request that lists them.
+func TestARequestThatCountsHasTheList(t *testing.T) {
+	t.Parallel()
+	list := "okay, let's do this:\n1. track the source of each lamp\n2. can we keep its first owner?"
+	for said, want := range map[string]bool{"we are back - implement both, and call the field lamp_source please": true, "we are back - call the field of the lamps lamp_source from now on": false} {
+		text := digestOf(Options{}, user("Please look at the scripts in the folder and tell me what they do."), calls("", "0", "Read", "file_path", "/a/b.sh"), result("0", "x"), assistant("Which of the ways do you want?"),
+			user(list), calls("Good ideas.", "1", "Read", "file_path", "/a/b.sh"), result("1", "x"), user("[Request interrupted by user for tool use]"), user(said), calls("ok", "2", "Read", "file_path", "/a/b.sh"), result("2", "x")).Text(500)
+		if strings.Contains(text, beforeMark+strings.ReplaceAll(list, "\n", " ")) != want {
+			t.Errorf("%s:\n%s", said, text)
+		}
+	}
+}

@@ -188,7 +188,7 @@ func (s *history) beforeActive() []int {
 	var out []int
 	at := s.activeTurn()
 	refers := func(t *turn, most int) bool {
-		return len(t.request.head) < minRequest || t.asked != "" && len(t.request.head) < most
+		return len(t.request.head) < minRequest || len(t.request.head) < most && (t.asked != "" || counting().MatchString(t.request.head))
 	}
 	short := at > 0 && refers(s.turns[at], maxShort)
 	for i := at - 1; short && i >= 0 && len(out) < maxBefore; i-- {
@@ -199,13 +199,16 @@ func (s *history) beforeActive() []int {
 		if s.isGoal(r) || isSmallTalk(r.head) || s.isRecords() && isClosing(r.head) || s.isRecords() && s.turns[i].day != s.turns[at].day { // of another visit
 			break
 		}
-		if s.turns[i].asked == "" || s.isRecords() { // else it stands with its question
+		if s.turns[i].asked == "" || s.isRecords() || counting().MatchString(s.turns[at].request.head) { // else it stands with its question
 			out = append(out, i)
 		}
 		short = refers(s.turns[i], 2*minRequest)
 	}
 	return out
 }
+
+// counting refers to things that were listed before.
+var counting = text.Pattern(`(?i)\b(?:both|all (?:of (?:them|these|those|it)|two|three|four|five|\d{1,2}))\b`)
 
 // isGoal reports whether a request is the first one, and recent enough to be the goal of what is
 // done now.
