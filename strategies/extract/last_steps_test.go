@@ -158,3 +158,12 @@ func TestWhatWasSaidSinceTheNewestEdit(t *testing.T) {
 	text := digestOf(Options{}, append(ms, assistant("It passes now."), user("Good, what about the lamp in the cellar?"), assistant("It has no test."))...).Text(900)
 	wantNotIn(t, text, "caps every level")
 }
+
+// What sets the tasks is not the last step.
+func TestTheLastStepIsNoListOfTasks(t *testing.T) {
+	t.Parallel()
+	todo := calls("", "2", "TodoWrite")
+	todo.ToolCalls[0].Arguments = `{"todos":[{"content":"wire the hall","status":"in_progress"}]}`
+	text := digestOf(Options{}, user("Make the test of the lamp in the hall pass, please."), calls("", "1", "Read", "file_path", "/src/lamp.go"), result("1", "package lamp"), todo, result("2", "ok")).Text(400)
+	wantIn(t, text, "- Last: Read: /src/lamp.go\n")
+}

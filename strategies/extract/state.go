@@ -193,10 +193,16 @@ func (t *turn) intention() string {
 	return ""
 }
 
-// lastCall returns the last call if it followed the last message and has a result, or nil.
+// lastCall returns the last call, but for those that set tasks, if it followed the last message and has a result, or nil.
 func (s *history) lastCall() *toolCall {
-	if t := s.currentTurn(); t.calls > t.callsBefore && len(s.calls) > 0 && s.calls[len(s.calls)-1].done {
-		return s.calls[len(s.calls)-1]
+	t := s.currentTurn()
+	for _, c := range slices.Backward(s.calls[max(0, len(s.calls)-t.calls+t.callsBefore):]) {
+		if !c.done {
+			return nil
+		}
+		if !c.administers || c.plan != "" {
+			return c
+		}
 	}
 	return nil
 }
