@@ -125,7 +125,8 @@ func TestAnAnswerThatWasTakenBack(t *testing.T) {
 	t.Parallel()
 	for next, told := range map[string]bool{
 		"You're right, the dimmer is never read at all.":         false,
-		"Ugh, Ann is right. The dimmer is never read.":           false,
+		"Good point! I add a note to the plan of the hall.":      true,
+		"That is correct, all of the lamps hang on it.":          true,
 		"I was wrong about the fuse, it is the dimmer.":          false,
 		"The right one is in the cellar, on the left.":           true,
 		"That is the one you are right to keep in the hall now.": true,

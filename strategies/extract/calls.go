@@ -84,9 +84,26 @@ func (s *history) inFolder(command string) string {
 		if m != nil && m[1] == s.folder {
 			command = command[len(m[0]):]
 		}
-		command = strings.NewReplacer("git -C "+s.folder+" ", "git ", s.folder+"/", "").Replace(command)
+		command = withoutRoot(strings.ReplaceAll(command, "git -C "+s.folder+" ", "git "), s.folder+"/")
 	}
 	return command
+}
+
+// withoutRoot returns a command with the paths below a folder as they are from there.
+func withoutRoot(command, root string) string {
+	var b strings.Builder
+	for {
+		i := strings.Index(command, root)
+		if i < 0 {
+			return b.String() + command
+		}
+		end := i + len(root)
+		b.WriteString(command[:i])
+		if i > 0 && strings.IndexByte(" '\"=", command[i-1]) < 0 || end == len(command) || !word.has(command[end]) {
+			b.WriteString(root)
+		}
+		command = command[end:]
+	}
 }
 
 var folderFirst = text.Pattern(`^cd (/[^\s;&|]+) *&& *`)
@@ -195,7 +212,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		if commit := committed().FindString(tail); commit != "" { // and what followed it failed
 			c.committed, line = true, commit+"; "+line
 		}
-		c.failed = true
+		c.failed, s.discards = true, s.discards || strings.Contains(c.command, "git stash")
 		c.failures = slices.DeleteFunc(failureLines(head, tail), func(l string) bool { return strings.HasPrefix(l, refusedEdit) || l == line })
 		if strings.HasSuffix(line, ":") && len(c.failures) > 0 { // "2 issues:"
 			line, c.failures = line+" "+c.failures[0], c.failures[1:]
@@ -231,11 +248,13 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	if c.commits || c.passed() {
 		s.checkedAt = s.editedAt
 	}
-	s.undoCommits(c.command)
 	s.moveFiles(c.command)
-	s.discardEdits(c, tail)
+	s.readGit(c, tail)
 	if c.commits && !strings.Contains(tail, "no changes added to commit") {
-		c.committed, s.discarded = true, nil
+		c.committed, s.discarded, s.discards = true, nil, false
+	}
+	if c.edited() {
+		s.saidBefore = len(s.currentTurn().lines)
 	}
 	return listing
 }

@@ -3,6 +3,8 @@ package extract
 import (
 	"slices"
 	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // unresolved reports of each call whether it failed and was the last of its family, and no check of the same kind
@@ -97,30 +99,54 @@ func (s *history) outdatedChecks() []bool {
 	return out
 }
 
+// maxChecked is the number of checks that the state tells.
+const maxChecked = 3
+
 // addChecked tells which checks passed after the newest edit, or that there were none where checks were run before it.
 func (s *history) addChecked(b *itemList) {
-	edit := len(s.calls) - 1
-	for edit >= 0 && !s.calls[edit].edited() {
-		edit--
+	changed := len(s.calls) - 1
+	for changed >= 0 && s.calls[changed] != s.discardedBy && !s.calls[changed].editedWork() {
+		changed--
 	}
-	if edit < 0 {
+	if changed < 0 {
 		return
 	}
 	outdated, last := s.outdatedChecks(), s.lastCall()
+	failed := map[string]bool{} // kinds, later
 	var passed []string
-	for i, c := range s.calls {
-		if i <= edit || !c.passed() || c.acts || c == last || outdated[i] {
-			continue
+	ran := false
+	for i, c := range slices.Backward(s.calls) {
+		if i <= changed {
+			break
 		}
-		b.told[c] = true
-		passed = append(passed, strings.TrimSuffix(strings.TrimPrefix(c.line(minExcerpt), bulletMark+c.tool+": "), "\n"))
+		ran = ran || c.acts || c.isShell && !c.reads() || !c.isShell && len(c.paths) == 0 && !c.administers && !looks(c.tool)
+		switch kinds := c.checkKinds(); {
+		case !c.isShell:
+		case c.failed:
+			for _, k := range kinds {
+				failed[k] = true
+			}
+		case c.passed() && !c.acts && c != last && !outdated[i] && len(kinds) > 0 && len(passed) < maxChecked && !inBackground().MatchString(c.outcome) &&
+			!slices.ContainsFunc(kinds, func(k string) bool { return failed[k] }):
+			b.told[c] = true
+			passed = append(passed, strings.TrimSuffix(strings.TrimPrefix(c.line(minExcerpt), bulletMark+c.tool+": "), "\n"))
+		}
 	}
+	slices.Reverse(passed)
 	switch {
 	case len(passed) > 0:
 		b.add(sectionState, checkedMark+strings.Join(passed, "; ")+"\n", worthStateLine).tier = tierState
-	case !slices.ContainsFunc(s.calls[edit:], (*toolCall).checks) && slices.ContainsFunc(s.calls[:edit], (*toolCall).passed):
+	case !ran && slices.ContainsFunc(s.calls[:changed], (*toolCall).passed):
 		b.add(sectionState, notChecked+"\n", worthStateLine).tier = tierState
 	}
+}
+
+// inBackground is in the result of a command that has not ended.
+var inBackground = text.Pattern(`(?i)\b(?:running|started|moved)\b.{0,20}\bbackground\b`)
+
+// editedWork reports whether a call changed files other than plans.
+func (c *toolCall) editedWork() bool {
+	return c.edited() && slices.ContainsFunc(c.paths, func(p string) bool { return !strings.Contains(p, plansFolder) })
 }
 
 // checks reports whether a call is a check that has a result.

@@ -69,14 +69,15 @@ var rejecting = text.Pattern(`(?i)^\W*(?:no|nope|nah|don'?t|do not|stop|wrong|no
 var refuting = text.Pattern(`(?i)^\W*(?:(?:no|nope|nah|hmm*|well|sorry|but)\b[,. ]*)*(?:(?:that|this|it)(?:'?s| is)|you(?:'re| are)) (?:not (?:it|right|true|correct|so|the (?:problem|issue|cause|reason|bug|case))|wrong|incorrect|false)\b|^\W*(?:no|nope)\b[,. ]*(?:it|that|this) (?:isn'?t|is not|doesn'?t|does not|didn'?t|wasn'?t)\b|^/undo\b|^\W*still (?:the same|broken|failing|not|no)\b|\bi (?:undid|reverted)\b`)
 
 // conceding begins an answer by which the one before was wrong.
-var conceding = text.Pattern(`(?i)^\W*(?:(?:ugh|ah|oh|hmm*|wait|no|yes|ok(?:ay)?)\b\W*)*(?:(?:you(?:['’]re| are)(?: \w+ly)?|[\w@-]+ is) (?:right|correct)\b|(?:good|great) (?:catch|point)\b|i was wrong\b|my (?:mistake|bad)\b|i mis\w+)`)
+var conceding = text.Pattern(`(?i)^\W*(?:(?:ugh|ah|oh|hmm*|wait|no|yes|ok(?:ay)?)\b\W*)*(?:you(?:['’]re| are)(?: \w+ly)? (?:right|correct)\b|(?:good|great) catch\b|i was wrong\b|my (?:mistake|bad)\b|i (?:misread|misunderst))`)
 
 // reject drops what was decided and said in the last turn, and its edits if the user took them back.
 func (s *history) reject(said string) {
 	s.decisions = s.decisions[:len(s.decisions)-s.proposed]
 	last := s.currentTurn()
-	if undid().MatchString(said) {
-		s.takeBack(s.calls[max(0, len(s.calls)-last.calls):], []string{"."})
+	if slices.ContainsFunc(sentences(said), func(x string) bool { return undid().MatchString(x) && !isQuestion(x) }) {
+		made := s.calls[max(0, len(s.calls)-last.calls):]
+		s.takeBack(nil, made, editedPaths(made))
 	}
 	if last.lines, last.lastStart = nil, 0; isUndoing(said) {
 		last.lines = []string{undone}
@@ -84,7 +85,7 @@ func (s *history) reject(said string) {
 }
 
 // undid tells that the user took the last changes back.
-var undid = text.Pattern(`(?i)\bi (?:undid|reverted|rolled back) (?:your|the|that|it|all|this|those|these|everything)\b`)
+var undid = text.Pattern(`(?i)\bi (?:just |already |have )*(?:undid|reverted|rolled back) (?:it|that|this|everything|all of (?:it|that)|(?:all |all of )?(?:your|the|those|these|all)(?: last)? (?:changes?|edits?))(?: again)? *(?:[.,;!-]|$|(?:and|so|now)\b)`)
 
 // undoing is a request to take back what was made for the one before, and nothing else; undone is told of that.
 var undoing = text.Pattern(`(?i)^\W*(?:(?:no|nah|ok(?:ay)?|please|pls|just|actually|can you|could you|now)\b\W*)*(?:/?undo|revert|roll back)\b(?: (?:that|it|this|everything|all(?: of (?:it|that))?|(?:your|the|those|these)(?: last)? (?:changes?|edits?)))?(?: please)?\W*$`)
@@ -237,6 +238,14 @@ func isDocument(said string) bool {
 	return text.Trim(own) == ""
 }
 
+// isReplaced reports whether a request is a document that another one with its title followed.
+func (s *history) isReplaced(i int) bool {
+	said := s.turns[i].request.head
+	return isDocument(said) && slices.ContainsFunc(s.turns[i+1:], func(t *turn) bool {
+		return isDocument(t.request.head) && firstLine(t.request.head) == firstLine(said)
+	})
+}
+
 // skillMark begins a rule of a skill, which is not the user's.
 const skillMark = "The skill says: "
 
@@ -246,7 +255,7 @@ const recentTurns = 3
 // addDemands adds the demands of a turn that are no constraints, below its request. Those of the
 // last turns come first.
 func (s *history) addDemands(b *itemList, i int, request *item) {
-	outdated := i < len(s.turns)-recentTurns && i != s.activeTurn() && isDocument(s.turns[i].request.head)
+	outdated := s.isReplaced(i)
 	for _, d := range s.turns[i].demands {
 		if outdated && d.pasted {
 			continue

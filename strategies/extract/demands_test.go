@@ -383,16 +383,26 @@ func TestACutRequestGoesOnToTheEndOfADemand(t *testing.T) {
 	}
 }
 
-// A document that was passed on is named by its title later, without its demands.
+// A document that was passed on is named by its title where it has no room, and nothing is told of one that another
+// one replaced.
 func TestADocumentIsNamedByItsTitle(t *testing.T) {
 	t.Parallel()
-	document := "# Summary of the other session about the house\n\n## Goal\nRewire the house.\n\n## Rules\nNever touch the fuses of the garden.\n\n## Next\n" + strings.Repeat("- Wire one more room of the house.\n", 40)
-	ms := []*chat.Message{user("Let us go on with the house."), assistant("Yes."), user(document), assistant("Understood.")}
-	for _, room := range []string{"hall", "cellar", "attic", "kitchen"} {
-		ms = append(ms, user("Now wire the lamp of the "+room+" and tell me what it needs."), assistant("It needs 10 watts."))
+	document := func(rule string) *chat.Message {
+		return user("# Summary of the other session about the house\n\n## Goal\nRewire the house.\n\n## Rules\n" + rule + "\n\n## Next\n" + strings.Repeat("- Wire one more room of the house.\n", 40))
 	}
+	rooms := func(of ...string) (ms []*chat.Message) {
+		for _, room := range of {
+			ms = append(ms, user("Now wire the lamp of the "+room+" and tell me what it needs."), assistant("It needs 10 watts."))
+		}
+		return ms
+	}
+	first, second := "Never touch the fuses of the garden.", "Never touch the fuses of the roof."
+	ms := slices.Concat([]*chat.Message{user("Let us go on with the house."), assistant("Yes."), document(first), assistant("Understood.")}, rooms("hall", "cellar", "attic", "kitchen"))
+	wantIn(t, digestOf(Options{}, ms[:3]...).Text(2000), first)
+	wantIn(t, digestOf(Options{}, ms...).Text(2000), first)
+	wantIn(t, digestOf(Options{}, ms...).Text(300), "- > # Summary of the other session about the house …\n")
+	ms = slices.Concat(ms, []*chat.Message{document(second), assistant("Understood, again.")}, rooms("garage", "office", "loft"))
 	text := digestOf(Options{}, ms...).Text(2000)
-	wantIn(t, text, "- > # Summary of the other session about the house …\n")
-	wantNotIn(t, text, "garden")
-	wantIn(t, digestOf(Options{}, ms[:3]...).Text(2000), "Never touch the fuses of the garden.")
+	wantIn(t, text, second)
+	wantNotIn(t, text, first)
 }

@@ -48,7 +48,7 @@ func (e *edit) String() string {
 // recordChange adds what a call changes in its files to it. Lines that earlier calls added and that are gone
 // now are not listed any more.
 func (s *history) recordChange(c *toolCall, fs []argument) {
-	c.change, s.saidBefore = &change{}, len(s.currentTurn().lines)
+	c.change = &change{}
 	for _, f := range fs {
 		switch key := strings.ToLower(f.key); {
 		case f.object > 1 || !slices.Contains(contentFields, key):

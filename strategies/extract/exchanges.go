@@ -12,6 +12,7 @@ import (
 // requestLine is a line of the earlier requests.
 type requestLine struct {
 	text  string // "" if only the lines below the request are listed
+	whole string // if it is not text
 	day   string
 	turns []int
 	spare bool // it is of little use later
@@ -35,6 +36,9 @@ func (s *history) requestLines() []requestLine {
 			l.text, l.spare = "", true
 		default:
 			if isDocument(t.request.head) { // which one it was is enough
+				if !s.isReplaced(i) {
+					l.whole = l.text
+				}
 				l.text = firstLine(t.request.head) + ellipsis
 			}
 			if t.program { // which skill it was is enough
@@ -130,7 +134,7 @@ func (s *history) addRequests(b *itemList, budget int) {
 			it.topical = true
 		}
 		first = false
-		if whole := b.addWhole(it, mark+text.Head(l.text, maxRequest)+"\n"); whole != nil && !l.spare && i >= len(lines)-newestRequests {
+		if whole := b.addWhole(it, mark+text.Head(cmp.Or(l.whole, l.text), maxRequest)+"\n"); whole != nil && !l.spare && i >= len(lines)-newestRequests {
 			whole.tier = tierNewest
 		}
 		for _, turn := range l.turns {

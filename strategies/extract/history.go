@@ -85,8 +85,13 @@ type history struct {
 	uncommittedAs string
 	// saidBefore is the number of lines of the current turn that were said before the newest edit.
 	saidBefore int
-	// discarded are the files whose edits were discarded since the last commit.
-	discarded []string
+	// discarded are the files whose edits were discarded since the last commit, discardedBy is the call that did it last.
+	discarded   []string
+	discardedBy *toolCall
+	// discards reports that a command may have taken edits out of the working tree since the last commit, stashed is the
+	// call that put them aside, nil for none.
+	discards bool
+	stashed  *toolCall
 	// openCalls are the calls without a result.
 	openCalls []*toolCall
 	// listings are the newest calls that returned several objects.
@@ -364,11 +369,9 @@ func (s *history) addAssistant(head, tail string) {
 	if strings.TrimSpace(head) == "" {
 		return
 	}
-	if t := s.currentTurn(); t.calls == 0 && running().MatchString(t.request.head) { // its output
-		if found := failureLines(head, tail); len(found) > 0 || len(s.unlinked) > 0 {
-			s.unlinked = append(s.unlinked[:min(len(s.unlinked), maxFailures)], found...)
-			return
-		}
+	if t := s.currentTurn(); t.calls == 0 && running().MatchString(t.request.head) && isPrinted(head) {
+		s.unlinked = append(s.unlinked[:min(len(s.unlinked), maxFailures)], failureLines(head, tail)...)
+		return
 	}
 	s.mention(head)
 	s.readOutcome(head)

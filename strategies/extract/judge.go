@@ -109,7 +109,7 @@ func (s *history) readReply(said string) {
 		}
 	}
 	if head := text.Head(said, maxLine); saysCommitted(head) || cleanTree().MatchString(head) {
-		s.edited, s.uncommittedAs = nil, ""
+		s.edited, s.uncommittedAs, s.discarded, s.discards = nil, "", nil, false
 		if n := len(s.calls); n > 0 {
 			s.calls[n-1].committed = true
 		}

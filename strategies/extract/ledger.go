@@ -240,7 +240,7 @@ func newAttempt(tool string, words []string) attempt {
 		selected = false
 	}
 	plain := line.String()
-	a.checks = checking().MatchString(plain) && words[0] != "git" && words[0] != "gh"
+	a.checks = checking().MatchString(plain) && !handling[words[0]]
 	if a.targets = a.targets[:min(len(a.targets), maxAttempts)]; installing().MatchString(plain) {
 		for i, w := range a.targets {
 			if end := strings.IndexAny(w[1:], "=<>~@"); end >= 0 {
@@ -252,6 +252,9 @@ func newAttempt(tool string, words []string) attempt {
 	}
 	return a
 }
+
+// handling are programs that check nothing, whatever the files are called.
+var handling = wordSet(`git gh mkdir chmod touch rm cp mv ln`)
 
 var (
 	// runner is before a program that is run by another one or in a container, scriptRunner before a script

@@ -286,7 +286,7 @@ var thousands = text.Pattern(`^\d{4,9}(?:\.\d+)?$`)
 
 // containsValue reports whether a text contains a value, also as people write it: 7:05 for 19:05, 1,450 for 1450.
 func containsValue(said, v string) bool {
-	if containsWord(said, v) || isLower(said) && containsWord(said, strings.ToLower(v)) || thousands().MatchString(v) && containsWord(strings.ReplaceAll(said, ",", ""), v) {
+	if containsWord(said, v) || strings.ContainsAny(v, " 0123456789") && isLower(said) && containsWord(said, strings.ToLower(v)) || thousands().MatchString(v) && containsWord(strings.ReplaceAll(said, ",", ""), v) {
 		return true
 	}
 	at, err := time.Parse("15:04", text.Head(v, len("15:04")))

@@ -91,7 +91,7 @@ func (s *history) moveFile(folder, from, to string) {
 			}
 		}
 		if c.paths = slices.DeleteFunc(c.paths, func(p string) bool { return p == "" }); len(c.paths) < had && len(c.paths) == 0 && (c.changes && !c.runsToo || !c.isShell) {
-			c.drop()
+			c.drop("deleted later")
 		}
 		if c.change != nil {
 			for _, e := range c.change.files {
@@ -112,13 +112,15 @@ func (s *history) dropCopies(file string) {
 		if !slices.ContainsFunc(shellCommands(c.description), func(x shellCommand) bool {
 			return !x.prepares() && !(strings.HasPrefix(x.text, "cp ") && strings.HasSuffix(x.text, " "+file))
 		}) {
-			c.drop()
+			c.drop("deleted later")
 		}
 	}
 }
 
-// drop takes a call that made what was deleted later from what was done.
-func (c *toolCall) drop() { c.failed, c.undone, c.acts, c.outcome = true, true, false, "deleted later" }
+// drop takes a call from what was done.
+func (c *toolCall) drop(outcome string) {
+	c.failed, c.undone, c.acts, c.outcome = true, true, false, outcome
+}
 
 // prepares reports whether a command does nothing else than to make a place for files.
 func (c shellCommand) prepares() bool { return preparing[strings.Fields(c.text)[0]] }

@@ -100,6 +100,9 @@ func (p *page) place(it *item) bool {
 		if !it.extends.placed {
 			return false
 		}
+		if it.size <= it.extends.size { // another one extended it to more
+			return true
+		}
 		size -= it.extends.size
 	}
 	room := p.budget

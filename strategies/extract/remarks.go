@@ -72,7 +72,21 @@ func isCommand(s string) bool { return len(s) < 2*minRequest && commandLike().Ma
 var commandLike = text.Pattern(`^(?:[/!][\w:-]+(?: +\S*[^\w\s]\S*)*|![\w-]+ .*|/(?:run|test|add|drop|web|read|git|commit|undo|diff|lint) .*)$`)
 
 // running begins a command of the user to the program that runs the agent, by which that runs another one.
-var running = text.Pattern(`^(?:/(?:run|test|lint)\b|![\w./-]+)`)
+var running = text.Pattern(`^/(?:run|test|lint)\b`)
+
+// isPrinted reports whether at least half of the lines of a text are those of a program.
+func isPrinted(s string) bool {
+	printed, all := 0, 0
+	for l := range strings.Lines(text.Head(s, maxReply)) {
+		if text.Trim(l) == "" {
+			continue
+		}
+		if all++; strings.HasPrefix(l, " ") || isProgramLine(l) || reportsFailure(l) {
+			printed++
+		}
+	}
+	return 2*printed >= all
+}
 
 // slashCommands are commands with a slash on one line, each with one word besides or with words that are
 // none of a sentence.

@@ -49,7 +49,11 @@ func shellCommands(s string) []shellCommand {
 			b.WriteString(after[:n])
 			i += n + 1
 		case c == '#' && (i == 0 || strings.IndexByte(" \t\n;", s[i-1]) >= 0): // a comment
-			i += strings.IndexByte(after+"\n", '\n')
+			end := strings.IndexByte(after+"\n", '\n')
+			if joined := strings.Index(after, "; "); joined >= 0 && end == len(after) { // lines that commandLine joined
+				end = joined
+			}
+			i += end
 		case c == '<' && strings.HasPrefix(after, "<<"):
 			b.WriteString("<<<")
 			i += 2
@@ -144,7 +148,7 @@ func writtenFiles(command string) (files []string, only bool) {
 	for _, c := range shellCommands(command) {
 		words := strings.Fields(c.text)
 		writes := showing[words[0]] || narrowing[words[0]] || words[0] == "awk" || words[0] == "tee"
-		only = only && (writes || c.prepares() || words[0] == "chmod" || beginsWith(c.text, readCommands))
+		only = only && (writes || c.prepares() || words[0] == "chmod" || beginsWith(c.text, readCommands) && words[0] != "env" && !sends(c.text))
 		var found []string
 		switch {
 		case !writes:

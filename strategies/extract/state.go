@@ -90,6 +90,13 @@ func (s *history) addLastAnswer(b *itemList) {
 		b.add(sectionState, truncate(mark+strings.ReplaceAll(strings.Join(files, ", "), ", "+earlierMark, "; "+earlierMark), max(b.lineLimit*2/3, minExcerpt))+"\n", worthState).tier = tierState
 	}
 	open, mark := s.uncommitted()
+	name := s.fileNames()
+	var lost []string
+	for _, p := range s.discarded {
+		if !slices.Contains(open, name(p)) {
+			lost = append(lost, name(p))
+		}
+	}
 	switch {
 	case len(files) > 0 && len(files) < len(open) && slices.Equal(open[:len(files)], files):
 		open[len(files)] = earlierMark + open[len(files)]
@@ -100,7 +107,7 @@ func (s *history) addLastAnswer(b *itemList) {
 	case last != nil && len(last.paths) > 0 && len(open) == 0 && len(s.discarded) == 0:
 		addFiles(nothingEdited, nil)
 	}
-	if lost := slices.DeleteFunc(slices.Clone(s.discarded), func(f string) bool { return slices.Contains(open, f) }); len(lost) > 0 {
+	if len(lost) > 0 {
 		addFiles(discardedMark, lost)
 	}
 	if len(open) > 0 {

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strconv"
@@ -9,54 +10,271 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// discardEdits takes back the edits without a commit that commands of git discarded, or that a working tree without
-// changes shows to be gone.
-func (s *history) discardEdits(c *toolCall, output string) {
-	if !strings.Contains(c.command, "git ") { // most commands
-		return
+// gitCommand is a command of git with its arguments.
+type gitCommand struct {
+	name      string
+	arguments []string
+	folder    string // where it runs, "" if that is not known
+	shown     bool   // its output is that of the call
+}
+
+// gitCommands returns the commands of git in a command line.
+func gitCommands(line string) []gitCommand {
+	if !strings.Contains(line, "git ") { // most lines
+		return nil
 	}
-	since := len(s.calls) // the newest commit
+	var out []gitCommand
+	folder := ""
+	all := shellCommands(line)
+	for i, x := range all {
+		words := strings.Fields(x.text)
+		if words[0] == "cd" && len(words) == 2 {
+			folder = joinFolder(folder, words[1])
+		}
+		if words[0] != "git" {
+			continue
+		}
+		g := gitCommand{folder: folder, shown: i == len(all)-1 && len(x.to) == 0}
+		for words = words[1:]; len(words) > 1 && strings.HasPrefix(words[0], "-"); words = words[2:] {
+			if words[0] == "-C" {
+				g.folder = joinFolder(folder, words[1])
+			}
+		}
+		if len(words) > 0 {
+			g.name, g.arguments = words[0], words[1:]
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+func joinFolder(folder, to string) string {
+	if folder == "" || path.IsAbs(to) {
+		return path.Clean(to)
+	}
+	return path.Join(folder, to)
+}
+
+// has reports whether one of the flags is an argument.
+func (g gitCommand) has(flags ...string) bool {
+	return slices.ContainsFunc(g.arguments, func(a string) bool { return slices.Contains(flags, a) })
+}
+
+// restored returns the files of the working tree that a command replaces by those of a commit or of the index.
+func (g gitCommand) restored() []string {
+	switch dashes := slices.Index(g.arguments, "--"); {
+	case g.name == "checkout" && dashes >= 0:
+		return g.arguments[dashes+1:]
+	case g.name == "checkout" && len(g.arguments) == 1 && g.arguments[0] == ".":
+		return g.arguments
+	case g.name != "restore" || g.has("--staged", "-S") && !g.has("--worktree", "-W"):
+		return nil
+	}
+	var files []string
+	for i, a := range g.arguments {
+		if !strings.HasPrefix(a, "-") && (i == 0 || g.arguments[i-1] != "-s" && g.arguments[i-1] != "--source") {
+			files = append(files, a)
+		}
+	}
+	return files
+}
+
+// among returns which of some paths the files are, or are in. Of several paths that end with a name it is the shortest.
+func (g gitCommand) among(files, paths []string) (out []string) {
+	for _, f := range files {
+		full, named := joinFolder(g.folder, f), []string(nil)
+		for _, p := range paths {
+			switch {
+			case full == ".", strings.HasPrefix(p, full+"/"), !path.IsAbs(full) && strings.Contains("/"+p, "/"+full+"/"):
+				out = append(out, p)
+			case p == full, !path.IsAbs(full) && strings.HasSuffix(p, "/"+full), !path.IsAbs(p) && strings.HasSuffix(full, "/"+p):
+				named = append(named, p)
+			}
+		}
+		if len(named) > 0 {
+			out = append(out, slices.MinFunc(named, func(a, b string) int { return cmp.Compare(len(a), len(b)) }))
+		}
+	}
+	return out
+}
+
+// inWork reports whether a folder, "" if it is not known, is that of the work, or has files that were edited.
+func (s *history) inWork(folder string) bool {
+	if folder == "" || folder == "." || folder == s.folder {
+		return true
+	}
+	for p, f := range s.files {
+		if f.changes > 0 && (strings.HasPrefix(p, folder+"/") || !path.IsAbs(folder) && strings.Contains("/"+p, "/"+folder+"/")) {
+			return true
+		}
+	}
+	return false
+}
+
+// readGit takes back the commits that commands of git reset, and the edits without a commit that they discarded, or that a
+// working tree without changes shows to be gone.
+func (s *history) readGit(c *toolCall, output string) {
+	clean := cleanTree().MatchString(text.Tail(output, maxLine))
+	for _, g := range gitCommands(c.command) {
+		if !s.inWork(g.folder) {
+			clean = false
+			continue
+		}
+		if g.name == "reset" {
+			s.undoCommits(g)
+		}
+		edits := s.sinceCommit()
+		if s.stashed != nil { // what it has is not in the tree
+			edits = edits[slices.Index(edits, s.stashed)+1:]
+		}
+		switch files := g.restored(); {
+		case g.name == "reset" && g.has("--hard"):
+			s.discards = true
+			s.takeBack(c, edits, append(s.tracked(edits), s.edited...))
+		case len(files) > 0:
+			s.discards = true
+			s.takeBack(c, edits, g.among(files, append(s.tracked(edits), s.edited...)))
+		case g.name == "status":
+			clean = clean || g.shown && g.has("-s", "--short", "--porcelain") && len(g.arguments) == 1 && strings.TrimSpace(output) == ""
+		case g.name != "stash":
+		case g.has("pop", "apply"):
+			s.stashed = nil
+		case g.has("drop", "clear"):
+			if s.stashed != nil {
+				edits := s.sinceCommit()
+				edits = edits[:max(0, slices.Index(edits, s.stashed))]
+				s.takeBack(c, edits, append(s.tracked(edits), s.edited...))
+			}
+			s.stashed = nil
+		case !g.has("list", "show", "--"):
+			s.stashed = c
+		}
+	}
+	if clean = clean && !c.commits && s.stashed == nil; clean && s.discards {
+		edits := s.sinceCommit()
+		s.takeBack(c, edits, append(editedPaths(edits), s.edited...))
+	}
+	c.committed = c.committed || clean
+}
+
+var (
+	// cleanTree is the status of a working tree without changes.
+	cleanTree = text.Pattern(`(?i)\bnothing to commit\b|\bworking (?:tree|directory) clean\b`)
+	// folderChange is the change to a folder, scratchFolder one for temporary files.
+	folderChange  = text.Pattern(`\bcd "?([^\s;&|"]+)`)
+	scratchFolder = text.Pattern(`^(?:(?:/private)?/tmp\b|/var/folders/|/dev/shm\b|\$\(mktemp\b|\$\{?TE?MP(?:DIR)?\b)`)
+	// resetTo is what a branch is reset to if that is before its newest commits: HEAD^^, HEAD~2.
+	resetTo = text.Pattern(`^HEAD(?:(\^+)|~(\d*))$`)
+)
+
+// sinceCommit returns the calls after the newest commit.
+func (s *history) sinceCommit() []*toolCall {
+	since := len(s.calls)
 	for since > 0 && !s.calls[since-1].committed {
 		since--
 	}
-	edits, folder := s.calls[since:], ""
-	clean := cleanTree().MatchString(text.Tail(output, maxLine))
-	for _, x := range shellCommands(c.command) {
-		if to, ok := strings.CutPrefix(x.text, "cd "); ok && to != s.folder {
-			folder = strings.Trim(to, "./")
+	return s.calls[since:]
+}
+
+// editedPaths returns the files that calls edited.
+func editedPaths(calls []*toolCall) (paths []string) {
+	for _, c := range calls {
+		for _, p := range c.paths {
+			if c.edited() && !slices.Contains(paths, p) {
+				paths = append(paths, p)
+			}
 		}
-		m := gitCommand().FindStringSubmatch(x.text)
-		if m == nil {
+	}
+	return paths
+}
+
+// tracked is editedPaths without the files that are new since the newest commit: git knows nothing of them.
+func (s *history) tracked(calls []*toolCall) []string {
+	return slices.DeleteFunc(editedPaths(calls), func(p string) bool {
+		f := s.files[p]
+		return f != nil && f.created && int(f.changes) <= len(slices.DeleteFunc(slices.Clone(calls), func(c *toolCall) bool { return !c.edited() || !slices.Contains(c.paths, p) }))
+	})
+}
+
+// takeBack takes edits of some files out of the calls that made them. by is the call that discarded them, nil for none.
+func (s *history) takeBack(by *toolCall, calls []*toolCall, files []string) {
+	gone := func(p string) bool { return slices.Contains(files, p) }
+	if s.discardedBy = by; by != nil {
+		for _, name := range s.edited {
+			if gone(name) {
+				s.discarded = appendNew(s.discarded, name)
+			}
+		}
+		s.edited = slices.DeleteFunc(s.edited, gone)
+	}
+	for _, c := range calls {
+		if !c.edited() {
 			continue
 		}
-		var files []string
-		has := map[string]bool{}
-		for w := range strings.FieldsSeq(m[2]) {
-			if has[w] = true; !strings.HasPrefix(w, "-") && w != "HEAD" {
-				files = append(files, path.Join(folder, w))
+		kept := c.paths[:0:0]
+		for _, p := range c.paths {
+			if !gone(p) {
+				kept = append(kept, p)
+				continue
 			}
-		}
-		switch {
-		case m[1] == "reset" && has["--hard"]:
-			s.takeBack(edits, []string{"."})
-		case m[1] == "checkout" && (has["--"] || has["."]), m[1] == "restore" && (!has["--staged"] || has["--worktree"]):
-			s.takeBack(edits, files)
-		case m[1] == "stash" && (has["drop"] || has["clear"]):
-			for i, o := range slices.Backward(edits) {
-				if o != c && o.isShell && stashing().MatchString(o.description) {
-					s.takeBack(edits[:i], []string{"."})
-					break
+			if !strings.Contains(p, plansFolder) { // it is in no repository
+				s.discarded = appendNew(s.discarded, p)
+			}
+			if f := s.files[p]; f != nil {
+				if f.changes, f.declares = f.changes-1, nil; f.changes <= 0 && (f.reads == 0 || f.created) {
+					delete(s.files, p)
 				}
 			}
-		case m[1] == "status" && len(files) == 0 && (has["-s"] || has["--short"] || has["--porcelain"]):
-			clean = clean || strings.TrimSpace(output) == ""
+		}
+		if c.paths = kept; len(kept) == 0 && !c.runsToo {
+			c.drop("discarded later")
+		}
+		if c.change != nil {
+			c.change.files = slices.DeleteFunc(c.change.files, func(e *edit) bool { return gone(e.path) })
 		}
 	}
-	if clean && !c.commits && slices.ContainsFunc(edits, (*toolCall).discards) {
-		s.takeBack(edits, []string{"."})
-		s.finished = nil // what was done is gone
+}
+
+// undoCommits takes the newest commits back that a branch is reset to before.
+func (s *history) undoCommits(g gitCommand) {
+	n := 0
+	for _, a := range g.arguments {
+		if m := resetTo().FindStringSubmatch(a); m != nil {
+			if n = max(1, len(m[1])); m[2] != "" {
+				n, _ = strconv.Atoi(m[2])
+			}
+		}
 	}
-	c.committed = c.committed || clean
+	for i, c := range slices.Backward(s.calls) {
+		if n == 0 {
+			return
+		}
+		if !c.commits || !c.committed {
+			continue
+		}
+		n--
+		for _, later := range s.calls[i:] { // the tree is as it was before
+			later.committed = false
+		}
+		if c.outcome = resetLater + c.outcome; g.has("--hard") {
+			c.drop("reset later")
+		}
+	}
+}
+
+// resetLater begins the outcome of a commit that was taken back.
+const resetLater = "reset later: "
+
+// inScratch reports whether a command works in a folder for temporary files, where the work is not.
+func (s *history) inScratch(command string) bool {
+	if !strings.Contains(command, "cd ") || len(s.files) == 0 { // most commands
+		return false
+	}
+	folder := ""
+	for _, m := range folderChange().FindAllStringSubmatch(command, -1) {
+		folder = joinFolder(folder, m[1])
+	}
+	return scratchFolder().MatchString(folder) && !s.inWork(folder)
 }
 
 // saysCommitted reports whether the user says that what was edited was committed.
@@ -70,87 +288,3 @@ var (
 	userCommitted = text.Pattern(`(?i)\bi(?:'ve| have)? (?:just |already |now )*(?:committed|pushed|merged|did an? [\w/ ]*(?:commit|push))\b`)
 	unlikely      = text.Pattern(`(?i)\b(?:if|before|until|unless|nothing|not|when|once)\b`)
 )
-
-// takeBack takes edits of some files, or of all below a folder, out of the calls that made them.
-func (s *history) takeBack(calls []*toolCall, files []string) {
-	within := func(p string) bool {
-		return slices.ContainsFunc(files, func(f string) bool {
-			return f == "." || strings.HasSuffix("/"+p, "/"+f) || strings.Contains("/"+p, "/"+f+"/")
-		})
-	}
-	s.edited = slices.DeleteFunc(s.edited, within)
-	name := s.fileNames()
-	for _, c := range calls {
-		if !c.edited() {
-			continue
-		}
-		kept := c.paths[:0:0]
-		for _, p := range c.paths {
-			if !within(p) {
-				kept = append(kept, p)
-				continue
-			}
-			if !strings.Contains(p, plansFolder) { // it is in no repository
-				s.discarded = appendNew(s.discarded, name(p))
-			}
-			if f := s.files[p]; f != nil {
-				if f.changes, f.declares = f.changes-1, nil; f.changes+f.reads <= 0 || f.created {
-					delete(s.files, p)
-				}
-			}
-		}
-		if c.paths = kept; len(kept) == 0 && !c.runsToo {
-			c.drop()
-		}
-		if c.change != nil {
-			c.change.files = slices.DeleteFunc(c.change.files, func(e *edit) bool { return within(e.path) })
-		}
-	}
-}
-
-// discards reports whether a call may have taken edits out of the working tree.
-func (c *toolCall) discards() bool {
-	return c.isShell && c.done && (discarding().MatchString(c.description) || c.failed && strings.Contains(c.description, "git stash"))
-}
-
-// inScratch reports whether a command works in a folder for temporary files, where the work is not.
-func (s *history) inScratch(command string) bool {
-	folder := scratchFolder().FindStringSubmatch(command)
-	return folder != nil && len(s.files) > 0 && !strings.HasPrefix(s.folder, folder[1])
-}
-
-// gitCommand is a command of git with its arguments, stashing one that puts edits aside, discarding one after which they
-// may be gone.
-var (
-	gitCommand    = text.Pattern(`^git (?:-[cC] \S+ )*([a-z-]+)\b(.*)$`)
-	stashing      = text.Pattern(`\bgit stash(?: (?:push|save)\b| -| *(?:$|[;&|]))`)
-	cleanTree     = text.Pattern(`(?i)\bnothing to commit\b|\bworking (?:tree|directory) clean\b`)
-	scratchFolder = text.Pattern(`\bcd "?((?:/private)?/tmp\b|/var/folders/|/dev/shm\b|\$\(mktemp |\$\{?TE?MP)`)
-	discarding    = text.Pattern(`\bgit (?:-[cC] \S+ )*(?:checkout (?:\S+ )*(?:--|\.)(?: |$)|restore |reset (?:\S+ )*--hard|stash (?:drop|clear))`)
-)
-
-// undoCommits takes the newest commits back that a command resets the branch to before.
-func (s *history) undoCommits(command string) {
-	m := resetting().FindStringSubmatch(command)
-	if m == nil {
-		return
-	}
-	n := max(1, len(m[1]))
-	if m[2] != "" {
-		n, _ = strconv.Atoi(m[2])
-	}
-	for _, c := range slices.Backward(s.calls) {
-		if n > 0 && c.commits && c.committed {
-			c.committed, c.outcome = false, resetLater+c.outcome
-			if n--; strings.Contains(m[0], "--hard") {
-				c.drop()
-			}
-		}
-	}
-}
-
-// resetting is a reset of a branch to before its newest commits: HEAD^^, HEAD~2.
-var resetting = text.Pattern(`\bgit reset (?:--\w+ )*HEAD(?:(\^+)|~(\d*))`)
-
-// resetLater begins the outcome of a commit that was taken back.
-const resetLater = "reset later: "
