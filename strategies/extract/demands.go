@@ -240,9 +240,9 @@ func isDocument(said string) bool {
 
 // isReplaced reports whether a request is a document that another one with its title followed.
 func (s *history) isReplaced(i int) bool {
-	said := s.turns[i].request.head
-	return isDocument(said) && slices.ContainsFunc(s.turns[i+1:], func(t *turn) bool {
-		return isDocument(t.request.head) && firstLine(t.request.head) == firstLine(said)
+	title, _, _ := strings.Cut(s.turns[i].request.head, "\n")
+	return s.turns[i].document && slices.ContainsFunc(s.turns[i+1:], func(t *turn) bool {
+		return t.document && strings.HasPrefix(t.request.head, title+"\n")
 	})
 }
 

@@ -35,7 +35,7 @@ func (s *history) requestLines() []requestLine {
 		case s.isGoal(t.request) || i == at || t.request.empty() || IsGenerated(t.request.head) || slices.Contains(before, i) || s.isOver(i):
 			l.text, l.spare = "", true
 		default:
-			if isDocument(t.request.head) { // which one it was is enough
+			if t.document { // which one it was is enough
 				if !s.isReplaced(i) {
 					l.whole = l.text
 				}

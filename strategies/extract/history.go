@@ -148,6 +148,8 @@ type turn struct {
 	day string
 	// program reports that the request is an instruction that a program wrote.
 	program bool
+	// document reports that it is one that the user passed on.
+	document bool
 	// asked is the question of the assistant that the request answers.
 	asked string
 	// lines are lines of the assistant; those from lastStart on are of its last message.
@@ -316,13 +318,13 @@ func (s *history) addUser(head, tail string) {
 		s.text.readPrompt(tail)
 	}
 	if last := s.currentTurn(); last.request.empty() && len(last.lines) == 0 && last.calls == 0 {
-		last.request, last.program, last.after, last.day, last.demands, last.asked = r, program, s.requests, s.day, demands, asked
+		last.request, last.document, last.program, last.after, last.day, last.demands, last.asked = r, isDocument(r.head), program, s.requests, s.day, demands, asked
 		return
 	}
 	if len(s.turns) == maxTurns { // the first turn is kept
 		s.turns = slices.Delete(s.turns, 1, 2)
 	}
-	s.turns = append(s.turns, &turn{request: r, program: program, after: s.requests, day: s.day, demands: demands, asked: asked})
+	s.turns = append(s.turns, &turn{request: r, document: isDocument(r.head), program: program, after: s.requests, day: s.day, demands: demands, asked: asked})
 	if i := len(s.turns) - 1 - maxWhole; i > 0 {
 		s.turns[i].shorten()
 	}

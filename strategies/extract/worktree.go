@@ -98,17 +98,20 @@ func (g gitCommand) among(files, paths []string) (out []string) {
 	return out
 }
 
-// inWork reports whether a folder, "" if it is not known, is that of the work, or has files that were edited.
+// inWork reports whether a folder, "" if it is not known, has files that were edited or, where it is not known where
+// these are, is that of the work.
 func (s *history) inWork(folder string) bool {
-	if folder == "" || folder == "." || folder == s.folder {
+	if folder == "" || folder == "." {
 		return true
 	}
+	known := false
 	for p, f := range s.files {
 		if f.changes > 0 && (strings.HasPrefix(p, folder+"/") || !path.IsAbs(folder) && strings.Contains("/"+p, "/"+folder+"/")) {
 			return true
 		}
+		known = known || f.changes > 0 && path.IsAbs(p)
 	}
-	return false
+	return !known && folder == s.folder
 }
 
 // readGit takes back the commits that commands of git reset, and the edits without a commit that they discarded, or that a
