@@ -98,8 +98,15 @@ func TestActionsThatSayNothing(t *testing.T) {
 	t.Parallel()
 	ms := []*chat.Message{user("Rewire the lamp in the hall, please.")}
 	for i, step := range [][]string{
-		{"cd /house && git pull", "Already up to date."}, {"mkdir -p /house/lamps && ls /house", "lamps"}, {"for p in a b; do git cat-file -t $p; done", "blob"}, {"git push", "error: failed to push some refs"}, {"git push", "main -> main"},
-		{"cd /house/lamps\n# the names of the hall\nsed -i 's/a/b/' hall.go\necho done", "done"}, {"go test -c -o /dev/null ./...", ""}, {"mise run fmt", "[fmt] $ gofmt -w ."}, {"git -C /house tag v1", ""},
+		{"cd /house && git pull", "Already up to date."},
+		{"mkdir -p /house/lamps && ls /house", "lamps"},
+		{"for p in a b; do git cat-file -t $p; done", "blob"},
+		{"git push", "error: failed to push some refs"},
+		{"git push", "main -> main"},
+		{"cd /house/lamps\n# the names of the hall\nsed -i 's/a/b/' hall.go\necho done", "done"},
+		{"go test -c -o /dev/null ./...", ""},
+		{"mise run fmt", "[fmt] $ gofmt -w ."},
+		{"git -C /house tag v1", ""},
 	} {
 		id := fmt.Sprint(i)
 		ms = append(ms, calls("", id, "Bash", "command", step[0]), result(id, step[1]))

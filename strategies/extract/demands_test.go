@@ -370,8 +370,10 @@ func TestACutRequestGoesOnToTheEndOfADemand(t *testing.T) {
 	if got := d.extend(&item{text: "- > Never touch the …\n"}, d.text); got != requestMark+d.text+"\n" {
 		t.Errorf("%q", got)
 	}
-	ms := []*chat.Message{user("Hello, I need help with a house."), calls("", "1", "Read", "file_path", "/house/plan.go"), result("1", "package house"),
-		user("Yes, but for 2. we need to have a more robust switch to ensure that it's definitely \"always\" off in the winter. " + strings.Repeat("The garden can wait until it is dry. ", 9)), assistant("They are replaced.")}
+	ms := []*chat.Message{
+		user("Hello, I need help with a house."), calls("", "1", "Read", "file_path", "/house/plan.go"), result("1", "package house"),
+		user("Yes, but for 2. we need to have a more robust switch to ensure that it's definitely \"always\" off in the winter. " + strings.Repeat("The garden can wait until it is dry. ", 9)), assistant("They are replaced."),
+	}
 	for i := range 12 {
 		ms = append(ms, user(fmt.Sprintf("Tell me which of the %d fuses of the house belongs to which room, and what else hangs on it in the winter.", i)), assistant("That of the hall."))
 	}

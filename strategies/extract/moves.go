@@ -110,7 +110,7 @@ func (s *history) dropCopies(file string) {
 			continue
 		}
 		if !slices.ContainsFunc(shellCommands(c.description), func(x shellCommand) bool {
-			return !x.prepares() && !(strings.HasPrefix(x.text, "cp ") && strings.HasSuffix(x.text, " "+file))
+			return !x.prepares() && (!strings.HasPrefix(x.text, "cp ") || !strings.HasSuffix(x.text, " "+file))
 		}) {
 			c.drop("deleted later")
 		}
