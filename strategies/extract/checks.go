@@ -135,9 +135,9 @@ func (s *history) addChecked(b *itemList) {
 	slices.Reverse(passed)
 	switch {
 	case len(passed) > 0:
-		b.add(sectionState, checkedMark+strings.Join(passed, "; ")+"\n", worthStateLine).tier = tierState
+		b.add(sectionState, checkedMark+strings.Join(passed, "; ")+"\n", worthStateLine).tier = tierOpen
 	case !ran && slices.ContainsFunc(s.calls[:changed], (*toolCall).passed):
-		b.add(sectionState, notChecked+"\n", worthStateLine).tier = tierState
+		b.add(sectionState, notChecked+"\n", worthStateLine).tier = tierOpen
 	}
 }
 

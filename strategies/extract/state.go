@@ -87,7 +87,12 @@ func (s *history) addLastAnswer(b *itemList) {
 	}
 	files := s.editedFiles(s.calls[max(0, len(s.calls)-t.calls):])
 	addFiles := func(mark string, files []string) {
-		b.add(sectionState, truncate(mark+strings.ReplaceAll(strings.Join(files, ", "), ", "+earlierMark, "; "+earlierMark), max(b.lineLimit*2/3, minExcerpt))+"\n", worthState).tier = tierState
+		line := mark + strings.ReplaceAll(strings.Join(files, ", "), ", "+earlierMark, "; "+earlierMark)
+		it := b.add(sectionState, truncate(line, minExcerpt)+"\n", worthState)
+		it.tier = tierState
+		if whole := b.addWhole(it, truncate(line, max(b.lineLimit*2/3, minExcerpt))+"\n"); whole != nil {
+			whole.tier = tierDemands
+		}
 	}
 	open, mark := s.uncommitted()
 	name := s.fileNames()
