@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -144,9 +145,9 @@ func (s *history) addChecked(b *itemList) {
 // inBackground is in the result of a command that has not ended.
 var inBackground = text.Pattern(`(?i)\b(?:running|started|moved)\b.{0,20}\bbackground\b`)
 
-// editedWork reports whether a call changed files other than plans.
+// editedWork reports whether a call changed files that a check may read: no plans and notes.
 func (c *toolCall) editedWork() bool {
-	return c.edited() && slices.ContainsFunc(c.paths, func(p string) bool { return !strings.Contains(p, plansFolder) })
+	return c.edited() && slices.ContainsFunc(c.paths, func(p string) bool { return path.Ext(p) != ".md" })
 }
 
 // checks reports whether a call is a check that has a result.

@@ -116,8 +116,8 @@ func (s *history) otherItems(budget int) []*item {
 		}
 		b.add(sectionFindings, formatEntry(opening().ReplaceAllString(x, "")+mark), value*decay(len(reasons)-i, 32))
 	}
-	if q := pendingQuestion(s.currentTurn().lastText); q != "" {
-		b.add(sectionPending, pendingMark+inContext(s.currentTurn().lastText, q)+"\n", worthQuestion).tier = tierState
+	if t := s.currentTurn(); t.calls == t.callsBefore && pendingQuestion(t.lastText) != "" { // it did not go on by itself
+		b.add(sectionPending, pendingMark+inContext(t.lastText, pendingQuestion(t.lastText))+"\n", worthQuestion).tier = tierState
 	}
 	current, name := s.editedFiles(s.calls[max(0, len(s.calls)-s.currentTurn().calls):]), s.fileNames() // for the active task
 	edits := s.editsByFile()

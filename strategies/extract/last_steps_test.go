@@ -167,3 +167,17 @@ func TestTheLastStepIsNoListOfTasks(t *testing.T) {
 	text := digestOf(Options{}, user("Make the test of the lamp in the hall pass, please."), calls("", "1", "Read", "file_path", "/src/lamp.go"), result("1", "package lamp"), todo, result("2", "ok")).Text(400)
 	wantIn(t, text, "- Last: Read: /src/lamp.go\n")
 }
+
+// A question after which the work goes on is not pending, and notes that are written after a check do not outdate it.
+func TestAQuestionThatTheWorkAnswers(t *testing.T) {
+	t.Parallel()
+	begin := []*chat.Message{
+		user("Find out what dims the lamp of the hall."), calls("", "1", "Edit", "file_path", "/src/lamp.go", "old_string", "a", "new_string", "b"), result("1", "ok"),
+		calls("", "2", "Bash", "command", "make test"), result("2", "ok 12 lamps"), calls("", "3", "Write", "file_path", "/src/NOTES.md", "content", "Lamps."), result("3", "ok"),
+	}
+	question := "The driver is right. So what sets the level of the lamp in the evening?"
+	asked := digestOf(Options{}, append(begin[:7:7], assistant(question))...).Text(600)
+	wantIn(t, asked, pendingMark)
+	wantIn(t, asked, "- Passed since the last edit: make test → ok 12 lamps\n")
+	wantNotIn(t, digestOf(Options{}, append(begin[:7:7], calls(question, "4", "Grep", "pattern", "level", "path", "/src"), result("4", "lamp.go:3"))...).Text(600), pendingMark)
+}

@@ -18,7 +18,10 @@ const maxBeforeLast = 2
 // addLastAnswer adds the answer of the last turn.
 func (s *history) addLastAnswer(b *itemList) {
 	t := s.currentTurn()
-	pending := lastQuestion(t.lastText)
+	pending := ""
+	if t.calls == t.callsBefore {
+		pending = lastQuestion(t.lastText)
+	}
 	last := s.lastCall()
 	stuck := last != nil && last.failed && last.blocks()
 	long := len(t.lines)-t.lastStart > maxWholeAnswer

@@ -41,6 +41,17 @@ func TestEditsThatGitDiscarded(t *testing.T) {
 		"a branch":                  {[][2]string{sh("git checkout main", "Switched"), sh("git reset lib/lamp.go", "")}, both},
 		"a command that failed":     {[][2]string{sh("git checkout -- .", "fatal: not a git repository")}, both},
 		"a repository for a trial":  {[][2]string{sh("cd /tmp && git init x && cd x && echo a > file.txt && git add . && git commit -m init", "[main (root-commit) 1f3e5a7] init"), sh("cd /tmp/x && git checkout .", "")}, both},
+		"another folder":            {[][2]string{sh("cd /other && git reset --hard origin/main", "HEAD is now at 1f3e5a7 Wire it"), sh("git -C /other checkout .", ""), sh("cd /tmp/x && git reset --hard", "")}, both},
+		"status of another folder":  {[][2]string{sh("git -C /other status --porcelain", ""), sh("cd /other && git status", "nothing to commit, working tree clean")}, both},
+		"a filtered status":         {[][2]string{sh("git checkout -- cmd", ""), sh("git status --short | grep '^UU'", "")}, both},
+		"a stash within a command":  {[][2]string{sh("git stash && git fetch && git reset --hard origin/main && git stash pop", "ok")}, both},
+		"a stash that was applied":  {[][2]string{sh("git stash", "Saved"), sh("git stash apply", "ok"), sh("git stash drop", "Dropped")}, both},
+		"a stash of a file":         {[][2]string{sh("git stash push -- lib/lamp.go", "Saved"), sh("git stash drop", "Dropped")}, both},
+		"a stash that is open":      {[][2]string{sh("git stash", "Saved"), sh("git reset --hard", ""), sh("git status --short", "")}, both},
+		"a file of a commit":        {[][2]string{sh("git checkout main -- lib/lamp.go", ""), sh("git restore -S fuse.go", "")}, []string{lost("lamp.go"), edited("fuse.go")}},
+		"a file of a source":        {[][2]string{sh("git restore --source lib fuse.go", "")}, []string{lost("fuse.go"), edited("lamp.go")}},
+		"quoted words":              {[][2]string{sh("git commit -am lamps", "[main 1f3e5a7] lamps"), sh(`grep -rn "git reset --hard HEAD~1" docs`, "docs/a.md:1")}, []string{editedForMark + "fuse.go, lamp.go", committedMark + "[main 1f3e5a7] lamps"}},
+		"a commit, seen clean":      {[][2]string{sh("git commit -am lamps", "[main 1f3e5a7] lamps"), sh("git status", "nothing to commit, working tree clean"), sh("git reset HEAD~1", "")}, both},
 		"committed before":          {[][2]string{sh("git commit -am lamps", "[main 1f3e5a7] lamps"), sh("git checkout -- .", "")}, []string{editedForMark + "fuse.go, lamp.go", committedMark + "[main 1f3e5a7] lamps"}},
 	} {
 		ms := []*chat.Message{user("Rewire the lamp in the hall, please.")}
@@ -83,6 +94,30 @@ func TestEditsThatTheUserTookBack(t *testing.T) {
 		ms[len(ms)-1] = user(said)
 		if text := digestOf(Options{}, ms...).Text(900); !slices.Contains(sectionsOf(text)[sectionState], want) {
 			t.Errorf("%s: no %q in\n%s", said, want, text)
+		}
+	}
+}
+
+// What git does not track stays, and a folder for temporary files is that of the work where files were edited there.
+func TestGitLeavesNewFiles(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		file, created string
+		ran           [][2]string
+		want          string
+	}{
+		"a new file":          {"/src/new.go", "File created successfully", [][2]string{{"git reset --hard", ""}, {"git checkout .", ""}}, uncommittedAllMark + "new.go"},
+		"a new file, clean":   {"/src/new.go", "File created successfully", [][2]string{{"git reset --hard", ""}, {"git status --short", ""}}, discardedMark + "new.go"},
+		"a temporary project": {"/tmp/proj/a.go", "ok", [][2]string{{"cd /tmp/proj && git commit -am x", "[main 1f3e5a7] x"}}, committedMark + "[main 1f3e5a7] x"},
+		"after an archive":    {"/src/a.go", "ok", [][2]string{{"cd /tmp && tar xf a.tgz && cd /src && git commit -am x", "[main 1f3e5a7] x"}}, committedMark + "[main 1f3e5a7] x"},
+	} {
+		ms := []*chat.Message{user("Rewire the lamp in the hall, please."), calls("", "e", "Write", "file_path", tt.file, "content", "package a"), result("e", tt.created)}
+		for i, r := range tt.ran {
+			id := fmt.Sprint(i)
+			ms = append(ms, calls("", id, "Bash", "command", r[0]), result(id, r[1]))
+		}
+		if text := digestOf(Options{}, ms...).Text(900); !slices.Contains(sectionsOf(text)[sectionState], tt.want) {
+			t.Errorf("%s: no %q in\n%s", name, tt.want, text)
 		}
 	}
 }
