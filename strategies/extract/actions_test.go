@@ -125,3 +125,16 @@ func TestActionsThatSayNothing(t *testing.T) {
 	wantIn(t, text, "- file hall.go: changed 1\n")
 	wantIn(t, text, "- Passed since the last edit: go test -c -o /dev/null ./...\n")
 }
+
+// Paths begin in the folder of the work, and nothing else is cut.
+func TestPathsBeginInTheFolderOfTheWork(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"cat /app/lamp.go '/app/a b'": "cat lamp.go 'a b'", "./tool /opt/app/x": "./tool /opt/app/x", "git clone ssh://git@host/app/x": "git clone ssh://git@host/app/x",
+		"rm -rf /app/": "rm -rf /app/", "cp a /app/ && ls": "cp a /app/ && ls", "X=/app/b ./run": "X=b ./run",
+	} {
+		if got := withoutRoot(in, "/app/"); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

@@ -408,3 +408,13 @@ func TestADocumentIsNamedByItsTitle(t *testing.T) {
 	wantIn(t, text, second)
 	wantNotIn(t, text, first)
 }
+
+// A request that is whole stays so, wherever its demands are.
+func TestAWholeRequestIsNotCutByADemand(t *testing.T) {
+	t.Parallel()
+	said := "Wire the roof of the house. " + strings.Repeat("The hall is dry and has a lamp. ", 7) + "Yes, but for 2. we need to have a more robust switch to ensure that it's definitely \"always\" off in the winter. " + strings.Repeat("The cellar is wet in the spring. ", 10) + "Tell Bob."
+	ms := []*chat.Message{user("Hello, I need help with a house."), calls("", "1", "Read", "file_path", "/house/plan.go"), result("1", "package house"), user(said), assistant("They are replaced."), user("Now tell me what else hangs on the fuses of the hall in the winter."), assistant("A lamp.")}
+	for _, budget := range []int{400, 600, 900} {
+		wantIn(t, digestOf(Options{}, ms...).Text(budget), "- > "+said+"\n")
+	}
+}

@@ -181,3 +181,32 @@ func TestAQuestionThatTheWorkAnswers(t *testing.T) {
 	wantIn(t, asked, "- Passed since the last edit: make test → ok 12 lamps\n")
 	wantNotIn(t, digestOf(Options{}, append(begin[:7:7], calls(question, "4", "Grep", "pattern", "level", "path", "/src"), result("4", "lamp.go:3"))...).Text(600), pendingMark)
 }
+
+// A check passed if it has ended, no later one of its kind failed, and nothing was edited or discarded since.
+func TestWhatPassedSinceTheLastEdit(t *testing.T) {
+	t.Parallel()
+	ok := [2]string{"go test ./...", "ok  \thouse/lamp\t0.01s"}
+	for name, tt := range map[string]struct {
+		ran  [][2]string
+		want bool
+	}{
+		"ended":         {[][2]string{ok}, true},
+		"running":       {[][2]string{{"go test ./...", "Command running in background with ID: bash_1"}}, false},
+		"failed since":  {[][2]string{ok, {"npm install", "added 12 packages"}, {"go test ./...", "--- FAIL: TestLamp\nFAIL"}}, false},
+		"discarded":     {[][2]string{ok, {"git checkout -- fuse.go", ""}}, false},
+		"another kind":  {[][2]string{ok, {"make lint", "lamp.go:3: unused\n1 issues."}}, true},
+		"a folder made": {[][2]string{{"mkdir -p build", ""}}, false},
+	} {
+		ms := []*chat.Message{user("Make the test of the lamp in the hall pass, please.")}
+		for _, file := range []string{"lamp.go", "fuse.go"} {
+			ms = append(ms, calls("", file, "Edit", "file_path", "/src/"+file, "old_string", "a", "new_string", "b"), result(file, "ok"))
+		}
+		for i, r := range append(tt.ran, [2]string{"ls", "lamp.go"}) {
+			id := fmt.Sprint(i)
+			ms = append(ms, calls("", id, "Bash", "command", r[0]), result(id, r[1]))
+		}
+		if text := digestOf(Options{}, ms...).Text(900); strings.Contains(text, checkedMark) != tt.want {
+			t.Errorf("%s:\n%s", name, text)
+		}
+	}
+}
