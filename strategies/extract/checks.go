@@ -112,7 +112,7 @@ func (s *history) addChecked(b *itemList) {
 	if changed < 0 {
 		return
 	}
-	outdated, last := s.outdatedChecks(), s.lastCall()
+	last := s.lastCall()
 	failed := map[string]bool{} // kinds, later
 	var passed []string
 	ran := false
@@ -127,7 +127,7 @@ func (s *history) addChecked(b *itemList) {
 			for _, k := range kinds {
 				failed[k] = true
 			}
-		case c.passed() && !c.acts && c != last && !outdated[i] && len(kinds) > 0 && len(passed) < maxChecked && !inBackground().MatchString(c.outcome) &&
+		case c.passed() && !c.acts && c != last && !b.outdated[i] && len(kinds) > 0 && len(passed) < maxChecked && !inBackground().MatchString(c.outcome) &&
 			!slices.ContainsFunc(kinds, func(k string) bool { return failed[k] }):
 			b.told[c] = true
 			passed = append(passed, strings.TrimSuffix(strings.TrimPrefix(c.line(minExcerpt), bulletMark+c.tool+": "), "\n"))

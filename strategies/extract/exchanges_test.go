@@ -261,6 +261,12 @@ func TestActionsComeWholeBeforeWords(t *testing.T) {
 	for i := range 12 {
 		wantIn(t, text, fmt.Sprintf("07 555 %d", 1000+i))
 	}
+	for budget := 200; budget < 500; budget += 20 { // and all before any is whole but the last, and one in room that is too small for another
+		text := d.Text(budget)
+		if told, whole := strings.Count(text, "reserve_room: "), strings.Count(text, "served until ten"); told < 12 && whole > 2 {
+			t.Errorf("%d are told, %d whole, in %d tokens:\n%s", told, whole, budget, text)
+		}
+	}
 	if n := strings.Count(text, "I prefer the room"); n == 0 || n == 12 {
 		t.Errorf("%d requests:\n%s", n, text)
 	}

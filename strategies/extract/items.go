@@ -62,7 +62,7 @@ const (
 // otherItems returns the items after the leading ones, in the order of the text within
 // each section.
 func (s *history) otherItems(budget int) []*item {
-	b := &itemList{told: map[*toolCall]bool{}, restored: map[entry]bool{}, lineLimit: min(max(budget/10, 160), maxLine), listLimit: min(max(budget/10, min(budget/3, 240)), maxAct)}
+	b := &itemList{outdated: s.outdatedChecks(), told: map[*toolCall]bool{}, restored: map[entry]bool{}, lineLimit: min(max(budget/10, 160), maxLine), listLimit: min(max(budget/10, min(budget/3, 240)), maxAct)}
 	s.markNewest()
 	for sec := range numSections {
 		for i, e := range s.previous[sec] {
@@ -228,9 +228,9 @@ func longest(texts []string, least, most, room, mark int) int {
 type itemList struct {
 	items                []*item
 	lineLimit, listLimit int
-	crowded              bool // the requests do not fit into their share
-	// told are calls that stand with their requests or with the state, restored commits of an earlier summary that stand
-	// with their requests.
+	crowded              bool   // the requests do not fit into their share
+	outdated             []bool // see outdatedChecks
+	// told are calls that stand with a request or the state, restored commits of an earlier summary that do.
 	told     map[*toolCall]bool
 	restored map[entry]bool
 }
@@ -296,7 +296,7 @@ type repeatedCall struct {
 
 // addCalls adds the calls with their outcomes, in the order of time.
 func (s *history) addCalls(b *itemList, budget int) {
-	unresolved, outdated := s.unresolved(), s.outdatedChecks()
+	unresolved := s.unresolved()
 	changed := slices.ContainsFunc(s.calls, func(c *toolCall) bool { return c.acts || c.changes })
 	underWay := len(s.calls) // the first of the calls at the end that have no result yet
 	for underWay > 0 && !s.calls[underWay-1].done {
@@ -349,7 +349,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 			}
 		case i >= underWay:
 			b.add(sectionInProgress, c.line(b.lineLimit), worthProgress*age).tier = tierState // its result comes next
-		case b.told[c], outdated[i]:
+		case b.told[c], b.outdated[i]:
 		case !c.done, c.failed && !c.acts, c.failed && c.isShell && !c.committed && !unresolved[i] && len(c.ran()) == 1: // cancelled, or overtaken by what followed
 		case !c.acts && c.isShell && !slices.ContainsFunc(shellCommands(c.description), func(x shellCommand) bool { return !x.prepares() && !beginsWith(x.text, showCommands) }): // of no use later
 		case c.chosen >= 0 && !c.acts && (s.wasTaken(i) || s.searchedAgain(i)): // listed with what was done, or searched later

@@ -15,9 +15,9 @@ func (s *history) addPlan(b *itemList) {
 		if len(t.plan) > 0 {
 			plan := b.add(sectionTask, planMark+truncate(t.plan[0], b.lineLimit)+"\n", worthTodo)
 			plan.tier = tierState
-			for i, step := range t.plan[1:] {
+			for n, step := range t.plan[1:] {
 				it := b.add(sectionTask, indentMark+formatEntry(truncate(step, b.lineLimit)), 0)
-				b.weigh(worthPasted * decay(i, maxPlan)) // in its order
+				b.weigh(worthPasted * decay(n, maxPlan)) // in its order
 				if it.tier, it.parent = tierDemands, plan; isStep(step) {
 					it.tier = tierOpen
 				}

@@ -39,13 +39,13 @@ var asking = text.Pattern(`(?i)^(?:could you |can you )?please (?:confirm|verify
 // maxOptionLines is the number of lines around a question that answeredLines returns.
 const maxOptionLines = 6
 
-// picking is a reply that picks from a list.
-// several is a reply that picks more than one: 1+2; numerals are those.
+// several is a reply that picks more than one entry of a list: 1+2; numerals are those.
 var (
 	several  = text.Pattern(`^\W*\d{1,2}(?:\s*(?:[+,&/]|and)\s*\d{1,2})+\W*$`)
 	numerals = text.Pattern(`\d+`)
 )
 
+// picking is a reply that picks from a list.
 var picking = text.Pattern(`(?i)^\W*(?:(?:let'?s|do|go|with|for|take|try|i|i'?d|like|want|prefer|pick|choose|yes|ok|please|option|options|number|choice|approach|nr|the|step|item)[\s.,#]+)*(\d{1,2}|[a-h]|first|second|third|fourth|last|latter|former|both|all)\b`)
 
 // answeredLines returns the last question of a text with the list of what it offers, which may

@@ -195,7 +195,16 @@ func editedPaths(calls []*toolCall) (paths []string) {
 func (s *history) tracked(calls []*toolCall) []string {
 	return slices.DeleteFunc(editedPaths(calls), func(p string) bool {
 		f := s.files[p]
-		return f != nil && f.created && int(f.changes) <= len(slices.DeleteFunc(slices.Clone(calls), func(c *toolCall) bool { return !c.edited() || !slices.Contains(c.paths, p) }))
+		if f == nil || !f.created {
+			return false
+		}
+		earlier := f.changes
+		for _, c := range calls {
+			if c.edited() && slices.Contains(c.paths, p) {
+				earlier--
+			}
+		}
+		return earlier <= 0
 	})
 }
 
