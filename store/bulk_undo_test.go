@@ -29,11 +29,12 @@ func TestBulkUndoTakesBackWhatMatchesAndNothingElse(t *testing.T) {
 	s := open(t)
 	key := func(tenant, session string) Key { return Key{Tenant: tenant, Session: session} }
 	made := map[Key][]RunID{}
-	for _, k := range []Key{key("ours", "a"), key("ours", "b"), key("theirs", "a")} {
+	for _, k := range []Key{key("ours", "a"), key("ours", "between"), key("ours", "b"), key("theirs", "a")} {
 		add(t, s, k, talk("m", 10)...)
 		made[k] = append(made[k], apply(t, s, k, summarize(span(1, 4), "first")))
 	}
-	exec(t, s, `UPDATE compactor.runs SET policy = 'support', policy_version = 2, steps = '[{"strategy": "handoff"}]'`)
+	between := made[key("ours", "between")][0]
+	exec(t, s, `UPDATE compactor.runs SET policy = 'support', policy_version = 2, steps = '[{"strategy": "handoff"}]' WHERE id <> $1`, between)
 	// A later run of a session that matches nothing.
 	made[key("ours", "b")] = append(made[key("ours", "b")], apply(t, s, key("ours", "b"), exclude(span(5, 6))))
 
@@ -48,7 +49,7 @@ func TestBulkUndoTakesBackWhatMatchesAndNothingElse(t *testing.T) {
 		"a strategy":           {"theirs", RunMatch{Strategy: "handoff"}, BulkUndoPreview{1, 1, 0, 0}},
 		"a trigger":            {"", RunMatch{Trigger: TriggerNightly}, BulkUndoPreview{}},
 		"since":                {"", RunMatch{Since: time.Now().Add(time.Hour)}, BulkUndoPreview{}},
-		"until":                {"", RunMatch{Until: time.Now().Add(time.Hour), Trigger: TriggerOperator}, BulkUndoPreview{4, 3, 0, 0}},
+		"until":                {"", RunMatch{Until: time.Now().Add(time.Hour), Trigger: TriggerOperator}, BulkUndoPreview{5, 4, 0, 0}},
 		"a model":              {"", RunMatch{Model: "gpt"}, BulkUndoPreview{}},
 		"a writer":             {"", RunMatch{Writer: "gpt"}, BulkUndoPreview{}},
 	} {
@@ -60,11 +61,11 @@ func TestBulkUndoTakesBackWhatMatchesAndNothingElse(t *testing.T) {
 	}
 
 	id := must(s.StartBulkUndo(t.Context(), "ours", RunMatch{Policy: "support"}, false, "lost the ids", "ann"))(t)
-	// What matches later is not of it.
+	// What matches later is not of it, new runs or old ones.
 	later := key("ours", "c")
 	add(t, s, later, talk("m", 10)...)
 	apply(t, s, later, summarize(span(1, 4), "later"))
-	exec(t, s, `UPDATE compactor.runs SET policy = 'support' WHERE policy IS NULL AND id = (SELECT max(id) FROM compactor.runs)`)
+	exec(t, s, `UPDATE compactor.runs SET policy = 'support' WHERE id IN (SELECT max(id) FROM compactor.runs UNION SELECT $1)`, between)
 
 	a, b := made[key("ours", "a")][0], made[key("ours", "b")]
 	want := map[RunID]string{a: "undone", b[0]: "later_runs"}

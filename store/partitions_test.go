@@ -99,10 +99,12 @@ func TestMigratingAPartitionedInstallation(t *testing.T) {
 	s := must(Open(t.Context(), Config{URL: dsn}))(t)
 	t.Cleanup(s.Close)
 	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 3)...)
+	add(t, s, k, talk("m", 10)...)
+	run := apply(t, s, k, summarize(span(1, 4), "first"))
+	undo := must(s.StartBulkUndo(t.Context(), "", RunMatch{Trigger: TriggerOperator}, false, "", "ann"))(t)
 	before := must(s.All(t.Context(), k))(t)
 	exec(t, s, `
-		DROP TABLE compactor.disk_passes, compactor.used_elsewhere;
+		DROP TABLE compactor.disk_passes, compactor.used_elsewhere, compactor.bulk_undo_runs;
 		ALTER TABLE compactor.message_body_p0 RESET (autovacuum_vacuum_scale_factor, toast.autovacuum_vacuum_scale_factor);
 		ALTER TABLE compactor.message_body_p1 RESET (autovacuum_vacuum_scale_factor, toast.autovacuum_vacuum_scale_factor);
 		ALTER TABLE compactor.message_body_p2 RESET (autovacuum_vacuum_scale_factor, toast.autovacuum_vacuum_scale_factor);
@@ -120,6 +122,9 @@ func TestMigratingAPartitionedInstallation(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, must(again.All(t.Context(), k))(t)); diff != "" {
 		t.Errorf("messages (-before +after):\n%s", diff)
+	}
+	if step := must(again.NextBulkUndo(t.Context(), undo))(t); step != (BulkUndoStep{run, "undone"}) {
+		t.Errorf("a bulk undo that was open: %+v", step)
 	}
 	add(t, again, k, talk("n", 3)...)
 	wantConsistent(t, again)

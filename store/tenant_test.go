@@ -46,6 +46,7 @@ func twoTenants(t *testing.T, s *Store) (theirRun RunID) {
 		must(s.RequestErasure(t.Context(), tenant, tenant, tenant))(t)
 		bulk := must(s.StartBulkUndo(t.Context(), tenant, RunMatch{Trigger: TriggerNightly}, false, tenant, tenant))(t)
 		exec(t, s, `INSERT INTO compactor.bulk_refusals (bulk, run, sid, code) SELECT $1, id, sid, 'locked' FROM compactor.runs WHERE id = $2`, bulk, theirRun)
+		exec(t, s, `INSERT INTO compactor.bulk_undo_runs (bulk, run, sid) SELECT $1, id, sid FROM compactor.runs WHERE id = $2`, bulk, theirRun)
 		must(s.ArchiveSession(t.Context(), k, 0))(t)
 	}
 	refresh(t, s, 9)

@@ -34,14 +34,13 @@ END $$;
 -- What a bulk undo with this filter would be about: the runs and sessions that match, the tokens that come back into
 -- views, and the runs on top of those that match, which are in their way unless they are undone with them.
 CREATE OR REPLACE FUNCTION @schema@.preview_bulk_undo(p_tenant text, p_filter jsonb, OUT runs bigint, OUT sessions bigint, OUT tokens bigint,
-    OUT later bigint, OUT first_id bigint, OUT last_id bigint) LANGUAGE sql STABLE AS $$
+    OUT later bigint) LANGUAGE sql STABLE AS $$
     WITH m AS MATERIALIZED (
         SELECT r.id, r.sid, r.revision, r.tokens_before - r.tokens_after AS freed
         FROM @schema@.matching_runs('undo', @schema@.bulk_tenant(p_tenant), p_filter, 9223372036854775807, 0) x(id) JOIN @schema@.runs r ON r.id = x.id)
     SELECT count(*), count(DISTINCT sid), coalesce(sum(freed), 0),
         (SELECT count(*) FROM (SELECT sid, min(revision) AS revision FROM m GROUP BY sid) o JOIN @schema@.runs l ON l.sid = o.sid
-            WHERE l.in_force AND l.revision > o.revision AND l.kind <> 'undo' AND l.id NOT IN (SELECT id FROM m)),
-        coalesce(min(id), 0), coalesce(max(id), 0)
+            WHERE l.in_force AND l.revision > o.revision AND l.kind <> 'undo' AND l.id NOT IN (SELECT id FROM m))
     FROM m
 $$;
 
@@ -64,25 +63,32 @@ RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     v_tenant text := @schema@.bulk_tenant(p_tenant);
     v_bad    text := @schema@.invalid_options(p_options);
-    v        record;
+    v_runs   bigint[];
+    v_n      bigint;
+    v_first  bigint;
+    v_last   bigint;
     v_id     bigint;
 BEGIN
     IF v_bad IS NOT NULL THEN
         RAISE EXCEPTION 'start_bulk: options: %', left(v_bad, 1000) USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF p_kind = 'undo' THEN
-        SELECT p.runs AS matched, p.first_id, p.last_id INTO v FROM @schema@.preview_bulk_undo(p_tenant, p_filter) p;
+        v_runs := ARRAY(SELECT id FROM @schema@.matching_runs('undo', v_tenant, p_filter, 9223372036854775807, 0) m(id));   -- the newest first
+        v_n := cardinality(v_runs);
+        v_first := coalesce(v_runs[v_n], 0);
+        v_last := coalesce(v_runs[1], 0);
     ELSE
-        SELECT p.sessions AS matched, p.first_id, p.last_id INTO v FROM @schema@.preview_bulk_compact(p_tenant, p_filter) p;
+        SELECT p.sessions, p.first_id, p.last_id INTO v_n, v_first, v_last FROM @schema@.preview_bulk_compact(p_tenant, p_filter) p;
     END IF;
     INSERT INTO @schema@.bulk_operations (kind, tenant, filter, cascade, options, note, requested_by, first_id, next_id, matched, stop_share)
-    VALUES (p_kind, v_tenant, p_filter, p_cascade, p_options, p_note, p_by, v.first_id, v.last_id, v.matched, coalesce(p_stop_share, 0.5)) RETURNING id INTO v_id;
+    VALUES (p_kind, v_tenant, p_filter, p_cascade, p_options, p_note, p_by, v_first, v_last, v_n, coalesce(p_stop_share, 0.5)) RETURNING id INTO v_id;
+    INSERT INTO @schema@.bulk_undo_runs SELECT v_id, r.id, r.sid FROM unnest(v_runs) m(id) JOIN @schema@.runs r ON r.id = m.id;
     RETURN v_id;
 END $$;
 
--- Undoes the next run of a bulk undo, each in a transaction of its own, and returns it with what came of it: undone, or why
--- it stays in force (later_runs, in_use, locked, archived, purged, not_applicable). Without a run, code is the status of the whole. Callers at the same time take
--- turns.
+-- Undoes the next run of a bulk undo that is still in force, each in a transaction of its own, and returns it with what came
+-- of it: undone, or why it stays in force (later_runs, in_use, locked, archived, purged, not_applicable). Without a run, code
+-- is the status of the whole. Callers at the same time take turns.
 CREATE OR REPLACE FUNCTION @schema@.bulk_undo_next(p_id bigint, OUT run bigint, OUT code text) LANGUAGE plpgsql
 SET lock_timeout = '2s' AS $$
 DECLARE
@@ -98,7 +104,8 @@ BEGIN
     IF b.status <> 'open' THEN
         RETURN;
     END IF;
-    SELECT x.id INTO run FROM @schema@.matching_runs('undo', b.tenant, b.filter, b.next_id, b.first_id) x(id) LIMIT 1;
+    SELECT m.run INTO bulk_undo_next.run FROM @schema@.bulk_undo_runs m JOIN @schema@.runs r ON r.id = m.run
+    WHERE m.bulk = p_id AND m.run <= b.next_id AND r.in_force ORDER BY m.run DESC LIMIT 1;
     IF NOT FOUND THEN
         UPDATE @schema@.bulk_operations SET status = 'done', ended_at = now() WHERE id = p_id;
         code := 'done';
