@@ -34,11 +34,12 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 	answered, day := false, s.dayOf(i) // answered: its result is listed
 	edited, editedLater := s.editedFor(t), s.changedSince(t.lastAt)
 	flat := finding && editedLater // without lists, which stand with their heading only
-	var head *item                 // of the lines below it
+	var head, above *item          // of the lines below it, and the entry before in a numbered list
+	missing := false               // that entry has no line
 	for j, line := range lines {
 		line, below := strings.CutPrefix(line, belowMark)
 		if !below {
-			head = nil
+			head, above, missing = nil, nil, false
 		} else if flat || head == nil && j > last { // not understood without what it stands below
 			continue
 		}
@@ -46,7 +47,12 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		if j >= last && planning().MatchString(line) { // what was to be done is over, with all below it
 			break
 		}
-		if !strings.HasSuffix(line, ":") { // what stands below it needs all of it
+		counted := below && listEntry().MatchString(line)
+		if counted && missing && !slices.ContainsFunc(sentences(line), isDecision) { // a list ends where an entry is left out
+			continue
+		}
+		missing = counted
+		if !counted && !strings.HasSuffix(line, ":") { // what stands below it needs all of it
 			line = s.statements(line)
 		}
 		plain := opening().ReplaceAllString(line, "")
@@ -59,7 +65,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 			passing, empty = intending().MatchString(line), false
 		}
 		switch {
-		case plain == "", empty, passing && (!first || editedLater), isRemark(line), !s.isTalk() && isProgramLine(line), finding && len(s.files) > 0 && isChange(line):
+		case !counted && (plain == "" || empty || passing && (!first || editedLater) || isRemark(line) || !s.isTalk() && isProgramLine(line) || finding && len(s.files) > 0 && isChange(line)):
 			continue
 		case !first && !finding && edited && editedLater && !slices.ContainsFunc(sentences(line), isDecision): // what came of it is in the files
 			continue
@@ -85,17 +91,21 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 			text = indentMark + text
 		}
 		it := b.add(sectionFindings, text, worth*age*min(1, float64(len(text))/usualLine))
-		it.day, it.parent = day, head
+		it.day, it.parent = day, cmp.Or(above, head)
+		missing = false
 		if first && b.crowded && !s.isRecords() && !s.isTalk() && i >= len(s.turns)-1-newestRequests {
 			it.tier = tierOpen
 		}
 		switch {
 		case request != nil:
-			it.section, it.parent = sectionRequests, cmp.Or(head, request)
+			it.section, it.parent = sectionRequests, cmp.Or(above, head, request)
 		case isGoal && j >= last:
 			it.section, it.day = sectionGoal, ""
 		}
-		if heads {
+		switch {
+		case counted:
+			above = it
+		case heads:
 			head, it.heading = it, strings.HasSuffix(line, ":") || strings.Contains(line, " | ")
 		}
 	}

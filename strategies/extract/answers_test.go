@@ -130,6 +130,10 @@ func TestAnAnswerThatWasTakenBack(t *testing.T) {
 		"I was wrong about the fuse, it is the dimmer.":          false,
 		"The right one is in the cellar, on the left.":           true,
 		"That is the one you are right to keep in the hall now.": true,
+		"Actually, the wire behind the switch is loose.":         false,
+		"Actually it is the same for the lamps of the cellar.":   true,
+		"The fuse DID hold, as the meter shows.":                 false,
+		"The meter IS THE ONE of 1990, so I cannot tell.":        true,
 	} {
 		text := digestOf(Options{}, user("Why does the lamp of the hall flicker in the evening?"), assistant("The fuse of the hall is too weak for three lamps."),
 			user("Ann says that the fuse is as strong as the others."), assistant(next),
@@ -138,4 +142,55 @@ func TestAnAnswerThatWasTakenBack(t *testing.T) {
 			t.Errorf("%s\n%s", next, text)
 		}
 	}
+}
+
+// What the user says of it takes an answer back, too.
+func TestAnAnswerThatTheUserDisputes(t *testing.T) {
+	t.Parallel()
+	for next, told := range map[string]bool{
+		"hmm, still flickers here and I've still got the old fuse": true,
+		"It's still flickering":                   true,
+		"I'm still getting the flicker":           false,
+		"ok but it still doesn't light up at all": false,
+		"That didn't help, try the next one.":     false,
+		"Please keep the fuse as it still works":  true,
+	} {
+		text := digestOf(Options{}, user("Why does the lamp of the hall flicker in the evening?"), assistant("The fuse of the hall is too weak for three lamps."),
+			user(next), assistant("I look at the dimmer of the hall next."),
+			user("Then list the lamps of the cellar with their power."), assistant("The one by the stairs has 40 watts.")).Text(900)
+		if got := strings.Contains(text, "too weak for three lamps"); got != told {
+			t.Errorf("%s\n%s", next, text)
+		}
+	}
+}
+
+// Of a numbered list that has no room for all of it, the first entries are told.
+func TestANumberedListHasNoGap(t *testing.T) {
+	t.Parallel()
+	d := digestOf(Options{}, user("Why do the lamps of the house flicker in the evening, as Ann says?"),
+		assistant("They flicker because:\n\n1. The fuse of the hall, which Ann had put in when the house was built, is too weak for all of the lamps that hang there now.\n2. The dimmer is old.\n3. The wire behind the switch of the cellar was bent when the wall was painted.\n4. It rains."),
+		user("Then list the lamps of the cellar with their power."), assistant("The one by the stairs has 40 watts."),
+		user("And those of the roof, with the day on which each was bought."), assistant("There are none."))
+	some := false
+	for budget := 60; budget < 300; budget += 5 {
+		text := d.Text(budget)
+		for i, entry := range []string{"1. The fuse", "2. The dimmer", "3. The wire"} {
+			if next := []string{"2. The dimmer", "3. The wire", "4. It rains"}[i]; strings.Contains(text, next) {
+				some = true
+				wantIn(t, text, entry)
+			}
+		}
+	}
+	if !some {
+		t.Error("no list is told")
+	}
+}
+
+// A short reply stands with the sentence that its question points to.
+func TestAReplyStandsWithWhatItsQuestionIsAbout(t *testing.T) {
+	t.Parallel()
+	text := digestOf(Options{}, user("Look after the lamps of the house, please."), assistant("The hall is done. What is left: #2 (the fuse), #3 (the wire), #4 (the dimmer). Want to tackle any of these next?"),
+		user("yeah let's tackle 2 and 3"), assistant("Both are done."),
+		user("Then list the lamps of the cellar with their power."), assistant("The one by the stairs has 40 watts.")).Text(900)
+	wantIn(t, text, "  - Replies to: What is left: #2 (the fuse), #3 (the wire), #4 (the dimmer). Want to tackle any of these next?\n")
 }

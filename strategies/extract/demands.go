@@ -66,10 +66,10 @@ const minStanding = 24
 var rejecting = text.Pattern(`(?i)^\W*(?:no|nope|nah|don'?t|do not|stop|wrong|not quite|undo|revert)\b|\bi (?:undid|reverted|reset|rolled back)\b|\b(?:undo|revert|roll back) (?:that|it|this|your|the|all)\b|\bput (?:that|it|them|\S+) back\b`)
 
 // refuting is in a reply to what is not so, or was taken back.
-var refuting = text.Pattern(`(?i)^\W*(?:(?:no|nope|nah|hmm*|well|sorry|but)\b[,. ]*)*(?:(?:that|this|it)(?:'?s| is)|you(?:'re| are)) (?:not (?:it|right|true|correct|so|the (?:problem|issue|cause|reason|bug|case))|wrong|incorrect|false)\b|^\W*(?:no|nope)\b[,. ]*(?:it|that|this) (?:isn'?t|is not|doesn'?t|does not|didn'?t|wasn'?t)\b|^/undo\b|^\W*still (?:the same|broken|failing|not|no)\b|\bi (?:undid|reverted)\b`)
+var refuting = text.Pattern(`(?i)^\W*(?:(?:no|nope|nah|hmm*|well|sorry|but)\b[,. ]*)*(?:(?:that|this|it)(?:'?s| is)|you(?:'re| are)) (?:not (?:it|right|true|correct|so|the (?:problem|issue|cause|reason|bug|case))|wrong|incorrect|false)\b|^\W*(?:no|nope)\b[,. ]*(?:it|that|this) (?:isn'?t|is not|doesn'?t|does not|didn'?t|wasn'?t)\b|^/undo\b|^\W*(?:(?:no|well|hmm*|but|eh+|ok(?:ay)?|sorry|i(?:['’](?:m|ve)| am| have)?|it(?:['’]s| is)?|this(?: is)?|that(?:['’]s| is)?)\b\W*)*still (?:the same|broken|fail\w*|not|no|wrong|got|get(?:ting)?|see(?:ing)?|hav(?:e|ing)|happen\w*|does(?:n['’]t| not))\b|^\W*(?:it|that|this) (?:did|does)(?:n['’]t| not) (?:work|help|fix|change)\b|\bi (?:undid|reverted)\b`)
 
 // conceding begins an answer by which the one before was wrong.
-var conceding = text.Pattern(`(?i)^\W*(?:(?:ugh|ah|oh|hmm*|wait|no|yes|ok(?:ay)?)\b\W*)*(?:you(?:['’]re| are)(?: \w+ly)? (?:right|correct)\b|(?:good|great) catch\b|i was wrong\b|my (?:mistake|bad)\b|i (?:misread|misunderst))`)
+var conceding = text.Pattern(`(?i)^\W*(?:(?:ugh|ah|oh|hmm*|wait|no|yes|ok(?:ay)?)\b\W*)*(?:(?:actually|wait)[,—–:]|you(?:['’]re| are)(?: \w+ly)? (?:right|correct)\b|[^.!?]{0,60} (?-i:DID|DOES|WAS|IS|ARE|HAS) (?-i:[a-z])|(?:good|great) catch\b|i was wrong\b|my (?:mistake|bad)\b|i (?:misread|misunderst))`)
 
 // reject drops what was decided and said in the last turn, and its edits if the user took them back.
 func (s *history) reject(said string) {
@@ -80,7 +80,7 @@ func (s *history) reject(said string) {
 		s.takeBack(nil, made, editedPaths(made))
 	}
 	if last.lines, last.lastStart = nil, 0; isUndoing(said) {
-		last.lines = []string{undone}
+		last.lines, last.callsBefore = []string{undone}, last.calls // nothing followed it
 	}
 }
 
@@ -104,6 +104,8 @@ var (
 )
 
 const undone = "Taken back with the next request."
+
+func (t *turn) isUndone() bool { return len(t.lines) == 1 && t.lines[0] == undone }
 
 // maxDemands is the maximum number of demands of a turn.
 const maxDemands = 12

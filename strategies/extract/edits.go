@@ -71,7 +71,21 @@ func (s *history) recordChange(c *toolCall, fs []argument) {
 			}
 		}
 		before, after := changedLines(fs, func(f argument) bool { return len(c.paths) == 1 || f.object == object })
-		moved := s.dropEdits(p, before, after)
+		content, whole := c.rewrites(fs)
+		if whole {
+			s.files[p].declares = nil
+		}
+		moved := map[string]bool{} // or added before
+		if earlier := s.editsOf(p); len(earlier) > 0 {
+			gone, kept := lineSet(before), lineSet(append(after, splitLines(content)...))
+			for _, e := range earlier {
+				e.lines = slices.DeleteFunc(e.lines, func(l string) bool {
+					drop := (whole || gone[l]) && !kept[l]
+					moved[l] = moved[l] || drop
+					return drop
+				})
+			}
+		}
 		e := newEdit(p, after, before)
 		if len(e.lines) == 0 {
 			e = newEdit(p, before, after)
@@ -82,38 +96,41 @@ func (s *history) recordChange(c *toolCall, fs []argument) {
 	}
 }
 
-// dropEdits takes the lines out of the edits of a file that a later one takes out of it, and returns those: they were
-// added before, or moved.
-func (s *history) dropEdits(path string, before, after []string) (dropped map[string]bool) {
-	var earlier []*edit
+// rewrites returns the content of a file that a call writes as a whole.
+func (c *toolCall) rewrites(fs []argument) (content string, ok bool) {
+	if len(c.paths) != 1 {
+		return "", false
+	}
+	fs = slices.DeleteFunc(slices.Clone(fs), func(f argument) bool { return !slices.Contains(contentFields, strings.ToLower(f.key)) })
+	if len(fs) != 1 || fs[0].key != "file_text" && (fs[0].key != "content" || !strings.Contains(strings.ToLower(c.tool), "write")) {
+		return "", false
+	}
+	return fs[0].value, true
+}
+
+// lineSet returns lines of code as an edit tells them.
+func lineSet(lines []string) map[string]bool {
+	set := map[string]bool{}
+	for _, l := range lines {
+		set[editLine(l)] = true
+	}
+	return set
+}
+
+// editsOf returns the edits of a file that add lines.
+func (s *history) editsOf(path string) []*edit {
+	var out []*edit
 	for _, c := range s.calls {
 		if c.change == nil {
 			continue
 		}
 		for _, e := range c.change.files {
 			if e.path == path && !e.removes {
-				earlier = append(earlier, e)
+				out = append(out, e)
 			}
 		}
 	}
-	if len(earlier) == 0 {
-		return nil
-	}
-	gone := map[string]bool{}
-	for _, l := range before {
-		gone[editLine(l)] = true
-	}
-	for _, l := range after {
-		delete(gone, editLine(l))
-	}
-	dropped = map[string]bool{}
-	for _, e := range earlier {
-		e.lines = slices.DeleteFunc(e.lines, func(l string) bool {
-			dropped[l] = dropped[l] || gone[l]
-			return gone[l]
-		})
-	}
-	return dropped
+	return out
 }
 
 // editsByFile returns the edits in force of which lines are known, by path, with the index of their calls.

@@ -120,3 +120,20 @@ func TestShownFiles(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 }
+
+// A file that is written as a whole has no lines and declares no names of before, unless the new text has them.
+func TestAFileThatIsWrittenAgain(t *testing.T) {
+	t.Parallel()
+	made := []*chat.Message{
+		user("Dim the lamps of the hall, please."),
+		calls("", "1", "Edit", "file_path", "lamp.go", "old_string", "", "new_string", "func dimLamps(level int) {\n\tlampLevel = level\n}\nfunc countLamps() int {"),
+		result("1", "ok"),
+	}
+	written := append(made, calls("", "2", "Write", "file_path", "lamp.go", "content", "package lamp\n\nfunc countLamps() int {\n\treturn len(lamps)\n}\n"), result("2", "ok"))
+	text := digestOf(Options{}, written...).Text(600)
+	wantIn(t, text, "declares countLamps\n", "added func countLamps() int {")
+	wantNotIn(t, text, "dimLamps", "lampLevel")
+
+	appended := append(made, calls("", "2", "append_to_file", "file_path", "lamp.go", "content", "func lightLamps() {"), result("2", "ok"))
+	wantIn(t, digestOf(Options{}, appended...).Text(600), "dimLamps", "lampLevel = level", "lightLamps")
+}

@@ -44,14 +44,16 @@ func (s *history) requestLines() []requestLine {
 			if t.program { // which skill it was is enough
 				l.text, l.skill = firstLine(t.request.head), !strings.HasPrefix(t.request.head, demonstration)
 			}
-			l.bare = join && t.asked == "" && isBare(t.request.head) && !s.editedFor(t) || len(t.lines) == 1 && t.lines[0] == undone
+			l.bare = join && t.asked == "" && isBare(t.request.head) && !s.editedFor(t) || t.isUndone()
 			l.spare = isSmallTalk(l.text) || isCommand(l.text) || said == "" || t.request.isOutput() ||
 				!join && len(l.text) < minRequest && replying().MatchString(l.text) && len(namesIn(l.text)) == 0 && !strings.Contains(l.text, "?") // to what, is not told
 			if n := len(lines); n > 0 && len(l.text) < minRequest && lines[n-1].joins(l, join) {
 				if last := &lines[n-1]; !slices.Contains(strings.Split(last.text, requestSeparator), l.text) {
 					last.text += requestSeparator + l.text
 				}
-				lines[n-1].turns = append(lines[n-1].turns, i)
+				if lines[n-1].turns = append(lines[n-1].turns, i); lines[n-1].text == l.text { // it was asked again
+					lines[n-1].bare = l.bare
+				}
 				continue
 			}
 		}
@@ -133,13 +135,13 @@ func (s *history) addRequests(b *itemList, budget int) {
 			b.weigh(worthAsked)
 			it.topical = true
 		}
-		first = false
+		first, it.heading = false, request != nil && s.turns[l.turns[len(l.turns)-1]].isUndone() // it stands with that
 		if whole := b.addWhole(it, mark+text.Head(cmp.Or(l.whole, l.text), maxRequest)+"\n"); whole != nil && !l.spare && i >= len(lines)-newestRequests {
 			whole.tier = tierNewest
 		}
 		for _, turn := range l.turns {
 			if t := s.turns[turn]; t.asked != "" && len(t.request.head) < minRequest { // not understood without it
-				q := b.add(sectionFindings, indentMark+repliesMark+truncate(t.asked, b.lineLimit)+"\n", worthAnswer*decay(len(s.turns)-turn, 8))
+				q := b.add(sectionFindings, indentMark+repliesMark+truncate(inContext(s.turns[max(0, turn-1)].lastText, t.asked), b.lineLimit)+"\n", worthAnswer*decay(len(s.turns)-turn, 8))
 				q.section, q.day, q.parent = sectionRequests, it.day, it
 			}
 			s.addDemands(b, turn, request)

@@ -105,7 +105,7 @@ func (s *history) undoReported(hash string) {
 	for _, t := range s.turns {
 		if t.after == s.calls[at].after && !t.request.empty() {
 			s.dropSaid(t)
-			t.lines = []string{undone}
+			t.lines, t.callsBefore = []string{undone}, t.calls // nothing followed it
 		}
 	}
 }

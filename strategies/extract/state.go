@@ -26,11 +26,11 @@ func (s *history) addLastAnswer(b *itemList) {
 	stuck := last != nil && last.failed && last.blocks()
 	long := len(t.lines)-t.lastStart > maxWholeAnswer
 	var before []*item             // what was said before the last message, since the newest edit
-	var head *item                 // of the lines below it
+	var head, above *item          // of the lines below it, and the entry before in a numbered list
 	for j, line := range t.lines { // what is said last is read as a whole, unless it is long
 		line, below := strings.CutPrefix(line, belowMark)
 		if !below {
-			head = nil
+			head, above = nil, nil
 		}
 		if j < t.lastStart && !s.isTalk() && (j < s.saidBefore || below) { // it is over, or not understood alone
 			continue
@@ -55,7 +55,7 @@ func (s *history) addLastAnswer(b *itemList) {
 			text, whole = indentMark+text, indentMark+whole
 		}
 		it := b.add(sectionState, text, worthState)
-		switch it.tier, it.parent = tierState, head; {
+		switch it.tier, it.parent = tierState, cmp.Or(above, head); {
 		case j > t.lastStart:
 			it.tier = tierOpen
 			b.weigh(worthStateLine * decay(j-t.lastStart, 6))
@@ -63,7 +63,9 @@ func (s *history) addLastAnswer(b *itemList) {
 			it.section, it.share, it.tier, it.value = sectionFindings, sectionFindings, tierOther, worthSaid*min(1, float64(len(text))/usualLine)
 			before = append(before, it)
 		}
-		if !below {
+		if below && listEntry().MatchString(line) {
+			above = it
+		} else if !below {
 			head, it.heading = it, j+1 < len(t.lines) && strings.HasPrefix(t.lines[j+1], belowMark) && strings.HasSuffix(line, ":")
 		}
 		if j >= t.lastStart {
