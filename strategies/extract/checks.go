@@ -8,8 +8,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// unresolved reports of each call whether it failed and was the last of its family, and no check of the same kind
-// passed on all there is, after an edit and before a commit.
+// unresolved reports of each call whether it failed and was the last of its family, no check of the same kind passed on
+// all there is, after an edit and before a commit, and of a merge, no commit followed.
 func (s *history) unresolved() []bool {
 	later := map[string][][]string{} // the targets of later calls by what they run
 	used := map[string]bool{}        // files of later calls
@@ -25,6 +25,7 @@ func (s *history) unresolved() []bool {
 			kinds = c.checkKinds()
 		}
 		settled := len(kinds) > 0 && !slices.ContainsFunc(kinds, func(k string) bool { return !passed[k] })
+		settled = settled || committed && conflicting().MatchString(c.outcome)
 		out[i] = c.failed && !settled && !isRepeated(c.ran(), again) &&
 			!(c.changes && !c.runsToo && slices.ContainsFunc(c.paths, func(p string) bool { return used[p] }))
 		if c.done && !c.failed {
@@ -52,6 +53,9 @@ func (s *history) unresolved() []bool {
 	}
 	return out
 }
+
+// conflicting is what a merge says that is concluded by a commit.
+var conflicting = text.Pattern(`(?i)\bautomatic merge failed\b|\bmerge conflict\b|\bfix conflicts\b`)
 
 // checkKinds returns what a call checks, in which folder: by any program that runs tests or a linter, else by which.
 func (c *toolCall) checkKinds() []string {

@@ -95,3 +95,19 @@ func TestATestFailedBeforeACommit(t *testing.T) {
 		}
 	}
 }
+
+// A merge that a commit concluded is no failure, and how a program is used says nothing later.
+func TestAMergeThatWasConcluded(t *testing.T) {
+	t.Parallel()
+	merge := []*chat.Message{
+		user("Merge the lamps of the cellar, please."),
+		calls("", "1", "Bash", "command", "git fetch origin lamps && git merge origin/lamps"), result("1", "Exit code 1\nCONFLICT (content): Merge conflict in lamp.go\nAutomatic merge failed; fix conflicts and then commit the result."),
+		calls("", "2", "Bash", "command", "go run ./cmd/lamp --help"), result("2", "Use lamp [command] for more of it."),
+	}
+	next := []*chat.Message{calls("", "3", "Read", "file_path", "lamp.go"), result("3", "package lamp")}
+	wantIn(t, digestOf(Options{}, append(slices.Clone(merge), next...)...).Text(600), "Automatic merge failed")
+	committed := append(merge, calls("", "4", "Bash", "command", "git add -A && git commit -m 'Merge the lamps'"), result("4", "[cellar 1a2b3c4] Merge the lamps\n 1 file changed, 1 insertion(+)"))
+	text := digestOf(Options{}, append(committed, next...)...).Text(600)
+	wantIn(t, text, "1a2b3c4")
+	wantNotIn(t, text, "merge failed", "--help")
+}
