@@ -122,7 +122,7 @@ func TestActionsThatSayNothing(t *testing.T) {
 	if !cmp.Equal(got, want) {
 		t.Errorf("%s\n%s", cmp.Diff(want, got), text)
 	}
-	wantIn(t, text, "- file hall.go: changed 1\n")
+	wantIn(t, text, "- file /house/lamps/hall.go: changed 1\n")
 	wantIn(t, text, "- Passed since the last edit: go test -c -o /dev/null ./...\n")
 }
 

@@ -26,6 +26,13 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	if len(c.paths) == 0 {
 		c.paths = shownFiles(c.command)
 	}
+	if m := folderFirst().FindStringSubmatch(c.command); m != nil && strings.Count(c.command, "cd ") == 1 {
+		for i, p := range c.paths {
+			if !path.IsAbs(p) {
+				c.paths[i] = path.Join(m[1], p)
+			}
+		}
+	}
 	command := s.inFolder(commandLine(c.command))
 	switch acts, known := s.configured(name); {
 	case known:
@@ -106,7 +113,7 @@ func withoutRoot(command, root string) string {
 	}
 }
 
-var folderFirst = text.Pattern(`^cd (/[^\s;&|]+) *&& *`)
+var folderFirst = text.Pattern(`^cd (/[^\s;&|]+) *(?:&&|;|\n)\s*`)
 
 // lastOf returns the newest call of a tool that was done, if only perhaps; nil for none.
 func (s *history) lastOf(tool string) *toolCall {
