@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode"
@@ -230,6 +231,39 @@ func divide(message string) (own, pasted, quoted string) {
 	}
 	return a.String(), b.String(), q.String()
 }
+
+// said returns what the user said with a request on one line, and what was typed of that.
+func (r request) said() (whole, typed string) {
+	said := cmp.Or(withoutCommands(r.head), r.head)
+	if strings.Contains(r.tail, codeFence) { // what is pasted may end there
+		said += ellipsis + r.tail
+	}
+	return oneLine(said), oneLine(withoutPastes(said))
+}
+
+// withoutPastes returns a message without what is fenced in it and longer than an excerpt, if it says more than that.
+func withoutPastes(message string) string {
+	parts := strings.Split(message, codeFence)
+	var b strings.Builder
+	for i, part := range parts {
+		switch {
+		case i%2 == 0:
+			b.WriteString(part)
+		case i == len(parts)-1: // it has no end
+			b.WriteString(codeFence + part)
+		case len(part) <= maxExcerpt:
+			b.WriteString(codeFence + part + codeFence)
+		default:
+			b.WriteString(ellipsis)
+		}
+	}
+	if b.Len() < minRequest {
+		return message
+	}
+	return b.String()
+}
+
+const codeFence = "```"
 
 // isDocument reports whether a long request is a document as a whole, such as the summary of another session.
 func isDocument(said string) bool {

@@ -418,3 +418,14 @@ func TestAWholeRequestIsNotCutByADemand(t *testing.T) {
 		wantIn(t, digestOf(Options{}, ms...).Text(budget), "- > "+said+"\n")
 	}
 }
+
+// What was typed around something long that was pasted comes before that.
+func TestWhatIsTypedAroundAPaste(t *testing.T) {
+	t.Parallel()
+	for _, lines := range []int{20, 200} { // the second is kept by its head and tail
+		ask := "So, I tried the lamp:\n```\n" + strings.Repeat("21:51 lamp of the hall is on\n", lines) + "```\nWhat happened here? Look at the fuse."
+		text := digestOf(Options{}, user("Wire the lamps of the house, please."), assistant("Wired."), user(ask), assistant("It was the fuse."),
+			user("Then list the lamps of the cellar with their power."), assistant("The one by the stairs has 40 watts.")).Text(120)
+		wantIn(t, text, "- > So, I tried the lamp: … What happened here? Look at the fuse.\n")
+	}
+}

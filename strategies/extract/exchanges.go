@@ -28,7 +28,8 @@ func (s *history) requestLines() []requestLine {
 	var lines []requestLine
 	for i, t := range s.turns {
 		said := withoutCommands(t.request.head)
-		l := requestLine{text: oneLine(cmp.Or(said, t.request.head)), day: s.dayOf(i), turns: []int{i}}
+		l := requestLine{day: s.dayOf(i), turns: []int{i}}
+		l.whole, l.text = t.request.said()
 		switch {
 		case s.isServed(i) && !slices.Contains(before, i):
 			l.spare = true
@@ -36,20 +37,20 @@ func (s *history) requestLines() []requestLine {
 			l.text, l.spare = "", true
 		default:
 			if t.document { // which one it was is enough
-				if !s.isReplaced(i) {
-					l.whole = l.text
+				if s.isReplaced(i) {
+					l.whole = ""
 				}
 				l.text = firstLine(t.request.head) + ellipsis
 			}
 			if t.program { // which skill it was is enough
-				l.text, l.skill = firstLine(t.request.head), !strings.HasPrefix(t.request.head, demonstration)
+				l.whole, l.text, l.skill = "", firstLine(t.request.head), !strings.HasPrefix(t.request.head, demonstration)
 			}
 			l.bare = join && t.asked == "" && isBare(t.request.head) && !s.editedFor(t) || t.isUndone()
 			l.spare = isSmallTalk(l.text) || isCommand(l.text) || said == "" || t.request.isOutput() ||
 				!join && len(l.text) < minRequest && replying().MatchString(l.text) && len(namesIn(l.text)) == 0 && !strings.Contains(l.text, "?") // to what, is not told
 			if n := len(lines); n > 0 && len(l.text) < minRequest && lines[n-1].joins(l, join) {
 				if last := &lines[n-1]; !slices.Contains(strings.Split(last.text, requestSeparator), l.text) {
-					last.text += requestSeparator + l.text
+					last.text, last.whole = last.text+requestSeparator+l.text, ""
 				}
 				if lines[n-1].turns = append(lines[n-1].turns, i); lines[n-1].text == l.text { // it was asked again
 					lines[n-1].bare = l.bare
@@ -136,7 +137,7 @@ func (s *history) addRequests(b *itemList, budget int) {
 			it.topical = true
 		}
 		first, it.heading = false, request != nil && s.turns[l.turns[len(l.turns)-1]].isUndone() // it stands with that
-		if whole := b.addWhole(it, mark+text.Head(cmp.Or(l.whole, l.text), maxRequest)+"\n"); whole != nil && !l.spare && i >= len(lines)-newestRequests {
+		if whole := b.addWhole(it, mark+text.Head(cmp.Or(l.whole, l.text), maxRequest+len(ellipsis))+"\n"); whole != nil && !l.spare && i >= len(lines)-newestRequests {
 			whole.tier = tierNewest
 		}
 		for _, turn := range l.turns {

@@ -137,7 +137,7 @@ var commandTags = strings.NewReplacer("<command-name>", " ", "</command-name>", 
 // said reports whether the requests contain q, or the parts of q around masks: joining lines
 // can produce a secret.
 func said(asks []string, q string) bool {
-	for part := range strings.SplitSeq(strings.ReplaceAll(q, "***", "..."), "...") {
+	for part := range strings.SplitSeq(strings.NewReplacer("***", "...", ellipsis, "...").Replace(q), "...") {
 		if !slices.ContainsFunc(asks, func(s string) bool {
 			typed := commandTags.Replace(s) // a command as the user typed it
 			return strings.Contains(s, strings.TrimSpace(part)) || strings.Contains(oneLine(s), strings.TrimSpace(part)) || strings.Contains(oneLine(typed), strings.TrimSpace(part))

@@ -348,8 +348,8 @@ func (s *history) dropSaid(t *turn) {
 
 // shorten drops what is seldom asked for of an old turn.
 func (t *turn) shorten() {
-	said := cmp.Or(withoutCommands(t.request.head), t.request.head)
-	t.request = request{head: strings.Clone(truncate(oneLine(said), maxOldRequest))}
+	_, typed := t.request.said()
+	t.request = request{head: strings.Clone(truncate(typed, maxOldRequest))}
 	t.lines = slices.Clone(t.lines[t.lastStart:min(len(t.lines), t.lastStart+maxOldLines)])
 	t.lastStart, t.lastText = 0, ""
 }

@@ -36,6 +36,13 @@ var (
 // showCommands are those whose output says nothing later.
 var showCommands = []string{"ls ", "pwd ", "cat ", "echo ", "wc ", "which ", "head ", "tail ", "stat ", "file ", "tree ", "date "}
 
+// onlyShows reports whether what a command line shows, if anything, says nothing later.
+func onlyShows(command string) bool {
+	return !slices.ContainsFunc(shellCommands(command), func(c shellCommand) bool {
+		return !c.prepares() && !beginsWith(c.text, showCommands) && !strings.HasSuffix(c.text, " --help")
+	})
+}
+
 // readCommands are commands that only show or prepare something, by their first words.
 var readCommands = []string{
 	"cat ", "open ", "goto ", "scroll_", "search_file ", "search_dir ", "find_file ", "head ", "tail ", "ls ", "grep ", "rg ", "find ", "wc ", "sed -n", "which ", "pwd ", "echo ", "tree ", "awk ", "jq ", "stat ", "file ", "type ",
