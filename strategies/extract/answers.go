@@ -48,6 +48,10 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 			break
 		}
 		counted := below && listEntry().MatchString(line)
+		if s.namesRemoved(line, t.lastAt) {
+			missing = missing || counted
+			continue
+		}
 		if counted && missing && !slices.ContainsFunc(sentences(line), isDecision) { // a list ends where an entry is left out
 			continue
 		}

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -193,4 +194,29 @@ func TestAReplyStandsWithWhatItsQuestionIsAbout(t *testing.T) {
 		user("yeah let's tackle 2 and 3"), assistant("Both are done."),
 		user("Then list the lamps of the cellar with their power."), assistant("The one by the stairs has 40 watts.")).Text(900)
 	wantIn(t, text, "  - Replies to: What is left: #2 (the fuse), #3 (the wire), #4 (the dimmer). Want to tackle any of these next?\n")
+}
+
+// What was said of a function that an edit took out later is over, unless a file has it again.
+func TestAnswersAboutWhatWasTakenOut(t *testing.T) {
+	t.Parallel()
+	edit := func(id, path, before, after string) []*chat.Message {
+		return []*chat.Message{calls("", id, "Edit", "file_path", path, "old_string", before, "new_string", after), result(id, "ok")}
+	}
+	asked := []*chat.Message{
+		calls("", "0", "Read", "file_path", "lamp.go"), result("0", "func dimLamps() {\n}\nfunc countLamps() int {"),
+		user("Why are the lamps of the hall so dark in the evening?"), assistant("The switch calls `dimLamps` twice in the evening.\n\nIt works as built."),
+		user("Take it out then, please, and look after the fuse."),
+	}
+	then := []*chat.Message{assistant("It is out."), user("Then list the lamps of the cellar with their power."), assistant("The one by the stairs has 40 watts.")}
+	text := func(ms ...*chat.Message) string {
+		return digestOf(Options{}, append(append(slices.Clone(asked), ms...), then...)...).Text(900)
+	}
+	const claim = "calls `dimLamps` twice"
+	wantIn(t, text(edit("1", "lamp.go", "func countLamps() int {", "func countLamps() (n int) {")...), claim)
+	gone := edit("1", "lamp.go", "func dimLamps() {\n}\n", "")
+	wantNotIn(t, text(gone...), claim)
+	wantNotIn(t, text(calls("", "1", "Write", "file_path", "lamp.go", "content", "func countLamps() int {"), result("1", "ok")), claim)
+	wantIn(t, text(append(gone, edit("2", "hall.go", "func light() {", "func dimLamps() {\n}\nfunc light() {")...)...), claim)
+	moved := edit("2", "hall.go", "func light() {", "func dimLamps() {\n}\nfunc light() {")
+	wantIn(t, text(append(moved, gone...)...), claim)
 }

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,7 +16,7 @@ func (s *history) addDeclarations(paths []string, content string) {
 	}
 	f := s.files[paths[0]]
 	for _, name := range declaredNames(content) {
-		if !slices.Contains(f.declares, name) {
+		if delete(s.removed, name); !slices.Contains(f.declares, name) {
 			f.declares = appendBounded(f.declares, strings.Clone(name), maxDeclares)
 		}
 	}
@@ -28,8 +29,32 @@ func (s *history) dropDeclarations(paths []string, fs []argument) {
 	}
 	before, after := changedLines(fs, func(argument) bool { return true })
 	removed, kept := declaredNames(strings.Join(before, "\n")), declaredNames(strings.Join(after, "\n"))
-	f := s.files[paths[0]]
-	f.declares = slices.DeleteFunc(f.declares, func(name string) bool { return slices.Contains(removed, name) && !slices.Contains(kept, name) })
+	s.undeclare(s.files[paths[0]], func(name string) bool { return slices.Contains(removed, name) && !slices.Contains(kept, name) })
+}
+
+// undeclare drops the names of a file that are gone.
+func (s *history) undeclare(f *file, gone func(name string) bool) {
+	f.declares = slices.DeleteFunc(f.declares, func(name string) bool {
+		if gone(name) && len(s.removed) < maxRemoved {
+			s.removed[name] = s.messages
+		}
+		return gone(name)
+	})
+}
+
+// maxRemoved is the number of names that were taken out.
+const maxRemoved = 512
+
+// namesRemoved reports whether what was said up to a message has a name that an edit took out later, and that no file
+// declares.
+func (s *history) namesRemoved(said string, at int) bool {
+	if len(s.removed) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(strings.FieldsFunc(said, func(r rune) bool { return r != '_' && !isLetterOrDigit(r) }), func(w string) bool {
+		since, ok := s.removed[w]
+		return ok && since > at && !slices.ContainsFunc(slices.Collect(maps.Values(s.files)), func(f *file) bool { return slices.Contains(f.declares, w) })
+	})
 }
 
 // declaredNames returns the names that the lines of a text declare.

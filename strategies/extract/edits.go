@@ -73,7 +73,8 @@ func (s *history) recordChange(c *toolCall, fs []argument) {
 		before, after := changedLines(fs, func(f argument) bool { return len(c.paths) == 1 || f.object == object })
 		content, whole := c.rewrites(fs)
 		if whole {
-			s.files[p].declares = nil
+			kept := declaredNames(content)
+			s.undeclare(s.files[p], func(name string) bool { return !slices.Contains(kept, name) })
 		}
 		moved := map[string]bool{} // or added before
 		if earlier := s.editsOf(p); len(earlier) > 0 {

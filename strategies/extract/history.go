@@ -85,13 +85,12 @@ type history struct {
 	uncommittedAs string
 	// saidBefore is the number of lines of the current turn that were said before the newest edit.
 	saidBefore int
-	// discarded are the files whose edits were discarded since the last commit, discardedBy is the call that did it last.
-	discarded   []string
-	discardedBy *toolCall
-	// discards reports that a command may have taken edits out of the working tree since the last commit, stashed is the
-	// call that put them aside, nil for none.
-	discards bool
-	stashed  *toolCall
+	// discarded are the files whose edits were discarded since the last commit, discardedBy is the call that did it last, and
+	// stashed the one that put them aside, nil for none; discards reports that a command may have taken edits out since.
+	discarded            []string
+	discardedBy, stashed *toolCall
+	discards             bool
+	removed              map[string]int // the messages in which edits took names out, which were not declared again
 	// openCalls are the calls without a result.
 	openCalls []*toolCall
 	// listings are the newest calls that returned several objects.
