@@ -36,8 +36,10 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 	flat := finding && editedLater // without lists, which stand with their heading only
 	var head, above *item          // of the lines below it, and the entry before in a numbered list
 	missing := false               // that entry has no line
+	var before, it *item           // of the line before, nil if that is left out
 	for j, line := range lines {
 		line, below := strings.CutPrefix(line, belowMark)
+		before, it = it, nil
 		if !below {
 			head, above, missing = nil, nil, false
 		} else if flat || head == nil && j > last { // not understood without what it stands below
@@ -64,6 +66,11 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 			line = plain
 		}
 		first := j >= last && !answered && !isIntention(line) && !finding
+		if below || !following().MatchString(line) {
+			before = nil
+		} else if before == nil && j > last { // not understood alone
+			continue
+		}
 		passing, empty := isPassing(line), isEmpty(line)
 		if heads {
 			passing, empty = intending().MatchString(line), false
@@ -94,15 +101,15 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		if head != nil {
 			text = indentMark + text
 		}
-		it := b.add(sectionFindings, text, worth*age*min(1, float64(len(text))/usualLine))
-		it.day, it.parent = day, cmp.Or(above, head)
+		it = b.add(sectionFindings, text, worth*age*min(1, float64(len(text))/usualLine))
+		it.day, it.parent = day, cmp.Or(above, head, before)
 		missing = false
 		if first && b.crowded && !s.isRecords() && !s.isTalk() && i >= len(s.turns)-1-newestRequests {
 			it.tier = tierOpen
 		}
 		switch {
 		case request != nil:
-			it.section, it.parent = sectionRequests, cmp.Or(above, head, request)
+			it.section, it.parent = sectionRequests, cmp.Or(above, head, before, request)
 		case isGoal && j >= last:
 			it.section, it.day = sectionGoal, ""
 		}
@@ -114,6 +121,9 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		}
 	}
 }
+
+// following begins a line that is not understood without the one before it.
+var following = text.Pattern(`(?i)^(?:this|that|these|those|it|they|so|or|either|otherwise|therefore|hence|thus|which|then|both|but|however|instead)\b`)
 
 // addCommits adds the commits of a turn that did nothing else, but for the last action of all, below its request.
 func (s *history) addCommits(b *itemList, i int, request *item) {

@@ -220,3 +220,25 @@ func TestAnswersAboutWhatWasTakenOut(t *testing.T) {
 	moved := edit("2", "hall.go", "func light() {", "func dimLamps() {\n}\nfunc light() {")
 	wantIn(t, text(append(moved, gone...)...), claim)
 }
+
+// A line that points to the one before it is not told without that.
+func TestALineThatPointsBack(t *testing.T) {
+	t.Parallel()
+	d := digestOf(Options{}, user("Look after the lamps of the house, please."), calls("", "1", "Read", "file_path", "lamp.go"), result("1", "package lamp"), assistant("I do."),
+		user("Why do the lamps of the house flicker in the evening, as Ann says?"),
+		assistant("The fuse of the hall is too weak.\n\nLet me look at the dimmer, too.\n\nThis would explain the lamps of the cellar.\n\nThe wire of the roof, which Ann had bent when the house was painted, lies open.\n\nIt is made of iron, like all of the wires of the house that Ann has."),
+		user("Then list the lamps of the cellar with their power."), assistant("The one by the stairs has 40 watts."),
+		user("And those of the roof, with the day on which each was bought."), assistant("There are none."))
+	some := false
+	for budget := 60; budget < 300; budget += 5 {
+		text := d.Text(budget)
+		wantNotIn(t, text, "This would explain")
+		if strings.Contains(text, "It is made of iron") {
+			some = true
+			wantIn(t, text, "The wire of the roof")
+		}
+	}
+	if !some {
+		t.Errorf("the line is never told:\n%s", d.Text(300))
+	}
+}
