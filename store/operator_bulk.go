@@ -99,7 +99,7 @@ func (s *Store) startBulk(ctx context.Context, kind, tenant string, m RunMatch, 
 }
 
 // BulkUndoStep is a run that a bulk undo came to. Code is undone, or why the run stays in force:
-// later_runs, in_use, locked or not_applicable. With Run 0 there was none left, and Code is the
+// later_runs, in_use, locked, archived, purged or not_applicable. With Run 0 there was none left, and Code is the
 // status of the bulk undo.
 type BulkUndoStep struct {
 	Run  RunID

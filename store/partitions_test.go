@@ -126,6 +126,10 @@ func TestMigratingAPartitionedInstallation(t *testing.T) {
 	if step := must(again.NextBulkUndo(t.Context(), undo))(t); step != (BulkUndoStep{run, "undone"}) {
 		t.Errorf("a bulk undo that was open: %+v", step)
 	}
+	exec(t, again, `DELETE FROM compactor.bulk_undo_runs`)
+	if _, err := again.NextBulkUndo(t.Context(), undo); !errors.Is(err, ErrNotApplicable) {
+		t.Errorf("a bulk undo without a list: %v", err)
+	}
 	add(t, again, k, talk("n", 3)...)
 	wantConsistent(t, again)
 }

@@ -33,15 +33,16 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 	}
 	answered, day := false, s.dayOf(i) // answered: its result is listed
 	edited, editedLater := s.editedFor(t), s.changedSince(t.lastAt)
-	flat := finding && editedLater // without lists, which stand with their heading only
-	var head, above *item          // of the lines below it, and the entry before in a numbered list
-	missing := false               // that entry has no line
-	var before, it *item           // of the line before, nil if that is left out
+	flat := finding && editedLater   // without lists, which stand with their heading only
+	var head, before, it *item       // of the lines below it, and of the line before, nil if that is left out
+	counted, missing := false, false // the line is an entry of a numbered list, of which one was left out
 	for j, line := range lines {
 		line, below := strings.CutPrefix(line, belowMark)
 		before, it = it, nil
+		missing = missing || counted && before == nil
+		counted = below && listEntry().MatchString(line)
 		if !below {
-			head, above, missing = nil, nil, false
+			head, missing = nil, false
 		} else if flat || head == nil && j > last { // not understood without what it stands below
 			continue
 		}
@@ -49,15 +50,9 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		if j >= last && planning().MatchString(line) { // what was to be done is over, with all below it
 			break
 		}
-		counted := below && listEntry().MatchString(line)
-		if s.namesRemoved(line, t.lastAt) {
-			missing = missing || counted
+		if s.namesRemoved(line, t.lastAt) || missing && !slices.ContainsFunc(sentences(line), isDecision) { // a list ends where an entry is left out
 			continue
 		}
-		if counted && missing && !slices.ContainsFunc(sentences(line), isDecision) { // a list ends where an entry is left out
-			continue
-		}
-		missing = counted
 		if !counted && !strings.HasSuffix(line, ":") { // what stands below it needs all of it
 			line = s.statements(line)
 		}
@@ -66,10 +61,10 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 			line = plain
 		}
 		first := j >= last && !answered && !isIntention(line) && !finding
-		if below || !following().MatchString(line) {
-			before = nil
-		} else if before == nil && j > last { // not understood alone
+		if follows := !below && following().MatchString(line); follows && before == nil && j > last { // not understood alone
 			continue
+		} else if !follows && (!counted || before == head) {
+			before = nil
 		}
 		passing, empty := isPassing(line), isEmpty(line)
 		if heads {
@@ -102,21 +97,17 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 			text = indentMark + text
 		}
 		it = b.add(sectionFindings, text, worth*age*min(1, float64(len(text))/usualLine))
-		it.day, it.parent = day, cmp.Or(above, head, before)
-		missing = false
+		it.day, it.parent, it.follows = day, head, before
 		if first && b.crowded && !s.isRecords() && !s.isTalk() && i >= len(s.turns)-1-newestRequests {
 			it.tier = tierOpen
 		}
 		switch {
 		case request != nil:
-			it.section, it.parent = sectionRequests, cmp.Or(above, head, before, request)
+			it.section, it.parent = sectionRequests, cmp.Or(head, request)
 		case isGoal && j >= last:
 			it.section, it.day = sectionGoal, ""
 		}
-		switch {
-		case counted:
-			above = it
-		case heads:
+		if heads {
 			head, it.heading = it, strings.HasSuffix(line, ":") || strings.Contains(line, " | ")
 		}
 	}

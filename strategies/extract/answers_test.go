@@ -131,9 +131,12 @@ func TestAnAnswerThatWasTakenBack(t *testing.T) {
 		"I was wrong about the fuse, it is the dimmer.":          false,
 		"The right one is in the cellar, on the left.":           true,
 		"That is the one you are right to keep in the hall now.": true,
-		"Actually, the wire behind the switch is loose.":         false,
+		"Actually, the fuse is as strong as the others.":         false,
+		"Actually, it is, since Monday.":                         true,
 		"Actually it is the same for the lamps of the cellar.":   true,
 		"The fuse DID hold, as the meter shows.":                 false,
+		"Yes, the cellar IS dry.":                                true,
+		"Wait, I look at the log of the cellar first.":           true,
 		"The meter IS THE ONE of 1990, so I cannot tell.":        true,
 	} {
 		text := digestOf(Options{}, user("Why does the lamp of the hall flicker in the evening?"), assistant("The fuse of the hall is too weak for three lamps."),
@@ -150,11 +153,15 @@ func TestAnAnswerThatTheUserDisputes(t *testing.T) {
 	t.Parallel()
 	for next, told := range map[string]bool{
 		"hmm, still flickers here and I've still got the old fuse": true,
-		"It's still flickering":                   true,
-		"I'm still getting the flicker":           false,
-		"ok but it still doesn't light up at all": false,
-		"That didn't help, try the next one.":     false,
-		"Please keep the fuse as it still works":  true,
+		"It's still flickering":                                                true,
+		"I'm still getting the same flicker":                                   false,
+		"ok but it still doesn't work at all":                                  false,
+		"That didn't help, try the next one.":                                  false,
+		"That doesn't change anything for me, so order the fuse please.":       true,
+		"I still have to order the fuse; list the shops for me.":               true,
+		"It doesn't work on Sundays, the shop. Order it today.":                true,
+		"well, still a wrong colour of the lamp but the fuse is right by now.": true,
+		"Please keep the fuse as it still works":                               true,
 	} {
 		text := digestOf(Options{}, user("Why does the lamp of the hall flicker in the evening?"), assistant("The fuse of the hall is too weak for three lamps."),
 			user(next), assistant("I look at the dimmer of the hall next."),
@@ -172,6 +179,9 @@ func TestANumberedListHasNoGap(t *testing.T) {
 		assistant("They flicker because:\n\n1. The fuse of the hall, which Ann had put in when the house was built, is too weak for all of the lamps that hang there now.\n2. The dimmer is old.\n3. The wire behind the switch of the cellar was bent when the wall was painted.\n4. It rains."),
 		user("Then list the lamps of the cellar with their power."), assistant("The one by the stairs has 40 watts."),
 		user("And those of the roof, with the day on which each was bought."), assistant("There are none."))
+	wantIn(t, digestOf(Options{}, user("Look after the lamps of the house, please."), calls("", "1", "Read", "file_path", "lamp.go"), result("1", "package lamp"), assistant("I do."),
+		user("Which of the lamps are broken?\n1. The lamp of the hall\n2. The lamp of the roof"), assistant("These are:\n\n1. The lamp of the hall\n2. The lamp of the roof and its switch"),
+		user("Then list the lamps of the cellar with their power."), assistant("The one by the stairs has 40 watts.")).Text(900), "2. The lamp of the roof and its switch\n") // the first is told with the request
 	some := false
 	for budget := 60; budget < 300; budget += 5 {
 		text := d.Text(budget)
@@ -215,7 +225,12 @@ func TestAnswersAboutWhatWasTakenOut(t *testing.T) {
 	wantIn(t, text(edit("1", "lamp.go", "func countLamps() int {", "func countLamps() (n int) {")...), claim)
 	gone := edit("1", "lamp.go", "func dimLamps() {\n}\n", "")
 	wantNotIn(t, text(gone...), claim)
-	wantNotIn(t, text(calls("", "1", "Write", "file_path", "lamp.go", "content", "func countLamps() int {"), result("1", "ok")), claim)
+	write := calls("", "1", "Write", "file_path", "lamp.go", "content", "func countLamps() int {")
+	wantNotIn(t, text(write, result("1", "ok")), claim)
+	refused := text(write, result("1", "The user doesn't want to proceed with this tool use. The tool use was rejected."))
+	wantIn(t, refused, claim, "declares countLamps, dimLamps")
+	wantIn(t, text(edit("1", "lamp.go", "func dimLamps() {", "const dimLamps = 3")...), claim)
+	wantIn(t, text(edit("1", "lamp.md", "func dimLamps() {", "")...), claim)
 	wantIn(t, text(append(gone, edit("2", "hall.go", "func light() {", "func dimLamps() {\n}\nfunc light() {")...)...), claim)
 	moved := edit("2", "hall.go", "func light() {", "func dimLamps() {\n}\nfunc light() {")
 	wantIn(t, text(append(moved, gone...)...), claim)

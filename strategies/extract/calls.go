@@ -26,12 +26,8 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	if len(c.paths) == 0 {
 		c.paths = shownFiles(c.command)
 	}
-	if m := folderFirst().FindStringSubmatch(c.command); m != nil && strings.Count(c.command, "cd ") == 1 {
-		for i, p := range c.paths {
-			if !path.IsAbs(p) {
-				c.paths[i] = path.Join(m[1], p)
-			}
-		}
+	if c.command != "" {
+		s.joinFolder(c)
 	}
 	command := s.inFolder(commandLine(c.command))
 	switch acts, known := s.configured(name); {
@@ -79,6 +75,27 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	}
 	s.record(c)
 	s.openCalls = appendBounded(s.openCalls, c, maxOpenCalls)
+}
+
+// joinFolder names the files of a command by the folder that it runs in, unless they are known by their names.
+func (s *history) joinFolder(c *toolCall) {
+	folder := s.folder
+	if m := folderFirst().FindStringSubmatch(c.command); m != nil {
+		folder = m[1]
+	}
+	moves := 0
+	for _, x := range shellCommands(c.command) {
+		if strings.HasPrefix(x.text, "cd ") {
+			moves++
+		}
+	}
+	for i, p := range c.paths {
+		whole := path.Join(folder, p)
+		if path.IsAbs(p) || strings.HasPrefix(p, "~") || s.files[p] != nil || folder == "" || moves > 1 || moves == 0 && s.files[whole] == nil {
+			continue
+		}
+		c.paths[i] = whole
+	}
 }
 
 // inFolder returns a command with paths from the folder of the work, the first that one changes to.
@@ -185,6 +202,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	s.launched = slices.Contains(nameWords(c.tool), "skill") && strings.HasPrefix(head, launching)
 	listing = s.readObjects(c, head)
 	defer s.noteHandles(c, head, tail)
+	defer s.settleChange(c)
 	if outcome := c.nothingDone(head); outcome != "" {
 		c.failed, c.undone, c.outcome = true, true, outcome
 		s.discountFiles(c)

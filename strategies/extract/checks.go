@@ -25,7 +25,7 @@ func (s *history) unresolved() []bool {
 			kinds = c.checkKinds()
 		}
 		settled := len(kinds) > 0 && !slices.ContainsFunc(kinds, func(k string) bool { return !passed[k] })
-		settled = settled || committed && conflicting().MatchString(c.outcome)
+		settled = settled || committed && c.conflicts()
 		out[i] = c.failed && !settled && !isRepeated(c.ran(), again) &&
 			!(c.changes && !c.runsToo && slices.ContainsFunc(c.paths, func(p string) bool { return used[p] }))
 		if c.done && !c.failed {
@@ -54,8 +54,15 @@ func (s *history) unresolved() []bool {
 	return out
 }
 
-// conflicting is what a merge says that is concluded by a commit.
-var conflicting = text.Pattern(`(?i)\bautomatic merge failed\b|\bmerge conflict\b|\bfix conflicts\b`)
+// conflicts reports whether a call merged with conflicts, which a commit concludes.
+func (c *toolCall) conflicts() bool {
+	return merging().MatchString(c.description) && conflicting().MatchString(c.outcome)
+}
+
+var (
+	merging     = text.Pattern(`\bgit (?:merge|pull|rebase|cherry-pick|revert|stash)\b`)
+	conflicting = text.Pattern(`(?i)\bautomatic merge failed\b|\bmerge conflict\b|\bfix conflicts\b`)
+)
 
 // checkKinds returns what a call checks, in which folder: by any program that runs tests or a linter, else by which.
 func (c *toolCall) checkKinds() []string {

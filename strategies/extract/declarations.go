@@ -1,7 +1,7 @@
 package extract
 
 import (
-	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -22,38 +22,71 @@ func (s *history) addDeclarations(paths []string, content string) {
 	}
 }
 
-// dropDeclarations drops the names that an edit of a file removed.
+// dropDeclarations drops the names that the edit of the newest call removed.
 func (s *history) dropDeclarations(paths []string, fs []argument) {
 	if len(paths) != 1 || s.files[paths[0]] == nil {
 		return
 	}
 	before, after := changedLines(fs, func(argument) bool { return true })
-	removed, kept := declaredNames(strings.Join(before, "\n")), declaredNames(strings.Join(after, "\n"))
-	s.undeclare(s.files[paths[0]], func(name string) bool { return slices.Contains(removed, name) && !slices.Contains(kept, name) })
+	removed, kept := declaredNames(strings.Join(before, "\n")), strings.Join(after, "\n")
+	s.undeclare(s.calls[len(s.calls)-1], s.files[paths[0]], func(name string) bool { return slices.Contains(removed, name) && !containsWord(kept, name) })
 }
 
-// undeclare drops the names of a file that are gone.
-func (s *history) undeclare(f *file, gone func(name string) bool) {
+// undeclare drops the names of a file that a call took out, and keeps them with the call until its result.
+func (s *history) undeclare(c *toolCall, f *file, gone func(name string) bool) {
 	f.declares = slices.DeleteFunc(f.declares, func(name string) bool {
-		if gone(name) && len(s.removed) < maxRemoved {
-			s.removed[name] = s.messages
+		if gone(name) && c.change != nil {
+			c.change.names = append(c.change.names, name)
 		}
 		return gone(name)
 	})
 }
 
-// maxRemoved is the number of names that were taken out.
-const maxRemoved = 512
-
-// namesRemoved reports whether what was said up to a message has a name that an edit took out later, and that no file
-// declares.
-func (s *history) namesRemoved(said string, at int) bool {
-	if len(s.removed) == 0 {
-		return false
+// settleChange records the names that a call took out or, if it failed, takes back what it changed.
+func (s *history) settleChange(c *toolCall) {
+	if c.change == nil {
+		return
 	}
-	return slices.ContainsFunc(strings.FieldsFunc(said, func(r rune) bool { return r != '_' && !isLetterOrDigit(r) }), func(w string) bool {
+	for e, lines := range c.change.dropped {
+		if c.failed {
+			e.lines = lines
+		}
+	}
+	for _, p := range c.paths {
+		f := s.files[p]
+		for _, name := range c.change.names {
+			switch {
+			case c.failed && f != nil:
+				f.declares = appendNew(f.declares, name)
+			case !c.failed && path.Ext(p) != ".md" && coined().MatchString(name) && len(s.removed) < maxRemoved && !s.declaresElsewhere(name, f):
+				s.removed[name] = s.messages
+			}
+		}
+	}
+	c.change.dropped, c.change.names = nil, nil
+}
+
+// coined is a name that is no word of a sentence.
+var coined = text.Pattern(`._|\d|[a-z][A-Z]`)
+
+// maxRemoved is the number of names that are kept.
+const maxRemoved = 2048
+
+// declaresElsewhere reports whether another file declares a name.
+func (s *history) declaresElsewhere(name string, f *file) bool {
+	for _, o := range s.files {
+		if o != f && slices.Contains(o.declares, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// namesRemoved reports whether what was said up to a message has a name that an edit took out later.
+func (s *history) namesRemoved(said string, at int) bool {
+	return len(s.removed) > 0 && slices.ContainsFunc(strings.FieldsFunc(said, func(r rune) bool { return r != '_' && !isLetterOrDigit(r) }), func(w string) bool {
 		since, ok := s.removed[w]
-		return ok && since > at && !slices.ContainsFunc(slices.Collect(maps.Values(s.files)), func(f *file) bool { return slices.Contains(f.declares, w) })
+		return ok && since > at
 	})
 }
 

@@ -67,10 +67,30 @@ const minStanding = 24
 var rejecting = text.Pattern(`(?i)^\W*(?:no|nope|nah|don'?t|do not|stop|wrong|not quite|undo|revert)\b|\bi (?:undid|reverted|reset|rolled back)\b|\b(?:undo|revert|roll back) (?:that|it|this|your|the|all)\b|\bput (?:that|it|them|\S+) back\b`)
 
 // refuting is in a reply to what is not so, or was taken back.
-var refuting = text.Pattern(`(?i)^\W*(?:(?:no|nope|nah|hmm*|well|sorry|but)\b[,. ]*)*(?:(?:that|this|it)(?:'?s| is)|you(?:'re| are)) (?:not (?:it|right|true|correct|so|the (?:problem|issue|cause|reason|bug|case))|wrong|incorrect|false)\b|^\W*(?:no|nope)\b[,. ]*(?:it|that|this) (?:isn'?t|is not|doesn'?t|does not|didn'?t|wasn'?t)\b|^/undo\b|^\W*(?:(?:no|well|hmm*|but|eh+|ok(?:ay)?|sorry|i(?:['’](?:m|ve)| am| have)?|it(?:['’]s| is)?|this(?: is)?|that(?:['’]s| is)?)\b\W*)*still (?:the same|broken|fail\w*|not|no|wrong|got|get(?:ting)?|see(?:ing)?|hav(?:e|ing)|happen\w*|does(?:n['’]t| not))\b|^\W*(?:it|that|this) (?:did|does)(?:n['’]t| not) (?:work|help|fix|change)\b|\bi (?:undid|reverted)\b`)
+var refuting = text.Pattern(`(?i)^\W*(?:(?:no|nope|nah|hmm*|well|sorry|but)\b[,. ]*)*(?:(?:that|this|it)(?:'?s| is)|you(?:'re| are)) (?:not (?:it|right|true|correct|so|the (?:problem|issue|cause|reason|bug|case))|wrong|incorrect|false)\b|^\W*(?:no|nope)\b[,. ]*(?:it|that|this) (?:isn'?t|is not|doesn'?t|does not|didn'?t|wasn'?t)\b|^/undo\b|^\W*still (?:the same|broken|failing|not|no)\b|` +
+	`^\W*(?:(?:no|well|hmm*|but|eh+|ok(?:ay)?|sorry|i(?:['’](?:m|ve)| am| have)?|it(?:['’]s| is)?|this(?: is)?|that(?:['’]s| is)?)\b\W*)*still (?:the same|broken|fail\w*|happen\w*|does(?:n['’]t| not) (?:work|help)|(?:get(?:ting)?|got|see(?:ing)?|hav(?:e|ing)) (?:\w+ ){0,3}(?:errors?|failures?|warnings?|same|problem|issue)\b)|^\W*(?:it|that|this) (?:did|does)(?:n['’]t| not) (?:work|help|fix it)(?:\W*$|[.,;!]|\W+(?:and|but|so|either|yet|for me)\b)|` +
+	`\bi (?:undid|reverted)\b`)
 
 // conceding begins an answer by which the one before was wrong.
-var conceding = text.Pattern(`(?i)^\W*(?:(?:ugh|ah|oh|hmm*|wait|no|yes|ok(?:ay)?)\b\W*)*(?:(?:actually|wait)[,—–:]|you(?:['’]re| are)(?: \w+ly)? (?:right|correct)\b|[^.!?]{0,60} (?-i:DID|DOES|WAS|IS|ARE|HAS) (?-i:[a-z])|(?:good|great) catch\b|i was wrong\b|my (?:mistake|bad)\b|i (?:misread|misunderst))`)
+var conceding = text.Pattern(`(?i)^\W*(?:(?:ugh|ah|oh|hmm*|wait|no|yes|ok(?:ay)?)\b\W*)*(?:you(?:['’]re| are)(?: \w+ly)? (?:right|correct)\b|(?:good|great) catch\b|i was wrong\b|my (?:mistake|bad)\b|i (?:misread|misunderst))`)
+
+// contradicting begins an answer that says otherwise than the one before, if it is about the same.
+var contradicting = text.Pattern(`^\W*(?:(?i:ugh|ah|oh|hmm*|no|yes|ok(?:ay)?)\b\W*)*(?:(?i:actually|wait)[,—–:]|[^.!?]{0,60} (?:DID|DOES|WAS|IS|ARE|HAS) [a-z])`)
+
+// contradicts reports whether an answer contradicts what was said in a turn.
+func (t *turn) contradicts(answer string) bool {
+	if first := firstSentence(text.Head(answer, maxLine)); contradicting().MatchString(first) {
+		for _, w := range strings.FieldsFunc(first, func(r rune) bool { return !isLetterOrDigit(r) && r != '_' }) {
+			if len(w) >= minRepeated && !stopWords[strings.ToLower(w)] && slices.ContainsFunc(t.lines, func(l string) bool { return containsWord(l, w) }) {
+				return true
+			}
+		}
+	}
+	return conceding().MatchString(text.Head(answer, maxLine))
+}
+
+// minRepeated is the size, in bytes, from which a word tells that two answers are about the same.
+const minRepeated = 4
 
 // reject drops what was decided and said in the last turn, and its edits if the user took them back.
 func (s *history) reject(said string) {
@@ -243,20 +263,29 @@ func (r request) said() (whole, typed string) {
 
 // withoutPastes returns a message without what is fenced in it and longer than an excerpt, if it says more than that.
 func withoutPastes(message string) string {
-	parts := strings.Split(message, codeFence)
+	if !strings.Contains(message, codeFence) {
+		return message
+	}
 	var b strings.Builder
-	for i, part := range parts {
+	fence, pasted := "", "" // what is open, from where
+	for l := range strings.Lines(message) {
+		marks := l[:len(l)-len(strings.TrimLeft(l, "`"))]
 		switch {
-		case i%2 == 0:
-			b.WriteString(part)
-		case i == len(parts)-1: // it has no end
-			b.WriteString(codeFence + part)
-		case len(part) <= maxExcerpt:
-			b.WriteString(codeFence + part + codeFence)
+		case fence == "" && len(marks) >= len(codeFence):
+			fence, pasted = marks, l
+		case fence == "":
+			b.WriteString(l)
+		case len(marks) >= len(fence) && strings.TrimSpace(l) == marks:
+			if pasted += l; len(pasted) > maxExcerpt {
+				pasted = ellipsis + "\n"
+			}
+			b.WriteString(pasted)
+			fence, pasted = "", ""
 		default:
-			b.WriteString(ellipsis)
+			pasted += l
 		}
 	}
+	b.WriteString(pasted) // it has no end
 	if b.Len() < minRequest {
 		return message
 	}

@@ -21,6 +21,9 @@ type change struct {
 	// from and to are the hashes of the texts of an edit that replaces one by the other, else 0.
 	from, to uint32
 	files    []*edit
+	// names are those that it takes out, and dropped the lines of earlier edits before it, until its result.
+	names   []string
+	dropped map[*edit][]string
 }
 
 // edit is what a call changes in a file.
@@ -74,17 +77,23 @@ func (s *history) recordChange(c *toolCall, fs []argument) {
 		content, whole := c.rewrites(fs)
 		if whole {
 			kept := declaredNames(content)
-			s.undeclare(s.files[p], func(name string) bool { return !slices.Contains(kept, name) })
+			s.undeclare(c, s.files[p], func(name string) bool { return !slices.Contains(kept, name) })
 		}
-		moved := map[string]bool{} // or added before
+		moved := map[string]bool{} // from where earlier edits added it
 		if earlier := s.editsOf(p); len(earlier) > 0 {
 			gone, kept := lineSet(before), lineSet(append(after, splitLines(content)...))
 			for _, e := range earlier {
-				e.lines = slices.DeleteFunc(e.lines, func(l string) bool {
+				left := slices.DeleteFunc(slices.Clone(e.lines), func(l string) bool {
 					drop := (whole || gone[l]) && !kept[l]
 					moved[l] = moved[l] || drop
 					return drop
 				})
+				if len(left) < len(e.lines) {
+					if c.change.dropped == nil {
+						c.change.dropped = map[*edit][]string{}
+					}
+					c.change.dropped[e], e.lines = e.lines, left
+				}
 			}
 		}
 		e := newEdit(p, after, before)
@@ -99,15 +108,23 @@ func (s *history) recordChange(c *toolCall, fs []argument) {
 
 // rewrites returns the content of a file that a call writes as a whole.
 func (c *toolCall) rewrites(fs []argument) (content string, ok bool) {
-	if len(c.paths) != 1 {
+	tool := strings.ToLower(c.tool)
+	if len(c.paths) != 1 || partial().MatchString(tool) {
 		return "", false
 	}
-	fs = slices.DeleteFunc(slices.Clone(fs), func(f argument) bool { return !slices.Contains(contentFields, strings.ToLower(f.key)) })
-	if len(fs) != 1 || fs[0].key != "file_text" && (fs[0].key != "content" || !strings.Contains(strings.ToLower(c.tool), "write")) {
-		return "", false
+	for _, f := range fs {
+		switch key := strings.ToLower(f.key); {
+		case partial().MatchString(key):
+			return "", false
+		case key == "file_text", key == "content" && (strings.Contains(tool, "write") || strings.Contains(tool, "create")):
+			content, ok = f.value, true
+		}
 	}
-	return fs[0].value, true
+	return content, ok
 }
+
+// partial is in the name of a tool, or of an argument, that changes a part of a file.
+var partial = text.Pattern(`append|insert|line|mode|offset|cell|old|new|patch|diff`)
 
 // lineSet returns lines of code as an edit tells them.
 func lineSet(lines []string) map[string]bool {

@@ -136,4 +136,10 @@ func TestAFileThatIsWrittenAgain(t *testing.T) {
 
 	appended := append(made, calls("", "2", "append_to_file", "file_path", "lamp.go", "content", "func lightLamps() {"), result("2", "ok"))
 	wantIn(t, digestOf(Options{}, appended...).Text(600), "dimLamps", "lampLevel = level", "lightLamps")
+	for _, part := range [][]string{{"write_file", "mode", "append"}, {"write_lines", "start_line", "9"}, {"insert_text", "at", "9"}} {
+		call := calls("", "2", part[0], "file_path", "lamp.go", "content", "func lightLamps() {", part[1], part[2])
+		wantIn(t, digestOf(Options{}, append(made, call, result("2", "ok"))...).Text(600), "dimLamps", "lampLevel = level")
+	}
+	failed := append(made, calls("", "2", "Write", "file_path", "lamp.go", "content", "package lamp"), result("2", "The user doesn't want to proceed with this tool use. The tool use was rejected."))
+	wantIn(t, digestOf(Options{}, failed...).Text(600), "declares dimLamps, countLamps", "lampLevel = level")
 }

@@ -136,13 +136,17 @@ func (s *history) addRequests(b *itemList, budget int) {
 			b.weigh(worthAsked)
 			it.topical = true
 		}
-		first, it.heading = false, request != nil && s.turns[l.turns[len(l.turns)-1]].isUndone() // it stands with that
+		first = false
 		if whole := b.addWhole(it, mark+text.Head(cmp.Or(l.whole, l.text), maxRequest+len(ellipsis))+"\n"); whole != nil && !l.spare && i >= len(lines)-newestRequests {
 			whole.tier = tierNewest
 		}
 		for _, turn := range l.turns {
 			if t := s.turns[turn]; t.asked != "" && len(t.request.head) < minRequest { // not understood without it
-				q := b.add(sectionFindings, indentMark+repliesMark+truncate(inContext(s.turns[max(0, turn-1)].lastText, t.asked), b.lineLimit)+"\n", worthAnswer*decay(len(s.turns)-turn, 8))
+				question := t.asked
+				if whole := inContext(s.turns[max(0, turn-1)].lastText, question); !text.Longer(whole, b.lineLimit) {
+					question = whole
+				}
+				q := b.add(sectionFindings, indentMark+repliesMark+truncate(question, b.lineLimit)+"\n", worthAnswer*decay(len(s.turns)-turn, 8))
 				q.section, q.day, q.parent = sectionRequests, it.day, it
 			}
 			s.addDemands(b, turn, request)

@@ -110,4 +110,9 @@ func TestAMergeThatWasConcluded(t *testing.T) {
 	text := digestOf(Options{}, append(committed, next...)...).Text(600)
 	wantIn(t, text, "1a2b3c4")
 	wantNotIn(t, text, "merge failed", "--help")
+	other := []*chat.Message{
+		user("Run the suite of the cellar, please."), calls("", "1", "Bash", "command", "./run_suite.sh --all"), result("1", "Exit code 1\nerror: merge conflict dialog does not open"),
+		calls("", "4", "Bash", "command", "git commit -am 'Paint the hall'"), result("4", "[cellar 1a2b3c4] Paint the hall"),
+	}
+	wantIn(t, digestOf(Options{}, append(other, next...)...).Text(600), "merge conflict dialog")
 }

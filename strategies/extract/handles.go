@@ -57,9 +57,7 @@ func (s *history) noteHandles(c *toolCall, head, tail string) {
 	if i := slices.IndexFunc(s.handles, c.names); i >= 0 && s.handles[i].kind == process && len(c.arguments) > 0 && slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return processWords[w] }) { // an id says little
 		c.arguments = append(slices.Clip(c.arguments), argument{key: "of", value: truncate(s.handles[i].text, maxShortValue)})
 	}
-	if settled().MatchString(result) {
-		s.endBackground(c, result)
-	}
+	s.endBackground(c, result)
 	s.readReport(result, c.names)
 	if !c.failed {
 		if c.closes() {
@@ -88,26 +86,33 @@ func (s *history) noteHandles(c *toolCall, head, tail string) {
 	c.command, c.fields = "", nil // a call with a result needs them no more
 }
 
-// endBackground gives what a call reports of a process to the call that started it.
+// endBackground tells what a call reports of processes that ended with the calls that started them; of one that failed the
+// report itself is told, at its place.
 func (s *history) endBackground(c *toolCall, report string) {
+	status := ended().FindStringSubmatch(text.Head(report, maxLine))
+	if status == nil || c.closes() {
+		return
+	}
+	failed := c.failed || status[1] == "failed" || exitCode().MatchString(report)
 	for _, h := range s.handles {
-		if h.kind != process || !c.names(h) {
-			continue
-		}
 		at := slices.IndexFunc(s.calls, func(o *toolCall) bool {
 			return o != c && inBackground().MatchString(o.outcome) && containsWord(o.outcome, h.id)
 		})
-		if at < 0 {
+		if h.kind != process || !c.names(h) || at < 0 {
 			continue
 		}
-		o := s.calls[at]
-		o.failed, o.outcome, o.failures = c.failed || wentWrong().MatchString(report), c.outcome, c.failures
-		c.failed, c.administers = false, true // the other tells it
+		if c.failed = failed; failed {
+			s.calls[at].administers = true
+		} else {
+			s.calls[at].outcome, c.administers = c.outcome, true
+		}
 	}
 }
 
-// wentWrong is in a report of a process that failed.
-var wentWrong = text.Pattern(`(?i)<status>(?:failed|killed)\b|\bexit[_ ]code"?[:> ]*"?[1-9]|\bexited with code [1-9]`)
+var (
+	ended    = text.Pattern(`<status>(completed|failed)\b`)
+	exitCode = text.Pattern(`<exit_code>[1-9]`)
+)
 
 // readReport closes the handles that a report names and says to have ended, or else adds
 // where they listen.

@@ -137,13 +137,15 @@ var commandTags = strings.NewReplacer("<command-name>", " ", "</command-name>", 
 // said reports whether the requests contain q, or the parts of q around masks: joining lines
 // can produce a secret.
 func said(asks []string, q string) bool {
-	for part := range strings.SplitSeq(strings.NewReplacer("***", "...", ellipsis, "...").Replace(q), "...") {
-		if !slices.ContainsFunc(asks, func(s string) bool {
-			typed := commandTags.Replace(s) // a command as the user typed it
-			return strings.Contains(s, strings.TrimSpace(part)) || strings.Contains(oneLine(s), strings.TrimSpace(part)) || strings.Contains(oneLine(typed), strings.TrimSpace(part))
-		}) {
-			return false
-		}
+	parts := strings.Split(strings.NewReplacer("***", "...", ellipsis, "...").Replace(q), "...")
+	inOrder := func(s string) bool {
+		return !slices.ContainsFunc(parts, func(part string) bool {
+			_, rest, found := strings.Cut(s, strings.TrimSpace(part))
+			s = rest
+			return !found
+		})
 	}
-	return true
+	return slices.ContainsFunc(asks, func(s string) bool { // a command as the user typed it
+		return inOrder(s) || inOrder(oneLine(s)) || inOrder(oneLine(commandTags.Replace(s)))
+	})
 }

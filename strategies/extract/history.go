@@ -378,7 +378,7 @@ func (s *history) addAssistant(head, tail string) {
 	s.readOutcome(head)
 	s.spoken, s.unlinked, s.command, s.launched = true, nil, "", false
 	t := s.currentTurn()
-	if n := len(s.turns); n > 1 && t.calls == 0 && len(t.lines) == 0 && conceding().MatchString(text.Head(head, maxLine)) {
+	if n := len(s.turns); n > 1 && t.calls == 0 && len(t.lines) == 0 && s.turns[n-2].contradicts(head) {
 		s.turns[n-2].lines, s.turns[n-2].lastStart = nil, 0
 	}
 	t.callsBefore = t.calls

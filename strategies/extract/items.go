@@ -350,7 +350,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 		case i >= underWay:
 			b.add(sectionInProgress, c.line(b.lineLimit), worthProgress*age).tier = tierState // its result comes next
 		case b.told[c], b.outdated[i]:
-		case !c.done, c.failed && !c.acts, c.failed && c.isShell && !c.committed && !unresolved[i] && (len(c.ran()) == 1 || conflicting().MatchString(c.outcome)): // cancelled, or overtaken by what followed
+		case !c.done, c.failed && !c.acts, c.failed && c.isShell && !c.committed && !unresolved[i] && (len(c.ran()) == 1 || c.conflicts()): // cancelled, or overtaken by what followed
 		case !c.acts && c.isShell && onlyShows(c.description): // of no use later
 		case c.chosen >= 0 && !c.acts && (s.wasTaken(i) || s.searchedAgain(i)): // listed with what was done, or searched later
 		case (len(c.paths) > 0 || c.change != nil && len(c.change.files) > 0) && !c.acts && !c.runsToo || c.administers: // listed with the files or the remaining work

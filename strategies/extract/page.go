@@ -29,6 +29,8 @@ type item struct {
 	day string
 	// parent is the item that must precede this one, nil for none.
 	parent *item
+	// follows is the item without which this one is not understood, nil for none.
+	follows *item
 	// extends is a placed item that this one replaces, nil for none.
 	extends *item
 	placed  bool
@@ -96,6 +98,13 @@ func (p *page) place(it *item) bool {
 		above = append(above, a)
 		size += a.size
 	}
+	var before []*item
+	for a := it.follows; a != nil && !a.placed; a = a.follows {
+		if !p.contains(a) { // else it is told elsewhere
+			before = append(before, a)
+			size += a.size
+		}
+	}
 	if it.extends != nil {
 		if !it.extends.placed {
 			return false
@@ -118,7 +127,7 @@ func (p *page) place(it *item) bool {
 		return true
 	}
 	p.text += core + "\n"
-	for _, a := range above {
+	for _, a := range append(above, before...) {
 		p.text += a.core() + "\n"
 		a.placed = true
 		p.items = append(p.items, a)
@@ -195,6 +204,10 @@ func (p *page) density(it *item) float64 {
 		}
 	}
 	for a := it.parent; a != nil && !a.placed; a = a.parent {
+		value += a.value
+		size += a.size
+	}
+	for a := it.follows; a != nil && !a.placed; a = a.follows {
 		value += a.value
 		size += a.size
 	}

@@ -26,7 +26,7 @@ func (s *history) addLastAnswer(b *itemList) {
 	stuck := last != nil && last.failed && last.blocks()
 	long := len(t.lines)-t.lastStart > maxWholeAnswer
 	var before []*item             // what was said before the last message, since the newest edit
-	var head, above *item          // of the lines below it, and the entry before in a numbered list
+	var head, above *item          // of the lines below it, and of the entry before in a numbered list
 	for j, line := range t.lines { // what is said last is read as a whole, unless it is long
 		line, below := strings.CutPrefix(line, belowMark)
 		if !below {
@@ -55,7 +55,7 @@ func (s *history) addLastAnswer(b *itemList) {
 			text, whole = indentMark+text, indentMark+whole
 		}
 		it := b.add(sectionState, text, worthState)
-		switch it.tier, it.parent = tierState, cmp.Or(above, head); {
+		switch it.tier, it.parent, it.follows = tierState, head, above; {
 		case j > t.lastStart:
 			it.tier = tierOpen
 			b.weigh(worthStateLine * decay(j-t.lastStart, 6))
