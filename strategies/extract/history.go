@@ -90,7 +90,7 @@ type history struct {
 	discarded            []string
 	discardedBy, stashed *toolCall
 	discards             bool
-	removed              map[string]int // the messages in which edits took names out, which were not declared again
+	removed              map[string]int // names that edits took out and files that are gone, with the number of the message
 	// openCalls are the calls without a result.
 	openCalls []*toolCall
 	// listings are the newest calls that returned several objects.

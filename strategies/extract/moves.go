@@ -79,6 +79,9 @@ func (s *history) moveFile(folder, from, to string) {
 	}
 	f := s.files[was]
 	delete(s.files, was)
+	if len(s.removed) < maxRemoved {
+		s.removed[was] = s.messages
+	}
 	if now != "" && s.files[now] == nil {
 		f.path = strings.Clone(now)
 		s.files[f.path] = f

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,4 +93,18 @@ func TestACopyThatWasDeleted(t *testing.T) {
 		}
 		wantIn(t, text, "rm themes/new.json")
 	}
+}
+
+// What was said of a file is marked if it was moved since.
+func TestWhatWasSaidOfAFileThatIsGone(t *testing.T) {
+	t.Parallel()
+	said := []*chat.Message{
+		user("Look after the lamps of the house, please."), calls("", "1", "Read", "file_path", "/house/lamp.go"), result("1", "package lamp"),
+		assistant("The code of the hall is in `lamp.go`, and it is the one that we keep."),
+		user("Rename it as the others are, please."),
+	}
+	then := []*chat.Message{assistant("It is renamed."), user("Then list the lamps of the cellar with their power."), assistant("The one by the stairs has 40 watts.")}
+	moved := append(slices.Clone(said), calls("", "2", "Bash", "command", "cd /house && git mv lamp.go hall.go"), result("2", ""))
+	wantIn(t, digestOf(Options{}, append(slices.Clone(said), then...)...).Text(900), "it is the one that we keep.\n")
+	wantIn(t, digestOf(Options{}, append(moved, then...)...).Text(900), "it is the one that we keep."+editedMark+"\n")
 }

@@ -297,13 +297,18 @@ func (s *history) addEntry(sec section, e entry) {
 const editedMark = " (files edited since)"
 
 // dated returns a text that was said when there were at messages, marked if a file that it names
-// was edited since: what an agent wrote about its work may be out of date.
+// was edited, moved or deleted since: what an agent wrote about its work may be out of date.
 func (s *history) dated(entry string, at int) string {
 	if strings.HasSuffix(entry, editedMark) {
 		return entry
 	}
 	for _, f := range s.files {
 		if f.changes > 0 && f.changed > at && namesFile(entry, f.path) {
+			return entry + editedMark
+		}
+	}
+	for name, since := range s.removed {
+		if since > at && namesFile(entry, name) {
 			return entry + editedMark
 		}
 	}
