@@ -422,22 +422,14 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 // tierOfLast returns the tier of call i, an earlier one if it is the last action.
 func (s *history) tierOfLast(i, tier int) int {
 	c := s.calls[i]
-	if !c.acts || slices.ContainsFunc(s.calls[i+1:], func(o *toolCall) bool { return o.acts && o.done && !o.administers }) {
+	tells := func(o *toolCall) bool { return o.acts && o.done && !o.administers && !o.formats() }
+	if !tells(c) || slices.ContainsFunc(s.calls[i+1:], tells) {
 		return tier
 	}
 	if c == s.lastCall() { // the state does not tell it again
 		return tierState
 	}
 	return tierOpen
-}
-
-// kind returns the name of the tool of a call, or the program that it ran last with its subcommand.
-func (c *toolCall) kind() string {
-	if !c.isShell {
-		return text.Head(shortName(c.tool), maxKey)
-	}
-	ran := c.ran()
-	return text.Head(strings.TrimPrefix(ran[len(ran)-1].what, c.tool+" "), maxKey)
 }
 
 // wasTaken reports whether a later call that was done tells most of what was said of a listing.

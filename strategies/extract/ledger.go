@@ -280,6 +280,22 @@ func (c *toolCall) ran() []attempt {
 	return []attempt{newAttempt(c.tool, strings.Fields(c.description))}
 }
 
+// kind returns the name of the tool of a call, or the program that it ran last with its subcommand.
+func (c *toolCall) kind() string {
+	if !c.isShell {
+		return text.Head(shortName(c.tool), maxKey)
+	}
+	ran := c.ran()
+	return text.Head(strings.TrimPrefix(ran[len(ran)-1].what, c.tool+" "), maxKey)
+}
+
+// formats reports whether a call committed nothing but what a program formatted.
+func (c *toolCall) formats() bool {
+	return c.commits && formatting().MatchString(c.description+" "+c.outcome)
+}
+
+var formatting = text.Pattern(`(?:^|["'] ?|\] |: )style(?:\([^)]*\))?: `)
+
 // ranAgain reports whether what a call ran says more than an earlier run of it: not if it was refused, or found
 // nothing to check.
 func (c *toolCall) ranAgain() bool { return c.done && !c.undone && c.outcome != noTests }

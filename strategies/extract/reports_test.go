@@ -27,6 +27,10 @@ func TestReportedEditsAndCommits(t *testing.T) {
 	wantIn(t, text, "> Light it with a candle instead, please.\n")
 	wantNotIn(t, text, "fix: Dim the lamp", "level = 40", "src/lamp.py: changed", "gets hot")
 
+	// Of two commits, one that only formats is not the last action.
+	styled := append(made, report("Commit 2222222 style: format code with linter"), user("What is the level of the cellar?"), assistant("It is 40."))
+	wantIn(t, digestOf(Options{}, styled...).Text(80), "- commit: fix: Dim the lamp → 1f3e5a7\n")
+
 	// Another commit is left as it is, and so is an edit that was not committed with it.
 	other := append(made, user("/undo"), report("Removed: 7777777 fix: Light the hall"))
 	wantIn(t, digestOf(Options{}, other...).Text(600), "- commit: fix: Dim the lamp → 1f3e5a7\n")

@@ -249,7 +249,7 @@ func (s *history) editedFiles(calls []*toolCall) []string {
 			continue
 		}
 		for _, p := range c.paths {
-			if !strings.Contains(p, plansFolder) { // it is in no repository
+			if !strings.Contains(p, plansFolder) && !strings.Contains("/"+p, "/.git/") { // it is in no repository
 				files = appendNew(files, name(p))
 			}
 		}
