@@ -26,7 +26,7 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	if len(c.paths) == 0 {
 		c.paths = shownFiles(c.command)
 	}
-	if c.command != "" {
+	if c.isShell {
 		s.joinFolder(c)
 	}
 	command := s.inFolder(commandLine(c.command))
@@ -75,27 +75,6 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	}
 	s.record(c)
 	s.openCalls = appendBounded(s.openCalls, c, maxOpenCalls)
-}
-
-// joinFolder names the files of a command by the folder that it runs in, unless they are known by their names.
-func (s *history) joinFolder(c *toolCall) {
-	folder := s.folder
-	if m := folderFirst().FindStringSubmatch(c.command); m != nil {
-		folder = m[1]
-	}
-	moves := 0
-	for _, x := range shellCommands(c.command) {
-		if strings.HasPrefix(x.text, "cd ") {
-			moves++
-		}
-	}
-	for i, p := range c.paths {
-		whole := path.Join(folder, p)
-		if path.IsAbs(p) || strings.HasPrefix(p, "~") || s.files[p] != nil || folder == "" || moves > 1 || moves == 0 && s.files[whole] == nil {
-			continue
-		}
-		c.paths[i] = whole
-	}
 }
 
 // inFolder returns a command with paths from the folder of the work, the first that one changes to.

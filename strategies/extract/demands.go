@@ -252,8 +252,8 @@ func divide(message string) (own, pasted, quoted string) {
 	return a.String(), b.String(), q.String()
 }
 
-// said returns what the user said with a request on one line, and what was typed of that.
-func (r request) said() (whole, typed string) {
+// said returns what the user said with a request, on one line: all of it, and without what is pasted.
+func (r request) said() (whole, short string) {
 	said := cmp.Or(withoutCommands(r.head), r.head)
 	if strings.Contains(r.tail, codeFence) { // what is pasted may end there
 		said += ellipsis + r.tail

@@ -79,7 +79,7 @@ func (s *history) recordChange(c *toolCall, fs []argument) {
 			kept := declaredNames(content)
 			s.undeclare(c, s.files[p], func(name string) bool { return !slices.Contains(kept, name) })
 		}
-		moved := map[string]bool{} // from where earlier edits added it
+		moved := map[string]bool{} // lines that earlier edits added and this one takes out
 		if earlier := s.editsOf(p); len(earlier) > 0 {
 			gone, kept := lineSet(before), lineSet(append(after, splitLines(content)...))
 			for _, e := range earlier {

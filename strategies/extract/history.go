@@ -347,8 +347,8 @@ func (s *history) dropSaid(t *turn) {
 
 // shorten drops what is seldom asked for of an old turn.
 func (t *turn) shorten() {
-	_, typed := t.request.said()
-	t.request = request{head: strings.Clone(truncate(typed, maxOldRequest))}
+	_, said := t.request.said()
+	t.request = request{head: strings.Clone(truncate(said, maxOldRequest))}
 	t.lines = slices.Clone(t.lines[t.lastStart:min(len(t.lines), t.lastStart+maxOldLines)])
 	t.lastStart, t.lastText = 0, ""
 }

@@ -106,6 +106,30 @@ func (s *history) moveFile(folder, from, to string) {
 	}
 }
 
+// joinFolder names the files of a command by the folder that it runs in, unless they are known by their names.
+func (s *history) joinFolder(c *toolCall) {
+	if !slices.ContainsFunc(c.paths, func(p string) bool { return !path.IsAbs(p) }) {
+		return
+	}
+	folder := s.folder
+	if m := folderFirst().FindStringSubmatch(c.command); m != nil {
+		folder = m[1]
+	}
+	moves := 0
+	for _, x := range shellCommands(c.command) {
+		if strings.HasPrefix(x.text, "cd ") {
+			moves++
+		}
+	}
+	for i, p := range c.paths {
+		whole := path.Join(folder, p)
+		if path.IsAbs(p) || strings.HasPrefix(p, "~") || s.files[p] != nil || folder == "" || moves > 1 || moves == 0 && s.files[whole] == nil {
+			continue
+		}
+		c.paths[i] = whole
+	}
+}
+
 // dropCopies takes the commands that did nothing but make a file, which was deleted, from what was done.
 func (s *history) dropCopies(file string) {
 	for _, c := range s.calls {

@@ -100,10 +100,15 @@ func (p *page) place(it *item) bool {
 	}
 	var before []*item
 	for a := it.follows; a != nil && !a.placed; a = a.follows {
-		if !p.contains(a) { // else it is told elsewhere
-			before = append(before, a)
-			size += a.size
+		if p.contains(a) { // it is told elsewhere
+			continue
 		}
+		if before = append(before, a); a.parent != nil && a.parent != it.parent && !a.parent.placed && !slices.Contains(before, a.parent) {
+			before = append(before, a.parent)
+		}
+	}
+	for _, a := range before {
+		size += a.size
 	}
 	if it.extends != nil {
 		if !it.extends.placed {
