@@ -121,6 +121,13 @@ func TestTheNewestOfPassingChecksIsTold(t *testing.T) {
 	}
 }
 
+// afterAClaim returns the text of a log in which a claim about a fuse is followed by an exchange, and later by another one.
+func afterAClaim(said, answer string) string {
+	return digestOf(Options{}, user("Why does the lamp of the hall flicker in the evening?"), assistant("The fuse of the hall is too weak for three lamps."),
+		user(said), assistant(answer),
+		user("Then list the lamps of the cellar with their power."), assistant("The one by the stairs has 40 watts.")).Text(900)
+}
+
 // An answer that the next one takes back is not told.
 func TestAnAnswerThatWasTakenBack(t *testing.T) {
 	t.Parallel()
@@ -139,9 +146,7 @@ func TestAnAnswerThatWasTakenBack(t *testing.T) {
 		"Wait, I look at the log of the cellar first.":           true,
 		"The meter IS THE ONE of 1990, so I cannot tell.":        true,
 	} {
-		text := digestOf(Options{}, user("Why does the lamp of the hall flicker in the evening?"), assistant("The fuse of the hall is too weak for three lamps."),
-			user("Ann says that the fuse is as strong as the others."), assistant(next),
-			user("Then list the lamps of the cellar with their power."), assistant("The one by the stairs has 40 watts.")).Text(900)
+		text := afterAClaim("Ann says that the fuse is as strong as the others.", next)
 		if got := strings.Contains(text, "too weak for three lamps"); got != told {
 			t.Errorf("%s\n%s", next, text)
 		}
@@ -163,9 +168,7 @@ func TestAnAnswerThatTheUserDisputes(t *testing.T) {
 		"well, still a wrong colour of the lamp but the fuse is right by now.": true,
 		"Please keep the fuse as it still works":                               true,
 	} {
-		text := digestOf(Options{}, user("Why does the lamp of the hall flicker in the evening?"), assistant("The fuse of the hall is too weak for three lamps."),
-			user(next), assistant("I look at the dimmer of the hall next."),
-			user("Then list the lamps of the cellar with their power."), assistant("The one by the stairs has 40 watts.")).Text(900)
+		text := afterAClaim(next, "I look at the dimmer of the hall next.")
 		if got := strings.Contains(text, "too weak for three lamps"); got != told {
 			t.Errorf("%s\n%s", next, text)
 		}

@@ -35,10 +35,11 @@ func (s *history) dropDeclarations(paths []string, fs []argument) {
 // undeclare drops the names of a file that a call took out, and keeps them with the call until its result.
 func (s *history) undeclare(c *toolCall, f *file, gone func(name string) bool) {
 	f.declares = slices.DeleteFunc(f.declares, func(name string) bool {
-		if gone(name) && c.change != nil {
+		drop := gone(name)
+		if drop && c.change != nil {
 			c.change.names = append(c.change.names, name)
 		}
-		return gone(name)
+		return drop
 	})
 }
 
@@ -69,7 +70,7 @@ func (s *history) settleChange(c *toolCall) {
 // coined is a name that is no word of a sentence.
 var coined = text.Pattern(`._|\d|[a-z][A-Z]`)
 
-// maxRemoved is the number of names that are kept.
+// maxRemoved is the number of names that were taken out of which is known.
 const maxRemoved = 2048
 
 // declaresElsewhere reports whether another file declares a name.

@@ -90,7 +90,8 @@ type history struct {
 	discarded            []string
 	discardedBy, stashed *toolCall
 	discards             bool
-	removed              map[string]int // names that edits took out and files that are gone, with the number of the message
+	// removed are names that edits took out, gone the files that were moved or deleted, with the number of the message.
+	removed, gone map[string]int
 	// openCalls are the calls without a result.
 	openCalls []*toolCall
 	// listings are the newest calls that returned several objects.

@@ -79,8 +79,8 @@ func (s *history) moveFile(folder, from, to string) {
 	}
 	f := s.files[was]
 	delete(s.files, was)
-	if len(s.removed) < maxRemoved {
-		s.removed[was] = s.messages
+	if len(s.gone) < maxFiles {
+		s.gone[was] = s.messages
 	}
 	if now != "" && s.files[now] == nil {
 		f.path = strings.Clone(now)

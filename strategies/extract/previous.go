@@ -307,7 +307,7 @@ func (s *history) dated(entry string, at int) string {
 			return entry + editedMark
 		}
 	}
-	for name, since := range s.removed {
+	for name, since := range s.gone {
 		if since > at && namesFile(entry, name) {
 			return entry + editedMark
 		}
