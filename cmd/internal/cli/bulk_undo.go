@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
@@ -81,6 +82,9 @@ func runBulkUndo(ctx context.Context, e *Env, st *store.Store, id int64) error {
 		step, err := st.NextBulkUndo(ctx, id)
 		if err != nil {
 			progress.Done("")
+			if errors.Is(err, store.ErrNotApplicable) { // it says what to do instead
+				return err
+			}
 			return fmt.Errorf("%w; `compactor bulk-undo resume %d%s` goes on", err, id, e.at())
 		}
 		if step.Run == 0 {
