@@ -50,7 +50,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		if j >= last && planning().MatchString(line) { // what was to be done is over, with all below it
 			break
 		}
-		if s.namesRemoved(line, t.lastAt) || missing && !slices.ContainsFunc(sentences(line), isDecision) { // a list ends where an entry is left out
+		if namesSince(line, s.removed, t.lastAt) || missing && !slices.ContainsFunc(sentences(line), isDecision) { // a list ends where an entry is left out
 			continue
 		}
 		if !counted && !strings.HasSuffix(line, ":") { // what stands below it needs all of it
@@ -86,8 +86,8 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 				continue
 			}
 		}
-		if flat && !strings.HasSuffix(line, editedMark) {
-			line += editedMark
+		if (flat || editedLater && (heads || first && head == nil)) && !strings.HasSuffix(line, editedMark) { // with what stands below it
+			line = strings.TrimSuffix(line, ":") + editedMark + line[len(strings.TrimSuffix(line, ":")):]
 		}
 		text := formatEntry(line)
 		if request != nil {

@@ -239,6 +239,22 @@ func TestAnswersAboutWhatWasTakenOut(t *testing.T) {
 	wantIn(t, text(append(moved, gone...)...), claim)
 }
 
+// An answer is marked if files were edited after it, and a statement about what was edited is.
+func TestAnswersBeforeEdits(t *testing.T) {
+	t.Parallel()
+	ms := []*chat.Message{
+		user("Look after the lamps of the house, please."), assistant("I do."),
+		user("How does dimLamps find the level of a lamp in the hall?"), assistant("It asks the fuse box of the hall for it, in percent."),
+		user("And who calls dimLamps when it gets dark in the evening?"), assistant("Callers of the function:\n- The timer `evening` at dusk\n- The switch of dimLamps at the door"),
+		user("What does a lamp of the hall need in a whole year?"), assistant("It needs 40 kilowatt hours."),
+	}
+	const asks, list, door = "  - It asks the fuse box of the hall for it, in percent.", "  - Callers of the function", "    - The timer `evening` at dusk\n    - The switch of dimLamps at the door"
+	wantIn(t, digestOf(Options{}, append(ms, user("Now let it ask the lamp instead of the box of the hall."))...).Text(900), asks+"\n", list+":\n"+door+"\n")
+	edited := append(ms, user("Now let it ask the lamp instead of the box of the hall."),
+		calls("", "1", "Edit", "file_path", "/src/lamp.go", "old_string", "func dimLamps() {\n\task(box)\n}", "new_string", "func dimLamps() {\n\task(lamp)\n}"), result("1", "ok"))
+	wantIn(t, digestOf(Options{}, edited...).Text(900), asks+editedMark+"\n", list+editedMark+":\n"+door+editedMark+"\n")
+}
+
 // A line that points to the one before it is not told without that.
 func TestALineThatPointsBack(t *testing.T) {
 	t.Parallel()

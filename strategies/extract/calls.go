@@ -50,7 +50,7 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	s.spoken = true
 	s.currentTurn().calls++
 	for _, p := range c.paths {
-		if c.changes || path.Ext(p) != "" || searched(c.fields, c.paths) == "" { // a folder is searched, not read
+		if c.changes || !slices.Contains(nameWords(name), "find") && (path.Ext(p) != "" || searched(c.fields, c.paths) == "") { // a folder is searched, not read
 			s.recordFile(p, c.changes)
 		}
 	}

@@ -153,8 +153,8 @@ func (s *history) addChecked(b *itemList) {
 	}
 }
 
-// inBackground is in the result of a command that has not ended.
-var inBackground = text.Pattern(`(?i)\b(?:running|started|moved)\b.{0,20}\bbackground\b`)
+// inBackground is in the result of a command, or of a subagent, that has not ended.
+var inBackground = text.Pattern(`(?i)\b(?:running|started|moved)\b.{0,20}\bbackground\b|\bagent (?:was )?launched\b`)
 
 // editedWork reports whether a call changed files that a check may read: no plans and notes.
 func (c *toolCall) editedWork() bool {

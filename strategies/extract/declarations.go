@@ -11,7 +11,7 @@ import (
 // addDeclarations adds the names that the lines of a text of one file declare, such as functions
 // and types.
 func (s *history) addDeclarations(paths []string, content string) {
-	if len(paths) != 1 || s.files[paths[0]] == nil {
+	if len(paths) != 1 || s.files[paths[0]] == nil || path.Ext(paths[0]) == ".md" { // what code in a document declares may not be there
 		return
 	}
 	f := s.files[paths[0]]
@@ -43,7 +43,7 @@ func (s *history) undeclare(c *toolCall, f *file, gone func(name string) bool) {
 	})
 }
 
-// settleChange records the names that a call took out or, if it failed, takes back what it changed.
+// settleChange records the names that a call took out or touched or, if it failed, takes back what it changed.
 func (s *history) settleChange(c *toolCall) {
 	if c.change == nil {
 		return
@@ -53,24 +53,29 @@ func (s *history) settleChange(c *toolCall) {
 			e.lines = lines
 		}
 	}
+	for _, name := range c.change.touched {
+		if _, known := s.touched[name]; !c.failed && coined().MatchString(name) && (known || len(s.touched) < maxRemoved) {
+			s.touched[name] = s.messages
+		}
+	}
 	for _, p := range c.paths {
 		f := s.files[p]
 		for _, name := range c.change.names {
 			switch {
 			case c.failed && f != nil:
 				f.declares = appendNew(f.declares, name)
-			case !c.failed && path.Ext(p) != ".md" && coined().MatchString(name) && len(s.removed) < maxRemoved && !s.declaresElsewhere(name, f):
+			case !c.failed && coined().MatchString(name) && len(s.removed) < maxRemoved && !s.declaresElsewhere(name, f):
 				s.removed[name] = s.messages
 			}
 		}
 	}
-	c.change.dropped, c.change.names = nil, nil
+	c.change.dropped, c.change.names, c.change.touched = nil, nil, nil
 }
 
 // coined is a name that is no word of a sentence.
 var coined = text.Pattern(`._|\d|[a-z][A-Z]`)
 
-// maxRemoved is the number of names that were taken out of which is known.
+// maxRemoved is the number of names that were taken out, and of those that were touched, of which is known.
 const maxRemoved = 2048
 
 // declaresElsewhere reports whether another file declares a name.
@@ -83,11 +88,11 @@ func (s *history) declaresElsewhere(name string, f *file) bool {
 	return false
 }
 
-// namesRemoved reports whether what was said up to a message has a name that an edit took out later.
-func (s *history) namesRemoved(said string, at int) bool {
-	return len(s.removed) > 0 && slices.ContainsFunc(strings.FieldsFunc(said, func(r rune) bool { return r != '_' && !isLetterOrDigit(r) }), func(w string) bool {
-		since, ok := s.removed[w]
-		return ok && since > at
+// namesSince reports whether what was said up to a message has one of the names with later messages.
+func namesSince(said string, since map[string]int, at int) bool {
+	return len(since) > 0 && slices.ContainsFunc(strings.FieldsFunc(said, func(r rune) bool { return r != '_' && !isLetterOrDigit(r) }), func(w string) bool {
+		last, ok := since[w]
+		return ok && last > at
 	})
 }
 

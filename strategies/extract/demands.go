@@ -367,8 +367,8 @@ func (d demand) extend(request *item, said string) string {
 		if !strings.HasPrefix(d.text, cut[at:]) {
 			continue
 		}
-		before, rest, found := strings.Cut(said, cut[len(requestMark):at]+d.text)
-		if !found || before != "" {
+		_, rest, found := strings.Cut(said, cut[len(requestMark):at]+d.text) // a command may stand before it
+		if !found {
 			return ""
 		}
 		if rest != "" {

@@ -370,6 +370,9 @@ func TestACutRequestGoesOnToTheEndOfADemand(t *testing.T) {
 	if got := d.extend(&item{text: "- > Never touch the …\n"}, d.text); got != requestMark+d.text+"\n" {
 		t.Errorf("%q", got)
 	}
+	if got := d.extend(&item{text: "- > Never touch the …\n"}, "/clear "+d.text); got != requestMark+d.text+"\n" {
+		t.Errorf("behind a command: %q", got)
+	}
 	ms := []*chat.Message{
 		user("Hello, I need help with a house."), calls("", "1", "Read", "file_path", "/house/plan.go"), result("1", "package house"),
 		user("Yes, but for 2. we need to have a more robust switch to ensure that it's definitely \"always\" off in the winter. " + strings.Repeat("The garden can wait until it is dry. ", 9)), assistant("They are replaced."),

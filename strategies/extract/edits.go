@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -21,9 +22,10 @@ type change struct {
 	// from and to are the hashes of the texts of an edit that replaces one by the other, else 0.
 	from, to uint32
 	files    []*edit
-	// names are those that it takes out, and dropped the lines of earlier edits before it, until its result.
-	names   []string
-	dropped map[*edit][]string
+	// names are those that it takes out, touched those of what it changes, and dropped the lines of earlier edits
+	// before it, until its result.
+	names, touched []string
+	dropped        map[*edit][]string
 }
 
 // edit is what a call changes in a file.
@@ -32,15 +34,19 @@ type edit struct {
 	// lines are the first that it adds or, if it adds none, takes out; none are known of a file that is
 	// written as a whole.
 	lines   []string
-	removes bool // they are taken out
-	more    bool // there are more
+	within  string // what is declared above them, of what the edit leaves as it is; "" if that is not known
+	removes bool   // they are taken out
+	more    bool   // there are more
 }
 
 // String returns what the edit changes, on one line.
 func (e *edit) String() string {
-	s := "added "
+	s, to := "added ", "to "
 	if e.removes {
-		s = "removed "
+		s, to = "removed ", "from "
+	}
+	if e.within != "" {
+		s += to + e.within + ": "
 	}
 	if s += strings.Join(e.lines, editSeparator); e.more && !strings.HasSuffix(s, ellipsis) {
 		s += ellipsis
@@ -96,9 +102,10 @@ func (s *history) recordChange(c *toolCall, fs []argument) {
 				}
 			}
 		}
-		e := newEdit(p, after, before)
-		if len(e.lines) == 0 {
-			e = newEdit(p, before, after)
+		e, added := newEdit(p, after, before)
+		out, removed := newEdit(p, before, after)
+		if c.change.touched = append(added, removed...); len(e.lines) == 0 {
+			e = out
 			e.removes = true
 			e.lines = slices.DeleteFunc(e.lines, func(l string) bool { return moved[l] })
 		}
@@ -160,7 +167,7 @@ func (s *history) editsByFile() map[string][]madeEdit {
 			continue
 		}
 		for _, e := range c.change.files {
-			if len(e.lines) > 0 {
+			if len(e.lines) > 0 && !plainCode().MatchString(e.lines[0]) {
 				out[e.path] = append(out[e.path], madeEdit{e, i})
 			}
 		}
@@ -174,25 +181,51 @@ type madeEdit struct {
 	call int
 }
 
-// newEdit tells lines that are not among others: of code that says something, declarations first.
-func newEdit(path string, lines, others []string) *edit {
+// newEdit tells lines that are not among others: of code that says something, declarations first, and nothing else
+// if there is such. It also returns the names of what has the lines, or is declared by them.
+func newEdit(path string, lines, others []string) (e *edit, names []string) {
 	known := map[string]bool{}
 	for _, l := range others {
 		known[l] = true
 	}
-	var declaring, rest []string
+	var declaring, rest, plain []string
+	scope, depth, scopes := "", 0, 0 // the scope of a line, and the number of those with lines that are told
 	for _, l := range lines {
+		name := declaredName(l)
+		if name != "" && strings.HasSuffix(l, "{") {
+			scope, depth = name, 0
+		}
+		if depth += strings.Count(l, "{") - strings.Count(l, "}"); depth <= 0 {
+			scope = ""
+		}
 		if known[l] || len(l) < minCodeLine || len(declaring) > maxEditLines {
 			continue
 		}
 		known[l] = true
-		if declaredName(l) != "" {
+		switch {
+		case name != "":
 			declaring = append(declaring, l)
-		} else if len(rest) <= maxEditLines && strings.ContainsFunc(l, isLetterOrDigit) && !plainCode().MatchString(l) {
-			rest = append(rest, l)
+		case !strings.ContainsFunc(l, isLetterOrDigit):
+			continue
+		case !plainCode().MatchString(l):
+			if len(rest) <= maxEditLines {
+				rest = append(rest, l)
+			}
+		case len(plain) == 0:
+			plain = append(plain, l)
+		}
+		if name = cmp.Or(name, scope); scopes == 0 || names[len(names)-1] != name {
+			names = append(names, strings.Clone(name))
+			scopes++
 		}
 	}
-	e := &edit{path: path}
+	if len(declaring)+len(rest) == 0 {
+		rest = plain
+	}
+	e = &edit{path: path}
+	if len(declaring) == 0 && scopes == 1 {
+		e.within = names[0]
+	}
 	size := 0
 	for i, l := range append(declaring, rest...) {
 		l = editLine(l)
@@ -202,7 +235,7 @@ func newEdit(path string, lines, others []string) *edit {
 		e.lines = append(e.lines, strings.Clone(l))
 		size += len(l)
 	}
-	return e
+	return e, names
 }
 
 // editLine returns a line of code as an edit tells it.

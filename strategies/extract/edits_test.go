@@ -33,6 +33,21 @@ func TestEditsAreTold(t *testing.T) {
 			[]string{"  - added func hens(n int) int { · count := hens(3) · return 2 * n\n"},
 			nil,
 		},
+		"where they are added": {
+			edit("1", shed, "func build() {\n\tif wet {\n\t\tstop()\n\t}\n\tdoor := 1\n}", "func build() {\n\tif wet {\n\t\tstop()\n\t}\n\tdoor := 1\n\twindow := 2\n}", "updated"),
+			[]string{"  - added to build: window := 2\n"},
+			nil,
+		},
+		"behind a function": {
+			edit("1", shed, "func build() {\n\tdoor := 1\n}", "func build() {\n\tdoor := 1\n}\nwindow := 2", "updated"),
+			[]string{"  - added window := 2\n"},
+			nil,
+		},
+		"in two functions": {
+			edit("1", shed, "func build() {\n}\nfunc open() {\n}", "func build() {\n\tdoor := 1\n}\nfunc open() {\n\twindow := 2\n}", "updated"),
+			[]string{"  - added door := 1 · window := 2\n"},
+			nil,
+		},
 		"lines that are gone": {edit("1", shed, "window := 2\ndoor := 1", "door := 1", "updated"), []string{"  - removed window := 2\n"}, nil},
 		"imports alone":       {edit("1", shed, "import (\n", "import (\n\t\"os\"\n", "updated"), []string{shed + ": changed 1\n"}, []string{"added", "removed"}},
 		"a whole file": {
@@ -89,10 +104,27 @@ func TestEditsAreTold(t *testing.T) {
 // The state tells what the last call changed.
 func TestLastEditIsTold(t *testing.T) {
 	t.Parallel()
-	text := digestOf(Options{}, user("Repair the shed of the farm, please."), calls("", "1", "Edit", "file_path", "/farm/shed.go", "old_string", "a", "new_string", "hens := 3"), result("1", "updated")).Text(900)
-	if !strings.Contains(text, "- Last: Edit: /farm/shed.go → added hens := 3\n") || strings.Count(text, "hens := 3") != 1 {
-		t.Errorf("%s", text)
+	for added, want := range map[string]string{"hens := 3": "hens := 3", "import (\n\t\"os\"\n)": `"os"`} {
+		text := digestOf(Options{}, user("Repair the shed of the farm, please."), calls("", "1", "Edit", "file_path", "/farm/shed.go", "old_string", "import (\n)", "new_string", added), result("1", "updated")).Text(900)
+		if !strings.Contains(text, "- Last: Edit: /farm/shed.go → added "+want+"\n") || strings.Count(text, want) != 1 {
+			t.Errorf("%s", text)
+		}
 	}
+}
+
+// A file that was looked for is not read.
+func TestAFileThatWasLookedFor(t *testing.T) {
+	t.Parallel()
+	text := digestOf(Options{}, user("What is stored in the shed?"), calls("", "1", "find_file", "file_name", "shed.go"), result("1", "farm/shed.go"), assistant("I open it next.")).Text(600)
+	wantNotIn(t, text, "file shed.go")
+}
+
+// What the code in a document declares may be nowhere else.
+func TestADocumentDeclaresNothing(t *testing.T) {
+	t.Parallel()
+	text := digestOf(Options{}, user("Read the plan of the shed."), calls("", "1", "Read", "file_path", "/farm/plan.md"), result("1", "# Plan\n\nfunc storeHens(n int) {\n}\n"), assistant("I read it.")).Text(600)
+	wantIn(t, text, "/farm/plan.md: read 1")
+	wantNotIn(t, text, "declares")
 }
 
 // Files that commands show are read like others, and a part of a path is the file of the whole one.

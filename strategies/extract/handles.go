@@ -357,7 +357,10 @@ func (s *history) addHandles(b *itemList) {
 		if h.inProgress {
 			worth += 2 * worthOpen
 		}
-		b.add(sec, h.String(), 0).tier = tierOpen
+		it := b.add(sec, h.String(), 0)
+		if it.tier = tierOpen; sec == sectionState { // it is under way
+			it.share = sectionInProgress
+		}
 		b.weigh(worth)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 // openLines returns the lines of open handles, without the mark.
@@ -212,4 +214,22 @@ func TestWhatRanInTheBackground(t *testing.T) {
 	}
 	wantIn(t, digestOf(Options{}, user("Rebase the lamps."), calls("", "1", "Bash", "command", "git rebase origin/lamps"), result("1", "Command running in background with ID: b1c2d3."),
 		calls("", "2", "KillShell", "shell_id", "b1c2d3"), result("2", "Killed it.")).Text(600), "KillShell: shell id b1c2d3, of git rebase origin/lamps")
+}
+
+// What is under way has its room before files that were read, and none of it is said to have a result.
+func TestSubagentsAreToldBeforeFiles(t *testing.T) {
+	t.Parallel()
+	ms := []*chat.Message{user("Add a fuse to each of the lamps of the house, please.")}
+	for i := range 6 {
+		id := fmt.Sprint("r", i)
+		ms = append(ms, calls("", id, "Read", "file_path", fmt.Sprintf("/house/rooms/lamps_of_room_%d.go", i)), result(id, "package rooms"))
+	}
+	ms = append(ms, assistant("I give each floor to an agent."))
+	for i, floor := range []string{"attic", "cellar"} {
+		id := fmt.Sprint("a", i)
+		ms = append(ms, calls("", id, "Task", "description", "Fuses of the "+floor, "run_in_background", "true"), result(id, fmt.Sprintf("Async agent launched successfully.\nagentId: ab7e99%d", i)))
+	}
+	text := digestOf(Options{}, ms...).Text(220)
+	wantIn(t, text, "Open: subagent ab7e991")
+	wantNotIn(t, text, "all with results")
 }

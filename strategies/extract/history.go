@@ -90,8 +90,8 @@ type history struct {
 	discarded            []string
 	discardedBy, stashed *toolCall
 	discards             bool
-	// removed are names that edits took out, gone the files that were moved or deleted, with the number of the message.
-	removed, gone map[string]int
+	// removed are names that edits took out, touched those of what they changed, gone files that are; by message.
+	removed, touched, gone map[string]int
 	// openCalls are the calls without a result.
 	openCalls []*toolCall
 	// listings are the newest calls that returned several objects.

@@ -7,8 +7,6 @@ import (
 	"sort"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // Values of entries to a reader, in identifiers that are needed for certain.
@@ -241,6 +239,16 @@ func (b *itemList) add(s section, text string, value float64) *item {
 	return it
 }
 
+// moveLast moves an item behind all others.
+func (b *itemList) moveLast(it *item) {
+	for i, o := range slices.Backward(b.items) {
+		if o == it {
+			b.items = append(slices.Delete(b.items, i, i+1), it)
+			return
+		}
+	}
+}
+
 // addWhole adds the whole of what an item has cut, for where room is left. It returns nil if nothing is cut.
 func (b *itemList) addWhole(cut *item, whole string) *item {
 	if whole == cut.text {
@@ -393,6 +401,7 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 		if same.uncut != nil {
 			same.uncut.placed = true // it tells one of them only
 		}
+		b.moveLast(same.item)
 		return
 	}
 	it := b.add(sectionCompleted, text, worthStep*decay(age, 16))
@@ -473,20 +482,4 @@ const recentCalls = 32
 func (c *toolCall) blocks() bool {
 	first, _, _ := strings.Cut(withoutFolder(c.description), " ")
 	return !c.undone && !c.expected && !c.reads() && !looks(c.tool) && (!c.isShell || !lookVerbs[strings.ToLower(first)])
-}
-
-// String returns the line of the file, which restoreFile reads.
-func (f *file) String() string {
-	var uses []string
-	if f.changes > 0 {
-		uses = append(uses, fmt.Sprintf("changed %d", f.changes))
-	}
-	if f.reads > 0 {
-		uses = append(uses, fmt.Sprintf("read %d", f.reads))
-	}
-	mark := fileMark
-	if f.created {
-		mark = createdFileMark
-	}
-	return mark + text.Trim(f.path) + ": " + strings.Join(uses, ", ") + "\n"
 }

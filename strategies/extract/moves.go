@@ -1,9 +1,12 @@
 package extract
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // moveFiles gives the files that a command moves their new names, and drops those that it deletes.
@@ -153,3 +156,19 @@ func (c *toolCall) drop(outcome string) {
 func (c shellCommand) prepares() bool { return preparing[strings.Fields(c.text)[0]] }
 
 var preparing = wordSet(`cd mkdir touch`)
+
+// String returns the line of the file, which restoreFile reads.
+func (f *file) String() string {
+	var uses []string
+	if f.changes > 0 {
+		uses = append(uses, fmt.Sprintf("changed %d", f.changes))
+	}
+	if f.reads > 0 {
+		uses = append(uses, fmt.Sprintf("read %d", f.reads))
+	}
+	mark := fileMark
+	if f.created {
+		mark = createdFileMark
+	}
+	return mark + text.Trim(f.path) + ": " + strings.Join(uses, ", ") + "\n"
+}

@@ -296,10 +296,10 @@ func (s *history) addEntry(sec section, e entry) {
 // editedMark ends what may be over, since files were edited after it was said.
 const editedMark = " (files edited since)"
 
-// dated returns a text that was said when there were at messages, marked if a file that it names
-// was edited, moved or deleted since: what an agent wrote about its work may be out of date.
+// dated returns a text that was said when there were at messages, marked if a file, or what is declared in one, that it
+// names was edited, moved or deleted since: what an agent wrote about its work may be out of date.
 func (s *history) dated(entry string, at int) string {
-	if strings.HasSuffix(entry, editedMark) {
+	if strings.Contains(entry, editedMark) {
 		return entry
 	}
 	for _, f := range s.files {
@@ -311,6 +311,9 @@ func (s *history) dated(entry string, at int) string {
 		if since > at && namesFile(entry, name) {
 			return entry + editedMark
 		}
+	}
+	if namesSince(entry, s.touched, at) {
+		return entry + editedMark
 	}
 	return entry
 }

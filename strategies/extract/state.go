@@ -93,9 +93,9 @@ func (s *history) addLastAnswer(b *itemList) {
 	files := s.editedFiles(s.calls[max(0, len(s.calls)-t.calls):])
 	addFiles := func(mark string, files []string) {
 		line := mark + strings.ReplaceAll(strings.Join(files, ", "), ", "+earlierMark, "; "+earlierMark)
-		it := b.add(sectionState, truncate(line, minExcerpt)+"\n", worthState)
+		it := b.add(sectionState, cutFiles(line, minExcerpt)+"\n", worthState)
 		it.tier = tierState
-		if whole := b.addWhole(it, truncate(line, max(b.lineLimit*2/3, minExcerpt))+"\n"); whole != nil {
+		if whole := b.addWhole(it, cutFiles(line, max(b.lineLimit*2/3, minExcerpt))+"\n"); whole != nil {
 			whole.tier = tierDemands
 		}
 	}
@@ -128,10 +128,22 @@ func (s *history) addLastAnswer(b *itemList) {
 	}
 }
 
+// cutFiles truncates a line of files, and the mark before those of which none has room with it.
+func cutFiles(line string, n int) string {
+	head, cut := strings.CutSuffix(truncate(line, n), ellipsis)
+	if !cut {
+		return line
+	}
+	if i := strings.LastIndex(head, "; "); i >= 0 && strings.HasPrefix("; "+earlierMark, head[i:]) {
+		head = head[:i]
+	}
+	return head + ellipsis
+}
+
 // addLastCall adds the last call with what came of it.
 func (s *history) addLastCall(b *itemList, last *toolCall) {
 	mark := lastCallMark
-	if n := s.callsOfLast(last); n > 1 { // none of them needs to be made again
+	if n := s.callsOfLast(last); n > 1 && !inBackground().MatchString(last.outcome) { // none of them needs to be made again
 		mark += fmt.Sprintf(lastOfMark, n)
 	}
 	asked := []string{s.goal.head}

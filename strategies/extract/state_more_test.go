@@ -129,6 +129,14 @@ func TestTheQuestionOfAReply(t *testing.T) {
 	}
 }
 
+// What the user replies to is what was asked, also without a question.
+func TestAReplyToWhoWaits(t *testing.T) {
+	t.Parallel()
+	text := digestOf(Options{}, user("Why do the lamps of the hall flicker so much?"), assistant("Seven of them have no fuse of their own. Should I add the fuses?"), user("Look at the cellar too."),
+		assistant("The cellar was measured above, with the rest of the house. Waiting for your go on adding the fuses."), user("Yes, add them please, and write down where each one is for the people of the house.")).Text(250)
+	wantIn(t, text, repliesMark+"Waiting for your go on adding the fuses.")
+}
+
 // The active task is whole where it fits into half of a summary, whatever else there is to list.
 func TestTheActiveTaskIsWhole(t *testing.T) {
 	t.Parallel()

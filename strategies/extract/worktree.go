@@ -60,6 +60,38 @@ func (g gitCommand) has(flags ...string) bool {
 	return slices.ContainsFunc(g.arguments, func(a string) bool { return slices.Contains(flags, a) })
 }
 
+// stages reports whether a command changes nothing but the index.
+func (g gitCommand) stages() bool {
+	return g.name == "add" || g.name == "reset" && !slices.ContainsFunc(g.arguments, func(a string) bool {
+		return a != "HEAD" && a != "-q" && a != "--" && !strings.ContainsAny(a, "./")
+	})
+}
+
+// unstagesAll reports whether nothing is staged after a command.
+func (g gitCommand) unstagesAll() bool {
+	return g.stages() && !strings.ContainsAny(strings.Join(g.arguments, ""), "./") && g.name == "reset"
+}
+
+// onlyStages reports whether a command line changes nothing but the index.
+func onlyStages(line string) bool {
+	for _, x := range shellCommands(line) {
+		if !strings.HasPrefix(x.text, "git ") && !beginsWith(x.text, []string{"cd ", "printf ", "echo "}) {
+			return false
+		}
+	}
+	all := gitCommands(line)
+	return len(all) > 0 && !slices.ContainsFunc(all, func(g gitCommand) bool { return !g.stages() })
+}
+
+// dropStaging drops the calls since the newest commit that only staged what is committed, or not staged any more.
+func (s *history) dropStaging() {
+	for _, c := range s.sinceCommit() {
+		if c.isShell && onlyStages(c.description) {
+			c.drop("staging that is over")
+		}
+	}
+}
+
 // restored returns the files of the working tree that a command replaces by those of a commit or of the index.
 func (g gitCommand) restored() []string {
 	switch dashes := slices.Index(g.arguments, "--"); {
@@ -125,6 +157,9 @@ func (s *history) readGit(c *toolCall, output string) {
 		}
 		if g.name == "reset" {
 			s.undoCommits(g)
+		}
+		if g.name == "commit" || g.unstagesAll() {
+			s.dropStaging()
 		}
 		edits := s.sinceCommit()
 		if s.stashed != nil { // what it has is not in the tree

@@ -79,6 +79,20 @@ func TestEditsThatGitDiscarded(t *testing.T) {
 	}
 }
 
+// What was staged is told until it is committed or not staged any more.
+func TestStagingThatIsOver(t *testing.T) {
+	t.Parallel()
+	const staged = `printf 'y\nn\n' | git add -p lamp.go`
+	for then, want := range map[string]bool{"git status": true, "git reset HEAD": false, "git reset": false, "git reset HEAD fuse.go": true, "git commit -m lamps": false} {
+		text := digestOf(Options{}, user("Stage what belongs to the lamp, please."), calls("", "1", "Bash", "command", staged), result("1", "(2/2) Stage this hunk [y,n,q,a,d,K,J,g,/,e,p,?]?"),
+			calls("", "2", "Bash", "command", then), result("2", "[main 1f3e5a7] lamps"), assistant("That is it.")).Text(900)
+		if got := strings.Contains(text, "git add"); got != want {
+			t.Errorf("%s: %v\n%s", then, got, text)
+		}
+		wantNotIn(t, text, "Stage this hunk")
+	}
+}
+
 // Edits that the user took back are gone, and those of other turns are not.
 func TestEditsThatTheUserTookBack(t *testing.T) {
 	t.Parallel()
