@@ -158,3 +158,20 @@ func TestNoTestsCloseNothing(t *testing.T) {
 	).Text(600)
 	wantIn(t, text, "## Blocked\n- Bash: "+command)
 }
+
+// What a command prints whatever came of it is no result, nor is the output of the last of several runs.
+func TestWhatACommandPrintsAnyway(t *testing.T) {
+	t.Parallel()
+	for _, tt := range [][3]string{
+		{`make install; echo "installed it"`, "copied 4 files\ninstalled it\n", "copied 4 files"},
+		{`make install && echo "installed it"`, "copied 4 files\ninstalled it\n", "installed it"},
+		{`test -f lamp.go && echo here || echo missing`, "missing\n", "missing"},
+		{"cd src && for f in *.go; do wc -l $f; done", "4 hall.go\n3 roof.go\n", ""},
+		{"for f in *.go; do go vet $f; done; go test ./...", "hall\nPASS\n", "PASS"},
+		{"git add -p lamp.go", "+lamp\n(1/1) Stage this hunk [y,n,q,a,d,e,p,?]? ", ""},
+	} {
+		if got := resultLine(tt[0], tt[1]); got != tt[2] {
+			t.Errorf("%s: %q instead of %q", tt[0], got, tt[2])
+		}
+	}
+}

@@ -239,7 +239,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		if slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return subagents[w] }) {
 			line = reportLine(head)
 		}
-		c.outcome = excerpt(strings.ReplaceAll(unmarked(cmp.Or(line, resultLine(tail))), "**", ""), maxDescription)
+		c.outcome = excerpt(strings.ReplaceAll(unmarked(cmp.Or(line, resultLine(c.command, tail))), "**", ""), maxDescription)
 	}
 	if f := s.files[strings.Join(c.paths, "")]; f != nil && c.changes && f.changes == 1 {
 		f.created = creating().MatchString(text.Head(head, maxLine))

@@ -35,8 +35,8 @@ func (s *history) moveFiles(command string) {
 		case len(words) > 1 && words[0] == "rm":
 			for _, w := range words[1:] {
 				s.moveFile(folder, w, "")
-				if folder == "" {
-					s.dropCopies(w)
+				if below := strings.TrimPrefix(joinFolder(folder, w), s.folder+"/"); folder == "" || strings.Contains(below, "/") { // as descriptions have it
+					s.dropCopies(below)
 				}
 			}
 		}

@@ -10,10 +10,10 @@ import (
 // maxResultLines is the number of lines at the end of a result that resultLine looks at.
 const maxResultLines = 8
 
-// resultLine returns the line of a result that says what came of it: that of a commit with its
-// hash, one of the last that states it, or the last one that is neither source nor markup; "" if
-// there is none.
-func resultLine(tail string) string {
+// resultLine returns the line of a result that says what came of a command: that of a commit with its
+// hash, one of the last that states it, or the last one that is neither source nor markup, nor printed
+// by the command whatever came of it, nor of one of several runs; "" if there is none.
+func resultLine(command, tail string) string {
 	if strings.HasPrefix(tail, "[") || strings.Contains(tail, "\n[") { // most results have no such line
 		if line := committed().FindString(tail); line != "" {
 			return line
@@ -30,6 +30,14 @@ func resultLine(tail string) string {
 			return l
 		}
 	}
+	if loops().MatchString(command) {
+		return ""
+	}
+	for _, x := range shellCommands(command) {
+		if x.follows == "" && strings.HasPrefix(x.text, "echo ") {
+			lines = slices.DeleteFunc(lines, func(l string) bool { return l == x.text[len("echo "):] })
+		}
+	}
 	for _, l := range slices.Backward(lines) {
 		if l[0] != '<' && !saysNothing().MatchString(l) && !warning().MatchString(l) && strings.ContainsFunc(l, isLetterOrDigit) && !programLine().MatchString(l) {
 			return l
@@ -37,6 +45,9 @@ func resultLine(tail string) string {
 	}
 	return ""
 }
+
+// loops begins a command that runs others several times.
+var loops = text.Pattern(`^(?:cd \S+ *(?:&&|;) *)?(?:for|while) `)
 
 // reportLine returns what a text with paragraphs, as a subagent reports, says first, or below the heading of its
 // summary; "" of other results.

@@ -92,6 +92,29 @@ func (s *history) dropStaging() {
 	}
 }
 
+// dropRewrites drops the calls that only moved or rewrote files, by patterns that tell no names, before all was discarded.
+func dropRewrites(calls []*toolCall) {
+	for _, c := range calls {
+		if !c.isShell || len(c.paths) > 0 {
+			continue
+		}
+		rewrites := false
+		if all := shellCommands(c.description); !slices.ContainsFunc(all, func(x shellCommand) bool {
+			first := strings.Fields(loopWords().ReplaceAllString(x.text, "") + " :")[0]
+			rewrites = rewrites || rewriting[first]
+			return !rewriting[first] && !passive[first]
+		}) && rewrites {
+			c.drop("discarded later")
+		}
+	}
+}
+
+var (
+	rewriting = wordSet(`mv sed perl`)
+	passive   = wordSet(`cd for done if fi then [ ls echo mkdir cat :`)
+	loopWords = text.Pattern(`^(?:(?:do|then|git)\s+)+`)
+)
+
 // restored returns the files of the working tree that a command replaces by those of a commit or of the index.
 func (g gitCommand) restored() []string {
 	switch dashes := slices.Index(g.arguments, "--"); {
@@ -168,9 +191,12 @@ func (s *history) readGit(c *toolCall, output string) {
 		switch files := g.restored(); {
 		case g.name == "reset" && g.has("--hard"):
 			s.discards = true
+			dropRewrites(edits)
 			s.takeBack(c, edits, append(s.tracked(edits), s.edited...))
 		case len(files) > 0:
-			s.discards = true
+			if s.discards = true; slices.Contains(files, ".") {
+				dropRewrites(edits)
+			}
 			s.takeBack(c, edits, g.among(files, append(s.tracked(edits), s.edited...)))
 		case g.name == "status":
 			clean = clean || g.shown && g.has("-s", "--short", "--porcelain") && len(g.arguments) == 1 && strings.TrimSpace(output) == ""

@@ -79,6 +79,20 @@ func TestEditsThatGitDiscarded(t *testing.T) {
 	}
 }
 
+// What commands moved or rewrote before all was discarded is not told.
+func TestRewritesThatGitDiscarded(t *testing.T) {
+	t.Parallel()
+	for then, told := range map[string]bool{"git checkout -- .": false, "git reset --hard": false, "git checkout -- lamp.go": true, "git status": true} {
+		text := digestOf(Options{}, user("Sort the lamps of the house by rooms, please."),
+			calls("", "1", "Bash", "command", `cd lamps && for f in *.go; do [ "$f" != "hall.go" ] && git mv "$f" rooms/; done; ls`), result("1", "hall.go"),
+			calls("", "2", "Bash", "command", "cd lamps/rooms && sed -i 's|hall|room|g' *.go"), result("2", ""), calls("", "3", "Bash", "command", "make -C lamps install"), result("3", "installed"),
+			calls("", "4", "Bash", "command", then), result("4", ""), assistant("That is it.")).Text(900)
+		if strings.Contains(text, "rooms/") != told || strings.Contains(text, "sed -i") != told || !strings.Contains(text, "make -C lamps install") {
+			t.Errorf("%s: %v\n%s", then, !told, text)
+		}
+	}
+}
+
 // What was staged is told until it is committed or not staged any more.
 func TestStagingThatIsOver(t *testing.T) {
 	t.Parallel()
