@@ -121,7 +121,7 @@ func (s *history) addRequests(b *itemList, budget int) {
 		it.day, it.at = l.day, 2*s.turns[l.turns[0]].after
 		request := it // of what belongs to it
 		switch it.tier = tier; {
-		case l.spare && !first:
+		case l.spare && (!first || s.isRecords()):
 			it.tier, request = tierSpare, nil
 		case l.bare && !first:
 			it.tier = tierOther

@@ -155,7 +155,7 @@ func TestIsClosing(t *testing.T) {
 	for said, want := range map[string]bool{
 		"Thanks a lot, I don't need any more help.": true, "Nope, that's it for the day. Thanks a lot.": true, "Sure, that is all I need for now, thanks!": true,
 		"Thanks. I need to transfer some funds now.": false, "Thank you. Can you find me a hotel in that area?": false, "Okay, thanks. I'm also going to need a taxi.": false,
-		"I want to fly to Graz.": false, "Thanks, go ahead with the booking.": false, "Yes thanks, upgrade me to business class.": false, "Thanks, remove the lamp and add the fan.": false, "Thanks, but I was charged twice for the hotel.": false, "Thank you. I only fly with aisle seats.": false, "It is all wrong, I was charged twice.": false, "Thanks, the 9am one.": false,
+		"Excellent, I must go now, take care": true, "I have to go to Graz on Monday.": false, "Take care of the lamps.": false, "I want to fly to Graz.": false, "Thanks, go ahead with the booking.": false, "Yes thanks, upgrade me to business class.": false, "Thanks, remove the lamp and add the fan.": false, "Thanks, but I was charged twice for the hotel.": false, "Thank you. I only fly with aisle seats.": false, "It is all wrong, I was charged twice.": false, "Thanks, the 9am one.": false,
 	} {
 		if got := isClosing(said); got != want {
 			t.Errorf("%q: %t", said, got)

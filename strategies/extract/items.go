@@ -460,12 +460,16 @@ func (s *history) wasTaken(i int) bool {
 }
 
 // searchedAgain reports whether the next call searches in the same way on the same day for another request, and an option of
-// that was talked about: what was found before was not wanted.
+// that was talked about: what was found before was not wanted. The only thing that was found by other arguments answers
+// another question.
 func (s *history) searchedAgain(i int) bool {
 	if i+1 == len(s.calls) {
 		return false
 	}
 	c, next := s.calls[i], s.calls[i+1]
+	if c.single && !slices.ContainsFunc(next.arguments, func(f argument) bool { return slices.ContainsFunc(c.arguments, f.equals) }) {
+		return false
+	}
 	return !c.kept && c.day != "" && next.tool == c.tool && next.day == c.day && next.after > c.after && next.chosen >= 0 && !next.acts
 }
 
