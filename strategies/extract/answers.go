@@ -71,7 +71,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 			passing, empty = intending().MatchString(line), false
 		}
 		switch {
-		case !counted && (plain == "" || empty || passing && (!first || editedLater) || isRemark(line) || !s.isTalk() && isProgramLine(line) || finding && len(s.files) > 0 && isChange(line)):
+		case !counted && (plain == "" || empty || passing && (!first || editedLater) || isRemark(line) || !s.isTalk() && isProgramLine(line) || finding && len(s.files) > 0 && (isChange(line) || instructing().MatchString(line))):
 			continue
 		case !first && !finding && edited && editedLater && !slices.ContainsFunc(sentences(line), isDecision): // what came of it is in the files
 			continue
@@ -86,7 +86,10 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 				continue
 			}
 		}
-		if (flat || editedLater && (heads || first && head == nil)) && !strings.HasSuffix(line, editedMark) { // with what stands below it
+		switch {
+		case below && head != nil && strings.Contains(head.text, editedMark): // which stands for it
+			line = strings.TrimSuffix(line, editedMark)
+		case (flat || editedLater && !below) && !strings.HasSuffix(line, editedMark):
 			line = strings.TrimSuffix(line, ":") + editedMark + line[len(strings.TrimSuffix(line, ":")):]
 		}
 		text := formatEntry(line)

@@ -252,7 +252,7 @@ func TestAnswersBeforeEdits(t *testing.T) {
 	wantIn(t, digestOf(Options{}, append(ms, user("Now let it ask the lamp instead of the box of the hall."))...).Text(900), asks+"\n", list+":\n"+door+"\n")
 	edited := append(ms, user("Now let it ask the lamp instead of the box of the hall."),
 		calls("", "1", "Edit", "file_path", "/src/lamp.go", "old_string", "func dimLamps() {\n\task(box)\n}", "new_string", "func dimLamps() {\n\task(lamp)\n}"), result("1", "ok"))
-	wantIn(t, digestOf(Options{}, edited...).Text(900), asks+editedMark+"\n", list+editedMark+":\n"+door+editedMark+"\n")
+	wantIn(t, digestOf(Options{}, edited...).Text(900), asks+editedMark+"\n", list+editedMark+":\n"+door+"\n")
 }
 
 // A line that points to the one before it is not told without that.

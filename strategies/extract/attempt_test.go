@@ -175,3 +175,20 @@ func TestWhatACommandPrintsAnyway(t *testing.T) {
 		}
 	}
 }
+
+// A report is told by what its summary says, else by its title.
+func TestReportLine(t *testing.T) {
+	t.Parallel()
+	const rest = "\n\n### 1. The hall\n**Location:** `/house/hall.go`\n\nIt has twelve lamps.\n\n### 2. The attic\n\n**Short answer:** It has none, as far as I can see."
+	for report, want := range map[string]string{
+		"Perfect! Now I have it all. Let me write the report.\n\n## Lamps of the House: Report" + rest:         "Lamps of the House: Report",
+		"Now I have it all.\n\n## Lamps of the House" + rest + "\n\n## Summary\n\nTwelve lamps burn at night.": "Summary: Twelve lamps burn at night.",
+		"The report is in `lamps.md`, and tells of each lamp where it hangs." + rest:                           "The report is in `lamps.md`, and tells of each lamp where it hangs.",
+		"## What I did in the house\n\nI counted the lamps of all rooms." + rest:                               "What I did in the house: I counted the lamps of all rooms.",
+		"12 lamps": "",
+	} {
+		if got := unmarked(reportLine(report)); got != want {
+			t.Errorf("%q instead of %q", got, want)
+		}
+	}
+}

@@ -178,6 +178,9 @@ func (s *history) takeOpen(id string) *toolCall {
 // it is a listing.
 func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	c.done, s.unjudged = true, c
+	if c.id != textID && strings.Contains(text.Tail(tail, maxLine), "(Open file: ") {
+		s.text.readPrompt(tail)
+	}
 	s.launched = slices.Contains(nameWords(c.tool), "skill") && strings.HasPrefix(head, launching)
 	listing = s.readObjects(c, head)
 	defer s.noteHandles(c, head, tail)

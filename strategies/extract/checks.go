@@ -114,7 +114,7 @@ func (s *history) outdatedChecks() []bool {
 // maxChecked is the number of checks that the state tells.
 const maxChecked = 3
 
-// addChecked tells which checks passed after the newest edit, or that there were none where checks were run before it.
+// addChecked tells which checks passed after the newest edit, or that there were none.
 func (s *history) addChecked(b *itemList) {
 	changed := len(s.calls) - 1
 	for changed >= 0 && s.calls[changed] != s.discardedBy && !s.calls[changed].editedWork() {
@@ -131,7 +131,7 @@ func (s *history) addChecked(b *itemList) {
 		if i <= changed {
 			break
 		}
-		ran = ran || c.acts || c.isShell && !c.reads() || !c.isShell && len(c.paths) == 0 && !c.administers && !looks(c.tool)
+		ran = ran || c.acts || c.isShell && !c.reads() && !onlyFormats().MatchString(withoutFolder(c.description)) || !c.isShell && len(c.paths) == 0 && !c.administers && !looks(c.tool)
 		switch kinds := c.checkKinds(); {
 		case !c.isShell:
 		case c.failed:
@@ -148,13 +148,16 @@ func (s *history) addChecked(b *itemList) {
 	switch {
 	case len(passed) > 0:
 		b.add(sectionState, checkedMark+strings.Join(passed, "; ")+"\n", worthStateLine).tier = tierOpen
-	case !ran && slices.ContainsFunc(s.calls[:changed], (*toolCall).passed):
+	case !ran && (s.text.called || slices.ContainsFunc(s.calls[:changed], (*toolCall).passed)):
 		b.add(sectionState, notChecked+"\n", worthStateLine).tier = tierOpen
 	}
 }
 
 // inBackground is in the result of a command, or of a subagent, that has not ended.
 var inBackground = text.Pattern(`(?i)\b(?:running|started|moved)\b.{0,20}\bbackground\b|\bagent (?:was )?launched\b`)
+
+// onlyFormats is a command that formats files.
+var onlyFormats = text.Pattern(`^(?:\S+ ){0,3}(?:(?:go)?fmt|format|prettier|black|isort)\b[^;&|]*$`)
 
 // editedWork reports whether a call changed files that a check may read: no plans and notes.
 func (c *toolCall) editedWork() bool {

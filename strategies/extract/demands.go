@@ -126,7 +126,9 @@ var (
 
 const undone = "Taken back with the next request."
 
-func (t *turn) isUndone() bool { return len(t.lines) == 1 && t.lines[0] == undone }
+func (t *turn) isUndone() bool {
+	return len(t.lines) == 1 && (t.lines[0] == undone || t.lines[0] == interrupted)
+}
 
 // maxDemands is the maximum number of demands of a turn.
 const maxDemands = 12

@@ -155,6 +155,7 @@ func (d *Digest) addCall(c *chat.ToolCall) {
 	if patch := patchArguments(text); patch != nil {
 		fs = patch
 	}
+	fs = d.history.ofOpenFile(name, fs)
 	d.scan(name+" "+text, true)
 	for i := range fs { // escapes may have hidden secrets
 		fs[i].value, _ = d.secrets.Redact(fs[i].value)

@@ -269,6 +269,32 @@ func TestFaultsBeforeEditsStandApart(t *testing.T) {
 	wantIn(t, later.Text(600), foundBefore+"  - "+fault+"\n")
 }
 
+// What was proposed stands apart from what was found, also in the next summary.
+func TestProposalsStandApart(t *testing.T) {
+	t.Parallel()
+	const found, proposed = "The fuse fails because the wire of the hall is too thin for it.", "That would let the lamps burn, because the wire could be twice as thick."
+	d := digestOf(Options{}, user("Why does the fuse of the hall fail?"), calls("", "1", "Read", "file_path", "/src/fuse.go"), result("1", "package fuse"),
+		assistant(found+"\n\n"+proposed+"\n\nChange the wire of the hall, because that is what it needs."), user("What about the attic of the house, where it is dark?"), assistant("There is no lamp."),
+		user("Then look at the cellar for me, please."), calls("", "2", "Read", "file_path", "/src/cellar.go"), result("2", "package cellar"))
+	text := d.Text(900)
+	wantIn(t, text, "\n- "+found+"\n", proposedBefore+"  - "+proposed+"\n")
+	wantNotIn(t, text, "- Change the wire")
+	later := New(Options{})
+	later.AddPrevious(text)
+	later.Add(user("And now the roof, please."))
+	wantIn(t, later.Text(900), proposedBefore+"  - "+proposed+"\n")
+}
+
+// A request that was interrupted at once is told as such, and agrees to nothing.
+func TestARequestThatWasInterrupted(t *testing.T) {
+	t.Parallel()
+	text := digestOf(Options{}, user("Look after the lamps of the house, please."), calls("", "1", "Read", "file_path", "/src/lamp.go"), result("1", "package lamp"),
+		assistant("The hall has no switch. Want me to add a switch to the hall and to the cellar of the house?"), user("ok, do it"), user("[Request interrupted by user]"),
+		user("ok, let's add the one of the hall, and then ask me about the cellar"), calls("", "2", "Read", "file_path", "/src/hall.go"), result("2", "package hall")).Text(900)
+	wantIn(t, text, "- > ok, do it\n  - "+interrupted+"\n")
+	wantNotIn(t, text, agreedMark, repliesMark)
+}
+
 // A terminal that a person passes on with a request is one.
 func TestRequestsWithATerminalAreRequests(t *testing.T) {
 	t.Parallel()

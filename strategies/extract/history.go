@@ -87,11 +87,10 @@ type history struct {
 	saidBefore int
 	// discarded are the files whose edits were discarded since the last commit, discardedBy is the call that did it last, and
 	// stashed the one that put them aside, nil for none; discards reports that a command may have taken edits out since.
-	discarded            []string
-	discardedBy, stashed *toolCall
-	discards             bool
-	// removed are names that edits took out, touched those of what they changed, gone files that are; by message.
-	removed, touched, gone map[string]int
+	discarded              []string
+	discardedBy, stashed   *toolCall
+	discards               bool
+	removed, touched, gone map[string]int // what edits took out and changed, and files that are gone, by message
 	// openCalls are the calls without a result.
 	openCalls []*toolCall
 	// listings are the newest calls that returned several objects.
@@ -283,6 +282,7 @@ func (s *history) addUser(head, tail string) {
 	}
 	var demands []demand
 	if !IsGenerated(head) {
+		s.withdraw()
 		if rejecting().MatchString(text.Head(said, maxLine)) {
 			s.reject(said)
 		}

@@ -99,7 +99,7 @@ func (s *history) otherItems(budget int) []*item {
 	for i, x := range reasons {
 		value, mark := worthDecision, ""
 		switch {
-		case s.isRecords(), isIntention(x), isProgramLine(x), len(s.files) > 0 && isChange(x): // offers to a customer are over, what was done stands elsewhere
+		case s.isRecords(), isIntention(x), isProgramLine(x), len(s.files) > 0 && (isChange(x) || instructing().MatchString(x)): // offers to a customer are over, what was done stands elsewhere
 			continue
 		case s.isChat() && len(namesIn(x)) == 0: // a reason for nothing in particular
 			value = worthSaid
@@ -157,26 +157,31 @@ func (s *history) otherItems(budget int) []*item {
 			it.value = worthProgress
 		}
 	}
-	return groupOutdated(b.items)
-}
-
-// groupOutdated moves the findings that may be over behind the others, below one line that says so.
-func groupOutdated(items []*item) []*item {
-	head := &item{section: sectionFindings, share: sectionFindings, text: foundBefore, tier: tierOther, heading: true}
-	var old []*item
-	items = slices.DeleteFunc(items, func(it *item) bool {
-		line, marked := strings.CutSuffix(it.text, editedMark+"\n")
-		if marked = marked && it.section == sectionFindings && it.day == "" && it.parent == nil; marked {
-			it.text, it.parent = indentMark+line+"\n", head
-			head.value = max(head.value, it.value*float64(len(head.text))/float64(len(it.text))) // as dense as they are
-			old = append(old, it)
-		}
-		return marked
-	})
-	if len(old) == 0 {
+	items := groupBelow(b.items, foundBefore, func(x string) (string, bool) { return strings.CutSuffix(x, editedMark) })
+	if len(s.files) == 0 {
 		return items
 	}
-	return slices.Concat(items, []*item{head}, old)
+	return groupBelow(items, proposedBefore, func(x string) (string, bool) { return x, supposing().MatchString(x) })
+}
+
+// groupBelow moves findings behind the others, below one line that says what they are; line returns such a one as it
+// stands there.
+func groupBelow(items []*item, heading string, line func(text string) (string, bool)) []*item {
+	head := &item{section: sectionFindings, share: sectionFindings, text: heading, tier: tierOther, heading: true}
+	var below []*item
+	items = slices.DeleteFunc(items, func(it *item) bool {
+		text, ok := line(strings.TrimSuffix(it.text, "\n"))
+		if ok = ok && it.section == sectionFindings && it.day == "" && it.parent == nil && !it.heading; ok {
+			it.text, it.parent = indentMark+text+"\n", head
+			head.value = max(head.value, it.value*float64(len(head.text))/float64(len(it.text))) // as dense as they are
+			below = append(below, it)
+		}
+		return ok
+	})
+	if len(below) == 0 {
+		return items
+	}
+	return slices.Concat(items, []*item{head}, below)
 }
 
 // addFinished adds the tasks that were done, several on a line as the lines allow.

@@ -196,6 +196,7 @@ func TestWhatPassedSinceTheLastEdit(t *testing.T) {
 		"discarded":     {[][2]string{ok, {"git checkout -- fuse.go", ""}}, false},
 		"another kind":  {[][2]string{ok, {"make lint", "lamp.go:3: unused\n1 issues."}}, true},
 		"a folder made": {[][2]string{{"mkdir -p build", ""}}, false},
+		"formatted":     {[][2]string{{"mise run fmt", ""}}, false},
 	} {
 		ms := []*chat.Message{user("Make the test of the lamp in the hall pass, please.")}
 		for _, file := range []string{"lamp.go", "fuse.go"} {
@@ -205,7 +206,8 @@ func TestWhatPassedSinceTheLastEdit(t *testing.T) {
 			id := fmt.Sprint(i)
 			ms = append(ms, calls("", id, "Bash", "command", r[0]), result(id, r[1]))
 		}
-		if text := digestOf(Options{}, ms...).Text(900); strings.Contains(text, checkedMark) != tt.want {
+		text := digestOf(Options{}, ms...).Text(900)
+		if strings.Contains(text, checkedMark) != tt.want || strings.Contains(text, notChecked) != (name == "formatted" || name == "discarded") {
 			t.Errorf("%s:\n%s", name, text)
 		}
 	}

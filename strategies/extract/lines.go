@@ -76,6 +76,7 @@ type proseLine struct {
 	text        string
 	listed, row bool
 	indent      int // in bytes
+	level       int // of a heading, the number of its signs; else 0
 }
 
 // proseLines returns the lines of s outside of fenced code, without the markup of emphasis,
@@ -92,6 +93,7 @@ func proseLines(s string) []proseLine {
 		if fenced {
 			continue
 		}
+		level := len(line) - len(strings.TrimLeft(line, "#"))
 		heading, listed, row := headingLine().MatchString(line), isListed(line), strings.HasPrefix(line, "|")
 		line = strings.ReplaceAll(line, "**", "")
 		if line = strings.TrimRight(unmarked(line), "| \t"); heading && line != "" && strings.IndexByte(".:!?", line[len(line)-1]) < 0 {
@@ -100,7 +102,7 @@ func proseLines(s string) []proseLine {
 		if !strings.ContainsFunc(line, isLetterOrDigit) {
 			continue
 		}
-		out = append(out, proseLine{truncate(oneLine(line), maxLine), listed, row, strings.Index(indented, text.Head(text.Trim(indented), 1))})
+		out = append(out, proseLine{truncate(oneLine(line), maxLine), listed, row, strings.Index(indented, text.Head(text.Trim(indented), 1)), level})
 	}
 	return out
 }
@@ -124,14 +126,17 @@ const belowMark = "\t"
 func headed(lines []proseLine) []string {
 	var out []string
 	heading, listing, indent := "", false, 0 // of the list's heading, if that is an entry itself
+	level := 0                               // of the heading
 	for i, l := range lines {
 		opens := strings.HasSuffix(l.text, ":")
 		listed := func(i int) bool { return i < len(lines) && (lines[i].listed || lines[i].row) }
 		opens = opens || l.listed && listed(i+1) && lines[i+1].indent > l.indent // a list of its own
 		switch {
 		case strings.HasSuffix(l.text, ":") && len(l.text) <= maxHeading && !intending().MatchString(l.text) && (!listed(i+1) || !listed(i+2)):
-			heading = l.text + " "
+			heading, level = l.text+" ", l.level
 			continue
+		case heading != "" && l.level > 0 && l.level <= level: // nothing stands below the heading before
+			out, listing = append(out, l.text), opens
 		case heading != "":
 			out, listing = append(out, truncate(heading+opening().ReplaceAllString(l.text, ""), maxLine)), opens
 		case listing && listed(i) && !opens && l.indent >= indent && (!l.row || !lines[i-1].listed): // a table stands by itself behind a list

@@ -270,6 +270,10 @@ func (s *history) restoreEntry(sec section, e entry) {
 		for _, l := range splitLines(old) {
 			s.addEntry(sec, entry{text: l + editedMark, after: s.requests})
 		}
+	} else if proposed, ok := strings.CutPrefix(e.text, strings.TrimSuffix(proposedBefore, "\n")); ok {
+		for _, l := range splitLines(proposed) {
+			s.addEntry(sec, entry{text: l, after: s.requests})
+		}
 	} else if tasks, ok := strings.CutPrefix(e.text, finishedMark); ok {
 		for task := range strings.SplitSeq(tasks, requestSeparator) {
 			s.finished = appendNew(s.finished, task)

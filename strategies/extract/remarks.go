@@ -111,7 +111,7 @@ func isRemark(line string) bool {
 }
 
 // remarking begins a line that tells how the work goes, not what was found.
-var remarking = text.Pattern(`(?i)^(?:(?:perfect|great|good|excellent|ok(?:ay)?|got it|alright|now)\b[ ,.!:—-]*)*(?:now i (?:have|understand|see|know|can)|i (?:now )?(?:understand|see|have a (?:clear|good|complete))|i (?:have a|accidentally)|this is (?:a )?(?:great|good|helpful|very)|it looks like we)\b|^now \S+:|^(?:(?:i |my )apolog\w+|(?:i['’]m )?sorry|you['’]re (?:absolutely )?right)\b[^.!,]*[.!]?$`)
+var remarking = text.Pattern(`(?i)^(?:oh no|oops|whoops)\b|^(?:(?:perfect|great|good|excellent|ok(?:ay)?|got it|alright|now)\b[ ,.!:—-]*)*(?:now i (?:have|understand|see|know|can)|i (?:now )?(?:understand|see|have a (?:clear|good|complete))|i (?:have a|accidentally)|this is (?:a )?(?:great|good|helpful|very)|it looks like we)\b|^now \S+:|^(?:(?:i |my )apolog\w+|(?:i['’]m )?sorry|you['’]re (?:absolutely )?right)\b[^.!,]*[.!]?$`)
 
 // isChange reports whether a line tells of an edit or a commit, as the files and actions do, and no cause.
 func isChange(line string) bool { return changing().MatchString(line) && !causing().MatchString(line) }
@@ -121,6 +121,12 @@ var (
 		`^(?:this|these) changes? (?:(?:will|should|would|also) )*(?:add|do|ensure|implement|import|make|modif|remove|update|use)`)
 	causing = text.Pattern(`(?i)\b(?:because|since|causes?|fails?|breaks?)\b`)
 )
+
+// instructing begins an entry of what is to be done.
+var instructing = text.Pattern(`^(?:Add|Call|Change|Check|Convert|Create|Delete|Drop|Ensure|Extract|Fix|Handle|Implement|Introduce|Keep|Make|Move|Pass|Refactor|Remove|Rename|Replace|Return|Revert|Run|Set|Skip|Store|Switch|Update|Use) `)
+
+// supposing is in what a proposal would come to.
+var supposing = text.Pattern(`(?i)\b(?:would|could)\b`)
 
 // claiming says what the user allowed or said, which only the user's own words tell, or turns to the
 // reader of the summary.

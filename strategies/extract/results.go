@@ -49,14 +49,18 @@ func resultLine(command, tail string) string {
 // loops begins a command that runs others several times.
 var loops = text.Pattern(`^(?:cd \S+ *(?:&&|;) *)?(?:for|while) `)
 
-// reportLine returns what a text with paragraphs, as a subagent reports, says first, or below the heading of its
-// summary; "" of other results.
+// reportLine returns what a text with paragraphs, as a subagent reports, says below the heading of its summary, else its
+// title or, if it has none, what it says first; "" of other results.
 func reportLine(head string) string {
 	head = strings.TrimSpace(text.Head(head, maxReply))
 	if strings.Count(head, "\n\n") < minParagraphs || strings.IndexByte("[{<", head[0]) >= 0 {
 		return ""
 	}
-	first := ""
+	title := strings.TrimSpace(titled().FindString(head))
+	first := unmarked(title)
+	if strings.HasPrefix(first, "What ") { // what stands below it says it
+		first = ""
+	}
 	for _, l := range headed(proseLines(head)) {
 		switch l = strings.TrimPrefix(l, belowMark); {
 		case isEmpty(l) || isIntention(l) || isRemark(l) || isProgramLine(l) || saysNothing().MatchString(l):
@@ -69,8 +73,12 @@ func reportLine(head string) string {
 	return first
 }
 
-// concluding begins a statement below the heading of what a report comes to.
-var concluding = text.Pattern(`(?i)^[\W\d]*(?:(?:executive|short|brief|overall|final|key) +)?(?:summary|conclusions?|verdict|bottom line|answer|recommendations?|findings?)(?: of [^:]{1,40})?:`)
+var (
+	// concluding begins a statement below the heading of what a report comes to.
+	concluding = text.Pattern(`(?i)^[\W\d]*(?:(?:executive|short|brief|overall|final|key) +)?(?:summary|conclusions?|verdict|bottom line|findings?)(?: of [^:]{1,40})?:`)
+	// titled is a heading of a report of three words and more, without a number.
+	titled = text.Pattern(`(?m)^#{1,2} [^\d\s]\S*(?: +\S+){2,}$`)
+)
 
 // subagents are words in the names of tools that give work to another agent.
 var subagents = map[string]bool{"agent": true, "delegate": true, "explore": true, "research": true, "subagent": true, "task": true}

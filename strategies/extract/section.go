@@ -102,6 +102,8 @@ const (
 	formerEarlierMark = " before this task "
 	// foundBefore stands above findings that later edits may have settled.
 	foundBefore = "- Found before files were edited, perhaps settled:\n"
+	// proposedBefore stands above findings that say what would be, or could be done.
+	proposedBefore = "- Proposed or supposed:\n"
 	// failedBeforeMark begins a check that failed before files were edited.
 	failedBeforeMark = "- Failed before the last edits: "
 	// chosenMark begins what the user picked from a list.
@@ -130,7 +132,7 @@ func formatLine(s, speaker string) string {
 		s = rest
 	}
 	mistaken := false
-	for _, mark := range []string{askedMark, pendingMark, finishedMark, openMark, planMark, beforeMark, repliesMark, commitMark, saidLastMark, lastCallMark, editedForMark, uncommittedMark, uncommittedAllMark, checkedMark, notChecked, discardedMark, committedMark, failedBeforeMark, omittedMark, tasksMark, foundBefore[:len(foundBefore)-1]} {
+	for _, mark := range []string{askedMark, pendingMark, finishedMark, openMark, planMark, beforeMark, repliesMark, commitMark, saidLastMark, lastCallMark, editedForMark, uncommittedMark, uncommittedAllMark, checkedMark, notChecked, discardedMark, committedMark, failedBeforeMark, omittedMark, tasksMark, foundBefore[:len(foundBefore)-1], proposedBefore[:len(proposedBefore)-1]} {
 		mistaken = mistaken || strings.HasPrefix(bulletMark+s, mark)
 	}
 	if folded, _ := text.Fold(text.Head(s, maxLabelLen)); mistaken || userLabel().MatchString(folded) {

@@ -101,6 +101,26 @@ func (s *history) leadingItems(budget int) []*item {
 	return slices.DeleteFunc(out, func(it *item) bool { return it.text == "" })
 }
 
+// withdraw marks the request that the user interrupted before anything was done about it, and asks for something else now.
+func (s *history) withdraw() {
+	n := len(s.turns)
+	if n < 2 || !strings.HasPrefix(s.turns[n-1].request.head, interruption) || s.turns[n-1].calls > 0 || len(s.turns[n-1].lines) > 0 {
+		return
+	}
+	t := s.turns[n-2]
+	if t.calls > 0 || len(t.lines) > 0 || IsGenerated(t.request.head) {
+		return
+	}
+	s.decisions = slices.DeleteFunc(s.decisions, func(x string) bool { return x == agreed(t.asked, t.request.head) })
+	t.lines, t.demands, t.asked = []string{interrupted}, nil, ""
+}
+
+// interruption begins what the program of an agent notes when the user stops it.
+const interruption = "[Request interrupted by user"
+
+// interrupted is told as the answer to a request that was interrupted.
+const interrupted = "Interrupted by the user at once."
+
 // bulleted is the mark before an entry of a list or a heading.
 var bulleted = text.Pattern(`^\s*(?:[-*•+#]+\s+)+`)
 

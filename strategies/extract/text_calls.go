@@ -1,7 +1,9 @@
 package extract
 
 import (
+	"cmp"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
@@ -93,6 +95,28 @@ func (c *textCalls) readPrompt(output string) {
 		}
 	}
 }
+
+// ofOpenFile returns the arguments of a call of an editor that changes its open file as those of an edit of that file.
+func (s *history) ofOpenFile(tool string, fs []argument) []argument {
+	file, opened := s.text.file, ""
+	if file == "" || tool != "edit" && tool != "insert" || slices.ContainsFunc(fs, func(f argument) bool { return isPathKey(f.key) }) {
+		return fs
+	}
+	for p := range s.files {
+		if len(p) > len(opened) && strings.HasSuffix(file, "/"+p) { // it was opened by that name
+			opened = p
+		}
+	}
+	out := []argument{{key: "path", value: cmp.Or(opened, file), object: 1}}
+	for _, f := range fs {
+		f.key = cmp.Or(editorKeys[f.key], f.key)
+		out = append(out, f)
+	}
+	return out
+}
+
+// editorKeys are arguments of the editor of SWE-agent, as those of other editors.
+var editorKeys = map[string]string{"search": "old_string", "replace": "new_string", "replacement_text": "new_string", "text": "new_string"}
 
 // addText adds a message of the assistant without calls.
 func (s *history) addText(head, tail string) {

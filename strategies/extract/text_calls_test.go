@@ -10,6 +10,28 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
+// An editor changes the file that it has open, also where its calls do not name it.
+func TestAnOpenFileIsEdited(t *testing.T) {
+	t.Parallel()
+	const prompt = "\n(Open file: /house/lib/lamp.py)\n(Current directory: /house)\nbash-$"
+	open := []*chat.Message{user("Dim the lamps of the hall, please."), calls("", "1", "open", "path", "lib/lamp.py"), result("1", "[File: lib/lamp.py (40 lines total)]\n7:level = 1"+prompt)}
+	for name, tt := range map[string]struct {
+		call *chat.Message
+		want []string
+	}{
+		"by its text":  {calls("", "2", "edit", "search", "level = 1", "replace", "level = 0.5"), []string{"- Last: edit: lib/lamp.py → added level = 0.5\n", "file lib/lamp.py: changed 1, read 1\n"}},
+		"by its lines": {calls("", "2", "edit", "replacement_text", "level = 0.5", "start_line", "7", "end_line", "7"), []string{"- Last: edit: lib/lamp.py → added level = 0.5\n"}},
+		"another file": {calls("", "2", "edit", "path", "roof.py", "search", "level = 1", "replace", "level = 0.5"), []string{"file roof.py: changed 1\n", "file lib/lamp.py: read 1\n"}},
+	} {
+		text := digestOf(Options{}, append(open, tt.call, result("2", "Text replaced."+prompt))...).Text(600)
+		for _, want := range tt.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, text)
+			}
+		}
+	}
+}
+
 // What a message runs at its end is told apart from what it says.
 func TestSplitCommand(t *testing.T) {
 	t.Parallel()

@@ -64,7 +64,7 @@ func TestEditsThatGitDiscarded(t *testing.T) {
 			ms = append(ms, calls("", id, "Bash", "command", r[0]), result(id, r[1]))
 		}
 		text := digestOf(Options{}, ms...).Text(900)
-		state := slices.DeleteFunc(slices.Clone(sectionsOf(text)[sectionState]), func(l string) bool { return strings.HasPrefix(l, lastCallMark) })
+		state := slices.DeleteFunc(slices.Clone(sectionsOf(text)[sectionState]), func(l string) bool { return strings.HasPrefix(l, lastCallMark) || l == notChecked })
 		if !cmp.Equal(state, tt.want) {
 			t.Errorf("%s: %s", name, cmp.Diff(tt.want, state))
 		}
