@@ -167,7 +167,7 @@ func (s *history) editsByFile() map[string][]madeEdit {
 			continue
 		}
 		for _, e := range c.change.files {
-			if len(e.lines) > 0 && !plainCode().MatchString(e.lines[0]) {
+			if len(e.lines) > 0 && !isPlain(e.lines[0]) {
 				out[e.path] = append(out[e.path], madeEdit{e, i})
 			}
 		}
@@ -190,7 +190,10 @@ func newEdit(path string, lines, others []string) (e *edit, names []string) {
 	}
 	var declaring, rest, plain []string
 	scope, depth, scopes := "", 0, 0 // the scope of a line, and the number of those with lines that are told
+	opened := false                  // a condition that is told ends the line before
 	for _, l := range lines {
+		body := opened && !comment().MatchString(l)
+		opened = false
 		name := declaredName(l)
 		if name != "" && strings.HasSuffix(l, "{") {
 			scope, depth = name, 0
@@ -198,7 +201,7 @@ func newEdit(path string, lines, others []string) (e *edit, names []string) {
 		if depth += strings.Count(l, "{") - strings.Count(l, "}"); depth <= 0 {
 			scope = ""
 		}
-		if known[l] || len(l) < minCodeLine || len(declaring) > maxEditLines {
+		if known[l] && !body || len(l) < minCodeLine || len(declaring) > maxEditLines {
 			continue
 		}
 		known[l] = true
@@ -207,10 +210,11 @@ func newEdit(path string, lines, others []string) (e *edit, names []string) {
 			declaring = append(declaring, l)
 		case !strings.ContainsFunc(l, isLetterOrDigit):
 			continue
-		case !plainCode().MatchString(l):
+		case body, !isPlain(l):
 			if len(rest) <= maxEditLines {
 				rest = append(rest, l)
 			}
+			opened = strings.HasSuffix(l, "{") || strings.HasSuffix(l, ":")
 		case len(plain) == 0:
 			plain = append(plain, l)
 		}
@@ -266,9 +270,15 @@ func changedLines(fs []argument, of func(argument) bool) (before, after []string
 	return before, after
 }
 
-// plainCode is a line of code that any program has: a comment, an import, a check of an error, a return of
+// comment is a line of code that is none.
+var comment = text.Pattern(`^(?://|#(?:[^!\[]|$)|/?\*|--|<!--)`)
+
+// isPlain reports whether a line of code says nothing alone.
+func isPlain(l string) bool { return comment().MatchString(l) || plainCode().MatchString(l) }
+
+// plainCode is a line of code that any program has: an import, a check of an error, a return of
 // constants, the begin of an alternative.
-var plainCode = text.Pattern(`^(?://|#(?:[^!\[]|$)|/?\*|--|<!--)|^import\b|^(?:from|use|using|require|include) |^\w* ?"[^" ]*",?$|^"[^"]*"[\s+,;)]*$|^(?:if|\} else if) err [!=]= nil|^return(?: (?:nil|err|true|false|None|null|\d+|""|,)[, ]*)*;?$|^(?:\} ?)?(?:else|try|finally|catch|do|end|fi|done|pass|break|continue|default)\b[ ({:;]*$|^t\.(?:Helper|Parallel)\(\)$`)
+var plainCode = text.Pattern(`^import\b|^(?:from|use|using|require|include) |^\w* ?"[^" ]*",?$|^"[^"]*"[\s+,;)]*$|^(?:if|\} else if) err [!=]= nil|^return(?: (?:nil|err|true|false|None|null|\d+|""|,)[, ]*)*;?$|^(?:\} ?)?(?:else|try|finally|catch|do|end|fi|done|pass|break|continue|default)\b[ ({:;]*$|^t\.(?:Helper|Parallel)\(\)$`)
 
 const (
 	patchBegin = "*** Begin Patch"

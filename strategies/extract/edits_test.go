@@ -48,6 +48,11 @@ func TestEditsAreTold(t *testing.T) {
 			[]string{"  - added door := 1 · window := 2\n"},
 			nil,
 		},
+		"a condition with its body": {
+			edit("1", shed, "return nil", "if wet(roof) {\n\treturn nil\n}\nreturn dry(roof)", "updated"),
+			[]string{"  - added if wet(roof) { · return nil · return dry(roof)\n"},
+			nil,
+		},
 		"lines that are gone": {edit("1", shed, "window := 2\ndoor := 1", "door := 1", "updated"), []string{"  - removed window := 2\n"}, nil},
 		"imports alone":       {edit("1", shed, "import (\n", "import (\n\t\"os\"\n", "updated"), []string{shed + ": changed 1\n"}, []string{"added", "removed"}},
 		"a whole file": {

@@ -381,7 +381,7 @@ func withoutFolder(command string) string {
 }
 
 var (
-	folderPrefix = text.Pattern(`^(?:(?:cd [^;&|]+|for \w+ in [^;&|]+|do|if|while|then|\w+=(?:\$\([^)]*\)|"[^"]*"|[^ ;&|])*)(?:&&|;| ) *)+`)
+	folderPrefix = text.Pattern(`^(?:(?:cd [^;&|]+|for \w+ in [^;&|]+|do|if|while|then|\w+=(?:\$\([^)]*\)|"[^"]*"|[^ ;&|])*) *(?:&&|;| ) *)+`)
 	folderOption = text.Pattern(`^(git|go|make) -C \S+`)
 )
 

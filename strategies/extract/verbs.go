@@ -47,9 +47,9 @@ func onlyShows(command string) bool {
 var readCommands = []string{
 	"cat ", "open ", "goto ", "scroll_", "search_file ", "search_dir ", "find_file ", "head ", "tail ", "ls ", "grep ", "rg ", "find ", "wc ", "sed -n", "which ", "pwd ", "echo ", "tree ", "awk ", "jq ", "stat ", "file ", "type ",
 	"git log", "git diff", "git status", "git show", "git blame", "git reflog", "git merge-base", "git rev-parse", "git branch -a", "git branch -v", "git branch -r", "git branch -l", "git branch --list", "git branch --show-current", "git branch --contains", "git branch --merged", "git ls-", "git grep",
-	"gh api ", "curl ", "wget ", "gh pr view", "gh pr diff", "gh pr list", "gh pr checks", "gh run view", "gh run list", "gh issue view", "gh issue list", "go doc", "go list", "go env",
+	"gh api ", "curl ", "wget ", "gh pr view", "gh pr diff", "gh pr list", "gh pr checks", "gh run view", "gh run list", "gh issue view", "gh issue list", "gh repo view", "go doc", "go list", "go env",
 	"git --version", "git cat-file", "git check-ignore", "git config --get", "git config --global --list", "git config --list", "git config --local --list", "git config -l", "git count-objects", "git describe", "git for-each-ref", "git fsck", "git rev-list", "git verify-pack",
-	"launchctl list", "lsof ", "npm list", "npm ls", "npm view", "pgrep ", "pip list", "pip show", "uname ", "xxd ",
+	"launchctl list", "lsof ", "npm list", "npm ls", "npm view", "pgrep ", "pip list", "pip show", "uname ", "xxd ", "md5 ", "md5sum ", "shasum ", "sha1sum ", "sha256sum ", "cmp ", "diff ",
 	"git add ", "git remote -v", "git worktree list", "git stash list", "git stash show", "git tag -l", "git tag --list", "helm list", "helm get", "helm status", "helm history", "heroku logs", "heroku ps", "crontab -l", "go mod graph", "go mod why", "go version", "env ", "date ", "ps ", "du ", "df ",
 	"docker ps", "docker logs", "docker inspect", "docker compose ps", "docker compose logs", "kubectl get", "kubectl logs", "kubectl describe", "journalctl ", "systemctl status",
 }
