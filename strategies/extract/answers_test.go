@@ -136,6 +136,7 @@ func TestAnAnswerThatWasTakenBack(t *testing.T) {
 		"Good point! I add a note to the plan of the hall.":      true,
 		"That is correct, all of the lamps hang on it.":          true,
 		"I was wrong about the fuse, it is the dimmer.":          false,
+		"No, I'm not sure. I assumed it from its age.":           false,
 		"The right one is in the cellar, on the left.":           true,
 		"That is the one you are right to keep in the hall now.": true,
 		"Actually, the fuse is as strong as the others.":         false,

@@ -72,7 +72,7 @@ var refuting = text.Pattern(`(?i)^\W*(?:(?:no|nope|nah|hmm*|well|sorry|but)\b[,.
 	`\bi (?:undid|reverted)\b`)
 
 // conceding begins an answer by which the one before was wrong.
-var conceding = text.Pattern(`(?i)^\W*(?:(?:ugh|ah|oh|hmm*|wait|no|yes|ok(?:ay)?)\b\W*)*(?:you(?:['’]re| are)(?: \w+ly)? (?:right|correct)\b|(?:good|great) catch\b|i was wrong\b|my (?:mistake|bad)\b|i (?:misread|misunderst))`)
+var conceding = text.Pattern(`(?i)^\W*(?:(?:ugh|ah|oh|hmm*|wait|no|yes|ok(?:ay)?)\b\W*)*(?:you(?:['’]re| are)(?: \w+ly)? (?:right|correct)\b|(?:good|great) catch\b|i was wrong\b|i(?:['’]m| am) not (?:sure|certain)\b|i assumed\b|my (?:mistake|bad)\b|i (?:misread|misunderst))`)
 
 // contradicting begins an answer that says otherwise than the one before, if it is about the same.
 var contradicting = text.Pattern(`^\W*(?:(?i:ugh|ah|oh|hmm*|no|yes|ok(?:ay)?)\b\W*)*(?:(?i:actually|wait)[,—–:]|[^.!?]{0,60} (?:DID|DOES|WAS|IS|ARE|HAS) [a-z])`)
