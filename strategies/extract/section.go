@@ -35,7 +35,7 @@ var sectionTable = [numSections]struct {
 }{
 	sectionTask: {"## Active Task", 0.35}, sectionGoal: {"## Goal", 0.12}, sectionConstraints: {"## Constraints & Preferences", 0.30},
 	sectionRequests: {"## Earlier Requests", 0.47}, sectionCompleted: {"## Completed Actions", 0.75},
-	sectionExchanges: {heading: "## Requests and Actions"}, sectionState: {"## Active State", 0.18}, sectionInProgress: {"## In Progress", 0.08},
+	sectionExchanges: {heading: "## Requests and Actions"}, sectionState: {"## Active State", 0.35}, sectionInProgress: {"## In Progress", 0.20},
 	sectionBlocked: {"## Blocked", 0.15}, sectionDecisions: {"## Key Decisions", 0.12}, sectionFindings: {"## Findings", 0.45},
 	sectionPending: {"## Pending User Asks", 0.10}, sectionFiles: {"## Relevant Files", 0.35}, sectionRemaining: {"## Remaining Work", 0.20},
 }
