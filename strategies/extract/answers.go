@@ -89,7 +89,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		switch {
 		case below && head != nil && strings.Contains(head.text, editedMark): // which stands for it
 			line = strings.TrimSuffix(line, editedMark)
-		case (flat || editedLater && !below) && !strings.HasSuffix(line, editedMark):
+		case (flat || editedLater && !below) && !strings.Contains(line, editedMark):
 			line = strings.TrimSuffix(line, ":") + editedMark + line[len(strings.TrimSuffix(line, ":")):]
 		}
 		text := formatEntry(line)

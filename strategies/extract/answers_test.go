@@ -253,7 +253,19 @@ func TestAnswersBeforeEdits(t *testing.T) {
 	wantIn(t, digestOf(Options{}, append(ms, user("Now let it ask the lamp instead of the box of the hall."))...).Text(900), asks+"\n", list+":\n"+door+"\n")
 	edited := append(ms, user("Now let it ask the lamp instead of the box of the hall."),
 		calls("", "1", "Edit", "file_path", "/src/lamp.go", "old_string", "func dimLamps() {\n\task(box)\n}", "new_string", "func dimLamps() {\n\task(lamp)\n}"), result("1", "ok"))
-	wantIn(t, digestOf(Options{}, edited...).Text(900), asks+editedMark+"\n", list+editedMark+":\n"+door+"\n")
+	text := digestOf(Options{}, edited...).Text(900)
+	wantIn(t, text, asks+editedMark+"\n", list+editedMark+":\n"+door+"\n")
+	for range 3 {
+		next := New(Options{})
+		next.AddPrevious(text)
+		for _, m := range []*chat.Message{user("And the next of the lamps, please."), edited[len(edited)-2], edited[len(edited)-1]} {
+			next.Add(m)
+		}
+		text = next.Text(900)
+		wantNotIn(t, text, editedMark+":"+editedMark, editedMark+editedMark)
+	}
+	discarded := append(edited, calls("", "2", "Bash", "command", "git checkout -- /src/lamp.go"), result("2", ""))
+	wantIn(t, digestOf(Options{}, discarded...).Text(900), asks+"\n")
 }
 
 // A line that points to the one before it is not told without that.

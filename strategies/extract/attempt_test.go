@@ -168,6 +168,9 @@ func TestWhatACommandPrintsAnyway(t *testing.T) {
 		{`test -f lamp.go && echo here || echo missing`, "missing\n", "missing"},
 		{"cd src && for f in *.go; do wc -l $f; done", "4 hall.go\n3 roof.go\n", ""},
 		{"for f in *.go; do go vet $f; done; go test ./...", "hall\nPASS\n", "PASS"},
+		{"for r in a b; do git tag $r; done; git push --tags", "To github.com:house/lamps\n * [new tag] b -> b\n", "* [new tag] b -> b"},
+		{"set -e; make install; echo \"all of it is there\"", "all of it is there\n", "all of it is there"},
+		{"echo done; cat result.txt", "done\ndone\n", "done"},
 		{"git add -p lamp.go", "+lamp\n(1/1) Stage this hunk [y,n,q,a,d,e,p,?]? ", ""},
 	} {
 		if got := resultLine(tt[0], tt[1]); got != tt[2] {
@@ -181,10 +184,12 @@ func TestReportLine(t *testing.T) {
 	t.Parallel()
 	const rest = "\n\n### 1. The hall\n**Location:** `/house/hall.go`\n\nIt has twelve lamps.\n\n### 2. The attic\n\n**Short answer:** It has none, as far as I can see."
 	for report, want := range map[string]string{
-		"Perfect! Now I have it all. Let me write the report.\n\n## Lamps of the House: Report" + rest:         "Lamps of the House: Report",
-		"Now I have it all.\n\n## Lamps of the House" + rest + "\n\n## Summary\n\nTwelve lamps burn at night.": "Summary: Twelve lamps burn at night.",
-		"The report is in `lamps.md`, and tells of each lamp where it hangs." + rest:                           "The report is in `lamps.md`, and tells of each lamp where it hangs.",
-		"## What I did in the house\n\nI counted the lamps of all rooms." + rest:                               "What I did in the house: I counted the lamps of all rooms.",
+		"Perfect! Now I have it all. Let me write the report.\n\n## Lamps of the House: Report" + rest:                                                             "Lamps of the House: Report",
+		"Now I have it all.\n\n## Lamps of the House" + rest + "\n\n## Summary\n\nTwelve lamps burn at night.":                                                     "Summary: Twelve lamps burn at night.",
+		"The report is in `lamps.md`, and tells of each lamp where it hangs." + rest:                                                                               "The report is in `lamps.md`, and tells of each lamp where it hangs.",
+		"## What I did in the house\n\nI counted the lamps of all rooms." + rest:                                                                                   "What I did in the house: I counted the lamps of all rooms.",
+		"The crash comes from `dimLamps`, which reads the level before it is set.\n\nThat is why.\n\n## Files I looked at\n\n- lamp.go\n- hall.go\n\nThat is all.": "The crash comes from `dimLamps`, which reads the level before it is set.",
+		"```bash\n# run the failing test again\nmake lamps\n\nmake hall\n\n```\n\nThe lamps burn again, all of them.":                                              "The lamps burn again, all of them.",
 		"12 lamps": "",
 	} {
 		if got := unmarked(reportLine(report)); got != want {

@@ -126,12 +126,13 @@ func (s *history) addChecked(b *itemList) {
 	last := s.lastCall()
 	failed := map[string]bool{} // kinds, later
 	var passed []string
-	ran := false
+	ran := s.calls[changed].runsToo
 	for i, c := range slices.Backward(s.calls) {
 		if i <= changed {
 			break
 		}
-		ran = ran || c.acts || c.isShell && !c.reads() && !onlyFormats().MatchString(withoutFolder(c.description)) || !c.isShell && len(c.paths) == 0 && !c.administers && !looks(c.tool)
+		ran = ran || c.acts || c.isShell && !c.reads() && (checking().MatchString(c.description) || !onlyFormats().MatchString(withoutFolder(c.description))) ||
+			!c.isShell && !c.administers && (len(c.paths) == 0 && !looks(c.tool) || slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return checkWords[w] }))
 		switch kinds := c.checkKinds(); {
 		case !c.isShell:
 		case c.failed:
@@ -157,7 +158,10 @@ func (s *history) addChecked(b *itemList) {
 var inBackground = text.Pattern(`(?i)\b(?:running|started|moved)\b.{0,20}\bbackground\b|\bagent (?:was )?launched\b`)
 
 // onlyFormats is a command that formats files.
-var onlyFormats = text.Pattern(`^(?:\S+ ){0,3}(?:(?:go)?fmt|format|prettier|black|isort)\b[^;&|]*$`)
+var onlyFormats = text.Pattern(`^(?:\S+ ){0,3}(?:(?:go)?fmt|format|prettier|black|isort)\b(?: [^-\s;&|]\S*| -[^-c\s;&|]\S*| --[^c\s;&|]\S*)*$`)
+
+// checkWords are in the names of tools that check.
+var checkWords = wordSet(`test tests check checks lint diagnostics build`)
 
 // editedWork reports whether a call changed files that a check may read: no plans and notes.
 func (c *toolCall) editedWork() bool {

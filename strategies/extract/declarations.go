@@ -54,8 +54,8 @@ func (s *history) settleChange(c *toolCall) {
 		}
 	}
 	for _, name := range c.change.touched {
-		if _, known := s.touched[name]; !c.failed && coined().MatchString(name) && (known || len(s.touched) < maxRemoved) {
-			s.touched[name] = s.messages
+		if _, known := s.touched[name]; !c.failed && len(c.paths) > 0 && coined().MatchString(name) && (known || len(s.touched) < maxRemoved) {
+			s.touched[name] = touch{s.messages, c.paths[0]}
 		}
 	}
 	for _, p := range c.paths {
@@ -65,7 +65,7 @@ func (s *history) settleChange(c *toolCall) {
 			case c.failed && f != nil:
 				f.declares = appendNew(f.declares, name)
 			case !c.failed && coined().MatchString(name) && len(s.removed) < maxRemoved && !s.declaresElsewhere(name, f):
-				s.removed[name] = s.messages
+				s.removed[name] = touch{s.messages, p}
 			}
 		}
 	}
@@ -89,11 +89,17 @@ func (s *history) declaresElsewhere(name string, f *file) bool {
 }
 
 // namesSince reports whether what was said up to a message has one of the names with later messages.
-func namesSince(said string, since map[string]int, at int) bool {
+func namesSince(said string, since map[string]touch, at int) bool {
 	return len(since) > 0 && slices.ContainsFunc(strings.FieldsFunc(said, func(r rune) bool { return r != '_' && !isLetterOrDigit(r) }), func(w string) bool {
 		last, ok := since[w]
-		return ok && last > at
+		return ok && last.at > at
 	})
+}
+
+// touch is the message of the newest edit of what has a name, and its file.
+type touch struct {
+	at   int
+	file string
 }
 
 // declaredNames returns the names that the lines of a text declare.

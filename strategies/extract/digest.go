@@ -61,7 +61,7 @@ func New(o Options) *Digest {
 	ids := newTable(maxIdentifiers)
 	ids.topic = newTopic(o.Focus)
 	return &Digest{redacted: o.Redacted, ids: ids, history: history{
-		files: map[string]*file{}, previous: map[section][]entry{}, previousAt: map[string]int{}, names: map[string]bool{}, removed: map[string]int{}, touched: map[string]int{}, gone: map[string]int{}, acts: slices.Clone(o.Acts), looks: slices.Clone(o.Looks),
+		files: map[string]*file{}, previous: map[section][]entry{}, previousAt: map[string]int{}, names: map[string]bool{}, removed: map[string]touch{}, touched: map[string]touch{}, gone: map[string]int{}, acts: slices.Clone(o.Acts), looks: slices.Clone(o.Looks),
 		failed: literals(o.Failed), succeeded: literals(o.Succeeded),
 	}}
 }

@@ -102,8 +102,14 @@ func (s *history) recordChange(c *toolCall, fs []argument) {
 				}
 			}
 		}
-		e, added := newEdit(p, after, before)
-		out, removed := newEdit(p, before, after)
+		pieces := 0
+		for _, f := range fs {
+			if (len(c.paths) == 1 || f.object == object) && strings.HasPrefix(strings.ToLower(f.key), "new") {
+				pieces++
+			}
+		}
+		e, added := newEdit(p, after, before, pieces < 2)
+		out, removed := newEdit(p, before, after, pieces < 2)
 		if c.change.touched = append(added, removed...); len(e.lines) == 0 {
 			e = out
 			e.removes = true
@@ -182,8 +188,8 @@ type madeEdit struct {
 }
 
 // newEdit tells lines that are not among others: of code that says something, declarations first, and nothing else
-// if there is such. It also returns the names of what has the lines, or is declared by them.
-func newEdit(path string, lines, others []string) (e *edit, names []string) {
+// if there is such. It also returns the names of what is declared by the lines or, if they are one piece, has them.
+func newEdit(path string, lines, others []string, whole bool) (e *edit, names []string) {
 	known := map[string]bool{}
 	for _, l := range others {
 		known[l] = true
@@ -195,10 +201,14 @@ func newEdit(path string, lines, others []string) (e *edit, names []string) {
 		body := opened && !comment().MatchString(l)
 		opened = false
 		name := declaredName(l)
-		if name != "" && strings.HasSuffix(l, "{") {
+		if name != "" && whole && strings.HasSuffix(l, "{") {
 			scope, depth = name, 0
 		}
-		if depth += strings.Count(l, "{") - strings.Count(l, "}"); depth <= 0 {
+		if scope != "" && strings.ContainsAny(l, "{}") {
+			code := quotedText().ReplaceAllString(l, "")
+			depth += strings.Count(code, "{") - strings.Count(code, "}")
+		}
+		if depth <= 0 {
 			scope = ""
 		}
 		if known[l] && !body || len(l) < minCodeLine || len(declaring) > maxEditLines {
@@ -269,6 +279,9 @@ func changedLines(fs []argument, of func(argument) bool) (before, after []string
 	}
 	return before, after
 }
+
+// quotedText is a text within a line of code.
+var quotedText = text.Pattern("\"(?:[^\"\\\\]|\\\\.)*\"|'(?:[^'\\\\]|\\\\.)*'|`[^`]*`")
 
 // comment is a line of code that is none.
 var comment = text.Pattern(`^(?://|#(?:[^!\[]|$)|/?\*|--|<!--)`)

@@ -43,6 +43,19 @@ func TestEditsAreTold(t *testing.T) {
 			[]string{"  - added window := 2\n"},
 			nil,
 		},
+		"behind braces in a text": {
+			edit("1", shed, "func isOpen(c rune) bool {\n\treturn c == '{'\n}\n\nfunc add(a int) int {\n\treturn a + first\n}", "func isOpen(c rune) bool {\n\treturn c == '{'\n}\n\nfunc add(a int) int {\n\treturn a + second\n}", "updated"),
+			[]string{"  - added return a + second\n"},
+			nil,
+		},
+		"in pieces": {
+			[]*chat.Message{{Role: chat.RoleAssistant, ToolCalls: []chat.ToolCall{{
+				ID: "1", Name: "MultiEdit",
+				Arguments: `{"edits": [{"old_string": "func build() {\n\topen()", "new_string": "func build() {\n\tdoor()"}, {"old_string": "\tclose()", "new_string": "\twindow()"}], "file_path": "` + shed + `"}`,
+			}}}, result("1", "updated")},
+			[]string{"  - added door() · window()\n"},
+			nil,
+		},
 		"in two functions": {
 			edit("1", shed, "func build() {\n}\nfunc open() {\n}", "func build() {\n\tdoor := 1\n}\nfunc open() {\n\twindow := 2\n}", "updated"),
 			[]string{"  - added door := 1 · window := 2\n"},

@@ -155,7 +155,7 @@ func TestIsClosing(t *testing.T) {
 	for said, want := range map[string]bool{
 		"Thanks a lot, I don't need any more help.": true, "Nope, that's it for the day. Thanks a lot.": true, "Sure, that is all I need for now, thanks!": true,
 		"Thanks. I need to transfer some funds now.": false, "Thank you. Can you find me a hotel in that area?": false, "Okay, thanks. I'm also going to need a taxi.": false,
-		"Excellent, I must go now, take care": true, "I have to go to Graz on Monday.": false, "Take care of the lamps.": false, "I want to fly to Graz.": false, "Thanks, go ahead with the booking.": false, "Yes thanks, upgrade me to business class.": false, "Thanks, remove the lamp and add the fan.": false, "Thanks, but I was charged twice for the hotel.": false, "Thank you. I only fly with aisle seats.": false, "It is all wrong, I was charged twice.": false, "Thanks, the 9am one.": false,
+		"Excellent, I must go now, take care": true, "I have to go to Graz on Monday.": false, "I have to go, drop the milk from the list": false, "Take care of the lamps.": false, "I want to fly to Graz.": false, "Thanks, go ahead with the booking.": false, "Yes thanks, upgrade me to business class.": false, "Thanks, remove the lamp and add the fan.": false, "Thanks, but I was charged twice for the hotel.": false, "Thank you. I only fly with aisle seats.": false, "It is all wrong, I was charged twice.": false, "Thanks, the 9am one.": false,
 	} {
 		if got := isClosing(said); got != want {
 			t.Errorf("%q: %t", said, got)
@@ -283,16 +283,22 @@ func TestProposalsStandApart(t *testing.T) {
 	later.AddPrevious(text)
 	later.Add(user("And now the roof, please."))
 	wantIn(t, later.Text(900), proposedBefore+"  - "+proposed+"\n")
-}
 
-// A request that was interrupted at once is told as such, and agrees to nothing.
-func TestARequestThatWasInterrupted(t *testing.T) {
-	t.Parallel()
-	text := digestOf(Options{}, user("Look after the lamps of the house, please."), calls("", "1", "Read", "file_path", "/src/lamp.go"), result("1", "package lamp"),
-		assistant("The hall has no switch. Want me to add a switch to the hall and to the cellar of the house?"), user("ok, do it"), user("[Request interrupted by user]"),
-		user("ok, let's add the one of the hall, and then ask me about the cellar"), calls("", "2", "Read", "file_path", "/src/hall.go"), result("2", "package hall")).Text(900)
-	wantIn(t, text, "- > ok, do it\n  - "+interrupted+"\n")
-	wantNotIn(t, text, agreedMark, repliesMark)
+	const list = "- The cache of the lamps could be dropped in these cases\n  - when the hall is dark at night\n  - when the attic is closed for good\n"
+	whole := New(Options{})
+	whole.AddPrevious("Made from 9 messages without a model. Lines with > quote the user.\n## Findings\n" + list + "## Relevant Files\n- file /src/lamp.go: changed 1\n")
+	whole.Add(user("And now the roof, please."))
+	wantIn(t, whole.Text(900), list)
+	for said, want := range map[string]bool{"The build fails because the linker could not find the fuse of the hall.": false, "We could drop the fuse because the hall has none.": true} {
+		if got := isSupposed(said); got != want {
+			t.Errorf("%q: %t", said, got)
+		}
+	}
+	for said, want := range map[string]bool{"Call sites of `dimLamps` pass nil.": false, "Run time is dominated by `parseLamps`.": false, "Drop the fuse of the hall.": true, "Revert `dimLamps` to what it was.": true} {
+		if got := instructing().MatchString(said); got != want {
+			t.Errorf("%q: %t", said, got)
+		}
+	}
 }
 
 // A terminal that a person passes on with a request is one.

@@ -78,8 +78,7 @@ type history struct {
 	dropped int
 	// unjudged is the call whose result came last, until the next message.
 	unjudged *toolCall
-	// unlinked are the lines of failures in an output without a call, since the last message.
-	unlinked []string
+	unlinked []string // lines of failures in an output without a call, since the last message
 	// edited are the files that an earlier summary tells as not committed, with the mark uncommittedAs.
 	edited        []string
 	uncommittedAs string
@@ -87,10 +86,11 @@ type history struct {
 	saidBefore int
 	// discarded are the files whose edits were discarded since the last commit, discardedBy is the call that did it last, and
 	// stashed the one that put them aside, nil for none; discards reports that a command may have taken edits out since.
-	discarded              []string
-	discardedBy, stashed   *toolCall
-	discards               bool
-	removed, touched, gone map[string]int // what edits took out and changed, and files that are gone, by message
+	discarded            []string
+	discardedBy, stashed *toolCall
+	discards             bool
+	removed, touched     map[string]touch // names that edits took out and changed
+	gone                 map[string]int   // files that are, by message
 	// openCalls are the calls without a result.
 	openCalls []*toolCall
 	// listings are the newest calls that returned several objects.
@@ -282,7 +282,7 @@ func (s *history) addUser(head, tail string) {
 	}
 	var demands []demand
 	if !IsGenerated(head) {
-		s.withdraw()
+		s.withdraw(said)
 		if rejecting().MatchString(text.Head(said, maxLine)) {
 			s.reject(said)
 		}

@@ -161,7 +161,7 @@ func (s *history) otherItems(budget int) []*item {
 	if len(s.files) == 0 {
 		return items
 	}
-	return groupBelow(items, proposedBefore, func(x string) (string, bool) { return x, supposing().MatchString(x) })
+	return groupBelow(items, proposedBefore, func(x string) (string, bool) { return x, isSupposed(x) })
 }
 
 // groupBelow moves findings behind the others, below one line that says what they are; line returns such a one as it
@@ -169,9 +169,13 @@ func (s *history) otherItems(budget int) []*item {
 func groupBelow(items []*item, heading string, line func(text string) (string, bool)) []*item {
 	head := &item{section: sectionFindings, share: sectionFindings, text: heading, tier: tierOther, heading: true}
 	var below []*item
+	lists := map[*item]bool{} // which stay with what stands below them
+	for _, it := range items {
+		lists[it.parent] = true
+	}
 	items = slices.DeleteFunc(items, func(it *item) bool {
 		text, ok := line(strings.TrimSuffix(it.text, "\n"))
-		if ok = ok && it.section == sectionFindings && it.day == "" && it.parent == nil && !it.heading; ok {
+		if ok = ok && it.section == sectionFindings && it.day == "" && it.parent == nil && !lists[it]; ok {
 			it.text, it.parent = indentMark+text+"\n", head
 			head.value = max(head.value, it.value*float64(len(head.text))/float64(len(it.text))) // as dense as they are
 			below = append(below, it)

@@ -212,3 +212,36 @@ func TestWhatPassedSinceTheLastEdit(t *testing.T) {
 		}
 	}
 }
+
+// What checks in another way, or with the edit, is a check.
+func TestWhatIsACheck(t *testing.T) {
+	t.Parallel()
+	sh := func(id, command, came string) []*chat.Message {
+		return []*chat.Message{calls("", id, "Bash", "command", command), result(id, came)}
+	}
+	edit := []*chat.Message{user("Repair the lamp."), calls("", "e", "Edit", "file_path", "/src/lamp.go", "old_string", "a", "new_string", "b"), result("e", "ok")}
+	for name, ms := range map[string][]*chat.Message{
+		"with the edit":       append(edit[:1:1], sh("1", "sed -i 's/a/b/' lamp.go && go test ./...", "ok  \tlamp 0.1s")...),
+		"formats, as a check": append(edit[:3:3], sh("1", "black --check .", "1 file would be left unchanged")...),
+		"of a format":         append(edit[:3:3], sh("1", "pytest -k format", "3 passed")...),
+		"by a tool":           append(edit[:3:3], calls("", "1", "run_tests", "path", "/src/lamp"), result("1", "3 passed")),
+	} {
+		if text := digestOf(Options{}, ms...).Text(900); strings.Contains(text, notChecked) {
+			t.Errorf("%s:\n%s", name, text)
+		}
+	}
+}
+
+// A request that was interrupted at once is told as such, and agrees to nothing.
+func TestARequestThatWasInterrupted(t *testing.T) {
+	t.Parallel()
+	then := func(said string) string {
+		return digestOf(Options{}, user("Look after the lamps of the house, please."), calls("", "1", "Read", "file_path", "/src/lamp.go"), result("1", "package lamp"),
+			assistant("The hall has no switch. Want me to add a switch to the hall and to the cellar of the house?"), user("ok, do it"), user("[Request interrupted by user]"),
+			user(said), calls("", "2", "Read", "file_path", "/src/hall.go"), result("2", "package hall")).Text(900)
+	}
+	text := then("ok, let's add the one of the hall, and then ask me about the cellar")
+	wantIn(t, text, "- > ok, do it\n  - "+interrupted+"\n")
+	wantNotIn(t, text, agreedMark, repliesMark)
+	wantIn(t, then("sorry, go on"), agreedMark+"add a switch")
+}

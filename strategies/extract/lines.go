@@ -93,8 +93,11 @@ func proseLines(s string) []proseLine {
 		if fenced {
 			continue
 		}
-		level := len(line) - len(strings.TrimLeft(line, "#"))
 		heading, listed, row := headingLine().MatchString(line), isListed(line), strings.HasPrefix(line, "|")
+		level := 0
+		if heading {
+			level = len(line) - len(strings.TrimLeft(line, "#"))
+		}
 		line = strings.ReplaceAll(line, "**", "")
 		if line = strings.TrimRight(unmarked(line), "| \t"); heading && line != "" && strings.IndexByte(".:!?", line[len(line)-1]) < 0 {
 			line += ":"

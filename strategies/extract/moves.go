@@ -35,7 +35,10 @@ func (s *history) moveFiles(command string) {
 		case len(words) > 1 && words[0] == "rm":
 			for _, w := range words[1:] {
 				s.moveFile(folder, w, "")
-				if below := strings.TrimPrefix(joinFolder(folder, w), s.folder+"/"); folder == "" || strings.Contains(below, "/") { // as descriptions have it
+				if folder == "" {
+					s.dropCopies(w)
+				}
+				if below, ok := strings.CutPrefix(joinFolder(folder, w), s.folder+"/"); ok && s.folder != "" && strings.Contains(below, "/") { // as descriptions have it
 					s.dropCopies(below)
 				}
 			}

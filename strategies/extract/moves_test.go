@@ -96,6 +96,8 @@ func TestACopyThatWasDeleted(t *testing.T) {
 	whole := digestOf(Options{}, user("Try another theme for the lamps."), calls("", "0", "bash", "command", "cd /src && git status"), result("0", "On branch main"), calls("", "1", "bash", "command", "cp /src/lamps/dark.json /src/themes/new.json"), result("1", ""),
 		calls("", "2", "bash", "command", "cd /src/themes && rm new.json"), result("2", ""), assistant("It is too dark.")).Text(900)
 	wantNotIn(t, whole, "cp lamps/dark.json")
+	passing := digestOf(Options{}, user("Try another theme for the lamps."), calls("", "1", "bash", "command", "cp themes/dark.json /tmp/new.json"), result("1", ""), calls("", "2", "bash", "command", "rm /tmp/new.json"), result("2", ""), assistant("It is too dark.")).Text(900)
+	wantNotIn(t, passing, "cp themes/dark.json")
 }
 
 // What was said of a file is marked if it was moved since.

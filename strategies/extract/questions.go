@@ -34,7 +34,7 @@ func inContext(s, question string) string {
 }
 
 // asking begins a sentence that wants an answer without being a question.
-var asking = text.Pattern(`(?i)^(?:(?:could you |can you )?please (?:confirm|verify|choose|pick|tell me|specify|approve|provide|let me know|share|give me|send me|enter)|(?:i'?m |still )?(?:waiting|standing by|awaiting|holding)(?: for| on)? your)\b`)
+var asking = text.Pattern(`(?i)^(?:(?:could you |can you )?please (?:confirm|verify|choose|pick|tell me|specify|approve|provide|let me know|share|give me|send me|enter)|(?:(?:i am|i['’]?m|still) )*(?:waiting (?:for|on)|standing by for|awaiting|holding (?:for|on)) your (?:\w+ )?(?:go|ok(?:ay)?|answer|reply|approval|confirmation|decision|input|choice|response|feedback|word))\b`)
 
 // maxOptionLines is the number of lines around a question that answeredLines returns.
 const maxOptionLines = 6

@@ -20,7 +20,7 @@ func isClosing(s string) bool {
 }
 
 var (
-	closing   = text.Pattern(`(?i)\bthank|\bthanx|\b(?:that|this|it)(?:[';]?s| is| was| will be|'ll be) (?:all|it|enough|everything|what i (?:need|want)(?:ed)?)(?:\W|$| (?:i (?:need|want)|for|from|thanks?|now|today|right)\b)|\bbye\b|\ball set\b|\btake care\W*$|\bi (?:must|have to|(?:have )?got(?:ta| to)) go(?: now)?(?:[,.!]|$)|\bi (?:need|want) no(?:thing)? more\b`)
+	closing   = text.Pattern(`(?i)\bthank|\bthanx|\b(?:that|this|it)(?:[';]?s| is| was| will be|'ll be) (?:all|it|enough|everything|what i (?:need|want)(?:ed)?)(?:\W|$| (?:i (?:need|want)|for|from|thanks?|now|today|right)\b)|\bbye\b|\ball set\b|\btake care\W*$|\bi (?:must|have to|(?:have )?got(?:ta| to)) go(?: now)?(?:\W*$|\W+(?:take care|bye|good ?bye|see you))|\bi (?:need|want) no(?:thing)? more\b`)
 	wanting   = text.Pattern(`(?i)\?|\b(?:please|can|could|would you|will you|what|where|when|how|which|why|find|get|book|reserve|buy|show|play|tell|search|look|check|make|transfer|change|cancel|send|give|but|only|except|wrong|problem|without|seats?|let'?s|instead|also|another|address|phone|prefer|choose|cab|ride|go ahead|confirm|add|remove|return|exchange|refund|upgrade|pay|order|schedule)\b|\bi(?:'d| would|'ll|'m)? (?:also |still |just |now |like |love |going |want |need )+(?:to|a|an|the|one|two|some|it|you to)\b`)
 	smallTalk = text.Pattern(`(?i)^\W*(?:(?:no|nope|ok(?:ay)?|great|perfect|awesome|cool|alright|good|nice|wonderful|hi|hello|hey|there|bye|goodbye|again|indeed|thanks|thank you|thanx|thx|thankyou|thanking you|` +
 		`(?:so|very) much|much|i(?:'m| am) (?:thankful|grateful)(?: for your help)?|nothing(?: (?:else|more))?(?: (?:for the moment|for now|right now))?|i don'?t need (?:more|any|any more|anything)(?: else)?(?: help)?(?: right now| for now)?|i (?:don'?t|do not)|i'?m (?:good|done|fine|all set)|i am (?:good|done|fine)|not (?:yet|now|today|right now|at (?:the moment|this time)|at all)|i(?:'ll| will) let you know(?: if (?:i need|there is|there's) (?:any|some)thing(?: else| further| more)?)?|a (?:lot|ton|bunch|million)|i appreciate (?:it|your help)|for (?:all )?(?:the|your|of your) (?:kind )?(?:help|assistance|time)|have a (?:good|great|nice) (?:day|one)|` +
@@ -123,10 +123,17 @@ var (
 )
 
 // instructing begins an entry of what is to be done.
-var instructing = text.Pattern(`^(?:Add|Call|Change|Check|Convert|Create|Delete|Drop|Ensure|Extract|Fix|Handle|Implement|Introduce|Keep|Make|Move|Pass|Refactor|Remove|Rename|Replace|Return|Revert|Run|Set|Skip|Store|Switch|Update|Use) `)
+var instructing = text.Pattern(`^(?:Add|Call|Change|Check|Convert|Create|Delete|Drop|Ensure|Extract|Fix|Handle|Implement|Introduce|Keep|Make|Move|Pass|Refactor|Remove|Rename|Replace|Return|Revert|Run|Set|Skip|Store|Switch|Update|Use) (?:(?:the|an?|all|each|it|both|only|this|that|these|any)\b|[\x60"])`)
 
-// supposing is in what a proposal would come to.
-var supposing = text.Pattern(`(?i)\b(?:would|could)\b`)
+// isSupposed reports whether a line says what would be, or could be done.
+func isSupposed(line string) bool {
+	return supposing().MatchString(impossible().ReplaceAllString(line, ""))
+}
+
+var (
+	supposing  = text.Pattern(`(?i)\b(?:would|could)\b`)
+	impossible = text.Pattern(`(?i)\b(?:would|could)(?:n['’]t| not)\b`)
+)
 
 // claiming says what the user allowed or said, which only the user's own words tell, or turns to the
 // reader of the summary.

@@ -30,12 +30,18 @@ func resultLine(command, tail string) string {
 			return l
 		}
 	}
-	if loops().MatchString(command) {
+	ran := shellCommands(command)
+	if n := len(ran); n > 1 && ran[n-1].text == "done" { // of a loop
 		return ""
 	}
-	for _, x := range shellCommands(command) {
-		if x.follows == "" && strings.HasPrefix(x.text, "echo ") {
-			lines = slices.DeleteFunc(lines, func(l string) bool { return l == x.text[len("echo "):] })
+	for _, x := range slices.Backward(ran) {
+		said, prints := strings.CutPrefix(x.text, "echo ")
+		at := len(lines) - 1
+		for at >= 0 && lines[at] != said {
+			at--
+		}
+		if at >= 0 && prints && x.follows == "" && !strings.HasPrefix(ran[0].text, "set -") { // which stops at a failure
+			lines = slices.Delete(lines, at, at+1)
 		}
 	}
 	for _, l := range slices.Backward(lines) {
@@ -46,9 +52,6 @@ func resultLine(command, tail string) string {
 	return ""
 }
 
-// loops begins a command that runs others several times.
-var loops = text.Pattern(`^(?:cd \S+ *(?:&&|;) *)?(?:for|while) `)
-
 // reportLine returns what a text with paragraphs, as a subagent reports, says below the heading of its summary, else its
 // title or, if it has none, what it says first; "" of other results.
 func reportLine(head string) string {
@@ -56,14 +59,17 @@ func reportLine(head string) string {
 	if strings.Count(head, "\n\n") < minParagraphs || strings.IndexByte("[{<", head[0]) >= 0 {
 		return ""
 	}
-	title := strings.TrimSpace(titled().FindString(head))
-	first := unmarked(title)
-	if strings.HasPrefix(first, "What ") { // what stands below it says it
-		first = ""
+	passing := func(l string) bool {
+		return isEmpty(l) || isRemark(l) || isProgramLine(l) || saysNothing().MatchString(l) || slices.ContainsFunc(sentences(l), isIntention)
+	}
+	first := ""
+	if at := titled().FindStringIndex(head); at != nil && strings.Count(head[:at[0]], "```")%2 == 0 && !strings.HasPrefix(unmarked(head[at[0]:at[1]]), "What ") &&
+		!slices.ContainsFunc(proseLines(head[:at[0]]), func(l proseLine) bool { return !passing(l.text) }) { // which what stands below says
+		first = unmarked(head[at[0]:at[1]])
 	}
 	for _, l := range headed(proseLines(head)) {
 		switch l = strings.TrimPrefix(l, belowMark); {
-		case isEmpty(l) || isIntention(l) || isRemark(l) || isProgramLine(l) || saysNothing().MatchString(l):
+		case passing(l):
 		case concluding().MatchString(l):
 			return l
 		case first == "":

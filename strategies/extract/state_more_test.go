@@ -137,6 +137,18 @@ func TestAReplyToWhoWaits(t *testing.T) {
 	wantIn(t, text, repliesMark+"Waiting for your go on adding the fuses.")
 }
 
+func TestLastQuestion(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]bool{
+		"I am waiting for your answer.": true, "I’m waiting on your decision about the hall.": true, "Awaiting your go, as ever.": true,
+		"Holding your seats costs 20 euros for each day.": false, "Waiting for your build takes four minutes each time.": false,
+	} {
+		if got := lastQuestion(said) != ""; got != want {
+			t.Errorf("%q: %v", said, got)
+		}
+	}
+}
+
 // The active task is whole where it fits into half of a summary, whatever else there is to list.
 func TestTheActiveTaskIsWhole(t *testing.T) {
 	t.Parallel()

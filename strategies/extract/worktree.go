@@ -2,6 +2,7 @@ package extract
 
 import (
 	"cmp"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -62,57 +63,75 @@ func (g gitCommand) has(flags ...string) bool {
 
 // stages reports whether a command changes nothing but the index.
 func (g gitCommand) stages() bool {
-	return g.name == "add" || g.name == "reset" && !slices.ContainsFunc(g.arguments, func(a string) bool {
-		return a != "HEAD" && a != "-q" && a != "--" && !strings.ContainsAny(a, "./")
-	})
+	if g.name != "reset" {
+		return g.name == "add"
+	}
+	for i, a := range g.arguments {
+		if a == "--" {
+			return true
+		}
+		if a != "-q" && a != "HEAD" && (i == 0 || g.arguments[0] != "HEAD") {
+			return false
+		}
+	}
+	return true
 }
 
 // unstagesAll reports whether nothing is staged after a command.
 func (g gitCommand) unstagesAll() bool {
-	return g.stages() && !strings.ContainsAny(strings.Join(g.arguments, ""), "./") && g.name == "reset"
+	return g.name == "reset" && !slices.ContainsFunc(g.arguments, func(a string) bool { return a != "HEAD" && a != "-q" })
 }
 
-// onlyStages reports whether a command line changes nothing but the index.
-func onlyStages(line string) bool {
+// onlyStages reports whether a command line changes nothing but the index of a folder, "" for any.
+func onlyStages(line, folder string) bool {
+	if !strings.Contains(line, "git ") || !strings.Contains(line, " add") && !strings.Contains(line, " reset") {
+		return false
+	}
 	for _, x := range shellCommands(line) {
 		if !strings.HasPrefix(x.text, "git ") && !beginsWith(x.text, []string{"cd ", "printf ", "echo "}) {
 			return false
 		}
 	}
 	all := gitCommands(line)
-	return len(all) > 0 && !slices.ContainsFunc(all, func(g gitCommand) bool { return !g.stages() })
+	return len(all) > 0 && !slices.ContainsFunc(all, func(g gitCommand) bool {
+		return !g.stages() || g.folder != "" && folder != "" && g.folder != folder
+	})
 }
 
-// dropStaging drops the calls since the newest commit that only staged what is committed, or not staged any more.
-func (s *history) dropStaging() {
+// dropStaging drops the calls before one, since the newest commit, that only staged what it commits or takes out of the
+// index of a folder.
+func (s *history) dropStaging(by *toolCall, folder string) {
 	for _, c := range s.sinceCommit() {
-		if c.isShell && onlyStages(c.description) {
+		if c != by && c.isShell && !c.undone && onlyStages(c.description, folder) {
 			c.drop("staging that is over")
 		}
 	}
 }
 
-// dropRewrites drops the calls that only moved or rewrote files, by patterns that tell no names, before all was discarded.
-func dropRewrites(calls []*toolCall) {
+// dropRewrites drops the calls that only rewrote files, by patterns that tell no names, before all was discarded, and those
+// that moved them in the index, if that was discarded, too.
+func dropRewrites(calls []*toolCall, index bool) {
 	for _, c := range calls {
-		if !c.isShell || len(c.paths) > 0 {
-			continue
+		moves := strings.Count(c.description, "git mv ")
+		if !c.isShell || len(c.paths) > 0 || c.undone || strings.Count(c.description, "git ") > moves || moves == 0 && !strings.Contains(c.description, "sed ") && !strings.Contains(c.description, "perl ") {
+			continue // before the line is parsed
 		}
-		rewrites := false
+		some := false
 		if all := shellCommands(c.description); !slices.ContainsFunc(all, func(x shellCommand) bool {
-			first := strings.Fields(loopWords().ReplaceAllString(x.text, "") + " :")[0]
-			rewrites = rewrites || rewriting[first]
-			return !rewriting[first] && !passive[first]
-		}) && rewrites {
+			x.text = loopWords().ReplaceAllString(x.text, "")
+			rewrites := rewriting().MatchString(x.text) || index && strings.HasPrefix(x.text, "git mv ")
+			some = some || rewrites
+			return !rewrites && x.text != "" && !passive[strings.Fields(x.text)[0]]
+		}) && some {
 			c.drop("discarded later")
 		}
 	}
 }
 
 var (
-	rewriting = wordSet(`mv sed perl`)
-	passive   = wordSet(`cd for done if fi then [ ls echo mkdir cat :`)
-	loopWords = text.Pattern(`^(?:(?:do|then|git)\s+)+`)
+	rewriting = text.Pattern(`^(?:sed|perl) (?:.* )?-\w*i`)
+	passive   = wordSet(`cd for done if fi then [ ls echo mkdir cat`)
+	loopWords = text.Pattern(`^(?:(?:do|then)(?: +|$))+`)
 )
 
 // restored returns the files of the working tree that a command replaces by those of a commit or of the index.
@@ -181,8 +200,8 @@ func (s *history) readGit(c *toolCall, output string) {
 		if g.name == "reset" {
 			s.undoCommits(g)
 		}
-		if g.name == "commit" || g.unstagesAll() {
-			s.dropStaging()
+		if c.commits || g.unstagesAll() {
+			s.dropStaging(c, g.folder)
 		}
 		edits := s.sinceCommit()
 		if s.stashed != nil { // what it has is not in the tree
@@ -191,11 +210,11 @@ func (s *history) readGit(c *toolCall, output string) {
 		switch files := g.restored(); {
 		case g.name == "reset" && g.has("--hard"):
 			s.discards = true
-			dropRewrites(edits)
+			dropRewrites(edits, true)
 			s.takeBack(c, edits, append(s.tracked(edits), s.edited...))
 		case len(files) > 0:
-			if s.discards = true; slices.Contains(files, ".") {
-				dropRewrites(edits)
+			if s.discards = true; slices.Contains(files, ".") && (g.folder == "" || g.folder == s.folder) {
+				dropRewrites(edits, false)
 			}
 			s.takeBack(c, edits, g.among(files, append(s.tracked(edits), s.edited...)))
 		case g.name == "status":
@@ -272,6 +291,9 @@ func (s *history) tracked(calls []*toolCall) []string {
 // takeBack takes edits of some files out of the calls that made them. by is the call that discarded them, nil for none.
 func (s *history) takeBack(by *toolCall, calls []*toolCall, files []string) {
 	gone := func(p string) bool { return slices.Contains(files, p) }
+	for _, names := range []map[string]touch{s.removed, s.touched} {
+		maps.DeleteFunc(names, func(_ string, t touch) bool { return gone(t.file) })
+	}
 	if s.discardedBy = by; by != nil {
 		for _, name := range s.edited {
 			if gone(name) {

@@ -82,13 +82,13 @@ func TestEditsThatGitDiscarded(t *testing.T) {
 // What commands moved or rewrote before all was discarded is not told.
 func TestRewritesThatGitDiscarded(t *testing.T) {
 	t.Parallel()
-	for then, told := range map[string]bool{"git checkout -- .": false, "git reset --hard": false, "git checkout -- lamp.go": true, "git status": true} {
+	for then, told := range map[string][2]bool{"git checkout -- .": {true, false}, "git reset --hard": {false, false}, "git checkout -- lamp.go": {true, true}, "cd docs && git checkout -- .": {true, true}, "git status": {true, true}} {
 		text := digestOf(Options{}, user("Sort the lamps of the house by rooms, please."),
 			calls("", "1", "Bash", "command", `cd lamps && for f in *.go; do [ "$f" != "hall.go" ] && git mv "$f" rooms/; done; ls`), result("1", "hall.go"),
-			calls("", "2", "Bash", "command", "cd lamps/rooms && sed -i 's|hall|room|g' *.go"), result("2", ""), calls("", "3", "Bash", "command", "make -C lamps install"), result("3", "installed"),
+			calls("", "2", "Bash", "command", "cd lamps/rooms && sed -i 's|hall|room|g' *.go"), result("2", ""), calls("", "3", "Bash", "command", "perl deploy.pl --to lamps"), result("3", "installed"),
 			calls("", "4", "Bash", "command", then), result("4", ""), assistant("That is it.")).Text(900)
-		if strings.Contains(text, "rooms/") != told || strings.Contains(text, "sed -i") != told || !strings.Contains(text, "make -C lamps install") {
-			t.Errorf("%s: %v\n%s", then, !told, text)
+		if strings.Contains(text, "git mv") != told[0] || strings.Contains(text, "sed -i") != told[1] || !strings.Contains(text, "perl deploy.pl") {
+			t.Errorf("%s: %v\n%s", then, told, text)
 		}
 	}
 }
@@ -105,6 +105,13 @@ func TestStagingThatIsOver(t *testing.T) {
 		}
 		wantNotIn(t, text, "Stage this hunk")
 	}
+	for line, want := range map[string]bool{"git add lamp.go": true, "cd /docs && git add lamp.md": false, "git reset origin/main": false, "git reset HEAD lamp.go": true, "git reset -- lamp.go": true, "git reset --soft HEAD~1": false, "git add . && make": false} {
+		if got := onlyStages(line, "/src"); got != want {
+			t.Errorf("%s: %v", line, got)
+		}
+	}
+	reset := digestOf(Options{}, user("Take the lamp out of the index, please."), calls("", "1", "Bash", "command", "git add lamp.py"), result("1", ""), calls("", "2", "Bash", "command", "git reset"), result("2", "Unstaged changes after reset:\nM\tlamp.py"), assistant("It is out.")).Text(900)
+	wantIn(t, reset, "Bash: git reset → M")
 }
 
 // Edits that the user took back are gone, and those of other turns are not.
