@@ -28,6 +28,8 @@ func (c *toolCall) format(n int, briefly bool) string {
 		text := shortName(c.tool)
 		if c.undone { // not lost when the line is cut
 			text += " (" + c.outcome + ")"
+		} else if c.failed && c.acts {
+			text += " (failed)"
 		}
 		known := []argument(nil)
 		if c.outcome == regretted { // what it may have made all the same

@@ -149,7 +149,7 @@ func (s *history) addChecked(b *itemList) {
 	switch {
 	case len(passed) > 0:
 		b.add(sectionState, checkedMark+strings.Join(passed, "; ")+"\n", worthStateLine).tier = tierOpen
-	case !ran && (s.text.called || slices.ContainsFunc(s.calls[:changed], (*toolCall).passed)):
+	case !ran && (s.text.called || s.text.returned || slices.ContainsFunc(s.calls[:changed], (*toolCall).passed)):
 		b.add(sectionState, notChecked+"\n", worthStateLine).tier = tierOpen
 	}
 }

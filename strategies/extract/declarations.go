@@ -9,17 +9,19 @@ import (
 )
 
 // addDeclarations adds the names that the lines of a text of one file declare, such as functions
-// and types.
-func (s *history) addDeclarations(paths []string, content string) {
+// and types, and returns those that are new.
+func (s *history) addDeclarations(paths []string, content string) (added []string) {
 	if len(paths) != 1 || s.files[paths[0]] == nil || path.Ext(paths[0]) == ".md" { // what code in a document declares may not be there
-		return
+		return nil
 	}
 	f := s.files[paths[0]]
 	for _, name := range declaredNames(content) {
 		if delete(s.removed, name); !slices.Contains(f.declares, name) {
-			f.declares = appendBounded(f.declares, strings.Clone(name), maxDeclares)
+			name = strings.Clone(name)
+			f.declares, added = appendBounded(f.declares, name, maxDeclares), append(added, name)
 		}
 	}
+	return added
 }
 
 // dropDeclarations drops the names that the edit of the newest call removed.
@@ -29,8 +31,11 @@ func (s *history) dropDeclarations(paths []string, fs []argument) {
 	}
 	before, after := changedLines(fs, func(argument) bool { return true })
 	removed, kept := declaredNames(strings.Join(before, "\n")), strings.Join(after, "\n")
-	s.undeclare(s.calls[len(s.calls)-1], s.files[paths[0]], func(name string) bool { return slices.Contains(removed, name) && !containsWord(kept, name) })
+	s.undeclare(s.newestCall(), s.files[paths[0]], func(name string) bool { return slices.Contains(removed, name) && !containsWord(kept, name) })
 }
+
+// newestCall returns the call that was added last.
+func (s *history) newestCall() *toolCall { return s.calls[len(s.calls)-1] }
 
 // undeclare drops the names of a file that a call took out, and keeps them with the call until its result.
 func (s *history) undeclare(c *toolCall, f *file, gone func(name string) bool) {
@@ -60,6 +65,9 @@ func (s *history) settleChange(c *toolCall) {
 	}
 	for _, p := range c.paths {
 		f := s.files[p]
+		if c.failed && f != nil {
+			f.declares = slices.DeleteFunc(f.declares, func(name string) bool { return slices.Contains(c.change.declared, name) })
+		}
 		for _, name := range c.change.names {
 			switch {
 			case c.failed && f != nil:
@@ -69,7 +77,7 @@ func (s *history) settleChange(c *toolCall) {
 			}
 		}
 	}
-	c.change.dropped, c.change.names, c.change.touched = nil, nil, nil
+	c.change.dropped, c.change.declared, c.change.names, c.change.touched = nil, nil, nil, nil
 }
 
 // coined is a name that is no word of a sentence.

@@ -161,7 +161,10 @@ func (d *Digest) addCall(c *chat.ToolCall) {
 		fs[i].value, _ = d.secrets.Redact(fs[i].value)
 	}
 	d.history.addCall(c.ID, name, arguments, fs)
-	d.history.addDeclarations(argumentPaths(fs), text)
+	added := d.history.addDeclarations(argumentPaths(fs), text)
+	if call := d.history.newestCall(); call.change != nil {
+		call.change.declared = added
+	}
 	d.history.dropDeclarations(argumentPaths(fs), fs)
 }
 
@@ -252,6 +255,8 @@ func (d *Digest) references(budget int, above string) string {
 // Text returns the summary in at most budget tokens, and never more than 65,536. It returns
 // "" if not even the first line fits. A token is four characters.
 func (d *Digest) Text(budget int) string {
+	d.history.asked = d.history.requestLines() // which depend on no budget
+	defer func() { d.history.asked = nil }()
 	return d.fit(budget, func(limit int) string {
 		return d.writeText(limit, int(referenceShare*float64(min(budget, maxBudget))))
 	})

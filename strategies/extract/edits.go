@@ -22,10 +22,10 @@ type change struct {
 	// from and to are the hashes of the texts of an edit that replaces one by the other, else 0.
 	from, to uint32
 	files    []*edit
-	// names are those that it takes out, touched those of what it changes, and dropped the lines of earlier edits
-	// before it, until its result.
-	names, touched []string
-	dropped        map[*edit][]string
+	// Until its result, declared are the names that it adds, names those that it takes out, touched those of what it
+	// changes, and dropped the lines of earlier edits before it.
+	declared, names, touched []string
+	dropped                  map[*edit][]string
 }
 
 // edit is what a call changes in a file.

@@ -75,10 +75,9 @@ type history struct {
 	calls               []*toolCall
 	// dropped is the number of actions that are not among the calls any more, or had no room in an earlier
 	// summary.
-	dropped int
-	// unjudged is the call whose result came last, until the next message.
-	unjudged *toolCall
-	unlinked []string // lines of failures in an output without a call, since the last message
+	dropped  int
+	unjudged *toolCall // whose result came last, until the next message
+	unlinked []string  // lines of failures in an output without a call, since the last message
 	// edited are the files that an earlier summary tells as not committed, with the mark uncommittedAs.
 	edited        []string
 	uncommittedAs string
@@ -89,14 +88,14 @@ type history struct {
 	discarded            []string
 	discardedBy, stashed *toolCall
 	discards             bool
+	asked                []requestLine    // while a text is written, nil else
 	removed, touched     map[string]touch // names that edits took out and changed
 	gone                 map[string]int   // files that are, by message
 	// openCalls are the calls without a result.
 	openCalls []*toolCall
 	// listings are the newest calls that returned several objects.
 	listings []*toolCall
-	// found is the newest call that found one thing only, nil for none.
-	found *toolCall
+	found    *toolCall // the newest call that found one thing only, nil for none
 	// offeredBy is the call of whose other value the user was asked last, until the next request.
 	offeredBy *toolCall
 	// inner are the objects in lists of the result of the call innerOf, the newest with such a result.
@@ -272,6 +271,7 @@ func (s *history) addUser(head, tail string) {
 	}
 	s.readReply(said)
 	s.unjudged, s.inner, s.innerOf, s.unlinked, s.saidBefore = nil, nil, nil, nil, 0
+	s.cancelEdits()
 	if strings.HasPrefix(r.head, "<") { // a notification
 		s.readReport(r.head, func(h handle) bool { return len(h.id) >= minHandleID && containsWord(r.head, h.id) })
 	}

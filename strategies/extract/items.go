@@ -104,7 +104,7 @@ func (s *history) otherItems(budget int) []*item {
 		case s.isChat() && len(namesIn(x)) == 0: // a reason for nothing in particular
 			value = worthSaid
 		}
-		if s.changedSince(s.previousAt[x]) { // it may be over
+		if s.changedSince(s.previousAt[x]) && !slices.ContainsFunc(s.currentTurn().lines, func(l string) bool { return strings.Contains(l, x) }) { // it may be over
 			if mark = editedMark; faulty().MatchString(x) {
 				if at := s.previousAt[x]; at < s.checkedAt && !slices.ContainsFunc(s.turns, func(t *turn) bool { return t.lastAt == at && t.calls == t.callsBefore }) {
 					continue // found on the way, and settled
@@ -174,8 +174,11 @@ func groupBelow(items []*item, heading string, line func(text string) (string, b
 		lists[it.parent] = true
 	}
 	items = slices.DeleteFunc(items, func(it *item) bool {
+		if it.section != sectionFindings || it.day != "" || it.parent != nil || lists[it] {
+			return false
+		}
 		text, ok := line(strings.TrimSuffix(it.text, "\n"))
-		if ok = ok && it.section == sectionFindings && it.day == "" && it.parent == nil && !lists[it]; ok {
+		if ok {
 			it.text, it.parent = indentMark+text+"\n", head
 			head.value = max(head.value, it.value*float64(len(head.text))/float64(len(it.text))) // as dense as they are
 			below = append(below, it)
@@ -406,7 +409,7 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 			times = "alike"
 		}
 		same.item.text = fmt.Sprintf("%s (%d %s)\n", strings.TrimSuffix(text, "\n"), same.times, times)
-		same.item.tier = s.tierOfLast(i, same.item.tier)
+		same.item.at, same.item.tier = 2*c.after+1, s.tierOfLast(i, same.item.tier)
 		if same.uncut != nil {
 			same.uncut.placed = true // it tells one of them only
 		}
@@ -448,24 +451,6 @@ func (s *history) tierOfLast(i, tier int) int {
 		return tierState
 	}
 	return tierOpen
-}
-
-// wasTaken reports whether a later call that was done tells most of what was said of a listing.
-func (s *history) wasTaken(i int) bool {
-	said := s.calls[i].outcomeValues()
-	return len(said) > 0 && slices.ContainsFunc(s.calls[i+1:], func(c *toolCall) bool {
-		if !c.acts || !c.done || c.failed {
-			return false
-		}
-		told := 0
-		for _, f := range said {
-			is := func(a argument) bool { return a.value == f.value }
-			if slices.ContainsFunc(c.arguments, is) || slices.ContainsFunc(c.result, is) {
-				told++
-			}
-		}
-		return told >= len(said)-len(said)/4
-	})
 }
 
 // searchedAgain reports whether the next call searches in the same way on the same day for another request, and an option of

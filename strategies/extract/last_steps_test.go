@@ -245,3 +245,30 @@ func TestARequestThatWasInterrupted(t *testing.T) {
 	wantNotIn(t, text, agreedMark, repliesMark)
 	wantIn(t, then("sorry, go on"), agreedMark+"add a switch")
 }
+
+// Edits that were refused, or of which nothing came before the next request, are none.
+func TestEditsThatWereNotMade(t *testing.T) {
+	t.Parallel()
+	edit := func(id string) *chat.Message {
+		return calls("", id, "Edit", "file_path", "/src/lamp.go", "old_string", "a", "new_string", "func dimLamps"+id+"() {")
+	}
+	ms := []*chat.Message{user("Repair the lamp of the hall, please."), edit("1"), result("1", "ok"), edit("2"), result("2", "The user doesn't want to proceed with this tool use. The tool use was rejected."), edit("3"), user("I did that myself. What is left?"), assistant("The roof.")}
+	text := digestOf(Options{}, ms...).Text(900)
+	wantIn(t, text, "file /src/lamp.go: changed 1\n", "dimLamps1")
+	wantNotIn(t, text, "dimLamps2")
+	said := []*chat.Message{user("Repair the lamp of the hall, please."), calls("My edit command did not close the lamp, I will fix that now.", "1", "Edit", "file_path", "/src/lamp.go", "old_string", "a", "new_string", "b"), result("1", "ok")}
+	wantNotIn(t, digestOf(Options{}, said...).Text(900), "My edit command")
+}
+
+// What failed is told as such also where its result has no room, and what was done again where it was done last.
+func TestActionsThatFailedTwice(t *testing.T) {
+	t.Parallel()
+	move := func(id string) []*chat.Message {
+		return []*chat.Message{calls("", id, "update_booking", "booking", "XEWRD9", "seat", "12A"), result(id, "Error: seat 12A is not available on that day")}
+	}
+	ms := append([]*chat.Message{user("Please move my booking to seat 12A.")}, move("1")...)
+	ms = append(append(ms, assistant("That seat is taken."), user("Please try it once more, I was told that it is free now.")), move("2")...)
+	text := digestOf(Options{}, append(ms, assistant("It is still taken."))...).Text(600)
+	wantIn(t, text, "update_booking (failed): booking XEWRD9")
+	wantNotIn(t, text, activeHere+"\n## ")
+}

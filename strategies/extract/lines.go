@@ -138,7 +138,7 @@ func headed(lines []proseLine) []string {
 		case strings.HasSuffix(l.text, ":") && len(l.text) <= maxHeading && !intending().MatchString(l.text) && (!listed(i+1) || !listed(i+2)):
 			heading, level = l.text+" ", l.level
 			continue
-		case heading != "" && l.level > 0 && l.level <= level: // nothing stands below the heading before
+		case heading != "" && l.level > 0 && (level == 0 || l.level <= level): // nothing stands below the line before
 			out, listing = append(out, l.text), opens
 		case heading != "":
 			out, listing = append(out, truncate(heading+opening().ReplaceAllString(l.text, ""), maxLine)), opens

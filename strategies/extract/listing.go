@@ -456,3 +456,21 @@ func innerObjects(rows [][]argument) string {
 	}
 	return out.String()
 }
+
+// wasTaken reports whether a later call that was done tells most of what was said of a listing.
+func (s *history) wasTaken(i int) bool {
+	said := s.calls[i].outcomeValues()
+	return len(said) > 0 && slices.ContainsFunc(s.calls[i+1:], func(c *toolCall) bool {
+		if !c.acts || !c.done || c.failed {
+			return false
+		}
+		told := 0
+		for _, f := range said {
+			is := func(a argument) bool { return a.value == f.value }
+			if slices.ContainsFunc(c.arguments, is) || slices.ContainsFunc(c.result, is) {
+				told++
+			}
+		}
+		return told >= len(said)-len(said)/4
+	})
+}

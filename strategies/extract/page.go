@@ -386,7 +386,10 @@ func (p *page) String() string {
 	})
 	var b strings.Builder
 	last := dayHeading{section: numSections}
-	for _, it := range p.items {
+	for i, it := range p.items {
+		if strings.HasSuffix(it.text, activeHere+"\n") && (i+1 == len(p.items) || !p.items[i+1].acted) { // what was done for it stands elsewhere
+			continue
+		}
 		h := p.heading(it)
 		if h.section != last.section {
 			b.WriteString(sectionTable[h.section].heading + "\n")
