@@ -167,6 +167,7 @@ func TestWhatACommandPrintsAnyway(t *testing.T) {
 		{`make install && echo "installed it"`, "copied 4 files\ninstalled it\n", "installed it"},
 		{`test -f lamp.go && echo here || echo missing`, "missing\n", "missing"},
 		{"cd src && for f in *.go; do wc -l $f; done", "4 hall.go\n3 roof.go\n", ""},
+		{"while read f; do wc -l $f; done < list.txt | head -5", "4 hall.go\n3 roof.go\n", ""},
 		{"for f in *.go; do go vet $f; done; go test ./...", "hall\nPASS\n", "PASS"},
 		{"for r in a b; do git tag $r; done; git push --tags", "To github.com:house/lamps\n * [new tag] b -> b\n", "* [new tag] b -> b"},
 		{"set -e; make install; echo \"all of it is there\"", "all of it is there\n", "all of it is there"},

@@ -360,16 +360,6 @@ func (s *history) discountFiles(c *toolCall) {
 	}
 }
 
-// cancelEdits takes the edits of which no result came before the next message of the user out of the counts of their files.
-func (s *history) cancelEdits() {
-	for _, c := range s.openCalls {
-		if c.changes && !c.failed {
-			s.discountFiles(c)
-			c.failed = true
-		}
-	}
-}
-
 // recentFiles returns the files by their last use, newest first, changed ones before
 // others.
 func (s *history) recentFiles() []*file {

@@ -158,7 +158,7 @@ func (s *history) addChecked(b *itemList) {
 var inBackground = text.Pattern(`(?i)\b(?:running|started|moved)\b.{0,20}\bbackground\b|\bagent (?:was )?launched\b`)
 
 // onlyFormats is a command that formats files.
-var onlyFormats = text.Pattern(`^(?:\S+ ){0,3}(?:(?:go)?fmt|format|prettier|black|isort)\b(?: [^-\s;&|]\S*| -[^-c\s;&|]\S*| --[^c\s;&|]\S*)*$`)
+var onlyFormats = text.Pattern(`^(?:\S+ ){0,3}(?:(?:go)?fmt|format|prettier|black|isort)\b[^;&|]*$`)
 
 // checkWords are in the names of tools that check.
 var checkWords = wordSet(`test tests check checks lint diagnostics build`)

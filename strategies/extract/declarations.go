@@ -9,16 +9,19 @@ import (
 )
 
 // addDeclarations adds the names that the lines of a text of one file declare, such as functions
-// and types, and returns those that are new.
-func (s *history) addDeclarations(paths []string, content string) (added []string) {
+// and types, and returns the newest of those that are new. Those that a call is to write are not written yet.
+func (s *history) addDeclarations(paths []string, content string, written bool) (added []string) {
 	if len(paths) != 1 || s.files[paths[0]] == nil || path.Ext(paths[0]) == ".md" { // what code in a document declares may not be there
 		return nil
 	}
 	f := s.files[paths[0]]
 	for _, name := range declaredNames(content) {
-		if delete(s.removed, name); !slices.Contains(f.declares, name) {
+		if written {
+			delete(s.removed, name)
+		}
+		if !slices.Contains(f.declares, name) {
 			name = strings.Clone(name)
-			f.declares, added = appendBounded(f.declares, name, maxDeclares), append(added, name)
+			f.declares, added = appendBounded(f.declares, name, maxDeclares), appendBounded(added, name, maxDeclares)
 		}
 	}
 	return added
@@ -58,9 +61,14 @@ func (s *history) settleChange(c *toolCall) {
 			e.lines = lines
 		}
 	}
-	for _, name := range c.change.touched {
-		if _, known := s.touched[name]; !c.failed && len(c.paths) > 0 && coined().MatchString(name) && (known || len(s.touched) < maxRemoved) {
-			s.touched[name] = touch{s.messages, c.paths[0]}
+	for name, file := range c.change.touched {
+		if _, known := s.touched[name]; !c.failed && coined().MatchString(name) && (known || len(s.touched) < maxRemoved) {
+			s.touched[name] = touch{s.messages, file}
+		}
+	}
+	for _, name := range c.change.declared {
+		if !c.failed {
+			delete(s.removed, name)
 		}
 	}
 	for _, p := range c.paths {

@@ -161,7 +161,7 @@ func (d *Digest) addCall(c *chat.ToolCall) {
 		fs[i].value, _ = d.secrets.Redact(fs[i].value)
 	}
 	d.history.addCall(c.ID, name, arguments, fs)
-	added := d.history.addDeclarations(argumentPaths(fs), text)
+	added := d.history.addDeclarations(argumentPaths(fs), text, false)
 	if call := d.history.newestCall(); call.change != nil {
 		call.change.declared = added
 	}
@@ -178,14 +178,14 @@ func (d *Digest) addResult(id, content string) {
 		if !d.history.addResult(c, content, content) {
 			content = blankLineNumbers(content)
 			d.ids.scan(content, false)
-			d.history.addDeclarations(c.paths, content)
+			d.history.addDeclarations(c.paths, content, true)
 		}
 		return
 	}
 	head, tail := d.scan(content, false)
 	d.history.readClientReport(id, head, tail)
 	d.history.addResult(c, head, tail)
-	d.history.addDeclarations(c.paths, blankLineNumbers(head))
+	d.history.addDeclarations(c.paths, blankLineNumbers(head), true)
 }
 
 // redact masks the secrets in s.

@@ -24,8 +24,9 @@ type change struct {
 	files    []*edit
 	// Until its result, declared are the names that it adds, names those that it takes out, touched those of what it
 	// changes, and dropped the lines of earlier edits before it.
-	declared, names, touched []string
-	dropped                  map[*edit][]string
+	declared, names []string
+	touched         map[string]string // by name, the file
+	dropped         map[*edit][]string
 }
 
 // edit is what a call changes in a file.
@@ -110,7 +111,13 @@ func (s *history) recordChange(c *toolCall, fs []argument) {
 		}
 		e, added := newEdit(p, after, before, pieces < 2)
 		out, removed := newEdit(p, before, after, pieces < 2)
-		if c.change.touched = append(added, removed...); len(e.lines) == 0 {
+		for _, name := range append(added, removed...) {
+			if c.change.touched == nil {
+				c.change.touched = map[string]string{}
+			}
+			c.change.touched[name] = p
+		}
+		if len(e.lines) == 0 {
 			e = out
 			e.removes = true
 			e.lines = slices.DeleteFunc(e.lines, func(l string) bool { return moved[l] })

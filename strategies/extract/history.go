@@ -271,7 +271,6 @@ func (s *history) addUser(head, tail string) {
 	}
 	s.readReply(said)
 	s.unjudged, s.inner, s.innerOf, s.unlinked, s.saidBefore = nil, nil, nil, nil, 0
-	s.cancelEdits()
 	if strings.HasPrefix(r.head, "<") { // a notification
 		s.readReport(r.head, func(h handle) bool { return len(h.id) >= minHandleID && containsWord(r.head, h.id) })
 	}

@@ -246,13 +246,13 @@ func TestARequestThatWasInterrupted(t *testing.T) {
 	wantIn(t, then("sorry, go on"), agreedMark+"add a switch")
 }
 
-// Edits that were refused, or of which nothing came before the next request, are none.
+// Edits that were refused are none.
 func TestEditsThatWereNotMade(t *testing.T) {
 	t.Parallel()
 	edit := func(id string) *chat.Message {
 		return calls("", id, "Edit", "file_path", "/src/lamp.go", "old_string", "a", "new_string", "func dimLamps"+id+"() {")
 	}
-	ms := []*chat.Message{user("Repair the lamp of the hall, please."), edit("1"), result("1", "ok"), edit("2"), result("2", "The user doesn't want to proceed with this tool use. The tool use was rejected."), edit("3"), user("I did that myself. What is left?"), assistant("The roof.")}
+	ms := []*chat.Message{user("Repair the lamp of the hall, please."), edit("1"), result("1", "ok"), edit("2"), result("2", "The user doesn't want to proceed with this tool use. The tool use was rejected."), user("I did that myself. What is left?"), assistant("The roof.")}
 	text := digestOf(Options{}, ms...).Text(900)
 	wantIn(t, text, "file /src/lamp.go: changed 1\n", "dimLamps1")
 	wantNotIn(t, text, "dimLamps2")

@@ -139,6 +139,9 @@ func headed(lines []proseLine) []string {
 			heading, level = l.text+" ", l.level
 			continue
 		case heading != "" && l.level > 0 && (level == 0 || l.level <= level): // nothing stands below the line before
+			if level == 0 {
+				out = append(out, strings.TrimSpace(heading))
+			}
 			out, listing = append(out, l.text), opens
 		case heading != "":
 			out, listing = append(out, truncate(heading+opening().ReplaceAllString(l.text, ""), maxLine)), opens

@@ -31,7 +31,11 @@ func resultLine(command, tail string) string {
 		}
 	}
 	ran := shellCommands(command)
-	if n := len(ran); n > 1 && ran[n-1].text == "done" { // of a loop
+	n := len(ran) - 1
+	for n > 0 && ran[n].follows == "|" {
+		n--
+	}
+	if n > 0 && strings.HasPrefix(ran[n].text+" ", "done ") { // of a loop
 		return ""
 	}
 	for _, x := range slices.Backward(ran) {

@@ -104,7 +104,7 @@ func (s *history) leadingItems(budget int) []*item {
 // withdraw marks the request that the user interrupted before anything was done about it, and asks for something else now.
 func (s *history) withdraw(said string) {
 	n := len(s.turns)
-	if n < 2 || continuing().MatchString(said) || !strings.HasPrefix(s.turns[n-1].request.head, interruption) || s.turns[n-1].calls > 0 || len(s.turns[n-1].lines) > 0 {
+	if n < 2 || continuing().MatchString(said) && !containsWord(said, "instead") || !strings.HasPrefix(s.turns[n-1].request.head, interruption) || s.turns[n-1].calls > 0 || len(s.turns[n-1].lines) > 0 {
 		return
 	}
 	t := s.turns[n-2]
@@ -116,7 +116,7 @@ func (s *history) withdraw(said string) {
 }
 
 // continuing begins a request that adds to the one before.
-var continuing = text.Pattern(`(?i)^\W*(?:(?:sorry|ok(?:ay)?|please|yes|no|oops)\b\W*)*(?:continue|go on|keep going|proceed|resume|carry on|also|and|but)\b`)
+var continuing = text.Pattern(`(?i)^\W*(?:(?:sorry|ok(?:ay)?|please|yes|oops)\b\W*)*(?:continue|go on|keep going|proceed|resume|carry on|also|and)(?:[\s,!]|\.?$)`)
 
 // interruption begins what the program of an agent notes when the user stops it.
 const interruption = "[Request interrupted by user"

@@ -129,7 +129,7 @@ func dropRewrites(calls []*toolCall, index bool) {
 }
 
 var (
-	rewriting = text.Pattern(`^(?:sed|perl) (?:.* )?-\w*i`)
+	rewriting = text.Pattern(`^(?:sed|perl)(?: +-[\w.]+)*? +(?:-[a-zA-Z0-9]*i|--in-place)`)
 	passive   = wordSet(`cd for done if fi then [ ls echo mkdir cat`)
 	loopWords = text.Pattern(`^(?:(?:do|then)(?: +|$))+`)
 )
