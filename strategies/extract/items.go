@@ -17,6 +17,7 @@ const (
 	worthPasted     = 0.7
 	worthResult     = 0.1 // the first line of the last message of a turn
 	worthSaid       = 0.02
+	worthEarly      = 0.8 // said for the active task, before the newest edit
 	worthState      = 2.0
 	worthStateLine  = 0.5
 	worthStep       = 0.1

@@ -141,11 +141,13 @@ func TestWhatWasSaidSinceTheNewestEdit(t *testing.T) {
 		return []*chat.Message{calls(said, id, "Read", "file_path", "/src/lamp.go"), result(id, "package lamp")}
 	}
 	ms := slices.Concat([]*chat.Message{user("Make the test of the lamp in the hall pass, please.")},
-		look("The level of the lamp is read before it is set. Let me see where.", "1"),
+		look("The level of the lamp is read before it is set. Let me see where.", "1"), look("`dimLamps` reads the level before `setLamps` writes it.", "0"),
 		[]*chat.Message{calls("I'll set it first.", "2", "Edit", "file_path", "/src/lamp.go", "old_string", "a", "new_string", "b"), result("2", "ok")},
 		look("The test expects 12 at line 40, but the lamp never has more than 10. Let me read it once more.", "3"),
 		look("The driver caps every level of a lamp at 10.", "4"), look("Now let me look at the cellar.", "5"))
-	state := strings.Join(sectionsOf(digestOf(Options{}, ms...).Text(900))[sectionState], "\n")
+	now := digestOf(Options{}, ms...).Text(900)
+	state := strings.Join(sectionsOf(now)[sectionState], "\n")
+	wantIn(t, now, foundBefore+"  - `dimLamps` reads the level before `setLamps` writes it.\n") // the cause, which the edit mends
 	for line, told := range map[string]bool{
 		"- The test expects 12 at line 40, but the lamp never has more than 10.": true,
 		"- The driver caps every level of a lamp at 10.":                         true,

@@ -32,7 +32,8 @@ func (s *history) addLastAnswer(b *itemList) {
 		if !below {
 			head, above = nil, nil
 		}
-		if j < t.lastStart && !s.isTalk() && (j < s.saidBefore || below) { // it is over, or not understood alone
+		early := j < s.saidBefore && !s.isTalk()                                                               // the edits behind it are what came of it
+		if j < t.lastStart && !s.isTalk() && (below || early && (!strings.ContainsAny(line, "`/_") || isChange(line))) { // not understood alone, or over
 			continue
 		}
 		if pending != "" { // it stands with what is pending
@@ -61,7 +62,12 @@ func (s *history) addLastAnswer(b *itemList) {
 			b.weigh(worthStateLine * decay(j-t.lastStart, 6))
 		case j < t.lastStart:
 			it.section, it.share, it.tier, it.value = sectionFindings, sectionFindings, tierOther, worthSaid*min(1, float64(len(text))/usualLine)
-			before = append(before, it)
+			if early {
+				it.text = strings.TrimSuffix(it.text, "\n") + editedMark + "\n"
+				it.value = worthEarly * decay(t.lastStart-j, 16) * min(1, float64(len(text))/usualLine)
+			} else {
+				before = append(before, it)
+			}
 		}
 		if below && listEntry().MatchString(line) {
 			above = it
