@@ -32,8 +32,9 @@ func (s *history) addLastAnswer(b *itemList) {
 		if !below {
 			head, above = nil, nil
 		}
-		early := j < s.saidBefore && !s.isTalk()                                                               // the edits behind it are what came of it
-		if j < t.lastStart && !s.isTalk() && (below || early && (!strings.ContainsAny(line, "`/_") || isChange(line))) { // not understood alone, or over
+		// What was said before the newest edit is over, unless it names code: it may be the cause that the edit mends.
+		early := j < s.saidBefore && !s.isTalk()
+		if j < t.lastStart && !s.isTalk() && (below || early && (!strings.ContainsAny(line, "`/_") || isChange(line))) { // entries are not understood alone
 			continue
 		}
 		if pending != "" { // it stands with what is pending
