@@ -80,7 +80,8 @@ func (s *history) recordChange(c *toolCall, fs []argument) {
 				object = f.object
 			}
 		}
-		before, after := changedLines(fs, func(f argument) bool { return len(c.paths) == 1 || f.object == object })
+		of := func(f argument) bool { return len(c.paths) == 1 || f.object == object }
+		before, after := changedLines(fs, of)
 		content, whole := c.rewrites(fs)
 		if whole {
 			kept := declaredNames(content)
@@ -105,7 +106,7 @@ func (s *history) recordChange(c *toolCall, fs []argument) {
 		}
 		pieces := 0
 		for _, f := range fs {
-			if (len(c.paths) == 1 || f.object == object) && strings.HasPrefix(strings.ToLower(f.key), "new") {
+			if of(f) && strings.HasPrefix(strings.ToLower(f.key), "new") {
 				pieces++
 			}
 		}
@@ -117,7 +118,7 @@ func (s *history) recordChange(c *toolCall, fs []argument) {
 			}
 			c.change.touched[name] = p
 		}
-		if len(e.lines) == 0 {
+		if len(e.lines) == 0 || isPlain(e.lines[0]) && len(out.lines) > 0 && !isPlain(out.lines[0]) { // what it takes out says more
 			e = out
 			e.removes = true
 			e.lines = slices.DeleteFunc(e.lines, func(l string) bool { return moved[l] })

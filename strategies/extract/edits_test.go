@@ -66,8 +66,9 @@ func TestEditsAreTold(t *testing.T) {
 			[]string{"  - added if wet(roof) { · return nil · return dry(roof)\n"},
 			nil,
 		},
-		"lines that are gone": {edit("1", shed, "window := 2\ndoor := 1", "door := 1", "updated"), []string{"  - removed window := 2\n"}, nil},
-		"imports alone":       {edit("1", shed, "import (\n", "import (\n\t\"os\"\n", "updated"), []string{shed + ": changed 1\n"}, []string{"added", "removed"}},
+		"a comment in place of code": {edit("1", shed, "window := 2", "// no window", "updated"), []string{"  - removed window := 2\n"}, nil},
+		"lines that are gone":        {edit("1", shed, "window := 2\ndoor := 1", "door := 1", "updated"), []string{"  - removed window := 2\n"}, nil},
+		"imports alone":              {edit("1", shed, "import (\n", "import (\n\t\"os\"\n", "updated"), []string{shed + ": changed 1\n"}, []string{"added", "removed"}},
 		"a whole file": {
 			[]*chat.Message{calls("", "1", "Write", "file_path", roof, "content", "package farm\n\nconst slope = 30\n"), result("1", "File created successfully at: "+roof)},
 			[]string{"- created file " + roof + ": changed 1\n"},

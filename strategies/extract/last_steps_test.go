@@ -147,7 +147,7 @@ func TestWhatWasSaidSinceTheNewestEdit(t *testing.T) {
 		look("The driver caps every level of a lamp at 10.", "4"), look("Now let me look at the cellar.", "5"))
 	now := digestOf(Options{}, ms...).Text(900)
 	state := strings.Join(sectionsOf(now)[sectionState], "\n")
-	wantIn(t, now, foundBefore+"  - `dimLamps` reads the level before `setLamps` writes it.\n") // the cause, which the edit mends
+	wantIn(t, now, foundBefore+"  - `dimLamps` reads the level before `setLamps` writes it.\n") // the cause of what the edit fixes
 	for line, told := range map[string]bool{
 		"- The test expects 12 at line 40, but the lamp never has more than 10.": true,
 		"- The driver caps every level of a lamp at 10.":                         true,

@@ -125,8 +125,8 @@ var (
 // instructing begins an entry of what is to be done.
 var instructing = text.Pattern(`^(?:Add|Call|Change|Check|Convert|Create|Delete|Drop|Ensure|Extract|Fix|Handle|Implement|Introduce|Keep|Make|Move|Pass|Refactor|Remove|Rename|Replace|Return|Revert|Run|Set|Skip|Store|Switch|Update|Use) (?:(?:the|an?|all|each|it|both|only|this|that|these|any)\b|[\x60"])`)
 
-// mending is in a line that says what the edit behind it mends.
-var mending = text.Pattern(`(?i)\b(?:my|previous|last|first) (?:\w+ ){0,2}(?:edit|command|attempt|change)\b.*, (?:so )?(?:i['’]ll|i will|let me|let['’]s) (?:fix|correct|try|use)\b`)
+// correcting is in a line that says what the next edit corrects.
+var correcting = text.Pattern(`(?i)\b(?:my|previous|last|first) (?:\w+ ){0,2}(?:edit|command|attempt|change)\b.*, (?:so )?(?:i['’]ll|i will|let me|let['’]s) (?:fix|correct|try|use)\b`)
 
 // isSupposed reports whether a line says what would be, or could be done.
 func isSupposed(line string) bool {

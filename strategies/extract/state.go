@@ -32,7 +32,7 @@ func (s *history) addLastAnswer(b *itemList) {
 		if !below {
 			head, above = nil, nil
 		}
-		// What was said before the newest edit is over, unless it names code: it may be the cause that the edit mends.
+		// What was said before the newest edit is over, unless it names code: it may be the cause of what the edit fixes.
 		early := j < s.saidBefore && !s.isTalk()
 		if j < t.lastStart && !s.isTalk() && (below || early && (!strings.ContainsAny(line, "`/_") || isChange(line))) { // entries are not understood alone
 			continue
@@ -49,7 +49,7 @@ func (s *history) addLastAnswer(b *itemList) {
 		if j < t.lastStart {
 			line = opening().ReplaceAllString(line, "")
 		}
-		if line == "" || isPathLine(line) && len(t.lines)-t.lastStart > 1 || claiming().MatchString(line) || last != nil && last.edited() && mending().MatchString(line) || s.isRecords() && farewell().MatchString(line) || last != nil && isRemark(line) || j < t.lastStart && (isIntention(line) || isRemark(line) || isQuestion(line)) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
+		if line == "" || isPathLine(line) && len(t.lines)-t.lastStart > 1 || claiming().MatchString(line) || last != nil && last.edited() && correcting().MatchString(line) || s.isRecords() && farewell().MatchString(line) || last != nil && isRemark(line) || j < t.lastStart && (isIntention(line) || isRemark(line) || isQuestion(line)) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
 			continue
 		}
 		text, whole := formatEntry(truncate(line, b.lineLimit)), formatEntry(line)
