@@ -20,7 +20,9 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		return
 	}
 	isGoal := request == nil && i != s.activeTurn() && s.isGoal(t.request)
-	finding := request == nil && !isGoal
+	before := s.beforeActive()
+	isBefore := request == nil && !isGoal && len(before) > 0 && i == before[0] // it stands last in the task
+	finding := request == nil && !isGoal && !isBefore
 	if finding && i != s.activeTurn() && !s.isTalk() && t.isAside() {
 		return
 	}
@@ -34,12 +36,12 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 	answered, day := false, s.dayOf(i) // answered: its result is listed
 	edited, editedLater := s.editedFor(t), s.changedSince(t.lastAt)
 	flat := finding && editedLater   // without lists, which stand with their heading only
-	var head, before, it *item       // of the lines below it, and of the line before, nil if that is left out
+	var head, former, it *item       // of the lines below it, and of the line before, nil if that is left out
 	counted, missing := false, false // the line is an entry of a numbered list, of which one was left out
 	for j, line := range lines {
 		line, below := strings.CutPrefix(line, belowMark)
-		before, it = it, nil
-		missing = missing || counted && before == nil
+		former, it = it, nil
+		missing = missing || counted && former == nil
 		counted = below && listEntry().MatchString(line)
 		if !below {
 			head, missing = nil, false
@@ -61,14 +63,17 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 			line = plain
 		}
 		first := j >= last && !answered && !isIntention(line) && !finding
-		if follows := !below && following().MatchString(line); follows && before == nil && j > last { // not understood alone
+		if follows := !below && following().MatchString(line); follows && former == nil && j > last { // not understood alone
 			continue
-		} else if !follows && (!counted || before == head) {
-			before = nil
+		} else if !follows && (!counted || former == head) {
+			former = nil
 		}
 		passing, empty := isPassing(line), isEmpty(line)
-		if heads {
-			passing, empty = intending().MatchString(line), false
+		switch {
+		case heads:
+			passing, empty = intending().MatchString(line) && !recapping().MatchString(line), false
+		case below && !finding && strings.Contains(line, " | "): // a row of a table
+			empty = false
 		}
 		switch {
 		case !counted && (plain == "" || empty || passing && (!first || editedLater) || isRemark(line) || !s.isTalk() && isProgramLine(line) || finding && len(s.files) > 0 && (isChange(line) || instructing().MatchString(line))):
@@ -89,24 +94,26 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		switch {
 		case below && head != nil && strings.Contains(head.text, editedMark): // which stands for it
 			line = strings.TrimSuffix(line, editedMark)
-		case (flat || editedLater && !below) && !strings.Contains(line, editedMark):
+		case (flat || editedLater && !below) && !strings.Contains(line, editedMark) && !t.isUndone() && !s.namesUnchanged(line, t.lastAt):
 			line = strings.TrimSuffix(line, ":") + editedMark + line[len(strings.TrimSuffix(line, ":")):]
 		}
 		text := formatEntry(line)
-		if request != nil {
+		if request != nil || isBefore {
 			text = indentMark + text
 		}
 		if head != nil {
 			text = indentMark + text
 		}
 		it = b.add(sectionFindings, text, worth*age*min(1, float64(len(text))/usualLine))
-		it.day, it.parent, it.follows = day, head, before
-		if first && b.crowded && !s.isRecords() && !s.isTalk() && i >= len(s.turns)-1-newestRequests {
+		it.day, it.parent, it.follows = day, head, former
+		if first && (b.crowded || isBefore) && !s.isRecords() && !s.isTalk() && i >= len(s.turns)-1-newestRequests {
 			it.tier = tierOpen
 		}
 		switch {
 		case request != nil:
 			it.section, it.parent = sectionRequests, cmp.Or(head, request)
+		case isBefore:
+			it.section, it.day = sectionTask, ""
 		case isGoal && j >= last:
 			it.section, it.day = sectionGoal, ""
 		}
@@ -116,15 +123,20 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 	}
 }
 
+// recapping begins a list of what was done.
+var recapping = text.Pattern(`(?i)^\W*(?:here(?:['’]s| is| are) +)?(?:(?:a|an|the|my) +)?(?:\w+ +)?(?:summary|recap|overview|list)\b`)
+
 // following begins a line that is not understood without the one before it.
 var following = text.Pattern(`(?i)^(?:this|that|these|those|it|they|so|or|either|otherwise|therefore|hence|thus|which|then|both|but|however|instead)\b`)
 
-// addCommits adds the commits of a turn that did nothing else, but for the last action of all, below its request.
-func (s *history) addCommits(b *itemList, i int, request *item) {
+// addCommits adds the commits of a turn that did nothing else, but for the last action of all, below its request, and
+// reports whether there are any.
+func (s *history) addCommits(b *itemList, i int, request *item) (added bool) {
 	for _, e := range s.previous[sectionCompleted] {
 		if line, ok := strings.CutPrefix(e.text, commitMark); ok && e.after == s.turns[i].after {
 			b.restored[e] = true
 			b.addCommit(line, request, decay(len(s.calls), 256))
+			added = true
 		}
 	}
 	for at, c := range s.calls {
@@ -134,8 +146,26 @@ func (s *history) addCommits(b *itemList, i int, request *item) {
 		if line := committed().FindString(c.outcome); line != "" && c.committed && s.tierOfLast(at, -1) < 0 {
 			b.told[c] = true
 			b.addCommit(line, request, decay(len(s.calls)-1-at, 256)).kind = c.kind()
+			added = true
 		}
 	}
+	return added
+}
+
+// addEdited adds the files that were edited in a turn, below its request, without those that it names.
+func (s *history) addEdited(b *itemList, i int, request *item) {
+	t := s.turns[i]
+	files := s.editedFiles(slices.DeleteFunc(slices.Clone(s.calls), func(c *toolCall) bool { return c.after != t.after }))
+	files = slices.DeleteFunc(files, func(f string) bool { return strings.Contains(request.text, f) })
+	if len(files) == 0 {
+		return
+	}
+	it := b.add(sectionFiles, indentMark+truncate(editedHereMark+strings.Join(files, ", "), minExcerpt)+"\n", 0)
+	it.section, it.day, it.parent = sectionRequests, request.day, request
+	if it.tier = tierDone; i >= len(s.turns)-1-newestRequests {
+		it.tier = tierOpen
+	}
+	b.weigh(worthChanged * decay(len(s.turns)-1-i, 16))
 }
 
 // addCommit adds a commit below its request.

@@ -253,6 +253,8 @@ func TestAnswersBeforeEdits(t *testing.T) {
 	wantIn(t, digestOf(Options{}, append(ms, user("Now let it ask the lamp instead of the box of the hall."))...).Text(900), asks+"\n", list+":\n"+door+"\n")
 	edited := append(ms, user("Now let it ask the lamp instead of the box of the hall."),
 		calls("", "1", "Edit", "file_path", "/src/lamp.go", "old_string", "func dimLamps() {\n\task(box)\n}", "new_string", "func dimLamps() {\n\task(lamp)\n}"), result("1", "ok"))
+	named := append(slices.Clip(ms), user("And the doors?"), calls("", "0", "Read", "file_path", "/src/door.go"), result("0", "package door"), assistant("They are in `door.go`, all of them."))
+	wantIn(t, digestOf(Options{}, append(named, edited[len(ms):]...)...).Text(900), asks+editedMark, "in `door.go`, all of them.\n") // which was not edited
 	text := digestOf(Options{}, edited...).Text(900)
 	wantIn(t, text, asks+editedMark+"\n", list+editedMark+":\n"+door+"\n")
 	for range 3 {
@@ -266,6 +268,16 @@ func TestAnswersBeforeEdits(t *testing.T) {
 	}
 	discarded := append(edited, calls("", "2", "Bash", "command", "git checkout -- /src/lamp.go"), result("2", ""))
 	wantIn(t, digestOf(Options{}, discarded...).Text(900), asks+"\n")
+}
+
+// What was answered to the request that the active one refers to stands below it, with tables.
+func TestTheAnswerThatTheTaskIsAbout(t *testing.T) {
+	t.Parallel()
+	d := digestOf(Options{}, user("Please look for the lamps of the house that flicker in the evening, in all of its rooms."), assistant("Five of them flicker."), user("Can you fix all 5"),
+		calls("", "1", "Edit", "file_path", "/src/lamp.go", "old_string", "volt := 1", "new_string", "volt := 2"), result("1", "ok"),
+		assistant("All 5 are fixed.\n\n## Summary of Fixes\n\n| Room | Lamp | Fix |\n|---|---|---|\n| `hall` | by the door | has a fuse of its own |\n| `cellar` | by the stairs | hangs on another wire |"), user("now can you check them again?"))
+	want := "- Before: > Can you fix all 5\n  - Summary of Fixes: Room | Lamp | Fix\n    - `hall` | by the door | has a fuse of its own\n    - `cellar` | by the stairs | hangs on another wire\n"
+	wantIn(t, d.Text(900), want)
 }
 
 // A line that points to the one before it is not told without that.

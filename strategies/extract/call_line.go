@@ -65,7 +65,7 @@ func (c *toolCall) format(n int, briefly bool) string {
 		case len(out) == 0 && !c.undone && strings.Contains(c.outcome, " "): // not "ok"
 			text += " → " + truncate(c.outcome, n)
 		}
-		return formatEntry(truncate(text, 4*n))
+		return formatEntry(c.cut(text, 4*n))
 	}
 	description := c.description
 	if _, subject, ok := strings.Cut(committed().FindString(c.outcome), "] "); ok { // which says it
@@ -83,6 +83,29 @@ func (c *toolCall) format(n int, briefly bool) string {
 		text += " → " + truncate(c.outcome, n/2)
 	}
 	return formatEntry(text)
+}
+
+// cut truncates a line of the call to n characters, without a key whose value has no room.
+func (c *toolCall) cut(line string, n int) string {
+	head := truncateHead(line, n)
+	if len(head) == len(line) || len(c.arguments) == 0 {
+		return truncate(line, n)
+	}
+	head = strings.TrimSuffix(head, " →")
+	at := 0
+	for _, before := range []string{", ", " → ", ": "} {
+		if i := strings.LastIndex(head, before); i >= 0 {
+			at = max(at, i+len(before))
+		}
+	}
+	isKey := func(f argument) bool {
+		key := strings.ReplaceAll(f.key, "_", " ")
+		return strings.HasSuffix(key, head[at:]) || strings.HasPrefix(key, head[at:]+" ")
+	}
+	if slices.ContainsFunc(c.arguments, isKey) || slices.ContainsFunc(c.outcomeValues(), isKey) {
+		head = strings.TrimRight(strings.TrimSuffix(head[:at], " → "), ",: ")
+	}
+	return head + ellipsis
 }
 
 // shortName returns the name of a tool without what is before its last dot.

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"cmp"
+	"fmt"
 	"hash/fnv"
 	"io"
 	"maps"
@@ -207,7 +208,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	}
 	line = oneLine(text.Head(line, maxLine))
 	if c.tool == "" && (line != "" || exitLine().MatchString(tail)) {
-		s.unlinked = failureLines(head, tail)
+		s.unlinked, _ = failureLines(head, tail)
 	}
 	switch {
 	case s.succeeded != nil && s.succeeded.MatchString(head):
@@ -220,9 +221,13 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 			c.committed, line = true, commit+"; "+line
 		}
 		c.failed, s.discards = true, s.discards || strings.Contains(c.command, "git stash")
-		c.failures = slices.DeleteFunc(failureLines(head, tail), func(l string) bool { return strings.HasPrefix(l, refusedEdit) || l == line })
+		failures, n := failureLines(head, tail)
+		c.failures = slices.DeleteFunc(failures, func(l string) bool { return strings.HasPrefix(l, refusedEdit) || l == line })
 		if strings.HasSuffix(line, ":") && len(c.failures) > 0 { // "2 issues:"
 			line, c.failures = line+" "+c.failures[0], c.failures[1:]
+		}
+		if n > maxFailures {
+			line = fmt.Sprintf("%d failures: %s", n, line)
 		}
 		c.outcome = excerpt(line, maxDescription)
 		s.discountFiles(c)
@@ -239,6 +244,9 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		}
 	default:
 		line := ""
+		if c.isShell && listingCommits().MatchString(c.description) { // the newest comes first
+			line = firstLine(text.Head(head, maxReply))
+		}
 		if slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return subagents[w] }) {
 			line = reportLine(head)
 		}

@@ -148,7 +148,7 @@ func (s *history) addChecked(b *itemList) {
 	slices.Reverse(passed)
 	switch {
 	case len(passed) > 0:
-		b.add(sectionState, checkedMark+strings.Join(passed, "; ")+"\n", worthStateLine).tier = tierOpen
+		b.add(sectionState, checkedMark+strings.Join(passed, "; ")+"\n", worthStateLine).tier = tierState
 	case !ran && (s.text.called || s.text.returned || slices.ContainsFunc(s.calls[:changed], (*toolCall).passed)):
 		b.add(sectionState, notChecked+"\n", worthStateLine).tier = tierOpen
 	}

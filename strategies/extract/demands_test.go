@@ -185,6 +185,20 @@ func TestApprovedPlans(t *testing.T) {
 	}
 }
 
+// A plan that was carried out before the active task is told by its title.
+func TestAPlanThatWasCarriedOut(t *testing.T) {
+	t.Parallel()
+	d := digestOf(
+		Options{}, user("Please think about the wiring of the north wing."),
+		calls("", "1", "ExitPlanMode", "plan", "# Rewire the north wing\n\n## Replace the fuses\n1. Switch off cabinet 4\n"), result("1", "User has approved your plan."),
+		calls("", "2", "Edit", "file_path", "/wing/fuses.go", "old_string", "a", "new_string", "fuse := 7"), result("2", "updated"), assistant("The fuses are replaced."), user("Commit the changes"),
+	)
+	want := []string{"> Commit the changes", "- Plan approved by the user: Rewire the north wing"}
+	if got := sectionsOf(d.Text(400))[sectionTask]; len(got) < 2 || !cmp.Equal(got[:2], want) || strings.Contains(strings.Join(got, "\n"), "cabinet") {
+		t.Errorf("%q", got)
+	}
+}
+
 // Thanks and greetings are no requests, and what the active task refers to is not told twice.
 func TestSmallTalkIsNoRequest(t *testing.T) {
 	t.Parallel()

@@ -154,8 +154,8 @@ func (s *history) addRequests(b *itemList, budget int) {
 			}
 			s.addDemands(b, turn, request)
 			s.addAnswer(b, turn, request)
-			if request != nil && !l.skill {
-				s.addCommits(b, turn, request)
+			if request != nil && !l.skill && !s.addCommits(b, turn, request) {
+				s.addEdited(b, turn, request)
 			}
 		}
 	}

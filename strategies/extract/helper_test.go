@@ -145,7 +145,7 @@ func said(asks []string, q string) bool {
 			return !found
 		})
 	}
-	return slices.ContainsFunc(asks, func(s string) bool { // a command as the user typed it
-		return inOrder(s) || inOrder(oneLine(s)) || inOrder(oneLine(commandTags.Replace(s)))
+	return slices.ContainsFunc(asks, func(s string) bool { // a command as the user typed it, and what was said without one
+		return inOrder(s) || inOrder(oneLine(s)) || inOrder(oneLine(commandTags.Replace(s))) || inOrder(oneLine(withoutCommands(s)))
 	})
 }

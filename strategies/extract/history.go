@@ -371,7 +371,8 @@ func (s *history) addAssistant(head, tail string) {
 		return
 	}
 	if t := s.currentTurn(); t.calls == 0 && running().MatchString(t.request.head) && isPrinted(head) {
-		s.unlinked = append(s.unlinked[:min(len(s.unlinked), maxFailures)], failureLines(head, tail)...)
+		lines, _ := failureLines(head, tail)
+		s.unlinked = append(s.unlinked[:min(len(s.unlinked), maxFailures)], lines...)
 		return
 	}
 	s.mention(head)

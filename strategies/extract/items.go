@@ -83,8 +83,8 @@ func (s *history) otherItems(budget int) []*item {
 		}
 		b.add(sectionConstraints, requestMark+c+"\n", worthConstraint*decay(len(s.constraints)-i, 16)).tier = tierUser
 	}
-	s.addPlan(b)
 	s.addRequests(b, budget)
+	s.addPlan(b) // below what was answered to the request before
 	for i, e := range s.previous[sectionCompleted] {
 		if strings.HasPrefix(e.text, commitMark) && !b.restored[e] {
 			b.addPrevious(sectionCompleted, e, worthBefore*decay(len(s.previous[sectionCompleted])-i, 32))
@@ -392,12 +392,16 @@ func (s *history) addCalls(b *itemList, budget int) {
 // what changed something have at most limit characters.
 func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[string]*repeatedCall) {
 	c, age := s.calls[i], len(s.calls)-1-i
-	text := c.line(b.lineLimit)
+	size := b.lineLimit
+	if c.isShell {
+		size = min(size, maxCommand)
+	}
+	text := c.line(size)
 	if c.acts {
 		if s.isRecords() && s.tierOfLast(i, -1) >= 0 { // it is what is talked about
 			limit = max(limit, b.listLimit)
 		}
-		text = truncate(strings.TrimSuffix(c.format(b.lineLimit, briefly), "\n"), limit) + "\n"
+		text = c.cut(strings.TrimSuffix(c.format(size, briefly), "\n"), limit) + "\n"
 	}
 	if c.passed() && s.editedSince(i) { // what it said may be over
 		text = strings.TrimSuffix(text, "\n") + editedMark + "\n"
@@ -424,7 +428,11 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 	case c.acts:
 		it.kind = c.kind()
 		it.tier = tierDone
-		if worth := worthActed * decay(age, 256); len(c.arguments) > 0 {
+		worth := worthActed * decay(age, 256)
+		if s.isRecords() && c.failed { // what worked is asked about later
+			worth /= 10
+		}
+		if len(c.arguments) > 0 {
 			b.weigh(worth)
 		} else { // a long command is worth no more than one of a usual line
 			it.value = worth * min(1, float64(utf8.RuneCountInString(text))/usualLine)
@@ -441,6 +449,9 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 	}
 }
 
+// maxCommand is the size of a command that was run, in characters.
+const maxCommand = 160
+
 // tierOfLast returns the tier of call i, an earlier one if it is the last action.
 func (s *history) tierOfLast(i, tier int) int {
 	c := s.calls[i]
@@ -455,13 +466,17 @@ func (s *history) tierOfLast(i, tier int) int {
 }
 
 // searchedAgain reports whether the next call searches in the same way on the same day for another request, and an option of
-// that was talked about: what was found before was not wanted. The only thing that was found by other arguments answers
-// another question.
+// that was talked about: what was found before was not wanted. Searches that found nothing do not count. The only thing
+// that was found by other arguments answers another question.
 func (s *history) searchedAgain(i int) bool {
-	if i+1 == len(s.calls) {
+	c, j := s.calls[i], i+1
+	for j+1 < len(s.calls) && s.calls[j].tool == c.tool && s.calls[j].day == c.day && s.calls[j].chosen < 0 && len(s.calls[j].result) == 0 {
+		j++
+	}
+	if j >= len(s.calls) {
 		return false
 	}
-	c, next := s.calls[i], s.calls[i+1]
+	next := s.calls[j]
 	if c.single && !slices.ContainsFunc(next.arguments, func(f argument) bool { return slices.ContainsFunc(c.arguments, f.equals) }) {
 		return false
 	}

@@ -397,13 +397,12 @@ var (
 // banner is a heading of a test runner.
 var banner = text.Pattern(`^[=_ ]{3,}[A-Za-z ]+[=_ ]{3,}$`)
 
-// failureLines returns the lines of a failed call's output that report failures.
-func failureLines(head, tail string) []string {
+// failureLines returns the first lines of a failed call's output that report failures, and how many there are.
+func failureLines(head, tail string) (out []string, n int) {
 	lines := splitLines(text.Head(head, 20_000))
 	if head != tail {
 		lines = append(lines, splitLines(text.Tail(tail, 4000))...)
 	}
-	var out []string
 	frame := "" // the newest of a traceback, which the error follows
 	for _, l := range lines {
 		if frameLine().MatchString(l) {
@@ -417,10 +416,10 @@ func failureLines(head, tail string) []string {
 			if frame != "" && len(frame)+len(l) < maxLine && errorLine().MatchString(l) {
 				l, frame = l+" ("+frame+")", ""
 			}
-			if out = append(out, strings.Clone(l)); len(out) == maxFailures {
-				break
+			if n++; len(out) < maxFailures {
+				out = append(out, strings.Clone(l))
 			}
 		}
 	}
-	return out
+	return out, n
 }

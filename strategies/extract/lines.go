@@ -135,7 +135,7 @@ func headed(lines []proseLine) []string {
 		listed := func(i int) bool { return i < len(lines) && (lines[i].listed || lines[i].row) }
 		opens = opens || l.listed && listed(i+1) && lines[i+1].indent > l.indent // a list of its own
 		switch {
-		case strings.HasSuffix(l.text, ":") && len(l.text) <= maxHeading && !intending().MatchString(l.text) && (!listed(i+1) || !listed(i+2)):
+		case strings.HasSuffix(l.text, ":") && len(l.text) <= maxHeading && !intending().MatchString(l.text) && (!listed(i+1) || !listed(i+2) || lines[i+1].row):
 			heading, level = l.text+" ", l.level
 			continue
 		case heading != "" && l.level > 0 && (level == 0 || l.level <= level): // nothing stands below the line before
@@ -144,7 +144,7 @@ func headed(lines []proseLine) []string {
 			}
 			out, listing = append(out, l.text), opens
 		case heading != "":
-			out, listing = append(out, truncate(heading+opening().ReplaceAllString(l.text, ""), maxLine)), opens
+			out, listing = append(out, truncate(heading+opening().ReplaceAllString(l.text, ""), maxLine)), opens || l.row
 		case listing && listed(i) && !opens && l.indent >= indent && (!l.row || !lines[i-1].listed): // a table stands by itself behind a list
 			out = append(out, belowMark+l.text)
 		default:

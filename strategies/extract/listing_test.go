@@ -2,6 +2,7 @@ package extract
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,31 @@ func TestWhatWasFoundAndBooked(t *testing.T) {
 	wantIn(t, text, "reserve_car: car Altima, city Graz, kind large → ")
 	wantNotIn(t, text, "find_cars")
 	wantNotIn(t, text, "great day")
+}
+
+// What was turned down is not told, also if the search that followed found nothing; of values that are cut no key stands alone.
+func TestASearchThatFoundNothing(t *testing.T) {
+	t.Parallel()
+	search := func(id, kind, found string) []*chat.Message {
+		return []*chat.Message{calls("", id, "find_tables", "kind", kind, "city", "Graz"), result(id, found)}
+	}
+	ms := slices.Concat([]*chat.Message{user("A table for two in Graz, please, with fish.")}, search("1", "fish", `[{"name":"Blue Pike","street":"Quay 4","open":"True"},{"name":"Old Trout","street":"Mill Lane 2","open":"True"}]`),
+		[]*chat.Message{assistant("The Old Trout in Mill Lane 2 is open."), user("Can you recommend something else?")}, search("2", "fish", "[]"),
+		[]*chat.Message{assistant("There is nothing else."), user("Then soup.")}, search("3", "soup", `[{"name":"Hot Pot","street":"Ring 9","open":"True"},{"name":"Green Bowl","street":"Ring 11","open":"True"}]`),
+		[]*chat.Message{assistant("The Hot Pot in Ring 9 is open."), user("Good, that one."), calls("", "4", "book_table", "name", "Hot Pot", "seats", "2"), result("4", `{"name":"Hot Pot","seats":"2","has_stairs":"False"}`), assistant("It is booked."), user("Is it far?")})
+	for _, m := range ms {
+		m.CreatedAt = time.Date(2031, 3, 1, 8, 0, 0, 0, time.UTC)
+	}
+	d := digestOf(Options{}, ms...)
+	text := d.Text(900)
+	wantIn(t, text, "book_table: name Hot Pot, seats 2 → has stairs False")
+	wantNotIn(t, text, "kind fish")
+	booked := d.history.calls[len(d.history.calls)-1]
+	for n, want := range map[int]string{55: "book_table: name Hot Pot, seats 2 → has stairs False", 45: "book_table: name Hot Pot, seats 2 …", 34: "book_table: name Hot Pot, seats 2 …"} {
+		if got := booked.cut("book_table: name Hot Pot, seats 2 → has stairs False", n); got != want {
+			t.Errorf("%d: %q, not %q", n, got, want)
+		}
+	}
 }
 
 // A text that is written in between changes none of a later one.

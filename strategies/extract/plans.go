@@ -8,13 +8,16 @@ import (
 )
 
 // addPlan adds the plan that the user approved for the active task, if that says what to do or
-// follows the one that does.
+// follows the one that does. Of one that was carried out before it, the title is enough.
 func (s *history) addPlan(b *itemList) {
 	at := s.activeTurn()
 	for i, t := range slices.Backward(s.turns) {
 		if len(t.plan) > 0 {
 			plan := b.add(sectionTask, planMark+truncate(t.plan[0], b.lineLimit)+"\n", worthTodo)
 			plan.tier = tierState
+			if t != s.currentTurn() && s.editedFor(t) && t.calls == t.callsBefore && !continuing().MatchString(s.turns[at].request.head) { // it was carried out
+				return
+			}
 			for n, step := range t.plan[1:] {
 				it := b.add(sectionTask, indentMark+formatEntry(truncate(step, b.lineLimit)), 0)
 				b.weigh(worthPasted * decay(n, maxPlan)) // in its order

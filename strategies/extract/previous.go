@@ -322,6 +322,20 @@ func (s *history) dated(entry string, at int) string {
 	return entry
 }
 
+// namesUnchanged reports whether a text names files and none of them was edited since there were at messages.
+func (s *history) namesUnchanged(text string, at int) bool {
+	named := false
+	for _, f := range s.files {
+		if !named && namesFile(text, f.path) || f.changed > at && namesFile(text, f.path) {
+			if f.changed > at {
+				return false
+			}
+			named = true
+		}
+	}
+	return named
+}
+
 // namesFile reports whether a text names a file: by its name, or by the end of its path.
 func namesFile(text, file string) bool {
 	name := path.Base(file)
@@ -421,7 +435,7 @@ func (s *history) restoreRequest(e entry) {
 			last.asked = q
 		} else if strings.HasPrefix(l, commitMark) {
 			s.restoreEntry(sectionCompleted, entry{day: e.day, text: l})
-		} else {
+		} else if !strings.HasPrefix(l, editedHereMark) { // the files tell it
 			below, ok := strings.CutPrefix(l, indentMark+bulletMark)
 			if ok {
 				below = belowMark + below

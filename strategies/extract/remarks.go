@@ -16,11 +16,11 @@ func isSmallTalk(s string) bool {
 
 // isClosing reports whether a customer ends a visit, and wants nothing more.
 func isClosing(s string) bool {
-	return len(s) < 3*minRequest && closing().MatchString(s) && !wanting().MatchString(s) && !strings.ContainsFunc(s, unicode.IsDigit)
+	return len(s) < 3*minRequest && closing().MatchString(s) && !wanting().MatchString(closing().ReplaceAllString(s, "")) && !strings.ContainsFunc(s, unicode.IsDigit)
 }
 
 var (
-	closing   = text.Pattern(`(?i)\bthank|\bthanx|\b(?:that|this|it)(?:[';]?s| is| was| will be|'ll be) (?:all|it|enough|everything|what i (?:need|want)(?:ed)?)(?:\W|$| (?:i (?:need|want)|for|from|thanks?|now|today|right)\b)|\bbye\b|\ball set\b|\btake care\W*$|\bi (?:must|have to|(?:have )?got(?:ta| to)) go(?: now)?(?:\W*$|\W+(?:take care|bye|good ?bye|see you))|\bi (?:need|want) no(?:thing)? more\b`)
+	closing   = text.Pattern(`(?i)\bthank|\bthanx|\b(?:that|this|it)(?:[';]?s| is| was| will be|'ll be) (?:all|it|enough|everything|what i (?:need|want)(?:ed)?)(?:\W|$| (?:i (?:need|want)|for|from|thanks?|now|today|right)\b)|\bbye\b|\bsee you (?:later|soon|around)\b|\ball set\b|\btake care\W*$|\bi (?:must|have to|(?:have )?got(?:ta| to)) go(?: now)?(?:\W*$|\W+(?:take care|bye|good ?bye|see you))|\bi (?:need|want) no(?:thing)? more\b`)
 	wanting   = text.Pattern(`(?i)\?|\b(?:please|can|could|would you|will you|what|where|when|how|which|why|find|get|book|reserve|buy|show|play|tell|search|look|check|make|transfer|change|cancel|send|give|but|only|except|wrong|problem|without|seats?|let'?s|instead|also|another|address|phone|prefer|choose|cab|ride|go ahead|confirm|add|remove|return|exchange|refund|upgrade|pay|order|schedule)\b|\bi(?:'d| would|'ll|'m)? (?:also |still |just |now |like |love |going |want |need )+(?:to|a|an|the|one|two|some|it|you to)\b`)
 	smallTalk = text.Pattern(`(?i)^\W*(?:(?:no|nope|ok(?:ay)?|great|perfect|awesome|cool|alright|good|nice|wonderful|hi|hello|hey|there|bye|goodbye|again|indeed|thanks|thank you|thanx|thx|thankyou|thanking you|` +
 		`(?:so|very) much|much|i(?:'m| am) (?:thankful|grateful)(?: for your help)?|nothing(?: (?:else|more))?(?: (?:for the moment|for now|right now))?|i don'?t need (?:more|any|any more|anything)(?: else)?(?: help)?(?: right now| for now)?|i (?:don'?t|do not)|i'?m (?:good|done|fine|all set)|i am (?:good|done|fine)|not (?:yet|now|today|right now|at (?:the moment|this time)|at all)|i(?:'ll| will) let you know(?: if (?:i need|there is|there's) (?:any|some)thing(?: else| further| more)?)?|a (?:lot|ton|bunch|million)|i appreciate (?:it|your help)|for (?:all )?(?:the|your|of your) (?:kind )?(?:help|assistance|time)|have a (?:good|great|nice) (?:day|one)|` +

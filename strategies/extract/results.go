@@ -96,6 +96,9 @@ var subagents = map[string]bool{"agent": true, "delegate": true, "explore": true
 // minParagraphs is the number of empty lines of a report at least.
 const minParagraphs = 3
 
+// listingCommits is a command that ends with a list of commits, the newest first.
+var listingCommits = text.Pattern(`(?:^|[;&] *)git (?:-C \S+ )?log\b[^;&|]*$`)
+
 // warning is a line that a program ends with, whatever came of it.
 var warning = text.Pattern(`(?i)^\W*(?:warn(?:ing)?|notice|note|hint|deprecat\w+)\b`)
 

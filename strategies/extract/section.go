@@ -78,6 +78,8 @@ const (
 	askedBackLine = "- The assistant asked back; the user has not replied.\n"
 	// commitMark begins a commit that was made for the request above it.
 	commitMark = "- Committed: "
+	// editedHereMark begins the files that were edited for the request above it.
+	editedHereMark = "- Edited: "
 	// activeHere stands where the active task belongs among the actions.
 	activeHere = "- The active task, for which:"
 	// omittedLine counts the actions without room, and those of the kinds of which there are most.
@@ -132,7 +134,7 @@ func formatLine(s, speaker string) string {
 		s = rest
 	}
 	mistaken := false
-	for _, mark := range []string{askedMark, pendingMark, finishedMark, openMark, planMark, beforeMark, repliesMark, commitMark, saidLastMark, lastCallMark, editedForMark, uncommittedMark, uncommittedAllMark, checkedMark, notChecked, discardedMark, committedMark, failedBeforeMark, omittedMark, tasksMark, foundBefore[:len(foundBefore)-1], proposedBefore[:len(proposedBefore)-1]} {
+	for _, mark := range []string{askedMark, pendingMark, finishedMark, openMark, planMark, beforeMark, repliesMark, commitMark, editedHereMark, saidLastMark, lastCallMark, editedForMark, uncommittedMark, uncommittedAllMark, checkedMark, notChecked, discardedMark, committedMark, failedBeforeMark, omittedMark, tasksMark, foundBefore[:len(foundBefore)-1], proposedBefore[:len(proposedBefore)-1]} {
 		mistaken = mistaken || strings.HasPrefix(bulletMark+s, mark)
 	}
 	if folded, _ := text.Fold(text.Head(s, maxLabelLen)); mistaken || userLabel().MatchString(folded) {

@@ -166,7 +166,7 @@ func (s *history) addLastCall(b *itemList, last *toolCall) {
 		} else if last.edited() && len(last.change.files) == 1 && len(last.change.files[0].lines) > 0 {
 			text += " → " + truncate(last.change.files[0].String(), minExcerpt)
 		}
-		return truncate(text, limit) + "\n"
+		return last.cut(text, limit) + "\n"
 	}
 	most := b.add(sectionState, line(b.listLimit, b.lineLimit+b.listLimit), worthState)
 	most.tier, most.covers = tierState, b.add(sectionState, line(b.listLimit, b.lineLimit), worthState) // where there is no room for all of it

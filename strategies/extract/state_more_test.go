@@ -19,6 +19,10 @@ func TestStateOfTheLastSteps(t *testing.T) {
 		return []*chat.Message{calls("", id, "Edit", "file_path", "/barn/"+file, "old_string", "a", "new_string", "hens := "+id), result(id, "updated")}
 	}
 	read := []*chat.Message{calls("", "9", "Read", "file_path", "/barn/roof.go"), result("9", "package barn")}
+	failing := ""
+	for i := range 30 {
+		failing += fmt.Sprintf("src/door%d.ts(7,3): error TS2304: Cannot find name 'hens%d'.\n", i, i)
+	}
 	announced := []*chat.Message{assistant("Let me widen the door of the barn now.")}
 	for name, tt := range map[string]struct {
 		then  []*chat.Message
@@ -33,6 +37,12 @@ func TestStateOfTheLastSteps(t *testing.T) {
 		"edits of another task": {
 			slices.Concat(edit("3", "door.go"), []*chat.Message{assistant("It is done."), user("What is the roof of the barn made of?"), assistant("Of tiles.")}), 600,
 			"- Edited, no commit seen: (before this task) door.go", "",
+		},
+		"the newest commit": {run("1", "cd /barn && git log --oneline -3", "5f3e5a7 gate\n4f3e5a7 wall\n3f3e5a7 Merge branch roof"), 600, "→ 5f3e5a7 gate", "Merge"},
+		"many failures":     {run("1", "npx tsc --noEmit", "Exit code 2\n"+failing), 600, "→ 30 failures: Exit code 2: src/door29.ts(7,3): error TS2304", ""},
+		"what was edited for a request": {
+			slices.Concat(edit("3", "door.go"), edit("4", "roof.go"), []*chat.Message{assistant("It is wide."), user("What is the roof of the barn made of?"), assistant("Of tiles."), user("And the walls of the barn, are they old?")}), 600,
+			"- > What is the roof of the barn made of?\n", "made of?\n  - Edited",
 		},
 		"a failed check": {
 			slices.Concat(edit("2", "roof.go"), run("3", "git commit -m roof", "[main 1f3e5a7] roof"), edit("4", "wall.go"), run("5", "git commit -m wall", "[main 2f3e5a7] wall"), edit("6", "gate.go"), run("7", "git commit -m gate", "[main 3f3e5a7] gate"),

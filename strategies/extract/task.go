@@ -63,7 +63,7 @@ func (s *history) leadingItems(budget int) []*item {
 		if len(replied) == 0 && (len(last) > 0 && choiceLine().MatchString(last[len(last)-1].text) || s.turns[at].asked == "" && (referring().MatchString(active.head) || picking().MatchString(active.head))) {
 			replied = options(splitLines(s.turns[at-1].lastText))
 		}
-		if len(replied) == 0 && len(last) > 0 && (!s.isRecords() && (agreeing().MatchString(active.head) || pointing().MatchString(active.head)) || requesting().MatchString(last[len(last)-1].text) || checkingBack().MatchString(last[len(last)-1].text)) {
+		if len(replied) == 0 && len(last) > 0 && !last[len(last)-1].row && (!s.isRecords() && (agreeing().MatchString(active.head) || pointing().MatchString(active.head)) || requesting().MatchString(last[len(last)-1].text) || checkingBack().MatchString(last[len(last)-1].text)) {
 			replied = []string{cmp.Or(lastQuestion(s.turns[at-1].lastText), last[len(last)-1].text)}
 		}
 		replied = slices.DeleteFunc(replied, func(l string) bool { return slices.Contains(s.decisions, l) || claiming().MatchString(l) }) // listed as such, or not to be believed
