@@ -2,6 +2,7 @@ package extract
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -72,8 +73,8 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		switch {
 		case heads:
 			passing, empty = intending().MatchString(line) && !recapping().MatchString(line), false
-		case below && !finding && strings.Contains(line, " | "): // a row of a table
-			empty = false
+		case below && !finding && strings.Contains(line, " | "): // a row of a table stands with the others
+			passing, empty = false, false
 		}
 		switch {
 		case !counted && (plain == "" || empty || passing && (!first || editedLater) || isRemark(line) || !s.isTalk() && isProgramLine(line) || finding && len(s.files) > 0 && (isChange(line) || instructing().MatchString(line))):
@@ -91,10 +92,14 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 				continue
 			}
 		}
+		end := j + 1 // of what stands below it
+		for heads && end < len(lines) && strings.HasPrefix(lines[end], belowMark) {
+			end++
+		}
 		switch {
 		case below && head != nil && strings.Contains(head.text, editedMark): // which stands for it
 			line = strings.TrimSuffix(line, editedMark)
-		case (flat || editedLater && !below) && !strings.Contains(line, editedMark) && !t.isUndone() && !s.namesUnchanged(line, t.lastAt):
+		case (flat || editedLater && !below) && !strings.Contains(line, editedMark) && !t.isUndone() && !s.namesUnchanged(line+"\n"+strings.Join(lines[j+1:end], "\n"), t.lastAt):
 			line = strings.TrimSuffix(line, ":") + editedMark + line[len(strings.TrimSuffix(line, ":")):]
 		}
 		text := formatEntry(line)
@@ -152,21 +157,32 @@ func (s *history) addCommits(b *itemList, i int, request *item) (added bool) {
 	return added
 }
 
-// addEdited adds the files that were edited in a turn, below its request, without those that it names.
-func (s *history) addEdited(b *itemList, i int, request *item) {
-	t := s.turns[i]
-	files := s.editedFiles(slices.DeleteFunc(slices.Clone(s.calls), func(c *toolCall) bool { return c.after != t.after }))
-	files = slices.DeleteFunc(files, func(f string) bool { return strings.Contains(request.text, f) })
+// addEdited adds the files that were edited in turns, and not taken back since, below their request, without those that it
+// names.
+func (s *history) addEdited(b *itemList, turns []int, request *item) {
+	back := takenBack(s.calls)
+	files := s.editedFiles(slices.DeleteFunc(slices.Clone(s.calls), func(c *toolCall) bool {
+		return back[c] || !slices.ContainsFunc(turns, func(i int) bool { return s.turns[i].after == c.after })
+	}))
+	files = slices.DeleteFunc(files, func(f string) bool { return containsWord(request.text, f) })
 	if len(files) == 0 {
 		return
 	}
-	it := b.add(sectionFiles, indentMark+truncate(editedHereMark+strings.Join(files, ", "), minExcerpt)+"\n", 0)
-	it.section, it.day, it.parent = sectionRequests, request.day, request
-	if it.tier = tierDone; i >= len(s.turns)-1-newestRequests {
+	line := strings.Join(files[:min(len(files), maxEditedHere)], ", ")
+	if len(files) > maxEditedHere {
+		line += fmt.Sprintf(" and %d more", len(files)-maxEditedHere)
+	}
+	it := b.add(sectionFiles, indentMark+editedHereMark+line+"\n", 0)
+	it.section, it.day, it.parent, it.repeats = sectionRequests, request.day, request, true
+	newest := turns[len(turns)-1]
+	if it.tier = tierDone; newest >= len(s.turns)-1-newestRequests {
 		it.tier = tierOpen
 	}
-	b.weigh(worthChanged * decay(len(s.turns)-1-i, 16))
+	b.weigh(worthChanged * decay(len(s.turns)-1-newest, 16))
 }
+
+// maxEditedHere is the number of files that are named below a request.
+const maxEditedHere = 4
 
 // addCommit adds a commit below its request.
 func (b *itemList) addCommit(line string, request *item, age float64) *item {

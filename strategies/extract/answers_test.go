@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -275,9 +276,37 @@ func TestTheAnswerThatTheTaskIsAbout(t *testing.T) {
 	t.Parallel()
 	d := digestOf(Options{}, user("Please look for the lamps of the house that flicker in the evening, in all of its rooms."), assistant("Five of them flicker."), user("Can you fix all 5"),
 		calls("", "1", "Edit", "file_path", "/src/lamp.go", "old_string", "volt := 1", "new_string", "volt := 2"), result("1", "ok"),
-		assistant("All 5 are fixed.\n\n## Summary of Fixes\n\n| Room | Lamp | Fix |\n|---|---|---|\n| `hall` | by the door | has a fuse of its own |\n| `cellar` | by the stairs | hangs on another wire |"), user("now can you check them again?"))
-	want := "- Before: > Can you fix all 5\n  - Summary of Fixes: Room | Lamp | Fix\n    - `hall` | by the door | has a fuse of its own\n    - `cellar` | by the stairs | hangs on another wire\n"
-	wantIn(t, d.Text(900), want)
+		assistant("All 5 are fixed.\n\n## Summary of Fixes\n\n| Room | Lamp | Fix |\n|---|---|---|\n| `hall` | by the door | has a fuse of its own |\n| `cellar` | by the stairs | hangs on another wire |\n| `attic` | by the roof | is still broken, for now |"), user("now can you check them again?"))
+	want := "- Before: > Can you fix all 5\n  - Summary of Fixes: Room | Lamp | Fix\n    - `hall` | by the door | has a fuse of its own\n    - `cellar` | by the stairs | hangs on another wire\n    - `attic` | by the roof | is still broken, for now\n"
+	text := d.Text(900)
+	wantIn(t, text, want)
+	for range 3 { // also where the messages are gone
+		next := New(Options{})
+		next.AddPrevious(text)
+		text = next.Text(900)
+		wantIn(t, text, want)
+	}
+}
+
+// What was edited stands below each request that it was edited for, unless that names it or it was taken back.
+func TestWhatWasEditedForARequest(t *testing.T) {
+	t.Parallel()
+	n := 0
+	edit := func(file, from, to string) []*chat.Message {
+		n++
+		return []*chat.Message{calls("", fmt.Sprint(n), "Edit", "file_path", "/barn/"+file, "old_string", from, "new_string", to), result(fmt.Sprint(n), "updated"), assistant("It is done.")}
+	}
+	ms := slices.Concat(
+		[]*chat.Message{user("Please paint the entry of the barn red, on both of its sides.")}, edit("door.go", "white", "red"),
+		[]*chat.Message{user("And give the entry of the barn a lock that needs no key.")}, edit("door.go", "open", "lock"),
+		[]*chat.Message{user("Look after indoor.go and lock.go, which do not open the lock.")}, edit("lock.go", "key", "code"), edit("door.go", "key", "code"),
+		[]*chat.Message{user("Make the windows of the barn as wide as the door of the house.")}, edit("window.go", "narrow", "wide"),
+		[]*chat.Message{user("Make all of the windows of the barn as they were before that.")}, edit("window.go", "wide", "narrow"),
+		[]*chat.Message{user("How old is the roof of the barn, and who has built it?")},
+	)
+	text := digestOf(Options{}, ms...).Text(900)
+	wantIn(t, text, "both of its sides.\n  - Edited: door.go\n", "no key.\n  - Edited: door.go\n", "open the lock.\n  - Edited: door.go\n", "door of the house.\n", "before that.\n")
+	wantNotIn(t, text, "Edited: window", "Edited: lock")
 }
 
 // A line that points to the one before it is not told without that.

@@ -16,6 +16,9 @@ func beginsWith(command string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(command+" ", w) })
 }
 
+// maxCommand is the size of a command that was run in a line of usual size, in characters.
+const maxCommand = 160
+
 const noResult = " (no result)"
 
 // line returns the call as one line of about n characters, or more for what was done.
@@ -73,7 +76,11 @@ func (c *toolCall) format(n int, briefly bool) string {
 			description = strings.Replace(description, flag+` "`+subject+`"`, "", 1)
 		}
 	}
-	text := strings.TrimSuffix(c.tool+": "+truncate(description, n), ": {}")
+	size := n
+	if c.isShell && c.done { // what came of it says more
+		size = min(n, max(maxCommand, n/2))
+	}
+	text := strings.TrimSuffix(c.tool+": "+truncate(description, size), ": {}")
 	switch {
 	case !c.done:
 		text += noResult

@@ -226,8 +226,8 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		if strings.HasSuffix(line, ":") && len(c.failures) > 0 { // "2 issues:"
 			line, c.failures = line+" "+c.failures[0], c.failures[1:]
 		}
-		if n > maxFailures {
-			line = fmt.Sprintf("%d failures: %s", n, line)
+		if n > maxFailures && !c.committed && !numbering().MatchString(line) {
+			line = fmt.Sprintf("%d lines of failures: %s", n, line)
 		}
 		c.outcome = excerpt(line, maxDescription)
 		s.discountFiles(c)
@@ -244,8 +244,8 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		}
 	default:
 		line := ""
-		if c.isShell && listingCommits().MatchString(c.description) { // the newest comes first
-			line = firstLine(text.Head(head, maxReply))
+		if c.isShell && !strings.Contains(c.description, "--reverse") && listingCommits().MatchString(withoutFolder(c.description)) { // the newest comes first
+			line = listedCommit().FindString(firstLine(head))
 		}
 		if slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return subagents[w] }) {
 			line = reportLine(head)

@@ -193,9 +193,12 @@ func TestAPlanThatWasCarriedOut(t *testing.T) {
 		calls("", "1", "ExitPlanMode", "plan", "# Rewire the north wing\n\n## Replace the fuses\n1. Switch off cabinet 4\n"), result("1", "User has approved your plan."),
 		calls("", "2", "Edit", "file_path", "/wing/fuses.go", "old_string", "a", "new_string", "fuse := 7"), result("2", "updated"), assistant("The fuses are replaced."), user("Commit the changes"),
 	)
-	want := []string{"> Commit the changes", "- Plan approved by the user: Rewire the north wing"}
-	if got := sectionsOf(d.Text(400))[sectionTask]; len(got) < 2 || !cmp.Equal(got[:2], want) || strings.Contains(strings.Join(got, "\n"), "cabinet") {
+	if got := strings.Join(sectionsOf(d.Text(400))[sectionTask], "\n"); !strings.Contains(got, "\n- Plan approved by the user: Rewire the north wing") || strings.Contains(got, "cabinet") {
 		t.Errorf("%q", got)
+	}
+	d.Add(user("now the rest of it"))
+	if got := strings.Join(sectionsOf(d.Text(400))[sectionTask], "\n"); !strings.Contains(got, "cabinet") {
+		t.Errorf("it goes on: %q", got)
 	}
 }
 

@@ -143,6 +143,7 @@ func (s *history) addRequests(b *itemList, budget int) {
 		if whole := b.addWhole(it, mark+text.Head(cmp.Or(l.whole, l.text), maxRequest+len(ellipsis))+"\n"); whole != nil && !l.spare && i >= len(lines)-newestRequests {
 			whole.tier = tierNewest
 		}
+		committed := false
 		for _, turn := range l.turns {
 			if t := s.turns[turn]; t.asked != "" && len(t.request.head) < minRequest { // not understood without it
 				question := t.asked
@@ -153,10 +154,17 @@ func (s *history) addRequests(b *itemList, budget int) {
 				q.section, q.day, q.parent = sectionRequests, it.day, it
 			}
 			s.addDemands(b, turn, request)
-			s.addAnswer(b, turn, request)
-			if request != nil && !l.skill && !s.addCommits(b, turn, request) {
-				s.addEdited(b, turn, request)
+			if t := s.turns[turn]; t.document && request != nil && slices.ContainsFunc(s.calls, func(c *toolCall) bool { return c.after >= t.after && c.edited() }) {
+				old := b.add(sectionState, indentMark+documentMark, worthAsked)
+				old.section, old.day, old.parent, old.tier, old.repeats = sectionRequests, it.day, it, tierState, true
 			}
+			s.addAnswer(b, turn, request)
+			if request != nil && !l.skill && s.addCommits(b, turn, request) {
+				committed = true
+			}
+		}
+		if request != nil && !l.skill && !committed {
+			s.addEdited(b, l.turns, request)
 		}
 	}
 }

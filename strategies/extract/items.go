@@ -105,7 +105,7 @@ func (s *history) otherItems(budget int) []*item {
 		case s.isChat() && len(namesIn(x)) == 0: // a reason for nothing in particular
 			value = worthSaid
 		}
-		if s.changedSince(s.previousAt[x]) && !slices.ContainsFunc(s.currentTurn().lines, func(l string) bool { return strings.Contains(l, x) }) { // it may be over
+		if s.changedSince(s.previousAt[x]) && !s.namesUnchanged(x, s.previousAt[x]) && !slices.ContainsFunc(s.currentTurn().lines, func(l string) bool { return strings.Contains(l, x) }) { // it may be over
 			if mark = editedMark; faulty().MatchString(x) {
 				if at := s.previousAt[x]; at < s.checkedAt && !slices.ContainsFunc(s.turns, func(t *turn) bool { return t.lastAt == at && t.calls == t.callsBefore }) {
 					continue // found on the way, and settled
@@ -392,16 +392,12 @@ func (s *history) addCalls(b *itemList, budget int) {
 // what changed something have at most limit characters.
 func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[string]*repeatedCall) {
 	c, age := s.calls[i], len(s.calls)-1-i
-	size := b.lineLimit
-	if c.isShell {
-		size = min(size, maxCommand)
-	}
-	text := c.line(size)
+	text := c.line(b.lineLimit)
 	if c.acts {
 		if s.isRecords() && s.tierOfLast(i, -1) >= 0 { // it is what is talked about
 			limit = max(limit, b.listLimit)
 		}
-		text = c.cut(strings.TrimSuffix(c.format(size, briefly), "\n"), limit) + "\n"
+		text = c.cut(strings.TrimSuffix(c.format(b.lineLimit, briefly), "\n"), limit) + "\n"
 	}
 	if c.passed() && s.editedSince(i) { // what it said may be over
 		text = strings.TrimSuffix(text, "\n") + editedMark + "\n"
@@ -448,9 +444,6 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 		}
 	}
 }
-
-// maxCommand is the size of a command that was run, in characters.
-const maxCommand = 160
 
 // tierOfLast returns the tier of call i, an earlier one if it is the last action.
 func (s *history) tierOfLast(i, tier int) int {

@@ -93,7 +93,7 @@ func isIntention(s string) bool {
 }
 
 // intending begins what comes next.
-var intending = text.Pattern(`(?i)^(?:[^.!?:]{0,30}[.!,:—-] *)?(?:(?:now|good|great|perfect|ok|okay|next|first|so|then|and)[,!.]? +)*(?:let me|let's|let’s|i'll|i’ll|i will|we'll|we will|i'm going to|(?:i|we) (?:also )?need to (?:check|look|see|find|read|understand|add|append|change|create|ensure|fix|handle|implement|import|make|modify|move|remove|replace|run|set|update|use|write)|now (?:add|change|check|create|fix|remove|replace|run|test|update|verify|wire|write)|i should (?:check|look)|i can (?:look up|retrieve|check|pull up|find)|(?:please )?(?:hold on|wait)|(?:just )?(?:one|a) (?:moment|second)|bear with me)\b`)
+var intending = text.Pattern(`(?i)^(?:[^.!?:]{0,30}[.!,:—-] *)?(?:(?:now|good|great|perfect|ok|okay|next|first|so|then|and)[,!.]? +)*(?:let me|let's|let’s|i'll|i’ll|i will|we'll|we will|i'm going to|(?:i|we) (?:also )?need to (?:check|look|see|find|read|understand|add|append|change|create|ensure|fix|handle|implement|import|make|modify|move|remove|replace|run|set|update|use|write)|now (?:add|change|check|create|fix|remove|replace|run|test|update|verify|wire|write)|next (?:is|comes|up is)|i should (?:check|look)|i can (?:look up|retrieve|check|pull up|find)|(?:please )?(?:hold on|wait)|(?:just )?(?:one|a) (?:moment|second)|bear with me)\b`)
 
 // isPassing reports whether a line says what was so, or was to be done, when it was said: what
 // an old answer says of it may be over.

@@ -403,6 +403,7 @@ func failureLines(head, tail string) (out []string, n int) {
 	if head != tail {
 		lines = append(lines, splitLines(text.Tail(tail, 4000))...)
 	}
+	known := map[string]bool{}
 	frame := "" // the newest of a traceback, which the error follows
 	for _, l := range lines {
 		if frameLine().MatchString(l) {
@@ -412,7 +413,8 @@ func failureLines(head, tail string) (out []string, n int) {
 		if strings.HasPrefix(l, "Traceback (") || banner().MatchString(l) {
 			continue
 		}
-		if len(l) >= minFailure && !text.Longer(l, maxLine) && (reportsFailure(l) || located().MatchString(l)) && !slices.Contains(out, l) {
+		if len(l) >= minFailure && !text.Longer(l, maxLine) && (reportsFailure(l) || located().MatchString(l)) && !known[l] {
+			known[l] = true
 			if frame != "" && len(frame)+len(l) < maxLine && errorLine().MatchString(l) {
 				l, frame = l+" ("+frame+")", ""
 			}

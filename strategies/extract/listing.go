@@ -417,19 +417,22 @@ func (o *option) ranked(values []argument, asked string) []argument {
 func (o *option) rank(f argument, asked string) int {
 	key := f.path + " " + f.key
 	isPrice, isTime := priced().MatchString(key), timed().MatchString(f.key) || clock().MatchString(f.value)
+	arrives := strings.Contains(strings.ToLower(f.key), "arriv") && !strings.Contains(asked, "arriv") // when it leaves says more
 	switch {
 	case slices.Contains(o.names, f.value) && naming().MatchString(f.key):
 		return 0
 	case len(o.names) > 0 && f.value == o.names[0], len(o.names) == 0 && f == o.values[0]:
 		return 1
-	case isPrice && containsWord(asked, strings.ToLower(f.key)), isTime && askingForTime().MatchString(asked) && !askingForCost().MatchString(asked):
+	case isPrice && containsWord(asked, strings.ToLower(f.key)), isTime && !arrives && askingForTime().MatchString(asked) && !askingForCost().MatchString(asked):
 		return 2
 	case isPrice:
 		return 3
-	case isTime:
+	case isTime && !arrives:
 		return 4
+	case isTime:
+		return 5
 	}
-	return 5
+	return 6
 }
 
 // naming, priced and timed are in the keys of names, of prices and of times; askingForTime and askingForCost are in a

@@ -38,6 +38,8 @@ type item struct {
 	covers *item
 	// heading reports that it stands only above one whose parent it is.
 	heading bool
+	// repeats reports that the same line may stand below another one.
+	repeats bool
 	// acted reports that it tells what was done, kind by what tool or command, "" if that is not known.
 	acted bool
 	kind  string
@@ -167,6 +169,9 @@ func (p *page) place(it *item) bool {
 // contains reports whether the text has an item's already; of an action as a whole: "pieces 12" does not tell
 // "pieces 1".
 func (p *page) contains(it *item) bool {
+	if it.repeats {
+		return false
+	}
 	if it.acted {
 		return containsWord(p.text, it.core())
 	}

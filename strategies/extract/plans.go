@@ -15,7 +15,7 @@ func (s *history) addPlan(b *itemList) {
 		if len(t.plan) > 0 {
 			plan := b.add(sectionTask, planMark+truncate(t.plan[0], b.lineLimit)+"\n", worthTodo)
 			plan.tier = tierState
-			if t != s.currentTurn() && s.editedFor(t) && t.calls == t.callsBefore && !continuing().MatchString(s.turns[at].request.head) { // it was carried out
+			if i < at && s.editedFor(t) && t.calls == t.callsBefore && s.turns[at].asked == "" && !furthering().MatchString(s.turns[at].request.head) { // it was carried out
 				return
 			}
 			for n, step := range t.plan[1:] {
@@ -32,6 +32,9 @@ func (s *history) addPlan(b *itemList) {
 		}
 	}
 }
+
+// furthering is in a request for more of what is under way.
+var furthering = text.Pattern(`(?i)^\W*(?:yes|yep|yeah|ok(?:ay)?|sure|good|great|perfect|resume|proceed|carry on)\b|\b(?:plan|phases?|steps?|rest|remaining|next|continue|finish|keep|go (?:on|ahead)|forgot|missed|missing|parts?)\b`)
 
 // approving is the result of a call that proposed a plan, if the user agreed to it.
 var approving = text.Pattern(`(?i)^\W*(?:the )?user (?:has )?approved\b`)

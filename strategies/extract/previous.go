@@ -161,9 +161,15 @@ func (s *history) restore(sec section, lines []string) {
 	before := len(s.turns)
 	switch sec {
 	case sectionTask:
+		var last *turn // of the lines below it
 		for _, l := range lines {
 			if before, ok := strings.CutPrefix(l, beforeMark); ok {
-				s.turns = append(s.turns, &turn{request: request{head: strings.Clone(strings.TrimSuffix(before, ellipsis))}})
+				last = &turn{request: request{head: strings.Clone(strings.TrimSuffix(before, ellipsis))}}
+				s.turns = append(s.turns, last)
+			} else if below, ok := strings.CutPrefix(l, indentMark); ok && last != nil {
+				last.lines = append(last.lines, restoredLine(below))
+			} else {
+				last = nil
 			}
 		}
 		if t := parseRequest(lines); !t.request.empty() {
@@ -322,16 +328,24 @@ func (s *history) dated(entry string, at int) string {
 	return entry
 }
 
-// namesUnchanged reports whether a text names files and none of them was edited since there were at messages.
+// namesUnchanged reports whether a text names files, or what they declare, and none of these files was edited since there
+// were at messages.
 func (s *history) namesUnchanged(text string, at int) bool {
+	var words []string
+	for w := range strings.FieldsFuncSeq(text, func(r rune) bool { return r != '_' && !isLetterOrDigit(r) }) {
+		if coined().MatchString(w) {
+			words = append(words, w)
+		}
+	}
 	named := false
 	for _, f := range s.files {
-		if !named && namesFile(text, f.path) || f.changed > at && namesFile(text, f.path) {
-			if f.changed > at {
-				return false
-			}
-			named = true
+		if !namesFile(text, f.path) && !slices.ContainsFunc(words, func(w string) bool { return slices.Contains(f.declares, w) }) {
+			continue
 		}
+		if f.changed > at {
+			return false
+		}
+		named = true
 	}
 	return named
 }
@@ -435,14 +449,18 @@ func (s *history) restoreRequest(e entry) {
 			last.asked = q
 		} else if strings.HasPrefix(l, commitMark) {
 			s.restoreEntry(sectionCompleted, entry{day: e.day, text: l})
-		} else if !strings.HasPrefix(l, editedHereMark) { // the files tell it
-			below, ok := strings.CutPrefix(l, indentMark+bulletMark)
-			if ok {
-				below = belowMark + below
-			}
-			last.lines = append(last.lines, strings.TrimPrefix(below, bulletMark))
+		} else if !strings.HasPrefix(l, editedHereMark) && l+"\n" != documentMark { // which the log tells
+			last.lines = append(last.lines, restoredLine(l))
 		}
 	}
+}
+
+// restoredLine returns the line of a turn that stands as an entry, or as one below it.
+func restoredLine(l string) string {
+	if below, ok := strings.CutPrefix(l, indentMark+bulletMark); ok {
+		return belowMark + strings.Clone(below)
+	}
+	return strings.Clone(strings.TrimPrefix(l, bulletMark))
 }
 
 // restoreFile adds the file of a line by file.String.

@@ -96,8 +96,14 @@ var subagents = map[string]bool{"agent": true, "delegate": true, "explore": true
 // minParagraphs is the number of empty lines of a report at least.
 const minParagraphs = 3
 
-// listingCommits is a command that ends with a list of commits, the newest first.
-var listingCommits = text.Pattern(`(?:^|[;&] *)git (?:-C \S+ )?log\b[^;&|]*$`)
+// numbering is in a line with a number of failures.
+var numbering = text.Pattern(`(?i)\b\d+ (?:\w+ )?(?:errors?|fail(?:ed|ing|ures?)|issues?|problems?)\b`)
+
+var (
+	// listingCommits is a command that lists commits, the newest first, and listedCommit the line of one.
+	listingCommits = text.Pattern(`^git log\b[^;&|]*$`)
+	listedCommit   = text.Pattern(`^[0-9a-f]{7,40} \S.*`)
+)
 
 // warning is a line that a program ends with, whatever came of it.
 var warning = text.Pattern(`(?i)^\W*(?:warn(?:ing)?|notice|note|hint|deprecat\w+)\b`)

@@ -80,6 +80,8 @@ const (
 	commitMark = "- Committed: "
 	// editedHereMark begins the files that were edited for the request above it.
 	editedHereMark = "- Edited: "
+	// documentMark stands below a document of the user after which files were edited: what it says may be over.
+	documentMark = "- Files were edited since it was written.\n"
 	// activeHere stands where the active task belongs among the actions.
 	activeHere = "- The active task, for which:"
 	// omittedLine counts the actions without room, and those of the kinds of which there are most.
@@ -134,7 +136,7 @@ func formatLine(s, speaker string) string {
 		s = rest
 	}
 	mistaken := false
-	for _, mark := range []string{askedMark, pendingMark, finishedMark, openMark, planMark, beforeMark, repliesMark, commitMark, editedHereMark, saidLastMark, lastCallMark, editedForMark, uncommittedMark, uncommittedAllMark, checkedMark, notChecked, discardedMark, committedMark, failedBeforeMark, omittedMark, tasksMark, foundBefore[:len(foundBefore)-1], proposedBefore[:len(proposedBefore)-1]} {
+	for _, mark := range []string{askedMark, pendingMark, finishedMark, openMark, planMark, beforeMark, repliesMark, commitMark, editedHereMark, saidLastMark, lastCallMark, editedForMark, uncommittedMark, uncommittedAllMark, checkedMark, notChecked, discardedMark, committedMark, failedBeforeMark, omittedMark, tasksMark, foundBefore[:len(foundBefore)-1], documentMark[:len(documentMark)-1], proposedBefore[:len(proposedBefore)-1]} {
 		mistaken = mistaken || strings.HasPrefix(bulletMark+s, mark)
 	}
 	if folded, _ := text.Fold(text.Head(s, maxLabelLen)); mistaken || userLabel().MatchString(folded) {

@@ -39,7 +39,8 @@ func TestStateOfTheLastSteps(t *testing.T) {
 			"- Edited, no commit seen: (before this task) door.go", "",
 		},
 		"the newest commit": {run("1", "cd /barn && git log --oneline -3", "5f3e5a7 gate\n4f3e5a7 wall\n3f3e5a7 Merge branch roof"), 600, "→ 5f3e5a7 gate", "Merge"},
-		"many failures":     {run("1", "npx tsc --noEmit", "Exit code 2\n"+failing), 600, "→ 30 failures: Exit code 2: src/door29.ts(7,3): error TS2304", ""},
+		"a push before it":  {run("1", "git push && git log --oneline -2", "Enumerating objects: 5, done.\n5f3e5a7 gate\n4f3e5a7 wall"), 600, "git push", "→ Enumerating"},
+		"many failures":     {run("1", "npx tsc --noEmit", "Exit code 2\n"+failing), 600, "→ 30 lines of failures: Exit code 2: src/door29.ts(7,3): error TS2304", ""},
 		"what was edited for a request": {
 			slices.Concat(edit("3", "door.go"), edit("4", "roof.go"), []*chat.Message{assistant("It is wide."), user("What is the roof of the barn made of?"), assistant("Of tiles."), user("And the walls of the barn, are they old?")}), 600,
 			"- > What is the roof of the barn made of?\n", "made of?\n  - Edited",

@@ -70,7 +70,7 @@ var (
 var aboutSecrets = []string{
 	"name", "file", "path", "dir", "env", "url", "uri", "type", "kind", "count", "length", "limit", "size", "budget", "ttl", "expiry", "expires",
 	"policy", "field", "column", "header", "label", "title", "description", "placeholder", "ref", "color", "colour", "format", "version",
-	"encryption", "algorithm", "pattern", "regex", "at", "date", "hint", "order", "option", "options", "form", "forms",
+	"encryption", "algorithm", "pattern", "regex", "at", "date", "hint", "order",
 	"user", "username", "host", "hostname", "domain", "port", "enabled", "server", "service", "rate", "ratio", "usage", "cost", "price", "index", "position", "status", "state", "mode", "project", "algo", "manager", "region", "realm", "timeout", "interval", "days", "hours", "lifetime", "duration", "age", "created", "updated", "issued", "rotated", "changed", "modified", "validity", "rotation", "endpoint", "issuer", "scope", "scopes", "class", "provider",
 }
 
