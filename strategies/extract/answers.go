@@ -37,6 +37,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 	answered, day := false, s.dayOf(i) // answered: its result is listed
 	edited, editedLater := s.editedFor(t), s.changedSince(t.lastAt)
 	flat := finding && editedLater   // without lists, which stand with their heading only
+	each := false                    // of the lines below the head is marked by itself
 	var head, former, it *item       // of the lines below it, and of the line before, nil if that is left out
 	counted, missing := false, false // the line is an entry of a numbered list, of which one was left out
 	for j, line := range lines {
@@ -96,10 +97,18 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		for heads && end < len(lines) && strings.HasPrefix(lines[end], belowMark) {
 			end++
 		}
+		if !below { // some of the lines below it hold: each is marked by itself
+			each = slices.ContainsFunc(lines[j+1:end], func(l string) bool { return s.namesUnchanged(l, t.lastAt) })
+		}
+		about := line
+		if !each {
+			about += "\n" + strings.Join(lines[j+1:end], "\n")
+		}
 		switch {
+		case each && heads:
 		case below && head != nil && strings.Contains(head.text, editedMark): // which stands for it
 			line = strings.TrimSuffix(line, editedMark)
-		case (flat || editedLater && !below) && !strings.Contains(line, editedMark) && !t.isUndone() && !s.namesUnchanged(line+"\n"+strings.Join(lines[j+1:end], "\n"), t.lastAt):
+		case (flat || editedLater && (!below || each)) && !strings.Contains(line, editedMark) && !t.isUndone() && !s.namesUnchanged(about, t.lastAt):
 			line = strings.TrimSuffix(line, ":") + editedMark + line[len(strings.TrimSuffix(line, ":")):]
 		}
 		text := formatEntry(line)
@@ -207,10 +216,10 @@ func (t *turn) isAside() bool {
 	return head != "" && (t.calls == 0 && !IsGenerated(head) || isCommand(head) || withoutCommands(head) == "")
 }
 
-// changedSince reports whether a file was changed after so many messages.
+// changedSince reports whether a file that was there was changed after so many messages.
 func (s *history) changedSince(at int) bool {
 	for _, f := range s.files {
-		if f.changes > 0 && f.changed > at {
+		if f.changed > at && !f.isNew() {
 			return true
 		}
 	}

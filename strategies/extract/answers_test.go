@@ -288,6 +288,32 @@ func TestTheAnswerThatTheTaskIsAbout(t *testing.T) {
 	}
 }
 
+// Of a list each entry is marked by the files that it names, if some of them were not edited; a new file outdates nothing.
+func TestEntriesAreMarkedByTheirFiles(t *testing.T) {
+	t.Parallel()
+	read := func(id, file string) []*chat.Message {
+		return []*chat.Message{calls("", id, "Read", "file_path", "/src/"+file), result(id, "package house")}
+	}
+	ms := slices.Concat([]*chat.Message{user("Which files of the house are written as they should be?")}, read("1", "lamp.go"), read("2", "door.go"),
+		[]*chat.Message{assistant("These are as they should be:\n- `lamp.go` asks the fuse box of the house\n- `door.go` asks nothing of the house at all"), user("Fine, then go on with the lamps of the whole house, please.")})
+	create := []*chat.Message{calls("", "3", "Write", "file_path", "/src/new.go", "content", "package house"), result("3", "File created successfully at: /src/new.go")}
+	wantNotIn(t, digestOf(Options{}, slices.Concat(ms, create)...).Text(900), editedMark)
+	edit := []*chat.Message{calls("", "4", "Edit", "file_path", "/src/lamp.go", "old_string", "a", "new_string", "b"), result("4", "updated")}
+	text := digestOf(Options{}, slices.Concat(ms, create, edit)...).Text(900)
+	wantIn(t, text, "- These are as they should be:\n  - `lamp.go` asks the fuse box of the house"+editedMark+"\n  - `door.go` asks nothing of the house at all\n")
+}
+
+// The output of a program in a request is cut, what the user says around it is not.
+func TestOutputInARequest(t *testing.T) {
+	t.Parallel()
+	output := strings.Repeat(`{"time":"2031-03-01","level":"INFO","msg":"lamp lit","room":"hall"}`+"\n", 40)
+	text := digestOf(Options{}, user("Why is the lamp of the hall lit, as this says?\n"+output+"It should be dark at that time of the day."), assistant("The timer is wrong."), user("And when is the lamp of the cellar lit, by whom and for how long?"), assistant("Never.")).Text(2000)
+	wantIn(t, text, "as this says?", "It should be dark at that time of the day.")
+	if n := strings.Count(text, "lamp lit"); n == 0 || n > 12 {
+		t.Errorf("%d lines of the output:\n%s", n, text)
+	}
+}
+
 // What was edited stands below each request that it was edited for, unless that names it or it was taken back.
 func TestWhatWasEditedForARequest(t *testing.T) {
 	t.Parallel()

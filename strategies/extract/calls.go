@@ -186,6 +186,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	listing = s.readObjects(c, head)
 	defer s.noteHandles(c, head, tail)
 	defer s.settleChange(c)
+	s.shown = output{}
 	if outcome := c.nothingDone(head); outcome != "" {
 		c.failed, c.undone, c.outcome = true, true, outcome
 		s.discountFiles(c)
@@ -260,6 +261,9 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		s.currentTurn().plan, c.administers = planLines(c.plan), true
 		c.outcome = "approved by the user"
 	}
+	if !listing && !c.acts && !c.changes && !c.administers {
+		s.shown = output{c, strings.Clone(text.Head(head, maxReply))}
+	}
 	if c.commits || c.passed() {
 		s.checkedAt = s.editedAt
 	}
@@ -268,7 +272,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	if c.commits && !strings.Contains(tail, "no changes added to commit") {
 		c.committed, s.discarded, s.discards = true, nil, false
 	}
-	if c.edited() {
+	if f := s.files[strings.Join(c.paths, "")]; c.edited() && (f == nil || !f.isNew()) {
 		s.saidBefore = len(s.currentTurn().lines)
 	}
 	return listing

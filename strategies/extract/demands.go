@@ -260,8 +260,31 @@ func (r request) said() (whole, short string) {
 	if strings.Contains(r.tail, codeFence) { // what is pasted may end there
 		said += ellipsis + r.tail
 	}
-	return oneLine(said), oneLine(withoutPastes(said))
+	return oneLine(withoutOutput(said)), oneLine(withoutPastes(said))
 }
+
+// withoutOutput returns a message without the lines of programs beyond maxOutput characters of each block of them.
+func withoutOutput(message string) string {
+	if len(message) < maxOutput {
+		return message
+	}
+	var b strings.Builder
+	size := 0 // of the block
+	for l := range strings.Lines(message) {
+		if strings.TrimSpace(l) != "" && !isProgramLine(l) {
+			size = 0
+		} else if size += len(l); size-len(l) > maxOutput {
+			continue
+		} else if size > maxOutput {
+			l = text.Head(l, max(maxOutput-size+len(l), minExcerpt)) + ellipsis + "\n"
+		}
+		b.WriteString(l)
+	}
+	return b.String()
+}
+
+// maxOutput is the size, in bytes, from which a block of lines of programs in a request is cut.
+const maxOutput = 600
 
 // withoutPastes returns a message without what is fenced in it and longer than an excerpt, if it says more than that.
 func withoutPastes(message string) string {

@@ -46,7 +46,7 @@ func (s *history) requestLines() []requestLine {
 				l.whole, l.text, l.skill = "", firstLine(t.request.head), !strings.HasPrefix(t.request.head, demonstration)
 			}
 			l.bare = join && t.asked == "" && isBare(t.request.head) && !s.editedFor(t) || t.isUndone()
-			l.spare = isSmallTalk(l.text) || isCommand(l.text) || said == "" || t.request.isOutput() ||
+			l.spare = t.program && !l.skill || isSmallTalk(l.text) || isCommand(l.text) || said == "" || t.request.isOutput() ||
 				!join && len(l.text) < minRequest && replying().MatchString(l.text) && len(namesIn(l.text)) == 0 && !strings.Contains(l.text, "?") // to what, is not told
 			if n := len(lines); n > 0 && len(l.text) < minRequest && !t.isUndone() && lines[n-1].joins(l, join) {
 				if last := &lines[n-1]; !slices.Contains(strings.Split(last.text, requestSeparator), l.text) {

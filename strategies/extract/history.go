@@ -77,6 +77,7 @@ type history struct {
 	// summary.
 	dropped  int
 	unjudged *toolCall // whose result came last, until the next message
+	shown    output    // the newest of those that say nothing of what was done
 	unlinked []string  // lines of failures in an output without a call, since the last message
 	// edited are the files that an earlier summary tells as not committed, with the mark uncommittedAs.
 	edited        []string

@@ -99,7 +99,7 @@ var intending = text.Pattern(`(?i)^(?:[^.!?:]{0,30}[.!,:—-] *)?(?:(?:now|good|
 // an old answer says of it may be over.
 func isPassing(s string) bool { return isIntention(s) || outdating().MatchString(s) }
 
-var outdating = text.Pattern(`(?i)\b(?:needs? to|have to|has to|must be|should (?:be|add|use|have|handle|now|also)|fails?|failing|failed|failures?|broken|is missing|not (?:yet|working|passing)|` +
+var outdating = text.Pattern(`(?i)\b(?:needs? to|have to|has to|must be|should (?:be|add|use|have|handle|now|also|make|fix|resolve|allow|work|pass)|fails?|failing|failed|failures?|broken|is missing|not (?:yet|working|passing)|` +
 	`pass(?:es|ed|ing)?|(?:is|are|working tree|tree|lint|build) (?:now )?(?:clean|green|done|complete|finished|ready)|committed|pushed|remain(?:s|ing)|currently|still|right now|at the moment|` +
 	`next steps?|to-?do|would (?:be|just|need)|could be|uncommitted|unstaged|in progress)\b`)
 

@@ -167,8 +167,8 @@ func withShortLists(lines []string) []string {
 			end++
 		}
 		group := lines[i:end]
-		line := group[0] + " " + strings.ReplaceAll(strings.Join(group[1:], "; "), belowMark, "")
-		if len(group) > 1 && len(line) <= maxLine && strings.HasSuffix(group[0], ":") && !slices.ContainsFunc(group[1:], func(l string) bool { return len(l) > minSaid }) {
+		line := strings.TrimSuffix(group[0], ":") + ": " + strings.ReplaceAll(strings.Join(group[1:], "; "), belowMark, "")
+		if len(group) > 1 && len(line) <= maxLine && !strings.Contains(line, " | ") && !slices.ContainsFunc(group[1:], func(l string) bool { return len(l) > minSaid }) {
 			group = []string{line}
 		}
 		out = append(out, group...)

@@ -160,6 +160,9 @@ func (c shellCommand) prepares() bool { return preparing[strings.Fields(c.text)[
 
 var preparing = wordSet(`cd mkdir touch`)
 
+// isNew reports whether nothing was changed in the file since it was created: what was said before is not about it.
+func (f *file) isNew() bool { return f.created && f.changes == 1 }
+
 // String returns the line of the file, which restoreFile reads.
 func (f *file) String() string {
 	var uses []string

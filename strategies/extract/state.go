@@ -40,7 +40,8 @@ func (s *history) addLastAnswer(b *itemList) {
 		if pending != "" { // it stands with what is pending
 			line = strings.TrimSpace(strings.Replace(line, pending, "", 1))
 		}
-		if last != nil { // the last call stands for what was to be done
+		heads := j+1 < len(t.lines) && strings.HasPrefix(t.lines[j+1], belowMark)
+		if last != nil && !heads { // the last call stands for what was to be done
 			said := sentences(line)
 			if line = strings.Join(slices.DeleteFunc(slices.Clone(said), isIntention), " "); line != strings.Join(said, " ") && isEmpty(line) {
 				continue
@@ -49,7 +50,7 @@ func (s *history) addLastAnswer(b *itemList) {
 		if j < t.lastStart {
 			line = opening().ReplaceAllString(line, "")
 		}
-		if line == "" || isPathLine(line) && len(t.lines)-t.lastStart > 1 || claiming().MatchString(line) || last != nil && last.edited() && correcting().MatchString(line) || s.isRecords() && farewell().MatchString(line) || last != nil && isRemark(line) || j < t.lastStart && (isIntention(line) || isRemark(line) || isQuestion(line)) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
+		if line == "" || isPathLine(line) && len(t.lines)-t.lastStart > 1 || claiming().MatchString(line) || last != nil && last.edited() && correcting().MatchString(line) || s.isRecords() && farewell().MatchString(line) || last != nil && (isRemark(line) || !heads && (instructing().MatchString(line) || line == last.description)) || j < t.lastStart && (isIntention(line) || isRemark(line) || isQuestion(line)) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
 			continue
 		}
 		text, whole := formatEntry(truncate(line, b.lineLimit)), formatEntry(line)
@@ -73,7 +74,7 @@ func (s *history) addLastAnswer(b *itemList) {
 		if below && listEntry().MatchString(line) {
 			above = it
 		} else if !below {
-			head, it.heading = it, j+1 < len(t.lines) && strings.HasPrefix(t.lines[j+1], belowMark) && strings.HasSuffix(line, ":")
+			head, it.heading = it, heads && strings.HasSuffix(line, ":")
 		}
 		if j >= t.lastStart {
 			b.addWhole(it, whole)
@@ -163,6 +164,10 @@ func (s *history) addLastCall(b *itemList, last *toolCall) {
 			text += " → " + found
 		} else if last == s.innerOf {
 			text += innerObjects(s.inner)
+		} else if last == s.shown.of && !strings.Contains(text, " → ") && !s.declaresIn(last) {
+			if said := s.shown.excerpt(asked, min(listLimit, maxLine)); said != "" {
+				text += " → " + said
+			}
 		} else if last.edited() && len(last.change.files) == 1 && len(last.change.files[0].lines) > 0 {
 			text += " → " + truncate(last.change.files[0].String(), minExcerpt)
 		}
@@ -172,6 +177,11 @@ func (s *history) addLastCall(b *itemList, last *toolCall) {
 	most.tier, most.covers = tierState, b.add(sectionState, line(b.listLimit, b.lineLimit), worthState) // where there is no room for all of it
 	most.covers.covers = most
 	b.addWhole(most, line(maxAct, 2*maxAct))
+}
+
+// declaresIn reports whether a call shows a file of which the names that it declares are told.
+func (s *history) declaresIn(c *toolCall) bool {
+	return slices.ContainsFunc(c.paths, func(p string) bool { return s.files[p] != nil && len(s.files[p].declares) > 0 })
 }
 
 // callsOfLast returns the number of calls of the tool of the last one since the last message, with results and

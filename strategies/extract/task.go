@@ -216,7 +216,7 @@ func (s *history) beforeActive() []int {
 	short := at > 0 && refers(s.turns[at], maxShort)
 	for i := at - 1; short && i >= 0 && len(out) < maxBefore; i-- {
 		r := s.turns[i].request
-		if r.empty() || IsGenerated(r.head) {
+		if r.empty() || IsGenerated(r.head) || s.turns[i].program {
 			continue
 		}
 		if s.isGoal(r) || isSmallTalk(r.head) || s.isRecords() && isClosing(r.head) || s.isRecords() && s.turns[i].day != s.turns[at].day { // of another visit
