@@ -21,8 +21,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		return
 	}
 	isGoal := request == nil && i != s.activeTurn() && s.isGoal(t.request)
-	before := s.beforeActive()
-	isBefore := request == nil && !isGoal && len(before) > 0 && i == before[0] // it stands last in the task
+	isBefore := request == nil && !isGoal && i == b.before // it stands last in the task
 	finding := request == nil && !isGoal && !isBefore
 	if finding && i != s.activeTurn() && !s.isTalk() && t.isAside() {
 		return
@@ -169,11 +168,14 @@ func (s *history) addCommits(b *itemList, i int, request *item) (added bool) {
 // addEdited adds the files that were edited in turns, and not taken back since, below their request, without those that it
 // names.
 func (s *history) addEdited(b *itemList, turns []int, request *item) {
-	back := takenBack(s.calls)
-	files := s.editedFiles(slices.DeleteFunc(slices.Clone(s.calls), func(c *toolCall) bool {
-		return back[c] || !slices.ContainsFunc(turns, func(i int) bool { return s.turns[i].after == c.after })
-	}))
-	files = slices.DeleteFunc(files, func(f string) bool { return containsWord(request.text, f) })
+	var files []string
+	for _, i := range turns {
+		for _, f := range b.edited[s.turns[i].after] {
+			if !containsWord(request.text, f) {
+				files = appendNew(files, f)
+			}
+		}
+	}
 	if len(files) == 0 {
 		return
 	}
@@ -188,6 +190,24 @@ func (s *history) addEdited(b *itemList, turns []int, request *item) {
 		it.tier = tierOpen
 	}
 	b.weigh(worthChanged * decay(len(s.turns)-1-newest, 16))
+}
+
+// editedByRequest returns the names of the files that were edited and not taken back since, by the number of the request,
+// the newest first.
+func (s *history) editedByRequest() map[int][]string {
+	edited := map[int][]string{}
+	back, name := takenBack(s.calls), s.fileNames()
+	for _, c := range slices.Backward(s.calls) {
+		if back[c] || !c.edited() {
+			continue
+		}
+		for _, p := range c.paths {
+			if isWork(p) {
+				edited[c.after] = appendNew(edited[c.after], name(p))
+			}
+		}
+	}
+	return edited
 }
 
 // maxEditedHere is the number of files that are named below a request.

@@ -483,19 +483,3 @@ func appendNew(list []string, s string) []string {
 	}
 	return appendBounded(list, strings.Clone(s), maxNotes)
 }
-
-// lastLine returns the last line of a text that is not blank, "" for none.
-func lastLine(s string) string {
-	if lines := splitLines(s); len(lines) > 0 {
-		return lines[len(lines)-1]
-	}
-	return ""
-}
-
-func firstLine(s string) string {
-	lines := splitLines(text.Head(s, maxRequest))
-	if len(lines) == 0 {
-		return ""
-	}
-	return truncateHead(lines[0], maxLine)
-}

@@ -61,7 +61,10 @@ const (
 // otherItems returns the items after the leading ones, in the order of the text within
 // each section.
 func (s *history) otherItems(budget int) []*item {
-	b := &itemList{outdated: s.outdatedChecks(), told: map[*toolCall]bool{}, restored: map[entry]bool{}, lineLimit: min(max(budget/10, 160), maxLine), listLimit: min(max(budget/10, min(budget/3, 240)), maxAct)}
+	b := &itemList{outdated: s.outdatedChecks(), told: map[*toolCall]bool{}, restored: map[entry]bool{}, edited: s.editedByRequest(), before: -1, lineLimit: min(max(budget/10, 160), maxLine), listLimit: min(max(budget/10, min(budget/3, 240)), maxAct)}
+	if before := s.beforeActive(); len(before) > 0 {
+		b.before = before[0]
+	}
 	s.markNewest()
 	for sec := range numSections {
 		for i, e := range s.previous[sec] {
@@ -105,7 +108,7 @@ func (s *history) otherItems(budget int) []*item {
 		case s.isChat() && len(namesIn(x)) == 0: // a reason for nothing in particular
 			value = worthSaid
 		}
-		if s.changedSince(s.previousAt[x]) && !s.namesUnchanged(x, s.previousAt[x]) && !slices.ContainsFunc(s.currentTurn().lines, func(l string) bool { return strings.Contains(l, x) }) { // it may be over
+		if s.changedSince(s.previousAt[x]) && !slices.ContainsFunc(s.currentTurn().lines, func(l string) bool { return strings.Contains(l, x) }) && !s.namesUnchanged(x, s.previousAt[x]) { // it may be over
 			if mark = editedMark; faulty().MatchString(x) {
 				if at := s.previousAt[x]; at < s.checkedAt && !slices.ContainsFunc(s.turns, func(t *turn) bool { return t.lastAt == at && t.calls == t.callsBefore }) {
 					continue // found on the way, and settled
@@ -244,6 +247,8 @@ type itemList struct {
 	// told are calls that stand with a request or the state, restored commits of an earlier summary that do.
 	told     map[*toolCall]bool
 	restored map[entry]bool
+	edited   map[int][]string // see editedByRequest
+	before   int              // the newest of beforeActive, -1 for none
 }
 
 func (b *itemList) add(s section, text string, value float64) *item {

@@ -226,3 +226,19 @@ func isQuestion(s string) bool {
 	// A Greek question ends with a semicolon.
 	return r == '?' || r == '？' || r == '؟' || r == ';' && strings.ContainsFunc(s, func(r rune) bool { return unicode.Is(unicode.Greek, r) })
 }
+
+// lastLine returns the last line of a text that is not blank, "" for none.
+func lastLine(s string) string {
+	if lines := splitLines(s); len(lines) > 0 {
+		return lines[len(lines)-1]
+	}
+	return ""
+}
+
+func firstLine(s string) string {
+	lines := splitLines(text.Head(s, maxRequest))
+	if len(lines) == 0 {
+		return ""
+	}
+	return truncateHead(lines[0], maxLine)
+}

@@ -278,12 +278,17 @@ func (s *history) editedFiles(calls []*toolCall) []string {
 			continue
 		}
 		for _, p := range c.paths {
-			if !strings.Contains(p, plansFolder) && !strings.Contains("/"+p, "/.git/") { // it is in no repository
+			if isWork(p) {
 				files = appendNew(files, name(p))
 			}
 		}
 	}
 	return files
+}
+
+// isWork reports whether a file may be in a repository.
+func isWork(file string) bool {
+	return !strings.Contains(file, plansFolder) && !strings.Contains("/"+file, "/.git/")
 }
 
 // plansFolder is in the paths of the plans that an agent writes for its user.
