@@ -34,7 +34,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		lines, last = lines[last:], 0
 	}
 	answered, day := false, s.dayOf(i) // answered: its result is listed
-	edited, editedLater := s.editedFor(t), s.changedSince(t.lastAt)
+	edited, editedLater := s.editedFor(t), s.changedSince(t.lastAt, "")
 	flat := finding && editedLater   // without lists, which stand with their heading only
 	each := false                    // of the lines below the head is marked by itself
 	var head, former, it *item       // of the lines below it, and of the line before, nil if that is left out
@@ -107,7 +107,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		case each && heads:
 		case below && head != nil && strings.Contains(head.text, editedMark): // which stands for it
 			line = strings.TrimSuffix(line, editedMark)
-		case (flat || editedLater && (!below || each)) && !strings.Contains(line, editedMark) && !t.isUndone() && !s.namesUnchanged(about, t.lastAt):
+		case (flat || (editedLater || s.changedSince(t.lastAt, about)) && (!below || each)) && !strings.Contains(line, editedMark) && !t.isUndone() && !s.namesUnchanged(about, t.lastAt):
 			line = strings.TrimSuffix(line, ":") + editedMark + line[len(strings.TrimSuffix(line, ":")):]
 		}
 		text := formatEntry(line)
@@ -236,10 +236,12 @@ func (t *turn) isAside() bool {
 	return head != "" && (t.calls == 0 && !IsGenerated(head) || isCommand(head) || withoutCommands(head) == "")
 }
 
-// changedSince reports whether a file that was there was changed after so many messages.
-func (s *history) changedSince(at int) bool {
+// changedSince reports whether a file was changed after so many messages that was there before, or that what was said
+// then may have missed.
+func (s *history) changedSince(at int, said string) bool {
+	lacks := lacking().MatchString(said)
 	for _, f := range s.files {
-		if f.changed > at && !f.isNew() {
+		if f.changed > at && (lacks || !f.isNew()) {
 			return true
 		}
 	}

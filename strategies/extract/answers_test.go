@@ -306,9 +306,13 @@ func TestEntriesAreMarkedByTheirFiles(t *testing.T) {
 // The output of a program in a request is cut, what the user says around it is not.
 func TestOutputInARequest(t *testing.T) {
 	t.Parallel()
-	output := strings.Repeat(`{"time":"2031-03-01","level":"INFO","msg":"lamp lit","room":"hall"}`+"\n", 40)
+	rules := "Do all of these, in this order:\n" + strings.Repeat("- add a lamp to the next room of the house;\n", 20) + "- never touch the cellar of the house;\nThank you."
+	if got := withoutOutput(rules); got != rules {
+		t.Errorf("the user's own words became %q", got)
+	}
+	output := strings.Repeat(`{"time":"2031-03-01","level":"INFO","msg":"lamp lit","room":"hall"}`+"\n", 40) + `{"time":"2031-03-02","level":"ERROR","msg":"the fuse is gone"}` + "\n"
 	text := digestOf(Options{}, user("Why is the lamp of the hall lit, as this says?\n"+output+"It should be dark at that time of the day."), assistant("The timer is wrong."), user("And when is the lamp of the cellar lit, by whom and for how long?"), assistant("Never.")).Text(2000)
-	wantIn(t, text, "as this says?", "It should be dark at that time of the day.")
+	wantIn(t, text, "as this says?", "the fuse is gone", "It should be dark at that time of the day.")
 	if n := strings.Count(text, "lamp lit"); n == 0 || n > 12 {
 		t.Errorf("%d lines of the output:\n%s", n, text)
 	}

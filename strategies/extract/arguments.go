@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"io"
 	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // argument is one value of a call's arguments: the nearest key, and the number of the
@@ -101,4 +103,14 @@ func argumentText(fs []argument) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// firstValue returns the first argument that is one short line, "" for none.
+func firstValue(fs []argument) string {
+	for _, f := range fs {
+		if v := strings.TrimSpace(f.value); v != "" && !text.Longer(v, maxDescription) && isPrintable(v) {
+			return strings.Clone(f.key + " " + v)
+		}
+	}
+	return ""
 }

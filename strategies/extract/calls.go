@@ -254,7 +254,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		c.outcome = excerpt(strings.ReplaceAll(unmarked(cmp.Or(line, resultLine(c.command, tail))), "**", ""), maxDescription)
 	}
 	if f := s.files[strings.Join(c.paths, "")]; f != nil && c.changes && f.changes == 1 {
-		f.created = creating().MatchString(text.Head(head, maxLine))
+		f.created = f.reads == 0 && c.change.from == 0 && creating().MatchString(text.Head(head, maxLine))
 	}
 	c.administers = c.administers || s.launched
 	if c.plan != "" && approving().MatchString(head) {
@@ -272,8 +272,11 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	if c.commits && !strings.Contains(tail, "no changes added to commit") {
 		c.committed, s.discarded, s.discards = true, nil, false
 	}
-	if f := s.files[strings.Join(c.paths, "")]; c.edited() && (f == nil || !f.isNew()) {
-		s.saidBefore = len(s.currentTurn().lines)
+	if c.edited() {
+		s.lackedBefore = len(s.currentTurn().lines)
+		if f := s.files[strings.Join(c.paths, "")]; f == nil || !f.isNew() {
+			s.saidBefore = s.lackedBefore
+		}
 	}
 	return listing
 }
@@ -486,13 +489,3 @@ func commandLine(command string) string {
 
 // redirection is what a command does with its output, which has no effect on what it does.
 var redirection = text.Pattern(`(?: *(?:2>&1|[12]?> */dev/null|\| *(?:tail|head) +(?:-n *)?-?\d+\b))+( |;|$)`)
-
-// firstValue returns the first argument that is one short line, "" for none.
-func firstValue(fs []argument) string {
-	for _, f := range fs {
-		if v := strings.TrimSpace(f.value); v != "" && !text.Longer(v, maxDescription) && isPrintable(v) {
-			return strings.Clone(f.key + " " + v)
-		}
-	}
-	return ""
-}

@@ -263,27 +263,33 @@ func (r request) said() (whole, short string) {
 	return oneLine(withoutOutput(said)), oneLine(withoutPastes(said))
 }
 
-// withoutOutput returns a message without the lines of programs beyond maxOutput characters of each block of them.
+// withoutOutput returns a message without the middle of each block of records of a log with more than maxOutput bytes.
 func withoutOutput(message string) string {
 	if len(message) < maxOutput {
 		return message
 	}
 	var b strings.Builder
-	size := 0 // of the block
+	size, last := 0, "" // of the block, and the last line that is left out
 	for l := range strings.Lines(message) {
-		if strings.TrimSpace(l) != "" && !isProgramLine(l) {
-			size = 0
-		} else if size += len(l); size-len(l) > maxOutput {
+		if !logRecord().MatchString(l) {
+			b.WriteString(last)
+			size, last = 0, ""
+		} else if size += len(l); size > maxOutput && size > len(l) {
+			if last == "" {
+				b.WriteString(ellipsis + "\n")
+			}
+			last = l
 			continue
-		} else if size > maxOutput {
-			l = text.Head(l, max(maxOutput-size+len(l), minExcerpt)) + ellipsis + "\n"
 		}
 		b.WriteString(l)
 	}
-	return b.String()
+	return b.String() + last
 }
 
-// maxOutput is the size, in bytes, from which a block of lines of programs in a request is cut.
+// logRecord is a line of a log: a record in JSON, or one that begins with a time.
+var logRecord = text.Pattern(`^\s*(?:\{"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d )`)
+
+// maxOutput is the size, in bytes, from which a block of records of a log in a request is cut.
 const maxOutput = 600
 
 // withoutPastes returns a message without what is fenced in it and longer than an excerpt, if it says more than that.

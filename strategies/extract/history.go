@@ -82,8 +82,9 @@ type history struct {
 	// edited are the files that an earlier summary tells as not committed, with the mark uncommittedAs.
 	edited        []string
 	uncommittedAs string
-	// saidBefore is the number of lines of the current turn that were said before the newest edit.
-	saidBefore int
+	// saidBefore is the number of lines of the current turn that were said before the newest edit of a file that was
+	// there, lackedBefore before that of any.
+	saidBefore, lackedBefore int
 	// discarded are the files whose edits were discarded since the last commit, discardedBy is the call that did it last, and
 	// stashed the one that put them aside, nil for none; discards reports that a command may have taken edits out since.
 	discarded            []string
@@ -271,7 +272,7 @@ func (s *history) addUser(head, tail string) {
 		s.dropClaims()
 	}
 	s.readReply(said)
-	s.unjudged, s.inner, s.innerOf, s.unlinked, s.saidBefore = nil, nil, nil, nil, 0
+	s.unjudged, s.inner, s.innerOf, s.unlinked, s.saidBefore, s.lackedBefore = nil, nil, nil, nil, 0, 0
 	if strings.HasPrefix(r.head, "<") { // a notification
 		s.readReport(r.head, func(h handle) bool { return len(h.id) >= minHandleID && containsWord(r.head, h.id) })
 	}
@@ -390,7 +391,7 @@ func (s *history) addAssistant(head, tail string) {
 	}
 	if over := len(t.lines) + len(lines) - maxTurnLines; over > 0 && len(t.lines) > 0 {
 		over = min(over, len(t.lines))
-		t.lines, s.saidBefore = slices.Delete(t.lines, 0, over), s.saidBefore-over
+		t.lines, s.saidBefore, s.lackedBefore = slices.Delete(t.lines, 0, over), s.saidBefore-over, s.lackedBefore-over
 	}
 	t.lastStart = len(t.lines)
 	for _, line := range headed(lines[:min(len(lines), maxTurnLines)]) {

@@ -108,7 +108,7 @@ func (s *history) otherItems(budget int) []*item {
 		case s.isChat() && len(namesIn(x)) == 0: // a reason for nothing in particular
 			value = worthSaid
 		}
-		if s.changedSince(s.previousAt[x]) && !slices.ContainsFunc(s.currentTurn().lines, func(l string) bool { return strings.Contains(l, x) }) && !s.namesUnchanged(x, s.previousAt[x]) { // it may be over
+		if s.changedSince(s.previousAt[x], x) && !slices.ContainsFunc(s.currentTurn().lines, func(l string) bool { return strings.Contains(l, x) }) && !s.namesUnchanged(x, s.previousAt[x]) { // it may be over
 			if mark = editedMark; faulty().MatchString(x) {
 				if at := s.previousAt[x]; at < s.checkedAt && !slices.ContainsFunc(s.turns, func(t *turn) bool { return t.lastAt == at && t.calls == t.callsBefore }) {
 					continue // found on the way, and settled

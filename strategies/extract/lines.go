@@ -167,8 +167,9 @@ func withShortLists(lines []string) []string {
 			end++
 		}
 		group := lines[i:end]
+		ended := strings.HasSuffix(group[0], ".") || strings.HasSuffix(group[0], "!") || strings.HasSuffix(group[0], "?")
 		line := strings.TrimSuffix(group[0], ":") + ": " + strings.ReplaceAll(strings.Join(group[1:], "; "), belowMark, "")
-		if len(group) > 1 && len(line) <= maxLine && !strings.Contains(line, " | ") && !slices.ContainsFunc(group[1:], func(l string) bool { return len(l) > minSaid }) {
+		if len(group) > 1 && !ended && len(line) <= maxLine && !strings.Contains(line, " | ") && !slices.ContainsFunc(group[1:], func(l string) bool { return len(l) > minSaid }) {
 			group = []string{line}
 		}
 		out = append(out, group...)

@@ -160,7 +160,8 @@ func (c shellCommand) prepares() bool { return preparing[strings.Fields(c.text)[
 
 var preparing = wordSet(`cd mkdir touch`)
 
-// isNew reports whether nothing was changed in the file since it was created: what was said before is not about it.
+// isNew reports whether nothing was changed in the file since it was created: what was said before is about it only if it
+// was missing.
 func (f *file) isNew() bool { return f.created && f.changes == 1 }
 
 // String returns the line of the file, which restoreFile reads.

@@ -16,14 +16,28 @@ type output struct {
 // excerpt returns the lines of an output that have words of requests, in about n characters, or the first ones where there
 // are none and the output is of a command; "" of data.
 func (o output) excerpt(requests []string, n int) string {
-	if head := strings.TrimSpace(text.Head(o.text, maxLine)); head == "" || strings.IndexByte("[{<", head[0]) >= 0 {
+	if n == 0 {
 		return ""
 	}
+	shown, _, _ := strings.Cut(o.text, "<system-reminder>") // of the program of the agent
 	isFile := len(o.of.paths) > 0 && !o.of.isShell
 	var lines []string
-	for _, l := range splitLines(blankLineNumbers(o.text)) {
-		if l = strings.TrimLeft(l, "→│|:- \t"); strings.ContainsFunc(l, isLetterOrDigit) && !saysNothing().MatchString(l) && (len(l) >= minSaid || !isFile) {
-			lines = append(lines, oneLine(l))
+	var leads []int // by line, the one that it stands below, -1 for none
+	lead := -1
+	for _, l := range splitLines(blankLineNumbers(shown)) {
+		l = strings.TrimLeft(gutter().ReplaceAllString(l, ""), "→│|: \t")
+		if len(lines) == 0 && l != "" && strings.IndexByte("[{<", l[0]) >= 0 { // data
+			return ""
+		}
+		if !strings.ContainsFunc(l, isLetterOrDigit) || saysNothing().MatchString(l) || claiming().MatchString(l) || isFile && (len(l) < minSaid && !strings.HasSuffix(l, ":") || len(l) > maxLine) {
+			continue
+		}
+		if !isListed(l) {
+			lead = -1
+		}
+		lines, leads = append(lines, oneLine(l)), append(leads, lead)
+		if strings.HasSuffix(l, ":") {
+			lead = len(lines) - 1
 		}
 	}
 	asked := map[string]bool{}
@@ -56,11 +70,18 @@ func (o output) excerpt(requests []string, n int) string {
 			break
 		}
 		taken = append(taken, i)
+		if leads[i] >= 0 {
+			taken = append(taken, leads[i])
+		}
 	}
 	slices.Sort(taken)
+	taken = slices.Compact(taken)
 	var out []string
 	for _, i := range taken {
 		out = append(out, lines[i])
 	}
 	return strings.Join(out, editSeparator)
 }
+
+// gutter is the number of a line with what stands behind it.
+var gutter = text.Pattern(`^\s*\d{1,7}[→\t]`)

@@ -15,7 +15,7 @@ func (s *history) addPlan(b *itemList) {
 		if len(t.plan) > 0 {
 			plan := b.add(sectionTask, planMark+truncate(t.plan[0], b.lineLimit)+"\n", worthTodo)
 			plan.tier = tierState
-			if i < at && s.editedFor(t) && t.calls == t.callsBefore && s.turns[at].asked == "" && !furthering().MatchString(s.turns[at].request.head) { // it was carried out
+			if i < at && s.editedFor(t) && t.calls == t.callsBefore && (finishing().MatchString(t.lastText) || s.turns[at].asked == "" && !furthering().MatchString(s.turns[at].request.head)) { // it was carried out
 				return
 			}
 			for n, step := range t.plan[1:] {
@@ -34,7 +34,10 @@ func (s *history) addPlan(b *itemList) {
 }
 
 // furthering is in a request for more of what is under way.
-var furthering = text.Pattern(`(?i)^\W*(?:yes|yep|yeah|ok(?:ay)?|sure|good|great|perfect|resume|proceed|carry on)\b|\b(?:plan|phases?|steps?|rest|remaining|next|continue|finish|keep|go (?:on|ahead)|forgot|missed|missing|parts?)\b`)
+var furthering = text.Pattern(`(?i)^\W*(?:yes|yep|yeah|ok(?:ay)?|sure|please|do it)\W*$|\bthe (?:rest|remaining|other|missing) |\bnext (?:step|phase|part|task|item)|\b(?:steps?|phases?|parts?) (?:\d|of the plan)|\b(?:continue|go(?:ing)? (?:on|ahead)|proceed|resume|finish|keep (?:going|working)|carry on|you (?:forgot|missed))\b|\bthe rest\W*$|\bremaining\b|\bthe plan\b`)
+
+// finishing says that all is done.
+var finishing = text.Pattern(`(?i)\b(?:all|every|each)\b[^.!?\n]{0,60}\b(?:done|complete[d]?|finished|implemented)\b`)
 
 // approving is the result of a call that proposed a plan, if the user agreed to it.
 var approving = text.Pattern(`(?i)^\W*(?:the )?user (?:has )?approved\b`)

@@ -331,9 +331,9 @@ func (s *history) dated(entry string, at int) string {
 // namesUnchanged reports whether a text names files, or what they declare, and none of these files was edited since there
 // were at messages.
 func (s *history) namesUnchanged(text string, at int) bool {
-	var words []string
+	var words []string // but for those of callers, which stand in other files
 	for w := range strings.FieldsFuncSeq(text, func(r rune) bool { return r != '_' && !isLetterOrDigit(r) }) {
-		if coined().MatchString(w) {
+		if coined().MatchString(w) && !usingIt().MatchString(text) {
 			words = append(words, w)
 		}
 	}
@@ -349,6 +349,9 @@ func (s *history) namesUnchanged(text string, at int) bool {
 	}
 	return named
 }
+
+// usingIt is in what is said of where something is used.
+var usingIt = text.Pattern(`(?i)\b(?:call(?:s|ed|ers?|ing)?|us(?:es?|ed|ages?|ing)|invok\w+|import(?:s|ed)?)\b`)
 
 // namesFile reports whether a text names a file: by its name, or by the end of its path.
 func namesFile(text, file string) bool {

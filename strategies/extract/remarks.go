@@ -123,7 +123,17 @@ var (
 )
 
 // instructing begins an entry of what is to be done.
-var instructing = text.Pattern(`^(?:Add|Call|Change|Check|Convert|Create|Delete|Drop|Ensure|Extract|Find|Fix|Handle|Implement|Inspect|Introduce|Keep|Locate|Look|Make|Move|Open|Pass|Read|Refactor|Remove|Rename|Replace|Return|Revert|Run|Set|Search|Skip|Store|Switch|Try|Update|Use) (?:(?:the|an?|all|each|at|for|it|both|only|this|that|these|any|to)\b|[\x60"])`)
+var instructing = text.Pattern(`^(?:Add|Call|Change|Check|Convert|Create|Delete|Drop|Ensure|Extract|Fix|Handle|Implement|Introduce|Keep|Make|Move|Pass|Refactor|Remove|Rename|Replace|Return|Revert|Run|Set|Skip|Store|Switch|Update|Use) (?:(?:the|an?|all|each|it|both|only|this|that|these|any)\b|[\x60"])`)
+
+// isNextStep reports whether a line briefly tells what an agent does next, as if it were told so, and nothing that it found.
+func isNextStep(line string) bool {
+	return stepping().MatchString(line) && !strings.ContainsAny(line, ":;,\x60")
+}
+
+var stepping = text.Pattern(`^(?:Check|Find|Inspect|List|Locate|Look|Open|Read|Run|Search|Try)(?: \S+){1,6}$`)
+
+// lacking says that something is not there.
+var lacking = text.Pattern(`(?i)\b(?:no|not|never|nothing|missing|lacks?|without|absent)\b|n['’]t\b`)
 
 // correcting is in a line that says what the next edit corrects.
 var correcting = text.Pattern(`(?i)\b(?:my|previous|last|first) (?:\w+ ){0,2}(?:edit|command|attempt|change)\b.*, (?:so )?(?:i['’]ll|i will|let me|let['’]s) (?:fix|correct|try|use)\b`)

@@ -25,15 +25,19 @@ func (s *history) addLastAnswer(b *itemList) {
 	last := s.lastCall()
 	stuck := last != nil && last.failed && last.blocks()
 	long := len(t.lines)-t.lastStart > maxWholeAnswer
-	var before []*item             // what was said before the last message, since the newest edit
-	var head, above *item          // of the lines below it, and of the entry before in a numbered list
+	var before []*item           // what was said before the last message, since the newest edit
+	var head, above *item        // of the lines below it, and of the entry before in a numbered list
+	next, announced := "", false // what comes next, and that a list begins with it
+	if last != nil && !stuck {
+		next = t.intention()
+	}
 	for j, line := range t.lines { // what is said last is read as a whole, unless it is long
 		line, below := strings.CutPrefix(line, belowMark)
 		if !below {
 			head, above = nil, nil
 		}
 		// What was said before the newest edit is over, unless it names code: it may be the cause of what the edit fixes.
-		early := j < s.saidBefore && !s.isTalk()
+		early := !s.isTalk() && (j < s.saidBefore || j < s.lackedBefore && lacking().MatchString(line))
 		if j < t.lastStart && !s.isTalk() && (below || early && (!strings.ContainsAny(line, "`/_") || isChange(line))) { // entries are not understood alone
 			continue
 		}
@@ -41,6 +45,7 @@ func (s *history) addLastAnswer(b *itemList) {
 			line = strings.TrimSpace(strings.Replace(line, pending, "", 1))
 		}
 		heads := j+1 < len(t.lines) && strings.HasPrefix(t.lines[j+1], belowMark)
+		announced = announced || heads && next != "" && strings.Contains(line, next)
 		if last != nil && !heads { // the last call stands for what was to be done
 			said := sentences(line)
 			if line = strings.Join(slices.DeleteFunc(slices.Clone(said), isIntention), " "); line != strings.Join(said, " ") && isEmpty(line) {
@@ -50,7 +55,7 @@ func (s *history) addLastAnswer(b *itemList) {
 		if j < t.lastStart {
 			line = opening().ReplaceAllString(line, "")
 		}
-		if line == "" || isPathLine(line) && len(t.lines)-t.lastStart > 1 || claiming().MatchString(line) || last != nil && last.edited() && correcting().MatchString(line) || s.isRecords() && farewell().MatchString(line) || last != nil && (isRemark(line) || !heads && (instructing().MatchString(line) || line == last.description)) || j < t.lastStart && (isIntention(line) || isRemark(line) || isQuestion(line)) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
+		if line == "" || isPathLine(line) && len(t.lines)-t.lastStart > 1 || claiming().MatchString(line) || last != nil && last.edited() && correcting().MatchString(line) || s.isRecords() && farewell().MatchString(line) || last != nil && (isRemark(line) || !heads && (isNextStep(line) || line == last.description)) || j < t.lastStart && (isIntention(line) || isRemark(line) || isQuestion(line)) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
 			continue
 		}
 		text, whole := formatEntry(truncate(line, b.lineLimit)), formatEntry(line)
@@ -86,7 +91,7 @@ func (s *history) addLastAnswer(b *itemList) {
 		}
 	}
 	if last != nil && !stuck {
-		if next := t.intention(); next != "" && !s.carriedOut(t) {
+		if next != "" && !announced && !s.carriedOut(t) {
 			said := b.add(sectionState, saidLastMark+truncate(next, minExcerpt)+"\n", worthState)
 			said.tier = tierState
 			b.addWhole(said, saidLastMark+truncate(next, b.lineLimit)+"\n")
@@ -158,14 +163,14 @@ func (s *history) addLastCall(b *itemList, last *toolCall) {
 	for _, t := range s.turns[max(0, len(s.turns)-recentTurns):] {
 		asked = append(asked, t.request.head)
 	}
-	line := func(listLimit, limit int) string { // with as much of a listing, in all
+	line := func(listLimit, excerpt, limit int) string { // with as much of a listing, or of an output, in all
 		text := mark + strings.TrimPrefix(strings.TrimSuffix(last.line(b.lineLimit), "\n"), bulletMark)
 		if found := last.listed(listLimit, strings.Join(asked, "\n")); found != "" && last.chosen < 0 { // the user may not know it yet
 			text += " → " + found
 		} else if last == s.innerOf {
 			text += innerObjects(s.inner)
 		} else if last == s.shown.of && !strings.Contains(text, " → ") && !s.declaresIn(last) {
-			if said := s.shown.excerpt(asked, min(listLimit, maxLine)); said != "" {
+			if said := s.shown.excerpt(asked, excerpt); said != "" {
 				text += " → " + said
 			}
 		} else if last.edited() && len(last.change.files) == 1 && len(last.change.files[0].lines) > 0 {
@@ -173,10 +178,11 @@ func (s *history) addLastCall(b *itemList, last *toolCall) {
 		}
 		return last.cut(text, limit) + "\n"
 	}
-	most := b.add(sectionState, line(b.listLimit, b.lineLimit+b.listLimit), worthState)
-	most.tier, most.covers = tierState, b.add(sectionState, line(b.listLimit, b.lineLimit), worthState) // where there is no room for all of it
+	most := b.add(sectionState, line(b.listLimit, min(b.listLimit, maxLine), b.lineLimit+b.listLimit), worthState)
+	most.tier, most.covers = tierState, b.add(sectionState, line(b.listLimit, 0, b.lineLimit), worthState) // where there is no room for all of it
 	most.covers.covers = most
-	b.addWhole(most, line(maxAct, 2*maxAct))
+	most.value *= 1.1 * float64(len(most.text)) / float64(len(most.covers.text)) // it is tried first
+	b.addWhole(most, line(maxAct, maxLine, 2*maxAct))
 }
 
 // declaresIn reports whether a call shows a file of which the names that it declares are told.
