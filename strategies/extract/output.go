@@ -3,6 +3,8 @@ package extract
 import (
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
@@ -34,6 +36,11 @@ func (o output) excerpt(requests []string, n int) string {
 		}
 		if !isListed(l) {
 			lead = -1
+		}
+		if first, _ := utf8.DecodeRuneInString(l); unicode.IsLower(first) && len(lines) > 0 {
+			if end, _ := utf8.DecodeLastRuneInString(lines[len(lines)-1]); !endsSentence(end) && end != ':' {
+				lead = len(lines) - 1 // it goes on with what that says
+			}
 		}
 		lines, leads = append(lines, oneLine(l)), append(leads, lead)
 		if strings.HasSuffix(l, ":") {

@@ -244,7 +244,7 @@ func (s *history) restore(sec section, lines []string) {
 				return true
 			}
 			if !strings.HasPrefix(l, indentMark) {
-				over = slices.ContainsFunc([]string{saidLastMark, lastCallMark, editedForMark, nothingEdited, uncommittedMark, uncommittedAllMark, checkedMark, notChecked, discardedMark, committedMark, failedBeforeMark}, func(mark string) bool { return strings.HasPrefix(l, mark) })
+				over = slices.ContainsFunc([]string{saidLastMark, lastCallMark, editedForMark, editedAndCommitted, nothingEdited, uncommittedMark, uncommittedAllMark, checkedMark, notChecked, discardedMark, committedMark, failedBeforeMark}, func(mark string) bool { return strings.HasPrefix(l, mark) })
 			}
 			return over
 		}))

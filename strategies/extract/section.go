@@ -93,6 +93,7 @@ const (
 	lastCallMark       = "- Last: "
 	lastOfMark         = "of %d calls, all with results: "
 	editedForMark      = "- Edited for this task: "
+	editedAndCommitted = "- Edited for this task and committed: "
 	nothingEdited      = "- Nothing edited for this task yet."
 	uncommittedMark    = "- Edited since the last commit: "
 	uncommittedAllMark = "- Edited, no commit seen: "
@@ -136,7 +137,7 @@ func formatLine(s, speaker string) string {
 		s = rest
 	}
 	mistaken := false
-	for _, mark := range []string{askedMark, pendingMark, finishedMark, openMark, planMark, beforeMark, repliesMark, commitMark, editedHereMark, saidLastMark, lastCallMark, editedForMark, uncommittedMark, uncommittedAllMark, checkedMark, notChecked, discardedMark, committedMark, failedBeforeMark, omittedMark, tasksMark, foundBefore[:len(foundBefore)-1], documentMark[:len(documentMark)-1], proposedBefore[:len(proposedBefore)-1]} {
+	for _, mark := range []string{askedMark, pendingMark, finishedMark, openMark, planMark, beforeMark, repliesMark, commitMark, editedHereMark, saidLastMark, lastCallMark, editedForMark, editedAndCommitted, uncommittedMark, uncommittedAllMark, checkedMark, notChecked, discardedMark, committedMark, failedBeforeMark, omittedMark, tasksMark, foundBefore[:len(foundBefore)-1], documentMark[:len(documentMark)-1], proposedBefore[:len(proposedBefore)-1]} {
 		mistaken = mistaken || strings.HasPrefix(bulletMark+s, mark)
 	}
 	if folded, _ := text.Fold(text.Head(s, maxLabelLen)); mistaken || userLabel().MatchString(folded) {

@@ -123,6 +123,8 @@ func (s *history) addLastAnswer(b *itemList) {
 	switch {
 	case len(files) > 0 && len(files) < len(open) && slices.Equal(open[:len(files)], files):
 		open[len(files)] = earlierMark + open[len(files)]
+	case len(files) > 0 && len(open) == 0 && s.lastCommit() != "":
+		addFiles(editedAndCommitted, files)
 	case len(files) > 0 && !slices.Equal(open, files):
 		addFiles(editedForMark, files)
 	case len(files) == 0 && len(open) > 0 && len(s.edited) == 0 && s.requests > 1:

@@ -50,9 +50,9 @@ func TestEditsThatGitDiscarded(t *testing.T) {
 		"a stash that is open":      {[][2]string{sh("git stash", "Saved"), sh("git reset --hard", ""), sh("git status --short", "")}, both},
 		"a file of a commit":        {[][2]string{sh("git checkout main -- lib/lamp.go", ""), sh("git restore -S fuse.go", "")}, []string{lost("lamp.go"), edited("fuse.go")}},
 		"a file of a source":        {[][2]string{sh("git restore --source lib fuse.go", "")}, []string{lost("fuse.go"), edited("lamp.go")}},
-		"quoted words":              {[][2]string{sh("git commit -am lamps", "[main 1f3e5a7] lamps"), sh(`grep -rn "git reset --hard HEAD~1" docs`, "docs/a.md:1")}, []string{editedForMark + "fuse.go, lamp.go", committedMark + "[main 1f3e5a7] lamps"}},
+		"quoted words":              {[][2]string{sh("git commit -am lamps", "[main 1f3e5a7] lamps"), sh(`grep -rn "git reset --hard HEAD~1" docs`, "docs/a.md:1")}, []string{editedAndCommitted + "fuse.go, lamp.go", committedMark + "[main 1f3e5a7] lamps"}},
 		"a commit, seen clean":      {[][2]string{sh("git commit -am lamps", "[main 1f3e5a7] lamps"), sh("git status", "nothing to commit, working tree clean"), sh("git reset HEAD~1", "")}, both},
-		"committed before":          {[][2]string{sh("git commit -am lamps", "[main 1f3e5a7] lamps"), sh("git checkout -- .", "")}, []string{editedForMark + "fuse.go, lamp.go", committedMark + "[main 1f3e5a7] lamps"}},
+		"committed before":          {[][2]string{sh("git commit -am lamps", "[main 1f3e5a7] lamps"), sh("git checkout -- .", "")}, []string{editedAndCommitted + "fuse.go, lamp.go", committedMark + "[main 1f3e5a7] lamps"}},
 	} {
 		ms := []*chat.Message{user("Rewire the lamp in the hall, please.")}
 		for i, file := range []string{"lib/lamp.go", "fuse.go"} {
