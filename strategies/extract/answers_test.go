@@ -303,6 +303,17 @@ func TestEntriesAreMarkedByTheirFiles(t *testing.T) {
 	wantIn(t, text, "- These are as they should be:\n  - `lamp.go` asks the fuse box of the house"+editedMark+"\n  - `door.go` asks nothing of the house at all\n")
 }
 
+// Edits without a result are no changes of a file.
+func TestEditsWithoutAResult(t *testing.T) {
+	t.Parallel()
+	edit := func(id string) *chat.Message {
+		return calls("", id, "Edit", "file_path", "/src/lamp.go", "old_string", "a"+id, "new_string", "b"+id)
+	}
+	ms := []*chat.Message{user("Please dim the lamps of the house."), calls("", "0", "Read", "file_path", "/src/lamp.go"), result("0", "package lamp"), edit("1"), edit("2"), user("I have done it by hand, look at it.")}
+	wantIn(t, digestOf(Options{}, ms...).Text(600), "- file /src/lamp.go: read 1")
+	wantIn(t, digestOf(Options{}, append(ms, edit("3"), result("3", "updated"))...).Text(600), "- file /src/lamp.go: changed 1, read 1")
+}
+
 // The output of a program in a request is cut, what the user says around it is not.
 func TestOutputInARequest(t *testing.T) {
 	t.Parallel()

@@ -124,6 +124,9 @@ func (s *history) otherItems(budget int) []*item {
 	current, name := s.editedFiles(s.calls[max(0, len(s.calls)-s.currentTurn().calls):]), s.fileNames() // for the active task
 	edits := s.editsByFile()
 	for _, f := range s.listedFiles() {
+		if f = s.made(f); f.changes+f.reads == 0 {
+			continue
+		}
 		value := worthRead * decay(s.messages-f.last, 32)
 		if f.changes > 0 {
 			if value = worthChanged * decay(s.messages-f.last, 256); slices.Contains(current, name(f.path)) {

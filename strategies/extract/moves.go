@@ -160,6 +160,17 @@ func (c shellCommand) prepares() bool { return preparing[strings.Fields(c.text)[
 
 var preparing = wordSet(`cd mkdir touch`)
 
+// made returns a file with the changes of which there is a result: others were not made, or not yet.
+func (s *history) made(f *file) *file {
+	made := *f
+	for _, c := range s.openCalls {
+		if c.changes && slices.Contains(c.paths, f.path) {
+			made.changes = max(0, made.changes-1)
+		}
+	}
+	return &made
+}
+
 // isNew reports whether nothing was changed in the file since it was created: what was said before is about it only if it
 // was missing.
 func (f *file) isNew() bool { return f.created && f.changes == 1 }
