@@ -195,17 +195,9 @@ func (s *history) addEdited(b *itemList, turns []int, request *item) {
 // editedByRequest returns the names of the files that were edited and not taken back since, by the number of the request,
 // the newest first.
 func (s *history) editedByRequest() map[int][]string {
-	edited := map[int][]string{}
-	back, name := takenBack(s.calls), s.fileNames()
-	for _, c := range slices.Backward(s.calls) {
-		if back[c] || !c.edited() {
-			continue
-		}
-		for _, p := range c.paths {
-			if isWork(p) {
-				edited[c.after] = appendNew(edited[c.after], name(p))
-			}
-		}
+	edited, name := map[int][]string{}, s.fileNames()
+	for c, p := range madeEdits(s.calls) {
+		edited[c.after] = appendNew(edited[c.after], name(p))
 	}
 	return edited
 }

@@ -321,6 +321,9 @@ func TestOutputInARequest(t *testing.T) {
 	if got := withoutOutput(rules); got != rules {
 		t.Errorf("the user's own words became %q", got)
 	}
+	if record := `{"time":"2031-03-01","msg":"` + strings.Repeat("lit ", 100) + "\"}\n"; withoutOutput(record+record) != record+record {
+		t.Error("two records, the last of which is kept, are told as more")
+	}
 	output := strings.Repeat(`{"time":"2031-03-01","level":"INFO","msg":"lamp lit","room":"hall"}`+"\n", 40) + `{"time":"2031-03-02","level":"ERROR","msg":"the fuse is gone"}` + "\n"
 	text := digestOf(Options{}, user("Why is the lamp of the hall lit, as this says?\n"+output+"It should be dark at that time of the day."), assistant("The timer is wrong."), user("And when is the lamp of the cellar lit, by whom and for how long?"), assistant("Never.")).Text(2000)
 	wantIn(t, text, "as this says?", "the fuse is gone", "It should be dark at that time of the day.")

@@ -106,10 +106,15 @@ func (s *history) declaresElsewhere(name string, f *file) bool {
 
 // namesSince reports whether what was said up to a message has one of the names with later messages.
 func namesSince(said string, since map[string]touch, at int) bool {
-	return len(since) > 0 && slices.ContainsFunc(strings.FieldsFunc(said, func(r rune) bool { return r != '_' && !isLetterOrDigit(r) }), func(w string) bool {
-		last, ok := since[w]
-		return ok && last.at > at
-	})
+	if len(since) == 0 {
+		return false
+	}
+	for w := range namesAndWords(said) {
+		if last, ok := since[w]; ok && last.at > at {
+			return true
+		}
+	}
+	return false
 }
 
 // touch is the message of the newest edit of what has a name, and its file.

@@ -80,7 +80,7 @@ var contradicting = text.Pattern(`^\W*(?:(?i:ugh|ah|oh|hmm*|no|yes|ok(?:ay)?)\b\
 // contradicts reports whether an answer contradicts what was said in a turn.
 func (t *turn) contradicts(answer string) bool {
 	if first := firstSentence(text.Head(answer, maxLine)); contradicting().MatchString(first) {
-		for _, w := range strings.FieldsFunc(first, func(r rune) bool { return !isLetterOrDigit(r) && r != '_' }) {
+		for w := range namesAndWords(first) {
 			if len(w) >= minRepeated && !stopWords[strings.ToLower(w)] && slices.ContainsFunc(t.lines, func(l string) bool { return containsWord(l, w) }) {
 				return true
 			}
@@ -269,14 +269,14 @@ func withoutOutput(message string) string {
 		return message
 	}
 	var b strings.Builder
-	size, last := 0, "" // of the block, and the last line that is left out
+	size, last := 0, "" // of the block, and the newest line that has no room
 	for l := range strings.Lines(message) {
 		if !logRecord().MatchString(l) {
 			b.WriteString(last)
 			size, last = 0, ""
 		} else if size += len(l); size > maxOutput && size > len(l) {
-			if last == "" {
-				b.WriteString(ellipsis + "\n")
+			if last != "" { // it is left out
+				l = ellipsis + "\n" + l
 			}
 			last = l
 			continue

@@ -231,7 +231,7 @@ func (s *history) closeKilled(killer, line string) {
 	if strings.HasPrefix(killer, "xargs") || strings.HasSuffix(killer, "$") {
 		killer = line
 	}
-	words := strings.FieldsFunc(killer, func(r rune) bool { return !isLetterOrDigit(r) && r != '_' })
+	words := slices.Collect(namesAndWords(killer))
 	s.close(func(h handle) bool {
 		return h.kind == tunnel && slices.Contains(words, "ssh") || h.kind == process && slices.ContainsFunc(words, func(w string) bool {
 			return w == h.id || len(w) > 2 && !killers().MatchString(w) && containsWord(h.text, w)

@@ -244,7 +244,7 @@ func (s *history) restore(sec section, lines []string) {
 				return true
 			}
 			if !strings.HasPrefix(l, indentMark) {
-				over = slices.ContainsFunc([]string{saidLastMark, lastCallMark, editedForMark, editedAndCommitted, nothingEdited, uncommittedMark, uncommittedAllMark, checkedMark, notChecked, discardedMark, committedMark, failedBeforeMark}, func(mark string) bool { return strings.HasPrefix(l, mark) })
+				over = slices.ContainsFunc(stateMarks, func(mark string) bool { return strings.HasPrefix(l, mark) })
 			}
 			return over
 		}))
@@ -332,9 +332,11 @@ func (s *history) dated(entry string, at int) string {
 // were at messages.
 func (s *history) namesUnchanged(text string, at int) bool {
 	var words []string // but for those of callers, which stand in other files
-	for w := range strings.FieldsFuncSeq(text, func(r rune) bool { return r != '_' && !isLetterOrDigit(r) }) {
-		if coined().MatchString(w) && !usingIt().MatchString(text) {
-			words = append(words, w)
+	if !usingIt().MatchString(text) {
+		for w := range namesAndWords(text) {
+			if coined().MatchString(w) {
+				words = append(words, w)
+			}
 		}
 	}
 	named := false

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -122,6 +123,13 @@ const (
 // userLabel matches a label of the user, as in transcripts.
 var userLabel = text.Pattern(`(?i)^[\s*_(\[]*(?:user|human)[\s*_)\]]*:`)
 
+// stateMarks begin the lines of the state that another one replaces later, ownMarks these and all other lines that texts of
+// others cannot begin with.
+var (
+	stateMarks = []string{saidLastMark, lastCallMark, editedForMark, editedAndCommitted, nothingEdited, uncommittedMark, uncommittedAllMark, checkedMark, notChecked, discardedMark, committedMark, failedBeforeMark}
+	ownMarks   = append(slices.Clip(stateMarks), askedMark, pendingMark, finishedMark, openMark, planMark, beforeMark, repliesMark, commitMark, editedHereMark, omittedMark, tasksMark, foundBefore[:len(foundBefore)-1], documentMark[:len(documentMark)-1], proposedBefore[:len(proposedBefore)-1])
+)
+
 // formatEntry returns the line of a text of the assistant.
 func formatEntry(s string) string { return formatLine(s, "assistant: ") }
 
@@ -137,7 +145,7 @@ func formatLine(s, speaker string) string {
 		s = rest
 	}
 	mistaken := false
-	for _, mark := range []string{askedMark, pendingMark, finishedMark, openMark, planMark, beforeMark, repliesMark, commitMark, editedHereMark, saidLastMark, lastCallMark, editedForMark, editedAndCommitted, uncommittedMark, uncommittedAllMark, checkedMark, notChecked, discardedMark, committedMark, failedBeforeMark, omittedMark, tasksMark, foundBefore[:len(foundBefore)-1], documentMark[:len(documentMark)-1], proposedBefore[:len(proposedBefore)-1]} {
+	for _, mark := range ownMarks {
 		mistaken = mistaken || strings.HasPrefix(bulletMark+s, mark)
 	}
 	if folded, _ := text.Fold(text.Head(s, maxLabelLen)); mistaken || userLabel().MatchString(folded) {

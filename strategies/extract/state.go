@@ -3,6 +3,7 @@ package extract
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -280,23 +281,29 @@ func (s *history) uncommitted() (files []string, mark string) {
 // taken back.
 func (s *history) editedFiles(calls []*toolCall) []string {
 	var files []string
-	back, name := takenBack(calls), s.fileNames()
-	for _, c := range slices.Backward(calls) {
-		if !c.edited() || back[c] {
-			continue
-		}
-		for _, p := range c.paths {
-			if isWork(p) {
-				files = appendNew(files, name(p))
-			}
-		}
+	name := s.fileNames()
+	for _, p := range madeEdits(calls) {
+		files = appendNew(files, name(p))
 	}
 	return files
 }
 
-// isWork reports whether a file may be in a repository.
-func isWork(file string) bool {
-	return !strings.Contains(file, plansFolder) && !strings.Contains("/"+file, "/.git/")
+// madeEdits yields the edits among calls that were not taken back, each with a file that may be in a repository, the newest
+// first.
+func madeEdits(calls []*toolCall) iter.Seq2[*toolCall, string] {
+	return func(yield func(*toolCall, string) bool) {
+		back := takenBack(calls)
+		for _, c := range slices.Backward(calls) {
+			if !c.edited() || back[c] {
+				continue
+			}
+			for _, p := range c.paths {
+				if !strings.Contains(p, plansFolder) && !strings.Contains("/"+p, "/.git/") && !yield(c, p) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // plansFolder is in the paths of the plans that an agent writes for its user.

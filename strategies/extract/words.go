@@ -1,6 +1,15 @@
 package extract
 
-import "unicode/utf8"
+import (
+	"iter"
+	"strings"
+	"unicode/utf8"
+)
+
+// namesAndWords yields the words of a text, names of code with underscores as a whole.
+func namesAndWords(s string) iter.Seq[string] {
+	return strings.FieldsFuncSeq(s, func(r rune) bool { return r != '_' && !isLetterOrDigit(r) })
+}
 
 // scanWords finds the kinds that are one whole word, and UUIDs, which begin with one.
 func scanWords(s string, yield func(kind Kind, start, end int)) {
