@@ -339,9 +339,12 @@ func (s *history) namesUnchanged(text string, at int) bool {
 			}
 		}
 	}
-	named := false
+	named, dotted := false, innerDot().MatchString(text) // which every name of a file has
+	if !dotted && len(words) == 0 {
+		return false
+	}
 	for _, f := range s.files {
-		if !namesFile(text, f.path) && !slices.ContainsFunc(words, func(w string) bool { return slices.Contains(f.declares, w) }) {
+		if !(dotted && namesFile(text, f.path)) && !slices.ContainsFunc(words, func(w string) bool { return slices.Contains(f.declares, w) }) {
 			continue
 		}
 		if f.changed > at {
@@ -351,6 +354,9 @@ func (s *history) namesUnchanged(text string, at int) bool {
 	}
 	return named
 }
+
+// innerDot is a dot with something behind it.
+var innerDot = text.Pattern(`\.\S`)
 
 // usingIt is in what is said of where something is used.
 var usingIt = text.Pattern(`(?i)\b(?:call(?:s|ed|ers?|ing)?|us(?:es?|ed|ages?|ing)|invok\w+|import(?:s|ed)?)\b`)
