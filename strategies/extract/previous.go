@@ -344,7 +344,7 @@ func (s *history) namesUnchanged(text string, at int) bool {
 		return false
 	}
 	for _, f := range s.files {
-		if !(dotted && namesFile(text, f.path)) && !slices.ContainsFunc(words, func(w string) bool { return slices.Contains(f.declares, w) }) {
+		if (!dotted || !namesFile(text, f.path)) && !slices.ContainsFunc(words, func(w string) bool { return slices.Contains(f.declares, w) }) {
 			continue
 		}
 		if f.changed > at {
