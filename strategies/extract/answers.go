@@ -73,11 +73,11 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		switch {
 		case heads:
 			passing, empty = intending().MatchString(line) && !recapping().MatchString(line), false
-		case below && !finding && strings.Contains(line, " | "): // a row of a table stands with the others
+		case below && !finding && isRow(line): // a row of a table stands with the others
 			passing, empty = false, false
 		}
 		switch {
-		case !counted && (plain == "" || empty || passing && (!first || editedLater) || isRemark(line) || !s.isTalk() && isProgramLine(line) || finding && len(s.files) > 0 && (isChange(line) || instructing().MatchString(line))):
+		case !counted && (plain == "" || empty || passing && (!first || editedLater) || isRemark(line) || !s.isTalk() && (!below || !isRow(line)) && isProgramLine(line) || finding && len(s.files) > 0 && (isChange(line) || instructing().MatchString(line))):
 			continue
 		case !first && !finding && edited && editedLater && !slices.ContainsFunc(sentences(line), isDecision): // what came of it is in the files
 			continue
@@ -118,7 +118,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 			text = indentMark + text
 		}
 		it = b.add(sectionFindings, text, worth*age*min(1, float64(len(text))/usualLine))
-		it.day, it.parent, it.follows = day, head, former
+		it.day, it.parent, it.follows, it.repeats = day, head, former, counted
 		if first && (b.crowded || isBefore) && !s.isRecords() && !s.isTalk() && i >= len(s.turns)-1-newestRequests {
 			it.tier = tierOpen
 		}
@@ -131,7 +131,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 			it.section, it.day = sectionGoal, ""
 		}
 		if heads {
-			head, it.heading = it, strings.HasSuffix(line, ":") || strings.Contains(line, " | ")
+			head, it.heading = it, strings.HasSuffix(line, ":") || isRow(line)
 		}
 	}
 }

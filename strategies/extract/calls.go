@@ -224,6 +224,10 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		c.failed, s.discards = true, s.discards || strings.Contains(c.command, "git stash")
 		failures, n := failureLines(head, tail)
 		c.failures = slices.DeleteFunc(failures, func(l string) bool { return strings.HasPrefix(l, refusedEdit) || l == line })
+		if at := slices.IndexFunc(c.failures, located().MatchString); at >= 0 && failedOnly().MatchString(line) {
+			line = c.failures[at]
+			c.failures = slices.Delete(c.failures, at, at+1)
+		}
 		if strings.HasSuffix(line, ":") && len(c.failures) > 0 { // "2 issues:"
 			line, c.failures = line+" "+c.failures[0], c.failures[1:]
 		}

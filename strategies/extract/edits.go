@@ -200,7 +200,7 @@ type madeEdit struct {
 func newEdit(path string, lines, others []string, whole bool) (e *edit, names []string) {
 	known := map[string]bool{}
 	for _, l := range others {
-		known[l] = true
+		known[l], known[strings.Replace(l, "[ ] ", "[x] ", 1)] = true, true // a task that was ticked off
 	}
 	var declaring, rest, plain []string
 	scope, depth, scopes := "", 0, 0 // the scope of a line, and the number of those with lines that are told

@@ -38,7 +38,7 @@ var (
 
 // isDecision reports whether a sentence says what was decided, or why something is so.
 func isDecision(s string) bool {
-	if len(s) <= minSentence || isQuestion(s) || strings.HasSuffix(s, ":") || strings.Contains(s, " | ") || strings.HasSuffix(s, ellipsis) || claiming().MatchString(s) {
+	if len(s) <= minSentence || isQuestion(s) || strings.HasSuffix(s, ":") || isRow(s) || strings.HasSuffix(s, ellipsis) || claiming().MatchString(s) {
 		return false
 	}
 	phrases := reasonPhrases

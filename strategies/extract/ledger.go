@@ -388,6 +388,9 @@ var (
 // located is a line of a failed check with the place of a fault: file.go:12: message.
 var located = text.Pattern(`^\S+\.\w+:\d+(?::\d+)?:? +\S.*[A-Za-z]{3}`)
 
+// failedOnly is a line that says that something failed, and not what.
+var failedOnly = text.Pattern(`(?i)^(?:exit code \d+:? *)?(?:\[\w+\] )?(?:FAIL(?:ED)?|ERROR)?(?: task failed|\s+\S+ \[build failed\])?$`)
+
 // frameLine is a line of a traceback of Python with a place, errorLine the one that ends it.
 var (
 	frameLine = text.Pattern(`^File "[^"]+", line \d+`)

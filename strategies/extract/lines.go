@@ -169,7 +169,7 @@ func withShortLists(lines []string) []string {
 		group := lines[i:end]
 		ended := strings.HasSuffix(group[0], ".") || strings.HasSuffix(group[0], "!") || strings.HasSuffix(group[0], "?")
 		line := strings.TrimSuffix(group[0], ":") + ": " + strings.ReplaceAll(strings.Join(group[1:], "; "), belowMark, "")
-		if len(group) > 1 && !ended && len(line) <= maxLine && !strings.Contains(line, " | ") && !slices.ContainsFunc(group[1:], func(l string) bool { return len(l) > minSaid }) {
+		if len(group) > 1 && !ended && len(line) <= maxLine && !isRow(line) && !slices.ContainsFunc(group[1:], func(l string) bool { return len(l) > minSaid }) {
 			group = []string{line}
 		}
 		out = append(out, group...)
@@ -243,3 +243,6 @@ func firstLine(s string) string {
 	}
 	return truncateHead(lines[0], maxLine)
 }
+
+// isRow reports whether a line is a row of a table.
+func isRow(line string) bool { return strings.Contains(line, " | ") }

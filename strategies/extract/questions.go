@@ -79,17 +79,24 @@ func answeredLines(s, reply string) []string {
 // chosen returns what a reply decides of a list with numbers or letters in a text: the entry that it
 // picks, or entries with the answers that it numbers like them.
 func chosen(s, reply string) []string {
-	list := map[string]string{}
-	for _, l := range options(splitLines(text.Tail(s, maxReply))) {
+	lines, list := splitLines(text.Tail(s, maxReply)), map[string]string{}
+	entries := options(lines)
+	for _, l := range entries {
 		list[strings.ToLower(choiceLine().FindStringSubmatch(l)[1])] = strings.ReplaceAll(l, "**", "")
 	}
+	ambiguous := asksAbove(lines, entries)
 	var out []string
 	for _, l := range splitLines(text.Head(reply, maxRequest)) {
 		found := choiceLine().FindStringSubmatch(l)
 		if found == nil {
 			continue
 		}
-		if x, said := list[strings.ToLower(found[1])], strings.TrimSpace(l[len(found[0]):]); isQuestion(x) && said != "" {
+		x, said := list[strings.ToLower(found[1])], strings.TrimSpace(l[len(found[0]):])
+		switch {
+		case said == "" || !slices.ContainsFunc(sentences(x), isQuestion):
+		case ambiguous: // it may answer the question of the other list
+			return nil
+		default:
 			out = append(out, truncate(x, maxLine/2)+" → the user: "+truncate(said, maxLine/2))
 		}
 	}
@@ -114,6 +121,22 @@ func chosen(s, reply string) []string {
 		}
 	}
 	return out
+}
+
+// asksAbove reports whether a question stands below an entry with a number above the list of the given entries.
+func asksAbove(lines, entries []string) bool {
+	numbered := false
+	for _, l := range lines {
+		switch {
+		case len(entries) > 0 && strings.HasPrefix(entries[0], l):
+			return false
+		case choiceLine().MatchString(l):
+			numbered = true
+		case numbered && isQuestion(l):
+			return true
+		}
+	}
+	return false
 }
 
 // agreed returns what a reply decides that agrees to a proposal, "" for none: not that work goes on,

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -121,3 +122,12 @@ var committed = text.Pattern(`(?m)^\[[^\]\n]+ [0-9a-f]{7,40}\] .*$`)
 // stating is a line that says what came of a command whatever follows it: of git for a reset, or
 // of a linter.
 var stating = text.Pattern(`^(?:HEAD is now at |Successfully |\d+ issues?\.?$|PASS(?:ED)?\b)|\b\d+ (?:tests? )?(?:passed|passing)\b|\b(?:0|no) (?:issues|errors|failures|problems)\b`)
+
+// commitLine returns the line of git for the commit that a call made, or one like it for a commit that the program of
+// the agent reports; "" for none.
+func (c *toolCall) commitLine() string {
+	if c.commits && c.committed && !c.isShell && c.outcome != "" {
+		return fmt.Sprintf("[%s] %s", c.outcome, c.description)
+	}
+	return committed().FindString(c.outcome)
+}

@@ -47,7 +47,7 @@ func (s *history) addLastAnswer(b *itemList) {
 		}
 		heads := j+1 < len(t.lines) && strings.HasPrefix(t.lines[j+1], belowMark)
 		announced = announced || heads && next != "" && strings.Contains(line, next)
-		if last != nil && !heads { // the last call stands for what was to be done
+		if (last != nil || j < t.lastStart) && !heads { // the calls stand for what was to be done
 			said := sentences(line)
 			if line = strings.Join(slices.DeleteFunc(slices.Clone(said), isIntention), " "); line != strings.Join(said, " ") && isEmpty(line) {
 				continue
@@ -104,7 +104,7 @@ func (s *history) addLastAnswer(b *itemList) {
 	if len(s.unlinked) > 0 {
 		b.add(sectionState, lastCallMark+truncate(strings.TrimLeft(strings.Join(s.unlinked[:min(len(s.unlinked), maxOutputLines)], "; "), "-* "), b.lineLimit+b.listLimit)+"\n", worthState).tier = tierState
 	}
-	files := s.editedFiles(s.calls[max(0, len(s.calls)-t.calls):])
+	files := s.editedFiles(s.taskCalls())
 	addFiles := func(mark string, files []string) {
 		line := mark + strings.ReplaceAll(strings.Join(files, ", "), ", "+earlierMark, "; "+earlierMark)
 		it := b.add(sectionState, cutFiles(line, minExcerpt)+"\n", worthState)
@@ -140,7 +140,11 @@ func (s *history) addLastAnswer(b *itemList) {
 		addFiles(mark, open)
 		s.addChecked(b)
 	} else if commit := s.lastCommit(); commit != "" {
-		b.add(sectionState, committedMark+truncate(commit, minExcerpt)+"\n", worthStateLine).tier = tierState
+		it := b.add(sectionState, committedMark+truncate(commit, minExcerpt)+"\n", worthState)
+		it.tier = tierState
+		if whole := b.addWhole(it, committedMark+truncate(commit, b.lineLimit)+"\n"); whole != nil {
+			whole.tier = tierDemands
+		}
 	}
 }
 
@@ -175,6 +179,8 @@ func (s *history) addLastCall(b *itemList, last *toolCall) {
 		} else if last == s.shown.of && !strings.Contains(text, " → ") && !s.declaresIn(last) {
 			if said := s.shown.excerpt(asked, excerpt); said != "" {
 				text += " → " + said
+			} else if last.isShell && strings.TrimSpace(s.shown.text) == "" {
+				text += " → no output"
 			}
 		} else if last.edited() && len(last.change.files) == 1 && len(last.change.files[0].lines) > 0 {
 			text += " → " + truncate(last.change.files[0].String(), minExcerpt)
@@ -205,11 +211,24 @@ func (s *history) callsOfLast(last *toolCall) int {
 	return len(since) - from
 }
 
-// lastCommit returns the line of git for the last commit, if it was made for the active task.
+// taskCalls returns the calls since the active request.
+func (s *history) taskCalls() []*toolCall {
+	since := s.currentTurn().after
+	if at := s.activeTurn(); at >= 0 {
+		since = s.turns[at].after
+	}
+	from := len(s.calls)
+	for from > 0 && s.calls[from-1].after >= since {
+		from--
+	}
+	return s.calls[from:]
+}
+
+// lastCommit returns the line of the last commit, if it was made for the active task, "" for none.
 func (s *history) lastCommit() string {
-	for _, c := range slices.Backward(s.calls[max(0, len(s.calls)-s.currentTurn().calls):]) {
+	for _, c := range slices.Backward(s.taskCalls()) {
 		if c.committed {
-			return committed().FindString(c.outcome)
+			return c.commitLine()
 		}
 	}
 	return ""

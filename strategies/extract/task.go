@@ -60,13 +60,15 @@ func (s *history) leadingItems(budget int) []*item {
 	if at > 0 && !s.supplies(at) && (len(active.head) < minRequest || len(active.head) < maxShort && (len(s.files) == 0 && pointing().MatchString(active.head) || s.turns[at].asked != "" || referring().MatchString(active.head))) {
 		last := proseLines(s.turns[at-1].lastText)
 		replied := answeredLines(s.turns[at-1].lastText, active.head)
-		if len(replied) == 0 && (len(last) > 0 && choiceLine().MatchString(last[len(last)-1].text) || s.turns[at].asked == "" && (referring().MatchString(active.head) || picking().MatchString(active.head))) {
+		if len(replied) == 0 && (len(last) > 0 && choiceLine().MatchString(last[len(last)-1].text) || s.turns[at].asked == "" && (referring().MatchString(active.head) || counting().MatchString(active.head) || picking().MatchString(active.head))) {
 			replied = options(splitLines(s.turns[at-1].lastText))
 		}
 		if len(replied) == 0 && len(last) > 0 && !last[len(last)-1].row && (!s.isRecords() && (agreeing().MatchString(active.head) || pointing().MatchString(active.head)) || requesting().MatchString(last[len(last)-1].text) || checkingBack().MatchString(last[len(last)-1].text)) {
 			replied = []string{cmp.Or(lastQuestion(s.turns[at-1].lastText), last[len(last)-1].text)}
 		}
-		replied = slices.DeleteFunc(replied, func(l string) bool { return slices.Contains(s.decisions, l) || claiming().MatchString(l) }) // listed as such, or not to be believed
+		replied = slices.DeleteFunc(replied, func(l string) bool { // listed as such, not to be believed, or a greeting
+			return slices.Contains(s.decisions, l) || claiming().MatchString(l) || welcoming().MatchString(l)
+		})
 		// The question comes first, what it offers below it.
 		if n := len(replied) - 1; n > 0 && isQuestion(replied[n]) {
 			replied = slices.Insert(slices.Clone(replied[:n]), 0, replied[n])
@@ -198,6 +200,9 @@ func (s *history) answered() string {
 	}
 	return answeredLine
 }
+
+// welcoming is in a greeting of the assistant.
+var welcoming = text.Pattern(`(?i)\bhow (?:can|may|could) i (?:help|assist)\b`)
 
 // requesting is in what asks the user for something without a question.
 var requesting = text.Pattern(`(?i)\b(?:(?:please|first|just) (?:tell|give|send|let) me\b|tell me (?:how|what|where|when|which|who|if)\b|i need to know\b)`)

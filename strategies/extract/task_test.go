@@ -1,0 +1,112 @@
+package extract
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// What came of the active task is told where it is, and what it refers to below it.
+func TestTheActiveTask(t *testing.T) {
+	t.Parallel()
+	edit := []*chat.Message{calls("", "1", "Edit", "file_path", "/house/lamp.go", "old_string", "level := 1", "new_string", "level := read()"), result("1", "updated")}
+	faults := "I looked at all rooms.\n\n### 1. **Fault** - `hall.go:12` (high)\n\n**Function:** `light()`\n\nIt reads the level before it is set.\n\n### 2. **Fault** - `attic.go:7` (low)\n\nThe same as #1.\n\n### 3. **Doubt** - `shed.go:3`\n\n**Function:** part of the door\n"
+	questions := "Two things are open.\n\n1. For the lamps - do we keep the old ones? They are dim.\n2. Which fuse do we take?\n"
+	for name, tt := range map[string]struct {
+		messages []*chat.Message
+		has, not []string
+	}{
+		"all of what was found": {
+			[]*chat.Message{user("Look for lamps of the house that are lit too early, please."), assistant(faults), user("Can you fix all 3"), assistant("I begin with the hall.")},
+			[]string{"> Can you fix all 3\n- Replies to: 1. Fault - `hall.go:12` (high)\n  - 2. Fault - `attic.go:7` (low)\n  - 3. Doubt - `shed.go:3`\n"},
+			nil,
+		},
+		"a greeting is no question": {
+			[]*chat.Message{user("hi"), assistant("Hello! How can I help you today?"), user("write of the lamps"), assistant("It is written in the folder of the house.")},
+			[]string{"> write of the lamps\n"},
+			[]string{repliesMark},
+		},
+		"its commit": {
+			slices.Concat([]*chat.Message{user("Dim the lamp, then remove the old files (switch.go, fuse.go), and commit that.")}, edit, []*chat.Message{
+				calls("", "2", "Bash", "command", "rm switch.go fuse.go && git add -A && git commit -m 'Remove the old switch.go and fuse.go, and dim the lamp by what is read of the level'"),
+				result("2", "[main 1a2b3c4] Remove the old switch.go and fuse.go, and dim the lamp by what is read of the level\n 3 files changed"),
+				calls("Now I look at the door.", "3", "Read", "file_path", "/house/door.go"), result("3", "package house"),
+			}),
+			[]string{"- Edited for this task and committed: lamp.go\n- Committed, nothing edited since: [main 1a2b3c4] Remove the old switch.go and fuse.go, and dim the lamp by what is read of the level\n"},
+			nil,
+		},
+		"what the program reports before its commands": {
+			[]*chat.Message{
+				user("Dim the lamp by the level."), assistant("It is read now.\n\nlamp.go\n```\n<<<<<<< SEARCH\nlevel := 1\n=======\nlevel := read()\n>>>>>>> REPLACE\n```\n"),
+				result("", "Applied edit to lamp.go\nCommit 1a2b3c4 feat: read the level of the lamp\nYou can use /undo to undo and discard each aider commit."), user("/tokens"), result("", "9,163 tokens total"),
+			},
+			[]string{"> Dim the lamp by the level.\n", "- Edited for this task and committed: lamp.go\n- Committed, nothing edited since: [1a2b3c4] feat: read the level of the lamp\n"},
+			nil,
+		},
+		"a command without output": {
+			[]*chat.Message{user("Does the lamp build?"), calls("I build it.", "1", "Bash", "command", "go vet -tags=night ./lamp"), result("1", "")},
+			[]string{"- Last: Bash: go vet -tags=night ./lamp → no output"},
+			nil,
+		},
+		"the place of what failed": {
+			[]*chat.Message{user("Test the lamp."), calls("", "1", "Bash", "command", "mise run test"), result("1", "lamp.go:12:9: cannot use level as text\nlamp.go:13:6: dim is not defined here\nFAIL\thouse/lamp [build failed]\nFAIL\n[test] ERROR task failed")},
+			[]string{"- Bash: mise run test (failed) → lamp.go:12:9: cannot use level as text\n"},
+			[]string{"→ FAIL"},
+		},
+		"steps that were made": {
+			[]*chat.Message{
+				user("What lights the hall?"), calls("`relay_9` is asked by the hall first. I will look at `relay_9` next.", "1", "Bash", "command", "show relay_9"), result("1", "relay_9 asks fuse_7"),
+				calls("`relay_9` asks `fuse_7` of the cellar.", "2", "Bash", "command", "show fuse_7"),
+			},
+			[]string{"- `relay_9` is asked by the hall first.\n"},
+			[]string{"I will look"},
+		},
+		"answers by number": {
+			[]*chat.Message{user("Wire the house with new lamps, please."), assistant(questions), user("1. the ones of the hall, yes\n2. the big one"), assistant("I do it now.")},
+			[]string{"- 1. For the lamps - do we keep the old ones? They are dim. → the user: the ones of the hall, yes\n"},
+			[]string{"The user chose"},
+		},
+		"answers that may be to other questions": {
+			[]*chat.Message{user("Wire the house with new lamps, please."), assistant("### 1. The hall\n\nIt is dark. Should it be lit?\n\n### 2. The attic\n\nIt has no wire.\n\n" + questions), user("1. yes, by a lamp\n2. leave it"), assistant("I do it now.")},
+			nil,
+			[]string{"→ the user", "The user chose"},
+		},
+		"the entry that was chosen": {
+			[]*chat.Message{
+				user("Find a way to light the hall."), assistant("There are these ways to do it:\n1. A lamp at the door of the hall\n2. A lamp above the stairs of the hall\n3. A lamp in the middle of the hall\n\nWhich one?"),
+				user("2"), assistant("It hangs there."), user("Now tell me what the lamps of the garden need."), assistant("They need wires."), user("And those of the shed, please?"), assistant("The same."),
+			},
+			[]string{"- 1. A lamp at the door of the hall\n    - 2. A lamp above the stairs of the hall\n    - 3. A lamp in the middle of the hall\n", "- The user chose: 2. A lamp above the stairs of the hall"},
+			nil,
+		},
+		"rows with numbers": {
+			[]*chat.Message{
+				user("Count the doors of the house, please."), assistant("There are 5."), user("Which lamps of the house are lit too early?"), assistant("These lamps are lit before they should be:\n\n| No | File | Kind |\n|---|---|---|\n| 1 | `hall.go:12` | high |\n| 2 | `attic.go:7` | low |\n"),
+				user("Now tell me what the lamps of the garden need."), assistant("They need wires."), user("And those of the shed, please?"), assistant("The same."),
+			},
+			[]string{"    - 1 | `hall.go:12` | high\n    - 2 | `attic.go:7` | low\n"},
+			nil,
+		},
+		"tasks that were ticked off": {
+			[]*chat.Message{
+				user("Go on with the plan."), calls("", "1", "Edit", "file_path", "/house/plan.md", "old_string", "- [ ] Mount the lamps of the hall", "new_string", "- [x] Mount the lamps of the hall\n- [ ] Paint the door of the hall"), result("1", "updated"),
+			},
+			[]string{"added - [ ] Paint the door of the hall\n"},
+			[]string{"[x]"},
+		},
+	} {
+		text := digestOf(Options{}, tt.messages...).Text(700)
+		for _, x := range tt.has {
+			if !strings.Contains(text, x) {
+				t.Errorf("%s: no %q\n%s", name, x, text)
+			}
+		}
+		for _, x := range tt.not {
+			if strings.Contains(text, x) {
+				t.Errorf("%s: %q\n%s", name, x, text)
+			}
+		}
+	}
+}
