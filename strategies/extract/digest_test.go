@@ -178,6 +178,24 @@ func TestWhatTheUserPicksIsADecision(t *testing.T) {
 	}
 }
 
+// What stands in a list or a table below a heading of decisions is one, also in a document that the user passes on.
+func TestListedDecisions(t *testing.T) {
+	t.Parallel()
+	list := "## Key Decisions Made\n\n1. **Old lamps stay** - they can be compared with the new ones\n2. One fuse for all rooms\n\n## Done\n\n- the hall\n"
+	table := "**Design Decisions:**\n\n| Decision | Rationale |\n|---|---|\n| One fuse for all rooms | It is cheaper |\n\n| Room | State |\n|---|---|\n| the hall | it is done |\n"
+	document := "# Checkpoint: the wires of the house\n\n" + list + strings.Repeat("\n## Wires\n\n- of the cellar, which are long enough for it\n", 20)
+	for said, want := range map[*chat.Message][]string{
+		user(document):   {"Old lamps stay - they can be compared with the new ones", "One fuse for all rooms"},
+		assistant(list):  {"Old lamps stay - they can be compared with the new ones", "One fuse for all rooms"},
+		assistant(table): {"One fuse for all rooms | It is cheaper"},
+	} {
+		d := digestOf(Options{}, user("Plan the wires of the house, please."), said, user("Now tell me what the lamps of the garden need."), assistant("They need wires."))
+		if got := d.history.decisions; !cmp.Equal(got, want) {
+			t.Errorf("%.40q: %q", said.Content.String(), got)
+		}
+	}
+}
+
 // A secret is masked before a text is cut, so that no part of it is left.
 func TestNoPartOfASecretIsLeft(t *testing.T) {
 	t.Parallel()

@@ -306,6 +306,11 @@ func (s *history) addUser(head, tail string) {
 			s.goal, s.goalProgram = r, program
 		}
 		demands = s.readDemands(text.Head(head, maxRequest), program || command != "")
+		if isDocument(r.head) {
+			for _, x := range listedDecisions(r.head) {
+				s.decisions = appendNew(s.decisions, x)
+			}
+		}
 		if command != "" { // which text the command stands for
 			demands = slices.Insert(demands, 0, demand{text: strings.Clone(truncate(firstLine(head), maxLine)), pasted: true, rule: true})
 		}

@@ -62,15 +62,18 @@ func isChoice(pattern *regexp.Regexp, s string) bool {
 	return pattern.MatchString(s) && !proposing().MatchString(strings.ReplaceAll(s, "would rather", ""))
 }
 
-// listedDecisions returns the entries of lists below headings of decisions.
+// listedDecisions returns the entries of lists, and the rows of tables, below headings of decisions.
 func listedDecisions(s string) []string {
 	var out []string
 	below := false
-	for _, l := range splitLines(s) {
+	lines := splitLines(s)
+	for i, l := range lines {
 		switch {
 		case decisionHeading().MatchString(l):
 			below = true
-		case below && isListed(l):
+		case i+1 < len(lines) && tableRule().MatchString(lines[i+1]): // which names the columns
+			below = below && decisionHeading().MatchString(lines[i-1])
+		case below && (isListed(l) || strings.HasPrefix(l, "|")):
 			for _, x := range proseLines(l) {
 				out = append(out, opening().ReplaceAllString(x.text, ""))
 			}
@@ -80,6 +83,9 @@ func listedDecisions(s string) []string {
 	}
 	return out
 }
+
+// tableRule is the line of a table below the names of its columns.
+var tableRule = text.Pattern(`^\|?[ :-]+\|[ :|-]*$`)
 
 var decisionHeading = text.Pattern(`(?i)^[#* \d.]*(?:(?:key|main|important|design|technical|architectural|implementation) +)*(?:decisions|design choices|choices made)(?: +made)?[:* ]*$`)
 
