@@ -262,7 +262,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	}
 	c.administers = c.administers || s.launched
 	if c.plan != "" && approving().MatchString(head) {
-		s.currentTurn().plan, c.administers = planLines(c.plan), true
+		s.currentTurn().plan, c.administers = planLines(c.plan, head), true
 		c.outcome = "approved by the user"
 	}
 	if !listing && !c.acts && !c.changes && !c.administers {

@@ -200,7 +200,12 @@ type madeEdit struct {
 func newEdit(path string, lines, others []string, whole bool) (e *edit, names []string) {
 	known := map[string]bool{}
 	for _, l := range others {
-		known[l], known[strings.Replace(l, "[ ] ", "[x] ", 1)] = true, true // a task that was ticked off
+		known[l] = true
+		if open := strings.Replace(l, "[x] ", "[ ] ", 1); open != l { // a task that was ticked off is none that was taken out
+			known[open] = true
+		} else {
+			known[strings.Replace(l, "[ ] ", "[x] ", 1)] = true
+		}
 	}
 	var declaring, rest, plain []string
 	scope, depth, scopes := "", 0, 0 // the scope of a line, and the number of those with lines that are told

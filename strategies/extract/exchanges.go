@@ -37,7 +37,7 @@ func (s *history) requestLines() []requestLine {
 			l.text, l.spare = "", true
 		default:
 			if t.document { // which one it was is enough
-				if s.isReplaced(i) {
+				if s.isReplaced(i) || i < len(s.turns)-newestRequests {
 					l.whole = ""
 				}
 				l.text = firstLine(t.request.head) + ellipsis
@@ -120,7 +120,11 @@ func (s *history) addRequests(b *itemList, budget int) {
 		if l.skill {
 			mark = bulletMark + skillMark
 		}
-		it := b.add(sectionRequests, mark+x+"\n", 0)
+		came := "" // of a request that was taken back
+		if t := s.turns[l.turns[len(l.turns)-1]]; t.isUndone() {
+			came = indentMark + formatEntry(t.lines[0])
+		}
+		it := b.add(sectionRequests, mark+x+"\n"+came, 0)
 		it.day, it.at = l.day, 2*s.turns[l.turns[0]].after
 		request := it // of what belongs to it
 		switch it.tier = tier; {
@@ -140,7 +144,7 @@ func (s *history) addRequests(b *itemList, budget int) {
 			it.topical = true
 		}
 		first = false
-		if whole := b.addWhole(it, mark+text.Head(cmp.Or(l.whole, l.text), maxRequest+len(ellipsis))+"\n"); whole != nil && !l.spare && i >= len(lines)-newestRequests {
+		if whole := b.addWhole(it, mark+text.Head(cmp.Or(l.whole, l.text), maxRequest+len(ellipsis))+"\n"+came); whole != nil && !l.spare && i >= len(lines)-newestRequests {
 			whole.tier = tierNewest
 		}
 		committed := false
@@ -158,7 +162,9 @@ func (s *history) addRequests(b *itemList, budget int) {
 				old := b.add(sectionState, indentMark+documentMark, worthAsked)
 				old.section, old.day, old.parent, old.tier, old.repeats = sectionRequests, it.day, it, tierState, true
 			}
-			s.addAnswer(b, turn, request)
+			if came == "" {
+				s.addAnswer(b, turn, request)
+			}
 			if request != nil && !l.skill && s.addCommits(b, turn, request) {
 				committed = true
 			}

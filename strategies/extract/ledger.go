@@ -388,6 +388,9 @@ var (
 // located is a line of a failed check with the place of a fault: file.go:12: message.
 var located = text.Pattern(`^\S+\.\w+:\d+(?::\d+)?:? +\S.*[A-Za-z]{3}`)
 
+// logLine is a line of a log, which a test prints with its place as well.
+var logLine = text.Pattern(`\b(?:INFO|DEBUG|TRACE)\b`)
+
 // failedOnly is a line that says that something failed, and not what.
 var failedOnly = text.Pattern(`(?i)^(?:exit code \d+:? *)?(?:\[\w+\] )?(?:FAIL(?:ED)?|ERROR)?(?: task failed|\s+\S+ \[build failed\])?$`)
 
@@ -416,7 +419,7 @@ func failureLines(head, tail string) (out []string, n int) {
 		if strings.HasPrefix(l, "Traceback (") || banner().MatchString(l) {
 			continue
 		}
-		if len(l) >= minFailure && !text.Longer(l, maxLine) && (reportsFailure(l) || located().MatchString(l)) && !known[l] {
+		if len(l) >= minFailure && !text.Longer(l, maxLine) && (reportsFailure(l) || located().MatchString(l) && !logLine().MatchString(l)) && !known[l] {
 			known[l] = true
 			if frame != "" && len(frame)+len(l) < maxLine && errorLine().MatchString(l) {
 				l, frame = l+" ("+frame+")", ""

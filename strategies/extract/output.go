@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -27,6 +28,9 @@ func (o output) excerpt(requests []string, n int) string {
 		asked[w] = len(w) >= minRepeated && !stopWords[w]
 	}
 	for i := range lines {
+		if ruling().MatchString(lines[i].text) && path.Ext(strings.Join(o.of.paths, "")) == ".md" {
+			lines[i].about += worthRule
+		}
 		for w := range namesAndWords(strings.ToLower(lines[i].text)) {
 			if asked[w] {
 				lines[i].about++
@@ -62,6 +66,12 @@ func (o output) excerpt(requests []string, n int) string {
 	}
 	return strings.Join(out, editSeparator)
 }
+
+// worthRule is the number of words that a rule is worth.
+const worthRule = 5
+
+// ruling is in a rule of a document for agents.
+var ruling = text.Pattern(`\b(?:NEVER|ALWAYS|MUST|DO NOT)\b`)
 
 // outputLine is a line of an output; lead is the index of the one without which it is not understood, -1 for none, and
 // about the number of words that are asked about.

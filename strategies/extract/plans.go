@@ -42,9 +42,9 @@ var finishing = text.Pattern(`(?i)\b(?:all|every|each)\b[^.!?\n]{0,60}\b(?:done|
 // approving is the result of a call that proposed a plan, if the user agreed to it.
 var approving = text.Pattern(`(?i)^\W*(?:the )?user (?:has )?approved\b`)
 
-// planLines returns the title of a plan and its steps, which are its headings and the entries of
-// its numbered list.
-func planLines(plan string) []string {
+// planLines returns the title of a plan, with the file in which it was saved, and its steps, which are its headings and the
+// entries of its numbered list.
+func planLines(plan, result string) []string {
 	var out []string
 	for _, l := range splitLines(plan) {
 		if x := strings.ReplaceAll(oneLine(unmarked(l)), "**", ""); len(out) == 0 || planStep().MatchString(l) && !slices.Contains(out, x) {
@@ -56,8 +56,14 @@ func planLines(plan string) []string {
 			out = slices.Delete(out, i, i+1)
 		}
 	}
+	if m := savedPlan().FindStringSubmatch(result); m != nil && len(out) > 0 {
+		out[0] += " (in " + m[1] + ")"
+	}
 	return out[:min(len(out), maxPlan)]
 }
+
+// savedPlan tells where a plan was saved.
+var savedPlan = text.Pattern(`(?m)^Your plan has been saved to: (\S+)`)
 
 // maxPlan is the number of lines of a plan.
 const maxPlan = 32

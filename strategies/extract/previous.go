@@ -352,6 +352,9 @@ func (s *history) namesUnchanged(text string, at int) bool {
 		}
 		named = true
 	}
+	if !named && dotted { // a file that no call has
+		All(text, func(k Kind, _, _ int) { named = named || k == File })
+	}
 	return named
 }
 

@@ -114,6 +114,7 @@ func (s *history) addLastAnswer(b *itemList) {
 		}
 	}
 	open, mark := s.uncommitted()
+	commit, forTask := s.lastCommit()
 	name := s.fileNames()
 	var lost []string
 	for _, p := range s.discarded {
@@ -124,7 +125,7 @@ func (s *history) addLastAnswer(b *itemList) {
 	switch {
 	case len(files) > 0 && len(files) < len(open) && slices.Equal(open[:len(files)], files):
 		open[len(files)] = earlierMark + open[len(files)]
-	case len(files) > 0 && len(open) == 0 && s.lastCommit() != "":
+	case len(files) > 0 && len(open) == 0 && forTask:
 		addFiles(editedAndCommitted, files)
 	case len(files) > 0 && !slices.Equal(open, files):
 		addFiles(editedForMark, files)
@@ -139,9 +140,11 @@ func (s *history) addLastAnswer(b *itemList) {
 	if len(open) > 0 {
 		addFiles(mark, open)
 		s.addChecked(b)
-	} else if commit := s.lastCommit(); commit != "" {
+	} else if commit != "" {
 		it := b.add(sectionState, committedMark+truncate(commit, minExcerpt)+"\n", worthState)
-		it.tier = tierState
+		if it.tier = tierState; !forTask {
+			it.tier = tierDone
+		}
 		if whole := b.addWhole(it, committedMark+truncate(commit, b.lineLimit)+"\n"); whole != nil {
 			whole.tier = tierDemands
 		}
@@ -224,14 +227,15 @@ func (s *history) taskCalls() []*toolCall {
 	return s.calls[from:]
 }
 
-// lastCommit returns the line of the last commit, if it was made for the active task, "" for none.
-func (s *history) lastCommit() string {
-	for _, c := range slices.Backward(s.taskCalls()) {
-		if c.committed {
-			return c.commitLine()
+// lastCommit returns the line of the last commit, "" for none, and reports whether it was made for the active task.
+func (s *history) lastCommit() (line string, forTask bool) {
+	since := len(s.calls) - len(s.taskCalls())
+	for i, c := range slices.Backward(s.calls) {
+		if line = c.commitLine(); c.committed && line != "" { // not a look at a clean tree
+			return line, i >= since
 		}
 	}
-	return ""
+	return "", false
 }
 
 // maxOutputLines is the number of lines of an output that are listed.

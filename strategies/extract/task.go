@@ -216,7 +216,7 @@ func (s *history) beforeActive() []int {
 	var out []int
 	at := s.activeTurn()
 	refers := func(t *turn, most int) bool {
-		return len(t.request.head) < minRequest || len(t.request.head) < most && (t.asked != "" || counting().MatchString(t.request.head))
+		return len(t.request.head) < minRequest || len(t.request.head) < most && (t.asked != "" || counting().MatchString(t.request.head) || likening().MatchString(t.request.head))
 	}
 	short := at > 0 && refers(s.turns[at], maxShort)
 	for i := at - 1; short && i >= 0 && len(out) < maxBefore; i-- {
@@ -234,6 +234,9 @@ func (s *history) beforeActive() []int {
 	}
 	return out
 }
+
+// likening begins a request for what the one before asks for.
+var likening = text.Pattern(`(?i)^\W*(?:(?:and|now|ok(?:ay)?|then|also|well|do|please)\b\W*)*(?:the )?same (?:for|with|in|on|here|thing|as|way|again)\b`)
 
 // counting refers to things that were listed before.
 var counting = text.Pattern(`(?i)\b(?:both|all (?:of (?:them|these|those|it)|two|three|four|five|\d{1,2}))\b`)

@@ -89,12 +89,67 @@ func TestTheActiveTask(t *testing.T) {
 			[]string{"    - 1 | `hall.go:12` | high\n    - 2 | `attic.go:7` | low\n"},
 			nil,
 		},
+		"the commit of an earlier request": {
+			slices.Concat([]*chat.Message{user("Dim the lamp of the hall and commit that.")}, edit, []*chat.Message{
+				calls("", "2", "Bash", "command", "git commit -am 'Dim the lamp'"), result("2", "[main 1a2b3c4] Dim the lamp\n 1 file changed"), assistant("It is committed."),
+				user("Now look at the door of the cellar, is it open?"), calls("I look at it.", "3", "Read", "file_path", "/house/door.go"), result("3", "package house"),
+			}),
+			[]string{"- Nothing edited for this task yet.\n- Committed, nothing edited since: [main 1a2b3c4] Dim the lamp\n"},
+			[]string{"Edited for this task"},
+		},
+		"the same for another thing": {
+			[]*chat.Message{
+				user("What lights the hall?"), assistant("A lamp."), user("why would the switch of the hall count its presses? the counter of the house does that"), assistant("It does not any more."),
+				user("same for the attic? i have a feeling that you need to read the switch of the attic in full to do this well"), assistant("I read it."),
+			},
+			[]string{"- Before: > why would the switch of the hall count its presses?"},
+			nil,
+		},
+		"where its plan is": {
+			[]*chat.Message{
+				user("Plan how to light the hall, please."), calls("", "1", "ExitPlanMode", "plan", "# Light the hall\n\n1. Mount the lamps\n2. Close the door\n"),
+				result("1", "User has approved your plan. You can now start.\n\nYour plan has been saved to: /home/u/plans/hall.md\n"), assistant("I mount the lamps of the hall."),
+			},
+			[]string{"- Plan approved by the user: Light the hall (in /home/u/plans/hall.md)\n"},
+			nil,
+		},
+		"rules that were read": {
+			[]*chat.Message{
+				user("Write a map of the rooms into the house's AGENTS.md."), calls("", "1", "Read", "file_path", "/house/AGENTS.md"),
+				result("1", "# The house\n\nThe map of the rooms and of the doors of the house is in the cellar.\n\n- The lamps of the hall are dim in the evening\n- NEVER open the door of the attic unless the user asks\n"),
+			},
+			[]string{" → The map of the rooms and of the doors of the house is in the cellar. · - NEVER open the door of the attic unless the user asks"},
+			nil,
+		},
+		"requests that were taken back": {
+			[]*chat.Message{
+				user("Count the doors of the house, please, and all its windows."), assistant("There are 5."), user("Use a brighter lamp in the hall of the house."), assistant("It is bright now."), user("/undo"), assistant("Fine."),
+				user("Use a red lamp in the attic of the house."), assistant("It is red now."), user("/undo"), assistant("Fine."), user("Now tell me what the lamps of the garden need."), assistant("They need wires."),
+			},
+			[]string{"- > Use a brighter lamp in the hall of the house.\n  - " + undone + "\n", "- > Use a red lamp in the attic of the house.\n  - " + undone + "\n"},
+			nil,
+		},
+		"what was found of a file that was not edited": {
+			slices.Concat([]*chat.Message{user("Which files name the lamp of the hall?"), assistant("The lamp is named in `config_test.go:102` with the name that it had before.")}, []*chat.Message{user("And how old is it, in years? Is it older than the one of the attic?"), assistant("It is."), user("Good, now dim it by the level, please.")}, edit, []*chat.Message{assistant("It is dimmed.")}),
+			[]string{"- The lamp is named in `config_test.go:102` with the name that it had before.\n"},
+			nil,
+		},
+		"lines of a log in a failed test": {
+			[]*chat.Message{user("Test the lamp."), calls("", "1", "Bash", "command", "go test ./..."), result("1", "--- FAIL: TestDim (0.01s)\n    lamp.go:12: Lamp 4 INFO level is read\n    lamp.go:14: level 3 where it is 4\nFAIL\n")},
+			[]string{"lamp.go:14: level 3 where it is 4"},
+			[]string{"INFO"},
+		},
 		"tasks that were ticked off": {
 			[]*chat.Message{
-				user("Go on with the plan."), calls("", "1", "Edit", "file_path", "/house/plan.md", "old_string", "- [ ] Mount the lamps of the hall", "new_string", "- [x] Mount the lamps of the hall\n- [ ] Paint the door of the hall"), result("1", "updated"),
+				user("Go on with the plan."), calls("", "1", "Edit", "file_path", "/house/plan.md", "old_string", "- [ ] Mount the lamps of the hall\n- [ ] Close the windows of the hall", "new_string", "- [x] Mount the lamps of the hall\n- [ ] Paint the door of the hall"), result("1", "updated"),
 			},
 			[]string{"added - [ ] Paint the door of the hall\n"},
-			[]string{"[x]"},
+			[]string{"[x]", "removed"},
+		},
+		"nothing but tasks that were ticked off": {
+			[]*chat.Message{user("Go on with the plan."), calls("", "1", "Edit", "file_path", "/house/plan.md", "old_string", "- [ ] Mount the lamps of the hall", "new_string", "- [x] Mount the lamps of the hall"), result("1", "updated")},
+			nil,
+			[]string{"added", "removed"},
 		},
 	} {
 		text := digestOf(Options{}, tt.messages...).Text(700)

@@ -146,7 +146,7 @@ func smallest(items []*item, sec section) int {
 // prepare sets the size, the identifiers and the topic of an item.
 func (d *Digest) prepare(it *item) {
 	if it.day != "" {
-		it.text = indentMark + it.text
+		it.text = indentMark + strings.ReplaceAll(strings.TrimSuffix(it.text, "\n"), "\n", "\n"+indentMark) + "\n"
 	}
 	if it.parent != nil {
 		it.at = it.parent.at
