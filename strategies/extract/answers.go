@@ -36,7 +36,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 	answered, day := false, s.dayOf(i) // answered: its result is listed
 	edited, editedLater := s.editedFor(t), s.changedSince(t.lastAt, "")
 	flat := finding && editedLater   // without lists, which stand with their heading only
-	each := false                    // of the lines below the head is marked by itself
+	each, picked := false, false     // of the lines below the head is marked by itself, or was chosen by the user
 	var head, former, it *item       // of the lines below it, and of the line before, nil if that is left out
 	counted, missing := false, false // the line is an entry of a numbered list, of which one was left out
 	for j, line := range lines {
@@ -77,7 +77,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 			passing, empty = false, false
 		}
 		switch {
-		case !counted && (plain == "" || empty || passing && (!first || editedLater) || isRemark(line) || !s.isTalk() && (!below || !isRow(line)) && isProgramLine(line) || finding && len(s.files) > 0 && (isChange(line) || instructing().MatchString(line))):
+		case !counted && (plain == "" || empty || passing && (!first || editedLater) || isRemark(line) || !s.isTalk() && (head == nil || !isRow(head.text)) && isProgramLine(line) || finding && len(s.files) > 0 && (isChange(line) || instructing().MatchString(line))):
 			continue
 		case !first && !finding && edited && editedLater && !slices.ContainsFunc(sentences(line), isDecision): // what came of it is in the files
 			continue
@@ -98,6 +98,9 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 		}
 		if !below { // some of the lines below it hold: each is marked by itself
 			each = slices.ContainsFunc(lines[j+1:end], func(l string) bool { return s.namesUnchanged(l, t.lastAt) })
+			picked = slices.ContainsFunc(lines[j+1:end], func(l string) bool {
+				return slices.Contains(s.decisions, chosenMark+strings.TrimPrefix(l, belowMark))
+			})
 		}
 		about := line
 		if !each {
@@ -118,7 +121,7 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 			text = indentMark + text
 		}
 		it = b.add(sectionFindings, text, worth*age*min(1, float64(len(text))/usualLine))
-		it.day, it.parent, it.follows, it.repeats = day, head, former, counted
+		it.day, it.parent, it.follows, it.repeats = day, head, former, counted && picked
 		if first && (b.crowded || isBefore) && !s.isRecords() && !s.isTalk() && i >= len(s.turns)-1-newestRequests {
 			it.tier = tierOpen
 		}

@@ -224,7 +224,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		c.failed, s.discards = true, s.discards || strings.Contains(c.command, "git stash")
 		failures, n := failureLines(head, tail)
 		c.failures = slices.DeleteFunc(failures, func(l string) bool { return strings.HasPrefix(l, refusedEdit) || l == line })
-		if at := slices.IndexFunc(c.failures, located().MatchString); at >= 0 && failedOnly().MatchString(line) {
+		if at := slices.IndexFunc(c.failures, faultAt); at >= 0 && failedOnly().MatchString(line) { // that says more
 			line = c.failures[at]
 			c.failures = slices.Delete(c.failures, at, at+1)
 		}
@@ -266,7 +266,9 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		c.outcome = "approved by the user"
 	}
 	if !listing && !c.acts && !c.changes && !c.administers {
-		s.shown = output{c, strings.Clone(text.Head(head, maxReply))}
+		if s.shown = (output{c, strings.Clone(text.Head(head, maxReply))}); c.isSilent(head) {
+			s.shown.text = noOutput
+		}
 	}
 	if c.commits || c.passed() {
 		s.checkedAt = s.editedAt
@@ -314,7 +316,8 @@ var creating = text.Pattern(`(?i)\b(?:created|creating)\b`)
 // isCommit reports whether a call is a commit, by its tool or its command.
 func isCommit(tool, command string) bool {
 	if command == "" {
-		return slices.Contains(nameWords(tool), "commit") && !looks(tool)
+		words := nameWords(tool)
+		return len(words) > 0 && words[len(words)-1] == "commit" && !looks(tool)
 	}
 	return slices.ContainsFunc(shellCommands(command), func(c shellCommand) bool {
 		return committing().MatchString(c.text) && !strings.Contains(c.text, "--dry-run") && !strings.Contains(c.text, "--help")

@@ -198,14 +198,13 @@ type madeEdit struct {
 // newEdit tells lines that are not among others: of code that says something, declarations first, and nothing else
 // if there is such. It also returns the names of what is declared by the lines or, if they are one piece, has them.
 func newEdit(path string, lines, others []string, whole bool) (e *edit, names []string) {
-	known := map[string]bool{}
+	known, tasks := map[string]bool{}, map[string]bool{} // tasks are lines of others, ticked off
 	for _, l := range others {
 		known[l] = true
-		if open := strings.Replace(l, "[x] ", "[ ] ", 1); open != l { // a task that was ticked off is none that was taken out
-			known[open] = true
-		} else {
-			known[strings.Replace(l, "[ ] ", "[x] ", 1)] = true
+		if ticked := strings.Replace(l, "[ ] ", "[x] ", 1); ticked != l {
+			tasks[ticked] = true
 		}
+		known[strings.Replace(l, "[x] ", "[ ] ", 1)] = true // a task that was ticked off is not taken out
 	}
 	var declaring, rest, plain []string
 	scope, depth, scopes := "", 0, 0 // the scope of a line, and the number of those with lines that are told
@@ -233,7 +232,7 @@ func newEdit(path string, lines, others []string, whole bool) (e *edit, names []
 			declaring = append(declaring, l)
 		case !strings.ContainsFunc(l, isLetterOrDigit):
 			continue
-		case body, !isPlain(l):
+		case (body || !isPlain(l)) && !tasks[l]:
 			if len(rest) <= maxEditLines {
 				rest = append(rest, l)
 			}

@@ -98,6 +98,9 @@ func isIntention(s string) bool {
 	return intending().MatchString(text.Head(s, 80))
 }
 
+// announces reports whether a line says what comes next, and not why.
+func announces(s string) bool { return isIntention(s) && !isDecision(s) }
+
 // intending begins what comes next.
 var intending = text.Pattern(`(?i)^(?:[^.!?:]{0,30}[.!,:—-] *)?(?:(?:now|good|great|perfect|ok|okay|next|first|so|then|and)[,!.]? +)*(?:let me|let's|let’s|i'll|i’ll|i will|we'll|we will|i'm going to|(?:i|we) (?:also )?need to (?:check|look|see|find|read|understand|add|append|change|create|ensure|fix|handle|implement|import|make|modify|move|remove|replace|run|set|update|use|write)|now (?:add|change|check|create|fix|remove|replace|run|test|update|verify|wire|write)|next (?:is|comes|up is)|i should (?:check|look)|i can (?:look up|retrieve|check|pull up|find)|(?:please )?(?:hold on|wait)|(?:just )?(?:one|a) (?:moment|second)|bear with me)\b`)
 

@@ -392,7 +392,14 @@ var located = text.Pattern(`^\S+\.\w+:\d+(?::\d+)?:? +\S.*[A-Za-z]{3}`)
 var logLine = text.Pattern(`\b(?:INFO|DEBUG|TRACE)\b`)
 
 // failedOnly is a line that says that something failed, and not what.
-var failedOnly = text.Pattern(`(?i)^(?:exit code \d+:? *)?(?:\[\w+\] )?(?:FAIL(?:ED)?|ERROR)?(?: task failed|\s+\S+ \[build failed\])?$`)
+var failedOnly = text.Pattern(`(?i)^(?:exit code \d+:? *)?(?:\[\w+\] )?(?:FAIL(?:ED)?|ERROR)(?: task failed|\s+\S+\s+(?:\[\w+ failed\]|[\d.]+s))?$`)
+
+// faultAt reports whether a line tells of a fault, no warning, and its place.
+func faultAt(l string) bool {
+	return located().MatchString(l) && reportsFailure(l) && !warned().MatchString(l)
+}
+
+var warned = text.Pattern(`(?i):\d+:? *\W?(?:warning|note|info|deprecat\w*)\b`)
 
 // frameLine is a line of a traceback of Python with a place, errorLine the one that ends it.
 var (

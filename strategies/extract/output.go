@@ -16,6 +16,15 @@ type output struct {
 	text string
 }
 
+const noOutput = "no output"
+
+// isSilent reports whether a command printed nothing, and would have printed what it has to say.
+func (c *toolCall) isSilent(result string) bool {
+	result = strings.TrimSpace(result)
+	return c.isShell && (result == "" || result == "(no output)") &&
+		!slices.ContainsFunc(shellCommands(c.command), func(x shellCommand) bool { return x.background || len(x.to) > 0 })
+}
+
 // excerpt returns the lines of an output that have words of requests, in about n characters, or the first ones where there
 // are none and the output is of a command.
 func (o output) excerpt(requests []string, n int) string {

@@ -38,7 +38,7 @@ type item struct {
 	covers *item
 	// heading reports that it stands only above one whose parent it is.
 	heading bool
-	// repeats reports that the same line may stand below another one.
+	// repeats reports that the same line may stand elsewhere.
 	repeats bool
 	// acted reports that it tells what was done, kind by what tool or command, "" if that is not known.
 	acted bool
@@ -234,7 +234,9 @@ const stateRoom = 6
 func (p *page) fill(items []*item, held int) {
 	actions, size := false, 0
 	for i, it := range items {
-		it.order = i
+		if it.order >= 0 { // no leading one
+			it.order = i
+		}
 		actions = actions || it.acted
 		size += it.size
 	}

@@ -84,7 +84,6 @@ func chosen(s, reply string) []string {
 	for _, l := range entries {
 		list[strings.ToLower(choiceLine().FindStringSubmatch(l)[1])] = strings.ReplaceAll(l, "**", "")
 	}
-	ambiguous := asksAbove(lines, entries)
 	var out []string
 	for _, l := range splitLines(text.Head(reply, maxRequest)) {
 		found := choiceLine().FindStringSubmatch(l)
@@ -94,7 +93,7 @@ func chosen(s, reply string) []string {
 		x, said := list[strings.ToLower(found[1])], strings.TrimSpace(l[len(found[0]):])
 		switch {
 		case said == "" || !slices.ContainsFunc(sentences(x), isQuestion):
-		case ambiguous: // it may answer the question of the other list
+		case asksAbove(lines, entries): // it may answer the question of the other list
 			return nil
 		default:
 			out = append(out, truncate(x, maxLine/2)+" → the user: "+truncate(said, maxLine/2))
@@ -123,16 +122,22 @@ func chosen(s, reply string) []string {
 	return out
 }
 
-// asksAbove reports whether a question stands below an entry with a number above the list of the given entries.
+// asksAbove reports whether an entry with a number above the list of the given entries, or what stands below that, asks
+// something: not what leads the list.
 func asksAbove(lines, entries []string) bool {
+	if len(entries) == 0 || !strings.ContainsAny(choiceLine().FindStringSubmatch(entries[0])[1], "1aA") { // it has more
+		return false
+	}
+	at := 0 // where the list begins
+	for i, l := range lines {
+		if strings.HasPrefix(entries[0], l) {
+			at = i
+		}
+	}
 	numbered := false
-	for _, l := range lines {
-		switch {
-		case len(entries) > 0 && strings.HasPrefix(entries[0], l):
-			return false
-		case choiceLine().MatchString(l):
-			numbered = true
-		case numbered && isQuestion(l):
+	for _, l := range lines[:max(at-1, 0)] {
+		numbered = numbered || choiceLine().MatchString(l)
+		if numbered && slices.ContainsFunc(sentences(l), isQuestion) {
 			return true
 		}
 	}
@@ -158,7 +163,7 @@ var (
 )
 
 // choiceLine is an entry of a list with numbers or letters.
-var choiceLine = text.Pattern(`(?i)^\W*(?:(?:option|approach|choice)\s+)?(\d{1,2}|[a-h])[.):]`)
+var choiceLine = text.Pattern(`(?i)^\W*(?:(?:option|approach|choice)\s+)?(\d{1,2}|[a-h])[.):](?:[\s*]|$)`)
 
 // options returns the entries of the last list with numbers or letters, without what stands below
 // them.

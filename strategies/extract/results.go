@@ -123,11 +123,13 @@ var committed = text.Pattern(`(?m)^\[[^\]\n]+ [0-9a-f]{7,40}\] .*$`)
 // of a linter.
 var stating = text.Pattern(`^(?:HEAD is now at |Successfully |\d+ issues?\.?$|PASS(?:ED)?\b)|\b\d+ (?:tests? )?(?:passed|passing)\b|\b(?:0|no) (?:issues|errors|failures|problems)\b`)
 
-// commitLine returns the line of git for the commit that a call made, or one like it for a commit that the program of
-// the agent reports; "" for none.
+// commitLine returns the line of git for the commit that a call made, or what tells of it where git prints none.
 func (c *toolCall) commitLine() string {
-	if c.commits && c.committed && !c.isShell && c.outcome != "" {
+	if line := committed().FindString(c.outcome); line != "" {
+		return line
+	}
+	if c.id == textID { // which the program of the agent reports
 		return fmt.Sprintf("[%s] %s", c.outcome, c.description)
 	}
-	return committed().FindString(c.outcome)
+	return c.description
 }

@@ -47,16 +47,16 @@ func (s *history) addLastAnswer(b *itemList) {
 		}
 		heads := j+1 < len(t.lines) && strings.HasPrefix(t.lines[j+1], belowMark)
 		announced = announced || heads && next != "" && strings.Contains(line, next)
-		if (last != nil || j < t.lastStart) && !heads { // the calls stand for what was to be done
+		if (last != nil || j < t.lastStart && t.callsBefore > 0) && !heads { // the calls stand for what was to be done
 			said := sentences(line)
-			if line = strings.Join(slices.DeleteFunc(slices.Clone(said), isIntention), " "); line != strings.Join(said, " ") && isEmpty(line) {
+			if line = strings.Join(slices.DeleteFunc(slices.Clone(said), announces), " "); line != strings.Join(said, " ") && isEmpty(line) {
 				continue
 			}
 		}
 		if j < t.lastStart {
 			line = opening().ReplaceAllString(line, "")
 		}
-		if line == "" || isPathLine(line) && len(t.lines)-t.lastStart > 1 || claiming().MatchString(line) || last != nil && last.edited() && correcting().MatchString(line) || s.isRecords() && farewell().MatchString(line) || last != nil && (isRemark(line) || !heads && (isNextStep(line) || line == last.description)) || j < t.lastStart && (isIntention(line) || isRemark(line) || isQuestion(line)) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
+		if line == "" || isPathLine(line) && len(t.lines)-t.lastStart > 1 || claiming().MatchString(line) || last != nil && last.edited() && correcting().MatchString(line) || s.isRecords() && farewell().MatchString(line) || last != nil && (isRemark(line) || !heads && (isNextStep(line) || line == last.description)) || j < t.lastStart && (announces(line) || isRemark(line) || isQuestion(line)) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
 			continue
 		}
 		text, whole := formatEntry(truncate(line, b.lineLimit)), formatEntry(line)
@@ -131,7 +131,7 @@ func (s *history) addLastAnswer(b *itemList) {
 		addFiles(editedForMark, files)
 	case len(files) == 0 && len(open) > 0 && len(s.edited) == 0 && s.requests > 1:
 		open[0] = earlierMark + open[0]
-	case last != nil && len(last.paths) > 0 && len(open) == 0 && len(s.discarded) == 0:
+	case last != nil && len(last.paths) > 0 && len(open) == 0 && len(s.discarded) == 0 && !forTask:
 		addFiles(nothingEdited, nil)
 	}
 	if len(lost) > 0 {
@@ -140,12 +140,13 @@ func (s *history) addLastAnswer(b *itemList) {
 	if len(open) > 0 {
 		addFiles(mark, open)
 		s.addChecked(b)
-	} else if commit != "" {
-		it := b.add(sectionState, committedMark+truncate(commit, minExcerpt)+"\n", worthState)
+	} else if commit != nil {
+		line := commit.commitLine()
+		it := b.add(sectionState, committedMark+truncate(line, minExcerpt)+"\n", worthState)
 		if it.tier = tierState; !forTask {
 			it.tier = tierDone
 		}
-		if whole := b.addWhole(it, committedMark+truncate(commit, b.lineLimit)+"\n"); whole != nil {
+		if whole := b.addWhole(it, committedMark+truncate(line, b.lineLimit)+"\n"); whole != nil {
 			whole.tier = tierDemands
 		}
 	}
@@ -182,8 +183,6 @@ func (s *history) addLastCall(b *itemList, last *toolCall) {
 		} else if last == s.shown.of && !strings.Contains(text, " → ") && !s.declaresIn(last) {
 			if said := s.shown.excerpt(asked, excerpt); said != "" {
 				text += " → " + said
-			} else if last.isShell && strings.TrimSpace(s.shown.text) == "" {
-				text += " → no output"
 			}
 		} else if last.edited() && len(last.change.files) == 1 && len(last.change.files[0].lines) > 0 {
 			text += " → " + truncate(last.change.files[0].String(), minExcerpt)
@@ -227,15 +226,24 @@ func (s *history) taskCalls() []*toolCall {
 	return s.calls[from:]
 }
 
-// lastCommit returns the line of the last commit, "" for none, and reports whether it was made for the active task.
-func (s *history) lastCommit() (line string, forTask bool) {
+// lastCommit returns the last commit of files that does more than format them, nil for none, and reports whether it was
+// made for the active task.
+func (s *history) lastCommit() (last *toolCall, forTask bool) {
+	if len(s.files) == 0 {
+		return nil, false
+	}
 	since := len(s.calls) - len(s.taskCalls())
 	for i, c := range slices.Backward(s.calls) {
-		if line = c.commitLine(); c.committed && line != "" { // not a look at a clean tree
-			return line, i >= since
+		if made := c.committed && (c.commits || committed().MatchString(c.outcome)); made && (last == nil || !c.formats() && i >= since) {
+			last, forTask = c, i >= since
+		} else if !made {
+			continue
+		}
+		if !last.formats() {
+			break
 		}
 	}
-	return "", false
+	return last, forTask
 }
 
 // maxOutputLines is the number of lines of an output that are listed.

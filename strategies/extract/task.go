@@ -3,6 +3,7 @@ package extract
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -57,11 +58,14 @@ func (s *history) leadingItems(budget int) []*item {
 	if !s.goal.empty() && s.isGoal(s.goal) {
 		add(sectionGoal, s.goal.quote(bodySize(sectionGoal, min(budget/4, maxExcerpt))))
 	}
+	before := s.beforeActive()
 	if at > 0 && !s.supplies(at) && (len(active.head) < minRequest || len(active.head) < maxShort && (len(s.files) == 0 && pointing().MatchString(active.head) || s.turns[at].asked != "" || referring().MatchString(active.head))) {
 		last := proseLines(s.turns[at-1].lastText)
 		replied := answeredLines(s.turns[at-1].lastText, active.head)
-		if len(replied) == 0 && (len(last) > 0 && choiceLine().MatchString(last[len(last)-1].text) || s.turns[at].asked == "" && (referring().MatchString(active.head) || counting().MatchString(active.head) || picking().MatchString(active.head))) {
+		if len(replied) == 0 && (len(last) > 0 && choiceLine().MatchString(last[len(last)-1].text) || s.turns[at].asked == "" && (referring().MatchString(active.head) || picking().MatchString(active.head))) {
 			replied = options(splitLines(s.turns[at-1].lastText))
+		} else if len(replied) == 0 && !slices.Contains(before, at-1) { // whose answer stands with it
+			replied = countedEntries(s.turns[at-1].lastText, active.head)
 		}
 		if len(replied) == 0 && len(last) > 0 && !last[len(last)-1].row && (!s.isRecords() && (agreeing().MatchString(active.head) || pointing().MatchString(active.head)) || requesting().MatchString(last[len(last)-1].text) || checkingBack().MatchString(last[len(last)-1].text)) {
 			replied = []string{cmp.Or(lastQuestion(s.turns[at-1].lastText), last[len(last)-1].text)}
@@ -85,7 +89,6 @@ func (s *history) leadingItems(budget int) []*item {
 	if t := s.currentTurn(); !closed && at == len(s.turns)-1 && len(s.calls) > 0 && t.calls == t.callsBefore && len(t.lines) > 0 && pendingQuestion(t.lastText) == "" && !isIntention(strings.TrimPrefix(t.lines[len(t.lines)-1], belowMark)) {
 		add(sectionTask, s.answered())
 	}
-	before := s.beforeActive()
 	for n, i := range slices.Backward(before) {
 		room := max(budget/6, 2*minRequest)
 		if n == 0 { // most of what is asked for now
@@ -202,7 +205,7 @@ func (s *history) answered() string {
 }
 
 // welcoming is in a greeting of the assistant.
-var welcoming = text.Pattern(`(?i)\bhow (?:can|may|could) i (?:help|assist)\b`)
+var welcoming = text.Pattern(`(?i)\bhow (?:can|may|could) i (?:help|assist)(?: you)?(?: today)?\W*$`)
 
 // requesting is in what asks the user for something without a question.
 var requesting = text.Pattern(`(?i)\b(?:(?:please|first|just) (?:tell|give|send|let) me\b|tell me (?:how|what|where|when|which|who|if)\b|i need to know\b)`)
@@ -238,8 +241,23 @@ func (s *history) beforeActive() []int {
 // likening begins a request for what the one before asks for.
 var likening = text.Pattern(`(?i)^\W*(?:(?:and|now|ok(?:ay)?|then|also|well|do|please)\b\W*)*(?:the )?same (?:for|with|in|on|here|thing|as|way|again)\b`)
 
-// counting refers to things that were listed before.
-var counting = text.Pattern(`(?i)\b(?:both|all (?:of (?:them|these|those|it)|two|three|four|five|\d{1,2}))\b`)
+// counting refers to things that were listed before, and has their number.
+var counting = text.Pattern(`(?i)\b(both|all (?:of (?:them|these|those|it)|two|three|four|five|\d{1,2}))\b`)
+
+// countedEntries returns the entries of the last list in a text with numbers, if a request refers to as many things.
+func countedEntries(s, request string) []string {
+	m := counting().FindStringSubmatch(request)
+	if m == nil {
+		return nil
+	}
+	list, number := options(splitLines(s)), strings.TrimPrefix(strings.ToLower(m[1]), "all ")
+	if n, known := numberWords[number]; known && n == len(list) || number == strconv.Itoa(len(list)) || number != "of it" && strings.HasPrefix(number, "of ") {
+		return list
+	}
+	return nil
+}
+
+var numberWords = map[string]int{"both": 2, "two": 2, "three": 3, "four": 4, "five": 5}
 
 // isGoal reports whether a request is the first one, and recent enough to be the goal of what is
 // done now.

@@ -23,6 +23,16 @@ func TestTheActiveTask(t *testing.T) {
 			[]string{"> Can you fix all 3\n- Replies to: 1. Fault - `hall.go:12` (high)\n  - 2. Fault - `attic.go:7` (low)\n  - 3. Doubt - `shed.go:3`\n"},
 			nil,
 		},
+		"fewer than were found": {
+			[]*chat.Message{user("Look for lamps of the house that are lit too early, please."), assistant(faults), user("Run all 12 tests"), assistant("They pass.")},
+			nil,
+			[]string{repliesMark},
+		},
+		"all of what stands with its request": {
+			[]*chat.Message{user("Count the lamps of the house, please, and all its windows."), assistant("There are 5."), user("Which are lit early?"), assistant(faults), user("Fix all 3"), assistant("I begin with the hall.")},
+			[]string{"> Fix all 3\n- Before: > Which are lit early?\n"},
+			[]string{repliesMark},
+		},
 		"a greeting is no question": {
 			[]*chat.Message{user("hi"), assistant("Hello! How can I help you today?"), user("write of the lamps"), assistant("It is written in the folder of the house.")},
 			[]string{"> write of the lamps\n"},
@@ -36,6 +46,25 @@ func TestTheActiveTask(t *testing.T) {
 			}),
 			[]string{"- Edited for this task and committed: lamp.go\n- Committed, nothing edited since: [main 1a2b3c4] Remove the old switch.go and fuse.go, and dim the lamp by what is read of the level\n"},
 			nil,
+		},
+		"a clean tree behind its commit": {
+			slices.Concat([]*chat.Message{user("Dim the lamp, and commit that.")}, edit, []*chat.Message{
+				calls("", "2", "Bash", "command", "git commit -q -am 'Dim the lamp'"), result("2", ""), calls("", "3", "Bash", "command", "git status"), result("3", "On branch main\nnothing to commit, working tree clean"),
+			}),
+			[]string{"- Edited for this task and committed: lamp.go\n- Committed, nothing edited since: git commit -q -am 'Dim the lamp'"},
+			nil,
+		},
+		"a format behind its commit": {
+			slices.Concat([]*chat.Message{user("Dim the lamp, and commit that.")}, edit, []*chat.Message{
+				calls("", "2", "Bash", "command", "git commit -am 'feat: dim the lamp'"), result("2", "[main 1a2b3c4] feat: dim the lamp"), calls("", "3", "Bash", "command", "git commit -am 'style: format'"), result("3", "[main 1a2b3c5] style: format"),
+			}),
+			[]string{"- Committed, nothing edited since: [main 1a2b3c4] feat: dim the lamp"},
+			nil,
+		},
+		"what is called a commit": {
+			slices.Concat([]*chat.Message{user("Dim the lamp, and tell of it.")}, edit, []*chat.Message{calls("", "2", "create_commit_comment", "body", "The lamp is dim"), result("2", "Comment created"), assistant("It is told.")}),
+			[]string{"- Edited, no commit seen: lamp.go\n"},
+			[]string{"- Committed"},
 		},
 		"what the program reports before its commands": {
 			[]*chat.Message{
@@ -55,6 +84,24 @@ func TestTheActiveTask(t *testing.T) {
 			[]string{"- Bash: mise run test (failed) → lamp.go:12:9: cannot use level as text\n"},
 			[]string{"→ FAIL"},
 		},
+		"a warning above what failed": {
+			[]*chat.Message{user("Build the lamp."), calls("", "1", "Bash", "command", "make lamp"), result("1", "lamp.c:3:5: warning: unused variable 'x'\nlamp.c:9:1: error: expected ';'\nFAILED")},
+			[]string{"→ lamp.c:9:1: error: expected ';'"},
+			nil,
+		},
+		"an output that goes elsewhere": {
+			[]*chat.Message{user("Build the lamp."), calls("", "1", "Bash", "command", "make lamp > /dev/null 2>&1"), result("1", "")},
+			[]string{"- Last: Bash: make lamp"},
+			[]string{noOutput},
+		},
+		"a reason for what is announced": {
+			[]*chat.Message{
+				user("What lights the hall?"), calls("`relay_9` is asked first. I'll keep `relay_9` because `fuse_7` of the cellar depends on it.", "1", "Bash", "command", "show fuse_7"), result("1", "on"),
+				calls("`fuse_7` is on all day.", "2", "Bash", "command", "show fuse_8"),
+			},
+			[]string{"because `fuse_7` of the cellar depends on it."},
+			nil,
+		},
 		"steps that were made": {
 			[]*chat.Message{
 				user("What lights the hall?"), calls("`relay_9` is asked by the hall first. I will look at `relay_9` next.", "1", "Bash", "command", "show relay_9"), result("1", "relay_9 asks fuse_7"),
@@ -72,6 +119,19 @@ func TestTheActiveTask(t *testing.T) {
 			[]*chat.Message{user("Wire the house with new lamps, please."), assistant("### 1. The hall\n\nIt is dark. Should it be lit?\n\n### 2. The attic\n\nIt has no wire.\n\n" + questions), user("1. yes, by a lamp\n2. leave it"), assistant("I do it now.")},
 			nil,
 			[]string{"→ the user", "The user chose"},
+		},
+		"answers to a list that a question leads": {
+			[]*chat.Message{user("Wire the house with new lamps, please."), assistant("This is done:\n1. The hall\n2. The attic\n\nCould you answer these?\n1. Do we keep the old lamps?\n2. Which fuse do we take?"), user("1. no\n2. the big one"), assistant("I do it now.")},
+			[]string{"- 1. Do we keep the old lamps? → the user: no\n"},
+			nil,
+		},
+		"a plan that is told again": {
+			[]*chat.Message{
+				user("Find a way to light the hall."), assistant("This is the plan for the hall:\n1. A lamp at the door of the hall\n2. A lamp above the stairs of the hall\n"), user("And the one for the attic of the house?"), assistant("This is the plan for the attic:\n1. A lamp at the door of the hall\n2. A lamp above the roof of the house\n"),
+				user("Now tell me what the lamps of the garden need."), assistant("They need wires."), user("And those of the shed, please?"), assistant("The same."),
+			},
+			[]string{"A lamp above the roof of the house"},
+			nil,
 		},
 		"the entry that was chosen": {
 			[]*chat.Message{
@@ -148,8 +208,8 @@ func TestTheActiveTask(t *testing.T) {
 		},
 		"nothing but tasks that were ticked off": {
 			[]*chat.Message{user("Go on with the plan."), calls("", "1", "Edit", "file_path", "/house/plan.md", "old_string", "- [ ] Mount the lamps of the hall", "new_string", "- [x] Mount the lamps of the hall"), result("1", "updated")},
-			nil,
-			[]string{"added", "removed"},
+			[]string{"added - [x] Mount the lamps of the hall"},
+			[]string{"removed"},
 		},
 	} {
 		text := digestOf(Options{}, tt.messages...).Text(700)
