@@ -213,7 +213,7 @@ func (s *history) callsOfLast(last *toolCall) int {
 	return len(since) - from
 }
 
-// taskCalls returns the calls since the active request.
+// taskCalls returns the calls since the active request, or the first of a program if there is none.
 func (s *history) taskCalls() []*toolCall {
 	since := s.currentTurn().after
 	if at := s.activeTurn(); at >= 0 {
@@ -226,22 +226,19 @@ func (s *history) taskCalls() []*toolCall {
 	return s.calls[from:]
 }
 
-// lastCommit returns the last commit of files that does more than format them, nil for none, and reports whether it was
-// made for the active task.
+// lastCommit returns the last commit of files, if there is another one than of what a program formatted that; nil for none.
+// It reports whether one was made for the active task.
 func (s *history) lastCommit() (last *toolCall, forTask bool) {
-	if len(s.files) == 0 {
-		return nil, false
-	}
 	since := len(s.calls) - len(s.taskCalls())
 	for i, c := range slices.Backward(s.calls) {
-		if made := c.committed && (c.commits || committed().MatchString(c.outcome)); made && (last == nil || !c.formats() && i >= since) {
-			last, forTask = c, i >= since
-		} else if !made {
+		if len(s.files) == 0 || !c.committed || !c.commits && !committed().MatchString(c.outcome) {
 			continue
 		}
-		if !last.formats() {
-			break
+		forTask = forTask || i >= since
+		if !c.formats() {
+			return c, forTask
 		}
+		last = cmp.Or(last, c)
 	}
 	return last, forTask
 }
