@@ -255,7 +255,8 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		if slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return subagents[w] }) {
 			line = reportLine(head)
 		}
-		c.outcome = excerpt(strings.ReplaceAll(unmarked(cmp.Or(line, resultLine(c.command, tail))), "**", ""), maxDescription)
+		line = testedPackages(cmp.Or(line, resultLine(c.command, tail)), head, tail)
+		c.outcome = excerpt(strings.ReplaceAll(unmarked(line), "**", ""), maxDescription)
 	}
 	if f := s.files[strings.Join(c.paths, "")]; f != nil && c.changes && f.changes == 1 {
 		f.created = f.reads == 0 && c.change.from == 0 && creating().MatchString(text.Head(head, maxLine))

@@ -432,7 +432,7 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 	case c.acts:
 		it.kind = c.kind()
 		it.tier = tierDone
-		worth := worthActed * decay(age, 256)
+		worth := c.worthDone() * decay(age, 256)
 		if s.isRecords() && c.failed { // what worked is asked about later
 			worth /= 10
 		}

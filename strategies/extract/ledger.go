@@ -289,6 +289,16 @@ func (c *toolCall) kind() string {
 	return text.Head(strings.TrimPrefix(ran[len(ran)-1].what, c.tool+" "), maxKey)
 }
 
+// worthDone returns the value of an action: the least of one whose effect is seen in any listing of a folder.
+func (c *toolCall) worthDone() float64 {
+	if first, _, _ := strings.Cut(withoutFolder(c.description), " "); c.isShell && slightActs[first] {
+		return worthActed / 4
+	}
+	return worthActed
+}
+
+var slightActs = wordSet(`mkdir touch chmod cp`)
+
 // formats reports whether a call committed nothing but what a program formatted.
 func (c *toolCall) formats() bool {
 	return c.commits && formatting().MatchString(c.description+" "+c.outcome)

@@ -57,6 +57,20 @@ func resultLine(command, tail string) string {
 	return ""
 }
 
+// testedPackages returns the line of a result, but for one that says that a package passed the number of those that did,
+// if there are several and all of the result is known.
+func testedPackages(line, head, tail string) string {
+	if !testedPackage().MatchString(line) || head != tail {
+		return line
+	}
+	if n := len(testedPackage().FindAllString(tail, -1)); n > 1 {
+		return fmt.Sprintf("ok, %d packages", n)
+	}
+	return line
+}
+
+var testedPackage = text.Pattern(`(?m)^ok\s+\S+\s+(?:[\d.]+s|\(cached\))`)
+
 // reportLine returns what a text with paragraphs, as a subagent reports, says below the heading of its summary, else its
 // title or, if it has none, what it says first; "" of other results.
 func reportLine(head string) string {

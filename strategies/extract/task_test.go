@@ -89,6 +89,11 @@ func TestTheActiveTask(t *testing.T) {
 			[]string{"→ lamp.c:9:1: error: expected ';'"},
 			nil,
 		},
+		"packages that pass": {
+			[]*chat.Message{user("Test the lamp."), calls("", "1", "Bash", "command", "go test ./..."), result("1", "ok  \thouse/lamp\t0.01s\n?   \thouse/door\t[no test files]\nok  \thouse/hall\t(cached)\nok  \thouse/roof\t1.2s")},
+			[]string{"- Last: Bash: go test ./... → ok, 3 packages"},
+			nil,
+		},
 		"an output that goes elsewhere": {
 			[]*chat.Message{user("Build the lamp."), calls("", "1", "Bash", "command", "make lamp > /dev/null 2>&1"), result("1", "")},
 			[]string{"- Last: Bash: make lamp"},
@@ -222,6 +227,20 @@ func TestTheActiveTask(t *testing.T) {
 			if strings.Contains(text, x) {
 				t.Errorf("%s: %q\n%s", name, x, text)
 			}
+		}
+	}
+}
+
+// A folder that was made is worth less room than what was pushed.
+func TestWorthOfActions(t *testing.T) {
+	t.Parallel()
+	var messages []*chat.Message
+	for _, command := range []string{"git push origin lamps", "cd house && mkdir -p lamps", "cp a.lamp house/lamps"} {
+		messages = append(messages, calls("", command, "Bash", "command", command), result(command, ""))
+	}
+	for i, c := range digestOf(Options{}, messages...).history.calls {
+		if slight := c.worthDone() < worthActed; slight != (i > 0) {
+			t.Errorf("%s: %t", c.description, slight)
 		}
 	}
 }
