@@ -9,134 +9,189 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
+// answer is what was said in a turn, while its lines become items.
+type answer struct {
+	*history
+	list  *itemList
+	turn  *turn
+	index int // of the turn
+	// request is the item below which it stands, nil for none; then it belongs to the goal, to the request that the
+	// active one refers to, or is a finding.
+	request                   *item
+	isGoal, isBefore, finding bool
+	lines                     []string
+	last                      int // the first of the lines of the last message
+	day                       string
+	// edited reports that files were edited in the turn, editedLater that they were after it.
+	edited, editedLater bool
+	answered            bool // its result is listed
+	// head is the item of the lines below it; of these, each may be marked by itself, and picked reports that the user
+	// chose one.
+	head         *item
+	each, picked bool
+}
+
 // addAnswer adds what was said in a turn, below its request if that has an item; what was said
 // last to the first request, below that. The last message of all describes the current state.
 func (s *history) addAnswer(b *itemList, i int, request *item) {
-	t, age := s.turns[i], decay(len(s.turns)-1-i, 8)
-	if i == len(s.turns)-1 {
+	t := s.turns[i]
+	switch {
+	case i == len(s.turns)-1:
 		s.addLastAnswer(b)
 		return
-	}
-	if request == nil && s.isRecords() { // not understood without it, and the calls tell the same
+	case request == nil && s.isRecords(): // not understood without it, and the calls tell the same
+		return
+	case !s.isTalk() && t.calls > t.callsBefore: // what was said while it worked is over
 		return
 	}
-	isGoal := request == nil && i != s.activeTurn() && s.isGoal(t.request)
-	isBefore := request == nil && !isGoal && i == b.before // it stands last in the task
-	finding := request == nil && !isGoal && !isBefore
-	if finding && i != s.activeTurn() && !s.isTalk() && t.isAside() {
+	a := answer{history: s, list: b, turn: t, index: i, request: request, lines: t.lines, last: t.lastStart, day: s.dayOf(i), edited: s.editedFor(t), editedLater: s.changedSince(t.lastAt, "")}
+	if request == nil {
+		a.isGoal = i != s.activeTurn() && s.isGoal(t.request)
+		a.isBefore = !a.isGoal && i == b.before // it stands last in the task
+		a.finding = !a.isGoal && !a.isBefore
+	}
+	if a.finding && i != s.activeTurn() && !s.isTalk() && t.isAside() {
 		return
 	}
-	lines, last := t.lines, t.lastStart // those from last on are of the last message
-	if !s.isTalk() {                    // what was said while it worked is over
-		if t.calls > t.callsBefore {
-			return
-		}
-		lines, last = lines[last:], 0
+	if !s.isTalk() {
+		a.lines, a.last = a.lines[a.last:], 0
 	}
-	answered, day := false, s.dayOf(i) // answered: its result is listed
-	edited, editedLater := s.editedFor(t), s.changedSince(t.lastAt, "")
-	flat := finding && editedLater   // without lists, which stand with their heading only
-	each, picked := false, false     // of the lines below the head is marked by itself, or was chosen by the user
-	var head, former, it *item       // of the lines below it, and of the line before, nil if that is left out
-	counted, missing := false, false // the line is an entry of a numbered list, of which one was left out
-	for j, line := range lines {
+	a.addLines()
+}
+
+// addLines adds the lines that are worth their room.
+func (a *answer) addLines() {
+	flat := a.finding && a.editedLater // without lists, which stand with their heading only
+	var former, it *item               // of the line before, nil if that is left out
+	counted, missing := false, false   // the line is an entry of a numbered list, of which one was left out
+	for j, line := range a.lines {
 		line, below := strings.CutPrefix(line, belowMark)
 		former, it = it, nil
 		missing = missing || counted && former == nil
 		counted = below && listEntry().MatchString(line)
 		if !below {
-			head, missing = nil, false
-		} else if flat || head == nil && j > last { // not understood without what it stands below
+			a.head, missing = nil, false
+		} else if flat || a.head == nil && j > a.last { // not understood without what it stands below
 			continue
 		}
-		heads := !flat && !below && j+1 < len(lines) && strings.HasPrefix(lines[j+1], belowMark)
-		if j >= last && planning().MatchString(line) { // what was to be done is over, with all below it
+		end := j + 1 // of what stands below it
+		for !flat && !below && end < len(a.lines) && strings.HasPrefix(a.lines[end], belowMark) {
+			end++
+		}
+		heads := end > j+1
+		if j >= a.last && planning().MatchString(line) { // what was to be done is over, with all below it
 			break
 		}
-		if namesSince(line, s.removed, t.lastAt) || missing && !slices.ContainsFunc(sentences(line), isDecision) { // a list ends where an entry is left out
+		if namesSince(line, a.removed, a.turn.lastAt) || missing && !slices.ContainsFunc(sentences(line), isDecision) { // a list ends where an entry is left out
 			continue
 		}
 		if !counted && !strings.HasSuffix(line, ":") { // what stands below it needs all of it
-			line = s.statements(line)
+			line = a.statements(line)
 		}
 		plain := opening().ReplaceAllString(line, "")
 		if !below { // else it keeps its number
 			line = plain
 		}
-		first := j >= last && !answered && !isIntention(line) && !finding
-		if follows := !below && following().MatchString(line); follows && former == nil && j > last { // not understood alone
+		first := j >= a.last && !a.answered && !isIntention(line) && !a.finding
+		if follows := !below && following().MatchString(line); follows && former == nil && j > a.last { // not understood alone
 			continue
-		} else if !follows && (!counted || former == head) {
+		} else if !follows && (!counted || former == a.head) {
 			former = nil
 		}
-		passing, empty := isPassing(line), isEmpty(line)
-		switch {
-		case heads:
-			passing, empty = intending().MatchString(line) && !recapping().MatchString(line), false
-		case below && !finding && isRow(line): // a row of a table stands with the others
-			passing, empty = false, false
-		}
-		switch {
-		case !counted && (plain == "" || empty || passing && (!first || editedLater) || isRemark(line) || !s.isTalk() && (head == nil || !isRow(head.text)) && isProgramLine(line) || finding && len(s.files) > 0 && (isChange(line) || instructing().MatchString(line))):
-			continue
-		case !first && !finding && edited && editedLater && !slices.ContainsFunc(sentences(line), isDecision): // what came of it is in the files
+		if !counted && (plain == "" || a.saysNothing(line, first, heads, below)) || a.isOver(line, first) {
 			continue
 		}
 		worth := worthSaid
-		if first || j == last {
-			worth, answered = worthResult, true
+		if first || j == a.last {
+			worth, a.answered = worthResult, true
 		}
-		if line = truncate(line, b.lineLimit); !heads {
-			line = s.dated(line, t.lastAt)
-			if !first && !finding && i < len(s.turns)-recentTurns && strings.HasSuffix(line, editedMark) {
+		if line = truncate(line, a.list.lineLimit); !heads {
+			line = a.dated(line, a.turn.lastAt)
+			if !first && !a.finding && a.index < len(a.turns)-recentTurns && strings.HasSuffix(line, editedMark) {
 				continue
 			}
 		}
-		end := j + 1 // of what stands below it
-		for heads && end < len(lines) && strings.HasPrefix(lines[end], belowMark) {
-			end++
+		if !below {
+			a.readList(a.lines[j+1 : end])
 		}
-		if !below { // some of the lines below it hold: each is marked by itself
-			each = slices.ContainsFunc(lines[j+1:end], func(l string) bool { return s.namesUnchanged(l, t.lastAt) })
-			picked = slices.ContainsFunc(lines[j+1:end], func(l string) bool {
-				return slices.Contains(s.decisions, chosenMark+strings.TrimPrefix(l, belowMark))
-			})
-		}
-		about := line
-		if !each {
-			about += "\n" + strings.Join(lines[j+1:end], "\n")
-		}
-		switch {
-		case each && heads:
-		case below && head != nil && strings.Contains(head.text, editedMark): // which stands for it
-			line = strings.TrimSuffix(line, editedMark)
-		case (flat || (editedLater || s.changedSince(t.lastAt, about)) && (!below || each)) && !strings.Contains(line, editedMark) && !t.isUndone() && !s.namesUnchanged(about, t.lastAt):
-			line = strings.TrimSuffix(line, ":") + editedMark + line[len(strings.TrimSuffix(line, ":")):]
-		}
-		text := formatEntry(line)
-		if request != nil || isBefore {
-			text = indentMark + text
-		}
-		if head != nil {
-			text = indentMark + text
-		}
-		it = b.add(sectionFindings, text, worth*age*min(1, float64(len(text))/usualLine))
-		it.day, it.parent, it.follows, it.repeats = day, head, former, counted && picked
-		if first && (b.crowded || isBefore) && !s.isRecords() && !s.isTalk() && i >= len(s.turns)-1-newestRequests {
-			it.tier = tierOpen
-		}
-		switch {
-		case request != nil:
-			it.section, it.parent = sectionRequests, cmp.Or(head, request)
-		case isBefore:
-			it.section, it.day = sectionTask, ""
-		case isGoal && j >= last:
-			it.section, it.day = sectionGoal, ""
-		}
+		line = a.marked(line, a.lines[j+1:end], flat, below)
+		it = a.add(line, worth, first, j >= a.last)
+		it.follows, it.repeats = former, counted && a.picked
 		if heads {
-			head, it.heading = it, strings.HasSuffix(line, ":") || isRow(line)
+			a.head, it.heading = it, strings.HasSuffix(line, ":") || isRow(line)
 		}
 	}
+}
+
+// saysNothing reports whether a line is not worth its room: if it only says what was so then, how the work went, or
+// what the files tell.
+func (a *answer) saysNothing(line string, first, heads, below bool) bool {
+	passing, empty := isPassing(line), isEmpty(line)
+	switch {
+	case heads:
+		passing, empty = intending().MatchString(line) && !recapping().MatchString(line), false
+	case below && !a.finding && isRow(line): // a row of a table stands with the others
+		passing, empty = false, false
+	}
+	return empty || passing && (!first || a.editedLater) || isRemark(line) ||
+		!a.isTalk() && (a.head == nil || !isRow(a.head.text)) && isProgramLine(line) ||
+		a.finding && len(a.files) > 0 && (isChange(line) || instructing().MatchString(line))
+}
+
+// isOver reports whether what came of a line is in the files.
+func (a *answer) isOver(line string, first bool) bool {
+	return !first && !a.finding && a.edited && a.editedLater && !slices.ContainsFunc(sentences(line), isDecision)
+}
+
+// readList reads the lines below one that has none above it. If some of them hold, each is marked by itself.
+func (a *answer) readList(below []string) {
+	a.each = slices.ContainsFunc(below, func(l string) bool { return a.namesUnchanged(l, a.turn.lastAt) })
+	a.picked = slices.ContainsFunc(below, func(l string) bool {
+		return slices.Contains(a.decisions, chosenMark+strings.TrimPrefix(l, belowMark))
+	})
+}
+
+// marked returns a line with editedMark if files were edited since that it, or what stands below it, may be about.
+func (a *answer) marked(line string, list []string, flat, below bool) string {
+	at := a.turn.lastAt
+	about := line
+	if !a.each {
+		about += "\n" + strings.Join(list, "\n")
+	}
+	switch {
+	case a.each && len(list) > 0:
+	case below && a.head != nil && strings.Contains(a.head.text, editedMark): // which stands for it
+		return strings.TrimSuffix(line, editedMark)
+	case (flat || (a.editedLater || a.changedSince(at, about)) && (!below || a.each)) && !strings.Contains(line, editedMark) && !a.turn.isUndone() && !a.namesUnchanged(about, at):
+		said := strings.TrimSuffix(line, ":")
+		return said + editedMark + line[len(said):]
+	}
+	return line
+}
+
+// add adds the item of a line: of the last message, or the first that tells what came of it.
+func (a *answer) add(line string, worth float64, first, last bool) *item {
+	text := formatEntry(line)
+	if a.request != nil || a.isBefore {
+		text = indentMark + text
+	}
+	if a.head != nil {
+		text = indentMark + text
+	}
+	it := a.list.add(sectionFindings, text, worth*decay(len(a.turns)-1-a.index, 8)*min(1, float64(len(text))/usualLine))
+	it.day, it.parent = a.day, a.head
+	if first && (a.list.crowded || a.isBefore) && !a.isRecords() && !a.isTalk() && a.index >= len(a.turns)-1-newestRequests {
+		it.tier = tierOpen
+	}
+	switch {
+	case a.request != nil:
+		it.section, it.parent = sectionRequests, cmp.Or(a.head, a.request)
+	case a.isBefore:
+		it.section, it.day = sectionTask, ""
+	case a.isGoal && last:
+		it.section, it.day = sectionGoal, ""
+	}
+	return it
 }
 
 // recapping begins a list of what was done.
