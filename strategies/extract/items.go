@@ -121,8 +121,8 @@ func (s *history) otherItems(budget int) []*item {
 	if t := s.currentTurn(); t.calls == t.callsBefore && pendingQuestion(t.lastText) != "" { // it did not go on by itself
 		b.add(sectionPending, pendingMark+inContext(t.lastText, pendingQuestion(t.lastText))+"\n", worthQuestion).tier = tierState
 	}
-	task, name := s.taskCalls(), s.fileNames()
-	current, edits := s.editedFiles(task), s.editsByFile()
+	task, name := len(s.taskCalls()), s.fileNames()
+	current, edits := s.taskFiles(), s.editsByFile()
 	for _, f := range s.listedFiles() {
 		if f = s.made(f); f.changes+f.reads == 0 {
 			continue
@@ -147,7 +147,7 @@ func (s *history) otherItems(budget int) []*item {
 		}
 		for _, e := range edits[f.path] {
 			line := b.add(sectionFiles, indentMark+formatEntry(e.String()), 0)
-			if line.parent = it; e.call >= len(s.calls)-len(task) {
+			if line.parent = it; e.call >= len(s.calls)-task {
 				line.tier = tierFiles
 			}
 			b.weigh(worthEdit * decay(len(s.calls)-e.call, 32))

@@ -401,6 +401,9 @@ var located = text.Pattern(`^\S+\.\w+:\d+(?::\d+)?:? +\S.*[A-Za-z]{3}`)
 // logLine is a line of a log, which a test prints with its place as well.
 var logLine = text.Pattern(`\b(?:INFO|DEBUG|TRACE)\b`)
 
+// runnerMark is the name of a task, by which its runner begins each line.
+var runnerMark = text.Pattern(`^\[[\w:.-]+\] `)
+
 // failedOnly is a line that says that something failed, and not what.
 var failedOnly = text.Pattern(`(?i)^(?:exit code \d+:? *)?(?:\[\w+\] )?(?:FAIL(?:ED)?|ERROR)(?: task failed|\s+\S+\s+(?:\[\w+ failed\]|[\d.]+s))?$`)
 
@@ -435,6 +438,9 @@ func failureLines(head, tail string) (out []string, n int) {
 		}
 		if strings.HasPrefix(l, "Traceback (") || banner().MatchString(l) {
 			continue
+		}
+		if named := runnerMark().FindString(l); named != "" && located().MatchString(l[len(named):]) {
+			l = l[len(named):]
 		}
 		if len(l) >= minFailure && !text.Longer(l, maxLine) && (reportsFailure(l) || located().MatchString(l) && !logLine().MatchString(l)) && !known[l] {
 			known[l] = true

@@ -104,7 +104,7 @@ func (s *history) addLastAnswer(b *itemList) {
 	if len(s.unlinked) > 0 {
 		b.add(sectionState, lastCallMark+truncate(strings.TrimLeft(strings.Join(s.unlinked[:min(len(s.unlinked), maxOutputLines)], "; "), "-* "), b.lineLimit+b.listLimit)+"\n", worthState).tier = tierState
 	}
-	files := s.editedFiles(s.taskCalls())
+	files := s.taskFiles()
 	addFiles := func(mark string, files []string) {
 		line := mark + strings.ReplaceAll(strings.Join(files, ", "), ", "+earlierMark, "; "+earlierMark)
 		it := b.add(sectionState, cutFiles(line, minExcerpt)+"\n", worthState)
@@ -226,21 +226,27 @@ func (s *history) taskCalls() []*toolCall {
 	return s.calls[from:]
 }
 
-// lastCommit returns the last commit of files, if there is another one than of what a program formatted that; nil for none.
-// It reports whether one was made for the active task.
+// taskFiles returns the names of the files that were edited for the active task, the newest first, without edits that take
+// back those of an earlier request.
+func (s *history) taskFiles() []string {
+	task := s.taskCalls()
+	from := len(s.calls) - len(task)
+	for from > 0 && !s.calls[from-1].committed {
+		from--
+	}
+	made := s.editedFiles(s.calls[from:])
+	return slices.DeleteFunc(s.editedFiles(task), func(f string) bool { return !slices.Contains(made, f) })
+}
+
+// lastCommit returns the last commit of files, nil for none, and reports whether it was made for the active task.
 func (s *history) lastCommit() (last *toolCall, forTask bool) {
 	since := len(s.calls) - len(s.taskCalls())
 	for i, c := range slices.Backward(s.calls) {
-		if len(s.files) == 0 || !c.committed || !c.commits && !committed().MatchString(c.outcome) {
-			continue
+		if len(s.files) > 0 && c.committed && (c.commits || committed().MatchString(c.outcome)) {
+			return c, i >= since
 		}
-		forTask = forTask || i >= since
-		if !c.formats() {
-			return c, forTask
-		}
-		last = cmp.Or(last, c)
 	}
-	return last, forTask
+	return nil, false
 }
 
 // maxOutputLines is the number of lines of an output that are listed.

@@ -54,13 +54,6 @@ func TestTheActiveTask(t *testing.T) {
 			[]string{"- Edited for this task and committed: lamp.go\n- Committed, nothing edited since: git commit -q -am 'Dim the lamp'"},
 			nil,
 		},
-		"a format behind its commit": {
-			slices.Concat([]*chat.Message{user("Dim the lamp, and commit that.")}, edit, []*chat.Message{
-				calls("", "2", "Bash", "command", "git commit -am 'feat: dim the lamp'"), result("2", "[main 1a2b3c4] feat: dim the lamp"), calls("", "3", "Bash", "command", "git commit -am 'style: format'"), result("3", "[main 1a2b3c5] style: format"),
-			}),
-			[]string{"- Committed, nothing edited since: [main 1a2b3c4] feat: dim the lamp"},
-			nil,
-		},
 		"what is called a commit": {
 			slices.Concat([]*chat.Message{user("Dim the lamp, and tell of it.")}, edit, []*chat.Message{calls("", "2", "create_commit_comment", "body", "The lamp is dim"), result("2", "Comment created"), assistant("It is told.")}),
 			[]string{"- Edited, no commit seen: lamp.go\n"},
@@ -88,6 +81,19 @@ func TestTheActiveTask(t *testing.T) {
 			[]*chat.Message{user("Build the lamp."), calls("", "1", "Bash", "command", "make lamp"), result("1", "lamp.c:3:5: warning: unused variable 'x'\nlamp.c:9:1: error: expected ';'\nFAILED")},
 			[]string{"→ lamp.c:9:1: error: expected ';'"},
 			nil,
+		},
+		"a fault below the name of a task": {
+			[]*chat.Message{user("Check the lamp."), calls("", "1", "Bash", "command", "mise run lint"), result("1", "[lint:go] lamp.go:12:9: string has 3 occurrences (goconst)\n[lint:go] 1 issues:\n[lint:go] * goconst: 1\n[lint:go] ERROR task failed")},
+			[]string{"[lint:go] 1 issues: lamp.go:12:9: string has 3 occurrences (goconst)"},
+			nil,
+		},
+		"an edit that takes an earlier one back": {
+			slices.Concat([]*chat.Message{user("Read the level of the lamp.")}, edit, []*chat.Message{
+				assistant("It is read."), user("The house should do that, not you here."), calls("", "2", "Edit", "file_path", "/house/lamp.go", "old_string", "level := read()", "new_string", "level := 1"), result("2", "updated"),
+				calls("", "3", "Edit", "file_path", "/house/house.go", "old_string", "a", "new_string", "b"), result("3", "updated"), assistant("The house does it."),
+			}),
+			[]string{"- Edited, no commit seen: house.go\n"},
+			[]string{"Edited for this task"},
 		},
 		"packages that pass": {
 			[]*chat.Message{user("Test the lamp."), calls("", "1", "Bash", "command", "go test ./..."), result("1", "ok  \thouse/lamp\t0.01s\n?   \thouse/door\t[no test files]\nok  \thouse/hall\t(cached)\nok  \thouse/roof\t1.2s")},
