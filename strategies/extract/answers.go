@@ -279,6 +279,11 @@ func (s *history) editedFor(t *turn) bool {
 	return slices.ContainsFunc(s.calls, func(c *toolCall) bool { return c.after == t.after && c.edited() })
 }
 
+// editedAfter reports whether files were edited for the request of a turn or a later one.
+func (s *history) editedAfter(t *turn) bool {
+	return slices.ContainsFunc(s.calls, func(c *toolCall) bool { return c.after >= t.after && c.edited() })
+}
+
 // isAside reports whether what was said in a turn without a line answers small talk or a command to the program,
 // and nothing was looked at for it.
 func (t *turn) isAside() bool {

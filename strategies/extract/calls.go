@@ -255,7 +255,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		if slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return subagents[w] }) {
 			line = reportLine(head)
 		}
-		line = testedPackages(cmp.Or(line, resultLine(c.command, tail)), head, tail)
+		line = c.countPassed(cmp.Or(line, resultLine(c.command, tail)), head, tail)
 		c.outcome = excerpt(strings.ReplaceAll(unmarked(line), "**", ""), maxDescription)
 	}
 	if f := s.files[strings.Join(c.paths, "")]; f != nil && c.changes && f.changes == 1 {
@@ -276,7 +276,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	}
 	s.moveFiles(c.command)
 	s.readGit(c, tail)
-	if c.commits && !strings.Contains(tail, "no changes added to commit") {
+	if c.commits && !nothingStaged().MatchString(tail) {
 		c.committed, s.discarded, s.discards = true, nil, false
 	}
 	if c.edited() {
@@ -313,31 +313,6 @@ func literals(texts []string) *regexp.Regexp {
 
 // creating is the result of a call that made a file.
 var creating = text.Pattern(`(?i)\b(?:created|creating)\b`)
-
-// isCommit reports whether a call is a commit, by its tool or its command.
-func isCommit(tool, command string) bool {
-	if command == "" {
-		words := nameWords(tool)
-		return len(words) > 0 && words[len(words)-1] == "commit" && !looks(tool)
-	}
-	return slices.ContainsFunc(shellCommands(command), func(c shellCommand) bool {
-		return committing().MatchString(c.text) && !strings.Contains(c.text, "--dry-run") && !strings.Contains(c.text, "--help")
-	})
-}
-
-// onlyCommits reports whether a command line does nothing but one commit of what it adds, and checks.
-func onlyCommits(command string) bool {
-	commits := 0
-	for _, c := range shellCommands(command) {
-		switch {
-		case committing().MatchString(c.text):
-			commits++
-		case !beginsWith(c.text, []string{"cd ", "git add ", "git status "}) && !attemptsOf("", c.text)[0].checks:
-			return false
-		}
-	}
-	return commits == 1
-}
 
 // committing begins a command that commits.
 var committing = text.Pattern(`^(?:sudo +)?(?:git(?: +-[cC] +\S+)* +(?:commit|ci)|jj (?:commit|new|describe))(?:\s|$)`)

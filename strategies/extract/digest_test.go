@@ -188,6 +188,7 @@ func TestListedDecisions(t *testing.T) {
 		user(document):   {"Old lamps stay - they can be compared with the new ones", "One fuse for all rooms"},
 		assistant(list):  {"Old lamps stay - they can be compared with the new ones", "One fuse for all rooms"},
 		assistant(table): {"One fuse for all rooms | It is cheaper"},
+		assistant("The form is:\n```\n## Decisions\n- <what was decided, and why>\n```\n\n1. The goals\n2. Key decisions\n3. The next steps of it\n\n## Decisions\n\n- None\n- Which relay do we take?\n"): nil,
 	} {
 		d := digestOf(Options{}, user("Plan the wires of the house, please."), said, user("Now tell me what the lamps of the garden need."), assistant("They need wires."))
 		if got := d.history.decisions; !cmp.Equal(got, want) {

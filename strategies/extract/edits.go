@@ -201,10 +201,11 @@ func newEdit(path string, lines, others []string, whole bool) (e *edit, names []
 	known, tasks := map[string]bool{}, map[string]bool{} // tasks are lines of others, ticked off
 	for _, l := range others {
 		known[l] = true
-		if ticked := strings.Replace(l, "[ ] ", "[x] ", 1); ticked != l {
-			tasks[ticked] = true
+		if task, open := strings.CutPrefix(l, "- [ ] "); open {
+			tasks["- [x] "+task] = true
+		} else if task, ticked := strings.CutPrefix(l, "- [x] "); ticked { // it is not taken out
+			known["- [ ] "+task] = true
 		}
-		known[strings.Replace(l, "[x] ", "[ ] ", 1)] = true // a task that was ticked off is not taken out
 	}
 	var declaring, rest, plain []string
 	scope, depth, scopes := "", 0, 0 // the scope of a line, and the number of those with lines that are told

@@ -37,7 +37,7 @@ func (s *history) requestLines() []requestLine {
 			l.text, l.spare = "", true
 		default:
 			if t.document { // which one it was is enough
-				if s.isReplaced(i) || i < len(s.turns)-newestRequests {
+				if s.isReplaced(i) || i < len(s.turns)-newestRequests && s.editedAfter(t) {
 					l.whole = ""
 				}
 				l.text = firstLine(t.request.head) + ellipsis
@@ -158,7 +158,7 @@ func (s *history) addRequests(b *itemList, budget int) {
 				q.section, q.day, q.parent = sectionRequests, it.day, it
 			}
 			s.addDemands(b, turn, request)
-			if t := s.turns[turn]; t.document && request != nil && slices.ContainsFunc(s.calls, func(c *toolCall) bool { return c.after >= t.after && c.edited() }) {
+			if t := s.turns[turn]; t.document && request != nil && s.editedAfter(t) {
 				old := b.add(sectionState, indentMark+documentMark, worthAsked)
 				old.section, old.day, old.parent, old.tier, old.repeats = sectionRequests, it.day, it, tierState, true
 			}

@@ -65,17 +65,26 @@ func isChoice(pattern *regexp.Regexp, s string) bool {
 // listedDecisions returns the entries of lists, and the rows of tables, below headings of decisions.
 func listedDecisions(s string) []string {
 	var out []string
-	below := false
+	below, fenced := false, false
 	lines := splitLines(s)
 	for i, l := range lines {
+		next := ""
+		if i+1 < len(lines) {
+			next = lines[i+1]
+		}
+		fenced = fenced != strings.HasPrefix(l, "```")
 		switch {
-		case decisionHeading().MatchString(l):
+		case fenced:
+			below = false
+		case decisionHeading().MatchString(l) && (!isListed(l) || !isListed(next)): // no entry of a list of contents
 			below = true
-		case i+1 < len(lines) && tableRule().MatchString(lines[i+1]): // which names the columns
+		case tableRule().MatchString(next): // the line names the columns
 			below = below && decisionHeading().MatchString(lines[i-1])
 		case below && (isListed(l) || strings.HasPrefix(l, "|")):
 			for _, x := range proseLines(l) {
-				out = append(out, opening().ReplaceAllString(x.text, ""))
+				if x := opening().ReplaceAllString(x.text, ""); len(x) > minSentence && !isQuestion(x) {
+					out = append(out, x)
+				}
 			}
 		default:
 			below = false

@@ -289,14 +289,18 @@ func (c *toolCall) kind() string {
 	return text.Head(strings.TrimPrefix(ran[len(ran)-1].what, c.tool+" "), maxKey)
 }
 
-// worthDone returns the value of an action: the least of one whose effect is seen in any listing of a folder.
+// worthDone returns the value of an action: less for one of which the effect is seen in a listing of its folder.
 func (c *toolCall) worthDone() float64 {
-	if first, _, _ := strings.Cut(withoutFolder(c.description), " "); c.isShell && slightActs[first] {
+	if c.isShell && !slices.ContainsFunc(shellCommands(c.description), func(x shellCommand) bool {
+		first, _, _ := strings.Cut(withoutFolder(x.text), " ")
+		return first != "cd" && !slightActs[first]
+	}) {
 		return worthActed / 4
 	}
 	return worthActed
 }
 
+// slightActs are programs with such effects only.
 var slightActs = wordSet(`mkdir touch chmod cp`)
 
 // formats reports whether a call committed nothing but what a program formatted.
@@ -412,7 +416,8 @@ func faultAt(l string) bool {
 	return located().MatchString(l) && reportsFailure(l) && !warned().MatchString(l)
 }
 
-var warned = text.Pattern(`(?i):\d+:? *\W?(?:warning|note|info|deprecat\w*)\b`)
+// warned is a line with a place that tells of no fault.
+var warned = text.Pattern(`(?i):\d+:? *\W?(?:warning|note|info|deprecat\w*)[:\]]`)
 
 // frameLine is a line of a traceback of Python with a place, errorLine the one that ends it.
 var (
@@ -442,7 +447,7 @@ func failureLines(head, tail string) (out []string, n int) {
 		if named := runnerMark().FindString(l); named != "" && located().MatchString(l[len(named):]) {
 			l = l[len(named):]
 		}
-		if len(l) >= minFailure && !text.Longer(l, maxLine) && (reportsFailure(l) || located().MatchString(l) && !logLine().MatchString(l)) && !known[l] {
+		if len(l) >= minFailure && !text.Longer(l, maxLine) && (reportsFailure(l) || located().MatchString(l)) && !known[l] {
 			known[l] = true
 			if frame != "" && len(frame)+len(l) < maxLine && errorLine().MatchString(l) {
 				l, frame = l+" ("+frame+")", ""
@@ -451,6 +456,9 @@ func failureLines(head, tail string) (out []string, n int) {
 				out = append(out, strings.Clone(l))
 			}
 		}
+	}
+	if slices.ContainsFunc(out, func(l string) bool { return located().MatchString(l) && !logLine().MatchString(l) }) {
+		out = slices.DeleteFunc(out, logLine().MatchString)
 	}
 	return out, n
 }

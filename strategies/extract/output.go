@@ -16,12 +16,13 @@ type output struct {
 	text string
 }
 
+// noOutput stands for the output of a command that printed nothing.
 const noOutput = "no output"
 
 // isSilent reports whether a command printed nothing, and would have printed what it has to say.
 func (c *toolCall) isSilent(result string) bool {
 	result = strings.TrimSpace(result)
-	return c.isShell && (result == "" || result == "(no output)") &&
+	return c.isShell && (result == "" || result == "(no output)") && !strings.Contains(c.command, "&>") &&
 		!slices.ContainsFunc(shellCommands(c.command), func(x shellCommand) bool { return x.background || len(x.to) > 0 })
 }
 
@@ -37,7 +38,7 @@ func (o output) excerpt(requests []string, n int) string {
 		asked[w] = len(w) >= minRepeated && !stopWords[w]
 	}
 	for i := range lines {
-		if ruling().MatchString(lines[i].text) && path.Ext(strings.Join(o.of.paths, "")) == ".md" {
+		if forAgents[strings.ToLower(path.Base(strings.Join(o.of.paths, "")))] && ruling().MatchString(lines[i].text) {
 			lines[i].about += worthRule
 		}
 		for w := range namesAndWords(strings.ToLower(lines[i].text)) {
@@ -75,6 +76,9 @@ func (o output) excerpt(requests []string, n int) string {
 	}
 	return strings.Join(out, editSeparator)
 }
+
+// forAgents are the names of documents that tell agents how to work.
+var forAgents = wordSet(`agents.md claude.md gemini.md copilot-instructions.md`)
 
 // worthRule is the number of words that a rule is worth.
 const worthRule = 5

@@ -353,7 +353,9 @@ func (s *history) namesUnchanged(text string, at int) bool {
 		named = true
 	}
 	if !named && dotted { // a file that no call has
-		All(text, func(k Kind, _, _ int) { named = named || k == File })
+		All(text, func(k Kind, start, end int) { // in code, or with a line: not Node.js
+			named = named || k == File && (start > 0 && text[start-1] == '`' || end+1 < len(text) && text[end] == ':' && digit.has(text[end+1]))
+		})
 	}
 	return named
 }

@@ -82,17 +82,15 @@ func chosen(s, reply string) []string {
 	lines, list := splitLines(text.Tail(s, maxReply)), map[string]string{}
 	entries := options(lines)
 	for _, l := range entries {
-		list[strings.ToLower(choiceLine().FindStringSubmatch(l)[1])] = strings.ReplaceAll(l, "**", "")
+		number, _ := cutNumber(l)
+		list[number] = strings.ReplaceAll(l, "**", "")
 	}
 	var out []string
 	for _, l := range splitLines(text.Head(reply, maxRequest)) {
-		found := choiceLine().FindStringSubmatch(l)
-		if found == nil {
-			continue
-		}
-		x, said := list[strings.ToLower(found[1])], strings.TrimSpace(l[len(found[0]):])
+		number, said := cutNumber(l)
+		x := list[number]
 		switch {
-		case said == "" || !slices.ContainsFunc(sentences(x), isQuestion):
+		case number == "" || said == "" || !slices.ContainsFunc(sentences(x), isQuestion):
 		case asksAbove(lines, entries): // it may answer the question of the other list
 			return nil
 		default:
@@ -125,7 +123,7 @@ func chosen(s, reply string) []string {
 // asksAbove reports whether an entry with a number above the list of the given entries, or what stands below that, asks
 // something: not what leads the list.
 func asksAbove(lines, entries []string) bool {
-	if len(entries) == 0 || !strings.ContainsAny(choiceLine().FindStringSubmatch(entries[0])[1], "1aA") { // it has more
+	if len(entries) == 0 || !beginsList(entries[0]) { // it has more
 		return false
 	}
 	at := 0 // where the list begins
@@ -163,18 +161,33 @@ var (
 )
 
 // choiceLine is an entry of a list with numbers or letters.
-var choiceLine = text.Pattern(`(?i)^\W*(?:(?:option|approach|choice)\s+)?(\d{1,2}|[a-h])[.):](?:[\s*]|$)`)
+var choiceLine = text.Pattern(`(?i)^\W*(?:(?:option|approach|choice)\s+)?(?:(\d{1,2})[.):](?:\D|$)|([a-h])[.):](?:[^a-z]|$))`)
+
+// cutNumber returns the number or the letter of an entry of such a list, and what follows; "" for other lines.
+func cutNumber(l string) (number, said string) {
+	m := choiceLine().FindStringSubmatchIndex(l)
+	if m == nil {
+		return "", ""
+	}
+	from, to := max(m[2], m[4]), max(m[3], m[5]) // of the one that is there
+	return strings.ToLower(l[from:to]), strings.TrimSpace(l[to+1:])
+}
+
+// beginsList reports whether an entry is the first of a list.
+func beginsList(l string) bool {
+	number, _ := cutNumber(l)
+	return number == "1" || number == "a"
+}
 
 // options returns the entries of the last list with numbers or letters, without what stands below
 // them.
 func options(lines []string) []string {
 	var out []string
 	for i, l := range slices.Backward(lines) {
-		entry := choiceLine().FindStringSubmatch(l)
-		if entry == nil {
+		if !choiceLine().MatchString(l) {
 			continue
 		}
-		if out = append(out, withBelow(l, lines[i+1:])); len(out) == maxOptionLines || strings.Contains("1aA", entry[1]) {
+		if out = append(out, withBelow(l, lines[i+1:])); len(out) == maxOptionLines || beginsList(l) {
 			break
 		}
 	}

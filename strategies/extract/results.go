@@ -57,19 +57,24 @@ func resultLine(command, tail string) string {
 	return ""
 }
 
-// testedPackages returns the line of a result, but for one that says that a package passed the number of those that did,
-// if there are several and all of the result is known.
-func testedPackages(line, head, tail string) string {
-	if !testedPackage().MatchString(line) || head != tail {
+// countPassed replaces the line of a result that says that one package passed by the number of those that did, unless
+// a part of the output is not there.
+func (c *toolCall) countPassed(line, head, tail string) string {
+	if head != tail || !passedPackage().MatchString(line) || slices.ContainsFunc(shellCommands(c.command), func(x shellCommand) bool { return x.follows == "|" }) {
 		return line
 	}
-	if n := len(testedPackage().FindAllString(tail, -1)); n > 1 {
-		return fmt.Sprintf("ok, %d packages", n)
+	passed := map[string]bool{}
+	for _, m := range passedPackage().FindAllStringSubmatch(tail, -1) {
+		passed[m[1]] = true
+	}
+	if len(passed) > 1 {
+		return fmt.Sprintf("ok, %d packages", len(passed))
 	}
 	return line
 }
 
-var testedPackage = text.Pattern(`(?m)^ok\s+\S+\s+(?:[\d.]+s|\(cached\))`)
+// passedPackage is the line of a package of which all tests passed.
+var passedPackage = text.Pattern(`(?m)^ok\s+(\S+)\s+(?:[\d.]+s|\(cached\))$`)
 
 // reportLine returns what a text with paragraphs, as a subagent reports, says below the heading of its summary, else its
 // title or, if it has none, what it says first; "" of other results.
@@ -142,8 +147,11 @@ func (c *toolCall) commitLine() string {
 	if line := committed().FindString(c.outcome); line != "" {
 		return line
 	}
-	if c.id == textID { // which the program of the agent reports
+	switch {
+	case c.id == textID: // which the program of the agent reports
 		return fmt.Sprintf("[%s] %s", c.outcome, c.description)
+	case len(c.paths) > 0 && !c.isShell: // the description is a path
+		return c.tool
 	}
 	return c.description
 }

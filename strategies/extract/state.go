@@ -213,7 +213,7 @@ func (s *history) callsOfLast(last *toolCall) int {
 	return len(since) - from
 }
 
-// taskCalls returns the calls since the active request, or the first of a program if there is none.
+// taskCalls returns the calls since the active request; all if there is none.
 func (s *history) taskCalls() []*toolCall {
 	since := s.currentTurn().after
 	if at := s.activeTurn(); at >= 0 {
@@ -238,12 +238,19 @@ func (s *history) taskFiles() []string {
 	return slices.DeleteFunc(s.editedFiles(task), func(f string) bool { return !slices.Contains(made, f) })
 }
 
-// lastCommit returns the last commit of files, nil for none, and reports whether it was made for the active task.
+// lastCommit returns the last commit, if files were not edited since, else nil, and reports whether it was made for the
+// active task.
 func (s *history) lastCommit() (last *toolCall, forTask bool) {
-	since := len(s.calls) - len(s.taskCalls())
+	if len(s.files) == 0 { // it is of something else
+		return nil, false
+	}
+	since, back := len(s.calls)-len(s.taskCalls()), takenBack(s.calls)
 	for i, c := range slices.Backward(s.calls) {
-		if len(s.files) > 0 && c.committed && (c.commits || committed().MatchString(c.outcome)) {
+		switch {
+		case c.committed && (c.commits && !cleanTree().MatchString(c.outcome) || committed().MatchString(c.outcome)):
 			return c, i >= since
+		case c.edited() && !back[c]:
+			return nil, false
 		}
 	}
 	return nil, false

@@ -62,10 +62,14 @@ func (s *history) leadingItems(budget int) []*item {
 	if at > 0 && !s.supplies(at) && (len(active.head) < minRequest || len(active.head) < maxShort && (len(s.files) == 0 && pointing().MatchString(active.head) || s.turns[at].asked != "" || referring().MatchString(active.head))) {
 		last := proseLines(s.turns[at-1].lastText)
 		replied := answeredLines(s.turns[at-1].lastText, active.head)
-		if len(replied) == 0 && (len(last) > 0 && choiceLine().MatchString(last[len(last)-1].text) || s.turns[at].asked == "" && (referring().MatchString(active.head) || picking().MatchString(active.head))) {
+		switch {
+		case len(replied) > 0:
+		case counting().MatchString(active.head):
+			if !slices.Contains(before, at-1) { // whose answer stands with it
+				replied = countedEntries(s.turns[at-1].lastText, active.head)
+			}
+		case len(last) > 0 && choiceLine().MatchString(last[len(last)-1].text) || s.turns[at].asked == "" && (referring().MatchString(active.head) || picking().MatchString(active.head)):
 			replied = options(splitLines(s.turns[at-1].lastText))
-		} else if len(replied) == 0 && !slices.Contains(before, at-1) { // whose answer stands with it
-			replied = countedEntries(s.turns[at-1].lastText, active.head)
 		}
 		if len(replied) == 0 && len(last) > 0 && !last[len(last)-1].row && (!s.isRecords() && (agreeing().MatchString(active.head) || pointing().MatchString(active.head)) || requesting().MatchString(last[len(last)-1].text) || checkingBack().MatchString(last[len(last)-1].text)) {
 			replied = []string{cmp.Or(lastQuestion(s.turns[at-1].lastText), last[len(last)-1].text)}
@@ -251,12 +255,16 @@ func countedEntries(s, request string) []string {
 		return nil
 	}
 	list, number := options(splitLines(s)), strings.TrimPrefix(strings.ToLower(m[1]), "all ")
+	if len(list) == 0 || !beginsList(list[0]) { // it has more
+		return nil
+	}
 	if n, known := numberWords[number]; known && n == len(list) || number == strconv.Itoa(len(list)) || number != "of it" && strings.HasPrefix(number, "of ") {
 		return list
 	}
 	return nil
 }
 
+// numberWords are the words of counting for numbers.
 var numberWords = map[string]int{"both": 2, "two": 2, "three": 3, "four": 4, "five": 5}
 
 // isGoal reports whether a request is the first one, and recent enough to be the goal of what is

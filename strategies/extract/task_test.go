@@ -23,6 +23,11 @@ func TestTheActiveTask(t *testing.T) {
 			[]string{"> Can you fix all 3\n- Replies to: 1. Fault - `hall.go:12` (high)\n  - 2. Fault - `attic.go:7` (low)\n  - 3. Doubt - `shed.go:3`\n"},
 			nil,
 		},
+		"fewer than there are": {
+			[]*chat.Message{user("Look for lamps of the house that are lit too early, please."), assistant("All of these:\n1. hall\n2. attic\n3. roof\n4. shed\n5. door\n6. cellar\n7. garden\n8. wall"), user("Run all 6 tests"), assistant("They pass.")},
+			nil,
+			[]string{repliesMark},
+		},
 		"fewer than were found": {
 			[]*chat.Message{user("Look for lamps of the house that are lit too early, please."), assistant(faults), user("Run all 12 tests"), assistant("They pass.")},
 			nil,
@@ -53,6 +58,19 @@ func TestTheActiveTask(t *testing.T) {
 			}),
 			[]string{"- Edited for this task and committed: lamp.go\n- Committed, nothing edited since: git commit -q -am 'Dim the lamp'"},
 			nil,
+		},
+		"nothing that could be committed": {
+			slices.Concat([]*chat.Message{user("Dim the lamp, and commit that.")}, edit, []*chat.Message{calls("", "2", "Bash", "command", "git commit -m 'Dim the lamp'"), result("2", "On branch main\nUntracked files:\n\tlamp.go\n\nnothing added to commit but untracked files present")}),
+			[]string{"- Edited, no commit seen: lamp.go\n"},
+			[]string{"- Committed"},
+		},
+		"edits behind the last commit that a person committed": {
+			slices.Concat([]*chat.Message{user("Dim the lamp, and commit that.")}, edit, []*chat.Message{
+				calls("", "2", "Bash", "command", "git commit -qam 'Dim the lamp'"), result("2", ""), calls("", "3", "Edit", "file_path", "/house/door.go", "old_string", "a", "new_string", "b"), result("3", "updated"),
+				calls("", "4", "Bash", "command", "git status"), result("4", "nothing to commit, working tree clean"),
+			}),
+			[]string{"- Edited for this task: door.go, lamp.go"},
+			[]string{"- Committed"},
 		},
 		"what is called a commit": {
 			slices.Concat([]*chat.Message{user("Dim the lamp, and tell of it.")}, edit, []*chat.Message{calls("", "2", "create_commit_comment", "body", "The lamp is dim"), result("2", "Comment created"), assistant("It is told.")}),
@@ -95,6 +113,16 @@ func TestTheActiveTask(t *testing.T) {
 			[]string{"- Edited, no commit seen: house.go\n"},
 			[]string{"Edited for this task"},
 		},
+		"a part of the packages that pass": {
+			[]*chat.Message{user("Test the lamp."), calls("", "1", "Bash", "command", "go test ./... | tail -2"), result("1", "ok  \thouse/hall\t(cached)\nok  \thouse/roof\t1.2s")},
+			[]string{"→ ok house/roof"},
+			[]string{"2 packages"},
+		},
+		"nothing but lines of a log": {
+			[]*chat.Message{user("Test the lamp."), calls("", "1", "Bash", "command", "go test ./..."), result("1", "--- FAIL: TestDim (0.01s)\n    lamp.go:12: the handler wrote DEBUG twice\nFAIL\n")},
+			[]string{"lamp.go:12: the handler wrote DEBUG twice"},
+			nil,
+		},
 		"packages that pass": {
 			[]*chat.Message{user("Test the lamp."), calls("", "1", "Bash", "command", "go test ./..."), result("1", "ok  \thouse/lamp\t0.01s\n?   \thouse/door\t[no test files]\nok  \thouse/hall\t(cached)\nok  \thouse/roof\t1.2s")},
 			[]string{"- Last: Bash: go test ./... → ok, 3 packages"},
@@ -130,6 +158,11 @@ func TestTheActiveTask(t *testing.T) {
 			[]*chat.Message{user("Wire the house with new lamps, please."), assistant("### 1. The hall\n\nIt is dark. Should it be lit?\n\n### 2. The attic\n\nIt has no wire.\n\n" + questions), user("1. yes, by a lamp\n2. leave it"), assistant("I do it now.")},
 			nil,
 			[]string{"→ the user", "The user chose"},
+		},
+		"answers without a blank": {
+			[]*chat.Message{user("Wire the house with new lamps, please."), assistant("1. Do we drop the lamps of the hall?\n2. Which fuse do we take?"), user("1.no, by no means\n2.the big one"), assistant("I do it now.")},
+			[]string{"- 1. Do we drop the lamps of the hall? → the user: no, by no means\n"},
+			[]string{"The user chose"},
 		},
 		"answers to a list that a question leads": {
 			[]*chat.Message{user("Wire the house with new lamps, please."), assistant("This is done:\n1. The hall\n2. The attic\n\nCould you answer these?\n1. Do we keep the old lamps?\n2. Which fuse do we take?"), user("1. no\n2. the big one"), assistant("I do it now.")},
@@ -200,6 +233,11 @@ func TestTheActiveTask(t *testing.T) {
 			[]string{"- > Use a brighter lamp in the hall of the house.\n  - " + undone + "\n", "- > Use a red lamp in the attic of the house.\n  - " + undone + "\n"},
 			nil,
 		},
+		"what is called like a file": {
+			slices.Concat([]*chat.Message{user("What runs the lamp of the hall?"), assistant("The lamp is run by Node.js in the version before the newest.")}, []*chat.Message{user("And how old is it, in years? Is it older than the one of the attic?"), assistant("It is."), user("Good, now dim it by the level, please.")}, edit, []*chat.Message{assistant("It is dimmed.")}),
+			[]string{"The lamp is run by Node.js in the version before the newest." + editedMark},
+			nil,
+		},
 		"what was found of a file that was not edited": {
 			slices.Concat([]*chat.Message{user("Which files name the lamp of the hall?"), assistant("The lamp is named in `config_test.go:102` with the name that it had before.")}, []*chat.Message{user("And how old is it, in years? Is it older than the one of the attic?"), assistant("It is."), user("Good, now dim it by the level, please.")}, edit, []*chat.Message{assistant("It is dimmed.")}),
 			[]string{"- The lamp is named in `config_test.go:102` with the name that it had before.\n"},
@@ -241,11 +279,11 @@ func TestTheActiveTask(t *testing.T) {
 func TestWorthOfActions(t *testing.T) {
 	t.Parallel()
 	var messages []*chat.Message
-	for _, command := range []string{"git push origin lamps", "cd house && mkdir -p lamps", "cp a.lamp house/lamps"} {
+	for _, command := range []string{"git push origin lamps", "mkdir -p lamps && npm publish", "cd house && mkdir -p lamps", "cp a.lamp house/lamps"} {
 		messages = append(messages, calls("", command, "Bash", "command", command), result(command, ""))
 	}
 	for i, c := range digestOf(Options{}, messages...).history.calls {
-		if slight := c.worthDone() < worthActed; slight != (i > 0) {
+		if slight := c.worthDone() < worthActed; slight != (i > 1) {
 			t.Errorf("%s: %t", c.description, slight)
 		}
 	}

@@ -240,6 +240,9 @@ func (s *history) readGit(c *toolCall, output string) {
 	c.committed = c.committed || clean
 }
 
+// nothingStaged is what git says instead of a commit.
+var nothingStaged = text.Pattern(`\b(?:no changes|nothing) added to commit\b`)
+
 var (
 	// cleanTree is the status of a working tree without changes.
 	cleanTree = text.Pattern(`(?i)\bnothing to commit\b|\bworking (?:tree|directory) clean\b`)
@@ -383,3 +386,31 @@ var (
 	userCommitted = text.Pattern(`(?i)\bi(?:'ve| have)? (?:just |already |now )*(?:committed|pushed|merged|did an? [\w/ ]*(?:commit|push))\b`)
 	unlikely      = text.Pattern(`(?i)\b(?:if|before|until|unless|nothing|not|when|once)\b`)
 )
+
+// isCommit reports whether a call is a commit, by its tool or its command.
+func isCommit(tool, command string) bool {
+	if command == "" {
+		words := nameWords(tool)
+		return slices.Contains(words, "commit") && !looks(tool) && !slices.ContainsFunc(words, func(w string) bool { return noCommits[w] })
+	}
+	return slices.ContainsFunc(shellCommands(command), func(c shellCommand) bool {
+		return committing().MatchString(c.text) && !strings.Contains(c.text, "--dry-run") && !strings.Contains(c.text, "--help")
+	})
+}
+
+// noCommits are words of tools that do something else with a commit.
+var noCommits = wordSet(`comment comments message status verify revert`)
+
+// onlyCommits reports whether a command line does nothing but one commit of what it adds, and checks.
+func onlyCommits(command string) bool {
+	commits := 0
+	for _, c := range shellCommands(command) {
+		switch {
+		case committing().MatchString(c.text):
+			commits++
+		case !beginsWith(c.text, []string{"cd ", "git add ", "git status "}) && !attemptsOf("", c.text)[0].checks:
+			return false
+		}
+	}
+	return commits == 1
+}
