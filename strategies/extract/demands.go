@@ -124,7 +124,7 @@ var (
 	keeping   = text.Pattern(`(?i)\b(?:keep (?:it|that|them|this)|leave (?:it|that|them|this)|i mean)\b`)
 )
 
-const undone = "Taken back with the next request."
+const undone = "Taken back."
 
 func (t *turn) isUndone() bool {
 	return len(t.lines) == 1 && (t.lines[0] == undone || t.lines[0] == interrupted)
@@ -325,8 +325,12 @@ func withoutPastes(message string) string {
 
 const codeFence = "```"
 
-// isDocument reports whether a long request is a document as a whole, such as the summary of another session.
+// isDocument reports whether a long request is a document as a whole, such as the summary of another session, or one that
+// a command of the user loads.
 func isDocument(said string) bool {
+	if first, rest, _ := strings.Cut(said, "\n"); strings.HasPrefix(first, "/") {
+		said = strings.TrimLeft(rest, "\n")
+	}
 	if len(said) <= maxRequest/4 || !strings.HasPrefix(said, "#") {
 		return false
 	}

@@ -140,7 +140,7 @@ func (s *history) addLastAnswer(b *itemList) {
 	if len(open) > 0 {
 		addFiles(mark, open)
 		s.addChecked(b)
-	} else if commit != nil {
+	} else if commit != nil && (forTask || s.tierOfLast(slices.Index(s.calls, commit), -1) < 0) { // else it is told as the last action
 		line := commit.commitLine()
 		it := b.add(sectionState, committedMark+truncate(line, minExcerpt)+"\n", worthState)
 		if it.tier = tierState; !forTask {

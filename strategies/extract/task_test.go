@@ -195,7 +195,8 @@ func TestTheActiveTask(t *testing.T) {
 		},
 		"the commit of an earlier request": {
 			slices.Concat([]*chat.Message{user("Dim the lamp of the hall and commit that.")}, edit, []*chat.Message{
-				calls("", "2", "Bash", "command", "git commit -am 'Dim the lamp'"), result("2", "[main 1a2b3c4] Dim the lamp\n 1 file changed"), assistant("It is committed."),
+				calls("", "2", "Bash", "command", "git commit -am 'Dim the lamp'"), result("2", "[main 1a2b3c4] Dim the lamp\n 1 file changed"),
+				calls("", "4", "Bash", "command", "git push"), result("4", "main -> main"), assistant("It is committed."),
 				user("Now look at the door of the cellar, is it open?"), calls("I look at it.", "3", "Read", "file_path", "/house/door.go"), result("3", "package house"),
 			}),
 			[]string{"- Nothing edited for this task yet.\n- Committed, nothing edited since: [main 1a2b3c4] Dim the lamp\n"},
