@@ -402,8 +402,10 @@ var (
 // located is a line of a failed check with the place of a fault: file.go:12: message.
 var located = text.Pattern(`^\S+\.\w+:\d+(?::\d+)?:? +\S.*[A-Za-z]{3}`)
 
-// logLine is a line of a log, which a test prints with its place as well.
-var logLine = text.Pattern(`\b(?:INFO|DEBUG|TRACE)\b`)
+// isLogged reports whether a line is of a log, which a test prints with its place as well.
+func isLogged(l string) bool { return logLevel().MatchString(l) && !reportsFailure(l) }
+
+var logLevel = text.Pattern(`\b(?:INFO|DEBUG|TRACE)\b`)
 
 // runnerMark is the name of a task, by which its runner begins each line.
 var runnerMark = text.Pattern(`^\[[\w:.-]+\] `)
@@ -457,8 +459,8 @@ func failureLines(head, tail string) (out []string, n int) {
 			}
 		}
 	}
-	if slices.ContainsFunc(out, func(l string) bool { return located().MatchString(l) && !logLine().MatchString(l) }) {
-		out = slices.DeleteFunc(out, logLine().MatchString)
+	if slices.ContainsFunc(out, func(l string) bool { return located().MatchString(l) && !isLogged(l) }) {
+		out = slices.DeleteFunc(out, isLogged)
 	}
 	return out, n
 }

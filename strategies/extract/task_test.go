@@ -244,6 +244,11 @@ func TestTheActiveTask(t *testing.T) {
 			[]string{"- The lamp is named in `config_test.go:102` with the name that it had before.\n"},
 			nil,
 		},
+		"a level of a log that is not as it should be": {
+			[]*chat.Message{user("Test the lamp."), calls("", "1", "Bash", "command", "go test ./..."), result("1", "--- FAIL: TestDim (0.01s)\n    lamp.go:9: the lamp is dim now\n    lamp.go:12: got INFO, want WARN\nFAIL\n")},
+			[]string{"lamp.go:12: got INFO, want WARN"},
+			nil,
+		},
 		"lines of a log in a failed test": {
 			[]*chat.Message{user("Test the lamp."), calls("", "1", "Bash", "command", "go test ./..."), result("1", "--- FAIL: TestDim (0.01s)\n    lamp.go:12: Lamp 4 INFO level is read\n    lamp.go:14: level 3 where it is 4\nFAIL\n")},
 			[]string{"lamp.go:14: level 3 where it is 4"},
