@@ -244,5 +244,5 @@ func firstLine(s string) string {
 	return truncateHead(lines[0], maxLine)
 }
 
-// isRow reports whether a line is a row of a table.
+// isRow reports whether a line of proseLines is divided like a row of a table, as some lines of code are.
 func isRow(line string) bool { return strings.Contains(line, " | ") }

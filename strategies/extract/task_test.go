@@ -2,7 +2,6 @@ package extract
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -267,17 +266,12 @@ func TestTheActiveTask(t *testing.T) {
 			[]string{"removed"},
 		},
 	} {
-		text := digestOf(Options{}, tt.messages...).Text(700)
-		for _, x := range tt.has {
-			if !strings.Contains(text, x) {
-				t.Errorf("%s: no %q\n%s", name, x, text)
-			}
-		}
-		for _, x := range tt.not {
-			if strings.Contains(text, x) {
-				t.Errorf("%s: %q\n%s", name, x, text)
-			}
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := digestOf(Options{}, tt.messages...).Text(700)
+			wantIn(t, text, tt.has...)
+			wantNotIn(t, text, tt.not...)
+		})
 	}
 }
 
