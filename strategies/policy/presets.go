@@ -49,8 +49,8 @@ func Presets() []Preset {
 			Pipeline: []Step{step("preserve_recent_turns", nil)},
 		},
 		{
-			Name: "tool_heavy", Doc: "many tool calls whose results are soon stale: results before the newest 32 messages become a line each, which often suffices; else a summary of up to 24,000 tokens",
-			Pipeline: []Step{step("prune_tool_results", map[string]any{"protect_last_n": 32}), step("handoff", nil)},
+			Name: "tool_heavy", Doc: "many tool calls whose results are soon stale: results before the newest 64 messages become a line each, which often suffices; else a summary of up to 24,000 tokens",
+			Pipeline: []Step{step("prune_tool_results", map[string]any{"protect_last_n": 64}), step("handoff", nil)},
 			summary:  long,
 		},
 	}
