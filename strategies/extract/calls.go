@@ -190,8 +190,12 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	if outcome := c.nothingDone(head); outcome != "" {
 		c.failed, c.undone, c.outcome = true, true, outcome
 		s.discountFiles(c)
-		if m := refusal().FindStringSubmatch(text.Head(head, maxRequest)); m != nil {
+		switch m := refusal().FindStringSubmatch(text.Head(head, maxRequest)); {
+		case m == nil:
+		case c.changes && !c.isShell:
 			s.addUser(m[1], m[1])
+		default: // a page or a command may print these words, too
+			c.outcome += ", its result says: " + oneLine(text.Head(m[1], maxLine))
 		}
 		return listing
 	}

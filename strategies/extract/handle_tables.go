@@ -76,7 +76,7 @@ var (
 	settled = text.Pattern(`(?i)<status>(?:completed|failed|killed|stopped|done)\b|\bstatus"?: *"?(?:completed|failed|killed|stopped|exited|done)\b|\bexited with code\b`)
 
 	// refused is what the result of a call says that the user did not allow.
-	refused = text.Pattern(`(?i)\A.{0,20}\buser (?:doesn't want to|did not want to|declined|denied|rejected|refused)\b|\btool use was (?:rejected|denied)\b`)
+	refused = text.Pattern(`(?i)\A.{0,20}\buser (?:doesn't want to|did not want to|declined|denied|rejected|refused)\b|\A.{0,20}\btool use was (?:rejected|denied)\b`)
 
 	// aborted is the result of a call that was stopped.
 	aborted = text.Pattern(`(?i)\A\W*(?:command|request|tool use|operation) (?:was )?aborted\W*\z`)
