@@ -208,6 +208,9 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	if line == "" && runs(c.command) {
 		line = runFailure(tail)
 	}
+	if line == "" && !c.isShell && !c.administers && (len(c.paths) == 0 || !looks(c.tool)) {
+		line = c.serviceFailure(head)
+	}
 	if strings.HasPrefix(line, refusedEdit) { // what is wrong with it says more
 		line = cmp.Or(strings.Trim(lintLine().FindString(head), "-* \n"), line)
 	}

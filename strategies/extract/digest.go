@@ -172,6 +172,7 @@ func (d *Digest) addCall(c *chat.ToolCall) {
 // what it lists.
 func (d *Digest) addResult(id, content string) {
 	c := d.history.takeOpen(id)
+	content = unwrapped(content)
 	if len(content) <= maxJSON {
 		content = d.redact(content)
 		d.history.readClientReport(id, content, content)

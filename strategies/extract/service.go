@@ -1,0 +1,148 @@
+package extract
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+// wrapped is an output as harnesses and servers of MCP give it: as JSON, with what else they know of it.
+type wrapped struct {
+	Output   string
+	Stdout   string
+	Stderr   string
+	Content  []struct{ Type, Text string }
+	Metadata struct {
+		ExitCode int `json:"exit_code"`
+		Duration any `json:"duration_seconds"`
+	}
+	ExitCode  int  `json:"exit_code"`
+	ExitCamel int  `json:"exitCode"`
+	IsError   bool `json:"isError"`
+	// Known, and of no use here.
+	Interrupted, IsImage, StructuredContent, TimedOut, Duration any
+	Meta                                                        any `json:"_meta"`
+	Seconds                                                     any `json:"duration_seconds"`
+}
+
+var (
+	// wrapper is in an output that may be wrapped.
+	wrapper = text.Pattern(`\A\s*\{\s*"(?:output|stdout|stderr|content|exit_code|exitCode|isError|metadata)"\s*:`)
+	// trailer is below an output in harnesses that keep a shell open.
+	trailer = text.Pattern(`(?:\n\[(?:Current working directory: [^\]\n]*|Python interpreter: [^\]\n]*|(?:The command completed|Command finished) with exit code (\d+)\.?)\])+\s*\z`)
+)
+
+// unwrapped returns the output that a result holds, with the exit code of a failure in front of it.
+func unwrapped(result string) string {
+	if m := trailer().FindStringSubmatchIndex(text.Tail(result, maxLine)); m != nil {
+		tail := text.Tail(result, maxLine)
+		code := ""
+		if m[2] >= 0 {
+			code = tail[m[2]:m[3]]
+		}
+		return withExit(result[:len(result)-len(tail)+m[0]], code)
+	}
+	if len(result) > maxArguments || !wrapper().MatchString(result) {
+		return result
+	}
+	var w wrapped
+	d := json.NewDecoder(strings.NewReader(result))
+	if d.DisallowUnknownFields(); d.Decode(&w) != nil || d.More() {
+		return result
+	}
+	parts := []string{w.Output, w.Stdout, w.Stderr}
+	for _, c := range w.Content {
+		parts = append(parts, c.Text)
+	}
+	output := strings.Join(slices.DeleteFunc(parts, func(p string) bool { return strings.TrimSpace(p) == "" }), "\n")
+	if w.IsError && failureLine(output, output) == "" {
+		output = "Error: " + output
+	}
+	return withExit(output, strconv.Itoa(cmp.Or(w.Metadata.ExitCode, w.ExitCode, w.ExitCamel)))
+}
+
+// withExit puts the exit code of a failure in front of an output.
+func withExit(output, code string) string {
+	if code == "" || code == "0" {
+		return output
+	}
+	return "exit code " + code + "\n" + output
+}
+
+var (
+	// statusLine begins an answer with a status of HTTP, exception one with what was raised.
+	statusLine = text.Pattern(`(?i)\A\W{0,3}(?:(HTTP(?:/[\d.]+)?|status(?: code)?|error)[ :]+)?([45]\d\d)\b[ :,-]*`)
+	exception  = text.Pattern(`\A(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception)\b(?::|$)`)
+	// unserved is the first line of what a service answers that did nothing, unserving its verb.
+	unserved = text.Pattern(`(?i)\A\W{0,3}(?:[\w ,'"-]{0,60}?\b(failed|rejected|denied|declined|refused)(?:[:.!,]|$| by | with | because | due )|time-?out\b|timed out\b|unauthori[sz]ed\b|forbidden\b|unable to |could ?n(?:o|['’])t |access denied|rate limit|quota exceeded|too many requests)`)
+	// unsuccessful are the keys and values of an object that say that a call did nothing.
+	unsuccessful = text.Pattern(`(?i)"(?:ok|success|succeeded|is_?error|errors?|status|state|(?:status|http|exit|return)_?(?:code|status)|code|result)"\s*:`)
+	failedStatus = wordSet(`failed failure error declined rejected denied refused`)
+)
+
+// serviceFailure returns what the answer of a tool that is no shell says of its failure: a status, its first line, an
+// exception or, if it is an object, its keys; "" for none. What the call asked for, as to decline something, is none.
+func (c *toolCall) serviceFailure(answer string) string {
+	answer = strings.TrimSpace(answer)
+	asked := func(verb string) bool {
+		return slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return len(w) > 3 && strings.EqualFold(text.Head(w, 5), text.Head(verb, 5)) })
+	}
+	if strings.HasPrefix(answer, "{") {
+		return objectFailure(answer, !looks(c.tool), asked)
+	}
+	first := text.Head(firstLine(answer), maxLine)
+	lines := []string{first}
+	if strings.Contains(answer, "Traceback (most recent call last)") { // it ends with what was raised
+		lines = append(lines, text.Head(answer[strings.LastIndexByte(answer, '\n')+1:], maxLine))
+	}
+	for _, l := range lines {
+		if exception().MatchString(l) {
+			return l
+		}
+	}
+	if m := statusLine().FindStringSubmatch(first); m != nil {
+		code, _ := strconv.Atoi(m[2])
+		if says := strings.ToLower(http.StatusText(code)); m[1] != "" || says != "" && strings.HasPrefix(strings.ToLower(first[len(m[0]):]), says) {
+			return first
+		}
+	}
+	if m := unserved().FindStringSubmatch(first); m != nil && !looks(c.tool) && (m[1] == "" || !asked(m[1])) {
+		return first
+	}
+	return ""
+}
+
+// objectFailure returns what an object says of a failure; acts: its status is that of the call, not of what it
+// looked for.
+func objectFailure(answer string, acts bool, asked func(string) bool) string {
+	var object map[string]any
+	if len(answer) > maxJSON || !unsuccessful().MatchString(answer) || json.Unmarshal([]byte(answer), &object) != nil {
+		return ""
+	}
+	failed := false
+	for key, v := range object {
+		switch key = strings.ToLower(strings.ReplaceAll(key, "_", "")); v := v.(type) {
+		case bool:
+			failed = failed || !v && (key == "ok" || key == "success" || key == "succeeded") || v && (key == "iserror" || key == "error")
+		case float64:
+			isStatus := acts && (key == "status" || key == "code" || strings.HasSuffix(key, "statuscode") || key == "httpcode" || key == "httpstatus")
+			failed = failed || isStatus && v >= 400 && v < 600 || v != 0 && (key == "exitcode" || key == "returncode" || key == "exitstatus")
+		case string:
+			failed = failed || acts && (key == "status" || key == "state" || key == "result") && failedStatus[strings.ToLower(v)] && !asked(v)
+		}
+	}
+	if !failed {
+		return ""
+	}
+	for _, key := range []string{"message", "error", "reason", "detail", "description", "stderr", "output"} {
+		if says, ok := object[key].(string); ok && strings.TrimSpace(says) != "" {
+			return oneLine(text.Head(says, maxLine))
+		}
+	}
+	return oneLine(text.Head(answer, maxLine))
+}

@@ -1,0 +1,62 @@
+package extract
+
+import (
+	"strings"
+	"testing"
+)
+
+// An action whose answer says in any of the usual ways that it did not happen is not told as done.
+func TestFailuresOfServices(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ tool, answer, told string }{
+		{"upload_plan", "401 Unauthorized: the token of the lamp has expired", "plan hall 7 → 401 Unauthorized: the token"},
+		{"upload_plan", "HTTP/1.1 503\nretry-after: 30", "plan hall 7 → HTTP/1.1 503"},
+		{"upload_plan", "status code: 507, quota of cabinet 4", "plan hall 7 → status code: 507, quota"},
+		{"upload_plan", "500 lamps were counted", ""},
+		{"upload_plan", "Upload failed: the cabinet is full", "plan hall 7 → Upload failed: the cabinet"},
+		{"upload_plan", "Timeout after 30s", "plan hall 7 → Timeout after 30s"},
+		{"upload_plan", "FileNotFoundError: hall.pdf", "FileNotFoundError: hall.pdf"},
+		{"upload_plan", "-----\nKeyError   Traceback (most recent call last)\n----> 1 hall\n\nKeyError: 'hall'", "KeyError: 'hall'"},
+		{"upload_plan", `{"ok":false,"reason":"the cabinet is full"}`, "the cabinet is full"},
+		{"upload_plan", `{"success": false}`, `{"success": false}`},
+		{"upload_plan", `{"status":"DECLINED","message":"no key for cabinet 4"}`, "no key for cabinet 4"},
+		{"upload_plan", `{"statusCode":422,"detail":"the hall has no lamp"}`, "the hall has no lamp"},
+		{"upload_plan", `{"isError":true,"content":[{"type":"text","text":"no rights in the hall"}]}`, "Error: no rights in the hall"},
+		{"upload_plan", `{"content":[{"type":"text","text":"stored as plan 7"}],"isError":false}`, ""},
+		{"upload_plan", `{"exit_code":2,"stdout":"","stderr":"no lamp in the hall"}`, "exit code 2: no lamp in the hall"},
+		{"decline_visit", `{"status":"declined","visit":"V-7"}`, ""},
+		{"decline_visit", "Visit declined.", ""},
+		{"get_visit", `{"status":"declined","visit":"V-7"}`, ""},
+		{"get_visit", "Visit declined by the owner", ""},
+	} {
+		d := digestOf(
+			Options{}, user("Please send the plan of the hall to the owner."), calls("", "1", tt.tool, "plan", "hall 7"), result("1", tt.answer),
+			assistant("I see."), user("And then?"),
+		)
+		written := d.Text(300)
+		done := strings.Join(sectionsOf(written)[sectionCompleted], "\n")
+		if failed := strings.Contains(written, "(failed)") || strings.Contains(written, "## Blocked"); failed != (tt.told != "") || !strings.Contains(written, tt.told) || failed && strings.Contains(done, tt.tool) && !strings.Contains(done, "(failed)") {
+			t.Errorf("%s, %q: want %q in\n%s", tt.tool, tt.answer, tt.told, written)
+		}
+	}
+}
+
+// What harnesses and servers of MCP put around an output is no part of it.
+func TestWrappedOutputs(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		`{"output":"[1] 40122\n","metadata":{"exit_code":0,"duration_seconds":0.1}}`:                                                 "[1] 40122\n",
+		`{"output":"no lamp\n","metadata":{"exit_code":3,"duration_seconds":0.1}}`:                                                   "exit code 3\nno lamp\n",
+		`{"stdout":"four lamps","stderr":"one is dim","exitCode":0}`:                                                                 "four lamps\none is dim",
+		`{"content":[{"type":"text","text":"four"},{"type":"text","text":"lamps"}],"isError":false}`:                                 "four\nlamps",
+		`{"output":"four lamps","room":"hall"}`:                                                                                      `{"output":"four lamps","room":"hall"}`,
+		`{"output":["four lamps"]}`:                                                                                                  `{"output":["four lamps"]}`,
+		`{"output":"four lamps"`:                                                                                                     `{"output":"four lamps"`,
+		"four lamps\n[Current working directory: /hall]\n[Python interpreter: /usr/bin/python]\n[Command finished with exit code 0]": "four lamps",
+		"no lamp\n[The command completed with exit code 2.]\n[Current working directory: /hall]":                                     "exit code 2\nno lamp",
+	} {
+		if got := unwrapped(in); got != want {
+			t.Errorf("%s: %q, want %q", in, got, want)
+		}
+	}
+}
