@@ -90,6 +90,7 @@ func (d *Digest) Add(m *chat.Message) {
 				return
 			}
 		}
+		content = spokenIn(content)
 		if d.addReturned(content) {
 			return
 		}

@@ -1,20 +1,91 @@
 package extract
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// IsGenerated reports whether a program wrote a user message: it consists of one element
-// of markup or of one remark in brackets, or begins with what agents add.
+// IsGenerated reports whether a program wrote a user message: it consists of elements of
+// markup or of one remark in brackets, or begins with what agents add.
 func IsGenerated(s string) bool {
 	s = strings.TrimSpace(s)
-	return len(s) > 1 && (s[0] == '<' && s[len(s)-1] == '>' || s[0] == '[' && s[len(s)-1] == ']') ||
+	return isMarkup(s) || len(s) > 1 && s[0] == '[' && strings.IndexByte(s, ']') == len(s)-1 ||
 		strings.HasPrefix(s, "<local-command-") || strings.HasPrefix(s, "<task-notification>") ||
 		strings.Contains(text.Head(s, 200), "<command-name>") ||
 		strings.HasPrefix(s, "# Fix any errors below") || strings.HasPrefix(s, "Caveat: ") || strings.HasPrefix(s, "Operation stopped by hook")
+}
+
+var (
+	// element begins an element of markup on a line of its own.
+	element = text.Pattern(`(?m)^[ \t]*<([A-Za-z][\w-]*)(?:\s[^<>]*)?>`)
+	// carriers are the elements in which agents put what the user said, additions those that they put beside it.
+	carriers  = wordSet(`task feedback answer user_query user_message user_input user_request user_feedback`)
+	additions = wordSet(`environment_details system-reminder system_reminder`)
+)
+
+// elements divides a message into its elements, with their names, and the text between them, without one.
+func elements(message string) (names, parts []string) {
+	for message != "" {
+		m := element().FindStringSubmatchIndex(message)
+		if m == nil {
+			break
+		}
+		name := message[m[2]:m[3]]
+		find := strings.Index
+		if carriers[name] { // the user may write of elements
+			find = strings.LastIndex
+		}
+		end := find(message[m[1]:], "</"+name+">")
+		if end < 0 {
+			break
+		}
+		names, parts = append(names, "", name), append(parts, message[:m[0]], message[m[1]:m[1]+end])
+		message = message[m[1]+end+len("</"+name+">"):]
+	}
+	return append(names, ""), append(parts, message)
+}
+
+// isMarkup reports whether a message consists of elements in which the user said nothing.
+func isMarkup(message string) bool {
+	if !strings.HasPrefix(message, "<") || !strings.HasSuffix(message, ">") {
+		return false
+	}
+	names, parts := elements(message)
+	for i, name := range names {
+		if carriers[name] || name == "" && strings.TrimSpace(parts[i]) != "" {
+			return false
+		}
+	}
+	return len(names) > 1
+}
+
+// spokenIn returns what the user said in a message, without what the program of the agent put around and beside it.
+func spokenIn(message string) string {
+	if !strings.Contains(message, "</") {
+		return message
+	}
+	names, parts := elements(message)
+	carried := slices.ContainsFunc(names, func(n string) bool { return carriers[n] })
+	if !carried && !slices.ContainsFunc(names, func(n string) bool { return additions[n] }) {
+		return message
+	}
+	var said []string
+	for i, name := range names {
+		switch part := strings.TrimSpace(parts[i]); {
+		case part == "" || additions[name] || carried && name != "" && !carriers[name]:
+		case name != "" && !carriers[name]:
+			said = append(said, "<"+name+">"+parts[i]+"</"+name+">")
+		default:
+			said = append(said, part)
+		}
+	}
+	if len(said) == 0 {
+		return message
+	}
+	return strings.Join(said, "\n")
 }
 
 // isInstruction reports whether a program wrote a user message that holds the text of a skill, or shows
