@@ -129,7 +129,7 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 		return err
 	}
 	defer files.close()
-	target, finish, err := createFile("--out", c.Out, io.Discard)
+	target, finish, err := createFile("--out", c.Out, io.Discard, c.In)
 	if err != nil {
 		return err
 	}

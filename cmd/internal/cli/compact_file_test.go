@@ -199,6 +199,36 @@ func TestOutputsThatAreNoFilesAreWrittenTo(t *testing.T) {
 	}
 }
 
+// A command replaces no file that it reads or writes besides, by whatever name, and none that is read-only.
+func TestOutputsReplaceNoInput(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	in, link, locked := filepath.Join(dir, "in.jsonl"), filepath.Join(dir, "link.jsonl"), filepath.Join(dir, "locked.csv")
+	const session = `{"messages":[{"role":"user","content":"Count the lamps of the hall."},{"role":"assistant","content":"Four."}]}` + "\n"
+	if err := errors.Join(os.WriteFile(in, []byte(session), 0o600), os.Symlink(in, link), os.WriteFile(locked, []byte("kept"), 0o400)); err != nil {
+		t.Fatal(err)
+	}
+	report := filepath.Join(dir, "report")
+	for _, args := range [][]string{
+		{"compact-file", in, "--out", in},
+		{"compact-file", in, "--out", link},
+		{"eval", "--from", in, "--csv", link},
+		{"eval", "--from", in, "--html", in},
+		{"eval", "--from", in, "--csv", report, "--html", report},
+		{"eval", "--from", in, "--state", report, "--html", report},
+		{"eval", "--from", in, "--csv", locked},
+		{"trajectory", "compress", in, "--out", in},
+		{"trajectory", "compress", in, "--out", report, "--metrics", report},
+	} {
+		invoke(t, []string{"HOME=" + dir}, args...).want(t, exitUsage, args[len(args)-1])
+	}
+	for name, want := range map[string]string{in: session, locked: "kept"} {
+		if got, err := os.ReadFile(name); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
 func TestStandardInputIsInterruptible(t *testing.T) {
 	t.Parallel()
 	in, w := io.Pipe()

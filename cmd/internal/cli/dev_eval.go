@@ -149,12 +149,12 @@ func (c *evalCmd) Run(ctx context.Context, e *Env, cfg config.Config) (err error
 		}
 		defer func() { err = errors.Join(err, o.State.Close()) }()
 	}
-	csv, finish, err := createFile("--csv", c.CSV, io.Discard)
+	csv, finish, err := createFile("--csv", c.CSV, io.Discard, slices.Concat(c.From, []string{c.State, c.HTML})...)
 	if err != nil {
 		return err
 	}
 	defer finish(&err)
-	html, finish, err := createFile("--html", c.HTML, io.Discard)
+	html, finish, err := createFile("--html", c.HTML, io.Discard, slices.Concat(c.From, []string{c.State})...)
 	if err != nil {
 		return err
 	}

@@ -82,17 +82,24 @@ func (c *exportCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config
 
 // createFile returns a writer to the file that a flag names, or otherwise if it names none.
 // The caller defers finish with its error: without one, the file takes its name, else it is
-// removed. A device or a pipe (/dev/stdout) is written to directly.
-func createFile(flag, path string, otherwise io.Writer) (w io.Writer, finish func(*error), err error) {
+// removed. A device or a pipe (/dev/stdout) is written to directly. A file that is read-only or
+// among others, those that the command reads or writes besides, is not replaced.
+func createFile(flag, path string, otherwise io.Writer, others ...string) (w io.Writer, finish func(*error), err error) {
 	if path == "" {
 		return otherwise, func(*error) {}, nil
 	}
 	var f *os.File
-	if info, serr := os.Stat(path); serr == nil && !info.Mode().IsRegular() {
+	info, serr := os.Stat(path)
+	switch {
+	case serr == nil && !info.Mode().IsRegular():
 		f, err = os.OpenFile(path, os.O_WRONLY, 0)
-	} else if path == "-" {
+	case path == "-":
 		err = errors.New("-: want the name of a file")
-	} else {
+	case serr == nil && info.Mode().Perm()&0o222 == 0:
+		err = fmt.Errorf("%s: is read-only", path)
+	case slices.ContainsFunc(others, func(o string) bool { return sameFile(path, o) }):
+		err = fmt.Errorf("%s: the command reads or writes this file already: want another name", path)
+	default:
 		f, err = os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 		if e, ok := errors.AsType[*fs.PathError](err); ok {
 			err = &fs.PathError{Op: "create", Path: path, Err: e.Err}
@@ -102,6 +109,19 @@ func createFile(flag, path string, otherwise io.Writer) (w io.Writer, finish fun
 		return nil, nil, wrong("%s: %w", flag, err)
 	}
 	return f, func(err *error) { *err = errors.Join(*err, finishFile(f, path, *err == nil)) }, nil
+}
+
+// sameFile reports whether two names are of one file, which may not be there yet.
+func sameFile(a, b string) bool {
+	if a == "" || b == "" {
+		return false
+	}
+	x, aerr := os.Stat(a)
+	y, berr := os.Stat(b)
+	if aerr != nil || berr != nil {
+		return filepath.Clean(a) == filepath.Clean(b)
+	}
+	return os.SameFile(x, y)
 }
 
 // finishFile renames a complete file to path and removes an incomplete one.

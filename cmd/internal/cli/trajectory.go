@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -120,12 +121,12 @@ func (c *trajectoryCompressCmd) compress(ctx context.Context, e *Env) (r traject
 		return r, err
 	}
 	defer from.close()
-	out, finish, err := createFile("--out", c.Out, e.Out.W)
+	out, finish, err := createFile("--out", c.Out, e.Out.W, slices.Concat(c.Files, []string{c.Metrics})...)
 	if err != nil {
 		return r, err
 	}
 	defer finish(&err)
-	metrics, finish, err := createFile("--metrics", c.Metrics, io.Discard)
+	metrics, finish, err := createFile("--metrics", c.Metrics, io.Discard, c.Files...)
 	if err != nil {
 		return r, err
 	}
