@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sessionstore/compactor/cmd/internal/dev/retention"
 )
 
 // Dimensions of a chart in units of the SVG, chosen so that on a phone screen its text has
@@ -48,7 +50,13 @@ type point struct {
 	Title           string
 }
 
-// charts returns one chart for each of the three measures at a cut.
+// charted are the measures with a chart, if there is anything of them to keep.
+var charted = []int{
+	keyed, loose, strict, counted + int(retention.Next10), counted + int(retention.Asks), counted + int(retention.Constraints), counted + int(retention.Reasons),
+	counted + int(retention.Errors), counted + int(retention.Facts), counted + int(retention.ReferencePrecision), counted + int(retention.ReferenceShare),
+}
+
+// charts returns one chart for each of the measures in charted that have values at a cut.
 func charts(r *Result, cut float64) []chart {
 	var widest float64
 	for _, f := range r.Figures {
@@ -62,17 +70,15 @@ func charts(r *Result, cut float64) []chart {
 		end = step
 	}
 	var out []chart
-	for _, m := range []struct {
-		title string
-		index int
-	}{{"Keyed", keyed}, {"Loose", loose}, {"Strict", strict}} {
-		c := chart{Title: m.title, XTicks: ticks(end, step, x), YTicks: ticks(1, 0.25, func(v, _ float64) string { return y(v) })}
+	for _, m := range charted {
+		name := measureNames[m].of
+		c := chart{Title: strings.ToUpper(name[:1]) + name[1:], XTicks: ticks(end, step, x), YTicks: ticks(1, 0.25, func(v, _ float64) string { return y(v) })}
 		for i, policy := range r.lines() {
 			l := line{Policy: policy, Color: i % colors, Dash: i >= colors}
 			var path, upper, lower []string
 			for k := range r.Figures {
 				f := &r.Figures[k]
-				v, interval := *f.all()[m.index], *f.Intervals.all()[m.index]
+				v, interval := *f.all()[m], *f.Intervals.all()[m]
 				if f.Cut != cut || f.line() != policy || v == nil {
 					continue
 				}
@@ -93,7 +99,9 @@ func charts(r *Result, cut float64) []chart {
 			}
 			c.Lines = append(c.Lines, l)
 		}
-		out = append(out, c)
+		if m == keyed || slices.ContainsFunc(c.Lines, func(l line) bool { return len(l.Points) > 0 }) {
+			out = append(out, c)
+		}
 	}
 	return out
 }
