@@ -28,7 +28,7 @@ var builtins = []struct {
 	// Hermes.
 	{"prune_tool_results", "replace repeated and old tool outputs by one line each, and cut long tool arguments", newPruneToolResults},
 	{"handoff", "summarize the messages between head and tail as notes for the next assistant, prune old tool results", newHandoff},
-	{"extractive", "the same with a summary that is extracted without a model: what the user said, what was done, files, references", newExtractive},
+	{"extractive", "handoff with a summary that is extracted without a model: what the user said, what was done, files, references", newExtractive},
 	// Split points: Codex, Gemini CLI, opencode.
 	{"preserve_user_messages", "keep the messages of the user, and a summary of everything else", newPreserveUserMessages},
 	{"preserve_recent_fraction", "keep the newest share of the view, and a summary of the rest", newPreserveRecentFraction},

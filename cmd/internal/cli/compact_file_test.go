@@ -213,6 +213,7 @@ func TestOutputsReplaceNoInput(t *testing.T) {
 		{"compact-file", in, "--out", in},
 		{"compact-file", in, "--out", link},
 		{"eval", "--from", in, "--csv", link},
+		{"eval", in, "--csv", in},
 		{"eval", "--from", in, "--html", in},
 		{"eval", "--from", in, "--csv", report, "--html", report},
 		{"eval", "--from", in, "--state", report, "--html", report},

@@ -31,7 +31,7 @@ type evalCmd struct {
 	Model   string    `placeholder:"NAME" help:"Model of sessions without one."`
 	Cut     []float64 `default:"0.5" placeholder:"SHARE" help:"Cut sessions at this share of their tokens, between 0 and 1 (0.5); several are measured one by one."`
 	Counter string    `enum:"session,chars4" default:"session" placeholder:"NAME" help:"What counts tokens: session, the counter of each session's model, or chars4, four characters."`
-	Budget  []string  `placeholder:"SHARE" help:"Keep at most this share of the tokens before the cut, between 0 and 1 (0.05), or this number of tokens (600t), or what the policy itself says (policy, the default for --policy configured alone)."`
+	Budget  []string  `placeholder:"SHARE" help:"Keep at most this share of the tokens before the cut, above 0 and up to 1 (0.05), or this number of tokens (600t), or what the policy itself says (policy, the default for --policy configured alone)."`
 	Rounds  int       `default:"1" placeholder:"N" help:"Measure sessions that are compacted N times as they grow up to the cut, beside one compaction of the whole."`
 	Policy  []string  `sep:"none" placeholder:"NAME,…" help:"Policies to measure; by default the baselines and extractive."`
 	Compare []string  `sep:"none" placeholder:"A,B" help:"Compare two of the policies on the same sessions; repeatable. Two policies are always compared."`
@@ -132,7 +132,7 @@ func evalBudgets(texts []string) (shares, tokens []float64, own bool, err error)
 		case err == nil && !absolute && n > 0 && n <= 1:
 			shares = append(shares, n)
 		default:
-			faults = append(faults, fmt.Errorf("--budget: %s: want a share between 0 and 1, such as 0.05, or a whole number of tokens, such as 600t", text))
+			faults = append(faults, fmt.Errorf("--budget: %s: want a share above 0 and up to 1, such as 0.05, a whole number of tokens, such as 600t, or %s", text, ownBudget))
 		}
 	}
 	return distinct(shares), distinct(tokens), own, errors.Join(faults...)
@@ -149,12 +149,12 @@ func (c *evalCmd) Run(ctx context.Context, e *Env, cfg config.Config) (err error
 		}
 		defer func() { err = errors.Join(err, o.State.Close()) }()
 	}
-	csv, finish, err := createFile("--csv", c.CSV, io.Discard, slices.Concat(c.From, []string{c.State, c.HTML})...)
+	csv, finish, err := createFile("--csv", c.CSV, io.Discard, slices.Concat(c.From, c.Files, []string{c.State, c.HTML})...)
 	if err != nil {
 		return err
 	}
 	defer finish(&err)
-	html, finish, err := createFile("--html", c.HTML, io.Discard, slices.Concat(c.From, []string{c.State})...)
+	html, finish, err := createFile("--html", c.HTML, io.Discard, slices.Concat(c.From, c.Files, []string{c.State})...)
 	if err != nil {
 		return err
 	}

@@ -269,8 +269,8 @@ func TestEvalWrongUsage(t *testing.T) {
 	}{
 		"no sessions":          {nil, []string{"--from FILE", "--session ID", "--limit N"}},
 		"two places":           {[]string{"--from", path, "--session=a"}, []string{"--from or --session"}},
-		"shares":               {[]string{path, "--cut=0,1", "--budget=-1,1.5,nan"}, []string{"--cut: 0: want a number between 0 and 1", "--cut: 1:", "--budget: -1:", "--budget: 1.5:", "--budget: nan: want a share between 0 and 1"}},
-		"tokens":               {[]string{path, "--budget=0t,1.5t,t,-3t,600,nant,inft,6e99t"}, []string{"--budget: 0t: want a share between 0 and 1, such as 0.05, or a whole number of tokens, such as 600t", "--budget: 1.5t:", "--budget: t:", "--budget: -3t:", "--budget: 600:", "--budget: nant:", "--budget: inft:", "--budget: 6e99t:"}},
+		"shares":               {[]string{path, "--cut=0,1", "--budget=-1,1.5,nan"}, []string{"--cut: 0: want a number between 0 and 1", "--cut: 1:", "--budget: -1:", "--budget: 1.5:", "--budget: nan: want a share above 0 and up to 1"}},
+		"tokens":               {[]string{path, "--budget=0t,1.5t,t,-3t,600,nant,inft,6e99t"}, []string{"--budget: 0t: want a share above 0 and up to 1, such as 0.05, a whole number of tokens, such as 600t, or policy", "--budget: 1.5t:", "--budget: t:", "--budget: -3t:", "--budget: 600:", "--budget: nant:", "--budget: inft:", "--budget: 6e99t:"}},
 		"an unknown policy":    {[]string{path, "--policy=magic,stub200"}, []string{"magic", "drop_oldest, head20+tail, user+tail, drop_tool_results, stub200, id_list, random, extractive", "tool_heavy", "default, configured", "truncation"}},
 		"an unknown step":      {[]string{path, "--policy=truncation+magic"}, []string{"truncation+magic", "unknown policy"}},
 		"a wrong parameter":    {[]string{path, "--policy=clamp:nope=1,max_chars=5"}, []string{"clamp", "nope", "max_chars"}},

@@ -76,7 +76,7 @@ func (r *Result) advice() []string {
 		case f.Sessions < minVerdict:
 			out = append(out, at+fmt.Sprintf("fewer than %d sessions tell no difference", minVerdict))
 		case none:
-			out = append(out, at+"none does better than "+r.Advise+" without being worse in something")
+			out = append(out, at+"none does better than "+r.Advise+" without being worse in something; "+r.Advise+" keeps "+percent(f.TokensKept)+" of the tokens")
 		}
 	}
 	for _, one := range r.Corpora {
