@@ -52,11 +52,11 @@ func (s *history) readObjects(c *toolCall, result string) (listing bool) {
 		}
 	}
 	if len(objects) == 1 && (c.acts || result[0] == '{' || !looks(c.tool) || takes(c.tool)) {
-		c.result = withoutLinks(withoutMarks(objects[0]))
+		c.setResult(objects[0], fs)
 		return false
 	}
 	if own := ownValues(result, fs); own != nil {
-		c.result = withoutLinks(withoutMarks(own))
+		c.setResult(own, fs)
 		s.inner, s.innerOf = rowsOf(slices.DeleteFunc(fs, func(f argument) bool { return f.row == 1 })), c
 		return false
 	}
@@ -76,6 +76,14 @@ func (s *history) readObjects(c *toolCall, result string) (listing bool) {
 	}
 	s.listings = appendBounded(s.listings, c, maxListings)
 	return true
+}
+
+// setResult notes the values of the result of a call, an object, and those that it lists as not done.
+func (c *toolCall) setResult(own, all []argument) {
+	c.result = withoutLinks(withoutMarks(own))
+	if f := lacked(all); c.acts && f.key != "" {
+		c.result = append(c.result, f)
+	}
 }
 
 // withoutMarks returns the values of a result without the ids of others than itself that no person reads, and

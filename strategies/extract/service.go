@@ -47,7 +47,13 @@ func unwrapped(result string) string {
 		}
 		return withExit(result[:len(result)-len(tail)+m[0]], code)
 	}
-	if len(result) > maxArguments || !wrapper().MatchString(result) {
+	if len(result) > maxArguments {
+		return result
+	}
+	if output, ok := fromElements(strings.TrimSpace(result)); ok {
+		return output
+	}
+	if !wrapper().MatchString(result) {
 		return result
 	}
 	var w wrapped
@@ -64,6 +70,32 @@ func unwrapped(result string) string {
 		output = "Error: " + output
 	}
 	return withExit(output, strconv.Itoa(cmp.Or(w.Metadata.ExitCode, w.ExitCode, w.ExitCamel)))
+}
+
+// outputElements are the elements in which a harness gives the output of a process, and what it knows of it.
+var outputElements = wordSet(`status retrieval_status exit_code stdout stderr output error timestamp task_id task_type`)
+
+// fromElements is unwrapped for an output in elements; its status comes first.
+func fromElements(result string) (output string, ok bool) {
+	if !strings.HasPrefix(result, "<") || !strings.HasSuffix(result, ">") {
+		return "", false
+	}
+	var lines []string
+	code := ""
+	names, parts := elements(result)
+	for i, name := range names {
+		switch part := strings.TrimSpace(parts[i]); {
+		case name == "" && part != "" || name != "" && !outputElements[name]:
+			return "", false
+		case name == "exit_code":
+			code = part
+		case name == "status":
+			lines = slices.Insert(lines, 0, "status: "+part)
+		case part != "" && (name == "stdout" || name == "stderr" || name == "output" || name == "error"):
+			lines = append(lines, part)
+		}
+	}
+	return withExit(strings.Join(lines, "\n"), code), len(names) > 1
 }
 
 // withExit puts the exit code of a failure in front of an output.
@@ -115,6 +147,21 @@ func (c *toolCall) serviceFailure(answer string) string {
 		return first
 	}
 	return ""
+}
+
+// notDone are the keys of what an action could not do, beside what it did.
+var notDone = wordSet(`failed failures errors rejected skipped unavailable not_found`)
+
+// lacked returns what an object lists as not done: its key, and the short texts of its entries; an empty argument
+// for nothing.
+func lacked(fs []argument) argument {
+	var out argument
+	for _, f := range fs {
+		if v := strings.TrimSpace(f.value); notDone[f.list] && f.row > 1 && v != "" && len(out.value)+len(v) <= maxShortValue && isPrintable(v) {
+			out.key, out.value = strings.Clone(f.list), strings.TrimSpace(out.value+" "+v)
+		}
+	}
+	return out
 }
 
 // objectFailure returns what an object says of a failure; acts: its status is that of the call, not of what it

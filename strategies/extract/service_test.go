@@ -24,6 +24,7 @@ func TestFailuresOfServices(t *testing.T) {
 		{"upload_plan", `{"isError":true,"content":[{"type":"text","text":"no rights in the hall"}]}`, "Error: no rights in the hall"},
 		{"upload_plan", `{"content":[{"type":"text","text":"stored as plan 7"}],"isError":false}`, ""},
 		{"upload_plan", `{"exit_code":2,"stdout":"","stderr":"no lamp in the hall"}`, "exit code 2: no lamp in the hall"},
+		{"upload_plan", "<status>failed</status>\n\n<exit_code>1</exit_code>\n\n<stderr>\nno lamp in the hall\n</stderr>", "exit code 1: no lamp in the hall"},
 		{"decline_visit", `{"status":"declined","visit":"V-7"}`, ""},
 		{"decline_visit", "Visit declined.", ""},
 		{"get_visit", `{"status":"declined","visit":"V-7"}`, ""},
@@ -38,6 +39,18 @@ func TestFailuresOfServices(t *testing.T) {
 		if failed := strings.Contains(written, "(failed)") || strings.Contains(written, "## Blocked"); failed != (tt.told != "") || !strings.Contains(written, tt.told) || failed && strings.Contains(done, tt.tool) && !strings.Contains(done, "(failed)") {
 			t.Errorf("%s, %q: want %q in\n%s", tt.tool, tt.answer, tt.told, written)
 		}
+	}
+}
+
+// An action that was done in part tells what was not.
+func TestActionsInPart(t *testing.T) {
+	t.Parallel()
+	written := digestOf(
+		Options{}, user("Switch off the lamps, please."), calls("", "1", "set_lamps", "state", "off"),
+		result("1", `{"ok":["hall","attic","roof"],"failed":[{"lamp":"L-7","error":"unreachable"},{"lamp":"L-9","error":"no power"}]}`), assistant("I see."), user("And then?"),
+	).Text(300)
+	if want := "set_lamps: state off → ok hall attic roof, failed L-7 unreachable L-9 no power"; !strings.Contains(written, want) {
+		t.Errorf("no %q in\n%s", want, written)
 	}
 }
 
