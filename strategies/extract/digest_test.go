@@ -170,10 +170,36 @@ func TestWhatTheUserPicksIsADecision(t *testing.T) {
 		"1+2":                     {"- The user chose: 1. Do we keep the old lamps?", "- The user chose: 2. Which fuse do we take?"},
 		"1, 2 lamps each":         {"- The user chose: 1. Do we keep the old lamps?"},
 		"7":                       nil,
+		"1 and 2 together":        {"- The user chose: 1. Do we keep the old lamps?", "- The user chose: 2. Which fuse do we take?"},
+		"1 - no wait, 2":          {"- The user chose: 2. Which fuse do we take?"},
+		"2 looks best to me":      {"- The user chose: 2. Which fuse do we take?"},
+		"2 rooms, so none of it":  nil,
+		"2 rooms have no lamp":    nil,
+		"a lamp is what we need":  nil,
+		"2 if it fits, or else 1": {"- 2. Which fuse do we take? → the user: 2 if it fits, or else 1", "- 1. Do we keep the old lamps? → the user: 2 if it fits, or else 1"},
+		"1 is not needed, take 2": {"- 1. Do we keep the old lamps? → the user: 1 is not needed, take 2", "- 2. Which fuse do we take? → the user: 1 is not needed, take 2"},
+		"first look at the door":  nil,
+		"2, it is best for us":    {"- The user chose: 2. Which fuse do we take?"},
+		"the first, please":       {"- The user chose: 1. Do we keep the old lamps?"},
 	} {
 		d := digestOf(Options{}, user("Wire the house with new lamps, please."), assistant(list), user(reply), assistant("I do it now."), user("And then write down all that you did, please."))
 		if got := sectionsOf(d.Text(600))[sectionDecisions]; !cmp.Equal(got, want) {
 			t.Errorf("%q: %q", reply, got)
+		}
+	}
+}
+
+// Options may stand within a sentence.
+func TestOptionsWithinASentence(t *testing.T) {
+	t.Parallel()
+	for asked, want := range map[string][]string{
+		"There are two ways: (a) move the lamp to the door, (b) buy a second one for it. Which do you prefer?": {"- The user chose: b) buy a second one for it."},
+		"Shall I a) move the lamp to the door or b) buy a second one for it?":                                  {"- The user chose: b) buy a second one for it"},
+		"As said in (a) of the plan, the lamp hangs at the door. Is it right?":                                 nil,
+	} {
+		d := digestOf(Options{}, user("Wire the house with new lamps, please."), assistant(asked), user("b. but it must be dimmable"), assistant("I do it now."), user("And then write down all that you did, please."))
+		if got := sectionsOf(d.Text(600))[sectionDecisions]; !cmp.Equal(got, want) {
+			t.Errorf("%q: %q", asked, got)
 		}
 	}
 }

@@ -39,12 +39,6 @@ var asking = text.Pattern(`(?i)^(?:(?:could you |can you )?please (?:confirm|ver
 // maxOptionLines is the number of lines around a question that answeredLines returns.
 const maxOptionLines = 6
 
-// several is a reply that picks more than one entry of a list: 1+2; numerals are those.
-var (
-	several  = text.Pattern(`^\W*\d{1,2}(?:\s*(?:[+,&/]|and)\s*\d{1,2})+\W*$`)
-	numerals = text.Pattern(`\d+`)
-)
-
 // picking is a reply that picks from a list.
 var picking = text.Pattern(`(?i)^\W*(?:(?:let'?s|do|go|with|for|take|try|i|i'?d|like|want|prefer|pick|choose|yes|ok|please|option|options|number|choice|approach|nr|the|step|item)[\s.,#]+)*(\d{1,2}|[a-h]|first|second|third|fourth|last|latter|former|both|all)\b`)
 
@@ -81,6 +75,9 @@ func answeredLines(s, reply string) []string {
 func chosen(s, reply string) []string {
 	lines, list := splitLines(text.Tail(s, maxReply)), map[string]string{}
 	entries := options(lines)
+	if len(entries) < 2 {
+		entries = inlineOptions(lines)
+	}
 	for _, l := range entries {
 		number, _ := cutNumber(l)
 		list[number] = strings.ReplaceAll(l, "**", "")
@@ -100,25 +97,101 @@ func chosen(s, reply string) []string {
 	if len(out) > 0 {
 		return out
 	}
-	if several().MatchString(reply) {
-		for _, number := range numerals().FindAllString(reply, -1) {
-			if x := list[number]; x != "" {
-				out = append(out, chosenMark+truncate(x, maxLine))
-			}
-		}
-		return out
-	}
-	if picked := picking().FindStringSubmatch(firstLine(reply)); picked != nil {
-		number := strings.ToLower(picked[1])
-		if at := slices.Index([]string{"first", "second", "third", "fourth"}, number); at >= 0 {
-			number = strconv.Itoa(at + 1)
-		}
+	for _, number := range picks(firstLine(reply)) {
 		if x := list[number]; x != "" {
 			out = append(out, chosenMark+truncate(x, maxLine))
 		}
 	}
+	if said := firstLine(reply); len(out) == 0 && depending().MatchString(said) && picking().MatchString(said) {
+		for _, number := range entryNumber().FindAllString(said, -1) {
+			if x := list[number]; x != "" {
+				out = append(out, truncate(x, maxLine/2)+" → the user: "+truncate(said, maxLine/2))
+			}
+		}
+	}
 	return out
 }
+
+// picks returns the numbers, or letters, of the entries that a reply takes of a list, nil if that depends on something.
+func picks(said string) []string {
+	if none().MatchString(said) {
+		return nil
+	}
+	if all := correction().FindAllStringIndex(said, -1); all != nil {
+		if rest := said[all[len(all)-1][1]:]; picking().MatchString(rest) { // instead of those before it
+			said = rest
+		}
+	}
+	if depending().MatchString(said) {
+		return nil
+	}
+	var out []string
+	for next := picking(); ; next = alsoPicking() {
+		m := next.FindStringSubmatchIndex(said)
+		if m == nil {
+			return out
+		}
+		filler, number := said[:m[2]], strings.ToLower(said[m[2]:m[3]])
+		said = said[m[3]:]
+		at := slices.Index([]string{"first", "second", "third", "fourth"}, number)
+		switch named := optionWord().MatchString(filler); {
+		case at >= 0 && (named || afterPick().MatchString(said)):
+			number = strconv.Itoa(at + 1)
+		case at >= 0, number[0] > '9' && len(number) == 1 && !named && !afterPick().MatchString(said), number[0] <= '9' && !named && isCount(said):
+			return out // "first of all", "a lamp", "3 lamps"
+		}
+		out = append(out, number)
+	}
+}
+
+// isCount reports whether a number before such words tells how many there are of something.
+func isCount(rest string) bool {
+	m := countOf().FindStringSubmatch(rest)
+	return m != nil && !pickVerb().MatchString(m[1])
+}
+
+var (
+	// none turns all entries down, correction is between what was written first and what is meant, depending leaves it open
+	// which of them is taken.
+	none       = text.Pattern(`(?i)\b(?:none|neither|keine[nrs]?|ninguno|ninguna|aucune?)\b`)
+	correction = text.Pattern(`(?i)\b(?:no,? wait|wait|actually|scratch that|or rather|i mean(?:t)?|make (?:it|that)|sorry|no,|nein,?|doch)\W+`)
+	depending  = text.Pattern(`(?i)\b(?:\d{1,2}|[a-h]|first|second|third|fourth|one)\b\)?[\s,;:.–—-]*(?:(?:only|but) )?(?:if|unless|or|no|not|is(?:n['’]t| not)|when|once|provided|depending|wenn|falls|oder|nicht|nein)\b|\b(?:otherwise|sonst|sinon)\b`)
+	// alsoPicking begins what follows an entry where another one is taken with it.
+	alsoPicking = text.Pattern(`(?i)^\)?\s*(?:[,+&/]|,? ?\b(?:and|plus|und|et|y|then)\b)\s*(?:(?:also|then|maybe|the|option|number)\s+)*(\d{1,2}|[a-h]|first|second|third|fourth)\b`)
+	// optionWord is before the number of an entry, afterPick behind its letter or word.
+	optionWord  = text.Pattern(`(?i)\b(?:options?|number|choice|approach|nr|step|item)\W*$`)
+	afterPick   = text.Pattern(`(?i)^(?:\W*$|[^\w\s'’]| (?:one|options?|choice|approach|and|please|then|is|was|looks|sounds|seems|works|with|but|for|because|since|as|thanks|together|too|both|would|will|it)\b| [^\w\s])`)
+	countOf     = text.Pattern(`(?i)^ +(?:more |other |new |of )?([a-z]+s|people|men|women|children|euros?|%)(?:\W|$)`)
+	pickVerb    = text.Pattern(`(?i)^(?:is|was|as|has|looks|sounds|seems|works|makes|feels|fits|wins|does|thanks|plus|yes|this|these|us)$`)
+	entryNumber = text.Pattern(`\b(?:\d{1,2}|[b-h])\b`)
+)
+
+// inlineOptions returns the options that the last line with several of them gives within its sentences: (a) …, (b) ….
+func inlineOptions(lines []string) []string {
+	for _, l := range slices.Backward(lines) {
+		var out []string
+		marks := inlineMark().FindAllStringSubmatchIndex(l, maxOptionLines)
+		for i, m := range marks {
+			end := len(l)
+			if i+1 < len(marks) {
+				end = marks[i+1][0]
+			}
+			if number := strings.ToLower(l[m[2]:m[3]]); number != string(rune('a'+i)) && number != strconv.Itoa(i+1) {
+				break
+			}
+			out = append(out, strings.TrimRight(optionEnd().ReplaceAllString(firstSentence(l[m[2]:end]), ""), " ,;?"))
+		}
+		if len(out) > 1 {
+			return out
+		}
+	}
+	return nil
+}
+
+var (
+	inlineMark = text.Pattern(`(?i)(?:^|[\s(])([a-h]|\d)\)\s+\w`)
+	optionEnd  = text.Pattern(`(?i)[\s,;]+(?:or|and|oder|und|ou|o)?[\s(]*$`)
+)
 
 // asksAbove reports whether an entry with a number above the list of the given entries, or what stands below that, asks
 // something: not what leads the list.
