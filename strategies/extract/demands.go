@@ -4,43 +4,17 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// Demands of a user are sentences with one of constraintWords. Those that hold until the
-// user says otherwise are constraints; the others, and those in pasted text, are kept as what
-// was said.
 var (
-	// imperative begins with a demand.
-	imperative = text.Pattern(`(?i)^(?:(?:please|also|and|so|but|ok|okay|yes|no|note|remember|important|then|just|actually|btw|now|again|hey|sure|well|oh|hmm+|ah)[,:;!.]* +)*` +
-		`(?:never|always|avoid|prefer|under no circumstances|from now on|in (?:the )?future|you (?:must|should|may) always|you (?:must|should|may|can) (?:not|never|only)|(?:don'?t|do not) (?:ever|touch)|make sure (?:you |to )?(?:always|never)|it'?s important)\b`)
-	// brief begins a demand that holds however short it is.
-	brief = text.Pattern(`(?i)^(?:(?:please|and|also)[, ]+)?(?:never|always|from now on,?) +\w+ +\S+`)
-	// preferring begins what the user likes or does not want, until it is taken back.
-	preferring = text.Pattern(`(?i)^(?:(?:please|also|and|but|note|remember|then|just|btw|oh)[,:;!.]* +)*(?:i (?:\w+ )?prefer |(?:do not|don'?t) (?:use|add|commit|push|mention|include|introduce) |keep (?:the|all|our|my|every) \w+ |use \S+(?: \S+)?,? (?:not|never|instead of|rather than) |` +
-		`no \S+(?: \S+)? in (?:the |any |our )?(?:commits?|code|comments?|messages?|pull requests?|prs?|docs?|documentation|tests?|titles?|descriptions?|output|answers?|names?)\b)`)
-	// lifting is in what takes back a demand.
-	lifting = text.Pattern(`(?i)\byou (?:can|may|are (?:now )?(?:free|allowed) to)\b.*\b(?:now|again|after all)\b|\b(?:rule|restriction|constraint|ban|demand)s? (?:is|are)(?: now)? (?:off|lifted|void|gone|over|dropped|obsolete|no longer)\b|\b(?:rule|restriction|constraint|ban|demand) no longer (?:applies|holds|counts)|` +
-		`\b(?:forget|drop|ignore|lift) (?:the|that|my) (?:\w+ )?(?:rule|restriction|constraint|ban|demand)\b|\bit'?s (?:ok|okay|fine)(?: now)? to\b.*\b(?:now|again|after all)\b`)
 	// commandName is that of the command of an agent before what the user says to it.
 	commandName = text.Pattern(`^/[a-z][\w:-]* +`)
-	// particular is in a preference about one place in the code.
-	particular = text.Pattern(`(?i)\w\(\)|\binstead of (?:the|this|that|those)\b`)
-	// forGood is in what a customer wants beyond the visit.
-	forGood = text.Pattern(`(?i)\b(?:always|never|every|usually|generally|in general|from now on|in (?:the )?future|allerg\w+|diet|vegan|vegetarian|can only|remember|don'?t ever)\b`)
-	// pointing is in a demand that is not understood without what was said before.
-	pointing = text.Pattern(`(?i)\b(?:it|that|this|them|those|these)\b`)
 	// announcing ends the line before what the user passes on.
 	announcing = text.Pattern(`(?i)\b(?:e?-?mail|letter|transcript|thread|ticket|article|wrote|writes|said|(?:message|comment|review|post|notes?|issue|logs?|output) (?:from|of|by))\b[^.?!]*:\s*$`)
 	// wishing is in what the user wants for the time being.
 	wishing = text.Pattern(`(?i)\b(?:prefer|should|only|must|want|need|don'?t (?:use|add|change|make|do|let)|do not|keep|avoid|ensure|make sure)\b`)
-	// rule says what must be so, by whatever but the user.
-	rule = text.Pattern(`(?i)\b(?:must(?:n't)?|(?:should|may) always|(?:should|can|may) (?:never|not (?:be|have|use|do|touch|change|add|write|run|break|need))|(?:you|we|it|they|everything|agents?|commits?|tests?|code) (?:\w+ )?(?:should|can|may) only|i can only (?:eat|use|pay|work|travel|fly|drive)|will (?:never|always)|shouldn'?t|(?:always|usually|generally) prefer|(?:directive|principle|rule|policy) (?:here )?is|i(?:'d| would)? only (?:ever )?want|i never (?:want|like)|i (?:don'?t|do not) (?:want|like) (?:you|any|to (?:ever|see)|it when))\b`)
-	// momentary is what happened, what somebody thinks, or what holds for the moment only.
-	momentary = text.Pattern(`(?i)^\W*this \w+ (?:must|should)\b|^\W*(?:wrong|actually|nope)\b|^(?:\W*(?:yes|no|ok|hmm+|ah|oh|well|so|and|but)[,.! ]+)*(?:i (?:just|think|was|did|don'?t (?:think|know|see|remember|have|get|understand)|can'?t|cannot|couldn'?t|tried|saw|ran|got|have|am|'m)|i (?:read|heard|thought|believe|guess|understood|was told)|it (?:was|did|does|doesn'?t|didn'?t|seems|looks|fails?)|maybe|perhaps|what|why|how|where|which|when|if i)\b|` +
-		`\b(?:i|there|it) must\b|\bmust \w+(?: \w+){0,3} (?:when|if|once) (?:it|the|they)\b|\bi(?:'d| would) (?:also )?like to (?:go|see|find|visit|book|have)\b|\blooking for\b|\bfind me\b|\b(?:that|which|it|this) (?:should|must|can) (?:never|not) (?:ever )?(?:happen|occur)\b|\b(?:right now|right away|at the moment|yet|never mind|don'?t bother|don'?t worry)\b|^no\b\W*i\b|^no\b.*\b(?:that|this|it|anything)(?: one)?\b`)
 	// programLine is a line of a program's output, of a difference, or of source. A list of the
 	// user has a blank behind its mark, and one only.
 	programLine = text.Pattern(`^\W*(?:\d{4}-\d\d-\d\d|\d\d?:\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d)|\|(?:DEBU|DEBUG|INFO|WARN|ERROR)\||(?:\b[\w.]+=\S+ .*){3}|^\W*(?:at |File "|goroutine )|[{};]\s*$|` +
@@ -165,7 +139,6 @@ func (s *history) readDemands(message string, instructs bool) (others []demand) 
 			case len(x) <= minSentence || text.Longer(x, maxLine) || isQuestion(x):
 			case i == 0 && lifting().MatchString(x):
 				s.constraints = slices.DeleteFunc(s.constraints, func(c string) bool { return isAbout(c, x) })
-			case !constraintWords.matches(x) && !foreignConstraints.matches(x) && !preferring().MatchString(x):
 			case i == 0 && isStanding(x):
 				s.constraints = slices.DeleteFunc(s.constraints, func(c string) bool { // it is said anew, and more of it
 					c = strings.TrimRight(c, ".!")
@@ -174,38 +147,12 @@ func (s *history) readDemands(message string, instructs bool) (others []demand) 
 				if !slices.ContainsFunc(s.constraints, func(c string) bool { return strings.EqualFold(strings.TrimRight(c, ".!"), strings.TrimRight(x, ".!")) }) {
 					s.constraints = appendNew(s.constraints, x)
 				}
-			case len(others) < maxDemands && !programLine().MatchString(x):
+			case isDemand(x) && len(others) < maxDemands && !programLine().MatchString(x):
 				others = append(others, demand{text: strings.Clone(x), pasted: i == 1, rule: instructs})
 			}
 		}
 	}
 	return others
-}
-
-// isStanding reports whether a demand holds until the user says otherwise.
-func isStanding(s string) bool {
-	if foreignConstraints.matches(s) {
-		return true
-	}
-	if preferring().MatchString(s) && !pointing().MatchString(s) && !momentary().MatchString(s) && !strings.ContainsFunc(s, unicode.IsDigit) && !particular().MatchString(s) {
-		return true
-	}
-	return (len(s) >= minStanding || brief().MatchString(s) && !pointing().MatchString(s)) && !momentary().MatchString(s) && (imperative().MatchString(s) || rule().MatchString(s))
-}
-
-// isAbout reports whether a text has most of the words of a demand that say what it is about.
-func isAbout(demand, said string) bool {
-	said = strings.ToLower(said)
-	has, all := 0, 0
-	for w := range strings.FieldsFuncSeq(strings.ToLower(demand), func(r rune) bool { return !isLetterOrDigit(r) && r != '\'' }) {
-		if len(w) < minSharedWord || stopWords[w] || emptyLabels[w] || constraintWords.matches(w) {
-			continue
-		}
-		if all++; containsWord(said, w) {
-			has++
-		}
-	}
-	return has > 0 && has >= all-all/3
 }
 
 const (

@@ -20,7 +20,7 @@ var (
 	siempre nunca debe debes
 	sempre mai deve devi
 	всегда никогда нельзя должен
-	必须 不要 不能 务必 总是 必ず 常に しないで 항상 절대`)
+	必须 不要 不能 务必 总是 不吃 不想再 请勿 过敏 必ず 常に しないで ないでください 禁止 アレルギー 항상 절대 알레르기`)
 	constraintWords = newKeywords(`always never must don't ensure avoid prefer should shouldn't only keep stop cannot without`)
 )
 
