@@ -148,3 +148,35 @@ func TestWhatTheUserTakesOfAnOfferIsKept(t *testing.T) {
 		}
 	}
 }
+
+// What the user takes back is told with what it takes back, and an offer that the user overrules is not told.
+func TestWhatTheUserTakesBackIsTold(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]bool{
+		"Wait, Kemal has cancelled, he called it off this morning!": true,
+		"Kemal hat leider abgesagt, er ist krank.":                  true,
+		"Al final Kemal no viene, hay que anularlo.":                true,
+		"Kemal wears a blue suit at the door.":                      false,
+	} {
+		ms := []*chat.Message{user("Our party is on 12 June in Ghent. We are 40 guests and have 3,000 euros."), assistant("Noted: 12 June in Ghent, 40 guests, 3,000 euros."), user("Kemal plays for 450 euros."), assistant("Noted: Kemal plays for 450 euros."), user(said + " What now?"), assistant("I am sorry to hear that.")}
+		for i := range 12 {
+			ms = append(ms, user(fmt.Sprintf("Table %d in Hall %d is for Ms Baert and the %d guests of Lokeren.", i+1, i+3, i+4)), assistant(fmt.Sprintf("Table %d in Hall %d it is, for Ms Baert.", i+1, i+3)))
+		}
+		if text := digestOf(Options{}, ms...).Text(300); strings.Contains(text, said) != want {
+			t.Errorf("%q is told: %t\n%s", said, !want, text)
+		}
+	}
+	for reply, told := range map[string]bool{
+		"hold on, is there a bigger one? then i'd rather swap it. no refund then": false,
+		"Tell me first how long that takes until it is with me, please.":          true,
+	} {
+		text := digestOf(
+			Options{}, user("Hello, my order is the one of last week with the number T-99218."), assistant("I found it, what is wrong?"), user("The tent is too small for us, I would like to have my money back."), calls("", "1", "update_case", "case", "C-118", "reason", "too small"), result("1", `{"status":"open"}`),
+			assistant("I can refund the tent (89.00 GBP) once it is back. Shall I do it now?"), user(reply), assistant("It is there from Friday on."), user("And which of the poles in your list belong to it?"), assistant("Those of steel."), user("Then write down what I have to send back, please."), assistant("The tent and its bag."),
+		).Text(500)
+		wantIn(t, text, reply)
+		if got := strings.Contains(text, "I can refund the tent"); got != told {
+			t.Errorf("%q: the offer is told: %t\n%s", reply, got, text)
+		}
+	}
+}

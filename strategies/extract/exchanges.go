@@ -66,6 +66,10 @@ func (s *history) requestLines() []requestLine {
 // replying begins a reply that says nothing without what it replies to.
 var replying = text.Pattern(`(?i)^\W*(?:no(?:pe|t)?|nah|don'?t|do not|i do(?:n'?t| not)|yes|yeah|ok(?:ay)?|sure|that(?:'?s| is| was)? (?:\w+ )?(?:seems?|sounds?|looks?|works?|great|nice|good|fine|perfect|right|correct)|sounds|thank)\b`)
 
+// takingBack is in what the user says to take back or to replace what was said, or was going to be done.
+var takingBack = text.Pattern(`(?i)\b(?:no (?:\w+ )?\w+ then\b|cancel (?:that|it|this|them)\b|changed my mind|scratch that|forget (?:it|about|that|the)\b|(?:calls?|called) (?:it )?off|(?:dropped|backed) out|(?:take|took|leave|left) (?:it|that|him|her|them|this) (?:off|out)\b|sent (?:it|them) back|i['’]?d rather (?:not|swap|keep|take|have)\b|actually,? no\b|no longer (?:need|want)|don['’]?t (?:need|want) (?:it|that|them|the \w+) (?:any ?more|after all)|` +
+	`abgesagt|abgesprungen|stornier|doch (?:lieber|nicht)|stattdessen|(?:lass|nimm) (?:das|es|ihn|sie) (?:weg|raus)|quíta|quitar\b|anula|cancela(?:d[oa]|r|l[oa])?\b|mejor (?:no|sin)\b|en (?:vez|lugar) de|annul|finalement|à la place)|取消|不要了|やめ(?:ます|て|に)|キャンセル`)
+
 // joins reports whether a short line needs none of its own behind another one: if it says the same, or,
 // where lines are joined, if both fit.
 func (l requestLine) joins(next requestLine, join bool) bool {
@@ -132,7 +136,7 @@ func (s *history) addRequests(b *itemList, budget int) {
 			it.tier, request = tierSpare, nil
 		case l.bare && !first:
 			it.tier = tierOther
-		case s.isRecords() && i < len(lines)-newestRequests: // what was done tells most of what was asked for
+		case s.isRecords() && i < len(lines)-newestRequests && !overrules(lastQuestion(s.turns[max(0, l.turns[0]-1)].lastText), x): // what was done tells most of what was asked for
 			if it.tier = tierChosen; s.isCarriedOut(l.turns[0]) {
 				it.tier = tierOther
 			}

@@ -45,6 +45,9 @@ func (s *history) addUserFacts(said string) {
 	for _, f := range s.factsIn(said) {
 		if !isQuestion(f.text) {
 			f.byUser, f.certain = true, true
+			if takingBack().MatchString(f.text) { // else what it takes back is told as if it were still so
+				f.names = maxFactWeight
+			}
 			s.facts = append(s.facts, f)
 			for _, n := range namesIn(f.text) {
 				if len(s.names) < maxNames {
@@ -77,7 +80,7 @@ func (s *history) offerFacts(said string) {
 	}
 }
 
-// factsIn returns the sentences of a text that name something.
+// factsIn returns the sentences of a text that name something, or that take something back.
 func (s *history) factsIn(said string) []fact {
 	var out []fact
 	for _, line := range sentences(text.Head(said, maxRequest)) {
@@ -85,7 +88,7 @@ func (s *history) factsIn(said string) []fact {
 			continue
 		}
 		names := namesIn(line)
-		if len(names) > 0 && !slices.ContainsFunc(s.facts, func(f fact) bool { return f.text == line }) {
+		if (len(names) > 0 || takingBack().MatchString(line)) && !slices.ContainsFunc(s.facts, func(f fact) bool { return f.text == line }) {
 			out = append(out, fact{text: strings.Clone(line), day: s.day, names: min(len(names), maxFactWeight)})
 		}
 	}

@@ -284,7 +284,7 @@ func (s *history) addUser(head, tail string) {
 	var demands []demand
 	if !IsGenerated(head) {
 		s.withdraw(said)
-		if rejecting().MatchString(text.Head(said, maxLine)) {
+		if head := text.Head(said, maxLine); rejecting().MatchString(head) || len(s.files) == 0 && overrules(lastQuestion(s.currentTurn().lastText), head) {
 			s.reject(said)
 		}
 		s.proposed = 0

@@ -225,7 +225,13 @@ func agreed(question, reply string) string {
 	return agreedMark + m[1]
 }
 
+// overrules reports whether a reply wants something else than the question before it offers to do.
+func overrules(question, reply string) bool {
+	return offeringToAct().MatchString(question) && takingBack().MatchString(reply)
+}
+
 var (
+	offeringToAct = text.Pattern(`(?i)^\W*(?:(?:so|ok|then)\b,? )?(?:shall i|should i|may i|can i|(?:do you )?want me to|would you like me to|soll ich|sollen wir|quieres que|veux-tu que)\b`)
 	// offering asks whether to do a thing that takes some words to say.
 	offering = text.Pattern(`(?i)^(?:(?:so|ok|then),? )?(?:should i|shall i|(?:do you )?want me to|would you like me to) (.{40,})\?$`)
 	// agreeingOnly is a reply that agrees and says nothing else.
