@@ -12,10 +12,20 @@ import (
 // lastQuestion returns the last question among the last three sentences of a text, or "".
 func lastQuestion(s string) string {
 	all := sentences(text.Tail(s, 1000))
-	for _, x := range slices.Backward(all[max(0, len(all)-3):]) {
-		if (isQuestion(x) || asking().MatchString(x)) && len(x) > minSentence {
-			return excerpt(strings.ReplaceAll(x, "**", ""), maxLine)
+	for i, x := range slices.Backward(all) {
+		if i < len(all)-3 {
+			break
 		}
+		if !isQuestion(x) && !asking().MatchString(x) {
+			continue
+		}
+		if len(x) <= minSentence { // not understood without what it is about
+			if i == 0 || !strings.Contains(s, all[i-1]+" "+x) {
+				continue
+			}
+			x = all[i-1] + " " + x
+		}
+		return excerpt(strings.ReplaceAll(x, "**", ""), maxLine)
 	}
 	return ""
 }

@@ -160,6 +160,7 @@ func TestAReplyToWhoWaits(t *testing.T) {
 func TestLastQuestion(t *testing.T) {
 	t.Parallel()
 	for said, want := range map[string]bool{
+		"The round one is 64 francs. OK?": true, "OK?": false, "1. round\n2. square\nWhich?": false,
 		"I am waiting for your answer.": true, "I’m waiting on your decision about the hall.": true, "Awaiting your go, as ever.": true,
 		"Holding your seats costs 20 euros for each day.": false, "Waiting for your build takes four minutes each time.": false,
 	} {

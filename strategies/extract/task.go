@@ -59,7 +59,7 @@ func (s *history) leadingItems(budget int) []*item {
 		add(sectionGoal, s.goal.quote(bodySize(sectionGoal, min(budget/4, maxExcerpt))))
 	}
 	before := s.beforeActive()
-	if at > 0 && !s.supplies(at) && (len(active.head) < minRequest || len(active.head) < maxShort && (len(s.files) == 0 && pointing().MatchString(active.head) || s.turns[at].asked != "" || referring().MatchString(active.head))) {
+	if at > 0 && !s.supplies(at) && (len(active.head) < minRequest || len(active.head) < maxShort && (len(s.files) == 0 && (pointing().MatchString(active.head) || s.takesUp(active.head)) || s.turns[at].asked != "" || referring().MatchString(active.head))) {
 		last := proseLines(s.turns[at-1].lastText)
 		replied := answeredLines(s.turns[at-1].lastText, active.head)
 		switch {
@@ -71,7 +71,10 @@ func (s *history) leadingItems(budget int) []*item {
 		case len(last) > 0 && choiceLine().MatchString(last[len(last)-1].text) || s.turns[at].asked == "" && (referring().MatchString(active.head) || picking().MatchString(active.head)):
 			replied = options(splitLines(s.turns[at-1].lastText))
 		}
-		if len(replied) == 0 && len(last) > 0 && !last[len(last)-1].row && (!s.isRecords() && (agreeing().MatchString(active.head) || pointing().MatchString(active.head)) || requesting().MatchString(last[len(last)-1].text) || checkingBack().MatchString(last[len(last)-1].text)) {
+		if len(replied) == 0 && len(last) > 0 && !last[len(last)-1].row && (!s.isRecords() && (agreeing().MatchString(active.head) || pointing().MatchString(active.head) || s.takesUp(active.head)) || requesting().MatchString(last[len(last)-1].text) || checkingBack().MatchString(last[len(last)-1].text)) {
+			for len(last) > 1 && isPolite(last[len(last)-1].text) {
+				last = last[:len(last)-1]
+			}
 			replied = []string{cmp.Or(lastQuestion(s.turns[at-1].lastText), last[len(last)-1].text)}
 		}
 		replied = slices.DeleteFunc(replied, func(l string) bool { // listed as such, not to be believed, or a greeting
@@ -168,6 +171,12 @@ func (s *history) supplies(i int) bool {
 
 // needing is how the assistant asks for it without a question.
 var needing = text.Pattern(`(?i)\b(?:i(?:['’]ll| will| would)? (?:also )?need|please (?:provide|share|tell me|give me))\b(?: \w+){0,3}? your\b`)
+
+// takesUp reports whether a request of a chat goes on from what was said before it, which may name what it is about.
+func (s *history) takesUp(said string) bool { return s.isChat() && takingUp().MatchString(said) }
+
+// takingUp is in a request that approves of what was said, or names it by a place only.
+var takingUp = text.Pattern(`(?i)(?:^|[.!?] )\W*(?:(?:das|es|dies|that|ça|cela|eso|esto|me|suona|isso)\b ?)?(?:klingt|hört sich|gefällt|passt|sounds|looks|suena|gusta|parece|va bien|me va)\b|(?:^|\P{L})(?:da|dort|dahin|dorthin|davon|(?:call|go|going|book|stay|eat|ring|from|over) there|allí|ahí|là-bas|den ersten|die erste|das erste)(?:\P{L}|$)|(?:それ|そこ|那里|那家|那个|那就|就这)`)
 
 // supplying is in a question for what only the user knows.
 var supplying = text.Pattern(`(?i)\b(?:provide|share|tell me|give me|let me know|need|what(?:'s| is| are))\b(?: \w+){0,3}? your\b`)

@@ -42,6 +42,21 @@ func TestTheActiveTask(t *testing.T) {
 			[]string{"> write of the lamps\n"},
 			[]string{repliesMark},
 		},
+		"what is taken up without a question": {
+			[]*chat.Message{user("The lamps of Ullmann are too dim for us, find something else in Basel."), assistant("Then look at Atelier Sorell in Liestal, they make lamps of glass for about 310 francs.\n\nHave fun with it!"), user("Das klingt gut. Ich rufe da am Freitag an. Und wer hängt uns die Lampe auf?"), assistant("Elektro Buser does.")},
+			[]string{"- Replies to: Then look at Atelier Sorell in Liestal, they make lamps of glass for about 310 francs.\n"},
+			nil,
+		},
+		"what has nothing to do with it": {
+			[]*chat.Message{user("The lamps of Ullmann are too dim for us, find something else in Basel."), assistant("Then look at Atelier Sorell in Liestal, they make lamps of glass for about 310 francs."), user("Now is there a shop for carpets in the street of the station, too?"), assistant("Yes, Teppich Wyss.")},
+			nil,
+			[]string{repliesMark},
+		},
+		"a short question behind what it is about": {
+			[]*chat.Message{user("Book the lamp for the hall of the house, please, by the end of March."), calls("", "1", "get_offer", "item", "lamp"), result("1", `{"offers": 2}`), assistant("The round one is 64 francs and stays; the square one is 78 francs and can be returned within a month. Which?"), user("to be returned please"), calls("", "2", "order_lamp", "kind", "square"), result("2", `{"order": "L-5521"}`), assistant("It is ordered."), user("Then write down what we pay in all for the lamps of the hall, please."), assistant("It is 78 francs.")},
+			[]string{"- > to be returned please\n  - Replies to: The round one is 64 francs and stays; the square one is 78 francs and can be returned within a month. Which?\n"},
+			nil,
+		},
 		"its commit": {
 			slices.Concat([]*chat.Message{user("Dim the lamp, then remove the old files (switch.go, fuse.go), and commit that.")}, edit, []*chat.Message{
 				calls("", "2", "Bash", "command", "rm switch.go fuse.go && git add -A && git commit -m 'Remove the old switch.go and fuse.go, and dim the lamp by what is read of the level'"),
