@@ -42,6 +42,7 @@ func TestConstraintsAreToldFromWhatWasAskedForOnce(t *testing.T) {
 		"I hate carpets":                                          true,
 		"my son is allergic to latex":                             true,
 		"our budget for the bath is 4,800":                        true,
+		"Two plans, due by Thursday":                              true,
 		"Prices always in CHF, without fees.":                     true,
 		"Reply only in Spanish, please":                           true,
 		"Bitte duzen Sie mich, ich heiße Ole":                     true,

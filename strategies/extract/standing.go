@@ -85,7 +85,7 @@ var (
 		`no (?:(?:me|le|lo|la|los|las|nos) )?(?:uses|toques|cambies|llames|recomiendes|envíes|incluyas|borres|escribas|menciones|añadas|mandes|reserves|instales|quiero (?:hablar|usar|que|ning[uú]n)) )`)
 	limiting = text.Pattern(`(?i)^(?:(?:max(?:imum|imal|imo)?|at most|no more than|not more than|höchstens|máximo)\.? [€$£]?\d[\d.,]* ?[\p{L}€$£%]|(?:(?:my|our|the|total) )*budget(?: (?:for|is|of|in) (?:\w+ ){0,3}?| )(?:is )?[€$£]?\d|` +
 		`only (?:reply|answer|respond|cite|quote|read|touch)\b|(?:drafts?|commits?|plan|suggestions?) only$|(?:put|write|store|save)\b.* only\W*$|(?:use|commit|run|ask|tell me|write|put|test|report)\b.*\b(?:everywhere|(?:after|before) (?:each|every)\b)|\S+(?: \S+)? always (?:in|with|without|as|by) |` +
-		`(?:answer|reply|respond|comments?|docs?|commit messages?|talk|speak)(?: (?:to me|me|always|only))* in (?:\w+ )?(?:english|german|french|spanish|italian|portuguese|japanese|chinese|korean)\b|use (?:british|american) (?:spelling|english)\b|(?:siez|duz)\p{L}* (?:sie )?(?:mich|uns)\b|tutéame\b)`)
+		`(?:answer|reply|respond|comments?|docs?|commit messages?|talk|speak)(?: (?:to me|me|always|only))* in (?:\w+ )?(?:english|german|french|spanish|italian|portuguese|japanese|chinese|korean)\b|use (?:british|american) (?:spelling|english)\b|due (?:on|by|before) [\w]|(?:the )?deadline is \w|(?:siez|duz)\p{L}* (?:sie )?(?:mich|uns)\b|tutéame\b)`)
 	// altering begins a clause that tells behind another one how to do a thing, by what else is not to be changed.
 	altering = text.Pattern(`(?i)^(?:do not|don['’]?t) (?:change|modify|edit|move|remove|rename)\b`)
 	// refusing begins a clause that does so if it is a request, unless reporting does.
