@@ -72,11 +72,11 @@ const (
 	// onMark begins the date of the active task.
 	onMark = "- Asked on "
 	// answeredLine tells that the assistant ended its work on the active task.
-	answeredLine = "- Answered; any reply of the user follows this summary.\n"
+	answeredLine = "- Answered; any reply of the user follows.\n"
 	// closedLine tells that the newest message asks for nothing.
 	closedLine = "- Nothing is asked for: the user closes.\n"
 	// askedBackLine tells that the last message asks about the active task.
-	askedBackLine = "- The assistant asked back; any reply of the user follows this summary.\n"
+	askedBackLine = "- The assistant asked back; any reply of the user follows.\n"
 	// commitMark begins a commit that was made for the request above it.
 	commitMark = "- Committed: "
 	// editedHereMark begins the files that were edited for the request above it.
