@@ -35,7 +35,7 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	case known:
 		c.acts, c.changes = acts, acts && c.changes && len(c.paths) > 0
 	default:
-		c.acts = (!c.changes || c.runsToo) && (len(c.paths) == 0 || nameWords(name)[0] != "open") && (actsByVerb(name, command) || writesSQL(fs) || writesByMethod(fs) || command == "" && len(c.paths) == 0 && len(c.fields) > 1 && s.isConfirmed() && takes(name))
+		c.acts = (!c.changes || c.runsToo) && (len(c.paths) == 0 || nameWords(name)[0] != "open") && (actsByVerb(name, c.command) || writesData(fs) || writesByMethod(fs) || command == "" && len(c.paths) == 0 && len(c.fields) > 1 && s.isConfirmed() && takes(name))
 	}
 	if command == "" && len(c.paths) == 0 {
 		c.arguments = c.fields

@@ -388,7 +388,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 		case !c.acts && c.chosen < 0 && c.reads() && (changed || beginsWith(withoutFolder(c.description), showCommands)): // of no use later
 		case !c.acts && c.chosen < 0 && c.reads():
 			it := b.add(sectionCompleted, c.line(b.lineLimit), 0)
-			it.day, it.at = c.day, 2*c.after+1
+			it.day, it.at, it.looked = c.day, 2*c.after+1, true
 			b.weigh(worthLooked * age)
 		default:
 			s.addAction(b, i, limit, briefly, listed)
@@ -427,7 +427,7 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 	}
 	it := b.add(sectionCompleted, text, worthStep*decay(age, 16))
 	listed[key] = &repeatedCall{item: it, whole: whole, times: 1}
-	it.day, it.at, it.tier, it.acted = c.day, 2*c.after+1, tierOther, c.acts
+	it.day, it.at, it.tier, it.acted, it.looked = c.day, 2*c.after+1, tierOther, c.acts, !c.acts
 	switch {
 	case c.acts:
 		it.kind = c.kind()

@@ -73,9 +73,9 @@ func (f argument) statesDone() bool {
 	return doneWord().MatchString(f.value) || doneWord().MatchString(f.key) && strings.EqualFold(f.value, "true")
 }
 
-// statesAct reports whether the result of a call says what was done, or nothing but that it was.
+// statesAct reports whether the result of a call that is no query says what was done, or nothing but that it was.
 func (c *toolCall) statesAct() bool {
-	return slices.ContainsFunc(c.result, func(f argument) bool {
+	return fieldOf(c.arguments, "query") == "" && slices.ContainsFunc(c.result, func(f argument) bool {
 		return f.statesDone() && (len(c.result) == 1 && len(c.arguments) > 0 || !vagueWord().MatchString(f.value) && (!vagueWord().MatchString(f.key) || !strings.EqualFold(f.value, "true")))
 	})
 }

@@ -31,11 +31,17 @@ func (s *history) record(c *toolCall) {
 	s.calls = append(s.calls, c)
 }
 
-// shortValues returns copies of the values that are one short line.
+// graphQL is a document of GraphQL: what it is, and the first field that it asks for or changes.
+var graphQL = text.Pattern(`^(?:#[^\n]*\n\s*)*(query|mutation)\b\s*\w*\s*(?:\([^{]*\)\s*)?\{\s*(?:\w+\s*:\s*)?(\w+)`)
+
+// shortValues returns copies of the values that are one short line, of a document of GraphQL its first field.
 func shortValues(fs []argument) []argument {
 	var out []argument
 	for _, f := range fs {
 		v := strings.TrimSpace(f.value)
+		if m := graphQL().FindStringSubmatch(v); m != nil {
+			f.key, v = m[1], m[2]
+		}
 		if v == "" || v == "null" || text.Longer(v, maxShortValue) || !isPrintable(v) || text.Longer(f.key, maxKey) || !isPrintable(f.key) {
 			continue
 		}
@@ -260,7 +266,7 @@ var (
 	// runner is before a program that is run by another one or in a container, scriptRunner before a script
 	// of a package, interpreter before a file that is run.
 	runner = text.Pattern(`^(?:(?:python[\d.]* -m|npx|pnpm exec|yarn exec|uv run|poetry run|pipenv run|bundle exec|sudo|time|(?:ba|z|da)?sh -l?c` +
-		`|(?:docker|podman)(?:-compose| compose(?: -f \S+)*)? exec(?: -[euw] \S+| --(?:user|env|workdir)[= ]\S+| -\S+)* \S+|kubectl exec(?: -[nc] \S+| -\S+)* \S+(?: -[nc] \S+)* --) +)+`)
+		`|(?:docker|podman)(?:-compose| compose(?: -f \S+)*)? exec(?: -[euw] \S+| --(?:user|env|workdir)[= ]\S+| -\S+)* \S+|kubectl exec(?: -[nc] \S+| -\S+)* \S+(?: -[nc] \S+)* --|ssh(?: -[46AaCGgKkMNnqsTtVvXxYy]+| -[BbcDEeFIiJlmOopSWw] ?\S+)* [\w.@-]+) +)+`)
 	scriptRunner = text.Pattern(`^(npm|pnpm|yarn|bun|mise|deno|poe|pdm) run(?:-script)? +`)
 	interpreter  = text.Pattern(`^(?:python[\d.]*|(?:ba|z|da)?sh|node|ruby|perl)(?: -[A-Zuxe]\w*)* +([^-\s])`)
 	subcommand   = text.Pattern(`^[a-z][a-z:-]*$`)
@@ -396,7 +402,9 @@ func withoutFolder(command string) string {
 
 var (
 	folderPrefix = text.Pattern(`^(?:(?:cd [^;&|]+|for \w+ in [^;&|]+|do|if|while|then|\w+=(?:\$\([^)]*\)|"[^"]*"|[^ ;&|])*) *(?:&&|;| ) *)+`)
-	folderOption = text.Pattern(`^(git|go|make) -C \S+`)
+	folderOption = text.Pattern(`^(git|go|make|kubectl|oc|helm|docker(?:-compose| compose)?|terraform|gh|glab|aws|az|gcloud|argocd|vault|systemctl)` +
+		`(?: (?:-[CcnRfpH]|--(?:git-dir|work-tree|namespace|context|kube-context|kubeconfig|repo|file|profile|project|project-name|region|host|server|cluster)) \S+` +
+		`| --?[a-z][\w-]*=\S+| --(?:no-pager|user|debug|quiet))+`)
 )
 
 // located is a line of a failed check with the place of a fault: file.go:12: message.

@@ -43,6 +43,8 @@ type item struct {
 	// acted reports that it tells what was done, kind by what tool or command, "" if that is not known.
 	acted bool
 	kind  string
+	// looked reports that it tells of a call that changed nothing.
+	looked bool
 	// topical reports whether the item matches the focus.
 	topical bool
 	tier    int
@@ -273,6 +275,9 @@ func (p *page) fill(items []*item, held int) {
 		for i, it := range items {
 			if it.tier == tierSpare && p.records && it.section == sectionRequests && it.extends == nil && omitted.text != "" {
 				continue // no small talk where actions have no room
+			}
+			if it.looked && omitted.text != "" { // what was done comes first
+				continue
 			}
 			if it.tier == tier && !it.heading {
 				q.add(it, p.density(it), i)

@@ -15,7 +15,10 @@ var (
 		refund return exchange submit confirm post put patch commit push merge publish deploy release write edit move rename remove
 		insert upload assign close open approve reject play start stop kill restart install share invite subscribe unsubscribe
 		register enroll apply issue grant revoke rent hire spawn launch charge capture void migrate rollback
-		checkout transition reply turn enable disable`)
+		checkout transition reply turn enable disable pause resume hold redeem waive escalate archive mute unmute forward
+		reschedule swap upgrade downgrade extend renew lock unlock accept decline restore reset rotate toggle terminate reassign
+		resolve acknowledge withdraw deposit sign trigger block unblock activate deactivate dial copy
+		sync stake adjust flag`)
 	// plainVerbs are those that are no nouns, which say what is done where a name begins with them.
 	plainVerbs = wordSet(`book refund reserve buy purchase pay cancel checkout send update delete create add modify submit confirm remove insert set`)
 	// lookVerbs are words in the names of tools that only look, whatever else the name says.
@@ -24,13 +27,20 @@ var (
 	actCommands = []string{
 		"git commit", "git push", "git merge", "git rebase", "git tag", "git reset", "git revert", "git cherry-pick", "git checkout", "git switch",
 		"git branch", "git stash", "git rm", "git mv", "git worktree add", "git clone", "rm ", "mv ", "cp ", "npm install", "npm publish",
-		"pip install", "go get", "go install", "go mod", "cargo add", "cargo publish", "apt", "brew install", "docker run", "docker build",
-		"docker push", "docker compose up", "kubectl apply", "kubectl delete", "kubectl create", "terraform apply", "helm ", "gh pr create",
-		"gh pr merge", "gh pr comment", "gh pr review", "gh pr edit", "gh pr close", "gh pr ready", "gh issue create", "gh issue comment", "gh issue edit", "gh issue close", "gh workflow run", "gh repo create", "gh release", "psql -c", "kill", "systemctl", "sed -i", "ln -s", "submit ",
-		"docker rm", "docker stop", "kubectl scale", "kubectl rollout", "kubectl patch", "aws s3 cp", "aws s3 mv", "aws s3 rm", "aws s3 sync", "fly deploy",
-		"flyctl deploy", "gcloud app deploy", "gcloud run deploy", "heroku ", "pulumi up", "ansible-playbook", "alembic upgrade", "alembic downgrade",
-		"terraform destroy", "npm version", "crontab ",
+		"pip install", "go get", "go install", "go mod", "cargo add", "cargo publish", "apt", "brew install", "docker run", "kubectl run",
+		"gh workflow run", "kill", "sed -i", "ln -s", "submit ", "heroku ", "ansible-playbook", "alembic upgrade", "alembic downgrade",
+		"npm version", "crontab ", "rsync ", "scp ", "certbot ", "at ", "chown ", "dd ", "pg_restore ", "mongorestore ",
 	}
+	// managers are programs whose commands name what is done behind what it is done to, as in "aws ec2 stop-instances".
+	managers = wordSet(`aws az gcloud kubectl oc helm docker docker-compose podman gh glab argocd stripe vault systemctl service fly flyctl doctl
+		terraform pulumi eksctl supabase netlify wrangler firebase`)
+	// managerVerbs are words of these commands that change something, managerLooks those that only look.
+	managerVerbs = wordSet(`create update delete put change modify terminate start stop restart reload reboot pause resume set unset add remove
+		rm mv cp sync push upload build up down apply destroy deploy undo scale autoscale patch edit replace annotate label taint untaint
+		cordon uncordon drain expose rollback upgrade install uninstall import restore reset enable disable mask unmask attach detach
+		register publish invoke cancel rerun merge close reopen comment review ready tag untag clone fork transfer lock unlock kill
+		prune write revoke rotate resize send trigger verify`)
+	managerLooks = wordSet(`logs top explain diff plan history wait inspect`)
 )
 
 // showCommands are those whose output says nothing later.
@@ -75,16 +85,73 @@ func (s *history) configured(tool string) (acts, known bool) {
 // command.
 func actsByVerb(name, command string) bool {
 	if command != "" {
-		for part := range strings.FieldsFuncSeq(command, func(r rune) bool { return r == ';' || r == '&' || r == '|' }) {
-			part = withoutFolder(strings.TrimSpace(part))
-			if listing := part == "git branch" || part == "git tag"; !listing && beginsWith(part, actCommands) && !beginsWith(part, readCommands) || sends(part) || deploys(part) {
-				return true
-			}
-		}
-		return false
+		return actsByCommand(command)
 	}
 	return !looks(name) && slices.ContainsFunc(nameWords(name), func(w string) bool { return actVerbs[w] })
 }
+
+// actsByCommand reports whether a command line changes something, also by what it runs on another host or in a container.
+func actsByCommand(line string) bool {
+	previous := ""
+	return slices.ContainsFunc(shellCommands(line), func(c shellCommand) bool {
+		input := "" // the command whose output it reads
+		if c.follows == "|" {
+			input = previous
+		}
+		previous = c.text
+		command := withoutFolder(c.text)
+		if inner := runner().ReplaceAllString(command, ""); inner != command {
+			return actsByCommand(inner)
+		}
+		if rehearsing().MatchString(command) {
+			return false
+		}
+		listing := command == "git branch" || command == "git tag"
+		return !listing && beginsWith(command, actCommands) && !beginsWith(command, readCommands) || manages(command) || sends(command) ||
+			deploys(command) || changesData(command, input)
+	})
+}
+
+// rehearsing is a flag with which a command changes nothing.
+var rehearsing = text.Pattern(` --(?:help|dry-run)\b`)
+
+// manages reports whether a command of a program for other systems changes something, by the first of its words that tells.
+func manages(command string) bool {
+	program, rest, _ := strings.Cut(command, " ")
+	if !managers[program] {
+		return false
+	}
+	for w := range strings.FieldsSeq(rest) {
+		verb, _, joined := strings.Cut(w, "-") // run-instances
+		switch {
+		case verb == "": // a flag
+		case !managerWord().MatchString(w) || lookVerbs[verb] || managerLooks[verb]:
+			return false
+		case managerVerbs[verb] || joined && (actVerbs[verb] || verb == "run"):
+			return true
+		}
+	}
+	return false
+}
+
+var managerWord = text.Pattern(`^[a-z][a-z0-9:-]*$`)
+
+// changesData reports whether a command of a client of a database changes data, by its statement or by loading what a file
+// or the output of another command has.
+func changesData(command, input string) bool {
+	if !databaseClient().MatchString(command) {
+		return settingKeys().MatchString(command)
+	}
+	loads := input != "" && !beginsWith(input, []string{"echo ", "printf "}) || loading().MatchString(command)
+	return loads || writingInCommand().MatchString(command+" "+input)
+}
+
+var (
+	databaseClient   = text.Pattern(`^(?:psql|mysql|mariadb|sqlite3|snowsql|duckdb|clickhouse-client|bq query|sqlcmd|cqlsh)\b`)
+	loading          = text.Pattern(` <[^<]`)
+	writingInCommand = text.Pattern(`(?i)[\s;](?:` + writes + `)`)
+	settingKeys      = text.Pattern(`(?i)^redis-cli\b(?: -\w+ \S+)* (?:\w*set(?:nx|ex)?|\w*(?:add|rem|del|pop|push)|unlink|flush\w+|p?expire\w*|persist|rename\w*|\w*(?:incr|decr)\w*|config set|restore|copy|move)\b`)
+)
 
 // deploys reports whether a command brings something into use or out of it, by a word or a script of that name.
 func deploys(command string) bool {
@@ -105,13 +172,20 @@ var (
 	fetching = text.Pattern(` (?:(?:-X|--request|--method)[ =]?GET|-G|--get)\b|\bquery=['"]?(?:query|\{)`)
 )
 
-// writesSQL reports whether an argument is a statement that changes a database.
-func writesSQL(fs []argument) bool {
-	return slices.ContainsFunc(fs, func(f argument) bool { return writing().MatchString(text.Head(f.value, 40)) })
+// writesData reports whether an argument is a statement of SQL or of GraphQL that changes something.
+func writesData(fs []argument) bool {
+	return slices.ContainsFunc(fs, func(f argument) bool { return writing().MatchString(text.Head(f.value, maxHandleInput)) })
 }
 
-// writing begins a statement of SQL that changes something.
-var writing = text.Pattern(`(?i)^\s*(?:insert +into|update +\S+ +set|delete +from|(?:create|alter|drop|truncate) +(?:table|index|view|database|schema|user|role)|merge +into|grant +\w+)\b`)
+// writes is a statement of SQL that changes something.
+const writes = `insert\s+(?:or\s+\w+\s+|ignore\s+)?(?:into|overwrite)\b|update\s+(?:only\s+)?\S+(?:\s+(?:as\s+)?\w+)?\s+set\b|delete\s+from\b|replace\s+into\b` +
+	`|(?:create|alter|drop|truncate)\s+(?:or\s+replace\s+)?(?:(?:(?:global|local|temp|temporary|transient|unlogged|external|materialized|unique|secure)\s+)*` +
+	`(?:table|index|view|database|schema|user|role|warehouse|stage)\b|(?:function|procedure|trigger)\s+[\w."]+\s*\()|truncate\s+[\w."]+\s*(?:;|$)` +
+	`|merge\s+into\b|copy\s+into\b|copy\s+[\w."]+\s+from\b|grant\s+\w+|call\s+[\w.]+\s*\(`
+
+// writing begins a statement that changes something, behind comments and the begin of a transaction, or one with common tables.
+var writing = text.Pattern(`(?i)^(?:\s|--[^\n]*\n|#[^\n]*\n|/\*(?s:.*?)\*/|(?:begin|start\s+transaction|set|use)\b[^;]*;)*` +
+	`(?:` + writes + `|with\s+(?:recursive\s+)?[\w"]+\s*(?:\([^)]*\)\s*)?as\s(?s:.*)[\s(](?:insert\s+into|update\s+\S+\s+set|delete\s+from|merge\s+into)\b|mutation\b\s*\w*\s*[({@])`)
 
 // looks reports whether a tool only looks, by the words of its name: one looks, it does not begin with what
 // acts, and nothing that acts is joined to it, as in find_and_close.
