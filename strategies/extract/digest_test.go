@@ -267,7 +267,7 @@ func TestLabels(t *testing.T) {
 		user("order W12345X and W54321Y"), assistant("ticket OPS-5521"),
 	)
 	got := d.References(100)
-	wantIn(t, got, "order: W", `status: "in transit"`, "ops: 5521", "named: handleRetry")
+	wantIn(t, got, "order: W", `status: "in transit"`, "ticket: OPS-5521", "named: handleRetry")
 	if !strings.Contains(got, "order: W12345X, W54321Y") && !strings.Contains(got, "order: W54321Y, W12345X") {
 		t.Errorf("orders are not together: %q", got)
 	}

@@ -54,3 +54,37 @@ func All(s string, yield func(kind Kind, start, end int)) {
 	scanFiles(s, yield)
 	scanQuoted(s, yield)
 }
+
+// allWhole is All with what is before the hyphen of an id, without which it cannot be used, as in i-0ab12cd34ef567890 and
+// INC-2291.
+func allWhole(s string, yield func(kind Kind, start, end int)) {
+	All(s, func(kind Kind, start, end int) {
+		switch kind {
+		case SHA, Code:
+			start = idStart(s, start, alpha|digit)
+		case Number: // of n-4096 it is one all the same
+			start = idStart(s, start, upper|digit)
+		default:
+		}
+		yield(kind, start, end)
+	})
+}
+
+// maxPrefix is the size of the longest text before an id that counts as part of it.
+const maxPrefix = 24
+
+// idStart returns the start of the id of which a part begins at start, given what may be before its hyphens.
+func idStart(s string, start int, chars class) int {
+	at := start
+	for at > 0 && s[at-1] == '-' {
+		from := chars.backward(s, max(0, start-maxPrefix), at-1)
+		if from == at-1 || !alpha.has(s[from]) {
+			break
+		}
+		at = from
+	}
+	if c, _ := prev(s, at); at < start && c&(pathChars|dot) == 0 && (at == 0 || s[at-1] != '/') {
+		return at
+	}
+	return start
+}

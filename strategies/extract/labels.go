@@ -2,6 +2,7 @@ package extract
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -13,10 +14,11 @@ func AppendLabels(dst []string, s string, at, within int) []string {
 	return appendLabels(dst, s, at, within, false)
 }
 
-// appendLabels is AppendLabels, without words that are part of a code such as FQ8APE if whole
-// is set.
+// appendLabels is AppendLabels, without words that are part of a code such as FQ8APE or of a longer
+// word if whole is set.
 func appendLabels(dst []string, s string, at, within int, whole bool) []string {
-	line := s[lineStart(s, at, within):at]
+	from := lineStart(s, at, within)
+	line := s[from:at]
 	if strings.Contains(line, kelvin) || strings.Contains(line, dottedI) {
 		line = strings.NewReplacer(kelvin, "k", dottedI, "i\u0307").Replace(line)
 	}
@@ -25,7 +27,7 @@ func appendLabels(dst []string, s string, at, within int, whole bool) []string {
 		for i < len(line) && alpha.has(line[i]) {
 			i++
 		}
-		if i-start < 3 || whole && (start > 0 && digit.has(line[start-1]) || i < len(line) && digit.has(line[i])) {
+		if i-start < 3 || whole && (start > 0 && digit.has(line[start-1]) || i < len(line) && digit.has(line[i]) || isWithinWord(line, start, i) || start == 0 && isWithinWord(s[:at], from, at)) {
 			continue
 		}
 		if w := strings.ToLower(line[start:i]); !stopWords[w] {
@@ -33,6 +35,13 @@ func appendLabels(dst []string, s string, at, within int, whole bool) []string {
 		}
 	}
 	return dst
+}
+
+// isWithinWord reports whether letters of the Latin script are next to the word s[start:end].
+func isWithinWord(s string, start, end int) bool {
+	before, _ := utf8.DecodeLastRuneInString(s[:start])
+	after, _ := utf8.DecodeRuneInString(s[end:])
+	return unicode.Is(unicode.Latin, before) || unicode.Is(unicode.Latin, after)
 }
 
 // The Kelvin sign and the capital I with a dot have ASCII letters as lower case; the
@@ -59,5 +68,6 @@ var (
 	emptyLabels = wordSet(`func errorf fatalf logf warnf debugf infof printf println sprintf fprintf omitempty def nil null none self void
 		else elif been both yeah only then there when what which where why how also just here they your because instead still more than
 		these those some other anything something let now see look back does did don would should could like them their being same such
-		each may must too used before after via very thus yes who his her she had were etc`)
+		each may must too used before after via very thus yes who his her she had were etc
+		one two three four five six seven eight nine ten several many few first second third last next already again varchar`)
 )

@@ -34,6 +34,9 @@ func (s *history) record(c *toolCall) {
 // graphQL is a document of GraphQL: what it is, and the first field that it asks for or changes.
 var graphQL = text.Pattern(`^(?:#[^\n]*\n\s*)*(query|mutation)\b\s*\w*\s*(?:\([^{]*\)\s*)?\{\s*(?:\w+\s*:\s*)?(\w+)`)
 
+// pageRef is the place of an element in a page of a browser, which says nothing of another one.
+var pageRef = text.Pattern(`^(?:[a-z]\d+)+$`)
+
 // shortValues returns copies of the values that are one short line, of a document of GraphQL its first field.
 func shortValues(fs []argument) []argument {
 	var out []argument
@@ -41,6 +44,9 @@ func shortValues(fs []argument) []argument {
 		v := strings.TrimSpace(f.value)
 		if m := graphQL().FindStringSubmatch(v); m != nil {
 			f.key, v = m[1], m[2]
+		}
+		if f.key == "ref" && pageRef().MatchString(v) {
+			continue
 		}
 		if v == "" || v == "null" || text.Longer(v, maxShortValue) || !isPrintable(v) || text.Longer(f.key, maxKey) || !isPrintable(f.key) {
 			continue

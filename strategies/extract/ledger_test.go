@@ -241,20 +241,21 @@ func TestAllRequestsAreKept(t *testing.T) {
 // The names of fields, formats and struct tags say nothing.
 func TestTheFormOfDataIsNoReference(t *testing.T) {
 	t.Parallel()
-	d := digestOf(
-		Options{}, user("What does the service answer about the parcel?"),
-		calls("", "1", "curl", "url", "parcels"),
+	d := digestOf(Options{}, user("What does the service answer about the parcel?"), calls("", "1", "curl", "url", "parcels"),
 		result("1", `{"parcel_state":"customs_hold","carrier_name":"Nordpost"}`+"\nfmt.Errorf(\"parse parcel %q: %w\", s)\ntype T struct { A string `json:\"a_field\"` }"),
 		assistant("It is in `customs_hold` at `Nordpost`."),
 		user("  1257→{\"port_name\": 1}\n  1258→x\n  1259→y"),
+		calls("", "2", "Bash", "command", `ssh parcels.example "zcat parcels.gz | psql parcels"; sed -i 's/hold_limit = 6/hold_limit = 8/' conf/limits.toml`),
+		result("2", "-rw-r--r-- 1 root root 9104417 Mar  7 07:07 parcels.gz\n    \"\"\"Return the parcel of a hold.\"\"\"\n    raise ValueError(\"no parcel\")"),
+		assistant("The instance i-0c7d1e99ab34f6021 has ticket OPS-70417 about réservations X7KFD2."),
 	)
 	refs := d.References(400)
-	for _, not := range []string{"parcel_state", "carrier_name", "%q", "a_field", "1257"} {
+	for _, not := range []string{"parcel_state", "carrier_name", "%q", "a_field", "1257", "psql parcels", "s/hold", "9104417", "parcel of a hold", "no parcel", "servations:"} {
 		if strings.Contains(refs, not) {
 			t.Errorf("%q is in %s", not, refs)
 		}
 	}
-	for _, want := range []string{"customs_hold", "Nordpost"} {
+	for _, want := range []string{"customs_hold", "Nordpost", "i-0c7d1e99ab34f6021", "OPS-70417", "conf/limits.toml"} {
 		if !strings.Contains(refs, want) {
 			t.Errorf("no %q in %s", want, refs)
 		}

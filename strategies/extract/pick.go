@@ -12,6 +12,8 @@ import (
 const (
 	// minScore is the score below which an identifier is not listed.
 	minScore = 0.015
+	// minCrowded is that of one that only tools name while actions have no room.
+	minCrowded = 0.25
 	// separatorWidth is the average number of characters between two references, labels
 	// included.
 	separatorWidth = 4
@@ -23,7 +25,8 @@ const (
 const scarceRoom = 1100
 
 // nameless are words of programs and of data that name nothing.
-var nameless = wordSet(`true false nil null none undefined nan eof yes no on off ok`)
+var nameless = wordSet(`true false nil null none undefined nan eof yes no on off ok
+	varchar number integer float boolean string text object array timestamp`)
 
 // structTag is the tag of a field in Go, formatVerb a verb in a format, letters each letter of a value.
 var (
@@ -31,6 +34,9 @@ var (
 	formatVerb = text.Pattern(`%[-+#0-9.]*[a-zA-Z]`)
 	letters    = text.Pattern(`[A-Za-z]`)
 )
+
+// slight is a device, the version of a protocol or a size.
+var slight = text.Pattern(`^/dev/|^HTTP/\d|^\d+(?:\.\d+)?[KMGT]i?B(?:/s)?$`)
 
 // minMessage is the number of letters of a format that is a message, which can be searched for.
 const minMessage = 10
@@ -53,6 +59,7 @@ type choice struct {
 // all identifiers within it: a path for each of its parts.
 func (t *table) pick(ranked []candidate, budget int, above string) []*identifier {
 	scarce := budget < scarceRoom
+	crowded := strings.Contains(above, omittedMark) // actions have no room
 	index := suffixarray.New([]byte(above))
 	covered := map[string]bool{} // listed, or within a listed one, or in the text above
 	density := func(ch choice) float64 {
@@ -77,6 +84,9 @@ func (t *table) pick(ranked []candidate, budget int, above string) []*identifier
 			continue
 		}
 		if !c.isReused() && !c.topical && (i >= 4*budget/minReference || c.score < minScore || c.isAmbiguous()) {
+			continue
+		}
+		if crowded && c.uses == 0 && !c.isReused() && !c.topical && (c.score < minCrowded || slight().MatchString(c.value)) {
 			continue
 		}
 		if !c.isReused() && (isForm(c.value) || scarce && (formatVerb().MatchString(c.value) || nameless[strings.ToLower(c.value)])) {

@@ -60,7 +60,7 @@ func (t *table) markUser(s string) {
 			id.byUser = true
 		}
 	}
-	All(s, func(_ Kind, start, end int) { mark(start, end) })
+	allWhole(s, func(_ Kind, start, end int) { mark(start, end) })
 	scanLinks(s, mark)
 }
 
@@ -81,7 +81,7 @@ func (t *table) addPreviousLine(line string, byTools bool) {
 				id.addLabel(t.intern(label), true)
 			}
 		}
-		All(v, func(kind Kind, start, end int) { t.addPrevious(v[start:end], kind, byTools) })
+		allWhole(v, func(kind Kind, start, end int) { t.addPrevious(v[start:end], kind, byTools) })
 	}
 }
 

@@ -86,8 +86,8 @@ func (t *table) scan(s string, used bool) {
 	t.texts++
 	t.ranking = nil
 	t.inText = t.inText[:0]
-	All(s, func(kind Kind, start, end int) {
-		if kind == Quoted && !used && isSyntax(s, start, end) || kind == SHA && isIndexLine(s[:start]) {
+	allWhole(s, func(kind Kind, start, end int) {
+		if kind == Quoted && !used && isSyntax(s, start, end) || kind == SHA && isIndexLine(s[:start]) || isIncidental(kind, s, start, end, used) {
 			return
 		}
 		if id := t.observe(s[start:end], kind, start, used); id != nil {
@@ -178,6 +178,38 @@ func isIndexLine(s string) bool {
 	return strings.HasPrefix(s[strings.LastIndexByte(s, '\n')+1:], "index ")
 }
 
+// isIncidental reports whether s[start:end] is a part of what was shown or run that names nothing: the size of a file in a
+// listing, what a script of sed replaces, a command for another shell, the text of an error or of a comment in code.
+func isIncidental(kind Kind, s string, start, end int, used bool) bool {
+	switch kind {
+	case Quoted:
+		before := s[:start-1]
+		return strings.Contains(s[start:end], " ") && (strings.HasSuffix(before, `""`) || raising().MatchString(text.Tail(before, maxKey)) || used && remote().MatchString(lineBefore(s, start-1)))
+	case Number:
+		return listedFile().MatchString(lineBefore(s, start))
+	case Path, File:
+		if !used {
+			return false
+		}
+		_, script, ok := strings.Cut(lineBefore(s, start), "sed ")
+		return ok && (strings.HasPrefix(s[start:end], "s/") || strings.Count(script, "'")%2 == 1)
+	default:
+		return false
+	}
+}
+
+// lineBefore returns the beginning of the line before a byte, or its last part.
+func lineBefore(s string, at int) string {
+	before := s[max(0, at-maxLine):at]
+	return before[strings.LastIndexByte(before, '\n')+1:]
+}
+
+var (
+	listedFile = text.Pattern(`^ *[-dlbcps](?:[r-][w-][xsStT-]){3}[.+@]? `)
+	remote     = text.Pattern(`(?:^|[ ;&|])(?:ssh [^"']*|sed [^"']*|(?:ba|z|da)?sh -l?c )$`)
+	raising    = text.Pattern(`(?:Error|Exception)\(f?$`)
+)
+
 // isFragment reports whether s[start:end] is a part of a date, a time or a number: only a
 // dot, a colon or a hyphen is between it and another digit.
 func isFragment(kind Kind, s string, start, end int) bool {
@@ -196,8 +228,8 @@ func (id *identifier) isAmbiguous() bool {
 }
 
 // meaningless is the place of a match (file.go-12-), a range of lines (1,80p), a rule (--- a ---), the end of a
-// call (, err)), or a date with a time, as in logs.
-var meaningless = text.Pattern(`\.\w+[:-]\d+|^\d+,\d+p$|---|===|^[,;)\]}]|^\d{4}-\d\d-\d\d[T ]\d\d:\d\d`)
+// call (, err)), a date with a time, as in logs, or a variable of a format of curl.
+var meaningless = text.Pattern(`^%\{|\.\w+[:-]\d+|^\d+,\d+p$|---|===|^[,;)\]}]|^\d{4}-\d\d-\d\d[T ]\d\d:\d\d`)
 
 // markPrevious marks all identifiers as listed in an earlier summary.
 func (t *table) markPrevious() {
@@ -289,14 +321,14 @@ func (t *table) intern(w string) string {
 
 // hasNew reports whether a text has an identifier that no text before had, other than by quotation marks.
 func (t *table) hasNew(s string) (found bool) {
-	All(s, func(kind Kind, start, end int) { found = found || kind != Quoted && t.idents[s[start:end]] == nil })
+	allWhole(s, func(kind Kind, start, end int) { found = found || kind != Quoted && t.idents[s[start:end]] == nil })
 	return found
 }
 
 // hide removes the identifiers of a text and ignores later occurrences.
 func (t *table) hide(s string) {
 	t.ranking = nil
-	All(s, func(_ Kind, start, end int) {
+	allWhole(s, func(_ Kind, start, end int) {
 		v := s[start:end]
 		delete(t.idents, v)
 		if !t.hidden[v] && len(v) <= maxValue && len(t.hidden) < t.limit {

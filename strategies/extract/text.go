@@ -155,7 +155,7 @@ func (d *Digest) prepare(it *item) {
 	it.topical = d.ids.topic.matches(it.text) || it.topical && len(d.ids.topic) > 0
 	it.topical = it.topical || it.parent != nil && d.ids.topic.matches(it.parent.text)
 	seen := map[*identifier]bool{}
-	All(it.text, func(_ Kind, start, end int) {
+	allWhole(it.text, func(_ Kind, start, end int) {
 		if id := d.ids.idents[it.text[start:end]]; id != nil && !seen[id] {
 			for _, c := range d.ids.contained(candidate{identifier: id, score: d.ids.score(id)}) {
 				if !seen[c.identifier] {
