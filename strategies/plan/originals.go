@@ -23,11 +23,11 @@ type Originals func(ctx context.Context, of []chat.Seq, most int64) (messages it
 // Mask returns a message with secrets masked, and remembers them. It returns m itself if
 // there are none.
 func Mask(m *chat.Message, secrets *redact.Secrets) *chat.Message {
-	for i := range m.ToolCalls {
-		learn(secrets, m.ToolCalls[i].Arguments)
+	for _, clean := range []func(string) (string, redact.Found){secrets.Redact, secrets.MaskKnown} { // also in front of where they were found
+		m = redacted(m, func(s string) string {
+			s, _ = clean(s)
+			return s
+		})
 	}
-	return redacted(m, func(s string) string {
-		s, _ = secrets.Redact(s)
-		return s
-	})
+	return m
 }

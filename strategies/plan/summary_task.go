@@ -2,10 +2,8 @@ package plan
 
 import (
 	"context"
-	"encoding/json"
 	"iter"
 	"slices"
-	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/redact"
@@ -104,33 +102,11 @@ func (t Task) Mask(secrets *redact.Secrets) (Task, redact.Found) {
 			*list = messages
 		}
 	}
-	for _, m := range t.Messages {
-		for i := range m.ToolCalls {
-			learn(secrets, m.ToolCalls[i].Arguments)
-		}
-	}
 	apply(secrets.Redact)
 	if secrets.Len() > 0 {
 		apply(secrets.MaskKnown) // also in front of where they were found
 	}
 	return t, found
-}
-
-// learn finds the secrets in the strings of JSON that has escapes, which may hide them.
-func learn(secrets *redact.Secrets, arguments string) {
-	if !strings.Contains(arguments, `\`) {
-		return
-	}
-	for d := json.NewDecoder(strings.NewReader(arguments)); ; {
-		switch token, err := d.Token(); v := token.(type) {
-		case string:
-			secrets.Redact(v)
-		default:
-			if err != nil {
-				return
-			}
-		}
-	}
 }
 
 // redacted returns m with mask applied to all texts, or m itself if that changes nothing.

@@ -3,12 +3,14 @@ package plan_test
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/redact"
 )
 
 // repeats answers with a text of its own behind the prompt.
@@ -56,5 +58,35 @@ func TestTaskMasksASecretInAllTexts(t *testing.T) {
 		if err != nil || strings.Contains(answer, secret) || !strings.Contains(answer, " and ***") {
 			t.Errorf("%s: %q, %v", name, answer, err)
 		}
+	}
+}
+
+func TestMaskKeepsArgumentsJSON(t *testing.T) {
+	t.Parallel()
+	word := "pelican" + "lamp"
+	for name, arguments := range map[string]string{
+		"input of a command": `{"command":"echo \"web:%\" | chpasswd","timeout":5}`,
+		"option of a user":   `{"command":"curl -u \"bo:%\" https://h.example"}`,
+		"quoted option":      `{"command":"sshpass -p \"%\" ssh web"}`,
+		"joined option":      `{"command":"mysql -uroot -p\"%\" shop"}`,
+		"a file of accounts": `{"command":"printf \"%s\\n\" \"db:5432:shop:bo:%\" > ~/.pgpass"}`,
+		"an attribute":       `{"path":"a.xml","content":"<add user=\"bo\" password=\"%\"/>\n"}`,
+		"three times within": `{"a":"{\"b\":\"{\\\"c\\\":\\\"sshpass -p '%' ssh web\\\"}\"}"}`,
+		"an escaped letter":  `{"command":"DB_PASS\u0057ORD=%"}`,
+	} {
+		in := strings.Replace(arguments, "%", word, 1)
+		if name == "a file of accounts" {
+			in = strings.Replace(arguments, ":%", ":"+word, 1)
+		}
+		m := &chat.Message{Role: chat.RoleAssistant, ToolCalls: []chat.ToolCall{{Name: "shell", Arguments: in}}}
+		got, found := plan.Task{Messages: []*chat.Message{m}}.Redact()
+		masked := got.Messages[0].ToolCalls[0].Arguments
+		if want := strings.Replace(in, word, "***", 1); masked != want || !json.Valid([]byte(masked)) || found.Total() != 1 {
+			t.Errorf("%s: %s became %s (%v)", name, in, masked, found)
+		}
+	}
+	number := &chat.Message{Role: chat.RoleAssistant, ToolCalls: []chat.ToolCall{{Name: "login", Arguments: `{"user":"bo","password": 482017}`}}}
+	if got := plan.Mask(number, &redact.Secrets{}).ToolCalls[0].Arguments; got != `{"user":"bo","password": "***"}` {
+		t.Errorf("a number became %s", got)
 	}
 }

@@ -295,10 +295,15 @@ func passFiles(t *source, e *edits) {
 		if s[at+1] != '*' {
 			port = digit.end(s[:min(len(s), at+7)], at+1)
 		}
-		if n := port - at - 1; port >= len(s) || s[port] != ':' || n < 4 && s[at+1] != '*' || !lineStart(s, pgHost.start(s, at, maxName)) {
+		host := pgHost.start(s, at, maxName)
+		quoted := host > 0 && indexByte("'\"", s[host-1])
+		if n := port - at - 1; port >= len(s) || s[port] != ':' || n < 4 && s[at+1] != '*' || !quoted && !lineStart(s, host) {
 			continue
 		}
 		line, _, _ := strings.Cut(s[port+1:min(len(s), port+256)], "\n")
+		if quoted {
+			line, _, _ = strings.Cut(line, s[host-1:host])
+		}
 		database, rest, _ := strings.Cut(line, ":")
 		user, password, ok := strings.Cut(rest, ":")
 		password = strings.TrimRight(password, "\r")

@@ -166,6 +166,10 @@ func files() []context {
 // commandLines are secrets of command lines.
 func commandLines() []context {
 	return []context{
+		{"a secure string of PowerShell", common, "$secure = ConvertTo-SecureString '%' -AsPlainText -Force"},
+		{"a secure string of PowerShell with an option", signs, `$secure = ConvertTo-SecureString -String "%" -AsPlainText`},
+		{"a token of a cluster", "K10" + hexes[:64] + "::server:" + hexes[8:40], "K3S_URL=https://10.1.1.4:6443 K3S_TOKEN=% sh -"},
+		{"a quoted line of pgpass", plain, `printf "db.example:5432:orders:app:%" > ~/.pgpass`},
 		{"a flag of some name", common, "migrate --target-token % --dry-run"},
 		{"a flag with an equals sign", common, "wget --http-password=% https://h"},
 		{"curl", common, "curl -u admin:% https://h"},

@@ -31,21 +31,20 @@ const (
 
 // Redact masks the secrets in s as the function Redact does, and those found in earlier texts.
 func (k *Secrets) Redact(s string) (string, Found) {
-	found := Found{}
 	if k.asked && len(s) < maxAnswer {
-		k.find("the password?\n"+s, Found{})
+		(&masking{secrets: k, s: "the password?\n" + s, found: Found{}}).find()
 	}
 	k.asked = asksPassword(s)
+	m := masking{secrets: k, s: s, found: Found{}}
 	for range maxRounds {
-		s = k.find(s, found)
-		masked, n := k.MaskKnown(s)
-		if n.Total() == 0 {
+		n := m.found.Total()
+		m.find() // a masked text rarely matches another rule, and shrinks if it does
+		m.findKnown()
+		if m.found.Total() == n {
 			break
 		}
-		found.Add(n)
-		s = masked
 	}
-	return s, found
+	return m.s, m.found
 }
 
 const maxAnswer = 512
@@ -61,20 +60,31 @@ func asksPassword(s string) bool {
 
 // MaskKnown masks the secrets that were found so far in a text that was redacted before.
 func (k *Secrets) MaskKnown(s string) (string, Found) {
-	if len(k.known) == 0 || len(s) < leastKnown {
-		return s, nil
+	m := masking{secrets: k, s: s, found: Found{}}
+	m.findKnown()
+	return m.s, m.found
+}
+
+// findKnown masks the secrets that were found so far in the views of the text.
+func (m *masking) findKnown() {
+	k := m.secrets
+	if len(k.known) == 0 || len(m.s) < leastKnown {
+		return
 	}
 	if k.stale {
 		k.needles, k.stale = needlesOf(k.known), false
 	}
-	var e edits
-	k.needles.find(s, &e)
-	if len(e.list) == 0 {
-		return s, nil
+	depth := 0
+	for v := m.view(0); v != nil; v = v.unescaped() {
+		var e edits
+		if k.needles.find(v.s, &e); len(e.list) > 0 {
+			m.apply(v, &e)
+			if v = m.view(depth); v == nil {
+				return
+			}
+		}
+		depth++
 	}
-	found := Found{}
-	e.count(found)
-	return e.apply(s), found
 }
 
 // Len returns the number of secrets that MaskKnown masks.

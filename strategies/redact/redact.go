@@ -10,7 +10,7 @@ import (
 
 // Version identifies the rules and changes whenever they do. It is part of the hash of a
 // request for a summary.
-const Version = "redact/8"
+const Version = "redact/9"
 
 // Redact masks likely secrets and counts them by kind: keys in the format of a vendor,
 // private keys, JSON web tokens, values of secret names (environment, configuration, code,
@@ -26,63 +26,69 @@ const Version = "redact/8"
 //
 // A secret of less than 32 characters becomes "***". A longer one keeps its first six and last four,
 // so that different secrets stay distinguishable. Redact accepts any text, is idempotent,
-// keeps UTF-8 valid, takes linear time and is safe for concurrent use. The rules are
+// keeps UTF-8 and JSON valid, takes linear time and is safe for concurrent use. The rules are
 // heuristics and do not find every secret.
 func Redact(s string) (string, Found) {
 	var secrets Secrets
 	return secrets.Redact(s)
 }
 
-// find masks the secrets that the rules find outside of media, and adds them to found.
-func (k *Secrets) find(s string, found Found) string {
-	if !strings.Contains(s, ";base64,") {
-		return k.apply(s, found)
-	}
-	var b strings.Builder
-	for len(s) > 0 {
-		start, end := mediaURL(s)
-		b.WriteString(k.apply(s[:start], found))
-		b.WriteString(s[start:end])
-		s = s[end:]
-	}
-	return b.String()
+// masking masks the secrets of one text.
+type masking struct {
+	secrets *Secrets
+	s       string
+	found   Found
+	checked bool // json is set
+	json    bool // s is JSON and stays so
 }
 
-// apply applies the passes until none finds anything.
-func (k *Secrets) apply(s string, found Found) string {
-	s = k.rounds(s, s, found)
-	if view := unescaped(s); view != s {
-		s = k.rounds(s, view, found)
-	}
-	return s
-}
-
-// rounds masks in s what the passes find in view, which is as long.
-func (k *Secrets) rounds(s, view string, found Found) string {
-	t := &source{s: view}
-	// A masked text rarely matches another rule. If it does, it shrinks with each round.
-	for range maxRounds {
-		n := 0
+// find applies the passes to the views of the text, and remembers what they find.
+func (m *masking) find() {
+	depth := 0
+	for v := m.view(0); v != nil; v = v.unescaped() {
+		t := &source{s: v.s}
 		for _, pass := range passes {
 			var e edits
-			pass(t, &e)
-			if len(e.list) == 0 {
+			if pass(t, &e); len(e.list) == 0 {
 				continue
 			}
 			for _, x := range e.list {
-				k.remember(s[x.start:x.end], x.kind)
-				k.rememberDecoded(s[x.start:x.end], x.kind)
+				m.secrets.remember(v.s[x.start:x.end], x.kind)
+				m.secrets.rememberDecoded(v.s[x.start:x.end], x.kind)
 			}
-			s = e.apply(s)
-			t = &source{s: e.apply(t.s)}
-			n += len(e.list)
-			e.count(found)
+			m.apply(v, &e)
+			if v = m.view(depth); v == nil {
+				return
+			}
+			t = &source{s: v.s}
 		}
-		if n == 0 {
-			break
-		}
+		depth++
 	}
-	return s
+}
+
+// view returns the view without a number of levels of escapes, or nil if there are fewer.
+func (m *masking) view(depth int) *view {
+	v := withoutMedia(m.s)
+	for ; depth > 0 && v != nil; depth-- {
+		v = v.unescaped()
+	}
+	return v
+}
+
+// apply applies edits of a view to the text.
+func (m *masking) apply(v *view, e *edits) {
+	for i := range e.list {
+		x := &e.list[i]
+		x.start, x.end = v.origin(x.start), v.origin(x.end)
+	}
+	if !m.checked {
+		m.json, m.checked = isJSON(m.s), true
+	}
+	if m.json {
+		e.withinJSON(m.s)
+	}
+	m.s = e.apply(m.s)
+	e.count(m.found)
 }
 
 const maxRounds = 16
@@ -111,7 +117,7 @@ type edits struct {
 
 // mask masks s[start:end], unless it is masked or overlaps a finding.
 func (e *edits) mask(s string, start, end int, k Kind) {
-	if start < end && start >= e.end() && !masked(s[start:end]) {
+	if start, end = withoutHalves(s, start, end); start < end && start >= e.end() && !masked(s[start:end]) {
 		e.add(start, end, mask(s[start:end]), k)
 	}
 }
@@ -165,8 +171,14 @@ func mask(secret string) string {
 	if utf8.RuneCountInString(secret) < minShown {
 		return hidden
 	}
-	return text.Head(secret, shown) + hiddenMiddle + text.Tail(secret, last)
+	head, tail := text.Head(secret, shown), text.Tail(secret, last)
+	if unprintable.any(head) || unprintable.any(tail) { // without an escape in JSON
+		return hidden
+	}
+	return head + hiddenMiddle + tail
 }
+
+var unprintable = setOf("\x01-\x1f\"\\")
 
 // masked reports whether a value is a result of mask, possibly followed by quotes and
 // punctuation.
@@ -209,29 +221,3 @@ func mediaURL(s string) (start, end int) {
 }
 
 var base64Set = setOf("0-9A-Za-z+/=")
-
-// unescaped returns s with a blank and the sign itself in place of each escaped end of a line and tab, so
-// that what follows one is not read as a part of its letter. Its bytes are at the same places.
-func unescaped(s string) string {
-	if !strings.Contains(s, `\n`) && !strings.Contains(s, `\t`) && !strings.Contains(s, `\r`) {
-		return s
-	}
-	b := []byte(s)
-	for i := 1; i < len(b); i++ {
-		if b[i-1] != '\\' {
-			continue
-		}
-		switch b[i] {
-		case 'n', 'r', 't':
-			sign := byte('\n')
-			if b[i] == 't' {
-				sign = '\t'
-			}
-			b[i] = sign
-			for j := i - 1; j >= 0 && b[j] == '\\'; j-- {
-				b[j] = ' '
-			}
-		}
-	}
-	return string(b)
-}

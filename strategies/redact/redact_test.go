@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 	"testing"
@@ -146,20 +147,27 @@ func FuzzRedact(f *testing.F) {
 	}
 	f.Add("API_KEY=" + made("s"+"k-", 20) + " password: '" + made("", 9) + `' {"token": "` + made("", 20) + `"}`)
 	f.Add("a=1&token=" + made("", 20) + "&b=https://" + made("", 20) + "@h postgres://u:" + made("", 9) + "@h")
+	f.Add(`{"command":"echo \"root:` + plain + `\" | chpasswd","password":482017,"x\u0022":["` + plain + `\\\\"]}`)
 	f.Fuzz(func(t *testing.T, s string) {
-		got, found := Redact(s)
-		n := found.Total()
-		if n == 0 && got != s {
-			t.Fatalf("%q became %q, and nothing was counted", s, got)
-		}
-		if utf8.ValidString(s) && !utf8.ValidString(got) {
-			t.Fatalf("%q became %q", s, got)
-		}
-		if len(got) > len(s)+n*len(hidden) {
-			t.Fatalf("%q grew to %q", s, got)
-		}
-		if again, found := Redact(got); found.Total() != 0 || again != got {
-			t.Fatalf("%q became %q and then %q", s, got, again)
+		document, _ := json.Marshal(map[string]any{s: []string{s}, "password": s, "pin": len(s)})
+		for _, s := range []string{s, string(document)} {
+			got, found := Redact(s)
+			n := found.Total()
+			if n == 0 && got != s {
+				t.Fatalf("%q became %q, and nothing was counted", s, got)
+			}
+			if utf8.ValidString(s) && !utf8.ValidString(got) {
+				t.Fatalf("%q became %q", s, got)
+			}
+			if isJSON(s) && !isJSON(got) {
+				t.Fatalf("%s is JSON and became %s", s, got)
+			}
+			if len(got) > len(s)+n*len(`"`+hidden+`"`) {
+				t.Fatalf("%q grew to %q", s, got)
+			}
+			if again, found := Redact(got); found.Total() != 0 || again != got {
+				t.Fatalf("%q became %q and then %q", s, got, again)
+			}
 		}
 	})
 }

@@ -210,7 +210,10 @@ var formatFlags = setOf("0-9.+#-")
 func reference(v string) bool {
 	v = v[:min(len(v), 128)]
 	end := wordDot.end(v, 0)
-	if end > 0 && end < len(v) && (v[end] == '(' || v[end] == '[' || v[end] == '{' || strings.HasPrefix(v[end:], "::")) {
+	if end > 0 && end < len(v) && (v[end] == '(' || v[end] == '[' || v[end] == '{' || strings.HasPrefix(v[end:], "::") && end < minShown) {
+		return true
+	}
+	if verb, noun, ok := strings.Cut(v, "-"); ok && slices.Contains(cmdlets, verb) && isTypeName(noun) {
 		return true
 	}
 	if n := strings.LastIndexByte(v[:end], '.'); n > 0 && end >= len(strings.TrimRight(v, behind)) && secretName(v[n+1:end]) && !digit.any(v[:end]) {
@@ -222,6 +225,9 @@ func reference(v string) bool {
 	return hasAnyPrefix(v, "process.env", "os.environ", "import.meta", "secrets.", "token.", "env.", "ENV[", "config.", "cfg.", "self.", "this.", "var.", "data.", "local.", "module.", "params.",
 		"id=", "args.", "opts.", "options.", "props.", "req.", "request.", "settings.")
 }
+
+// cmdlets begin the names of commands of PowerShell, whose results are assigned without a sign.
+var cmdlets = []string{"ConvertTo", "ConvertFrom", "Get", "New", "Read", "Import", "Invoke", "Select"}
 
 var attribute = setOf("a-z_.")
 

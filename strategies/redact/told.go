@@ -375,7 +375,8 @@ func valueAt(s string, i int) (start, end int, quoted bool) {
 			for end > start && s[end-1] == ' ' {
 				end--
 			}
-			return blank.end(s[:end], start), end, true
+			start, end = leftToView(s, blank.end(s[:end], start), end)
+			return start, end, true
 		}
 	}
 	end = scriptEnd(s[:limit], i)
@@ -392,7 +393,8 @@ func valueAt(s string, i int) (start, end int, quoted bool) {
 	for end > i && indexByte(".,:;!?*_", s[end-1]) {
 		end--
 	}
-	return i, end, false
+	start, end = leftToView(s, i, end)
+	return start, end, false
 }
 
 // objectValue returns the index after "value": in the object at the beginning of s, or 0.

@@ -109,7 +109,7 @@ func (v *values) at(i int, pairs bool) (start, end int) {
 		return i, i
 	}
 	if start, end = literal(v.s, i); start > i {
-		return start, end
+		return leftToView(v.s, start, end)
 	}
 	known := &v.known[0]
 	if pairs {
@@ -121,7 +121,16 @@ func (v *values) at(i int, pairs bool) (start, end int) {
 			known.end++
 		}
 	}
-	return i, known.end
+	return leftToView(v.s, i, known.end)
+}
+
+// leftToView returns the bounds of a value, or nothing if it begins with an escape, or has one of a sign, and is in the
+// same part of a view without escapes as its name: the rules then read that one.
+func leftToView(s string, start, end int) (int, int) {
+	if start < end && (start == 0 || s[start-1] != '"') && (strings.HasPrefix(s[start:end], `\"`) || strings.Contains(s[start:min(end, start+maxName)], `\u00`)) {
+		return start, start
+	}
+	return start, end
 }
 
 // literal returns the bounds of the text in the quotes at i, which may be three, or i twice if
