@@ -30,6 +30,9 @@ func assigned(t *source, e *edits) {
 			continue
 		}
 		strong := secretName(s[name:end])
+		if hasFold(s[max(0, name-len("site ")):name], "site ") && strings.EqualFold(s[name:end], "key") {
+			continue // public
+		}
 		if !strong && !weakName(s[name:end]) {
 			continue
 		}

@@ -82,6 +82,9 @@ func commands(t *source, e *edits) {
 			}
 			if at = quotedArgument(line, 3); at < 0 { // of SMTP, behind an identity and a user
 				at = quotedArgument(line, 2)
+				if at >= 0 && isMail(line[at:]) {
+					continue
+				}
 			}
 			if at < 0 && strings.HasSuffix(s[:w.start], "bearer_") {
 				at = quotedArgument(line, 1)

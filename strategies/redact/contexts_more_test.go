@@ -286,6 +286,12 @@ func introducedSecrets() []context {
 func rareSigns() []context {
 	dollar, random := "Falcon"+"$"+"317", "kWpZtRmqLs"+"DYvbJNe"
 	return []context{
+		{"a word in a file of settings", plain, "[client]\nuser = root\npassword = %\nhost = db\n"},
+		{"a word below a remark in brackets", plain, "# the database (staging)\npassword = %\n"},
+		{"a word in properties", plain, "spring.datasource.password = %\n"},
+		{"a word in a block of settings", plain, "client web {\n\tsecret = %\n}\n"},
+		{"a word among fields with commas", plain, "connected with user=bo, password=%, host=db"},
+		{"a token with a check sum", made("ATA"+"TT3", 60) + "=3F2A9C0D", "curl -u bo@example.org:% https://h"},
 		{"a dollar sign, French", dollar, "Mot de passe : %\n"},
 		{"a dollar sign, Polish", dollar, "Hasło do serwera: %"},
 		{"a dollar sign in options of a mount", dollar, "mount -o username=bo,password=%,uid=0 //h/x /y"},

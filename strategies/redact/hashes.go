@@ -45,6 +45,9 @@ var hashSchemes = []string{"sha", "ssha", "sha256", "ssha256", "sha512", "ssha51
 // isHash reports whether v is fields between dollar signs of which the last is a hash, and is
 // long and random.
 func isHash(v string) bool {
+	if strings.Contains(v, "/../") || hasAnyPrefix(v, "$PATH", "$HOME", "$PWD") { // a list of folders
+		return false
+	}
 	last := strings.LastIndexByte(v, '$')
 	first := strings.IndexByte(v, '$')
 	if last == first && !hasAnyPrefixFold(v, "SCRAM-SHA-") || last+1 == len(v) {

@@ -59,7 +59,8 @@ func (v *vendor) end(s string, i int) int {
 	return end
 }
 
-// webTokens finds JSON web tokens: a header that is an object, and up to two more parts.
+// webTokens finds JSON web tokens: a header that is an object, and up to two more parts. Other objects in base64, such
+// as the position in a list, have one part.
 func webTokens(t *source, e *edits) {
 	s := t.s
 	done := 0
@@ -68,10 +69,11 @@ func webTokens(t *source, e *edits) {
 			continue
 		}
 		end := word.end(s, at)
-		if done = end; end-at < 13 {
-			continue
+		if done = end; end-at < 13 || at > 0 && base64Set[s[at-1]] && s[at-1] != '=' && !strings.HasPrefix(s[end:], ".eyJ") {
+			continue // or within base64
 		}
-		for range 2 {
+		parts := 0
+		for parts < 2 {
 			if end == len(s) || s[end] != '.' {
 				break
 			}
@@ -79,11 +81,24 @@ func webTokens(t *source, e *edits) {
 			if next-end < 5 {
 				break
 			}
-			end = next
+			end, parts = next, parts+1
+		}
+		if parts == 0 && !isHeader(s, at, end) {
+			continue
 		}
 		e.mask(s, at, end, KindJWT)
 		done = end
 	}
+}
+
+// isHeader reports whether the base64 at s[at:end] may be the header of a token rather than another object.
+func isHeader(s string, at, end int) bool {
+	before := strings.TrimRight(s[max(0, at-maxCell):at], "\"'\\ :=")
+	if strings.HasSuffix(s[:at], ";base64,") || isPage(before[wordDot.start(before, len(before), maxCell):]) {
+		return false
+	}
+	plain := decoded(strings.TrimRight(strings.NewReplacer("-", "+", "_", "/").Replace(s[at:end]), "="))
+	return plain == "" || strings.Contains(plain, `"alg"`) || strings.Contains(plain, `"typ"`) || strings.Contains(plain, `"enc"`)
 }
 
 // webKeys finds the private numbers of JSON web keys, beside their "kty".
@@ -179,7 +194,8 @@ func phones(t *source, e *edits) {
 	s := t.s
 	for at := range places(s, "+") {
 		end := digit.end(s, at+1)
-		if n := end - at - 1; n >= 7 && n <= 15 && s[at+1] != '0' && (end == len(s) || !alnum[s[end]]) &&
+		decimal := end+1 < len(s) && s[end] == '.' && digit[s[end+1]]
+		if n := end - at - 1; n >= 7 && n <= 15 && s[at+1] != '0' && !decimal && (end == len(s) || !alnum[s[end]]) &&
 			at > 0 && s[at-1] != '\n' && !alnum[s[at-1]] {
 			e.mask(s, at, end, KindPhone)
 		}

@@ -31,7 +31,7 @@ func flags(t *source, e *edits) {
 // password, which people choose, rather than a token. They are 0 without a secret.
 func optionValue(s string, at, end int) (start, stop int, password bool) {
 	name := strings.TrimLeft(s[at:end], "-")
-	if name == "" {
+	if name == "" || hasAnyPrefix(name, "ask-", "no-", "prompt-") {
 		return 0, 0, false
 	}
 	value := func(i int) (int, int) { return (&values{s: s[:min(len(s), i+1024)]}).at(blank.end(s, i), false) }

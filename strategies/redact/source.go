@@ -95,7 +95,7 @@ func (t *source) found() []wordAt {
 	s, h := t.s, uint16(0)
 	for i := range len(s) {
 		h = (h<<5 | folds[s[i]]) & gramMask
-		if h&(1<<10-1) == pwGram && (i < 2 || !letters[s[i-2]] || joined(s[letters.start(s, i-1, maxCell):i+1])) {
+		if h&(1<<10-1) == pwGram && (i < 2 || !alnum[s[i-2]] || joined(s[letters.start(s, i-1, maxCell):i+1])) {
 			t.words = append(t.words, wordAt{i - 1, i + 1, shortWord})
 		}
 		g := grams[h]

@@ -3,6 +3,7 @@ package redact
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // spared reports whether the value of a secret name is known not to be a secret.
@@ -19,7 +20,7 @@ func spared(name, value string, quoted bool) bool {
 		!isPassword(name) && nameSet.has(bare) && len(bare) < maxConstant+8 && strings.ContainsAny(bare, "_-") && secretName(bare) {
 		return true
 	}
-	if isAbout(name, value) || isResource(name, bare) || isStored(bare) || isLabel(name, bare, quoted) || !quoted && (hasAnyPrefix(value, `("`, "('") || strings.HasPrefix(value, "[]") && !strings.HasPrefix(value, "[]byte(")) || !quoted && !isPassword(name) && isVariable(name, bare) { // or a tuple
+	if isAbout(name, value) || isResource(name, bare) || isStored(bare) || isNumbers(bare) || isMessage(name, bare) || isLabel(name, bare, quoted) || !quoted && (hasAnyPrefix(value, `("`, "('", `{"`, "{'", "&", `b""`, "b''") && !isChosen(bare) || hasAnyPrefix(value, "(.", "(?", "([", `(\`, "[^") && strings.ContainsAny(value, "]*+?") || hasAnyPrefix(bare, "urn:", "scram-sha-") || strings.HasPrefix(value, "[]") && !strings.HasPrefix(value, "[]byte(")) || (!quoted || bare != "" && bare[0] == '_') && !isPassword(name) && isVariable(name, bare) { // or a tuple
 		return true
 	}
 	if !isPassword(name) && (isDate(bare) || isMeasure(bare)) || isRule(bare) || value != "" && indexByte("^~", value[0]) && versionSet.has(bare[1:]) || quoted && lowerDot.has(value) && secretName(value[strings.LastIndexByte(value, '.')+1:]) && strings.Contains(value, ".") {
@@ -38,6 +39,19 @@ func spared(name, value string, quoted bool) bool {
 	}
 	left := strings.NewReplacer("AUTHOR", "", "TOKENIZER", "").Replace(upper)
 	return left != upper && !upperSecret(left) && !secretName(strings.ToLower(left))
+}
+
+// isNumbers reports whether v is an address, the identifier of an object, 1.3.6.1, a constant, 0x1c, or below zero.
+func isNumbers(v string) bool {
+	return strings.Count(v, ".") > 1 && versionSet.has(v) || len(v) > 2 && len(v) <= len("0x00000000") && v[:2] == "0x" && isHex(v[2:]) || len(v) > 1 && v[0] == '-' && digits(v[1:])
+}
+
+// isMessage reports whether the value of a constant says its name, or has only one sign.
+func isMessage(name, v string) bool {
+	if words := strings.ReplaceAll(v, " ", ""); len(words) > 8 && len(words) <= len(name) && words != v {
+		return strings.EqualFold(name[len(name)-len(words):], words)
+	}
+	return utf8.RuneCountInString(v) == 1 || len(name) > 8 && hasFold(v, name) && strings.HasPrefix(v[len(name):], ".")
 }
 
 // isDate reports whether v begins with the date of a day: 2031-05-01.
@@ -78,8 +92,11 @@ var aboutSecrets = []string{
 // value is random.
 func isAbout(name, value string) bool {
 	last := lastWord(name)
-	return isAny(last, aboutSecrets) || (strings.EqualFold(last, "id") || strings.EqualFold(last, "ids")) && !opaqueID(value)
+	return isAny(last, aboutSecrets) || strings.EqualFold(last, "id") && isAny(wordBefore(name), publicIDs) || (strings.EqualFold(last, "id") || strings.EqualFold(last, "ids")) && !opaqueID(value)
 }
+
+// publicIDs are in front of the id of what a secret is for.
+var publicIDs = strings.Fields("client tenant app application user account org organization project subscription installation")
 
 // opaqueID reports whether an id is long and random, as are those that a service hands out
 // together with a secret.
@@ -118,6 +135,7 @@ var constants = []string{
 	"changeme", "change_me", "change-me", "inherit", "include", "omit", "same-origin", "required", "optional", "hidden", "unknown",
 	"empty", "unset", "default", "enabled", "disabled", "missing", "invalid", "expired", "wrong", "redacted", "masked",
 	"ok", "correct", "incorrect", "hashed", "plaintext", "forgot", "forgotten", "changed", "updated",
+	"compat", "files", "sss", "systemd", "winbind", // databases of accounts
 	"bytes", "text", "bearer", "basic", "trust", "oauth", "oauth2",
 }
 
@@ -169,8 +187,8 @@ func placeholder(v string) bool {
 	if n := len(v) - 1; n > 2 && (v[0] == '%' && v[n] == '%' && !digit[v[1]] && underscore.has(v[1:n]) || v[0] == '!' && (v[n] == '!' || strings.Contains(v, "_")) && upperName(v, 1, len(v)-1) == 1) {
 		return true // a variable of a batch file
 	}
-	if (v[0] == '*' || v[0] == '&') && word.end(v, 1) == len(v) && secretName(v[1:]) {
-		return true // an anchor of YAML
+	if (v[0] == '*' || v[0] == '&') && wordDot.end(v, 1) == len(v) && (secretName(v[1:]) || v[0] == '&' && letters.has(v[1:])) {
+		return true // an anchor of YAML, a pointer
 	}
 	if v[0] == '[' && v[len(v)-1] == ']' || strings.HasPrefix(v, "{{") || v[0] == '!' && len(v) > 3 && lowerOnly.end(v, 1) == len(v) {
 		return true // a name in brackets, a template, a tag of YAML
@@ -215,6 +233,9 @@ func reference(v string) bool {
 	}
 	if verb, noun, ok := strings.Cut(v, "-"); ok && slices.Contains(cmdlets, verb) && isTypeName(noun) {
 		return true
+	}
+	if n := lowerOnly.end(v, 0); n > 0 && n+1 < end && v[n] == '.' && isTypeName(strings.TrimRight(v[n+1:end], "0123456789")+"Of") && end >= len(strings.TrimRight(v, behind)) {
+		return true // atomic.Int64
 	}
 	if n := strings.LastIndexByte(v[:end], '.'); n > 0 && end >= len(strings.TrimRight(v, behind)) && secretName(v[n+1:end]) && !digit.any(v[:end]) {
 		return true // args.password
@@ -265,6 +286,7 @@ func isHex(v string) bool { return hexSet.end(v, 0) == len(v) }
 // isVariable reports whether v ends in the last word of its name, as variables in code do:
 // PrivateKey: testRSAPrivateKey, or is a product.
 func isVariable(name, v string) bool {
+	v = strings.TrimLeft(v, "_")
 	last := lastWord(name)
 	if n := len(v) - len(last); n > 0 && last != "" && strings.EqualFold(v[n:], last) && alnum.has(v) {
 		return true

@@ -27,6 +27,8 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 		return number && len(v) <= 12 && (g == assigns || g == says) && !strings.EqualFold(name, "pass") && !isUnit(s[end:])
 	case first >= firstScript:
 		return (g == assigns || g == says) && isScriptSecret(s, start, end)
+	case g == follows && strings.EqualFold(name, "pass") && !aboutUser(s[max(0, w.start-maxCell):w.start]): // a verb
+		return false
 	case g == follows && quoted && s[w.start:w.end] == "PASSWORD": // of SQL
 		return isTyped(v) || s[start-1] == '\'' && !secretName(v) && !isProse(v)
 	case g == says && quoted && isTyped(v):
@@ -52,6 +54,12 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 // maxSelfNamed bounds what selfNamed reads: a value may be as long as the text, and another
 // one begin with each of its characters.
 const maxSelfNamed = 64
+
+// aboutUser reports whether a text names a user.
+func aboutUser(before string) bool {
+	before = strings.ToLower(before[strings.LastIndexByte(before, '\n')+1:])
+	return strings.Contains(before, "user") || strings.Contains(before, "login")
+}
 
 // selfNamed reports whether v is a name such as token2 or password_1.
 func selfNamed(v string) bool {

@@ -257,6 +257,9 @@ func separator(s string) int {
 			if n := len(sign); n < len(rest) && strings.IndexByte("=:/~", rest[n]) >= 0 {
 				return 0 // a comparison, an address
 			}
+			if isRole(rest) {
+				return 0
+			}
 			return i + len(sign)
 		}
 	}
@@ -312,7 +315,7 @@ func filler(s string) int {
 	i := 0
 	for n := range 6 {
 		end := strings.IndexAny(s[i:], " :=\n")
-		if end <= 0 || s[i+end] == '\n' {
+		if end <= 0 || s[i+end] == '\n' || strings.IndexByte(s[i:i+end], '%') >= 0 {
 			return 0
 		}
 		if n == 0 && !isAny(s[i:i+end], prepositions) {

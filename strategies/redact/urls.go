@@ -55,7 +55,7 @@ func urls(t *source, e *edits) {
 
 // isExample reports whether a user and a password are words for them, as in documentation.
 func isExample(user, password string) bool {
-	return isAny(user, []string{"user", "username", "name", "login"}) && isAny(password, examples)
+	return isAny(strings.TrimLeft(user, "[<{("), []string{"user", "username", "name", "login"}) && isAny(password, examples)
 }
 
 // driverPasswords finds passwords in user:password@tcp(host).
@@ -99,8 +99,11 @@ func pairPasswords(t *source, name string, e *edits) {
 		for end < min(len(s), start+512) && !space[s[end]] && strings.IndexByte(";'\"\\&", s[end]) < 0 {
 			end++
 		}
-		if !placeholder(s[start:end]) {
-			e.mask(s, start, end, KindConnection)
+		v := s[start:end]
+		if bare := strings.TrimRight(v, ",)"); bare != v && (len(bare) < leastPIN || spared(s[at:eq], bare, false) || isAny(bare, variables)) {
+			continue // an argument of a call
+		} else if v = bare; !placeholder(v) {
+			e.mask(s, start, start+len(v), KindConnection)
 		}
 	}
 }

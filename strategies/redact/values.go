@@ -30,7 +30,7 @@ func assignments(t *source, e *edits) {
 			if key == "PASS" && mixed(v) {
 				key = "PASSWORD" // rather than a count of tests
 			}
-			if spared(key, v, start > value) || len(v) < leastPIN && digits(v) || spaced && start == value && start < stop && indexByte("[{(", v[0]) {
+			if spared(key, v, start > value) || len(v) < 6 && (letters.has(v) || spaced && digits(v)) && !isPassword(key) || len(v) < leastPIN && digits(v) || spaced && start == value && start < stop && indexByte("[{(", v[0]) {
 				continue // or a switch, a list
 			}
 			e.mask(s, start, stop, KindAssignment)
@@ -48,6 +48,9 @@ func assignments(t *source, e *edits) {
 		stop = beforeQuote(s, name, start, stop)
 		variable := s[i-1] == ':' && start == value && wordDot.has(s[start:stop]) && !digit.any(s[start:stop]) // name := other
 		if variable || spared(s[name:gap], s[start:stop], start > value) {
+			continue
+		}
+		if spaced && start == value && isOperand(s, name, start, stop) {
 			continue
 		}
 		if code := spaced && start == value; isPIN(s[name:gap], s[start:stop]) || !harmless(s[start:stop], !secret, code) {
@@ -93,6 +96,12 @@ func lineStart(s string, i int) bool {
 	}
 	i = blank.start(s, digit.start(s, i, 12), maxBlank)
 	return i == 0 || s[i-1] == '\n' || s[i-1] == '\r' || s[i-1] == 'n' && i > 1 && s[i-2] == '\\'
+}
+
+// isRole reports whether s begins with a role of reStructuredText: :meth:`x`.
+func isRole(s string) bool {
+	end := letters.end(s, min(len(s), 1))
+	return end > 1 && strings.HasPrefix(s[end:], ":`")
 }
 
 // values finds the ends of values. It keeps the last end of each kind, which all values that
@@ -243,7 +252,7 @@ func fields(t *source, e *edits) {
 					continue
 				}
 			}
-			if !placeholder(s[start:end]) && !reference(s[start:end]) {
+			if v := s[start:end]; !placeholder(v) && !reference(v) && !isAny(strings.TrimRight(v, behind), constants) && (len(v) >= 12 || !lowerOnly.has(v)) {
 				e.mask(s, start, end, KindAuthorization)
 			}
 		case secretName(n) && !strings.EqualFold(n, "auth") && n != "PASS" && lineStart(s, name):
@@ -253,6 +262,9 @@ func fields(t *source, e *edits) {
 			start, end := v.at(value, true)
 			if last := passphraseEnd(s, start); last > start && isPassword(n) {
 				e.mask(s, start, last, KindAssignment)
+				continue
+			}
+			if start == value && strings.HasSuffix(s[start:end], ",") && isOperand(s, name, start, end) || isRole(s[i:]) {
 				continue
 			}
 			if (isPIN(n, s[start:end]) && !isUnit(s[end:]) || !harmless(s[start:end], false, false)) && !prose(s, start, end) && !spared(n, s[start:end], start > value) && !isParsed(s, name, s[start:end]) {

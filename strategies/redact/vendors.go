@@ -37,13 +37,13 @@ var vendors = vendorsOf([]vendorForm{
 	{vendor{body: word, min: 10}, "fal_ bb_live_ pypi- dckr_pat_"},                                                    // Fal, Browserbase, PyPI, Docker
 	{vendor{body: word, min: 20}, "am_ ya29."},                                                                        // AgentMail, Google
 	{vendor{body: word, min: 30}, "AIza"},                                                                             // Google
-	{vendor{body: wordEqual, min: 20}, "gAAAA"},                                                                       // Fernet
+	{vendor{body: wordEqual, min: 20}, "gAAAA ATATT3 ATCTT3"},                                                         // Fernet, Atlassian
 	// Stripe's webhooks; Shopify; Supabase; Netlify; Figma; Grafana; Sentry; NVIDIA;
 	// Jina; Pinecone; RubyGems; Linear; Doppler; Pulumi; Prefect; Typeform; Brevo.
 	{vendor{body: word, min: 20}, `whsec_ rk_prod_ shpss_ shpca_ shppa_ sbp_ sb_secret_ nfp_ figd_ figo_ glsa_ glc_ sntrys_ sntryu_
 		nvapi- jina_ pcsk_ rubygems_ lin_oauth_ pul- pnu_ tfp_ xkeysib- xsmtpsib- rdme_ pscale_tkn_ pscale_pw_ pscale_oauth_ dckr_oat_`},
 	// Google OAuth; LangSmith; New Relic; Postman; Heroku; Atlassian; Bitbucket; AWS Bedrock; Contentful; HubSpot.
-	{vendor{body: word, min: 20}, `GOCSPX- lsv2_pt_ lsv2_sk_ NRAK- NRJS- NRII- PMAK- HRKU- ATATT3 ATCTT3 ATBB ABSK CFPAT- pat-na1- pat-eu1- pat-eu2-`},
+	{vendor{body: word, min: 20}, `GOCSPX- lsv2_pt_ lsv2_sk_ NRAK- NRJS- NRII- PMAK- HRKU- ATBB ABSK CFPAT- pat-na1- pat-eu1- pat-eu2-`},
 	// Slack of browsers and of apps' configuration; Tailscale; DigitalOcean; Square; Buildkite; CircleCI; Cloudflare; Fly; Deno; Vercel.
 	{vendor{body: word, min: 20}, `xoxc- xoxd- xoxo- tskey- dor_v1_ sq0atp- sq0csp- bkua_ CCIPAT_ CCIPRJ_ fo1_ ddp_ vcp_ vck_ ops_ey`},
 	{vendor{body: word, min: 24, dotted: true}, "hvs. hvb. hvr. dp.pt. dp.st. xoxe.xoxp- xoxe.xoxb-"}, // Vault, Doppler, Slack
