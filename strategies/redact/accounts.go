@@ -28,14 +28,18 @@ func accountHash(s string, begin, end int, e *edits) {
 	case stop == end && isDES(s[start:stop]) && jaggedHash(s[start:stop]),
 		stop < end && s[stop] == ':' && strings.Count(s[stop:end], ":") >= 4 && isDES(s[start:stop]):
 		e.mask(s, start, stop, KindHash)
-	case stop < end && digits(s[start:stop]) && strings.HasSuffix(s[:end], ":::"): // user:id:LM:NT:::
-		for range 2 {
-			start = stop + 1
-			stop = hexSet.end(s[:min(end, start+maxHashName)], start)
-			if stop-start != maxHashName || stop == end || s[stop] != ':' {
-				return
-			}
-			e.mask(s, start, stop, KindHash)
+	}
+}
+
+// windowsHashes finds the hashes of accounts of Windows: user:id:LM:NT:::.
+func windowsHashes(t *source, e *edits) {
+	s := t.s
+	for at := range places(s, ":::") {
+		second := hexSet.start(s, at, maxHashName)
+		first := hexSet.start(s, max(0, second-1), maxHashName)
+		if id := digit.start(s, max(0, first-1), maxName); at-second == maxHashName && second-1-first == maxHashName && s[second-1] == ':' && id > 0 && id < first-1 && s[first-1] == ':' && s[id-1] == ':' {
+			e.mask(s, first, second-1, KindHash)
+			e.mask(s, second, at, KindHash)
 		}
 	}
 }

@@ -155,7 +155,7 @@ func secretValue(v string, strong, quoted bool) bool {
 	case strong:
 		return len(v) >= 16 && (mixed(v) || jagged(v)) && entropy(v) >= 3
 	}
-	return len(v) >= 20 && !isHex(v) && threeKinds(v) && entropy(v) >= 3.8 && (strings.Count(v, "/") < 3 || jagged(v)) && strings.Count(v, ".") < 2
+	return len(v) >= 20 && !strings.Contains(strings.TrimRight(v, "="), "=") && !isHex(v) && threeKinds(v) && entropy(v) >= 3.8 && (strings.Count(v, "/") < 3 || jagged(v)) && strings.Count(v, ".") < 2
 }
 
 // mixed reports whether v has letters and also digits or signs; of letters outside of ASCII, which

@@ -29,7 +29,7 @@ func isOperand(s string, name, start, end int) bool {
 }
 
 // variables lists names that programs give to what they assign.
-var variables = strings.Fields(`value values val key name hash text input output data result res ret arg args argv param params opt opts option options
+var variables = strings.Fields(`value values val iota key name hash text input output data result res ret arg args argv param params opt opts option options
 	user username auth auths creds cred self this other str string buf buffer body line item entry obj conf config cfg settings field default fallback
 	plain plaintext encoded decoded encrypted decrypted raw new old next prev current existing generated random response request resp req event`)
 

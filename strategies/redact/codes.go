@@ -14,8 +14,11 @@ func codes(t *source, e *edits) {
 			if w.word.text == "totp" || hasSetup(s[max(0, w.start-len("manual entry ")):w.start]) || strings.Contains(s[w.end:min(len(s), w.end+maxGap)], "uthenticator") {
 				groupedKey(s, w.end, e)
 			}
-		case "cvv", "cvc":
+		case "cvv", "cvc", "security code", "prüfziffer":
 			start := w.end
+			if w.word.text == "security code" && (start == len(s) || !indexByte(":=", s[start])) {
+				continue // of an error, perhaps
+			}
 			if strings.HasPrefix(s[start:], "2") { // CVV2
 				start++
 			}

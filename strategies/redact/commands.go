@@ -17,7 +17,11 @@ func commands(t *source, e *edits) {
 		at, plain := -1, false // plain if the value may be a word
 		switch w.word.text {
 		case "identified":
-			at = quotedAfter(line, "by ")
+			if strings.HasPrefix(line, " BY ") {
+				at = len(" BY ")
+			} else if aboutUser(s[max(0, w.start-maxGap):w.start]) {
+				at = quotedAfter(line, "by ")
+			}
 		case "vault login":
 			at = argument(line, 1)
 		case "mqctl": // of RabbitMQ
@@ -57,11 +61,26 @@ func commands(t *source, e *edits) {
 					at = share + n
 				}
 			}
-		case "securestring", "snmp-server community":
+		case "securestring":
 			at = argument(line, 1)
+		case "snmp-server community":
+			at = argument(line, 1)
+			plain = at >= 0 && digit.any(line[at:notSpace.end(line, at)])
+		case "basic": // of Poetry
+			if strings.HasSuffix(s[:w.start], "http-") && strings.HasPrefix(line, ".") {
+				at, plain = argument(line, 3), true
+			}
+		case "key": // of SQLite
+			if strings.HasSuffix(strings.ToLower(s[max(0, w.start-len("pragma ")):w.start]), "pragma ") {
+				at = quotedAfter(line, "= ")
+			}
 		case "credential":
 			at = methodArgument(line, 2)
 		case "login":
+			if s[w.start:w.end] == "LOGIN" && len(strings.Fields(line)) == 2 { // of IMAP
+				at, plain = argument(line, 2), true
+				break
+			}
 			if at = quotedArgument(line, 2); at < 0 && strings.HasPrefix(line, " ") {
 				if n := argument(line, 1); n >= 0 && isOpaque(line[n:]) { // cargo login x
 					at = n
@@ -92,6 +111,10 @@ func commands(t *source, e *edits) {
 		case "passwd":
 			if strings.HasSuffix(s[:w.start], "ht") && strings.Contains(line, " -") {
 				at = argument(line, strings.Count(strings.TrimSpace(line), " ")+1-strings.Count(line, " -"))
+			} else if strings.HasSuffix(s[:w.start], "openssl ") {
+				at, plain = argument(line, 1), true
+			} else if strings.HasPrefix(line, ":") && lineBreak(s, w.end+1) > 0 {
+				maskAccounts(s, w.end+1, e)
 			} else if strings.HasSuffix(s[:w.start], "ch") || strings.HasPrefix(line, " --stdin") {
 				maskEchoed(s, w.start, e)
 			}
@@ -113,6 +136,12 @@ func commands(t *source, e *edits) {
 				for n := 1; n <= 3 && at < 0; n++ {
 					at = quotedArgument(line, n)
 				}
+				if start, end, quoted := valueAt(s, min(len(s), w.end+1)); at < 0 && strings.HasPrefix(line, "(") && quoted && isTyped(s[start:end]) && w.word.text == "password" {
+					at = len("(")
+				}
+			}
+			if w.word.text == "pass" && s[w.start:w.end] == "PASS" && inLogin(s, w.start) && argument(line, 2) < 0 {
+				at, plain = argument(line, 1), true
 			}
 		case "fernet":
 			at = quotedArgument(line, 1)
@@ -129,6 +158,32 @@ func commands(t *source, e *edits) {
 		if v := s[start:end]; len(v) >= 6 && (quoted || plain && !isAny(v, examples) || mixed(v) && len(v) >= 8) && !placeholder(v) && !reference(v) {
 			e.mask(s, start, end, KindAssignment)
 		}
+	}
+}
+
+// inLogin reports whether a line begins at i, perhaps behind the sign of a client, in a log of a login to a server of mail
+// or files.
+func inLogin(s string, i int) bool {
+	before := s[max(0, i-maxBlank):i]
+	return hasAnySuffix(before, "> ", "C: ") && !hasAnySuffix(before, "-> ", "=> ") || lineStart(s, i) && (strings.Contains(before, "USER ") || strings.Contains(before, "+OK") || strings.Contains(before, "331 "))
+}
+
+// maskAccounts masks the passwords of a list of accounts, user:password, below the name of the list at i.
+func maskAccounts(s string, i int, e *edits) {
+	for end := min(len(s), i+maxBlock); i < end; {
+		i = space.end(s[:end], i)
+		line := i + strings.IndexByte(s[i:end]+"\n", '\n')
+		user, password, ok := strings.Cut(strings.TrimRight(strings.TrimLeft(s[i:line], "- "), " \r"), ":")
+		switch v := strings.TrimSpace(password); {
+		case !ok:
+			return
+		case v == "" || v == "|" || isAny(user, []string{"expire"}):
+		default:
+			if start := i + strings.Index(s[i:line], v); !placeholder(v) && v != "RANDOM" {
+				e.mask(s, start, start+len(v), KindAssignment)
+			}
+		}
+		i = line
 	}
 }
 
@@ -298,6 +353,14 @@ func passFiles(t *source, e *edits) {
 		if s[at+1] != '*' {
 			port = digit.end(s[:min(len(s), at+7)], at+1)
 		}
+		if s[at-min(1, at)] == ']' { // of Postfix: [host]:port user:password
+			user := blank.end(s[:min(len(s), port+8)], port)
+			colon := user + strings.IndexAny(s[user:min(len(s), user+maxName)]+" ", ": \n\"")
+			if end := notSpace.end(s[:min(len(s), colon+maxName)], min(len(s), colon+1)); user > port && colon < len(s) && s[colon] == ':' && mailSet.has(s[user:colon]) && end > colon+leastPIN {
+				e.mask(s, colon+1, end, KindConnection)
+			}
+			continue
+		}
 		host := pgHost.start(s, at, maxName)
 		quoted := host > 0 && indexByte("'\"", s[host-1])
 		if n := port - at - 1; port >= len(s) || s[port] != ':' || n < 4 && s[at+1] != '*' || !quoted && !lineStart(s, host) {
@@ -322,6 +385,15 @@ func passFiles(t *source, e *edits) {
 func oracles(t *source, e *edits) {
 	const driver = "jdbc:oracle:"
 	s := t.s
+	for _, command := range []string{"CONNECT ", "connect ", "conn "} { // user/password@host
+		for at := range places(s, command) {
+			start := at + len(command)
+			slash := start + word.end(s[start:min(len(s), start+maxCell)], 0)
+			if end := slash + strings.IndexAny(s[slash:min(len(s), slash+maxCell)]+" ", "@ \n"); slash < len(s) && s[slash] == '/' && end < len(s) && s[end] == '@' {
+				e.mask(s, slash+1, end, KindConnection)
+			}
+		}
+	}
 	for at := range places(s, driver) {
 		slash := at + len(driver) + strings.IndexAny(s[at+len(driver):min(len(s), at+maxName)]+"@", "/@ \n")
 		if slash >= len(s) || s[slash] != '/' {
@@ -333,6 +405,8 @@ func oracles(t *source, e *edits) {
 	}
 }
 
+var mailSet = setOf("0-9A-Za-z_.@+-")
+
 var pgHost = setOf("0-9A-Za-z_.*-")
 
 // marked lists the formats of keys with a mark within, and the least lengths around it.
@@ -343,6 +417,8 @@ var marked = []struct {
 	{".atlasv1.", 10, 40}, // Terraform
 	{"Q~", 4, 30},         // Azure
 	{":APA91b", 8, 100},   // Firebase
+	{"JQQJ99", 40, 20},    // Azure DevOps
+	{"NRAL", 32, 0},       // New Relic
 	{"/IncomingWebhook/", 0, 30},
 	{"/bot/v2/hook/", 0, 30},
 	{"hooks.zapier.com/hooks/catch/", 0, 12},

@@ -7,9 +7,13 @@ import (
 	"testing"
 )
 
+func allContexts() []context {
+	return slices.Concat(connections(), files(), commandLines(), requests(), spoken(), tokens(), introducedSecrets(), rareSigns(), farValues(), listedKeys(), loggedPasswords())
+}
+
 func TestRedactHidesContexts(t *testing.T) {
 	t.Parallel()
-	for _, c := range slices.Concat(connections(), files(), commandLines(), requests(), spoken(), tokens(), introducedSecrets(), rareSigns(), farValues()) {
+	for _, c := range allContexts() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			before, after, _ := strings.Cut(c.in, "%")
@@ -29,7 +33,7 @@ func TestRedactHidesContexts(t *testing.T) {
 // TestRedactKeepsJSON masks the contexts where a tool and a model put them: in strings of JSON, within others.
 func TestRedactKeepsJSON(t *testing.T) {
 	t.Parallel()
-	for _, c := range slices.Concat(connections(), files(), commandLines(), requests(), spoken(), tokens(), introducedSecrets(), rareSigns(), farValues()) {
+	for _, c := range allContexts() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			before, after, _ := strings.Cut(c.in, "%")

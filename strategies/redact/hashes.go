@@ -11,7 +11,7 @@ func hashes(t *source, e *edits) {
 			continue
 		}
 		start := at
-		if name := wordEqual.start(s, at, maxHashName); name < at && hasAnyPrefixFold(s[name:at], "pbkdf2", "scrypt", "argon2", "bcrypt", "SCRAM-SHA-") {
+		if name := hashName.start(s, at, maxHashName); name < at && hasAnyPrefixFold(s[name:at], "pbkdf2", "scrypt", "argon2", "bcrypt", "SCRAM-SHA-") {
 			start = name
 		} else if name < at && alnum[s[at-1]] {
 			continue // an amount, a variable within a word
@@ -21,7 +21,12 @@ func hashes(t *source, e *edits) {
 		}
 	}
 	for at := range places(s, "*") { // of MySQL
-		if end := at + 41; at >= e.end() && end <= len(s) && at > 0 && s[at-1] == '\'' && upperDigit.end(s[:end], at+1) == end && isHex(s[at+1:end]) {
+		if end := at + 41; at >= e.end() && end <= len(s) && isWhole(s, at, end) && upperDigit.end(s[:end], at+1) == end && isHex(s[at+1:end]) {
+			e.mask(s, at, end, KindHash)
+		}
+	}
+	for at := range places(s, "md5") { // of Postgres
+		if end := at + len("md5") + 32; at >= e.end() && end <= len(s) && at > 0 && !word[s[at-1]] && (end == len(s) || !word[s[end]]) && lowerHex.end(s[:end], at+len("md5")) == end {
 			e.mask(s, at, end, KindHash)
 		}
 	}
@@ -67,6 +72,8 @@ func hasAnyPrefixFold(v string, prefixes ...string) bool {
 	}
 	return false
 }
+
+var hashName = setOf("0-9A-Za-z_=:-")
 
 var hashEnd = setOf("0-9A-Za-z+/=.")
 

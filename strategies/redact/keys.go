@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"encoding/base64"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,6 +27,9 @@ func vendorKeys(t *source, e *edits) {
 		if v := s[i:end]; v != "" && !plainWords(v) && !placeholder(v) {
 			e.mask(s, i, end, KindProviderKey)
 			if start := besideID.end(s[:min(len(s), end+4)], end); end > i && start > end && hasAnyPrefix(v, "AKIA", "ASIA") {
+				if date := dateSet.end(s[:min(len(s), start+maxCell)], start); isDate(s[start:date]) { // when it was made
+					start = besideID.end(s, date)
+				}
 				// The secret key of AWS beside its id.
 				if stop := base64Set.end(s, start); stop-start == 40 && threeKinds(s[start:stop]) {
 					e.mask(s, start, stop, KindProviderKey)
@@ -57,6 +61,21 @@ func (v *vendor) end(s string, i int) int {
 		return i
 	}
 	return end
+}
+
+// encodedKeys finds the base64 of private keys in PEM.
+func encodedKeys(t *source, e *edits) {
+	const begin = "LS0tLS1CRUdJTi" // -----BEGIN
+	s := t.s
+	for at := range places(s, begin) {
+		if at < e.end() {
+			continue
+		}
+		head, err := base64.StdEncoding.DecodeString(s[at:min(len(s), at+48)])
+		if err == nil && strings.Contains(string(head), "PRIV") {
+			e.add(at, at+len(pemBody.FindString(s[at:])), hiddenKey, KindPrivateKey)
+		}
+	}
 }
 
 // webTokens finds JSON web tokens: a header that is an object, and up to two more parts. Other objects in base64, such
@@ -196,7 +215,7 @@ func phones(t *source, e *edits) {
 		end := digit.end(s, at+1)
 		decimal := end+1 < len(s) && s[end] == '.' && digit[s[end+1]]
 		if n := end - at - 1; n >= 7 && n <= 15 && s[at+1] != '0' && !decimal && (end == len(s) || !alnum[s[end]]) &&
-			at > 0 && s[at-1] != '\n' && !alnum[s[at-1]] {
+			at > 0 && s[at-1] != '\n' && s[at-1] != '{' && !alnum[s[at-1]] {
 			e.mask(s, at, end, KindPhone)
 		}
 	}
@@ -208,8 +227,8 @@ const leastShaped = 23
 // or i: of Discord, an id, a time and a signature, or of Mailchimp, which ends in a region.
 func shapedEnd(s string, i, end int) int {
 	switch n := end - i; {
-	case n <= 28 && end+7 < len(s) && s[end] == '.' && s[end+7] == '.' && indexByte("MNO", s[i]) && threeKinds(s[i:end]):
-		if stop := word.end(s[:min(len(s), end+64)], end+8); word.end(s[:end+7], end+1) == end+7 && stop-end-8 >= 27 {
+	case n <= 28 && end+7 < len(s) && s[end] == '.' && s[end+7] == '.' && indexByte("MNO", s[i]):
+		if stop := word.end(s[:min(len(s), end+64)], end+8); word.end(s[:end+7], end+1) == end+7 && stop-end-8 >= 27 && threeKinds(s[i:stop]) {
 			return stop
 		}
 	case n >= 36 && n <= 37 && s[i+32:i+35] == "-us" && isHex(s[i:i+32]):

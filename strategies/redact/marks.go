@@ -58,8 +58,11 @@ func accountPairs(t *source, e *edits) {
 			continue
 		}
 		user := toldSet.start(s, at, maxGap)
-		start, end, _ := valueAt(s, at+len(" / "))
-		if v := s[start:end]; isChosen(v) && (isMail(strings.TrimRight(s[user:at], "`*")) || isPersonal(v) && aboutAccount(s[max(0, user-maxGap):user])) {
+		start, end, quoted := valueAt(s, at+len(" / "))
+		for !quoted && start < end && end < len(s) && indexByte("!*?", s[end]) {
+			end++
+		}
+		if v := s[start:end]; isChosen(v) && (isMail(strings.TrimRight(s[user:at], "`*")) || isPersonal(v) && aboutAccount(s[max(0, user-maxGap):user], s[end:min(len(s), end+maxCell)])) {
 			e.mask(s, start, end, KindAssignment)
 		}
 	}
@@ -72,14 +75,15 @@ func isMail(v string) bool {
 }
 
 // aboutAccount reports whether a text ends in a word in front of a user, or a colon, and its last sentence has one
-// for an account.
-func aboutAccount(before string) bool {
+// for an account, or what follows has.
+func aboutAccount(before, behind string) bool {
 	before = before[strings.LastIndexAny(before, "\n.;")+1:]
 	last := strings.TrimSpace(before)
-	if last = last[strings.LastIndexByte(last, ' ')+1:]; !strings.HasSuffix(last, ":") && !isAny(last, []string{"with", "as", "using"}) {
+	if last = last[strings.LastIndexAny(last, " \"'")+1:]; !strings.HasSuffix(last, ":") && !isAny(last, []string{"with", "as", "using", "use"}) {
 		return false
 	}
-	for w := range strings.FieldsFuncSeq(before, func(r rune) bool { return r < 'A' }) {
+	behind, _, _ = strings.Cut(behind, "\n")
+	for w := range strings.FieldsFuncSeq(before+" "+behind, func(r rune) bool { return r < 'A' }) {
 		if isAny(w, accountWords) {
 			return true
 		}
@@ -87,7 +91,7 @@ func aboutAccount(before string) bool {
 	return false
 }
 
-var accountWords = strings.Fields("log login logged sign signin signed credentials creds account user username")
+var accountWords = strings.Fields("log login logged sign signin signed credentials creds account user username zugang anmeldung konto acceso accès accesso")
 
 // maskPrinted masks what the command of a shell whose line has the name at s[start:end] prints, if it
 // is one random word.
@@ -109,6 +113,11 @@ func maskPrinted(s string, start, end int, e *edits) {
 // list: the hashes of transactions look the same.
 func walletKeys(t *source, e *edits) {
 	s := t.s
+	for at := range places(s, `Wallet("0x`) {
+		if start := at + len(`Wallet("`); hexSet.end(s, start+len("0x")) == start+len("0x")+64 {
+			e.mask(s, start, start+len("0x")+64, KindProviderKey)
+		}
+	}
 	for _, w := range t.found() {
 		at := w.end
 		switch {

@@ -48,6 +48,7 @@ func secretName(name string) bool {
 		if isAny(w, secretWords) && (!hasFold(w, "token") || !strings.Contains(name[end:], ".")) || joined(w) || // a token of a design, of a language
 			strings.EqualFold(w, "key") && (isAny(before, keyWords) || hasFold(before[max(0, len(before)-len("api")):], "api") || strings.EqualFold(before, "material")) ||
 			strings.EqualFold(w, "keys") && isAny(before, []string{"api", "access"}) ||
+			strings.EqualFold(w, "phrase") && strings.EqualFold(before, "pass") || strings.EqualFold(w, "ident") && strings.EqualFold(before, "auth") ||
 			strings.EqualFold(w, "material") && strings.EqualFold(before, "key") ||
 			strings.EqualFold(w, "pass") && (before != "" || end == len(name)) ||
 			strings.EqualFold(w, "auth") && end == len(name) {
@@ -73,7 +74,7 @@ func joined(w string) bool {
 }
 
 // typedWords end the names of secrets that people choose and type: a word or a number, perhaps.
-var typedWords = []string{"password", "passwd", "passphrase", "passcode", "pass", "pwd", "pw"}
+var typedWords = []string{"password", "passwd", "passphrase", "passcode", "pass_phrase", "pass", "pwd", "pw"}
 
 // isPassword reports whether a name ends in one of typedWords.
 func isPassword(name string) bool {
@@ -119,17 +120,20 @@ var formNames = []string{
 // webs lists the schemes of URLs that may have a token in place of the user.
 var webs = []string{"http", "https", "ws", "wss", "git", "ssh", "ftp", "ftps", "sftp"}
 
+// proxies lists the schemes of addresses whose user is a password.
+var proxies = []string{"trojan", "ss", "vless", "hysteria2", "tuic"}
+
 // examples lists passwords that documentation uses.
 var examples = []string{"pass", "password", "passwd", "pw", "pwd", "secret", "token", "port"}
 
 // queryNames lists the parameters of web addresses that are credentials.
 var queryNames = []string{
 	"access_token", "refresh_token", "id_token", "auth_token", "token", "api_key", "apikey", "api-key", "client_secret", "password",
-	"secret", "key", "code", "auth", "jwt", "sid", "access_key", "secret_key", "subscription-key", "sig", "signature", "x-amz-signature", "x-amz-security-token", "x-goog-signature", "awsaccesskeyid",
+	"secret", "key", "code", "auth", "jwt", "sid", "access_key", "secret_key", "subscription-key", "sig", "signature", "x-amz-signature", "x-amz-security-token", "x-goog-signature", "awsaccesskeyid", "appid", "consumer_key", "consumer_secret",
 }
 
 // hookPaths lists the beginnings of webhook addresses, up to the secret.
-var hookPaths = []string{"hooks.slack.com/services/", "hooks.slack.com/workflows/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/"}
+var hookPaths = []string{"hooks.slack.com/services/", "hooks.slack.com/triggers/", "hooks.slack.com/workflows/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/"}
 
 // dsnNames lists the fields next to a password in a connection string.
 var dsnNames = []string{"host=", "user=", "dbname=", "server=", "database=", "data source=", "user id=", "uid=", "initial catalog=", "driver=", "jdbc:"}

@@ -82,18 +82,22 @@ var (
 
 	// letterOptions lists the commands whose option of one letter, or another common one, is a secret.
 	letterOptions = map[string][]string{
-		"p": {"sshpass", "login", "mongo", "cqlsh", "rdesktop", "useradd", "usermod", "psexec", "winrm", "crackmapexec", "netexec", "hydra", "twine "},
+		"p": {"sshpass", "login", "mongo", "cqlsh", "rdesktop", "useradd", "usermod", "psexec", "winrm", "crackmapexec", "netexec", "hydra", "twine ", "beeline", "certutil"},
 		"a": {"redis-cli"},
-		"P": {"zip ", "sqlcmd", "bcp ", "isql", "_pub ", "_sub ", "ipmitool"},
-		"w": {"ldapsearch", "ldapmodify", "ldapadd", "ldapwhoami", "ldapdelete", "ldappasswd"},
+		"P": {"zip ", "sqlcmd", "bcp ", "isql", "_pub ", "_sub ", "ipmitool", "ssh-keygen"},
+		"w": {"ldapsearch", "ldapmodify", "ldapadd", "ldapwhoami", "ldapdelete", "ldappasswd", "security add-"},
 		"k": {"openssl enc", "gem push"},
 		"t": {"doctl", "codecov", "influx"},
 		"c": {"snmp"},
+		"N": {"ssh-keygen"},
+		"K": {"openssl enc"},
+		"s": {"ldappasswd"},
 		"b": {"oathtool", "secret set"},
 
-		"body": {"secret set"},
-		"A":    {"snmp"},
-		"X":    {"snmp"},
+		"body":  {"secret set"},
+		"value": {"keyvault secret set", "ssm put-parameter"},
+		"A":     {"snmp"},
+		"X":     {"snmp"},
 	}
 
 	// pairOptions lists options with a user and a password.
@@ -102,7 +106,8 @@ var (
 		separator string
 		commands  []string
 	}{
-		{[]string{"u", "user"}, ":", []string{"curl"}},
+		{[]string{"u", "user"}, ":", []string{"curl", "etcdctl"}},
+		{[]string{"E", "cert"}, ":", []string{"curl"}},
 		{[]string{"U", "proxy-user"}, ":", []string{"curl"}},
 		{[]string{"u", "user"}, ",", []string{"lftp"}},
 		{[]string{"a", "auth"}, ":", []string{"http ", "https ", "xh "}},

@@ -20,7 +20,7 @@ func spared(name, value string, quoted bool) bool {
 		!isPassword(name) && nameSet.has(bare) && len(bare) < maxConstant+8 && strings.ContainsAny(bare, "_-") && secretName(bare) {
 		return true
 	}
-	if isAbout(name, value) || isResource(name, bare) || isStored(bare) || isNumbers(bare) || isMessage(name, bare) || isLabel(name, bare, quoted) || !quoted && (hasAnyPrefix(value, `("`, "('", `{"`, "{'", "&", `b""`, "b''") && !isChosen(bare) || hasAnyPrefix(value, "(.", "(?", "([", `(\`, "[^") && strings.ContainsAny(value, "]*+?") || hasAnyPrefix(bare, "urn:", "scram-sha-") || strings.HasPrefix(value, "[]") && !strings.HasPrefix(value, "[]byte(")) || (!quoted || bare != "" && bare[0] == '_') && !isPassword(name) && isVariable(name, bare) { // or a tuple
+	if isAbout(name, value) || isResource(name, bare) || isStored(bare) || isNumbers(bare) || isMessage(name, bare) || isLabel(name, bare, quoted) || !quoted && (hasAnyPrefix(value, `("`, "('", `{"`, "{'", "&", `b""`, "b''") && !isChosen(bare) || hasAnyPrefix(value, "[^", "(?:") || hasAnyPrefix(value, "(.", "(?", "([", `(\`) && strings.ContainsAny(value, "]*+?") || hasAnyPrefix(bare, "urn:", "scram-sha-") || strings.HasPrefix(value, "[]") && !strings.HasPrefix(value, "[]byte(")) || (!quoted || bare != "" && bare[0] == '_') && !isPassword(name) && isVariable(name, bare) { // or a tuple
 		return true
 	}
 	if !isPassword(name) && (isDate(bare) || isMeasure(bare)) || isRule(bare) || value != "" && indexByte("^~", value[0]) && versionSet.has(bare[1:]) || quoted && lowerDot.has(value) && secretName(value[strings.LastIndexByte(value, '.')+1:]) && strings.Contains(value, ".") {
@@ -173,7 +173,7 @@ func isGeneric(v string) bool {
 
 // placeholder reports whether a value is a placeholder for a secret or masks it already.
 func placeholder(v string) bool {
-	v = strings.TrimRight(v, behind)
+	v = strings.TrimPrefix(strings.TrimRight(v, behind), "{noop}") // of Spring
 	if v == "" || v == "async" || nameSet.has(v) && hasAnyPrefixFold(v, "change-me", "change_me", "changeme") || v[0] == '?' && !digit.any(v) || len(v) == 42 && v[:2] == "0x" && isHex(v[2:]) {
 		return true // or a message for a variable that is not set, or the address of an account
 	}
@@ -251,6 +251,10 @@ func reference(v string) bool {
 var cmdlets = []string{"ConvertTo", "ConvertFrom", "Get", "New", "Read", "Import", "Invoke", "Select"}
 
 var attribute = setOf("a-z_.")
+
+func hasAnySuffix(v string, suffixes ...string) bool {
+	return slices.ContainsFunc(suffixes, func(p string) bool { return strings.HasSuffix(v, p) })
+}
 
 func hasAnyPrefix(v string, prefixes ...string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(v, p) })

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -27,8 +28,18 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 		return number && len(v) <= 12 && (g == assigns || g == says) && !strings.EqualFold(name, "pass") && !isUnit(s[end:])
 	case first >= firstScript:
 		return (g == assigns || g == says) && isScriptSecret(s, start, end)
-	case g == follows && strings.EqualFold(name, "pass") && !aboutUser(s[max(0, w.start-maxCell):w.start]): // a verb
-		return false
+	case (g == follows || g == says && !hasAnySuffix(s[:start], "is ", "was ", ": ")) && strings.EqualFold(name, "pass"): // or a verb
+		return mixed(v) && digit.any(v) && aboutUser(s[max(0, w.start-maxCell):w.start])
+	case g == follows && mixed(v) && digit.any(v) && !plainWords(v) && ((quoted || end == len(s) || lineBreak(s, end) > 0) && aboutUser(s[max(0, w.start-maxCell):w.start]) || endsSecret(name) && isSetting(s, w.start, end)):
+		return true
+	case g == assigns && isTyped(v) && (w.word.typed || isPassword(name)) && strings.ContainsAny(s[w.end:start], ":=") && aboutUser(s[max(0, w.start-maxCell):w.start]):
+		return true
+	case g == says && isTyped(v) && isPassword(name) && len(v) >= 8 && isOwn(s[max(0, w.start-maxCell):w.start]) && !isAdjective(v) && (end == len(s) || indexByte(".,;\n", s[end])):
+		return true
+	case g == assigns && isPassword(name) && letters.has(v) && len(v) >= 8 && upperOnly.any(v) && lowerOnly.any(v) && !isCamel(v) && kindChanges(v) >= 3:
+		return !isVariable(name, v)
+	case g == encloses && !quoted && upperName(name, 0, len(name)) == 0 && endsSecret(name) && len(v) >= 12 && isTyped(v):
+		return true
 	case g == follows && quoted && s[w.start:w.end] == "PASSWORD": // of SQL
 		return isTyped(v) || s[start-1] == '\'' && !secretName(v) && !isProse(v)
 	case g == says && quoted && isTyped(v):
@@ -45,7 +56,7 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 	case g == follows && quoted && plainWords(v), isHex(v) && strings.HasSuffix(s[:start], ") = "): // the name of a secret, the hash of a file
 		return false
 	case g == follows:
-		return len(v) >= 8 && (quoted || w.word.language || threeKinds(v) || jagged(v) || lowerOnly.any(v) && (isAny(s[w.start:w.end], []string{"password", "pw"}) || isAny(name, settings)) ||
+		return (len(v) >= 8 || len(v) == 7 && w.word.language) && (quoted || w.word.language || threeKinds(v) || jagged(v) || lowerOnly.any(v) && (isAny(s[w.start:w.end], []string{"password", "pw"}) || isAny(name, settings)) ||
 			len(v) >= 32 && lowerHex.end(v, 0) == len(v))
 	}
 	return true
@@ -55,10 +66,38 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 // one begin with each of its characters.
 const maxSelfNamed = 64
 
-// aboutUser reports whether a text names a user.
+// aboutUser reports whether the line that a text ends with names a user.
 func aboutUser(before string) bool {
-	before = strings.ToLower(before[strings.LastIndexByte(before, '\n')+1:])
-	return strings.Contains(before, "user") || strings.Contains(before, "login")
+	before = strings.ToLower(lastLine(before))
+	return slices.ContainsFunc(userWords, func(w string) bool { return strings.Contains(before, w) })
+}
+
+// lastLine returns the line that a text ends with, also of one with escapes.
+func lastLine(s string) string {
+	for _, end := range []string{"\n", `\n`} {
+		if n := strings.LastIndex(s, end); n >= 0 {
+			s = s[n+len(end):]
+		}
+	}
+	return s
+}
+
+var userWords = strings.Fields("user login identifiant utilisateur usuario utente benutzer gebruiker логин 用户名 账号")
+
+// isOwn reports whether a text ends in words for what belongs to who says so: my laptop.
+func isOwn(before string) bool {
+	words := strings.FieldsFunc(before[strings.LastIndexAny(before, ".!?\n")+1:], func(r rune) bool { return r < 'A' })
+	return slices.ContainsFunc(words[max(0, len(words)-3):], func(w string) bool { return isAny(w, []string{"my", "our"}) })
+}
+
+// isAdjective reports whether v ends as words do that tell of a password.
+func isAdjective(v string) bool {
+	return hasAnySuffix(v, "ed", "ing", "able", "ible", "ful", "ory", "ive", "ant", "ent", "al", "ous", "ly", "ic", "less", "en", "ult", "ough", "ere", "ong")
+}
+
+// isSetting reports whether a line of a file of settings is the name at i and a value that ends at end.
+func isSetting(s string, i, end int) bool {
+	return lineStart(s, wordDot.start(s, i, maxName)) && (end == len(s) || lineBreak(s, end) > 0) && lowerOnly[s[i]]
 }
 
 // selfNamed reports whether v is a name such as token2 or password_1.
@@ -74,6 +113,7 @@ func selfNamed(v string) bool {
 // technical reports whether v is a measure such as 2048-bit, or the name of a format or of an
 // algorithm with its number, alone or with other words.
 func technical(v string) bool {
+	v = strings.TrimLeft(v, "*&")
 	if n := digit.end(v, 0); n > 0 && n < len(v) && (v[n] == '-' || v[n] == '.' || v[n] == '/' || v[n] == ',') && lowerDot.end(v, n+1) == len(v) {
 		return true
 	}
@@ -83,7 +123,7 @@ func technical(v string) bool {
 	if m == first || m < len(v) && alnum[v[m]] {
 		return false
 	}
-	return isAny(v[:n], []string{"sha", "md", "hs", "rs", "es", "ps", "aes", "rsa", "utf", "ipv", "oauth", "base", "ed", "k", "x", "v", "h", "log", "argon", "pbkdf", "bcrypt", "python", "node", "php", "tls", "ssl", "http"}) &&
+	return isAny(v[:n], []string{"sha", "md", "hs", "rs", "es", "ps", "aes", "rsa", "utf", "ipv", "oauth", "base", "ed", "k", "x", "v", "h", "log", "argon", "pbkdf", "bcrypt", "python", "node", "php", "tls", "ssl", "http", "uint", "int", "float", "complex"}) &&
 		(m == len(v) || strings.IndexByte("-_.,/", v[m]) >= 0 && resourceSet.has(strings.TrimRight(v[m+1:], ",")))
 }
 
@@ -155,7 +195,7 @@ var quoteMarks = setOf(" \t>*")
 var behindSet = setOf("`*\"'.,!?")
 
 // numberNames lists names of secrets that are numbers.
-var numberNames = []string{"pin", "pin code", "otp", "totp"}
+var numberNames = []string{"pin", "pin code", "otp", "totp", "alarm code", "door code", "gate code", "safe code", "entry code", "verification code"}
 
 // isTyped reports whether v is a word that may be a password, rather than one about passwords.
 func isTyped(v string) bool {
@@ -224,7 +264,11 @@ func chosenNear(s string, i int) (start, end int) {
 		if start == i && i > 0 && i < limit && s[i] < 0x80 && s[i-1] < 0x80 {
 			break // of the same word
 		}
-		if v := strings.TrimRight(s[start:end], ".,:;!?"); isChosen(v) && letters.any(v) && chosenSigns(v) {
+		v := strings.TrimRight(s[start:end], ".,:;!?")
+		if end+1 < limit && lowerOnly[s[end+1]] { // the sentence goes on
+			v = strings.TrimRight(s[start:end], ".,:;")
+		}
+		if isChosen(v) && letters.any(v) && (chosenSigns(v) || passwordSigns[v[len(v)-1]] && threeKinds(v)) {
 			return start, start + len(v)
 		} else if end == start && end < limit {
 			for end < limit && !space[s[end]] && (s[end] >= 0x80 || !alnum[s[end]]) { // a word of another script

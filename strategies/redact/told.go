@@ -50,7 +50,7 @@ func told(t *source, e *edits) {
 			continue // a user alone
 		}
 		if w.word.text == "mnemonic" || w.word.text == "seed" {
-			if maskMnemonic(s, value, e) {
+			if maskMnemonic(s, value, e) || gap == follows {
 				continue
 			}
 		}
@@ -138,7 +138,8 @@ var mnemonicGap = setOf(" \t\r\n\"'`,:=[")
 // nameOf returns the bounds of the name with a word, if it denotes a secret.
 func nameOf(s string, w wordAt) (start, end int, ok bool) {
 	if w.word.language {
-		if r, _ := utf8.DecodeRuneInString(s[w.end:]); r < 0x250 && unicode.IsLetter(r) {
+		last, _ := utf8.DecodeLastRuneInString(s[:w.end])
+		if r, _ := utf8.DecodeRuneInString(s[w.end:]); last < firstScript && r < 0x250 && unicode.IsLetter(r) {
 			return 0, 0, false // part of a longer word
 		}
 		before, _ := utf8.DecodeLastRuneInString(s[:w.start])
@@ -160,7 +161,7 @@ func nameOf(s string, w wordAt) (start, end int, ok bool) {
 }
 
 // toldNames lists names of secrets that are secret only in the notations of told.
-var toldNames = []string{"psk", "login", "pin", "pin code", "otp", "totp", "mnemonic", "seed", "seed_phrase", "seed phrase", "creds", "passcode", "subscription-key", "ocp-apim-subscription-key"}
+var toldNames = []string{"psk", "login", "pin", "pin code", "otp", "totp", "mnemonic", "seed", "seed_phrase", "seed phrase", "creds", "passcode", "alarm code", "door code", "gate code", "safe code", "entry code", "verification code", "subscription-key", "ocp-apim-subscription-key"}
 
 // settings lists names of secrets with a blank in front of the value.
 var settings = []string{"requirepass", "masterauth", "storepass", "keypass"}
@@ -220,6 +221,17 @@ func valueAfter(s string, i int, language bool) (int, gap) {
 	}
 	if after+2 < limit && indexByte("05789", s[after]) && s[after+1] == ' ' { // the kind of a password of Cisco
 		return after + 2, says
+	}
+	for _, prefix := range []string{"ENC ", "<(echo "} { // of Fortinet, of a shell
+		if strings.HasPrefix(s[after:limit], prefix) {
+			return after + len(prefix), says
+		}
+	}
+	if rest := s[after:limit]; hasFold(rest, "id") && separator(rest[len("id"):]) > 0 && strings.EqualFold(s[i-min(i, len("secret")):i], "secret") { // of Nomad
+		return after + len("id") + separator(rest[len("id"):]), assigns
+	}
+	if line, next, ok := strings.Cut(s[after:limit], "reset.\n"); ok && !strings.Contains(line, "\n") && strings.HasPrefix(next, "New value: ") { // of Elasticsearch
+		return limit - len(next) + len("New value: "), assigns
 	}
 	if n := filler(s[after:limit]); n > 0 {
 		return pastWords(s[:limit], after+n)

@@ -43,6 +43,8 @@ func urls(t *source, e *edits) {
 		case host < 0:
 		case isWeb && colon < 0 && host-i >= 12 && mixed(s[i:host]) && host+1 < len(s) && !space[s[host+1]]:
 			e.mask(s, i, host, KindURLToken)
+		case isAny(scheme, proxies) && (colon < 0 || colon > host):
+			e.mask(s, i, host, KindConnection)
 		case isWeb && colon >= 0:
 			if v := s[colon+1 : host]; v != "" && v[0] != '{' && !placeholder(v) && !isAny(v, examples) && !strings.ContainsAny(s[i:host], "?#\"'`<>()") {
 				e.mask(s, colon+1, host, KindURLToken)
@@ -61,10 +63,12 @@ func isExample(user, password string) bool {
 // driverPasswords finds passwords in user:password@tcp(host).
 func driverPasswords(t *source, e *edits) {
 	s := t.s
-	for at := range places(s, "@tcp(") {
-		start := notSpace.start(s, at, 128)
-		if n := strings.IndexByte(s[start:at], ':'); n >= 0 {
-			e.mask(s, start+n+1, at, KindConnection)
+	for _, network := range []string{"@tcp(", "@unix("} {
+		for at := range places(s, network) {
+			start := notSpace.start(s, at, 128)
+			if n := strings.IndexByte(s[start:at], ':'); n >= 0 && at >= e.end() {
+				e.mask(s, start+n+1, at, KindConnection)
+			}
 		}
 	}
 }
@@ -184,8 +188,10 @@ var passwordNames = []string{"password", "pwd", "sslpassword"}
 func inDatabaseURL(s string) bool {
 	s = s[max(0, len(s)-512):]
 	s = s[strings.LastIndexAny(s, " \t\n\"'")+1:]
-	return hasAnyPrefix(s, "jdbc:", "postgres://", "postgresql://", "mysql://", "mariadb://", "sqlserver://", "oracle://", "redis://", "mongodb://")
+	return slices.ContainsFunc(databases, func(d string) bool { return strings.Contains(s, d) })
 }
+
+var databases = []string{"jdbc:", "postgres://", "postgresql://", "mysql://", "mariadb://", "sqlserver://", "oracle://", "redis://", "mongodb://"}
 
 // formBodies finds the secrets of a text that is a form and nothing else.
 func formBodies(t *source, e *edits) {
@@ -234,15 +240,25 @@ func links(t *source, e *edits) {
 			continue
 		}
 		end = pathSet.end(s[:min(len(s), i+maxUser)], i)
-		slash := i + strings.LastIndexByte(s[i:end], '/')
-		if v := s[slash+1 : end]; slash > i && len(v) >= 20 && (jagged(v) || isHex(v) && digit.any(v)) {
+		last := i + len(strings.TrimRight(s[i:end], "/"))
+		slash := i + strings.LastIndexByte(s[i:last], '/')
+		if v := s[slash+1 : last]; slash > i && len(v) >= 20 && digit.any(v) && word.has(v) {
 			before := strings.ToLower(s[i:slash])
+			if slices.ContainsFunc(keyHosts, func(host string) bool { return strings.HasSuffix(before, host) }) {
+				e.mask(s, slash+1, last, KindURLToken)
+				continue
+			} else if !jagged(v) && !isHex(v) {
+				continue
+			}
 			if name := before[strings.LastIndexByte(before, '/')+1:]; slices.ContainsFunc(linkNames, func(n string) bool { return strings.Contains(name, n) }) {
-				e.mask(s, slash+1, end, KindURLToken)
+				e.mask(s, slash+1, last, KindURLToken)
 			}
 		}
 	}
 }
+
+// keyHosts are the ends of addresses, up to a key of an account.
+var keyHosts = []string{"alchemy.com/v2", "infura.io/v3", "quiknode.pro", "hc-ping.com", "ifttt.com/trigger", "/with/key", ".make.com", "/api/webhook"}
 
 // linkNames are parts of the segment in front of the secret of a link.
 var linkNames = strings.Fields("reset password verify confirm activate invit magic")

@@ -84,6 +84,9 @@ func configured(s string, start, end int) bool {
 // lineStart reports whether only white space, a line number, "export" or the dash of a list
 // precede i on its line.
 func lineStart(s string, i int) bool {
+	if colon := blank.start(s, max(0, i-1), 1); i > 0 && s[i-1] == '"' && colon > 1 && s[colon-1] == ':' && s[colon-2] == '"' {
+		return true // of a string of JSON
+	}
 	i = blank.start(s, i, maxBlank)
 	if j := i - len("export"); j >= 0 && s[j:i] == "export" {
 		i = blank.start(s, j, maxBlank)
@@ -222,7 +225,8 @@ func bots(t *source, e *edits) {
 		if i == 0 || !digit[s[i-1]] || i-digit.start(s, i, 20) < 8 {
 			continue
 		}
-		if end := word.end(s, i+1); end-i > 30 && !isHex(s[i+1:end]) {
+		first := digit.start(s, i, 20)
+		if end := word.end(s, i+1); end-i > 30 && (!isHex(s[i+1:end]) || end-i == 33 && first > 0 && s[first-1] == '/') { // or of Asana
 			e.mask(s, i+1, end, KindProviderKey)
 		}
 	}
@@ -258,6 +262,9 @@ func fields(t *source, e *edits) {
 		case secretName(n) && !strings.EqualFold(n, "auth") && n != "PASS" && lineStart(s, name):
 			if maskBlock(s, name, gap, value, e) {
 				continue
+			}
+			if anchor := word.end(s, min(len(s), value+1)); value < len(s) && s[value] == '&' && anchor < len(s) && s[anchor] == ' ' {
+				value = anchor + 1
 			}
 			start, end := v.at(value, true)
 			if last := passphraseEnd(s, start); last > start && isPassword(n) {

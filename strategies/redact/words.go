@@ -5,13 +5,13 @@ import "strings"
 // nameWords are the parts of names that any rule looks for.
 const nameWords = `pass password passwd passphrase passcode pwd token secret key credential creds auth authorization bearer basic cookie
 	jwt salt cert signature hmac seed nonce session sid pat material mnemonic psk otp totp pin pin_code identified ssws vault_login net_user net_use securestring sudo_-s cvv cvc recovery backup
-	login getconnection pdo mysqli sqlplus snmp-server_community mqctl nmcli rdp_/ vault_encrypt radius-server tacacs-server accounts kinit cryptsetup fernet rootpw`
+	security_code alarm_code door_code gate_code safe_code entry_code verification_code login getconnection pdo mysqli sqlplus snmp-server_community mqctl nmcli rdp_/ vault_encrypt radius-server tacacs-server accounts kinit cryptsetup fernet rootpw`
 
 // spokenWords are words for a password in languages other than English, with _ for a space.
 const spokenWords = `passwort kennwort mot_de_passe mots_de_passe mot-de-passe motdepasse mdp
 	contraseña contrasena contrasenya clave senha palavra-passe palavra_passe parola_d'ordine parola_chiave
 	wachtwoord hasło haslo heslo lösenord lösenordet losenord adgangskode adgangskoden passord passordet salasana salasanasi şifre şifresi şifreniz parola
-	jelszó jelszo parolă lozinka zaporka geslo slaptažodis parool lykilorð fjalëkalimi пароль пароля пароли паролем парола лозинка κωδικός κωδικος
+	jelszó jelszo parolă lozinka zaporka geslo slaptažodis parool lykilorð fjalëkalimi пароль паролата пин-код пинкод 验证码 prüfziffer пароля пароли паролем парола лозинка κωδικός κωδικος
 	密码 密碼 口令 パスワード パスフレーズ 暗証番号 비밀번호 패스워드 암호 비번
 	كلمة_المرور كلمة_السر الكلمة_السرية رمز_عبور گذرواژه סיסמה סיסמא पासवर्ड পাসওয়ার্ড கடவுச்சொல் mật_khẩu kata_sandi kata_sandinya kata_laluan รหัสผ่าน პაროლი գաղտնաբառ`
 
@@ -25,7 +25,7 @@ var pairWords = strings.Fields("login credential creds zugangsdaten anmeldedaten
 
 // verbs stand between a word for a secret and the secret, and adverbs between those and it.
 var (
-	verbs   = append([]string{"should be", "will be", "would be", "changed to", "has changed to", "was changed to"}, strings.Fields("is was are to lautet ist heißt war sind sont son sono est es è é jest je är er это là on este adalah هي هو है היא הוא คือ είναι 是 为 為 改成 改为 设为 设置为 は が を 는 은 를 을 就是 теперь")...)
+	verbs   = append([]string{"should be", "will be", "would be", "changed to", "has changed to", "was changed to", "is generated for root@localhost:"}, strings.Fields("is was are to c'est е lautet ist heißt war sind sont son sono est es è é jest je är er это là on este adalah هي هو है היא הוא คือ είναι 是 为 為 改成 改为 设为 设置为 は が を 는 은 를 을 就是 теперь")...)
 	adverbs = strings.Fields("now currently still jetzt nun maintenant désormais ahora agora adesso ora теперь сейчас nu nå teraz 现在 übrigens")
 )
 
