@@ -102,7 +102,7 @@ var lowerDigit = setOf("0-9a-z")
 // kubernetesSecrets finds the values of the data of a Secret of Kubernetes in YAML, whatever their names are.
 func kubernetesSecrets(t *source, e *edits) {
 	s := t.s
-	for at := range places(s, "kind: Secret\n") {
+	for at := range t.literal("kind: Secret\n") {
 		start := max(0, strings.LastIndex(s[max(0, at-maxBlock):at], "\n---")+1) + max(0, at-maxBlock)
 		rest, _, _ := strings.Cut(s[start:min(len(s), start+4*maxBlock)], "\n---")
 		inData := false

@@ -7,7 +7,7 @@ import "strings"
 // and the passwords of pgpass files and of Oracle's addresses.
 func commands(t *source, e *edits) {
 	s := t.s
-	echoes := strings.Contains(s, "echo ") || strings.Contains(s, "printf ")
+	echoes := t.hasLiteral("echo ") || t.hasLiteral("printf ")
 	for _, w := range t.found() {
 		if w.start < e.end() || w.word.language {
 			continue
@@ -386,7 +386,7 @@ func oracles(t *source, e *edits) {
 	const driver = "jdbc:oracle:"
 	s := t.s
 	for _, command := range []string{"CONNECT ", "connect ", "conn "} { // user/password@host
-		for at := range places(s, command) {
+		for at := range t.literal(command) {
 			start := at + len(command)
 			slash := start + word.end(s[start:min(len(s), start+maxCell)], 0)
 			if end := slash + strings.IndexAny(s[slash:min(len(s), slash+maxCell)]+" ", "@ \n"); slash < len(s) && s[slash] == '/' && end < len(s) && s[end] == '@' {
@@ -394,7 +394,7 @@ func oracles(t *source, e *edits) {
 			}
 		}
 	}
-	for at := range places(s, driver) {
+	for at := range t.literal(driver) {
 		slash := at + len(driver) + strings.IndexAny(s[at+len(driver):min(len(s), at+maxName)]+"@", "/@ \n")
 		if slash >= len(s) || s[slash] != '/' {
 			continue
@@ -427,15 +427,16 @@ var marked = []struct {
 // markedKeys finds keys that are known by a mark within them.
 func markedKeys(t *source, e *edits) {
 	s := t.s
-	hook := strings.Contains(s, "hook")
 	for _, m := range marked {
-		if !hook && m.before == 0 { // all of them are hooks
-			continue
+		mark := strings.TrimLeft(m.mark, ".:/")
+		at, done := t.literal(mark), 0
+		if len(mark) < 3 {
+			at = places(s, mark)
 		}
-		done := 0
-		for at := range places(s, m.mark) {
+		for at := range at {
+			at -= len(m.mark) - len(mark)
 			start := at + len(m.mark)
-			if start < done {
+			if start < done || at < 0 || s[at] != m.mark[0] {
 				continue
 			}
 			end := markedSet.end(s, start)

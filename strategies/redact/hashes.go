@@ -25,7 +25,7 @@ func hashes(t *source, e *edits) {
 			e.mask(s, at, end, KindHash)
 		}
 	}
-	for at := range places(s, "md5") { // of Postgres
+	for at := range t.literal("md5") { // of Postgres
 		if end := at + len("md5") + 32; at >= e.end() && end <= len(s) && at > 0 && !word[s[at-1]] && (end == len(s) || !word[s[end]]) && lowerHex.end(s[:end], at+len("md5")) == end {
 			e.mask(s, at, end, KindHash)
 		}

@@ -67,7 +67,7 @@ func (v *vendor) end(s string, i int) int {
 func encodedKeys(t *source, e *edits) {
 	const begin = "LS0tLS1CRUdJTi" // -----BEGIN
 	s := t.s
-	for at := range places(s, begin) {
+	for at := range t.literal(begin) {
 		if at < e.end() {
 			continue
 		}
@@ -83,7 +83,7 @@ func encodedKeys(t *source, e *edits) {
 func webTokens(t *source, e *edits) {
 	s := t.s
 	done := 0
-	for at := range places(s, "eyJ") {
+	for at := range t.literal("eyJ") {
 		if at < done {
 			continue
 		}
@@ -123,7 +123,7 @@ func isHeader(s string, at, end int) bool {
 // webKeys finds the private numbers of JSON web keys, beside their "kty".
 func webKeys(t *source, e *edits) {
 	s, done := t.s, 0
-	for at := range places(s, "kty") {
+	for at := range t.literal("kty") {
 		if at < done {
 			continue
 		}
@@ -150,7 +150,7 @@ var privateNumbers = strings.Fields("d p q dp dq qi k")
 
 // keyBlock is a format of private keys: a block from begin to the next end.
 type keyBlock struct {
-	hints      []string // one of them is in every such block
+	hints      []string // one of them is in the begin and in the end of every such block
 	begin, end *regexp.Regexp
 	// rest returns the length of a block without an end, given the text after its begin.
 	rest func(s string) int
@@ -158,7 +158,7 @@ type keyBlock struct {
 
 var (
 	pemKeys = keyBlock{
-		hints: []string{"PRIVATE KEY----", "PRIVATE KEY ----", "Static key V1-----"},
+		hints: []string{"PRIVATE KEY", "Static key V1"},
 		begin: regexp.MustCompile(`-----BEGIN (?:[A-Z0-9 ]*PRIVATE KEY|OpenVPN Static key V1)-----|---- BEGIN [A-Z0-9 ]*PRIVATE KEY ----`),
 		end:   regexp.MustCompile(`-----END (?:[A-Z0-9 ]*PRIVATE KEY|OpenVPN Static key V1)-----|---- END [A-Z0-9 ]*PRIVATE KEY ----`),
 		rest:  func(s string) int { return len(pemBody.FindString(s)) },
@@ -167,7 +167,7 @@ var (
 
 	// otherKeys are those of PGP and PuTTY.
 	otherKeys = keyBlock{
-		hints: []string{"PGP PRIVATE KEY", "PuTTY-User-Key-File-"},
+		hints: []string{"PRIVATE KEY", "PuTTY-User-Key-File-", "Private-MAC:"},
 		begin: regexp.MustCompile(`-----BEGIN PGP PRIVATE KEY BLOCK-----|PuTTY-User-Key-File-[0-9]`),
 		end:   regexp.MustCompile(`-----END PGP PRIVATE KEY BLOCK-----|Private-MAC: *[0-9a-f]+`),
 		rest:  toSecondBlankLine,
@@ -177,11 +177,12 @@ var (
 // find finds the blocks of private keys, complete or not.
 func (k *keyBlock) find(t *source, e *edits) {
 	s := t.s
-	if !slices.ContainsFunc(k.hints, func(hint string) bool { return strings.Contains(s, hint) }) {
+	begins := k.bounds(t, k.begin)
+	if len(begins) == 0 {
 		return
 	}
-	ends := k.end.FindAllStringIndex(s, -1)
-	for _, begin := range k.begin.FindAllStringIndex(s, -1) {
+	ends := k.bounds(t, k.end)
+	for _, begin := range begins {
 		if begin[0] < e.end() {
 			continue
 		}
@@ -197,6 +198,24 @@ func (k *keyBlock) find(t *source, e *edits) {
 		e.add(begin[0], end, hiddenKey, KindPrivateKey)
 	}
 }
+
+// bounds returns the matches of an expression around the hints, in order.
+func (k *keyBlock) bounds(t *source, of *regexp.Regexp) (out [][2]int) {
+	for _, hint := range k.hints {
+		for at := range t.literal(hint) {
+			low := max(0, at-maxMark)
+			for _, m := range of.FindAllStringIndex(t.s[low:min(len(t.s), at+maxMark)], -1) {
+				if m[0]+low <= at && at < m[1]+low {
+					out = append(out, [2]int{m[0] + low, m[1] + low})
+				}
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b [2]int) int { return a[0] - b[0] })
+	return out
+}
+
+const maxMark = 96 // bytes of the begin or the end of a block
 
 // toSecondBlankLine returns the index of the second blank line of s, that after the first one
 // if there is no second, and len(s) if there is none.

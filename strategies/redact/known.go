@@ -75,7 +75,7 @@ func (m *masking) findKnown() {
 		k.needles, k.stale = needlesOf(k.known), false
 	}
 	depth := 0
-	for v := m.view(0); v != nil; v = v.unescaped() {
+	for v := m.view(0); v != nil; v = v.unescaped(nil) {
 		var e edits
 		if k.needles.find(v.s, &e); len(e.list) > 0 {
 			m.apply(v, &e)

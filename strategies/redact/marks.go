@@ -7,7 +7,7 @@ import "strings"
 func mailLogins(t *source, e *edits) {
 	const question = "UGFzc3dvcmQ6" // Password:
 	s := t.s
-	for at := range places(s, question) {
+	for at := range t.literal(question) {
 		next := at + len(question)
 		size := lineBreak(s, next)
 		if size == 0 {
@@ -28,7 +28,7 @@ var promptSet = setOf(" \t<>~*-")
 // wifiPasswords finds the passwords in the text of a code for a wireless network, WIFI:S:x;P:y;;.
 func wifiPasswords(t *source, e *edits) {
 	s := t.s
-	for at := range places(s, "WIFI:") {
+	for at := range t.literal("WIFI:") {
 		line, _, _ := strings.Cut(s[at+len("WIFI:"):min(len(s), at+maxBlank)], "\n")
 		start := strings.Index(";"+line, ";P:")
 		if start < 0 {
@@ -113,7 +113,7 @@ func maskPrinted(s string, start, end int, e *edits) {
 // list: the hashes of transactions look the same.
 func walletKeys(t *source, e *edits) {
 	s := t.s
-	for at := range places(s, `Wallet("0x`) {
+	for at := range t.literal(`Wallet("0x`) {
 		if start := at + len(`Wallet("`); hexSet.end(s, start+len("0x")) == start+len("0x")+64 {
 			e.mask(s, start, start+len("0x")+64, KindProviderKey)
 		}

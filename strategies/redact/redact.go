@@ -42,25 +42,28 @@ type masking struct {
 	json    bool // s is JSON and stays so
 }
 
-// find applies the passes to the views of the text, and remembers what they find.
+// find applies the passes to the views of the text, and remembers what they find. Of findings that overlap it takes that
+// of the first pass; what is left of another one is found in the masked text.
 func (m *masking) find() {
+	var t *source
 	depth := 0
-	for v := m.view(0); v != nil; v = v.unescaped() {
-		t := &source{s: v.s}
+	for v := m.view(0); v != nil; v = v.unescaped(t) {
+		var all edits
+		t = &source{s: v.s}
 		for _, pass := range passes {
 			var e edits
-			if pass(t, &e); len(e.list) == 0 {
-				continue
-			}
-			for _, x := range e.list {
-				m.secrets.remember(v.s[x.start:x.end], x.kind)
-				m.secrets.rememberDecoded(v.s[x.start:x.end], x.kind)
-			}
-			m.apply(v, &e)
-			if v = m.view(depth); v == nil {
+			pass(t, &e)
+			all.merge(e)
+		}
+		for _, x := range all.list {
+			m.secrets.remember(v.s[x.start:x.end], x.kind)
+			m.secrets.rememberDecoded(v.s[x.start:x.end], x.kind)
+		}
+		if len(all.list) > 0 {
+			m.apply(v, &all)
+			if v, t = m.view(depth), nil; v == nil {
 				return
 			}
-			t = &source{s: v.s}
 		}
 		depth++
 	}
@@ -70,7 +73,7 @@ func (m *masking) find() {
 func (m *masking) view(depth int) *view {
 	v := withoutMedia(m.s)
 	for ; depth > 0 && v != nil; depth-- {
-		v = v.unescaped()
+		v = v.unescaped(nil)
 	}
 	return v
 }
@@ -132,6 +135,24 @@ func (e *edits) end() int {
 		return e.list[n-1].end
 	}
 	return 0
+}
+
+// merge adds the edits of more that overlap none.
+func (e *edits) merge(more edits) {
+	if len(more.list) == 0 {
+		return
+	}
+	var out edits
+	rest := e.list
+	for _, x := range more.list {
+		for len(rest) > 0 && rest[0].end <= x.start {
+			out.list, rest = append(out.list, rest[0]), rest[1:]
+		}
+		if len(rest) == 0 || x.end <= rest[0].start {
+			out.list = append(out.list, x)
+		}
+	}
+	e.list = append(out.list, rest...)
 }
 
 func (e *edits) count(found Found) {

@@ -11,6 +11,8 @@ type source struct {
 	s       string
 	scanned bool
 	words   []wordAt
+	// literals has the places of those, in order.
+	literals []wordAt
 	// separators holds the index of each colon and equals sign after a name with one of the
 	// words, in order.
 	separators []int
@@ -29,6 +31,8 @@ type wordKind struct {
 	language bool
 	// typed is set for a word of such a language for a password, rather than for a key.
 	typed bool
+	// literal is set for a text that is found in its case and within other words.
+	literal bool
 }
 
 // The words are found by their first three bytes: each byte of a text is folded to five bits,
@@ -37,7 +41,7 @@ const gramMask = 1<<15 - 1
 
 var (
 	folds            = foldTable()
-	grams, gramWords = gramTables(slices.Concat(wordKinds(nameWords, wordKind{}), wordKinds(spokenWords, wordKind{language: true, typed: true}), wordKinds(spokenKeys, wordKind{language: true})))
+	grams, gramWords = gramTables(slices.Concat(wordKinds(nameWords, wordKind{}), wordKinds(spokenWords, wordKind{language: true, typed: true}), wordKinds(spokenKeys, wordKind{language: true}), literalKinds()))
 	shortWord        = &wordKind{text: "pw"}
 	separated        = setOf(" \t\v\f\r\"'\\?`*]")
 	afterName        = setOf(":=")
@@ -61,6 +65,14 @@ func wordKinds(words string, kind wordKind) []*wordKind {
 		k := kind
 		k.text = strings.ReplaceAll(w, "_", " ")
 		out = append(out, &k)
+	}
+	return out
+}
+
+func literalKinds() []*wordKind {
+	out := make([]*wordKind, len(literals))
+	for i, text := range literals {
+		out[i] = &wordKind{text: text, literal: true}
 	}
 	return out
 }
@@ -92,6 +104,7 @@ func (t *source) found() []wordAt {
 		return t.words
 	}
 	t.scanned = true
+	t.words = make([]wordAt, 0, len(t.s)/256)
 	s, h := t.s, uint16(0)
 	for i := range len(s) {
 		h = (h<<5 | folds[s[i]]) & gramMask
@@ -104,7 +117,11 @@ func (t *source) found() []wordAt {
 		}
 		var best *wordKind
 		for _, w := range gramWords[g] {
-			if (best == nil || len(w.text) > len(best.text)) && hasFold(s[i-2:], w.text) && (w.text != "pin" || isWhole(s, i-2, i+1)) {
+			if w.literal {
+				if strings.HasPrefix(s[i-2:], w.text) {
+					t.literals = append(t.literals, wordAt{i - 2, i - 2 + len(w.text), w})
+				}
+			} else if (best == nil || len(w.text) > len(best.text)) && hasFold(s[i-2:], w.text) && (w.text != "pin" || isWhole(s, i-2, i+1)) {
 				best = w
 			}
 		}
@@ -140,6 +157,26 @@ const pwGram = ('p'-'a'+1)<<5 | ('w' - 'a' + 1)
 func (t *source) names() []int {
 	t.found()
 	return t.separators
+}
+
+// literal yields the index of each occurrence of one of the literals.
+func (t *source) literal(text string) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		t.found()
+		for _, w := range t.literals {
+			if w.word.text == text && !yield(w.start) {
+				return
+			}
+		}
+	}
+}
+
+// hasLiteral reports whether one of the literals is in the text.
+func (t *source) hasLiteral(text string) bool {
+	for range t.literal(text) {
+		return true
+	}
+	return false
 }
 
 // places yields the index of each occurrence of one of the words, ignoring case.

@@ -37,17 +37,23 @@ func spared(name, value string, quoted bool) bool {
 	if strings.Contains(upper, "PUBLIC") || strings.Contains(upper, "PUBKEY") || strings.HasPrefix(upper, "EXISTING") || strings.HasPrefix(upper, "GPG_KEY") || !quoted && strings.HasSuffix(upper, "TOKEN") && isTypeName(bare) || !quoted && isGeneric(bare) {
 		return true
 	}
-	left := strings.NewReplacer("AUTHOR", "", "TOKENIZER", "").Replace(upper)
+	left := otherWords.Replace(upper)
 	return left != upper && !upperSecret(left) && !secretName(strings.ToLower(left))
 }
 
+// otherWords removes words that only contain that for a secret.
+var otherWords = strings.NewReplacer("AUTHOR", "", "TOKENIZER", "")
+
 // isNumbers reports whether v is an address, the identifier of an object, 1.3.6.1, a constant, 0x1c, or below zero.
 func isNumbers(v string) bool {
-	return strings.Count(v, ".") > 1 && versionSet.has(v) || len(v) > 2 && len(v) <= len("0x00000000") && v[:2] == "0x" && isHex(v[2:]) || len(v) > 1 && v[0] == '-' && digits(v[1:])
+	return len(v) < maxName && strings.Count(v, ".") > 1 && versionSet.has(v) || len(v) > 2 && len(v) <= len("0x00000000") && v[:2] == "0x" && isHex(v[2:]) || len(v) > 1 && v[0] == '-' && digits(v[1:])
 }
 
 // isMessage reports whether the value of a constant says its name, or has only one sign.
 func isMessage(name, v string) bool {
+	if len(v) > maxName {
+		return false
+	}
 	if words := strings.ReplaceAll(v, " ", ""); len(words) > 8 && len(words) <= len(name) && words != v {
 		return strings.EqualFold(name[len(name)-len(words):], words)
 	}

@@ -230,8 +230,11 @@ func valueAfter(s string, i int, language bool) (int, gap) {
 	if rest := s[after:limit]; hasFold(rest, "id") && separator(rest[len("id"):]) > 0 && strings.EqualFold(s[i-min(i, len("secret")):i], "secret") { // of Nomad
 		return after + len("id") + separator(rest[len("id"):]), assigns
 	}
-	if line, next, ok := strings.Cut(s[after:limit], "reset.\n"); ok && !strings.Contains(line, "\n") && strings.HasPrefix(next, "New value: ") { // of Elasticsearch
-		return limit - len(next) + len("New value: "), assigns
+	if strings.HasPrefix(s[after:limit], "for the [") { // of Elasticsearch
+		const reset = "reset.\nNew value: "
+		if n := strings.Index(s[after:limit], reset); n > 0 {
+			return after + n + len(reset), assigns
+		}
 	}
 	if n := filler(s[after:limit]); n > 0 {
 		return pastWords(s[:limit], after+n)

@@ -63,8 +63,11 @@ func isExample(user, password string) bool {
 // driverPasswords finds passwords in user:password@tcp(host).
 func driverPasswords(t *source, e *edits) {
 	s := t.s
-	for _, network := range []string{"@tcp(", "@unix("} {
-		for at := range places(s, network) {
+	for _, network := range []string{"tcp(", "unix("} {
+		for at := range t.literal(network) {
+			if at--; at < 0 || s[at] != '@' {
+				continue
+			}
 			start := notSpace.start(s, at, 128)
 			if n := strings.IndexByte(s[start:at], ':'); n >= 0 && at >= e.end() {
 				e.mask(s, start+n+1, at, KindConnection)
@@ -217,7 +220,7 @@ func formBodies(t *source, e *edits) {
 // hooks finds webhook addresses, which allow anybody to post.
 func hooks(t *source, e *edits) {
 	s := t.s
-	for at := range places(s, "hooks") {
+	for at := range t.literal("hooks") {
 		for _, p := range hookPaths {
 			begin := at - strings.Index(p, "hooks")
 			if begin < 0 || !strings.HasPrefix(s[begin:], p) {

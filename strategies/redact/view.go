@@ -62,7 +62,10 @@ func withoutMedia(s string) *view {
 	if !strings.Contains(s, ";base64,") {
 		return v
 	}
-	w := viewBuilder{view: view{of: v}}
+	if start, _ := mediaURL(s); start == len(s) {
+		return v
+	}
+	w := viewBuilder{view: view{of: v}, b: make([]byte, 0, len(s))}
 	for at := 0; ; {
 		start, end := mediaURL(s[at:])
 		w.part(at)
@@ -74,41 +77,36 @@ func withoutMedia(s string) *view {
 }
 
 // unescaped returns the view of the parts of v with escapes, as JSON has them, without one level of them, or nil if
-// there is none. A part is between quotes that have no backslash, on one line.
-func (v *view) unescaped() *view {
+// there is none. A part is between quotes that have no backslash, on one line. With the source of v it leaves out parts
+// without a word, a digit, an address and an option: the passes find nothing more in them.
+func (v *view) unescaped(t *source) *view {
 	s, w := v.s, viewBuilder{view: view{of: v}}
+	var words []wordAt
+	if t != nil {
+		words = t.found()
+	}
 	for at := 0; at < len(s); {
 		n := strings.IndexByte(s[at:], '\\')
 		if n < 0 {
 			break
 		}
-		start := at + 1 + strings.LastIndexAny(s[at:at+n], "\"\n")
-		size, cuts, escapes := len(w.b), len(w.cuts), 0
-		w.part(start)
-		for at += n; at < len(s) && s[at] != '"' && s[at] != '\n'; {
-			w.b = append(w.b, s[start:at]...)
-			start = at
-			r, end := escapeAt(s, at)
-			switch {
-			case end > at: // each of its bytes is at the start of the escape or at its end
-				escapes++
-				first := len(w.b)
-				w.b = utf8.AppendRune(w.b, r)
-				for i := first + 1; i <= len(w.b); i++ {
-					w.cuts = append(w.cuts, cut{i, end})
-				}
-				start = end
-			case s[at] == '\\':
-				end = min(len(s), at+2)
-			default:
-				end = at + 1
-			}
-			for at = end; at < len(s) && s[at] != '"' && s[at] != '\n' && s[at] != '\\'; {
-				at++
-			}
+		start, end := at+n, at+n
+		for start > at && s[start-1] != '"' && s[start-1] != '\n' {
+			start--
 		}
-		if w.b = append(w.b, s[start:at]...); escapes == 0 {
-			w.b, w.cuts = w.b[:size], w.cuts[:cuts]
+		for end < len(s) && s[end] != '"' && s[end] != '\n' {
+			if s[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		at = min(len(s), end)
+		for len(words) > 0 && words[0].end <= start {
+			words = words[1:]
+		}
+		part := s[start:at]
+		if t == nil || len(words) > 0 && words[0].start < at || secretSigns.any(part) || strings.Contains(part, " -") {
+			w.decode(part, start)
 		}
 	}
 	if len(w.b) == 0 {
@@ -116,6 +114,37 @@ func (v *view) unescaped() *view {
 	}
 	return w.done()
 }
+
+// decode adds the part of a text that begins at start, unless it has no escape.
+func (w *viewBuilder) decode(part string, start int) {
+	size, cuts, found := len(w.b), len(w.cuts), false
+	w.part(start)
+	done := 0
+	for at := 0; ; {
+		n := strings.IndexByte(part[at:], '\\')
+		if n < 0 {
+			break
+		}
+		at += n
+		r, end := escapeAt(part, at)
+		if end == at {
+			at = min(len(part), at+2)
+			continue
+		}
+		w.b = append(w.b, part[done:at]...)
+		was := len(w.b)
+		w.b = utf8.AppendRune(w.b, r)
+		for i := was + 1; i <= len(w.b); i++ { // each of its bytes is at the start of the escape or at its end
+			w.cuts = append(w.cuts, cut{i, start + end})
+		}
+		done, at, found = end, end, true
+	}
+	if w.b = append(w.b, part[done:]...); !found {
+		w.b, w.cuts = w.b[:size], w.cuts[:cuts]
+	}
+}
+
+var secretSigns = setOf("0-9@")
 
 const (
 	escapes = `"\/bfnrt`
