@@ -121,7 +121,7 @@ func (t *source) found() []wordAt {
 				if strings.HasPrefix(s[i-2:], w.text) {
 					t.literals = append(t.literals, wordAt{i - 2, i - 2 + len(w.text), w})
 				}
-			} else if (best == nil || len(w.text) > len(best.text)) && hasFold(s[i-2:], w.text) && (w.text != "pin" || isWhole(s, i-2, i+1)) {
+			} else if (best == nil || len(w.text) > len(best.text)) && hasFold(s[i-2:], w.text) && (w.text != "pin" && w.text != "pat" || isWhole(s, i-2, i+1)) {
 				best = w
 			}
 		}
