@@ -12,8 +12,9 @@ import (
 
 // Secrets masks the secrets of several texts that belong together. What it finds in one of them
 // it masks in all, also where nothing says that it is a secret, in base64 and hexadecimal, and escaped as
-// in JSON and web addresses. A text that only is a password, behind one that asks for it, is a secret too. Values that occur in other meanings, such as short ones and plain
-// words, are masked only where they were found.
+// in JSON and web addresses. A text that only is a password, behind one that asks for it, is a secret too.
+// Values that occur in other meanings, such as plain words, are masked only where they were found and where
+// they are encoded, and short ones only where they were found.
 //
 // The zero value knows no secret. It is not safe for concurrent use.
 type Secrets struct {
@@ -93,7 +94,7 @@ func (k *Secrets) Len() int { return len(k.known) }
 // remember adds a secret, unless it may occur in another meaning.
 func (k *Secrets) remember(secret string, kind Kind) {
 	secret = strings.TrimRight(secret, behind)
-	if kind == KindPrivateKey || kind == KindPhone || kind == KindCard || len(k.known) >= maxKnown || !distinct(secret) {
+	if kind == KindPrivateKey || kind == KindPhone || kind == KindCard || len(k.known) >= maxKnown || !distinct(secret) && !isWord(secret) {
 		return
 	}
 	if k.known == nil {
@@ -135,6 +136,11 @@ func distinct(v string) bool {
 	// Letters and signs without digits: a passphrase, or capitals within.
 	parts := words + strings.Count(v, "-") + strings.Count(v, "_")
 	return len(v) >= 20 && parts >= 4 && !isPath(v) || parts == 1 && len(v) >= 16 && letters.has(v) || jagged(v) && !isPath(v)
+}
+
+// isWord reports whether a value may occur in other meanings, but not what it is in base64 and hexadecimal.
+func isWord(v string) bool {
+	return len(v) >= 8 && len(v) <= maxName && letters.any(v) && word.has(v) && !masked(v) && !isAny(v, examples) && !isAny(v, constants) && entropy(v) >= 2.2
 }
 
 // maxPath bounds what isPath reads, as maxSelfNamed.
@@ -185,9 +191,13 @@ func needlesOf(known map[string]Kind) needles {
 	}
 	for _, secret := range slices.Sorted(maps.Keys(known)) {
 		kind := known[secret]
-		n.add(needle{hex.EncodeToString([]byte(secret)), kind, false})
+		code := hex.EncodeToString([]byte(secret))
+		n.add(needle{code, kind, false})
+		n.add(needle{strings.ToUpper(code), kind, false})
 		for _, form := range plainForms(secret) {
-			n.add(needle{form, kind, false})
+			if distinct(secret) {
+				n.add(needle{form, kind, false})
+			}
 			for _, part := range base64Forms(form) {
 				n.add(needle{part, kind, true})
 			}

@@ -42,6 +42,7 @@ func TestSecretsAreMaskedEverywhere(t *testing.T) {
 			"base64, lines": base64.StdEncoding.EncodeToString([]byte("user=a\npw=" + secret + "\nx=1")),
 			"base64, web":   base64.RawURLEncoding.EncodeToString([]byte("xy" + secret)),
 			"hexadecimal":   hex.EncodeToString([]byte(secret)),
+			"in capitals":   strings.ToUpper(hex.EncodeToString([]byte(secret))),
 			"escaped":       url.QueryEscape(secret),
 			"JSON":          strconv.Quote(secret),
 		} {
@@ -77,6 +78,24 @@ func TestSecretsInBase64AreMaskedInPlain(t *testing.T) {
 	for _, in := range []string{"Authorization: Basic " + pair, `{"auth": "` + pair + `"}`, "kind: Secret\ndata:\n  password: " + base64.StdEncoding.EncodeToString([]byte(common))} {
 		if got, _ := Redact("echo me:" + common + "\n" + in); strings.Contains(got, common) {
 			t.Errorf("%q became %q", in, got)
+		}
+	}
+}
+
+func TestSecretsOfWordsAreMaskedWhereEncoded(t *testing.T) {
+	t.Parallel()
+	for name, in := range map[string]string{
+		"base64":      "data: " + base64.StdEncoding.EncodeToString([]byte(plain)) + "\n",
+		"a pair":      "sent " + base64.StdEncoding.EncodeToString([]byte("admin:"+plain)) + " to it",
+		"hexadecimal": "0x" + hex.EncodeToString([]byte(plain)),
+	} {
+		var k Secrets
+		k.Redact("[client]\npassword = " + plain + "\n")
+		if got, found := k.Redact(in); found.Total() != 1 || !strings.Contains(got, hidden) {
+			t.Errorf("%s: %q became %q", name, in, got)
+		}
+		if got, _ := k.Redact("a " + plain + " of oil"); !strings.Contains(got, plain) {
+			t.Errorf("the word itself became %q", got)
 		}
 	}
 }

@@ -267,6 +267,9 @@ func separator(s string) int {
 		i = 0
 	}
 	rest := s[i:]
+	if rest == "" || !separatorStart[rest[0]] {
+		return 0
+	}
 	for _, sign := range []string{":=", "=>", "->", " - ", ":", "=", "：", "＝", "—", "–", "→", "? It's "} {
 		if strings.HasPrefix(rest, sign) {
 			if n := len(sign); n < len(rest) && strings.IndexByte("=:/~", rest[n]) >= 0 {
@@ -280,6 +283,8 @@ func separator(s string) int {
 	}
 	return 0
 }
+
+var separatorStart = setOf("=:? \xe2\xef-")
 
 // element returns the length of the end of a tag and, in a property list, the tag of the value.
 func element(s string) int {
@@ -312,7 +317,10 @@ func element(s string) int {
 
 // verb returns the length of a verb before a value.
 func verb(s string) int {
-	for _, v := range verbs {
+	if s == "" {
+		return 0
+	}
+	for _, v := range verbsByFirst[s[0]] {
 		if rest, ok := strings.CutPrefix(s, v); ok && (v[0] >= 0xe3 || rest != "" && indexByte(" :\r\n\\", rest[0])) {
 			rest = strings.TrimLeft(rest, " :")
 			if end := strings.IndexByte(rest, ' '); end > 0 && slices.Contains(adverbs, rest[:end]) {

@@ -36,6 +36,14 @@ var (
 	adverbs = strings.Fields("now currently still jetzt nun maintenant désormais ahora agora adesso ora теперь сейчас nu nå teraz 现在 übrigens")
 )
 
+// verbsByFirst has verbs by their first byte.
+var verbsByFirst = func() (by [256][]string) {
+	for _, v := range verbs {
+		by[v[0]] = append(by[v[0]], v)
+	}
+	return by
+}()
+
 // prepositions begin what may stand between a word for a secret and a colon or a verb.
 var prepositions = []string{
 	"for", "of", "on", "at", "in", "to", "as", "im", "auf", "beim", "al", "au", "aux", "voor", "naar", "pro", "do", "ke", "k", "için", "pentru", "på", "від", "у", "в", "für", "fuer", "fürs", "fuers", "aufs", "ans", "der", "des", "vom", "von", "zum", "zur", "de", "du", "del", "della", "dello", "di", "da", "do", "dos",
