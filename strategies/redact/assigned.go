@@ -63,7 +63,7 @@ func assigned(t *source, e *edits) {
 			}
 			v = s[value:stop]
 		}
-		if (secretValue(v, strong, quote != 0) || isAppKey(s[name:end]) && len(v) >= 32 && alnum.has(v) && digit.any(v) && letters.any(v) || quote != 0 && isPassword(s[name:end]) && isTyped(v)) && !spared(s[name:end], v, quote != 0) && !isParsed(s, name, v) {
+		if (secretValue(v, strong, quote != 0) || (isAppKey(s[name:end]) && len(v) >= 32 || hasAnySuffix(s[name:end], "SESSID", "SESSIONID") && len(v) >= 20) && alnum.has(v) && digit.any(v) && letters.any(v) || quote != 0 && isPassword(s[name:end]) && isTyped(v)) && !spared(s[name:end], v, quote != 0) && !isParsed(s, name, v) {
 			e.mask(s, value, stop, KindAssignment)
 		}
 		if rest, ok := strings.CutPrefix(s[stop:min(len(s), stop+maxGap)], `" -> "`); ok && quote == '"' { // the new value in a plan

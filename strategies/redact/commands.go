@@ -77,7 +77,7 @@ func commands(t *source, e *edits) {
 		case "credential":
 			at = methodArgument(line, 2)
 		case "login":
-			if s[w.start:w.end] == "LOGIN" && len(strings.Fields(line)) == 2 { // of IMAP
+			if s[w.start:w.end] == "LOGIN" && len(strings.Fields(line)) == 2 && isTag(lastLine(s[max(0, w.start-maxCell):w.start])) { // of IMAP
 				at, plain = argument(line, 2), true
 				break
 			}
@@ -111,7 +111,7 @@ func commands(t *source, e *edits) {
 		case "passwd":
 			if strings.HasSuffix(s[:w.start], "ht") && strings.Contains(line, " -") {
 				at = argument(line, strings.Count(strings.TrimSpace(line), " ")+1-strings.Count(line, " -"))
-			} else if strings.HasSuffix(s[:w.start], "openssl ") {
+			} else if strings.HasSuffix(s[:w.start], "openssl ") && strings.HasPrefix(line, " -") {
 				at, plain = argument(line, 1), true
 			} else if strings.HasPrefix(line, ":") && lineBreak(s, w.end+1) > 0 {
 				maskAccounts(s, w.end+1, e)
@@ -157,6 +157,42 @@ func commands(t *source, e *edits) {
 		}
 		if v := s[start:end]; len(v) >= 6 && (quoted || plain && !isAny(v, examples) || mixed(v) && len(v) >= 8) && !placeholder(v) && !reference(v) {
 			e.mask(s, start, end, KindAssignment)
+		}
+	}
+}
+
+// isTag reports whether a text before a command ends as one of IMAP begins: a1, perhaps behind the sign of a client.
+func isTag(before string) bool {
+	before = strings.TrimSuffix(before, " ")
+	tag := before[strings.LastIndexAny(before, " \"")+1:]
+	return digit.any(tag) && alnum.has(tag)
+}
+
+// calls finds the secrets of calls without a name for them: random arguments of a client of a service, the password of
+// a wireless network, that of a function of Postgres.
+func calls(t *source, e *edits) {
+	s := t.s
+	for _, call := range []struct {
+		literal     string
+		first, last int // arguments
+		random      bool
+	}{{"Client(", 1, 2, true}, {"WiFi.begin(", 2, 2, false}, {"pgp_sym_", 2, 2, false}} {
+		for at := range t.literal(call.literal) {
+			open := at + strings.IndexByte(s[at:min(len(s), at+maxCell)], '(')
+			if open < at {
+				continue
+			}
+			line, _, _ := strings.Cut(s[open:min(len(s), open+maxBlank)], "\n")
+			for n := call.first; n <= call.last; n++ {
+				arg := quotedArgument(line, n)
+				if arg < 0 {
+					continue
+				}
+				start, end, _ := valueAt(s, open+arg)
+				if v := s[start:end]; start >= e.end() && len(v) >= 6 && !placeholder(v) && (!call.random || isOpaque(v) && !strings.HasPrefix(v, "AC")) {
+					e.mask(s, start, end, KindAssignment)
+				}
+			}
 		}
 	}
 }
@@ -388,6 +424,9 @@ func oracles(t *source, e *edits) {
 	for _, command := range []string{"CONNECT ", "connect ", "conn "} { // user/password@host
 		for at := range t.literal(command) {
 			start := at + len(command)
+			if !lineStart(s, at) && !strings.HasSuffix(s[:at], "> ") {
+				continue
+			}
 			slash := start + word.end(s[start:min(len(s), start+maxCell)], 0)
 			if end := slash + strings.IndexAny(s[slash:min(len(s), slash+maxCell)]+" ", "@ \n"); slash < len(s) && s[slash] == '/' && end < len(s) && s[end] == '@' {
 				e.mask(s, slash+1, end, KindConnection)

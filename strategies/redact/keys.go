@@ -242,10 +242,23 @@ func phones(t *source, e *edits) {
 
 const leastShaped = 23
 
+var (
+	base32Upper = setOf("A-Z2-7")
+	productSet  = setOf("0-9A-Z-")
+)
+
 // shapedEnd returns the end of the key without a prefix that is or begins with the word s[i:end],
 // or i: of Discord, an id, a time and a signature, or of Mailchimp, which ends in a region.
 func shapedEnd(s string, i, end int) int {
+	if i > 0 && indexByte("+/", s[i-1]) || end < len(s) && indexByte("+/=", s[end]) { // a part of base64
+		return i
+	}
 	switch n := end - i; {
+	case n == 56 && s[i] == 'S' && digit.any(s[i:end]) && base32Upper.has(s[i:end]), // of Stellar
+		(n == 51 || n == 52) && indexByte("5KL", s[i]) && alnum.has(s[i:end]) && jagged(s[i:end]) && threeKinds(s[i:end]): // of Bitcoin
+		return end
+	case n == 29 && strings.Count(s[i:end], "-") == 4 && s[i+5] == '-' && s[i+11] == '-' && s[i+17] == '-' && s[i+23] == '-' && productSet.has(s[i:end]) && digit.any(s[i:end]) && upperOnly.any(s[i:end]):
+		return end // of Windows
 	case n <= 28 && end+7 < len(s) && s[end] == '.' && s[end+7] == '.' && indexByte("MNO", s[i]):
 		if stop := word.end(s[:min(len(s), end+64)], end+8); word.end(s[:end+7], end+1) == end+7 && stop-end-8 >= 27 && threeKinds(s[i:stop]) {
 			return stop

@@ -94,7 +94,7 @@ func aboutAccount(before, behind string) bool {
 var accountWords = strings.Fields("log login logged sign signin signed credentials creds account user username zugang anmeldung konto acceso accès accesso")
 
 // maskPrinted masks what the command of a shell whose line has the name at s[start:end] prints, if it
-// is one random word.
+// is one random word, or a number in hexadecimal of a file for a key.
 func maskPrinted(s string, start, end int, e *edits) {
 	line := s[max(0, start-maxBlank):start]
 	line = line[strings.LastIndexByte(line, '\n')+1:]
@@ -104,7 +104,7 @@ func maskPrinted(s string, start, end int, e *edits) {
 	size := strings.IndexByte(s[end:min(len(s), end+maxBlank)], '\n')
 	from := end + size + 1
 	to := notSpace.end(s[:min(len(s), from+maxBlank)], from)
-	if v := s[from:to]; size >= 0 && (to == len(s) || lineBreak(s, to) > 0) && jagged(v) && threeKinds(v) && !isPath(v) && !strings.ContainsAny(v, ".:") {
+	if v := s[from:to]; size >= 0 && (to == len(s) || lineBreak(s, to) > 0) && (jagged(v) && threeKinds(v) || strings.Contains(line, "cat ") && len(v) >= 32 && isHex(v) && !isPassword(s[start:end])) && !isPath(v) && !strings.ContainsAny(v, ".:") {
 		e.mask(s, from, to, KindAssignment)
 	}
 }

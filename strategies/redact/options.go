@@ -95,7 +95,7 @@ var (
 		"b": {"oathtool", "secret set"},
 
 		"body":  {"secret set"},
-		"value": {"keyvault secret set", "ssm put-parameter"},
+		"value": {"keyvault secret set"},
 		"A":     {"snmp"},
 		"X":     {"snmp"},
 	}

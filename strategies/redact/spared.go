@@ -240,7 +240,7 @@ func reference(v string) bool {
 	if verb, noun, ok := strings.Cut(v, "-"); ok && slices.Contains(cmdlets, verb) && isTypeName(noun) {
 		return true
 	}
-	if n := lowerOnly.end(v, 0); n > 0 && n+1 < end && v[n] == '.' && isTypeName(strings.TrimRight(v[n+1:end], "0123456789")+"Of") && end >= len(strings.TrimRight(v, behind)) {
+	if n := lowerDigit.end(v, 0); n > 0 && lowerOnly[v[0]] && n+1 < end && v[n] == '.' && isTypeName(strings.TrimRight(v[n+1:end], "0123456789")+"Of") && end >= len(strings.TrimRight(v, behind)) {
 		return true // atomic.Int64
 	}
 	if n := strings.LastIndexByte(v[:end], '.'); n > 0 && end >= len(strings.TrimRight(v, behind)) && secretName(v[n+1:end]) && !digit.any(v[:end]) {

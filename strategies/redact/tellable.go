@@ -18,7 +18,7 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 	}
 	first, _ := utf8.DecodeRuneInString(v)
 	switch {
-	case start == end, isCommand(s, start-1), len(v) < least, len(v) > 512, w.word.text == "seed", spared(name, v, quoted), reference(s[start:min(len(s), end+1)]):
+	case start == end, isCommand(s, start-1), len(v) < least, len(v) > 512, w.word.text == "seed", w.word.text == "wallet words", spared(name, v, quoted), reference(s[start:min(len(s), end+1)]):
 		return false
 	case strings.ContainsAny(v, "<>") || strings.Contains(v, "://") || isPath(v) || technical(v) || selfNamed(v) || isParsed(s, w.start, v):
 		return false
@@ -284,7 +284,7 @@ func chosenNear(s string, i int) (start, end int) {
 
 // chosenSigns reports whether v has signs as passwords have, rather than those of names.
 func chosenSigns(v string) bool {
-	v = v[:len(v)-1]
+	v = strings.TrimLeft(v[:len(v)-1], "*&") // of a pointer
 	if strings.Contains(v, "@") && strings.Contains(v[strings.IndexByte(v, '@'):], ".") {
 		return false // a mail address
 	}

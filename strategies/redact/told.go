@@ -49,7 +49,7 @@ func told(t *source, e *edits) {
 		if w.word.text == "login" && !strings.HasSuffix(s[:value], " /") {
 			continue // a user alone
 		}
-		if w.word.text == "mnemonic" || w.word.text == "seed" {
+		if isAny(w.word.text, []string{"mnemonic", "seed", "wallet words"}) {
 			if maskMnemonic(s, value, e) || gap == follows {
 				continue
 			}
@@ -161,7 +161,7 @@ func nameOf(s string, w wordAt) (start, end int, ok bool) {
 }
 
 // toldNames lists names of secrets that are secret only in the notations of told.
-var toldNames = []string{"psk", "login", "pin", "pin code", "otp", "totp", "mnemonic", "seed", "seed_phrase", "seed phrase", "creds", "passcode", "alarm code", "door code", "gate code", "safe code", "entry code", "verification code", "subscription-key", "ocp-apim-subscription-key"}
+var toldNames = []string{"psk", "login", "pin", "pin code", "otp", "totp", "mnemonic", "seed", "seed_phrase", "seed phrase", "creds", "passcode", "key content", "wallet words", "alarm code", "door code", "gate code", "safe code", "entry code", "verification code", "subscription-key", "ocp-apim-subscription-key"}
 
 // settings lists names of secrets with a blank in front of the value.
 var settings = []string{"requirepass", "masterauth", "storepass", "keypass"}

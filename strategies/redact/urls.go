@@ -245,7 +245,7 @@ func links(t *source, e *edits) {
 		end = pathSet.end(s[:min(len(s), i+maxUser)], i)
 		last := i + len(strings.TrimRight(s[i:end], "/"))
 		slash := i + strings.LastIndexByte(s[i:last], '/')
-		if v := s[slash+1 : last]; slash > i && len(v) >= 20 && digit.any(v) && word.has(v) {
+		if v := s[slash+1 : last]; slash > i && len(v) >= 20 && digit.any(v) && word.has(v) && (isHex(v) || strings.Count(v, "-") < 3) {
 			before := strings.ToLower(s[i:slash])
 			if slices.ContainsFunc(keyHosts, func(host string) bool { return strings.HasSuffix(before, host) }) {
 				e.mask(s, slash+1, last, KindURLToken)

@@ -297,6 +297,11 @@ func quotedField(s string, end, value int, e *edits) {
 	kind := KindAssignment
 	if isAny(s[name:end], headers) || strings.EqualFold(s[name:end], "authorization") {
 		kind = KindAuthorization
+	} else if s[name:end] == "key" && strings.Contains(s[max(0, name-maxGap):name], `"username`) { // of Kaggle
+		if start, stop, quoted := valueAt(s, value); quoted && stop-start == 32 && lowerHex.has(s[start:stop]) {
+			e.mask(s, start, stop, kind)
+		}
+		return
 	} else if !secretName(s[name:end]) {
 		return
 	}
