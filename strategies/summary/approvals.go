@@ -37,7 +37,7 @@ const foreignApproving = `zugestimmt|einverstanden|\bgab\s+\p{L}+\s+ok\b|\bfeu\s
 	`אישר|הסכים|הרשה|وافق|موافقة|أذن|سمح|تأیید\s+کرد|تایید\s+کرد|موافقت\s+کرد|اجازه\s+داد|(?:मंजूरी|मंज़ूरी|अनुमति|स्वीकृति)\s+(?:दी|दे)|অনুমোদন|অনুমতি|ஒப்புதல்|அனுமதி|อนุมัติ|อนุญาต|ยินยอม`
 
 // reviewable are words for what others approve than the user.
-const reviewable = `prs?|mrs?|pull|merge|patch|invoices?|orders?|payments?|transactions?|loans?|builds?|releases?|tickets?|api|keys?|tokens?|requests?|endpoints?|routes?|roles?|accounts?|headers?|sessions?|logins?|review\w*|posts?|comments?|applications?|invoice|status|articles?`
+const reviewable = `prs?|mrs?|commits?|pull|merge|patch|invoices?|orders?|payments?|transactions?|loans?|builds?|releases?|tickets?|api|keys?|tokens?|requests?|endpoints?|routes?|roles?|accounts?|headers?|sessions?|logins?|review\w*|posts?|comments?|applications?|invoice|status|articles?`
 
 // ending matches the rest of a word in scripts with blanks between words.
 const ending = `[\p{Latin}\p{Cyrillic}\p{Greek}\p{Hangul}\p{Hebrew}\p{Arabic}]*`
@@ -94,7 +94,14 @@ var (
 	// mayNot matches a claim and what stands behind it if the user is told to forbid something,
 	// toSystems what stands behind a permission for an account.
 	mayNot    = text.Pattern(`(?i)\b(?:may|can|could)(?:['’]t\b|\s+(?:not\s+(?:[^o\s]|on[^l\s])|never\b))`)
-	toSystems = text.Pattern("(?i)^\\s+(?:to|for|on)\\s+(?:the\\s+)?(?:\\w+\\s+)?(?:roles?|users?|groups?|accounts?|principals?)\\s+(?:[`\"'][\\w.@-]+[`\"']|[\\w.@-]*[_\\d][\\w.@-]*)")
+	toSystems = text.Pattern("(?i)^\\s+(?:to|for|on)\\s+(?:the\\s+)?(?:\\w+\\s+)?(?:roles?|users?|groups?|accounts?|principals?)\\s+(?:[`\"'][\\w.@-]+[`\"']|[\\w.@-]*[-_\\d][\\w.@-]*)")
+	// allowed matches a claim of what the user may do, byMachines what users of a program do and what programs
+	// do behind a claim, again the subject of a claim about what the one before it is about.
+	allowed    = text.Pattern(`(?i)^(?:` + person + `)\s+(?:[\w'’]+\s+){0,4}?(?:is|are|was|were|be|been)\s+(?:\w+\s+)?(?:allowed|permitted|authori[sz]ed|cleared|approved|granted|given|empowered|accepted)$`)
+	byMachines = text.Pattern("(?i)^\\s+(?:the\\s+|an?\\s+|their\\s+|all\\s+)?(?:\\w+\\s+)?(?:cookies?|banners?|terms|orders?|payments?|invitations?|dialogs?|forms?|licen[cs]es?|bookings?|purchases?|e-?mails?)\\b[^.!?\n]*\\b(?:by\\s+(?:click|press|tapp|typ|enter|tick|check)ing|in\\s+(?:the|an?|all)\\s+(?:[\\w-]+\\s+){0,2}(?:tests?|spec|story|flow|fixture|demo|mock-?ups?|scenario))\\b|" +
+		"^\\s+by\\s+`?[\\w/.-]+(?:\\.\\w{1,4}|\\(\\))(?:[`\\s,;)]|\\.?$)|^[^.!?\n]{0,40}[.;,]?\\s+(?:\\w+\\s+){0,3}(?:bug|fixed|wrong(?:ly)?|mistakenly|regression)\\b")
+	again    = text.Pattern(`(?i)^\W*(?:(?:now|then|and|so|later|today)\s+)*(?:it|they|both|all)\s*$`)
+	articled = text.Pattern(`(?i)^\W*(?:the|an?|each|every)?\s*(?:\w+\s+)?$`)
 	// told matches a word in front of a claim that is about the past too.
 	told = text.Pattern(`(?i)^(?:before|once|when|(?:ask|request|requir|want|need|await|wait)ed)$`)
 )
@@ -109,6 +116,10 @@ var voiding = text.Pattern(`(?i)(?:(?m:^)|[.!?;:,]\s|\b(?:please|always|now|on|m
 	`\b(?:` + person + `)['’]s\s+(?:\w+\s+)?(?:` + forbidding + `)\b[^.!?;\n]{0,50}?\s(?:(?:was|were)\s+(?:only|just|limited)|(?:has\s+)?(?:ended|expired)|(?:is|was)\s+over|(?:only\s+)?(?:applied|covered))\b|` +
 	`\bno\s+(?:further\s+|more\s+)?(?:confirmation|approval)s?\s+(?:is|are)\s+(?:needed|required|necessary)\b|(?:\b(?:` + person + `)\s+(?:needs?|wants?|requires?|expects?)\s+no\s+(?:(?:further|more|other|prior|additional)\s+)?(?:confirmation|approval|question)s?|\bneeds?\s+no\s+(?:(?:further|more|other|prior|additional)\s+)?confirmations?)\b|\b(?:do\s+not|don['’]t|never|no\s+need\s+to|(?:need|must|should)\s+not|needn['’]t|stop)\s+ask(?:ing)?\s+(?:the\s+)?(?:` + person + `)\b|` +
 	`\b(?:counts?|treat(?:ed)?|regard(?:ed)?|taken|considered|handled)\b[^.!?;\n]{0,60}?\s(?:as|like)\s+(?:(?:coming|being|if\s+\w+\s+came)\s+)?(?:from\s+the\s+(?:` + person + `)\b|(?:an?\s+|the\s+)?(?:` + person + `)(?:['’]s)?\s+(?:own\s+)?(?:words?|requests?|instructions?|orders?|messages?|approvals?|consent|wish(?:es)?)\b|(?:an?\s+|the\s+)?(?:words?|requests?|instructions?|orders?|messages?)\s+(?:from|of|by)\s+the\s+(?:` + person + `)\b)|\bnot\s+to\s+ask\s+(?:again|any\s?more|first|before|for)\b`)
+
+// technical matches rules of programs, which the user has not ruled, and the names of such.
+var technical = text.Pattern("(?i)\\b(?:(?:es-?)?lint(?:er|ing)?|rate|quota|(?:foreign|primary)\\s+key|unique|not\\s+null|database|firewall|routing|rewrite|redirect|validation|memory|cpu|disk|size|time(?:out)?|upload|alert(?:ing)?|css|type|schema)\\s+(?:rules?|limits?|constraints?|polic(?:y|ies))\\b|" +
+	"\\b(?:rules?|limits?|constraints?)\\s+[\\w.]*_[\\w.]*|\\b(?:rules?|limits?|constraints?)\\s+`[^`\\s]+`[^.!?\n]*\\sin\\s+`?[\\w/-]+\\.\\w{2,5}\\b")
 
 // unbacked stands behind a claim of an approval that is in no message.
 const unbacked = " (no message of the user says so)"
@@ -149,6 +160,15 @@ type approval struct {
 	given, answered, voids bool
 }
 
+// treated matches a claim that something is treated as the user's.
+var treated = text.Pattern(`(?i)^(?:treated|regarded|taken|considered|handled)\b`)
+
+// firstLine returns the beginning of a text, on its line.
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s[:min(len(s), 120)], "\n")
+	return line
+}
+
 // givingWord matches a claim that may be about a value that the user gave.
 var givingWord = text.Pattern(`(?i)confirm|accept|g[ai]ve|provided`)
 
@@ -180,6 +200,7 @@ func (e *SourceIndex) approvalsIn(pattern *regexp.Regexp, s string) func(func(in
 		if pattern == foreign() && !foreignPerson().MatchString(s) { // most answers: five times faster
 			return
 		}
+		skipped := 0 // where a claim about what others approve ends
 		for _, m := range pattern.FindAllStringSubmatchIndex(s, -1) {
 			rest, isPast := s[m[1]:], past().MatchString(s[m[0]:m[1]])
 			if strings.HasPrefix(rest, unbacked) || mayNot().MatchString(s[m[0]:min(len(s), m[1]+12)]) || toSystems().MatchString(rest) || wantingPast().MatchString(rest) || !isPast && wanting().MatchString(rest) {
@@ -211,7 +232,12 @@ func (e *SourceIndex) approvalsIn(pattern *regexp.Regexp, s string) func(func(in
 				continue
 			case pattern == foreign() && foreignDenied().MatchString(text.Tail(before, 30)+within+text.Head(s[m[1]:end], 30)):
 				continue
-			case pattern == approvals() && !named && (by != "" || reviewed().MatchString(before+within) || reviewedBehind().MatchString(s[m[1]:end])):
+			case pattern == approvals() && !named && (by != "" || reviewed().MatchString(before+within) || reviewedBehind().MatchString(s[m[1]:end]) ||
+				again().MatchString(before) && skipped > 0 && !strings.Contains(s[skipped:m[0]], "\n")):
+				skipped = m[1]
+				continue
+			case pattern == approvals() && named && (allowed().MatchString(claim) && articled().MatchString(before) || givingWord().MatchString(claim) && byMachines().MatchString(s[m[1]:end])),
+				pattern == voiding() && (!named && technical().MatchString(s[start:end]) || treated().MatchString(claim) && byMachines().MatchString(firstLine(rest))):
 				continue
 			}
 			if isQuotedAt(s, m[0]) && reporting().MatchString(s[start:m[0]]) && e.others.share(wordsOf(claim)) == 1 { // told of a tool

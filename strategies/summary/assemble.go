@@ -17,12 +17,16 @@ const (
 // maxAcknowledgement is how many words a message has that says nothing but to go on.
 const maxAcknowledgement = 8
 
-// acknowledgements are the words of such messages. None of them names a thing to do.
-var acknowledgements = strings.Fields(`ok okay k yes yep yeah yup sure fine good great nice cool perfect awesome excellent thanks thank thx you please go on ahead continue proceed
-	do it that this so them both all lgtm ship next keep going and now then right correct exactly agreed approved sounds looks good with from where left off we were
-	works for me my let us lets s i t don m d ll agree with the plan no not nope never mind work so far take option number one two first second third last a b c works makes sense absolutely definitely of course by means as planned proposed suggested carry resume
-	ja nein gut danke weiter mach mache das so es bitte genau passt einverstanden non oui merci d accord continue vas y si sí gracias vale claro sigue adelante sim obrigado continua va bene certo grazie
-	да ок хорошо давай продолжай спасибо так конечно tak dobrze`)
+// assents are words of agreement, separated by commas, which name no thing to do.
+const assents = `ok,okay,yes,yep,yeah,yup,sure,fine,perfect,great,agreed,agree,lgtm,right,correct,exactly,absolutely,definitely,certainly,proceed,continue,alright,all right,go ahead,go on,go for it,do it,do that,please do,ship it,` +
+	`sounds good,looks good,sounds great,looks great,sounds fine,looks fine,sounds like a plan,works for me,fine by me,fine with me,good to go,of course,by all means,feel free,be my guest,knock yourself out,thumbs up,` +
+	`klar,gerne,natürlich,bien sûr,por supuesto,volentieri`
+
+// acknowledgements are the words of messages that say nothing but to go on.
+var acknowledgements = append(strings.FieldsFunc(assents, func(r rune) bool { return r == ',' || r == ' ' }), strings.Fields(`k nice cool awesome excellent thanks thank thx you this so them both next keep going and now then approved
+	from where left off we were makes sense let us lets s i t don m d ll the no not nope never mind work far take option number one two first second third last b c as planned proposed suggested carry resume
+	ja nein gut danke weiter mach mache das es bitte genau passt einverstanden non oui merci d accord vas y si sí gracias vale claro sigue adelante sim obrigado continua va bene certo grazie
+	да ок хорошо давай продолжай спасибо так конечно tak dobrze`)...)
 
 // unspacedAcknowledgement matches those in scripts without blanks, and signs.
 var unspacedAcknowledgement = text.Pattern(`^(?:[\s，。,.!！、👍✅🙏👌🚀]|好的?|可以|同意|没问题|是的|继续|请|谢谢|行|不|不用|不要|はい|いいえ|やって(?:ください)?|お願いします|続けて(?:ください)?|了解|ありがとう|네|계속|해주세요|좋아요|감사합니다)+$`)

@@ -178,6 +178,8 @@ var (
 	defined = text.Pattern(`(?m)^[ >\t]*\[[^\]\n]{1,200}\]:`)
 	// active matches tags that load, run, hide or send something.
 	active = text.Pattern(`(?i)^<(?:!--|!doctype|\?|\s*/?(?:img|image|iframe|script|object|embed|svg|video|audio|source|track|link|meta|style|form|base|input|button|frame|frameset|applet|math|picture|portal|template|noscript|body|html|head|q|blockquote)\b|[a-z][\w-]{0,40}[\s/][^<>]{0,400}?(?:on\w+|style|src|srcset|href|background|action|data|ping)\s*=|[a-z][\w-]{0,40}\s(?:[^<>]{0,80}\s)?hidden\b)`)
+	// bare matches tags that load nothing without attributes.
+	bare = text.Pattern(`(?i)^<(?:img|image|track|link|meta|base|input|source|embed)\s*/?>`)
 	// destination matches the beginning of a destination of a link.
 	destination = text.Pattern(`(?i)^(?:\]\(\s*<?|\]:\s*<?|<|["'=])((?:[\s\\]|&(?:#x?[0-9a-f]{1,8}|[a-z]{2,12});?|[a-z])+?)(:|&(?:#x?0*3a|#0*58|colon);?)`)
 	// running matches the schemes of destinations that hold or run content.
@@ -216,7 +218,7 @@ func plainLinks(s string) string {
 				replace(i, i+1, "(")
 			}
 		case '<':
-			if m := active().FindStringIndex(s[i:min(len(s), i+600)]); m != nil {
+			if m := active().FindStringIndex(s[i:min(len(s), i+600)]); m != nil && !bare().MatchString(s[i:min(len(s), i+16)]) {
 				replace(i, i+1, "(")
 				continue
 			}

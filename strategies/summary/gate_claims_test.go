@@ -15,6 +15,7 @@ func TestAnswersApproveWhatWasAsked(t *testing.T) {
 		cache  = "The cache of the images takes 40 GB. I did not empty the upload folder; that would lose files. Shall I empty the cache?"
 		plan   = "I would rename the column `total`. Is that fine?"
 		drinks = "For the workshop I can order 1) a tray of sandwiches, or 2) soup for ten. Which one?"
+		flyers = "Shall I print the flyers and mail the invitations?"
 		posts  = "I could publish the post now or schedule it for Monday."
 	)
 	for _, c := range []struct {
@@ -45,9 +46,22 @@ func TestAnswersApproveWhatWasAsked(t *testing.T) {
 		{cache, "Can I empty the cache?", "The user approved emptying the cache.", false},
 		{"You could also repaint the fence. Shall I order the paint?", "yes", "The customer agreed to repaint the fence.", false},
 		{"The paint is delivered to Elm Road 9 for 31 euros. You could also repaint the fence. Do you want me to order the paint?", "Yes, only order the paint", "The customer agreed to order the paint for 31 euros, delivered to Elm Road 9.", true},
-		{"Shall I print the flyers and mail the invitations?", "print the flyers, but hold off on the invitations", "The user approved printing the flyers.", true},
-		{"Shall I print the flyers and mail the invitations?", "yes, print the flyers, but hold off on the invitations", "The user approved mailing the invitations.", false},
+		{flyers, "print the flyers, but hold off on the invitations", "The user approved printing the flyers.", true},
+		{flyers, "yes, print the flyers, but hold off on the invitations", "The user approved mailing the invitations.", false},
 		{"Soll ich „Lager“ mit warehouse übersetzen?", "Ja, warehouse passt. Absatz 12 bleibt stehen.", "The user agreed to translate Lager as warehouse, and that Absatz 12 stays.", true},
+		{flyers, "Print them on Friday, but don't mail anything before that.", "The user approved printing the flyers.", true},
+		{flyers, "Print them on Friday, but don't mail anything before that.", "The user confirmed the print of flyers.", true},
+		{flyers, "Print them on Friday, but don't mail anything before that.", "The user approved mailing the invitations.", false},
+		{plan, "We don't have to discuss each table, just rename the columns with a typo", "The user allowed renaming columns with a typo.", true},
+		{plan, "be my guest", "The user agreed to rename the column.", true},
+		{plan, "Knock yourself out!", "The user agreed to rename the column.", true},
+		{plan, "that works for me", "The user agreed to rename the column.", true},
+		{plan, "Cool, thumbs up from me", "The user agreed to rename the column.", true},
+		{plan, "sounds like a plan", "The user agreed to rename the column.", true},
+		{plan, "Alright, rename", "The user agreed to rename the column.", true},
+		{plan, "go", "The user agreed to rename the column.", true},
+		{plan, "go away", "The user agreed to rename the column.", false},
+		{"要不要重命名这一列？", "行，先重命名类别这一列", "用户同意先重命名类别这一列。", true},
 		{plan, "no", "The user decided to drop the column total.", false},
 		{plan, "no", "The user opted to rename the column.", false},
 		{plan, "no", "The user's answer to renaming the column was positive.", false},

@@ -28,6 +28,9 @@ var foreignOrders = text.Pattern(`(?i)(?:\b(?:ignorier\w*|vergiss|missachte|igno
 // reported matches text in front of an order that tells of it rather than gives it.
 var reported = text.Pattern(`(?i)\b(?:asked|tried|tries|trying|attempts?|attempted|wants?|wanted|told|says|said|demands|demanded|instructs|instructed)\s+(?:\w+\s+){0,4}to\s+$`)
 
+// specimen matches sentences about an order that is tested, found or shown.
+var specimen = text.Pattern(`(?i)\b(?:tests?|tested|attacks?|injections?|examples?|payloads?|fixtures?|samples?|reject(?:s|ed)|detect(?:s|ed)|filter(?:s|ed)|block(?:s|ed))\b`)
+
 var (
 	// duties matches the beginning of a duty of the next agent.
 	duties = text.Pattern(`(?i)\b(?:the\s+(?:(?:next|following|new|reading|continuing)\s+)?(?:assistant|agent|model|reader|successor|llm|ai|bot)|(?:all\s+|any\s+|ai\s+|llm\s+|future\s+)*(?:agents|assistants|models|readers)|(?:whoever|anyone\s+who|who)\s+(?:continues|goes\s+on|reads|takes\s+over|resumes|picks)\b(?:\s+\w+){0,4}?|you)\s+` +
@@ -125,6 +128,9 @@ func (e *SourceIndex) leaveOut(pattern *regexp.Regexp, answer, folded string, at
 			continue
 		}
 		end := m[1]
+		if quoted && strings.ContainsRune("\"'`”’“»", firstRune(folded[end:])) && specimen().MatchString(folded[start:m[0]]+line[m[1]-m[0]:]) {
+			continue
+		}
 		if n := endOfSentence(folded[end:]); n >= 0 {
 			if end += n; folded[end] != '\n' {
 				end += len(string(firstRune(folded[end:])))

@@ -12,12 +12,12 @@ import (
 var (
 	// agrees matches sentences of the user that approve something. For \b, letters
 	// other than those of ASCII are none.
-	agrees = text.Pattern(`(?i)\b(?:approv\w*|confirm\w*|authori[sz]\w*|agreed?|permit\w*|permission|allow\w*|consent\w*|accept\w*|yes|yep|yeah|yup|ok|okay|sure|go ahead|go for it|do (?:it|so|that|this)|please do|proceed|go on|continue|(?:sounds|looks) (?:good|great|right|fine|reasonable|sensible)|absolutely|definitely|certainly|of course|by all means|agreed|klar|gerne|natürlich|bien sûr|por supuesto|volentieri|lgtm|ship it|fine|perfect|great|correct|exactly|right|you (?:may|can)|feel free|fine by me|make it so|let['’]?s (?:do|try|go)|` +
+	agrees = text.Pattern(`(?i)\b(?:approv\w*|confirm\w*|authori[sz]\w*|permit\w*|permission|allow\w*|consent\w*|accept\w*|do (?:so|this)|you (?:may|can)|(?:sounds|looks) (?:right|reasonable|sensible)|let['’]?s (?:do|try|go)|make it so|have at it|` + strings.ReplaceAll(assents, ",", "|") + `|` +
 		`darfst|dürfen|pouvez|peux|puedes|podéis|puede|podes|pode|puoi|mag|możesz|můžeš|můžete|ano|igen|rendben|kyllä|joo|evet|tamam|oke|okej|boleh|silakan|setuju|ya|da|dobro|visst|vâng|` +
 		`ja|jawohl|genau|passt|mach das|einverstanden|genehmigt|erlaubt|oui|d['’]accord|pas de (?:problème|souci)s?|(?:sin|sem|nessun|geen) probl\w+|si|vale|claro|sim|va bene|certo|tak|dale|adelante|vas-y|allez-y)(?:\b|$)|` +
-		`(?:^|[^\pL\pN])(?:\+1|sí|sì|конечно|áno|jasně|hyvä|có|đồng ý|да|хорошо|давай|ладно|так|можешь|можете|добре|ναι|εντάξει|כן|אישור|בסדר|بله|باشه|हाँ|ठीक)(?:[^\pL\pN]|$)|👍|好|可以|同意|批准|确认|確認|是的|没问题|はい|承認|お願い|네|نعم|ใช่|ตกลง|ได้เลย|問題(?:ない|ありません)|문제\s*없|^\W*(?:k+|y|aye)\W*$`)
+		`(?:^|[^\pL\pN])(?:\+1|sí|sì|конечно|áno|jasně|hyvä|có|đồng ý|да|хорошо|давай|ладно|так|можешь|можете|добре|ναι|εντάξει|כן|אישור|בסדר|بله|باشه|हाँ|ठीक)(?:[^\pL\pN]|$)|👍|好|可以|同意|批准|确认|確認|是的|没问题|はい|承認|お願い|네|نعم|ใช่|ตกลง|ได้เลย|問題(?:ない|ありません)|문제\s*없|^\W*(?:k+|y|aye|go|cool)\W*(?:$|,)`)
 	// refuses matches sentences that do not.
-	refuses = text.Pattern(`(?i)(?:^|[^\pL\pN_])(?:no|not|never|nothing|nobody|nichts|rien|niente|ничего|don['’]?t|do not|cannot|can['’]?t|stop|wait|hold\s+o(?:n|ff)|refrain|avoid|without|neither|nor|unless|nein|nicht|kein\w*|non|jamais|nunca|niet|inte|ikke|nie|ne|nem|tidak|jangan|nu|không|hayır|не|нет|ні|όχι|μην|לא|אל|نه|لا|नहीं|मत)(?:[^\pL\pN_]|$)|n['’]t\b|不|没|别|別|勿|ไม่|อย่า`)
+	refuses = text.Pattern(`(?i)(?:^|[^\pL\pN_])(?:no|not|never|nothing|nobody|nichts|rien|niente|ничего|don['’]?t|do not|cannot|can['’]?t|stop|wait|hold\s+o(?:n|ff)|refrain|avoid|without|neither|nor|unless|nein|nicht|kein\w*|non|jamais|nunca|niet|inte|ikke|nie|ne|nem|tidak|jangan|nu|không|hayır|не|нет|ні|όχι|μην|לא|אל|نه|لا|नहीं|मत)(?:[^\pL\pN_]|$)|n['’]t\b|不|没|(?:^|[^级級特分类類区區个個差性识識])[别別]|勿|ไม่|อย่า`)
 	// declines matches the beginning of an answer that is no.
 	declines = text.Pattern(`(?i)^\W*(?:no|nope|nah|nein|non|nee|nej|nie|ne|não|нет|ні|όχι)(?:[\s,.!;:—–-]|$)|^(?:いいえ|不[，。,]|不$|아니)`)
 	// wonders matches questions that ask for nothing to be done.
@@ -107,7 +107,7 @@ func (e *SourceIndex) addStatements(said string) {
 		if answers {
 			if option, ok := e.asked.chosen(kept); ok {
 				s.agrees, s.about = true, option
-			} else if repeats := !s.agrees && !s.tells && strings.Contains(strings.TrimSpace(s.stems), " ") && among(strings.Fields(s.stems), about); repeats || s.agrees || s.gives {
+			} else if repeats := !s.agrees && !s.tells && s.repeats(about, pointing().MatchString(kept)); repeats || s.agrees || s.gives {
 				s.agrees, s.limited = s.agrees || repeats, s.limited || repeats
 				s.about, s.beside = about, e.asked.beside
 			}
@@ -124,6 +124,13 @@ func (e *SourceIndex) addStatements(said string) {
 	}
 }
 
+// repeats reports whether a sentence has the words of a question in it, all of some or, if it points
+// to the rest, the first.
+func (s *statement) repeats(about string, points bool) bool {
+	words := strings.Fields(s.stems)
+	return len(words) > 1 && among(words, about) || points && len(words) > 0 && among(words[:1], about)
+}
+
 // keep reports whether so many bytes more of statements may be kept, and counts them.
 func (e *SourceIndex) keep(n int) bool {
 	e.statementBytes += n
@@ -138,7 +145,7 @@ func (e *SourceIndex) addStatement(s statement) {
 
 var (
 	// agreeable matches negations that agree.
-	agreeable = text.Pattern(`(?i)\bno\s+(?:problems?|worries|objections?|issues?)\b|\bnot\s+a\s+problem\b|\bwhy\s+not\b|\b(?:no|not)\s+need\s+to\s+(?:ask|confirm|wait|check\s+with)\b|\b(?:don['’]?t|do\s+not|wouldn['’]?t)\s+(?:mind|worry|object|hesitate|need\s+to\s+ask|ask\s+me)\b|\b(?:nothing|not)\s+against\b|\bwithout\s+(?:asking|a\s+question|questions|confirmation|waiting|hesitation|further|my)\b|` +
+	agreeable = text.Pattern(`(?i)\bno\s+(?:problems?|worries|objections?|issues?)\b|\bnot\s+a\s+problem\b|\bwhy\s+not\b|\b(?:no|not)\s+need\s+to\s+(?:ask|confirm|wait|check\s+with)\b|\b(?:don['’]?t|do\s+not|wouldn['’]?t)\s+(?:mind|worry|object|hesitate|need\s+to\s+ask|ask\s+me)\b|\b(?:i|we)\s+(?:\w+\s+)?(?:don['’]?t|do\s+not)\s+(?:need|have)\s+(?:to|a)\b|\b(?:nothing|not)\s+against\b|\bwithout\s+(?:asking|a\s+question|questions|confirmation|waiting|hesitation|further|my)\b|` +
 		`\bnichts\s+dagegen\b|\bkein(?:e|en)?\s+(?:problem|einw[aä]nde?)\b|нет\s+проблем|не\s+против|没问题|沒問題`)
 	// postpones matches clauses that put off all that stands in front of them.
 	postpones = text.Pattern(`(?i)\b(?:(?:wait|stop|hold\s+(?:on|off)|warte)(?:\W*$|\W+(?:for|until|till|a|one|please|here|now|there|auf|bis)\b)|not\s+(?:yet|now|today|so\s+fast)|(?:noch|jetzt)\s+nicht|pas\s+encore|todavía\s+no|non\s+ancora|nog\s+niet|jeszcze\s+nie)\b|подожди|не\s+сейчас`)
@@ -203,7 +210,7 @@ func (e *SourceIndex) approved(of approval) bool {
 		if len(want) == 0 {
 			return s.agrees
 		}
-		return s.backs(of, want, e.refused) && (!s.limited || s.within(want))
+		return s.backs(of, want, e.refused) && (!s.limited || s.within(of, want))
 	})
 }
 
@@ -260,15 +267,20 @@ func (s *statement) backs(of approval, want []string, refused stemSet) bool {
 }
 
 // within reports whether a claim, whose stems are wanted, names the part that a limited statement
-// approves, or nothing else than its words.
-func (s *statement) within(want []string) bool {
-	named, own := 0, strings.Fields(s.stems)
+// approves, or little else than its words and, of a value, those of the question.
+func (s *statement) within(of approval, want []string) bool {
+	named, known, own := 0, 0, strings.Fields(s.stems)
 	for _, w := range own {
 		if hasStem(" "+strings.Join(want, " ")+" ", w) {
 			named++
 		}
 	}
-	return named > 0 && 3*named >= 2*len(own) || among(want, s.stems+s.about)
+	for _, w := range want {
+		if hasStem(s.stems+s.about, w) {
+			known++
+		}
+	}
+	return named > 0 && 3*named >= 2*len(own) || known == len(want) || of.given && 2*known >= len(want)
 }
 
 // among reports whether all of some words are among stems.

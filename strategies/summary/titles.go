@@ -25,7 +25,11 @@ var (
 	underline = text.Pattern(`^[\s>]*(?:=+|-{2,})\s*$`)
 	// roleLabel matches a line that begins with a role, as in transcripts.
 	roleLabel = text.Pattern(`(?i)^([\s>#*_(\[]*(?:\[\^[^\]\s]{1,20}\]:\s*)?(?:human|assistant|system|developer|ai)(?:\s+(?:message|prompt|note|override))?[\s*_)\]]*|[\s>*_|+-]*human[\s*_]*)[:：>](\s*[*_]*)|^(\s*(?:#{1,6}\s*(?:user|human|system|assistant|developer|instruction|response):?|(?:\*\*|__)(?:user|human)(?:\*\*|__):?)\s*)$|^([\s>#*_-]*\[(?:assistant|developer|ai)\])\s`)
-	htmlTag   = text.Pattern(`</?[A-Za-z][^<>]{0,80}>`)
+	// roleField matches such a line that names a program or a person.
+	roleField = text.Pattern(`^[\s>*_+-]*(?i:assistant|system|developer|ai)[*_]*:[*_]*(?:\s+(?:\p{Lu}[\p{Ll}\d]\S*|\p{Ll}+\p{Lu}\S*|\p{Lu}{2,3}|\S*\d\S*|and)[,;.]?)+\s*$`)
+	// oneWord matches what makes a title of one word that of the program, behind it.
+	oneWord = text.Pattern(`^ (?:messages?|notes?|rules?|facts?|items?|instructions?|requests?|context|updated?|new|by|user|from|and|section|[^a-z])`)
+	htmlTag = text.Pattern(`</?[A-Za-z][^<>]{0,80}>`)
 )
 
 // titleNames matches the reserved titles.
@@ -81,7 +85,7 @@ func plainTitles(answer string) string {
 			}
 			_, size := utf8.DecodeLastRuneInString(folded[:m[1]])
 			b.WriteString(text.ReplaceFolded(line, index, [][2]int{{m[3], m[1] - size}}, []string{by}))
-		case fence == "" && roleLabel().MatchString(folded):
+		case fence == "" && roleLabel().MatchString(folded) && (agrees().MatchString(folded) || !roleField().MatchString(folded)):
 			m := roleLabel().FindStringSubmatchIndex(folded)
 			role := strings.Trim(folded[:max(m[3], m[7], m[9])], " \t>#*_()[]:|+-")
 			b.WriteString(text.ReplaceFolded(line, index, [][2]int{{0, m[1]}}, []string{"(" + role + ") "}))
@@ -108,7 +112,7 @@ func isReserved(line string, code, underlined bool) bool {
 	words = strings.TrimLeft(words, "0123456789 ")
 	for _, title := range reservedTitles {
 		rest, ok := strings.CutPrefix(words, title)
-		if ok && (rest == "" || rest[0] == ' ' && (marked || boldLabel().MatchString(line))) {
+		if ok && (rest == "" || rest[0] == ' ' && (marked || boldLabel().MatchString(line)) && (strings.Contains(title, " ") || !headingMarks().MatchString(line) || oneWord().MatchString(rest))) {
 			return true
 		}
 		// No other heading has titles of more than one word, in any place or spelling.

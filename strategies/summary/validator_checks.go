@@ -60,7 +60,7 @@ func refusal(text string) *Rejection {
 }
 
 var (
-	toolMarkup = text.Pattern(`(?i)</?(?:tool_calls?|function_calls?|tool_use|tool_response|invoke|antml:[a-z_]+|function_results?)(?:\s[^<>]*)?/?>|<function=|<parameter=|<[|｜][^<>|｜\n]{1,60}[|｜]>|\[/?TOOL_CALLS?\]|\[/?INST\]`)
+	toolMarkup = text.Pattern(`(?i)</?(?:tool_calls?|function_calls?|tool_use|tool_response|invoke|antml:[a-z_]+|function_results?)(?:\s[^<>]*)?/?>|<function=|<parameter=|<[|｜][^<>|｜\n]{1,60}[|｜]>|\[/?TOOL_CALLS?\]`)
 	toolJSON   = text.Pattern(`(?m)^\s*(?:\[\s*)?\{\s*"(?:function_call|tool_calls|tool_call|tool_uses?)"\s*:|^\s*(?:\[\s*)?\{\s*"(?:name|function|tool|tool_name|recipient_name)"\s*:\s*"[^"\n]{1,100}"\s*,\s*"(?:arguments|parameters|args|input|tool_input)"\s*:`)
 )
 
