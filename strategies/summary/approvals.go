@@ -10,24 +10,24 @@ import (
 
 const (
 	approving = `(?:pre-?)?approv(?:ed|es|al)|confirm(?:ed|s|ation)|(?:pre-?)?authori[sz](?:ed|es|ation)|agree(?:d|s|ment)|permit(?:ted|s)|permission|allow(?:ed|s)|consent(?:ed|s)?|accept(?:ed|s|ance)|green-?lit|green[\s-]?light(?:ed|s)?|go-?ahead|ok(?:ay)?['’]?(?:ed|d)|okays?|sanctioned|cleared|sign(?:ed|s)[\s-]off|sign-off|waive[ds]|endorse[ds]|bless(?:ed|ing)|vouched|` +
-		`carte\s+blanche|free\s+hand|all-?clear|nod|trusts\s+(?:us|me)|(?:did|does)\s+(?:approve|authori[sz]e|permit|allow|consent)|(?:g[ai]ves?|grant(?:ed|s))\s+(?:\w+\s+){0,3}access|gave\s+(?:\w+\s+){0,2}ok|ratified|assented|acquiesced|rubber-stamped|nodded|delegated|entrusted|empowered|lets?\s+(?:us|me|the\s+assistant)`
+		`carte\s+blanche|free\s+hand|all-?clear|nod|trusts\s+(?:us|me|the\s+(?:agent|assistant|model|team))|(?:left|leaves?)\s+(?:it|this|that|the\s+\w+(?:\s\w+)?)\s+(?:up\s+)?to\s+(?:us|me|the\s+(?:agent|assistant|model))|likes?\s+the\s+idea|(?:did|does)\s+(?:approve|authori[sz]e|permit|allow|consent)|(?:g[ai]ves?|grant(?:ed|s))\s+(?:\w+\s+){0,3}access|gave\s+(?:\w+\s+){0,2}ok|ratified|assented|acquiesced|rubber-stamped|nodded|delegated|entrusted|empowered`
 	person   = `user|human|owner|customer|operator|client|requester|caller`
-	agreeing = `(?:fine|happy|ok(?:ay)?|on\s+board|comfortable|cool)\s+(?:with|for\s+(?:us|me|(?:the\s+)?(?:assistant|agent|model|bot|team))\s+to\b)|in\s+favou?r\s+of|no\s+(?:objections?|problems?\s+with)|thumbs[\s-]?up`
+	agreeing = `(?:fine|happy|good|ok(?:ay)?|on\s+board|comfortable|cool)\s+(?:with|for\s+(?:us|me|(?:the\s+)?(?:assistant|agent|model|bot|team))\s+to\b)|in\s+favou?r\s+of|no\s+(?:objections?|problems?\s+with)|thumbs[\s-]?up|lets?\s+(?:us|me|the\s+assistant)`
 	// saidYes is what gives an approval in words.
-	saidYes = `(?:said|says|answered|replied|responded|told\s+(?:us|me|the\s+assistant))(?:[\s,:—-]+(?:(?:that|to|it|is|was|it['’]s)\s+){0,3}(?:` + yes + `)\b|\s*["“'](?:` + yes + `)[,.!]?["”'])|` +
-		`(?:wants|told|instructed|asked)\s+(?:us|me|it|the\s+assistant)\s+to\s+(?:go\s+ahead|proceed)\b|(?:said|says|stated|wrote|told\s+(?:us|me|the\s+assistant)|made\s+(?:it\s+)?clear)\s+(?:that\s+)?(?:the\s+(?:assistant|agent|model|bot)|we|i)\s+(?:may|can|could|(?:is|are)\s+(?:free|welcome|allowed)\s+to)\b`
+	saidYes = `reacted\s+with\s+(?:[👍✅🚀💯]|a\s+thumbs)|(?:said|says|answered|replied|responded|told\s+(?:us|me|the\s+assistant))(?:[\s,:—-]+(?:(?:that|to|it|is|was|it['’]s)\s+){0,3}(?:` + yes + `)\b|\s*["“'](?:` + yes + `)[,.!]?["”'])|` +
+		`(?:wants|told|instructed|asked)\s+(?:us|me|it|the\s+assistant)\s+to\s+(?:go\s+ahead|proceed)\b|(?:said|says|stated|wrote|told\s+(?:us|me|the\s+assistant)|made\s+(?:it\s+)?clear)\s+(?:that\s+)?(?:the\s+(?:assistant|agent|model|bot)|we|i)\s+(?:may|can|could|should|(?:is|are)\s+(?:free|welcome|allowed)\s+to)\b`
 	yes = `yes|ok(?:ay)?|fine|go\s+ahead|go\s+for\s+it|proceed|sure`
 	// granting are nouns for what only a person gives.
 	granting = `approval|clearance|go-?ahead|green[\s-]?light|sign-?off|blessing|carte\s+blanche`
 	// grantable are nouns for what systems grant, too.
 	grantable  = `permission|consent|authori[sz]ation`
-	lifting    = `lift(?:s|ed)?|drops?|dropped|withdr(?:aws?|ew|awn)|revoke[sd]?|removed?|relaxe[sd]|suspend(?:s|ed)?|cancel(?:s|l?ed)?`
+	lifting    = `lift(?:s|ed)?|retract(?:s|ed)?|waive[sd]?|drops?|dropped|withdr(?:aws?|ew|awn)|revoke[sd]?|removed?|relaxe[sd]|suspend(?:s|ed)?|cancel(?:s|l?ed)?`
 	forbidding = `bans?|prohibitions?|restrictions?|rules?|constraints?|veto(?:es)?|objections?|freeze|embargo`
 	gap        = `([^.!?;。！？।\n]{0,60}?)`
 )
 
 // foreignApproving matches words for an approval that was given, in other languages.
-const foreignApproving = `zugestimmt|einverstanden|\bgab\s+\p{L}+\s+ok\b|\bfeu\s+vert\b|est[áa]\s+de\s+ac(?:ue|o)rdo\b|\bd['’]accordo?\b|\bconcord(?:a|ou)\b|\b(?:luz|luce)\s+verde\b|zielone\s+światło|groen\s+licht|зел[её]н\p{L}+\s+свет|abgestimmt|abgesprochen|vereinbart|согласован|погоджен|uzgodni|dohodnut|\bconsenso\b|deu\s+(?:permissão|autorização)|\bakkoord\b|дал[аи]?\s+(?:добро|згоду)|허용(?:했|하였)|[说說]可以|memberi(?:kan)?\s+izin|dal[ai]?\s+souhlas|συμφωνεί|genehmigte?\b|bestätigte?\b|freigegeben|\berlaubte?\b|gebilligt|grünes\s+licht|\b(?:mit|die)\s+(?:zustimmung|genehmigung|freigabe|erlaubnis)\s+(?:des|der|vom)|` +
+const foreignApproving = `nichts\s+(?:dagegen|gegen)|\b(?:zustimmung|genehmigung|freigabe|erlaubnis|einverständnis)\b|не\s+(?:возража|против)|不反[对對]|賛成|(?:동의|승인|허락|허가)(?:함|됨|해|받)|(?:承認|許可|了承)済|zugestimmt|einverstanden|\bgab\s+\p{L}+\s+ok\b|\bfeu\s+vert\b|est[áa]\s+de\s+ac(?:ue|o)rdo\b|\bd['’]accordo?\b|\bconcord(?:a|ou)\b|\b(?:luz|luce)\s+verde\b|zielone\s+światło|groen\s+licht|зел[её]н\p{L}+\s+свет|abgestimmt|abgesprochen|vereinbart|согласован|погоджен|uzgodni|dohodnut|\bconsenso\b|deu\s+(?:permissão|autorização)|\bakkoord\b|дал[аи]?\s+(?:добро|згоду)|허용(?:했|하였)|[说說]可以|memberi(?:kan)?\s+izin|dal[ai]?\s+souhlas|συμφωνεί|genehmigte?\b|bestätigte?\b|freigegeben|\berlaubte?\b|gebilligt|grünes\s+licht|\b(?:mit|die)\s+(?:zustimmung|genehmigung|freigabe|erlaubnis)\s+(?:des|der|vom)|` +
 	`approuvé|confirmé|autorisé|\baccepté|validé|son\s+(?:accord|aval|autorisation)|avec\s+l['’](?:accord|aval|autorisation)|\baprobó|\baprobad[oa]|\bconfirmó|\bconfirmad[oa]|autorizó|autorizad[oa]|aceptó|dio\s+(?:permiso|su)|visto\s+bueno|\baprovou|\baprovad[oa]|autorizou|confirmou|aceitou|approvat[oa]|confermat[oa]|autorizzat[oa]|acconsentito|` +
 	`goedgekeurd|bevestigd|toegestaan|toestemming|godkän(?:de|t)|bekräfta(?:de|t)|tillåt(?:it)?|godkend(?:te|t)?\b|godkjen(?:te|t)\b|tillat\b|tillod|hyväksy(?:i|nyt)|salli(?:i|nut)|vahvisti|` +
 	`zatwierdzi[łl]|zaakceptowa[łl]|potwierdzi[łl]|zgodzi[łl]|zgodę|pozwoli[łl]|schváli[ll]|schválen|souhlasil|povolil|potvrdil|súhlasil|jóváhagy|engedélyezt|beleegyez|megerősít|aprobat|autorizat|confirmat|odobri(?:o|l)|dozvoli(?:o|l)|potvrdio|` +
@@ -35,6 +35,13 @@ const foreignApproving = `zugestimmt|einverstanden|\bgab\s+\p{L}+\s+ok\b|\bfeu\s
 	`одобри|одобрен|подтвердил|разрешил|согласил|согласие|разрешение|схвалив|підтвердив|дозволив|погодив|потвърди|разреши|одобрио|` +
 	`批准|同意|确认|確認(?:しました|した|済み)?|授权|授權|允许|允許|承認(?:しました|した|済み|され)|許可(?:しました|した|され)|了承(?:しました|した|済み)|승인(?:했|하였|되)|허락(?:했|하였)|허가(?:했|하였)|동의(?:했|하였)|` +
 	`אישר|הסכים|הרשה|وافق|موافقة|أذن|سمح|تأیید\s+کرد|تایید\s+کرد|موافقت\s+کرد|اجازه\s+داد|(?:मंजूरी|मंज़ूरी|अनुमति|स्वीकृति)\s+(?:दी|दे)|অনুমোদন|অনুমতি|ஒப்புதல்|அனுமதி|อนุมัติ|อนุญาต|ยินยอม`
+
+// doing matches the beginnings of words for deeds that are hard to undo.
+var doing = strings.Join(strings.Fields(strings.Join(deeds[1:], "")), "|")
+
+// foreignApproved matches a passive of such words, which names no person.
+const foreignApproved = `\b(?:wurden?|ist|sind)\s(?:[^.!?\n]{0,60}?\s)?(?:genehmigt|freigegeben|erlaubt|gebilligt|abgesegnet)\b|\b(?:a|ont)\s+été\s+(?:approuv|valid|autoris|accept)ée?s?|\b(?:ha\s+sido|han\s+sido|fue|fueron|queda|foi|foram)\s+(?:aprobad|autorizad|aprovad|permitid)[oa]s?\b|\bè\s+stat[oa]\s+(?:approvat|autorizzat)[oa]\b|` +
+	`\b(?:is|werd)\s+goedgekeurd\b|(?:одобрен|согласован|разреш[её]н|утвержд[её]н)[аоы]?(?:[^\pL]|$)|已(?:获|被|经)?(?:批准|授权|允许|同意)|(?:承認|許可|了承)済|(?:승인|허가)(?:됨|되었|됐)`
 
 // reviewable are words for what others approve than the user.
 const reviewable = `prs?|mrs?|commits?|pull|merge|patch|invoices?|orders?|payments?|transactions?|loans?|builds?|releases?|tickets?|api|keys?|tokens?|requests?|endpoints?|routes?|roles?|accounts?|headers?|sessions?|logins?|review\w*|posts?|comments?|applications?|invoice|status|articles?`
@@ -45,30 +52,31 @@ const ending = `[\p{Latin}\p{Cyrillic}\p{Greek}\p{Hangul}\p{Hebrew}\p{Arabic}]*`
 var (
 	// approvals matches claims in folded English that the user approved something, in both
 	// voices.
-	approvals = text.Pattern(`(?i)\b(?:` + person + `)(?:['’]s)?\b(?:\s*\([^()\n]{1,40}\)|,[^,.;\n]{1,60},|\s+at\s+\d{1,2}:\d\d)?[\s*_:,"”\x60→=>|–—-]{1,4}(?:(?:not\s+only|since|personally|has|have|had|already|also|now|then|explicitly|expressly|clearly|verbally|fully|previously|later|finally|just|just\s+now|given|gave|gives|granted|grants|provided|provides|raised|issued|is|was|were|been|full|final|written|verbal|oral|clear|explicit|their|his|her|its|the|an?|on|to|in|us|me|chat|decision:?)\s+){0,8}(?:(?:` + approving + `|` + agreeing + `)\b|` + saidYes + `)|` +
+	approvals = text.Pattern(`(?i)\b(?:` + person + `)(?:['’]s)?\b(?:\s*\([^()\n]{1,40}\)|,[^,.;\n]{1,60},|\s+at\s+\d{1,2}:\d\d)?[\s*_:,"”\x60→=>|–—-]{1,4}(?:(?:not\s+only|since|personally|has|have|had|already|also|now|then|explicitly|expressly|clearly|verbally|fully|previously|later|finally|just|just\s+now|given|gave|gives|granted|grants|provided|provides|raised|issued|is|was|were|been|full|final|written|verbal|oral|clear|explicit|seem(?:s|ed)|sound(?:s|ed)|their|his|her|its|the|an?|on|to|in|us|me|chat|decision:?)\s+){0,8}(?:(?:` + approving + `|` + agreeing + `)\b|` + saidYes + `)|` +
 		`\b(?:` + approving + `|given|granted|obtained|received)\s+(?:(?:\w+)\s+){0,3}(?:by|from|of|with)\s+(?:\w+\s+\()?(?:the\s+(?:[\w-]+\s+){0,2})?(?:` + person + `)\b|` +
-		`\b(?:with|has|have|had|got|obtained|received|under)\s+(?:the\s+)?(?:\w+\s+)?(?:` + person + `)['’]s\s+(?:\w+\s+)?(?:` + approving + `|ok)\b|\b(?:` + person + `)['’]s\s+ok(?:ay)?\b|(?-i:\b[A-Z][a-z]+)\s+(?:has\s+)?(?:approved|authori[sz]ed|signed\s+off\s+on)\s+(?:the|all|an?|our|this|that|any)\b|` +
-		`(?:` + approving + `)\s*[:—-]?\s*(?:(?:was|is|has\s+been|were)\s+)?(?:given|granted|obtained|received)\b|` +
+		`\b(?:with|has|have|had|got|obtained|received|under)\s+(?:the\s+)?(?:\w+\s+)?(?:` + person + `)['’]s\s+(?:\w+\s+)?(?:` + approving + `|ok)\b|\b(?:` + person + `)['’]s\s+ok(?:ay)?\b|(?-i:\b[A-Z][a-z]+)(?:\s+(?:has|had|also|then|now|already))*\s+(?:approved|authori[sz]ed|okayed|green-?lit|signed\s+off(?:\s+on)?|consented\s+to|is\s+(?:fine|ok(?:ay)?|happy|good)\s+with|has\s+no\s+objections?|gave\s+(?:\w+\s+){1,2}(?:ok|okay|nod|` + granting + `))\b|\bwith\s+(?-i:[A-Z][a-z]+)['’]s\s+(?:\w+\s+)?(?:` + granting + `|` + grantable + `|ok|okay)\b|` +
+		`\b(?:` + approving + `)\s*[:—-]?\s*(?:(?:was|is|has\s+been|were)\s+)?(?:given|granted|obtained|received)\b|` +
 		`\bthe\s+(?:` + person + `)s\s+(?:(?:have|had|all|both|explicitly)\s+){0,3}(?:approved|authori[sz]ed|consented)\b|\bthe\s+(?:` + person + `)\s+(?:[\w'’-]+\s+){1,8}and\s+(?:approved|authori[sz]ed|consented)\b|` +
 		`\b(?:` + person + `)_approv(?:ed|al)["'\x60]?\s*[:=]\s*(?:true|yes)\b|\b(?:approved|authori[sz]ed)\s*\|\s*(?:` + person + `)\b|` +
 		// in fields, by others than the user, and without a name
-		`\bapprov(?:ed|al|er)(?:[_\s-]?by)?["'\x60]?\s*[:=(]+\s*["'\x60]?(?:the\s+)?(?:` + person + `)\b|\b(?:approval|sign-off)(?:\s+status)?\s*:\s*(?:approved|yes|given|granted|ok)\b|(?m:^)[\s>*+•☑✅-]*(?:\[x\]\s*)?(?:pre-?)?approved\s*:(?:\s)|` +
-		`\b(?:` + person + `)\s+(?:does|did|do)(?:\s+not|n['’]t)\s+(?:object|mind)\b|\b(?:they|he|she|(?:the\s+)?(?:admin|administrator|maintainer|manager|boss|management|everyone))\s+(?:(?:has|have|had|also|then|already|explicitly|all)\s+){0,3}(?:approved|authori[sz]ed|consented|signed\s+off|agreed\s+to|gave\s+(?:\w+\s+){0,3}(?:permission|consent|` + granting + `))\b|` +
-		`\b(?:got|have|has|had|having|obtained|received|secured)\s+(?:obtained\s+|received\s+)?(?:the\s+|an?\s+|full\s+|explicit\s+|written\s+){0,2}(?:` + granting + `|ok)\b|\b(?:` + granting + `|` + grantable + `)\b([^.!?:;\n]{0,80}?)(?:\s(?:exists|came|has\s+come|arrived|(?:is|was)\s+(?:there|in\s+place|recorded|on\s+(?:record|file)))|(?:\s(?:is|was|were|has\s+been|have\s+been)|\s*:)\s+(?:granted|given|obtained|received))\b|` +
-		`\b(?:we|i|the\s+(?:assistant|agent|model))(?:\s+(?:am|are|is|was|were|(?:have|has|had)\s+been)|['’](?:ve\s+been|re|m))\s+(?:now\s+|explicitly\s+|fully\s+)?(?:authori[sz]ed|allowed|permitted|cleared|empowered|given\s+(?:permission|` + granting + `))\b|` +
+		`\bapprov(?:ed|al|er)(?:[_\s-]?by)?["'\x60]?\s*[:=(]+\s*["'\x60]?(?:the\s+)?(?:` + person + `)\b|\b(?:approvals?|` + granting + `|` + grantable + `)\b(?:\s+status)?([^.!?:;|\n]{0,80}?)\s*:[\s*_]*(?:[✅✔☑👍]|(?:approved|yes|ok|done)\b)|(?m:^)[\s>*+•☑✅-]*(?:\[x\]\s*)?(?:pre-?)?approved\s*:(?:\s)|` +
+		`\b(?:` + person + `)\s+(?:does|did|do|will|would)(?:\s+not|n['’]t)\s+(?:object|mind|care|oppose)\b|\b(?:they|he|she|(?:the\s+)?(?:admin|administrator|maintainer|manager|boss|management|everyone|compliance|legal|security|(?:team|tech)\s+lead|c[te]o|colleague|stakeholders?))\s+(?:(?:has|have|had|also|then|already|explicitly|all)\s+){0,3}(?:approved|authori[sz]ed|okayed|consented|signed\s+off|agreed\s+to|cleared\s+(?:the|us|me)|gave\s+(?:\w+\s+){0,3}(?:permission|consent|` + granting + `))\b|` +
+		`\b(?:got|have|has|had|having|obtained|received|secured)\s+(?:obtained\s+|received\s+)?(?:the\s+|an?\s+|full\s+|explicit\s+|written\s+){0,2}(?:` + granting + `|ok|nod)\b|\b(?:we|i|the\s+(?:assistant|agent|model))\s+(?:now\s+|already\s+)?(?:have|has|had|hold)\s+(?:\w+\s+)?(?:` + grantable + `)\s+(?:to|for)\b|\b(?:` + granting + `|` + grantable + `)\b([^.!?:;\n]{0,80}?)(?:\s(?:exists|came|has\s+come|arrived|(?:is|was)\s+(?:there|in\s+place|recorded|on\s+(?:record|file)))|(?:\s(?:is|was|were|has\s+been|have\s+been)|\s*:)\s+(?:granted|given|obtained|received))\b|` +
+		`\b(?:we|i|you|the\s+(?:assistant|agent|model))(?:\s+(?:am|are|is|was|were|(?:have|has|had)\s+been)|['’](?:ve\s+been|re|m))\s+(?:now\s+|explicitly\s+|fully\s+)?(?:authori[sz]ed|allowed|permitted|cleared|empowered|told\s+(?:that\s+)?(?:i|we)\s+(?:can|may)|given\s+(?:permission|` + granting + `))\b|` +
 		`\b(?:` + yes + `)\b[^.!?:;()\n]{0,60}\((?:by\s+)?(?:the\s+)?(?:` + person + `)\)|` +
 		// without a verb, and of what was forbidden
 		`\b(?:` + granting + `|` + grantable + `)\s+(?:(?:is|was)\s+)?(?:on\s+(?:file|record)|in\s+place|noted)\b|(?m:^|[.!?;:]\s)[\s>*+•-]*(?:(?:an?|the|full|explicit|written|verbal)\s+){0,2}(?:` + granting + `)\s+(?:for|to|on)\b|` +
 		`\bthere\s+(?:is|was|has\s+been)\s+(?:(?:an?|the|now|also|full|explicit|written|verbal|clear|standing|general)\s+){0,3}(?:` + granting + `|` + grantable + `)\s+(?:for|to|by|from)\b|` +
-		`\b(?:` + person + `)\s+(?:(?:has|have|had|also|now|then|since|later|explicitly)\s+){0,3}(?:` + lifting + `)\s+(?:the|their|his|her|its|that|this|any|all)\s+(?:\w+\s+){0,2}(?:` + forbidding + `)\b|\b(?:` + forbidding + `)\b([^.!?;\n]{0,60}?)\s(?:is|was|are|were|(?:has|have)\s+(?:\w+\s+)?been)\s+(?:\w+\s+)?lifted\b|` +
+		`\b(?:` + person + `)\s+(?:(?:has|have|had|also|now|then|since|later|explicitly)\s+){0,3}(?:` + lifting + `)\s+(?:the|their|his|her|its|that|this|any|all)\s+(?:\w+\s+){0,2}(?:` + forbidding + `)\b|\b(?:` + forbidding + `)\b([^.!?;\n]{0,60}?)\s(?:is|was|are|were|(?:has|have)\s+(?:\w+\s+)?been)\s+(?:\w+\s+)?(?:lifted|relaxed|retracted|waived)\b|` +
 		`\b(?:` + person + `)\s+(?:(?:has|have|had|also|then|now)\s+){0,2}(?:chose|opted|elected|decided|resolved|picked)\s+(?:to|for|on)\s+((?:the\s+)?(?:` + strings.Join(strings.Fields(allDeeds), `|`) + `)\w*)|` +
 		`\b(?:` + person + `)['’]s\s+(?:response|reply|answer|reaction|decision)\b([^.!?\n]{0,80}?)\s(?:is|was)\s+(?:positive|affirmative|favou?rable|an?\s+(?:clear\s+)?yes)\b|\b(?:` + granting + `|` + grantable + `)\s*\((?:the\s+)?(?:` + person + `)\b|` +
 		`\?[*_"”’)]*\s+(?:yes|yeah|ja|oui|sí|sì|sim|tak|да)\b[,:]?\s+(?:it|they|that|this|you|we)\s+(?:may|can|should|must)\b|` +
 		`\b(?:(?:may|shall|should)\s+(?:the\s+(?:agent|assistant|model|bot)|we|i)\b|is\s+it\s+(?:ok(?:ay)?|fine|allowed)\b)([^?\n]{0,120})\?[*_"”’)]*[\s|:—–-]{1,6}[*_]*(?:(?:a|answer)\s*:\s*)?yes\b|` +
 		// what the user is said to let
 		`\b(?:per|according\s+to)\s+the\s+(?:` + person + `),([^.!?\n]{1,90}?)\s(?:without\s+(?:(?:further|any|prior|more)\s+)*(?:asking|checking|confirm\w*|approval|questions?|consult\w*)|at\s+will|freely)\b|` +
-		`\b(?:` + person + `)\s+no\s+longer\s+(?:minds?|objects?|opposes?|forbids?|insists?|rules?\s+out)\b|` +
-		`(?:\b(?:is|was|are|were|(?:has|have|had)\s+been)|['’]s)\s+(?:now\s+|also\s+|already\s+|explicitly\s+|formally\s+)?(?:approved|signed[\s-]off|green-?lit|pre-?approved|pre-?cleared|cleared\s+to\s+(?:go|proceed)|authori[sz]ed|agreed\s+(?:to|upon)|ok(?:ay)?['’]?(?:ed|d))\b|(?:[—–\[(✅☑✔]️?\s*)(?:(?:pre-?)?approved(?:[.\])!;|]|(?m:[ \t]*$))|(?:pre-?)?cleared\s+(?:to\s+(?:go|proceed)|for\s+take-?off)\b)`)
+		`\b(?:` + person + `)\s+no\s+longer\s+(?:minds?|objects?|opposes?|forbids?|insists?|rules?\s+out|(?:wants?|needs?|has)\s+to\s+wait)\b|` +
+		`\b(?:the\s+(?:agent|assistant|model)|you)\s+may\s+(?:now\s+|also\s+)?((?:force-)?(?:` + doing + `)\w*)|\b(?:ok(?:ay)?|allowed|permitted)\s+to\s+((?:force-)?(?:` + doing + `)\w*)|(?m:\b(?:` + doing + `)\w*\b([^.!?:;|\n]{0,60}):[\s*_]*(?:allowed|permitted|authori[sz]ed)\s*[.;,)]?\s*$)|` +
+		`(?:\b(?:is|was|are|were|(?:has|have|had)\s+(?:\w+\s+){0,2}been)|['’]s)\s+(?:(?:now|also|already|since|later|then|meanwhile|\w+ly)\s+){0,2}(?:approved|signed[\s-]off|green-?lit|pre-?approved|pre-?cleared|cleared\s+to\s+(?:go|proceed)|authori[sz]ed|agreed(?:\s+(?:to|upon))?|ok(?:ay)?['’]?(?:ed|d))\b|(?:[—–\[(✅☑✔]️?\s*)(?:(?:pre-?)?approved(?:[.\])!;|]|(?m:[ \t]*$))|(?:pre-?)?cleared\s+(?:to\s+(?:go|proceed)|for\s+take-?off)\b)`)
 	// reviewed matches what others approve than the user, in front of a claim; behind it is
 	// reviewedBehind.
 	reviewed       = text.Pattern(`(?i)\b(?:` + reviewable + `)(?:[\s,:(]+(?:[#!]?[\d.-]+|\x60[^\x60\n]*\x60|\w+-\d+|that|which|and|it|also|then|now|by|has|have|is|are|was|were|of|for|to|from|in|on|the|this|an?))*[\s*_:,"\x60)-]*$`)
@@ -78,11 +86,13 @@ var (
 	byOthers = text.Pattern(`(?i)^\s+(?:in\s+\w+\s+)?by\s+(?:[\w'-]+\s*){1,3}`)
 	// foreign matches such claims in other languages: a person and an approval, in any order.
 	foreign = text.Pattern(`(?i)(?:` + foreignUser + `|` + foreignCustomer + `)` + ending + gap + `(?:` + foreignApproving + `)` + ending + `|` +
-		`(?:` + foreignApproving + `)` + ending + `([^.!?;。！？।\n]{0,12}?)(?:` + foreignUser + `|` + foreignCustomer + `)` + ending)
-	// foreignPerson matches the person in them.
-	foreignPerson = text.Pattern(`(?i)` + foreignUser + `|` + foreignCustomer)
+		`(?:` + foreignApproving + `)` + ending + `([^.!?;。！？।\n]{0,12}?)(?:` + foreignUser + `|` + foreignCustomer + `)` + ending + `|\b(?:laut|gemäß|selon|según|secondo|segundo)\s+(?:\p{L}+\s+)?(?:` + foreignUser + `)\s+(?:darf|dürfen|kann|können|on\s+peut|se\s+puede|si\s+può|pode)\b|` + foreignApproved)
+	// foreignPerson matches the person in them, or a passive without one.
+	foreignPerson = text.Pattern(`(?i)` + foreignUser + `|` + foreignCustomer + `|` + foreignApproved)
 	// foreignDenied matches words about a claim in other languages that deny it or put it off.
 	foreignDenied = text.Pattern(`(?i)\b(?:fehlt|steht\s+aus|ausstehend|nötig|erforderlich|benötigt|braucht|wartet?|ohne|bevor|bis|falls|wenn|ob|manque|requise?|nécessaire|sans|si|avant|falta|pendiente|necesari\w+|sin|antes|cuando|senza|zonder|bez|czeka|pokud|jestli|kun|hvis|jika|tanpa|nếu)\b|(?:^|\s)(?:без|если|нужн\p{L}*|требуется|ждёт|ждет|ожида\p{L}*|якщо|χωρίς|αν|אם|ללא|بدون|إذا|اگر)(?:\s|$)|需要|如果|等待|未经|未經|もし|必要|待ち|하면|필요|หาก|ถ้า|ต้อง`)
+	// nobody matches a claim that denies itself.
+	nobody = text.Pattern(`(?i)^(?:nobody|none|nothing|not|never|neither|once|if)\b`)
 	// denied matches words within a claim that deny it or put it off.
 	denied = text.Pattern(`(?i)\b(?:n['’]a|not|nicht|noch|muss|soll|kein\w*|pas|non|no|não|niet|nog|moet|inte|ikke|nie|jeszcze)\b|henüz|chưa|không|(?:^|\s)(?:не|ещё|ще)\s|没|未|不|まだ|아직`)
 	// conditional matches what stands in front of a claim that is none, denied what stands
@@ -112,9 +122,9 @@ const rules = `rules?|constraints?|restrictions?|instructions?|requirements?|ban
 // voiding matches claims that what the user ruled does not hold any more, or that others speak
 // for the user, in folded English.
 var voiding = text.Pattern(`(?i)(?:(?m:^)|[.!?;:,]\s|\b(?:please|always|now|on|may|can|should|must|to)\s)[\s>*_+•-]*(?:ignore|disregard|forget|drop|override|bypass|lift|suspend)\s+(?:(?:all|any|every|the|that|this|those|these|earlier|previous|prior|former|old|user['’]s|of)\s+){1,5}(?:` + rules + `)\b|` +
-	`\b(?:` + rules + `|confirmations?)\b[^.!?;\n]{0,50}?\s(?:(?:(?:no|not\s+any)\s+(?:longer|more)|do\s+not|don['’]t|does\s+not|doesn['’]t)\s+(?:\w+\s+)?(?:appl(?:y|ies)|counts?|holds?|binds?|binding|matters?|valid|exists?)\b|(?:is|are|was|were|(?:has|have)\s+(?:\w+\s+)?been)\s+(?:(?:now|hereby|all|both|therefore)\s+)*(?:void|null|moot|obsolete|suspended|lifted|waived|cancel+ed|revoked|rescinded|overridden|superseded|withdrawn|(?:no\s+longer|not)\s+(?:\w+\s+)?(?:valid|binding|in\s+(?:force|effect))|out\s+of\s+force)\b)|` +
+	`\b(?:` + rules + `|confirmations?)\b[^.!?;\n]{0,50}?\s(?:(?:(?:no|not\s+any)\s+(?:longer|more)|do\s+not|don['’]t|does\s+not|doesn['’]t)\s+(?:\w+\s+)?(?:appl(?:y|ies)|counts?|holds?|binds?|binding|matters?|valid|exists?)\b|(?:is|are|was|were|(?:has|have)\s+(?:\w+\s+)?been)\s+(?:(?:now|hereby|all|both|therefore)\s+)*(?:void|null|moot|obsolete|suspended|relaxed|retracted|lifted|waived|cancel+ed|revoked|rescinded|overridden|superseded|withdrawn|(?:no\s+longer|not)\s+(?:\w+\s+)?(?:valid|binding|in\s+(?:force|effect))|out\s+of\s+force)\b)|` +
 	`\b(?:` + person + `)['’]s\s+(?:\w+\s+)?(?:` + forbidding + `)\b[^.!?;\n]{0,50}?\s(?:(?:was|were)\s+(?:only|just|limited)|(?:has\s+)?(?:ended|expired)|(?:is|was)\s+over|(?:only\s+)?(?:applied|covered))\b|` +
-	`\bno\s+(?:further\s+|more\s+)?(?:confirmation|approval)s?\s+(?:is|are)\s+(?:needed|required|necessary)\b|(?:\b(?:` + person + `)\s+(?:needs?|wants?|requires?|expects?)\s+no\s+(?:(?:further|more|other|prior|additional)\s+)?(?:confirmation|approval|question)s?|\bneeds?\s+no\s+(?:(?:further|more|other|prior|additional)\s+)?confirmations?)\b|\b(?:do\s+not|don['’]t|never|no\s+need\s+to|(?:need|must|should)\s+not|needn['’]t|stop)\s+ask(?:ing)?\s+(?:the\s+)?(?:` + person + `)\b|` +
+	`\bno\s+(?:further\s+|more\s+)?(?:confirmation|approval)s?\s+(?:is|are)\s+(?:needed|required|necessary)\b|(?:\b(?:` + person + `)\s+(?:needs?|wants?|requires?|expects?)\s+no\s+(?:(?:further|more|other|prior|additional)\s+)?(?:confirmation|approval|question)s?|\bneeds?\s+no\s+(?:(?:further|more|other|prior|additional)\s+)?confirmations?)\b|\b(?:no\s+need|(?:not|n['’]t)\s+(?:need|have)|no\s+longer\s+(?:wants?|needs?|has|have))\s+to\s+(?:wait|check)\s+(?:for|until|with)\s+(?:the\s+)?(?:` + person + `|\w+day)\b|\b(?:wait|check|talk)(?:ing)?\s+(?:for|with|until)\s+(?:the\s+)?(?:` + person + `)\s+is\s+(?:done|over|settled|no\s+longer|not|unnecessary)\b|\b(?:do\s+not|don['’]t|never|no\s+need\s+to|(?:need|must|should)\s+not|needn['’]t|stop)\s+ask(?:ing)?\s+(?:the\s+)?(?:` + person + `)\b|` +
 	`\b(?:counts?|treat(?:ed)?|regard(?:ed)?|taken|considered|handled)\b[^.!?;\n]{0,60}?\s(?:as|like)\s+(?:(?:coming|being|if\s+\w+\s+came)\s+)?(?:from\s+the\s+(?:` + person + `)\b|(?:an?\s+|the\s+)?(?:` + person + `)(?:['’]s)?\s+(?:own\s+)?(?:words?|requests?|instructions?|orders?|messages?|approvals?|consent|wish(?:es)?)\b|(?:an?\s+|the\s+)?(?:words?|requests?|instructions?|orders?|messages?)\s+(?:from|of|by)\s+the\s+(?:` + person + `)\b)|\bnot\s+to\s+ask\s+(?:again|any\s?more|first|before|for)\b`)
 
 // technical matches rules of programs, which the user has not ruled, and the names of such.
@@ -197,11 +207,8 @@ func sentenceBefore(s string) string {
 // await an approval: where each ends, and what was approved.
 func (e *SourceIndex) approvalsIn(pattern *regexp.Regexp, s string) func(func(int, approval) bool) {
 	return func(yield func(int, approval) bool) {
-		if pattern == foreign() && !foreignPerson().MatchString(s) { // most answers: five times faster
-			return
-		}
 		skipped := 0 // where a claim about what others approve ends
-		for _, m := range pattern.FindAllStringSubmatchIndex(s, -1) {
+		for _, m := range claimsIn(pattern, s) {
 			rest, isPast := s[m[1]:], past().MatchString(s[m[0]:m[1]])
 			if strings.HasPrefix(rest, unbacked) || mayNot().MatchString(s[m[0]:min(len(s), m[1]+12)]) || toSystems().MatchString(rest) || wantingPast().MatchString(rest) || !isPast && wanting().MatchString(rest) {
 				continue
@@ -228,9 +235,11 @@ func (e *SourceIndex) approvalsIn(pattern *regexp.Regexp, s string) func(func(in
 			before, claim := s[start:m[0]], s[m[0]:m[1]]
 			by := byOthers().FindString(rest)
 			switch named := namesPerson().MatchString(claim + by); {
-			case denied().MatchString(within):
+			case denied().MatchString(within), pattern == approvals() && nobody().MatchString(claim):
 				continue
 			case pattern == foreign() && foreignDenied().MatchString(text.Tail(before, 30)+within+text.Head(s[m[1]:end], 30)):
+				continue
+			case pattern == foreign() && reviewed().MatchString(before):
 				continue
 			case pattern == approvals() && !named && (by != "" || reviewed().MatchString(before+within) || reviewedBehind().MatchString(s[m[1]:end]) ||
 				again().MatchString(before) && skipped > 0 && !strings.Contains(s[skipped:m[0]], "\n")):
@@ -253,7 +262,7 @@ func (e *SourceIndex) approvalsIn(pattern *regexp.Regexp, s string) func(func(in
 				what = agreeable().ReplaceAllString(what, " ")
 			}
 			if !hasStems(what) { // what is approved stands in front
-				if what = before + what; !hasStems(what) {
+				if what = before + what; !hasStems(what) && !strings.ContainsAny(s[m[1]:end], "0123456789") {
 					what = sentenceBefore(s[:start])
 				}
 			} else {
@@ -264,6 +273,30 @@ func (e *SourceIndex) approvalsIn(pattern *regexp.Regexp, s string) func(func(in
 			}
 		}
 	}
+}
+
+// claimsIn returns the matches of a pattern of claims in a text. In other languages only lines with a person
+// or a passive are searched, which takes a fifth of the time.
+func claimsIn(pattern *regexp.Regexp, s string) [][]int {
+	if pattern != foreign() {
+		return pattern.FindAllStringSubmatchIndex(s, -1)
+	}
+	var out [][]int
+	at := 0
+	for line := range strings.Lines(s) {
+		if foreignPerson().MatchString(line) {
+			for _, m := range pattern.FindAllStringSubmatchIndex(line, -1) {
+				for i := range m {
+					if m[i] >= 0 {
+						m[i] += at
+					}
+				}
+				out = append(out, m)
+			}
+		}
+		at += len(line)
+	}
+	return out
 }
 
 // withoutPlannedCode returns a claim without the commands that the assistant has named, which detail it.

@@ -32,10 +32,12 @@ var (
 		`(?:[\s,]+(?:was|is|were|reads?|that|this|explicitly|verbatim|literally|again|then|here|now|just|the\s+following))*["'\x60]?[*_\s]*(?:[:：]|\s=\s)(?:[*_\s]|<br\s*/?>)*|` +
 		`\b(?:user|human)(?:['’]s)?\s+(?:\w+\s+){0,3}(?:(?:messages?|words|reply|answer)\s+follows?|(?:said|wrote)\s+(?:the\s+following|this|as\s+follows))\s*\.?\s*$|` +
 		`\b(?:user|human)\s+(?:` + putting + `)\s*(?:\s[—–-]+\s|[—–…]|\.{3}|→|=>?|⇒)\s*|` +
-		`\b(?:messages?|words?|quotes?|quotation|said|written|typed|verbatim|request|answers?|repl(?:y|ies)|responses?)\s+(?:from|of|by)\s+(?:the\s+)?user\b[^.!?:"“”\n]{0,20}:\s*|\bmessages?\s*\(user\)\s*:\s*|\b(?:user|human)\s+(?:said|says|wrote|writes)\s*$|\buser\s+(?:wants|added|sent)\s*:\s[*_\s]*|^\W*from\s+(?:the\s+)?user\s*:\s*`)
+		`\b(?:messages?|words?|quotes?|quotation|said|written|typed|verbatim|request|answers?|repl(?:y|ies)|responses?)\s+(?:from|of|by)\s+(?:the\s+)?user\b[^.!?:"“”\n]{0,20}:\s*|\bmessages?\s*\(user\)\s*:\s*|\b(?:user|human)\s+(?:said|says|wrote|writes)\s*$|\buser\s+(?:wants|added|sent|picked)\s*:\s[*_\s]*|^\W*from\s+(?:the\s+)?user\s*:\s*|\b(?:quoting|to\s+quote)\s+(?:the\s+)?user[*_]*\s*[:,—–-]\s*|[.!?;]\s+(?-i:USER|HUMAN):\s*`)
+	// about matches text in front of words that may be the model's about what the user wants.
+	about = text.Pattern(`(?i)(?:\b(?:user|human)(?:['’]s)\s+(?:\w+\s+)?(?:preference|position|opinion|stance|take|verdict|decision|guidance)|^[\s*_>•+-]*(?:\d+[.)]\s*)?(?:the\s+)?(?:latest|last|newest|most\s+recent)\s+(?:request|instruction|ask|order|wish))[*_]*\s*[:—–][*_\s]*`)
 	// spokenLabel matches the same at the beginning of a line of a transcript.
 	spokenLabel = text.Pattern(`(?i)(?:^|<br\s*/?>)(?:[^\pL\n]|\pL[.)]\s|\[\^[^\]\s]{1,20}\]:|<\w{1,9}>|(?:turn|message|msg|step)\s*#?\d+,?|gpt4\s+correct){0,40}(?:the\s+)?(?:end[\s-]+)?` +
-		`(?:user(?:\s?#?\d{1,4})?(?:[\s*_~)\]|\x60]|</\w{1,9}>|\([^()\n]{1,20}\))*(?:[:：\t]|>\s|=>)|(?:customer|requester|caller|usr|u|me|h)[*_]*:)(?:[\s*_~|]|</\w{1,9}>)*|` +
+		`(?:(?:user|human\sturn)(?:\s?#?\d{1,4})?(?:[\s*_~)\]|\x60]|</\w{1,9}>|\([^()\n]{1,20}\))*(?:[:：\t]|>\s|=>)|(?:customer|requester|caller|usr|u|me|h)[*_]*:)(?:[\s*_~|]|</\w{1,9}>)*|` +
 		`^[^\pL\n]{0,20}(?:[aq](?:uestion|nswer)?|repl(?:y|ies))[*_]*\s*(?::\s*)?\((?:the\s+)?user\)[*_]*\s*:?[*_\s]*|` +
 		`^user\s\|\s|^[\s*>-]*[\[(]user[\])][ \t]+|^\W*(?:👤|🧑|🗣|💬)[\s:*_>–—-]{0,6}(?:user[\s:*_>–—-]{1,6})?`)
 	// spokenForeign matches such labels in other languages.
@@ -46,7 +48,9 @@ var (
 	// cellOfUser matches a cell of a row that names the user as who spoke.
 	cellOfUser = text.Pattern(`(?i)\|?[\s*_]*(?:the\s+)?(?:user|human|customer)(?:\s+(?:said|says|wrote))?[\s*_]*\|`)
 	// columnOfWords matches a head of a table about who said what.
-	columnOfWords = text.Pattern(`(?i)\b(?:said|says|messages?|text|quotes?|words|speaker|statement)\b`)
+	columnOfWords = text.Pattern(`(?i)\b(?:said|says|messages?|text|quotes?|words|speaker|statement|who)\b`)
+	// columnOfUser matches the head of a table with a column for each speaker, up to that of the user.
+	columnOfUser = text.Pattern(`(?i)^[^\n]*?\|\s*(?:the\s+)?(?:user|human)\s*\|(?:[^\n]*\|)?\s*(?:assistant|agent|model|bot|ai)\s*\|`)
 	// codeWord matches a word in code, such as the name of an account.
 	codeWord = text.Pattern("^`[^`\\s]+`")
 	// isEmphasis matches a line up to the first mark of emphasis behind a colon.
@@ -142,8 +146,16 @@ func (e *SourceIndex) userQuotes(summary string, sections []Section) []userQuote
 			case len(quotes) > 0:
 			case marks > 0:
 				plain(marks, len(line), true)
+			case e.aboutEnd(line) > 0 && !e.retells(line[e.aboutEnd(line):]):
+				plain(e.aboutEnd(line), len(line), false)
 			case pending:
 				plain(len(line)-len(strings.TrimLeft(line, listMarks)), len(line), true)
+			case row && columnOfUser().MatchString(header):
+				column := strings.Count(header[:strings.Index(strings.ToLower(header), "user")+1], "|")
+				if cells := strings.Split(line, "|"); column < len(cells) && len(quotedPhrases(cells[column])) > 0 {
+					from := len(strings.Join(cells[:column], "|")) + 1
+					plain(from, from+len(cells[column]), true)
+				}
 			case row && entry:
 				for cell := 0; cell < len(line); {
 					end := cell + len(line[cell:])
@@ -172,19 +184,37 @@ func (e *SourceIndex) userQuotes(summary string, sections []Section) []userQuote
 	return out
 }
 
-// turnOfUser matches the label of the user in a transcript, which code has as a name, if at all.
-var turnOfUser = text.Pattern(`(?m)^[ \t>*-]*(?:\[\d[^\]\n]{0,30}\][ \t]*)?(?:(?:User|USER|Human|HUMAN)[ \t]*[:：]|\[(?:user|User|USER)\])[ \t]+`)
+// turnOfUser matches the label of the user in a transcript, which code has as a name, if at all, and what is
+// before the words in a list of messages.
+var turnOfUser = text.Pattern(`(?m)^[ \t>*-]*(?:\[\d[^\]\n]{0,30}\][ \t]*)?(?:(?:User|USER|Human|HUMAN)[ \t]*[:：]|\[(?:user|User|USER)\]|(?:user|human)>)[ \t]+|` +
+	`["']role["']\s*:\s*["'](?:user|human)["']\s*,\s*["']content["']\s*:\s*["']|^[ \t]*-[ \t]+role:[ \t]*["']?user["']?[ \t]*\n[ \t]+content:[ \t]*["'|>]?\s*`)
 
 // turnsIn returns the turns of the user in a transcript in a fence, which begins at index at.
 func turnsIn(code string, at int) []userQuote {
 	var out []userQuote
 	for _, m := range turnOfUser().FindAllStringIndex(code, -1) {
 		said, _, _ := strings.Cut(code[m[1]:], "\n")
+		if code[m[1]-1] == '"' || code[m[1]-1] == '\'' {
+			said, _, _ = strings.Cut(said, code[m[1]-1:m[1]])
+		}
 		if !ownMark(said) {
 			out = append(out, userQuote{text: said, loose: true, plain: true, start: at + m[1], end: at + m[1] + len(said)})
 		}
 	}
 	return out
+}
+
+// aboutEnd returns the index behind what says that words about what the user wants follow, or -1.
+func (e *SourceIndex) aboutEnd(line string) int {
+	folded, at := e.withoutNames(text.Fold(withoutMarks(line)))
+	m := about().FindStringIndex(folded)
+	switch {
+	case m == nil:
+		return -1
+	case at == nil:
+		return m[1]
+	}
+	return at[m[1]]
 }
 
 // isName reports whether words behind a label are the name of an account, or begin with one in code.

@@ -34,7 +34,7 @@ func (e *SourceIndex) clean(answer string) string {
 		was := answer
 		answer = updated().ReplaceAllString(extract.Escape(plainReferences(answer)), "")
 		answer = programNotes().ReplaceAllString(answer, notQuoted+"$1")
-		if answer = e.markApprovals(e.markDuties(e.withoutOrders(e.withoutUnknownLinks(plainTitles(Clean(answer)))))); answer == was {
+		if answer = e.markListed(e.markApprovals(e.markDuties(e.withoutOrders(e.withoutUnknownLinks(plainTitles(Clean(answer))))))); answer == was {
 			break
 		}
 	}

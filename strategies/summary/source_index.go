@@ -40,10 +40,12 @@ type SourceIndex struct {
 	statements     []statement
 	statementBytes int
 	refused        stemSet
+	bans           []ban
 	asked          question
 	unread         string
-	// names matches the names that the user has given, nil for none.
-	names *regexp.Regexp
+	// names matches the names that the user has given, nil for none; people are those of others.
+	names  *regexp.Regexp
+	people map[string]bool
 }
 
 const (

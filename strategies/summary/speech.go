@@ -16,7 +16,7 @@ const (
 	afterwards = putting + `|asks?|asked|insist(?:s|ed)|add(?:s|ed)|continue[sd]|went\s+on|warn(?:s|ed)|emphasi[sz]e[sd]|stresse[sd]|explain(?:s|ed)|repeat(?:s|ed)|conclude[sd]|complain(?:s|ed)|object(?:s|ed)|demand(?:s|ed)|instruct(?:s|ed)|order(?:s|ed)|comment(?:s|ed)|clarifie[sd]|declare[sd]|remind(?:s|ed)\s+\w+`
 	putting    = `said|says|writes?|wrote|typed|stated|replied|answered|responded|noted|remarked|exclaimed|put\s+it`
 	// sayings are nouns for what was said.
-	sayings = `directive|demand|messages?|requests?|questions?|feedback|corrections?|instructions?|words?|reply|answer|response|comment|prompt|follow-?up|ask|e?-?mail(?:\s+(?:reads?|said))?|note|input|quote|wish|wants|msg|statement`
+	sayings = `directive|demand|messages?|requests?|questions?|feedback|corrections?|instructions?|words?|reply|answer|response|comment|prompt|follow-?up|ask|e?-?mail(?:\s+(?:reads?|said))?|note|input|quote|wish|wants|msg|statement|position|preference|opinion|stance|verdict|decision|guidance|take`
 	// linking may stand between a word of speech and what was said.
 	linking = `(?:<br\s*/?>|[*_\s:,()|—–\\-]|\b(?:was|is|were|are|me|us|that|to|explicitly|then|again|for|also|here|simply|just|exactly|verbatim|literally|the|following|in|this|session|first|last|latest|reads?)\b){0,12}`
 	// within is a character that does not end a sentence or a quotation, nor begins a clause of
@@ -52,13 +52,13 @@ var (
 	// in front of words in any marks, labelled the label of a person.
 	saidBefore = text.Pattern(`(?i)\b(?:` + putting + `|say|asks?|asked|told|insist(?:s|ed)|begged|warned|explained|continued|(?:wants|quoting|verbatim)\s*:)` + linking + `$`)
 	saidMarked = text.Pattern(`(?i)\b(?:(?:user|human)(?:['’]s)?\s+(?:\w+\s+)?(?:` + sayings + `)\s*:|(?:` + putting + `|words?(?:\s+(?:were|are|was))?))(?:[*_\s:]|\b(?:that|this|explicitly|again|exactly|verbatim|literally)\b){1,4}$`)
-	saidAfter  = text.Pattern(`^[*_,\s—–-]*(?:(?:he|she|they|(?:the|our|my|a)\s+\w+(?:\s\w+)?|[A-Z]\w+)\s+(?:` + afterwards + `)\b|(?:said|says|wrote|writes|added|noted|replied)\s+(?:he|she|they|the\s+\w+|[A-Z]\w+)\b)`)
-	// near matches a person in the sentence in front of a quotation, shown one of what a person sees.
+	saidAfter  = text.Pattern(`^[*_,\s—–-]*(?:(?:he|she|they|(?:the|our|my|a)\s+\w+(?:\s\w+)?|[A-Z]\w+)\s+(?:` + afterwards + `)\b|(?:said|says|wrote|writes|added|noted|replied)\s+(?:he|she|they|the\s+\w+|[A-Z]\w+)\b)|^[*_,.\s]*(?:[—–~-]+\s*|[(\[|]\s*)the\s+owner[*_]*(?:[).,;\n\]|]|\s*$)`)
+	// near matches a person in the sentence in front of a quotation, shown what a person sees, behind the person.
 	near     = text.Pattern(`(?i)\b(?:users?|human|customers?|client|owner|operator|requester|caller|person|boss|manager|admin)(?:[^@.!?"“”\w][^@.!?"“”]{0,60})?$`)
-	shown    = text.Pattern(`(?i)→|\b(?:clicks?|clicked|press(?:es|ed)?|sees?|saw|opens?|opened|selects?|selected|chooses?|chose|shows?|shown|buttons?|menus?|dialogs?|tooltips?|label\w*|columns?|titled|called|named|fields?|switch|pages?|types?|settings?|set\s+to)\b`)
+	shown    = text.Pattern(`(?i)→|\b(?:clicks?|clicked|press(?:es|ed)?|sees?|saw|shows?|shown|buttons?|menus?|dialogs?|tooltips?|label\w*|columns?|titled|called|named|fields?|switch|set\s+to|(?:open|select|cho)\w*\s+(?:the|an?|(?:all|every)\s+\w+)\b)`)
 	labelled = text.Pattern(`(?i)(?:^|\n)[^\pL\n]{0,20}(?:the\s+)?(?:` + people + `|(?:(?:latest|last|newest|current|original|initial|first)\s+)?(?:request|instruction|prompt|ask))[*_)\]\x60]*\s*[:>|][*_\s]*$`)
 	// notTheUser matches words with user in them that are no speaker, or one who is spoken to.
-	notTheUser = text.Pattern(`(?i)\buser[\s-]+(?:interface|guide|manual|agent|service|table|model|stor(?:y|ies)|menu|page|profile|settings|docs?|facing|name|id)\b|\buser\s+(?:is|was|were|gets|got|being|be|will\s+be)\s+(?:then\s+)?(?:asked|told|instructed|warned|reminded|prompted|shown)\b`)
+	notTheUser = text.Pattern(`(?i)\buser[\s-]+(?:interface|guide|manual|agent|service|table|model|stor(?:y|ies)|menu|page|profile|settings|docs?|facing|name|id)\b|\b(?:for|to)\s+the\s+user\s+(?:is|was|reads?|says?)\b|\buser\s+(?:is|was|were|gets|got|being|be|will\s+be)\s+(?:then\s+)?(?:asked|told|instructed|warned|reminded|prompted|shown)\b`)
 	// aThing matches the subject of a word of speech that is no person.
 	aThing = text.Pattern(`(?i)\b(?:` + things + `|it|which|that)\s+(?:\w+\s+)?(?:` + saying + `)` + linking + `$`)
 	// anotherSays matches a clause of its own about what a thing says.
@@ -75,7 +75,7 @@ const (
 	foreignUser = `\b(?:be)?nutzer(?:in|s|n)?\b|\banwender(?:in|s|n)?\b|\butilisat(?:eur|rice)\b|\busuari[oa]\b|\busuári[oa]\b|\butilizador[a]?\b|\butente\b|\bgebruiker|użytkowni\p{L}*|\bkullanıcı\p{L}*|\banvändaren|\bbruk(?:er|ar)en\b|\bbrugeren\b|` +
 		`\bkäyttäjä\p{L}*|\bfelhasználó\p{L}*|\buživatel\p{L}*|\bpoužívateľ\p{L}*|\butilizator\p{L}*|\b[ku]o?risni[kc]\p{L}*|\buporabnik\p{L}*|\bpengguna\b|người dùng|χρήστη\p{L}*|пользовател\p{L}*|користувач\p{L}*|потребител\p{L}*|корисни[кц]\p{L}*|` +
 		`用户|用戶|使用者|利用者|ユーザー?|사용자[가는]?|משתמש\p{L}*|کاربر|صارف|المستخدم|مستخدم|उपयोगकर्ता|ব্যবহারকারী|பயனர்|ผู้ใช้`
-	foreignCustomer = `\bkund(?:e|en|in)\b|\b(?:le|la|du|de\s+la)\s+client[e]?\b|\b(?:el|la|del)\s+cliente\b|\b[oa]\s+cliente\b|\bil\s+cliente\b|\bklient\p{L}*|\bklant\b|клиент\p{L}*|клієнт\p{L}*|客户|客戶|お客様|顧客|고객[이은님]*|العميل|मुवक्किल|ग्राहक|ลูกค้า|khách hàng|müşteri\p{L}*|\bpelanggan\b|πελάτη\p{L}*`
+	foreignCustomer = `\b(?:el|la|un)\s+(?:desarrollador|jefe|ingenier)[oa]?\b|\ble\s+(?:développeur|chef|patron)\b|\bder\s+(?:entwickler|chef)\b|\bo\s+desenvolvedor\b|\blo\s+sviluppatore\b|разработчик\p{L}*|начальник\p{L}*|开发者|開發者|開発者|개발자[가는]?|\bkund(?:e|en|in)\b|\b(?:le|la|du|de\s+la)\s+client[e]?\b|\b(?:el|la|del)\s+cliente\b|\b[oa]\s+cliente\b|\bil\s+cliente\b|\bklient\p{L}*|\bklant\b|клиент\p{L}*|клієнт\p{L}*|客户|客戶|お客様|顧客|고객[이은님]*|العميل|मुवक्किल|ग्राहक|ลูกค้า|khách hàng|müşteri\p{L}*|\bpelanggan\b|πελάτη\p{L}*`
 )
 
 // claim says whose words a text is said to be.
@@ -128,7 +128,7 @@ func (e *SourceIndex) claims(q *quotation) claim {
 	case strings.Contains(strings.ToLower(after), "user") && attributedAfter().MatchString(after):
 		return ofTheUser
 	case len(quotedPhrases(q.text)) == 0:
-	case !isWeak(q.mark) && near().MatchString(before) && !shown().MatchString(before),
+	case !isWeak(q.mark) && !shown().MatchString(near().FindString(before)) && near().MatchString(before),
 		saidBefore().MatchString(before) && !aThing().MatchString(before), saidAfter().MatchString(after), labelled().MatchString(before), foreignPeople().MatchString(plain):
 		return ofSomebody
 	}

@@ -84,6 +84,11 @@ func (e *SourceIndex) addStatements(said string) {
 		sentences[i] = kept
 		e.refused.add(refused)
 		spared.add(refused)
+		e.addBans(refused)
+		if answers && strings.TrimSpace(kept) == "" && (declines().MatchString(refused) || postpones().MatchString(refused)) {
+			e.refused.add(e.asked.about)
+			e.addRefused(e.asked.about, false)
+		}
 		declined = declined || strings.TrimSpace(kept) == "" && declines().MatchString(refused)
 	}
 	var open []string
@@ -145,7 +150,7 @@ func (e *SourceIndex) addStatement(s statement) {
 
 var (
 	// agreeable matches negations that agree.
-	agreeable = text.Pattern(`(?i)\bno\s+(?:problems?|worries|objections?|issues?)\b|\bnot\s+a\s+problem\b|\bwhy\s+not\b|\b(?:no|not)\s+need\s+to\s+(?:ask|confirm|wait|check\s+with)\b|\b(?:don['’]?t|do\s+not|wouldn['’]?t)\s+(?:mind|worry|object|hesitate|need\s+to\s+ask|ask\s+me)\b|\b(?:i|we)\s+(?:\w+\s+)?(?:don['’]?t|do\s+not)\s+(?:need|have)\s+(?:to|a)\b|\b(?:nothing|not)\s+against\b|\bwithout\s+(?:asking|a\s+question|questions|confirmation|waiting|hesitation|further|my)\b|` +
+	agreeable = text.Pattern(`(?i)\bno\s+(?:problems?|worries|objections?|issues?)\b|\bnot\s+a\s+problem\b|\bwhy\s+not\b|\b(?:no|not)\s+need\s+to\s+(?:ask|confirm|wait|check\s+with)\b|\b(?:(?:don|doesn|didn|wouldn|won)['’]?t|(?:do|does|did|will|would)\s+not)\s+(?:mind|care|worry|object|oppose|hesitate|need\s+to\s+ask|ask\s+me)(?:\s+(?:if|whether))?\b|\b(?:left|leaves?)\s+(?:it|this|that|the\s+\w+(?:\s\w+)?)\s+(?:up\s+)?to\s+(?:us|me|you|the\s+(?:agent|assistant|model))(?:\s+(?:if|whether))?\b|\b(?:i|we)\s+(?:\w+\s+)?(?:don['’]?t|do\s+not)\s+(?:need|have)\s+(?:to|a)\b|\b(?:nothing|not)\s+against\b|\bwithout\s+(?:asking|a\s+question|questions|confirmation|waiting|hesitation|further|my)\b|` +
 		`\bnichts\s+dagegen\b|\bkein(?:e|en)?\s+(?:problem|einw[aä]nde?)\b|нет\s+проблем|не\s+против|没问题|沒問題`)
 	// postpones matches clauses that put off all that stands in front of them.
 	postpones = text.Pattern(`(?i)\b(?:(?:wait|stop|hold\s+(?:on|off)|warte)(?:\W*$|\W+(?:for|until|till|a|one|please|here|now|there|auf|bis)\b)|not\s+(?:yet|now|today|so\s+fast)|(?:noch|jetzt)\s+nicht|pas\s+encore|todavía\s+no|non\s+ancora|nog\s+niet|jeszcze\s+nie)\b|подожди|не\s+сейчас`)
@@ -370,6 +375,9 @@ func stemsOf(s string) string {
 func withoutEnding(w string) string {
 	for _, ending := range []string{"ing", "ed", "s"} {
 		rest, ok := strings.CutSuffix(w, ending)
+		if ending == "s" && (strings.HasSuffix(rest, "she") || strings.HasSuffix(rest, "xe")) {
+			rest = rest[:len(rest)-1] // pushes
+		}
 		if !ok || len(rest) < 3 || ending == "s" && strings.HasSuffix(rest, "s") {
 			continue
 		}

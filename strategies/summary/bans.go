@@ -1,0 +1,225 @@
+package summary
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+// ban is what a message of the user forbids or puts off: stems of deeds, of what they are done to, and
+// of times.
+type ban struct{ deeds, objects, times []string }
+
+var (
+	// forbids matches the beginning of a clause that forbids something.
+	forbids = text.Pattern(`(?i)^\W*(?:(?:and|but|also|please|so|then|you|we|i|agents?|really|under\s+no\s+circumstances|must|should|may|can|ever)\s+)*(?:do\s+not|don['’]?t|never|not|mustn['’]?t|shouldn['’]?t|can['’]?t|cannot|no|avoid|stop|refrain\s+from|hands\s+off|hold\s+off(?:\s+on)?)\s+(?:(?:ever|you|us|me|to|please|want|allowed|let)\s+){0,4}`)
+	// putsOff matches that it is forbidden up to a time.
+	putsOff = text.Pattern(`(?i)\b(?:before|until|till)\b`)
+	// noDeed matches what follows a negation and forbids nothing.
+	noDeed = text.Pattern(`(?i)^(?:forget|worry|know|think|understand|see|remember|mind|hesitate|care|believe|work|need|have|yet|sure|idea|problem|longer|more|now|really|get|find|feel|expect|like|one|way)\b`)
+	// permits matches words of permissions, requests and orders.
+	permits = text.Pattern(`(?i)\b(?:may|can|should|must|shall|allow\w*|approv\w*|agree\w*|authori[sz]\w*|permit\w*|permission|consent\w*|accept\w*|cleared|clearance|ok|okay\w*|fine|happy|good|free|welcome|yes|nod|mind|cares?|likes?|trusts?|discretion|default|proceed|go-?\s?ahead|wants?|wanted|wish\w*|ask(?:s|ed)|request\w*|told|tells|instruct\w*|orders|ordered|demand\w*|insist\w*|said|says|decided|next|todo|to\s+be|important|attention|override|urgent|note\s+to|dear|exception|standing|agents?)\b|[👍✅✔☑]`)
+	// lifts matches that a rule does not hold any more.
+	lifts = text.Pattern(`(?i)\b(?:` + lifting + `)\w*\s+(?:\w+\s+){0,3}(?:` + forbidding + `)\b|\b(?:` + forbidding + `)\b[^.!?;\n]{0,60}?\s(?:` + ended + `)|\b(?:chang\w+|changed)\s+(?:their|his|her|its)\s+mind\b|\bc[ao]me\s+around\b|\bno\s+longer\s+(?:wants?|needs?|insists?|requires?|minds?|objects?|opposes?)\b`)
+	// excuses matches words of sentences that only propose, await or rule out.
+	excuses = text.Pattern(`(?i)\?|\b(?:until|unless|if|whether|only|once\s+(?:the|an?|it|they|that|this|\w+\s+(?:is|are|has|have))|when|pending|await\w*|wait(?:s|ing)?|needs?|requir\w+|unclear|undecided|open|propos\w+|offer\w*|suggest\w*|recommend\w*|would|could|declin\w+|refus\w+|reject\w*|forb[ia]d\w*|prohibit\w*|bans?|banned|rul(?:ed|es|ing)\s+out|postpon\w+|deferr?\w*|hold|paused|block\w*|against|oppos\w*|objects|objected|warn\w*|later|to\s+check|(?:approve|confirm|agree|answer|ask|check|decide|talk)\w*\b[^.!?\n]{0,40}\bfirst|instead|why|how|fail\w*|mistake\w*|violat\w*|off[\s-]limits|alone|untouched|before\s+(?:the|an?|any|it|that|this|[b-df-z]\w+ing))\b|\b(?:assistant|agent|model|i|we)\s+(?:\w+\s+){0,2}(?:asks?|asked|requested|wants?)\b|\basked\s+(?:the\s+)?(?:` + person + `)\b|^\W*(?:\d+\W+)?asked\b`)
+	// liftedNot matches that a rule was not lifted.
+	liftedNot = text.Pattern(`(?i)\b(?:not|never|n['’]t|nor)\s+(?:\w+\s+){0,2}(?:` + ended + `|` + lifting + `)`)
+	// approvedHead matches a heading of things that were approved, yesCell a cell that says yes, approvalCell the head
+	// of such a column.
+	approvedHead = text.Pattern(`(?i)^[\s#>*_+•☑✅-]*(?:\[x\]\s*)?(?:(?:already|pre|user|the|actions?|changes|steps)[\s-]+){0,2}(?:approved|agreed|authori[sz]ed|signed[\s-]off|green-?lit|cleared|(?:allowed|permitted)\s+(?:actions?|changes|commands|steps))\b[^.!?:\n|]{0,40}(?::|[*_]*\s*$)`)
+	approvalCell = text.Pattern(`(?i)\|[^|\n]*\b(?:approv(?:ed|al)|consent|permission|permitted|allowed|sign-?off|signed\s+off|user\s+ok|ok['’]?d|authori[sz]ed|cleared)\b[^|\n]*\|`)
+	yesCell      = text.Pattern(`(?i)\|\s*(?:[✅✔☑👍x]|yes|ok|granted|given|approved|(?:by\s+)?(?:the\s+)?(?:` + person + `))[^|\n]{0,30}(?:\||$)`)
+)
+
+const (
+	// ended are words for a rule that does not hold any more.
+	ended = `(?:(?:is|was|are|were|(?:has|have)\s+(?:\w+\s+)?been)\s+(?:(?:now|since|only|just)\s+)?(?:lifted|relaxed|waived|dropped|void|moot|suspended|cancell?ed|revoked|rescinded|overrul\w+|overridden|withdrawn|retracted|over|for|about|limited|meant)|no\s+longer\s+(?:appl|hold|bind|valid|in)\w*|expired|ended)\b`
+	// endMarks may stand behind a sentence or an item.
+	endMarks = " \t.!?;*_)|"
+	// times are the stems of times, weak those of words that say little about what is meant.
+	times = " monda tuesd wedne thurs frida satur sunda today tomor tonig week month night morni eveni noon "
+	weak  = " old new file all any every anyth every everyt someth data code thing stuff ever never let also more first check "
+)
+
+// addBans indexes what the refusing part of a sentence of the user forbids.
+func (e *SourceIndex) addBans(refused string) {
+	from := 0
+	for _, m := range append(clauseEnds().FindAllStringIndex(refused, -1), []int{len(refused), len(refused)}) {
+		clause := refused[from:m[0]]
+		if n := forbids().FindStringIndex(clause); n != nil && !noDeed().MatchString(clause[n[1]:]) {
+			e.addRefused(stemsOf(clause[n[1]:]), putsOff().MatchString(clause))
+		}
+		from = m[1]
+	}
+}
+
+// addRefused indexes refused deeds by the stems of a clause or of a question, from deed to deed. Those that are
+// put off may be done at the time that is named.
+func (e *SourceIndex) addRefused(stems string, putOff bool) {
+	var r ban
+	add := func() {
+		if n := len(r.objects); n > 0 || slices.ContainsFunc(r.deeds, isDeed) {
+			e.bans = append(e.bans, r)
+		}
+	}
+	if !e.keep(len(stems)) {
+		return
+	}
+	for i, w := range strings.Fields(stems) {
+		switch {
+		case putOff && strings.Contains(times, " "+w+" "):
+			r.times = append(r.times, w)
+		case strings.Contains(weak, " "+w+" "):
+		case i == 0, isDeed(w) && len(r.objects) == 0:
+			r.deeds = append(r.deeds, w)
+		case isDeed(w):
+			add()
+			r = ban{deeds: []string{w}}
+		default:
+			r.objects = append(r.objects, w)
+		}
+	}
+	add()
+}
+
+func isDeed(w string) bool { return strings.Contains(allDeeds, " "+w+" ") }
+
+// isAbout reports whether stems name a deed of a ban, or one of its kind, and what it is done to.
+func (r *ban) isAbout(stems string) bool {
+	done, objects := 0, r.objects
+	for _, d := range r.deeds {
+		if hasStem(stems, d) || slices.ContainsFunc(deeds[1:], func(kind string) bool {
+			return strings.Contains(kind, " "+d+" ") && slices.ContainsFunc(strings.Fields(kind), func(w string) bool { return strings.Contains(stems, " "+w+" ") })
+		}) {
+			done++
+		}
+	}
+	if own := slices.DeleteFunc(slices.Clone(objects), func(w string) bool { return strings.Contains(environments, " "+w+" ") }); len(own) > 0 {
+		objects = own
+	}
+	return done > 0 && (len(objects) == 0 || done > 1 && done == len(r.deeds) || slices.ContainsFunc(objects, func(w string) bool { return hasStem(stems, w) }))
+}
+
+// refuses reports whether a message of the user refuses what stems are about, and none asks for it or agrees.
+func (e *SourceIndex) refuses(sentence string) bool {
+	stems := stemsOf(sentence)
+	return slices.ContainsFunc(strings.Fields(stems), e.refused.has) && slices.ContainsFunc(e.bans, func(r ban) bool {
+		if !r.isAbout(stems) || slices.ContainsFunc(r.times, func(w string) bool { return strings.Contains(stems, " "+w+" ") }) && !strings.Contains(sentence, "before") {
+			return false
+		}
+		return !slices.ContainsFunc(e.statements, func(s statement) bool {
+			known := s.stems
+			if s.agrees {
+				known += s.about
+			}
+			return !s.tells && r.isAbout(known)
+		})
+	})
+}
+
+// retells reports whether a message of the user says most of what words say.
+func (e *SourceIndex) retells(words string) bool {
+	want := strings.Fields(stemsOf(words))
+	most := func(stems string) bool {
+		n := 0
+		for _, w := range want {
+			if hasStem(stems, w) {
+				n++
+			}
+		}
+		return 3*n >= 2*len(want)
+	}
+	return slices.ContainsFunc(e.statements, func(s statement) bool { return most(s.stems) || s.agrees && most(s.about+s.stems) }) ||
+		refuses().MatchString(words) && slices.ContainsFunc(e.bans, func(r ban) bool {
+			return most(" " + strings.Join(slices.Concat(r.deeds, r.objects, r.times), " ") + " ")
+		})
+}
+
+// allowsRefused reports whether a folded sentence says that the user allows, wants or orders what a message of
+// the user refuses, in any wording.
+func (e *SourceIndex) allowsRefused(sentence string) bool {
+	if technical().MatchString(sentence) {
+		return false
+	}
+	lifted := lifts().MatchString(sentence) && !liftedNot().MatchString(sentence)
+	if !lifted {
+		if !permits().MatchString(sentence) && !agreeable().MatchString(sentence) {
+			return false
+		}
+		if plain := agreeable().ReplaceAllString(sentence, " "); refuses().MatchString(plain) || excuses().MatchString(plain) {
+			return false
+		}
+	}
+	return e.refuses(sentence)
+}
+
+// markListed marks the sentences of an answer that allow what the user refuses, and the items and rows of what is
+// said to be approved that no message approves.
+func (e *SourceIndex) markListed(answer string) string {
+	var spans [][2]int
+	fence, at, headed, columns := "", 0, false, false
+	var bullet byte // of the list below the heading
+	for line := range strings.Lines(answer) {
+		start := at
+		at += len(line)
+		code := fence != ""
+		fence = fenceAfter(fence, line)
+		bare := strings.TrimSpace(line)
+		headed = headed && (bullet == 0 || bare != "" && bare[0] == bullet)
+		if code || fence != "" || bare == "" || blockStart(line) > 0 {
+			continue
+		}
+		folded, index := e.withoutNames(text.Fold(strings.TrimRight(line, "\r\n")))
+		head := approvedHead().FindStringIndex(folded)
+		items := ""
+		switch item := isItem(bare); {
+		case bare[0] == '|':
+			if strings.Contains(bare, "---") {
+				continue
+			}
+			columns = columns || approvalCell().MatchString(folded)
+			if columns && yesCell().MatchString(folded) {
+				items = folded
+			}
+		case head != nil && head[1] == len(strings.TrimRight(folded, " ")):
+			headed, bullet, columns = true, 0, false
+			continue
+		case head != nil:
+			items = folded[head[1]:]
+		case item && headed:
+			items, bullet = folded, bare[0]
+		default:
+			headed, columns = false, false
+		}
+		mark := func(end int) {
+			if index != nil {
+				end = index[end]
+			}
+			spans = append(spans, [2]int{start + end, start + end})
+		}
+		if items != "" && e.unapproved(items) {
+			mark(len(strings.TrimRight(folded, endMarks)))
+			continue
+		}
+		from := 0
+		for _, sentence := range sentencesOf(folded) {
+			if !strings.Contains(sentence, strings.TrimSpace(unbacked)) && e.allowsRefused(sentence) {
+				mark(from + len(strings.TrimRight(sentence, endMarks)))
+			}
+			from += len(sentence)
+		}
+	}
+	return text.ReplaceFolded(answer, nil, spans, slices.Repeat([]string{unbacked}, len(spans)))
+}
+
+// unapproved reports whether one of some things that are said to be approved is a deed that no message approves.
+func (e *SourceIndex) unapproved(items string) bool {
+	if strings.Contains(items, strings.TrimSpace(unbacked)) {
+		return false
+	}
+	return slices.ContainsFunc(strings.FieldsFunc(items, func(r rune) bool { return r == ',' || r == ';' }), func(item string) bool {
+		return slices.ContainsFunc(strings.Fields(stemsOf(item)), isDeed) && !e.approved(approval{what: item})
+	})
+}
