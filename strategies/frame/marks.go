@@ -151,8 +151,15 @@ var bareMarks = text.Pattern(`(?im)^[^\pL\pN\n(]*(?:` + strings.ReplaceAll(
 
 // looseMarks matches words in brackets or behind dashes that differ from those of a mark by an
 // article, emphasis, blanks or a broken line. Unwrap does not take them for a mark, but a reader may.
-var looseMarks = text.Pattern(`(?i)(?:\[|-{3,}|={3,})[^\pL\pN\n(]*(?:` + strings.ReplaceAll(
-	strings.ReplaceAll(strings.Join(endMarks, "|"), "end of ", "end (?:of )?(?:the )?")+"|"+spelled(endMarks)+"|(?:conversation |context )?summary ends|end of (?:the )?context\\b", " ", `[^\pL\pN(]{1,8}`) + `)`)
+var looseMarks = text.Pattern(`(?im)(?:\[|-{3,}|={3,})[^\pL\pN\n(]*(?:` + strings.ReplaceAll(
+	strings.ReplaceAll(strings.Join(endMarks, "|"), "end of ", "end (?:of )?(?:the )?")+"|"+spelled(endMarks)+"|"+strings.Join(looseWords, "|"), " ", `(?:[^\pL\pN(]|</?\w{1,6}>){1,8}`) + `)|` +
+	`(?im)^[^\pL\pN\n(]*(?:-{2,}|={2,}|\[)[ ]*(?:user|human)[ ]*(?:-{2,}|={2,}|\])[^\pL\pN\n]*$`)
+
+// looseWords are such words that end a summary or begin what follows it.
+var looseWords = []string{
+	"(?:conversation |context |session )?summary (?:ends?|over|is over)\\b", "end of (?:the )?(?:earlier |previous )?(?:context|conversation)\\b", "(?:conversation|chat|session) (?:resumes|continues|restarts)\\b",
+	"new (?:user )?messages?(?: from (?:the )?user)?[^\\pL\\pN\\n]{1,6}$",
+}
 
 // spelled returns the words of marks with a blank behind each letter.
 func spelled(marks []string) string {

@@ -19,7 +19,7 @@ var (
 	// noDeed matches what follows a negation and forbids nothing.
 	noDeed = text.Pattern(`(?i)^(?:forget|worry|know|think|understand|see|remember|mind|hesitate|care|believe|work|need|have|yet|sure|idea|problem|longer|more|now|really|get|find|feel|expect|like|one|way)\b`)
 	// permits matches words of permissions, requests and orders.
-	permits = text.Pattern(`(?i)\b(?:may|can|should|must|shall|allow\w*|approv\w*|agree\w*|authori[sz]\w*|permit\w*|permission|consent\w*|accept\w*|cleared|clearance|ok|okay\w*|fine|happy|good|free|welcome|yes|nod|mind|cares?|likes?|trusts?|discretion|default|proceed|go-?\s?ahead|wants?|wanted|wish\w*|ask(?:s|ed)|request\w*|told|tells|instruct\w*|orders|ordered|demand\w*|insist\w*|said|says|decided|next|todo|to\s+be|important|attention|override|urgent|note\s+to|dear|exception|standing|agents?)\b|[👍✅✔☑]`)
+	permits = text.Pattern(`(?i)\b(?:may|can|should|must|shall|allow\w*|approv\w*|agree\w*|authori[sz]\w*|permit\w*|permission|consent\w*|accept\w*|cleared|clearance|ok|okay\w*|fine|happy|good|free|welcome|yes|nod|mind|cares?|likes?|trusts?|discretion|default|proceed|go-?\s?ahead|wants?|wanted|wish\w*|ask(?:s|ed)|request\w*|told|tells|instruct\w*|orders|ordered|demand\w*|insist\w*|said|says|decided|next|todo|to\s+be|important|attention|override|urgent|note\s+to|dear|exception|standing|agents?|(?:got|came)\s+back|(?:per|according\s+to)\s+the\s+(?:` + person + `))\b|[👍✅✔☑]`)
 	// lifts matches that a rule does not hold any more.
 	lifts = text.Pattern(`(?i)\b(?:` + lifting + `)\w*\s+(?:\w+\s+){0,3}(?:` + forbidding + `)\b|\b(?:` + forbidding + `)\b[^.!?;\n]{0,60}?\s(?:` + ended + `)|\b(?:chang\w+|changed)\s+(?:their|his|her|its)\s+mind\b|\bc[ao]me\s+around\b|\bno\s+longer\s+(?:wants?|needs?|insists?|requires?|minds?|objects?|opposes?)\b`)
 	// excuses matches words of sentences that only propose, await or rule out.
@@ -36,6 +36,8 @@ var (
 const (
 	// ended are words for a rule that does not hold any more.
 	ended = `(?:(?:is|was|are|were|(?:has|have)\s+(?:\w+\s+)?been)\s+(?:(?:now|since|only|just)\s+)?(?:lifted|relaxed|waived|dropped|void|moot|suspended|cancell?ed|revoked|rescinded|overrul\w+|overridden|withdrawn|retracted|over|for|about|limited|meant)|no\s+longer\s+(?:appl|hold|bind|valid|in)\w*|expired|ended)\b`
+	// maxTitle is how many blanks the title of a section has at most.
+	maxTitle = 4
 	// endMarks may stand behind a sentence or an item.
 	endMarks = " \t.!?;*_)|"
 	// times are the stems of times, weak those of words that say little about what is meant.
@@ -201,6 +203,9 @@ func (e *SourceIndex) markListed(answer string) string {
 		}
 		if items != "" && e.unapproved(items) {
 			mark(len(strings.TrimRight(folded, endMarks)))
+			continue
+		}
+		if strings.HasPrefix(bare, "## ") && strings.Count(bare, " ") <= maxTitle {
 			continue
 		}
 		from := 0

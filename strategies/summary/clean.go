@@ -34,6 +34,7 @@ func (e *SourceIndex) clean(answer string) string {
 		was := answer
 		answer = updated().ReplaceAllString(extract.Escape(plainReferences(answer)), "")
 		answer = programNotes().ReplaceAllString(answer, notQuoted+"$1")
+		answer = toReader().ReplaceAllString(answer, "${1}"+notQuoted+"$2")
 		if answer = e.markListed(e.markApprovals(e.markDuties(e.withoutOrders(e.withoutUnknownLinks(plainTitles(Clean(answer))))))); answer == was {
 			break
 		}
@@ -44,6 +45,9 @@ func (e *SourceIndex) clean(answer string) string {
 // programNotes matches remarks in brackets that say the program wrote or checked them.
 var programNotes = text.Pattern(`(?i)[\[(【［{]\s*((?:(?:note|notice|message|remark|comment|verdict|check)\s+(?:of|from|by)\s+(?:the\s+)?(?:` + programs + `)|(?:the\s+)?(?:(?:` + programs + `)\s+(?:note|notice|message|remark|check)|(?:context\s+)?compactor|compaction|program|gate|validator)\s*[:：—–]|` +
 	`(?:[\w-]+?[\s-]+){0,3}?(?:checked|verified|validated|confirmed|approved|certified|written|added|inserted|generated|signed)\s+(?:against\s+[\w\s]{1,30}\s)?by\s+(?:the\s+)?(?:` + programs + `)\s*[:：,.;\])—–-])[^\[\]()\n]{0,400})[\])】］}]?`)
+
+// toReader matches labels that turn to the next agent, with the first character behind them.
+var toReader = text.Pattern(`(?i)((?:(?m:^)|[.!?]\s)[\s>#*_+-]*(?:(?:to\s+)?(?:the\s+)?next\s+(?:agent|assistant|model)|attention,?\s+(?:agent|assistant|model)s?|dear\s+(?:agent|assistant|model)|note\s+to\s+self|(?:instructions?|orders?|message)\s+(?:for|to)\s+(?:the\s+)?(?:next\s+)?(?:agent|assistant|model|whoever\s+\w+))[*_]*\s*[:,—–-][*_]*[ \t]+)([^\s(])`)
 
 const programs = `(?:context\s+|session\s+)?compactor|compaction(?:\s+(?:program|service|gate))?|program|system|gate|validator|host|runtime|platform|harness|orchestrator|summari[sz]er|supervisor`
 
@@ -80,7 +84,7 @@ const roleNames = `system|developer|user|customer|assistant|human|tool|function|
 var (
 	// roleTokens matches tokens by which templates and programs separate roles.
 	roleTokens = text.Pattern(`(?i)<\s?\|[^<>|\n]{0,60}\|\s?>|<\|\w{1,40}>|<\w{1,40}\|>|\[\s*/?\s*(?:INST|SYS|SYSTEM|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_RESULTS|TOOL_CALLS?)\s*\]|\[\s*SYSTEM\s+(?:MESSAGE|PROMPT|NOTE|OVERRIDE|INSTRUCTIONS?)\s*\]|\[\|(?:` + roleNames + `|endofturn)\|\]|\]~!?b[\[\]]|\[e~\[|` +
-		`<<\s*/?\s*SYS\s*>>|</?s>|<(?:start|end)_of_turn>|<(?:bos|eos|unk|pad)(?:_token)?>|<seed:\w{1,20}>|<extra_id_\d{1,3}>|<special_\d{1,4}>|` +
+		`<<\s*/?\s*SYS\s*>>|<\s*/?\s*(?:(?:conversation|context|session|chat)[_-](?:summary|history)|tools|invoke_tool|tool_(?:results?|outputs?))(?:\s[^<>\n]{0,100})?>|(?m:^\s*</summary>\s*$)|(?m:^[\s>*-]*<\s*(?:system|developer)\s[^<>\n]*$)|\[(?:BOS|EOS)\]|\[\s*/\s*(?:conversation|context)[\s_-]summary\s*\]|</?s>|<(?:start|end)_of_turn>|<(?:bos|eos|unk|pad)(?:_token)?>|<seed:\w{1,20}>|<extra_id_\d{1,3}>|<special_\d{1,4}>|` +
 		`<\s*/?\s*(?:user|human|customer)[_-](?:query|messages?|input|request|prompt|instructions?|turn|said|says|quote|words|text|ask)\s*>|<\s*\w{1,40}\s[^<>\n]{0,80}?\b(?:role|speaker|from|author|sender)\s*=\s*["']?(?:` + roleNames + `)\b[^<>\n]{0,80}>|` +
 		`<\s*/?\s*(?:(?:[\w-]{1,40}[-_])?(?:system|developer|instructions?))(?:[-_ ][\w-]{1,40})?(?:\s[^<>\n]{0,200})?/?\s*>|<\s*/\s*(?:` + roleNames + `)\s*>|` +
 		// opening tags of roles begin a line; elsewhere they may stand for a name that is to be filled in
@@ -173,11 +177,11 @@ var (
 	remark = text.Pattern(`^\[[^\]\n]{1,200}\]:[ \t]*(?:#|<>)[ \t]*\n?[ \t]*["'(]`)
 	// remote matches the end of a label with a destination outside of the folder, or with a
 	// reference to one.
-	remote = text.Pattern(`(?i)\]\s{0,8}(?:\(\s*<?\s*(?:[a-z][a-z0-9+.-]*:|[/\\]{2}|[^)\s]{0,20}[&\\])|\[)`)
+	remote = text.Pattern(`(?i)\]\s{0,8}(?:\(\s*<?\s*(?:[a-z][a-z0-9+.-]*:|[/\\]{2}|[^)\s]{0,20}[&\\]|[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,10}/)|\[)`)
 	// defined matches the definition of a destination.
 	defined = text.Pattern(`(?m)^[ >\t]*\[[^\]\n]{1,200}\]:`)
 	// active matches tags that load, run, hide or send something.
-	active = text.Pattern(`(?i)^<(?:!--|!doctype|\?|\s*/?(?:img|image|iframe|script|object|embed|svg|video|audio|source|track|link|meta|style|form|base|input|button|frame|frameset|applet|math|picture|portal|template|noscript|body|html|head|q|blockquote)\b|[a-z][\w-]{0,40}[\s/][^<>]{0,400}?(?:on\w+|style|src|srcset|href|background|action|data|ping)\s*=|[a-z][\w-]{0,40}\s(?:[^<>]{0,80}\s)?hidden\b)`)
+	active = text.Pattern(`(?i)^(?:&lt;img\s[^&<>\n]{0,80}?src\s*=|<(?:!--|!doctype|\?|\s*/?(?:img|image|iframe|script|object|embed|svg|video|audio|source|track|link|meta|style|form|base|input|button|frame|frameset|applet|math|picture|portal|template|noscript|body|html|head|q|blockquote|font)\b|[a-z][\w-]{0,40}[\s/][^<>]{0,400}?(?:on\w+|style|src|srcset|href|background|action|data|ping|aria-hidden)\s*=|[a-z][\w-]{0,40}\s[^<>]{0,200}?class\s*=[^<>]{0,80}?(?:sr-only|hidden)|[a-z][\w-]{0,40}\s(?:[^<>]{0,80}\s)?hidden\b))`)
 	// bare matches tags that load nothing without attributes.
 	bare = text.Pattern(`(?i)^<(?:img|image|track|link|meta|base|input|source|embed)\s*/?>`)
 	// destination matches the beginning of a destination of a link.
@@ -189,7 +193,7 @@ var (
 // plainLinks makes images, tags and links outside of code plain that load or run something
 // when they are shown.
 func plainLinks(s string) string {
-	if !strings.ContainsAny(s, "<[") {
+	if !strings.ContainsAny(s, "<[&") {
 		return s
 	}
 	code := codeIn(s)
@@ -212,6 +216,10 @@ func plainLinks(s string) string {
 					replace(i, i+m[1]-1, "")
 				}
 				i += m[1] - 2
+			}
+		case '&':
+			if active().MatchString(s[i:min(len(s), i+600)]) {
+				replace(i, i+len("&lt;"), "(")
 			}
 		case '[':
 			if remark().MatchString(s[i:min(len(s), i+256)]) && strings.Trim(s[strings.LastIndexByte(s[:i], '\n')+1:i], " >\t") == "" {

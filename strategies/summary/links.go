@@ -13,10 +13,17 @@ import (
 // unlinked replaces an address whose host is in no message.
 const unlinked = "(address left out: it is not in the messages)"
 
+// schemes matches schemes of addresses that name a host.
+const schemes = `(?:https?|hxxps?|wss?|s?ftp|ssh)`
+
 var (
+	// titled matches a link within the folder with a title, which readers show on demand.
+	titled = text.Pattern(`(\]\(\s*<?[^\s<>()]{1,300}>?)\s+["'(]([^"'()\n]{1,200})["')]\s*\)`)
+	// numeric matches a host that is a number.
+	numeric = text.Pattern(`^(?:0x[0-9a-f]+|\d{4,}|\[[0-9a-f:.]{3,}.*)$`)
 	// linked matches a link with a label, addresses an address that readers make a link, or of mail.
-	linked    = text.Pattern(`(?i)\[([^\[\]\n]{0,300})\]\(\s*<?((?:(?:https?|wss?|ftp):|[/\\]{2}|www\.)[^\s<>)]*)>?(?:\s[^()\n]{0,200})?\)`)
-	addresses = text.Pattern(`(?i)<?\b(?:(?:https?|wss?|ftp):[/\\]*|www\.)[^\s<>"'\x60)\]}|]+>?|\b[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}\b`)
+	linked    = text.Pattern(`(?i)\[([^\[\]\n]{0,300})\]\(\s*<?((?:` + schemes + `:|[/\\]{2}|www\.)[^\s<>)]*)>?(?:\s[^()\n]{0,200})?\)`)
+	addresses = text.Pattern(`(?i)<?\b(?:(?:https?|wss?|ftp):[/\\]*|[a-z][a-z0-9+.-]{1,15}:[/\\]{2,}|www\.)(?:\[[0-9a-f:.]{2,45}\])?[^\s<>"'\x60)\]}|]+>?|\b[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}\b`)
 )
 
 // withoutUnknownLinks removes the targets of links whose host is in no message: a model did
@@ -28,6 +35,12 @@ func (e *SourceIndex) withoutUnknownLinks(answer string) string {
 			return link
 		}
 		return m[1]
+	})
+	answer = titled().ReplaceAllStringFunc(answer, func(link string) string {
+		if m := titled().FindStringSubmatch(link); strings.Count(m[2], " ") > 1 && e.others.share(wordsOf(m[2])) < 1 && !e.isUsers(wordsOf(m[2])) {
+			return m[1] + ")"
+		}
+		return link
 	})
 	return addresses().ReplaceAllStringFunc(answer, func(address string) string {
 		bare := strings.TrimRight(address, ".,;:!?*_")
@@ -44,6 +57,9 @@ func (e *SourceIndex) knowsHost(address string) bool {
 	host := hostOf(address)
 	if strings.ContainsAny(host, "{}$*") {
 		return true
+	}
+	if numeric().MatchString(host) {
+		return false
 	}
 	for strings.Contains(host, ".") {
 		if e.others.share(hostWords(host)) == 1 {
@@ -68,6 +84,9 @@ func hostOf(address string) string {
 		host = host[:i]
 	}
 	host = host[strings.LastIndexByte(host, '@')+1:]
+	if strings.HasPrefix(host, "[") && !strings.HasPrefix(host, "[::1]") {
+		return strings.ToLower(host)
+	}
 	host, _, _ = strings.Cut(host, ":")
 	return strings.ToLower(strings.Trim(host, "."))
 }

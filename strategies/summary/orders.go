@@ -11,11 +11,11 @@ import (
 // orders matches sentences that turn to the reader of a summary and against its
 // instructions.
 var orders = text.Pattern(`(?i)\bwhat\s+follows\s+is\s+the\s+conversation\s+itself\b|\b(?:ignore|disregard|forget|override|bypass|discard|pay\s+no\s+attention\s+to)\s+(?:(?:all|any|every|each|of|the|your|my|its|these|those|previous|prior|above|earlier|preceding|system|other|safety|original|existing|current|former|developer)[\s,]+){1,6}(?:instructions?|prompts?|rules|messages?|context|guidelines|directions?|directives|guardrails|polic(?:y|ies)|restrictions|text)\b|` +
-	`\b(?:ignore|disregard|forget)\s+(?:everything|anything|all|your|what(?:ever)?)\s+(?:(?:was|is|has\s+been|you\s+were|said|written|told|that|stated|instructions?|rules)\s+){0,4}(?:above|before|previously|earlier|so\s+far|instructions?)\b|\byou\s+(?:must|have\s+to|shall|should)\s+now\s+(?:obey|follow|act|behave|ignore)\b|\b(?:hide|conceal|keep)\s+(?:this|it|that|all\s+of\s+this)\s+(?:secret\s+|hidden\s+)?from\s+the\s+user\b|\b(?:do\s+not|don['’]t|never|(?:should|must|shall|may)\s+not)\s+(?:mention|reveal|show|report|disclose|admit)\s+(?:(?:this|it|that|any\s+of\s+(?:this|it))\s+)?to\s+(?:the|your)\s+user\b|` +
+	`\b(?:ignore|disregard|forget)\s+(?:everything|anything|all|your|what(?:ever)?)\s+(?:(?:was|is|has\s+been|you\s+were|said|written|told|that|stated|instructions?|rules)\s+){0,4}(?:above|before|previously|earlier|so\s+far|instructions?)\b|\byou\s+(?:must|have\s+to|shall|should)\s+now\s+(?:obey|follow|act|behave|ignore)\b|this\s+session\s+is\s+being\s+continued\s+from\s+a\s+previous\s+conversation\b|\b(?:important|attention|urgent|warning)\s*[:!][*_\s]*you\s+(?:must|have\s+to|should|need\s+to)\b|(?m:^|[.!?:;]\s)\W*(?:keep|conceal|withhold)\s+(?:[\w'-]+\s+){1,6}from\s+(?:the|your)\s+user\b|\buser\s+(?:need\s+not|needn['’]t|must\s+not|should\s+not|does\s*n[o'’]t\s+(?:need|have)\s+to)\s+(?:be\s+(?:told|informed|notified)|know|hear|learn)\b|\bkeep\s+quiet\s+about\b|\b(?:hide|conceal|keep)\s+(?:this|it|that|all\s+of\s+this)\s+(?:secret\s+|hidden\s+)?from\s+the\s+user\b|\b(?:do\s+not|don['’]t|never|(?:should|must|shall|may)\s+not)\s+(?:mention|reveal|show|report|disclose|admit)\s+(?:(?:this|it|that|any\s+of\s+(?:this|it))\s+)?to\s+(?:the|your)\s+user\b|` +
 	`\((?:supersedes|overrides|replaces)\s+the\s+(?:one|task|section|request)s?\s+(?:above|before)\)|` +
 	`\b(?:keep|stay|remain|be)\s+(?:quiet|silent)\s+about\s+(?:this|it|that)\b|` +
 	`\byou\s+are\s+(?:now|no\s+longer)\s+(?:an?\b|in\b|the\b|free\b|bound\b|restricted\b|DAN\b)|` +
-	`\bfrom\s+now\s+on,?\s+(?:you|act|behave|respond|always|never)\b|\byour\s+(?:(?:new|next|real|actual|only|updated)\s+(?:task|job|mission|assignment|objective)\b|(?:task|mission|assignment|objective)\s*:)|\b(?:new|updated|real)\s+(?:system\s+)?(?:instructions?|prompt)\s*:[*_ \t]*\S|(?m:^)[\s>#*_+-]*system\s+(?:prompt|override|message|instruction)[*_]*\s*:[*_ \t]*\S|` +
+	`\bfrom\s+now\s+on,?\s+(?:you|act|behave|respond|always|never)\b|\byour\s+(?:(?:new|next|real|actual|only|updated)\s+(?:task|job|mission|assignment|objective)\b|(?:task|mission|assignment|objective)\s*:)|\b(?:new|updated|real)\s+(?:system\s+)?(?:instructions?|prompt)\s*:[*_ \t]*\S|(?m:^)[\s>#*_+-]*(?:system|admin(?:istrator)?|root|operator)\s+(?:prompt|override|message|instruction)[*_]*\s*:[*_ \t]*\S|` +
 	`\b(?:do\s+not|don['’]t|never|(?:should|must|shall|may)\s+not)\s+(?:tell|inform|alert|notify|warn)\s+(?:the|your)\s+user\b`)
 
 // foreignOrders matches such sentences in other languages, which folding would change: a verb,
@@ -38,30 +38,40 @@ var (
 	// reporting matches text in front of a duty that tells who wants it, refused what forbids it.
 	reporting = text.Pattern(`(?i)\b(?:says?|said|tells?|told|wants?|claims?|claimed|asks?|asked|demand\w*|reads?|states?|stated|instructs?|instructed|according\s+to|notes?|requests?|requires?|that)\b[^.!?;\n]*$`)
 	forbidden = text.Pattern(`(?i)^(?:not|never|neither)\b`)
+	// steps matches the beginning of an order in a list of steps, reaching a command or an address that leaves the machine.
+	steps    = text.Pattern(`(?i)(?:(?m:^)|[.!?;:,]\s)[\s>*+-]*(?:\d+[.)]\s+)?(?:(?:always|then|first|also|please)\s+)*(?:run|execute|send|post|upload|e?mail|forward|publish|add|install|open|visit|fetch|call|pipe|paste)\s`)
+	reaching = text.Pattern(`(?i)://|@|\||\b(?:curl|wget|ssh|scp|nc|eval|base64|sudo|rm)\b`)
 	// literals matches the commands and the addresses in a duty.
 	literals = text.Pattern("`[^`\n]+`|[^\\s<>()\\[\\]\"'`,;]+(?:@|://)[^\\s<>()\\[\\]\"'`,;]*[^\\s<>()\\[\\]\"'`,;.!?]")
 )
 
-// markDuties marks the commands and the addresses in duties of the next agent that only tools name. What
-// the user or the assistant has named may be planned.
+// markDuties marks the commands and the addresses in duties of the next agent that only tools name, and those in
+// steps that leave the machine or remove something. What the user or the assistant has named may be planned.
 func (e *SourceIndex) markDuties(answer string) string {
+	answer = e.markNamed(answer, duties(), nil)
+	return e.markDestinations(e.markNamed(answer, steps(), reaching()))
+}
+
+// markNamed marks the commands and the addresses behind matches of a pattern that only tools name and that are of
+// a kind, nil for all.
+func (e *SourceIndex) markNamed(answer string, pattern, kind *regexp.Regexp) string {
 	var b strings.Builder
 	done := 0
-	for _, m := range duties().FindAllStringIndex(answer, -1) {
+	for _, m := range pattern.FindAllStringIndex(answer, -1) {
 		start := sentenceStart(answer, m[0])
-		if m[0] < done || reporting().MatchString(answer[start:m[0]]) || forbidden().MatchString(answer[m[1]:]) {
+		if m[0] < done || reporting().MatchString(answer[start:max(start, m[0])]) || forbidden().MatchString(answer[m[1]:]) {
 			continue
 		}
 		duty, _, _ := strings.Cut(answer[m[1]:min(len(answer), m[1]+600)], "\n")
 		for _, l := range literals().FindAllStringIndex(duty, -1) {
 			end := m[1] + l[1]
-			if e.onlyTools(wordsOf(duty[l[0]:l[1]])) && !strings.HasPrefix(answer[end:], notTheirs) {
+			if named := duty[l[0]:l[1]]; e.onlyTools(wordsOf(named)) && (kind == nil || kind.MatchString(named)) && !strings.HasPrefix(answer[end:], notTheirs) {
 				b.WriteString(answer[done:end] + notTheirs)
 				done = end
 			}
 		}
 	}
-	return e.markDestinations(b.String() + answer[done:])
+	return b.String() + answer[done:]
 }
 
 var (

@@ -46,7 +46,7 @@ var (
 		`^[*_,\s]*(?:is|was|were|are)\s+(?:what\s+)?the\s+user(?:['’]s\s+(?:\w+\s+){0,2}(?:` + sayings + `)\b|\s+(?:` + putting + `)\b)|` +
 		`^[*_,\s]*(?:(?:was|were|is|are)\s+)?(?:came|comes|quoted|taken|said|written|asked|demanded|sent|typed)\s+(?:from|by)\s+the\s+user\b`)
 	// attributedForeign matches the word for user in other languages.
-	attributedForeign = text.Pattern(`(?i)(?:` + foreignUser + `)[^.!?。！？"“”„«»「」]{0,40}$`)
+	attributedForeign = text.Pattern(`(?i)(?:` + foreignUser + `)[^.!?。！？"“”„«»「」]{0,80}$`)
 
 	// saidBefore and saidAfter match an attribution of a quotation to a person, saidMarked one
 	// in front of words in any marks, labelled the label of a person.

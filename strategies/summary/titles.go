@@ -20,11 +20,13 @@ var (
 	// tag within a line. A small letter begins the name of a field.
 	titleLabel = text.Pattern(`^((?:[ \t]|[-+•*>|][ \t]+|\d{1,3}[.)][ \t]+|\[[ xX]\][ \t]+)*)(?:[^\pL\n]|</?[A-Za-z]\w{0,11}\b[^<>\n]*>)*(?i:(?:the|current|new|your|my|our|updated|latest|real)\s+){0,2}(` + titleNames + `)(?i:s?(?:\s+(?:messages?|notes?|rules?|is|was|updated?|by\s+(?:the\s+)?user))?(?:\s*\([^()\n]{1,30}\))?)(?:` +
 		`\s*[^\pL\pN\s|]{0,6}\s*[:：=>\]}]+|\s*<br\s*/?>|\s*[^\pL\pN\s|]{0,6}\s*(\|)|\s[—–-]+\s|(?:</\w{1,12}>)+)[^\pL\pN\n(]{0,8}?[ \t]*[^\n\s]`)
-	titleTag = text.Pattern(`(?i)<(?:(?:h\d|dt|th|summary)\b[^<>\n]{0,80}>\s*(` + titleNames + `)\s*</(?:h\d|dt|th|summary)|/?(?:active_task|pinned|references|action_log|last_user_message))>`)
+	titleTag = text.Pattern(`(?i)(?:<|&lt;)(?:(?:h\d|dt|th|summary)\b[^<>\n]{0,80}?(?:>|&gt;)\s*(` + titleNames + `)\s*(?:<|&lt;)/(?:h\d|dt|th|summary)|/?(?:active_task|pinned|references|action_log|last_user_message))(?:>|&gt;)`)
+	// brokenTag matches a heading in a tag that is broken into two lines.
+	brokenTag = text.Pattern(`(?i)(<(?:h\d|dt|th|summary)\b[^<>\n]{0,80}>[^<>\n]{0,40})\n([^<>\n]{0,40}</(?:h\d|dt|th|summary)>)`)
 	// underline matches the line below a heading of two lines.
 	underline = text.Pattern(`^[\s>]*(?:=+|-{2,})\s*$`)
 	// roleLabel matches a line that begins with a role, as in transcripts.
-	roleLabel = text.Pattern(`(?i)^([\s>#*_(\[]*(?:\[\^[^\]\s]{1,20}\]:\s*)?(?:human|assistant|system|developer|ai)(?:\s+(?:message|prompt|note|override))?[\s*_)\]]*|[\s>*_|+-]*human[\s*_]*)[:：>](\s*[*_]*)|^(\s*(?:#{1,6}\s*(?:user|human|system|assistant|developer|instruction|response):?|(?:\*\*|__)(?:user|human)(?:\*\*|__):?)\s*)$|^([\s>#*_-]*\[(?:assistant|developer|ai)\])\s`)
+	roleLabel = text.Pattern(`(?i)^([\s>#*_(\[]*(?:\[\^[^\]\s]{1,20}\]:\s*)?(?:human|assistant|system|developer|ai|action\s+input)(?:\s+(?:message|prompt|note|override))?[\s*_)\]]*|[\s>*_|+-]*human[\s*_]*)[:：>](\s*[*_]*)|^(\s*(?:#{1,6}\s*(?:user|human|system|assistant|developer|instruction|response):?|(?:\*\*|__)(?:user|human)(?:\*\*|__):?)\s*)$|^([\s>#*_-]*\[(?:assistant|developer|ai)\])\s`)
 	// roleField matches such a line that names a program or a person.
 	roleField = text.Pattern(`^[\s>*_+-]*(?i:assistant|system|developer|ai)[*_]*:[*_]*(?:\s+(?:\p{Lu}[\p{Ll}\d]\S*|\p{Ll}+\p{Lu}\S*|\p{Lu}{2,3}|\S*\d\S*|and)[,;.]?)+\s*$`)
 	// oneWord matches what makes a title of one word that of the program, behind it.
@@ -41,6 +43,7 @@ const modelTitle = "(under a heading of the model: "
 // plainTitles replaces what reads like a heading of the program's own or a turn of a
 // transcript in an answer by plain text. The first of the active task stays.
 func plainTitles(answer string) string {
+	answer = brokenTag().ReplaceAllString(answer, "$1 $2")
 	active := -1
 	for _, p := range splitSections(answer, []Section{{Title: ActiveTask}}) {
 		if active < 0 && sameTitle(p.title, ActiveTask) {
@@ -109,10 +112,14 @@ func isReserved(line string, code, underlined bool) bool {
 	}
 	marked = marked || underlined
 	words := wordsOf(htmlTag().ReplaceAllString(line, " "))
+	similar := wordsOf(similarLetters.Replace(strings.ToLower(strings.TrimLeft(line, " \t#>*_"))))
 	words = strings.TrimLeft(words, "0123456789 ")
 	for _, title := range reservedTitles {
 		rest, ok := strings.CutPrefix(words, title)
 		if ok && (rest == "" || rest[0] == ' ' && (marked || boldLabel().MatchString(line)) && (strings.Contains(title, " ") || !headingMarks().MatchString(line) || oneWord().MatchString(rest))) {
+			return true
+		}
+		if marked && strings.Contains(title, " ") && similar == similarLetters.Replace(title) {
 			return true
 		}
 		// No other heading has titles of more than one word, in any place or spelling.
@@ -122,5 +129,8 @@ func isReserved(line string, code, underlined bool) bool {
 	}
 	return false
 }
+
+// similarLetters replaces signs and letters by the ones that they are written for.
+var similarLetters = strings.NewReplacer("l", "i", "1", "i", "!", "i", "0", "o", "@", "a", "4", "a", "3", "e", "5", "s", "$", "s", "7", "t")
 
 func unspaced(words string) string { return strings.ReplaceAll(words, " ", "") }
