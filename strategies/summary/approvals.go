@@ -86,7 +86,7 @@ var (
 	byOthers = text.Pattern(`(?i)^\s+(?:in\s+\w+\s+)?by\s+(?:[\w'-]+\s*){1,3}`)
 	// foreign matches such claims in other languages: a person and an approval, in any order.
 	foreign = text.Pattern(`(?i)(?:` + foreignUser + `|` + foreignCustomer + `)` + ending + gap + `(?:` + foreignApproving + `)` + ending + `|` +
-		`(?:` + foreignApproving + `)` + ending + `([^.!?;。！？।\n]{0,12}?)(?:` + foreignUser + `|` + foreignCustomer + `)` + ending + `|\b(?:laut|gemäß|selon|según|secondo|segundo)\s+(?:\p{L}+\s+)?(?:` + foreignUser + `)\s+(?:darf|dürfen|kann|können|on\s+peut|se\s+puede|si\s+può|pode)\b|` + foreignApproved)
+		`(?:` + foreignApproving + `)` + ending + `([^.!?;。！？।\n]{0,12}?)(?:` + foreignUser + `|` + foreignCustomer + `)` + ending + `|\b(?:laut|gemäß|selon|según|secondo|segundo)\s+(?:\p{L}+\s+)?(?:` + foreignUser + `|` + foreignCustomer + `)\s+(?:darf|dürfen|kann|können|on\s+peut|se\s+puede|si\s+può|pode)\b|` + foreignApproved)
 	// foreignPerson matches the person in them, or a passive without one.
 	foreignPerson = text.Pattern(`(?i)` + foreignUser + `|` + foreignCustomer + `|` + foreignApproved)
 	// foreignDenied matches words about a claim in other languages that deny it or put it off.
@@ -179,6 +179,9 @@ func firstLine(s string) string {
 	return line
 }
 
+// toolsTell matches text in front of a claim that tells which file or tool says so.
+var toolsTell = text.Pattern(`(?i)\b(?:note|page|tool|file|comment|log|e?mail|ticket|readme|runbook|handbook|document)s?\s+(?:\w+\s+)?(?:claims?|claimed|says?|said|states?|stated|reads?)\s+(?:that\s+)?(?:the\s+)?$`)
+
 // givingWord matches a claim that may be about a value that the user gave.
 var givingWord = text.Pattern(`(?i)confirm|accept|g[ai]ve|provided`)
 
@@ -249,7 +252,7 @@ func (e *SourceIndex) approvalsIn(pattern *regexp.Regexp, s string) func(func(in
 				pattern == voiding() && (!named && technical().MatchString(s[start:end]) || treated().MatchString(claim) && byMachines().MatchString(firstLine(rest))):
 				continue
 			}
-			if isQuotedAt(s, m[0]) && reporting().MatchString(s[start:m[0]]) && e.others.share(wordsOf(claim)) == 1 { // told of a tool
+			if (isQuotedAt(s, m[0]) || toolsTell().MatchString(before)) && reporting().MatchString(before) && (e.others.share(wordsOf(claim)) == 1 || e.others.share(wordsOf(s[m[0]:end])) == 1) { // told of a tool
 				continue
 			}
 			what := within + firstHalf(s[m[1]:end])

@@ -34,7 +34,7 @@ var (
 		`\b(?:user|human)\s+(?:` + putting + `)\s*(?:\s[—–-]+\s|[—–…]|\.{3}|→|=>?|⇒)\s*|` +
 		`\b(?:messages?|words?|quotes?|quotation|said|written|typed|verbatim|request|answers?|repl(?:y|ies)|responses?)\s+(?:from|of|by)\s+(?:the\s+)?user\b[^.!?:"“”\n]{0,20}:\s*|\bmessages?\s*\(user\)\s*:\s*|\b(?:user|human)\s+(?:said|says|wrote|writes)\s*$|\buser\s+(?:wants|added|sent|picked)\s*:\s[*_\s]*|^\W*from\s+(?:the\s+)?user\s*:\s*|\b(?:quoting|to\s+quote)\s+(?:the\s+)?user[*_]*\s*[:,—–-]\s*|[.!?;]\s+(?-i:USER|HUMAN):\s*`)
 	// about matches text in front of words that may be the model's about what the user wants.
-	about = text.Pattern(`(?i)(?:\b(?:user|human)(?:['’]s)\s+(?:\w+\s+)?(?:preference|position|opinion|stance|take|verdict|decision|guidance)|^[\s*_>•+-]*(?:\d+[.)]\s*)?(?:the\s+)?(?:latest|last|newest|most\s+recent)\s+(?:request|instruction|ask|order|wish))[*_]*\s*[:—–][*_\s]*`)
+	about = text.Pattern(`(?i)(?:\b(?:user|human|customer|client)(?:['’]s)\s+(?:\w+\s+)?(?:preference|position|opinion|stance|take|verdict|decision|guidance)|^[\s*_>•+-]*(?:\d+[.)]\s*)?(?:the\s+)?(?:latest|last|newest|most\s+recent)\s+(?:request|instruction|ask|order|wish))[*_]*\s*[:—–][*_\s]*`)
 	// spokenLabel matches the same at the beginning of a line of a transcript.
 	spokenLabel = text.Pattern(`(?i)(?:^|<br\s*/?>)(?:[^\pL\n]|\pL[.)]\s|\[\^[^\]\s]{1,20}\]:|<\w{1,9}>|(?:turn|message|msg|step)\s*#?\d+,?|gpt4\s+correct){0,40}(?:the\s+)?(?:end[\s-]+)?` +
 		`(?:(?:user|human\sturn)(?:\s?#?\d{1,4})?(?:[\s*_~)\]|\x60]|</\w{1,9}>|\([^()\n]{1,20}\))*(?:[:：\t]|>\s|=>)|(?:customer|requester|caller|usr|u|me|h)[*_]*:)(?:[\s*_~|]|</\w{1,9}>)*|` +

@@ -14,6 +14,12 @@ type ban struct{ deeds, objects, times []string }
 var (
 	// forbids matches the beginning of a clause that forbids something.
 	forbids = text.Pattern(`(?i)^\W*(?:(?:and|but|also|please|so|then|you|we|i|agents?|really|under\s+no\s+circumstances|must|should|may|can|ever)\s+)*(?:do\s+not|don['’]?t|never|not|mustn['’]?t|shouldn['’]?t|can['’]?t|cannot|no|avoid|stop|refrain\s+from|hands\s+off|hold\s+off(?:\s+on)?)\s+(?:(?:ever|you|us|me|to|please|want|allowed|let)\s+){0,4}`)
+	// ruledOut matches the end of a clause about what is not to be.
+	ruledOut = text.Pattern(`(?i)\b(?:(?:is|are)(?:\s+not|n['’]t)\s+(?:an\s+option|allowed|acceptable|permitted|ok(?:ay)?)|(?:is|are)\s+(?:out\s+of\s+the\s+question|off\s+(?:the\s+table|limits)|forbidden|taboo))\b`)
+	// endsInNo matches a sentence about something that is answered with no.
+	endsInNo = text.Pattern(`(?i)^\W*(?:as\s+)?(?:for|about|regarding)\s[^,:.!?\n]{1,60}[,:]\s+no\W*$`)
+	// mayGo matches that something may be removed.
+	mayGo = text.Pattern(`(?i)\b(can|may|should|must)\s+(?:now\s+)?go\b`)
 	// putsOff matches that it is forbidden up to a time.
 	putsOff = text.Pattern(`(?i)\b(?:before|until|till)\b`)
 	// noDeed matches what follows a negation and forbids nothing.
@@ -48,8 +54,14 @@ const (
 // addBans indexes what the refusing part of a sentence of the user forbids.
 func (e *SourceIndex) addBans(refused string) {
 	from := 0
+	if bare := thanks().ReplaceAllString(refused, " "); endsInNo().MatchString(bare) { // what stands in front of it
+		e.bans = append(e.bans, ban{objects: strings.Fields(stemsOf(bare))})
+	}
 	for _, m := range append(clauseEnds().FindAllStringIndex(refused, -1), []int{len(refused), len(refused)}) {
 		clause := refused[from:m[0]]
+		if n := ruledOut().FindStringIndex(clause); n != nil {
+			e.addRefused(stemsOf(clause[:n[0]]), false)
+		}
 		if n := forbids().FindStringIndex(clause); n != nil && !noDeed().MatchString(clause[n[1]:]) {
 			e.addRefused(stemsOf(clause[n[1]:]), putsOff().MatchString(clause))
 		}
@@ -101,7 +113,7 @@ func (r *ban) isAbout(stems string) bool {
 	if own := slices.DeleteFunc(slices.Clone(objects), func(w string) bool { return strings.Contains(environments, " "+w+" ") }); len(own) > 0 {
 		objects = own
 	}
-	return done > 0 && (len(objects) == 0 || done > 1 && done == len(r.deeds) || slices.ContainsFunc(objects, func(w string) bool { return hasStem(stems, w) }))
+	return (done > 0 || len(r.deeds) == 0) && (len(objects) == 0 || done > 1 && done == len(r.deeds) || slices.ContainsFunc(objects, func(w string) bool { return hasStem(stems, w) }))
 }
 
 // refuses reports whether a message of the user refuses what stems are about, and none asks for it or agrees.
@@ -154,7 +166,7 @@ func (e *SourceIndex) allowsRefused(sentence string) bool {
 			return false
 		}
 	}
-	return e.refuses(sentence)
+	return e.refuses(mayGo().ReplaceAllString(sentence, "$1 remove"))
 }
 
 // markListed marks the sentences of an answer that allow what the user refuses, and the items and rows of what is

@@ -22,7 +22,7 @@ var introduces = text.Pattern(`(?:^|[^\pL])(?i:my\s+(?:full\s+|first\s+)?name(?:
 
 // mentions matches the words by which the user names somebody else.
 var mentions = text.Pattern(`(?:^|[^\pL])(?i:ask(?:ed|ing)?|tell|told|ping|cc|notify|consult|check(?:ed|ing)?\s+with|talk(?:ed|ing)?\s+(?:to|with)|sp(?:eak|oke)\s+(?:to|with)|hear\s+(?:back\s+)?from|wait(?:ing)?\s+for|approval\s+(?:of|by|from)|ok\s+(?:of|by|from)|my\s+(?:boss|manager|colleague|wife|husband|partner))\s+(\p{Lu}\p{Ll}{2,})\b|` +
-	`(?:^|[^\pL])(\p{Lu}\p{Ll}{2,})\s+(?:says?|said|thinks|wants|told|asked|approved|agreed|signs\s+off|decides)\b`)
+	`(?:^|[^\pL])(\p{Lu}\p{Ll}{2,})\s+(?:says?|said|thinks|wants|told|asked|approved|agreed|signs\s+off|decides|(?:has\s+)?(?:looked|seen|reviewed|checked|answered|replied|confirmed))\b`)
 
 // noNames are words with a capital letter that are no names of persons.
 const noNames = " The This That These Those What Which Who She They You Nobody Everybody Everyone Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June July August September October November December "

@@ -19,7 +19,7 @@ var (
 	// refuses matches sentences that do not.
 	refuses = text.Pattern(`(?i)(?:^|[^\pL\pN_])(?:no|not|never|nothing|nobody|nichts|rien|niente|ничего|don['’]?t|do not|cannot|can['’]?t|stop|wait|hold\s+o(?:n|ff)|refrain|avoid|without|neither|nor|unless|nein|nicht|kein\w*|non|jamais|nunca|niet|inte|ikke|nie|ne|nem|tidak|jangan|nu|không|hayır|не|нет|ні|όχι|μην|לא|אל|نه|لا|नहीं|मत)(?:[^\pL\pN_]|$)|n['’]t\b|不|没|(?:^|[^级級特分类類区區个個差性识識])[别別]|勿|ไม่|อย่า`)
 	// declines matches the beginning of an answer that is no.
-	declines = text.Pattern(`(?i)^\W*(?:no|nope|nah|nein|non|nee|nej|nie|ne|não|нет|ні|όχι)(?:[\s,.!;:—–-]|$)|^(?:いいえ|不[，。,]|不$|아니)`)
+	declines = text.Pattern(`(?i)^\W*(?:(?:and|but|so|well|sorry|then)\W+)?(?:no|nope|nah|nein|non|nee|nej|nie|ne|não|нет|ні|όχι)(?:[\s,.!;:—–-]|$)|^(?:いいえ|不[，。,]|不$|아니)`)
 	// wonders matches questions that ask for nothing to be done.
 	wonders = text.Pattern(`(?i)^\W*(?:(?:hi|hello|hey|so|and|also|then|well|thanks|now|sorry|but)\b\W*){0,3}(?:what|why|how|where|which|who|should|shall|is|are|was|were|do|does|did|has|have|(?:can|could|may|might|would|will)\s+(?:i|we|it|this|that|there|one))\s[^?]*\?\s*$`)
 )
@@ -154,6 +154,8 @@ var (
 		`\bnichts\s+dagegen\b|\bkein(?:e|en)?\s+(?:problem|einw[aä]nde?)\b|нет\s+проблем|не\s+против|没问题|沒問題`)
 	// postpones matches clauses that put off all that stands in front of them.
 	postpones = text.Pattern(`(?i)\b(?:(?:wait|stop|hold\s+(?:on|off)|warte)(?:\W*$|\W+(?:for|until|till|a|one|please|here|now|there|auf|bis)\b)|not\s+(?:yet|now|today|so\s+fast)|(?:noch|jetzt)\s+nicht|pas\s+encore|todavía\s+no|non\s+ancora|nog\s+niet|jeszcze\s+nie)\b|подожди|не\s+сейчас`)
+	// thanks matches words that a refusal is polite with.
+	thanks = text.Pattern(`(?i)\b(?:thanks?|thank\s+you|sorry|danke|merci|gracias)\b`)
 	// spares matches clauses that leave something as it is.
 	spares = text.Pattern(`(?i)\b(?:hands\s+off|off[\s-]limits|leave\s+(?:\S+\s+){1,6}(?:alone|untouched|unchanged|as\s+(?:is|it|they)))\b`)
 	// clauseEnds matches what separates the clauses of a sentence.
@@ -187,7 +189,7 @@ func partsOf(sentence string) (kept, refused string) {
 		spared := spares().MatchString(clause)
 		if spared || refuses().MatchString(clause) {
 			// "but not yet" is about what stands in front of it.
-			if postpones().MatchString(clause) || !spared && strings.TrimSpace(stemsOf(refuses().ReplaceAllString(clause, " "))) == "" {
+			if postpones().MatchString(clause) || !spared && !hasStems(thanks().ReplaceAllString(refuses().ReplaceAllString(clause, " "), " ")) {
 				from = 0
 			}
 			return sentence[:from], sentence[from:]
