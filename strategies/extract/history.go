@@ -48,6 +48,8 @@ type history struct {
 	// loaded by it: its text follows as a message of the user.
 	command  string
 	launched bool
+	// toldGoal is the goal as a summary of another program tells it.
+	toldGoal string
 	// longAgo reports that an earlier summary no longer took it for the goal.
 	longAgo bool
 	turns   []*turn

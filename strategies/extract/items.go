@@ -86,6 +86,7 @@ func (s *history) otherItems(budget int) []*item {
 		}
 		b.add(sectionConstraints, requestMark+c+"\n", worthConstraint*decay(len(s.constraints)-i, 16)).tier = tierUser
 	}
+	s.addToldGoal(b)
 	s.addRequests(b, budget)
 	s.addPlan(b) // below what was answered to the request before
 	for i, e := range s.previous[sectionCompleted] {
@@ -121,8 +122,7 @@ func (s *history) otherItems(budget int) []*item {
 	if t := s.currentTurn(); t.calls == t.callsBefore && pendingQuestion(t.lastText) != "" { // it did not go on by itself
 		b.add(sectionPending, pendingMark+inContext(t.lastText, pendingQuestion(t.lastText))+"\n", worthQuestion).tier = tierState
 	}
-	task, name := len(s.taskCalls()), s.fileNames()
-	current, edits := s.taskFiles(), s.editsByFile()
+	task, name, current, edits := len(s.taskCalls()), s.fileNames(), s.taskFiles(), s.editsByFile()
 	for _, f := range s.listedFiles() {
 		if f = s.made(f); f.changes+f.reads == 0 {
 			continue

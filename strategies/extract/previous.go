@@ -54,40 +54,6 @@ func (d *Digest) AddPrevious(summary string) {
 	}
 }
 
-// addNotes adds lines of a summary in another format. Behind messages that work on files, which tell the same, only
-// lines with new identifiers count.
-func (d *Digest) addNotes(lines []string) {
-	text := strings.Join(lines, "\n")
-	told := d.history.messages > minTold && len(d.history.files) > 0
-	stale := false
-	for _, l := range proseLines(scratchpad().ReplaceAllString(text, "$1")) {
-		line := l.text
-		if isNoteHeading(line) {
-			stale = staleHeading().MatchString(line)
-			continue
-		}
-		if !stale && !isIntention(line) && !isQuestion(line) && strings.Contains(line, " ") && (!told || d.ids.hasNew(line)) {
-			d.history.addEntry(sectionFindings, entry{text: strings.TrimSuffix(formatEntry(line), "\n")})
-		}
-	}
-	d.scan(text, true)
-}
-
-// minTold is the number of messages before a summary of another program from which they are taken for what it covers.
-const minTold = 16
-
-// scratchpad is what a model notes before a summary, which says the same.
-var scratchpad = text.Pattern(`(?is)^((?:[^\n]*\n){0,3}?)(?:<analysis>.*?</analysis>|analysis: *\n.*?\nsummary: *\n)`)
-
-// staleHeading is the heading of what is known better from the log: the messages of the user,
-// and what was to be done when the summary was written.
-var staleHeading = text.Pattern(`(?i)\b(?:user messages|user requests|primary request|pending|current work|in progress|next steps?|to-?dos?|remaining|open tasks|active task)\b`)
-
-// isNoteHeading reports whether a line without its markup is a heading.
-func isNoteHeading(line string) bool {
-	return len(line) < 60 && (strings.HasSuffix(line, ":") || staleHeading().MatchString(line) && !strings.ContainsAny(line, ".,"))
-}
-
 // previous is a parsed summary.
 type previous struct {
 	// ownFormat reports whether a Digest wrote the summary, from so many messages.
@@ -188,6 +154,9 @@ func (s *history) restore(sec section, lines []string) {
 		}
 		s.restored = len(s.turns) - before
 	case sectionGoal:
+		if len(lines) == 1 && strings.HasPrefix(lines[0], bulletMark) {
+			s.toldGoal = strings.Clone(lines[0][len(bulletMark):])
+		}
 		if t := parseRequest(lines); !t.request.empty() {
 			s.goal, s.goalProgram = t.request, t.program
 			for _, l := range lines {
