@@ -7,6 +7,7 @@ import "strings"
 // and the passwords of pgpass files and of Oracle's addresses.
 func commands(t *source, e *edits) {
 	s := t.s
+	listed := 0 // the end of a list of accounts
 	echoes := t.hasLiteral("echo ") || t.hasLiteral("printf ")
 	for _, w := range t.found() {
 		if w.start < e.end() || w.word.language {
@@ -114,7 +115,9 @@ func commands(t *source, e *edits) {
 			} else if strings.HasSuffix(s[:w.start], "openssl ") && strings.HasPrefix(line, " -") {
 				at, plain = argument(line, 1), true
 			} else if strings.HasPrefix(line, ":") && lineBreak(s, w.end+1) > 0 {
-				maskAccounts(s, w.end+1, e)
+				if w.start >= listed {
+					listed = maskAccounts(s, w.end+1, e)
+				}
 			} else if strings.HasSuffix(s[:w.start], "ch") || strings.HasPrefix(line, " --stdin") {
 				maskEchoed(s, w.start, e)
 			}
@@ -161,13 +164,6 @@ func commands(t *source, e *edits) {
 	}
 }
 
-// isTag reports whether a text before a command ends as one of IMAP begins: a1, perhaps behind the sign of a client.
-func isTag(before string) bool {
-	before = strings.TrimSuffix(before, " ")
-	tag := before[strings.LastIndexAny(before, " \"")+1:]
-	return digit.any(tag) && alnum.has(tag)
-}
-
 // calls finds the secrets of calls without a name for them: random arguments of a client of a service, the password of
 // a wireless network, that of a function of Postgres.
 func calls(t *source, e *edits) {
@@ -194,32 +190,6 @@ func calls(t *source, e *edits) {
 				}
 			}
 		}
-	}
-}
-
-// inLogin reports whether a line begins at i, perhaps behind the sign of a client, in a log of a login to a server of mail
-// or files.
-func inLogin(s string, i int) bool {
-	before := s[max(0, i-maxBlank):i]
-	return hasAnySuffix(before, "> ", "C: ") && !hasAnySuffix(before, "-> ", "=> ") || lineStart(s, i) && (strings.Contains(before, "USER ") || strings.Contains(before, "+OK") || strings.Contains(before, "331 "))
-}
-
-// maskAccounts masks the passwords of a list of accounts, user:password, below the name of the list at i.
-func maskAccounts(s string, i int, e *edits) {
-	for end := min(len(s), i+maxBlock); i < end; {
-		i = space.end(s[:end], i)
-		line := i + strings.IndexByte(s[i:end]+"\n", '\n')
-		user, password, ok := strings.Cut(strings.TrimRight(strings.TrimLeft(s[i:line], "- "), " \r"), ":")
-		switch v := strings.TrimSpace(password); {
-		case !ok:
-			return
-		case v == "" || v == "|" || isAny(user, []string{"expire"}):
-		default:
-			if start := i + strings.Index(s[i:line], v); !placeholder(v) && v != "RANDOM" {
-				e.mask(s, start, start+len(v), KindAssignment)
-			}
-		}
-		i = line
 	}
 }
 
