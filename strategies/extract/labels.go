@@ -69,5 +69,5 @@ var (
 		else elif been both yeah only then there when what which where why how also just here they your because instead still more than
 		these those some other anything something let now see look back does did don would should could like them their being same such
 		each may must too used before after via very thus yes who his her she had were etc
-		one two three five six seven eight nine ten several many few first second third next already again varchar`)
+		one two three five six seven eight nine ten several many already again`)
 )

@@ -23,6 +23,7 @@ const (
 // work.
 func (d *Digest) AddPrevious(summary string) {
 	summary = text.Head(d.redact(summary), maxChunk)
+	d.ids.restoring = true
 	defer d.ids.markPrevious()
 	p := parsePrevious(summary)
 	byTools := false

@@ -67,8 +67,9 @@ type table struct {
 	hidden    map[string]bool
 	interned  map[string]string // label words
 	bytesRead int64
-	texts     int // number of texts read
-	added     int // number of identifiers added
+	texts     int  // number of texts read
+	restoring bool // an earlier summary is read
+	added     int  // number of identifiers added
 	// inText are the identifiers of the current text.
 	inText     []*identifier
 	labelWords []string // buffer
@@ -87,7 +88,7 @@ func (t *table) scan(s string, used bool) {
 	t.ranking = nil
 	t.inText = t.inText[:0]
 	allWhole(s, func(kind Kind, start, end int) {
-		if kind == Quoted && !used && isSyntax(s, start, end) || kind == SHA && isIndexLine(s[:start]) || isIncidental(kind, s, start, end, used) {
+		if kind == Quoted && !used && isSyntax(s, start, end) || kind == SHA && isIndexLine(s[:start]) || !t.restoring && t.idents[s[start:end]] == nil && isIncidental(kind, s, start, end, used) {
 			return
 		}
 		if id := t.observe(s[start:end], kind, start, used); id != nil {
@@ -178,8 +179,9 @@ func isIndexLine(s string) bool {
 	return strings.HasPrefix(s[strings.LastIndexByte(s, '\n')+1:], "index ")
 }
 
-// isIncidental reports whether s[start:end] is a part of what was shown or run that names nothing: the size of a file in a
-// listing, what a script of sed replaces, a command for another shell, the text of an error or of a comment in code.
+// isIncidental reports whether s[start:end] is a part of what was shown or run that names nothing unless it is known: the
+// size of a file in a listing, what a script of sed replaces, a command for another shell, the text of an error or of a
+// comment in code.
 func isIncidental(kind Kind, s string, start, end int, used bool) bool {
 	switch kind {
 	case Quoted:
@@ -233,6 +235,7 @@ var meaningless = text.Pattern(`^%\{|\.\w+[:-]\d+|^\d+,\d+p$|---|===|^[,;)\]}]|^
 
 // markPrevious marks all identifiers as listed in an earlier summary.
 func (t *table) markPrevious() {
+	t.restoring = false
 	for _, id := range t.idents {
 		id.previousUses = id.uses
 	}
