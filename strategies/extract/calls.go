@@ -408,6 +408,9 @@ func hash(s string) uint32 {
 }
 
 func changesFiles(name string, fs []argument) bool {
+	if c := editorCommand(fs); c != "" {
+		return c != "view"
+	}
 	name = strings.ToLower(name)
 	return slices.ContainsFunc(changeTools, func(tool string) bool { return strings.Contains(name, tool) }) ||
 		slices.ContainsFunc(fs, func(f argument) bool { return slices.Contains(contentFields, strings.ToLower(f.key)) })
@@ -433,8 +436,22 @@ func isPathKey(key string) bool {
 	return (strings.Contains(key, "path") || strings.Contains(key, "file")) && !slices.Contains(contentFields, key)
 }
 
-// rawCommand returns the command of a call, "" for none.
+// editorCommands are those of an editor that is one tool, str_replace_based_edit_tool or str_replace_editor.
+var editorCommands = wordSet(`view create str_replace insert undo_edit`)
+
+// editorCommand returns the command of a call of such an editor, "" for none.
+func editorCommand(fs []argument) string {
+	if c := fieldOf(fs, "command"); editorCommands[c] && fieldOf(fs, "path") != "" {
+		return c
+	}
+	return ""
+}
+
+// rawCommand returns the command of a call for a shell, "" for none.
 func rawCommand(fs []argument) string {
+	if editorCommand(fs) != "" {
+		return ""
+	}
 	var parts []string
 	for _, f := range fs {
 		switch strings.ToLower(f.key) {

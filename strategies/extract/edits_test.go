@@ -194,3 +194,19 @@ func TestAFileThatIsWrittenAgain(t *testing.T) {
 	failed := append(made, calls("", "2", "Write", "file_path", "lamp.go", "content", "package lamp"), result("2", "The user doesn't want to proceed with this tool use. The tool use was rejected."))
 	wantIn(t, digestOf(Options{}, failed...).Text(600), "declares dimLamps, countLamps", "lampLevel = level")
 }
+
+// An editor that is one tool says in its command what it does.
+func TestAnEditorThatIsOneTool(t *testing.T) {
+	t.Parallel()
+	edit := func(id, command string, more ...string) *chat.Message {
+		return calls("", id, "str_replace_editor", append([]string{"command", command, "path", "/farm/shed.go"}, more...)...)
+	}
+	written := digestOf(
+		Options{}, user("Store three hens in the shed."), calls("", "0", "str_replace_editor", "command", "view", "path", "/farm"), result("0", "/farm/shed.go"),
+		edit("1", "view"), result("1", "1 hens := 2"), edit("2", "str_replace", "old_str", "hens := 2", "new_str", "hens := 3"), result("2", "edited"),
+		edit("3", "view", "view_range", "[1, 2]"), result("3", "1 hens := 3"), assistant("Done."), user("And the goat?"),
+	).Text(400)
+	if !strings.Contains(written, "\n- file /farm/shed.go: changed 1, read 2\n") || strings.Contains(written, "file /farm:") || strings.Contains(written, "str_replace_editor: view") {
+		t.Errorf("%s", written)
+	}
+}
