@@ -3,7 +3,6 @@ package extract
 import (
 	"cmp"
 	"encoding/json"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,8 +107,10 @@ func withExit(output, code string) string {
 
 var (
 	// statusLine begins an answer with a status of HTTP, exception one with what was raised.
-	statusLine = text.Pattern(`(?i)\A\W{0,3}(?:(HTTP(?:/[\d.]+)?|status(?: code)?|error)[ :]+)?([45]\d\d)\b[ :,-]*`)
-	exception  = text.Pattern(`\A(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception)\b(?::|$)`)
+	statusLine = text.Pattern(`(?i)\A\W{0,3}(?:(?:HTTP(?:/[\d.]+)?|status(?: code)?|error)[ :]+[45]\d\d\b|[45]\d\d\b[ :,-]*(?:bad (?:request|gateway)|unauthorized|payment required|forbidden|not (?:found|acceptable|implemented)|` +
+		`method not allowed|(?:request|gateway) time-?out|conflict|gone|precondition|(?:content|payload|request entity) too large|unsupported media|unprocessable|locked|failed dependency|too many requests|` +
+		`unavailable for legal|internal server error|service unavailable|insufficient storage)\b)`)
+	exception = text.Pattern(`\A(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception)\b(?::|$)`)
 	// unserved is the first line of what a service answers that did nothing, unserving its verb.
 	unserved = text.Pattern(`(?i)\A\W{0,3}(?:[\w ,'"-]{0,60}?\b(failed|rejected|denied|declined|refused)(?:[:.!,]|$| by | with | because | due )|time-?out\b|timed out\b|unauthori[sz]ed\b|forbidden\b|unable to |could ?n(?:o|['’])t |access denied|rate limit|quota exceeded|too many requests)`)
 	// unsuccessful are the keys and values of an object that say that a call did nothing.
@@ -137,11 +138,8 @@ func (c *toolCall) serviceFailure(answer string) string {
 			return l
 		}
 	}
-	if m := statusLine().FindStringSubmatch(first); m != nil {
-		code, _ := strconv.Atoi(m[2])
-		if says := strings.ToLower(http.StatusText(code)); m[1] != "" || says != "" && strings.HasPrefix(strings.ToLower(first[len(m[0]):]), says) {
-			return first
-		}
+	if statusLine().MatchString(first) {
+		return first
 	}
 	if m := unserved().FindStringSubmatch(first); m != nil && !looks(c.tool) && (m[1] == "" || !asked(m[1])) {
 		return first
