@@ -25,7 +25,7 @@ func TestConstraintsAreToldFromWhatWasAskedForOnce(t *testing.T) {
 		"never paint over a label":                                     true,
 		"They cannot deliver on Monday, never leave it at the gate.":   false,
 		"no glue on the tiles - never hot glue, it came off in May":    true,
-		"House rule: nobody drills before 8, and Sundays are quiet.":   true,
+		"House rule: no one drills before 8, and Sundays are quiet.":   true,
 		"Sketch it, and ask me before you order any of the tiles!":     true,
 		"Drafts only, I need to see all of it before you mail a soul":  true,
 		"At most 3 colours, all of them from the chart of Farbenhaus.": true,

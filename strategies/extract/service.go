@@ -111,7 +111,7 @@ var (
 		`method not allowed|(?:request|gateway) time-?out|conflict|gone|precondition|(?:content|payload|request entity) too large|unsupported media|unprocessable|locked|failed dependency|too many requests|` +
 		`unavailable for legal|internal server error|service unavailable|insufficient storage)\b)`)
 	exception = text.Pattern(`\A(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception)\b(?::|$)`)
-	// unserved is the first line of what a service answers that did nothing, unserving its verb.
+	// unserved is the first line of what a service answers that did nothing, with its verb.
 	unserved = text.Pattern(`(?i)\A\W{0,3}(?:[\w ,'"-]{0,60}?\b(failed|rejected|denied|declined|refused)(?:[:.!,]|$| by | with | because | due )|time-?out\b|timed out\b|unauthori[sz]ed\b|forbidden\b|unable to |could ?n(?:o|['’])t |access denied|rate limit|quota exceeded|too many requests)`)
 	// unsuccessful are the keys and values of an object that say that a call did nothing.
 	unsuccessful = text.Pattern(`(?i)"(?:ok|success|succeeded|is_?error|errors?|status|state|(?:status|http|exit|return)_?(?:code|status)|code|result)"\s*:`)
@@ -122,8 +122,11 @@ var (
 // exception or, if it is an object, its keys; "" for none. What the call asked for, as to decline something, is none.
 func (c *toolCall) serviceFailure(answer string) string {
 	answer = strings.TrimSpace(answer)
-	asked := func(verb string) bool {
-		return slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return len(w) > 3 && strings.EqualFold(text.Head(w, 5), text.Head(verb, 5)) })
+	asked := func(verb string) bool { // by the name of the tool, or in what it was given
+		return slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return len(w) > 3 && strings.EqualFold(text.Head(w, 5), text.Head(verb, 5)) }) ||
+			slices.ContainsFunc(c.arguments, func(f argument) bool {
+				return containsWord(strings.ToLower(f.value), strings.ToLower(verb))
+			})
 	}
 	if strings.HasPrefix(answer, "{") {
 		return objectFailure(answer, !looks(c.tool), asked)
@@ -170,12 +173,13 @@ func objectFailure(answer string, acts bool, asked func(string) bool) string {
 		return ""
 	}
 	failed := false
+	_, says := object["message"] // else a code may be that of a booking
 	for key, v := range object {
 		switch key = strings.ToLower(strings.ReplaceAll(key, "_", "")); v := v.(type) {
 		case bool:
 			failed = failed || !v && (key == "ok" || key == "success" || key == "succeeded") || v && (key == "iserror" || key == "error")
 		case float64:
-			isStatus := acts && (key == "status" || key == "code" || strings.HasSuffix(key, "statuscode") || key == "httpcode" || key == "httpstatus")
+			isStatus := acts && (key == "status" || key == "code" && says || strings.HasSuffix(key, "statuscode") || key == "httpcode" || key == "httpstatus")
 			failed = failed || isStatus && v >= 400 && v < 600 || v != 0 && (key == "exitcode" || key == "returncode" || key == "exitstatus")
 		case string:
 			failed = failed || acts && (key == "status" || key == "state" || key == "result") && failedStatus[strings.ToLower(v)] && !asked(v)

@@ -25,6 +25,8 @@ func TestFailuresOfServices(t *testing.T) {
 		{"upload_plan", `{"content":[{"type":"text","text":"stored as plan 7"}],"isError":false}`, ""},
 		{"upload_plan", `{"exit_code":2,"stdout":"","stderr":"no lamp in the hall"}`, "exit code 2: no lamp in the hall"},
 		{"upload_plan", "<status>failed</status>\n\n<exit_code>1</exit_code>\n\n<stderr>\nno lamp in the hall\n</stderr>", "exit code 1: no lamp in the hall"},
+		{"upload_plan", `{"code":404,"message":"no such cabinet"}`, "no such cabinet"},
+		{"upload_plan", `{"code":482,"plan":"P-7"}`, ""},
 		{"decline_visit", `{"status":"declined","visit":"V-7"}`, ""},
 		{"decline_visit", "Visit declined.", ""},
 		{"get_visit", `{"status":"declined","visit":"V-7"}`, ""},
@@ -39,6 +41,18 @@ func TestFailuresOfServices(t *testing.T) {
 		if failed := strings.Contains(written, "(failed)") || strings.Contains(written, "## Blocked"); failed != (tt.told != "") || !strings.Contains(written, tt.told) || failed && strings.Contains(done, tt.tool) && !strings.Contains(done, "(failed)") {
 			t.Errorf("%s, %q: want %q in\n%s", tt.tool, tt.answer, tt.told, written)
 		}
+	}
+}
+
+// What an answer repeats of what the call was given is no failure of it.
+func TestAnswersThatRepeatWhatWasGiven(t *testing.T) {
+	t.Parallel()
+	written := digestOf(
+		Options{}, user("Please note that the lamp failed."), calls("", "1", "create_note", "title", "the lamp failed"), result("1", "Note 12 The lamp failed."),
+		assistant("I see."), user("And then?"),
+	).Text(300)
+	if strings.Contains(written, "(failed)") || strings.Contains(written, "## Blocked") {
+		t.Errorf("a failure in\n%s", written)
 	}
 }
 

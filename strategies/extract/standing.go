@@ -30,7 +30,7 @@ var (
 	pointing = text.Pattern(`(?i)\b(?:it|that|this|them|those|these)\b`)
 	// rule says what must be so, by whatever but the user.
 	rule = text.Pattern(`(?i)\b(?:must(?:n't)?|(?:should|may) always|(?:should|can|may) (?:never|not (?:be|have|use|do|touch|change|add|write|run|break|need))|(?:you|we|it|they|everything|agents?|commits?|tests?|code) (?:\w+ )?(?:should|can|may) only|i can only (?:eat|use|pay|work|travel|fly|drive)|will (?:never|always)|shouldn'?t|(?:always|usually|generally) prefer|(?:directive|principle|rule|policy) (?:here )?is|i(?:'d| would)? only (?:ever )?want|i never (?:want|like)|i (?:don'?t|do not) (?:want|like) (?:you|any|to (?:ever|see)|it when))\b`)
-	// momentary is what happened, what somebody thinks, or what holds for the moment only.
+	// momentary is what happened, what the user thinks, or what holds for the moment only.
 	momentary = text.Pattern(`(?i)^\W*this \w+ (?:must|should)\b|^\W*(?:wrong|actually|nope)\b|^(?:\W*(?:yes|no|ok|hmm+|ah|oh|well|so|and|but)[,.! ]+)*(?:i (?:just|think|was|did|don'?t (?:think|know|see|remember|have|get|understand)|can'?t|cannot|couldn'?t|tried|saw|ran|got|have|am|'m)|i (?:read|heard|thought|believe|guess|understood|was told)|it (?:was|did|does|doesn'?t|didn'?t|seems|looks|fails?)|maybe|perhaps|what|why|how|where|which|when|if i)\b|` +
 		`\b(?:i|there|it) must\b|\bmust \w+(?: \w+){0,3} (?:when|if|once) (?:it|the|they)\b|\bi(?:'d| would) (?:also )?like to (?:go|see|find|visit|book|have)\b|\blooking for\b|\bfind me\b|\b(?:that|which|it|this) (?:should|must|can) (?:never|not) (?:ever )?(?:happen|occur)\b|\b(?:right now|right away|at the moment|yet|never mind|don'?t bother|don'?t worry)\b|^no\b\W*i\b|^no\b.*\b(?:that|this|it|anything)(?: one)?\b`)
 )

@@ -91,8 +91,8 @@ var (
 	foreignPerson = text.Pattern(`(?i)` + foreignUser + `|` + foreignCustomer + `|` + foreignApproved)
 	// foreignDenied matches words about a claim in other languages that deny it or put it off.
 	foreignDenied = text.Pattern(`(?i)\b(?:fehlt|steht\s+aus|ausstehend|nötig|erforderlich|benötigt|braucht|wartet?|ohne|bevor|bis|falls|wenn|ob|manque|requise?|nécessaire|sans|si|avant|falta|pendiente|necesari\w+|sin|antes|cuando|senza|zonder|bez|czeka|pokud|jestli|kun|hvis|jika|tanpa|nếu)\b|(?:^|\s)(?:без|если|нужн\p{L}*|требуется|ждёт|ждет|ожида\p{L}*|якщо|χωρίς|αν|אם|ללא|بدون|إذا|اگر)(?:\s|$)|需要|如果|等待|未经|未經|もし|必要|待ち|하면|필요|หาก|ถ้า|ต้อง`)
-	// nobody matches a claim that denies itself.
-	nobody = text.Pattern(`(?i)^(?:nobody|none|nothing|not|never|neither|once|if)\b`)
+	// negated matches a claim that denies itself.
+	negated = text.Pattern(`(?i)^(?:nobody|none|nothing|not|never|neither|once|if)\b`)
 	// denied matches words within a claim that deny it or put it off.
 	denied = text.Pattern(`(?i)\b(?:n['’]a|not|nicht|noch|muss|soll|kein\w*|pas|non|no|não|niet|nog|moet|inte|ikke|nie|jeszcze)\b|henüz|chưa|không|(?:^|\s)(?:не|ещё|ще)\s|没|未|不|まだ|아직`)
 	// conditional matches what stands in front of a claim that is none, denied what stands
@@ -238,7 +238,7 @@ func (e *SourceIndex) approvalsIn(pattern *regexp.Regexp, s string) func(func(in
 			before, claim := s[start:m[0]], s[m[0]:m[1]]
 			by := byOthers().FindString(rest)
 			switch named := namesPerson().MatchString(claim + by); {
-			case denied().MatchString(within), pattern == approvals() && nobody().MatchString(claim):
+			case denied().MatchString(within), pattern == approvals() && negated().MatchString(claim):
 				continue
 			case pattern == foreign() && foreignDenied().MatchString(text.Tail(before, 30)+within+text.Head(s[m[1]:end], 30)):
 				continue

@@ -20,7 +20,7 @@ var introduces = text.Pattern(`(?:^|[^\pL])(?i:my\s+(?:full\s+|first\s+)?name(?:
 	`(?:^|[^\pL])(?i:i\s+am|i['’]m|ich\s+bin|(?:hi|hello|hey|good\s+\w+)[\s,.!]+(?:\w+[\s,.!]+)?(?:this\s+is|it['’]s|here\s+is))\s+` + ownName + `\s*(?:$|[,.!;:)\n]|\s(?i:and|from|here|at|my|with|zip|und|aus|et|y)\b)|` +
 	`(?:^|\n)(?i:(?:best|kind|warm)?\s*(?:regards|wishes)|cheers|thanks|thank\s+you|(?:viele|liebe|beste)\s+grüße)[,.!]?\s*\n+\s*[-–—]*\s*` + ownName + `\s*$`)
 
-// mentions matches the words by which the user names somebody else.
+// mentions matches the words by which the user names another person.
 var mentions = text.Pattern(`(?:^|[^\pL])(?i:ask(?:ed|ing)?|tell|told|ping|cc|notify|consult|check(?:ed|ing)?\s+with|talk(?:ed|ing)?\s+(?:to|with)|sp(?:eak|oke)\s+(?:to|with)|hear\s+(?:back\s+)?from|wait(?:ing)?\s+for|approval\s+(?:of|by|from)|ok\s+(?:of|by|from)|my\s+(?:boss|manager|colleague|wife|husband|partner))\s+(\p{Lu}\p{Ll}{2,})\b|` +
 	`(?:^|[^\pL])(\p{Lu}\p{Ll}{2,})\s+(?:says?|said|thinks|wants|told|asked|approved|agreed|signs\s+off|decides|(?:has\s+)?(?:looked|seen|reviewed|checked|answered|replied|confirmed))\b`)
 
