@@ -3,7 +3,7 @@ package redact
 import "strings"
 
 // accounts finds the hashes of passwords in lines of files with accounts that have no mark of a
-// scheme: those of DES in htpasswd and shadow, and those of Windows.
+// scheme: those of DES in htpasswd and shadow, and those of Windows; and passwords beside a user.
 func accounts(t *source, e *edits) {
 	s := t.s
 	for begin := 0; begin < len(s); {
@@ -11,7 +11,9 @@ func accounts(t *source, e *edits) {
 		if n := strings.IndexByte(s[begin:], '\n'); n >= 0 {
 			end = begin + n
 		}
-		accountHash(s, begin, begin+len(strings.TrimRight(s[begin:end], "\r")), e)
+		last := begin + len(strings.TrimRight(s[begin:end], "\r"))
+		accountHash(s, begin, last, e)
+		accountPassword(s, begin, last, e)
 		begin = end + 1
 	}
 }
@@ -30,6 +32,32 @@ func accountHash(s string, begin, end int, e *edits) {
 		e.mask(s, start, stop, KindHash)
 	}
 }
+
+// accountPassword masks the password of the line s[begin:end] of a file with two texts in quotes on each line, as those
+// of PgBouncer, or with a user and any server in front of it, as those of PPP: "user" "password", user * "password" *.
+func accountPassword(s string, begin, end int, e *edits) {
+	start := begin
+	if begin < end && s[begin] == '"' {
+		if start = word.end(s[:end], begin+1); start == begin+1 || !strings.HasPrefix(s[start:end], `" "`) {
+			return
+		}
+		start += len(`" `)
+	} else {
+		user := word.end(s[:end], begin)
+		if server := blank.end(s[:end], user); user > begin && server > user && server < end && s[server] == '*' {
+			start = blank.end(s[:end], server+1)
+		}
+	}
+	if start == begin || start == end || s[start] != '"' {
+		return
+	}
+	stop := libpqEnd(s[:end], start)
+	if v := s[start+1 : max(start+1, stop)]; isShort(v) && word[v[0]] && !strings.Contains(v, " ") && behindPair.end(s[:end], stop+1) == end {
+		e.mask(s, start+1, stop, KindAssignment)
+	}
+}
+
+var behindPair = setOf(" \t*")
 
 // windowsHashes finds the hashes of accounts of Windows: user:id:LM:NT:::.
 func windowsHashes(t *source, e *edits) {

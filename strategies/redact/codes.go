@@ -5,6 +5,14 @@ import "strings"
 // codes finds the security codes of payment cards and lists of recovery codes.
 func codes(t *source, e *edits) {
 	s := t.s
+	for at := range t.literal("is your ") { // G-123456 is your verification code
+		rest, _, _ := strings.Cut(s[at:min(len(s), at+maxGap)], "\n")
+		end := at - 1
+		start := digit.start(s, max(0, end), maxCode)
+		if n := end - start; n >= leastPIN && n <= 8 && s[end] == ' ' && strings.Contains(strings.ToLower(rest), "code") {
+			e.mask(s, start, end, KindAssignment)
+		}
+	}
 	for _, w := range t.found() {
 		if w.start < e.end() {
 			continue

@@ -36,8 +36,10 @@ func commands(t *source, e *edits) {
 			if at >= 0 && at+1 < len(line) && digit[line[at]] && line[at+1] == ' ' { // its kind
 				at += len("7 ")
 			}
-		case "jwt", "hmac": // jwt.sign(x, 'y'), hmac.new(b'y')
-			if at = methodArgument(line, 1); at < 0 {
+		case "jwt", "hmac": // jwt.sign(x, 'y'), hmac.new(b'y'), and hmac-sha256:name:y of DNS
+			if key := wordColon.end(line[:min(len(line), maxCell)], 0); w.word.text == "hmac" && strings.Count(line[:key], ":") == 2 {
+				at = strings.LastIndexByte(line[:key], ':') + 1
+			} else if at = methodArgument(line, 1); at < 0 {
 				at = methodArgument(line, 2)
 			}
 		case "kinit", "cryptsetup":
@@ -171,8 +173,8 @@ func calls(t *source, e *edits) {
 	for _, call := range []struct {
 		literal     string
 		first, last int // arguments
-		random      bool
-	}{{"Client(", 1, 2, true}, {"WiFi.begin(", 2, 2, false}, {"pgp_sym_", 2, 2, false}} {
+		valid       func(string) bool
+	}{{"Client(", 1, 2, isKey}, {"WiFi.begin(", 2, 2, nil}, {"pgp_sym_", 2, 2, nil}, {"connect(", 3, 4, isShort}} {
 		for at := range t.literal(call.literal) {
 			open := at + strings.IndexByte(s[at:min(len(s), at+maxCell)], '(')
 			if open < at {
@@ -185,13 +187,16 @@ func calls(t *source, e *edits) {
 					continue
 				}
 				start, end, _ := valueAt(s, open+arg)
-				if v := s[start:end]; start >= e.end() && len(v) >= 6 && !placeholder(v) && (!call.random || isOpaque(v) && !strings.HasPrefix(v, "AC")) {
+				if v := s[start:end]; start >= e.end() && len(v) >= 6 && !placeholder(v) && (call.valid == nil || call.valid(v)) {
 					e.mask(s, start, end, KindAssignment)
 				}
 			}
 		}
 	}
 }
+
+// isKey reports whether v is random, and not the account of a client.
+func isKey(v string) bool { return isOpaque(v) && !strings.HasPrefix(v, "AC") }
 
 // maskResult masks the next field "result", soon behind i.
 func maskResult(s string, i int, e *edits) {
@@ -206,7 +211,7 @@ func maskResult(s string, i int, e *edits) {
 // isOpaque reports whether s begins with a word that is long and random.
 func isOpaque(s string) bool {
 	v := s[:word.end(s, 0)]
-	return len(v) >= 20 && (jagged(v) || isHex(v) && len(v) >= 32)
+	return len(v) >= 20 && (jagged(v) || isHex(v) && len(v) >= 32 && digit.any(v))
 }
 
 // behindWord returns the index behind a word of line, or -1.
@@ -277,8 +282,9 @@ var setters = []string{"set", "with"}
 
 var callOpen = setOf("_= a-z")
 
-// argument returns the index of the n-th argument of a line that is no option, or -1.
+// argument returns the index of the n-th argument of a line that is no option, of the last one for -1, or -1.
 func argument(line string, n int) int {
+	last := -1
 	for i := 0; i < len(line); {
 		i = blank.end(line, i)
 		end := i
@@ -286,11 +292,15 @@ func argument(line string, n int) int {
 			end++
 		}
 		if end > i && line[i] != '-' {
-			if n--; n == 0 {
+			if last = i; n == 1 {
 				return i
 			}
+			n--
 		}
 		i = end
+	}
+	if n < 0 {
+		return last
 	}
 	return -1
 }

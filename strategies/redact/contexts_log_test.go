@@ -2,6 +2,7 @@ package redact
 
 import (
 	"encoding/base64"
+	"strconv"
 	"strings"
 )
 
@@ -10,6 +11,10 @@ func listedKeys() []context {
 	lower := strings.ToLower
 	pem := func(kind string) string {
 		return base64.StdEncoding.EncodeToString([]byte("-----BEGIN " + kind + "PRIVATE KEY-----\n" + made("", 96)))
+	}
+	numbers := "158"
+	for i := range 63 {
+		numbers += "," + strconv.Itoa(i*37%256)
 	}
 	return []context{
 		{"Resend", "re_" + made("", 8) + "_" + made("", 24), "mail goes out with % now"},
@@ -48,6 +53,17 @@ func listedKeys() []context {
 		{"a check of a job", guid, "curl https://hc-ping.com/%"},
 		{"a webhook at home", made("", 44), "https://ha.example.org/api/webhook/%"},
 		{"a parameter of weather", hexes[:32], "https://api.example.org/w?q=Rome&appid=%"},
+		{"a key of telemetry", guid, "APPINSIGHTS=InstrumentationKey=%;IngestionEndpoint=https://x.example.net/"},
+		{"Honeycomb", made("", 22), "x-honeycomb-team: %"},
+		{"npm, an id", guid, "npm config set //npm.example.org/:_authToken %"},
+		{"Snyk", guid, "snyk auth %"},
+		{"Sonar", hexes[:40], "sonar-scanner -Dsonar.login=%"},
+		{"LinkedIn", "AQED" + made("", 140), "li_at=%"},
+		{"Twitter", "AAAAAAAAAAAAAAAAAAAAA" + made("", 24) + "%2B" + made("", 20) + "%3D" + made("", 40), "with §"},
+		{"a key of Nix", base64.StdEncoding.EncodeToString([]byte(made("", 64))), "cache.example.org-1:%"},
+		{"a key of Solana", numbers, "$ cat id.json\n[%]"},
+		{"a key of a zone", base64.StdEncoding.EncodeToString([]byte(made("", 32))), "dig -y hmac-sha256:xfer:% @ns1 axfr example.org"},
+		{"an app for codes, in words", "RIJGKUGI" + "JTOCRTUO", "2FA secret: %"},
 		{"a secret of a shop's interface", "cs_" + hexes[:40], "https://h/wc/v3/orders?consumer_secret=%"},
 	}
 }
@@ -101,6 +117,27 @@ func loggedPasswords() []context {
 		{"a user and a slash", signs, "Use bo / % to log in to staging"},
 		{"a value of Spring", common, "spring.security.user.password={noop}%"},
 		{"behind an anchor", "maple" + "31", `password: &pw "%"`},
+		{"signtool", common, "signtool sign /f cert.pfx /p % /tr http://ts app.exe"},
+		{"schtasks", signs, `schtasks /create /tn x /ru CORP\svc /rp %`},
+		{"Impacket", common, "impacket-psexec CORP/admin:%@10.0.0.9"},
+		{"a report of NetExec", common, `SMB  10.0.0.9  445  DC01  [+] corp.example\admin:% (Pwn3d!)`},
+		{"Bitwarden", signs, "bw unlock '%' --raw"},
+		{"Bundler", hexes[:8] + ":" + hexes[8:16], "bundle config set --global gems.example.org %"},
+		{"an access list of Redis", "otter" + "60", "ACL SETUSER app on >% ~* +@all"},
+		{"PPP", "otter" + "60", "bo\t*\t\"%\"\t*"},
+		{"PgBouncer", "otter" + "60", `"shop" "%"`},
+		{"OpenVPN", signs, "<auth-user-pass>\nbo\n%\n</auth-user-pass>"},
+		{"Elasticsearch, behind a slash", "/" + made("", 19), "Password for the [elastic] user successfully reset.\nNew value: %"},
+		{"a code in a message", "073" + "538", "G-% is your Google verification code."},
+		{"the rows of a query", "otter" + "60", "sqlite> select username, password from users;\nbo|%\nada|Cedar598@"},
+		{"a form in a log, escaped", "otter" + "60", "body=username%3Dbo%26password%3D§"},
+		{"JSON in an address", opaque, "state=%7B%22token%22%3A%22§%22%7D"},
+		{"a call of SSH", common, `ssh.connect("10.0.0.4", 22, "root", "%")`},
+		{"a call of a database", "otter" + "60", `pymysql.connect("db", "root", "%", "shop")`},
+		{"a test of a page", "otter" + "60", `cy.get('[data-test=password]').type('%')`},
+		{"IRC", "otter" + "60", "/msg NickServ IDENTIFY %"},
+		{"as a user", signs, "Please SSH as root with %"},
+		{"a store of passwords", "xwt+U9" + "pe69*KG", "$ pass show corp/db\n%"},
 		{"a certificate of curl", common, "curl --cert c.p12:% https://h"},
 	}
 }

@@ -16,7 +16,7 @@ func TestRedactHidesContexts(t *testing.T) {
 	for _, c := range allContexts() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			before, after, _ := strings.Cut(c.in, "%")
+			before, after := c.around()
 			for _, in := range []string{before + c.secret + after, "Some text.\n\n" + before + c.secret + after + "\n\nAnd on."} {
 				got, found := Redact(in)
 				if strings.Contains(got, c.secret) || found.Total() == 0 {
@@ -36,7 +36,7 @@ func TestRedactKeepsJSON(t *testing.T) {
 	for _, c := range allContexts() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			before, after, _ := strings.Cut(c.in, "%")
+			before, after := c.around()
 			text, secret := before+c.secret+after, c.secret
 			for range 4 {
 				quoted, _ := json.Marshal(secret)

@@ -2,10 +2,20 @@ package redact
 
 import (
 	"encoding/base64"
+	"strings"
 )
 
-// context is a secret and the text around it, with % at its place.
+// context is a secret and the text around it, with % at its place, or § where the text has %.
 type context struct{ name, secret, in string }
+
+// around returns the text before and behind the secret.
+func (c context) around() (before, behind string) {
+	if before, behind, ok := strings.Cut(c.in, "§"); ok {
+		return before, behind
+	}
+	before, behind, _ = strings.Cut(c.in, "%")
+	return before, behind
+}
 
 // connections are passwords of databases and servers.
 func connections() []context {

@@ -244,6 +244,7 @@ const leastShaped = 23
 
 var (
 	base32Upper = setOf("A-Z2-7")
+	percentBody = setOf("0-9A-Za-z%")
 	productSet  = setOf("0-9A-Z-")
 )
 
@@ -254,6 +255,10 @@ func shapedEnd(s string, i, end int) int {
 		return i
 	}
 	switch n := end - i; {
+	case strings.HasPrefix(s[i:], "AAAAAAAAAAAAAAAAAAAA") && end < len(s) && s[end] == '%': // of Twitter
+		if stop := percentBody.end(s, end); stop-i >= 80 && strings.Contains(s[end:stop], "%3D") {
+			return stop
+		}
 	case n == 56 && s[i] == 'S' && digit.any(s[i:end]) && base32Upper.has(s[i:end]), // of Stellar
 		(n == 51 || n == 52) && indexByte("5KL", s[i]) && alnum.has(s[i:end]) && jagged(s[i:end]) && threeKinds(s[i:end]): // of Bitcoin
 		return end

@@ -157,7 +157,7 @@ func isPath(v string) bool {
 
 // generated reports whether v is base64 that begins like a path.
 func generated(v string) bool {
-	return len(v) >= 32 && base64Set.end(v, 0) == len(v) && threeKinds(v) && jagged(v)
+	return (len(v) >= 32 || strings.Count(v, "/") == 1) && base64Set.end(v, 0) == len(v) && threeKinds(v) && jagged(v)
 }
 
 // needle is one form of a secret.
@@ -202,8 +202,26 @@ func needlesOf(known map[string]Kind) needles {
 				n.add(needle{part, kind, true})
 			}
 		}
+		if len(secret) <= maxName {
+			n.add(needle{spacedHex(code), kind, false})
+			n.add(needle{strings.ToUpper(spacedHex(code)), kind, false})
+			for _, part := range base64Forms(secret) { // in base64 twice
+				for _, twice := range base64Forms(part) {
+					n.add(needle{twice, kind, true})
+				}
+			}
+		}
 	}
 	return n
+}
+
+// spacedHex returns a hexadecimal code with a blank between its bytes.
+func spacedHex(code string) string {
+	var b strings.Builder
+	for i := 0; i < len(code); i += 2 {
+		b.WriteString(code[i:i+2] + " ")
+	}
+	return strings.TrimRight(b.String(), " ")
 }
 
 func (n *needles) add(d needle) {

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,6 +26,8 @@ var (
 	base32 = "JBSWY3DP" + "EHPK3PXQ" + "MFZWIZDB"
 )
 
+var spacedBytes = regexp.MustCompile("..")
+
 func TestSecretsAreMaskedEverywhere(t *testing.T) {
 	t.Parallel()
 	for _, secret := range []string{common, short, opaque, signs, guid, "fWtrzQKmuiJX" + "bh-yR", "correct-horse-" + "battery-staple", made("", 12) + `"\x`, "p%40" + short} {
@@ -43,6 +46,8 @@ func TestSecretsAreMaskedEverywhere(t *testing.T) {
 			"base64, web":   base64.RawURLEncoding.EncodeToString([]byte("xy" + secret)),
 			"hexadecimal":   hex.EncodeToString([]byte(secret)),
 			"in capitals":   strings.ToUpper(hex.EncodeToString([]byte(secret))),
+			"base64, twice": base64.StdEncoding.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte("admin:" + secret)))),
+			"bytes":         strings.TrimSpace(spacedBytes.ReplaceAllString(hex.EncodeToString([]byte(secret)), "$0 ")),
 			"escaped":       url.QueryEscape(secret),
 			"JSON":          strconv.Quote(secret),
 		} {

@@ -1,6 +1,9 @@
 package redact
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // mailLogins finds the passwords that clients of SMTP and the like answer to a server's question
 // for them, which is in base64.
@@ -64,6 +67,26 @@ func accountPairs(t *source, e *edits) {
 		}
 		if v := s[start:end]; isChosen(v) && (isMail(strings.TrimRight(s[user:at], "`*")) || isPersonal(v) && aboutAccount(s[max(0, user-maxGap):user], s[end:min(len(s), end+maxCell)])) {
 			e.mask(s, start, end, KindAssignment)
+		}
+	}
+}
+
+// asUser finds the passwords in sentences about a login: as root with x.
+func asUser(t *source, e *edits) {
+	s := t.s
+	for at := range t.literal("with ") {
+		if at == 0 || s[at-1] != ' ' {
+			continue
+		}
+		words := strings.Fields(lastLine(s[max(0, at-maxCell):at]))
+		start := at + len("with ")
+		if n := len(words) - 2; n < 0 || !isAny(words[n], []string{"as", "user", "als", "como", "comme", "come"}) {
+			continue
+		}
+		if end := notSpace.end(s[:min(len(s), start+maxName)], start); end > start {
+			if v := strings.TrimRight(s[start:end], ".,;:"); isChosen(v) && isPersonal(v) {
+				e.mask(s, start, start+len(v), KindAssignment)
+			}
 		}
 	}
 }
@@ -165,11 +188,11 @@ func groupedKey(s string, i int, e *edits) {
 		if groups > 0 && end < limit && (s[end] == ' ' || s[end] == '-') {
 			next++
 		}
-		if end = base32Set.end(s[:limit], next); end-next != 4 {
+		if end = base32Set.end(s[:min(limit, next+4)], next); end-next != 4 {
 			break
 		}
 	}
-	if v := s[start:at]; groups >= 4 && (upperDigit.has(v[:4]) || digit.any(v)) {
+	if v := s[start:at]; groups >= 4 && (at == len(s) || !alnum[s[at]]) && (upperDigit.has(v[:4]) || digit.any(v)) {
 		e.mask(s, start, at, KindAssignment)
 	}
 }
@@ -177,8 +200,58 @@ func groupedKey(s string, i int, e *edits) {
 // hasSetup reports whether a text ends in what is in front of the key of an app for one-time passwords.
 func hasSetup(before string) bool {
 	before = strings.TrimRight(before, " -_")
-	last := before[strings.LastIndexByte(before, ' ')+1:]
+	last := before[strings.LastIndexAny(before, " \n\"")+1:]
 	return isAny(last, []string{"setup", "entry", "totp", "otp", "2fa", "mfa"})
 }
 
 var base32Set = setOf("a-zA-Z2-7")
+
+// bracketed finds private keys that are written as 64 numbers below 256, as Solana keeps them, and passwords of accounts
+// that a program reports behind [+].
+func bracketed(t *source, e *edits) {
+	s := t.s
+	for at := range places(s, "[") {
+		if strings.HasPrefix(s[at:], "[+] ") {
+			loggedAccount(s, at+len("[+] "), e)
+			continue
+		}
+		first := listGap.end(s[:min(len(s), at+8)], at+1)
+		if first == len(s) || !digit[s[first]] || first < e.end() {
+			continue
+		}
+		var seen [256]bool
+		n, kinds := 0, 0
+		i := first
+		for n <= keyNumbers {
+			end := digit.end(s[:min(len(s), i+4)], i)
+			if end == i || end-i > 3 {
+				break
+			}
+			b, _ := strconv.Atoi(s[i:end])
+			if b > 255 {
+				break
+			}
+			if !seen[b] {
+				seen[b], kinds = true, kinds+1
+			}
+			n++
+			i = listGap.end(s[:min(len(s), end+maxCell)], end)
+		}
+		if n == keyNumbers && kinds > keyNumbers/2 && i < len(s) && s[i] == ']' {
+			e.mask(s, first, i, KindPrivateKey)
+		}
+	}
+}
+
+// loggedAccount masks the password of domain\user:password at i, which NetExec and others log.
+func loggedAccount(s string, i int, e *edits) {
+	colon := domainSet.end(s[:min(len(s), i+maxName)], i)
+	end := notSpace.end(s[:min(len(s), colon+maxName)], colon)
+	if user := s[i:colon]; colon+1 < end && s[colon] == ':' && strings.Contains(user, `\`) && isShort(s[colon+1:end]) {
+		e.mask(s, colon+1, end, KindConnection)
+	}
+}
+
+const keyNumbers = 64
+
+var listGap = setOf(" \t\r\n,")

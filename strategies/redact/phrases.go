@@ -112,13 +112,9 @@ func pairOf(end int, rest string) (value int, stop byte) {
 	switch {
 	case quote == 0 && strings.HasPrefix(rest, `, "`): // {:password, "x"}
 		return end + len(`, "`), '"'
-	case quote != 0 && rest != "" && (rest[0] == ')' || rest[0] == ']'):
-		call := strings.TrimLeft(rest, ")]")
-		for _, typing := range typings {
-			if n := len(rest) - len(call) + len(typing); strings.HasPrefix(call, typing) && n < len(rest) && indexByte("'\"", rest[n]) {
-				return end + n + 1, rest[n]
-			}
-		}
+	case quote != 0 && typed(rest) > 0:
+		n := typed(rest)
+		return end + n + 1, rest[n]
 	case strings.HasPrefix(rest, ` value="`):
 		return end + len(` value="`), '"'
 	case quote != 0 && strings.HasPrefix(rest[after:], ","):
@@ -143,8 +139,25 @@ func pairOf(end int, rest string) (value int, stop byte) {
 			return -1, 0
 		}
 		rest, end = rest[n+1:], end+n+1
+		if n = typed(rest); n > 0 {
+			return end + n + 1, rest[n]
+		}
 	}
 	return besideName(end, rest)
+}
+
+// typed returns the index of the quote of a text that a call of typings at the beginning of rest, the end of another
+// call, takes, or 0.
+func typed(rest string) int {
+	call := strings.TrimLeft(rest, ")]")
+	if n := len(rest) - len(call); n > 0 {
+		for _, typing := range typings {
+			if i := n + len(typing); strings.HasPrefix(call, typing) && i < len(rest) && indexByte("'\"", rest[i]) {
+				return i
+			}
+		}
+	}
+	return 0
 }
 
 var promptEnd = setOf(":?*]) ")

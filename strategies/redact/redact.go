@@ -102,8 +102,8 @@ type pass func(t *source, e *edits)
 // passes are applied in order, each to the result of the one before it. Passes that recognise
 // a secret by its format come before those that recognise it by its context.
 var passes = []pass{
-	pemKeys.find, encodedKeys, otherKeys.find, vendorKeys, webKeys, markedKeys, oracles, hooks, links, mailLogins, wifiPasswords, accountPairs, authorizations, cookies, urls, passPasswords, pwdPasswords, driverPasswords,
-	kubernetesSecrets, assignments, bots, fields, webTokens, bearers, okta, basics, queries, formBodies, flags, phrases, assigned, hashes, accounts, windowsHashes, tables, inserts, told, commands, calls, passFiles, codes, walletKeys, cards, wideCards, phones,
+	pemKeys.find, encodedKeys, otherKeys.find, vendorKeys, webKeys, markedKeys, oracles, hooks, links, mailLogins, wifiPasswords, accountPairs, hostPasswords, authorizations, cookies, urls, passPasswords, pwdPasswords, driverPasswords,
+	kubernetesSecrets, assignments, bots, fields, webTokens, bearers, okta, basics, queries, formBodies, flags, phrases, assigned, hashes, accounts, windowsHashes, tables, inserts, told, commands, introductions, calls, passFiles, asUser, codes, walletKeys, bracketed, cards, wideCards, phones,
 }
 
 // edit replaces s[start:end] with text.

@@ -70,9 +70,12 @@ func wordKinds(words string, kind wordKind) []*wordKind {
 }
 
 func literalKinds() []*wordKind {
-	out := make([]*wordKind, len(literals))
-	for i, text := range literals {
-		out[i] = &wordKind{text: text, literal: true}
+	var out []*wordKind
+	for _, text := range literals {
+		out = append(out, &wordKind{text: text, literal: true})
+	}
+	for text := range introducedAt {
+		out = append(out, &wordKind{text: text, literal: true})
 	}
 	return out
 }
@@ -104,7 +107,7 @@ func (t *source) found() []wordAt {
 		return t.words
 	}
 	t.scanned = true
-	t.words = make([]wordAt, 0, len(t.s)/256)
+	t.words = make([]wordAt, 0, len(t.s)/64)
 	s, h := t.s, uint16(0)
 	for i := range len(s) {
 		h = (h<<5 | folds[s[i]]) & gramMask

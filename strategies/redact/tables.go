@@ -3,12 +3,13 @@ package redact
 import "strings"
 
 // tables finds the values in columns with the name of a secret in their header: of CSV, of
-// tables with bars as in Markdown and the output of databases, and of aligned columns.
+// tables with bars as in Markdown and the output of databases, and of aligned columns; or in the query above them.
 func tables(t *source, e *edits) {
 	s, done := t.s, 0
 	for k, w := range t.found() {
 		next := headerGap.end(s[:min(len(s), w.end+maxCell)], w.end)
-		if w.start < done || next == len(s) || !indexByte(",;|\t\r\n", s[next]) && next-w.end < 2 {
+		query := hasFold(s[next:], "from ")
+		if w.start < done || next == len(s) || !indexByte(",;|\t\r\n", s[next]) && next-w.end < 2 && !query {
 			continue
 		}
 		begin := max(0, w.start-maxHeader)
@@ -22,8 +23,14 @@ func tables(t *source, e *edits) {
 			continue
 		}
 		done = begin + size
-		h := tableHeader{names: cellsOf(s, begin, done, separatorOf(s[begin:done]))}
-		if h.separator = separatorOf(s[begin:done]); !h.valid(s) {
+		var h tableHeader
+		if query {
+			list := behindWord(strings.ToLower(s[begin:w.start]), "select ")
+			h = tableHeader{names: cellsOf(s, begin+max(0, list), next, ','), separator: separatorOf(lineBehind(s, w.end)), accounts: true}
+			if list < 0 || len(h.names) < 2 || h.separator != '|' && h.separator != '\t' {
+				continue
+			}
+		} else if h = (tableHeader{names: cellsOf(s, begin, done, separatorOf(s[begin:done])), separator: separatorOf(s[begin:done])}); !h.valid(s) {
 			continue
 		}
 		for _, w := range t.words[k:] {

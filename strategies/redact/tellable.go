@@ -10,6 +10,9 @@ import (
 // tellable reports whether s[start:end] looks like the secret of a word.
 func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool {
 	v := s[start:end]
+	if g == follows && !quoted && !mixed(v) && !jagged(v) {
+		return false // the next word, as in most sentences
+	}
 	spaced := strings.Contains(v, " ")
 	least := 6
 	number := len(v) >= leastPIN && digits(v) && (w.word.typed || isPassword(name) || isAny(name, numberNames))
@@ -57,7 +60,7 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 		return false
 	case g == follows:
 		return (len(v) >= 8 || len(v) == 7 && w.word.language) && (quoted || w.word.language || threeKinds(v) || jagged(v) || lowerOnly.any(v) && (isAny(s[w.start:w.end], []string{"password", "pw"}) || isAny(name, settings)) ||
-			len(v) >= 32 && lowerHex.end(v, 0) == len(v))
+			len(v) >= 32 && isHex(v) && !upperOnly.any(v))
 	}
 	return true
 }
@@ -154,8 +157,11 @@ func toldBefore(s string, w wordAt, e *edits) {
 }
 
 // isChosen reports whether v looks like a password that someone chose, without a name for it.
-func isChosen(v string) bool {
-	return len(v) >= 8 && digit.any(v) && mixed(v) && !technical(v) && !isPath(v) && !selfNamed(v) && !placeholder(v) && !reference(v) && !isHex(v)
+func isChosen(v string) bool { return len(v) >= 8 && isShort(v) }
+
+// isShort is isChosen for a place where passwords are, so that a shorter one is one too.
+func isShort(v string) bool {
+	return len(v) >= 6 && digit.any(v) && mixed(v) && !technical(v) && !isPath(v) && !selfNamed(v) && !placeholder(v) && !reference(v) && !isHex(v)
 }
 
 // isPersonal reports whether v has signs as passwords have, or is a word with capitals, digits and any sign.

@@ -46,7 +46,7 @@ func told(t *source, e *edits) {
 				value += slash + 1
 			}
 		}
-		if w.word.text == "login" && !strings.HasSuffix(s[:value], " /") {
+		if w.word.text == "login" && !strings.HasSuffix(s[:value], " /") && (gap != assigns || !isOpaque(s[value:])) {
 			continue // a user alone
 		}
 		if isAny(w.word.text, []string{"mnemonic", "seed", "wallet words"}) {
@@ -157,7 +157,7 @@ func nameOf(s string, w wordAt) (start, end int, ok bool) {
 	if end-start > len(w.word.text) && isAny(lastWord(name), aboutSecrets) {
 		return 0, 0, false
 	}
-	return start, end, secretName(name) && !strings.EqualFold(name, "auth") || strings.EqualFold(name, "key") && keyOf(s[max(0, start-12):start]) || isAny(name, toldNames)
+	return start, end, secretName(name) && !strings.EqualFold(name, "auth") || strings.EqualFold(name, "key") && keyOf(s[max(0, start-12):start]) || isAny(name, toldNames) || strings.HasSuffix(name, ".login")
 }
 
 // toldNames lists names of secrets that are secret only in the notations of told.

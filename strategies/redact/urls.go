@@ -76,6 +76,26 @@ func driverPasswords(t *source, e *edits) {
 	}
 }
 
+// hostPasswords finds passwords in user:password@host of commands, where the host is a number or the user has a domain.
+func hostPasswords(t *source, e *edits) {
+	s := t.s
+	for at := range places(s, "@") {
+		start := notSpace.start(s, at, maxName)
+		n := strings.IndexByte(s[start:at], ':')
+		if n <= 0 || start < e.end() || strings.HasPrefix(s[start+n:], "://") {
+			continue
+		}
+		user, v := s[start:start+n], s[start+n+1:at]
+		host := s[at+1 : versionSet.end(s[:min(len(s), at+maxCell)], at+1)]
+		domain := domainSet.has(user) && strings.ContainsAny(user, `/\`) && !strings.HasPrefix(s[at+1:], "sha")
+		if (strings.Count(strings.TrimRight(host, "."), ".") == 3 || domain) && domainSet.has(user) && len(v) >= 6 && mixed(v) && !placeholder(v) && !versionSet.has(strings.TrimLeft(v, "v^~")) {
+			e.mask(s, start+n+1, at, KindConnection)
+		}
+	}
+}
+
+var domainSet = setOf(`0-9A-Za-z_./\-`)
+
 // passPasswords and pwdPasswords find passwords behind password=, passwd=, pwd= and the like in
 // connection strings.
 func passPasswords(t *source, e *edits) { pairPasswords(t, "pass", e) }

@@ -222,10 +222,18 @@ func digits(v string) bool { return digit.end(v, 0) == len(v) }
 func bots(t *source, e *edits) {
 	s := t.s
 	for i := range places(s, ":") {
-		if i == 0 || !digit[s[i-1]] || i-digit.start(s, i, 20) < 8 {
+		if i == 0 || !digit[s[i-1]] {
 			continue
 		}
 		first := digit.start(s, i, 20)
+		if first > 0 && s[first-1] == '-' { // the key of a cache of Nix, cache.example.org-1:x; a public one is shorter
+			if end := base64Set.end(s[:min(len(s), i+96)], i+1); end-i-1 == 88 && strings.HasSuffix(s[:end], "==") {
+				e.mask(s, i+1, end, KindProviderKey)
+			}
+		}
+		if i-first < 8 {
+			continue
+		}
 		if end := word.end(s, i+1); end-i > 30 && (!isHex(s[i+1:end]) || end-i == 33 && first > 0 && s[first-1] == '/') { // or of Asana
 			e.mask(s, i+1, end, KindProviderKey)
 		}

@@ -1,0 +1,80 @@
+package redact
+
+import "strings"
+
+// introduced lists secrets without a name by the text in front of them: those that commands take as an argument or in an
+// option of their own, or print, and those in files.
+var introduced = []struct {
+	literals string            // one of them is on the same line; they are separated by bars
+	sign     string            // right in front of the secret, or of each; a line break if the secret is alone on the next line
+	argument int               // or which argument it is, -1 for the last one
+	valid    func(string) bool // what else a secret is, if not any text
+}{
+	{"signtool ", " /p ", 0, nil},
+	{"schtasks ", " /rp ", 0, nil},
+	{"SETUSER ", " >", 0, nil}, // of Redis
+	{"bw unlock ", "", 1, nil},
+	{"bw login ", "", 2, nil},
+	{"snyk auth ", "", 1, isOpaque},
+	{"bundle config ", "", -1, isUserPair},
+	{"NickServ IDENTIFY |nickserv identify ", "", -1, nil},
+	{"auth-user-pass>\n", "\n", 0, nil}, // of OpenVPN, behind the user
+	{"pass show |gopass |op read |bw get password |secret-tool lookup |keyring get |versions access |find-generic-password |chamber read ", "\n", 0, isPrinted},
+}
+
+// introducedAt has the indexes of introduced by their literals.
+var introducedAt = func() map[string]int {
+	at := map[string]int{}
+	for i, of := range introduced {
+		for literal := range strings.SplitSeq(of.literals, "|") {
+			at[literal] = i
+		}
+	}
+	return at
+}()
+
+// introductions finds the secrets of introduced.
+func introductions(t *source, e *edits) {
+	s := t.s
+	t.found()
+	for _, w := range t.literals {
+		n, ok := introducedAt[w.word.text]
+		if !ok || w.start < e.end() {
+			continue
+		}
+		of := introduced[n]
+		line := s[w.end:min(len(s), w.end+maxBlank)]
+		if of.sign != "\n" {
+			line, _, _ = strings.Cut(line, "\n")
+		}
+		for at := 0; ; {
+			next := argument(line, of.argument)
+			if of.argument == 0 {
+				next = behindWord(line[at:], of.sign)
+			}
+			if next < 0 {
+				break
+			}
+			at += next
+			start, end, _ := valueAt(s, w.end+at)
+			if v := s[start:end]; len(v) >= leastPIN && !indexByte("-/", v[0]) && !isAny(v, examples) && !placeholder(v) && !reference(v) && !expands(v) &&
+				(of.valid == nil || of.valid(v)) && (of.sign != "\n" || end == len(s) || lineBreak(s, end) > 0) {
+				e.mask(s, start, end, KindAssignment)
+			}
+			if of.argument != 0 || of.sign == "\n" {
+				break
+			}
+		}
+	}
+}
+
+// isUserPair reports whether v is a user and a password.
+func isUserPair(v string) bool {
+	user, password, ok := strings.Cut(v, ":")
+	return ok && len(user) >= leastPIN && len(password) >= leastPIN && mailSet.has(user) && password[0] != '/'
+}
+
+// isPrinted reports whether v, alone on a line, is a secret rather than a message.
+func isPrinted(v string) bool {
+	return isChosen(v) || isOpaque(v) || len(v) >= 16 && kindChanges(v) >= 4 && !isPath(v)
+}
