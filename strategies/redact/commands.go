@@ -120,7 +120,7 @@ func commands(t *source, e *edits) {
 				if w.start >= listed {
 					listed = maskAccounts(s, w.end+1, e)
 				}
-			} else if strings.HasSuffix(s[:w.start], "ch") || strings.HasPrefix(line, " --stdin") {
+			} else if strings.HasSuffix(s[:w.start], "ch") || strings.HasPrefix(line, " --stdin") || strings.HasPrefix(line, "-on-stdin") {
 				maskEchoed(s, w.start, e)
 			}
 		case "sudo -s":
@@ -441,6 +441,7 @@ var marked = []struct {
 	{"/IncomingWebhook/", 0, 30},
 	{"/bot/v2/hook/", 0, 30},
 	{"hooks.zapier.com/hooks/catch/", 0, 12},
+	{"anaconda.org/t/", 0, 16},
 }
 
 // markedKeys finds keys that are known by a mark within them.

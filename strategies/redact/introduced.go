@@ -18,9 +18,15 @@ var introduced = []struct {
 	{"snyk auth ", "", 1, isOpaque},
 	{"bundle config ", "", -1, isUserPair},
 	{"NickServ IDENTIFY |nickserv identify ", "", -1, nil},
-	{"auth-user-pass>\n", "\n", 0, nil}, // of OpenVPN, behind the user
+	{"EAP |XAUTH ", "", 1, isShort},
+	{"issecret=true]", "", 1, nil},                                // of a pipeline of Azure
+	{"authorize-account |alias set ", "", allArguments, isRandom}, // of object stores
+	{"auth-user-pass>\n", "\n", 0, nil},                           // of OpenVPN, behind the user
 	{"pass show |gopass |op read |bw get password |secret-tool lookup |keyring get |versions access |find-generic-password |chamber read ", "\n", 0, isPrinted},
 }
+
+// allArguments stands for each argument.
+const allArguments = -2
 
 // introducedAt has the indexes of introduced by their literals.
 var introducedAt = func() map[string]int {
@@ -47,21 +53,28 @@ func introductions(t *source, e *edits) {
 		if of.sign != "\n" {
 			line, _, _ = strings.Cut(line, "\n")
 		}
-		for at := 0; ; {
-			next := argument(line, of.argument)
-			if of.argument == 0 {
-				next = behindWord(line[at:], of.sign)
+		for at, n := 0, 1; ; n++ {
+			switch of.argument {
+			case 0:
+				if next := behindWord(line[at:], of.sign); next >= 0 {
+					at += next
+				} else {
+					at = -1
+				}
+			case allArguments:
+				at = argument(line, n)
+			default:
+				at = argument(line, of.argument)
 			}
-			if next < 0 {
+			if at < 0 {
 				break
 			}
-			at += next
 			start, end, _ := valueAt(s, w.end+at)
 			if v := s[start:end]; len(v) >= leastPIN && !indexByte("-/", v[0]) && !isAny(v, examples) && !placeholder(v) && !reference(v) && !expands(v) &&
 				(of.valid == nil || of.valid(v)) && (of.sign != "\n" || end == len(s) || lineBreak(s, end) > 0) {
 				e.mask(s, start, end, KindAssignment)
 			}
-			if of.argument != 0 || of.sign == "\n" {
+			if of.argument != 0 && of.argument != allArguments || of.sign == "\n" {
 				break
 			}
 		}
@@ -72,6 +85,11 @@ func introductions(t *source, e *edits) {
 func isUserPair(v string) bool {
 	user, password, ok := strings.Cut(v, ":")
 	return ok && len(user) >= leastPIN && len(password) >= leastPIN && mailSet.has(user) && password[0] != '/'
+}
+
+// isRandom reports whether v is a word of random letters and digits.
+func isRandom(v string) bool {
+	return len(v) >= 16 && base64Set.has(v) && mixed(v) && kindChanges(v) >= 4
 }
 
 // isPrinted reports whether v, alone on a line, is a secret rather than a message.

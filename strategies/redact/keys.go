@@ -259,7 +259,7 @@ func shapedEnd(s string, i, end int) int {
 		if stop := percentBody.end(s, end); stop-i >= 80 && strings.Contains(s[end:stop], "%3D") {
 			return stop
 		}
-	case n == 56 && s[i] == 'S' && digit.any(s[i:end]) && base32Upper.has(s[i:end]), // of Stellar
+	case (n == 56 || n == 58) && s[i] == 'S' && digit.any(s[i:end]) && base32Upper.has(s[i:end]), // of Stellar, of NATS
 		(n == 51 || n == 52) && indexByte("5KL", s[i]) && alnum.has(s[i:end]) && jagged(s[i:end]) && threeKinds(s[i:end]): // of Bitcoin
 		return end
 	case n == 29 && strings.Count(s[i:end], "-") == 4 && s[i+5] == '-' && s[i+11] == '-' && s[i+17] == '-' && s[i+23] == '-' && productSet.has(s[i:end]) && digit.any(s[i:end]) && upperOnly.any(s[i:end]):

@@ -237,10 +237,17 @@ func bracketed(t *source, e *edits) {
 			n++
 			i = listGap.end(s[:min(len(s), end+maxCell)], end)
 		}
-		if n == keyNumbers && kinds > keyNumbers/2 && i < len(s) && s[i] == ']' {
+		if i < len(s) && s[i] == ']' && n >= 16 && 2*kinds > n && (n == keyNumbers || isKeyArray(s[:at])) {
 			e.mask(s, first, i, KindPrivateKey)
 		}
 	}
+}
+
+// isKeyArray reports whether a text ends in the name of a key and a sign.
+func isKeyArray(before string) bool {
+	before = strings.TrimRight(before[max(0, len(before)-maxCell):], " :=\"'\\")
+	name := before[wordDot.start(before, len(before), maxCell):]
+	return isAny(lastWord(name), []string{"key", "secret", "seed", "psk"}) && !hasFold(name, "pub")
 }
 
 // loggedAccount masks the password of domain\user:password at i, which NetExec and others log.

@@ -44,6 +44,11 @@ func optionValue(s string, at, end int) (start, stop int, password bool) {
 			return start, stop, true
 		}
 	}
+	if !long && name == "p" && end < len(s) && s[end] == ' ' { // behind a user
+		if start, stop = value(end); isShort(s[start:stop]) && slices.ContainsFunc(userOptions, func(o string) bool { return strings.Contains(before, o) }) {
+			return start, stop, true
+		}
+	}
 	for _, p := range pairOptions {
 		joined := !long && strings.HasPrefix(name, p.names[0])
 		if !joined && !slices.Contains(p.names, name) || !runs(p.commands...) {
@@ -70,7 +75,7 @@ func optionValue(s string, at, end int) (start, stop int, password bool) {
 	if strings.HasPrefix(name, "pass") && strings.HasPrefix(s[start:stop], "pass:") { // of openssl
 		return start + len("pass:"), stop, true
 	}
-	if !long && len(name) < 6 || !secretName(name) && name != "setcookie" || isAbout(name, s[start:stop]) || isResource(name, s[start:stop]) || strings.HasSuffix(name, "stdin") {
+	if name != "key" && !long && len(name) < 6 || !secretName(name) && name != "setcookie" && !isAny(lastWord(name), authorizationHeaders) && (name != "key" || !isOpaque(s[start:stop]) || !runs("auth", "login", "api")) || isAbout(name, s[start:stop]) || isResource(name, s[start:stop]) || strings.HasSuffix(name, "stdin") {
 		return 0, 0, false
 	}
 	return start, stop, isPassword(name) || name == "setcookie" // of Erlang
@@ -100,6 +105,9 @@ var (
 		"X":     {"snmp"},
 	}
 
+	// userOptions are options for the user of a command.
+	userOptions = []string{" -u ", " -U ", " --user ", " --user=", " --username ", " --username="}
+
 	// pairOptions lists options with a user and a password.
 	pairOptions = []struct {
 		names     []string // the first also without a blank
@@ -112,6 +120,7 @@ var (
 		{[]string{"u", "user"}, ",", []string{"lftp"}},
 		{[]string{"a", "auth"}, ":", []string{"http ", "https ", "xh "}},
 		{[]string{"U", "user"}, "%", []string{"smbclient", "rpcclient"}},
+		{[]string{"creds", "creds", "src-creds", "dest-creds"}, ":", []string{"skopeo", "podman", "buildah", "nerdctl", "oras"}},
 	}
 )
 

@@ -26,6 +26,9 @@ func spared(name, value string, quoted bool) bool {
 	if !isPassword(name) && (isDate(bare) || isMeasure(bare)) || isRule(bare) || value != "" && indexByte("^~", value[0]) && versionSet.has(bare[1:]) || quoted && lowerDot.has(value) && secretName(value[strings.LastIndexByte(value, '.')+1:]) && strings.Contains(value, ".") {
 		return true // a date, 12px, required|string, a version: ^2.1, or a name: user.password
 	}
+	if len(bare) == 40 && isHex(bare) && isTypeName(name) {
+		return true // the checksum of a library: FirebaseAuth
+	}
 	upper := strings.ToUpper(name)
 	if strings.Contains(upper, "TOKEN") && (countSet.end(value, 0) == len(value) && len(value) < 12 ||
 		quoted && upper == "TOKEN" && lowerDot.end(value, 0) == len(value) && len(value) < 24 || isPage(name)) {
@@ -69,8 +72,8 @@ var dateSet = setOf("0-9TZ:.+ -")
 
 // isMeasure reports whether v is a number with a unit.
 func isMeasure(v string) bool {
-	n := digit.end(v, 0)
-	return n > 0 && n < 8 && n < len(v) && len(v)-n <= 3 && lowerOnly.has(v[n:])
+	n := versionSet.end(v, 0)
+	return n > 0 && digit[v[0]] && n < 8 && n < len(v) && len(v)-n <= 3 && lowerOnly.has(v[n:])
 }
 
 // isPosition reports whether a name and its value are the place of a finding of a compiler or a test:

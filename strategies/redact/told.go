@@ -143,6 +143,9 @@ func nameOf(s string, w wordAt) (start, end int, ok bool) {
 			return 0, 0, false // part of a longer word
 		}
 		before, _ := utf8.DecodeLastRuneInString(s[:w.start])
+		if hasAnyPrefix(s[w.end:], otherKeyKinds...) {
+			return 0, 0, false
+		}
 		return w.start, w.end, s[w.start] >= 0x80 || !unicode.IsLetter(before) || before > 0x250
 	}
 	start = wordDot.start(s, w.start, maxName)
@@ -159,6 +162,9 @@ func nameOf(s string, w wordAt) (start, end int, ok bool) {
 	}
 	return start, end, secretName(name) && !strings.EqualFold(name, "auth") || strings.EqualFold(name, "key") && keyOf(s[max(0, start-12):start]) || isAny(name, toldNames) || strings.HasSuffix(name, ".login")
 }
+
+// otherKeyKinds are the beginnings of what follows a word for a key that is not secret: clave primaria, clé publique.
+var otherKeyKinds = []string{" primari", " primár", " primai", " foráne", " étrang", " estrang", " públic", " publi", " pubbli"}
 
 // toldNames lists names of secrets that are secret only in the notations of told.
 var toldNames = []string{"psk", "login", "pin", "pin code", "otp", "totp", "mnemonic", "seed", "seed_phrase", "seed phrase", "creds", "passcode", "key content", "wallet words", "alarm code", "door code", "gate code", "safe code", "entry code", "verification code", "subscription-key", "ocp-apim-subscription-key"}

@@ -35,17 +35,20 @@ func urls(t *source, e *edits) {
 			}
 		}
 		for j := host + 1; host >= 0 && j < limit && !space[s[j]] && strings.IndexByte("/?\"'`<>,", s[j]) < 0; j++ {
-			if s[j] == '@' && !isWeb {
-				host = j // the one before was part of the password
+			if s[j] == ':' && isWeb && colon < 0 {
+				colon = j
+			}
+			if s[j] == '@' && (!isWeb || colon > host) {
+				host = j // the one before was part of the password, or of a user
 			}
 		}
 		switch {
 		case host < 0:
-		case isWeb && colon < 0 && host-i >= 12 && mixed(s[i:host]) && host+1 < len(s) && !space[s[host+1]]:
+		case isWeb && (colon < 0 || colon > host) && host-i >= 12 && mixed(s[i:host]) && host+1 < len(s) && !space[s[host+1]]:
 			e.mask(s, i, host, KindURLToken)
 		case isAny(scheme, proxies) && (colon < 0 || colon > host):
 			e.mask(s, i, host, KindConnection)
-		case isWeb && colon >= 0:
+		case isWeb && colon >= 0 && colon < host:
 			if v := s[colon+1 : host]; v != "" && v[0] != '{' && !placeholder(v) && !isAny(v, examples) && !strings.ContainsAny(s[i:host], "?#\"'`<>()") {
 				e.mask(s, colon+1, host, KindURLToken)
 			}
