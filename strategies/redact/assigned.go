@@ -65,6 +65,9 @@ func assigned(t *source, e *edits) {
 		}
 		if (secretValue(v, strong, quote != 0) || (isAppKey(s[name:end]) && len(v) >= 32 || hasAnySuffix(s[name:end], "SESSID", "SESSIONID") && len(v) >= 20) && alnum.has(v) && digit.any(v) && letters.any(v) || quote != 0 && isPassword(s[name:end]) && isTyped(v)) && !spared(s[name:end], v, quote != 0) && !isParsed(s, name, v) {
 			e.mask(s, value, stop, KindAssignment)
+			if strong && quote != 0 {
+				maskList(s, s[name:end], stop, e)
+			}
 		}
 		if rest, ok := strings.CutPrefix(s[stop:min(len(s), stop+maxGap)], `" -> "`); ok && quote == '"' { // the new value in a plan
 			start := stop + len(`" -> "`)
@@ -72,6 +75,22 @@ func assigned(t *source, e *edits) {
 				e.mask(s, start, start+len(end), KindAssignment)
 			}
 		}
+	}
+}
+
+// maskList masks the values of a list behind the first one of a name, of which the quote is at i.
+func maskList(s, name string, i int, e *edits) {
+	for {
+		start := listGap.end(s[:min(len(s), i+maxCell)], i+1)
+		if start == len(s) || i >= start || s[start] != s[i] || !strings.Contains(s[i:start], ",") {
+			return
+		}
+		stop := quoteEnd(s[:min(len(s), start+512)], start+1, s[i:i+1])
+		if next := listGap.end(s[:min(len(s), stop+maxCell)], min(len(s), stop+1)); next == len(s) || s[next] != s[i] && s[next] != ']' || !secretValue(s[start+1:stop], true, true) || spared(name, s[start+1:stop], true) {
+			return
+		}
+		e.mask(s, start+1, stop, KindAssignment)
+		i = stop
 	}
 }
 

@@ -111,6 +111,11 @@ func commands(t *source, e *edits) {
 			if at < 0 && strings.HasSuffix(s[:w.start], "bearer_") {
 				at = quotedArgument(line, 1)
 			}
+			if n := quotedArgument(line, 1); at < 0 && n >= 0 && hasAnySuffix(s[:w.start], ":", ".") { // client.auth("x")
+				if start, end, _ := valueAt(s, w.end+n); (isChosen(s[start:end]) || s[w.start-1] == ':' && isShort(s[start:end])) && strings.HasPrefix(s[end+1:], ")") {
+					at = n
+				}
+			}
 		case "passwd":
 			if strings.HasSuffix(s[:w.start], "ht") && strings.Contains(line, " -") {
 				at = argument(line, strings.Count(strings.TrimSpace(line), " ")+1-strings.Count(line, " -"))
@@ -174,7 +179,18 @@ func calls(t *source, e *edits) {
 		literal     string
 		first, last int // arguments
 		valid       func(string) bool
-	}{{"Client(", 1, 2, isKey}, {"WiFi.begin(", 2, 2, nil}, {"pgp_sym_", 2, 2, nil}, {"connect(", 3, 4, isShort}} {
+		named       bool // the result is assigned to a name for a key
+	}{
+		{"Client(", 1, 2, isKey, false},
+		{"WiFi.begin(", 2, 2, nil, false},
+		{"pgp_sym_", 2, 2, nil, false},
+		{"connect(", 3, 4, isShort, false},
+		{"database(", 3, 3, isShort, false},
+		{"Buffer.from(", 1, 1, isHexKey, true},
+		{"fromhex(", 1, 1, isHexKey, true},
+		{"unhexlify(", 1, 1, isHexKey, true},
+		{"DecodeString(", 1, 1, isHexKey, true},
+	} {
 		for at := range t.literal(call.literal) {
 			open := at + strings.IndexByte(s[at:min(len(s), at+maxCell)], '(')
 			if open < at {
@@ -187,7 +203,7 @@ func calls(t *source, e *edits) {
 					continue
 				}
 				start, end, _ := valueAt(s, open+arg)
-				if v := s[start:end]; start >= e.end() && len(v) >= 6 && !placeholder(v) && (call.valid == nil || call.valid(v)) {
+				if v := s[start:end]; start >= e.end() && len(v) >= 6 && (!call.named || isKeyName(s[:at])) && !placeholder(v) && (call.valid == nil || call.valid(v)) {
 					e.mask(s, start, end, KindAssignment)
 				}
 			}
@@ -197,6 +213,9 @@ func calls(t *source, e *edits) {
 
 // isKey reports whether v is random, and not the account of a client.
 func isKey(v string) bool { return isOpaque(v) && !strings.HasPrefix(v, "AC") }
+
+// isHexKey reports whether v is the hexadecimal of a key.
+func isHexKey(v string) bool { return len(v) >= 32 && isHex(v) && digit.any(v) }
 
 // maskResult masks the next field "result", soon behind i.
 func maskResult(s string, i int, e *edits) {

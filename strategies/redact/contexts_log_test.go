@@ -152,6 +152,16 @@ func loggedPasswords() []context {
 		{"a VPN by echo", signs, "echo '%' | openconnect --user=bo --passwd-on-stdin vpn.example.org"},
 		{"strongSwan", "cedar" + "73", `bo : EAP "%"`},
 		{"a short one in quotes", "cedar" + "73", "release { storePassword '%' keyAlias 'app' }"},
+		{"a variable of fish", "cedar" + "73", "set -gx DB_PASS %"},
+		{"the second of a list", opaque, `api_keys = ["` + made("x", 31) + `", "%"]`},
+		{"a capital option behind a user", common, "knife bootstrap 10.0.0.5 -U bo -P % --sudo"},
+		{"the registry of Windows", common, `reg add "HKLM\SOFTWARE\x\Winlogon" /v DefaultPassword /t REG_SZ /d % /f`},
+		{"a key of bytes in code", hexes[:64], "const key = Buffer.from('%', 'hex');"},
+		{"a key of bytes in Python", hexes[:64], `aes_key = bytes.fromhex("%")`},
+		{"a call of MATLAB", common, "conn = database('shop','app','%');"},
+		{"a client that logs in", "cedar" + "73", `red:auth("%")`},
+		{"a mask of a job", opaque, "::add-mask::%"},
+		{"a key of a wireless network", "maple-" + "Harbor-31", `The guest wifi is "Attic" and the key is % until Friday.`},
 		{"a certificate of curl", common, "curl --cert c.p12:% https://h"},
 	}
 }

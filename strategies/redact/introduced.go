@@ -21,6 +21,8 @@ var introduced = []struct {
 	{"EAP |XAUTH ", "", 1, isShort},
 	{"issecret=true]", "", 1, nil},                                // of a pipeline of Azure
 	{"authorize-account |alias set ", "", allArguments, isRandom}, // of object stores
+	{"Password /t ", " /d ", 0, nil},                              // of the registry of Windows
+	{"add-mask::", "", 1, nil},                                    // of a job of GitHub
 	{"auth-user-pass>\n", "\n", 0, nil},                           // of OpenVPN, behind the user
 	{"pass show |gopass |op read |bw get password |secret-tool lookup |keyring get |versions access |find-generic-password |chamber read ", "\n", 0, isPrinted},
 }
@@ -89,7 +91,7 @@ func isUserPair(v string) bool {
 
 // isRandom reports whether v is a word of random letters and digits.
 func isRandom(v string) bool {
-	return len(v) >= 16 && base64Set.has(v) && mixed(v) && kindChanges(v) >= 4
+	return len(v) >= 16 && base64Set.has(v) && (mixed(v) && kindChanges(v) >= 4 || jagged(v))
 }
 
 // isPrinted reports whether v, alone on a line, is a secret rather than a message.

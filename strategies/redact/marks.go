@@ -237,15 +237,16 @@ func bracketed(t *source, e *edits) {
 			n++
 			i = listGap.end(s[:min(len(s), end+maxCell)], end)
 		}
-		if i < len(s) && s[i] == ']' && n >= 16 && 2*kinds > n && (n == keyNumbers || isKeyArray(s[:at])) {
+		if i < len(s) && s[i] == ']' && n >= 16 && 2*kinds > n && (n == keyNumbers || isKeyName(s[:at])) {
 			e.mask(s, first, i, KindPrivateKey)
 		}
 	}
 }
 
-// isKeyArray reports whether a text ends in the name of a key and a sign.
-func isKeyArray(before string) bool {
-	before = strings.TrimRight(before[max(0, len(before)-maxCell):], " :=\"'\\")
+// isKeyName reports whether a text ends in the name of a key and a sign, perhaps behind the package of a call.
+func isKeyName(before string) bool {
+	before = before[max(0, len(before)-2*maxCell):]
+	before = strings.TrimRight(before[:wordDot.start(before, len(before), maxCell)], " :=\"'\\")
 	name := before[wordDot.start(before, len(before), maxCell):]
 	return isAny(lastWord(name), []string{"key", "secret", "seed", "psk"}) && !hasFold(name, "pub")
 }

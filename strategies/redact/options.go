@@ -44,7 +44,7 @@ func optionValue(s string, at, end int) (start, stop int, password bool) {
 			return start, stop, true
 		}
 	}
-	if !long && name == "p" && end < len(s) && s[end] == ' ' { // behind a user
+	if !long && (name == "p" || name == "P") && end < len(s) && s[end] == ' ' { // behind a user
 		if start, stop = value(end); isShort(s[start:stop]) && slices.ContainsFunc(userOptions, func(o string) bool { return strings.Contains(before, o) }) {
 			return start, stop, true
 		}

@@ -37,7 +37,7 @@ func spared(name, value string, quoted bool) bool {
 	if strings.HasSuffix(upper, "TOKENS") && !quoted && !threeKinds(value) || name == "PASS" {
 		return true // a variable that counts, the outcome of a test
 	}
-	if strings.Contains(upper, "PUBLIC") || strings.Contains(upper, "PUBKEY") || strings.HasPrefix(upper, "EXISTING") || strings.HasPrefix(upper, "GPG_KEY") || !quoted && strings.HasSuffix(upper, "TOKEN") && isTypeName(bare) || !quoted && isGeneric(bare) {
+	if strings.Contains(upper, "PUBLIC") || strings.Contains(upper, "PUBKEY") || strings.HasPrefix(upper, "EXISTING") || hasFold(wordBefore(name), "existing") || strings.HasPrefix(upper, "GPG_KEY") || !quoted && strings.HasSuffix(upper, "TOKEN") && isTypeName(bare) || !quoted && isGeneric(bare) {
 		return true
 	}
 	left := otherWords.Replace(upper)

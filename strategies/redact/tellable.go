@@ -58,7 +58,7 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 		return len(v) >= 8
 	case g == follows && quoted && plainWords(v), isHex(v) && strings.HasSuffix(s[:start], ") = "): // the name of a secret, the hash of a file
 		return false
-	case g == follows && quoted && isPassword(name) && isShort(v):
+	case g == follows && (quoted && isPassword(name) || upperName(name, 0, len(name)) == 0 && strings.Contains(name, "_") && upperSecret(name) && (end == len(s) || s[end] == '"' || lineBreak(s, end) > 0)) && isShort(v):
 		return true
 	case g == follows:
 		return (len(v) >= 8 || len(v) == 7 && w.word.language) && (quoted || w.word.language || threeKinds(v) || jagged(v) || lowerOnly.any(v) && (isAny(s[w.start:w.end], []string{"password", "pw"}) || isAny(name, settings)) ||

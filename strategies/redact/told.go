@@ -62,6 +62,9 @@ func told(t *source, e *edits) {
 		}
 		if start, stop, quoted := valueAt(s, value); tellable(s, s[name:end], start, stop, gap, quoted, w) {
 			e.mask(s, start, stop, KindAssignment)
+			if quoted && gap == assigns && strings.HasSuffix(s[:start-1], "[") {
+				maskList(s, s[name:end], stop, e)
+			}
 		}
 	}
 }
@@ -160,11 +163,17 @@ func nameOf(s string, w wordAt) (start, end int, ok bool) {
 	if end-start > len(w.word.text) && isAny(lastWord(name), aboutSecrets) {
 		return 0, 0, false
 	}
-	return start, end, secretName(name) && !strings.EqualFold(name, "auth") || strings.EqualFold(name, "key") && keyOf(s[max(0, start-12):start]) || isAny(name, toldNames) || strings.HasSuffix(name, ".login")
+	return start, end, secretName(name) && !strings.EqualFold(name, "auth") || strings.EqualFold(name, "key") && (keyOf(s[max(0, start-12):start]) || s[start:end] == "key" && isWireless(s[max(0, start-maxCell):start])) || isAny(name, toldNames) || strings.HasSuffix(name, ".login")
 }
 
 // otherKeyKinds are the beginnings of what follows a word for a key that is not secret: clave primaria, clé publique.
 var otherKeyKinds = []string{" primari", " primár", " primai", " foráne", " étrang", " estrang", " públic", " publi", " pubbli"}
+
+// isWireless reports whether the sentence before a name is about a wireless network.
+func isWireless(before string) bool {
+	before = strings.ToLower(before[strings.LastIndexAny(before, ".\n")+1:])
+	return strings.Contains(before, "wifi") || strings.Contains(before, "wi-fi") || strings.Contains(before, "wlan")
+}
 
 // toldNames lists names of secrets that are secret only in the notations of told.
 var toldNames = []string{"psk", "login", "pin", "pin code", "otp", "totp", "mnemonic", "seed", "seed_phrase", "seed phrase", "creds", "passcode", "key content", "wallet words", "alarm code", "door code", "gate code", "safe code", "entry code", "verification code", "subscription-key", "ocp-apim-subscription-key"}

@@ -11,7 +11,7 @@ const nameWords = `pass password passwd passphrase passcode pwd token secret key
 var literals = []string{
 	"kind: Secret\n", "CONNECT ", "connect ", "conn ", "jdbc:oracle:", "md5", "LS0tLS1CRUdJTi", "eyJ", "kty", "PRIVATE KEY", "Static key V1", "PuTTY-User-Key-File-", "Private-MAC:",
 	"UGFzc3dvcmQ6", "WIFI:", `Wallet("0x`, "hooks", "tcp(", "unix(", "echo ", "printf ", "Client(", "WiFi.begin(", "pgp_sym_",
-	"connect(", "is your ", "with ",
+	"connect(", "database(", "Buffer.from(", "fromhex(", "unhexlify(", "DecodeString(", "is your ", "with ",
 	"atlasv1.", "anaconda.org/t/", "APA91b", "JQQJ99", "NRAL", "IncomingWebhook/", "bot/v2/hook/", "hooks.zapier.com/hooks/catch/",
 }
 
