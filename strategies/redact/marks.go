@@ -78,15 +78,14 @@ func asUser(t *source, e *edits) {
 		if at == 0 || s[at-1] != ' ' {
 			continue
 		}
-		words := strings.Fields(lastLine(s[max(0, at-maxCell):at]))
 		start := at + len("with ")
-		if n := len(words) - 2; n < 0 || !isAny(words[n], []string{"as", "user", "als", "como", "comme", "come"}) {
+		v := s[start:notSpace.end(s[:min(len(s), start+maxName)], start)]
+		if v = strings.TrimRight(v, ".,;:"); !isChosen(v) || !isPersonal(v) {
 			continue
 		}
-		if end := notSpace.end(s[:min(len(s), start+maxName)], start); end > start {
-			if v := strings.TrimRight(s[start:end], ".,;:"); isChosen(v) && isPersonal(v) {
-				e.mask(s, start, start+len(v), KindAssignment)
-			}
+		words := strings.Fields(lastLine(s[max(0, at-maxCell):at]))
+		if n := len(words) - 2; n >= 0 && isAny(words[n], []string{"as", "user", "als", "como", "comme", "come"}) {
+			e.mask(s, start, start+len(v), KindAssignment)
 		}
 	}
 }
@@ -167,7 +166,7 @@ func walletKeys(t *source, e *edits) {
 
 // isPrivate reports whether the text before a key ends in private.
 func isPrivate(before string) bool {
-	before = strings.TrimRight(before, " _-")
+	before = before[:keyGap.start(before, len(before), len(before))]
 	return hasFold(before[max(0, len(before)-len("private")):], "private")
 }
 

@@ -41,6 +41,9 @@ var keyWords = []string{"api", "auth", "access", "refresh", "session", "secret",
 // secretName reports whether a name in any style denotes a secret: password, db.password,
 // clientSecret, X-Api-Key.
 func secretName(name string) bool {
+	if name == "key" {
+		return false // of anything, as most are
+	}
 	before := ""
 	for i := 0; i < len(name); {
 		end := wordEnd(name, i)

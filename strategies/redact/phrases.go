@@ -14,7 +14,7 @@ var phraseWords = []string{"password", "passwd", "passphrase", "token", "secret"
 func phrases(t *source, e *edits) {
 	s := t.s
 	for _, w := range t.found() {
-		if !isAny(w.word.text, phraseWords) || w.start < e.end() || w.start > 0 && letters[s[w.start-1]] && (lowerOnly[s[w.start]] || !lowerOnly[s[w.start-1]]) {
+		if !w.word.phrase || w.start < e.end() || w.start > 0 && letters[s[w.start-1]] && (lowerOnly[s[w.start]] || !lowerOnly[s[w.start-1]]) {
 			continue
 		}
 		if upper := underscoreUpper.end(s[:min(len(s), w.end+maxCell)], w.end); upper > w.end && s[w.end] == '_' && upper < len(s) && indexByte("'\"", s[upper]) && upperOnly[s[w.start]] {
@@ -34,13 +34,15 @@ func hasFold(s, prefix string) bool {
 
 // keyOf reports whether the text before "key" ends in a word that makes it a secret.
 func keyOf(before string) bool {
-	before = strings.TrimRight(before, " -_0123456789")
+	before = before[:keyGap.start(before, len(before), len(before))]
 	if before == "" || !keyEnds[before[len(before)-1]|0x20] {
 		return false
 	}
 	before = strings.ToLower(before)
 	return slices.ContainsFunc(keyWords, func(w string) bool { return strings.HasSuffix(before, w) })
 }
+
+var keyGap = setOf(" _0-9-")
 
 var underscoreUpper = setOf("A-Z_")
 

@@ -31,6 +31,10 @@ type wordKind struct {
 	language bool
 	// typed is set for a word of such a language for a password, rather than for a key.
 	typed bool
+	// password is set for a word that people choose the value of.
+	password bool
+	// secret is set for a word that is the name of a secret by itself, and phrase for one of phraseWords.
+	secret, phrase bool
 	// literal is set for a text that is found in its case and within other words.
 	literal bool
 }
@@ -42,7 +46,7 @@ const gramMask = 1<<15 - 1
 var (
 	folds            = foldTable()
 	grams, gramWords = gramTables(slices.Concat(wordKinds(nameWords, wordKind{}), wordKinds(spokenWords, wordKind{language: true, typed: true}), wordKinds(spokenKeys, wordKind{language: true}), literalKinds()))
-	shortWord        = &wordKind{text: "pw"}
+	shortWord        = &wordKind{text: "pw", password: true, secret: true}
 	separated        = setOf(" \t\v\f\r\"'\\?`*]")
 	afterName        = setOf(":=")
 )
@@ -64,6 +68,7 @@ func wordKinds(words string, kind wordKind) []*wordKind {
 	for w := range strings.FieldsSeq(words) {
 		k := kind
 		k.text = strings.ReplaceAll(w, "_", " ")
+		k.password, k.secret, k.phrase = isPassword(k.text), secretName(k.text), slices.Contains(phraseWords, k.text)
 		out = append(out, &k)
 	}
 	return out

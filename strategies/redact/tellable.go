@@ -134,7 +134,7 @@ func technical(v string) bool {
 
 // toldBefore masks a secret in front of a word for it: x is the password, use x as the password.
 func toldBefore(s string, w wordAt, e *edits) {
-	if w.start == 0 || s[w.start-1] != ' ' || w.word.language || !isPassword(w.word.text) {
+	if w.start == 0 || s[w.start-1] != ' ' || w.word.language || !w.word.password {
 		return
 	}
 	before, ok := s[max(0, w.start-maxGap):w.start], false

@@ -34,7 +34,7 @@ func told(t *source, e *edits) {
 		if following {
 			continue
 		}
-		if start, stop := chosenNear(s, end); start < stop && (w.word.typed || isPassword(w.word.text)) && end-name == len(w.word.text) {
+		if start, stop := chosenNear(s, end); start < stop && (w.word.typed || w.word.password) && end-name == len(w.word.text) {
 			e.mask(s, start, stop, KindAssignment)
 			continue
 		}
@@ -55,7 +55,7 @@ func told(t *source, e *edits) {
 			}
 		}
 		if start := blank.end(s, value); gap == assigns || gap == says && w.word.text == "passphrase" {
-			if stop := passphraseEnd(s, start); stop > start && (w.word.typed || isPassword(w.word.text)) {
+			if stop := passphraseEnd(s, start); stop > start && (w.word.typed || w.word.password) {
 				e.mask(s, start, stop, KindAssignment)
 				continue
 			}
@@ -160,10 +160,13 @@ func nameOf(s string, w wordAt) (start, end int, ok bool) {
 	if inARN(s, start) {
 		return 0, 0, false
 	}
+	if name == w.word.text && w.word.secret && name != "auth" {
+		return start, end, true
+	}
 	if end-start > len(w.word.text) && isAny(lastWord(name), aboutSecrets) {
 		return 0, 0, false
 	}
-	return start, end, secretName(name) && !strings.EqualFold(name, "auth") || strings.EqualFold(name, "key") && (keyOf(s[max(0, start-12):start]) || s[start:end] == "key" && isWireless(s[max(0, start-maxCell):start])) || isAny(name, toldNames) || strings.HasSuffix(name, ".login")
+	return start, end, secretName(name) && !strings.EqualFold(name, "auth") || strings.EqualFold(name, "key") && (keyOf(s[max(0, start-12):start]) || s[start:end] == "key" && strings.HasPrefix(s[end:], " is ") && isWireless(s[max(0, start-maxCell):start])) || isAny(name, toldNames) || strings.HasSuffix(name, ".login")
 }
 
 // otherKeyKinds are the beginnings of what follows a word for a key that is not secret: clave primaria, clé publique.
@@ -223,9 +226,11 @@ func valueAfter(s string, i int, language bool) (int, gap) {
 	if numbered := digit.end(s[:min(limit, after+3)], after); after > i && numbered > after && numbered < limit && s[numbered] == ':' { // key 2: x
 		return numbered + 1, assigns
 	}
-	for _, bar := range []string{"|", "│", "║", "┃"} {
-		if strings.HasPrefix(s[after:limit], bar) {
-			return after + len(bar), encloses
+	if after < limit && (s[after] == '|' || s[after] >= 0x80) {
+		for _, bar := range []string{"|", "│", "║", "┃"} {
+			if strings.HasPrefix(s[after:limit], bar) {
+				return after + len(bar), encloses
+			}
 		}
 	}
 	if !language && after == i || closed {
@@ -303,6 +308,9 @@ var separatorStart = setOf("=:? \xe2\xef-")
 
 // element returns the length of the end of a tag and, in a property list, the tag of the value.
 func element(s string) int {
+	if s == "" || !indexByte("<>& ", s[0]) || strings.IndexByte(s, '>') < 0 && s[0] != '&' {
+		return 0
+	}
 	if rest, ok := strings.CutPrefix(s, "</Key>"); ok { // of a store of passwords
 		if at := space.end(rest, 0); strings.HasPrefix(rest[at:], "<Value") {
 			if n := strings.IndexByte(rest[at:], '>'); n > 0 {
@@ -352,8 +360,8 @@ func verb(s string) int {
 func filler(s string) int {
 	i := 0
 	for n := range 6 {
-		end := strings.IndexAny(s[i:], " :=\n")
-		if end <= 0 || s[i+end] == '\n' || strings.IndexByte(s[i:i+end], '%') >= 0 {
+		end := fillerWord.end(s, i) - i
+		if end == 0 || i+end == len(s) || s[i+end] == '\n' || strings.IndexByte(s[i:i+end], '%') >= 0 {
 			return 0
 		}
 		if n == 0 && !isAny(s[i:i+end], prepositions) {
@@ -369,6 +377,9 @@ func filler(s string) int {
 	}
 	return 0
 }
+
+// fillerWord has the bytes of the words of filler.
+var fillerWord = setOf("\x00-\t\x0b-\x1f!-9;<>-\xff")
 
 // marks are the elements of HTML for a value.
 var marks = []string{"b", "i", "em", "strong", "code", "span", "td", "kbd", "pre", "tt"}

@@ -150,6 +150,9 @@ var encodedSet = setOf("!#-&(-;=?-[]-z|~")
 
 // decode adds the part of a text that begins at start, unless it has no escape. The escapes begin with sign.
 func (w *viewBuilder) decode(part string, start int, sign byte) {
+	if w.b == nil {
+		w.b, w.cuts = make([]byte, 0, len(w.of.s)), make([]cut, 0, len(w.of.s)/32)
+	}
 	size, cuts, found := len(w.b), len(w.cuts), false
 	w.part(start)
 	done := 0
