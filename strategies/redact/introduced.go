@@ -23,7 +23,10 @@ var introduced = []struct {
 	{"authorize-account |alias set ", "", allArguments, isRandom}, // of object stores
 	{"Password /t ", " /d ", 0, nil},                              // of the registry of Windows
 	{"add-mask::", "", 1, nil},                                    // of a job of GitHub
-	{"auth-user-pass>\n", "\n", 0, nil},                           // of OpenVPN, behind the user
+	{`keyName": "`, `"value": "`, 0, isRandom},                    // of Azure
+	{`assword:" |assword: " |assword:"\n|assword:*"\n`, `send "`, 0, nil},
+	{"echo |printf ", "", 1, isGenerated}, // to a command that reads it
+	{"auth-user-pass>\n", "\n", 0, nil},   // of OpenVPN, behind the user
 	{"pass show |gopass |op read |bw get password |secret-tool lookup |keyring get |versions access |find-generic-password |chamber read ", "\n", 0, isPrinted},
 }
 
@@ -52,7 +55,7 @@ func introductions(t *source, e *edits) {
 		}
 		of := introduced[n]
 		line := s[w.end:min(len(s), w.end+maxBlank)]
-		if of.sign != "\n" {
+		if of.sign != "\n" && !strings.Contains(of.sign, `"`) {
 			line, _, _ = strings.Cut(line, "\n")
 		}
 		for at, n := 0, 1; ; n++ {
@@ -92,6 +95,11 @@ func isUserPair(v string) bool {
 // isRandom reports whether v is a word of random letters and digits.
 func isRandom(v string) bool {
 	return len(v) >= 16 && base64Set.has(v) && (mixed(v) && kindChanges(v) >= 4 || jagged(v))
+}
+
+// isGenerated reports whether v is a password of any characters, rather than a text or base64.
+func isGenerated(v string) bool {
+	return len(v) >= 10 && !strings.Contains(v, " ") && !base64Set.has(v) && kindChanges(v) >= 5 && threeKinds(v) && isChosen(v) && chosenSigns(v) && !strings.ContainsAny(v, `\<>{}()`)
 }
 
 // isPrinted reports whether v, alone on a line, is a secret rather than a message.

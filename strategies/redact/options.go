@@ -59,6 +59,9 @@ func optionValue(s string, at, end int) (start, stop int, password bool) {
 		}
 		start, stop = value(start)
 		if n := strings.Index(s[start:stop], p.separator); n > 0 {
+			if user := s[start : start+n]; n+1 == stop-start && isOpaque(user) {
+				return start, start + n, false // a key without a password
+			}
 			return start + n + 1, stop, !isAny(s[start+n+1:stop], examples)
 		}
 	}

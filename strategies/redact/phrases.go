@@ -20,9 +20,13 @@ func phrases(t *source, e *edits) {
 		if upper := underscoreUpper.end(s[:min(len(s), w.end+maxCell)], w.end); upper > w.end && s[w.end] == '_' && upper < len(s) && indexByte("'\"", s[upper]) && upperOnly[s[w.start]] {
 			phraseValue(s, w.start, upper, true, e) // "SECRET_KEY_BASE", "x"
 		} else if w.end == len(s) || !letters[s[w.end]] {
+			end := w.end
+			if n := digit.end(s[:min(len(s), w.end+2)], w.end); n < len(s) && s[n] == '"' {
+				end = n // password2
+			}
 			named := w.word.text != "salt" && (w.word.text != "key" || keyOf(s[max(0, w.start-12):w.start]))
 			if named || w.end < len(s) && indexByte("'\"", s[w.end]) {
-				phraseValue(s, w.start, w.end, named, e)
+				phraseValue(s, w.start, end, named, e)
 			}
 		}
 	}
@@ -95,7 +99,7 @@ func phraseValue(s string, start, end int, named bool, e *edits) {
 	// A word is a secret in an element, in capitals or in a file of netrc.
 	word := isPassword(s[start:end]) && isTyped(s[value:last]) &&
 		(stop == '<' || stop != 0 && upperOnly[s[start]] || strings.Contains(s[max(0, start-64):start], "machine "))
-	if v := s[value:last]; len(v) >= 6 && (word || mixed(v) || jagged(v)) && !technical(v) && !placeholder(v) && !reference(s[value:min(len(s), last+1)]) && !isColour(v) {
+	if v := s[value:last]; len(v) >= 6 && (word || mixed(v) || jagged(v) || indexByte("'\"", stop) && isPIN(s[start:end], v)) && !technical(v) && !placeholder(v) && !reference(s[value:min(len(s), last+1)]) && !isColour(v) {
 		e.mask(s, value, last, KindAssignment)
 	}
 }

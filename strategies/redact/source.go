@@ -70,6 +70,11 @@ func wordKinds(words string, kind wordKind) []*wordKind {
 		k.text = strings.ReplaceAll(w, "_", " ")
 		k.password, k.secret, k.phrase = isPassword(k.text), secretName(k.text), slices.Contains(phraseWords, k.text)
 		out = append(out, &k)
+		if strings.HasSuffix(w, "_code") {
+			joined := k
+			joined.text = w
+			out = append(out, &joined)
+		}
 	}
 	return out
 }

@@ -63,7 +63,12 @@ func isResource(name, v string) bool {
 	if !isAny(strings.TrimLeft(name, "-"), []string{"secret", "secrets"}) || len(v) > 256 || resourceSet.end(v, 0) < len(v) || !strings.Contains(v, "/") && !secretName(v) {
 		return false
 	}
-	for i := 0; i < len(v); i++ { // numbers in names are short
+	return shortNumbers(v)
+}
+
+// shortNumbers reports whether the numbers in a name are short, as those of resources are.
+func shortNumbers(v string) bool {
+	for i := 0; i < len(v); i++ {
 		if end := digit.end(v, i); end-i > 3 || end > i && end < len(v) && lowerOnly[v[end]] {
 			return false
 		} else if end > i {

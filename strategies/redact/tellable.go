@@ -15,9 +15,12 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 	}
 	spaced := strings.Contains(v, " ")
 	least := 6
-	number := len(v) >= leastPIN && digits(v) && (w.word.typed || isPassword(name) || isAny(name, numberNames))
+	number := len(v) >= leastPIN && digits(v) && (w.word.typed || isPassword(name) || isNumberName(name))
 	if number {
 		least = leastPIN
+	}
+	if !number && isNumberName(name) && positionSet.has(v) && strings.Count(v, "-") > 0 && len(v) >= 8 && g == assigns {
+		return !isDate(v) // 717-37-738
 	}
 	first, _ := utf8.DecodeRuneInString(v)
 	switch {
@@ -33,7 +36,7 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 		return (g == assigns || g == says) && isScriptSecret(s, start, end)
 	case (g == follows || g == says && !hasAnySuffix(s[:start], "is ", "was ", ": ")) && strings.EqualFold(name, "pass"): // or a verb
 		return mixed(v) && digit.any(v) && aboutUser(s[max(0, w.start-maxCell):w.start])
-	case g == follows && mixed(v) && digit.any(v) && !plainWords(v) && ((quoted || end == len(s) || lineBreak(s, end) > 0) && aboutUser(s[max(0, w.start-maxCell):w.start]) || endsSecret(name) && isSetting(s, w.start, end)):
+	case g == follows && mixed(v) && digit.any(v) && !plainWords(v) && ((quoted || endsLine(s, end)) && aboutUser(s[max(0, w.start-maxCell):w.start]) || endsSecret(name) && isSetting(s, w.start, end)):
 		return true
 	case g == assigns && isTyped(v) && (w.word.typed || isPassword(name)) && strings.ContainsAny(s[w.end:start], ":=") && aboutUser(s[max(0, w.start-maxCell):w.start]):
 		return true
@@ -56,9 +59,9 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 		return false
 	case g == encloses && !quoted && strings.Contains(s[max(0, start-2):start], "|"):
 		return len(v) >= 8
-	case g == follows && quoted && plainWords(v), isHex(v) && strings.HasSuffix(s[:start], ") = "): // the name of a secret, the hash of a file
+	case g == follows && quoted && (plainWords(v) || w.word.text == "secret" && strings.Contains(v, "-") && resourceSet.has(v) && shortNumbers(v)), isHex(v) && strings.HasSuffix(s[:start], ") = "): // the name of a secret, the hash of a file
 		return false
-	case g == follows && (quoted && isPassword(name) || upperName(name, 0, len(name)) == 0 && strings.Contains(name, "_") && upperSecret(name) && (end == len(s) || s[end] == '"' || lineBreak(s, end) > 0)) && isShort(v):
+	case g == follows && (quoted && isPassword(name) || upperName(name, 0, len(name)) == 0 && strings.Contains(name, "_") && upperSecret(name) && endsLine(s, end)) && isShort(v):
 		return true
 	case g == follows:
 		return (len(v) >= 8 || len(v) == 7 && w.word.language) && (quoted || w.word.language || threeKinds(v) || jagged(v) || lowerOnly.any(v) && (isAny(s[w.start:w.end], []string{"password", "pw"}) || isAny(name, settings)) ||
@@ -66,6 +69,9 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 	}
 	return true
 }
+
+// endsLine reports whether a line or the string of JSON that has it ends at i.
+func endsLine(s string, i int) bool { return i == len(s) || s[i] == '"' || lineBreak(s, i) > 0 }
 
 // maxSelfNamed bounds what selfNamed reads: a value may be as long as the text, and another
 // one begin with each of its characters.
@@ -102,7 +108,7 @@ func isAdjective(v string) bool {
 
 // isSetting reports whether a line of a file of settings is the name at i and a value that ends at end.
 func isSetting(s string, i, end int) bool {
-	return lineStart(s, wordDot.start(s, i, maxName)) && (end == len(s) || lineBreak(s, end) > 0) && lowerOnly[s[i]]
+	return lineStart(s, wordDot.start(s, i, maxName)) && endsLine(s, end) && lowerOnly[s[i]]
 }
 
 // selfNamed reports whether v is a name such as token2 or password_1.
@@ -203,7 +209,10 @@ var quoteMarks = setOf(" \t>*")
 var behindSet = setOf("`*\"'.,!?")
 
 // numberNames lists names of secrets that are numbers.
-var numberNames = []string{"pin", "pin code", "otp", "totp", "alarm code", "door code", "gate code", "safe code", "entry code", "verification code"}
+var numberNames = []string{"pin", "pin code", "otp", "totp", "alarm code", "door code", "gate code", "safe code", "entry code", "setup code", "pairing code", "access code", "unlock code", "verification code"}
+
+// isNumberName reports whether a name is one of numberNames.
+func isNumberName(name string) bool { return isAny(strings.ReplaceAll(name, "_", " "), numberNames) }
 
 // isTyped reports whether v is a word that may be a password, rather than one about passwords.
 func isTyped(v string) bool {
@@ -259,6 +268,9 @@ func isScriptSecret(s string, start, end int) bool {
 // chosenNear returns the bounds of a password that someone chose among the words that follow i in a
 // sentence, such as after a verb of change: password of x changed to y. They are the same without one.
 func chosenNear(s string, i int) (start, end int) {
+	if i+1 < len(s) && s[i] == ',' && s[i+1] == ' ' {
+		i++
+	}
 	limit := wordsOfSentence.end(s[:min(len(s), i+maxGap)], i)
 	if !passwordSigns.any(s[i:limit]) {
 		return i, i

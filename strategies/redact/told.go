@@ -166,7 +166,7 @@ func nameOf(s string, w wordAt) (start, end int, ok bool) {
 	if end-start > len(w.word.text) && isAny(lastWord(name), aboutSecrets) {
 		return 0, 0, false
 	}
-	return start, end, secretName(name) && !strings.EqualFold(name, "auth") || strings.EqualFold(name, "key") && (keyOf(s[max(0, start-12):start]) || s[start:end] == "key" && strings.HasPrefix(s[end:], " is ") && isWireless(s[max(0, start-maxCell):start])) || isAny(name, toldNames) || strings.HasSuffix(name, ".login")
+	return start, end, secretName(name) && !strings.EqualFold(name, "auth") || strings.EqualFold(name, "key") && (keyOf(s[max(0, start-12):start]) || s[start:end] == "key" && strings.HasPrefix(s[end:], " is ") && isWireless(s[max(0, start-maxCell):start])) || isAny(name, toldNames) || isNumberName(name) || strings.HasSuffix(name, ".login")
 }
 
 // otherKeyKinds are the beginnings of what follows a word for a key that is not secret: clave primaria, clé publique.
@@ -179,7 +179,7 @@ func isWireless(before string) bool {
 }
 
 // toldNames lists names of secrets that are secret only in the notations of told.
-var toldNames = []string{"psk", "login", "pin", "pin code", "otp", "totp", "mnemonic", "seed", "seed_phrase", "seed phrase", "creds", "passcode", "key content", "wallet words", "alarm code", "door code", "gate code", "safe code", "entry code", "verification code", "subscription-key", "ocp-apim-subscription-key"}
+var toldNames = []string{"psk", "login", "pin", "pin code", "otp", "totp", "mnemonic", "seed", "seed_phrase", "seed phrase", "creds", "passcode", "key content", "wallet words", "alarm code", "door code", "gate code", "safe code", "entry code", "setup code", "pairing code", "access code", "unlock code", "verification code", "subscription-key", "ocp-apim-subscription-key"}
 
 // settings lists names of secrets with a blank in front of the value.
 var settings = []string{"requirepass", "masterauth", "storepass", "keypass"}
@@ -290,7 +290,7 @@ func separator(s string) int {
 	if rest == "" || !separatorStart[rest[0]] {
 		return 0
 	}
-	for _, sign := range []string{":=", "=>", "->", " - ", ":", "=", "：", "＝", "—", "–", "→", "? It's "} {
+	for _, sign := range []string{":=", "=>", "->", " - ", ":", "=", "：", "＝", "—", "–", "→", "👉", "? It's "} {
 		if strings.HasPrefix(rest, sign) {
 			if n := len(sign); n < len(rest) && strings.IndexByte("=:/~", rest[n]) >= 0 {
 				return 0 // a comparison, an address
@@ -304,7 +304,7 @@ func separator(s string) int {
 	return 0
 }
 
-var separatorStart = setOf("=:? \xe2\xef-")
+var separatorStart = setOf("=:? \xe2\xef\xf0-")
 
 // element returns the length of the end of a tag and, in a property list, the tag of the value.
 func element(s string) int {

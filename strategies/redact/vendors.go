@@ -40,7 +40,7 @@ var vendors = vendorsOf([]vendorForm{
 	{vendor{body: wordEqual, min: 20}, "gAAAA ATATT3 ATCTT3"},                                                         // Fernet, Atlassian
 	// Stripe's webhooks; Shopify; Supabase; Netlify; Figma; Grafana; Sentry; NVIDIA;
 	// Jina; Pinecone; RubyGems; Linear; Doppler; Pulumi; Prefect; Typeform; Brevo.
-	{vendor{body: word, min: 20}, `whsec_ rk_prod_ shpss_ shpca_ shppa_ sbp_ sb_secret_ nfp_ figd_ figo_ glsa_ glc_ sntrys_ sntryu_
+	{vendor{body: word, min: 20}, `whsec_ rk_prod_ shpss_ shpca_ shppa_ sbp_ sb_secret_ nfp_ figd_ figo_ glsa_ sntrys_ sntryu_
 		nvapi- jina_ pcsk_ rubygems_ lin_oauth_ pul- pnu_ tfp_ xkeysib- xsmtpsib- rdme_ pscale_tkn_ pscale_pw_ pscale_oauth_ dckr_oat_`},
 	// Google OAuth; LangSmith; New Relic; Postman; Heroku; Atlassian; Bitbucket; AWS Bedrock; Contentful; HubSpot.
 	{vendor{body: word, min: 20}, `GOCSPX- lsv2_pt_ lsv2_sk_ NRAK- NRJS- NRII- PMAK- HRKU- ATBB ABSK CFPAT- pat-na1- pat-eu1- pat-eu2-`},
@@ -62,6 +62,7 @@ var vendors = vendorsOf([]vendorForm{
 	{vendor{body: word, min: 20}, `cfut_ cfat_ cfk_ tgp_v1_ csk- FLWSECK- FLWSECK_TEST- BBDC- vercel_blob_rw_ EZAK EZTK duffel_live_ duffel_test_
 		cal_live_ e2b_ SWMTKN-1- mlsn. sgp_ polar_oat_ unkey_ signkey-prod- zpka_ lin_wh_ tr_prod_ tr_dev_ PMAT-`},
 	{vendor{body: word, min: 40, dotted: true}, "v1.local. v2.local. v3.local. v4.local. v1.public. v2.public. v3.public. v4.public. v1.0-"}, // PASETO, Cloudflare
+	{vendor{body: base64Set, min: 20}, "glc_"},                                                  // Grafana
 	{vendor{body: word, min: 100}, "AQED"},                                                      // LinkedIn
 	{vendor{body: underscore, min: 24}, "re_"},                                                  // Resend
 	{vendor{body: word, min: 40}, "pa- y0_ EAAA AQ.Ab8 IGQV"},                                   // Voyage, Yandex, Square, Gemini, Instagram
