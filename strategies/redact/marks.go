@@ -219,7 +219,7 @@ func bracketed(t *source, e *edits) {
 			continue
 		}
 		var seen [256]bool
-		n, kinds := 0, 0
+		n, kinds, most := 0, 0, 0
 		i := first
 		for n <= keyNumbers {
 			end := digit.end(s[:min(len(s), i+4)], i)
@@ -233,10 +233,10 @@ func bracketed(t *source, e *edits) {
 			if !seen[b] {
 				seen[b], kinds = true, kinds+1
 			}
-			n++
+			n, most = n+1, max(most, b)
 			i = listGap.end(s[:min(len(s), end+maxCell)], end)
 		}
-		if i < len(s) && s[i] == ']' && n >= 16 && 2*kinds > n && (n == keyNumbers || isKeyName(s[:at])) {
+		if i < len(s) && s[i] == ']' && n >= 16 && 2*kinds > n && (n == keyNumbers && most >= 200 || isKeyName(s[:at])) {
 			e.mask(s, first, i, KindPrivateKey)
 		}
 	}

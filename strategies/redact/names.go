@@ -143,5 +143,5 @@ var dsnNames = []string{"host=", "user=", "dbname=", "server=", "database=", "da
 
 var (
 	joinedEnds   = strings.Fields("key token secret pass pwd pw")
-	joinedStarts = strings.Fields("db user client admin root bot psk app my smtp mail ftp ssh sudo mysql pg redis bind rootbind proxy ldap remote local imap pop host server login account database cluster service system router share guest default temp initial store trust cert")
+	joinedStarts = strings.Fields("db user client admin root bot psk app my smtp mail ftp ssh sudo mysql pg redis bind rootbind proxy ldap remote local imap pop")
 )

@@ -99,7 +99,7 @@ func phraseValue(s string, start, end int, named bool, e *edits) {
 	// A word is a secret in an element, in capitals or in a file of netrc.
 	word := isPassword(s[start:end]) && isTyped(s[value:last]) &&
 		(stop == '<' || stop != 0 && upperOnly[s[start]] || strings.Contains(s[max(0, start-64):start], "machine "))
-	if v := s[value:last]; len(v) >= 6 && (word || mixed(v) || jagged(v) || indexByte("'\"", stop) && isPIN(s[start:end], v)) && !technical(v) && !placeholder(v) && !reference(s[value:min(len(s), last+1)]) && !isColour(v) {
+	if v := s[value:last]; len(v) >= 6 && (word || mixed(v) || jagged(v) || stop == '"' && strings.HasPrefix(rest, `" value="`) && isPIN(s[start:end], v)) && !technical(v) && !placeholder(v) && !reference(s[value:min(len(s), last+1)]) && !isColour(v) {
 		e.mask(s, value, last, KindAssignment)
 	}
 }

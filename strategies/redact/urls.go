@@ -90,8 +90,9 @@ func hostPasswords(t *source, e *edits) {
 		}
 		user, v := s[start:start+n], s[start+n+1:at]
 		host := s[at+1 : versionSet.end(s[:min(len(s), at+maxCell)], at+1)]
-		domain := domainSet.has(user) && strings.ContainsAny(user, `/\`) && !strings.HasPrefix(s[at+1:], "sha")
-		if (strings.Count(strings.TrimRight(host, "."), ".") == 3 || domain) && domainSet.has(user) && len(v) >= 6 && mixed(v) && !placeholder(v) && !versionSet.has(strings.TrimLeft(v, "v^~")) {
+		slash := strings.IndexAny(user, `/\`)
+		domain := slash > 1 && slash+1 < n && letters[user[0]] && !strings.ContainsAny(user[slash+1:], `/\`) && at+1 < len(s) && alnum[s[at+1]] && !strings.HasPrefix(s[at+1:], "sha")
+		if (strings.Count(strings.TrimRight(host, "."), ".") == 3 || domain) && domainSet.has(user) && isShort(v) && !strings.ContainsAny(v, `\|<>[]{}()`) && !placeholder(v) && !versionSet.has(strings.TrimLeft(v, "v^~")) {
 			e.mask(s, start+n+1, at, KindConnection)
 		}
 	}
