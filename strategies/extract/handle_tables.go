@@ -1,8 +1,6 @@
 package extract
 
 import (
-	"regexp"
-
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -26,7 +24,7 @@ const (
 // result, or of command if there is no result.
 type opener struct {
 	kind            string
-	command, result func() *regexp.Regexp
+	command, result func() *text.Regexp
 }
 
 const git = `^git (?:-C \S+ )?`

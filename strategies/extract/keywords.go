@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -58,7 +57,7 @@ var (
 )
 
 // isChoice reports whether a decision says by a pattern which of several ways was taken.
-func isChoice(pattern *regexp.Regexp, s string) bool {
+func isChoice(pattern *text.Regexp, s string) bool {
 	return pattern.MatchString(s) && !proposing().MatchString(strings.ReplaceAll(s, "would rather", ""))
 }
 

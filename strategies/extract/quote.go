@@ -2,7 +2,6 @@ package extract
 
 import (
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -89,7 +88,7 @@ func outline(lines []string, n int) (taken []bool, room int) {
 	if !taken[0] {
 		kept = n / 3
 	}
-	for _, pattern := range []func() *regexp.Regexp{tellingHeading, listEntry} {
+	for _, pattern := range []func() *text.Regexp{tellingHeading, listEntry} {
 		size := 0
 		for i, l := range lines {
 			if !taken[i] && pattern().MatchString(l) {

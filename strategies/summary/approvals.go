@@ -1,7 +1,6 @@
 package summary
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -81,14 +80,14 @@ var (
 	// reviewedBehind.
 	reviewed       = text.Pattern(`(?i)\b(?:` + reviewable + `)(?:[\s,:(]+(?:[#!]?[\d.-]+|\x60[^\x60\n]*\x60|\w+-\d+|that|which|and|it|also|then|now|by|has|have|is|are|was|were|of|for|to|from|in|on|the|this|an?))*[\s*_:,"\x60)-]*$`)
 	reviewedBehind = text.Pattern(`(?i)^.{0,20}?\b(?:` + reviewable + `)(?:\s+(?:#?\d|that|which|is|are|was|were|has|have|can|by|in|on|of|and|or|to|for|from|with)|[^\s\w]|\s*$)`)
-	namesPerson    = text.Pattern(`(?i)\b(?:` + person + `)`)
+	// goesOn matches a line that a claim in the item below may begin in.
+	goesOn      = text.Pattern(`(?i)\b(?:` + person + `|please|always|now|on|may|can|should|must|to)(?:['’]s)?\W*$|[:,?=>→–—-]\W*$`)
+	namesPerson = text.Pattern(`(?i)\b(?:` + person + `)`)
 	// byOthers matches who approved it behind a claim.
 	byOthers = text.Pattern(`(?i)^\s+(?:in\s+\w+\s+)?by\s+(?:[\w'-]+\s*){1,3}`)
 	// foreign matches such claims in other languages: a person and an approval, in any order.
 	foreign = text.Pattern(`(?i)(?:` + foreignUser + `|` + foreignCustomer + `)` + ending + gap + `(?:` + foreignApproving + `)` + ending + `|` +
 		`(?:` + foreignApproving + `)` + ending + `([^.!?;。！？।\n]{0,12}?)(?:` + foreignUser + `|` + foreignCustomer + `)` + ending + `|\b(?:laut|gemäß|selon|según|secondo|segundo)\s+(?:\p{L}+\s+)?(?:` + foreignUser + `|` + foreignCustomer + `)\s+(?:darf|dürfen|kann|können|on\s+peut|se\s+puede|si\s+può|pode)\b|` + foreignApproved)
-	// foreignPerson matches the person in them, or a passive without one.
-	foreignPerson = text.Pattern(`(?i)` + foreignUser + `|` + foreignCustomer + `|` + foreignApproved)
 	// foreignDenied matches words about a claim in other languages that deny it or put it off.
 	foreignDenied = text.Pattern(`(?i)\b(?:fehlt|steht\s+aus|ausstehend|nötig|erforderlich|benötigt|braucht|wartet?|ohne|bevor|bis|falls|wenn|ob|manque|requise?|nécessaire|sans|si|avant|falta|pendiente|necesari\w+|sin|antes|cuando|senza|zonder|bez|czeka|pokud|jestli|kun|hvis|jika|tanpa|nếu)\b|(?:^|\s)(?:без|если|нужн\p{L}*|требуется|ждёт|ждет|ожида\p{L}*|якщо|χωρίς|αν|אם|ללא|بدون|إذا|اگر)(?:\s|$)|需要|如果|等待|未经|未經|もし|必要|待ち|하면|필요|หาก|ถ้า|ต้อง`)
 	// negated matches a claim that denies itself.
@@ -152,11 +151,11 @@ func (e *SourceIndex) markApprovals(answer string) string {
 }
 
 // claimPatterns are the patterns of claims.
-func claimPatterns() []*regexp.Regexp { return []*regexp.Regexp{approvals(), voiding(), foreign()} }
+func claimPatterns() []*text.Regexp { return []*text.Regexp{approvals(), voiding(), foreign()} }
 
 // foldFor returns a text as a pattern of claims reads it: folded, or as it is in other languages,
 // with a word for the user in the place of names.
-func (e *SourceIndex) foldFor(pattern *regexp.Regexp, s string) (string, []int) {
+func (e *SourceIndex) foldFor(pattern *text.Regexp, s string) (string, []int) {
 	if pattern == foreign() {
 		return s, nil
 	}
@@ -208,10 +207,10 @@ func sentenceBefore(s string) string {
 
 // approvalsIn yields the claims that a pattern matches in a text and that neither deny nor
 // await an approval: where each ends, and what was approved.
-func (e *SourceIndex) approvalsIn(pattern *regexp.Regexp, s string) func(func(int, approval) bool) {
+func (e *SourceIndex) approvalsIn(pattern *text.Regexp, s string) func(func(int, approval) bool) {
 	return func(yield func(int, approval) bool) {
 		skipped := 0 // where a claim about what others approve ends
-		for _, m := range claimsIn(pattern, s) {
+		for _, m := range matchesIn(pattern, s) {
 			rest, isPast := s[m[1]:], past().MatchString(s[m[0]:m[1]])
 			if strings.HasPrefix(rest, unbacked) || mayNot().MatchString(s[m[0]:min(len(s), m[1]+12)]) || toSystems().MatchString(rest) || wantingPast().MatchString(rest) || !isPast && wanting().MatchString(rest) {
 				continue
@@ -278,26 +277,49 @@ func (e *SourceIndex) approvalsIn(pattern *regexp.Regexp, s string) func(func(in
 	}
 }
 
-// claimsIn returns the matches of a pattern of claims in a text. In other languages only lines with a person
-// or a passive are searched, which takes a fifth of the time.
-func claimsIn(pattern *regexp.Regexp, s string) [][]int {
-	if pattern != foreign() {
-		return pattern.FindAllStringSubmatchIndex(s, -1)
-	}
+// matchesIn returns the matches of a pattern of claims or orders in a text. Claims in other languages are on one line.
+func matchesIn(pattern *text.Regexp, s string) [][]int {
 	var out [][]int
-	at := 0
-	for line := range strings.Lines(s) {
-		if foreignPerson().MatchString(line) {
-			for _, m := range pattern.FindAllStringSubmatchIndex(line, -1) {
-				for i := range m {
-					if m[i] >= 0 {
-						m[i] += at
-					}
+	done := 0
+	for _, b := range blocksOf(s, pattern != foreign()) {
+		from := max(b[0], done)
+		for _, m := range pattern.FindAllStringSubmatchIndex(strings.TrimSuffix(s[from:b[1]], "\n"), -1) {
+			for i := range m {
+				if m[i] >= 0 {
+					m[i] += from
 				}
-				out = append(out, m)
 			}
+			out, done = append(out, m), m[1]
 		}
+	}
+	return out
+}
+
+// blocksOf splits a text at the ends of lines that no claim or order goes beyond, since a pattern is run only on the
+// blocks with its words. Unless joined, each line is a block; else one holds the lines whose sentence or item goes
+// on, and the end of the sentence in front.
+func blocksOf(s string, joined bool) [][2]int {
+	var out [][2]int
+	at, bare := 0, ""
+	for line := range strings.Lines(s) {
+		start := at
 		at += len(line)
+		was := bare
+		n := len(out)
+		if bare = strings.TrimSpace(line); bare == "" && n > 0 {
+			bare, out[n-1][1] = was, at
+			continue
+		}
+		switch last := text.Tail(was, 1); {
+		case n == 0 || !joined:
+			out = append(out, [2]int{start, at})
+		case strings.Contains(".!;", last):
+			out = append(out, [2]int{strings.LastIndex(s[:start], last), at})
+		case isItem(bare) && !goesOn().MatchString(was), bare[0] == '#' && last != ":":
+			out = append(out, [2]int{start, at})
+		default:
+			out[n-1][1] = at
+		}
 	}
 	return out
 }

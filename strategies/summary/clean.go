@@ -2,7 +2,6 @@ package summary
 
 import (
 	"html"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -106,7 +105,7 @@ func plainTokens(s string) string {
 		return s
 	}
 	words := roleWords()
-	for _, tokens := range []*regexp.Regexp{roleTokens(), words} {
+	for _, tokens := range []*text.Regexp{roleTokens(), words} {
 		if tokens == words && at == nil {
 			break
 		}

@@ -1,7 +1,6 @@
 package summary
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -54,7 +53,7 @@ func (e *SourceIndex) markDuties(answer string) string {
 
 // markNamed marks the commands and the addresses behind matches of a pattern that only tools name and that are of
 // a kind, nil for all.
-func (e *SourceIndex) markNamed(answer string, pattern, kind *regexp.Regexp) string {
+func (e *SourceIndex) markNamed(answer string, pattern, kind *text.Regexp) string {
 	var b strings.Builder
 	done := 0
 	for _, m := range pattern.FindAllStringIndex(answer, -1) {
@@ -124,10 +123,10 @@ func (e *SourceIndex) withoutOrders(answer string) string {
 
 // leaveOut replaces the sentences that a pattern matches in an answer, folded as text.Fold
 // does or not at all.
-func (e *SourceIndex) leaveOut(pattern *regexp.Regexp, answer, folded string, at []int) string {
+func (e *SourceIndex) leaveOut(pattern *text.Regexp, answer, folded string, at []int) string {
 	var spans [][2]int
 	var texts []string
-	for _, m := range pattern.FindAllStringIndex(folded, -1) {
+	for _, m := range matchesIn(pattern, folded) {
 		start := sentenceStart(folded, m[0])
 		words := wordsOf(folded[m[0]:m[1]])
 		quoted := isQuotedAt(folded, m[0])

@@ -425,3 +425,16 @@ func FuzzValidator(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkRead reads an answer with claims, quotations, code and links in it.
+func BenchmarkRead(b *testing.B) {
+	e := gateSources()
+	for _, m := range honestMessages {
+		e.Add(said(m.role, m.text))
+	}
+	v, a := Validator{Sections: DefaultSections(), Sources: e}, StoredAnswer{Text: with("State", strings.Join(honestAnswers, "\n")), FinishReason: "stop"}
+	b.SetBytes(int64(len(a.Text)))
+	for b.Loop() {
+		check(v, a)
+	}
+}

@@ -5,9 +5,76 @@ import (
 	"sync"
 )
 
+// Regexp is an expression that runs only on texts with the words that each of its matches has.
+type Regexp struct {
+	*regexp.Regexp
+	needs needs
+}
+
 // Pattern returns a function that returns the compiled expression, for package variables. It
 // is compiled on the first call, since large expressions take milliseconds and megabytes that
 // a process which never matches them does not need. It panics if the expression is invalid.
-func Pattern(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+func Pattern(expr string) func() *Regexp {
+	return sync.OnceValue(func() *Regexp { return &Regexp{regexp.MustCompile(expr), needsOf(expr)} })
+}
+
+// MatchString is that of regexp.Regexp, as are the others.
+func (r *Regexp) MatchString(s string) bool {
+	return r.needs.mayMatch(s) && r.Regexp.MatchString(s)
+}
+
+// FindString returns the first match, "" without one.
+func (r *Regexp) FindString(s string) string {
+	if !r.needs.mayMatch(s) {
+		return ""
+	}
+	return r.Regexp.FindString(s)
+}
+
+// FindStringIndex returns where the first match is, nil without one.
+func (r *Regexp) FindStringIndex(s string) []int {
+	if !r.needs.mayMatch(s) {
+		return nil
+	}
+	return r.Regexp.FindStringIndex(s)
+}
+
+// FindStringSubmatch returns the groups of the first match, nil without one.
+func (r *Regexp) FindStringSubmatch(s string) []string {
+	if !r.needs.mayMatch(s) {
+		return nil
+	}
+	return r.Regexp.FindStringSubmatch(s)
+}
+
+// FindStringSubmatchIndex returns where the groups of the first match are, nil without one.
+func (r *Regexp) FindStringSubmatchIndex(s string) []int {
+	if !r.needs.mayMatch(s) {
+		return nil
+	}
+	return r.Regexp.FindStringSubmatchIndex(s)
+}
+
+// FindAllStringIndex returns where the first n matches are, all for -1.
+func (r *Regexp) FindAllStringIndex(s string, n int) [][]int {
+	if !r.needs.mayMatch(s) {
+		return nil
+	}
+	return r.Regexp.FindAllStringIndex(s, n)
+}
+
+// FindAllStringSubmatchIndex returns where the groups of the first n matches are, all for -1.
+func (r *Regexp) FindAllStringSubmatchIndex(s string, n int) [][]int {
+	if !r.needs.mayMatch(s) {
+		return nil
+	}
+	return r.Regexp.FindAllStringSubmatchIndex(s, n)
+}
+
+// ReplaceAllString returns s with its matches replaced.
+func (r *Regexp) ReplaceAllString(s, by string) string {
+	if !r.needs.mayMatch(s) {
+		return s
+	}
+	return r.Regexp.ReplaceAllString(s, by)
 }
