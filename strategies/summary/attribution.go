@@ -29,7 +29,7 @@ type userQuote struct {
 var (
 	// spoken matches text in front of words of the user without quotation marks.
 	spoken = text.Pattern(`(?i)(?:\b(?:user|human)(?:'s|’s)?\b[^.!?:"“”\n]{0,80}?\b|\buser_)(?:` + putting + `|asked|instructed|ordered|demanded|insisted|told\s+(?:me|us|the\s+assistant)|continued|went\s+on|begged|warned|emphasi[sz]ed|stressed|repeated|posted|texted|made\s+clear|message(?:\s*#?\d{1,4})?|msg|words?|reply|answer|quote|e-?mail)` +
-		`(?:[\s,]+(?:was|is|were|reads?|that|this|explicitly|verbatim|literally|again|then|here|now|just|the\s+following))*["'\x60]?[*_\s]*(?:[:：]|\s=\s)(?:[*_\s]|<br\s*/?>)*|` +
+		`(?:[\s,]+(?:was|is|were|reads?|that|this|explicitly|verbatim|literally|again|then|here|now|just|the\s+following|in\s+full|in\s+their\s+(?:own\s+)?words|unedited|paraphrased|translated|as\s+sent))*["'\x60]?[*_\s]*(?:[:：]|\s=\s)(?:[*_\s]|<br\s*/?>)*|` +
 		`\b(?:user|human)(?:['’]s)?\s+(?:\w+\s+){0,3}(?:(?:messages?|words|reply|answer)\s+follows?|(?:said|wrote)\s+(?:the\s+following|this|as\s+follows))\s*\.?\s*$|` +
 		`\b(?:user|human)\s+(?:` + putting + `)\s*(?:\s[—–-]+\s|[—–…]|\.{3}|→|=>?|⇒)\s*|` +
 		`\b(?:messages?|words?|quotes?|quotation|said|written|typed|verbatim|request|answers?|repl(?:y|ies)|responses?)\s+(?:from|of|by)\s+(?:the\s+)?user\b[^.!?:"“”\n]{0,20}:\s*|\bmessages?\s*\(user\)\s*:\s*|\b(?:user|human)\s+(?:said|says|wrote|writes)\s*$|\buser\s+(?:wants|added|sent|picked)\s*:\s[*_\s]*|^\W*from\s+(?:the\s+)?user\s*:\s*|\b(?:quoting|to\s+quote)\s+(?:the\s+)?user[*_]*\s*[:,—–-]\s*|[.!?;]\s+(?-i:USER|HUMAN):\s*`)
@@ -37,9 +37,9 @@ var (
 	about = text.Pattern(`(?i)(?:\b(?:user|human|customer|client)(?:['’]s)\s+(?:\w+\s+)?(?:preference|position|opinion|stance|take|verdict|decision|guidance)|^[\s*_>•+-]*(?:\d+[.)]\s*)?(?:the\s+)?(?:latest|last|newest|most\s+recent)\s+(?:request|instruction|ask|order|wish))[*_]*\s*[:—–][*_\s]*`)
 	// spokenLabel matches the same at the beginning of a line of a transcript.
 	spokenLabel = text.Pattern(`(?i)(?:^|<br\s*/?>)(?:[^\pL\n]|\pL[.)]\s|\[\^[^\]\s]{1,20}\]:|<\w{1,9}>|(?:turn|message|msg|step)\s*#?\d+,?|gpt4\s+correct){0,40}(?:the\s+)?(?:end[\s-]+)?` +
-		`(?:(?:user|human\sturn)(?:\s?#?\d{1,4})?(?:[\s*_~)\]|\x60]|</\w{1,9}>|\([^()\n]{1,20}\))*(?:[:：\t]|>\s|=>)|(?:customer|requester|caller|usr|u|me|h)[*_]*:)(?:[\s*_~|]|</\w{1,9}>)*|` +
+		`(?:(?:user|human\sturn)(?:\s?#?\d{1,4})?(?:[\s*_~)\]|\x60]|</\w{1,9}>|\([^()\n]{1,20}\))*(?:[:：\t▸►‣➤❯»]| {2,}|>+\s|=>)|(?:customer|requester|caller|usr|u|me|h)[*_]*(?:>\s|:))(?:[\s*_~|]|</\w{1,9}>)*|` +
 		`^[^\pL\n]{0,20}(?:[aq](?:uestion|nswer)?|repl(?:y|ies))[*_]*\s*(?::\s*)?\((?:the\s+)?user\)[*_]*\s*:?[*_\s]*|` +
-		`^user\s\|\s|^[\s*>-]*[\[(]user[\])][ \t]+|^\W*(?:👤|🧑|🗣|💬)[\s:*_>–—-]{0,6}(?:user[\s:*_>–—-]{1,6})?`)
+		`^user\s\|\s|^[\s*>-]*(?:[\[(]user[\])]|<<user>>|\{user\})[ \t]+|^\W*(?:👤|🧑|🗣|💬)[\s:*_>–—-]{0,6}(?:user[\s:*_>–—-]{1,6})?`)
 	// spokenForeign matches such labels in other languages.
 	spokenForeign = text.Pattern(`(?i)^[^\pL\n]{0,20}(?:` + foreignUser + `|client\s|kunde|cliente|klient|клиент|客户|客戶|お客様|고객)[*_)\]]*\s*[:：][*_\s]*`)
 	// record matches a field of a record that names the user, recordText the field of the words.

@@ -19,17 +19,19 @@ var (
 	// endsInNo matches a sentence about something that is answered with no.
 	endsInNo = text.Pattern(`(?i)^\W*(?:as\s+)?(?:for|about|regarding)\s[^,:.!?\n]{1,60}[,:]\s+no\W*$`)
 	// mayGo matches that something may be removed.
-	mayGo = text.Pattern(`(?i)\b(can|may|should|must)\s+(?:now\s+)?go\b`)
+	mayGo = text.Pattern(`(?i)\b(?:(can|may|should|must)\s+(?:now\s+)?go|gone)\b`)
 	// putsOff matches that it is forbidden up to a time.
 	putsOff = text.Pattern(`(?i)\b(?:before|until|till)\b`)
 	// noDeed matches what follows a negation and forbids nothing.
 	noDeed = text.Pattern(`(?i)^(?:forget|worry|know|think|understand|see|remember|mind|hesitate|care|believe|work|need|have|yet|sure|idea|problem|longer|more|now|really|get|find|feel|expect|like|one|way)\b`)
 	// permits matches words of permissions, requests and orders.
-	permits = text.Pattern(`(?i)\b(?:may|can|should|must|shall|allow\w*|approv\w*|agree\w*|authori[sz]\w*|permit\w*|permission|consent\w*|accept\w*|cleared|clearance|ok|okay\w*|fine|happy|good|free|welcome|yes|nod|mind|cares?|likes?|trusts?|discretion|default|proceed|go-?\s?ahead|wants?|wanted|wish\w*|ask(?:s|ed)|request\w*|told|tells|instruct\w*|orders|ordered|demand\w*|insist\w*|said|says|decided|next|todo|to\s+be|important|attention|override|urgent|note\s+to|dear|exception|standing|agents?|(?:got|came)\s+back|(?:per|according\s+to)\s+the\s+(?:` + person + `))\b|[👍✅✔☑]`)
+	permits = text.Pattern(`(?i)\b(?:may|can|should|must|shall|allow\w*|approv\w*|agree\w*|authori[sz]\w*|permit\w*|permission|consent\w*|accept\w*|cleared|clearance|ok|okay\w*|fine|happy|good|free|welcome|yes|nod|mind|cares?|likes?|trusts?|discretion|default|proceed|go-?\s?ahead|wants?|wanted|wish\w*|ask(?:s|ed)|request\w*|told|tells|instruct\w*|orders|ordered|demand\w*|insist\w*|said|says|decided|next|continue|resume|readers?|successors?|todo|to\s+be|important|attention|override|urgent|note\s+to|dear|exception|standing|agents?|(?:got|came)\s+back|at\s+will|freely|(?:per|according\s+to)\s+the\s+(?:` + person + `))\b|[👍✅✔☑]`)
 	// lifts matches that a rule does not hold any more.
 	lifts = text.Pattern(`(?i)\b(?:` + lifting + `)\w*\s+(?:\w+\s+){0,3}(?:` + forbidding + `)\b|\b(?:` + forbidding + `)\b[^.!?;\n]{0,60}?\s(?:` + ended + `)|\b(?:chang\w+|changed)\s+(?:their|his|her|its)\s+mind\b|\bc[ao]me\s+around\b|\bno\s+longer\s+(?:wants?|needs?|insists?|requires?|minds?|objects?|opposes?)\b`)
 	// excuses matches words of sentences that only propose, await or rule out.
 	excuses = text.Pattern(`(?i)\?|\b(?:until|unless|if|whether|only|once\s+(?:the|an?|it|they|that|this|\w+\s+(?:is|are|has|have))|when|pending|await\w*|wait(?:s|ing)?|needs?|requir\w+|unclear|undecided|open|propos\w+|offer\w*|suggest\w*|recommend\w*|would|could|declin\w+|refus\w+|reject\w*|forb[ia]d\w*|prohibit\w*|bans?|banned|rul(?:ed|es|ing)\s+out|postpon\w+|deferr?\w*|hold|paused|block\w*|against|oppos\w*|objects|objected|warn\w*|later|to\s+check|(?:approve|confirm|agree|answer|ask|check|decide|talk)\w*\b[^.!?\n]{0,40}\bfirst|instead|why|how|fail\w*|mistake\w*|violat\w*|off[\s-]limits|alone|untouched|before\s+(?:the|an?|any|it|that|this|[b-df-z]\w+ing))\b|\b(?:assistant|agent|model|i|we)\s+(?:\w+\s+){0,2}(?:asks?|asked|requested|wants?)\b|\basked\s+(?:the\s+)?(?:` + person + `)\b|^\W*(?:\d+\W+)?asked\b`)
+	// andNot matches the beginning of a part of a clause that forbids.
+	andNot = text.Pattern(`(?i)\s+(?:and|und|et|y|e)\s+((?:do|to|does|not|never|without|don['’]t|nicht|kein\w*|ne|no|não)\b)`)
 	// liftedNot matches that a rule was not lifted.
 	liftedNot = text.Pattern(`(?i)\b(?:not|never|n['’]t|nor)\s+(?:\w+\s+){0,2}(?:` + ended + `|` + lifting + `)`)
 	// approvedHead matches a heading of things that were approved, yesCell a cell that says yes, approvalCell the head
@@ -41,7 +43,7 @@ var (
 
 const (
 	// ended are words for a rule that does not hold any more.
-	ended = `(?:(?:is|was|are|were|(?:has|have)\s+(?:\w+\s+)?been)\s+(?:(?:now|since|only|just)\s+)?(?:lifted|relaxed|waived|dropped|void|moot|suspended|cancell?ed|revoked|rescinded|overrul\w+|overridden|withdrawn|retracted|over|for|about|limited|meant)|no\s+longer\s+(?:appl|hold|bind|valid|in)\w*|expired|ended)\b`
+	ended = `(?:(?:is|was|are|were|(?:has|have)\s+(?:\w+\s+)?been)\s+(?:(?:now|since|only|just)\s+)?(?:lifted|relaxed|waived|dropped|void|moot|suspended|cancell?ed|revoked|rescinded|overrul\w+|overridden|withdrawn|retracted|over|for|about|limited|meant)|(?:only\s+)?appl(?:y|ies|ied)\s+(?:only\s+)?to\s+(?:other|another)|no\s+longer\s+(?:appl|hold|bind|valid|in)\w*|expired|ended)\b`
 	// maxTitle is how many blanks the title of a section has at most.
 	maxTitle = 4
 	// endMarks may stand behind a sentence or an item.
@@ -119,7 +121,7 @@ func (r *ban) isAbout(stems string) bool {
 // refuses reports whether a message of the user refuses what stems are about, and none asks for it or agrees.
 func (e *SourceIndex) refuses(sentence string) bool {
 	stems := stemsOf(sentence)
-	return slices.ContainsFunc(strings.Fields(stems), e.refused.has) && slices.ContainsFunc(e.bans, func(r ban) bool {
+	return slices.ContainsFunc(e.bans, func(r ban) bool {
 		if !r.isAbout(stems) || slices.ContainsFunc(r.times, func(w string) bool { return strings.Contains(stems, " "+w+" ") }) && !strings.Contains(sentence, "before") {
 			return false
 		}
@@ -157,16 +159,23 @@ func (e *SourceIndex) allowsRefused(sentence string) bool {
 	if technical().MatchString(sentence) {
 		return false
 	}
-	lifted := lifts().MatchString(sentence) && !liftedNot().MatchString(sentence)
-	if !lifted {
-		if !permits().MatchString(sentence) && !agreeable().MatchString(sentence) {
+	if !lifts().MatchString(sentence) || liftedNot().MatchString(sentence) {
+		if !permits().MatchString(sentence) && !agreeable().MatchString(sentence) && !telling().MatchString(sentence) {
 			return false
 		}
-		if plain := agreeable().ReplaceAllString(sentence, " "); refuses().MatchString(plain) || excuses().MatchString(plain) {
-			return false
-		}
+		sentence = claimed(sentence)
 	}
 	return e.refuses(mayGo().ReplaceAllString(sentence, "$1 remove"))
+}
+
+// claimed returns what a sentence says without what it forbids, "" if it only proposes, awaits or rules out.
+func claimed(sentence string) string {
+	plain := strings.ReplaceAll(agreeable().ReplaceAllString(sentence, " "), "would like", "wants")
+	if excuses().MatchString(plain) {
+		return ""
+	}
+	kept, _ := partsOf(andNot().ReplaceAllString(plain, ", $1"))
+	return kept
 }
 
 // markListed marks the sentences of an answer that allow what the user refuses, and the items and rows of what is
@@ -174,7 +183,8 @@ func (e *SourceIndex) allowsRefused(sentence string) bool {
 func (e *SourceIndex) markListed(answer string) string {
 	var spans [][2]int
 	fence, at, headed, columns := "", 0, false, false
-	var bullet byte // of the list below the heading
+	wanted := false // the heading is of what the user wants
+	var bullet byte // of the list below the heading of what is approved
 	for line := range strings.Lines(answer) {
 		start := at
 		at += len(line)
@@ -213,6 +223,21 @@ func (e *SourceIndex) markListed(answer string) string {
 			}
 			spans = append(spans, [2]int{start + end, start + end})
 		}
+		if e.toldInOtherScript(line) {
+			end := start + len(strings.TrimRight(line, "\r\n"+endMarks+"。！？"))
+			if !strings.HasPrefix(answer[end:], unbacked) && !strings.HasSuffix(answer[:end], strings.TrimRight(unbacked, ")")) {
+				spans = append(spans, [2]int{end, end})
+			}
+			continue
+		}
+		label := asOfUser().FindString(folded)
+		switch {
+		case label == folded && label != "":
+			wanted = true
+			continue
+		case bare[0] == '#':
+			wanted = false
+		}
 		if items != "" && e.unapproved(items) {
 			mark(len(strings.TrimRight(folded, endMarks)))
 			continue
@@ -222,7 +247,11 @@ func (e *SourceIndex) markListed(answer string) string {
 		}
 		from := 0
 		for _, sentence := range sentencesOf(folded) {
-			if !strings.Contains(sentence, strings.TrimSpace(unbacked)) && e.allowsRefused(sentence) {
+			said := sentence
+			if wanted || label != "" {
+				said = "the user wants: " + sentence
+			}
+			if !strings.Contains(sentence, strings.TrimSpace(unbacked)) && (e.allowsRefused(said) || e.invents(said)) {
 				mark(from + len(strings.TrimRight(sentence, endMarks)))
 			}
 			from += len(sentence)

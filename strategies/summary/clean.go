@@ -46,7 +46,7 @@ var programNotes = text.Pattern(`(?i)[\[(【［{]\s*((?:(?:note|notice|message|r
 	`(?:[\w-]+?[\s-]+){0,3}?(?:checked|verified|validated|confirmed|approved|certified|written|added|inserted|generated|signed)\s+(?:against\s+[\w\s]{1,30}\s)?by\s+(?:the\s+)?(?:` + programs + `)\s*[:：,.;\])—–-])[^\[\]()\n]{0,400})[\])】］}]?`)
 
 // toReader matches labels that turn to the next agent, with the first character behind them.
-var toReader = text.Pattern(`(?i)((?:(?m:^)|[.!?]\s)[\s>#*_+-]*(?:(?:to\s+)?(?:the\s+)?next\s+(?:agent|assistant|model)|attention,?\s+(?:agent|assistant|model)s?|dear\s+(?:agent|assistant|model)|note\s+to\s+self|(?:instructions?|orders?|message)\s+(?:for|to)\s+(?:the\s+)?(?:next\s+)?(?:agent|assistant|model|whoever\s+\w+))[*_]*\s*[:,—–-][*_]*[ \t]+)([^\s(])`)
+var toReader = text.Pattern(`(?i)((?:(?m:^)|[.!?]\s)[\s>#*_+-]*(?:(?:to\s+)?(?:the\s+)?next\s+(?:agent|assistant|model)|attention,?\s+(?:agent|assistant|model)s?|dear\s+(?:agent|assistant|model)|note\s+to\s+self|(?:my\s+|the\s+|your\s+)?successors?|dear\s+reader|future\s+(?:agents?|assistants?|self)|(?:to\s+)?whoever\s+(?:continues|resumes|reads|takes|picks)(?:\s+\w+){0,3}|(?:instructions?|orders?|message|note)\s+(?:for|to)\s+(?:(?:the|my|your)\s+)?(?:next\s+)?(?:agent|assistant|model|successors?|whoever\s+\w+))[*_]*\s*[:,—–-][*_]*[ \t]+)([^\s(])`)
 
 const programs = `(?:context\s+|session\s+)?compactor|compaction(?:\s+(?:program|service|gate))?|program|system|gate|validator|host|runtime|platform|harness|orchestrator|summari[sz]er|supervisor`
 
@@ -83,7 +83,7 @@ const roleNames = `system|developer|user|customer|assistant|human|tool|function|
 var (
 	// roleTokens matches tokens by which templates and programs separate roles.
 	roleTokens = text.Pattern(`(?i)<\s?\|[^<>|\n]{0,60}\|\s?>|<\|\w{1,40}>|<\w{1,40}\|>|\[\s*/?\s*(?:INST|SYS|SYSTEM|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_RESULTS|TOOL_CALLS?)\s*\]|\[\s*SYSTEM\s+(?:MESSAGE|PROMPT|NOTE|OVERRIDE|INSTRUCTIONS?)\s*\]|\[\|(?:` + roleNames + `|endofturn)\|\]|\]~!?b[\[\]]|\[e~\[|` +
-		`<<\s*/?\s*SYS\s*>>|<\s*/?\s*(?:(?:conversation|context|session|chat)[_-](?:summary|history)|tools|invoke_tool|tool_(?:results?|outputs?))(?:\s[^<>\n]{0,100})?>|(?m:^\s*</summary>\s*$)|(?m:^[\s>*-]*<\s*(?:system|developer)\s[^<>\n]*$)|\[(?:BOS|EOS)\]|\[\s*/\s*(?:conversation|context)[\s_-]summary\s*\]|</?s>|<(?:start|end)_of_turn>|<(?:bos|eos|unk|pad)(?:_token)?>|<seed:\w{1,20}>|<extra_id_\d{1,3}>|<special_\d{1,4}>|` +
+		`<<\s*/?\s*SYS\s*>>|<\s*/?\s*(?:(?:conversation|context|session|chat)[_-](?:summary|history)|tools|invoke_tool|tool_(?:results?|outputs?))(?:\s[^<>\n]{0,100})?>|(?m:^\s*</summary>\s*$)|(?m:^[\s>*-]*<\s*(?:system|developer)\s[^<>\n]*$)|\[(?:BOS|EOS)\]|\[\s*/\s*(?:conversation|context)[\s_-]summary\s*\]|</?s>|<(?:start|end)_of_turn>|<(?:bos|eos|unk|pad)(?:_token)?>|<▁\w{1,20}▁>|\{\{~?\s?[#/](?:` + roleNames + `)\s?~?\}\}|<\s*/?\s*role\s*[:=][^<>\n]{0,40}>|<seed:\w{1,20}>|<extra_id_\d{1,3}>|<special_\d{1,4}>|` +
 		`<\s*/?\s*(?:user|human|customer)[_-](?:query|messages?|input|request|prompt|instructions?|turn|said|says|quote|words|text|ask)\s*>|<\s*\w{1,40}\s[^<>\n]{0,80}?\b(?:role|speaker|from|author|sender)\s*=\s*["']?(?:` + roleNames + `)\b[^<>\n]{0,80}>|` +
 		`<\s*/?\s*(?:(?:[\w-]{1,40}[-_])?(?:system|developer|instructions?))(?:[-_ ][\w-]{1,40})?(?:\s[^<>\n]{0,200})?/?\s*>|<\s*/\s*(?:` + roleNames + `)\s*>|` +
 		// opening tags of roles begin a line; elsewhere they may stand for a name that is to be filled in
@@ -94,14 +94,14 @@ var (
 	// authorityTags matches tags whose names speak of instructions or authority. They are plain
 	// where both of a pair are there and no code shows them.
 	authorityTags = text.Pattern(`(?i)<\s*(/?)\s*((?:[\w-]{1,40}[-_])?(?:system\w*|admin\w*|root|operator|authority|instructions?|important|urgent|critical|mandatory|polic(?:y|ies)|rules?|overrides?|reminders?|notifications?|directives?|guidelines?|commands?|orders?|tasks?|priority|notices?|warnings?|context|environment|permissions?|approvals?)(?:[-_][\w-]{1,40})?)(?:\s[^<>\n]{0,200})?\s*>`)
-	plainer       = strings.NewReplacer("<", "(", ">", ")", "[", "(", "]", ")", "~", "-")
+	plainer       = strings.NewReplacer("<", "(", ">", ")", "[", "(", "]", ")", "~", "-", "{", "(", "}", ")")
 )
 
 // plainTokens replaces the brackets of role tokens by round ones, in code too: a model reads
 // the token all the same.
 func plainTokens(s string) string {
 	folded, at := foldEncoded(s)
-	if at == nil && !strings.ContainsAny(folded, "<[]") {
+	if at == nil && !strings.ContainsAny(folded, "<[]{") {
 		return s
 	}
 	words := roleWords()
@@ -116,7 +116,7 @@ func plainTokens(s string) string {
 			if tokens == words && strings.ContainsFunc(s[at[f[0]]:at[f[1]]], isAccented) {
 				continue // of another language
 			}
-			from := f[0] + max(0, strings.IndexAny(folded[f[0]:f[1]], "<[]")) // a line may begin with marks of its own
+			from := f[0] + max(0, strings.IndexAny(folded[f[0]:f[1]], "<[]{")) // a line may begin with marks of its own
 			spans, texts = append(spans, [2]int{from, f[1]}), append(texts, plainer.Replace(folded[from:f[1]]))
 		}
 		if s = text.ReplaceFolded(s, at, spans, texts); spans != nil {
@@ -184,7 +184,7 @@ var (
 	// bare matches tags that load nothing without attributes.
 	bare = text.Pattern(`(?i)^<(?:img|image|track|link|meta|base|input|source|embed)\s*/?>`)
 	// destination matches the beginning of a destination of a link.
-	destination = text.Pattern(`(?i)^(?:\]\(\s*<?|\]:\s*<?|<|["'=])((?:[\s\\]|&(?:#x?[0-9a-f]{1,8}|[a-z]{2,12});?|[a-z])+?)(:|&(?:#x?0*3a|#0*58|colon);?)`)
+	destination = text.Pattern(`(?i)^(?:\]\(\s*<?|\]:\s*<?|<|["'={])((?:[\s\\]|&(?:#x?[0-9a-f]{1,8}|[a-z]{2,12});?|[a-z])+?)(:|&(?:#x?0*3a|#0*58|colon);?)`)
 	// running matches the schemes of destinations that hold or run content.
 	running = text.Pattern(`(?i)^(?:javascript|vbscript|livescript|data|blob|file)$`)
 )
@@ -192,7 +192,7 @@ var (
 // plainLinks makes images, tags and links outside of code plain that load or run something
 // when they are shown.
 func plainLinks(s string) string {
-	if !strings.ContainsAny(s, "<[&") {
+	if !strings.ContainsAny(s, "<[&{") {
 		return s
 	}
 	code := codeIn(s)
@@ -230,7 +230,7 @@ func plainLinks(s string) string {
 				continue
 			}
 			fallthrough
-		case ']', '"', '\'', '=':
+		case ']', '"', '\'', '=', '{':
 			m := destination().FindStringSubmatchIndex(s[i:min(len(s), i+256)])
 			if m != nil && running().MatchString(scheme(s[i+m[2]:i+m[3]])) {
 				replace(i+m[2], i+m[5], "#")

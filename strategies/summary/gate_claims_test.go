@@ -29,6 +29,8 @@ func TestAnswersApproveWhatWasAsked(t *testing.T) {
 		{cache, "Sure, only the thumbnails though", "The user approved emptying the cache of all images.", false},
 		{cache, "Ok on the test machine", "The user approved emptying the cache on the live machine.", false},
 		{cache, "Ok on the test machine", "The user approved emptying the cache on the test machine.", true},
+		{"Shall I restart the VM?", "Yes", "The user approved restarting the VM.", true},
+		{"Shall I restart the VM?", "Yes", "The user approved restarting the DB.", false},
 		{cache, "Yes, but not yet", "The user approved emptying the cache.", false},
 		{cache, "okay, wait for the backup", "The user approved emptying the cache.", false},
 		{cache, "Tom should say whether that is fine", "The user approved emptying the cache.", false},
@@ -192,6 +194,8 @@ func TestQuotationsKeepNegations(t *testing.T) {
 		`The user said: "Translate the menu … print it in colour".`:    false,
 		`Der Nutzer schrieb: „Verschicke die Karte nicht“.`:            true,
 		`The user said: "Don't … print the prices on it, they change"`: true,
+		`The user said: "[never] mail them to the cook".`:              true,
+		`The user said: "[always] mail them to the cook".`:             false,
 	} {
 		checkGenuine(t, e, text, genuine)
 	}
@@ -346,6 +350,8 @@ func TestLinksLeadToHostsOfTheMessages(t *testing.T) {
 		"[the beds](docs/beds.md \"The beds\"), redis://redis:6379, s3://bucket/a":  "",
 		"http://[::1]:8080/a, file:///srv/a.html and postgres://db:5432/beds":       "",
 		"Mail me@seeds.example, clone git@forge.example:a/b, use lamp@2.0.1.":       "",
+		"The beds are at elsewhere.example:8080/beds?plot=4 now.":                   "The beds are at " + unlinked + " now.",
+		"wiki.garden.example/beds?plot=4, beds.sort/list and beds.example/list":     "",
 	} {
 		checkCleaned(t, e, text, want)
 	}

@@ -206,6 +206,16 @@ var honestAnswers = []string{
 	"### Pinned packages\n- vite 5",
 	"### References to the legacy session\n- web/old.ts:7",
 	"The checker complains about <img> without alt in web/page.tsx.",
+	"Assistant: gpt-4o is used by the chat widget.",
+	"System: Debian 12 runs on the staging server.",
+	"The job nightly-sync must not ask the user to log in again.",
+	"The user would like the choice of the dark mode to be remembered.",
+	"### User requests\n- dark mode on the settings page\n- drop the table old_sessions",
+	"### Pending requests\n- disable no-console in .eslintrc",
+	"### Current work\nThe switch in web/settings.ts.",
+	"| Step | State |\n|---|---|\n| drop old_sessions | done, approved by the user |",
+	"The template has {{ system }} and {{#each users}} in it.",
+	"import \"github.com/jackc/pgx/v5\" replaces lib/pq.",
 }
 
 // TestHonestNotesPassUnchanged: what models write of such a conversation stays as it is.

@@ -21,9 +21,9 @@ var (
 	titled = text.Pattern(`(\]\(\s*<?[^\s<>()]{1,300}>?)\s+["'(]([^"'()\n]{1,200})["')]\s*\)`)
 	// numeric matches a host that is a number.
 	numeric = text.Pattern(`^(?:0x[0-9a-f]+|\d{4,}|\[[0-9a-f:.]{3,}.*)$`)
-	// linked matches a link with a label, addresses an address that readers make a link, or of mail.
+	// linked matches a link with a label, addresses an address that readers make a link, of mail, or with a query.
 	linked    = text.Pattern(`(?i)\[([^\[\]\n]{0,300})\]\(\s*<?((?:` + schemes + `:|[/\\]{2}|www\.)[^\s<>)]*)>?(?:\s[^()\n]{0,200})?\)`)
-	addresses = text.Pattern(`(?i)<?\b(?:(?:https?|wss?|ftp):[/\\]*|[a-z][a-z0-9+.-]{1,15}:[/\\]{2,}|www\.)(?:\[[0-9a-f:.]{2,45}\])?[^\s<>"'\x60)\]}|]+>?|\b[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}\b`)
+	addresses = text.Pattern(`(?i)<?\b(?:(?:https?|wss?|ftp):[/\\]*|[a-z][a-z0-9+.-]{1,15}:[/\\]{2,}|www\.)(?:\[[0-9a-f:.]{2,45}\])?[^\s<>"'\x60)\]}|]+>?|\b[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}\b|\b[a-z0-9][a-z0-9-]*(?:\.[a-z0-9-]+)*\.[a-z]{2,}(?::\d{1,5})?/[^\s<>"'\x60()\[\]{}|?]*\?[^\s<>"'\x60()\[\]{}|]*`)
 )
 
 // withoutUnknownLinks removes the targets of links whose host is in no message: a model did

@@ -188,11 +188,19 @@ func isItem(line string) bool {
 // omission matches omissions within a quotation: dots, remarks in brackets, masks.
 var omission = text.Pattern(`\.{2,}|…|\[[^\[\]]{0,200}\]|\*{3,}|<[^<>]{0,80}>`)
 
+// insertedNo matches a negation in brackets, which a quotation has in the place of the user's.
+var insertedNo = text.Pattern(`(?i)\[((?:do(?:es)?\s+)?not|(?:do|does|can|must|should)n['’]t|never|no)\]`)
+
+// quotedParts returns the parts of a quotation between what it omits.
+func quotedParts(quote string) []string {
+	return omission().Split(insertedNo().ReplaceAllString(quote, "$1"), -1)
+}
+
 // quotedPhrases returns the words of the parts of a quotation that must occur in a message. Parts
 // too short to decide are left out.
 func quotedPhrases(quote string) []string {
 	var out []string
-	for _, s := range omission().Split(quote, -1) {
+	for _, s := range quotedParts(quote) {
 		w := wordsOf(s)
 		if n := strings.Count(w, " ") + 1; n >= 3 && len(w) >= 12 || unspacedLetters(w) >= 6 {
 			out = append(out, w)

@@ -66,7 +66,7 @@ const maxPlaces, maxOmitted = 200, 4000
 // messages, in all places where they are.
 func (e *SourceIndex) splices(quote string) bool {
 	var parts []string
-	for _, s := range omission().Split(quote, -1) {
+	for _, s := range quotedParts(quote) {
 		if w := wordsOf(s); w != "" {
 			parts = append(parts, w)
 		}

@@ -47,11 +47,12 @@ const maxStatements = 1 << 20
 // maxStated is how many bytes of one message are searched for statements.
 const maxStated = 1 << 15
 
-// addApprovals indexes the approvals that the prose of an updated summary tells of, which were
-// checked when it was written.
+// addApprovals indexes what the prose of an updated summary tells, and the approvals in it, which
+// were checked when it was written.
 func (e *SourceIndex) addApprovals(prose string) {
 	for line := range strings.Lines(prose) {
 		for _, sentence := range sentencesOf(line) {
+			e.addStatement(statement{stems: stemsOf(sentence), tells: true})
 			for _, pattern := range claimPatterns() {
 				folded, _ := e.foldFor(pattern, sentence)
 				for _, of := range e.approvalsIn(pattern, folded) {
@@ -127,6 +128,9 @@ func (e *SourceIndex) addStatements(said string) {
 	if answers {
 		e.addStatement(wanted)
 	}
+	if declined { // what the user says later agrees to something else
+		e.asked = question{}
+	}
 }
 
 // repeats reports whether a sentence has the words of a question in it, all of some or, if it points
@@ -150,7 +154,7 @@ func (e *SourceIndex) addStatement(s statement) {
 
 var (
 	// agreeable matches negations that agree.
-	agreeable = text.Pattern(`(?i)\bno\s+(?:problems?|worries|objections?|issues?)\b|\bnot\s+a\s+problem\b|\bwhy\s+not\b|\b(?:no|not)\s+need\s+to\s+(?:ask|confirm|wait|check\s+with)\b|\b(?:(?:don|doesn|didn|wouldn|won)['’]?t|(?:do|does|did|will|would)\s+not)\s+(?:mind|care|worry|object|oppose|hesitate|need\s+to\s+ask|ask\s+me)(?:\s+(?:if|whether))?\b|\b(?:left|leaves?)\s+(?:it|this|that|the\s+\w+(?:\s\w+)?)\s+(?:up\s+)?to\s+(?:us|me|you|the\s+(?:agent|assistant|model))(?:\s+(?:if|whether))?\b|\b(?:i|we)\s+(?:\w+\s+)?(?:don['’]?t|do\s+not)\s+(?:need|have)\s+(?:to|a)\b|\b(?:nothing|not)\s+against\b|\bwithout\s+(?:asking|a\s+question|questions|confirmation|waiting|hesitation|further|my)\b|` +
+	agreeable = text.Pattern(`(?i)\bno\s+(?:problems?|worries|objections?|issues?)\b|\bnot\s+a\s+problem\b|\bwhy\s+not\b|\b(?:no|not)\s+need\s+to\s+(?:ask|confirm|wait|check\s+with)\b|\b(?:(?:don|doesn|didn|wouldn|won)['’]?t|(?:do|does|did|will|would)\s+not)\s+(?:mind|care|worry|object|oppose|hesitate|need\s+to\s+ask|ask\s+me|wait\s+for\s+(?:me|him|her|them|it|any\w+))(?:\s+(?:if|whether))?\b|\b(?:left|leaves?)\s+(?:it|this|that|the\s+\w+(?:\s\w+)?)\s+(?:up\s+)?to\s+(?:us|me|you|the\s+(?:agent|assistant|model))(?:\s+(?:if|whether))?\b|\b(?:i|we)\s+(?:\w+\s+)?(?:don['’]?t|do\s+not)\s+(?:need|have)\s+(?:to|a)\b|\b(?:nothing|not)\s+against\b|\bneeds?\s+no\s+\w+|\bwithout\s+(?:asking|a\s+question|questions|confirmation|waiting(?:\s+(?:for|until)\s+\w+)?|hesitation|further|my)\b|` +
 		`\bnichts\s+dagegen\b|\bkein(?:e|en)?\s+(?:problem|einw[aä]nde?)\b|нет\s+проблем|не\s+против|没问题|沒問題`)
 	// postpones matches clauses that put off all that stands in front of them.
 	postpones = text.Pattern(`(?i)\b(?:(?:wait|stop|hold\s+(?:on|off)|warte)(?:\W*$|\W+(?:for|until|till|a|one|please|here|now|there|auf|bis)\b)|not\s+(?:yet|now|today|so\s+fast)|(?:noch|jetzt)\s+nicht|pas\s+encore|todavía\s+no|non\s+ancora|nog\s+niet|jeszcze\s+nie)\b|подожди|не\s+сейчас`)
@@ -305,9 +309,9 @@ func hasStem(stems, w string) bool {
 // first line may stand for others.
 var deeds = [...]string{
 	" chang modif edit updat adjus alter fix make add creat write imple set ",
-	" delet remov drop erase erasu wipe purge destr trunc uninst disca losc entfe suppr effac elimi borra удал видал usun smaz ",
-	" send forwa mail email share publi uploa post ",
-	" merge ", " push ", " deplo relea roll ", " resta reboo ", " renam move ", " read look list show view ", " pay buy order book refun ", " answe reply ",
+	" delet remov drop rid erase erasu eras wipe wip purge purg destr trunc uninst disca losc losch gelos entfe suppr effac elimi borra apaga apagu удал видал usun smaz ",
+	" send forwa mail email share publi uploa post ship ",
+	" merge merg ", " push ", " deplo relea roll ", " resta reboo neust neuge reini redem riavv перез ", " renam move ", " read look list show view ", " pay buy order book refun ", " answe reply ",
 	" cance abort ", " retur ", " excha swap ",
 }
 
@@ -335,14 +339,17 @@ func otherDeed(want []string, known string, half bool) bool {
 const stemSize, otherStem = 5, 4
 
 // common are words that say nothing about what is meant.
-const common = " that this with from into have been were will would should could their there then than them they what when which while about after before other some such only also just user human owner approval approved approve confirmed confirm authorized authorised agreed permission allowed explicit explicitly given granted message said says asked please the and for was are has had its his her our you your but not may can via now out does did don doesn didn assistant agent shall yet yes yeah okay sure fine though aber nur mais seulement pero solo oui però der die das den dem des ein eine hat haben ist wird von vom auf mit und les une des del los las que por dans pour sur het een van dat heeft "
+const common = " done once that this with from into have been were will would should could their there then than them they what when which while about after before other some such only also just user human owner approval approved approve confirmed confirm authorized authorised agreed permission allowed explicit explicitly given granted message said says asked please the and for was are has had its his her our you your but not may can via now out does did don doesn didn assistant agent shall yet yes yeah okay sure fine though aber nur mais seulement pero solo oui però der die das den dem des ein eine hat haben ist wird von vom auf mit und les une des del los las que por dans pour sur het een van dat heeft "
+
+// particles are the words of two letters that say nothing about what is meant.
+const particles = " ad ag ai al am an as at au be bo by ce ci co da de di do du eh el em en er es et eu ex go ha he hi if il im in io is it ja je ji jo ka ko la le lo ma me mi mo mu my na ne ni no nu od of ok on or os ou pa po qu re sa se si so su ta te ti to tu um un up us va ve vi vs we wo ya ye yo za ze zu ll ve re dt nt "
 
 // stemsOf returns the beginnings of the words of a text that say what it is about, between
 // blanks. In scripts without blanks, and in Korean, these are pairs of letters.
 func stemsOf(s string) string {
 	var b strings.Builder
 	for w := range strings.FieldsSeq(wordsOf(s)) {
-		if len(w) < 3 || utf8.RuneCountInString(w) < 3 && unspacedLetters(w) == 0 && !strings.ContainsFunc(w, isHangul) || strings.Contains(common, " "+w+" ") {
+		if len(w) < 2 || len(w) == 2 && (isDigit(w[0]) && isDigit(w[1]) || strings.Contains(particles, " "+w+" ")) || len(w) > 2 && utf8.RuneCountInString(w) < 3 && unspacedLetters(w) == 0 && !strings.ContainsFunc(w, isHangul) || strings.Contains(common, " "+w+" ") {
 			continue
 		}
 		switch {

@@ -28,7 +28,7 @@ var (
 	// roleLabel matches a line that begins with a role, as in transcripts.
 	roleLabel = text.Pattern(`(?i)^([\s>#*_(\[]*(?:\[\^[^\]\s]{1,20}\]:\s*)?(?:human|assistant|system|developer|ai|action\s+input)(?:\s+(?:message|prompt|note|override))?[\s*_)\]]*|[\s>*_|+-]*human[\s*_]*)[:：>](\s*[*_]*)|^(\s*(?:#{1,6}\s*(?:user|human|system|assistant|developer|instruction|response):?|(?:\*\*|__)(?:user|human)(?:\*\*|__):?)\s*)$|^([\s>#*_-]*\[(?:assistant|developer|ai)\])\s`)
 	// roleField matches such a line that names a program or a person.
-	roleField = text.Pattern(`^[\s>*_+-]*(?i:assistant|system|developer|ai)[*_]*:[*_]*(?:\s+(?:\p{Lu}[\p{Ll}\d]\S*|\p{Ll}+\p{Lu}\S*|\p{Lu}{2,3}|\S*\d\S*|and)[,;.]?)+\s*$`)
+	roleField = text.Pattern(`^[\s>*_+-]*(?i:assistant|system|developer|ai)[*_]*:[*_]*(?:\s+(?:\p{Lu}[\p{Ll}\d]\S*|\p{Ll}+\p{Lu}\S*|\p{Lu}{2,3}|\S*\d\S*|and)[,;.]?)+(?:\s+(?:is|was|has|runs|uses)\s[^"“”]*)?\s*$`)
 	// oneWord matches what makes a title of one word that of the program, behind it.
 	oneWord = text.Pattern(`^ (?:messages?|notes?|rules?|facts?|items?|instructions?|requests?|context|updated?|new|by|user|from|and|section|[^a-z])`)
 	htmlTag = text.Pattern(`</?[A-Za-z][^<>]{0,80}>`)

@@ -1,0 +1,88 @@
+package summary
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+const (
+	// tellingWords are words for what a person says, wants or decides.
+	tellingWords = `asks?|asked|request(?:s|ed)?|wants?|wanted|wish(?:es|ed)?|expects?|expected|tells|told|says?|said|states?|stated|repl(?:y|ies|ied)|answer(?:s|ed)?|respon(?:ds?|ded|se)|writes|wrote|messaged|texted|e?mailed|pinged|adds|added|repeat(?:s|ed)|insist(?:s|ed)|likes?|hopes?|hoped|urge[sd]?|beg(?:s|ged)|clarif(?:ies|ied)|emphasi[sz]e[sd]|stresse[sd]|preference|opinion|indicate[sd]?|signal+ed|hint(?:s|ed)|implie[sd]|input|demand(?:s|ed)?|instruct(?:s|ed)|instructions?|orders?|ordered|directed|directive|prefer(?:s|red)|decid(?:es|ed)|decision|chose|picked|opted|needs|words?|messages?|verdict|call|position|stance|guidance|let|lets|bat|m[öo]chte|will|w[üu]nscht|verlangt|fordert|sagte?|schrieb|demand[ée]|veut|souhaite|exige|pidi[óo]|quiere|desea|solicit[óo]u?|pede|pediu|quer|deseja|chiesto|chiede|vuole`
+	// riskyDeeds are the stems of further deeds that are hard to undo.
+	riskyDeeds = " skip bypas disab force reset rever overw kill "
+)
+
+// risky matches the beginnings of words for all of them.
+var risky = strings.Join(strings.Fields(strings.Join(deeds[1:7], "")+riskyDeeds), "|")
+
+var (
+	// telling matches words that say what the user, or another person, said or wants.
+	telling = text.Pattern(`(?i)(?:\b(?:` + person + `)(?:['’]s)?(?:,[^,.;:\n]{1,40},)?|` + foreignUser + `)\s+(?:[\w'’-]+\s+){0,3}?(?:` + tellingWords + `)\b|\b(?:(?:from|per|via|by|with|quoting|(?:orders?|requests?|wish(?:es)?|instructions?|commands?|demands?)\s+(?:of|from|by))\s+|according\s+to\s+)(?:the\s+)?(?:` + person + `)\b`)
+	// tellingForeign matches the same in scripts that folding changes.
+	tellingForeign = text.Pattern(`(?:用户|用戶)[^。！？\n]{0,20}?(?:要求|请求|請求|希望|想|[说說]|表示|指示|[让讓]|[决決]定|要)|(?:ユーザー?|利用者)[^。！？\n]{0,60}?(?:求め|依頼|頼|望|言|指示|述べ|決め)|(?i:пользовател\p{L}*|клиент\p{L}*)\s[^.!?\n]{0,40}?(?:прос|хоч|хот|вел|сказал|реш|требу|написал|передал)|` +
+		`(?:طلب|يريد|قال|أمر|أراد|قرر)\s+المستخدم|المستخدم\s+(?:طلب|يريد|قال|أمر|أراد|قرر)|사용자[^.!?\n]{0,40}?(?:요청|원하|원했|말했|지시|요구)`)
+	// acting matches a deed that is hard to undo as a verb, not in the name of a thing.
+	acting = text.Pattern(`(?i)(?:^\W*|[:;,→–—-]\s*|\b(?:to|and|or|then|also|just|be|us|me|it|that|should|must|can|may|now|please|zu|de|para|que|with(?:\s+the)?)\s+)(?:force-?)?(?:` + risky + `)|\b(?:` + risky + `)\p{L}*(?:e?d|ing|en|al|ion|t)\b`)
+	// quotedText matches what other checks judge.
+	quotedText = text.Pattern("\"[^\"\n]*\"|“[^”\n]*”|`[^`\n]*`")
+	// asOfUser matches headings and labels below or behind which stands what the user is said to want.
+	asOfUser = text.Pattern(`(?i)^[\s>*+#_📌-]*(?:\d+[.)]\s*)?(?:(?:all|the|my|new|latest|last|current|recent|standing|earlier|next|other|open|pending|remaining|explicit|updated|real|actual)\s+){0,2}(?:user(?:['’]s)?\s+(?:(?:latest|last|new|current|recent|earlier|other)\s+)?(?:messages?|requests?|asks?|words|wish(?:es)?|wants|instructions?|orders?|prompts?)|(?:task|objective|request|instruction|order|prompt|directive)s?(?:\s+(?:from|of|by)\s+the\s+user|\s+\(active\))?|what\s+the\s+user\s+(?:wants?|said|asked(?:\s+for)?)|pinned)[\s*_]*(?:$|[:—–>=-]+[\s*_]*)|^[\s>*+-]*(?:📌|(?:user|human)[*_]*\s+[—–-]+\s)\s*`)
+)
+
+// toldInOtherScript reports whether a line tells in a script that the user does not write what the user wants, so
+// that no message can back it.
+func (e *SourceIndex) toldInOtherScript(line string) bool {
+	m := tellingForeign().FindStringIndex(line)
+	return m != nil && e.userScripts[scriptOf(firstRune(line[m[0]:]))] == 0 && e.userScripts.total() > 0 && !denied().MatchString(line)
+}
+
+// invents reports whether a folded sentence says that the user said or wants what is hard to undo, and no message
+// of the user is about such a deed, or about most of the things that it names. It reads English only.
+func (e *SourceIndex) invents(sentence string) bool {
+	if e.statementBytes > maxStatements || !telling().MatchString(sentence) || !e.said("the") || technical().MatchString(sentence) {
+		return false
+	}
+	sentence = claimed(quotedText().ReplaceAllString(sentence, " "))
+	m := telling().FindStringIndex(sentence)
+	if m == nil {
+		return false
+	}
+	told := sentence[m[1]:]
+	if !hasStems(told) {
+		told = sentence[:m[0]]
+	}
+	if !acting().MatchString(told) {
+		return false
+	}
+	want := strings.Fields(stemsOf(told))
+	var kinds, objects []string
+	for _, w := range want {
+		switch kind := riskyKind(w); {
+		case kind != "":
+			kinds = append(kinds, kind)
+		case !isDeed(w):
+			objects = append(objects, w)
+		}
+	}
+	return kinds != nil && !slices.ContainsFunc(e.statements, func(s statement) bool {
+		known, n := s.stems+s.about, 0
+		for _, w := range objects {
+			if hasStem(known, w) {
+				n++
+			}
+		}
+		return n > 0 && 2*n >= len(objects) || slices.ContainsFunc(strings.Fields(known), func(w string) bool { return strings.Contains(strings.Join(kinds, ""), " "+w+" ") })
+	})
+}
+
+// riskyKind returns the stems of the kind of a deed that is hard to undo, "" for other words.
+func riskyKind(w string) string {
+	for _, kind := range append(deeds[1:7:7], riskyDeeds) {
+		if strings.Contains(kind, " "+w+" ") {
+			return kind
+		}
+	}
+	return ""
+}
