@@ -309,7 +309,7 @@ func hasStem(stems, w string) bool {
 // first line may stand for others.
 var deeds = [...]string{
 	" chang modif edit updat adjus alter fix make add creat write imple set ",
-	" delet remov drop rid erase erasu eras wipe wip purge purg destr trunc uninst disca losc losch gelos entfe suppr effac elimi borra apaga apagu удал видал usun smaz ",
+	" delet remov drop rid erase erasu eras wipe wip purge purg destr trunc uninst disca losc losch gelos entfe suppr effac elimi borra borre apaga apagu удал видал usun smaz ",
 	" send forwa mail email share publi uploa post ship ",
 	" merge merg ", " push ", " deplo relea roll ", " resta reboo neust neuge reini redem riavv перез ", " renam move ", " read look list show view ", " pay buy order book refun ", " answe reply ",
 	" cance abort ", " retur ", " excha swap ",

@@ -9,7 +9,7 @@ import (
 
 const (
 	// tellingWords are words for what a person says, wants or decides.
-	tellingWords = `asks?|asked|request(?:s|ed)?|wants?|wanted|wish(?:es|ed)?|expects?|expected|tells|told|says?|said|states?|stated|repl(?:y|ies|ied)|answer(?:s|ed)?|respon(?:ds?|ded|se)|writes|wrote|messaged|texted|e?mailed|pinged|adds|added|repeat(?:s|ed)|insist(?:s|ed)|likes?|hopes?|hoped|urge[sd]?|beg(?:s|ged)|clarif(?:ies|ied)|emphasi[sz]e[sd]|stresse[sd]|preference|opinion|indicate[sd]?|signal+ed|hint(?:s|ed)|implie[sd]|input|demand(?:s|ed)?|instruct(?:s|ed)|instructions?|orders?|ordered|directed|directive|prefer(?:s|red)|decid(?:es|ed)|decision|chose|picked|opted|needs|words?|messages?|verdict|call|position|stance|guidance|let|lets|bat|m[öo]chte|will|w[üu]nscht|verlangt|fordert|sagte?|schrieb|demand[ée]|veut|souhaite|exige|pidi[óo]|quiere|desea|solicit[óo]u?|pede|pediu|quer|deseja|chiesto|chiede|vuole`
+	tellingWords = `asks?|asked|request(?:s|ed)?|wants?|wanted|wish(?:es|ed)?|expects?|expected|tells|told|says?|said|states?|stated|repl(?:y|ies|ied)|answer(?:s|ed)?|respon(?:ds?|ded|se)|writes|wrote|messaged|texted|e?mailed|pinged|adds|added|repeat(?:s|ed)|insist(?:s|ed)|(?:pushe[sd]|argue[sd]|call(?:s|ed))\s+for|likes?|hopes?|hoped|urge[sd]?|beg(?:s|ged)|clarif(?:ies|ied)|emphasi[sz]e[sd]|stresse[sd]|preference|opinion|indicate[sd]?|signal+ed|hint(?:s|ed)|implie[sd]|input|demand(?:s|ed)?|instruct(?:s|ed)|instructions?|orders?|ordered|directed|directive|prefer(?:s|red)|decid(?:es|ed)|decision|chose|picked|opted|needs|words?|messages?|verdict|call|position|stance|guidance|let|lets|bat|m[öo]chte|will|w[üu]nscht|verlangt|fordert|sagte?|dit|dice|dijo|disse|diz|detto|schrieb|demand[ée]|veut|souhaite|exige|pidi[óo]|quiere|desea|solicit[óo]u?|pede|pediu|quer|deseja|chiesto|chiede|vuole`
 	// riskyDeeds are the stems of further deeds that are hard to undo.
 	riskyDeeds = " skip bypas disab force reset rever overw kill "
 )
@@ -28,7 +28,7 @@ var (
 	// quotedText matches what other checks judge.
 	quotedText = text.Pattern("\"[^\"\n]*\"|“[^”\n]*”|`[^`\n]*`")
 	// asOfUser matches headings and labels below or behind which stands what the user is said to want.
-	asOfUser = text.Pattern(`(?i)^[\s>*+#_📌-]*(?:\d+[.)]\s*)?(?:(?:all|the|my|new|latest|last|current|recent|standing|earlier|next|other|open|pending|remaining|explicit|updated|real|actual)\s+){0,2}(?:user(?:['’]s)?\s+(?:(?:latest|last|new|current|recent|earlier|other)\s+)?(?:messages?|requests?|asks?|words|wish(?:es)?|wants|instructions?|orders?|prompts?)|(?:task|objective|request|instruction|order|prompt|directive)s?(?:\s+(?:from|of|by)\s+the\s+user|\s+\(active\))?|what\s+the\s+user\s+(?:wants?|said|asked(?:\s+for)?)|pinned)[\s*_]*(?:$|[:—–>=-]+[\s*_]*)|^[\s>*+-]*(?:📌|(?:user|human)[*_]*\s+[—–-]+\s)\s*`)
+	asOfUser = text.Pattern(`(?i)^[\s>*+#_📌-]*(?:\d+[.)]\s*)?(?:(?:all|the|my|new|latest|last|current|recent|standing|earlier|next|other|open|pending|remaining|explicit|updated|real|actual)\s+){0,2}(?:user(?:['’]s)?\s+(?:(?:latest|last|new|current|recent|earlier|other)\s+)?(?:messages?|requests?|asks?|words|wish(?:es)?|wants|instructions?|orders?|prompts?)|(?:task|objective|request|instruction|order|prompt|directive)s?(?:\s+(?:from|of|by)\s+the\s+user|\s+\(active\))?|(?:requested|wanted|ordered|asked\s+for)(?:\s+by\s+the\s+user)?|what\s+the\s+user\s+(?:wants?|said|asked(?:\s+for)?)|pinned)[\s*_]*(?:$|[:—–>=-]+[\s*_]*)|^[\s>*+-]*(?:📌|(?:user|human)[*_]*\s+[—–-]+\s)\s*`)
 )
 
 // toldInOtherScript reports whether a line tells in a script that the user does not write what the user wants, so
@@ -39,7 +39,7 @@ func (e *SourceIndex) toldInOtherScript(line string) bool {
 }
 
 // invents reports whether a folded sentence says that the user said or wants what is hard to undo, and no message
-// of the user is about such a deed, or about most of the things that it names. It reads English only.
+// of the user is about such a deed and one of the things that it names, or about most of these. It reads English only.
 func (e *SourceIndex) invents(sentence string) bool {
 	if e.statementBytes > maxStatements || !telling().MatchString(sentence) || !e.said("the") || technical().MatchString(sentence) {
 		return false
@@ -73,7 +73,9 @@ func (e *SourceIndex) invents(sentence string) bool {
 				n++
 			}
 		}
-		return n > 0 && 2*n >= len(objects) || slices.ContainsFunc(strings.Fields(known), func(w string) bool { return strings.Contains(strings.Join(kinds, ""), " "+w+" ") })
+		stems := strings.Fields(known)
+		vague := len(objects) == 0 || !slices.ContainsFunc(stems, func(w string) bool { return !isDeed(w) }) // as in "delete it"
+		return n > 0 && 2*n >= len(objects) || (n > 0 || vague) && slices.ContainsFunc(stems, func(w string) bool { return strings.Contains(strings.Join(kinds, ""), " "+w+" ") })
 	})
 }
 
