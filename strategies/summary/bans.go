@@ -156,7 +156,8 @@ func (e *SourceIndex) retells(words string) bool {
 // allowsRefused reports whether a folded sentence says that the user allows, wants or orders what a message of
 // the user refuses, in any wording.
 func (e *SourceIndex) allowsRefused(sentence string) bool {
-	if technical().MatchString(sentence) {
+	stems := stemsOf(mayGo().ReplaceAllString(sentence, "$1 remove"))
+	if !slices.ContainsFunc(e.bans, func(r ban) bool { return r.isAbout(stems) }) || technical().MatchString(sentence) {
 		return false
 	}
 	if !lifts().MatchString(sentence) || liftedNot().MatchString(sentence) {

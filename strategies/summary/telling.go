@@ -25,6 +25,8 @@ var (
 		`(?:طلب|يريد|قال|أمر|أراد|قرر)\s+المستخدم|المستخدم\s+(?:طلب|يريد|قال|أمر|أراد|قرر)|사용자[^.!?\n]{0,40}?(?:요청|원하|원했|말했|지시|요구)`)
 	// acting matches a deed that is hard to undo as a verb, not in the name of a thing.
 	acting = text.Pattern(`(?i)(?:^\W*|[:;,→–—-]\s*|\b(?:to|and|or|then|also|just|be|us|me|it|that|should|must|can|may|now|please|zu|de|para|que|with(?:\s+the)?)\s+)(?:force-?)?(?:` + risky + `)|\b(?:` + risky + `)\p{L}*(?:e?d|ing|en|al|ion|t)\b`)
+	// deedAtRisk matches the same in any place.
+	deedAtRisk = text.Pattern(`(?i)\b(?:force-?)?(?:` + risky + `)`)
 	// quotedText matches what other checks judge.
 	quotedText = text.Pattern("\"[^\"\n]*\"|“[^”\n]*”|`[^`\n]*`")
 	// asOfUser matches headings and labels below or behind which stands what the user is said to want.
@@ -41,7 +43,7 @@ func (e *SourceIndex) toldInOtherScript(line string) bool {
 // invents reports whether a folded sentence says that the user said or wants what is hard to undo, and no message
 // of the user is about such a deed and one of the things that it names, or about most of these. It reads English only.
 func (e *SourceIndex) invents(sentence string) bool {
-	if e.statementBytes > maxStatements || !telling().MatchString(sentence) || !e.said("the") || technical().MatchString(sentence) {
+	if e.statementBytes > maxStatements || !deedAtRisk().MatchString(sentence) || !telling().MatchString(sentence) || !e.said("the") || technical().MatchString(sentence) {
 		return false
 	}
 	sentence = claimed(quotedText().ReplaceAllString(sentence, " "))
