@@ -437,7 +437,7 @@ func isPathKey(key string) bool {
 }
 
 // editorCommands are those of an editor that is one tool, str_replace_based_edit_tool or str_replace_editor.
-var editorCommands = wordSet(`view create str_replace insert undo_edit`)
+var editorCommands = text.Set(`view create str_replace insert undo_edit`)
 
 // editorCommand returns the command of a call of such an editor, "" for none.
 func editorCommand(fs []argument) string {

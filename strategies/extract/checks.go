@@ -161,7 +161,7 @@ var inBackground = text.Pattern(`(?i)\b(?:running|started|moved)\b.{0,20}\bbackg
 var onlyFormats = text.Pattern(`^(?:\S+ ){0,3}(?:(?:go)?fmt|format|prettier|black|isort)\b[^;&|]*$`)
 
 // checkWords are in the names of tools that check.
-var checkWords = wordSet(`test tests check checks lint diagnostics build`)
+var checkWords = text.Set(`test tests check checks lint diagnostics build`)
 
 // editedWork reports whether a call changed files that a check may read: no plans and notes.
 func (c *toolCall) editedWork() bool {

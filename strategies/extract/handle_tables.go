@@ -79,19 +79,19 @@ var (
 	// aborted is the result of a call that was stopped.
 	aborted = text.Pattern(`(?i)\A\W*(?:command|request|tool use|operation) (?:was )?aborted\W*\z`)
 
-	openVerbs   = wordSet(`create open start launch spawn new`)
-	closeVerbs  = wordSet(`close kill stop delete remove cancel terminate end destroy merge archive`)
-	handleNouns = wordSet(`issue ticket task job process shell terminal session server container agent subagent worker browser tab instance sandbox
+	openVerbs   = text.Set(`create open start launch spawn new`)
+	closeVerbs  = text.Set(`close kill stop delete remove cancel terminate end destroy merge archive`)
+	handleNouns = text.Set(`issue ticket task job process shell terminal session server container agent subagent worker browser tab instance sandbox
 		branch worktree tunnel timer monitor`)
 	// processWords are in the names of tools that tell of a process.
-	processWords = wordSet(`task job process bash shell terminal session stdin output command exec`)
+	processWords = text.Set(`task job process bash shell terminal session stdin output command exec`)
 	// idKeys are the keys of ids in results without underscores, those for people first.
 	idKeys = []string{"identifier", "number", "key", "id", "pid", "port", "name"}
 	// finalStatus are the statuses that do not change any more, doneStatus those of what was done, and
 	// currentStatus those of what is worked on now.
-	finalStatus   = wordSet(`completed complete done cancelled canceled closed merged deleted stopped`)
-	doneStatus    = wordSet(`completed complete done`)
-	currentStatus = wordSet(`in_progress doing started active`)
+	finalStatus   = text.Set(`completed complete done cancelled canceled closed merged deleted stopped`)
+	doneStatus    = text.Set(`completed complete done`)
+	currentStatus = text.Set(`in_progress doing started active`)
 	// numbered is an id in a result that is a text.
 	numbered = text.Pattern(`(?i)#(\d+)\b|\bid[:=]? *"?([\w-]*\d[\w-]*)`)
 )

@@ -22,8 +22,8 @@ var (
 	// element begins an element of markup on a line of its own.
 	element = text.Pattern(`(?m)^[ \t]*<([A-Za-z][\w-]*)(?:\s[^<>]*)?>`)
 	// carriers are the elements in which agents put what the user said, additions those that they put beside it.
-	carriers  = wordSet(`task feedback answer user_query user_message user_input user_request user_feedback`)
-	additions = wordSet(`environment_details system-reminder system_reminder`)
+	carriers  = text.Set(`task feedback answer user_query user_message user_input user_request user_feedback`)
+	additions = text.Set(`environment_details system-reminder system_reminder`)
 )
 
 // elements divides a message into its elements, with their names, and the text between them, without one.

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // AppendLabels appends to dst the words that label the text at byte at of s, in order and
@@ -63,9 +65,9 @@ func lineStart(s string, at, within int) int {
 
 var (
 	// stopWords are too common to label anything.
-	stopWords = wordSet(`the and for with that this from are was not but you has have its into can will all any our out use get new`)
+	stopWords = text.Set(`the and for with that this from are was not but you has have its into can will all any our out use get new`)
 	// emptyLabels say nothing of the name behind them: functions that format, and words that any sentence has.
-	emptyLabels = wordSet(`func errorf fatalf logf warnf debugf infof printf println sprintf fprintf omitempty def nil null none self void
+	emptyLabels = text.Set(`func errorf fatalf logf warnf debugf infof printf println sprintf fprintf omitempty def nil null none self void
 		else elif been both yeah only then there when what which where why how also just here they your because instead still more than
 		these those some other anything something let now see look back does did don would should could like them their being same such
 		each may must too used before after via very thus yes who his her she had were etc

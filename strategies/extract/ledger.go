@@ -165,7 +165,7 @@ func isCode(v string) bool {
 }
 
 // vagueKeys are last words of keys that say nothing without those before them.
-var vagueKeys = wordSet(`time allowed options number type language length available count id seating status night day days est`)
+var vagueKeys = text.Set(`time allowed options number type language length available count id seating status night day days est`)
 
 // attempt is a simple command of a call: what it runs, by the tool, its program and its subcommand, and what
 // it checks or installs.
@@ -266,7 +266,7 @@ func newAttempt(tool string, words []string) attempt {
 }
 
 // handling are programs that check nothing, whatever the files are called.
-var handling = wordSet(`git gh mkdir chmod touch rm cp mv ln`)
+var handling = text.Set(`git gh mkdir chmod touch rm cp mv ln`)
 
 var (
 	// runner is before a program that is run by another one or in a container, scriptRunner before a script
@@ -313,7 +313,7 @@ func (c *toolCall) worthDone() float64 {
 }
 
 // slightActs are programs with such effects only.
-var slightActs = wordSet(`mkdir touch chmod cp`)
+var slightActs = text.Set(`mkdir touch chmod cp`)
 
 // formats reports whether a call committed nothing but what a program formatted.
 func (c *toolCall) formats() bool {

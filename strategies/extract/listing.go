@@ -107,7 +107,7 @@ func withoutLinks(vs []argument) []argument {
 }
 
 // linkedKeys are the keys of values that tell of an object with an address.
-var linkedKeys = wordSet(`html_url id number name title state status message merged draft path ref tag_name sha conclusion`)
+var linkedKeys = text.Set(`html_url id number name title state status message merged draft path ref tag_name sha conclusion`)
 
 // optionsOf returns the objects of a listing as options.
 func optionsOf(rows [][]argument) []option {

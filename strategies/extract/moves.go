@@ -158,7 +158,7 @@ func (c *toolCall) drop(outcome string) {
 // prepares reports whether a command does nothing else than to make a place for files.
 func (c shellCommand) prepares() bool { return preparing[strings.Fields(c.text)[0]] }
 
-var preparing = wordSet(`cd mkdir touch`)
+var preparing = text.Set(`cd mkdir touch`)
 
 // made returns a file with the changes of which there is a result: others were not made, or not yet.
 func (s *history) made(f *file) *file {

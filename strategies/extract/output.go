@@ -78,7 +78,7 @@ func (o output) excerpt(requests []string, n int) string {
 }
 
 // forAgents are the names of documents that tell agents how to work.
-var forAgents = wordSet(`agents.md claude.md gemini.md copilot-instructions.md`)
+var forAgents = text.Set(`agents.md claude.md gemini.md copilot-instructions.md`)
 
 // worthRule is the number of words that a rule is worth.
 const worthRule = 5

@@ -25,7 +25,7 @@ const (
 const scarceRoom = 1100
 
 // nameless are words of programs and of data that name nothing.
-var nameless = wordSet(`true false nil null none undefined nan eof yes no on off ok
+var nameless = text.Set(`true false nil null none undefined nan eof yes no on off ok
 	varchar number integer float boolean string text object array timestamp`)
 
 // structTag is the tag of a field in Go, formatVerb a verb in a format, letters each letter of a value.

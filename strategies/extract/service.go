@@ -72,7 +72,7 @@ func unwrapped(result string) string {
 }
 
 // outputElements are the elements in which a harness gives the output of a process, and what it knows of it.
-var outputElements = wordSet(`status retrieval_status exit_code stdout stderr output error timestamp task_id task_type`)
+var outputElements = text.Set(`status retrieval_status exit_code stdout stderr output error timestamp task_id task_type`)
 
 // fromElements is unwrapped for an output in elements; its status comes first.
 func fromElements(result string) (output string, ok bool) {
@@ -115,7 +115,7 @@ var (
 	unserved = text.Pattern(`(?i)\A\W{0,3}(?:[\w ,'"-]{0,60}?\b(failed|rejected|denied|declined|refused)(?:[:.!,]|$| by | with | because | due )|time-?out\b|timed out\b|unauthori[sz]ed\b|forbidden\b|unable to |could ?n(?:o|['’])t |access denied|rate limit|quota exceeded|too many requests)`)
 	// unsuccessful are the keys and values of an object that say that a call did nothing.
 	unsuccessful = text.Pattern(`(?i)"(?:ok|success|succeeded|is_?error|errors?|status|state|(?:status|http|exit|return)_?(?:code|status)|code|result)"\s*:`)
-	failedStatus = wordSet(`failed failure error declined rejected denied refused`)
+	failedStatus = text.Set(`failed failure error declined rejected denied refused`)
 )
 
 // serviceFailure returns what the answer of a tool that is no shell says of its failure: a status, its first line, an
@@ -151,7 +151,7 @@ func (c *toolCall) serviceFailure(answer string) string {
 }
 
 // notDone are the keys of what an action could not do, beside what it did.
-var notDone = wordSet(`failed failures errors rejected skipped unavailable not_found`)
+var notDone = text.Set(`failed failures errors rejected skipped unavailable not_found`)
 
 // lacked returns what an object lists as not done: its key, and the short texts of its entries; an empty argument
 // for nothing.

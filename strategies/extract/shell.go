@@ -101,8 +101,8 @@ const hereChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 
 // showing are programs that show the files they are given, and narrowing those that may come between.
 var (
-	showing   = wordSet(`cat open nl head tail less bat batcat sed`)
-	narrowing = wordSet(`cd pwd echo printf true sort uniq`)
+	showing   = text.Set(`cat open nl head tail less bat batcat sed`)
+	narrowing = text.Set(`cd pwd echo printf true sort uniq`)
 )
 
 // shownFiles returns the files that a command line shows, nil if it does anything else.

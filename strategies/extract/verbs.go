@@ -11,7 +11,7 @@ import (
 
 var (
 	// actVerbs are words in the names of tools that change something.
-	actVerbs = wordSet(`book reserve buy purchase order pay transfer send cancel update delete create add modify change set schedule
+	actVerbs = text.Set(`book reserve buy purchase order pay transfer send cancel update delete create add modify change set schedule
 		refund return exchange submit confirm post put patch commit push merge publish deploy release write edit move rename remove
 		insert upload assign close open approve reject play start stop kill restart install share invite subscribe unsubscribe
 		register enroll apply issue grant revoke rent hire spawn launch charge capture void migrate rollback
@@ -20,9 +20,9 @@ var (
 		resolve acknowledge withdraw deposit sign trigger block unblock activate deactivate dial copy
 		sync stake adjust flag`)
 	// plainVerbs are those that are no nouns, which say what is done where a name begins with them.
-	plainVerbs = wordSet(`book refund reserve buy purchase pay cancel checkout send update delete create add modify submit confirm remove insert set`)
+	plainVerbs = text.Set(`book refund reserve buy purchase pay cancel checkout send update delete create add modify submit confirm remove insert set`)
 	// lookVerbs are words in the names of tools that only look, whatever else the name says.
-	lookVerbs = wordSet(`get list search find lookup read query check fetch view show grep glob ls cat think calculate describe status`)
+	lookVerbs = text.Set(`get list search find lookup read query check fetch view show grep glob ls cat think calculate describe status`)
 	// actCommands are commands that change something, by their first words.
 	actCommands = []string{
 		"git commit", "git push", "git merge", "git rebase", "git tag", "git reset", "git revert", "git cherry-pick", "git checkout", "git switch",
@@ -32,15 +32,15 @@ var (
 		"npm version", "crontab ", "rsync ", "scp ", "certbot ", "at ", "chown ", "dd ", "pg_restore ", "mongorestore ",
 	}
 	// managers are programs whose commands name what is done behind what it is done to, as in "aws ec2 stop-instances".
-	managers = wordSet(`aws az gcloud kubectl oc helm docker docker-compose podman gh glab argocd stripe vault systemctl service fly flyctl doctl
+	managers = text.Set(`aws az gcloud kubectl oc helm docker docker-compose podman gh glab argocd stripe vault systemctl service fly flyctl doctl
 		terraform pulumi eksctl supabase netlify wrangler firebase`)
 	// managerVerbs are words of these commands that change something, managerLooks those that only look.
-	managerVerbs = wordSet(`create update delete put change modify terminate start stop restart reload reboot pause resume set unset add remove
+	managerVerbs = text.Set(`create update delete put change modify terminate start stop restart reload reboot pause resume set unset add remove
 		rm mv cp sync push upload build up down apply destroy deploy undo scale autoscale patch edit replace annotate label taint untaint
 		cordon uncordon drain expose rollback upgrade install uninstall import restore reset enable disable mask unmask attach detach
 		register publish invoke cancel rerun merge close reopen comment review ready tag untag clone fork transfer lock unlock kill
 		prune write revoke rotate resize send trigger verify`)
-	managerLooks = wordSet(`logs top explain diff plan history wait inspect`)
+	managerLooks = text.Set(`logs top explain diff plan history wait inspect`)
 )
 
 // showCommands are those whose output says nothing later.
@@ -216,7 +216,7 @@ func takes(name string) bool {
 	return words[0] == "get" && slices.ContainsFunc(words[1:], func(w string) bool { return takenNouns[w] })
 }
 
-var takenNouns = wordSet(`ride rides cab taxi lift ticket tickets seat seats table room refund loan coupon`)
+var takenNouns = text.Set(`ride rides cab taxi lift ticket tickets seat seats table room refund loan coupon`)
 
 // isConfirmed reports whether the user has just agreed to what the assistant asked to confirm.
 func (s *history) isConfirmed() bool {
@@ -249,12 +249,4 @@ func nameWords(name string) []string {
 		}
 	}
 	return append(out, strings.ToLower(name[min(start, len(name)):]))
-}
-
-func wordSet(s string) map[string]bool {
-	set := map[string]bool{}
-	for w := range strings.FieldsSeq(s) {
-		set[w] = true
-	}
-	return set
 }

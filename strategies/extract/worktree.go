@@ -130,7 +130,7 @@ func dropRewrites(calls []*toolCall, index bool) {
 
 var (
 	rewriting = text.Pattern(`^(?:sed|perl)(?: +-[\w.]+)*? +(?:-[a-zA-Z0-9]*i|--in-place)`)
-	passive   = wordSet(`cd for done if fi then [ ls echo mkdir cat`)
+	passive   = text.Set(`cd for done if fi then [ ls echo mkdir cat`)
 	loopWords = text.Pattern(`^(?:(?:do|then)(?: +|$))+`)
 )
 
@@ -399,7 +399,7 @@ func isCommit(tool, command string) bool {
 }
 
 // noCommits are words of tools that do something else with a commit.
-var noCommits = wordSet(`comment comments message status verify revert`)
+var noCommits = text.Set(`comment comments message status verify revert`)
 
 // onlyCommits reports whether a command line does nothing but one commit of what it adds, and checks.
 func onlyCommits(command string) bool {
