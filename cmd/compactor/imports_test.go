@@ -47,7 +47,13 @@ var mayImport = []rule{
 	{"strategies/policy", []string{"strategies/chat", "strategies/backoff", "strategies/internal/text"}},
 	{"strategies/llm/...", []string{"strategies/llm/...", "strategies/policy", "strategies/backoff", "strategies/chat"}},
 	{"strategies/stub", []string{"strategies/chat", "strategies/internal/text", "strategies/internal/rawjson"}},
-	{"strategies/extract", []string{"strategies/chat", "strategies/frame", "strategies/redact", "strategies/internal/text"}},
+	// Of the layers of an extract, each imports those before it.
+	{"strategies/extract/internal/charclass", nil},
+	{"strategies/extract/identifier", []string{"strategies/extract/internal/charclass", "strategies/internal/text"}},
+	{"strategies/extract", []string{
+		"strategies/chat", "strategies/frame", "strategies/redact", "strategies/internal/text",
+		"strategies/extract/identifier", "strategies/extract/internal/...",
+	}},
 	{"strategies/plan", []string{"strategies/chat", "strategies/policy", "strategies/redact", "strategies/internal/text"}},
 	{"strategies/pipeline", []string{"strategies/chat", "strategies/plan"}},
 	{"strategies/summary", []string{

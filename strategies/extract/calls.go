@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/charclass"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -103,7 +104,7 @@ func withoutRoot(command, root string) string {
 		}
 		end := i + len(root)
 		b.WriteString(command[:i])
-		if i > 0 && strings.IndexByte(" '\"=", command[i-1]) < 0 || end == len(command) || !word.has(command[end]) {
+		if i > 0 && strings.IndexByte(" '\"=", command[i-1]) < 0 || end == len(command) || !charclass.Word.Has(command[end]) {
 			b.WriteString(root)
 		}
 		command = command[end:]

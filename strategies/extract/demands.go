@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/identifier"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -55,7 +56,7 @@ var contradicting = text.Pattern(`^\W*(?:(?i:ugh|ah|oh|hmm*|no|yes|ok(?:ay)?)\b\
 func (t *turn) contradicts(answer string) bool {
 	if first := firstSentence(text.Head(answer, maxLine)); contradicting().MatchString(first) {
 		for w := range namesAndWords(first) {
-			if len(w) >= minRepeated && !stopWords[strings.ToLower(w)] && slices.ContainsFunc(t.lines, func(l string) bool { return containsWord(l, w) }) {
+			if len(w) >= minRepeated && !identifier.IsStopWord(strings.ToLower(w)) && slices.ContainsFunc(t.lines, func(l string) bool { return containsWord(l, w) }) {
 				return true
 			}
 		}

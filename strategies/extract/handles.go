@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/charclass"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -223,7 +224,7 @@ func (h handle) hasID(w string) bool {
 	if _, known, ok := strings.Cut(h.text, containerID); ok {
 		id, w = known[:min(len(known), minContainerID)], w[:min(len(w), minContainerID)]
 	}
-	return len(w) >= minHandleID && len(id) >= minContainerID && strings.HasPrefix(id, w) && hex.forward(w, 0) == len(w)
+	return len(w) >= minHandleID && len(id) >= minContainerID && strings.HasPrefix(id, w) && charclass.Hex.Forward(w, 0) == len(w)
 }
 
 // closeKilled closes the processes of which a command that kills has the id or a word.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sessionstore/compactor/strategies/extract/identifier"
 	"github.com/sessionstore/compactor/strategies/redact"
 )
 
@@ -20,14 +21,14 @@ const (
 // group is a label and its identifiers.
 type group struct {
 	label string
-	ids   []*identifier
+	ids   []*knownIdentifier
 }
 
 // groupByLabel gives each identifier one of its labels, the most shared labels first, and
 // returns the groups. Groups and their identifiers keep the order of ids.
-func groupByLabel(ids []*identifier) []*group {
+func groupByLabel(ids []*knownIdentifier) []*group {
 	weights := map[string]float64{}
-	holders := map[string][]*identifier{}
+	holders := map[string][]*knownIdentifier{}
 	for _, id := range ids {
 		for _, l := range id.labels {
 			weights[l.word] += l.weight()
@@ -38,7 +39,7 @@ func groupByLabel(ids []*identifier) []*group {
 	for i, w := range slices.Sorted(maps.Keys(weights)) {
 		q.add(w, weights[w], i)
 	}
-	labels := make(map[*identifier]string, len(ids))
+	labels := make(map[*knownIdentifier]string, len(ids))
 	for word := range q.all(func(w string) (float64, bool) { return weights[w], true }) {
 		for _, id := range holders[word] {
 			if _, grouped := labels[id]; grouped {
@@ -76,11 +77,11 @@ func (l label) weight() float64 {
 }
 
 // defaultLabel returns the label of an identifier that has no labels.
-func (id *identifier) defaultLabel() string {
+func (id *knownIdentifier) defaultLabel() string {
 	switch {
 	case id.fallbackLabel != "":
 		return id.fallbackLabel
-	case id.kind == Quoted:
+	case id.kind == identifier.Quoted:
 		return unlabelled
 	}
 	return id.kind.String()
@@ -154,18 +155,4 @@ func parseList(list string) []string {
 		values = append(values, v)
 	}
 	return values
-}
-
-// kindOf returns the kind of a listed value.
-func kindOf(v string) Kind {
-	kind := kinds
-	All(v, func(k Kind, start, end int) {
-		if kind == kinds && end-start == len(v) {
-			kind = k
-		}
-	})
-	if kind == kinds {
-		return Quoted
-	}
-	return kind
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/charclass"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -69,9 +70,9 @@ func containsWord(s, v string) bool {
 			return false
 		}
 		i += at
-		before, _ := prev(s, i)
-		after, _ := next(s, i+len(v))
-		if before&word == 0 && after&word == 0 {
+		before, _ := charclass.Prev(s, i)
+		after, _ := charclass.Next(s, i+len(v))
+		if before&charclass.Word == 0 && after&charclass.Word == 0 {
 			return true
 		}
 		at = i + 1
@@ -234,7 +235,7 @@ func newAttempt(tool string, words []string) attempt {
 				a.targets = append(a.targets, selectedMark+value)
 			}
 			continue
-		case strings.HasPrefix(w, "-"), i > 0 && digit.has(w[0]):
+		case strings.HasPrefix(w, "-"), i > 0 && charclass.Digit.Has(w[0]):
 		case i == 0 || program && subcommand().MatchString(w):
 			a.what += " " + w
 			line.WriteString(w + " ")

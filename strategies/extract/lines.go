@@ -1,11 +1,13 @@
 package extract
 
 import (
+	"iter"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/sessionstore/compactor/strategies/extract/identifier"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -118,7 +120,7 @@ const maxHeading = 60
 
 // isPathLine reports whether a line is the name of a file alone, as above what is written to it.
 func isPathLine(l string) bool {
-	return !strings.Contains(l, " ") && (kindOf(l) == Path || kindOf(l) == File)
+	return !strings.Contains(l, " ") && (identifier.KindOf(l) == identifier.Path || identifier.KindOf(l) == identifier.File)
 }
 
 // belowMark begins a line of headed that belongs to the nearest one before it without the mark.
@@ -286,3 +288,8 @@ func firstLine(s string) string {
 
 // isRow reports whether a line of proseLines is divided like a row of a table, as some lines of code are.
 func isRow(line string) bool { return strings.Contains(line, " | ") }
+
+// namesAndWords yields the words of a text, names of code with underscores as a whole.
+func namesAndWords(s string) iter.Seq[string] {
+	return strings.FieldsFuncSeq(s, func(r rune) bool { return r != '_' && !isLetterOrDigit(r) })
+}

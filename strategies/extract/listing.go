@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/sessionstore/compactor/strategies/extract/identifier"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -90,7 +91,7 @@ func (c *toolCall) setResult(own, all []argument) {
 // without the times at which it was written.
 func withoutMarks(vs []argument) []argument {
 	return slices.DeleteFunc(vs, func(f argument) bool {
-		return writtenAt().MatchString(f.key) || !strings.EqualFold(f.key, "id") && kindOf(f.value) == UUID
+		return writtenAt().MatchString(f.key) || !strings.EqualFold(f.key, "id") && identifier.KindOf(f.value) == identifier.UUID
 	})
 }
 

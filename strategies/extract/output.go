@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/sessionstore/compactor/strategies/extract/identifier"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -35,7 +36,7 @@ func (o output) excerpt(requests []string, n int) string {
 	lines := o.lines()
 	asked := map[string]bool{}
 	for w := range namesAndWords(strings.ToLower(strings.Join(requests, "\n"))) {
-		asked[w] = len(w) >= minRepeated && !stopWords[w]
+		asked[w] = len(w) >= minRepeated && !identifier.IsStopWord(w)
 	}
 	for i := range lines {
 		if forAgents[strings.ToLower(path.Base(strings.Join(o.of.paths, "")))] && ruling().MatchString(lines[i].text) {

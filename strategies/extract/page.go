@@ -65,7 +65,7 @@ type page struct {
 	dropped, tasksLeft int
 	// records tells that requests and actions stand together, in the order of time.
 	records bool
-	covered map[*identifier]bool
+	covered map[*knownIdentifier]bool
 	items   []*item
 	// text holds all placed lines, to detect repetitions.
 	text string
@@ -163,7 +163,7 @@ func (p *page) place(it *item) bool {
 	p.begun[h.section] = true
 	p.days[h] = true
 	for _, c := range it.ids {
-		p.covered[c.identifier] = true
+		p.covered[c.knownIdentifier] = true
 	}
 	return true
 }
@@ -211,7 +211,7 @@ func (it *item) core() string {
 func (p *page) density(it *item) float64 {
 	value, size := it.value, it.size+p.headingSize(it)
 	for _, c := range it.ids {
-		if !p.covered[c.identifier] && (it.section != sectionRequests || it.parent != nil) { // the newest requests count most, whatever they name
+		if !p.covered[c.knownIdentifier] && (it.section != sectionRequests || it.parent != nil) { // the newest requests count most, whatever they name
 			value += c.score
 		}
 	}

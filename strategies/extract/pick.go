@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sessionstore/compactor/strategies/extract/identifier"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -57,7 +58,7 @@ type choice struct {
 // pick returns identifiers for about budget characters of references, in the order of their value per
 // character, without those that the text above contains; budget is positive. Listing an identifier counts for
 // all identifiers within it: a path for each of its parts.
-func (t *table) pick(ranked []candidate, budget int, above string) []*identifier {
+func (t *table) pick(ranked []candidate, budget int, above string) []*knownIdentifier {
 	scarce := budget < scarceRoom
 	crowded := strings.Contains(above, omittedMark) // actions have no room
 	index := suffixarray.New([]byte(above))
@@ -95,7 +96,7 @@ func (t *table) pick(ranked []candidate, budget int, above string) []*identifier
 		ch := choice{candidate: c, contained: t.contained(c)}
 		q.add(ch, density(ch), c.first)
 	}
-	var out []*identifier
+	var out []*knownIdentifier
 	for ch := range q.all(func(ch choice) (float64, bool) {
 		if covered[ch.value] || len(index.Lookup([]byte(ch.value), 1)) > 0 {
 			covered[ch.value] = true
@@ -103,7 +104,7 @@ func (t *table) pick(ranked []candidate, budget int, above string) []*identifier
 		}
 		return density(ch), true
 	}) {
-		out = append(out, ch.identifier)
+		out = append(out, ch.knownIdentifier)
 		for _, c := range ch.contained {
 			covered[c.value] = true
 		}
@@ -127,10 +128,10 @@ func (t *table) contained(c candidate) []candidate {
 	found := []candidate{c}
 	add := func(v string) {
 		id := t.idents[v]
-		if id == nil || slices.ContainsFunc(found, func(f candidate) bool { return f.identifier == id }) {
+		if id == nil || slices.ContainsFunc(found, func(f candidate) bool { return f.knownIdentifier == id }) {
 			return
 		}
-		found = append(found, candidate{identifier: id, score: t.score(id)})
+		found = append(found, candidate{knownIdentifier: id, score: t.score(id)})
 	}
 	v := c.value
 	for i := 0; i < len(v); i++ {
@@ -140,16 +141,16 @@ func (t *table) contained(c candidate) []candidate {
 			add(v[i+1:])
 		}
 	}
-	All(v, func(_ Kind, start, end int) { add(v[start:end]) })
+	identifier.All(v, func(_ identifier.Kind, start, end int) { add(v[start:end]) })
 	return found
 }
 
 // outermost returns the identifiers that are not within another one of them.
-func outermost(ids []*identifier) []*identifier {
+func outermost(ids []*knownIdentifier) []*knownIdentifier {
 	var all strings.Builder
 	for _, id := range ids {
 		all.WriteString(id.value + "\n")
 	}
 	index := suffixarray.New([]byte(all.String()))
-	return slices.DeleteFunc(slices.Clone(ids), func(id *identifier) bool { return len(index.Lookup([]byte(id.value), 2)) > 1 })
+	return slices.DeleteFunc(slices.Clone(ids), func(id *knownIdentifier) bool { return len(index.Lookup([]byte(id.value), 2)) > 1 })
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/charclass"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -69,7 +70,7 @@ var savedPlan = text.Pattern(`(?m)^Your plan has been saved to: (\S+)`)
 const maxPlan = 32
 
 // isStep reports whether a line of a plan is an entry of a list, and no heading.
-func isStep(line string) bool { return line != "" && digit.has(line[0]) }
+func isStep(line string) bool { return line != "" && charclass.Digit.Has(line[0]) }
 
 // planStep is a heading of a plan with a blank, or an entry of its list.
 var planStep = text.Pattern(`^(?:#{2,4} \S+ \S|\d+\. )`)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/identifier"
+	"github.com/sessionstore/compactor/strategies/extract/internal/charclass"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -323,8 +325,8 @@ func (s *history) namesUnchanged(text string, at int) bool {
 		named = true
 	}
 	if !named && dotted { // a file that no call has
-		All(text, func(k Kind, start, end int) { // in code, or with a line: not Node.js
-			named = named || k == File && (start > 0 && text[start-1] == '`' || end+1 < len(text) && text[end] == ':' && digit.has(text[end+1]))
+		identifier.All(text, func(k identifier.Kind, start, end int) { // in code, or with a line: not Node.js
+			named = named || k == identifier.File && (start > 0 && text[start-1] == '`' || end+1 < len(text) && text[end] == ':' && charclass.Digit.Has(text[end+1]))
 		})
 	}
 	return named
@@ -348,12 +350,12 @@ func namesFile(text, file string) bool {
 			return false
 		}
 		i += at
-		start := pathChars.backward(text, 0, i)
+		start := charclass.Path.Backward(text, 0, i)
 		for start > 0 && text[start-1] == '/' {
-			start = pathChars.backward(text, 0, start-1)
+			start = charclass.Path.Backward(text, 0, start-1)
 		}
 		end := i + len(name)
-		if after, _ := next(text, end); after&word == 0 && strings.HasSuffix("/"+file, "/"+strings.TrimLeft(text[start:end], "./@")) {
+		if after, _ := charclass.Next(text, end); after&charclass.Word == 0 && strings.HasSuffix("/"+file, "/"+strings.TrimLeft(text[start:end], "./@")) {
 			return true
 		}
 		at = end

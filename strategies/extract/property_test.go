@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/extract/identifier"
 	"github.com/sessionstore/compactor/strategies/redact"
 )
 
@@ -202,7 +203,7 @@ func TestNeedIsAChance(t *testing.T) {
 		tab.bytesRead = rapid.Int64Range(0, math.MaxInt64/2).Draw(t, "end")
 		var raw [8]byte
 		binary.LittleEndian.PutUint64(raw[:], rapid.Uint64().Draw(t, "value"))
-		id := &identifier{
+		id := &knownIdentifier{
 			value: string(raw[:]), last: rapid.Int64Range(0, tab.bytesRead).Draw(t, "last"), neighbors: rapid.IntRange(1, math.MaxInt).Draw(t, "crowd"),
 			texts: rapid.IntRange(1, 1e9).Draw(t, "texts"), uses: rapid.IntRange(0, 1e9).Draw(t, "uses"),
 		}
@@ -223,7 +224,7 @@ func TestASweepKeepsTheLikeliest(t *testing.T) {
 		tab := newTable(rapid.IntRange(1, 50).Draw(t, "limit"))
 		tab.bytesRead = 1 << 20
 		for i := range rapid.IntRange(0, 200).Draw(t, "identifiers") {
-			id := tab.add(fmt.Sprintf("W%05d", i), Code)
+			id := tab.add(fmt.Sprintf("W%05d", i), identifier.Code)
 			id.texts, id.uses, id.neighbors = rapid.IntRange(1, 3).Draw(t, "texts"), rapid.IntRange(0, 2).Draw(t, "uses"), rapid.IntRange(1, 9).Draw(t, "crowd")
 		}
 		all := len(tab.idents)

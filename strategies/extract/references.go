@@ -4,6 +4,8 @@ import (
 	"sort"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/extract/identifier"
 )
 
 const referencesHeading = "## References\n"
@@ -34,8 +36,8 @@ const toolsLine = "Tools:\n"
 
 // formatReferences returns the lines of identifiers by who said them: the user, whose lines are
 // quotations, the assistant, or tools only.
-func formatReferences(ids []*identifier) string {
-	var user, assistant, tools []*identifier
+func formatReferences(ids []*knownIdentifier) string {
+	var user, assistant, tools []*knownIdentifier
 	for _, id := range ids {
 		switch {
 		case id.byUser:
@@ -60,8 +62,8 @@ func (t *table) markUser(s string) {
 			id.byUser = true
 		}
 	}
-	allWhole(s, func(_ Kind, start, end int) { mark(start, end) })
-	scanLinks(s, mark)
+	identifier.AllWhole(s, func(_ identifier.Kind, start, end int) { mark(start, end) })
+	identifier.Links(s, mark)
 }
 
 // addPreviousLine adds the identifiers in a line of references of an earlier summary; byTools
@@ -74,20 +76,20 @@ func (t *table) addPreviousLine(line string, byTools bool) {
 	}
 	t.ranking = nil
 	for _, v := range parseList(list) {
-		if id := t.addPrevious(v, kindOf(v), byTools); id != nil {
+		if id := t.addPrevious(v, identifier.KindOf(v), byTools); id != nil {
 			id.byUser = id.byUser || byUser
 			id.topical = id.topical || t.topic.matches(label+" "+v)
 			if label != unlabelled {
 				id.addLabel(t.intern(label), true)
 			}
 		}
-		allWhole(v, func(kind Kind, start, end int) { t.addPrevious(v[start:end], kind, byTools) })
+		identifier.AllWhole(v, func(kind identifier.Kind, start, end int) { t.addPrevious(v[start:end], kind, byTools) })
 	}
 }
 
 // addPrevious returns the identifier of a value that an earlier summary lists, or nil if
 // the value is not recorded.
-func (t *table) addPrevious(v string, kind Kind, byTools bool) *identifier {
+func (t *table) addPrevious(v string, kind identifier.Kind, byTools bool) *knownIdentifier {
 	id := t.lookup(v, kind)
 	if id == nil {
 		return nil

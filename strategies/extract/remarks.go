@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/sessionstore/compactor/strategies/extract/identifier"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -57,7 +58,7 @@ func isBare(s string) bool {
 	words := 0
 	for w := range strings.FieldsSeq(own) {
 		w = strings.ToLower(strings.TrimFunc(w, func(r rune) bool { return !isLetterOrDigit(r) }))
-		if len(w) >= minSharedWord && !stopWords[w] && !strings.Contains(w, "://") {
+		if len(w) >= minSharedWord && !identifier.IsStopWord(w) && !strings.Contains(w, "://") {
 			words++
 		}
 	}

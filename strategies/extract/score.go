@@ -4,11 +4,13 @@ import (
 	"math"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/extract/identifier"
 )
 
 // candidate is an identifier and its score.
 type candidate struct {
-	*identifier
+	*knownIdentifier
 	score float64
 }
 
@@ -26,7 +28,7 @@ const (
 	weightTexts     = 0.23  // per doubling of the texts with it
 	weightUses      = 0.61  // per doubling of the uses
 	weightNumber    = -1.43 // a bare number
-	weightHash      = -0.69 // a content hash, a UUID
+	weightHash      = -0.69 // a content hash, a identifier.UUID
 	weightHandle    = 0.70  // a name with a number, such as credit_card_1234
 	weightCode      = 0.40  // capitals and digits
 	weightLength    = -0.17 // per doubling of its length
@@ -38,10 +40,10 @@ const (
 
 // score returns the estimated probability that the rest of the conversation uses an
 // identifier.
-func (t *table) score(id *identifier) float64 { return 1 / (1 + math.Exp(-t.logOdds(id))) }
+func (t *table) score(id *knownIdentifier) float64 { return 1 / (1 + math.Exp(-t.logOdds(id))) }
 
 // logOdds returns the logarithm of the odds of that probability.
-func (t *table) logOdds(id *identifier) float64 {
+func (t *table) logOdds(id *knownIdentifier) float64 {
 	z := weightBias +
 		weightAge*math.Log2(1+float64(t.bytesRead-id.last)/ageUnit) +
 		weightTexts*math.Log2(float64(max(1, id.texts))) +
@@ -50,18 +52,18 @@ func (t *table) logOdds(id *identifier) float64 {
 		weightNeighbors*math.Log2(1+float64(id.neighbors))
 	if id.uses == 0 {
 		z += weightUnused
-		if id.kind == Quoted && strings.Contains(id.value, " ") {
+		if id.kind == identifier.Quoted && strings.Contains(id.value, " ") {
 			z += weightPhrase
 		}
 	}
 	switch id.kind {
-	case Number:
+	case identifier.Number:
 		z += weightNumber
-	case SHA, UUID:
+	case identifier.SHA, identifier.UUID:
 		z += weightHash
-	case Handle:
+	case identifier.Handle:
 		z += weightHandle
-	case Code:
+	case identifier.Code:
 		z += weightCode
 	default:
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/sessionstore/compactor/strategies/extract/identifier"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -113,7 +114,7 @@ func isAbout(demand, said string) bool {
 	said = strings.ToLower(said)
 	has, all := 0, 0
 	for w := range strings.FieldsFuncSeq(strings.ToLower(demand), func(r rune) bool { return !isLetterOrDigit(r) && r != '\'' }) {
-		if len(w) < minSharedWord || stopWords[w] || emptyLabels[w] || constraintWords.matches(w) {
+		if len(w) < minSharedWord || identifier.IsStopWord(w) || identifier.IsEmptyLabel(w) || constraintWords.matches(w) {
 			continue
 		}
 		if all++; containsWord(said, w) {

@@ -7,13 +7,15 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sessionstore/compactor/strategies/extract/identifier"
+	"github.com/sessionstore/compactor/strategies/extract/internal/charclass"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// identifier is an identifier with statistics of its use.
-type identifier struct {
+// knownIdentifier is an identifier with statistics of its use.
+type knownIdentifier struct {
 	value string
-	kind  Kind
+	kind  identifier.Kind
 	// fallbackLabel is used if there are no labels; if it is empty, the name of the kind is.
 	fallbackLabel string
 	// first numbers identifiers in the order in which they were found.
@@ -61,7 +63,7 @@ const (
 // after evict, which drops those least likely to be needed.
 type table struct {
 	limit  int
-	idents map[string]*identifier
+	idents map[string]*knownIdentifier
 	topic  topic
 	// hidden are the identifiers of system messages, which always stay in the view.
 	hidden    map[string]bool
@@ -71,14 +73,14 @@ type table struct {
 	restoring bool // an earlier summary is read
 	added     int  // number of identifiers added
 	// inText are the identifiers of the current text.
-	inText     []*identifier
+	inText     []*knownIdentifier
 	labelWords []string // buffer
 	// ranking caches ranked; nil if it is outdated.
 	ranking []candidate
 }
 
 func newTable(limit int) *table {
-	return &table{limit: limit, idents: map[string]*identifier{}, hidden: map[string]bool{}, interned: map[string]string{}}
+	return &table{limit: limit, idents: map[string]*knownIdentifier{}, hidden: map[string]bool{}, interned: map[string]string{}}
 }
 
 // scan adds the identifiers of a text; used reports whether the user or the assistant
@@ -87,8 +89,8 @@ func (t *table) scan(s string, used bool) {
 	t.texts++
 	t.ranking = nil
 	t.inText = t.inText[:0]
-	allWhole(s, func(kind Kind, start, end int) {
-		if kind == Quoted && !used && isSyntax(s, start, end) || kind == SHA && isIndexLine(s[:start]) || !t.restoring && t.idents[s[start:end]] == nil && isIncidental(kind, s, start, end, used) {
+	identifier.AllWhole(s, func(kind identifier.Kind, start, end int) {
+		if kind == identifier.Quoted && !used && isSyntax(s, start, end) || kind == identifier.SHA && isIndexLine(s[:start]) || !t.restoring && t.idents[s[start:end]] == nil && isIncidental(kind, s, start, end, used) {
 			return
 		}
 		if id := t.observe(s[start:end], kind, start, used); id != nil {
@@ -97,8 +99,8 @@ func (t *table) scan(s string, used bool) {
 			t.label(id, s, start)
 		}
 	})
-	scanLinks(s, func(start, end int) {
-		if id := t.observe(s[start:end], Quoted, start, used); id != nil {
+	identifier.Links(s, func(start, end int) {
+		if id := t.observe(s[start:end], identifier.Quoted, start, used); id != nil {
 			id.standalone, id.fallbackLabel = true, "url"
 			t.label(id, s, start)
 		}
@@ -116,7 +118,7 @@ func (t *table) scan(s string, used bool) {
 
 // observe counts an occurrence of a value at byte at of the current text. It returns nil if
 // the value is not recorded.
-func (t *table) observe(v string, kind Kind, at int, used bool) *identifier {
+func (t *table) observe(v string, kind identifier.Kind, at int, used bool) *knownIdentifier {
 	id := t.lookup(v, kind)
 	if id == nil {
 		return nil
@@ -135,7 +137,7 @@ func (t *table) observe(v string, kind Kind, at int, used bool) *identifier {
 
 // lookup returns the identifier of a value, which it adds if it is new, or nil if the value
 // is hidden or cannot be listed.
-func (t *table) lookup(v string, kind Kind) *identifier {
+func (t *table) lookup(v string, kind identifier.Kind) *knownIdentifier {
 	if v == "" || len(v) > maxValue {
 		return nil
 	}
@@ -153,8 +155,8 @@ func isPrintable(v string) bool {
 	return utf8.ValidString(v) && !strings.ContainsFunc(v, isLineBreak)
 }
 
-func (t *table) add(value string, kind Kind) *identifier {
-	id := &identifier{value: value, kind: kind, first: t.added, neighbors: math.MaxInt}
+func (t *table) add(value string, kind identifier.Kind) *knownIdentifier {
+	id := &knownIdentifier{value: value, kind: kind, first: t.added, neighbors: math.MaxInt}
 	t.added++
 	t.idents[value] = id
 	return id
@@ -182,14 +184,14 @@ func isIndexLine(s string) bool {
 // isIncidental reports whether s[start:end] is a part of what was shown or run that names nothing unless it is known: the
 // size of a file in a listing, what a script of sed replaces, a command for another shell, the text of an error or of a
 // comment in code.
-func isIncidental(kind Kind, s string, start, end int, used bool) bool {
+func isIncidental(kind identifier.Kind, s string, start, end int, used bool) bool {
 	switch kind {
-	case Quoted:
+	case identifier.Quoted:
 		before := s[:start-1]
 		return strings.Contains(s[start:end], " ") && (strings.HasSuffix(before, `""`) || raising().MatchString(text.Tail(before, maxKey)) || used && remote().MatchString(lineBefore(s, start-1)))
-	case Number:
+	case identifier.Number:
 		return listedFile().MatchString(lineBefore(s, start))
-	case Path, File:
+	case identifier.Path, identifier.File:
 		if !used {
 			return false
 		}
@@ -214,19 +216,19 @@ var (
 
 // isFragment reports whether s[start:end] is a part of a date, a time or a number: only a
 // dot, a colon or a hyphen is between it and another digit.
-func isFragment(kind Kind, s string, start, end int) bool {
-	if kind != Number && kind != Code && kind != SHA {
+func isFragment(kind identifier.Kind, s string, start, end int) bool {
+	if kind != identifier.Number && kind != identifier.Code && kind != identifier.SHA {
 		return false
 	}
-	return start > 1 && isJoiner(s[start-1]) && digit.has(s[start-2]) || end+1 < len(s) && isJoiner(s[end]) && digit.has(s[end+1])
+	return start > 1 && isJoiner(s[start-1]) && charclass.Digit.Has(s[start-2]) || end+1 < len(s) && isJoiner(s[end]) && charclass.Digit.Has(s[end+1])
 }
 
 func isJoiner(c byte) bool { return c == '.' || c == ':' || c == '-' }
 
 // isAmbiguous reports whether a reader could not tell the meaning of the identifier: a part
 // of a date or a number, a number without labels that only tools wrote, or a meaningless one.
-func (id *identifier) isAmbiguous() bool {
-	return !id.standalone || id.kind == Number && id.uses == 0 && len(id.labels) == 0 || meaningless().MatchString(id.value)
+func (id *knownIdentifier) isAmbiguous() bool {
+	return !id.standalone || id.kind == identifier.Number && id.uses == 0 && len(id.labels) == 0 || meaningless().MatchString(id.value)
 }
 
 // meaningless is the place of a match (file.go-12-), a range of lines (1,80p), a rule (--- a ---), the end of a
@@ -243,14 +245,14 @@ func (t *table) markPrevious() {
 }
 
 // isReused reports whether an earlier summary lists the identifier and it was used since.
-func (id *identifier) isReused() bool { return id.previousUses > 0 && id.uses > id.previousUses }
+func (id *knownIdentifier) isReused() bool { return id.previousUses > 0 && id.uses > id.previousUses }
 
 // label adds the two words before byte at of s as labels.
-func (t *table) label(id *identifier, s string, at int) {
-	t.labelWords = appendLabels(t.labelWords[:0], s, at, labelReach, true)
+func (t *table) label(id *knownIdentifier, s string, at int) {
+	t.labelWords = identifier.AppendWholeLabels(t.labelWords[:0], s, at, labelReach)
 	words := t.labelWords[max(0, len(t.labelWords)-2):]
 	for i, w := range words {
-		if !emptyLabels[w] {
+		if !identifier.IsEmptyLabel(w) {
 			id.addLabel(t.intern(w), i == len(words)-1 && isAdjacent(s[:at]))
 		}
 	}
@@ -263,29 +265,29 @@ func isAdjacent(s string) bool {
 		if i == len(s) {
 			return false
 		}
-		if alpha.has(s[len(s)-1-i]) {
+		if charclass.Alpha.Has(s[len(s)-1-i]) {
 			return true
 		}
 	}
 	return false
 }
 
-// scanMentions finds words that are quoted elsewhere. Code uses names without quotes and
+// scanMentions finds words that are quoted elsewhere. identifier.Code uses names without quotes and
 // labels them, as in "func" or "class".
 func (t *table) scanMentions(s string) {
 	for i := 0; i < len(s); {
-		if !asciiWord.has(s[i]) {
+		if !charclass.ASCIIWord.Has(s[i]) {
 			i++
 			continue
 		}
 		start := i
-		for i < len(s) && asciiWord.has(s[i]) {
+		for i < len(s) && charclass.ASCIIWord.Has(s[i]) {
 			i++
 		}
 		if n := i - start; n < 3 || n > 60 || start == 0 || i == len(s) || isQuote(s[start-1]) && s[i] == s[start-1] {
 			continue
 		}
-		if id := t.idents[s[start:i]]; id != nil && id.kind == Quoted {
+		if id := t.idents[s[start:i]]; id != nil && id.kind == identifier.Quoted {
 			t.label(id, s, start)
 			id.last = max(id.last, t.bytesRead+int64(start))
 		}
@@ -295,7 +297,7 @@ func (t *table) scanMentions(s string) {
 func isQuote(c byte) bool { return c == '"' || c == '`' || c == '\'' }
 
 // addLabel makes a word the newest label.
-func (id *identifier) addLabel(word string, adjacent bool) {
+func (id *knownIdentifier) addLabel(word string, adjacent bool) {
 	if word == "" {
 		return
 	}
@@ -324,14 +326,16 @@ func (t *table) intern(w string) string {
 
 // hasNew reports whether a text has an identifier that no text before had, other than by quotation marks.
 func (t *table) hasNew(s string) (found bool) {
-	allWhole(s, func(kind Kind, start, end int) { found = found || kind != Quoted && t.idents[s[start:end]] == nil })
+	identifier.AllWhole(s, func(kind identifier.Kind, start, end int) {
+		found = found || kind != identifier.Quoted && t.idents[s[start:end]] == nil
+	})
 	return found
 }
 
 // hide removes the identifiers of a text and ignores later occurrences.
 func (t *table) hide(s string) {
 	t.ranking = nil
-	allWhole(s, func(_ Kind, start, end int) {
+	identifier.AllWhole(s, func(_ identifier.Kind, start, end int) {
 		v := s[start:end]
 		delete(t.idents, v)
 		if !t.hidden[v] && len(v) <= maxValue && len(t.hidden) < t.limit {
@@ -345,7 +349,7 @@ func (t *table) hide(s string) {
 func (t *table) evict() {
 	const lowest, steps = -24.0, 32 // log odds of the first bucket, buckets per unit
 	var counts [25 * steps]int
-	bucket := func(id *identifier) int {
+	bucket := func(id *knownIdentifier) int {
 		return min(max(int((t.logOdds(id)-lowest)*steps), 0), len(counts)-1)
 	}
 	for _, id := range t.idents {
@@ -356,7 +360,7 @@ func (t *table) evict() {
 		low--
 		left -= counts[low]
 	}
-	var last []*identifier // of the bucket of which some stay
+	var last []*knownIdentifier // of the bucket of which some stay
 	for v, id := range t.idents {
 		switch n := bucket(id); {
 		case n == low-1:
@@ -365,7 +369,7 @@ func (t *table) evict() {
 			delete(t.idents, v)
 		}
 	}
-	slices.SortFunc(last, func(a, b *identifier) int { return cmp.Compare(b.first, a.first) })
+	slices.SortFunc(last, func(a, b *knownIdentifier) int { return cmp.Compare(b.first, a.first) })
 	for _, id := range last[min(left, len(last)):] {
 		delete(t.idents, id.value)
 	}
@@ -379,7 +383,7 @@ func (t *table) ranked() []candidate {
 	}
 	all := make([]candidate, 0, len(t.idents))
 	for _, id := range t.idents {
-		all = append(all, candidate{identifier: id, score: t.score(id)})
+		all = append(all, candidate{knownIdentifier: id, score: t.score(id)})
 	}
 	slices.SortFunc(all, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.first, b.first))

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/extract/identifier"
 )
 
 const (
@@ -90,7 +92,7 @@ func (d *Digest) writeProse(budget, held int) (prose string, constraints, state 
 	if len(head) > budget {
 		return "", 0, 0
 	}
-	p := &page{budget: budget - len(head), covered: map[*identifier]bool{}, days: map[dayHeading]bool{}, records: d.history.isRecords(), dropped: d.history.dropped, tasksLeft: d.history.tasksLeft}
+	p := &page{budget: budget - len(head), covered: map[*knownIdentifier]bool{}, days: map[dayHeading]bool{}, records: d.history.isRecords(), dropped: d.history.dropped, tasksLeft: d.history.tasksLeft}
 	for i, s := range sectionTable {
 		p.caps[i] = int(s.share * float64(p.budget))
 	}
@@ -154,12 +156,12 @@ func (d *Digest) prepare(it *item) {
 	it.size = utf8.RuneCountInString(it.text)
 	it.topical = d.ids.topic.matches(it.text) || it.topical && len(d.ids.topic) > 0
 	it.topical = it.topical || it.parent != nil && d.ids.topic.matches(it.parent.text)
-	seen := map[*identifier]bool{}
-	allWhole(it.text, func(_ Kind, start, end int) {
+	seen := map[*knownIdentifier]bool{}
+	identifier.AllWhole(it.text, func(_ identifier.Kind, start, end int) {
 		if id := d.ids.idents[it.text[start:end]]; id != nil && !seen[id] {
-			for _, c := range d.ids.contained(candidate{identifier: id, score: d.ids.score(id)}) {
-				if !seen[c.identifier] {
-					seen[c.identifier] = true
+			for _, c := range d.ids.contained(candidate{knownIdentifier: id, score: d.ids.score(id)}) {
+				if !seen[c.knownIdentifier] {
+					seen[c.knownIdentifier] = true
 					it.ids = append(it.ids, c)
 				}
 			}

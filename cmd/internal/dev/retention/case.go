@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/extract"
+	"github.com/sessionstore/compactor/strategies/extract/identifier"
 )
 
 // Limits of the search for labels. A label is a word at most that many characters before
@@ -63,7 +63,7 @@ func newIdentifiers(pre, post []chat.Message) identifiers {
 	known, always, used := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range pre {
 		bySystem := system(&pre[i])
-		each(Text(&pre[i]), func(id string, _ extract.Kind) {
+		each(Text(&pre[i]), func(id string, _ identifier.Kind) {
 			known[id] = true
 			always[id] = always[id] || bySystem
 		})
@@ -72,7 +72,7 @@ func newIdentifiers(pre, post []chat.Message) identifiers {
 	seen, at := map[string]bool{}, map[string]int{}
 	for i := range post {
 		role := post[i].Role
-		each(Text(&post[i]), func(id string, _ extract.Kind) {
+		each(Text(&post[i]), func(id string, _ identifier.Kind) {
 			said := role == chat.RoleAssistant || role == chat.RoleUser
 			used[id] = used[id] || said
 			if !known[id] || always[id] {
@@ -96,9 +96,9 @@ func newIdentifiers(pre, post []chat.Message) identifiers {
 }
 
 // each calls do once per identifier in text, with the first kind that matches it.
-func each(text string, do func(id string, kind extract.Kind)) {
+func each(text string, do func(id string, kind identifier.Kind)) {
 	seen := map[string]bool{}
-	extract.All(text, func(kind extract.Kind, start, end int) {
+	identifier.All(text, func(kind identifier.Kind, start, end int) {
 		if id := text[start:end]; !seen[id] {
 			seen[id] = true
 			do(id, kind)
@@ -108,8 +108,8 @@ func each(text string, do func(id string, kind extract.Kind)) {
 
 // ids returns the distinct identifiers in text, ordered by kind, then by position.
 func ids(text string) []string {
-	var byKind [extract.Quoted + 1][]string
-	each(text, func(id string, kind extract.Kind) { byKind[kind] = append(byKind[kind], id) })
+	var byKind [identifier.Quoted + 1][]string
+	each(text, func(id string, kind identifier.Kind) { byKind[kind] = append(byKind[kind], id) })
 	return slices.Concat(byKind[:]...)
 }
 
@@ -162,7 +162,7 @@ func NewCaseOf(pre, post []chat.Message, facts ...Fact) *Case {
 			c.Strict++
 		}
 		o.backwards(n.ID, func(nth int, text string, at int) bool {
-			buf = extract.AppendLabels(buf[:0], text, at, labelReach)
+			buf = identifier.AppendLabels(buf[:0], text, at, labelReach)
 			for _, w := range buf[max(0, len(buf)-labelCount):] {
 				if !slices.Contains(c.labels[k], w) {
 					c.labels[k] = append(c.labels[k], strings.Clone(w))
@@ -195,7 +195,7 @@ func (c *Case) score(kept []chat.Message, o *occurrences) (s Score, held []byte)
 		o.backwards(n.ID, func(nth int, text string, at int) bool {
 			loose, keyed = true, len(c.labels[k]) == 0
 			if !keyed {
-				buf = extract.AppendLabels(buf[:0], text, at, keptReach)
+				buf = identifier.AppendLabels(buf[:0], text, at, keptReach)
 				keyed = slices.ContainsFunc(buf, func(w string) bool { return slices.Contains(c.labels[k], w) })
 			}
 			return !keyed && nth+1 < keptSeen

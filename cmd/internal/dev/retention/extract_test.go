@@ -12,6 +12,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/dev/retention"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/extract"
+	"github.com/sessionstore/compactor/strategies/extract/identifier"
 )
 
 // recorded returns the sessions of a file of recorded conversations, which stand in DATA_DIR
@@ -199,7 +200,7 @@ func usedBy(ms []chat.Message) map[string]bool {
 	for i := range ms {
 		if r := ms[i].Role; r == chat.RoleUser || r == chat.RoleAssistant {
 			text := retention.Text(&ms[i])
-			extract.All(text, func(_ extract.Kind, start, end int) { used[text[start:end]] = true })
+			identifier.All(text, func(_ identifier.Kind, start, end int) { used[text[start:end]] = true })
 		}
 	}
 	return used
@@ -208,6 +209,6 @@ func usedBy(ms []chat.Message) map[string]bool {
 // holdsWord reports whether a summary names an identifier as one.
 func holdsWord(summary, v string) bool {
 	found := false
-	extract.All(summary, func(_ extract.Kind, start, end int) { found = found || summary[start:end] == v })
+	identifier.All(summary, func(_ identifier.Kind, start, end int) { found = found || summary[start:end] == v })
 	return found
 }

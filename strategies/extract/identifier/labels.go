@@ -1,10 +1,11 @@
-package extract
+package identifier
 
 import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/charclass"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -16,8 +17,11 @@ func AppendLabels(dst []string, s string, at, within int) []string {
 	return appendLabels(dst, s, at, within, false)
 }
 
-// appendLabels is AppendLabels, without words that are part of a code such as FQ8APE or of a longer
-// word if whole is set.
+// AppendWholeLabels is AppendLabels without words that are part of a code such as FQ8APE or of a longer word.
+func AppendWholeLabels(dst []string, s string, at, within int) []string {
+	return appendLabels(dst, s, at, within, true)
+}
+
 func appendLabels(dst []string, s string, at, within int, whole bool) []string {
 	from := lineStart(s, at, within)
 	line := s[from:at]
@@ -26,13 +30,13 @@ func appendLabels(dst []string, s string, at, within int, whole bool) []string {
 	}
 	for i := 0; i < len(line); i++ {
 		start := i
-		for i < len(line) && alpha.has(line[i]) {
+		for i < len(line) && charclass.Alpha.Has(line[i]) {
 			i++
 		}
-		if i-start < 3 || whole && (start > 0 && digit.has(line[start-1]) || i < len(line) && digit.has(line[i]) || isWithinWord(line, start, i) || start == 0 && isWithinWord(s[:at], from, at)) {
+		if i-start < 3 || whole && (start > 0 && charclass.Digit.Has(line[start-1]) || i < len(line) && charclass.Digit.Has(line[i]) || isWithinWord(line, start, i) || start == 0 && isWithinWord(s[:at], from, at)) {
 			continue
 		}
-		if w := strings.ToLower(line[start:i]); !stopWords[w] {
+		if w := strings.ToLower(line[start:i]); !IsStopWord(w) {
 			dst = append(dst, w)
 		}
 	}
@@ -63,10 +67,15 @@ func lineStart(s string, at, within int) int {
 	return at
 }
 
+// IsStopWord reports whether a word in lower case is too common to label anything.
+func IsStopWord(w string) bool { return stopWords[w] }
+
+// IsEmptyLabel reports whether a word in lower case that is no stop word says nothing of the identifier behind it: a function
+// that formats, or a word that any sentence has.
+func IsEmptyLabel(w string) bool { return emptyLabels[w] }
+
 var (
-	// stopWords are too common to label anything.
-	stopWords = text.Set(`the and for with that this from are was not but you has have its into can will all any our out use get new`)
-	// emptyLabels say nothing of the name behind them: functions that format, and words that any sentence has.
+	stopWords   = text.Set(`the and for with that this from are was not but you has have its into can will all any our out use get new`)
 	emptyLabels = text.Set(`func errorf fatalf logf warnf debugf infof printf println sprintf fprintf omitempty def nil null none self void
 		else elif been both yeah only then there when what which where why how also just here they your because instead still more than
 		these those some other anything something let now see look back does did don would should could like them their being same such

@@ -1,9 +1,10 @@
-package extract
+package identifier
 
 import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/charclass"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -20,8 +21,8 @@ func scanEmails(s string, yield func(kind Kind, start, end int)) {
 		if end == i {
 			continue
 		}
-		for start := localChars.backward(s, done, at); start < at; _, start = next(s, start) {
-			if isBoundary(s, start) {
+		for start := localChars.Backward(s, done, at); start < at; _, start = charclass.Next(s, start) {
+			if charclass.IsBoundary(s, start) {
 				yield(Email, start, end)
 				done, i = end, end
 				break
@@ -32,17 +33,17 @@ func scanEmails(s string, yield func(kind Kind, start, end int)) {
 
 // domainEnd returns the end of the longest [\w-]+(?:\.[\w-]+)+\b at i, or i.
 func domainEnd(s string, i int) int {
-	end, at := i, labelChars.forward(s, i)
+	end, at := i, labelChars.Forward(s, i)
 	if at == i {
 		return i
 	}
 	for at < len(s) && s[at] == '.' {
 		start := at + 1
-		if at = labelChars.forward(s, start); at == start {
+		if at = labelChars.Forward(s, start); at == start {
 			break
 		}
 		// A boundary follows the last word character of a label.
-		if last := hyphen.backward(s, start, at); last > start {
+		if last := charclass.Hyphen.Backward(s, start, at); last > start {
 			end = last
 		}
 	}
@@ -58,7 +59,7 @@ func scanQuoted(s string, yield func(kind Kind, start, end int)) {
 			continue
 		}
 		if q == '\'' {
-			if c, _ := prev(s, i-1); c&word != 0 {
+			if c, _ := charclass.Prev(s, i-1); c&charclass.Word != 0 {
 				continue
 			}
 		}
@@ -67,7 +68,7 @@ func scanQuoted(s string, yield func(kind Kind, start, end int)) {
 			continue
 		}
 		if q == '\'' {
-			if c, _ := next(s, end+1); c&word != 0 {
+			if c, _ := charclass.Next(s, end+1); c&charclass.Word != 0 {
 				continue
 			}
 		}
@@ -104,6 +105,6 @@ func isName(v string) bool {
 	first, _ := utf8.DecodeRuneInString(v)
 	last, _ := utf8.DecodeLastRuneInString(v)
 	return !text.IsBlank(first) && !text.IsBlank(last) && strings.ContainsFunc(v, func(r rune) bool {
-		return r < utf8.RuneSelf && alpha.has(byte(r))
+		return r < utf8.RuneSelf && charclass.Alpha.Has(byte(r))
 	})
 }

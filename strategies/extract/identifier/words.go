@@ -1,35 +1,30 @@
-package extract
+package identifier
 
 import (
-	"iter"
-	"strings"
 	"unicode/utf8"
-)
 
-// namesAndWords yields the words of a text, names of code with underscores as a whole.
-func namesAndWords(s string) iter.Seq[string] {
-	return strings.FieldsFuncSeq(s, func(r rune) bool { return r != '_' && !isLetterOrDigit(r) })
-}
+	"github.com/sessionstore/compactor/strategies/extract/internal/charclass"
+)
 
 // scanWords finds the kinds that are one whole word, and UUIDs, which begin with one.
 func scanWords(s string, yield func(kind Kind, start, end int)) {
 	for i := 0; i < len(s); {
-		c, end := next(s, i)
-		if c&word == 0 {
+		c, end := charclass.Next(s, i)
+		if c&charclass.Word == 0 {
 			i = end
 			continue
 		}
 		start, all := i, c
 		for i = end; i < len(s); i = end {
-			if c, end = next(s, i); c&word == 0 {
+			if c, end = charclass.Next(s, i); c&charclass.Word == 0 {
 				break
 			}
 			all |= c
 		}
-		if all&^hex == 0 && i-start == 8 && isUUID(s, start) {
+		if all&^charclass.Hex == 0 && i-start == 8 && isUUID(s, start) {
 			yield(UUID, start, start+36)
 		}
-		if all&(digit|otherDigit) == 0 || i-start < 4 {
+		if all&(charclass.Digit|charclass.OtherDigit) == 0 || i-start < 4 {
 			continue // every other kind needs a digit and four characters
 		}
 		if kind, from, ok := wordKind(s, start, i, all); ok {
@@ -40,23 +35,23 @@ func scanWords(s string, yield func(kind Kind, start, end int)) {
 
 // wordKind returns the kind of the word s[start:end], whose characters are of the classes
 // all, and the start of the identifier.
-func wordKind(s string, start, end int, all class) (kind Kind, from int, ok bool) {
+func wordKind(s string, start, end int, all charclass.Set) (kind Kind, from int, ok bool) {
 	n := end - start
 	switch {
-	case all&^(digit|otherDigit) == 0:
-		c, _ := prev(s, start)
-		return Number, start, c != dot && utf8.RuneCountInString(s[start:end]) >= 4
-	case all&^(digit|upper) == 0:
+	case all&^(charclass.Digit|charclass.OtherDigit) == 0:
+		c, _ := charclass.Prev(s, start)
+		return Number, start, c != charclass.Dot && utf8.RuneCountInString(s[start:end]) >= 4
+	case all&^(charclass.Digit|charclass.Upper) == 0:
 		from = start
 		if start > 0 && s[start-1] == '#' {
-			if c, _ := prev(s, start-1); c&word == 0 {
+			if c, _ := charclass.Prev(s, start-1); c&charclass.Word == 0 {
 				from--
 			}
 		}
 		return Code, from, 5 <= n && n <= 12
-	case all&^(digit|lowHex) == 0:
+	case all&^(charclass.Digit|charclass.LowHex) == 0:
 		return SHA, start, 7 <= n && n <= 40
-	case all&^(digit|otherDigit|lower|under) == 0 && all&under != 0:
+	case all&^(charclass.Digit|charclass.OtherDigit|charclass.Lower|charclass.Under) == 0 && all&charclass.Under != 0:
 		return Handle, start, isHandle(s[start:end])
 	}
 	return 0, 0, false
@@ -65,7 +60,7 @@ func wordKind(s string, start, end int, all class) (kind Kind, from int, ok bool
 // isHandle reports whether w, which consists of these characters, is
 // [a-z]+(?:_[a-z]+)*_\d{3,}.
 func isHandle(w string) bool {
-	start := (digit | otherDigit).backward(w, 0, len(w))
+	start := (charclass.Digit | charclass.OtherDigit).Backward(w, 0, len(w))
 	if utf8.RuneCountInString(w[start:]) < 3 {
 		return false
 	}
@@ -77,7 +72,7 @@ func isHandle(w string) bool {
 			return false
 		}
 		end := start - 1
-		if start = lower.backward(w, 0, end); start == end {
+		if start = charclass.Lower.Backward(w, 0, end); start == end {
 			return false
 		}
 	}
@@ -95,10 +90,10 @@ func isUUID(s string, i int) bool {
 				return false
 			}
 		default:
-			if !hex.has(s[at]) {
+			if !charclass.Hex.Has(s[at]) {
 				return false
 			}
 		}
 	}
-	return isBoundary(s, i+36)
+	return charclass.IsBoundary(s, i+36)
 }

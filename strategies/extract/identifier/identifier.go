@@ -1,4 +1,13 @@
-package extract
+// Package identifier finds the identifiers of a text in linear time: paths, file names, ids, order
+// codes, hashes, e-mail addresses, long numbers, quoted names and URLs, and the words that label
+// them. Each Kind is defined by a regular expression with Python's semantics: \w, \d and \b are
+// Unicode, [a-z] is not. The package knows nothing of messages. Its functions are pure and safe for
+// concurrent use; none fails, whatever the text, which may be invalid UTF-8.
+package identifier
+
+import (
+	"github.com/sessionstore/compactor/strategies/extract/internal/charclass"
+)
 
 // Kind is a kind of identifier.
 type Kind uint8
@@ -55,15 +64,15 @@ func All(s string, yield func(kind Kind, start, end int)) {
 	scanQuoted(s, yield)
 }
 
-// allWhole is All with what is before the hyphen of an id, without which it cannot be used, as in i-0ab12cd34ef567890 and
-// INC-2291.
-func allWhole(s string, yield func(kind Kind, start, end int)) {
+// AllWhole is All with what is before the hyphen of an id, without which it cannot be used, as in i-0ab12cd34ef567890 and
+// INC-2291: a hash, a code or a number begins there.
+func AllWhole(s string, yield func(kind Kind, start, end int)) {
 	All(s, func(kind Kind, start, end int) {
 		switch kind {
 		case SHA, Code:
-			start = idStart(s, start, alpha|digit)
+			start = idStart(s, start, charclass.Alpha|charclass.Digit)
 		case Number: // of n-4096 it is one all the same
-			start = idStart(s, start, upper|digit)
+			start = idStart(s, start, charclass.Upper|charclass.Digit)
 		default:
 		}
 		yield(kind, start, end)
@@ -74,17 +83,39 @@ func allWhole(s string, yield func(kind Kind, start, end int)) {
 const maxPrefix = 24
 
 // idStart returns the start of the id of which a part begins at start, given what may be before its hyphens.
-func idStart(s string, start int, chars class) int {
+func idStart(s string, start int, chars charclass.Set) int {
 	at := start
 	for at > 0 && s[at-1] == '-' {
-		from := chars.backward(s, max(0, start-maxPrefix), at-1)
-		if from == at-1 || !alpha.has(s[from]) {
+		from := chars.Backward(s, max(0, start-maxPrefix), at-1)
+		if from == at-1 || !charclass.Alpha.Has(s[from]) {
 			break
 		}
 		at = from
 	}
-	if c, _ := prev(s, at); at < start && c&(pathChars|dot) == 0 && (at == 0 || s[at-1] != '/') {
+	if c, _ := charclass.Prev(s, at); at < start && c&(charclass.Path|charclass.Dot) == 0 && (at == 0 || s[at-1] != '/') {
 		return at
 	}
 	return start
+}
+
+// The sets of characters of which e-mail addresses, labels of domains, URLs and names of files consist.
+const (
+	localChars  = charclass.Word | charclass.Dot | charclass.Plus | charclass.Hyphen // [\w.+-]
+	labelChars  = charclass.Word | charclass.Hyphen                                  // [\w-]
+	schemeChars = charclass.Alpha | charclass.Digit | charclass.Plus
+	nameChars   = charclass.Word | charclass.At | charclass.Plus | charclass.Hyphen // [\w@+-]
+)
+
+// KindOf returns the kind of a value that is one identifier as a whole, and Quoted for any other.
+func KindOf(v string) Kind {
+	kind := kinds
+	All(v, func(k Kind, start, end int) {
+		if kind == kinds && end-start == len(v) {
+			kind = k
+		}
+	})
+	if kind == kinds {
+		return Quoted
+	}
+	return kind
 }

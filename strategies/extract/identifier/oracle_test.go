@@ -1,4 +1,4 @@
-package extract_test
+package identifier_test
 
 import (
 	"math/rand/v2"
@@ -8,7 +8,7 @@ import (
 	"github.com/dlclark/regexp2"
 	"pgregory.net/rapid"
 
-	"github.com/sessionstore/compactor/strategies/extract"
+	"github.com/sessionstore/compactor/strategies/extract/identifier"
 )
 
 // The expressions that define the kinds, for an engine that has look-around.
@@ -18,21 +18,21 @@ const (
 	isBoundary = `(?:(?<=[` + wordSet + `])(?![` + wordSet + `])|(?<![` + wordSet + `])(?=[` + wordSet + `]))`
 )
 
-var expressions = map[extract.Kind]string{
-	extract.UUID:   `\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b`,
-	extract.Email:  `\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b`,
-	extract.Path:   `(?<![\w/.])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w@+-]+(?:\.[\w-]+)*`,
-	extract.File:   `(?<![\w/.-])[\w-]+\.(?:go|py|ts|tsx|js|jsx|rs|c|h|cpp|java|rb|sh|sql|md|json|jsonl|ya?ml|toml|lock|mod|sum|css|html|txt|csv)\b`,
-	extract.Code:   `(?<![\w])#?(?=[A-Z0-9]*[A-Z])(?=[A-Z0-9]*\d)[A-Z0-9]{5,12}\b`,
-	extract.SHA:    `\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b`,
-	extract.Handle: `\b[a-z]+(?:_[a-z]+)*_\d{3,}\b`,
-	extract.Number: `(?<![\w.])\d{4,}(?![\w])`,
-	extract.Quoted: `"([^"\n\\]{3,60})"|` + "`([^`\n]{3,60})`" + `|(?<!\w)'([^'\n]{3,60})'(?!\w)`,
+var expressions = map[identifier.Kind]string{
+	identifier.UUID:   `\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b`,
+	identifier.Email:  `\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b`,
+	identifier.Path:   `(?<![\w/.])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w@+-]+(?:\.[\w-]+)*`,
+	identifier.File:   `(?<![\w/.-])[\w-]+\.(?:go|py|ts|tsx|js|jsx|rs|c|h|cpp|java|rb|sh|sql|md|json|jsonl|ya?ml|toml|lock|mod|sum|css|html|txt|csv)\b`,
+	identifier.Code:   `(?<![\w])#?(?=[A-Z0-9]*[A-Z])(?=[A-Z0-9]*\d)[A-Z0-9]{5,12}\b`,
+	identifier.SHA:    `\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b`,
+	identifier.Handle: `\b[a-z]+(?:_[a-z]+)*_\d{3,}\b`,
+	identifier.Number: `(?<![\w.])\d{4,}(?![\w])`,
+	identifier.Quoted: `"([^"\n\\]{3,60})"|` + "`([^`\n]{3,60})`" + `|(?<!\w)'([^'\n]{3,60})'(?!\w)`,
 }
 
 // found is one identifier: its kind and its place in characters.
 type found struct {
-	kind   extract.Kind
+	kind   identifier.Kind
 	start  int
 	length int
 	text   string
@@ -40,7 +40,7 @@ type found struct {
 
 func oracle(t testing.TB) func(s string) map[found]bool {
 	t.Helper()
-	compiled := map[extract.Kind]*regexp2.Regexp{}
+	compiled := map[identifier.Kind]*regexp2.Regexp{}
 	for kind, e := range expressions {
 		e = strings.ReplaceAll(e, `[\w`, `[`+wordSet)
 		e = strings.ReplaceAll(e, `\w`, `[`+wordSet+`]`)
@@ -54,13 +54,13 @@ func oracle(t testing.TB) func(s string) map[found]bool {
 			m, err := re.FindStringMatch(s)
 			for ; m != nil && err == nil; m, err = re.FindNextMatch(m) {
 				f := found{kind, m.Index, m.Length, m.String()}
-				if kind == extract.Quoted {
+				if kind == identifier.Quoted {
 					f.start, f.length, f.text = f.start+1, f.length-2, strings.Trim(f.text, f.text[:1])
 					if !strings.ContainsAny(f.text, letters) || strings.TrimFunc(f.text, blank) != f.text {
 						continue
 					}
 				}
-				if kind == extract.Path && (f.length < 6 || !twoLetters(f.text)) {
+				if kind == identifier.Path && (f.length < 6 || !twoLetters(f.text)) {
 					continue
 				}
 				out[f] = true
@@ -90,7 +90,7 @@ func twoLetters(s string) bool {
 
 func scanned(s string) map[found]bool {
 	out := map[found]bool{}
-	extract.All(s, func(kind extract.Kind, start, end int) {
+	identifier.All(s, func(kind identifier.Kind, start, end int) {
 		v := s[start:end]
 		out[found{kind, len([]rune(s[:start])), len([]rune(v)), v}] = true
 	})

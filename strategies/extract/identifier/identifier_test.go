@@ -1,4 +1,4 @@
-package extract_test
+package identifier_test
 
 import (
 	"bufio"
@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/sessionstore/compactor/strategies/extract"
+	"github.com/sessionstore/compactor/strategies/extract/identifier"
 	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
 )
 
@@ -41,9 +41,9 @@ var adversarial = []string{
 }
 
 // set returns the identifiers of s and their kinds.
-func set(s string) map[string]extract.Kind {
-	found := map[string]extract.Kind{}
-	extract.All(s, func(kind extract.Kind, start, end int) {
+func set(s string) map[string]identifier.Kind {
+	found := map[string]identifier.Kind{}
+	identifier.All(s, func(kind identifier.Kind, start, end int) {
 		if _, ok := found[s[start:end]]; !ok {
 			found[s[start:end]] = kind
 		}
@@ -105,7 +105,7 @@ def last(a):
     return [x for x in r.WORD.findall(t[max(0,i-a["within"]):i].rsplit("\n",1)[-1].lower()) if x not in r.STOP]
 print(json.dumps([last(a) for a in asks]))`, []any{texts, asks}, &all)
 	for i, a := range asks {
-		got := extract.AppendLabels([]string{}, texts[a.Text], strings.LastIndex(texts[a.Text], a.Value), a.Within)
+		got := identifier.AppendLabels([]string{}, texts[a.Text], strings.LastIndex(texts[a.Text], a.Value), a.Within)
 		if !slices.Equal(all[i], got) {
 			t.Errorf("labels of %q within %d: -script +ours\n%s", a.Value, a.Within, cmp.Diff(all[i], got))
 		}
@@ -120,7 +120,7 @@ func script(t *testing.T) func(code string, in, out any) {
 	if err != nil {
 		t.Skip("no python3")
 	}
-	dir := filepath.Join("..", "..", "..", "shared", "research")
+	dir := filepath.Join("..", "..", "..", "..", "shared", "research")
 	if _, err := os.Stat(filepath.Join(dir, "retention.py")); err != nil {
 		t.Skip("no retention.py: it stands beside the module")
 	}
@@ -146,7 +146,7 @@ func script(t *testing.T) func(code string, in, out any) {
 // messages returns the texts of real messages, at most 2 MB of each file.
 func messages(t testing.TB) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "..", "..", "shared", "data", "*.jsonl"))
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "shared", "data", "*.jsonl"))
 	if err != nil || len(files) == 0 {
 		t.Skip("no real sessions: they stand beside the module")
 	}
@@ -187,7 +187,7 @@ func TestAllAllocatesNothing(t *testing.T) {
 	s := strings.Join(adversarial, "\n")
 	n := 0
 	if got := testing.AllocsPerRun(10, func() {
-		extract.All(s, func(extract.Kind, int, int) { n++ })
+		identifier.All(s, func(identifier.Kind, int, int) { n++ })
 	}); got != 0 {
 		t.Errorf("%v allocations", got)
 	}
@@ -201,7 +201,7 @@ func BenchmarkAllGrowth(b *testing.B) {
 		b.Run(strconv.Quote(unit), func(b *testing.B) {
 			growth.Report(b, 1<<15, 32, func(n int) func() {
 				s := strings.Repeat(unit, n/len(unit))
-				return func() { extract.All(s, func(extract.Kind, int, int) {}) }
+				return func() { identifier.All(s, func(identifier.Kind, int, int) {}) }
 			})
 		})
 	}
@@ -210,16 +210,16 @@ func BenchmarkAllGrowth(b *testing.B) {
 func TestRangesAreInOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		s, ends := randomText(t), map[extract.Kind]int{}
+		s, ends := randomText(t), map[identifier.Kind]int{}
 		quoted := false
-		extract.All(s, func(kind extract.Kind, start, end int) {
+		identifier.All(s, func(kind identifier.Kind, start, end int) {
 			if start < ends[kind] || end <= start || end > len(s) {
 				t.Errorf("%s at %d:%d of %q, behind %d", kind, start, end, s, ends[kind])
 			}
-			if quoted && kind != extract.Quoted {
+			if quoted && kind != identifier.Quoted {
 				t.Errorf("%s behind a quoted name of %q", kind, s)
 			}
-			ends[kind], quoted = end, kind == extract.Quoted
+			ends[kind], quoted = end, kind == identifier.Quoted
 		})
 	})
 }
@@ -227,13 +227,13 @@ func TestRangesAreInOrder(t *testing.T) {
 func TestKindsHaveNames(t *testing.T) {
 	t.Parallel()
 	var names []string
-	for k := extract.UUID; k <= extract.Quoted; k++ {
+	for k := identifier.UUID; k <= identifier.Quoted; k++ {
 		names = append(names, k.String())
 	}
 	if got, want := fmt.Sprint(names), "[uuid email path file code sha handle number quoted]"; got != want {
 		t.Errorf("names %s, want %s", got, want)
 	}
-	if got := (extract.Quoted + 1).String(); got != "unknown" {
+	if got := (identifier.Quoted + 1).String(); got != "unknown" {
 		t.Errorf("name of none: %s", got)
 	}
 }
@@ -245,6 +245,6 @@ func BenchmarkAll(b *testing.B) {
 	}
 	b.SetBytes(int64(len(s)))
 	for b.Loop() {
-		extract.All(s, func(extract.Kind, int, int) {})
+		identifier.All(s, func(identifier.Kind, int, int) {})
 	}
 }

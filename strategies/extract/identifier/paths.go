@@ -1,8 +1,10 @@
-package extract
+package identifier
 
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/extract/internal/charclass"
 )
 
 // scanPaths finds paths. A chain is a longest run of segments with single slashes between
@@ -15,7 +17,7 @@ func scanPaths(s string, yield func(kind Kind, start, end int)) {
 			return
 		}
 		slash += done
-		first := pathChars.backward(s, done, slash)
+		first := charclass.Path.Backward(s, done, slash)
 		last, end := chainEnd(s, first, slash)
 		if from, ok := pathStart(s, done, first, last); ok {
 			to := pathEnd(s, last)
@@ -34,12 +36,12 @@ func chainEnd(s string, first, slash int) (last, end int) {
 	last = -1
 	for {
 		at := slash + 1
-		c, _ := next(s, at)
+		c, _ := charclass.Next(s, at)
 		// The segment after a leading slash is the first one, not the last.
 		if c&nameChars != 0 && slash > first {
 			last = at
 		}
-		if end = pathChars.forward(s, at); end == at || end == len(s) || s[end] != '/' {
+		if end = charclass.Path.Forward(s, at); end == at || end == len(s) || s[end] != '/' {
 			return last, end
 		}
 		slash = end
@@ -60,22 +62,22 @@ func pathStart(s string, done, first, last int) (int, bool) {
 		if base < last && startsPath(s, i) {
 			return i, true
 		}
-		_, i = next(s, i)
+		_, i = charclass.Next(s, i)
 	}
 	return 0, false
 }
 
 // startsPath reports whether the character before i is none of [\w/.].
 func startsPath(s string, i int) bool {
-	c, at := prev(s, i)
-	return c&(word|dot) == 0 && (i == 0 || s[at] != '/')
+	c, at := charclass.Prev(s, i)
+	return c&(charclass.Word|charclass.Dot) == 0 && (i == 0 || s[at] != '/')
 }
 
 // pathEnd returns the end of [\w@+-]+(?:\.[\w-]+)* at i.
 func pathEnd(s string, i int) int {
-	i = nameChars.forward(s, i)
+	i = nameChars.Forward(s, i)
 	for i < len(s) && s[i] == '.' {
-		end := labelChars.forward(s, i+1)
+		end := labelChars.Forward(s, i+1)
 		if end == i+1 {
 			break
 		}
@@ -91,7 +93,7 @@ func isPath(p string) bool {
 	}
 	letters := 0
 	for i := range len(p) {
-		if !alpha.has(p[i]) {
+		if !charclass.Alpha.Has(p[i]) {
 			letters = 0
 			continue
 		}
@@ -116,7 +118,7 @@ func scanFiles(s string, yield func(kind Kind, start, end int)) {
 		if end == i {
 			continue
 		}
-		start := labelChars.backward(s, low, at)
+		start := labelChars.Backward(s, low, at)
 		if start == at {
 			continue
 		}
@@ -130,10 +132,10 @@ func scanFiles(s string, yield func(kind Kind, start, end int)) {
 // or i.
 func extensionEnd(s string, i int) int {
 	end := i
-	for end < len(s) && end < i+6 && asciiWord.has(s[end]) {
+	for end < len(s) && end < i+6 && charclass.ASCIIWord.Has(s[end]) {
 		end++
 	}
-	if c, _ := next(s, end); c&word != 0 {
+	if c, _ := charclass.Next(s, end); c&charclass.Word != 0 {
 		return i
 	}
 	switch s[i:end] {

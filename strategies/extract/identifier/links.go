@@ -1,9 +1,11 @@
-package extract
+package identifier
 
-import "strings"
+import (
+	"strings"
+)
 
-// scanLinks calls yield with the half-open byte range of each URL of s, from left to right.
-func scanLinks(s string, yield func(start, end int)) {
+// Links calls yield with the half-open byte range of each URL of s, from left to right. It does not allocate.
+func Links(s string, yield func(start, end int)) {
 	for at := 0; ; {
 		i := strings.Index(s[at:], "://")
 		if i < 0 {
@@ -11,7 +13,7 @@ func scanLinks(s string, yield func(start, end int)) {
 		}
 		i += at
 		start := i
-		for start > at && schemeChars.has(s[start-1]) {
+		for start > at && schemeChars.Has(s[start-1]) {
 			start--
 		}
 		end := i + len("://")
