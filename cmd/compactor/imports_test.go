@@ -49,6 +49,7 @@ var mayImport = []rule{
 	{"strategies/stub", []string{"strategies/chat", "strategies/internal/text", "strategies/internal/rawjson"}},
 	// Of the layers of an extract, each imports those before it.
 	{"strategies/extract/internal/charclass", nil},
+	{"strategies/extract/internal/prose", []string{"strategies/extract/internal/charclass", "strategies/internal/text"}},
 	{"strategies/extract/identifier", []string{"strategies/extract/internal/charclass", "strategies/internal/text"}},
 	{"strategies/extract", []string{
 		"strategies/chat", "strategies/frame", "strategies/redact", "strategies/internal/text",

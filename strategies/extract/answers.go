@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -82,7 +83,7 @@ func (a *answer) addLines() {
 		if j >= a.last && planning().MatchString(line) { // what was to be done is over, with all below it
 			break
 		}
-		if namesSince(line, a.removed, a.turn.lastAt) || missing && !slices.ContainsFunc(sentences(line), isDecision) { // a list ends where an entry is left out
+		if namesSince(line, a.removed, a.turn.lastAt) || missing && !slices.ContainsFunc(prose.Sentences(line), isDecision) { // a list ends where an entry is left out
 			continue
 		}
 		if !counted && !strings.HasSuffix(line, ":") { // what stands below it needs all of it
@@ -105,7 +106,7 @@ func (a *answer) addLines() {
 		if first || j == a.last {
 			worth, a.answered = worthResult, true
 		}
-		if line = truncate(line, a.list.lineLimit); !heads {
+		if line = prose.Truncate(line, a.list.lineLimit); !heads {
 			line = a.dated(line, a.turn.lastAt)
 			if !first && !a.finding && a.index < len(a.turns)-recentTurns && strings.HasSuffix(line, editedMark) {
 				continue
@@ -118,7 +119,7 @@ func (a *answer) addLines() {
 		it = a.add(line, worth, first, j >= a.last)
 		it.follows, it.repeats = former, counted && a.picked
 		if heads {
-			a.head, it.heading = it, strings.HasSuffix(line, ":") || isRow(line)
+			a.head, it.heading = it, strings.HasSuffix(line, ":") || prose.IsRow(line)
 		}
 	}
 }
@@ -130,17 +131,17 @@ func (a *answer) saysNothing(line string, first, heads, below bool) bool {
 	switch {
 	case heads:
 		passing, empty = intending().MatchString(line) && !recapping().MatchString(line), false
-	case below && !a.finding && isRow(line): // a row of a table stands with the others
+	case below && !a.finding && prose.IsRow(line): // a row of a table stands with the others
 		passing, empty = false, false
 	}
 	return empty || passing && (!first || a.editedLater) || isRemark(line) ||
-		!a.isTalk() && (a.head == nil || !isRow(a.head.text)) && isProgramLine(line) ||
+		!a.isTalk() && (a.head == nil || !prose.IsRow(a.head.text)) && isProgramLine(line) ||
 		a.finding && len(a.files) > 0 && (isChange(line) || instructing().MatchString(line))
 }
 
 // isOver reports whether what came of a line is in the files.
 func (a *answer) isOver(line string, first bool) bool {
-	return !first && !a.finding && a.edited && a.editedLater && !slices.ContainsFunc(sentences(line), isDecision)
+	return !first && !a.finding && a.edited && a.editedLater && !slices.ContainsFunc(prose.Sentences(line), isDecision)
 }
 
 // readList reads the lines below one that has none above it. If some of them hold, each is marked by itself.
@@ -229,7 +230,7 @@ func (s *history) addEdited(b *itemList, turns []int, request *item) {
 	var files []string
 	for _, i := range turns {
 		for _, f := range b.edited[s.turns[i].after] {
-			if !containsWord(request.text, f) {
+			if !prose.ContainsWord(request.text, f) {
 				files = appendNew(files, f)
 			}
 		}
@@ -265,7 +266,7 @@ const maxEditedHere = 4
 
 // addCommit adds a commit below its request.
 func (b *itemList) addCommit(line string, request *item, age float64) *item {
-	it := b.add(sectionCompleted, indentMark+commitMark+truncate(line, b.lineLimit)+"\n", 0)
+	it := b.add(sectionCompleted, indentMark+commitMark+prose.Truncate(line, b.lineLimit)+"\n", 0)
 	it.section, it.day, it.parent, it.tier, it.acted = sectionRequests, request.day, request, tierDone, true
 	b.weigh(worthActed * age)
 	return it
@@ -310,9 +311,9 @@ func (s *history) statements(line string) string {
 		return ""
 	}
 	var rest []string
-	all := sentences(line)
+	all := prose.Sentences(line)
 	last := len(all) - 1
-	for last >= 0 && isQuestion(all[last]) { // what stands before others says what they are about
+	for last >= 0 && prose.IsQuestion(all[last]) { // what stands before others says what they are about
 		last--
 	}
 	for _, x := range all[:last+1] {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -39,7 +40,7 @@ func parseArguments(arguments string) ([]argument, bool) {
 		case json.Delim:
 			if v == '{' {
 				objects++
-				if in.object = objects; !isPrintable(in.key) || len(in.path)+len(in.key) > 2*maxKey {
+				if in.object = objects; !prose.IsPrintable(in.key) || len(in.path)+len(in.key) > 2*maxKey {
 					in.key = ""
 				}
 				if listed {
@@ -108,7 +109,7 @@ func argumentText(fs []argument) string {
 // firstValue returns the first argument that is one short line, "" for none.
 func firstValue(fs []argument) string {
 	for _, f := range fs {
-		if v := strings.TrimSpace(f.value); v != "" && !text.Longer(v, maxDescription) && isPrintable(v) {
+		if v := strings.TrimSpace(f.value); v != "" && !text.Longer(v, maxDescription) && prose.IsPrintable(v) {
 			return strings.Clone(f.key + " " + v)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 )
 
 // A failed check is over when it was repeated on the same target or on more, not when another
@@ -193,7 +194,7 @@ func TestReportLine(t *testing.T) {
 		"```bash\n# run the failing test again\nmake lamps\n\nmake hall\n\n```\n\nThe lamps burn again, all of them.":                                              "The lamps burn again, all of them.",
 		"12 lamps": "",
 	} {
-		if got := unmarked(reportLine(report)); got != want {
+		if got := prose.Unmarked(reportLine(report)); got != want {
 			t.Errorf("%q instead of %q", got, want)
 		}
 	}

@@ -3,6 +3,8 @@ package extract
 import (
 	"slices"
 	"strings"
+
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 )
 
 // reads reports whether the command of the call only shows something.
@@ -41,7 +43,7 @@ func (c *toolCall) format(n int, briefly bool) string {
 		switch {
 		case len(c.arguments) == 0 && c.description == "{}":
 		case len(c.arguments) == 0:
-			text += ": " + truncate(c.description, n)
+			text += ": " + prose.Truncate(c.description, n)
 		case c.acts || c.chosen < 0:
 			known = c.arguments
 			var got []argument
@@ -62,11 +64,11 @@ func (c *toolCall) format(n int, briefly bool) string {
 			text += noResult
 		case c.undone && c.outcome != regretted, c.edited():
 		case c.failed && !c.undone:
-			text += " → " + truncate(c.outcome, n)
+			text += " → " + prose.Truncate(c.outcome, n)
 		case came != "":
 			text += " → " + came
 		case len(out) == 0 && !c.undone && strings.Contains(c.outcome, " "): // not "ok"
-			text += " → " + truncate(c.outcome, n)
+			text += " → " + prose.Truncate(c.outcome, n)
 		}
 		return formatEntry(c.cut(text, 4*n))
 	}
@@ -80,23 +82,23 @@ func (c *toolCall) format(n int, briefly bool) string {
 	if c.isShell && c.done { // what came of it says more
 		size = min(n, max(maxCommand, n/2))
 	}
-	text := strings.TrimSuffix(c.tool+": "+truncate(description, size), ": {}")
+	text := strings.TrimSuffix(c.tool+": "+prose.Truncate(description, size), ": {}")
 	switch {
 	case !c.done:
 		text += noResult
 	case c.failed && !c.undone && c.outcome != "" && !isFailure(c.outcome):
-		text += " (failed) → " + truncate(c.outcome, n/2)
-	case c.outcome != "" && (c.failed || (len(c.paths) == 0 || c.runsToo) && strings.ContainsFunc(c.outcome, isLetterOrDigit)):
-		text += " → " + truncate(c.outcome, n/2)
+		text += " (failed) → " + prose.Truncate(c.outcome, n/2)
+	case c.outcome != "" && (c.failed || (len(c.paths) == 0 || c.runsToo) && strings.ContainsFunc(c.outcome, prose.IsLetterOrDigit)):
+		text += " → " + prose.Truncate(c.outcome, n/2)
 	}
 	return formatEntry(text)
 }
 
 // cut truncates a line of the call to n characters, without a key whose value has no room.
 func (c *toolCall) cut(line string, n int) string {
-	head := truncateHead(line, n)
+	head := prose.TruncateHead(line, n)
 	if len(head) == len(line) || len(c.arguments) == 0 {
-		return truncate(line, n)
+		return prose.Truncate(line, n)
 	}
 	head = strings.TrimSuffix(head, " →")
 	at := 0
@@ -112,7 +114,7 @@ func (c *toolCall) cut(line string, n int) string {
 	if slices.ContainsFunc(c.arguments, isKey) || slices.ContainsFunc(c.outcomeValues(), isKey) {
 		head = strings.TrimRight(strings.TrimSuffix(head[:at], " → "), ",: ")
 	}
-	return head + ellipsis
+	return head + prose.Ellipsis
 }
 
 // shortName returns the name of a tool without what is before its last dot.

@@ -12,12 +12,13 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/extract/internal/charclass"
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // addCall adds a tool call with its redacted arguments.
 func (s *history) addCall(id, name, arguments string, fs []argument) {
-	c := &toolCall{id: strings.Clone(id), tool: strings.Clone(text.Head(oneLine(name), 64)), day: s.day, after: s.requests, at: s.at, changes: changesFiles(name, fs), paths: argumentPaths(fs), chosen: -1}
+	c := &toolCall{id: strings.Clone(id), tool: strings.Clone(text.Head(prose.OneLine(name), 64)), day: s.day, after: s.requests, at: s.at, changes: changesFiles(name, fs), paths: argumentPaths(fs), chosen: -1}
 	c.command, c.fields = strings.Clone(text.Head(rawCommand(fs), maxHandleInput)), shortValues(fs)
 	scratch := s.inScratch(c.command)
 	c.commits, c.isShell = isCommit(c.tool, c.command) && !scratch, c.command != ""
@@ -46,9 +47,9 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	}
 	if i := slices.IndexFunc(fs, func(f argument) bool { return f.key == "plan" && strings.Contains(f.value, "\n") }); i >= 0 && slices.Contains(nameWords(name), "plan") {
 		c.plan, c.arguments = strings.Clone(text.Head(fs[i].value, maxReply)), nil
-		command = firstLine(unmarked(c.plan))
+		command = prose.FirstLine(prose.Unmarked(c.plan))
 	}
-	c.description = cmp.Or(command, searched(c.fields, c.paths), strings.Join(c.paths, ", "), firstValue(fs), excerpt(text.Head(arguments, 2*maxDescription), maxDescription))
+	c.description = cmp.Or(command, searched(c.fields, c.paths), strings.Join(c.paths, ", "), firstValue(fs), prose.Excerpt(text.Head(arguments, 2*maxDescription), maxDescription))
 	s.spoken = true
 	s.currentTurn().calls++
 	for _, p := range c.paths {
@@ -196,7 +197,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		case c.changes && !c.isShell:
 			s.addUser(m[1], m[1])
 		default: // a page or a command may print these words, too
-			c.outcome += ", its result says: " + oneLine(text.Head(m[1], maxLine))
+			c.outcome += ", its result says: " + prose.OneLine(text.Head(m[1], maxLine))
 		}
 		return listing
 	}
@@ -215,7 +216,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	if strings.HasPrefix(line, refusedEdit) { // what is wrong with it says more
 		line = cmp.Or(strings.Trim(lintLine().FindString(head), "-* \n"), line)
 	}
-	line = oneLine(text.Head(line, maxLine))
+	line = prose.OneLine(text.Head(line, maxLine))
 	if c.tool == "" && (line != "" || exitLine().MatchString(tail)) {
 		s.unlinked, _ = failureLines(head, tail)
 	}
@@ -223,7 +224,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	case s.succeeded != nil && s.succeeded.MatchString(head):
 		line = ""
 	case s.failed != nil && s.failed.MatchString(head):
-		line, isFile = oneLine(text.Head(s.failed.FindString(head), maxLine)), false
+		line, isFile = prose.OneLine(text.Head(s.failed.FindString(head), maxLine)), false
 	}
 	if line != "" && !isFile {
 		if commit := committed().FindString(tail); commit != "" { // and what followed it failed
@@ -242,7 +243,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		if n > maxFailures && !c.committed && !numbering().MatchString(line) {
 			line = fmt.Sprintf("%d lines of failures: %s", n, line)
 		}
-		c.outcome = excerpt(line, maxDescription)
+		c.outcome = prose.Excerpt(line, maxDescription)
 		s.discountFiles(c)
 		return listing
 	}
@@ -253,18 +254,18 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	case listing: // what it lists tells more
 	case whole != "" && strings.IndexByte("[{", whole[0]) >= 0 && strings.IndexByte("]}", whole[len(whole)-1]) >= 0 && !strings.Contains(whole, "\n"): // JSON
 		if !text.Longer(whole, maxDescription) { // a part of more tells nothing
-			c.outcome = oneLine(whole)
+			c.outcome = prose.OneLine(whole)
 		}
 	default:
 		line := ""
 		if c.isShell && !strings.Contains(c.description, "--reverse") && listingCommits().MatchString(withoutFolder(c.description)) { // the newest comes first
-			line = listedCommit().FindString(firstLine(head))
+			line = listedCommit().FindString(prose.FirstLine(head))
 		}
 		if slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return subagents[w] }) {
 			line = reportLine(head)
 		}
 		line = c.countPassed(cmp.Or(line, resultLine(c.command, tail)), head, tail)
-		c.outcome = excerpt(strings.ReplaceAll(unmarked(line), "**", ""), maxDescription)
+		c.outcome = prose.Excerpt(strings.ReplaceAll(prose.Unmarked(line), "**", ""), maxDescription)
 	}
 	if f := s.files[strings.Join(c.paths, "")]; f != nil && c.changes && f.changes == 1 {
 		f.created = f.reads == 0 && c.change.from == 0 && creating().MatchString(text.Head(head, maxLine))
@@ -424,7 +425,7 @@ func argumentPaths(fs []argument) []string {
 		if !isPathKey(f.key) {
 			continue
 		}
-		if v := f.value; len(v) <= maxDescription && strings.ContainsAny(v, "./\\") && isPrintable(v) && !strings.ContainsAny(v, "*?<>|\"\t") && !slices.Contains(found, v) {
+		if v := f.value; len(v) <= maxDescription && strings.ContainsAny(v, "./\\") && prose.IsPrintable(v) && !strings.ContainsAny(v, "*?<>|\"\t") && !slices.Contains(found, v) {
 			found = append(found, strings.Clone(v))
 		}
 	}
@@ -484,7 +485,7 @@ func commandLine(command string) string {
 	if strings.Contains(command, "$(cat <<") {
 		command = heredoc().ReplaceAllString(command, "$2")
 	}
-	lines := splitLines(strings.ReplaceAll(text.Head(command, 4*maxDescription), "\\\n", " ")) // continued lines
+	lines := prose.SplitLines(strings.ReplaceAll(text.Head(command, 4*maxDescription), "\\\n", " ")) // continued lines
 	if says := slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return l[0] == '#' }); len(says) > 0 {
 		lines = says
 	}
@@ -492,7 +493,7 @@ func commandLine(command string) string {
 		return ""
 	}
 	command = staging().ReplaceAllString(strings.Join(lines, "; "), "")
-	return excerpt(redirection().ReplaceAllString(command, "$1"), maxDescription)
+	return prose.Excerpt(redirection().ReplaceAllString(command, "$1"), maxDescription)
 }
 
 // redirection is what a command does with its output, which has no effect on what it does.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -34,7 +35,7 @@ func (s *history) dropDeclarations(paths []string, fs []argument) {
 	}
 	before, after := changedLines(fs, func(argument) bool { return true })
 	removed, kept := declaredNames(strings.Join(before, "\n")), strings.Join(after, "\n")
-	s.undeclare(s.newestCall(), s.files[paths[0]], func(name string) bool { return slices.Contains(removed, name) && !containsWord(kept, name) })
+	s.undeclare(s.newestCall(), s.files[paths[0]], func(name string) bool { return slices.Contains(removed, name) && !prose.ContainsWord(kept, name) })
 }
 
 // newestCall returns the call that was added last.
@@ -109,7 +110,7 @@ func namesSince(said string, since map[string]touch, at int) bool {
 	if len(since) == 0 {
 		return false
 	}
-	for w := range namesAndWords(said) {
+	for w := range prose.Words(said) {
 		if last, ok := since[w]; ok && last.at > at {
 			return true
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/extract/identifier"
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -54,9 +55,9 @@ var contradicting = text.Pattern(`^\W*(?:(?i:ugh|ah|oh|hmm*|no|yes|ok(?:ay)?)\b\
 
 // contradicts reports whether an answer contradicts what was said in a turn.
 func (t *turn) contradicts(answer string) bool {
-	if first := firstSentence(text.Head(answer, maxLine)); contradicting().MatchString(first) {
-		for w := range namesAndWords(first) {
-			if len(w) >= minRepeated && !identifier.IsStopWord(strings.ToLower(w)) && slices.ContainsFunc(t.lines, func(l string) bool { return containsWord(l, w) }) {
+	if first := prose.FirstSentence(text.Head(answer, maxLine)); contradicting().MatchString(first) {
+		for w := range prose.Words(first) {
+			if len(w) >= minRepeated && !identifier.IsStopWord(strings.ToLower(w)) && slices.ContainsFunc(t.lines, func(l string) bool { return prose.ContainsWord(l, w) }) {
 				return true
 			}
 		}
@@ -71,7 +72,7 @@ const minRepeated = 4
 func (s *history) reject(said string) {
 	s.decisions = s.decisions[:len(s.decisions)-s.proposed]
 	last := s.currentTurn()
-	if slices.ContainsFunc(sentences(said), func(x string) bool { return undid().MatchString(x) && !isQuestion(x) }) {
+	if slices.ContainsFunc(prose.Sentences(said), func(x string) bool { return undid().MatchString(x) && !prose.IsQuestion(x) }) {
 		made := s.calls[max(0, len(s.calls)-last.calls):]
 		s.takeBack(nil, made, editedPaths(made))
 	}
@@ -88,9 +89,9 @@ var undoing = text.Pattern(`(?i)^\W*(?:(?:no|nah|ok(?:ay)?|please|pls|just|actua
 
 // isUndoing reports whether a message takes back what was made for the one before, and says at most what is wanted instead.
 func isUndoing(s string) bool {
-	first := firstSentence(strings.TrimLeft(denying().ReplaceAllString(s, ""), " "))
+	first := prose.FirstSentence(strings.TrimLeft(denying().ReplaceAllString(s, ""), " "))
 	rest := strings.TrimSpace(s[strings.LastIndex(s, first)+len(first):])
-	return undoing().MatchString(first) && (!isQuestion(first) || requested().MatchString(first) || rest == "") && !rejecting().MatchString(rest) && !keeping().MatchString(rest)
+	return undoing().MatchString(first) && (!prose.IsQuestion(first) || requested().MatchString(first) || rest == "") && !rejecting().MatchString(rest) && !keeping().MatchString(rest)
 }
 
 var (
@@ -125,19 +126,19 @@ func (s *history) readDemands(message string, instructs bool) (others []demand) 
 	if instructs {
 		own, pasted = "", own+pasted
 	}
-	if said := sentences(own); len(said) > 0 && !instructs && !strings.HasPrefix(unmarked(message), said[0]) { // behind what was pasted
-		others = append(others, demand{text: strings.Clone(truncate(oneLine(said[len(said)-1]), maxLine))})
+	if said := prose.Sentences(own); len(said) > 0 && !instructs && !strings.HasPrefix(prose.Unmarked(message), said[0]) { // behind what was pasted
+		others = append(others, demand{text: strings.Clone(prose.Truncate(prose.OneLine(said[len(said)-1]), maxLine))})
 	}
-	for _, l := range splitLines(pasted) { // what a plan consists of
+	for _, l := range prose.SplitLines(pasted) { // what a plan consists of
 		if !instructs && strings.HasPrefix(l, "##") && strings.Count(l, " ") > minSaidWords && len(others) < maxDemands/2 && !text.Longer(l, maxLine) {
 			others = append(others, demand{text: strings.Clone(l), pasted: true})
 		}
 	}
 	for i, part := range []string{own, pasted} {
-		for _, x := range sentences(part) {
-			x = oneLine(commandName().ReplaceAllString(x, ""))
+		for _, x := range prose.Sentences(part) {
+			x = prose.OneLine(commandName().ReplaceAllString(x, ""))
 			switch {
-			case len(x) <= minSentence || text.Longer(x, maxLine) || isQuestion(x):
+			case len(x) <= minSentence || text.Longer(x, maxLine) || prose.IsQuestion(x):
 			case i == 0 && lifting().MatchString(x):
 				s.constraints = slices.DeleteFunc(s.constraints, func(c string) bool { return isAbout(c, x) })
 			case i == 0 && isStanding(x):
@@ -206,9 +207,9 @@ func divide(message string) (own, pasted, quoted string) {
 func (r request) said() (whole, short string) {
 	said := cmp.Or(withoutCommands(r.head), r.head)
 	if strings.Contains(r.tail, codeFence) { // what is pasted may end there
-		said += ellipsis + r.tail
+		said += prose.Ellipsis + r.tail
 	}
-	return oneLine(withoutOutput(said)), oneLine(withoutPastes(said))
+	return prose.OneLine(withoutOutput(said)), prose.OneLine(withoutPastes(said))
 }
 
 // withoutOutput returns a message without the middle of each block of records of a log with more than maxOutput bytes.
@@ -224,7 +225,7 @@ func withoutOutput(message string) string {
 			size, last = 0, ""
 		} else if size += len(l); size > maxOutput && size > len(l) {
 			if last != "" { // it is left out
-				l = ellipsis + "\n" + l
+				l = prose.Ellipsis + "\n" + l
 			}
 			last = l
 			continue
@@ -256,7 +257,7 @@ func withoutPastes(message string) string {
 			b.WriteString(l)
 		case len(marks) >= len(fence) && strings.TrimSpace(l) == marks:
 			if pasted += l; len(pasted) > maxExcerpt {
-				pasted = ellipsis + "\n"
+				pasted = prose.Ellipsis + "\n"
 			}
 			b.WriteString(pasted)
 			fence, pasted = "", ""
@@ -324,7 +325,7 @@ func (s *history) addDemands(b *itemList, i int, request *item) {
 		case i >= len(s.turns)-recentTurns && !d.pasted && wishing().MatchString(d.text) && !momentary().MatchString(d.text):
 			it.tier, it.value = tierUser, worthConstraint
 		}
-		switch extended := d.extend(request, oneLine(s.turns[i].request.head)); {
+		switch extended := d.extend(request, prose.OneLine(s.turns[i].request.head)); {
 		case extended != "":
 			it.section, it.day, it.text, it.extends = sectionRequests, request.day, extended, request
 			it.tier = min(max(it.tier, request.tier+1), tierSpare) // after what it extends
@@ -345,7 +346,7 @@ func (d demand) extend(request *item, said string) string {
 	if request == nil {
 		return ""
 	}
-	cut, ok := strings.CutSuffix(request.text, ellipsis+"\n")
+	cut, ok := strings.CutSuffix(request.text, prose.Ellipsis+"\n")
 	for at := max(len(requestMark), len(cut)-len(d.text)); ok && at <= len(cut)-minOverlap; at++ {
 		if !strings.HasPrefix(d.text, cut[at:]) {
 			continue
@@ -355,7 +356,7 @@ func (d demand) extend(request *item, said string) string {
 			return ""
 		}
 		if rest != "" {
-			rest = ellipsis
+			rest = prose.Ellipsis
 		}
 		return cut[:at] + d.text + rest + "\n"
 	}

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/redact"
@@ -178,7 +179,7 @@ func (d *Digest) addResult(id, content string) {
 		content = d.redact(content)
 		d.history.readClientReport(id, content, content)
 		if !d.history.addResult(c, content, content) {
-			content = blankLineNumbers(content)
+			content = prose.BlankLineNumbers(content)
 			d.ids.scan(content, false)
 			d.history.addDeclarations(c.paths, content, true)
 		}
@@ -187,7 +188,7 @@ func (d *Digest) addResult(id, content string) {
 	head, tail := d.scan(content, false)
 	d.history.readClientReport(id, head, tail)
 	d.history.addResult(c, head, tail)
-	d.history.addDeclarations(c.paths, blankLineNumbers(head), true)
+	d.history.addDeclarations(c.paths, prose.BlankLineNumbers(head), true)
 }
 
 // redact masks the secrets in s.
@@ -211,7 +212,7 @@ func (d *Digest) scan(s string, used bool) (head, tail string) {
 		if first {
 			head = tail
 		}
-		d.ids.scan(blankLineNumbers(tail), used)
+		d.ids.scan(prose.BlankLineNumbers(tail), used)
 	}
 	return head, tail
 }

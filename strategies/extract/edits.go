@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -49,8 +50,8 @@ func (e *edit) String() string {
 	if e.within != "" {
 		s += to + e.within + ": "
 	}
-	if s += strings.Join(e.lines, editSeparator); e.more && !strings.HasSuffix(s, ellipsis) {
-		s += ellipsis
+	if s += strings.Join(e.lines, editSeparator); e.more && !strings.HasSuffix(s, prose.Ellipsis) {
+		s += prose.Ellipsis
 	}
 	return s
 }
@@ -89,7 +90,7 @@ func (s *history) recordChange(c *toolCall, fs []argument) {
 		}
 		moved := map[string]bool{} // lines that earlier edits added and this one takes out
 		if earlier := s.editsOf(p); len(earlier) > 0 {
-			gone, kept := lineSet(before), lineSet(append(after, splitLines(content)...))
+			gone, kept := lineSet(before), lineSet(append(after, prose.SplitLines(content)...))
 			for _, e := range earlier {
 				left := slices.DeleteFunc(slices.Clone(e.lines), func(l string) bool {
 					drop := (whole || gone[l]) && !kept[l]
@@ -231,7 +232,7 @@ func newEdit(path string, lines, others []string, whole bool) (e *edit, names []
 		switch {
 		case name != "":
 			declaring = append(declaring, l)
-		case !strings.ContainsFunc(l, isLetterOrDigit):
+		case !strings.ContainsFunc(l, prose.IsLetterOrDigit):
 			continue
 		case (body || !isPlain(l)) && !tasks[l]:
 			if len(rest) <= maxEditLines {
@@ -266,7 +267,7 @@ func newEdit(path string, lines, others []string, whole bool) (e *edit, names []
 }
 
 // editLine returns a line of code as an edit tells it.
-func editLine(l string) string { return truncate(oneLine(l), maxEdit/2) }
+func editLine(l string) string { return prose.Truncate(prose.OneLine(l), maxEdit/2) }
 
 // changedLines returns the lines of the arguments of an edit for the content before and after it, those of
 // a file that is written as a whole left out.
@@ -275,11 +276,11 @@ func changedLines(fs []argument, of func(argument) bool) (before, after []string
 		switch key := strings.ToLower(f.key); {
 		case !slices.Contains(contentFields, key) || !of(f):
 		case strings.HasPrefix(key, "old"):
-			before = append(before, splitLines(f.value)...)
+			before = append(before, prose.SplitLines(f.value)...)
 		case strings.HasPrefix(key, "new"):
-			after = append(after, splitLines(f.value)...)
+			after = append(after, prose.SplitLines(f.value)...)
 		case key == "patch" || key == "diff":
-			for _, l := range splitLines(f.value) {
+			for _, l := range prose.SplitLines(f.value) {
 				if sign, rest := l[0], text.Trim(l[1:]); rest == "" || strings.HasPrefix(l, "---") || strings.HasPrefix(l, "+++") {
 					continue
 				} else if sign == '-' {

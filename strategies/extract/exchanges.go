@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -40,10 +41,10 @@ func (s *history) requestLines() []requestLine {
 				if s.isReplaced(i) || i < len(s.turns)-newestRequests && s.editedAfter(t) {
 					l.whole = ""
 				}
-				l.text = firstLine(t.request.head) + ellipsis
+				l.text = prose.FirstLine(t.request.head) + prose.Ellipsis
 			}
 			if t.program { // which skill it was is enough
-				l.whole, l.text, l.skill = "", firstLine(t.request.head), !strings.HasPrefix(t.request.head, demonstration)
+				l.whole, l.text, l.skill = "", prose.FirstLine(t.request.head), !strings.HasPrefix(t.request.head, demonstration)
 			}
 			l.bare = join && t.asked == "" && isBare(t.request.head) && !s.editedFor(t) || t.isUndone()
 			l.spare = t.program && !l.skill || isSmallTalk(l.text) || isCommand(l.text) || said == "" || t.request.isOutput() ||
@@ -119,7 +120,7 @@ func (s *history) addRequests(b *itemList, budget int) {
 			}
 			continue
 		}
-		x := strings.ReplaceAll(truncate(l.text, limit), strings.TrimSuffix(requestSeparator, " ")+ellipsis, ellipsis)
+		x := strings.ReplaceAll(prose.Truncate(l.text, limit), strings.TrimSuffix(requestSeparator, " ")+prose.Ellipsis, prose.Ellipsis)
 		mark := requestMark
 		if l.skill {
 			mark = bulletMark + skillMark
@@ -148,7 +149,7 @@ func (s *history) addRequests(b *itemList, budget int) {
 			it.topical = true
 		}
 		first = false
-		if whole := b.addWhole(it, mark+text.Head(cmp.Or(l.whole, l.text), maxRequest+len(ellipsis))+"\n"+came); whole != nil && !l.spare && i >= len(lines)-newestRequests {
+		if whole := b.addWhole(it, mark+text.Head(cmp.Or(l.whole, l.text), maxRequest+len(prose.Ellipsis))+"\n"+came); whole != nil && !l.spare && i >= len(lines)-newestRequests {
 			whole.tier = tierNewest
 		}
 		committed := false
@@ -158,7 +159,7 @@ func (s *history) addRequests(b *itemList, budget int) {
 				if whole := inContext(s.turns[max(0, turn-1)].lastText, question); !text.Longer(whole, b.lineLimit) {
 					question = whole
 				}
-				q := b.add(sectionFindings, indentMark+repliesMark+truncate(question, b.lineLimit)+"\n", worthAnswer*decay(len(s.turns)-turn, 8))
+				q := b.add(sectionFindings, indentMark+repliesMark+prose.Truncate(question, b.lineLimit)+"\n", worthAnswer*decay(len(s.turns)-turn, 8))
 				q.section, q.day, q.parent = sectionRequests, it.day, it
 			}
 			s.addDemands(b, turn, request)

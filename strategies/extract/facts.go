@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -35,7 +36,7 @@ func (s *history) addUserFacts(said string) {
 	}
 	agreed := agreeing().MatchString(said)
 	for _, f := range s.offered {
-		if isQuestion(f.text) && !agreed || declining().MatchString(said) && !leaving().MatchString(said) {
+		if prose.IsQuestion(f.text) && !agreed || declining().MatchString(said) && !leaving().MatchString(said) {
 			continue
 		}
 		f.certain = f.certain || agreed
@@ -43,7 +44,7 @@ func (s *history) addUserFacts(said string) {
 	}
 	s.offered = nil
 	for _, f := range s.factsIn(said) {
-		if !isQuestion(f.text) {
+		if !prose.IsQuestion(f.text) {
 			f.byUser, f.certain = true, true
 			if takingBack().MatchString(f.text) { // else what it takes back is told as if it were still so
 				f.names = maxFactWeight
@@ -72,7 +73,7 @@ func (s *history) offerFacts(said string) {
 	asked := lastQuestion(s.currentTurn().request.head) != ""
 	facts := s.factsIn(said)
 	for _, f := range facts {
-		f.certain = asked && !isQuestion(f.text)
+		f.certain = asked && !prose.IsQuestion(f.text)
 		f.known = slices.ContainsFunc(namesIn(f.text), func(n string) bool { return s.names[n] })
 		if len(facts) <= maxOffered || f.known {
 			s.offered = appendBounded(s.offered, f, maxTurnLines)
@@ -83,7 +84,7 @@ func (s *history) offerFacts(said string) {
 // factsIn returns the sentences of a text that name something, or that take something back.
 func (s *history) factsIn(said string) []fact {
 	var out []fact
-	for _, line := range sentences(text.Head(said, maxRequest)) {
+	for _, line := range prose.Sentences(text.Head(said, maxRequest)) {
 		if len(line) <= minSentence || text.Longer(line, maxLine) || programLine().MatchString(line) {
 			continue
 		}
@@ -112,7 +113,7 @@ var refining = text.Pattern(`(?i)^\W*no\b[, ]+(?:for|on|at|to|with|make|change|o
 func namesIn(sentence string) []string {
 	var out []string
 	for i, w := range strings.Fields(sentence) {
-		w = strings.TrimFunc(w, func(r rune) bool { return !isLetterOrDigit(r) })
+		w = strings.TrimFunc(w, func(r rune) bool { return !prose.IsLetterOrDigit(r) })
 		first, size := utf8.DecodeRuneInString(w)
 		second, _ := utf8.DecodeRuneInString(w[size:])
 		isName := i > 0 && unicode.IsUpper(first) && unicode.IsLetter(second)

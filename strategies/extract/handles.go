@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/sessionstore/compactor/strategies/extract/internal/charclass"
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -56,7 +57,7 @@ func (s *history) noteHandles(c *toolCall, head, tail string) {
 		result += "\n" + end
 	}
 	if i := slices.IndexFunc(s.handles, c.names); i >= 0 && s.handles[i].kind == process && len(c.arguments) > 0 && slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return processWords[w] }) { // an id says little
-		c.arguments = append(slices.Clip(c.arguments), argument{key: "of", value: truncate(s.handles[i].text, maxShortValue)})
+		c.arguments = append(slices.Clip(c.arguments), argument{key: "of", value: prose.Truncate(s.handles[i].text, maxShortValue)})
 	}
 	s.endBackground(c, result)
 	s.readReport(result, c.names)
@@ -97,7 +98,7 @@ func (s *history) endBackground(c *toolCall, report string) {
 	failed := c.failed || status[1] == "failed" || exitCode().MatchString(report)
 	for _, h := range s.handles {
 		at := slices.IndexFunc(s.calls, func(o *toolCall) bool {
-			return o != c && inBackground().MatchString(o.outcome) && containsWord(o.outcome, h.id)
+			return o != c && inBackground().MatchString(o.outcome) && prose.ContainsWord(o.outcome, h.id)
 		})
 		if h.kind != process || !c.names(h) || at < 0 {
 			continue
@@ -232,10 +233,10 @@ func (s *history) closeKilled(killer, line string) {
 	if strings.HasPrefix(killer, "xargs") || strings.HasSuffix(killer, "$") {
 		killer = line
 	}
-	words := slices.Collect(namesAndWords(killer))
+	words := slices.Collect(prose.Words(killer))
 	s.close(func(h handle) bool {
 		return h.kind == tunnel && slices.Contains(words, "ssh") || h.kind == process && slices.ContainsFunc(words, func(w string) bool {
-			return w == h.id || len(w) > 2 && !killers().MatchString(w) && containsWord(h.text, w)
+			return w == h.id || len(w) > 2 && !killers().MatchString(w) && prose.ContainsWord(h.text, w)
 		})
 	})
 }
@@ -315,10 +316,10 @@ func (c *toolCall) title() string {
 
 // open records a handle as the newest one.
 func (s *history) open(c *toolCall, kind, id, what string) {
-	if id == "" || len(id) > maxHandleID || strings.ContainsFunc(id, func(r rune) bool { return unicode.IsSpace(r) || isLineBreak(r) }) {
+	if id == "" || len(id) > maxHandleID || strings.ContainsFunc(id, func(r rune) bool { return unicode.IsSpace(r) || prose.IsLineBreak(r) }) {
 		id = unknownID
 	}
-	h := handle{kind: kind, id: strings.Clone(id), text: excerpt(what, maxHandleText), since: fmt.Sprintf("message %d", s.messages)}
+	h := handle{kind: kind, id: strings.Clone(id), text: prose.Excerpt(what, maxHandleText), since: fmt.Sprintf("message %d", s.messages)}
 	if !c.at.IsZero() {
 		h.since = c.at.Format("2006-01-02 15:04")
 	}
@@ -332,7 +333,7 @@ func (s *history) close(match func(handle) bool) { s.handles = slices.DeleteFunc
 // addAddress adds where a server listens, as its output says.
 func (h *handle) addAddress(output string) {
 	if found := address().FindStringSubmatch(output); found != nil && !strings.Contains(h.text, found[1]) {
-		h.text = truncate(h.text, maxHandleText) + ", at " + strings.Clone(found[1])
+		h.text = prose.Truncate(h.text, maxHandleText) + ", at " + strings.Clone(found[1])
 	}
 }
 

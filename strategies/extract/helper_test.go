@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 )
 
 func says(r chat.Role, text string) *chat.Message {
@@ -126,7 +127,7 @@ func isHeading(line string) bool {
 func quotation(line string) (string, bool) {
 	for _, mark := range []string{quoteMark, beforeMark, bulletMark + quoteMark, indentMark + quoteMark, askedMark} {
 		if q, ok := strings.CutPrefix(line, mark); ok {
-			return strings.TrimSuffix(q, ellipsis), true
+			return strings.TrimSuffix(q, prose.Ellipsis), true
 		}
 	}
 	return "", false
@@ -137,7 +138,7 @@ var commandTags = strings.NewReplacer("<command-name>", " ", "</command-name>", 
 // said reports whether the requests contain q, or the parts of q around masks: joining lines
 // can produce a secret.
 func said(asks []string, q string) bool {
-	parts := strings.Split(strings.NewReplacer("***", "...", ellipsis, "...").Replace(q), "...")
+	parts := strings.Split(strings.NewReplacer("***", "...", prose.Ellipsis, "...").Replace(q), "...")
 	inOrder := func(s string) bool {
 		return !slices.ContainsFunc(parts, func(part string) bool {
 			_, rest, found := strings.Cut(s, strings.TrimSpace(part))
@@ -146,6 +147,6 @@ func said(asks []string, q string) bool {
 		})
 	}
 	return slices.ContainsFunc(asks, func(s string) bool { // a command as the user typed it, and what was said without one
-		return inOrder(s) || inOrder(oneLine(s)) || inOrder(oneLine(commandTags.Replace(s))) || inOrder(oneLine(withoutCommands(s)))
+		return inOrder(s) || inOrder(prose.OneLine(s)) || inOrder(prose.OneLine(commandTags.Replace(s))) || inOrder(prose.OneLine(withoutCommands(s)))
 	})
 }

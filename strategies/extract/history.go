@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -17,7 +18,7 @@ const (
 	maxOldRequest  = 240 // of the others
 	maxOldLines    = 2
 	maxTurnLines   = 48
-	maxLine        = 300
+	maxLine        = prose.MaxLine
 	maxRequest     = 4000
 	maxReply       = 6000
 	maxFiles       = 2048
@@ -259,7 +260,7 @@ func (s *history) addUser(head, tail string) {
 	s.text.pending, s.text.asked = "", false
 	s.takeOpen(textID) // nothing comes of it any more
 	r := newRequest(head, tail)
-	if len(splitLines(r.head)) == 0 {
+	if len(prose.SplitLines(r.head)) == 0 {
 		return
 	}
 	command, program := s.instruction(head)
@@ -276,7 +277,7 @@ func (s *history) addUser(head, tail string) {
 	s.readReply(said)
 	s.unjudged, s.inner, s.innerOf, s.unlinked, s.saidBefore, s.lackedBefore = nil, nil, nil, nil, 0, 0
 	if strings.HasPrefix(r.head, "<") { // a notification
-		s.readReport(r.head, func(h handle) bool { return len(h.id) >= minHandleID && containsWord(r.head, h.id) })
+		s.readReport(r.head, func(h handle) bool { return len(h.id) >= minHandleID && prose.ContainsWord(r.head, h.id) })
 	}
 	s.requests++
 	asked := lastQuestion(s.currentTurn().lastText)
@@ -314,7 +315,7 @@ func (s *history) addUser(head, tail string) {
 			}
 		}
 		if command != "" { // which text the command stands for
-			demands = slices.Insert(demands, 0, demand{text: strings.Clone(truncate(firstLine(head), maxLine)), pasted: true, rule: true})
+			demands = slices.Insert(demands, 0, demand{text: strings.Clone(prose.Truncate(prose.FirstLine(head), maxLine)), pasted: true, rule: true})
 		}
 		if !r.isOutput() && !program && command == "" {
 			own, _ := typed(head)
@@ -357,7 +358,7 @@ func (s *history) dropSaid(t *turn) {
 // shorten drops what is seldom asked for of an old turn.
 func (t *turn) shorten() {
 	_, said := t.request.said()
-	t.request = request{head: strings.Clone(truncate(said, maxOldRequest))}
+	t.request = request{head: strings.Clone(prose.Truncate(said, maxOldRequest))}
 	t.lines = slices.Clone(t.lines[t.lastStart:min(len(t.lines), t.lastStart+maxOldLines)])
 	t.lastStart, t.lastText = 0, ""
 }
@@ -392,8 +393,8 @@ func (s *history) addAssistant(head, tail string) {
 		s.turns[n-2].lines, s.turns[n-2].lastStart = nil, 0
 	}
 	t.callsBefore = t.calls
-	lines := proseLines(text.Head(head, maxReply))
-	if len(lines) > 1 && len(lines[0].text) <= minSentence && strings.HasSuffix(lines[0].text, "!") { // "Perfect!" is no state
+	lines := prose.Lines(text.Head(head, maxReply))
+	if len(lines) > 1 && len(lines[0].Text) <= minSentence && strings.HasSuffix(lines[0].Text, "!") { // "Perfect!" is no state
 		lines = lines[1:]
 	}
 	if over := len(t.lines) + len(lines) - maxTurnLines; over > 0 && len(t.lines) > 0 {
@@ -410,10 +411,10 @@ func (s *history) addAssistant(head, tail string) {
 	}
 	said := make([]string, len(lines))
 	for i, line := range lines {
-		if said[i] = line.text; slices.Contains(s.decisions, line.text) {
+		if said[i] = line.Text; slices.Contains(s.decisions, line.Text) {
 			continue
 		}
-		all := sentences(line.text)
+		all := prose.Sentences(line.Text)
 		for i, x := range all {
 			switch {
 			case !isDecision(x):
@@ -468,9 +469,9 @@ func (s *history) readCheckboxes(text string) {
 		return
 	}
 	var open []string
-	for _, line := range splitLines(text) {
+	for _, line := range prose.SplitLines(text) {
 		if _, todo, ok := strings.Cut(line, "[ ] "); ok && len(open) < maxNotes {
-			open = append(open, excerpt(todo, maxLine))
+			open = append(open, prose.Excerpt(todo, maxLine))
 		}
 	}
 	s.todos, s.tasksLeft, s.todosAt = open, 0, s.messages

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -114,7 +115,7 @@ func (s *history) instruction(head string) (command string, program bool) {
 	if m := commandTag().FindStringSubmatch(text.Head(head, maxLine)); m != nil && !controlling().MatchString(strings.TrimSpace(m[1])) {
 		s.command = strings.TrimSpace(m[1])
 		if args := commandArguments().FindStringSubmatch(text.Head(head, maxRequest)); args != nil {
-			s.command += " " + oneLine(args[1])
+			s.command += " " + prose.OneLine(args[1])
 		}
 		s.command = strings.Clone(strings.TrimSpace(s.command))
 	}

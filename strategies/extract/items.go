@@ -7,6 +7,8 @@ import (
 	"sort"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 )
 
 // Values of entries to a reader, in identifiers that are needed for certain.
@@ -140,7 +142,7 @@ func (s *history) otherItems(budget int) []*item {
 		b.weigh(value)
 		if len(f.declares) > 0 {
 			all := "declares " + strings.Join(f.declares, ", ")
-			names := b.add(sectionFiles, indentMark+bulletMark+truncate(all, maxLine)+"\n", 0)
+			names := b.add(sectionFiles, indentMark+bulletMark+prose.Truncate(all, maxLine)+"\n", 0)
 			names.parent = it
 			b.weigh(worthDeclares * decay(s.messages-f.last, 64))
 			b.addWhole(names, indentMark+bulletMark+all+"\n")
@@ -234,7 +236,7 @@ func longest(texts []string, least, most, room, mark int) int {
 	return most - sort.Search(most-least, func(i int) bool {
 		total := 0
 		for _, n := range sizes {
-			total += min(n, most-i) + mark + len(ellipsis) + 1
+			total += min(n, most-i) + mark + len(prose.Ellipsis) + 1
 		}
 		return total <= room
 	})
@@ -370,7 +372,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 				call.section, call.text = sectionState, failedBeforeMark+strings.TrimPrefix(line, bulletMark)
 			}
 			for _, l := range c.failures {
-				it := b.add(call.section, indentMark+formatLine(truncate(l, maxLine), "output: "), worthBlocked*age)
+				it := b.add(call.section, indentMark+formatLine(prose.Truncate(l, maxLine), "output: "), worthBlocked*age)
 				it.tier, it.parent = tierErrors, call
 				if call.section == sectionState {
 					it.tier = tierOther

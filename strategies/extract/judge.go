@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -26,7 +27,7 @@ func (s *history) readOutcome(said string) {
 	switch excused := slices.ContainsFunc(since, func(o *toolCall) bool { return o.failed }); { // what failed was regretted
 	case c.failed:
 		c.expected = c.expected || expected().MatchString(said)
-	case c.acts && len(c.arguments) > 0 && (apology().MatchString(firstSentence(said)) || declaring().MatchString(said)) && !completed(said):
+	case c.acts && len(c.arguments) > 0 && (apology().MatchString(prose.FirstSentence(said)) || declaring().MatchString(said)) && !completed(said):
 		if !excused && !c.statesDone() {
 			c.failed, c.undone, c.outcome = true, true, regretted
 		}
@@ -118,15 +119,15 @@ func (s *history) readReply(said string) {
 
 // completed reports whether an answer says that a thing was done, and not as a regret.
 func completed(said string) bool {
-	return slices.ContainsFunc(sentences(said), func(x string) bool {
+	return slices.ContainsFunc(prose.Sentences(said), func(x string) bool {
 		return completing().MatchString(x) && !apology().MatchString(x) && !declaring().MatchString(x)
 	})
 }
 
 // proposes reports whether an answer asks whether another value would do.
 func proposes(said, value string) bool {
-	return slices.ContainsFunc(sentences(said), func(x string) bool {
-		return isQuestion(x) && (containsValue(x, value) || proposingOther().MatchString(x))
+	return slices.ContainsFunc(prose.Sentences(said), func(x string) bool {
+		return prose.IsQuestion(x) && (containsValue(x, value) || proposingOther().MatchString(x))
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -37,7 +38,7 @@ var (
 
 // isDecision reports whether a sentence says what was decided, or why something is so.
 func isDecision(s string) bool {
-	if len(s) <= minSentence || isQuestion(s) || strings.HasSuffix(s, ":") || isRow(s) || strings.HasSuffix(s, ellipsis) || claiming().MatchString(s) {
+	if len(s) <= minSentence || prose.IsQuestion(s) || strings.HasSuffix(s, ":") || prose.IsRow(s) || strings.HasSuffix(s, prose.Ellipsis) || claiming().MatchString(s) {
 		return false
 	}
 	phrases := reasonPhrases
@@ -65,7 +66,7 @@ func isChoice(pattern *text.Regexp, s string) bool {
 func listedDecisions(s string) []string {
 	var out []string
 	below, fenced := false, false
-	lines := splitLines(s)
+	lines := prose.SplitLines(s)
 	for i, l := range lines {
 		next := ""
 		if i+1 < len(lines) {
@@ -75,13 +76,13 @@ func listedDecisions(s string) []string {
 		switch {
 		case fenced:
 			below = false
-		case decisionHeading().MatchString(l) && (!isListed(l) || !isListed(next)): // no entry of a list of contents
+		case decisionHeading().MatchString(l) && (!prose.IsListed(l) || !prose.IsListed(next)): // no entry of a list of contents
 			below = true
 		case tableRule().MatchString(next): // the line names the columns
 			below = below && decisionHeading().MatchString(lines[i-1])
-		case below && (isListed(l) || strings.HasPrefix(l, "|")):
-			for _, x := range proseLines(l) {
-				if x := opening().ReplaceAllString(x.text, ""); len(x) > minSentence && !isQuestion(x) {
+		case below && (prose.IsListed(l) || strings.HasPrefix(l, "|")):
+			for _, x := range prose.Lines(l) {
+				if x := opening().ReplaceAllString(x.Text, ""); len(x) > minSentence && !prose.IsQuestion(x) {
 					out = append(out, x)
 				}
 			}
@@ -165,7 +166,7 @@ func (k keywords) matches(s string) bool {
 // none. The first line or one of the last two must report it; an exit code is followed by
 // the most informative other line.
 func failureLine(head, tail string) string {
-	first, last := splitLines(text.Head(head, 2000)), splitLines(text.Tail(tail, 2000))
+	first, last := prose.SplitLines(text.Head(head, 2000)), prose.SplitLines(text.Tail(tail, 2000))
 	var middle []string
 	if len(first) > 1 {
 		first, middle = first[:1], first[1:]
@@ -193,7 +194,7 @@ func failureLine(head, tail string) string {
 // runFailure returns the last line that reports the failure of what a command ran, "" if there is none or if
 // a success is reported behind it.
 func runFailure(tail string) string {
-	for _, l := range slices.Backward(splitLines(text.Tail(tail, 4000))) {
+	for _, l := range slices.Backward(prose.SplitLines(text.Tail(tail, 4000))) {
 		switch l = text.Head(l, maxLine); {
 		case failing().MatchString(l):
 			return l

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/sessionstore/compactor/strategies/extract/internal/charclass"
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -49,7 +50,7 @@ func shortValues(fs []argument) []argument {
 		if f.key == "ref" && pageRef().MatchString(v) {
 			continue
 		}
-		if v == "" || v == "null" || text.Longer(v, maxShortValue) || !isPrintable(v) || text.Longer(f.key, maxKey) || !isPrintable(f.key) {
+		if v == "" || v == "null" || text.Longer(v, maxShortValue) || !prose.IsPrintable(v) || text.Longer(f.key, maxKey) || !prose.IsPrintable(f.key) {
 			continue
 		}
 		if out = append(out, argument{key: strings.Clone(f.key), value: strings.Clone(v), object: f.object, path: strings.Clone(f.path), list: strings.Clone(f.list)}); len(out) == maxValues {
@@ -57,26 +58,6 @@ func shortValues(fs []argument) []argument {
 		}
 	}
 	return out
-}
-
-// containsWord reports whether s contains v with no letter or digit next to it.
-func containsWord(s, v string) bool {
-	if v == "" {
-		return false
-	}
-	for at := 0; ; {
-		i := strings.Index(s[at:], v)
-		if i < 0 {
-			return false
-		}
-		i += at
-		before, _ := charclass.Prev(s, i)
-		after, _ := charclass.Next(s, i+len(v))
-		if before&charclass.Word == 0 && after&charclass.Word == 0 {
-			return true
-		}
-		at = i + 1
-	}
 }
 
 // is reports whether two values are the same: numbers and truth values, only if their keys are.
@@ -447,9 +428,9 @@ var banner = text.Pattern(`^[=_ ]{3,}[A-Za-z ]+[=_ ]{3,}$`)
 
 // failureLines returns the first lines of a failed call's output that report failures, and how many there are.
 func failureLines(head, tail string) (out []string, n int) {
-	lines := splitLines(text.Head(head, 20_000))
+	lines := prose.SplitLines(text.Head(head, 20_000))
 	if head != tail {
-		lines = append(lines, splitLines(text.Tail(tail, 4000))...)
+		lines = append(lines, prose.SplitLines(text.Tail(tail, 4000))...)
 	}
 	known := map[string]bool{}
 	frame := "" // the newest of a traceback, which the error follows

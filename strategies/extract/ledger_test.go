@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 )
 
 func TestCallsThatActAreToldFromThoseThatLook(t *testing.T) {
@@ -233,7 +234,7 @@ func TestAllRequestsAreKept(t *testing.T) {
 			t.Errorf("no %q in %s", want, text)
 		}
 	}
-	if p := parsePrevious(d.Text(3000)); len(p.sections[sectionRequests]) != 11 || strings.HasSuffix(p.sections[sectionRequests][0], ellipsis) {
+	if p := parsePrevious(d.Text(3000)); len(p.sections[sectionRequests]) != 11 || strings.HasSuffix(p.sections[sectionRequests][0], prose.Ellipsis) {
 		t.Errorf("what fits is shortened: %q", p.sections[sectionRequests])
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/extract/identifier"
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -295,11 +296,11 @@ var thousands = text.Pattern(`^\d{4,9}(?:\.\d+)?$`)
 
 // containsValue reports whether a text contains a value, also as people write it: 7:05 for 19:05, 1,450 for 1450.
 func containsValue(said, v string) bool {
-	if containsWord(said, v) || strings.ContainsAny(v, " 0123456789") && isLower(said) && containsWord(said, strings.ToLower(v)) || thousands().MatchString(v) && containsWord(strings.ReplaceAll(said, ",", ""), v) {
+	if prose.ContainsWord(said, v) || strings.ContainsAny(v, " 0123456789") && isLower(said) && prose.ContainsWord(said, strings.ToLower(v)) || thousands().MatchString(v) && prose.ContainsWord(strings.ReplaceAll(said, ",", ""), v) {
 		return true
 	}
 	at, err := time.Parse("15:04", text.Head(v, len("15:04")))
-	return err == nil && len(v) <= len("15:04:05") && containsWord(said, at.Format("3:04"))
+	return err == nil && len(v) <= len("15:04:05") && prose.ContainsWord(said, at.Format("3:04"))
 }
 
 // outcomeValues returns what came of a call: the values of its one object, or what was said
@@ -432,7 +433,7 @@ func (o *option) rank(f argument, asked string) int {
 		return 0
 	case len(o.names) > 0 && f.value == o.names[0], len(o.names) == 0 && f == o.values[0]:
 		return 1
-	case isPrice && containsWord(asked, strings.ToLower(f.key)), isTime && !arrives && askingForTime().MatchString(asked) && !askingForCost().MatchString(asked):
+	case isPrice && prose.ContainsWord(asked, strings.ToLower(f.key)), isTime && !arrives && askingForTime().MatchString(asked) && !askingForCost().MatchString(asked):
 		return 2
 	case isPrice:
 		return 3

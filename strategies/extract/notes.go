@@ -3,6 +3,7 @@ package extract
 import (
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -16,12 +17,12 @@ func (d *Digest) addNotes(lines []string) {
 	var goal, said []string
 	var into *[]string        // of the section, nil for one whose lines are findings
 	stale, below := false, -1 // below is the indent of the heading of a section that is no finding
-	for _, l := range proseLines(scratchpad().ReplaceAllString(text, "$1")) {
-		line := l.text
-		if isNoteHeading(line) && (below < 0 || l.indent <= below) {
+	for _, l := range prose.Lines(scratchpad().ReplaceAllString(text, "$1")) {
+		line := l.Text
+		if isNoteHeading(line) && (below < 0 || l.Indent <= below) {
 			into, below = nil, -1
 			if stale = staleHeading().MatchString(line); stale {
-				below = l.indent
+				below = l.Indent
 			}
 			switch {
 			case goalHeading().MatchString(line):
@@ -32,13 +33,13 @@ func (d *Digest) addNotes(lines []string) {
 			continue
 		}
 		if into != nil {
-			if n := len(*into); n > 0 && !l.listed { // it goes on
+			if n := len(*into); n > 0 && !l.Listed { // it goes on
 				(*into)[n-1] += " " + line
 			} else {
 				*into = append(*into, line)
 			}
 		}
-		if !stale && !isIntention(line) && !isQuestion(line) && strings.Contains(line, " ") && (!told || d.ids.hasNew(line)) {
+		if !stale && !isIntention(line) && !prose.IsQuestion(line) && strings.Contains(line, " ") && (!told || d.ids.hasNew(line)) {
 			h.addEntry(sectionFindings, entry{text: strings.TrimSuffix(formatEntry(line), "\n")})
 		}
 	}
@@ -50,9 +51,9 @@ func (d *Digest) addNotes(lines []string) {
 
 // addTold adds what a summary of another program tells of the goal, and the messages of the user that it lists.
 func (s *history) addTold(goal string, said []string) {
-	s.toldGoal = excerpt(goal, maxLine)
+	s.toldGoal = prose.Excerpt(goal, maxLine)
 	for _, x := range said[max(0, len(said)-maxToldMessages):] {
-		x = strings.Trim(oneLine(text.Head(x, maxRequest)), "\"“”")
+		x = strings.Trim(prose.OneLine(text.Head(x, maxRequest)), "\"“”")
 		if x == "" || IsGenerated(x) || isInstruction(x) {
 			continue
 		}
@@ -64,7 +65,7 @@ func (s *history) addTold(goal string, said []string) {
 // addToldGoal adds that goal, which is no quotation.
 func (s *history) addToldGoal(b *itemList) {
 	if s.toldGoal != "" {
-		b.add(sectionGoal, formatEntry(truncate(s.toldGoal, b.lineLimit)), worthDemand).tier = tierUser
+		b.add(sectionGoal, formatEntry(prose.Truncate(s.toldGoal, b.lineLimit)), worthDemand).tier = tierUser
 	}
 }
 

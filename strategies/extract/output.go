@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/extract/identifier"
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -35,14 +36,14 @@ func (o output) excerpt(requests []string, n int) string {
 	}
 	lines := o.lines()
 	asked := map[string]bool{}
-	for w := range namesAndWords(strings.ToLower(strings.Join(requests, "\n"))) {
+	for w := range prose.Words(strings.ToLower(strings.Join(requests, "\n"))) {
 		asked[w] = len(w) >= minRepeated && !identifier.IsStopWord(w)
 	}
 	for i := range lines {
 		if forAgents[strings.ToLower(path.Base(strings.Join(o.of.paths, "")))] && ruling().MatchString(lines[i].text) {
 			lines[i].about += worthRule
 		}
-		for w := range namesAndWords(strings.ToLower(lines[i].text)) {
+		for w := range prose.Words(strings.ToLower(lines[i].text)) {
 			if asked[w] {
 				lines[i].about++
 			}
@@ -99,23 +100,23 @@ func (o output) lines() []outputLine {
 	shown, _, _ := strings.Cut(o.text, "<system-reminder>") // of the program of the agent
 	var out []outputLine
 	lead := -1
-	for _, l := range splitLines(blankLineNumbers(shown)) {
+	for _, l := range prose.SplitLines(prose.BlankLineNumbers(shown)) {
 		l = strings.TrimLeft(gutter().ReplaceAllString(l, ""), "→│|: \t")
 		if len(out) == 0 && l != "" && strings.IndexByte("[{<", l[0]) >= 0 {
 			return nil
 		}
-		if !strings.ContainsFunc(l, isLetterOrDigit) || saysNothing().MatchString(l) || claiming().MatchString(l) || o.isFile() && (len(l) < minSaid && !strings.HasSuffix(l, ":") || len(l) > maxLine) {
+		if !strings.ContainsFunc(l, prose.IsLetterOrDigit) || saysNothing().MatchString(l) || claiming().MatchString(l) || o.isFile() && (len(l) < minSaid && !strings.HasSuffix(l, ":") || len(l) > maxLine) {
 			continue
 		}
-		if !isListed(l) {
+		if !prose.IsListed(l) {
 			lead = -1
 		}
 		if first, _ := utf8.DecodeRuneInString(l); unicode.IsLower(first) && len(out) > 0 {
-			if end, _ := utf8.DecodeLastRuneInString(out[len(out)-1].text); !endsSentence(end) && end != ':' {
+			if end, _ := utf8.DecodeLastRuneInString(out[len(out)-1].text); !prose.EndsSentence(end) && end != ':' {
 				lead = len(out) - 1 // it goes on with what that says
 			}
 		}
-		out = append(out, outputLine{text: oneLine(l), lead: lead})
+		out = append(out, outputLine{text: prose.OneLine(l), lead: lead})
 		if strings.HasSuffix(l, ":") {
 			lead = len(out) - 1
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 )
 
 // item is an entry of a section: one or more whole lines.
@@ -175,7 +177,7 @@ func (p *page) contains(it *item) bool {
 		return false
 	}
 	if it.acted {
-		return containsWord(p.text, it.core())
+		return prose.ContainsWord(p.text, it.core())
 	}
 	return strings.Contains(p.text, it.core())
 }
@@ -378,7 +380,7 @@ func (p *page) omitted(items []*item, most int) string {
 		parts = append(parts, fmt.Sprintf("%s %d", kind, of[kind]))
 	}
 	if len(kinds) > most {
-		parts = append(parts, strings.TrimSpace(ellipsis))
+		parts = append(parts, strings.TrimSpace(prose.Ellipsis))
 	}
 	told := ""
 	if most > 0 && len(kinds) > 0 {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/extract/internal/charclass"
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -14,13 +15,13 @@ func (s *history) addPlan(b *itemList) {
 	at := s.activeTurn()
 	for i, t := range slices.Backward(s.turns) {
 		if len(t.plan) > 0 {
-			plan := b.add(sectionTask, planMark+truncate(t.plan[0], b.lineLimit)+"\n", worthTodo)
+			plan := b.add(sectionTask, planMark+prose.Truncate(t.plan[0], b.lineLimit)+"\n", worthTodo)
 			plan.tier = tierState
 			if i < at && s.editedFor(t) && t.calls == t.callsBefore && (finishing().MatchString(t.lastText) || s.turns[at].asked == "" && !furthering().MatchString(s.turns[at].request.head)) { // it was carried out
 				return
 			}
 			for n, step := range t.plan[1:] {
-				it := b.add(sectionTask, indentMark+formatEntry(truncate(step, b.lineLimit)), 0)
+				it := b.add(sectionTask, indentMark+formatEntry(prose.Truncate(step, b.lineLimit)), 0)
 				b.weigh(worthPasted * decay(n, maxPlan)) // in its order
 				if it.tier, it.parent = tierDemands, plan; isStep(step) {
 					it.tier = tierOpen
@@ -47,9 +48,9 @@ var approving = text.Pattern(`(?i)^\W*(?:the )?user (?:has )?approved\b`)
 // entries of its numbered list.
 func planLines(plan, result string) []string {
 	var out []string
-	for _, l := range splitLines(plan) {
-		if x := strings.ReplaceAll(oneLine(unmarked(l)), "**", ""); len(out) == 0 || planStep().MatchString(l) && !slices.Contains(out, x) {
-			out = append(out, strings.Clone(truncate(x, maxLine)))
+	for _, l := range prose.SplitLines(plan) {
+		if x := strings.ReplaceAll(prose.OneLine(prose.Unmarked(l)), "**", ""); len(out) == 0 || planStep().MatchString(l) && !slices.Contains(out, x) {
+			out = append(out, strings.Clone(prose.Truncate(x, maxLine)))
 		}
 	}
 	for i := len(out) - 1; i > 0 && len(out) > maxPlan; i-- { // the headings tell more of it

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/extract/identifier"
 	"github.com/sessionstore/compactor/strategies/extract/internal/charclass"
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -113,7 +114,7 @@ func (s *history) restore(sec section, lines []string) {
 		lines = slices.DeleteFunc(lines, func(l string) bool {
 			for _, mark := range []string{uncommittedMark, uncommittedAllMark} {
 				if files, ok := strings.CutPrefix(strings.Replace(l, formerEarlierMark, " "+earlierMark, 1), mark); ok {
-					files, cut := strings.CutSuffix(strings.ReplaceAll(files, "; "+earlierMark, ", "), ellipsis)
+					files, cut := strings.CutSuffix(strings.ReplaceAll(files, "; "+earlierMark, ", "), prose.Ellipsis)
 					if cut { // within a name, perhaps
 						files = files[:max(0, strings.LastIndexAny(files, ",;"))]
 					}
@@ -133,7 +134,7 @@ func (s *history) restore(sec section, lines []string) {
 		var last *turn // of the lines below it
 		for _, l := range lines {
 			if before, ok := strings.CutPrefix(l, beforeMark); ok {
-				last = &turn{request: request{head: strings.Clone(strings.TrimSuffix(before, ellipsis))}}
+				last = &turn{request: request{head: strings.Clone(strings.TrimSuffix(before, prose.Ellipsis))}}
 				s.turns = append(s.turns, last)
 			} else if below, ok := strings.CutPrefix(l, indentMark); ok && last != nil {
 				last.lines = append(last.lines, restoredLine(below))
@@ -151,7 +152,7 @@ func (s *history) restore(sec section, lines []string) {
 			}
 			if replied := parseReplied(lines); replied != "" {
 				s.turns = append(s.turns, &turn{lastText: replied})
-				t.asked = cmp.Or(lastQuestion(firstLine(replied)), lastQuestion(replied))
+				t.asked = cmp.Or(lastQuestion(prose.FirstLine(replied)), lastQuestion(replied))
 			}
 			s.turns = append(s.turns, t)
 		}
@@ -245,11 +246,11 @@ func (s *history) restoreEntry(sec section, e entry) {
 		return
 	}
 	if old, ok := strings.CutPrefix(e.text, strings.TrimSuffix(foundBefore, "\n")); ok {
-		for _, l := range splitLines(old) {
+		for _, l := range prose.SplitLines(old) {
 			s.addEntry(sec, entry{text: l + editedMark, after: s.requests})
 		}
 	} else if proposed, ok := strings.CutPrefix(e.text, strings.TrimSuffix(proposedBefore, "\n")); ok {
-		for _, l := range splitLines(proposed) {
+		for _, l := range prose.SplitLines(proposed) {
 			s.addEntry(sec, entry{text: l, after: s.requests})
 		}
 	} else if tasks, ok := strings.CutPrefix(e.text, finishedMark); ok {
@@ -305,7 +306,7 @@ func (s *history) dated(entry string, at int) string {
 func (s *history) namesUnchanged(text string, at int) bool {
 	var words []string // but for those of callers, which stand in other files
 	if !usingIt().MatchString(text) {
-		for w := range namesAndWords(text) {
+		for w := range prose.Words(text) {
 			if coined().MatchString(w) {
 				words = append(words, w)
 			}
@@ -384,8 +385,8 @@ func parseRequest(lines []string) *turn {
 		case i > end:
 			t.demands = append(t.demands, demand{text: strings.Clone(l), pasted: true}) // perhaps of pasted text
 		default:
-			quoted = append(quoted, strings.TrimSuffix(l, ellipsis))
-			if strings.HasSuffix(l, ellipsis) {
+			quoted = append(quoted, strings.TrimSuffix(l, prose.Ellipsis))
+			if strings.HasSuffix(l, prose.Ellipsis) {
 				end = i + 1
 			}
 		}
@@ -421,7 +422,7 @@ func (s *history) restoreRequest(e entry) {
 	var last *turn
 	for head := range strings.SplitSeq(head, requestSeparator) {
 		s.requests++
-		last = &turn{after: s.requests, day: strings.Clone(e.day), request: request{head: strings.Clone(strings.TrimSuffix(head, ellipsis))}, program: isInstruction(head)}
+		last = &turn{after: s.requests, day: strings.Clone(e.day), request: request{head: strings.Clone(strings.TrimSuffix(head, prose.Ellipsis))}, program: isInstruction(head)}
 		if s.goal.empty() { // it was no longer taken for the goal
 			s.goal, s.longAgo = last.request, true
 		}

@@ -6,17 +6,18 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // lastQuestion returns the last question among the last three sentences of a text, or "".
 func lastQuestion(s string) string {
-	all := sentences(text.Tail(s, 1000))
+	all := prose.Sentences(text.Tail(s, 1000))
 	for i, x := range slices.Backward(all) {
 		if i < len(all)-3 {
 			break
 		}
-		if !isQuestion(x) && !asking().MatchString(x) {
+		if !prose.IsQuestion(x) && !asking().MatchString(x) {
 			continue
 		}
 		if len(x) <= minSentence { // not understood without what it is about
@@ -25,7 +26,7 @@ func lastQuestion(s string) string {
 			}
 			x = all[i-1] + " " + x
 		}
-		return excerpt(strings.ReplaceAll(x, "**", ""), maxLine)
+		return prose.Excerpt(strings.ReplaceAll(x, "**", ""), maxLine)
 	}
 	return ""
 }
@@ -35,12 +36,12 @@ func inContext(s, question string) string {
 	if len(question) > maxShort/2 || !pointing().MatchString(question) {
 		return question
 	}
-	all := sentences(text.Tail(s, 1000))
+	all := prose.Sentences(text.Tail(s, 1000))
 	i := slices.IndexFunc(all, func(x string) bool { return strings.HasPrefix(question, text.Head(x, minRequest)) })
 	if i < 1 {
 		return question
 	}
-	return excerpt(strings.ReplaceAll(all[i-1], "**", ""), maxLine) + " " + question
+	return prose.Excerpt(strings.ReplaceAll(all[i-1], "**", ""), maxLine) + " " + question
 }
 
 // asking begins a sentence that wants an answer without being a question.
@@ -55,10 +56,10 @@ var picking = text.Pattern(`(?i)^\W*(?:(?:let'?s|do|go|with|for|take|try|i|i'?d|
 // answeredLines returns the last question of a text with the list of what it offers, which may
 // stand before other lines if the reply picks from it.
 func answeredLines(s, reply string) []string {
-	lines := splitLines(text.Tail(s, maxReply))
+	lines := prose.SplitLines(text.Tail(s, maxReply))
 	at := -1
 	for i, l := range slices.Backward(lines) {
-		if slices.ContainsFunc(sentences(l), isQuestion) {
+		if slices.ContainsFunc(prose.Sentences(l), prose.IsQuestion) {
 			at = i
 			break
 		}
@@ -67,11 +68,11 @@ func answeredLines(s, reply string) []string {
 		return nil
 	}
 	from, to := at, at+1
-	takes := picking().MatchString(reply) || agreeing().MatchString(firstLine(reply)) || referring().MatchString(reply)
-	for takes && from > 0 && isListed(lines[from-1]) && at-from < maxOptionLines {
+	takes := picking().MatchString(reply) || agreeing().MatchString(prose.FirstLine(reply)) || referring().MatchString(reply)
+	for takes && from > 0 && prose.IsListed(lines[from-1]) && at-from < maxOptionLines {
 		from--
 	}
-	for to < len(lines) && isListed(lines[to]) && to-at < maxOptionLines {
+	for to < len(lines) && prose.IsListed(lines[to]) && to-at < maxOptionLines {
 		to++
 	}
 	if heads := options(lines[:at]); len(heads) > 1 && (to-from == 1 && picking().MatchString(reply) || from < at && !choiceLine().MatchString(lines[from])) {
@@ -83,7 +84,7 @@ func answeredLines(s, reply string) []string {
 // chosen returns what a reply decides of a list with numbers or letters in a text: the entry that it
 // picks, or entries with the answers that it numbers like them.
 func chosen(s, reply string) []string {
-	lines, list := splitLines(text.Tail(s, maxReply)), map[string]string{}
+	lines, list := prose.SplitLines(text.Tail(s, maxReply)), map[string]string{}
 	entries := options(lines)
 	if len(entries) < 2 {
 		entries = inlineOptions(lines)
@@ -93,29 +94,29 @@ func chosen(s, reply string) []string {
 		list[number] = strings.ReplaceAll(l, "**", "")
 	}
 	var out []string
-	for _, l := range splitLines(text.Head(reply, maxRequest)) {
+	for _, l := range prose.SplitLines(text.Head(reply, maxRequest)) {
 		number, said := cutNumber(l)
 		x := list[number]
 		switch {
-		case number == "" || said == "" || !slices.ContainsFunc(sentences(x), isQuestion):
+		case number == "" || said == "" || !slices.ContainsFunc(prose.Sentences(x), prose.IsQuestion):
 		case asksAbove(lines, entries): // it may answer the question of the other list
 			return nil
 		default:
-			out = append(out, truncate(x, maxLine/2)+" → the user: "+truncate(said, maxLine/2))
+			out = append(out, prose.Truncate(x, maxLine/2)+" → the user: "+prose.Truncate(said, maxLine/2))
 		}
 	}
 	if len(out) > 0 {
 		return out
 	}
-	for _, number := range picks(firstLine(reply)) {
+	for _, number := range picks(prose.FirstLine(reply)) {
 		if x := list[number]; x != "" {
-			out = append(out, chosenMark+truncate(x, maxLine))
+			out = append(out, chosenMark+prose.Truncate(x, maxLine))
 		}
 	}
-	if said := firstLine(reply); len(out) == 0 && depending().MatchString(said) && picking().MatchString(said) {
+	if said := prose.FirstLine(reply); len(out) == 0 && depending().MatchString(said) && picking().MatchString(said) {
 		for _, number := range entryNumber().FindAllString(said, -1) {
 			if x := list[number]; x != "" {
-				out = append(out, truncate(x, maxLine/2)+" → the user: "+truncate(said, maxLine/2))
+				out = append(out, prose.Truncate(x, maxLine/2)+" → the user: "+prose.Truncate(said, maxLine/2))
 			}
 		}
 	}
@@ -189,7 +190,7 @@ func inlineOptions(lines []string) []string {
 			if number := strings.ToLower(l[m[2]:m[3]]); number != string(rune('a'+i)) && number != strconv.Itoa(i+1) {
 				break
 			}
-			out = append(out, strings.TrimRight(optionEnd().ReplaceAllString(firstSentence(l[m[2]:end]), ""), " ,;?"))
+			out = append(out, strings.TrimRight(optionEnd().ReplaceAllString(prose.FirstSentence(l[m[2]:end]), ""), " ,;?"))
 		}
 		if len(out) > 1 {
 			return out
@@ -218,7 +219,7 @@ func asksAbove(lines, entries []string) bool {
 	numbered := false
 	for _, l := range lines[:max(at-1, 0)] {
 		numbered = numbered || choiceLine().MatchString(l)
-		if numbered && slices.ContainsFunc(sentences(l), isQuestion) {
+		if numbered && slices.ContainsFunc(prose.Sentences(l), prose.IsQuestion) {
 			return true
 		}
 	}
@@ -291,18 +292,12 @@ func withBelow(line string, below []string) string {
 	}
 	var entries []string
 	for _, l := range below[:min(len(below), maxOptionLines)] {
-		if choiceLine().MatchString(l) || !isListed(l) {
+		if choiceLine().MatchString(l) || !prose.IsListed(l) {
 			break
 		}
-		entries = append(entries, unmarked(l))
+		entries = append(entries, prose.Unmarked(l))
 	}
 	return line + " " + strings.Join(entries, "; ")
-}
-
-// isListed reports whether a line is an entry of a list.
-func isListed(l string) bool {
-	l = strings.TrimLeft(l, "*")
-	return strings.HasPrefix(l, "- ") || strings.HasPrefix(l, "• ") || len(l) > 2 && isLetterOrDigit(rune(l[0])) && (l[1] == '.' || l[1] == ')')
 }
 
 // affirming begins a reply to a question.
@@ -311,9 +306,9 @@ var affirming = text.Pattern(`(?i)^\W*(?:yes|yeah|yep|yup|ya|ok|okay|sure|no|nop
 // answers reports whether a message replies to a question: it does not ask back, and begins
 // like a reply or has a word of the question. Replies in other scripts always count.
 func answers(question, reply string) bool {
-	reply = firstLine(reply)
-	first := strings.IndexFunc(reply, isLetterOrDigit)
-	if first < 0 || isQuestion(reply) {
+	reply = prose.FirstLine(reply)
+	first := strings.IndexFunc(reply, prose.IsLetterOrDigit)
+	if first < 0 || prose.IsQuestion(reply) {
 		return false
 	}
 	if reply[first] >= utf8.RuneSelf || affirming().MatchString(reply) {
@@ -321,8 +316,8 @@ func answers(question, reply string) bool {
 	}
 	question = strings.ToLower(question)
 	return slices.ContainsFunc(strings.Fields(strings.ToLower(reply)), func(w string) bool {
-		w = strings.TrimFunc(w, func(r rune) bool { return !isLetterOrDigit(r) })
-		return len(w) >= minSharedWord && containsWord(question, w)
+		w = strings.TrimFunc(w, func(r rune) bool { return !prose.IsLetterOrDigit(r) })
+		return len(w) >= minSharedWord && prose.ContainsWord(question, w)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -22,7 +23,7 @@ var (
 // quote returns the request in at most n characters, each line as a quotation. Of one that is cut, it
 // is what outline takes, with an ellipsis where lines are left out.
 func (r request) quote(n int) string {
-	lines := slices.DeleteFunc(append(indentedLines(r.head), indentedLines(r.tail)...), func(l string) bool { return saysNothing().MatchString(l) })
+	lines := slices.DeleteFunc(append(prose.IndentedLines(r.head), prose.IndentedLines(r.tail)...), func(l string) bool { return saysNothing().MatchString(l) })
 	total := 0
 	for _, l := range lines {
 		total += quotedSize(l)
@@ -34,13 +35,13 @@ func (r request) quote(n int) string {
 	var b strings.Builder
 	for i, l := range lines {
 		if total > n && !taken[i] {
-			head := truncateHead(l, room-quotedSize(ellipsis))
+			head := prose.TruncateHead(l, room-quotedSize(prose.Ellipsis))
 			if room < minQuote || head == "" {
 				continue
 			}
-			l, room = head+ellipsis, 0
+			l, room = head+prose.Ellipsis, 0
 		} else if total > n && i+1 < len(lines) && !taken[i+1] && room < minQuote {
-			l += ellipsis
+			l += prose.Ellipsis
 		}
 		b.WriteString(quoteMark + l + "\n")
 	}
@@ -64,7 +65,7 @@ func isPlan(lines []string) bool {
 func outline(lines []string, n int) (taken []bool, room int) {
 	taken, room = make([]bool, len(lines)), n
 	take := func(i, most int) bool {
-		size := quotedSize(lines[i]) + len(ellipsis)
+		size := quotedSize(lines[i]) + len(prose.Ellipsis)
 		if !taken[i] && size <= min(most, room) {
 			taken[i] = true
 			room -= size
@@ -92,7 +93,7 @@ func outline(lines []string, n int) (taken []bool, room int) {
 		size := 0
 		for i, l := range lines {
 			if !taken[i] && pattern().MatchString(l) {
-				size += quotedSize(l) + len(ellipsis)
+				size += quotedSize(l) + len(prose.Ellipsis)
 			}
 		}
 		for i, l := range lines {

@@ -6,13 +6,14 @@ import (
 	"unicode"
 
 	"github.com/sessionstore/compactor/strategies/extract/identifier"
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // isSmallTalk reports whether a request asks for nothing: thanks, a greeting, praise, or a command
 // to the program that runs the agent.
 func isSmallTalk(s string) bool {
-	return len(s) < 3*minRequest && (smallTalk().MatchString(s) || controlling().MatchString(s) || !strings.ContainsFunc(s, isLetterOrDigit))
+	return len(s) < 3*minRequest && (smallTalk().MatchString(s) || controlling().MatchString(s) || !strings.ContainsFunc(s, prose.IsLetterOrDigit))
 }
 
 // isClosing reports whether a customer ends a visit, and wants nothing more.
@@ -57,7 +58,7 @@ func isBare(s string) bool {
 	}
 	words := 0
 	for w := range strings.FieldsSeq(own) {
-		w = strings.ToLower(strings.TrimFunc(w, func(r rune) bool { return !isLetterOrDigit(r) }))
+		w = strings.ToLower(strings.TrimFunc(w, func(r rune) bool { return !prose.IsLetterOrDigit(r) }))
 		if len(w) >= minSharedWord && !identifier.IsStopWord(w) && !strings.Contains(w, "://") {
 			words++
 		}
@@ -100,7 +101,7 @@ func isEmpty(line string) bool {
 
 // isPolite reports whether a line states nothing.
 func isPolite(line string) bool {
-	return polite().MatchString(line) && !strings.ContainsFunc(line, unicode.IsDigit) && !strings.Contains(line, ":") && !slices.ContainsFunc(sentences(line), func(x string) bool { return len(namesIn(x)) > 0 })
+	return polite().MatchString(line) && !strings.ContainsFunc(line, unicode.IsDigit) && !strings.Contains(line, ":") && !slices.ContainsFunc(prose.Sentences(line), func(x string) bool { return len(namesIn(x)) > 0 })
 }
 
 // checkingBack begins what a customer is asked to confirm before a call, which tells the same.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -47,10 +48,10 @@ func (s *history) readClientReport(id, head, tail string) {
 	if s.text.asked = false; id != "" || s.text.called {
 		return
 	}
-	s.text.asked = strings.Contains(lastLine(text.Tail(tail, maxLine)), "?")
+	s.text.asked = strings.Contains(prose.LastLine(text.Tail(tail, maxLine)), "?")
 	var blocks [][]string
 	read := map[string]bool{}
-	for _, l := range splitLines(text.Head(head, maxReply)) {
+	for _, l := range prose.SplitLines(text.Head(head, maxReply)) {
 		if read[l] || len(read) == maxReported {
 			continue
 		}

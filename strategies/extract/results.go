@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -20,7 +21,7 @@ func resultLine(command, tail string) string {
 			return line
 		}
 	}
-	lines := splitLines(text.Tail(tail, 1000))
+	lines := prose.SplitLines(text.Tail(tail, 1000))
 	lines = lines[max(0, len(lines)-maxResultLines):]
 	for _, l := range slices.Backward(lines) {
 		switch {
@@ -50,7 +51,7 @@ func resultLine(command, tail string) string {
 		}
 	}
 	for _, l := range slices.Backward(lines) {
-		if l[0] != '<' && !saysNothing().MatchString(l) && !warning().MatchString(l) && strings.ContainsFunc(l, isLetterOrDigit) && !programLine().MatchString(l) {
+		if l[0] != '<' && !saysNothing().MatchString(l) && !warning().MatchString(l) && strings.ContainsFunc(l, prose.IsLetterOrDigit) && !programLine().MatchString(l) {
 			return l
 		}
 	}
@@ -84,14 +85,14 @@ func reportLine(head string) string {
 		return ""
 	}
 	passing := func(l string) bool {
-		return isEmpty(l) || isRemark(l) || isProgramLine(l) || saysNothing().MatchString(l) || slices.ContainsFunc(sentences(l), isIntention)
+		return isEmpty(l) || isRemark(l) || isProgramLine(l) || saysNothing().MatchString(l) || slices.ContainsFunc(prose.Sentences(l), isIntention)
 	}
 	first := ""
-	if at := titled().FindStringIndex(head); at != nil && strings.Count(head[:at[0]], "```")%2 == 0 && !strings.HasPrefix(unmarked(head[at[0]:at[1]]), "What ") &&
-		!slices.ContainsFunc(proseLines(head[:at[0]]), func(l proseLine) bool { return !passing(l.text) }) { // which what stands below says
-		first = unmarked(head[at[0]:at[1]])
+	if at := titled().FindStringIndex(head); at != nil && strings.Count(head[:at[0]], "```")%2 == 0 && !strings.HasPrefix(prose.Unmarked(head[at[0]:at[1]]), "What ") &&
+		!slices.ContainsFunc(prose.Lines(head[:at[0]]), func(l prose.Line) bool { return !passing(l.Text) }) { // which what stands below says
+		first = prose.Unmarked(head[at[0]:at[1]])
 	}
-	for _, l := range headed(proseLines(head)) {
+	for _, l := range headed(prose.Lines(head)) {
 		switch l = strings.TrimPrefix(l, belowMark); {
 		case passing(l):
 		case concluding().MatchString(l):

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -125,13 +126,13 @@ func (c *toolCall) serviceFailure(answer string) string {
 	asked := func(verb string) bool { // by the name of the tool, or in what it was given
 		return slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return len(w) > 3 && strings.EqualFold(text.Head(w, 5), text.Head(verb, 5)) }) ||
 			slices.ContainsFunc(c.arguments, func(f argument) bool {
-				return containsWord(strings.ToLower(f.value), strings.ToLower(verb))
+				return prose.ContainsWord(strings.ToLower(f.value), strings.ToLower(verb))
 			})
 	}
 	if strings.HasPrefix(answer, "{") {
 		return objectFailure(answer, !looks(c.tool), asked)
 	}
-	first := text.Head(firstLine(answer), maxLine)
+	first := text.Head(prose.FirstLine(answer), maxLine)
 	lines := []string{first}
 	if strings.Contains(answer, "Traceback (most recent call last)") { // it ends with what was raised
 		lines = append(lines, text.Head(answer[strings.LastIndexByte(answer, '\n')+1:], maxLine))
@@ -158,7 +159,7 @@ var notDone = text.Set(`failed failures errors rejected skipped unavailable not_
 func lacked(fs []argument) argument {
 	var out argument
 	for _, f := range fs {
-		if v := strings.TrimSpace(f.value); notDone[f.list] && f.row > 1 && v != "" && len(out.value)+len(v) <= maxShortValue && isPrintable(v) {
+		if v := strings.TrimSpace(f.value); notDone[f.list] && f.row > 1 && v != "" && len(out.value)+len(v) <= maxShortValue && prose.IsPrintable(v) {
 			out.key, out.value = strings.Clone(f.list), strings.TrimSpace(out.value+" "+v)
 		}
 	}
@@ -190,8 +191,8 @@ func objectFailure(answer string, acts bool, asked func(string) bool) string {
 	}
 	for _, key := range []string{"message", "error", "reason", "detail", "description", "stderr", "output"} {
 		if says, ok := object[key].(string); ok && strings.TrimSpace(says) != "" {
-			return oneLine(text.Head(says, maxLine))
+			return prose.OneLine(text.Head(says, maxLine))
 		}
 	}
-	return oneLine(text.Head(answer, maxLine))
+	return prose.OneLine(text.Head(answer, maxLine))
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -23,7 +24,7 @@ func shellCommands(s string) []shellCommand {
 	operator := ""
 	var to []string
 	end := func(background bool) {
-		if text := oneLine(b.String()); text != "" {
+		if text := prose.OneLine(b.String()); text != "" {
 			out = append(out, shellCommand{text, background, operator, to})
 			operator, to = "", nil
 		} else if background && len(out) > 0 { // after a parenthesis

@@ -5,6 +5,7 @@ import (
 	"unicode"
 
 	"github.com/sessionstore/compactor/strategies/extract/identifier"
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -55,7 +56,7 @@ func forbids(s string) bool {
 		return true
 	}
 	first := true
-	for x := range strings.FieldsFuncSeq(clauseMark().ReplaceAllString(s, "\n"), isLineBreak) {
+	for x := range strings.FieldsFuncSeq(clauseMark().ReplaceAllString(s, "\n"), prose.IsLineBreak) {
 		said := courtesy().ReplaceAllString(x, "")
 		switch {
 		case personal().MatchString(said):
@@ -113,11 +114,11 @@ func isDemand(s string) bool {
 func isAbout(demand, said string) bool {
 	said = strings.ToLower(said)
 	has, all := 0, 0
-	for w := range strings.FieldsFuncSeq(strings.ToLower(demand), func(r rune) bool { return !isLetterOrDigit(r) && r != '\'' }) {
+	for w := range strings.FieldsFuncSeq(strings.ToLower(demand), func(r rune) bool { return !prose.IsLetterOrDigit(r) && r != '\'' }) {
 		if len(w) < minSharedWord || identifier.IsStopWord(w) || identifier.IsEmptyLabel(w) || constraintWords.matches(w) {
 			continue
 		}
-		if all++; containsWord(said, w) {
+		if all++; prose.ContainsWord(said, w) {
 			has++
 		}
 	}

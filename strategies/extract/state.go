@@ -7,6 +7,9 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/sessionstore/compactor/strategies/extract/identifier"
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 )
 
 // maxWholeAnswer is the number of lines of an answer of which all are kept, also those that say
@@ -48,7 +51,7 @@ func (s *history) addLastAnswer(b *itemList) {
 		heads := j+1 < len(t.lines) && strings.HasPrefix(t.lines[j+1], belowMark)
 		announced = announced || heads && next != "" && strings.Contains(line, next)
 		if (last != nil || j < t.lastStart && t.callsBefore > 0) && !heads { // the calls stand for what was to be done
-			said := sentences(line)
+			said := prose.Sentences(line)
 			if line = strings.Join(slices.DeleteFunc(slices.Clone(said), announces), " "); line != strings.Join(said, " ") && isEmpty(line) {
 				continue
 			}
@@ -56,10 +59,10 @@ func (s *history) addLastAnswer(b *itemList) {
 		if j < t.lastStart {
 			line = opening().ReplaceAllString(line, "")
 		}
-		if line == "" || isPathLine(line) && len(t.lines)-t.lastStart > 1 || claiming().MatchString(line) || last != nil && last.edited() && correcting().MatchString(line) || s.isRecords() && farewell().MatchString(line) || last != nil && (isRemark(line) || !heads && (isNextStep(line) || line == last.description)) || j < t.lastStart && (announces(line) || isRemark(line) || isQuestion(line)) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
+		if line == "" || isPathLine(line) && len(t.lines)-t.lastStart > 1 || claiming().MatchString(line) || last != nil && last.edited() && correcting().MatchString(line) || s.isRecords() && farewell().MatchString(line) || last != nil && (isRemark(line) || !heads && (isNextStep(line) || line == last.description)) || j < t.lastStart && (announces(line) || isRemark(line) || prose.IsQuestion(line)) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
 			continue
 		}
-		text, whole := formatEntry(truncate(line, b.lineLimit)), formatEntry(line)
+		text, whole := formatEntry(prose.Truncate(line, b.lineLimit)), formatEntry(line)
 		if head != nil {
 			text, whole = indentMark+text, indentMark+whole
 		}
@@ -93,16 +96,16 @@ func (s *history) addLastAnswer(b *itemList) {
 	}
 	if last != nil && !stuck {
 		if next != "" && !announced && !s.carriedOut(t) {
-			said := b.add(sectionState, saidLastMark+truncate(next, minExcerpt)+"\n", worthState)
+			said := b.add(sectionState, saidLastMark+prose.Truncate(next, minExcerpt)+"\n", worthState)
 			said.tier = tierState
-			b.addWhole(said, saidLastMark+truncate(next, b.lineLimit)+"\n")
+			b.addWhole(said, saidLastMark+prose.Truncate(next, b.lineLimit)+"\n")
 		}
 		if !last.acts || len(last.options) > 0 {
 			s.addLastCall(b, last)
 		}
 	}
 	if len(s.unlinked) > 0 {
-		b.add(sectionState, lastCallMark+truncate(strings.TrimLeft(strings.Join(s.unlinked[:min(len(s.unlinked), maxOutputLines)], "; "), "-* "), b.lineLimit+b.listLimit)+"\n", worthState).tier = tierState
+		b.add(sectionState, lastCallMark+prose.Truncate(strings.TrimLeft(strings.Join(s.unlinked[:min(len(s.unlinked), maxOutputLines)], "; "), "-* "), b.lineLimit+b.listLimit)+"\n", worthState).tier = tierState
 	}
 	files := s.taskFiles()
 	addFiles := func(mark string, files []string) {
@@ -142,11 +145,11 @@ func (s *history) addLastAnswer(b *itemList) {
 		s.addChecked(b)
 	} else if commit != nil && (forTask || s.tierOfLast(slices.Index(s.calls, commit), -1) < 0) { // else it is told as the last action
 		line := commit.commitLine()
-		it := b.add(sectionState, committedMark+truncate(line, minExcerpt)+"\n", worthState)
+		it := b.add(sectionState, committedMark+prose.Truncate(line, minExcerpt)+"\n", worthState)
 		if it.tier = tierState; !forTask {
 			it.tier = tierDone
 		}
-		if whole := b.addWhole(it, committedMark+truncate(line, b.lineLimit)+"\n"); whole != nil {
+		if whole := b.addWhole(it, committedMark+prose.Truncate(line, b.lineLimit)+"\n"); whole != nil {
 			whole.tier = tierDemands
 		}
 	}
@@ -154,14 +157,14 @@ func (s *history) addLastAnswer(b *itemList) {
 
 // cutFiles truncates a line of files, and the mark before those of which none has room with it.
 func cutFiles(line string, n int) string {
-	head, cut := strings.CutSuffix(truncate(line, n), ellipsis)
+	head, cut := strings.CutSuffix(prose.Truncate(line, n), prose.Ellipsis)
 	if !cut {
 		return line
 	}
 	if i := strings.LastIndex(head, "; "); i >= 0 && strings.HasPrefix("; "+earlierMark, head[i:]) {
 		head = head[:i]
 	}
-	return head + ellipsis
+	return head + prose.Ellipsis
 }
 
 // addLastCall adds the last call with what came of it.
@@ -185,7 +188,7 @@ func (s *history) addLastCall(b *itemList, last *toolCall) {
 				text += " → " + said
 			}
 		} else if last.edited() && len(last.change.files) == 1 && len(last.change.files[0].lines) > 0 {
-			text += " → " + truncate(last.change.files[0].String(), minExcerpt)
+			text += " → " + prose.Truncate(last.change.files[0].String(), minExcerpt)
 		}
 		return last.cut(text, limit) + "\n"
 	}
@@ -271,7 +274,7 @@ func (s *history) carriedOut(t *turn) bool {
 // verdict before it, which has no line of its own.
 func (t *turn) intention() string {
 	for _, line := range slices.Backward(t.lines[t.lastStart:]) {
-		all := sentences(line)
+		all := prose.Sentences(line)
 		for i, x := range slices.Backward(all) {
 			if !intending().MatchString(x) {
 				continue
@@ -389,4 +392,9 @@ func takenBack(calls []*toolCall) map[*toolCall]bool {
 		}
 	}
 	return back
+}
+
+// isPathLine reports whether a line is the name of a file alone, as above what is written to it.
+func isPathLine(l string) bool {
+	return !strings.Contains(l, " ") && (identifier.KindOf(l) == identifier.Path || identifier.KindOf(l) == identifier.File)
 }

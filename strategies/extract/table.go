@@ -5,10 +5,10 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/extract/identifier"
 	"github.com/sessionstore/compactor/strategies/extract/internal/charclass"
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -144,15 +144,10 @@ func (t *table) lookup(v string, kind identifier.Kind) *knownIdentifier {
 	if id := t.idents[v]; id != nil {
 		return id
 	}
-	if t.hidden[v] || !isPrintable(v) {
+	if t.hidden[v] || !prose.IsPrintable(v) {
 		return nil
 	}
 	return t.add(strings.Clone(v), kind)
-}
-
-// isPrintable reports whether v is one line of valid UTF-8 without control characters.
-func isPrintable(v string) bool {
-	return utf8.ValidString(v) && !strings.ContainsFunc(v, isLineBreak)
 }
 
 func (t *table) add(value string, kind identifier.Kind) *knownIdentifier {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -41,7 +42,7 @@ func (s *history) leadingItems(budget int) []*item {
 	if at >= 0 {
 		active = s.turns[at].request
 		size := bodySize(sectionTask, min(budget, 100))
-		if whole := active.quoted(); s.isOnlyTask() && !isPlan(splitLines(active.head)) { // the files of a plan are listed below
+		if whole := active.quoted(); s.isOnlyTask() && !isPlan(prose.SplitLines(active.head)) { // the files of a plan are listed below
 			size = max(size, int(onlyTaskShare*float64(budget)))
 		} else {
 			size = max(size, min(whole, budget/2))
@@ -60,7 +61,7 @@ func (s *history) leadingItems(budget int) []*item {
 	}
 	before := s.beforeActive()
 	if at > 0 && !s.supplies(at) && (len(active.head) < minRequest || len(active.head) < maxShort && (len(s.files) == 0 && (pointing().MatchString(active.head) || s.takesUp(active.head)) || s.turns[at].asked != "" || referring().MatchString(active.head))) {
-		last := proseLines(s.turns[at-1].lastText)
+		last := prose.Lines(s.turns[at-1].lastText)
 		replied := answeredLines(s.turns[at-1].lastText, active.head)
 		switch {
 		case len(replied) > 0:
@@ -68,25 +69,25 @@ func (s *history) leadingItems(budget int) []*item {
 			if !slices.Contains(before, at-1) { // whose answer stands with it
 				replied = countedEntries(s.turns[at-1].lastText, active.head)
 			}
-		case len(last) > 0 && choiceLine().MatchString(last[len(last)-1].text) || s.turns[at].asked == "" && (referring().MatchString(active.head) || picking().MatchString(active.head)):
-			replied = options(splitLines(s.turns[at-1].lastText))
+		case len(last) > 0 && choiceLine().MatchString(last[len(last)-1].Text) || s.turns[at].asked == "" && (referring().MatchString(active.head) || picking().MatchString(active.head)):
+			replied = options(prose.SplitLines(s.turns[at-1].lastText))
 		}
-		if len(replied) == 0 && len(last) > 0 && !last[len(last)-1].row && (!s.isRecords() && (agreeing().MatchString(active.head) || pointing().MatchString(active.head) || s.takesUp(active.head)) || requesting().MatchString(last[len(last)-1].text) || checkingBack().MatchString(last[len(last)-1].text)) {
-			for len(last) > 1 && isPolite(last[len(last)-1].text) {
+		if len(replied) == 0 && len(last) > 0 && !last[len(last)-1].Row && (!s.isRecords() && (agreeing().MatchString(active.head) || pointing().MatchString(active.head) || s.takesUp(active.head)) || requesting().MatchString(last[len(last)-1].Text) || checkingBack().MatchString(last[len(last)-1].Text)) {
+			for len(last) > 1 && isPolite(last[len(last)-1].Text) {
 				last = last[:len(last)-1]
 			}
-			replied = []string{cmp.Or(lastQuestion(s.turns[at-1].lastText), last[len(last)-1].text)}
+			replied = []string{cmp.Or(lastQuestion(s.turns[at-1].lastText), last[len(last)-1].Text)}
 		}
 		replied = slices.DeleteFunc(replied, func(l string) bool { // listed as such, not to be believed, or a greeting
 			return slices.Contains(s.decisions, l) || claiming().MatchString(l) || welcoming().MatchString(l)
 		})
 		// The question comes first, what it offers below it.
-		if n := len(replied) - 1; n > 0 && isQuestion(replied[n]) {
+		if n := len(replied) - 1; n > 0 && prose.IsQuestion(replied[n]) {
 			replied = slices.Insert(slices.Clone(replied[:n]), 0, replied[n])
 		}
 		for i, l := range replied {
 			l = bulleted().ReplaceAllString(strings.ReplaceAll(l, "**", ""), "")
-			if l = truncate(l, max(min(budget/10, budget/4/len(replied)), minExcerpt)); i == 0 {
+			if l = prose.Truncate(l, max(min(budget/10, budget/4/len(replied)), minExcerpt)); i == 0 {
 				add(sectionTask, repliesMark+l+"\n")
 			} else {
 				add(sectionTask, indentMark+formatEntry(l))
@@ -107,7 +108,7 @@ func (s *history) leadingItems(budget int) []*item {
 			}
 			room = max(room, left, min(maxShort, budget/3))
 		}
-		add(sectionTask, beforeMark+truncate(oneLine(cmp.Or(withoutCommands(s.turns[i].request.head), s.turns[i].request.head)), room)+"\n")
+		add(sectionTask, beforeMark+prose.Truncate(prose.OneLine(cmp.Or(withoutCommands(s.turns[i].request.head), s.turns[i].request.head)), room)+"\n")
 		out[len(out)-1].share = sectionRequests // where it stands else
 	}
 	return slices.DeleteFunc(out, func(it *item) bool { return it.text == "" })
@@ -116,7 +117,7 @@ func (s *history) leadingItems(budget int) []*item {
 // withdraw marks the request that the user interrupted before anything was done about it, and asks for something else now.
 func (s *history) withdraw(said string) {
 	n := len(s.turns)
-	if n < 2 || continuing().MatchString(said) && !containsWord(said, "instead") || !strings.HasPrefix(s.turns[n-1].request.head, interruption) || s.turns[n-1].calls > 0 || len(s.turns[n-1].lines) > 0 {
+	if n < 2 || continuing().MatchString(said) && !prose.ContainsWord(said, "instead") || !strings.HasPrefix(s.turns[n-1].request.head, interruption) || s.turns[n-1].calls > 0 || len(s.turns[n-1].lines) > 0 {
 		return
 	}
 	t := s.turns[n-2]
@@ -162,7 +163,7 @@ func (s *history) isOnlyTask() bool {
 func (s *history) supplies(i int) bool {
 	said, asked := s.turns[i].request.head, s.turns[i].asked
 	gives := strings.ContainsFunc(said, unicode.IsDigit) // an id, a date
-	if asked == "" && (gives || !isQuestion(said)) {
+	if asked == "" && (gives || !prose.IsQuestion(said)) {
 		asked = needing().FindString(text.Tail(s.turns[i-1].lastText, maxLine))
 	}
 	return len(said) >= minRequest && supplying().MatchString(asked) && (gives || !agreeing().MatchString(said)) &&
@@ -208,8 +209,8 @@ var anythingElse = text.Pattern(`(?i)\b(?:any(?:thing)?|something) (?:else|more|
 func (s *history) answered() string {
 	t := s.currentTurn()
 	if slices.ContainsFunc(t.lines[t.lastStart:], func(l string) bool {
-		return s.isRecords() && (checkingBack().MatchString(l) || requesting().MatchString(l)) || slices.ContainsFunc(sentences(l), func(x string) bool {
-			return isQuestion(x) && addressing().MatchString(x) && !anythingElse().MatchString(x)
+		return s.isRecords() && (checkingBack().MatchString(l) || requesting().MatchString(l)) || slices.ContainsFunc(prose.Sentences(l), func(x string) bool {
+			return prose.IsQuestion(x) && addressing().MatchString(x) && !anythingElse().MatchString(x)
 		})
 	}) {
 		return askedBackLine
@@ -263,7 +264,7 @@ func countedEntries(s, request string) []string {
 	if m == nil {
 		return nil
 	}
-	list, number := options(splitLines(s)), strings.TrimPrefix(strings.ToLower(m[1]), "all ")
+	list, number := options(prose.SplitLines(s)), strings.TrimPrefix(strings.ToLower(m[1]), "all ")
 	if len(list) == 0 || !beginsList(list[0]) { // it has more
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -23,10 +24,10 @@ func parseTodos(fs []argument) (open, finished []string, ok bool) {
 		if status == "" || task == "" {
 			continue
 		}
-		ok, task = true, truncate(oneLine(task), maxLine)
+		ok, task = true, prose.Truncate(prose.OneLine(task), maxLine)
 		switch {
 		case !finalStatus[status] && len(open) < maxNotes:
-			open = append(open, task+" ("+text.Head(oneLine(status), 20)+")")
+			open = append(open, task+" ("+text.Head(prose.OneLine(status), 20)+")")
 		case doneStatus[status]:
 			finished = append(finished, task)
 		}

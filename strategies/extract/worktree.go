@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -377,8 +378,8 @@ func (s *history) inScratch(command string) bool {
 
 // saysCommitted reports whether the user says that what was edited was committed.
 func saysCommitted(said string) bool {
-	return slices.ContainsFunc(sentences(said), func(x string) bool {
-		return userCommitted().MatchString(x) && !isQuestion(x) && !unlikely().MatchString(x)
+	return slices.ContainsFunc(prose.Sentences(said), func(x string) bool {
+		return userCommitted().MatchString(x) && !prose.IsQuestion(x) && !unlikely().MatchString(x)
 	})
 }
 

@@ -1,4 +1,4 @@
-package extract
+package prose
 
 import (
 	"strconv"
@@ -11,9 +11,9 @@ import (
 // that are taken for line numbers.
 const minNumberedLines = 3
 
-// blankLineNumbers replaces line numbers, as tools that show files print them, by blanks:
+// BlankLineNumbers replaces line numbers, as tools that show files print them, by blanks:
 // nothing refers to them later. It returns s itself if there are none.
-func blankLineNumbers(s string) string {
+func BlankLineNumbers(s string) string {
 	var out []byte
 	run, last := [][2]int{}, -1 // byte ranges of the numbers of the current run
 	end := func() {

@@ -1,0 +1,113 @@
+// Package prose divides a text into lines, sentences and words, and cuts them to the size of a line of a
+// summary. It knows the marks of Markdown and the abbreviations of a few languages, but nothing of what a
+// sentence says. Its functions take any text, invalid UTF-8 included, are pure and safe for concurrent use.
+// What they return shares memory with the text unless they say otherwise.
+package prose
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+// IsLineBreak reports whether a line of a summary cannot contain r: a line break of any
+// kind, a control character or the replacement of invalid UTF-8.
+func IsLineBreak(r rune) bool {
+	return r == utf8.RuneError || r != '\t' && unicode.IsControl(r) || r == '\u2028' || r == '\u2029'
+}
+
+// SplitLines returns the lines of s that are not blank, trimmed. They share memory with s.
+func SplitLines(s string) []string {
+	lines := IndentedLines(s)
+	for i, l := range lines {
+		lines[i] = text.Trim(l)
+	}
+	return lines
+}
+
+// IndentedLines returns the lines of s that are not blank, with the blanks before them, which code
+// needs. They share memory with s.
+func IndentedLines(s string) []string {
+	parts := strings.FieldsFunc(s, IsLineBreak)
+	kept := parts[:0]
+	for _, p := range parts {
+		if p = strings.TrimRightFunc(p, text.IsBlank); p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+// OneLine returns s with white space and line breaks replaced by single blanks.
+func OneLine(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || IsLineBreak(r) }), " ")
+}
+
+// Ellipsis marks a truncated text.
+const Ellipsis = " …"
+
+// Truncate returns s, or TruncateHead of it with an ellipsis if it has more than n
+// characters.
+func Truncate(s string, n int) string {
+	head := TruncateHead(s, n)
+	if len(head) == len(s) {
+		return s
+	}
+	return head + Ellipsis
+}
+
+// TruncateHead returns the first n characters of s, without a partial word at the end
+// unless that is more than half of them.
+func TruncateHead(s string, n int) string {
+	if !text.Longer(s, n) {
+		return s
+	}
+	head := text.Head(s, n)
+	if i := strings.LastIndexFunc(head, unicode.IsSpace); i > len(head)/2 {
+		head = head[:i]
+	}
+	return strings.TrimRightFunc(head, unicode.IsSpace)
+}
+
+// Excerpt returns a copy of s on one line, truncated to n characters.
+func Excerpt(s string, n int) string { return strings.Clone(Truncate(OneLine(s), n)) }
+
+// Unmarked returns s without the marks of headings, quotations and lists before it. The sign of a
+// number is no mark.
+func Unmarked(s string) string {
+	for s != "" && (strings.IndexByte("#>*| \t", s[0]) >= 0 || (s[0] == '-' || s[0] == '+') && (len(s) == 1 || s[1] == ' ' || s[1] == '\t')) {
+		s = s[1:]
+	}
+	return s
+}
+
+// LastLine returns the last line of a text that is not blank, "" for none.
+func LastLine(s string) string {
+	if lines := SplitLines(s); len(lines) > 0 {
+		return lines[len(lines)-1]
+	}
+	return ""
+}
+
+// FirstLine returns the first line of a text that is not blank, the beginning of one that is longer than MaxLine, ""
+// if there is none in the first maxFirst characters.
+func FirstLine(s string) string {
+	lines := SplitLines(text.Head(s, maxFirst))
+	if len(lines) == 0 {
+		return ""
+	}
+	return TruncateHead(lines[0], MaxLine)
+}
+
+// MaxLine is the number of characters of a line of a summary.
+const MaxLine = 300
+
+// maxFirst is the number of characters in which FirstLine looks for a line.
+const maxFirst = 4000
+
+// IsPrintable reports whether v is one line of valid UTF-8 without control characters.
+func IsPrintable(v string) bool {
+	return utf8.ValidString(v) && !strings.ContainsFunc(v, IsLineBreak)
+}

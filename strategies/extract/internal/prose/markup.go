@@ -1,0 +1,58 @@
+package prose
+
+import (
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+// Line is a line of prose without its markup. Listed reports that it was an entry of a list, Row one of a table.
+type Line struct {
+	Text        string
+	Listed, Row bool
+	Indent      int // in bytes
+	Level       int // of a heading, the number of its signs; else 0
+}
+
+// Lines returns the lines of s outside of fenced code, without the markup of emphasis,
+// headings and lists, truncated to MaxLine characters.
+func Lines(s string) []Line {
+	var out []Line
+	fenced := false
+	for _, indented := range IndentedLines(s) {
+		line := text.Trim(indented)
+		if strings.HasPrefix(line, "```") || strings.HasPrefix(line, "~~~") {
+			fenced = !fenced
+			continue
+		}
+		if fenced {
+			continue
+		}
+		heading, listed, row := headingLine().MatchString(line), IsListed(line), strings.HasPrefix(line, "|")
+		level := 0
+		if heading {
+			level = len(line) - len(strings.TrimLeft(line, "#"))
+		}
+		line = strings.ReplaceAll(line, "**", "")
+		if line = strings.TrimRight(Unmarked(line), "| \t"); heading && line != "" && strings.IndexByte(".:!?", line[len(line)-1]) < 0 {
+			line += ":"
+		}
+		if !strings.ContainsFunc(line, IsLetterOrDigit) {
+			continue
+		}
+		out = append(out, Line{Truncate(OneLine(line), MaxLine), listed, row, strings.Index(indented, text.Head(text.Trim(indented), 1)), level})
+	}
+	return out
+}
+
+// headingLine is a heading of Markdown, or a line that is bold as a whole.
+var headingLine = text.Pattern(`^(?:#{1,6} +\S|\*\*[^*]+\*\*$)`)
+
+// IsRow reports whether a line of Lines is divided like a row of a table, as some lines of code are.
+func IsRow(line string) bool { return strings.Contains(line, " | ") }
+
+// IsListed reports whether a line is an entry of a list.
+func IsListed(l string) bool {
+	l = strings.TrimLeft(l, "*")
+	return strings.HasPrefix(l, "- ") || strings.HasPrefix(l, "• ") || len(l) > 2 && IsLetterOrDigit(rune(l[0])) && (l[1] == '.' || l[1] == ')')
+}
