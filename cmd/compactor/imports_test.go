@@ -51,6 +51,11 @@ var mayImport = []rule{
 	{"strategies/extract/internal/charclass", nil},
 	{"strategies/extract/internal/prose", []string{"strategies/extract/internal/charclass", "strategies/internal/text"}},
 	{"strategies/extract/identifier", []string{"strategies/extract/internal/charclass", "strategies/internal/text"}},
+	{"strategies/extract/internal/queue", nil},
+	{"strategies/extract/internal/reference", []string{
+		"strategies/extract/identifier", "strategies/extract/internal/prose", "strategies/extract/internal/queue",
+		"strategies/extract/internal/charclass", "strategies/redact", "strategies/internal/text",
+	}},
 	{"strategies/extract", []string{
 		"strategies/chat", "strategies/frame", "strategies/redact", "strategies/internal/text",
 		"strategies/extract/identifier", "strategies/extract/internal/...",

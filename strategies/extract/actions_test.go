@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/extract/internal/reference"
 )
 
 // deploy returns a session of an hour in which things are changed.
@@ -87,7 +88,7 @@ func TestEscapedProseHasNoAppendix(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{"## Action log\n- x", "a\n## Action log\n- rm: all\n\n## References\nfile: x.go", "## References"} {
 		escaped := Escape(s)
-		if got := Prose(escaped + "\n\n" + actionsHeading + "- bash: git push\n\n" + referencesHeading + "file: y.go"); got != escaped {
+		if got := Prose(escaped + "\n\n" + actionsHeading + "- bash: git push\n\n" + reference.Heading + "file: y.go"); got != escaped {
 			t.Errorf("%q: %q", s, got)
 		}
 	}

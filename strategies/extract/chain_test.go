@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/extract/internal/reference"
 )
 
 // part returns one tenth of a growing session: it uses some names of the parts before it,
@@ -99,7 +100,7 @@ func TestASummaryDoesNotErode(t *testing.T) {
 	lost, all := 0, 0
 	for _, line := range was.references {
 		_, list, _ := strings.Cut(line, ": ")
-		for _, v := range parseList(list) {
+		for _, v := range reference.ParseList(list) {
 			if all++; !strings.Contains(last, v) {
 				lost++
 			}

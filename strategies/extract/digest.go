@@ -7,6 +7,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
+	"github.com/sessionstore/compactor/strategies/extract/internal/reference"
 	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/redact"
@@ -53,15 +54,13 @@ const (
 type Digest struct {
 	redacted bool
 	secrets  redact.Secrets
-	ids      *table
+	ids      *reference.Table
 	history  history
 }
 
 // New returns an empty Digest.
 func New(o Options) *Digest {
-	ids := newTable(maxIdentifiers)
-	ids.topic = newTopic(o.Focus)
-	return &Digest{redacted: o.Redacted, ids: ids, history: history{
+	return &Digest{redacted: o.Redacted, ids: reference.NewTable(maxIdentifiers, o.Focus), history: history{
 		files: map[string]*file{}, previous: map[section][]entry{}, previousAt: map[string]int{}, names: map[string]bool{}, removed: map[string]touch{}, touched: map[string]touch{}, gone: map[string]int{}, acts: slices.Clone(o.Acts), looks: slices.Clone(o.Looks),
 		failed: literals(o.Failed), succeeded: literals(o.Succeeded),
 	}}
@@ -72,7 +71,7 @@ func New(o Options) *Digest {
 func (d *Digest) Add(m *chat.Message) {
 	content := m.Content.String()
 	if m.Role == chat.RoleSystem || m.Role == chat.RoleDeveloper {
-		d.ids.hide(content)
+		d.ids.Hide(content)
 		return
 	}
 	d.history.messages++
@@ -121,7 +120,7 @@ func (d *Digest) Add(m *chat.Message) {
 func (d *Digest) addUser(content string) {
 	head, tail := d.scan(content, true)
 	if !IsGenerated(head) {
-		d.ids.markUser(head)
+		d.ids.MarkUser(head)
 	}
 	d.history.addUser(head, tail)
 }
@@ -180,7 +179,7 @@ func (d *Digest) addResult(id, content string) {
 		d.history.readClientReport(id, content, content)
 		if !d.history.addResult(c, content, content) {
 			content = prose.BlankLineNumbers(content)
-			d.ids.scan(content, false)
+			d.ids.Scan(content, false)
 			d.history.addDeclarations(c.paths, content, true)
 		}
 		return
@@ -212,7 +211,7 @@ func (d *Digest) scan(s string, used bool) (head, tail string) {
 		if first {
 			head = tail
 		}
-		d.ids.scan(prose.BlankLineNumbers(tail), used)
+		d.ids.Scan(prose.BlankLineNumbers(tail), used)
 	}
 	return head, tail
 }
@@ -252,7 +251,7 @@ func (d *Digest) References(budget int) string { return d.references(budget, "")
 
 // references returns the block without what the text above it contains.
 func (d *Digest) references(budget int, above string) string {
-	return d.fit(budget, func(limit int) string { return d.ids.references(limit, above) })
+	return d.fit(budget, func(limit int) string { return d.ids.Block(limit, above, strings.Contains(above, omittedMark)) })
 }
 
 // Text returns the summary in at most budget tokens, and never more than 65,536. It returns

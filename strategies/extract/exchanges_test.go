@@ -242,7 +242,7 @@ func TestRepliesThatSayNothingAlone(t *testing.T) {
 	}
 }
 
-// identifier.All actions of a customer are told whole before what was said for them.
+// All actions of a customer are told whole before what was said for them.
 func TestActionsComeWholeBeforeWords(t *testing.T) {
 	t.Parallel()
 	d := New(Options{})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/extract/internal/reference"
 )
 
 // What was found is told, however the message that says it begins; announcements and edits are not.
@@ -129,7 +130,7 @@ func TestTheLastActionIsWhole(t *testing.T) {
 	for i, m := range ms { // a visit a day, for which references have no room before all actions have
 		m.CreatedAt = time.Date(2031, time.March, 1+i/8, 9, 0, 0, 0, time.UTC)
 	}
-	wantNotIn(t, digestOf(Options{}, ms...).Text(600), referencesHeading)
+	wantNotIn(t, digestOf(Options{}, ms...).Text(600), reference.Heading)
 	text := digestOf(Options{}, ms...).Text(600)
 	wantIn(t, text, "room 29 →", "smoking allowed True")
 	wantNotIn(t, text, "most kind")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
+	"github.com/sessionstore/compactor/strategies/extract/internal/reference"
 )
 
 func says(r chat.Role, text string) *chat.Message {
@@ -77,7 +78,7 @@ func wantWellFormed(t interface {
 	if text == "" {
 		return
 	}
-	if !strings.Contains(strings.SplitN(text, "\n", 2)[0], "without a model") && !strings.HasPrefix(text, referencesHeading) {
+	if !strings.Contains(strings.SplitN(text, "\n", 2)[0], "without a model") && !strings.HasPrefix(text, reference.Heading) {
 		t.Errorf("it does not say that no model wrote it: %q", text)
 	}
 	p := parsePrevious(text)
@@ -94,7 +95,7 @@ func wantWellFormed(t interface {
 			last = int(s)
 		}
 	}
-	if n := strings.Count("\n"+text, "\n"+referencesHeading); n > 1 {
+	if n := strings.Count("\n"+text, "\n"+reference.Heading); n > 1 {
 		t.Errorf("%d headings of references", n)
 	}
 	for s, lines := range p.sections {
@@ -112,7 +113,7 @@ func wantWellFormed(t interface {
 	}
 	for _, line := range p.references {
 		label, values, ok := strings.Cut(strings.TrimPrefix(line, quoteMark), ": ")
-		if line+"\n" != toolsLine && (!ok || label == "" || values == "" || strings.ContainsAny(label, " #")) {
+		if line+"\n" != reference.ToolsLine && (!ok || label == "" || values == "" || strings.ContainsAny(label, " #")) {
 			t.Errorf("%q is no line of references", line)
 		}
 	}

@@ -333,7 +333,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 	for underWay > 0 && !s.calls[underWay-1].done {
 		underWay--
 	}
-	// identifier.All that was done is listed, briefly if there is much.
+	// All that was done is listed, briefly if there is much.
 	limitOf := func(briefly bool) int {
 		var done []string
 		room, day := int(sectionTable[sectionCompleted].share*float64(budget)), ""

@@ -366,7 +366,7 @@ func (c *toolCall) listed(n int, request string) string {
 			label := strings.ReplaceAll(own[0].key, "_", " ") + " "
 			lastWord := label[strings.LastIndexByte(strings.TrimSuffix(label, " "), ' ')+1:] // as short values have it
 			switch row = strings.TrimPrefix(strings.TrimPrefix(row, label), lastWord); {
-			case label != last || labelled > maxLabelWidth:
+			case label != last || labelled > maxBelowLabel:
 				row, last, labelled = label+row, label, 0
 			case len(own) <= maxUnlabelled && slices.EqualFunc(own, labels, func(a, b argument) bool { return a.key == b.key && a.path == b.path }):
 				var short []string
@@ -407,6 +407,9 @@ const (
 	minListed    = 3
 	rowSeparator = "; "
 )
+
+// maxBelowLabel is the number of characters of options behind which their label is told again.
+const maxBelowLabel = 58
 
 // maxUnlabelled is the number of values of an option that need no keys where the option before has them.
 const maxUnlabelled = 3

@@ -11,6 +11,7 @@ import (
 	"weak"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/extract/internal/reference"
 )
 
 // generated calls do with about size bytes of messages that name ever new things.
@@ -102,7 +103,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	for name, each := range map[string]int{"messages of 2 kB": 2 << 10, "one message": 8 << 20} {
 		of := func(size int) int {
 			d := New(Options{})
-			d.ids.limit = 500
+			d.ids = reference.NewTable(500, "")
 			generated(size, min(size, each), d.Add)
 			if text := d.Text(12_000); !strings.Contains(text, "without a model") {
 				t.Errorf("%s: no summary", name)

@@ -39,7 +39,7 @@ func (d *Digest) addNotes(lines []string) {
 				*into = append(*into, line)
 			}
 		}
-		if !stale && !isIntention(line) && !prose.IsQuestion(line) && strings.Contains(line, " ") && (!told || d.ids.hasNew(line)) {
+		if !stale && !isIntention(line) && !prose.IsQuestion(line) && strings.Contains(line, " ") && (!told || d.ids.HasNew(line)) {
 			h.addEntry(sectionFindings, entry{text: strings.TrimSuffix(formatEntry(line), "\n")})
 		}
 	}

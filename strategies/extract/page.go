@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
+	"github.com/sessionstore/compactor/strategies/extract/internal/queue"
+	"github.com/sessionstore/compactor/strategies/extract/internal/reference"
 )
 
 // item is an entry of a section: one or more whole lines.
@@ -23,7 +25,7 @@ type item struct {
 	// value measures the use to a reader, in identifiers that are needed for certain.
 	value float64
 	// ids are the identifiers in the text and in the texts of those.
-	ids []candidate
+	ids []reference.Candidate
 	// at orders the requests and actions of a day: twice the number of requests before it, of an action
 	// one more.
 	at int
@@ -67,7 +69,7 @@ type page struct {
 	dropped, tasksLeft int
 	// records tells that requests and actions stand together, in the order of time.
 	records bool
-	covered map[*knownIdentifier]bool
+	covered map[*reference.Identifier]bool
 	items   []*item
 	// text holds all placed lines, to detect repetitions.
 	text string
@@ -165,7 +167,7 @@ func (p *page) place(it *item) bool {
 	p.begun[h.section] = true
 	p.days[h] = true
 	for _, c := range it.ids {
-		p.covered[c.knownIdentifier] = true
+		p.covered[c.Identifier] = true
 	}
 	return true
 }
@@ -213,8 +215,8 @@ func (it *item) core() string {
 func (p *page) density(it *item) float64 {
 	value, size := it.value, it.size+p.headingSize(it)
 	for _, c := range it.ids {
-		if !p.covered[c.knownIdentifier] && (it.section != sectionRequests || it.parent != nil) { // the newest requests count most, whatever they name
-			value += c.score
+		if !p.covered[c.Identifier] && (it.section != sectionRequests || it.parent != nil) { // the newest requests count most, whatever they name
+			value += c.Score
 		}
 	}
 	for a := it.parent; a != nil && !a.placed; a = a.parent {
@@ -226,7 +228,7 @@ func (p *page) density(it *item) float64 {
 		size += a.size
 	}
 	if it.topical {
-		value *= topicFactor
+		value *= reference.TopicFactor
 	}
 	return value / float64(size+1)
 }
@@ -273,7 +275,7 @@ func (p *page) fill(items []*item, held int) {
 				}
 			}
 		}
-		var q queue[*item]
+		var q queue.Queue[*item]
 		for i, it := range items {
 			if it.tier == tierSpare && p.records && it.section == sectionRequests && it.extends == nil && omitted.text != "" {
 				continue // no small talk where actions have no room
@@ -282,10 +284,10 @@ func (p *page) fill(items []*item, held int) {
 				continue
 			}
 			if it.tier == tier && !it.heading {
-				q.add(it, p.density(it), i)
+				q.Add(it, p.density(it), i)
 			}
 		}
-		for it := range q.all(func(it *item) (float64, bool) { return p.density(it), true }) {
+		for it := range q.All(func(it *item) (float64, bool) { return p.density(it), true }) {
 			if !it.placed && !p.place(it) {
 				rest = append(rest, it)
 			}

@@ -103,8 +103,8 @@ func TestHugeArgumentsAreReadAsText(t *testing.T) {
 	t.Parallel()
 	m := calls("", "1", "write", "file_path", "a/small.go", "content", strings.Repeat("some words, ", maxArguments/12)+"order W12345X")
 	d := digestOf(Options{}, m, user("W12345X"))
-	if len(d.history.files) != 0 || d.ids.idents["W12345X"].texts != 2 {
-		t.Errorf("%d files, order in %d texts", len(d.history.files), d.ids.idents["W12345X"].texts)
+	if found := d.ids.Within("W12345X"); len(d.history.files) != 0 || len(found) != 1 || found[0].Texts != 2 {
+		t.Errorf("%d files, order in %v", len(d.history.files), found)
 	}
 	wantIn(t, d.Text(200), "write: ", "a/small.go")
 }
@@ -176,18 +176,5 @@ func TestFinishedTasksAreDone(t *testing.T) {
 	next.Add(list("1", "completed", "pending"))
 	if got := done(next.Text(400)); !cmp.Equal(got, want) {
 		t.Errorf("after another summary %s", cmp.Diff(want, got))
-	}
-}
-
-// A value that only tells how data or text is written is no reference; a message is.
-func TestForms(t *testing.T) {
-	t.Parallel()
-	for v, want := range map[string]bool{
-		`json:"lamp_id,omitempty"`: true, "%s: %v": true, "- %s": true, "%d of %d": true,
-		"failed to light the lamp: %v": false, "lamp_id": false, "100%": false, "/src/lamp.go": false,
-	} {
-		if isForm(v) != want {
-			t.Errorf("%q: %v", v, !want)
-		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/extract/identifier"
 	"github.com/sessionstore/compactor/strategies/extract/internal/charclass"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
+	"github.com/sessionstore/compactor/strategies/extract/internal/reference"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -26,15 +27,15 @@ const (
 // work.
 func (d *Digest) AddPrevious(summary string) {
 	summary = text.Head(d.redact(summary), maxChunk)
-	d.ids.restoring = true
-	defer d.ids.markPrevious()
+	d.ids.BeginPrevious()
+	defer d.ids.EndPrevious()
 	p := parsePrevious(summary)
 	byTools := false
 	for _, line := range p.references {
-		byTools = byTools || line+"\n" == toolsLine
-		d.ids.addPreviousLine(line, byTools)
+		byTools = byTools || line+"\n" == reference.ToolsLine
+		d.ids.AddPreviousLine(line, byTools)
 	}
-	d.ids.scan(strings.Join(p.actions, "\n"), true)
+	d.ids.Scan(strings.Join(p.actions, "\n"), true)
 	d.history.restoreEntries(sectionCompleted, p.actions)
 	if !p.ownFormat {
 		d.addNotes(p.prose)
@@ -42,10 +43,10 @@ func (d *Digest) AddPrevious(summary string) {
 	}
 	d.history.messages += p.messages
 	for s, lines := range p.sections {
-		d.ids.scan(strings.Join(lines, "\n"), true)
+		d.ids.Scan(strings.Join(lines, "\n"), true)
 		for _, l := range lines {
 			if isQuoted(l) {
-				d.ids.markUser(l)
+				d.ids.MarkUser(l)
 			}
 		}
 		d.history.restore(section(s), lines)
@@ -77,7 +78,7 @@ func parsePrevious(summary string) (p previous) {
 	var into *[]string
 	for line := range strings.Lines(summary) {
 		line = strings.TrimRight(line, "\r\n")
-		if line+"\n" == referencesHeading {
+		if line+"\n" == reference.Heading {
 			into = &p.references
 			continue
 		}

@@ -1,10 +1,7 @@
 package extract
 
 import (
-	"encoding/binary"
 	"encoding/json"
-	"fmt"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/extract/identifier"
+	"github.com/sessionstore/compactor/strategies/extract/internal/reference"
 	"github.com/sessionstore/compactor/strategies/redact"
 )
 
@@ -100,7 +97,7 @@ func TestEveryTextIsWellFormed(t *testing.T) {
 		budget := rapid.IntRange(0, 700).Draw(t, "budget")
 		digest := func() *Digest {
 			d := New(Options{})
-			d.ids.limit = rapid.IntRange(1, 40).Draw(t, "limit")
+			d.ids = reference.NewTable(rapid.IntRange(1, 40).Draw(t, "limit"), "")
 			d.AddPrevious(previous)
 			for _, m := range ms {
 				d.Add(m)
@@ -140,7 +137,7 @@ func TestProseFitsItsRoom(t *testing.T) {
 		if s, _, _ := d.writeProse(room, 0); utf8.RuneCountInString(s) > room {
 			t.Errorf("%d characters in %d: %q", utf8.RuneCountInString(s), room, s)
 		}
-		if s := d.ids.references(room, ""); utf8.RuneCountInString(s) > room {
+		if s := d.ids.Block(room, "", false); utf8.RuneCountInString(s) > room {
 			t.Errorf("%d characters in %d: %q", utf8.RuneCountInString(s), room, s)
 		}
 	})
@@ -154,23 +151,6 @@ func TestTheSameMessagesGiveTheSameText(t *testing.T) {
 		b.References(100) // looking changes nothing
 		if x, y := a.Text(300), b.Text(300); x != y {
 			t.Errorf("%q and %q", x, y)
-		}
-	})
-}
-
-func TestListsAreReadBack(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		values := rapid.SliceOfN(rapid.StringMatching("[ a-c,;:\"'./é`]{1,8}"), 1, 6).Draw(t, "values")
-		var list, want []string
-		for _, v := range values {
-			if v = strings.TrimSpace(v); v != "" && !strings.Contains(v, `"`) {
-				list, want = append(list, quoteValue(v)), append(want, v)
-			}
-		}
-		got := parseList(strings.Join(list, ", "))
-		if strings.Join(got, "\x00") != strings.Join(want, "\x00") {
-			t.Errorf("%q was read as %q", want, got)
 		}
 	})
 }
@@ -193,50 +173,5 @@ func FuzzDigest(f *testing.F) {
 		next.AddPrevious(output)
 		next.Add(user(arguments))
 		wantWellFormed(t, next.Text(int(budget)), int(budget), chars4, nil)
-	})
-}
-
-func TestNeedIsAChance(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		tab := newTable(1)
-		tab.bytesRead = rapid.Int64Range(0, math.MaxInt64/2).Draw(t, "end")
-		var raw [8]byte
-		binary.LittleEndian.PutUint64(raw[:], rapid.Uint64().Draw(t, "value"))
-		id := &knownIdentifier{
-			value: string(raw[:]), last: rapid.Int64Range(0, tab.bytesRead).Draw(t, "last"), neighbors: rapid.IntRange(1, math.MaxInt).Draw(t, "crowd"),
-			texts: rapid.IntRange(1, 1e9).Draw(t, "texts"), uses: rapid.IntRange(0, 1e9).Draw(t, "uses"),
-		}
-		if p := tab.score(id); !(p > 0 && p < 1) {
-			t.Errorf("%v", p)
-		}
-		more := *id
-		more.uses++
-		if tab.score(&more) < tab.score(id) {
-			t.Error("a use makes it less needed")
-		}
-	})
-}
-
-func TestASweepKeepsTheLikeliest(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		tab := newTable(rapid.IntRange(1, 50).Draw(t, "limit"))
-		tab.bytesRead = 1 << 20
-		for i := range rapid.IntRange(0, 200).Draw(t, "identifiers") {
-			id := tab.add(fmt.Sprintf("W%05d", i), identifier.Code)
-			id.texts, id.uses, id.neighbors = rapid.IntRange(1, 3).Draw(t, "texts"), rapid.IntRange(0, 2).Draw(t, "uses"), rapid.IntRange(1, 9).Draw(t, "crowd")
-		}
-		all := len(tab.idents)
-		ranked := tab.ranked()
-		tab.evict()
-		if want := min(all, tab.limit); len(tab.idents) != want {
-			t.Fatalf("%d of %d are left, want %d", len(tab.idents), all, want)
-		}
-		for _, c := range ranked[:len(tab.idents)] { // up to a step of the count
-			if tab.idents[c.value] == nil && c.score > 1.05*ranked[len(tab.idents)-1].score {
-				t.Errorf("%s with %v was dropped", c.value, c.score)
-			}
-		}
 	})
 }

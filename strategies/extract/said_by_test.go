@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/extract/internal/reference"
 )
 
 // References tell whether the user, the assistant or only tools named them, in the next summary as
@@ -24,7 +26,7 @@ func TestReferencesTellWhoNamedThem(t *testing.T) {
 		named := map[string]string{}
 		others := "assistant"
 		for line := range strings.Lines(block) {
-			if line == toolsLine {
+			if line == reference.ToolsLine {
 				others = "tools"
 			}
 			for _, v := range []string{"55213", "https://wiki.example/fuses", "R77120X", "Z10042Q", "55012", "Q55120Z"} {

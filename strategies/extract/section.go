@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/reference"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -52,7 +53,7 @@ const recordsRequestsShare = 0.2
 const (
 	bulletMark  = "- "
 	indentMark  = "  "
-	quoteMark   = "> "
+	quoteMark   = reference.UserMark
 	requestMark = "- > "
 	askedMark   = "- Asked: "
 	// pendingMark begins a question of the assistant that the user has not answered.
@@ -148,11 +149,14 @@ func formatLine(s, speaker string) string {
 	for _, mark := range ownMarks {
 		mistaken = mistaken || strings.HasPrefix(bulletMark+s, mark)
 	}
-	if folded, _ := text.Fold(text.Head(s, maxLabelLen)); mistaken || userLabel().MatchString(folded) {
+	if folded, _ := text.Fold(text.Head(s, maxUserLabel)); mistaken || userLabel().MatchString(folded) {
 		s = speaker + s
 	}
 	return bulletMark + s + "\n"
 }
+
+// maxUserLabel is the number of characters in which a label such as "user:" stands.
+const maxUserLabel = 24
 
 // isQuoted reports whether a line quotes the user.
 func isQuoted(line string) bool {

@@ -1,13 +1,17 @@
 package extract
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/extract/internal/reference"
+)
 
 // Split returns the prose of a summary and its block of references, "" if it has none.
 func Split(summary string) (prose, references string) {
-	if strings.HasPrefix(summary, referencesHeading) {
+	if strings.HasPrefix(summary, reference.Heading) {
 		return "", strings.TrimSpace(summary)
 	}
-	i := strings.LastIndex(summary, "\n"+referencesHeading)
+	i := strings.LastIndex(summary, "\n"+reference.Heading)
 	if i < 0 {
 		return strings.TrimSpace(summary), ""
 	}
@@ -31,6 +35,6 @@ func IsExtract(summary string) bool { return parsePrevious(summary).ownFormat }
 func Escape(prose string) string {
 	return strings.NewReplacer(
 		"without a model. Lines with > quote the user.", "with no model.", "Made without a model.", "Made with no model.",
-		"\n"+strings.TrimSpace(referencesHeading), "\n## Referenced", "\n"+strings.TrimSpace(actionsHeading), "\n## Actions logged",
+		"\n"+strings.TrimSpace(reference.Heading), "\n## Referenced", "\n"+strings.TrimSpace(actionsHeading), "\n## Actions logged",
 	).Replace("\n" + prose)[1:]
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/sessionstore/compactor/strategies/extract/identifier"
+	"github.com/sessionstore/compactor/strategies/extract/internal/reference"
 )
 
 const (
@@ -21,7 +21,7 @@ func (d *Digest) writeText(budget, references int) string {
 	if task := 2*d.history.taskSize() + 2*len(originLong); task <= most {
 		room = max(room, task)
 	}
-	if (budget < minReferenceBudget || d.history.isRecords() && d.history.byDay) && len(d.ids.topic) == 0 { // references are about the topic
+	if (budget < minReferenceBudget || d.history.isRecords() && d.history.byDay) && !d.ids.HasTopic() { // references are about the topic
 		room = budget
 	}
 	prose, constraints, state := d.writeProse(room, 0)
@@ -37,8 +37,10 @@ func (d *Digest) writeText(budget, references int) string {
 	left := func() int { return budget - utf8.RuneCountInString(prose) }
 	find := func() string {
 		most := int(referenceShare / (1 - referenceShare) * float64(utf8.RuneCountInString(prose)))
-		most = min(most, max(minReferences, int(coveredReferenceShare*float64(d.ids.bytesRead))))
-		refs := d.fit(references, func(r int) string { return d.ids.references(min(r, left(), most), prose) })
+		most = min(most, max(minReferences, int(coveredReferenceShare*float64(d.ids.Size()))))
+		refs := d.fit(references, func(r int) string {
+			return d.ids.Block(min(r, left(), most), prose, strings.Contains(prose, omittedMark))
+		})
 		if d.history.isRecords() && len(refs) < budget/8 { // the calls tell all but a few stray values
 			return ""
 		}
@@ -92,7 +94,7 @@ func (d *Digest) writeProse(budget, held int) (prose string, constraints, state 
 	if len(head) > budget {
 		return "", 0, 0
 	}
-	p := &page{budget: budget - len(head), covered: map[*knownIdentifier]bool{}, days: map[dayHeading]bool{}, records: d.history.isRecords(), dropped: d.history.dropped, tasksLeft: d.history.tasksLeft}
+	p := &page{budget: budget - len(head), covered: map[*reference.Identifier]bool{}, days: map[dayHeading]bool{}, records: d.history.isRecords(), dropped: d.history.dropped, tasksLeft: d.history.tasksLeft}
 	for i, s := range sectionTable {
 		p.caps[i] = int(s.share * float64(p.budget))
 	}
@@ -154,17 +156,7 @@ func (d *Digest) prepare(it *item) {
 		it.at = it.parent.at
 	}
 	it.size = utf8.RuneCountInString(it.text)
-	it.topical = d.ids.topic.matches(it.text) || it.topical && len(d.ids.topic) > 0
-	it.topical = it.topical || it.parent != nil && d.ids.topic.matches(it.parent.text)
-	seen := map[*knownIdentifier]bool{}
-	identifier.AllWhole(it.text, func(_ identifier.Kind, start, end int) {
-		if id := d.ids.idents[it.text[start:end]]; id != nil && !seen[id] {
-			for _, c := range d.ids.contained(candidate{knownIdentifier: id, score: d.ids.score(id)}) {
-				if !seen[c.knownIdentifier] {
-					seen[c.knownIdentifier] = true
-					it.ids = append(it.ids, c)
-				}
-			}
-		}
-	})
+	it.topical = d.ids.IsTopical(it.text) || it.topical && d.ids.HasTopic()
+	it.topical = it.topical || it.parent != nil && d.ids.IsTopical(it.parent.text)
+	it.ids = d.ids.Within(it.text)
 }

@@ -1,4 +1,16 @@
-package extract
+// Package reference keeps the identifiers of a conversation with statistics of their use, ranks them by the chance that
+// the rest of the conversation uses them, and writes those that are most likely to be needed as a block of references:
+//
+//	## References
+//	> order: W12345X
+//	file: src/lamp.go, src/fan.go
+//	Tools:
+//	run: 4471
+//
+// A line begins with > if the user said what it lists; what is below "Tools:" only tools named. A Table reads such a
+// block back from an earlier summary. Equal texts in equal order always give equal blocks. The package knows nothing of
+// messages, calls and sections. A Table is not safe for concurrent use.
+package reference
 
 import (
 	"cmp"
@@ -12,8 +24,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// knownIdentifier is an identifier with statistics of its use.
-type knownIdentifier struct {
+// Identifier is an identifier with statistics of its use.
+type Identifier struct {
 	value string
 	kind  identifier.Kind
 	// fallbackLabel is used if there are no labels; if it is empty, the name of the kind is.
@@ -24,9 +36,9 @@ type knownIdentifier struct {
 	last int64
 	// lastText is the number of the newest text with it, so that each counts once.
 	lastText int
-	// texts is the number of texts with it, uses the number of those by the user or the
+	// Texts is the number of texts with it, uses the number of those by the user or the
 	// assistant.
-	texts, uses int
+	Texts, uses int
 	// toolUses is the part of uses that stands for tools, since an earlier summary listed it.
 	toolUses int
 	// previousUses is the value of uses after an earlier summary was read, 0 if it is not
@@ -59,11 +71,11 @@ const (
 	maxLabelLen = 24  // bytes of a label
 )
 
-// table holds the identifiers of a conversation: at most twice limit, and at most limit
+// Table holds the identifiers of a conversation: at most twice limit, and at most limit
 // after evict, which drops those least likely to be needed.
-type table struct {
+type Table struct {
 	limit  int
-	idents map[string]*knownIdentifier
+	idents map[string]*Identifier
 	topic  topic
 	// hidden are the identifiers of system messages, which always stay in the view.
 	hidden    map[string]bool
@@ -73,19 +85,29 @@ type table struct {
 	restoring bool // an earlier summary is read
 	added     int  // number of identifiers added
 	// inText are the identifiers of the current text.
-	inText     []*knownIdentifier
+	inText     []*Identifier
 	labelWords []string // buffer
 	// ranking caches ranked; nil if it is outdated.
-	ranking []candidate
+	ranking []Candidate
 }
 
-func newTable(limit int) *table {
-	return &table{limit: limit, idents: map[string]*knownIdentifier{}, hidden: map[string]bool{}, interned: map[string]string{}}
+// NewTable returns an empty table. focus is the topic that comes before all others, empty for none.
+func NewTable(limit int, focus string) *Table {
+	return &Table{limit: limit, topic: newTopic(focus), idents: map[string]*Identifier{}, hidden: map[string]bool{}, interned: map[string]string{}}
 }
 
-// scan adds the identifiers of a text; used reports whether the user or the assistant
+// Size returns the number of bytes of all texts.
+func (t *Table) Size() int64 { return t.bytesRead }
+
+// HasTopic reports whether the focus has words.
+func (t *Table) HasTopic() bool { return len(t.topic) > 0 }
+
+// IsTopical reports whether a text contains a word of the focus.
+func (t *Table) IsTopical(s string) bool { return t.topic.matches(s) }
+
+// Scan adds the identifiers of a text; used reports whether the user or the assistant
 // wrote it.
-func (t *table) scan(s string, used bool) {
+func (t *Table) Scan(s string, used bool) {
 	t.texts++
 	t.ranking = nil
 	t.inText = t.inText[:0]
@@ -118,14 +140,14 @@ func (t *table) scan(s string, used bool) {
 
 // observe counts an occurrence of a value at byte at of the current text. It returns nil if
 // the value is not recorded.
-func (t *table) observe(v string, kind identifier.Kind, at int, used bool) *knownIdentifier {
+func (t *Table) observe(v string, kind identifier.Kind, at int, used bool) *Identifier {
 	id := t.lookup(v, kind)
 	if id == nil {
 		return nil
 	}
 	if id.lastText != t.texts {
 		id.lastText = t.texts
-		id.texts++
+		id.Texts++
 		if used {
 			id.uses++
 		}
@@ -137,7 +159,7 @@ func (t *table) observe(v string, kind identifier.Kind, at int, used bool) *know
 
 // lookup returns the identifier of a value, which it adds if it is new, or nil if the value
 // is hidden or cannot be listed.
-func (t *table) lookup(v string, kind identifier.Kind) *knownIdentifier {
+func (t *Table) lookup(v string, kind identifier.Kind) *Identifier {
 	if v == "" || len(v) > maxValue {
 		return nil
 	}
@@ -150,8 +172,8 @@ func (t *table) lookup(v string, kind identifier.Kind) *knownIdentifier {
 	return t.add(strings.Clone(v), kind)
 }
 
-func (t *table) add(value string, kind identifier.Kind) *knownIdentifier {
-	id := &knownIdentifier{value: value, kind: kind, first: t.added, neighbors: math.MaxInt}
+func (t *Table) add(value string, kind identifier.Kind) *Identifier {
+	id := &Identifier{value: value, kind: kind, first: t.added, neighbors: math.MaxInt}
 	t.added++
 	t.idents[value] = id
 	return id
@@ -183,7 +205,7 @@ func isIncidental(kind identifier.Kind, s string, start, end int, used bool) boo
 	switch kind {
 	case identifier.Quoted:
 		before := s[:start-1]
-		return strings.Contains(s[start:end], " ") && (strings.HasSuffix(before, `""`) || raising().MatchString(text.Tail(before, maxKey)) || used && remote().MatchString(lineBefore(s, start-1)))
+		return strings.Contains(s[start:end], " ") && (strings.HasSuffix(before, `""`) || raising().MatchString(text.Tail(before, labelReach)) || used && remote().MatchString(lineBefore(s, start-1)))
 	case identifier.Number:
 		return listedFile().MatchString(lineBefore(s, start))
 	case identifier.Path, identifier.File:
@@ -199,7 +221,7 @@ func isIncidental(kind identifier.Kind, s string, start, end int, used bool) boo
 
 // lineBefore returns the beginning of the line before a byte, or its last part.
 func lineBefore(s string, at int) string {
-	before := s[max(0, at-maxLine):at]
+	before := s[max(0, at-prose.MaxLine):at]
 	return before[strings.LastIndexByte(before, '\n')+1:]
 }
 
@@ -222,7 +244,7 @@ func isJoiner(c byte) bool { return c == '.' || c == ':' || c == '-' }
 
 // isAmbiguous reports whether a reader could not tell the meaning of the identifier: a part
 // of a date or a number, a number without labels that only tools wrote, or a meaningless one.
-func (id *knownIdentifier) isAmbiguous() bool {
+func (id *Identifier) isAmbiguous() bool {
 	return !id.standalone || id.kind == identifier.Number && id.uses == 0 && len(id.labels) == 0 || meaningless().MatchString(id.value)
 }
 
@@ -230,8 +252,11 @@ func (id *knownIdentifier) isAmbiguous() bool {
 // call (, err)), a date with a time, as in logs, or a variable of a format of curl.
 var meaningless = text.Pattern(`^%\{|\.\w+[:-]\d+|^\d+,\d+p$|---|===|^[,;)\]}]|^\d{4}-\d\d-\d\d[T ]\d\d:\d\d`)
 
-// markPrevious marks all identifiers as listed in an earlier summary.
-func (t *table) markPrevious() {
+// BeginPrevious begins an earlier summary, of which each identifier counts, until EndPrevious.
+func (t *Table) BeginPrevious() { t.restoring = true }
+
+// EndPrevious marks all identifiers as listed in an earlier summary.
+func (t *Table) EndPrevious() {
 	t.restoring = false
 	for _, id := range t.idents {
 		id.previousUses = id.uses
@@ -240,10 +265,10 @@ func (t *table) markPrevious() {
 }
 
 // isReused reports whether an earlier summary lists the identifier and it was used since.
-func (id *knownIdentifier) isReused() bool { return id.previousUses > 0 && id.uses > id.previousUses }
+func (id *Identifier) isReused() bool { return id.previousUses > 0 && id.uses > id.previousUses }
 
 // label adds the two words before byte at of s as labels.
-func (t *table) label(id *knownIdentifier, s string, at int) {
+func (t *Table) label(id *Identifier, s string, at int) {
 	t.labelWords = identifier.AppendWholeLabels(t.labelWords[:0], s, at, labelReach)
 	words := t.labelWords[max(0, len(t.labelWords)-2):]
 	for i, w := range words {
@@ -267,9 +292,9 @@ func isAdjacent(s string) bool {
 	return false
 }
 
-// scanMentions finds words that are quoted elsewhere. identifier.Code uses names without quotes and
+// scanMentions finds words that are quoted elsewhere. Code uses names without quotes and
 // labels them, as in "func" or "class".
-func (t *table) scanMentions(s string) {
+func (t *Table) scanMentions(s string) {
 	for i := 0; i < len(s); {
 		if !charclass.ASCIIWord.Has(s[i]) {
 			i++
@@ -292,7 +317,7 @@ func (t *table) scanMentions(s string) {
 func isQuote(c byte) bool { return c == '"' || c == '`' || c == '\'' }
 
 // addLabel makes a word the newest label.
-func (id *knownIdentifier) addLabel(word string, adjacent bool) {
+func (id *Identifier) addLabel(word string, adjacent bool) {
 	if word == "" {
 		return
 	}
@@ -300,11 +325,14 @@ func (id *knownIdentifier) addLabel(word string, adjacent bool) {
 		adjacent = adjacent || id.labels[i].adjacent
 		id.labels = slices.Delete(id.labels, i, i+1)
 	}
-	id.labels = appendBounded(id.labels, label{word, adjacent}, maxLabels)
+	if len(id.labels) >= maxLabels {
+		id.labels = slices.Delete(id.labels, 0, 1)
+	}
+	id.labels = append(id.labels, label{word, adjacent})
 }
 
 // intern returns a shared copy of w, or "" if it is too long for a label.
-func (t *table) intern(w string) string {
+func (t *Table) intern(w string) string {
 	if len(w) > maxLabelLen {
 		return ""
 	}
@@ -319,16 +347,16 @@ func (t *table) intern(w string) string {
 	return w
 }
 
-// hasNew reports whether a text has an identifier that no text before had, other than by quotation marks.
-func (t *table) hasNew(s string) (found bool) {
+// HasNew reports whether a text has an identifier that no text before had, other than by quotation marks.
+func (t *Table) HasNew(s string) (found bool) {
 	identifier.AllWhole(s, func(kind identifier.Kind, start, end int) {
 		found = found || kind != identifier.Quoted && t.idents[s[start:end]] == nil
 	})
 	return found
 }
 
-// hide removes the identifiers of a text and ignores later occurrences.
-func (t *table) hide(s string) {
+// Hide removes the identifiers of a text and ignores later occurrences.
+func (t *Table) Hide(s string) {
 	t.ranking = nil
 	identifier.AllWhole(s, func(_ identifier.Kind, start, end int) {
 		v := s[start:end]
@@ -341,10 +369,10 @@ func (t *table) hide(s string) {
 
 // evict drops all but limit identifiers. As it runs often, it counts them by score in a
 // histogram rather than sorting all.
-func (t *table) evict() {
+func (t *Table) evict() {
 	const lowest, steps = -24.0, 32 // log odds of the first bucket, buckets per unit
 	var counts [25 * steps]int
-	bucket := func(id *knownIdentifier) int {
+	bucket := func(id *Identifier) int {
 		return min(max(int((t.logOdds(id)-lowest)*steps), 0), len(counts)-1)
 	}
 	for _, id := range t.idents {
@@ -355,7 +383,7 @@ func (t *table) evict() {
 		low--
 		left -= counts[low]
 	}
-	var last []*knownIdentifier // of the bucket of which some stay
+	var last []*Identifier // of the bucket of which some stay
 	for v, id := range t.idents {
 		switch n := bucket(id); {
 		case n == low-1:
@@ -364,7 +392,7 @@ func (t *table) evict() {
 			delete(t.idents, v)
 		}
 	}
-	slices.SortFunc(last, func(a, b *knownIdentifier) int { return cmp.Compare(b.first, a.first) })
+	slices.SortFunc(last, func(a, b *Identifier) int { return cmp.Compare(b.first, a.first) })
 	for _, id := range last[min(left, len(last)):] {
 		delete(t.idents, id.value)
 	}
@@ -372,16 +400,16 @@ func (t *table) evict() {
 }
 
 // ranked returns all identifiers by falling score.
-func (t *table) ranked() []candidate {
+func (t *Table) ranked() []Candidate {
 	if t.ranking != nil {
 		return t.ranking
 	}
-	all := make([]candidate, 0, len(t.idents))
+	all := make([]Candidate, 0, len(t.idents))
 	for _, id := range t.idents {
-		all = append(all, candidate{knownIdentifier: id, score: t.score(id)})
+		all = append(all, Candidate{Identifier: id, Score: t.score(id)})
 	}
-	slices.SortFunc(all, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.first, b.first))
+	slices.SortFunc(all, func(a, b Candidate) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.first, b.first))
 	})
 	t.ranking = all
 	return all

@@ -1,4 +1,4 @@
-package extract
+package reference
 
 import (
 	"math"
@@ -8,10 +8,10 @@ import (
 	"github.com/sessionstore/compactor/strategies/extract/identifier"
 )
 
-// candidate is an identifier and its score.
-type candidate struct {
-	*knownIdentifier
-	score float64
+// Candidate is an identifier and its score.
+type Candidate struct {
+	*Identifier
+	Score float64
 }
 
 // Weights of a logistic regression that predicts from the first half of a conversation
@@ -28,7 +28,7 @@ const (
 	weightTexts     = 0.23  // per doubling of the texts with it
 	weightUses      = 0.61  // per doubling of the uses
 	weightNumber    = -1.43 // a bare number
-	weightHash      = -0.69 // a content hash, a identifier.UUID
+	weightHash      = -0.69 // a content hash, a UUID
 	weightHandle    = 0.70  // a name with a number, such as credit_card_1234
 	weightCode      = 0.40  // capitals and digits
 	weightLength    = -0.17 // per doubling of its length
@@ -40,13 +40,13 @@ const (
 
 // score returns the estimated probability that the rest of the conversation uses an
 // identifier.
-func (t *table) score(id *knownIdentifier) float64 { return 1 / (1 + math.Exp(-t.logOdds(id))) }
+func (t *Table) score(id *Identifier) float64 { return 1 / (1 + math.Exp(-t.logOdds(id))) }
 
 // logOdds returns the logarithm of the odds of that probability.
-func (t *table) logOdds(id *knownIdentifier) float64 {
+func (t *Table) logOdds(id *Identifier) float64 {
 	z := weightBias +
 		weightAge*math.Log2(1+float64(t.bytesRead-id.last)/ageUnit) +
-		weightTexts*math.Log2(float64(max(1, id.texts))) +
+		weightTexts*math.Log2(float64(max(1, id.Texts))) +
 		weightUses*math.Log2(1+float64(id.uses)) +
 		weightLength*math.Log2(float64(utf8.RuneCountInString(id.value))/lengthUnit) +
 		weightNeighbors*math.Log2(1+float64(id.neighbors))

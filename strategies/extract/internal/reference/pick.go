@@ -1,4 +1,4 @@
-package extract
+package reference
 
 import (
 	"index/suffixarray"
@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/extract/identifier"
+	"github.com/sessionstore/compactor/strategies/extract/internal/queue"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -51,60 +52,59 @@ func isForm(v string) bool {
 
 // choice is a candidate for the references and the known identifiers in its text.
 type choice struct {
-	candidate
-	contained []candidate
+	Candidate
+	contained []Candidate
 }
 
 // pick returns identifiers for about budget characters of references, in the order of their value per
-// character, without those that the text above contains; budget is positive. Listing an identifier counts for
-// all identifiers within it: a path for each of its parts.
-func (t *table) pick(ranked []candidate, budget int, above string) []*knownIdentifier {
+// character, without those that the text above contains; budget is positive, and crowded as that of Block.
+// Listing an identifier counts for all identifiers within it: a path for each of its parts.
+func (t *Table) pick(ranked []Candidate, budget int, above string, crowded bool) []*Identifier {
 	scarce := budget < scarceRoom
-	crowded := strings.Contains(above, omittedMark) // actions have no room
 	index := suffixarray.New([]byte(above))
 	covered := map[string]bool{} // listed, or within a listed one, or in the text above
 	density := func(ch choice) float64 {
 		sum := 0.0
 		for _, c := range ch.contained {
 			if !covered[c.value] {
-				sum += c.score
+				sum += c.Score
 			}
 		}
 		sum /= float64(utf8.RuneCountInString(ch.value) + separatorWidth)
 		if ch.topical {
-			sum *= topicFactor
+			sum *= TopicFactor
 		}
 		if ch.isReused() { // before all others, so that no chain of summaries loses it
-			sum += topicFactor
+			sum += TopicFactor
 		}
 		return sum
 	}
-	var q queue[choice]
+	var q queue.Queue[choice]
 	for i, c := range ranked {
 		if rest, side := cutSide(c.value); side && t.idents[rest] != nil {
 			continue
 		}
-		if !c.isReused() && !c.topical && (i >= 4*budget/minReference || c.score < minScore || c.isAmbiguous()) {
+		if !c.isReused() && !c.topical && (i >= 4*budget/minReference || c.Score < minScore || c.isAmbiguous()) {
 			continue
 		}
-		if crowded && c.uses == 0 && !c.isReused() && !c.topical && (c.score < minCrowded || slight().MatchString(c.value)) {
+		if crowded && c.uses == 0 && !c.isReused() && !c.topical && (c.Score < minCrowded || slight().MatchString(c.value)) {
 			continue
 		}
 		if !c.isReused() && (isForm(c.value) || scarce && (formatVerb().MatchString(c.value) || nameless[strings.ToLower(c.value)])) {
 			continue
 		}
-		ch := choice{candidate: c, contained: t.contained(c)}
-		q.add(ch, density(ch), c.first)
+		ch := choice{Candidate: c, contained: t.contained(c)}
+		q.Add(ch, density(ch), c.first)
 	}
-	var out []*knownIdentifier
-	for ch := range q.all(func(ch choice) (float64, bool) {
+	var out []*Identifier
+	for ch := range q.All(func(ch choice) (float64, bool) {
 		if covered[ch.value] || len(index.Lookup([]byte(ch.value), 1)) > 0 {
 			covered[ch.value] = true
 			return 0, false
 		}
 		return density(ch), true
 	}) {
-		out = append(out, ch.knownIdentifier)
+		out = append(out, ch.Identifier)
 		for _, c := range ch.contained {
 			covered[c.value] = true
 		}
@@ -123,15 +123,32 @@ func cutSide(v string) (rest string, ok bool) {
 	return strings.CutPrefix(v, "b/")
 }
 
+// Within returns the known identifiers in a text and those in the text of each, in order and without repetitions.
+func (t *Table) Within(s string) []Candidate {
+	var found []Candidate
+	seen := map[*Identifier]bool{}
+	identifier.AllWhole(s, func(_ identifier.Kind, start, end int) {
+		if id := t.idents[s[start:end]]; id != nil && !seen[id] {
+			for _, c := range t.contained(Candidate{Identifier: id, Score: t.score(id)}) {
+				if !seen[c.Identifier] {
+					seen[c.Identifier] = true
+					found = append(found, c)
+				}
+			}
+		}
+	})
+	return found
+}
+
 // contained returns the known identifiers in the text of c, c first.
-func (t *table) contained(c candidate) []candidate {
-	found := []candidate{c}
+func (t *Table) contained(c Candidate) []Candidate {
+	found := []Candidate{c}
 	add := func(v string) {
 		id := t.idents[v]
-		if id == nil || slices.ContainsFunc(found, func(f candidate) bool { return f.knownIdentifier == id }) {
+		if id == nil || slices.ContainsFunc(found, func(f Candidate) bool { return f.Identifier == id }) {
 			return
 		}
-		found = append(found, candidate{knownIdentifier: id, score: t.score(id)})
+		found = append(found, Candidate{Identifier: id, Score: t.score(id)})
 	}
 	v := c.value
 	for i := 0; i < len(v); i++ {
@@ -146,11 +163,11 @@ func (t *table) contained(c candidate) []candidate {
 }
 
 // outermost returns the identifiers that are not within another one of them.
-func outermost(ids []*knownIdentifier) []*knownIdentifier {
+func outermost(ids []*Identifier) []*Identifier {
 	var all strings.Builder
 	for _, id := range ids {
 		all.WriteString(id.value + "\n")
 	}
 	index := suffixarray.New([]byte(all.String()))
-	return slices.DeleteFunc(slices.Clone(ids), func(id *knownIdentifier) bool { return len(index.Lookup([]byte(id.value), 2)) > 1 })
+	return slices.DeleteFunc(slices.Clone(ids), func(id *Identifier) bool { return len(index.Lookup([]byte(id.value), 2)) > 1 })
 }

@@ -1,10 +1,14 @@
-package extract
+// Package queue is a priority queue of items whose priorities fall while they wait. It takes n log n steps for n items if
+// each priority changes a bounded number of times. A Queue is not safe for concurrent use.
+package queue
 
-import "container/heap"
+import (
+	"container/heap"
+)
 
-// queue is a priority queue of items whose priorities fall while they wait. The zero value
+// Queue is a priority queue of items whose priorities fall while they wait. The zero value
 // is empty.
-type queue[T any] struct{ entries entries[T] }
+type Queue[T any] struct{ entries entries[T] }
 
 type queueEntry[T any] struct {
 	item     T
@@ -12,15 +16,15 @@ type queueEntry[T any] struct {
 	order    int
 }
 
-// add adds an item. Of items with equal priorities the one with the lowest order comes
-// first; orders are unique. Items must be added before all is called.
-func (q *queue[T]) add(item T, priority float64, order int) {
+// Add adds an item. Of items with equal priorities the one with the lowest order comes
+// first; orders are unique. Items must be added before All is called.
+func (q *Queue[T]) Add(item T, priority float64, order int) {
 	q.entries = append(q.entries, queueEntry[T]{item, priority, order})
 }
 
-// all yields the items by falling priority. current returns the priority of an item at the
+// All yields the items by falling priority. current returns the priority of an item at the
 // time of the call, and false to drop the item.
-func (q *queue[T]) all(current func(T) (priority float64, ok bool)) func(yield func(T) bool) {
+func (q *Queue[T]) All(current func(T) (priority float64, ok bool)) func(yield func(T) bool) {
 	return func(yield func(T) bool) {
 		heap.Init(&q.entries)
 		for len(q.entries) > 0 {

@@ -1,4 +1,4 @@
-package extract
+package reference
 
 import (
 	"slices"
@@ -10,9 +10,9 @@ import (
 type topic []string
 
 const (
-	// topicFactor multiplies the value of items and references that match the topic, so
+	// TopicFactor multiplies the value of items and references that match the topic, so
 	// that they get the larger share if there are enough of them.
-	topicFactor = 12
+	TopicFactor = 12
 	// maxTopicRange is the number of bytes of a line around an identifier that match it.
 	maxTopicRange = 400
 	// maxTopicWords is the maximum number of words.

@@ -1,4 +1,4 @@
-package extract
+package reference
 
 import (
 	"sort"
@@ -8,17 +8,19 @@ import (
 	"github.com/sessionstore/compactor/strategies/extract/identifier"
 )
 
-const referencesHeading = "## References\n"
+// Heading is the first line of a block.
+const Heading = "## References\n"
 
-// references returns the block of references in at most budget characters, heading
+// Block returns the block of references in at most budget characters, heading
 // included: the identifiers most likely to be needed that the text above does not
-// contain. It returns "" if none fits.
-func (t *table) references(budget int, above string) string {
-	budget -= utf8.RuneCountInString(referencesHeading)
+// contain. If it is crowded, since actions have no room, only the likeliest of those that tools alone name
+// are listed. It returns "" if none fits.
+func (t *Table) Block(budget int, above string, crowded bool) string {
+	budget -= utf8.RuneCountInString(Heading)
 	if budget < minReference {
 		return ""
 	}
-	ids := t.pick(t.ranked(), budget+budget/4, above)
+	ids := t.pick(t.ranked(), budget+budget/4, above, crowded)
 	write := func(n int) string { return formatReferences(outermost(ids[:n])) }
 	fits := func(n int) bool { return utf8.RuneCountInString(write(n)) <= budget }
 	n := sort.Search(len(ids), func(i int) bool { return !fits(i + 1) })
@@ -28,16 +30,16 @@ func (t *table) references(budget int, above string) string {
 	if n == 0 {
 		return ""
 	}
-	return referencesHeading + strings.TrimSuffix(write(n), "\n")
+	return Heading + strings.TrimSuffix(write(n), "\n")
 }
 
-// toolsLine comes before the references that only the results of tools name.
-const toolsLine = "Tools:\n"
+// ToolsLine comes before the references that only the results of tools name.
+const ToolsLine = "Tools:\n"
 
 // formatReferences returns the lines of identifiers by who said them: the user, whose lines are
 // quotations, the assistant, or tools only.
-func formatReferences(ids []*knownIdentifier) string {
-	var user, assistant, tools []*knownIdentifier
+func formatReferences(ids []*Identifier) string {
+	var user, assistant, tools []*Identifier
 	for _, id := range ids {
 		switch {
 		case id.byUser:
@@ -48,15 +50,15 @@ func formatReferences(ids []*knownIdentifier) string {
 			tools = append(tools, id)
 		}
 	}
-	out := formatGroups(groupByLabel(user), quoteMark) + formatGroups(groupByLabel(assistant), "")
+	out := formatGroups(groupByLabel(user), UserMark) + formatGroups(groupByLabel(assistant), "")
 	if len(tools) > 0 {
-		out += toolsLine + formatGroups(groupByLabel(tools), "")
+		out += ToolsLine + formatGroups(groupByLabel(tools), "")
 	}
 	return out
 }
 
-// markUser marks the known identifiers of a text as said by the user.
-func (t *table) markUser(s string) {
+// MarkUser marks the known identifiers of a text as said by the user.
+func (t *Table) MarkUser(s string) {
 	mark := func(start, end int) {
 		if id := t.idents[s[start:end]]; id != nil {
 			id.byUser = true
@@ -66,16 +68,16 @@ func (t *table) markUser(s string) {
 	identifier.Links(s, mark)
 }
 
-// addPreviousLine adds the identifiers in a line of references of an earlier summary; byTools
+// AddPreviousLine adds the identifiers in a line of references of an earlier summary; byTools
 // reports whether only tools named them.
-func (t *table) addPreviousLine(line string, byTools bool) {
-	line, byUser := strings.CutPrefix(line, quoteMark)
+func (t *Table) AddPreviousLine(line string, byTools bool) {
+	line, byUser := strings.CutPrefix(line, UserMark)
 	label, list, ok := strings.Cut(line, ": ")
 	if !ok {
 		return
 	}
 	t.ranking = nil
-	for _, v := range parseList(list) {
+	for _, v := range ParseList(list) {
 		if id := t.addPrevious(v, identifier.KindOf(v), byTools); id != nil {
 			id.byUser = id.byUser || byUser
 			id.topical = id.topical || t.topic.matches(label+" "+v)
@@ -89,7 +91,7 @@ func (t *table) addPreviousLine(line string, byTools bool) {
 
 // addPrevious returns the identifier of a value that an earlier summary lists, or nil if
 // the value is not recorded.
-func (t *table) addPrevious(v string, kind identifier.Kind, byTools bool) *knownIdentifier {
+func (t *Table) addPrevious(v string, kind identifier.Kind, byTools bool) *Identifier {
 	id := t.lookup(v, kind)
 	if id == nil {
 		return nil
@@ -98,7 +100,7 @@ func (t *table) addPrevious(v string, kind identifier.Kind, byTools bool) *known
 	if byTools && id.uses < previousUses {
 		id.toolUses = previousUses - id.uses
 	}
-	id.texts, id.uses, id.neighbors = max(id.texts, previousTexts), max(id.uses, previousUses), min(id.neighbors, previousNeighbors)
+	id.Texts, id.uses, id.neighbors = max(id.Texts, previousTexts), max(id.uses, previousUses), min(id.neighbors, previousNeighbors)
 	return id
 }
 

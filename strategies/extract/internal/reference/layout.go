@@ -1,4 +1,4 @@
-package extract
+package reference
 
 import (
 	"maps"
@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/extract/identifier"
+	"github.com/sessionstore/compactor/strategies/extract/internal/queue"
 	"github.com/sessionstore/compactor/strategies/redact"
 )
 
@@ -21,26 +22,26 @@ const (
 // group is a label and its identifiers.
 type group struct {
 	label string
-	ids   []*knownIdentifier
+	ids   []*Identifier
 }
 
 // groupByLabel gives each identifier one of its labels, the most shared labels first, and
 // returns the groups. Groups and their identifiers keep the order of ids.
-func groupByLabel(ids []*knownIdentifier) []*group {
+func groupByLabel(ids []*Identifier) []*group {
 	weights := map[string]float64{}
-	holders := map[string][]*knownIdentifier{}
+	holders := map[string][]*Identifier{}
 	for _, id := range ids {
 		for _, l := range id.labels {
 			weights[l.word] += l.weight()
 			holders[l.word] = append(holders[l.word], id)
 		}
 	}
-	var q queue[string]
+	var q queue.Queue[string]
 	for i, w := range slices.Sorted(maps.Keys(weights)) {
-		q.add(w, weights[w], i)
+		q.Add(w, weights[w], i)
 	}
-	labels := make(map[*knownIdentifier]string, len(ids))
-	for word := range q.all(func(w string) (float64, bool) { return weights[w], true }) {
+	labels := make(map[*Identifier]string, len(ids))
+	for word := range q.All(func(w string) (float64, bool) { return weights[w], true }) {
 		for _, id := range holders[word] {
 			if _, grouped := labels[id]; grouped {
 				continue
@@ -77,7 +78,7 @@ func (l label) weight() float64 {
 }
 
 // defaultLabel returns the label of an identifier that has no labels.
-func (id *knownIdentifier) defaultLabel() string {
+func (id *Identifier) defaultLabel() string {
 	switch {
 	case id.fallbackLabel != "":
 		return id.fallbackLabel
@@ -86,6 +87,9 @@ func (id *knownIdentifier) defaultLabel() string {
 	}
 	return id.kind.String()
 }
+
+// UserMark begins a line of what the user said.
+const UserMark = "> "
 
 // unlabelled is the label of quoted names without one.
 const unlabelled = "named"
@@ -120,7 +124,7 @@ func safeLine(line string) string {
 	}
 	if _, found := redact.Redact(line); found.Total() > 0 {
 		_, values, _ := strings.Cut(line, ": ")
-		line = line[:len(line)-len(strings.TrimPrefix(line, quoteMark))] + unlabelled + ": " + values
+		line = line[:len(line)-len(strings.TrimPrefix(line, UserMark))] + unlabelled + ": " + values
 	}
 	return line + "\n"
 }
@@ -138,8 +142,8 @@ func quoteValue(v string) string {
 	return v
 }
 
-// parseList returns the values of a list that formatGroups wrote.
-func parseList(list string) []string {
+// ParseList returns the values of a list that formatGroups wrote.
+func ParseList(list string) []string {
 	var values []string
 	for list != "" {
 		var v string
