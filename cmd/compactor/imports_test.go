@@ -52,6 +52,11 @@ var mayImport = []rule{
 	{"strategies/extract/internal/prose", []string{"strategies/extract/internal/charclass", "strategies/internal/text"}},
 	{"strategies/extract/identifier", []string{"strategies/extract/internal/charclass", "strategies/internal/text"}},
 	{"strategies/extract/internal/queue", nil},
+	{"strategies/extract/internal/toolname", []string{"strategies/internal/text"}},
+	{"strategies/extract/internal/shell", []string{
+		"strategies/extract/internal/toolname", "strategies/extract/internal/prose", "strategies/extract/internal/charclass",
+		"strategies/internal/text",
+	}},
 	{"strategies/extract/internal/reference", []string{
 		"strategies/extract/identifier", "strategies/extract/internal/prose", "strategies/extract/internal/queue",
 		"strategies/extract/internal/charclass", "strategies/redact", "strategies/internal/text",

@@ -5,17 +5,13 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
+	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
+	"github.com/sessionstore/compactor/strategies/extract/internal/toolname"
 )
 
 // reads reports whether the command of the call only shows something.
 func (c *toolCall) reads() bool {
-	command := withoutFolder(c.description)
-	return beginsWith(command, readCommands) && !sends(command) && !c.runsToo
-}
-
-// beginsWith reports whether a command begins with one of the given words.
-func beginsWith(command string, words []string) bool {
-	return slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(command+" ", w) })
+	return !c.runsToo && shell.Reads(c.description)
 }
 
 // maxCommand is the size of a command that was run in a line of usual size, in characters.
@@ -30,7 +26,7 @@ func (c *toolCall) line(n int) string { return c.format(n, false) }
 func (c *toolCall) format(n int, briefly bool) string {
 	out := c.outcomeValues()
 	if len(c.arguments) > 0 || len(out) > 0 {
-		text := shortName(c.tool)
+		text := toolname.Short(c.tool)
 		if c.undone { // not lost when the line is cut
 			text += " (" + c.outcome + ")"
 		} else if c.failed && c.acts {
@@ -116,6 +112,3 @@ func (c *toolCall) cut(line string, n int) string {
 	}
 	return head + prose.Ellipsis
 }
-
-// shortName returns the name of a tool without what is before its last dot.
-func shortName(tool string) string { return tool[strings.LastIndexByte(tool, '.')+1:] }

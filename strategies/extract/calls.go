@@ -13,6 +13,8 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/extract/internal/charclass"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
+	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
+	"github.com/sessionstore/compactor/strategies/extract/internal/toolname"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -22,12 +24,12 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	c.command, c.fields = strings.Clone(text.Head(rawCommand(fs), maxHandleInput)), shortValues(fs)
 	scratch := s.inScratch(c.command)
 	c.commits, c.isShell = isCommit(c.tool, c.command) && !scratch, c.command != ""
-	c.onlyCommits = c.commits && onlyCommits(c.command)
-	if written, only := writtenFiles(c.command); len(written) > 0 && !c.changes && !scratch {
+	c.onlyCommits = c.commits && shell.OnlyCommits(c.command)
+	if written, only := shell.WrittenFiles(c.command); len(written) > 0 && !c.changes && !scratch {
 		c.paths, c.changes, c.runsToo = written, true, !only
 	}
 	if len(c.paths) == 0 {
-		c.paths = shownFiles(c.command)
+		c.paths = shell.ShownFiles(c.command)
 	}
 	if c.isShell {
 		s.joinFolder(c)
@@ -37,7 +39,7 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	case known:
 		c.acts, c.changes = acts, acts && c.changes && len(c.paths) > 0
 	default:
-		c.acts = (!c.changes || c.runsToo) && (len(c.paths) == 0 || nameWords(name)[0] != "open") && (actsByVerb(name, c.command) || writesData(fs) || writesByMethod(fs) || command == "" && len(c.paths) == 0 && len(c.fields) > 1 && s.isConfirmed() && takes(name))
+		c.acts = (!c.changes || c.runsToo) && (len(c.paths) == 0 || toolname.Words(name)[0] != "open") && (actsByVerb(name, c.command) || writesData(fs) || writesByMethod(fs) || command == "" && len(c.paths) == 0 && len(c.fields) > 1 && s.isConfirmed() && toolname.Takes(name))
 	}
 	if command == "" && len(c.paths) == 0 {
 		c.arguments = c.fields
@@ -45,7 +47,7 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 			s.mention(f.value)
 		}
 	}
-	if i := slices.IndexFunc(fs, func(f argument) bool { return f.key == "plan" && strings.Contains(f.value, "\n") }); i >= 0 && slices.Contains(nameWords(name), "plan") {
+	if i := slices.IndexFunc(fs, func(f argument) bool { return f.key == "plan" && strings.Contains(f.value, "\n") }); i >= 0 && slices.Contains(toolname.Words(name), "plan") {
 		c.plan, c.arguments = strings.Clone(text.Head(fs[i].value, maxReply)), nil
 		command = prose.FirstLine(prose.Unmarked(c.plan))
 	}
@@ -53,14 +55,14 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	s.spoken = true
 	s.currentTurn().calls++
 	for _, p := range c.paths {
-		if c.changes || !slices.Contains(nameWords(name), "find") && (path.Ext(p) != "" || searched(c.fields, c.paths) == "") { // a folder is searched, not read
+		if c.changes || !slices.Contains(toolname.Words(name), "find") && (path.Ext(p) != "" || searched(c.fields, c.paths) == "") { // a folder is searched, not read
 			s.recordFile(p, c.changes)
 		}
 	}
 	if c.changes {
 		s.recordChange(c, fs)
 	}
-	words := nameWords(name)
+	words := toolname.Words(name)
 	c.administers = slices.Contains(words, "plan") && slices.Contains(words, "mode")
 	if slices.ContainsFunc(fs, func(f argument) bool { return f.object == 1 && (f.key == "taskId" || f.key == "task_id") }) && !slices.Contains(words, "create") {
 		c.administers = true // it sets the status of a task, or its order
@@ -184,7 +186,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	if c.id != textID && strings.Contains(text.Tail(tail, maxLine), "(Open file: ") {
 		s.text.readPrompt(tail)
 	}
-	s.launched = slices.Contains(nameWords(c.tool), "skill") && strings.HasPrefix(head, launching)
+	s.launched = slices.Contains(toolname.Words(c.tool), "skill") && strings.HasPrefix(head, launching)
 	listing = s.readObjects(c, head)
 	defer s.noteHandles(c, head, tail)
 	defer s.settleChange(c)
@@ -204,13 +206,13 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	// A long file that was read may begin with the word "error".
 	isFile := len(c.paths) > 0 && !c.changes && len(head) > 2000
 	line := failureLine(head, tail)
-	if line == "" && !slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return subagents[w] }) && checking().MatchString(c.description) {
+	if line == "" && !slices.ContainsFunc(toolname.Words(c.tool), func(w string) bool { return subagents[w] }) && shell.IsCheck(c.description) {
 		line = finding().FindString(tail)
 	}
-	if line == "" && runs(c.command) {
+	if line == "" && shell.Runs(c.command) {
 		line = runFailure(tail)
 	}
-	if line == "" && !c.isShell && !c.administers && (len(c.paths) == 0 || !looks(c.tool)) {
+	if line == "" && !c.isShell && !c.administers && (len(c.paths) == 0 || !toolname.Looks(c.tool)) {
 		line = c.serviceFailure(head)
 	}
 	if strings.HasPrefix(line, refusedEdit) { // what is wrong with it says more
@@ -247,7 +249,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		s.discountFiles(c)
 		return listing
 	}
-	if _, known := s.configured(c.tool); !known && !c.isShell && !c.changes && !c.administers && len(c.paths) == 0 && !looks(c.tool) && c.statesAct() {
+	if _, known := s.configured(c.tool); !known && !c.isShell && !c.changes && !c.administers && len(c.paths) == 0 && !toolname.Looks(c.tool) && c.statesAct() {
 		c.acts = true
 	}
 	switch whole := strings.TrimSpace(head); {
@@ -258,10 +260,10 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		}
 	default:
 		line := ""
-		if c.isShell && !strings.Contains(c.description, "--reverse") && listingCommits().MatchString(withoutFolder(c.description)) { // the newest comes first
+		if c.isShell && !strings.Contains(c.description, "--reverse") && listingCommits().MatchString(shell.WithoutFolder(c.description)) { // the newest comes first
 			line = listedCommit().FindString(prose.FirstLine(head))
 		}
-		if slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return subagents[w] }) {
+		if slices.ContainsFunc(toolname.Words(c.tool), func(w string) bool { return subagents[w] }) {
 			line = reportLine(head)
 		}
 		line = c.countPassed(cmp.Or(line, resultLine(c.command, tail)), head, tail)
@@ -322,9 +324,6 @@ func literals(texts []string) *regexp.Regexp {
 
 // creating is the result of a call that made a file.
 var creating = text.Pattern(`(?i)\b(?:created|creating)\b`)
-
-// committing begins a command that commits.
-var committing = text.Pattern(`^(?:sudo +)?(?:git(?: +-[cC] +\S+)* +(?:commit|ci)|jj (?:commit|new|describe))(?:\s|$)`)
 
 // recordFile counts a read or a change of a file.
 func (s *history) recordFile(path string, changed bool) {
@@ -467,9 +466,6 @@ func rawCommand(fs []argument) string {
 // shellPrefix is before a command that is given as the arguments of a shell.
 var shellPrefix = text.Pattern(`^(?:/bin/)?(?:ba|z|da)?sh -l?c `)
 
-// checking is a command that checks something.
-var checking = text.Pattern(`(?i)\b(?:lint|golangci-lint|test|tests|pytest|jest|vitest|tsc|tsgo|build|vet|typecheck|mypy|ruff|eslint|clippy)\b|\bcheck(?:[^\w-]|$)`)
-
 // refusal is what the user said when refusing a call.
 var refusal = text.Pattern(`(?is)\buser (?:said|says|wrote|replied|provided the following (?:reason|feedback)[^:\n]*)[: \n]+(.+)`)
 
@@ -493,8 +489,5 @@ func commandLine(command string) string {
 		return ""
 	}
 	command = staging().ReplaceAllString(strings.Join(lines, "; "), "")
-	return prose.Excerpt(redirection().ReplaceAllString(command, "$1"), maxDescription)
+	return prose.Excerpt(shell.WithoutRedirections(command), maxDescription)
 }
-
-// redirection is what a command does with its output, which has no effect on what it does.
-var redirection = text.Pattern(`(?: *(?:2>&1|[12]?> */dev/null|\| *(?:tail|head) +(?:-n *)?-?\d+\b))+( |;|$)`)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
+	"github.com/sessionstore/compactor/strategies/extract/internal/toolname"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -16,8 +18,8 @@ func (s *history) unresolved() []bool {
 	committed := false               // later
 	passed := map[string]bool{}      // by the kind of check; true if edits came before it
 	out := make([]bool, len(s.calls))
-	again := func(a attempt) bool {
-		return slices.ContainsFunc(later[a.what], func(again []string) bool { return repeats(again, a.targets) })
+	again := func(a shell.Attempt) bool {
+		return slices.ContainsFunc(later[a.What], func(again []string) bool { return shell.Repeats(again, a.Targets) })
 	}
 	for i, c := range slices.Backward(s.calls) {
 		var kinds []string
@@ -26,7 +28,7 @@ func (s *history) unresolved() []bool {
 		}
 		settled := len(kinds) > 0 && !slices.ContainsFunc(kinds, func(k string) bool { return !passed[k] })
 		settled = settled || committed && c.conflicts()
-		out[i] = c.failed && !settled && !isRepeated(c.ran(), again) &&
+		out[i] = c.failed && !settled && !shell.IsRepeated(c.ran(), again) &&
 			!(c.changes && !c.runsToo && slices.ContainsFunc(c.paths, func(p string) bool { return used[p] }))
 		if c.done && !c.failed {
 			for _, p := range c.paths {
@@ -35,7 +37,7 @@ func (s *history) unresolved() []bool {
 		}
 		if c.ranAgain() {
 			for _, a := range c.ran() {
-				later[a.what] = append(later[a.what], a.targets)
+				later[a.What] = append(later[a.What], a.Targets)
 			}
 		}
 		committed = committed || c.committed
@@ -43,7 +45,7 @@ func (s *history) unresolved() []bool {
 			for k := range passed {
 				passed[k] = true
 			}
-		} else if committed && c.passed() && slices.ContainsFunc(c.ran(), func(a attempt) bool { return a.checks && isAll(a.targets) }) {
+		} else if committed && c.passed() && slices.ContainsFunc(c.ran(), func(a shell.Attempt) bool { return a.Checks && shell.IsAll(a.Targets) }) {
 			for _, k := range kinds {
 				if _, known := passed[k]; !known {
 					passed[k] = false
@@ -66,14 +68,14 @@ var (
 
 // checkKinds returns what a call checks, in which folder: by any program that runs tests or a linter, else by which.
 func (c *toolCall) checkKinds() []string {
-	folder, _, _ := strings.Cut(strings.TrimPrefix(folderPrefix().FindString(c.description), "cd "), " ")
+	folder := shell.Folder(c.description)
 	var kinds []string
 	for _, a := range c.ran() {
-		if !a.checks {
+		if !a.Checks {
 			continue
 		}
-		kind := a.what
-		switch word := strings.ToLower(checking().FindString(kind)); {
+		kind := a.What
+		switch word := shell.CheckWord(kind); {
 		case strings.Contains(word, "test"), word == "jest":
 			kind = "test"
 		case strings.Contains(word, "lint"), word == "ruff", word == "clippy":
@@ -93,19 +95,21 @@ func (s *history) outdatedChecks() []bool {
 	for i, c := range slices.Backward(s.calls) {
 		edited = edited || c.edited()
 		ran := c.ran()
-		if !c.passed() || slices.ContainsFunc(ran, func(a attempt) bool { return !a.checks }) { // else it did more
+		if !c.passed() || slices.ContainsFunc(ran, func(a shell.Attempt) bool { return !a.Checks }) { // else it did more
 			continue
 		}
 		kinds := c.checkKinds()
 		again := edited && !slices.ContainsFunc(kinds, func(k string) bool { return !fresh[k] })
-		out[i] = !c.acts && (again || isRepeated(ran, func(a attempt) bool {
-			return slices.ContainsFunc(later[a.what], func(again []string) bool { return isAll(again) || !isAll(a.targets) && repeats(again, a.targets) })
+		out[i] = !c.acts && (again || shell.IsRepeated(ran, func(a shell.Attempt) bool {
+			return slices.ContainsFunc(later[a.What], func(again []string) bool {
+				return shell.IsAll(again) || !shell.IsAll(a.Targets) && shell.Repeats(again, a.Targets)
+			})
 		}))
 		for _, k := range kinds {
 			fresh[k] = fresh[k] || !edited
 		}
 		for _, a := range ran {
-			later[a.what] = append(later[a.what], a.targets)
+			later[a.What] = append(later[a.What], a.Targets)
 		}
 	}
 	return out
@@ -131,8 +135,8 @@ func (s *history) addChecked(b *itemList) {
 		if i <= changed {
 			break
 		}
-		ran = ran || c.acts || c.isShell && !c.reads() && (checking().MatchString(c.description) || !onlyFormats().MatchString(withoutFolder(c.description))) ||
-			!c.isShell && !c.administers && (len(c.paths) == 0 && !looks(c.tool) || slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return checkWords[w] }))
+		ran = ran || c.acts || c.isShell && !c.reads() && (shell.IsCheck(c.description) || !onlyFormats().MatchString(shell.WithoutFolder(c.description))) ||
+			!c.isShell && !c.administers && (len(c.paths) == 0 && !toolname.Looks(c.tool) || slices.ContainsFunc(toolname.Words(c.tool), func(w string) bool { return checkWords[w] }))
 		switch kinds := c.checkKinds(); {
 		case !c.isShell:
 		case c.failed:
@@ -170,7 +174,7 @@ func (c *toolCall) editedWork() bool {
 
 // checks reports whether a call is a check that has a result.
 func (c *toolCall) checks() bool {
-	return c.isShell && c.done && !c.undone && !c.reads() && checking().MatchString(c.description)
+	return c.isShell && c.done && !c.undone && !c.reads() && shell.IsCheck(c.description)
 }
 
 // passed reports whether a call is a check that did not fail.

@@ -149,22 +149,6 @@ func TestADocumentDeclaresNothing(t *testing.T) {
 // Files that commands show are read like others, and a part of a path is the file of the whole one.
 func TestShownFiles(t *testing.T) {
 	t.Parallel()
-	for command, want := range map[string][]string{
-		"cat farm/shed.go": {"farm/shed.go"},
-		"cd /farm && sed -n '1,40p' shed.go && printf '\\n--- roof ---\\n' && nl -ba ./roof.go | sed -n '24,52p'": {"shed.go", "./roof.go"},
-		"head -50 README.md 2>/dev/null":            {"README.md"},
-		"cat shed.go | wc -l":                       nil,
-		"cat > shed.go <<EOF\npackage farm\nEOF":    nil,
-		"sed -i 's/a/b/' shed.go":                   nil,
-		"cat shed.go && rm shed.go":                 nil,
-		"tail -f log.txt &":                         nil,
-		"git diff":                                  nil,
-		"sed -n '/^func store/,/^}/p' farm/shed.go": {"farm/shed.go"},
-	} {
-		if got := shownFiles(command); !slices.Equal(got, want) {
-			t.Errorf("%q: %q", command, got)
-		}
-	}
 	text := digestOf(Options{}, user("What is stored in the shed?"), calls("", "1", "shell", "command", "sed -n '1,40p' farm/shed.go"), result("1", "func store() {\n}\n"),
 		calls("", "2", "Edit", "file_path", "/src/farm/shed.go", "old_string", "a", "new_string", "hens := 3"), result("2", "updated"), assistant("Hens.")).Text(600)
 	if !strings.Contains(text, "- file /src/farm/shed.go: changed 1") || strings.Contains(text, "file farm/shed.go") {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/extract/internal/charclass"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
+	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
+	"github.com/sessionstore/compactor/strategies/extract/internal/toolname"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -56,7 +58,7 @@ func (s *history) noteHandles(c *toolCall, head, tail string) {
 	if end := text.Tail(tail, maxHandleInput); end != result {
 		result += "\n" + end
 	}
-	if i := slices.IndexFunc(s.handles, c.names); i >= 0 && s.handles[i].kind == process && len(c.arguments) > 0 && slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return processWords[w] }) { // an id says little
+	if i := slices.IndexFunc(s.handles, c.names); i >= 0 && s.handles[i].kind == process && len(c.arguments) > 0 && slices.ContainsFunc(toolname.Words(c.tool), func(w string) bool { return processWords[w] }) { // an id says little
 		c.arguments = append(slices.Clip(c.arguments), argument{key: "of", value: prose.Truncate(s.handles[i].text, maxShortValue)})
 	}
 	s.endBackground(c, result)
@@ -136,40 +138,40 @@ func (s *history) readReport(report string, names func(handle) bool) {
 // readCommand opens and closes what the simple commands of a call did.
 func (s *history) readCommand(c *toolCall, result string) {
 	var started []string
-	for _, cmd := range shellCommands(strings.ReplaceAll(c.command, "-compose ", " compose ")) {
-		words := strings.Fields(cmd.text)
-		if commandClosers().MatchString(cmd.text) {
+	for _, cmd := range shell.Commands(strings.ReplaceAll(c.command, "-compose ", " compose ")) {
+		words := strings.Fields(cmd.Text)
+		if commandClosers().MatchString(cmd.Text) {
 			s.closeNamed(words)
 		}
-		if mergedBranch().MatchString(cmd.text) {
+		if mergedBranch().MatchString(cmd.Text) {
 			if found := deletedBranch().FindStringSubmatch(result); found != nil {
 				s.close(func(h handle) bool { return h.kind == branch && h.id == found[1] })
 			} else {
 				s.closeNewest(branch)
 			}
 		}
-		if killers().MatchString(cmd.text) {
-			if strings.ContainsAny(cmd.text, "$%") || cmd.text == "wait" {
+		if killers().MatchString(cmd.Text) {
+			if strings.ContainsAny(cmd.Text, "$%") || cmd.Text == "wait" {
 				started = nil
 			}
-			s.closeKilled(cmd.text, c.command)
+			s.closeKilled(cmd.Text, c.command)
 		}
-		if cmd.background && !endsSoon().MatchString(cmd.text) {
-			started = append(started, cmd.text)
+		if cmd.Background && !endsSoon().MatchString(cmd.Text) {
+			started = append(started, cmd.Text)
 		}
 		named := false
 		for _, o := range commandOpeners {
-			switch found := o.command().FindStringSubmatch(cmd.text); {
+			switch found := o.command().FindStringSubmatch(cmd.Text); {
 			case found == nil:
 			case o.result == nil:
-				s.open(c, o.kind, found[1], publishedPorts(cmd.text))
+				s.open(c, o.kind, found[1], publishedPorts(cmd.Text))
 				named = o.kind == container
 			default:
 				if found = o.result().FindStringSubmatch(result); found != nil && named {
 					h := &s.handles[len(s.handles)-1]
 					h.text = strings.TrimPrefix(h.text+", "+containerID+found[1][:minContainerID], ", ")
 				} else if found != nil {
-					s.open(c, o.kind, found[1], strings.TrimPrefix(found[0], found[1])+publishedPorts(cmd.text))
+					s.open(c, o.kind, found[1], strings.TrimPrefix(found[0], found[1])+publishedPorts(cmd.Text))
 				}
 			}
 		}
@@ -252,9 +254,9 @@ func (s *history) readResult(c *toolCall, whole, result string) {
 			s.open(c, o.kind, found[1], cmp.Or(c.command, c.title()))
 		}
 	}
-	words := nameWords(c.tool)
+	words := toolname.Words(c.tool)
 	verb := slices.IndexFunc(words, func(w string) bool { return openVerbs[w] })
-	if c.command != "" || verb < 0 || slices.ContainsFunc(words, func(w string) bool { return lookVerbs[w] }) {
+	if c.command != "" || verb < 0 || slices.ContainsFunc(words, toolname.IsLookVerb) {
 		return
 	}
 	for _, i := range []int{verb + 1, verb + 2, verb - 1} { // create_issue, start_new_session, TaskCreate
@@ -293,7 +295,7 @@ func resultID(result, noun string) string {
 
 // closes reports whether a call by its name or by a status closes what it names.
 func (c *toolCall) closes() bool {
-	return slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return closeVerbs[w] }) || finalStatus[c.status()]
+	return slices.ContainsFunc(toolname.Words(c.tool), func(w string) bool { return closeVerbs[w] }) || finalStatus[c.status()]
 }
 
 // status returns the status that a call sets, as one word in lower case, "" for none.

@@ -144,29 +144,6 @@ func TestHandlesAreHeldInBounds(t *testing.T) {
 	}
 }
 
-func TestShellCommands(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string][]shellCommand{
-		"":                              nil,
-		"a b; c && d || e | f":          {{"a b", false, "", nil}, {"c", false, "", nil}, {"d", false, "&&", nil}, {"e", false, "||", nil}, {"f", false, "|", nil}},
-		"a & b":                         {{"a", true, "", nil}, {"b", false, "", nil}},
-		"(a && b) &":                    {{"a", false, "", nil}, {"b", true, "&&", nil}},
-		"a 2>&1 &> x":                   {{"a 2>&1 &> x", false, "", nil}},
-		`a "b; c" 'd & e' f\;g`:         {{"a b; c d & e f;g", false, "", nil}},
-		`a "b \" ; c" d`:                {{`a b \" ; c d`, false, "", nil}},
-		"a <<'EOF' > f\nb; c &\nEOF\nd": {{"a <<EOF > f", false, "", []string{"f"}}, {"d", false, "", nil}},
-		"a <<-EOF\nEOF\nd &":            {{"a <<-EOF", false, "", nil}, {"d", true, "", nil}},
-		"a <<< b; c":                    {{"a <<< b", false, "", nil}, {"c", false, "", nil}},
-		"a 'not closed; b":              {{"a not closed; b", false, "", nil}},
-		"a <<EOF\nnever closed; b\nc":   {{"a <<EOF", false, "", nil}},
-		"a \\\n b":                      {{"a b", false, "", nil}},
-	} {
-		if got := shellCommands(in); !cmp.Equal(got, want, cmp.AllowUnexported(shellCommand{})) {
-			t.Errorf("%q: %v, want %v", in, got, want)
-		}
-	}
-}
-
 // A branch goes with its merge, and a container with its name or its id.
 func TestHandlesWithTwoNames(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
+	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
+	"github.com/sessionstore/compactor/strategies/extract/internal/toolname"
 )
 
 // Values of entries to a reader, in identifiers that are needed for certain.
@@ -382,12 +384,12 @@ func (s *history) addCalls(b *itemList, budget int) {
 			b.add(sectionInProgress, c.line(b.lineLimit), worthProgress*age).tier = tierState // its result comes next
 		case b.told[c], b.outdated[i]:
 		case !c.done, c.failed && !c.acts, c.failed && c.isShell && !c.committed && !unresolved[i] && (len(c.ran()) == 1 || c.conflicts()): // cancelled, or overtaken by what followed
-		case !c.acts && c.isShell && onlyShows(c.description): // of no use later
+		case !c.acts && c.isShell && shell.OnlyShows(c.description): // of no use later
 		case c.chosen >= 0 && !c.acts && (s.wasTaken(i) || s.searchedAgain(i)): // listed with what was done, or searched later
 		case (len(c.paths) > 0 || c.change != nil && len(c.change.files) > 0) && !c.acts && !c.runsToo || c.administers: // listed with the files or the remaining work
-		case !c.acts && c.chosen < 0 && looks(c.tool) && len(c.result) == 0: // of no use later
+		case !c.acts && c.chosen < 0 && toolname.Looks(c.tool) && len(c.result) == 0: // of no use later
 		case !c.acts && c == s.lastCall(): // listed with the state
-		case !c.acts && c.chosen < 0 && c.reads() && (changed || beginsWith(withoutFolder(c.description), showCommands)): // of no use later
+		case !c.acts && c.chosen < 0 && c.reads() && (changed || shell.Shows(c.description)): // of no use later
 		case !c.acts && c.chosen < 0 && c.reads():
 			it := b.add(sectionCompleted, c.line(b.lineLimit), 0)
 			it.day, it.at, it.looked = c.day, 2*c.after+1, true
@@ -497,6 +499,6 @@ const recentCalls = 32
 // blocks reports whether work can be stuck at the failure of the call: not if it only looked or
 // was refused.
 func (c *toolCall) blocks() bool {
-	first, _, _ := strings.Cut(withoutFolder(c.description), " ")
-	return !c.undone && !c.expected && !c.reads() && !looks(c.tool) && (!c.isShell || !lookVerbs[strings.ToLower(first)])
+	first, _, _ := strings.Cut(shell.WithoutFolder(c.description), " ")
+	return !c.undone && !c.expected && !c.reads() && !toolname.Looks(c.tool) && (!c.isShell || !toolname.IsLookVerb(strings.ToLower(first)))
 }

@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
+	"github.com/sessionstore/compactor/strategies/extract/internal/toolname"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -36,7 +37,7 @@ func (s *history) readOutcome(said string) {
 			c.failed, c.undone, c.outcome = true, true, notConfirmed+strings.ReplaceAll(other.key, "_", " ")+" "+other.value+" was offered"
 			s.offeredBy = c
 		}
-	case !c.acts && len(c.arguments) > 1 && takes(c.tool) && completed(said): // to take, not to look
+	case !c.acts && len(c.arguments) > 1 && toolname.Takes(c.tool) && completed(said): // to take, not to look
 		c.acts = true
 	}
 }
@@ -60,7 +61,7 @@ func (f argument) isID() bool {
 
 // isNamedIn reports whether a text has a word of the call's name, in any form: order of "the orders".
 func (c *toolCall) isNamedIn(said string) bool {
-	return slices.ContainsFunc(nameWords(c.tool), func(w string) bool {
+	return slices.ContainsFunc(toolname.Words(c.tool), func(w string) bool {
 		return len(w) > minSharedWord && strings.Contains(strings.ToLower(said), w)
 	})
 }

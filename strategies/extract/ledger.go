@@ -1,13 +1,13 @@
 package extract
 
 import (
-	"path"
 	"slices"
 	"strings"
 	"unicode"
 
-	"github.com/sessionstore/compactor/strategies/extract/internal/charclass"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
+	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
+	"github.com/sessionstore/compactor/strategies/extract/internal/toolname"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -149,144 +149,27 @@ func isCode(v string) bool {
 // vagueKeys are last words of keys that say nothing without those before them.
 var vagueKeys = text.Set(`time allowed options number type language length available count id seating status night day days est`)
 
-// attempt is a simple command of a call: what it runs, by the tool, its program and its subcommand, and what
-// it checks or installs.
-type attempt struct {
-	what    string
-	targets []string
-	checks  bool
-	chain   int // the number of the commands joined by && that it is among
-}
-
-// maxAttempts is the number of attempts of a call, and of targets of one.
-const maxAttempts = 16
-
-// attemptsOf returns what a command line runs, without what only shows something unless that is all.
-func attemptsOf(tool, command string) []attempt {
-	var out, shown []attempt
-	chain := 0
-	for _, c := range shellCommands(redirection().ReplaceAllString(command, "$1")) {
-		if c.follows != "&&" {
-			chain++
-		}
-		line := withoutFolder(c.text)
-		rest := scriptRunner().ReplaceAllString(interpreter().ReplaceAllString(runner().ReplaceAllString(line, ""), "$1"), "$1 ")
-		if rest != line && strings.ContainsAny(rest, ";&|") { // of a shell in a container
-			for _, a := range attemptsOf(tool, rest) { // chains of their own
-				a.chain += chain
-				out = append(out, a)
-			}
-			chain = out[len(out)-1].chain
-			continue
-		}
-		words := strings.Fields(rest)
-		switch {
-		case len(words) == 0 || len(out) >= maxAttempts || inspecting().MatchString(rest):
-		case narrowing[words[0]] || beginsWith(rest, readCommands):
-			shown = append(shown[:0], newAttempt(tool, words))
-		default:
-			a := newAttempt(tool, words)
-			a.chain = chain
-			out = append(out, a)
-		}
-	}
-	if len(out) == 0 {
-		out = append(shown, attempt{what: tool})[:1]
-	}
-	return out
-}
-
-// newAttempt returns the attempt of the words of a simple command, of which flags and numbers are left out.
-func newAttempt(tool string, words []string) attempt {
-	a := attempt{what: tool}
-	program := true          // of the words that tell what is run
-	selected := false        // by the flag before the word
-	var line strings.Builder // without flags
-	for i, w := range words {
-		if i == 0 && strings.Contains(w, "bin/") { // wherever it is installed
-			w = path.Base(w)
-		}
-		flag, value, set := strings.Cut(w, "=")
-		switch {
-		case w == "-c" && strings.HasSuffix(a.what, " go test"): // which runs none
-			a.what = strings.TrimSuffix(a.what, "test") + "build"
-			continue
-		case strings.HasPrefix(w, "-") && selecting().MatchString(flag):
-			if program, selected = false, !set; set {
-				a.targets = append(a.targets, selectedMark+value)
-			}
-			continue
-		case strings.HasPrefix(w, "-"), i > 0 && charclass.Digit.Has(w[0]):
-		case i == 0 || program && subcommand().MatchString(w):
-			a.what += " " + w
-			line.WriteString(w + " ")
-			program = i == 0
-		default:
-			if len(a.targets) == 0 {
-				line.WriteString(w)
-			}
-			if selected {
-				w = selectedMark + w
-			}
-			a.targets = append(a.targets, w)
-			program = false
-		}
-		selected = false
-	}
-	plain := line.String()
-	a.checks = checking().MatchString(plain) && !handling[words[0]]
-	if a.targets = a.targets[:min(len(a.targets), maxAttempts)]; installing().MatchString(plain) {
-		for i, w := range a.targets {
-			if end := strings.IndexAny(w[1:], "=<>~@"); end >= 0 {
-				a.targets[i] = w[:end+1]
-			}
-		}
-	} else if !a.checks {
-		a.targets = nil
-	}
-	return a
-}
-
-// handling are programs that check nothing, whatever the files are called.
-var handling = text.Set(`git gh mkdir chmod touch rm cp mv ln`)
-
-var (
-	// runner is before a program that is run by another one or in a container, scriptRunner before a script
-	// of a package, interpreter before a file that is run.
-	runner = text.Pattern(`^(?:(?:python[\d.]* -m|npx|pnpm exec|yarn exec|uv run|poetry run|pipenv run|bundle exec|sudo|time|(?:ba|z|da)?sh -l?c` +
-		`|(?:docker|podman)(?:-compose| compose(?: -f \S+)*)? exec(?: -[euw] \S+| --(?:user|env|workdir)[= ]\S+| -\S+)* \S+|kubectl exec(?: -[nc] \S+| -\S+)* \S+(?: -[nc] \S+)* --|ssh(?: -[46AaCGgKkMNnqsTtVvXxYy]+| -[BbcDEeFIiJlmOopSWw] ?\S+)* [\w.@-]+) +)+`)
-	scriptRunner = text.Pattern(`^(npm|pnpm|yarn|bun|mise|deno|poe|pdm) run(?:-script)? +`)
-	interpreter  = text.Pattern(`^(?:python[\d.]*|(?:ba|z|da)?sh|node|ruby|perl)(?: -[A-Zuxe]\w*)* +([^-\s])`)
-	subcommand   = text.Pattern(`^[a-z][a-z:-]*$`)
-	// selecting is a flag that says what is run of all there is.
-	selecting = text.Pattern(`^--?(?:run|bench|[tkmgf]|grep|filter|file|filename|tests?|testNamePattern|test-name-pattern|only|spec|project|D\w*[tT]est)$`)
-	// installing is a command that does the same for each of its targets.
-	installing = text.Pattern(`\b(?:install|apply)\b`)
-	// inspecting is a flag with which a command does nothing.
-	inspecting = text.Pattern(` --(?:help|version|dry-run)\b`)
-)
-
 // ran returns what a call ran, by its command or by its name and what it is told by.
-func (c *toolCall) ran() []attempt {
+func (c *toolCall) ran() []shell.Attempt {
 	if c.isShell {
-		return attemptsOf(c.tool, c.description)
+		return shell.AttemptsOf(c.tool, c.description)
 	}
-	return []attempt{newAttempt(c.tool, strings.Fields(c.description))}
+	return []shell.Attempt{shell.NewAttempt(c.tool, strings.Fields(c.description))}
 }
 
 // kind returns the name of the tool of a call, or the program that it ran last with its subcommand.
 func (c *toolCall) kind() string {
 	if !c.isShell {
-		return text.Head(shortName(c.tool), maxKey)
+		return text.Head(toolname.Short(c.tool), maxKey)
 	}
 	ran := c.ran()
-	return text.Head(strings.TrimPrefix(ran[len(ran)-1].what, c.tool+" "), maxKey)
+	return text.Head(strings.TrimPrefix(ran[len(ran)-1].What, c.tool+" "), maxKey)
 }
 
 // worthDone returns the value of an action: less for one of which the effect is seen in a listing of its folder.
 func (c *toolCall) worthDone() float64 {
-	if c.isShell && !slices.ContainsFunc(shellCommands(c.description), func(x shellCommand) bool {
-		first, _, _ := strings.Cut(withoutFolder(x.text), " ")
+	if c.isShell && !slices.ContainsFunc(shell.Commands(c.description), func(x shell.Command) bool {
+		first, _, _ := strings.Cut(shell.WithoutFolder(x.Text), " ")
 		return first != "cd" && !slightActs[first]
 	}) {
 		return worthActed / 4
@@ -308,92 +191,18 @@ var formatting = text.Pattern(`(?:^|["'] ?|\] |: )style(?:\([^)]*\))?: `)
 // nothing to check.
 func (c *toolCall) ranAgain() bool { return c.done && !c.undone && c.outcome != noTests }
 
-// isRepeated reports whether what was run, and may have failed, was run again: of commands joined by &&, the
-// last check or the last command.
-func isRepeated(ran []attempt, again func(attempt) bool) bool {
-	checked := false
-	for i := 0; i < len(ran); {
-		check, end := -1, i
-		for ; end < len(ran) && ran[end].chain == ran[i].chain; end++ {
-			if ran[end].checks {
-				check = end
-			}
-		}
-		if check >= 0 && !again(ran[check]) && (check == end-1 || !again(ran[end-1])) {
-			return false
-		}
-		checked = checked || check >= 0
-		i = end
-	}
-	return checked || again(ran[len(ran)-1])
-}
-
 // wasRepeated reports whether an entry of an earlier summary tells of a failure of what was run again since.
 func (s *history) wasRepeated(e entry) bool {
 	line, _, _ := strings.Cut(strings.TrimPrefix(e.text, bulletMark), " → ")
 	tool, command, _ := strings.Cut(strings.TrimSuffix(line, " (failed)"), ": ")
-	return isRepeated(attemptsOf(tool, command), func(a attempt) bool {
+	return shell.IsRepeated(shell.AttemptsOf(tool, command), func(a shell.Attempt) bool {
 		return slices.ContainsFunc(s.calls, func(c *toolCall) bool {
-			return c.ranAgain() && slices.ContainsFunc(c.ran(), func(again attempt) bool {
-				return again.what == a.what && repeats(again.targets, a.targets)
+			return c.ranAgain() && slices.ContainsFunc(c.ran(), func(again shell.Attempt) bool {
+				return again.What == a.What && shell.Repeats(again.Targets, a.Targets)
 			})
 		})
 	})
 }
-
-// repeats reports whether a call on some targets does again what one on others did: it has no target
-// that is not one of theirs or around it. One without targets, or on everything, is repeated by any.
-func repeats(again, targets []string) bool {
-	if isAll(targets) {
-		return true
-	}
-	for _, a := range again {
-		place := strings.TrimPrefix(a, selectedMark)
-		folder := strings.TrimSuffix(strings.TrimSuffix(place, "..."), "/")
-		if !slices.ContainsFunc(targets, func(target string) bool {
-			t := strings.TrimPrefix(target, selectedMark)
-			return t == place || selects(a, target) || folder == "." || strings.HasPrefix(t, folder+"/") || strings.HasPrefix(t, folder+"::")
-		}) {
-			return false
-		}
-	}
-	return true
-}
-
-// isAll reports whether targets are all there is.
-func isAll(targets []string) bool {
-	return len(targets) == 0 || len(targets) == 1 && (targets[0] == "." || targets[0] == "./...")
-}
-
-// selectedMark begins a target that a flag selects.
-const selectedMark = "="
-
-// selects reports whether a pattern of names selects what another one does, as TestLamp does TestLampOn|TestLampOff.
-func selects(pattern, narrower string) bool {
-	if !strings.HasPrefix(pattern, selectedMark) || !strings.HasPrefix(narrower, selectedMark) || strings.ContainsAny(pattern, "/.^$") {
-		return false
-	}
-	wide := strings.Split(pattern[len(selectedMark):], "|")
-	for n := range strings.SplitSeq(narrower[len(selectedMark):], "|") {
-		if !slices.ContainsFunc(wide, func(w string) bool { return w != "" && strings.Contains(n, w) }) {
-			return false
-		}
-	}
-	return true
-}
-
-// withoutFolder returns a command without the change of the folder, assignments and words of the shell before it, and
-// without the folder that it names as an option.
-func withoutFolder(command string) string {
-	return folderOption().ReplaceAllString(folderPrefix().ReplaceAllString(command, ""), "$1")
-}
-
-var (
-	folderPrefix = text.Pattern(`^(?:(?:cd [^;&|]+|for \w+ in [^;&|]+|do|if|while|then|\w+=(?:\$\([^)]*\)|"[^"]*"|[^ ;&|])*) *(?:&&|;| ) *)+`)
-	folderOption = text.Pattern(`^(git|go|make|kubectl|oc|helm|docker(?:-compose| compose)?|terraform|gh|glab|aws|az|gcloud|argocd|vault|systemctl)` +
-		`(?: (?:-[CcnRfpH]|--(?:git-dir|work-tree|namespace|context|kube-context|kubeconfig|repo|file|profile|project|project-name|region|host|server|cluster)) \S+` +
-		`| --?[a-z][\w-]*=\S+| --(?:no-pager|user|debug|quiet))+`)
-)
 
 // located is a line of a failed check with the place of a fault: file.go:12: message.
 var located = text.Pattern(`^\S+\.\w+:\d+(?::\d+)?:? +\S.*[A-Za-z]{3}`)

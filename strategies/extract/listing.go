@@ -10,6 +10,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/extract/identifier"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
+	"github.com/sessionstore/compactor/strategies/extract/internal/toolname"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -53,7 +54,7 @@ func (s *history) readObjects(c *toolCall, result string) (listing bool) {
 			objects = append(objects, vs)
 		}
 	}
-	if len(objects) == 1 && (c.acts || result[0] == '{' || !looks(c.tool) || takes(c.tool)) {
+	if len(objects) == 1 && (c.acts || result[0] == '{' || !toolname.Looks(c.tool) || toolname.Takes(c.tool)) {
 		c.setResult(objects[0], fs)
 		return false
 	}
@@ -63,7 +64,7 @@ func (s *history) readObjects(c *toolCall, result string) (listing bool) {
 		return false
 	}
 	rows := rowsOf(fs)
-	if len(rows) == 0 || len(rows) > maxOptions || len(rows) > 1 && !isListing(rows) || len(rows) == 1 && (c.acts || !looks(c.tool) || takes(c.tool)) {
+	if len(rows) == 0 || len(rows) > maxOptions || len(rows) > 1 && !isListing(rows) || len(rows) == 1 && (c.acts || !toolname.Looks(c.tool) || toolname.Takes(c.tool)) {
 		return false
 	}
 	if c.options = optionsOf(rows); len(rows) == 1 { // all that was found

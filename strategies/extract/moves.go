@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -15,11 +16,11 @@ func (s *history) moveFiles(command string) {
 		return
 	}
 	folder := "" // where the commands run, "" if it is not known
-	for _, c := range shellCommands(command) {
-		if strings.Contains(c.text, " --cached") { // the files stay
+	for _, c := range shell.Commands(command) {
+		if strings.Contains(c.Text, " --cached") { // the files stay
 			continue
 		}
-		words := slices.DeleteFunc(strings.Fields(strings.TrimPrefix(c.text, "git ")), func(w string) bool { return strings.HasPrefix(w, "-") })
+		words := slices.DeleteFunc(strings.Fields(strings.TrimPrefix(c.Text, "git ")), func(w string) bool { return strings.HasPrefix(w, "-") })
 		switch {
 		case len(words) == 2 && words[0] == "cd" && path.IsAbs(words[1]):
 			folder = words[1]
@@ -38,7 +39,7 @@ func (s *history) moveFiles(command string) {
 				if folder == "" {
 					s.dropCopies(w)
 				}
-				if below, ok := strings.CutPrefix(joinFolder(folder, w), s.folder+"/"); ok && s.folder != "" && strings.Contains(below, "/") { // as descriptions have it
+				if below, ok := strings.CutPrefix(shell.JoinFolder(folder, w), s.folder+"/"); ok && s.folder != "" && strings.Contains(below, "/") { // as descriptions have it
 					s.dropCopies(below)
 				}
 			}
@@ -122,8 +123,8 @@ func (s *history) joinFolder(c *toolCall) {
 		folder = m[1]
 	}
 	moves := 0
-	for _, x := range shellCommands(c.command) {
-		if strings.HasPrefix(x.text, "cd ") {
+	for _, x := range shell.Commands(c.command) {
+		if strings.HasPrefix(x.Text, "cd ") {
 			moves++
 		}
 	}
@@ -142,8 +143,8 @@ func (s *history) dropCopies(file string) {
 		if !c.acts || !c.isShell || !strings.HasSuffix(c.description, " "+file) {
 			continue
 		}
-		if !slices.ContainsFunc(shellCommands(c.description), func(x shellCommand) bool {
-			return !x.prepares() && (!strings.HasPrefix(x.text, "cp ") || !strings.HasSuffix(x.text, " "+file))
+		if !slices.ContainsFunc(shell.Commands(c.description), func(x shell.Command) bool {
+			return !x.Prepares() && (!strings.HasPrefix(x.Text, "cp ") || !strings.HasSuffix(x.Text, " "+file))
 		}) {
 			c.drop("deleted later")
 		}
@@ -154,11 +155,6 @@ func (s *history) dropCopies(file string) {
 func (c *toolCall) drop(outcome string) {
 	c.failed, c.undone, c.acts, c.outcome = true, true, false, outcome
 }
-
-// prepares reports whether a command does nothing else than to make a place for files.
-func (c shellCommand) prepares() bool { return preparing[strings.Fields(c.text)[0]] }
-
-var preparing = text.Set(`cd mkdir touch`)
 
 // made returns a file with the changes of which there is a result: others were not made, or not yet.
 func (s *history) made(f *file) *file {

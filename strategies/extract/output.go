@@ -9,6 +9,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/extract/identifier"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
+	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -25,7 +26,7 @@ const noOutput = "no output"
 func (c *toolCall) isSilent(result string) bool {
 	result = strings.TrimSpace(result)
 	return c.isShell && (result == "" || result == "(no output)") && !strings.Contains(c.command, "&>") &&
-		!slices.ContainsFunc(shellCommands(c.command), func(x shellCommand) bool { return x.background || len(x.to) > 0 })
+		!slices.ContainsFunc(shell.Commands(c.command), func(x shell.Command) bool { return x.Background || len(x.To) > 0 })
 }
 
 // excerpt returns the lines of an output that have words of requests, in about n characters, or the first ones where there

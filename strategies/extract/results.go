@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
+	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -32,21 +33,21 @@ func resultLine(command, tail string) string {
 			return l
 		}
 	}
-	ran := shellCommands(command)
+	ran := shell.Commands(command)
 	n := len(ran) - 1
-	for n > 0 && ran[n].follows == "|" {
+	for n > 0 && ran[n].Follows == "|" {
 		n--
 	}
-	if n > 0 && strings.HasPrefix(ran[n].text+" ", "done ") { // of a loop
+	if n > 0 && strings.HasPrefix(ran[n].Text+" ", "done ") { // of a loop
 		return ""
 	}
 	for _, x := range slices.Backward(ran) {
-		said, prints := strings.CutPrefix(x.text, "echo ")
+		said, prints := strings.CutPrefix(x.Text, "echo ")
 		at := len(lines) - 1
 		for at >= 0 && lines[at] != said {
 			at--
 		}
-		if at >= 0 && prints && x.follows == "" && !strings.HasPrefix(ran[0].text, "set -") { // which stops at a failure
+		if at >= 0 && prints && x.Follows == "" && !strings.HasPrefix(ran[0].Text, "set -") { // which stops at a failure
 			lines = slices.Delete(lines, at, at+1)
 		}
 	}
@@ -61,7 +62,7 @@ func resultLine(command, tail string) string {
 // countPassed replaces the line of a result that says that one package passed by the number of those that did, unless
 // a part of the output is not there.
 func (c *toolCall) countPassed(line, head, tail string) string {
-	if head != tail || !passedPackage().MatchString(line) || slices.ContainsFunc(shellCommands(c.command), func(x shellCommand) bool { return x.follows == "|" }) {
+	if head != tail || !passedPackage().MatchString(line) || slices.ContainsFunc(shell.Commands(c.command), func(x shell.Command) bool { return x.Follows == "|" }) {
 		return line
 	}
 	passed := map[string]bool{}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
+	"github.com/sessionstore/compactor/strategies/extract/internal/toolname"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -124,13 +125,13 @@ var (
 func (c *toolCall) serviceFailure(answer string) string {
 	answer = strings.TrimSpace(answer)
 	asked := func(verb string) bool { // by the name of the tool, or in what it was given
-		return slices.ContainsFunc(nameWords(c.tool), func(w string) bool { return len(w) > 3 && strings.EqualFold(text.Head(w, 5), text.Head(verb, 5)) }) ||
+		return slices.ContainsFunc(toolname.Words(c.tool), func(w string) bool { return len(w) > 3 && strings.EqualFold(text.Head(w, 5), text.Head(verb, 5)) }) ||
 			slices.ContainsFunc(c.arguments, func(f argument) bool {
 				return prose.ContainsWord(strings.ToLower(f.value), strings.ToLower(verb))
 			})
 	}
 	if strings.HasPrefix(answer, "{") {
-		return objectFailure(answer, !looks(c.tool), asked)
+		return objectFailure(answer, !toolname.Looks(c.tool), asked)
 	}
 	first := text.Head(prose.FirstLine(answer), maxLine)
 	lines := []string{first}
@@ -145,7 +146,7 @@ func (c *toolCall) serviceFailure(answer string) string {
 	if statusLine().MatchString(first) {
 		return first
 	}
-	if m := unserved().FindStringSubmatch(first); m != nil && !looks(c.tool) && (m[1] == "" || !asked(m[1])) {
+	if m := unserved().FindStringSubmatch(first); m != nil && !toolname.Looks(c.tool) && (m[1] == "" || !asked(m[1])) {
 		return first
 	}
 	return ""

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/extract/identifier"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
+	"github.com/sessionstore/compactor/strategies/extract/internal/toolname"
 )
 
 // maxWholeAnswer is the number of lines of an answer of which all are kept, also those that say
@@ -266,7 +267,7 @@ const maxOutputLines = 3
 // announced before it is done, or under way.
 func (s *history) carriedOut(t *turn) bool {
 	return len(s.files) == 0 || slices.ContainsFunc(s.calls[max(0, len(s.calls)-t.calls+t.callsBefore):], func(c *toolCall) bool {
-		return c.acts || c.changes || len(c.paths) == 0 && !c.reads() && !looks(c.tool)
+		return c.acts || c.changes || len(c.paths) == 0 && !c.reads() && !toolname.Looks(c.tool)
 	})
 }
 

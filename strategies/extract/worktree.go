@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"cmp"
 	"maps"
 	"path"
 	"slices"
@@ -9,101 +8,16 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
+	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
+	"github.com/sessionstore/compactor/strategies/extract/internal/toolname"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
-
-// gitCommand is a command of git with its arguments.
-type gitCommand struct {
-	name      string
-	arguments []string
-	folder    string // where it runs, "" if that is not known
-	shown     bool   // its output is that of the call
-}
-
-// gitCommands returns the commands of git in a command line.
-func gitCommands(line string) []gitCommand {
-	if !strings.Contains(line, "git ") { // most lines
-		return nil
-	}
-	var out []gitCommand
-	folder := ""
-	all := shellCommands(line)
-	for i, x := range all {
-		words := strings.Fields(x.text)
-		if words[0] == "cd" && len(words) == 2 {
-			folder = joinFolder(folder, words[1])
-		}
-		if words[0] != "git" {
-			continue
-		}
-		g := gitCommand{folder: folder, shown: i == len(all)-1 && len(x.to) == 0}
-		for words = words[1:]; len(words) > 1 && strings.HasPrefix(words[0], "-"); words = words[2:] {
-			if words[0] == "-C" {
-				g.folder = joinFolder(folder, words[1])
-			}
-		}
-		if len(words) > 0 {
-			g.name, g.arguments = words[0], words[1:]
-			out = append(out, g)
-		}
-	}
-	return out
-}
-
-func joinFolder(folder, to string) string {
-	if folder == "" || path.IsAbs(to) {
-		return path.Clean(to)
-	}
-	return path.Join(folder, to)
-}
-
-// has reports whether one of the flags is an argument.
-func (g gitCommand) has(flags ...string) bool {
-	return slices.ContainsFunc(g.arguments, func(a string) bool { return slices.Contains(flags, a) })
-}
-
-// stages reports whether a command changes nothing but the index.
-func (g gitCommand) stages() bool {
-	if g.name != "reset" {
-		return g.name == "add"
-	}
-	for i, a := range g.arguments {
-		if a == "--" {
-			return true
-		}
-		if a != "-q" && a != "HEAD" && (i == 0 || g.arguments[0] != "HEAD") {
-			return false
-		}
-	}
-	return true
-}
-
-// unstagesAll reports whether nothing is staged after a command.
-func (g gitCommand) unstagesAll() bool {
-	return g.name == "reset" && !slices.ContainsFunc(g.arguments, func(a string) bool { return a != "HEAD" && a != "-q" })
-}
-
-// onlyStages reports whether a command line changes nothing but the index of a folder, "" for any.
-func onlyStages(line, folder string) bool {
-	if !strings.Contains(line, "git ") || !strings.Contains(line, " add") && !strings.Contains(line, " reset") {
-		return false
-	}
-	for _, x := range shellCommands(line) {
-		if !strings.HasPrefix(x.text, "git ") && !beginsWith(x.text, []string{"cd ", "printf ", "echo "}) {
-			return false
-		}
-	}
-	all := gitCommands(line)
-	return len(all) > 0 && !slices.ContainsFunc(all, func(g gitCommand) bool {
-		return !g.stages() || g.folder != "" && folder != "" && g.folder != folder
-	})
-}
 
 // dropStaging drops the calls before one, since the newest commit, that only staged what it commits or takes out of the
 // index of a folder.
 func (s *history) dropStaging(by *toolCall, folder string) {
 	for _, c := range s.sinceCommit() {
-		if c != by && c.isShell && !c.undone && onlyStages(c.description, folder) {
+		if c != by && c.isShell && !c.undone && shell.OnlyStages(c.description, folder) {
 			c.drop("staging that is over")
 		}
 	}
@@ -118,11 +32,11 @@ func dropRewrites(calls []*toolCall, index bool) {
 			continue // before the line is parsed
 		}
 		some := false
-		if all := shellCommands(c.description); !slices.ContainsFunc(all, func(x shellCommand) bool {
-			x.text = loopWords().ReplaceAllString(x.text, "")
-			rewrites := rewriting().MatchString(x.text) || index && strings.HasPrefix(x.text, "git mv ")
+		if all := shell.Commands(c.description); !slices.ContainsFunc(all, func(x shell.Command) bool {
+			x.Text = loopWords().ReplaceAllString(x.Text, "")
+			rewrites := rewriting().MatchString(x.Text) || index && strings.HasPrefix(x.Text, "git mv ")
 			some = some || rewrites
-			return !rewrites && x.text != "" && !passive[strings.Fields(x.text)[0]]
+			return !rewrites && x.Text != "" && !passive[strings.Fields(x.Text)[0]]
 		}) && some {
 			c.drop("discarded later")
 		}
@@ -134,44 +48,6 @@ var (
 	passive   = text.Set(`cd for done if fi then [ ls echo mkdir cat`)
 	loopWords = text.Pattern(`^(?:(?:do|then)(?: +|$))+`)
 )
-
-// restored returns the files of the working tree that a command replaces by those of a commit or of the index.
-func (g gitCommand) restored() []string {
-	switch dashes := slices.Index(g.arguments, "--"); {
-	case g.name == "checkout" && dashes >= 0:
-		return g.arguments[dashes+1:]
-	case g.name == "checkout" && len(g.arguments) == 1 && g.arguments[0] == ".":
-		return g.arguments
-	case g.name != "restore" || g.has("--staged", "-S") && !g.has("--worktree", "-W"):
-		return nil
-	}
-	var files []string
-	for i, a := range g.arguments {
-		if !strings.HasPrefix(a, "-") && (i == 0 || g.arguments[i-1] != "-s" && g.arguments[i-1] != "--source") {
-			files = append(files, a)
-		}
-	}
-	return files
-}
-
-// among returns which of some paths the files are, or are in. Of several paths that end with a name it is the shortest.
-func (g gitCommand) among(files, paths []string) (out []string) {
-	for _, f := range files {
-		full, named := joinFolder(g.folder, f), []string(nil)
-		for _, p := range paths {
-			switch {
-			case full == ".", strings.HasPrefix(p, full+"/"), !path.IsAbs(full) && strings.Contains("/"+p, "/"+full+"/"):
-				out = append(out, p)
-			case p == full, !path.IsAbs(full) && strings.HasSuffix(p, "/"+full), !path.IsAbs(p) && strings.HasSuffix(full, "/"+p):
-				named = append(named, p)
-			}
-		}
-		if len(named) > 0 {
-			out = append(out, slices.MinFunc(named, func(a, b string) int { return cmp.Compare(len(a), len(b)) }))
-		}
-	}
-	return out
-}
 
 // inWork reports whether a folder, "" if it is not known, has files that were edited or, where it is not known where
 // these are, is that of the work.
@@ -193,44 +69,44 @@ func (s *history) inWork(folder string) bool {
 // working tree without changes shows to be gone.
 func (s *history) readGit(c *toolCall, output string) {
 	clean := cleanTree().MatchString(text.Tail(output, maxLine))
-	for _, g := range gitCommands(c.command) {
-		if !s.inWork(g.folder) {
+	for _, g := range shell.GitCommands(c.command) {
+		if !s.inWork(g.Folder) {
 			clean = false
 			continue
 		}
-		if g.name == "reset" {
+		if g.Name == "reset" {
 			s.undoCommits(g)
 		}
-		if c.commits || g.unstagesAll() {
-			s.dropStaging(c, g.folder)
+		if c.commits || g.UnstagesAll() {
+			s.dropStaging(c, g.Folder)
 		}
 		edits := s.sinceCommit()
 		if s.stashed != nil { // what it has is not in the tree
 			edits = edits[slices.Index(edits, s.stashed)+1:]
 		}
-		switch files := g.restored(); {
-		case g.name == "reset" && g.has("--hard"):
+		switch files := g.Restored(); {
+		case g.Name == "reset" && g.Has("--hard"):
 			s.discards = true
 			dropRewrites(edits, true)
 			s.takeBack(c, edits, append(s.tracked(edits), s.edited...))
 		case len(files) > 0:
-			if s.discards = true; slices.Contains(files, ".") && (g.folder == "" || g.folder == s.folder) {
+			if s.discards = true; slices.Contains(files, ".") && (g.Folder == "" || g.Folder == s.folder) {
 				dropRewrites(edits, false)
 			}
-			s.takeBack(c, edits, g.among(files, append(s.tracked(edits), s.edited...)))
-		case g.name == "status":
-			clean = clean || g.shown && g.has("-s", "--short", "--porcelain") && len(g.arguments) == 1 && strings.TrimSpace(output) == ""
-		case g.name != "stash":
-		case g.has("pop", "apply"):
+			s.takeBack(c, edits, g.Among(files, append(s.tracked(edits), s.edited...)))
+		case g.Name == "status":
+			clean = clean || g.Shown && g.Has("-s", "--short", "--porcelain") && len(g.Arguments) == 1 && strings.TrimSpace(output) == ""
+		case g.Name != "stash":
+		case g.Has("pop", "apply"):
 			s.stashed = nil
-		case g.has("drop", "clear"):
+		case g.Has("drop", "clear"):
 			if s.stashed != nil {
 				edits := s.sinceCommit()
 				edits = edits[:max(0, slices.Index(edits, s.stashed))]
 				s.takeBack(c, edits, append(s.tracked(edits), s.edited...))
 			}
 			s.stashed = nil
-		case !g.has("list", "show", "--"):
+		case !g.Has("list", "show", "--"):
 			s.stashed = c
 		}
 	}
@@ -335,9 +211,9 @@ func (s *history) takeBack(by *toolCall, calls []*toolCall, files []string) {
 }
 
 // undoCommits takes the newest commits back that a branch is reset to before.
-func (s *history) undoCommits(g gitCommand) {
+func (s *history) undoCommits(g shell.GitCommand) {
 	n := 0
-	for _, a := range g.arguments {
+	for _, a := range g.Arguments {
 		if m := resetTo().FindStringSubmatch(a); m != nil {
 			if n = max(1, len(m[1])); m[2] != "" {
 				n, _ = strconv.Atoi(m[2])
@@ -355,7 +231,7 @@ func (s *history) undoCommits(g gitCommand) {
 		for _, later := range s.calls[i:] { // the tree is as it was before
 			later.committed = false
 		}
-		if c.outcome = resetLater + c.outcome; g.has("--hard") {
+		if c.outcome = resetLater + c.outcome; g.Has("--hard") {
 			c.drop("reset later")
 		}
 	}
@@ -371,7 +247,7 @@ func (s *history) inScratch(command string) bool {
 	}
 	folder := ""
 	for _, m := range folderChange().FindAllStringSubmatch(command, -1) {
-		folder = joinFolder(folder, m[1])
+		folder = shell.JoinFolder(folder, m[1])
 	}
 	return scratchFolder().MatchString(folder) && !s.inWork(folder)
 }
@@ -391,27 +267,11 @@ var (
 // isCommit reports whether a call is a commit, by its tool or its command.
 func isCommit(tool, command string) bool {
 	if command == "" {
-		words := nameWords(tool)
-		return slices.Contains(words, "commit") && !looks(tool) && !slices.ContainsFunc(words, func(w string) bool { return noCommits[w] })
+		words := toolname.Words(tool)
+		return slices.Contains(words, "commit") && !toolname.Looks(tool) && !slices.ContainsFunc(words, func(w string) bool { return noCommits[w] })
 	}
-	return slices.ContainsFunc(shellCommands(command), func(c shellCommand) bool {
-		return committing().MatchString(c.text) && !strings.Contains(c.text, "--dry-run") && !strings.Contains(c.text, "--help")
-	})
+	return shell.Commits(command)
 }
 
 // noCommits are words of tools that do something else with a commit.
 var noCommits = text.Set(`comment comments message status verify revert`)
-
-// onlyCommits reports whether a command line does nothing but one commit of what it adds, and checks.
-func onlyCommits(command string) bool {
-	commits := 0
-	for _, c := range shellCommands(command) {
-		switch {
-		case committing().MatchString(c.text):
-			commits++
-		case !beginsWith(c.text, []string{"cd ", "git add ", "git status "}) && !attemptsOf("", c.text)[0].checks:
-			return false
-		}
-	}
-	return commits == 1
-}

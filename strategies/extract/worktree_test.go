@@ -105,11 +105,6 @@ func TestStagingThatIsOver(t *testing.T) {
 		}
 		wantNotIn(t, text, "Stage this hunk")
 	}
-	for line, want := range map[string]bool{"git add lamp.go": true, "cd /docs && git add lamp.md": false, "git reset origin/main": false, "git reset HEAD lamp.go": true, "git reset -- lamp.go": true, "git reset --soft HEAD~1": false, "git add . && make": false} {
-		if got := onlyStages(line, "/src"); got != want {
-			t.Errorf("%s: %v", line, got)
-		}
-	}
 	reset := digestOf(Options{}, user("Take the lamp out of the index, please."), calls("", "1", "Bash", "command", "git add lamp.py"), result("1", ""), calls("", "2", "Bash", "command", "git reset"), result("2", "Unstaged changes after reset:\nM\tlamp.py"), assistant("It is out.")).Text(900)
 	wantIn(t, reset, "Bash: git reset → M")
 }

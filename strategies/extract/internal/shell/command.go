@@ -1,4 +1,8 @@
-package extract
+// Package shell reads command lines of a POSIX shell: the simple commands in them, the files that they show and write, what
+// they change, check and do to a repository of git. Nothing is run, expanded or looked up; a line that is no valid one is
+// read as far as it goes. The package knows nothing of calls and their results. Its functions are pure and safe for
+// concurrent use.
+package shell
 
 import (
 	"slices"
@@ -8,27 +12,27 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// shellCommand is a simple command: its words, without quotes, joined by blanks.
-type shellCommand struct {
-	text       string
-	background bool     // it ends with &
-	follows    string   // the operator before it: &&, || or |
-	to         []string // the files to which its output goes
+// Command is a simple command.
+type Command struct {
+	Text       string
+	Background bool     // it ends with &
+	Follows    string   // the operator before it: &&, || or |
+	To         []string // the files to which its output goes
 }
 
-// shellCommands returns the simple commands of a command line. What is quoted and what is in
+// Commands returns the simple commands of a command line. What is quoted and what is in
 // a here-document is not read as a command.
-func shellCommands(s string) []shellCommand {
-	var out []shellCommand
+func Commands(s string) []Command {
+	var out []Command
 	var b strings.Builder
 	operator := ""
 	var to []string
 	end := func(background bool) {
 		if text := prose.OneLine(b.String()); text != "" {
-			out = append(out, shellCommand{text, background, operator, to})
+			out = append(out, Command{text, background, operator, to})
 			operator, to = "", nil
 		} else if background && len(out) > 0 { // after a parenthesis
-			out[len(out)-1].background = true
+			out[len(out)-1].Background = true
 		}
 		b.Reset()
 	}
@@ -106,12 +110,12 @@ var (
 	narrowing = text.Set(`cd pwd echo printf true sort uniq`)
 )
 
-// shownFiles returns the files that a command line shows, nil if it does anything else.
-func shownFiles(command string) []string {
+// ShownFiles returns the files that a command line shows, nil if it does anything else.
+func ShownFiles(command string) []string {
 	var files []string
-	for _, c := range shellCommands(redirection().ReplaceAllString(command, "$1")) {
-		words := strings.Fields(c.text)
-		if strings.ContainsAny(c.text, "<>") || c.background || !showing[words[0]] && !narrowing[words[0]] || words[0] == "sed" && !slices.Contains(words, "-n") {
+	for _, c := range Commands(WithoutRedirections(command)) {
+		words := strings.Fields(c.Text)
+		if strings.ContainsAny(c.Text, "<>") || c.Background || !showing[words[0]] && !narrowing[words[0]] || words[0] == "sed" && !slices.Contains(words, "-n") {
 			return nil
 		}
 		for _, w := range words[1:] {
@@ -126,15 +130,15 @@ func shownFiles(command string) []string {
 // fileWord is a word of a command that is the name of a file.
 var fileWord = text.Pattern(`^[\w@~/.][\w@+~./-]*(?:\.\w+|/[\w-]+)$`)
 
-// runs reports whether a command line runs what builds, tests or does something, and does not show what is
+// Runs reports whether a command line runs what builds, tests or does something, and does not show what is
 // in files besides.
-func runs(command string) bool {
+func Runs(command string) bool {
 	some := false
-	for _, c := range shellCommands(command) {
-		if c.follows != "|" && printing().MatchString(c.text) {
+	for _, c := range Commands(command) {
+		if c.Follows != "|" && printing().MatchString(c.Text) {
 			return false
 		}
-		some = some || !narrowing[strings.Fields(c.text)[0]] && !beginsWith(withoutFolder(c.text), readCommands)
+		some = some || !narrowing[strings.Fields(c.Text)[0]] && !beginsWith(WithoutFolder(c.Text), readCommands)
 	}
 	return some
 }
@@ -142,14 +146,14 @@ func runs(command string) bool {
 // printing is a command that shows what is in files, or in the history of git.
 var printing = text.Pattern(`^(?:cat|nl|head|tail|less|bat|sed|grep|egrep|rg|ag|awk|jq|find|xxd|git (?:-C \S+ )?(?:log|diff|show|blame|grep))\b`)
 
-// writtenFiles returns the files that a command line writes by itself: what is shown, printed or given in a
+// WrittenFiles returns the files that a command line writes by itself: what is shown, printed or given in a
 // here-document goes to them. only reports whether it does nothing else.
-func writtenFiles(command string) (files []string, only bool) {
+func WrittenFiles(command string) (files []string, only bool) {
 	only = true
-	for _, c := range shellCommands(command) {
-		words := strings.Fields(c.text)
+	for _, c := range Commands(command) {
+		words := strings.Fields(c.Text)
 		writes := showing[words[0]] || narrowing[words[0]] || words[0] == "awk" || words[0] == "tee"
-		only = only && (writes || c.prepares() || words[0] == "chmod" || beginsWith(c.text, readCommands) && words[0] != "env" && !sends(c.text))
+		only = only && (writes || c.Prepares() || words[0] == "chmod" || beginsWith(c.Text, readCommands) && words[0] != "env" && !sends(c.Text))
 		var found []string
 		switch {
 		case !writes:
@@ -161,7 +165,7 @@ func writtenFiles(command string) (files []string, only bool) {
 			}
 			only = only && len(found) > 0 && scriptEnd().MatchString(words[len(words)-1]) // and no pattern of files
 		default:
-			found = c.to
+			found = c.To
 		}
 		for _, f := range found {
 			if (fileWord().MatchString(f) || dotFile().MatchString(f)) && !passingFile().MatchString(f) && !slices.Contains(files, f) && len(files) < maxWritten {
@@ -182,3 +186,19 @@ var (
 	// passingFile is one that is not kept.
 	passingFile = text.Pattern(`^/(?:dev|tmp|proc)/|\.log$`)
 )
+
+// beginsWith reports whether a command begins with one of the given words.
+func beginsWith(command string, words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(command+" ", w) })
+}
+
+// WithoutRedirections returns a command line without what it does with its output.
+func WithoutRedirections(command string) string { return redirection().ReplaceAllString(command, "$1") }
+
+// redirection is what a command does with its output, which has no effect on what it does.
+var redirection = text.Pattern(`(?: *(?:2>&1|[12]?> */dev/null|\| *(?:tail|head) +(?:-n *)?-?\d+\b))+( |;|$)`)
+
+// Prepares reports whether a command does nothing else than to make a place for files.
+func (c Command) Prepares() bool { return preparing[strings.Fields(c.Text)[0]] }
+
+var preparing = text.Set(`cd mkdir touch`)
