@@ -52,6 +52,7 @@ var mayImport = []rule{
 	{"strategies/extract/internal/prose", []string{"strategies/extract/internal/charclass", "strategies/internal/text"}},
 	{"strategies/extract/identifier", []string{"strategies/extract/internal/charclass", "strategies/internal/text"}},
 	{"strategies/extract/internal/queue", nil},
+	{"strategies/extract/internal/argument", []string{"strategies/extract/internal/prose", "strategies/internal/text"}},
 	{"strategies/extract/internal/toolname", []string{"strategies/internal/text"}},
 	{"strategies/extract/internal/shell", []string{
 		"strategies/extract/internal/toolname", "strategies/extract/internal/prose", "strategies/extract/internal/charclass",

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/argument"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
 	"github.com/sessionstore/compactor/strategies/extract/internal/toolname"
@@ -32,9 +33,9 @@ func (c *toolCall) format(n int, briefly bool) string {
 		} else if c.failed && c.acts {
 			text += " (failed)"
 		}
-		known := []argument(nil)
+		known := []argument.Field(nil)
 		if c.outcome == regretted { // what it may have made all the same
-			out = slices.DeleteFunc(slices.Clone(out), func(f argument) bool { return !f.isID() })
+			out = slices.DeleteFunc(slices.Clone(out), func(f argument.Field) bool { return !f.IsID() })
 		}
 		switch {
 		case len(c.arguments) == 0 && c.description == "{}":
@@ -42,20 +43,20 @@ func (c *toolCall) format(n int, briefly bool) string {
 			text += ": " + prose.Truncate(c.description, n)
 		case c.acts || c.chosen < 0:
 			known = c.arguments
-			var got []argument
+			var got []argument.Field
 			if c.acts && c.done && !c.failed {
 				got = out
 			}
-			text += ": " + values(c.arguments, nil, got, briefly)
-			known = append(slices.Clip(known), slices.DeleteFunc(slices.Clone(got), func(r argument) bool {
-				return !slices.ContainsFunc(c.arguments, func(a argument) bool { return a.became(r) })
+			text += ": " + argument.Format(c.arguments, nil, got, briefly)
+			known = append(slices.Clip(known), slices.DeleteFunc(slices.Clone(got), func(r argument.Field) bool {
+				return !slices.ContainsFunc(c.arguments, func(a argument.Field) bool { return a.Became(r) })
 			})...)
 		default: // what was looked for, unless it is among what was said
-			if asked := values(c.arguments, out, nil, true); asked != "" {
+			if asked := argument.Format(c.arguments, out, nil, true); asked != "" {
 				text += ": " + asked
 			}
 		}
-		switch came := values(out, known, nil, briefly); {
+		switch came := argument.Format(out, known, nil, briefly); {
 		case !c.done:
 			text += noResult
 		case c.undone && c.outcome != regretted, c.edited():
@@ -103,8 +104,8 @@ func (c *toolCall) cut(line string, n int) string {
 			at = max(at, i+len(before))
 		}
 	}
-	isKey := func(f argument) bool {
-		key := strings.ReplaceAll(f.key, "_", " ")
+	isKey := func(f argument.Field) bool {
+		key := strings.ReplaceAll(f.Key, "_", " ")
 		return strings.HasSuffix(key, head[at:]) || strings.HasPrefix(key, head[at:]+" ")
 	}
 	if slices.ContainsFunc(c.arguments, isKey) || slices.ContainsFunc(c.outcomeValues(), isKey) {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/argument"
 	"github.com/sessionstore/compactor/strategies/extract/internal/charclass"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
@@ -19,9 +20,9 @@ import (
 )
 
 // addCall adds a tool call with its redacted arguments.
-func (s *history) addCall(id, name, arguments string, fs []argument) {
+func (s *history) addCall(id, name, arguments string, fs []argument.Field) {
 	c := &toolCall{id: strings.Clone(id), tool: strings.Clone(text.Head(prose.OneLine(name), 64)), day: s.day, after: s.requests, at: s.at, changes: changesFiles(name, fs), paths: argumentPaths(fs), chosen: -1}
-	c.command, c.fields = strings.Clone(text.Head(rawCommand(fs), maxHandleInput)), shortValues(fs)
+	c.command, c.fields = strings.Clone(text.Head(rawCommand(fs), maxHandleInput)), argument.Short(fs)
 	scratch := s.inScratch(c.command)
 	c.commits, c.isShell = isCommit(c.tool, c.command) && !scratch, c.command != ""
 	c.onlyCommits = c.commits && shell.OnlyCommits(c.command)
@@ -44,11 +45,11 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	if command == "" && len(c.paths) == 0 {
 		c.arguments = c.fields
 		for _, f := range c.arguments {
-			s.mention(f.value)
+			s.mention(f.Value)
 		}
 	}
-	if i := slices.IndexFunc(fs, func(f argument) bool { return f.key == "plan" && strings.Contains(f.value, "\n") }); i >= 0 && slices.Contains(toolname.Words(name), "plan") {
-		c.plan, c.arguments = strings.Clone(text.Head(fs[i].value, maxReply)), nil
+	if i := slices.IndexFunc(fs, func(f argument.Field) bool { return f.Key == "plan" && strings.Contains(f.Value, "\n") }); i >= 0 && slices.Contains(toolname.Words(name), "plan") {
+		c.plan, c.arguments = strings.Clone(text.Head(fs[i].Value, maxReply)), nil
 		command = prose.FirstLine(prose.Unmarked(c.plan))
 	}
 	c.description = cmp.Or(command, searched(c.fields, c.paths), strings.Join(c.paths, ", "), firstValue(fs), prose.Excerpt(text.Head(arguments, 2*maxDescription), maxDescription))
@@ -64,7 +65,7 @@ func (s *history) addCall(id, name, arguments string, fs []argument) {
 	}
 	words := toolname.Words(name)
 	c.administers = slices.Contains(words, "plan") && slices.Contains(words, "mode")
-	if slices.ContainsFunc(fs, func(f argument) bool { return f.object == 1 && (f.key == "taskId" || f.key == "task_id") }) && !slices.Contains(words, "create") {
+	if slices.ContainsFunc(fs, func(f argument.Field) bool { return f.Object == 1 && (f.Key == "taskId" || f.Key == "task_id") }) && !slices.Contains(words, "create") {
 		c.administers = true // it sets the status of a task, or its order
 	} else if open, finished, ok := parseTodos(fs); ok {
 		s.todos, s.tasksLeft, s.todosAt, c.administers = open, 0, s.messages, true
@@ -128,13 +129,13 @@ func (s *history) lastOf(tool string) *toolCall {
 
 // offered reports whether a result has another value than was asked for, and the next call asks for that
 // one instead, with all else the same: what it answered was not made.
-func offered(asked, result, next []argument) bool {
+func offered(asked, result, next []argument.Field) bool {
 	taken := 0
 	for _, n := range next {
 		switch {
-		case slices.ContainsFunc(asked, func(a argument) bool { return a.key == n.key && a.value == n.value }):
-		case slices.ContainsFunc(asked, func(a argument) bool { return a.key == n.key }) &&
-			slices.ContainsFunc(result, func(r argument) bool { return r.key == n.key && r.value == n.value }):
+		case slices.ContainsFunc(asked, func(a argument.Field) bool { return a.Key == n.Key && a.Value == n.Value }):
+		case slices.ContainsFunc(asked, func(a argument.Field) bool { return a.Key == n.Key }) &&
+			slices.ContainsFunc(result, func(r argument.Field) bool { return r.Key == n.Key && r.Value == n.Value }):
 			taken++
 		default:
 			return false
@@ -144,8 +145,8 @@ func offered(asked, result, next []argument) bool {
 }
 
 // searched returns what a call looks for in files, "" for none.
-func searched(fs []argument, paths []string) string {
-	what := fieldOf(fs, "pattern", "query", "regex")
+func searched(fs []argument.Field, paths []string) string {
+	what := argument.Lookup(fs, "pattern", "query", "regex")
 	if what == "" || len(paths) == 0 {
 		return ""
 	}
@@ -408,23 +409,23 @@ func hash(s string) uint32 {
 	return h.Sum32()
 }
 
-func changesFiles(name string, fs []argument) bool {
+func changesFiles(name string, fs []argument.Field) bool {
 	if c := editorCommand(fs); c != "" {
 		return c != "view"
 	}
 	name = strings.ToLower(name)
 	return slices.ContainsFunc(changeTools, func(tool string) bool { return strings.Contains(name, tool) }) ||
-		slices.ContainsFunc(fs, func(f argument) bool { return slices.Contains(contentFields, strings.ToLower(f.key)) })
+		slices.ContainsFunc(fs, func(f argument.Field) bool { return slices.Contains(contentFields, strings.ToLower(f.Key)) })
 }
 
 // argumentPaths returns up to eight files from arguments for paths.
-func argumentPaths(fs []argument) []string {
+func argumentPaths(fs []argument.Field) []string {
 	var found []string
 	for _, f := range fs {
-		if !isPathKey(f.key) {
+		if !isPathKey(f.Key) {
 			continue
 		}
-		if v := f.value; len(v) <= maxDescription && strings.ContainsAny(v, "./\\") && prose.IsPrintable(v) && !strings.ContainsAny(v, "*?<>|\"\t") && !slices.Contains(found, v) {
+		if v := f.Value; len(v) <= maxDescription && strings.ContainsAny(v, "./\\") && prose.IsPrintable(v) && !strings.ContainsAny(v, "*?<>|\"\t") && !slices.Contains(found, v) {
 			found = append(found, strings.Clone(v))
 		}
 	}
@@ -441,23 +442,23 @@ func isPathKey(key string) bool {
 var editorCommands = text.Set(`view create str_replace insert undo_edit`)
 
 // editorCommand returns the command of a call of such an editor, "" for none.
-func editorCommand(fs []argument) string {
-	if c := fieldOf(fs, "command"); editorCommands[c] && fieldOf(fs, "path") != "" {
+func editorCommand(fs []argument.Field) string {
+	if c := argument.Lookup(fs, "command"); editorCommands[c] && argument.Lookup(fs, "path") != "" {
 		return c
 	}
 	return ""
 }
 
 // rawCommand returns the command of a call for a shell, "" for none.
-func rawCommand(fs []argument) string {
+func rawCommand(fs []argument.Field) string {
 	if editorCommand(fs) != "" {
 		return ""
 	}
 	var parts []string
 	for _, f := range fs {
-		switch strings.ToLower(f.key) {
+		switch strings.ToLower(f.Key) {
 		case "command", "cmd", "script":
-			parts = append(parts, f.value)
+			parts = append(parts, f.Value)
 		}
 	}
 	return shellPrefix().ReplaceAllString(strings.Join(parts, " "), "")
@@ -490,4 +491,14 @@ func commandLine(command string) string {
 	}
 	command = staging().ReplaceAllString(strings.Join(lines, "; "), "")
 	return prose.Excerpt(shell.WithoutRedirections(command), maxDescription)
+}
+
+// firstValue returns the first argument that is one short line, "" for none.
+func firstValue(fs []argument.Field) string {
+	for _, f := range fs {
+		if v := strings.TrimSpace(f.Value); v != "" && !text.Longer(v, maxDescription) && prose.IsPrintable(v) {
+			return strings.Clone(f.Key + " " + v)
+		}
+	}
+	return ""
 }

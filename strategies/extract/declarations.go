@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/argument"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
@@ -29,11 +30,11 @@ func (s *history) addDeclarations(paths []string, content string, written bool) 
 }
 
 // dropDeclarations drops the names that the edit of the newest call removed.
-func (s *history) dropDeclarations(paths []string, fs []argument) {
+func (s *history) dropDeclarations(paths []string, fs []argument.Field) {
 	if len(paths) != 1 || s.files[paths[0]] == nil {
 		return
 	}
-	before, after := changedLines(fs, func(argument) bool { return true })
+	before, after := changedLines(fs, func(argument.Field) bool { return true })
 	removed, kept := declaredNames(strings.Join(before, "\n")), strings.Join(after, "\n")
 	s.undeclare(s.newestCall(), s.files[paths[0]], func(name string) bool { return slices.Contains(removed, name) && !prose.ContainsWord(kept, name) })
 }

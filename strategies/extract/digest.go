@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/extract/internal/argument"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/extract/internal/reference"
 	"github.com/sessionstore/compactor/strategies/frame"
@@ -148,10 +149,10 @@ func (d *Digest) addCall(c *chat.ToolCall) {
 		return
 	}
 	arguments := d.redact(c.Arguments)
-	fs, ok := parseArguments(arguments)
+	fs, ok := argument.Parse(arguments)
 	text := arguments
 	if ok {
-		text = argumentText(fs)
+		text = argument.Text(fs)
 	}
 	if patch := patchArguments(text); patch != nil {
 		fs = patch
@@ -159,7 +160,7 @@ func (d *Digest) addCall(c *chat.ToolCall) {
 	fs = d.history.ofOpenFile(name, fs)
 	d.scan(name+" "+text, true)
 	for i := range fs { // escapes may have hidden secrets
-		fs[i].value, _ = d.secrets.Redact(fs[i].value)
+		fs[i].Value, _ = d.secrets.Redact(fs[i].Value)
 	}
 	d.history.addCall(c.ID, name, arguments, fs)
 	added := d.history.addDeclarations(argumentPaths(fs), text, false)

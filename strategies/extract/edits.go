@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/argument"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
@@ -58,15 +59,15 @@ func (e *edit) String() string {
 
 // recordChange adds what a call changes in its files to it. Lines that earlier calls added and that are gone
 // now are not listed any more.
-func (s *history) recordChange(c *toolCall, fs []argument) {
+func (s *history) recordChange(c *toolCall, fs []argument.Field) {
 	c.change = &change{}
 	for _, f := range fs {
-		switch key := strings.ToLower(f.key); {
-		case f.object > 1 || !slices.Contains(contentFields, key):
+		switch key := strings.ToLower(f.Key); {
+		case f.Object > 1 || !slices.Contains(contentFields, key):
 		case strings.HasPrefix(key, "old"):
-			c.change.from = hash(f.value)
+			c.change.from = hash(f.Value)
 		case strings.HasPrefix(key, "new"):
-			c.change.to = hash(f.value)
+			c.change.to = hash(f.Value)
 		}
 	}
 	for _, old := range s.calls[:max(0, len(s.calls)-maxEditAge)] {
@@ -77,11 +78,11 @@ func (s *history) recordChange(c *toolCall, fs []argument) {
 	for _, p := range c.paths {
 		object := 0
 		for _, f := range fs {
-			if f.value == p && isPathKey(f.key) {
-				object = f.object
+			if f.Value == p && isPathKey(f.Key) {
+				object = f.Object
 			}
 		}
-		of := func(f argument) bool { return len(c.paths) == 1 || f.object == object }
+		of := func(f argument.Field) bool { return len(c.paths) == 1 || f.Object == object }
 		before, after := changedLines(fs, of)
 		content, whole := c.rewrites(fs)
 		if whole {
@@ -107,7 +108,7 @@ func (s *history) recordChange(c *toolCall, fs []argument) {
 		}
 		pieces := 0
 		for _, f := range fs {
-			if of(f) && strings.HasPrefix(strings.ToLower(f.key), "new") {
+			if of(f) && strings.HasPrefix(strings.ToLower(f.Key), "new") {
 				pieces++
 			}
 		}
@@ -129,17 +130,17 @@ func (s *history) recordChange(c *toolCall, fs []argument) {
 }
 
 // rewrites returns the content of a file that a call writes as a whole.
-func (c *toolCall) rewrites(fs []argument) (content string, ok bool) {
+func (c *toolCall) rewrites(fs []argument.Field) (content string, ok bool) {
 	tool := strings.ToLower(c.tool)
 	if len(c.paths) != 1 || partial().MatchString(tool) {
 		return "", false
 	}
 	for _, f := range fs {
-		switch key := strings.ToLower(f.key); {
+		switch key := strings.ToLower(f.Key); {
 		case partial().MatchString(key):
 			return "", false
 		case key == "file_text", key == "content" && (strings.Contains(tool, "write") || strings.Contains(tool, "create")):
-			content, ok = f.value, true
+			content, ok = f.Value, true
 		}
 	}
 	return content, ok
@@ -271,16 +272,16 @@ func editLine(l string) string { return prose.Truncate(prose.OneLine(l), maxEdit
 
 // changedLines returns the lines of the arguments of an edit for the content before and after it, those of
 // a file that is written as a whole left out.
-func changedLines(fs []argument, of func(argument) bool) (before, after []string) {
+func changedLines(fs []argument.Field, of func(argument.Field) bool) (before, after []string) {
 	for _, f := range fs {
-		switch key := strings.ToLower(f.key); {
+		switch key := strings.ToLower(f.Key); {
 		case !slices.Contains(contentFields, key) || !of(f):
 		case strings.HasPrefix(key, "old"):
-			before = append(before, prose.SplitLines(f.value)...)
+			before = append(before, prose.SplitLines(f.Value)...)
 		case strings.HasPrefix(key, "new"):
-			after = append(after, prose.SplitLines(f.value)...)
+			after = append(after, prose.SplitLines(f.Value)...)
 		case key == "patch" || key == "diff":
-			for _, l := range prose.SplitLines(f.value) {
+			for _, l := range prose.SplitLines(f.Value) {
 				if sign, rest := l[0], text.Trim(l[1:]); rest == "" || strings.HasPrefix(l, "---") || strings.HasPrefix(l, "+++") {
 					continue
 				} else if sign == '-' {
@@ -317,27 +318,27 @@ var patchHeader = text.Pattern(`^\*\*\* (?:Add|Update|Delete) File: (.+)$`)
 
 // patchArguments returns what a patch of Codex changes as the arguments of an edit, one object for each
 // file, and nil if s has none.
-func patchArguments(s string) []argument {
+func patchArguments(s string) []argument.Field {
 	_, patch, ok := strings.Cut(s, patchBegin)
 	if !ok {
 		return nil
 	}
 	patch, _, _ = strings.Cut(patch, patchEnd)
-	var out []argument
+	var out []argument.Field
 	file := 0
 	for l := range strings.Lines(patch) {
 		if m := patchHeader().FindStringSubmatch(strings.TrimRight(l, "\r\n")); m != nil {
 			file++
-			out = append(out, argument{key: "file_path", value: text.Trim(m[1]), object: file},
-				argument{key: "old_text", object: file}, argument{key: "new_text", object: file})
+			out = append(out, argument.Field{Key: "file_path", Value: text.Trim(m[1]), Object: file},
+				argument.Field{Key: "old_text", Object: file}, argument.Field{Key: "new_text", Object: file})
 			continue
 		}
 		if n := len(out); n == 0 || l == "" {
 			continue
 		} else if l[0] == '-' {
-			out[n-2].value += l[1:]
+			out[n-2].Value += l[1:]
 		} else if l[0] == '+' {
-			out[n-1].value += l[1:]
+			out[n-1].Value += l[1:]
 		}
 	}
 	return out

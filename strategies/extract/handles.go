@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/argument"
 	"github.com/sessionstore/compactor/strategies/extract/internal/charclass"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
@@ -59,7 +60,7 @@ func (s *history) noteHandles(c *toolCall, head, tail string) {
 		result += "\n" + end
 	}
 	if i := slices.IndexFunc(s.handles, c.names); i >= 0 && s.handles[i].kind == process && len(c.arguments) > 0 && slices.ContainsFunc(toolname.Words(c.tool), func(w string) bool { return processWords[w] }) { // an id says little
-		c.arguments = append(slices.Clip(c.arguments), argument{key: "of", value: prose.Truncate(s.handles[i].text, maxShortValue)})
+		c.arguments = append(slices.Clip(c.arguments), argument.Field{Key: "of", Value: prose.Truncate(s.handles[i].text, argument.MaxShort)})
 	}
 	s.endBackground(c, result)
 	s.readReport(result, c.names)
@@ -276,7 +277,7 @@ func resultID(result, noun string) string {
 	if len(result) > maxJSON {
 		return ""
 	}
-	fs, ok := parseArguments(result)
+	fs, ok := argument.Parse(result)
 	if !ok {
 		if found := numbered().FindStringSubmatch(text.Head(result, maxHandleInput)); found != nil {
 			return cmp.Or(found[1:]...)
@@ -285,8 +286,8 @@ func resultID(result, noun string) string {
 	}
 	for _, key := range append([]string{noun + "id"}, idKeys...) {
 		for _, f := range fs {
-			if f.object == 1 && strings.ReplaceAll(strings.ToLower(f.key), "_", "") == key {
-				return f.value
+			if f.Object == 1 && strings.ReplaceAll(strings.ToLower(f.Key), "_", "") == key {
+				return f.Value
 			}
 		}
 	}
@@ -300,20 +301,20 @@ func (c *toolCall) closes() bool {
 
 // status returns the status that a call sets, as one word in lower case, "" for none.
 func (c *toolCall) status() string {
-	return strings.ReplaceAll(strings.ToLower(fieldOf(c.fields, "status", "state")), " ", "_")
+	return strings.ReplaceAll(strings.ToLower(argument.Lookup(c.fields, "status", "state")), " ", "_")
 }
 
 // names reports whether an argument of a call is the id of a handle. A short id needs the
 // kind in the name of the tool or of the argument.
 func (c *toolCall) names(h handle) bool {
-	return slices.ContainsFunc(c.fields, func(f argument) bool {
-		return f.value == h.id && (len(h.id) >= minHandleID || strings.Contains(strings.ToLower(c.tool+" "+f.key), strings.ToLower(h.kind)))
+	return slices.ContainsFunc(c.fields, func(f argument.Field) bool {
+		return f.Value == h.id && (len(h.id) >= minHandleID || strings.Contains(strings.ToLower(c.tool+" "+f.Key), strings.ToLower(h.kind)))
 	})
 }
 
 // title returns what the arguments of a call say that it is for.
 func (c *toolCall) title() string {
-	return fieldOf(c.fields, "title", "subject", "description", "name", "prompt", "message", "command")
+	return argument.Lookup(c.fields, "title", "subject", "description", "name", "prompt", "message", "command")
 }
 
 // open records a handle as the newest one.

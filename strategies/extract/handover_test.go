@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/extract/internal/argument"
 )
 
 // The last listing tells what the options differ in, names and prices first.
@@ -173,8 +174,8 @@ func TestKeysOfInnerObjectsAreNoLines(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	deep := strings.Repeat(`{"`+strings.Repeat("k", 30)+`":`, 50) + `{"a":"1"}` + strings.Repeat("}", 50)
-	fs, ok := parseArguments(deep)
-	if !ok || len(fs) != 1 || len(fs[0].path) > 4*maxKey {
+	fs, ok := argument.Parse(deep)
+	if !ok || len(fs) != 1 || len(fs[0].Path) > 4*argument.MaxKey {
 		t.Errorf("%t, %v", ok, fs)
 	}
 }

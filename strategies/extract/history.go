@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/argument"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
@@ -104,7 +105,7 @@ type history struct {
 	// offeredBy is the call of whose other value the user was asked last, until the next request.
 	offeredBy *toolCall
 	// inner are the objects in lists of the result of the call innerOf, the newest with such a result.
-	inner   [][]argument
+	inner   [][]argument.Field
 	innerOf *toolCall
 	// discussed is the one of which an option was named last, nil for none.
 	discussed *toolCall
@@ -204,7 +205,7 @@ type toolCall struct {
 	done, failed          bool
 	outcome               string
 	// arguments and result are their short values; result is nil unless it is one object.
-	arguments, result []argument
+	arguments, result []argument.Field
 	// options are the objects of a listing.
 	options []option
 	// chosen is the index of the option that was talked about last, or -1.
@@ -214,7 +215,7 @@ type toolCall struct {
 	// command and fields are the beginning of its command and its short values, until it has a
 	// result.
 	command string
-	fields  []argument
+	fields  []argument.Field
 	change  *change // of its files, nil for none
 	// plan is the beginning of the plan that it proposes to the user, "" for none.
 	plan string

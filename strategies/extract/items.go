@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/argument"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
 	"github.com/sessionstore/compactor/strategies/extract/internal/toolname"
@@ -482,7 +483,7 @@ func (s *history) searchedAgain(i int) bool {
 		return false
 	}
 	next := s.calls[j]
-	if c.single && !slices.ContainsFunc(next.arguments, func(f argument) bool { return slices.ContainsFunc(c.arguments, f.equals) }) {
+	if c.single && !slices.ContainsFunc(next.arguments, func(f argument.Field) bool { return slices.ContainsFunc(c.arguments, f.Equals) }) {
 		return false
 	}
 	return !c.kept && c.day != "" && next.tool == c.tool && next.day == c.day && next.after > c.after && next.chosen >= 0 && !next.acts

@@ -3,8 +3,8 @@ package extract
 import (
 	"slices"
 	"strings"
-	"unicode"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/argument"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/extract/internal/toolname"
 	"github.com/sessionstore/compactor/strategies/internal/text"
@@ -33,8 +33,8 @@ func (s *history) readOutcome(said string) {
 			c.failed, c.undone, c.outcome = true, true, regretted
 		}
 	case c.acts && len(c.arguments) > 0 && !completed(said):
-		if other := c.otherValue(); other.value != "" && proposes(said, other.value) {
-			c.failed, c.undone, c.outcome = true, true, notConfirmed+strings.ReplaceAll(other.key, "_", " ")+" "+other.value+" was offered"
+		if other := c.otherValue(); other.Value != "" && proposes(said, other.Value) {
+			c.failed, c.undone, c.outcome = true, true, notConfirmed+strings.ReplaceAll(other.Key, "_", " ")+" "+other.Value+" was offered"
 			s.offeredBy = c
 		}
 	case !c.acts && len(c.arguments) > 1 && toolname.Takes(c.tool) && completed(said): // to take, not to look
@@ -54,11 +54,6 @@ var (
 // regretted is the outcome of a call that did not work by the words of the assistant.
 const regretted = "did not work, said the assistant"
 
-// isID reports whether a value is the id or the code of something.
-func (f argument) isID() bool {
-	return strings.HasSuffix(strings.ToLower(f.key), "id") || isCode(f.value) && strings.ContainsFunc(f.value, unicode.IsLetter)
-}
-
 // isNamedIn reports whether a text has a word of the call's name, in any form: order of "the orders".
 func (c *toolCall) isNamedIn(said string) bool {
 	return slices.ContainsFunc(toolname.Words(c.tool), func(w string) bool {
@@ -68,17 +63,18 @@ func (c *toolCall) isNamedIn(said string) bool {
 
 // statesDone reports whether the result of a call says by itself that the thing was done.
 func (c *toolCall) statesDone() bool {
-	return doneText().MatchString(c.outcome) || slices.ContainsFunc(c.result, argument.statesDone)
+	return doneText().MatchString(c.outcome) || slices.ContainsFunc(c.result, saysDone)
 }
 
-func (f argument) statesDone() bool {
-	return doneWord().MatchString(f.value) || doneWord().MatchString(f.key) && strings.EqualFold(f.value, "true")
+// saysDone reports whether a value says that a thing was done.
+func saysDone(f argument.Field) bool {
+	return doneWord().MatchString(f.Value) || doneWord().MatchString(f.Key) && strings.EqualFold(f.Value, "true")
 }
 
 // statesAct reports whether the result of a call that is no query says what was done, or nothing but that it was.
 func (c *toolCall) statesAct() bool {
-	return fieldOf(c.arguments, "query") == "" && slices.ContainsFunc(c.result, func(f argument) bool {
-		return f.statesDone() && (len(c.result) == 1 && len(c.arguments) > 0 || !vagueWord().MatchString(f.value) && (!vagueWord().MatchString(f.key) || !strings.EqualFold(f.value, "true")))
+	return argument.Lookup(c.arguments, "query") == "" && slices.ContainsFunc(c.result, func(f argument.Field) bool {
+		return saysDone(f) && (len(c.result) == 1 && len(c.arguments) > 0 || !vagueWord().MatchString(f.Value) && (!vagueWord().MatchString(f.Key) || !strings.EqualFold(f.Value, "true")))
 	})
 }
 
@@ -136,23 +132,13 @@ var proposingOther = text.Pattern(`(?i)\b(?:how about|what about|would (?:that|i
 
 // otherValue returns the value of the result that is not the one that was asked for, of the same form; the
 // zero value if all are.
-func (c *toolCall) otherValue() argument {
+func (c *toolCall) otherValue() argument.Field {
 	for _, a := range c.arguments {
 		for _, r := range c.result {
-			if r.key == a.key && r.value != a.value && form(r.value) == form(a.value) {
+			if r.Key == a.Key && r.Value != a.Value && argument.Form(r.Value) == argument.Form(a.Value) {
 				return r
 			}
 		}
 	}
-	return argument{}
+	return argument.Field{}
 }
-
-// form returns a value with one digit for each number and one letter for each word: 18:45 as 0:0.
-func form(v string) string {
-	return wordRuns().ReplaceAllString(digitRuns().ReplaceAllString(v, "0"), "a")
-}
-
-var (
-	digitRuns = text.Pattern(`\d+`)
-	wordRuns  = text.Pattern(`\p{L}+`)
-)

@@ -3,7 +3,6 @@ package extract
 import (
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
@@ -12,13 +11,10 @@ import (
 )
 
 const (
-	maxValues     = 16  // of the arguments or of a result of a call
-	maxShortValue = 120 // characters of one
-	maxKey        = 40  // of its key
-	maxOptions    = 40  // of a listing
-	maxListings   = 3
-	maxJSON       = 64 << 10 // bytes of a result that is read as JSON
-	maxFailures   = 12       // lines of one result
+	maxOptions  = 40 // of a listing
+	maxListings = 3
+	maxJSON     = 64 << 10 // bytes of a result that is read as JSON
+	maxFailures = 12       // lines of one result
 )
 
 // record adds a call. If there are too many, the oldest that only looked goes.
@@ -33,122 +29,6 @@ func (s *history) record(c *toolCall) {
 	s.calls = append(s.calls, c)
 }
 
-// graphQL is a document of GraphQL: what it is, and the first field that it asks for or changes.
-var graphQL = text.Pattern(`^(?:#[^\n]*\n\s*)*(query|mutation)\b\s*\w*\s*(?:\([^{]*\)\s*)?\{\s*(?:\w+\s*:\s*)?(\w+)`)
-
-// pageRef is the place of an element in a page of a browser, which says nothing of another one.
-var pageRef = text.Pattern(`^(?:[a-z]\d+)+$`)
-
-// shortValues returns copies of the values that are one short line, of a document of GraphQL its first field.
-func shortValues(fs []argument) []argument {
-	var out []argument
-	for _, f := range fs {
-		v := strings.TrimSpace(f.value)
-		if m := graphQL().FindStringSubmatch(v); m != nil {
-			f.key, v = m[1], m[2]
-		}
-		if f.key == "ref" && pageRef().MatchString(v) {
-			continue
-		}
-		if v == "" || v == "null" || text.Longer(v, maxShortValue) || !prose.IsPrintable(v) || text.Longer(f.key, maxKey) || !prose.IsPrintable(f.key) {
-			continue
-		}
-		if out = append(out, argument{key: strings.Clone(f.key), value: strings.Clone(v), object: f.object, path: strings.Clone(f.path), list: strings.Clone(f.list)}); len(out) == maxValues {
-			break
-		}
-	}
-	return out
-}
-
-// is reports whether two values are the same: numbers and truth values, only if their keys are.
-func (f argument) is(other argument) bool {
-	return f.value == other.value && (f.key == other.key || len(f.value) > len("False") && strings.ContainsFunc(f.value, unicode.IsLetter))
-}
-
-// equals reports whether two values are the same under the same keys.
-func (f argument) equals(other argument) bool {
-	return f.value == other.value && f.key == other.key && f.path == other.path
-}
-
-// became reports whether a result has another value of the same form than was asked for.
-func (f argument) became(result argument) bool {
-	return f.key == result.key && f.path == result.path && f.value != result.value && form(f.value) == form(result.value)
-}
-
-// values returns values as text, without those that are in known. Values of a list follow
-// their key, those of an object in an object the key of that. Briefly, what has letters has no key, and
-// other values have its last word. A value of got stands in place of what was asked for under its key.
-func values(fs, known, got []argument, briefly bool) string {
-	var parts []string
-	key, path := "", ""
-	if len(fs) > 0 {
-		path = fs[0].path
-	}
-	for _, f := range fs {
-		if slices.ContainsFunc(known, f.is) {
-			continue
-		}
-		k := strings.ReplaceAll(f.key, "_", " ")
-		shown := k
-		if briefly {
-			shown = k[strings.LastIndexByte(k, ' ')+1:]
-			if vagueKeys[strings.ToLower(shown)] || slices.ContainsFunc(fs, func(o argument) bool { return o.key != f.key && strings.HasSuffix(o.key, shown) }) {
-				shown = k // pickup date, dropoff date
-			}
-			switch {
-			case clock().MatchString(f.value):
-				if shown = ofTime(k); slices.ContainsFunc(fs, func(o argument) bool { return o.key != f.key && ofTime(strings.ReplaceAll(o.key, "_", " ")) == shown }) {
-					shown = k
-				}
-			case len(f.value) > len("false") && strings.ContainsFunc(f.value, unicode.IsLetter) && !isCode(f.value):
-				shown = routeLabel().FindString(k)
-			case strings.EqualFold(f.value, "true") || strings.EqualFold(f.value, "false"):
-				shown = k // shared ride True
-			}
-		}
-		if f.path != path {
-			if key, path = "", f.path; path != "" {
-				shown = strings.ReplaceAll(path, "_", " ") + ": " + shown
-			}
-		}
-		value := f.value
-		if i := slices.IndexFunc(got, f.became); i >= 0 {
-			value = got[i].value + " (asked " + f.value + ")"
-		}
-		if k == key && key != "" {
-			parts[len(parts)-1] += " " + value
-		} else {
-			key = k
-			parts = append(parts, strings.TrimSpace(shown+" "+value))
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
-// clock is a time of the day.
-var clock = text.Pattern(`^\d{1,2}:\d\d(?::\d\d)?$`)
-
-// ofTime returns the key of a time of the day without the words that its value tells, unless these are all:
-// "leaving" of "leaving time".
-func ofTime(key string) string {
-	words := strings.Fields(key)
-	for len(words) > 1 && vagueKeys[strings.ToLower(words[len(words)-1])] {
-		words = words[:len(words)-1]
-	}
-	return strings.Join(words, " ")
-}
-
-// routeLabel is the part of a key that tells from where to where.
-var routeLabel = text.Pattern(`^(?i:from|to|origin|destination|departure|arrival|source|target)\b`)
-
-// isCode reports whether a value is one word with a digit and capitals only: HAT123.
-func isCode(v string) bool {
-	return strings.ContainsFunc(v, unicode.IsDigit) && strings.ToUpper(v) == v && !strings.ContainsAny(v, " :@/")
-}
-
-// vagueKeys are last words of keys that say nothing without those before them.
-var vagueKeys = text.Set(`time allowed options number type language length available count id seating status night day days est`)
-
 // ran returns what a call ran, by its command or by its name and what it is told by.
 func (c *toolCall) ran() []shell.Attempt {
 	if c.isShell {
@@ -157,13 +37,16 @@ func (c *toolCall) ran() []shell.Attempt {
 	return []shell.Attempt{shell.NewAttempt(c.tool, strings.Fields(c.description))}
 }
 
+// maxKind is the number of characters of a kind of calls.
+const maxKind = 40
+
 // kind returns the name of the tool of a call, or the program that it ran last with its subcommand.
 func (c *toolCall) kind() string {
 	if !c.isShell {
-		return text.Head(toolname.Short(c.tool), maxKey)
+		return text.Head(toolname.Short(c.tool), maxKind)
 	}
 	ran := c.ran()
-	return text.Head(strings.TrimPrefix(ran[len(ran)-1].What, c.tool+" "), maxKey)
+	return text.Head(strings.TrimPrefix(ran[len(ran)-1].What, c.tool+" "), maxKind)
 }
 
 // worthDone returns the value of an action: less for one of which the effect is seen in a listing of its folder.

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/extract/identifier"
+	"github.com/sessionstore/compactor/strategies/extract/internal/argument"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/extract/internal/toolname"
 	"github.com/sessionstore/compactor/strategies/internal/text"
@@ -16,7 +17,7 @@ import (
 
 // option is an object of a listing. said marks the values that were talked about.
 type option struct {
-	values []argument
+	values []argument.Field
 	said   []bool
 	// names are the values that no other option has, under keys whose values tell options apart;
 	// numbers are those with digits that not all have.
@@ -40,17 +41,17 @@ func (s *history) readObjects(c *toolCall, result string) (listing bool) {
 	if len(result) > maxJSON || result == "" || result[0] != '{' && result[0] != '[' {
 		return false
 	}
-	fs, ok := parseArguments(result)
+	fs, ok := argument.Parse(result)
 	if !ok {
 		return false
 	}
-	var objects [][]argument
+	var objects [][]argument.Field
 	for i := 0; i < len(fs); {
-		from, object := i, fs[i].object
-		for i < len(fs) && fs[i].object == object {
+		from, object := i, fs[i].Object
+		for i < len(fs) && fs[i].Object == object {
 			i++
 		}
-		if vs := shortValues(fs[from:i]); len(vs) > 0 {
+		if vs := argument.Short(fs[from:i]); len(vs) > 0 {
 			objects = append(objects, vs)
 		}
 	}
@@ -60,7 +61,7 @@ func (s *history) readObjects(c *toolCall, result string) (listing bool) {
 	}
 	if own := ownValues(result, fs); own != nil {
 		c.setResult(own, fs)
-		s.inner, s.innerOf = rowsOf(slices.DeleteFunc(fs, func(f argument) bool { return f.row == 1 })), c
+		s.inner, s.innerOf = rowsOf(slices.DeleteFunc(fs, func(f argument.Field) bool { return f.Row == 1 })), c
 		return false
 	}
 	rows := rowsOf(fs)
@@ -82,18 +83,18 @@ func (s *history) readObjects(c *toolCall, result string) (listing bool) {
 }
 
 // setResult notes the values of the result of a call, an object, and those that it lists as not done.
-func (c *toolCall) setResult(own, all []argument) {
+func (c *toolCall) setResult(own, all []argument.Field) {
 	c.result = withoutLinks(withoutMarks(own))
-	if f := lacked(all); c.acts && f.key != "" {
+	if f := lacked(all); c.acts && f.Key != "" {
 		c.result = append(c.result, f)
 	}
 }
 
 // withoutMarks returns the values of a result without the ids of others than itself that no person reads, and
 // without the times at which it was written.
-func withoutMarks(vs []argument) []argument {
-	return slices.DeleteFunc(vs, func(f argument) bool {
-		return writtenAt().MatchString(f.key) || !strings.EqualFold(f.key, "id") && identifier.KindOf(f.value) == identifier.UUID
+func withoutMarks(vs []argument.Field) []argument.Field {
+	return slices.DeleteFunc(vs, func(f argument.Field) bool {
+		return writtenAt().MatchString(f.Key) || !strings.EqualFold(f.Key, "id") && identifier.KindOf(f.Value) == identifier.UUID
 	})
 }
 
@@ -102,29 +103,29 @@ var writtenAt = text.Pattern(`(?i)^(?:created|updated|modified)_?at$`)
 
 // withoutLinks returns what tells of an object of a service that has an address for people: not the
 // addresses for programs and the like.
-func withoutLinks(vs []argument) []argument {
-	if !slices.ContainsFunc(vs, func(f argument) bool { return f.key == "html_url" }) {
+func withoutLinks(vs []argument.Field) []argument.Field {
+	if !slices.ContainsFunc(vs, func(f argument.Field) bool { return f.Key == "html_url" }) {
 		return vs
 	}
-	return slices.DeleteFunc(vs, func(f argument) bool { return !linkedKeys[f.key] })
+	return slices.DeleteFunc(vs, func(f argument.Field) bool { return !linkedKeys[f.Key] })
 }
 
 // linkedKeys are the keys of values that tell of an object with an address.
 var linkedKeys = text.Set(`html_url id number name title state status message merged draft path ref tag_name sha conclusion`)
 
 // optionsOf returns the objects of a listing as options.
-func optionsOf(rows [][]argument) []option {
-	times := map[argument]int{} // of a value under its key
+func optionsOf(rows [][]argument.Field) []option {
+	times := map[argument.Field]int{} // of a value under its key
 	holders, different := map[string]int{}, map[string]int{}
 	most := 0.0 // the largest share of different values
-	key := func(f argument) string { return f.path + " " + f.key }
-	share := func(f argument) float64 { return float64(different[key(f)]) / float64(holders[key(f)]) }
-	isName := func(f argument) bool {
-		return len(f.value) >= minNameLen && strings.ContainsFunc(f.value, unicode.IsLetter)
+	key := func(f argument.Field) string { return f.Path + " " + f.Key }
+	share := func(f argument.Field) float64 { return float64(different[key(f)]) / float64(holders[key(f)]) }
+	isName := func(f argument.Field) bool {
+		return len(f.Value) >= minNameLen && strings.ContainsFunc(f.Value, unicode.IsLetter)
 	}
 	for _, vs := range rows {
 		for _, f := range vs {
-			f.object, f.row = 0, 0
+			f.Object, f.Row = 0, 0
 			holders[key(f)]++
 			if times[f]++; times[f] == 1 {
 				different[key(f)]++
@@ -142,12 +143,12 @@ func optionsOf(rows [][]argument) []option {
 	for _, vs := range rows {
 		o := option{values: vs, said: make([]bool, len(vs))}
 		for _, f := range vs {
-			f.object, f.row = 0, 0
+			f.Object, f.Row = 0, 0
 			switch own := times[f] < len(rows); {
 			case own && times[f] == 1 && isName(f) && share(f) >= max(minDifferent, nearlyAs*most):
-				o.names = append(o.names, f.value)
-			case own && len(f.value) > 1 && strings.ContainsFunc(f.value, unicode.IsDigit):
-				o.numbers = append(o.numbers, f.value)
+				o.names = append(o.names, f.Value)
+			case own && len(f.Value) > 1 && strings.ContainsFunc(f.Value, unicode.IsDigit):
+				o.numbers = append(o.numbers, f.Value)
 			}
 		}
 		out = append(out, o)
@@ -156,19 +157,19 @@ func optionsOf(rows [][]argument) []option {
 }
 
 // rowsOf returns the short values of each object in a list, with those of the objects in it.
-func rowsOf(fs []argument) [][]argument {
+func rowsOf(fs []argument.Field) [][]argument.Field {
 	var order []int
-	rows := map[int][]argument{}
+	rows := map[int][]argument.Field{}
 	for _, f := range fs {
-		if _, ok := rows[f.row]; !ok {
-			order = append(order, f.row)
+		if _, ok := rows[f.Row]; !ok {
+			order = append(order, f.Row)
 		}
-		rows[f.row] = append(rows[f.row], f)
+		rows[f.Row] = append(rows[f.Row], f)
 	}
-	var out [][]argument
+	var out [][]argument.Field
 	for _, row := range order {
-		slices.SortStableFunc(rows[row], func(a, b argument) int { return min(len(a.path), 1) - min(len(b.path), 1) }) // its own come first
-		if vs := shortValues(rows[row]); len(vs) > 0 {
+		slices.SortStableFunc(rows[row], func(a, b argument.Field) int { return min(len(a.Path), 1) - min(len(b.Path), 1) }) // its own come first
+		if vs := argument.Short(rows[row]); len(vs) > 0 {
 			out = append(out, vs)
 		}
 	}
@@ -180,11 +181,11 @@ const minWhole = 3
 
 // ownValues returns the short values of one object that contains others; nil if the result is
 // no such object.
-func ownValues(result string, fs []argument) []argument {
+func ownValues(result string, fs []argument.Field) []argument.Field {
 	if result[0] != '{' {
 		return nil
 	}
-	own := shortValues(slices.DeleteFunc(slices.Clone(fs), func(f argument) bool { return f.object != 1 }))
+	own := argument.Short(slices.DeleteFunc(slices.Clone(fs), func(f argument.Field) bool { return f.Object != 1 }))
 	if len(own) < minWhole {
 		return nil
 	}
@@ -193,10 +194,10 @@ func ownValues(result string, fs []argument) []argument {
 
 // isListing reports whether most objects are of a kind that comes more than once, as their
 // first keys tell.
-func isListing(objects [][]argument) bool {
+func isListing(objects [][]argument.Field) bool {
 	times := map[string]int{}
 	for _, vs := range objects {
-		times[vs[0].key]++
+		times[vs[0].Key]++
 	}
 	alike := 0
 	for _, n := range times {
@@ -254,7 +255,7 @@ func (s *history) mention(said string) (named bool) {
 // mark marks the values of an option that a text contains.
 func (o *option) mark(said string) {
 	for k, f := range o.values {
-		o.said[k] = o.said[k] || len(f.value) > 1 && containsValue(said, f.value)
+		o.said[k] = o.said[k] || len(f.Value) > 1 && containsValue(said, f.Value)
 	}
 }
 
@@ -306,18 +307,18 @@ func containsValue(said, v string) bool {
 
 // outcomeValues returns what came of a call: the values of its one object, or what was said
 // of the option that was chosen, all of the newest listing.
-func (c *toolCall) outcomeValues() []argument {
+func (c *toolCall) outcomeValues() []argument.Field {
 	if c.chosen < 0 || c.options == nil {
 		return c.result
 	}
 	o := c.options[c.chosen]
-	var out []argument
+	var out []argument.Field
 	for k, f := range o.values {
-		if c.newest || o.said[k] || slices.Contains(o.names, f.value) && len(out) == 0 {
+		if c.newest || o.said[k] || slices.Contains(o.names, f.Value) && len(out) == 0 {
 			out = append(out, f)
 		}
 	}
-	if c.single && !slices.ContainsFunc(out, func(f argument) bool { return !slices.ContainsFunc(c.arguments, f.is) }) { // no more than what was asked
+	if c.single && !slices.ContainsFunc(out, func(f argument.Field) bool { return !slices.ContainsFunc(c.arguments, f.Is) }) { // no more than what was asked
 		return withoutLinks(withoutMarks(slices.Clone(o.values)))
 	}
 	return out
@@ -329,50 +330,50 @@ func (c *toolCall) outcomeValues() []argument {
 func (c *toolCall) listed(n int, request string) string {
 	asked := strings.ToLower(request)
 	known := slices.Clone(c.arguments)
-	var shared []argument // where all take place, and the like
+	var shared []argument.Field // where all take place, and the like
 	if len(c.options) > 1 {
 		for _, f := range c.options[0].values {
-			if slices.ContainsFunc(c.options, func(o option) bool { return !slices.ContainsFunc(o.values, f.equals) }) {
+			if slices.ContainsFunc(c.options, func(o option) bool { return !slices.ContainsFunc(o.values, f.Equals) }) {
 				continue
 			}
-			if known = append(known, f); len(shared) < maxShared && len(f.value) > minNameLen && strings.Contains(f.value, " ") && !slices.ContainsFunc(c.arguments, f.is) {
+			if known = append(known, f); len(shared) < maxShared && len(f.Value) > minNameLen && strings.Contains(f.Value, " ") && !slices.ContainsFunc(c.arguments, f.Is) {
 				shared = append(shared, f)
 			}
 		}
 	}
-	all := values(shared, nil, nil, true)
+	all := argument.Format(shared, nil, nil, true)
 	if all = "all: " + all + rowSeparator; len(shared) == 0 || 3*len(all) > n {
 		all = ""
 	}
 	n -= len(all)
 	// The values of each option, and in the order that counts where there is no room for all.
-	owns, ranked := make([][]argument, len(c.options)), make([][]argument, len(c.options))
+	owns, ranked := make([][]argument.Field, len(c.options)), make([][]argument.Field, len(c.options))
 	for i, o := range c.options {
-		owns[i] = slices.DeleteFunc(slices.Clone(o.values), func(f argument) bool { return slices.ContainsFunc(known, f.is) })
+		owns[i] = slices.DeleteFunc(slices.Clone(o.values), func(f argument.Field) bool { return slices.ContainsFunc(known, f.Is) })
 		ranked[i] = o.ranked(owns[i], asked)
 	}
 	rows := func(most int) (rows []string, size int) {
 		listed := map[string]bool{}
-		last, labelled := "", 0 // label, and the characters since
-		var labels []argument   // those of the option before
+		last, labelled := "", 0     // label, and the characters since
+		var labels []argument.Field // those of the option before
 		for i, own := range owns {
 			if len(own) > most {
 				own = ranked[i][:most]
 			}
-			row := values(own, nil, nil, true)
+			row := argument.Format(own, nil, nil, true)
 			if row == "" || listed[row] {
 				continue
 			}
 			listed[row] = true
-			label := strings.ReplaceAll(own[0].key, "_", " ") + " "
+			label := strings.ReplaceAll(own[0].Key, "_", " ") + " "
 			lastWord := label[strings.LastIndexByte(strings.TrimSuffix(label, " "), ' ')+1:] // as short values have it
 			switch row = strings.TrimPrefix(strings.TrimPrefix(row, label), lastWord); {
 			case label != last || labelled > maxBelowLabel:
 				row, last, labelled = label+row, label, 0
-			case len(own) <= maxUnlabelled && slices.EqualFunc(own, labels, func(a, b argument) bool { return a.key == b.key && a.path == b.path }):
+			case len(own) <= maxUnlabelled && slices.EqualFunc(own, labels, func(a, b argument.Field) bool { return a.Key == b.Key && a.Path == b.Path }):
 				var short []string
 				for _, f := range own {
-					short = append(short, f.value)
+					short = append(short, f.Value)
 				}
 				row = strings.Join(short, ", ")
 			}
@@ -383,7 +384,7 @@ func (c *toolCall) listed(n int, request string) string {
 		}
 		return rows, size - len(rowSeparator)
 	}
-	for most := maxValues; most > 1; most-- {
+	for most := argument.MaxCount; most > 1; most-- {
 		if found, size := rows(most); size <= n {
 			return all + strings.Join(found, rowSeparator)
 		}
@@ -416,28 +417,28 @@ const maxBelowLabel = 58
 const maxUnlabelled = 3
 
 // ranked returns values of an option in the order of their ranks.
-func (o *option) ranked(values []argument, asked string) []argument {
-	ranks := map[argument]int{}
+func (o *option) ranked(values []argument.Field, asked string) []argument.Field {
+	ranks := map[argument.Field]int{}
 	for _, f := range values {
 		if _, ok := ranks[f]; !ok {
 			ranks[f] = o.rank(f, asked)
 		}
 	}
-	return slices.SortedStableFunc(slices.Values(values), func(a, b argument) int { return ranks[a] - ranks[b] })
+	return slices.SortedStableFunc(slices.Values(values), func(a, b argument.Field) int { return ranks[a] - ranks[b] })
 }
 
 // rank orders the values of an option by what a choice depends on: its name, what the request, in small
 // letters, asks for, prices, times, the rest.
-func (o *option) rank(f argument, asked string) int {
-	key := f.path + " " + f.key
-	isPrice, isTime := priced().MatchString(key), timed().MatchString(f.key) || clock().MatchString(f.value)
-	arrives := strings.Contains(strings.ToLower(f.key), "arriv") && !strings.Contains(asked, "arriv") // when it leaves says more
+func (o *option) rank(f argument.Field, asked string) int {
+	key := f.Path + " " + f.Key
+	isPrice, isTime := priced().MatchString(key), timed().MatchString(f.Key) || argument.IsClock(f.Value)
+	arrives := strings.Contains(strings.ToLower(f.Key), "arriv") && !strings.Contains(asked, "arriv") // when it leaves says more
 	switch {
-	case slices.Contains(o.names, f.value) && naming().MatchString(f.key):
+	case slices.Contains(o.names, f.Value) && naming().MatchString(f.Key):
 		return 0
-	case len(o.names) > 0 && f.value == o.names[0], len(o.names) == 0 && f == o.values[0]:
+	case len(o.names) > 0 && f.Value == o.names[0], len(o.names) == 0 && f == o.values[0]:
 		return 1
-	case isPrice && prose.ContainsWord(asked, strings.ToLower(f.key)), isTime && !arrives && askingForTime().MatchString(asked) && !askingForCost().MatchString(asked):
+	case isPrice && prose.ContainsWord(asked, strings.ToLower(f.Key)), isTime && !arrives && askingForTime().MatchString(asked) && !askingForCost().MatchString(asked):
 		return 2
 	case isPrice:
 		return 3
@@ -460,15 +461,15 @@ var (
 )
 
 // innerObjects returns the objects in lists of a result, each list with its key.
-func innerObjects(rows [][]argument) string {
+func innerObjects(rows [][]argument.Field) string {
 	var out strings.Builder
 	list := ""
 	for _, vs := range rows {
-		if vs[0].list != list {
-			list = vs[0].list
-			out.WriteString("; " + strings.ReplaceAll(list, "_", " ") + ": " + values(vs, nil, nil, true))
+		if vs[0].List != list {
+			list = vs[0].List
+			out.WriteString("; " + strings.ReplaceAll(list, "_", " ") + ": " + argument.Format(vs, nil, nil, true))
 		} else {
-			out.WriteString("; " + values(vs, nil, nil, true))
+			out.WriteString("; " + argument.Format(vs, nil, nil, true))
 		}
 	}
 	return out.String()
@@ -483,7 +484,7 @@ func (s *history) wasTaken(i int) bool {
 		}
 		told := 0
 		for _, f := range said {
-			is := func(a argument) bool { return a.value == f.value }
+			is := func(a argument.Field) bool { return a.Value == f.Value }
 			if slices.ContainsFunc(c.arguments, is) || slices.ContainsFunc(c.result, is) {
 				told++
 			}

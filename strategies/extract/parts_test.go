@@ -10,33 +10,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-func TestFields(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		in   string
-		want []argument
-		ok   bool
-	}{
-		"an object":         {`{"b":"x","a":1.0,"c":true,"d":null}`, []argument{{"b", "x", 1, 1, "", ""}, {"a", "1.0", 1, 1, "", ""}, {"c", "true", 1, 1, "", ""}, {"d", "null", 1, 1, "", ""}}, true},
-		"objects in a list": {`{"l":[{"k":"x"},{"k":"y"}],"z":[1,[2]]}`, []argument{{"k", "x", 2, 2, "", "l"}, {"k", "y", 3, 3, "", "l"}, {"z", "1", 1, 1, "", ""}, {"z", "2", 1, 1, "", ""}}, true},
-		"nested objects":    {`[{"k":"x","of":{"k":"y","by":{"z":1}},"m":2}]`, []argument{{"k", "x", 1, 1, "", ""}, {"k", "y", 2, 1, "of", ""}, {"z", "1", 3, 1, "of by", ""}, {"m", "2", 1, 1, "", ""}}, true},
-		"a string":          {`"x"`, []argument{{"", "x", 0, 0, "", ""}}, true},
-		"no JSON":           {`{"a":`, nil, false},
-		"two values":        {`{} {}`, nil, false},
-		"nothing":           {``, nil, false},
-		"too deep":          {strings.Repeat("[", 200) + strings.Repeat("]", 200), nil, false},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got, ok := parseArguments(tt.in)
-			if ok != tt.ok || !cmp.Equal(got, tt.want, cmp.AllowUnexported(argument{})) {
-				t.Errorf("%v, %t", got, ok)
-			}
-		})
-	}
-}
-
 func TestFault(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/argument"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
@@ -63,10 +64,10 @@ func (s *history) readClientReport(id, head, tail string) {
 			if !strings.Contains(name, "/") {
 				name = "./" + name
 			}
-			fs := []argument{{key: "path", value: name}}
+			fs := []argument.Field{{Key: "path", Value: name}}
 			for _, b := range blocks {
 				if b[1] == m[1] {
-					fs = append(fs, argument{key: "old_string", value: b[2], object: len(fs)}, argument{key: "new_string", value: b[3], object: len(fs)})
+					fs = append(fs, argument.Field{Key: "old_string", Value: b[2], Object: len(fs)}, argument.Field{Key: "new_string", Value: b[3], Object: len(fs)})
 				}
 			}
 			s.addReported("edit", "", l, fs)
@@ -82,7 +83,7 @@ func (s *history) readClientReport(id, head, tail string) {
 }
 
 // addReported adds a call of the program with its result.
-func (s *history) addReported(tool, said, result string, fs []argument) {
+func (s *history) addReported(tool, said, result string, fs []argument.Field) {
 	s.addCall(textID, tool, said, fs)
 	s.addResult(s.takeOpen(textID), result, result)
 	s.unjudged = nil // it was the program that made it

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/argument"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/extract/internal/toolname"
 	"github.com/sessionstore/compactor/strategies/internal/text"
@@ -126,8 +127,8 @@ func (c *toolCall) serviceFailure(answer string) string {
 	answer = strings.TrimSpace(answer)
 	asked := func(verb string) bool { // by the name of the tool, or in what it was given
 		return slices.ContainsFunc(toolname.Words(c.tool), func(w string) bool { return len(w) > 3 && strings.EqualFold(text.Head(w, 5), text.Head(verb, 5)) }) ||
-			slices.ContainsFunc(c.arguments, func(f argument) bool {
-				return prose.ContainsWord(strings.ToLower(f.value), strings.ToLower(verb))
+			slices.ContainsFunc(c.arguments, func(f argument.Field) bool {
+				return prose.ContainsWord(strings.ToLower(f.Value), strings.ToLower(verb))
 			})
 	}
 	if strings.HasPrefix(answer, "{") {
@@ -157,11 +158,11 @@ var notDone = text.Set(`failed failures errors rejected skipped unavailable not_
 
 // lacked returns what an object lists as not done: its key, and the short texts of its entries; an empty argument
 // for nothing.
-func lacked(fs []argument) argument {
-	var out argument
+func lacked(fs []argument.Field) argument.Field {
+	var out argument.Field
 	for _, f := range fs {
-		if v := strings.TrimSpace(f.value); notDone[f.list] && f.row > 1 && v != "" && len(out.value)+len(v) <= maxShortValue && prose.IsPrintable(v) {
-			out.key, out.value = strings.Clone(f.list), strings.TrimSpace(out.value+" "+v)
+		if v := strings.TrimSpace(f.Value); notDone[f.List] && f.Row > 1 && v != "" && len(out.Value)+len(v) <= argument.MaxShort && prose.IsPrintable(v) {
+			out.Key, out.Value = strings.Clone(f.List), strings.TrimSpace(out.Value+" "+v)
 		}
 	}
 	return out

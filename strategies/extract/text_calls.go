@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/argument"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -35,7 +36,7 @@ type textCalls struct {
 // element of markup for commands, "" for nothing.
 func splitCommand(s string) (said, command string) {
 	s = strings.TrimSpace(s)
-	if m := closingTag().FindStringSubmatch(text.Tail(s, maxKey)); m != nil {
+	if m := closingTag().FindStringSubmatch(text.Tail(s, maxClosingTag)); m != nil {
 		if at := strings.LastIndex(s, "<"+m[1]+">"); at >= 0 {
 			return s[:at], strings.TrimSpace(s[at+len(m[1])+2 : len(s)-len(m[0])])
 		}
@@ -97,9 +98,9 @@ func (c *textCalls) readPrompt(output string) {
 }
 
 // ofOpenFile returns the arguments of a call of an editor that changes its open file as those of an edit of that file.
-func (s *history) ofOpenFile(tool string, fs []argument) []argument {
+func (s *history) ofOpenFile(tool string, fs []argument.Field) []argument.Field {
 	file, opened := s.text.file, ""
-	if file == "" || tool != "edit" && tool != "insert" || slices.ContainsFunc(fs, func(f argument) bool { return isPathKey(f.key) }) {
+	if file == "" || tool != "edit" && tool != "insert" || slices.ContainsFunc(fs, func(f argument.Field) bool { return isPathKey(f.Key) }) {
 		return fs
 	}
 	for p := range s.files {
@@ -107,9 +108,9 @@ func (s *history) ofOpenFile(tool string, fs []argument) []argument {
 			opened = p
 		}
 	}
-	out := []argument{{key: "path", value: cmp.Or(opened, file), object: 1}}
+	out := []argument.Field{{Key: "path", Value: cmp.Or(opened, file), Object: 1}}
 	for _, f := range fs {
-		f.key = cmp.Or(editorKeys[f.key], f.key)
+		f.Key = cmp.Or(editorKeys[f.Key], f.Key)
 		out = append(out, f)
 	}
 	return out
@@ -166,10 +167,13 @@ func (s *history) callInText() {
 	switch {
 	case verb == "edit" && s.text.file != "":
 		body, _, _ = strings.Cut(body, "\nend_of_edit")
-		s.addCall(textID, verb, command, []argument{{key: "path", value: s.text.file}, {key: "new_string", value: body}})
+		s.addCall(textID, verb, command, []argument.Field{{Key: "path", Value: s.text.file}, {Key: "new_string", Value: body}})
 	case verb == "create" && body == "":
-		s.addCall(textID, verb, command, []argument{{key: "path", value: path.Join(s.text.folder, name)}})
+		s.addCall(textID, verb, command, []argument.Field{{Key: "path", Value: path.Join(s.text.folder, name)}})
 	default:
-		s.addCall(textID, textTool, command, []argument{{key: "command", value: command}})
+		s.addCall(textID, textTool, command, []argument.Field{{Key: "command", Value: command}})
 	}
 }
+
+// maxClosingTag is the number of characters at the end of a text in which a closing tag is looked for.
+const maxClosingTag = 40

@@ -4,21 +4,22 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/argument"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // parseTodos returns the tasks of a list of objects with a status and a text: the open ones with
 // their status, and those that are finished. ok reports whether the arguments contain such a list.
-func parseTodos(fs []argument) (open, finished []string, ok bool) {
+func parseTodos(fs []argument.Field) (open, finished []string, ok bool) {
 	for i := 0; i < len(fs); {
-		object, status, task := fs[i].object, "", ""
-		for ; i < len(fs) && fs[i].object == object; i++ {
-			switch strings.ToLower(fs[i].key) {
+		object, status, task := fs[i].Object, "", ""
+		for ; i < len(fs) && fs[i].Object == object; i++ {
+			switch strings.ToLower(fs[i].Key) {
 			case "status", "state":
-				status = strings.ToLower(fs[i].value)
+				status = strings.ToLower(fs[i].Value)
 			case "content", "title", "task", "step", "text", "description", "subject":
-				task = cmp.Or(task, fs[i].value)
+				task = cmp.Or(task, fs[i].Value)
 			}
 		}
 		if status == "" || task == "" {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/argument"
 	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
 	"github.com/sessionstore/compactor/strategies/extract/internal/toolname"
 	"github.com/sessionstore/compactor/strategies/internal/text"
@@ -37,14 +38,14 @@ func actsByVerb(name, command string) bool {
 }
 
 // writesData reports whether an argument is a statement of SQL or of GraphQL that changes something.
-func writesData(fs []argument) bool {
-	return slices.ContainsFunc(fs, func(f argument) bool { return shell.WritesData(text.Head(f.value, maxHandleInput)) })
+func writesData(fs []argument.Field) bool {
+	return slices.ContainsFunc(fs, func(f argument.Field) bool { return shell.WritesData(text.Head(f.Value, maxHandleInput)) })
 }
 
 // writesByMethod reports whether an argument is the method of a request by HTTP that changes something.
-func writesByMethod(fs []argument) bool {
-	return slices.ContainsFunc(fs, func(f argument) bool {
-		return strings.HasSuffix(strings.ToLower(f.key), "method") && writingMethod().MatchString(f.value)
+func writesByMethod(fs []argument.Field) bool {
+	return slices.ContainsFunc(fs, func(f argument.Field) bool {
+		return strings.HasSuffix(strings.ToLower(f.Key), "method") && writingMethod().MatchString(f.Value)
 	})
 }
 
