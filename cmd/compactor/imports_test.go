@@ -54,6 +54,10 @@ var mayImport = []rule{
 	{"strategies/extract/internal/queue", nil},
 	{"strategies/extract/internal/argument", []string{"strategies/extract/internal/prose", "strategies/internal/text"}},
 	{"strategies/extract/internal/toolname", []string{"strategies/internal/text"}},
+	{"strategies/extract/internal/toolresult", []string{
+		"strategies/extract/internal/toolname", "strategies/extract/internal/argument", "strategies/extract/internal/prose",
+		"strategies/internal/text",
+	}},
 	{"strategies/extract/internal/shell", []string{
 		"strategies/extract/internal/toolname", "strategies/extract/internal/prose", "strategies/extract/internal/charclass",
 		"strategies/internal/text",

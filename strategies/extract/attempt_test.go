@@ -6,6 +6,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
+	"github.com/sessionstore/compactor/strategies/extract/internal/toolresult"
 )
 
 // A failed check is over when it was repeated on the same target or on more, not when another
@@ -123,11 +124,11 @@ func TestFailuresOfManyPrograms(t *testing.T) {
 		"npm ERR! code ELIFECYCLE", "Segmentation fault (core dumped)", "bash: lamp: command not found", "Exit code 2 of lamp", "=== FAILURES of the hall ===", "lamps.py:14: AssertionError: expected 3",
 	} {
 		output := strings.Repeat("the lamp of the hall is lit\n", 50) + line + "\n" + strings.Repeat("the door is shut, as it should be\n", 50)
-		if found := Failures(output, 3); len(found) != 1 || strings.TrimSpace(output[found[0][0]:found[0][1]]) != line {
+		if found := toolresult.Failures(output, 3); len(found) != 1 || strings.TrimSpace(output[found[0][0]:found[0][1]]) != line {
 			t.Errorf("%q: found %v", line, found)
 		}
 	}
-	if found := Failures("the errors of the past are told below\nit expected a lamp\n0 failed, 12 passed\n", 3); len(found) > 0 {
+	if found := toolresult.Failures("the errors of the past are told below\nit expected a lamp\n0 failed, 12 passed\n", 3); len(found) > 0 {
 		t.Errorf("found %v in lines without a failure", found)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
 	"github.com/sessionstore/compactor/strategies/extract/internal/toolname"
+	"github.com/sessionstore/compactor/strategies/extract/internal/toolresult"
 )
 
 // reads reports whether the command of the call only shows something.
@@ -83,7 +84,7 @@ func (c *toolCall) format(n int, briefly bool) string {
 	switch {
 	case !c.done:
 		text += noResult
-	case c.failed && !c.undone && c.outcome != "" && !isFailure(c.outcome):
+	case c.failed && !c.undone && c.outcome != "" && !toolresult.IsFailure(c.outcome):
 		text += " (failed) → " + prose.Truncate(c.outcome, n/2)
 	case c.outcome != "" && (c.failed || (len(c.paths) == 0 || c.runsToo) && strings.ContainsFunc(c.outcome, prose.IsLetterOrDigit)):
 		text += " → " + prose.Truncate(c.outcome, n/2)

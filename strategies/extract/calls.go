@@ -16,6 +16,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
 	"github.com/sessionstore/compactor/strategies/extract/internal/toolname"
+	"github.com/sessionstore/compactor/strategies/extract/internal/toolresult"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -206,22 +207,22 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	}
 	// A long file that was read may begin with the word "error".
 	isFile := len(c.paths) > 0 && !c.changes && len(head) > 2000
-	line := failureLine(head, tail)
+	line := toolresult.FailureLine(head, tail)
 	if line == "" && !slices.ContainsFunc(toolname.Words(c.tool), func(w string) bool { return subagents[w] }) && shell.IsCheck(c.description) {
-		line = finding().FindString(tail)
+		line = toolresult.Finding(tail)
 	}
 	if line == "" && shell.Runs(c.command) {
-		line = runFailure(tail)
+		line = toolresult.RunFailure(tail)
 	}
 	if line == "" && !c.isShell && !c.administers && (len(c.paths) == 0 || !toolname.Looks(c.tool)) {
-		line = c.serviceFailure(head)
+		line = toolresult.ServiceFailure(c.tool, c.arguments, head)
 	}
-	if strings.HasPrefix(line, refusedEdit) { // what is wrong with it says more
+	if strings.HasPrefix(line, toolresult.RefusedEdit) { // what is wrong with it says more
 		line = cmp.Or(strings.Trim(lintLine().FindString(head), "-* \n"), line)
 	}
 	line = prose.OneLine(text.Head(line, maxLine))
 	if c.tool == "" && (line != "" || exitLine().MatchString(tail)) {
-		s.unlinked, _ = failureLines(head, tail)
+		s.unlinked, _ = toolresult.FailureLines(head, tail)
 	}
 	switch {
 	case s.succeeded != nil && s.succeeded.MatchString(head):
@@ -234,16 +235,16 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 			c.committed, line = true, commit+"; "+line
 		}
 		c.failed, s.discards = true, s.discards || strings.Contains(c.command, "git stash")
-		failures, n := failureLines(head, tail)
-		c.failures = slices.DeleteFunc(failures, func(l string) bool { return strings.HasPrefix(l, refusedEdit) || l == line })
-		if at := slices.IndexFunc(c.failures, faultAt); at >= 0 && failedOnly().MatchString(line) { // that says more
+		failures, n := toolresult.FailureLines(head, tail)
+		c.failures = slices.DeleteFunc(failures, func(l string) bool { return strings.HasPrefix(l, toolresult.RefusedEdit) || l == line })
+		if at := slices.IndexFunc(c.failures, toolresult.FaultAt); at >= 0 && toolresult.SaysOnlyFailed(line) { // that says more
 			line = c.failures[at]
 			c.failures = slices.Delete(c.failures, at, at+1)
 		}
 		if strings.HasSuffix(line, ":") && len(c.failures) > 0 { // "2 issues:"
 			line, c.failures = line+" "+c.failures[0], c.failures[1:]
 		}
-		if n > maxFailures && !c.committed && !numbering().MatchString(line) {
+		if n > toolresult.MaxFailures && !c.committed && !numbering().MatchString(line) {
 			line = fmt.Sprintf("%d lines of failures: %s", n, line)
 		}
 		c.outcome = prose.Excerpt(line, maxDescription)
@@ -300,9 +301,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	return listing
 }
 
-// refusedEdit begins the result of an edit that a linter refused, lintLine is a line of a linter for Python.
-const refusedEdit = "Your proposed edit has introduced"
-
+// lintLine is a line of a linter for Python.
 var lintLine = text.Pattern(`(?m)^\W*[EFW]\d{3} .+$`)
 
 // launching begins the result of a call that loads a skill, whose text follows as a message of the user.

@@ -9,6 +9,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/extract/internal/argument"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/extract/internal/reference"
+	"github.com/sessionstore/compactor/strategies/extract/internal/toolresult"
 	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/redact"
@@ -174,8 +175,8 @@ func (d *Digest) addCall(c *chat.ToolCall) {
 // what it lists.
 func (d *Digest) addResult(id, content string) {
 	c := d.history.takeOpen(id)
-	content = unwrapped(content)
-	if len(content) <= maxJSON {
+	content = toolresult.Unwrap(content)
+	if len(content) <= argument.MaxJSON {
 		content = d.redact(content)
 		d.history.readClientReport(id, content, content)
 		if !d.history.addResult(c, content, content) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/extract/internal/toolresult"
 )
 
 // A failed build, test or program is recognised by its own lines, and what survives a cut is the same.
@@ -39,7 +40,7 @@ func TestAFailureNeedsNoExitCode(t *testing.T) {
 		if !strings.Contains(text, "## Blocked\n") {
 			t.Errorf("%s: no failure in\n%s", command, text)
 		}
-		if len(Failures(output, 3)) == 0 {
+		if len(toolresult.Failures(output, 3)) == 0 {
 			t.Errorf("%s: nothing survives a cut", command)
 		}
 	}

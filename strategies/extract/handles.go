@@ -274,7 +274,7 @@ func (s *history) readResult(c *toolCall, whole, result string) {
 
 // resultID returns the id of a thing in a result, "" for none.
 func resultID(result, noun string) string {
-	if len(result) > maxJSON {
+	if len(result) > argument.MaxJSON {
 		return ""
 	}
 	fs, ok := argument.Parse(result)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/extract/internal/argument"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
+	"github.com/sessionstore/compactor/strategies/extract/internal/toolresult"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -382,8 +383,8 @@ func (s *history) addAssistant(head, tail string) {
 		return
 	}
 	if t := s.currentTurn(); t.calls == 0 && running().MatchString(t.request.head) && isPrinted(head) {
-		lines, _ := failureLines(head, tail)
-		s.unlinked = append(s.unlinked[:min(len(s.unlinked), maxFailures)], lines...)
+		lines, _ := toolresult.FailureLines(head, tail)
+		s.unlinked = append(s.unlinked[:min(len(s.unlinked), toolresult.MaxFailures)], lines...)
 		return
 	}
 	s.mention(head)

@@ -20,41 +20,17 @@ func IsGenerated(s string) bool {
 }
 
 var (
-	// element begins an element of markup on a line of its own.
-	element = text.Pattern(`(?m)^[ \t]*<([A-Za-z][\w-]*)(?:\s[^<>]*)?>`)
-	// carriers are the elements in which agents put what the user said, additions those that they put beside it.
+	// carriers are the elements in which agents put what the user said, who may write of elements, additions those that they put beside it.
 	carriers  = text.Set(`task feedback answer user_query user_message user_input user_request user_feedback`)
 	additions = text.Set(`environment_details system-reminder system_reminder`)
 )
-
-// elements divides a message into its elements, with their names, and the text between them, without one.
-func elements(message string) (names, parts []string) {
-	for message != "" {
-		m := element().FindStringSubmatchIndex(message)
-		if m == nil {
-			break
-		}
-		name := message[m[2]:m[3]]
-		find := strings.Index
-		if carriers[name] { // the user may write of elements
-			find = strings.LastIndex
-		}
-		end := find(message[m[1]:], "</"+name+">")
-		if end < 0 {
-			break
-		}
-		names, parts = append(names, "", name), append(parts, message[:m[0]], message[m[1]:m[1]+end])
-		message = message[m[1]+end+len("</"+name+">"):]
-	}
-	return append(names, ""), append(parts, message)
-}
 
 // isMarkup reports whether a message consists of elements in which the user said nothing.
 func isMarkup(message string) bool {
 	if !strings.HasPrefix(message, "<") || !strings.HasSuffix(message, ">") {
 		return false
 	}
-	names, parts := elements(message)
+	names, parts := prose.Elements(message, carriers)
 	for i, name := range names {
 		if carriers[name] || name == "" && strings.TrimSpace(parts[i]) != "" {
 			return false
@@ -68,7 +44,7 @@ func spokenIn(message string) string {
 	if !strings.Contains(message, "</") {
 		return message
 	}
-	names, parts := elements(message)
+	names, parts := prose.Elements(message, carriers)
 	carried := slices.ContainsFunc(names, func(n string) bool { return carriers[n] })
 	if !carried && !slices.ContainsFunc(names, func(n string) bool { return additions[n] }) {
 		return message

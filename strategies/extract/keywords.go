@@ -121,13 +121,6 @@ var outdating = text.Pattern(`(?i)\b(?:needs? to|have to|has to|must be|should (
 	`pass(?:es|ed|ing)?|(?:is|are|working tree|tree|lint|build) (?:now )?(?:clean|green|done|complete|finished|ready)|committed|pushed|remain(?:s|ing)|currently|still|right now|at the moment|` +
 	`next steps?|to-?do|would (?:be|just|need)|could be|uncommitted|unstaged|in progress)\b`)
 
-// failurePrefixes are the beginnings of lines that report a failure.
-var failurePrefixes = []string{
-	"error", "fatal", "panic", "traceback", "exception", "fail", "exit code", "exit status", "command failed",
-	"permission denied", "command not found", "no such file", "cannot", "undefined", "not found", "denied", "assertion", "tool_use_error",
-	strings.ToLower(refusedEdit), "bash: line", "bash: -c", "zsh:", "eval):", "sh: ", "api error",
-}
-
 // keywords is a set of words of several languages. Words of scripts with blanks between
 // words match whole words, parts match anywhere.
 type keywords struct {
@@ -160,105 +153,4 @@ func (k keywords) matches(s string) bool {
 		}
 	}
 	return slices.ContainsFunc(k.parts, func(w string) bool { return strings.Contains(s, w) })
-}
-
-// failureLine returns the line of a tool's output that reports its failure, "" if there is
-// none. The first line or one of the last two must report it; an exit code is followed by
-// the most informative other line.
-func failureLine(head, tail string) string {
-	first, last := prose.SplitLines(text.Head(head, 2000)), prose.SplitLines(text.Tail(tail, 2000))
-	var middle []string
-	if len(first) > 1 {
-		first, middle = first[:1], first[1:]
-	}
-	for _, line := range slices.Concat(first, last[max(0, len(last)-2):]) {
-		if !isFailure(line) {
-			continue
-		}
-		if !isExit(line) {
-			return line
-		}
-		for _, l := range slices.Concat(middle, last) {
-			if isFailure(l) && !isExit(l) {
-				return line + ": " + l
-			}
-		}
-		if len(last) > 0 && last[len(last)-1] != line {
-			return line + ": " + last[len(last)-1]
-		}
-		return line
-	}
-	return ""
-}
-
-// runFailure returns the last line that reports the failure of what a command ran, "" if there is none or if
-// a success is reported behind it.
-func runFailure(tail string) string {
-	for _, l := range slices.Backward(prose.SplitLines(text.Tail(tail, 4000))) {
-		switch l = text.Head(l, maxLine); {
-		case failing().MatchString(l):
-			return l
-		case stating().MatchString(l) || succeeding().MatchString(l):
-			return ""
-		}
-	}
-	return ""
-}
-
-func isExit(line string) bool { return strings.HasPrefix(strings.ToLower(line), "exit") }
-
-func isFailure(line string) bool {
-	line = strings.ToLower(strings.TrimLeft(text.Head(line, 200), "<>{}[]()\"'`*-#= \t"))
-	for _, f := range failurePrefixes {
-		if rest, ok := strings.CutPrefix(line, f); ok {
-			rest = strings.TrimLeft(rest, ": \"=")
-			return !strings.HasPrefix(rest, "0") && !strings.HasPrefix(rest, "null") && !strings.HasPrefix(rest, "false")
-		}
-	}
-	return false
-}
-
-// minFailure is the size, in bytes, below which a line says nothing of what failed.
-const minFailure = 12
-
-// reportsFailure reports whether a line says that something failed, in any of the forms that are known.
-func reportsFailure(l string) bool {
-	return isFailure(l) || failing().MatchString(l) || finding().MatchString(l)
-}
-
-var (
-	// failing is a line of a compiler, a test runner, an interpreter, git or a shell that reports a failure,
-	// in forms that do not begin with a word for it. Text and source may have them too, so that only what was
-	// run has failed by them.
-	failing = text.Pattern(`^(?:\S+\.\w{1,5}:\d+(?::\d+)?:? .*\b(?:undefined|error|cannot|expected|unexpected|undeclared|redeclared|unused|not used|not enough|too many|mismatch|invalid|missing|got|want)\b` +
-		`|.{0,120}\berror (?:TS|CS)\d+|\S+\(\d+,\d+\): error\b|[\w.:]*(?:Error|Exception)\b(?::|$)|.{0,200}\(\w+Error\)$|PHP (?:Fatal|Parse) error` +
-		`|make(?:\[\d+\])?: \*\*\*|ninja: build stopped|not ok\b|E {2,}\S|test result: FAILED|npm (?:ERR!|error)|(?:\[\w+\] )?(?i:build) (?:FAILURE|FAILED|failed)\b|FAILURE:|● \S` +
-		`|(?:Segmentation fault|Killed|Aborted|Bus error)\b|.{0,60}\bcore dumped|.{0,120}\bpanicked at\b|Caused by:` +
-		`|.{0,80}: (?:command not found|No such file or directory|Permission denied)$|! \[(?:remote )?rejected\]|CONFLICT \(|Automatic merge failed|curl: \(\d+\)` +
-		`|(?i:.{0,120}\bconnection refused\b|.{0,60}\b(?:command|operation|request|connection|process|tests?) timed out\b|.{0,60}\bexit(?:ed with)? (?:code|status):? [1-9])` +
-		`|[-=]+ (?:FAIL|FAILED|FAILURES|ERRORS)\b)`)
-	// finding is a line of a check that found faults, whatever its exit code.
-	finding = text.Pattern(`(?m)^(?:.{0,120}\b[1-9]\d* (?:issues?|errors?|failed|failures?|problems?)\b|.{0,120}\berror TS\d+|(?:FAIL|FAILED|ERROR)\b).*$`)
-	// succeeding is the last line of what was built or tested.
-	succeeding = text.Pattern(`(?i)^(?:finished\b|\W*(?:\w+\W )?(?:build|compiled?|compilation)\b.{0,20}\bsucce|.{0,40}\bbuilt in \d)`)
-)
-
-// Failures returns the ranges of bytes of up to n different lines of a tool's output that
-// report failures, in order, each with its line break. Of a line that is too long for a
-// summary, it is the beginning.
-func Failures(output string, n int) [][2]int {
-	var out [][2]int
-	seen := map[string]bool{}
-	at := 0
-	for line := range strings.Lines(output) {
-		if len(out) == n {
-			break
-		}
-		if l := text.Trim(text.Head(line, maxLine)); (len(l) >= minFailure || failing().MatchString(l)) && reportsFailure(l) && !seen[l] {
-			seen[l] = true
-			out = append(out, [2]int{at, at + len(text.Head(line, maxLine+1))})
-		}
-		at += len(line)
-	}
-	return out
 }

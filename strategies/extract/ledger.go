@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
 	"github.com/sessionstore/compactor/strategies/extract/internal/toolname"
 	"github.com/sessionstore/compactor/strategies/internal/text"
@@ -13,8 +12,6 @@ import (
 const (
 	maxOptions  = 40 // of a listing
 	maxListings = 3
-	maxJSON     = 64 << 10 // bytes of a result that is read as JSON
-	maxFailures = 12       // lines of one result
 )
 
 // record adds a call. If there are too many, the oldest that only looked goes.
@@ -85,70 +82,4 @@ func (s *history) wasRepeated(e entry) bool {
 			})
 		})
 	})
-}
-
-// located is a line of a failed check with the place of a fault: file.go:12: message.
-var located = text.Pattern(`^\S+\.\w+:\d+(?::\d+)?:? +\S.*[A-Za-z]{3}`)
-
-// isLogged reports whether a line is of a log, which a test prints with its place as well.
-func isLogged(l string) bool { return logLevel().MatchString(l) && !reportsFailure(l) }
-
-var logLevel = text.Pattern(`\b(?:INFO|DEBUG|TRACE)\b`)
-
-// runnerMark is the name of a task, by which its runner begins each line.
-var runnerMark = text.Pattern(`^\[[\w:.-]+\] `)
-
-// failedOnly is a line that says that something failed, and not what.
-var failedOnly = text.Pattern(`(?i)^(?:exit code \d+:? *)?(?:\[\w+\] )?(?:FAIL(?:ED)?|ERROR)(?: task failed|\s+\S+\s+(?:\[\w+ failed\]|[\d.]+s))?$`)
-
-// faultAt reports whether a line tells of a fault, no warning, and its place.
-func faultAt(l string) bool {
-	return located().MatchString(l) && reportsFailure(l) && !warned().MatchString(l)
-}
-
-// warned is a line with a place that tells of no fault.
-var warned = text.Pattern(`(?i):\d+:? *\W?(?:warning|note|info|deprecat\w*)[:\]]`)
-
-// frameLine is a line of a traceback of Python with a place, errorLine the one that ends it.
-var (
-	frameLine = text.Pattern(`^File "[^"]+", line \d+`)
-	errorLine = text.Pattern(`^[\w.]*(?:Error|Exception)\b`)
-)
-
-// banner is a heading of a test runner.
-var banner = text.Pattern(`^[=_ ]{3,}[A-Za-z ]+[=_ ]{3,}$`)
-
-// failureLines returns the first lines of a failed call's output that report failures, and how many there are.
-func failureLines(head, tail string) (out []string, n int) {
-	lines := prose.SplitLines(text.Head(head, 20_000))
-	if head != tail {
-		lines = append(lines, prose.SplitLines(text.Tail(tail, 4000))...)
-	}
-	known := map[string]bool{}
-	frame := "" // the newest of a traceback, which the error follows
-	for _, l := range lines {
-		if frameLine().MatchString(l) {
-			frame = l
-			continue
-		}
-		if strings.HasPrefix(l, "Traceback (") || banner().MatchString(l) {
-			continue
-		}
-		if named := runnerMark().FindString(l); named != "" && located().MatchString(l[len(named):]) {
-			l = l[len(named):]
-		}
-		if len(l) >= minFailure && !text.Longer(l, maxLine) && (reportsFailure(l) || located().MatchString(l)) && !known[l] {
-			known[l] = true
-			if frame != "" && len(frame)+len(l) < maxLine && errorLine().MatchString(l) {
-				l, frame = l+" ("+frame+")", ""
-			}
-			if n++; len(out) < maxFailures {
-				out = append(out, strings.Clone(l))
-			}
-		}
-	}
-	if slices.ContainsFunc(out, func(l string) bool { return located().MatchString(l) && !isLogged(l) }) {
-		out = slices.DeleteFunc(out, isLogged)
-	}
-	return out, n
 }

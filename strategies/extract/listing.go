@@ -38,7 +38,7 @@ const (
 // looked for, are a listing.
 func (s *history) readObjects(c *toolCall, result string) (listing bool) {
 	result = strings.TrimSpace(result)
-	if len(result) > maxJSON || result == "" || result[0] != '{' && result[0] != '[' {
+	if len(result) > argument.MaxJSON || result == "" || result[0] != '{' && result[0] != '[' {
 		return false
 	}
 	fs, ok := argument.Parse(result)

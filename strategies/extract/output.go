@@ -8,8 +8,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/extract/identifier"
+	"github.com/sessionstore/compactor/strategies/extract/internal/argument"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
+	"github.com/sessionstore/compactor/strategies/extract/internal/toolresult"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -130,3 +132,23 @@ func (o output) isFile() bool { return len(o.of.paths) > 0 && !o.of.isShell }
 
 // gutter is the number of a line with what stands behind it.
 var gutter = text.Pattern(`^\s*\d{1,7}[→\t]`)
+
+// notDone are the keys of what an action could not do, beside what it did.
+var notDone = text.Set(`failed failures errors rejected skipped unavailable not_found`)
+
+// lacked returns what an object lists as not done: its key, and the short texts of its entries; an empty argument
+// for nothing.
+func lacked(fs []argument.Field) argument.Field {
+	var out argument.Field
+	for _, f := range fs {
+		if v := strings.TrimSpace(f.Value); notDone[f.List] && f.Row > 1 && v != "" && len(out.Value)+len(v) <= argument.MaxShort && prose.IsPrintable(v) {
+			out.Key, out.Value = strings.Clone(f.List), strings.TrimSpace(out.Value+" "+v)
+		}
+	}
+	return out
+}
+
+// Failures returns the ranges of bytes of up to n different lines of a tool's output that
+// report failures, in order, each with its line break. Of a line that is too long for a
+// summary, it is the beginning.
+func Failures(output string, n int) [][2]int { return toolresult.Failures(output, n) }

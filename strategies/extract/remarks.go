@@ -7,6 +7,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/extract/identifier"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
+	"github.com/sessionstore/compactor/strategies/extract/internal/toolresult"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -83,7 +84,7 @@ func isPrinted(s string) bool {
 		if text.Trim(l) == "" {
 			continue
 		}
-		if all++; strings.HasPrefix(l, " ") || isProgramLine(l) || reportsFailure(l) {
+		if all++; strings.HasPrefix(l, " ") || isProgramLine(l) || toolresult.ReportsFailure(l) {
 			printed++
 		}
 	}

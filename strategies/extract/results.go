@@ -7,6 +7,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
+	"github.com/sessionstore/compactor/strategies/extract/internal/toolresult"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -26,7 +27,7 @@ func resultLine(command, tail string) string {
 	lines = lines[max(0, len(lines)-maxResultLines):]
 	for _, l := range slices.Backward(lines) {
 		switch {
-		case !stating().MatchString(l):
+		case !toolresult.StatesOutcome(l):
 		case strings.HasPrefix(l, "PASS") && strings.Contains(tail, noTests) && !strings.Contains(tail, "--- PASS"):
 			return noTests
 		default:
@@ -139,10 +140,6 @@ var saysNothing = text.Pattern(`^Shell cwd was reset|^\[[\w:.-]+\] \$ |^\(no out
 
 // committed is the line of git for a commit: [main 1f3e5a7] message.
 var committed = text.Pattern(`(?m)^\[[^\]\n]+ [0-9a-f]{7,40}\] .*$`)
-
-// stating is a line that says what came of a command whatever follows it: of git for a reset, or
-// of a linter.
-var stating = text.Pattern(`^(?:HEAD is now at |Successfully |\d+ issues?\.?$|PASS(?:ED)?\b)|\b\d+ (?:tests? )?(?:passed|passing)\b|\b(?:0|no) (?:issues|errors|failures|problems)\b`)
 
 // commitLine returns the line of git for the commit that a call made, or what tells of it where git prints none.
 func (c *toolCall) commitLine() string {

@@ -26,6 +26,9 @@ type Field struct {
 // MaxKey is the number of characters of a key that is told; those of a path are twice as many bytes at most.
 const MaxKey = 40
 
+// MaxJSON is the number of bytes of a result up to which it is read as JSON.
+const MaxJSON = 64 << 10
+
 // maxDepth is the nesting of arguments up to which they are read as JSON.
 const maxDepth = 100
 

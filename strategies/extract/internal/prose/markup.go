@@ -56,3 +56,29 @@ func IsListed(l string) bool {
 	l = strings.TrimLeft(l, "*")
 	return strings.HasPrefix(l, "- ") || strings.HasPrefix(l, "• ") || len(l) > 2 && IsLetterOrDigit(rune(l[0])) && (l[1] == '.' || l[1] == ')')
 }
+
+// Elements divides a text into the elements of markup that begin a line, with their names, and the text between them,
+// without one. An element ends at the first tag that closes it, one with a name in outermost at the last.
+func Elements(s string, outermost map[string]bool) (names, parts []string) {
+	for s != "" {
+		m := element().FindStringSubmatchIndex(s)
+		if m == nil {
+			break
+		}
+		name := s[m[2]:m[3]]
+		find := strings.Index
+		if outermost[name] {
+			find = strings.LastIndex
+		}
+		end := find(s[m[1]:], "</"+name+">")
+		if end < 0 {
+			break
+		}
+		names, parts = append(names, "", name), append(parts, s[:m[0]], s[m[1]:m[1]+end])
+		s = s[m[1]+end+len("</"+name+">"):]
+	}
+	return append(names, ""), append(parts, s)
+}
+
+// element begins an element of markup on a line of its own.
+var element = text.Pattern(`(?m)^[ \t]*<([A-Za-z][\w-]*)(?:\s[^<>]*)?>`)

@@ -1,0 +1,25 @@
+package toolresult
+
+import (
+	"testing"
+)
+
+// What harnesses and servers of MCP put around an output is no part of it.
+func TestWrappedOutputs(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		`{"output":"[1] 40122\n","metadata":{"exit_code":0,"duration_seconds":0.1}}`:                                                 "[1] 40122\n",
+		`{"output":"no lamp\n","metadata":{"exit_code":3,"duration_seconds":0.1}}`:                                                   "exit code 3\nno lamp\n",
+		`{"stdout":"four lamps","stderr":"one is dim","exitCode":0}`:                                                                 "four lamps\none is dim",
+		`{"content":[{"type":"text","text":"four"},{"type":"text","text":"lamps"}],"isError":false}`:                                 "four\nlamps",
+		`{"output":"four lamps","room":"hall"}`:                                                                                      `{"output":"four lamps","room":"hall"}`,
+		`{"output":["four lamps"]}`:                                                                                                  `{"output":["four lamps"]}`,
+		`{"output":"four lamps"`:                                                                                                     `{"output":"four lamps"`,
+		"four lamps\n[Current working directory: /hall]\n[Python interpreter: /usr/bin/python]\n[Command finished with exit code 0]": "four lamps",
+		"no lamp\n[The command completed with exit code 2.]\n[Current working directory: /hall]":                                     "exit code 2\nno lamp",
+	} {
+		if got := Unwrap(in); got != want {
+			t.Errorf("%s: %q, want %q", in, got, want)
+		}
+	}
+}
