@@ -395,109 +395,11 @@ func (s *history) listedFiles() []*file {
 	})
 }
 
-var (
-	// changeTools are parts of the names of tools that change files.
-	changeTools = []string{"edit", "write", "create", "patch", "replace", "insert", "delete", "remove", "rename"}
-	// contentFields are the arguments for the content of a file.
-	contentFields = []string{"content", "new_string", "old_string", "new_str", "old_str", "new_text", "old_text", "newtext", "oldtext", "patch", "diff", "file_text"}
-)
-
 func hash(s string) uint32 {
 	h := fnv.New32a()
 	_, _ = io.WriteString(h, s) // never fails
 	return h.Sum32()
 }
 
-func changesFiles(name string, fs []argument.Field) bool {
-	if c := editorCommand(fs); c != "" {
-		return c != "view"
-	}
-	name = strings.ToLower(name)
-	return slices.ContainsFunc(changeTools, func(tool string) bool { return strings.Contains(name, tool) }) ||
-		slices.ContainsFunc(fs, func(f argument.Field) bool { return slices.Contains(contentFields, strings.ToLower(f.Key)) })
-}
-
-// argumentPaths returns up to eight files from arguments for paths.
-func argumentPaths(fs []argument.Field) []string {
-	var found []string
-	for _, f := range fs {
-		if !isPathKey(f.Key) {
-			continue
-		}
-		if v := f.Value; len(v) <= maxDescription && strings.ContainsAny(v, "./\\") && prose.IsPrintable(v) && !strings.ContainsAny(v, "*?<>|\"\t") && !slices.Contains(found, v) {
-			found = append(found, strings.Clone(v))
-		}
-	}
-	return found[:min(len(found), 8)]
-}
-
-// isPathKey reports whether an argument names a file.
-func isPathKey(key string) bool {
-	key = strings.ToLower(key)
-	return (strings.Contains(key, "path") || strings.Contains(key, "file")) && !slices.Contains(contentFields, key)
-}
-
-// editorCommands are those of an editor that is one tool, str_replace_based_edit_tool or str_replace_editor.
-var editorCommands = text.Set(`view create str_replace insert undo_edit`)
-
-// editorCommand returns the command of a call of such an editor, "" for none.
-func editorCommand(fs []argument.Field) string {
-	if c := argument.Lookup(fs, "command"); editorCommands[c] && argument.Lookup(fs, "path") != "" {
-		return c
-	}
-	return ""
-}
-
-// rawCommand returns the command of a call for a shell, "" for none.
-func rawCommand(fs []argument.Field) string {
-	if editorCommand(fs) != "" {
-		return ""
-	}
-	var parts []string
-	for _, f := range fs {
-		switch strings.ToLower(f.Key) {
-		case "command", "cmd", "script":
-			parts = append(parts, f.Value)
-		}
-	}
-	return shellPrefix().ReplaceAllString(strings.Join(parts, " "), "")
-}
-
-// shellPrefix is before a command that is given as the arguments of a shell.
-var shellPrefix = text.Pattern(`^(?:/bin/)?(?:ba|z|da)?sh -l?c `)
-
 // refusal is what the user said when refusing a call.
 var refusal = text.Pattern(`(?is)\buser (?:said|says|wrote|replied|provided the following (?:reason|feedback)[^:\n]*)[: \n]+(.+)`)
-
-// heredoc is a text within a command, such as the message of a commit; its first line says
-// what it is about.
-var heredoc = text.Pattern(`\$\(cat <<-?\s*['"]?(\w+)['"]?\s*\n\s*([^\n]*)(?s:.*?)\n\s*\w+\s*\n?\s*\)`)
-
-// staging comes before a commit, whose message says more than its files.
-var staging = text.Pattern(`^(?:cd [^;&|]+&& *)?git add [^;&|]*&& *`)
-
-// commandLine returns a command on one line.
-func commandLine(command string) string {
-	if strings.Contains(command, "$(cat <<") {
-		command = heredoc().ReplaceAllString(command, "$2")
-	}
-	lines := prose.SplitLines(strings.ReplaceAll(text.Head(command, 4*maxDescription), "\\\n", " ")) // continued lines
-	if says := slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return l[0] == '#' }); len(says) > 0 {
-		lines = says
-	}
-	if len(lines) == 0 {
-		return ""
-	}
-	command = staging().ReplaceAllString(strings.Join(lines, "; "), "")
-	return prose.Excerpt(shell.WithoutRedirections(command), maxDescription)
-}
-
-// firstValue returns the first argument that is one short line, "" for none.
-func firstValue(fs []argument.Field) string {
-	for _, f := range fs {
-		if v := strings.TrimSpace(f.Value); v != "" && !text.Longer(v, maxDescription) && prose.IsPrintable(v) {
-			return strings.Clone(f.Key + " " + v)
-		}
-	}
-	return ""
-}

@@ -10,6 +10,20 @@
 // A Digest reads messages one at a time in bounded memory. Equal messages always give
 // equal texts. The package does not depend on sessions, policies or models.
 //
-// What a text names is found by package identifier. Functions are pure and safe for concurrent use;
-// a Digest is not.
+// What needs no conversation is read by packages below, of which each imports only those before it:
+//
+//	internal/charclass   runs of characters of a class
+//	internal/queue       a priority queue
+//	internal/prose       lines, sentences and words of a text
+//	identifier           the identifiers of a text, and the words that label them
+//	internal/reference   the identifiers of a conversation, ranked; the block of references
+//	internal/toolname    what the name of a tool says
+//	internal/argument    the arguments of calls, and results that are JSON
+//	internal/shell       command lines: what they show, change and check
+//	internal/toolresult  outputs without their wrapping, and the failures in them
+//
+// Here is the rest: a Digest reads messages into a history of turns, calls and files; the history makes items of
+// what it knows, each for a section; a page places those that are worth most in its room, and is the summary.
+//
+// Functions are pure and safe for concurrent use; a Digest is not.
 package extract

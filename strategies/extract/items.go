@@ -496,10 +496,3 @@ func (s *history) editedSince(i int) bool {
 
 // recentCalls is how many of the newest calls can be what work is stuck at.
 const recentCalls = 32
-
-// blocks reports whether work can be stuck at the failure of the call: not if it only looked or
-// was refused.
-func (c *toolCall) blocks() bool {
-	first, _, _ := strings.Cut(shell.WithoutFolder(c.description), " ")
-	return !c.undone && !c.expected && !c.reads() && !toolname.Looks(c.tool) && (!c.isShell || !toolname.IsLookVerb(strings.ToLower(first)))
-}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/extract/internal/argument"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
+	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
 	"github.com/sessionstore/compactor/strategies/extract/internal/toolname"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
@@ -141,4 +142,11 @@ func (c *toolCall) otherValue() argument.Field {
 		}
 	}
 	return argument.Field{}
+}
+
+// blocks reports whether work can be stuck at the failure of the call: not if it only looked or
+// was refused.
+func (c *toolCall) blocks() bool {
+	first, _, _ := strings.Cut(shell.WithoutFolder(c.description), " ")
+	return !c.undone && !c.expected && !c.reads() && !toolname.Looks(c.tool) && (!c.isShell || !toolname.IsLookVerb(strings.ToLower(first)))
 }
