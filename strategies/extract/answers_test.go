@@ -203,6 +203,33 @@ func TestANumberedListHasNoGap(t *testing.T) {
 }
 
 // A short reply stands with the sentence that its question points to.
+// Of a long answer, the entries are told by their first sentences before some of them as a whole, with their headings,
+// what it comes to and what its question names.
+func TestALongAnswerIsToldByItsEntries(t *testing.T) {
+	t.Parallel()
+	const review = "I read the nine comments on the dimmer:\n\n" +
+		"**Worth it:**\n\n" +
+		"1. **`dimmer.go:12` - The lamp is never closed.** When the hall has no fuse, the handle stays open until the process ends and no other part can take it.\n" +
+		"2. **`fuse.go:40` - The name hides the package.** Another name makes clear which of the two is called here, and the linter is quiet then.\n\n" +
+		"**Can wait:**\n\n" +
+		"3. **`roof.go:7` - Two loops do the same.** They were written by two people, and either of them could go without a difference.\n" +
+		"10. **`cellar.go:99` - No test of the switch.** It is true for most of the switches of this house, so it says little about this one.\n" +
+		"11. **`hall.go:3` - The comment is old.** It tells of the time before the second dimmer, which is two years ago by now, or three.\n\n" +
+		"My advice: take 1 and 2 at once.\n\nShall I?"
+	text := digestOf(Options{}, user("Which of the comments on the dimmer are right?"), assistant(review)).Text(130)
+	wantIn(t, text, "Worth it:\n  - 1. `dimmer.go:12` - The lamp is never closed.\n  - 2. `fuse.go:40` - The name hides the package.\n- Can wait:\n  - 3. `roof.go:7` - Two loops do the same.", "  - 11. `hall.go:3` - The comment is old.\n- My advice: take 1 and 2 at once.")
+
+	const plan = "## Cause\n\n**Code:**\n```\nlamp()\n```\n**The gap:**\n- Line 4 asks for the fuse before it is set\n- Line 9 asks for it twice\n\n" +
+		"**Plan A (simple):** Ask for the fuse once, in the cellar\n- The call of line 9 goes\n- The hall keeps its own\n\n**Plan B (clean):** Give the fuse to each of the lamps when it is made\n- No line asks for it any more\n- All lamps change\n\nDo you want plan B?"
+	text = digestOf(Options{}, user("Why does the lamp flicker, and what can be done?"), assistant(plan)).Text(130)
+	wantIn(t, text, "- Plan B (clean): Give the fuse to each of the lamps when it is made\n")
+	if strings.Contains(text, "Code:") {
+		t.Errorf("a heading of code alone:\n%s", text)
+	}
+	text = digestOf(Options{}, user("I want to change my booking."), assistant("It is:\n- Seats: two\n- Lunch: yes\n\nWhich of these would you like to change?")).Text(200)
+	wantIn(t, text, "- The assistant asked: Which of these would you like to change?")
+}
+
 func TestAReplyStandsWithWhatItsQuestionIsAbout(t *testing.T) {
 	t.Parallel()
 	text := digestOf(Options{}, user("Look after the lamps of the house, please."), assistant("The hall is done. What is left: #2 (the fuse), #3 (the wire), #4 (the dimmer). Want to tackle any of these next?"),

@@ -18,14 +18,17 @@ const belowMark = "\t"
 func headed(lines []prose.Line) []string {
 	var out []string
 	heading, listing, indent := "", false, 0 // of the list's heading, if that is an entry itself
-	level := 0                               // of the heading
+	level, bold := 0, false                  // of the heading
 	for i, l := range lines {
 		opens := strings.HasSuffix(l.Text, ":")
 		listed := func(i int) bool { return i < len(lines) && (lines[i].Listed || lines[i].Row) }
-		opens = opens || l.Listed && listed(i+1) && lines[i+1].Indent > l.Indent // a list of its own
+		opens = opens || l.Listed && listed(i+1) && lines[i+1].Indent > l.Indent || l.Bold && !l.Listed && listed(i+1) // a list of its own
+		if bold && l.Bold && opens {                                                                                   // nothing stands below the heading, or code alone
+			heading = ""
+		}
 		switch {
 		case strings.HasSuffix(l.Text, ":") && len(l.Text) <= maxHeading && !intending().MatchString(l.Text) && (!listed(i+1) || !listed(i+2) || lines[i+1].Row):
-			heading, level = l.Text+" ", l.Level
+			heading, level, bold = l.Text+" ", l.Level, l.Bold
 			continue
 		case heading != "" && l.Level > 0 && (level == 0 || l.Level <= level): // nothing stands below the line before
 			if level == 0 {
@@ -42,7 +45,7 @@ func headed(lines []prose.Line) []string {
 				indent = l.Indent + 1
 			}
 		}
-		heading = ""
+		heading, bold = "", false
 	}
 	return withShortLists(out)
 }

@@ -267,11 +267,13 @@ func (p *page) fill(items []*item, held int) {
 		if tier == tierState {
 			p.held = 0
 		}
-		if tier == tierOther { // the user's words before the others' at least
+		if tier == tierOther { // the user's words, and the newest answer, before the others' at least
 			for _, it := range rest {
-				if it.tier == tierUser && !it.placed {
-					p.caps[it.share] = max(p.caps[it.share], p.used[it.share]+it.size)
+				if (it.tier == tierUser || it.tier == tierDemands && it.section == sectionState) && !it.placed {
+					share := p.caps[it.share]
+					p.caps[it.share] = p.used[it.share] + p.budget
 					p.place(it)
+					p.caps[it.share] = max(share, p.used[it.share])
 				}
 			}
 		}

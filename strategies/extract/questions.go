@@ -38,7 +38,7 @@ func inContext(s, question string) string {
 	}
 	all := prose.Sentences(text.Tail(s, 1000))
 	i := slices.IndexFunc(all, func(x string) bool { return strings.HasPrefix(question, text.Head(x, minRequest)) })
-	if i < 1 {
+	if i < 1 || !strings.ContainsAny(all[i-1][len(all[i-1])-1:], ".:!?") { // which may be an entry of a list
 		return question
 	}
 	return prose.Excerpt(strings.ReplaceAll(all[i-1], "**", ""), maxLine) + " " + question
@@ -250,8 +250,8 @@ var (
 	goingOn      = text.Pattern(`(?i)^(?:go ahead|proceed|continue|start|commit|push|check|look|show|run|test|explain)\b|\bor\b`)
 )
 
-// choiceLine is an entry of a list with numbers or letters.
-var choiceLine = text.Pattern(`(?i)^\W*(?:(?:option|approach|choice)\s+)?(?:(\d{1,2})[.):](?:\D|$)|([a-h])[.):](?:[^a-z]|$))`)
+// choiceLine is an entry of a list with numbers or letters, which may have a title in brackets.
+var choiceLine = text.Pattern(`(?i)^\W*(?:(?:option|approach|choice)\s+)?(?:(\d{1,2})(?: \([^)]{1,40}\))?[.):](?:\D|$)|([a-h])(?: \([^)]{1,40}\))?[.):](?:[^a-z]|$))`)
 
 // cutNumber returns the number or the letter of an entry of such a list, and what follows; "" for other lines.
 func cutNumber(l string) (number, said string) {

@@ -11,6 +11,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/extract/identifier"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/extract/internal/toolname"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // maxWholeAnswer is the number of lines of an answer of which all are kept, also those that say
@@ -30,6 +31,11 @@ func (s *history) addLastAnswer(b *itemList) {
 	last := s.lastCall()
 	stuck := last != nil && last.failed && last.blocks()
 	long := len(t.lines)-t.lastStart > maxWholeAnswer
+	named := namedOption().FindString(pending)
+	conclusion := len(t.lines) - 1
+	for conclusion > t.lastStart && (pending != "" && strings.HasPrefix(t.lines[conclusion], pending) || isEmpty(t.lines[conclusion])) {
+		conclusion--
+	}
 	var before []*item           // what was said before the last message, since the newest edit
 	var head, above *item        // of the lines below it, and of the entry before in a numbered list
 	next, announced := "", false // what comes next, and that a list begins with it
@@ -60,17 +66,25 @@ func (s *history) addLastAnswer(b *itemList) {
 		if j < t.lastStart {
 			line = opening().ReplaceAllString(line, "")
 		}
-		if line == "" || isPathLine(line) && len(t.lines)-t.lastStart > 1 || claiming().MatchString(line) || last != nil && last.edited() && correcting().MatchString(line) || s.isRecords() && farewell().MatchString(line) || last != nil && (isRemark(line) || !heads && (isNextStep(line) || line == last.description)) || j < t.lastStart && (announces(line) || isRemark(line) || prose.IsQuestion(line)) || (j < t.lastStart || j > t.lastStart && long) && isEmpty(line) {
+		if line == "" || isPathLine(line) && len(t.lines)-t.lastStart > 1 || claiming().MatchString(line) || last != nil && last.edited() && correcting().MatchString(line) || s.isRecords() && farewell().MatchString(line) || last != nil && (isRemark(line) || !heads && (isNextStep(line) || line == last.description)) || j < t.lastStart && (announces(line) || isRemark(line) || prose.IsQuestion(line)) || (j < t.lastStart || j > t.lastStart && long && !heads) && isEmpty(line) {
 			continue
 		}
-		text, whole := formatEntry(prose.Truncate(line, b.lineLimit)), formatEntry(line)
+		brief := prose.Truncate(line, b.lineLimit)
+		if long && below { // all entries say more than some of them as a whole
+			entry := opening().ReplaceAllString(line, "")
+			if said := prose.FirstSentence(entry); len(said) >= minSaid {
+				brief = prose.Truncate(strings.TrimSuffix(line, entry)+said, b.lineLimit)
+			}
+		}
+		text, whole := formatEntry(brief), formatEntry(line)
 		if head != nil {
 			text, whole = indentMark+text, indentMark+whole
 		}
 		it := b.add(sectionState, text, worthState)
 		switch it.tier, it.parent, it.follows = tierState, head, above; {
+		case j == conclusion && !below, named != "" && strings.Contains(line, named): // what it comes to, and what is asked about
 		case j > t.lastStart:
-			it.tier = tierOpen
+			it.tier = tierDemands
 			b.weigh(worthStateLine * decay(j-t.lastStart, 6))
 		case j < t.lastStart:
 			it.section, it.share, it.tier, it.value = sectionFindings, sectionFindings, tierOther, worthSaid*min(1, float64(len(text))/usualLine)
@@ -155,6 +169,9 @@ func (s *history) addLastAnswer(b *itemList) {
 		}
 	}
 }
+
+// namedOption names an entry of a list.
+var namedOption = text.Pattern(`(?i)\b(?:option|approach|choice|plan|phase|step|item) (?:[a-h]|\d{1,2})\b`)
 
 // cutFiles truncates a line of files, and the mark before those of which none has room with it.
 func cutFiles(line string, n int) string {

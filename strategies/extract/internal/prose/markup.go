@@ -6,12 +6,13 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// Line is a line of prose without its markup. Listed reports that it was an entry of a list, Row one of a table.
+// Line is a line of prose without its markup. Listed reports that it was an entry of a list, Row one of a table, Bold
+// that it begins with words in bold type.
 type Line struct {
-	Text        string
-	Listed, Row bool
-	Indent      int // in bytes
-	Level       int // of a heading, the number of its signs; else 0
+	Text              string
+	Listed, Row, Bold bool
+	Indent            int // in bytes
+	Level             int // of a heading, the number of its signs; else 0
 }
 
 // Lines returns the lines of s outside of fenced code, without the markup of emphasis,
@@ -28,7 +29,7 @@ func Lines(s string) []Line {
 		if fenced {
 			continue
 		}
-		heading, listed, row := headingLine().MatchString(line), IsListed(line), strings.HasPrefix(line, "|")
+		heading, listed, row, bold := headingLine().MatchString(line), IsListed(line), strings.HasPrefix(line, "|"), strings.HasPrefix(line, "**")
 		level := 0
 		if heading {
 			level = len(line) - len(strings.TrimLeft(line, "#"))
@@ -40,7 +41,7 @@ func Lines(s string) []Line {
 		if !strings.ContainsFunc(line, IsLetterOrDigit) {
 			continue
 		}
-		out = append(out, Line{Truncate(OneLine(line), MaxLine), listed, row, strings.Index(indented, text.Head(text.Trim(indented), 1)), level})
+		out = append(out, Line{Truncate(OneLine(line), MaxLine), listed, row, bold, strings.Index(indented, text.Head(text.Trim(indented), 1)), level})
 	}
 	return out
 }
@@ -53,8 +54,16 @@ func IsRow(line string) bool { return strings.Contains(line, " | ") }
 
 // IsListed reports whether a line is an entry of a list.
 func IsListed(l string) bool {
+	if strings.HasPrefix(l, "* ") {
+		return true
+	}
 	l = strings.TrimLeft(l, "*")
-	return strings.HasPrefix(l, "- ") || strings.HasPrefix(l, "• ") || len(l) > 2 && IsLetterOrDigit(rune(l[0])) && (l[1] == '.' || l[1] == ')')
+	mark := l[:min(len(l), 1)] // the number or the letter
+	if len(l) > 1 && '0' <= l[0] && l[0] <= '9' && '0' <= l[1] && l[1] <= '9' {
+		mark = l[:2]
+	}
+	rest := l[len(mark):]
+	return strings.HasPrefix(l, "- ") || strings.HasPrefix(l, "• ") || len(rest) > 1 && IsLetterOrDigit(rune(mark[0])) && (rest[0] == '.' || rest[0] == ')')
 }
 
 // Elements divides a text into the elements of markup that begin a line, with their names, and the text between them,
