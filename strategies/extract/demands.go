@@ -7,6 +7,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/extract/identifier"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
+	"github.com/sessionstore/compactor/strategies/extract/internal/toolresult"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -185,12 +186,13 @@ func divide(message string) (own, pasted, quoted string) {
 	}
 	document := headings >= minHeadings || lines >= minDocument
 	var a, b, q strings.Builder
-	fenced, behind := false, false
+	fenced, behind, program := false, false, false
 	for l := range strings.Lines(message) {
 		fence := strings.HasPrefix(strings.TrimSpace(l), "```")
+		program = isProgramLine(l) || l[0] == ' ' && (program || toolresult.ReportsFailure(text.Trim(l))) // which a terminal wraps
 		behind = behind || document && a.Len() > 0 && strings.TrimSpace(l) == "" || document && strings.HasPrefix(l, "#")
 		switch {
-		case fenced || fence || strings.HasPrefix(l, ">") || isProgramLine(l):
+		case fenced || fence || strings.HasPrefix(l, ">") || program:
 			q.WriteString(l)
 		case behind:
 			b.WriteString(l)

@@ -140,6 +140,9 @@ func TestPastedTextHoldsNoConstraints(t *testing.T) {
 	if own, _ = typed("Two rules:\n- never touch the fuse box\n-    never = 1\n"); own != "Two rules:\n- never touch the fuse box\n" {
 		t.Errorf("of a list, %q is the user's", own)
 	}
+	if own, _ = typed("It ends so:\n\n LampError: 400 the switch of the hall has no fuse. Each\n switch must have a fuse in its box\n\nWhy?\n"); strings.Contains(own, "must") || !strings.Contains(own, "Why?") {
+		t.Errorf("of a failure that a terminal wraps, %q is the user's", own)
+	}
 	filler := strings.Repeat("The panel has a door and a lock, and a lamp within it. ", 8)
 	ms := []*chat.Message{
 		user("Wire the rooms of the second floor, please."), assistant("ok"),
