@@ -57,6 +57,14 @@ func (e *edit) String() string {
 	return s
 }
 
+// oneChange returns what a call changes in its only file, in n characters and with a mark before it, "" if that is not told.
+func (c *toolCall) oneChange(mark string, n int) string {
+	if !c.changes || c.change == nil || len(c.change.files) != 1 || len(c.change.files[0].lines) == 0 {
+		return ""
+	}
+	return mark + prose.Truncate(c.change.files[0].String(), n)
+}
+
 // recordChange adds what a call changes in its files to it. Lines that earlier calls added and that are gone
 // now are not listed any more.
 func (s *history) recordChange(c *toolCall, fs []argument.Field) {

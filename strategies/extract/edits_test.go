@@ -194,3 +194,10 @@ func TestAnEditorThatIsOneTool(t *testing.T) {
 		t.Errorf("%s", written)
 	}
 }
+
+// An edit whose result is not there yet tells what it changes: it may be made again.
+func TestAnEditUnderWay(t *testing.T) {
+	t.Parallel()
+	text := digestOf(Options{}, user("Let the lamp wait for the fuse."), calls("I change the lamp.", "1", "Edit", "file_path", "lamp.go", "old_string", "\treturn light()", "new_string", "\treturn waitForFuse(light)")).Text(300)
+	wantIn(t, text, "## In Progress\n- Edit: lamp.go (no result): added return waitForFuse(light)")
+}

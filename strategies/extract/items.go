@@ -382,7 +382,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 				}
 			}
 		case i >= underWay:
-			b.add(sectionInProgress, c.line(b.lineLimit), worthProgress*age).tier = tierState // its result comes next
+			b.add(sectionInProgress, strings.TrimSuffix(c.line(b.lineLimit), "\n")+c.oneChange(": ", b.lineLimit)+"\n", worthProgress*age).tier = tierState // its result comes next
 		case b.told[c], b.outdated[i]:
 		case !c.done, c.failed && !c.acts, c.failed && c.isShell && !c.committed && !unresolved[i] && (len(c.ran()) == 1 || c.conflicts()): // cancelled, or overtaken by what followed
 		case !c.acts && c.isShell && shell.OnlyShows(c.description): // of no use later

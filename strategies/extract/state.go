@@ -205,8 +205,8 @@ func (s *history) addLastCall(b *itemList, last *toolCall) {
 			if said := s.shown.excerpt(asked, excerpt); said != "" {
 				text += " → " + said
 			}
-		} else if last.edited() && len(last.change.files) == 1 && len(last.change.files[0].lines) > 0 {
-			text += " → " + prose.Truncate(last.change.files[0].String(), minExcerpt)
+		} else if last.edited() {
+			text += last.oneChange(" → ", minExcerpt)
 		}
 		return last.cut(text, limit) + "\n"
 	}
