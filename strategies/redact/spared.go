@@ -93,7 +93,7 @@ var (
 var aboutSecrets = []string{
 	"name", "file", "path", "dir", "env", "url", "uri", "type", "kind", "count", "length", "limit", "size", "budget", "ttl", "expiry", "expires",
 	"policy", "field", "column", "header", "label", "title", "description", "placeholder", "ref", "color", "colour", "format", "version",
-	"encryption", "algorithm", "pattern", "regex", "at", "date", "hint", "order",
+	"encryption", "algorithm", "pattern", "regex", "at", "date", "hint", "order", "option", "options", "handling", "handler", "parser", "error", "counter", "counting", "estimate",
 	"user", "username", "host", "hostname", "domain", "port", "enabled", "server", "service", "rate", "ratio", "usage", "cost", "price", "index", "position", "status", "state", "mode", "project", "algo", "manager", "region", "realm", "timeout", "interval", "days", "hours", "lifetime", "duration", "age", "created", "updated", "issued", "rotated", "changed", "modified", "validity", "rotation", "endpoint", "issuer", "scope", "scopes", "class", "provider",
 }
 
