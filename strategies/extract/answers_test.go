@@ -39,6 +39,12 @@ func TestAnswersOfEarlierRequests(t *testing.T) {
 
 	wantIn(t, continued(summary, user("What does the power of the hall cost in the winter months?"), assistant("It is 90.")).Text(900), want)
 
+	for line, empty := range map[string]bool{"Here are the *SEARCH/REPLACE* blocks to make these changes: lamps/hall.go": true, "Here’s the updated code of the hall:": true, "Here is the cause of the failure in the code: the lamp has no fuse": false} {
+		if isEmpty(line) != empty {
+			t.Errorf("%q: %t", line, !empty)
+		}
+	}
+
 	// Where it was stopped on the way, nothing is the answer.
 	stopped := digestOf(Options{}, append(look, append(rest, more...)...)...).Text(900)
 	wantIn(t, stopped, "flicker in the evening?")

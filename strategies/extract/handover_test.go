@@ -424,7 +424,7 @@ func TestAPastedTerminalIsARequest(t *testing.T) {
 	}
 	for in, want := range map[string]string{
 		"/clear /drop test_lamp /drop tests/lamp.py": "", "/clear\nWire the lamp.": "Wire the lamp.", "/undo": "",
-		"/api/users returns 500": "/api/users returns 500", "/home /about need new titles": "/home /about need new titles", "!important is missing": "!important is missing", "/ask Is it lit?\n\nIs it lit?": "/ask Is it lit?",
+		"/api/users returns 500": "/api/users returns 500", "/home /about need new titles": "/home /about need new titles", "!important is missing": "!important is missing", "/ask Is it lit?\n\nIs it lit?": "/ask Is it lit?", "/diff\n\n/ask Is it lit?\n\n Is it lit?": "/ask Is it lit?",
 	} {
 		if got := withoutCommands(in); got != want {
 			t.Errorf("%q: %q", in, got)

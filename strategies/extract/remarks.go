@@ -41,7 +41,7 @@ func withoutCommands(s string) string {
 	var out []string
 	for l := range strings.Lines(s) {
 		switch l = strings.TrimSpace(l); {
-		case len(l) < 2*minRequest && slashCommands().MatchString(l):
+		case l == "" && len(out) == 0, len(l) < 2*minRequest && slashCommands().MatchString(l):
 		case l != "" && len(out) > 0 && strings.HasPrefix(out[0], "/") && strings.HasSuffix(out[0], " "+l):
 		default:
 			out = append(out, l)
@@ -97,8 +97,11 @@ var slashCommands = text.Pattern(`^/[\w:-]+(?: [^/\s]\S*)?(?: +\S*[^\w\s]\S*)*(?
 
 // isEmpty reports whether a line says nothing that is worth its room later.
 func isEmpty(line string) bool {
-	return len(line) < minSaid || strings.Count(line, " ") < minSaidWords && !strings.ContainsFunc(line, isUnspaced) || isPolite(line) || asking().MatchString(line) || strings.Count(line, " | ") > 1 || claiming().MatchString(line)
+	return len(line) < minSaid || strings.Count(line, " ") < minSaidWords && !strings.ContainsFunc(line, isUnspaced) || isPolite(line) || asking().MatchString(line) || strings.Count(line, " | ") > 1 || claiming().MatchString(line) || presenting().MatchString(line)
 }
+
+// presenting begins a line that leads code.
+var presenting = text.Pattern(`(?i)^here(?: are|[’']s| is) (?:the|an?|my|your) (?:\S+ ){0,3}?(?:blocks?|changes?|edits?|code|diff|patch|implementation|version|file)\b[^.:]*:`)
 
 // isPolite reports whether a line states nothing.
 func isPolite(line string) bool {
