@@ -268,6 +268,14 @@ func TestFaultsBeforeEditsStandApart(t *testing.T) {
 	later.AddPrevious(text)
 	later.Add(user("And the cellar?"))
 	wantIn(t, later.Text(600), foundBefore+"  - "+fault+"\n")
+
+	text = digestOf( // said for the task, and told once
+		Options{}, user("Repair the panel of the cellar, please."), calls("The bug is `fuse.Load`, which requires a key. I look for that.", "1", "Read", "file_path", "/src/key.go"), result("1", "package key"),
+		calls("", "2", "Edit", "file_path", "/src/key.go", "new_string", "x"), result("2", "ok"), calls("I test it.", "3", "Bash", "command", "make hall"), result("3", "it waits"),
+	).Text(600)
+	if n := strings.Count(text, "requires a key"); n != 1 || !strings.Contains(text, foundBefore) {
+		t.Errorf("%d times:\n%s", n, text)
+	}
 }
 
 // What was proposed stands apart from what was found, also in the next summary.
