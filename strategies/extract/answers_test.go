@@ -236,6 +236,21 @@ func TestALongAnswerIsToldByItsEntries(t *testing.T) {
 	wantIn(t, text, "- The assistant asked: Which of these would you like to change?")
 }
 
+// The parts of an option each tell which one they belong to, and the one that is taken is told.
+func TestPartsOfOptionsAreLabelled(t *testing.T) {
+	t.Parallel()
+	text := digestOf(Options{}, user("Find me a train to Graz in May, please."), assistant("There are two:\n\n"+
+		"1. **Option 1:**\n   - **Train 1:** Linz to Wels\n     - Number: R4410\n     - Price: €11\n   - **Train 2:** Wels to Graz\n     - Number: R4477\n     - Price: €31\n\n"+
+		"2. **Option 2:**\n   - **Train 1:** Linz to Selzthal\n     - Number: R4408\n     - Price: €18\n   - **Train 2:** Selzthal to Graz\n     - Number: R4461\n     - Price: €22\n\nWhich one would you like?"),
+		user("I would like to book Option 2, please, for me and my brother.")).Text(600)
+	wantIn(t, text, "Option 1: Train 1: Linz to Wels", "Option 1: Train 2: Wels to Graz", "Option 2: Train 2: Selzthal to Graz", chosenMark+"2. Option 2:")
+	for reply, want := range map[string][]string{"I would like to book Flight Option 2, please.": {"2"}, "I want to book 2 rooms, please.": nil, "I would like to reserve a table": nil} {
+		if got := picks(reply); !slices.Equal(got, want) {
+			t.Errorf("%q picks %q", reply, got)
+		}
+	}
+}
+
 func TestAReplyStandsWithWhatItsQuestionIsAbout(t *testing.T) {
 	t.Parallel()
 	text := digestOf(Options{}, user("Look after the lamps of the house, please."), assistant("The hall is done. What is left: #2 (the fuse), #3 (the wire), #4 (the dimmer). Want to tackle any of these next?"),

@@ -19,17 +19,26 @@ func headed(lines []prose.Line) []string {
 	var out []string
 	heading, listing, indent := "", false, 0 // of the list's heading, if that is an entry itself
 	level, bold := 0, false                  // of the heading
+	label, labelled := "", 0                 // the heading of lists within an entry, and their indent
 	for i, l := range lines {
+		if l.Indent < labelled {
+			label, labelled = "", 0
+		}
 		opens := strings.HasSuffix(l.Text, ":")
 		listed := func(i int) bool { return i < len(lines) && (lines[i].Listed || lines[i].Row) }
 		opens = opens || l.Listed && listed(i+1) && lines[i+1].Indent > l.Indent || l.Bold && !l.Listed && listed(i+1) // a list of its own
-		if bold && l.Bold && opens {                                                                                   // nothing stands below the heading, or code alone
+		nested := l.Listed && listed(i+1) && listed(i+2) && lines[i+1].Indent > l.Indent && lines[i+2].Indent > lines[i+1].Indent
+		if bold && l.Bold && opens { // nothing stands below the heading, or code alone
 			heading = ""
 		}
 		switch {
-		case strings.HasSuffix(l.Text, ":") && len(l.Text) <= maxHeading && !intending().MatchString(l.Text) && (!listed(i+1) || !listed(i+2) || lines[i+1].Row):
-			heading, level, bold = l.Text+" ", l.Level, l.Bold
+		case strings.HasSuffix(l.Text, ":") && len(l.Text) <= maxHeading && !intending().MatchString(l.Text) && (!listed(i+1) || !listed(i+2) || lines[i+1].Row || nested):
+			if heading, level, bold = l.Text+" ", l.Level, l.Bold; nested {
+				label, labelled = heading, lines[i+1].Indent
+			}
 			continue
+		case label != "" && heading == "" && opens && l.Indent == labelled:
+			out, listing = append(out, prose.Truncate(label+opening().ReplaceAllString(l.Text, ""), maxLine)), true
 		case heading != "" && l.Level > 0 && (level == 0 || l.Level <= level): // nothing stands below the line before
 			if level == 0 {
 				out = append(out, strings.TrimSpace(heading))

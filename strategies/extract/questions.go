@@ -51,7 +51,7 @@ var asking = text.Pattern(`(?i)^(?:(?:could you |can you )?please (?:confirm|ver
 const maxOptionLines = 6
 
 // picking is a reply that picks from a list.
-var picking = text.Pattern(`(?i)^\W*(?:(?:let'?s|do|go|with|for|take|try|i|i'?d|like|want|prefer|pick|choose|yes|ok|please|option|options|number|choice|approach|nr|the|step|item)[\s.,#]+)*(\d{1,2}|[a-h]|first|second|third|fourth|last|latter|former|both|all)\b`)
+var picking = text.Pattern(`(?i)^\W*(?:(?:let'?s|do|go|with|for|take|try|i|i'?d|would|like|want|to|prefer|pick|choose|select|book|reserve|yes|ok|please|flight|hotel|option|options|number|choice|approach|nr|the|step|item)[\s.,#]+)*(\d{1,2}|[a-h]|first|second|third|fourth|last|latter|former|both|all)\b`)
 
 // answeredLines returns the last question of a text with the list of what it offers, which may
 // stand before other lines if the reply picks from it.
