@@ -225,6 +225,16 @@ func TestALongAnswerIsToldByItsEntries(t *testing.T) {
 	text := digestOf(Options{}, user("Which of the comments on the dimmer are right?"), assistant(review)).Text(130)
 	wantIn(t, text, "Worth it:\n  - 1. `dimmer.go:12` - The lamp is never closed.\n  - 2. `fuse.go:40` - The name hides the package.\n- Can wait:\n  - 3. `roof.go:7` - Two loops do the same.", "  - 11. `hall.go:3` - The comment is old.\n- My advice: take 1 and 2 at once.")
 
+	// The headings with numbers, and what stands at the end, come before what stands between; a table not without rows.
+	const audit = "I looked at all of the house.\n\n### 1. The fuse of the hall is too weak\n```\nfuse(hall)\n```\nIt was put in by Ann, when there were two lamps in the hall and none in the attic.\n\n" +
+		"### 2. The dimmer of the cellar is never closed\n```\ndimmer(cellar)\n```\nThe handle stays open until the process ends, and no other part of the house can take it then.\n\n" +
+		"### 3. The roof has no lamp at all\n```\nlamp(roof)\n```\nIt may be wanted so, since the roof was added later and is used for the washing alone.\n\n" +
+		"### 4. The attic has two fuses for one lamp\n```\nfuse(attic)\n```\nOne of them is left over from the time before the attic was made smaller, as it seems.\n\n" +
+		"| place | what is wrong | how bad is it |\n|---|---|---|\n| the hall | the fuse | bad |\n| the cellar | the dimmer | bad |\n\n**Advice:** The first two are faults, and the third has to be asked for."
+	text = digestOf(Options{}, user("What is wrong with the lamps of this house, can you look at all of them?"), assistant(audit)).Text(106)
+	wantIn(t, text, "1. The fuse of the hall is too weak", "2. The dimmer of the cellar is never closed", "3. The roof has no lamp at all", "4. The attic has two fuses for one lamp", "Advice: The first two are faults, and the third has to be asked for.")
+	wantNotIn(t, text, "what is wrong |")
+
 	const plan = "## Cause\n\n**Code:**\n```\nlamp()\n```\n**The gap:**\n- Line 4 asks for the fuse before it is set\n- Line 9 asks for it twice\n\n" +
 		"**Plan A (simple):** Ask for the fuse once, in the cellar\n- The call of line 9 goes\n- The hall keeps its own\n\n**Plan B (clean):** Give the fuse to each of the lamps when it is made\n- No line asks for it any more\n- All lamps change\n\nDo you want plan B?"
 	text = digestOf(Options{}, user("Why does the lamp flicker, and what can be done?"), assistant(plan)).Text(130)

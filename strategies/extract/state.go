@@ -69,14 +69,11 @@ func (s *history) addLastAnswer(b *itemList) {
 		if line == "" || isPathLine(line) && len(t.lines)-t.lastStart > 1 || claiming().MatchString(line) || last != nil && last.edited() && correcting().MatchString(line) || s.isRecords() && farewell().MatchString(line) || last != nil && (isRemark(line) || !heads && (isNextStep(line) || line == last.description)) || j < t.lastStart && (announces(line) || isRemark(line) || prose.IsQuestion(line)) || (j < t.lastStart || j > t.lastStart && long && !heads) && isEmpty(line) {
 			continue
 		}
-		brief := prose.Truncate(line, b.lineLimit)
-		if long && below { // all entries say more than some of them as a whole
-			entry := opening().ReplaceAllString(line, "")
-			if said := prose.FirstSentence(entry); len(said) >= minSaid {
-				brief = prose.Truncate(strings.TrimSuffix(line, entry)+said, b.lineLimit)
-			}
+		numbered, brief := !below && listEntry().MatchString(line), line
+		if long && (below || numbered) { // all entries say more than some of them as a whole
+			brief = lead(line, numbered)
 		}
-		text, whole := formatEntry(brief), formatEntry(line)
+		text, whole := formatEntry(prose.Truncate(brief, b.lineLimit)), formatEntry(line)
 		if head != nil {
 			text, whole = indentMark+text, indentMark+whole
 		}
@@ -85,7 +82,11 @@ func (s *history) addLastAnswer(b *itemList) {
 		case j == conclusion && !below, named != "" && strings.Contains(line, named): // what it comes to, and what is asked about
 		case j > t.lastStart:
 			it.tier = tierDemands
-			b.weigh(worthStateLine * decay(j-t.lastStart, 6))
+			far := min(j-t.lastStart, len(t.lines)-1-j) // from the beginning and from the end, which say most
+			if numbered {
+				far = 0 // the entries are equal
+			}
+			b.weigh(worthStateLine * decay(far, 6))
 		case j < t.lastStart:
 			it.section, it.share, it.tier, it.value = sectionFindings, sectionFindings, tierOther, worthSaid*min(1, float64(len(text))/usualLine)
 			if early {
@@ -98,7 +99,7 @@ func (s *history) addLastAnswer(b *itemList) {
 		if below && listEntry().MatchString(line) {
 			above = it
 		} else if !below {
-			head, it.heading = it, heads && strings.HasSuffix(line, ":")
+			head, it.heading = it, heads && (strings.HasSuffix(line, ":") || prose.IsRow(line))
 		}
 		if j >= t.lastStart {
 			b.addWhole(it, whole)
@@ -168,6 +169,19 @@ func (s *history) addLastAnswer(b *itemList) {
 			whole.tier = tierDemands
 		}
 	}
+}
+
+// lead returns the first sentence of an entry, of one with a title that, with what is before it; all of it if that is short.
+func lead(entry string, titled bool) string {
+	rest := opening().ReplaceAllString(entry, "")
+	said := prose.FirstSentence(rest)
+	if title, _, ok := strings.Cut(said, ": "); ok && titled {
+		said = title
+	}
+	if len(said) < minSaid {
+		return entry
+	}
+	return strings.TrimSuffix(entry, rest) + said
 }
 
 // namedOption names an entry of a list.
