@@ -268,7 +268,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		if slices.ContainsFunc(toolname.Words(c.tool), func(w string) bool { return subagents[w] }) {
 			line = reportLine(head)
 		}
-		line = c.countPassed(cmp.Or(line, resultLine(c.command, tail)), head, tail)
+		line = c.countPassed(cmp.Or(line, yielded().FindString(text.Head(head, maxLine)), resultLine(c.command, tail)), head, tail)
 		c.outcome = prose.Excerpt(strings.ReplaceAll(prose.Unmarked(line), "**", ""), maxDescription)
 	}
 	if f := s.files[strings.Join(c.paths, "")]; f != nil && c.changes && f.changes == 1 {

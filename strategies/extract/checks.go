@@ -159,7 +159,7 @@ func (s *history) addChecked(b *itemList) {
 }
 
 // inBackground is in the result of a command, or of a subagent, that has not ended.
-var inBackground = text.Pattern(`(?i)\b(?:running|started|moved)\b.{0,20}\bbackground\b|\bagent (?:was )?launched\b`)
+var inBackground = text.Pattern(`(?i)\b(?:running|started|moved)\b.{0,20}\bbackground\b|\bagent (?:was )?launched\b|^process running with session ID\b`)
 
 // onlyFormats is a command that formats files.
 var onlyFormats = text.Pattern(`^(?:\S+ ){0,3}(?:(?:go)?fmt|format|prettier|black|isort)\b[^;&|]*$`)

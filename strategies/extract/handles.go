@@ -61,6 +61,7 @@ func (s *history) noteHandles(c *toolCall, head, tail string) {
 	}
 	if i := slices.IndexFunc(s.handles, c.names); i >= 0 && s.handles[i].kind == process && len(c.arguments) > 0 && slices.ContainsFunc(toolname.Words(c.tool), func(w string) bool { return processWords[w] }) { // an id says little
 		c.arguments = append(slices.Clip(c.arguments), argument.Field{Key: "of", Value: prose.Truncate(s.handles[i].text, argument.MaxShort)})
+		c.administers = c.administers || inBackground().MatchString(c.outcome)
 	}
 	s.endBackground(c, result)
 	s.readReport(result, c.names)
@@ -98,7 +99,7 @@ func (s *history) endBackground(c *toolCall, report string) {
 	if status == nil || c.closes() {
 		return
 	}
-	failed := c.failed || status[1] == "failed" || exitCode().MatchString(report)
+	failed := c.failed || status[1] == "failed" || status[2] != "" || exitCode().MatchString(report)
 	for _, h := range s.handles {
 		at := slices.IndexFunc(s.calls, func(o *toolCall) bool {
 			return o != c && inBackground().MatchString(o.outcome) && prose.ContainsWord(o.outcome, h.id)
@@ -115,7 +116,7 @@ func (s *history) endBackground(c *toolCall, report string) {
 }
 
 var (
-	ended    = text.Pattern(`<status>(completed|failed)\b`)
+	ended    = text.Pattern(`<status>(completed|failed)\b|(?m)^Process exited with code (?:0$|(\d+))`)
 	exitCode = text.Pattern(`<exit_code>[1-9]`)
 )
 
@@ -251,7 +252,7 @@ func (s *history) readResult(c *toolCall, whole, result string) {
 		return
 	}
 	for _, o := range resultOpeners {
-		if found := o.result().FindStringSubmatch(result); found != nil {
+		if found := o.result().FindStringSubmatch(result); found != nil && !slices.ContainsFunc(s.handles, func(h handle) bool { return h.id == found[1] && c.names(h) }) {
 			s.open(c, o.kind, found[1], cmp.Or(c.command, c.title()))
 		}
 	}

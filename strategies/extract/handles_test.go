@@ -189,6 +189,19 @@ func TestWhatRanInTheBackground(t *testing.T) {
 			wantNotIn(t, text, begun)
 		}
 	}
+	const head = "Chunk ID: 5f21aa\nWall time: 1.0 seconds\nProcess %s\nOriginal token count: 9\nOutput:\n%s"
+	for report, told := range map[string]string{
+		fmt.Sprintf(head, "exited with code 0", "ok \thouse/lamps\t4.4s"):              "- Passed since the last edit: go test ./lamps → ok house/lamps 4.4s\n",
+		fmt.Sprintf(head, "exited with code 0", ""):                                    "- Passed since the last edit: go test ./lamps\n",
+		fmt.Sprintf(head, "exited with code 2", "# house/lamps\nlamp.go:7:2: no fuse"): "of go test ./lamps → lamp.go:7:2: no fuse\n",
+		fmt.Sprintf(head, "running with session ID 52711", ""):                         "- Open: process 52711, since message 5: go test ./lamps\n",
+	} {
+		text := digestOf(Options{}, user("Add fuses to the lamps."), calls("", "1", "apply_patch", "input", "*** Begin Patch\n*** Update File: lamp.go\n+fuse\n*** End Patch"), result("1", "Success."),
+			calls("", "2", "exec_command", "cmd", "go test ./lamps"), result("2", fmt.Sprintf(head, "running with session ID 52711", "")),
+			calls("", "3", "write_stdin", "session_id", "52711", "chars", "", "yield_time_ms", "1000"), result("3", report), calls("", "4", "exec_command", "cmd", "cat lamp.go"), result("4", fmt.Sprintf(head, "exited with code 0", "package lamp"))).Text(600)
+		wantIn(t, text, told)
+		wantNotIn(t, text, "Output:", "yield time", "Chunk ID", "of go test ./lamps → Process")
+	}
 	wantIn(t, digestOf(Options{}, user("Rebase the lamps."), calls("", "1", "Bash", "command", "git rebase origin/lamps"), result("1", "Command running in background with ID: b1c2d3."),
 		calls("", "2", "KillShell", "shell_id", "b1c2d3"), result("2", "Killed it.")).Text(600), "KillShell: shell id b1c2d3, of git rebase origin/lamps")
 }

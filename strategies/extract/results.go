@@ -131,12 +131,15 @@ var (
 // warning is a line that a program ends with, whatever came of it.
 var warning = text.Pattern(`(?i)^\W*(?:warn(?:ing)?|notice|note|hint|deprecat\w+)\b`)
 
+// yielded is the line of Codex for a command that had not ended when its tool returned.
+var yielded = text.Pattern(`(?m)^Process running with session ID \d+$`)
+
 // noTests is what Go says of a package where no test has the name that was asked for.
 const noTests = "no tests to run"
 
 // saysNothing is a line of a shell that is no result: what it runs, that there is no output, or what
 // a subagent used.
-var saysNothing = text.Pattern(`^Shell cwd was reset|^\x60{3}|^\[[\w:.-]+\] \$ |^\(no output\)$|^(?:\[[\w:.-]+\] )?Finished in [\d.]+ ?m?s\b|^(?:ok|\?)\s.*\[no tests? (?:to run|files)\]$|^[\w@:~/.-]*[$#]$|^> \S|^@@ |\[[\w,/]+\?\]\? ?$|^Waiting for the debugger to disconnect|^\(\d+ more lines (?:above|below)\)$|^\((?:Open file|Current directory|Interactive session): |^(?:agentId|total_tokens|tool_uses|duration_ms|output_file): |^To check progress before completion|^Continue with other tasks|^The agent is working in the background`)
+var saysNothing = text.Pattern(`^Shell cwd was reset|^\x60{3}|^\[[\w:.-]+\] \$ |^\(no output\)$|^(?:\[[\w:.-]+\] )?Finished in [\d.]+ ?m?s\b|^(?:ok|\?)\s.*\[no tests? (?:to run|files)\]$|^[\w@:~/.-]*[$#]$|^> \S|^@@ |\[[\w,/]+\?\]\? ?$|^Waiting for the debugger to disconnect|^\(\d+ more lines (?:above|below)\)$|^\((?:Open file|Current directory|Interactive session): |^(?:agentId|total_tokens|tool_uses|duration_ms|output_file): |^To check progress before completion|^Continue with other tasks|^The agent is working in the background|^(?:Chunk ID|Wall time|Original token count): |^Process exited with code 0$|^Output:$`)
 
 // committed is the line of git for a commit: [main 1f3e5a7] message.
 var committed = text.Pattern(`(?m)^\[[^\]\n]+ [0-9a-f]{7,40}\] .*$`)

@@ -21,7 +21,7 @@ func Short(fs []Field) []Field {
 		if m := graphQL().FindStringSubmatch(v); m != nil {
 			f.Key, v = m[1], m[2]
 		}
-		if f.Key == "ref" && pageRef().MatchString(v) {
+		if f.Key == "ref" && pageRef().MatchString(v) || f.Key == "yield_time_ms" || f.Key == "max_output_tokens" { // how a shell is waited for
 			continue
 		}
 		if v == "" || v == "null" || text.Longer(v, MaxShort) || !prose.IsPrintable(v) || text.Longer(f.Key, MaxKey) || !prose.IsPrintable(f.Key) {
