@@ -112,7 +112,7 @@ func (t *Table) Scan(s string, used bool) {
 	t.ranking = nil
 	t.inText = t.inText[:0]
 	identifier.AllWhole(s, func(kind identifier.Kind, start, end int) {
-		if kind == identifier.Quoted && !used && isSyntax(s, start, end) || kind == identifier.SHA && isIndexLine(s[:start]) || !t.restoring && t.idents[s[start:end]] == nil && isIncidental(kind, s, start, end, used) {
+		if kind == identifier.Quoted && !used && isSyntax(s, start, end) || kind == identifier.SHA && isIndexLine(s[:start]) || !used && isForPrograms(s, start, end) || !t.restoring && t.idents[s[start:end]] == nil && isIncidental(kind, s, start, end, used) {
 			return
 		}
 		if id := t.observe(s[start:end], kind, start, used); id != nil {
@@ -122,6 +122,9 @@ func (t *Table) Scan(s string, used bool) {
 		}
 	})
 	identifier.Links(s, func(start, end int) {
+		if !used && isForPrograms(s, start, end) {
+			return
+		}
 		if id := t.observe(s[start:end], identifier.Quoted, start, used); id != nil {
 			id.standalone, id.fallbackLabel = true, "url"
 			t.label(id, s, start)
@@ -192,6 +195,14 @@ func isSyntax(s string, start, end int) bool {
 	}
 	return strings.Contains(v, `:"`) || strings.HasSuffix(v, ": ") || strings.HasSuffix(v, `\n`)
 }
+
+// isForPrograms reports whether s[start:end] is what an interface gives its clients with each object: a link to the
+// interface, a picture or a template of links, the id of a node.
+func isForPrograms(s string, start, end int) bool {
+	return strings.HasPrefix(s[end:], "{/") || forPrograms().MatchString(s[max(0, start-labelReach):end])
+}
+
+var forPrograms = text.Pattern(`https?://(?:api|avatars)\.\S+$|://\S+\{/\S+$|"node_id\\?" *: *\S+$`)
 
 // isIndexLine reports whether s ends within a line of a difference that gives hashes of contents.
 func isIndexLine(s string) bool {

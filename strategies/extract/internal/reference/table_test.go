@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -54,4 +55,20 @@ func TestASweepKeepsTheLikeliest(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestLinksForProgramsAreNotListed(t *testing.T) {
+	t.Parallel()
+	const object = `{"id": 41733, "node_id": "PRRC_kwDOLamp41733", "url": "https://api.house.example/lamps/41733", "href":"https://api.house.example/lamps/41733/fuses",
+"followers_url": "https://house.example/users/mira{/other}", "avatar_url": "https://avatars.house.example/u/7", "html_url": "https://house.example/lamps/41733#bulb"}`
+	for _, used := range []bool{false, true} { // what is said counts
+		tab := NewTable(50, "")
+		tab.Scan(object, used)
+		got := tab.Block(800, "", false)
+		for _, v := range []string{"PRRC_kwDOLamp41733", "https://api.house", "https://avatars", "/users/mira"} {
+			if strings.Contains(got, v) != used || !strings.Contains(got, "https://house.example/lamps/41733#bulb") {
+				t.Errorf("%v, %s: %s", used, v, got)
+			}
+		}
+	}
 }
