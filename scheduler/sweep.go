@@ -94,10 +94,13 @@ func (s *Scheduler) sweepPage(ctx context.Context, sw store.Sweep, c *credit) (q
 		room = s.cfg.PageSize
 	}
 	page, err := retry(ctx, s, ReasonSweep, func(ctx context.Context) (page store.SweptPage, err error) {
-		for {
+		for first := true; ; first = false {
 			page, err = s.store.SweepTogether(ctx, sw.ID, room, s.cfg.RedeliverAfter, s.rules.known, s.cfg.Holder)
 			if err != nil || len(page.Unknown) == 0 {
 				return page, err
+			}
+			if first && len(s.rules.known) >= maxRules { // later ones are for the same page, which needs them all
+				s.rules = newRules(true)
 			}
 			if err := s.learn(ctx, page.Unknown); err != nil {
 				return page, err
@@ -136,14 +139,12 @@ func newRules(truncates bool) (r rules) {
 	return r
 }
 
-// maxRules bounds the rules, which each page reads: applications choose the model names.
+// maxRules is the number of rules, which each page reads, from which on a page that lacks some
+// begins anew with those of its own sessions: applications choose the model names.
 const maxRules = 200
 
 // learn adds the rules of kinds of sessions.
 func (s *Scheduler) learn(ctx context.Context, kinds []store.SessionKind) error {
-	if len(s.rules.known) >= maxRules {
-		s.rules = newRules(true)
-	}
 	for _, k := range kinds {
 		rule, err := s.cfg.Truncation(ctx, k)
 		if err != nil {

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -47,4 +48,57 @@ func TestASweepTruncatesByRulesThatItAsksFor(t *testing.T) {
 			})
 		})
 	}
+}
+
+// manyModels is a store whose pages of a sweep have sessions of many models.
+type manyModels struct {
+	*fakeStore
+	t     *testing.T
+	pages [][]store.SessionKind
+	calls int // for the first of the pages
+}
+
+func (m *manyModels) SweepTogether(_ context.Context, _ int64, _ int, _ time.Duration, rules []store.Truncation, _ string) (p store.SweptPage, err error) {
+	if m.calls++; m.calls > 3 {
+		m.t.Fatal("the rules of a page are forgotten before it is decided")
+	}
+	known := map[store.SessionKind]bool{}
+	for _, r := range rules {
+		known[r.SessionKind] = true
+	}
+	for _, k := range m.pages[0] {
+		if !known[k] {
+			p.Unknown = append(p.Unknown, k)
+		}
+	}
+	if len(p.Unknown) == 0 {
+		p.Ended = len(m.pages[0])
+		m.pages, m.calls = m.pages[1:], 0
+	}
+	return p, nil
+}
+
+func TestAPageWithManyModelsIsDecided(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		kinds := make([]store.SessionKind, 3*maxRules)
+		for i := range kinds {
+			kinds[i] = store.SessionKind{Policy: "default", Model: fmt.Sprintf("model-%d", i)}
+		}
+		m := &manyModels{fakeStore: b.store, t: t, pages: [][]store.SessionKind{kinds[:2*maxRules], kinds[maxRules:], kinds}}
+		c := b.config("one")
+		c.Truncation = func(_ context.Context, k store.SessionKind) (store.Truncation, error) {
+			return store.Truncation{SessionKind: k, Metric: "tokens"}, nil
+		}
+		s, err := New(m, b.queue, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []int{2 * maxRules, 2 * maxRules, 3 * maxRules} {
+			if n, err := s.sweepPage(t.Context(), store.Sweep{ID: 1}, s.newCredit(store.TriggerNightly)); n != want || err != nil {
+				t.Fatalf("%d sessions were decided (%v), want %d", n, err, want)
+			}
+		}
+	})
 }
