@@ -229,6 +229,7 @@ func TestWrongUsage(t *testing.T) {
 		"export without sessions": {[]string{"export"}, []string{"name sessions, or give --all-sessions"}},
 		"view and log":            {[]string{"export", "a", "--view", "--log"}, []string{"--view", "--log"}},
 		"run that is no number":   {[]string{"undo", "abc"}, []string{"abc"}},
+		"a run and a session":     {[]string{"runs", "a", "--run=1"}, []string{"give it alone"}},
 		"from that is none":       {[]string{"compact", "a", "--from=nowhere"}, []string{"--from must be one of"}},
 		"timeout":                 {[]string{"compact", "a", "--timeout=0s"}, []string{"--timeout"}},
 		"strategies, all faults at once": {

@@ -45,6 +45,9 @@ func (c *runsCmd) Validate() error {
 	if c.ID < 0 || c.Before < 0 {
 		return errors.New("--run and --before: want the number of a run")
 	}
+	if c.ID > 0 && (c.Session != "" || c.Status != "" || c.Outcome != "" || c.Before > 0) {
+		return errors.New("--run shows one run, whatever its session: give it alone")
+	}
 	return validLimit(c.Limit)
 }
 
@@ -112,11 +115,6 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 	if err != nil {
 		return err
 	}
-	if len(rows) == 0 {
-		if err := c.checkOutcome(ctx, st); err != nil {
-			return err
-		}
-	}
 	if e.JSON {
 		out := make([]runJSON, len(rows))
 		for i, r := range rows {
@@ -125,8 +123,7 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 		return term.JSON(e.Out.W, map[string]any{"runs": out})
 	}
 	if len(rows) == 0 {
-		e.note("no runs")
-		return nil
+		return c.noteNone(ctx, e, st)
 	}
 	columns := []term.Column{
 		term.Num("RUN"), term.Text("SESSION"), term.Text("OUTCOME"), term.Num("MESSAGES"), term.Num("TOKENS"), term.Num("AGE"),
@@ -183,27 +180,27 @@ func brief(before, after int64) string {
 	return change(before, after)
 }
 
-// checkOutcome returns an error that lists the outcomes of the ledger, if no run has the
-// wanted one. There is no list to check it against beforehand: strategies have codes of
-// their own.
-func (c *runsCmd) checkOutcome(ctx context.Context, st *store.Store) error {
-	if c.Outcome == "" {
-		return nil
-	}
-	rows, err := st.Outcomes(ctx, 0)
-	if err != nil {
-		return err
-	}
+// noteNone says that there are no runs and, if no run of the ledger has the wanted outcome, which
+// outcomes there are. There is no list to check it against: strategies have codes of their own.
+func (c *runsCmd) noteNone(ctx context.Context, e *Env, st *store.Store) error {
 	var known []string
-	for _, r := range rows {
-		known = append(known, r.Outcome)
+	if c.Outcome != "" {
+		rows, err := st.Outcomes(ctx, 0)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			known = append(known, r.Outcome)
+		}
+		slices.Sort(known)
+		known = slices.Compact(known)
 	}
-	slices.Sort(known)
-	known = slices.Compact(known)
-	if slices.Contains(known, c.Outcome) {
+	if c.Outcome == "" || slices.Contains(known, c.Outcome) {
+		e.note("no runs")
 		return nil
 	}
-	return wrong("--outcome: no run has ended with %s; the outcomes so far are: %s", c.Outcome, cmp.Or(strings.Join(known, ", "), "none"))
+	e.note("no run has ended with %s; the outcomes so far are: %s", term.Clean(c.Outcome), cmp.Or(strings.Join(known, ", "), "none"))
+	return nil
 }
 
 func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error {

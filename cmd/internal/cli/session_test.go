@@ -76,7 +76,8 @@ func TestCompactAndUndo(t *testing.T) {
 		t.Errorf("groups: %+v", groups.Totals)
 	}
 	golden(t, "runs", scrubTimes(invoke(t, db, "runs", "chat").want(t, 0).stdout))
-	invoke(t, db, "runs", "--outcome=bogus").want(t, exitUsage, "bogus", "above_target, applied, dry_run, nothing_to_compact")
+	invoke(t, db, "runs", "--outcome=bogus").want(t, 0, "bogus", "above_target, applied, dry_run, nothing_to_compact")
+	invoke(t, db, "runs", "--outcome=floor_above_trigger", "--json").want(t, 0, `"runs": []`)
 	invoke(t, db, "runs", "--outcome=dry_run", "--before=1").want(t, 0, "no runs")
 	first := strconv.FormatInt(2, 10)
 	invoke(t, db, "undo", first).want(t, exitRefused, "later runs", "4")
