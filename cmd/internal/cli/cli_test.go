@@ -259,7 +259,11 @@ func TestWrongUsage(t *testing.T) {
 func TestMissingConnectionsAreNamed(t *testing.T) {
 	t.Parallel()
 	invoke(t, nil, "sessions").want(t, exitUsage, "database.url: not set", "DATABASE_URL", "--database-url")
-	invoke(t, nil, "serve").want(t, exitUsage, "database.url: not set", "redis.url: not set")
+	r := invoke(t, nil, "serve").want(t, exitUsage, "database.url: not set", "redis.url: not set")
+	if strings.Contains(r.stderr, "metrics") {
+		t.Errorf("roles begin without a database:\n%s", r.stderr)
+	}
+	invoke(t, nil, "doctor").want(t, exitFindings, "set DATABASE_URL or --database-url", "set REDIS_URL or --redis-url")
 }
 
 func TestAnUnreachableDatabaseIsNamedWithoutItsPassword(t *testing.T) {

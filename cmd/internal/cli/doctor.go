@@ -81,17 +81,22 @@ func (x *doctorReport) add(section, name, status, detail, advice string) {
 }
 
 func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
-	cfg, err := e.Require("database.url")
+	cfg, err := e.Config()
 	if err != nil {
 		return err
 	}
 	x := &doctorReport{env: e, findings: []store.Finding{}, fixed: []store.Finding{}}
 	var cooldowns []store.ModelCooldown
 	var name jobs.Installation
-	st, err := e.Open(ctx)
+	var st *store.Store
+	if cfg.Database.URL != "" {
+		st, err = e.Open(ctx)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case cfg.Database.URL == "":
+		x.add("postgres", "connection", checkFail, "not configured", "set DATABASE_URL or --database-url")
 	case err != nil:
 		x.add("postgres", "connection", checkFail, err.Error(), "check --database-url and that the server runs")
 	default:
@@ -299,6 +304,13 @@ func (x *doctorReport) pauses(ctx context.Context, st *store.Store) {
 var errFindings = &exitError{code: exitFindings}
 
 func (x *doctorReport) report() error {
+	section := map[string]int{} // in the order of their first checks
+	for _, c := range x.checks {
+		if _, known := section[c.Section]; !known {
+			section[c.Section] = len(section)
+		}
+	}
+	slices.SortStableFunc(x.checks, func(a, b check) int { return section[a.Section] - section[b.Section] })
 	failed := 0
 	for _, c := range x.checks {
 		if c.Status == checkFail {

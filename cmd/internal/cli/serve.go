@@ -66,6 +66,11 @@ func (c *schedulerCmd) Run(ctx context.Context, e *Env, cfg config.Config) error
 }
 
 func (f roleFlags) run(ctx context.Context, e *Env, cfg config.Config, scheduler, worker bool) error {
+	for _, c := range cfg.Fleet() { // before anything is logged
+		if err := c.Require("database.url", "redis.url"); err != nil {
+			return &exitError{exitUsage, err}
+		}
+	}
 	logger := e.Err.Logger(cfg.Log.Level, cfg.Log.Format)
 	// Open until all has ended, so that it tells of the start and of the end.
 	monitor, err := startMonitor(ctx, cfg, logger)
