@@ -164,3 +164,19 @@ func TestReportedUsageDecidesWhetherASessionIsDue(t *testing.T) {
 		t.Errorf("report for an unknown session: %v, want not found", err)
 	}
 }
+
+func TestTheContextOfEstimatedMessagesHasTheMarginOfThePolicy(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	estimated := counted(text("", chat.RoleUser, "long"), 1000)
+	estimated.Counter = chat.CounterChars4
+	thresholds(t, s, Threshold{DueTokens: 1175, EstimateMargin: 0.125})
+	for i, m := range []NewMessage{estimated, counted(text("", chat.RoleAssistant, "short"), 50), counted(text("", chat.RoleUser, "more"), 1)} {
+		add(t, s, k, m)
+		want := []chat.Tokens{1125, 1175, 1176}[i]
+		if row := session(t, s, k); row.ContextTokens != want || row.Due != (want > 1175) || row.LiveTokens != want-125 {
+			t.Errorf("due %t with %d in context and %d in view, want %d in context", row.Due, row.ContextTokens, row.LiveTokens, want)
+		}
+	}
+}

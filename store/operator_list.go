@@ -20,7 +20,7 @@ type SessionRow struct {
 	LiveMessages  int64       `json:"messages_in_view"`
 	TotalTokens   chat.Tokens `json:"total_tokens"`   // of all source messages
 	LiveTokens    chat.Tokens `json:"view_tokens"`    // of the view
-	ContextTokens chat.Tokens `json:"context_tokens"` // the use of the window: by the provider's report, or else by those for the model, or else LiveTokens
+	ContextTokens chat.Tokens `json:"context_tokens"` // what is compared with DueTokens: by the provider's report, or else by those for the model, or else LiveTokens with the margin on estimates
 	DueTokens     chat.Tokens `json:"start_tokens"`
 	Due           bool        `json:"due"`
 	Suspect       bool        `json:"suspect"` // the view may be invalid
@@ -46,12 +46,16 @@ type SessionFilter struct {
 
 const querySessions = `
 	SELECT s.tenant, id, s.model, messages, live_messages, total_tokens, live_tokens,
-		CASE WHEN reported_prompt_tokens IS NULL THEN coalesce(c.overhead + ceil(c.scale * live_tokens)::bigint, live_tokens)
+		CASE WHEN reported_prompt_tokens IS NULL
+			THEN coalesce(c.overhead + ceil(c.scale * live_tokens)::bigint, live_tokens + ceil(live_estimated_tokens * t.margin)::bigint)
 			ELSE greatest(0, reported_prompt_tokens + tokens_since_report) END,
-		coalesce(CASE WHEN ` + followsPolicy + ` THEN due_tokens ELSE (compactor.shown_session(s.tenant, id)).due_tokens END, 0), due,
+		coalesce(t.start, 0), due,
 		suspect_seq IS NOT NULL, revision, coalesce(last_message_at, created_at), policy, cooldown_until, sid,
 		coalesce((SELECT p.id FROM compactor.sessions p WHERE p.sid = s.parent), ''), (SELECT count(*) FROM compactor.sessions c WHERE c.parent = s.sid)
-	FROM compactor.sessions s ` + joinCalibration
+	FROM compactor.sessions s ` + joinCalibration + `
+	CROSS JOIN LATERAL (   -- of the policy in force; as numeric, a margin of 0.1 is that
+		SELECT s.due_tokens AS start, s.estimate_margin::numeric AS margin WHERE ` + followsPolicy + `
+		UNION ALL SELECT f.due_tokens, f.estimate_margin::numeric FROM compactor.shown_session(s.tenant, s.id) f WHERE (` + followsPolicy + `) IS NOT true) t`
 
 // Sessions returns sessions in order of creation.
 func (s *Store) Sessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {

@@ -21,7 +21,7 @@ type sessionsCmd struct {
 }
 
 func (*sessionsCmd) Help() string {
-	return `TOKENS is the size counted against the model's window: the provider's own figure where the application reported one, or else an estimate by what it reported for other sessions of the model. OF START is that size as a share of the threshold above which the session is compacted. PARENT and CHILDREN are shown where there are any.
+	return `TOKENS is the size counted against the model's window: the provider's own figure where the application reported one, or else an estimate by what it reported for other sessions of the model, or else the count of the messages, with the margin of the policy (estimate_margin) on what is estimated. OF START is that size as a share of the threshold above which the session is compacted. PARENT and CHILDREN are shown where there are any.
 
 Examples:
 
