@@ -103,5 +103,10 @@ func (e *Env) scrub(text string) string {
 		}
 	}
 	// Redact may mask too much, so it is applied to words with a URL only.
-	return regexp.MustCompile(`[^ \n]*://[^ \n]*`).ReplaceAllStringFunc(text, config.Redact)
+	return regexp.MustCompile(`[^ \n]*://[^ \n]*`).ReplaceAllStringFunc(text, func(word string) string {
+		if strings.Contains(word, "://user:password@host:") { // the form that a message asks for
+			return word
+		}
+		return config.Redact(word)
+	})
 }

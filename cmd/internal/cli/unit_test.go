@@ -76,11 +76,12 @@ func TestScrub(t *testing.T) {
 	t.Parallel()
 	e := &Env{secrets: []string{"host=h password=hush", "postgres://u:p@ss@h/db"}}
 	for text, want := range map[string]string{
-		"cannot use host=h password=hush here":  "cannot use host=h password=xxxxx here",
-		"dial postgres://u:p@ss@h/db: refused":  "dial postgres://u:xxxxx@h/db: refused",
-		"other redis://:hush@h:6379: no answer": "other redis://:xxxxx@h:6379: no answer",
-		"see https://example.org/a":             "see https://example.org/a",
-		"plain\ntwo  lines":                     "plain\ntwo  lines",
+		"cannot use host=h password=hush here":      "cannot use host=h password=xxxxx here",
+		"dial postgres://u:p@ss@h/db: refused":      "dial postgres://u:xxxxx@h/db: refused",
+		"other redis://:hush@h:6379: no answer":     "other redis://:xxxxx@h:6379: no answer",
+		"see https://example.org/a":                 "see https://example.org/a",
+		"want redis://user:password@host:6379/0, …": "want redis://user:password@host:6379/0, …",
+		"plain\ntwo  lines":                         "plain\ntwo  lines",
 	} {
 		if got := e.scrub(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)

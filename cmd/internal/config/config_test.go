@@ -194,6 +194,12 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 				"PATH:5: llm.deadline.max: 1s: want 2m to 24h",
 			},
 		},
+		"a form of URL is named once": {
+			env: []string{"REDIS_URL=localhost:6379"},
+			want: []string{
+				"env REDIS_URL: redis.url: xxxxx: want redis://user:password@host:6379/0, redis-socket:///path?db=0, redis-cluster://host:6379,host:6379 or redis-sentinel://host:26379,host:26379/0?master=name, or rediss, rediss-cluster or rediss-sentinel for TLS (scheme \"localhost\")",
+			},
+		},
 		"entries of the table of models": {
 			file: "models:\n  - {prefix: house, window: -1}\n  - {window: 5}\n  - {prefix: m, encoding: p50k}\n  - {prefix: m, factor: 9, windw: 1}\n",
 			want: []string{

@@ -86,7 +86,7 @@ func (c Config) validateConnections(check checkFunc) {
 	}
 	if dsn := c.Redis.URL.Reveal(); dsn != "" {
 		if _, err := jobs.ParseRedis(dsn); err != nil {
-			check(false, "redis.url", c.Redis.URL, "%s (%s)", jobs.RedisURLs, err)
+			check(false, "redis.url", c.Redis.URL, "%s (%s)", jobs.RedisURLs, strings.TrimSuffix(err.Error(), ": want "+jobs.RedisURLs))
 		}
 	}
 	check(regexp.MustCompile(`^[A-Za-z0-9_.-]{0,64}$`).MatchString(c.Redis.Installation), "redis.installation",
