@@ -35,7 +35,7 @@ Examples:
 type bulkCompactStartCmd struct {
 	bulkFilter
 
-	From        string `enum:"log,view" default:"log" placeholder:"log|view" help:"Plan over the whole log, ignoring earlier runs, or over the present views (log, view)."`
+	From        string `enum:"log,view" default:"log" placeholder:"log|view" help:"Plan over the whole log, ignoring earlier runs, or over the present views."`
 	AllowGrowth bool   `help:"Apply results by which a view grows, too."`
 	stopFlag
 	Wait bool `default:"true" negatable:"" help:"Follow it until all runs have ended."`

@@ -121,8 +121,11 @@ func run(ctx context.Context, args []string, e *Env) int {
 	if err != nil {
 		return e.fail(ctx, fmt.Errorf("command line: %w", err))
 	}
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0:
 		args = []string{"--help"}
+	case args[0] == "help": // as other programs have it
+		args = append(slices.Clone(args[1:]), "--help")
 	}
 	parsed, err := parser.Parse(args)
 	if helped {

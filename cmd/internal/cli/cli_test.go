@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -159,6 +160,16 @@ func TestEveryCommandHasHelp(t *testing.T) {
 		r.want(t, 0, "Usage: compactor "+name)
 		if r.stderr != "" {
 			t.Errorf("%s: help on stderr: %s", name, r.stderr)
+		}
+	}
+}
+
+func TestHelpIsACommandToo(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{}, {"undo"}, {"bulk-undo", "start"}} {
+		want := invoke(t, nil, append(slices.Clone(args), "--help")...).want(t, 0)
+		if got := invoke(t, nil, append([]string{"help"}, args...)...).want(t, 0); got.stdout != want.stdout {
+			t.Errorf("help %s:\n%s", args, got.stdout)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 // compactCmd requests a run of one session and waits for it.
 type compactCmd struct {
 	Session     string        `arg:"" help:"The session."`
-	From        string        `enum:"log,view," default:"" placeholder:"log|view" help:"Plan over the whole log, ignoring earlier runs (the default), or over the current view (log, view)."`
+	From        string        `enum:"log,view," default:"" placeholder:"log|view" help:"Plan over the whole log, ignoring earlier runs (the default), or over the current view."`
 	Strategy    []string      `sep:"none" placeholder:"NAME[:P=V,…]" help:"Run this strategy instead of the policy's pipeline; repeatable, in order."`
 	Focus       string        `placeholder:"TEXT" help:"Topic that a summary should keep."`
 	DryRun      bool          `help:"Plan and record the run, but change nothing."`
