@@ -49,6 +49,9 @@ type Figure struct {
 	Sessions int `json:"sessions"`
 	Skipped  int `json:"skipped"`
 	Failed   int `json:"failed"`
+	// OverBudget counts measured sessions of which more was kept than the budget allows, as messages
+	// that must stay take more.
+	OverBudget int `json:"over_budget"`
 	// TokensKept is the mean share over sessions. Loose, Keyed and Strict are pooled over
 	// sessions. A figure is nil if there is nothing to measure.
 	Measures[*float64]
@@ -273,6 +276,10 @@ func difference(n int, all []series, draws [][]float64, a, b int) Difference {
 	return d
 }
 
+// overBudget is the share of the budget above which a session counts as over it: policies that fit
+// texts of four characters a token into it may miss it by a few.
+const overBudget = 1.1
+
 // newFigure returns the sums of rows and the means over sessions.
 func newFigure(rows []*Row, c Cut) Figure {
 	f := Figure{Skipped: c.Skipped}
@@ -288,6 +295,9 @@ func newFigure(rows []*Row, c Cut) Figure {
 		f.StrictIdentifiers += row.StrictNeeds
 		f.TokensBefore += row.Before
 		f.TokensAfter += row.Kept
+		if !row.own() && row.Kept > overBudget*row.tokens(row.Before) {
+			f.OverBudget++
+		}
 		f.add(row.Usage)
 		over, under := row.parts()
 		for k := range macro {

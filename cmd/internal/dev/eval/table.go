@@ -131,6 +131,7 @@ func (r *Result) Notes() []string {
 		n := r.Figures[i].Rounds
 		out = append(out, fmt.Sprintf("×%d: the session up to the cut was compacted in %d rounds as it grew, each within the budget", n, n))
 	}
+	out = append(out, r.overBudget()...)
 	if f := r.Recorded; f != nil {
 		out = append(out, fmt.Sprintf("%s written by agents in these sessions, measured on the messages up to the next one: %s of the tokens kept, keyed %s, loose %s, strict %s",
 			term.Plural(f.Sessions, "summary", "summaries"), percent(f.TokensKept), percent(f.Keyed), percent(f.Loose), percent(f.Strict)))
@@ -147,6 +148,32 @@ func (r *Result) Notes() []string {
 	}
 	if r.Advise != "" {
 		out = append(out, r.advice()...)
+	}
+	return out
+}
+
+// overBudget returns a line for each budget that policies have exceeded. Their figures are not
+// those of others within it.
+func (r *Result) overBudget() []string {
+	type limit struct {
+		cut  float64
+		text string
+	}
+	var limits []limit
+	over := map[limit][]string{}
+	for _, f := range r.Figures {
+		if f.OverBudget == 0 {
+			continue
+		}
+		l := limit{f.Cut, f.Limit()}
+		if over[l] == nil {
+			limits = append(limits, l)
+		}
+		over[l] = append(over[l], fmt.Sprintf("%s in %s of %s", f.Policy, term.Count(f.OverBudget), term.Plural(f.Sessions, "session", "sessions")))
+	}
+	out := make([]string, len(limits))
+	for i, l := range limits {
+		out[i] = fmt.Sprintf("cut %s, budget %s: more than that is kept by %s", share100(l.cut), l.text, strings.Join(over[l], ", "))
 	}
 	return out
 }
