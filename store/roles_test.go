@@ -180,6 +180,26 @@ func TestAnApplicationNeedsNoRightsOnTables(t *testing.T) {
 	}
 }
 
+// What an operator asks for is held up by no pause (force) and no limit.
+func TestOnlyOperatorsRequestRunsAsOperators(t *testing.T) {
+	t.Parallel()
+	s, dsn := openRoles(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 4)...)
+	for role, may := range map[string]bool{"application": false, "operator": true, "worker": true} {
+		_, login := storetest.Login(t, dsn, "compactor_"+role)
+		own := must(Open(t.Context(), Config{URL: login}))(t)
+		t.Cleanup(own.Close)
+		if _, err := own.Request(t.Context(), k, TriggerOperator, "test", Options{Force: true}); may != (err == nil) || !may && !errors.Is(err, ErrForbidden) {
+			t.Errorf("a request of the role %s as an operator: %v", role, err)
+		}
+		if _, err := own.Request(t.Context(), k, TriggerApplication, "test", Options{}); err != nil {
+			t.Errorf("a request of the role %s: %v", role, err)
+		}
+	}
+	must(s.Request(t.Context(), k, TriggerOperator, "the owner", Options{Force: true}))(t)
+}
+
 func TestRowSecurityLeavesTheWorkersPlansAsTheyAre(t *testing.T) {
 	t.Parallel()
 	s, dsn := openRoles(t)

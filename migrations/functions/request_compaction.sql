@@ -33,6 +33,9 @@ $$;
 --
 -- options: from (log | view), pipeline ([{strategy, params}]), focus, dry_run, allow_growth, and an operator's force, with
 -- which the run is executed although its session is paused.
+--
+-- The trigger operator is for logins that may undo runs, too: its runs are held up by no limit of what models cost or of runs
+-- that start.
 CREATE OR REPLACE FUNCTION @schema@.request_compaction(p_tenant text, p_session text, p_options jsonb DEFAULT '{}',
     p_requested_by text DEFAULT '', p_trigger text DEFAULT 'application')
 RETURNS bigint LANGUAGE plpgsql AS $$
@@ -44,6 +47,10 @@ BEGIN
     IF p_trigger IS NULL OR p_trigger NOT IN ('application', 'operator') THEN
         RAISE EXCEPTION 'request_compaction: trigger % is not one of application, operator', p_trigger
             USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF p_trigger = 'operator' AND NOT EXISTS (SELECT FROM pg_roles r, pg_proc p
+        WHERE p.pronamespace = '@schema@'::regnamespace AND p.proname = 'undo_run' AND pg_has_role(session_user, r.oid, 'MEMBER') AND has_function_privilege(r.oid, p.oid, 'EXECUTE')) THEN
+        RAISE EXCEPTION 'request_compaction: the trigger operator is for members of the role operator' USING ERRCODE = 'insufficient_privilege';
     END IF;
     p_options := coalesce(p_options, '{}');
     v_bad := @schema@.invalid_options(p_options);
