@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -75,6 +76,29 @@ func TestRedisKeepsJobs(t *testing.T) {
 	for _, want := range []string{"maxmemory-policy noeviction", "appendonly yes"} {
 		if !slices.Contains(lines, want) {
 			t.Errorf("redis.conf lacks %q", want)
+		}
+	}
+}
+
+// What an application may call has a row in operating.md, but for what the Go store calls for it.
+func TestFunctionsOfApplicationsAreDescribed(t *testing.T) {
+	t.Parallel()
+	grants, err := os.ReadFile("../migrations/functions/zz_grants.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := os.ReadFile("operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofStore := []string{"archived_words", "bound_tenant", "lock_archived", "reasoning_tokens", "restore_bodies", "without_reasoning"}
+	found := regexp.MustCompile(`\('(\w+)', '\{application`).FindAllStringSubmatch(string(grants), -1)
+	if len(found) < 20 {
+		t.Errorf("%d functions of applications were found", len(found))
+	}
+	for _, f := range found {
+		if described := regexp.MustCompile("(?m)^\\| .*`" + f[1] + "[(`].* \\|").Match(doc); described == slices.Contains(ofStore, f[1]) {
+			t.Errorf("%s: described %t", f[1], described)
 		}
 	}
 }

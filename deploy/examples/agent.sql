@@ -4,7 +4,7 @@ SELECT compactor.append('default', 'support-4711', '[
 SELECT message FROM compactor.view('default', 'support-4711');                      -- the prompt
 SELECT compactor.report_usage('default', 'support-4711', 1234);                     -- what the provider counted
 SELECT compactor.replace_view('default', 'support-4711', revision,                  -- a history that the application compacts
-  (messages::jsonb - 0) || '{"role": "user", "content": "Earlier: where is my order?"}', 'agent', seen)
+  '[{"role": "user", "content": "Earlier: where is my order?"}]' || (messages::jsonb - 0), 'agent', seen)
 FROM compactor.view_with_revision('default', 'support-4711');
 SELECT compactor.request_compaction('default', 'support-4711');                     -- the run
 SELECT seq, role, excluded, exclude_reason, excluded_by FROM compactor.messages WHERE session = 'support-4711';
