@@ -107,22 +107,9 @@ type viewedJSON struct {
 }
 
 func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
-	cfg, err := c.config(e)
+	cfg, err := c.prepare(e)
 	if err != nil {
 		return err
-	}
-	if c.steps, err = parseStrategies(c.Strategy, cfg.Policy, e.Registry); err != nil {
-		return err
-	}
-	logger := e.Err.Logger("warn", cfg.Log.Format)
-	pipeline := c.steps
-	if len(pipeline) == 0 {
-		pipeline = cfg.Policy.Pipeline
-	}
-	if summarizes(pipeline, e.Registry) {
-		if c.models, err = openModels(cfg, e.Environ, logger, nil, nil); err != nil {
-			return err
-		}
 	}
 	files, _, err := openSources(ctx, []string{c.In}, e.Stdin, c.Format)
 	if err != nil {
@@ -134,16 +121,15 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 		return err
 	}
 	defer finish(&err)
-	sessions := []fileJSON{}
 	r, err := formats.NewReader(files[0].in, c.Format)
 	if err != nil {
 		return wrong("--format: %w", err)
 	}
-	to := cmp.Or(c.To, "chat")
-	if _, err := formats.Lookup(to); err != nil {
+	c.To = cmp.Or(c.To, "chat")
+	if _, err := formats.Lookup(c.To); err != nil {
 		return wrong("--to: %w", err)
 	}
-	var lost map[string]int
+	out := fileOutput{target: target, sessions: []fileJSON{}}
 	c.pinned = map[string]bool{}
 	for n := 1; ; n++ {
 		if err := ctx.Err(); err != nil {
@@ -156,43 +142,12 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 		if err != nil {
 			return &exitError{exitUsage, fmt.Errorf("%s: %w", c.In, err)}
 		}
-		name := cmp.Or(s.ID, fmt.Sprintf("session %d", n))
-		if s.Model == "" {
-			s.Model = c.Model
-		}
-		e.noteUnknown(cfg, s.Model)
-		f, err := c.session(ctx, cfg, s.Session)
-		if err != nil {
-			return fmt.Errorf("%s: %s: %w", c.In, term.Clean(name), err)
-		}
-		f.name = name
-		if len(s.Report.Other) > 0 && !e.JSON {
-			e.note("%s: records that are not messages: %s", term.Clean(name), listCounts(s.Report.Other))
-		}
-		if c.Out != "" {
-			s.Messages = f.conversation.View()
-			losses, err := formats.Write(target, to, s.Session, formats.Options{})
-			if err != nil {
-				return err
-			}
-			add(&lost, losses)
-		}
-		if e.JSON {
-			one := f.json()
-			one.Other = s.Report.Other
-			sessions = append(sessions, one)
-			continue
-		}
-		if n > 1 {
-			e.say("")
-		}
-		if err := c.print(e, f); err != nil {
+		if err := c.write(ctx, e, cfg, n, s, &out); err != nil {
 			return err
 		}
-		sessions = append(sessions, fileJSON{})
 	}
-	if len(lost) > 0 {
-		e.note("%s: %s cannot hold: %s", c.Out, to, listCounts(lost))
+	if len(out.lost) > 0 {
+		e.note("%s: %s cannot hold: %s", c.Out, c.To, listCounts(out.lost))
 	}
 	for _, id := range c.Pin {
 		if !c.pinned[id] {
@@ -200,12 +155,75 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 		}
 	}
 	switch {
-	case len(sessions) == 0:
+	case len(out.sessions) == 0:
 		return wrong("%s: the file holds no session", c.In)
 	case e.JSON:
-		return term.JSON(e.Out.W, map[string]any{"sessions": sessions})
+		return term.JSON(e.Out.W, map[string]any{"sessions": out.sessions})
 	}
 	return nil
+}
+
+// prepare reads the configuration, the steps of --strategy and, if the pipeline summarizes, the
+// models.
+func (c *compactFileCmd) prepare(e *Env) (config.Config, error) {
+	cfg, err := c.config(e)
+	if err != nil {
+		return cfg, err
+	}
+	if c.steps, err = parseStrategies(c.Strategy, cfg.Policy, e.Registry); err != nil {
+		return cfg, err
+	}
+	pipeline := c.steps
+	if len(pipeline) == 0 {
+		pipeline = cfg.Policy.Pipeline
+	}
+	if summarizes(pipeline, e.Registry) {
+		c.models, err = openModels(cfg, e.Environ, e.Err.Logger("warn", cfg.Log.Format), nil, nil)
+	}
+	return cfg, err
+}
+
+// fileOutput is what becomes of the sessions of a file.
+type fileOutput struct {
+	target   io.Writer      // of --out
+	lost     map[string]int // what its format cannot hold
+	sessions []fileJSON     // empty ones without --json
+}
+
+// write compacts session n of the file and writes, shows or collects the result.
+func (c *compactFileCmd) write(ctx context.Context, e *Env, cfg config.Config, n int, s formats.Session, out *fileOutput) error {
+	name := cmp.Or(s.ID, fmt.Sprintf("session %d", n))
+	if s.Model == "" {
+		s.Model = c.Model
+	}
+	e.noteUnknown(cfg, s.Model)
+	f, err := c.session(ctx, cfg, s.Session)
+	if err != nil {
+		return fmt.Errorf("%s: %s: %w", c.In, term.Clean(name), err)
+	}
+	f.name = name
+	if len(s.Report.Other) > 0 && !e.JSON {
+		e.note("%s: records that are not messages: %s", term.Clean(name), listCounts(s.Report.Other))
+	}
+	if c.Out != "" {
+		s.Messages = f.conversation.View()
+		losses, err := formats.Write(out.target, c.To, s.Session, formats.Options{})
+		if err != nil {
+			return err
+		}
+		add(&out.lost, losses)
+	}
+	if e.JSON {
+		one := f.json()
+		one.Other = s.Report.Other
+		out.sessions = append(out.sessions, one)
+		return nil
+	}
+	if n > 1 {
+		e.say("")
+	}
+	out.sessions = append(out.sessions, fileJSON{})
+	return c.print(e, f)
 }
 
 // config returns the configuration with the policy of --policy.
