@@ -191,7 +191,7 @@ func (s *Store) AppendOn(ctx context.Context, k Key, revision int64, model strin
 }
 
 // Import appends an existing history as Append does, but enqueues no run: sessions that it
-// makes due wait for the next sweep.
+// makes due wait for the next sweep, or for Forgotten.
 func (s *Store) Import(ctx context.Context, k Key, model string, msgs []NewMessage) (seqs []chat.Seq, repairs int, err error) {
 	return s.append(ctx, "import", true, k, model, "", msgs)
 }

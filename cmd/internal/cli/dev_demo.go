@@ -38,6 +38,16 @@ func (*demoCmd) Help() string {
 
 DATABASE_URL and REDIS_URL are used where set, with the schema compactor_demo, which is dropped at the end. Summaries are written by the configured models; without models they are extracts. All servers it started are stopped and removed at the end or on Ctrl-C; with --data-dir the data are kept.
 
+A script of --model-script is YAML, with a step for each request to the model: the name of a behaviour, or a map that says more of it. After the last one all answers are normal, or with loop they begin again.
+
+    loop: true
+    steps:
+      - rate_limited
+      - {behaviour: slow, delay: 2s}
+      - {behaviour: normal, times: 5}
+
+The behaviours are ` + behaviours() + `.
+
 Examples:
 
     compactor demo

@@ -5,6 +5,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,16 @@ import (
 	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 )
+
+// behaviours lists the behaviours that a script may name.
+func behaviours() string {
+	var names []string
+	for _, b := range llmtest.Behaviours() {
+		names = append(names, string(b))
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
 
 // readScript reads the script of a model; it is empty for the path "".
 func readScript(path string) (llmtest.Script, error) {
