@@ -23,6 +23,8 @@ func TestEditsThatGitDiscarded(t *testing.T) {
 		want []string
 	}{
 		"a file":                    {[][2]string{sh("cd /src && git checkout -- lib/lamp.go", "ok")}, []string{lost("lamp.go"), edited("fuse.go")}},
+		"a file, without dashes":    {[][2]string{sh("git checkout lib/lamp.go && make lint", "ok")}, []string{lost("lamp.go"), edited("fuse.go")}},
+		"a branch of that name":     {[][2]string{sh("git checkout lib", "Switched to branch 'lib'")}, both},
 		"a file, by restore":        {[][2]string{sh("git -C /src restore lib/lamp.go && ls", "lib")}, []string{lost("lamp.go"), edited("fuse.go")}},
 		"a folder":                  {[][2]string{sh("git checkout HEAD -- lib/", "")}, []string{lost("lamp.go"), edited("fuse.go")}},
 		"all":                       {[][2]string{sh("git restore .", "")}, []string{lost("lamp.go", "fuse.go")}},
