@@ -29,6 +29,14 @@ func (s *history) addDeclarations(paths []string, content string, written bool) 
 	return added
 }
 
+// addContent adds what the result of a call shows of a file.
+func (s *history) addContent(c *toolCall, content string) {
+	s.addDeclarations(c.paths, content, true)
+	if len(c.paths) == 1 && !c.changes && !c.failed && !c.undone && !strings.Contains(c.command, "|") {
+		s.readShown(c, c.paths[0], content)
+	}
+}
+
 // dropDeclarations drops the names that the edit of the newest call removed.
 func (s *history) dropDeclarations(paths []string, fs []argument.Field) {
 	if len(paths) != 1 || s.files[paths[0]] == nil {

@@ -182,14 +182,14 @@ func (d *Digest) addResult(id, content string) {
 		if !d.history.addResult(c, content, content) {
 			content = prose.BlankLineNumbers(content)
 			d.ids.Scan(content, false)
-			d.history.addDeclarations(c.paths, content, true)
+			d.history.addContent(c, content)
 		}
 		return
 	}
 	head, tail := d.scan(content, false)
 	d.history.readClientReport(id, head, tail)
 	d.history.addResult(c, head, tail)
-	d.history.addDeclarations(c.paths, prose.BlankLineNumbers(head), true)
+	d.history.addContent(c, prose.BlankLineNumbers(head))
 }
 
 // redact masks the secrets in s.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sessionstore/compactor/strategies/extract/internal/argument"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
@@ -37,9 +38,10 @@ type edit struct {
 	// lines are the first that it adds or, if it adds none, takes out; none are known of a file that is
 	// written as a whole.
 	lines   []string
-	within  string // what is declared above them, of what the edit leaves as it is; "" if that is not known
-	removes bool   // they are taken out
-	more    bool   // there are more
+	above   map[string][]uint32 // of a line, see places
+	within  string              // what is declared above them, of what the edit leaves as it is; "" if that is not known
+	removes bool                // they are taken out
+	more    bool                // there are more
 }
 
 // String returns what the edit changes, on one line.
@@ -73,9 +75,9 @@ func (s *history) recordChange(c *toolCall, fs []argument.Field) {
 		switch key := strings.ToLower(f.Key); {
 		case f.Object > 1 || !slices.Contains(contentFields, key):
 		case strings.HasPrefix(key, "old"):
-			c.change.from = hash(f.Value)
+			c.change.from ^= hash(f.Value)
 		case strings.HasPrefix(key, "new"):
-			c.change.to = hash(f.Value)
+			c.change.to ^= hash(f.Value)
 		}
 	}
 	for _, old := range s.calls[:max(0, len(s.calls)-maxEditAge)] {
@@ -97,6 +99,11 @@ func (s *history) recordChange(c *toolCall, fs []argument.Field) {
 			kept := declaredNames(content)
 			s.undeclare(c, s.files[p], func(name string) bool { return !slices.Contains(kept, name) })
 		}
+		for _, f := range fs {
+			if of(f) && strings.HasPrefix(strings.ToLower(f.Key), "old") { // which is in the file
+				s.readShown(c, p, f.Value)
+			}
+		}
 		moved := map[string]bool{} // lines that earlier edits added and this one takes out
 		if earlier := s.editsOf(p); len(earlier) > 0 {
 			gone, kept := lineSet(before), lineSet(append(after, prose.SplitLines(content)...))
@@ -106,18 +113,14 @@ func (s *history) recordChange(c *toolCall, fs []argument.Field) {
 					moved[l] = moved[l] || drop
 					return drop
 				})
-				if len(left) < len(e.lines) {
-					if c.change.dropped == nil {
-						c.change.dropped = map[*edit][]string{}
-					}
-					c.change.dropped[e], e.lines = e.lines, left
-				}
+				c.leave(e, left)
 			}
 		}
-		pieces := 0
+		pieces, above := 0, map[string][]uint32{}
 		for _, f := range fs {
 			if of(f) && strings.HasPrefix(strings.ToLower(f.Key), "new") {
 				pieces++
+				places(f.Value, false, func(line string, hashes []uint32) { above[editLine(line)] = hashes })
 			}
 		}
 		e, added := newEdit(p, after, before, pieces < 2)
@@ -133,9 +136,109 @@ func (s *history) recordChange(c *toolCall, fs []argument.Field) {
 			e.removes = true
 			e.lines = slices.DeleteFunc(e.lines, func(l string) bool { return moved[l] })
 		}
+		for _, l := range e.lines {
+			if !e.removes {
+				e.above[l] = above[l]
+			}
+		}
 		c.change.files = append(c.change.files, e)
 	}
 }
+
+// leave leaves an earlier edit only some of its lines. If the call is an edit itself, its result may show that it failed.
+func (c *toolCall) leave(e *edit, lines []string) {
+	if len(lines) == len(e.lines) {
+		return
+	}
+	if c.change != nil {
+		if c.change.dropped == nil {
+			c.change.dropped = map[*edit][]string{}
+		}
+		if _, known := c.change.dropped[e]; !known {
+			c.change.dropped[e] = e.lines
+		}
+	}
+	e.lines = lines
+}
+
+// places calls do with each line of a text of code and hashes of what stands above it, by which it is found again: the line
+// before with the name that is declared above it, the two lines before or, if whole is set or there is no more, a long line.
+func places(content string, whole bool, do func(line string, above []uint32)) {
+	scope, former, before := "", "", ""
+	for l := range strings.Lines(content) {
+		if l = text.Trim(strings.TrimLeft(l, " \t|│→")); l == "" {
+			continue
+		}
+		var above []uint32
+		if said := !isPlain(before) || comment().MatchString(before); said && len(before) >= minPlace {
+			if scope != "" {
+				above = append(above, hash(scope+"\n"+before))
+			}
+			if former != "" {
+				above = append(above, hash(former+"\n"+before))
+			}
+			if (whole || former == "") && len(before) >= 2*minPlace {
+				above = append(above, hash(before))
+			}
+		}
+		do(l, above)
+		if name := declaredName(l); name != "" {
+			if scope = ""; function().MatchString(l) { // not all that a class has
+				scope = name
+			}
+		}
+		former, before = before, l
+	}
+}
+
+// function is in a line that declares a function.
+var function = text.Pattern(`\b(?:func|def|function|fn) `)
+
+// minPlace is the number of bytes of a line by which the one below it is found.
+const minPlace = 16
+
+// readShown takes those lines out of earlier edits of a file that are gone, as a part of the file shows to the call: what stood
+// above them is followed by something else that no edit added.
+func (s *history) readShown(c *toolCall, path, shown string) {
+	earlier := s.editsOf(path)
+	if len(earlier) == 0 {
+		return
+	}
+	next, last := map[uint32]string{}, "" // what follows
+	places(shown, true, func(line string, above []uint32) {
+		last = editLine(line)
+		for _, h := range above {
+			next[h] = last
+		}
+	})
+	var all string // without blanks and quotes, as a formatter may change them
+	added := map[string]bool{}
+	for _, e := range earlier {
+		for _, l := range e.lines {
+			added[l] = true
+		}
+	}
+	for _, e := range earlier {
+		c.leave(e, slices.DeleteFunc(slices.Clone(e.lines), func(l string) bool {
+			follows := ""
+			for _, h := range e.above[l] {
+				follows = cmp.Or(follows, next[h])
+			}
+			if follows == "" || added[follows] || follows == last {
+				return false
+			}
+			if all == "" {
+				all = squeezed().Replace(shown)
+			}
+			return !strings.Contains(all, squeezed().Replace(strings.TrimSuffix(l, prose.Ellipsis)))
+		}))
+	}
+}
+
+// squeezed returns what leaves the blanks and the quotes out of code.
+var squeezed = sync.OnceValue(func() *strings.Replacer {
+	return strings.NewReplacer(" ", "", "\t", "", "\n", "", "\r", "", "'", "", `"`, "")
+})
 
 // rewrites returns the content of a file that a call writes as a whole.
 func (c *toolCall) rewrites(fs []argument.Field) (content string, ok bool) {
@@ -259,7 +362,7 @@ func newEdit(path string, lines, others []string, whole bool) (e *edit, names []
 	if len(declaring)+len(rest) == 0 {
 		rest = plain
 	}
-	e = &edit{path: path}
+	e = &edit{path: path, above: map[string][]uint32{}}
 	if len(declaring) == 0 && scopes == 1 {
 		e.within = names[0]
 	}
@@ -325,7 +428,7 @@ const (
 var patchHeader = text.Pattern(`^\*\*\* (?:Add|Update|Delete) File: (.+)$`)
 
 // patchArguments returns what a patch of Codex changes as the arguments of an edit, one object for each
-// file, and nil if s has none.
+// file with a pair of texts for each piece, and nil if s has none.
 func patchArguments(s string) []argument.Field {
 	_, patch, ok := strings.Cut(s, patchBegin)
 	if !ok {
@@ -334,19 +437,24 @@ func patchArguments(s string) []argument.Field {
 	patch, _, _ = strings.Cut(patch, patchEnd)
 	var out []argument.Field
 	file := 0
+	piece := func() { // of the file
+		out = append(out, argument.Field{Key: "old_text", Object: file}, argument.Field{Key: "new_text", Object: file})
+	}
 	for l := range strings.Lines(patch) {
 		if m := patchHeader().FindStringSubmatch(strings.TrimRight(l, "\r\n")); m != nil {
 			file++
-			out = append(out, argument.Field{Key: "file_path", Value: text.Trim(m[1]), Object: file},
-				argument.Field{Key: "old_text", Object: file}, argument.Field{Key: "new_text", Object: file})
+			out = append(out, argument.Field{Key: "file_path", Value: text.Trim(m[1]), Object: file})
+			piece()
 			continue
 		}
-		if n := len(out); n == 0 || l == "" {
-			continue
-		} else if l[0] == '-' {
+		switch n := len(out); {
+		case n == 0:
+		case l[0] == '-':
 			out[n-2].Value += l[1:]
-		} else if l[0] == '+' {
+		case l[0] == '+':
 			out[n-1].Value += l[1:]
+		case out[n-2].Value+out[n-1].Value != "":
+			piece()
 		}
 	}
 	return out

@@ -79,6 +79,30 @@ func TestEditsAreTold(t *testing.T) {
 			[]string{"  - added wall := 4\n", "  - added window := 3\n"},
 			[]string{"window := 2"},
 		},
+		"what a linter took out": {
+			slices.Concat(edit("1", shed, "x", "func build() {\n\tdoor := open(north) // of oak\n\twindow := 2 //nolint:glass\n\twall := 4\n}", "updated"),
+				[]*chat.Message{calls("", "2", "Read", "file_path", shed, "offset", "40"), result("2", "    40→func build() {\n    41→\tdoor := open(north) // of oak\n    42→\twindow := 2\n    43→\twall :=  4\n    44→}\n")}),
+			[]string{"door := open(north) // of oak · wall := 4"},
+			[]string{"glass"},
+		},
+		"what another place shows": {
+			slices.Concat(edit("1", shed, "x", "func build() {\n\tdoor := open(north) // of oak\n\twindow := 2\n}", "updated"),
+				[]*chat.Message{calls("", "2", "Read", "file_path", shed), result("2", "func mend() {\n\tdoor := open(north) // of oak\n\twall := 4\n\troof := 5\n}\n")}),
+			[]string{"window := 2"},
+			nil,
+		},
+		"what the next edit does not find": {
+			slices.Concat(edit("1", shed, "x", "func build() {\n\tdoor := open(north) // of oak\n\twindow := 2\n}", "updated"),
+				edit("2", shed, "func build() {\n\tdoor := open(north) // of oak\n\tpane()\n\twall := 4\n}", "func build() {\n\twall := 5\n}", "updated")),
+			[]string{"added to build: wall := 5"},
+			[]string{"window := 2"},
+		},
+		"what an edit that failed does not find": {
+			slices.Concat(edit("1", shed, "x", "func build() {\n\tdoor := open(north) // of oak\n\twindow := 2\n}", "updated"),
+				edit("2", shed, "func build() {\n\tdoor := open(north) // of oak\n\tpane()\n\twall := 4\n}", "func build() {\n\twall := 5\n}", "Error: text not found")),
+			[]string{"window := 2"},
+			[]string{"wall := 5\n  -"},
+		},
 		"what was reversed":   {slices.Concat(edit("1", shed, "door := 1", "door := 2", "updated"), edit("2", shed, "door := 2", "door := 1", "updated")), nil, []string{"added"}},
 		"an edit that failed": {edit("1", shed, "door := 1", "door := 2", "<tool_use_error>String to replace not found in file.</tool_use_error>"), nil, []string{"added"}},
 		"several in one call": {
