@@ -141,8 +141,8 @@ const noTests = "no tests to run"
 // a subagent used.
 var saysNothing = text.Pattern(`^Shell cwd was reset|^\x60{3}|^\[[\w:.-]+\] \$ |^\(no output\)$|^(?:\[[\w:.-]+\] )?Finished in [\d.]+ ?m?s\b|^(?:ok|\?)\s.*\[no tests? (?:to run|files)\]$|^[\w@:~/.-]*[$#]$|^> \S|^@@ |\[[\w,/]+\?\]\? ?$|^Waiting for the debugger to disconnect|^\(\d+ more lines (?:above|below)\)$|^\((?:Open file|Current directory|Interactive session): |^(?:agentId|total_tokens|tool_uses|duration_ms|output_file): |^To check progress before completion|^Continue with other tasks|^The agent is working in the background|^(?:Chunk ID|Wall time|Original token count): |^Process exited with code 0$|^Output:$`)
 
-// committed is the line of git for a commit: [main 1f3e5a7] message.
-var committed = text.Pattern(`(?m)^\[[^\]\n]+ [0-9a-f]{7,40}\] .*$`)
+// committed is the line of git for a commit with its branch, its hash and its subject: [main 1f3e5a7] message.
+var committed = text.Pattern(`(?m)^\[([^\]\n ]+)[^\]\n]* ([0-9a-f]{7,40})\] (.*)$`)
 
 // commitLine returns the line of git for the commit that a call made, or what tells of it where git prints none.
 func (c *toolCall) commitLine() string {

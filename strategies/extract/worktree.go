@@ -74,8 +74,15 @@ func (s *history) readGit(c *toolCall, output string) {
 			clean = false
 			continue
 		}
-		if g.Name == "reset" {
+		switch {
+		case g.Name == "reset":
 			s.undoCommits(g)
+		case c.commits && g.Name == "commit" && g.Has("--amend"):
+			s.amend(c)
+		case g.Name == "cherry-pick", g.Name == "rebase":
+			s.readHashes(c, committed().FindAllStringSubmatch(output, maxListed))
+		case g.Name == "log" && !slices.ContainsFunc(g.Arguments, func(a string) bool { return a[0] != '-' }):
+			s.readHashes(c, loggedCommit().FindAllStringSubmatch(output, maxListed))
 		}
 		if c.commits || g.UnstagesAll() {
 			s.dropStaging(c, g.Folder)
@@ -214,6 +221,15 @@ func (s *history) takeBack(by *toolCall, calls []*toolCall, files []string) {
 func (s *history) undoCommits(g shell.GitCommand) {
 	n := 0
 	for _, a := range g.Arguments {
+		later := 0 // commits after that of the hash
+		for _, c := range slices.Backward(s.calls) {
+			if m := committed().FindStringSubmatch(c.outcome); m != nil && text.Head(m[2], minHash) == text.Head(a, minHash) {
+				n = later
+			}
+			if c.commits && c.committed {
+				later++
+			}
+		}
 		if m := resetTo().FindStringSubmatch(a); m != nil {
 			if n = max(1, len(m[1])); m[2] != "" {
 				n, _ = strconv.Atoi(m[2])
@@ -236,6 +252,57 @@ func (s *history) undoCommits(g shell.GitCommand) {
 		}
 	}
 }
+
+// amend notes that a commit replaced the one before it: that has the new hash, or is not told if both are for one request.
+func (s *history) amend(c *toolCall) {
+	line, hash := committed().FindStringSubmatch(c.outcome), ""
+	for _, old := range slices.Backward(s.calls) {
+		was := committed().FindStringSubmatch(old.outcome)
+		if old == c || !old.commits || !old.committed || old.undone || line == nil || was == nil || hash != "" && was[2] != hash {
+			continue
+		}
+		if hash = was[2]; old.after == c.after && old.onlyCommits {
+			old.drop("amended later")
+		} else {
+			old.outcome = strings.Replace(old.outcome, hash, line[2], 1)
+		}
+	}
+}
+
+// readHashes gives a commit that was rewritten the hash of one with the same subject, on the same branch if that is known,
+// where its own is not among those that a call told. Each of them has a branch, a hash and a subject.
+func (s *history) readHashes(by *toolCall, told [][]string) {
+	if len(told) == 0 {
+		return
+	}
+	made := map[*toolCall][]string{}
+	ours := map[string]bool{}
+	for _, c := range s.calls {
+		if m := committed().FindStringSubmatch(c.outcome); c != by && strings.HasPrefix(c.outcome, "[") && m != nil {
+			made[c], ours[text.Head(m[2], minHash)] = m, true
+		}
+	}
+	for c, was := range made {
+		if slices.ContainsFunc(told, func(m []string) bool { return text.Head(m[2], minHash) == text.Head(was[2], minHash) }) {
+			continue
+		}
+		for _, m := range told {
+			if m[3] == was[3] && (m[1] == "" || m[1] == was[1]) && !ours[text.Head(m[2], minHash)] {
+				c.outcome = strings.Replace(c.outcome, was[2], m[2], 1)
+				break
+			}
+		}
+	}
+}
+
+// minHash is the size of the shortest hash of a commit, maxListed the number of commits of a log that are read.
+const (
+	minHash   = 7
+	maxListed = 64
+)
+
+// loggedCommit is the line of a log that has one for each commit, of a branch that it does not tell.
+var loggedCommit = text.Pattern(`(?m)^(?:\* )?()([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(\S.*)$`)
 
 // resetLater begins the outcome of a commit that was taken back.
 const resetLater = "reset later: "

@@ -153,3 +153,45 @@ func TestGitLeavesNewFiles(t *testing.T) {
 		}
 	}
 }
+
+// A commit that was rewritten is told by its newest hash, and once for a request.
+func TestCommitsThatWereRewritten(t *testing.T) {
+	t.Parallel()
+	const first, second = "[lamps 1f3e5a7] Wire the lamp of the hall", "[lamps 2b4d6f8] Wire the lamp of the hall"
+	for name, tt := range map[string]struct {
+		command, came, then string
+		want, hasNo         []string
+	}{
+		"amended for the next request":   {"git commit --amend --no-edit", second, "Put the dimmer in as well, please.", []string{"hall' → " + second, "--amend --no-edit → " + second}, []string{"1f3e5a7"}},
+		"amended for the same request":   {"git commit --amend --no-edit", second, "", []string{second}, []string{"1f3e5a7", "lamps later"}},
+		"picked by a person":             {"git log --oneline -2", "2b4d6f8 Wire the lamp of the hall\n9a8b7c6 Add the hall", "I moved it onto main.", []string{"hall' → " + second}, []string{"1f3e5a7"}},
+		"another commit of that subject": {"git log --oneline -2", "2b4d6f8 Wire the lamp of the hall\n1f3e5a7 Wire the lamp of the hall", "I did it once more.", []string{"hall' → " + first}, nil},
+		"of another branch":              {"git log main --oneline -1", "2b4d6f8 Wire the lamp of the hall", "What is on main?", []string{"hall' → " + first}, nil},
+		"picked for another branch":      {"git switch fix && git cherry-pick lamps", "[fix 2b4d6f8] Wire the lamp of the hall", "Pick it for the fix, too.", []string{"hall' → " + first}, nil},
+		"picked again":                   {"git reset --hard origin/main && git cherry-pick 1f3e5a7", second, "Take it onto main, please.", []string{"hall' → " + second}, []string{"[lamps 1f3e5a7]"}},
+		"reset to a hash":                {"git reset --hard 9a8b7c6", "HEAD is now at 9a8b7c6 Add the hall", "Take the lamp of the kitchen out again.", []string{"hall' → " + first}, []string{"3c5e7a9"}},
+	} {
+		ms := []*chat.Message{
+			user("Rewire the lamp in the hall, please."), calls("", "1", "Edit", "file_path", "/src/lamp.go", "old_string", "a", "new_string", "dim(lamp)"), result("1", "ok"),
+			calls("", "2", "Bash", "command", "git commit -am 'Wire the lamp of the hall'"), result("2", first),
+		}
+		if strings.Contains(name, "hash") {
+			ms = append(ms, calls("", "8", "Bash", "command", "git commit -am hall"), result("8", "[lamps 9a8b7c6] Add the hall"), user("And the kitchen."), calls("", "9", "Bash", "command", "git commit -am kitchen"), result("9", "[lamps 3c5e7a9] Add the kitchen"))
+		}
+		if ms = append(ms, assistant("It is wired.")); tt.then != "" {
+			ms = append(ms, user(tt.then))
+		}
+		ms = append(ms, calls("", "3", "Bash", "command", tt.command), result("3", tt.came), assistant("That is it."), user("Thank you, what is next?"), calls("", "4", "Bash", "command", "git push"), result("4", "pushed"), assistant("Nothing."))
+		text, _, _ := strings.Cut(digestOf(Options{}, ms...).Text(900), "## References")
+		for _, s := range tt.want {
+			if !strings.Contains(text, s) {
+				t.Errorf("%s: %q is missing:\n%s", name, s, text)
+			}
+		}
+		for _, s := range tt.hasNo {
+			if strings.Contains(text, s) {
+				t.Errorf("%s: %q is told:\n%s", name, s, text)
+			}
+		}
+	}
+}
