@@ -115,7 +115,7 @@ func (s *history) restore(sec section, lines []string) {
 		lines = slices.DeleteFunc(lines, func(l string) bool {
 			for _, mark := range []string{uncommittedMark, uncommittedAllMark} {
 				if files, ok := strings.CutPrefix(strings.Replace(l, formerEarlierMark, " "+earlierMark, 1), mark); ok {
-					files, cut := strings.CutSuffix(strings.ReplaceAll(files, "; "+earlierMark, ", "), prose.Ellipsis)
+					files, cut := strings.CutSuffix(moreFiles().ReplaceAllString(strings.ReplaceAll(files, "; "+earlierMark, ", "), ""), prose.Ellipsis)
 					if cut { // within a name, perhaps
 						files = files[:max(0, strings.LastIndexAny(files, ",;"))]
 					}
@@ -227,6 +227,9 @@ func (s *history) restore(sec section, lines []string) {
 		s.restoreEntries(sec, lines)
 	}
 }
+
+// moreFiles counts the files that a line of files does not tell.
+var moreFiles = text.Pattern(` and \d+ more$`)
 
 // omittedMark is the beginning of omittedLine, tasksMark that of tasksLine.
 var (

@@ -187,16 +187,20 @@ func lead(entry string, titled bool) string {
 // namedOption names an entry of a list.
 var namedOption = text.Pattern(`(?i)\b(?:option|approach|choice|plan|phase|step|item) (?:[a-h]|\d{1,2})\b`)
 
-// cutFiles truncates a line of files, and the mark before those of which none has room with it.
+// cutFiles truncates a line of files to about n characters, and tells how many have no room.
 func cutFiles(line string, n int) string {
 	head, cut := strings.CutSuffix(prose.Truncate(line, n), prose.Ellipsis)
 	if !cut {
 		return line
 	}
-	if i := strings.LastIndex(head, "; "); i >= 0 && strings.HasPrefix("; "+earlierMark, head[i:]) {
-		head = head[:i]
+	if at := strings.LastIndexAny(head, ",;"); strings.IndexByte(",;", line[len(head)]) < 0 { // within a name
+		if at < strings.Index(line, ": ") {
+			return head + prose.Ellipsis
+		}
+		head = head[:at]
 	}
-	return head + prose.Ellipsis
+	rest := line[len(head):]
+	return fmt.Sprintf("%s and %d more", head, strings.Count(rest, ", ")+strings.Count(rest, "; "))
 }
 
 // addLastCall adds the last call with what came of it.

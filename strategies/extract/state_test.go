@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 )
 
 // What the assistant was about to do is told, until another summary is made.
@@ -51,5 +52,23 @@ func TestChecksBeforeEditsAreMarked(t *testing.T) {
 	}
 	if want := []string{"- Last: Edit: /src/lamp.go", "- Edited, no commit seen: lamp.go", notChecked}; !cmp.Equal(p[sectionState], want) {
 		t.Errorf("after the edit: %q", p[sectionState])
+	}
+}
+
+// Files that have no room in their line are counted, and no name is cut.
+func TestFilesWithoutRoom(t *testing.T) {
+	t.Parallel()
+	const line = uncommittedAllMark + "hall.go, kitchen.go; " + earlierMark + "stairs.go, cellar.go"
+	for n, want := range map[int]string{
+		200: line,
+		40:  uncommittedAllMark + "hall.go and 3 more",
+		49:  uncommittedAllMark + "hall.go, kitchen.go and 2 more",
+		76:  uncommittedAllMark + "hall.go, kitchen.go and 2 more",
+		80:  uncommittedAllMark + "hall.go, kitchen.go; " + earlierMark + "stairs.go and 1 more",
+		28:  strings.TrimSpace(uncommittedAllMark) + prose.Ellipsis,
+	} {
+		if got := cutFiles(line, n); got != want {
+			t.Errorf("%d: %q", n, got)
+		}
 	}
 }
