@@ -259,8 +259,10 @@ func (d *Digest) references(budget int, above string) string {
 // Text returns the summary in at most budget tokens, and never more than 65,536. It returns
 // "" if not even the first line fits. A token is four characters.
 func (d *Digest) Text(budget int) string {
-	d.history.asked = d.history.requestLines() // which depend on no budget
-	defer func() { d.history.asked = nil }()
+	turns := d.history.turns
+	d.history.turns = turns[:len(turns)-d.history.interruptedLast()] // it stands as it was then
+	d.history.asked = d.history.requestLines()                       // which depend on no budget
+	defer func() { d.history.turns, d.history.asked = turns, nil }()
 	return d.fit(budget, func(limit int) string {
 		return d.writeText(limit, int(referenceShare*float64(min(budget, maxBudget))))
 	})

@@ -248,6 +248,20 @@ func TestARequestThatWasInterrupted(t *testing.T) {
 	wantIn(t, then("sorry, go on"), agreedMark+"add a switch")
 }
 
+// What was said before the user stopped the program is the state, until something else is asked for.
+func TestTheStateOfAnInterruptedRun(t *testing.T) {
+	t.Parallel()
+	d := digestOf(Options{}, user("Dim the lamps of the hall, please."), calls("", "1", "Edit", "file_path", "/src/lamp.go", "old_string", "a", "new_string", "b"), result("1", "Error: file does not exist"),
+		calls("The branch of the cellar is checked out. Let me go back to that of the hall:", "2", "Bash", "command", "git checkout hall"), result("2", "The user doesn't want to proceed with this tool use."), user("[Request interrupted by user for tool use]"))
+	text := d.Text(600)
+	wantIn(t, text, "## Active State\n- The branch of the cellar is checked out.\n", "> Dim the lamps of the hall, please.")
+	if again := d.Text(600); again != text {
+		t.Errorf("%s\n%s", text, again)
+	}
+	d.Add(user("Go back to the hall, and look for the roof."))
+	wantNotIn(t, d.Text(600), "The branch of the cellar")
+}
+
 // Edits that were refused are none.
 func TestEditsThatWereNotMade(t *testing.T) {
 	t.Parallel()

@@ -128,6 +128,14 @@ func (s *history) withdraw(said string) {
 	t.lines, t.demands, t.asked = []string{interrupted}, nil, ""
 }
 
+// interruptedLast returns 1 if the newest message tells that the user stopped the program, else 0.
+func (s *history) interruptedLast() int {
+	if n := len(s.turns); n > 1 && strings.HasPrefix(s.currentTurn().request.head, interruption) && s.currentTurn().calls == 0 && len(s.currentTurn().lines) == 0 {
+		return 1
+	}
+	return 0
+}
+
 // continuing begins a request that adds to the one before.
 var continuing = text.Pattern(`(?i)^\W*(?:(?:sorry|ok(?:ay)?|please|yes|oops)\b\W*)*(?:continue|go on|keep going|proceed|resume|carry on|also|and)(?:[\s,!]|\.?$)`)
 
