@@ -83,6 +83,9 @@ var heredoc = text.Pattern(`\$\(cat <<-?\s*['"]?(\w+)['"]?\s*\n\s*([^\n]*)(?s:.*
 // staging comes before a commit, whose message says more than its files.
 var staging = text.Pattern(`^(?:cd [^;&|]+&& *)?git add [^;&|]*&& *`)
 
+// longLoop is the head of a loop over many words, of which the first tell enough: what it does comes behind them.
+var longLoop = text.Pattern(`(\bfor \w+ in (?:[\w./-]+ ){3})(?:[\w./-]+ ){2,}[\w./-]+`)
+
 // commandLine returns a command on one line.
 func commandLine(command string) string {
 	if strings.Contains(command, "$(cat <<") {
@@ -95,7 +98,7 @@ func commandLine(command string) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	command = staging().ReplaceAllString(strings.Join(lines, "; "), "")
+	command = longLoop().ReplaceAllString(staging().ReplaceAllString(strings.Join(lines, "; "), ""), "$1…")
 	return prose.Excerpt(shell.WithoutRedirections(command), maxDescription)
 }
 

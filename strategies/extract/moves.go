@@ -137,15 +137,25 @@ func (s *history) joinFolder(c *toolCall) {
 	}
 }
 
-// dropCopies takes the commands that did nothing but make a file, which was deleted, from what was done.
+// dropCopies takes the commands that did nothing but copy to a file, or into a folder, which was deleted, from what was done.
 func (s *history) dropCopies(file string) {
+	file = strings.TrimSuffix(file, "/")
 	for _, c := range s.calls {
-		if !c.acts || !c.isShell || !strings.HasSuffix(c.description, " "+file) {
+		if !c.acts || !c.isShell || !strings.Contains(c.description, "cp ") {
 			continue
 		}
+		folder, copies := "", false
 		if !slices.ContainsFunc(shell.Commands(c.description), func(x shell.Command) bool {
-			return !x.Prepares() && (!strings.HasPrefix(x.Text, "cp ") || !strings.HasSuffix(x.Text, " "+file))
-		}) {
+			words := strings.Fields(loopWords().ReplaceAllString(x.Text, ""))
+			if n := len(words); n > 0 && words[0] == "cd" {
+				folder = shell.JoinFolder(folder, words[n-1])
+			} else if n > 0 && words[0] == "cp" {
+				to := shell.JoinFolder(folder, words[n-1])
+				copies = true
+				return to != file && !strings.HasPrefix(to, file+"/") && !strings.HasSuffix(to, "/"+file)
+			}
+			return len(words) > 0 && !x.Prepares() && !passive[words[0]]
+		}) && copies {
 			c.drop("deleted later")
 		}
 	}

@@ -78,13 +78,15 @@ func TestFoldersThatWereMovedOrDeleted(t *testing.T) {
 func TestACopyThatWasDeleted(t *testing.T) {
 	t.Parallel()
 	for command, told := range map[string]bool{
-		"cp lamps/dark.json themes/new.json":                      false,
-		"mkdir -p themes && cp lamps/dark.json themes/new.json":   false,
-		"npm publish && cp lamps/dark.json themes/new.json":       true,
-		"cp lamps/dark.json themes/other.json":                    true,
-		"cp lamps/dark.json a.json && cp a.json themes/new.json":  true,
-		"git checkout v2 -- lamps && cp x.json themes/new.json":   true,
-		"cp lamps/dark.json themes/new.json && cp x.json y.json ": true,
+		"cp lamps/dark.json themes/new.json":                                                                            false,
+		"mkdir -p themes && cp lamps/dark.json themes/new.json":                                                         false,
+		"npm publish && cp lamps/dark.json themes/new.json":                                                             true,
+		"cp lamps/dark.json themes/other.json":                                                                          true,
+		"cp lamps/dark.json a.json && cp a.json themes/new.json":                                                        true,
+		"git checkout v2 -- lamps && cp x.json themes/new.json":                                                         true,
+		"cp lamps/dark.json themes/new.json && cp x.json y.json ":                                                       true,
+		"cd lamps && for f in dark.json bright.json warm.json cold.json night.json; do cp $f ../themes/new.json/; done": false,
+		"cd lamps && for f in dark.json bright.json; do cp $f new.json/; done":                                          true,
 	} {
 		text := digestOf(Options{}, user("Try another theme for the lamps."), calls("", "1", "bash", "command", command), result("1", ""),
 			calls("", "2", "bash", "command", "rm themes/new.json"), result("2", ""), assistant("It is too dark.")).Text(900)
