@@ -47,6 +47,21 @@ func isPathKey(key string) bool {
 	return (strings.Contains(key, "path") || strings.Contains(key, "file")) && !slices.Contains(contentFields, key)
 }
 
+// editedRange returns the lines of a file that a call changes, as its arguments tell them, with a blank before them; "" for
+// none.
+func editedRange(fs []argument.Field) string {
+	first, last := argument.Lookup(fs, "lines", "line_range", "start_line"), argument.Lookup(fs, "end_line")
+	if last != "" {
+		last = ":" + last
+	}
+	if !lineRange().MatchString(first + last) {
+		return ""
+	}
+	return " " + first + last
+}
+
+var lineRange = text.Pattern(`^\d+[:-]\d+$`)
+
 // editorCommands are those of an editor that is one tool, str_replace_based_edit_tool or str_replace_editor.
 var editorCommands = text.Set(`view create str_replace insert undo_edit`)
 

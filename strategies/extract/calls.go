@@ -53,7 +53,7 @@ func (s *history) addCall(id, name, arguments string, fs []argument.Field) {
 		c.plan, c.arguments = strings.Clone(text.Head(fs[i].Value, maxReply)), nil
 		command = prose.FirstLine(prose.Unmarked(c.plan))
 	}
-	c.description = cmp.Or(command, searched(c.fields, c.paths), strings.Join(c.paths, ", "), firstValue(fs), prose.Excerpt(text.Head(arguments, 2*maxDescription), maxDescription))
+	c.description = cmp.Or(command, searched(c.fields, c.paths), c.places(fs), firstValue(fs), prose.Excerpt(text.Head(arguments, 2*maxDescription), maxDescription))
 	s.spoken = true
 	s.currentTurn().calls++
 	for _, p := range c.paths {
@@ -82,6 +82,15 @@ func (s *history) addCall(id, name, arguments string, fs []argument.Field) {
 	}
 	s.record(c)
 	s.openCalls = appendBounded(s.openCalls, c, maxOpenCalls)
+}
+
+// places returns the files of a call, with the lines that it changes.
+func (c *toolCall) places(fs []argument.Field) string {
+	files := strings.Join(c.paths, ", ")
+	if c.changes && len(c.paths) == 1 {
+		files += editedRange(fs)
+	}
+	return files
 }
 
 // inFolder returns a command with paths from the folder of the work, the first that one changes to.
@@ -293,6 +302,9 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		c.committed, s.discarded, s.discards = true, nil, false
 	}
 	if c.edited() {
+		if !c.isShell && strings.HasPrefix(c.description, c.paths[0]+" ") { // the lines are others now
+			c.description = c.paths[0]
+		}
 		s.lackedBefore = len(s.currentTurn().lines)
 		if f := s.files[strings.Join(c.paths, "")]; f == nil || !f.isNew() {
 			s.saidBefore = s.lackedBefore

@@ -32,7 +32,7 @@ func TestLastStepsAndRefutedStatements(t *testing.T) {
 				user("Repair the lamp of the hall, please."), assistant("Certainly! I see that we need to import the lamp."),
 				result("", "Applied edit to lamp.py\n\nblack.....Passed\nflake8....Failed\n- hook id: flake8\n- exit code: 1\n\nlamp.py:879:36: F821 undefined name 'Lamp'\n"),
 			},
-			"- Last: exit code: 1; lamp.py:879:36: F821 undefined name 'Lamp'", "",
+			"- Last: flake8: exit code: 1; lamp.py:879:36: F821 undefined name 'Lamp'", "",
 		},
 		"an output that was answered": {
 			[]*chat.Message{

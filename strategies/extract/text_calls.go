@@ -167,7 +167,7 @@ func (s *history) callInText() {
 	switch {
 	case verb == "edit" && s.text.file != "":
 		body, _, _ = strings.Cut(body, "\nend_of_edit")
-		s.addCall(textID, verb, command, []argument.Field{{Key: "path", Value: s.text.file}, {Key: "new_string", Value: body}})
+		s.addCall(textID, verb, command, []argument.Field{{Key: "path", Value: s.text.file}, {Key: "lines", Value: name}, {Key: "new_string", Value: body}})
 	case verb == "create" && body == "":
 		s.addCall(textID, verb, command, []argument.Field{{Key: "path", Value: path.Join(s.text.folder, name)}})
 	default:

@@ -21,6 +21,7 @@ func TestAnOpenFileIsEdited(t *testing.T) {
 	}{
 		"by its text":  {calls("", "2", "edit", "search", "level = 1", "replace", "level = 0.5"), []string{"- Last: edit: lib/lamp.py → added level = 0.5\n", "file lib/lamp.py: changed 1, read 1\n"}},
 		"by its lines": {calls("", "2", "edit", "replacement_text", "level = 0.5", "start_line", "7", "end_line", "7"), []string{"- Last: edit: lib/lamp.py → added level = 0.5\n"}},
+		"not done":     {calls("", "3", "edit", "replacement_text", "level = 0.5", "start_line", "7", "end_line", "9"), []string{"- edit: lib/lamp.py 7:9 (no result)"}},
 		"another file": {calls("", "2", "edit", "path", "roof.py", "search", "level = 1", "replace", "level = 0.5"), []string{"file roof.py: changed 1\n", "file lib/lamp.py: read 1\n"}},
 	} {
 		text := digestOf(Options{}, append(open, tt.call, result("2", "Text replaced."+prompt))...).Text(600)

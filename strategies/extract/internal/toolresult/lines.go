@@ -43,7 +43,15 @@ func FailureLines(head, tail string) (out []string, n int) {
 	}
 	known := map[string]bool{}
 	frame := "" // the newest of a traceback, which the error follows
+	hook := ""  // that failed
 	for _, l := range lines {
+		if m := hookLine().FindStringSubmatch(l); m != nil {
+			hook = m[1] + ": "
+			continue
+		}
+		if hook != "" && isExit(strings.TrimLeft(l, "- ")) {
+			l, hook = hook+strings.TrimLeft(l, "- "), ""
+		}
 		if frameLine().MatchString(l) {
 			frame = l
 			continue
@@ -72,6 +80,9 @@ func FailureLines(head, tail string) (out []string, n int) {
 
 // MaxFailures is the number of lines that FailureLines returns.
 const MaxFailures = 12
+
+// hookLine is a line of pre-commit about a hook that failed.
+var hookLine = text.Pattern(`^- hook id: (\S+)$`)
 
 // frameLine is a line of a traceback of Python with a place, errorLine the one that ends it.
 var (
