@@ -115,7 +115,11 @@ func (a *answer) addLines() {
 		if !below {
 			a.readList(a.lines[j+1 : end])
 		}
-		line = a.marked(line, a.lines[j+1:end], flat, below)
+		about := ""
+		if j == a.last { // it answers the request, which may say what it is about
+			about = a.turn.request.head
+		}
+		line = a.marked(line, about, a.lines[j+1:end], flat, below)
 		it = a.add(line, worth, first, j >= a.last)
 		it.follows, it.repeats = former, counted && a.picked
 		if heads {
@@ -152,10 +156,11 @@ func (a *answer) readList(below []string) {
 	})
 }
 
-// marked returns a line with editedMark if files were edited since that it, or what stands below it, may be about.
-func (a *answer) marked(line string, list []string, flat, below bool) string {
+// marked returns a line with editedMark if what it, what it is about or what stands below it names was edited since, or if
+// any file was and it says that something is wrong or missing; of findings without lists, if any file was.
+func (a *answer) marked(line, about string, list []string, flat, below bool) string {
 	at := a.turn.lastAt
-	about := line
+	about += "\n" + line
 	if !a.each {
 		about += "\n" + strings.Join(list, "\n")
 	}
@@ -163,7 +168,7 @@ func (a *answer) marked(line string, list []string, flat, below bool) string {
 	case a.each && len(list) > 0:
 	case below && a.head != nil && strings.Contains(a.head.text, editedMark): // which stands for it
 		return strings.TrimSuffix(line, editedMark)
-	case (flat || (a.editedLater || a.changedSince(at, about)) && (!below || a.each)) && !strings.Contains(line, editedMark) && !a.turn.isUndone() && !a.namesUnchanged(about, at):
+	case (flat || (a.dated(about, at) != about || a.editedLater && faulted(line)) && (!below || a.each)) && !strings.Contains(line, editedMark) && !a.turn.isUndone() && !a.namesUnchanged(about, at):
 		said := strings.TrimSuffix(line, ":")
 		return said + editedMark + line[len(said):]
 	}

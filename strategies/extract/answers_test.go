@@ -299,7 +299,8 @@ func TestAnswersAboutWhatWasTakenOut(t *testing.T) {
 	wantIn(t, text(append(moved, gone...)...), claim)
 }
 
-// An answer is marked if files were edited after it, and a statement about what was edited is.
+// An answer is marked if what it names, or what was asked about, was edited after it, or if it tells of a fault that an
+// edit may have settled; not if it names nothing.
 func TestAnswersBeforeEdits(t *testing.T) {
 	t.Parallel()
 	ms := []*chat.Message{
@@ -316,6 +317,8 @@ func TestAnswersBeforeEdits(t *testing.T) {
 	wantIn(t, digestOf(Options{}, append(named, edited[len(ms):]...)...).Text(900), asks+editedMark, "in `door.go`, all of them.\n") // which was not edited
 	text := digestOf(Options{}, edited...).Text(900)
 	wantIn(t, text, asks+editedMark+"\n", list+editedMark+":\n"+door+"\n")
+	fault := []*chat.Message{user("Where do I read how the fuse box is wired?"), assistant("Nowhere, there is no documentation of the wires.")}
+	wantIn(t, digestOf(Options{}, slices.Concat(ms[:2], ms[6:], fault, edited[len(ms):])...).Text(900), "  - It needs 40 kilowatt hours.\n", "no documentation of the wires."+editedMark+"\n")
 	for range 3 {
 		next := New(Options{})
 		next.AddPrevious(text)

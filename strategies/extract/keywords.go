@@ -118,7 +118,7 @@ var intending = text.Pattern(`(?i)^(?:[^.!?:]{0,30}[.!,:—-] *)?(?:(?:now|good|
 func isPassing(s string) bool { return isIntention(s) || outdating().MatchString(s) }
 
 var outdating = text.Pattern(`(?i)\b(?:needs? to|have to|has to|must be|should (?:be|add|use|have|handle|now|also|make|fix|resolve|allow|work|pass)|fails?|failing|failed|failures?|broken|is missing|not (?:yet|working|passing)|` +
-	`pass(?:es|ed|ing)?|(?:is|are|working tree|tree|lint|build) (?:now )?(?:clean|green|done|complete|finished|ready)|committed|pushed|remain(?:s|ing)|currently|still|right now|at the moment|` +
+	`pass(?:es|ed|ing)?|(?:is|are|working tree|tree|lint|build) (?:now )?(?:clean|green|done|complete|finished|ready)|ready to (?:commit|deploy|merge|push|release|ship)|committed|pushed|remain(?:s|ing)|currently|still|right now|at the moment|` +
 	`next steps?|to-?do|would (?:be|just|need)|could be|uncommitted|unstaged|in progress)\b`)
 
 // keywords is a set of words of several languages. Words of scripts with blanks between

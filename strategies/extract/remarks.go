@@ -141,6 +141,11 @@ var stepping = text.Pattern(`^(?:Check|Find|Inspect|List|Locate|Look|Open|Read|R
 // lacking says that something is not there.
 var lacking = text.Pattern(`(?i)\b(?:no|not|never|nothing|missing|lacks?|without|absent)\b|n['’]t\b`)
 
+// faulted reports whether a line says that something is wrong, missing or superfluous, which an edit may settle.
+func faulted(line string) bool { return faulty().MatchString(line) || defective().MatchString(line) }
+
+var defective = text.Pattern(`(?i)\b(?:no (?:usage|tests?|checks?|way|docs?|documentation|coverage|error|support)|missing|lacks|redundant|superfluous|outdated|(?:gap|problems|issues|bugs)\b)`)
+
 // correcting is in a line that says what the next edit corrects.
 var correcting = text.Pattern(`(?i)\b(?:my|previous|last|first) (?:\w+ ){0,2}(?:edit|command|attempt|change)\b.*, (?:so )?(?:i['’]ll|i will|let me|let['’]s) (?:fix|correct|try|use)\b`)
 

@@ -249,8 +249,8 @@ func TestTheActiveTask(t *testing.T) {
 			nil,
 		},
 		"what is called like a file": {
-			slices.Concat([]*chat.Message{user("What runs the lamp of the hall?"), assistant("The lamp is run by Node.js in the version before the newest.")}, []*chat.Message{user("And how old is it, in years? Is it older than the one of the attic?"), assistant("It is."), user("Good, now dim it by the level, please.")}, edit, []*chat.Message{assistant("It is dimmed.")}),
-			[]string{"The lamp is run by Node.js in the version before the newest." + editedMark},
+			slices.Concat([]*chat.Message{user("What runs the lamp of the hall?"), assistant("The lamp is run by Node.js, which `lamp.go` starts in the version before the newest.")}, []*chat.Message{user("And how old is it, in years? Is it older than the one of the attic?"), assistant("It is."), user("Good, now dim it by the level, please.")}, edit, []*chat.Message{assistant("It is dimmed.")}),
+			[]string{"The lamp is run by Node.js, which `lamp.go` starts in the version before the newest." + editedMark},
 			nil,
 		},
 		"what was found of a file that was not edited": {
