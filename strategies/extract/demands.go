@@ -120,9 +120,6 @@ type demand struct {
 // readDemands adds the constraints of a message of the user and returns its other demands. Those of an instruction
 // are its rules.
 func (s *history) readDemands(message string, instructs bool) (others []demand) {
-	if strings.HasPrefix(message, demonstration) {
-		return nil
-	}
 	own, pasted, _ := divide(message)
 	if instructs {
 		own, pasted = "", own+pasted
@@ -150,13 +147,16 @@ func (s *history) readDemands(message string, instructs bool) (others []demand) 
 				if !slices.ContainsFunc(s.constraints, func(c string) bool { return strings.EqualFold(strings.TrimRight(c, ".!"), strings.TrimRight(x, ".!")) }) {
 					s.constraints = appendNew(s.constraints, x)
 				}
-			case isDemand(x) && len(others) < maxDemands && !programLine().MatchString(x):
+			case (isDemand(x) || ending().MatchString(x)) && len(others) < maxDemands && !programLine().MatchString(x):
 				others = append(others, demand{text: strings.Clone(x), pasted: i == 1, rule: instructs})
 			}
 		}
 	}
 	return others
 }
+
+// ending begins what is to be done when the task is.
+var ending = text.Pattern(`(?i)^(?:when|once|as soon as|after) you(?:['’]re| are|['’]ve| have)?(?: \w+)? (?:satisfied|done|finished|completed|solved|happy)\b`)
 
 const (
 	// minHeadings is the number of headings, and minDocument that of lines, from which a
@@ -324,6 +324,8 @@ func (s *history) addDemands(b *itemList, i int, request *item) {
 		switch it.tier = tierDemands; {
 		case s.isRecords() && s.isCarriedOut(i): // what was done tells it
 			it.tier = tierOther
+		case i == s.activeTurn() && ending().MatchString(d.text):
+			it.tier = tierState
 		case i >= len(s.turns)-recentTurns && !d.pasted && wishing().MatchString(d.text) && !momentary().MatchString(d.text):
 			it.tier, it.value = tierUser, worthConstraint
 		}

@@ -120,6 +120,9 @@ func (d *Digest) Add(m *chat.Message) {
 
 // addUser adds what the user said.
 func (d *Digest) addUser(content string) {
+	if strings.HasPrefix(content, demonstration) { // of another task, in another repository
+		return
+	}
 	head, tail := d.scan(content, true)
 	if !IsGenerated(head) {
 		d.ids.MarkUser(head)

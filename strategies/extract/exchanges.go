@@ -28,6 +28,9 @@ func (s *history) requestLines() []requestLine {
 	join := !s.isRecords()
 	var lines []requestLine
 	for i, t := range s.turns {
+		if s.isResent(i) {
+			continue
+		}
 		said := withoutCommands(t.request.head)
 		l := requestLine{day: s.dayOf(i), turns: []int{i}}
 		l.whole, l.text = t.request.said()
@@ -44,10 +47,10 @@ func (s *history) requestLines() []requestLine {
 				l.text = prose.FirstLine(t.request.head) + prose.Ellipsis
 			}
 			if t.program { // which skill it was is enough
-				l.whole, l.text, l.skill = "", prose.FirstLine(t.request.head), !strings.HasPrefix(t.request.head, demonstration)
+				l.whole, l.text, l.skill = "", prose.FirstLine(t.request.head), true
 			}
 			l.bare = join && t.asked == "" && isBare(t.request.head) && !s.editedFor(t) || t.isUndone()
-			l.spare = t.program && !l.skill || isSmallTalk(l.text) || isCommand(l.text) || said == "" || t.request.isOutput() ||
+			l.spare = isSmallTalk(l.text) || isCommand(l.text) || said == "" || t.request.isOutput() ||
 				!join && len(l.text) < minRequest && replying().MatchString(l.text) && len(namesIn(l.text)) == 0 && !strings.Contains(l.text, "?") // to what, is not told
 			if n := len(lines); n > 0 && len(l.text) < minRequest && !t.isUndone() && lines[n-1].joins(l, join) {
 				if last := &lines[n-1]; !slices.Contains(strings.Split(last.text, requestSeparator), l.text) {
@@ -62,6 +65,33 @@ func (s *history) requestLines() []requestLine {
 		lines = append(lines, l)
 	}
 	return lines
+}
+
+// resentWithin is the number of requests after one in which it may be sent again.
+const resentWithin = 6
+
+// isResent reports whether the user soon sent a request again, as it was or corrected, and nothing that was made for it is
+// in force.
+func (s *history) isResent(i int) bool {
+	said := withoutCommands(s.turns[i].request.head)
+	if len(said) < minRequest/2 || IsGenerated(said) || s.isRecords() {
+		return false
+	}
+	has := func(again string) bool { // what is not in it was another request
+		for w := range prose.Words(said) {
+			if !prose.ContainsWord(again, w) {
+				return false
+			}
+		}
+		return true
+	}
+	for _, t := range s.turns[i+1 : min(i+1+resentWithin, len(s.turns))] {
+		again := withoutCommands(t.request.head)
+		if len(again) >= minRequest/2 && strings.HasPrefix(again, said[:minRequest/2]) && (strings.HasPrefix(said, strings.TrimRight(again, ".!?")) || has(again)) {
+			return len(s.editedByRequest()[s.turns[i].after]) == 0
+		}
+	}
+	return false
 }
 
 // replying begins a reply that says nothing without what it replies to.
@@ -196,7 +226,7 @@ func (s *history) requestsRoom(budget int) int {
 // isOver reports whether a request is of little use later: it asks for nothing, or isServed.
 func (s *history) isOver(i int) bool {
 	t := s.turns[i]
-	return t.asked == "" && isSmallTalk(t.request.head) || slices.Contains(s.decisions, agreed(t.asked, t.request.head)) || s.isRecords() && i < s.activeTurn() && isClosing(t.request.head) && s.asksForNothing(i) || s.isServed(i)
+	return t.asked == "" && isSmallTalk(t.request.head) || !s.isRecords() && t.calls > 0 && urging().MatchString(t.request.head) && !s.editedFor(t) || slices.Contains(s.decisions, agreed(t.asked, t.request.head)) || s.isRecords() && i < s.activeTurn() && isClosing(t.request.head) && s.asksForNothing(i) || s.isServed(i)
 }
 
 // isServed reports whether a request is old and short, and the calls with short values that followed

@@ -310,7 +310,11 @@ func (s *history) addUser(head, tail string) {
 		if s.goal.empty() || s.goalProgram || !program && len(s.goal.head) < minGoal && len(r.head) >= minGoal && len(s.turns) <= 3 {
 			s.goal, s.goalProgram = r, program
 		}
-		demands = s.readDemands(text.Head(head, maxRequest), program || command != "")
+		stated := text.Head(head, maxRequest)
+		if n := strings.LastIndexByte(stated, '\n'); n > 0 && len(stated) < len(head) { // not a part of a line
+			stated = stated[:n]
+		}
+		demands = s.readDemands(stated, program || command != "")
 		if isDocument(r.head) {
 			for _, x := range listedDecisions(r.head) {
 				s.decisions = appendNew(s.decisions, x)

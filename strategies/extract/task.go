@@ -41,6 +41,9 @@ func (s *history) leadingItems(budget int) []*item {
 	var active request
 	if at >= 0 {
 		active = s.turns[at].request
+		for first, rest, ok := strings.Cut(active.head, "\n"); ok && (controlling().MatchString(first) || first == ""); first, rest, ok = strings.Cut(rest, "\n") {
+			active.head = rest // which is no part of what is asked for
+		}
 		size := bodySize(sectionTask, min(budget, 100))
 		if whole := active.quoted(); s.isOnlyTask() && !isPlan(prose.SplitLines(active.head)) { // the files of a plan are listed below
 			size = max(size, int(onlyTaskShare*float64(budget)))
@@ -246,7 +249,7 @@ func (s *history) beforeActive() []int {
 	short := at > 0 && refers(s.turns[at], maxShort)
 	for i := at - 1; short && i >= 0 && len(out) < maxBefore; i-- {
 		r := s.turns[i].request
-		if r.empty() || IsGenerated(r.head) || s.turns[i].program {
+		if r.empty() || IsGenerated(r.head) || s.turns[i].program || s.isResent(i) {
 			continue
 		}
 		if s.isGoal(r) || isSmallTalk(r.head) || s.isRecords() && isClosing(r.head) || s.isRecords() && s.turns[i].day != s.turns[at].day { // of another visit

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -257,6 +258,33 @@ func TestTheActiveTask(t *testing.T) {
 			slices.Concat([]*chat.Message{user("Which files name the lamp of the hall?"), assistant("The lamp is named in `config_test.go:102` with the name that it had before.")}, []*chat.Message{user("And how old is it, in years? Is it older than the one of the attic?"), assistant("It is."), user("Good, now dim it by the level, please.")}, edit, []*chat.Message{assistant("It is dimmed.")}),
 			[]string{"- The lamp is named in `config_test.go:102` with the name that it had before.\n"},
 			nil,
+		},
+		"another task, shown as an example": {
+			[]*chat.Message{
+				user("Here is a demonstration of how to mount a lamp.\nopen /barn/lantern.go"),
+				user("Mount the lamp of the hall.\n\nINSTRUCTIONS:\nTest each change.\nWhen you're satisfied with the lamp, hand it over by running the deliver command.\n" + strings.Repeat("\nThe lamps of the hall hang on wires.", 60)), assistant("I look."),
+			},
+			[]string{"> When you're satisfied with the lamp, hand it over by running the deliver command.\n"},
+			[]string{"demonstration", "lantern"},
+		},
+		"requests that were sent again": {
+			[]*chat.Message{
+				user("Look after the lamps of the house, please."), assistant("I do."),
+				user("Hang the lamp of the hall lower, on a wire, by the door"), assistant("Fine."), user("/undo"), assistant("Done."),
+				user("Hang the lamp of the hall lower, on a red wire, by the door of the cellar"), assistant("Fine."),
+				user("Count the lamps of the garden, all of them, and tell where they are."), assistant("Stopped."), user("Count the lamps of the garden, all of them."), assistant("There are 4."),
+				user("/clear\nHang the lamp of room 12 lower than the one at its door"), assistant("It hangs."),
+			},
+			[]string{"## Active Task\n> Hang the lamp of room 12 lower than the one at its door\n", "- > Hang the lamp of the hall lower, on a red wire", "- > Count the lamps of the garden, all of them.\n"},
+			[]string{"/clear", "on a wire", "tell where they are"},
+		},
+		"replies by which the work went on": {
+			[]*chat.Message{
+				user("Look after the lamps of the house, please."), assistant("Shall I count them?"), user("ok, go ahead"), calls("", "1", "Read", "file_path", "/house/lamp.go"), result("1", "package lamp"), assistant("There are 4."),
+				user("wow, it works"), assistant("It does."), user("Paint the lamp of the hall."), assistant("It is red."),
+			},
+			nil,
+			[]string{"go ahead", "wow"},
 		},
 		"a level of a log that is not as it should be": {
 			[]*chat.Message{user("Test the lamp."), calls("", "1", "Bash", "command", "go test ./..."), result("1", "--- FAIL: TestDim (0.01s)\n    lamp.go:9: the lamp is dim now\n    lamp.go:12: got INFO, want WARN\nFAIL\n")},
