@@ -120,6 +120,13 @@ type demand struct {
 // readDemands adds the constraints of a message of the user and returns its other demands. Those of an instruction
 // are its rules.
 func (s *history) readDemands(message string, instructs bool) (others []demand) {
+	if cut := text.Head(message, maxRequest); len(cut) < len(message) {
+		message = cut[:cmp.Or(strings.LastIndexByte(cut, '\n')+1, len(cut))] // not a part of a line
+	}
+	var rules []string
+	if !instructs {
+		rules = s.readRules(message)
+	}
 	own, pasted, _ := divide(message)
 	if instructs {
 		own, pasted = "", own+pasted
@@ -144,9 +151,8 @@ func (s *history) readDemands(message string, instructs bool) (others []demand) 
 					c = strings.TrimRight(c, ".!")
 					return len(c) < len(strings.TrimRight(x, ".!")) && strings.HasPrefix(strings.ToLower(x), strings.ToLower(c))
 				})
-				if !slices.ContainsFunc(s.constraints, func(c string) bool { return strings.EqualFold(strings.TrimRight(c, ".!"), strings.TrimRight(x, ".!")) }) {
-					s.constraints = appendNew(s.constraints, x)
-				}
+				s.addConstraint(x)
+			case i == 1 && slices.ContainsFunc(rules, func(r string) bool { return strings.Contains(r, x) }):
 			case (isDemand(x) || ending().MatchString(x)) && len(others) < maxDemands && !programLine().MatchString(x):
 				others = append(others, demand{text: strings.Clone(x), pasted: i == 1, rule: instructs})
 			}
@@ -306,8 +312,12 @@ const recentTurns = 3
 // addDemands adds the demands of a turn that are no constraints, below its request. Those of the
 // last turns come first.
 func (s *history) addDemands(b *itemList, i int, request *item) {
-	outdated := s.isReplaced(i)
-	for _, d := range s.turns[i].demands {
+	outdated, r := s.isReplaced(i), s.turns[i].request
+	demands := s.turns[i].demands
+	if check := verification(r.head + r.tail); check != "" && (i == s.activeTurn() || s.isGoal(r)) {
+		demands = append(slices.Clip(demands), demand{text: check, pasted: true})
+	}
+	for _, d := range demands {
 		if outdated && d.pasted {
 			continue
 		}

@@ -310,13 +310,9 @@ func (s *history) addUser(head, tail string) {
 		if s.goal.empty() || s.goalProgram || !program && len(s.goal.head) < minGoal && len(r.head) >= minGoal && len(s.turns) <= 3 {
 			s.goal, s.goalProgram = r, program
 		}
-		stated := text.Head(head, maxRequest)
-		if n := strings.LastIndexByte(stated, '\n'); n > 0 && len(stated) < len(head) { // not a part of a line
-			stated = stated[:n]
-		}
-		demands = s.readDemands(stated, program || command != "")
+		demands = s.readDemands(head, program || command != "")
 		if isDocument(r.head) {
-			for _, x := range listedDecisions(r.head) {
+			for _, x := range listedBelow(decisionHeading(), r.head) {
 				s.decisions = appendNew(s.decisions, x)
 			}
 		}
@@ -412,7 +408,7 @@ func (s *history) addAssistant(head, tail string) {
 		t.lines = append(t.lines, strings.Clone(line))
 	}
 	t.lastText, t.lastAt = strings.Clone(text.Tail(tail, maxReply)), s.messages
-	for _, x := range listedDecisions(text.Head(head, maxReply)) {
+	for _, x := range listedBelow(decisionHeading(), text.Head(head, maxReply)) {
 		s.propose(x)
 	}
 	said := make([]string, len(lines))

@@ -62,8 +62,8 @@ func isChoice(pattern *text.Regexp, s string) bool {
 	return pattern.MatchString(s) && !proposing().MatchString(strings.ReplaceAll(s, "would rather", ""))
 }
 
-// listedDecisions returns the entries of lists, and the rows of tables, below headings of decisions.
-func listedDecisions(s string) []string {
+// listedBelow returns the entries of lists, and the rows of tables, below headings of a pattern.
+func listedBelow(heading *text.Regexp, s string) []string {
 	var out []string
 	below, fenced := false, false
 	lines := prose.SplitLines(s)
@@ -76,10 +76,10 @@ func listedDecisions(s string) []string {
 		switch {
 		case fenced:
 			below = false
-		case decisionHeading().MatchString(l) && (!prose.IsListed(l) || !prose.IsListed(next)): // no entry of a list of contents
+		case heading.MatchString(l) && (!prose.IsListed(l) || !prose.IsListed(next)): // no entry of a list of contents
 			below = true
 		case tableRule().MatchString(next): // the line names the columns
-			below = below && decisionHeading().MatchString(lines[i-1])
+			below = below && heading.MatchString(lines[i-1])
 		case below && (prose.IsListed(l) || strings.HasPrefix(l, "|")):
 			for _, x := range prose.Lines(l) {
 				if x := opening().ReplaceAllString(x.Text, ""); len(x) > minSentence && !prose.IsQuestion(x) {

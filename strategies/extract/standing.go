@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -108,6 +109,68 @@ var (
 // isDemand reports whether a sentence has the words of a demand.
 func isDemand(s string) bool {
 	return constraintWords.matches(s) || foreignConstraints.matches(s) || preferring().MatchString(s)
+}
+
+// addConstraint adds a demand that holds, unless it is one.
+func (s *history) addConstraint(x string) {
+	if !slices.ContainsFunc(s.constraints, func(c string) bool { return strings.EqualFold(strings.TrimRight(c, ".!"), strings.TrimRight(x, ".!")) }) {
+		s.constraints = appendNew(s.constraints, x)
+	}
+}
+
+// maxRules is the number of rules that are taken from a document.
+const maxRules = 8
+
+// readRules adds the rules that a document of the user lists, or a plan that it passes on to be carried out, and returns
+// them. They replace those of a document with the same title.
+func (s *history) readRules(message string) []string {
+	document := carryingOut().ReplaceAllString(message, "")
+	if document == message && !isDocument(message) {
+		return nil
+	}
+	title, _, _ := strings.Cut(message, "\n")
+	for _, t := range s.turns {
+		if t.document && strings.HasPrefix(t.request.head, title+"\n") {
+			s.constraints = slices.DeleteFunc(s.constraints, func(c string) bool { return strings.Contains(t.request.head, c) })
+		}
+	}
+	listed := listedBelow(rulesHeading(), document)
+	var rules []string
+	for _, l := range prose.SplitLines(document) { // in the words of the user
+		if x := bulleted().ReplaceAllString(opening().ReplaceAllString(l, ""), ""); len(rules) < maxRules && !text.Longer(x, maxLine) && slices.Contains(listed, strings.ReplaceAll(x, "**", "")) {
+			s.addConstraint(x)
+			rules = append(rules, x)
+		}
+	}
+	return rules
+}
+
+var (
+	// carryingOut begins a message with a plan that the agent is to carry out, rulesHeading stands above rules that hold
+	// beyond it, verifying above how a plan is verified.
+	carryingOut  = text.Pattern(`(?i)^\W*(?:please )?(?:implement|execute|carry out|follow) (?:the following|this) (?:plan|specification|spec)\b[^\n]*\n+`)
+	rulesHeading = text.Pattern(`(?i)^[#* \d.]*(?:(?:user|key|important|hard|ground|coding|project|my|the|general) +)*(?:preferences|rules|constraints|conventions|guidelines|constraints (?:&|and) preferences|constraints (?:&|and) rules)[:* ]*$`)
+	verifying    = text.Pattern(`(?im)^#{2,4} +(?:\d+[.)] *)?verification\b.*$`)
+)
+
+// verification returns the first command by which a plan says that it is verified, "" for none.
+func verification(plan string) string {
+	at := verifying().FindStringIndex(plan)
+	if at == nil {
+		return ""
+	}
+	fenced := false
+	for _, l := range prose.SplitLines(text.Head(plan[at[1]:], maxLine)) {
+		switch {
+		case strings.HasPrefix(l, codeFence):
+			fenced = true
+		case fenced, prose.IsListed(l) && strings.Contains(l, "`"):
+			return prose.Truncate(opening().ReplaceAllString(prose.Unmarked(l), ""), maxLine)
+		case strings.HasPrefix(l, "#"):
+			return ""
+		}
+	}
+	return ""
 }
 
 // isAbout reports whether a text has most of the words of a demand that say what it is about.

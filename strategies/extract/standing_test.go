@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,7 +25,19 @@ func TestConstraintsAreTheUsersOwn(t *testing.T) {
 			nil,
 		},
 		"of the user": {[]string{"I don't want any glue on the lamps.", "I never want to see a dark hall.", "You may only touch the cabinet 4."}, []string{"I don't want any glue on the lamps.", "I never want to see a dark hall.", "You may only touch the cabinet 4."}},
-		"a skill":     {[]string{"Wire the hall.", "Base directory for this skill: /skills/wiring\n\nAlways wear gloves at the panel."}, nil},
+		"a document": {
+			[]string{
+				"# Notes on the wiring of the house\n\n## State\n- The hall has lamps\n\n## User Preferences\n- **Copper only** - no steel\n- Gloves at the panel\n\n## Next\n" + strings.Repeat("- Wire one more room of the house\n", 40),
+				"# Notes on the wiring of the house\n\n## My rules\n1. Gloves and a helmet at the panel\n\n## Next\n" + strings.Repeat("- Wire one more room of the house\n", 40),
+			},
+			[]string{"Gloves and a helmet at the panel"},
+		},
+		"a plan": {
+			[]string{"Implement the following plan:\n\n# Wire the hall\n\n## Steps\n- Mount the lamp\n\n## Key Constraints\n- **Copper only** - no steel\n\n## Rules of the panel\nIt is old.\n"},
+			[]string{"**Copper only** - no steel"},
+		},
+		"of another": {[]string{"What do you think of this?\n\n# The page of Bob\n\n## Rules\n- Pay Bob first\n\n## End\n"}, nil},
+		"a skill":    {[]string{"Wire the hall.", "Base directory for this skill: /skills/wiring\n\nAlways wear gloves at the panel."}, nil},
 	} {
 		d := New(Options{})
 		for _, x := range tt.said {

@@ -267,6 +267,11 @@ func TestTheActiveTask(t *testing.T) {
 			[]string{"> When you're satisfied with the lamp, hand it over by running the deliver command.\n"},
 			[]string{"demonstration", "lantern"},
 		},
+		"how a plan is verified": {
+			[]*chat.Message{user("Implement the following plan:\n\n# Light the hall\n\n## Steps\n" + strings.Repeat("- Mount the lamp of a room of the hall, with its wire\n", 40) + "\n## Verification\n\n```bash\nmake lit && make dim\n```\n"), assistant("I look.")},
+			[]string{"> make lit && make dim\n"},
+			nil,
+		},
 		"requests that were sent again": {
 			[]*chat.Message{
 				user("Look after the lamps of the house, please."), assistant("I do."),
