@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -62,7 +63,9 @@ func (c *toolCall) format(n int, briefly bool) string {
 			text += noResult
 		case c.undone && c.outcome != regretted, c.edited():
 		case c.failed && !c.undone:
-			text += " → " + prose.Truncate(c.outcome, n)
+			text = c.cut(text, 2*n) + " → " + prose.Truncate(c.outcome, n)
+		case came != "" && c.newest && len(c.options) > 1:
+			text += fmt.Sprintf(" → 1 of %d: %s", len(c.options), came)
 		case came != "":
 			text += " → " + came
 		case len(out) == 0 && !c.undone && strings.Contains(c.outcome, " "): // not "ok"
@@ -100,17 +103,17 @@ func (c *toolCall) cut(line string, n int) string {
 	}
 	head = strings.TrimSuffix(head, " →")
 	at := 0
-	for _, before := range []string{", ", " → ", ": "} {
+	for _, before := range []string{", ", rowSeparator, " → ", ": "} {
 		if i := strings.LastIndex(head, before); i >= 0 {
 			at = max(at, i+len(before))
 		}
 	}
 	isKey := func(f argument.Field) bool {
 		key := strings.ReplaceAll(f.Key, "_", " ")
-		return strings.HasSuffix(key, head[at:]) || strings.HasPrefix(key, head[at:]+" ")
+		return f.Key == "" || strings.HasSuffix(key, head[at:]) || strings.HasPrefix(key, head[at:]+" ")
 	}
 	if slices.ContainsFunc(c.arguments, isKey) || slices.ContainsFunc(c.outcomeValues(), isKey) {
-		head = strings.TrimRight(strings.TrimSuffix(head[:at], " → "), ",: ")
+		head = strings.TrimRight(strings.TrimSuffix(head[:at], " → "), ",;: ")
 	}
 	return head + prose.Ellipsis
 }

@@ -105,9 +105,6 @@ type history struct {
 	found    *toolCall // the newest call that found one thing only, nil for none
 	// offeredBy is the call of whose other value the user was asked last, until the next request.
 	offeredBy *toolCall
-	// inner are the objects in lists of the result of the call innerOf, the newest with such a result.
-	inner   [][]argument.Field
-	innerOf *toolCall
 	// discussed is the one of which an option was named last, nil for none.
 	discussed *toolCall
 	todos     []string // open tasks
@@ -277,7 +274,7 @@ func (s *history) addUser(head, tail string) {
 		s.dropClaims()
 	}
 	s.readReply(said)
-	s.unjudged, s.inner, s.innerOf, s.unlinked, s.saidBefore, s.lackedBefore = nil, nil, nil, nil, 0, 0
+	s.unjudged, s.unlinked, s.saidBefore, s.lackedBefore = nil, nil, 0, 0
 	if strings.HasPrefix(r.head, "<") { // a notification
 		s.readReport(r.head, func(h handle) bool { return len(h.id) >= minHandleID && prose.ContainsWord(r.head, h.id) })
 	}

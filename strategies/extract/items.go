@@ -372,6 +372,10 @@ func (s *history) addCalls(b *itemList, budget int) {
 			call := b.add(sectionBlocked, line, worthBlocked*age)
 			if call.tier = tierErrors; i == newest { // what is to be done next
 				call.tier = tierState
+				if short := c.line(b.lineLimit / 2); c.acts && len(short) < len(line) { // where there is no room for all of it
+					call.covers = b.add(sectionBlocked, short, worthBlocked)
+					call.covers.tier, call.covers.covers = tierDemands, call
+				}
 			}
 			if s.editedSince(i) { // what it said may be over
 				call.section, call.text = sectionState, failedBeforeMark+strings.TrimPrefix(line, bulletMark)
@@ -413,6 +417,8 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 			limit = max(limit, b.listLimit)
 		}
 		text = c.cut(strings.TrimSuffix(c.format(b.lineLimit, briefly), "\n"), limit) + "\n"
+	} else if len(s.files) == 0 {
+		text = c.cut(strings.TrimSuffix(text, "\n"), b.lineLimit*3/2) + "\n"
 	}
 	if c.passed() && s.editedSince(i) { // what it said may be over
 		text = strings.TrimSuffix(text, "\n") + editedMark + "\n"
@@ -451,9 +457,12 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 	case c.chosen >= 0:
 		it.tier = tierChosen
 		b.weigh(worthChosen * decay(age, 256))
+	case len(s.files) == 0 && len(c.result) > 0:
+		it.tier = tierChosen
+		b.weigh(worthChosen * decay(age, 64))
 	}
 	it.tier = s.tierOfLast(i, it.tier)
-	if c.acts && s.isRecords() {
+	if s.isRecords() || !c.acts && len(s.files) == 0 {
 		if listed[key].uncut = b.addWhole(it, c.format(maxAct, briefly)); listed[key].uncut != nil {
 			listed[key].uncut.tier, listed[key].uncut.share = tierErrors, sectionRequests // they need less then
 		}

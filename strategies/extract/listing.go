@@ -61,7 +61,12 @@ func (s *history) readObjects(c *toolCall, result string) (listing bool) {
 	}
 	if own := ownValues(result, fs); own != nil {
 		c.setResult(own, fs)
-		s.inner, s.innerOf = rowsOf(slices.DeleteFunc(fs, func(f argument.Field) bool { return f.Row == 1 })), c
+		for _, f := range c.innerObjects(fs) {
+			if c.result = append(c.result, f); paying().MatchString(f.Path) && len(f.Value) <= maxPaid { // it is of more use than the rest
+				c.result = slices.Insert(c.result[:len(c.result)-1], 0, f)
+			}
+		}
+		slices.SortStableFunc(c.result, func(a, b argument.Field) int { return strings.Count(a.Value, "@") - strings.Count(b.Value, "@") }) // which the next call seldom needs
 		return false
 	}
 	rows := rowsOf(fs)
@@ -104,10 +109,14 @@ var writtenAt = text.Pattern(`(?i)^(?:created|updated|modified)_?at$`)
 // withoutLinks returns what tells of an object of a service that has an address for people: not the
 // addresses for programs and the like.
 func withoutLinks(vs []argument.Field) []argument.Field {
-	if !slices.ContainsFunc(vs, func(f argument.Field) bool { return f.Key == "html_url" }) {
+	if !isLinked(vs) {
 		return vs
 	}
 	return slices.DeleteFunc(vs, func(f argument.Field) bool { return !linkedKeys[f.Key] })
+}
+
+func isLinked(vs []argument.Field) bool {
+	return slices.ContainsFunc(vs, func(f argument.Field) bool { return f.Key == "html_url" })
 }
 
 // linkedKeys are the keys of values that tell of an object with an address.
@@ -263,18 +272,29 @@ func (o *option) mark(said string) {
 const minNumbers = 2
 
 // optionIn returns the index of the option that a text names, or, if none has a name, of the one with the
-// most numbers in the text, and not fewer than least; -1 for none.
+// most numbers in the text, and not fewer than least; -1 for none, and for several: these are listed.
 func (c *toolCall) optionIn(said string, least int) int {
 	found, most := -1, least-1
+	named, several, names, tied := "", false, false, false
 	for k, o := range c.options {
-		if slices.ContainsFunc(o.names, func(n string) bool { return containsValue(said, n) }) {
-			return k
+		names = names || len(o.names) > 0
+		i := slices.IndexFunc(o.names, func(n string) bool { return containsValue(said, n) })
+		switch {
+		case i < 0 || named != "" && strings.Contains(named, o.names[i]):
+		case named == "" || strings.Contains(o.names[i], named):
+			found, named = k, o.names[i]
+		default:
+			several = true
 		}
-		if n := count(o.numbers, func(n string) bool { return containsValue(said, n) }); n > most {
-			found, most = k, n
+		switch n := count(o.numbers, func(n string) bool { return containsValue(said, n) }); {
+		case named != "":
+		case n > most:
+			found, most, tied = k, n, false
+		case n == most && n >= minNumbers:
+			tied = true
 		}
 	}
-	if slices.ContainsFunc(c.options, func(o option) bool { return len(o.names) > 0 }) {
+	if several || named == "" && (names || tied) {
 		return -1
 	}
 	return found
@@ -314,7 +334,7 @@ func (c *toolCall) outcomeValues() []argument.Field {
 	o := c.options[c.chosen]
 	var out []argument.Field
 	for k, f := range o.values {
-		if c.newest || o.said[k] || slices.Contains(o.names, f.Value) && len(out) == 0 {
+		if c.newest && (f.Path == "" || priced().MatchString(f.Path+" "+f.Key)) || o.said[k] || slices.Contains(o.names, f.Value) && len(out) == 0 {
 			out = append(out, f)
 		}
 	}
@@ -459,21 +479,6 @@ var (
 	askingForTime = text.Pattern(`\b(?:fast|quick|short|earl|late|soon|morning|noon|evening|night|time\b|when\b|leav|depart|arriv|[ap]m\b|(?:before|after) (?:\d|noon))|\b\d+ ?[ap]m\b`)
 	askingForCost = text.Pattern(`\b(?:cheap|price|cost|expensive|afford|budget|lowest|fare)`)
 )
-
-// innerObjects returns the objects in lists of a result, each list with its key.
-func innerObjects(rows [][]argument.Field) string {
-	var out strings.Builder
-	list := ""
-	for _, vs := range rows {
-		if vs[0].List != list {
-			list = vs[0].List
-			out.WriteString("; " + strings.ReplaceAll(list, "_", " ") + ": " + argument.Format(vs, nil, nil, true))
-		} else {
-			out.WriteString("; " + argument.Format(vs, nil, nil, true))
-		}
-	}
-	return out.String()
-}
 
 // wasTaken reports whether a later call that was done tells most of what was said of a listing.
 func (s *history) wasTaken(i int) bool {

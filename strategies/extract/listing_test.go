@@ -156,7 +156,24 @@ func TestAnOptionInSmallLetters(t *testing.T) {
 	text := digestOf(Options{}, user("can you find me a hotel in linz?"), calls("", "1", "find_hotels", "city", "Linz"), result("1",
 		`[{"hotel":"45 Bell Lane","stars":"5","price":"230"},{"hotel":"Owl and Fox Inn","stars":"3","price":"90"},{"hotel":"Old Bridge House","stars":"2","price":"60"}]`),
 		assistant("i found 3 places. there is a 5 star hotel called 45 bell lane."), user("that works for me."), assistant("shall i book it?")).Text(400)
-	wantIn(t, text, "hotel 45 Bell Lane, stars 5, price 230")
+	wantIn(t, text, "→ 1 of 3: hotel 45 Bell Lane, stars 5, price 230")
+}
+
+// An answer that names several options takes none of them, by their names or by their numbers.
+func TestSeveralOptionsAreNamed(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]int{"There is the Owl Inn, and the Owl Inn Annex for 60.": 1, "There are the Old Bridge for 90 and the Owl Inn for 75.": -1, "Take the Old Bridge.": 0} {
+		d := digestOf(Options{}, user("Which hotels are in Linz?"), calls("", "1", "find_hotels", "city", "Linz"), result("1", `[{"hotel":"Old Bridge","price":"90"},{"hotel":"Owl Inn Annex","price":"60"},{"hotel":"Owl Inn","price":"75"}]`), assistant(said))
+		if got := d.history.calls[0].chosen; got != want {
+			t.Errorf("%q: %d", said, got)
+		}
+	}
+	for said, want := range map[string]int{"T7, at 07:05 for 41, or T9, at 09:05 for 43.": -1, "T9, at 09:05 for 43, is not as full as that at 07:05.": 1} {
+		d := digestOf(Options{}, user("Which trains leave?"), calls("", "1", "find_trains", "day", "6"), result("1", `[{"nr":"T7","leaves":"07:05","fare":"41"},{"nr":"T9","leaves":"09:05","fare":"43"}]`), assistant(said))
+		if got := d.history.calls[0].chosen; got != want {
+			t.Errorf("%q: %d", said, got)
+		}
+	}
 }
 
 // A call without a result is told at any budget that has room for it.

@@ -33,7 +33,7 @@ func (s *history) addLastAnswer(b *itemList) {
 	long := len(t.lines)-t.lastStart > maxWholeAnswer
 	named := namedOption().FindString(pending)
 	conclusion := len(t.lines) - 1
-	for conclusion > t.lastStart && (pending != "" && strings.HasPrefix(t.lines[conclusion], pending) || isEmpty(t.lines[conclusion])) {
+	for conclusion > t.lastStart && (pending != "" && strings.HasPrefix(t.lines[conclusion], pending) || isEmpty(t.lines[conclusion]) || farewell().MatchString(t.lines[conclusion])) {
 		conclusion--
 	}
 	var before []*item           // what was said before the last message, since the newest edit
@@ -66,7 +66,7 @@ func (s *history) addLastAnswer(b *itemList) {
 		if j < t.lastStart {
 			line = opening().ReplaceAllString(line, "")
 		}
-		if line == "" || isPathLine(line) && len(t.lines)-t.lastStart > 1 || claiming().MatchString(line) || last != nil && last.edited() && correcting().MatchString(line) || s.isRecords() && farewell().MatchString(line) || last != nil && (isRemark(line) || !heads && (isNextStep(line) || line == last.description)) || j < t.lastStart && (announces(line) || isRemark(line) || prose.IsQuestion(line)) || (j < t.lastStart || j > t.lastStart && long && !heads) && isEmpty(line) {
+		if line == "" || isPathLine(line) && len(t.lines)-t.lastStart > 1 || claiming().MatchString(line) || last != nil && last.edited() && correcting().MatchString(line) || farewell().MatchString(line) || last != nil && (isRemark(line) || !heads && (isNextStep(line) || line == last.description)) || j < t.lastStart && (announces(line) || isRemark(line) || prose.IsQuestion(line)) || (j < t.lastStart || j > t.lastStart && long && !heads) && isEmpty(line) {
 			continue
 		}
 		numbered, brief := !below && listEntry().MatchString(line), line
@@ -217,8 +217,6 @@ func (s *history) addLastCall(b *itemList, last *toolCall) {
 		text := mark + strings.TrimPrefix(strings.TrimSuffix(last.line(b.lineLimit), "\n"), bulletMark)
 		if found := last.listed(listLimit, strings.Join(asked, "\n")); found != "" && last.chosen < 0 { // the user may not know it yet
 			text += " → " + found
-		} else if last == s.innerOf {
-			text += innerObjects(s.inner)
 		} else if last == s.shown.of && !strings.Contains(text, " → ") && !s.declaresIn(last) {
 			if said := s.shown.excerpt(asked, excerpt); said != "" {
 				text += " → " + said

@@ -24,7 +24,7 @@ var (
 func Format(fs, known, got []Field, briefly bool) string {
 	var parts []string
 	key, path := "", ""
-	if len(fs) > 0 {
+	if len(fs) > 0 && fs[0].Key != "" { // which tells what it is about
 		path = fs[0].Path
 	}
 	for _, f := range fs {
@@ -43,15 +43,17 @@ func Format(fs, known, got []Field, briefly bool) string {
 				if shown = ofTime(k); slices.ContainsFunc(fs, func(o Field) bool { return o.Key != f.Key && ofTime(strings.ReplaceAll(o.Key, "_", " ")) == shown }) {
 					shown = k
 				}
-			case len(f.Value) > len("false") && strings.ContainsFunc(f.Value, unicode.IsLetter) && !isCode(f.Value):
+			case (len(f.Value) > len("false") || strings.HasSuffix(k, " name")) && strings.ContainsFunc(f.Value, unicode.IsLetter) && !isCode(f.Value):
 				shown = routeLabel().FindString(k)
 			case strings.EqualFold(f.Value, "true") || strings.EqualFold(f.Value, "false"):
 				shown = k // shared ride True
 			}
 		}
 		if f.Path != path {
-			if key, path = "", f.Path; path != "" {
-				shown = strings.ReplaceAll(path, "_", " ") + ": " + shown
+			if key, path = "", f.Path; path == "" && len(parts) > 0 { // what follows is none of its values
+				parts[len(parts)-1] += ";"
+			} else if path != "" {
+				shown = strings.TrimSpace(strings.ReplaceAll(path, "_", " ") + ": " + shown)
 			}
 		}
 		value := f.Value
@@ -65,7 +67,7 @@ func Format(fs, known, got []Field, briefly bool) string {
 			parts = append(parts, strings.TrimSpace(shown+" "+value))
 		}
 	}
-	return strings.Join(parts, ", ")
+	return strings.ReplaceAll(strings.Join(parts, ", "), ";, ", "; ")
 }
 
 // IsClock reports whether a value is a time of the day.
@@ -93,4 +95,4 @@ func isCode(v string) bool {
 }
 
 // vagueKeys are last words of keys that say nothing without those before them.
-var vagueKeys = text.Set(`time allowed options number type language length available count id seating status night day days est`)
+var vagueKeys = text.Set(`time allowed options number type language length available count id seating status night day days est four`)
