@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/argument"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
@@ -64,12 +65,13 @@ func (s *history) addAnswer(b *itemList, i int, request *item) {
 func (a *answer) addLines() {
 	flat := a.finding && a.editedLater // without lists, which stand with their heading only
 	var former, it *item               // of the line before, nil if that is left out
-	counted, missing := false, false   // the line is an entry of a numbered list, of which one was left out
+	counted, missing := false, false   // the line is an entry of a list that is told from its beginning, of which one was left out
+	record, label := !a.isChat() && len(a.files) == 0, ""
 	for j, line := range a.lines {
 		line, below := strings.CutPrefix(line, belowMark)
 		former, it = it, nil
 		missing = missing || counted && former == nil
-		counted = below && listEntry().MatchString(line)
+		counted = below && (record || listEntry().MatchString(line))
 		if !below {
 			a.head, missing = nil, false
 		} else if flat || a.head == nil && j > a.last { // not understood without what it stands below
@@ -94,9 +96,15 @@ func (a *answer) addLines() {
 			line = plain
 		}
 		first := j >= a.last && !a.answered && !isIntention(line) && !a.finding
+		alike := false // an entry without a list of its own: Option 2: …
+		if !below {
+			before, _, _ := strings.Cut(line, ": ")
+			alike = record && former != nil && len(before) < min(len(line), maxHeading) && argument.Form(before) == argument.Form(label)
+			label = before
+		}
 		if follows := !below && following().MatchString(line); follows && former == nil && j > a.last { // not understood alone
 			continue
-		} else if !follows && (!counted || former == a.head) {
+		} else if !follows && !alike && (!counted || former == a.head) {
 			former = nil
 		}
 		if !counted && (plain == "" || a.saysNothing(line, first, heads, below)) || a.isOver(line, first) {
@@ -121,7 +129,10 @@ func (a *answer) addLines() {
 		}
 		line = a.marked(line, about, a.lines[j+1:end], flat, below)
 		it = a.add(line, worth, first, j >= a.last)
-		it.follows, it.repeats = former, counted && a.picked
+		it.follows, it.repeats = former, counted && a.picked || alike
+		if alike {
+			former.repeats = true
+		}
 		if heads {
 			a.head, it.heading = it, strings.HasSuffix(line, ":") || prose.IsRow(line)
 		}
@@ -138,7 +149,7 @@ func (a *answer) saysNothing(line string, first, heads, below bool) bool {
 	case below && !a.finding && prose.IsRow(line): // a row of a table stands with the others
 		passing, empty = false, false
 	}
-	return empty || passing && (!first || a.editedLater) || isRemark(line) ||
+	return empty || farewell().MatchString(line) || passing && (!first || a.editedLater) || isRemark(line) ||
 		!a.isTalk() && (a.head == nil || !prose.IsRow(a.head.text)) && isProgramLine(line) ||
 		a.finding && len(a.files) > 0 && (isChange(line) || instructing().MatchString(line))
 }
@@ -186,7 +197,7 @@ func (a *answer) add(line string, worth float64, first, last bool) *item {
 	}
 	it := a.list.add(sectionFindings, text, worth*decay(len(a.turns)-1-a.index, 8)*min(1, float64(len(text))/usualLine))
 	it.day, it.parent = a.day, a.head
-	if first && (a.list.crowded || a.isBefore) && !a.isRecords() && !a.isTalk() && a.index >= len(a.turns)-1-newestRequests {
+	if first && ((a.list.crowded || a.isBefore) && !a.isRecords() && !a.isTalk() && a.index >= len(a.turns)-1-newestRequests || a.isRecords() && a.index == a.activeTurn()-1) {
 		it.tier = tierOpen
 	}
 	switch {

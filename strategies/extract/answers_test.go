@@ -253,7 +253,7 @@ func TestPartsOfOptionsAreLabelled(t *testing.T) {
 		"1. **Option 1:**\n   - **Train 1:** Linz to Wels\n     - Number: R4410\n     - Price: €11\n   - **Train 2:** Wels to Graz\n     - Number: R4477\n     - Price: €31\n\n"+
 		"2. **Option 2:**\n   - **Train 1:** Linz to Selzthal\n     - Number: R4408\n     - Price: €18\n   - **Train 2:** Selzthal to Graz\n     - Number: R4461\n     - Price: €22\n\nWhich one would you like?"),
 		user("I would like to book Option 2, please, for me and my brother.")).Text(600)
-	wantIn(t, text, "Option 1: Train 1: Linz to Wels", "Option 1: Train 2: Wels to Graz", "Option 2: Train 2: Selzthal to Graz", chosenMark+"2. Option 2:")
+	wantIn(t, text, "Option 1: Train 1: Linz to Wels", "Option 1: Train 2: Wels to Graz", "Option 2: Train 2: Selzthal to Graz", chosenMark+"2. Option 2: Train 1: Linz to Selzthal; Number: R4408; Price: €18; Train 2: Selzthal to Graz; Number: R4461; Price: €22")
 	for reply, want := range map[string][]string{"I would like to book Flight Option 2, please.": {"2"}, "I want to book 2 rooms, please.": nil, "I would like to reserve a table": nil} {
 		if got := picks(reply); !slices.Equal(got, want) {
 			t.Errorf("%q picks %q", reply, got)

@@ -45,10 +45,13 @@ func inContext(s, question string) string {
 }
 
 // asking begins a sentence that wants an answer without being a question.
-var asking = text.Pattern(`(?i)^(?:(?:could you |can you )?please (?:confirm|verify|choose|pick|tell me|specify|approve|provide|let me know|share|give me|send me|enter)|(?:(?:i am|i['’]?m|still) )*(?:waiting (?:for|on)|standing by for|awaiting|holding (?:for|on)) your (?:\w+ )?(?:go|ok(?:ay)?|answer|reply|approval|confirmation|decision|input|choice|response|feedback|word))\b`)
+var asking = text.Pattern(`(?i)^(?:(?:if (?:so|yes),? |could you |can you )*please (?:confirm|verify|choose|pick|tell me|specify|approve|provide|let me know|share|give me|send me|enter)|(?:(?:i am|i['’]?m|still) )*(?:waiting (?:for|on)|standing by for|awaiting|holding (?:for|on)) your (?:\w+ )?(?:go|ok(?:ay)?|answer|reply|approval|confirmation|decision|input|choice|response|feedback|word))\b`)
 
 // maxOptionLines is the number of lines around a question that answeredLines returns.
 const maxOptionLines = 6
+
+// maxBelowOption is the number of lines below an option that are told with it.
+const maxBelowOption = 12
 
 // picking is a reply that picks from a list.
 var picking = text.Pattern(`(?i)^\W*(?:(?:let'?s|do|go|with|for|take|try|i|i'?d|would|like|want|to|prefer|pick|choose|select|book|reserve|yes|ok|please|flight|hotel|option|options|number|choice|approach|nr|the|step|item)[\s.,#]+)*(\d{1,2}|[a-h]|first|second|third|fourth|last|latter|former|both|all)\b`)
@@ -291,11 +294,14 @@ func withBelow(line string, below []string) string {
 		return line
 	}
 	var entries []string
-	for _, l := range below[:min(len(below), maxOptionLines)] {
+	for _, l := range below {
 		if choiceLine().MatchString(l) || !prose.IsListed(l) {
 			break
 		}
-		entries = append(entries, prose.Unmarked(l))
+		if entries = append(entries, prose.Unmarked(l)); len(entries) > maxBelowOption {
+			entries[maxBelowOption] = strings.TrimSpace(prose.Ellipsis)
+			break
+		}
 	}
 	return line + " " + strings.Join(entries, "; ")
 }

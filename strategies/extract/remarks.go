@@ -32,8 +32,8 @@ var (
 	controlling = text.Pattern(`^/(?:clear|compact|exit|quit|q|ex|help|models?|mode|chat-mode|login|logout|config|cost|status|resume|reset|ls|tokens|settings|ide|mcp|permissions)(?: +\S+)?\s*$|^/(?:add|copy|diff|drop|map|read-only|tok)(?: +\S+)*\s*$`)
 )
 
-// farewell is a line with which the assistant ends a visit.
-var farewell = text.Pattern(`(?i)\bhave (?:yourself )?an? (?:\w+ )?(?:day|time|one|evening|night|trip|weekend)\b|\bgood ?bye\b`)
+// farewell is a line with which the assistant ends a visit, or an answer.
+var farewell = text.Pattern(`(?i)^if (?:you|there['’]?s|there is)\b[^.:?]{1,80}\b(?:let me know|feel free|just (?:ask|let me know))\b[^.:?]{0,40}[.!]?$|\bhave (?:yourself )?an? (?:\w+ )?(?:day|time|one|evening|night|trip|weekend)\b|\bgood ?bye\b`)
 
 // withoutCommands returns a request without the lines that run a program or a command of the one that runs
 // the agent, and without a line that a command repeats.

@@ -129,6 +129,7 @@ func TestWhatASuccessorWouldDoAgain(t *testing.T) {
 		"calls of one tool":       {slices.Concat([]*chat.Message{user("Inspect the house.")}, reviews), "- Last: of 3 calls, all with results: Task: description Inspect the garden"},
 		"files of one name":       {slices.Concat([]*chat.Message{user("Repair the lamps.")}, edits), "cellar/lamp.go, hall/lamp.go"},
 		"what is pointed to":      {[]*chat.Message{user("Find me a van for Friday."), assistant("There is a red van for 40 a day."), user("Fine, please take that one for me, and pay it with my second card.")}, repliesMark + "There is a red van for 40 a day.\n"},
+		"all of a list":           {[]*chat.Message{user("Pay the red van of hall 7 for me."), assistant("It costs 60 more. Would you like to pay that with a card? If so, please let me know with which one:\n- the card ending in 3848\n- the card ending in 6437"), user("I will pay that with the card ending in 6437.")}, "please let me know with which one:\n  - the card ending in 3848\n  - the card ending in 6437\n"},
 		"a list without question": {[]*chat.Message{user("Which trains are there?"), assistant("Please let me know which you want:\n1. NX4471 at seven\n2. NX4473 at nine"), user("I do not want either of those, is there a later one?")}, repliesMark + "1. NX4471 at seven\n  - 2. NX4473"},
 	} {
 		if text := digestOf(Options{}, tt.messages...).Text(900); !strings.Contains(text, tt.want) {

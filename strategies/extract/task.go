@@ -94,6 +94,7 @@ func (s *history) leadingItems(budget int) []*item {
 				add(sectionTask, repliesMark+l+"\n")
 			} else {
 				add(sectionTask, indentMark+formatEntry(l))
+				out[len(out)-1].repeats = true // the request may name what it picks
 			}
 		}
 	}
