@@ -33,7 +33,7 @@ func assigned(t *source, e *edits) {
 		if hasFold(s[max(0, name-len("site ")):name], "site ") && strings.EqualFold(s[name:end], "key") {
 			continue // public
 		}
-		if !strong && !weakName(s[name:end]) {
+		if !strong && (!weakName(s[name:end]) || hasAnySuffix(s[:name], "<script ", "<style ")) {
 			continue
 		}
 		value := literalAfter(s, blank.end(s, i+1))
@@ -63,7 +63,7 @@ func assigned(t *source, e *edits) {
 			}
 			v = s[value:stop]
 		}
-		if (secretValue(v, strong, quote != 0) || (isAppKey(s[name:end]) && len(v) >= 32 || hasAnySuffix(s[name:end], "SESSID", "SESSIONID") && len(v) >= 20) && alnum.has(v) && digit.any(v) && letters.any(v) || quote != 0 && isPassword(s[name:end]) && isTyped(v)) && !spared(s[name:end], v, quote != 0) && !isParsed(s, name, v) {
+		if (secretValue(v, strong, quote != 0) || len(v) >= 8 && alnum.has(v) && digit.any(v) && letters.any(v) && isRandomOf(s[name:end], v) || quote != 0 && isPassword(s[name:end]) && (isTyped(v) || isShort(v))) && !spared(s[name:end], v, quote != 0) && !isParsed(s, name, v) {
 			e.mask(s, value, stop, KindAssignment)
 			if strong && quote != 0 {
 				maskList(s, s[name:end], stop, e)
@@ -137,15 +137,12 @@ var typeSet = setOf("0-9A-Za-z_&.<>[]?| '")
 var valueSet = setOf("0-9A-Za-z_+/=.~-")
 
 // weakNames lists the ends of names whose value is a secret only if it is random.
-var weakNames = []string{"key", "salt", "auth", "cert", "signature", "credential", "key-data", "keydata", "hmac", "seed", "nonce", "session", "sessionid", "session_id", "sid", "pat"}
+var weakNames = []string{"key", "salt", "auth", "cert", "signature", "credential", "key-data", "keydata", "hmac", "seed", "nonce", "session", "sessionid", "session_id", "sid", "pat", "cookie", "dockerconfigjson", "dockercfg", "encrypt"}
 
 func weakName(name string) bool {
-	if identifies(name) {
-		return false
-	}
 	for _, w := range weakNames {
 		if n := len(name) - len(w); n >= 0 && strings.EqualFold(name[n:], w) {
-			return true
+			return !identifies(name)
 		}
 	}
 	return false
@@ -153,7 +150,7 @@ func weakName(name string) bool {
 
 // identifies reports whether a name is that of a key which tells things apart, rather than opens them.
 func identifies(name string) bool {
-	return strings.EqualFold(lastWord(name), "key") && isAny(wordBefore(name), identifying)
+	return strings.EqualFold(lastWord(name), "key") && (isAny(wordBefore(name), identifying) || hasFold(name, "sec-websocket"))
 }
 
 var identifying = strings.Fields("idempotency dedup deduplication dedupe sort partition cache primary foreign range object row group lookup natural surrogate composite unique join map index sharding shard distribution translation message")
@@ -162,6 +159,11 @@ var identifying = strings.Fields("idempotency dedup deduplication dedupe sort pa
 // hexadecimal, and its name otherwise.
 func isAppKey(name string) bool {
 	return strings.HasSuffix(name, "_PAT") || strings.EqualFold(lastWord(name), "key") && isAny(wordBefore(name), []string{"app", "application", "consumer", "routing", "integration", "service"})
+}
+
+// isRandomOf reports whether letters and digits are a secret of a name of which others are not.
+func isRandomOf(name, v string) bool {
+	return len(v) >= 20 && hasAnySuffix(name, "SESSID", "SESSIONID", "COOKIE", "_cookie") || len(v) >= 32 && isAppKey(name) || isRandom(v) && strings.EqualFold(lastWord(name), "salt")
 }
 
 // secretValue reports whether a value looks generated. strong is set for a secret name.
@@ -174,14 +176,14 @@ func secretValue(v string, strong, quoted bool) bool {
 	case strong:
 		return len(v) >= 16 && (mixed(v) || jagged(v)) && entropy(v) >= 3
 	}
-	return len(v) >= 20 && !strings.Contains(strings.TrimRight(v, "="), "=") && !isHex(v) && threeKinds(v) && entropy(v) >= 3.8 && (strings.Count(v, "/") < 3 || jagged(v)) && strings.Count(v, ".") < 2
+	return len(v) >= 20 && !strings.Contains(strings.TrimRight(v, "="), "=") && !isHex(v) && (threeKinds(v) || len(v) >= 24 && alnum.has(v) && digit.any(v) && isRandom(v)) && entropy(v) >= 3.8 && (strings.Count(v, "/") < 3 || jagged(v)) && strings.Count(v, ".") < 2
 }
 
-// mixed reports whether v has letters and also digits or signs; of letters outside of ASCII, which
+// mixed reports whether v has letters and also digits or signs, or is random letters; of letters outside of ASCII, which
 // a sentence without blanks has too, with two digits at the end, or one if they have two cases.
 func mixed(v string) bool {
 	if letters.any(v) {
-		return strings.ContainsAny(v, "0123456789!@#^&*?")
+		return strings.ContainsAny(v, "0123456789!@#^&*?") || isRandom(v)
 	}
 	n := len(v)
 	return n > 2 && digit[v[n-1]] && (digit[v[n-2]] && strings.ContainsFunc(v, unicode.IsLetter) || strings.ContainsFunc(v, unicode.IsLower))

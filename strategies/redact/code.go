@@ -63,3 +63,50 @@ func isStatement(line string) bool {
 
 // keywords begin statements with a block.
 var keywords = strings.Fields("if else elif for while switch case func def class try except finally with type struct")
+
+// calls finds the secrets of calls without a name for them: random arguments of a client of a service, the password of
+// a wireless network, that of a function of Postgres.
+func calls(t *source, e *edits) {
+	s := t.s
+	for _, call := range []struct {
+		literal     string
+		first, last int // arguments
+		valid       func(string) bool
+		named       bool // the result is assigned to a name for a key
+	}{
+		{"Client(", 1, 2, isKey, false},
+		{"WiFi.begin(", 2, 2, nil, false},
+		{"superuser(", 2, 3, isShort, false},
+		{"pgp_sym_", 2, 2, nil, false},
+		{"connect(", 3, 4, isShort, false},
+		{"database(", 3, 3, isShort, false},
+		{"Buffer.from(", 1, 1, isHexKey, true},
+		{"fromhex(", 1, 1, isHexKey, true},
+		{"unhexlify(", 1, 1, isHexKey, true},
+		{"DecodeString(", 1, 1, isHexKey, true},
+	} {
+		for at := range t.literal(call.literal) {
+			open := at + strings.IndexByte(s[at:min(len(s), at+maxCell)], '(')
+			if open < at {
+				continue
+			}
+			line, _, _ := strings.Cut(s[open:min(len(s), open+maxBlank)], "\n")
+			for n := call.first; n <= call.last; n++ {
+				arg := quotedArgument(line, n)
+				if arg < 0 {
+					continue
+				}
+				start, end, _ := valueAt(s, open+arg)
+				if v := s[start:end]; start >= e.end() && len(v) >= 6 && (!call.named || isKeyName(s[:at])) && !placeholder(v) && (call.valid == nil || call.valid(v)) {
+					e.mask(s, start, end, KindAssignment)
+				}
+			}
+		}
+	}
+}
+
+// isKey reports whether v is random, and not the account of a client.
+func isKey(v string) bool { return isOpaque(v) && !strings.HasPrefix(v, "AC") }
+
+// isHexKey reports whether v is the hexadecimal of a key.
+func isHexKey(v string) bool { return len(v) >= 32 && isHex(v) && digit.any(v) }

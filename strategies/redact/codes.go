@@ -1,6 +1,9 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // codes finds the security codes of payment cards and lists of recovery codes.
 func codes(t *source, e *edits) {
@@ -13,13 +16,14 @@ func codes(t *source, e *edits) {
 			e.mask(s, start, end, KindAssignment)
 		}
 	}
+	app := sync.OnceValue(func() bool { return strings.Contains(s, "uthenticator") })
 	for _, w := range t.found() {
 		if w.start < e.end() {
 			continue
 		}
 		switch w.word.text {
 		case "key", "secret", "totp":
-			if w.word.text == "totp" || hasSetup(s[max(0, w.start-len("manual entry ")):w.start]) || strings.Contains(s[w.end:min(len(s), w.end+maxGap)], "uthenticator") {
+			if w.word.text == "totp" || hasSetup(s[max(0, w.start-len("manual entry ")):w.start]) || app() && strings.Contains(s[w.end:min(len(s), w.end+maxGap)], "uthenticator") {
 				groupedKey(s, w.end, e)
 			}
 		case "cvv", "cvc", "security code", "prüfziffer":

@@ -65,7 +65,11 @@ func commands(t *source, e *edits) {
 				}
 			}
 		case "securestring":
-			at = argument(line, 1)
+			if at = argument(line, 1); strings.HasSuffix(s[:w.start], "' | ConvertTo-") {
+				end := w.start - len("' | ConvertTo-")
+				maskInput(s, end-len(s[max(0, end-maxGap):end])+strings.LastIndexByte(s[max(0, end-maxGap):end], '\'')+1, end, e)
+				continue
+			}
 		case "snmp-server community":
 			at = argument(line, 1)
 			plain = at >= 0 && digit.any(line[at:notSpace.end(line, at)])
@@ -78,10 +82,16 @@ func commands(t *source, e *edits) {
 				at = quotedAfter(line, "= ")
 			}
 		case "credential":
-			at = methodArgument(line, 2)
+			for n := 4; n >= 2 && at < 0; n-- {
+				at = methodArgument(line, n)
+			}
 		case "login":
 			if s[w.start:w.end] == "LOGIN" && len(strings.Fields(line)) == 2 && isTag(lastLine(s[max(0, w.start-maxCell):w.start])) { // of IMAP
 				at, plain = argument(line, 2), true
+				break
+			}
+			if strings.HasSuffix(s[:w.start], " +") { // of Steam
+				at = argument(line, 2)
 				break
 			}
 			if at = quotedArgument(line, 2); at < 0 && strings.HasPrefix(line, " ") {
@@ -117,7 +127,8 @@ func commands(t *source, e *edits) {
 				}
 			}
 		case "passwd":
-			if strings.HasSuffix(s[:w.start], "ht") && strings.Contains(line, " -") {
+			if strings.HasSuffix(s[:w.start], "ht") && strings.Contains(line, " -") || strings.HasPrefix(line, " -b") {
+				plain = !strings.HasSuffix(s[:w.start], "ht")
 				at = argument(line, strings.Count(strings.TrimSpace(line), " ")+1-strings.Count(line, " -"))
 			} else if strings.HasSuffix(s[:w.start], "openssl ") && strings.HasPrefix(line, " -") {
 				at, plain = argument(line, 1), true
@@ -142,6 +153,8 @@ func commands(t *source, e *edits) {
 				maskResult(s, w.end, e)
 			} else if strings.HasPrefix(line, "-stdin") || strings.HasSuffix(s[:w.start], "--with-") {
 				maskEchoed(s, w.start, e)
+			} else if w.word.text == "password" && strings.HasPrefix(line, " ") && hasAnySuffix(s[:w.start], "user:", "set-", "change-", "reset-") {
+				at = argument(line, -1)
 			} else if verb := s[letters.start(s, w.start, maxName):w.start]; isAny(verb, setters) || verb == "" && w.word.text == "password" {
 				for n := 1; n <= 3 && at < 0; n++ {
 					at = quotedArgument(line, n)
@@ -170,52 +183,6 @@ func commands(t *source, e *edits) {
 		}
 	}
 }
-
-// calls finds the secrets of calls without a name for them: random arguments of a client of a service, the password of
-// a wireless network, that of a function of Postgres.
-func calls(t *source, e *edits) {
-	s := t.s
-	for _, call := range []struct {
-		literal     string
-		first, last int // arguments
-		valid       func(string) bool
-		named       bool // the result is assigned to a name for a key
-	}{
-		{"Client(", 1, 2, isKey, false},
-		{"WiFi.begin(", 2, 2, nil, false},
-		{"pgp_sym_", 2, 2, nil, false},
-		{"connect(", 3, 4, isShort, false},
-		{"database(", 3, 3, isShort, false},
-		{"Buffer.from(", 1, 1, isHexKey, true},
-		{"fromhex(", 1, 1, isHexKey, true},
-		{"unhexlify(", 1, 1, isHexKey, true},
-		{"DecodeString(", 1, 1, isHexKey, true},
-	} {
-		for at := range t.literal(call.literal) {
-			open := at + strings.IndexByte(s[at:min(len(s), at+maxCell)], '(')
-			if open < at {
-				continue
-			}
-			line, _, _ := strings.Cut(s[open:min(len(s), open+maxBlank)], "\n")
-			for n := call.first; n <= call.last; n++ {
-				arg := quotedArgument(line, n)
-				if arg < 0 {
-					continue
-				}
-				start, end, _ := valueAt(s, open+arg)
-				if v := s[start:end]; start >= e.end() && len(v) >= 6 && (!call.named || isKeyName(s[:at])) && !placeholder(v) && (call.valid == nil || call.valid(v)) {
-					e.mask(s, start, end, KindAssignment)
-				}
-			}
-		}
-	}
-}
-
-// isKey reports whether v is random, and not the account of a client.
-func isKey(v string) bool { return isOpaque(v) && !strings.HasPrefix(v, "AC") }
-
-// isHexKey reports whether v is the hexadecimal of a key.
-func isHexKey(v string) bool { return len(v) >= 32 && isHex(v) && digit.any(v) }
 
 // maskResult masks the next field "result", soon behind i.
 func maskResult(s string, i int, e *edits) {

@@ -36,7 +36,7 @@ func hashes(t *source, e *edits) {
 			continue
 		}
 		open += max(0, at-16)
-		if end := hashEnd.end(s[:min(len(s), at+256)], at+1); (end-at > 20 || end-at == len("}")+13 && strings.EqualFold(s[open+1:at], "crypt")) && isAny(s[open+1:at], hashSchemes) {
+		if end := hashEnd.end(s[:min(len(s), at+256)], at+1); (end-at > 20 || end-at > leastKnown && isAny(s[open+1:at], plainSchemes) || end-at == len("}")+13 && strings.EqualFold(s[open+1:at], "crypt")) && (isAny(s[open+1:at], hashSchemes) || open > 0 && s[open-1] == ':' && isAny(s[open+1:at], plainSchemes)) {
 			e.mask(s, open, end, KindHash)
 		}
 	}
@@ -46,6 +46,9 @@ const maxHashName = 32
 
 // hashSchemes lists the schemes of hashes in LDAP and htpasswd.
 var hashSchemes = []string{"sha", "ssha", "sha256", "ssha256", "sha512", "ssha512", "md5", "smd5", "crypt", "pkcs5s2", "ns-mta-md5"}
+
+// plainSchemes lists those of passwords themselves, in files of accounts.
+var plainSchemes = []string{"plain", "clear", "cleartext"}
 
 // isHash reports whether v is fields between dollar signs of which the last is a hash, and is
 // long and random.

@@ -17,13 +17,20 @@ var introduced = []struct {
 	{"bw login ", "", 2, nil},
 	{"snyk auth ", "", 1, isOpaque},
 	{"bundle config ", "", -1, isUserPair},
+	{"BUNDLE_", ": ", 0, isUserPair},
+	{"radtest ", "", 2, nil},
+	{"isakmp key |ascii-text |digest-key ", "", 1, isShort}, // of routers
+	{"digest-key 1 md5 |v3 auth sha |v3 auth md5 |priv aes 128 |priv aes 256 ", "", 1, isShort},
+	{"pro attach |ua attach ", "", 1, isOpaque}, // of Ubuntu
+	{"TRUE\t/|FALSE\t/", "", -1, isOpaque},      // of a file of cookies
+	{"literal=", "", 1, isShort},                // of kubectl create secret
 	{"NickServ IDENTIFY |nickserv identify ", "", -1, nil},
 	{"EAP |XAUTH ", "", 1, isShort},
-	{"issecret=true]", "", 1, nil},                                // of a pipeline of Azure
-	{"authorize-account |alias set ", "", allArguments, isRandom}, // of object stores
-	{"Password /t ", " /d ", 0, nil},                              // of the registry of Windows
-	{"add-mask::", "", 1, nil},                                    // of a job of GitHub
-	{`keyName": "`, `"value": "`, 0, isRandom},                    // of Azure
+	{"issecret=true]", "", 1, nil},                                    // of a pipeline of Azure
+	{"authorize-account |alias set ", "", allArguments, isRandomWord}, // of object stores
+	{"Password /t ", " /d ", 0, nil},                                  // of the registry of Windows
+	{"add-mask::", "", 1, nil},                                        // of a job of GitHub
+	{`keyName": "`, `"value": "`, 0, isRandomWord},                    // of Azure
 	{`assword:" |assword: " |assword:"\n|assword:*"\n`, `send "`, 0, nil},
 	{"echo |printf ", "", 1, isGenerated}, // to a command that reads it
 	{"auth-user-pass>\n", "\n", 0, nil},   // of OpenVPN, behind the user
@@ -74,6 +81,9 @@ func introductions(t *source, e *edits) {
 			if at < 0 {
 				break
 			}
+			if of.literals == "literal=" {
+				at += strings.IndexByte(line[at:], '=') + 1
+			}
 			start, end, _ := valueAt(s, w.end+at)
 			if v := s[start:end]; len(v) >= leastPIN && !indexByte("-/", v[0]) && !isAny(v, examples) && !placeholder(v) && !reference(v) && !expands(v) &&
 				(of.valid == nil || of.valid(v)) && (of.sign != "\n" || end == len(s) || lineBreak(s, end) > 0) {
@@ -89,11 +99,11 @@ func introductions(t *source, e *edits) {
 // isUserPair reports whether v is a user and a password.
 func isUserPair(v string) bool {
 	user, password, ok := strings.Cut(v, ":")
-	return ok && len(user) >= leastPIN && len(password) >= leastPIN && mailSet.has(user) && password[0] != '/'
+	return ok && len(user) > 1 && len(password) >= leastPIN && mailSet.has(user) && password[0] != '/'
 }
 
-// isRandom reports whether v is a word of random letters and digits.
-func isRandom(v string) bool {
+// isRandomWord reports whether v is a word of random letters and digits.
+func isRandomWord(v string) bool {
 	return len(v) >= 16 && base64Set.has(v) && (mixed(v) && kindChanges(v) >= 4 || jagged(v))
 }
 

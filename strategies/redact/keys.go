@@ -38,7 +38,8 @@ func vendorKeys(t *source, e *edits) {
 			}
 		}
 		next := word.end(s, max(i, end))
-		if next-i >= leastShaped {
+		if next-i >= leastLong {
+			t.long = append(t.long, i)
 			if stop := shapedEnd(s, i, next); stop > i {
 				e.mask(s, i, stop, KindProviderKey)
 				next = stop
@@ -255,6 +256,7 @@ func shapedEnd(s string, i, end int) int {
 		return i
 	}
 	switch n := end - i; {
+	case n < leastShaped:
 	case strings.HasPrefix(s[i:], "AAAAAAAAAAAAAAAAAAAA") && end < len(s) && s[end] == '%': // of Twitter
 		if stop := percentBody.end(s, end); stop-i >= 80 && strings.Contains(s[end:stop], "%3D") {
 			return stop

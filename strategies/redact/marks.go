@@ -126,7 +126,7 @@ func maskPrinted(s string, start, end int, e *edits) {
 	size := strings.IndexByte(s[end:min(len(s), end+maxBlank)], '\n')
 	from := end + size + 1
 	to := notSpace.end(s[:min(len(s), from+maxBlank)], from)
-	if v := s[from:to]; size >= 0 && (to == len(s) || lineBreak(s, to) > 0) && (jagged(v) && threeKinds(v) || strings.Contains(line, "cat ") && len(v) >= 32 && isHex(v) && !isPassword(s[start:end])) && !isPath(v) && !strings.ContainsAny(v, ".:") {
+	if v := s[from:to]; size >= 0 && (to == len(s) || lineBreak(s, to) > 0) && (jagged(v) && threeKinds(v) || strings.Contains(line, "cat ") && (len(v) >= 32 && isHex(v) && !isPassword(s[start:end]) || len(v) >= 16 && isRandom(v))) && !isPath(v) && !strings.ContainsAny(v, ".:") {
 		e.mask(s, from, to, KindAssignment)
 	}
 }
@@ -196,9 +196,14 @@ func groupedKey(s string, i int, e *edits) {
 	}
 }
 
+var setupGap = setOf(" _-")
+
 // hasSetup reports whether a text ends in what is in front of the key of an app for one-time passwords.
 func hasSetup(before string) bool {
-	before = strings.TrimRight(before, " -_")
+	before = before[:setupGap.start(before, len(before), len(before))]
+	if before == "" || !indexByte("pya", before[len(before)-1]|0x20) {
+		return false
+	}
 	last := before[strings.LastIndexAny(before, " \n\"")+1:]
 	return isAny(last, []string{"setup", "entry", "totp", "otp", "2fa", "mfa"})
 }

@@ -36,7 +36,7 @@ var secretWords = []string{
 }
 
 // keyWords in front of "key" make it a secret.
-var keyWords = []string{"api", "auth", "access", "refresh", "session", "secret", "private", "encryption", "signing", "master", "subscription", "shared", "preshared", "aes", "hmac", "license", "licence", "activation", "unseal", "setup", "recovery", "product", "validation", "decryption", "jwt", "wpa", "wifi", "instrumentation"}
+var keyWords = []string{"api", "auth", "access", "refresh", "session", "secret", "private", "encryption", "signing", "master", "subscription", "shared", "preshared", "aes", "encrypt", "crypt", "cipher", "decrypt", "hmac", "license", "licence", "activation", "unseal", "setup", "recovery", "product", "validation", "decryption", "jwt", "wpa", "wifi", "instrumentation"}
 
 // secretName reports whether a name in any style denotes a secret: password, db.password,
 // clientSecret, X-Api-Key.

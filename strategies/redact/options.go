@@ -69,6 +69,14 @@ func optionValue(s string, at, end int) (start, stop int, password bool) {
 		return 0, 0, false
 	}
 	start, stop = value(end)
+	if name == "hashes" { // of accounts of Windows: LM:NT
+		if n := strings.IndexByte(s[start:stop], ':'); n >= 0 && stop-start-n == 33 && isHex(s[start+n+1:stop]) {
+			return start + n + 1, stop, false
+		}
+	}
+	if v := s[start:stop]; len(name) == 1 && (isGenerated(v) || indexByte("apPkwxX", name[0]) && isChosen(v) && alnum.has(v) && threeKinds(v) && isRandom(v)) {
+		return start, stop, false
+	}
 	if commands, ok := letterOptions[name]; ok && long == (len(name) > 1) {
 		if !runs(commands...) {
 			return 0, 0, false

@@ -6,7 +6,7 @@ import (
 )
 
 // phraseWords lists the words for a secret in phrases.
-var phraseWords = []string{"password", "passwd", "passphrase", "token", "secret", "key", "salt", "pwd"}
+var phraseWords = []string{"password", "passwd", "passphrase", "token", "secret", "key", "salt", "pwd", "auth"}
 
 // phrases finds secrets in phrases: the password is x, login y password x, set('token', 'x'),
 // <password>x</password>, key="apiKey" value="x", and a name with its value on the next line,
@@ -24,7 +24,7 @@ func phrases(t *source, e *edits) {
 			if n := digit.end(s[:min(len(s), w.end+2)], w.end); n < len(s) && s[n] == '"' {
 				end = n // password2
 			}
-			named := w.word.text != "salt" && (w.word.text != "key" || keyOf(s[max(0, w.start-12):w.start]))
+			named := w.word.text != "salt" && (w.word.text != "auth" || strings.HasSuffix(s[:w.start], "_") && upperOnly[s[w.start]]) && (w.word.text != "key" || keyOf(s[max(0, w.start-12):w.start]))
 			if named || w.end < len(s) && indexByte("'\"", s[w.end]) {
 				phraseValue(s, w.start, end, named, e)
 			}

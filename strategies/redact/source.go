@@ -13,6 +13,8 @@ type source struct {
 	words   []wordAt
 	// literals has the places of those, in order.
 	literals []wordAt
+	// long has the places of long words.
+	long []int
 	// separators holds the index of each colon and equals sign after a name with one of the
 	// words, in order.
 	separators []int
@@ -35,6 +37,8 @@ type wordKind struct {
 	password bool
 	// secret is set for a word that is the name of a secret by itself, and phrase for one of phraseWords.
 	secret, phrase bool
+	// near is set for a word behind which a random word is a secret, also with others between.
+	near bool
 	// literal is set for a text that is found in its case and within other words.
 	literal bool
 }
@@ -69,6 +73,7 @@ func wordKinds(words string, kind wordKind) []*wordKind {
 		k := kind
 		k.text = strings.ReplaceAll(w, "_", " ")
 		k.password, k.secret, k.phrase = isPassword(k.text), secretName(k.text), slices.Contains(phraseWords, k.text)
+		k.near = k.secret || k.language || slices.Contains(nearWords, k.text)
 		out = append(out, &k)
 		if strings.HasSuffix(w, "_code") {
 			joined := k

@@ -26,7 +26,7 @@ func spared(name, value string, quoted bool) bool {
 	if !isPassword(name) && (isDate(bare) || isMeasure(bare)) || isRule(bare) || value != "" && indexByte("^~", value[0]) && versionSet.has(bare[1:]) || quoted && lowerDot.has(value) && secretName(value[strings.LastIndexByte(value, '.')+1:]) && strings.Contains(value, ".") {
 		return true // a date, 12px, required|string, a version: ^2.1, or a name: user.password
 	}
-	if len(bare) == 40 && isHex(bare) && isTypeName(name) {
+	if len(bare) == 40 && isHex(bare) && isTypeName(name) && !isAny(lastWord(name), []string{"key", "keys", "token", "tokens", "secret", "password"}) {
 		return true // the checksum of a library: FirebaseAuth
 	}
 	upper := strings.ToUpper(name)
@@ -37,7 +37,7 @@ func spared(name, value string, quoted bool) bool {
 	if strings.HasSuffix(upper, "TOKENS") && !quoted && !threeKinds(value) || name == "PASS" {
 		return true // a variable that counts, the outcome of a test
 	}
-	if strings.Contains(upper, "PUBLIC") || strings.Contains(upper, "PUBKEY") || strings.HasPrefix(upper, "EXISTING") || hasFold(wordBefore(name), "existing") || strings.HasPrefix(upper, "GPG_KEY") || !quoted && strings.HasSuffix(upper, "TOKEN") && isTypeName(bare) || !quoted && isGeneric(bare) {
+	if strings.Contains(upper, "PUBLIC") || strings.Contains(upper, "PUBKEY") || strings.HasPrefix(upper, "EXISTING") || hasFold(wordBefore(name), "existing") || strings.Contains(upper, "GPG_KEY") || !quoted && strings.HasSuffix(upper, "TOKEN") && isTypeName(bare) || !quoted && isGeneric(bare) {
 		return true
 	}
 	left := otherWords.Replace(upper)
@@ -182,7 +182,10 @@ func isGeneric(v string) bool {
 
 // placeholder reports whether a value is a placeholder for a secret or masks it already.
 func placeholder(v string) bool {
-	v = strings.TrimPrefix(strings.TrimRight(v, behind), "{noop}") // of Spring
+	v = strings.TrimRight(v, behind)
+	if n := strings.IndexByte(v, '}'); n > 1 && v[0] == '{' && alnum.has(v[1:n]) && len(v)-n > leastKnown && alnum[v[n+1]] {
+		v = v[n+1:] // behind its kind: {noop}, {AES}
+	}
 	if v == "" || v == "async" || nameSet.has(v) && hasAnyPrefixFold(v, "change-me", "change_me", "changeme") || v[0] == '?' && !digit.any(v) || len(v) == 42 && v[:2] == "0x" && isHex(v[2:]) {
 		return true // or a message for a variable that is not set, or the address of an account
 	}
@@ -237,6 +240,9 @@ var formatFlags = setOf("0-9.+#-")
 func reference(v string) bool {
 	v = v[:min(len(v), 128)]
 	end := wordDot.end(v, 0)
+	if strings.HasPrefix(v, "ENC(") { // of Jasypt
+		return false
+	}
 	if end > 0 && end < len(v) && (v[end] == '(' || v[end] == '[' || v[end] == '{' || strings.HasPrefix(v[end:], "::") && end < minShown) {
 		return true
 	}

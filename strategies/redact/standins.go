@@ -29,7 +29,7 @@ var (
 // isIdentifier reports whether v is the name of a variable or of a type, as the value of a name in
 // code: tokenObjectStart, Name.Builtin, anchor_token. A password may be any word, and a secret too.
 func isIdentifier(name, v string) bool {
-	if v == "" || isPassword(name) && (!upperOnly.any(v) || !lowerOnly[v[0]] || !isVariable(name, v)) || len(v) > 64 || !identifierSet.has(v) || jagged(v) {
+	if v == "" || isPassword(name) && (!upperOnly.any(v) || !lowerOnly[v[0]] || !isVariable(name, v)) || len(v) > 64 || !identifierSet.has(v) || jagged(v) || isRandom(v) {
 		return false
 	}
 	return strings.ContainsAny(v, "._") || upperOnly.any(v) && lowerOnly.any(v) && entropy(v) < 4 || isAny(lastWord(name), []string{"token", "tokens"}) && len(v) < 12

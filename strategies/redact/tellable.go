@@ -24,7 +24,7 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 	}
 	first, _ := utf8.DecodeRuneInString(v)
 	switch {
-	case start == end, isCommand(s, start-1), len(v) < least, len(v) > 512, w.word.text == "seed", w.word.text == "wallet words", spared(name, v, quoted), reference(s[start:min(len(s), end+1)]):
+	case start == end, v[0] == '@' && g == encloses, isCommand(s, start-1), len(v) < least, len(v) > 512, w.word.text == "seed", w.word.text == "wallet words", spared(name, v, quoted), reference(s[start:min(len(s), end+1)]):
 		return false
 	case strings.ContainsAny(v, "<>") || strings.Contains(v, "://") || isPath(v) || technical(v) || selfNamed(v) || isParsed(s, w.start, v):
 		return false
@@ -42,7 +42,7 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 		return true
 	case g == says && isTyped(v) && isPassword(name) && len(v) >= 8 && isOwn(s[max(0, w.start-maxCell):w.start]) && !isAdjective(v) && (end == len(s) || indexByte(".,;\n", s[end])):
 		return true
-	case g == assigns && isPassword(name) && letters.has(v) && len(v) >= 8 && upperOnly.any(v) && lowerOnly.any(v) && !isCamel(v) && kindChanges(v) >= 3:
+	case g == assigns && (isPassword(name) || w.word.typed) && letters.has(v) && len(v) >= 8 && upperOnly.any(v) && lowerOnly.any(v) && !isCamel(v) && kindChanges(v) >= 3:
 		return !isVariable(name, v)
 	case g == encloses && !quoted && upperName(name, 0, len(name)) == 0 && endsSecret(name) && len(v) >= 12 && isTyped(v):
 		return true
@@ -53,7 +53,7 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 	case g == assigns && w.word.typed && isTyped(v):
 		script, _ := utf8.DecodeRuneInString(s[w.start:])
 		return script >= firstGreek // the letters of the value are not those of the text
-	case !mixed(v) && !jagged(v) || !digit.any(v) && !jagged(v) && g != assigns:
+	case !mixed(v) && !jagged(v) || !digit.any(v) && !isRandom(v) && !jagged(v) && g != assigns:
 		return false
 	case end < len(s) && indexByte("([{<", s[end]) && (g != encloses && s[start-1] != '>' || s[end] != '<') || !quoted && expands(v):
 		return false
@@ -138,8 +138,20 @@ func technical(v string) bool {
 		(m == len(v) || strings.IndexByte("-_.,/", v[m]) >= 0 && resourceSet.has(strings.TrimRight(v[m+1:], ",")))
 }
 
-// toldBefore masks a secret in front of a word for it: x is the password, use x as the password.
+// toldBefore masks a secret in front of a word for it: x is the password, use x as the password, MOVE "x" TO DB-PASSWORD.
 func toldBefore(s string, w wordAt, e *edits) {
+	if !w.word.password && !w.word.typed {
+		return
+	}
+	name := wordDot.start(s, w.start, maxName)
+	for _, verb := range []string{" to ", " into "} {
+		if end := name - len(verb); end > 0 && s[name-1] == ' ' && indexByte("'\"", s[end-1]) && hasFold(s[end:], verb) {
+			start := end - 1 - len(s[max(0, end-1-maxGap):end-1]) + strings.LastIndexByte(s[max(0, end-1-maxGap):end-1], s[end-1]) + 1
+			if isShort(s[start : end-1]) {
+				e.mask(s, start, end-1, KindAssignment)
+			}
+		}
+	}
 	if w.start == 0 || s[w.start-1] != ' ' || w.word.language || !w.word.password {
 		return
 	}
@@ -169,17 +181,19 @@ func isChosen(v string) bool { return len(v) >= 8 && isShort(v) }
 
 // isShort is isChosen for a place where passwords are, so that a shorter one is one too.
 func isShort(v string) bool {
-	return len(v) >= 6 && digit.any(v) && mixed(v) && !technical(v) && !isPath(v) && !selfNamed(v) && !placeholder(v) && !reference(v) && !isHex(v)
+	return len(v) >= 6 && (digit.any(v) || isRandom(v)) && mixed(v) && !technical(v) && !isPath(v) && !selfNamed(v) && !placeholder(v) && !reference(v) && !isHex(v)
 }
 
-// isPersonal reports whether v has signs as passwords have, or is a word with capitals, digits and any sign.
-func isPersonal(v string) bool { return chosenSigns(v) || threeKinds(v) && !alnum.has(v) }
+// isPersonal reports whether v has signs as passwords have, is a word with capitals, digits and any sign, or is random.
+func isPersonal(v string) bool {
+	return chosenSigns(v) || threeKinds(v) && !alnum.has(v) || isRandom(v)
+}
 
 // toldBelow masks the secret that is alone on a line below the one with its name that ends at i: on the next, or
 // behind an empty one, the fence of a block of code, or the name of who says it. plain is set where any password
 // may follow, rather than one with signs.
 func toldBelow(s, name string, w wordAt, i int, plain bool, e *edits) {
-	limit := min(len(s), i+maxGap)
+	limit, sign := min(len(s), i+maxGap), i > 0 && s[i-1] == ':'
 	for range 3 {
 		size := lineBreak(s, i)
 		if size == 0 {
@@ -194,12 +208,13 @@ func toldBelow(s, name string, w wordAt, i int, plain bool, e *edits) {
 		i = speaker + 1
 	}
 	start, end, quoted := valueAt(s, i)
+	signed := end < len(s) && s[end] == '!' && !quoted
 	if last := behindSet.end(s[:min(len(s), end+4)], end); last < len(s) && lineBreak(s, last) == 0 {
 		return
 	}
 	v := s[start:end]
-	chosen := (w.word.typed || isPassword(name)) && (plain || w.word.text != "pass") && len(v) >= 8 && digit.any(v) && mixed(v) && (plain || isPersonal(v))
-	if (chosen || jagged(v) && threeKinds(v)) && !spared(name, v, quoted) && !technical(v) && !selfNamed(v) && positionSet.end(v, 0) < len(v) {
+	chosen := (w.word.typed || isPassword(name)) && (plain || w.word.text != "pass") && len(v) >= 8 && digit.any(v) && mixed(v) && (plain || signed || isPersonal(v))
+	if (chosen || jagged(v) && threeKinds(v) || sign && isOpaque(v)) && !spared(name, v, quoted) && !technical(v) && !selfNamed(v) && positionSet.end(v, 0) < len(v) {
 		e.mask(s, start, end, KindAssignment)
 	}
 }
@@ -212,7 +227,9 @@ var behindSet = setOf("`*\"'.,!?")
 var numberNames = []string{"pin", "pin code", "otp", "totp", "alarm code", "door code", "gate code", "safe code", "entry code", "setup code", "pairing code", "access code", "unlock code", "verification code"}
 
 // isNumberName reports whether a name is one of numberNames.
-func isNumberName(name string) bool { return isAny(strings.ReplaceAll(name, "_", " "), numberNames) }
+func isNumberName(name string) bool {
+	return name != "" && indexByte("enp", name[len(name)-1]|0x20) && isAny(strings.ReplaceAll(name, "_", " "), numberNames)
+}
 
 // isTyped reports whether v is a word that may be a password, rather than one about passwords.
 func isTyped(v string) bool {

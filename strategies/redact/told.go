@@ -20,6 +20,9 @@ func told(t *source, e *edits) {
 		}
 		name, end, ok := nameOf(s, w)
 		if !ok {
+			if w.word.text == "cookie" && shell() {
+				maskPrinted(s, w.start, w.end, e)
+			}
 			continue
 		}
 		toldBefore(s, w, e)
@@ -198,6 +201,9 @@ const (
 // valueAfter returns the start of the value of a name that ends at i, and what is between.
 func valueAfter(s string, i int, language bool) (int, gap) {
 	limit := min(len(s), i+maxGap)
+	if strings.HasPrefix(s[i:limit], "'s ") { // the password's x
+		return i + len("'s "), says
+	}
 	quoted := i
 	for i < limit && strings.IndexByte("*_`\"'\\)]", s[i]) >= 0 {
 		i++
@@ -361,7 +367,7 @@ func filler(s string) int {
 	i := 0
 	for n := range 6 {
 		end := fillerWord.end(s, i) - i
-		if end == 0 || i+end == len(s) || s[i+end] == '\n' || strings.IndexByte(s[i:i+end], '%') >= 0 {
+		if end == 0 || i+end == len(s) || s[i+end] == '\n' || strings.IndexByte(s[i:i+end], '%') >= 0 && s[i] != '\'' {
 			return 0
 		}
 		if n == 0 && !isAny(s[i:i+end], prepositions) {
@@ -409,6 +415,11 @@ func valueAt(s string, i int) (start, end int, quoted bool) {
 	if i < limit && indexByte("[(N", s[i]) {
 		if next := blank.end(s[:limit], i+1); next < limit && indexByte("'\"", s[next]) && (s[i] != 'N' || next == i+1) {
 			i = next
+		}
+	}
+	if i < limit && s[i] == '{' {
+		if end := alnum.end(s[:limit], i+1); end > i+1 && end+1 < limit && s[end] == '}' && alnum[s[end+1]] {
+			i = end + 1 // behind its kind: {AES}x
 		}
 	}
 	for _, o := range openers {

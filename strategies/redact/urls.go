@@ -49,10 +49,10 @@ func urls(t *source, e *edits) {
 		case isAny(scheme, proxies) && (colon < 0 || colon > host):
 			e.mask(s, i, host, KindConnection)
 		case isWeb && colon >= 0 && colon < host:
-			if v := s[colon+1 : host]; v != "" && v[0] != '{' && !placeholder(v) && !isAny(v, examples) && !strings.ContainsAny(s[i:host], "?#\"'`<>()") {
+			if v := s[colon+1 : host]; v != "" && v[0] != '{' && !placeholder(v) && !isAny(v, examples) && (!strings.ContainsAny(s[i:host], "?#\"'`<>()") || isShort(v) && !strings.ContainsAny(s[i:host], "?\"'`<>()") && !digits(v[:strings.IndexByte(v, '#')])) {
 				e.mask(s, colon+1, host, KindURLToken)
 			}
-		case !isWeb && colon >= 0 && !isExample(s[i:colon], s[colon+1:host]) && !placeholder(s[colon+1:host]):
+		case !isWeb && colon >= 0 && !isExample(s[i:colon], s[colon+1:host]) && !placeholder(s[colon+1:host]) && !strings.HasPrefix(s[colon+1:host], `\u003c`):
 			e.mask(s, colon+1, host, KindConnection)
 		}
 	}
@@ -92,7 +92,8 @@ func hostPasswords(t *source, e *edits) {
 		host := s[at+1 : versionSet.end(s[:min(len(s), at+maxCell)], at+1)]
 		slash := strings.IndexAny(user, `/\`)
 		domain := slash > 1 && slash+1 < n && letters[user[0]] && !strings.ContainsAny(user[slash+1:], `/\`) && at+1 < len(s) && alnum[s[at+1]] && !strings.HasPrefix(s[at+1:], "sha")
-		if (strings.Count(strings.TrimRight(host, "."), ".") == 3 || domain) && domainSet.has(user) && isShort(v) && !strings.ContainsAny(v, `\|<>[]{}()`) && !placeholder(v) && !versionSet.has(strings.TrimLeft(v, "v^~")) {
+		bare := mailSet.has(user) && (isGenerated(v) || isChosen(v) && isRandom(v)) && strings.Contains(s[at+1:domainSet.end(s[:min(len(s), at+maxCell)], at+1)], ".")
+		if (strings.Count(strings.TrimRight(host, "."), ".") == 3 || domain || bare) && domainSet.has(user) && isShort(v) && !strings.ContainsAny(v, `\|<>[]{}()`) && !placeholder(v) && !versionSet.has(strings.TrimLeft(v, "v^~")) {
 			e.mask(s, start+n+1, at, KindConnection)
 		}
 	}
@@ -193,11 +194,15 @@ func queries(t *source, e *edits) {
 		}
 		done = at + 1
 		name := wordDot.start(s, at, maxName)
-		if name == 0 || s[name-1] != '?' && s[name-1] != '&' && s[name-1] != ';' || !isAny(s[name:at], queryNames) && !isAny(s[name:at], passwordNames) {
+		if name == 0 || name == at || s[name-1] != '?' && s[name-1] != '&' && s[name-1] != ';' || !queryFirst[s[name]|0x20] {
+			continue
+		}
+		password := isAny(s[name:at], passwordNames)
+		if !password && !isAny(s[name:at], queryNames) {
 			continue
 		}
 		end := querySet.end(s, done)
-		if isAny(s[name:at], passwordNames) && inDatabaseURL(s[:name]) { // whatever it looks like
+		if password && inDatabaseURL(s[:name]) { // whatever it looks like
 			if end = notQuery.end(s, done); end > done && !placeholder(s[done:end]) {
 				e.mask(s, done, end, KindURLToken)
 			}
@@ -207,6 +212,14 @@ func queries(t *source, e *edits) {
 		done = end
 	}
 }
+
+// queryFirst has the first letters of queryNames and passwordNames.
+var queryFirst = func() (first set) {
+	for _, name := range slices.Concat(queryNames, passwordNames) {
+		first[name[0]] = true
+	}
+	return first
+}()
 
 // passwordNames lists parameters of the address of a database that are passwords.
 var passwordNames = []string{"password", "pwd", "sslpassword"}
@@ -267,18 +280,27 @@ func links(t *source, e *edits) {
 			continue
 		}
 		end = pathSet.end(s[:min(len(s), i+maxUser)], i)
-		last := i + len(strings.TrimRight(s[i:end], "/"))
-		slash := i + strings.LastIndexByte(s[i:last], '/')
-		if v := s[slash+1 : last]; slash > i && len(v) >= 20 && digit.any(v) && word.has(v) && (isHex(v) || strings.Count(v, "-") < 3) {
-			before := strings.ToLower(s[i:slash])
-			if slices.ContainsFunc(keyHosts, func(host string) bool { return strings.HasSuffix(before, host) }) {
-				e.mask(s, slash+1, last, KindURLToken)
-				continue
-			} else if !jagged(v) && !isHex(v) {
+		stream := strings.Contains(s[max(0, i-len("rtmps://")):i], "rtmp")
+		for slash, next := strings.IndexByte(s[i:end], '/')+i, 0; slash >= i && slash < end; slash = next {
+			if next = slash + 1 + strings.IndexByte(s[slash+1:end], '/'); next == slash {
+				next = end
+			}
+			v := s[slash+1 : next]
+			if len(v) < leastLong {
 				continue
 			}
-			if name := before[strings.LastIndexByte(before, '/')+1:]; slices.ContainsFunc(linkNames, func(n string) bool { return strings.Contains(name, n) }) {
-				e.mask(s, slash+1, last, KindURLToken)
+			if stream && next == end && digit.any(v) {
+				e.mask(s, slash+1, next, KindURLToken) // where a stream is sent to
+			}
+			start := next - len(strings.TrimPrefix(v, "private-"))
+			if v = s[start:next]; len(v) < 20 || !digit.any(v) || !word.has(v) || !isHex(v) && strings.Count(v, "-") > 2 {
+				continue
+			}
+			before := strings.ToLower(s[i:max(i, start-1)])
+			name := before[strings.LastIndexByte(before, '/')+1:]
+			if slices.ContainsFunc(keyHosts, func(host string) bool { return strings.HasSuffix(before, host) }) ||
+				(jagged(v) || isHex(v) || isRandom(v)) && slices.ContainsFunc(linkNames, func(n string) bool { return strings.Contains(name, n) }) {
+				e.mask(s, start, next, KindURLToken)
 			}
 		}
 	}
@@ -288,7 +310,7 @@ func links(t *source, e *edits) {
 var keyHosts = []string{"alchemy.com/v2", "infura.io/v3", "quiknode.pro", "hc-ping.com", "ifttt.com/trigger", "/with/key", ".make.com", "/api/webhook"}
 
 // linkNames are parts of the segment in front of the secret of a link.
-var linkNames = strings.Fields("reset password verify confirm activate invit magic")
+var linkNames = strings.Fields("reset password verify confirm activate invit magic private secret hook")
 
 var (
 	pathSet  = setOf("0-9A-Za-z_.~%/:=-")

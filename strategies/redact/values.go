@@ -218,10 +218,13 @@ var letter = setOf("A-Za-z\x80-\xff") // of any language
 
 func digits(v string) bool { return digit.end(v, 0) == len(v) }
 
-// bots finds the tokens of bots, which are a number, a colon and the secret.
+// bots finds the tokens of bots, which are a number, a colon and the secret, and passwords behind a user and a colon.
 func bots(t *source, e *edits) {
 	s := t.s
 	for i := range places(s, ":") {
+		if i > 1 && i+1 < len(s) && alnum[s[i-1]] && pairStart[s[i+1]] {
+			maskPair(s, i, e)
+		}
 		if i == 0 || !digit[s[i-1]] {
 			continue
 		}

@@ -62,13 +62,14 @@ var vendors = vendorsOf([]vendorForm{
 	{vendor{body: word, min: 20}, `cfut_ cfat_ cfk_ tgp_v1_ csk- FLWSECK- FLWSECK_TEST- BBDC- vercel_blob_rw_ EZAK EZTK duffel_live_ duffel_test_
 		cal_live_ e2b_ SWMTKN-1- mlsn. sgp_ polar_oat_ unkey_ signkey-prod- zpka_ lin_wh_ tr_prod_ tr_dev_ PMAT-`},
 	{vendor{body: word, min: 40, dotted: true}, "v1.local. v2.local. v3.local. v4.local. v1.public. v2.public. v3.public. v4.public. v1.0-"}, // PASETO, Cloudflare
-	{vendor{body: base64Set, min: 20}, "glc_"},                                                  // Grafana
-	{vendor{body: word, min: 100}, "AQED"},                                                      // LinkedIn
-	{vendor{body: underscore, min: 24}, "re_"},                                                  // Resend
-	{vendor{body: word, min: 40}, "pa- y0_ EAAA AQ.Ab8 IGQV"},                                   // Voyage, Yandex, Square, Gemini, Instagram
-	{vendor{body: word, min: 60, dotted: true}, "sl.u. sl.B t1.9eu"},                            // Dropbox, Yandex
-	{vendor{body: setOf("0-9a-z$"), min: 40}, "access_token$production$ access_token$sandbox$"}, // Braintree
-	{vendor{body: upperDigit, min: 58}, "AGE-SECRET-KEY-1"},                                     // age
+	{vendor{body: base64Set, min: 60}, "JDJhJD JDJiJD JDJ5JD JDYk"},                                                                          // hashes of passwords in base64
+	{vendor{body: base64Set, min: 20}, "glc_"},                                                                                               // Grafana
+	{vendor{body: word, min: 100}, "AQED"},                                                                                                   // LinkedIn
+	{vendor{body: underscore, min: 24}, "re_"},                                                                                               // Resend
+	{vendor{body: word, min: 40}, "pa- y0_ EAAA AQ.Ab8 IGQV"},                                                                                // Voyage, Yandex, Square, Gemini, Instagram
+	{vendor{body: word, min: 60, dotted: true}, "sl.u. sl.B t1.9eu"},                                                                         // Dropbox, Yandex
+	{vendor{body: setOf("0-9a-z$"), min: 40}, "access_token$production$ access_token$sandbox$"},                                              // Braintree
+	{vendor{body: upperDigit, min: 58}, "AGE-SECRET-KEY-1"},                                                                                  // age
 })
 
 // withoutVendor returns v behind the prefix of a vendor's keys, if it has one.
