@@ -137,7 +137,7 @@ var typeSet = setOf("0-9A-Za-z_&.<>[]?| '")
 var valueSet = setOf("0-9A-Za-z_+/=.~-")
 
 // weakNames lists the ends of names whose value is a secret only if it is random.
-var weakNames = []string{"key", "salt", "auth", "cert", "signature", "credential", "key-data", "keydata", "hmac", "seed", "nonce", "session", "sessionid", "session_id", "sid", "pat", "cookie", "dockerconfigjson", "dockercfg", "encrypt"}
+var weakNames = []string{"key", "salt", "auth", "cert", "signature", "credential", "key-data", "keydata", "hmac", "seed", "nonce", "session", "sessionid", "session_id", "sid", "pat", "cookie", "dockerconfigjson", "dockercfg", "encrypt", "secure"}
 
 func weakName(name string) bool {
 	for _, w := range weakNames {
@@ -150,7 +150,8 @@ func weakName(name string) bool {
 
 // identifies reports whether a name is that of a key which tells things apart, rather than opens them.
 func identifies(name string) bool {
-	return strings.EqualFold(lastWord(name), "key") && (isAny(wordBefore(name), identifying) || hasFold(name, "sec-websocket"))
+	last := lastWord(name)
+	return strings.EqualFold(last, "key") && (isAny(wordBefore(name), identifying) || hasFold(name, "sec-websocket")) || strings.EqualFold(last, "sitekey")
 }
 
 var identifying = strings.Fields("idempotency dedup deduplication dedupe sort partition cache primary foreign range object row group lookup natural surrogate composite unique join map index sharding shard distribution translation message")

@@ -77,6 +77,7 @@ func calls(t *source, e *edits) {
 		{"Client(", 1, 2, isKey, false},
 		{"WiFi.begin(", 2, 2, nil, false},
 		{"superuser(", 2, 3, isShort, false},
+		{"pw_set(", 2, 2, isShort, false},
 		{"pgp_sym_", 2, 2, nil, false},
 		{"connect(", 3, 4, isShort, false},
 		{"database(", 3, 3, isShort, false},

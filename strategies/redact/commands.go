@@ -136,7 +136,7 @@ func commands(t *source, e *edits) {
 				if w.start >= listed {
 					listed = maskAccounts(s, w.end+1, e)
 				}
-			} else if strings.HasSuffix(s[:w.start], "ch") || strings.HasPrefix(line, " --stdin") || strings.HasPrefix(line, "-on-stdin") {
+			} else if strings.HasSuffix(s[:w.start], "ch") || strings.HasPrefix(line, " --stdin") || strings.HasPrefix(line, "-on-stdin") || strings.HasSuffix(s[:w.start], "-") && strings.Contains(line, " <<< ") {
 				maskEchoed(s, w.start, e)
 			}
 		case "sudo -s":

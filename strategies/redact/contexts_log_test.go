@@ -230,6 +230,22 @@ func loggedPasswords() []context {
 		{"a sign of a short one", "Otter" + "59", `const PASSWORD: &'static str = "%";`},
 		{"hexadecimal, below", hexes[:40], "This is the API token:\n\n%\n"},
 		{"hexadecimal of a list", hexes[:40], `"ApiKeys": [ "%" ]`},
+		{"a user of any command", common, "I keep getting 401, I'm passing -u bo:%"},
+		{"a password of a broker in code", "Meadow" + "2103!", `client.username_pw_set("sensor", "%")`},
+		{"a key to push", hexes[:40], "gem_push_key: %\n"},
+		{"a user in code", "Anchor" + "22", "headers['Authorization'] = 'Basic ${base64Encode(utf8.encode('bo:%'))}';"},
+		{"a secret of a cluster, printed", "Velvet" + "15", "$ kubectl get secret pg -o jsonpath='{.data.password}' | base64 -d\n%\n"},
+		{"from one to another", "Meadow" + "80", "change my password from % to something stronger please"},
+		{"a keychain", "Willow" + "66", "security unlock-keychain -p '%' build.keychain"},
+		{"a word of random letters", "jpgnih" + "vxiv", `When I log in as "bo" with password "%"`},
+		{"a user and a password with a slash between", "C0pp3" + "r_auK", "-- login with root/%"},
+		{"a header of a store", "kQz7xW2mTb9Rj" + strings.Repeat("L4vNc8", 8), `curl -H "X-JFrog-Art-Api: %" -O https://art.example.org/x.jar`},
+		{"a default of a variable", "Velvet" + "2603!", "variable \"pw\" {\n  default = \"%\"\n}"},
+		{"the last of a constructor", "kQz7xW2mTb9Rj" + "L4vNc8Hs", "Pusher('1048211', 'key', '%')"},
+		{"a here-string", "Copper" + "5836!", "vncviewer -passwd /dev/stdin <<< %"},
+		{"a setting of a command", guid, "snyk config set api=%"},
+		{"a host, a user and a password", "Anch0" + "r_0vh", "ftp = FTP('files.example.org', 'ops', '%')"},
+		{"a secret of a build", "kQz7xW2mTb9Rj" + based + "x4=", `secure: "%"`},
 	}
 }
 

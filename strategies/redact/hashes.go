@@ -36,8 +36,11 @@ func hashes(t *source, e *edits) {
 			continue
 		}
 		open += max(0, at-16)
-		if end := hashEnd.end(s[:min(len(s), at+256)], at+1); (end-at > 20 || end-at > leastKnown && isAny(s[open+1:at], plainSchemes) || end-at == len("}")+13 && strings.EqualFold(s[open+1:at], "crypt")) && (isAny(s[open+1:at], hashSchemes) || open > 0 && s[open-1] == ':' && isAny(s[open+1:at], plainSchemes)) {
+		scheme := s[open+1 : at]
+		if end := hashEnd.end(s[:min(len(s), at+256)], at+1); (end-at > 20 || end-at == len("}")+13 && strings.EqualFold(scheme, "crypt")) && isAny(scheme, hashSchemes) {
 			e.mask(s, open, end, KindHash)
+		} else if open > 0 && s[open-1] == ':' && isAny(scheme, plainSchemes) {
+			e.mask(s, at+1, at+1+strings.IndexAny(s[at+1:min(len(s), at+maxHashName)]+":", ": \n"), KindHash)
 		}
 	}
 }

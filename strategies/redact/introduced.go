@@ -19,7 +19,10 @@ var introduced = []struct {
 	{"bundle config ", "", -1, isUserPair},
 	{"BUNDLE_", ": ", 0, isUserPair},
 	{"radtest ", "", 2, nil},
-	{"isakmp key |ascii-text |digest-key ", "", 1, isShort}, // of routers
+	{"config set ", "=", 0, isOpaque},
+	{"rclone obscure ", "", 1, nil},
+	{"data.password|data.pass|data.token|data.secret", "\n", 0, isPrinted}, // of kubectl get secret
+	{"isakmp key |ascii-text |digest-key ", "", 1, isShort},                // of routers
 	{"digest-key 1 md5 |v3 auth sha |v3 auth md5 |priv aes 128 |priv aes 256 ", "", 1, isShort},
 	{"pro attach |ua attach ", "", 1, isOpaque}, // of Ubuntu
 	{"TRUE\t/|FALSE\t/", "", -1, isOpaque},      // of a file of cookies

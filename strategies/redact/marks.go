@@ -84,6 +84,10 @@ func asUser(t *source, e *edits) {
 			continue
 		}
 		words := strings.Fields(lastLine(s[max(0, at-maxCell):at]))
+		if user, password, ok := strings.Cut(v, "/"); ok && len(words) > 0 && lowerDot.has(user) && isShort(password) && isPersonal(password) && isAny(words[len(words)-1], []string{"login", "in", "connect", "authenticate"}) {
+			e.mask(s, start+len(user)+1, start+len(v), KindAssignment) // with user/x
+			continue
+		}
 		if n := len(words) - 2; n >= 0 && isAny(words[n], []string{"as", "user", "als", "como", "comme", "come"}) {
 			e.mask(s, start, start+len(v), KindAssignment)
 		}

@@ -36,7 +36,7 @@ var secretWords = []string{
 }
 
 // keyWords in front of "key" make it a secret.
-var keyWords = []string{"api", "auth", "access", "refresh", "session", "secret", "private", "encryption", "signing", "master", "subscription", "shared", "preshared", "aes", "encrypt", "crypt", "cipher", "decrypt", "hmac", "license", "licence", "activation", "unseal", "setup", "recovery", "product", "validation", "decryption", "jwt", "wpa", "wifi", "instrumentation"}
+var keyWords = []string{"api", "auth", "access", "refresh", "session", "secret", "private", "encryption", "signing", "master", "subscription", "shared", "preshared", "aes", "encrypt", "crypt", "cipher", "decrypt", "push", "deploy", "upload", "write", "admin", "ingest", "merchant", "webhook", "hmac", "license", "licence", "activation", "unseal", "setup", "recovery", "product", "validation", "decryption", "jwt", "wpa", "wifi", "instrumentation"}
 
 // secretName reports whether a name in any style denotes a secret: password, db.password,
 // clientSecret, X-Api-Key.
@@ -117,7 +117,7 @@ var authorizationHeaders = []string{"authorization", "proxy-authorization"}
 // formNames lists the parameters of a form that are secret.
 var formNames = []string{
 	"access_token", "refresh_token", "id_token", "token", "api_key", "apikey", "client_secret", "password", "auth", "jwt",
-	"session", "secret", "key", "code", "signature", "sig", "x-amz-signature", "x-goog-signature",
+	"session", "secret", "key", "code", "code_verifier", "device_code", "assertion", "client_assertion", "signature", "sig", "x-amz-signature", "x-goog-signature",
 }
 
 // webs lists the schemes of URLs that may have a token in place of the user.

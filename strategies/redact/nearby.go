@@ -16,7 +16,7 @@ func near(t *source, e *edits) {
 		end := nearSet.end(s[:min(len(s), i+maxUser)], i)
 		start := nearSet.start(s, i, maxUser)
 		end = base64Pad.end(s[:min(len(s), end+2)], end)
-		if end-start >= leastCertain && isCertain(s[start:end]) && start >= e.end() && (end == len(s) || !indexByte("([{:", s[end])) && t.named(start) {
+		if end-start >= leastCertain && isCertain(s[start:end]) && start >= e.end() && (end == len(s) || !indexByte("([{:", s[end])) && (t.named(start) || inHeader(s, start) || inConstructor(s, start, end)) {
 			e.mask(s, start, end, KindAssignment)
 		}
 	}
@@ -41,6 +41,32 @@ func (t *source) named(i int) bool {
 			!isAny(lastWord(name), publicWords) && !strings.Contains(strings.ToLower(name), "pub") && !identifies(name) && !isPage(name) && !inARN(s, start)
 	}
 	return false
+}
+
+// inHeader reports whether the value at i is that of a header of a service that does not tell things apart.
+func inHeader(s string, i int) bool {
+	if i < 3 || s[i-1] != ' ' || s[i-2] != ':' {
+		return false
+	}
+	name := s[hyphen.start(s, i-2, maxName) : i-2]
+	return hasFold(name, "x-") && !slices.ContainsFunc(strings.Split(name, "-"), func(w string) bool {
+		return isAny(w, publicWords) || isAny(w, pageWords) || isAny(w, []string{"request", "trace", "amz", "goog", "served", "cache"})
+	})
+}
+
+// inConstructor reports whether s[i:end] is in quotes and the last argument of a constructor of which the others are
+// in quotes too: Pusher('12', 'k', 'x').
+func inConstructor(s string, i, end int) bool {
+	if end+1 >= len(s) || i == 0 || s[end] != s[i-1] || !indexByte("'\"", s[end]) || s[end+1] != ')' {
+		return false
+	}
+	line := lastLine(s[max(0, i-maxGap) : i-1])
+	open := strings.LastIndexByte(line, '(')
+	if open <= 0 || !upperOnly[line[alnum.start(line, open, maxCell):][0]] || !strings.HasSuffix(line, ", ") || strings.Contains(line[open:], "+") {
+		return false
+	}
+	others := strings.Split(line[open+1:len(line)-len(", ")], ", ")
+	return !slices.ContainsFunc(others, func(v string) bool { return len(v) < 3 || v[0] != s[end] || v[len(v)-1] != s[end] })
 }
 
 // plainGap reports whether a text begins with a blank or a sign and has nothing but a few words that are not about
@@ -128,7 +154,7 @@ func isAccountBefore(s string) bool {
 const pairSigns = " \t=:\"'`(\\*"
 
 // pairNames name a user and a password with a colon between.
-var pairNames = strings.Fields("user users userpwd login auth basicauth creds credential credentials cred account proxyuser userinfo userpass")
+var pairNames = strings.Fields("user users userpwd login auth basicauth creds credential credentials cred account proxyuser userinfo userpass encode btoa basic")
 
 // sections finds random values in the tables and objects whose name is one of secrets, whatever the names in them are:
 // "tokens": {"ci": "x"}, [secrets] of INI and TOML, credentials: of YAML; and values behind the name key.
@@ -223,12 +249,18 @@ func maskKey(s string, w wordAt, e *edits) {
 		start-- // at the quote
 	}
 	start, end, _ := valueAt(s, start)
-	if v := s[start:end]; isChosen(v) && threeKinds(v) && (strings.ContainsAny(v, "!#$%^&*@?") && !strings.ContainsAny(v, " /=*") || len(v) >= 10 && alnum.has(v) && isRandom(v)) || isHexKey(v) && isEncryption(s[max(0, w.start-maxGap):w.start]) {
+	if v := s[start:end]; isShort(v) && ofNetwork(s[max(0, w.start-maxGap):w.start]) || isChosen(v) && threeKinds(v) && (strings.ContainsAny(v, "!#$%^&*@?") && !strings.ContainsAny(v, " /=*") || len(v) >= 10 && alnum.has(v) && isRandom(v)) || isHexKey(v) && isEncryption(s[max(0, w.start-maxGap):w.start]) {
 		e.mask(s, start, end, KindAssignment)
 	}
 }
 
 var keySigns = setOf(" \t\"'=>:")
+
+// ofNetwork reports whether a text is about a wireless network.
+func ofNetwork(s string) bool {
+	s = strings.ToLower(s)
+	return strings.Contains(s, "wifi") || strings.Contains(s, "wireless") || strings.Contains(s, "ssid")
+}
 
 // isEncryption reports whether a text ends in the name of a table for an encryption.
 func isEncryption(s string) bool {
@@ -239,14 +271,17 @@ func isEncryption(s string) bool {
 // isRandom reports whether v, of letters and digits, is random rather than words and numbers: its pairs of letters are
 // rare ones, and it changes between capitals, small letters and digits.
 func isRandom(v string) bool {
-	if len(v) < 8 || len(v) > maxName || isHex(v) || isCamel(v) || !letters.any(v) {
+	if len(v) < 8 || len(v) > maxName || isHex(v) || !letters.any(v) {
 		return false
 	}
 	rare := rarePairs(v)
 	if !digit.any(v) {
 		rare--
 	}
-	return 10*rare+6*kindChanges(v) >= leastRandom && (rare > 1+len(v)/leastCertain || numbersIn(v) > 2)
+	if 3*rare >= len(v) {
+		return true
+	}
+	return 10*rare+6*kindChanges(v) >= leastRandom && !isCamel(v) && (rare > 1+len(v)/leastCertain || numbersIn(v) > 2)
 }
 
 // rarePairs returns how many pairs of letters in v are rare in words.
@@ -308,3 +343,37 @@ var (
 	strongStart = setOf(" \t\n\"'`=:(>")
 	strongEnd   = setOf(" \t\r\n\"'`,;)<\\")
 )
+
+// connects finds the passwords in calls that take a host, a user and a password in quotes.
+func connects(t *source, e *edits) {
+	s := t.s
+	for _, gap := range []string{"', '", `", "`} {
+		var own edits
+		for at := range places(s, gap) {
+			first := at - 1
+			for first > max(0, at-64) && s[first] != gap[0] && !space[s[first]] {
+				first--
+			}
+			if first < 2 || s[first] != gap[0] || s[first-1] != '(' || !alnum[s[first-2]] || !strings.Contains(s[first:at], ".") && s[first+1:at] != "localhost" {
+				continue
+			}
+			user := at + len(gap)
+			next := mailSet.end(s[:min(len(s), user+64)], user)
+			if next == user || !strings.HasPrefix(s[next:], gap) {
+				continue
+			}
+			start := next + len(gap)
+			if end := quoteEnd(s[:min(len(s), start+maxName)], start, gap[:1]); end < len(s) && isShort(s[start:end]) && isHost(s[first+1:at]) {
+				own.mask(s, start, end, KindAssignment)
+			}
+		}
+		e.merge(own)
+	}
+}
+
+// isHost reports whether v is the name or the number of a host.
+func isHost(v string) bool {
+	return v == "localhost" || hostSet.has(v) && (versionSet.has(v) || lowerOnly.has(v[strings.LastIndexByte(v, '.')+1:]))
+}
+
+var hostSet = setOf("0-9a-z.-")

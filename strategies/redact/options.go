@@ -69,6 +69,11 @@ func optionValue(s string, at, end int) (start, stop int, password bool) {
 		return 0, 0, false
 	}
 	start, stop = value(end)
+	if name == "u" || name == "user" { // and a password, of any command
+		if n := strings.IndexByte(s[start:stop], ':'); n > 0 && letters[s[start]] && mailSet.has(s[start:start+n]) && isShort(s[start+n+1:stop]) && !strings.ContainsAny(s[start+n+1:stop], "-./") {
+			return start + n + 1, stop, false
+		}
+	}
 	if name == "hashes" { // of accounts of Windows: LM:NT
 		if n := strings.IndexByte(s[start:stop], ':'); n >= 0 && stop-start-n == 33 && isHex(s[start+n+1:stop]) {
 			return start + n + 1, stop, false
@@ -86,7 +91,7 @@ func optionValue(s string, at, end int) (start, stop int, password bool) {
 	if strings.HasPrefix(name, "pass") && strings.HasPrefix(s[start:stop], "pass:") { // of openssl
 		return start + len("pass:"), stop, true
 	}
-	if name != "key" && !long && len(name) < 6 || !secretName(name) && name != "setcookie" && !isAny(lastWord(name), authorizationHeaders) && (name != "key" || !isOpaque(s[start:stop]) || !runs("auth", "login", "api")) || isAbout(name, s[start:stop]) || isResource(name, s[start:stop]) || strings.HasSuffix(name, "stdin") {
+	if name != "key" && !long && len(name) < 6 || !secretName(name) && name != "setcookie" && !isAny(lastWord(name), authorizationHeaders) && (name != "key" || !isOpaque(s[start:stop]) || !runs("auth", "login", "api")) || isAbout(name, s[start:stop]) || isResource(name, s[start:stop]) || strings.HasSuffix(name, "stdin") || strings.HasPrefix(s[start:stop], "/dev/") {
 		return 0, 0, false
 	}
 	return start, stop, isPassword(name) || name == "setcookie" // of Erlang
@@ -98,11 +103,11 @@ var (
 
 	// letterOptions lists the commands whose option of one letter, or another common one, is a secret.
 	letterOptions = map[string][]string{
-		"p": {"sshpass", "login", "mongo", "cqlsh", "rdesktop", "useradd", "usermod", "psexec", "winrm", "crackmapexec", "netexec", "hydra", "twine ", "beeline", "certutil"},
+		"p": {"sshpass", "login", "mongo", "cqlsh", "rdesktop", "useradd", "usermod", "psexec", "winrm", "crackmapexec", "netexec", "hydra", "twine ", "beeline", "certutil", "unlock-keychain"},
 		"a": {"redis-cli"},
-		"P": {"zip ", "sqlcmd", "bcp ", "isql", "_pub ", "_sub ", "ipmitool", "ssh-keygen"},
+		"P": {"zip ", "sqlcmd", "bcp ", "isql", "_pub ", "_sub ", "ipmitool", "security import", "ssh-keygen"},
 		"w": {"ldapsearch", "ldapmodify", "ldapadd", "ldapwhoami", "ldapdelete", "ldappasswd", "security add-"},
-		"k": {"openssl enc", "gem push"},
+		"k": {"openssl enc", "gem push", "ss-local", "ss-server", "ssserver", "sslocal", "nuget"},
 		"t": {"doctl", "codecov", "influx"},
 		"c": {"snmp"},
 		"N": {"ssh-keygen"},

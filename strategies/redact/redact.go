@@ -103,7 +103,7 @@ type pass func(t *source, e *edits)
 // a secret by its format come before those that recognise it by its context.
 var passes = []pass{
 	pemKeys.find, encodedKeys, otherKeys.find, vendorKeys, webKeys, markedKeys, oracles, hooks, links, mailLogins, wifiPasswords, accountPairs, hostPasswords, authorizations, cookies, urls, passPasswords, pwdPasswords, driverPasswords,
-	kubernetesSecrets, assignments, bots, fields, webTokens, bearers, okta, basics, queries, formBodies, flags, phrases, assigned, hashes, accounts, windowsHashes, tables, inserts, told, commands, introductions, calls, passFiles, asUser, codes, walletKeys, bracketed, near, sections, strong, cards, wideCards, phones,
+	kubernetesSecrets, assignments, bots, fields, webTokens, bearers, okta, basics, queries, formBodies, flags, phrases, assigned, hashes, accounts, windowsHashes, tables, inserts, told, commands, introductions, calls, passFiles, asUser, codes, walletKeys, bracketed, near, sections, strong, connects, cards, wideCards, phones,
 }
 
 // edit replaces s[start:end] with text.

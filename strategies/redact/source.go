@@ -50,7 +50,7 @@ const gramMask = 1<<15 - 1
 var (
 	folds            = foldTable()
 	grams, gramWords = gramTables(slices.Concat(wordKinds(nameWords, wordKind{}), wordKinds(spokenWords, wordKind{language: true, typed: true}), wordKinds(spokenKeys, wordKind{language: true}), literalKinds()))
-	shortWord        = &wordKind{text: "pw", password: true, secret: true}
+	shortWord        = &wordKind{text: "pw", password: true, secret: true, phrase: true, near: true}
 	separated        = setOf(" \t\v\f\r\"'\\?`*]")
 	afterName        = setOf(":=")
 )

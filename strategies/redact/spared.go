@@ -189,7 +189,7 @@ func placeholder(v string) bool {
 	if v == "" || v == "async" || nameSet.has(v) && hasAnyPrefixFold(v, "change-me", "change_me", "changeme") || v[0] == '?' && !digit.any(v) || len(v) == 42 && v[:2] == "0x" && isHex(v[2:]) {
 		return true // or a message for a variable that is not set, or the address of an account
 	}
-	if v[0] == '`' || v[0] == '$' && (wordDot.end(v, 1) == len(v) || len(v) > 1 && (v[1] == '{' || v[1] == '(')) ||
+	if v[0] == '`' || v[0] == '$' && (wordDot.end(v, 1) == len(v) || len(v) > 1 && (v[1] == '{' || v[1] == '(' || v[1] == '[')) || strings.HasPrefix(v, "%{") ||
 		v[0] == '<' && (strings.Contains(v, ">") || letters.end(v, 1) == len(v)) || v[0] == '{' && (len(v) == 1 || strings.Contains(v, "}")) || hasAnyPrefix(v, "#{", "<%", "<?") {
 		return true // a command, a variable, a name in brackets, the beginning of an object
 	}
@@ -207,7 +207,7 @@ func placeholder(v string) bool {
 	}
 	v = withoutVendor(v)
 	return isStandIn(v) || strings.HasSuffix(v, "xxxx") || strings.HasSuffix(v, "****") || strings.HasSuffix(v, "XXXX") || hasAnyPrefix(v, "...", "$env:", "your-", "your_", "YOUR_", "xxxx", "XXXX", "****") ||
-		len(v) <= 12 && strings.HasSuffix(v, "...") || len(v) <= 64 && blanked.end(v, 0) == len(v)
+		len(v) <= 12 && strings.HasSuffix(v, "...") || len(v) <= 64 && blanked.end(v, 0) == len(v) || strings.Trim(v, "•●·∙▪") == ""
 }
 
 var blanked = setOf("*.xX_~-")

@@ -37,6 +37,12 @@ func told(t *source, e *edits) {
 		if following {
 			continue
 		}
+		if rest, ok := strings.CutPrefix(s[end:min(len(s), end+maxGap)], " from "); ok && w.word.password { // from x to y
+			if v, _, _ := strings.Cut(rest, " "); isShort(v) && (isPersonal(v) || isChosen(v) && alnum.has(v)) && strings.HasPrefix(rest[len(v):], " to ") && !isParsed(s, w.start, v) {
+				e.mask(s, end+len(" from "), end+len(" from ")+len(v), KindAssignment)
+				continue
+			}
+		}
 		if start, stop := chosenNear(s, end); start < stop && (w.word.typed || w.word.password) && end-name == len(w.word.text) {
 			e.mask(s, start, stop, KindAssignment)
 			continue

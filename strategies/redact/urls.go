@@ -92,7 +92,7 @@ func hostPasswords(t *source, e *edits) {
 		host := s[at+1 : versionSet.end(s[:min(len(s), at+maxCell)], at+1)]
 		slash := strings.IndexAny(user, `/\`)
 		domain := slash > 1 && slash+1 < n && letters[user[0]] && !strings.ContainsAny(user[slash+1:], `/\`) && at+1 < len(s) && alnum[s[at+1]] && !strings.HasPrefix(s[at+1:], "sha")
-		bare := mailSet.has(user) && (isGenerated(v) || isChosen(v) && isRandom(v)) && strings.Contains(s[at+1:domainSet.end(s[:min(len(s), at+maxCell)], at+1)], ".")
+		bare := mailSet.has(user) && !isAny(user, []string{"mailto", "sip", "acct", "xmpp"}) && (isGenerated(v) || isChosen(v) && isRandom(v)) && strings.Contains(s[at+1:domainSet.end(s[:min(len(s), at+maxCell)], at+1)], ".")
 		if (strings.Count(strings.TrimRight(host, "."), ".") == 3 || domain || bare) && domainSet.has(user) && isShort(v) && !strings.ContainsAny(v, `\|<>[]{}()`) && !placeholder(v) && !versionSet.has(strings.TrimLeft(v, "v^~")) {
 			e.mask(s, start+n+1, at, KindConnection)
 		}

@@ -222,7 +222,7 @@ func digits(v string) bool { return digit.end(v, 0) == len(v) }
 func bots(t *source, e *edits) {
 	s := t.s
 	for i := range places(s, ":") {
-		if i > 1 && i+1 < len(s) && alnum[s[i-1]] && pairStart[s[i+1]] {
+		if i > 1 && i+1 < len(s) && alnum[s[i-1]] && pairStart[s[i+1]] && (!digit[s[i-1]] || !digit[s[i+1]]) { // or a time
 			maskPair(s, i, e)
 		}
 		if i == 0 || !digit[s[i-1]] {

@@ -4,13 +4,13 @@ import "strings"
 
 // nameWords are the parts of names that any rule looks for.
 const nameWords = `pass password passwd passphrase passcode pwd token secret key credential creds auth authorization bearer basic cookie
-	jwt salt cert signature hmac seed nonce session sid pat material mnemonic psk otp totp pin pin_code identified encrypt dockerconfigjson dockercfg unseal ssws vault_login net_user net_use securestring sudo_-s cvv cvc recovery backup
+	jwt salt cert signature hmac seed nonce session sid pat material mnemonic psk otp totp pin pin_code identified secure encrypt dockerconfigjson dockercfg unseal ssws vault_login net_user net_use securestring sudo_-s cvv cvc recovery backup
 	key_content wallet_words security_code alarm_code door_code gate_code safe_code entry_code setup_code pairing_code access_code unlock_code verification_code login getconnection pdo mysqli sqlplus snmp-server_community mqctl nmcli rdp_/ vault_encrypt radius-server tacacs-server accounts kinit cryptsetup fernet rootpw honeycomb-team`
 
 // literals are texts that passes look for apart from names, with letters at the beginning.
 var literals = []string{
 	"kind: Secret\n", "CONNECT ", "connect ", "conn ", "jdbc:oracle:", "md5", "LS0tLS1CRUdJTi", "eyJ", "kty", "PRIVATE KEY", "Static key V1", "PuTTY-User-Key-File-", "Private-MAC:",
-	"UGFzc3dvcmQ6", "WIFI:", `Wallet("0x`, "hooks", "tcp(", "unix(", "Client(", "WiFi.begin(", "superuser(", "pgp_sym_",
+	"UGFzc3dvcmQ6", "WIFI:", `Wallet("0x`, "hooks", "tcp(", "unix(", "Client(", "WiFi.begin(", "superuser(", "pw_set(", "pgp_sym_",
 	"connect(", "database(", "Buffer.from(", "fromhex(", "unhexlify(", "DecodeString(", "is your ", "with ",
 	"atlasv1.", "anaconda.org/t/", "APA91b", "JQQJ99", "NRAL", "IncomingWebhook/", "bot/v2/hook/", "hooks.zapier.com/hooks/catch/",
 }
