@@ -37,11 +37,11 @@ var (
 	about = text.Pattern(`(?i)(?:\b(?:user|human|customer|client)(?:['’]s)\s+(?:\w+\s+)?(?:preference|position|opinion|stance|take|verdict|decision|guidance)|^[\s*_>•+-]*(?:\d+[.)]\s*)?(?:the\s+)?(?:latest|last|newest|most\s+recent)\s+(?:request|instruction|ask|order|wish))[*_]*\s*[:—–][*_\s]*`)
 	// spokenLabel matches the same at the beginning of a line of a transcript.
 	spokenLabel = text.Pattern(`(?i)(?:^|<br\s*/?>)(?:[^\pL\n]|\pL[.)]\s|\[\^[^\]\s]{1,20}\]:|<\w{1,9}>|(?:turn|message|msg|step)\s*#?\d+,?|gpt4\s+correct){0,40}(?:the\s+)?(?:end[\s-]+)?` +
-		`(?:(?:user|human\sturn)(?:\s?#?\d{1,4})?(?:[\s*_~)\]|\x60]|</\w{1,9}>|\([^()\n]{1,20}\))*(?:[:：\t▸►‣➤❯»]| {2,}|>+\s|=>)|(?:customer|requester|caller|usr|u|me|h)[*_]*(?:>\s|:))(?:[\s*_~|]|</\w{1,9}>)*|` +
+		`(?:(?:user|human\sturn)(?:\s?#?\d{1,4})?(?:[\s*_~)\]|\x60]|</\w{1,9}>|\([^()\n]{1,20}\))*(?:[:：\t▸►‣➤❯»]| {2,}|>+\s|=>)|(?:customer|requester|caller|passenger|guest|patient|buyer|usr|u|me|h)[*_]*(?:\s\([^()\n]{1,20}\)[*_]*)?(?:>\s|:))(?:[\s*_~|]|</\w{1,9}>)*|` +
 		`^[^\pL\n]{0,20}(?:[aq](?:uestion|nswer)?|repl(?:y|ies))[*_]*\s*(?::\s*)?\((?:the\s+)?user\)[*_]*\s*:?[*_\s]*|` +
-		`^user\s\|\s|^[\s*>-]*(?:[\[(]user[\])]|<<user>>|\{user\})[ \t]+|^\W*(?:👤|🧑|🗣|💬)[\s:*_>–—-]{0,6}(?:user[\s:*_>–—-]{1,6})?`)
+		`^user\s\|\s|<(?:summary|dt|t[dh])>\s*(?:the\s+)?(?:user|human)\s*</\w{1,9}>(?:\s*<\w{1,9}>)*|^[\s*>-]*(?:[\[(]user[\])]|<<user>>|\{user\})[ \t]+|^\W*(?:👤|🧑|🗣|💬)[\s:*_>–—-]{0,6}(?:user[\s:*_>–—-]{1,6})?`)
 	// spokenForeign matches such labels in other languages.
-	spokenForeign = text.Pattern(`(?i)^[^\pL\n]{0,20}(?:` + foreignUser + `|client\s|kunde|cliente|klient|клиент|客户|客戶|お客様|고객)[*_)\]]*\s*[:：][*_\s]*`)
+	spokenForeign = text.Pattern(`(?i)^[^\pL\n]{0,20}(?:` + foreignUser + `|client\s|kunde|cliente|klient|клиент|客户|客戶|お客様|고객)[*_)\]]*\s*(?:[:：]|\([^()\n]{1,20}\)[*_]*\s*(?:[:：]|[—–-]+\s))[*_\s]*`)
 	// record matches a field of a record that names the user, recordText the field of the words.
 	record     = text.Pattern(`(?i)(?:^|[\s{\[,"'\x60(-])(?:role|from|sender|author|speaker|type|(?:\w{1,12}_)?by|who)["'\x60]?\s*[:=]\s*(?:\{\s*["']role["']\s*:\s*)?["'\x60]?(?:user|human|customer)\b`)
 	recordText = text.Pattern(`(?i)\b(?:content|text|value|message|msg|body|words|quote)["'\x60]?\s*[:=]\s*(?:[|>]-?\s+)?["'\x60]?`)

@@ -25,11 +25,13 @@ var (
 	// noDeed matches what follows a negation and forbids nothing.
 	noDeed = text.Pattern(`(?i)^(?:forget|worry|know|think|understand|see|remember|mind|hesitate|care|believe|work|need|have|yet|sure|idea|problem|longer|more|now|really|get|find|feel|expect|like|one|way)\b`)
 	// permits matches words of permissions, requests and orders.
-	permits = text.Pattern(`(?i)\b(?:may|can|should|must|shall|allow\w*|approv\w*|agree\w*|authori[sz]\w*|permit\w*|permission|consent\w*|accept\w*|cleared|clearance|ok|okay\w*|fine|happy|good|free|welcome|yes|nod|mind|cares?|likes?|trusts?|discretion|default|proceed|go-?\s?ahead|wants?|wanted|wish\w*|ask(?:s|ed)|request\w*|told|tells|instruct\w*|orders|ordered|demand\w*|insist\w*|said|says|decided|next|(?:continue|resume)\s+(?:by|with)|readers?|successors?|todo|to\s+be|important|attention|override|urgent|note\s+to|dear|exception|standing|agents?|(?:got|came)\s+back|at\s+will|freely|(?:per|according\s+to)\s+the\s+(?:` + person + `))\b|[👍✅✔☑]`)
+	permits = text.Pattern(`(?i)\b(?:may|can|should|must|shall|allow\w*|approv\w*|agree\w*|authori[sz]\w*|permit\w*|permission|consent\w*|accept\w*|cleared|clearance|ok|okay\w*|fine|happy|good|free|welcome|yes|nod|mind|cares?|likes?|trusts?|discretion|by\s+default|proceed|go-?\s?ahead|wants?|wanted|wish\w*|ask(?:s|ed)|request\w*|told|tells|instruct\w*|orders|ordered|demand\w*|insist\w*|said|says|decided|next|(?:continue|resume)\s+(?:by|with)|readers?|successors?|todo|to\s+be|important|attention|override|urgent|note\s+to|dear|exception|standing|agents?|(?:got|came)\s+back|at\s+will|freely|(?:per|according\s+to)\s+the\s+(?:` + person + `))\b|[👍✅✔☑]`)
+	// actsAs matches a person as the subject or the object of a sentence.
+	actsAs = text.Pattern(`(?i)(?:^\W*|\b(?:the|by|with|from)\s+)(?:` + person + `)(?:[^'’\w]|$)`)
 	// lifts matches that a rule does not hold any more.
 	lifts = text.Pattern(`(?i)\b(?:` + lifting + `)\w*\s+(?:\w+\s+){0,3}(?:` + forbidding + `)\b|\b(?:` + forbidding + `)\b[^.!?;\n]{0,60}?\s(?:` + ended + `)|\b(?:chang\w+|changed)\s+(?:their|his|her|its)\s+mind\b|\bc[ao]me\s+around\b|\bno\s+longer\s+(?:wants?|needs?|insists?|requires?|minds?|objects?|opposes?)\b`)
 	// excuses matches words of sentences that only propose, await or rule out.
-	excuses = text.Pattern(`(?i)\?|\b(?:until|unless|if|whether|only|once\s+(?:the|an?|it|they|that|this|\w+\s+(?:is|are|has|have))|when|pending|await\w*|wait(?:s|ing)?|needs?|requir\w+|unclear|undecided|open|propos\w+|offer\w*|suggest\w*|recommend\w*|would|could|declin\w+|refus\w+|reject\w*|forb[ia]d\w*|prohibit\w*|bans?|banned|rul(?:ed|es|ing)\s+out|postpon\w+|deferr?\w*|hold|paused|block\w*|against|oppos\w*|objects|objected|warn\w*|later|to\s+check|(?:approve|confirm|agree|answer|ask|check|decide|talk)\w*\b[^.!?\n]{0,40}\bfirst|instead|why|how|fail\w*|mistake\w*|violat\w*|off[\s-]limits|alone|untouched|before\s+(?:the|an?|any|it|that|this|[b-df-z]\w+ing))\b|\b(?:assistant|agent|model|i|we)\s+(?:\w+\s+){0,2}(?:asks?|asked|requested|wants?)\b|\basked\s+(?:the\s+)?(?:` + person + `)\b|^\W*(?:\d+\W+)?asked\b`)
+	excuses = text.Pattern(`(?i)\?|\b(?:until|unless|if|whether|only|once\s+(?:the|an?|it|they|that|this|\w+\s+(?:is|are|has|have))|when|pending|await\w*|wait(?:s|ing)?|needs?|requir\w+|unclear|undecided|open|propos\w+|offer\w*|suggest\w*|recommend\w*|would|could|declin\w+|refus\w+|reject\w*|forb[ia]d\w*|prohibit\w*|bans?|banned|rul(?:ed|es|ing)\s+out|postpon\w+|deferr?\w*|hold|paused|block\w*|against|oppos\w*|objects|objected|warn\w*|later(?:[^\w\s]|\s+(?:on|than|when|if|today)\b|\s*$)|to\s+check|(?:approve|confirm|agree|answer|ask|check|decide|talk)\w*\b[^.!?\n]{0,40}\bfirst|instead|why|how|fail\w*|mistake\w*|violat\w*|off[\s-]limits|alone|untouched|before\s+(?:the|an?|any|it|that|this|[b-df-z]\w+ing))\b|\b(?:assistant|agent|model|i|we)\s+(?:\w+\s+){0,2}(?:asks?|asked|requested|wants?)\b|\basked\s+(?:the\s+)?(?:` + person + `)\b|^\W*(?:\d+\W+)?asked\b`)
 	// andNot matches the beginning of a part of a clause that forbids.
 	andNot = text.Pattern(`(?i)\s+(?:and|und|et|y|e)\s+((?:do|to|does|not|never|without|don['’]t|nicht|kein\w*|ne|no|não)\b)`)
 	// liftedNot matches that a rule was not lifted.
@@ -65,7 +67,8 @@ func (e *SourceIndex) addBans(refused string) {
 			e.addRefused(stemsOf(clause[:n[0]]), false)
 		}
 		if n := forbids().FindStringIndex(clause); n != nil && !noDeed().MatchString(clause[n[1]:]) {
-			e.addRefused(stemsOf(clause[n[1]:]), putsOff().MatchString(clause))
+			deed, _, _ := strings.Cut(clause[n[1]:], " without ") // which may be done
+			e.addRefused(stemsOf(deed), putsOff().MatchString(clause))
 		}
 		from = m[1]
 	}
@@ -161,7 +164,8 @@ func (e *SourceIndex) allowsRefused(sentence string) bool {
 		return false
 	}
 	if !lifts().MatchString(sentence) || liftedNot().MatchString(sentence) {
-		if !permits().MatchString(sentence) && !agreeable().MatchString(sentence) && !telling().MatchString(sentence) {
+		of := permits().FindStringIndex(sentence)
+		if (of == nil || byScript().MatchString(sentence[:of[0]])) && !agreeable().MatchString(sentence) && !telling().MatchString(sentence) && !actsAs().MatchString(sentence) {
 			return false
 		}
 		sentence = claimed(sentence)
@@ -219,12 +223,15 @@ func (e *SourceIndex) markListed(answer string) string {
 			headed, columns = false, false
 		}
 		mark := func(end int) {
+			if strings.HasPrefix(folded[end:], unbacked) {
+				return
+			}
 			if index != nil {
 				end = index[end]
 			}
 			spans = append(spans, [2]int{start + end, start + end})
 		}
-		if e.toldInOtherScript(line) {
+		if e.toldInOtherScript(line) || e.tellsRefused(line) {
 			end := start + len(strings.TrimRight(line, "\r\n"+endMarks+"。！？"))
 			if !strings.HasPrefix(answer[end:], unbacked) && !strings.HasSuffix(answer[:end], strings.TrimRight(unbacked, ")")) {
 				spans = append(spans, [2]int{end, end})
@@ -236,7 +243,7 @@ func (e *SourceIndex) markListed(answer string) string {
 		case label == folded && label != "":
 			wanted = true
 			continue
-		case bare[0] == '#':
+		case bare[0] == '#', strings.HasSuffix(strings.TrimRight(folded, endMarks), ":") && !strings.Contains("-*+", bare[:1]):
 			wanted = false
 		}
 		if items != "" && e.unapproved(items) {
@@ -247,7 +254,8 @@ func (e *SourceIndex) markListed(answer string) string {
 			continue
 		}
 		from := 0
-		for _, sentence := range sentencesOf(folded) {
+		for _, sentence := range sentencesOf(quotedText().ReplaceAllStringFunc(folded, withoutEnds)) {
+			sentence = folded[from : from+len(sentence)]
 			said := sentence
 			if wanted || label != "" {
 				said = "the user wants: " + sentence
@@ -259,6 +267,12 @@ func (e *SourceIndex) markListed(answer string) string {
 		}
 	}
 	return text.ReplaceFolded(answer, nil, spans, slices.Repeat([]string{unbacked}, len(spans)))
+}
+
+// withoutEnds returns a quotation without ends of sentences in it but for its own, and as long.
+func withoutEnds(q string) string {
+	last := max(0, len(q)-4)
+	return strings.NewReplacer(".", ",", "!", ",", "?", ",", ";", ",").Replace(q[:last]) + q[last:]
 }
 
 // unapproved reports whether one of some things that are said to be approved is a deed that no message approves.

@@ -55,6 +55,7 @@ func TestAnswersApproveWhatWasAsked(t *testing.T) {
 		{flyers, "Print them on Friday, but don't mail anything before that.", "The user confirmed the print of flyers.", true},
 		{flyers, "Print them on Friday, but don't mail anything before that.", "The user approved mailing the invitations.", false},
 		{plan, "We don't have to discuss each table, just rename the columns with a typo", "The user allowed renaming columns with a typo.", true},
+		{"I would add the package `glow`. OK to add it?", "ok, that one is fine. No other libraries please.", "The user agreed to add the package glow.", true},
 		{plan, "be my guest", "The user agreed to rename the column.", true},
 		{plan, "Knock yourself out!", "The user agreed to rename the column.", true},
 		{plan, "that works for me", "The user agreed to rename the column.", true},

@@ -20,6 +20,8 @@ var (
 	refuses = text.Pattern(`(?i)(?:^|[^\pL\pN_])(?:no|not|never|nothing|nobody|nichts|rien|niente|ничего|don['’]?t|do not|cannot|can['’]?t|stop|wait|hold\s+o(?:n|ff)|refrain|avoid|without|neither|nor|unless|nein|nicht|kein\w*|non|jamais|nunca|niet|inte|ikke|nie|ne|nem|tidak|jangan|nu|không|hayır|не|нет|ні|όχι|μην|לא|אל|نه|لا|नहीं|मत)(?:[^\pL\pN_]|$)|n['’]t\b|不|没|(?:^|[^级級特分类類区區个個差性识識])[别別]|勿|ไม่|อย่า`)
 	// declines matches the beginning of an answer that is no.
 	declines = text.Pattern(`(?i)^\W*(?:(?:and|but|so|well|sorry|then)\W+)?(?:no|nope|nah|nein|non|nee|nej|nie|ne|não|нет|ні|όχι)(?:[\s,.!;:—–-]|$)|^(?:いいえ|不[，。,]|不$|아니)`)
+	// bansMore matches the beginning of a sentence that rules out something beside what was asked.
+	bansMore = text.Pattern(`(?i)^\W*(?:no|keine?n?|pas\s+de|nessun\w*)\s+\w`)
 	// wonders matches questions that ask for nothing to be done.
 	wonders = text.Pattern(`(?i)^\W*(?:(?:hi|hello|hey|so|and|also|then|well|thanks|now|sorry|but)\b\W*){0,3}(?:what|why|how|where|which|who|should|shall|is|are|was|were|do|does|did|has|have|(?:can|could|may|might|would|will)\s+(?:i|we|it|this|that|there|one))\s[^?]*\?\s*$`)
 )
@@ -76,7 +78,7 @@ func (e *SourceIndex) addStatements(said string) {
 	wanted := statement{} // what the sentences of an answer ask for and agree to together
 	sentences := sentencesOf(said)
 	var spared stemSet // what this message refuses
-	declined := false
+	declined, agreed := false, false
 	for i, sentence := range sentences {
 		kept, refused := partsOf(sentence)
 		if !e.keep(len(refused)) {
@@ -86,11 +88,13 @@ func (e *SourceIndex) addStatements(said string) {
 		e.refused.add(refused)
 		spared.add(refused)
 		e.addBans(refused)
-		if answers && strings.TrimSpace(kept) == "" && (declines().MatchString(refused) || postpones().MatchString(refused)) {
+		agreed = agreed || agrees().MatchString(kept)
+		no := strings.TrimSpace(kept) == "" && declines().MatchString(refused) && (!agreed || !bansMore().MatchString(refused))
+		if answers && (no || strings.TrimSpace(kept) == "" && postpones().MatchString(refused)) {
 			e.refused.add(e.asked.about)
 			e.addRefused(e.asked.about, false)
 		}
-		declined = declined || strings.TrimSpace(kept) == "" && declines().MatchString(refused)
+		declined = declined || no
 	}
 	var open []string
 	for w := range strings.FieldsSeq(e.asked.about) {
@@ -154,7 +158,7 @@ func (e *SourceIndex) addStatement(s statement) {
 
 var (
 	// agreeable matches negations that agree.
-	agreeable = text.Pattern(`(?i)\bno\s+(?:problems?|worries|objections?|issues?)\b|\bnot\s+a\s+problem\b|\bwhy\s+not\b|\b(?:no|not)\s+need\s+to\s+(?:ask|confirm|wait|check\s+with)\b|\b(?:(?:don|doesn|didn|wouldn|won)['’]?t|(?:do|does|did|will|would)\s+not)\s+(?:mind|care|worry|object|oppose|hesitate|need\s+to\s+ask|ask\s+me|wait\s+for\s+(?:me|him|her|them|it|any\w+))(?:\s+(?:if|whether))?\b|\b(?:left|leaves?)\s+(?:it|this|that|the\s+\w+(?:\s\w+)?)\s+(?:up\s+)?to\s+(?:us|me|you|the\s+(?:agent|assistant|model))(?:\s+(?:if|whether))?\b|\b(?:i|we)\s+(?:\w+\s+)?(?:don['’]?t|do\s+not)\s+(?:need|have)\s+(?:to|a)\b|\b(?:nothing|not)\s+against\b|\bneeds?\s+no\s+\w+|\bwithout\s+(?:asking|a\s+question|questions|confirmation|waiting(?:\s+(?:for|until)\s+\w+)?|hesitation|further|my)\b|` +
+	agreeable = text.Pattern(`(?i)\bno\s+(?:problems?|worries|objections?|issues?)\b|\bnot\s+a\s+problem\b|\bwhy\s+not\b|\b(?:no|not)\s+need\s+to\s+(?:ask|confirm|wait|check\s+with)\b|\b(?:(?:don|doesn|didn|wouldn|won)['’]?t|(?:do|does|did|will|would)\s+not)\s+(?:mind|care|worry|object|oppose|hesitate|need\s+to\s+ask|ask\s+me|wait\s+for\s+(?:me|him|her|them|it|any\w+))(?:\s+(?:if|whether))?\b|\b(?:left|leaves?)\s+(?:it|this|that|the\s+\w+(?:\s\w+)?)\s+(?:up\s+)?to\s+(?:us|me|you|the\s+(?:agent|assistant|model))(?:\s+(?:if|whether))?\b|\b(?:i|we)\s+(?:\w+\s+)?(?:don['’]?t|do\s+not)\s+(?:need|have)\s+(?:to|a)\b|\b(?:nothing|not)\s+(?:to\s+say\s+)?against\b|\b(?:(?:would|['’]d)\s+be\s+|is\s+|was\s+)?(?:glad|happy|fine|ok(?:ay)?|grateful|delighted|pleased)\s+(?:if|when)\b|\bneeds?\s+no\s+\w+|\bwithout\s+(?:asking|a\s+question|questions|confirmation|waiting(?:\s+(?:for|until)\s+\w+)?|hesitation|further|my)\b|` +
 		`\bnichts\s+dagegen\b|\bkein(?:e|en)?\s+(?:problem|einw[aä]nde?)\b|нет\s+проблем|не\s+против|没问题|沒問題`)
 	// postpones matches clauses that put off all that stands in front of them.
 	postpones = text.Pattern(`(?i)\b(?:(?:wait|stop|hold\s+(?:on|off)|warte)(?:\W*$|\W+(?:for|until|till|a|one|please|here|now|there|auf|bis)\b)|not\s+(?:yet|now|today|so\s+fast)|(?:noch|jetzt)\s+nicht|pas\s+encore|todavía\s+no|non\s+ancora|nog\s+niet|jeszcze\s+nie)\b|подожди|не\s+сейчас`)
@@ -171,9 +175,11 @@ var (
 		`^\W*(?:yes|yeah|yep|ok(?:ay)?|sure|fine|go\s+ahead|ja|oui|sí|sì|si|sim)[\s,]+(?:on|in|for|to|at|with|from|auf|für|bei|im|in|am|pour|sur|dans|en|para|su|per|op|voor)\s`)
 	// tells matches sentences about what was, voids what lifts a rule, wishes words that ask for
 	// something all the same.
-	tells  = text.Pattern(`(?i)^\W*(?:\S+\s+){0,6}?(?:was|were|had|did|has\s+been|have\s+been|got)\b|^\W*(?:yesterday|last\s+(?:night|week|month|year|time))\b`)
-	voids  = text.Pattern(`(?i)\b(?:ignor\w*|disregard|forget|drop|override|bypass|lift(?:ed)?|suspend|void|(?:no|any)\s+longer|any\s?more|skip|vergiss|oublie[rz]?|olvida)\b`)
-	wishes = text.Pattern(`(?i)\b(?:please|can|may|should|must|could|needs?|wants?|let|have\s+to)\b`)
+	tells = text.Pattern(`(?i)^\W*(?:\S+\s+){0,6}?(?:was|were|had|did|has\s+been|have\s+been|got)\b|^\W*(?:yesterday|last\s+(?:night|week|month|year|time))\b`)
+	voids = text.Pattern(`(?i)\b(?:ignor\w*|disregard|forget|drop|override|bypass|lift(?:ed)?|suspend|void|(?:no|any)\s+longer|any\s?more|skip|vergiss|oublie[rz]?|olvida)\b`)
+	// andAlso separates the deeds of a claim.
+	andAlso = text.Pattern(`(?i),?\s+(?:and|und|et|y|e)\s+(?:also\s+|then\s+)?|,\s+(?:then\s+)?(?:to\s)`)
+	wishes  = text.Pattern(`(?i)\b(?:please|can|may|should|must|could|needs?|wants?|let|have\s+to)\b`)
 )
 
 // partsOf returns what a sentence of the user says, up to what it refuses, and the rest.
@@ -216,6 +222,18 @@ func sentencesOf(s string) []string {
 
 // approved reports whether a message of the user supports the claim of an approval.
 func (e *SourceIndex) approved(of approval) bool {
+	if e.backed(of) {
+		return true
+	}
+	parts := andAlso().Split(of.what, -1) // each deed may have a message of its own
+	return len(parts) > 1 && !slices.ContainsFunc(parts, func(part string) bool {
+		of.what = part
+		return !slices.ContainsFunc(strings.Fields(stemsOf(part)), isDeed) || !e.backed(of)
+	})
+}
+
+// backed reports whether one message supports all of a claim.
+func (e *SourceIndex) backed(of approval) bool {
 	want := strings.Fields(stemsOf(of.what))
 	return slices.ContainsFunc(e.statements, func(s statement) bool {
 		if len(want) == 0 {
@@ -339,7 +357,7 @@ func otherDeed(want []string, known string, half bool) bool {
 const stemSize, otherStem = 5, 4
 
 // common are words that say nothing about what is meant.
-const common = " done once that this with from into have been were will would should could their there then than them they what when which while about after before other some such only also just user human owner approval approved approve confirmed confirm authorized authorised agreed permission allowed explicit explicitly given granted message said says asked please the and for was are has had its his her our you your but not may can via now out does did don doesn didn assistant agent shall yet yes yeah okay sure fine though aber nur mais seulement pero solo oui però der die das den dem des ein eine hat haben ist wird von vom auf mit und les une des del los las que por dans pour sur het een van dat heeft "
+const common = " done once that this with from into have been were will would should could their there then than them they what when which while about after before other some such only also just user human owner approval approved approve confirmed confirm authorized authorised agreed permission allowed explicit explicitly given granted message said says asked please bitte favor plaît prego пожалуйста the and for was are has had its his her our you your but not may can via now out does did don doesn didn assistant agent shall yet yes yeah okay sure fine though aber nur mais seulement pero solo oui però der die das den dem des ein eine hat haben ist wird von vom auf mit und les une des del los las que por dans pour sur het een van dat heeft "
 
 // particles are the words of two letters that say nothing about what is meant.
 const particles = " ad ag ai al am an as at au be bo by ce ci co da de di do du eh el em en er es et eu ex go ha he hi if il im in io is it ja je ji jo ka ko la le lo ma me mi mo mu my na ne ni no nu od of ok on or os ou pa po qu re sa se si so su ta te ti to tu um un up us va ve vi vs we wo ya ye yo za ze zu ll ve re dt nt "

@@ -11,7 +11,7 @@ const (
 	// tellingWords are words for what a person says, wants or decides.
 	tellingWords = `asks?|asked|request(?:s|ed)?|wants?|wanted|wish(?:es|ed)?|expects?|expected|tells|told|says?|said|states?|stated|repl(?:y|ies|ied)|answer(?:s|ed)?|respon(?:ds?|ded|se)|writes|wrote|messaged|texted|e?mailed|pinged|adds|added|repeat(?:s|ed)|insist(?:s|ed)|(?:pushe[sd]|argue[sd]|call(?:s|ed))\s+for|likes?|hopes?|hoped|urge[sd]?|beg(?:s|ged)|clarif(?:ies|ied)|emphasi[sz]e[sd]|stresse[sd]|preference|opinion|indicate[sd]?|signal+ed|hint(?:s|ed)|implie[sd]|input|demand(?:s|ed)?|instruct(?:s|ed)|instructions?|orders?|ordered|directed|directive|prefer(?:s|red)|decid(?:es|ed)|decision|chose|picked|opted|needs|words?|messages?|verdict|call|position|stance|guidance|let|lets|bat|m[öo]chte|will|w[üu]nscht|verlangt|fordert|sagte?|dit|dice|dijo|disse|diz|detto|schrieb|demand[ée]|veut|souhaite|exige|pidi[óo]|quiere|desea|solicit[óo]u?|pede|pediu|quer|deseja|chiesto|chiede|vuole`
 	// riskyDeeds are the stems of further deeds that are hard to undo.
-	riskyDeeds = " skip bypas disab force reset rever overw kill "
+	riskyDeeds = " skip bypas disab force reset rever overw kill cance abort charg refun revok "
 )
 
 // risky matches the beginnings of words for all of them.
@@ -20,17 +20,22 @@ var risky = strings.Join(strings.Fields(strings.Join(deeds[1:7], "")+riskyDeeds)
 var (
 	// telling matches words that say what the user, or another person, said or wants.
 	telling = text.Pattern(`(?i)(?:\b(?:` + person + `)(?:['’]s)?(?:,[^,.;:\n]{1,40},)?|` + foreignUser + `)\s+(?:[\w'’-]+\s+){0,3}?(?:` + tellingWords + `)\b|\b(?:(?:from|per|via|by|with|quoting|(?:orders?|requests?|wish(?:es)?|instructions?|commands?|demands?)\s+(?:of|from|by))\s+|according\s+to\s+)(?:the\s+)?(?:` + person + `)\b`)
+	// wishing matches that the user wants something.
+	wishing = text.Pattern(`(?i)(?:^\W*|\bthe\s+)(?:user|human|customer|client|caller|passenger|guest|patient)\s+(?:\w+\s+){0,2}?(?:wants?|wanted|wishes|asked|requested|requests|told|instructed|ordered|demand(?:s|ed)|expects|decided|insists|prefers|urged|needs)\s`)
 	// tellingForeign matches the same in scripts that folding changes.
 	tellingForeign = text.Pattern(`(?:用户|用戶)[^。！？\n]{0,20}?(?:要求|请求|請求|希望|想|[说說]|表示|指示|[让讓]|[决決]定|要)|(?:ユーザー?|利用者)[^。！？\n]{0,60}?(?:求め|依頼|頼|望|言|指示|述べ|決め)|(?i:пользовател\p{L}*|клиент\p{L}*)\s[^.!?\n]{0,40}?(?:прос|хоч|хот|вел|сказал|реш|требу|написал|передал)|` +
 		`(?:طلب|يريد|قال|أمر|أراد|قرر)\s+المستخدم|المستخدم\s+(?:طلب|يريد|قال|أمر|أراد|قرر)|사용자[^.!?\n]{0,40}?(?:요청|원하|원했|말했|지시|요구)`)
+	// foreignPerson matches a word for the user in other languages, foreignForbids words there for what the user forbids or keeps.
+	foreignPerson  = text.Pattern(`(?i)` + foreignUser + `|` + foreignCustomer)
+	foreignForbids = text.Pattern(`(?i)\?|verb[oi][et]|untersag|ausgeschl|ausgenomm|unberührt|unver[äa]nd|unangetast|tabu|bleib|behalt|behält|verschon|abgelehnt|lehnt|außen\s+vor|frag|interdi|refus|exclu|intact|conserv|garde|laiss|prohib|rechaz|intoc|mant|dej|proib|recus|viet|rifiut|lasci|verboden|weiger|ongemoeid|zakaz|zabron|odm[oó]w|запре|отказ|остав|не\s+трог|禁止|拒[绝絕否]|保留|금지|거부|ممنوع|يرفض|منع`)
 	// acting matches a deed that is hard to undo as a verb, not in the name of a thing.
 	acting = text.Pattern(`(?i)(?:^\W*|[:;,→–—-]\s*|\b(?:to|and|or|then|also|just|be|us|me|it|that|should|must|can|may|now|please|zu|de|para|que|with(?:\s+the)?)\s+)(?:force-?)?(?:` + risky + `)|\b(?:` + risky + `)\p{L}*(?:e?d|ing|en|al|ion|t)\b`)
 	// deedAtRisk matches the same in any place.
 	deedAtRisk = text.Pattern(`(?i)\b(?:force-?)?(?:` + risky + `)`)
-	// quotedText matches what other checks judge.
-	quotedText = text.Pattern("\"[^\"\n]*\"|“[^”\n]*”|`[^`\n]*`")
+	// quotedText matches what other checks judge, with a remark on it.
+	quotedText = text.Pattern("\"[^\"\n]*\"(?:\\s*\\((?:[^()\n]|\\([^()\n]*\\))*\\)|\\s*\\[[^\\[\\]\n]*\\])?|“[^”\n]*”|`[^`\n]*`|\\((?:quotation|address|a sentence to)\\s[^()\n]*\\)")
 	// asOfUser matches headings and labels below or behind which stands what the user is said to want.
-	asOfUser = text.Pattern(`(?i)^[\s>*+#_📌-]*(?:\d+[.)]\s*)?(?:(?:all|the|my|new|latest|last|current|recent|standing|earlier|next|other|open|pending|remaining|explicit|updated|real|actual)\s+){0,2}(?:user(?:['’]s)?\s+(?:(?:latest|last|new|current|recent|earlier|other)\s+)?(?:messages?|requests?|asks?|words|wish(?:es)?|wants|instructions?|orders?|prompts?)|(?:task|objective|request|instruction|order|prompt|directive)s?(?:\s+(?:from|of|by)\s+the\s+user|\s+\(active\))?|(?:requested|wanted|ordered|asked\s+for)(?:\s+by\s+the\s+user)?|what\s+the\s+user\s+(?:wants?|said|asked(?:\s+for)?)|pinned)[\s*_]*(?:$|[:—–>=-]+[\s*_]*)|^[\s>*+-]*(?:📌|(?:user|human)[*_]*\s+[—–-]+\s)\s*`)
+	asOfUser = text.Pattern(`(?i)^[\s>*+#_📌-]*(?:\d+[.)]\s*)?(?:(?:all|the|my|new|latest|last|current|recent|standing|earlier|next|other|open|pending|remaining|explicit|updated|real|actual)\s+){0,2}(?:user(?:['’]s)?\s+(?:(?:latest|last|new|current|recent|earlier|other)\s+)?(?:messages?|requests?|asks?|words|wish(?:es)?|wants|instructions?|orders?|prompts?)|(?:task|(?:objective|request|instruction|order|prompt|directive)s?)(?:\s+(?:from|of|by)\s+the\s+user|\s+\(active\))?|(?:requested|wanted|ordered|asked\s+for)(?:\s+by\s+the\s+user)?|what\s+the\s+user\s+(?:wants?|said|asked(?:\s+for)?)|pinned)[\s*_]*(?:$|[:—–>=-]+[\s*_]*)|^[\s>*+-]*(?:📌|(?:user|human)[*_]*\s+[—–-]+\s)\s*`)
 )
 
 // toldInOtherScript reports whether a line tells in a script that the user does not write what the user wants, so
@@ -40,10 +45,26 @@ func (e *SourceIndex) toldInOtherScript(line string) bool {
 	return m != nil && e.userScripts[scriptOf(firstRune(line[m[0]:]))] == 0 && e.userScripts.total() > 0 && !denied().MatchString(line)
 }
 
-// invents reports whether a folded sentence says that the user said or wants what is hard to undo, and no message
-// of the user is about such a deed and one of the things that it names, or about most of these. It reads English only.
+// tellsRefused reports whether a sentence of a line says in another language than English that the user wants or
+// allows something which only refusals of the user name.
+func (e *SourceIndex) tellsRefused(line string) bool {
+	if e.refused == nil || !foreignPerson().MatchString(line) {
+		return false
+	}
+	return slices.ContainsFunc(sentencesOf(line), func(sentence string) bool {
+		return foreignPerson().MatchString(sentence) && !denied().MatchString(sentence) && !foreignDenied().MatchString(sentence) && !foreignForbids().MatchString(sentence) &&
+			slices.ContainsFunc(strings.Fields(stemsOf(sentence)), func(w string) bool {
+				return e.refused[w] && len(w) >= otherStem && !slices.ContainsFunc(e.statements, func(s statement) bool { return hasStem(s.stems, w) })
+			})
+	})
+}
+
+// invents reports whether a folded sentence says that the user said or wants something of which no message of the
+// user names anything, or what is hard to undo, and no message is about such a deed and one of the things that it
+// names, or about most of these. It reads English only.
 func (e *SourceIndex) invents(sentence string) bool {
-	if e.statementBytes > maxStatements || !deedAtRisk().MatchString(sentence) || !telling().MatchString(sentence) || !e.said("the") || technical().MatchString(sentence) {
+	wish := wishing().MatchString(sentence) && !quotedText().MatchString(sentence)
+	if e.statementBytes > maxStatements || !wish && !deedAtRisk().MatchString(sentence) || !telling().MatchString(sentence) || !e.said("the") || technical().MatchString(sentence) {
 		return false
 	}
 	sentence = claimed(quotedText().ReplaceAllString(sentence, " "))
@@ -55,10 +76,15 @@ func (e *SourceIndex) invents(sentence string) bool {
 	if !hasStems(told) {
 		told = sentence[:m[0]]
 	}
+	want := strings.Fields(stemsOf(told))
+	if wish && len(want) > 1 && !slices.ContainsFunc(want, func(w string) bool {
+		return isDeed(w) && e.refused.has(w) || slices.ContainsFunc(e.statements, func(s statement) bool { return hasStem(s.stems+s.about, w) })
+	}) {
+		return true
+	}
 	if !acting().MatchString(told) {
 		return false
 	}
-	want := strings.Fields(stemsOf(told))
 	var kinds, objects []string
 	for _, w := range want {
 		switch kind := riskyKind(w); {
