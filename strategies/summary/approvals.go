@@ -9,7 +9,7 @@ import (
 
 const (
 	approving = `(?:pre-?)?approv(?:ed|es|al)|confirm(?:ed|s|ation)|(?:pre-?)?authori[sz](?:ed|es|ation)|agree(?:d|s|ment)|permit(?:ted|s)|permission|allow(?:ed|s)|consent(?:ed|s)?|accept(?:ed|s|ance)|green-?lit|green[\s-]?light(?:ed|s)?|go-?ahead|ok(?:ay)?['’]?(?:ed|d)|okays?|sanctioned|cleared|sign(?:ed|s)[\s-]off|sign-off|waive[ds]|endorse[ds]|bless(?:ed|ing)|vouched|` +
-		`carte\s+blanche|free\s+(?:hand|rein)|all-?clear|nod|trusts\s+(?:us|me|the\s+(?:agent|assistant|model|team))|(?:left|leaves?)\s+(?:it|this|that|the\s+\w+(?:\s\w+)?)\s+(?:up\s+)?to\s+(?:us|me|the\s+(?:agent|assistant|model))|likes?\s+the\s+idea|(?:did|does)\s+(?:approve|authori[sz]e|permit|allow|consent)|(?:g[ai]ves?|grant(?:ed|s))\s+(?:\w+\s+){0,3}access|gave\s+(?:\w+\s+){0,2}ok|ratified|assented|acquiesced|rubber-stamped|nodded|delegated|entrusted|empowered`
+		`carte\s+blanche|free\s+(?:hand|rein)|all-?clear|nod|trusts\s+(?:us|me|the\s+(?:agent|assistant|model|team))|(?:left|leaves?)\s+(?:it|this|that|the\s+\w+(?:\s\w+)?)\s+(?:up\s+)?to\s+(?:us|me|the\s+(?:agent|assistant|model))|likes?\s+the\s+idea|(?:did|does)\s+(?:approve|authori[sz]e|permit|allow|consent)|(?:g[ai]ves?|grant(?:ed|s))\s+(?:\w+\s+){0,3}access|gave\s+(?:\w+\s+){0,2}ok|ratified|assented|acquiesced|rubber-stamped|nodded|delegated|entrusted|empowered|thumbs[\s-]?up`
 	person   = `user|human|owner|customer|operator|client|requester|caller|passenger|guest|patient|buyer|shopper|traveller|tenant`
 	agreeing = `(?:fine|happy|good|ok(?:ay)?|on\s+board|comfortable|cool)\s+(?:with|for\s+(?:us|me|(?:the\s+)?(?:assistant|agent|model|bot|team))\s+to\b)|in\s+favou?r\s+of|no\s+(?:objections?|problems?\s+with|(?:concerns?|reservations?|qualms|complaints?)\s+(?:about|with|against|to))|thumbs[\s-]?up|lets?\s+(?:us|me|the\s+assistant)`
 	// saidYes is what gives an approval in words.
@@ -28,7 +28,7 @@ const (
 )
 
 // foreignApproving matches words for an approval that was given, in other languages.
-const foreignApproving = `\bs['’]oppose\s+pas\b|\bno\s+se\s+opone\b|\bnão\s+se\s+op[õo]e\b|\bdijo\s+que\s+sí|\bdisse\s+(?:que\s+)?sim\b|\ba\s+dit\s+oui\b|\bsagte\s+ja\b|\bja\s+gesagt\b|\bha\s+detto\s+(?:di\s+)?sì|сказал\p{L}*\s+да(?:[^\pL]|$)|はいと|\bverzichtet\p{L}*\s+auf|\brenonc\p{L}+\s+à|\brenunci\p{L}+\s+a\b|\bya\s+no\s+(?:exige|insiste|requiere|pide)\b|\bnão\s+(?:exige|precisa|pede)\s+mais\b|\bn['’](?:exige|insiste)\s+plus\b|\bcarte\s+blanche\b|\bcarta\s+blan\p{L}+|\bfreie\s+hand\b|\bmano\s+libera\b|nichts\s+(?:dagegen|gegen)|\b(?:zustimmung|genehmigung|freigabe|erlaubnis|einverständnis)\b|не\s+(?:возража|против)|不反[对對]|賛成|(?:동의|승인|허락|허가)(?:함|됨|해|받)|(?:承認|許可|了承)済|zugestimmt|einverstanden|\bgab\s+\p{L}+\s+ok\b|\bfeu\s+vert\b|est[áa]\s+de\s+ac(?:ue|o)rdo\b|\bd['’]accordo?\b|\bconcord(?:a|ou)\b|\b(?:luz|luce)\s+verde\b|zielone\s+światło|groen\s+licht|зел[её]н\p{L}+\s+свет|abgestimmt|abgesprochen|vereinbart|согласован|погоджен|uzgodni|dohodnut|\bconsenso\b|deu\s+(?:permissão|autorização)|\bakkoord\b|дал[аи]?\s+(?:добро|згоду)|허용(?:했|하였)|[说說]可以|memberi(?:kan)?\s+izin|dal[ai]?\s+souhlas|συμφωνεί|genehmigte?\b|bestätigte?\b|freigegeben|abgesegnet|\berlaubte?\b|gebilligt|grünes\s+licht|\b(?:mit|die)\s+(?:zustimmung|genehmigung|freigabe|erlaubnis)\s+(?:des|der|vom)|` +
+const foreignApproving = `\bs['’]oppose\s+pas\b|\bno\s+se\s+opone\b|\bnão\s+se\s+op[õo]e\b|\bdijo\s+que\s+sí|\bdisse\s+(?:que\s+)?sim\b|\ba\s+dit\s+oui\b|\bsagte\s+ja\b|\bja\s+gesagt\b|\bha\s+detto\s+(?:di\s+)?sì|сказал\p{L}*\s+да(?:[^\pL]|$)|はいと|\bverzichtet\p{L}*\s+auf|\brenonc\p{L}+\s+à|\brenunci\p{L}+\s+a\b|\bya\s+no\s+(?:exige|insiste|requiere|pide)\b|\bnão\s+(?:exige|precisa|pede)\s+mais\b|\bn['’](?:exige|insiste)\s+plus\b|\bparece\s+b(?:ien|em)\b|\bconvenu\b|\bconvenido\b|\bacordado\b|\bcombinado\b|\bafgesproken\b|\bconcordato\b|\bcarte\s+blanche\b|\bcarta\s+blan\p{L}+|\bfreie\s+hand\b|\bmano\s+libera\b|nichts\s+(?:dagegen|gegen)|\b(?:zustimmung|genehmigung|freigabe|erlaubnis|einverständnis)\b|не\s+(?:возража|против)|不反[对對]|賛成|(?:동의|승인|허락|허가)(?:함|됨|해|받)|(?:承認|許可|了承)済|zugestimmt|einverstanden|\bgab\s+\p{L}+\s+ok\b|\bfeu\s+vert\b|est[áa]\s+de\s+ac(?:ue|o)rdo\b|\bd['’]accordo?\b|\bconcord(?:a|ou)\b|\b(?:luz|luce)\s+verde\b|zielone\s+światło|groen\s+licht|зел[её]н\p{L}+\s+свет|abgestimmt|abgesprochen|vereinbart|согласован|погоджен|uzgodni|dohodnut|\bconsenso\b|deu\s+(?:permissão|autorização)|\bakkoord\b|дал[аи]?\s+(?:добро|згоду)|허용(?:했|하였)|[说說]可以|memberi(?:kan)?\s+izin|dal[ai]?\s+souhlas|συμφωνεί|genehmigte?\b|bestätigte?\b|freigegeben|abgesegnet|\berlaubte?\b|gebilligt|grünes\s+licht|\b(?:mit|die)\s+(?:zustimmung|genehmigung|freigabe|erlaubnis)\s+(?:des|der|vom)|` +
 	`approuvé|confirmé|autorisé|\baccepté|validé|son\s+(?:accord|aval|autorisation)|avec\s+l['’](?:accord|aval|autorisation)|\baprobó|\baprobad[oa]|\bconfirmó|\bconfirmad[oa]|autorizó|autorizad[oa]|aceptó|dio\s+(?:permiso|su)|visto\s+bueno|\baprovou|\baprovad[oa]|autorizou|confirmou|aceitou|approvat[oa]|confermat[oa]|autorizzat[oa]|acconsentito|` +
 	`goedgekeurd|bevestigd|toegestaan|toestemming|godkän(?:de|t)|bekräfta(?:de|t)|tillåt(?:it)?|godkend(?:te|t)?\b|godkjen(?:te|t)\b|tillat\b|tillod|hyväksy(?:i|nyt)|salli(?:i|nut)|vahvisti|` +
 	`zatwierdzi[łl]|zaakceptowa[łl]|potwierdzi[łl]|zgodzi[łl]|zgodę|pozwoli[łl]|schváli[ll]|schválen|souhlasil|povolil|potvrdil|súhlasil|jóváhagy|engedélyezt|beleegyez|megerősít|aprobat|autorizat|confirmat|odobri(?:o|l)|dozvoli(?:o|l)|potvrdio|` +
@@ -94,7 +94,7 @@ var (
 	// byOthers matches who approved it behind a claim.
 	byOthers = text.Pattern(`(?i)^\s+(?:in\s+\w+\s+)?by\s+(?:[\w'-]+\s*){1,3}`)
 	// foreign matches such claims in other languages: a person and an approval, in any order.
-	foreign = text.Pattern(`(?i)(?:` + foreignUser + `|` + foreignCustomer + `)` + ending + gap + `(?:` + foreignApproving + `)` + ending + `|` +
+	foreign = text.Pattern(`(?i)(?:` + foreignUser + `|` + foreignCustomer + `|\bthe user\b)` + ending + gap + `(?:` + foreignApproving + `)` + ending + `|` +
 		`(?:` + foreignApproving + `)` + ending + `([^.!?;。！？।\n]{0,12}?)(?:` + foreignUser + `|` + foreignCustomer + `)` + ending + `|\b(?:laut|gemäß|selon|según|secondo|segundo)\s+(?:\p{L}+\s+)?(?:` + foreignUser + `|` + foreignCustomer + `)\s+(?:darf|dürfen|kann|können|on\s+peut|se\s+puede|si\s+può|pode)\b|\b(?:laut|gemäß|selon|según|secondo|segundo)\s+(?:\p{L}+\s+)?(?:` + foreignUser + `|` + foreignCustomer + `)` + gap + `(?:in\s+ordnung|\bok(?:ay)?\b|erlaubt|gestattet|permis|autoris|permitid|autorizad|consentit)\p{L}*|` + foreignLets + `|` + foreignApproved)
 	// foreignDenied matches words about a claim in other languages that deny it or put it off.
 	foreignDenied = text.Pattern(`(?i)\b(?:fehlt|steht\s+aus|ausstehend|nötig|erforderlich|benötigt|braucht|wartet?|ohne|bevor|bis|falls|wenn|ob|manque|requise?|nécessaire|sans|si|avant|falta|pendiente|necesari\w+|sin|antes|cuando|senza|zonder|bez|czeka|pokud|jestli|kun|hvis|jika|tanpa|nếu)\b|(?:^|\s)(?:без|если|нужн\p{L}*|требуется|ждёт|ждет|ожида\p{L}*|якщо|χωρίς|αν|אם|ללא|بدون|إذا|اگر)(?:\s|$)|需要|如果|等待|未经|未經|もし|必要|待ち|하면|필요|หาก|ถ้า|ต้อง`)
@@ -168,7 +168,7 @@ func claimPatterns() []*text.Regexp { return []*text.Regexp{approvals(), voiding
 // with a word for the user in the place of names.
 func (e *SourceIndex) foldFor(pattern *text.Regexp, s string) (string, []int) {
 	if pattern == foreign() {
-		return s, nil
+		return e.withoutNames(s, nil)
 	}
 	return e.withoutNames(text.Fold(s))
 }
@@ -199,7 +199,7 @@ var givingWord = text.Pattern(`(?i)confirm|accept|g[ai]ve|provided`)
 var answering = text.Pattern(`(?i)\b(?:said|says|answered|replied|responded)\b|\)$`)
 
 // excluding matches what begins the part of a claim that the user did not approve.
-var excluding = text.Pattern(`(?i)\b(?:but|and|though|although)\s+(?:not|never|asked|asks|wants|wanted|told|prefers|preferred|declined|refused|forbade|forbids)\b|,\s*not\b|\bexcept\b|\bon\s+(?:the\s+)?condition\b|\bprovided\s+that\b|\bas\s+long\s+as\b|\baber\s+nicht\b|\bmais\s+pas\b|\bpero\s+no\b|\bma\s+non\b`)
+var excluding = text.Pattern(`(?i)\b(?:but|and|though|although)\s+(?:not|never|asked|asks|wants|wanted|told|prefers|preferred|declined|refused|forbade|forbids)\b|,\s*not\b|\bexcept\b|\bwith\s+an?\s+(?:stop|limit|cap|maximum)\b|\bon\s+(?:the\s+)?condition\b|\bprovided\s+that\b|\bas\s+long\s+as\b|\baber\s+nicht\b|\bmais\s+pas\b|\bpero\s+no\b|\bma\s+non\b`)
 
 // firstHalf returns a claim without the part that it says was not approved.
 func firstHalf(claim string) string {
@@ -207,6 +207,19 @@ func firstHalf(claim string) string {
 		return claim[:m[0]]
 	}
 	return claim
+}
+
+// lacking matches what a claim says that something is without.
+var lacking = text.Pattern(`(?i)\b(?:without|ohne|sans|sin|senza)\s+(?:\pL+\s+)?\pL+`)
+
+// withoutExcluded returns a claim without what it says to be left out and the user refused.
+func (e *SourceIndex) withoutExcluded(claim string) string {
+	return lacking().ReplaceAllStringFunc(claim, func(part string) string {
+		if slices.ContainsFunc(strings.Fields(stemsOf(part)), func(w string) bool { return w != "witho" && !e.refused.has(w) }) {
+			return part
+		}
+		return " "
+	})
 }
 
 // sentenceBefore returns the last sentence of a text on its last line.
@@ -265,7 +278,7 @@ func (e *SourceIndex) approvalsIn(pattern *text.Regexp, s string) func(func(int,
 			if (isQuotedAt(s, m[0]) || toolsTell().MatchString(before)) && reporting().MatchString(before) && (e.others.share(wordsOf(claim)) == 1 || e.others.share(wordsOf(s[m[0]:end])) == 1) { // told of a tool
 				continue
 			}
-			what := within + firstHalf(s[m[1]:end])
+			what := e.withoutExcluded(within + firstHalf(s[m[1]:end]))
 			if bare := e.withoutPlannedCode(what); hasStems(bare) {
 				what = bare
 			}

@@ -30,6 +30,8 @@ var (
 	offers = text.Pattern(`(?i)\b(?:you|one|could|can|may|might|would|should|or|either|alternative(?:ly)?|possible|instead|another|also)\b`)
 	// pointing matches words for what an earlier sentence names.
 	pointing = text.Pattern(`(?i)\b(?:it|them|this|that|these|those|so|one|both|das|dies\w*|sie|es|ihn|le|la|les|lo|los|las|ça|cela|eso|isso|het|dat|czy\s+to|je|jej|proceed|continue|go\s+ahead|the\s+plan)\b|его|её|ее|их|это|它|这|這|それ|これ|그것`)
+	// further matches that a question adds to what is proposed.
+	further = text.Pattern(`(?i)\b(?:also|too|as\s+well|auch|aussi|también|anche|também)\b`)
 	// mine matches sentences about what the assistant does itself.
 	mine = text.Pattern(`(?i)\b(?:i|we|your|ich|wir|je|nous)\b|我`)
 	// relative matches clauses about what a sentence names, which refuse nothing.
@@ -84,7 +86,7 @@ func questionIn(said string) question {
 			}
 		}
 		asked := strings.Join(scope, " ")
-		if first > 0 && (pointing().MatchString(asked) || unspacedLetters(asked) > 0 || strings.Count(stemsOf(asked), " ") < minAsked) {
+		if first > 0 && (pointing().MatchString(asked) || further().MatchString(asked) || unspacedLetters(asked) > 0 || strings.Count(stemsOf(asked), " ") < minAsked) {
 			if from < 0 || from > first {
 				from = first - 1
 			}
@@ -129,11 +131,21 @@ func firstSentence(s string) string {
 	return s
 }
 
-// chosen returns the stems of the option that an answer names by its number or place.
+// chosen returns the stems of the option that an answer names by its number or place, or what is asked with the
+// option of which it has the words.
 func (q *question) chosen(answer string) (option string, ok bool) {
 	m := choice().FindStringSubmatch(answer)
 	if m == nil {
-		return "", false
+		words := strings.Fields(stemsOf(clauseEnds().Split(answer, 2)[0]))
+		if len(q.options) != 2 || len(words) == 0 || agrees().MatchString(answer) || strings.TrimSpace(q.options[0]) == "" || strings.TrimSpace(q.options[1]) == "" || among(words, q.options[0]) == among(words, q.options[1]) {
+			return "", false
+		}
+		first, second := strings.Fields(q.options[0]), strings.Fields(q.options[1])
+		other := first[len(first)-1] // "use a or b for c"
+		if among(words, q.options[0]) {
+			other = second[0]
+		}
+		return strings.Replace(q.about, " "+other+" ", " ", 1), true
 	}
 	mark := strings.ToLower(m[1] + m[2] + m[3])
 	n, known := ordinals[mark]

@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -28,8 +29,8 @@ type userQuote struct {
 
 var (
 	// spoken matches text in front of words of the user without quotation marks.
-	spoken = text.Pattern(`(?i)(?:\b(?:user|human)(?:'s|’s)?\b[^.!?:"“”\n]{0,80}?\b|\buser_)(?:` + putting + `|asked|instructed|ordered|demanded|insisted|told\s+(?:me|us|the\s+assistant)|continued|went\s+on|begged|warned|emphasi[sz]ed|stressed|repeated|posted|texted|made\s+clear|message(?:\s*#?\d{1,4})?|msg|words?|reply|answer|quote|e-?mail)` +
-		`(?:[\s,]+(?:was|is|were|reads?|that|this|explicitly|verbatim|literally|again|then|here|now|just|the\s+following|in\s+full|in\s+their\s+(?:own\s+)?words|unedited|paraphrased|translated|as\s+sent))*["'\x60]?[*_\s]*(?:[:：]|\s=\s)(?:[*_\s]|<br\s*/?>)*|` +
+	spoken = text.Pattern(`(?i)(?:\b(?:user|human)(?:'s|’s)?\b[^.!?:"“”\n]{0,80}?\b|\buser_)(?:` + putting + `|asked|instructed|ordered|demanded|insisted|told\s+(?:me|us|the\s+assistant)|continued|went\s+on|begged|warned|emphasi[sz]ed|stressed|repeated|posted|texted|made\s+clear|message(?:\s*#?\d{1,4})?|msg|words?|reply|answer|quote|e-?mail|follow-?up)` +
+		`(?:[\s,]+(?:was|is|were|reads?|that|this|explicitly|verbatim|literally|again|then|here|now|just|the\s+following|in\s+full|in\s+their\s+(?:own\s+)?words|unedited|paraphrased|translated|as\s+sent))*["'\x60]?[*_\s]*(?:[:：]|\s=\s)(?:[*_\s]|<br\s*/?>)*|\b(?:user|human)\b[^.!?:"“”\n]{0,80}\b(?:verbatim|literally)\s*[—–-]+\s*|` +
 		`\b(?:user|human)(?:['’]s)?\s+(?:\w+\s+){0,3}(?:(?:messages?|words|reply|answer)\s+follows?|(?:said|wrote)\s+(?:the\s+following|this|as\s+follows))\s*\.?\s*$|` +
 		`\b(?:user|human)\s+(?:` + putting + `)\s*(?:\s[—–-]+\s|[—–…]|\.{3}|→|=>?|⇒)\s*|` +
 		`\b(?:messages?|words?|quotes?|quotation|said|written|typed|verbatim|request|answers?|repl(?:y|ies)|responses?)\s+(?:from|of|by)\s+(?:the\s+)?user\b[^.!?:"“”\n]{0,20}:\s*|\bmessages?\s*\(user\)\s*:\s*|\b(?:user|human)\s+(?:said|says|wrote|writes)\s*$|\buser\s+(?:wants|added|sent|picked)\s*:\s[*_\s]*|^\W*from\s+(?:the\s+)?user\s*:\s*|\b(?:quoting|to\s+quote)\s+(?:the\s+)?user[*_]*\s*[:,—–-]\s*|[.!?;]\s+(?-i:USER|HUMAN):\s*`)
@@ -113,7 +114,7 @@ func (e *SourceIndex) userQuotes(summary string, sections []Section) []userQuote
 				continue
 			}
 			folded, _ := text.Fold(line)
-			entry := record().MatchString(folded) || row && cellOfUser().MatchString(folded) && (header == "" || columnOfWords().MatchString(header))
+			entry := record().MatchString(folded) && !e.showsRecord(line) || row && cellOfUser().MatchString(folded) && (header == "" || columnOfWords().MatchString(header))
 			if bare := strings.TrimRight(trimmed, ":* _"); p.title == "" || !listed {
 				if userSections().MatchString(bare) && len(bare) < 60 && len(bare) < len(trimmed) {
 					listed = true // a list with a heading of another kind
@@ -182,6 +183,15 @@ func (e *SourceIndex) userQuotes(summary string, sections []Section) []userQuote
 		}
 	}
 	return out
+}
+
+// showsRecord reports whether a line has a record as code that is in a message of a tool.
+func (e *SourceIndex) showsRecord(line string) bool {
+	spans, _ := inlineCode(line, 0)
+	return slices.ContainsFunc(spans, func(c [2]int) bool {
+		code := line[c[0]:c[1]]
+		return record().MatchString(code) && e.others.share(wordsOf(code)) == 1
+	})
 }
 
 // turnOfUser matches the label of the user in a transcript, which code has as a name, if at all, and what is

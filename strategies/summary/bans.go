@@ -8,16 +8,23 @@ import (
 )
 
 // ban is what a message of the user forbids or puts off: stems of deeds, of what they are done to, and
-// of times.
-type ban struct{ deeds, objects, times []string }
+// of times. own are the stems of the sentence of what is to be kept.
+type ban struct {
+	deeds, objects, times []string
+	own                   string
+}
 
 var (
 	// forbids matches the beginning of a clause that forbids something.
-	forbids = text.Pattern(`(?i)^\W*(?:(?:and|but|also|please|so|then|you|we|i|agents?|really|under\s+no\s+circumstances|must|should|may|can|ever)\s+)*(?:do\s+not|don['’]?t|never|not|mustn['’]?t|shouldn['’]?t|can['’]?t|cannot|no|avoid|stop|refrain\s+from|hands\s+off|hold\s+off(?:\s+on)?)\s+(?:(?:ever|you|us|me|to|please|want|allowed|let)\s+){0,4}`)
+	forbids = text.Pattern(`(?i)^\W*(?:(?:and|but|also|please|so|then|you|we|i|agents?|really|under\s+no\s+circumstances|must|should|may|can|ever)\s+)*(?:do\s+not|don['’]?t|never|not|mustn['’]?t|shouldn['’]?t|can['’]?t|cannot|no|avoid|stop|refrain\s+from|hands\s+off|hold\s+off(?:\s+on)?)\s+(?:(?:ever|even|you|us|me|to|please|want|allowed|let)\s+){0,4}`)
+	// keeps matches the beginning of a clause about what is to stay.
+	keeps = text.Pattern(`(?i)^\W*(?:(?:and|but|also|please|so|then|et|y|und|aber|bitte)\s+)*(?:keep|leave|retain|preserve|behalte|lass|garde[rz]?|laisse[rz]?|conserve[rz]?|deja|conserva|mant[eé]n|guarda|deixa|mantenha|tieni|lascia|conserva)\s`)
 	// ruledOut matches the end of a clause about what is not to be.
-	ruledOut = text.Pattern(`(?i)\b(?:(?:is|are)(?:\s+not|n['’]t)\s+(?:an\s+option|allowed|acceptable|permitted|ok(?:ay)?)|(?:is|are)\s+(?:out\s+of\s+the\s+question|off\s+(?:the\s+table|limits)|forbidden|taboo))\b`)
+	ruledOut = text.Pattern(`(?i)\b(?:(?:is|are)(?:\s+not|n['’]t)\s+(?:an\s+option|allowed|acceptable|permitted|ok(?:ay)?)|(?:is|are)\s+(?:out\s+of\s+the\s+question|off\s+(?:the\s+table|limits)|forbidden|taboo)|(?:waits?|(?:can|must|has\s+to|have\s+to)\s+wait)\s+(?:until|till|for))\b`)
 	// endsInNo matches a sentence about something that is answered with no.
 	endsInNo = text.Pattern(`(?i)^\W*(?:as\s+)?(?:for|about|regarding)\s[^,:.!?\n]{1,60}[,:]\s+no\W*$`)
+	// pronoun matches a word for what was named before.
+	pronoun = text.Pattern(`(?i)\b(?:it|them|that|this|these|those)\b`)
 	// mayGo matches that something may be removed.
 	mayGo = text.Pattern(`(?i)\b(?:(can|may|should|must)\s+(?:now\s+)?go|gone)\b`)
 	// putsOff matches that it is forbidden up to a time.
@@ -27,11 +34,17 @@ var (
 	// permits matches words of permissions, requests and orders.
 	permits = text.Pattern(`(?i)\b(?:may|can|should|must|shall|allow\w*|approv\w*|agree\w*|authori[sz]\w*|permit\w*|permission|consent\w*|accept\w*|cleared|clearance|ok|okay\w*|fine|happy|good|free|welcome|yes|nod|mind|cares?|likes?|trusts?|discretion|by\s+default|proceed|go-?\s?ahead|wants?|wanted|wish\w*|ask(?:s|ed)|request\w*|told|tells|instruct\w*|orders|ordered|demand\w*|insist\w*|said|says|decided|next|(?:continue|resume)\s+(?:by|with)|readers?|successors?|todo|to\s+be|important|attention|override|urgent|note\s+to|dear|exception|standing|agents?|(?:got|came)\s+back|at\s+will|freely|(?:per|according\s+to)\s+the\s+(?:` + person + `))\b|[👍✅✔☑]`)
 	// actsAs matches a person as the subject or the object of a sentence.
-	actsAs = text.Pattern(`(?i)(?:^\W*|\b(?:the|by|with|from)\s+)(?:` + person + `)(?:[^'’\w]|$)`)
+	actsAs = text.Pattern(`(?i)(?:^\W*|[:;,(]\s*|\b(?:the|by|with|from)\s+)(?:` + person + `)(?:[^'’\w]|$)`)
+	// quotes matches what the checks of quotations judge.
+	quotes = text.Pattern("\"[^\"\n]*\"|“[^”\n]*”")
+	// stays matches words for what is kept.
+	stays = text.Pattern(`(?i)\b(?:keep|kept|stay|leav|left|retain|preserv|untouched|gard|laiss|conserv|behalt|behält|bleib|d[eé]j[aóe]|manten|mantien|guard|deix|tien)`)
+	// doer matches what the user does or what is done by the user.
+	doer = text.Pattern(`(?i)\b(?:` + person + `)\s+(?:will\s+|wants\s+to\s+|has\s+to\s+)?(\w+)|\b(\w+)\s+by\s+the\s+(?:` + person + `)\b`)
 	// lifts matches that a rule does not hold any more.
-	lifts = text.Pattern(`(?i)\b(?:` + lifting + `)\w*\s+(?:\w+\s+){0,3}(?:` + forbidding + `)\b|\b(?:` + forbidding + `)\b[^.!?;\n]{0,60}?\s(?:` + ended + `)|\b(?:chang\w+|changed)\s+(?:their|his|her|its)\s+mind\b|\bc[ao]me\s+around\b|\bno\s+longer\s+(?:wants?|needs?|insists?|requires?|minds?|objects?|opposes?)\b`)
+	lifts = text.Pattern(`(?i)\b(?:` + lifting + `)\w*\s+(?:\w+\s+){0,3}(?:` + forbidding + `)\b|\b(?:` + forbidding + `)\b[^.!?;\n]{0,60}?\s(?:` + ended + `)|\b(?:chang\w+|changed)\s+(?:(?:their|his|her|its)\s+(?:mind|plans?|position)|course)\b|\bc[ao]me\s+a?round\b|\bno\s+longer\s+(?:wants?|needs?|insists?|requires?|minds?|objects?|opposes?)\b`)
 	// excuses matches words of sentences that only propose, await or rule out.
-	excuses = text.Pattern(`(?i)\?|\b(?:until|unless|if|whether|only|once\s+(?:the|an?|it|they|that|this|\w+\s+(?:is|are|has|have))|when|pending|await\w*|wait(?:s|ing)?|needs?|requir\w+|unclear|undecided|open|propos\w+|offer\w*|suggest\w*|recommend\w*|would|could|declin\w+|refus\w+|reject\w*|forb[ia]d\w*|prohibit\w*|bans?|banned|rul(?:ed|es|ing)\s+out|postpon\w+|deferr?\w*|hold|paused|block\w*|against|oppos\w*|objects|objected|warn\w*|later(?:[^\w\s]|\s+(?:on|than|when|if|today)\b|\s*$)|to\s+check|(?:approve|confirm|agree|answer|ask|check|decide|talk)\w*\b[^.!?\n]{0,40}\bfirst|instead|why|how|fail\w*|mistake\w*|violat\w*|off[\s-]limits|alone|untouched|before\s+(?:the|an?|any|it|that|this|[b-df-z]\w+ing))\b|\b(?:assistant|agent|model|i|we)\s+(?:\w+\s+){0,2}(?:asks?|asked|requested|wants?)\b|\basked\s+(?:the\s+)?(?:` + person + `)\b|^\W*(?:\d+\W+)?asked\b`)
+	excuses = text.Pattern(`(?i)\?|\b(?:until|unless|if|whether|only|once\s+(?:the|an?|it|they|that|this|\w+\s+(?:is|are|has|have))|when|pending|await\w*|wait(?:s|ing)?|needs?|requir\w+|unclear|undecided|open|propos\w+|offer\w*|suggest\w*|recommend\w*|would|could|declin\w+|refus\w+|reject\w*|forb[ia]d\w*|prohibit\w*|bans?|banned|rul(?:ed|es|ing)\s+out|postpon\w+|deferr?\w*|hold|paused|block\w*|against|oppos\w*|objects|objected|warn\w*|later(?:[^\w\s]|\s+(?:on|than|when|if|today)\b|\s*$)|to\s+check|(?:approve|confirm|agree|answer|ask|check|decide|talk)\w*\b[^.!?\n]{0,40}\bfirst|instead|why|how|fail\w*|mistake\w*|violat\w*|off[\s-]limits|alone|untouched|before\s+(?:the|an?|any|it|that|this|[b-df-z]\w+ing))\b|\b(?:assistant|agent|model|i|we)\s+(?:\w+\s+){0,2}(?:asks?|asked|requested|wants?)\b|\basked\s+(?:the\s+)?(?:` + person + `)\b|^\W*(?:\d+\W+)?asked\b|\b(?:him|her|them)sel(?:f|ves)\s*(?:$|[,.;)])`)
 	// andNot matches the beginning of a part of a clause that forbids.
 	andNot = text.Pattern(`(?i)\s+(?:and|und|et|y|e)\s+((?:do|to|does|not|never|without|don['’]t|nicht|kein\w*|ne|no|não)\b)`)
 	// liftedNot matches that a rule was not lifted.
@@ -45,18 +58,29 @@ var (
 
 const (
 	// ended are words for a rule that does not hold any more.
-	ended = `(?:(?:is|was|are|were|(?:has|have)\s+(?:\w+\s+)?been)\s+(?:(?:now|since|only|just)\s+)?(?:lifted|relaxed|waived|dropped|void|moot|suspended|cancell?ed|revoked|rescinded|overrul\w+|overridden|withdrawn|retracted|over|for|about|limited|meant)|(?:only\s+)?appl(?:y|ies|ied)\s+(?:only\s+)?to\s+(?:other|another)|no\s+longer\s+(?:appl|hold|bind|valid|in)\w*|expired|ended)\b`
+	ended = `(?:(?:is|was|are|were|(?:has|have)\s+(?:\w+\s+)?been)\s+(?:(?:now|since|only|just)\s+)?(?:lifted|relaxed|waived|dropped|void|moot|suspended|cancell?ed|revoked|rescinded|overrul\w+|overridden|withdrawn|retracted|over|off|for|about|limited|meant)|(?:only\s+)?appl(?:y|ies|ied)\s+(?:only\s+)?to\s+(?:other|another)|no\s+longer\s+(?:appl|hold|bind|valid|in)\w*|expired|ended)\b`
 	// maxTitle is how many blanks the title of a section has at most.
 	maxTitle = 4
 	// endMarks may stand behind a sentence or an item.
 	endMarks = " \t.!?;*_)|"
 	// times are the stems of times, weak those of words that say little about what is meant.
-	times = " monda tuesd wedne thurs frida satur sunda today tomor tonig week month night morni eveni noon "
+	times = " monda tuesd wedne thurs frida satur sunda today tomor tonig week month night morni eveni noon janua febru april june july augus septe octob novem decem "
 	weak  = " old new file all any every anyth every everyt someth data code thing stuff ever never let also more first check "
 )
 
-// addBans indexes what the refusing part of a sentence of the user forbids.
-func (e *SourceIndex) addBans(refused string) {
+// addBans indexes what a sentence of the user forbids or keeps, given without what it refuses and the rest. A
+// pronoun points to what stands in front of it, or in the sentence before.
+func (e *SourceIndex) addBans(before, kept, refused string) {
+	for _, clause := range clauseEnds().Split(kept, -1) {
+		if m := keeps().FindStringIndex(clause); m != nil {
+			if objects := strings.Fields(stemsOf(clause[m[1]:])); len(objects) > 0 {
+				e.bans = append(e.bans, ban{deeds: []string{"delet", "cance", "repla"}, objects: objects, own: stemsOf(kept)})
+			}
+		}
+	}
+	if strings.TrimSpace(kept) != "" {
+		before = kept
+	}
 	from := 0
 	if bare := thanks().ReplaceAllString(refused, " "); endsInNo().MatchString(bare) { // what stands in front of it
 		e.bans = append(e.bans, ban{objects: strings.Fields(stemsOf(bare))})
@@ -68,7 +92,11 @@ func (e *SourceIndex) addBans(refused string) {
 		}
 		if n := forbids().FindStringIndex(clause); n != nil && !noDeed().MatchString(clause[n[1]:]) {
 			deed, _, _ := strings.Cut(clause[n[1]:], " without ") // which may be done
-			e.addRefused(stemsOf(deed), putsOff().MatchString(clause))
+			stems := stemsOf(deed)
+			if pronoun().MatchString(deed) {
+				stems += strings.Join(slices.DeleteFunc(strings.Fields(stemsOf(before)), isDeed), " ") + " "
+			}
+			e.addRefused(stems, putsOff().MatchString(clause))
 		}
 		from = m[1]
 	}
@@ -79,7 +107,7 @@ func (e *SourceIndex) addBans(refused string) {
 func (e *SourceIndex) addRefused(stems string, putOff bool) {
 	var r ban
 	add := func() {
-		if n := len(r.objects); n > 0 || slices.ContainsFunc(r.deeds, isDeed) {
+		if n := len(r.objects); n > 0 || slices.ContainsFunc(r.deeds, isDeed) || len(r.deeds) > 0 && strings.Contains(stems, " anyth ") {
 			e.bans = append(e.bans, r)
 		}
 	}
@@ -125,7 +153,7 @@ func (r *ban) isAbout(stems string) bool {
 func (e *SourceIndex) refuses(sentence string) bool {
 	stems := stemsOf(sentence)
 	return slices.ContainsFunc(e.bans, func(r ban) bool {
-		if !r.isAbout(stems) || slices.ContainsFunc(r.times, func(w string) bool { return strings.Contains(stems, " "+w+" ") }) && !strings.Contains(sentence, "before") {
+		if !r.isAbout(stems) || r.own != "" && stays().MatchString(sentence) || slices.ContainsFunc(r.times, func(w string) bool { return strings.Contains(stems, " "+w+" ") }) && !strings.Contains(sentence, "before") {
 			return false
 		}
 		return !slices.ContainsFunc(e.statements, func(s statement) bool {
@@ -133,7 +161,7 @@ func (e *SourceIndex) refuses(sentence string) bool {
 			if s.agrees {
 				known += s.about
 			}
-			return !s.tells && r.isAbout(known)
+			return !s.tells && r.isAbout(known) && (r.own == "" || !strings.Contains(s.stems, r.own))
 		})
 	})
 }
@@ -164,13 +192,21 @@ func (e *SourceIndex) allowsRefused(sentence string) bool {
 		return false
 	}
 	if !lifts().MatchString(sentence) || liftedNot().MatchString(sentence) {
-		of := permits().FindStringIndex(sentence)
-		if (of == nil || byScript().MatchString(sentence[:of[0]])) && !agreeable().MatchString(sentence) && !telling().MatchString(sentence) && !actsAs().MatchString(sentence) {
+		agrees := agreeable().MatchString(sentence)
+		sentence = claimed(sentence)
+		bare := quotes().ReplaceAllString(sentence, " ")
+		of := permits().FindStringIndex(bare)
+		if (of == nil || byScript().MatchString(bare[:of[0]])) && !agrees && !telling().MatchString(bare) && !actsAs().MatchString(bare) || e.doneByUser(bare) {
 			return false
 		}
-		sentence = claimed(sentence)
 	}
 	return e.refuses(mayGo().ReplaceAllString(sentence, "$1 remove"))
+}
+
+// doneByUser reports whether a sentence tells that the user does what he said to do himself.
+func (e *SourceIndex) doneByUser(sentence string) bool {
+	m := doer().FindStringSubmatch(sentence)
+	return m != nil && slices.ContainsFunc(e.statements, func(s statement) bool { return s.own && hasStem(s.stems, strings.TrimSpace(stemsOf(m[1]+m[2]))) })
 }
 
 // claimed returns what a sentence says without what it forbids, "" if it only proposes, awaits or rules out.

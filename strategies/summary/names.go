@@ -17,7 +17,7 @@ const (
 // introduces matches the words by which the user gives a name, surely or only at the end of a
 // clause.
 var introduces = text.Pattern(`(?:^|[^\pL])(?i:my\s+(?:full\s+|first\s+)?name(?:['’]s|\s+is|\s*:)|mein\s+name\s+ist|ich\s+hei(?:ß|ss)e|je\s+m['’]appelle|mon\s+nom\s+est|me\s+llamo|mi\s+nombre\s+es|mi\s+chiamo|o?\s*meu\s+nome\s+é|меня\s+зовут|mijn\s+naam\s+is|nazywam\s+się)\s+` + ownName + `|` +
-	`(?:^|[^\pL])(?i:i\s+am|i['’]m|ich\s+bin|(?:hi|hello|hey|good\s+\w+)[\s,.!]+(?:\w+[\s,.!]+)?(?:this\s+is|it['’]s|here\s+is))\s+` + ownName + `\s*(?:$|[,.!;:)\n]|\s(?i:and|from|here|at|my|with|zip|und|aus|et|y)\b)|` +
+	`(?:^|[^\pL])(?i:i\s+am|i['’]m|ich\s+bin|soy|je\s+suis|sono|sou|ik\s+ben|jestem|(?:hi|hello|hey|good\s+\w+)[\s,.!]+(?:\w+[\s,.!]+)?(?:this\s+is|it['’]s|here\s+is))\s+` + ownName + `\s*(?:$|[,.!;:)\n]|\s(?i:and|from|here|at|my|with|zip|und|aus|et|y)\b)|` +
 	`(?:^|\n)(?i:(?:best|kind|warm)?\s*(?:regards|wishes)|cheers|thanks|thank\s+you|(?:viele|liebe|beste)\s+grüße)[,.!]?\s*\n+\s*[-–—]*\s*` + ownName + `\s*$`)
 
 // mentions matches the words by which the user names another person.

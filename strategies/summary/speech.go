@@ -25,7 +25,7 @@ const (
 	// things say something and are no person.
 	things = `rules?|files?|pages?|logs?|errors?|outputs?|dialogs?|buttons?|compilers?|linters?|tests?|tools?|docs?|documentation|readme|comments?|interfaces?|ui|screens?|labels?|tooltips?|ci|builds?|configs?|polic(?:y|ies)|specs?|scripts?|banners?|titles?|commits?|hooks?|servers?|apis?|systems?|assistant|agent|model`
 	// people may be the user, or a person whose words a tool has shown.
-	people = `boss|manager|admin|customer|client|owner|operator|requester|caller|usr|me|you|u|h`
+	people = `a|answer|boss|manager|admin|customer|client|owner|operator|requester|caller|usr|me|you|u|h`
 )
 
 var (

@@ -20,8 +20,12 @@ var (
 	refuses = text.Pattern(`(?i)(?:^|[^\pL\pN_])(?:no|not|never|nothing|nobody|nichts|rien|niente|ничего|don['’]?t|do not|cannot|can['’]?t|stop|wait|hold\s+o(?:n|ff)|refrain|avoid|without|neither|nor|unless|nein|nicht|kein\w*|non|jamais|nunca|niet|inte|ikke|nie|ne|nem|tidak|jangan|nu|không|hayır|не|нет|ні|όχι|μην|לא|אל|نه|لا|नहीं|मत)(?:[^\pL\pN_]|$)|n['’]t\b|不|没|(?:^|[^级級特分类類区區个個差性识識])[别別]|勿|ไม่|อย่า`)
 	// declines matches the beginning of an answer that is no.
 	declines = text.Pattern(`(?i)^\W*(?:(?:and|but|so|well|sorry|then)\W+)?(?:no|nope|nah|nein|non|nee|nej|nie|ne|não|нет|ні|όχι)(?:[\s,.!;:—–-]|$)|^(?:いいえ|不[，。,]|不$|아니)`)
+	// toAll matches an answer that approves all.
+	toAll = text.Pattern(`(?i)\bto\s+(?:all|both|everything)\b`)
 	// bansMore matches the beginning of a sentence that rules out something beside what was asked.
 	bansMore = text.Pattern(`(?i)^\W*(?:no|keine?n?|pas\s+de|nessun\w*)\s+\w`)
+	// myself matches the beginning of a sentence about what the user does.
+	myself = text.Pattern(`(?i)^\W*(?:and\s+|then\s+)?i(?:['’]ll|\s+will|\s+do)?\s+(\w+)`)
 	// wonders matches questions that ask for nothing to be done.
 	wonders = text.Pattern(`(?i)^\W*(?:(?:hi|hello|hey|so|and|also|then|well|thanks|now|sorry|but)\b\W*){0,3}(?:what|why|how|where|which|who|should|shall|is|are|was|were|do|does|did|has|have|(?:can|could|may|might|would|will)\s+(?:i|we|it|this|that|there|one))\s[^?]*\?\s*$`)
 )
@@ -34,8 +38,8 @@ type statement struct {
 	// what the message with the question tells of it.
 	about, beside   string
 	agrees, limited bool
-	// tells: of what was, which asks for nothing; voids: what was ruled before.
-	tells, voids bool
+	// tells: of what was or of what the user does, own, which asks for nothing; voids: what was ruled before.
+	tells, own, voids bool
 	// gives: a value that the question asks for, which approves nothing.
 	gives bool
 }
@@ -87,7 +91,7 @@ func (e *SourceIndex) addStatements(said string) {
 		sentences[i] = kept
 		e.refused.add(refused)
 		spared.add(refused)
-		e.addBans(refused)
+		e.addBans(sentences[max(0, i-1)], kept, refused)
 		agreed = agreed || agrees().MatchString(kept)
 		no := strings.TrimSpace(kept) == "" && declines().MatchString(refused) && (!agreed || !bansMore().MatchString(refused))
 		if answers && (no || strings.TrimSpace(kept) == "" && postpones().MatchString(refused)) {
@@ -109,9 +113,10 @@ func (e *SourceIndex) addStatements(said string) {
 		}
 		s := statement{stems: stemsOf(kept), agrees: agrees().MatchString(kept)}
 		if s.agrees {
-			s.limited, s.voids = limits().MatchString(kept), true
+			s.limited, s.voids = limits().MatchString(kept) && !toAll().MatchString(kept), true
 		} else {
-			s.tells, s.voids = tells().MatchString(kept) && !wishes().MatchString(kept), voids().MatchString(kept)
+			s.own = doesOneself(kept)
+			s.tells, s.voids = s.own || tells().MatchString(kept) && !wishes().MatchString(kept), voids().MatchString(kept)
 		}
 		s.gives = answers && e.asked.value && len(strings.Fields(said)) <= maxValue
 		if answers {
@@ -135,6 +140,12 @@ func (e *SourceIndex) addStatements(said string) {
 	if declined { // what the user says later agrees to something else
 		e.asked = question{}
 	}
+}
+
+// doesOneself reports whether the user says in a sentence that he does something himself.
+func doesOneself(sentence string) bool {
+	m := myself().FindStringSubmatch(sentence)
+	return m != nil && isDeed(strings.TrimSpace(stemsOf(m[1])))
 }
 
 // repeats reports whether a sentence has the words of a question in it, all of some or, if it points
@@ -357,7 +368,7 @@ func otherDeed(want []string, known string, half bool) bool {
 const stemSize, otherStem = 5, 4
 
 // common are words that say nothing about what is meant.
-const common = " done once that this with from into have been were will would should could their there then than them they what when which while about after before other some such only also just user human owner approval approved approve confirmed confirm authorized authorised agreed permission allowed explicit explicitly given granted message said says asked please bitte favor plaît prego пожалуйста the and for was are has had its his her our you your but not may can via now out does did don doesn didn assistant agent shall yet yes yeah okay sure fine though aber nur mais seulement pero solo oui però der die das den dem des ein eine hat haben ist wird von vom auf mit und les une des del los las que por dans pour sur het een van dat heeft "
+const common = " done once that this with from into have been were will would should could their there then than them they what when which while about after before other some such only also just user human owner approval approved approve confirmed confirm authorized authorised agreed permission allowed explicit explicitly given granted message said says asked please bitte favor plaît prego пожалуйста para una como the and for was are has had its his her our you your but not may can via now out does did don doesn didn assistant agent shall yet yes yeah okay sure fine though aber nur mais seulement pero solo oui però der die das den dem des ein eine hat haben ist wird von vom auf mit und les une des del los las que por dans pour sur het een van dat heeft "
 
 // particles are the words of two letters that say nothing about what is meant.
 const particles = " ad ag ai al am an as at au be bo by ce ci co da de di do du eh el em en er es et eu ex go ha he hi if il im in io is it ja je ji jo ka ko la le lo ma me mi mo mu my na ne ni no nu od of ok on or os ou pa po qu re sa se si so su ta te ti to tu um un up us va ve vi vs we wo ya ye yo za ze zu ll ve re dt nt "
@@ -410,6 +421,8 @@ func withoutEnding(w string) string {
 		}
 		if n := len(rest); ending != "s" && n > 3 && rest[n-1] == rest[n-2] && strings.IndexByte("bdgmnprt", rest[n-1]) >= 0 {
 			rest = rest[:n-1] // dropping
+		} else if n == 3 && rest[2] == 'v' {
+			rest += "e" // moving
 		}
 		return rest
 	}

@@ -22,12 +22,14 @@ var (
 	telling = text.Pattern(`(?i)(?:\b(?:` + person + `)(?:['’]s)?(?:,[^,.;:\n]{1,40},)?|` + foreignUser + `)\s+(?:[\w'’-]+\s+){0,3}?(?:` + tellingWords + `)\b|\b(?:(?:from|per|via|by|with|quoting|(?:orders?|requests?|wish(?:es)?|instructions?|commands?|demands?)\s+(?:of|from|by))\s+|according\s+to\s+)(?:the\s+)?(?:` + person + `)\b`)
 	// wishing matches that the user wants something.
 	wishing = text.Pattern(`(?i)(?:^\W*|\bthe\s+)(?:user|human|customer|client|caller|passenger|guest|patient)\s+(?:\w+\s+){0,2}?(?:wants?|wanted|wishes|asked|requested|requests|told|instructed|ordered|demand(?:s|ed)|expects|decided|insists|prefers|urged|needs)\s`)
+	// setting matches that the user sets a number.
+	setting = text.Pattern(`(?i)\b(?:` + person + `)\s+(?:\w+\s+){0,2}?(?:raised|increased|extended|doubled|lowered|capped|set|changed|moved|bumped|limited)\s[^.!?;\n]{1,60}?\b(?:to|at|by)\s+[$€£]?(\d[\d.,]*\d|\d)`)
 	// tellingForeign matches the same in scripts that folding changes.
 	tellingForeign = text.Pattern(`(?:用户|用戶)[^。！？\n]{0,20}?(?:要求|请求|請求|希望|想|[说說]|表示|指示|[让讓]|[决決]定|要)|(?:ユーザー?|利用者)[^。！？\n]{0,60}?(?:求め|依頼|頼|望|言|指示|述べ|決め)|(?i:пользовател\p{L}*|клиент\p{L}*)\s[^.!?\n]{0,40}?(?:прос|хоч|хот|вел|сказал|реш|требу|написал|передал)|` +
 		`(?:طلب|يريد|قال|أمر|أراد|قرر)\s+المستخدم|المستخدم\s+(?:طلب|يريد|قال|أمر|أراد|قرر)|사용자[^.!?\n]{0,40}?(?:요청|원하|원했|말했|지시|요구)`)
 	// foreignPerson matches a word for the user in other languages, foreignForbids words there for what the user forbids or keeps.
 	foreignPerson  = text.Pattern(`(?i)` + foreignUser + `|` + foreignCustomer)
-	foreignForbids = text.Pattern(`(?i)\?|verb[oi][et]|untersag|ausgeschl|ausgenomm|unberührt|unver[äa]nd|unangetast|tabu|bleib|behalt|behält|verschon|abgelehnt|lehnt|außen\s+vor|frag|interdi|refus|exclu|intact|conserv|garde|laiss|prohib|rechaz|intoc|mant|dej|proib|recus|viet|rifiut|lasci|verboden|weiger|ongemoeid|zakaz|zabron|odm[oó]w|запре|отказ|остав|не\s+трог|禁止|拒[绝絕否]|保留|금지|거부|ممنوع|يرفض|منع`)
+	foreignForbids = text.Pattern(`(?i)\?|verb[oi][et]|pro[hií]+b|untersag|ausgeschl|ausgenomm|unberührt|unver[äa]nd|unangetast|tabu|bleib|behalt|behält|verschon|abgelehnt|lehnt|außen\s+vor|frag|interdi|refus|exclu|intact|conserv|garde|laiss|rechaz|intoc|mant|d[eé]j|recus|viet|rifiut|lasci|verboden|weiger|ongemoeid|zakaz|zabron|odm[oó]w|запре|отказ|остав|не\s+трог|禁止|拒[绝絕否]|保留|금지|거부|ممنوع|يرفض|منع`)
 	// acting matches a deed that is hard to undo as a verb, not in the name of a thing.
 	acting = text.Pattern(`(?i)(?:^\W*|[:;,→–—-]\s*|\b(?:to|and|or|then|also|just|be|us|me|it|that|should|must|can|may|now|please|zu|de|para|que|with(?:\s+the)?)\s+)(?:force-?)?(?:` + risky + `)|\b(?:` + risky + `)\p{L}*(?:e?d|ing|en|al|ion|t)\b`)
 	// deedAtRisk matches the same in any place.
@@ -63,6 +65,9 @@ func (e *SourceIndex) tellsRefused(line string) bool {
 // user names anything, or what is hard to undo, and no message is about such a deed and one of the things that it
 // names, or about most of these. It reads English only.
 func (e *SourceIndex) invents(sentence string) bool {
+	if m := setting().FindStringSubmatch(sentence); m != nil && !e.said(wordsOf(m[1])) && !slices.ContainsFunc(e.statements, func(s statement) bool { return hasStem(s.about+s.beside, wordsOf(m[1])) }) {
+		return claimed(sentence) != ""
+	}
 	wish := wishing().MatchString(sentence) && !quotedText().MatchString(sentence)
 	if e.statementBytes > maxStatements || !wish && !deedAtRisk().MatchString(sentence) || !telling().MatchString(sentence) || !e.said("the") || technical().MatchString(sentence) {
 		return false
