@@ -33,7 +33,7 @@ var (
 		`(?:[\s,]+(?:was|is|were|reads?|that|this|explicitly|verbatim|literally|again|then|here|now|just|the\s+following|in\s+full|in\s+their\s+(?:own\s+)?words|unedited|paraphrased|translated|as\s+sent))*["'\x60]?[*_\s]*(?:[:：]|\s=\s)(?:[*_\s]|<br\s*/?>)*|\b(?:user|human)\b[^.!?:"“”\n]{0,80}\b(?:verbatim|literally)\s*[—–-]+\s*|` +
 		`\b(?:user|human)(?:['’]s)?\s+(?:\w+\s+){0,3}(?:(?:messages?|words|reply|answer)\s+follows?|(?:said|wrote)\s+(?:the\s+following|this|as\s+follows))\s*\.?\s*$|` +
 		`\b(?:user|human)\s+(?:` + putting + `)\s*(?:\s[—–-]+\s|[—–…]|\.{3}|→|=>?|⇒)\s*|` +
-		`\b(?:messages?|words?|quotes?|quotation|said|written|typed|verbatim|request|answers?|repl(?:y|ies)|responses?)\s+(?:from|of|by)\s+(?:the\s+)?user\b[^.!?:"“”\n]{0,20}:\s*|\bmessages?\s*\(user\)\s*:\s*|\b(?:user|human)\s+(?:said|says|wrote|writes)\s*$|\buser\s+(?:wants|added|sent|picked)\s*:\s[*_\s]*|^\W*from\s+(?:the\s+)?user\s*:\s*|\b(?:quoting|to\s+quote)\s+(?:the\s+)?user[*_]*\s*[:,—–-]\s*|[.!?;]\s+(?-i:USER|HUMAN):\s*`)
+		`\b(?:customer|client|caller|passenger|guest|patient)\s+(?:message|msg|turn|reply)\s*#?\d{1,4}\s*[:：]\s*|\b(?:messages?|words?|quotes?|quotation|said|written|typed|verbatim|request|answers?|repl(?:y|ies)|responses?)\s+(?:from|of|by)\s+(?:the\s+)?user\b[^.!?:"“”\n]{0,20}:\s*|\bmessages?\s*\(user\)\s*:\s*|\b(?:user|human)\s+(?:said|says|wrote|writes)\s*$|\buser\s+(?:wants|added|sent|picked)\s*:\s[*_\s]*|^\W*from\s+(?:the\s+)?user\s*:\s*|\b(?:quoting|to\s+quote)\s+(?:the\s+)?user[*_]*\s*[:,—–-]\s*|[.!?;]\s+(?-i:USER|HUMAN):\s*`)
 	// about matches text in front of words that may be the model's about what the user wants.
 	about = text.Pattern(`(?i)(?:\b(?:user|human|customer|client)(?:['’]s)\s+(?:\w+\s+)?(?:preference|position|opinion|stance|take|verdict|decision|guidance)|^[\s*_>•+-]*(?:\d+[.)]\s*)?(?:the\s+)?(?:latest|last|newest|most\s+recent)\s+(?:request|instruction|ask|order|wish))[*_]*\s*[:—–][*_\s]*`)
 	// spokenLabel matches the same at the beginning of a line of a transcript.
@@ -51,7 +51,7 @@ var (
 	// columnOfWords matches a head of a table about who said what.
 	columnOfWords = text.Pattern(`(?i)\b(?:said|says|messages?|text|quotes?|words|speaker|statement|who)\b`)
 	// columnOfUser matches the head of a table with a column for each speaker, up to that of the user.
-	columnOfUser = text.Pattern(`(?i)^[^\n]*?\|\s*(?:the\s+)?(?:user|human)\s*\|(?:[^\n]*\|)?\s*(?:assistant|agent|model|bot|ai)\s*\|`)
+	columnOfUser = text.Pattern(`(?i)^[^\n]*?\|\s*(?:(?:answers?|repl(?:y|ies)|responses?|words|messages?|decisions?)\s+(?:of|from|by)\s+the\s+user|(?:the\s+)?user(?:['’]s)?\s+(?:answer|reply|response|words|message)s?)\s*\||^[^\n]*?\|\s*(?:the\s+)?(?:user|human)\s*\|(?:[^\n]*\|)?\s*(?:assistant|agent|model|bot|ai)\s*\|`)
 	// codeWord matches a word in code, such as the name of an account.
 	codeWord = text.Pattern("^`[^`\\s]+`")
 	// isEmphasis matches a line up to the first mark of emphasis behind a colon.

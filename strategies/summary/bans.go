@@ -41,10 +41,12 @@ var (
 	stays = text.Pattern(`(?i)\b(?:keep|kept|stay|leav|left|retain|preserv|untouched|gard|laiss|conserv|behalt|behält|bleib|d[eé]j[aóe]|manten|mantien|guard|deix|tien)`)
 	// doer matches what the user does or what is done by the user.
 	doer = text.Pattern(`(?i)\b(?:` + person + `)\s+(?:will\s+|wants\s+to\s+|has\s+to\s+)?(\w+)|\b(\w+)\s+by\s+the\s+(?:` + person + `)\b`)
+	// thingSays matches the beginning of a sentence about what a tool says.
+	thingSays = text.Pattern(`(?i)^\W*(?:\w+\s+){0,3}?(?:notes?|pages?|tools?|files?|comments?|logs?|e?mails?|tickets?|readme|runbook|handbook|documents?|outputs?|results?|notices?|banners?|wiki)\b[^.;:\n]{0,40}?\s(?:claims?|claimed|says?|said|states?|stated|reads?|asks?|asked|demands?|wants?|proposes|notes?|suggests?)\b`)
 	// lifts matches that a rule does not hold any more.
 	lifts = text.Pattern(`(?i)\b(?:` + lifting + `)\w*\s+(?:\w+\s+){0,3}(?:` + forbidding + `)\b|\b(?:` + forbidding + `)\b[^.!?;\n]{0,60}?\s(?:` + ended + `)|\b(?:chang\w+|changed)\s+(?:(?:their|his|her|its)\s+(?:mind|plans?|position)|course)\b|\bc[ao]me\s+a?round\b|\bno\s+longer\s+(?:wants?|needs?|insists?|requires?|minds?|objects?|opposes?)\b`)
 	// excuses matches words of sentences that only propose, await or rule out.
-	excuses = text.Pattern(`(?i)\?|\b(?:until|unless|if|whether|only|once\s+(?:the|an?|it|they|that|this|\w+\s+(?:is|are|has|have))|when|pending|await\w*|wait(?:s|ing)?|needs?|requir\w+|unclear|undecided|open|propos\w+|offer\w*|suggest\w*|recommend\w*|would|could|declin\w+|refus\w+|reject\w*|forb[ia]d\w*|prohibit\w*|bans?|banned|rul(?:ed|es|ing)\s+out|postpon\w+|deferr?\w*|hold|paused|block\w*|against|oppos\w*|objects|objected|warn\w*|later(?:[^\w\s]|\s+(?:on|than|when|if|today)\b|\s*$)|to\s+check|(?:approve|confirm|agree|answer|ask|check|decide|talk)\w*\b[^.!?\n]{0,40}\bfirst|instead|why|how|fail\w*|mistake\w*|violat\w*|off[\s-]limits|alone|untouched|before\s+(?:the|an?|any|it|that|this|[b-df-z]\w+ing))\b|\b(?:assistant|agent|model|i|we)\s+(?:\w+\s+){0,2}(?:asks?|asked|requested|wants?)\b|\basked\s+(?:the\s+)?(?:` + person + `)\b|^\W*(?:\d+\W+)?asked\b|\b(?:him|her|them)sel(?:f|ves)\s*(?:$|[,.;)])`)
+	excuses = text.Pattern(`(?i)\?|\b(?:until|unless|if|whether|only|once\s+(?:the|an?|it|they|that|this|\w+\s+(?:is|are|has|have))|when|pending|await\w*|wait(?:s|ing)?|needs?|requir\w+|unclear|undecided|open|propos\w+|offer\w*|suggest\w*|recommend\w*|would|could|declin\w+|refus\w+|reject\w*|forb[ia]d\w*|prohibit\w*|bans?|banned|rul(?:ed|es|ing)\s+out|postpon\w+|deferr?\w*|hold|paused|block\w*|against|oppos\w*|objects|objected|warn\w*|later(?:[^\w\s]|\s+(?:on|than|when|if|today)\b|\s*$)|to\s+check|(?:approve|confirm|agree|answer|ask|check|decide|talk)\w*\b[^.!?\n]{0,40}\bfirst|instead|why|how|fail\w*|mistake\w*|violat\w*|off[\s-]limits|alone|untouched|except|excluding|(?:other|apart)\s+(?:than|from)|before\s+(?:the|an?|any|it|that|this|[b-df-z]\w+ing))\b|\b(?:assistant|agent|model|i|we)\s+(?:\w+\s+){0,2}(?:asks?|asked|requested|wants?)\b|\basked\s+(?:the\s+)?(?:` + person + `)\b|^\W*(?:\d+\W+)?asked\b|\b(?:him|her|them)sel(?:f|ves)\s*(?:$|[,.;)])`)
 	// andNot matches the beginning of a part of a clause that forbids.
 	andNot = text.Pattern(`(?i)\s+(?:and|und|et|y|e)\s+((?:do|to|does|not|never|without|don['’]t|nicht|kein\w*|ne|no|não)\b)`)
 	// liftedNot matches that a rule was not lifted.
@@ -58,7 +60,7 @@ var (
 
 const (
 	// ended are words for a rule that does not hold any more.
-	ended = `(?:(?:is|was|are|were|(?:has|have)\s+(?:\w+\s+)?been)\s+(?:(?:now|since|only|just)\s+)?(?:lifted|relaxed|waived|dropped|void|moot|suspended|cancell?ed|revoked|rescinded|overrul\w+|overridden|withdrawn|retracted|over|off|for|about|limited|meant)|(?:only\s+)?appl(?:y|ies|ied)\s+(?:only\s+)?to\s+(?:other|another)|no\s+longer\s+(?:appl|hold|bind|valid|in)\w*|expired|ended)\b`
+	ended = `(?:(?:is|was|are|were|(?:has|have)\s+(?:\w+\s+)?been)\s+(?:(?:now|since|only|just)\s+)?(?:lifted|relaxed|waived|dropped|void|moot|suspended|cancell?ed|revoked|rescinded|overrul\w+|overridden|withdrawn|retracted|over|off|for|about|limited|meant)|(?:only\s+)?appl(?:y|ies|ied)\s+(?:only\s+)?to\s+(?:other|another)|no\s+longer\s+(?:appl|hold|bind|valid|in)\w*|expired|ended|(?:only\s+)?(?:held|lasted|counted|stood)\s+(?:only\s+)?(?:for|until|till|during|to))\b`
 	// maxTitle is how many blanks the title of a section has at most.
 	maxTitle = 4
 	// endMarks may stand behind a sentence or an item.
@@ -73,7 +75,7 @@ const (
 func (e *SourceIndex) addBans(before, kept, refused string) {
 	for _, clause := range clauseEnds().Split(kept, -1) {
 		if m := keeps().FindStringIndex(clause); m != nil {
-			if objects := strings.Fields(stemsOf(clause[m[1]:])); len(objects) > 0 {
+			if objects := strings.Fields(stemsOf(withoutFolders(clause[m[1]:]))); len(objects) > 0 {
 				e.bans = append(e.bans, ban{deeds: []string{"delet", "cance", "repla"}, objects: objects, own: stemsOf(kept)})
 			}
 		}
@@ -87,6 +89,9 @@ func (e *SourceIndex) addBans(before, kept, refused string) {
 	}
 	for _, m := range append(clauseEnds().FindAllStringIndex(refused, -1), []int{len(refused), len(refused)}) {
 		clause := refused[from:m[0]]
+		if spares().MatchString(clause) {
+			e.bans = append(e.bans, ban{deeds: []string{"chang", "edit", "modif", "updat", "fix", "delet", "repla"}, objects: strings.Fields(stemsOf(withoutFolders(sparing().ReplaceAllString(clause, " "))))})
+		}
 		if n := ruledOut().FindStringIndex(clause); n != nil {
 			e.addRefused(stemsOf(clause[:n[0]]), false)
 		}
@@ -101,6 +106,15 @@ func (e *SourceIndex) addBans(before, kept, refused string) {
 		from = m[1]
 	}
 }
+
+// paths matches the folders and the kind of a file in its path, sparing words of clauses that spare something.
+var (
+	paths   = text.Pattern(`(?:[\w.-]+/)+|\.\w{1,5}\b`)
+	sparing = text.Pattern(`(?i)\b(?:hands|off|limits|leave|alone|untouched|unchanged|as|is|it|they)\b`)
+)
+
+// withoutFolders returns a clause with the bare names of files.
+func withoutFolders(clause string) string { return paths().ReplaceAllString(clause, " ") }
 
 // addRefused indexes refused deeds by the stems of a clause or of a question, from deed to deed. Those that are
 // put off may be done at the time that is named.
@@ -146,6 +160,9 @@ func (r *ban) isAbout(stems string) bool {
 	if own := slices.DeleteFunc(slices.Clone(objects), func(w string) bool { return strings.Contains(environments, " "+w+" ") }); len(own) > 0 {
 		objects = own
 	}
+	if done == 0 && len(objects) > 1 && among(objects, stems) && slices.ContainsFunc(strings.Fields(" permi ban rule restr "), func(w string) bool { return strings.Contains(stems, " "+w+" ") }) {
+		return true // without the deed, as in "X is permitted"
+	}
 	return (done > 0 || len(r.deeds) == 0) && (len(objects) == 0 || done > 1 && done == len(r.deeds) || slices.ContainsFunc(objects, func(w string) bool { return hasStem(stems, w) }))
 }
 
@@ -153,7 +170,10 @@ func (r *ban) isAbout(stems string) bool {
 func (e *SourceIndex) refuses(sentence string) bool {
 	stems := stemsOf(sentence)
 	return slices.ContainsFunc(e.bans, func(r ban) bool {
-		if !r.isAbout(stems) || r.own != "" && stays().MatchString(sentence) || slices.ContainsFunc(r.times, func(w string) bool { return strings.Contains(stems, " "+w+" ") }) && !strings.Contains(sentence, "before") {
+		if r.own != "" && (stays().MatchString(sentence) || !slices.ContainsFunc(clauseEnds().Split(sentence, -1), func(clause string) bool { return r.isAbout(stemsOf(clause)) })) {
+			return false
+		}
+		if !r.isAbout(stems) || slices.ContainsFunc(r.times, func(w string) bool { return strings.Contains(stems, " "+w+" ") }) && !strings.Contains(sentence, "before") {
 			return false
 		}
 		return !slices.ContainsFunc(e.statements, func(s statement) bool {
@@ -196,7 +216,7 @@ func (e *SourceIndex) allowsRefused(sentence string) bool {
 		sentence = claimed(sentence)
 		bare := quotes().ReplaceAllString(sentence, " ")
 		of := permits().FindStringIndex(bare)
-		if (of == nil || byScript().MatchString(bare[:of[0]])) && !agrees && !telling().MatchString(bare) && !actsAs().MatchString(bare) || e.doneByUser(bare) {
+		if (of == nil || byScript().MatchString(bare[:of[0]])) && !agrees && !telling().MatchString(bare) && !actsAs().MatchString(bare) && !tellsForeign(bare) || thingSays().MatchString(bare) && !namesPerson().MatchString(bare) || e.doneByUser(bare) {
 			return false
 		}
 	}
@@ -211,7 +231,7 @@ func (e *SourceIndex) doneByUser(sentence string) bool {
 
 // claimed returns what a sentence says without what it forbids, "" if it only proposes, awaits or rules out.
 func claimed(sentence string) string {
-	plain := strings.ReplaceAll(agreeable().ReplaceAllString(sentence, " "), "would like", "wants")
+	plain := strings.NewReplacer("would like", "wants", "is waiting for", "wants").Replace(agreeable().ReplaceAllString(sentence, " "))
 	if excuses().MatchString(plain) {
 		return ""
 	}

@@ -42,7 +42,7 @@ var (
 		`(?:^|[\s,(])(?:message|msg|turn|step)\s*#?\d{1,6},?\s*\(?user\)?\s*:\s*$|(?:👤|🧑|🗣|💬)[\s:*_>–—-]{0,6}(?:user[\s:*_>–—-]{1,6})?$`)
 	// attributedAfter matches an attribution behind the quotation.
 	attributedAfter = text.Pattern(`(?i)^[*_,\s—–-]*(?:(?:` + afterwards + `)\s+the\s+user\b|(?:as\s+)?the\s+user\s+(?:(?:also|then|later|again|once)\s+)?(?:` + afterwards + `)\b|(?:according\s+to|as\s+per|per)\s+the\s+user\b)|` +
-		`^[*_,.\s]*(?:[—–~-]+\s*|[(\[|]\s*)(?:the\s+)?user(?:\s+message\s+#?\d{1,6})?[*_]*(?:[).,;\n\]|]|\s*$)|` +
+		`^[*_,.\s]*(?:[—–~-]+\s*|[(\[|]\s*)(?:so\s+|thus\s+)?(?:the\s+)?user(?:\s+message\s+#?\d{1,6})?[*_]*(?:[).,;\n\]|]|\s*$)|` +
 		`^[*_,\s]*(?:is|was|were|are)\s+(?:what\s+)?the\s+user(?:['’]s\s+(?:\w+\s+){0,2}(?:` + sayings + `)\b|\s+(?:` + putting + `)\b)|` +
 		`^[*_,\s]*(?:(?:was|were|is|are)\s+)?(?:came|comes|quoted|taken|said|written|asked|demanded|sent|typed)\s+(?:from|by)\s+the\s+user\b`)
 	// attributedForeign matches the word for user in other languages.

@@ -21,7 +21,7 @@ var (
 	// telling matches words that say what the user, or another person, said or wants.
 	telling = text.Pattern(`(?i)(?:\b(?:` + person + `)(?:['’]s)?(?:,[^,.;:\n]{1,40},)?|` + foreignUser + `)\s+(?:[\w'’-]+\s+){0,3}?(?:` + tellingWords + `)\b|\b(?:(?:from|per|via|by|with|quoting|(?:orders?|requests?|wish(?:es)?|instructions?|commands?|demands?)\s+(?:of|from|by))\s+|according\s+to\s+)(?:the\s+)?(?:` + person + `)\b`)
 	// wishing matches that the user wants something.
-	wishing = text.Pattern(`(?i)(?:^\W*|\bthe\s+)(?:user|human|customer|client|caller|passenger|guest|patient)\s+(?:\w+\s+){0,2}?(?:wants?|wanted|wishes|asked|requested|requests|told|instructed|ordered|demand(?:s|ed)|expects|decided|insists|prefers|urged|needs)\s`)
+	wishing = text.Pattern(`(?i)(?:^\W*|\bthe\s+)(?:user|human|customer|client|caller|passenger|guest|patient)\s+(?:\w+\s+){0,2}?(?:wants?|wanted|wishes|asked|requested|requests|told|instructed|ordered|demand(?:s|ed)|expects|decided|insists|prefers|urged|needs|takes|will\s+take)\s`)
 	// setting matches that the user sets a number.
 	setting = text.Pattern(`(?i)\b(?:` + person + `)\s+(?:\w+\s+){0,2}?(?:raised|increased|extended|doubled|lowered|capped|set|changed|moved|bumped|limited)\s[^.!?;\n]{1,60}?\b(?:to|at|by)\s+[$€£]?(\d[\d.,]*\d|\d)`)
 	// tellingForeign matches the same in scripts that folding changes.
@@ -47,6 +47,12 @@ func (e *SourceIndex) toldInOtherScript(line string) bool {
 	return m != nil && e.userScripts[scriptOf(firstRune(line[m[0]:]))] == 0 && e.userScripts.total() > 0 && !denied().MatchString(line)
 }
 
+// tellsForeign reports whether a sentence tells something of the user in another language than English, and neither
+// denies nor forbids it.
+func tellsForeign(sentence string) bool {
+	return foreignPerson().MatchString(quotedText().ReplaceAllString(sentence, " ")) && !denied().MatchString(sentence) && !foreignDenied().MatchString(sentence) && !foreignForbids().MatchString(sentence)
+}
+
 // tellsRefused reports whether a sentence of a line says in another language than English that the user wants or
 // allows something which only refusals of the user name.
 func (e *SourceIndex) tellsRefused(line string) bool {
@@ -54,9 +60,9 @@ func (e *SourceIndex) tellsRefused(line string) bool {
 		return false
 	}
 	return slices.ContainsFunc(sentencesOf(line), func(sentence string) bool {
-		return foreignPerson().MatchString(sentence) && !denied().MatchString(sentence) && !foreignDenied().MatchString(sentence) && !foreignForbids().MatchString(sentence) &&
+		return tellsForeign(sentence) &&
 			slices.ContainsFunc(strings.Fields(stemsOf(sentence)), func(w string) bool {
-				return e.refused[w] && len(w) >= otherStem && !slices.ContainsFunc(e.statements, func(s statement) bool { return hasStem(s.stems, w) })
+				return e.refused[w] && len(w) >= otherStem && !slices.ContainsFunc(e.statements, func(s statement) bool { return hasStem(s.stems+s.about, w) })
 			})
 	})
 }
