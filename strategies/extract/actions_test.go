@@ -107,6 +107,8 @@ func TestActionsThatSayNothing(t *testing.T) {
 		{"cd /house/lamps\n# the names of the hall\nsed -i 's/a/b/' hall.go\necho done", "done"},
 		{"go test -c -o /dev/null ./...", ""},
 		{"mise run fmt", "[fmt] $ gofmt -w ."},
+		{"lampctl dim --help | grep -i level || lampctl help rooms | grep -A3 dim", "dims all rooms\ndims one"},
+		{"lampctl list | grep attic", ""},
 		{"git -C /house tag v1", ""},
 	} {
 		id := fmt.Sprint(i)

@@ -174,6 +174,11 @@ func TestWhatACommandPrintsAnyway(t *testing.T) {
 		{"for r in a b; do git tag $r; done; git push --tags", "To github.com:house/lamps\n * [new tag] b -> b\n", "* [new tag] b -> b"},
 		{"set -e; make install; echo \"all of it is there\"", "all of it is there\n", "all of it is there"},
 		{"echo done; cat result.txt", "done\ndone\n", "done"},
+		{"lampctl list | grep hall | sort", "hall north\nhall south\n", "hall south"},
+		{"lampctl list 2>&1 | grep hall | head -20", "hall north\nhall south\n", ""},
+		{"lampctl list | grep -c hall", "2\n", "2"},
+		{"lampctl show hall", "Lamp: north\n\nFiles:\n  house/hall.go\n  house/lamp.go\n", ""},
+		{"git merge hall --no-edit", "Merge made by the 'ort' strategy.\n 2 files changed, 9 insertions(+)\n create mode 100644 house/hall.go\n", "2 files changed, 9 insertions(+)"},
 		{"git add -p lamp.go", "+lamp\n(1/1) Stage this hunk [y,n,q,a,d,e,p,?]? ", ""},
 	} {
 		if got := resultLine(tt[0], tt[1]); got != tt[2] {

@@ -172,6 +172,19 @@ func (c *toolCall) editedWork() bool {
 	return c.edited() && slices.ContainsFunc(c.paths, func(p string) bool { return path.Ext(p) != ".md" })
 }
 
+// probes reports whether a call that failed only tried something, or was mistyped.
+func (c *toolCall) probes() bool {
+	return c.isShell && !c.acts && !c.changes && (shell.RunsInline(c.description) || mistyped().MatchString(c.outcome))
+}
+
+// mistyped is what a program says of a command that it does not know.
+var mistyped = text.Pattern(`(?i)\b(?:unknown|unrecognized|invalid) (?:shorthand |long )?(?:flag|option|command|subcommand)\b|\bno such option\b|\bcommand not found\b`)
+
+// checkedSince reports whether files were edited after a call, and a check passed since.
+func (s *history) checkedSince(i int) bool {
+	return s.editedSince(i) && slices.ContainsFunc(s.calls[i+1:], (*toolCall).passed)
+}
+
 // checks reports whether a call is a check that has a result.
 func (c *toolCall) checks() bool {
 	return c.isShell && c.done && !c.undone && !c.reads() && shell.IsCheck(c.description)

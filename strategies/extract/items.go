@@ -367,6 +367,7 @@ func (s *history) addCalls(b *itemList, budget int) {
 	for i, c := range s.calls {
 		age := decay(len(s.calls)-1-i, 16)
 		switch {
+		case b.told[c], b.outdated[i], unresolved[i] && c.probes() && s.checkedSince(i): // of no use later
 		case unresolved[i] && c.blocks() && i >= underWay-recentCalls:
 			line := c.line(b.lineLimit)
 			call := b.add(sectionBlocked, line, worthBlocked*age)
@@ -389,9 +390,8 @@ func (s *history) addCalls(b *itemList, budget int) {
 			}
 		case i >= underWay:
 			b.add(sectionInProgress, strings.TrimSuffix(c.line(b.lineLimit), "\n")+c.oneChange(": ", b.lineLimit)+"\n", worthProgress*age).tier = tierState // its result comes next
-		case b.told[c], b.outdated[i]:
 		case !c.done, c.failed && !c.acts, c.failed && c.isShell && !c.committed && !unresolved[i] && (len(c.ran()) == 1 || c.conflicts()): // cancelled, or overtaken by what followed
-		case !c.acts && c.isShell && shell.OnlyShows(c.description): // of no use later
+		case !c.acts && c.isShell && (shell.OnlyShows(c.description) || c.outcome == "" && shell.Selects(c.description)): // of no use later
 		case c.chosen >= 0 && !c.acts && (s.wasTaken(i) || s.searchedAgain(i)): // listed with what was done, or searched later
 		case (len(c.paths) > 0 || c.change != nil && len(c.change.files) > 0) && !c.acts && !c.runsToo || c.administers: // listed with the files or the remaining work
 		case !c.acts && c.chosen < 0 && toolname.Looks(c.tool) && len(c.result) == 0: // of no use later

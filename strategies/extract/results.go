@@ -16,7 +16,7 @@ const maxResultLines = 8
 
 // resultLine returns the line of a result that says what came of a command: that of a commit with its
 // hash, one of the last that states it, or the last one that is neither source nor markup, nor printed
-// by the command whatever came of it, nor of one of several runs; "" if there is none.
+// by the command whatever came of it, nor of one of several runs or of a list; "" if there is none.
 func resultLine(command, tail string) string {
 	if strings.HasPrefix(tail, "[") || strings.Contains(tail, "\n[") { // most results have no such line
 		if line := committed().FindString(tail); line != "" {
@@ -39,7 +39,7 @@ func resultLine(command, tail string) string {
 	for n > 0 && ran[n].Follows == "|" {
 		n--
 	}
-	if n > 0 && strings.HasPrefix(ran[n].Text+" ", "done ") { // of a loop
+	if n > 0 && strings.HasPrefix(ran[n].Text+" ", "done ") || len(lines) > 1 && shell.Selects(command) { // of a loop, or found
 		return ""
 	}
 	for _, x := range slices.Backward(ran) {
@@ -54,6 +54,9 @@ func resultLine(command, tail string) string {
 	}
 	for _, l := range slices.Backward(lines) {
 		if l[0] != '<' && !saysNothing().MatchString(l) && !warning().MatchString(l) && strings.ContainsFunc(l, prose.IsLetterOrDigit) && !programLine().MatchString(l) {
+			if isPathLine(l) && len(lines) > 1 { // one of many
+				return ""
+			}
 			return l
 		}
 	}
@@ -139,7 +142,7 @@ const noTests = "no tests to run"
 
 // saysNothing is a line of a shell that is no result: what it runs, that there is no output, or what
 // a subagent used.
-var saysNothing = text.Pattern(`^Shell cwd was reset|^\x60{3}|^\[[\w:.-]+\] \$ |^\(no output\)$|^(?:\[[\w:.-]+\] )?Finished in [\d.]+ ?m?s\b|^(?:ok|\?)\s.*\[no tests? (?:to run|files)\]$|^[\w@:~/.-]*[$#]$|^> \S|^@@ |\[[\w,/]+\?\]\? ?$|^Waiting for the debugger to disconnect|^\(\d+ more lines (?:above|below)\)$|^\((?:Open file|Current directory|Interactive session): |^(?:agentId|total_tokens|tool_uses|duration_ms|output_file): |^To check progress before completion|^Continue with other tasks|^The agent is working in the background|^(?:Chunk ID|Wall time|Original token count): |^Process exited with code 0$|^Output:$`)
+var saysNothing = text.Pattern(`^Shell cwd was reset|^\x60{3}|^\[[\w:.-]+\] \$ |^\(no output\)$|^(?:\[[\w:.-]+\] )?Finished in [\d.]+ ?m?s\b|^(?:ok|\?)\s.*\[no tests? (?:to run|files)\]$|^[\w@:~/.-]*[$#]$|^> \S|^@@ |^(?:create|delete) mode \d{6} |\[[\w,/]+\?\]\? ?$|^Waiting for the debugger to disconnect|^\(\d+ more lines (?:above|below)\)$|^\((?:Open file|Current directory|Interactive session): |^(?:agentId|total_tokens|tool_uses|duration_ms|output_file): |^To check progress before completion|^Continue with other tasks|^The agent is working in the background|^(?:Chunk ID|Wall time|Original token count): |^Process exited with code 0$|^Output:$`)
 
 // committed is the line of git for a commit with its branch, its hash and its subject: [main 1f3e5a7] message.
 var committed = text.Pattern(`(?m)^\[([^\]\n ]+)[^\]\n]* ([0-9a-f]{7,40})\] (.*)$`)

@@ -72,3 +72,30 @@ func TestFilesWithoutRoom(t *testing.T) {
 		}
 	}
 }
+
+// What was only tried and failed is told until a check passes after an edit.
+func TestProbesThatFailed(t *testing.T) {
+	t.Parallel()
+	for command, tt := range map[string]struct {
+		came   string
+		checks bool
+		told   bool
+	}{
+		`cd hall && npx tsx -e "import './lamp.js'"`: {"Error: Cannot find module './lamp.js'", true, false},
+		`npx tsx -e "import './lamp.js'"`:            {"Error: Cannot find module './lamp.js'", false, true},
+		"lampctl dim -v":                             {"unknown shorthand flag: 'v' in -v", true, false},
+		"npx tsx lamp.ts":                            {"Error: Cannot find module './lamp.js'", true, true},
+	} {
+		ms := []*chat.Message{
+			user("Dim the lamps of the hall, please."), calls("", "1", "Bash", "command", command), result("1", tt.came),
+			calls("", "2", "Edit", "file_path", "/src/lamp.ts", "old_string", "a", "new_string", "b"), result("2", "ok"),
+		}
+		if tt.checks {
+			ms = append(ms, calls("", "3", "Bash", "command", "npm run check"), result("3", "checked 9 files"))
+		}
+		text := digestOf(Options{}, append(ms, calls("", "4", "Read", "file_path", "/src/hall.ts"), result("4", "x"))...).Text(900)
+		if got := strings.Contains(text, failedBeforeMark); got != tt.told {
+			t.Errorf("%s: told %v\n%s", command, got, text)
+		}
+	}
+}

@@ -18,6 +18,13 @@ func CheckWord(command string) string { return strings.ToLower(checking().FindSt
 // checking is a command that checks something.
 var checking = text.Pattern(`(?i)\b(?:lint|golangci-lint|test|tests|pytest|jest|vitest|tsc|tsgo|build|vet|typecheck|mypy|ruff|eslint|clippy)\b|\bcheck(?:[^\w-]|$)`)
 
+// RunsInline reports whether a command runs code that stands in it.
+func RunsInline(command string) bool {
+	return slices.ContainsFunc(Commands(command), func(c Command) bool { return inline().MatchString(WithoutFolder(c.Text)) })
+}
+
+var inline = text.Pattern(`^(?:npx |uv run |poetry run )?(?:python[\d.]*|node|tsx|ts-node|deno|bun|ruby|perl|php)\b(?: \S+)*? -(?:c|e|p|r|-eval) `)
+
 // Attempt is a simple command of a call: what it runs, by the tool, its program and its subcommand, and what
 // it checks or installs.
 type Attempt struct {

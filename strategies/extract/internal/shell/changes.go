@@ -14,9 +14,12 @@ var showCommands = []string{"ls ", "pwd ", "cat ", "echo ", "wc ", "which ", "he
 // OnlyShows reports whether what a command line shows, if anything, says nothing later.
 func OnlyShows(command string) bool {
 	return !slices.ContainsFunc(Commands(command), func(c Command) bool {
-		return !c.Prepares() && !beginsWith(c.Text, showCommands) && !strings.HasSuffix(c.Text, " --help")
+		return !c.Prepares() && !beginsWith(c.Text, showCommands) && !c.selects() && !helping().MatchString(c.Text)
 	})
 }
+
+// helping is a command that tells how a program is used, or which one it is.
+var helping = text.Pattern(`^\S+ (?:help|version)\b| --(?:help|version)\b`)
 
 // readCommands are commands that only show or prepare something, by their first words.
 var readCommands = []string{

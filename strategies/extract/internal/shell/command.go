@@ -127,6 +127,17 @@ func ShownFiles(command string) []string {
 	return files
 }
 
+// selectors are programs of which the output is lines that they select from others.
+var selectors = text.Set(`grep egrep fgrep rg ag awk sed cut jq column`)
+
+// Selects reports whether the last command of a line prints what it selects from the output of another one.
+func Selects(command string) bool {
+	all := Commands(WithoutRedirections(command))
+	return len(all) > 0 && all[len(all)-1].selects()
+}
+
+func (c Command) selects() bool { return c.Follows == "|" && selectors[strings.Fields(c.Text)[0]] }
+
 // fileWord is a word of a command that is the name of a file.
 var fileWord = text.Pattern(`^[\w@~/.][\w@+~./-]*(?:\.\w+|/[\w-]+)$`)
 

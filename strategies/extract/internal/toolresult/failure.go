@@ -40,10 +40,11 @@ func FailureLine(head, tail string) string {
 			return line
 		}
 		for _, l := range slices.Concat(middle, last) {
-			if IsFailure(l) && !isExit(l) {
+			if (IsFailure(l) || strings.HasPrefix(l, "CONFLICT (")) && !isExit(l) {
 				return line + ": " + l
 			}
 		}
+		last = slices.DeleteFunc(last, func(l string) bool { return strings.HasPrefix(l, "hint:") })
 		if len(last) > 0 && last[len(last)-1] != line {
 			return line + ": " + last[len(last)-1]
 		}
@@ -101,6 +102,7 @@ var (
 	failing = text.Pattern(`^(?:\S+\.\w{1,5}:\d+(?::\d+)?:? .*\b(?:undefined|error|cannot|expected|unexpected|undeclared|redeclared|unused|not used|not enough|too many|mismatch|invalid|missing|got|want)\b` +
 		`|.{0,120}\berror (?:TS|CS)\d+|\S+\(\d+,\d+\): error\b|[\w.:]*(?:Error|Exception)\b(?::|$)|.{0,200}\(\w+Error\)$|PHP (?:Fatal|Parse) error` +
 		`|make(?:\[\d+\])?: \*\*\*|ninja: build stopped|not ok\b|E {2,}\S|test result: FAILED|npm (?:ERR!|error)|(?:\[\w+\] )?(?i:build) (?:FAILURE|FAILED|failed)\b|FAILURE:|● \S` +
+		`|(?i:(?:error: )?(?:unknown|unrecognized) (?:shorthand |long )?(?:flag|option|command|subcommand)s?\b)` +
 		`|(?:Segmentation fault|Killed|Aborted|Bus error)\b|.{0,60}\bcore dumped|.{0,120}\bpanicked at\b|Caused by:` +
 		`|.{0,80}: (?:command not found|No such file or directory|Permission denied)$|! \[(?:remote )?rejected\]|CONFLICT \(|Automatic merge failed|curl: \(\d+\)` +
 		`|(?i:.{0,120}\bconnection refused\b|.{0,60}\b(?:command|operation|request|connection|process|tests?) timed out\b|.{0,60}\bexit(?:ed with)? (?:code|status):? [1-9])` +

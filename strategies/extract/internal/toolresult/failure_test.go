@@ -16,6 +16,8 @@ func TestFault(t *testing.T) {
 		"Exit code 2":                        "Exit code 2",
 		"Exit code 1\nbuilding\nError: x.go": "Exit code 1: Error: x.go",
 		"Exit code 1\nbuilding\nno way":      "Exit code 1: no way",
+		"Exit code 1\nno way\nhint: ask\nhint: so":    "Exit code 1: no way",
+		"Exit code 1\nCONFLICT (content): a\nhint: b": "Exit code 1: CONFLICT (content): a",
 		"line\nline\nFAIL\tpkg 0.1s\n":                "FAIL\tpkg 0.1s",
 		`{"error": "no seat"}`:                        `{"error": "no seat"}`,
 		`{"error": null, "seat": 1}`:                  "",

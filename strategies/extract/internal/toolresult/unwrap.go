@@ -33,8 +33,20 @@ type wrapped struct {
 // maxWrapped is the size, in bytes, of the largest result that is unwrapped.
 const maxWrapped = 8 << 20
 
-// Unwrap returns the output that a result holds, with the exit code of a failure in front of it.
+// Unwrap returns the output that a result holds, with the exit code of a failure in front of it and without what a
+// program wrote over to tell how far it got.
 func Unwrap(result string) string {
+	output := unwrap(result)
+	if strings.Contains(output, "\r") {
+		output = progress().ReplaceAllString(output, "$1")
+	}
+	return output
+}
+
+// progress is what a program writes over in a line.
+var progress = text.Pattern(`(?:[^\r\n]*(?:\d%|\d/\d)[^\r\n]*\r)+([^\r\n])`)
+
+func unwrap(result string) string {
 	if m := trailer().FindStringSubmatchIndex(text.Tail(result, prose.MaxLine)); m != nil {
 		tail := text.Tail(result, prose.MaxLine)
 		code := ""
