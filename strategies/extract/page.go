@@ -42,6 +42,8 @@ type item struct {
 	covers *item
 	// heading reports that it stands only above one whose parent it is.
 	heading bool
+	// stands reports that it is a line that leads others and says something without them.
+	stands bool
 	// repeats reports that the same line may stand elsewhere.
 	repeats bool
 	// acted reports that it tells what was done, kind by what tool or command, "" if that is not known.
@@ -107,12 +109,14 @@ func (p *page) place(it *item) bool {
 		size += a.size
 	}
 	var before []*item
-	for a := it.follows; a != nil && !a.placed; a = a.follows {
-		if p.contains(a) { // it is told elsewhere
-			continue
-		}
-		if before = append(before, a); a.parent != nil && a.parent != it.parent && !a.parent.placed && !slices.Contains(before, a.parent) {
-			before = append(before, a.parent)
+	for _, x := range append([]*item{it}, above...) {
+		for a := x.follows; a != nil && !a.placed; a = a.follows {
+			if p.contains(a) { // it is told elsewhere
+				continue
+			}
+			if before = append(before, a); a.parent != nil && a.parent != x.parent && !a.parent.placed && !slices.Contains(before, a.parent) {
+				before = append(before, a.parent)
+			}
 		}
 	}
 	for _, a := range before {
@@ -219,13 +223,17 @@ func (p *page) density(it *item) float64 {
 			value += c.Score
 		}
 	}
-	for a := it.parent; a != nil && !a.placed; a = a.parent {
+	add := func(a *item) {
 		value += a.value
 		size += a.size
 	}
-	for a := it.follows; a != nil && !a.placed; a = a.follows {
-		value += a.value
-		size += a.size
+	for x := it; x != nil && (x == it || !x.placed); x = x.parent {
+		if x != it {
+			add(x)
+		}
+		for a := x.follows; a != nil && !a.placed; a = a.follows {
+			add(a)
+		}
 	}
 	if it.topical {
 		value *= reference.TopicFactor
@@ -416,7 +424,11 @@ func (p *page) String() string {
 			b.WriteString(h.String())
 		}
 		last = h
-		b.WriteString(it.text)
+		text := it.text
+		if head, leads := strings.CutSuffix(text, ":\n"); leads && it.stands && (i+1 == len(p.items) || p.items[i+1].parent != it) {
+			text = head + "\n" // nothing stands below it
+		}
+		b.WriteString(text)
 	}
 	return b.String()
 }

@@ -37,7 +37,7 @@ func (s *history) addLastAnswer(b *itemList) {
 		conclusion--
 	}
 	var before []*item           // what was said before the last message, since the newest edit
-	var head, above *item        // of the lines below it, and of the entry before in a numbered list
+	var head, above, entry *item // of the lines below it, and of the entry before in a numbered list below a line and in that of the answer
 	next, announced := "", false // what comes next, and that a list begins with it
 	if last != nil && !stuck {
 		next = t.intention()
@@ -96,10 +96,19 @@ func (s *history) addLastAnswer(b *itemList) {
 				before = append(before, it)
 			}
 		}
+		if numbered && long {
+			if it.tier == tierDemands {
+				it.follows = entry // a list loses its end first
+			}
+			entry = it
+		} else if !below {
+			entry = nil
+		}
 		if below && listEntry().MatchString(line) {
 			above = it
 		} else if !below {
-			head, it.heading = it, heads && (strings.HasSuffix(line, ":") || prose.IsRow(line))
+			it.stands = long && numbered && len(line) > minSaid
+			head, it.heading = it, heads && !it.stands && (strings.HasSuffix(line, ":") || prose.IsRow(line))
 		}
 		if j >= t.lastStart {
 			b.addWhole(it, whole)
