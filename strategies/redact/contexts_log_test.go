@@ -246,6 +246,16 @@ func loggedPasswords() []context {
 		{"a setting of a command", guid, "snyk config set api=%"},
 		{"a host, a user and a password", "Anch0" + "r_0vh", "ftp = FTP('files.example.org', 'ops', '%')"},
 		{"a secret of a build", "kQz7xW2mTb9Rj" + based + "x4=", `secure: "%"`},
+		{"a user of Oracle", "Otter" + "9242!", "exp scott/%@orcl file=x.dmp"},
+		{"a new user of a store", random, "mc admin user add play shop %"},
+		{"a new user with a password", "rC6#gT" + "1!OLEJ", "etcdctl user add root:%"},
+		{"a user of a host", "Lantern" + "5224!", "govc session.login -u 'bo:%@vc1.example.org'"},
+		{"a key of a database", "Anchor" + "84", "ATTACH DATABASE 'x.db' AS x KEY '%'"},
+		{"a session of DB2", signs, "db2 connect to shop user db2inst1 using %"},
+		{"a source of ODBC", "Otter" + "14", "isql shopdsn bo %"},
+		{"a node of iSCSI", random, "iscsiadm --op update -n node.session.auth.password -v %"},
+		{"a value of the registry", "Bramble" + "9760!", "DefaultPassword    REG_SZ    %"},
+		{"a default user of Redis", random, "user default on >% ~* +@all"},
 	}
 }
 

@@ -20,6 +20,12 @@ var introduced = []struct {
 	{"BUNDLE_", ": ", 0, isUserPair},
 	{"radtest ", "", 2, nil},
 	{"config set ", "=", 0, isOpaque},
+	{"user add |users add |admins add |user create ", "", -1, isNewPassword},
+	{"db2 connect ", " using ", 0, isShort},
+	{"isql ", "", 3, isShort},
+	{"password -v ", "", 1, nil},        // of iSCSI
+	{"Password    REG_SZ ", "", 1, nil}, // of the registry of Windows, printed
+	{"default on", " >", 0, isShort},    // of a file of Redis
 	{"rclone obscure ", "", 1, nil},
 	{"data.password|data.pass|data.token|data.secret", "\n", 0, isPrinted}, // of kubectl get secret
 	{"isakmp key |ascii-text |digest-key ", "", 1, isShort},                // of routers
@@ -103,6 +109,11 @@ func introductions(t *source, e *edits) {
 func isUserPair(v string) bool {
 	user, password, ok := strings.Cut(v, ":")
 	return ok && len(user) > 1 && len(password) >= leastPIN && mailSet.has(user) && password[0] != '/'
+}
+
+// isNewPassword reports whether v, the last argument of a command that adds a user, is a password rather than a name.
+func isNewPassword(v string) bool {
+	return isChosen(v) && (isPersonal(v) || threeKinds(v)) && !strings.ContainsAny(v, ":/")
 }
 
 // isRandomWord reports whether v is a word of random letters and digits.

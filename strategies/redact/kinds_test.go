@@ -231,7 +231,7 @@ var kindHostile = []string{
 	"user,password\n", "| user | password |\n", "a  password\n", "password: |\n ", "password:\n", "insert into t(password) values ('a'),", "(password) values", "a1b2c3d4 is the password ", "bob:a\n", "4111.", "４", "pin ", "密码是长", "--password a ",
 	"seed: abc ", "mnemonic: [\"abc\", ", "WIFI:T:WPA;P:a", "UGFzc3dvcmQ6\n", "accounts: [\"0x", "private key 0x0", "setup key:\nabcd ", "$ cat token\n", "a@b.c / x1", "secret: Some(", "secret = a || ", "PW='a''", `PW="""a`, "random_password ", "following password:\n ", "recovery key: 1-", `secret = "a1" -> "`, "'*0A", "jwt.sign(a, '", "${PW:-",
 	" -p a mysql", "password: a b c d", "name\": \"password\", \"value\": ", "password: a =", "setPassword(", "jdbc: ;password={a;",
-	`\"`, `\u0041`, "\"a\\n", "\"\\u00e9\":\"", "Client(", "chpasswd:\n", ":::", "LS0tLS1CRUdJTi", "connect a/b@\n", "password = v\n", "user password a1b2c3 ", "password from A1b2c3d4! to ", "a1 LOGIN b c ", "a%3D", "%", "[1,", "d/u:p@", "echo ", "assword:\" ", "keyName\": \"", "SETUSER >", "-u a -p b ", "`secret=[\"a1b2c3d4\",`", "\"a\" \"b\"\n", "hmac-sha256:a:", "with a1! ", "is your code ",
+	`\"`, `\u0041`, "\"a\\n", "\"\\u00e9\":\"", "Client(", "chpasswd:\n", ":::", "LS0tLS1CRUdJTi", "connect a/b@\n", "password = v\n", "user password a1b2c3 ", "password from A1b2c3d4! to ", "a1 LOGIN b c ", "a%3D", "%", "[1,", "d/u:p@", "echo ", "assword:\" ", "keyName\": \"", "SETUSER >", "-u a -p b ", "`secret=[\"a1b2c3d4\",`", "\"a\" \"b\"\n", "hmac-sha256:a:", "with a1! ", "is your code ", "token:{", "secrets:\n a: b\n", "a1!b", "f('a.b', 'u', 'x1y2z3', ", "key='a1B!c2D3", "login a:b1c2d3 ", "https://h/hooks/0a1b2c3d4e5f6a7b8c9d0/", "kQz7xW2mTb9R/", "X-A: kQz7xW2mTb9RjL4vNc8H ",
 }
 
 func FuzzKinds(f *testing.F) {

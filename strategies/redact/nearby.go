@@ -8,26 +8,32 @@ import (
 // near finds random words behind a word for a secret on the same line, with other words between: the argument of a
 // command, a header in the settings of a server, what a log tells.
 func near(t *source, e *edits) {
-	s := t.s
+	s, words := t.s, t.found()
+	before, last := 0, -1 // the place of the long word before, the last word in front of this one
 	for _, i := range t.long {
-		if i < e.end() {
+		start := nearSet.start(s, i, i-before)
+		same := start == before
+		if before = i; same {
+			continue // a part of it
+		}
+		for last+1 < len(words) && words[last+1].end <= start {
+			last++
+		}
+		if !named(s, words[:last+1], start) && !inHeader(s, start) && !inConstructor(s, start) {
 			continue
 		}
-		end := nearSet.end(s[:min(len(s), i+maxUser)], i)
-		start := nearSet.start(s, i, maxUser)
+		end := nearSet.end(s, i)
 		end = base64Pad.end(s[:min(len(s), end+2)], end)
-		if end-start >= leastCertain && isCertain(s[start:end]) && start >= e.end() && (end == len(s) || !indexByte("([{:", s[end])) && (t.named(start) || inHeader(s, start) || inConstructor(s, start, end)) {
+		if end-start >= leastCertain && isCertain(s[start:end]) && (end == len(s) || !indexByte("([{:", s[end])) {
 			e.mask(s, start, end, KindAssignment)
 		}
 	}
 }
 
-// named reports whether a word for a secret is soon in front of i, with nothing between but words that are not about
-// something else.
-func (t *source) named(i int) bool {
-	s, words := t.s, t.found()
-	n, _ := slices.BinarySearchFunc(words, i, func(w wordAt, i int) int { return w.end - i })
-	for n--; n >= 0 && words[n].start > i-maxGap; n-- {
+// named reports whether the last word for a secret is soon in front of i, with nothing between but words that are not
+// about something else.
+func named(s string, words []wordAt, i int) bool {
+	for n := len(words) - 1; n >= 0 && words[n].start > i-maxGap; n-- {
 		if !words[n].word.near {
 			continue
 		}
@@ -54,19 +60,20 @@ func inHeader(s string, i int) bool {
 	})
 }
 
-// inConstructor reports whether s[i:end] is in quotes and the last argument of a constructor of which the others are
-// in quotes too: Pusher('12', 'k', 'x').
-func inConstructor(s string, i, end int) bool {
-	if end+1 >= len(s) || i == 0 || s[end] != s[i-1] || !indexByte("'\"", s[end]) || s[end+1] != ')' {
+// inConstructor reports whether the value at i is in quotes and an argument of a constructor of which the ones before
+// are in quotes too: Pusher('12', 'k', 'x').
+func inConstructor(s string, i int) bool {
+	if i < leastKnown || !indexByte("'\"", s[i-1]) || s[i-3:i-1] != ", " {
 		return false
 	}
-	line := lastLine(s[max(0, i-maxGap) : i-1])
+	line := lastLine(s[max(0, i-maxGap) : i-3])
 	open := strings.LastIndexByte(line, '(')
-	if open <= 0 || !upperOnly[line[alnum.start(line, open, maxCell):][0]] || !strings.HasSuffix(line, ", ") || strings.Contains(line[open:], "+") {
+	if open <= 0 || !upperOnly[line[alnum.start(line, open, maxCell):][0]] || strings.Contains(line[open:], "+") {
 		return false
 	}
-	others := strings.Split(line[open+1:len(line)-len(", ")], ", ")
-	return !slices.ContainsFunc(others, func(v string) bool { return len(v) < 3 || v[0] != s[end] || v[len(v)-1] != s[end] })
+	return !slices.ContainsFunc(strings.Split(line[open+1:], ", "), func(v string) bool {
+		return len(v) < 3 || v[0] != s[i-1] || v[len(v)-1] != s[i-1]
+	})
 }
 
 // plainGap reports whether a text begins with a blank or a sign and has nothing but a few words that are not about
@@ -143,7 +150,7 @@ func isAccountBefore(s string) bool {
 		if isAny(lastWord(s[start:]), pairNames) {
 			return true
 		}
-		if !isAny(s[start:], []string{"are", "is", "with", "as", "basic"}) {
+		if !isAny(s[start:], []string{"are", "is", "with", "as", "add", "basic"}) {
 			break
 		}
 		s = s[:start]
@@ -249,7 +256,7 @@ func maskKey(s string, w wordAt, e *edits) {
 		start-- // at the quote
 	}
 	start, end, _ := valueAt(s, start)
-	if v := s[start:end]; isShort(v) && ofNetwork(s[max(0, w.start-maxGap):w.start]) || isChosen(v) && threeKinds(v) && (strings.ContainsAny(v, "!#$%^&*@?") && !strings.ContainsAny(v, " /=*") || len(v) >= 10 && alnum.has(v) && isRandom(v)) || isHexKey(v) && isEncryption(s[max(0, w.start-maxGap):w.start]) {
+	if v := s[start:end]; isShort(v) && (strings.HasSuffix(s[:start], " KEY '") || ofNetwork(s[max(0, w.start-maxGap):w.start])) || isChosen(v) && threeKinds(v) && (strings.ContainsAny(v, "!#$%^&*@?") && !strings.ContainsAny(v, " /=*") || len(v) >= 10 && alnum.has(v) && isRandom(v)) || isHexKey(v) && isEncryption(s[max(0, w.start-maxGap):w.start]) {
 		e.mask(s, start, end, KindAssignment)
 	}
 }

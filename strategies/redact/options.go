@@ -70,8 +70,12 @@ func optionValue(s string, at, end int) (start, stop int, password bool) {
 	}
 	start, stop = value(end)
 	if name == "u" || name == "user" { // and a password, of any command
-		if n := strings.IndexByte(s[start:stop], ':'); n > 0 && letters[s[start]] && mailSet.has(s[start:start+n]) && isShort(s[start+n+1:stop]) && !strings.ContainsAny(s[start+n+1:stop], "-./") {
-			return start + n + 1, stop, false
+		last := start + strings.LastIndexByte(s[start:stop], '@')
+		if last < start || !isHost(strings.TrimRight(s[last+1:stop], behind)) {
+			last = stop
+		}
+		if n := strings.IndexByte(s[start:last], ':'); n > 0 && letters[s[start]] && mailSet.has(s[start:start+n]) && isShort(s[start+n+1:last]) && !strings.ContainsAny(s[start+n+1:last], "-./") {
+			return start + n + 1, last, false
 		}
 	}
 	if name == "hashes" { // of accounts of Windows: LM:NT

@@ -26,6 +26,9 @@ func spared(name, value string, quoted bool) bool {
 	if !isPassword(name) && (isDate(bare) || isMeasure(bare)) || isRule(bare) || value != "" && indexByte("^~", value[0]) && versionSet.has(bare[1:]) || quoted && lowerDot.has(value) && secretName(value[strings.LastIndexByte(value, '.')+1:]) && strings.Contains(value, ".") {
 		return true // a date, 12px, required|string, a version: ^2.1, or a name: user.password
 	}
+	if isAny(wordBefore(name), []string{"storage"}) && resourceSet.has(bare) && !isRandom(bare) || (len(bare) == 16 || len(bare) == 40) && isHex(bare) && strings.HasSuffix(name, "signingkey") {
+		return true // the name of an entry in a browser, the id of a key
+	}
 	if len(bare) == 40 && isHex(bare) && isTypeName(name) && !isAny(lastWord(name), []string{"key", "keys", "token", "tokens", "secret", "password"}) {
 		return true // the checksum of a library: FirebaseAuth
 	}

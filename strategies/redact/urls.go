@@ -85,6 +85,11 @@ func hostPasswords(t *source, e *edits) {
 	for at := range places(s, "@") {
 		start := notSpace.start(s, at, maxName)
 		n := strings.IndexByte(s[start:at], ':')
+		if slash := strings.IndexByte(s[start:at], '/'); n < 0 && slash > 0 && start >= e.end() && word.has(s[start:start+slash]) && at+1 < len(s) && lowerOnly[s[at+1]] && !strings.HasPrefix(s[at+1:], "sha") && !isVersion(s[at+1:]) {
+			if v := s[start+slash+1 : at]; isShort(v) && (isPersonal(v) && !word.has(v) || isRandom(v)) && !strings.Contains(v, "/") { // of Oracle
+				e.mask(s, start+slash+1, at, KindConnection)
+			}
+		}
 		if n <= 0 || start < e.end() || strings.HasPrefix(s[start+n:], "://") {
 			continue
 		}
@@ -98,6 +103,9 @@ func hostPasswords(t *source, e *edits) {
 		}
 	}
 }
+
+// isVersion reports whether s begins with a version: v4.
+func isVersion(s string) bool { return len(s) > 1 && s[0] == 'v' && digit[s[1]] }
 
 var domainSet = setOf(`0-9A-Za-z_./\-`)
 
@@ -296,7 +304,7 @@ func links(t *source, e *edits) {
 			if v = s[start:next]; len(v) < 20 || !digit.any(v) || !word.has(v) || !isHex(v) && strings.Count(v, "-") > 2 {
 				continue
 			}
-			before := strings.ToLower(s[i:max(i, start-1)])
+			before := strings.ToLower(s[max(i, start-maxName):max(i, start-1)])
 			name := before[strings.LastIndexByte(before, '/')+1:]
 			if slices.ContainsFunc(keyHosts, func(host string) bool { return strings.HasSuffix(before, host) }) ||
 				(jagged(v) || isHex(v) || isRandom(v)) && slices.ContainsFunc(linkNames, func(n string) bool { return strings.Contains(name, n) }) {
