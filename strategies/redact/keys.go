@@ -9,7 +9,7 @@ import (
 
 // vendorKeys finds words in the format of a vendor's key, except plain words.
 func vendorKeys(t *source, e *edits) {
-	s := t.s
+	s, long := t.s, []int(nil)
 	for i := 0; i < len(s); {
 		if !word[s[i]] {
 			i++
@@ -39,7 +39,7 @@ func vendorKeys(t *source, e *edits) {
 		}
 		next := word.end(s, max(i, end))
 		if next-i >= leastLong {
-			t.long = append(t.long, i)
+			long = append(long, i)
 			if stop := shapedEnd(s, i, next); stop > i {
 				e.mask(s, i, stop, KindProviderKey)
 				next = stop
@@ -47,6 +47,7 @@ func vendorKeys(t *source, e *edits) {
 		}
 		i = next
 	}
+	t.long = long
 }
 
 var besideID = setOf(" \t,|:;\n")

@@ -19,12 +19,16 @@ func near(t *source, e *edits) {
 		for last+1 < len(words) && words[last+1].end <= start {
 			last++
 		}
-		if !named(s, words[:last+1], start) && !inHeader(s, start) && !inConstructor(s, start) {
-			continue
+		if (last < 0 || words[last].start <= start-maxGap) && (start < leastKnown || s[start-1] != ' ' && s[start-2] != ' ') {
+			continue // neither behind a word nor in a header nor an argument
+		}
+		if !upperOnly.any(s[i:min(len(s), i+minShown)]) {
+			continue // a hash
 		}
 		end := nearSet.end(s, i)
 		end = base64Pad.end(s[:min(len(s), end+2)], end)
-		if end-start >= leastCertain && isCertain(s[start:end]) && (end == len(s) || !indexByte("([{:", s[end])) {
+		if end-start >= leastCertain && threeKinds(s[start:end]) && (end == len(s) || !indexByte("([{:", s[end])) &&
+			(named(s, words[:last+1], start) || inHeader(s, start) || inConstructor(s, start)) && isCertain(s[start:end]) {
 			e.mask(s, start, end, KindAssignment)
 		}
 	}
@@ -109,7 +113,7 @@ var (
 
 // isCertain reports whether v is random whatever it is the value of, and no hash, no public key and no id of a service.
 func isCertain(v string) bool {
-	if len(v) < leastCertain || len(v) > 512 || !threeKinds(v) || !jagged(v) || isHex(v) || entropy(v) < 3.5 || hasAnyPrefix(v, "AAAA", "MII", "sha", "SHA") || isPath(v) || strings.Count(v, "/")*8 > len(v) {
+	if len(v) < leastCertain || len(v) > 512 || !jagged(v) || isHex(v) || entropy(v) < 3.5 || hasAnyPrefix(v, "AAAA", "MII", "sha", "SHA") || isPath(v) || strings.Count(v, "/")*8 > len(v) {
 		return false
 	}
 	prefix := lowerOnly.end(v, 0)
@@ -354,23 +358,20 @@ var (
 // connects finds the passwords in calls that take a host, a user and a password in quotes.
 func connects(t *source, e *edits) {
 	s := t.s
-	for _, gap := range []string{"', '", `", "`} {
+	for _, quote := range []string{"'", `"`} {
 		var own edits
+		gap := quote + ", " + quote
 		for at := range places(s, gap) {
-			first := at - 1
-			for first > max(0, at-64) && s[first] != gap[0] && !space[s[first]] {
-				first--
-			}
-			if first < 2 || s[first] != gap[0] || s[first-1] != '(' || !alnum[s[first-2]] || !strings.Contains(s[first:at], ".") && s[first+1:at] != "localhost" {
+			first, user := hostSet.start(s, at, 64), at+len(gap)
+			if first < 3 || s[first-1] != quote[0] || s[first-2] != '(' || !alnum[s[first-3]] || !isHost(s[first:at]) {
 				continue
 			}
-			user := at + len(gap)
 			next := mailSet.end(s[:min(len(s), user+64)], user)
 			if next == user || !strings.HasPrefix(s[next:], gap) {
 				continue
 			}
 			start := next + len(gap)
-			if end := quoteEnd(s[:min(len(s), start+maxName)], start, gap[:1]); end < len(s) && isShort(s[start:end]) && isHost(s[first+1:at]) {
+			if end := quoteEnd(s[:min(len(s), start+maxName)], start, quote); end < len(s) && isShort(s[start:end]) {
 				own.mask(s, start, end, KindAssignment)
 			}
 		}
@@ -380,7 +381,7 @@ func connects(t *source, e *edits) {
 
 // isHost reports whether v is the name or the number of a host.
 func isHost(v string) bool {
-	return v == "localhost" || hostSet.has(v) && (versionSet.has(v) || lowerOnly.has(v[strings.LastIndexByte(v, '.')+1:]))
+	return v == "localhost" || strings.Contains(v, ".") && hostSet.has(v) && (versionSet.has(v) || lowerOnly.has(v[strings.LastIndexByte(v, '.')+1:]))
 }
 
 var hostSet = setOf("0-9a-z.-")
