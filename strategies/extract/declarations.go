@@ -37,6 +37,58 @@ func (s *history) addContent(c *toolCall, content string) {
 	}
 }
 
+// toldNames returns some of the names that a file declares, more if it was used lately: first those that edits changed or that
+// are talked about, then the newest others.
+func (s *history) toldNames(f *file) []string {
+	most := maxToldNames
+	if s.messages-f.last > freshNames {
+		most /= 4
+	}
+	if len(f.declares) <= most {
+		return f.declares
+	}
+	counts := func(name string) bool { return s.touched[name].file == f.path || s.said[name] }
+	names := slices.DeleteFunc(slices.Clone(f.declares), func(name string) bool { return !counts(name) })
+	for _, name := range slices.Backward(f.declares) {
+		if len(names) < most && !counts(name) {
+			names = append(names, name)
+		}
+	}
+	return names[max(0, len(names)-most):]
+}
+
+const (
+	// maxToldNames is the number of names of a file that are told.
+	maxToldNames = 16
+	// freshNames is the number of messages after which fewer are.
+	freshNames = 32
+)
+
+// namesSaid returns which names of files that declare many are in the requests and in what was said about them.
+func (s *history) namesSaid() map[string]bool {
+	said := map[string]bool{}
+	for _, f := range s.files {
+		if len(f.declares) > maxToldNames/4 {
+			for _, name := range f.declares {
+				said[name] = false
+			}
+		}
+	}
+	if len(said) == 0 {
+		return nil
+	}
+	for _, t := range s.turns {
+		for _, text := range append(slices.Clip(t.lines), t.request.head, t.lastText) {
+			for w := range prose.Words(text) {
+				if _, known := said[w]; known {
+					said[w] = true
+				}
+			}
+		}
+	}
+	return said
+}
+
 // dropDeclarations drops the names that the edit of the newest call removed.
 func (s *history) dropDeclarations(paths []string, fs []argument.Field) {
 	if len(paths) != 1 || s.files[paths[0]] == nil {

@@ -265,7 +265,8 @@ func (d *Digest) Text(budget int) string {
 	turns := d.history.turns
 	d.history.turns = turns[:len(turns)-d.history.interruptedLast()] // it stands as it was then
 	d.history.asked = d.history.requestLines()                       // which depend on no budget
-	defer func() { d.history.turns, d.history.asked = turns, nil }()
+	d.history.said = d.history.namesSaid()
+	defer func() { d.history.turns, d.history.asked, d.history.said = turns, nil, nil }()
 	return d.fit(budget, func(limit int) string {
 		return d.writeText(limit, int(referenceShare*float64(min(budget, maxBudget))))
 	})

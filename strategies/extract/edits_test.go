@@ -170,6 +170,22 @@ func TestADocumentDeclaresNothing(t *testing.T) {
 	wantNotIn(t, text, "declares")
 }
 
+// Of many names that a file declares those are told that are talked about, and fewer of a file that was read long ago.
+func TestNamesOfALongFile(t *testing.T) {
+	t.Parallel()
+	var code strings.Builder
+	for room := range strings.SplitSeq("attic bath cellar den entry floor garage hall inner jamb kitchen loft mews nook office porch quay roof", " ") {
+		code.WriteString("func lightThe_" + room + "() {\n}\n")
+	}
+	ms := []*chat.Message{user("Why is lightThe_attic slow?"), calls("", "1", "Read", "file_path", "/farm/lamp.go"), result("1", code.String())}
+	text := digestOf(Options{}, append(ms, assistant("I read it."))...).Text(2000)
+	wantIn(t, text, "declares lightThe_attic, lightThe_roof, ", ", lightThe_den")
+	for range freshNames {
+		ms = append(ms, calls("", "2", "Bash", "command", "make lamps"), result("2", "made"))
+	}
+	wantIn(t, digestOf(Options{}, append(ms, assistant("I made it."))...).Text(2000)+"\n", "declares lightThe_attic, lightThe_roof, lightThe_quay, lightThe_porch\n")
+}
+
 // Files that commands show are read like others, and a part of a path is the file of the whole one.
 func TestShownFiles(t *testing.T) {
 	t.Parallel()

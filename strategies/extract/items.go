@@ -145,8 +145,8 @@ func (s *history) otherItems(budget int) []*item {
 			it.tier = tierDone // what was edited is done, too
 		}
 		b.weigh(value)
-		if len(f.declares) > 0 {
-			all := "declares " + strings.Join(f.declares, ", ")
+		if told := s.toldNames(f); len(told) > 0 {
+			all := "declares " + strings.Join(told, ", ")
 			names := b.add(sectionFiles, indentMark+bulletMark+prose.Truncate(all, maxLine)+"\n", 0)
 			names.parent = it
 			b.weigh(worthDeclares * decay(s.messages-f.last, 64))

@@ -244,7 +244,7 @@ func (s *history) addLastCall(b *itemList, last *toolCall) {
 
 // declaresIn reports whether a call shows a file of which the names that it declares are told.
 func (s *history) declaresIn(c *toolCall) bool {
-	return slices.ContainsFunc(c.paths, func(p string) bool { return s.files[p] != nil && len(s.files[p].declares) > 0 })
+	return slices.ContainsFunc(c.paths, func(p string) bool { return s.files[p] != nil && len(s.toldNames(s.files[p])) > 0 })
 }
 
 // callsOfLast returns the number of calls of the tool of the last one since the last message, with results and
