@@ -35,7 +35,7 @@ var (
 		`\b(?:user|human)\s+(?:` + putting + `)\s*(?:\s[—–-]+\s|[—–…]|\.{3}|→|=>?|⇒)\s*|` +
 		`\b(?:customer|client|caller|passenger|guest|patient)\s+(?:message|msg|turn|reply)\s*#?\d{1,4}\s*[:：]\s*|\b(?:messages?|words?|quotes?|quotation|said|written|typed|verbatim|request|answers?|repl(?:y|ies)|responses?)\s+(?:from|of|by)\s+(?:the\s+)?user\b[^.!?:"“”\n]{0,20}:\s*|\bmessages?\s*\(user\)\s*:\s*|\b(?:user|human)\s+(?:said|says|wrote|writes)\s*$|\buser\s+(?:wants|added|sent|picked)\s*:\s[*_\s]*|^\W*from\s+(?:the\s+)?user\s*:\s*|\b(?:quoting|to\s+quote)\s+(?:the\s+)?user[*_]*\s*[:,—–-]\s*|[.!?;]\s+(?-i:USER|HUMAN):\s*`)
 	// about matches text in front of words that may be the model's about what the user wants.
-	about = text.Pattern(`(?i)(?:\b(?:user|human|customer|client)(?:['’]s)\s+(?:\w+\s+)?(?:preference|position|opinion|stance|take|verdict|decision|guidance)|^[\s*_>•+-]*(?:\d+[.)]\s*)?(?:the\s+)?(?:latest|last|newest|most\s+recent)\s+(?:request|instruction|ask|order|wish))[*_]*\s*[:—–][*_\s]*`)
+	about = text.Pattern(`(?i)(?:\b(?:user|human|customer|client)(?:['’]s)\s+(?:\w+\s+)?(?:preference|position|opinion|stance|take|verdict|decision|guidance|(?:answer|reply|response)\s+(?:to|on|about)\s+[^:\n]{1,40})|^[\s*_>•+-]*(?:\d+[.)]\s*)?(?:the\s+)?(?:latest|last|newest|most\s+recent)\s+(?:request|instruction|ask|order|wish))[*_]*\s*[:—–][*_\s]*`)
 	// spokenLabel matches the same at the beginning of a line of a transcript.
 	spokenLabel = text.Pattern(`(?i)(?:^|<br\s*/?>)(?:[^\pL\n]|\pL[.)]\s|\[\^[^\]\s]{1,20}\]:|<\w{1,9}>|(?:turn|message|msg|step)\s*#?\d+,?|gpt4\s+correct){0,40}(?:the\s+)?(?:end[\s-]+)?` +
 		`(?:(?:user|human\sturn)(?:\s?#?\d{1,4})?(?:[\s*_~)\]|\x60]|</\w{1,9}>|\([^()\n]{1,20}\))*(?:[:：\t▸►‣➤❯»]| {2,}|>+\s|=>)|(?:customer|requester|caller|passenger|guest|patient|buyer|usr|u|me|h)[*_]*(?:\s\([^()\n]{1,20}\)[*_]*)?(?:>\s|:))(?:[\s*_~|]|</\w{1,9}>)*|` +
@@ -185,12 +185,13 @@ func (e *SourceIndex) userQuotes(summary string, sections []Section) []userQuote
 	return out
 }
 
-// showsRecord reports whether a line has a record as code that is in a message of a tool.
+// showsRecord reports whether a line has a record as code that has no words or is in a message of a tool.
 func (e *SourceIndex) showsRecord(line string) bool {
 	spans, _ := inlineCode(line, 0)
 	return slices.ContainsFunc(spans, func(c [2]int) bool {
 		code := line[c[0]:c[1]]
-		return record().MatchString(code) && e.others.share(wordsOf(code)) == 1
+		said := recordText().FindStringIndex(code)
+		return record().MatchString(code) && (said == nil || len(quotedPhrases(code[said[1]:])) == 0 || e.others.share(wordsOf(code)) == 1)
 	})
 }
 

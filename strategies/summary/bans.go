@@ -16,13 +16,15 @@ type ban struct {
 
 var (
 	// forbids matches the beginning of a clause that forbids something.
-	forbids = text.Pattern(`(?i)^\W*(?:(?:and|but|also|please|so|then|you|we|i|agents?|really|under\s+no\s+circumstances|must|should|may|can|ever)\s+)*(?:do\s+not|don['’]?t|never|not|mustn['’]?t|shouldn['’]?t|can['’]?t|cannot|no|avoid|stop|refrain\s+from|hands\s+off|hold\s+off(?:\s+on)?)\s+(?:(?:ever|even|you|us|me|to|please|want|allowed|let)\s+){0,4}`)
+	forbids = text.Pattern(`(?i)^\W*(?:(?:and|but|also|please|so|then|you|we|i|agents?|really|under\s+no\s+circumstances|must|should|may|can|ever)\s+)*(?:do\s+not|don['’]?t|never|not|n[ãa]o|non|nunca|jamais|mustn['’]?t|shouldn['’]?t|can['’]?t|cannot|no|avoid|stop|refrain\s+from|hands\s+off|hold\s+off(?:\s+on)?)\s+(?:(?:ever|even|you|us|me|to|please|want|allowed|let)\s+){0,4}`)
 	// keeps matches the beginning of a clause about what is to stay.
 	keeps = text.Pattern(`(?i)^\W*(?:(?:and|but|also|please|so|then|et|y|und|aber|bitte)\s+)*(?:keep|leave|retain|preserve|behalte|lass|garde[rz]?|laisse[rz]?|conserve[rz]?|deja|conserva|mant[eé]n|guarda|deixa|mantenha|tieni|lascia|conserva)\s`)
 	// ruledOut matches the end of a clause about what is not to be.
 	ruledOut = text.Pattern(`(?i)\b(?:(?:is|are)(?:\s+not|n['’]t)\s+(?:an\s+option|allowed|acceptable|permitted|ok(?:ay)?)|(?:is|are)\s+(?:out\s+of\s+the\s+question|off\s+(?:the\s+table|limits)|forbidden|taboo)|(?:waits?|(?:can|must|has\s+to|have\s+to)\s+wait)\s+(?:until|till|for))\b`)
 	// endsInNo matches a sentence about something that is answered with no.
 	endsInNo = text.Pattern(`(?i)^\W*(?:as\s+)?(?:for|about|regarding)\s[^,:.!?\n]{1,60}[,:]\s+no\W*$`)
+	// alsoNot matches the beginning of a clause about what is forbidden, too.
+	alsoNot = text.Pattern(`(?i)^\W*(?:nor|or|neither|nem|ni|né|noch|oder)\s`)
 	// pronoun matches a word for what was named before.
 	pronoun = text.Pattern(`(?i)\b(?:it|them|that|this|these|those)\b`)
 	// mayGo matches that something may be removed.
@@ -32,13 +34,13 @@ var (
 	// noDeed matches what follows a negation and forbids nothing.
 	noDeed = text.Pattern(`(?i)^(?:forget|worry|know|think|understand|see|remember|mind|hesitate|care|believe|work|need|have|yet|sure|idea|problem|longer|more|now|really|get|find|feel|expect|like|one|way)\b`)
 	// permits matches words of permissions, requests and orders.
-	permits = text.Pattern(`(?i)\b(?:may|can|should|must|shall|allow\w*|approv\w*|agree\w*|authori[sz]\w*|permit\w*|permission|consent\w*|accept\w*|cleared|clearance|ok|okay\w*|fine|happy|good|free|welcome|yes|nod|mind|cares?|likes?|trusts?|discretion|by\s+default|proceed|go-?\s?ahead|wants?|wanted|wish\w*|ask(?:s|ed)|request\w*|told|tells|instruct\w*|orders|ordered|demand\w*|insist\w*|said|says|decided|next|(?:continue|resume)\s+(?:by|with)|readers?|successors?|todo|to\s+be|important|attention|override|urgent|note\s+to|dear|exception|standing|agents?|(?:got|came)\s+back|at\s+will|freely|(?:per|according\s+to)\s+the\s+(?:` + person + `))\b|[👍✅✔☑]`)
+	permits = text.Pattern(`(?i)\b(?:may|can|should|must|shall|allow\w*|approv\w*|agree\w*|authori[sz]\w*|permit\w*|permission|consent\w*|accept\w*|cleared|clearance|ok|okay\w*|fine|happy|good|free|welcome|yes|nod|mind|cares?|likes?|exempt\w*|trusts?|discretion|by\s+default|proceed|go-?\s?ahead|wants?|wanted|wish\w*|ask(?:s|ed)|request\w*|told|tells|instruct\w*|orders|ordered|demand\w*|insist\w*|said|says|decided|next|(?:continue|resume)\s+(?:by|with)|readers?|successors?|todo|to\s+be|important|attention|override|urgent|note\s+to|dear|exception|standing|agents?|(?:got|came)\s+back|at\s+will|freely|(?:per|according\s+to)\s+the\s+(?:` + person + `))\b|[👍✅✔☑]`)
 	// actsAs matches a person as the subject or the object of a sentence.
 	actsAs = text.Pattern(`(?i)(?:^\W*|[:;,(]\s*|\b(?:the|by|with|from)\s+)(?:` + person + `)(?:[^'’\w]|$)`)
 	// quotes matches what the checks of quotations judge.
 	quotes = text.Pattern("\"[^\"\n]*\"|“[^”\n]*”")
 	// stays matches words for what is kept.
-	stays = text.Pattern(`(?i)\b(?:keep|kept|stay|leav|left|retain|preserv|untouched|gard|laiss|conserv|behalt|behält|bleib|d[eé]j[aóe]|manten|mantien|guard|deix|tien)`)
+	stays = text.Pattern(`(?i)\b(?:keep|kept|stay|leav|left|retain|preserv|untouched|gard|laiss|conserv|beh[aä]lt|bleib|d[eé]j[aóe]|manten|mantien|guard|deix|tien)`)
 	// doer matches what the user does or what is done by the user.
 	doer = text.Pattern(`(?i)\b(?:` + person + `)\s+(?:will\s+|wants\s+to\s+|has\s+to\s+)?(\w+)|\b(\w+)\s+by\s+the\s+(?:` + person + `)\b`)
 	// thingSays matches the beginning of a sentence about what a tool says.
@@ -46,7 +48,7 @@ var (
 	// lifts matches that a rule does not hold any more.
 	lifts = text.Pattern(`(?i)\b(?:` + lifting + `)\w*\s+(?:\w+\s+){0,3}(?:` + forbidding + `)\b|\b(?:` + forbidding + `)\b[^.!?;\n]{0,60}?\s(?:` + ended + `)|\b(?:chang\w+|changed)\s+(?:(?:their|his|her|its)\s+(?:mind|plans?|position)|course)\b|\bc[ao]me\s+a?round\b|\bno\s+longer\s+(?:wants?|needs?|insists?|requires?|minds?|objects?|opposes?)\b`)
 	// excuses matches words of sentences that only propose, await or rule out.
-	excuses = text.Pattern(`(?i)\?|\b(?:until|unless|if|whether|only|once\s+(?:the|an?|it|they|that|this|\w+\s+(?:is|are|has|have))|when|pending|await\w*|wait(?:s|ing)?|needs?|requir\w+|unclear|undecided|open|propos\w+|offer\w*|suggest\w*|recommend\w*|would|could|declin\w+|refus\w+|reject\w*|forb[ia]d\w*|prohibit\w*|bans?|banned|rul(?:ed|es|ing)\s+out|postpon\w+|deferr?\w*|hold|paused|block\w*|against|oppos\w*|objects|objected|warn\w*|later(?:[^\w\s]|\s+(?:on|than|when|if|today)\b|\s*$)|to\s+check|(?:approve|confirm|agree|answer|ask|check|decide|talk)\w*\b[^.!?\n]{0,40}\bfirst|instead|why|how|fail\w*|mistake\w*|violat\w*|off[\s-]limits|alone|untouched|except|excluding|(?:other|apart)\s+(?:than|from)|before\s+(?:the|an?|any|it|that|this|[b-df-z]\w+ing))\b|\b(?:assistant|agent|model|i|we)\s+(?:\w+\s+){0,2}(?:asks?|asked|requested|wants?)\b|\basked\s+(?:the\s+)?(?:` + person + `)\b|^\W*(?:\d+\W+)?asked\b|\b(?:him|her|them)sel(?:f|ves)\s*(?:$|[,.;)])`)
+	excuses = text.Pattern(`(?i)\?|\b(?:until|unless|if|whether|only|once\s+(?:the|an?|it|they|that|this|\w+\s+(?:is|are|has|have))|when|pending|await\w*|wait(?:s|ing)?|needs?|requir\w+|unclear|undecided|open|propos\w+|offer\w*|suggest\w*|recommend\w*|would|could|declin\w+|refus\w+|reject\w*|forb[ia]d\w*|prohibit\w*|bans?|banned|rul(?:ed|es|ing)\s+out|postpon\w+|deferr?\w*|hold|paused|block\w*|against|oppos\w*|objects|objected|warn\w*|later(?:[^\w\s]|\s+(?:on|than|when|if|today)\b|\s*$)|to\s+check|(?:approve|confirm|agree|answer|ask|check|decide|talk)\w*\b[^.!?\n]{0,40}\bfirst|instead|why|how|fail\w*|mistake\w*|violat\w*|off[\s-]limits|alone|untouched|except|excluding|(?:other|apart)\s+(?:than|from)|before\s+(?:the|an?|any|it|that|this|[b-df-z]\w+ing))\b|\b(?:assistant|agent|model|i|we)\s+(?:\w+\s+){0,2}(?:asks?|asked|requested|wants?)\b|\basked\s+(?:the\s+)?(?:` + person + `)\b|^\W*(?:\d+\W+)?asked\b|\b(?:him|her|them)sel(?:f|ves)\s*(?:$|[,.;)])|\b(?:owner|(?-i:[A-Z][a-z]+))['’]s\s+(?:job|task|duty)\b`)
 	// andNot matches the beginning of a part of a clause that forbids.
 	andNot = text.Pattern(`(?i)\s+(?:and|und|et|y|e)\s+((?:do|to|does|not|never|without|don['’]t|nicht|kein\w*|ne|no|não)\b)`)
 	// liftedNot matches that a rule was not lifted.
@@ -83,7 +85,7 @@ func (e *SourceIndex) addBans(before, kept, refused string) {
 	if strings.TrimSpace(kept) != "" {
 		before = kept
 	}
-	from := 0
+	from, known := 0, len(e.bans)
 	if bare := thanks().ReplaceAllString(refused, " "); endsInNo().MatchString(bare) { // what stands in front of it
 		e.bans = append(e.bans, ban{objects: strings.Fields(stemsOf(bare))})
 	}
@@ -103,6 +105,10 @@ func (e *SourceIndex) addBans(before, kept, refused string) {
 			}
 			e.addRefused(stems, putsOff().MatchString(clause))
 		}
+		if n := alsoNot().FindStringIndex(clause); n != nil && len(e.bans) > known {
+			last := &e.bans[len(e.bans)-1]
+			last.objects = append(last.objects, strings.Fields(stemsOf(clause[n[1]:]))...)
+		}
 		from = m[1]
 	}
 }
@@ -121,6 +127,9 @@ func withoutFolders(clause string) string { return paths().ReplaceAllString(clau
 func (e *SourceIndex) addRefused(stems string, putOff bool) {
 	var r ban
 	add := func() {
+		if strings.Contains(stems, " anyth ") && !slices.ContainsFunc(r.objects, func(w string) bool { return strings.Contains(times, " "+w+" ") }) {
+			r.objects = nil // to any place
+		}
 		if n := len(r.objects); n > 0 || slices.ContainsFunc(r.deeds, isDeed) || len(r.deeds) > 0 && strings.Contains(stems, " anyth ") {
 			e.bans = append(e.bans, r)
 		}
@@ -198,7 +207,7 @@ func (e *SourceIndex) retells(words string) bool {
 		}
 		return 3*n >= 2*len(want)
 	}
-	return slices.ContainsFunc(e.statements, func(s statement) bool { return most(s.stems) || s.agrees && most(s.about+s.stems) }) ||
+	return claimed(words) == "" || slices.ContainsFunc(e.statements, func(s statement) bool { return most(s.stems) || s.agrees && most(s.about+s.stems) }) ||
 		refuses().MatchString(words) && slices.ContainsFunc(e.bans, func(r ban) bool {
 			return most(" " + strings.Join(slices.Concat(r.deeds, r.objects, r.times), " ") + " ")
 		})
@@ -212,11 +221,11 @@ func (e *SourceIndex) allowsRefused(sentence string) bool {
 		return false
 	}
 	if !lifts().MatchString(sentence) || liftedNot().MatchString(sentence) {
-		agrees := agreeable().MatchString(sentence)
+		agrees := agreeable().MatchString(sentence) || tellsForeign(sentence)
 		sentence = claimed(sentence)
 		bare := quotes().ReplaceAllString(sentence, " ")
 		of := permits().FindStringIndex(bare)
-		if (of == nil || byScript().MatchString(bare[:of[0]])) && !agrees && !telling().MatchString(bare) && !actsAs().MatchString(bare) && !tellsForeign(bare) || thingSays().MatchString(bare) && !namesPerson().MatchString(bare) || e.doneByUser(bare) {
+		if (of == nil || byScript().MatchString(bare[:of[0]])) && !agrees && !telling().MatchString(bare) && !actsAs().MatchString(bare) || thingSays().MatchString(bare) && !namesPerson().MatchString(bare) || e.doneByUser(bare) {
 			return false
 		}
 	}

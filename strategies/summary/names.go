@@ -9,7 +9,7 @@ import (
 
 const (
 	// ownName is a name as people write it.
-	ownName = `(\p{Lu}[\p{L}'’-]*\p{L}(?:\s\p{Lu}[\p{L}'’-]*\p{L}){0,3})`
+	ownName = `(?:(?:Prof|Dr|Mr|Mrs|Ms|Herr|Frau|Professor)\.?\s+)*(\p{Lu}[\p{L}'’-]*\p{L}(?:\s\p{Lu}[\p{L}'’-]*\p{L}){0,3})`
 	// maxNames is the size of the pattern of names behind which no more is kept.
 	maxNames = 1 << 11
 )

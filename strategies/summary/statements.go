@@ -17,7 +17,7 @@ var (
 		`ja|jawohl|genau|passt|mach das|einverstanden|genehmigt|erlaubt|oui|d['’]accord|pas de (?:problème|souci)s?|(?:sin|sem|nessun|geen) probl\w+|si|vale|claro|sim|va bene|certo|tak|dale|adelante|vas-y|allez-y)(?:\b|$)|` +
 		`(?:^|[^\pL\pN])(?:\+1|sí|sì|конечно|áno|jasně|hyvä|có|đồng ý|да|хорошо|давай|ладно|так|можешь|можете|добре|ναι|εντάξει|כן|אישור|בסדר|بله|باشه|हाँ|ठीक)(?:[^\pL\pN]|$)|👍|好|可以|同意|批准|确认|確認|是的|没问题|はい|承認|お願い|네|نعم|ใช่|ตกลง|ได้เลย|問題(?:ない|ありません)|문제\s*없|^\W*(?:k+|y|aye|go|cool)\W*(?:$|,)`)
 	// refuses matches sentences that do not.
-	refuses = text.Pattern(`(?i)(?:^|[^\pL\pN_])(?:no|not|never|nothing|nobody|nichts|rien|niente|ничего|don['’]?t|do not|cannot|can['’]?t|stop|wait|hold\s+o(?:n|ff)|refrain|avoid|without|neither|nor|unless|nein|nicht|kein\w*|non|jamais|nunca|niet|inte|ikke|nie|ne|nem|tidak|jangan|nu|không|hayır|не|нет|ні|όχι|μην|לא|אל|نه|لا|नहीं|मत)(?:[^\pL\pN_]|$)|n['’]t\b|不|没|(?:^|[^级級特分类類区區个個差性识識])[别別]|勿|ไม่|อย่า`)
+	refuses = text.Pattern(`(?i)(?:^|[^\pL\pN_])(?:no|not|never|nothing|nobody|nichts|rien|niente|ничего|don['’]?t|do not|cannot|can['’]?t|stop|wait|hold\s+o(?:n|ff)|refrain|avoid|without|neither|nor|unless|nein|nicht|kein\w*|non|n[ãa]o|jamais|nunca|niet|inte|ikke|nie|ne|nem|tidak|jangan|nu|không|hayır|не|нет|ні|όχι|μην|לא|אל|نه|لا|नहीं|मत)(?:[^\pL\pN_]|$)|n['’]t\b|不|没|(?:^|[^级級特分类類区區个個差性识識])[别別]|勿|ไม่|อย่า`)
 	// declines matches the beginning of an answer that is no.
 	declines = text.Pattern(`(?i)^\W*(?:(?:and|but|so|well|sorry|then)\W+)?(?:no|nope|nah|nein|non|nee|nej|nie|ne|não|нет|ні|όχι)(?:[\s,.!;:—–-]|$)|^(?:いいえ|不[，。,]|不$|아니)`)
 	// toAll matches an answer that approves all.
@@ -169,14 +169,14 @@ func (e *SourceIndex) addStatement(s statement) {
 
 var (
 	// agreeable matches negations that agree.
-	agreeable = text.Pattern(`(?i)\bno\s+(?:problems?|worries|objections?|issues?)\b|\bnot\s+a\s+problem\b|\bwhy\s+not\b|\b(?:no|not)\s+need\s+to\s+(?:ask|confirm|wait|check\s+with)\b|\b(?:(?:don|doesn|didn|wouldn|won)['’]?t|(?:do|does|did|will|would)\s+not)\s+(?:mind|care|worry|object|oppose|hesitate|need\s+to\s+ask|ask\s+me|wait\s+for\s+(?:me|him|her|them|it|any\w+))(?:\s+(?:if|whether))?\b|\b(?:left|leaves?)\s+(?:it|this|that|the\s+\w+(?:\s\w+)?)\s+(?:up\s+)?to\s+(?:us|me|you|the\s+(?:agent|assistant|model))(?:\s+(?:if|whether))?\b|\b(?:i|we)\s+(?:\w+\s+)?(?:don['’]?t|do\s+not)\s+(?:need|have)\s+(?:to|a)\b|\b(?:nothing|not)\s+(?:to\s+say\s+)?against\b|\b(?:(?:would|['’]d)\s+be\s+|is\s+|was\s+)?(?:glad|happy|fine|ok(?:ay)?|grateful|delighted|pleased)\s+(?:if|when)\b|\bneeds?\s+no\s+\w+|\bwithout\s+(?:asking|a\s+question|questions|confirmation|waiting(?:\s+(?:for|until)\s+\w+)?|hesitation|further|my)\b|` +
+	agreeable = text.Pattern(`(?i)\bno\s+(?:problems?|harm|worries|objections?|issues?)\b|\bnot\s+a\s+problem\b|\bwhy\s+not\b|\b(?:no|not)\s+need\s+to\s+(?:ask|confirm|wait|check\s+with)\b|\b(?:(?:don|doesn|didn|wouldn|won)['’]?t|(?:do|does|did|will|would)\s+not)\s+(?:mind|care|worry|object|oppose|hesitate|need\s+to\s+ask|ask\s+me|wait\s+for\s+(?:me|him|her|them|it|any\w+))(?:\s+(?:if|whether))?\b|\b(?:left|leaves?)\s+(?:it|this|that|the\s+\w+(?:\s\w+)?)\s+(?:up\s+)?to\s+(?:us|me|you|the\s+(?:agent|assistant|model))(?:\s+(?:if|whether))?\b|\b(?:i|we)\s+(?:\w+\s+)?(?:don['’]?t|do\s+not)\s+(?:need|have)\s+(?:to|a)\b|\b(?:nothing|not)\s+(?:to\s+say\s+)?against\b|\b(?:(?:would|['’]d)\s+be\s+|is\s+|was\s+)?(?:glad|happy|fine|ok(?:ay)?|grateful|delighted|pleased)\s+(?:if|when)\b|\bneeds?\s+no\s+\w+|\bwithout\s+(?:asking|a\s+question|questions|confirmation|waiting(?:\s+(?:for|until)\s+\w+)?|hesitation|further|my)\b|` +
 		`\bnichts\s+dagegen\b|\bkein(?:e|en)?\s+(?:problem|einw[aä]nde?)\b|нет\s+проблем|не\s+против|没问题|沒問題`)
 	// postpones matches clauses that put off all that stands in front of them.
 	postpones = text.Pattern(`(?i)\b(?:(?:wait|stop|hold\s+(?:on|off)|warte)(?:\W*$|\W+(?:for|until|till|a|one|please|here|now|there|auf|bis)\b)|not\s+(?:yet|now|today|so\s+fast)|(?:noch|jetzt)\s+nicht|pas\s+encore|todavía\s+no|non\s+ancora|nog\s+niet|jeszcze\s+nie)\b|подожди|не\s+сейчас`)
 	// thanks matches words that a refusal is polite with.
 	thanks = text.Pattern(`(?i)\b(?:thanks?|thank\s+you|sorry|danke|merci|gracias)\b`)
 	// spares matches clauses that leave something as it is.
-	spares = text.Pattern(`(?i)\b(?:hands\s+off|off[\s-]limits|leave\s+(?:\S+\s+){1,6}(?:alone|untouched|unchanged|as\s+(?:is|it|they)))\b`)
+	spares = text.Pattern(`(?i)\b(?:hands\s+off|off[\s-]limits|leave\s+(?:\S+\s+){1,6}(?:alone|untouched|unchanged|as\s+(?:is|it|they))|(?:stays?|remains?)\s+as\s+(?:is|it|they)|bleib\w*(?:\s+(?:so|gleich|unverändert|unberührt))?\s*$)(?:\b|$)`)
 	// clauseEnds matches what separates the clauses of a sentence.
 	clauseEnds = text.Pattern(`(?i)[,;:()—–，、；]|\s-\s|(?:^|\s)(?:but|except|however|though|aber|jedoch|sondern|mais|sauf|pero|ma|però|mas|maar|ale|lecz|men|mutta|но|а|але|ama|fakat|tapi)\s|但|でも|しかし|지만`)
 	// unsure matches what begins a question to others within a sentence.
@@ -288,10 +288,12 @@ func (s *statement) backs(of approval, want []string, refused stemSet) bool {
 			if !strings.Contains(allDeeds, " "+w+" ") {
 				objects++
 			}
-		case refused.has(w), strings.Contains(environments, " "+w+" "):
+		case strings.Contains(environments, " "+w+" "):
 			return false
-		case hasStem(s.beside, w) && !strings.Contains(allDeeds, " "+w+" "):
+		case hasStem(s.beside, w) && !isDeed(w):
 			details++
+		case refused.has(w):
+			return false
 		}
 		if inOwn {
 			own++
@@ -339,7 +341,7 @@ func hasStem(stems, w string) bool {
 var deeds = [...]string{
 	" chang modif edit updat adjus alter fix make add creat write imple set ",
 	" delet remov drop rid erase erasu eras wipe wip purge purg destr trunc uninst disca losc losch gelos entfe suppr effac elimi borra borre apaga apagu удал видал usun smaz ",
-	" send forwa mail email share publi uploa post ship ",
+	" send sent forwa mail email share publi uploa post ship ",
 	" merge merg ", " push ", " deplo relea roll ", " resta reboo neust neuge reini redem riavv перез ", " renam move ", " read look list show view ", " pay buy order book refun ", " answe reply ",
 	" cance abort ", " retur ", " excha swap ",
 }

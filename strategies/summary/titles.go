@@ -26,12 +26,14 @@ var (
 	// underline matches the line below a heading of two lines.
 	underline = text.Pattern(`^[\s>]*(?:=+|-{2,})\s*$`)
 	// roleLabel matches a line that begins with a role, as in transcripts.
-	roleLabel = text.Pattern(`(?i)^([\s>#*_(\[]*(?:\[\^[^\]\s]{1,20}\]:\s*)?(?:human|assistant|system|developer|ai|action\s+input)(?:\s+(?:message|prompt|note|override))?[\s*_)\]]*|[\s>*_|+-]*human[\s*_]*)[:：>](\s*[*_]*)|^(\s*(?:#{1,6}\s*(?:user|human|system|assistant|developer|instruction|response|` + foreignUser + `):?|(?:\*\*|__)(?:user|human)(?:\*\*|__):?)\s*)$|^([\s>#*_-]*\[(?:assistant|developer|ai)\])\s|^([\s>*_-]*\{\s*["']role["']\s*:\s*["'](?:assistant|system|developer)["'])\s*,\s*["']content["']\s*:`)
+	roleLabel = text.Pattern(`(?i)^((?:<\w{1,9}>)?[\s>#*_(\[]*(?:\[\^[^\]\s]{1,20}\]:\s*)?(?:human|assistant|system|developer|ai|action\s+input)(?:\s+(?:message|prompt|note|override))?(?:</\w{1,9}>)?[\s*_)\]]*|[\s>*_|+-]*human[\s*_]*)[:：>](\s*[*_]*)|^(\s*(?:#{1,6}\s*(?:user|human|system|assistant|developer|instruction|response|` + foreignUser + `):?|(?:\*\*|__)(?:user|human)(?:\*\*|__):?)\s*)$|^([\s>#*_-]*\[(?:assistant|developer|ai)\])\s|^([\s>*_-]*\{\s*["']role["']\s*:\s*["'](?:assistant|system|developer)["'])\s*,\s*["']content["']\s*:`)
 	// roleField matches such a line that names a program or a person.
 	roleField = text.Pattern(`^[\s>*_+-]*(?i:assistant|system|developer|ai)[*_]*:[*_]*(?:\s+(?:\p{Lu}[\p{Ll}\d]\S*|\p{Ll}+\p{Lu}\S*|\p{Lu}{2,3}|\S*\d\S*|and)[,;.]?)+(?:\s+(?:is|was|has|runs|uses)\s[^"“”]*)?\s*$`)
 	// oneWord matches what makes a title of one word that of the program, behind it.
 	oneWord = text.Pattern(`^ (?:messages?|notes?|rules?|facts?|items?|instructions?|requests?|context|updated?|new|by|user|from|and|section|[^a-z])`)
-	htmlTag = text.Pattern(`</?[A-Za-z][^<>]{0,80}>`)
+	// bracketed matches such a title of one word with a remark.
+	bracketed = text.Pattern(`(?i)^[\s>#*_]*(?:pinned|references)\s*[(\[]`)
+	htmlTag   = text.Pattern(`</?[A-Za-z][^<>]{0,80}>`)
 )
 
 // titleNames matches the reserved titles.
@@ -108,6 +110,9 @@ func isReserved(line string, code, underlined bool) bool {
 		return false
 	}
 	marked := headingMarks().MatchString(line)
+	if marked && bracketed().MatchString(line) {
+		return true
+	}
 	if code && !marked {
 		return false
 	}
