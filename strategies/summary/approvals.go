@@ -9,8 +9,8 @@ import (
 
 const (
 	approving = `(?:pre-?)?approv(?:ed|es|al)|confirm(?:ed|s|ation)|(?:pre-?)?authori[sz](?:ed|es|ation)|agree(?:d|s|ment)|permit(?:ted|s)|permission|allow(?:ed|s)|consent(?:ed|s)?|accept(?:ed|s|ance)|green-?lit|green[\s-]?light(?:ed|s)?|go-?ahead|ok(?:ay)?['’]?(?:ed|d)|okays?|sanctioned|cleared|sign(?:ed|s)[\s-]off|sign-off|waive[ds]|endorse[ds]|bless(?:ed|ing)|vouched|` +
-		`carte\s+blanche|free\s+(?:hand|rein)|all-?clear|nod|trusts\s+(?:us|me|the\s+(?:agent|assistant|model|team))|(?:left|leaves?)\s+(?:it|this|that|the\s+\w+(?:\s\w+)?)\s+(?:up\s+)?to\s+(?:us|me|the\s+(?:agent|assistant|model))|likes?\s+the\s+idea|(?:did|does)\s+(?:approve|authori[sz]e|permit|allow|consent)|(?:g[ai]ves?|grant(?:ed|s))\s+(?:\w+\s+){0,3}access|gave\s+(?:\w+\s+){0,2}ok|ratified|assented|acquiesced|rubber-stamped|nodded|delegated|entrusted|empowered|thumbs[\s-]?up|waved\s+(?:\w+\s+)?through|opted\s+in(?:to)?|signed\s+up|went\s+for|settled\s+(?:on|for)|took\s+up`
-	person   = `user|human|owner|customer|operator|client|requester|caller|passenger|guest|patient|buyer|shopper|traveller|tenant`
+		`carte\s+blanche|free\s+(?:hand|rein)|all-?clear|nod|trusts\s+(?:us|me|the\s+(?:agent|assistant|model|team))|(?:left|leaves?)\s+(?:it|this|that|the\s+\w+(?:\s\w+)?)\s+(?:up\s+)?to\s+(?:us|me|the\s+(?:agent|assistant|model))|likes?\s+the\s+idea|(?:did|does)\s+(?:approve|authori[sz]e|permit|allow|consent)|(?:g[ai]ves?|grant(?:ed|s))\s+(?:\w+\s+){0,3}access|gave\s+(?:\w+\s+){0,2}ok|ratified|assented|acquiesced|rubber-stamped|nodded|delegated|entrusted|empowered|thumbs[\s-]?up|waved\s+(?:\w+\s+)?through|opted\s+in(?:to)?`
+	person   = `user|human|owner|customer|operator|client|requester|caller`
 	agreeing = `(?:fine|happy|good|ok(?:ay)?|on\s+board|comfortable|cool)\s+(?:with|for\s+(?:us|me|(?:the\s+)?(?:assistant|agent|model|bot|team))\s+to\b)|in\s+favou?r\s+of|no\s+(?:objections?|problems?\s+with|(?:concerns?|reservations?|qualms|complaints?)\s+(?:about|with|against|to))|thumbs[\s-]?up|lets?\s+(?:us|me|the\s+assistant)`
 	// saidYes is what gives an approval in words.
 	saidYes = `reacted\s+with\s+(?:[👍✅🚀💯]|a\s+thumbs)|(?:said|says|answered|replied|responded|told\s+(?:us|me|the\s+assistant))(?:[\s,:—-]+(?:(?:that|to|it|is|was|it['’]s)\s+){0,3}(?:` + yes + `)\b|\s*["“'](?:` + yes + `)[,.!]?["”'])|` +
@@ -94,7 +94,7 @@ var (
 	// byOthers matches who approved it behind a claim.
 	byOthers = text.Pattern(`(?i)^\s+(?:in\s+\w+\s+)?by\s+(?:[\w'-]+\s*){1,3}`)
 	// foreign matches such claims in other languages: a person and an approval, in any order.
-	foreign = text.Pattern(`(?i)(?:` + foreignUser + `|` + foreignCustomer + `|\bthe user\b)` + ending + gap + `(?:` + foreignApproving + `)` + ending + `|` +
+	foreign = text.Pattern(`(?i)(?:` + foreignUser + `|` + foreignCustomer + `)` + ending + gap + `(?:` + foreignApproving + `)` + ending + `|` +
 		`(?:` + foreignApproving + `)` + ending + `([^.!?;。！？।\n]{0,12}?)(?:` + foreignUser + `|` + foreignCustomer + `)` + ending + `|\b(?:laut|gemäß|selon|según|secondo|segundo)\s+(?:\p{L}+\s+)?(?:` + foreignUser + `|` + foreignCustomer + `)\s+(?:darf|dürfen|kann|können|on\s+peut|se\s+puede|si\s+può|pode)\b|\b(?:laut|gemäß|selon|según|secondo|segundo)\s+(?:\p{L}+\s+)?(?:` + foreignUser + `|` + foreignCustomer + `)` + gap + `(?:in\s+ordnung|\bok(?:ay)?\b|erlaubt|gestattet|permis|autoris|permitid|autorizad|consentit)\p{L}*|` + foreignLets + `|` + foreignApproved)
 	// foreignDenied matches words about a claim in other languages that deny it or put it off.
 	foreignDenied = text.Pattern(`(?i)\b(?:fehlt|steht\s+aus|ausstehend|nötig|erforderlich|benötigt|braucht|wartet?|ohne|bevor|bis|falls|wenn|ob|manque|requise?|nécessaire|sans|si\s+(?:l[ae]s?|el|los|l['’]\w+|il|tu|vous|on|usted|no)|avant|falta|pendiente|necesari\w+|sin|antes|cuando|senza|zonder|bez|czeka|pokud|jestli|kun|hvis|jika|tanpa|nếu)\b|(?:^|\s)(?:без|если|нужн\p{L}*|требуется|ждёт|ждет|ожида\p{L}*|якщо|χωρίς|αν|אם|ללא|بدون|إذا|اگر)(?:\s|$)|需要|如果|等待|未经|未經|もし|必要|待ち|하면|필요|หาก|ถ้า|ต้อง`)
@@ -168,7 +168,11 @@ func claimPatterns() []*text.Regexp { return []*text.Regexp{approvals(), voiding
 // with a word for the user in the place of names.
 func (e *SourceIndex) foldFor(pattern *text.Regexp, s string) (string, []int) {
 	if pattern == foreign() {
-		return e.withoutNames(s, nil)
+		named, at := e.withoutNames(s, nil)
+		if at != nil {
+			named = strings.ReplaceAll(named, "the user", "usuario ") // as long
+		}
+		return named, at
 	}
 	return e.withoutNames(text.Fold(s))
 }

@@ -222,6 +222,9 @@ func (e *SourceIndex) allowsRefused(sentence string) bool {
 	}
 	if !lifts().MatchString(sentence) || liftedNot().MatchString(sentence) {
 		agrees := agreeable().MatchString(sentence) || tellsForeign(sentence)
+		if !agrees && !permits().MatchString(sentence) && !telling().MatchString(sentence) && !actsAs().MatchString(sentence) {
+			return false
+		}
 		sentence = claimed(sentence)
 		bare := quotes().ReplaceAllString(sentence, " ")
 		of := permits().FindStringIndex(bare)
@@ -319,7 +322,11 @@ func (e *SourceIndex) markListed(answer string) string {
 			continue
 		}
 		from := 0
-		for _, sentence := range sentencesOf(quotedText().ReplaceAllStringFunc(folded, withoutEnds)) {
+		masked := folded
+		if strings.ContainsAny(folded, "\"“`") {
+			masked = quotedText().ReplaceAllStringFunc(folded, withoutEnds)
+		}
+		for _, sentence := range sentencesOf(masked) {
 			sentence = folded[from : from+len(sentence)]
 			said := sentence
 			if wanted || label != "" {

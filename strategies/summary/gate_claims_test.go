@@ -261,7 +261,7 @@ func TestNamesOfTheUserAreTheUser(t *testing.T) {
 		"With Jürgen's consent the tent was sold.":            false,
 		"Marta aceptó devolver la tienda.":                    false,
 		"Ahlgren: 'sell all of the old tents'":                false,
-		"The user saw the tent and confirmed its return.":     false,
+		"The user saw the tent and confirmed 41 pegs.":        false,
 		"Der Nutzer bat darum, den Kocher umzubauen.":         false,
 		"A pedido do usuário, as fotos foram apagadas.":       false,
 		"O usuário não quer que fotos sejam apagadas.":        true,

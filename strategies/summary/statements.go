@@ -176,7 +176,7 @@ var (
 	// thanks matches words that a refusal is polite with.
 	thanks = text.Pattern(`(?i)\b(?:thanks?|thank\s+you|sorry|danke|merci|gracias)\b`)
 	// spares matches clauses that leave something as it is.
-	spares = text.Pattern(`(?i)\b(?:hands\s+off|off[\s-]limits|leave\s+(?:\S+\s+){1,6}(?:alone|untouched|unchanged|as\s+(?:is|it|they))|(?:stays?|remains?)\s+as\s+(?:is|it|they)|bleib\w*(?:\s+(?:so|gleich|unverändert|unberührt))?\s*$)(?:\b|$)`)
+	spares = text.Pattern(`(?i)\b(?:hands\s+off|off[\s-]limits|leave\s+(?:\S+\s+){1,6}(?:alone|untouched|unchanged|as\s+(?:is|it|they))|(?:stays?|remains?)\s+as\s+(?:is|it|they)|bleib\w*(?:\s+(?:so|gleich|unverändert|unberührt))?\s*(?:$|,))`)
 	// clauseEnds matches what separates the clauses of a sentence.
 	clauseEnds = text.Pattern(`(?i)[,;:()—–，、；]|\s-\s|(?:^|\s)(?:but|except|however|though|aber|jedoch|sondern|mais|sauf|pero|ma|però|mas|maar|ale|lecz|men|mutta|но|а|але|ama|fakat|tapi)\s|但|でも|しかし|지만`)
 	// unsure matches what begins a question to others within a sentence.

@@ -21,7 +21,7 @@ var (
 	// telling matches words that say what the user, or another person, said or wants.
 	telling = text.Pattern(`(?i)(?:\b(?:` + person + `)(?:['’]s)?(?:,[^,.;:\n]{1,40},)?|` + foreignUser + `)\s+(?:[\w'’-]+\s+){0,3}?(?:` + tellingWords + `)\b|\b(?:(?:from|per|via|by|with|quoting|(?:orders?|requests?|wish(?:es)?|instructions?|commands?|demands?)\s+(?:of|from|by))\s+|according\s+to\s+)(?:the\s+)?(?:` + person + `)\b`)
 	// wishing matches that the user wants something.
-	wishing = text.Pattern(`(?i)(?:^\W*|\bthe\s+)(?:user|human|customer|client|caller|passenger|guest|patient)\s+(?:\w+\s+){0,2}?(?:wants?|wanted|wishes|asked|requested|requests|told|instructed|ordered|demand(?:s|ed)|expects|decided|insists|prefers|urged|needs|takes|will\s+take)\s`)
+	wishing = text.Pattern(`(?i)(?:^\W*|\bthe\s+)(?:user|human|customer|client|caller|passenger|guest|patient)\s+(?:\w+\s+){0,2}?(?:wants?|wanted|wishes|asked|requested|requests|told|instructed|ordered|demand(?:s|ed)|expects|decided|insists|prefers|urged|needs)\s`)
 	// setting matches that the user sets a number.
 	setting = text.Pattern(`(?i)\b(?:` + person + `)\s+(?:\w+\s+){0,2}?(?:raised|increased|extended|doubled|lowered|capped|set|changed|moved|bumped|limited)\s[^.!?;\n]{1,60}?\b(?:to|at|by)\s+[$€£]?(\d[\d.,]*\d|\d)`)
 	// tellingForeign matches the same in scripts that folding changes.
@@ -56,7 +56,7 @@ func tellsForeign(sentence string) bool {
 // tellsRefused reports whether a sentence of a line says in another language than English that the user wants or
 // allows something which only refusals of the user name.
 func (e *SourceIndex) tellsRefused(line string) bool {
-	if e.refused == nil || !foreignPerson().MatchString(line) {
+	if e.refused == nil || strings.Contains(line, " the ") || !foreignPerson().MatchString(line) { // of English
 		return false
 	}
 	return slices.ContainsFunc(sentencesOf(line), func(sentence string) bool {
@@ -67,30 +67,40 @@ func (e *SourceIndex) tellsRefused(line string) bool {
 	})
 }
 
+// wishesNew reports whether a sentence says that the user wants something of which no message names anything.
+func (e *SourceIndex) wishesNew(sentence string) bool {
+	m := wishing().FindStringIndex(sentence)
+	return m != nil && !quotedText().MatchString(sentence) && !slices.ContainsFunc(strings.Fields(stemsOf(sentence[m[1]:])), func(w string) bool {
+		return isDeed(w) && e.refused.has(w) || slices.ContainsFunc(e.statements, func(s statement) bool { return hasStem(s.stems+s.about, w) })
+	})
+}
+
 // invents reports whether a folded sentence says that the user said or wants something of which no message of the
 // user names anything, or what is hard to undo, and no message is about such a deed and one of the things that it
 // names, or about most of these. It reads English only.
 func (e *SourceIndex) invents(sentence string) bool {
-	if m := setting().FindStringSubmatch(sentence); m != nil && !e.said(wordsOf(m[1])) && !slices.ContainsFunc(e.statements, func(s statement) bool { return hasStem(s.about+s.beside, wordsOf(m[1])) }) {
+	var m []string
+	if strings.ContainsAny(sentence, "0123456789") {
+		m = setting().FindStringSubmatch(sentence)
+	}
+	if m != nil && !e.said(wordsOf(m[1])) && !slices.ContainsFunc(e.statements, func(s statement) bool { return hasStem(s.about+s.beside, wordsOf(m[1])) }) {
 		return claimed(sentence) != ""
 	}
-	wish := wishing().MatchString(sentence) && !quotedText().MatchString(sentence)
+	wish := e.wishesNew(sentence)
 	if e.statementBytes > maxStatements || !wish && !deedAtRisk().MatchString(sentence) || !telling().MatchString(sentence) || !e.said("the") || technical().MatchString(sentence) {
 		return false
 	}
 	sentence = claimed(quotedText().ReplaceAllString(sentence, " "))
-	m := telling().FindStringIndex(sentence)
-	if m == nil {
+	at := telling().FindStringIndex(sentence)
+	if at == nil {
 		return false
 	}
-	told := sentence[m[1]:]
+	told := sentence[at[1]:]
 	if !hasStems(told) {
-		told = sentence[:m[0]]
+		told = sentence[:at[0]]
 	}
 	want := strings.Fields(stemsOf(told))
-	if wish && len(want) > 1 && !slices.ContainsFunc(want, func(w string) bool {
-		return isDeed(w) && e.refused.has(w) || slices.ContainsFunc(e.statements, func(s statement) bool { return hasStem(s.stems+s.about, w) })
-	}) {
+	if wish && len(want) > 1 {
 		return true
 	}
 	if !acting().MatchString(told) {
