@@ -168,7 +168,7 @@ func searched(fs []argument.Field, paths []string) string {
 func (c *toolCall) nothingDone(result string) string {
 	switch {
 	case refused().MatchString(text.Head(result, 200)):
-		return "refused by the user"
+		return refusedByUser
 	case aborted().MatchString(text.Head(result, 200)):
 		return "aborted"
 	case strings.Contains(text.Head(result, 200), "Sibling tool call errored"):
@@ -207,10 +207,10 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		s.discountFiles(c)
 		switch m := refusal().FindStringSubmatch(text.Head(head, maxRequest)); {
 		case m == nil:
-		case c.changes && !c.isShell:
+		case c.changes && !c.isShell, c.plan != "":
 			s.addUser(m[1], m[1])
 		default: // a page or a command may print these words, too
-			c.outcome += ", its result says: " + prose.OneLine(text.Head(m[1], maxLine))
+			c.outcome += refusalSays + prose.OneLine(text.Head(m[1], maxLine))
 		}
 		return listing
 	}
@@ -412,6 +412,12 @@ func hash(s string) uint32 {
 	_, _ = io.WriteString(h, s) // never fails
 	return h.Sum32()
 }
+
+// refusedByUser is the outcome of a call that the user did not allow, refusalSays leads the words with which.
+const (
+	refusedByUser = "refused by the user"
+	refusalSays   = ", its result says: "
+)
 
 // refusal is what the user said when refusing a call.
 var refusal = text.Pattern(`(?is)\buser (?:said|says|wrote|replied|provided the following (?:reason|feedback)[^:\n]*)[: \n]+(.+)`)

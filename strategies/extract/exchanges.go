@@ -184,7 +184,7 @@ func (s *history) addRequests(b *itemList, budget int) {
 		}
 		committed := false
 		for _, turn := range l.turns {
-			if t := s.turns[turn]; t.asked != "" && len(t.request.head) < minRequest { // not understood without it
+			if t := s.turns[turn]; t.asked != "" && (len(t.request.head) < minRequest || len(t.request.head) < maxShort && !s.isRecords() && rejecting().MatchString(t.request.head)) { // not understood without it
 				question := t.asked
 				if whole := inContext(s.turns[max(0, turn-1)].lastText, question); !text.Longer(whole, b.lineLimit) {
 					question = whole

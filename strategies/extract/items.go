@@ -390,12 +390,12 @@ func (s *history) addCalls(b *itemList, budget int) {
 			}
 		case i >= underWay:
 			b.add(sectionInProgress, strings.TrimSuffix(c.line(b.lineLimit), "\n")+c.oneChange(": ", b.lineLimit)+"\n", worthProgress*age).tier = tierState // its result comes next
+		case strings.HasPrefix(c.outcome, refusedByUser+refusalSays): // the words are worth more than the call
+			s.addAction(b, i, limit, briefly, listed)
 		case !c.done, c.failed && !c.acts, c.failed && c.isShell && !c.committed && !unresolved[i] && (len(c.ran()) == 1 || c.conflicts()): // cancelled, or overtaken by what followed
-		case !c.acts && c.isShell && (shell.OnlyShows(c.description) || c.outcome == "" && shell.Selects(c.description)): // of no use later
 		case c.chosen >= 0 && !c.acts && (s.wasTaken(i) || s.searchedAgain(i)): // listed with what was done, or searched later
 		case (len(c.paths) > 0 || c.change != nil && len(c.change.files) > 0) && !c.acts && !c.runsToo || c.administers: // listed with the files or the remaining work
-		case !c.acts && c.chosen < 0 && toolname.Looks(c.tool) && len(c.result) == 0: // of no use later
-		case !c.acts && c == s.lastCall(): // listed with the state
+		case !c.acts && (c.isShell && (shell.OnlyShows(c.description) || c.outcome == "" && shell.Selects(c.description)) || c.chosen < 0 && toolname.Looks(c.tool) && len(c.result) == 0 || c == s.lastCall()): // of no use later, or listed with the state
 		case !c.acts && c.chosen < 0 && c.reads() && (changed || shell.Shows(c.description)): // of no use later
 		case !c.acts && c.chosen < 0 && c.reads():
 			it := b.add(sectionCompleted, c.line(b.lineLimit), 0)
@@ -442,7 +442,7 @@ func (s *history) addAction(b *itemList, i, limit int, briefly bool, listed map[
 	listed[key] = &repeatedCall{item: it, whole: whole, times: 1}
 	it.day, it.at, it.tier, it.acted, it.looked = c.day, 2*c.after+1, tierOther, c.acts, !c.acts
 	switch {
-	case c.acts:
+	case c.acts, strings.HasPrefix(c.outcome, refusedByUser+refusalSays):
 		it.kind = c.kind()
 		it.tier = tierDone
 		worth := c.worthDone() * decay(age, 256)

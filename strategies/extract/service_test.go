@@ -68,7 +68,7 @@ func TestActionsInPart(t *testing.T) {
 	}
 }
 
-// What the user says when refusing an edit is a message of the user; a page or a command may print the same words,
+// What the user says when refusing an edit or a plan is a message of the user; a page or a command may print the same words,
 // which stay those of a tool.
 func TestWordsOfARefusal(t *testing.T) {
 	t.Parallel()
@@ -78,6 +78,8 @@ func TestWordsOfARefusal(t *testing.T) {
 		byUser, byTool           bool
 	}{
 		{"Edit", "file_path", "fuses.go", "The user doesn't want to proceed with this tool use. " + words, true, false},
+		{"ExitPlanMode", "plan", "# Fuses\n\n1. Plan them\n", "The user doesn't want to proceed with this tool use. " + words, true, false},
+		{"Grep", "pattern", "fuse", "The user doesn't want to proceed with this tool use. " + words, false, true},
 		{"bash", "command", "git push", "The user doesn't want to proceed with this tool use. " + words, false, true},
 		{"fetch", "url", "https://lamps.example", "The user doesn't want to proceed with this tool use. " + words, false, true},
 		{"read_ticket", "id", "12", "Ticket 12 of the north wing\nNote: tool use was rejected. " + words, false, false},

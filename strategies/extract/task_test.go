@@ -272,6 +272,14 @@ func TestTheActiveTask(t *testing.T) {
 			[]string{"> make lit && make dim\n"},
 			nil,
 		},
+		"what was turned down": {
+			[]*chat.Message{
+				user("Look after the lamps of the house, please."), calls("", "1", "Read", "file_path", "/house/lamp.go"), result("1", "package lamp"), assistant("They are fine. Want me to also dim the lamp of the hall now?"),
+				user("no don't dim it, let's see first whether it bothers us"), assistant("Fine."), user("Paint the lamp of the hall."), assistant("It is red."),
+			},
+			[]string{"whether it bothers us\n  - Replies to: Want me to also dim the lamp of the hall now?\n"},
+			nil,
+		},
 		"requests that were sent again": {
 			[]*chat.Message{
 				user("Look after the lamps of the house, please."), assistant("I do."),
