@@ -82,6 +82,27 @@ func (s *history) reject(said string) {
 	}
 }
 
+// bringBack drops what was decided and demanded against what the user wants back.
+func (s *history) bringBack(said string) {
+	for _, m := range restoring().FindAllStringSubmatch(said, -1) {
+		name := strings.Trim(cmp.Or(m[1], m[2]), "\x60'\"()")
+		if !coined().MatchString(name) {
+			continue
+		}
+		against := func(x string) bool { return dispensing().MatchString(x) && prose.ContainsWord(x, name) }
+		s.decisions = slices.DeleteFunc(s.decisions, against)
+		s.proposed = min(s.proposed, len(s.decisions))
+		for _, t := range s.turns {
+			t.demands = slices.DeleteFunc(t.demands, func(d demand) bool { return against(d.text) })
+		}
+	}
+}
+
+var (
+	restoring  = text.Pattern(`(?i)\b(?:put|bring|get) (?:the |that |our |my )?([\w.\x60()]*\w[\x60()]*) back\b|\b(?:restore|bring back|put back|re-add) (?:the |that |our |my )?([\w.\x60()]*\w)`)
+	dispensing = text.Pattern(`(?i)\b(?:no longer|no more|not (?:be )?needed|unneeded|unnecessary|obsolete|redundant|without|remov\w+|delet\w+|dropp?\w*)\b`)
+)
+
 // undid tells that the user took the last changes back.
 var undid = text.Pattern(`(?i)\bi (?:just |already |have )*(?:undid|reverted|rolled back) (?:it|that|this|everything|all of (?:it|that)|(?:all |all of )?(?:your|the|those|these|all)(?: last)? (?:changes?|edits?))(?: again)? *(?:[.,;!-]|$|(?:and|so|now)\b)`)
 
@@ -125,6 +146,7 @@ func (s *history) readDemands(message string, instructs bool) (others []demand) 
 	}
 	var rules []string
 	if !instructs {
+		s.bringBack(text.Head(message, maxLine))
 		rules = s.readRules(message)
 	}
 	own, pasted, _ := divide(message)

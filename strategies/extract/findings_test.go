@@ -23,6 +23,10 @@ func TestFindingsHold(t *testing.T) {
 		"I'll make the lamp use `dim()` instead of `light()` in the hall.":                         false,
 		"Added `dim()` to the lamp of the hall instead of `light()`, as it was asked for.":         false,
 		"These changes make the lamp of the hall use `dim()` instead of `light()` from now on.":    false,
+		"Instead of reading `light()` for the hall, we now read `dim()` of the driver.":            false,
+		"Updates the lamp of the hall to use `dim()` instead of `light()` from now on.":            false,
+		"You're right, we should be using `dim()` instead of `light()` for the hall.":              false,
+		"The fix for the lamps of the hall is complete, so that all of them dim at dusk.":          false,
 		"I apologize for the mistake that I made in the lamp of the hall a moment ago.":            false,
 	} {
 		for name, middle := range map[string]*chat.Message{"a reply": user("great"), "a note": user("<task-notification>x</task-notification>")} {

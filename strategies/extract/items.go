@@ -110,7 +110,7 @@ func (s *history) otherItems(budget int) []*item {
 	for i, x := range reasons {
 		value, mark := worthDecision, ""
 		switch {
-		case s.isRecords(), isIntention(x), isProgramLine(x), len(s.files) > 0 && (isChange(x) || instructing().MatchString(x)), // offers to a customer are over, what was done stands elsewhere
+		case s.isRecords(), isIntention(x), isRemark(x), isProgramLine(x), len(s.files) > 0 && (isChange(x) || instructing().MatchString(x)), // offers to a customer are over, what was done stands elsewhere
 			slices.ContainsFunc(early, func(l string) bool { return strings.Contains(l, x) }): // told with a mark
 			continue
 		case s.isChat() && len(namesIn(x)) == 0: // a reason for nothing in particular

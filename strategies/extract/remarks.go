@@ -100,8 +100,11 @@ var slashCommands = text.Pattern(`^/[\w:-]+(?: [^/\s]\S*)?(?: +\S*[^\w\s]\S*)*(?
 
 // isEmpty reports whether a line says nothing that is worth its room later.
 func isEmpty(line string) bool {
-	return len(line) < minSaid || strings.Count(line, " ") < minSaidWords && !strings.ContainsFunc(line, isUnspaced) || isPolite(line) || asking().MatchString(line) || strings.Count(line, " | ") > 1 || claiming().MatchString(line) || presenting().MatchString(line)
+	return len(line) < minSaid || strings.Count(line, " ") < minSaidWords && !strings.ContainsFunc(line, isUnspaced) || isPolite(line) || asking().MatchString(line) || strings.Count(line, " | ") > 1 || claiming().MatchString(line) || presenting().MatchString(line) || listingFile().MatchString(line)
 }
+
+// listingFile is the name of a file with what was done with it.
+var listingFile = text.Pattern(`^\x60?[\w./-]+\.\w+\x60? \([^()]*\)$`)
 
 // presenting begins a line that leads code.
 var presenting = text.Pattern(`(?i)^here(?: are|[’']s| is) (?:the|an?|my|your) (?:\S+ ){0,3}?(?:blocks?|changes?|edits?|code|diff|patch|implementation|version|file)\b[^.:]*:`)
@@ -120,13 +123,14 @@ func isRemark(line string) bool {
 }
 
 // remarking begins a line that tells how the work goes, not what was found.
-var remarking = text.Pattern(`(?i)^(?:oh no|oops|whoops)\b|^(?:(?:perfect|great|good|excellent|ok(?:ay)?|got it|alright|now)\b[ ,.!:—-]*)*(?:now i (?:have|understand|see|know|can)|i (?:now )?(?:understand|see|have a (?:clear|good|complete))|i (?:have a|accidentally)|this is (?:a )?(?:great|good|helpful|very)|it looks like we)\b|^now \S+:|^(?:(?:i |my )apolog\w+|(?:i['’]m )?sorry|you['’]re (?:absolutely )?right)\b[^.!,]*[.!]?$`)
+var remarking = text.Pattern(`(?i)^(?:oh no|oops|whoops)\b|^(?:(?:perfect|great|good|excellent|ok(?:ay)?|got it|alright|now)\b[ ,.!:—-]*)*(?:now i (?:have|understand|see|know|can)|i (?:now )?(?:understand|see|have a (?:clear|good|complete))|i (?:have a|accidentally)|this is (?:a )?(?:great|good|helpful|very)|it looks like we)\b|^now \S+:|^(?:looking at [^,]*, )?the (?:fix|change)\b[^.]{0,60} (?:is|was) (?:now |already )?(?:applied|in place|complete|done)\b|^(?:(?:i |my )apolog\w+|(?:i['’]m )?sorry|you['’]re (?:absolutely )?right)\b[^.!,]*[.!]?$`)
 
 // isChange reports whether a line tells of an edit or a commit, as the files and actions do, and no cause.
 func isChange(line string) bool { return changing().MatchString(line) && !causing().MatchString(line) }
 
 var (
 	changing = text.Pattern(`(?i)^(?:(?:also|now|just|then|i|i['’]ve|we) +)*(?:added|changed|committed|converted|created|extracted|fixed|force-pushed|implemented|merged|modified|moved|pushed|refactored|removed|renamed|replaced|rewrote|switched|updated)\b|` +
+		`^(?:(?:it|this|that) )?(?:also )?(?:adds|changes|creates|extracts|modifies|moves|refactors|removes|renames|replaces|rewrites|updates) (?:the|an?|all)\b|^instead of [^.]*, (?:we|it) now\b|^(?:you['’]re (?:absolutely )?right,? )?(?:we|i) should be using\b|` +
 		`^(?:this|these) changes? (?:(?:will|should|would|also) )*(?:add|do|ensure|implement|import|make|modif|remove|update|use)`)
 	causing = text.Pattern(`(?i)\b(?:because|since|causes?|fails?|breaks?)\b`)
 )

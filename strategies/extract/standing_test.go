@@ -53,3 +53,20 @@ func TestConstraintsAreTheUsersOwn(t *testing.T) {
 		t.Errorf("%v are demands", got)
 	}
 }
+
+// What was demanded against a name is dropped if the user wants that back.
+func TestWhatIsWantedBack(t *testing.T) {
+	t.Parallel()
+	const demand = "The lampMap of the hall is no longer necessary and must not be filled."
+	for said, dropped := range map[string]bool{
+		"whoops! yeah let's put the lampMap back": true,
+		"Please restore `lampMap` now.":           true,
+		"Put the doorMap back, please.":           false,
+		"I'm back, is the lampMap gone?":          false,
+	} {
+		d := digestOf(Options{}, user("Look after the hall. Do this:\n\n# Hall\n\n# Map\n"+demand), assistant("Fine."), user(said), assistant("Fine."))
+		if got := len(d.history.turns[0].demands) == 0; got != dropped {
+			t.Errorf("%q: dropped %v: %v", said, got, d.history.turns[0].demands)
+		}
+	}
+}
