@@ -149,7 +149,7 @@ func (a *answer) saysNothing(line string, first, heads, below bool) bool {
 	case below && !a.finding && prose.IsRow(line): // a row of a table stands with the others
 		passing, empty = false, false
 	}
-	return empty || farewell().MatchString(line) || passing && (!first || a.editedLater) || isRemark(line) ||
+	return empty || farewell().MatchString(line) || needing().MatchString(line) && !first || passing && (!first || a.editedLater) || isRemark(line) ||
 		!a.isTalk() && (a.head == nil || !prose.IsRow(a.head.text)) && isProgramLine(line) ||
 		a.finding && len(a.files) > 0 && (isChange(line) || instructing().MatchString(line))
 }
@@ -327,6 +327,7 @@ func (s *history) statements(line string) string {
 		return ""
 	}
 	var rest []string
+	line = withoutFarewell(line)
 	all := prose.Sentences(line)
 	last := len(all) - 1
 	for last >= 0 && prose.IsQuestion(all[last]) { // what stands before others says what they are about

@@ -180,3 +180,21 @@ func TestWhatTheUserTakesBackIsTold(t *testing.T) {
 		}
 	}
 }
+
+// What the assistant asks for is over once it is told, words in capitals may name nothing, farewells take no room, and a short
+// sentence about what another one names stands behind that.
+func TestWhatAChatNeedsNoMore(t *testing.T) {
+	t.Parallel()
+	text := digestOf(
+		Options{}, user("I want to move my booking of the hall to the next Friday, if the small hall cannot be had on that day."),
+		assistant("To move it, I'll need the following information:\n1. Your customer number.\n2. The ID of your booking."),
+		user("It is 7714, and the other one is R4410."), assistant("The hall of the Blue Pike in Linz has room on that Friday. Its number is 0732-4471. If you have any other questions, just let me know!"),
+		user("All right."), assistant("That is OKay with us."),
+		user("Thank you, you too! Talk soon."), assistant("Have a wonderful day!"), user("What does the large one cost?"),
+	).Text(400)
+	wantIn(t, text, "It is 7714, and the other one is R4410.", "- The hall of the Blue Pike in Linz has room on that Friday.\n", "- Its number is 0732-4471.")
+	wantNotIn(t, text, "following information", "customer number", "any other questions", "- That is OKay", "Talk soon", "wonderful", "All right")
+	if at := strings.Index(text, "Blue Pike"); at < 0 || at > strings.Index(text, "Its number") {
+		t.Errorf("%s", text)
+	}
+}

@@ -226,7 +226,7 @@ func (s *history) requestsRoom(budget int) int {
 // isOver reports whether a request is of little use later: it asks for nothing, or isServed.
 func (s *history) isOver(i int) bool {
 	t := s.turns[i]
-	return t.asked == "" && isSmallTalk(t.request.head) || !s.isRecords() && t.calls > 0 && urging().MatchString(t.request.head) && !s.editedFor(t) || slices.Contains(s.decisions, agreed(t.asked, t.request.head)) || s.isRecords() && i < s.activeTurn() && isClosing(t.request.head) && s.asksForNothing(i) || s.isServed(i)
+	return t.asked == "" && isSmallTalk(t.request.head) || !s.isRecords() && t.calls > 0 && urging().MatchString(t.request.head) && !s.editedFor(t) || slices.Contains(s.decisions, agreed(t.asked, t.request.head)) || i < s.activeTurn() && s.closes(t.request.head) && s.asksForNothing(i) || s.isServed(i)
 }
 
 // isServed reports whether a request is old and short, and the calls with short values that followed

@@ -75,7 +75,7 @@ func (s *history) offerFacts(said string) {
 	for _, f := range facts {
 		f.certain = asked && !prose.IsQuestion(f.text)
 		f.known = slices.ContainsFunc(namesIn(f.text), func(n string) bool { return s.names[n] })
-		if len(facts) <= maxOffered || f.known {
+		if (len(facts) <= maxOffered || f.known) && !needing().MatchString(f.text) { // the user has told it since
 			s.offered = appendBounded(s.offered, f, maxTurnLines)
 		}
 	}
@@ -116,13 +116,16 @@ func namesIn(sentence string) []string {
 		w = strings.TrimFunc(w, func(r rune) bool { return !prose.IsLetterOrDigit(r) })
 		first, size := utf8.DecodeRuneInString(w)
 		second, _ := utf8.DecodeRuneInString(w[size:])
-		isName := i > 0 && unicode.IsUpper(first) && unicode.IsLetter(second)
+		isName := i > 0 && unicode.IsUpper(first) && unicode.IsLetter(second) && !nameless[strings.ToLower(w)]
 		if isName || strings.ContainsFunc(w, unicode.IsDigit) || strings.ContainsRune(w, '@') {
 			out = append(out, w)
 		}
 	}
 	return out
 }
+
+// nameless are words in capitals that name nothing.
+var nameless = text.Set(`id ids ok okay`)
 
 // isChat reports whether no tool was called.
 func (s *history) isChat() bool {
@@ -142,6 +145,7 @@ func (s *history) addFactItems(b *itemList) {
 		return
 	}
 	talk := s.isTalk()
+	var former *item // of the fact before
 	for i, f := range s.facts {
 		line, worth := formatEntry(f.text), worthConfirmed
 		switch {
@@ -153,6 +157,9 @@ func (s *history) addFactItems(b *itemList) {
 			continue
 		}
 		it := b.add(sectionFindings, line, worth*float64(f.names)*decay(len(s.facts)-i, maxFacts))
-		it.tier, it.day = tierChosen, f.day
+		if it.tier, it.day = tierChosen, f.day; former != nil && former.day == f.day && len(f.text) < minRequest && referringBack().MatchString(f.text) { // it says of what
+			it.follows = former
+		}
+		former = it
 	}
 }

@@ -22,10 +22,13 @@ func isClosing(s string) bool {
 	return len(s) < 3*minRequest && closing().MatchString(s) && !wanting().MatchString(closing().ReplaceAllString(s, "")) && !strings.ContainsFunc(s, unicode.IsDigit)
 }
 
+// closes reports whether a request of a customer, or of a chat, ends a visit.
+func (s *history) closes(said string) bool { return (s.isRecords() || s.isTalk()) && isClosing(said) }
+
 var (
 	closing   = text.Pattern(`(?i)\bthank|\bthanx|\b(?:that|this|it)(?:[';]?s| is| was| will be|'ll be) (?:all|it|enough|everything|what i (?:need|want)(?:ed)?)(?:\W|$| (?:i (?:need|want)|for|from|thanks?|now|today|right)\b)|\bbye\b|\bsee you (?:later|soon|around)\b|\ball set\b|\btake care\W*$|\bi (?:must|have to|(?:have )?got(?:ta| to)) go(?: now)?(?:\W*$|\W+(?:take care|bye|good ?bye|see you))|\bi (?:need|want) no(?:thing)? more\b`)
 	wanting   = text.Pattern(`(?i)\?|\b(?:please|can|could|would you|will you|what|where|when|how|which|why|find|get|book|reserve|buy|show|play|tell|search|look|check|make|transfer|change|cancel|send|give|but|only|except|wrong|problem|without|seats?|let'?s|instead|also|another|address|phone|prefer|choose|cab|ride|go ahead|confirm|add|remove|return|exchange|refund|upgrade|pay|order|schedule)\b|\bi(?:'d| would|'ll|'m)? (?:also |still |just |now |like |love |going |want |need )+(?:to|a|an|the|one|two|some|it|you to)\b`)
-	smallTalk = text.Pattern(`(?i)^\W*(?:(?:no|nope|ok(?:ay)?|great|perfect|awesome|cool|alright|good|nice|wonderful|hi|hello|hey|there|bye|goodbye|again|indeed|wow|whoa|oo+h|yay|lol|haha|ugh|sweet|neat|jesus|(?:it|everything) works|thanks|thank you|thanx|thx|thankyou|thanking you|` +
+	smallTalk = text.Pattern(`(?i)^\W*(?:(?:no|nope|ok(?:ay)?|great|perfect|awesome|cool|all ?right|good|nice|wonderful|hi|hello|hey|there|bye|goodbye|again|indeed|wow|whoa|oo+h|yay|lol|haha|ugh|sweet|neat|jesus|(?:it|everything) works|thanks|thank you|thanx|thx|thankyou|thanking you|` +
 		`(?:so|very) much|much|i(?:'m| am) (?:thankful|grateful)(?: for your help)?|nothing(?: (?:else|more))?(?: (?:for the moment|for now|right now))?|i don'?t need (?:more|any|any more|anything)(?: else)?(?: help)?(?: right now| for now)?|i (?:don'?t|do not)|i'?m (?:good|done|fine|all set)|i am (?:good|done|fine)|not (?:yet|now|today|right now|at (?:the moment|this time)|at all)|i(?:'ll| will) let you know(?: if (?:i need|there is|there's) (?:any|some)thing(?: else| further| more)?)?|a (?:lot|ton|bunch|million)|i appreciate (?:it|your help)|for (?:all )?(?:the|your|of your) (?:kind )?(?:help|assistance|time)|have a (?:good|great|nice) (?:day|one)|` +
 		`(?:that|this|it)(?:'s| is|'ll be| will be| would be| was)? (?:really )?(?:all|it|everything|enough|great|good|nice|perfect|very helpful)(?: of you)?(?: (?:that )?i need(?:ed)?)?(?: for (?:me|now|today|the moment)| from me)*|` +
 		`(?:that )?sounds? (?:good|great|perfect|nice|fine|wonderful|neat)|you(?:'ve| have) been (?:great|helpful|very helpful|wonderful))\b\W*)+$`)
@@ -34,6 +37,14 @@ var (
 
 // farewell is a line with which the assistant ends a visit, or an answer.
 var farewell = text.Pattern(`(?i)^if (?:you|there['’]?s|there is)\b[^.:?]{1,80}\b(?:let me know|feel free|just (?:ask|let me know))\b[^.:?]{0,40}[.!]?$|\bhave (?:yourself )?an? (?:\w+ )?(?:day|time|one|evening|night|trip|weekend)\b|\bgood ?bye\b`)
+
+// withoutFarewell returns a line without a farewell at its end.
+func withoutFarewell(line string) string {
+	if all := prose.Sentences(line); len(all) > 1 && farewell().MatchString(all[len(all)-1]) {
+		line = strings.TrimSpace(strings.TrimSuffix(line, all[len(all)-1]))
+	}
+	return line
+}
 
 // withoutCommands returns a request without the lines that run a program or a command of the one that runs
 // the agent, and without a line that a command repeats.

@@ -55,6 +55,7 @@ func (s *history) addLastAnswer(b *itemList) {
 		if pending != "" { // it stands with what is pending
 			line = strings.TrimSpace(strings.Replace(line, pending, "", 1))
 		}
+		line = withoutFarewell(line)
 		heads := j+1 < len(t.lines) && strings.HasPrefix(t.lines[j+1], belowMark)
 		announced = announced || heads && next != "" && strings.Contains(line, next)
 		if (last != nil || j < t.lastStart && t.callsBefore > 0) && !heads { // the calls stand for what was to be done

@@ -52,7 +52,7 @@ func (s *history) leadingItems(budget int) []*item {
 		}
 		add(sectionTask, active.quote(size))
 	}
-	closed := at >= 0 && s.turns[at].calls == 0 && s.asksForNothing(at) && (isSmallTalk(active.head) || s.isRecords() && isClosing(active.head))
+	closed := at >= 0 && s.turns[at].calls == 0 && s.asksForNothing(at) && (isSmallTalk(active.head) || s.closes(active.head))
 	if closed {
 		add(sectionTask, closedLine)
 	}
@@ -89,7 +89,7 @@ func (s *history) leadingItems(budget int) []*item {
 			replied = slices.Insert(slices.Clone(replied[:n]), 0, replied[n])
 		}
 		for i, l := range replied {
-			l = bulleted().ReplaceAllString(strings.ReplaceAll(l, "**", ""), "")
+			l = bulleted().ReplaceAllString(strings.ReplaceAll(withoutFarewell(l), "**", ""), "")
 			if l = prose.Truncate(l, max(min(budget/10, budget/4/len(replied)), minExcerpt)); i == 0 {
 				add(sectionTask, repliesMark+l+"\n")
 			} else {
@@ -183,7 +183,7 @@ func (s *history) supplies(i int) bool {
 }
 
 // needing is how the assistant asks for it without a question.
-var needing = text.Pattern(`(?i)\b(?:i(?:['’]ll| will| would)? (?:also )?need|please (?:provide|share|tell me|give me))\b(?: \w+){0,3}? your\b`)
+var needing = text.Pattern(`(?i)\b(?:i(?:['’]ll| will| would)? (?:also )?need|please (?:provide|share|tell me|give me))\b(?: \w+){0,3}? your\b|\bi(?:['’]ll| will| would)? (?:also )?need (?:the|some|a few) (?:following )?(?:\w+ )?(?:information|details)\b`)
 
 // takesUp reports whether a request of a chat goes on from what was said before it, which may name what it is about.
 func (s *history) takesUp(said string) bool { return s.isChat() && takingUp().MatchString(said) }
@@ -253,7 +253,7 @@ func (s *history) beforeActive() []int {
 		if r.empty() || IsGenerated(r.head) || s.turns[i].program || s.isResent(i) {
 			continue
 		}
-		if s.isGoal(r) || isSmallTalk(r.head) || s.isRecords() && isClosing(r.head) || s.isRecords() && s.turns[i].day != s.turns[at].day { // of another visit
+		if s.isGoal(r) || isSmallTalk(r.head) || s.closes(r.head) || s.isRecords() && s.turns[i].day != s.turns[at].day { // of another visit
 			break
 		}
 		if s.turns[i].asked == "" || s.isRecords() || counting().MatchString(s.turns[at].request.head) { // else it stands with its question
