@@ -52,15 +52,21 @@ func TestListsOfARecord(t *testing.T) {
 	entries := []string{"Seats: two", "From Linz to Wels by train R4410 on 2031-03-06", "From Wels to Graz by bus", "Lunch: yes", "From Graz to Selzthal by train R4461 on 2031-03-09"}
 	d := digestOf(Options{}, user("I want to see my trip, which I booked a month ago."), calls("", "1", "get_trip", "trip", "T-7"), result("1", `{"trip":"T-7","paid":"210","by":"ute_71"}`),
 		assistant("These are the parts of your trip:\n- "+strings.Join(entries, "\n- ")+"\n\nIf you have any other questions about it, just let me know!"), user("Does it rain there on the day on which I arrive?"), assistant("It does not rain on the 6th. If you need more, please let me know!"), user("And on the other one?"))
+	marked := false
 	for budget := 60; budget < 400; budget += 10 {
 		text, over := d.Text(budget), false
 		for _, x := range entries {
-			if told := strings.Contains(text, "- "+x+"\n"); told && over {
+			told := strings.Contains(text, "- "+x+"\n") || strings.Contains(text, "- "+x+" …\n")
+			if told && over {
 				t.Errorf("%q and not all before it in\n%s", x, text)
 			} else {
 				over = !told
 			}
+			marked = marked || strings.Contains(text, "- "+x+" …\n") && strings.Count(text, " …\n") == 1
 		}
 		wantNotIn(t, text, "other questions", "need more")
+	}
+	if !marked {
+		t.Error("no list tells that there is more of it")
 	}
 }

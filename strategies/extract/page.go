@@ -345,6 +345,12 @@ func (p *page) fill(items []*item, held int) {
 			p.place(it)
 		}
 	}
+	for _, it := range items { // a list ends where there is no room for more of it
+		if f := it.follows; f != nil && f.placed && !it.placed && f.parent == it.parent && it.parent != nil && p.budget >= len(prose.Ellipsis) && !p.contains(it) && !strings.HasSuffix(f.text, prose.Ellipsis+"\n") {
+			f.text = strings.TrimSuffix(f.text, "\n") + prose.Ellipsis + "\n"
+			p.budget -= utf8.RuneCountInString(prose.Ellipsis)
+		}
+	}
 	omitted.text = p.omitted(items, maxKinds)
 	if utf8.RuneCountInString(omitted.text) > omitted.size+p.budget {
 		omitted.text = p.omitted(items, 0)
