@@ -207,7 +207,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		s.discountFiles(c)
 		switch m := refusal().FindStringSubmatch(text.Head(head, maxRequest)); {
 		case m == nil:
-		case c.changes && !c.isShell, c.plan != "":
+		case c.changes && !c.isShell:
 			s.addUser(m[1], m[1])
 		default: // a page or a command may print these words, too
 			c.outcome += refusalSays + prose.OneLine(text.Head(m[1], maxLine))

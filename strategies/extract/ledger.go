@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/extract/internal/argument"
 	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
 	"github.com/sessionstore/compactor/strategies/extract/internal/toolname"
 	"github.com/sessionstore/compactor/strategies/internal/text"
@@ -82,4 +83,22 @@ func (s *history) wasRepeated(e entry) bool {
 			})
 		})
 	})
+}
+
+// searchedAgain reports whether the next call searches in the same way on the same day for another request, and an option of
+// that was talked about: what was found before was not wanted. Searches that found nothing do not count. The only thing
+// that was found by other arguments answers another question.
+func (s *history) searchedAgain(i int) bool {
+	c, j := s.calls[i], i+1
+	for j+1 < len(s.calls) && s.calls[j].tool == c.tool && s.calls[j].day == c.day && s.calls[j].chosen < 0 && len(s.calls[j].result) == 0 {
+		j++
+	}
+	if j >= len(s.calls) {
+		return false
+	}
+	next := s.calls[j]
+	if c.single && !slices.ContainsFunc(next.arguments, func(f argument.Field) bool { return slices.ContainsFunc(c.arguments, f.Equals) }) {
+		return false
+	}
+	return !c.kept && c.day != "" && next.tool == c.tool && next.day == c.day && next.after > c.after && next.chosen >= 0 && !next.acts
 }
