@@ -41,6 +41,9 @@ var (
 	ErrBusy = errors.New("busy")
 	// ErrForbidden: the connection's role lacks a right, or it is bound to another tenant.
 	ErrForbidden = errors.New("forbidden")
+	// ErrLogin: the server refuses the login, or the database does not exist. Trying again does
+	// not help.
+	ErrLogin = errors.New("login refused")
 	// ErrUnavailable: the database could not be reached or is restarting.
 	ErrUnavailable = errors.New("database unavailable")
 	// ErrNoSpace, an ErrUnavailable: what was to be written had no room on the disk.
@@ -129,7 +132,7 @@ func mapError(err error) error {
 var errInternal = errors.New("database error")
 
 // scrub unwraps a connection error, whose text quotes the DSN, and merges the equal errors
-// of several attempts at one address.
+// of several attempts at one address. A refused login is ErrLogin.
 func scrub(err error) error {
 	connect, ok := errors.AsType[*pgconn.ConnectError](err)
 	if !ok {
@@ -140,6 +143,9 @@ func scrub(err error) error {
 		if line = strings.TrimSpace(line); !slices.Contains(lines, line) {
 			lines = append(lines, line)
 		}
+	}
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && (strings.HasPrefix(pg.Code, "28") || pg.Code == "3D000") {
+		return &Error{Kind: ErrLogin, Message: strings.Join(lines, "; ")}
 	}
 	if len(lines) == 1 {
 		if op, ok := errors.AsType[*net.OpError](err); ok {

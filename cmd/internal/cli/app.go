@@ -234,7 +234,7 @@ const (
 )
 
 // waitForPostgres calls try until it succeeds, for at most limit, and logs that it is
-// waiting. An invalid setting is returned at once.
+// waiting. An invalid setting and a refused login are returned at once.
 func waitForPostgres(ctx context.Context, logger *slog.Logger, limit time.Duration, try func(context.Context) error) error {
 	start := time.Now()
 	var logged time.Time
@@ -251,7 +251,7 @@ func waitForPostgres(ctx context.Context, logger *slog.Logger, limit time.Durati
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.As(err, &exit), errors.Is(err, store.ErrInvalid):
+		case errors.As(err, &exit), errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrLogin):
 			return err
 		case limit == 0:
 			return err

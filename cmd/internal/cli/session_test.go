@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -276,17 +277,35 @@ func TestServeStopsInOrder(t *testing.T) {
 
 func TestTheAppWaitsForPostgres(t *testing.T) {
 	t.Parallel()
-	c, err := config.Load(config.LoadOptions{
-		Flags: map[string]string{"database.url": "postgres://127.0.0.1:1/x", "redis.url": "redis://127.0.0.1:1"}, Dir: t.TempDir(),
-	})
-	if err != nil {
-		t.Fatal(err)
+	dsn, _ := strings.CutPrefix(database(t)[0], "DATABASE_URL=")
+	// with returns the URL of the database with something else in it.
+	with := func(change func(u *url.URL)) string {
+		u, err := url.Parse(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(u)
+		return u.String()
 	}
 	e := Env{Err: discard()}
-	logger := e.Err.Logger("info", "json")
-	_, err = NewApp(t.Context(), c, logger, AppOptions{Registry: builtin.Registry(), Wait: 50 * time.Millisecond})
-	if err == nil || !strings.Contains(err.Error(), "gave up waiting for postgres after 50ms") {
-		t.Errorf("got %v", err)
+	for name, test := range map[string]struct {
+		url  string
+		wait time.Duration
+		want string
+	}{
+		"no server":        {"postgres://127.0.0.1:1/x", 50 * time.Millisecond, "gave up waiting for postgres after 50ms"},
+		"no such database": {with(func(u *url.URL) { u.Path = "/orders" }), time.Hour, "3D000"},
+		"no such login":    {with(func(u *url.URL) { u.User = url.UserPassword("marta", "k3y") }), time.Hour, "28"},
+	} {
+		c, err := config.Load(config.LoadOptions{Flags: map[string]string{"database.url": test.url, "redis.url": "redis://127.0.0.1:1"}, Dir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		_, err = NewApp(t.Context(), c, e.Err.Logger("info", "json"), AppOptions{Registry: builtin.Registry(), Wait: test.wait})
+		if err == nil || !strings.Contains(err.Error(), test.want) || time.Since(begin) > time.Minute {
+			t.Errorf("%s: got %v after %s", name, err, time.Since(begin))
+		}
 	}
 }
 
