@@ -198,8 +198,15 @@ func outcomeText(r store.RunRow) string {
 		"erased":                        "words were erased for good (`compactor erase`)",
 		"":                              r.Status,
 	}[r.Outcome]; text != "" {
-		if r.Outcome == worker.OutcomeNoSummary && r.Status == "applied" {
+		switch steps := runSteps(r); {
+		case r.Outcome == worker.OutcomeNoSummary && r.Status == "applied":
 			return "still above the start: no summary could be produced, see the steps"
+		case r.Outcome != worker.OutcomeNothingToCompact || len(steps) == 0 || steps[0].Before == steps[len(steps)-1].After:
+		case r.TokensBefore == r.TokensAfter && r.MessagesBefore == r.MessagesAfter: // the plan began with the whole log
+			return "nothing changed: the view is already what the steps lead to"
+		default:
+			return fmt.Sprintf("nothing changed: the steps would save %s tokens, less than the policy asks for (min_gain_tokens, guards.min_gain_share)",
+				term.Count(r.TokensBefore-r.TokensAfter))
 		}
 		return text
 	}

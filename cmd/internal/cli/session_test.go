@@ -57,7 +57,7 @@ func TestCompactAndUndo(t *testing.T) {
 	golden(t, "compact", scrubTimes(invoke(t, db, compact()...).want(t, 0).stdout))
 	golden(t, "view_all", invoke(t, db, "view", "chat", "--all").want(t, 0).stdout)
 	golden(t, "view_all_groups", invoke(t, db, "view", "chat", "--all", "--groups").want(t, 0).stdout)
-	invoke(t, db, compact()...).want(t, 0, "nothing to compact")
+	invoke(t, db, compact()...).want(t, 0, "nothing_to_compact: nothing changed: the view is already what the steps lead to")
 
 	// An operator's own pipeline plans over the log, so more comes back.
 	r := decode[runJSON](t, invoke(t, db, compact("--strategy=sliding_window:keep_last_groups=6", "--allow-growth", "--json")...).want(t, 0))

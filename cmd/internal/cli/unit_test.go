@@ -20,7 +20,11 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/builtin"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
+	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/worker"
 )
 
 func discard() term.Output { return term.Output{W: io.Discard} }
@@ -112,6 +116,35 @@ func TestExitCodes(t *testing.T) {
 	} {
 		if got := exitCode(c.ctx, c.err); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestOutcomesTellWhatChangedNothing(t *testing.T) {
+	t.Parallel()
+	steps := func(before, after int) json.RawMessage {
+		totals := func(n int) plan.Totals { return plan.Totals{IncludedMessages: n, IncludedTokens: chat.Tokens(10 * n)} }
+		raw, err := json.Marshal([]pipeline.StepResult{{Strategy: "truncation", Before: totals(before), After: totals(after)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return raw
+	}
+	for name, c := range map[string]struct {
+		run  store.RunRow
+		want string
+	}{
+		"no step does anything":         {store.RunRow{TokensBefore: 120, TokensAfter: 120, Steps: steps(12, 12)}, "nothing to compact"},
+		"no steps are known":            {store.RunRow{}, "nothing to compact"},
+		"the view is what they lead to": {store.RunRow{TokensBefore: 40, TokensAfter: 40, Steps: steps(12, 4)}, "nothing changed: the view is already what the steps lead to"},
+		"they save little": {
+			store.RunRow{TokensBefore: 1340, TokensAfter: 40, Steps: steps(134, 4)},
+			"nothing changed: the steps would save 1,300 tokens, less than the policy asks for (min_gain_tokens, guards.min_gain_share)",
+		},
+	} {
+		c.run.Outcome = worker.OutcomeNothingToCompact
+		if got := outcomeText(c.run); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }
