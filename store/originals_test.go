@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
 )
 
 func lastSeq(t fataler, s *Store, sid int64) chat.Seq {
@@ -209,4 +212,66 @@ func TestOriginalsOfPurgedWords(t *testing.T) {
 			t.Errorf("%s: the view stands for %q, want %q", name, got, c.want)
 		}
 	}
+}
+
+// Of what was said of a message, the first counts.
+func TestCoversOfCellsThatOverlap(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		seq := rapid.Map(rapid.Int64Range(1, 30), func(n int64) chat.Seq { return chat.Seq(n) })
+		said := rapid.SliceOf(rapid.Custom(func(t *rapid.T) cell {
+			lo := seq.Draw(t, "lo")
+			return cell{chat.Range{Lo: lo, Hi: lo + seq.Draw(t, "length")}, rapid.SampledFrom([]chat.Seq{noCover, 0, 31, 32, 62}).Draw(t, "by")}
+		})).Draw(t, "said")
+		c := newCovers(said)
+		for q := chat.Seq(1); q <= 60; q++ {
+			want := noCover
+			if i := slices.IndexFunc(said, func(x cell) bool { return x.Lo <= q && q < x.Hi }); i >= 0 {
+				want = said[i].by
+			}
+			for by, covered := range c.of {
+				if covered.Has(q) != (by == want) {
+					t.Fatalf("%d is in what %d covers, want %d", q, by, want)
+				}
+			}
+			if got := c.by(q); got != max(want, 0) || want >= 0 && c.of[want] == nil {
+				t.Fatalf("%d covers %d, want %d", got, q, want)
+			}
+		}
+		reached := chat.RangesOf(seq.Draw(t, "of"), 62)
+		want := reached
+		for range c.of {
+			for by, covered := range c.of {
+				if want.Has(by) {
+					want = want.Union(covered)
+				}
+			}
+		}
+		if got := c.closure(reached); got.String() != want.String() {
+			t.Fatalf("closure %s, want %s", got, want)
+		}
+	})
+}
+
+// BenchmarkOriginalsGrowth reads what the view stands for where every second message has a
+// replacement, and the replacements have a summary.
+func BenchmarkOriginalsGrowth(b *testing.B) {
+	growth.Report(b, 2000, 8, func(n int) func() {
+		said := []cell{{chat.Range{Lo: chat.Seq(3*n + 1), Hi: chat.Open}, noCover}, {chat.Range{Lo: chat.Seq(2*n + 1), Hi: chat.Seq(3*n + 1)}, chat.Seq(3*n + 1)}}
+		var log []logged
+		for i := range n {
+			q := chat.Seq(2*i + 1)
+			said = append(said, cell{chat.Range{Lo: q, Hi: q + 1}, chat.Seq(2*n + 1 + i)})
+			log = append(log, logged{q, 100, 'm'})
+		}
+		return func() {
+			c := newCovers(said)
+			if got := c.closure(chat.RangesOf(chat.Seq(3*n + 1))); got.Len() != int64(2*n+1) {
+				b.Fatalf("%d messages, want %d", got.Len(), 2*n+1)
+			}
+			if out, _ := c.newest(log, math.MaxInt64); len(out) != n {
+				b.Fatalf("%d messages of the log, want %d", len(out), n)
+			}
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"maps"
@@ -24,7 +25,7 @@ func (s *Store) Originals(ctx context.Context, sid int64, upTo chat.Seq, of []ch
 	if err != nil {
 		return nil, nil, wrap("find originals", err)
 	}
-	reached := covers.closure(chat.RangesOf(of...).Union(covers[0]).Intersect(chat.Ranges{{Lo: 1, Hi: upTo + 1}}))
+	reached := covers.closure(chat.RangesOf(of...).Union(covers.of[0]).Intersect(chat.Ranges{{Lo: 1, Hi: upTo + 1}}))
 	log, err := s.logged(ctx, sid, reached)
 	if err != nil {
 		return nil, nil, wrap("find originals", err)
@@ -57,7 +58,17 @@ func (s *Store) Originals(ctx context.Context, sid int64, upTo chat.Seq, of []ch
 
 // covers holds by summary or replacement the messages out of the view that it was the latest to
 // take the place of. What was last excluded for lack of room has the key 0.
-type covers map[chat.Seq]chat.Ranges
+type covers struct {
+	of    map[chat.Seq]chat.Ranges
+	keys  []chat.Seq // of of, sorted
+	cells []cell     // all that is in of, sorted and disjoint
+}
+
+// cell is a part of what a summary or replacement covers.
+type cell struct {
+	chat.Range
+	by chat.Seq
+}
 
 func (s *Store) covers(ctx context.Context, sid int64, dropped string) (covers, error) {
 	const query = `
@@ -70,36 +81,91 @@ func (s *Store) covers(ctx context.Context, sid int64, dropped string) (covers, 
 			WHERE e.sid = $1 AND r.in_force) x
 		ORDER BY revision DESC NULLS FIRST`
 	rows, _ := s.pool.Query(ctx, s.q(query), sid, dropped) // rows hold the error
-	out := covers{}
-	var explained, seqs chat.Ranges // first of all by the view itself
+	var said []cell                                        // the latest first, and before all the view itself
+	var seqs chat.Ranges
 	var by *chat.Seq
 	_, err := pgx.ForEachRow(rows, []any{rangesText{&seqs}, &by}, func() error {
-		if by != nil {
-			out[*by] = out[*by].Union(seqs.Minus(explained))
+		for _, x := range seqs {
+			c := cell{x, noCover}
+			if by != nil {
+				c.by = *by
+			}
+			said = append(said, c)
 		}
-		explained = explained.Union(seqs)
 		return nil
 	})
-	return out, err
+	return newCovers(said), err
+}
+
+// noCover is in a cell that explains why messages are in the view or out of it, without what
+// takes their place.
+const noCover chat.Seq = -1
+
+// newCovers returns the covers of cells that overlap; the first that has a message counts. The
+// time that it takes grows with the number of cells, however they overlap.
+func newCovers(said []cell) covers {
+	bounds := make([]chat.Seq, 0, 2*len(said))
+	for _, x := range said {
+		bounds = append(bounds, x.Lo, x.Hi)
+	}
+	slices.Sort(bounds)
+	bounds = slices.Compact(bounds)
+	// Between two bounds, all messages have the same cover. next leads to the first place at or
+	// after one that has none yet.
+	by, next := make([]chat.Seq, len(bounds)), make([]int, len(bounds))
+	for i := range next {
+		next[i] = i
+	}
+	free := func(i int) int {
+		for ; next[i] != i; i = next[i] {
+			next[i] = next[next[i]]
+		}
+		return i
+	}
+	for _, x := range said {
+		i, _ := slices.BinarySearch(bounds, x.Lo)
+		for i = free(i); bounds[i] < x.Hi; i = free(i) {
+			by[i], next[i] = x.by, i+1
+		}
+	}
+	c := covers{of: map[chat.Seq]chat.Ranges{}}
+	for i, lo := range bounds {
+		if next[i] == i || by[i] == noCover {
+			continue
+		}
+		x := chat.Range{Lo: lo, Hi: bounds[i+1]}
+		c.cells = append(c.cells, cell{x, by[i]})
+		c.of[by[i]] = append(c.of[by[i]], x)
+	}
+	for by, ranges := range c.of {
+		c.of[by] = chat.Merged(ranges)
+	}
+	c.keys = slices.Sorted(maps.Keys(c.of))
+	return c
 }
 
 // closure returns a set with what its members cover, directly or through others.
 func (c covers) closure(of chat.Ranges) chat.Ranges {
-	for _, by := range slices.Backward(slices.Sorted(maps.Keys(c))) { // it has a higher seq than what it covers
-		if of.Has(by) {
-			of = of.Union(c[by])
+	all := slices.Clone(of)
+	seen := map[chat.Seq]bool{}
+	for i := 0; i < len(all); i++ { // what is appended, too
+		k, _ := slices.BinarySearch(c.keys, all[i].Lo)
+		for ; k < len(c.keys) && c.keys[k] < all[i].Hi; k++ {
+			if by := c.keys[k]; !seen[by] {
+				seen[by] = true
+				all = append(all, c.of[by]...)
+			}
 		}
 	}
-	return of
+	return chat.Merged(all)
 }
 
 // by returns the summary or replacement that was the latest to take the place of a message, 0
 // for none.
 func (c covers) by(q chat.Seq) chat.Seq {
-	for by, covered := range c {
-		if covered.Has(q) { // no other does
-			return by
-		}
+	i, _ := slices.BinarySearchFunc(c.cells, q, func(x cell, q chat.Seq) int { return cmp.Compare(x.Hi, q+1) })
+	if i < len(c.cells) && c.cells[i].Lo <= q {
+		return c.cells[i].by
 	}
 	return 0
 }
@@ -143,13 +209,13 @@ func (c covers) newest(log []logged, most int64) (out []logged, stands []chat.Se
 	took := map[chat.Seq]bool{}
 	for _, m := range slices.Backward(log) {
 		switch {
-		case left.Has(m.seq), m.kind == 'i', m.kind == 's' && (len(c[m.seq]) > 0 || m.size == purgedSize):
+		case left.Has(m.seq), m.kind == 'i', m.kind == 's' && (len(c.of[m.seq]) > 0 || m.size == purgedSize):
 		case m.kind == 's':
 			stand(m.seq)
 		case m.size < purgedSize && fits(m):
 			most -= m.size
 			took[m.seq] = true
-		case !c[0].Has(m.seq): // the oldest summary of it stands for all before it
+		case !c.of[0].Has(m.seq): // the oldest summary of it stands for all before it
 			summary, standIn := above(m.seq)
 			switch gone := m.size == purgedSize; {
 			case summary > 0:

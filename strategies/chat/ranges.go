@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -25,6 +26,17 @@ func RangesOf(seqs ...Seq) Ranges {
 	var out Ranges
 	for _, q := range s {
 		out = out.extend(Range{q, q + 1})
+	}
+	return out
+}
+
+// Merged returns the set of the seqs in the given ranges, in any order.
+func Merged(ranges []Range) Ranges {
+	s := slices.Clone(ranges)
+	slices.SortFunc(s, func(a, b Range) int { return cmp.Compare(a.Lo, b.Lo) })
+	var out Ranges
+	for _, x := range s {
+		out = out.extend(x)
 	}
 	return out
 }
