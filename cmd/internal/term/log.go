@@ -15,5 +15,14 @@ func (o Output) Logger(level, format string) *slog.Logger {
 	if format == "text" || format != "json" && o.TTY {
 		return slog.New(tint.NewTextHandler(o.W, &tint.Options{Level: l, TimeFormat: time.TimeOnly, NoColor: !o.Color}))
 	}
-	return slog.New(slog.NewJSONHandler(o.W, &slog.HandlerOptions{Level: l}))
+	return slog.New(slog.NewJSONHandler(o.W, &slog.HandlerOptions{Level: l, ReplaceAttr: inMillis}))
+}
+
+// inMillis gives a duration in JSON, which would be a number of nanoseconds, a unit: took is
+// took_ms.
+func inMillis(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() != slog.KindDuration {
+		return a
+	}
+	return slog.Int64(a.Key+"_ms", a.Value.Duration().Milliseconds())
 }

@@ -235,13 +235,13 @@ func TestLogger(t *testing.T) {
 	log := func(o Output, level, format string) string {
 		var b bytes.Buffer
 		o.W = &b
-		o.Logger(level, format).Info("run done", "run_id", 7)
+		o.Logger(level, format).Info("run done", "run_id", 7, "took", 1250*time.Millisecond)
 		return b.String()
 	}
-	if got := log(Output{}, "info", "auto"); !strings.Contains(got, `"msg":"run done","run_id":7}`) {
+	if got := log(Output{}, "info", "auto"); !strings.Contains(got, `"msg":"run done","run_id":7,"took_ms":1250}`) {
 		t.Errorf("a pipe gets %q", got)
 	}
-	if got := log(Output{TTY: true}, "info", "auto"); !strings.Contains(got, "INF run done run_id=7\n") {
+	if got := log(Output{TTY: true}, "info", "auto"); !strings.Contains(got, "INF run done run_id=7 took=1.25s\n") {
 		t.Errorf("a terminal gets %q", got)
 	}
 	if got := log(Output{}, slog.LevelWarn.String(), "json"); got != "" {
