@@ -92,7 +92,11 @@ func (r *Registry) Fill(name string, params Params, v policy.Values) Params {
 func (r *Registry) New(name string, params Params) (Strategy, error) {
 	known, ok := r.known[name]
 	if !ok {
-		return nil, fmt.Errorf("%w %q, want one of %s", ErrUnknownStrategy, name, strings.Join(r.Names(), ", "))
+		hint := "want one of " + strings.Join(r.Names(), ", ")
+		if near := policy.Nearest(name, r.Names()); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+		return nil, fmt.Errorf("%w %q, %s", ErrUnknownStrategy, name, hint)
 	}
 	args := &Args{strategy: name, params: params, registry: r}
 	s, err := known.make(args)

@@ -28,5 +28,6 @@ func TestStrategies(t *testing.T) {
 	if len(got.Strategies) != 1 || got.Strategies[0].Name != "token_budget" || len(got.Strategies[0].Params) == 0 {
 		t.Errorf("--json: %+v", got)
 	}
+	invoke(t, nil, "strategies", "slidng_window").want(t, exitUsage, `unknown strategy "slidng_window", did you mean sliding_window?`)
 	invoke(t, nil, "strategies", "sliding").want(t, exitUsage, `unknown strategy "sliding", want one of`, "sliding_window")
 }

@@ -158,7 +158,7 @@ func (d *decoder) unknown(prefix, key string, n *yaml.Node) {
 			misplaced = cmp.Or(misplaced, k)
 		}
 	}
-	d.faults.addf(d.at(n), key, "unknown key%s", didYouMean(cmp.Or(nearest(key, siblings), misplaced)))
+	d.faults.addf(d.at(n), key, "unknown key%s", didYouMean(cmp.Or(policy.Nearest(key, siblings), misplaced)))
 }
 
 func didYouMean(name string) string {
@@ -324,7 +324,7 @@ func (d *decoder) object(key string, n *yaml.Node, target reflect.Value) error {
 	names := tags(target.Type())
 	d.pairs(key, n, func(name string, k, v *yaml.Node) {
 		if f := slices.Index(names, k.Value); f < 0 {
-			hint := cmp.Or(didYouMean(nearest(k.Value, names)), ": want "+strings.Join(names, ", "))
+			hint := cmp.Or(didYouMean(policy.Nearest(k.Value, names)), ": want "+strings.Join(names, ", "))
 			d.faults.addf(d.at(k), name, "unknown key%s", hint)
 		} else if !isNull(resolve(v)) {
 			d.set(name, k, v, target.Field(f))

@@ -171,7 +171,7 @@ func (d *decoder) environment(env map[string]string) {
 		if !strings.HasPrefix(name, envPrefix) || known[name] || service.MatchString(name) {
 			continue
 		}
-		hint := didYouMean(nearest(name, slices.Sorted(maps.Keys(known))))
+		hint := didYouMean(policy.Nearest(name, slices.Sorted(maps.Keys(known))))
 		d.faults.addf(Origin{Source: FromEnv, Name: name}, "", "unknown variable%s", hint)
 	}
 }
