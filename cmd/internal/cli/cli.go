@@ -135,7 +135,8 @@ func run(ctx context.Context, args []string, e *Env) int {
 	if err != nil {
 		return e.fail(ctx, usageError(err))
 	}
-	e.file, e.database, e.flags = g.ConfigFile, g.Database, g.values()
+	e.file, e.database = g.ConfigFile, g.Database
+	e.flags, e.flagNames = g.values()
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	if err := errors.Join(parsed.BindToProvider(e.Config), parsed.BindToProvider(e.Open)); err != nil {
 		return e.fail(ctx, fmt.Errorf("command line: %w", err))

@@ -27,15 +27,17 @@ type Env struct {
 	// JSON selects one JSON object on Out instead of text.
 	JSON bool
 
-	file     string            // --config
-	database string            // --database
-	flags    map[string]string // settings by key
-	loaded   *config.Config
-	store    *store.Store // that Open has connected
-	secrets  []string
-	unknown  []string // models that noteUnknown has noted
-	now      func() time.Time
-	asks     bool // Stdin is a terminal, so a person can be asked
+	file     string // --config
+	database string // --database
+	// The settings of the command line, and the names of their flags, by key.
+	flags, flagNames map[string]string
+
+	loaded  *config.Config
+	store   *store.Store // that Open has connected
+	secrets []string
+	unknown []string // models that noteUnknown has noted
+	now     func() time.Time
+	asks    bool // Stdin is a terminal, so a person can be asked
 }
 
 // Config loads the configuration on the first call. The error lists all invalid settings.
@@ -43,7 +45,7 @@ func (e *Env) Config() (config.Config, error) {
 	if e.loaded != nil {
 		return *e.loaded, nil
 	}
-	c, err := config.Load(config.LoadOptions{Path: e.file, Environ: e.Environ, Flags: e.flags, Registry: summarizing(e.Registry)})
+	c, err := config.Load(config.LoadOptions{Path: e.file, Environ: e.Environ, Flags: e.flags, FlagNames: e.flagNames, Registry: summarizing(e.Registry)})
 	e.secrets = append(e.secrets, c.Database.URL.Reveal(), c.Redis.URL.Reveal())
 	for _, d := range c.Databases {
 		e.secrets = append(e.secrets, d.URL.Reveal())

@@ -19,9 +19,9 @@ type globals struct {
 	Settings kong.Plugins `embed:""`
 }
 
-// settingFlags returns a pointer to a struct with a flag for every setting, with the name
-// or alias that config.FlagName returns. Help shows the most common ones only. The fields
-// are *string, nil if not given; package config parses and validates them.
+// settingFlags returns a pointer to a struct with a flag for every setting, with the name that
+// config.FlagName returns, and those that have a shorter name, too. Help shows the most common
+// ones only. The fields are *string, nil if not given; package config parses and validates them.
 func settingFlags() any {
 	shown := []struct{ key, tag string }{
 		{"database.url", `placeholder:"URL" help:"Postgres; default: $$DATABASE_URL."`},
@@ -39,14 +39,13 @@ func settingFlags() any {
 		if seen[key] {
 			return
 		}
-		seen[key] = true
-		name := "name"
-		if _, renamed := reflect.StructTag(tag).Lookup(name); renamed {
-			name = "aliases"
+		if _, short := reflect.StructTag(tag).Lookup("name"); !short {
+			seen[key] = true
+			tag = fmt.Sprintf("name:%q %s", config.FlagName(key), tag)
 		}
 		flags = append(flags, reflect.StructField{
 			Name: fmt.Sprintf("Flag%d", len(flags)), Type: reflect.TypeFor[*string](),
-			Tag: reflect.StructTag(fmt.Sprintf("key:%q %s:%q group:\"Settings:\" %s", key, name, config.FlagName(key), tag)),
+			Tag: reflect.StructTag(fmt.Sprintf("key:%q group:\"Settings:\" %s", key, tag)),
 		})
 	}
 	for _, s := range shown {
@@ -58,14 +57,15 @@ func settingFlags() any {
 	return reflect.New(reflect.StructOf(flags)).Interface()
 }
 
-// values returns the settings given as flags, by key.
-func (g *globals) values() map[string]string {
-	out := map[string]string{}
+// values returns the settings given as flags, and the names of those, by key.
+func (g *globals) values() (out, names map[string]string) {
+	out, names = map[string]string{}, map[string]string{}
 	flags := reflect.ValueOf(g.Settings[0]).Elem()
 	for i := range flags.NumField() {
 		if text, _ := reflect.TypeAssert[*string](flags.Field(i)); text != nil {
-			out[flags.Type().Field(i).Tag.Get("key")] = *text
+			tag := flags.Type().Field(i).Tag
+			out[tag.Get("key")], names[tag.Get("key")] = *text, tag.Get("name")
 		}
 	}
-	return out
+	return out, names
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -38,6 +39,8 @@ type LoadOptions struct {
 	Environ []string
 	// Flags are settings from the command line, by key ("database.url").
 	Flags map[string]string
+	// FlagNames are those of the flags, by key, that are not what FlagName returns.
+	FlagNames map[string]string
 	// deprecated replaces the table of former keys, for tests.
 	deprecated map[string]string
 	// Dir is the folder of ./compactor.yaml; "" is the working directory.
@@ -91,7 +94,7 @@ func read(o LoadOptions, p policy.Policy) (Config, *decoder) {
 	}
 	c.file = d.file(o, env)
 	d.environment(env)
-	d.flags(o.Flags)
+	d.flags(o.Flags, o.FlagNames)
 	c.notices = d.notices
 	return c, d
 }
@@ -177,9 +180,9 @@ func (d *decoder) environment(env map[string]string) {
 }
 
 // flags reads the settings given as flags.
-func (d *decoder) flags(flags map[string]string) {
+func (d *decoder) flags(flags, names map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(flags)) {
-		o := Origin{Source: FromFlag, Name: FlagName(key)}
+		o := Origin{Source: FromFlag, Name: cmp.Or(names[key], FlagName(key))}
 		now := d.current(o, key)
 		if _, ok := d.byKey[now]; !ok {
 			d.faults.addf(o, key, "unknown key")
