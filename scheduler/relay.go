@@ -159,7 +159,7 @@ func (s *Scheduler) redeliver(ctx context.Context, requests *credit) (more bool,
 
 // runOrphans enqueues runs whose worker's lease has expired.
 func (s *Scheduler) runOrphans(ctx context.Context) error {
-	return s.reconcile(ctx, "orphaned", func(ctx context.Context) (int, bool, error) {
+	return s.reconcile(ctx, "their workers are gone", func(ctx context.Context) (int, bool, error) {
 		n, err := s.deliver(ctx, ReasonOrphaned, s.cfg.PageSize, s.store.Orphaned)
 		return n, n >= s.cfg.PageSize, err
 	})
@@ -169,7 +169,7 @@ func (s *Scheduler) runOrphans(ctx context.Context) error {
 // after a change of thresholds, or if an outbox row was lost.
 func (s *Scheduler) runForgotten(ctx context.Context) error {
 	credit := s.newCredit(store.TriggerEvent)
-	return s.reconcile(ctx, "forgotten", func(ctx context.Context) (int, bool, error) {
+	return s.reconcile(ctx, "their sessions were due without a run, as after an import or a change of settings", func(ctx context.Context) (int, bool, error) {
 		room, err := credit.wait(ctx)
 		if err != nil {
 			return 0, false, err
@@ -258,8 +258,8 @@ func (s *Scheduler) runPurge(ctx context.Context) error {
 }
 
 // reconcile calls page until there is no more, first after firstReconcile and then every
-// ReconcileInterval, and logs the number of runs.
-func (s *Scheduler) reconcile(ctx context.Context, kind string, page func(context.Context) (runs int, more bool, err error)) error {
+// ReconcileInterval, and logs the number of runs with the reason.
+func (s *Scheduler) reconcile(ctx context.Context, reason string, page func(context.Context) (runs int, more bool, err error)) error {
 	for pause := min(firstReconcile, s.cfg.ReconcileInterval); ; pause = s.cfg.ReconcileInterval {
 		if err := backoff.Wait(ctx, pause); err != nil {
 			return err
@@ -274,7 +274,7 @@ func (s *Scheduler) reconcile(ctx context.Context, kind string, page func(contex
 			total += n
 		}
 		if total > 0 {
-			s.log.InfoContext(ctx, "lost work found", "kind", kind, "runs", total)
+			s.log.InfoContext(ctx, "runs enqueued", "reason", reason, "runs", total)
 		}
 	}
 }

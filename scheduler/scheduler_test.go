@@ -300,6 +300,8 @@ func TestTheObserverIsToldOfTheLeadAndOfRuns(t *testing.T) {
 		stop()
 		b.check(slices.Equal(o.leads, []bool{true, false}), "leads %v", o.leads)
 		b.check(o.taken[ReasonEvent] == 3 && o.taken[ReasonForgotten] == 4 && o.taken[ReasonOrphaned] == 5, "taken %v", o.taken)
+		b.check(len(b.log.lines(`msg="runs enqueued" reason="their sessions were due without a run, as after an import`)) == 1, "not told once")
+		b.check(len(b.log.lines(`msg="runs enqueued" reason="their workers are gone" runs=5`)) == 1, "not told once")
 		b.check(o.expired == 6, "expired %d", o.expired)
 	})
 }
