@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
@@ -34,10 +35,17 @@ type policyRowJSON struct {
 	Due      int64 `json:"due"`
 }
 
+// policiesSoon is within what a scheduler begins to take a change to the sessions.
+const policiesSoon = 10 * time.Second
+
 func (c *policyListCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
 	tenant := cfg.Tenant
 	if c.AllTenants {
 		tenant = ""
+	}
+	all, err := st.Policies(ctx, "")
+	if err != nil {
+		return err
 	}
 	list, err := st.Policies(ctx, tenant)
 	if err != nil {
@@ -90,13 +98,18 @@ func (c *policyListCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 		return err
 	}
 	e.say("")
-	switch {
+	if others := len(all) - len(list); others > 0 {
+		e.say("other tenants have %s: see --all-tenants", term.Plural(others, "policy", "policies"))
+	}
+	switch late := e.since(progress.ChangedAt); {
 	case !progress.Pending:
 		e.say("all sessions follow the policies")
+	case progress.Changed == 0 && progress.Percent == 0 && late < policiesSoon:
+		e.say("sessions do not follow the last change yet, of %s ago", term.Duration(late))
 	case progress.Changed == 0 && progress.Percent == 0:
-		e.say("sessions do not follow the last change yet, of %s ago: is a scheduler running?", term.Duration(e.since(progress.ChangedAt)))
+		e.say("sessions do not follow the last change yet, of %s ago: is a scheduler running?", term.Duration(late))
 	default:
-		e.say("sessions follow the last change, of %s ago: %.0f %% looked at, %s changed", term.Duration(e.since(progress.ChangedAt)),
+		e.say("sessions follow the last change, of %s ago: %.0f %% looked at, %s changed", term.Duration(late),
 			progress.Percent, term.Count(progress.Changed))
 	}
 	return nil

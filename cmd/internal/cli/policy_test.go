@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
@@ -76,6 +77,8 @@ func TestPoliciesAreAppliedAfterALookAtTheirEffect(t *testing.T) {
 	invoke(t, db, "policy", "apply", path, "--yes").want(t, 0, "support@1 is in force already")
 
 	golden(t, "policy_list_pending", scrubRun(invoke(t, db, "policy", "list").want(t, 0).stdout))
+	later := &Env{Environ: db, now: func() time.Time { return time.Now().Add(time.Minute) }}
+	invokeWith(t, later, "policy", "list").want(t, 0, "is a scheduler running?")
 	follow(t, st)
 	golden(t, "policy_list", scrubRun(invoke(t, db, "policy", "list").want(t, 0).stdout))
 	golden(t, "policy_show", scrubRun(invoke(t, db, "policy", "show", "support", "--model", "gpt-4o").want(t, 0).stdout))
@@ -97,6 +100,13 @@ func TestPoliciesAreAppliedAfterALookAtTheirEffect(t *testing.T) {
 	invoke(t, db, "policy", "assign", "chat", "support").want(t, 0, "session chat has the policy support")
 	invoke(t, db, "policy", "assign", "chat", "unknown").want(t, exitNotFound, "no policy unknown is in force")
 	invoke(t, db, "policy", "assign", "chat").want(t, 0, "session chat has the policy default")
+
+	theirs := strings.NewReplacer("name: support", "name: orchard", "{agent: support}", "{tenant: orchard}").Replace(supportPolicy)
+	invoke(t, db, "policy", "apply", file(t, "three.yaml", theirs), "--yes").want(t, 0, "orchard@1 is in force")
+	invoke(t, db, "policy", "list").want(t, 0, "other tenants have 1 policy: see --all-tenants")
+	if r := invoke(t, db, "policy", "list", "--all-tenants").want(t, 0, "orchard"); strings.Contains(r.stdout, "other tenants") {
+		t.Error(r.stdout)
+	}
 }
 
 func TestPoliciesAsJSON(t *testing.T) {
