@@ -152,7 +152,7 @@ func (s *Store) SetParent(ctx context.Context, k Key, parent string) error {
 func (s *Store) Fork(ctx context.Context, k Key, session, at string) (messages int64, err error) {
 	const query = `SELECT compactor.fork($1, $2, $3, $4)`
 	return restoring(ctx, s, k, func() (int64, error) {
-		return queryRow(ctx, s, fmt.Sprintf("fork session %s", k), pgx.RowTo[int64], query, k.tenant(), k.Session, session, at)
+		return queryRow(ctx, s, "fork", pgx.RowTo[int64], query, k.tenant(), k.Session, session, at)
 	})
 }
 

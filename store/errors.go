@@ -85,7 +85,12 @@ func mapError(err error) error {
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		// Raised by the schema's own functions, whose texts are meant for users.
-		raised := func(kind error) error { return &Error{Kind: kind, Message: pg.Message, Hint: pg.Hint} }
+		// Who calls one from Go names it himself: set policy, for set_policy.
+		function, text, named := strings.Cut(pg.Message, ": ")
+		if !named || strings.Trim(function, "abcdefghijklmnopqrstuvwxyz_") != "" {
+			text = pg.Message
+		}
+		raised := func(kind error) error { return &Error{Kind: kind, Message: text, Hint: pg.Hint} }
 		switch {
 		case pg.Code == "P0002":
 			return raised(ErrNotFound)

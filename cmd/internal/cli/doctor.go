@@ -191,13 +191,14 @@ func (x *doctorReport) redis(ctx context.Context, cfg config.Config, name jobs.I
 		{"persistence", "appendonly", "yes", checkWarn, "after a restart of Redis queued runs wait until the scheduler finds them in Postgres"},
 	} {
 		got, err := client.ConfigGet(ctx, s.setting).Result()
+		text := strings.TrimPrefix(s.setting+" "+got[s.setting], s.name+" ")
 		switch value := got[s.setting]; {
 		case err != nil || value == "":
 			x.add("redis", s.name, checkSkip, "not reported", "managed and embedded servers may not report it")
 		case value == s.want:
-			x.add("redis", s.name, checkOK, s.setting+" "+value, "")
+			x.add("redis", s.name, checkOK, text, "")
 		default:
-			x.add("redis", s.name, s.otherwise, s.setting+" "+value, s.advice)
+			x.add("redis", s.name, s.otherwise, text, s.advice)
 		}
 	}
 	if name != "" {

@@ -73,7 +73,7 @@ func TestCommandsGoOverAllDatabasesOrFindTheOneOfTheirSession(t *testing.T) {
 			t.Errorf("%d pauses", n)
 		}
 	}
-	invoke(t, env, "doctor").want(t, 0, "database east", "database west")
+	invoke(t, env, "doctor").want(t, 0, "database east", "database west", "✓ maxmemory-policy: noeviction", "appendonly")
 	invoke(t, env, "migrate", "status").want(t, 0, "database east", "database west")
 	invoke(t, env, "version").want(t, 0)
 

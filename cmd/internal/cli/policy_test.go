@@ -98,7 +98,7 @@ func TestPoliciesAreAppliedAfterALookAtTheirEffect(t *testing.T) {
 	invoke(t, db, "policy", "rollback", "support", "--yes").want(t, 0, "support@1 is in force")
 
 	invoke(t, db, "policy", "assign", "chat", "support").want(t, 0, "session chat has the policy support")
-	invoke(t, db, "policy", "assign", "chat", "unknown").want(t, exitNotFound, "no policy unknown is in force")
+	invoke(t, db, "policy", "assign", "chat", "unknown").want(t, exitNotFound, "compactor: set policy: no policy unknown is in force")
 	invoke(t, db, "policy", "assign", "chat").want(t, 0, "session chat has the policy default")
 
 	theirs := strings.NewReplacer("name: support", "name: orchard", "{agent: support}", "{tenant: orchard}").Replace(supportPolicy)

@@ -415,7 +415,7 @@ func TestChildrenAreShownWithTheirParent(t *testing.T) {
 		t.Errorf("%+v", row)
 	}
 	invoke(t, db, "fork", "chat", "copy").want(t, exitRefused, "exists already")
-	invoke(t, db, "fork", "chat", "other", "--at", "nothing").want(t, exitNotFound, "has no source message nothing")
+	invoke(t, db, "fork", "chat", "other", "--at", "nothing").want(t, exitNotFound, "compactor: fork: session chat has no source message nothing")
 	invoke(t, db, "doctor").want(t, 0)
 }
 
