@@ -108,7 +108,7 @@ const lockPoll = 200 * time.Millisecond
 // transaction: behind a pooler, that of a session would stay with a server connection. Who
 // waits has no transaction, and so no server connection.
 func locked(ctx context.Context, cfg *pgx.ConnConfig, f func() error) error {
-	conn, err := pgx.ConnectConfig(ctx, cfg)
+	conn, err := connect(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func installFunctions(ctx context.Context, cfg *pgx.ConnConfig, schema string) (
 	if err != nil {
 		return false, err
 	}
-	conn, err := pgx.ConnectConfig(ctx, cfg)
+	conn, err := connect(ctx, cfg)
 	if err != nil {
 		return false, err
 	}
@@ -240,7 +240,7 @@ func status(ctx context.Context, dsn, schema string) ([]Migration, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := pgx.ConnectConfig(ctx, cfg)
+	conn, err := connect(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}

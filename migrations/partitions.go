@@ -59,7 +59,7 @@ func partition(ctx context.Context, cfg *pgx.ConnConfig, schema string, partitio
 	if partitions == 0 {
 		return nil
 	}
-	conn, err := pgx.ConnectConfig(ctx, cfg)
+	conn, err := connect(ctx, cfg)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -30,7 +29,7 @@ func CreateRoles(ctx context.Context, dsn, schema string) (created, missing []st
 	if len(schema) > maxSchemaForRoles {
 		return nil, nil, fmt.Errorf("create roles: schema %q: want at most %d letters, as its roles are named after it", schema, maxSchemaForRoles)
 	}
-	conn, err := pgx.ConnectConfig(ctx, cfg)
+	conn, err := connect(ctx, cfg)
 	if err != nil {
 		return nil, nil, fmt.Errorf("create roles: %w", err)
 	}

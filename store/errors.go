@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/sessionstore/compactor/migrations"
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
@@ -136,28 +135,13 @@ func mapError(err error) error {
 
 var errInternal = errors.New("database error")
 
-// scrub unwraps a connection error, whose text quotes the DSN, and merges the equal errors
-// of several attempts at one address. A refused login is ErrLogin.
+// scrub is migrations.OneLine, with a refused login as ErrLogin.
 func scrub(err error) error {
-	connect, ok := errors.AsType[*pgconn.ConnectError](err)
-	if !ok {
-		return err
-	}
-	var lines []string
-	for line := range strings.Lines(connect.Unwrap().Error()) {
-		if line = strings.TrimSpace(line); !slices.Contains(lines, line) {
-			lines = append(lines, line)
-		}
-	}
+	line := migrations.OneLine(err)
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && (strings.HasPrefix(pg.Code, "28") || pg.Code == "3D000") {
-		return &Error{Kind: ErrLogin, Message: strings.Join(lines, "; ")}
+		return &Error{Kind: ErrLogin, Message: line.Error()}
 	}
-	if len(lines) == 1 {
-		if op, ok := errors.AsType[*net.OpError](err); ok {
-			return op // the line has the address twice more
-		}
-	}
-	return errors.New(strings.Join(lines, "; "))
+	return line
 }
 
 // wrap maps an error of the driver and prefixes it with the operation; nil stays nil.

@@ -290,6 +290,9 @@ func TestAnUnreachableDatabaseIsNamedWithoutItsPassword(t *testing.T) {
 			code = exitFindings
 		}
 		r := invoke(t, env, args...).want(t, code, "127.0.0.1:1")
+		if n := strings.Count(r.stderr, "compactor: "); code == exitInternal && n > 1 {
+			t.Errorf("%v: an error of %d lines: %s", args, n, r.stderr)
+		}
 		if strings.Contains(r.stdout+r.stderr, "hush") {
 			t.Errorf("%v shows the password: %s%s", args, r.stdout, r.stderr)
 		}
