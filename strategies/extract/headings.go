@@ -24,6 +24,10 @@ func headed(lines []prose.Line) []string {
 		if l.Indent < labelled {
 			label, labelled = "", 0
 		}
+		leadsCode := l.Code && strings.HasSuffix(l.Text, ":") && !l.Listed && !l.Bold && l.Level == 0
+		if said := prose.Sentences(l.Text); leadsCode && len(said) > 1 {
+			l.Text, leadsCode = strings.Join(said[:len(said)-1], " "), false
+		}
 		opens := strings.HasSuffix(l.Text, ":")
 		listed := func(i int) bool { return i < len(lines) && (lines[i].Listed || lines[i].Row) }
 		opens = opens || l.Listed && listed(i+1) && lines[i+1].Indent > l.Indent || l.Bold && !l.Listed && listed(i+1) // a list of its own
@@ -32,6 +36,8 @@ func headed(lines []prose.Line) []string {
 			heading = ""
 		}
 		switch {
+		case leadsCode && heading == "": // and nothing else
+			out, listing = append(out, l.Text), false
 		case strings.HasSuffix(l.Text, ":") && len(l.Text) <= maxHeading && !intending().MatchString(l.Text) && (!listed(i+1) || !listed(i+2) || lines[i+1].Row || nested):
 			if heading, level, bold = l.Text+" ", l.Level, l.Bold; nested {
 				label, labelled = heading, lines[i+1].Indent

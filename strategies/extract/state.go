@@ -58,9 +58,15 @@ func (s *history) addLastAnswer(b *itemList) {
 		line = withoutFarewell(line)
 		heads := j+1 < len(t.lines) && strings.HasPrefix(t.lines[j+1], belowMark)
 		announced = announced || heads && next != "" && strings.Contains(line, next)
-		if (last != nil || j < t.lastStart && t.callsBefore > 0) && !heads { // the calls stand for what was to be done
+		if !heads {
+			over := func(said string) bool { // it leads code
+				return strings.HasSuffix(said, ":") && (j+1 == len(t.lines) || !listEntry().MatchString(t.lines[j+1]))
+			}
+			if last != nil || j < t.lastStart && t.callsBefore > 0 { // the calls stand for what was to be done
+				over = announces
+			}
 			said := prose.Sentences(line)
-			if line = strings.Join(slices.DeleteFunc(slices.Clone(said), announces), " "); line != strings.Join(said, " ") && isEmpty(line) {
+			if line = strings.Join(slices.DeleteFunc(slices.Clone(said), over), " "); line != strings.Join(said, " ") && isEmpty(line) {
 				continue
 			}
 		}

@@ -11,8 +11,9 @@ import (
 type Line struct {
 	Text              string
 	Listed, Row, Bold bool
-	Indent            int // in bytes
-	Level             int // of a heading, the number of its signs; else 0
+	Indent            int  // in bytes
+	Level             int  // of a heading, the number of its signs; else 0
+	Code              bool // stands below it
 }
 
 // Lines returns the lines of s outside of fenced code, without the markup of emphasis,
@@ -23,7 +24,9 @@ func Lines(s string) []Line {
 	for _, indented := range IndentedLines(s) {
 		line := text.Trim(indented)
 		if strings.HasPrefix(line, "```") || strings.HasPrefix(line, "~~~") {
-			fenced = !fenced
+			if fenced = !fenced; fenced && len(out) > 0 {
+				out[len(out)-1].Code = true
+			}
 			continue
 		}
 		if fenced {
@@ -41,7 +44,7 @@ func Lines(s string) []Line {
 		if !strings.ContainsFunc(line, IsLetterOrDigit) {
 			continue
 		}
-		out = append(out, Line{Truncate(OneLine(line), MaxLine), listed, row, bold, strings.Index(indented, text.Head(text.Trim(indented), 1)), level})
+		out = append(out, Line{Truncate(OneLine(line), MaxLine), listed, row, bold, strings.Index(indented, text.Head(text.Trim(indented), 1)), level, false})
 	}
 	return out
 }
