@@ -111,7 +111,7 @@ func (p *page) place(it *item) bool {
 	var before []*item
 	for _, x := range append([]*item{it}, above...) {
 		for a := x.follows; a != nil && !a.placed; a = a.follows {
-			if p.contains(a) { // it is told elsewhere
+			if slices.Contains(before, a) || slices.Contains(above, a) || p.contains(a) { // it is told anyway, or elsewhere
 				continue
 			}
 			if before = append(before, a); a.parent != nil && a.parent != x.parent && !a.parent.placed && !slices.Contains(before, a.parent) {
