@@ -121,13 +121,16 @@ func attach(ctx context.Context, env Env, pol policy.Policy) (*system, error) {
 	}, nil
 }
 
+// redeliverAfter is how long a run is not enqueued again.
+const redeliverAfter = time.Minute
+
 func (s *system) connectQueue(ctx context.Context) error {
 	name, err := s.store.Installation(ctx)
 	if err != nil {
 		return err
 	}
 	s.name = jobs.Installation(name)
-	s.ring = jobs.NewEnqueuer(s.redis, s.name, time.Minute)
+	s.ring = jobs.NewEnqueuer(s.redis, s.name, redeliverAfter)
 	return nil
 }
 

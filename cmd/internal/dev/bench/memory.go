@@ -141,9 +141,17 @@ func WorkerMain(ctx context.Context, env Env, summarize bool, model string) (int
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
+		delivery, delivered := 1, time.Now()
 		_ = poll(ctx, 20*time.Millisecond, func() (bool, error) {
 			runs, err := s.store.Runs(ctx, store.RunFilter{Key: store.Key{Session: memorySession}, Limit: 1})
-			return err == nil && len(runs) == 1 && runs[0].Outcome != "", nil
+			if err != nil || len(runs) != 1 || runs[0].Outcome != "" {
+				return err == nil && len(runs) == 1, nil
+			}
+			if time.Since(delivered) > 2*redeliverAfter { // there is no scheduler, which delivers a run again whose task was lost
+				delivery, delivered = delivery+1, time.Now()
+				_ = s.ring.Enqueue(ctx, store.TriggerApplication, delivery, runs[0].ID)
+			}
+			return false, nil
 		})
 		cancel()
 	}()
