@@ -43,10 +43,6 @@ func (c *policyListCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 	if c.AllTenants {
 		tenant = ""
 	}
-	all, err := st.Policies(ctx, "")
-	if err != nil {
-		return err
-	}
 	list, err := st.Policies(ctx, tenant)
 	if err != nil {
 		return err
@@ -98,6 +94,12 @@ func (c *policyListCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 		return err
 	}
 	e.say("")
+	all := list
+	if tenant != "" {
+		if all, err = st.Policies(ctx, ""); err != nil {
+			return err
+		}
+	}
 	if others := len(all) - len(list); others > 0 {
 		e.say("other tenants have %s: see --all-tenants", term.Plural(others, "policy", "policies"))
 	}
