@@ -88,7 +88,12 @@ func (s *history) isResent(i int) bool {
 	for _, t := range s.turns[i+1 : min(i+1+resentWithin, len(s.turns))] {
 		again := withoutCommands(t.request.head)
 		if len(again) >= minRequest/2 && strings.HasPrefix(again, said[:minRequest/2]) && (strings.HasPrefix(said, strings.TrimRight(again, ".!?")) || has(again)) {
-			return len(s.editedByRequest()[s.turns[i].after]) == 0
+			for c := range madeEdits(s.calls) {
+				if c.after == s.turns[i].after {
+					return false
+				}
+			}
+			return true
 		}
 	}
 	return false

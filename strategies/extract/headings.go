@@ -25,8 +25,10 @@ func headed(lines []prose.Line) []string {
 			label, labelled = "", 0
 		}
 		leadsCode := l.Code && strings.HasSuffix(l.Text, ":") && !l.Listed && !l.Bold && l.Level == 0
-		if said := prose.Sentences(l.Text); leadsCode && len(said) > 1 {
-			l.Text, leadsCode = strings.Join(said[:len(said)-1], " "), false
+		if leadsCode {
+			if said := prose.Sentences(l.Text); len(said) > 1 {
+				l.Text, leadsCode = strings.Join(said[:len(said)-1], " "), false
+			}
 		}
 		opens := strings.HasSuffix(l.Text, ":")
 		listed := func(i int) bool { return i < len(lines) && (lines[i].Listed || lines[i].Row) }

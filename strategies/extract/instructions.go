@@ -66,13 +66,13 @@ func spokenIn(message string) string {
 }
 
 // isInstruction reports whether a program wrote a user message that holds the text of a skill, or shows
-// another task as an example: it is kept, but it is not what the user asked for.
+// another task as an example: it is not what the user asked for.
 func isInstruction(s string) bool {
 	return strings.HasPrefix(s, chat.SkillPrefix) || strings.HasPrefix(s, demonstration)
 }
 
-// demonstration begins a message that shows another task as an example.
-const demonstration = "Here is a demonstration of "
+// demonstration begins a message in which SWE-agent shows another task as an example.
+const demonstration = "Here is a demonstration of how to correctly accomplish this task"
 
 // commandTag and commandArguments are of a command to the program of the agent, in its notes.
 var (

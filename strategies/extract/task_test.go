@@ -261,11 +261,16 @@ func TestTheActiveTask(t *testing.T) {
 		},
 		"another task, shown as an example": {
 			[]*chat.Message{
-				user("Here is a demonstration of how to mount a lamp.\nopen /barn/lantern.go"),
+				user("Here is a demonstration of how to correctly accomplish this task.\nopen /barn/lantern.go"),
 				user("Mount the lamp of the hall.\n\nINSTRUCTIONS:\nTest each change.\nWhen you're satisfied with the lamp, hand it over by running the deliver command.\n" + strings.Repeat("\nThe lamps of the hall hang on wires.", 60)), assistant("I look."),
 			},
 			[]string{"> When you're satisfied with the lamp, hand it over by running the deliver command.\n"},
 			[]string{"demonstration", "lantern"},
+		},
+		"what the user demonstrates": {
+			[]*chat.Message{user("Here is a demonstration of the fault: the lamp of the hall blinks twice."), assistant("I look.")},
+			[]string{"> Here is a demonstration of the fault: the lamp of the hall blinks twice.\n"},
+			nil,
 		},
 		"how a plan is verified": {
 			[]*chat.Message{user("Implement the following plan:\n\n# Light the hall\n\n## Steps\n" + strings.Repeat("- Mount the lamp of a room of the hall, with its wire\n", 40) + "\n## Verification\n\n```bash\nmake lit && make dim\n```\n"), assistant("I look.")},

@@ -81,7 +81,7 @@ func (s *history) readGit(c *toolCall, output string) {
 			s.amend(c)
 		case g.Name == "cherry-pick", g.Name == "rebase":
 			s.readHashes(c, committed().FindAllStringSubmatch(output, maxListed))
-		case g.Name == "log" && !slices.ContainsFunc(g.Arguments, func(a string) bool { return a[0] != '-' }):
+		case g.Name == "log" && !slices.ContainsFunc(g.Arguments, func(a string) bool { return !strings.HasPrefix(a, "-") }):
 			s.readHashes(c, loggedCommit().FindAllStringSubmatch(output, maxListed))
 		}
 		if c.commits || g.UnstagesAll() {

@@ -44,7 +44,10 @@ func Lines(s string) []Line {
 		if !strings.ContainsFunc(line, IsLetterOrDigit) {
 			continue
 		}
-		out = append(out, Line{Truncate(OneLine(line), MaxLine), listed, row, bold, strings.Index(indented, text.Head(text.Trim(indented), 1)), level, false})
+		out = append(out, Line{
+			Text: Truncate(OneLine(line), MaxLine), Listed: listed, Row: row, Bold: bold, Level: level,
+			Indent: strings.Index(indented, text.Head(text.Trim(indented), 1)),
+		})
 	}
 	return out
 }

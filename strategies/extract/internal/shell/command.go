@@ -136,7 +136,10 @@ func Selects(command string) bool {
 	return len(all) > 0 && all[len(all)-1].selects()
 }
 
-func (c Command) selects() bool { return c.Follows == "|" && selectors[strings.Fields(c.Text)[0]] }
+func (c Command) selects() bool {
+	program, _, _ := strings.Cut(c.Text, " ")
+	return c.Follows == "|" && selectors[program]
+}
 
 // fileWord is a word of a command that is the name of a file.
 var fileWord = text.Pattern(`^[\w@~/.][\w@+~./-]*(?:\.\w+|/[\w-]+)$`)

@@ -98,7 +98,7 @@ func (g GitCommand) Restored() []string {
 	case g.Name == "checkout" && dashes >= 0:
 		return g.Arguments[dashes+1:]
 	case g.Name == "checkout" && !g.Has("-b", "-B", "--orphan", "--detach", "-d"):
-		return slices.DeleteFunc(slices.Clone(g.Arguments), func(a string) bool { return a != "." && (a[0] == '-' || path.Ext(a) == "") }) // the others are branches
+		return slices.DeleteFunc(slices.Clone(g.Arguments), func(a string) bool { return a != "." && (strings.HasPrefix(a, "-") || path.Ext(a) == "") }) // the others are branches
 	case g.Name != "restore" || g.Has("--staged", "-S") && !g.Has("--worktree", "-W"):
 		return nil
 	}
