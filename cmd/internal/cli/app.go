@@ -74,7 +74,10 @@ func NewApp(ctx context.Context, c config.Config, logger *slog.Logger, o AppOpti
 			return err
 		}
 		if o.Migrate {
-			err = migrate(ctx, c, logger) // which may take longer than an attempt
+			err = migrate(ctx, c, logger)
+			var cancel context.CancelFunc
+			attempt, cancel = newAttempt(ctx) // that one may be over
+			defer cancel()
 		} else {
 			err = checkMigrated(attempt, c)
 		}
@@ -239,7 +242,7 @@ func waitForPostgres(ctx context.Context, logger *slog.Logger, limit time.Durati
 	start := time.Now()
 	var logged time.Time
 	for {
-		attempt, cancel := context.WithTimeoutCause(ctx, waitAttempt, fmt.Errorf("no answer within %s", waitAttempt))
+		attempt, cancel := newAttempt(ctx)
 		err := try(attempt)
 		cancel()
 		var exit *exitError
@@ -267,6 +270,11 @@ func waitForPostgres(ctx context.Context, logger *slog.Logger, limit time.Durati
 			return err
 		}
 	}
+}
+
+// newAttempt returns the context of an attempt to connect.
+func newAttempt(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, waitAttempt, fmt.Errorf("no answer within %s", waitAttempt))
 }
 
 // Role is a part of the system that runs until its context is cancelled.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/pressly/goose/v3/lock"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/migrations"
@@ -307,6 +310,29 @@ func TestTheAppWaitsForPostgres(t *testing.T) {
 			t.Errorf("%s: got %v after %s", name, err, time.Since(begin))
 		}
 	}
+}
+
+// Migrations may take longer than an attempt to connect.
+func TestMigratingIsNoAttempt(t *testing.T) {
+	t.Parallel()
+	env := database(t)
+	c, err := config.Load(config.LoadOptions{Environ: env, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := pgx.Connect(t.Context(), c.Database.URL.Reveal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Exec(t.Context(), "SELECT pg_advisory_lock($1)", lock.DefaultLockID); err != nil { // as who migrates
+		t.Fatal(err)
+	}
+	time.AfterFunc(waitAttempt+time.Second, func() { _ = other.Close(context.Background()) })
+	app, err := NewApp(t.Context(), c, slog.New(slog.DiscardHandler), AppOptions{Registry: builtin.Registry(), Migrate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = app.Close()
 }
 
 // A run leads to its summary, and that to the messages it covers.
