@@ -83,7 +83,7 @@ func TestHash(t *testing.T) {
 		return p.Hash(p.Limits("gpt-4o", table), fill, map[string]string{"truncation": "1", "tool_result": "2"})
 	}
 	base := hash(policy.Default())
-	if want := "f4a9cbbe1c55f1a2"; base != want {
+	if want := "a3fe5ae6eddf5151"; base != want {
 		t.Errorf("the default policy hashes to %s, was %s: every session will be planned anew once", base, want)
 	}
 	if got := hash(with(func(p *policy.Policy) { p.Cron, p.Debounce = "@daily", 0 })); got != base {

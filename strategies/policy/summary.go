@@ -99,9 +99,9 @@ const (
 func DefaultSummary() Summary {
 	return Summary{
 		Writer: WriterModel, OnFailure: OnFailureKeep, Size: DefaultSize(), References: 0.25,
-		// Shorten the outputs of tools, and drop the agent's last messages before any of
-		// the user's.
-		PreTrim:  []PreTrim{{Step: TailLines}, {Step: CapToolContent}, {Step: DropAgentItems}},
+		// Shorten the outputs of tools. What does not fit then is the oldest: the newest
+		// messages say how things stand, and those of the user are given as facts.
+		PreTrim:  []PreTrim{{Step: TailLines}, {Step: CapToolContent}},
 		MaxParts: 4, Cooldown: backoff.Cooldown, CooldownNoModel: backoff.CooldownNoProvider,
 	}
 }

@@ -105,3 +105,19 @@ func TestOutputsAreCutAsFarAsNeeded(t *testing.T) {
 		}
 	}
 }
+
+// TestPartsEndWithTheNewestMessages: of a session that is too long for all parts, the oldest
+// messages are left out, whoever wrote them.
+func TestPartsEndWithTheNewestMessages(t *testing.T) {
+	t.Parallel()
+	ms := session(200)
+	_, calls := asks(t, &scripted{answer: answered, window: 16_000}, policy.DefaultSummary(), plan.Task{Messages: ms})
+	shown := ""
+	for _, c := range calls {
+		_, part, _ := strings.Cut(c.User, " 1 ")
+		shown += part
+	}
+	if len(calls) < 2 || !strings.Contains(shown, "Page 199 is fixed.") || !strings.Contains(shown, "git commit -m page-150") || strings.Contains(shown, "Page 0 is fixed.") {
+		t.Errorf("%d calls, the last one\n%.3000s", len(calls), calls[len(calls)-1].User)
+	}
+}
