@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
@@ -27,8 +26,11 @@ const (
 	// than be cut to fewer tokens than leastPinned.
 	factShare, pinnedShare, mostPinned = 8, 32, 4
 	leastPinned                        = 100
-	// maxFacts is the most tokens of the user's messages, which the messages repeat.
-	maxFacts = 16_000
+	// maxFacts is the most tokens of the user's messages. Of those that a prompt shows among the
+	// messages too, it is repeatShare of the messages, or leastRepeated if that is more: a list of
+	// what was asked may repeat them, pasted texts need not stand there twice.
+	maxFacts                   = 16_000
+	repeatShare, leastRepeated = 16, 1000
 	// appendedLabel labels what assemble appends.
 	appendedLabel = "appended to the notes by the program"
 	// earlierLabel stands for messages of the user that no log holds.
@@ -38,7 +40,8 @@ const (
 // setFacts sets the facts of prompts with a budget for their input, and returns what they leave
 // of it for messages: half, or almost minPartTokens, at least. Pinned messages come first, as
 // nothing else shows them. Otherwise facts make no second prompt necessary where one has room for
-// all messages; of the user's they then are those that earlier summaries cover.
+// all messages; of the user's they then are those that earlier summaries cover, and the others as
+// well if they are few.
 func (m *input) setFacts(budget int) int {
 	most, pins := min(budget/2, budget-minPartTokens*9/10), len(m.task.Pinned)*leastPinned // tokens
 	left := budget - messagesTokens(m.messages)
@@ -59,8 +62,10 @@ func (m *input) setFacts(budget int) int {
 		most -= appended.tokens()
 	}
 	if one {
-		if users = m.said.given(0, share); factsTokens(users) > most {
-			users = m.said.given(countSaid(m.covered), min(most, share))
+		older := m.said.given(countSaid(m.covered), min(most, share))
+		repeated := min(most, factsTokens(older)+max(messagesTokens(m.messages)/repeatShare, leastRepeated))
+		if users = m.said.given(0, share); factsTokens(users) > repeated {
+			users = older
 		}
 	}
 	if m.unknown && len(users) > 0 {
@@ -73,7 +78,7 @@ func (m *input) setFacts(budget int) int {
 // countSaid counts the messages in which the user says something.
 func countSaid(messages []*chat.Message) (n int) {
 	for _, m := range messages {
-		if frame.SaidBy(m) != "" {
+		if wordsOfUser(m) != "" {
 			n++
 		}
 	}

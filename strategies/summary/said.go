@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/extract"
 	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
@@ -26,9 +27,22 @@ type userSaid struct {
 	n, from, whole int
 }
 
+// wordsOfUser returns what a message of the user says, "" for one of others and for what a program
+// wrote in the user's name: notes of an agent, outputs of commands.
+func wordsOfUser(m *chat.Message) string {
+	said := frame.SaidBy(m)
+	if extract.IsOutput(said) || extract.IsGenerated(said) && !commandWords().MatchString(said) {
+		return ""
+	}
+	return said
+}
+
+// commandWords matches what the user adds to a command of an agent.
+var commandWords = text.Pattern(`<command-args>\s*[^<\s]`)
+
 // add appends the message if it is the user's.
 func (s *userSaid) add(m *chat.Message) {
-	said := frame.SaidBy(m)
+	said := wordsOfUser(m)
 	if said == "" {
 		return
 	}

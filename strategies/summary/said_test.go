@@ -122,6 +122,50 @@ func TestAnUpdateIsGivenWhatTheUserSaidBefore(t *testing.T) {
 	}
 }
 
+// TestWhatProgramsWroteIsNotGivenAsSaid: notes of agents and outputs of commands have the user's role.
+func TestWhatProgramsWroteIsNotGivenAsSaid(t *testing.T) {
+	t.Parallel()
+	var s userSaid
+	for _, text := range []string{
+		"[Request interrupted by user]", "<command-name>/clear</command-name>\n<command-args></command-args>", "<local-command-stdout>Bye!</local-command-stdout>",
+		"Operation stopped by hook: Another session is active", "[File: /shop/cart.py (3 lines total)]\n1:a\n2:b\n3:c\n\n(Open file: /shop/cart.py)\n(Current directory: /shop)\nbash-$",
+		"<command-name>/review</command-name>\n<command-args>the branch of Mara</command-args>", "Fix the cart.",
+	} {
+		s.add(said(chat.RoleUser, text))
+	}
+	facts := s.given(0, 1000)
+	if len(facts) != 2 || !strings.Contains(facts[0].Text, "the branch of Mara") || facts[1].Label != "message of the user, 2 of 2" || facts[1].Text != "Fix the cart." {
+		t.Errorf("%+v", facts)
+	}
+}
+
+// TestLongMessagesOfTheUserStandInAPromptOnce: those that it shows among the messages are given as facts
+// only if they are a small part of it; those of earlier rounds are given in any case.
+func TestLongMessagesOfTheUserStandInAPromptOnce(t *testing.T) {
+	t.Parallel()
+	for pasted, twice := range map[string]bool{"": true, strings.Repeat("And this is the text that I mean. ", 400): false} {
+		ms := session(6)
+		for i := 6; i < len(ms); i += 6 {
+			ms[i].Content.Text += pasted
+		}
+		task := plan.Task{Messages: ms[6:], Previous: "## Goal\nPages that work."}
+		task.Originals = func(context.Context, int64) (iter.Seq2[*chat.Message, error], []*chat.Message, error) {
+			return func(yield func(*chat.Message, error) bool) {
+				for _, m := range ms {
+					if !yield(m, nil) {
+						return
+					}
+				}
+			}, nil, nil
+		}
+		_, calls := asks(t, &scripted{answer: answered, window: 64_000}, policy.DefaultSummary(), task)
+		user := calls[0].User
+		if len(calls) != 1 || strings.Count(user, "Request 0: fix") != 1 || strings.Count(user, "Request 3: fix") != 1+map[bool]int{true: 1}[twice] {
+			t.Errorf("%d characters pasted: %d calls\n%.3000s", len(pasted), len(calls), user)
+		}
+	}
+}
+
 // What the user said is indexed once, though a log and its view both hold it.
 func TestWordsAreIndexedOnce(t *testing.T) {
 	t.Parallel()
