@@ -170,7 +170,7 @@ func TestCutsSayWhatIsLeftOut(t *testing.T) {
 func TestAnOutputThatIsLeftOutWholeSaysSo(t *testing.T) {
 	t.Parallel()
 	got, _ := trimmed([]policy.PreTrim{{Step: policy.CapToolContent, Tokens: 1}}, []*chat.Message{called("1"), returned("1", numbered(50))}, 0)
-	if _, user := (Prompt{}).Render("", got); !strings.Contains(user, "result of 1\n"+notShown) {
+	if _, user := (Prompt{}).Render("", got); !strings.Contains(user, "result of call 1\n"+notShown) {
 		t.Errorf("%s", user)
 	}
 	if _, user := (Prompt{}).Render("", []*chat.Message{called("1"), returned("1", "")}); strings.Contains(user, notShown) {

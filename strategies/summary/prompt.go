@@ -11,7 +11,7 @@ import (
 
 // PromptVersion identifies the texts of Prompt. It is part of each answer key and changes
 // with them.
-const PromptVersion = "handoff/4"
+const PromptVersion = "handoff/5"
 
 // Prompt asks for notes that hand the work over to another assistant. It is a plain value
 // and safe for concurrent use.

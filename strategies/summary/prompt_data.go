@@ -18,6 +18,9 @@ type promptData struct {
 	facts    []Fact
 	previous string
 	messages []passage
+	// calls counts the calls, whose ids say nothing and are long; numbers has the newest of an id.
+	calls   int
+	numbers map[string]int
 }
 
 // passage is one message, or an earlier summary among them.
@@ -55,11 +58,21 @@ func (d *promptData) add(m *chat.Message) {
 		}
 	}
 	for _, c := range m.ToolCalls {
-		lines = append(lines, "calls "+c.Name+" ("+c.ID+"): "+c.Arguments)
+		if d.numbers == nil {
+			d.numbers = map[string]int{}
+		}
+		d.calls++
+		d.numbers[c.ID] = d.calls
+		lines = append(lines, "call "+strconv.Itoa(d.calls)+", "+c.Name+": "+c.Arguments)
 	}
 	speaker := string(m.Role)
 	if m.Role == chat.RoleTool {
-		speaker = "tool, result of " + m.ToolCallID
+		speaker = "tool, result of "
+		if n, ok := d.numbers[m.ToolCallID]; ok {
+			speaker += "call " + strconv.Itoa(n)
+		} else {
+			speaker += m.ToolCallID
+		}
 	}
 	d.messages = append(d.messages, passage{oneLine(speaker), strings.Join(lines, "\n"), m.CreatedAt})
 }
@@ -92,7 +105,7 @@ func (d promptData) marker() string {
 	}
 	sum := h.Sum(nil)
 	for {
-		word := hex.EncodeToString(sum[:8])
+		word := hex.EncodeToString(sum[:4])
 		if !slices.ContainsFunc(all, func(p passage) bool { return strings.Contains(p.text, word) || strings.Contains(p.speaker, word) }) {
 			return word
 		}
