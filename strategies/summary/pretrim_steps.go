@@ -79,22 +79,26 @@ func lastLines(s string, n int) string {
 }
 
 // failingShare is the share of the tokens of all outputs that lines of older ones may take
-// which report failures.
-const failingShare = 4
+// which report failures, shortShare that which outputs of at most shortOutput tokens may take.
+const failingShare, shortShare, shortOutput = 4, 4, 100
 
 // capToolContent bounds the tokens of all outputs together: the newest stay, one is cut to its
 // end, older ones to the lines that report failures and a note, to the note alone if there are
-// too many of these lines, or to nothing if not even the notes fit.
+// too many of these lines, or to nothing if not even the notes fit. Short ones stay, as a note
+// would save little.
 func (t *trimmer) capToolContent(p policy.PreTrim) {
 	left := p.Tokens
 	if left == 0 {
 		left = defaultToolCap
 	}
 	var outputs []*output
-	notes, lines := chat.Tokens(0), left/failingShare
+	notes, lines, short := chat.Tokens(0), left/failingShare, left/shortShare
 	for i := range t.outputs {
 		o := newOutput(i, t.messages[i].Content.String())
-		if lines -= o.failing; lines < 0 {
+		if all := tokensOf(o.text); all <= min(shortOutput, short) {
+			short -= all
+			o.note, o.kept, o.failing = all, nil, 0
+		} else if lines -= o.failing; lines < 0 {
 			o.kept, o.failing = nil, 0
 		}
 		outputs = append(outputs, o)
@@ -103,7 +107,7 @@ func (t *trimmer) capToolContent(p policy.PreTrim) {
 	if notes > left {
 		notes = 0
 		for _, o := range outputs {
-			o.kept, o.failing = nil, 0
+			o.note, o.kept, o.failing = min(o.note, tokensOf(maxNote)), nil, 0
 			notes += o.note
 		}
 	}

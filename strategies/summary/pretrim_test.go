@@ -85,6 +85,29 @@ func TestCapToolContent(t *testing.T) {
 	}
 }
 
+// TestShortOutputsSurviveTheCap: what a command answered in a line is shown, long outputs are cut.
+func TestShortOutputsSurviveTheCap(t *testing.T) {
+	t.Parallel()
+	var ms []*chat.Message
+	for i := range 20 {
+		id := strconv.Itoa(i)
+		ms = append(ms, called(id), returned(id, "The file web/page_"+id+".go was written, and 12 lines of it are new."), called("r"+id), returned("r"+id, numbered(300)))
+	}
+	got, cuts := trimmed([]policy.PreTrim{{Step: policy.CapToolContent, Tokens: 4000}}, ms, 0)
+	size := chat.Tokens(0)
+	for i, m := range got {
+		if m.Role == chat.RoleTool {
+			size += tokensOf(m.Content.String())
+		}
+		if i%4 == 1 && m != ms[i] {
+			t.Errorf("message %d: %q", i, m.Content.String())
+		}
+	}
+	if size > 4000 || cuts[0].Outputs < 15 {
+		t.Errorf("%d tokens, %+v", size, cuts)
+	}
+}
+
 // TestFailingLinesSurviveEveryCut: the lines of an output that report failures stay where they
 // are, with a statement of what is left out around them.
 func TestFailingLinesSurviveEveryCut(t *testing.T) {
