@@ -92,18 +92,29 @@ func pins(t *plan.Transcript) []int {
 	return out[max(0, len(out)-maxPins):]
 }
 
-// withPins adds the pinned messages to what a strategy reads, if that is anything, and the
-// summarizer is strict: others make their prompts of the summarized messages alone.
+// current returns the entry of the last user message, -1 if it is not in the view.
+func current(t *plan.Transcript) int {
+	last := lastUser(t)
+	return slices.IndexFunc(t.Entries, func(e plan.Entry) bool { return userTurn(&e) && e.Position == last })
+}
+
+// withPins adds the pinned messages and the last one of the user to what a strategy reads, if that
+// is anything, and the summarizer is strict: others make their prompts of the summarized messages
+// alone.
 func (s summarizing) withPins(t *plan.Transcript, reads []chat.Seq) []chat.Seq {
 	if len(reads) == 0 || !s.strict() {
 		return reads
 	}
-	return append(reads, seqsOf(t, pins(t))...)
+	reads = append(reads, seqsOf(t, pins(t))...)
+	if i := current(t); i >= 0 && !slices.Contains(reads, t.Entries[i].Seq) {
+		reads = append(reads, t.Entries[i].Seq)
+	}
+	return reads
 }
 
 // counted returns the task of a summary that covers entries, with what earlier summaries among
-// them stand for, with a limit by which it saves something, with the pinned messages beside it,
-// and with the tokens of the message that write returns for it together with the messages
+// them stand for, with a limit by which it saves something, with the pinned messages and the user's
+// current one beside it, and with the tokens of the message that write returns for it together with the messages
 // beside it. The last user message does not leave the view.
 func counted(t *plan.Transcript, task plan.Task, covered []int, write func(summary string) chat.Message, beside ...chat.Message) plan.Task {
 	last := lastUser(t)
@@ -119,6 +130,9 @@ func counted(t *plan.Transcript, task plan.Task, covered []int, write func(summa
 		if m := t.Entries[i].Message; m != nil && !slices.Contains(covered, i) {
 			task.Pinned = append(task.Pinned, m)
 		}
+	}
+	if i := current(t); i >= 0 && !t.Entries[i].Pinned && !slices.Contains(covered, i) && slices.ContainsFunc(covered, func(k int) bool { return k > i }) {
+		task.Current = t.Entries[i].Message
 	}
 	if t.Counter != nil {
 		task.Size = func(summary string) chat.Tokens {

@@ -3,6 +3,7 @@ package builtin
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,6 +26,11 @@ func (a *askedTasks) Write(_ context.Context, t plan.Task) (string, error) {
 	a.tasks = append(a.tasks, t)
 	return "", plan.ErrEmptySummary
 }
+
+// boundedTasks knows a view's target, as a writer with a policy does.
+type boundedTasks struct{ askedTasks }
+
+func (*boundedTasks) Bounds(chat.Tokens) (view, summary chat.Tokens) { return 1000, 300 }
 
 // A task has the pinned messages that stay beside the summary, and no instructions, whichever
 // strategy asks.
@@ -62,5 +68,51 @@ func TestTasksHaveThePinnedMessages(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTasksHaveTheMessageThatTheWorkIsFor: the last message of the user stays in the view, and what was
+// done about it is summarized. One that follows the summarized messages is none of theirs.
+func TestTasksHaveTheMessageThatTheWorkIsFor(t *testing.T) {
+	t.Parallel()
+	ask := func(n int) chat.Message { return sessiontest.User(fmt.Sprintf("ask %d", n)) }
+	work := func(n int) (out []chat.Message) {
+		for i := range n {
+			id := fmt.Sprint("c", i)
+			out = append(out, sessiontest.Calls(id), sessiontest.Result(id, strings.Repeat("it is done ", 20)))
+		}
+		return out
+	}
+	begin := append([]chat.Message{ask(0)}, work(20)...)
+	for name, tt := range map[string]struct {
+		messages []chat.Message
+		want     string
+	}{
+		"work goes on":   {append(append(slices.Clone(begin), ask(1)), work(40)...), "ask 1"},
+		"just asked for": {append(slices.Clone(begin), ask(1)), ""},
+	} {
+		for strategy, params := range map[string]plan.Params{
+			"handoff": {"tail_token_budget": 300, "protect_first_n": 0, "protect_last_n": -1}, "preserve_recent_turns": {"turns": 1, "max_turn_tokens": 200, "min_turn_tokens": 100},
+		} {
+			t.Run(name+"/"+strategy, func(t *testing.T) {
+				t.Parallel()
+				a := &boundedTasks{}
+				st, err := Registry().With(a).New(strategy, params)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sessiontest.Of(tt.messages...).Run(t, pipeline.Pipeline{Steps: []plan.Strategy{st}}, false)
+				if len(a.tasks) == 0 {
+					t.Fatal("no summary was asked for")
+				}
+				got := ""
+				if m := a.tasks[0].Current; m != nil {
+					got = m.Content.String()
+				}
+				if got != tt.want {
+					t.Errorf("the work is for %q, want %q", got, tt.want)
+				}
+			})
+		}
 	}
 }

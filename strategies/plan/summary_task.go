@@ -20,6 +20,9 @@ type Task struct {
 	// Pinned are the pinned messages that stay in the view beside the summary, as far as their
 	// content is loaded.
 	Pinned []*chat.Message
+	// Current is the newest message of the user if it stays in the view in front of some of
+	// Messages, which are then what was done about it; nil otherwise.
+	Current *chat.Message
 	// Previous is the summary to update, empty for none.
 	Previous string
 	// Originals reads everything that the summary takes the place of from the log; nil if
@@ -100,6 +103,9 @@ func (t Task) Mask(secrets *redact.Secrets) (Task, redact.Found) {
 				messages[i] = redacted(m, mask)
 			}
 			*list = messages
+		}
+		if t.Current != nil {
+			t.Current = redacted(t.Current, mask)
 		}
 	}
 	apply(secrets.Redact)

@@ -38,18 +38,19 @@ const (
 )
 
 // setFacts sets the facts of prompts with a budget for their input, and returns what they leave
-// of it for messages: half, or almost minPartTokens, at least. Pinned messages come first, as
+// of it for messages: half, or almost minPartTokens, at least. Messages that stay come first, as
 // nothing else shows them. Otherwise facts make no second prompt necessary where one has room for
 // all messages; of the user's they then are those that earlier summaries cover, and the others as
 // well if they are few.
 func (m *input) setFacts(budget int) int {
-	most, pins := min(budget/2, budget-minPartTokens*9/10), len(m.task.Pinned)*leastPinned // tokens
+	staying := m.staying()
+	most, pins := min(budget/2, budget-minPartTokens*9/10), len(staying)*leastPinned // tokens
 	left := budget - messagesTokens(m.messages)
 	one := left >= 0 && countUsers(m.messages) == countUsers(m.covered)
 	if one && left >= min(pins, budget/mostPinned) {
 		most = min(most, left)
 	}
-	others := pinnedFacts(m.task.Pinned, min(most, max(budget/pinnedShare, min(pins, budget/mostPinned))))
+	others := pinnedFacts(staying, min(most, max(budget/pinnedShare, min(pins, budget/mostPinned))))
 	most -= factsTokens(others)
 	share := min(budget/factShare, maxFacts)
 	users := m.said.given(0, min(most, share))
@@ -110,15 +111,26 @@ func (f *Fact) tokens() int {
 // there is little room.
 const maxPinned, minPinned = 2000, 60
 
-// pinnedFacts returns pinned messages, in at most budget tokens: long ones are cut, all to the same
-// length, and if there is no room even then, a fact tells how many more there are.
-func pinnedFacts(messages []*chat.Message, budget int) []Fact {
-	var all []Fact
-	for _, m := range messages {
-		if said := text.Trim(m.Content.String()); said != "" {
-			all = append(all, Fact{Label: "pinned message of the " + oneLine(string(m.Role)) + ", which stays in the conversation", Text: said, At: m.CreatedAt})
+// staying returns the messages that stay in the view beside the summary: the user's current one,
+// and those that are pinned.
+func (m *input) staying() (out []Fact) {
+	add := func(label string, message *chat.Message) {
+		if said := text.Trim(message.Content.String()); said != "" {
+			out = append(out, Fact{Label: label + ", which stays in the conversation", Text: said, At: message.CreatedAt})
 		}
 	}
+	if c := m.task.Current; c != nil && wordsOfUser(c) != "" {
+		add("newest message of the user", c)
+	}
+	for _, p := range m.task.Pinned {
+		add("pinned message of the "+oneLine(string(p.Role)), p)
+	}
+	return out
+}
+
+// pinnedFacts returns messages that stay, in at most budget tokens: long ones are cut, all to the same
+// length, and if there is no room even then, a fact tells how many more there are.
+func pinnedFacts(all []Fact, budget int) []Fact {
 	within := func(limit int) []Fact {
 		out := slices.Clone(all)
 		for i := range out {

@@ -275,6 +275,32 @@ func TestPinnedMessagesAreGiven(t *testing.T) {
 	}
 }
 
+// TestMessagesThatStayMayBeQuoted: the model is shown the message that the work is for, and what is
+// pinned, and tells what they say as the user's words. They answer none of its questions.
+func TestMessagesThatStayMayBeQuoted(t *testing.T) {
+	t.Parallel()
+	ms := session(3)[1:]
+	ms = append(ms, said(chat.RoleAssistant, "Should I drop the table of invoices?"))
+	task := plan.Task{
+		Messages: ms, Followed: true, Current: said(chat.RoleUser, "yes, and rename the columns of every page first"),
+		Pinned: []*chat.Message{said(chat.RoleUser, "Deploy on Fridays only, Mara said.")},
+	}
+	answer := notes(map[string]string{
+		"Active task": "\"rename the columns of every page first\"", "Constraints": "The user said \"Deploy on Fridays only\".",
+		"Decisions": "The user approved dropping the table of invoices.",
+	})
+	text, calls := asks(t, &scripted{answer: answer, window: 64_000}, policy.DefaultSummary(), task)
+	if !strings.Contains(calls[0].User, "given: newest message of the user, which stays in the conversation\nyes, and rename the columns of every page first\n") {
+		t.Errorf("%.3000s", calls[0].User)
+	}
+	if !strings.Contains(text, "\n\"rename the columns of every page first\"\n") || !strings.Contains(text, "\nThe user said \"Deploy on Fridays only\".\n") {
+		t.Errorf("%s", text)
+	}
+	if strings.Contains(text, "The user approved dropping the table of invoices.\n") {
+		t.Errorf("approved: %s", text)
+	}
+}
+
 // TestPinsAreShortenedToTheWindow: each is there in part, with a note, or the prompt says that there
 // are more; no prompt exceeds the window.
 func TestPinsAreShortenedToTheWindow(t *testing.T) {

@@ -78,6 +78,9 @@ func (w *Writer) newInput(ctx context.Context, t plan.Task) (*input, error) {
 	for i, message := range t.Pinned {
 		t.Pinned[i] = plainMessage(message)
 	}
+	if t.Current != nil {
+		t.Current = plainMessage(t.Current)
+	}
 	m := &input{sources: &SourceIndex{}, messages: make([]*chat.Message, 0, len(t.Messages))}
 	from, err := readOriginals(ctx, t, &m.secrets)
 	if err != nil {
@@ -130,6 +133,11 @@ func (w *Writer) newInput(ctx context.Context, t plan.Task) (*input, error) {
 		}
 	}
 	m.lastUser = cmp.Or(m.sources.LastUser(), m.lastUser)
+	for _, message := range append(slices.Clone(t.Pinned), t.Current) {
+		if message != nil {
+			m.sources.addBeside(message)
+		}
+	}
 	w.budget(m)
 	return m, nil
 }

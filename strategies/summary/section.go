@@ -25,7 +25,7 @@ func DefaultSections() []Section {
 		{Title: ActiveTask, Ask: "The latest thing the user asked for that is not done yet, word for word between quotation marks. Work resumes from here."},
 		{Title: "Goal", Ask: "What the user wants in the end."},
 		{Title: "Constraints", Ask: "What the user demanded, ruled out or prefers, and every limit that still binds."},
-		{Title: "Actions done", Ask: "A numbered list of what was done to what, by which tool, with which result, and when if the times are known. A failed attempt counts too, with the reason. What a given log of actions holds is not told again; what it says it leaves out is."},
+		{Title: "Actions done", Ask: "A numbered list of what was done to what, by which tool, with which result, and when if the times are known; only what a given log does not hold. A failed attempt counts too, with the reason."},
 		{Title: "State", Ask: "How things stand now: folder, branch, changed files, running processes, what passes and what fails."},
 		{Title: "In progress", Ask: "What was being done when the material ends."},
 		{Title: "Blocked", Ask: "What does not work or is waited for, with the exact error messages."},

@@ -86,6 +86,15 @@ func (e *SourceIndex) Add(m *chat.Message) {
 	e.addSaid(text)
 }
 
+// addBeside indexes a message that stays in the view. It answers nothing that the covered messages
+// ask, as it stood anywhere among them.
+func (e *SourceIndex) addBeside(m *chat.Message) {
+	last, unread, asked := e.last, e.unread, e.asked
+	e.unread, e.asked = "", question{}
+	e.Add(m)
+	e.last, e.unread, e.asked = last, unread, asked
+}
+
 // addSaid indexes words of the user for quotations.
 func (e *SourceIndex) addSaid(text string) {
 	key := sha256.Sum256([]byte(strings.TrimSpace(text)))
