@@ -2,6 +2,7 @@ package summary
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 	"strings"
@@ -57,8 +58,12 @@ func (m *input) setFacts(budget int) int {
 	if !one {
 		most -= factsTokens(users)
 	}
-	appended := Fact{Label: appendedLabel, Text: strings.ReplaceAll("\n"+m.appendix, "\n## ", "\n")[1:]}
-	if appended.shorten(most); m.appendix != "" && appended.tokens() <= most {
+	appendix := m.appendix
+	if !one && estimateTokens(appendix) > share { // each prompt repeats it
+		appendix = m.fit(share, math.MaxInt, m.block)
+	}
+	appended := Fact{Label: appendedLabel, Text: strings.ReplaceAll("\n"+appendix, "\n## ", "\n")[1:]}
+	if appended.shorten(most); appendix != "" && appended.tokens() <= most {
 		others = append(others, appended)
 		most -= appended.tokens()
 	}

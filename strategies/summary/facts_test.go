@@ -105,12 +105,12 @@ func TestEveryPartHasTheMessagesOfTheUser(t *testing.T) {
 // stand in the stored summary, all of them.
 func TestWhatIsGivenAsAppendedIsAppended(t *testing.T) {
 	t.Parallel()
-	for name, limit := range map[string]int{"unlimited": 0, "limited": 1500} {
-		m := &scripted{answer: answered, window: 64_000}
-		task := plan.Task{Messages: session(12)}
-		if limit > 0 {
-			task.Limit = chat.Tokens(limit)
-		}
+	for name, tt := range map[string]struct {
+		turns, window int
+		limit         chat.Tokens
+	}{"unlimited": {12, 64_000, 0}, "limited": {12, 64_000, 1500}, "parts": {60, 16_000, 0}} {
+		m := &scripted{answer: answered, window: tt.window}
+		task := plan.Task{Messages: session(tt.turns), Limit: tt.limit}
 		text, calls := asks(t, m, policy.DefaultSummary(), task)
 		_, given, _ := strings.Cut(calls[0].User, "given: "+appendedLabel+"\n")
 		given, _, _ = strings.Cut(given, "\n\n"+calls[0].User[strings.Index(calls[0].User, "BEGIN ")+6:][:8])
@@ -126,7 +126,7 @@ func TestWhatIsGivenAsAppendedIsAppended(t *testing.T) {
 				}
 			}
 		}
-		if !strings.Contains(given, "Action log\n- ") || !strings.Contains(stored, "2026-05-04 20:00 run: git commit -m page-11 → [main abc100b] page 11") {
+		if !strings.Contains(given, "Action log\n- ") || tt.turns == 12 && !strings.Contains(stored, "2026-05-04 20:00 run: git commit -m page-11 → [main abc100b] page 11") || (len(calls) > 1) != (name == "parts") {
 			t.Errorf("%s: given\n%s\nstored\n%s", name, given, stored)
 		}
 	}
