@@ -27,7 +27,7 @@ func (h *handoff) aboveTarget(t *plan.Transcript) bool {
 // and tail would exceed the target: what does not fit is summarized rather than left to a
 // fallback that drops it. The newest group stays, and so do the last user message and an
 // incomplete call with everything behind it, even within the middle. If these alone exceed the
-// target, the summary is not limited by it.
+// target, the summary has its share of it.
 func (p *handoffPass) fitTarget() {
 	target, summary := p.h.target()
 	if target == 0 {
@@ -57,6 +57,7 @@ func (p *handoffPass) fitTarget() {
 	if head+tail > rest {
 		head, tail = p.shrink(sizes, head, rest)
 	}
+	p.room = summary
 	if left := rest + summary - head - tail; left >= 0 {
 		p.room = max(1, left)
 	}

@@ -116,3 +116,22 @@ func TestTasksHaveTheMessageThatTheWorkIsFor(t *testing.T) {
 		}
 	}
 }
+
+// TestTheSummaryHasItsShareBesideALargeMessage that exceeds the target by itself.
+func TestTheSummaryHasItsShareBesideALargeMessage(t *testing.T) {
+	t.Parallel()
+	messages := []chat.Message{sessiontest.User("ask 0")}
+	for range 40 {
+		messages = append(messages, sessiontest.Says(strings.Repeat("it is done ", 40)))
+	}
+	messages = append(messages, sessiontest.User(strings.Repeat("a line of the log\n", 1000)))
+	a := &boundedTasks{}
+	st, err := Registry().With(a).New("handoff", plan.Params{"tail_token_budget": 300})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sessiontest.Of(messages...).Run(t, pipeline.Pipeline{Steps: []plan.Strategy{st}}, false)
+	if len(a.tasks) != 1 || a.tasks[0].Limit != 300 {
+		t.Errorf("%d tasks, limit %d", len(a.tasks), a.tasks[0].Limit)
+	}
+}
