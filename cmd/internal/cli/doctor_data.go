@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
@@ -62,6 +64,7 @@ type audit struct {
 	counts map[string]int // findings by check
 
 	undigested            int64
+	roles                 map[string]int64
 	valid, waiting, views int // views that are valid, that a run will repair, and that neither holds for
 	badView               string
 }
@@ -72,7 +75,7 @@ func (x *doctorReport) audit(ctx context.Context, st *store.Store, sessions int6
 	if sample > 0 {
 		total = min(total, int64(sample))
 	}
-	a := &audit{report: x, st: st, fix: fix, counts: map[string]int{}}
+	a := &audit{report: x, st: st, fix: fix, counts: map[string]int{}, roles: map[string]int64{}}
 	progress := x.env.Err.Progress("checking, sessions", total)
 	err := a.database(ctx)
 	checked := int64(0)
@@ -101,6 +104,14 @@ func (x *doctorReport) audit(ctx context.Context, st *store.Store, sessions int6
 	}
 	if a.undigested > 0 {
 		x.add(sectionData, "messages without a digest", checkWarn, term.Count(a.undigested), "of a version before: a change of them cannot be detected")
+	}
+	if len(a.roles) > 0 {
+		var detail []string
+		for _, role := range slices.Sorted(maps.Keys(a.roles)) {
+			detail = append(detail, term.Clean(role)+" "+term.Count(a.roles[role]))
+		}
+		x.add(sectionData, "messages with other roles", checkWarn, strings.Join(detail, ", "),
+			"providers refuse them, and nothing keeps them as the user's: append system, developer, user, assistant or tool")
 	}
 	for _, c := range store.AuditChecks {
 		switch n := a.counts[c.Name]; {
@@ -156,6 +167,9 @@ func (a *audit) session(ctx context.Context, s store.Audited) error {
 		}
 	}
 	a.undigested += s.Undigested
+	for role, n := range s.OtherRoles {
+		a.roles[role] += n
+	}
 	a.found(s.Findings)
 	return a.view(ctx, k, s.SID)
 }
