@@ -371,12 +371,18 @@ func connects(t *source, e *edits) {
 				continue
 			}
 			start := next + len(gap)
-			if end := quoteEnd(s[:min(len(s), start+maxName)], start, quote); end < len(s) && isShort(s[start:end]) {
+			if end := quoteEnd(s[:min(len(s), start+maxName)], start, quote); end < len(s) && isShort(s[start:end]) && !isFile(s[start:end]) {
 				own.mask(s, start, end, KindAssignment)
 			}
 		}
 		e.merge(own)
 	}
+}
+
+// isFile reports whether v ends like the name of a file: the last of the parts of a path.
+func isFile(v string) bool {
+	dot := strings.LastIndexByte(v, '.')
+	return dot > 0 && dot+2 < len(v) && len(v)-dot <= 6 && lowerOnly.has(v[dot+1:])
 }
 
 // isHost reports whether v is the name or the number of a host.

@@ -83,7 +83,7 @@ func optionValue(s string, at, end int) (start, stop int, password bool) {
 			return start + n + 1, stop, false
 		}
 	}
-	if v := s[start:stop]; len(name) == 1 && (isGenerated(v) || indexByte("apPkwxX", name[0]) && isChosen(v) && alnum.has(v) && threeKinds(v) && isRandom(v)) {
+	if v := s[start:stop]; len(name) == 1 && strings.Count(v, `"`) < 2 && (isGenerated(v) || indexByte("apPkwxX", name[0]) && isChosen(v) && alnum.has(v) && threeKinds(v) && isRandom(v)) {
 		return start, stop, false
 	}
 	if commands, ok := letterOptions[name]; ok && long == (len(name) > 1) {

@@ -193,8 +193,8 @@ func placeholder(v string) bool {
 		return true // or a message for a variable that is not set, or the address of an account
 	}
 	if v[0] == '`' || v[0] == '$' && (wordDot.end(v, 1) == len(v) || len(v) > 1 && (v[1] == '{' || v[1] == '(' || v[1] == '[')) || strings.HasPrefix(v, "%{") ||
-		v[0] == '<' && (strings.Contains(v, ">") || letters.end(v, 1) == len(v)) || v[0] == '{' && (len(v) == 1 || strings.Contains(v, "}")) || hasAnyPrefix(v, "#{", "<%", "<?") {
-		return true // a command, a variable, a name in brackets, the beginning of an object
+		v[0] == '<' && (strings.Contains(v, ">") || letters.end(v, 1) == len(v)) || v[0] == '{' && (len(v) == 1 || strings.Contains(v, "}")) || hasAnyPrefix(v, "#{", "<%", "<?", "refs/", "origin/") {
+		return true // a command, a variable, a name in brackets, the beginning of an object, a branch
 	}
 	if len(v) > 1 && v[0] == '%' && strings.IndexByte("svdqxXwTtp", v[1]) >= 0 && (len(v) == 2 || !alnum[v[2]]) {
 		return true

@@ -28,6 +28,8 @@ func tellable(s, name string, start, end int, g gap, quoted bool, w wordAt) bool
 		return false
 	case strings.ContainsAny(v, "<>") || strings.Contains(v, "://") || isPath(v) || technical(v) || selfNamed(v) || isParsed(s, w.start, v):
 		return false
+	case strings.HasSuffix(s[:start], "→ ") && len(v) <= maxShortCommit && isHex(v): // what a commit about a token became
+		return false
 	case quoted && spaced:
 		return (mixed(v) && (len(v) >= 10 || inDSN(s, start, end)) || passphraseEnd(v, 0) == len(v)) && g != follows
 	case digits(v):
@@ -334,3 +336,6 @@ var (
 	// passwordSigns are the signs of passwords rather than names.
 	passwordSigns = setOf("!#$%&*+^~@?")
 )
+
+// maxShortCommit is the length of the longest short id of a commit.
+const maxShortCommit = 12

@@ -10,7 +10,8 @@ func traps() []string {
 	sha := strings.Repeat("3f2a9c0d1b", 4)
 	blob := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("\x89PNG\r\n\x00\xff\x80ey7", 30)))
 	return []string{
-		"TOKEN_LIMIT = 4096", "fix: tests of test_max_token_option → 4f0c2d7", "TOKEN_LIMIT = ***", "MAX_TOKENS = 8_192", "max_tokens: 1000", "tokens: 512", "maxTokens=200000", "token_count=12", "total_tokens: 18,204 (cached 12,001)",
+		"TOKEN_LIMIT = 4096", "fix: tests of test_max_token_option → 4f0c2d7", "commit: fix: Rotate the project token → 4f0c2d7", `filepath.Join(".git", "sessions", "state-4f0c-12.json")`,
+		"branch.2026-secrets-rotation.merge=refs/heads/2026-secrets-rotation", "branch.rotate-token2.vscode-merge-base=origin/rotate-token2", `grep -o '"Name":"[^"]*","Size":[0-9.]*'`, "TOKEN_LIMIT = ***", "MAX_TOKENS = 8_192", "max_tokens: 1000", "tokens: 512", "maxTokens=200000", "token_count=12", "total_tokens: 18,204 (cached 12,001)",
 		"password_field: #login-password", "passwordField = document.getElementById('pw1')", "getPassword()", "user.setPassword(newPassword1)", "secret: true", "secrets: inherit",
 		"password: string", "password string `json:\"password\"`", "password: str = Field(min_length=8)", "Password *string", "token: Optional[str] = None", "let apiKey: String?",
 		"type Token struct {\n\tKind TokenKind\n\tValue string\n}", "private val token: String by lazy { load2() }",
