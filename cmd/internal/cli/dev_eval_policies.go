@@ -97,8 +97,9 @@ func splitPolicies(lists []string) []string {
 func evalPipeline(name string, base policy.Policy, known []eval.Policy, registry *plan.Registry, open func() (summary.Model, error)) (eval.Policy, error) {
 	if preset, err := policy.PresetNamed(name); err == nil {
 		base = preset.Over(base)
-	} else if name == defaultPolicy {
-		base = policy.Default()
+	} else if name == defaultPolicy { // within the configured limits, as presets are
+		d := policy.Default()
+		base.Preset, base.Pipeline, base.Summary = "", d.Pipeline, d.Summary
 	} else if name != configuredPolicy {
 		base.Pipeline = nil
 		for spec := range strings.SplitSeq(name, "+") {

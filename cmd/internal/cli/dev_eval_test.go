@@ -330,6 +330,24 @@ func TestEvalOfAModelInRounds(t *testing.T) {
 	}
 }
 
+// TestTheDefaultsAreMeasuredWithinTheConfiguredLimits: they would not be due otherwise, beside a policy
+// that starts early, and say nothing.
+func TestTheDefaultsAreMeasuredWithinTheConfiguredLimits(t *testing.T) {
+	t.Parallel()
+	dir, path := evalFile(t)
+	out := invoke(t, []string{"HOME=" + dir}, "eval", "--from", path, "--policy=configured,default", "--budget=policy", "--start=300", "--target=200", "--policy-min-gain-tokens=1", "--json").want(t, 0).stdout
+	var kept []float64
+	for line := range strings.Lines(out) {
+		got := decode[struct {
+			Kept float64 `json:"tokens_kept_share"`
+		}](t, result{stdout: line})
+		kept = append(kept, got.Kept)
+	}
+	if len(kept) != 2 || kept[0] != kept[1] || kept[0] >= 1 {
+		t.Errorf("kept %v\n%s", kept, out)
+	}
+}
+
 func TestSplitPolicies(t *testing.T) {
 	t.Parallel()
 	got := splitPolicies([]string{"a,b:x=1,y=2,c", "d:z=[1,2]+e, f", "g:k={\"a\":1,\"b\":2},h=3"})
