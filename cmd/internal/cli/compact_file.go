@@ -177,7 +177,7 @@ func (c *compactFileCmd) prepare(e *Env) (config.Config, error) {
 	if len(pipeline) == 0 {
 		pipeline = cfg.Policy.Pipeline
 	}
-	if summarizes(pipeline, e.Registry) {
+	if summarizes(cfg.Policy.Summary, pipeline, e.Registry) {
 		c.models, err = openModels(cfg, e.Environ, e.Err.Logger("warn", cfg.Log.Format), nil, nil)
 	}
 	return cfg, err

@@ -97,8 +97,9 @@ func splitPolicies(lists []string) []string {
 func evalPipeline(name string, base policy.Policy, known []eval.Policy, registry *plan.Registry, open func() (summary.Model, error)) (eval.Policy, error) {
 	if preset, err := policy.PresetNamed(name); err == nil {
 		base = preset.Over(base)
-	} else if name == defaultPolicy { // within the configured limits, as presets are
+	} else if name == defaultPolicy { // within the configured limits and by the same writer, as presets are
 		d := policy.Default()
+		d.Summary.Writer = base.Summary.Writer
 		base.Preset, base.Pipeline, base.Summary = "", d.Pipeline, d.Summary
 	} else if name != configuredPolicy {
 		base.Pipeline = nil
@@ -115,7 +116,7 @@ func evalPipeline(name string, base policy.Policy, known []eval.Policy, registry
 		}
 	}
 	var models summary.Model
-	if summarizes(base.Steps(base.Limits("", tokens.Window), registry.Fill), registry) {
+	if summarizes(base.Summary, base.Steps(base.Limits("", tokens.Window), registry.Fill), registry) {
 		var err error
 		if models, err = open(); err != nil {
 			return eval.Policy{}, err

@@ -413,6 +413,8 @@ func TestModelsAreCalledOnlyByPoliciesThatNeedThem(t *testing.T) {
 		{"eval", "--from", path},
 		{"eval", "--from", path, "--policy", "extractive,strict,tool_result+truncation"},
 		{"compact-file", path, "--policy", "strict"},
+		{"compact-file", path, "--policy-summary-writer", "extractive"},
+		{"eval", "--from", path, "--policy", "configured", "--policy-summary-writer", "extractive"},
 		{"compact-file", path, "--strategy", "sliding_window:keep_last_groups=4"},
 	} {
 		invoke(t, bare, append(args, "--config", config)...).want(t, 0)

@@ -41,10 +41,10 @@ func variables(environ []string) func(string) (string, bool) {
 	}
 }
 
-// summarizes reports whether one of the steps, or a strategy nested in one, writes
+// summarizes reports whether one of the steps, or a strategy nested in one, has a model write
 // summaries. Models are opened for these only, so that others require no key.
-func summarizes(steps []policy.Step, registry *plan.Registry) bool {
-	return slices.ContainsFunc(steps, func(s policy.Step) bool {
+func summarizes(s policy.Summary, steps []policy.Step, registry *plan.Registry) bool {
+	return s.Writer != policy.WriterExtractive && slices.ContainsFunc(steps, func(s policy.Step) bool {
 		_, err := registry.New(s.Strategy, s.Params)
 		return errors.Is(err, plan.ErrNoSummarizer)
 	})
