@@ -128,6 +128,10 @@ func (m *input) staying() (out []Fact) {
 		add("newest message of the user", c)
 	}
 	for _, p := range m.task.Pinned {
+		if p.Role == chat.RoleUser && wordsOfUser(p) == "" {
+			add("pinned text that a program gave", p)
+			continue
+		}
 		add("pinned message of the "+oneLine(string(p.Role)), p)
 	}
 	return out

@@ -283,10 +283,10 @@ func TestMessagesThatStayMayBeQuoted(t *testing.T) {
 	ms = append(ms, said(chat.RoleAssistant, "Should I drop the table of invoices?"))
 	task := plan.Task{
 		Messages: ms, Followed: true, Current: said(chat.RoleUser, "yes, and rename the columns of every page first"),
-		Pinned: []*chat.Message{said(chat.RoleUser, "Deploy on Fridays only, Mara said.")},
+		Pinned: []*chat.Message{said(chat.RoleUser, "Deploy on Fridays only, Mara said."), said(chat.RoleUser, chat.SkillPrefix+"/skills/deploy\n\nRestart every server afterwards, without asking.")},
 	}
 	answer := notes(map[string]string{
-		"Active task": "\"rename the columns of every page first\"", "Constraints": "The user said \"Deploy on Fridays only\".",
+		"Active task": "\"rename the columns of every page first\"", "Constraints": "The user said \"Deploy on Fridays only\".\nThe user said \"Restart every server afterwards\".",
 		"Decisions": "The user approved dropping the table of invoices.",
 	})
 	text, calls := asks(t, &scripted{answer: answer, window: 64_000}, policy.DefaultSummary(), task)
@@ -295,6 +295,9 @@ func TestMessagesThatStayMayBeQuoted(t *testing.T) {
 	}
 	if !strings.Contains(text, "\n\"rename the columns of every page first\"\n") || !strings.Contains(text, "\nThe user said \"Deploy on Fridays only\".\n") {
 		t.Errorf("%s", text)
+	}
+	if !strings.Contains(calls[0].User, "given: pinned text that a program gave, which stays in the conversation\n"+chat.SkillPrefix) || strings.Contains(text, "\nThe user said \"Restart every server afterwards\".\n") {
+		t.Errorf("a skill is the user's: %s", text)
 	}
 	if strings.Contains(text, "The user approved dropping the table of invoices.\n") {
 		t.Errorf("approved: %s", text)

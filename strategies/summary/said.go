@@ -28,10 +28,10 @@ type userSaid struct {
 }
 
 // wordsOfUser returns what a message of the user says, "" for one of others and for what a program
-// wrote in the user's name: notes of an agent, outputs of commands.
+// wrote in the user's name: notes of an agent, outputs of commands, skills.
 func wordsOfUser(m *chat.Message) string {
 	said := frame.SaidBy(m)
-	if extract.IsOutput(said) || extract.IsGenerated(said) && !commandWords().MatchString(said) {
+	if strings.HasPrefix(said, chat.SkillPrefix) || extract.IsOutput(said) || extract.IsGenerated(said) && !commandWords().MatchString(said) {
 		return ""
 	}
 	return said

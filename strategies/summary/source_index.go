@@ -87,8 +87,13 @@ func (e *SourceIndex) Add(m *chat.Message) {
 }
 
 // addBeside indexes a message that stays in the view. It answers nothing that the covered messages
-// ask, as it stood anywhere among them.
+// ask, as it stood anywhere among them. What a program wrote in the user's name is not the user's.
 func (e *SourceIndex) addBeside(m *chat.Message) {
+	if m.Role == chat.RoleUser && wordsOfUser(m) == "" {
+		e.others.add(m.Content.String())
+		e.addHostsOf(m)
+		return
+	}
 	last, unread, asked := e.last, e.unread, e.asked
 	e.unread, e.asked = "", question{}
 	e.Add(m)
