@@ -123,8 +123,9 @@ func (d *Digest) addUser(content string) {
 	if strings.HasPrefix(content, demonstration) { // of another task, in another repository
 		return
 	}
-	head, tail := d.scan(content, true)
-	if !IsGenerated(head) {
+	said := !IsOutput(content) && !IsGenerated(content) // not by a program: of its words those count that are used later
+	head, tail := d.scan(content, said)
+	if said {
 		d.ids.MarkUser(head)
 	}
 	d.history.addUser(head, tail)

@@ -40,7 +40,7 @@ func TestReferencesTellWhoNamedThem(t *testing.T) {
 		}
 		want := map[string]string{
 			"55213": "user", "https://wiki.example/fuses": "user",
-			"R77120X": "assistant", "Z10042Q": "assistant", "55012": "assistant", "Q55120Z": "tools",
+			"R77120X": "assistant", "Z10042Q": "assistant", "55012": "tools", "Q55120Z": "tools",
 		}
 		if diff := cmp.Diff(want, named); diff != "" {
 			t.Errorf("%s: %s\n%s", name, diff, block)
