@@ -5,27 +5,32 @@ import (
 	"sync"
 )
 
-// Regexp is an expression that runs only on texts with the words that each of its matches has.
+// Regexp is an expression that package regexp runs only on texts in which it matches.
 type Regexp struct {
 	*regexp.Regexp
-	needs needs
+	automaton *automaton
 }
 
 // Pattern returns a function that returns the compiled expression, for package variables. It
 // is compiled on the first call, since large expressions take milliseconds and megabytes that
 // a process which never matches them does not need. It panics if the expression is invalid.
 func Pattern(expr string) func() *Regexp {
-	return sync.OnceValue(func() *Regexp { return &Regexp{regexp.MustCompile(expr), needsOf(expr)} })
+	return sync.OnceValue(func() *Regexp { return &Regexp{regexp.MustCompile(expr), newAutomaton(expr)} })
 }
 
 // MatchString is that of regexp.Regexp, as are the others.
 func (r *Regexp) MatchString(s string) bool {
-	return r.needs.mayMatch(s) && r.Regexp.MatchString(s)
+	if r.automaton != nil {
+		if matches, known := r.automaton.match(s); known {
+			return matches
+		}
+	}
+	return r.Regexp.MatchString(s)
 }
 
 // FindString returns the first match, "" without one.
 func (r *Regexp) FindString(s string) string {
-	if !r.needs.mayMatch(s) {
+	if !r.MatchString(s) {
 		return ""
 	}
 	return r.Regexp.FindString(s)
@@ -33,7 +38,7 @@ func (r *Regexp) FindString(s string) string {
 
 // FindStringIndex returns where the first match is, nil without one.
 func (r *Regexp) FindStringIndex(s string) []int {
-	if !r.needs.mayMatch(s) {
+	if !r.MatchString(s) {
 		return nil
 	}
 	return r.Regexp.FindStringIndex(s)
@@ -41,7 +46,7 @@ func (r *Regexp) FindStringIndex(s string) []int {
 
 // FindStringSubmatch returns the groups of the first match, nil without one.
 func (r *Regexp) FindStringSubmatch(s string) []string {
-	if !r.needs.mayMatch(s) {
+	if !r.MatchString(s) {
 		return nil
 	}
 	return r.Regexp.FindStringSubmatch(s)
@@ -49,7 +54,7 @@ func (r *Regexp) FindStringSubmatch(s string) []string {
 
 // FindStringSubmatchIndex returns where the groups of the first match are, nil without one.
 func (r *Regexp) FindStringSubmatchIndex(s string) []int {
-	if !r.needs.mayMatch(s) {
+	if !r.MatchString(s) {
 		return nil
 	}
 	return r.Regexp.FindStringSubmatchIndex(s)
@@ -57,7 +62,7 @@ func (r *Regexp) FindStringSubmatchIndex(s string) []int {
 
 // FindAllStringIndex returns where the first n matches are, all for -1.
 func (r *Regexp) FindAllStringIndex(s string, n int) [][]int {
-	if !r.needs.mayMatch(s) {
+	if !r.MatchString(s) {
 		return nil
 	}
 	return r.Regexp.FindAllStringIndex(s, n)
@@ -65,7 +70,7 @@ func (r *Regexp) FindAllStringIndex(s string, n int) [][]int {
 
 // FindAllStringSubmatchIndex returns where the groups of the first n matches are, all for -1.
 func (r *Regexp) FindAllStringSubmatchIndex(s string, n int) [][]int {
-	if !r.needs.mayMatch(s) {
+	if !r.MatchString(s) {
 		return nil
 	}
 	return r.Regexp.FindAllStringSubmatchIndex(s, n)
@@ -73,7 +78,7 @@ func (r *Regexp) FindAllStringSubmatchIndex(s string, n int) [][]int {
 
 // ReplaceAllString returns s with its matches replaced.
 func (r *Regexp) ReplaceAllString(s, by string) string {
-	if !r.needs.mayMatch(s) {
+	if !r.MatchString(s) {
 		return s
 	}
 	return r.Regexp.ReplaceAllString(s, by)

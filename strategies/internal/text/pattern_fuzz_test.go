@@ -5,11 +5,12 @@ import (
 	"testing"
 )
 
-// FuzzPattern: no match is lost for the words that an expression is taken to need.
+// FuzzPattern: an automaton matches the texts that package regexp matches.
 func FuzzPattern(f *testing.F) {
 	for expr, s := range map[string]string{
 		`(?i)\b(?:owner|editor)\s+(?:has\s+)?releas(?:ed|es)`: "the EDITOR has released it", `(?i)risk|straße`: "ri\u017f\u212a", `(?:(?:red|blue)\s+){1,3}paint[xyz]?`: "red blue paint",
 		`(?im)^\s*(?:(?-i:Draft)|note):\s`: "a\nNOTE: b", `a(?:bc|b?d)*e+|[^x]yz`: "abdee", `(?i)σήμερα|ДА\b|ǆ`: "ΣΉΜΕΡΑ да ǅ", `(?s).*?end{0}x|(?:a|)(?:bb|c)d`: "\nx bbd",
+		`(?m)\B^|a$`: "b\na\n", `\Aa|b\z`: "\xffb", `\PL+`: "日1",
 	} {
 		f.Add(expr, s)
 	}
@@ -19,7 +20,7 @@ func FuzzPattern(f *testing.F) {
 		}
 		p := Pattern(expr)()
 		if got, want := p.MatchString(s), p.Regexp.MatchString(s); got != want {
-			t.Errorf("%q on %q: %t, and %t without the words", expr, s, got, want)
+			t.Errorf("%q on %q: %t, and %t by package regexp", expr, s, got, want)
 		}
 	})
 }
