@@ -433,10 +433,15 @@ var marked = []struct {
 // markedKeys finds keys that are known by a mark within them.
 func markedKeys(t *source, e *edits) {
 	s := t.s
+	t.found()
 	for _, m := range marked {
+		short := len(m.mark) < 3 // and no literal
+		if !short && len(t.literals) == 0 {
+			continue
+		}
 		mark := strings.TrimLeft(m.mark, ".:/")
 		at, done := t.literal(mark), 0
-		if len(mark) < 3 {
+		if short {
 			at = places(s, mark)
 		}
 		for at := range at {

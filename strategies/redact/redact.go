@@ -48,10 +48,10 @@ func (m *masking) find() {
 	var t *source
 	depth := 0
 	for v := m.view(0); v != nil; v = v.unescaped(t) {
-		var all edits
+		var all, e edits
 		t = &source{s: v.s}
 		for _, pass := range passes {
-			var e edits
+			e.list = e.list[:0]
 			pass(t, &e)
 			all.merge(e)
 		}
