@@ -178,6 +178,9 @@ func (s *history) readCommand(c *toolCall, result string) {
 			}
 		}
 	}
+	if len(started) == 0 {
+		return
+	}
 	pids := pid().FindAllStringSubmatch(result, len(started)+1)
 	for i, cmd := range started {
 		id := ""

@@ -68,6 +68,14 @@ func (r *Regexp) FindAllStringIndex(s string, n int) [][]int {
 	return r.Regexp.FindAllStringIndex(s, n)
 }
 
+// FindAllStringSubmatch returns the groups of the first n matches, all for -1.
+func (r *Regexp) FindAllStringSubmatch(s string, n int) [][]string {
+	if !r.MatchString(s) {
+		return nil
+	}
+	return r.Regexp.FindAllStringSubmatch(s, n)
+}
+
 // FindAllStringSubmatchIndex returns where the groups of the first n matches are, all for -1.
 func (r *Regexp) FindAllStringSubmatchIndex(s string, n int) [][]int {
 	if !r.MatchString(s) {
