@@ -321,8 +321,11 @@ func containsValue(said, v string) bool {
 	if prose.ContainsWord(said, v) || strings.ContainsAny(v, " 0123456789") && isLower(said) && prose.ContainsWord(said, strings.ToLower(v)) || thousands().MatchString(v) && prose.ContainsWord(strings.ReplaceAll(said, ",", ""), v) {
 		return true
 	}
+	if len(v) > len("15:04:05") || !strings.Contains(v, ":") {
+		return false
+	}
 	at, err := time.Parse("15:04", text.Head(v, len("15:04")))
-	return err == nil && len(v) <= len("15:04:05") && prose.ContainsWord(said, at.Format("3:04"))
+	return err == nil && prose.ContainsWord(said, at.Format("3:04"))
 }
 
 // outcomeValues returns what came of a call: the values of its one object, or what was said
