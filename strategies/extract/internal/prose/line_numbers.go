@@ -1,10 +1,9 @@
 package prose
 
 import (
+	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // minNumberedLines is the number of consecutive lines with growing numbers at the start
@@ -31,15 +30,16 @@ func BlankLineNumbers(s string) string {
 	}
 	at := 0
 	for line := range strings.Lines(s) {
-		number, n := lineNumber().FindStringSubmatchIndex(line), -1
-		if number != nil {
-			n, _ = strconv.Atoi(line[number[2]:number[3]]) // digits always parse
+		number, n := lineNumber(line), -1
+		if number != "" {
+			n, _ = strconv.Atoi(number) // digits always parse
 		}
 		if n <= last {
 			end()
 		}
-		if number != nil {
-			run, last = append(run, [2]int{at + number[2], at + number[3]}), n
+		if number != "" {
+			start := at + strings.Index(line, number)
+			run, last = append(run, [2]int{start, start + len(number)}), n
 		}
 		at += len(line)
 	}
@@ -50,5 +50,19 @@ func BlankLineNumbers(s string) string {
 	return string(out)
 }
 
-// lineNumber is a number at the start of a line that a separator follows.
-var lineNumber = text.Pattern(`^ *(\d{1,7})(?:[\t:|→-]| \|)`)
+// lineNumber returns the number at the start of a line that a separator follows, "" for none.
+func lineNumber(line string) string {
+	line = strings.TrimLeft(line, " ")
+	rest := strings.TrimLeft(line, "0123456789")
+	number := line[:len(line)-len(rest)]
+	if len(number) > maxLineNumber || !slices.ContainsFunc(numberSeparators, func(sep string) bool { return strings.HasPrefix(rest, sep) }) {
+		return ""
+	}
+	return number
+}
+
+// maxLineNumber is the number of digits of a line number.
+const maxLineNumber = 7
+
+// numberSeparators are what tools write behind line numbers.
+var numberSeparators = []string{"\t", ":", "|", "→", "-", " |"}

@@ -15,7 +15,10 @@ import (
 // IsLineBreak reports whether a line of a summary cannot contain r: a line break of any
 // kind, a control character or the replacement of invalid UTF-8.
 func IsLineBreak(r rune) bool {
-	return r == utf8.RuneError || r != '\t' && unicode.IsControl(r) || r == '\u2028' || r == '\u2029'
+	if r < utf8.RuneSelf {
+		return r < ' ' && r != '\t' || r == '\x7f'
+	}
+	return r == utf8.RuneError || unicode.IsControl(r) || r == '\u2028' || r == '\u2029'
 }
 
 // SplitLines returns the lines of s that are not blank, trimmed. They share memory with s.
@@ -30,19 +33,38 @@ func SplitLines(s string) []string {
 // IndentedLines returns the lines of s that are not blank, with the blanks before them, which code
 // needs. They share memory with s.
 func IndentedLines(s string) []string {
-	parts := strings.FieldsFunc(s, IsLineBreak)
-	kept := parts[:0]
-	for _, p := range parts {
-		if p = strings.TrimRightFunc(p, text.IsBlank); p != "" {
-			kept = append(kept, p)
+	var lines []string
+	for s != "" {
+		end := strings.IndexFunc(s, IsLineBreak)
+		if end < 0 {
+			end = len(s)
 		}
+		if l := strings.TrimRightFunc(s[:end], text.IsBlank); l != "" {
+			lines = append(lines, l)
+		}
+		_, size := utf8.DecodeRuneInString(s[end:])
+		s = s[end+size:]
 	}
-	return kept
+	return lines
 }
 
 // OneLine returns s with white space and line breaks replaced by single blanks.
 func OneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || IsLineBreak(r) }), " ")
+	var b strings.Builder
+	b.Grow(len(s))
+	gap := false
+	for _, r := range s {
+		if r == ' ' || IsLineBreak(r) || unicode.IsSpace(r) {
+			gap = true
+			continue
+		}
+		if gap && b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		gap = false
+		b.WriteRune(r)
+	}
+	return b.String()
 }
 
 // Ellipsis marks a truncated text.
