@@ -41,7 +41,7 @@ var matched, failed = &state{}, &state{}
 
 const (
 	// maxStates is the number of states of an automaton. Texts that lead to more are left to package regexp.
-	maxStates  = 2000
+	maxStates  = 3000
 	maxClasses = 255
 )
 

@@ -58,7 +58,7 @@ func FailureLine(head, tail string) string {
 func RunFailure(tail string) string {
 	for _, l := range slices.Backward(prose.SplitLines(text.Tail(tail, 4000))) {
 		switch l = text.Head(l, prose.MaxLine); {
-		case failing().MatchString(l):
+		case isFailing(l):
 			return l
 		case StatesOutcome(l) || succeeding().MatchString(l):
 			return ""
@@ -92,7 +92,11 @@ const minFailure = 12
 
 // ReportsFailure reports whether a line says that something failed, in any of the forms that are known.
 func ReportsFailure(l string) bool {
-	return IsFailure(l) || failing().MatchString(l) || finding().MatchString(l)
+	return IsFailure(l) || isFailing(l) || finding().MatchString(l)
+}
+
+func isFailing(l string) bool {
+	return failing().MatchString(l) || failingBehind().MatchString(l) || endsFailing().MatchString(l)
 }
 
 var (
@@ -100,13 +104,17 @@ var (
 	// in forms that do not begin with a word for it. Text and source may have them too, so that only what was
 	// run has failed by them.
 	failing = text.Pattern(`^(?:\S+\.\w{1,5}:\d+(?::\d+)?:? .*\b(?:undefined|error|cannot|expected|unexpected|undeclared|redeclared|unused|not used|not enough|too many|mismatch|invalid|missing|got|want)\b` +
-		`|.{0,120}\berror (?:TS|CS)\d+|\S+\(\d+,\d+\): error\b|[\w.:]*(?:Error|Exception)\b(?::|$)|.{0,200}\(\w+Error\)$|PHP (?:Fatal|Parse) error` +
+		`|\S+\(\d+,\d+\): error\b|[\w.:]*(?:Error|Exception)\b(?::|$)|PHP (?:Fatal|Parse) error` +
 		`|make(?:\[\d+\])?: \*\*\*|ninja: build stopped|not ok\b|E {2,}\S|test result: FAILED|npm (?:ERR!|error)|(?:\[\w+\] )?(?i:build) (?:FAILURE|FAILED|failed)\b|FAILURE:|● \S` +
 		`|(?i:(?:error: )?(?:unknown|unrecognized) (?:shorthand |long )?(?:flag|option|command|subcommand)s?\b)` +
-		`|(?:Segmentation fault|Killed|Aborted|Bus error)\b|.{0,60}\bcore dumped|.{0,120}\bpanicked at\b|Caused by:` +
-		`|.{0,80}: (?:command not found|No such file or directory|Permission denied)$|! \[(?:remote )?rejected\]|CONFLICT \(|Automatic merge failed|curl: \(\d+\)` +
-		`|(?i:.{0,120}\bconnection refused\b|.{0,60}\b(?:command|operation|request|connection|process|tests?) timed out\b|.{0,60}\bexit(?:ed with)? (?:code|status):? [1-9])` +
+		`|(?:Segmentation fault|Killed|Aborted|Bus error)\b|Caused by:` +
+		`|! \[(?:remote )?rejected\]|CONFLICT \(|Automatic merge failed|curl: \(\d+\)` +
 		`|[-=]+ (?:FAIL|FAILED|FAILURES|ERRORS)\b)`)
+	// failingBehind and endsFailing are such lines that begin with another text. The longer an expression counts, the more states
+	// it has beside all others, so that they are expressions of their own.
+	failingBehind = text.Pattern(`^(?:.{0,120}\berror (?:TS|CS)\d+|.{0,60}\bcore dumped|.{0,120}\bpanicked at\b` +
+		`|(?i:.{0,120}\bconnection refused\b|.{0,60}\b(?:command|operation|request|connection|process|tests?) timed out\b|.{0,60}\bexit(?:ed with)? (?:code|status):? [1-9]))`)
+	endsFailing = text.Pattern(`^(?:.{0,200}\(\w+Error\)|.{0,80}: (?:command not found|No such file or directory|Permission denied))$`)
 	// finding is a line of a check that found faults, whatever its exit code.
 	finding = text.Pattern(`(?m)^(?:.{0,120}\b[1-9]\d* (?:issues?|errors?|failed|failures?|problems?)\b|.{0,120}\berror TS\d+|(?:FAIL|FAILED|ERROR)\b).*$`)
 	// succeeding is the last line of what was built or tested.

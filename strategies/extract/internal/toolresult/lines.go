@@ -19,7 +19,7 @@ func Failures(output string, n int) [][2]int {
 		if len(out) == n {
 			break
 		}
-		if l := text.Trim(text.Head(line, prose.MaxLine)); (len(l) >= minFailure || failing().MatchString(l)) && ReportsFailure(l) && !seen[l] {
+		if l := text.Trim(text.Head(line, prose.MaxLine)); (len(l) >= minFailure || isFailing(l)) && ReportsFailure(l) && !seen[l] {
 			seen[l] = true
 			out = append(out, [2]int{at, at + len(text.Head(line, prose.MaxLine+1))})
 		}
