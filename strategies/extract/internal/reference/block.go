@@ -21,8 +21,8 @@ func (t *Table) Block(budget int, above string, crowded bool) string {
 		return ""
 	}
 	ids := t.pick(t.ranked(), budget+budget/4, above, crowded)
-	write := func(n int) string { return formatReferences(outermost(ids[:n])) }
-	fits := func(n int) bool { return utf8.RuneCountInString(write(n)) <= budget }
+	of := outermost(ids)
+	fits := func(n int) bool { return linesFit(formatReferences(of(n)), budget) }
 	n := sort.Search(len(ids), func(i int) bool { return !fits(i + 1) })
 	for n > 0 && !fits(n) { // size is not monotonic: labels may be shared
 		n--
@@ -30,15 +30,33 @@ func (t *Table) Block(budget int, above string, crowded bool) string {
 	if n == 0 {
 		return ""
 	}
-	return Heading + strings.TrimSuffix(write(n), "\n")
+	return Heading + strings.Join(safeLines(formatReferences(of(n))), "\n")
 }
 
 // ToolsLine comes before the references that only the results of tools name.
 const ToolsLine = "Tools:\n"
 
+// linesFit reports whether the safe forms of lines have at most budget characters. Most often their lengths tell, whichever
+// of the lines get another label.
+func linesFit(lines []string, budget int) bool {
+	size := func(l string) int { return utf8.RuneCountInString(l) + 1 }
+	least, most := 0, 0
+	for _, l := range lines {
+		labelled, other := size(l), size(withoutLabel(l))
+		least, most = least+min(labelled, other), most+max(labelled, other)
+	}
+	if least <= budget && budget < most {
+		most = 0
+		for _, l := range safeLines(lines) {
+			most += size(l)
+		}
+	}
+	return most <= budget
+}
+
 // formatReferences returns the lines of identifiers by who said them: the user, whose lines are
 // quotations, the assistant, or tools only.
-func formatReferences(ids []*Identifier) string {
+func formatReferences(ids []*Identifier) []string {
 	var user, assistant, tools []*Identifier
 	for _, id := range ids {
 		switch {
@@ -50,11 +68,12 @@ func formatReferences(ids []*Identifier) string {
 			tools = append(tools, id)
 		}
 	}
-	out := formatGroups(groupByLabel(user), UserMark) + formatGroups(groupByLabel(assistant), "")
+	lines := formatGroups(nil, groupByLabel(user), UserMark)
+	lines = formatGroups(lines, groupByLabel(assistant), "")
 	if len(tools) > 0 {
-		out += ToolsLine + formatGroups(groupByLabel(tools), "")
+		lines = formatGroups(append(lines, strings.TrimSuffix(ToolsLine, "\n")), groupByLabel(tools), "")
 	}
-	return out
+	return lines
 }
 
 // MarkUser marks the known identifiers of a text as said by the user.

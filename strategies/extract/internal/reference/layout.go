@@ -94,10 +94,9 @@ const UserMark = "> "
 // unlabelled is the label of quoted names without one.
 const unlabelled = "named"
 
-// formatGroups returns the lines of groups, one or more for each: "label: a, b", each after a
+// formatGroups adds the lines of groups, one or more for each: "label: a, b", each after a
 // mark.
-func formatGroups(groups []*group, mark string) string {
-	var b strings.Builder
+func formatGroups(lines []string, groups []*group, mark string) []string {
 	for _, g := range groups {
 		line, width := "", 0
 		for _, id := range g.ids {
@@ -107,26 +106,32 @@ func formatGroups(groups []*group, mark string) string {
 				width += utf8.RuneCountInString(v) + 2
 				continue
 			}
-			b.WriteString(safeLine(line))
+			if line != "" {
+				lines = append(lines, line)
+			}
 			line = mark + g.label + ": " + v
 			width = utf8.RuneCountInString(line) + 2
 		}
-		b.WriteString(safeLine(line))
+		lines = append(lines, line)
 	}
-	return b.String()
+	return lines
 }
 
-// safeLine returns a line of references with its line break. A line that reads like a
-// secret because of its label, such as "token: TestLexer", gets another label.
-func safeLine(line string) string {
-	if line == "" {
-		return ""
+// safeLines gives another label to each line of references that reads like a secret because of its label, such
+// as "token: TestLexer".
+func safeLines(lines []string) []string {
+	for i, l := range lines {
+		if _, found := redact.Redact(l); found.Total() > 0 {
+			lines[i] = withoutLabel(l)
+		}
 	}
-	if _, found := redact.Redact(line); found.Total() > 0 {
-		_, values, _ := strings.Cut(line, ": ")
-		line = line[:len(line)-len(strings.TrimPrefix(line, UserMark))] + unlabelled + ": " + values
-	}
-	return line + "\n"
+	return lines
+}
+
+// withoutLabel returns a line of references without what its label says.
+func withoutLabel(line string) string {
+	_, values, _ := strings.Cut(line, ": ")
+	return line[:len(line)-len(strings.TrimPrefix(line, UserMark))] + unlabelled + ": " + values
 }
 
 // quoteValue returns a value for a list, in quotes if it is ambiguous without them.

@@ -162,12 +162,35 @@ func (t *Table) contained(c Candidate) []Candidate {
 	return found
 }
 
-// outermost returns the identifiers that are not within another one of them.
-func outermost(ids []*Identifier) []*Identifier {
+// outermost returns a function that returns those of the first n identifiers that are not within another one of them.
+func outermost(ids []*Identifier) func(n int) []*Identifier {
 	var all strings.Builder
-	for _, id := range ids {
+	starts := make([]int, len(ids))
+	for i, id := range ids {
+		starts[i] = all.Len()
 		all.WriteString(id.value + "\n")
 	}
 	index := suffixarray.New([]byte(all.String()))
-	return slices.DeleteFunc(slices.Clone(ids), func(id *Identifier) bool { return len(index.Lookup([]byte(id.value), 2)) > 1 })
+	within := make([]int, len(ids)) // the first other one with the identifier in it
+	for i, id := range ids {
+		within[i] = len(ids)
+		for _, at := range index.Lookup([]byte(id.value), -1) {
+			k, ok := slices.BinarySearch(starts, at)
+			if !ok {
+				k--
+			}
+			if k != i {
+				within[i] = min(within[i], k)
+			}
+		}
+	}
+	return func(n int) []*Identifier {
+		var out []*Identifier
+		for i, id := range ids[:n] {
+			if within[i] >= n {
+				out = append(out, id)
+			}
+		}
+		return out
+	}
 }
