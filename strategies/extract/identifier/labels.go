@@ -61,7 +61,10 @@ const (
 // before at if that is later.
 func lineStart(s string, at, within int) int {
 	for ; within > 0 && at > 0 && s[at-1] != '\n'; within-- {
-		_, size := utf8.DecodeLastRuneInString(s[:at])
+		size := 1
+		if s[at-1] >= utf8.RuneSelf {
+			_, size = utf8.DecodeLastRuneInString(s[:at])
+		}
 		at -= size
 	}
 	return at

@@ -199,7 +199,8 @@ func isSyntax(s string, start, end int) bool {
 // isForPrograms reports whether s[start:end] is what an interface gives its clients with each object: a link to the
 // interface, a picture or a template of links, the id of a node.
 func isForPrograms(s string, start, end int) bool {
-	return strings.HasPrefix(s[end:], "{/") || forPrograms().MatchString(s[max(0, start-labelReach):end])
+	near := s[max(0, start-labelReach):end]
+	return strings.HasPrefix(s[end:], "{/") || (strings.Contains(near, "://") || strings.Contains(near, "node_id")) && forPrograms().MatchString(near)
 }
 
 var forPrograms = text.Pattern(`https?://(?:api|avatars)\.\S+$|://\S+\{/\S+$|"node_id\\?" *: *\S+$`)
@@ -383,11 +384,11 @@ func (t *Table) Hide(s string) {
 func (t *Table) evict() {
 	const lowest, steps = -24.0, 32 // log odds of the first bucket, buckets per unit
 	var counts [25 * steps]int
-	bucket := func(id *Identifier) int {
-		return min(max(int((t.logOdds(id)-lowest)*steps), 0), len(counts)-1)
-	}
+	ids, buckets := make([]*Identifier, 0, len(t.idents)), make([]int, 0, len(t.idents))
 	for _, id := range t.idents {
-		counts[bucket(id)]++
+		n := min(max(int((t.logOdds(id)-lowest)*steps), 0), len(counts)-1)
+		counts[n]++
+		ids, buckets = append(ids, id), append(buckets, n)
 	}
 	low, left := len(counts), t.limit
 	for low > 0 && counts[low-1] <= left {
@@ -395,12 +396,12 @@ func (t *Table) evict() {
 		left -= counts[low]
 	}
 	var last []*Identifier // of the bucket of which some stay
-	for v, id := range t.idents {
-		switch n := bucket(id); {
+	for i, id := range ids {
+		switch n := buckets[i]; {
 		case n == low-1:
 			last = append(last, id)
 		case n < low:
-			delete(t.idents, v)
+			delete(t.idents, id.value)
 		}
 	}
 	slices.SortFunc(last, func(a, b *Identifier) int { return cmp.Compare(b.first, a.first) })
