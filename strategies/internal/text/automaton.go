@@ -2,7 +2,6 @@ package text
 
 import (
 	"encoding/binary"
-	"fmt"
 	"regexp/syntax"
 	"slices"
 	"sync"
@@ -77,11 +76,14 @@ func (a *automaton) classify() bool {
 		case syntax.InstEmptyWidth:
 			a.asserts |= syntax.EmptyOp(in.Arg)
 		case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
-			key := fmt.Sprint(in.Arg, in.Rune)
-			if sets[key] != nil {
+			key := binary.AppendUvarint(nil, uint64(in.Arg))
+			for _, r := range in.Rune {
+				key = binary.AppendVarint(key, int64(r))
+			}
+			if sets[string(key)] != nil {
 				continue
 			}
-			sets[key] = in
+			sets[string(key)] = in
 			if len(in.Rune) == 1 {
 				bounds = append(bounds, in.Rune[0], in.Rune[0]+1)
 				for r := unicode.SimpleFold(in.Rune[0]); r != in.Rune[0]; r = unicode.SimpleFold(r) {
