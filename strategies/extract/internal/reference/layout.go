@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -25,40 +26,47 @@ type group struct {
 	ids   []*Identifier
 }
 
+// holder has the identifiers with a label, by their index, and the weight of those that have no group.
+type holder struct {
+	weight float64
+	ids    []int
+}
+
 // groupByLabel gives each identifier one of its labels, the most shared labels first, and
 // returns the groups. Groups and their identifiers keep the order of ids.
 func groupByLabel(ids []*Identifier) []*group {
-	weights := map[string]float64{}
-	holders := map[string][]*Identifier{}
-	for _, id := range ids {
+	holders := map[string]*holder{}
+	for i, id := range ids {
 		for _, l := range id.labels {
-			weights[l.word] += l.weight()
-			holders[l.word] = append(holders[l.word], id)
+			h := holders[l.word]
+			if h == nil {
+				h = &holder{}
+				holders[l.word] = h
+			}
+			h.weight += l.weight()
+			h.ids = append(h.ids, i)
 		}
 	}
 	var q queue.Queue[string]
-	for i, w := range slices.Sorted(maps.Keys(weights)) {
-		q.Add(w, weights[w], i)
+	for i, w := range slices.Sorted(maps.Keys(holders)) {
+		q.Add(w, holders[w].weight, i)
 	}
-	labels := make(map[*Identifier]string, len(ids))
-	for word := range q.All(func(w string) (float64, bool) { return weights[w], true }) {
-		for _, id := range holders[word] {
-			if _, grouped := labels[id]; grouped {
+	labels := make([]string, len(ids))
+	for word := range q.All(func(w string) (float64, bool) { return holders[w].weight, true }) {
+		for _, i := range holders[word].ids {
+			if labels[i] != "" {
 				continue
 			}
-			labels[id] = word
-			for _, l := range id.labels {
-				weights[l.word] -= l.weight()
+			labels[i] = word
+			for _, l := range ids[i].labels {
+				holders[l.word].weight -= l.weight()
 			}
 		}
 	}
 	groups := map[string]*group{}
 	var all []*group
-	for _, id := range ids {
-		label, ok := labels[id]
-		if !ok {
-			label = id.defaultLabel()
-		}
+	for i, id := range ids {
+		label := cmp.Or(labels[i], id.defaultLabel())
 		g := groups[label]
 		if g == nil {
 			g = &group{label: label}
