@@ -94,8 +94,11 @@ func (s *history) outdatedChecks() []bool {
 	out := make([]bool, len(s.calls))
 	for i, c := range slices.Backward(s.calls) {
 		edited = edited || c.edited()
+		if !c.passed() {
+			continue
+		}
 		ran := c.ran()
-		if !c.passed() || slices.ContainsFunc(ran, func(a shell.Attempt) bool { return !a.Checks }) { // else it did more
+		if slices.ContainsFunc(ran, func(a shell.Attempt) bool { return !a.Checks }) { // it did more
 			continue
 		}
 		kinds := c.checkKinds()

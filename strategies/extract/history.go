@@ -97,6 +97,7 @@ type history struct {
 	discards             bool
 	asked                []requestLine    // while a text is written, nil else
 	said                 map[string]bool  // see namesSaid, while a text is written
+	unsettled, outdated  []bool           // see unresolved and outdatedChecks, while a text is written
 	removed, touched     map[string]touch // names that edits took out and changed
 	gone                 map[string]int   // files that are, by message
 	// openCalls are the calls without a result.

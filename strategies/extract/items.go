@@ -65,7 +65,10 @@ const (
 // otherItems returns the items after the leading ones, in the order of the text within
 // each section.
 func (s *history) otherItems(budget int) []*item {
-	b := &itemList{outdated: s.outdatedChecks(), told: map[*toolCall]bool{}, restored: map[entry]bool{}, edited: s.editedByRequest(), before: -1, lineLimit: min(max(budget/10, 160), maxLine), listLimit: min(max(budget/10, min(budget/3, 240)), maxAct)}
+	b := &itemList{outdated: s.outdated, told: map[*toolCall]bool{}, restored: map[entry]bool{}, edited: s.editedByRequest(), before: -1, lineLimit: min(max(budget/10, 160), maxLine), listLimit: min(max(budget/10, min(budget/3, 240)), maxAct)}
+	if b.outdated == nil {
+		b.outdated = s.outdatedChecks()
+	}
 	if before := s.beforeActive(); len(before) > 0 {
 		b.before = before[0]
 	}
@@ -331,7 +334,10 @@ type repeatedCall struct {
 
 // addCalls adds the calls with their outcomes, in the order of time.
 func (s *history) addCalls(b *itemList, budget int) {
-	unresolved := s.unresolved()
+	unresolved := s.unsettled
+	if unresolved == nil {
+		unresolved = s.unresolved()
+	}
 	changed := slices.ContainsFunc(s.calls, func(c *toolCall) bool { return c.acts || c.changes })
 	underWay := len(s.calls) // the first of the calls at the end that have no result yet
 	for underWay > 0 && !s.calls[underWay-1].done {

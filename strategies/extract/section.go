@@ -145,10 +145,8 @@ func formatLine(s, speaker string) string {
 		}
 		s = rest
 	}
-	mistaken := false
-	for _, mark := range ownMarks {
-		mistaken = mistaken || strings.HasPrefix(bulletMark+s, mark)
-	}
+	line := bulletMark + s
+	mistaken := slices.ContainsFunc(ownMarks, func(mark string) bool { return strings.HasPrefix(line, mark) })
 	if folded, _ := text.Fold(text.Head(s, maxUserLabel)); mistaken || userLabel().MatchString(folded) {
 		s = speaker + s
 	}

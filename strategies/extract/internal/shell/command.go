@@ -203,7 +203,8 @@ var (
 
 // beginsWith reports whether a command begins with one of the given words.
 func beginsWith(command string, words []string) bool {
-	return slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(command+" ", w) })
+	command += " "
+	return slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(command, w) })
 }
 
 // WithoutRedirections returns a command line without what it does with its output.
