@@ -13,6 +13,9 @@ func Head(s string, n int) string {
 	if n <= 0 {
 		return ""
 	}
+	if len(s) <= n {
+		return s
+	}
 	for i := range s {
 		if n == 0 {
 			return s[:i]
@@ -24,9 +27,15 @@ func Head(s string, n int) string {
 
 // Tail returns the last n characters of s.
 func Tail(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
 	i := len(s)
 	for ; n > 0 && i > 0; n-- {
-		_, size := utf8.DecodeLastRuneInString(s[:i])
+		size := 1
+		if s[i-1] >= utf8.RuneSelf {
+			_, size = utf8.DecodeLastRuneInString(s[:i])
+		}
 		i -= size
 	}
 	return s[i:]
