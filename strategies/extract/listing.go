@@ -318,7 +318,7 @@ var thousands = text.Pattern(`^\d{4,9}(?:\.\d+)?$`)
 
 // containsValue reports whether a text contains a value, also as people write it: 7:05 for 19:05, 1,450 for 1450.
 func containsValue(said, v string) bool {
-	if prose.ContainsWord(said, v) || strings.ContainsAny(v, " 0123456789") && isLower(said) && prose.ContainsWord(said, strings.ToLower(v)) || thousands().MatchString(v) && prose.ContainsWord(strings.ReplaceAll(said, ",", ""), v) {
+	if prose.ContainsWord(said, v) || isLower(said) && strings.ContainsAny(v, " 0123456789") && prose.ContainsWord(said, strings.ToLower(v)) || thousands().MatchString(v) && prose.ContainsWord(strings.ReplaceAll(said, ",", ""), v) {
 		return true
 	}
 	if len(v) > len("15:04:05") || !strings.Contains(v, ":") {
