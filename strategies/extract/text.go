@@ -119,11 +119,12 @@ func (d *Digest) writeProse(budget, held int) (prose string, constraints, state 
 	p.fill(others, held)
 	needsState := d.history.referenceShare() == referenceShare // of customers, the references are the values
 	for _, it := range others {
+		constrains, states := it.section == sectionConstraints && it.tier == tierUser, needsState && it.parent == nil && (it.tier == tierState || it.tier == tierErrors)
 		switch {
-		case it.placed || it.size <= p.budget || strings.Contains(p.text, it.core()):
-		case it.section == sectionConstraints && it.tier == tierUser:
+		case !constrains && !states || it.placed || it.size <= p.budget || strings.Contains(p.text, it.core()):
+		case constrains:
 			constraints += it.size
-		case needsState && it.parent == nil && (it.tier == tierState || it.tier == tierErrors):
+		default:
 			state += it.size
 		}
 	}
