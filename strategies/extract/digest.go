@@ -267,10 +267,10 @@ func (d *Digest) Text(budget int) string {
 	d.history.turns = turns[:len(turns)-d.history.interruptedLast()] // it stands as it was then
 	d.history.asked = d.history.requestLines()                       // which depend on no budget
 	d.history.said = d.history.namesSaid()
-	d.history.unsettled, d.history.outdated = d.history.unresolved(), d.history.outdatedChecks()
+	d.history.unsettled, d.history.outdated, d.history.named = d.history.unresolved(), d.history.outdatedChecks(), d.history.fileNames()
 	defer func() {
 		d.history.turns, d.history.asked, d.history.said = turns, nil, nil
-		d.history.unsettled, d.history.outdated = nil, nil
+		d.history.unsettled, d.history.outdated, d.history.named = nil, nil, nil
 	}()
 	return d.fit(budget, func(limit int) string {
 		return d.writeText(limit, int(referenceShare*float64(min(budget, maxBudget))))

@@ -406,6 +406,9 @@ const plansFolder = "/.claude/plans/"
 // fileNames returns the function that names a file: without its folder, unless another file that was changed has
 // the same name.
 func (s *history) fileNames() func(file string) string {
+	if s.named != nil {
+		return s.named
+	}
 	times := map[string]int{}
 	for p, f := range s.files {
 		if f.changes > 0 {
