@@ -39,10 +39,15 @@ type state struct {
 var matched, failed = &state{}, &state{}
 
 const (
-	// maxStates is the number of states of an automaton. Texts that lead to more are left to package regexp.
+	// maxStates is the number of states of an automaton, maxCells that of the entries in the tables of all, of
+	// eight bytes. Texts that lead to more are left to package regexp.
 	maxStates  = 3000
+	maxCells   = 8 << 20
 	maxClasses = 255
 )
+
+// cells is the number of entries in the tables of all automata.
+var cells atomic.Int64
 
 // newAutomaton returns the automaton of a valid expression, nil if it tells too many characters apart.
 func newAutomaton(expr string) *automaton {
@@ -252,7 +257,7 @@ func (a *automaton) intern(s *state) *state {
 		key = binary.AppendUvarint(key, uint64(p))
 	}
 	known := a.states[string(key)]
-	if known == nil && len(a.states) < maxStates {
+	if known == nil && len(a.states) < maxStates && cells.Add(int64(len(a.classes))) <= maxCells {
 		known = s
 		s.places, s.next = slices.Clip(s.places), make([]atomic.Pointer[state], len(a.classes))
 		a.states[string(key)] = s
