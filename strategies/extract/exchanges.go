@@ -35,10 +35,10 @@ func (s *history) requestLines() []requestLine {
 		l := requestLine{day: s.dayOf(i), turns: []int{i}}
 		l.whole, l.text = t.request.said()
 		switch {
-		case s.isServed(i) && !slices.Contains(before, i):
-			l.spare = true
 		case s.isGoal(t.request) || i == at || t.request.empty() || IsGenerated(t.request.head) || slices.Contains(before, i) || s.isOver(i):
 			l.text, l.spare = "", true
+		case s.isServed(i):
+			l.spare = true
 		default:
 			if t.document { // which one it was is enough
 				if s.isReplaced(i) || i < len(s.turns)-newestRequests && s.editedAfter(t) {
@@ -148,7 +148,7 @@ func (s *history) addRequests(b *itemList, budget int) {
 	for i, l := range lines {
 		if l.text == "" {
 			for _, turn := range l.turns {
-				if !isClosing(s.turns[turn].request.head) || !s.asksForNothing(turn) {
+				if !s.asksForNothing(turn) || !isClosing(s.turns[turn].request.head) && !s.endsVisit(turn) {
 					s.addDemands(b, turn, nil)
 				}
 				s.addAnswer(b, turn, nil)
@@ -228,10 +228,18 @@ func (s *history) requestsRoom(budget int) int {
 	return int(share * float64(budget))
 }
 
-// isOver reports whether a request is of little use later: it asks for nothing, or isServed.
+// isOver reports whether a request is of no use later: it asks for nothing.
 func (s *history) isOver(i int) bool {
 	t := s.turns[i]
-	return t.asked == "" && isSmallTalk(t.request.head) || !s.isRecords() && t.calls > 0 && urging().MatchString(t.request.head) && !s.editedFor(t) || slices.Contains(s.decisions, agreed(t.asked, t.request.head)) || i < s.activeTurn() && s.closes(t.request.head) && s.asksForNothing(i) || s.isServed(i)
+	return t.asked == "" && isSmallTalk(t.request.head) || !s.isRecords() && t.calls > 0 && urging().MatchString(t.request.head) && !s.editedFor(t) || slices.Contains(s.decisions, agreed(t.asked, t.request.head)) || i < s.activeTurn() && s.asksForNothing(i) && (s.closes(t.request.head) || s.endsVisit(i))
+}
+
+// endsVisit reports whether a customer says good-bye, in whatever words: it is the last that was said on a day, without a
+// question, and the answer is polite only.
+func (s *history) endsVisit(i int) bool {
+	t := s.turns[i]
+	return s.isRecords() && t.day != "" && t.calls == 0 && i+1 < len(s.turns) && s.turns[i+1].day != t.day && !strings.Contains(t.request.head, "?") &&
+		len(t.lines) > 0 && !slices.ContainsFunc(t.lines, func(l string) bool { return !isPolite(l) && !farewell().MatchString(l) })
 }
 
 // isServed reports whether a request is old and short, and the calls with short values that followed

@@ -271,3 +271,32 @@ func TestActionsComeWholeBeforeWords(t *testing.T) {
 		t.Errorf("%d requests:\n%s", n, text)
 	}
 }
+
+// What a customer says last on a visit is a farewell, in whatever words, if the answer is polite only.
+func TestFarewellsEndVisits(t *testing.T) {
+	t.Parallel()
+	d := New(Options{})
+	for i, v := range []struct{ said, answer string }{
+		{"Wonderful, you spoil me every time.", "I am always glad to be of help. Enjoy your day."},
+		{"Nah, that was what I came here for.", "Have a nice evening!"},
+		{"I would rather sleep on the ground floor.", "There is a room on the ground floor."},
+		{"And one more night for the two of us.", "Enjoy your stay!"},
+		{"Wonderful.", "Bye."},
+	} {
+		id := fmt.Sprint(i)
+		for _, m := range []*chat.Message{
+			user(fmt.Sprint("Book a room in the inn number ", i)), calls("", id, "reserve_room", "inn", id, "nights", "3"), result(id, `{"street":"Long Wall"}`),
+			assistant([]string{"It is booked.", "It is booked. May I further assist you?", "It is booked.", "For how many nights?"}[i%4]), user(v.said), assistant(v.answer),
+		} {
+			m.CreatedAt = time.Date(2031, 3, 1+i, 8, 0, 0, 0, time.UTC)
+			d.Add(m)
+		}
+	}
+	text := d.Text(900)
+	for _, over := range []string{"you spoil me", "what I came here for"} {
+		wantNotIn(t, text, over)
+	}
+	for _, kept := range []string{"> I would rather sleep on the ground floor.", "> And one more night"} {
+		wantIn(t, text, kept)
+	}
+}

@@ -90,7 +90,7 @@ func TestLastStepsAndRefutedStatements(t *testing.T) {
 // What a customer wants at one visit is no constraint at the next, unless it is for good.
 func TestWishesOfAVisit(t *testing.T) {
 	t.Parallel()
-	messages := []*chat.Message{user("I need a car for Friday. I prefer a compact car. I can only eat soup, always keep that in mind.")}
+	messages := []*chat.Message{user("I need a car for Friday. I prefer a compact car near a vegetarian diner. I prefer soups as I am vegetarian. I can only eat soup, always keep that in mind.")}
 	for i := range 4 {
 		id := fmt.Sprint(i)
 		messages = append(messages, calls("", id, "BookCar", "day", "Friday", "kind", "compact"), result(id, `{"car":"Bolt","price":"40"}`), assistant("It is booked."), user("Now another one for the week after that, please."))
@@ -101,7 +101,7 @@ func TestWishesOfAVisit(t *testing.T) {
 		d.Add(m)
 	}
 	constraints := strings.Join(sectionsOf(d.Text(800))[sectionConstraints], "\n")
-	if !d.history.isRecords() || strings.Contains(constraints, "compact") || !strings.Contains(constraints, "only eat soup") {
+	if !d.history.isRecords() || strings.Contains(constraints, "compact") || !strings.Contains(constraints, "only eat soup") || !strings.Contains(constraints, "as I am vegetarian") {
 		t.Errorf("%t %q", d.history.isRecords(), constraints)
 	}
 }

@@ -183,7 +183,7 @@ var claiming = text.Pattern(`(?i)\b(?:user|customer|owner|human)s? (?:(?:has|hav
 	`^\W*(?:system|developer) ?:|\b(?:ignore|disregard|forget|override) (?:all |any |the |your |of )*(?:previous|prior|above|earlier) (?:instructions?|prompts?|rules|messages?)\b`)
 
 // polite is a line without a statement.
-var polite = text.Pattern(`(?i)^(?:(?:sure|of course|no problem|no worries|certainly|absolutely|thank you|thanks|great|my pleasure|you're welcome|farewell|good ?bye|take care|have (?:a|an|fun)\b|enjoy\b|see you\b|i(?:'m| am)? (?:hope|wish|glad|happy)\b|is there anything)[^.!?]{0,30}[.!?] *)*(?:(?:i can (?:help|assist)|i'd be (?:happy|glad)|i'm (?:happy|glad)|you're welcome|feel free to|looking forward to|to (?:assist|help|proceed)|once (?:i have|you (?:provide|confirm))|please (?:provide|let me)|could you|let me)\b.*)?$`)
+var polite = text.Pattern(`(?i)^(?:(?:sure|of course|no problem|no worries|certainly|absolutely|thank you|thanks|great|my pleasure|you're welcome|farewell|good ?bye|take care|have (?:a|an|fun)\b|enjoy\b|see you\b|i(?:'m| am)? (?:always |so |very )?(?:hope|wish|glad|happy)\b|is there anything)[^.!?]{0,30}[.!?] *)*(?:(?:i can (?:help|assist)|i'd be (?:happy|glad)|i'm (?:happy|glad)|you're welcome|feel free to|looking forward to|to (?:assist|help|proceed)|once (?:i have|you (?:provide|confirm))|please (?:provide|let me)|could you|let me)\b.*)?$`)
 
 // opening is the number of an entry of a list, or the interjection, that a line begins with.
 var opening = text.Pattern(`(?i)^(?:\d{1,2}[.)] +|(?:ah|oh|hmm+|wait|ok(?:ay)?(?: so)?|so|great|good|perfect|right|actually|i see|got it)\b *[,.!:—-]+ *|(?:(?:i |my )apolog\w+|(?:i['’]m )?sorry|you['’]re (?:absolutely )?right)\b[^.!:]*[.!] +)+`)

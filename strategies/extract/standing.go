@@ -28,7 +28,7 @@ var (
 	// particular is in a preference about one place in the code.
 	particular = text.Pattern(`(?i)\w\(\)|\binstead of (?:the|this|that|those)\b`)
 	// forGood is in what a customer wants beyond the visit.
-	forGood = text.Pattern(`(?i)\b(?:always|never|every|usually|generally|in general|from now on|in (?:the )?future|allerg\w+|diet|vegan|vegetarian|can only|remember|don'?t ever)\b`)
+	forGood = text.Pattern(`(?i)\b(?:always|never|every|usually|generally|in general|from now on|in (?:the )?future|allerg\w+|diet|(?:am|['’]m|is|are|['’]re)(?: an?)?(?: strict)? (?:vegan|vegetarian)|can only|remember|don'?t ever)\b`)
 	// pointing is in a demand that is not understood without what was said before.
 	pointing = text.Pattern(`(?i)\b(?:it|that|this|them|those|these)\b`)
 	// rule says what must be so, by whatever but the user.

@@ -215,7 +215,7 @@ func (s *history) asksForNothing(i int) bool {
 	return q == "" || anythingElse().MatchString(q)
 }
 
-var anythingElse = text.Pattern(`(?i)\b(?:any(?:thing)?|something) (?:else|more|other|further)\b|\banything\b.*\b(?:help|assist|do for you)\b|\bmore help\b|\bfurther (?:help|assistance)\b`)
+var anythingElse = text.Pattern(`(?i)\b(?:any(?: ?thing)?|something|what) (?:else|more|other|further)\b|\banything\b.*\b(?:help|assist|do for you)\b|\bmore help\b|\bfurther (?:help|assist(?:ance)?)\b|\bhelp with (?:another|other) things?\b`)
 
 // answered returns the line for a task that the last message answers, or about which it asks back.
 func (s *history) answered() string {
