@@ -217,7 +217,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 	// A long file that was read may begin with the word "error".
 	isFile := len(c.paths) > 0 && !c.changes && len(head) > 2000
 	line := toolresult.FailureLine(head, tail)
-	if line == "" && !slices.ContainsFunc(toolname.Words(c.tool), func(w string) bool { return subagents[w] }) && shell.IsCheck(c.description) {
+	if line == "" && !c.ofSubagent() && shell.IsCheck(c.description) {
 		line = toolresult.Finding(tail)
 	}
 	if line == "" && shell.Runs(c.command) {
@@ -274,7 +274,7 @@ func (s *history) addResult(c *toolCall, head, tail string) (listing bool) {
 		if c.isShell && !strings.Contains(c.description, "--reverse") && listingCommits().MatchString(shell.WithoutFolder(c.description)) { // the newest comes first
 			line = listedCommit().FindString(prose.FirstLine(head))
 		}
-		if slices.ContainsFunc(toolname.Words(c.tool), func(w string) bool { return subagents[w] }) {
+		if c.ofSubagent() {
 			line = reportLine(head)
 		}
 		line = c.countPassed(cmp.Or(line, yielded().FindString(text.Head(head, maxLine)), resultLine(c.command, tail)), head, tail)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
+	"github.com/sessionstore/compactor/strategies/extract/internal/toolname"
 	"github.com/sessionstore/compactor/strategies/extract/internal/toolresult"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
@@ -118,6 +119,19 @@ var (
 
 // subagents are words in the names of tools that give work to another agent.
 var subagents = map[string]bool{"agent": true, "delegate": true, "explore": true, "research": true, "subagent": true, "task": true}
+
+// ofSubagent reports whether a call gave work to another agent.
+func (c *toolCall) ofSubagent() bool {
+	return slices.ContainsFunc(toolname.Words(c.tool), func(w string) bool { return subagents[w] })
+}
+
+// delegates reports whether a call gave work to another agent that may have edited files: not one that explores or plans.
+func (c *toolCall) delegates() bool {
+	return c.ofSubagent() && !c.administers && !looking().MatchString(c.description)
+}
+
+// looking is in the name of an agent, or in its work, that only looks.
+var looking = text.Pattern(`(?i)\b(?:explor\w*|plan(?:ner|ning)?|research\w*|review\w*|search\w*|find|investigat\w*|analy[sz]\w*|check|verify|look|read)\b`)
 
 // minParagraphs is the number of empty lines of a report at least.
 const minParagraphs = 3

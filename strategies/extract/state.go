@@ -166,7 +166,7 @@ func (s *history) addLastAnswer(b *itemList) {
 		addFiles(editedForMark, files)
 	case len(files) == 0 && len(open) > 0 && len(s.edited) == 0 && s.requests > 1:
 		open[0] = earlierMark + open[0]
-	case last != nil && len(last.paths) > 0 && len(open) == 0 && len(s.discarded) == 0 && !forTask:
+	case last != nil && len(last.paths) > 0 && len(open) == 0 && len(s.discarded) == 0 && !forTask && !slices.ContainsFunc(s.taskCalls(), (*toolCall).delegates):
 		addFiles(nothingEdited, nil)
 	}
 	if len(lost) > 0 {

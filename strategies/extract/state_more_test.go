@@ -183,3 +183,15 @@ func TestTheActiveTaskIsWhole(t *testing.T) {
 	text := digestOf(Options{}, append(messages, user(task))...).Text(600)
 	wantIn(t, text, quoteMark+task+"\n")
 }
+
+// Where another agent was at work on the task, it is not told that nothing was edited for it.
+func TestEditsOfOtherAgents(t *testing.T) {
+	t.Parallel()
+	for work, told := range map[string]bool{"Write the tests of the lamp": false, "Find the tests of the lamp": true} {
+		text := digestOf(Options{}, user("Write tests for the lamp of the hall."), calls("", "1", "Task", "description", work, "prompt", "Do so."), result("1", "It is done."),
+			calls("", "2", "Read", "file_path", "/house/lamp_test.go"), result("2", "package lamp")).Text(400)
+		if strings.Contains(text, nothingEdited) != told {
+			t.Errorf("%s:\n%s", work, text)
+		}
+	}
+}
