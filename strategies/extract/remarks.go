@@ -134,7 +134,7 @@ func isRemark(line string) bool {
 }
 
 // remarking begins a line that tells how the work goes, not what was found.
-var remarking = text.Pattern(`(?i)^(?:oh no|oops|whoops)\b|^(?:(?:perfect|great|good|excellent|ok(?:ay)?|got it|alright|now)\b[ ,.!:—-]*)*(?:now i (?:have|understand|see|know|can)|i (?:now )?(?:understand|see|have a (?:clear|good|complete))|i (?:have a|accidentally)|this is (?:a )?(?:great|good|helpful|very)|it looks like we)\b|^now \S+:|^(?:looking at [^,]*, )?the (?:fix|change)\b[^.]{0,60} (?:is|was) (?:now |already )?(?:applied|in place|complete|done)\b|^(?:(?:i |my )apolog\w+|(?:i['’]m )?sorry|you['’]re (?:absolutely )?right)\b[^.!,]*[.!]?$`)
+var remarking = text.Pattern(`(?i)^(?:oh no|oops|whoops)\b|^(?:(?:perfect|great|good|excellent|ok(?:ay)?|got it|alright|now)\b[ ,.!:—-]*)*(?:(?:plan|point|idea|catch|question)s?\b[^.!?,;:]*[.!]?$|now i (?:have|understand|see|know|can)|i (?:now )?(?:understand|see|have a (?:clear|good|complete))|i (?:have (?:a|all|everything)|accidentally)|this is (?:a )?(?:great|good|helpful|very)|it looks like we)\b|^now \S+:|^(?:looking at [^,]*, )?the (?:fix|change)\b[^.]{0,60} (?:is|was) (?:now |already )?(?:applied|in place|complete|done)\b|^(?:(?:i |my )apolog\w+|(?:i['’]m )?sorry|you['’]re (?:absolutely )?right)\b[^.!,]*[.!]?$`)
 
 // isChange reports whether a line tells of an edit or a commit, as the files and actions do, and no cause.
 func isChange(line string) bool { return changing().MatchString(line) && !causing().MatchString(line) }
