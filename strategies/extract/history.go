@@ -112,8 +112,10 @@ type history struct {
 	discussed *toolCall
 	todos     []string // open tasks
 	tasksLeft int      // the number of others that had no room in an earlier summary
-	finished  []string // tasks that were done
-	todosAt   int      // the number of messages before their list
+	// moreFinished reports that not all tasks that were done had room in one.
+	moreFinished bool
+	finished     []string // tasks that were done
+	todosAt      int      // the number of messages before their list
 	// constraints are demands of the user that hold, decisions say which of several ways was
 	// taken, and reasons why something is so.
 	constraints []string

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -163,6 +164,8 @@ func (s *history) otherItems(budget int) []*item {
 		}
 	}
 	s.addHandles(b)
+	var todos []*item
+	var progress *item // without which the others do not stand
 	for _, x := range s.todos {
 		x = s.dated(x, s.todosAt)
 		if age := s.messages - s.todosAt; age > freshTodos { // some may be done by now
@@ -170,7 +173,13 @@ func (s *history) otherItems(budget int) []*item {
 		}
 		it := b.add(sectionRemaining, formatEntry(x), worthTodo)
 		if it.tier = tierState; strings.Contains(x, "(in progress)") || strings.Contains(x, "(in_progress)") {
-			it.value = worthProgress
+			it.value, progress = worthProgress, cmp.Or(progress, it)
+		}
+		todos = append(todos, it)
+	}
+	for _, it := range todos {
+		if it != progress {
+			it.follows = progress
 		}
 	}
 	items := groupBelow(b.items, foundBefore, func(x string) (string, bool) { return strings.CutSuffix(x, editedMark) })

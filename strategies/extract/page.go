@@ -69,6 +69,7 @@ type page struct {
 	days   map[dayHeading]bool
 	// dropped and tasksLeft are the numbers of actions and of open tasks for which there is no item.
 	dropped, tasksLeft int
+	moreFinished       bool // than an earlier summary told
 	// records tells that requests and actions stand together, in the order of time.
 	records bool
 	covered map[*reference.Identifier]bool
@@ -304,12 +305,7 @@ func (p *page) fill(items []*item, held int) {
 		}
 		switch tier {
 		case tierOpen:
-			if n := p.openTasks(items); n > 0 && p.begun[sectionRemaining] {
-				tasks.text = fmt.Sprintf(tasksLine, n)
-				tasks.size = len(tasks.text)
-				p.caps[sectionRemaining] += tasks.size
-				p.place(tasks)
-			}
+			p.countTasks(tasks, items)
 			continue
 		case tierDone:
 		default:
@@ -351,6 +347,7 @@ func (p *page) fill(items []*item, held int) {
 			p.budget -= utf8.RuneCountInString(prose.Ellipsis)
 		}
 	}
+	p.markFinished(items)
 	omitted.text = p.omitted(items, maxKinds)
 	if utf8.RuneCountInString(omitted.text) > omitted.size+p.budget {
 		omitted.text = p.omitted(items, 0)
@@ -361,6 +358,69 @@ func (p *page) fill(items []*item, held int) {
 	n := p.openTasks(items)
 	tasks.text = fmt.Sprintf(tasksLine, n)
 	p.items = slices.DeleteFunc(p.items, func(it *item) bool { return it == omitted && omitted.text == "" || it == tasks && n == 0 })
+}
+
+// markFinished marks the first line of the tasks that were done if there is no room for all of them, in the place of its last
+// tasks if need be.
+func (p *page) markFinished(items []*item) {
+	var first *item
+	left := p.moreFinished
+	for _, it := range items {
+		if !strings.HasPrefix(it.text, finishedMark) {
+			continue
+		}
+		if it.placed && first == nil {
+			first = it
+		}
+		left = left || !it.placed && !p.contains(it)
+	}
+	if first == nil || !left {
+		return
+	}
+	text := finishedOthers + strings.TrimPrefix(first.text, finishedMark)
+	for utf8.RuneCountInString(text) > first.size+p.budget {
+		at := strings.LastIndex(text, requestSeparator)
+		if at < 0 {
+			return
+		}
+		text = text[:at] + "\n"
+	}
+	p.budget -= utf8.RuneCountInString(text) - first.size
+	first.text = text
+}
+
+// countTasks places the line of the open tasks that have no room, if others have: if need be in the place of the last of
+// those that follow the one in progress.
+func (p *page) countTasks(tasks *item, items []*item) {
+	n := p.openTasks(items)
+	if n == 0 || !p.begun[sectionRemaining] {
+		return
+	}
+	tasks.text = fmt.Sprintf(tasksLine, n)
+	tasks.size = len(tasks.text)
+	p.caps[sectionRemaining] += tasks.size
+	told := slices.DeleteFunc(slices.Clone(p.items), func(it *item) bool { return it.section != sectionRemaining || it.follows == nil })
+	slices.SortFunc(told, func(a, b *item) int { return cmp.Compare(b.order, a.order) })
+	room := p.budget
+	for i, it := range told {
+		if room += it.size; tasks.size <= room && tasks.size > p.budget {
+			for _, out := range told[:i+1] {
+				p.remove(out)
+			}
+			tasks.text = fmt.Sprintf(tasksLine, n+i+1)
+			break
+		}
+	}
+	p.place(tasks)
+}
+
+// remove takes back the placing of an item below which nothing stands.
+func (p *page) remove(it *item) {
+	it.placed = false
+	p.items = slices.DeleteFunc(p.items, func(o *item) bool { return o == it })
+	p.text = strings.Replace(p.text, it.core()+"\n", "", 1)
+	p.budget += it.size
+	p.used[it.share] -= it.size
 }
 
 // openTasks returns the number of open tasks that are not placed, with those without room in an earlier summary.

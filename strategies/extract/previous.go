@@ -257,7 +257,8 @@ func (s *history) restoreEntry(sec section, e entry) {
 		for _, l := range prose.SplitLines(proposed) {
 			s.addEntry(sec, entry{text: l, after: s.requests})
 		}
-	} else if tasks, ok := strings.CutPrefix(e.text, finishedMark); ok {
+	} else if tasks, ok := strings.CutPrefix(strings.Replace(e.text, finishedOthers, finishedMark, 1), finishedMark); ok {
+		s.moreFinished = s.moreFinished || strings.HasPrefix(e.text, finishedOthers)
 		for task := range strings.SplitSeq(tasks, requestSeparator) {
 			s.finished = appendNew(s.finished, task)
 		}

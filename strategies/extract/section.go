@@ -60,8 +60,10 @@ const (
 	pendingMark = "- The assistant asked: "
 	// finishedMark begins a task of a list that was done.
 	finishedMark = "- Done: "
-	openMark     = "- Open: "
-	fileMark     = "- file "
+	// finishedOthers begins some of those.
+	finishedOthers = "- Done, among others: "
+	openMark       = "- Open: "
+	fileMark       = "- file "
 	// createdFileMark begins a file that was not there before.
 	createdFileMark = "- created file "
 	// requestSeparator is between requests on one line.
@@ -128,7 +130,7 @@ var userLabel = text.Pattern(`(?i)^[\s*_(\[]*(?:user|human)[\s*_)\]]*:`)
 // others cannot begin with.
 var (
 	stateMarks = []string{saidLastMark, lastCallMark, editedForMark, editedAndCommitted, nothingEdited, uncommittedMark, uncommittedAllMark, checkedMark, notChecked, discardedMark, committedMark, failedBeforeMark}
-	ownMarks   = append(slices.Clip(stateMarks), askedMark, pendingMark, finishedMark, openMark, planMark, beforeMark, repliesMark, commitMark, editedHereMark, omittedMark, tasksMark, foundBefore[:len(foundBefore)-1], documentMark[:len(documentMark)-1], proposedBefore[:len(proposedBefore)-1])
+	ownMarks   = append(slices.Clip(stateMarks), askedMark, pendingMark, finishedMark, finishedOthers, openMark, planMark, beforeMark, repliesMark, commitMark, editedHereMark, omittedMark, tasksMark, foundBefore[:len(foundBefore)-1], documentMark[:len(documentMark)-1], proposedBefore[:len(proposedBefore)-1])
 )
 
 // formatEntry returns the line of a text of the assistant.

@@ -94,7 +94,7 @@ func (d *Digest) writeProse(budget, held int) (prose string, constraints, state 
 	if len(head) > budget {
 		return "", 0, 0
 	}
-	p := &page{budget: budget - len(head), covered: map[*reference.Identifier]bool{}, days: map[dayHeading]bool{}, records: d.history.isRecords(), dropped: d.history.dropped, tasksLeft: d.history.tasksLeft}
+	p := &page{budget: budget - len(head), covered: map[*reference.Identifier]bool{}, days: map[dayHeading]bool{}, records: d.history.isRecords(), dropped: d.history.dropped, tasksLeft: d.history.tasksLeft, moreFinished: d.history.moreFinished}
 	for i, s := range sectionTable {
 		p.caps[i] = int(s.share * float64(p.budget))
 	}

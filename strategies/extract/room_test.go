@@ -1,0 +1,45 @@
+package extract
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Of the tasks that were done, some are told as some; the next summary tells so, too.
+func TestSomeOfTheFinishedTasks(t *testing.T) {
+	t.Parallel()
+	var done []string
+	for i := range 30 {
+		done = append(done, fmt.Sprintf(`{"content":"wire the lamp number %d of the long hall","status":"completed"}`, i))
+	}
+	d := digestOf(Options{}, user("Wire all the lamps of the house, please."), list("1", `{"todos":[`+strings.Join(done, ",")+`]}`), result("1", "ok"), assistant("They are wired."))
+	for budget := 60; budget < 700; budget += 20 {
+		text := d.Text(budget) + "\n"
+		told := strings.Contains(text, finishedMark) || strings.Contains(text, finishedOthers)
+		if all := strings.Count(text, "wire the lamp number") == len(done); told && all == strings.Contains(text, finishedOthers) {
+			t.Errorf("all are told: %t, in %d tokens:\n%s", all, budget, text)
+		}
+	}
+	next := digestOf(Options{})
+	next.AddPrevious(d.Text(150))
+	next.Add(user("Go on."))
+	if text := next.Text(600); !strings.Contains(text, finishedOthers+"wire the lamp number") {
+		t.Errorf("after another summary:\n%s", text)
+	}
+}
+
+// Where not all open tasks have room, the one in progress is told, and how many are not.
+func TestSomeOfTheOpenTasks(t *testing.T) {
+	t.Parallel()
+	d := digestOf(Options{}, user("Wire all the lamps of the house, please."),
+		list("1", `{"todos":[{"content":"oil the door","status":"pending"},{"content":"wire the lamp of the long hall behind the kitchen, with the switch at the stairs of the cellar","status":"in_progress"},{"content":"sweep","status":"pending"},{"content":"paint the attic","status":"pending"}]}`), result("1", "ok"),
+		calls("The hall is next.", "2", "Read", "file_path", "/house/hall.go"), result("2", "package hall"))
+	for budget := 90; budget < 200; budget += 2 {
+		text := d.Text(budget) + "\n"
+		left := 4 - strings.Count(text, "(pending)") - strings.Count(text, "(in_progress)")
+		if strings.Contains(text, "(pending)") && !strings.Contains(text, "(in_progress)") || left > 0 && left < 3 && !strings.Contains(text, fmt.Sprintf(tasksLine, left)) {
+			t.Errorf("%d tokens:\n%s", budget, text)
+		}
+	}
+}
