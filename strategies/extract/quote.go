@@ -89,7 +89,11 @@ func outline(lines []string, n int) (taken []bool, room int) {
 	if !taken[0] {
 		kept = n / 3
 	}
-	for _, pattern := range []func() *text.Regexp{tellingHeading, listEntry} {
+	patterns := []func() *text.Regexp{tellingHeading, listEntry}
+	if first := slices.IndexFunc(lines, listEntry().MatchString); !plan && first >= 0 && !beginsList(lines[first]) { // the rest of a list says little
+		patterns = patterns[:1]
+	}
+	for _, pattern := range patterns {
 		size := 0
 		for i, l := range lines {
 			if !taken[i] && pattern().MatchString(l) {

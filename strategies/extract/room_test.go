@@ -43,3 +43,22 @@ func TestSomeOfTheOpenTasks(t *testing.T) {
 		}
 	}
 }
+
+// All that was asked for gets most of the room, and ends with its point; rules of which the beginning is not known say less.
+func TestTheOnlyTaskHasItsPoint(t *testing.T) {
+	t.Parallel()
+	task := "We look at the report of a fault here. This is what it says:\n" + strings.Repeat("The lamp of the hall was measured again and again on this day.\n", 9) + "It shows 344 instead of 345.\n"
+	rules := strings.Repeat("You find a meter in the cabinet, and a ladder behind it, for all that hangs at the ceiling.\n", 12)
+	text := digestOf(Options{}, user(task+rules), calls("", "1", "Read", "file_path", "/house/lamp.go"), result("1", "package lamp\nfunc "+strings.Join(strings.Fields(strings.Repeat("DimLamp LightLamp ", 40)), "()\nfunc "))).Text(400)
+	wantIn(t, text, "> It shows 344 instead of 345.")
+	lines := strings.Split(task, "\n")[:10]
+	lines = append(lines, "7. Mind the ladder.", "8. Take it back.", "And then there is the garden, which has no lamp at all in the winter.")
+	taken, _ := outline(lines, 300)
+	if taken[10] || taken[11] {
+		t.Errorf("%v", taken)
+	}
+	lines[10], lines[11] = "1. Mind the ladder.", "2. Take it back."
+	if taken, _ := outline(lines, 300); !taken[10] || !taken[11] {
+		t.Errorf("%v", taken)
+	}
+}

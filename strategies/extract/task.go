@@ -45,7 +45,7 @@ func (s *history) leadingItems(budget int) []*item {
 			active.head = rest // which is no part of what is asked for
 		}
 		size := bodySize(sectionTask, min(budget, 100))
-		if whole := active.quoted(); s.isOnlyTask() && !isPlan(prose.SplitLines(active.head)) { // the files of a plan are listed below
+		if whole := active.quoted(); s.isOnlyTask() && !s.isPlanned() { // the files of a plan are listed below
 			size = max(size, int(onlyTaskShare*float64(budget)))
 		} else {
 			size = max(size, min(whole, budget/2))
@@ -158,6 +158,12 @@ func (s *history) taskSize() int {
 		return s.turns[at].request.quoted()
 	}
 	return 0
+}
+
+// isPlanned reports whether the active task is divided by headings.
+func (s *history) isPlanned() bool {
+	at := s.activeTurn()
+	return at >= 0 && isPlan(prose.SplitLines(s.turns[at].request.head))
 }
 
 // isOnlyTask reports whether at most one thing was ever asked for.

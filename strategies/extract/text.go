@@ -18,8 +18,8 @@ const (
 func (d *Digest) writeText(budget, references int) string {
 	room := max(budget-int(float64(budget)*d.history.referenceShare()), min(budget, len(originShort)))
 	most := budget - budget/8
-	if task := 2*d.history.taskSize() + 2*len(originLong); task <= most {
-		room = max(room, task)
+	if task := 2*d.history.taskSize() + 2*len(originLong); task <= most || d.history.isOnlyTask() && !d.history.isPlanned() { // of all that is asked for, a part may lack the point
+		room = max(room, min(task, most))
 	}
 	if (budget < minReferenceBudget || d.history.isRecords() && d.history.byDay) && !d.ids.HasTopic() { // references are about the topic
 		room = budget
