@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 // Of the tasks that were done, some are told as some; the next summary tells so, too.
@@ -60,5 +62,18 @@ func TestTheOnlyTaskHasItsPoint(t *testing.T) {
 	lines[10], lines[11] = "1. Mind the ladder.", "2. Take it back."
 	if taken, _ := outline(lines, 300); !taken[10] || !taken[11] {
 		t.Errorf("%v", taken)
+	}
+}
+
+// What a reply answers is the question, unless that points to what was said before it.
+func TestRepliesToTheQuestion(t *testing.T) {
+	t.Parallel()
+	long := "The lamps of the house were wired in the old way, and the fuses do not bear it in the winter. "
+	for asked, want := range map[string]string{
+		"Shall I replace the fuse of the cellar?": "- Replies to: Shall I replace the fuse of the cellar?\n",
+		"Shall I replace those?":                  "- Replies to: The lamps of the house",
+	} {
+		ms := []*chat.Message{user("Look at the lamps of the house, all of them, please."), calls("", "1", "Read", "file_path", "/house/lamp.go"), result("1", "package lamp"), assistant(long + asked), user("yes")}
+		wantIn(t, digestOf(Options{}, ms...).Text(150), want)
 	}
 }

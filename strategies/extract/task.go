@@ -90,7 +90,11 @@ func (s *history) leadingItems(budget int) []*item {
 		}
 		for i, l := range replied {
 			l = bulleted().ReplaceAllString(strings.ReplaceAll(withoutFarewell(l), "**", ""), "")
-			if l = prose.Truncate(l, max(min(budget/10, budget/4/len(replied)), minExcerpt)); i == 0 {
+			limit := max(min(budget/10, budget/4/len(replied)), minExcerpt)
+			if q := lastQuestion(l); i == 0 && q != "" && text.Longer(l, limit) && !prose.IsQuestion(prose.FirstSentence(l)) && !pointing().MatchString(q) { // what it asks comes before what it says
+				l = q
+			}
+			if l = prose.Truncate(l, limit); i == 0 {
 				add(sectionTask, repliesMark+l+"\n")
 			} else {
 				add(sectionTask, indentMark+formatEntry(l))
