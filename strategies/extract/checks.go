@@ -121,8 +121,8 @@ func (s *history) outdatedChecks() []bool {
 // maxChecked is the number of checks that the state tells.
 const maxChecked = 3
 
-// addChecked tells which checks passed after the newest edit, or that there were none.
-func (s *history) addChecked(b *itemList) {
+// addChecked tells which checks passed after the newest edit, or that there were none if one is due.
+func (s *history) addChecked(b *itemList, due bool) {
 	changed := len(s.calls) - 1
 	for changed >= 0 && s.calls[changed] != s.discardedBy && !s.calls[changed].editedWork() {
 		changed--
@@ -131,11 +131,15 @@ func (s *history) addChecked(b *itemList) {
 		return
 	}
 	last := s.lastCall()
-	failed := map[string]bool{} // kinds, later
+	failed, told := map[string]bool{}, map[string]bool{} // kinds, later
 	var passed []string
 	ran := s.calls[changed].runsToo
 	for i, c := range slices.Backward(s.calls) {
 		if i <= changed {
+			break
+		}
+		if c.isShell && !c.failed && merging().MatchString(c.description) { // what came in was not checked
+			ran = true
 			break
 		}
 		ran = ran || c.acts || c.isShell && !c.reads() && (shell.IsCheck(c.description) || !onlyFormats().MatchString(shell.WithoutFolder(c.description))) ||
@@ -148,15 +152,23 @@ func (s *history) addChecked(b *itemList) {
 			}
 		case c.passed() && !c.acts && c != last && !b.outdated[i] && len(kinds) > 0 && len(passed) < maxChecked && !inBackground().MatchString(c.outcome) &&
 			!slices.ContainsFunc(kinds, func(k string) bool { return failed[k] }):
-			b.told[c] = true
+			if b.told[c] = true; !slices.ContainsFunc(kinds, func(k string) bool { return !told[k] }) { // a later one passed that checks more
+				continue
+			}
+			for _, k := range kinds {
+				told[k] = true
+			}
 			passed = append(passed, strings.TrimSuffix(strings.TrimPrefix(c.line(minExcerpt), bulletMark+c.tool+": "), "\n"))
 		}
 	}
 	slices.Reverse(passed)
 	switch {
 	case len(passed) > 0:
-		b.add(sectionState, checkedMark+strings.Join(passed, "; ")+"\n", worthStateLine).tier = tierState
-	case !ran && (s.text.called || s.text.returned || slices.ContainsFunc(s.calls[:changed], (*toolCall).passed)):
+		it := b.add(sectionState, checkedMark+strings.Join(passed, "; ")+"\n", worthStateLine)
+		if it.tier = tierState; !due { // the commit says more
+			it.tier = tierFiles
+		}
+	case due && !ran && (s.text.called || s.text.returned || slices.ContainsFunc(s.calls[:changed], (*toolCall).passed)):
 		b.add(sectionState, notChecked+"\n", worthStateLine).tier = tierOpen
 	}
 }

@@ -174,7 +174,6 @@ func (s *history) addLastAnswer(b *itemList) {
 	}
 	if len(open) > 0 {
 		addFiles(mark, open)
-		s.addChecked(b)
 	} else if commit != nil && (forTask || s.tierOfLast(slices.Index(s.calls, commit), -1) < 0) { // else it is told as the last action
 		line := commit.commitLine()
 		it := b.add(sectionState, committedMark+prose.Truncate(line, minExcerpt)+"\n", worthState)
@@ -184,6 +183,9 @@ func (s *history) addLastAnswer(b *itemList) {
 		if whole := b.addWhole(it, committedMark+prose.Truncate(line, b.lineLimit)+"\n"); whole != nil {
 			whole.tier = tierDemands
 		}
+	}
+	if len(open) > 0 || commit != nil { // which changed nothing
+		s.addChecked(b, len(open) > 0)
 	}
 }
 

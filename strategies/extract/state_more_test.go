@@ -195,3 +195,23 @@ func TestEditsOfOtherAgents(t *testing.T) {
 		}
 	}
 }
+
+// Checks that passed before a commit, after the newest edit, are told after it, each of a kind once: not if others' work was
+// merged since.
+func TestChecksBeforeACommit(t *testing.T) {
+	t.Parallel()
+	run := func(id, command, outcome string) []*chat.Message {
+		return []*chat.Message{calls("", id, "Bash", "command", command), result(id, outcome)}
+	}
+	for _, merges := range []bool{false, true} {
+		ms := slices.Concat([]*chat.Message{user("Dim the lamp of the hall, then commit it."), calls("", "1", "Edit", "file_path", "/house/lamp.go", "old_string", "a", "new_string", "b"), result("1", "ok")},
+			run("2", "go test ./house/hall/...", "ok house/hall 0.2s"), run("3", "golangci-lint run ./... && go test ./...", "ok house 0.4s"), run("4", "git commit -am 'Dim the lamp'", "[main 1a2b3c4] Dim the lamp"))
+		if merges {
+			ms = slices.Concat(ms, run("5", "git pull", "Updating 1a2b3c4..9d8e7f6"))
+		}
+		text := digestOf(Options{}, append(ms, assistant("It is dim."))...).Text(600)
+		if strings.Contains(text, checkedMark+"golangci-lint run ./... && go test ./... → ok house 0.4s\n") == merges || strings.Contains(text, notChecked) {
+			t.Errorf("merged since: %t\n%s", merges, text)
+		}
+	}
+}
