@@ -435,3 +435,15 @@ func TestALineThatPointsBack(t *testing.T) {
 		t.Errorf("the line is never told:\n%s", d.Text(300))
 	}
 }
+
+// What is to be done first is no decision.
+func TestStepsAreNoDecisions(t *testing.T) {
+	t.Parallel()
+	for question, decides := range map[string]bool{"What should I do next?": false, "Which of them shall I start with?": false, "Which of these do you want for the hall?": true} {
+		text := digestOf(Options{}, user("Wire the lamps of the house, all of them."), calls("", "1", "Read", "file_path", "/house/lamp.go"), result("1", "package lamp"),
+			assistant(question+"\n\n1. Copper wires in the walls\n2. Steel wires on the walls"), user("2"), assistant("Fine."), user("And is there a plan of the garden, with its lamps?"), assistant("No.")).Text(600)
+		if strings.Contains(text, chosenMark) != decides {
+			t.Errorf("%s\n%s", question, text)
+		}
+	}
+}

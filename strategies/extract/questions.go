@@ -111,6 +111,9 @@ func chosen(s, reply string) []string {
 	if len(out) > 0 {
 		return out
 	}
+	if slices.ContainsFunc(lines, func(l string) bool { return stepsNext().MatchString(l) }) { // what was to be done then, not how
+		return nil
+	}
 	for _, number := range picks(prose.FirstLine(reply)) {
 		if x := list[number]; x != "" {
 			out = append(out, chosenMark+prose.Truncate(x, maxLine))
@@ -125,6 +128,9 @@ func chosen(s, reply string) []string {
 	}
 	return out
 }
+
+// stepsNext is in a question about the order of the work.
+var stepsNext = text.Pattern(`(?i)\b(?:(?:do|be|come|goes?|tackle|work on|focus on|take on|up) next|(?:start|begin) with|(?:do|tackle) first|next (?:step|task))\b[^.!?]*\?`)
 
 // picks returns the numbers, or letters, of the entries that a reply takes of a list, nil if that depends on something.
 func picks(said string) []string {
