@@ -477,3 +477,12 @@ func TestWhatIsTypedAroundAPaste(t *testing.T) {
 		wantIn(t, text, "- > So, I tried the lamp: … What happened here? Look at the fuse.\n")
 	}
 }
+
+// A sentence of the task that stands with it is not told again, however it is spaced there.
+func TestSpacedDemandsAreToldOnce(t *testing.T) {
+	t.Parallel()
+	text := digestOf(Options{}, user("Look at the plan of the hall.  You must set LAMP_LEVEL=12  I test the meter."), assistant("It is set.")).Text(600)
+	if n := strings.Count(text, "LAMP_LEVEL=12"); n != 1 {
+		t.Errorf("%d times:\n%s", n, text)
+	}
+}

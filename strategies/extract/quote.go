@@ -48,6 +48,11 @@ func (r request) quote(n int) string {
 	return b.String()
 }
 
+// oneLine returns a quotation as one line.
+func (it *item) oneLine() string {
+	return prose.OneLine(strings.ReplaceAll(it.text, "\n"+quoteMark, " "))
+}
+
 // quoted returns the size of the whole request as a quotation, in characters.
 func (r request) quoted() int { return utf8.RuneCountInString(r.quote(math.MaxInt)) }
 

@@ -109,6 +109,8 @@ func (d *Digest) writeProse(budget, held int) (prose string, constraints, state 
 		if !p.place(it) { // there may be room for it with the other requests
 			it.tier, it.value = tierUser, worthAsked
 			late = append(late, it)
+		} else if i == 0 { // one sentence of it may stand on two lines, or have two blanks
+			p.text += it.oneLine() + "\n"
 		}
 	}
 	others := d.history.otherItems(p.budget)
