@@ -320,6 +320,24 @@ func (s *history) changedSince(at int, said string) bool {
 	return false
 }
 
+// holds returns the mark of a reason that may be over since files were edited, and the share of its worth that is left: none
+// of a fault that was found on the way and is settled.
+func (s *history) holds(reason string) (mark string, share float64) {
+	at := s.previousAt[reason]
+	if !s.changedSince(at, reason) || slices.ContainsFunc(s.currentTurn().lines, func(l string) bool { return strings.Contains(l, reason) }) {
+		return "", 1
+	}
+	switch fault, unchanged := faulty().MatchString(reason), s.namesUnchanged(reason, at); {
+	case unchanged && !fault: // a fault may be settled by an edit elsewhere
+		return "", 1
+	case unchanged, !fault:
+		return editedMark, 1
+	case at < s.checkedAt && !slices.ContainsFunc(s.turns, func(t *turn) bool { return t.lastAt == at && t.calls == t.callsBefore }):
+		return "", 0
+	}
+	return editedMark, 0.25
+}
+
 // statements returns a line without the sentences that are listed as decisions or reasons, without
 // questions, which were answered, and without what was going to be done beside what was found.
 func (s *history) statements(line string) string {

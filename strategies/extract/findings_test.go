@@ -180,3 +180,19 @@ func TestARequestThatWasTakenBack(t *testing.T) {
 		wantNotIn(t, text, undone)
 	}
 }
+
+// What is wrong may be settled by an edit of another file than that of the name, and what is supposed is told as such.
+func TestFaultsMayBeSettledElsewhere(t *testing.T) {
+	t.Parallel()
+	said := []*chat.Message{
+		user("Find out why the lamp of the hall flickers, please."), calls("", "1", "Read", "file_path", "/src/lamp.go"), result("1", "package lamp\n\nfunc DimLamp(level int, room string) {}\n"),
+		assistant("The problem is that `DimLamp` takes a room besides the level now.\n\nIt is written so that `DimLamp` has the level as a number, because the driver reads it so."),
+		user("And what hangs in the cellar of the house, which is dark?"), calls("", "2", "Read", "file_path", "/src/hall.go"), result("2", "package hall\n\nfunc Light() { lamp.DimLamp(3) }\n"),
+		calls("", "3", "Edit", "file_path", "/src/hall.go", "old_string", "DimLamp(3)", "new_string", "DimLamp(3, hall)"), result("3", "ok"), assistant("A lantern.\n\nThe meter of the cellar might be broken, because it shows 12 at night."),
+	}
+	text := digestOf(Options{}, append(said, user("And what hangs in the attic, on the old beam?"), assistant("Nothing."))...).Text(1200)
+	found := strings.Join(sectionsOf(text)[sectionFindings], "\n")
+	wantIn(t, found, strings.TrimSuffix(foundBefore, "\n")+"\n  - The problem is that `DimLamp` takes a room")
+	wantIn(t, found, strings.TrimSuffix(proposedBefore, "\n")+"\n  - The meter of the cellar might be broken")
+	wantIn(t, found, "- It is written so that `DimLamp`")
+}

@@ -111,7 +111,7 @@ func (s *history) otherItems(budget int) []*item {
 	reasons := append(slices.Clip(s.reasons), s.suggested...)
 	early := s.currentTurn().lines[:max(0, min(s.saidBefore, s.currentTurn().lastStart))]
 	for i, x := range reasons {
-		value, mark := worthDecision, ""
+		value := worthDecision
 		switch {
 		case s.isRecords(), isIntention(x), isRemark(x), isProgramLine(x), len(s.files) > 0 && (isChange(x) || instructing().MatchString(x)), // offers to a customer are over, what was done stands elsewhere
 			slices.ContainsFunc(early, func(l string) bool { return strings.Contains(l, x) }): // told with a mark
@@ -119,15 +119,11 @@ func (s *history) otherItems(budget int) []*item {
 		case s.isChat() && len(namesIn(x)) == 0: // a reason for nothing in particular
 			value = worthSaid
 		}
-		if s.changedSince(s.previousAt[x], x) && !slices.ContainsFunc(s.currentTurn().lines, func(l string) bool { return strings.Contains(l, x) }) && !s.namesUnchanged(x, s.previousAt[x]) { // it may be over
-			if mark = editedMark; faulty().MatchString(x) {
-				if at := s.previousAt[x]; at < s.checkedAt && !slices.ContainsFunc(s.turns, func(t *turn) bool { return t.lastAt == at && t.calls == t.callsBefore }) {
-					continue // found on the way, and settled
-				}
-				value /= 4
-			}
+		mark, share := s.holds(x)
+		if share == 0 {
+			continue
 		}
-		b.add(sectionFindings, formatEntry(opening().ReplaceAllString(x, "")+mark), value*decay(len(reasons)-i, 32))
+		b.add(sectionFindings, formatEntry(opening().ReplaceAllString(x, "")+mark), value*share*decay(len(reasons)-i, 32))
 	}
 	if t := s.currentTurn(); t.calls == t.callsBefore && pendingQuestion(t.lastText) != "" { // it did not go on by itself
 		b.add(sectionPending, pendingMark+inContext(t.lastText, pendingQuestion(t.lastText))+"\n", worthQuestion).tier = tierState

@@ -167,13 +167,13 @@ var defective = text.Pattern(`(?i)\b(?:no (?:usage|tests?|checks?|way|docs?|docu
 // correcting is in a line that says what the next edit corrects.
 var correcting = text.Pattern(`(?i)\b(?:my|previous|last|first) (?:\w+ ){0,2}(?:edit|command|attempt|change)\b.*, (?:so )?(?:i['’]ll|i will|let me|let['’]s) (?:fix|correct|try|use)\b`)
 
-// isSupposed reports whether a line says what would be, or could be done.
+// isSupposed reports whether a line says what would be, or could be done, or what may be so.
 func isSupposed(line string) bool {
 	return supposing().MatchString(impossible().ReplaceAllString(line, ""))
 }
 
 var (
-	supposing  = text.Pattern(`(?i)\b(?:would|could)\b`)
+	supposing  = text.Pattern(`(?i)\b(?:would|could|might|may be|perhaps|probably|likely|presumably)\b`)
 	impossible = text.Pattern(`(?i)\b(?:would|could)(?:n['’]t| not)\b`)
 )
 

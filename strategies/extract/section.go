@@ -111,7 +111,7 @@ const (
 	formerEarlierMark = " before this task "
 	// foundBefore stands above findings that later edits may have settled.
 	foundBefore = "- Found before files were edited, perhaps settled:\n"
-	// proposedBefore stands above findings that say what would be, or could be done.
+	// proposedBefore stands above findings that say what would be, or could be done, or what may be so.
 	proposedBefore = "- Proposed or supposed:\n"
 	// failedBeforeMark begins a check that failed before files were edited.
 	failedBeforeMark = "- Failed before the last edits: "
