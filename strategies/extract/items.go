@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -160,24 +159,7 @@ func (s *history) otherItems(budget int) []*item {
 		}
 	}
 	s.addHandles(b)
-	var todos []*item
-	var progress *item // without which the others do not stand
-	for _, x := range s.todos {
-		x = s.dated(x, s.todosAt)
-		if age := s.messages - s.todosAt; age > freshTodos { // some may be done by now
-			x += fmt.Sprintf(", as listed %d messages before the end", age)
-		}
-		it := b.add(sectionRemaining, formatEntry(x), worthTodo)
-		if it.tier = tierState; strings.Contains(x, "(in progress)") || strings.Contains(x, "(in_progress)") {
-			it.value, progress = worthProgress, cmp.Or(progress, it)
-		}
-		todos = append(todos, it)
-	}
-	for _, it := range todos {
-		if it != progress {
-			it.follows = progress
-		}
-	}
+	s.addTodos(b)
 	items := groupBelow(b.items, foundBefore, func(x string) (string, bool) { return strings.CutSuffix(x, editedMark) })
 	if len(s.files) == 0 {
 		return items

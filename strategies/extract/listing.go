@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -312,21 +311,6 @@ func count(list []string, f func(string) bool) (n int) {
 
 // isLower reports whether a text has no capitals, as some people write.
 func isLower(s string) bool { return !strings.ContainsFunc(s, unicode.IsUpper) }
-
-// thousands is a number that people write with a comma.
-var thousands = text.Pattern(`^\d{4,9}(?:\.\d+)?$`)
-
-// containsValue reports whether a text contains a value, also as people write it: 7:05 for 19:05, 1,450 for 1450.
-func containsValue(said, v string) bool {
-	if prose.ContainsWord(said, v) || isLower(said) && strings.ContainsAny(v, " 0123456789") && prose.ContainsWord(said, strings.ToLower(v)) || thousands().MatchString(v) && prose.ContainsWord(strings.ReplaceAll(said, ",", ""), v) {
-		return true
-	}
-	if len(v) > len("15:04:05") || !strings.Contains(v, ":") {
-		return false
-	}
-	at, err := time.Parse("15:04", text.Head(v, len("15:04")))
-	return err == nil && prose.ContainsWord(said, at.Format("3:04"))
-}
 
 // outcomeValues returns what came of a call: the values of its one object, or what was said
 // of the option that was chosen, all of the newest listing.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/extract/internal/shell"
@@ -173,4 +174,19 @@ func (c *toolCall) commitLine() string {
 		return c.tool
 	}
 	return c.description
+}
+
+// thousands is a number that people write with a comma.
+var thousands = text.Pattern(`^\d{4,9}(?:\.\d+)?$`)
+
+// containsValue reports whether a text contains a value, also as people write it: 7:05 for 19:05, 1,450 for 1450.
+func containsValue(said, v string) bool {
+	if prose.ContainsWord(said, v) || isLower(said) && strings.ContainsAny(v, " 0123456789") && prose.ContainsWord(said, strings.ToLower(v)) || thousands().MatchString(v) && prose.ContainsWord(strings.ReplaceAll(said, ",", ""), v) {
+		return true
+	}
+	if len(v) > len("15:04:05") || !strings.Contains(v, ":") {
+		return false
+	}
+	at, err := time.Parse("15:04", text.Head(v, len("15:04")))
+	return err == nil && prose.ContainsWord(said, at.Format("3:04"))
 }

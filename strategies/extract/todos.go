@@ -2,6 +2,7 @@ package extract
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/extract/internal/argument"
@@ -34,4 +35,26 @@ func parseTodos(fs []argument.Field) (open, finished []string, ok bool) {
 		}
 	}
 	return open, finished, ok
+}
+
+// addTodos adds the open tasks. The others do not stand without the one in progress.
+func (s *history) addTodos(b *itemList) {
+	var todos []*item
+	var progress *item
+	for _, x := range s.todos {
+		x = s.dated(x, s.todosAt)
+		if age := s.messages - s.todosAt; age > freshTodos { // some may be done by now
+			x += fmt.Sprintf(", as listed %d messages before the end", age)
+		}
+		it := b.add(sectionRemaining, formatEntry(x), worthTodo)
+		if it.tier = tierState; strings.Contains(x, "(in progress)") || strings.Contains(x, "(in_progress)") {
+			it.value, progress = worthProgress, cmp.Or(progress, it)
+		}
+		todos = append(todos, it)
+	}
+	for _, it := range todos {
+		if it != progress {
+			it.follows = progress
+		}
+	}
 }
