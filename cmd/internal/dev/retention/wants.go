@@ -101,7 +101,7 @@ func byPerson(m *chat.Message) bool {
 		return false
 	}
 	first, last := text[0], text[len(text)-1]
-	return !strings.HasPrefix(text, "This session is being continued") && !strings.HasPrefix(text, "Caveat:") &&
+	return !strings.HasPrefix(text, "This session is being continued") && !strings.HasPrefix(text, "Caveat:") && !strings.HasPrefix(text, chat.SkillPrefix) &&
 		(first != '<' || last != '>') && (first != '[' || last != ']') && !strings.Contains(head(text, 200), "<command-name>")
 }
 
