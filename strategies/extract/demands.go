@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/extract/identifier"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
 	"github.com/sessionstore/compactor/strategies/extract/internal/toolresult"
@@ -328,6 +329,17 @@ func (s *history) isReplaced(i int) bool {
 // skillMark begins a rule of a skill, which is not the user's.
 const skillMark = "The skill says: "
 
+// loadedMark begins the folder of a skill.
+const loadedMark = "Skill loaded: "
+
+// ofSkill returns the mark of a line of a skill, and what stands behind it.
+func ofSkill(line string) (mark, rest string) {
+	if folder, ok := strings.CutPrefix(line, chat.SkillPrefix); ok {
+		return loadedMark, folder
+	}
+	return skillMark, line
+}
+
 // recentTurns is the number of turns at the end whose demands are in force.
 const recentTurns = 3
 
@@ -340,7 +352,7 @@ func (s *history) addDemands(b *itemList, i int, request *item) {
 		demands = append(slices.Clip(demands), demand{text: check, pasted: true})
 	}
 	for _, d := range demands {
-		if outdated && d.pasted {
+		if outdated && d.pasted || d.rule && strings.HasSuffix(d.text, ":") { // what it leads is not told
 			continue
 		}
 		worth := worthDemand
@@ -349,7 +361,8 @@ func (s *history) addDemands(b *itemList, i int, request *item) {
 		}
 		line, own := quoteMark+d.text+"\n", requestMark+d.text+"\n"
 		if d.rule {
-			line = formatEntry(skillMark + d.text)
+			mark, rule := ofSkill(d.text)
+			line = formatEntry(mark + rule)
 			own = line
 		}
 		it := b.add(sectionConstraints, line, worth*decay(len(s.turns)-i, 16))

@@ -363,10 +363,11 @@ func TestAnsweredTasksAreMarked(t *testing.T) {
 func TestRulesOfSkillsAreTheirs(t *testing.T) {
 	t.Parallel()
 	text := digestOf(Options{}, user("Think with me about the lamps of the hall."), assistant("Which of them?"),
-		user("Base directory for this skill: /skills/talks\n\n# Talks\n\nYou must ask only one question per message of yours.\n\nNever write code before the plan is approved."), assistant("Understood."),
+		user("Base directory for this skill: /skills/talks\n\n# Talks\n\nYou must follow these steps:\n\nYou must ask only one question per message of yours.\n\nNever write code before the plan is approved."), assistant("Understood."),
 		user("The two at the door, please. What could replace them?"), assistant("Two lanterns.")).Text(1000)
 	wantIn(t, text, "  - The skill says: Never write code before the plan is approved.\n")
-	wantIn(t, text, "\n- The skill says: Base directory for this skill: ")
+	wantIn(t, text, "\n- Skill loaded: /skills/talks\n")
+	wantNotIn(t, text, "follow these steps")
 	if strings.Contains(text, "> You must ask") || strings.Contains(text, "> Never write code") {
 		t.Errorf("rules of a skill as the user's:\n%s", text)
 	}

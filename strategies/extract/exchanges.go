@@ -155,11 +155,12 @@ func (s *history) addRequests(b *itemList, budget int) {
 			}
 			continue
 		}
-		x := strings.ReplaceAll(prose.Truncate(l.text, limit), strings.TrimSuffix(requestSeparator, " ")+prose.Ellipsis, prose.Ellipsis)
 		mark := requestMark
 		if l.skill {
-			mark = bulletMark + skillMark
+			mark, l.text = ofSkill(l.text)
+			mark = bulletMark + mark
 		}
+		x := strings.ReplaceAll(prose.Truncate(l.text, limit), strings.TrimSuffix(requestSeparator, " ")+prose.Ellipsis, prose.Ellipsis)
 		came := "" // of a request that was taken back
 		if t := s.turns[l.turns[len(l.turns)-1]]; t.isUndone() {
 			came = indentMark + formatEntry(t.lines[0])

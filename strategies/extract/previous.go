@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/extract/identifier"
 	"github.com/sessionstore/compactor/strategies/extract/internal/charclass"
 	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
@@ -439,6 +440,8 @@ func (s *history) restoreRequest(e entry) {
 			last.demands = append(last.demands, demand{text: d, pasted: true})
 		} else if d, ok := strings.CutPrefix(l, bulletMark+skillMark); ok {
 			last.demands = append(last.demands, demand{text: d, pasted: true, rule: true})
+		} else if d, ok := strings.CutPrefix(l, bulletMark+loadedMark); ok {
+			last.demands = append(last.demands, demand{text: chat.SkillPrefix + d, pasted: true, rule: true})
 		} else if q, ok := strings.CutPrefix(l, repliesMark); ok {
 			last.asked = q
 		} else if strings.HasPrefix(l, commitMark) {

@@ -2,4 +2,4 @@ package extract
 
 // Version identifies the algorithm. It changes whenever the same messages give another
 // text.
-const Version = "extractive/26"
+const Version = "extractive/27"
