@@ -16,6 +16,7 @@ var (
 	reportedEdit   = text.Pattern(`^Applied edit to (\S.{0,200})$`)
 	reportedCommit = text.Pattern(`^Commit ([0-9a-f]{7,40}) (\S.*)$`)
 	reportedUndo   = text.Pattern(`^Removed: ([0-9a-f]{7,40})\b`)
+	reportedHead   = text.Pattern(`^(?:HEAD is|Now at): +([0-9a-f]{7,40})\b`)
 	// editBlock is a block of a text that replaces lines of the file above its fence.
 	editBlock = text.Pattern("(?ms)^(\\S[^\n]*)\n```[^\n]*\n<{5,9} SEARCH\n(.*?)^={5,9}\n(.*?)^>{5,9} REPLACE$")
 	// typedReply is what the user typed at a question of the program, shortReply such that answers only that.
@@ -75,6 +76,8 @@ func (s *history) readClientReport(id, head, tail string) {
 			s.addReported("commit", m[2], m[1], nil)
 		} else if m := reportedUndo().FindStringSubmatch(l); m != nil {
 			s.undoReported(m[1])
+		} else if m := reportedHead().FindStringSubmatch(l); m != nil {
+			s.undoBehind(m[1])
 		} else {
 			continue
 		}
@@ -87,6 +90,18 @@ func (s *history) addReported(tool, said, result string, fs []argument.Field) {
 	s.addCall(textID, tool, said, fs)
 	s.addResult(s.takeOpen(textID), result, result)
 	s.unjudged = nil // it was the program that made it
+}
+
+// undoBehind takes the commits back that were made after one, which is the newest now: the user may have reset others.
+func (s *history) undoBehind(hash string) {
+	made := func(c *toolCall) bool { return c.commits && c.committed }
+	if at := slices.IndexFunc(s.calls, func(c *toolCall) bool { return made(c) && c.outcome == hash }); at >= 0 {
+		for _, c := range s.calls[at+1:] {
+			if made(c) {
+				s.undoReported(c.outcome)
+			}
+		}
+	}
 }
 
 // undoReported takes a commit back, with its edits and what was said before it.

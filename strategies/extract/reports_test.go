@@ -27,6 +27,13 @@ func TestReportedEditsAndCommits(t *testing.T) {
 	wantIn(t, text, "> Light it with a candle instead, please.\n")
 	wantNotIn(t, text, "fix: Dim the lamp", "level = 40", "src/lamp.py: changed", "gets hot")
 
+	// The user reset one, and had another one taken back.
+	reset := append(slices.Clone(undone), assistant("A candle."), report("Commit 4444444 feat: Add a candle"), user("And one for the cellar."), assistant("Here."), report("Commit 5555555 feat: Light the cellar"),
+		user("One more."), assistant("Here."), report("Commit 6666666 feat: Add a lantern"), user("/undo"), report("Removed: 6666666 feat: Add a lantern\nHEAD is: 4444444 feat: Add a candle"), user("What is there now?"))
+	text = digestOf(Options{}, reset...).Text(600)
+	wantIn(t, text, "feat: Add a candle")
+	wantNotIn(t, text, "feat: Light the cellar", "feat: Add a lantern")
+
 	// Of two commits, one that only formats is not the last action.
 	styled := append(made, report("Commit 2222222 style: format code with linter"), user("What is the level of the cellar?"), assistant("It is 40."))
 	wantIn(t, digestOf(Options{}, styled...).Text(80), "- commit: fix: Dim the lamp → 1f3e5a7\n")

@@ -105,6 +105,7 @@ const (
 	notChecked         = "- Nothing was checked since the last edit."
 	discardedMark      = "- Edits that were discarded, of: "
 	committedMark      = "- Committed, nothing edited since: "
+	mergedMark         = "- Committed, merged with other work since: "
 	// earlierMark comes before the files that were not edited for the active task.
 	earlierMark = "(before this task) "
 	// formerEarlierMark is that of summaries up to extractive/18.
@@ -129,7 +130,7 @@ var userLabel = text.Pattern(`(?i)^[\s*_(\[]*(?:user|human)[\s*_)\]]*:`)
 // stateMarks begin the lines of the state that another one replaces later, ownMarks these and all other lines that texts of
 // others cannot begin with.
 var (
-	stateMarks = []string{saidLastMark, lastCallMark, editedForMark, editedAndCommitted, nothingEdited, uncommittedMark, uncommittedAllMark, checkedMark, notChecked, discardedMark, committedMark, failedBeforeMark}
+	stateMarks = []string{saidLastMark, lastCallMark, editedForMark, editedAndCommitted, nothingEdited, uncommittedMark, uncommittedAllMark, checkedMark, notChecked, discardedMark, committedMark, mergedMark, failedBeforeMark}
 	ownMarks   = append(slices.Clip(stateMarks), askedMark, pendingMark, finishedMark, finishedOthers, openMark, planMark, beforeMark, repliesMark, commitMark, editedHereMark, omittedMark, tasksMark, foundBefore[:len(foundBefore)-1], documentMark[:len(documentMark)-1], proposedBefore[:len(proposedBefore)-1])
 )
 

@@ -175,12 +175,15 @@ func (s *history) addLastAnswer(b *itemList) {
 	if len(open) > 0 {
 		addFiles(mark, open)
 	} else if commit != nil && (forTask || s.tierOfLast(slices.Index(s.calls, commit), -1) < 0) { // else it is told as the last action
-		line := commit.commitLine()
-		it := b.add(sectionState, committedMark+prose.Truncate(line, minExcerpt)+"\n", worthState)
+		line, mark := commit.commitLine(), committedMark
+		if s.mergedSince(commit) {
+			mark = mergedMark
+		}
+		it := b.add(sectionState, mark+prose.Truncate(line, minExcerpt)+"\n", worthState)
 		if it.tier = tierState; !forTask {
 			it.tier = tierDone
 		}
-		if whole := b.addWhole(it, committedMark+prose.Truncate(line, b.lineLimit)+"\n"); whole != nil {
+		if whole := b.addWhole(it, mark+prose.Truncate(line, b.lineLimit)+"\n"); whole != nil {
 			whole.tier = tierDemands
 		}
 	}
@@ -310,6 +313,15 @@ func (s *history) lastCommit() (last *toolCall, forTask bool) {
 	}
 	return nil, false
 }
+
+// mergedSince reports whether other work was brought in after a commit, which is not the newest any more.
+func (s *history) mergedSince(commit *toolCall) bool {
+	return slices.ContainsFunc(s.calls[slices.Index(s.calls, commit)+1:], func(c *toolCall) bool {
+		return c.isShell && c.done && !c.failed && bringing().MatchString(c.description) && !strings.Contains(c.description, "--abort") && !strings.Contains(c.outcome, "up to date")
+	})
+}
+
+var bringing = text.Pattern(`\bgit (?:merge|pull|rebase)\b`)
 
 // maxOutputLines is the number of lines of an output that are listed.
 const maxOutputLines = 3

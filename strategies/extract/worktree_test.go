@@ -54,6 +54,8 @@ func TestEditsThatGitDiscarded(t *testing.T) {
 		"a file of a source":        {[][2]string{sh("git restore --source lib fuse.go", "")}, []string{lost("fuse.go"), edited("lamp.go")}},
 		"quoted words":              {[][2]string{sh("git commit -am lamps", "[main 1f3e5a7] lamps"), sh(`grep -rn "git reset --hard HEAD~1" docs`, "docs/a.md:1")}, []string{editedAndCommitted + "fuse.go, lamp.go", committedMark + "[main 1f3e5a7] lamps"}},
 		"a commit, seen clean":      {[][2]string{sh("git commit -am lamps", "[main 1f3e5a7] lamps"), sh("git status", "nothing to commit, working tree clean"), sh("git reset HEAD~1", "")}, both},
+		"merged since":              {[][2]string{sh("git commit -am lamps", "[main 1f3e5a7] lamps"), sh("git pull --rebase", "Successfully rebased and updated refs/heads/main.")}, []string{editedAndCommitted + "fuse.go, lamp.go", mergedMark + "[main 1f3e5a7] lamps"}},
+		"nothing to merge":          {[][2]string{sh("git commit -am lamps", "[main 1f3e5a7] lamps"), sh("git pull", "Already up to date.")}, []string{editedAndCommitted + "fuse.go, lamp.go", committedMark + "[main 1f3e5a7] lamps"}},
 		"committed before":          {[][2]string{sh("git commit -am lamps", "[main 1f3e5a7] lamps"), sh("git checkout -- .", "")}, []string{editedAndCommitted + "fuse.go, lamp.go", committedMark + "[main 1f3e5a7] lamps"}},
 	} {
 		ms := []*chat.Message{user("Rewire the lamp in the hall, please.")}
