@@ -179,7 +179,11 @@ func (s *history) addRequests(b *itemList, budget int) {
 			}
 		}
 		if age := len(lines) - i; !first {
-			b.weigh(worthAsked * decay(age, 8))
+			worth := worthAsked * decay(age, 8)
+			if !s.isRecords() && !s.isTalk() && !s.hadEffect(b, l.turns) {
+				worth /= 2
+			}
+			b.weigh(worth)
 		} else { // what it was all about does not age, and is listed whatever the topic is
 			b.weigh(worthAsked)
 			it.topical = true
@@ -218,6 +222,14 @@ func (s *history) addRequests(b *itemList, budget int) {
 
 // newestRequests is the number of requests that come before what was done, where that is listed with its values.
 const newestRequests = 3
+
+// hadEffect reports whether files were edited or something else was done for one of the requests, or it demands something.
+func (s *history) hadEffect(b *itemList, turns []int) bool {
+	return slices.ContainsFunc(turns, func(i int) bool {
+		t := s.turns[i]
+		return len(t.demands) > 0 || len(b.edited[t.after]) > 0 || slices.ContainsFunc(s.calls, func(c *toolCall) bool { return c.after == t.after && c.acts && c.done })
+	})
+}
 
 // requestsRoom returns the characters of the earlier requests. Where calls tell with their values what
 // came of them, they need less.

@@ -300,3 +300,18 @@ func TestFarewellsEndVisits(t *testing.T) {
 		wantIn(t, text, kept)
 	}
 }
+
+// Of requests that have no room, those come first for which something was done.
+func TestRequestsWithAnEffectComeFirst(t *testing.T) {
+	t.Parallel()
+	messages := []*chat.Message{user("Look after the lamps of the house with me.")}
+	for i := range 8 {
+		n := fmt.Sprint(i)
+		messages = append(messages, user("Dim the lamp, number "+n+" of those in the hall, as far as it goes."), calls("", "a"+n, "Edit", "file_path", "/src/hall.go", "old_string", "level "+n, "new_string", "dim "+n), result("a"+n, "ok"), assistant("It is dimmed."),
+			user("You are so very good at lamps, number "+n+" of all that I know here."), assistant("I do what I can."))
+	}
+	text := digestOf(Options{}, append(messages, user("What is left of the work in the house?"))...).Text(240)
+	if done, said := strings.Count(text, "> Dim the lamp"), strings.Count(text, "> You are so"); done < 2*said {
+		t.Errorf("%d and %d\n%s", done, said, text)
+	}
+}
