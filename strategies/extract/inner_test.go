@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A look at a record tells the objects within it, payments first, also behind another look; an action only what was paid.
+// A look at a record tells when it was made and the objects within it, payments first, also behind another look; an action
+// only what was paid.
 func TestObjectsWithinAResult(t *testing.T) {
 	t.Parallel()
 	const (
@@ -18,7 +19,7 @@ func TestObjectsWithinAResult(t *testing.T) {
 		tool, result, want string
 	}{
 		"a customer": {"get_customer", customer, "→ payment methods: credit_5521 amount 300; born 1971-03-04, level silver, orders R7TQ K2WN, cards: voucher_7714 amount 90; bank_card_9925 maestro, last four 3848, name: Ute, Holz; email ute@example.com\n"},
-		"an order":   {"get_order", order, "→ payments: credit_5521, amount 210; order id R7TQ, customer ute_71, status packed, lines: article Lamp, pieces 2, price 45; Clock with a long name, pieces 1, price 120\n"},
+		"an order":   {"get_order", order, "→ payments: credit_5521, amount 210; order id R7TQ, customer ute_71, status packed, created at 2031-03-01T08:00:00, lines: article Lamp, pieces 2, price 45; Clock with a long name, pieces 1, price 120\n"},
 		"an action":  {"change_order", changed, "→ payments: credit_5521, amount 210; credit_5521, amount -45; order id R7TQ, customer ute_71, status changed\n"},
 		"an issue":   {"get_issue", linked, "→ number 12, title Flicker, state open, html url https://lamps.example/12, labels: id 7, name bug\n"},
 	} {

@@ -88,17 +88,18 @@ func (s *history) readObjects(c *toolCall, result string) (listing bool) {
 
 // setResult notes the values of the result of a call, an object, and those that it lists as not done.
 func (c *toolCall) setResult(own, all []argument.Field) {
-	c.result = withoutLinks(withoutMarks(own))
+	c.result = withoutLinks(withoutMarks(own, toolname.Looks(c.tool)))
 	if f := lacked(all); c.acts && f.Key != "" {
 		c.result = append(c.result, f)
 	}
 }
 
 // withoutMarks returns the values of a result without the ids of others than itself that no person reads, and
-// without the times at which it was written.
-func withoutMarks(vs []argument.Field) []argument.Field {
+// without the times at which it was written: of what was looked up, the time at which it was made may decide what
+// can be done with it.
+func withoutMarks(vs []argument.Field, looked bool) []argument.Field {
 	return slices.DeleteFunc(vs, func(f argument.Field) bool {
-		return writtenAt().MatchString(f.Key) || !strings.EqualFold(f.Key, "id") && identifier.KindOf(f.Value) == identifier.UUID
+		return writtenAt().MatchString(f.Key) && (!looked || !strings.HasPrefix(strings.ToLower(f.Key), "created")) || !strings.EqualFold(f.Key, "id") && identifier.KindOf(f.Value) == identifier.UUID
 	})
 }
 
@@ -326,7 +327,7 @@ func (c *toolCall) outcomeValues() []argument.Field {
 		}
 	}
 	if c.single && !slices.ContainsFunc(out, func(f argument.Field) bool { return !slices.ContainsFunc(c.arguments, f.Is) }) { // no more than what was asked
-		return withoutLinks(withoutMarks(slices.Clone(o.values)))
+		return withoutLinks(withoutMarks(slices.Clone(o.values), toolname.Looks(c.tool)))
 	}
 	return out
 }
