@@ -63,43 +63,18 @@ func (s *history) leadingItems(budget int) []*item {
 		add(sectionGoal, s.goal.quote(bodySize(sectionGoal, min(budget/4, maxExcerpt))))
 	}
 	before := s.beforeActive()
-	if at > 0 && !s.supplies(at) && (len(active.head) < minRequest || len(active.head) < maxShort && (len(s.files) == 0 && (pointing().MatchString(active.head) || s.takesUp(active.head)) || s.turns[at].asked != "" || referring().MatchString(active.head))) {
-		last := prose.Lines(s.turns[at-1].lastText)
-		replied := answeredLines(s.turns[at-1].lastText, active.head)
-		switch {
-		case len(replied) > 0:
-		case counting().MatchString(active.head):
-			if !slices.Contains(before, at-1) { // whose answer stands with it
-				replied = countedEntries(s.turns[at-1].lastText, active.head)
-			}
-		case len(last) > 0 && choiceLine().MatchString(last[len(last)-1].Text) || s.turns[at].asked == "" && (referring().MatchString(active.head) || picking().MatchString(active.head)):
-			replied = options(prose.SplitLines(s.turns[at-1].lastText))
+	replied := s.repliedTo(at, active.head, before)
+	for i, l := range replied {
+		l = bulleted().ReplaceAllString(strings.ReplaceAll(withoutFarewell(l), "**", ""), "")
+		limit := max(min(budget/10, budget/4/len(replied)), minExcerpt)
+		if q := lastQuestion(l); i == 0 && q != "" && text.Longer(l, limit) && !prose.IsQuestion(prose.FirstSentence(l)) && !pointing().MatchString(q) { // what it asks comes before what it says
+			l = q
 		}
-		if len(replied) == 0 && len(last) > 0 && !last[len(last)-1].Row && (!s.isRecords() && (agreeing().MatchString(active.head) || pointing().MatchString(active.head) || s.takesUp(active.head)) || requesting().MatchString(last[len(last)-1].Text) || checkingBack().MatchString(last[len(last)-1].Text)) {
-			for len(last) > 1 && isPolite(last[len(last)-1].Text) {
-				last = last[:len(last)-1]
-			}
-			replied = []string{cmp.Or(lastQuestion(s.turns[at-1].lastText), last[len(last)-1].Text)}
-		}
-		replied = slices.DeleteFunc(replied, func(l string) bool { // listed as such, not to be believed, or a greeting
-			return slices.Contains(s.decisions, l) || claiming().MatchString(l) || welcoming().MatchString(l)
-		})
-		// The question comes first, what it offers below it.
-		if n := len(replied) - 1; n > 0 && prose.IsQuestion(replied[n]) {
-			replied = slices.Insert(slices.Clone(replied[:n]), 0, replied[n])
-		}
-		for i, l := range replied {
-			l = bulleted().ReplaceAllString(strings.ReplaceAll(withoutFarewell(l), "**", ""), "")
-			limit := max(min(budget/10, budget/4/len(replied)), minExcerpt)
-			if q := lastQuestion(l); i == 0 && q != "" && text.Longer(l, limit) && !prose.IsQuestion(prose.FirstSentence(l)) && !pointing().MatchString(q) { // what it asks comes before what it says
-				l = q
-			}
-			if l = prose.Truncate(l, limit); i == 0 {
-				add(sectionTask, repliesMark+l+"\n")
-			} else {
-				add(sectionTask, indentMark+formatEntry(l))
-				out[len(out)-1].repeats = true // the request may name what it picks
-			}
+		if l = prose.Truncate(l, limit); i == 0 {
+			add(sectionTask, repliesMark+l+"\n")
+		} else {
+			add(sectionTask, indentMark+formatEntry(l))
+			out[len(out)-1].repeats = true // the request may name what it picks
 		}
 	}
 	if t := s.currentTurn(); !closed && at == len(s.turns)-1 && len(s.calls) > 0 && t.calls == t.callsBefore && len(t.lines) > 0 && pendingQuestion(t.lastText) == "" && !isIntention(strings.TrimPrefix(t.lines[len(t.lines)-1], belowMark)) {
@@ -120,6 +95,48 @@ func (s *history) leadingItems(budget int) []*item {
 		out[len(out)-1].share = sectionRequests // where it stands else
 	}
 	return slices.DeleteFunc(out, func(it *item) bool { return it.text == "" })
+}
+
+// repliedTo returns the lines of the assistant without which request at, which begins with head, is not understood: the
+// question first, below it what it offers. The requests before it that are told with it are before.
+func (s *history) repliedTo(at int, head string, before []int) []string {
+	if at <= 0 || s.supplies(at) || !s.needsContext(at, head) {
+		return nil
+	}
+	said, asked := s.turns[at-1].lastText, s.turns[at].asked
+	last, replied := prose.Lines(said), answeredLines(said, head)
+	choice := len(last) > 0 && choiceLine().MatchString(last[len(last)-1].Text)
+	switch {
+	case len(replied) > 0:
+	case counting().MatchString(head):
+		if !slices.Contains(before, at-1) { // whose answer stands with it
+			replied = countedEntries(said, head)
+		}
+	case choice || asked == "" && (referring().MatchString(head) || picking().MatchString(head)):
+		replied = options(prose.SplitLines(said))
+	}
+	if len(replied) == 0 && len(last) > 0 && !last[len(last)-1].Row {
+		goesOn := !s.isRecords() && (agreeing().MatchString(head) || pointing().MatchString(head) || s.takesUp(head))
+		if end := last[len(last)-1].Text; goesOn || requesting().MatchString(end) || checkingBack().MatchString(end) {
+			for len(last) > 1 && isPolite(last[len(last)-1].Text) {
+				last = last[:len(last)-1]
+			}
+			replied = []string{cmp.Or(lastQuestion(said), last[len(last)-1].Text)}
+		}
+	}
+	replied = slices.DeleteFunc(replied, func(l string) bool { // listed as such, not to be believed, or a greeting
+		return slices.Contains(s.decisions, l) || claiming().MatchString(l) || welcoming().MatchString(l)
+	})
+	if n := len(replied) - 1; n > 0 && prose.IsQuestion(replied[n]) {
+		replied = slices.Insert(slices.Clone(replied[:n]), 0, replied[n])
+	}
+	return replied
+}
+
+// needsContext reports whether request at, which begins with head, may not be understood without what was said before.
+func (s *history) needsContext(at int, head string) bool {
+	return len(head) < minRequest || len(head) < maxShort &&
+		(len(s.files) == 0 && (pointing().MatchString(head) || s.takesUp(head)) || s.turns[at].asked != "" || referring().MatchString(head))
 }
 
 // withdraw marks the request that the user interrupted before anything was done about it, and asks for something else now.
