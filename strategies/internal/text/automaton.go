@@ -42,14 +42,15 @@ const (
 	// maxStates is the number of states of an automaton, maxCells that of the entries in the tables of all, of
 	// eight bytes. Texts that lead to more are left to package regexp.
 	maxStates  = 3000
-	maxCells   = 8 << 20
+	maxCells   = 2 << 20
 	maxClasses = 255
 )
 
 // cells is the number of entries in the tables of all automata.
 var cells atomic.Int64
 
-// newAutomaton returns the automaton of a valid expression, nil if it tells too many characters apart.
+// newAutomaton returns the automaton of a valid expression, nil if it tells too many characters apart or there is no room
+// for its first state.
 func newAutomaton(expr string) *automaton {
 	re, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
@@ -67,6 +68,9 @@ func newAutomaton(expr string) *automaton {
 	a.walk++
 	if a.start = matched; !a.follow(s, uint32(prog.Start), syntax.EmptyBeginText|syntax.EmptyBeginLine) { //nolint:gosec // an index
 		a.start = a.intern(s)
+	}
+	if a.start == nil {
+		return nil
 	}
 	return a
 }

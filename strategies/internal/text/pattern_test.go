@@ -44,3 +44,20 @@ func TestAutomataAreBounded(t *testing.T) {
 		t.Errorf("%d states", len(p.automaton.states))
 	}
 }
+
+// TestNoRoomForAutomata: expressions match without automata when the tables of the others are full.
+//
+//nolint:paralleltest // no other test may make automata meanwhile
+func TestNoRoomForAutomata(t *testing.T) {
+	known := Pattern(`a+b`)()
+	known.MatchString("ab")
+	cells.Add(maxCells)
+	defer cells.Add(-maxCells)
+	for _, p := range []*Regexp{known, Pattern(`a+b`)()} {
+		for s, want := range map[string]bool{"xaab": true, "xaa": false, "": false, "ab": true} {
+			if got := p.MatchString(s); got != want {
+				t.Errorf("%q: %t", s, got)
+			}
+		}
+	}
+}
