@@ -270,7 +270,7 @@ func (s *history) addEdited(b *itemList, turns []int, request *item) {
 // editedByRequest returns the names of the files that were edited and not taken back since, by the number of the request,
 // the newest first.
 func (s *history) editedByRequest() map[int][]string {
-	edited, name := map[int][]string{}, s.fileNames()
+	edited, name := map[int][]string{}, s.derived.fileName
 	for c, p := range madeEdits(s.calls) {
 		edited[c.after] = appendNew(edited[c.after], name(p))
 	}

@@ -47,7 +47,7 @@ func (s *history) toldNames(f *file) []string {
 	if len(f.declares) <= most {
 		return f.declares
 	}
-	counts := func(name string) bool { return s.touched[name].file == f.path || s.said[name] }
+	counts := func(name string) bool { return s.touched[name].file == f.path || s.derived.said[name] }
 	names := slices.DeleteFunc(slices.Clone(f.declares), func(name string) bool { return !counts(name) })
 	for _, name := range slices.Backward(f.declares) {
 		if len(names) < most && !counts(name) {

@@ -265,13 +265,8 @@ func (d *Digest) references(budget int, above string) string {
 func (d *Digest) Text(budget int) string {
 	turns := d.history.turns
 	d.history.turns = turns[:len(turns)-d.history.interruptedLast()] // it stands as it was then
-	d.history.asked = d.history.requestLines()                       // which depend on no budget
-	d.history.said = d.history.namesSaid()
-	d.history.unsettled, d.history.outdated, d.history.named = d.history.unresolved(), d.history.outdatedChecks(), d.history.fileNames()
-	defer func() {
-		d.history.turns, d.history.asked, d.history.said = turns, nil, nil
-		d.history.unsettled, d.history.outdated, d.history.named = nil, nil, nil
-	}()
+	d.history.derive()
+	defer func() { d.history.turns, d.history.derived = turns, derived{} }()
 	return d.fit(budget, func(limit int) string {
 		return d.writeText(limit, int(referenceShare*float64(min(budget, maxBudget))))
 	})

@@ -117,10 +117,7 @@ func (l requestLine) joins(next requestLine, join bool) bool {
 // their share of the budget, else their beginnings, all to the same length. Each is followed by
 // what it demanded besides and what was answered, the rest by what else was said.
 func (s *history) addRequests(b *itemList, budget int) {
-	lines := s.asked
-	if lines == nil {
-		lines = s.requestLines()
-	}
+	lines := s.derived.requests
 	var texts []string
 	for _, l := range lines {
 		if !l.spare && !l.bare {

@@ -95,12 +95,9 @@ type history struct {
 	discarded            []string
 	discardedBy, stashed *toolCall
 	discards             bool
-	asked                []requestLine            // while a text is written, nil else
-	said                 map[string]bool          // see namesSaid, while a text is written
-	unsettled, outdated  []bool                   // see unresolved and outdatedChecks, while a text is written
-	named                func(file string) string // see fileNames, while a text is written
-	removed, touched     map[string]touch         // names that edits took out and changed
-	gone                 map[string]int           // files that are, by message
+	derived              derived
+	removed, touched     map[string]touch // names that edits took out and changed
+	gone                 map[string]int   // files that are, by message
 	// openCalls are the calls without a result.
 	openCalls []*toolCall
 	// listings are the newest calls that returned several objects.

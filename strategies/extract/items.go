@@ -65,10 +65,7 @@ const (
 // otherItems returns the items after the leading ones, in the order of the text within
 // each section.
 func (s *history) otherItems(budget int) []*item {
-	b := &itemList{outdated: s.outdated, told: map[*toolCall]bool{}, restored: map[entry]bool{}, edited: s.editedByRequest(), before: -1, lineLimit: min(max(budget/10, 160), maxLine), listLimit: min(max(budget/10, min(budget/3, 240)), maxAct)}
-	if b.outdated == nil {
-		b.outdated = s.outdatedChecks()
-	}
+	b := &itemList{outdated: s.derived.outdated, told: map[*toolCall]bool{}, restored: map[entry]bool{}, edited: s.editedByRequest(), before: -1, lineLimit: min(max(budget/10, 160), maxLine), listLimit: min(max(budget/10, min(budget/3, 240)), maxAct)}
 	if before := s.beforeActive(); len(before) > 0 {
 		b.before = before[0]
 	}
@@ -127,7 +124,7 @@ func (s *history) otherItems(budget int) []*item {
 	if t := s.currentTurn(); t.calls == t.callsBefore && pendingQuestion(t.lastText) != "" { // it did not go on by itself
 		b.add(sectionPending, pendingMark+inContext(t.lastText, pendingQuestion(t.lastText))+"\n", worthQuestion).tier = tierState
 	}
-	task, name, current, edits := len(s.taskCalls()), s.fileNames(), s.taskFiles(), s.editsByFile()
+	task, name, current, edits := len(s.taskCalls()), s.derived.fileName, s.taskFiles(), s.editsByFile()
 	for _, f := range s.listedFiles() {
 		if f = s.made(f); f.changes+f.reads == 0 {
 			continue
@@ -321,10 +318,7 @@ type repeatedCall struct {
 
 // addCalls adds the calls with their outcomes, in the order of time.
 func (s *history) addCalls(b *itemList, budget int) {
-	unresolved := s.unsettled
-	if unresolved == nil {
-		unresolved = s.unresolved()
-	}
+	unresolved := s.derived.unresolved
 	changed := slices.ContainsFunc(s.calls, func(c *toolCall) bool { return c.acts || c.changes })
 	underWay := len(s.calls) // the first of the calls at the end that have no result yet
 	for underWay > 0 && !s.calls[underWay-1].done {

@@ -36,6 +36,7 @@ func TestFilesThatWereMovedOrDeleted(t *testing.T) {
 			delete(want, "/house/src/lamp.py")
 			delete(want, "/house/src/old.py")
 			want["/house/src/lantern.py"] = true
+			d.history.derive()
 			if files, _ := d.history.uncommitted(); len(files) != 4 || files[3] != "lantern.py" {
 				t.Errorf("edited: %q", files)
 			}

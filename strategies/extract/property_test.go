@@ -134,6 +134,7 @@ func TestProseFitsItsRoom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := digestOf(Options{}, rapid.SliceOfN(rapid.Custom(drawMessage), 0, 15).Draw(t, "messages")...)
 		room := rapid.IntRange(0, 3000).Draw(t, "room")
+		d.history.derive()
 		if s, _, _ := d.writeProse(room, 0); utf8.RuneCountInString(s) > room {
 			t.Errorf("%d characters in %d: %q", utf8.RuneCountInString(s), room, s)
 		}

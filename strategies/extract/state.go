@@ -150,7 +150,7 @@ func (s *history) addLastAnswer(b *itemList) {
 	}
 	open, mark := s.uncommitted()
 	commit, forTask := s.lastCommit()
-	name := s.fileNames()
+	name := s.derived.fileName
 	var lost []string
 	for _, p := range s.discarded {
 		if !slices.Contains(open, name(p)) {
@@ -389,7 +389,7 @@ func (s *history) uncommitted() (files []string, mark string) {
 // taken back.
 func (s *history) editedFiles(calls []*toolCall) []string {
 	var files []string
-	name := s.fileNames()
+	name := s.derived.fileName
 	for _, p := range madeEdits(calls) {
 		files = appendNew(files, name(p))
 	}
@@ -420,9 +420,6 @@ const plansFolder = "/.claude/plans/"
 // fileNames returns the function that names a file: without its folder, unless another file that was changed has
 // the same name.
 func (s *history) fileNames() func(file string) string {
-	if s.named != nil {
-		return s.named
-	}
 	times := map[string]int{}
 	for p, f := range s.files {
 		if f.changes > 0 {

@@ -13,6 +13,20 @@ const (
 	originShort = "Made without a model.\n"
 )
 
+// derived is what follows from a history, whatever the budget of its text: set by derive before a text is written.
+type derived struct {
+	requests             []requestLine
+	said                 map[string]bool // see namesSaid
+	unresolved, outdated []bool          // calls, see outdatedChecks
+	fileName             func(file string) string
+}
+
+// derive sets what follows from the history.
+func (s *history) derive() {
+	s.derived = derived{fileName: s.fileNames()}
+	s.derived.requests, s.derived.said, s.derived.unresolved, s.derived.outdated = s.requestLines(), s.namesSaid(), s.unresolved(), s.outdatedChecks()
+}
+
 // writeText returns the summary in at most budget characters, with at most the given
 // number of tokens of references.
 func (d *Digest) writeText(budget, references int) string {

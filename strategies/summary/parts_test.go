@@ -107,7 +107,7 @@ func TestOutputsAreCutAsFarAsNeeded(t *testing.T) {
 }
 
 // TestPartsEndWithTheNewestMessages: of a session that is too long for all parts, the oldest
-// messages are left out, whoever wrote them.
+// messages are left out, those of the user, too.
 func TestPartsEndWithTheNewestMessages(t *testing.T) {
 	t.Parallel()
 	ms := session(200)
