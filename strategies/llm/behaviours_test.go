@@ -9,6 +9,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/llm/llmtest"
+	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 // The result of a call for each behaviour of a server, repeated for all attempts, over a real
@@ -16,12 +17,12 @@ import (
 func TestBehaviours(t *testing.T) {
 	t.Parallel()
 	type want struct {
-		class      llm.Class // "" for an answer
-		status     int
-		attempts   int
-		paid       int
-		unreported int
-		finish     string
+		class     llm.Class // "" for an answer
+		status    int
+		attempts  int
+		paid      int
+		estimated int
+		finish    string
 	}
 	answer := want{attempts: 1, paid: 1, finish: llm.FinishStop}
 	cases := map[llmtest.Behaviour]want{
@@ -33,7 +34,7 @@ func TestBehaviours(t *testing.T) {
 		llmtest.WrongLanguage:      answer,
 		llmtest.InventedQuote:      answer,
 		llmtest.Refusal:            answer,
-		llmtest.NoUsage:            {attempts: 1, unreported: 1, finish: llm.FinishStop},
+		llmtest.NoUsage:            {attempts: 1, estimated: 1, finish: llm.FinishStop},
 		llmtest.Length:             {attempts: 1, paid: 1, finish: llm.FinishLength},
 		llmtest.RateLimited:        {class: llm.RateLimited, status: 429, attempts: 4},
 		llmtest.RateLimitedAfter:   {class: llm.RateLimited, status: 429, attempts: 4},
@@ -41,14 +42,14 @@ func TestBehaviours(t *testing.T) {
 		llmtest.BadGateway:         {class: llm.Overloaded, status: 502, attempts: 3},
 		llmtest.Overloaded:         {class: llm.Overloaded, status: 529, attempts: 3},
 		llmtest.TooLarge:           {class: llm.ContextTooLong, status: 413, attempts: 1},
-		llmtest.Hang:               {class: llm.Timeout, attempts: 1, unreported: 1},
-		llmtest.Cut:                {class: llm.MalformedAnswer, status: 200, attempts: 2, unreported: 2},
+		llmtest.Hang:               {class: llm.Timeout, attempts: 1, estimated: 1},
+		llmtest.Cut:                {class: llm.MalformedAnswer, status: 200, attempts: 2, estimated: 2},
 		llmtest.Empty:              {class: llm.MalformedAnswer, status: 200, attempts: 2, paid: 2},
 		llmtest.NullContent:        {class: llm.MalformedAnswer, status: 200, attempts: 2, paid: 2},
 		llmtest.Thinking:           {class: llm.MalformedAnswer, status: 200, attempts: 2, paid: 2},
 		llmtest.NoChoices:          {class: llm.MalformedAnswer, status: 200, attempts: 2, paid: 2},
-		llmtest.InvalidJSON:        {class: llm.MalformedAnswer, status: 200, attempts: 2, unreported: 2},
-		llmtest.ErrorBody:          {class: llm.MalformedAnswer, status: 200, attempts: 2, unreported: 2},
+		llmtest.InvalidJSON:        {class: llm.MalformedAnswer, status: 200, attempts: 2, estimated: 2},
+		llmtest.ErrorBody:          {class: llm.MalformedAnswer, status: 200, attempts: 2, estimated: 2},
 		llmtest.Filter:             {class: llm.ContentFilter, status: 200, attempts: 1, paid: 1},
 		llmtest.FilterError:        {class: llm.ContentFilter, status: 400, attempts: 1},
 		llmtest.ContextTooLong:     {class: llm.ContextTooLong, status: 400, attempts: 1},
@@ -56,6 +57,8 @@ func TestBehaviours(t *testing.T) {
 		llmtest.InsufficientQuota:  {class: llm.QuotaExhausted, status: 429, attempts: 1},
 		llmtest.AuthError:          {class: llm.Auth, status: 401, attempts: 1},
 		llmtest.BadRequest:         {class: llm.BadRequest, status: 400, attempts: 1},
+		llmtest.BadRequestEcho:     {class: llm.BadRequest, status: 400, attempts: 1},
+		llmtest.ModelNotFound:      {class: llm.ModelNotFound, status: 404, attempts: 1},
 	}
 	for _, b := range llmtest.Behaviours() {
 		w, ok := cases[b]
@@ -75,11 +78,11 @@ func TestBehaviours(t *testing.T) {
 			a, err := client.Complete(t.Context(), llm.Call{User: prompt, MaxTokens: 1000})
 			took := time.Since(began)
 
-			got := want{attempts: a.Attempts, finish: a.FinishReason, unreported: a.Usage.Unreported, paid: server.Paid()}
+			got := want{attempts: a.Attempts, finish: a.FinishReason, estimated: a.Usage.Estimated, paid: server.Paid()}
 			usage, cost := a.Usage, a.CostMicros
 			if err != nil {
 				e := asError(t, err)
-				got = want{class: e.Class, status: e.Status, attempts: e.Attempts, unreported: e.Usage.Unreported, paid: server.Paid()}
+				got = want{class: e.Class, status: e.Status, attempts: e.Attempts, estimated: e.Usage.Estimated, paid: server.Paid()}
 				usage, cost = e.Usage, e.CostMicros
 				if e.Model != "model-a" || a != (llm.Answer{}) {
 					t.Errorf("model %q, answer %+v", e.Model, a)
@@ -104,8 +107,11 @@ func TestBehaviours(t *testing.T) {
 					t.Errorf("cost %d, by the prices %v", cost, exact)
 				}
 			}
-			if w.paid == 0 && (usage.Input+usage.Output != 0 || cost != 0) {
-				t.Errorf("usage %+v, cost %d of nothing that was reported", usage, cost)
+			if counted := int(tokens.ForModel("model-a").Text(prompt)); w.paid == 0 && usage.Input != w.estimated*counted {
+				t.Errorf("usage %+v, want %d times %d tokens by the own count", usage, w.estimated, counted)
+			}
+			if w.paid == 0 && cost != int64(usage.Input+4*usage.Output) {
+				t.Errorf("cost %d of usage %+v", cost, usage)
 			}
 			if b == llmtest.Hang && (took < 150*time.Millisecond || took > time.Minute) {
 				t.Errorf("took %s", took)
@@ -183,7 +189,7 @@ func TestRoomForReasoning(t *testing.T) {
 	if e := asError(t, err); e.Class != llm.MalformedAnswer || e.Attempts != 1 {
 		t.Errorf("error %v", err)
 	}
-	if r := full.Requests()[0]; r.MaxTokensField != "max_tokens" || r.MaxTokens != 1000 || r.Temperature == nil || *r.Temperature <= 0 || *r.Temperature > 1e-6 {
+	if r := full.Requests()[0]; r.MaxTokensField != "max_tokens" || r.MaxTokens != 1000 || r.Temperature == nil || *r.Temperature != 0 {
 		t.Errorf("request %+v", r)
 	}
 }

@@ -1,12 +1,83 @@
 package llm
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
+	"net/http"
 	"strings"
+	"time"
+
+	openai "github.com/sashabaranov/go-openai"
 )
 
-// Servers differ from OpenAI in the types of fields. An unexpected type must not lose an
-// answer that was paid for, so each field is decoded on its own: text and count never fail.
+const (
+	// answerLimit and failureLimit bound the body of a response, in bytes. The longest
+	// answers have about 128,000 tokens, with their reasoning.
+	answerLimit  = 8 << 20
+	failureLimit = 64 << 10
+)
+
+// exchange is the http.RoundTripper of one request of the library. It adds the fields that
+// the library's request lacks, bounds the body of the response, keeps what the library does
+// not return, and makes the body regular. Servers differ from OpenAI in the types of fields,
+// and the library's decoder returns nothing of a body with one field of a type that it does
+// not expect: an answer that was paid for would be lost over usage that is a text, a content
+// in parts beside tool calls that are none, or an id that is a number. Of errors it reads
+// objects with a message alone: not those that are a text, a list, or fields at the top; and
+// it takes an error with status 200 for an answer without choices, and a redirect for an answer.
+type exchange struct {
+	base  http.RoundTripper
+	extra map[string]any // added to the body of the request
+	response
+}
+
+// RoundTrip implements http.RoundTripper.
+func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	if len(x.extra) > 0 {
+		extra, err := json.Marshal(x.extra)
+		if err != nil {
+			return nil, err
+		}
+		body = append(append(extra[:len(extra)-1], ','), body[1:]...)
+	}
+	req = req.Clone(req.Context())
+	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	req.Header.Set("User-Agent", "compactor")
+	x.sent = true
+	resp, err := x.base.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	x.status = resp.StatusCode
+	x.retryAfter = retryAfter(resp.Header, time.Now())
+	x.requestID = plainID(resp.Header)
+	limit := int64(failureLimit)
+	if isSuccess(resp.StatusCode) {
+		limit = answerLimit
+	}
+	body, err = io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	x.complete = err == nil && int64(len(body)) <= limit
+	if err != nil && isSuccess(resp.StatusCode) {
+		return nil, err
+	}
+	x.usage = readUsage(body)
+	regular, status := readAnswer(body)
+	if !isSuccess(resp.StatusCode) || status != http.StatusOK {
+		regular, status = openai.ErrorResponse{Error: readError(body, isSuccess(resp.StatusCode))}, max(resp.StatusCode, http.StatusBadRequest)
+	}
+	if body, err = json.Marshal(regular); err != nil {
+		return nil, err
+	}
+	resp.StatusCode, resp.Body, resp.ContentLength = status, io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return resp, nil
+}
 
 // text is a JSON string or the texts of a list of parts; any other value is empty.
 type text string
@@ -30,13 +101,13 @@ func (t *text) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// count is a number of tokens; any other value is 0.
+// count is a number of tokens, or a text of one; any other value is 0.
 type count int
 
 // UnmarshalJSON implements json.Unmarshaler. It never fails.
 func (c *count) UnmarshalJSON(raw []byte) error {
 	var v float64
-	if json.Unmarshal(raw, &v) != nil {
+	if json.Unmarshal(bytes.Trim(raw, `"`), &v) != nil {
 		v = 0
 	}
 	*c = count(min(max(v, 0), maxTokens))
@@ -53,8 +124,9 @@ const (
 	finishError  = "error"          // becomes a failure
 )
 
-// readAnswer reads the body of a successful response.
-func (c *classification) readAnswer(body []byte) {
+// readAnswer returns the first choice in the body of a response, and a status other than 200
+// if it has none.
+func readAnswer(body []byte) (answer any, status int) {
 	var b struct {
 		Choices []struct {
 			Message struct {
@@ -64,46 +136,18 @@ func (c *classification) readAnswer(body []byte) {
 			FinishReason text `json:"finish_reason"`
 		} `json:"choices"`
 	}
-	c.usage = readUsage(body)
-	c.class = MalformedAnswer
 	if json.Unmarshal(body, &b) != nil || len(b.Choices) == 0 {
-		// An error in place of an answer has a known code or type, or it is malformed.
-		if named := readServerError(body).class(); named != "" {
-			c.class = named
-		}
-		return
+		return nil, http.StatusBadGateway
 	}
-	choice := b.Choices[0]
-	c.finish = finishReason(string(choice.FinishReason))
-	c.refusal = string(choice.Message.Refusal)
-	c.text = withoutReasoning(string(choice.Message.Content))
-	blank := strings.TrimSpace(c.text) == ""
-	switch {
-	case c.finish == finishFilter:
-		c.class = ContentFilter
-	case c.finish == finishError, blank && strings.TrimSpace(c.refusal) == "":
-		c.exhausted = c.finish == FinishLength
-	default:
-		c.class = ""
-	}
-	if c.class != "" {
-		c.text, c.refusal, c.finish = "", "", ""
-	}
-}
-
-// withoutReasoning removes the reasoning at the beginning of a text, for servers without a
-// field for it. Reasoning that does not end is followed by no answer.
-func withoutReasoning(s string) string {
-	rest, ok := strings.CutPrefix(strings.TrimLeft(s, " \t\r\n"), "<think>")
-	if !ok {
-		return s
-	}
-	_, answer, _ := strings.Cut(rest, "</think>")
-	return strings.TrimLeft(answer, " \t\r\n")
+	first := b.Choices[0]
+	return openai.ChatCompletionResponse{Choices: []openai.ChatCompletionChoice{{
+		Message:      openai.ChatCompletionMessage{Content: string(first.Message.Content), Refusal: string(first.Message.Refusal)},
+		FinishReason: finishReason(string(first.FinishReason)),
+	}}}, http.StatusOK
 }
 
 // finishReason maps the finish reasons of several servers to those of an Answer.
-func finishReason(s string) string {
+func finishReason(s string) openai.FinishReason {
 	switch strings.ToLower(s) {
 	case "":
 		return ""
@@ -121,7 +165,8 @@ func finishReason(s string) string {
 	return FinishOther
 }
 
-// readUsage reads the usage of a response, which may be a failure.
+// readUsage reads the usage of a response. It is read here for failures have one, too, and
+// the library has no field for it there.
 func readUsage(body []byte) (u Usage) {
 	var b struct {
 		Usage json.RawMessage `json:"usage"`
@@ -157,46 +202,79 @@ func readUsage(body []byte) (u Usage) {
 	return u
 }
 
-// serverError is the error in a response.
-type serverError struct {
-	names   []string // codes and types, the most specific first
-	message string   // its beginning, in lower case
-}
-
-// readServerError reads the formats that servers have for errors: an object, a text, or
-// fields at the top, some of them in a list.
-func readServerError(body []byte) serverError {
-	var list []json.RawMessage
-	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
-		body = list[0]
-	}
-	type shape struct {
-		Error   json.RawMessage `json:"error"`
-		Code    text            `json:"code"`
-		Type    text            `json:"type"`
-		Status  text            `json:"status"`
-		Message text            `json:"message"`
-		Detail  text            `json:"detail"`
-		Inner   json.RawMessage `json:"innererror"`
-	}
-	var top, s, inner shape
+// readError reads the formats that servers have for errors: an object, a text, or fields at
+// the top, some of them in a list; or no JSON at all. With the status of a success the body may
+// be a part of an answer: then what is named an error is one, and nothing else.
+func readError(body []byte, success bool) *openai.APIError {
+	var top any
 	if json.Unmarshal(body, &top) != nil {
-		return serverError{}
-	}
-	var message text
-	if json.Unmarshal(top.Error, &s) != nil || len(top.Error) == 0 || string(top.Error) == "null" {
-		s = top
-		_ = json.Unmarshal(top.Error, &message)
-	}
-	_ = json.Unmarshal(s.Inner, &inner) // Azure's more specific code
-	var f serverError
-	for _, name := range []text{inner.Code, s.Code, s.Type, s.Status} {
-		if name != "" && len(name) <= 64 {
-			f.names = append(f.names, string(name))
+		if body = bytes.TrimSpace(body); !bytes.HasPrefix(body, []byte("<")) { // a page says nothing that the status does not
+			top = string(body)
 		}
 	}
-	message += " " + s.Message + " " + s.Detail
-	const most = 1000 // the rest may be the request, repeated
-	f.message = strings.ToLower(string(message[:min(len(message), most)]))
-	return f
+	if list, ok := top.([]any); ok && len(list) > 0 {
+		top = list[0]
+	}
+	e, words := field(top, "error"), ""
+	if success {
+		top = e
+	}
+	if _, ok := e.(map[string]any); !ok {
+		e, words = top, said(e)
+	}
+	for _, name := range []string{"message", "detail", "errors"} {
+		words = strings.TrimSpace(words + " " + said(field(e, name)))
+	}
+	if s, ok := top.(string); ok {
+		words = s
+	}
+	param := name(field(e, "param"))
+	return &openai.APIError{
+		Code: name(field(e, "code")), Message: words[:min(len(words), failureLimit)], Param: &param,
+		Type:       name(field(e, "type")) + name(field(e, "status")), // Gemini's status is a type
+		InnerError: &openai.InnerError{Code: name(field(field(e, "innererror"), "code"))},
+	}
+}
+
+// field returns a field of a JSON object, whatever its case; nil if there is none.
+func field(v any, name string) any {
+	object, _ := v.(map[string]any)
+	for key, value := range object {
+		if strings.EqualFold(key, name) {
+			return value
+		}
+	}
+	return nil
+}
+
+// name returns a JSON string that has the form of a name, or else nothing: others may hold
+// content.
+func name(v any) string {
+	s, _ := v.(string)
+	if len(s) > 64 || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return ""
+	}
+	return s
+}
+
+// said returns the message in a JSON value: a string, or those in a list and in the fields
+// of its objects that have messages.
+func said(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case []any:
+		var all []string
+		for _, x := range v {
+			all = append(all, said(x))
+		}
+		return strings.Join(all, ", ")
+	case map[string]any:
+		for _, name := range []string{"message", "msg", "detail"} {
+			if s := said(field(v, name)); s != "" {
+				return s
+			}
+		}
+	}
+	return ""
 }

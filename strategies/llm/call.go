@@ -1,6 +1,9 @@
 package llm
 
-import "time"
+import (
+	"log/slog"
+	"time"
+)
 
 // Call is one request to the chain of models.
 type Call struct {
@@ -14,6 +17,8 @@ type Call struct {
 	InputTokens int
 	// IgnoreCooldown also uses models in cooldown, for calls by an operator.
 	IgnoreCooldown bool
+	// Log receives the failed attempts of this call in place of Deps.Log; nil for that.
+	Log *slog.Logger
 }
 
 // input returns the length of the prompt in tokens.
@@ -35,8 +40,7 @@ type Answer struct {
 	FinishReason string
 	// Refusal is the refusal of a model, from servers with a field for it.
 	Refusal string
-	// Usage and CostMicros are the totals of all attempts, including failed ones, as
-	// far as servers reported them. CostMicros is in millionths of the prices' currency.
+	// Usage and CostMicros are the totals of all attempts, including failed ones. CostMicros is in millionths of the prices' currency.
 	Usage      Usage
 	CostMicros int64
 	// Attempts is the number of requests, Duration the time of the whole call.

@@ -16,8 +16,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 )
 
-// No key, nothing of a prompt, and nothing that a server says gets into an error or
-// a line of the log, wherever the server puts it.
+// No key, nothing of a prompt, and nothing that a server says but the message of its error gets
+// into an error or a line of the log, wherever the server puts it.
 func TestNothingLeaks(t *testing.T) {
 	t.Parallel()
 	const (
@@ -30,7 +30,11 @@ func TestNothingLeaks(t *testing.T) {
 	for _, b := range llmtest.Behaviours() {
 		t.Run(string(b), func(t *testing.T) {
 			t.Parallel()
-			server := llmtest.New(llmtest.Step{Behaviour: b, Text: said, Times: 1000, Delay: 1, RetryAfter: header})
+			text := said
+			if b == llmtest.BadRequestEcho {
+				text = ""
+			}
+			server := llmtest.New(llmtest.Step{Behaviour: b, Text: text, Times: 1000, Delay: 1, RetryAfter: header})
 			loud := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				for _, name := range []string{
 					"X-Request-Id", "Request-Id", "Retry-After", "Retry-After-Ms", "Www-Authenticate", "Server", "X-Ratelimit-Reset-Requests",
@@ -67,6 +71,9 @@ func TestNothingLeaks(t *testing.T) {
 				if log.Len() == 0 {
 					t.Error("a failure is not in the log")
 				}
+			}
+			if e, ok := errors.AsType[*llm.Error](err); ok && e.Server.Message == said { // the message of an error is shown
+				told = strings.ReplaceAll(told, said, "")
 			}
 			for _, canary := range []string{"canary", "Bearer", key} {
 				if i := strings.Index(told, canary); i >= 0 {
@@ -142,5 +149,57 @@ func TestKeys(t *testing.T) {
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// What a server says of a failure is in the log line and the error: on one line, without secrets
+// and control characters, and without what it repeats of the request, 200 characters at most.
+func TestWhatAServerSaysIsShown(t *testing.T) {
+	t.Parallel()
+	const key = "sk-proj-0123456789abcdefABCDEF"
+	for name, c := range map[string]struct {
+		status    int
+		body, err string
+	}{
+		"OpenAI": {400, `{"error":{"message":"Unsupported value: 'temperature' does not support 0","type":"invalid_request_error","param":"temperature","code":"unsupported_value"}}`,
+			"unsupported_value, invalid_request_error, param temperature: Unsupported value: 'temperature' does not support 0"},
+		"lines and escapes": {400, `{"error":"a\u001b[31m\n\u0000b\u202ec\ttail"}`, "a [31m b c tail"},
+		"the key":           {401, `{"error":{"message":"no such key: ` + key + `","code":"` + key + `"}}`, "no such key: [REDACTED]"},
+		"another secret":    {400, `{"error":{"message":"password=hunter2hunter2 is no header"}}`, "password=*** is no header"},
+		"the prompt":        {422, `{"detail":[{"loc":["body","messages"],"msg":"too odd: Please fix store/run.go, the test_lease case fails."}]}`, "too odd[...]"},
+		"a long one":        {500, `{"error":"` + strings.Repeat("ä", 300) + `"}`, strings.Repeat("ä", 199) + "…"},
+		"a code with words": {400, `{"error":{"message":"m","code":"some words","type":["t"],"param":"` + strings.Repeat("p", 65) + `"}}`, "m"},
+		"a page":            {502, `<html><h1>Bad Gateway</h1></html>`, ""},
+		"a text":            {502, `upstream connect error`, "upstream connect error"},
+		"nothing":           {500, ``, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var of, own bytes.Buffer
+			p := profile("m", "http://a/v1")
+			p.KeyEnv = "KEY"
+			cfg := quick(p)
+			cfg.Budget.Attempts = 1
+			client := newClient(t, cfg, llm.Deps{
+				Env: func(string) (string, bool) { return key, true }, Log: slog.New(slog.NewJSONHandler(&own, nil)),
+				Transport: hosts{"a": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					w.WriteHeader(c.status)
+					_, _ = w.Write([]byte(c.body))
+				})},
+			})
+			_, err := client.Complete(t.Context(), llm.Call{User: prompt, Log: slog.New(slog.NewJSONHandler(&of, nil)).With("run_id", 7)})
+			e := asError(t, err)
+			var line struct {
+				Server string `json:"server"`
+				Run    int    `json:"run_id"`
+				Status int    `json:"status"`
+			}
+			if err := json.Unmarshal(of.Bytes(), &line); err != nil {
+				t.Fatal(err)
+			}
+			if got := e.Server.String(); got != c.err || line.Server != c.err || line.Run != 7 || line.Status != c.status || own.Len() > 0 {
+				t.Errorf("error %q, line %s, want %q; the client's own log: %s", got, of.String(), c.err, own.String())
+			}
+		})
 	}
 }

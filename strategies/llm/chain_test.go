@@ -33,6 +33,7 @@ func TestRules(t *testing.T) {
 		llmtest.BadRequest:        {tries: 1, next: true},
 		llmtest.InsufficientQuota: {tries: 1, next: true, cooldown: 10 * time.Minute},
 		llmtest.AuthError:         {tries: 1, next: true, cooldown: 10 * time.Minute},
+		llmtest.ModelNotFound:     {tries: 1, next: true, cooldown: 10 * time.Minute},
 		llmtest.ContextTooLong:    {tries: 1, next: true}, // its window is larger
 	} {
 		t.Run(string(b), func(t *testing.T) {
@@ -283,7 +284,7 @@ func TestCallerGivesUp(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(errors.New("the worker stops")) })
 		_, err := client.Complete(ctx, llm.Call{User: prompt})
-		if e := asError(t, err); e.Class != llm.Canceled || e.Attempts != 1 || !errors.Is(err, context.Canceled) || e.Usage.Unreported != 1 {
+		if e := asError(t, err); e.Class != llm.Canceled || e.Attempts != 1 || !errors.Is(err, context.Canceled) || e.Usage.Estimated != 1 {
 			t.Errorf("error %v", err)
 		}
 		ctx, cancelWait := context.WithCancel(t.Context())

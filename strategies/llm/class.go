@@ -12,6 +12,7 @@ const (
 	ContextTooLong  Class = "context_too_long" // the input exceeds the window of the model
 	ContentFilter   Class = "content_filter"   // the provider's filter blocked it
 	Auth            Class = "auth"             // the key is missing, wrong or not allowed
+	ModelNotFound   Class = "model_not_found"  // the server has no model of that name
 	BadRequest      Class = "bad_request"      // the server rejects the request
 	MalformedAnswer Class = "malformed_answer" // the response holds no answer
 	Unavailable     Class = "unavailable"      // no server was reached, or no model is available
@@ -54,8 +55,8 @@ type rule struct {
 // rules defines the handling of every class of failures. Nothing else decides it.
 //
 // A timeout is not retried on the same model: it took the whole deadline and was probably
-// billed. A request that one model rejects (BadRequest: unknown model, unsupported
-// parameter) may succeed with the profile of the next. A malformed answer is no evidence
+// billed. A request that one model rejects (BadRequest: an unsupported parameter) may succeed
+// with the profile of the next. A malformed answer is no evidence
 // about other calls, so it starts no cooldown.
 var rules = map[Class]rule{
 	ContextTooLong:  {tries: 1, then: largerModel, cooldown: noCooldown, trips: false, rank: 9},
@@ -66,6 +67,7 @@ var rules = map[Class]rule{
 	MalformedAnswer: {tries: 2, then: nextModel, cooldown: noCooldown, trips: true, rank: 6},
 	ContentFilter:   {tries: 1, then: nextModel, cooldown: noCooldown, trips: false, rank: 5},
 	BadRequest:      {tries: 1, then: nextModel, cooldown: noCooldown, trips: false, rank: 4},
+	ModelNotFound:   {tries: 1, then: nextModel, cooldown: noProvider, trips: false, rank: 3},
 	QuotaExhausted:  {tries: 1, then: nextModel, cooldown: noProvider, trips: false, rank: 3},
 	Auth:            {tries: 1, then: nextModel, cooldown: noProvider, trips: false, rank: 3},
 	OverBudget:      {tries: 0, then: nextModel, cooldown: noCooldown, trips: false, rank: 1},

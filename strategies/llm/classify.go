@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	openai "github.com/sashabaranov/go-openai"
 )
 
 // classification is the interpretation of a response: an answer if class is empty, else
@@ -23,36 +26,67 @@ type classification struct {
 	usage Usage
 	// exhausted reports whether the output limit was used up before any text.
 	exhausted bool
+	// server is the error of the server, not fit to be shown yet.
+	server ServerError
 }
 
-// classify interprets a response. Nothing else parses the texts of servers; only a class,
-// numbers and the text of an answer are taken from them.
-func classify(r response) classification {
-	c := classification{status: r.status, retryAfter: r.retryAfter, requestID: r.requestID}
+// classify interprets a response to a request for a model of that name. Nothing else parses
+// the texts of servers.
+func classify(r response, model string) classification {
+	c := classification{status: r.status, retryAfter: r.retryAfter, requestID: r.requestID, usage: r.usage}
+	e, named := errors.AsType[*openai.APIError](r.err)
+	if named {
+		c.server = newServerError(e)
+	}
+	reported := c.usage.Input > 0 || c.usage.Output > 0
 	switch {
+	case !r.sent: // the library refuses it
+		c.class, c.server.Message = BadRequest, r.err.Error()
+		return c
 	case r.status == 0:
 		c.class = transportClass(r.err)
-	case isSuccess(r.status) && r.err != nil && isTimeout(r.err):
+		reported = reported || isDial(r.err)
+	case isSuccess(r.status) && isTimeout(r.err):
 		c.class = Timeout
 	case isSuccess(r.status) && !r.complete:
 		c.class = MalformedAnswer // truncated, or larger than any answer
+	case isSuccess(r.status) && named: // an error in place of an answer
+		c.class = cmp.Or(c.server.class(), MalformedAnswer)
 	case isSuccess(r.status):
-		c.readAnswer(r.body)
+		c.readAnswer(r.answer.Choices[0])
 	default:
-		c.class = statusClass(r.status, readServerError(r.body))
-		c.usage = readUsage(r.body)
+		c.class = statusClass(r.status, c.server, model)
+		reported = true
 	}
-	if mayBeBilled(r, c) {
-		c.usage.Unreported = 1
+	if !reported { // and may be billed
+		c.usage.Estimated = 1
 	}
 	return c
 }
 
-// mayBeBilled reports whether a server may have billed the request without reporting
-// usage.
-func mayBeBilled(r response, c classification) bool {
-	reported := c.usage.Input > 0 || c.usage.Output > 0
-	return !reported && (isSuccess(r.status) || r.status == 0 && !isDial(r.err))
+// readAnswer interprets the first choice of an answer.
+func (c *classification) readAnswer(choice openai.ChatCompletionChoice) {
+	text, finish := withoutReasoning(choice.Message.Content), string(choice.FinishReason)
+	blank := strings.TrimSpace(text) == ""
+	switch {
+	case finish == finishFilter:
+		c.class = ContentFilter
+	case finish == finishError, blank && strings.TrimSpace(choice.Message.Refusal) == "":
+		c.class, c.exhausted = MalformedAnswer, finish == FinishLength
+	default:
+		c.text, c.refusal, c.finish = text, choice.Message.Refusal, finish
+	}
+}
+
+// withoutReasoning removes the reasoning at the beginning of a text, for servers without a
+// field for it. Reasoning that does not end is followed by no answer.
+func withoutReasoning(s string) string {
+	rest, ok := strings.CutPrefix(strings.TrimLeft(s, " \t\r\n"), "<think>")
+	if !ok {
+		return s
+	}
+	_, answer, _ := strings.Cut(rest, "</think>")
+	return strings.TrimLeft(answer, " \t\r\n")
 }
 
 // transportClass returns the class of a request without a response.
@@ -80,7 +114,7 @@ func isDial(err error) bool {
 // statusClass returns the class of a response with a failure status. The code or type in
 // the body counts most, then the status; the message only distinguishes failures with the
 // same status.
-func statusClass(status int, f serverError) Class {
+func statusClass(status int, f ServerError, model string) Class {
 	c := f.class()
 	switch {
 	case status == http.StatusTooManyRequests && f.says("request too large"),
@@ -88,6 +122,8 @@ func statusClass(status int, f serverError) Class {
 		return ContextTooLong // exceeds the limit per minute or of the gateway by itself
 	case c != "":
 		return c
+	case status == http.StatusNotFound && (f.Param == "model" || f.says("model", "deployment", strings.ToLower(model))):
+		return ModelNotFound // and else the address is wrong
 	case status == http.StatusTooManyRequests && f.saysQuota(), status == http.StatusPaymentRequired:
 		return QuotaExhausted
 	case status == http.StatusTooManyRequests:
@@ -98,6 +134,8 @@ func statusClass(status int, f serverError) Class {
 		switch {
 		case f.saysContext():
 			return ContextTooLong
+		case f.saysNoModel():
+			return ModelNotFound
 		case f.saysQuota():
 			return QuotaExhausted
 		case status == http.StatusForbidden || f.says("api key"):
@@ -123,9 +161,12 @@ func statusClass(status int, f serverError) Class {
 }
 
 // class returns the class for the server's code or type, empty if there is none.
-func (f serverError) class() Class {
-	for _, name := range f.names {
+func (f ServerError) class() Class {
+	for _, name := range []string{f.inner, f.Code, f.Type} {
 		switch strings.ToLower(name) {
+		case "model_not_found", "deploymentnotfound", "model_not_available", "model_not_supported", "unknown_model", "invalid_model", // OpenAI, Azure, Together, Hugging Face, GitHub, Mistral
+			"invalidendpointormodel.notfound": // Ark
+			return ModelNotFound
 		case "insufficient_quota", "insufficient_user_quota", "billing_hard_limit_reached", "billing_not_active",
 			"insufficient_balance", "insufficient_credits", "billing_error", "payment_required":
 			return QuotaExhausted
@@ -147,14 +188,22 @@ func (f serverError) class() Class {
 	return ""
 }
 
-// says reports whether the message contains one of the texts.
-func (f serverError) says(texts ...string) bool {
-	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(f.message, text) })
+// says reports whether the beginning of the message contains one of the texts, in lower case.
+func (f ServerError) says(texts ...string) bool {
+	const most = 1000 // the rest may be the request, repeated
+	message := strings.ToLower(f.Message[:min(len(f.Message), most)])
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(message, text) })
+}
+
+// saysNoModel reports whether the message of a server that refuses unknown models as bad
+// requests, without a code, says that it does not know the model.
+func (f ServerError) saysNoModel() bool {
+	return f.says("model not exist", "model does not exist", "model not found", "no such model", "invalid model name", "not a valid model") // DeepSeek, SiliconFlow, llama.cpp, Cloudflare, LiteLLM, OpenRouter
 }
 
 // saysContext reports whether the message of a server without error codes says that the
 // input is too long.
-func (f serverError) saysContext() bool {
+func (f ServerError) saysContext() bool {
 	return f.says(
 		"maximum context length", "context length exceeded", "context_length_exceeded", // OpenAI, vLLM, LiteLLM
 		"maximum model length", "max_model_len", "longer than the model's context", // vLLM, SGLang
@@ -165,6 +214,6 @@ func (f serverError) saysContext() bool {
 	)
 }
 
-func (f serverError) saysQuota() bool {
+func (f ServerError) saysQuota() bool {
 	return f.says("insufficient balance", "insufficient credit", "credit balance", "insufficient quota")
 }

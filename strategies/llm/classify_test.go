@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"regexp"
@@ -15,8 +16,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// canned is a transport that answers every request in the same way.
+type canned struct {
+	status int
+	body   string
+	err    error // in place of an answer
+}
+
+func (c canned) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: c.status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(c.body))}, c.err
+}
+
+// whole returns the response to a request that is answered with a body.
 func whole(status int, body string) response {
-	return response{status: status, body: []byte(body), complete: true}
+	c := &Client{transport: canned{status: status, body: body}}
+	return c.send(context.Background(), &model{Profile: Profile{Name: "m", BaseURL: "http://a/v1"}}, "", Call{User: "u"}, 0)
 }
 
 // The error formats of servers.
@@ -32,14 +46,32 @@ func TestRefusals(t *testing.T) {
 		"OpenAI: rate":                 {429, `{"error":{"message":"Rate limit reached","type":"requests","code":"rate_limit_exceeded"}}`, RateLimited},
 		"OpenAI: larger than a minute": {429, `{"error":{"message":"Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 45000.","type":"tokens","code":"rate_limit_exceeded"}}`, ContextTooLong},
 		"OpenAI: billing":              {400, `{"error":{"message":"Billing hard limit has been reached","type":"invalid_request_error","code":"billing_hard_limit_reached"}}`, QuotaExhausted},
-		"OpenAI: no such model":        {404, `{"error":{"message":"The model does not exist","type":"invalid_request_error","code":"model_not_found"}}`, BadRequest},
+		"OpenAI: no such model":        {404, `{"error":{"message":"The model does not exist","type":"invalid_request_error","code":"model_not_found"}}`, ModelNotFound},
+		"OpenAI: not for chat":         {404, `{"error":{"message":"This is not a chat model and thus not supported","type":"invalid_request_error","param":"model","code":null}}`, ModelNotFound},
+		"OpenAI: wrong address":        {404, `{"error":{"message":"Invalid URL (POST /v1/v1/chat/completions)","type":"invalid_request_error","param":null,"code":null}}`, BadRequest},
+		"vLLM: no such model":          {404, `{"object":"error","message":"The model 'x' does not exist.","type":"NotFoundError","param":null,"code":404}`, ModelNotFound},
+		"vLLM: wrong address":          {404, `{"detail":"Not Found"}`, BadRequest},
+		"Ollama: no such model, newer": {404, `{"error":{"message":"model \"x\" not found, try pulling it first","type":"api_error","param":null,"code":null}}`, ModelNotFound},
+		"OpenRouter: no such model":    {400, `{"error":{"message":"x/y is not a valid model ID","code":400},"user_id":"u"}`, ModelNotFound},
+		"OpenRouter: nobody serves it": {404, `{"error":{"message":"No endpoints found for some-model.","code":404}}`, ModelNotFound},
+		"Azure: no such deployment":    {404, `{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource does not exist."}}`, ModelNotFound},
+		"Azure: wrong address":         {404, `{"error":{"code":"404","message":"Resource not found"}}`, BadRequest},
+		"Anthropic: no such model":     {404, `{"type":"error","error":{"type":"not_found_error","message":"model: claude-x"}}`, ModelNotFound},
+		"Mistral: no such model":       {400, `{"object":"error","message":"Invalid model: x","type":"invalid_model","param":null,"code":"1500"}`, ModelNotFound},
+		"Gemini: no such model":        {404, `[{"error":{"code":404,"message":"models/x is not found for API version v1main","status":"NOT_FOUND"}}]`, ModelNotFound},
+		"DeepSeek: no such model":      {400, `{"error":{"message":"Model Not Exist","type":"invalid_request_error","param":null,"code":"invalid_request_error"}}`, ModelNotFound},
+		"LiteLLM: no such model":       {400, `{"error":{"message":"/chat/completions: Invalid model name passed in model=x","type":null,"param":null,"code":"400"}}`, ModelNotFound},
+		"Cloudflare: no such model":    {400, `{"success":false,"errors":[{"message":"No such model x or task","code":5007}]}`, ModelNotFound},
+		"nginx: wrong address":         {404, `<html><title>404 models</title></html>`, BadRequest},
+		"Mistral: field":               {422, `{"object":"error","message":{"detail":[{"type":"greater_than","loc":["body","max_tokens"],"msg":"Input should be greater than 0","input":0}]}}`, BadRequest},
+		"a text alone":                 {404, `no model of that name`, ModelNotFound},
 		"OpenAI: region":               {403, `{"error":{"message":"Country not supported","type":"request_forbidden","code":"unsupported_country_region_territory"}}`, Auth},
 		"Azure: filter":                {400, `{"error":{"message":"filtered","type":null,"code":"content_filter","innererror":{"code":"ResponsibleAIPolicyViolation","content_filter_result":{}}}}`, ContentFilter},
 		"Azure: the inner code":        {400, `{"error":{"message":"filtered","code":"BadRequest","innererror":{"code":"ResponsibleAIPolicyViolation"}}}`, ContentFilter},
 		"vLLM: context":                {400, `{"object":"error","message":"This model's maximum context length is 4096 tokens. However, you requested 5000","type":"BadRequestError","param":null,"code":400}`, ContextTooLong},
 		"vLLM: prompt":                 {400, `{"error":{"message":"The decoder prompt (length 9000) is longer than the maximum model length of 4096.","type":"BadRequestError","code":400}}`, ContextTooLong},
 		"Ollama: text":                 {400, `{"error":"the input length exceeds the context length"}`, ContextTooLong},
-		"Ollama: no such model":        {404, `{"error":"model 'x' not found"}`, BadRequest},
+		"Ollama: no such model":        {404, `{"error":"model 'x' not found"}`, ModelNotFound},
 		"llama.cpp: context":           {400, `{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it","type":"exceed_context_size_error","n_prompt_tokens":9000,"n_ctx":4096}}`, ContextTooLong},
 		"llama.cpp: older":             {500, `{"error":{"code":500,"message":"the request exceeds the available context size","type":"server_error"}}`, ContextTooLong},
 		"llama.cpp: loading":           {503, `{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}`, Overloaded},
@@ -66,11 +98,11 @@ func TestRefusals(t *testing.T) {
 		"not implemented":              {501, ``, BadRequest},
 		"conflict":                     {409, ``, Overloaded},
 		"a teapot":                     {418, `null`, BadRequest},
-		"odd types":                    {400, `{"error":{"message":["maximum context length is 5"],"innererror":7,"code":{},"type":[]}}`, BadRequest},
+		"odd types":                    {400, `{"error":{"message":["maximum context length is 5"],"innererror":7,"code":{},"type":[]}}`, ContextTooLong},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := classify(whole(c.status, c.body)); got.class != c.want || got.status != c.status {
+			if got := classify(whole(c.status, c.body), "some-model"); got.class != c.want || got.status != c.status {
 				t.Errorf("got %+v, want %s", got, c.want)
 			}
 		})
@@ -83,7 +115,7 @@ func TestAnswerBodies(t *testing.T) {
 		return classification{status: 200, text: text, finish: finish, usage: u}
 	}
 	failed := func(c Class, u Usage) classification { return classification{status: 200, class: c, usage: u} }
-	silent := Usage{Unreported: 1}
+	silent := Usage{Estimated: 1}
 	for name, c := range map[string]struct {
 		body string
 		want classification
@@ -119,42 +151,48 @@ func TestAnswerBodies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(c.want, classify(whole(200, c.body)), cmp.AllowUnexported(classification{})); diff != "" {
+			if diff := cmp.Diff(c.want, withoutServer(classify(whole(200, c.body), "m")), cmp.AllowUnexported(classification{}, ServerError{})); diff != "" {
 				t.Errorf("want -, got +\n%s", diff)
 			}
 		})
 	}
-	starved := classify(whole(200, `{"choices":[{"message":{"content":"<think>on and on"},"finish_reason":"length"}]}`))
+	starved := classify(whole(200, `{"choices":[{"message":{"content":"<think>on and on"},"finish_reason":"length"}]}`), "m")
 	if !starved.exhausted || starved.class != MalformedAnswer {
 		t.Errorf("got %+v", starved)
 	}
+}
+
+// withoutServer returns a classification without what the server said.
+func withoutServer(c classification) classification {
+	c.server = ServerError{}
+	return c
 }
 
 func TestConnectionsThatFail(t *testing.T) {
 	t.Parallel()
 	slow := &net.OpError{Op: "read", Err: context.DeadlineExceeded}
 	for name, c := range map[string]struct {
-		x          response
-		want       Class
-		unreported int
+		x         response
+		want      Class
+		estimated int
 	}{
-		"nobody listens":            {response{err: &net.OpError{Op: "dial", Err: errors.New("refused")}}, Unavailable, 0},
-		"the server is not reached": {response{err: &net.OpError{Op: "dial", Err: context.DeadlineExceeded}}, Unavailable, 0},
-		"the connection is reset":   {response{err: errors.New("reset")}, Unavailable, 1},
-		"no answer":                 {response{err: fmt.Errorf("wrapped: %w", context.DeadlineExceeded)}, Timeout, 1},
-		"half an answer in time":    {response{status: 200, err: slow}, Timeout, 1},
-		"half an answer":            {response{status: 200, err: errors.New("reset")}, MalformedAnswer, 1},
-		"half an error":             {response{status: 500, err: errors.New("reset")}, Overloaded, 0},
+		"nobody listens":            {response{sent: true, err: &net.OpError{Op: "dial", Err: errors.New("refused")}}, Unavailable, 0},
+		"the server is not reached": {response{sent: true, err: &net.OpError{Op: "dial", Err: context.DeadlineExceeded}}, Unavailable, 0},
+		"the connection is reset":   {response{sent: true, err: errors.New("reset")}, Unavailable, 1},
+		"no answer":                 {response{sent: true, err: fmt.Errorf("wrapped: %w", context.DeadlineExceeded)}, Timeout, 1},
+		"half an answer in time":    {response{sent: true, status: 200, err: slow}, Timeout, 1},
+		"half an answer":            {response{sent: true, status: 200, err: errors.New("reset")}, MalformedAnswer, 1},
+		"half an error":             {response{sent: true, status: 500, err: errors.New("reset")}, Overloaded, 0},
 	} {
-		if v := classify(c.x); v.class != c.want || v.usage.Unreported != c.unreported {
-			t.Errorf("%s: %+v, want %s and %d", name, v, c.want, c.unreported)
+		if v := classify(c.x, "m"); v.class != c.want || v.usage.Estimated != c.estimated {
+			t.Errorf("%s: %+v, want %s and %d", name, v, c.want, c.estimated)
 		}
 	}
 }
 
 func TestRulesAreComplete(t *testing.T) {
 	t.Parallel()
-	classes := []Class{RateLimited, QuotaExhausted, Overloaded, Timeout, ContextTooLong, ContentFilter, Auth, BadRequest, MalformedAnswer, Unavailable, OverBudget, Canceled}
+	classes := []Class{RateLimited, QuotaExhausted, Overloaded, Timeout, ContextTooLong, ContentFilter, Auth, ModelNotFound, BadRequest, MalformedAnswer, Unavailable, OverBudget, Canceled}
 	for _, c := range classes {
 		r, ok := rules[c]
 		if !ok || r.rank == 0 {
@@ -204,12 +242,12 @@ func FuzzClassify(f *testing.F) {
 		x := whole(status, string(body))
 		x.retryAfter = retryAfter(http.Header{"Retry-After": {after}}, time.Now())
 		x.complete = complete
-		v := classify(x)
+		v := classify(x, "m")
 		if v.retryAfter < 0 || v.retryAfter > retryAfterMax {
 			t.Errorf("retry after %s", v.retryAfter)
 		}
 		u := v.usage
-		if min(u.Input, u.Cached, u.Output, u.Reasoning, u.Unreported) < 0 || u.Cached > u.Input || u.Reasoning > u.Output || u.Unreported > 1 || max(u.Input, u.Output) > 2*maxTokens {
+		if min(u.Input, u.Cached, u.Output, u.Reasoning, u.Estimated) < 0 || u.Cached > u.Input || u.Reasoning > u.Output || u.Estimated > 1 || max(u.Input, u.Output) > 2*maxTokens {
 			t.Errorf("usage %+v", u)
 		}
 		finishes := []string{"", FinishStop, FinishLength, FinishTools, FinishOther}

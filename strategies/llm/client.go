@@ -34,7 +34,7 @@ type Deps struct {
 type Client struct {
 	cfg       Config
 	models    []*model
-	http      *http.Client
+	transport http.RoundTripper
 	limiter   Limiter
 	cooldowns Cooldowns
 	log       *slog.Logger
@@ -62,11 +62,7 @@ func New(c Config, d Deps) (*Client, error) {
 		limiter:   cmp.Or[Limiter](d.Limiter, NewLocalLimiter()),
 		cooldowns: cmp.Or[Cooldowns](d.Cooldowns, &localCooldowns{until: map[string]time.Time{}}),
 		log:       cmp.Or(d.Log, slog.New(slog.DiscardHandler)),
-		http: &http.Client{
-			Transport: cmp.Or[http.RoundTripper](d.Transport, newTransport(c.Deadline)),
-			// A redirect would send the prompt to a server that is not configured.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
+		transport: cmp.Or[http.RoundTripper](d.Transport, newTransport(c.Deadline)),
 	}
 	for i, p := range c.Models {
 		keys, err := openKey(p, d.Env)
@@ -88,7 +84,7 @@ func New(c Config, d Deps) (*Client, error) {
 }
 
 // Close closes idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() { (&http.Client{Transport: c.transport}).CloseIdleConnections() }
 
 // Usable returns the first available model, which the next call tries first, or the first
 // of the chain if none is available.

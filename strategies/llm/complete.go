@@ -1,15 +1,16 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/backoff"
+	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 // Complete calls the models of the chain in order until one answers. The error is an
@@ -220,16 +221,23 @@ func (s *callState) attempt(ctx context.Context, m *model, limit int) classifica
 	key := m.keys.key()
 	attemptCtx, cancel := context.WithTimeout(ctx, s.cfg.Deadline.For(s.call.input()))
 	defer cancel()
-	v := classify(s.send(attemptCtx, m, key, m.body(s.call.System, s.call.User, limit)))
+	r := s.send(attemptCtx, m, key, s.call, limit)
+	v := classify(r, m.Name)
 	if v.class != "" && ctx.Err() != nil {
 		v.class = contextClass(ctx)
 	}
-	const shortest = 8 // length of keys; shorter texts may be part of any word
-	// Do not store a key that a server repeats.
-	if len(key) >= shortest {
-		v.text = strings.ReplaceAll(v.text, key, "[REDACTED]")
-		v.refusal = strings.ReplaceAll(v.refusal, key, "[REDACTED]")
+	if v.usage.Estimated > 0 {
+		count := tokens.ForModel(m.Name).Text
+		v.usage.Input = int(count(s.call.System) + count(s.call.User))
+		for _, c := range r.answer.Choices {
+			v.usage.Output = int(count(c.Message.Content) + count(c.Message.Refusal))
+		}
+		if v.exhausted {
+			v.usage.Output = max(v.usage.Output, limit)
+		}
 	}
+	v.server = v.server.shown(key, s.call.System, s.call.User)
+	v.text, v.refusal = withoutKey(v.text, key), withoutKey(v.refusal, key) // a server may repeat it
 	return v
 }
 
@@ -251,7 +259,10 @@ func (s *callState) logFailure(ctx context.Context, m *model, v classification, 
 	if v.requestID != "" {
 		attrs = append(attrs, slog.String("request_id", v.requestID))
 	}
-	s.log.LogAttrs(ctx, level, "model call failed", attrs...)
+	if said := v.server.String(); said != "" {
+		attrs = append(attrs, slog.String("server", said))
+	}
+	cmp.Or(s.call.Log, s.log).LogAttrs(ctx, level, "model call failed", attrs...)
 }
 
 // charge adds the usage and cost of an attempt.
@@ -259,8 +270,8 @@ func (s *callState) charge(m *model, limit int, v classification) {
 	took := v.usage
 	s.usage = s.usage.plus(took)
 	s.cost += m.Price.micros(took)
-	if took.Unreported > 0 {
-		took = Usage{Input: s.call.input(), Output: limit}
+	if took.Estimated > 0 {
+		took = Usage{Input: max(took.Input, s.call.input()), Output: limit}
 	}
 	s.spentTokens += took.Input + took.Output
 	s.spentCost += m.Price.micros(took)
@@ -320,7 +331,7 @@ func (s *callState) err(ctx context.Context) *Error {
 		f = &failure{model: f.model, classification: classification{class: Canceled}}
 	}
 	e := &Error{
-		Class: f.class, Status: f.status, Attempts: s.attempts,
+		Class: f.class, Status: f.status, Server: f.server, Attempts: s.attempts,
 		Usage: s.usage, CostMicros: s.cost, Stopped: s.stopped,
 	}
 	if ctx.Err() != nil {

@@ -3,10 +3,19 @@ package llm
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
+
+	openai "github.com/sashabaranov/go-openai"
+
+	"github.com/sessionstore/compactor/strategies/redact"
 )
 
-// Error is the error of a call. It holds no part of the request or of a response.
+// Error is the error of a call. It holds no part of the request, and of a response what is in
+// Server.
 type Error struct {
 	// Class is the class of the failure. If models failed in different ways, it is the one
 	// that is most useful to the caller.
@@ -15,6 +24,9 @@ type Error struct {
 	Model string
 	// Status is its HTTP status, 0 without a response.
 	Status int
+	// Server is the error that the server returned, zero if it returned none. The text of
+	// this error does not include it.
+	Server ServerError
 	// RetryAfter is the delay until the first of the failed models may be called again,
 	// 0 if unknown. It is not shorter than the delay that its server requested.
 	RetryAfter time.Duration
@@ -47,3 +59,105 @@ func (e *Error) Error() string {
 
 // Unwrap returns the error of the caller's context if that ended the call, or nil.
 func (e *Error) Unwrap() error { return e.cause }
+
+// ServerError is the error in the response of a server. In an Error and in log lines it holds
+// neither the key nor secrets nor stretches of the prompt that the server repeats.
+type ServerError struct {
+	// Code, Type and Param are names, such as "model_not_found"; empty without one.
+	Code  string `json:"code,omitempty"`
+	Type  string `json:"type,omitempty"`
+	Param string `json:"param,omitempty"`
+	// Message is its beginning, at most 200 characters on one line.
+	Message string `json:"message,omitempty"`
+
+	inner string // Azure's code within the error, more specific than Code
+}
+
+func newServerError(e *openai.APIError) ServerError {
+	code, _ := e.Code.(string)
+	f := ServerError{Code: code, Type: e.Type, Message: e.Message}
+	if e.Param != nil {
+		f.Param = *e.Param
+	}
+	if e.InnerError != nil {
+		f.inner = e.InnerError.Code
+	}
+	return f
+}
+
+// String returns the error on one line, such as
+// "unsupported_value, invalid_request_error, param temperature: Only the default (1) is supported".
+func (e ServerError) String() string {
+	var names []string
+	for _, name := range []string{e.inner, e.Code, e.Type} {
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if e.Param != "" {
+		names = append(names, "param "+e.Param)
+	}
+	s := strings.Join(names, ", ")
+	if s != "" && e.Message != "" {
+		s += ": "
+	}
+	return s + e.Message
+}
+
+// Limits of what is shown of a server's message.
+const (
+	shownRunes   = 200
+	messageBytes = 4000 // that are looked at; a secret may extend beyond shownRunes
+	promptBytes  = 16   // the shortest stretch of the prompt that is taken for a repetition
+)
+
+// shown returns e as it may be shown: without the key and what looks like a secret, and without
+// stretches of the prompt.
+func (e ServerError) shown(key string, prompt ...string) ServerError {
+	s := withoutKey(e.Message, key)
+	s = strings.ToValidUTF8(s[:min(len(s), messageBytes)], "")
+	for _, p := range prompt {
+		s = without(s, p)
+	}
+	s, _ = redact.Redact(s)
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
+	if runes := []rune(s); len(runes) > shownRunes {
+		s = string(runes[:shownRunes-1]) + "…"
+	}
+	e.Message = s
+	for _, name := range []*string{&e.inner, &e.Code, &e.Type, &e.Param} {
+		if found, _ := redact.Redact(*name); found != *name || withoutKey(*name, key) != *name {
+			*name = ""
+		}
+	}
+	return e
+}
+
+// without replaces the stretches of s that stand in the prompt.
+func without(s, prompt string) string {
+	var b strings.Builder
+	for len(s) > 0 {
+		n := min(promptBytes, len(s))
+		if n < promptBytes || !strings.Contains(prompt, s[:n]) {
+			_, n := utf8.DecodeRuneInString(s)
+			b.WriteString(s[:n])
+			s = s[n:]
+			continue
+		}
+		for n < len(s) && strings.Contains(prompt, s[:n+1]) {
+			n++
+		}
+		b.WriteString("[...]")
+		s = strings.ToValidUTF8(s[n:], "")
+	}
+	return b.String()
+}
+
+// withoutKey replaces a key in a text.
+func withoutKey(s, key string) string {
+	const shortest = 8 // length of keys; shorter texts may be part of any word
+	if len(key) < shortest {
+		return s
+	}
+	return strings.ReplaceAll(s, key, "[REDACTED]")
+}

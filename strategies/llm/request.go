@@ -1,12 +1,8 @@
 package llm
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
-	"io"
-	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -14,36 +10,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	openai "github.com/sashabaranov/go-openai"
 )
 
-const (
-	// answerLimit and failureLimit bound the body of a response, in bytes. The longest
-	// answers have about 128,000 tokens, with their reasoning.
-	answerLimit  = 8 << 20
-	failureLimit = 64 << 10
-	// retryAfterMax bounds Retry-After.
-	retryAfterMax = 24 * time.Hour
-)
-
-// request is the body of a request for a chat completion.
-type request struct {
-	Model     string    `json:"model"`
-	Messages  []message `json:"messages"`
-	MaxTokens int       `json:"max_tokens,omitempty"`
-
-	MaxCompletionTokens int     `json:"max_completion_tokens,omitempty"`
-	Temperature         float32 `json:"temperature,omitempty"`
-	Stream              bool    `json:"stream"`
-	ReasoningEffort     string  `json:"reasoning_effort,omitempty"`
-
-	CacheOptions *cacheOptions `json:"prompt_cache_options,omitempty"`
-}
-
-// cacheOptions are those of the server's prompt cache. In the mode explicit it writes nothing,
-// as requests mark nothing.
-type cacheOptions struct {
-	Mode string `json:"mode"`
-}
+// retryAfterMax bounds Retry-After.
+const retryAfterMax = 24 * time.Hour
 
 // cacheWritesCost reports whether the server writes prompts to its cache, for a price, unless it
 // is told not to: OpenAI does so from GPT-5.6 on. No later request begins with the prompt of a
@@ -54,73 +26,49 @@ func (p Profile) cacheWritesCost() bool {
 	return openAI && (strings.HasPrefix(p.Name, "gpt-5.6") || strings.HasPrefix(p.Name, "gpt-6"))
 }
 
-type message struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
-}
-
-// body returns the JSON of a request with an output limit in tokens, 0 for none.
-func (p Profile) body(system, user string, limit int) []byte {
-	r := request{Model: p.Name, ReasoningEffort: p.ReasoningEffort}
+// request returns a request with an output limit in tokens, 0 for none, and the fields that
+// the library's type lacks.
+func (p Profile) request(system, user string, limit int) (r openai.ChatCompletionRequest, extra map[string]any) {
+	r.Model, r.ReasoningEffort, extra = p.Name, p.ReasoningEffort, map[string]any{}
 	if system != "" {
-		r.Messages = append(r.Messages, message{"system", system})
+		r.Messages = append(r.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleSystem, Content: system})
 	}
-	r.Messages = append(r.Messages, message{"user", user})
+	r.Messages = append(r.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: user})
 	if p.MaxTokensField == MaxTokens {
 		r.MaxTokens = limit
 	} else {
 		r.MaxCompletionTokens = limit
 	}
 	if !p.FixedTemperature {
-		r.Temperature = math.SmallestNonzeroFloat32 // some servers reject 0
+		extra["temperature"] = 0 // which the library leaves out, so that servers take 1
 	}
 	if p.cacheWritesCost() {
-		r.CacheOptions = &cacheOptions{Mode: "explicit"}
+		// In the mode explicit the cache writes nothing, as requests mark nothing.
+		extra["prompt_cache_options"] = map[string]string{"mode": "explicit"}
 	}
-	out, err := json.Marshal(r)
-	if err != nil {
-		panic("llm: request: " + err.Error()) // strings and finite numbers always marshal
-	}
-	return out
+	return r, extra
 }
 
 // response is the response to one request.
 type response struct {
+	sent       bool          // whether the request was handed to the transport
 	status     int           // 0 without a response
 	retryAfter time.Duration // 0 if the server sent none
 	requestID  string        // assigned by the server, see plainID
-	body       []byte
-	complete   bool  // whether body is complete
-	err        error // of the transport, or of reading the body; never shown
+	usage      Usage         // that the server reported
+	complete   bool          // whether the body was read to its end
+	answer     openai.ChatCompletionResponse
+	err        error // of the transport or of reading the body, or an *openai.APIError
 }
 
 // send makes one request to a model and reads at most answerLimit of the body.
-func (c *Client) send(ctx context.Context, m *model, key string, body []byte) (r response) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(m.BaseURL, "/")+"/chat/completions", bytes.NewReader(body))
-	if err != nil {
-		return response{err: err}
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json")
-	req.Header.Set("User-Agent", "compactor")
-	if key != "" {
-		req.Header.Set("Authorization", "Bearer "+key)
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return response{err: err}
-	}
-	defer func() { _ = resp.Body.Close() }()
-	r.status = resp.StatusCode
-	r.retryAfter = retryAfter(resp.Header, time.Now())
-	r.requestID = plainID(resp.Header)
-	limit := int64(failureLimit)
-	if isSuccess(resp.StatusCode) {
-		limit = answerLimit
-	}
-	r.body, r.err = io.ReadAll(io.LimitReader(resp.Body, limit+1))
-	r.complete = r.err == nil && int64(len(r.body)) <= limit
-	return r
+func (c *Client) send(ctx context.Context, m *model, key string, call Call, limit int) response {
+	request, extra := m.request(call.System, call.User, limit)
+	x := &exchange{base: c.transport, extra: extra}
+	api := openai.DefaultConfig(key)
+	api.BaseURL, api.HTTPClient = m.BaseURL, &http.Client{Transport: x}
+	x.answer, x.err = openai.NewClientWithConfig(api).CreateChatCompletion(ctx, request)
+	return x.response
 }
 
 func isSuccess(status int) bool { return status >= 200 && status < 300 }

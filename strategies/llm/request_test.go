@@ -16,6 +16,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/llm/llmtest"
+	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 // A redirect would send the prompt and the key to another server.
@@ -113,7 +114,7 @@ func TestManyCallsAtATime(t *testing.T) {
 	p.RequestsPerMinute, p.TokensPerMinute = 1_000_000, 900_000_000
 	client := newClient(t, quick(p), llm.Deps{})
 	var mu sync.Mutex
-	var attempts, input, unreported int
+	var attempts, input, estimated int
 	var calls sync.WaitGroup
 	for range 100 {
 		calls.Go(func() {
@@ -127,12 +128,13 @@ func TestManyCallsAtATime(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			attempts, input, unreported = attempts+n, input+u.Input, unreported+u.Unreported
+			attempts, input, estimated = attempts+n, input+u.Input, estimated+u.Estimated
 		})
 	}
 	calls.Wait()
-	if in := 8 + (len(prompt)+3)/4; attempts != server.Calls() || input != server.Paid()*in || unreported != 10 {
-		t.Errorf("%d attempts of %d calls, input %d of %d paid ones, %d unreported", attempts, server.Calls(), input, server.Paid(), unreported)
+	// What was cut off is counted here, and not by the server.
+	if in := server.Paid()*(8+(len(prompt)+3)/4) + 10*int(tokens.ForModel("m").Text(prompt)); attempts != server.Calls() || input != in || estimated != 10 {
+		t.Errorf("%d attempts of %d calls, input %d, want %d of %d paid ones, %d estimated", attempts, server.Calls(), input, in, server.Paid(), estimated)
 	}
 }
 
@@ -172,10 +174,36 @@ func TestSummariesAreAskedForWithoutACacheWrite(t *testing.T) {
 		if o := string(got["prompt_cache_options"]); o != tt.want {
 			t.Errorf("%s at %s: options %s, want %s", tt.model, tt.url, o, tt.want)
 		}
+		if got["temperature"] != nil {
+			t.Errorf("%s: temperature %s", tt.model, got["temperature"])
+		}
 		for _, mark := range []string{"cache_control", "prompt_cache_breakpoint", "prompt_cache_key", "prompt_cache_retention"} {
 			if strings.Contains(sent.last, mark) {
 				t.Errorf("%s: the request has %s", tt.model, mark)
 			}
 		}
+	}
+}
+
+// The library leaves out a temperature of 0, for which servers take 1.
+func TestTheLowestTemperatureIsSent(t *testing.T) {
+	t.Parallel()
+	var sent bodies
+	cfg := quick(profile("m", "http://a/v1"))
+	cfg.Budget.Attempts = 1
+	_, _ = newClient(t, cfg, llm.Deps{Transport: &sent}).Complete(t.Context(), llm.Call{System: "Summarize.", User: prompt, MaxTokens: 10})
+	const want = `{"temperature":0,"model":"m","messages":[{"role":"system","content":"Summarize."},{"role":"user","content":`
+	if !strings.HasPrefix(sent.last, want) || !strings.HasSuffix(sent.last, `}],"max_completion_tokens":10,"stream":false}`) {
+		t.Errorf("sent %s", sent.last)
+	}
+}
+
+// The library refuses models of the completions API by itself, so that nothing is sent or billed.
+func TestWhatTheLibraryRefusesIsABadRequest(t *testing.T) {
+	t.Parallel()
+	var sent bodies
+	_, err := newClient(t, quick(profile("code-davinci-002", "http://a/v1")), llm.Deps{Transport: &sent}).Complete(t.Context(), llm.Call{User: prompt})
+	if e := asError(t, err); e.Class != llm.BadRequest || e.Status != 0 || e.Attempts != 1 || e.Usage != (llm.Usage{}) || e.Server.Message == "" || sent.last != "" {
+		t.Errorf("%v, server %q, usage %+v, sent %q", err, e.Server, e.Usage, sent.last)
 	}
 }

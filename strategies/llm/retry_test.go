@@ -9,6 +9,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/llm/llmtest"
+	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 func TestDeadlineGrowsWithTheInput(t *testing.T) {
@@ -34,7 +35,7 @@ func TestDeadlineOfAnAttempt(t *testing.T) {
 			client := newClient(t, llm.Config{Models: []llm.Profile{profile("a", "http://a/v1"), profile("b", "http://b/v1")}},
 				llm.Deps{Transport: hosts{"a": llmtest.New(always(llmtest.Hang)), "b": llmtest.New()}})
 			a, err := client.Complete(t.Context(), llm.Call{User: prompt, InputTokens: tokens, MaxTokens: 1000})
-			if err != nil || a.Duration != want || a.Model != "b" || a.Usage.Unreported != 1 {
+			if err != nil || a.Duration != want || a.Model != "b" || a.Usage.Estimated != 1 {
 				t.Errorf("answer %+v, error %v: want %s", a, err, want)
 			}
 		})
@@ -214,8 +215,8 @@ func TestCallsEnd(t *testing.T) {
 			if took(began) > 10*time.Minute || attempts > 5 || calls != attempts {
 				rt.Errorf("%v %v: took %s, %d attempts, %d calls", a, b, took(began), attempts, calls)
 			}
-			if in := 8 + (len(prompt)+3)/4; usage.Input != paid*in {
-				rt.Errorf("%v %v: %d calls were paid, input is %d of %d each", a, b, paid, usage.Input, in)
+			if in := paid*(8+(len(prompt)+3)/4) + usage.Estimated*int(tokens.ForModel("a").Text(prompt)); usage.Input != in {
+				rt.Errorf("%v %v: %d calls were paid and %d are estimates, input is %d, want %d", a, b, paid, usage.Estimated, usage.Input, in)
 			}
 			if err == nil && got.Text == "" && got.Refusal == "" {
 				rt.Errorf("%v %v: an answer that says nothing", a, b)

@@ -5,23 +5,23 @@ import (
 	"math"
 )
 
-// Usage holds the tokens of calls as reported by the servers.
+// Usage holds the tokens of calls, as reported by the servers or else estimated.
 type Usage struct {
 	// Input includes Cached, the tokens from the server's cache.
 	Input, Cached int
 	// Output includes Reasoning, the tokens that are not in the answer.
 	Output, Reasoning int
-	// Unreported counts attempts that may have been billed without reported usage: the
-	// response was cut off, or the server reports none. The other fields do not include
-	// them.
-	Unreported int
+	// Estimated counts attempts that may have been billed without reported usage: the server
+	// reports none, or the response was cut off or late. They are in the other fields with
+	// counts of their prompts and of the text that came.
+	Estimated int
 }
 
 func (u Usage) plus(v Usage) Usage {
 	return Usage{
 		Input: u.Input + v.Input, Cached: u.Cached + v.Cached,
 		Output: u.Output + v.Output, Reasoning: u.Reasoning + v.Reasoning,
-		Unreported: u.Unreported + v.Unreported,
+		Estimated: u.Estimated + v.Estimated,
 	}
 }
 

@@ -189,6 +189,10 @@ func (p play) failure() {
 		p.fail(http.StatusUnauthorized, "Incorrect API key provided: "+p.key, "invalid_request_error", "invalid_api_key")
 	case BadRequest:
 		p.fail(http.StatusBadRequest, "Unsupported parameter: 'temperature'", "invalid_request_error", "unsupported_parameter")
+	case BadRequestEcho:
+		p.fail(http.StatusBadRequest, "Invalid value: "+p.req.System+p.req.User+" (key "+p.key+")", "invalid_request_error", nil)
+	case ModelNotFound:
+		p.fail(http.StatusNotFound, fmt.Sprintf("The model %q does not exist or you do not have access to it.", p.req.Model), "invalid_request_error", "model_not_found")
 	default: // ErrorBody
 		writeJSON(p.w, http.StatusOK, map[string]any{"error": map[string]any{"message": p.words("Internal error"), "type": "server_error", "code": nil}})
 	}

@@ -46,6 +46,8 @@ const (
 	InsufficientQuota  Behaviour = "insufficient_quota"    // 429 with code insufficient_quota
 	AuthError          Behaviour = "auth_error"            // 401 that repeats the key, as OpenAI does
 	BadRequest         Behaviour = "bad_request"           // 400 for a parameter
+	BadRequestEcho     Behaviour = "bad_request_echo"      // 400 that repeats the request and the key
+	ModelNotFound      Behaviour = "model_not_found"       // 404 with code model_not_found
 	ErrorBody          Behaviour = "error_body"            // 200 with an error
 )
 
@@ -62,7 +64,7 @@ func (b Behaviour) paid() bool { return slices.Contains(paidBehaviours, b) }
 func Behaviours() []Behaviour {
 	return append(slices.Clone(paidBehaviours),
 		RateLimited, RateLimitedAfter, ServerError, BadGateway, Overloaded, TooLarge, Hang, Cut, NoUsage, FilterError,
-		InvalidJSON, ContextTooLong, ContextTooLongText, InsufficientQuota, AuthError, BadRequest, ErrorBody)
+		InvalidJSON, ContextTooLong, ContextTooLongText, InsufficientQuota, AuthError, BadRequest, BadRequestEcho, ModelNotFound, ErrorBody)
 }
 
 // Step is one step of a script.
