@@ -250,7 +250,7 @@ type Stored struct {
 // queryView returns one row with seq 0 for an empty view, so that its revision is read.
 const queryView = `
 	SELECT coalesce(v.seq, 0), coalesce(v.id, ''), coalesce(v.kind, ''), coalesce(v.message, 'null')::text, coalesce(v.token_count, 0),
-		coalesce(v.created_at, 'epoch'), coalesce(v.source_id, ''), revision
+		coalesce(v.created_at, '0001-01-01Z'), coalesce(v.source_id, ''), revision
 	FROM compactor.view_revision($1, $2) revision LEFT JOIN compactor.view($1, $2) v ON true WHERE revision IS NOT NULL`
 
 // View returns the messages to send to the model, in order, and the revision of the view.
@@ -286,7 +286,7 @@ func (s *Store) All(ctx context.Context, k Key) ([]Stored, error) {
 func (s *Store) Among(ctx context.Context, k Key, ranges chat.Ranges) ([]Stored, error) {
 	// The bounds hold before a body is read. <@ comes after, as it is not known to keep what it compares to itself.
 	const query = `
-		SELECT seq, id, kind, coalesce(message::text, ''), role, token_count, token_counter, created_at, coalesce(source_id, ''), included,
+		SELECT seq, id, kind, coalesce(message::text, ''), role, token_count, token_counter, coalesce(created_at, '0001-01-01Z'), coalesce(source_id, ''), included,
 			coalesce(exclude_reason, ''), coalesce(excluded_by, 0), coalesce(summarized_by, ''), pinned, coalesce(summary_of, '{}')::text,
 			coalesce(reasoning_excluded_by, 0)
 		FROM compactor.messages WHERE tenant = $1 AND session = $2 AND seq <@ $3::int8multirange
@@ -316,7 +316,8 @@ func (s *Store) Among(ctx context.Context, k Key, ranges chat.Ranges) ([]Stored,
 	return all, s.fillArchived(ctx, k, all, chat.RangesOf(away...))
 }
 
-// fill decodes the body, unless it is empty, and sets the fields stored beside it.
+// fill decodes the body, unless it is empty, and sets the fields stored beside it. A message
+// without a time has the zero time, also in queries.
 func (m *Stored) fill(id, body, source string, created time.Time) error {
 	if body != "" { // otherwise it is in the archive
 		if err := json.Unmarshal([]byte(body), &m.Message); err != nil {

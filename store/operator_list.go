@@ -79,8 +79,8 @@ type RunRow struct {
 	Kind           string          `json:"kind"`
 	RequestedBy    string          `json:"requested_by"`
 	Status         string          `json:"status"`
-	Outcome        string          `json:"outcome"` // empty until the run has ended
-	ErrorCode      string          `json:"error_code,omitempty"`
+	Outcome        string          `json:"outcome"`              // empty until the run has ended
+	ErrorCode      string          `json:"error_code,omitempty"` // of a failed run, or of a model that wrote no summary for it
 	Error          string          `json:"error,omitempty"`
 	InForce        bool            `json:"in_force"`
 	Revision       int64           `json:"revision,omitempty"` // the view it made; 0 if it made none

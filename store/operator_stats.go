@@ -22,6 +22,9 @@ type OutcomeActivity struct {
 	Status  string `json:"status"`
 	Outcome string `json:"outcome"`
 	Runs    int64  `json:"runs"`
+	// ModelFailed counts those whose summary no model wrote, as it failed: an extract, say,
+	// stands in its place, or the run has the outcome no_summary.
+	ModelFailed int64 `json:"model_failed"`
 	// TokensBefore and TokensAfter count the views of those that were applied.
 	TokensBefore int64 `json:"tokens_before"`
 	TokensAfter  int64 `json:"tokens_after"`
@@ -36,6 +39,9 @@ type ModelActivity struct {
 	Calls    int64  `json:"calls"`
 	Failed   int64  `json:"failed"`
 	Rejected int64  `json:"rejected"`
+	// Estimated counts the calls whose tokens, and with them the cost, are estimated: the
+	// server reported none.
+	Estimated int64 `json:"estimated"`
 	// InputTokens includes tokens from the server's cache.
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
@@ -44,15 +50,15 @@ type ModelActivity struct {
 
 const (
 	queryOutcomes = `
-		SELECT trigger, status, outcome, count(*), coalesce(sum(tokens_before) FILTER (WHERE status = 'applied'), 0)::bigint,
+		SELECT trigger, status, outcome, count(*), count(*) FILTER (WHERE status = 'applied' AND error_code IS NOT NULL OR outcome = 'no_summary'), coalesce(sum(tokens_before) FILTER (WHERE status = 'applied'), 0)::bigint,
 			coalesce(sum(tokens_after) FILTER (WHERE status = 'applied'), 0)::bigint,
 			coalesce(percentile_disc(0.5) WITHIN GROUP (ORDER BY total_us), 0) / 1e6::float8,
 			coalesce(percentile_disc(0.95) WITHIN GROUP (ORDER BY total_us), 0) / 1e6::float8
 		FROM compactor.runs WHERE ended_at >= now() - $1::interval AND origin IS NULL GROUP BY 1, 2, 3 ORDER BY 1, 4 DESC, 3`
 	queryModels = `
-		SELECT coalesce(model, ''), count(*), count(*) FILTER (WHERE state IN ('failed', 'lost')), count(*) FILTER (WHERE state = 'rejected'),
+		SELECT coalesce(model, ''), count(*), count(*) FILTER (WHERE state IN ('failed', 'lost')), count(*) FILTER (WHERE state = 'rejected'), count(*) FILTER (WHERE estimated > 0),
 			sum(input_tokens)::bigint, sum(output_tokens)::bigint, sum(cost_micros)::bigint
-		FROM compactor.summary_calls WHERE ended_at >= now() - $1::interval GROUP BY 1 ORDER BY 7 DESC, 1`
+		FROM compactor.summary_calls WHERE ended_at >= now() - $1::interval GROUP BY 1 ORDER BY 8 DESC, 1`
 )
 
 // Activity returns what has ended within a time.

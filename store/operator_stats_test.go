@@ -40,20 +40,24 @@ func TestActivityIsWhatEndedLately(t *testing.T) {
 	call(last, "d", "", "failed", minute, 0, 0)
 	call(last, "e", "small", "forgotten", 25*time.Hour, 1, 1)
 
+	exec(t, s, `UPDATE compactor.runs SET error_code = 'model_not_found' WHERE trigger = 'event' AND total_us <= 3000000 AND status = 'applied'`)
+	exec(t, s, `UPDATE compactor.runs SET error_code = outcome WHERE status = 'failed'`)
+	exec(t, s, `UPDATE compactor.summary_calls SET estimated = 2 WHERE key = 'b'`)
+
 	want := Activity{
 		Seconds: 3600,
 		Outcomes: []OutcomeActivity{
-			{"event", "applied", "applied", 20, 20_000, 8000, 10, 19},
-			{"event", "skipped", "dry_run", 1, 0, 0, 1, 1},
-			{"nightly", "failed", "timeout", 1, 0, 0, 9, 9},
+			{"event", "applied", "applied", 20, 3, 20_000, 8000, 10, 19},
+			{"event", "skipped", "dry_run", 1, 0, 0, 0, 1, 1},
+			{"nightly", "failed", "timeout", 1, 0, 0, 0, 9, 9},
 		},
-		Models: []ModelActivity{{"big", 2, 1, 1, 30, 14, 20}, {"", 1, 1, 0, 0, 7, 0}},
+		Models: []ModelActivity{{"big", 2, 1, 1, 1, 30, 14, 20}, {"", 1, 1, 0, 0, 0, 7, 0}},
 	}
 	if diff := cmp.Diff(want, must(s.Activity(t.Context(), time.Hour))(t)); diff != "" {
 		t.Errorf("of an hour (-want +got):\n%s", diff)
 	}
 	day := must(s.Activity(t.Context(), 24*time.Hour))(t)
-	if diff := cmp.Diff(OutcomeActivity{"nightly", "applied", "applied", 1, 500, 300, 0, 0}, day.Outcomes[2]); diff != "" || len(day.Outcomes) != 4 {
+	if diff := cmp.Diff(OutcomeActivity{"nightly", "applied", "applied", 1, 0, 500, 300, 0, 0}, day.Outcomes[2]); diff != "" || len(day.Outcomes) != 4 {
 		t.Errorf("of a day: %+v", day.Outcomes)
 	}
 	if m := day.Models[0]; m.Calls != 3 || m.CostMicros != 70 {

@@ -22,7 +22,7 @@ type SummaryRow struct {
 // Summary returns the message that a run wrote under an id. ErrNotFound names the id.
 func (s *Store) Summary(ctx context.Context, id string) (SummaryRow, error) {
 	const query = `
-		SELECT s.tenant, s.id, m.seq, m.kind, coalesce(b.body, ''), m.token_count, m.counter, m.created_at, m.summary_of::text, s.live @> m.seq
+		SELECT s.tenant, s.id, m.seq, m.kind, coalesce(b.body, ''), m.token_count, m.counter, coalesce(CASE WHEN m.flags & 128 = 0 THEN m.created_at END, '0001-01-01Z'), m.summary_of::text, s.live @> m.seq
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
 		JOIN compactor.message_log m ON m.sid = r.sid AND m.id = $2 AND m.run = r.id
 		LEFT JOIN compactor.message_body b ON b.sid = m.sid AND b.seq = m.seq WHERE r.id = $1`
@@ -98,13 +98,19 @@ type SummaryCallRow struct {
 	Reasoning  int64   `json:"reasoning_tokens"`
 	CostMicros int64   `json:"cost_micros"`
 	Seconds    float64 `json:"seconds"`
+	// Estimated counts the attempts whose tokens are estimated, as the server reported none.
+	Estimated int `json:"estimated_attempts,omitempty"`
+	// HTTPStatus and ServerError are what the server answered to a call that failed.
+	HTTPStatus  int    `json:"http_status,omitempty"`
+	ServerError string `json:"server_error,omitempty"`
 }
 
 // SummaryCalls returns the model calls of a run, in order.
 func (s *Store) SummaryCalls(ctx context.Context, run RunID) ([]SummaryCallRow, error) {
 	const query = `
 		SELECT state, coalesce(code, ''), coalesce(model, ''), prompt_hash, attempts,
-			input_tokens, cached_tokens, output_tokens, reasoning_tokens, cost_micros, coalesce(took_us, 0) / 1e6::float8
+			input_tokens, cached_tokens, output_tokens, reasoning_tokens, cost_micros, coalesce(took_us, 0) / 1e6::float8,
+			estimated, coalesce(http_status, 0), coalesce(server_error, '')
 		FROM compactor.summary_calls WHERE run = $1 ORDER BY id`
 	return queryRows(ctx, s, "summary calls", pgx.RowToStructByPos[SummaryCallRow], query, run)
 }

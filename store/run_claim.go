@@ -300,7 +300,7 @@ func (s *Store) Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta,
 func (s *Store) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
 	const query = `
 		SELECT m.seq, m.id, coalesce(CASE WHEN m.flags & 66 = 2 AND s.reasoning_out @> m.seq
-			THEN compactor.without_reasoning(b.body) ELSE b.body END, ''), coalesce(m.source_id, ''), m.created_at, m.flags & 66 = 2 AND s.reasoning_out @> m.seq
+			THEN compactor.without_reasoning(b.body) ELSE b.body END, ''), coalesce(m.source_id, ''), coalesce(CASE WHEN m.flags & 128 = 0 THEN m.created_at END, '0001-01-01Z'), m.flags & 66 = 2 AND s.reasoning_out @> m.seq
 		FROM compactor.sessions s JOIN compactor.message_log m ON m.sid = s.sid
 		LEFT JOIN compactor.message_body b ON b.sid = s.sid AND b.seq = m.seq
 		WHERE s.sid = $1 AND m.seq = ANY($2::bigint[])`

@@ -24,6 +24,9 @@ type SummaryAnswer struct {
 	Input, Cached, Output, Reasoning int64 // tokens
 	CostMicros                       int64 // millionths of the unit that prices are in
 	Took                             time.Duration
+	Estimated                        int    // attempts whose tokens are estimated, as the server reported none
+	HTTPStatus                       int    // of a failure, 0 without a response
+	ServerError                      string // of a failure, in words that may be shown
 }
 
 // AskSummary must precede the request to a model. If an answer is stored under the key,
@@ -69,16 +72,18 @@ func (s *Store) endCall(ctx context.Context, id int64, state, code string, text 
 		UPDATE compactor.summary_calls c SET state = CASE WHEN late THEN 'lost' ELSE $2 END, code = nullif($3, ''),
 			answer = CASE WHEN NOT late THEN $4::text END, model = $5, finish_reason = $6, attempts = $7,
 			input_tokens = $8, cached_tokens = $9, output_tokens = $10, reasoning_tokens = $11, cost_micros = $12, took_us = $13,
-			ended_at = CASE WHEN c.attempts > 0 THEN c.ended_at ELSE clock_timestamp() END -- stored before: its minute may be summed up
-		FROM (SELECT $2 = 'answered' AND EXISTS (SELECT FROM compactor.summary_calls m JOIN compactor.summary_calls o ON o.key = m.key
-			WHERE m.id = $1 AND o.id <> m.id AND o.state IN ('asked', 'answered')
-			-- or it was asked about words that were erased since
-			UNION ALL SELECT FROM compactor.summary_calls m JOIN compactor.runs r ON r.id = m.run AND r.fence <> m.fence
-			JOIN compactor.runs e ON e.sid = m.sid AND e.id > m.run AND e.kind = 'erase' WHERE m.id = $1) AS late) x
+			ended_at = CASE WHEN c.attempts > 0 THEN c.ended_at ELSE clock_timestamp() END, -- stored before: its minute may be summed up
+			estimated = $14, http_status = nullif($15, 0), server_error = CASE WHEN NOT erased THEN nullif($16, '') END
+		FROM (SELECT erased, $2 = 'answered' AND (erased OR EXISTS (SELECT FROM compactor.summary_calls m JOIN compactor.summary_calls o ON o.key = m.key
+			WHERE m.id = $1 AND o.id <> m.id AND o.state IN ('asked', 'answered'))) AS late
+			FROM (SELECT EXISTS ( -- it was asked about words that were erased since
+				SELECT FROM compactor.summary_calls m JOIN compactor.runs r ON r.id = m.run AND r.fence <> m.fence
+				JOIN compactor.runs e ON e.sid = m.sid AND e.id > m.run AND e.kind = 'erase' WHERE m.id = $1) AS erased) e) x
 		WHERE c.id = $1 AND c.state IN ('asked', 'lost', $2) RETURNING late`
 	late := false
 	err := s.pool.QueryRow(ctx, s.q(query), id, state, code, text, a.Model, a.FinishReason, a.Attempts,
-		a.Input, a.Cached, a.Output, a.Reasoning, a.CostMicros, a.Took.Microseconds()).Scan(&late)
+		a.Input, a.Cached, a.Output, a.Reasoning, a.CostMicros, a.Took.Microseconds(),
+		a.Estimated, a.HTTPStatus, a.ServerError).Scan(&late)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows), err == nil && late:
 		return fmt.Errorf("store the answer to summary call %d: %w", id, ErrNotApplicable)

@@ -48,6 +48,9 @@ type Spending struct {
 	// their tenant.
 	Started   float64 `json:"runs_in_second"`
 	Throttled int64   `json:"throttled"`
+	// Estimated counts the calls of the last day in this database whose tokens are estimated,
+	// as the server reported none.
+	Estimated int64 `json:"estimated_calls_in_day"`
 }
 
 // Reached reports whether one of the limits of models is reached.
@@ -60,7 +63,7 @@ func (s Spending) Reached() bool {
 // one, by tenant. It reads the calls of the last minutes, and sums of those before.
 func (s *Store) Spending(ctx context.Context, tenant string) ([]Spending, error) {
 	const query = `SELECT tenant, micros_per_hour, micros_per_day, calls_per_hour, tokens_per_hour, runs_per_second, note, changed_by, changed_at,
-		calls, tokens, hour, day, started, throttled FROM compactor.spending_of($1)`
+		calls, tokens, hour, day, started, throttled, estimated FROM compactor.spending_of($1)`
 	return queryRows(ctx, s, "spending", pgx.RowToStructByPos[Spending], query, tenant)
 }
 

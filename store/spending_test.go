@@ -69,14 +69,17 @@ func TestSumsOfSpending(t *testing.T) {
 		add(t, s, Key{Tenant: tenant, Session: "s"}, talk("m", 4)...)
 		must(s.Request(t.Context(), Key{Tenant: tenant, Session: "s"}, TriggerApplication, "", Options{}))(t)
 	}
-	exec(t, s, `INSERT INTO compactor.summary_calls (key, sid, run, fence, state, code, prompt_hash, attempts, input_tokens, cost_micros, ended_at)
-		SELECT i::text, sid, id, 1, 'failed', 'timeout', '', 1, 2, 3, now() - i * interval '10 seconds' FROM compactor.runs, generate_series(1, 600) i`)
-	before := one[int](t, s, `SELECT x.day::int FROM compactor.spending('') x`)
+	exec(t, s, `INSERT INTO compactor.summary_calls (key, sid, run, fence, state, code, prompt_hash, attempts, input_tokens, cost_micros, estimated, ended_at)
+		SELECT i::text, sid, id, 1, 'failed', 'timeout', '', 1, 2, 3, i % 3, now() - i * interval '10 seconds' FROM compactor.runs, generate_series(1, 600) i`)
+	before, estimated := one[int](t, s, `SELECT x.day::int FROM compactor.spending('') x`), one[int](t, s, `SELECT x.estimated::int FROM compactor.spending('') x`)
 	for range 3 {
 		must(s.SumSpending(t.Context()))(t)
 	}
 	if after := one[int](t, s, `SELECT x.day::int FROM compactor.spending('') x`); after != before || before != 3600 {
 		t.Errorf("%d was spent, and %d as the sums say, want 3600", before, after)
+	}
+	if after := one[int](t, s, `SELECT x.estimated::int FROM compactor.spending('') x`); after != estimated || estimated != 800 {
+		t.Errorf("%d calls are estimated, and %d as the sums say, want 800", estimated, after)
 	}
 	if tokens := one[string](t, s, `SELECT string_agg((a.tokens = 2 * a.calls AND a.hour = 3 * a.calls AND 2 * a.calls = x.calls)::text, ' ')
 		FROM unnest('{a,b}'::text[]) t, compactor.spending(t) a, compactor.spending('') x`); tokens != "true true" {

@@ -242,3 +242,29 @@ func TestModelCooldowns(t *testing.T) {
 		t.Errorf("all: %v, %v", all, err)
 	}
 }
+
+// What a server answered is on the call, and goes with the words of the session, also if it arrives later.
+func TestWhatAServerAnsweredIsOnTheCall(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	c := claimed(t, s)
+	ask := func(key string) int64 {
+		id, _, _, err := s.AskSummary(t.Context(), SummaryCall{Run: c.Run, Fence: c.Fence, Key: key, PromptHash: "p"})
+		must(0, err)(t)
+		return id
+	}
+	failed := SummaryAnswer{Model: "m", Attempts: 3, Estimated: 2, HTTPStatus: 404, ServerError: "model_not_found: no such model", Input: 5}
+	first, late := ask("a"), ask("b")
+	must(0, s.FailSummary(t.Context(), first, "model_not_found", failed))(t)
+	want := SummaryCallRow{State: "failed", Code: "model_not_found", Model: "m", PromptHash: "p", Attempts: 3, Input: 5, Estimated: 2, HTTPStatus: 404, ServerError: failed.ServerError}
+	if diff := cmp.Diff(want, must(s.SummaryCalls(t.Context(), c.Run))(t)[0]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	must(s.Erase(t.Context(), Key{Session: "s"}, []string{"m1"}, "note", "o", false))(t)
+	must(0, s.FailSummary(t.Context(), late, "model_not_found", failed))(t)
+	for _, call := range must(s.SummaryCalls(t.Context(), c.Run))(t) {
+		if call.ServerError != "" || call.State != "failed" || call.HTTPStatus != 404 {
+			t.Errorf("after the erasure: %+v", call)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -41,6 +42,8 @@ type runContext struct {
 	fired string
 	// ofModel are the limits before a trigger or the turns of the session set the target.
 	ofModel policy.Limits
+	// log receives failed calls of models, with the names of the run; nil to plan alone.
+	log *slog.Logger
 	// held is the guard that holds the run back by the number of those before it, and heldFor
 	// the time for which it does.
 	held    string

@@ -172,6 +172,7 @@ func TestRunsByBehaviourOfTheModel(t *testing.T) {
 		"another language":          {twice(llmtest.WrongLanguage, ""), "wrong_script", "rejected wrong_script, rejected wrong_script", 2, time.Minute},
 		"an invented quote":         {twice(llmtest.InventedQuote, ""), "invented_quote", "rejected invented_quote, rejected invented_quote", 2, time.Minute},
 		"no quota":                  {[]llmtest.Step{{Behaviour: llmtest.InsufficientQuota}}, "quota_exhausted", "failed quota_exhausted", 0, 10 * time.Minute},
+		"no such model":             {[]llmtest.Step{{Behaviour: llmtest.ModelNotFound}}, "model_not_found", "failed model_not_found", 0, 10 * time.Minute},
 		"a wrong key":               {[]llmtest.Step{{Behaviour: llmtest.AuthError}}, "auth", "failed auth", 0, 10 * time.Minute},
 	}
 	for name, tt := range tests {
@@ -184,7 +185,9 @@ func TestRunsByBehaviourOfTheModel(t *testing.T) {
 			if got := strings.Join(f.calls(id), ", "); got != tt.calls || server.Paid() != tt.paid {
 				t.Errorf("calls %s, %d paid, want %s, %d", got, server.Paid(), tt.calls, tt.paid)
 			}
-			if (row.CostMicros > 0) != (tt.paid > 0) || row.Calls == 0 {
+			// What may be billed without a report of usage is estimated.
+			estimated := slices.ContainsFunc(must(f.store.SummaryCalls(t.Context(), id))(t), func(c store.SummaryCallRow) bool { return c.Estimated > 0 })
+			if (row.CostMicros > 0) != (tt.paid > 0 || estimated) || row.Calls == 0 || row.ErrorCode != tt.code {
 				t.Errorf("the ledger has %d calls for %d", row.Calls, row.CostMicros)
 			}
 			summaries := f.summaries("s")

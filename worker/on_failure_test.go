@@ -44,6 +44,9 @@ func TestReplacementsOfAFailedSummary(t *testing.T) {
 			f, server := modelled(t, database(t), p, llmtest.Step{Behaviour: llmtest.AuthError, Times: 99})
 			before := f.view("s")
 			row := f.run(f.event())
+			if row.ErrorCode != "auth" {
+				t.Errorf("the run has the code %q, want that of the model's failure", row.ErrorCode)
+			}
 			if row.Outcome != tt.outcome || len(f.summaries("s")) != tt.summaries || (f.view("s") == before) != tt.kept {
 				t.Errorf("%s with %d summaries, view %s\n%s", row.Outcome, len(f.summaries("s")), f.view("s"), row.Steps)
 			}

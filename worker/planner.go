@@ -157,6 +157,7 @@ func (p *Planner) pipeline(rc *runContext, answers summary.AnswerStore) (pipelin
 // summaryOptions returns the options of the summaries of a run.
 func (p *Planner) summaryOptions(rc *runContext, answers summary.AnswerStore) summary.Options {
 	return summary.Options{
+		Log:   rc.log,
 		Model: p.Model, Answers: answers, Scope: rc.claim.Session.Key.Tenant + "\x00" + rc.claim.Session.Key.Session,
 		Focus: rc.claim.Options.Focus, Manual: rc.claim.Trigger == store.TriggerOperator,
 		// The prompt, and with it the key of the stored answer, holds the day but not the

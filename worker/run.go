@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/summary"
 )
 
 // The failpoints of a run, in order.
@@ -196,6 +198,7 @@ func (a *attempt) plan(ctx context.Context) (result pipeline.Result, change stor
 		return result, change, err
 	}
 	if a.built == nil {
+		a.log = a.w.logger.With(slog.Int64("run_id", a.claim.Run), slog.String("session_id", a.claim.Session.Key.Session), slog.String("tenant", a.claim.Session.Key.Tenant))
 		built, writers, err := a.w.planner.pipeline(a.runContext, a.answers())
 		if err != nil {
 			return result, change, err
@@ -252,9 +255,25 @@ func (a *attempt) measure(r *pipeline.Result, c store.Change) {
 	a.ledger.TokensAfter = a.ledger.TokensBefore - int64(stored)
 	a.cooldown = a.cooldownAfter(r.Steps)
 	a.limited = slices.ContainsFunc(r.Steps, func(s pipeline.StepResult) bool { return s.NoSummary == CodeSpendingLimit })
+	a.ledger.ErrorCode = modelFailure(r.Steps)
 	a.unsummarized = slices.ContainsFunc(r.Steps, func(s pipeline.StepResult) bool {
 		return s.NoSummary != "" && s.NoSummary != codeTooLarge && s.NoSummary != codeNothingNew
 	})
+}
+
+// modelFailure returns the code of why no model wrote the summary of a step, nil if one did or
+// none was asked for. What stands in for it, such as an extract, may be applied all the same.
+func modelFailure(steps []pipeline.StepResult) *string {
+	for _, s := range steps {
+		code := s.NoSummary
+		if r, ok := s.Summary.(*summary.Provenance); ok {
+			code = cmp.Or(r.Failure, code)
+		}
+		if code != "" && code != codeTooLarge && code != codeNothingNew {
+			return &code
+		}
+	}
+	return nil
 }
 
 // skipReason returns the outcome of a run whose plan is not applied, or "".

@@ -1,10 +1,15 @@
 package worker
 
 import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 )
 
 // Beyond a limit automatic and requested runs ask no model, and say so. Operators may.
@@ -41,4 +46,55 @@ func TestNoModelIsAskedBeyondALimitOfSpending(t *testing.T) {
 		t.Errorf("an operator's run ended %s after %d requests", row.Outcome, server.Calls())
 	}
 	f.sound()
+}
+
+// Answers without usage count all the same: by the own counter, and marked as estimates.
+func TestALimitOfCostHoldsWithoutReportedUsage(t *testing.T) {
+	t.Parallel()
+	f, server := modelled(t, database(t), modelPolicy(), llmtest.Step{Behaviour: llmtest.NoUsage, Times: 99})
+	micros := int64(1000)
+	if err := f.store.LimitSpending(t.Context(), store.SpendingLimit{MicrosPerDay: &micros}); err != nil {
+		t.Fatal(err)
+	}
+	id := f.event()
+	row, calls := f.run(id), must(f.store.SummaryCalls(t.Context(), id))(t)
+	if row.Outcome != OutcomeApplied || row.InputTokens == 0 || row.OutputTokens == 0 || row.CostMicros < micros || calls[0].Estimated != 1 {
+		t.Errorf("%s, %d tokens in, %d out, %d spent, calls %+v", row.Outcome, row.InputTokens, row.OutputTokens, row.CostMicros, calls)
+	}
+	if l := must(f.store.Spending(t.Context(), ""))(t)[0]; !l.Reached() || l.Estimated != 1 {
+		t.Errorf("%+v", l)
+	}
+	if a := must(f.store.Activity(t.Context(), time.Hour))(t).Models; len(a) != 1 || a[0].Estimated != 1 {
+		t.Errorf("%+v", a)
+	}
+	f.talk("other", 20)
+	if row := f.run(f.sweep()[0]); row.Outcome != OutcomeNoSummary || row.ErrorCode != CodeSpendingLimit || server.Calls() != 1 {
+		t.Errorf("beyond the limit: %s %s after %d requests", row.Outcome, row.ErrorCode, server.Calls())
+	}
+}
+
+// What a server answered is in the log line, with the run, and on the call.
+func TestWhatAServerAnsweredIsLoggedWithTheRun(t *testing.T) {
+	t.Parallel()
+	f, _ := modelled(t, database(t), modelPolicy(), llmtest.Step{Behaviour: llmtest.ModelNotFound})
+	var log bytes.Buffer
+	f.w.logger = slog.New(slog.NewJSONHandler(&log, nil))
+	id := f.event()
+	f.run(id)
+	var line struct {
+		Msg, Code, Server, Tenant string
+		Run                       store.RunID `json:"run_id"`
+		Session                   string      `json:"session_id"`
+		Status                    int
+	}
+	if err := json.NewDecoder(&log).Decode(&line); err != nil {
+		t.Fatal(err)
+	}
+	const said = `model_not_found, invalid_request_error: The model "m" does not exist or you do not have access to it.`
+	if line.Msg != "model call failed" || line.Code != "model_not_found" || line.Status != 404 || line.Server != said || line.Run != id || line.Session != "s" || line.Tenant != "default" {
+		t.Errorf("%+v", line)
+	}
+	if c := must(f.store.SummaryCalls(t.Context(), id))(t)[0]; c.ServerError != said || c.HTTPStatus != 404 || c.Code != "model_not_found" {
+		t.Errorf("%+v", c)
+	}
 }

@@ -39,7 +39,7 @@ BEGIN
     INSERT INTO @schema@.message_log (sid, seq, position, cumulative_tokens, token_count, calls, flags, role_code, kind, id, role,
         name, call_ids, tool_call_id, source_id, counter, created_at, body_digest, reasoning_tokens)
     VALUES (s.sid, v.last_seq, coalesce(p_position, v.last_seq), s.total_tokens + p.tokens, p.tokens,
-        coalesce(cardinality(p.call_ids), 0), p.flags + 8 * v_paired::int, @schema@.role_code(p.role), 'm',
+        coalesce(cardinality(p.call_ids), 0), p.flags + 8 * v_paired::int + @schema@.undated(p.created), @schema@.role_code(p.role), 'm',
         coalesce(p.id, 'm' || v.last_seq || '-' || to_hex((random() * 2147483647)::int)), p.role,
         p.name, p.call_ids, p.tool_call_id, p.source_id, p.counter, v.last_at, @schema@.body_digest(p.body),
         CASE WHEN @schema@.signed_reasoning(p.flags) THEN @schema@.reasoning_tokens(p.body, p.tokens) END);
@@ -83,7 +83,7 @@ BEGIN
         INSERT INTO @schema@.message_log (sid, seq, position, cumulative_tokens, token_count, calls, flags, role_code, kind, id, role,
             name, call_ids, tool_call_id, source_id, counter, created_at, body_digest, reasoning_tokens)
         SELECT s.sid, t.seq, coalesce(p_positions[t.ord], t.seq), s.total_tokens + t.running, t.tokens,
-            coalesce(cardinality(ps[t.ord].call_ids), 0), t.flags + 8 * t.paired::int, @schema@.role_code(t.role),
+            coalesce(cardinality(ps[t.ord].call_ids), 0), t.flags + 8 * t.paired::int + @schema@.undated(t.created), @schema@.role_code(t.role),
             'm', coalesce(t.id, 'm' || t.seq || '-' || to_hex((random() * 2147483647)::int)), t.role,
             ps[t.ord].name, ps[t.ord].call_ids, ps[t.ord].tool_call_id, ps[t.ord].source_id, ps[t.ord].counter,
             coalesce(t.created, now()), @schema@.body_digest(ps[t.ord].body),

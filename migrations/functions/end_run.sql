@@ -105,17 +105,18 @@ BEGIN
             -- Appended behind everything, and in the view by that: live has no end.
             INSERT INTO @schema@.message_log (sid, seq, position, cumulative_tokens, token_count, calls, flags, role_code, kind, id, role,
                 name, call_ids, tool_call_id, counter, summary_of, run, created_at, body_digest, reasoning_tokens)
-            SELECT s.sid, v_base + ord, a.position, s.total_tokens, a.token_count, a.calls, a.flags, a.role_code::"char", a.kind::"char",
+            SELECT s.sid, v_base + ord, a.position, s.total_tokens, a.token_count, a.calls, a.flags | coalesce(o.flags & 128, 0)::smallint, a.role_code::"char", a.kind::"char",
                 -- An application may have an id of this form: from an export, or of its own.
                 n.id || coalesce((SELECT '-' || to_hex((random() * 2147483647)::int) FROM @schema@.message_log l WHERE l.sid = s.sid AND l.id = n.id), ''),
                 a.message->>'role',
                 a.message->>'name', CASE WHEN a.calls > 0 THEN ARRAY(SELECT coalesce(c->>'id', '') FROM json_array_elements(a.message->'tool_calls') c) END,
-                a.message->>'tool_call_id', a.counter, a.covers, p_run, now(), @schema@.body_digest(a.message::text),
+                a.message->>'tool_call_id', a.counter, a.covers, p_run, coalesce(o.created_at, now()), @schema@.body_digest(a.message::text),
                 CASE WHEN @schema@.signed_reasoning(a.flags) THEN @schema@.reasoning_tokens(a.message::text, a.token_count) END
             FROM ROWS FROM (json_to_recordset(p_additions) AS (kind text, position bigint, token_count int, calls smallint, flags smallint,
                     role_code text, counter text, covers int8multirange, message json))
                 WITH ORDINALITY AS a(kind, position, token_count, calls, flags, role_code, counter, covers, message, ord)
-            CROSS JOIN LATERAL (SELECT CASE a.kind WHEN 's' THEN 'summary-' ELSE 'standin-' END || v_base + ord || '-' || p_run AS id) n;
+            CROSS JOIN LATERAL (SELECT CASE a.kind WHEN 's' THEN 'summary-' ELSE 'standin-' END || v_base + ord || '-' || p_run AS id) n
+            LEFT JOIN @schema@.message_log o ON a.kind <> 's' AND o.sid = s.sid AND o.seq = lower(a.covers);   -- what it stands in for says when
             INSERT INTO @schema@.message_body
             SELECT s.sid, v_base + ord, message::text FROM ROWS FROM (json_to_recordset(p_additions) AS (message json)) WITH ORDINALITY AS a(message, ord);
             SELECT sum(token_count) AS tokens, coalesce(sum(token_count) FILTER (WHERE flags & 16 > 0), 0) AS estimated

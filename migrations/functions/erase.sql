@@ -45,6 +45,7 @@ BEGIN
     -- A run that is under way has read the words. It is executed again, and what its model answers is not stored.
     UPDATE @schema@.runs SET status = 'queued', lease_until = NULL, fence = fence + 1, deliver_at = now(), waiting_since = now()
     WHERE sid = s.sid AND status = 'running';
+    UPDATE @schema@.summary_calls SET server_error = NULL WHERE sid = s.sid AND server_error IS NOT NULL;   -- a server may repeat words
     UPDATE @schema@.summary_calls SET state = CASE state WHEN 'asked' THEN 'lost' ELSE 'forgotten' END, answer = NULL,
         ended_at = coalesce(ended_at, clock_timestamp())
     WHERE sid = s.sid AND (answer IS NOT NULL OR state = 'asked');
@@ -63,7 +64,7 @@ BEGIN
     DELETE FROM @schema@.archive_segments WHERE sid = s.sid AND seqs <@ v_all;
     UPDATE @schema@.archive_segments SET seqs = seqs - v_all WHERE sid = s.sid AND data IS NULL AND seqs && v_all;
     UPDATE @schema@.message_log m SET name = CASE m.role_code WHEN 't' THEN m.name END, reasoning_tokens = NULL, token_count = p.tokens,
-        counter = p.counter, flags = p.flags | m.flags & 8::smallint, body_digest = @schema@.body_digest(b.body)
+        counter = p.counter, flags = p.flags | m.flags & 136::smallint, body_digest = @schema@.body_digest(b.body)
     FROM @schema@.message_body b CROSS JOIN LATERAL @schema@.parse_messages(json_build_array(b.body::json), NULL) p
     WHERE m.sid = s.sid AND v_all @> m.seq AND b.sid = m.sid AND b.seq = m.seq;
     UPDATE @schema@.message_log m SET cumulative_tokens = x.tokens

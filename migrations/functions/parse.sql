@@ -90,6 +90,13 @@ LANGUAGE sql IMMUTABLE AS $$
         OR jsonb '{"tool_calls": []}' || jsonb_strip_nulls(@schema@.without_reasoning(a)::jsonb) = jsonb '{"tool_calls": []}' || jsonb_strip_nulls(b::jsonb)
 $$;
 
+-- The flag of a message that is appended without a time: 128 in an import (see append_at), where the time of the append, which
+-- is stored, is not that of the message. Whoever reads it gets none; what has to act at some time, such as the trigger idle
+-- or archiving by age, takes that of the import. Elsewhere the message is as old as its append.
+CREATE OR REPLACE FUNCTION @schema@.undated(p_created timestamptz) RETURNS smallint LANGUAGE sql STABLE AS $$
+    SELECT (CASE WHEN p_created IS NULL AND coalesce(current_setting('compactor.quiet', true), '') = 'on' THEN 128 ELSE 0 END)::smallint
+$$;
+
 CREATE OR REPLACE FUNCTION @schema@.role_code(role text) RETURNS "char" LANGUAGE sql IMMUTABLE AS $$
     SELECT (CASE role WHEN 'system' THEN 's' WHEN 'user' THEN 'u' WHEN 'assistant' THEN 'a' WHEN 'tool' THEN 't'
         WHEN 'developer' THEN 'd' ELSE 'o' END)::"char"

@@ -1,20 +1,20 @@
 -- What the calls of models for a tenant, or for all with an empty one, have cost in the last hour and day, in millionths of
--- the unit that prices are in, and how many of the hour's there are, with what tokens. A call that is under way counts, its cost does not. An
--- hour and a day are up to a minute longer.
-CREATE OR REPLACE FUNCTION @schema@.spending(p_tenant text, OUT calls bigint, OUT tokens bigint, OUT hour bigint, OUT day bigint) LANGUAGE plpgsql STABLE AS $$
+-- the unit that prices are in, how many of the hour's there are, with what tokens, and how many of the day's have estimated tokens, as the
+-- server reported none. A call that is under way counts, its cost does not. An hour and a day are up to a minute longer.
+CREATE OR REPLACE FUNCTION @schema@.spending(p_tenant text, OUT calls bigint, OUT tokens bigint, OUT hour bigint, OUT day bigint, OUT estimated bigint) LANGUAGE plpgsql STABLE AS $$
 DECLARE
     v_from timestamptz := @schema@.spending_summed_to();   -- a value, for the planner
 BEGIN
     WITH c AS (
-        SELECT m.minute > now() - interval '61 minutes' AS late, m.calls, m.tokens, m.micros
+        SELECT m.minute > now() - interval '61 minutes' AS late, m.calls, m.tokens, m.micros, m.estimated
         FROM @schema@.spending_minutes m WHERE m.tenant = p_tenant AND m.minute > now() - interval '1441 minutes'
-        UNION ALL SELECT c.ended_at > now() - interval '1 hour', 1, c.input_tokens + c.output_tokens, c.cost_micros
+        UNION ALL SELECT c.ended_at > now() - interval '1 hour', 1, c.input_tokens + c.output_tokens, c.cost_micros, (c.estimated > 0)::int
         FROM @schema@.summary_calls c JOIN @schema@.sessions s ON s.sid = c.sid
         WHERE c.ended_at >= v_from AND c.attempts > 0 AND p_tenant IN ('', s.tenant)
-        UNION ALL SELECT true, 1, 0, 0 FROM @schema@.summary_calls c JOIN @schema@.sessions s ON s.sid = c.sid
+        UNION ALL SELECT true, 1, 0, 0, 0 FROM @schema@.summary_calls c JOIN @schema@.sessions s ON s.sid = c.sid
         WHERE c.state = 'asked' AND p_tenant IN ('', s.tenant))
     SELECT coalesce(sum(c.calls) FILTER (WHERE late), 0), coalesce(sum(c.tokens) FILTER (WHERE late), 0),
-        coalesce(sum(c.micros) FILTER (WHERE late), 0), coalesce(sum(c.micros), 0) INTO calls, tokens, hour, day FROM c;
+        coalesce(sum(c.micros) FILTER (WHERE late), 0), coalesce(sum(c.micros), 0), coalesce(sum(c.estimated), 0) INTO calls, tokens, hour, day, estimated FROM c;
 END $$;
 
 -- The calls from then on, and of a day at most, are not summed up yet.
@@ -30,8 +30,8 @@ DECLARE
     v_n    bigint;
 BEGIN
     DELETE FROM @schema@.spending_minutes WHERE minute < now() - interval '25 hours';
-    INSERT INTO @schema@.spending_minutes (tenant, minute, calls, tokens, micros)
-    SELECT coalesce(s.tenant, ''), x.minute, count(*), sum(c.input_tokens + c.output_tokens), sum(c.cost_micros)
+    INSERT INTO @schema@.spending_minutes (tenant, minute, calls, tokens, micros, estimated)
+    SELECT coalesce(s.tenant, ''), x.minute, count(*), sum(c.input_tokens + c.output_tokens), sum(c.cost_micros), count(*) FILTER (WHERE c.estimated > 0)
     FROM @schema@.summary_calls c JOIN @schema@.sessions s ON s.sid = c.sid
         CROSS JOIN LATERAL (SELECT date_trunc('minute', c.ended_at, 'UTC') AS minute) x
     WHERE c.ended_at >= v_from AND c.ended_at < date_trunc('minute', now() - interval '1 minute', 'UTC') AND c.attempts > 0
@@ -71,17 +71,17 @@ BEGIN
 END $$;
 
 -- The limits of a tenant and of all together, or all limits with an empty one, what was spent and how many runs started in the
--- last second in all databases of a fleet, and what waits here for the limit of runs of the tenant. A connection that is bound to a tenant sees its own.
+-- last second in all databases of a fleet, and what waits here for the limit of runs of the tenant, and of the calls here in the last day those with estimated tokens. A connection that is bound to a tenant sees its own.
 CREATE OR REPLACE FUNCTION @schema@.spending_of(p_tenant text) RETURNS TABLE (tenant text, micros_per_hour bigint, micros_per_day bigint,
     calls_per_hour bigint, tokens_per_hour bigint, runs_per_second double precision, note text, changed_by text, changed_at timestamptz,
-    calls bigint, tokens bigint, hour bigint, day bigint, started double precision, throttled bigint) LANGUAGE plpgsql STABLE AS $$
+    calls bigint, tokens bigint, hour bigint, day bigint, started double precision, throttled bigint, estimated bigint) LANGUAGE plpgsql STABLE AS $$
 DECLARE
     v_tenant text := @schema@.scope_of(p_tenant);
 BEGIN
     RETURN QUERY SELECT l.tenant, l.micros_per_hour, l.micros_per_day, l.calls_per_hour, l.tokens_per_hour, l.runs_per_second, l.note, l.changed_by, l.changed_at,
         x.calls + e.calls, x.tokens + e.tokens, x.hour + e.hour, x.day + e.day,
         coalesce(least(greatest(1, l.runs_per_second), round((l.runs_per_second * greatest(0, extract(epoch FROM l.full_at - now())))::numeric, 1)), 0)::double precision,
-        (SELECT count(*) FROM @schema@.throttled h WHERE h.tenant = l.tenant)
+        (SELECT count(*) FROM @schema@.throttled h WHERE h.tenant = l.tenant), x.estimated
         FROM @schema@.spending_limits l CROSS JOIN LATERAL @schema@.spending(l.tenant) x CROSS JOIN LATERAL @schema@.spent_elsewhere(l.tenant) e
         WHERE v_tenant IN ('', l.tenant) OR l.tenant = '' AND @schema@.binding() IS NULL ORDER BY 1;
 END $$;

@@ -203,6 +203,7 @@ BEGIN
             ('thresholds_of_due', '{reader}'),
             ('too_many_bad', '{}'),
             ('truncate_sessions', '{}'),
+            ('undated', '{}'),
             ('undo_run', '{operator}'),
             ('unpin', '{application}'),
             ('unstorable', '{}'),

@@ -44,6 +44,8 @@ const (
 	// PlainReasoning: none of the message's reasoning is signed or encrypted. Versions before
 	// this flag did not store it: reasoning without it counts as signed (see Meta.Signed).
 	PlainReasoning
+	// Undated: the message has no time; what is stored as such is that of the import.
+	Undated
 )
 
 // Names of the counters that estimate (see package tokens).

@@ -236,7 +236,7 @@ func TestCooldownAfter(t *testing.T) {
 	s := DefaultSummary()
 	for code, want := range map[string]time.Duration{
 		"rate_limited": time.Minute, "overloaded": time.Minute, "timeout": time.Minute, "unavailable": time.Minute, "refusal": time.Minute,
-		"no_model": 10 * time.Minute, "auth": 10 * time.Minute, "quota_exhausted": 10 * time.Minute,
+		"no_model": 10 * time.Minute, "auth": 10 * time.Minute, "quota_exhausted": 10 * time.Minute, "model_not_found": 10 * time.Minute,
 	} {
 		if got := s.CooldownAfter(code, 0); got != want {
 			t.Errorf("%s: %v, want %v", code, got, want)

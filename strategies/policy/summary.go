@@ -117,7 +117,7 @@ const (
 // the failure and the retry-after of the model.
 func (s Summary) CooldownAfter(code string, retryAfter time.Duration) time.Duration {
 	cooldown := s.Cooldown
-	if slices.Contains([]string{"no_model", "auth", "quota_exhausted"}, code) {
+	if slices.Contains([]string{"no_model", "auth", "quota_exhausted", "model_not_found"}, code) {
 		cooldown = s.CooldownNoModel
 	}
 	return max(cooldown, min(retryAfter, maxRetryAfter))

@@ -29,6 +29,9 @@ type StoredAnswer struct {
 	Input, Cached, Output, Reasoning int64
 	CostMicros                       int64
 	Took                             time.Duration
+	Estimated                        int    // attempts whose tokens are estimated, as the server reported none
+	HTTPStatus                       int    // of a failure, 0 without a response
+	ServerError                      string // of a failure: see llm.ServerError
 }
 
 // noStore is an AnswerStore that stores nothing.

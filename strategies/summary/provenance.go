@@ -88,6 +88,8 @@ type Call struct {
 	Output     int64  `json:"output_tokens,omitempty"`
 	CostMicros int64  `json:"cost_micros,omitempty"`
 	Attempts   int    `json:"attempts,omitempty"`
+	// Estimated counts the attempts whose tokens are estimated, as the server reported none.
+	Estimated int `json:"estimated_attempts,omitempty"`
 }
 
 // String returns the call on one line.
@@ -103,6 +105,9 @@ func (c Call) String() string {
 			cached = fmt.Sprintf(" (%d cached)", c.Cached)
 		}
 		add("%d tokens in%s, %d out, cost %.4f", c.Input, cached, c.Output, float64(c.CostMicros)/1e6)
+	}
+	if c.Estimated > 0 {
+		add("estimated: the server reports no usage")
 	}
 	if c.Attempts > 1 {
 		add("%d attempts", c.Attempts)

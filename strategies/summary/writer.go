@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"strconv"
 	"time"
@@ -48,6 +49,8 @@ type Options struct {
 	At time.Time
 	// Manual marks a run that a user waits for: it ignores cooldowns of models.
 	Manual bool
+	// Log receives failed calls of the model; nil for the model's own.
+	Log *slog.Logger
 	// Last marks the last step of the pipeline, to which Settings.OnFailure applies.
 	Last bool
 }

@@ -135,7 +135,7 @@ func storeError(err error) error {
 func (w *Writer) callModel(ctx context.Context, q request) (StoredAnswer, error) {
 	got, err := w.o.Model.Complete(ctx, llm.Call{
 		System: q.system, User: q.user, MaxTokens: q.maxTokens, InputTokens: estimateTokens(q.system) + estimateTokens(q.user),
-		IgnoreCooldown: w.o.Manual,
+		IgnoreCooldown: w.o.Manual, Log: w.o.Log,
 	})
 	a := StoredAnswer{
 		Text: storable(got.Text), Model: got.Model, FinishReason: got.FinishReason, Attempts: got.Attempts, CostMicros: got.CostMicros, Took: got.Duration,
@@ -146,7 +146,9 @@ func (w *Writer) callModel(ctx context.Context, q request) (StoredAnswer, error)
 	}
 	if failed, ok := errors.AsType[*llm.Error](err); ok {
 		usage, a.Attempts, a.CostMicros, a.Model = failed.Usage, failed.Attempts, failed.CostMicros, failed.Model
+		a.HTTPStatus, a.ServerError = failed.Status, failed.Server.String()
 	}
+	a.Estimated = usage.Estimated
 	a.Input, a.Cached, a.Output, a.Reasoning = int64(usage.Input), int64(usage.Cached), int64(usage.Output), int64(usage.Reasoning)
 	return a, err
 }
@@ -163,6 +165,7 @@ const finishRefusal = "refusal"
 
 func (c *Call) count(a StoredAnswer) {
 	c.Input, c.Cached, c.Output, c.CostMicros, c.Attempts = a.Input, a.Cached, a.Output, a.CostMicros, a.Attempts
+	c.Estimated = a.Estimated
 }
 
 // codeOf returns the failure code of a call.

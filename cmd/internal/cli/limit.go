@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
@@ -142,7 +143,7 @@ func listLimits(ctx context.Context, e *Env, st *store.Store, tenant string) err
 		}
 		cost := func(of string, used int64, limit *int64) {
 			if limit != nil {
-				row(of, fmt.Sprintf("%.2f", float64(used)/1e6), fmt.Sprintf("%.2f", float64(*limit)/1e6), used >= *limit, nil)
+				row(of, money(used), money(*limit), used >= *limit, nil)
 			}
 		}
 		count := func(of string, used int64, limit *int64) {
@@ -162,7 +163,21 @@ func listLimits(ctx context.Context, e *Env, st *store.Store, tenant string) err
 			row("runs in a second", fmt.Sprintf("%g", r.Started), fmt.Sprintf("%g", *limit), r.Throttled > 0, waiting)
 		}
 	}
-	return t.Write()
+	if err := t.Write(); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if r.Estimated > 0 {
+			e.say("%s: the tokens and the cost of %s in the last day are estimates, as the server reported none", term.Clean(cmp.Or(r.Tenant, "all")), term.Plural(r.Estimated, "call", "calls"))
+		}
+	}
+	return nil
+}
+
+// money returns a cost with all of its digits, and two after the point at least.
+func money(micros int64) string {
+	s := fmt.Sprintf("%.6f", float64(micros)/1e6)
+	return s[:len(s)-4] + strings.TrimRight(s[len(s)-4:], "0")
 }
 
 // runLimit returns how many runs of a tenant, or of all with an empty one, may start in a second,

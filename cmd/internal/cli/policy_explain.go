@@ -94,6 +94,10 @@ type lastRunJSON struct {
 	Policy  string      `json:"policy,omitempty"`
 	Fired   string      `json:"fired,omitempty"` // the trigger of the policy that held
 	EndedAt *time.Time  `json:"ended_at,omitempty"`
+	// ErrorCode is of a run that failed, or of a model that wrote no summary for it, and Calls
+	// are its calls of models.
+	ErrorCode string                 `json:"error_code,omitempty"`
+	Calls     []store.SummaryCallRow `json:"calls,omitempty"`
 }
 
 func (c *policyExplainCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
@@ -135,6 +139,11 @@ func (c *policyExplainCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg
 		}
 	}
 	out := x.explain(e)
+	if x.Last != nil {
+		if out.LastRun.Calls, err = st.SummaryCalls(ctx, x.Last.ID); err != nil {
+			return err
+		}
+	}
 	if !e.JSON {
 		return out.print(e, x)
 	}
@@ -238,7 +247,7 @@ func (x *explainer) explain(e *Env) explanationJSON {
 	out.HeldBack = append(out.HeldBack, x.holds()...)
 	out.NextRun, out.NextAt = x.next(out)
 	if x.Last != nil {
-		out.LastRun = &lastRunJSON{Run: x.Last.ID, Outcome: x.Last.Outcome, Fired: x.Last.Fired, EndedAt: utc(x.Last.EndedAt)}
+		out.LastRun = &lastRunJSON{Run: x.Last.ID, Outcome: x.Last.Outcome, Fired: x.Last.Fired, EndedAt: utc(x.Last.EndedAt), ErrorCode: x.Last.ErrorCode}
 		if x.Last.Policy != "" {
 			out.LastRun.Policy = store.PolicyName(x.Last.Policy, x.Last.PolicyVersion)
 		}
@@ -378,7 +387,11 @@ func (out explanationJSON) print(e *Env, x explainer) error {
 		if r.Fired != "" {
 			under += ", trigger " + r.Fired
 		}
+		if r.ErrorCode != "" && r.ErrorCode != r.Outcome {
+			under += ", " + r.ErrorCode
+		}
 		pairs = append(pairs, [2]any{"last run", fmt.Sprintf("%d%s: %s", r.Run, under, r.Outcome)})
+		pairs = append(pairs, failedCalls(r.Calls)...)
 	}
 	return e.Out.Pairs(pairs...)
 }

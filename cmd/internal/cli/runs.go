@@ -54,10 +54,11 @@ func (c *runsCmd) Validate() error {
 type runJSON struct {
 	store.RunRow
 	Steps []stepJSON `json:"steps,omitempty"`
-	// Summaries holds the ids of the messages the run wrote, and Cache what its change is at the
+	// Summaries holds the ids of the messages the run wrote, CallRows the calls of models, and Cache what its change is at the
 	// provider's prompt cache; set for --run only.
-	Summaries []string        `json:"summaries,omitempty"`
-	Cache     *tokens.Rewrite `json:"cache,omitempty"`
+	Summaries []string               `json:"summaries,omitempty"`
+	Cache     *tokens.Rewrite        `json:"cache,omitempty"`
+	CallRows  []store.SummaryCallRow `json:"calls,omitempty"`
 }
 
 type stepJSON struct {
@@ -135,6 +136,9 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 	t := e.Out.Table(columns...)
 	for _, r := range rows {
 		outcome := term.Styled{Value: r.Outcome, As: e.Out.Dim}
+		if r.ErrorCode != r.Outcome && r.Ended() {
+			outcome.Value = joined(r.Outcome, r.ErrorCode)
+		}
 		switch r.Status {
 		case "applied":
 			outcome.As = e.Out.Green
@@ -216,9 +220,13 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 	if err != nil {
 		return err
 	}
+	calls, err := st.SummaryCalls(ctx, id)
+	if err != nil {
+		return err
+	}
 	if e.JSON {
 		out := newRunJSON(r)
-		out.Summaries, out.Cache = summaries, cache
+		out.Summaries, out.Cache, out.CallRows = summaries, cache, calls
 		return term.JSON(e.Out.W, out)
 	}
 	if err := printRun(e, r); err != nil {
@@ -240,7 +248,15 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 	if r.Revision > 0 {
 		revision = term.Count(r.Revision)
 	}
-	return e.Out.Pairs(append([][2]any{
+	report, err := reportOf(r.Steps, "")
+	if err != nil {
+		return err
+	}
+	author := ""
+	if report != nil {
+		author = cmp.Or(report.Author(), "nobody: "+cmp.Or(report.Failure, "unknown"))
+	}
+	pairs := [][2]any{
 		{"trigger", runTrigger(r)},
 		{"kind", r.Kind},
 		{"requested by", r.RequestedBy},
@@ -249,11 +265,31 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 		{"attempts", fmt.Sprintf("%d (%d failed, %d postponed)", r.Attempts, r.Failures, r.Snoozes)},
 		{"model", model},
 		{"summary", written},
+		{"written by", term.Clean(author)},
 		{"worker", r.Worker},
 		{"policy", strings.TrimSpace(store.PolicyName(r.Policy, r.PolicyVersion) + " " + r.PolicyHash)},
 		{"revision", revision},
 		{"options", strings.TrimPrefix(string(r.Options), "{}")},
-	}, cachePairs(cache)...)...)
+	}
+	return e.Out.Pairs(slices.Concat(pairs, failedCalls(calls), cachePairs(cache))...)
+}
+
+// failedCalls describes the calls of models that failed in lines of a list.
+func failedCalls(calls []store.SummaryCallRow) (lines [][2]any) {
+	for _, c := range calls {
+		if c.State != "failed" {
+			continue
+		}
+		text := joined(c.Code, cmp.Or(c.Model, "no model"))
+		if c.HTTPStatus > 0 {
+			text += fmt.Sprintf(" answered %d", c.HTTPStatus)
+		}
+		lines = append(lines, [2]any{"failed call", term.Clean(text)})
+		if c.ServerError != "" {
+			lines = append(lines, [2]any{"", term.Clean(c.ServerError)})
+		}
+	}
+	return lines
 }
 
 // runCache returns what the change of a run is at the prompt cache of its session's model, nil

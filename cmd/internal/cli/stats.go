@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
@@ -16,7 +17,7 @@ type statsCmd struct {
 }
 
 func (*statsCmd) Help() string {
-	return `The first part is what waits now: sessions that are due, and their debt, the tokens by which they are over their starts; sessions in the outbox, which were written to and have no run yet; queued and running runs; open sweeps; with scheduler.disk_budget, the disk space of the tables beside it. The others are what ended within the last hour and day: runs, the tokens they saved, and calls of models with their cost in the unit of the configured prices. P50 and P95 are percentiles of the duration of a run.
+	return `The first part is what waits now: sessions that are due, and their debt, the tokens by which they are over their starts; sessions in the outbox, which were written to and have no run yet; queued and running runs; open sweeps; with scheduler.disk_budget, the disk space of the tables beside it. The others are what ended within the last hour and day: runs, the tokens they saved, and calls of models with their cost in the unit of the configured prices. MODEL FAILED counts the runs whose summary no model wrote, as it failed: an extract, say, stands in its place. ESTIMATED counts the calls whose server reported no usage: their tokens are counted here. P50 and P95 are percentiles of the duration of a run.
 
 The same figures, over time, are metrics of serve, worker and scheduler (GET /metrics).
 
@@ -129,7 +130,11 @@ func printActivity(e *Env, title string, a store.Activity) error {
 	e.say("\n%s: %s, %s tokens saved (%s of %s)", e.Out.Bold(title), term.Plural(runs, "run", "runs"),
 		term.Tokens(before-after), term.Percent(before-after, before), term.Tokens(before))
 	if len(a.Outcomes) > 0 {
-		t := e.Out.Table(term.Text("TRIGGER"), term.Text("OUTCOME"), term.Num("RUNS"), term.Num("SAVED"), term.Num("GAIN"), term.Num("P50"), term.Num("P95"))
+		columns := []term.Column{term.Text("TRIGGER"), term.Text("OUTCOME"), term.Num("RUNS"), term.Num("SAVED"), term.Num("GAIN"), term.Num("P50"), term.Num("P95")}
+		if slices.ContainsFunc(a.Outcomes, func(o store.OutcomeActivity) bool { return o.ModelFailed > 0 }) {
+			columns = append(columns, term.Num("MODEL FAILED"))
+		}
+		t := e.Out.Table(columns...)
 		for _, o := range a.Outcomes {
 			outcome, saved, gain := term.Styled{Value: o.Outcome}, "", ""
 			switch o.Status {
@@ -139,7 +144,7 @@ func printActivity(e *Env, title string, a store.Activity) error {
 			case store.StatusFailed:
 				outcome.As = e.Out.Red
 			}
-			t.Row(o.Trigger, outcome, o.Runs, saved, gain, seconds(o.P50Seconds), seconds(o.P95Seconds))
+			t.Row(o.Trigger, outcome, o.Runs, saved, gain, seconds(o.P50Seconds), seconds(o.P95Seconds), o.ModelFailed)
 		}
 		if err := t.Write(); err != nil {
 			return err
@@ -149,9 +154,13 @@ func printActivity(e *Env, title string, a store.Activity) error {
 		return nil
 	}
 	e.say("")
-	t := e.Out.Table(term.Text("MODEL"), term.Num("CALLS"), term.Num("FAILED"), term.Num("REJECTED"), term.Num("IN"), term.Num("OUT"), term.Num("COST"))
+	columns := []term.Column{term.Text("MODEL"), term.Num("CALLS"), term.Num("FAILED"), term.Num("REJECTED"), term.Num("IN"), term.Num("OUT"), term.Num("COST")}
+	if slices.ContainsFunc(a.Models, func(m store.ModelActivity) bool { return m.Estimated > 0 }) {
+		columns = append(columns, term.Num("ESTIMATED"))
+	}
+	t := e.Out.Table(columns...)
 	for _, m := range a.Models {
-		t.Row(cmp.Or(m.Model, "(none)"), m.Calls, m.Failed, m.Rejected, term.Tokens(m.InputTokens), term.Tokens(m.OutputTokens), cost(m.CostMicros))
+		t.Row(cmp.Or(m.Model, "(none)"), m.Calls, m.Failed, m.Rejected, term.Tokens(m.InputTokens), term.Tokens(m.OutputTokens), cost(m.CostMicros), m.Estimated)
 	}
 	return t.Write()
 }

@@ -38,7 +38,7 @@ type messageJSON struct {
 	Kind          chat.Kind       `json:"kind"`
 	Role          chat.Role       `json:"role"`
 	Tokens        chat.Tokens     `json:"tokens"`
-	CreatedAt     time.Time       `json:"created_at"`
+	CreatedAt     time.Time       `json:"created_at,omitzero"`
 	Included      bool            `json:"included"`
 	Pinned        bool            `json:"pinned,omitempty"`
 	ExcludeReason string          `json:"exclude_reason,omitempty"`
