@@ -77,7 +77,7 @@ func TestASecretOfAnOriginalIsMaskedEverywhere(t *testing.T) {
 	ms[6].Content = chat.TextContent("password: " + plainSecret)
 	var answer strings.Builder
 	for _, s := range summary.DefaultSections() {
-		answer.WriteString("## " + s.Title + "\n\nThe handler works with " + plainSecret + " again.\n\n")
+		answer.WriteString("## " + s.Title + "\n\nThe handler works with " + plainSecret + " again, see " + s.Title + ".\n\n")
 	}
 	client, server := model(t, nil, llmtest.Step{Behaviour: llmtest.Normal, Text: answer.String()})
 	byModel, err := summary.New(summary.Options{Settings: policy.DefaultSummary(), Model: client, Window: 128_000}).Write(t.Context(), update(ms, nil, nil))
@@ -93,7 +93,7 @@ func TestASecretOfAnOriginalIsMaskedEverywhere(t *testing.T) {
 			t.Errorf("the secret is in\n%s", text)
 		}
 	}
-	if !strings.Contains(byModel, "The handler works with *** again.") || !strings.Contains(byModel, "src/module_0/handler.go") {
+	if !strings.Contains(byModel, "The handler works with *** again, ") || !strings.Contains(byModel, "src/module_0/handler.go") {
 		t.Errorf("by the model:\n%s", byModel)
 	}
 }

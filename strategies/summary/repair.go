@@ -21,6 +21,10 @@ func RepairNote(r Rejection) string {
 		return "Your answer held thoughts without an end. " + again + "Leave the scratchpad out, or close it before the notes."
 	case CodeMissingSections:
 		return "Your answer lacks headings, or has nothing under them" + detail + ". " + again + `Use every heading as it was given and write "None" where there is nothing to say.`
+	case CodeRepeated:
+		return "Your answer says the same under its headings" + detail + ". " + again + `Under each heading write what the material has for it, and "None" where it has nothing.`
+	case CodeForeignSections:
+		return "Your answer has headings that were not asked for" + detail + ". " + again + "Use the headings that were given, and no others."
 	case CodeTooLarge:
 		return "Your answer is too long" + detail + ". " + again + "Keep what is needed to go on, and drop what is told twice."
 	case CodeWrongScript:

@@ -36,7 +36,7 @@ func (v *verbose) Complete(_ context.Context, c llm.Call) (llm.Answer, error) {
 			if i == 0 {
 				repeat = n
 			}
-			fmt.Fprintf(&b, "## %s\n%s\n", s.Title, v.words+strings.Repeat(v.words, repeat))
+			fmt.Fprintf(&b, "## %s\n%d. %s\n", s.Title, i+1, v.words+strings.Repeat(v.words, repeat))
 		}
 		return b.String()
 	}

@@ -30,6 +30,10 @@ const (
 	CodeUnfinishedThought Code = "unfinished_thought"
 	// CodeMissingSections: sections that are not optional are missing or empty.
 	CodeMissingSections Code = "missing_sections"
+	// CodeRepeated: the same words under all headings.
+	CodeRepeated Code = "repeated"
+	// CodeForeignSections: more headings that were not asked for than were.
+	CodeForeignSections Code = "foreign_sections"
 	// CodeTooLarge: larger than allowed, or no smaller than its source.
 	CodeTooLarge Code = plan.FailureTooLarge
 	// CodeWrongScript: written in a script that the user does not use.
@@ -106,7 +110,7 @@ func (g Validator) Read(a StoredAnswer) (Accepted, *Rejection) {
 	}
 	answer = g.Sources.clean(answer)
 	for _, check := range []func(string) *Rejection{
-		g.checkEmpty, refusal, checkEnd(a.FinishReason), g.checkSections, g.checkSize, g.checkScript,
+		g.checkEmpty, refusal, checkEnd(a.FinishReason), g.checkSections, g.checkRepetition, g.checkSize, g.checkScript,
 	} {
 		if r := check(answer); r != nil {
 			return Accepted{}, r
@@ -191,6 +195,35 @@ func (g Validator) checkSections(text string) *Rejection {
 	}
 	if len(g.Sections) > 0 && filled == 0 {
 		return &Rejection{Code: CodeEmpty, Detail: "no section says anything"}
+	}
+	return nil
+}
+
+// checkRepetition rejects an answer whose headings, but for one at most, have the same text, which
+// may be a longer way to say none, and one that has taken its headings from the material. It
+// compares structure alone, so that it holds for every language.
+func (g Validator) checkRepetition(answer string) *Rejection {
+	const few = 3
+	headings, foreign, same, most := 0, 0, map[string]int{}, ""
+	for _, p := range splitSections(answer, g.Sections)[1:] {
+		if p.level <= 2 && !slices.ContainsFunc(g.Sections, func(s Section) bool { return sameTitle(p.title, s.Title) }) {
+			foreign++
+		}
+		body := wordsOf(answer[p.body:p.end])
+		if body == "" || body == "none" || body == "n a" {
+			continue
+		}
+		headings++
+		if same[body]++; same[body] > same[most] {
+			most = body
+		}
+	}
+	others := headings - same[most]
+	switch {
+	case headings > few && others == 0, headings > few+1 && others == 1 && len(most) >= minLetters:
+		return &Rejection{Code: CodeRepeated, Detail: strconv.Itoa(same[most]) + " of " + strconv.Itoa(headings) + " headings"}
+	case len(g.Sections) > 0 && foreign > len(g.Sections):
+		return &Rejection{Code: CodeForeignSections, Detail: strconv.Itoa(foreign) + " headings"}
 	}
 	return nil
 }

@@ -163,8 +163,7 @@ func (s *summaryJSON) facts() [][2]any {
 		pairs = append(pairs, [2]any{"read in", term.Plural(r.Parts, "part", "parts")})
 	}
 	for _, t := range r.Trimmed {
-		pairs = append(pairs, [2]any{"not shown", fmt.Sprintf("%s: %s of %s, %s tokens", t.Step, term.Plural(t.Outputs, "output", "outputs"),
-			term.Plural(t.Messages, "message", "messages"), term.Count(int64(t.Tokens)))})
+		pairs = append(pairs, [2]any{"not shown", t.Step + ": " + t.String()})
 	}
 	pairs = append(pairs, [2]any{"redacted", r.Redacted.String()}, [2]any{"redacted in the answer", r.RedactedAnswer.String()})
 	for _, c := range r.Calls {

@@ -147,7 +147,11 @@ func summary(system, user string, l language) string {
 		if i > 0 {
 			b.WriteString("\n\n")
 		}
-		b.WriteString("## " + title + "\n" + sentence(i))
+		b.WriteString("## " + title + "\n")
+		if len(about) < 2 { // so that they differ
+			fmt.Fprintf(&b, "%d. ", i+1)
+		}
+		b.WriteString(sentence(i))
 	}
 	return b.String()
 }
