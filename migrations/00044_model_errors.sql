@@ -2,7 +2,7 @@
 
 -- Safe while workers and schedulers of the version before run: they leave the columns as they are.
 
--- What the server of a model answered to a call that failed: see llm.ServerError. And how many attempts of a call, or calls of
+-- What the server of a model answered to the last attempt that failed: see llm.ServerError. And how many attempts of a call, or calls of
 -- a minute, have estimated tokens, as the server reported none.
 ALTER TABLE @schema@.summary_calls
     ADD COLUMN http_status  int,

@@ -100,7 +100,7 @@ type SummaryCallRow struct {
 	Seconds    float64 `json:"seconds"`
 	// Estimated counts the attempts whose tokens are estimated, as the server reported none.
 	Estimated int `json:"estimated_attempts,omitempty"`
-	// HTTPStatus and ServerError are what the server answered to a call that failed.
+	// HTTPStatus and ServerError are what the server answered to the last attempt that failed.
 	HTTPStatus  int    `json:"http_status,omitempty"`
 	ServerError string `json:"server_error,omitempty"`
 }

@@ -25,8 +25,8 @@ type SummaryAnswer struct {
 	CostMicros                       int64 // millionths of the unit that prices are in
 	Took                             time.Duration
 	Estimated                        int    // attempts whose tokens are estimated, as the server reported none
-	HTTPStatus                       int    // of a failure, 0 without a response
-	ServerError                      string // of a failure, in words that may be shown
+	HTTPStatus                       int    // of the last failed attempt, 0 without a response
+	ServerError                      string // of it, in words that may be shown
 }
 
 // AskSummary must precede the request to a model. If an answer is stored under the key,

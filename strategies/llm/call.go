@@ -46,4 +46,7 @@ type Answer struct {
 	// Attempts is the number of requests, Duration the time of the whole call.
 	Attempts int
 	Duration time.Duration
+	// Status and Server are those of the last failed attempt, zero without one: see Error.
+	Status int
+	Server ServerError
 }

@@ -189,6 +189,10 @@ func TestWhatAServerSaysIsShown(t *testing.T) {
 			})
 			_, err := client.Complete(t.Context(), llm.Call{User: prompt, Log: slog.New(slog.NewJSONHandler(&of, nil)).With("run_id", 7)})
 			e := asError(t, err)
+			two := newClient(t, quick(p), llm.Deps{Env: func(string) (string, bool) { return key, true }, Transport: hosts{"a": once(c.status, c.body)}})
+			if a, err := two.Complete(t.Context(), llm.Call{User: prompt}); err == nil && (a.Server != e.Server || a.Status != c.status) {
+				t.Errorf("an answer after a failure has %d %q", a.Status, a.Server)
+			}
 			var line struct {
 				Server string `json:"server"`
 				Run    int    `json:"run_id"`
@@ -202,4 +206,17 @@ func TestWhatAServerSaysIsShown(t *testing.T) {
 			}
 		})
 	}
+}
+
+// once answers the first request with a failure, and the others as a model.
+func once(status int, body string) http.Handler {
+	server, calls := llmtest.New(), 0
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if calls++; calls > 1 {
+			server.ServeHTTP(w, r)
+			return
+		}
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	})
 }

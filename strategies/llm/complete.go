@@ -23,10 +23,14 @@ func (c *Client) Complete(ctx context.Context, call Call) (Answer, error) {
 	for _, m := range c.models {
 		v, ok := s.tryModel(ctx, m)
 		if ok {
-			return Answer{
+			a := Answer{
 				Text: v.text, Model: m.Name, FinishReason: v.finish, Refusal: v.refusal,
 				Usage: s.usage, CostMicros: s.cost, Attempts: s.attempts, Duration: time.Since(began),
-			}, nil
+			}
+			if s.last != nil {
+				a.Status, a.Server = s.last.status, s.last.server
+			}
+			return a, nil
 		}
 		if ctx.Err() != nil || s.worst != nil && rules[s.worst.class].then == endCall {
 			break

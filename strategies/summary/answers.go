@@ -30,8 +30,8 @@ type StoredAnswer struct {
 	CostMicros                       int64
 	Took                             time.Duration
 	Estimated                        int    // attempts whose tokens are estimated, as the server reported none
-	HTTPStatus                       int    // of a failure, 0 without a response
-	ServerError                      string // of a failure: see llm.ServerError
+	HTTPStatus                       int    // of the last failed attempt, 0 without a response
+	ServerError                      string // of it: see llm.ServerError
 }
 
 // noStore is an AnswerStore that stores nothing.

@@ -139,6 +139,7 @@ func (w *Writer) callModel(ctx context.Context, q request) (StoredAnswer, error)
 	})
 	a := StoredAnswer{
 		Text: storable(got.Text), Model: got.Model, FinishReason: got.FinishReason, Attempts: got.Attempts, CostMicros: got.CostMicros, Took: got.Duration,
+		HTTPStatus: got.Status, ServerError: got.Server.String(),
 	}
 	usage := got.Usage
 	if got.Refusal != "" {

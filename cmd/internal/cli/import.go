@@ -31,7 +31,7 @@ Chat-completions come as one session object per line ({"session_id", "model", "m
 
 With --from-sql the query returns the columns session_id, role and content, and optionally id, created_at, tool_calls (JSON), tool_call_id, name and model; or a column message with the whole message as JSON instead of role and content. Consecutive rows of one session are imported together. The transaction is read-only.
 
-Each session is imported atomically. Repeating an import changes nothing. An import enqueues no runs: sessions that become due wait for the next sweep, or for the scheduler to find them (scheduler.reconcile_interval). Exit code 2 if anything could not be imported.
+Each session is imported atomically. Repeating an import changes nothing. An import enqueues no runs: sessions that become due wait for the next sweep, or for the scheduler to find them (scheduler.reconcile_interval). Exit code 2 if anything could not be imported. A message without a time has none afterwards: no summary, view or export shows a date for it. The triggers idle and age, retention and archiving by age take the time of the import.
 
 Examples:
 

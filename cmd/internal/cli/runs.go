@@ -274,17 +274,21 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 	return e.Out.Pairs(slices.Concat(pairs, failedCalls(calls), cachePairs(cache))...)
 }
 
-// failedCalls describes the calls of models that failed in lines of a list.
+// failedCalls describes the calls of models that failed, or an attempt of which did, in lines of
+// a list.
 func failedCalls(calls []store.SummaryCallRow) (lines [][2]any) {
 	for _, c := range calls {
-		if c.State != "failed" {
+		text, title := joined(c.Code, cmp.Or(c.Model, "no model")), "failed call"
+		switch {
+		case c.State != "failed" && c.HTTPStatus == 0 && c.ServerError == "":
 			continue
+		case c.State != "failed": // c.Model has answered, perhaps after another
+			text, title = "a server", "failed attempt"
 		}
-		text := joined(c.Code, cmp.Or(c.Model, "no model"))
 		if c.HTTPStatus > 0 {
 			text += fmt.Sprintf(" answered %d", c.HTTPStatus)
 		}
-		lines = append(lines, [2]any{"failed call", term.Clean(text)})
+		lines = append(lines, [2]any{title, term.Clean(text)})
 		if c.ServerError != "" {
 			lines = append(lines, [2]any{"", term.Clean(c.ServerError)})
 		}
