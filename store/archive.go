@@ -102,32 +102,37 @@ func (s *Store) archiveSegment(ctx context.Context, sid int64, age time.Duration
 			return nil
 		}
 		bodies = bodies[1:]
-		seqs := make([]chat.Seq, len(bodies))
-		for i, b := range bodies {
-			seqs[i] = b.Seq
-		}
-		data, raw := pack(bodies)
-		sum := sha256.Sum256(data)
-		g := segment{Seqs: chat.RangesOf(seqs...)}
-		if err := tx.QueryRow(ctx, s.q(`SELECT compactor.add_segment($1, $2, $3, $4, $5)`), sid, g.Seqs.String(), raw, sum[:], data).Scan(&g.ID); err != nil {
-			return err
-		}
-		if err := tx.QueryRow(ctx, s.q(`SELECT checksum, data FROM compactor.archive_segments WHERE id = $1`), g.ID).Scan(&g.Checksum, &g.Data); err != nil {
-			return err
-		}
-		back, err := g.unpack(g.Seqs)
+		id, back, err := s.addSegment(ctx, tx, sid, bodies, nil)
 		if err != nil {
 			return err
 		}
 		part.Segments = 1
 		read, texts := split(back)
 		const query = `SELECT messages, stored, segment FROM compactor.empty_bodies($1, $2, $3)`
-		return tx.QueryRow(ctx, s.q(query), g.ID, read, texts).Scan(&part.Messages, &part.Stored, &part.Archived)
+		return tx.QueryRow(ctx, s.q(query), id, read, texts).Scan(&part.Messages, &part.Stored, &part.Archived)
 	})
 	if err != nil {
 		part = ArchiveStats{}
 	}
 	return part, err
+}
+
+// addSegment stores bodies as a segment, in place of old unless that is nil, and returns what it
+// has read back of it.
+func (s *Store) addSegment(ctx context.Context, tx pgx.Tx, sid int64, bodies []body, old *int64) (id int64, back []body, err error) {
+	seqs, _ := split(bodies)
+	data, raw := pack(bodies)
+	sum := sha256.Sum256(data)
+	const query = `SELECT compactor.add_segment($1, $2, $3, $4, $5, $6)`
+	if err := tx.QueryRow(ctx, s.q(query), sid, chat.RangesOf(seqs...).String(), raw, sum[:], data, old).Scan(&id); err != nil {
+		return 0, nil, err
+	}
+	g, err := s.segment(ctx, tx, id)
+	if err != nil {
+		return 0, nil, err
+	}
+	back, err = g.unpack(g.Seqs)
+	return id, back, err
 }
 
 // split returns the seqs and the texts of bodies.

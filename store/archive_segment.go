@@ -72,6 +72,13 @@ func (g *segment) unpack(seqs chat.Ranges) (out []body, err error) {
 	return out, nil
 }
 
+// segment returns one by its number.
+func (s *Store) segment(ctx context.Context, tx pgx.Tx, id int64) (g segment, err error) {
+	err = tx.QueryRow(ctx, s.q(`SELECT id, seqs::text, checksum, data FROM compactor.archive_segments WHERE id = $1`), id).
+		Scan(&g.ID, rangesText{&g.Seqs}, &g.Checksum, &g.Data)
+	return g, err
+}
+
 // segments returns those that have words of a session's messages.
 func (s *Store) segments(ctx context.Context, db querier, k Key, seqs chat.Ranges) ([]segment, error) {
 	rows, _ := db.Query(ctx, s.q(`SELECT id, seqs, checksum, data FROM compactor.archived_words($1, $2, $3)`), k.tenant(), k.Session, seqs.String()) // rows hold the error

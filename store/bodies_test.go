@@ -30,11 +30,12 @@ func TestMigratingMovesTheBodiesOfAVersionBefore(t *testing.T) {
 		ALTER TABLE compactor.message_log DROP COLUMN body_digest, ENABLE TRIGGER USER;
 		CREATE VIEW compactor.messages AS SELECT * FROM compactor.message_log;
 		DROP TABLE compactor.message_body;
-		DROP TABLE compactor.erasures CASCADE;
+		DROP TABLE compactor.erasures, compactor.forked_from CASCADE;
 		DROP TYPE compactor.view_change CASCADE;
 		DROP TRIGGER keep_applied ON compactor.runs;
 		DROP INDEX compactor.runs_without_effect, compactor.bulk_refusals_run;
 		DROP TABLE compactor.used_elsewhere, compactor.bulk_undo_runs;
+		ALTER TABLE compactor.runs DROP COLUMN said_until;
 		ALTER TABLE compactor.spending_limits DROP COLUMN started;
 		ALTER TABLE compactor.sessions DROP COLUMN erased, DROP COLUMN thresholds_revision;
 		ALTER TABLE compactor.thresholds DROP COLUMN revision, DROP COLUMN former;

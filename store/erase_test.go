@@ -83,11 +83,11 @@ func quoted(t *testing.T, s *Store, k Key, words string) (erasable string, fork 
 	add(t, s, k, user("u1", "said first"), said, call("c1", "a"), result("r1", "a", "a result"), assistant("a1", "noted"))
 	apply(t, s, k, standIn(chat.Meta{Seq: 2, Position: 2}, "short: "+words))
 	add(t, s, k, user("u2", "go on"), assistant("a2", "gone on"))
-	apply(t, s, k, summarize(span(3, 6), "the user had said "+words)) // which does not cover it
+	apply(t, s, k, summarize(span(3, 5), "the user had said "+words)) // which covers neither it nor its replacement
 	fork = Key{Tenant: k.Tenant, Session: k.Session + "-fork"}
 	must(s.Fork(t.Context(), k, fork.Session, ""))(t)
 	add(t, s, k, user("u3", "and then"), assistant("a3", "so it is"))
-	apply(t, s, k, summarize(span(5, 9), "once more "+words))
+	apply(t, s, k, summarize(span(6, 9), "once more "+words))
 	exec(t, s, `INSERT INTO compactor.summary_calls (key, sid, run, fence, state, prompt_hash, answer, ended_at)
 		SELECT 'k' || id, sid, id, 1, 'answered', 'p', 'an answer with '||$1, now() FROM compactor.runs WHERE status = 'applied'`, words)
 	add(t, s, k, user("u4", "at last"))
@@ -135,12 +135,7 @@ func TestErasedWordsAreNowhere(t *testing.T) {
 			return must(s.Erase(t.Context(), k, nil, "request 8", "dpo", false))(t)
 		},
 		"a tenant": func(t *testing.T, s *Store, k, _ Key, _ string) Erasure {
-			e := must(s.RequestErasure(t.Context(), k.tenant(), "request 8", "dpo"))(t)
-			must(s.ConfirmErasure(t.Context(), e.ID, k.tenant(), "other"))(t)
-			for e.EndedAt.IsZero() {
-				e = must(s.NextErasure(t.Context(), e.ID, e.Tenant))(t)
-			}
-			return e
+			return eraseTenant(t, s, k.tenant())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 // AuditCheck is a statement about the data that Audit checks.
@@ -27,7 +29,9 @@ const (
 // columns of the session, of a message, of a run or of an exclusion, or name what is missing.
 var AuditChecks = []AuditCheck{
 	{"the log is complete", adviceLog, []string{"message missing"}},
-	{"messages are as they were appended (I1)", adviceLog, []string{"message digest", "message body", "message token_count", "segment checksum", "session archived"}},
+	{"messages are as they were appended (I1)", adviceLog, []string{"message digest", "message body", "message token_count", "segment checksum", "segment words", "session archived"}},
+	{"erased words are nowhere (I17)", "erase them again: compactor erase message or compactor erase session", []string{"message erased", "segment erased"}},
+	{"segments of the archive belong to a session", "nothing reads or erases it: restore the session from a backup, or delete the segment by hand", []string{"segment session"}},
 	{"facts about messages follow from them", adviceAbove, []string{"message role_code", "message calls", "message flags", "message cumulative_tokens"}},
 	{"counters follow from the log and the view", adviceAbove, []string{
 		"session last_seq", "session last_source_seq", "session messages", "session turns", "session total_tokens", "session live_messages",
@@ -207,6 +211,9 @@ func (s *Store) audit(ctx context.Context, rows []SessionRow) ([]Audited, error)
 		if err != nil {
 			return err
 		}
+		if err := s.auditSegments(ctx, tx, out, sids); err != nil {
+			return err
+		}
 		rows, _ = tx.Query(ctx, s.q(others), sids)
 		var role string
 		var n int64
@@ -221,6 +228,52 @@ func (s *Store) audit(ctx context.Context, rows []SessionRow) ([]Audited, error)
 		return err
 	})
 	return out, wrap("audit sessions", err)
+}
+
+// auditSegments takes the segments of sessions apart, and compares all that is in them with the
+// digests of the messages: words that were restored since, too.
+func (s *Store) auditSegments(ctx context.Context, tx pgx.Tx, out []Audited, sids []int64) error {
+	const query = `SELECT a.id, s.sid, s.erased::text FROM compactor.archive_segments a JOIN compactor.sessions s ON s.sid = a.sid
+		WHERE a.sid = ANY($1) AND a.data IS NOT NULL AND a.checksum = sha256(a.data) ORDER BY 1`
+	type row struct {
+		id, sid int64
+		erased  chat.Ranges
+	}
+	rows, _ := tx.Query(ctx, s.q(query), sids) // rows hold the error
+	list, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (x row, err error) { return x, r.Scan(&x.id, &x.sid, rangesText{&x.erased}) })
+	if err != nil {
+		return err
+	}
+	for _, x := range list {
+		a := &out[slices.Index(sids, x.sid)]
+		found := func(field, stored string) {
+			f := Finding{Tenant: a.Tenant, Session: a.Session, Field: field, Stored: stored, Want: "what was said and is not erased"}
+			a.Findings = append(a.Findings, newFinding("segment", x.id, f))
+		}
+		g, err := s.segment(ctx, tx, x.id)
+		if err != nil {
+			return err
+		}
+		all := segment{ID: g.ID, Seqs: chat.Ranges{{Lo: 1, Hi: chat.Open}}, Checksum: g.Checksum, Data: g.Data}
+		bodies, err := all.unpack(all.Seqs)
+		if err != nil {
+			found("words", "not to be read")
+			continue
+		}
+		seqs, texts := split(bodies)
+		var bad []chat.Seq
+		if err := tx.QueryRow(ctx, s.q(`SELECT compactor.forged_words($1, $2, $3)`), x.id, seqs, texts).Scan(&bad); err != nil {
+			return err
+		}
+		forged := chat.RangesOf(bad...)
+		if words := forged.Intersect(x.erased); len(words) > 0 {
+			found("erased", "the words of messages "+words.String())
+		}
+		if words := forged.Minus(x.erased).Union(g.Seqs.Minus(chat.RangesOf(seqs...))); len(words) > 0 {
+			found("words", "others for messages "+words.String())
+		}
+	}
+	return nil
 }
 
 // findingRow is the composite type finding.
@@ -264,7 +317,7 @@ func (s *Store) Fix(ctx context.Context, k Key) ([]Finding, error) {
 // protections are the triggers on which the promises about the log rest, in each partition
 // too.
 const protections = `(SELECT c.oid, c.relname AS relation, w.name
-	FROM (VALUES ('message_log', 'append_only'), ('message_log', 'keep_digest'), ('message_body', 'append_only'), ('message_body', 'archived_only'), ('archive_segments', 'keep_segment'), ('exclusions', 'append_only'), ('runs', 'keep_applied')) w(relation, name)
+	FROM (VALUES ('message_log', 'append_only'), ('message_log', 'keep_digest'), ('message_body', 'append_only'), ('message_body', 'archived_only'), ('message_body', 'keep_body'), ('forked_from', 'append_only'), ('archive_segments', 'keep_segment'), ('exclusions', 'append_only'), ('runs', 'keep_applied')) w(relation, name)
 	JOIN pg_class c ON c.oid = ('compactor.' || w.relation)::regclass
 		OR c.oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = ('compactor.' || w.relation)::regclass)) w`
 
@@ -274,6 +327,9 @@ func (s *Store) AuditDatabase(ctx context.Context) ([]Finding, error) {
 		SELECT 'trigger', 0::bigint, '', '', w.name || ' of ' || w.relation, CASE WHEN t.oid IS NULL THEN 'missing' ELSE 'disabled' END, 'enabled', t.oid IS NOT NULL
 		FROM ` + protections + ` LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.name
 		WHERE coalesce(t.tgenabled NOT IN ('O', 'A'), true)
+		UNION ALL
+		SELECT 'segment', a.id, '', '', 'session', a.sid::text, 'one that exists', false FROM compactor.archive_segments a
+		WHERE NOT EXISTS (SELECT FROM compactor.sessions s WHERE s.sid = a.sid)
 		UNION ALL
 		SELECT 'run', r.id, s.tenant, s.id, CASE r.status WHEN 'running' THEN 'lease_until' ELSE 'queued_at' END,
 			CASE r.status WHEN 'running' THEN r.lease_until ELSE r.queued_at END::text,

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -32,55 +31,85 @@ type Erasure struct {
 	Messages int64 `json:"messages_erased"`
 	Derived  int64 `json:"derived"` // summaries and replacements
 	Answers  int64 `json:"answers"` // stored answers of models
+	// Repeats are later messages that hold words of the erased ones, or may: those that are not
+	// erased with them are left to the operator.
+	Repeats []Repeat `json:"repeats,omitempty"`
 }
 
 const erasureColumns = `id, tenant, coalesce(session, ''), coalesce(ids, '{}'), note, requested_by, requested_at, coalesce(confirmed_by, ''),
-	coalesce(confirmed_at, '0001-01-01Z'), coalesce(ended_at, '0001-01-01Z'), sessions, messages, derived, answers`
+	coalesce(confirmed_at, '0001-01-01Z'), coalesce(ended_at, '0001-01-01Z'), sessions, messages, derived, answers, repeats`
 
 // Erase erases the words of messages in a session and in all forks that share them, or with no
 // ids those of the whole session and of its copies in forks, with its labels and its metadata.
-// Summaries and replacements that may repeat the words go too, and so do all answers of models
-// that are stored for these sessions; summaries that are in a view are written anew by a run. The
-// rows of the messages stay, with their ids. What is erased does not come back by an undo. note
-// says why. With dryRun, Erase changes nothing and returns what it would do. It locks the sessions
-// for its duration.
-func (s *Store) Erase(ctx context.Context, k Key, ids []string, note, by string, dryRun bool) (Erasure, error) {
-	const query = `SELECT ` + erasureColumns + ` FROM compactor.erase($1, $2, $3, $4, $5, $6)`
-	erase := func() (e Erasure, err error) {
-		tx, err := s.pool.Begin(ctx)
-		if err != nil {
-			return e, wrap("erase", err)
-		}
-		defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-		rows, _ := tx.Query(ctx, s.q(query), k.tenant(), k.Session, ids, note, by, dryRun) // rows hold the error
-		e, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Erasure])
-		if err == nil && !dryRun {
-			err = tx.Commit(ctx)
-		}
+// Summaries and replacements that may repeat the words go too, and so do messages of later
+// replacements of the view that hold parts of them, and all answers of models that are stored for
+// these sessions; summaries that are in a view are written anew by a run. Segments of the archive
+// are replaced by others without the words. The rows of the messages stay, with their ids. What is
+// erased does not come back by an undo. note says why. With dryRun, Erase changes nothing and
+// returns what it would do. It is one transaction, which locks the sessions for its duration.
+// ErrDamaged: a segment that has the words and others cannot be read, and nothing has changed.
+func (s *Store) Erase(ctx context.Context, k Key, ids []string, note, by string, dryRun bool) (e Erasure, err error) {
+	tx, err := s.pool.Begin(ctx)
+	if err != nil {
 		return e, wrap("erase", err)
 	}
-	e, err := erase()
-	for range restoreTries { // between the two, the archiver may have come
-		if !errors.Is(err, ErrArchived) {
-			break
-		}
-		if err := s.restoreCopies(ctx, k, ids); err != nil {
-			return e, err
-		}
-		e, err = erase()
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	repeats, more, err := s.repeats(ctx, tx, k, ids)
+	if err != nil {
+		return e, wrap("erase", err)
 	}
-	return e, err
+	const query = `SELECT ` + erasureColumns + ` FROM compactor.erase($1, $2, $3, $4, $5, $6, $7)`
+	rows, _ := tx.Query(ctx, s.q(query), k.tenant(), k.Session, ids, note, by, more, repeats) // rows hold the error
+	if e, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Erasure]); err != nil || dryRun {
+		return e, wrap("erase", err)
+	}
+	if e.EndedAt.IsZero() {
+		if e, err = s.eraseSegments(ctx, tx, e.ID); err != nil {
+			return e, wrap("erase", err)
+		}
+	}
+	return e, wrap("erase", tx.Commit(ctx))
 }
 
-// restoreCopies restores all words of the sessions that have the messages.
-func (s *Store) restoreCopies(ctx context.Context, k Key, ids []string) error {
-	sessions, err := queryRows(ctx, s, "erase", pgx.RowTo[string], `SELECT compactor.archived_copies($1, $2, $3)`, k.tenant(), k.Session, ids)
-	for _, session := range sessions {
-		if _, failed := s.restore(ctx, Key{Tenant: k.Tenant, Session: session}, chat.Ranges{{Lo: 1, Hi: chat.Open}}); failed != nil {
-			return failed
+// eraseSegments replaces each segment that has words of an erasure by one without them, which it
+// reads back before, and ends the erasure.
+func (s *Store) eraseSegments(ctx context.Context, tx pgx.Tx, id int64) (e Erasure, err error) {
+	type part struct {
+		ID, SID int64
+		Keep    string
+	}
+	rows, _ := tx.Query(ctx, s.q(`SELECT id, sid, keep::text FROM compactor.segments_to_erase($1)`), id) // rows hold the error
+	parts, err := pgx.CollectRows(rows, pgx.RowToStructByPos[part])
+	if err != nil {
+		return e, err
+	}
+	for _, p := range parts {
+		old, err := s.segment(ctx, tx, p.ID)
+		if err != nil {
+			return e, err
+		}
+		keep, err := chat.ParseRanges(p.Keep)
+		if err != nil {
+			return e, err
+		}
+		bodies, err := old.unpack(keep)
+		if err != nil {
+			return e, err
+		}
+		g, back, err := s.addSegment(ctx, tx, p.SID, bodies, &p.ID)
+		if err != nil {
+			return e, err
+		}
+		seqs, texts := split(back)
+		if _, err := tx.Exec(ctx, s.q(`SELECT compactor.replace_segment($1, $2, $3, $4)`), p.ID, g, seqs, texts); err != nil {
+			return e, err
 		}
 	}
-	return err
+	if _, err := tx.Exec(ctx, s.q(`SELECT compactor.end_erasure($1)`), id); err != nil {
+		return e, err
+	}
+	rows, _ = tx.Query(ctx, s.q(`SELECT `+erasureColumns+` FROM compactor.erasures WHERE id = $1`), id)
+	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Erasure])
 }
 
 // RequestErasure records that all sessions of a tenant are to be erased, once ConfirmErasure has

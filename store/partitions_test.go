@@ -104,10 +104,13 @@ func TestMigratingAPartitionedInstallation(t *testing.T) {
 	undo := must(s.StartBulkUndo(t.Context(), "", RunMatch{Trigger: TriggerOperator}, false, "", "ann"))(t)
 	before := must(s.All(t.Context(), k))(t)
 	exec(t, s, `
-		DROP TABLE compactor.disk_passes, compactor.used_elsewhere, compactor.bulk_undo_runs;
+		DROP TABLE compactor.disk_passes, compactor.used_elsewhere, compactor.bulk_undo_runs, compactor.forked_from;
+		ALTER TABLE compactor.archive_segments DROP COLUMN held, DROP COLUMN digests;
+		ALTER TABLE compactor.erasures DROP COLUMN sids, DROP COLUMN repeats;
 		ALTER TABLE compactor.message_body_p0 RESET (autovacuum_vacuum_scale_factor, toast.autovacuum_vacuum_scale_factor);
 		ALTER TABLE compactor.message_body_p1 RESET (autovacuum_vacuum_scale_factor, toast.autovacuum_vacuum_scale_factor);
 		ALTER TABLE compactor.message_body_p2 RESET (autovacuum_vacuum_scale_factor, toast.autovacuum_vacuum_scale_factor);
+		ALTER TABLE compactor.runs DROP COLUMN said_until;
 		ALTER TABLE compactor.spending_limits DROP COLUMN started;
 		ALTER TABLE compactor.sessions DROP COLUMN thresholds_revision;
 		ALTER TABLE compactor.thresholds DROP COLUMN revision, DROP COLUMN former;

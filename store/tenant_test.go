@@ -48,6 +48,7 @@ func twoTenants(t *testing.T, s *Store) (theirRun RunID) {
 		exec(t, s, `INSERT INTO compactor.bulk_refusals (bulk, run, sid, code) SELECT $1, id, sid, 'locked' FROM compactor.runs WHERE id = $2`, bulk, theirRun)
 		exec(t, s, `INSERT INTO compactor.bulk_undo_runs (bulk, run, sid) SELECT $1, id, sid FROM compactor.runs WHERE id = $2`, bulk, theirRun)
 		must(s.ArchiveSession(t.Context(), k, 0))(t)
+		exec(t, s, `INSERT INTO compactor.forked_from SELECT sid, sid, '{[1,2)}' FROM compactor.sessions WHERE tenant = $1`, tenant)
 	}
 	refresh(t, s, 9)
 	return theirRun
@@ -74,7 +75,7 @@ func fingerprint(t *testing.T, s *Store) string {
 func argument(name, typ string, session string, run RunID) string {
 	byName := map[string]string{
 		"p_tenant": theirs, "p_session": session, "p_message": theirs + "1", "p_messages": `[{"role": "user", "content": "x"}]`, "p_run": fmt.Sprint(run),
-		"p_trigger": TriggerApplication, "p_positions": "{1}", "p_action": SweepPause, "p_sid": "2", "p_segment": "2",
+		"p_trigger": TriggerApplication, "p_positions": "{1}", "p_action": SweepPause, "p_sid": "2", "p_segment": "2", "p_old": "2", "p_erasure": "2",
 	}
 	byType := map[string]string{
 		"text": "x", "bigint": "1", "integer": "1", "smallint": "1", "boolean": "true", "json": "{}", "jsonb": "{}", "interval": "1 second",

@@ -27,9 +27,9 @@ BEGIN
 END $$;
 
 -- The messages of a session that have been in no view for p_age: in neither the present one, nor that of p_age ago, nor one
--- between the two. What a summary covers may be archived, what is pinned may not.
+-- between the two. What a summary covers may be archived, what is pinned or erased may not.
 CREATE OR REPLACE FUNCTION @schema@.archivable(s @schema@.sessions, p_age interval) RETURNS int8multirange LANGUAGE sql STABLE AS $$
-    SELECT int8multirange(int8range(1, s.last_seq + 1)) - s.live - s.pinned - s.archived - coalesce(
+    SELECT int8multirange(int8range(1, s.last_seq + 1)) - s.live - s.pinned - s.archived - s.erased - coalesce(
         (SELECT range_agg(x) FROM @schema@.runs r, unnest(r.live_before + r.live_after) x
          WHERE r.sid = s.sid AND r.status = 'applied' AND r.ended_at > now() - p_age), '{}')
 $$;
@@ -56,20 +56,44 @@ BEGIN
     WHERE y.before < p_bytes ORDER BY y.seq;
 END $$;
 
-CREATE OR REPLACE FUNCTION @schema@.add_segment(p_sid bigint, p_seqs int8multirange, p_raw bigint, p_checksum bytea, p_data bytea)
+-- p_old is a segment of the same session that this one is to replace: see replace_segment.
+CREATE OR REPLACE FUNCTION @schema@.add_segment(p_sid bigint, p_seqs int8multirange, p_raw bigint, p_checksum bytea, p_data bytea, p_old bigint DEFAULT NULL)
 RETURNS bigint LANGUAGE sql AS $$
     SELECT @schema@.refuse_foreign(p_sid);
-    INSERT INTO @schema@.archive_segments (sid, seqs, codec, raw_bytes, checksum, data)
-    SELECT p_sid, p_seqs, 'zstd', p_raw, p_checksum, p_data RETURNING id
+    INSERT INTO @schema@.archive_segments (sid, seqs, held, codec, raw_bytes, checksum, data, created_at)
+    SELECT p_sid, p_seqs, p_seqs, 'zstd', p_raw, p_checksum, p_data, coalesce((SELECT created_at FROM @schema@.archive_segments WHERE id = p_old), now())
+    RETURNING id
 $$;
 
--- Whether a body is that of a message, by the digest that was stored with it; one from before digests is not known.
+-- Whether a body is that of a message, by the digest that was stored with it; null where there is none, from before digests.
 CREATE OR REPLACE FUNCTION @schema@.is_body_of(m @schema@.message_log, p_body text) RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT coalesce(CASE WHEN m.body_digest IS NULL THEN m.digest = @schema@.message_digest(m, p_body) ELSE m.body_digest = @schema@.body_digest(p_body) END, true)
+    SELECT CASE WHEN m.body_digest IS NULL THEN m.digest = @schema@.message_digest(m, p_body) ELSE m.body_digest = @schema@.body_digest(p_body) END
 $$;
+
+-- Whether a message whose words are in the archive says the same as a body, as far as that is known.
+CREATE OR REPLACE FUNCTION @schema@.archived_as(p_sid bigint, p_seq bigint, p_body text) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT coalesce(
+        (SELECT substr(@schema@.said_digest(p_body), 1, 16) IN (substr(d, 1, 16), substr(d, 17, 16))
+         FROM @schema@.archive_segments a CROSS JOIN LATERAL (SELECT a.digests[(SELECT sum(least(upper(x), p_seq + 1) - lower(x))
+            FROM unnest(a.held) x WHERE lower(x) <= p_seq)] AS d) w
+         WHERE a.sid = p_sid AND a.seqs @> p_seq),
+        (SELECT @schema@.is_body_of(l, p_body) FROM @schema@.message_log l WHERE l.sid = p_sid AND l.seq = p_seq), true)
+$$;
+
+-- The messages whose words a segment does not have, by the digests, among all those that it was taken apart into, in order.
+CREATE OR REPLACE FUNCTION @schema@.forged_words(p_segment bigint, p_seqs bigint[], p_bodies text[]) RETURNS bigint[] LANGUAGE plpgsql STABLE SET jit = off AS $$
+DECLARE
+    a @schema@.archive_segments;
+BEGIN
+    SELECT sid, digests INTO a.sid, a.digests FROM @schema@.archive_segments WHERE id = p_segment;
+    PERFORM @schema@.refuse_foreign(a.sid);
+    RETURN ARRAY(SELECT u.seq FROM unnest(p_seqs, p_bodies) WITH ORDINALITY u(seq, body, n) LEFT JOIN @schema@.message_log l ON l.sid = a.sid AND l.seq = u.seq
+        WHERE l.seq IS NULL OR NOT @schema@.is_body_of(l, u.body) OR substr(a.digests[n], 1, 16) <> substr(@schema@.said_digest(u.body), 1, 16) ORDER BY 1);
+END $$;
 
 -- Deletes the words that a segment has, if what was read back and taken apart again (p_bodies) is what is stored, all of it.
--- stored is what the rows took, without those of the index.
+-- Messages from before digests get theirs, as both are known to be equal here. stored is what the rows took, without those of
+-- the index.
 CREATE OR REPLACE FUNCTION @schema@.empty_bodies(p_segment bigint, p_seqs bigint[], p_bodies text[], OUT messages bigint, OUT stored bigint, OUT segment bigint)
 LANGUAGE plpgsql SET jit = off AS $$
 DECLARE
@@ -79,19 +103,49 @@ BEGIN
     SELECT * INTO a FROM @schema@.archive_segments WHERE id = p_segment;
     PERFORM @schema@.refuse_foreign(a.sid);
     SELECT * INTO s FROM @schema@.sessions WHERE sid = a.sid FOR NO KEY UPDATE;
-    IF a.checksum <> sha256(a.data) OR s.live && a.seqs OR s.pinned && a.seqs OR s.archived && a.seqs
+    IF a.checksum <> sha256(a.data) OR s.live && a.seqs OR s.pinned && a.seqs OR s.archived && a.seqs OR s.erased && a.seqs
         OR a.seqs <> (SELECT range_agg(int8range(q, q + 1)) FROM unnest(p_seqs) q)
         OR EXISTS (SELECT FROM unnest(p_seqs, p_bodies) u(seq, body)
             LEFT JOIN @schema@.message_body b ON b.sid = a.sid AND b.seq = u.seq
             LEFT JOIN @schema@.message_log l ON l.sid = a.sid AND l.seq = u.seq
-            WHERE b.body IS DISTINCT FROM u.body OR l.seq IS NULL OR NOT @schema@.is_body_of(l, u.body)) THEN
+            WHERE b.body IS DISTINCT FROM u.body OR l.seq IS NULL OR NOT @schema@.is_body_of(l, u.body)) THEN   -- null: it gets a digest
         RAISE EXCEPTION 'session %: segment % of the archive is not what is stored', s.id, p_segment USING ERRCODE = 'CA003',
             HINT = 'Nothing was archived. compactor doctor tells which messages are not as they were.';
     END IF;
     SELECT count(*), sum(pg_column_size(b.*)), pg_column_size(a.data) INTO messages, stored, segment
     FROM @schema@.message_body b WHERE b.sid = a.sid AND b.seq = ANY(p_seqs);
+    IF EXISTS (SELECT FROM @schema@.message_log l WHERE l.sid = a.sid AND l.seq = ANY(p_seqs) AND l.digest IS NULL) THEN
+        PERFORM set_config('compactor.fix', 'on', true);
+        UPDATE @schema@.message_log l SET body_digest = @schema@.body_digest(u.body) FROM unnest(p_seqs, p_bodies) u(seq, body)
+        WHERE l.sid = a.sid AND l.seq = u.seq AND l.digest IS NULL AND l.body_digest IS NULL;
+        PERFORM set_config('compactor.fix', '', true);
+    END IF;
+    UPDATE @schema@.archive_segments SET digests = (SELECT array_agg(@schema@.said_digest(u.body) ORDER BY u.seq) FROM unnest(p_seqs, p_bodies) u(seq, body))
+    WHERE id = p_segment;
     UPDATE @schema@.sessions SET archived = archived + a.seqs WHERE sid = a.sid;
     DELETE FROM @schema@.message_body b WHERE b.sid = a.sid AND b.seq = ANY(p_seqs);
+END $$;
+
+-- Deletes a segment in favour of p_new, which has what was not erased of it, if what was read back of that and taken apart again
+-- (p_bodies) is so. Who calls it has locked the session.
+CREATE OR REPLACE FUNCTION @schema@.replace_segment(p_old bigint, p_new bigint, p_seqs bigint[], p_bodies text[]) RETURNS void LANGUAGE plpgsql SET jit = off AS $$
+DECLARE
+    a @schema@.archive_segments;
+    n @schema@.archive_segments;
+    s @schema@.sessions;
+BEGIN
+    SELECT * INTO a FROM @schema@.archive_segments WHERE id = p_old;
+    PERFORM @schema@.refuse_foreign(a.sid);
+    SELECT * INTO n FROM @schema@.archive_segments WHERE id = p_new;
+    SELECT * INTO s FROM @schema@.sessions WHERE sid = a.sid FOR NO KEY UPDATE;
+    IF (n.sid = a.sid AND n.checksum = sha256(n.data) AND n.seqs = a.seqs - s.erased AND n.seqs = n.held
+        AND n.seqs = (SELECT range_agg(int8range(q, q + 1)) FROM unnest(p_seqs) q) AND @schema@.forged_words(p_new, p_seqs, p_bodies) = '{}') IS NOT TRUE THEN
+        RAISE EXCEPTION 'session %: segment % of the archive is not what was left of segment %', s.id, p_new, p_old USING ERRCODE = 'CA003',
+            HINT = 'Nothing was erased. compactor doctor tells which messages are not as they were.';
+    END IF;
+    UPDATE @schema@.archive_segments SET digests = (SELECT array_agg(@schema@.said_digest(u.body) ORDER BY u.seq) FROM unnest(p_seqs, p_bodies) u(seq, body))
+    WHERE id = p_new;
+    DELETE FROM @schema@.archive_segments WHERE id = p_old;
 END $$;
 
 -- What archiving a session would move: messages, and what their rows take.
@@ -112,8 +166,8 @@ RETURNS TABLE (id bigint, seqs text, checksum bytea, data bytea) LANGUAGE plpgsq
 DECLARE
     v_tenant text := @schema@.tenant_of(p_tenant);
 BEGIN
-    RETURN QUERY SELECT a.id, a.seqs::text, a.checksum, a.data FROM @schema@.sessions s JOIN @schema@.archive_segments a ON a.sid = s.sid
-        WHERE s.tenant = v_tenant AND s.id = p_session AND a.seqs && p_seqs AND s.archived && p_seqs ORDER BY a.id;
+    RETURN QUERY SELECT a.id, (a.seqs * s.archived)::text, a.checksum, a.data FROM @schema@.sessions s JOIN @schema@.archive_segments a ON a.sid = s.sid
+        WHERE s.tenant = v_tenant AND s.id = p_session AND a.seqs && (s.archived * p_seqs) ORDER BY a.id;
 END $$;
 
 -- Locks a session for a restore.
@@ -122,7 +176,8 @@ BEGIN
     PERFORM @schema@.lock_session(p_tenant, p_session, NULL, false);
 END $$;
 
--- Brings words back from a segment, which goes with the last of them. Who calls it has locked the session.
+-- Brings words back from a segment, which goes with the last of them. Who calls it has locked the session. Nothing shows whether
+-- words from before digests are what was said, so these an operator alone brings back.
 CREATE OR REPLACE FUNCTION @schema@.restore_bodies(p_segment bigint, p_seqs bigint[], p_bodies text[], OUT stored bigint, OUT segment bigint) LANGUAGE plpgsql SET jit = off AS $$
 DECLARE
     a     @schema@.archive_segments;
@@ -138,6 +193,13 @@ BEGIN
     IF v_bad IS NOT NULL THEN
         RAISE EXCEPTION 'session %: message % in segment % of the archive is not what was said', s.id, v_bad, p_segment USING ERRCODE = 'CA003',
             HINT = 'Nothing was restored. Restore the segment from a backup.';
+    END IF;
+    IF NOT has_function_privilege(coalesce(nullif(current_setting('role', true), 'none'), session_user), '@schema@.empty_bodies(bigint, bigint[], text[])', 'EXECUTE') THEN
+        SELECT min(l.seq) INTO v_bad FROM @schema@.message_log l WHERE l.sid = a.sid AND l.seq = ANY(p_seqs) AND l.digest IS NULL AND l.body_digest IS NULL;
+        IF v_bad IS NOT NULL THEN
+            RAISE EXCEPTION 'session %: message % is from before digests, so an operator alone may restore its words', s.id, v_bad USING ERRCODE = 'insufficient_privilege',
+                HINT = format('Execute as an operator: compactor restore %s --tenant %s', quote_literal(s.id), quote_literal(s.tenant));
+        END IF;
     END IF;
     INSERT INTO @schema@.message_body SELECT a.sid, u.seq, u.body FROM unnest(p_seqs, p_bodies) u(seq, body);
     SELECT sum(pg_column_size(b.*)), pg_column_size(a.data) INTO stored, segment FROM @schema@.message_body b WHERE b.sid = a.sid AND b.seq = ANY(p_seqs);
@@ -244,7 +306,8 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- A segment may go, or lose messages, when their words are back; and it may lose its words by a purge. Nothing else of it changes.
+-- A segment may go, or lose messages, when their words are back or in another segment; and it may lose its words by a purge. Nothing
+-- else of it changes.
 CREATE OR REPLACE FUNCTION @schema@.keep_segment() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     v_out int8multirange := OLD.seqs - CASE TG_OP WHEN 'DELETE' THEN '{}' ELSE NEW.seqs END;
@@ -252,7 +315,11 @@ DECLARE
 BEGIN
     IF TG_OP = 'UPDATE' THEN
         v_ok := ROW(NEW.id, NEW.sid, NEW.codec, NEW.raw_bytes, NEW.checksum, NEW.created_at) = ROW(OLD.id, OLD.sid, OLD.codec, OLD.raw_bytes, OLD.checksum, OLD.created_at)
+            AND NEW.held = OLD.held AND (OLD.digests IS NULL OR NEW.digests = OLD.digests)
             AND NEW.seqs <@ OLD.seqs AND (NEW.data IS NOT DISTINCT FROM OLD.data OR NEW.data IS NULL AND NEW.seqs = OLD.seqs);
+    ELSE
+        v_out := v_out - coalesce((SELECT range_agg(x) FROM @schema@.archive_segments a, unnest(a.seqs) x
+            WHERE a.sid = OLD.sid AND a.id <> OLD.id AND a.data IS NOT NULL), '{}');
     END IF;
     IF NOT coalesce(v_ok, false) OR (SELECT count(*) FROM unnest(v_out) x JOIN @schema@.message_body b ON b.sid = OLD.sid AND b.seq >= lower(x) AND b.seq < upper(x))
             <> (SELECT coalesce(sum(upper(x) - lower(x)), 0) FROM unnest(v_out) x) THEN

@@ -53,7 +53,11 @@ BEGIN
     RETURN QUERY SELECT 'segment', a.id, 'checksum', encode(sha256(a.data), 'hex'), encode(a.checksum, 'hex'), false
     FROM @schema@.archive_segments a WHERE a.sid = s.sid AND sha256(a.data) <> a.checksum;
     RETURN QUERY SELECT 'session', NULL::bigint, 'archived', s.archived::text, x.seqs::text, false
-    FROM (SELECT coalesce((SELECT range_agg(g) FROM @schema@.archive_segments a, unnest(a.seqs) g WHERE a.sid = s.sid), '{}') AS seqs) x WHERE x.seqs <> s.archived;
+    FROM (SELECT coalesce((SELECT range_agg(g) FROM @schema@.archive_segments a, unnest(a.seqs) g WHERE a.sid = s.sid), '{}') - (s.erased - s.archived) AS seqs) x
+    WHERE x.seqs <> s.archived;
+    RETURN QUERY SELECT 'message', l.seq, 'erased', 'set, and the words are there', 'words that say so', false
+    FROM @schema@.message_log l JOIN @schema@.message_body b ON b.sid = l.sid AND b.seq = l.seq
+    WHERE l.sid = s.sid AND s.erased @> l.seq AND b.body <> @schema@.erased_body(l, b.body);
     FOR r IN SELECT l AS m, b.body FROM @schema@.message_log l LEFT JOIN @schema@.message_body b ON b.sid = l.sid AND b.seq = l.seq
         WHERE l.sid = s.sid AND CASE WHEN l.digest IS NOT NULL THEN l.digest <> @schema@.message_digest(l, b.body) END
     LOOP

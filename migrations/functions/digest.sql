@@ -3,6 +3,12 @@ CREATE OR REPLACE FUNCTION @schema@.body_digest(p_body text) RETURNS bytea LANGU
     SELECT substr(sha256(convert_to(p_body, 'UTF8')), 1, 16)
 $$;
 
+-- What a body says, however it is written (see same_message): 16 bytes, and those of the same without its reasoning, if it has any.
+CREATE OR REPLACE FUNCTION @schema@.said_digest(p_body text) RETURNS bytea LANGUAGE sql STABLE AS $$
+    SELECT string_agg(@schema@.body_digest((jsonb '{"tool_calls": []}' || jsonb_strip_nulls(b::jsonb))::text), '' ORDER BY n)
+    FROM (SELECT p_body AS b, 1 AS n UNION ALL SELECT w, 2 FROM @schema@.without_reasoning(p_body) w WHERE w::jsonb <> p_body::jsonb) x
+$$;
+
 -- Everything about a message that must never change, in 16 bytes: the columns that append does not derive from others.
 -- Whether a result is paired (8, see chat.Flags) is derived for sources. Messages from before body_digest need their body, p_body.
 -- Without a query, so that it is expanded where it is called.
@@ -18,6 +24,7 @@ $$;
 CREATE OR REPLACE FUNCTION @schema@.keep_digest() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     v_body text;
+    v_new  @schema@.message_log;
 BEGIN
     IF TG_OP = 'INSERT' THEN
         IF NEW.body_digest IS NULL THEN
@@ -26,13 +33,22 @@ BEGIN
         NEW.digest := @schema@.message_digest(NEW, NULL);
         RETURN NEW;
     END IF;
-    IF @schema@.is_erased(OLD.sid, OLD.seq) AND ROW(NEW.sid, NEW.seq, NEW.position, NEW.kind, NEW.id, NEW.role, NEW.call_ids, NEW.tool_call_id, NEW.source_id,
+    IF @schema@.is_erased(OLD.sid, OLD.seq) AND ROW(NEW.sid, NEW.seq, NEW.position, NEW.kind, NEW.id, NEW.role, NEW.call_ids, NEW.tool_call_id,
             NEW.summary_of, NEW.run, NEW.created_at) IS NOT DISTINCT FROM ROW(OLD.sid, OLD.seq, OLD.position, OLD.kind, OLD.id, OLD.role, OLD.call_ids,
-            OLD.tool_call_id, OLD.source_id, OLD.summary_of, OLD.run, OLD.created_at) THEN
+            OLD.tool_call_id, OLD.summary_of, OLD.run, OLD.created_at) THEN
         NEW.digest := @schema@.message_digest(NEW, NULL);
         RETURN NEW;
     END IF;
     SELECT body INTO v_body FROM @schema@.message_body WHERE sid = OLD.sid AND seq = OLD.seq;
+    -- A message from before digests gets one of what is stored (empty_bodies).
+    IF OLD.digest IS NULL AND OLD.body_digest IS NULL AND NEW.body_digest = @schema@.body_digest(v_body) THEN
+        v_new := NEW;
+        v_new.body_digest := NULL;
+        IF @schema@.message_digest(v_new, v_body) = @schema@.message_digest(OLD, v_body) THEN
+            NEW.digest := @schema@.message_digest(NEW, NULL);
+            RETURN NEW;
+        END IF;
+    END IF;
     IF NEW.digest IS DISTINCT FROM OLD.digest
         OR coalesce(@schema@.message_digest(NEW, v_body) NOT IN (@schema@.message_digest(OLD, v_body), coalesce(OLD.digest, '')), true) THEN
         RAISE EXCEPTION 'message % of session % is not to be changed', OLD.seq, OLD.sid USING ERRCODE = 'restrict_violation';
@@ -57,7 +73,8 @@ BEGIN
     END IF;
     RAISE EXCEPTION '%.% is append-only: % refused', TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_OP
         USING ERRCODE = 'restrict_violation',
-              HINT = CASE TG_TABLE_NAME WHEN 'runs' THEN 'A run that has changed a view explains it.' ELSE 'Compaction writes ranges of the session, never message rows.' END;
+              HINT = CASE TG_TABLE_NAME WHEN 'runs' THEN 'A run that has changed a view explains it.'
+                  WHEN 'forked_from' THEN 'An erasure follows the words by it.' ELSE 'Compaction writes ranges of the session, never message rows.' END;
 END $$;
 
 -- Only where they are missing, as writers wait for it. An update or delete of a partition fires its own triggers, so each
@@ -78,6 +95,10 @@ BEGIN
                 || ' FOR EACH STATEMENT EXECUTE FUNCTION @schema@.refuse_loss()', t);
         END IF;
     END LOOP;
+    IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = '@schema@.forked_from'::regclass AND tgname = 'append_only') THEN
+        CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON @schema@.forked_from
+            FOR EACH STATEMENT EXECUTE FUNCTION @schema@.refuse_change();
+    END IF;
     IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = '@schema@.message_body'::regclass AND tgname = 'keep_body') THEN
         CREATE TRIGGER keep_body BEFORE UPDATE ON @schema@.message_body
             FOR EACH ROW EXECUTE FUNCTION @schema@.keep_body();

@@ -1,6 +1,7 @@
 -- Erasure of words, for legal reasons: what was said leaves the log and the archive, what models answered leaves the stored
 -- answers, and summaries and replacements that may repeat it leave the log as well. The rows stay, with their seqs and ids,
--- the ids of their calls and the names of their tools, so that views stay valid and the ledger says what it said.
+-- the ids of their calls and the names of their tools, so that views stay valid and the ledger says what it said. What takes
+-- segments of the archive apart and compares texts is store/operator_erase.go, in the transaction of the erasure.
 
 -- What stands in the place of a body: a message of the same role, calls and kind that says nothing.
 CREATE OR REPLACE FUNCTION @schema@.erased_body(m @schema@.message_log, p_body text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
@@ -29,12 +30,18 @@ CREATE OR REPLACE FUNCTION @schema@.erase_seqs(s @schema@.sessions, p_seqs int8m
     OUT messages bigint, OUT derived bigint, OUT answers bigint) LANGUAGE plpgsql AS $$
 DECLARE
     v_all     int8multirange;
+    v_kept    int8multirange;
     v_more    int8multirange;
     v_taken   int8multirange := '{}';
     v_from    bigint;
     v_run     bigint;
 BEGIN
-    p_seqs := p_seqs * int8multirange(int8range(1, s.last_seq + 1)) - s.erased;
+    p_seqs := p_seqs * int8multirange(int8range(1, s.last_seq + 1));
+    -- What says so already stays. That erased names a message is not enough; and versions before archived what says so.
+    v_kept := s.erased * s.archived;
+    p_seqs := p_seqs - coalesce((SELECT range_agg(int8range(m.seq, m.seq + 1)) FROM unnest(p_seqs * s.erased - s.archived) x
+        CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq >= lower(x) AND l.seq < upper(x) OFFSET 0) m
+        JOIN @schema@.message_body b ON b.sid = s.sid AND b.seq = m.seq AND b.body = @schema@.erased_body(m, b.body)), '{}') - v_kept;
     v_all := p_seqs;
     LOOP
         SELECT range_agg(int8range(m.seq, m.seq + 1)) INTO v_more FROM @schema@.message_log m
@@ -50,20 +57,22 @@ BEGIN
         ended_at = coalesce(ended_at, clock_timestamp())
     WHERE sid = s.sid AND (answer IS NOT NULL OR state = 'asked');
     GET DIAGNOSTICS answers = ROW_COUNT;
-    messages := 0;
-    derived := 0;
-    IF isempty(v_all) THEN RETURN; END IF;
+    SELECT count(*) FILTER (WHERE m.kind = 'm'), count(*) FILTER (WHERE m.kind <> 'm') INTO messages, derived
+    FROM @schema@.message_log m WHERE m.sid = s.sid AND v_all @> m.seq;
+    v_all := v_all + v_kept;
+    IF isempty(v_all) AND NOT EXISTS (SELECT FROM @schema@.archive_segments a WHERE a.sid = s.sid AND a.seqs && s.erased) THEN RETURN; END IF;
 
-    UPDATE @schema@.sessions SET erased = erased + v_all, archived = archived - v_all WHERE sid = s.sid;   -- the triggers of the log look there
+    UPDATE @schema@.sessions SET erased = erased + v_all, archived = archived - v_all WHERE sid = s.sid RETURNING erased INTO s.erased;   -- the triggers of the log look there
     PERFORM set_config('compactor.fix', 'on', true);
     INSERT INTO @schema@.message_body AS b (sid, seq, body)
     SELECT m.sid, m.seq, @schema@.erased_body(m, o.body)
     FROM @schema@.message_log m LEFT JOIN @schema@.message_body o ON o.sid = m.sid AND o.seq = m.seq
     WHERE m.sid = s.sid AND v_all @> m.seq
     ON CONFLICT (sid, seq) DO UPDATE SET body = EXCLUDED.body;
-    DELETE FROM @schema@.archive_segments WHERE sid = s.sid AND seqs <@ v_all;
-    UPDATE @schema@.archive_segments SET seqs = seqs - v_all WHERE sid = s.sid AND data IS NULL AND seqs && v_all;
-    UPDATE @schema@.message_log m SET name = CASE m.role_code WHEN 't' THEN m.name END, reasoning_tokens = NULL, token_count = p.tokens,
+    -- A segment that has other words as well is replaced (replace_segment).
+    DELETE FROM @schema@.archive_segments WHERE sid = s.sid AND seqs <@ s.erased;
+    UPDATE @schema@.archive_segments SET seqs = seqs - s.erased WHERE sid = s.sid AND data IS NULL AND seqs && s.erased;
+    UPDATE @schema@.message_log m SET name = CASE m.role_code WHEN 't' THEN m.name END, source_id = NULL, reasoning_tokens = NULL, token_count = p.tokens,
         counter = p.counter, flags = p.flags | m.flags & 136::smallint, body_digest = @schema@.body_digest(b.body)
     FROM @schema@.message_body b CROSS JOIN LATERAL @schema@.parse_messages(json_build_array(b.body::json), NULL) p
     WHERE m.sid = s.sid AND v_all @> m.seq AND b.sid = m.sid AND b.seq = m.seq;
@@ -96,69 +105,37 @@ BEGIN
     UPDATE @schema@.runs SET messages_after = s.live_messages, tokens_after = s.live_tokens WHERE id = v_run;
     PERFORM pg_notify('@schema@', v_run::text);   -- see wait_run
 
-    SELECT count(*) FILTER (WHERE m.kind = 'm'), count(*) FILTER (WHERE m.kind <> 'm') INTO messages, derived
-    FROM @schema@.message_log m WHERE m.sid = s.sid AND v_all @> m.seq;
     IF p_rebuild AND EXISTS (SELECT FROM @schema@.view_rows(s.sid, s.live * v_all, s.reasoning_out) r WHERE r.kind = 's')
         AND NOT EXISTS (SELECT FROM @schema@.runs q WHERE q.sid = s.sid AND q.trigger = 'operator' AND q.status = 'queued') THEN
         PERFORM @schema@.request_compaction(s.tenant, s.id, '{"from": "log", "allow_growth": true}', p_by, 'operator');
     END IF;
 END $$;
 
--- The session, and those of its forks that have copies of these messages; and with p_up those that it was forked from.
-CREATE OR REPLACE FUNCTION @schema@.copies_of(p_sid bigint, p_seqs int8multirange, p_up boolean) RETURNS TABLE (sid bigint, seqs int8multirange)
+-- The session with these messages, and those of its forks that have copies of them; and with p_up those that it was forked
+-- from. p_more has messages of others of them, as {sid: seqs}.
+CREATE OR REPLACE FUNCTION @schema@.copies_of(p_sid bigint, p_seqs int8multirange, p_up boolean, p_more jsonb) RETURNS TABLE (sid bigint, seqs int8multirange)
 LANGUAGE sql STABLE AS $$
     WITH RECURSIVE family AS (
-        SELECT p_sid AS sid, p_seqs AS seqs
+        SELECT x.* FROM (SELECT p_sid AS sid, p_seqs AS seqs UNION ALL SELECT k::bigint, v::int8multirange FROM jsonb_each_text(p_more) e(k, v)) x
         UNION
         SELECT c.* FROM family f
-        CROSS JOIN LATERAL (SELECT t.sid FROM @schema@.sessions t WHERE t.parent = f.sid
-            UNION ALL SELECT t.parent FROM @schema@.sessions t WHERE t.sid = f.sid AND t.parent IS NOT NULL AND p_up) n
-        CROSS JOIN LATERAL (SELECT n.sid, (SELECT range_agg(int8range(m.seq, m.seq + 1))
-            FROM @schema@.message_log m JOIN @schema@.message_log c ON c.sid = n.sid AND c.seq = m.seq AND c.id = m.id AND c.created_at = m.created_at
-            WHERE m.sid = f.sid AND f.seqs @> m.seq AND m.kind = 'm') AS seqs) c
-        WHERE c.seqs IS NOT NULL)
-    SELECT f.sid, f.seqs FROM family f ORDER BY f.sid
+        CROSS JOIN LATERAL (SELECT t.sid, t.seqs * f.seqs AS seqs FROM @schema@.forked_from t WHERE t.parent = f.sid
+            UNION ALL SELECT t.parent, t.seqs * f.seqs FROM @schema@.forked_from t WHERE t.sid = f.sid AND p_up) c
+        WHERE NOT isempty(c.seqs))
+    SELECT f.sid, range_agg(x) FROM family f, unnest(f.seqs) x WHERE f.sid IN (SELECT s.sid FROM @schema@.sessions s) GROUP BY 1 ORDER BY 1
 $$;
 
--- Of the sessions with these messages, those that have words in the archive.
-CREATE OR REPLACE FUNCTION @schema@.archived_copies(p_tenant text, p_session text, p_ids text[]) RETURNS SETOF text LANGUAGE sql STABLE AS $$
-    SELECT t.id FROM @schema@.sessions s
-    CROSS JOIN LATERAL @schema@.copies_of(s.sid, (SELECT range_agg(int8range(m.seq, m.seq + 1)) FROM @schema@.message_log m WHERE m.sid = s.sid AND m.id = ANY(p_ids)), true) c
-    JOIN @schema@.sessions t ON t.sid = c.sid
-    WHERE s.tenant = @schema@.tenant_of(p_tenant) AND s.id = p_session AND EXISTS (SELECT FROM @schema@.archive_segments a WHERE a.sid = t.sid AND a.data IS NOT NULL)
-$$;
-
--- Erases what else a session has of words.
-CREATE OR REPLACE FUNCTION @schema@.erase_rest(p_sid bigint) RETURNS void LANGUAGE plpgsql AS $$
+-- Locks the sessions that have messages of a session, with null for p_ids all, and returns each with these, and with what was
+-- said in it after the first of them that is neither one of these nor a copy of what another of them says.
+CREATE OR REPLACE FUNCTION @schema@.lock_copies(p_tenant text, p_session text, p_ids text[])
+RETURNS TABLE (sid bigint, session text, seqs int8multirange, later int8multirange) LANGUAGE plpgsql SET jit = off AS $$
 DECLARE
-    s @schema@.sessions;
-BEGIN
-    UPDATE @schema@.sessions SET labels = '{}', metadata = '{}' WHERE sid = p_sid RETURNING * INTO s;
-    UPDATE @schema@.runs SET options = CASE WHEN status IN ('queued', 'running') THEN options - 'focus' END WHERE sid = p_sid AND options IS NOT NULL;
-    PERFORM @schema@.use_policy(s);
-    PERFORM @schema@.refresh_children(s.sid);
-END $$;
-
--- Erases messages of a session wherever they were copied to or from by forks, or with null for p_ids all of it, with its
--- labels, its metadata and what was asked of its runs, and the copies in its forks. Returns the row that records it.
---
--- A segment of the archive keeps what it was made of, so all of a session have to be back before messages of it are erased
--- (CA001). p_dry_run does without, for a caller that rolls back.
-CREATE OR REPLACE FUNCTION @schema@.erase(p_tenant text, p_session text, p_ids text[], p_note text, p_by text, p_dry_run boolean) RETURNS @schema@.erasures
-LANGUAGE plpgsql SET jit = off AS $$
-DECLARE
-    e      @schema@.erasures;
     s      @schema@.sessions;
     v_seqs int8multirange;
     v_bad  text;
-    v_copy record;
-    v      record;
     v_n    int;
     v_last int;
 BEGIN
-    IF coalesce(p_note, '') = '' THEN
-        RAISE EXCEPTION 'erase: a note that says why is required' USING ERRCODE = 'invalid_parameter_value';
-    END IF;
     s := @schema@.lock_session(p_tenant, p_session, NULL, false);
     SELECT string_agg(quote_literal(i), ', ') INTO v_bad FROM unnest(p_ids) i
     WHERE NOT EXISTS (SELECT FROM @schema@.message_log m WHERE m.sid = s.sid AND m.id = i AND m.kind = 'm');
@@ -167,36 +144,104 @@ BEGIN
     END IF;
     v_seqs := CASE WHEN p_ids IS NULL THEN int8multirange(int8range(1, s.last_seq + 1)) ELSE
         (SELECT range_agg(int8range(m.seq, m.seq + 1)) FROM @schema@.message_log m WHERE m.sid = s.sid AND m.id = ANY(p_ids)) END;
-    INSERT INTO @schema@.erasures (tenant, session, ids, note, requested_by, confirmed_by, confirmed_at)
-    VALUES (s.tenant, s.id, p_ids, p_note, coalesce(p_by, ''), coalesce(p_by, ''), now()) RETURNING * INTO e;
     LOOP   -- until no fork of one that was not locked yet has made another copy; of two erasures of a family that meet, one is repeated
-        PERFORM FROM @schema@.sessions t WHERE t.sid IN (SELECT c.sid FROM @schema@.copies_of(s.sid, v_seqs, p_ids IS NOT NULL) c) ORDER BY t.sid FOR NO KEY UPDATE;
+        PERFORM FROM @schema@.sessions t WHERE t.sid IN (SELECT c.sid FROM @schema@.copies_of(s.sid, v_seqs, p_ids IS NOT NULL, '{}') c) ORDER BY t.sid FOR NO KEY UPDATE;
         GET DIAGNOSTICS v_n = ROW_COUNT;
         EXIT WHEN v_n = v_last;
         v_last := v_n;
     END LOOP;
-    FOR v_copy IN SELECT * FROM @schema@.copies_of(s.sid, v_seqs, p_ids IS NOT NULL) LOOP
-        SELECT * INTO s FROM @schema@.sessions WHERE sid = v_copy.sid FOR NO KEY UPDATE;
-        s := @schema@.follow_policy(s);
+    RETURN QUERY WITH c AS MATERIALIZED (SELECT * FROM @schema@.copies_of(s.sid, v_seqs, p_ids IS NOT NULL, '{}'))
+        SELECT c.sid, t.id, c.seqs, int8multirange(int8range(lower(c.seqs), t.last_seq + 1)) - c.seqs - t.erased
+            - coalesce((SELECT range_agg(x) FROM @schema@.forked_from f, unnest(f.seqs) x WHERE f.sid = c.sid AND f.parent IN (SELECT o.sid FROM c o)), '{}')
+        FROM c JOIN @schema@.sessions t ON t.sid = c.sid ORDER BY c.sid;
+END $$;
+
+-- Erases what else a session has of words; of a fork, what it has of its parent s.
+CREATE OR REPLACE FUNCTION @schema@.erase_rest(s @schema@.sessions, p_sid bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    t @schema@.sessions;
+BEGIN
+    UPDATE @schema@.sessions SET labels = (SELECT coalesce(jsonb_object_agg(k, v), '{}') FROM jsonb_each(labels) e(k, v) WHERE sid <> s.sid AND v IS DISTINCT FROM s.labels->k),
+        metadata = (SELECT coalesce(jsonb_object_agg(k, v), '{}') FROM jsonb_each(metadata) e(k, v) WHERE sid <> s.sid AND v IS DISTINCT FROM s.metadata->k)
+    WHERE sid = p_sid RETURNING * INTO t;
+    UPDATE @schema@.runs SET options = CASE WHEN status IN ('queued', 'running') THEN options - 'focus' END
+    WHERE sid = p_sid AND options IS NOT NULL AND (sid = s.sid OR origin IS NOT NULL);
+    PERFORM @schema@.use_policy(t);
+    PERFORM @schema@.refresh_children(t.sid);
+END $$;
+
+-- Erases messages of a session wherever they were copied to or from by forks, or with null for p_ids all of it, with its
+-- labels, its metadata and what was asked of its runs, and the copies in its forks. p_more has other messages of these
+-- sessions that repeat the words, and p_repeats is a list of these and of those that may, for the record, which is returned.
+--
+-- Segments of the archive that have other words as well are left to the caller, and the erasure has not ended then:
+-- segments_to_erase, replace_segment, end_erasure.
+CREATE OR REPLACE FUNCTION @schema@.erase(p_tenant text, p_session text, p_ids text[], p_note text, p_by text, p_more jsonb DEFAULT '{}', p_repeats jsonb DEFAULT '[]')
+RETURNS @schema@.erasures LANGUAGE plpgsql SET jit = off AS $$
+DECLARE
+    e      @schema@.erasures;
+    s      @schema@.sessions;
+    t      @schema@.sessions;
+    v_seqs int8multirange;
+    v_copy record;
+    v      record;
+BEGIN
+    IF coalesce(p_note, '') = '' THEN
+        RAISE EXCEPTION 'erase: a note that says why is required' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT * INTO s FROM @schema@.sessions WHERE tenant = @schema@.tenant_of(p_tenant) AND id = p_session;
+    SELECT c.seqs INTO v_seqs FROM @schema@.lock_copies(p_tenant, p_session, p_ids) c WHERE c.sid = s.sid;
+    IF EXISTS (SELECT FROM jsonb_each_text(p_more) k WHERE NOT k.key::bigint IN (SELECT c.sid FROM @schema@.copies_of(s.sid, v_seqs, p_ids IS NOT NULL, '{}') c)) THEN
+        RAISE EXCEPTION 'erase: what repeats the words is to be in a session that has them' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    INSERT INTO @schema@.erasures (tenant, session, ids, note, requested_by, confirmed_by, confirmed_at, repeats)
+    VALUES (s.tenant, s.id, p_ids, p_note, coalesce(p_by, ''), coalesce(p_by, ''), now(), p_repeats) RETURNING * INTO e;
+    -- What repeats the words may have been copied to others.
+    PERFORM FROM @schema@.sessions x WHERE x.sid IN (SELECT c.sid FROM @schema@.copies_of(s.sid, v_seqs, p_ids IS NOT NULL, p_more) c) ORDER BY x.sid FOR NO KEY UPDATE;
+    SELECT * INTO s FROM @schema@.sessions WHERE sid = s.sid;
+    FOR v_copy IN SELECT * FROM @schema@.copies_of(s.sid, v_seqs, p_ids IS NOT NULL, p_more) LOOP
+        SELECT * INTO t FROM @schema@.sessions WHERE sid = v_copy.sid FOR NO KEY UPDATE;
+        t := @schema@.follow_policy(t);
         IF p_ids IS NOT NULL THEN
-            IF NOT p_dry_run AND EXISTS (SELECT FROM @schema@.archive_segments WHERE sid = s.sid AND data IS NOT NULL) THEN
-                RAISE EXCEPTION 'session %: words are in the archive', s.id USING ERRCODE = 'CA001', DETAIL = '{[1,)}',
-                    HINT = format('Execute: compactor restore %s --tenant %s', quote_literal(s.id), quote_literal(s.tenant));
-            END IF;
-            PERFORM @schema@.refuse_in_open_loop(s, (SELECT min(r.position) FROM @schema@.view_rows(s.sid, s.live * v_copy.seqs, '{}') r));
+            PERFORM @schema@.refuse_in_open_loop(t, (SELECT min(r.position) FROM @schema@.view_rows(t.sid, t.live * v_copy.seqs, '{}') r));
         END IF;
-        SELECT * INTO v FROM @schema@.erase_seqs(s, v_copy.seqs, p_by, p_ids IS NOT NULL);
+        SELECT * INTO v FROM @schema@.erase_seqs(t, v_copy.seqs, p_by, p_ids IS NOT NULL);
+        IF p_ids IS NULL THEN
+            PERFORM @schema@.erase_rest(s, t.sid);
+        END IF;
+        e.sids := e.sids || t.sid;
         e.sessions := e.sessions + 1;
         e.messages := e.messages + v.messages;
         e.derived := e.derived + v.derived;
         e.answers := e.answers + v.answers;
     END LOOP;
-    IF p_ids IS NULL THEN
-        PERFORM @schema@.erase_rest((SELECT sid FROM @schema@.sessions WHERE tenant = e.tenant AND id = e.session));
+    UPDATE @schema@.erasures SET sessions = e.sessions, messages = e.messages, derived = e.derived, answers = e.answers, sids = e.sids WHERE id = e.id;
+    IF NOT EXISTS (SELECT FROM @schema@.segments_to_erase(e.id)) THEN
+        PERFORM @schema@.end_erasure(e.id);
     END IF;
-    UPDATE @schema@.erasures SET sessions = e.sessions, messages = e.messages, derived = e.derived, answers = e.answers, ended_at = clock_timestamp()
-    WHERE id = e.id RETURNING * INTO e;
+    SELECT * INTO e FROM @schema@.erasures WHERE id = e.id;
     RETURN e;
+END $$;
+
+-- The segments with words that an erasure was about and others, and whose words of them are to stay.
+CREATE OR REPLACE FUNCTION @schema@.segments_to_erase(p_erasure bigint) RETURNS TABLE (id bigint, sid bigint, keep int8multirange) LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    e @schema@.erasures;
+BEGIN
+    SELECT * INTO e FROM @schema@.erasures x WHERE x.id = p_erasure AND x.tenant = @schema@.tenant_of(x.tenant);
+    RETURN QUERY SELECT a.id, a.sid, a.seqs - s.erased FROM @schema@.sessions s JOIN @schema@.archive_segments a ON a.sid = s.sid
+        WHERE s.sid = ANY(e.sids) AND a.data IS NOT NULL AND a.held && s.erased ORDER BY a.id;
+END $$;
+
+-- Records the end of an erasure, if the archive has nothing left of it.
+CREATE OR REPLACE FUNCTION @schema@.end_erasure(p_erasure bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    v_left bigint := (SELECT min(id) FROM @schema@.segments_to_erase(p_erasure));
+BEGIN
+    IF v_left IS NOT NULL THEN
+        RAISE EXCEPTION 'erasure % has not ended: segment % of the archive has words of it', p_erasure, v_left USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    UPDATE @schema@.erasures SET ended_at = clock_timestamp() WHERE id = p_erasure AND tenant = @schema@.tenant_of(tenant) AND session IS NOT NULL AND ended_at IS NULL;
 END $$;
 
 -- Asks for the erasure of all sessions of a tenant; confirm_erasure begins it.
@@ -253,7 +298,10 @@ BEGIN
         RETURN e;
     END IF;
     SELECT * INTO v FROM @schema@.erase_seqs(@schema@.follow_policy(s), int8multirange(int8range(1, s.last_seq + 1)), e.confirmed_by, false);
-    PERFORM @schema@.erase_rest(s.sid);
+    PERFORM @schema@.erase_rest(s, s.sid);
+    IF EXISTS (SELECT FROM @schema@.archive_segments a WHERE a.sid = s.sid AND a.data IS NOT NULL AND a.held && int8multirange(int8range(1, s.last_seq + 1))) THEN
+        RAISE EXCEPTION 'session %: the archive has words of it still', s.id USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
     UPDATE @schema@.erasures SET last_sid = s.sid, sessions = sessions + 1, messages = messages + v.messages,
         derived = derived + v.derived, answers = answers + v.answers WHERE id = p_id RETURNING * INTO e;
     RETURN e;

@@ -55,19 +55,20 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'session % of tenant % exists already', p_new_session, v_tenant USING ERRCODE = 'unique_violation';
     END IF;
+    INSERT INTO @schema@.forked_from VALUES (n.sid, s.sid, int8multirange(int8range(1, v_next)));
 
     SELECT array_agg(t.id), array_agg(nextval(pg_get_serial_sequence('@schema@.runs', 'id'))) INTO v_runs, v_ids
     FROM (SELECT id FROM @schema@.runs WHERE sid = s.sid AND status = 'applied' AND revision <= r.revision ORDER BY revision) t;
     INSERT INTO @schema@.runs (id, sid, origin, trigger, kind, requested_by, options, policy_hash, policy, policy_version, fired, status, outcome, queued_at,
         started_at, ended_at, worker, revision, base_run, undoes, restores, snapshot_seq, snapshot_revision, applied_seq, live_before, live_after,
         included, appended, steps, messages_before, messages_after, tokens_before, tokens_after, utilization, plan_us, total_us,
-        reasoning_before, reasoning_taken)
+        reasoning_before, reasoning_taken, said_until)
     OVERRIDING SYSTEM VALUE
     SELECT v_ids[i], n.sid, coalesce(t.origin, t.id), t.trigger, t.kind, t.requested_by, t.options, t.policy_hash, t.policy, t.policy_version, t.fired, t.status, t.outcome, t.queued_at,
         t.started_at, t.ended_at, t.worker, t.revision, v_ids[array_position(v_runs, t.base_run)], v_ids[array_position(v_runs, t.undoes)],
         v_ids[array_position(v_runs, t.restores)], t.snapshot_seq, t.snapshot_revision, t.applied_seq, t.live_before, t.live_after,
         t.included, t.appended, t.steps, t.messages_before, t.messages_after, t.tokens_before, t.tokens_after, t.utilization, t.plan_us, t.total_us,
-        t.reasoning_before, t.reasoning_taken * int8multirange(int8range(1, v_next))
+        t.reasoning_before, t.reasoning_taken * int8multirange(int8range(1, v_next)), t.said_until
     FROM unnest(v_runs) WITH ORDINALITY u(run, i) JOIN @schema@.runs t ON t.id = u.run;
     INSERT INTO @schema@.message_log (sid, seq, position, cumulative_tokens, token_count, calls, flags, role_code, kind, id, role,
         name, call_ids, tool_call_id, source_id, counter, summary_of, run, created_at, body_digest, reasoning_tokens)
@@ -85,7 +86,8 @@ BEGIN
     SELECT coalesce(max(f.want) FILTER (WHERE f.field = 'open_calls'), '{}')::text[], coalesce(bool_or(f.field = 'open_answered'), false)
     INTO n.open_calls, n.open_answered FROM @schema@.audit_derived(n) f;
     SELECT count(*) AS messages, coalesce(sum(l.token_count), 0) AS tokens, count(*) FILTER (WHERE l.role_code = 'u') AS turns INTO v_since
-    FROM @schema@.message_log l WHERE l.sid = n.sid AND l.kind = 'm' AND l.seq > coalesce(r.snapshot_seq, 0);
+    FROM @schema@.message_log l WHERE l.sid = n.sid AND l.kind = 'm' AND l.seq > coalesce((SELECT c.snapshot_seq FROM @schema@.runs c
+        WHERE c.sid = n.sid AND c.kind IN ('compact', 'repair') ORDER BY c.revision DESC LIMIT 1), 0);   -- as end_run counts
     UPDATE @schema@.sessions SET live = n.live, reasoning_out = n.reasoning_out, revision = n.revision, head_run = n.head_run,
         tail_start_seq = n.tail_start_seq, last_seq = n.last_seq, last_source_seq = n.last_source_seq, messages = n.messages, turns = n.turns,
         total_tokens = n.total_tokens, live_messages = n.live_messages, live_tokens = n.live_tokens, live_estimated_tokens = n.live_estimated_tokens,

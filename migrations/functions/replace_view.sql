@@ -91,10 +91,10 @@ BEGIN
     END IF;
     INSERT INTO @schema@.runs (sid, trigger, kind, requested_by, status, outcome, started_at, ended_at, in_force, revision, base_run,
         snapshot_seq, snapshot_revision, applied_seq, live_before, live_after, included, appended, messages_before, tokens_before,
-        reasoning_before, reasoning_taken)
+        reasoning_before, reasoning_taken, said_until)
     VALUES (s.sid, 'application', 'replace', coalesce(p_requested_by, ''), 'applied', 'replaced', now(), clock_timestamp(), true, s.revision + 1, s.head_run,
         s.last_seq, s.revision, s.last_seq, s.live, s.live - v_gone + v_back, v_back, '{}', s.live_messages, s.live_tokens,
-        s.reasoning_out, v_taken)
+        s.reasoning_out, v_taken, s2.last_seq)
     RETURNING id INTO v_run;
     IF NOT isempty(v_gone) THEN
         INSERT INTO @schema@.exclusions (run, sid, reason, seqs) VALUES (v_run, s.sid, 'replaced', v_gone);

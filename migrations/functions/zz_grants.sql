@@ -24,7 +24,7 @@ BEGIN
         IF r.kind = 'worker' THEN
             EXECUTE 'GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA @schema@ TO ' || r.name;
             -- Written by functions and migrations.
-            EXECUTE 'REVOKE INSERT, UPDATE, DELETE ON @schema@.messages, @schema@.message_log, @schema@.message_body, @schema@.archive_segments, @schema@.archive_cursors, @schema@.disk_passes, @schema@.exclusions, @schema@.calibrations, @schema@.installed_functions, '
+            EXECUTE 'REVOKE INSERT, UPDATE, DELETE ON @schema@.messages, @schema@.message_log, @schema@.message_body, @schema@.archive_segments, @schema@.archive_cursors, @schema@.disk_passes, @schema@.exclusions, @schema@.forked_from, @schema@.calibrations, @schema@.installed_functions, '
                 '@schema@.schema_version, @schema@.policy_versions, @schema@.policy_heads, @schema@.policy_changes, @schema@.policy_refresh, @schema@.spending_limits, @schema@.spending_minutes, @schema@.used_elsewhere, @schema@.closed_children, @schema@.bulk_undo_runs'
                 || (SELECT coalesce(string_agg(', ' || inhrelid::regclass, ''), '') FROM pg_inherits
                     WHERE inhparent IN ('@schema@.message_log'::regclass, '@schema@.message_body'::regclass)) || ' FROM ' || r.name;
@@ -48,7 +48,7 @@ BEGIN
             ('archive_oldest', '{worker}'),
             ('archive_page', '{operator}'),
             ('archive_preview', '{reader}'),
-            ('archived_copies', '{operator}'),
+            ('archived_as', '{}'),
             ('archived_words', '{application,reader}'),
             ('ask_summary', '{worker}'),
             ('audit_derived', '{}'),
@@ -78,6 +78,7 @@ BEGIN
             ('disk_use', '{reader}'),
             ('effective_labels', '{}'),
             ('empty_bodies', '{operator}'),
+            ('end_erasure', '{operator}'),
             ('end_run', '{worker}'),
             ('end_runs', '{worker}'),
             ('erase', '{operator}'),
@@ -96,6 +97,7 @@ BEGIN
             ('follow_policy', '{}'),
             ('foreign_format', '{}'),
             ('foreign_message', '{}'),
+            ('forged_words', '{reader}'),
             ('fork', '{application}'),
             ('free_reasoning', '{}'),
             ('group_boundary', '{}'),
@@ -116,6 +118,7 @@ BEGIN
             ('limited_use', '{worker}'),
             ('line_of', '{}'),
             ('lock_archived', '{application}'),
+            ('lock_copies', '{operator}'),
             ('lock_session', '{}'),
             ('mark_in_force', '{}'),
             ('matching_runs', '{}'),
@@ -157,6 +160,7 @@ BEGIN
             ('refuse_loss', '{}'),
             ('release_throttled', '{worker}'),
             ('repair_json', '{}'),
+            ('replace_segment', '{operator}'),
             ('replace_view', '{application}'),
             ('report_state', '{application}'),
             ('report_usage', '{application}'),
@@ -170,10 +174,12 @@ BEGIN
             ('roleless', '{}'),
             ('run_ends', '{}'),
             ('same_message', '{}'),
+            ('said_digest', '{}'),
             ('save_and_wake', '{}'),
             ('save_policies', '{}'),
             ('save_thresholds', '{worker}'),
             ('scope_of', '{}'),
+            ('segments_to_erase', '{operator}'),
             ('set_labels', '{application}'),
             ('set_model', '{application}'),
             ('set_parent', '{application}'),
