@@ -41,7 +41,7 @@ func (x *doctorReport) data(ctx context.Context, st *store.Store, c *doctorCmd) 
 	x.erasures(ctx, st)
 }
 
-// erasures finds those of tenants that were confirmed and have not ended.
+// erasures finds those that were confirmed and have not ended.
 func (x *doctorReport) erasures(ctx context.Context, st *store.Store) {
 	all, err := st.Erasures(ctx, "", maxListed)
 	if err != nil {
@@ -49,7 +49,12 @@ func (x *doctorReport) erasures(ctx context.Context, st *store.Store) {
 		return
 	}
 	for _, e := range all {
-		if !e.ConfirmedAt.IsZero() && e.EndedAt.IsZero() {
+		switch {
+		case e.ConfirmedAt.IsZero() || !e.EndedAt.IsZero():
+		case e.Session != "":
+			x.add("work", fmt.Sprintf("erasure %d", e.ID), checkFail, fmt.Sprintf("of session %s of tenant %s has not ended: the archive has words of it", term.Clean(e.Session), term.Clean(e.Tenant)),
+				"repeat the erase command: SQL alone does not take the archive apart")
+		default:
 			x.add("work", fmt.Sprintf("erasure %d", e.ID), checkWarn, fmt.Sprintf("of tenant %s has not ended", term.Clean(e.Tenant)),
 				fmt.Sprintf("if none is at work on it, `compactor erase confirm %d --tenant %s%s` goes on", e.ID, term.Clean(e.Tenant), x.env.at()))
 		}

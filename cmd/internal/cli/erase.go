@@ -22,6 +22,8 @@ type eraseCmd struct {
 func (*eraseCmd) Help() string {
 	return `For legal reasons, and for good: no undo brings erased words back. They leave the log and the archive, and so do the summaries and replacements that may repeat them, and the stored answers of models. A summary that is in a view is written anew from the log by a run. Each message keeps its row, its id and its place, and says [erased].
 
+What an application said later may repeat the words. A message that it stored with a replacement of the view, such as a summary of its own, is erased with them if a part of them stands in it: 40 characters in a row, or all of a shorter message. Others of these, and all other messages with such a part, are listed and left to you.
+
 Postgres overwrites freed space in its own time: VACUUM FULL of the tables message_body, message_log and summary_calls does it at once. Backups and archives of the write-ahead log keep the words until they expire.
 
 Examples:
@@ -47,6 +49,7 @@ func (f eraseFlags) run(ctx context.Context, e *Env, st *store.Store, k store.Ke
 		if err := e.Out.Pairs(erasurePairs(found)...); err != nil {
 			return err
 		}
+		sayRepeats(e, found)
 	}
 	switch ok, err := f.confirmed(e, 1, "Erase them for good?"); {
 	case err != nil:
@@ -64,7 +67,41 @@ func (f eraseFlags) run(ctx context.Context, e *Env, st *store.Store, k store.Ke
 		return term.JSON(e.Out.W, done)
 	}
 	e.say("erased: %s", erasedText(done))
+	if left := leftRepeats(done); left > 0 {
+		e.note("left: %s that hold words of them, or may: see above; erase message SESSION MESSAGE erases them", term.Plural(left, "message", "messages"))
+	}
 	return nil
+}
+
+func leftRepeats(x store.Erasure) (n int) {
+	for _, r := range x.Repeats {
+		if !r.Erased {
+			n++
+		}
+	}
+	return n
+}
+
+// sayRepeats lists the later messages that hold erased words, or may, up to maxListed of a kind.
+func sayRepeats(e *Env, x store.Erasure) {
+	counts := map[string]int{}
+	for _, r := range x.Repeats {
+		what := "left, as words of them stand in it"
+		switch {
+		case r.Erased:
+			what = "erased too, as the application stored it with a replacement of the view and words of them stand in it"
+		case r.Replaced:
+			what = "left, as the application stored it with a replacement of the view: it may repeat them in words of its own"
+		}
+		if counts[what]++; counts[what] <= maxListed {
+			e.say("message %s of session %s: %s", term.Clean(r.Message), term.Clean(r.Session), what)
+		}
+	}
+	for what, n := range counts {
+		if n > maxListed {
+			e.say("%s: %s more, which --json lists", what, term.Count(n-maxListed))
+		}
+	}
 }
 
 func erasurePairs(x store.Erasure) [][2]any {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 func TestEraseAsksAndTells(t *testing.T) {
@@ -42,4 +43,40 @@ func TestEraseAsksAndTells(t *testing.T) {
 	}
 	invoke(t, db, "erase", "confirm", "8", "--yes").want(t, exitRefused, "erasure 8 has ended")
 	invoke(t, db, "doctor").want(t, 0)
+}
+
+func TestEraseNamesWhatTheApplicationStoredAfterTheWords(t *testing.T) {
+	t.Parallel()
+	db := compacted(t)
+	st, err := store.Open(t.Context(), store.Config{URL: strings.TrimPrefix(db[0], "DATABASE_URL=")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	k := store.Key{Session: "said"}
+	say := func(id, text string) store.NewMessage {
+		return store.NewMessage{Message: chat.Message{ID: id, Role: chat.RoleUser, Content: chat.TextContent(text)}}
+	}
+	if _, _, err := st.Append(t.Context(), k, "", []store.NewMessage{say("m1", "my number is 4711"), say("m2", "and what is it?")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Replace(t.Context(), k, 0, []store.NewMessage{say("s1", "He said: my number is 4711."), say("s2", "He gave a number."), say("m2", "and what is it?")}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := st.Append(t.Context(), k, "", []store.NewMessage{say("m3", "as I said, my number is 4711")}); err != nil {
+		t.Fatal(err)
+	}
+	lines := []string{
+		"message s1 of session said: erased too, as", "message s2 of session said: left, as the application stored it", "message m3 of session said: left, as words of them stand in it",
+	}
+	invoke(t, db, "erase", "message", "said", "m1", "--note", "x", "--dry-run").want(t, 0, append(lines, "messages                    2\n")...)
+	preview := decode[struct{ Preview store.Erasure }](t, invoke(t, db, "erase", "message", "said", "m1", "--note", "x", "--dry-run", "--json").want(t, 0)).Preview
+	if len(preview.Repeats) != 3 {
+		t.Errorf("%+v", preview)
+	}
+	invoke(t, db, "erase", "message", "said", "m1", "--note", "x", "--yes").want(t, 0, append(lines, "erased: 2 messages", "left: 2 messages that hold words of them, or may")...)
+	if got := invoke(t, db, "view", "said", "--full").want(t, 0); strings.Count(got.stdout, "4711") != 1 {
+		t.Errorf("%s", got.stdout)
+	}
+	invoke(t, db, "erase", "list", "--json").want(t, 0, `"message": "s2"`)
 }
