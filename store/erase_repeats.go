@@ -75,10 +75,10 @@ func (s *Store) repeats(ctx context.Context, tx pgx.Tx, k Key, ids []string) (fo
 		var erased []chat.Seq
 		err = errors.Join(err, s.said(ctx, tx, Key{Tenant: k.Tenant, Session: c.Session}, c.SID, c.Later, func(m said, text string) {
 			r := Repeat{Session: c.Session, Message: m.ID, Replaced: m.Replaced, Holds: words.in(text)}
-			if r.Erased = r.Holds && r.Replaced; r.Erased {
+			if r.Erased = r.Holds && (r.Replaced || m.Derived); r.Erased {
 				erased = append(erased, m.Seq)
 			}
-			if r.Holds || r.Replaced {
+			if !m.Derived && (r.Holds || r.Replaced) {
 				found = append(found, r)
 			}
 		}))
@@ -89,25 +89,26 @@ func (s *Store) repeats(ctx context.Context, tx pgx.Tx, k Key, ids []string) (fo
 	return found, more, err
 }
 
-// said is a source message, and whether it came with a replacement of the view.
+// said is a source message, and whether it came with a replacement of the view; or what a run
+// wrote in the place of a message, of which erase does not know whether it holds others' words.
 type said struct {
-	Seq      chat.Seq
-	ID       string
-	Replaced bool
+	Seq               chat.Seq
+	ID                string
+	Replaced, Derived bool
 }
 
-// said calls yield with each source message of ranges and its body. Words that were purged, and
-// those of a segment that cannot be read, are left out.
+// said calls yield with each source message and each replacement of ranges, and its body. Words
+// that were purged, and those of a segment that cannot be read, are left out.
 func (s *Store) said(ctx context.Context, tx pgx.Tx, k Key, sid int64, ranges string, yield func(m said, body string)) error {
 	// Earlier versions did not note how far a replacement's own messages go: they are not later than it.
 	const query = `
-		SELECT m.seq, m.id, coalesce(m.replaced, false), coalesce(b.body, '') FROM (
+		SELECT m.seq, m.id, m.kind = 'm' AND coalesce(m.replaced, false), m.kind = 'i', coalesce(b.body, '') FROM (
 			SELECT seq, id, kind, coalesce(seq <= max(said_until) OVER w, false) OR created_at <= max(ended_at) FILTER (WHERE said_until IS NULL) OVER w AS replaced FROM (
 				SELECT l.seq AS behind, l.seq, l.id, l.kind, l.created_at, NULL::timestamptz AS ended_at, NULL::bigint AS said_until FROM compactor.message_log l WHERE l.sid = $1
 				UNION ALL SELECT r.applied_seq + 1, NULL, NULL, 'r', NULL, r.ended_at, r.said_until FROM compactor.runs r
 				WHERE r.sid = $1 AND r.kind = 'replace' AND r.status = 'applied') x WINDOW w AS (ORDER BY behind)) m
 		LEFT JOIN compactor.message_body b ON b.sid = $1 AND b.seq = m.seq
-		WHERE m.kind = 'm' AND $2::int8multirange @> m.seq`
+		WHERE m.kind IN ('m', 'i') AND $2::int8multirange @> m.seq`
 	if ranges == "{}" {
 		return nil
 	}
@@ -118,7 +119,7 @@ func (s *Store) said(ctx context.Context, tx pgx.Tx, k Key, sid int64, ranges st
 	var m said
 	var text string
 	away := map[chat.Seq]said{}
-	if _, err := pgx.ForEachRow(rows, []any{&m.Seq, &m.ID, &m.Replaced, &text}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&m.Seq, &m.ID, &m.Replaced, &m.Derived, &text}, func() error {
 		if text == "" {
 			away[m.Seq] = m
 		} else {

@@ -9,13 +9,13 @@ DECLARE
     i        int;
 BEGIN
     IF p.id IS NOT NULL THEN
-        SELECT l.seq, b.body INTO v_known FROM @schema@.message_log l LEFT JOIN @schema@.message_body b ON b.sid = l.sid AND b.seq = l.seq
+        SELECT l.seq, b.body, l.body_digest INTO v_known FROM @schema@.message_log l LEFT JOIN @schema@.message_body b ON b.sid = l.sid AND b.seq = l.seq
         WHERE l.sid = s.sid AND l.id = p.id;
         IF FOUND THEN
             v.seqs := ARRAY[v_known.seq];
             v.n := 0;
-            v.conflict := CASE WHEN NOT coalesce(@schema@.same_message(v_known.body, p.body), @schema@.archived_as(s.sid, v_known.seq, p.body))
-                AND NOT s.erased @> v_known.seq THEN p.id END;
+            v.conflict := CASE WHEN NOT coalesce(@schema@.same_message(v_known.body, p.body), nullif(v_known.body_digest = @schema@.body_digest(p.body), false),
+                @schema@.archived_as(s.sid, v_known.seq, p.body)) AND NOT s.erased @> v_known.seq THEN p.id END;
             RETURN v;
         END IF;
     END IF;
@@ -58,12 +58,13 @@ BEGIN
     -- What is there already, in one pass whichever index the planner takes: before the first ANALYZE it
     -- may well take the wrong one, and a look-up for each message would then be quadratic.
     WITH stored AS MATERIALIZED (
-        SELECT l.id, l.seq, b.body FROM @schema@.message_log l LEFT JOIN @schema@.message_body b ON b.sid = l.sid AND b.seq = l.seq
+        SELECT l.id, l.seq, b.body, l.body_digest FROM @schema@.message_log l LEFT JOIN @schema@.message_body b ON b.sid = l.sid AND b.seq = l.seq
         WHERE l.sid = s.sid AND l.id = ANY(ARRAY(SELECT p.id FROM unnest(ps) p WHERE p.id IS NOT NULL))
     ), known AS MATERIALIZED (   -- without the bodies: what is sorted is narrow
         SELECT p.ord, p.id, p.role, CASE WHEN p.role = 'assistant' THEN p.call_ids END AS call_ids,
             coalesce(p.tool_call_id, '') AS tool_call_id, p.tokens, p.flags, p.reasoning_only, p.created,
-            l.seq AS known_seq, l.seq IS NOT NULL AND NOT coalesce(@schema@.same_message(l.body, p.body), @schema@.archived_as(s.sid, l.seq, p.body)) AND NOT s.erased @> l.seq AS differs,   -- which parses both
+            l.seq AS known_seq, l.seq IS NOT NULL AND NOT coalesce(@schema@.same_message(l.body, p.body),
+                nullif(l.body_digest = @schema@.body_digest(p.body), false), @schema@.archived_as(s.sid, l.seq, p.body)) AND NOT s.erased @> l.seq AS differs,   -- which parses both
             min(p.ord) OVER (PARTITION BY p.id, CASE WHEN p.id IS NULL THEN p.ord END) AS first_ord
         FROM unnest(ps) p LEFT JOIN stored l ON l.id = p.id
     ), fresh AS (
