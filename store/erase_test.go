@@ -17,11 +17,18 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
+// tablesOf returns the names of tables, without the catalogs that databases share: others have them
+// locked for as long as they make a database.
+func tablesOf(t *testing.T, s *Store, schemas ...string) string {
+	return strings.Join(list[string](t, s, `SELECT oid::regclass::text FROM pg_class
+		WHERE relkind = 'r' AND relnamespace = ANY($1::regnamespace[]) AND NOT relisshared`, schemas), ", ")
+}
+
 // placesOf returns where a string stands in the database: in rows of tables, in the samples
 // that the planner keeps of them, and in the archive.
 func placesOf(t *testing.T, s *Store, words string) (places []string) {
 	t.Helper()
-	exec(t, s, `ANALYZE`)
+	exec(t, s, `ANALYZE `+tablesOf(t, s, "compactor"))
 	for _, table := range list[string](t, s, `SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 			WHERE n.nspname = 'compactor' AND c.relkind IN ('r', 'm') UNION ALL SELECT 'pg_stats'`) {
 		rows := list[string](t, s, `SELECT t::text FROM `+table+` t WHERE strpos(t::text, $1) > 0`, words)
@@ -170,11 +177,9 @@ func TestErasedWordsAreNowhere(t *testing.T) {
 				return
 			}
 			after := before
-			for range 20 { // it keeps what a backend that connects elsewhere might still see
-				exec(t, s, `VACUUM FULL`)
-				if after = filesWith(t, s, words); len(after) == 0 {
-					break
-				}
+			for deadline := time.Now().Add(time.Minute); len(after) > 0 && time.Now().Before(deadline); {
+				exec(t, s, `VACUUM FULL `+tablesOf(t, s, "compactor", "pg_catalog")) // it keeps what a backend that connects elsewhere might still see
+				after = filesWith(t, s, words)
 			}
 			if len(before) < 3 || len(after) > 0 {
 				t.Errorf("the words are on pages of %v, and of %v before", after, before)
