@@ -42,7 +42,7 @@ func (in *installation) govern(ctx context.Context, r *rand.Rand) {
 
 func (in *installation) government(ctx context.Context, r *rand.Rand, version int) (what string, err error) {
 	tenant := append([]string{""}, stormTenants...)[r.IntN(1+len(stormTenants))]
-	switch r.IntN(9) {
+	switch r.IntN(11) {
 	case 0:
 		_, err := in.store.StartSweep(ctx, tenant, 0, "", "storm")
 		return "sweep started", err
@@ -68,9 +68,8 @@ func (in *installation) government(ctx context.Context, r *rand.Rand, version in
 		return "labels", in.store.SetLabels(ctx, in.recent(r).key, map[string]string{"agent": []string{"storm", "calm"}[r.IntN(2)]})
 	case 4:
 		return "policy applied", in.applyPolicy(ctx, version)
-	case 7:
-		_, err := in.store.Fork(ctx, in.recent(r).key, fmt.Sprintf("fork-%d", version), "")
-		return "fork", err
+	case 7, 9, 10:
+		return "fork", in.fork(ctx, r, version)
 	case 5:
 		return "bulk compact", in.compactMany(ctx, r, tenant)
 	default:

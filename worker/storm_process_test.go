@@ -41,6 +41,7 @@ func (l *lockedBuffer) String() string {
 
 func (in *installation) start(i int) *serve {
 	s := &serve{name: fmt.Sprintf("%s-%d", in.schema, i), log: &lockedBuffer{}}
+	in.logs = append(in.logs, s.log)
 	s.run(in)
 	return s
 }

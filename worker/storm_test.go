@@ -82,6 +82,8 @@ type installation struct {
 
 	mu       sync.Mutex // of sessions while the storm lasts
 	sessions []*stormSession
+	forks    []*stormFork
+	logs     []*lockedBuffer // of all processes
 }
 
 // stormCounts counts what happened.
@@ -290,6 +292,7 @@ func (in *installation) verify() {
 		in.t.Fatal(err)
 	}
 	in.query()
+	in.verifyErased()
 	findings, err := in.store.Audit(ctx)
 	if err != nil {
 		in.t.Fatal(err)
@@ -335,6 +338,7 @@ func (in *installation) verify() {
 			in.t.Errorf("%s: the last user message of %s, #%d, is not in the view", in.schema, s.key, user)
 		}
 	}
+	in.verifyForks()
 	rows, err := in.store.Runs(ctx, store.RunFilter{Limit: 1_000_000})
 	if err != nil {
 		in.t.Fatal(err)

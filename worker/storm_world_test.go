@@ -107,6 +107,7 @@ func (s *stormSession) next(r *rand.Rand) []store.NewMessage {
 	add := func(m chat.Message) {
 		s.n++
 		m.ID = fmt.Sprintf("%s-%d", s.key.Session, s.n)
+		m.Content = chat.TextContent(m.Content.String() + s.token(m.ID))
 		if m.Role == chat.RoleAssistant && s.signs {
 			m = sessiontest.Sign(m, r.IntN(sessiontest.SignedForms), s.n)
 		}
@@ -276,7 +277,7 @@ func (in *installation) operate(ctx context.Context, r *rand.Rand) {
 }
 
 func (in *installation) operation(ctx context.Context, r *rand.Rand, s *stormSession) (what string, err error) {
-	switch r.IntN(12) {
+	switch r.IntN(14) {
 	case 0, 1:
 		o := store.Options{From: []string{"", "log", "view"}[r.IntN(3)], DryRun: r.IntN(5) == 0, AllowGrowth: r.IntN(5) == 0}
 		if r.IntN(3) == 0 {
@@ -318,21 +319,14 @@ func (in *installation) operation(ctx context.Context, r *rand.Rand, s *stormSes
 			_, err := in.store.Restore(ctx, s.key)
 			return "restore", err
 		}
-		// What a restore has brought back would stay for a day.
-		if _, err := in.pool.Exec(ctx, in.q(`UPDATE @schema@.sessions SET restored_at = NULL WHERE tenant = $1 AND id = $2 AND restored_at IS NOT NULL`),
-			s.key.Tenant, s.key.Session); err != nil {
-			return "archive", fmt.Errorf("%w: %w", store.ErrUnavailable, err) // of a connection that was killed
-		}
-		moved, err := in.store.ArchiveSession(ctx, s.key, time.Millisecond)
-		if moved.Messages == 0 {
-			return "archive of nothing", err
-		}
-		return "archive", err
+		return in.archive(ctx, s.key)
 	case 10:
-		if r.IntN(5) > 0 {
+		if r.IntN(2) > 0 {
 			return "erasure left out", nil
 		}
 		return "erasure", in.erase(ctx, r, s)
+	case 12, 13:
+		return in.treat(ctx, r)
 	default:
 		return "replace", in.replace(ctx, r, s)
 	}
