@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -245,6 +247,33 @@ func TestErasuresFollowTheWordsWhateverTheParents(t *testing.T) {
 		}
 	}
 	wantConsistent(t, s)
+}
+
+// Forks of versions before are told by their parents, and by the runs that they have copies of.
+func TestMigratingFindsTheForksThatThereAre(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "chat"}
+	add(t, s, k, talk("m", 4)...)
+	apply(t, s, k, exclude(span(1, 1)))
+	must(s.Fork(t.Context(), k, "kept", "m3"))(t)
+	must(s.Fork(t.Context(), k, "detached", ""))(t)
+	must(s.Fork(t.Context(), Key{Session: "kept"}, "fork of a fork", ""))(t)
+	must(0, s.SetParent(t.Context(), Key{Session: "detached"}, ""))(t)
+	add(t, s, Key{Session: "child"}, talk("m", 4)...)
+	must(0, s.SetParent(t.Context(), Key{Session: "child"}, "chat"))(t)
+	const rows = `SELECT s.id || ' of ' || p.id || ' ' || f.seqs FROM compactor.forked_from f JOIN compactor.sessions s USING (sid) JOIN compactor.sessions p ON p.sid = f.parent ORDER BY f.sid, f.parent`
+	want := list[string](t, s, rows)
+	exec(t, s, `ALTER TABLE compactor.forked_from DISABLE TRIGGER append_only`)
+	exec(t, s, `DELETE FROM compactor.forked_from`)
+	files := must(filepath.Glob("../migrations/*_forked_from.sql"))(t)
+	migration := string(must(os.ReadFile(files[0]))(t))
+	_, insert, _ := strings.Cut(migration, "INSERT INTO @schema@.forked_from")
+	insert, _, _ = strings.Cut(insert, "-- +goose")
+	exec(t, s, strings.ReplaceAll("INSERT INTO @schema@.forked_from"+insert, "@schema@", "compactor"))
+	if got := list[string](t, s, rows); len(want) != 3 || cmp.Diff(want, got) != "" {
+		t.Errorf("got %v, want %v", got, want)
+	}
 }
 
 // An application that repeats its append is understood in a fork of what was erased, too.

@@ -24,7 +24,7 @@ func (*eraseCmd) Help() string {
 
 What an application said later may repeat the words. A message that it stored with a replacement of the view, such as a summary of its own, is erased with them if a part of them stands in it: 40 characters in a row, or all of a shorter message. Others of these, and all other messages with such a part, are listed and left to you.
 
-Postgres overwrites freed space in its own time: VACUUM FULL of the tables message_body, message_log and summary_calls does it at once. Backups and archives of the write-ahead log keep the words until they expire.
+Postgres overwrites freed space in its own time: VACUUM FULL of the tables message_body, message_log, archive_segments and summary_calls does it at once. Backups and archives of the write-ahead log keep the words until they expire.
 
 Examples:
 
