@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,7 +116,7 @@ func drawMessage(t *rapid.T) NewMessage {
 	ids := rapid.SampledFrom([]string{"a", "a", "b", ""})
 	content := rapid.SampledFrom([]string{"", " ", "said", "\u00a0\u3000\n", "\u200b", "\x1f", "{}"})
 	var m NewMessage
-	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	switch rapid.IntRange(0, 11).Draw(t, "kind") {
 	case 0, 1:
 		m = user("", content.Draw(t, "text"))
 	case 2, 3:
@@ -123,14 +124,20 @@ func drawMessage(t *rapid.T) NewMessage {
 		m.Content = chat.TextContent(content.Draw(t, "text"))
 	case 4, 5, 6:
 		m = result("", ids.Draw(t, "answers"), content.Draw(t, "text"))
+	case 10:
+		m = call("", "")
+		m.Legacy = true
+	case 11:
+		m = result("", "", content.Draw(t, "text"))
+		m.Name, m.Legacy = "f", true
 	case 7:
 		m = assistant("", content.Draw(t, "text"))
 		m.Reasoning = rapid.SampledFrom([]string{"", "thinking"}).Draw(t, "reasoning")
 		m.ReasoningKey = rapid.SampledFrom([]string{"", "reasoning", "reasoning_content"}).Draw(t, "key")
 	case 8:
 		m = assistant("", "")
-		raw := rapid.SampledFrom([]string{`[{}]`, `[]`, `[ ]`, `{"a":1}`, `""`, `"x"`, `7`, `[[]]`}).Draw(t, "details")
-		m.Extra = map[string]json.RawMessage{rapid.SampledFrom([]string{"reasoning_details", "reasoning"}).Draw(t, "key"): json.RawMessage(raw)}
+		raw := rapid.SampledFrom([]string{`[{}]`, `[]`, `[ ]`, `{"a":1}`, `""`, `"x"`, `7`, `[[]]`, `[{"data":"x"}]`, `{"signature":""}`}).Draw(t, "details")
+		m.Extra = map[string]json.RawMessage{rapid.SampledFrom(append(slices.Clone(chat.ReasoningKeys), "function_call")).Draw(t, "key"): json.RawMessage(raw)}
 	default:
 		m = text("", chat.Role(rapid.SampledFrom([]string{"system", "developer", "assistant", "user", "tool", "critic"}).Draw(t, "role")), "")
 		part := rapid.SampledFrom([]string{
@@ -168,6 +175,34 @@ func TestAppendDescribesMessagesAsGoDoesInAnyBatches(t *testing.T) {
 		wantDescribed(t, s, k)
 	})
 	wantConsistent(t, s)
+}
+
+func TestSQLKnowsTheKeysOfReasoningThatGoDoes(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	if diff := cmp.Diff(chat.ReasoningKeys, one[[]string](t, s, `SELECT compactor.reasoning_keys()`)); diff != "" {
+		t.Errorf("keys (-Go +SQL):\n%s", diff)
+	}
+	k := Key{Session: "s"}
+	for _, key := range append(slices.Clone(chat.ReasoningKeys), "reasoning_effort", "citations") {
+		for _, value := range []string{`"x"`, `""`, `null`, `[]`, `{"encrypted_content":"x"}`, `[{"type":"thinking","signature":"x"}]`, `[{"data":""}]`} {
+			body := fmt.Sprintf(`{"role":"assistant","content":"x",%q:%s}`, key, value)
+			if _, err := appendSQL(s, k, body); err != nil {
+				t.Fatal(err)
+			}
+			var m, rest chat.Message
+			if err := json.Unmarshal([]byte(body), &m); err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal([]byte(one[string](t, s, `SELECT compactor.without_reasoning($1)`, body)), &rest); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(m.WithoutReasoning().AppendJSON(nil)), string(rest.AppendJSON(nil))); diff != "" {
+				t.Errorf("%s without reasoning (-Go +SQL):\n%s", body, diff)
+			}
+		}
+	}
+	wantDescribed(t, s, k)
 }
 
 func TestAppendDescribesRealHistoriesAsGoDoes(t *testing.T) {

@@ -107,7 +107,7 @@ $$;
 -- where another format has them. Messages without an id get one from the idempotency key, if any.
 CREATE OR REPLACE FUNCTION @schema@.parse_messages(p json, p_key text) RETURNS SETOF @schema@.parsed_message
 LANGUAGE sql STABLE AS $$
-    SELECT f.ord, coalesce(f.id #>> '{}', p_key || '#' || f.ord), f.role #>> '{}', CASE WHEN json_typeof(f.name) = 'string' THEN f.name #>> '{}' END,
+    SELECT f.ord, coalesce(f.id #>> '{}', p_key || '#' || f.ord), CASE f.role #>> '{}' WHEN 'function' THEN 'tool' ELSE f.role #>> '{}' END, CASE WHEN json_typeof(f.name) = 'string' THEN f.name #>> '{}' END,
         f.source_id, f.tool_call_id #>> '{}', f.call_ids,
         -- octets/3; images and the like at a flat cost, whatever their encoded length
         CASE WHEN f.token_count IS NULL THEN least(2147483647, (octet_length(f.body) - f.media_octets + 2) / 3 + 1000 * f.media)::int
@@ -135,11 +135,12 @@ LANGUAGE sql STABLE AS $$
         SELECT e.*, c.created,
             coalesce(parts.media, 0) AS media, coalesce(parts.media_octets, 0) AS media_octets, parts.bad AS bad_part,
             parts.call_part, parts.result_part,
-            calls.ids AS call_ids, calls.bad AS bad_call,
+            -- A call from before tools has no id, and its result, of the role function, none either.
+            CASE WHEN calls.ids IS NULL AND json_typeof(e.function_call) = 'object' AND e.role #>> '{}' = 'assistant' THEN '{""}' ELSE calls.ids END AS call_ids,
+            calls.bad AS bad_call,
             CASE json_typeof(e.content) WHEN 'string' THEN e.content #>> '{}' ~ b.letter ELSE coalesce(parts.has_text, false) END AS has_text,
-            coalesce(parts.has_reasoning OR e.reasoning::text ~ b.filled OR e.reasoning_content::text ~ b.filled
-                OR e.reasoning_details::text ~ b.filled OR e.thinking_blocks::text ~ b.filled, false) AS has_reasoning,
-            coalesce(parts.signed, false) OR concat_ws(' ', e.reasoning, e.reasoning_content, e.reasoning_details, e.thinking_blocks) ~ b.signature AS signed,
+            coalesce(parts.has_reasoning, false) OR r.beside IS NOT NULL AS has_reasoning,
+            coalesce(parts.signed, false) OR coalesce(r.beside ~ b.signature, false) AS signed,
             -- The message without its envelope, its fields otherwise untouched and in their order.
             CASE WHEN num_nonnulls(e.id, e.created_at, e.token_count, e.token_counter, e.source_id) = 0
                     AND NOT (e.m::text LIKE '%null%' AND e.m::text ~ '"(id|created_at|token_count|token_counter|source_id)"\s*:\s*null')
@@ -149,17 +150,27 @@ LANGUAGE sql STABLE AS $$
                  WHERE k.key NOT IN ('id', 'token_count', 'token_counter', 'source_id')
                     AND (k.key <> 'created_at' OR c.created IS NULL AND json_typeof(k.value) <> 'null')) END AS body
         FROM ROWS FROM (json_array_elements(p),
-                json_to_recordset(p) AS (id json, role json, name json, content json, tool_calls json, tool_call_id json,
-                    reasoning json, reasoning_content json, reasoning_details json, thinking_blocks json, parts json, contents json, "toolInvocations" json,
+                json_to_recordset(p) AS (id json, role json, name json, content json, tool_calls json, function_call json, tool_call_id json,
+                    reasoning json, reasoning_content json, reasoning_text json, reasoning_details json, reasoning_items json, reasoning_opaque json, reasoning_signature json,
+                    thinking json, thinking_blocks json, thinking_signature json, redacted_thinking json, codex_reasoning_items json, encrypted_content json, thought_signature json,
+                    parts json, contents json, "toolInvocations" json,
                     created_at text, token_count text, token_counter text, source_id text))
-            WITH ORDINALITY AS e(m, id, role, name, content, tool_calls, tool_call_id, reasoning, reasoning_content, reasoning_details, thinking_blocks,
+            WITH ORDINALITY AS e(m, id, role, name, content, tool_calls, function_call, tool_call_id,
+                    reasoning, reasoning_content, reasoning_text, reasoning_details, reasoning_items, reasoning_opaque, reasoning_signature,
+                    thinking, thinking_blocks, thinking_signature, redacted_thinking, codex_reasoning_items, encrypted_content, thought_signature,
                     parts, contents, "toolInvocations", created_at, token_count, token_counter, source_id, ord)
         -- letter: something other than what Go calls white space. filled: a string, array or object that holds something.
         -- signature: a key with a signature or encrypted data, as in chat.
         CROSS JOIN (VALUES ('[^\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]',
                 '^\s*("[^"]|[\[{]\s*[^\s\]}])',
-                '"[A-Za-z_]*([sS]ignature|[eE]ncrypted_?[cC]ontent|[dD]ata)"[ \t\n\r]*:[ \t\n\r]*"[^"]')) b(letter, filled, signature)
+                '"[A-Za-z_]*([sS]ignature|[eE]ncrypted_?[cC]ontent|[dD]ata|opaque|redacted_thinking)"[ \t\n\r]*:[ \t\n\r]*"[^"]')) b(letter, filled, signature)
         CROSS JOIN LATERAL (SELECT CASE WHEN e.created_at IS NOT NULL THEN @schema@.parse_time(e.created_at) END AS created OFFSET 0) c
+        -- beside: the reasoning that is not in the content.
+        CROSS JOIN LATERAL (SELECT CASE WHEN num_nonnulls(e.reasoning, e.reasoning_content, e.reasoning_text, e.reasoning_details, e.reasoning_items, e.reasoning_opaque, e.reasoning_signature,
+                    e.thinking, e.thinking_blocks, e.thinking_signature, e.redacted_thinking, e.codex_reasoning_items, e.encrypted_content, e.thought_signature) > 0 THEN
+                (SELECT string_agg('"' || k.key || '":' || k.value, ' ') FROM unnest(@schema@.reasoning_keys(), ARRAY[e.reasoning, e.reasoning_content, e.reasoning_text, e.reasoning_details, e.reasoning_items, e.reasoning_opaque, e.reasoning_signature,
+                    e.thinking, e.thinking_blocks, e.thinking_signature, e.redacted_thinking, e.codex_reasoning_items, e.encrypted_content, e.thought_signature]) k(key, value)
+                 WHERE k.value::text ~ b.filled) END AS beside OFFSET 0) r
         LEFT JOIN LATERAL (
             SELECT bool_or(CASE json_typeof(x.p) WHEN 'string' THEN x.p #>> '{}' ~ b.letter
                     WHEN 'object' THEN json_typeof(x.said) = 'string' AND x.said #>> '{}' ~ b.letter END) AS has_text,
@@ -199,11 +210,15 @@ BEGIN
     IF json_typeof(m) <> 'object' OR octet_length(v_body) > 19800 THEN   -- a long one may nest deeply
         RETURN NULL;
     END IF;
-    SELECT * INTO f FROM json_to_record(m) AS x(id json, role json, name json, content json, tool_calls json, tool_call_id json,
-        reasoning json, reasoning_content json, reasoning_details json, thinking_blocks json, parts json, contents json, "toolInvocations" json,
+    SELECT * INTO f FROM json_to_record(m) AS x(id json, role json, name json, content json, tool_calls json, function_call json, tool_call_id json,
+        reasoning json, reasoning_content json, reasoning_text json, reasoning_details json, reasoning_items json, reasoning_opaque json, reasoning_signature json,
+        thinking json, thinking_blocks json, thinking_signature json, redacted_thinking json, codex_reasoning_items json, encrypted_content json, thought_signature json,
+        parts json, contents json, "toolInvocations" json,
         created_at text, token_count text, token_counter text, source_id text);
     IF (json_typeof(f.content) = 'string' AND json_typeof(f.role) = 'string' AND f.role #>> '{}' IN ('user', 'assistant')
-            AND num_nonnulls(f.tool_calls, f.tool_call_id, f.reasoning, f.reasoning_content, f.reasoning_details, f.thinking_blocks,
+            AND num_nonnulls(f.tool_calls, f.function_call, f.tool_call_id,
+                f.reasoning, f.reasoning_content, f.reasoning_text, f.reasoning_details, f.reasoning_items, f.reasoning_opaque, f.reasoning_signature,
+                f.thinking, f.thinking_blocks, f.thinking_signature, f.redacted_thinking, f.codex_reasoning_items, f.encrypted_content, f.thought_signature,
                 f.parts, f.contents, f."toolInvocations") = 0
             AND coalesce(json_typeof(f.id), 'string') = 'string' AND coalesce(f.token_count, '0') ~ '^\d{1,9}$') IS NOT true THEN
         RETURN NULL;

@@ -13,7 +13,12 @@ CREATE OR REPLACE FUNCTION @schema@.without_reasoning(p_body text) RETURNS text 
             WHERE json_typeof(p) <> 'object' OR NOT coalesce(p->>'type', '') = ANY (@schema@.reasoning_types())), 'null')
         ELSE k.value::text END, ',' ORDER BY k.n), '') || '}'
     FROM json_each(p_body::json) WITH ORDINALITY k(key, value, n)
-    WHERE k.key NOT IN ('reasoning', 'reasoning_content', 'reasoning_details', 'thinking_blocks')
+    WHERE NOT k.key = ANY (@schema@.reasoning_keys())
+$$;
+
+-- The keys of a message that hold reasoning, as chat.ReasoningKeys has them.
+CREATE OR REPLACE FUNCTION @schema@.reasoning_keys() RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
+    SELECT '{reasoning,reasoning_content,reasoning_text,reasoning_details,reasoning_items,reasoning_opaque,reasoning_signature,thinking,thinking_blocks,thinking_signature,redacted_thinking,codex_reasoning_items,encrypted_content,thought_signature}'::text[]
 $$;
 
 -- The types of content parts that are reasoning.

@@ -147,6 +147,7 @@ BEGIN
             ('reasoning_in', '{worker}'),
             ('reasoning_only', '{}'),
             ('reasoning_tokens', '{application,reader}'),
+            ('reasoning_keys', '{}'),
             ('reasoning_types', '{}'),
             ('recount', '{}'),
             ('refresh_children', '{}'),

@@ -11,7 +11,7 @@ import (
 // UnmarshalJSON reads one chat-completions message.
 //
 // It reads id, created_at, source_id, role, name, content, reasoning_content or reasoning,
-// tool_calls and tool_call_id. All other keys are kept in Extra byte for byte, and so are
+// tool_calls, function_call and tool_call_id. All other keys are kept in Extra byte for byte, and so are
 // known keys with values of an unsupported type. Null equals absent. A numeric id becomes
 // its digits.
 //
@@ -56,6 +56,7 @@ func readMessage(f rawjson.Object) (Message, error) {
 	if m.ToolCalls, err = readToolCalls(f.Take("tool_calls")); err != nil {
 		return m, err
 	}
+	m.readLegacy(f)
 	if raw := f.Take("tool_call_id"); raw != nil {
 		if rawjson.Kind(raw) != '"' {
 			return m, fmt.Errorf("tool_call_id: want a string, got %s", rawjson.KindName(raw))
@@ -74,6 +75,18 @@ func readMessage(f rawjson.Object) (Message, error) {
 		m.Extra = f
 	}
 	return m, nil
+}
+
+// readLegacy takes the fields of a message from before tools (see Message.Legacy).
+func (m *Message) readLegacy(f rawjson.Object) {
+	switch {
+	case m.Role == roleFunction:
+		m.Role, m.Legacy = RoleTool, true
+	case m.Role == RoleAssistant && len(m.ToolCalls) == 0 && rawjson.Kind(f["function_call"]) == '{':
+		c := ToolCall{Type: "function", Raw: f.Take("function_call")}
+		c.readBody(c.Raw, "arguments")
+		m.ToolCalls, m.Legacy = []ToolCall{c}, true
+	}
 }
 
 // takeString removes key if it is a string. Null stays, so that Extra keeps it.
@@ -199,9 +212,15 @@ func readToolCall(raw json.RawMessage) (ToolCall, error) {
 	if body == nil {
 		body, input = f.Take("custom"), "input"
 	}
+	c.readBody(body, input)
+	return c, nil
+}
+
+// readBody reads the name and the input of a call. Raw keeps a body of another type.
+func (c *ToolCall) readBody(body json.RawMessage, input string) {
 	fn, err := rawjson.ParseObject(body)
 	if err != nil {
-		return c, nil //nolint:nilerr // Raw keeps a body of another type
+		return
 	}
 	c.Name = takeString(fn, "name")
 	if args := fn.Take(input); rawjson.Kind(args) == '"' {
@@ -209,5 +228,4 @@ func readToolCall(raw json.RawMessage) (ToolCall, error) {
 	} else {
 		c.Arguments = string(args) // some servers send the object itself
 	}
-	return c, nil
 }

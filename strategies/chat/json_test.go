@@ -64,10 +64,20 @@ func TestMessageUnmarshalJSON(t *testing.T) {
 			},
 		},
 		"unknown keys stay byte for byte": {
-			in: `{"role":"assistant","content":"","function_call":{"name":"f", "arguments":""},"n":1.00e+2,"audio":null}`,
-			want: chat.Message{Role: "assistant", Extra: map[string]json.RawMessage{
+			in: `{"role":"user","content":"","function_call":{"name":"f", "arguments":""},"n":1.00e+2,"audio":null}`,
+			want: chat.Message{Role: "user", Extra: map[string]json.RawMessage{
 				"function_call": raw(`{"name":"f", "arguments":""}`), "n": raw(`1.00e+2`), "audio": raw(`null`),
 			}},
+		},
+		"a call from before tools": {
+			in: `{"role":"assistant","content":"","function_call":{"name":"f", "arguments":"{}", "x":1}}`,
+			want: chat.Message{Role: "assistant", Legacy: true, ToolCalls: []chat.ToolCall{
+				{Type: "function", Name: "f", Arguments: "{}", Raw: raw(`{"name":"f", "arguments":"{}", "x":1}`)},
+			}},
+		},
+		"its result": {
+			in:   `{"role":"function","name":"f","content":"r"}`,
+			want: chat.Message{Role: "tool", Legacy: true, Name: "f", Content: chat.TextContent("r")},
 		},
 		"reasoning": {
 			in:   `{"role":"assistant","content":"","reasoning":"because"}`,

@@ -17,6 +17,9 @@ const (
 	RoleUser      Role = "user"
 	RoleAssistant Role = "assistant"
 	RoleTool      Role = "tool"
+
+	// roleFunction is RoleTool of a legacy message (see Message.Legacy).
+	roleFunction Role = "function"
 )
 
 // Kind is the origin of a row of the log.
@@ -50,6 +53,9 @@ type Message struct {
 	// ("reasoning_content" or "reasoning").
 	Reasoning    string
 	ReasoningKey string
+	// Legacy reports the form from before tools: a function_call, which is the one element of
+	// ToolCalls and has no id, or the role function of its result, which is RoleTool here.
+	Legacy bool
 	// SourceID names the part of the application that produced the message (a memory
 	// provider, a retriever, …).
 	SourceID string

@@ -20,13 +20,17 @@ import (
 // written: an answer that is appended after a change counts as written on the new view.
 // Reasoning that another model has signed is not told apart.
 
-// reasoningKeys are the keys of a message that hold reasoning: text, structured reasoning
-// as gateways send it, and the blocks of Anthropic as LiteLLM does.
-var reasoningKeys = []string{"reasoning", "reasoning_content", "reasoning_details", "thinking_blocks"}
+// ReasoningKeys are the keys of a message that hold reasoning: its text, structured reasoning
+// as gateways send it, and the blocks and items of providers as hosts keep them. The SQL
+// functions reasoning_keys and parse_messages have the same; a test compares them.
+var ReasoningKeys = []string{
+	"reasoning", "reasoning_content", "reasoning_text", "reasoning_details", "reasoning_items", "reasoning_opaque", "reasoning_signature",
+	"thinking", "thinking_blocks", "thinking_signature", "redacted_thinking", "codex_reasoning_items", "encrypted_content", "thought_signature",
+}
 
 // signature matches a key that holds a signature or encrypted data, at any depth. The SQL
 // function parse_messages has the same expression.
-var signature = regexp.MustCompile(`"[A-Za-z_]*([sS]ignature|[eE]ncrypted_?[cC]ontent|[dD]ata)"[ \t\n\r]*:[ \t\n\r]*"[^"]`)
+var signature = regexp.MustCompile(`"[A-Za-z_]*([sS]ignature|[eE]ncrypted_?[cC]ontent|[dD]ata|opaque|redacted_thinking)"[ \t\n\r]*:[ \t\n\r]*"[^"]`)
 
 // reasoningFlags returns HasReasoning and PlainReasoning, as far as they apply.
 func (m Message) reasoningFlags() Flags {
@@ -36,9 +40,9 @@ func (m Message) reasoningFlags() Flags {
 		signed = signed || signature.Match(raw)
 	}
 	has = m.Reasoning != ""
-	for _, key := range reasoningKeys {
-		if filled(m.Extra[key]) {
-			see(m.Extra[key])
+	for _, key := range ReasoningKeys {
+		if raw := m.Extra[key]; filled(raw) {
+			see(slices.Concat([]byte(`"`+key+`":`), raw))
 		}
 	}
 	for _, p := range m.Content.Parts {
@@ -71,9 +75,9 @@ func filled(raw json.RawMessage) bool {
 // becomes null. m is not changed.
 func (m Message) WithoutReasoning() Message {
 	m.Reasoning, m.ReasoningKey = "", ""
-	if slices.ContainsFunc(reasoningKeys, func(key string) bool { return m.Extra[key] != nil }) {
+	if slices.ContainsFunc(ReasoningKeys, func(key string) bool { return m.Extra[key] != nil }) {
 		m.Extra = maps.Clone(m.Extra)
-		for _, key := range reasoningKeys {
+		for _, key := range ReasoningKeys {
 			delete(m.Extra, key)
 		}
 	}

@@ -243,7 +243,7 @@ func (d RepairStep) Apply(m Message, answered []string) Message {
 	case RepairTextify:
 		return textify(m)
 	case RepairDropCalls:
-		m.ToolCalls = nil
+		m.ToolCalls, m.Legacy = nil, false
 	case RepairKeepAnswered:
 		left := slices.Clone(answered)
 		var kept []ToolCall

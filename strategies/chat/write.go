@@ -54,7 +54,11 @@ func (m Message) AppendJSON(dst []byte) []byte {
 		dst = appendField(dst, "id", m.ID)
 		dst = append(dst, ',')
 	}
-	dst = appendField(dst, "role", string(m.Role))
+	role := m.Role
+	if m.Legacy && role == RoleTool {
+		role = roleFunction
+	}
+	dst = appendField(dst, "role", string(role))
 	if m.Name != "" {
 		dst = appendField(append(dst, ','), "name", m.Name)
 	}
@@ -63,7 +67,10 @@ func (m Message) AppendJSON(dst []byte) []byte {
 	if m.Reasoning != "" || m.ReasoningKey != "" {
 		dst = appendField(append(dst, ','), m.reasoningKey(), m.Reasoning)
 	}
-	if len(m.ToolCalls) > 0 {
+	switch {
+	case m.Legacy && len(m.ToolCalls) == 1:
+		dst = m.ToolCalls[0].appendBody(append(dst, `,"function_call":`...), "arguments")
+	case len(m.ToolCalls) > 0:
 		dst = append(dst, `,"tool_calls":[`...)
 		for i, c := range m.ToolCalls {
 			if i > 0 {
@@ -97,7 +104,9 @@ func (m Message) writes(key string) bool {
 	case "name":
 		return m.Name != ""
 	case "tool_calls":
-		return len(m.ToolCalls) > 0
+		return len(m.ToolCalls) > 0 && !m.Legacy
+	case "function_call":
+		return len(m.ToolCalls) > 0 && m.Legacy
 	case "tool_call_id":
 		return m.ToolCallID != ""
 	case "source_id":
@@ -155,10 +164,16 @@ func (c ToolCall) appendJSON(dst []byte) []byte {
 	}
 	dst = appendField(append(dst, '{'), "id", c.ID)
 	dst = appendField(append(dst, ','), "type", body)
-	dst = append(dst, `,"`+body+`":{`...)
-	dst = appendField(dst, "name", c.Name)
-	dst = appendField(append(dst, ','), input, c.Arguments)
-	return append(dst, "}}"...)
+	return append(c.appendBody(append(dst, `,"`+body+`":`...), input), '}')
+}
+
+// appendBody appends the name and the input of a call, or Raw.
+func (c ToolCall) appendBody(dst []byte, input string) []byte {
+	if c.Raw != nil {
+		return append(dst, c.Raw...)
+	}
+	dst = appendField(append(dst, '{'), "name", c.Name)
+	return append(appendField(append(dst, ','), input, c.Arguments), '}')
 }
 
 // appendExtra appends the values of extra whose keys are not written yet, sorted by key,

@@ -33,9 +33,8 @@ func message(c Counter, m *chat.Message) chat.Tokens {
 	for _, call := range m.ToolCalls {
 		n += PerCall + c.Text(call.ID) + c.Text(call.Name) + c.Text(call.Arguments)
 	}
-	// Deprecated function calls and structured reasoning are sent verbatim.
-	for _, key := range []string{"function_call", "reasoning_details"} {
-		if raw := m.Extra[key]; string(raw) != "null" {
+	for _, key := range chat.ReasoningKeys { // structured reasoning is sent verbatim
+		if raw := m.Extra[key]; len(raw) > 0 && string(raw) != "null" {
 			n += c.Text(string(raw))
 		}
 	}

@@ -115,7 +115,7 @@ func TestMessage(t *testing.T) {
 			3 + 1 + tokens.PerCall + 1 + 2 + tokens.PerMedia,
 		},
 		"a call of the old kind": {
-			`{"role":"assistant","content":"","function_call":{"name":"f"}}`, 3 + 1 + one(`{"name":"f"}`),
+			`{"role":"assistant","content":"","function_call":{"name":"f"}}`, 3 + 1 + tokens.PerCall + one("f"),
 		},
 	}
 	for name, tt := range tests {
