@@ -3,6 +3,7 @@ package formats
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/internal/rawjson"
@@ -29,7 +30,7 @@ func encodeAnthropic(e *encoder, s chat.Session) {
 			e.lose("empty message")
 			continue
 		}
-		if m.Role == chat.RoleDeveloper || !slices.Contains(blockRoles, m.Role) && m.Role != chat.RoleTool {
+		if m.Role == chat.RoleDeveloper {
 			e.lose("role")
 		}
 		if isSystem {
@@ -45,6 +46,10 @@ func encodeAnthropic(e *encoder, s chat.Session) {
 		if m.Role == chat.RoleAssistant {
 			role = "assistant"
 		}
+		if turn.role == "" && role == "assistant" { // an API wants a message of the user first
+			e.lose("first message added")
+			messages = append(messages, rawjson.Build("role", "user", "content", firstMessage).JSON())
+		}
 		if role != turn.role {
 			messages = append(messages, turn.json()...)
 			turn = anthropicTurn{role: role, extra: object{}}
@@ -58,6 +63,9 @@ func encodeAnthropic(e *encoder, s chat.Session) {
 	doc.Add("messages", rawjson.List(messages))
 	e.document(doc, s, "system")
 }
+
+// firstMessage stands for the messages of the user before the first one of the assistant.
+const firstMessage = "[Earlier messages are not shown.]"
 
 // anthropicTurn collects messages that are written as one.
 type anthropicTurn struct {
@@ -108,21 +116,14 @@ func plainContent(blocks []json.RawMessage) json.RawMessage {
 	return rawjson.List(blocks)
 }
 
-// blockRoles lists the roles that are written as themselves or as the system prompt.
-var blockRoles = []chat.Role{chat.RoleSystem, chat.RoleDeveloper, chat.RoleUser, chat.RoleAssistant}
-
-// blocks returns the blocks of a message. An API rejects empty texts and thinking without a
-// signature; a log may hold them.
+// blocks returns the blocks of a message. An API rejects texts of white space alone and thinking
+// without a signature; a log may hold them.
 func (e *encoder) blocks(m *chat.Message, api bool) []json.RawMessage {
 	if m.Role == chat.RoleTool {
 		return []json.RawMessage{e.toolResult(m, api)}
 	}
 	var out []json.RawMessage
 	for _, p := range partsOf(m.Content) {
-		if p.Type == "tool_result" && !slices.Contains(blockRoles, m.Role) { // written as a user's it would be a result
-			e.lose("part tool_result")
-			continue
-		}
 		if raw := e.anthropicPart(p, api, m.Role == chat.RoleAssistant); raw != nil {
 			out = append(out, raw)
 		}
@@ -149,19 +150,25 @@ func (e *encoder) blocks(m *chat.Message, api bool) []json.RawMessage {
 	return out
 }
 
+// isBlank reports whether an API rejects the text of a block as empty.
+func isBlank(s string) bool { return strings.TrimSpace(s) == "" }
+
 // notInAnthropic lists the types of parts that Anthropic has no equivalent for.
 var notInAnthropic = []string{"input_audio", "audio", "file", "input_file", "input_image", "video_url", "video"}
 
 func (e *encoder) anthropicPart(p part, api, assistant bool) json.RawMessage {
 	switch {
 	case p.isText():
-		if p.Text == "" && api {
+		if api && isBlank(p.Text) {
 			e.lose("empty text")
 			return nil
 		}
 		return p.asText()
 	case p.Type == "refusal":
 		e.lose("refusal")
+		if api && isBlank(p.Text) {
+			return nil
+		}
 		return textPart(p.Text)
 	case p.Type == "thinking" || p.Type == "redacted_thinking":
 		if !assistant || api && p.Type == "thinking" && p.String("signature") == "" || api && p.Type == "redacted_thinking" && p.String("data") == "" {
@@ -195,11 +202,14 @@ func (e *encoder) anthropicImage(p part) json.RawMessage {
 
 func (e *encoder) toolResult(m *chat.Message, api bool) json.RawMessage {
 	b := rawjson.Build("type", "tool_result", "tool_use_id", m.ToolCallID)
-	if m.Content.Parts == nil {
+	switch {
+	case api && m.Content.Text != "" && isBlank(m.Content.Text):
+		e.lose("empty text")
+	case m.Content.Parts == nil:
 		if !m.Content.Null {
 			b.Add("content", rawjson.Quote(m.Content.Text))
 		}
-	} else {
+	default:
 		var parts []json.RawMessage
 		for _, p := range partsOf(m.Content) {
 			if raw := e.anthropicPart(p, api, false); raw != nil {

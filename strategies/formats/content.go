@@ -260,7 +260,7 @@ func (e *encoder) envelope(m *chat.Message, holds ...string) {
 	for key, raw := range m.Extra {
 		switch {
 		case slices.Contains(holds, key):
-		case slices.Contains(reasoningKeys, key):
+		case slices.Contains(chat.ReasoningKeys, key):
 			if !blank(raw) {
 				e.lose("reasoning")
 			}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -141,8 +140,12 @@ type Losses map[string]int
 
 // Options configure Write.
 type Options struct {
-	// DropReasoning leaves all reasoning out; it counts as lost.
-	DropReasoning bool
+	// DropReasoning leaves all reasoning out, DropSigned that which is signed or encrypted; it
+	// counts as lost.
+	DropReasoning, DropSigned bool
+	// Log writes chat-completions as they are, to be read again; otherwise they are what a
+	// provider takes.
+	Log bool
 }
 
 // Write writes a session in the named format, each line with a line break, and returns the
@@ -155,17 +158,26 @@ func Write(w io.Writer, name string, s chat.Session, o Options) (Losses, error) 
 		return nil, err
 	}
 	e := &encoder{losses: Losses{}}
-	if o.DropReasoning {
+	was := s
+	switch {
+	case o.DropReasoning:
 		var n int
 		s.Messages, n = WithoutReasoning(s.Messages)
 		e.loseN("reasoning", n)
+	case o.DropSigned:
+		var n int
+		s.Messages, n = WithoutSigned(s.Messages)
+		e.loseN("signed reasoning", n)
+	}
+	if !o.Log || f.encode != nil {
+		s.Messages = e.prompt(s.Messages, f)
 	}
 	if f.encode != nil {
 		f.encode(e, s)
 	} else if err := chat.WriteSession(&e.out, s); err != nil {
 		return nil, err
 	}
-	if len(e.losses) == 0 && !roundTrips(s, e.out.Bytes(), f.Name) {
+	if len(e.losses) == 0 && !roundTrips(was, e.out.Bytes(), f.Name) {
 		e.lose("other")
 	}
 	_, err = w.Write(e.out.Bytes())
@@ -212,10 +224,27 @@ func (e *encoder) line(value []byte) {
 // WithoutReasoning returns the messages without reasoning and the number of texts and blocks
 // removed. Messages that hold nothing else are left out. ms is not changed.
 func WithoutReasoning(ms []chat.Message) (out []chat.Message, dropped int) {
+	return withoutReasoning(ms, func(*chat.Message) bool { return true })
+}
+
+// WithoutSigned is WithoutReasoning for messages whose reasoning is signed or encrypted, which
+// providers bind to the account and the user that it was written for.
+func WithoutSigned(ms []chat.Message) (out []chat.Message, dropped int) {
+	return withoutReasoning(ms, func(m *chat.Message) bool {
+		meta := m.Meta(1)
+		return meta.Signed()
+	})
+}
+
+func withoutReasoning(ms []chat.Message, drop func(*chat.Message) bool) (out []chat.Message, dropped int) {
 	out = make([]chat.Message, 0, len(ms))
 	for i := range ms {
+		n := 0
 		m := ms[i]
-		n := dropReasoning(&m)
+		if drop(&m) {
+			n = countReasoning(&m)
+			m = m.WithoutReasoning()
+		}
 		dropped += n
 		if n > 0 && len(m.ToolCalls) == 0 && len(m.Content.Parts) == 0 && m.Content.Text == "" {
 			continue
@@ -225,31 +254,19 @@ func WithoutReasoning(ms []chat.Message) (out []chat.Message, dropped int) {
 	return out, dropped
 }
 
-// reasoningKeys are the keys of Extra that hold reasoning.
-var reasoningKeys = []string{"reasoning", "reasoning_content", "reasoning_details"}
-
-// dropReasoning removes all reasoning from m and returns the number of texts and blocks. It
-// does not write to the slices and maps of m.
-func dropReasoning(m *chat.Message) int {
-	n := 0
+// countReasoning returns the number of texts and blocks that are reasoning.
+func countReasoning(m *chat.Message) (n int) {
 	if m.Reasoning != "" {
 		n++
 	}
-	m.Reasoning, m.ReasoningKey = "", ""
-	for _, key := range reasoningKeys {
-		if raw, ok := m.Extra[key]; ok {
-			m.Extra = object(m.Extra).Without(key)
-			if !blank(raw) {
-				n++
-			}
+	for _, key := range chat.ReasoningKeys {
+		if raw := m.Extra[key]; raw != nil && !blank(raw) {
+			n++
 		}
 	}
-	kept := slices.DeleteFunc(slices.Clone(m.Content.Parts), chat.Part.IsReasoning)
-	if k := len(m.Content.Parts) - len(kept); k > 0 {
-		n += k
-		m.Content.Parts = kept
-		if len(kept) == 0 {
-			m.Content = chat.Content{Null: true}
+	for _, p := range m.Content.Parts {
+		if p.IsReasoning() {
+			n++
 		}
 	}
 	return n

@@ -19,8 +19,22 @@ func encodeResponses(e *encoder, s chat.Session) {
 		doc.Add("instructions", rawjson.Quote(ms[0].Content.String()))
 		ms = ms[1:]
 	}
+	var items []object
+	e.encodeItems(ms, nil, func(item object, _ *chat.Message) { items = append(items, item) })
+	// An API rejects reasoning that nothing of its response follows.
 	var all []json.RawMessage
-	e.encodeItems(ms, nil, func(item object, _ *chat.Message) { all = append(all, item.JSON()) })
+	follows := false
+	for _, item := range slices.Backward(items) {
+		switch typ := item.String("type"); {
+		case typ != "reasoning":
+			follows = !strings.HasSuffix(typ, "_output") && cmp.Or(item.String("role"), "assistant") == "assistant"
+		case !follows:
+			e.lose("reasoning")
+			continue
+		}
+		all = append(all, item.JSON())
+	}
+	slices.Reverse(all)
 	doc.Add("input", rawjson.List(all))
 	e.document(doc, s, "input", "output", "instructions")
 }
@@ -35,6 +49,7 @@ func isInstructions(m chat.Message) bool {
 // encodeItems passes each item of the messages to emit.
 func (e *encoder) encodeItems(ms []chat.Message, holds []string, emit func(object, *chat.Message)) {
 	types := map[string]string{}
+	reasoned := false                 // whether reasoning of the same response stands before
 	last := -1                        // rank of the last item, -1 if it was not the assistant's
 	said, open := 0, map[string]int{} // index of the last message that is not a result; calls by id
 	for i := range ms {
@@ -50,7 +65,7 @@ func (e *encoder) encodeItems(ms []chat.Message, holds []string, emit func(objec
 		for _, c := range m.ToolCalls {
 			open[c.ID] = i
 		}
-		all := e.items(m, types, holds)
+		all := e.items(m, types, holds, &reasoned)
 		for k, item := range all {
 			rank := -1
 			if m.Role == chat.RoleAssistant {
@@ -76,13 +91,15 @@ func rankOf(typ string) int {
 }
 
 // items returns the items of one message.
-func (e *encoder) items(m *chat.Message, types map[string]string, holds []string) []object {
+func (e *encoder) items(m *chat.Message, types map[string]string, holds []string, reasoned *bool) []object {
+	*reasoned = *reasoned && m.Role == chat.RoleAssistant
 	own := own(m.Extra, "responses")
 	holds = append(slices.Clone(holds), "responses")
 	if m.Role == chat.RoleTool {
 		return []object{e.outputItem(m, own, types, holds)}
 	}
 	parts, items := e.itemParts(m)
+	*reasoned = *reasoned || slices.ContainsFunc(items, func(o object) bool { return o.String("type") == "reasoning" })
 	// A message is left out if all of it is lost.
 	gone := m.Role == chat.RoleAssistant && len(parts)+len(items)+len(m.ToolCalls)+len(own) == 0 &&
 		(len(m.Content.Parts) > 0 || m.Reasoning != "")
@@ -93,7 +110,8 @@ func (e *encoder) items(m *chat.Message, types map[string]string, holds []string
 		if m.Content.Parts == nil && m.Role != chat.RoleAssistant {
 			item["content"] = rawjson.Quote(m.Content.Text)
 		}
-		if strings.HasPrefix(m.ID, "msg_") {
+		// What the model wrote has the id of its response only behind the reasoning there.
+		if strings.HasPrefix(m.ID, "msg_") && (*reasoned || m.Role != chat.RoleAssistant) {
 			item["id"] = rawjson.Quote(m.ID)
 			holds = append(holds, "id")
 		}
@@ -108,7 +126,12 @@ func (e *encoder) items(m *chat.Message, types map[string]string, holds []string
 		return items
 	}
 	for _, c := range m.ToolCalls {
-		items = append(items, e.callItem(c))
+		item := e.callItem(c)
+		if _, ok := item["id"]; ok && !*reasoned {
+			delete(item, "id")
+			e.lose("item id")
+		}
+		items = append(items, item)
 		types[c.ID] = outputOf(c)
 	}
 	return items
