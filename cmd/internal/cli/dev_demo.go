@@ -187,7 +187,7 @@ func (d *demo) fill(ctx context.Context) error {
 	if err := d.scheduler.SyncPolicy(ctx); err != nil { // store thresholds before sessions exist
 		return err
 	}
-	im := &Importer{Store: d.app.Store, Tenant: d.app.Config.Tenant, Models: d.app.Config.Models}
+	im := &Importer{Store: d.app.Store, Tenant: d.app.Config.Tenant, Models: d.app.Config.Models, ImportOptions: ImportOptions{SameOwner: true}}
 	var items iter.Seq[Item]
 	var progress *term.Progress
 	if from := append(slices.Clone(d.cmd.From), d.cmd.Files...); len(from) > 0 {

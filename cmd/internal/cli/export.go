@@ -25,12 +25,13 @@ type exportCmd struct {
 	View          bool     `xor:"what" help:"Write the view (the default)."`
 	Log           bool     `xor:"what" help:"Write every source message, in order."`
 	Format        string   `enum:"chat,responses,anthropic,sharegpt,claude-code,codex,pi" default:"chat" help:"Format to write (${enum})."`
-	DropReasoning bool     `help:"Omit the models' reasoning and its signatures."`
+	DropReasoning bool     `xor:"reasoning" help:"Omit the models' reasoning and its signatures."`
+	SameOwner     bool     `xor:"reasoning" help:"Keep signed and encrypted reasoning. Without this flag it is left out, as providers bind it to the account and the end user that it was written for."`
 	Output        string   `short:"o" aliases:"out" placeholder:"FILE" help:"File to write; default: standard output. The file is created once it is complete."`
 }
 
 func (*exportCmd) Help() string {
-	return `Writes sessions in a format that import reads; chat-completions, the default, loses nothing and has one session per line. It includes message ids, so importing an export repeatedly is safe. Content that another format cannot represent is counted on standard error:
+	return `Writes sessions in a format that import reads; chat-completions, the default, has one session per line; with --log --same-owner it loses nothing. It includes message ids, so importing an export repeatedly is safe. What is left out or changed is counted on standard error: content that another format cannot represent, reasoning, and what no provider takes in a view, such as two calls of one message with one id:
 
 ` + formatHelp() + `
 A file of Claude Code, Codex or pi holds one session. With --json and -o the counts are written to standard output.
@@ -39,7 +40,7 @@ Examples:
 
     compactor export chat-42
     compactor export chat-42 --format anthropic
-    compactor export --all-sessions --log -o backup.jsonl`
+    compactor export --all-sessions --log --same-owner -o backup.jsonl`
 }
 
 func (c *exportCmd) Validate() error {
@@ -151,7 +152,7 @@ func (c *exportCmd) write(ctx context.Context, st *store.Store, tenant string, w
 			return sessions, messages, err
 		}
 		sessions, messages = sessions+1, messages+len(s.Messages)
-		lost, err := formats.Write(w, c.Format, s, formats.Options{DropReasoning: c.DropReasoning})
+		lost, err := formats.Write(w, c.Format, s, formats.Options{DropReasoning: c.DropReasoning, DropSigned: !c.SameOwner, Log: c.Log})
 		add(&losses, lost)
 		if err != nil {
 			return sessions, messages, err

@@ -28,14 +28,14 @@ func TestImportAndExportOfOtherFormats(t *testing.T) {
 		Other:   map[string]int{"event_msg:token_count": 1, "joined": 1, "turn_context": 1},
 		Dropped: map[string]int{"session codex": 1}, Failures: []Failure{},
 	}
-	if diff := cmp.Diff(want, importedOf(t, invoke(t, db, "import", "--json", path).want(t, 0)), noTime); diff != "" {
+	if diff := cmp.Diff(want, importedOf(t, invoke(t, db, "import", "--json", "--same-owner", path).want(t, 0)), noTime); diff != "" {
 		t.Error(diff)
 	}
-	invoke(t, db, "import", "--format=codex", path).want(t, 0, "formats      codex 1", "no messages  event_msg:token_count 1, joined 1, turn_context 1")
+	invoke(t, db, "import", "--format=codex", "--same-owner", path).want(t, 0, "formats      codex 1", "no messages  event_msg:token_count 1, joined 1, turn_context 1")
 	invoke(t, db, "view", "roll").want(t, 0, "gpt-4o", "You code.", "found")
 
 	// An export can be imported again unchanged; lost content is reported.
-	r := invoke(t, db, "export", "roll", "--format=codex").want(t, 0, "lost in codex: id 4")
+	r := invoke(t, db, "export", "roll", "--format=codex", "--same-owner").want(t, 0, "lost in codex: id 4")
 	invoke(t, db, "import", "--session-prefix=again/", file(t, "r.jsonl", r.stdout)).want(t, 0, "formats      codex 1")
 	view := func(id string) []string {
 		var out []string
@@ -47,7 +47,7 @@ func TestImportAndExportOfOtherFormats(t *testing.T) {
 	if diff := cmp.Diff(view("roll"), view("again/roll")); diff != "" {
 		t.Error(diff)
 	}
-	r = invoke(t, db, "export", "roll", "--format=anthropic").want(t, 0, "lost in anthropic: created_at 4, id 4, reasoning 1")
+	r = invoke(t, db, "export", "roll", "--format=anthropic", "--same-owner").want(t, 0, "lost in anthropic: created_at 4, id 4, reasoning 1")
 	if strings.Contains(r.stdout, "HUSH") || !strings.Contains(r.stdout, `"tool_use"`) {
 		t.Error(r.stdout)
 	}
@@ -64,6 +64,24 @@ func TestImportAndExportOfOtherFormats(t *testing.T) {
 	}
 	invoke(t, db, "import", "--drop-reasoning", "--session-prefix=plain/", path).want(t, 0, "reasoning 1")
 	if r := invoke(t, db, "export", "plain/roll").want(t, 0); strings.Contains(r.stdout, "HUSH") {
+		t.Error(r.stdout)
+	}
+
+	// Reasoning that is bound to its owner leaves him only by his word. An import says so too, and knows what it has.
+	for _, how := range []string{"--view", "--log"} {
+		if r := invoke(t, db, "export", "roll", how).want(t, 0, "lost in chat: signed reasoning 1"); strings.Contains(r.stdout, "HUSH") {
+			t.Error(r.stdout)
+		}
+		if r := invoke(t, db, "export", "roll", how, "--same-owner").want(t, 0); !strings.Contains(r.stdout, "HUSH") {
+			t.Error(r.stdout)
+		}
+	}
+	got := importedOf(t, invoke(t, db, "import", "--json", path).want(t, 0))
+	if got.New != 0 || got.Dropped["signed reasoning"] != 1 {
+		t.Errorf("imported again: %+v", got)
+	}
+	invoke(t, db, "import", "--session-prefix=other/", path).want(t, 0, "signed reasoning 1")
+	if r := invoke(t, db, "export", "other/roll", "--same-owner").want(t, 0); strings.Contains(r.stdout, "HUSH") {
 		t.Error(r.stdout)
 	}
 

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"hash/maphash"
 	"iter"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,7 +55,8 @@ type ImportOptions struct {
 	Model         string `placeholder:"NAME" help:"Model of sessions that name none."`
 	SessionPrefix string `placeholder:"TEXT" help:"Prefix of every session id."`
 	KeepGoing     bool   `help:"Skip lines and sessions that cannot be imported, and report them at the end."`
-	DropReasoning bool   `help:"Omit the models' reasoning and its signatures."`
+	DropReasoning bool   `xor:"reasoning" help:"Omit the models' reasoning and its signatures."`
+	SameOwner     bool   `xor:"reasoning" help:"Keep signed and encrypted reasoning. Without this flag it is left out, as providers bind it to the account and the end user that it was written for."`
 	Workers       int    `default:"4" help:"Number of sessions imported concurrently."`
 }
 
@@ -166,12 +169,24 @@ func (l *load) put(ctx context.Context, item Item) error {
 	if l.DropReasoning {
 		item.Messages, reasoning = formats.WithoutReasoning(item.Messages)
 	}
+	repairs := item.Repairs
+	item.Messages = slices.Clone(item.Messages)
+	for i := range item.Messages {
+		m := &item.Messages[i]
+		repairs += chat.Sanitize(m)
+		if m.ID == "" {
+			m.ID = messageID(item.ID, item.Offset+i, m)
+		}
+	}
+	signed := 0
+	if !l.SameOwner {
+		item.Messages, signed = formats.WithoutSigned(item.Messages)
+	}
 	if len(item.Messages) == 0 {
 		return errors.New("the session has no messages")
 	}
 	model := cmp.Or(item.Model, l.Model)
 	k := store.Key{Tenant: l.Tenant, Session: item.ID}
-	repairs := item.Repairs
 	var counter tokens.Counter
 	if l.Count != "estimate" {
 		counter = l.Models.ForModel(model)
@@ -181,10 +196,6 @@ func (l *load) put(ctx context.Context, item Item) error {
 	for i := range item.Messages {
 		m := &msgs[i]
 		m.Message = item.Messages[i]
-		repairs += chat.Sanitize(&m.Message)
-		if m.ID == "" {
-			m.ID = messageID(item.ID, item.Offset+i, &m.Message)
-		}
 		if counter != nil {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -211,7 +222,7 @@ func (l *load) put(ctx context.Context, item Item) error {
 		l.total.Renamed++
 	}
 	l.sessions[item.ID] = true
-	l.report(item, reasoning)
+	l.report(item, map[string]int{"reasoning": reasoning, "signed reasoning": signed})
 	l.total.Messages += len(msgs)
 	l.total.New += int(after.Messages - before.Messages)
 	l.total.Repairs += repairs + more
@@ -225,16 +236,15 @@ func (l *load) put(ctx context.Context, item Item) error {
 	return nil
 }
 
-// report adds the counts of an imported session to the result.
-func (l *load) report(item Item, reasoning int) {
+// report adds the counts of an imported session to the result; reasoning are those left out.
+func (l *load) report(item Item, reasoning map[string]int) {
 	if item.Format != "" && item.Format != "chat" {
 		add(&l.total.Formats, map[string]int{item.Format: 1})
 	}
 	add(&l.total.Other, item.Report.Other)
 	add(&l.total.Dropped, item.Report.Dropped)
-	if reasoning > 0 {
-		add(&l.total.Dropped, map[string]int{"reasoning": reasoning})
-	}
+	maps.DeleteFunc(reasoning, func(_ string, n int) bool { return n == 0 })
+	add(&l.total.Dropped, reasoning)
 	for key := range item.Extra { // the store keeps id and model only
 		add(&l.total.Dropped, map[string]int{"session " + key: 1})
 	}
