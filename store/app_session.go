@@ -76,7 +76,8 @@ func encode(msgs []NewMessage) (string, error) {
 // Append adds messages to a session, creating it if necessary, and returns their seqs
 // and the number of repairs: NUL and invalid UTF-8, which Postgres cannot store, are
 // replaced in msgs. Append is atomic and idempotent by message id; a known id with
-// other content is ErrConflict. The session has the model of the latest Append that
+// other content is ErrConflict. A known id that Exclude or Replace took out of the view is
+// back in it. The session has the model of the latest Append that
 // names one. Messages in the format of another API are ErrInvalid: see AppendFormat.
 func (s *Store) Append(ctx context.Context, k Key, model string, msgs []NewMessage) (seqs []chat.Seq, repairs int, err error) {
 	return s.append(ctx, "append to", false, k, model, "", msgs)
@@ -217,8 +218,11 @@ func (s *Store) append(ctx context.Context, op string, quiet bool, k Key, model,
 	batch.Queue(s.q(query), args...).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&seqs)
 	})
-	if err := s.pool.SendBatch(ctx, &batch).Close(); err != nil {
-		return nil, 0, fmt.Errorf("%s session %s: %w", op, k, mapError(err))
+	_, err = restoring(ctx, s, k, func() (struct{}, error) { // what comes back into the view may be in the archive
+		return struct{}{}, mapError(s.pool.SendBatch(ctx, &batch).Close())
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s session %s: %w", op, k, err)
 	}
 	return seqs, repairs, nil
 }
@@ -331,9 +335,19 @@ func (m *Stored) fill(id, body, source string, created time.Time) error {
 	return nil
 }
 
-// Replace sets the view to a history that the application compacted: known ids stay,
-// absent ones are excluded (reason replaced), and new messages take their position in
-// msgs, moved before a tool group that they would split. revision is that of View;
+// Exclude takes messages that the application has deleted out of the view, by their ids,
+// each with the call, results and reasoning that stay or go with it (reason
+// deleted_by_application). The log keeps them, and no run brings them back: an Append or a
+// Replace that names the id again does, or an undo of the run that Exclude returns; that
+// is 0 if all were deleted already. ErrNotFound names ids that the session does not have.
+func (s *Store) Exclude(ctx context.Context, k Key, ids []string, by string) (RunID, error) {
+	const query = `SELECT coalesce(compactor.exclude($1, $2, $3, $4), 0)`
+	return queryRow(ctx, s, fmt.Sprintf("exclude messages of session %s", k), pgx.RowTo[RunID], query, k.tenant(), k.Session, ids, by)
+}
+
+// Replace sets the view to a history that the application compacted: known ids stay or
+// come back, absent ones are excluded (reason replaced, or deleted_by_application where
+// msgs is empty, which clears the view), and new messages take their position in msgs, moved before a tool group that they would split. revision is that of View;
 // ErrStale if the session has changed since. Replace returns the run that records it.
 func (s *Store) Replace(ctx context.Context, k Key, revision int64, msgs []NewMessage, by string) (int64, error) {
 	return s.ReplaceSeen(ctx, k, revision, 0, msgs, by)

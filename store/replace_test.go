@@ -97,7 +97,6 @@ func TestReplaceRefusesAStaleRevisionAndNamesBoth(t *testing.T) {
 		want error
 	}{
 		"unknown session":   {Key{Session: "no"}, talk("m", 1), ErrNotFound},
-		"no messages":       {k, nil, ErrInvalid},
 		"an edited one":     {k, []NewMessage{user("m1", "edited"), user("new", "x")}, ErrConflict},
 		"no message":        {k, []NewMessage{user("m1", talk("m", 1)[0].Content.Text), text("", "", "x")}, ErrInvalid},
 		"one id, two texts": {k, []NewMessage{user("n", "x"), user("n", "y")}, ErrConflict},

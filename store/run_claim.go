@@ -287,11 +287,11 @@ func (s *Store) AppliedAges(ctx context.Context, sid int64, runs int, age time.D
 }
 
 // Log returns the metadata of all source messages up to a seq, in log order, as the input
-// of a run from the log.
+// of a run from the log: without those that the application has deleted.
 func (s *Store) Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta, error) {
 	const query = `
 		SELECT seq, position, token_count, calls, flags, role_code, kind FROM compactor.message_log
-		WHERE sid = $1 AND seq <= $2 AND kind = 'm' ORDER BY seq`
+		WHERE sid = $1 AND seq <= $2 AND kind = 'm' AND NOT (SELECT compactor.taken_out($1, '{deleted_by_application}')) @> seq ORDER BY seq`
 	return s.metas(ctx, "load log", sid, nil, upTo, query, sid, upTo)
 }
 

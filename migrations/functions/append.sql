@@ -145,6 +145,7 @@ DECLARE
     ps    @schema@.parsed_message[];
     v     @schema@.appended;
     v_bad text;
+    v_returns boolean := p_positions IS NULL AND coalesce(current_setting('compactor.quiet', true), '') <> 'on';   -- known ids do
 BEGIN
     IF json_typeof(p_messages) = 'object' THEN
         p_messages := json_build_array(p_messages);
@@ -183,7 +184,12 @@ BEGIN
         RAISE EXCEPTION 'append to session %: % is there already with other content', s.id, coalesce('message ' || v.conflict, 'key ' || p_key)
             USING ERRCODE = 'unique_violation', HINT = 'Ids name one message, and keys one batch, for ever; give what was edited one of its own.';
     END IF;
-    IF v.n = 0 THEN RETURN coalesce(v.seqs, '{}'); END IF;
+    IF v.n = 0 THEN
+        IF v_returns AND cardinality(v.seqs) > 0 THEN
+            PERFORM @schema@.bring_back(s, v.seqs);
+        END IF;
+        RETURN coalesce(v.seqs, '{}');
+    END IF;
 
     -- A call that still waits may have left the view, or its place, by a replacement: then its result has
     -- nothing to follow there.
@@ -218,6 +224,9 @@ BEGIN
         INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid)
         ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
     END IF;
+    IF v_returns AND v.n < cardinality(v.seqs) THEN
+        PERFORM @schema@.bring_back(s, v.seqs);
+    END IF;
     RETURN v.seqs;
 END $$;
 
@@ -226,8 +235,9 @@ END $$;
 -- optional. Returns the seqs, in order.
 --
 -- Idempotent by message id: an id that is there already is not appended again, and is an error
--- if its content differs. With p_key, the idempotency key of a batch, messages without an id get
--- KEY#1, KEY#2 and so on, so that the batch is appended once; its key with other messages is an error.
+-- if its content differs. One that the application itself had taken out of the view is back in it
+-- (see exclude). With p_key, the idempotency key of a batch, messages without an id get KEY#1, KEY#2
+-- and so on, so that the batch is appended once; its key with other messages is an error.
 --
 -- The session keeps its model unless p_model names another.
 --

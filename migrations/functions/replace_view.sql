@@ -23,8 +23,163 @@ CREATE OR REPLACE FUNCTION @schema@.reasoning_only(p_role_code "char", p_calls s
     SELECT p_role_code = 'a' AND p_calls = 0 AND p_flags & 7 = 2
 $$;
 
--- A history that was compacted elsewhere: known ids stay, those absent are excluded (reason
--- replaced), new ones are appended, in the place where they stand in the list. p_revision is the
+-- What the application changes in its view itself, as a run: messages leave for a reason, and others come back. What it has deleted
+-- is not pinned any more. s is the session before the messages that are a part of the change were appended. Returns the run.
+CREATE OR REPLACE FUNCTION @schema@.change_view(s @schema@.sessions, p_gone int8multirange, p_back int8multirange, p_reason text, p_requested_by text)
+RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    s2      @schema@.sessions;
+    v_live  int8multirange := s.live - p_gone + p_back;
+    v_run   bigint;
+    v_count record;
+    v_from  bigint;
+    v_taken int8multirange := '{}';
+BEGIN
+    PERFORM @schema@.refuse_archived(s, p_back);
+    SELECT * INTO s2 FROM @schema@.sessions WHERE sid = s.sid;
+    -- What the list only adds at its end changes nothing.
+    v_from := least(@schema@.first_change(s.sid, s.live, v_live, s.last_seq),
+        (SELECT min(m.position) FROM @schema@.message_log m WHERE m.sid = s.sid AND m.seq > s.last_seq AND m.position <> m.seq));
+    IF @schema@.free_reasoning(s) THEN
+        s.reasoning_since := NULL;
+    ELSIF v_from IS NOT NULL THEN
+        IF s.reasoning_since IS NULL AND s.revision > 0 THEN   -- which of it is stale is not known
+            v_from := 1;
+            s.reasoning_since := s2.last_seq;
+        END IF;
+        s.reasoning_since := coalesce(s.reasoning_since, 0);
+        PERFORM @schema@.refuse_in_open_loop(s, v_from);
+        v_taken := @schema@.stale_reasoning(s.sid, v_live, v_from) - s.reasoning_out;
+    END IF;
+    INSERT INTO @schema@.runs (sid, trigger, kind, requested_by, status, outcome, started_at, ended_at, in_force, revision, base_run,
+        snapshot_seq, snapshot_revision, applied_seq, live_before, live_after, included, appended, messages_before, tokens_before,
+        reasoning_before, reasoning_taken, said_until)
+    VALUES (s.sid, 'application', 'replace', coalesce(p_requested_by, ''), 'applied', 'replaced', now(), clock_timestamp(), true, s.revision + 1, s.head_run,
+        s.last_seq, s.revision, s.last_seq, s.live, v_live, p_back, '{}', s.live_messages, s.live_tokens,
+        s.reasoning_out, v_taken, s2.last_seq)
+    RETURNING id INTO v_run;
+    IF NOT isempty(p_gone) THEN
+        INSERT INTO @schema@.exclusions (run, sid, reason, seqs) VALUES (v_run, s.sid, p_reason, p_gone);
+    END IF;
+    s2.live := v_live;
+    SELECT count(*) AS messages, coalesce(sum(token_count), 0) AS tokens, coalesce(sum(token_count) FILTER (WHERE flags & 16 > 0), 0) AS estimated
+    INTO v_count FROM @schema@.view_rows(s.sid, s2.live, s.reasoning_out + v_taken);
+    s2.live_messages := v_count.messages;
+    s2.live_tokens := v_count.tokens;
+    s2.live_estimated_tokens := v_count.estimated;
+    s2.reported_prompt_tokens := NULL;
+    s2.suspect_seq := s2.last_seq;   -- no run has checked this view yet
+    s2.loop_seq := NULL;
+    s2.awaits_answer := false;
+    s2.checked_seq := NULL;
+    IF s2.state = 'quarantined' THEN
+        s2.state := 'active';
+    END IF;
+    s2.due := @schema@.is_due(s2);
+    UPDATE @schema@.sessions SET live = s2.live, pinned = CASE p_reason WHEN 'deleted_by_application' THEN pinned - p_gone ELSE pinned END, reasoning_out = s.reasoning_out + v_taken, reasoning_since = s.reasoning_since,
+        revision = s.revision + 1, head_run = v_run, view_changed_at = now(),
+        next_check_at = least(next_check_at, now() + make_interval(secs => due_since_run)),
+        tail_start_seq = (SELECT lower(x) FROM unnest(s2.live) x WHERE upper_inf(x)),
+        live_messages = s2.live_messages, live_tokens = s2.live_tokens, live_estimated_tokens = s2.live_estimated_tokens,
+        reported_prompt_tokens = NULL, suspect_seq = s2.suspect_seq, loop_seq = NULL, due = s2.due, decision_fingerprint = NULL,
+        awaits_answer = false, low_gain_runs = 0, checked_seq = NULL, state = s2.state, quarantine_reason = NULL,
+        -- A call may have lost its result, or the user message that passed it by: append, which knows
+        -- the log alone, has to have the view looked at when the next user message comes.
+        open_pending = true
+    WHERE sid = s.sid;
+    UPDATE @schema@.runs SET messages_after = v_count.messages, tokens_after = v_count.tokens WHERE id = v_run;
+    IF s2.due THEN
+        INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
+    END IF;
+    PERFORM pg_notify('@schema@', v_run::text);   -- see wait_run
+    RETURN v_run;
+END $$;
+
+-- The messages of a view that stay or go with some of them, as chat.Groups has it.
+CREATE OR REPLACE FUNCTION @schema@.groups_of(p_sid bigint, p_view int8multirange, p_seqs int8multirange) RETURNS int8multirange LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    r        record;
+    v_tail   "char" := '';   -- what the last group may still take: c results and reasoning, t results, r is reasoning for a call
+    v_group  int8multirange := '{}';
+    v_found  int8multirange := '{}';
+    v_joins  boolean;
+BEGIN
+    FOR r IN SELECT v.seq, v.role_code, v.calls, @schema@.reasoning_only(v.role_code, v.calls, v.flags) AS thought FROM @schema@.view_rows(p_sid, p_view, '{}') v
+        ORDER BY v.position, (v.kind <> 's'), (v.kind = 'm' AND v.position <> v.seq), v.seq
+    LOOP
+        v_joins := CASE WHEN r.role_code = 't' THEN v_tail IN ('c', 't') WHEN r.thought THEN v_tail IN ('c', 'r') ELSE v_tail = 'r' AND r.role_code = 'a' AND r.calls > 0 END;
+        IF NOT v_joins THEN
+            v_found := v_found + CASE WHEN v_group && p_seqs THEN v_group ELSE '{}' END;
+            v_group := '{}';
+        END IF;
+        v_group := v_group + int8multirange(int8range(r.seq, r.seq + 1));
+        v_tail := CASE WHEN r.role_code = 't' THEN 't' WHEN r.thought THEN CASE WHEN v_joins THEN v_tail ELSE 'r' END
+            WHEN r.role_code = 'a' AND r.calls > 0 THEN 'c' ELSE '' END;
+    END LOOP;
+    RETURN v_found + CASE WHEN v_group && p_seqs THEN v_group ELSE '{}' END;
+END $$;
+
+-- What the application has taken out of the view for one of some reasons, and nobody has brought back.
+CREATE OR REPLACE FUNCTION @schema@.taken_out(p_sid bigint, p_reasons text[]) RETURNS int8multirange LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    r     record;
+    v_out int8multirange := '{}';
+BEGIN
+    IF NOT EXISTS (SELECT FROM @schema@.exclusions e WHERE e.sid = p_sid AND e.reason = ANY (p_reasons)) THEN
+        RETURN v_out;
+    END IF;
+    FOR r IN SELECT t.included, (SELECT range_agg(x) FROM @schema@.exclusions e CROSS JOIN LATERAL unnest(e.seqs) x
+            WHERE e.sid = p_sid AND e.run = t.id AND e.reason = ANY (p_reasons)) AS gone
+        FROM @schema@.runs t WHERE t.sid = p_sid AND t.status = 'applied' AND t.in_force ORDER BY t.revision
+    LOOP
+        v_out := v_out - coalesce(r.included, '{}') + coalesce(r.gone, '{}');
+    END LOOP;
+    RETURN v_out;
+END $$;
+
+-- Takes messages that the application has deleted out of the view, by their ids, each with the call, results and reasoning that
+-- stay or go with it. The log keeps them; no run brings them back. An append or replace_view that names the id again does, and so does an
+-- undo of the run that is returned: null if all were deleted already.
+CREATE OR REPLACE FUNCTION @schema@.exclude(p_tenant text, p_session text, p_messages text[], p_requested_by text DEFAULT '') RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    s         @schema@.sessions := @schema@.lock_session(p_tenant, p_session, NULL, false);
+    v_unknown text;
+    v_seqs    int8multirange;
+    v_gone    int8multirange;
+BEGIN
+    SELECT string_agg(i, ', ') FILTER (WHERE l.seq IS NULL), range_agg(int8range(l.seq, l.seq + 1)) FILTER (WHERE l.seq IS NOT NULL) INTO v_unknown, v_seqs
+    FROM unnest(p_messages) i LEFT JOIN @schema@.message_log l ON l.sid = s.sid AND l.id = i;
+    IF v_unknown IS NOT NULL OR v_seqs IS NULL THEN
+        RAISE EXCEPTION 'session % has no message %', s.id, coalesce(left(v_unknown, 1000), 'without an id') USING ERRCODE = 'no_data_found';
+    END IF;
+    v_seqs := v_seqs - @schema@.taken_out(s.sid, '{deleted_by_application}');
+    IF isempty(v_seqs) THEN
+        RETURN NULL;
+    END IF;
+    -- Replacements go with what they are shown for.
+    v_gone := v_seqs + @schema@.groups_of(s.sid, s.live, v_seqs + coalesce((SELECT range_agg(int8range(l.seq, l.seq + 1))
+        FROM unnest(s.live) x CROSS JOIN LATERAL (SELECT m.seq, m.kind, m.summary_of FROM @schema@.message_log m
+            WHERE m.sid = s.sid AND m.seq >= lower(x) AND m.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) l
+        WHERE l.kind NOT IN ('m', 's') AND l.summary_of && v_seqs), '{}'));
+    RETURN @schema@.change_view(s, v_gone, '{}', 'deleted_by_application', p_requested_by);
+END $$;
+
+-- Brings back into the view what the application had taken out and appends again, with what stays or goes with it.
+CREATE OR REPLACE FUNCTION @schema@.bring_back(s @schema@.sessions, p_seqs bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    v_seqs int8multirange := coalesce((SELECT range_agg(int8range(q, q + 1)) FROM unnest(p_seqs) q), '{}') - s.live - s.erased;
+    v_out  int8multirange;
+BEGIN
+    IF isempty(v_seqs) THEN RETURN; END IF;
+    v_out := @schema@.taken_out(s.sid, '{deleted_by_application,replaced}') - s.erased;
+    IF v_seqs && v_out THEN
+        PERFORM @schema@.change_view(s, '{}', v_out * (@schema@.groups_of(s.sid, s.live + v_out, v_seqs * v_out)), NULL, '');
+    END IF;
+END $$;
+
+-- A history that was compacted elsewhere: known ids stay or come back, those absent are excluded (reason
+-- replaced, or deleted_by_application where the list is empty, which clears the view), new ones are appended, in the place where they stand in the list. p_revision is the
 -- revision the caller read; another one is an error. p_seen is the last seq the caller read: what was
 -- appended behind it stays in the view; without it the caller is taken to have seen everything.
 -- Returns the run. view_with_revision has what it takes in one call.
@@ -33,19 +188,13 @@ CREATE OR REPLACE FUNCTION @schema@.replace_view(p_tenant text, p_session text, 
 RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     s       @schema@.sessions;
-    s2      @schema@.sessions;
     v_pos   bigint[];
     v_seqs  bigint[];
     v_keep  int8multirange;
     v_gone  int8multirange;
-    v_back  int8multirange;
-    v_run   bigint;
-    v_count record;
-    v_from  bigint;
-    v_taken int8multirange := '{}';
 BEGIN
-    IF json_typeof(p_messages) IS DISTINCT FROM 'array' OR json_array_length(p_messages) = 0 THEN
-        RAISE EXCEPTION 'replace: messages must be a JSON array of at least one message' USING ERRCODE = 'invalid_parameter_value';
+    IF json_typeof(p_messages) IS DISTINCT FROM 'array' THEN
+        RAISE EXCEPTION 'replace: messages must be a JSON array, of which an empty one clears the view' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF @schema@.unstorable(p_messages) THEN
         p_messages := @schema@.repair_json(p_messages::text)::json;
@@ -69,68 +218,12 @@ BEGIN
     FROM placed, (SELECT coalesce((SELECT l.seq - 1 FROM @schema@.message_log l
         WHERE l.sid = s.sid AND l.kind = 'm' AND l.role_code <> 's' ORDER BY l.seq LIMIT 1), s.last_seq) AS lead) x;
     -- Known ones are appended again too: nothing happens, unless their content is another.
-    v_seqs := @schema@.append_at(p_tenant, p_session, p_messages, NULL, NULL, v_pos);
+    IF v_pos IS NOT NULL THEN
+        v_seqs := @schema@.append_at(p_tenant, p_session, p_messages, NULL, NULL, v_pos);
+    END IF;
     v_keep := coalesce((SELECT range_agg(int8range(q, q + 1)) FROM unnest(v_seqs) q WHERE q <= s.last_seq), '{}');
-    SELECT * INTO s2 FROM @schema@.sessions WHERE sid = s.sid;
     v_gone := (s.live * int8multirange(int8range(1, least(s.last_seq, coalesce(p_seen, s.last_seq)) + 1))) - v_keep;
-    v_back := v_keep - s.live;
-    PERFORM @schema@.refuse_archived(s, v_back);
-    -- What the list only adds at its end changes nothing.
-    v_from := least(@schema@.first_change(s.sid, s.live, s.live - v_gone + v_back, s.last_seq),
-        (SELECT min(m.position) FROM @schema@.message_log m WHERE m.sid = s.sid AND m.seq > s.last_seq AND m.position <> m.seq));
-    IF @schema@.free_reasoning(s) THEN
-        s.reasoning_since := NULL;
-    ELSIF v_from IS NOT NULL THEN
-        IF s.reasoning_since IS NULL AND s.revision > 0 THEN   -- which of it is stale is not known
-            v_from := 1;
-            s.reasoning_since := s2.last_seq;
-        END IF;
-        s.reasoning_since := coalesce(s.reasoning_since, 0);
-        PERFORM @schema@.refuse_in_open_loop(s, v_from);
-        v_taken := @schema@.stale_reasoning(s.sid, s.live - v_gone + v_back, v_from) - s.reasoning_out;
-    END IF;
-    INSERT INTO @schema@.runs (sid, trigger, kind, requested_by, status, outcome, started_at, ended_at, in_force, revision, base_run,
-        snapshot_seq, snapshot_revision, applied_seq, live_before, live_after, included, appended, messages_before, tokens_before,
-        reasoning_before, reasoning_taken, said_until)
-    VALUES (s.sid, 'application', 'replace', coalesce(p_requested_by, ''), 'applied', 'replaced', now(), clock_timestamp(), true, s.revision + 1, s.head_run,
-        s.last_seq, s.revision, s.last_seq, s.live, s.live - v_gone + v_back, v_back, '{}', s.live_messages, s.live_tokens,
-        s.reasoning_out, v_taken, s2.last_seq)
-    RETURNING id INTO v_run;
-    IF NOT isempty(v_gone) THEN
-        INSERT INTO @schema@.exclusions (run, sid, reason, seqs) VALUES (v_run, s.sid, 'replaced', v_gone);
-    END IF;
-    s2.live := s.live - v_gone + v_back;
-    SELECT count(*) AS messages, coalesce(sum(token_count), 0) AS tokens, coalesce(sum(token_count) FILTER (WHERE flags & 16 > 0), 0) AS estimated
-    INTO v_count FROM @schema@.view_rows(s.sid, s2.live, s.reasoning_out + v_taken);
-    s2.live_messages := v_count.messages;
-    s2.live_tokens := v_count.tokens;
-    s2.live_estimated_tokens := v_count.estimated;
-    s2.reported_prompt_tokens := NULL;
-    s2.suspect_seq := s2.last_seq;   -- no run has checked this view yet
-    s2.loop_seq := NULL;
-    s2.awaits_answer := false;
-    s2.checked_seq := NULL;
-    IF s2.state = 'quarantined' THEN
-        s2.state := 'active';
-    END IF;
-    s2.due := @schema@.is_due(s2);
-    UPDATE @schema@.sessions SET live = s2.live, reasoning_out = s.reasoning_out + v_taken, reasoning_since = s.reasoning_since,
-        revision = s.revision + 1, head_run = v_run, view_changed_at = now(),
-        next_check_at = least(next_check_at, now() + make_interval(secs => due_since_run)),
-        tail_start_seq = (SELECT lower(x) FROM unnest(s2.live) x WHERE upper_inf(x)),
-        live_messages = s2.live_messages, live_tokens = s2.live_tokens, live_estimated_tokens = s2.live_estimated_tokens,
-        reported_prompt_tokens = NULL, suspect_seq = s2.suspect_seq, loop_seq = NULL, due = s2.due, decision_fingerprint = NULL,
-        awaits_answer = false, low_gain_runs = 0, checked_seq = NULL, state = s2.state, quarantine_reason = NULL,
-        -- A call may have lost its result, or the user message that passed it by: append, which knows
-        -- the log alone, has to have the view looked at when the next user message comes.
-        open_pending = true
-    WHERE sid = s.sid;
-    UPDATE @schema@.runs SET messages_after = v_count.messages, tokens_after = v_count.tokens WHERE id = v_run;
-    IF s2.due THEN
-        INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
-    END IF;
-    PERFORM pg_notify('@schema@', v_run::text);   -- see wait_run
-    RETURN v_run;
+    RETURN @schema@.change_view(s, v_gone, v_keep - s.live, CASE WHEN v_pos IS NULL THEN 'deleted_by_application' ELSE 'replaced' END, p_requested_by);
 END $$;
 
 -- For literals and parameters without a type, and for jsonb: see append.

@@ -1,0 +1,166 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// viewIDs returns the ids of a view, which must be valid.
+func viewIDs(t *testing.T, s *Store, k Key) string {
+	t.Helper()
+	var ids []string
+	var msgs []chat.Message
+	view, _, err := s.View(t.Context(), k)
+	if err != nil {
+		t.Fatalf("view: %v", err)
+	}
+	for _, m := range view {
+		ids, msgs = append(ids, m.ID), append(msgs, m.Message)
+	}
+	if found := chat.Check(chat.Describe(msgs)); len(found) > 0 {
+		t.Errorf("view %v: %v", ids, found)
+	}
+	return strings.Join(ids, " ")
+}
+
+func wantView(t *testing.T, s *Store, k Key, want string) {
+	t.Helper()
+	if got := viewIDs(t, s, k); got != want {
+		t.Errorf("view %q, want %q", got, want)
+	}
+}
+
+func TestAClearedSessionIsAnEmptyView(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	m := []NewMessage{text("p", chat.RoleSystem, "x"), user("a", "x"), call("b", "c"), result("d", "c", "y"), assistant("e", "z")}
+	add(t, s, k, m...)
+	if err := s.Pin(t.Context(), k, "a"); err != nil {
+		t.Fatal(err)
+	}
+	run := must(s.Replace(t.Context(), k, 0, nil, "app"))(t)
+	wantView(t, s, k, "")
+	got := list[string](t, s, `SELECT DISTINCT concat_ws(' ', exclude_reason, excluded_by, pinned) FROM compactor.messages`)
+	if diff := cmp.Diff([]string{fmt.Sprint("deleted_by_application ", run, " f")}, got); diff != "" {
+		t.Errorf("excluded (-want +got):\n%s", diff)
+	}
+	wantConsistent(t, s)
+	add(t, s, k, user("f", "anew"))
+	wantView(t, s, k, "f")
+	wantConsistent(t, s)
+	must(s.Undo(t.Context(), k, run, false, ""))(t)
+	wantView(t, s, k, "p a b d e f")
+	wantConsistent(t, s)
+	// As a store that is cleared and filled again has it.
+	must(s.Replace(t.Context(), k, 2, nil, "app"))(t)
+	add(t, s, k, append(m[1:], user("g", "new"))...)
+	wantView(t, s, k, "a b d e g")
+	wantConsistent(t, s)
+}
+
+func TestADeletedMessageLeavesWithItsGroupAndComesBack(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	thought := assistant("t", "")
+	thought.Reasoning = "hm"
+	m := []NewMessage{user("a", "x"), thought, call("b", "c", "d"), result("r1", "c", "y"), result("r2", "d", "y"), assistant("e", "z"), user("f", "last")}
+	add(t, s, k, m...)
+	run := must(s.Exclude(t.Context(), k, []string{"r2", "f"}, "app"))(t)
+	wantView(t, s, k, "a e")
+	row := must(s.Run(t.Context(), run))(t)
+	if row.Kind != "replace" || row.RequestedBy != "app" || row.MessagesBefore != 7 || row.MessagesAfter != 2 {
+		t.Errorf("ledger row is %+v", row)
+	}
+	wantConsistent(t, s)
+	if again := must(s.Exclude(t.Context(), k, []string{"r1", "f"}, "app"))(t); again != 0 {
+		t.Errorf("deleted again by run %d", again)
+	}
+	if _, err := s.Exclude(t.Context(), k, []string{"a", "no", "nor"}, ""); !errors.Is(err, ErrNotFound) || !strings.Contains(fmt.Sprint(err), "no, nor") {
+		t.Errorf("unknown ids: %v", err)
+	}
+	var log []chat.Seq
+	for _, m := range must(s.Log(t.Context(), session(t, s, k).SID, 7))(t) {
+		log = append(log, m.Seq)
+	}
+	if diff := cmp.Diff([]chat.Seq{1, 6}, log); diff != "" {
+		t.Errorf("a run from the log sees (-want +got):\n%s", diff)
+	}
+	// An import is no word of the application.
+	must2(s.Import(t.Context(), k, "", m))(t)
+	wantView(t, s, k, "a e")
+	add(t, s, k, m[3], user("g", "new"))
+	wantView(t, s, k, "a t b r1 r2 e g")
+	wantConsistent(t, s)
+	if _, err := appendSQL(s, k, `{"id":"f","role":"user","content":"edited"}`); !errors.Is(mapError(err), ErrConflict) {
+		t.Errorf("with other content: %v", err)
+	}
+	wantView(t, s, k, "a t b r1 r2 e g")
+	add(t, s, k, m[6])
+	wantView(t, s, k, "a t b r1 r2 e f g")
+	wantConsistent(t, s)
+}
+
+func TestWhatARunTookOutStaysOutWhenItIsAppendedAgain(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	m := talk("m", 6)
+	add(t, s, k, m...)
+	apply(t, s, k, exclude(span(1, 2)))
+	add(t, s, k, m...)
+	wantView(t, s, k, "m3 m4 m5 m6")
+	// What the application replaced comes back by its word.
+	must(s.Replace(t.Context(), k, 1, []NewMessage{user("n", "short"), m[4], m[5]}, ""))(t)
+	wantView(t, s, k, "n m5 m6")
+	add(t, s, k, m...)
+	wantView(t, s, k, "n m3 m4 m5 m6")
+	wantConsistent(t, s)
+}
+
+func TestAReplacementLeavesWithTheMessageItIsFor(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, user("a", "x"), call("b", "c"), result("d", "c", "long"), user("e", "z"))
+	metas := must(s.ViewMetas(t.Context(), session(t, s, k).SID))(t)
+	apply(t, s, k, standIn(metas[0], "short"))
+	must(s.Exclude(t.Context(), k, []string{"a"}, ""))(t)
+	wantView(t, s, k, "b d e")
+	wantConsistent(t, s)
+}
+
+func TestGroupsAreThoseOfGo(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	n := 0
+	rapid.Check(t, func(t *rapid.T) {
+		n++
+		k := Key{Session: fmt.Sprint(n)}
+		seqs := add(t, s, k, rapid.SliceOfN(rapid.Custom(drawMessage), 1, 12).Draw(t, "messages")...)
+		sid := one[int64](t, s, `SELECT sid FROM compactor.sessions WHERE id = $1`, k.Session)
+		metas := must(s.ViewMetas(t.Context(), sid))(t)
+		of := rapid.SampledFrom(seqs).Draw(t, "seq")
+		var got, want chat.Ranges
+		if err := s.pool.QueryRow(t.Context(), s.q(`SELECT compactor.groups_of($1, '{[1,)}', int8multirange(int8range($2, $3)))::text`), sid, of, of+1).Scan(rangesText{&got}); err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range chat.Groups(metas) {
+			if metas[g.Start].Seq <= of && of <= metas[g.End-1].Seq {
+				want = span(metas[g.Start].Seq, metas[g.End-1].Seq)
+			}
+		}
+		// Reasoning that no call follows is a group for each message in Go.
+		if diff := cmp.Diff(want, got.Intersect(want)); diff != "" || len(got) != 1 {
+			t.Fatalf("group of %d (-Go +SQL):\n%s", of, diff)
+		}
+	})
+}
