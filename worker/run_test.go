@@ -78,6 +78,28 @@ func TestOutcomes(t *testing.T) {
 			},
 			status: "applied", outcome: OutcomeApplied, view: "suaua",
 		},
+		"but not what the application has deleted, be it the last of the user": {
+			do: func(f *fixture) store.RunID {
+				f.append("s", "suauauau")
+				f.run(f.operator("s", store.Options{Pipeline: truncate(3)}))
+				if _, err := f.store.Exclude(f.t.Context(), store.Key{Session: "s"}, []string{"s-3", "s-8"}, "app"); err != nil {
+					f.t.Fatal(err)
+				}
+				return f.operator("s", store.Options{Pipeline: truncate(20), AllowGrowth: true})
+			},
+			status: "applied", outcome: OutcomeApplied, view: "suuaua",
+		},
+		"a view that the application has cleared stays empty": {
+			do: func(f *fixture) store.RunID {
+				f.append("s", "suauauau")
+				if _, err := f.store.Replace(f.t.Context(), store.Key{Session: "s"}, 0, nil, "app"); err != nil {
+					f.t.Fatal(err)
+				}
+				f.run(f.event())
+				return f.operator("s", store.Options{Pipeline: truncate(3), AllowGrowth: true})
+			},
+			status: "skipped", outcome: OutcomeNothingToCompact, view: "",
+		},
 		"but not unasked": {
 			do: func(f *fixture) store.RunID {
 				f.append("s", "suauaua")
