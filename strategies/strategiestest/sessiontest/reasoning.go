@@ -33,7 +33,7 @@ func Sign(m chat.Message, form, n int) chat.Message {
 	case 0:
 		part(fmt.Sprintf(`{"type":"thinking","thinking":"step %d","signature":%q}`, n, id))
 	case 1:
-		part(fmt.Sprintf(`{"type":"reasoning","summary":[],"encrypted_content":%q}`, id))
+		part(fmt.Sprintf(`{"type":"reasoning","id":"rs_%d","summary":[],"encrypted_content":%q}`, n, id))
 	case 2:
 		m.Extra = map[string]json.RawMessage{"reasoning_details": json.RawMessage(fmt.Sprintf(`[{"type":"reasoning.encrypted","data":%q}]`, id))}
 	default:
