@@ -208,6 +208,7 @@ BEGIN
         tokens_since_run = t.tokens_since_run + v.tokens, turns_since_run = t.turns_since_run + v.turns,
         tokens_since_report = t.tokens_since_report + CASE WHEN t.reported_prompt_tokens IS NULL THEN 0 ELSE v.tokens END,
         suspect_seq = CASE WHEN v.fault THEN v.last_seq ELSE t.suspect_seq END,
+        repeated_ids = t.repeated_ids OR EXISTS (SELECT FROM unnest(ps) q WHERE cardinality(q.call_ids) > 1 AND @schema@.repeats(q.call_ids)),
         last_message_at = v.last_at, open_calls = coalesce(v.open_calls, '{}'), open_answered = v.answered, open_pending = v.pending,
         state = CASE t.state WHEN 'quarantined' THEN 'active' ELSE t.state END,
         quarantine_reason = CASE WHEN t.state <> 'quarantined' THEN t.quarantine_reason END, timed = false,

@@ -82,12 +82,13 @@ LANGUAGE sql IMMUTABLE AS $$
     FROM (SELECT CASE WHEN json_typeof(m->'type') = 'string' THEN m->>'type' END AS type) t
 $$;
 
--- Whether two bodies say the same, however they are written: order of keys, white space, nulls. b may lack the
--- reasoning of a, without which the view has given it out.
+-- Whether two bodies say the same, however they are written: order of keys, white space, nulls. b may be as the view has
+-- given a out: without its reasoning, and with other ids of calls.
 CREATE OR REPLACE FUNCTION @schema@.same_message(a text, b text) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
     SELECT a = b OR jsonb '{"tool_calls": []}' || jsonb_strip_nulls(a::jsonb) = jsonb '{"tool_calls": []}' || jsonb_strip_nulls(b::jsonb)
         OR jsonb '{"tool_calls": []}' || jsonb_strip_nulls(@schema@.without_reasoning(a)::jsonb) = jsonb '{"tool_calls": []}' || jsonb_strip_nulls(b::jsonb)
+        OR coalesce(jsonb_strip_nulls(@schema@.with_said_ids(a, b)::jsonb) IN (jsonb_strip_nulls(a::jsonb), jsonb_strip_nulls(@schema@.without_reasoning(a)::jsonb)), false)
 $$;
 
 -- The flag of a message that is appended without a time: 128 in an import (see append_at), where the time of the append, which

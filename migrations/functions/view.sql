@@ -22,8 +22,13 @@ DECLARE   -- not LANGUAGE sql, which would plan this again in each call
     v_out    int8multirange;
     v_spans  int8multirange;
     v_whole  boolean;
+    v_twice  boolean;
 BEGIN
-    SELECT s.sid, s.live + '{}', s.reasoning_out + '{}' INTO v_sid, v_live, v_out FROM @schema@.sessions s WHERE s.tenant = v_tenant AND s.id = p_session;
+    SELECT s.sid, s.live + '{}', s.reasoning_out + '{}', s.repeated_ids INTO v_sid, v_live, v_out, v_twice FROM @schema@.sessions s WHERE s.tenant = v_tenant AND s.id = p_session;
+    IF v_twice THEN
+        RETURN QUERY SELECT * FROM @schema@.view_distinct(v_sid, v_live, v_out);
+        RETURN;
+    END IF;
     v_spans := @schema@.spans(v_live);
     v_whole := v_spans = v_live;
     RETURN QUERY SELECT m.seq, m.id, CASE m.kind WHEN 'm' THEN 'source' WHEN 's' THEN 'summary' ELSE 'replacement' END,
