@@ -125,6 +125,7 @@ DECLARE
     r     record;
     v_out int8multirange := '{}';
 BEGIN
+    PERFORM @schema@.refuse_foreign(p_sid);
     IF NOT EXISTS (SELECT FROM @schema@.exclusions e WHERE e.sid = p_sid AND e.reason = ANY (p_reasons)) THEN
         RETURN v_out;
     END IF;
@@ -140,7 +141,7 @@ END $$;
 -- Takes messages that the application has deleted out of the view, by their ids, each with the call, results and reasoning that
 -- stay or go with it. The log keeps them; no run brings them back. An append or replace_view that names the id again does, and so does an
 -- undo of the run that is returned: null if all were deleted already.
-CREATE OR REPLACE FUNCTION @schema@.exclude(p_tenant text, p_session text, p_messages text[], p_requested_by text DEFAULT '') RETURNS bigint
+CREATE OR REPLACE FUNCTION @schema@.exclude(p_tenant text, p_session text, p_ids text[], p_requested_by text DEFAULT '') RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     s         @schema@.sessions := @schema@.lock_session(p_tenant, p_session, NULL, false);
@@ -149,7 +150,7 @@ DECLARE
     v_gone    int8multirange;
 BEGIN
     SELECT string_agg(i, ', ') FILTER (WHERE l.seq IS NULL), range_agg(int8range(l.seq, l.seq + 1)) FILTER (WHERE l.seq IS NOT NULL) INTO v_unknown, v_seqs
-    FROM unnest(p_messages) i LEFT JOIN @schema@.message_log l ON l.sid = s.sid AND l.id = i;
+    FROM unnest(p_ids) i LEFT JOIN @schema@.message_log l ON l.sid = s.sid AND l.id = i;
     IF v_unknown IS NOT NULL OR v_seqs IS NULL THEN
         RAISE EXCEPTION 'session % has no message %', s.id, coalesce(left(v_unknown, 1000), 'without an id') USING ERRCODE = 'no_data_found';
     END IF;

@@ -210,7 +210,7 @@ BEGIN
             ('sum_spending', '{worker}'),
             ('sweep_fails', '{}'),
             ('sweep_page', '{worker}'),
-            ('taken_out', '{worker}'),
+            ('taken_out', '{reader}'),
             ('tell_parents', '{}'),
             ('tenant_of', '{}'),
             ('thresholds_of', '{}'),
