@@ -55,6 +55,9 @@ func TestCallsOfOneMessageHaveDifferentIDsInTheView(t *testing.T) {
 				}
 			}
 			msgs = append(msgs, user("", "go").Message, m.Message)
+			if rapid.IntRange(0, 3).Draw(t, "another message of calls") == 0 {
+				msgs, ids = append(msgs, call("", "z", "z", "w").Message), append(ids, "z", "z", "w")
+			}
 			for i, id := range rapid.Permutation(ids).Draw(t, "results") {
 				msgs = append(msgs, result("", id, fmt.Sprint("r", i)).Message)
 			}

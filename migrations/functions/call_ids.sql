@@ -42,7 +42,9 @@ DECLARE
     v_taken text[];     -- ids of the session
     v_old   text[];     -- ids of the last calls without a result, and what they became
     v_new   text[];
-    v_ids   text[];
+    v_ids   text[];     -- those of a message, and what they become
+    v_told  text[];
+    v_ended boolean := true;   -- a result has come since the last calls
     v_body  text;
     i       int;
     n       int;
@@ -57,19 +59,27 @@ BEGIN
     LOOP
         v_body := r.body;
         IF r.role_code = 'a' AND r.calls > 0 THEN
-            v_old := @schema@.ids_of_calls(v_body);
-            v_new := v_old;
-            FOR i IN 1 .. coalesce(cardinality(v_new), 0) LOOP
-                CONTINUE WHEN v_new[i] <> '' AND NOT v_new[i] = ANY (v_new[:i - 1]);
-                n := 2;
-                WHILE coalesce(nullif(v_old[i], ''), 'call') || '_' || n = ANY (v_taken) LOOP n := n + 1; END LOOP;
-                v_new[i] := coalesce(nullif(v_old[i], ''), 'call') || '_' || n;
-                v_taken := v_taken || v_new[i];
-            END LOOP;
-            IF v_new <> v_old THEN
-                v_body := @schema@.with_call_ids(v_body, v_new, NULL);
+            IF v_ended THEN
+                v_old := '{}';
+                v_new := '{}';
+                v_ended := false;
             END IF;
+            v_ids := @schema@.ids_of_calls(v_body);
+            v_told := v_ids;
+            FOR i IN 1 .. coalesce(cardinality(v_ids), 0) LOOP
+                CONTINUE WHEN v_ids[i] <> '' AND NOT v_ids[i] = ANY (v_new || v_told[:i - 1]);
+                n := 2;
+                WHILE coalesce(nullif(v_ids[i], ''), 'call') || '_' || n = ANY (v_taken) LOOP n := n + 1; END LOOP;
+                v_told[i] := coalesce(nullif(v_ids[i], ''), 'call') || '_' || n;
+                v_taken := v_taken || v_told[i];
+            END LOOP;
+            IF v_told <> v_ids THEN
+                v_body := @schema@.with_call_ids(v_body, v_told, NULL);
+            END IF;
+            v_old := v_old || v_ids;
+            v_new := v_new || v_told;
         ELSIF r.role_code = 't' THEN
+            v_ended := true;
             i := array_position(v_old, v_body::json->>'tool_call_id');
             IF i IS NOT NULL THEN
                 IF v_new[i] <> v_old[i] THEN

@@ -104,10 +104,10 @@ DECLARE
     v_found  int8multirange := '{}';
     v_joins  boolean;
 BEGIN
-    FOR r IN SELECT v.seq, v.role_code, v.calls, @schema@.reasoning_only(v.role_code, v.calls, v.flags) AS thought FROM @schema@.view_rows(p_sid, p_view, '{}') v
+    FOR r IN SELECT v.seq, v.role_code, v.calls, v.flags & 128 > 0 AS parallel, @schema@.reasoning_only(v.role_code, v.calls, v.flags) AS thought FROM @schema@.view_rows(p_sid, p_view, '{}') v
         ORDER BY v.position, (v.kind <> 's'), (v.kind = 'm' AND v.position <> v.seq), v.seq
     LOOP
-        v_joins := CASE WHEN r.role_code = 't' THEN v_tail IN ('c', 't') WHEN r.thought THEN v_tail IN ('c', 'r') ELSE v_tail = 'r' AND r.role_code = 'a' AND r.calls > 0 END;
+        v_joins := CASE WHEN r.role_code = 't' THEN v_tail IN ('c', 't') WHEN r.thought THEN v_tail IN ('c', 'r') ELSE (v_tail = 'r' OR v_tail = 'c' AND r.parallel) AND r.role_code = 'a' AND r.calls > 0 END;
         IF NOT v_joins THEN
             v_found := v_found + CASE WHEN v_group && p_seqs THEN v_group ELSE '{}' END;
             v_group := '{}';

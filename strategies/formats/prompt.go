@@ -61,12 +61,15 @@ func apiRole(r chat.Role) chat.Role {
 type callIDs struct {
 	taken map[string]bool // ids that the session has
 	used  map[string]bool // ids written so far
-	whole bool            // used is of the session, not of a message
+	whole bool            // used is of the session, not of a batch of calls
 	open  map[string][]string
+	// answered reports that a result has come since the last calls. Calls before it are one
+	// batch, even if they are in several messages.
+	answered bool
 }
 
 func newCallIDs(ms []chat.Message, whole bool) *callIDs {
-	c := &callIDs{taken: map[string]bool{}, used: map[string]bool{}, whole: whole}
+	c := &callIDs{taken: map[string]bool{}, used: map[string]bool{}, whole: whole, answered: true}
 	for i := range ms {
 		for _, id := range ms[i].CallIDs() {
 			c.taken[id] = true
@@ -80,6 +83,7 @@ func newCallIDs(ms []chat.Message, whole bool) *callIDs {
 // answers, that has none yet.
 func (c *callIDs) next(m *chat.Message) (changed int) {
 	if m.Role == chat.RoleTool {
+		c.answered = true
 		if ids := c.open[m.ToolCallID]; len(ids) > 0 {
 			c.open[m.ToolCallID] = ids[1:]
 			m.ToolCallID = ids[0]
@@ -89,10 +93,12 @@ func (c *callIDs) next(m *chat.Message) (changed int) {
 	if m.Role != chat.RoleAssistant || len(m.ToolCalls) == 0 || m.Legacy {
 		return 0
 	}
-	if !c.whole {
-		clear(c.used)
+	if c.answered {
+		if !c.whole {
+			clear(c.used)
+		}
+		c.open, c.answered = map[string][]string{}, false
 	}
-	c.open = map[string][]string{}
 	m.ToolCalls = slices.Clone(m.ToolCalls)
 	for i := range m.ToolCalls {
 		call := &m.ToolCalls[i]
