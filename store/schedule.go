@@ -170,19 +170,20 @@ func (s *Store) Expire(ctx context.Context, age time.Duration, limit int) (int64
 }
 
 // Forgotten queues event runs for due sessions that have no outbox row, no active run, no
-// cooldown and no run since their last message. It leaves them to a sweep that is open or
-// paused, and to the next one for a day after one was stopped or cancelled. A run that
-// ended because its session was paused, or that a guard held back for a time, does not count.
+// cooldown and no run since their last message. It leaves to sweeps what these hold: see the
+// SQL function holding_sweeps. A run that ended because its session was paused, or that a
+// guard held back for a time, does not count.
 // Sessions with a limit of runs go to the outbox, for Relay, up to ten times limit.
 func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
-		WITH held AS MATERIALIZED (SELECT tenant FROM compactor.sweeps
-			WHERE ended_at IS NULL OR status IN ('stopped', 'cancelled') AND ended_at > now() - interval '1 day'
-			UNION ALL SELECT tenant FROM compactor.pauses WHERE resumed_at IS NULL AND model = '' AND policy = ''),
+		WITH held AS MATERIALIZED (SELECT tenant FROM compactor.pauses WHERE resumed_at IS NULL AND model = '' AND policy = ''),
+		swept AS MATERIALIZED (SELECT * FROM compactor.holding_sweeps()),
 		limits AS MATERIALIZED (SELECT tenant FROM compactor.spending_limits WHERE runs_per_second IS NOT NULL),
 		found AS MATERIALIZED (SELECT s.sid, EXISTS (SELECT FROM limits l WHERE l.tenant IN ('', s.tenant)) AS limited FROM compactor.sessions s
 			WHERE NOT EXISTS (SELECT FROM held WHERE tenant = '') AND s.tenant NOT IN (SELECT tenant FROM held)
 				AND s.due AND (s.cooldown_until IS NULL OR s.cooldown_until <= now())
+				AND NOT EXISTS (SELECT FROM swept h WHERE h.tenant = '' AND h.after_sid < s.sid AND h.until_since >= coalesce(s.due_since, '-infinity'))
+				AND NOT EXISTS (SELECT FROM swept h WHERE h.tenant = s.tenant AND h.after_sid < s.sid AND h.until_since >= coalesce(s.due_since, '-infinity'))
 				AND NOT EXISTS (SELECT FROM compactor.outbox o WHERE o.sid = s.sid)
 				AND NOT EXISTS (SELECT FROM compactor.throttled h WHERE h.sid = s.sid)
 				AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = s.sid

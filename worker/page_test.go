@@ -94,7 +94,7 @@ func (f *paged) end(run store.RunID) map[string]any {
 func endOf(ctx context.Context, conn *pgx.Conn, run store.RunID) (out map[string]any, err error) {
 	const query = `
 		SELECT json_build_object(
-			'session', to_jsonb(s) - '{sid,tenant,id,head_run,created_at,last_message_at,cooldown_until,view_changed_at,next_check_at}'::text[]
+			'session', to_jsonb(s) - '{sid,tenant,id,head_run,created_at,last_message_at,due_since,cooldown_until,view_changed_at,next_check_at}'::text[]
 				|| jsonb_build_object('is_head', s.head_run = r.id, 'cools', s.cooldown_until IS NOT NULL, 'changed', s.view_changed_at IS NOT NULL,
 					'check_minutes', round(extract(epoch FROM s.next_check_at - s.view_changed_at) / 60)),
 			'run', to_jsonb(r) - '{id,sid,fence,base_run,requested_by,queued_at,started_at,ended_at,waiting_since,deliver_at,written_at,plan_us,total_us,sweep}'::text[]

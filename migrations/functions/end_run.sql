@@ -206,7 +206,7 @@ BEGIN
         messages_since_run = s.messages_since_run, tokens_since_run = s.tokens_since_run, turns_since_run = s.turns_since_run,
         reasoning_out = s.reasoning_out, reasoning_since = s.reasoning_since, loop_seq = s.loop_seq,
         due_tokens = s.due_tokens, estimate_margin = s.estimate_margin, policy_hash = v.fleet_hash,
-        suspect_seq = s.suspect_seq, unholdable = s.unholdable, due = s.due, decision_fingerprint = v.decision_fingerprint,
+        suspect_seq = s.suspect_seq, unholdable = s.unholdable, due = s.due, due_since = CASE WHEN v_applied THEN now() ELSE s.due_since END, decision_fingerprint = v.decision_fingerprint,
         ineffective_runs = CASE WHEN v.ineffective THEN s.ineffective_runs + 1 WHEN v_applied THEN 0 ELSE s.ineffective_runs END,
         low_gain_runs = CASE WHEN NOT v_applied OR v.low_gain IS NULL THEN s.low_gain_runs WHEN v.low_gain THEN s.low_gain_runs + 1 ELSE 0 END,
         due_messages = s.due_messages, due_turns = s.due_turns, due_new_tokens = s.due_new_tokens, due_live_messages = s.due_live_messages,

@@ -139,18 +139,33 @@ BEGIN
     FROM (SELECT coalesce(sum(due), 0) AS n FROM @schema@.sweep_tenants WHERE sweep = w.id) d WHERE id = w.id;
 END $$;
 
--- Gives a sweep, whose row is locked, another status and returns that.
+-- Gives a sweep, whose row is locked, another status and returns that. Who cancels one that had stopped does not hold longer
+-- what it held.
 CREATE OR REPLACE FUNCTION @schema@.set_sweep_status(p_sweep bigint, p_status text, p_reason text, p_by text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE @schema@.sweeps SET status = p_status, reason = p_reason, changed_by = p_by, changed_at = now(),
-        worked = worked + CASE WHEN status = 'open' AND due IS NOT NULL THEN now() - changed_at ELSE '0' END,
-        ended_at = CASE WHEN p_status IN ('open', 'paused') THEN NULL ELSE now() END
+        worked = worked + CASE WHEN status = 'open' AND due IS NOT NULL THEN greatest(now() - changed_at, '0') ELSE '0' END,
+        ended_at = CASE WHEN p_status NOT IN ('open', 'paused') THEN coalesce(ended_at, now()) END,
+        released = released AND ended_at IS NOT NULL AND p_status NOT IN ('open', 'paused')
     WHERE id = p_sweep;
     IF p_status IN ('done', 'cancelled') THEN
         DELETE FROM @schema@.sweep_tenants WHERE sweep = p_sweep;
     END IF;
     RETURN p_status;
 END $$;
+
+-- What sweeps hold back from the reconciler: due sessions of a tenant, or of all with an empty one, behind after_sid that are
+-- due since until_since at the latest. An open or paused one holds what it is yet to pass; one that was stopped or cancelled
+-- what was due when it ended, for a day (held_until) or until it is released. An end that is yet to come is none: the clock
+-- was set back.
+CREATE OR REPLACE FUNCTION @schema@.holding_sweeps() RETURNS TABLE (sweep bigint, tenant text, after_sid bigint, until_since timestamptz, held_until timestamptz)
+LANGUAGE sql STABLE ROWS 1000 AS $$
+    SELECT w.id, w.tenant, 0::bigint, 'infinity'::timestamptz, NULL::timestamptz FROM @schema@.sweeps w WHERE w.ended_at IS NULL AND w.due IS NULL
+    UNION ALL SELECT w.id, t.tenant, t.cursor_sid, 'infinity', NULL FROM @schema@.sweeps w JOIN @schema@.sweep_tenants t ON t.sweep = w.id
+    WHERE w.ended_at IS NULL AND w.due IS NOT NULL AND NOT t.passed
+    UNION ALL SELECT w.id, w.tenant, 0, w.ended_at, w.ended_at + interval '1 day' FROM @schema@.sweeps w
+    WHERE w.status IN ('stopped', 'cancelled') AND NOT w.released AND w.ended_at > now() - interval '1 day' AND w.ended_at <= now() + interval '1 minute'
+$$;
 
 -- Starts a sweep over the due sessions of a tenant, or of all with an empty one, which stops after p_window, and when more
 -- than p_stop_share of its latest runs failed. With p_canary, that share of the sessions comes first; the others follow if
@@ -168,20 +183,21 @@ BEGIN
     RETURN v_id;
 END $$;
 
--- Pauses, resumes or cancels a sweep, which is one of the tenant, if one is named. What a paused sweep has queued is
+-- Pauses, resumes, cancels or releases a sweep, which is one of the tenant, if one is named. What a paused sweep has queued is
 -- executed; the runs of a cancelled one that no worker has tried end as cancelled. A sweep that is resumed, or was
--- stopped, goes on where it was; it ends after p_window, and without one not at an end that has passed.
+-- stopped, goes on where it was; it ends after p_window, and without one not at an end that has passed. What was due when one
+-- was stopped or cancelled waits (see holding_sweeps) until it is released.
 CREATE OR REPLACE FUNCTION @schema@.steer_sweep(p_tenant text, p_sweep bigint, p_action text, p_note text DEFAULT '', p_requested_by text DEFAULT '',
     p_window interval DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     v_tenant text := @schema@.scope_of(p_tenant);
     w        @schema@.sweeps;
-    v_from   text[] := CASE p_action WHEN 'pause' THEN '{open}' WHEN 'resume' THEN '{paused,stopped}' WHEN 'cancel' THEN '{open,paused,stopped}' END;
+    v_from   text[] := CASE p_action WHEN 'pause' THEN '{open}' WHEN 'resume' THEN '{paused,stopped}' WHEN 'cancel' THEN '{open,paused,stopped}' WHEN 'release' THEN '{stopped,cancelled}' END;
     v_to     text := CASE p_action WHEN 'pause' THEN 'paused' WHEN 'resume' THEN 'open' WHEN 'cancel' THEN 'cancelled' END;
 BEGIN
-    IF v_to IS NULL THEN
-        RAISE EXCEPTION 'steer_sweep: action % is not one of pause, resume, cancel', p_action USING ERRCODE = 'invalid_parameter_value';
+    IF v_from IS NULL THEN
+        RAISE EXCEPTION 'steer_sweep: action % is not one of pause, resume, cancel, release', p_action USING ERRCODE = 'invalid_parameter_value';
     END IF;
     SELECT * INTO w FROM @schema@.sweeps WHERE id = p_sweep AND v_tenant IN ('', tenant) FOR NO KEY UPDATE;
     IF NOT FOUND THEN
@@ -191,8 +207,11 @@ BEGIN
         RAISE EXCEPTION 'sweep % is %: % is for one that is %', p_sweep, w.status, p_action, array_to_string(v_from, ' or ')
             USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
-    IF v_to = 'cancelled' THEN
+    IF p_action = 'cancel' THEN
         PERFORM @schema@.cancel_sweep(p_sweep, coalesce(p_note, ''), coalesce(p_requested_by, ''));
+        RETURN;
+    ELSIF p_action = 'release' THEN
+        UPDATE @schema@.sweeps SET released = true WHERE id = p_sweep;
         RETURN;
     END IF;
     PERFORM @schema@.set_sweep_status(p_sweep, v_to, coalesce(p_note, ''), coalesce(p_requested_by, ''));
