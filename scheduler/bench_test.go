@@ -23,6 +23,8 @@ type fakeQueue struct {
 	fail func(ctx context.Context, run int64) error
 	// slow workers take nothing.
 	slow bool
+	// unserved: there are no workers.
+	unserved bool
 
 	mu       sync.Mutex
 	enqueued []store.Delivery
@@ -82,6 +84,12 @@ func (q *fakeQueue) Mark(ctx context.Context, mark string) (before string, err e
 	defer q.mu.Unlock()
 	before, q.mark = q.mark, mark
 	return before, nil
+}
+
+func (q *fakeQueue) Served() (bool, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return !q.unserved, nil
 }
 
 func (q *fakeQueue) FormerTasks(context.Context) ([]jobs.FormerTask, error) {

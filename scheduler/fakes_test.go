@@ -32,17 +32,20 @@ type fakeStore struct {
 
 	holder  string
 	expires time.Time
-	fired   []store.Tick
-	paused  map[string]bool // schedules
-	sweeps  []*fakeSweep
-	runs    []*fakeRun
-	bulk    int           // sessions that an open bulk recompaction has not come to
-	outbox  int           // sessions that are dirty and due
-	notify  chan struct{} // of writes to the outbox; nil: they are lost
-	lost    int           // sessions that are due, with nothing under way
-	orphans int           // running runs whose worker is gone
-	stale   int           // sessions that do not follow the policies yet
-	locked  int           // of them, those that a transaction holds during the next pass
+	// What the leader has noted, and by how much the clock of the database was set back.
+	queueAway, workersAway bool
+	clockBack              time.Duration
+	fired                  []store.Tick
+	paused                 map[string]bool // schedules
+	sweeps                 []*fakeSweep
+	runs                   []*fakeRun
+	bulk                   int           // sessions that an open bulk recompaction has not come to
+	outbox                 int           // sessions that are dirty and due
+	notify                 chan struct{} // of writes to the outbox; nil: they are lost
+	lost                   int           // sessions that are due, with nothing under way
+	orphans                int           // running runs whose worker is gone
+	stale                  int           // sessions that do not follow the policies yet
+	locked                 int           // of them, those that a transaction holds during the next pass
 	// policies are in force; revision and reached are those of PolicyProgress.
 	policies          []store.PolicyVersion
 	revision, reached int64
@@ -115,6 +118,26 @@ func (f *fakeStore) leader() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.holder
+}
+
+func (f *fakeStore) NoteProcesses(ctx context.Context, _ string, queueAway, workersAway bool) error {
+	if err := f.enter(ctx, "note processes"); err != nil {
+		return err
+	}
+	f.with(func() { f.queueAway, f.workersAway = queueAway, workersAway })
+	return nil
+}
+
+func (f *fakeStore) CorrectTimes(ctx context.Context, _ int) (back time.Duration, err error) {
+	if err := f.enter(ctx, "correct times"); err != nil {
+		return 0, err
+	}
+	f.with(func() { back, f.clockBack = f.clockBack, 0 })
+	return back, nil
+}
+
+func (f *fakeStore) BoundTimes(ctx context.Context, _ time.Duration) (int64, error) {
+	return 0, f.enter(ctx, "bound times")
 }
 
 func (f *fakeStore) Lead(ctx context.Context, _, holder string, ttl time.Duration) (bool, error) {

@@ -12,8 +12,13 @@ import (
 // loss of its content is noticed.
 const markInterval = time.Second
 
-// watchQueue marks the queue again and again; see mark. The error is that of ctx.
+// noteInterval is the interval at which the leader looks for workers and at the clock.
+const noteInterval = 10 * time.Second
+
+// watchQueue marks the queue again and again, see mark, and notes in Postgres what keeps runs
+// from workers. The error is that of ctx.
 func (s *Scheduler) watchQueue(ctx context.Context, last string) error {
+	noted := time.Now()
 	for n := 2; ; n++ {
 		if err := backoff.Wait(ctx, markInterval); err != nil {
 			return err
@@ -22,6 +27,32 @@ func (s *Scheduler) watchQueue(ctx context.Context, last string) error {
 		if last, err = s.mark(ctx, n, last); err != nil {
 			return err
 		}
+		if time.Since(noted) >= noteInterval {
+			noted = time.Now()
+			s.note(ctx)
+		}
+	}
+}
+
+// note stores whether the queue answers and whether a worker serves it, and
+// corrects the times that are stored if the clock of the database was set back. Its errors are
+// left to the next time.
+func (s *Scheduler) note(ctx context.Context) {
+	away, unserved := !s.redis.SucceededSince(time.Now().Add(-3*markInterval)), false
+	if !away {
+		served, err := s.queue.Served()
+		unserved = err == nil && !served
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	err := s.store.NoteProcesses(ctx, s.cfg.Holder, away, unserved)
+	for back := time.Duration(1); err == nil && back > 0; {
+		if back, err = s.store.CorrectTimes(ctx, s.cfg.PageSize); back > 0 {
+			s.log.WarnContext(ctx, "the clock of the database was set back, correcting the times that it has stored", "back", back)
+		}
+	}
+	if err != nil && ctx.Err() == nil && !s.noteUnavailable(err) {
+		s.log.WarnContext(ctx, "processes not noted", "error", err)
 	}
 }
 

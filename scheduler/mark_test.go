@@ -56,3 +56,43 @@ func TestAnOutageOfTheQueueIsNoLoss(t *testing.T) {
 		stop()
 	})
 }
+
+func TestTheLeaderNotesWhatKeepsRunsFromWorkers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		stop := b.start(b.new(b.config("a")))
+		noted := func(when string, wantQueue, wantWorkers bool) {
+			t.Helper()
+			b.pass(2 * noteInterval)
+			b.store.with(func() {
+				if b.store.queueAway != wantQueue || b.store.workersAway != wantWorkers {
+					t.Errorf("%s: queue away %v, workers away %v", when, b.store.queueAway, b.store.workersAway)
+				}
+			})
+		}
+		noted("at first", false, false)
+		b.queue.setFail(func(context.Context, int64) error { return errRedis })
+		noted("without Redis", true, false)
+		b.queue.setFail(nil)
+		noted("with Redis", false, false)
+		b.queue.mu.Lock()
+		b.queue.unserved = true
+		b.queue.mu.Unlock()
+		noted("without workers", false, true)
+		stop()
+	})
+}
+
+func TestTheLeaderCorrectsTimesAfterTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		stop := b.start(b.new(b.config("a")))
+		b.pass(10 * time.Second)
+		b.store.with(func() { b.store.clockBack = 24 * time.Hour })
+		b.pass(2 * noteInterval)
+		b.check(len(b.log.lines("the clock of the database was set back")) == 1, "not told once")
+		stop()
+	})
+}

@@ -220,6 +220,7 @@ func (s *Scheduler) runPurge(ctx context.Context) error {
 			s.cfg.Observer.Expired(int(n))
 			return n, err
 		}},
+		{"bound times", func(ctx context.Context) (int64, error) { return s.store.BoundTimes(ctx, s.cfg.RedeliverAfter) }},
 		{"find lost calls", func(ctx context.Context) (int64, error) { return s.store.LoseCalls(ctx, s.cfg.PageSize) }},
 		{"purge answers", func(ctx context.Context) (int64, error) {
 			return s.store.PurgeAnswers(ctx, keepAnswers, s.cfg.PageSize)

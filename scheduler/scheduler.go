@@ -22,6 +22,9 @@ const EntryNightly = "nightly"
 type Store interface {
 	Lead(ctx context.Context, role, holder string, ttl time.Duration) (bool, error)
 	Resign(ctx context.Context, role, holder string) error
+	NoteProcesses(ctx context.Context, holder string, queueAway, workersAway bool) error
+	CorrectTimes(ctx context.Context, limit int) (time.Duration, error)
+	BoundTimes(ctx context.Context, grace time.Duration) (int64, error)
 	Fire(ctx context.Context, t store.Tick) (outcome string, sweep int64, err error)
 	LastTick(ctx context.Context, entry string) (time.Time, error)
 	OpenSweeps(ctx context.Context) ([]store.Sweep, error)
@@ -64,6 +67,7 @@ type Store interface {
 type Enqueuer interface {
 	Enqueue(ctx context.Context, trigger string, delivery int, runs ...int64) error
 	Mark(ctx context.Context, mark string) (before string, err error)
+	Served() (bool, error)
 	FormerTasks(ctx context.Context) ([]jobs.FormerTask, error)
 	RemoveFormerTask(f jobs.FormerTask) error
 }

@@ -93,8 +93,8 @@ const (
 	queryRun = `SELECT ` + selectRun + ` FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
 		` + joinPolicy + joinCalibration + ` WHERE r.id = $1`
 	selectRun = `r.status, r.trigger, coalesce(r.options, '{}')::text, r.queued_at, clock_timestamp() - r.written_at, r.snoozes, r.failures,
-			coalesce(r.lease_until < now(), true),
-			EXISTS (SELECT FROM compactor.runs o WHERE o.sid = r.sid AND o.status = 'running' AND o.id <> r.id AND o.lease_until >= now()),
+			coalesce(r.lease_until < now() OR r.lease_until > now() + interval '61 minutes', true), -- as lease_is_over, without a call
+			EXISTS (SELECT FROM compactor.runs o WHERE o.sid = r.sid AND o.status = 'running' AND o.id <> r.id AND o.lease_until >= now() AND o.lease_until <= now() + interval '61 minutes'),
 			` + isPaused + `, ` + selectSession
 	// selectSession are the columns of a Session, of a session s with its policy h and what is
 	// known of its model, c.
@@ -275,11 +275,11 @@ func (r *runState) targets(c *Claim) []any {
 
 // AppliedAges returns how long ago the latest automatic runs of a session changed its view,
 // in ascending order: those of the given age, and that many, at most. Those that a fork
-// copied are its source's.
+// copied are its source's, and those of a time that is yet to come are of a clock that was set back.
 func (s *Store) AppliedAges(ctx context.Context, sid int64, runs int, age time.Duration) ([]time.Duration, error) {
 	const query = `
 		SELECT greatest(clock_timestamp() - ended_at, '0') FROM compactor.runs
-		WHERE sid = $1 AND status = 'applied' AND trigger IN ('event', 'nightly') AND origin IS NULL AND ended_at > now() - $3::interval
+		WHERE sid = $1 AND status = 'applied' AND trigger IN ('event', 'nightly') AND origin IS NULL AND ended_at > now() - $3::interval AND ended_at <= now() + interval '1 minute'
 		ORDER BY id DESC LIMIT $2`
 	ages, err := queryRows(ctx, s, "read latest runs", pgx.RowTo[time.Duration], query, sid, runs, age)
 	slices.Sort(ages)

@@ -15,7 +15,7 @@ func (s *Store) Cooldowns() Cooldowns { return Cooldowns{s} }
 
 // Until returns the end of a model's cooldown; the zero time without one.
 func (c Cooldowns) Until(ctx context.Context, model string) (time.Time, error) {
-	const query = `SELECT until FROM compactor.model_cooldowns WHERE model = $1 AND until > now()`
+	const query = `SELECT until FROM compactor.model_cooldowns WHERE model = $1 AND compactor.cools(set_at, until, now())`
 	until, err := queryRows(ctx, c.s, "model cooldown", pgx.RowTo[time.Time], query, model)
 	if err != nil || len(until) == 0 {
 		return time.Time{}, err
@@ -33,7 +33,7 @@ type ModelCooldown struct {
 
 // All returns the present cooldowns, ordered by model.
 func (c Cooldowns) All(ctx context.Context) ([]ModelCooldown, error) {
-	const query = `SELECT model, until, code FROM compactor.model_cooldowns WHERE until > now() ORDER BY model`
+	const query = `SELECT model, until, code FROM compactor.model_cooldowns WHERE compactor.cools(set_at, until, now()) ORDER BY model`
 	return queryRows(ctx, c.s, "model cooldowns", pgx.RowToStructByPos[ModelCooldown], query)
 }
 
@@ -43,7 +43,7 @@ func (c Cooldowns) Set(ctx context.Context, model string, until time.Time, code 
 	const query = `
 		INSERT INTO compactor.model_cooldowns (model, until, code) VALUES ($1, $2, $3)
 		ON CONFLICT (model) DO UPDATE SET until = excluded.until, code = excluded.code, set_at = now()
-		WHERE model_cooldowns.until < excluded.until`
+		WHERE model_cooldowns.until < excluded.until OR NOT compactor.cools(model_cooldowns.set_at, model_cooldowns.until, now())`
 	_, err := c.s.pool.Exec(ctx, c.s.q(query), model, until, code)
 	return wrap("set model cooldown", err)
 }

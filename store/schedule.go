@@ -8,24 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Lead acquires or renews the leader lease of a role for ttl. It returns false while
-// another holder has it. The fence grows with every change of holder.
-func (s *Store) Lead(ctx context.Context, role, holder string, ttl time.Duration) (bool, error) {
-	const query = `
-		INSERT INTO compactor.leader AS l (role, holder, expires_at) VALUES ($1, $2, now() + $3)
-		ON CONFLICT (role) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at,
-			fence = l.fence + (l.holder <> excluded.holder)::int
-		WHERE l.holder = excluded.holder OR l.expires_at < now()`
-	tag, err := s.pool.Exec(ctx, s.q(query), role, holder, ttl)
-	return err == nil && tag.RowsAffected() == 1, wrap("take the lead", err)
-}
-
-// Resign releases the leader lease, if holder has it.
-func (s *Store) Resign(ctx context.Context, role, holder string) error {
-	_, err := s.pool.Exec(ctx, s.q(`DELETE FROM compactor.leader WHERE role = $1 AND holder = $2`), role, holder)
-	return wrap("resign", err)
-}
-
 // Delivery is a run to enqueue. Attempt numbers its deliveries, from 1.
 type Delivery struct {
 	Run     RunID
@@ -149,7 +131,7 @@ func (s *Store) RedeliverAll(ctx context.Context) (int64, error) {
 func (s *Store) Orphaned(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
 		UPDATE compactor.runs SET delivery = delivery + 1, deliver_at = now() + $2::interval
-		WHERE id IN (SELECT id FROM compactor.runs WHERE status = 'running' AND lease_until < now() AND deliver_at <= now()
+		WHERE id IN (SELECT id FROM compactor.runs WHERE status = 'running' AND compactor.lease_is_over(lease_until) AND deliver_at <= now()
 			LIMIT $1 FOR UPDATE SKIP LOCKED)
 		RETURNING id, delivery, trigger`
 	return queryRows(ctx, s, "find orphans", pgx.RowToStructByPos[Delivery], query, limit, grace)

@@ -16,7 +16,7 @@ BEGIN
         code := 'gone'; RETURN;
     END IF;
     SELECT * INTO v_dead FROM @schema@.runs WHERE sid = r.sid AND status = 'running';
-    IF v_dead.lease_until >= now() THEN
+    IF NOT @schema@.lease_is_over(v_dead.lease_until) THEN
         code := 'busy'; RETURN;
     ELSIF FOUND THEN
         UPDATE @schema@.runs SET failures = failures + 1, error_code = 'lease_expired', lease_until = NULL,
@@ -24,7 +24,7 @@ BEGIN
             status = CASE WHEN failures + 1 < p_failures THEN 'queued' ELSE 'failed' END,
             outcome = CASE WHEN failures + 1 < p_failures THEN NULL ELSE 'lease_expired' END,
             ended_at = CASE WHEN failures + 1 < p_failures THEN NULL ELSE now() END
-        WHERE id = v_dead.id AND status = 'running' AND lease_until < now() RETURNING * INTO v_dead;
+        WHERE id = v_dead.id AND status = 'running' AND @schema@.lease_is_over(lease_until) RETURNING * INTO v_dead;
         IF NOT FOUND THEN   -- it ended, or its worker came back, while we looked
             code := 'busy'; RETURN;
         ELSIF v_dead.id = p_run AND v_dead.status = 'failed' THEN

@@ -24,7 +24,7 @@ BEGIN
             CASE WHEN e.read_at > now() - interval '30 seconds' THEN u.started - e.started ELSE 0 END AS n
         FROM jsonb_to_recordset(p_use) u(tenant text, started bigint, calls bigint, tokens bigint, hour bigint, day bigint)
             LEFT JOIN @schema@.used_elsewhere e ON e.tenant = u.tenant AND e.installation = p_installation),
-    started AS (UPDATE @schema@.spending_limits l SET full_at = greatest(l.full_at, now()) + make_interval(secs => k.n / l.runs_per_second)
+    started AS (UPDATE @schema@.spending_limits l SET full_at = greatest(@schema@.full_at_of(l), now()) + make_interval(secs => k.n / l.runs_per_second)
         FROM (SELECT k.tenant, u.n FROM @schema@.spending_limits k JOIN u USING (tenant) WHERE u.n > 0 AND k.runs_per_second IS NOT NULL
             ORDER BY k.tenant FOR NO KEY UPDATE OF k) k
         WHERE l.tenant = k.tenant)

@@ -5,7 +5,7 @@
 
 -- How many runs may start now, of each tenant with a limit, and of all with an empty one: at most those of a second, at least one.
 CREATE OR REPLACE FUNCTION @schema@.startable_runs() RETURNS TABLE (tenant text, most bigint) LANGUAGE sql STABLE AS $$
-    SELECT l.tenant, greatest(0, floor(greatest(1, l.runs_per_second) - l.runs_per_second * greatest(0, extract(epoch FROM l.full_at - now()))))::bigint
+    SELECT l.tenant, greatest(0, floor(greatest(1, l.runs_per_second) - l.runs_per_second * greatest(0, extract(epoch FROM @schema@.full_at_of(l) - now()))))::bigint
     FROM @schema@.spending_limits l WHERE l.runs_per_second IS NOT NULL
 $$;
 
@@ -19,7 +19,7 @@ END $$;
 
 -- Counts runs that start, by the tenant of each. The limits are locked in one order, whatever the order of the tenants.
 CREATE OR REPLACE FUNCTION @schema@.count_started_runs(p_tenants text[]) RETURNS void LANGUAGE sql AS $$
-    UPDATE @schema@.spending_limits l SET full_at = greatest(l.full_at, now()) + make_interval(secs => x.n / l.runs_per_second), started = l.started + x.n
+    UPDATE @schema@.spending_limits l SET full_at = greatest(@schema@.full_at_of(l), now()) + make_interval(secs => x.n / l.runs_per_second), started = l.started + x.n
     FROM (SELECT coalesce(t, '') AS tenant, count(*) AS n FROM unnest(p_tenants) t GROUP BY GROUPING SETS ((t), ())) x
         JOIN (SELECT k.tenant FROM @schema@.spending_limits k WHERE k.tenant = '' OR k.tenant = ANY(p_tenants) ORDER BY k.tenant FOR NO KEY UPDATE) k USING (tenant)
     WHERE l.tenant = x.tenant AND l.runs_per_second IS NOT NULL AND x.n > 0

@@ -1,16 +1,17 @@
 -- What the calls of models for a tenant, or for all with an empty one, have cost in the last hour and day, in millionths of
 -- the unit that prices are in, how many of the hour's there are, with what tokens, and how many of the day's have estimated tokens, as the
 -- server reported none. A call that is under way counts, its cost does not. An hour and a day are up to a minute longer.
+-- Calls of a time that is yet to come do not count: the clock was set back.
 CREATE OR REPLACE FUNCTION @schema@.spending(p_tenant text, OUT calls bigint, OUT tokens bigint, OUT hour bigint, OUT day bigint, OUT estimated bigint) LANGUAGE plpgsql STABLE AS $$
 DECLARE
     v_from timestamptz := @schema@.spending_summed_to();   -- a value, for the planner
 BEGIN
     WITH c AS (
         SELECT m.minute > now() - interval '61 minutes' AS late, m.calls, m.tokens, m.micros, m.estimated
-        FROM @schema@.spending_minutes m WHERE m.tenant = p_tenant AND m.minute > now() - interval '1441 minutes'
+        FROM @schema@.spending_minutes m WHERE m.tenant = p_tenant AND m.minute > now() - interval '1441 minutes' AND m.minute <= now()
         UNION ALL SELECT c.ended_at > now() - interval '1 hour', 1, c.input_tokens + c.output_tokens, c.cost_micros, (c.estimated > 0)::int
         FROM @schema@.summary_calls c JOIN @schema@.sessions s ON s.sid = c.sid
-        WHERE c.ended_at >= v_from AND c.attempts > 0 AND p_tenant IN ('', s.tenant)
+        WHERE c.ended_at >= v_from AND c.ended_at <= now() + interval '1 minute' AND c.attempts > 0 AND p_tenant IN ('', s.tenant)
         UNION ALL SELECT true, 1, 0, 0, 0 FROM @schema@.summary_calls c JOIN @schema@.sessions s ON s.sid = c.sid
         WHERE c.state = 'asked' AND p_tenant IN ('', s.tenant))
     SELECT coalesce(sum(c.calls) FILTER (WHERE late), 0), coalesce(sum(c.tokens) FILTER (WHERE late), 0),
@@ -19,7 +20,7 @@ END $$;
 
 -- The calls from then on, and of a day at most, are not summed up yet.
 CREATE OR REPLACE FUNCTION @schema@.spending_summed_to() RETURNS timestamptz LANGUAGE sql STABLE AS $$
-    SELECT greatest((SELECT m.minute FROM @schema@.spending_minutes m WHERE m.tenant = '' ORDER BY m.minute DESC LIMIT 1) + interval '1 minute', now() - interval '1 day')
+    SELECT greatest((SELECT m.minute FROM @schema@.spending_minutes m WHERE m.tenant = '' AND m.minute <= now() ORDER BY m.minute DESC LIMIT 1) + interval '1 minute', now() - interval '1 day')
 $$;
 
 -- Sums up the calls of the minutes that have passed, but for the last, in which a call may have ended whose transaction has
@@ -80,7 +81,7 @@ DECLARE
 BEGIN
     RETURN QUERY SELECT l.tenant, l.micros_per_hour, l.micros_per_day, l.calls_per_hour, l.tokens_per_hour, l.runs_per_second, l.note, l.changed_by, l.changed_at,
         x.calls + e.calls, x.tokens + e.tokens, x.hour + e.hour, x.day + e.day,
-        coalesce(least(greatest(1, l.runs_per_second), round((l.runs_per_second * greatest(0, extract(epoch FROM l.full_at - now())))::numeric, 1)), 0)::double precision,
+        coalesce(least(greatest(1, l.runs_per_second), round((l.runs_per_second * greatest(0, extract(epoch FROM @schema@.full_at_of(l) - now())))::numeric, 1)), 0)::double precision,
         (SELECT count(*) FROM @schema@.throttled h WHERE h.tenant = l.tenant), x.estimated
         FROM @schema@.spending_limits l CROSS JOIN LATERAL @schema@.spending(l.tenant) x CROSS JOIN LATERAL @schema@.spent_elsewhere(l.tenant) e
         WHERE v_tenant IN ('', l.tenant) OR l.tenant = '' AND @schema@.binding() IS NULL ORDER BY 1;

@@ -196,6 +196,23 @@ func (e *Enqueuer) Mark(ctx context.Context, mark string) (before string, err er
 	return before, nil
 }
 
+// Served reports whether a worker serves the queues of the installation. One that was killed
+// counts for some seconds more.
+func (e *Enqueuer) Served() (bool, error) {
+	servers, err := e.inspector.Servers()
+	if err != nil {
+		return false, fmt.Errorf("list workers: %w", err)
+	}
+	for _, s := range servers {
+		for queue := range s.Queues {
+			if e.installation.Queues()[queue] > 0 {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
 func taskID(run int64, delivery int) string { return fmt.Sprintf("run:%d:%d", run, delivery) }
 
 // Close closes the connections.

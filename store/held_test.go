@@ -1,0 +1,177 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// heldReasons returns the reasons, sorted.
+func heldReasons(t fataler, rows []Held) []string {
+	t.Helper()
+	var out []string
+	for _, h := range rows {
+		if h.EndsBy == "" || h.Sessions < 1 {
+			t.Fatalf("%+v: what ends it?", h)
+		}
+		if !slices.Contains(out, h.Reason) {
+			out = append(out, h.Reason)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// holds are the ways in which session s01 is held back, by reason; all others are free.
+var holds = map[string]func(t fataler, s *Store){
+	HeldNoLeader:   func(t fataler, s *Store) { exec(t, s, `DELETE FROM compactor.leader`) },
+	HeldRedisAway:  func(t fataler, s *Store) { exec(t, s, `SELECT compactor.note_processes('a', true, false)`) },
+	HeldNoWorker:   func(t fataler, s *Store) { exec(t, s, `SELECT compactor.note_processes('a', false, true)`) },
+	HeldWorkerGone: run01(`status = 'running', lease_until = now() - interval '1 second'`),
+	HeldModelDown: func(t fataler, s *Store) {
+		run01(`status = 'skipped', outcome = 'no_summary', steps = '[{"no_summary": "overloaded"}]', ended_at = now()`)(t, s)
+		exec(t, s, `INSERT INTO compactor.model_cooldowns (model, until, code) VALUES ('m', now() + interval '1 minute', 'overloaded')`)
+		cool(t, s, "")
+	},
+	HeldFailed:       run01(`status = 'failed', outcome = 'internal', snapshot_seq = 99, ended_at = now()`),
+	HeldPostponed:    run01(`deliver_at = now() + interval '1 minute', waiting_since = now() + interval '1 minute', snoozes = 1, error_code = 'busy'`),
+	CodePaused:       func(t fataler, s *Store) { exec(t, s, `SELECT compactor.pause_runs('default', 'm', 'why', 'ada')`) },
+	HeldOpenSweep:    func(t fataler, s *Store) { sweep01(t, s, "") },
+	HeldPausedSweep:  func(t fataler, s *Store) { sweep01(t, s, "pause") },
+	HeldStoppedSweep: func(t fataler, s *Store) { sweep01(t, s, "cancel") },
+	CodeRunLimit: func(t fataler, s *Store) {
+		exec(t, s, `SELECT compactor.limit_spending('default', NULL, NULL, NULL, p_runs_per_second => 1)`)
+		exec(t, s, `INSERT INTO compactor.throttled (sid, tenant, since) SELECT sid, tenant, now() FROM compactor.sessions WHERE id = 's01'`)
+	},
+	"spending_limit": func(t fataler, s *Store) {
+		run01(`status = 'skipped', outcome = 'no_summary', steps = '[{"no_summary": "spending_limit"}]', ended_at = now()`)(t, s)
+		exec(t, s, `SELECT compactor.limit_spending('default', NULL, NULL, 0)`)
+		cool(t, s, "")
+	},
+	"cooldown":           func(t fataler, s *Store) { cool(t, s, "") },
+	"min_interval":       func(t fataler, s *Store) { cool(t, s, "min_interval") },
+	"max_per_hour":       func(t fataler, s *Store) { cool(t, s, "max_per_hour") },
+	"max_per_day":        func(t fataler, s *Store) { cool(t, s, "max_per_day") },
+	"quarantined":        set01(`state = 'quarantined', quarantine_reason = 'too much', due = false`),
+	"service_managed":    set01(`state = 'service_managed', due = false`),
+	"open_tool_loop":     set01(`loop_seq = 1, open_calls = '{a}', due = false`),
+	"mid_turn":           set01(`loop_seq = 1, awaits_answer = true, due = false`),
+	"waiting_after_undo": set01(`hold_seq = last_source_seq, due = false, view_changed_at = now()`),
+	"not_triggered": func(t fataler, s *Store) {
+		run01(`status = 'skipped', outcome = 'not_triggered', snapshot_seq = 99, ended_at = now()`)(t, s)
+		set01(`loop_seq = 1, awaits_answer = true, due = false`)(t, s)
+	},
+	"unchanged": run01(`status = 'skipped', outcome = 'no_summary', snapshot_seq = 99, ended_at = now()`),
+}
+
+func set01(set string) func(t fataler, s *Store) {
+	return func(t fataler, s *Store) { exec(t, s, `UPDATE compactor.sessions SET `+set+` WHERE id = 's01'`) }
+}
+
+// run01 makes a run of the session, with columns.
+func run01(set string) func(t fataler, s *Store) {
+	return func(t fataler, s *Store) {
+		id := one[int64](t, s, `INSERT INTO compactor.runs (sid, trigger) SELECT sid, 'event' FROM compactor.sessions WHERE id = 's01' RETURNING id`)
+		exec(t, s, `UPDATE compactor.runs SET `+set+` WHERE id = $1`, id)
+	}
+}
+
+func cool(t fataler, s *Store, code string) {
+	exec(t, s, `UPDATE compactor.sessions SET cooldown_until = now() + interval '1 hour', hold_code = nullif($1, '') WHERE id = 's01'`, code)
+}
+
+func sweep01(t fataler, s *Store, action string) {
+	exec(t, s, `SELECT compactor.start_sweep('default')`)
+	if action != "" {
+		exec(t, s, `SELECT compactor.steer_sweep('', (SELECT max(id) FROM compactor.sweeps), $1, '', 'ada')`, action)
+	}
+}
+
+// heldStore returns a store with a due session s01 that the reconciler will find, under a leader.
+func heldStore(t *testing.T) *Store {
+	t.Helper()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
+	if _, _, err := s.Append(t.Context(), Key{Session: "s01"}, "model", []NewMessage{counted(user("m1", "x"), 11)}); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, s, `DELETE FROM compactor.outbox`)
+	must(s.Lead(t.Context(), "scheduler", "a", time.Minute))(t)
+	return s
+}
+
+func TestEachReasonIsFound(t *testing.T) {
+	t.Parallel()
+	for _, r := range HeldReasons {
+		t.Run(r.Reason, func(t *testing.T) {
+			t.Parallel()
+			hold := holds[r.Reason]
+			if hold == nil {
+				t.Fatal("nothing makes this reason")
+			}
+			s := heldStore(t)
+			if rows := must(s.HeldBack(t.Context(), ""))(t); len(rows) > 0 {
+				t.Fatalf("held back before: %+v", rows)
+			}
+			hold(t, s)
+			all := must(s.HeldBack(t.Context(), ""))(t)
+			if diff := cmp.Diff([]string{r.Reason}, heldReasons(t, all)); diff != "" {
+				t.Errorf("reasons (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{r.Reason}, heldReasons(t, must(s.HeldBackSession(t.Context(), Key{Session: "s01"}))(t))); diff != "" {
+				t.Errorf("of the session (-want +got):\n%s", diff)
+			}
+			if rows := must(s.HeldBack(t.Context(), "other"))(t); len(rows) > 0 {
+				t.Errorf("another tenant: %+v", rows)
+			}
+			unknown := []string{HeldNoLeader, "cooldown", "quarantined", "service_managed", "open_tool_loop", "mid_turn", "min_interval", "max_per_hour", "max_per_day"}
+			if h := all[0]; (h.Since == nil) && !slices.Contains(unknown, r.Reason) { // without a run, here
+				t.Errorf("%+v: since when?", h)
+			}
+		})
+	}
+	for reason := range holds {
+		if !slices.ContainsFunc(HeldReasons, func(r struct{ Reason, Text string }) bool { return r.Reason == reason }) {
+			t.Errorf("%s is not listed", reason)
+		}
+	}
+}
+
+// Whatever keeps due sessions from the relay, the reconciler and the workers is told.
+func TestNothingWaitsInSilence(t *testing.T) {
+	t.Parallel()
+	s := heldStore(t)
+	var names []string
+	for name := range holds {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	rapid.Check(t, func(rt *rapid.T) {
+		exec(rt, s, `TRUNCATE compactor.throttled, compactor.outbox, compactor.model_cooldowns, compactor.pauses; DELETE FROM compactor.runs; DELETE FROM compactor.sweep_tenants;
+			DELETE FROM compactor.sweeps; DELETE FROM compactor.spending_limits; DELETE FROM compactor.leader; SELECT compactor.take_lead('scheduler', 'a', '1 minute')`)
+		exec(rt, s, `UPDATE compactor.sessions s SET state = 'active', quarantine_reason = NULL, due = true, hold_seq = 0, loop_seq = NULL, open_calls = '{}', awaits_answer = false, cooldown_until = NULL, hold_code = NULL`)
+		drawn := rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, 3, rapid.ID[string]).Draw(rt, "holds")
+		for _, name := range drawn {
+			if name == HeldWorkerGone || one[int](rt, s, `SELECT count(*) FROM compactor.runs WHERE status = 'running'`) == 0 {
+				holds[name](rt, s)
+			}
+		}
+		if rapid.Bool().Draw(rt, "written") {
+			exec(rt, s, `INSERT INTO compactor.outbox (sid) SELECT sid FROM compactor.sessions ON CONFLICT DO NOTHING`)
+		}
+		reasons := heldReasons(rt, must(s.HeldBack(t.Context(), ""))(rt))
+		// What the scheduler does now.
+		must(s.Relay(t.Context(), 0, 0, 10, time.Minute))(rt)
+		must(s.Forgotten(t.Context(), 10, time.Minute))(rt)
+		must(s.Deliver(t.Context(), 10, 10, time.Minute))(rt)
+		due := one[bool](rt, s, `SELECT due FROM compactor.sessions`)
+		delivered := one[bool](rt, s, `SELECT EXISTS (SELECT FROM compactor.runs WHERE status = 'queued' AND delivery > 0 AND deliver_at > waiting_since AND deliver_at < now() + interval '5 minutes')`)
+		if due && !delivered && len(reasons) == 0 {
+			rt.Fatalf("it waits in silence after %v: %s", drawn, fmt.Sprint(list[string](rt, s, `SELECT to_jsonb(r)::text FROM compactor.runs r`)))
+		}
+	})
+}
