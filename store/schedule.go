@@ -164,8 +164,8 @@ func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) (
 		found AS MATERIALIZED (SELECT s.sid, EXISTS (SELECT FROM limits l WHERE l.tenant IN ('', s.tenant)) AS limited FROM compactor.sessions s
 			WHERE NOT EXISTS (SELECT FROM held WHERE tenant = '') AND s.tenant NOT IN (SELECT tenant FROM held)
 				AND s.due AND (s.cooldown_until IS NULL OR s.cooldown_until <= now())
-				AND NOT EXISTS (SELECT FROM swept h WHERE h.tenant = '' AND h.after_sid < s.sid AND h.until_since >= coalesce(s.due_since, '-infinity'))
-				AND NOT EXISTS (SELECT FROM swept h WHERE h.tenant = s.tenant AND h.after_sid < s.sid AND h.until_since >= coalesce(s.due_since, '-infinity'))
+				AND NOT EXISTS (SELECT FROM swept h WHERE h.tenant IN ('', s.tenant) AND h.until_since >= coalesce(s.due_since, '-infinity') AND (NOT h.begun OR EXISTS
+					(SELECT FROM compactor.sweep_tenants t WHERE t.sweep = h.sweep AND t.tenant = s.tenant AND NOT t.passed AND t.cursor_sid < s.sid)))
 				AND NOT EXISTS (SELECT FROM compactor.outbox o WHERE o.sid = s.sid)
 				AND NOT EXISTS (SELECT FROM compactor.throttled h WHERE h.sid = s.sid)
 				AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = s.sid

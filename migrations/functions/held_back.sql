@@ -72,13 +72,12 @@ BEGIN
         FROM @schema@.pauses p JOIN (SELECT d.tenant, d.model, d.policy, count(*) AS n FROM due d GROUP BY 1, 2, 3) k
             ON p.tenant IN ('', k.tenant) AND p.policy IN ('', k.policy) AND (p.model = '' OR EXISTS (SELECT FROM unnest(@schema@.model_names(k.model)) m WHERE starts_with(m, p.model)))
         WHERE p.resumed_at IS NULL GROUP BY p.id
-        UNION ALL SELECT CASE w.status WHEN 'open' THEN 'open_sweep' WHEN 'paused' THEN 'paused_sweep' ELSE 'stopped_sweep' END, count(DISTINCT h.sid), coalesce(w.ended_at, w.started_at), max(h.held_until),
+        UNION ALL SELECT CASE w.status WHEN 'open' THEN 'open_sweep' WHEN 'paused' THEN 'paused_sweep' ELSE 'stopped_sweep' END, count(*), coalesce(w.ended_at, w.started_at), max(x.held_until),
             CASE w.status WHEN 'open' THEN 'sweep ' || w.id || ', which comes to them' WHEN 'paused' THEN 'compactor sweep resume ' || w.id ELSE 'compactor sweep release ' || w.id END,
             concat('sweep ', w.id, ' is ', w.status, ' by ' || nullif(w.changed_by, ''), ': ' || nullif(w.reason, '')), w.reason NOT IN ('canary', 'failures'), w.id
-        FROM (SELECT v.sid, x.sweep, x.held_until FROM seen v JOIN @schema@.holding_sweeps() x ON x.tenant = v.tenant AND x.after_sid < v.sid AND x.until_since >= coalesce(v.due_since, '-infinity')
-            WHERE v.due AND NOT v.decided AND v.written IS NULL AND v.throttled IS NULL AND NOT v.queued
-            UNION ALL SELECT v.sid, x.sweep, x.held_until FROM seen v JOIN @schema@.holding_sweeps() x ON x.tenant = '' AND x.after_sid < v.sid AND x.until_since >= coalesce(v.due_since, '-infinity')
-            WHERE v.due AND NOT v.decided AND v.written IS NULL AND v.throttled IS NULL AND NOT v.queued) h JOIN @schema@.sweeps w ON w.id = h.sweep
+        FROM seen h JOIN @schema@.holding_sweeps() x ON x.tenant IN ('', h.tenant) AND x.until_since >= coalesce(h.due_since, '-infinity') AND (NOT x.begun OR EXISTS
+            (SELECT FROM @schema@.sweep_tenants t WHERE t.sweep = x.sweep AND t.tenant = h.tenant AND NOT t.passed AND t.cursor_sid < h.sid)) JOIN @schema@.sweeps w ON w.id = x.sweep
+        WHERE h.due AND NOT h.decided AND h.written IS NULL AND h.throttled IS NULL AND NOT h.queued
         GROUP BY w.id
         UNION ALL SELECT 'run_limit', count(*), min(d.throttled), NULL, 'compactor limit clear --tenant ' || @schema@.shell_word(d.tenant), 'the runs per second of tenant ' || d.tenant, true, NULL
         FROM due d WHERE d.throttled IS NOT NULL GROUP BY d.tenant

@@ -154,16 +154,14 @@ BEGIN
     RETURN p_status;
 END $$;
 
--- What sweeps hold back from the reconciler: due sessions of a tenant, or of all with an empty one, behind after_sid that are
--- due since until_since at the latest. An open or paused one holds what it is yet to pass; one that was stopped or cancelled
--- what was due when it ended, for a day (held_until) or until it is released. An end that is yet to come is none: the clock
--- was set back.
-CREATE OR REPLACE FUNCTION @schema@.holding_sweeps() RETURNS TABLE (sweep bigint, tenant text, after_sid bigint, until_since timestamptz, held_until timestamptz)
-LANGUAGE sql STABLE ROWS 1000 AS $$
-    SELECT w.id, w.tenant, 0::bigint, 'infinity'::timestamptz, NULL::timestamptz FROM @schema@.sweeps w WHERE w.ended_at IS NULL AND w.due IS NULL
-    UNION ALL SELECT w.id, t.tenant, t.cursor_sid, 'infinity', NULL FROM @schema@.sweeps w JOIN @schema@.sweep_tenants t ON t.sweep = w.id
-    WHERE w.ended_at IS NULL AND w.due IS NOT NULL AND NOT t.passed
-    UNION ALL SELECT w.id, w.tenant, 0, w.ended_at, w.ended_at + interval '1 day' FROM @schema@.sweeps w
+-- The sweeps that hold due sessions back from the reconciler: those of a tenant, or of all with an empty one, that are due since
+-- until_since at the latest. An open or paused one holds what it is yet to pass: where it has begun, what is behind the cursor of
+-- its tenant. One that was stopped or cancelled holds what was due when it ended, for a day (held_until) or until it is released;
+-- an end that is yet to come is none: the clock was set back.
+CREATE OR REPLACE FUNCTION @schema@.holding_sweeps() RETURNS TABLE (sweep bigint, tenant text, begun boolean, until_since timestamptz, held_until timestamptz)
+LANGUAGE sql STABLE ROWS 2 AS $$
+    SELECT w.id, w.tenant, w.due IS NOT NULL, 'infinity'::timestamptz, NULL::timestamptz FROM @schema@.sweeps w WHERE w.ended_at IS NULL
+    UNION ALL SELECT w.id, w.tenant, false, w.ended_at, w.ended_at + interval '1 day' FROM @schema@.sweeps w
     WHERE w.status IN ('stopped', 'cancelled') AND NOT w.released AND w.ended_at > now() - interval '1 day' AND w.ended_at <= now() + interval '1 minute'
 $$;
 
