@@ -2,7 +2,7 @@ package store
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -23,32 +23,43 @@ const (
 	HeldFailed       = "failed"        // the last run failed for good
 )
 
-// HeldReasons are all reasons, with what each means.
+// HeldReasons are all reasons, with what each means: what nobody decided, and then what lasts
+// longest first.
 var HeldReasons = []struct{ Reason, Text string }{
-	{HeldNoLeader, "no scheduler leads"},
-	{HeldRedisAway, "the scheduler cannot reach Redis"},
-	{HeldNoWorker, "no worker serves the queues"},
-	{HeldWorkerGone, "the worker of the run is gone"},
-	{HeldModelDown, "no summary, and a model is in cooldown"},
+	{HeldNoLeader, "no scheduler holds the lease, so nothing is queued"},
+	{HeldRedisAway, "the scheduler cannot reach Redis, so no worker hears of a run"},
+	{HeldNoWorker, "no worker serves the queues of this installation"},
+	{HeldWorkerGone, "the lease of the worker of the run is over"},
+	{HeldModelDown, "no summary was to be had, and models are in cooldown"},
 	{HeldFailed, "the last run failed"},
 	{HeldPostponed, "an attempt failed and is repeated"},
+	{StateQuarantined, "automatic runs leave it alone, as what must stay is above the start"},
+	{StateServiceManaged, "another service manages its history, by its policy or its label"},
 	{CodePaused, "paused by an operator"},
-	{HeldOpenSweep, "a sweep is yet to come to them"},
-	{HeldPausedSweep, "the sweep that is yet to come to them is paused"},
-	{HeldStoppedSweep, "were due when a sweep was stopped or cancelled"},
+	{"waiting_after_undo", "undone by an operator; waiting for a new message"},
+	{"not_triggered", "a trigger waits for the agent's answer to the last message"},
+	{"mid_turn", "the agent has not answered the last message yet"},
+	{"open_tool_loop", "a tool loop is open; its signed reasoning or the policy waits"},
+	{"spending_limit", "no model is asked: see compactor limit list"},
+	{"cooldown", "too soon after a run that gained too little or got no summary"},
+	{"min_interval", "too soon after the last automatic run"},
+	{"max_per_hour", "no more automatic runs in this hour"},
+	{"max_per_day", "no more automatic runs within 24 hours"},
+	{HeldStoppedSweep, "was due when a sweep was stopped or cancelled"},
+	{HeldPausedSweep, "left to a sweep that is paused"},
+	{HeldOpenSweep, "left to a sweep that is yet to come to it"},
 	{CodeRunLimit, "a limit of runs per second"},
-	{"spending_limit", "a limit of what models cost"},
-	{"cooldown", "a run gained too little, or got no summary"},
-	{"min_interval", "guard: too soon after the last run"},
-	{"max_per_hour", "guard: no more runs in this hour"},
-	{"max_per_day", "guard: no more runs within 24 hours"},
-	{"quarantined", "guard: what must stay is above the start"},
-	{"service_managed", "a service manages the history"},
-	{"open_tool_loop", "a tool loop is open"},
-	{"mid_turn", "the agent has not answered yet"},
-	{"not_triggered", "a trigger waits for the agent's answer"},
-	{"waiting_after_undo", "undone, until the next message"},
 	{"unchanged", "a run has seen all messages"},
+}
+
+// heldIndex returns the place of a reason among HeldReasons.
+func heldIndex(reason string) int {
+	return slices.IndexFunc(HeldReasons, func(r struct{ Reason, Text string }) bool { return r.Reason == reason })
+}
+
+// sortHeld sorts the reasons of one session.
+func sortHeld(held []Held) {
+	slices.SortStableFunc(held, func(a, b Held) int { return heldIndex(a.Reason) - heldIndex(b.Reason) })
 }
 
 // Held is a reason for which due sessions do not run.
@@ -66,17 +77,24 @@ type Held struct {
 	Decided bool `json:"decided"`
 	// ID is the number of the pause or of the sweep.
 	ID *int64 `json:"id,omitempty"`
+	// Seconds have passed since Since, and SecondsLeft are left, by the clock of the database.
+	Seconds     float64  `json:"seconds,omitempty"`
+	SecondsLeft *float64 `json:"seconds_left,omitempty"`
 }
 
-const queryHeld = `SELECT reason, sessions, since, until, ends_by, detail, decided, id FROM compactor.held_back`
+// Text says what the reason is, in a line.
+func (h Held) Text() string {
+	if i := heldIndex(h.Reason); h.Detail == "" && i >= 0 {
+		return HeldReasons[i].Text
+	}
+	return h.Detail
+}
+
+const queryHeld = `SELECT reason, sessions, since, until, ends_by, detail, decided, id, coalesce(greatest(extract(epoch FROM now() - since), 0), 0)::float8,
+		CASE WHEN until IS NOT NULL THEN greatest(extract(epoch FROM until - now()), 0)::float8 END FROM compactor.held_back`
 
 // HeldBack returns what holds due sessions of a tenant back, or of all with an empty one: what
 // nobody decided first, and then what holds most of them. It reads the sessions that are due.
 func (s *Store) HeldBack(ctx context.Context, tenant string) ([]Held, error) {
 	return queryRows(ctx, s, "held back", pgx.RowToStructByPos[Held], queryHeld+`($1)`, tenant)
-}
-
-// HeldBackSession returns what holds a session back. ErrNotFound names it.
-func (s *Store) HeldBackSession(ctx context.Context, k Key) ([]Held, error) {
-	return queryRows(ctx, s, fmt.Sprintf("session %s", k), pgx.RowToStructByPos[Held], queryHeld+`($1, $2)`, k.tenant(), k.Session)
 }

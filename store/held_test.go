@@ -122,7 +122,7 @@ func TestEachReasonIsFound(t *testing.T) {
 			if diff := cmp.Diff([]string{r.Reason}, heldReasons(t, all)); diff != "" {
 				t.Errorf("reasons (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff([]string{r.Reason}, heldReasons(t, must(s.HeldBackSession(t.Context(), Key{Session: "s01"}))(t))); diff != "" {
+			if diff := cmp.Diff([]string{r.Reason}, heldReasons(t, must(s.Explain(t.Context(), Key{Session: "s01"}))(t).Held)); diff != "" {
 				t.Errorf("of the session (-want +got):\n%s", diff)
 			}
 			if rows := must(s.HeldBack(t.Context(), "other"))(t); len(rows) > 0 {
@@ -135,7 +135,7 @@ func TestEachReasonIsFound(t *testing.T) {
 		})
 	}
 	for reason := range holds {
-		if !slices.ContainsFunc(HeldReasons, func(r struct{ Reason, Text string }) bool { return r.Reason == reason }) {
+		if heldIndex(reason) < 0 {
 			t.Errorf("%s is not listed", reason)
 		}
 	}

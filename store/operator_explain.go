@@ -26,11 +26,10 @@ type Explanation struct {
 	// State is empty, StateQuarantined, with a reason, or StateServiceManaged.
 	State            string
 	QuarantineReason string
-	// HoldCode is the guard that set CooldownUntil, empty for a run that gained nothing.
-	HoldCode string
-	// WaitsForMessage is set after an undo, until a message comes; LoopSeq while a tool loop
-	// with signed reasoning is open, to the last message that the run saw which waits for it.
-	WaitsForMessage bool
+	// Held is what holds it back, in the order of HeldReasons.
+	Held []Held
+	// LoopSeq is set while a tool loop with signed reasoning is open, to the last message that
+	// the run saw which waits for it.
 	LoopSeq         *chat.Seq
 	LoopOpen        bool
 	AwaitsAnswer    bool // the guard mid_turn waits, up to the window
@@ -39,8 +38,6 @@ type Explanation struct {
 	NextCheckAt    *time.Time
 	WrittenAt      *time.Time // the last write that waits for an event run
 	FirstWrittenAt *time.Time
-	// ThrottledAt is since when its writes, or a request, wait for the limit of runs of its tenant.
-	ThrottledAt *time.Time
 	// Decided reports that the last ended run has seen all messages that there are.
 	Decided bool
 	Last    *RunRow  // the last ended run; nil for none
@@ -53,12 +50,11 @@ func (s *Store) Explain(ctx context.Context, k Key) (x Explanation, err error) {
 	const state = `
 		SELECT compactor.labels_of(s.tenant, s.id)::text, coalesce(s.policy_override, ''), s.policy_hash, s.live_estimated_tokens, s.reported_prompt_tokens,
 			s.tokens_since_report, coalesce(c.overhead, 0), coalesce(c.scale, 0), coalesce(c.reports, 0), CASE s.state WHEN 'active' THEN '' ELSE s.state END,
-			coalesce(s.quarantine_reason, ''), s.last_source_seq > 0 AND s.last_source_seq <= s.hold_seq, s.loop_seq,
-			cardinality(s.open_calls) > 0 OR s.open_answered, s.awaits_answer AND NOT s.due, coalesce(s.hold_code, ''), s.ineffective_runs, o.last_at, o.first_at,
+			coalesce(s.quarantine_reason, ''), s.loop_seq,
+			cardinality(s.open_calls) > 0 OR s.open_answered, s.awaits_answer AND NOT s.due, s.ineffective_runs, o.last_at, o.first_at,
 			CASE WHEN s.next_check_at IS NOT NULL THEN (SELECT coalesce(min(t), s.next_check_at) FROM unnest(ARRAY[s.last_message_at + make_interval(secs => s.due_idle),
 				s.created_at + make_interval(secs => s.due_age), coalesce(s.view_changed_at, s.created_at) + make_interval(secs => s.due_since_run)]) t
 				WHERE t > now()) END,
-			(SELECT min(since) FROM compactor.throttled WHERE sid = s.sid),
 			coalesce((SELECT r.snapshot_seq >= s.last_source_seq FROM compactor.runs r
 				WHERE r.sid = s.sid AND r.status NOT IN ('queued', 'running') ORDER BY r.id DESC LIMIT 1), false)
 		FROM compactor.sessions x CROSS JOIN LATERAL compactor.shown_session(x.tenant, x.id) s ` + joinCalibration + `
@@ -76,13 +72,18 @@ func (s *Store) Explain(ctx context.Context, k Key) (x Explanation, err error) {
 		var labels string
 		err = tx.QueryRow(ctx, s.q(state), x.SID).Scan(&labels, &x.PolicyOverride, &x.PolicyHash, &x.LiveEstimatedTokens, &x.ReportedPromptTokens,
 			&x.TokensSinceReport, &x.Line.Overhead, &x.Line.Scale, &x.Reports, &x.State,
-			&x.QuarantineReason, &x.WaitsForMessage, &x.LoopSeq, &x.LoopOpen, &x.AwaitsAnswer, &x.HoldCode, &x.IneffectiveRuns, &x.WrittenAt, &x.FirstWrittenAt, &x.NextCheckAt, &x.ThrottledAt, &x.Decided)
+			&x.QuarantineReason, &x.LoopSeq, &x.LoopOpen, &x.AwaitsAnswer, &x.IneffectiveRuns, &x.WrittenAt, &x.FirstWrittenAt, &x.NextCheckAt, &x.Decided)
 		if err != nil {
 			return err
 		}
 		if err := json.Unmarshal([]byte(labels), &x.Labels); err != nil {
 			return err
 		}
+		rows, _ = tx.Query(ctx, s.q(queryHeld+`($1, $2)`), k.tenant(), k.Session) // rows hold the error
+		if x.Held, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Held]); err != nil {
+			return err
+		}
+		sortHeld(x.Held)
 		rows, _ = tx.Query(ctx, s.q(runs), x.SID) // rows hold the error
 		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[RunRow])
 		for _, r := range all {

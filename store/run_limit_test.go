@@ -205,7 +205,7 @@ func TestWhatWaitsForALimitGoesOnWithoutIt(t *testing.T) {
 	if b := must(s.Backlog(t.Context()))(t); b.Outbox != 5 {
 		t.Errorf("%+v, want the five events in the outbox", b)
 	}
-	if x := must(s.Explain(t.Context(), sessionsNamed("big", 1)[0]))(t); x.ThrottledAt == nil {
+	if x := must(s.Explain(t.Context(), sessionsNamed("big", 1)[0]))(t); len(x.Held) == 0 || x.Held[len(x.Held)-1].Reason != CodeRunLimit {
 		t.Error("what waits is not explained")
 	}
 	must(0, s.LimitSpending(t.Context(), SpendingLimit{Tenant: "big"}))(t)

@@ -55,14 +55,14 @@ BEGIN
         FROM @schema@.sessions s
         WHERE (s.state <> 'active' OR s.hold_seq > 0 OR s.loop_seq IS NOT NULL) AND (v_sid IS NULL AND (v_tenant = '' OR s.tenant = v_tenant) OR s.sid = v_sid)
     ), held AS (
-        SELECT 'no_leader' AS reason, count(*) AS n, least(v_leader.expires_at, now()) AS since, NULL::timestamptz AS until,
-            'start compactor serve, or compactor scheduler' AS ends_by, 'no scheduler holds the lease, so nothing is queued' AS detail, false AS decided, NULL::bigint AS id
+        SELECT 'no_leader' AS reason, count(*) AS n, least(coalesce(v_leader.expires_at, min(d.due_since)), now()) AS since, NULL::timestamptz AS until,
+            'start compactor serve, or compactor scheduler' AS ends_by, NULL AS detail, false AS decided, NULL::bigint AS id
         FROM due d WHERE d.due AND NOT @schema@.leads(v_leader)
-        UNION ALL SELECT 'redis_away', count(*), v_leader.queue_away_since, NULL, 'Redis, when it answers: compactor doctor', 'the scheduler cannot reach Redis, so no worker hears of a run', false, NULL
+        UNION ALL SELECT 'redis_away', count(*), v_leader.queue_away_since, NULL, 'Redis, when it answers: compactor doctor', NULL, false, NULL
         FROM due d WHERE d.due AND @schema@.leads(v_leader) AND v_leader.queue_away_since IS NOT NULL
-        UNION ALL SELECT 'no_worker', count(*), v_leader.workers_away_since, NULL, 'start compactor serve, or compactor worker', 'no worker serves the queues of this installation', false, NULL
+        UNION ALL SELECT 'no_worker', count(*), v_leader.workers_away_since, NULL, 'start compactor serve, or compactor worker', NULL, false, NULL
         FROM due d WHERE d.due AND @schema@.leads(v_leader) AND v_leader.queue_away_since IS NULL AND v_leader.workers_away_since IS NOT NULL
-        UNION ALL SELECT 'worker_gone', count(*), least(min(r.lease_until), now()), NULL, 'the scheduler, within scheduler.reconcile_interval', 'the leases of the workers of their runs are over', false, NULL
+        UNION ALL SELECT 'worker_gone', count(*), least(min(r.lease_until), now()), NULL, 'the scheduler, within scheduler.reconcile_interval', NULL, false, NULL
         FROM @schema@.runs r JOIN @schema@.sessions s ON s.sid = r.sid
         WHERE r.status = 'running' AND @schema@.lease_is_over(r.lease_until) AND (v_sid IS NULL AND (v_tenant = '' OR s.tenant = v_tenant) OR s.sid = v_sid)
         UNION ALL SELECT 'paused', sum(k.n), p.paused_at, NULL,
@@ -79,18 +79,17 @@ BEGIN
             (SELECT FROM @schema@.sweep_tenants t WHERE t.sweep = x.sweep AND t.tenant = h.tenant AND NOT t.passed AND t.cursor_sid < h.sid)) JOIN @schema@.sweeps w ON w.id = x.sweep
         WHERE h.due AND NOT h.decided AND h.written IS NULL AND h.throttled IS NULL AND NOT h.queued
         GROUP BY w.id
-        UNION ALL SELECT 'run_limit', count(*), min(d.throttled), NULL, 'compactor limit clear --tenant ' || @schema@.shell_word(d.tenant), 'the runs per second of tenant ' || d.tenant, true, NULL
+        UNION ALL SELECT 'run_limit', count(*), min(d.throttled), NULL, 'compactor limit clear --tenant ' || @schema@.shell_word(d.tenant), 'a limit of the runs of tenant ' || d.tenant, true, NULL
         FROM due d WHERE d.throttled IS NOT NULL GROUP BY d.tenant
-        UNION ALL SELECT 'run_limit', count(*), min(d.written), NULL, 'compactor limit clear --all', 'the runs per second of all tenants together', true, NULL
+        UNION ALL SELECT 'run_limit', count(*), min(d.written), NULL, 'compactor limit clear --all', 'a limit of the runs of all tenants', true, NULL
         FROM due d WHERE d.due AND d.written < now() AND d.cools IS NULL AND EXISTS (SELECT FROM @schema@.startable_runs() a WHERE a.tenant = '' AND a.most < 1)
         UNION ALL SELECT 'spending_limit', count(*), min(c.ended_at), max(c.cools),
             'compactor limit clear' || CASE WHEN NOT EXISTS (SELECT FROM @schema@.spending_limits l WHERE l.tenant = c.tenant) THEN ' --all' ELSE ' --tenant ' || @schema@.shell_word(c.tenant) END,
-            'what models may be asked for by tenant ' || c.tenant, true, NULL
+            'no model is asked for tenant ' || c.tenant || ': see compactor limit list', true, NULL
         FROM cooling c WHERE c.why = 'spending_limit' GROUP BY c.tenant
         UNION ALL SELECT 'model_down', count(*), min(c.ended_at), max(c.cools), 'the model, when it answers, or ' || v_compact, v_models, false, NULL
         FROM cooling c WHERE c.why = 'model_down'
-        UNION ALL SELECT c.why, count(*), min(coalesce(c.ended_at, c.due_since)), max(c.cools), v_compact,
-            CASE c.why WHEN 'cooldown' THEN 'a run gained too little, or got no summary' ELSE 'a guard of the policy' END, true, NULL
+        UNION ALL SELECT c.why, count(*), min(coalesce(c.ended_at, c.due_since)), max(c.cools), v_compact, NULL, true, NULL
         FROM cooling c WHERE c.why NOT IN ('spending_limit', 'model_down') GROUP BY c.why
         UNION ALL SELECT CASE WHEN x.why = 'mid_turn' AND l.outcome = 'not_triggered' THEN l.outcome ELSE x.why END AS why, count(*), min(coalesce(CASE x.why WHEN 'waiting_after_undo' THEN x.view_changed_at END, l.ended_at)), NULL,
             CASE min(x.why) WHEN 'quarantined' THEN 'the next message, another policy, or ' WHEN 'service_managed' THEN 'another policy or label, or ' WHEN 'waiting_after_undo' THEN 'the next message, or '

@@ -117,6 +117,7 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 			if name, err = installation(ctx, cfg, st); err != nil {
 				x.add("redis", "installation", checkFail, err.Error(), "")
 			}
+			x.heldBack(ctx, st)
 			x.pauses(ctx, st)
 			x.limits(ctx, cfg, st)
 			x.pausedSchedules(ctx, st, cfg)
@@ -285,6 +286,33 @@ func (x *doctorReport) elsewhere(ctx context.Context, cfg config.Config, st *sto
 		}
 	}
 }
+
+// heldBack lists what keeps due sessions from runs, but for pauses and limits, which have lines of
+// their own. What nobody decided fails, unless it is repeated by itself.
+func (x *doctorReport) heldBack(ctx context.Context, st *store.Store) {
+	held, err := st.HeldBack(ctx, "")
+	if err != nil {
+		x.add("work", "held back", checkFail, err.Error(), "")
+		return
+	}
+	if len(held) == 0 {
+		x.add("work", "held back", checkOK, "nothing", "")
+	}
+	for _, h := range held {
+		status := checkFail
+		switch {
+		case h.Reason == store.CodePaused || h.Reason == store.CodeRunLimit:
+			continue
+		case h.Decided || h.Reason == store.HeldPostponed || h.Reason == store.HeldFailed || h.Since != nil && seconds(h.Seconds) < heldBriefly:
+			status = checkWarn
+		}
+		x.add("work", "held back: "+h.Reason, status, fmt.Sprintf("%s%s: %s", term.Plural(h.Sessions, "session", "sessions"), heldTimes(h), h.Text()), "ended by: "+h.EndsBy)
+	}
+}
+
+// heldBriefly is how long what nobody decided may hold sessions back without a failed check:
+// while a process restarts, or another one takes over.
+const heldBriefly = time.Minute
 
 // pauses lists what operators hold back.
 func (x *doctorReport) pauses(ctx context.Context, st *store.Store) {

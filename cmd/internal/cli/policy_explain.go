@@ -26,7 +26,7 @@ type policyExplainCmd struct {
 }
 
 func (*policyExplainCmd) Help() string {
-	return `Shows the policy of a session and why it has that one, its size beside the limit and where the count is from, what a run would do, what holds it back, by code and since when, and when it may run next. Nothing is written.
+	return `Shows the policy of a session and why it has that one, its size beside the limit and where the count is from, what a run would do, what holds it back, by code, since when and what ends it, and when it may run next. Nothing is written.
 
 Examples:
 
@@ -86,6 +86,8 @@ type holdJSON struct {
 	Text  string     `json:"text"`
 	Since *time.Time `json:"since,omitempty"`
 	Until *time.Time `json:"until,omitempty"`
+	// EndsBy is the command that ends it, or what does so by itself; empty for a run.
+	EndsBy string `json:"ends_by,omitempty"`
 }
 
 type lastRunJSON struct {
@@ -112,15 +114,11 @@ func (c *policyExplainCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg
 	if err != nil {
 		return err
 	}
-	pauses, err := st.PausesOf(ctx, key(cfg, c.Session))
-	if err != nil {
-		return err
-	}
 	limits, err := st.Spending(ctx, s.Tenant)
 	if err != nil {
 		return err
 	}
-	x := explainer{Explanation: s, pauses: pauses, limits: limits, now: e.now(), cfg: cfg}
+	x := explainer{Explanation: s, limits: limits, now: e.now(), cfg: cfg}
 	if err := x.choose(ctx, st, list); err != nil {
 		return err
 	}
@@ -187,7 +185,6 @@ func (c *policyExplainCmd) errors(ctx context.Context, e *Env, st *store.Store, 
 // explainer works out what an Explanation says.
 type explainer struct {
 	store.Explanation
-	pauses     []store.Pause
 	limits     []store.Spending // of its tenant and of all
 	now        time.Time
 	cfg        config.Config
@@ -374,6 +371,9 @@ func (out explanationJSON) print(e *Env, x explainer) error {
 			when = ", for " + term.Duration(e.since(*h.Since))
 		}
 		pairs = append(pairs, [2]any{name, term.Styled{Value: h.Code + when, As: e.Out.Yellow}}, [2]any{"", h.Text})
+		if h.EndsBy != "" {
+			pairs = append(pairs, endedBy(h.EndsBy)...)
+		}
 	}
 	pairs = append(pairs, [2]any{"next run", out.NextRun})
 	if out.NextAt != nil {

@@ -27,6 +27,10 @@ func TestExplanationsAreGolden(t *testing.T) {
 	last := func(outcome string) *store.RunRow {
 		return &store.RunRow{ID: 31, Status: "skipped", Outcome: outcome, Policy: "support", PolicyVersion: 2, EndedAt: ago(5 * time.Minute)}
 	}
+	held := func(reason string, until *time.Time, endsBy, detail string) []store.Held {
+		return []store.Held{{Reason: reason, Sessions: 1, Since: ago(5 * time.Minute), Until: until, EndsBy: endsBy, Detail: detail}}
+	}
+	const ends = "compactor compact chat-42 --tenant acme"
 	limits := func(tenant string, perSecond, started float64) []store.Spending {
 		return []store.Spending{{SpendingLimit: store.SpendingLimit{Tenant: tenant, RunsPerSecond: &perSecond}, Started: started}}
 	}
@@ -50,42 +54,52 @@ func TestExplanationsAreGolden(t *testing.T) {
 		}, ""},
 		{"a cooldown", func(x *explainer) {
 			until := now.Add(5 * time.Minute)
-			x.CooldownUntil, x.Last = &until, last("ineffective")
+			x.CooldownUntil, x.Last, x.Held = &until, last("ineffective"), held("cooldown", &until, ends, "")
 		}, "cooldown"},
 		{"a cooldown that is over", func(x *explainer) { x.CooldownUntil, x.Last = ago(0), last("ineffective") }, ""},
-		{"an undo", func(x *explainer) { x.WaitsForMessage, x.Due, x.Last = true, false, last("undone") }, "waiting_after_undo"},
+		{"an undo", func(x *explainer) {
+			x.Due, x.Last, x.Held = false, last("undone"), held("waiting_after_undo", nil, "the next message, or "+ends, "")
+		}, "waiting_after_undo"},
 		{"an open tool loop", func(x *explainer) {
-			x.LoopSeq, x.LoopOpen, x.Due, x.Last = &seq, true, false, last("open_tool_loop")
+			x.LoopSeq, x.LoopOpen, x.Due, x.Last, x.Held = &seq, true, false, last("open_tool_loop"), held("open_tool_loop", nil, "the end of the loop, or "+ends, "")
 		}, "open_tool_loop"},
 		{"a tool loop that has ended", func(x *explainer) { x.LoopSeq, x.Last = &seq, last("open_tool_loop") }, ""},
 		{"quarantine", func(x *explainer) {
-			x.State, x.QuarantineReason, x.Due, x.Last = "quarantined", "98,000 tokens are left that must stay, above the start of 96,000", false, last("floor_above_trigger")
+			x.Due, x.Last = false, last("floor_above_trigger")
+			x.Held = held("quarantined", nil, "the next message, another policy, or "+ends, "98,000 tokens are left that must stay, above the start of 96,000")
 		}, "quarantined"},
-		{"a service", func(x *explainer) { x.State, x.Due, x.Last = "service_managed", false, last("service_managed") }, "service_managed"},
+		{"a service", func(x *explainer) {
+			x.Due, x.Last, x.Held = false, last("service_managed"), held("service_managed", nil, "another policy or label, or "+ends, "")
+		}, "service_managed"},
 		{"an unanswered message", func(x *explainer) {
 			x.LoopSeq, x.AwaitsAnswer, x.DueTokens, x.Due, x.Last = &seq, true, 128_000, false, last("mid_turn")
+			x.Held = held("mid_turn", nil, "the agent's answer, or "+ends, "")
 		}, "mid_turn"},
 		{"as many runs as an hour may have", func(x *explainer) {
 			until := now.Add(40 * time.Minute)
-			x.CooldownUntil, x.HoldCode, x.Last = &until, "max_per_hour", last("max_per_hour")
+			x.CooldownUntil, x.Last, x.Held = &until, last("max_per_hour"), held("max_per_hour", &until, ends, "")
 		}, "max_per_hour"},
 		{"as many runs as a day may have, before the next one is due", func(x *explainer) {
 			x.policy.Guards.MaxPerDay, x.ages = 2, []time.Duration{time.Hour, 20 * time.Hour}
 			x.LiveTokens, x.ContextTokens, x.Due, x.PolicyHash = 60_000, 60_000, false, x.policy.FleetHash()
 		}, "max_per_day"},
 		{"a limit of the runs of its tenant", func(x *explainer) {
-			x.ThrottledAt, x.limits = ago(3*time.Minute), limits("acme", 2.5, 2.5)
-		}, "run_limit"},
-		{"a limit of the runs of all tenants", func(x *explainer) {
-			x.WrittenAt, x.FirstWrittenAt, x.limits = ago(time.Minute), ago(time.Hour), limits("", 2.5, 2)
+			x.limits, x.Held = limits("acme", 2.5, 2.5), held("run_limit", nil, "compactor limit clear --tenant acme", "a limit of the runs of tenant acme")
 		}, "run_limit"},
 		{"a limit of runs that has room", func(x *explainer) {
 			x.WrittenAt, x.FirstWrittenAt, x.limits = ago(time.Minute), ago(time.Hour), limits("", 2.5, 1)
 		}, ""},
 		{"a request that waits for a limit of runs", func(x *explainer) {
-			x.ThrottledAt, x.limits = ago(time.Second), limits("acme", 0.1, 1)
+			x.limits, x.Held = limits("acme", 0.1, 1), held("run_limit", nil, "compactor limit clear --tenant acme", "a limit of the runs of tenant acme")
 			x.Active = []store.RunRow{{ID: 32, Status: "queued", ErrorCode: store.CodeRunLimit}}
 		}, "run_limit"},
+		{"a sweep that was cancelled", func(x *explainer) {
+			until := now.Add(23 * time.Hour)
+			x.Held = held("stopped_sweep", &until, "compactor sweep release 3", "sweep 3 is cancelled by ada")
+		}, "stopped_sweep"},
+		{"no leader, and a pause", func(x *explainer) {
+			x.Held = append(held("no_leader", nil, "start compactor serve, or compactor scheduler", ""), held("paused", nil, "compactor resume --all", "by ada")...)
+		}, "no_leader paused"},
 		{"a limit of what models cost", func(x *explainer) {
 			calls := int64(3)
 			x.limits, x.cfg.LLM.Models = []store.Spending{{SpendingLimit: store.SpendingLimit{Tenant: "acme", CallsPerHour: &calls}, Calls: 3}}, make([]llm.Profile, 1)
@@ -97,6 +111,7 @@ func TestExplanationsAreGolden(t *testing.T) {
 				{Name: "long", When: "turns_since_run >= 30", Values: []string{"turns_since_run 12"}},
 			}
 			x.LoopSeq, x.AwaitsAnswer, x.DueTokens, x.Due, x.Last, x.PolicyHash = &seq, true, 128_000, false, last("not_triggered"), x.policy.FleetHash()
+			x.Held = held("not_triggered", nil, "the agent's answer, or "+ends, "")
 		}, "not_triggered"},
 		{"a trigger that holds, and no size", func(x *explainer) {
 			x.policy.Triggers = []policy.Trigger{{Name: "long", When: "turns_since_run >= 30"}}
@@ -124,9 +139,11 @@ func TestExplanationsAreGolden(t *testing.T) {
 		{"a floor above the start", func(x *explainer) {
 			x.DueTokens, x.Due, x.Last = 120_500, false, last("floor_above_trigger")
 		}, ""},
-		{"a run that has seen everything", func(x *explainer) { x.Decided, x.Last = true, last("no_summary") }, "unchanged"},
+		{"a run that has seen everything", func(x *explainer) {
+			x.Decided, x.Last, x.Held = true, last("no_summary"), held("unchanged", nil, "the next message, or "+ends, "the last run ended as no_summary")
+		}, "unchanged"},
 		{"a pause of its tenant", func(x *explainer) {
-			x.pauses = []store.Pause{{PauseScope: store.PauseScope{Tenant: "acme"}, Note: "provider is down", RequestedBy: "ada", PausedAt: *ago(20 * time.Minute)}}
+			x.Held = held("paused", nil, "compactor resume --tenant acme", "by ada: provider is down")
 		}, "paused"},
 		{"an invalid view", func(x *explainer) { x.LiveTokens, x.ContextTokens, x.Suspect = 900, 900, true }, ""},
 		{"a policy that cannot be read", func(x *explainer) { x.unreadable = fmt.Errorf("unknown field x") }, "invalid_policy"},
@@ -172,7 +189,7 @@ func TestExplainReadsTheDatabase(t *testing.T) {
 	invoke(t, db, "policy", "apply", path, "--yes").want(t, 0)
 	follow(t, st)
 	x := decode[explanationJSON](t, invoke(t, db, "policy", "explain", "help-2", "--json").want(t, 0))
-	if x.Policy != "support" || x.Version != 1 || !x.Follows || !x.Due || x.Start != 600 || x.Target != 300 || x.Tokens <= 600 || len(x.HeldBack) != 0 || x.Steps[0] != "handoff" {
+	if x.Policy != "support" || x.Version != 1 || !x.Follows || !x.Due || x.Start != 600 || x.Target != 300 || x.Tokens <= 600 || len(x.HeldBack) != 1 || x.HeldBack[0].Code != store.HeldNoLeader || x.Steps[0] != "handoff" {
 		t.Errorf("%+v", x)
 	}
 	invoke(t, db, "policy", "explain", "chat").want(t, 0, "default (configuration): no other one matches", "when it is due")

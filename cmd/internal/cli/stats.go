@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
@@ -17,13 +18,14 @@ type statsCmd struct {
 }
 
 func (*statsCmd) Help() string {
-	return `The first part is what waits now: sessions that are due, and their debt, the tokens by which they are over their starts; sessions in the outbox, which were written to and have no run yet; queued and running runs; open sweeps; with scheduler.disk_budget, the disk space of the tables beside it. The others are what ended within the last hour and day: runs, the tokens they saved, and calls of models with their cost in the unit of the configured prices. MODEL FAILED counts the runs whose summary no model wrote, as it failed: an extract, say, stands in its place. ESTIMATED counts the calls whose server reported no usage: their tokens are counted here. P50 and P95 are percentiles of the duration of a run.
+	return `The first part is why sessions that are due do not run, if anything but their turn keeps them: each reason with the number of sessions, since when and until when, and what ends it ("policy explain" says it of one session). A session may be counted under several. The second is what waits now: sessions that are due, and their debt, the tokens by which they are over their starts; sessions in the outbox, which were written to and have no run yet; queued and running runs; open sweeps; with scheduler.disk_budget, the disk space of the tables beside it. The others are what ended within the last hour and day: runs, the tokens they saved, and calls of models with their cost in the unit of the configured prices. MODEL FAILED counts the runs whose summary no model wrote, as it failed: an extract, say, stands in its place. ESTIMATED counts the calls whose server reported no usage: their tokens are counted here. P50 and P95 are percentiles of the duration of a run.
 
 The same figures, over time, are metrics of serve, worker and scheduler (GET /metrics).
 
 Examples:
 
     compactor stats
+    compactor stats --json | jq '.held_back[] | select(.decided | not)'
     compactor stats --json | jq '.last_hour.outcomes[] | select(.status == "failed")'`
 }
 
@@ -31,6 +33,7 @@ func (c *statsCmd) Validate() error { return inRange("--tenants", c.Tenants, 0, 
 
 // statsJSON is the result of the command stats.
 type statsJSON struct {
+	HeldBack []store.Held    `json:"held_back"`
 	Due      store.TenantDue `json:"due"` // all tenants
 	Fleet    store.Fleet     `json:"fleet"`
 	LastHour store.Activity  `json:"last_hour"`
@@ -45,6 +48,11 @@ func (c *statsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.
 		return err
 	}
 	s.Due = s.Fleet.Due()
+	held, err := st.HeldBack(ctx, "")
+	if err != nil {
+		return err
+	}
+	s.HeldBack = append([]store.Held{}, held...)
 	if s.Disk, err = diskUse(ctx, st, cfg.Scheduler); err != nil {
 		return err
 	}
@@ -57,6 +65,9 @@ func (c *statsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.
 	if e.JSON {
 		return term.JSON(e.Out.W, s)
 	}
+	if err := printHeld(e, s.HeldBack); err != nil {
+		return err
+	}
 	if err := s.printFleet(e); err != nil {
 		return err
 	}
@@ -64,6 +75,48 @@ func (c *statsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.
 		return err
 	}
 	return printActivity(e, "last day", s.LastDay)
+}
+
+// printHeld writes what holds sessions back, and an empty line.
+func printHeld(e *Env, held []store.Held) error {
+	if len(held) == 0 {
+		e.say("held back: nothing\n")
+		return nil
+	}
+	e.say("%s", e.Out.Bold("held back"))
+	var pairs [][2]any
+	for _, h := range held {
+		style := e.Out.Yellow
+		if !h.Decided {
+			style = e.Out.Red
+		}
+		pairs = append(pairs, [2]any{"  " + h.Reason, term.Styled{Value: term.Plural(h.Sessions, "session", "sessions") + heldTimes(h), As: style}}, [2]any{"", h.Text()})
+		pairs = append(pairs, endedBy(h.EndsBy)...)
+	}
+	err := e.Out.Pairs(pairs...)
+	e.say("")
+	return err
+}
+
+// heldTimes says since when and for how long at most, as far as that is known.
+func heldTimes(h store.Held) string {
+	text := ""
+	if h.Since != nil {
+		text = ", for " + term.Duration(seconds(h.Seconds))
+	}
+	if h.SecondsLeft != nil {
+		text += fmt.Sprintf(", for %s more at most", term.Duration(seconds(*h.SecondsLeft)))
+	}
+	return text
+}
+
+// endedBy says what ends what holds sessions back, with the command of a long text in a line of
+// its own.
+func endedBy(ends string) [][2]any {
+	if before, command, long := strings.Cut(ends, ", or "); long && len(ends) > 50 {
+		return [][2]any{{"", "ended by: " + before + ", or"}, {"", command}}
+	}
+	return [][2]any{{"", "ended by: " + ends}}
 }
 
 // seconds returns a number of seconds as a duration.

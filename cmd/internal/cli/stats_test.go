@@ -10,7 +10,7 @@ import (
 func TestStats(t *testing.T) {
 	t.Parallel()
 	db := database(t)
-	invoke(t, db, "stats").want(t, 0, "due      0 sessions\n", "last day: 0 runs")
+	invoke(t, db, "stats").want(t, 0, "held back: nothing\n", "due      0 sessions\n", "last day: 0 runs")
 	for _, tenant := range []string{"acme", "globex", "initech"} {
 		invoke(t, db, "import", file(t, "s.jsonl", conversation("chat", 8)), "--tenant", tenant).want(t, 0)
 	}
@@ -22,7 +22,8 @@ func TestStats(t *testing.T) {
 	for _, statement := range []string{
 		`UPDATE compactor.sessions SET due = true, live_tokens = 1000 * sid, due_tokens = 600, created_at = now() - interval '3 hours 10 minutes 40 seconds',
 			last_message_at = now() - interval '1 day'`,
-		`UPDATE compactor.sessions SET cooldown_until = now() + interval '1 hour' WHERE tenant = 'initech'`,
+		`UPDATE compactor.sessions SET cooldown_until = now() + interval '1 hour 20 seconds' WHERE tenant = 'initech'`,
+		`UPDATE compactor.sessions SET due_since = now() - interval '2 hours 10 minutes 40 seconds'`,
 		`INSERT INTO compactor.outbox (sid, first_at) SELECT sid, now() - interval '2 hours 20 minutes 40 seconds' FROM compactor.sessions WHERE tenant = 'acme'`,
 		`INSERT INTO compactor.sweeps (entry, tick, started_at, queued, due)
 			VALUES ('nightly', now(), now() - interval '1 hour 5 minutes 40 seconds', 1200, 1203)`,
