@@ -98,3 +98,14 @@ const queryHeld = `SELECT reason, sessions, since, until, ends_by, detail, decid
 func (s *Store) HeldBack(ctx context.Context, tenant string) ([]Held, error) {
 	return queryRows(ctx, s, "held back", pgx.RowToStructByPos[Held], queryHeld+`($1)`, tenant)
 }
+
+// HeldBySweep returns what a sweep holds back; nil for nothing.
+func (s *Store) HeldBySweep(ctx context.Context, sweep int64) (*Held, error) {
+	held, err := s.HeldBack(ctx, "")
+	for _, h := range held {
+		if h.ID != nil && *h.ID == sweep && h.Reason != CodePaused {
+			return &h, err
+		}
+	}
+	return nil, err
+}

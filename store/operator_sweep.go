@@ -187,12 +187,15 @@ const (
 	SweepPause  = "pause"
 	SweepResume = "resume"
 	SweepCancel = "cancel"
+	// SweepRelease ends what a sweep that was stopped or cancelled holds back.
+	SweepRelease = "release"
 )
 
-// SteerSweep pauses, resumes or cancels a sweep. What a paused one has queued is executed;
+// SteerSweep pauses, resumes, cancels or releases a sweep. What a paused one has queued is executed;
 // the runs of a cancelled one that no worker has tried end as cancelled. A sweep that is
 // resumed goes on where it was, for window or, if that is 0, up to the end that it had, if
-// that is yet to come. ErrNotApplicable: its status does not allow it.
+// that is yet to come. What was due when one was stopped or cancelled waits for a day, or until
+// it is released. ErrNotApplicable: its status does not allow it.
 func (s *Store) SteerSweep(ctx context.Context, sweep int64, action, note, by string, window time.Duration) error {
 	const query = `SELECT compactor.steer_sweep('', $1, $2, $3, $4, nullif($5::interval, '0'))`
 	_, err := s.pool.Exec(ctx, s.q(query), sweep, action, note, by, window)

@@ -232,6 +232,54 @@ func TestAnOperatorSteersASweep(t *testing.T) {
 	}
 }
 
+// What a sweep holds is what was due when it ended, or what it is yet to pass.
+func TestASweepHoldsNothingThatBecomesDueAfterwards(t *testing.T) {
+	t.Parallel()
+	for _, tenant := range []string{"", "a"} {
+		t.Run("tenant "+tenant, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
+			dueOf(t, s, "a", 4)
+			sweep := startSweep(t, s, tenant, 0)
+			found := func(when string, want ...string) {
+				t.Helper()
+				if got := sessionsOf(t, s, must(s.Forgotten(t.Context(), 10, time.Minute))(t)); !slices.Equal(got, want) {
+					t.Errorf("%s: found %v, want %v", when, got, want)
+				}
+			}
+			becomes := func(session string) {
+				t.Helper()
+				if _, _, err := s.Import(t.Context(), Key{Tenant: "a", Session: session}, "", []NewMessage{counted(user("m1", "x"), 11)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			found("before it begins")
+			if _, _, err := s.SweepPage(t.Context(), sweep, 2, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			exec(t, s, `UPDATE compactor.runs SET status = 'failed', outcome = 'x', ended_at = now()`)
+			found("behind it, not before it", "a000", "a001")
+			if err := s.SteerSweep(t.Context(), sweep, SweepCancel, "", "ada", 0); err != nil {
+				t.Fatal(err)
+			}
+			becomes("later")
+			found("due later", "later")
+			h := must(s.HeldBySweep(t.Context(), sweep))(t)
+			if h == nil || h.Reason != HeldStoppedSweep || h.Sessions != 2 || h.Until == nil || h.EndsBy != fmt.Sprint("compactor sweep release ", sweep) {
+				t.Errorf("%+v", h)
+			}
+			if err := s.SteerSweep(t.Context(), sweep, SweepRelease, "", "ada", 0); err != nil {
+				t.Fatal(err)
+			}
+			found("released", "a002", "a003")
+			if h := must(s.HeldBySweep(t.Context(), sweep))(t); h != nil {
+				t.Errorf("%+v", h)
+			}
+		})
+	}
+}
+
 func TestTheRunsOfACanaryComeFirst(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -55,7 +55,7 @@ type grammar struct {
 	Restore   restoreCmd   `cmd:"" group:"Sessions:" help:"Bring archived words of a session back."`
 	SetParent setParentCmd `cmd:"" group:"Sessions:" help:"Make a session the child of another one, whose labels then count for it."`
 
-	Sweep       sweepCmd       `cmd:"" group:"Fleet:" help:"List, show, start, pause, resume or cancel sweeps over all due sessions."`
+	Sweep       sweepCmd       `cmd:"" group:"Fleet:" help:"List, show, start, pause, resume, cancel or release sweeps over all due sessions."`
 	Schedule    scheduleCmd    `cmd:"" group:"Fleet:" help:"List, show, pause, resume or run the schedules of sweeps, or fire ticks of the past."`
 	Pause       pauseCmd       `cmd:"" group:"Fleet:" help:"Hold back the runs of a tenant, of a model, of a policy, or all."`
 	Resume      resumeCmd      `cmd:"" group:"Fleet:" help:"End a pause."`

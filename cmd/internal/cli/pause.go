@@ -38,7 +38,7 @@ type pauseCmd struct {
 }
 
 func (*pauseCmd) Help() string {
-	return `Holds back all runs of the selected sessions at once, in Postgres, whether Redis can be reached or not: sweeps leave the sessions out (or wait, if all is paused), messages queue nothing, queued automatic runs end as "paused", requested ones wait. Runs that are being executed are not interrupted. "compact --force" and undo work meanwhile. "resume" with the same flags ends the pause; what is due is then found within scheduler.reconcile_interval.
+	return `Holds back all runs of the selected sessions at once, in Postgres, whether Redis can be reached or not: sweeps leave the sessions out (or wait, if all is paused), messages queue nothing, queued automatic runs end as "paused", requested ones wait. Runs that are being executed are not interrupted. "compact --force" and undo work meanwhile. "resume" with the same flags ends the pause; what is due is then found within scheduler.reconcile_interval, unless a sweep has it ("stats" says so).
 
 Examples:
 

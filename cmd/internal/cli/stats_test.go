@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/sessionstore/compactor/store"
 )
 
 func TestStats(t *testing.T) {
@@ -56,6 +58,10 @@ func TestStats(t *testing.T) {
 		len(got.LastHour.Outcomes) != 1 || len(got.LastDay.Outcomes) != 4 || got.LastDay.Models[0].CostMicros != 6*12345 {
 		t.Errorf("%+v", got)
 	}
+	if got.HeldBack[0].Reason != store.HeldNoLeader || got.HeldBack[0].Decided || got.HeldBack[1].Reason != "cooldown" || !got.HeldBack[1].Decided {
+		t.Errorf("held back: %+v", got.HeldBack)
+	}
+	invoke(t, db, "doctor").want(t, exitFindings, "✗ held back: no_leader: 3 sessions", "! held back: cooldown: 1 session")
 	invoke(t, db, "stats", "--tenants=-1").want(t, exitUsage, "--tenants: -1: want 0 to 1000")
 	reader := []string{"DATABASE_URL=" + roleLogin(t, db[0][len("DATABASE_URL="):], "compactor_reader")}
 	if r := invoke(t, reader, "stats", "--tenants=2"); r.code != 0 || r.stdout != out {

@@ -20,12 +20,16 @@ type sweepCmd struct {
 	Pause  sweepPauseCmd  `cmd:"" help:"Pause a sweep."`
 	Resume sweepResumeCmd `cmd:"" help:"Go on with a sweep that is paused or stopped, where it was."`
 	Cancel sweepCancelCmd `cmd:"" help:"End a sweep for good."`
+
+	Release sweepReleaseCmd `cmd:"" help:"Have events run what a sweep that was stopped or cancelled holds back."`
 }
 
 func (*sweepCmd) Help() string {
 	return `A sweep goes over all sessions that are due, once. Each tick of a schedule starts one (entry: the schedule's name), and so does "sweep start" (entry operator). Tenants take turns. Messages that arrive meanwhile, and requested runs, do not wait for it.
 
 It is open, paused, done (all sessions passed), cancelled, or stopped: at the end of its window (of the schedule, or --for), where it goes on at the next tick, or because more than half of its latest runs (--stop-at), a hundred or more, failed, would have made the view larger or got no summary, where an operator resumes it. With --canary, so do the runs of the first sessions, however few, and the others wait for them.
+
+An open or paused sweep has the sessions that it is yet to pass: nothing else looks for them, but a new message gets a run. What was due when a sweep was stopped or cancelled waits for a day, or for the next sweep, a new message or "sweep release"; what becomes due afterwards does not.
 
 Examples:
 
@@ -41,6 +45,7 @@ type sweepJSON struct {
 	RunsPerSecond float64            `json:"runs_per_second"`
 	SecondsLeft   *float64           `json:"seconds_left,omitempty"`
 	Outcomes      []store.RunOutcome `json:"outcomes,omitempty"`
+	HeldBack      *store.Held        `json:"held_back,omitempty"` // what waits for it
 }
 
 func newSweepJSON(r store.SweepRow) sweepJSON {
@@ -134,9 +139,13 @@ func showSweep(ctx context.Context, e *Env, st *store.Store, id int64) error {
 	if err != nil {
 		return err
 	}
+	holds, err := st.HeldBySweep(ctx, id)
+	if err != nil {
+		return err
+	}
 	if e.JSON {
 		out := newSweepJSON(r)
-		out.Outcomes = outcomes
+		out.Outcomes, out.HeldBack = outcomes, holds
 		return term.JSON(e.Out.W, out)
 	}
 	held, limit := "", "" // by a pause of all its sessions, and of its runs
@@ -183,6 +192,7 @@ func showSweep(ctx context.Context, e *Env, st *store.Store, id int64) error {
 		[2]any{"sweep", fmt.Sprintf("%d (%s), %s", r.ID, r.Entry, of)},
 		[2]any{"status", term.Styled{Value: sweepStatus(r), As: sweepStyle(e.Out, r.Status)}},
 		[2]any{"waits", held},
+		[2]any{"holds back", heldBySweep(holds)},
 		[2]any{"started", r.StartedAt},
 		[2]any{"requested by", r.RequestedBy},
 		[2]any{"note", r.Note},
@@ -197,6 +207,19 @@ func showSweep(ctx context.Context, e *Env, st *store.Store, id int64) error {
 	}
 	e.say("")
 	return writeOutcomes(e, outcomes, r.Ended)
+}
+
+// heldBySweep says what waits for a sweep that does not go on by itself, and what ends that;
+// empty for nothing.
+func heldBySweep(h *store.Held) string {
+	if h == nil || h.Reason == store.HeldOpenSweep {
+		return ""
+	}
+	text := term.Plural(h.Sessions, "session", "sessions")
+	if h.Until != nil {
+		text += ", until " + h.Until.UTC().Format("2006-01-02 15:04:05Z")
+	}
+	return text + "; ended by: " + h.EndsBy
 }
 
 // writeOutcomes writes how runs ended.

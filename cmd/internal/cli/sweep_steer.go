@@ -109,10 +109,25 @@ func sweepChanged(ctx context.Context, e *Env, st *store.Store, id int64) error 
 	if err != nil {
 		return err
 	}
+	var holds *store.Held
+	if r.EndedAt != nil {
+		if holds, err = st.HeldBySweep(ctx, id); err != nil {
+			return err
+		}
+	}
 	if e.JSON {
-		return term.JSON(e.Out.W, newSweepJSON(r))
+		out := newSweepJSON(r)
+		out.HeldBack = holds
+		return term.JSON(e.Out.W, out)
 	}
 	e.say("sweep %d is %s", id, term.Clean(sweepStatus(r)))
+	switch {
+	case holds != nil && holds.Until != nil:
+		e.say("%s that were due wait until %s,\nfor the next sweep, or for a new message; to have them run now:\n`%s%s`",
+			term.Plural(holds.Sessions, "session", "sessions"), holds.Until.UTC().Format("2006-01-02 15:04:05Z"), holds.EndsBy, e.at())
+	case r.EndedAt != nil:
+		e.say("it holds nothing back")
+	}
 	if r.Status == "open" {
 		e.say("`compactor sweep watch %d%s` follows it", id, e.at())
 	}
@@ -160,9 +175,22 @@ func (c *sweepResumeCmd) Run(ctx context.Context, e *Env, st *store.Store) error
 type sweepCancelCmd struct{ sweepNote }
 
 func (*sweepCancelCmd) Help() string {
-	return `Its runs that no worker has tried end as cancelled. Sessions that are still due wait for new messages or the next sweep.`
+	return `Its runs that no worker has tried end as cancelled. Sessions that were due then and still are wait for a day, or for the next sweep, a new message or "sweep release": the answer says how many, and until when. What becomes due afterwards does not wait.`
 }
 
 func (c *sweepCancelCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 	return c.steer(ctx, e, st, store.SweepCancel, 0)
+}
+
+type sweepReleaseCmd struct{ sweepArg }
+
+func (*sweepReleaseCmd) Help() string {
+	return `What was due when a sweep was stopped or cancelled is found within scheduler.reconcile_interval then, instead of a day later. A sweep that was stopped can be resumed afterwards.`
+}
+
+func (c *sweepReleaseCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
+	if err := st.SteerSweep(ctx, c.ID, store.SweepRelease, "", e.by(), 0); err != nil {
+		return err
+	}
+	return sweepChanged(ctx, e, st, c.ID)
 }

@@ -98,6 +98,28 @@ func TestSweepsReadWell(t *testing.T) {
 	invoke(t, env, "sweep", "start", "--for=-1s").want(t, exitUsage, "--for: -1s: want 1s to 8760h")
 }
 
+func TestACancelledSweepSaysWhatItHolds(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t)
+	env := []string{"DATABASE_URL=" + p.config.Database.URL.Reveal(), "USER=ada"}
+	p.fleet(20, "acme", "globex")
+	if _, err := p.db.Exec(t.Context(), `DELETE FROM compactor.outbox`); err != nil {
+		t.Fatal(err)
+	}
+	invoke(t, env, "sweep", "start", "--all-tenants").want(t, 0)
+	invoke(t, env, "sweep", "release", "1").want(t, exitRefused, "sweep 1 is open: release is for one that is stopped or cancelled")
+	invoke(t, env, "sweep", "cancel", "1").want(t, 0, "20 sessions that were due wait until ", "to have them run now:\n`compactor sweep release 1`")
+	invoke(t, env, "stats").want(t, 0, "stopped_sweep", "sweep 1 is cancelled by cli:ada", "ended by: compactor sweep release 1")
+	invoke(t, env, "sweep", "show", "1").want(t, 0, "holds back", "compactor sweep release 1")
+	if got := decode[sweepJSON](t, invoke(t, env, "sweep", "show", "1", "--json").want(t, 0)); got.HeldBack == nil || got.HeldBack.Sessions != 20 {
+		t.Errorf("%+v", got)
+	}
+	invoke(t, env, "sweep", "release", "1").want(t, 0, "it holds nothing back")
+	if out := invoke(t, env, "stats").want(t, 0).stdout; strings.Contains(out, "stopped_sweep") {
+		t.Errorf("released:\n%s", out)
+	}
+}
+
 func TestAnOperatorsSweepIsFollowedToItsEnd(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t)

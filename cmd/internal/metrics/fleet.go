@@ -14,6 +14,7 @@ import (
 // Store holds the methods of *store.Store whose results are metrics.
 type Store interface {
 	Fleet(ctx context.Context, tenants int) (store.Fleet, error)
+	HeldBack(ctx context.Context, tenant string) ([]store.Held, error)
 	PoolStats() store.PoolStats
 }
 
@@ -39,7 +40,8 @@ type fleet struct {
 
 	mu       sync.Mutex
 	state    store.Fleet
-	at, next time.Time // of the last success, and of the next attempt
+	held     map[string]int64 // sessions by reason; nil: not known
+	at, next time.Time        // of the last success, and of the next attempt
 	took     time.Duration
 	byTenant map[string]store.TenantDue // by label
 	debt     map[string]smoothed        // by label, "" for all tenants
@@ -47,7 +49,7 @@ type fleet struct {
 
 	connections, maxConnections, waits, waited                         *prometheus.Desc
 	age, reading, errors                                               *prometheus.Desc
-	due, oldestDue, allDebt, allSmoothed                               *prometheus.Desc
+	due, heldBack, oldestDue, allDebt, allSmoothed                     *prometheus.Desc
 	tenantDue, tenantDebt, tenantSmoothed                              *prometheus.Desc
 	outbox, oldestOutbox, active, oldestQueued, swept, unswept, sweeps *prometheus.Desc
 }
@@ -70,6 +72,7 @@ func (m *Metrics) newFleet(st Store, tenants int) *fleet {
 		errors:  m.desc(counter, "fleet_read_errors_total", "Attempts to read them that failed."),
 
 		due:            m.desc(gauge, "due_sessions", "Sessions that are due, by cause: size (over their start), repair (a view that may be invalid), cooldown (due, but waiting for its end).", "cause"),
+		heldBack:       m.desc(gauge, "held_back_sessions", "Sessions that are due, or would be, and do not run, by reason (as in stats; a session may have several). No scheduler leads (no_leader) is seen where these metrics are missing.", "reason"),
 		oldestDue:      m.desc(gauge, "oldest_due_seconds", "Longest time for which a session may have been due, cooldowns left out."),
 		allDebt:        m.desc(gauge, "debt_tokens", "Compaction debt: the tokens by which sessions that are due are over their start."),
 		allSmoothed:    m.desc(gauge, "debt_tokens_smoothed", "Compaction debt, smoothed over five minutes."),
@@ -137,6 +140,18 @@ func (f *fleet) refresh() {
 		return
 	}
 	f.state, f.at, f.took = state, now, now.Sub(began)
+	f.held = nil
+	ctx, cancel = context.WithTimeout(context.Background(), fleetTimeout)
+	defer cancel()
+	if held, err := f.store.HeldBack(ctx, ""); err != nil {
+		f.failures++
+	} else {
+		f.held = map[string]int64{}
+		for _, h := range held {
+			f.held[h.Reason] += h.Sessions
+		}
+	}
+	f.next = now.Add(max(fleetAge, fleetShare*f.now().Sub(began)))
 	f.byTenant = byLabel(state.Tenants)
 	debt := map[string]smoothed{"": f.debt[""].add(float64(state.Due().Debt), now)}
 	for tenant, due := range f.byTenant {
@@ -165,6 +180,11 @@ func (f *fleet) collectDue(gauge func(d *prometheus.Desc, v float64, labels ...s
 	gauge(f.due, float64(all.Sessions-all.Cooling-all.Repairs), "size")
 	gauge(f.due, float64(all.Repairs), "repair")
 	gauge(f.due, float64(all.Cooling), "cooldown")
+	for _, r := range store.HeldReasons {
+		if f.held != nil {
+			gauge(f.heldBack, float64(f.held[r.Reason]), r.Reason)
+		}
+	}
 	gauge(f.oldestDue, all.OldestSeconds)
 	gauge(f.allDebt, float64(all.Debt))
 	gauge(f.allSmoothed, f.debt[""].value)

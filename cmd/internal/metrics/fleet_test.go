@@ -17,6 +17,7 @@ import (
 // fakeStore returns a state of the fleet.
 type fakeStore struct {
 	state store.Fleet
+	held  []store.Held
 	err   error
 	asked int // how often
 	named int // tenants
@@ -31,6 +32,8 @@ func (f *fakeStore) Fleet(_ context.Context, tenants int) (store.Fleet, error) {
 	}
 	return f.state, f.err
 }
+
+func (f *fakeStore) HeldBack(context.Context, string) ([]store.Held, error) { return f.held, f.err }
 
 func (*fakeStore) PoolStats() store.PoolStats {
 	return store.PoolStats{Busy: 3, Idle: 2, Max: 20, Waits: 7, Waited: 1500 * time.Millisecond}
@@ -58,7 +61,8 @@ func TestOnlyTheLeaderShowsTheFleet(t *testing.T) {
 		Active: []store.ActiveRuns{{Trigger: "event", Queued: 6, Running: 1, OldestQueuedSeconds: 8}},
 		Sweeps: []store.SweepProgress{{Entry: "nightly", Queued: 10, Left: 5, Seconds: 60}, {Entry: "nightly", Queued: 3, Left: 7, Seconds: 20}},
 	}}
-	m, _, _ := watching(st, 2)
+	st.held = []store.Held{{Reason: "paused", Sessions: 4}, {Reason: "paused", Sessions: 2}}
+	m, f, _ := watching(st, 2)
 	if n, err := testutil.GatherAndCount(m.registry, "compactor_due_sessions", "compactor_database_connections"); n != 2 || err != nil || st.asked != 0 {
 		t.Errorf("standing by: %d series, %v, asked %d times", n, err, st.asked)
 	}
@@ -95,6 +99,12 @@ compactor_scheduler_leading 1
 `, "due_sessions", "oldest_due_seconds", "debt_tokens", "tenant_debt_tokens", "runs_active", "sweep_left_sessions", "sweep_queued_runs", "scheduler_leading")
 	if st.named != 2 {
 		t.Errorf("asked for %d tenants", st.named)
+	}
+	if n, err := testutil.GatherAndCount(m.registry, "compactor_held_back_sessions"); n != len(store.HeldReasons) || err != nil {
+		t.Errorf("%d reasons, %v, want each", n, err)
+	}
+	if got := f.held["paused"]; got != 6 {
+		t.Errorf("%d sessions are paused, want the sum of both pauses", got)
 	}
 	m.Leading(false)
 	if n, err := testutil.GatherAndCount(m.registry, "compactor_due_sessions"); n != 0 || err != nil {
