@@ -19,6 +19,7 @@ const noteInterval = 10 * time.Second
 // from workers. The error is that of ctx.
 func (s *Scheduler) watchQueue(ctx context.Context, last string) error {
 	noted := time.Now()
+	s.correctTimes(ctx)
 	for n := 2; ; n++ {
 		if err := backoff.Wait(ctx, markInterval); err != nil {
 			return err
@@ -34,25 +35,44 @@ func (s *Scheduler) watchQueue(ctx context.Context, last string) error {
 	}
 }
 
-// note stores whether the queue answers and whether a worker serves it, and
-// corrects the times that are stored if the clock of the database was set back. Its errors are
-// left to the next time.
+// note stores whether the queue answers and whether a worker serves it.
 func (s *Scheduler) note(ctx context.Context) {
 	away, unserved := !s.redis.SucceededSince(time.Now().Add(-3*markInterval)), false
 	if !away {
 		served, err := s.queue.Served()
 		unserved = err == nil && !served
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	callCtx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	err := s.store.NoteProcesses(ctx, s.cfg.Holder, away, unserved)
-	for back := time.Duration(1); err == nil && back > 0; {
-		if back, err = s.store.CorrectTimes(ctx, s.cfg.PageSize); back > 0 {
+	if err := s.store.NoteProcesses(callCtx, s.cfg.Holder, away, unserved); err != nil {
+		s.left(ctx, "processes not noted", err)
+		return
+	}
+	s.correctTimes(ctx)
+}
+
+// correctTimes corrects the times that are stored if the clock of the database was set back.
+func (s *Scheduler) correctTimes(ctx context.Context) {
+	for told := false; ; told = true {
+		callCtx, cancel := context.WithTimeout(ctx, storeTimeout)
+		back, err := s.store.CorrectTimes(callCtx, s.cfg.PageSize)
+		cancel()
+		if err != nil {
+			s.left(ctx, "times not corrected", err)
+		}
+		if err != nil || back == 0 {
+			return
+		}
+		if !told {
 			s.log.WarnContext(ctx, "the clock of the database was set back, correcting the times that it has stored", "back", back)
 		}
 	}
-	if err != nil && ctx.Err() == nil && !s.noteUnavailable(err) {
-		s.log.WarnContext(ctx, "processes not noted", "error", err)
+}
+
+// left logs an error of what is tried again the next time.
+func (s *Scheduler) left(ctx context.Context, text string, err error) {
+	if ctx.Err() == nil && !s.noteUnavailable(err) {
+		s.log.WarnContext(ctx, text+", trying again", "error", err) //nolint:sloglint // the text is a constant of the caller
 	}
 }
 
