@@ -155,8 +155,11 @@ func TestNothingWaitsInSilence(t *testing.T) {
 			DELETE FROM compactor.sweeps; DELETE FROM compactor.spending_limits; DELETE FROM compactor.leader; SELECT compactor.take_lead('scheduler', 'a', '1 minute')`)
 		exec(rt, s, `UPDATE compactor.sessions s SET state = 'active', quarantine_reason = NULL, due = true, hold_seq = 0, loop_seq = NULL, open_calls = '{}', awaits_answer = false, cooldown_until = NULL, hold_code = NULL`)
 		drawn := rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, 3, rapid.ID[string]).Draw(rt, "holds")
-		for _, name := range drawn {
-			if name == HeldWorkerGone || one[int](rt, s, `SELECT count(*) FROM compactor.runs WHERE status = 'running'`) == 0 {
+		// Those with an active run last: a session has one.
+		active := func(name string) bool { return name == HeldPostponed || name == HeldWorkerGone }
+		slices.SortFunc(drawn, func(a, b string) int { return map[bool]int{true: 1}[active(a)] - map[bool]int{true: 1}[active(b)] })
+		for i, name := range drawn {
+			if i == 0 || !active(name) || !active(drawn[i-1]) {
 				holds[name](rt, s)
 			}
 		}
