@@ -16,40 +16,43 @@ type Delivery struct {
 }
 
 // Relay turns outbox rows into queued event runs: rows without a write for debounce, or
-// older than maxDelay, whose session has no active run. Where a run of a sweep waits for its
+// older than maxDelay, whose session has no active run. Tenants take turns. Where a run of a sweep waits for its
 // first attempt, that one is delivered as an event's instead. Rows of sessions that are no longer due are
 // deleted; rows written concurrently stay, and those of paused sessions are put off. What the limit of runs
 // of its tenant holds back waits for ReleaseThrottled, what that of all does stays.
 func (s *Store) Relay(ctx context.Context, debounce, maxDelay time.Duration, limit int, grace time.Duration) ([]Delivery, error) {
-	const query = `
-		WITH startable AS MATERIALIZED ` + startable + `,
-		ready AS (
-			SELECT o.sid, o.gen, o.first_at, s.tenant, s.due, s.due AND ` + isPaused + ` AS paused,
-				(SELECT r.id FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'queued' AND r.trigger = 'nightly' AND r.attempts = 0 AND r.snoozes = 0) AS nightly
-			FROM compactor.outbox o JOIN compactor.sessions s ON s.sid = o.sid
-			WHERE (o.last_at <= now() - $1::interval OR o.first_at <= now() - $2::interval)
-				AND (NOT s.due OR s.cooldown_until IS NULL OR s.cooldown_until <= now())
-				AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'running')
-				AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'queued' AND r.trigger NOT IN ('nightly', 'bulk'))
-				AND NOT EXISTS (SELECT FROM startable WHERE tenant = '' AND most < 1)
-			ORDER BY o.first_at LIMIT $3 FOR UPDATE OF o SKIP LOCKED),
-		fresh AS (SELECT f.*, f.place > a.most AS over FROM (SELECT sid, tenant, first_at, row_number() OVER (PARTITION BY tenant ORDER BY first_at, sid) AS place
+	query := `
+		WITH RECURSIVE startable AS MATERIALIZED ` + startable + `,
+		` + turns(`tenant`, `compactor.outbox r WHERE true`, `$5`) + `,
+		ready AS MATERIALIZED (
+			SELECT o.*, t.n FROM turn t CROSS JOIN LATERAL (
+				SELECT o.sid, o.gen, o.first_at, s.tenant, s.due, s.due AND ` + isPaused + ` AS paused,
+					(SELECT r.id FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'queued' AND r.trigger = 'nightly' AND r.attempts = 0 AND r.snoozes = 0) AS nightly
+				FROM compactor.outbox o JOIN compactor.sessions s ON s.sid = o.sid
+				WHERE o.tenant = t.tenant AND (o.last_at <= now() - $1::interval OR o.first_at <= now() - $2::interval)
+					AND (NOT s.due OR s.cooldown_until IS NULL OR s.cooldown_until <= now())
+					-- OFFSET 0: a look into an index for each row that is read, whatever the planner knows of the number of runs.
+					AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = o.sid AND r.status IN ('queued', 'running')
+						AND (r.status = 'running' OR r.trigger NOT IN ('nightly', 'bulk')) OFFSET 0)
+				ORDER BY o.first_at LIMIT ` + turnShare(`$3::int`) + ` FOR UPDATE OF o SKIP LOCKED) o
+			WHERE t.n > 0 LIMIT least($3, (SELECT most FROM startable WHERE tenant = ''))),
+		started AS MATERIALIZED (SELECT f.*, f.place > a.most AS over FROM (SELECT sid, tenant, first_at, n, row_number() OVER (PARTITION BY tenant ORDER BY first_at, sid) AS place
 			FROM ready WHERE due AND NOT paused AND nightly IS NULL) f LEFT JOIN startable a USING (tenant)),
-		started AS MATERIALIZED (SELECT sid, tenant, first_at FROM fresh WHERE over IS NOT true ORDER BY first_at LIMIT (SELECT most FROM startable WHERE tenant = '')),
-		counted AS (SELECT ` + countStarted + ` FROM started),
-		throttled AS (INSERT INTO compactor.throttled (sid, tenant, since) SELECT sid, tenant, first_at FROM fresh WHERE over ON CONFLICT DO NOTHING),
+		counted AS (SELECT ` + countStarted + ` FROM started WHERE over IS NOT true),
+		throttled AS (INSERT INTO compactor.throttled (sid, tenant, since) SELECT sid, tenant, first_at FROM started WHERE over ON CONFLICT DO NOTHING),
 		queued AS (INSERT INTO compactor.runs (sid, trigger, delivery, deliver_at, written_at)
-			SELECT sid, 'event', 1, now() + $4::interval, first_at FROM started ON CONFLICT DO NOTHING RETURNING id, delivery),
+			SELECT sid, 'event', 1, now() + $4::interval, first_at FROM started WHERE over IS NOT true ON CONFLICT DO NOTHING RETURNING id, delivery, sid),
 		hastened AS (UPDATE compactor.runs SET delivery = delivery + 1, deliver_at = now() + $4::interval,
 				written_at = (SELECT first_at FROM ready WHERE nightly = runs.id)
-			WHERE id IN (SELECT id FROM compactor.runs WHERE id IN (SELECT nightly FROM ready WHERE due AND NOT paused) AND status = 'queued' FOR UPDATE SKIP LOCKED)
+			WHERE id IN (SELECT r.id FROM ready CROSS JOIN LATERAL (SELECT id, status FROM compactor.runs WHERE id = nightly OFFSET 0 FOR UPDATE SKIP LOCKED) r
+				WHERE due AND NOT paused AND r.status = 'queued')
 			RETURNING id, delivery, sid),
 		held AS (UPDATE compactor.outbox o SET first_at = now() + ` + hold + `, last_at = now() + ` + hold + ` FROM ready r WHERE o.sid = r.sid AND r.paused),
 		-- A run that is locked is ending: the row stays for the next one.
 		gone AS (DELETE FROM compactor.outbox o USING ready r WHERE o.sid = r.sid AND o.gen = r.gen AND NOT r.paused
-			AND (NOT r.due OR r.sid IN (SELECT sid FROM started UNION ALL SELECT sid FROM hastened UNION ALL SELECT sid FROM fresh WHERE over)))
-		SELECT id, delivery, 'event' FROM queued CROSS JOIN counted UNION ALL SELECT id, delivery, 'event' FROM hastened`
-	page, err := queryRows(ctx, s, "relay", pgx.RowToStructByPos[Delivery], query, debounce, maxDelay, limit, grace)
+			AND (NOT r.due OR r.sid IN (SELECT sid FROM started UNION ALL SELECT sid FROM hastened)))
+		SELECT d.id, d.delivery, 'event', r.tenant FROM (SELECT queued.* FROM queued CROSS JOIN counted UNION ALL SELECT * FROM hastened) d JOIN ready r USING (sid) ORDER BY r.n, r.first_at`
+	page, err := s.takeTurn(ctx, &s.turns.relay, "relay", query, debounce, maxDelay, limit, grace)
 	if err != nil || len(page) == 0 {
 		return page, err
 	}
@@ -71,27 +74,34 @@ func (s *Store) Undelivered(ctx context.Context, limit int, grace time.Duration)
 }
 
 // Deliver returns queued runs whose delivery is due: requested in SQL, snoozed, or enqueued
-// and lost; up to limit of each trigger, and up to requests of those of applications, the
-// longest due first. A delivery counts as lost after grace and then after as long as the run
+// and lost; up to limit of each trigger, the longest due first, and up to requests of those of
+// applications, whose tenants take turns. A delivery counts as lost after grace and then after as long as the run
 // has been waiting, up to 32 times grace; that of an operator's run after a few seconds, up
 // to grace. What was requested for a paused session is put off instead, and the first
 // deliveries of applications' requests are subject to the limits of runs, as in Relay.
 func (s *Store) Deliver(ctx context.Context, requests, limit int, grace time.Duration) ([]Delivery, error) {
-	const query = `
-		WITH startable AS MATERIALIZED ` + startable + `,
+	query := `
+		WITH RECURSIVE startable AS MATERIALIZED ` + startable + `,
+		` + turns(`turn_of`, `compactor.runs r WHERE r.status = 'queued' AND r.trigger = 'application'`, `$4`) + `,
 		-- While no run of any tenant may start, a few requests are looked at, for those that are delivered again.
+		room AS MATERIALIZED (SELECT CASE WHEN (SELECT most FROM startable WHERE tenant = '') < 1 THEN least($3, 16) ELSE $3 END::int AS most),
 		page AS MATERIALIZED (
-			SELECT r.id, r.sid, r.deliver_at, s.tenant, r.trigger = 'application' AND r.delivery = 0 AS first,
+			SELECT r.id, r.sid, r.deliver_at, r.turn, r.n, s.tenant, r.trigger = 'application' AND r.delivery = 0 AS first,
 				r.trigger IN ('application', 'operator', 'bulk') AND r.options->'force' IS DISTINCT FROM 'true' AND ` + isPaused + ` AS paused
-			FROM unnest('{operator,event,nightly,bulk,application}'::text[],
-				ARRAY[$1, $1, $1, $1, CASE WHEN (SELECT most FROM startable WHERE tenant = '') < 1 THEN least($3, 16) ELSE $3 END]::int[]) t(trigger, most)
-			CROSS JOIN LATERAL (SELECT r.id, r.sid, r.trigger, r.options, r.deliver_at, r.delivery FROM compactor.runs r
-				WHERE r.status = 'queued' AND r.trigger = t.trigger AND r.deliver_at <= now()
-				ORDER BY r.deliver_at LIMIT t.most FOR UPDATE SKIP LOCKED) r
+			FROM (SELECT r.*, '' AS turn, 0 AS n FROM unnest('{operator,event,nightly,bulk}'::text[]) t(trigger)
+				CROSS JOIN LATERAL (SELECT r.id, r.sid, r.trigger, r.options, r.deliver_at, r.delivery FROM compactor.runs r
+					WHERE r.status = 'queued' AND r.trigger = t.trigger AND r.deliver_at <= now()
+					ORDER BY r.deliver_at LIMIT $1 FOR UPDATE SKIP LOCKED) r
+				UNION ALL
+				(SELECT r.*, t.tenant, t.n FROM turn t
+				CROSS JOIN LATERAL (SELECT r.id, r.sid, r.trigger, r.options, r.deliver_at, r.delivery FROM compactor.runs r
+					WHERE r.status = 'queued' AND r.trigger = 'application' AND r.turn_of = t.tenant AND r.deliver_at <= now()
+					ORDER BY r.deliver_at LIMIT ` + turnShare(`(SELECT most FROM room)`) + ` FOR UPDATE SKIP LOCKED) r
+				WHERE t.n > 0 LIMIT (SELECT most FROM room))) r
 			JOIN compactor.sessions s ON s.sid = r.sid),
 		fresh AS (SELECT f.*, f.place > a.most AS over FROM (SELECT id, sid, tenant, deliver_at, row_number() OVER (PARTITION BY tenant ORDER BY deliver_at, id) AS place
 			FROM page WHERE first AND NOT paused) f LEFT JOIN startable a USING (tenant)),
-		started AS MATERIALIZED (SELECT id, tenant FROM fresh WHERE over IS NOT true ORDER BY deliver_at LIMIT (SELECT most FROM startable WHERE tenant = '')),
+		started AS MATERIALIZED (SELECT id, tenant FROM fresh WHERE over IS NOT true ORDER BY place, deliver_at LIMIT (SELECT most FROM startable WHERE tenant = '')),
 		counted AS (SELECT ` + countStarted + ` FROM started),
 		throttled AS (INSERT INTO compactor.throttled (sid, run, tenant, since) SELECT sid, id, tenant, deliver_at FROM fresh WHERE over ON CONFLICT DO NOTHING),
 		held AS (UPDATE compactor.runs r SET error_code = CASE WHEN p.paused THEN 'paused' ELSE '` + CodeRunLimit + `' END,
@@ -102,8 +112,8 @@ func (s *Store) Deliver(ctx context.Context, requests, limit int, grace time.Dur
 				ELSE least(greatest(now() - waiting_since, $2::interval), 32 * $2::interval) END
 			WHERE id IN (SELECT id FROM page WHERE NOT paused AND NOT first UNION ALL SELECT id FROM started)
 			RETURNING id, delivery, trigger)
-		SELECT d.* FROM delivered d CROSS JOIN counted`
-	return queryRows(ctx, s, "deliver", pgx.RowToStructByPos[Delivery], query, limit, grace, requests)
+		SELECT d.*, p.turn FROM delivered d CROSS JOIN counted JOIN page p USING (id) ORDER BY p.n, p.deliver_at`
+	return s.takeTurn(ctx, &s.turns.deliver, "deliver", query, limit, grace, requests)
 }
 
 // Redeliver makes the next delivery of queued runs due now. It returns the last delivery of
@@ -152,34 +162,38 @@ func (s *Store) Expire(ctx context.Context, age time.Duration, limit int) (int64
 }
 
 // Forgotten queues event runs for due sessions that have no outbox row, no active run, no
-// cooldown and no run since their last message. It leaves to sweeps what these hold: see the
-// SQL function holding_sweeps. A run that ended because its session was paused, or that a
-// guard held back for a time, does not count.
+// cooldown and no run since their last message. Tenants take turns. It leaves to sweeps what
+// these hold: see the SQL function holding_sweeps. A run that ended because its session was
+// paused, or that a guard held back for a time, does not count.
 // Sessions with a limit of runs go to the outbox, for Relay, up to ten times limit.
 func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
-	const query = `
-		WITH held AS MATERIALIZED (SELECT tenant FROM compactor.pauses WHERE resumed_at IS NULL AND model = '' AND policy = ''),
+	query := `
+		WITH RECURSIVE held AS MATERIALIZED (SELECT tenant FROM compactor.pauses WHERE resumed_at IS NULL AND model = '' AND policy = ''),
 		swept AS MATERIALIZED (SELECT * FROM compactor.holding_sweeps()),
+		` + turns(`tenant`, `compactor.sessions r WHERE r.due`, `$3`) + `,
 		limits AS MATERIALIZED (SELECT tenant FROM compactor.spending_limits WHERE runs_per_second IS NOT NULL),
-		found AS MATERIALIZED (SELECT s.sid, EXISTS (SELECT FROM limits l WHERE l.tenant IN ('', s.tenant)) AS limited FROM compactor.sessions s
-			WHERE NOT EXISTS (SELECT FROM held WHERE tenant = '') AND s.tenant NOT IN (SELECT tenant FROM held)
-				AND s.due AND (s.cooldown_until IS NULL OR s.cooldown_until <= now())
-				AND NOT EXISTS (SELECT FROM swept h WHERE h.tenant IN ('', s.tenant) AND h.until_since >= coalesce(s.due_since, '-infinity') AND (NOT h.begun OR EXISTS
-					(SELECT FROM compactor.sweep_tenants t WHERE t.sweep = h.sweep AND t.tenant = s.tenant AND NOT t.passed AND t.cursor_sid < s.sid)))
-				AND NOT EXISTS (SELECT FROM compactor.outbox o WHERE o.sid = s.sid)
-				AND NOT EXISTS (SELECT FROM compactor.throttled h WHERE h.sid = s.sid)
-				AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = s.sid
-					AND (r.status IN ('queued', 'running') OR r.snapshot_seq >= s.last_source_seq AND r.outcome <> ALL ('{paused,min_interval,max_per_hour,max_per_day}')))
-				AND NOT ` + isPaused + `
-			ORDER BY s.sid LIMIT $1 * CASE WHEN EXISTS (SELECT FROM limits) THEN 10 ELSE 1 END),
+		most AS MATERIALIZED (SELECT $1 * CASE WHEN EXISTS (SELECT FROM limits) THEN 10 ELSE 1 END AS n),
+		found AS MATERIALIZED (SELECT s.*, t.n, EXISTS (SELECT FROM limits l WHERE l.tenant IN ('', s.tenant)) AS limited FROM turn t
+			CROSS JOIN LATERAL (SELECT s.sid, s.tenant FROM compactor.sessions s
+				WHERE s.due AND s.tenant = t.tenant AND (s.cooldown_until IS NULL OR s.cooldown_until <= now())
+					AND NOT EXISTS (SELECT FROM swept h WHERE h.tenant IN ('', s.tenant) AND h.until_since >= coalesce(s.due_since, '-infinity') AND (NOT h.begun OR EXISTS
+						(SELECT FROM compactor.sweep_tenants w WHERE w.sweep = h.sweep AND w.tenant = s.tenant AND NOT w.passed AND w.cursor_sid < s.sid)))
+					AND NOT EXISTS (SELECT FROM compactor.outbox o WHERE o.sid = s.sid)
+					AND NOT EXISTS (SELECT FROM compactor.throttled h WHERE h.sid = s.sid)
+					AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = s.sid
+						AND (r.status IN ('queued', 'running') OR r.snapshot_seq >= s.last_source_seq AND r.outcome <> ALL ('{paused,min_interval,max_per_hour,max_per_day}')))
+					AND NOT ` + isPaused + `
+				ORDER BY s.sid LIMIT ` + turnShare(`(SELECT n FROM most)`) + `) s
+			WHERE t.n > 0 AND NOT EXISTS (SELECT FROM held WHERE tenant IN ('', t.tenant)) LIMIT (SELECT n FROM most)),
 		-- Not those that are locked: the insert would wait for the transaction of a writer, and other writers for this one.
-		recalled AS (INSERT INTO compactor.outbox (sid) SELECT f.sid FROM found f
+		recalled AS (INSERT INTO compactor.outbox (sid, tenant) SELECT f.sid, f.tenant FROM found f
 			CROSS JOIN LATERAL (SELECT FROM compactor.sessions s WHERE s.sid = f.sid FOR NO KEY UPDATE SKIP LOCKED) s
-			WHERE f.limited ON CONFLICT DO NOTHING)
-		INSERT INTO compactor.runs (sid, trigger, delivery, deliver_at)
-		SELECT sid, 'event', 1, now() + $2::interval FROM found WHERE NOT limited ORDER BY sid LIMIT $1
-		ON CONFLICT DO NOTHING RETURNING id, delivery, trigger`
-	return queryRows(ctx, s, "find due sessions", pgx.RowToStructByPos[Delivery], query, limit, grace)
+			WHERE f.limited ON CONFLICT DO NOTHING),
+		queued AS (INSERT INTO compactor.runs (sid, trigger, delivery, deliver_at)
+			SELECT sid, 'event', 1, now() + $2::interval FROM found WHERE NOT limited ORDER BY n, sid LIMIT $1
+			ON CONFLICT DO NOTHING RETURNING id, delivery, trigger, sid)
+		SELECT q.id, q.delivery, q.trigger, f.tenant FROM queued q JOIN found f USING (sid) ORDER BY f.n, f.sid`
+	return s.takeTurn(ctx, &s.turns.forgotten, "find due sessions", query, limit, grace)
 }
 
 // ReleaseThrottled gives what waits for the limit of runs of its tenant back to Relay and

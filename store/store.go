@@ -58,6 +58,7 @@ type Store struct {
 
 	ended notifier
 	relay sleeper
+	turns queueTurns
 }
 
 // Open connects to the database, also through a pooler in transaction mode. The caller must

@@ -222,7 +222,7 @@ BEGIN
     END IF;
     -- An import sets compactor.quiet: a backlog waits for the sweep instead of ringing for every session.
     IF s.due AND coalesce(current_setting('compactor.quiet', true), '') <> 'on' THEN
-        INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid)
+        INSERT INTO @schema@.outbox AS o (sid, tenant) VALUES (s.sid, s.tenant)
         ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
     END IF;
     IF v_returns AND v.n < cardinality(v.seqs) THEN

@@ -22,7 +22,7 @@ BEGIN
         s.due := @schema@.is_due(s);
         UPDATE @schema@.sessions SET next_check_at = s.next_check_at, timed = s.timed, due_tokens = s.due_tokens, due = s.due WHERE sid = s.sid;
         IF s.due AND NOT v_was THEN
-            INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
+            INSERT INTO @schema@.outbox AS o (sid, tenant) VALUES (s.sid, s.tenant) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
         END IF;
     END LOOP;
     RETURN v_n;

@@ -220,6 +220,6 @@ BEGIN
     WHERE sid = s.sid;
     -- A wake-up where messages came meanwhile and a trigger holds again.
     IF s.due AND s.last_source_seq > p_snapshot_seq THEN
-        INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
+        INSERT INTO @schema@.outbox AS o (sid, tenant) VALUES (s.sid, s.tenant) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
     END IF;
 END $$;

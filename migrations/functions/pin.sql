@@ -15,7 +15,7 @@ BEGIN
     IF NOT s.live @> v_seq THEN
         UPDATE @schema@.sessions SET suspect_seq = last_seq, loop_seq = NULL, hold_seq = 0, due = state <> 'service_managed',
             state = CASE state WHEN 'quarantined' THEN 'active' ELSE state END, quarantine_reason = NULL WHERE sid = s.sid;
-        INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
+        INSERT INTO @schema@.outbox AS o (sid, tenant) VALUES (s.sid, s.tenant) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
     END IF;
 END $$;
 

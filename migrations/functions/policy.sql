@@ -96,7 +96,7 @@ CREATE OR REPLACE FUNCTION @schema@.save_and_wake(p @schema@.sessions[], p_wake 
 BEGIN
     PERFORM @schema@.save_policies(p);
     IF p_wake <> '{}' AND coalesce(current_setting('compactor.quiet', true), '') <> 'on' THEN
-        INSERT INTO @schema@.outbox AS o (sid) SELECT unnest(p_wake) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
+        INSERT INTO @schema@.outbox AS o (sid, tenant) SELECT n.sid, n.tenant FROM unnest(p) n WHERE n.sid = ANY(p_wake) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
     END IF;
 END $$;
 

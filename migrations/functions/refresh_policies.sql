@@ -99,7 +99,7 @@ BEGIN
     LEFT JOIN @schema@.thresholds h ON h.policy = v_of[p.i] AND h.model_prefix = v_prefix[p.i];
     PERFORM @schema@.save_policies(v_new);
     -- A run has seen all messages of what a guard held, so no one would look for it.
-    INSERT INTO @schema@.outbox AS o (sid) SELECT n.sid FROM unnest(v_new) n WHERE n.due AND n.sid = ANY(v_wake)
+    INSERT INTO @schema@.outbox AS o (sid, tenant) SELECT n.sid, n.tenant FROM unnest(v_new) n WHERE n.due AND n.sid = ANY(v_wake)
     ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
     FOREACH s IN ARRAY v_moved LOOP   -- they may match other policies
         PERFORM @schema@.use_policy(s);

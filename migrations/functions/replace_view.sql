@@ -89,7 +89,7 @@ BEGIN
     WHERE sid = s.sid;
     UPDATE @schema@.runs SET messages_after = v_count.messages, tokens_after = v_count.tokens WHERE id = v_run;
     IF s2.due THEN
-        INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
+        INSERT INTO @schema@.outbox AS o (sid, tenant) VALUES (s.sid, s.tenant) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
     END IF;
     PERFORM pg_notify('@schema@', v_run::text);   -- see wait_run
     RETURN v_run;

@@ -25,7 +25,7 @@ BEGIN
     UPDATE @schema@.sessions SET reported_prompt_tokens = s.reported_prompt_tokens, checked_seq = NULL,
         tokens_since_report = s.tokens_since_report, due = s.due WHERE sid = s.sid;
     IF s.due AND NOT v_was THEN
-        INSERT INTO @schema@.outbox AS o (sid) VALUES (s.sid) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
+        INSERT INTO @schema@.outbox AS o (sid, tenant) VALUES (s.sid, s.tenant) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
     END IF;
     RETURN true;
 END $$;

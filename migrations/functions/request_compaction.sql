@@ -71,7 +71,8 @@ BEGIN
             RAISE EXCEPTION 'session %: run % is queued already with other options', s.id, v.id USING ERRCODE = 'object_in_use';
         END IF;
         -- A worker that gives a run back without an attempt does not lock the session.
-        INSERT INTO @schema@.runs (sid, trigger, requested_by, options) VALUES (s.sid, p_trigger, coalesce(p_requested_by, ''), p_options)
+        INSERT INTO @schema@.runs (sid, turn_of, trigger, requested_by, options)
+        VALUES (s.sid, CASE p_trigger WHEN 'application' THEN s.tenant ELSE '' END, p_trigger, coalesce(p_requested_by, ''), p_options)
         ON CONFLICT DO NOTHING RETURNING id INTO v;
         IF FOUND THEN RETURN v.id; END IF;
     END LOOP;

@@ -1,0 +1,58 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// turn is whose turn was the last among the tenants that share a queue. It is kept in memory: a
+// leader that is new begins at any tenant.
+type turn struct{ last atomic.Pointer[string] }
+
+// The queues that tenants take turns in.
+type queueTurns struct{ relay, deliver, forgotten turn }
+
+// turns returns a recursive query named turn: the tenants in a column of the rows r that a FROM clause with a
+// condition selects, in the order of their turns, which begins behind the tenant in the
+// parameter. It takes a look into an index on the column for each, and only for those that are read. Its
+// first row, with n = 0, is the parameter.
+func turns(column, from, parameter string) string {
+	return fmt.Sprintf(`turn(tenant, n, lap) AS (
+		SELECT %[2]s::text, 0, 0
+		UNION ALL SELECT x.tenant, n + 1, x.lap FROM turn t
+			CROSS JOIN LATERAL (SELECT min(r.%[3]s) AS tenant FROM %[1]s AND r.%[3]s > t.tenant) behind
+			CROSS JOIN LATERAL (SELECT coalesce(behind.tenant, CASE t.lap WHEN 0 THEN (SELECT min(r.%[3]s) FROM %[1]s) END) AS tenant,
+				CASE WHEN behind.tenant IS NULL THEN 1 ELSE t.lap END AS lap) x
+			WHERE x.tenant IS NOT NULL AND (x.lap = 0 OR x.tenant <= %[2]s::text))`, from, parameter, column)
+}
+
+// turnShare is how many rows of a page of a size may be those of one tenant: enough for the page
+// to be full where many tenants have none that are ready.
+func turnShare(size string) string {
+	return `(SELECT greatest(16, ` + size + ` / greatest(1, count(*))) FROM (SELECT FROM turn WHERE n > 0 LIMIT 64) q)`
+}
+
+// takeTurn executes a query for a page of deliveries, in the order of turns, with the tenant of
+// each, empty for those outside of the turns. Its last parameter is the tenant whose turn was last.
+func (s *Store) takeTurn(ctx context.Context, t *turn, op, query string, args ...any) ([]Delivery, error) {
+	after := ""
+	if last := t.last.Load(); last != nil {
+		after = *last
+	}
+	type row struct {
+		Delivery
+		Tenant string
+	}
+	rows, err := queryRows(ctx, s, op, pgx.RowToStructByPos[row], query, append(args, after)...)
+	page := make([]Delivery, 0, len(rows))
+	for _, r := range rows {
+		page = append(page, r.Delivery)
+		if r.Tenant != "" {
+			t.last.Store(&r.Tenant)
+		}
+	}
+	return page, err
+}
