@@ -378,18 +378,18 @@ func (s *Store) ReportUsage(ctx context.Context, k Key, promptTokens chat.Tokens
 	return queryRow(ctx, s, fmt.Sprintf("report usage of session %s", k), pgx.RowTo[bool], query, k.tenant(), k.Session, promptTokens, seq)
 }
 
-// Pin prevents runs from excluding a source message. An excluded message returns with
-// the next run, for which the session becomes due. Idempotent.
-func (s *Store) Pin(ctx context.Context, k Key, messageID string) error {
+// Pin prevents runs from excluding source messages, all or none of them. Excluded ones return with
+// the next run, for which the session becomes due. Idempotent. Many cost as much as one.
+func (s *Store) Pin(ctx context.Context, k Key, messageIDs ...string) error {
 	_, err := restoring(ctx, s, k, func() (struct{}, error) {
-		_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.pin($1, $2, $3)`), k.tenant(), k.Session, messageID)
+		_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.pin($1, $2, $3::text[])`), k.tenant(), k.Session, messageIDs)
 		return struct{}{}, wrap("pin", err)
 	})
 	return err
 }
 
-// Unpin removes a pin; the message stays in the view until a run excludes it.
-func (s *Store) Unpin(ctx context.Context, k Key, messageID string) error {
-	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.unpin($1, $2, $3)`), k.tenant(), k.Session, messageID)
+// Unpin removes pins, all or none; the messages stay in the view until a run excludes them.
+func (s *Store) Unpin(ctx context.Context, k Key, messageIDs ...string) error {
+	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.unpin($1, $2, $3::text[])`), k.tenant(), k.Session, messageIDs)
 	return wrap("unpin", err)
 }

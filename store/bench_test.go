@@ -175,3 +175,21 @@ func BenchmarkAuditGrowth(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkPinGrowth pins every second message of a session in one call, and unpins them.
+func BenchmarkPinGrowth(b *testing.B) {
+	s := open(b)
+	growth.Report(b, 1250, 8, func(n int) func() {
+		k := Key{Session: fmt.Sprint(n)}
+		add(b, s, k, talk("x", 2*n)...)
+		ids := list[string](b, s, `SELECT m.id FROM compactor.message_log m JOIN compactor.sessions s USING (sid) WHERE s.id = $1 AND m.seq % 2 = 0`, k.Session)
+		return func() {
+			if err := s.Pin(context.Background(), k, ids...); err != nil {
+				b.Fatal(err)
+			}
+			if err := s.Unpin(context.Background(), k, ids...); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -134,6 +134,7 @@ BEGIN
             ('lock_copies', '{operator}'),
             ('lock_session', '{}'),
             ('mark_in_force', '{}'),
+            ('messages_named', '{}'),
             ('matching_runs', '{}'),
             ('message_digest', '{}'),
             ('model_has_prefix', '{}'),
