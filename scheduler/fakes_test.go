@@ -27,8 +27,9 @@ var (
 type fakeStore struct {
 	mu sync.Mutex
 	// fail, if set, is asked before each call; an error of it is the call's.
-	fail  func(op string) error
-	calls []string
+	fail    func(op string) error
+	calls   []string
+	running int // runs that workers have claimed
 
 	holder  string
 	expires time.Time
@@ -272,9 +273,9 @@ func (f *fakeStore) BulkCompactPage(ctx context.Context, _ int64, limit int, gra
 	return page, f.bulk > 0, nil
 }
 
-func (f *fakeStore) Waiting(ctx context.Context, trigger string, limit int) (n int, err error) {
+func (f *fakeStore) Waiting(ctx context.Context, trigger string, limit int) (n, running int, err error) {
 	if err := f.enter(ctx, "waiting"); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -283,7 +284,7 @@ func (f *fakeStore) Waiting(ctx context.Context, trigger string, limit int) (n i
 			n++
 		}
 	}
-	return min(n, limit), nil
+	return min(n, limit), f.running, nil
 }
 
 // some queues event runs for up to limit of n sessions.

@@ -18,7 +18,7 @@ func TestAQueueThatForgotIsFilledAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t)
 				b.queue.slow = true
-				b.store.outbox = 20
+				b.store.outbox = 15
 				stop := b.start(b.new(b.config("a")))
 				b.pass(20 * time.Second)
 				delivered := func() int {
@@ -26,14 +26,14 @@ func TestAQueueThatForgotIsFilledAgain(t *testing.T) {
 					defer b.queue.mu.Unlock()
 					return len(b.queue.enqueued)
 				}
-				b.check(delivered() == 20, "%d deliveries", delivered())
+				b.check(delivered() == 15, "%d deliveries", delivered())
 				b.queue.mu.Lock()
 				forget(b.queue)
 				b.queue.mu.Unlock()
 				b.pass(2 * time.Second)
-				b.check(delivered() == 40, "%d deliveries two seconds after the loss", delivered())
+				b.check(delivered() == 30, "%d deliveries two seconds after the loss", delivered())
 				b.pass(30 * time.Second)
-				b.check(delivered() == 40, "%d deliveries in the end", delivered())
+				b.check(delivered() == 30, "%d deliveries in the end", delivered())
 				b.check(len(b.log.lines("the queue has lost its tasks")) == 1, "not told once")
 				stop()
 			})

@@ -31,7 +31,7 @@ type Store interface {
 	SweepTogether(ctx context.Context, sweep int64, limit int, grace time.Duration, rules []store.Truncation, worker string) (store.SweptPage, error)
 	OpenBulkCompacts(ctx context.Context) ([]int64, error)
 	BulkCompactPage(ctx context.Context, id int64, limit int, grace time.Duration) (page []store.Delivery, more bool, err error)
-	Waiting(ctx context.Context, trigger string, limit int) (int, error)
+	Waiting(ctx context.Context, trigger string, limit int) (waiting, running int, err error)
 	Relay(ctx context.Context, debounce, maxDelay time.Duration, limit int, grace time.Duration) ([]store.Delivery, error)
 	NextWork(ctx context.Context, debounce, maxDelay, most time.Duration) (time.Duration, error)
 	Sleep(ctx context.Context, most time.Duration) (notified bool, err error)

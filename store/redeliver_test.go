@@ -88,7 +88,7 @@ func TestRequestsOfApplicationsAreDeliveredInOrderAndWithinTheirLimit(t *testing
 	if diff := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b RunID) bool { return a < b })); diff != "" {
 		t.Errorf("delivered (-want +got):\n%s", diff)
 	}
-	if n := must(s.Waiting(t.Context(), TriggerApplication, 10))(t); n != 3 {
+	if n, _ := must2(s.Waiting(t.Context(), TriggerApplication, 10))(t); n != 3 {
 		t.Errorf("%d requests wait in Redis, want 3", n)
 	}
 }

@@ -103,7 +103,7 @@ func TestALimitOfRunsHoldsWorkInPostgres(t *testing.T) {
 					t.Errorf("%+v, want 2 that wait and 3 that started", l)
 				}
 			}
-			if n := must(s.Waiting(t.Context(), TriggerApplication, 100))(t); name == "requests" && n != 5 {
+			if n, _ := must2(s.Waiting(t.Context(), TriggerApplication, 100))(t); name == "requests" && n != 5 {
 				t.Errorf("%d runs count as enqueued, want 5", n)
 			}
 			letStart(t, s, true)

@@ -215,13 +215,15 @@ func (s *Store) CheckTimes(ctx context.Context, limit int) (int, error) {
 }
 
 // Waiting counts, up to limit, the runs of a trigger that were enqueued and that no worker
-// has claimed or snoozed yet.
-func (s *Store) Waiting(ctx context.Context, trigger string, limit int) (int, error) {
+// has claimed or snoozed yet, and those that workers have claimed.
+func (s *Store) Waiting(ctx context.Context, trigger string, limit int) (waiting, running int, err error) {
 	const query = `
-		SELECT count(*) FROM (SELECT FROM compactor.runs
+		SELECT (SELECT count(*) FROM (SELECT FROM compactor.runs
 			WHERE status = 'queued' AND trigger = $1 AND deliver_at > now() AND attempts = 0 AND snoozes = 0
-				AND ` + notHeld + ` LIMIT $2) q`
-	return queryRow(ctx, s, "count waiting runs", pgx.RowTo[int], query, trigger, limit)
+				AND ` + notHeld + ` LIMIT $2) q),
+			(SELECT count(*) FROM compactor.runs WHERE status = 'running' AND trigger = $1)`
+	err = s.pool.QueryRow(ctx, s.q(query), trigger, limit).Scan(&waiting, &running)
+	return waiting, running, wrap("count waiting runs", err)
 }
 
 // Backlog counts due sessions, active runs and outbox rows, with those that wait for a limit.
