@@ -181,7 +181,7 @@ func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) (
 					AND NOT EXISTS (SELECT FROM compactor.outbox o WHERE o.sid = s.sid)
 					AND NOT EXISTS (SELECT FROM compactor.throttled h WHERE h.sid = s.sid)
 					AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = s.sid
-						AND (r.status IN ('queued', 'running') OR r.snapshot_seq >= s.last_source_seq AND r.outcome <> ALL ('{paused,min_interval,max_per_hour,max_per_day}')))
+						AND (r.status IN ('queued', 'running') OR r.snapshot_seq >= s.last_source_seq AND r.outcome <> ALL ('{paused,stale,min_interval,max_per_hour,max_per_day}')))
 					AND NOT ` + isPaused + `
 				ORDER BY s.sid LIMIT ` + turnShare(`(SELECT n FROM most)`) + `) s
 			WHERE t.n > 0 AND NOT EXISTS (SELECT FROM held WHERE tenant IN ('', t.tenant)) LIMIT (SELECT n FROM most)),

@@ -87,7 +87,7 @@ func (v classification) result() string {
 	switch v.action {
 	case retry:
 		return ResultRetried
-	case snooze:
+	case snooze, overtaken:
 		return ResultPostponed
 	case discard:
 		return store.StatusFailed

@@ -39,6 +39,7 @@ const (
 	OutcomeMidTurn           = policy.CodeMidTurn        // the agent has not answered the last message; due again when it has
 	OutcomeServiceManaged    = policy.CodeServiceManaged // a service manages the history; automatic runs leave it alone
 	OutcomePaused            = store.CodePaused          // an operator has paused the session; due again when it is resumed
+	OutcomeStale             = "stale"                   // the view changed again and again while the run was planned
 	OutcomeDryRun            = "dry_run"                 // planned and recorded only, as the options say
 )
 
@@ -59,6 +60,9 @@ const (
 	retry
 	// snooze: not an error of the run; at most maxSnoozes.
 	snooze
+	// overtaken: the view changed meanwhile. The run is planned again, and ends as skipped when that
+	// was so several times in a row.
+	overtaken
 	// discard: a permanent error. The run ends as failed.
 	discard
 )
@@ -74,6 +78,12 @@ const (
 	maxFailures = store.MaxFailures
 	maxSnoozes  = 200
 	busyDelay   = time.Second
+	// An application that changes the view more often than a plan takes never lets one through; each
+	// may ask a model.
+	maxReplans = 5
+	replanTime = 30 * time.Second
+	// overtakenText is the error of a run that ends as stale.
+	overtakenText = "the view was changed (replace_view, an undo or a pin) each time before the plan could be applied: request the run again when the application pauses"
 	// minRetryDelay is added to each of retryDelays.
 	minRetryDelay = 100 * time.Millisecond
 )
@@ -117,7 +127,7 @@ func classificationOf(err error) classification {
 	case errors.Is(err, ErrStopping):
 		return classification{action: snooze, code: "stopping"}
 	case errors.Is(err, store.ErrStale):
-		return classification{action: snooze, code: "stale"}
+		return classification{action: overtaken, code: OutcomeStale}
 	case errors.Is(err, errPaused): // the scheduler delivers it when the session is resumed
 		return classification{action: snooze, code: store.CodePaused}
 	case errors.Is(err, store.ErrBusy):

@@ -24,7 +24,7 @@ func TestClassify(t *testing.T) {
 		"no error is done":                              {action: done},
 		"a lost fence is somebody else's run":           {err: wrapped(store.ErrNotApplicable), action: done, code: "fenced"},
 		"a lost lease is somebody else's run":           {err: errLost, action: done, code: "fenced"},
-		"a stale plan is made again":                    {err: wrapped(store.ErrStale), action: snooze, code: "stale"},
+		"a stale plan is made again":                    {err: wrapped(store.ErrStale), action: overtaken, code: "stale"},
 		"a busy session is tried later":                 {err: wrapped(store.ErrBusy), action: snooze, code: "busy"},
 		"a stopping worker hands its runs back":         {err: ErrStopping, action: snooze, code: "stopping"},
 		"snoozing has an end":                           {err: store.ErrBusy, snoozes: maxSnoozes - 1, action: discard, code: "busy"},

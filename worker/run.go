@@ -28,21 +28,33 @@ const (
 	stepRecorded = "recorded"
 )
 
-// execute executes one delivery of a run. It returns nil when the run has ended or is
-// back in the queue, and an error when neither could be written to Postgres, so that
-// asynq has to deliver the task again.
+// execute executes one delivery of a run. A plan that a change of the view has overtaken is made
+// again at once, maxReplans times and for replanTime at most; then the run ends as stale. It returns
+// nil when the run has ended or is back in the queue, and an error when neither could be written to
+// Postgres, so that asynq has to deliver the task again.
 func (w *Worker) execute(ctx context.Context, run store.RunID) error {
-	a := &attempt{w: w, start: time.Now()}
-	var err error
+	began := time.Now()
+	for n := 1; ; n++ {
+		again, err := w.try(ctx, run, n <= maxReplans && time.Since(began) < replanTime)
+		if err != nil || !again {
+			return err
+		}
+	}
+}
+
+// try makes an attempt at a run. again reports that its plan was overtaken, and that the run, which
+// this worker gave back if it had claimed it, is to be planned anew, which replan allows.
+func (w *Worker) try(ctx context.Context, run store.RunID, replan bool) (again bool, err error) {
+	a := &attempt{w: w, start: time.Now(), replan: replan}
 	a.runContext, err = w.claim(ctx, run)
 	a.loaded = time.Now()
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return nil // a late or duplicate delivery: the run has ended or is being executed
+		return false, nil // a late or duplicate delivery: the run has ended or is being executed
 	case errors.Is(err, store.ErrBusy):
-		return w.snooze(ctx, run)
+		return false, w.snooze(ctx, run)
 	case err != nil:
-		return err
+		return false, err
 	}
 	stop := func(error) {}
 	if a.claim.Fence > 0 {
@@ -116,6 +128,7 @@ type attempt struct {
 	*runContext
 	w             *Worker
 	start, loaded time.Time
+	replan        bool // the run is planned again if its plan is overtaken
 
 	outcome string
 	ledger  store.Ledger
@@ -436,10 +449,10 @@ func (e *unrecordedError) Unwrap() error { return e.error }
 
 // recordFailure writes the state that follows from the error of an attempt: the run is
 // requeued or ends. Its own timeout replaces that of ctx, which may have ended. The error
-// is an *unrecordedError.
-func (a *attempt) recordFailure(ctx context.Context, err error) error {
+// is an *unrecordedError. again is that of try.
+func (a *attempt) recordFailure(ctx context.Context, err error) (again bool, _ error) {
 	if err == nil {
-		return nil
+		return false, nil
 	}
 	write, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.w.config.WriteTimeout)
 	defer cancel()
@@ -463,16 +476,30 @@ func (a *attempt) recordFailure(ctx context.Context, err error) error {
 		a.ledger.ErrorCode, a.ledger.Error = &v.code, &text
 		werr = a.w.store.Finish(write, a.claim, store.StatusFailed, a.ledger, nil)
 		a.w.logger.LogAttrs(ctx, slog.LevelError, "run failed", a.attrs(slog.String("error", text))...)
+	case overtaken:
+		if a.replan {
+			again = true
+			werr = a.w.giveBack(write, a.claim.Run, a.claim.Fence, v.code)
+			a.w.logger.LogAttrs(ctx, slog.LevelInfo, "run is planned again", a.attrs()...)
+			break
+		}
+		text = overtakenText
+		a.end(v.code)
+		a.ledger.ErrorCode, a.ledger.Error = &v.code, &text
+		werr = a.w.store.Finish(write, a.claim, store.StatusSkipped, a.ledger, nil)
+		a.w.logger.LogAttrs(ctx, slog.LevelWarn, "run ended", a.attrs(slog.String("error", text))...)
 	}
 	switch {
+	case werr == nil && v.action == overtaken && !again:
+		a.observe(store.StatusSkipped)
 	case werr == nil:
 		a.observe(v.result())
 	case errors.Is(werr, store.ErrNotApplicable):
 		a.observe(ResultLost)
 	default:
-		return &unrecordedError{fmt.Errorf("record that the run ended %s: %w", v.code, werr), a.claim.Fence}
+		return false, &unrecordedError{fmt.Errorf("record that the run ended %s: %w", v.code, werr), a.claim.Fence}
 	}
-	return nil
+	return again, nil
 }
 
 // attrs returns the attributes of the log line of a run, and more.

@@ -469,3 +469,53 @@ func TestUtilizationUsesTheReportedUsage(t *testing.T) {
 		t.Errorf("view is %s, want sua", got)
 	}
 }
+
+// An application that replaces the view while runs are planned has them planned again at once. Where it
+// never pauses, they end and say why; the session stays due.
+func TestARunIsPlannedAgainWhileTheViewIsReplaced(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"claimed", "not claimed"} {
+		for times, want := range map[int]string{1: OutcomeApplied, maxReplans: OutcomeApplied, maxReplans + 1: OutcomeStale} {
+			t.Run(fmt.Sprint(name, times), func(t *testing.T) {
+				t.Parallel()
+				p := testPolicy()
+				if name == "not claimed" {
+					p.Pipeline = []policy.Step{{Strategy: "truncation"}}
+				}
+				f := setupWith(t, database(t), p, Config{})
+				f.append("s", "suauctauauauauauaua")
+				replaced := 0
+				f.w.failpoint = func(step string) {
+					if step != stepChecked || replaced >= times {
+						return
+					}
+					replaced++
+					view, revision, err := f.store.View(t.Context(), key("s"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					var msgs []store.NewMessage
+					for _, m := range view {
+						msgs = append(msgs, store.NewMessage{Message: m.Message})
+					}
+					if _, err := f.store.Replace(t.Context(), key("s"), revision, msgs, "test"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				row := f.run(f.event())
+				if row.Outcome != want || replaced != times || row.Status == "failed" {
+					t.Fatalf("%s, %s (%s) after %d changes, want %s", row.Status, row.Outcome, row.Error, replaced, want)
+				}
+				if want == OutcomeStale {
+					if row.ErrorCode != OutcomeStale || !strings.Contains(row.Error, "replace_view") {
+						t.Errorf("code %s, error %s", row.ErrorCode, row.Error)
+					}
+					if row := f.run(f.event()); row.Outcome != OutcomeApplied {
+						t.Errorf("the run after it ended %s, %s", row.Status, row.Outcome)
+					}
+				}
+				f.sound()
+			})
+		}
+	}
+}

@@ -329,7 +329,7 @@ func (w *Worker) executeOrWait(ctx context.Context, run store.RunID) error {
 
 	var fence int64 // of the claim of an attempt whose outcome could not be written
 	for attempt := 0; ; attempt++ {
-		err := w.giveBack(ctx, run, fence)
+		err := w.giveBack(ctx, run, fence, "not_recorded")
 		if err == nil {
 			err = w.execute(ctx, run)
 		}
@@ -353,15 +353,16 @@ func (w *Worker) executeOrWait(ctx context.Context, run store.RunID) error {
 	}
 }
 
-// giveBack returns a claimed run to the queue, to be executed again by this worker at once.
-func (w *Worker) giveBack(ctx context.Context, run store.RunID, fence int64) error {
+// giveBack returns a claimed run to the queue, to be executed again by this worker at once, for the
+// reason in a code. It does nothing without a fence.
+func (w *Worker) giveBack(ctx context.Context, run store.RunID, fence int64, code string) error {
 	if fence == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.config.WriteTimeout)
 	defer cancel()
 	// If this worker dies now, others find the run when its lease would have expired.
-	err := w.store.Requeue(ctx, run, fence, w.config.Lease, false, "not_recorded", "")
+	err := w.store.Requeue(ctx, run, fence, w.config.Lease, false, code, "")
 	switch {
 	case errors.Is(err, store.ErrNotApplicable):
 		return nil // another worker has it, or it has ended

@@ -20,6 +20,7 @@ BEGIN
         code := 'busy'; RETURN;
     ELSIF FOUND THEN
         UPDATE @schema@.runs SET failures = failures + 1, error_code = 'lease_expired', lease_until = NULL,
+            error = left('worker ' || coalesce(worker, '') || ' did not extend its lease', 500),
             deliver_at = now(), waiting_since = now(),
             status = CASE WHEN failures + 1 < p_failures THEN 'queued' ELSE 'failed' END,
             outcome = CASE WHEN failures + 1 < p_failures THEN NULL ELSE 'lease_expired' END,

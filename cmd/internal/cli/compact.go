@@ -192,6 +192,7 @@ func outcomeText(r store.RunRow) string {
 		worker.OutcomeCooldown:          "too soon after a run that gained too little or got no summary",
 		worker.OutcomeWouldGrow:         "nothing changed: the view would have become larger",
 		worker.OutcomePaused:            "paused by an operator (`compactor pause --list`); the session is still due",
+		worker.OutcomeStale:             "nothing changed: the application changed the view each time before the plan could be applied",
 		worker.OutcomeDryRun:            "planned only, nothing changed",
 		"undone":                        fmt.Sprintf("run %d was undone", r.Undoes),
 		"replaced":                      "the application replaced the view",
