@@ -1,8 +1,9 @@
 -- +goose Up
 
+-- Safe while workers and schedulers of the version before run.
+
 -- Tenants take turns in the outbox and among the requests of applications: see the function turns in store/turns.go. Rows
--- without a tenant, of transactions of the version before, have a turn of their own. Safe while workers and schedulers of the
--- version before run.
+-- without a tenant, of transactions of the version before, have a turn of their own.
 -- The locks come in the order in which writers take them.
 LOCK TABLE @schema@.runs, @schema@.outbox IN ACCESS EXCLUSIVE MODE;
 ALTER TABLE @schema@.outbox ADD COLUMN IF NOT EXISTS tenant text NOT NULL DEFAULT '';
@@ -16,3 +17,12 @@ CREATE INDEX IF NOT EXISTS runs_requested ON @schema@.runs (turn_of, deliver_at)
 
 -- Whether a session has a run: the relay asks it of each row.
 CREATE INDEX IF NOT EXISTS runs_active ON @schema@.runs (sid) WHERE status IN ('queued', 'running');
+
+-- What a version of a policy inherits: from which policy, the hash of what that one said, and the settings that the version
+-- gives by itself; empty in versions from before this.
+-- +goose StatementBegin
+ALTER TABLE @schema@.policy_versions
+    ADD COLUMN IF NOT EXISTS extends   text NOT NULL DEFAULT '',
+    ADD COLUMN IF NOT EXISTS base_hash text NOT NULL DEFAULT '',
+    ADD COLUMN IF NOT EXISTS given     jsonb NOT NULL DEFAULT '[]';
+-- +goose StatementEnd

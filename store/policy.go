@@ -99,10 +99,17 @@ type PolicyVersion struct {
 	CreatedBy string            `json:"created_by"`
 	CreatedAt time.Time         `json:"created_at"`
 	InForce   bool              `json:"in_force"`
+	// Extends names the policy from which the version has what it does not give by itself, with
+	// BaseHash that of its settings then; Given are the keys of those that it gives. Spec has all.
+	// They are empty in versions of a time before this.
+	Extends  string   `json:"extends,omitempty"`
+	BaseHash string   `json:"base_hash,omitempty"`
+	Given    []string `json:"given,omitempty"`
 }
 
 const queryPolicies = `
-	SELECT v.name, v.version, v.hash, v.spec::text, v.match::text, v.note, v.created_by, v.created_at, h.version IS NOT NULL
+	SELECT v.name, v.version, v.hash, v.spec::text, v.match::text, v.note, v.created_by, v.created_at, h.version IS NOT NULL,
+		v.extends, v.base_hash, ARRAY(SELECT jsonb_array_elements_text(v.given))
 	FROM compactor.policy_versions v LEFT JOIN compactor.policy_heads h ON (h.name, h.version) = (v.name, v.version)`
 
 // Policies returns the versions in force, ordered by name. A tenant selects those that its
@@ -134,7 +141,7 @@ func PolicyName(name string, version int) string {
 
 func readPolicy(row pgx.CollectableRow) (v PolicyVersion, err error) {
 	var spec, match string
-	err = row.Scan(&v.Name, &v.Version, &v.Hash, &spec, &match, &v.Note, &v.CreatedBy, &v.CreatedAt, &v.InForce)
+	err = row.Scan(&v.Name, &v.Version, &v.Hash, &spec, &match, &v.Note, &v.CreatedBy, &v.CreatedAt, &v.InForce, &v.Extends, &v.BaseHash, &v.Given)
 	if err != nil {
 		return v, err
 	}
@@ -177,6 +184,9 @@ type PolicyChange struct {
 	Hash       string            `json:"hash,omitempty"`
 	Match      map[string]string `json:"match,omitempty"`
 	Note       string            `json:"note,omitempty"`
+	Extends    string            `json:"extends,omitempty"`
+	BaseHash   string            `json:"base_hash,omitempty"`
+	Given      []string          `json:"given,omitempty"`
 	FleetHash  string            `json:"fleet_hash,omitempty"`
 	Thresholds []Threshold       `json:"thresholds,omitempty"`
 }

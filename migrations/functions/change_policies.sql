@@ -53,7 +53,8 @@ BEGIN
     END IF;
 END $$;
 
--- Puts versions of policies in force, all or none: [{name, expect, version, spec, hash, match, note, fleet_hash, thresholds}].
+-- Puts versions of policies in force, all or none: [{name, expect, version, spec, hash, match, note, extends,
+-- base_hash, given, fleet_hash, thresholds}].
 -- expect is the version in force that the caller has seen, 0 for none; another one is an error. With a spec a version is
 -- added, with a version that one comes back, with neither the policy is disabled. Returns the versions now in force.
 CREATE OR REPLACE FUNCTION @schema@.change_policies(p_changes json, p_by text) RETURNS TABLE (policy text, in_force int)
@@ -65,7 +66,7 @@ BEGIN
     PERFORM @schema@.refuse_bound();
     PERFORM FROM @schema@.policy_refresh FOR UPDATE;
     FOR c IN SELECT * FROM json_to_recordset(p_changes) AS t(name text, expect int, version int, spec jsonb, hash text, match jsonb, note text,
-        fleet_hash text, thresholds json)
+        extends text, base_hash text, given jsonb, fleet_hash text, thresholds json)
     LOOP
         policy := c.name;
         in_force := coalesce((SELECT h.version FROM @schema@.policy_heads h WHERE h.name = c.name), 0);
@@ -73,8 +74,9 @@ BEGIN
             RAISE EXCEPTION 'policy % is at version %, not %: it was changed meanwhile', c.name, in_force, c.expect USING ERRCODE = 'serialization_failure';
         END IF;
         IF c.spec IS NOT NULL THEN
-            INSERT INTO @schema@.policy_versions (name, version, hash, spec, match, note, created_by)
-            SELECT c.name, coalesce(max(p.version), 0) + 1, c.hash, c.spec, coalesce(c.match, '{}'), coalesce(c.note, ''), coalesce(p_by, '')
+            INSERT INTO @schema@.policy_versions (name, version, hash, spec, match, note, created_by, extends, base_hash, given)
+            SELECT c.name, coalesce(max(p.version), 0) + 1, c.hash, c.spec, coalesce(c.match, '{}'), coalesce(c.note, ''), coalesce(p_by, ''),
+                coalesce(c.extends, ''), coalesce(c.base_hash, ''), coalesce(c.given, '[]')
             FROM @schema@.policy_versions p WHERE p.name = c.name RETURNING * INTO v;
         ELSE
             SELECT * INTO v FROM @schema@.policy_versions p WHERE p.name = c.name AND p.version = coalesce(c.version, c.expect);

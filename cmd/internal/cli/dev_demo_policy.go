@@ -33,7 +33,7 @@ func tighter(p policy.Policy, tenant string) config.PolicyFile {
 func (d *demo) governed(ctx context.Context) error {
 	st, cfg := d.app.Store, d.app.Config
 	shown := d.shown()
-	to, err := newVersion(tighter(cfg.Policy, cfg.Tenant))
+	to, err := newVersion(readPolicy{PolicyFile: tighter(cfg.Policy, cfg.Tenant)})
 	if err != nil {
 		return err
 	}

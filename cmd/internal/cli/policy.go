@@ -32,7 +32,7 @@ type policyCmd struct {
 	Assign   policyAssignCmd   `cmd:"" help:"Give one session a policy, whatever matches it."`
 }
 
-const policyFileHelp = `A policy file is YAML: the keys name, match and note, and those of the section policy of the configuration (` + "`compactor config example`" + `) but for the schedule. What it leaves out has the default, or that of its preset.
+const policyFileHelp = `A policy file is YAML: the keys name, match, note and extends, and those of the section policy of the configuration (` + "`compactor config example`" + `) but for the schedule. What it leaves out it has from its preset, or else from what it extends: another policy by name, configuration (the policy of the configuration), or none (the default settings). Without extends that is the policy default, for a file of that name the configuration. A version holds all settings as they are when it is applied: a later change of what it extends reaches it when it is applied again, which policy show tells.
 
     name: support
     match: {tenant: acme, agent: support, model: gpt-5}
@@ -124,6 +124,7 @@ type policyStep struct {
 	change store.PolicyChange
 	from   *store.PolicyVersion // in force, nil for none
 	to     *store.PolicyVersion // nil: disabled
+	base   json.RawMessage      // the settings of what a new one extends, nil if that is not known
 }
 
 // newPolicyStep returns the step from the version in force, if any, to another one, which
@@ -138,6 +139,7 @@ func newPolicyStep(cfg config.Config, name string, from, to *store.PolicyVersion
 	}
 	if s.change.Version = to.Version; to.Version == 0 {
 		s.change.Spec, s.change.Hash, s.change.Match, s.change.Note = to.Spec, to.Hash, to.Match, to.Note
+		s.change.Extends, s.change.BaseHash, s.change.Given = to.Extends, to.BaseHash, to.Given
 	}
 	var err error
 	s.change.Thresholds, s.change.FleetHash, err = thresholds(cfg, to.Spec)
@@ -150,11 +152,56 @@ type policyStepJSON struct {
 	From    int               `json:"from_version"` // 0: none was in force
 	To      int               `json:"version"`      // 0: the policy is disabled, or was not applied
 	Match   map[string]string `json:"match"`
+	Extends string            `json:"extends,omitempty"`
 	Changes []policy.Change   `json:"changes"`
+	// Others are the other policies that sessions have now which get this one.
+	Others []policyOtherJSON `json:"others,omitempty"`
+	// Lost are settings of Changes and Others that people miss when they are gone.
+	Lost []policy.Change `json:"lost,omitempty"`
 }
 
-// json describes the step, without the new version. A new policy is compared with the
-// default settings.
+// policyOtherJSON compares a policy that sessions lose with that which they get.
+type policyOtherJSON struct {
+	Policy   string          `json:"policy"`
+	Sessions int64           `json:"sessions"`
+	Changes  []policy.Change `json:"changes"`
+}
+
+// compare adds to a step what its sessions have now from other policies.
+func (s policyStep) compare(ctx context.Context, st *store.Store, effects []store.PolicyEffect, j *policyStepJSON) error {
+	if s.to == nil {
+		return nil
+	}
+	if s.from != nil {
+		j.Lost = lost(j.Changes)
+	}
+	for _, x := range effects {
+		if x.To != s.change.Name || x.From == s.change.Name {
+			continue
+		}
+		was, err := policyRef{Name: x.From}.load(ctx, st)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		changes, err := policy.Diff(was.Spec, s.to.Spec)
+		if err != nil {
+			return err
+		}
+		j.Others = append(j.Others, policyOtherJSON{x.From, x.Sessions, changes})
+		for _, c := range lost(changes) {
+			if !slices.Contains(j.Lost, c) {
+				j.Lost = append(j.Lost, c)
+			}
+		}
+	}
+	return nil
+}
+
+// json describes the step, without the new version. A new policy is compared with what it
+// extends.
 func (s policyStep) json() (out policyStepJSON, err error) {
 	out = policyStepJSON{Name: s.change.Name, From: s.change.Expect, Match: map[string]string{}, Changes: []policy.Change{}}
 	if s.to == nil {
@@ -163,9 +210,11 @@ func (s policyStep) json() (out policyStepJSON, err error) {
 	if s.to.Match != nil {
 		out.Match = s.to.Match
 	}
+	out.Extends = s.to.Extends
 	var before json.RawMessage
 	if s.from != nil {
 		before = s.from.Spec
+	} else if before = s.base; before != nil {
 	} else if before, err = policy.Spec(policy.Default()); err != nil {
 		return out, err
 	}
@@ -180,7 +229,11 @@ func (s policyStep) print(e *Env, j policyStepJSON) error {
 		e.say("%s: is disabled", e.Out.Bold(title(*s.from)))
 		return nil
 	case s.from == nil:
-		e.say("%s: is new, and differs from the default settings in", e.Out.Bold(s.change.Name))
+		of := "the default settings"
+		if s.base != nil && s.to.Extends != baseNone {
+			of = s.to.Extends + ", which it extends,"
+		}
+		e.say("%s: is new, and differs from %s in", e.Out.Bold(s.change.Name), of)
 	case s.to.Version > 0:
 		e.say("%s: goes back to version %d, which differs in", e.Out.Bold(title(*s.from)), s.to.Version)
 	default:
@@ -193,7 +246,25 @@ func (s policyStep) print(e *Env, j policyStepJSON) error {
 	if is := policy.Match(s.to.Match); was.String() != is.String() {
 		j.Changes = append([]policy.Change{{Key: "match", From: was.String(), To: is.String()}}, j.Changes...)
 	}
-	return writePolicyChanges(e, j.Changes)
+	if err := writePolicyChanges(e, j.Changes); err != nil {
+		return err
+	}
+	if s.from != nil && s.to.Version == 0 && s.to.Extends != baseNone {
+		e.say("  all that the file leaves out is that of %s, as it is now", s.to.Extends)
+	}
+	for _, o := range j.Others {
+		if s.from == nil && o.Policy == s.to.Extends {
+			continue // as above
+		}
+		e.say("  %s that have %s now get other settings in", term.Plural(int(o.Sessions), "session", "sessions"), o.Policy)
+		if err := writePolicyChanges(e, o.Changes); err != nil {
+			return err
+		}
+	}
+	for _, c := range j.Lost {
+		e.say("%s its sessions lose %s: %s → %s", e.Out.Bold("warning:"), c.Key, setting(c.From), setting(c.To))
+	}
+	return nil
 }
 
 // writePolicyChanges writes one line for each setting that differs.
@@ -245,6 +316,11 @@ func (c confirmFlags) run(ctx context.Context, e *Env, st *store.Store, steps []
 			return err
 		}
 		effects = append(effects, found...)
+		for i, s := range steps {
+			if err := s.compare(ctx, st, effects, &shown[i]); err != nil {
+				return err
+			}
+		}
 	}
 	if !e.JSON {
 		for i, s := range steps {

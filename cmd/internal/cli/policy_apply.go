@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
@@ -31,11 +32,11 @@ Examples:
 }
 
 func (c *policyApplyCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
-	files, err := e.policyFiles(c.Files)
+	st, err := e.Open(ctx)
 	if err != nil {
 		return err
 	}
-	st, err := e.Open(ctx)
+	files, err := e.policyFiles(ctx, st, cfg, c.Files)
 	if err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func (c *policyApplyCmd) Run(ctx context.Context, e *Env, cfg config.Config) err
 			if err != nil {
 				return err
 			}
-			if len(same) == 0 && policy.Match(from.Match).String() == f.Match.String() {
+			if len(same) == 0 && policy.Match(from.Match).String() == f.Match.String() && from.Extends == to.Extends && slices.Equal(from.Given, to.Given) {
 				if !e.JSON {
 					e.say("%s is in force already", title(*from))
 				}
@@ -65,6 +66,7 @@ func (c *policyApplyCmd) Run(ctx context.Context, e *Env, cfg config.Config) err
 		if err != nil {
 			return err
 		}
+		s.base = f.base.spec
 		steps = append(steps, s)
 	}
 	if len(steps) == 0 && !e.JSON {
@@ -73,27 +75,40 @@ func (c *policyApplyCmd) Run(ctx context.Context, e *Env, cfg config.Config) err
 	return c.run(ctx, e, st, steps)
 }
 
-// policyFiles reads and checks policy files. The error lists all that is wrong with them.
-func (e *Env) policyFiles(paths []string) ([]config.PolicyFile, error) {
-	var files []config.PolicyFile
+// readPolicy is a policy file with what it extends.
+type readPolicy struct {
+	config.PolicyFile
+	base policyBase
+}
+
+// policyFiles reads and checks policy files, which extend policies that are in force and each other.
+// The error lists all that is wrong with them.
+func (e *Env) policyFiles(ctx context.Context, st *store.Store, cfg config.Config, paths []string) ([]readPolicy, error) {
+	b := bases{ctx: ctx, st: st, cfg: cfg, registry: summarizing(e.Registry), files: map[string]*policyFile{}}
+	var all []*policyFile
 	var faults []error
-	seen := map[string]string{}
 	for _, path := range paths {
 		raw, err := e.readFile(path)
 		if err != nil {
 			faults = append(faults, err)
 			continue
 		}
-		f, err := config.ReadPolicy(path, raw, summarizing(e.Registry))
-		if err != nil {
-			faults = append(faults, err)
-			continue
+		f := &policyFile{path: path, raw: raw}
+		// Its name, for the others; what is wrong with it is found when it is read.
+		named, _ := config.ReadPolicy(path, raw, nil) //nolint:errcheck // see above
+		if first, twice := b.files[named.Name]; twice {
+			faults = append(faults, fmt.Errorf("%s: name: %s is that of %s, too", path, named.Name, first.path))
+		} else {
+			b.files[named.Name] = f
 		}
-		if first, twice := seen[f.Name]; twice {
-			faults = append(faults, fmt.Errorf("%s: name: %s is that of %s, too", path, f.Name, first))
+		all = append(all, f)
+	}
+	var files []readPolicy
+	for _, f := range all {
+		b.read(f)
+		if faults = append(faults, f.err); f.err == nil {
+			files = append(files, readPolicy{f.out, f.base})
 		}
-		seen[f.Name] = path
-		files = append(files, f)
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, &exitError{exitUsage, err}
@@ -110,12 +125,15 @@ func (e *Env) readFile(path string) ([]byte, error) {
 }
 
 // newVersion returns what a file says as a version without a number.
-func newVersion(f config.PolicyFile) (*store.PolicyVersion, error) {
+func newVersion(f readPolicy) (*store.PolicyVersion, error) {
 	spec, err := policy.Spec(f.Policy)
 	if err != nil {
 		return nil, err
 	}
-	return &store.PolicyVersion{Name: f.Name, Spec: spec, Hash: policy.SpecHash(spec), Match: f.Match, Note: f.Note}, nil
+	return &store.PolicyVersion{
+		Name: f.Name, Spec: spec, Hash: policy.SpecHash(spec), Match: f.Match, Note: f.Note,
+		Extends: f.base.name, BaseHash: f.base.hash, Given: f.Given,
+	}, nil
 }
 
 // inForce returns the version of a policy that is in force, nil for none.

@@ -103,11 +103,11 @@ func (t *previewTotalsJSON) add(p previewJSON) {
 func (c *policyTestCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
 	var file *config.PolicyFile
 	if c.File != "" {
-		files, err := e.policyFiles([]string{c.File})
+		files, err := e.policyFiles(ctx, st, cfg, []string{c.File})
 		if err != nil {
 			return err
 		}
-		file = &files[0]
+		file = &files[0].PolicyFile
 		file.Policy.ModelTable = cfg.Models.Version()
 	}
 	switch v, err := (policyRef{Name: policy.DefaultName}).load(ctx, st); {

@@ -148,7 +148,7 @@ func (c *policyShowCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 		created = fmt.Sprintf("%s by %s", v.CreatedAt.Format("2006-01-02 15:04:05Z"), cmp.Or(term.Clean(v.CreatedBy), "unknown"))
 	}
 	if err := e.Out.Pairs([2]any{"policy", title(v)}, [2]any{"in force", inForce}, [2]any{"match", policy.Match(v.Match).String()},
-		[2]any{"note", v.Note}, [2]any{"applied", created}, [2]any{"hash", v.Hash}); err != nil {
+		[2]any{"note", v.Note}, [2]any{"applied", created}, [2]any{"extends", c.extends(ctx, st, cfg, v)}, [2]any{"hash", v.Hash}); err != nil {
 		return err
 	}
 	e.say("")
@@ -172,6 +172,21 @@ func (c *policyShowCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 	return nil
 }
 
+// extends says what a version extends, and whether that has changed since.
+func (c *policyShowCmd) extends(ctx context.Context, st *store.Store, cfg config.Config, v store.PolicyVersion) string {
+	if v.Extends == "" || v.Extends == baseNone {
+		return v.Extends
+	}
+	b := bases{ctx: ctx, st: st, cfg: cfg}
+	switch now, err := b.of(v.Name, v.Extends); {
+	case err != nil:
+		return v.Extends + ", which is not in force any more"
+	case now.hash != v.BaseHash:
+		return v.Extends + ", which has changed since: apply the file again to follow"
+	}
+	return v.Extends
+}
+
 // settings writes the settings of a version, as default → set unless all are wanted.
 func (c *policyShowCmd) settings(e *Env, v store.PolicyVersion) error {
 	var from json.RawMessage
@@ -186,12 +201,19 @@ func (c *policyShowCmd) settings(e *Env, v store.PolicyVersion) error {
 	if err != nil {
 		return err
 	}
-	if !c.All {
+	if !c.All && len(changes) == 0 {
 		return writePolicyChanges(e, changes)
 	}
 	pairs := make([][2]any, len(changes))
 	for i, s := range changes {
-		pairs[i] = [2]any{s.Key, setting(s.To)}
+		text := setting(s.To)
+		if !c.All {
+			text = setting(s.From) + " → " + text
+		}
+		if inherited(v, s.Key) {
+			text += " (from " + v.Extends + ")"
+		}
+		pairs[i] = [2]any{strings.Repeat("  ", map[bool]int{false: 1}[c.All]) + s.Key, text}
 	}
 	return e.Out.Pairs(pairs...)
 }
@@ -251,12 +273,12 @@ func (*policyDiffCmd) Help() string {
     compactor policy diff default support.yaml`
 }
 
-func (c *policyDiffCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
+func (c *policyDiffCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
 	from, err := c.From.load(ctx, st)
 	if err != nil {
 		return err
 	}
-	to, err := c.other(ctx, e, st, from)
+	to, err := c.other(ctx, e, st, cfg, from)
 	if err != nil {
 		return err
 	}
@@ -278,7 +300,7 @@ func (c *policyDiffCmd) Run(ctx context.Context, e *Env, st *store.Store) error 
 }
 
 // other returns what --to names, or the version before.
-func (c *policyDiffCmd) other(ctx context.Context, e *Env, st *store.Store, from store.PolicyVersion) (store.PolicyVersion, error) {
+func (c *policyDiffCmd) other(ctx context.Context, e *Env, st *store.Store, cfg config.Config, from store.PolicyVersion) (store.PolicyVersion, error) {
 	if c.To == "" {
 		version, err := versionBefore(ctx, st, from.Name, &from)
 		if err != nil {
@@ -287,7 +309,7 @@ func (c *policyDiffCmd) other(ctx context.Context, e *Env, st *store.Store, from
 		return st.Policy(ctx, from.Name, version)
 	}
 	if _, err := os.Stat(c.To); err == nil {
-		files, err := e.policyFiles([]string{c.To})
+		files, err := e.policyFiles(ctx, st, cfg, []string{c.To})
 		if err != nil {
 			return store.PolicyVersion{}, err
 		}

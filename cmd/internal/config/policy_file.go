@@ -21,32 +21,71 @@ type PolicyFile struct {
 	Match policy.Match `yaml:"match"`
 	// Note says why, for the history.
 	Note string `yaml:"note"`
+	// Extends names the policy that has what the file leaves out; see ReadPolicyOver.
+	Extends string `yaml:"extends"`
 
 	Policy policy.Policy `yaml:"-"`
+	// Given are the keys of the settings that the file gives.
+	Given []string `yaml:"-"`
 }
 
 var policyName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 
-// ReadPolicy reads the content of a policy file. Settings that it does not give have the
-// defaults, or those of its preset, whatever the configuration says. The error joins one
-// *SettingError for each problem, with the path and the line.
+// ReadPolicy is ReadPolicyOver for a file that extends the default settings.
 func ReadPolicy(path string, b []byte, registry *plan.Registry) (PolicyFile, error) {
-	f, d := readPolicy(path, b, policy.Default())
-	if preset, err := policy.PresetNamed(f.Policy.Preset); err == nil {
-		f, d = readPolicy(path, b, preset.Over(policy.Default()))
+	return ReadPolicyOver(path, b, registry, func(PolicyFile) (policy.Policy, error) { return policy.Default(), nil })
+}
+
+// ReadPolicyOver reads the content of a policy file. Settings that it does not give have the
+// values of its preset, or else those of base, which is called with the file's name and what it
+// extends, and returns a policy that may be changed. The error joins one *SettingError for each
+// problem, with the path and the line.
+func ReadPolicyOver(path string, b []byte, registry *plan.Registry, base func(f PolicyFile) (policy.Policy, error)) (PolicyFile, error) {
+	f, first := readPolicy(path, b, policy.Default())
+	over, err := base(f)
+	if err != nil {
+		over = policy.Default()
 	}
+	release(&over, first.origins)
+	if preset, err := policy.PresetNamed(f.Policy.Preset); err == nil {
+		over = preset.Over(over)
+	}
+	f, d := readPolicy(path, b, over)
 	origin := func(key string) Origin {
 		if o := (Config{origins: d.origins}).Origin(key); o.Source == FromFile {
 			return o
 		}
-		return Origin{Source: FromFile, Name: path} // a default that does not fit what the file says
+		return Origin{Source: FromFile, Name: path} // a value that does not fit what the file says
+	}
+	if err != nil {
+		d.faults.addf(origin("extends"), "extends", "%s", err)
 	}
 	f.validate(&d.faults, d.origins, origin, registry)
 	if len(d.faults) > 0 {
 		registry = nil
 	}
 	validatePolicy(f.Policy, "", d.faults.checker(origin), registry)
+	for key := range d.origins {
+		if key, _, _ = strings.Cut(key, "["); !slices.Contains([]string{"name", "match", "note", "extends"}, key) {
+			f.Given = append(f.Given, key)
+		}
+	}
+	slices.Sort(f.Given)
+	f.Given = slices.Compact(f.Given)
 	return f, d.faults.err()
+}
+
+// release takes out of a policy what would replace settings that are given.
+func release(p *policy.Policy, given map[string]Origin) {
+	has := func(keys ...string) bool {
+		return slices.ContainsFunc(keys, func(key string) bool { _, ok := given[key]; return ok })
+	}
+	if has("start", "start_tokens") && !has("triggers") {
+		p.Triggers = nil
+	}
+	if has("start", "target") && !has("start_tokens", "target_tokens") {
+		p.StartTokens, p.TargetTokens = 0, 0
+	}
 }
 
 func readPolicy(path string, b []byte, p policy.Policy) (PolicyFile, *decoder) {

@@ -36,6 +36,7 @@ summary: {size: {max_tokens: 3000}}
 	}
 	want := PolicyFile{Name: "support", Match: policy.Match{"tenant": "acme", "agent": "planner"}, Note: "shorter", Policy: preset.Over(policy.Default())}
 	want.Policy.StartTokens, want.Policy.TargetTokens, want.Policy.Cooldown, want.Policy.Summary.Size.Max = 9000, 4000, 90*time.Second, 3000
+	want.Given = []string{"cooldown", "preset", "start_tokens", "summary.size.max_tokens", "target_tokens"}
 	if diff := cmp.Diff(want, f); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
