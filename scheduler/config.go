@@ -58,8 +58,8 @@ type Config struct {
 	// DiskBudget is the disk space that the tables of the database should take at most, with
 	// indexes. Above DiskHighWater, a share of it, words are archived sooner than policies say:
 	// the oldest first, down to those that left the view a day ago. 0 is no budget.
-	DiskBudget    Bytes   `yaml:"disk_budget"`
-	DiskHighWater float64 `yaml:"disk_high_water"`
+	DiskBudget    policy.Bytes `yaml:"disk_budget"`
+	DiskHighWater float64      `yaml:"disk_high_water"`
 
 	// Holder identifies this scheduler in the lease. It must be unique among running
 	// schedulers. Defaults to host, process id and a random part.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/policy"
 )
 
 // ArchiveOldest moves 300 bytes of rows into 100 of segments, once for a page.
@@ -100,21 +101,21 @@ func TestWithoutADiskBudgetNothingIsMeasured(t *testing.T) {
 
 func TestSizesHaveUnits(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]Bytes{
+	for text, want := range map[string]policy.Bytes{
 		"0": 0, "200GB": 200e9, "1.5TB": 1.5e12, "1 TiB": 1 << 40, "512MiB": 512 << 20, "0.5kB": 500,
 		"200": -1, "200 G": -1, "1e9B": -1, "-1GB": -1, "GB": -1, "": -1, "200gb": -1, "2PB": -1,
 	} {
-		got, err := ParseBytes(text)
+		got, err := policy.ParseBytes(text)
 		if want < 0 && err == nil || want >= 0 && (err != nil || got != want) {
 			t.Errorf("%q is %d, %v, want %d", text, got, err, want)
 		}
 	}
-	for b, want := range map[Bytes]string{0: "0", 200e9: "200GB", 1.5e12: "1500GB", 3 << 39: "1536GiB", 1 << 40: "1TiB", 999: "999B"} {
+	for b, want := range map[policy.Bytes]string{0: "0", 200e9: "200GB", 1.5e12: "1500GB", 3 << 39: "1536GiB", 1 << 40: "1TiB", 999: "999B"} {
 		got := b.String()
 		if got != want {
 			t.Errorf("%d is %q, want %q", b, got, want)
 		}
-		if back, err := ParseBytes(got); b%1000 == 0 && (err != nil || back != b) {
+		if back, err := policy.ParseBytes(got); b%1000 == 0 && (err != nil || back != b) {
 			t.Errorf("%q is read as %d, %v", got, back, err)
 		}
 	}

@@ -1,6 +1,9 @@
 package scheduler
 
-import "github.com/sessionstore/compactor/store"
+import (
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/policy"
+)
 
 // Observer is told what a scheduler does, for metrics. Its methods are called concurrently
 // and must return at once.
@@ -16,7 +19,7 @@ type Observer interface {
 	// Archived is called for the words that were moved to the archive.
 	Archived(store.ArchiveStats)
 	// DiskUsed is called for the disk space of the tables, if there is a budget.
-	DiskUsed(use store.DiskUse, budget Bytes)
+	DiskUsed(use store.DiskUse, budget policy.Bytes)
 	// Purged is called for the segments of the archive whose words are gone.
 	Purged(segments int64)
 }
@@ -34,10 +37,10 @@ const (
 // noObserver is the Observer of a scheduler that has none.
 type noObserver struct{}
 
-func (noObserver) Leading(bool)                  {}
-func (noObserver) Took(string, int)              {}
-func (noObserver) Expired(int)                   {}
-func (noObserver) Archived(store.ArchiveStats)   {}
-func (noObserver) DiskUsed(store.DiskUse, Bytes) {}
-func (noObserver) Purged(int64)                  {}
-func (noObserver) Truncated(int)                 {}
+func (noObserver) Leading(bool)                         {}
+func (noObserver) Took(string, int)                     {}
+func (noObserver) Expired(int)                          {}
+func (noObserver) Archived(store.ArchiveStats)          {}
+func (noObserver) DiskUsed(store.DiskUse, policy.Bytes) {}
+func (noObserver) Purged(int64)                         {}
+func (noObserver) Truncated(int)                        {}

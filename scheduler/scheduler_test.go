@@ -275,7 +275,7 @@ func (o *watcher) Archived(a store.ArchiveStats) {
 
 func (*watcher) Purged(int64) {}
 
-func (o *watcher) DiskUsed(use store.DiskUse, _ Bytes) {
+func (o *watcher) DiskUsed(use store.DiskUse, _ policy.Bytes) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.disk = use

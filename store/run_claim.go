@@ -295,6 +295,14 @@ func (s *Store) Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta,
 	return s.metas(ctx, "load log", sid, nil, upTo, query, sid, upTo)
 }
 
+// Octets returns the size of the stored bodies of messages. Archived ones do not count.
+func (s *Store) Octets(ctx context.Context, sid int64, seqs chat.Ranges) (int64, error) {
+	const query = `
+		SELECT coalesce(sum(octet_length(b.body)), 0)::bigint FROM unnest($2::text::int8multirange) x
+		JOIN compactor.message_body b ON b.sid = $1 AND b.seq >= lower(x) AND b.seq < coalesce(upper(x), 9223372036854775807)`
+	return queryRow(ctx, s, "size of messages", pgx.RowTo[int64], query, sid, seqs.String())
+}
+
 // Messages returns the content of messages by seq, without reasoning that has left the view.
 // ErrNotFound: one of them is missing.
 func (s *Store) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {

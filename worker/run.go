@@ -46,6 +46,7 @@ func (w *Worker) execute(ctx context.Context, run store.RunID) error {
 // this worker gave back if it had claimed it, is to be planned anew, which replan allows.
 func (w *Worker) try(ctx context.Context, run store.RunID, replan bool) (again bool, err error) {
 	a := &attempt{w: w, start: time.Now(), replan: replan}
+	defer a.release()
 	a.runContext, err = w.claim(ctx, run)
 	a.loaded = time.Now()
 	switch {
@@ -128,7 +129,8 @@ type attempt struct {
 	*runContext
 	w             *Worker
 	start, loaded time.Time
-	replan        bool // the run is planned again if its plan is overtaken
+	replan        bool  // the run is planned again if its plan is overtaken
+	reserved      int64 // bytes of the budget
 
 	outcome string
 	ledger  store.Ledger
@@ -208,6 +210,9 @@ func (a *attempt) begin() {
 // to a claimed run.
 func (a *attempt) plan(ctx context.Context) (result pipeline.Result, change store.Change, err error) {
 	if err := a.buildTranscript(ctx, a.w.store); err != nil {
+		return result, change, err
+	}
+	if err := a.reserve(ctx); err != nil {
 		return result, change, err
 	}
 	if a.built == nil {

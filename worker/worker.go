@@ -32,6 +32,7 @@ type Store interface {
 	Heartbeat(ctx context.Context, run store.RunID, fence int64, lease time.Duration) error
 	AppliedAges(ctx context.Context, sid int64, runs int, age time.Duration) ([]time.Duration, error)
 	Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta, error)
+	Octets(ctx context.Context, sid int64, seqs chat.Ranges) (int64, error)
 	Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error)
 	Originals(ctx context.Context, sid int64, upTo chat.Seq, of []chat.Seq, dropped string, most int64) (messages iter.Seq2[*chat.Message, error], older []*chat.Message, err error)
 	Apply(ctx context.Context, run store.RunID, fence int64, c store.Change) (chat.Ranges, error)
@@ -57,6 +58,9 @@ type Config struct {
 	// time waiting for a commit that it shares with others, so many runs need only a
 	// few connections.
 	Concurrency int `yaml:"concurrency"`
+	// ReadBudget is how many bytes of messages the runs in work may read together. One that reads more
+	// is executed alone. Defaults to DefaultReadBudget.
+	ReadBudget policy.Bytes `yaml:"read_budget"`
 	// Lease is how long a claimed run stays with this worker without a heartbeat. The
 	// runs of a crashed worker are claimed by others after it.
 	Lease time.Duration `yaml:"lease"`
@@ -98,6 +102,7 @@ func Default() Config {
 func (c Config) Validate() error {
 	var fs policy.FieldErrors
 	policy.CheckRange(&fs, "concurrency", c.Concurrency, 1, 10_000)
+	fs.Check(c.ReadBudget == 0 || c.ReadBudget >= 1e6 && c.ReadBudget <= 1e15, "read_budget", c.ReadBudget, "0 (a twentieth of the memory), or 1MB to 1000TB")
 	policy.CheckRange(&fs, "lease", c.Lease, time.Second, time.Hour)
 	policy.CheckRange(&fs, "heartbeat", c.Heartbeat, 100*time.Millisecond, time.Hour)
 	policy.CheckRange(&fs, "job_timeout", c.JobTimeout, time.Second, 24*time.Hour)
@@ -111,6 +116,7 @@ func (c Config) Validate() error {
 func (c Config) withDefaults() Config {
 	d := Default()
 	c.Concurrency = cmp.Or(c.Concurrency, d.Concurrency)
+	c.ReadBudget = cmp.Or(c.ReadBudget, DefaultReadBudget())
 	c.Lease = cmp.Or(c.Lease, d.Lease)
 	c.Heartbeat = cmp.Or(c.Heartbeat, c.Lease/4)
 	c.JobTimeout = cmp.Or(c.JobTimeout, d.JobTimeout)
@@ -144,6 +150,7 @@ type Worker struct {
 	queueLog   *asynqLogger
 	pages      *semaphore.Weighted // of the pages in work
 	alone      *semaphore.Weighted // of the runs of pages that are executed one by one
+	reading    *semaphore.Weighted // of ReadBudget
 	lastSingle atomic.Int64        // when the last single run arrived, in Unix nanoseconds
 	notified   atomic.Bool         // Redis tells of tasks: see listen
 
@@ -164,6 +171,7 @@ func New(st Store, planner *Planner, c Config) *Worker {
 		database: backoff.NewOutage(c.Logger, "database"), queueLog: &asynqLogger{Logger: c.Logger},
 	}
 	w.pages, w.alone = semaphore.NewWeighted(maxPages), semaphore.NewWeighted(int64(c.Concurrency))
+	w.reading = semaphore.NewWeighted(int64(c.ReadBudget))
 	w.draining, w.drain = context.WithCancel(context.Background())
 	w.stopping, w.abort = context.WithCancelCause(context.Background())
 	return w

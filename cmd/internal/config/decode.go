@@ -13,7 +13,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/policy"
 )
@@ -179,8 +178,8 @@ func (d *decoder) value(key string, n *yaml.Node, target reflect.Value) error {
 		}
 		target.SetInt(int64(v))
 		return nil
-	case scheduler.Bytes:
-		v, err := scheduler.ParseBytes(n.Value)
+	case policy.Bytes:
+		v, err := policy.ParseBytes(n.Value)
 		target.SetInt(int64(v))
 		return err
 	case map[string]chat.Tokens:

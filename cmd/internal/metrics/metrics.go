@@ -17,6 +17,7 @@ import (
 
 	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/worker"
 )
 
@@ -219,7 +220,7 @@ func (m *Metrics) Archived(a store.ArchiveStats) {
 }
 
 // DiskUsed implements scheduler.Observer.
-func (m *Metrics) DiskUsed(use store.DiskUse, budget scheduler.Bytes) {
+func (m *Metrics) DiskUsed(use store.DiskUse, budget policy.Bytes) {
 	m.disk.WithLabelValues("used").Set(float64(use.Bytes - use.Freed))
 	m.disk.WithLabelValues("freed").Set(float64(use.Freed))
 	m.diskBudget.WithLabelValues().Set(float64(budget))

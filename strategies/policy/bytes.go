@@ -1,4 +1,4 @@
-package scheduler
+package policy
 
 import (
 	"errors"
@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-// Bytes is a size on a disk. Its text has a unit, as in 200GB or 1.5TiB.
+// Bytes is a size on a disk or in memory. Its text has a unit, as in 200GB or 1.5TiB.
 type Bytes int64
 
-// units are those of Bytes, each with its multiple.
-var units = []struct {
+// byteUnits are those of Bytes, each with its multiple.
+var byteUnits = []struct {
 	name  string
 	bytes int64
 }{{"TiB", 1 << 40}, {"TB", 1e12}, {"GiB", 1 << 30}, {"GB", 1e9}, {"MiB", 1 << 20}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1}}
@@ -23,7 +23,7 @@ func ParseBytes(text string) (Bytes, error) {
 		return 0, nil
 	}
 	if m := bytesText.FindStringSubmatch(text); m != nil {
-		for _, u := range units {
+		for _, u := range byteUnits {
 			if n, err := strconv.ParseFloat(m[1], 64); u.name == m[2] && err == nil {
 				return Bytes(n * float64(u.bytes)), nil
 			}
@@ -34,7 +34,7 @@ func ParseBytes(text string) (Bytes, error) {
 
 // String returns the size in the largest unit that makes it a whole number.
 func (b Bytes) String() string {
-	for _, u := range units {
+	for _, u := range byteUnits {
 		if b != 0 && int64(b)%u.bytes == 0 {
 			return strconv.FormatInt(int64(b)/u.bytes, 10) + u.name
 		}
