@@ -52,11 +52,14 @@ func (r SweepRow) Rate() float64 {
 	return float64(r.Ended) / r.Worked.Seconds()
 }
 
+// enoughRuns is how many runs of a sweep have to end before their rate says how long the rest takes.
+const enoughRuns = 20
+
 // TimeLeft returns how long the rest takes at the present rate, and false where that is
-// not known.
+// not known: before enoughRuns have ended.
 func (r SweepRow) TimeLeft() (time.Duration, bool) {
 	left := float64(r.Remaining + r.Waiting + r.Running)
-	if r.Due == nil || left > 0 && r.Rate() == 0 {
+	if r.Due == nil || left > 0 && (r.Rate() == 0 || r.Ended < enoughRuns) {
 		return 0, false
 	}
 	if left == 0 {

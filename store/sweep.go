@@ -126,12 +126,14 @@ func (s *Store) PurgeRuns(ctx context.Context, age time.Duration, from RunMark, 
 	return to, looked, wrap("purge runs", err)
 }
 
-// OpenSweeps returns the sweeps to take pages of: of those of an entry and tenant, the
-// oldest that is open.
+// OpenSweeps returns the sweeps to take pages of: of those that go over the same sessions, the
+// oldest that is open. The others wait until it has passed them.
 func (s *Store) OpenSweeps(ctx context.Context) ([]Sweep, error) {
 	const query = `
-		SELECT DISTINCT ON (entry, tenant) id, entry, tick, queued FROM compactor.sweeps
-		WHERE ended_at IS NULL AND status = 'open' ORDER BY entry, tenant, id`
+		SELECT id, entry, tick, queued FROM compactor.sweeps w
+		WHERE ended_at IS NULL AND status = 'open' AND NOT EXISTS (SELECT FROM compactor.sweeps o
+			WHERE o.ended_at IS NULL AND o.status = 'open' AND o.id < w.id AND o.tenant IN ('', w.tenant))
+		ORDER BY id`
 	return queryRows(ctx, s, "open sweeps", pgx.RowToStructByPos[Sweep], query)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -161,15 +162,25 @@ func TestASweepOfOneTenantLeavesOthersAlone(t *testing.T) {
 	if ds := must(s.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) != 3 {
 		t.Errorf("the reconciler queues %v, want the three of the other tenant", ds)
 	}
-	// One over all is worked on beside it.
+	// One over all is worked on beside it, and another one over the same sessions is refused; that
+	// of a tick waits until it has passed them.
 	all := startSweep(t, s, "", 0)
-	later := startSweep(t, s, "", 0)
+	for _, tenant := range []string{"", "acme", "globex"} {
+		if _, err := s.StartSweep(t.Context(), tenant, 0, "", "ada"); !errors.Is(err, ErrInUse) || !strings.Contains(fmt.Sprint(err), fmt.Sprintf("sweep %d (operator) is open", map[string]int64{"": all, "acme": sweep, "globex": all}[tenant])) {
+			t.Errorf("another sweep over %q: %v", tenant, err)
+		}
+	}
+	later := must(s.FireTick(t.Context(), "nightly", time.Now(), "x"))(t)
 	var ids []int64
 	for _, w := range must(s.OpenSweeps(t.Context()))(t) {
 		ids = append(ids, w.ID)
 	}
 	if slices.Sort(ids); !slices.Equal(ids, []int64{sweep, all}) {
-		t.Errorf("pages are taken of %v, want %d and %d before %d", ids, sweep, all, later)
+		t.Errorf("pages are taken of %v, want %d and %d before that of the tick (%v)", ids, sweep, all, later)
+	}
+	must(0, s.SteerSweep(t.Context(), all, SweepCancel, "", "ada", 0))(t)
+	if open := must(s.OpenSweeps(t.Context()))(t); len(open) != 2 || open[1].Entry != "nightly" {
+		t.Errorf("pages are taken of %v, want the one of the tick to go on", open)
 	}
 }
 
@@ -494,6 +505,7 @@ func TestASweepWhoseRunsFailStops(t *testing.T) {
 	if !take(50) || !take(0) {
 		t.Error("it does not go on")
 	}
+	exec(t, s, `UPDATE compactor.sweeps SET status = 'cancelled', ended_at = now()`)
 	never := must(s.Start(t.Context(), SweepOptions{StopShare: 1}))(t)
 	if got := one[float32](t, s, `SELECT stop_share FROM compactor.sweeps WHERE id = $1`, never); got != 1 {
 		t.Errorf("stops at %v", got)
@@ -510,6 +522,7 @@ func TestHowLongASweepTakes(t *testing.T) {
 	}{
 		{SweepRow{}, 0, false},
 		{SweepRow{Due: &due, Remaining: 100}, 0, false},
+		{SweepRow{Due: &due, Remaining: 99, Ended: 1, Worked: time.Second}, 0, false}, // one run tells nothing
 		{SweepRow{Due: &due, Remaining: 40, Waiting: 15, Running: 5, Ended: 40, Worked: 20 * time.Second}, 30 * time.Second, true},
 		{SweepRow{Due: &due, Ended: 100, Worked: time.Second}, 0, true},
 	} {

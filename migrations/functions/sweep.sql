@@ -167,14 +167,22 @@ $$;
 
 -- Starts a sweep over the due sessions of a tenant, or of all with an empty one, which stops after p_window, and when more
 -- than p_stop_share of its latest runs failed. With p_canary, that share of the sessions comes first; the others follow if
--- no more than p_stop_share of its runs failed.
+-- no more than p_stop_share of its runs failed. One that goes over all of these sessions already, open or paused, is an error:
+-- two at once do nothing that one does not.
 CREATE OR REPLACE FUNCTION @schema@.start_sweep(p_tenant text, p_window interval DEFAULT NULL, p_note text DEFAULT '', p_requested_by text DEFAULT '',
     p_stop_share real DEFAULT 0.5, p_canary double precision DEFAULT NULL)
 RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     v_tenant text := @schema@.scope_of(p_tenant);
     v_id     bigint;
+    w        @schema@.sweeps;
 BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('@schema@.schedules/operator', 0));
+    SELECT * INTO w FROM @schema@.sweeps o WHERE o.status IN ('open', 'paused') AND o.tenant IN ('', v_tenant) ORDER BY o.id LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'sweep % (%) is % and goes over the same sessions', w.id, w.entry, w.status USING ERRCODE = 'object_in_use',
+            HINT = CASE w.status WHEN 'open' THEN format('Follow it: compactor sweep watch %s', w.id) ELSE format('Execute: compactor sweep resume %s, or compactor sweep cancel %s', w.id, w.id) END;
+    END IF;
     INSERT INTO @schema@.sweeps (entry, tick, tenant, window_end, note, requested_by, stop_share, canary_share)
     VALUES ('operator', clock_timestamp(), v_tenant, now() + p_window, coalesce(p_note, ''), coalesce(p_requested_by, ''), coalesce(p_stop_share, 0.5),
         nullif(p_canary, 0)) RETURNING id INTO v_id;

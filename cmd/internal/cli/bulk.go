@@ -50,12 +50,15 @@ type bulkFilter struct {
 	Model      string    `placeholder:"MODEL" help:"Only sessions with models whose name begins so."`
 	Policy     policyRef `placeholder:"NAME[@VERSION]" help:"Only runs under this policy."`
 	Strategy   string    `placeholder:"NAME" help:"Only runs with this strategy among their steps."`
-	Trigger    string    `placeholder:"NAME" help:"Only runs with this trigger: nightly, event, operator, application or bulk."`
+	Trigger    string    `placeholder:"NAME" help:"Only runs with this trigger: sweep (or nightly), event, operator, application or bulk."`
 	Outcome    string    `placeholder:"CODE" help:"Only runs with this outcome, such as no_summary."`
 	AllTenants bool      `help:"Runs of every tenant."`
 }
 
 func (f *bulkFilter) Validate() error {
+	if f.Trigger == triggerName(store.TriggerNightly) {
+		f.Trigger = store.TriggerNightly
+	}
 	triggers := []string{"", store.TriggerNightly, store.TriggerEvent, store.TriggerOperator, store.TriggerApplication, store.TriggerBulk}
 	if !slices.Contains(triggers, f.Trigger) {
 		return fmt.Errorf("--trigger: %s: want %s", f.Trigger, strings.Join(triggers[1:], ", "))

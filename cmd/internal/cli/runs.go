@@ -168,8 +168,18 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 	return nil
 }
 
+// triggerName names a trigger for people. That of sweeps has the name of the schedule that was the
+// only one to start them once; who wants a sweep by hand finds its runs under "sweep", too.
+func triggerName(trigger string) string {
+	if trigger == store.TriggerNightly {
+		return "sweep"
+	}
+	return trigger
+}
+
 // runTrigger names what made the run and, after a colon, the trigger of the policy that held.
 func runTrigger(r store.RunRow) string {
+	r.Trigger = triggerName(r.Trigger)
 	if r.Fired == "" {
 		return r.Trigger
 	}

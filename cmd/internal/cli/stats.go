@@ -197,7 +197,7 @@ func printActivity(e *Env, title string, a store.Activity) error {
 			case store.StatusFailed:
 				outcome.As = e.Out.Red
 			}
-			t.Row(o.Trigger, outcome, o.Runs, saved, gain, seconds(o.P50Seconds), seconds(o.P95Seconds), o.ModelFailed)
+			t.Row(triggerName(o.Trigger), outcome, o.Runs, saved, gain, seconds(o.P50Seconds), seconds(o.P95Seconds), o.ModelFailed)
 		}
 		if err := t.Write(); err != nil {
 			return err

@@ -27,7 +27,7 @@ type sweepCmd struct {
 func (*sweepCmd) Help() string {
 	return `A sweep goes over all sessions that are due, once. Each tick of a schedule starts one (entry: the schedule's name), and so does "sweep start" (entry operator). Tenants take turns. Messages that arrive meanwhile, and requested runs, do not wait for it.
 
-It is open, paused, done (all sessions passed), cancelled, or stopped: at the end of its window (of the schedule, or --for), where it goes on at the next tick, or because more than half of its latest runs (--stop-at), a hundred or more, failed, would have made the view larger or got no summary, where an operator resumes it. With --canary, so do the runs of the first sessions, however few, and the others wait for them.
+It is open, paused, ending (all sessions passed, runs left), done, cancelled, or stopped: at the end of its window (of the schedule, or --for), where it goes on at the next tick, or because more than half of its latest runs (--stop-at), a hundred or more, failed, would have made the view larger or got no summary, where an operator resumes it. With --canary, so do the runs of the first sessions, however few, and the others wait for them.
 
 An open or paused sweep has the sessions that it is yet to pass: nothing else looks for them, but a new message gets a run. What was due when a sweep was stopped or cancelled waits for a day, or for the next sweep, a new message or "sweep release"; what becomes due afterwards does not.
 
@@ -87,7 +87,7 @@ func (c *sweepListCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 		if r.Due != nil {
 			due = *r.Due
 		}
-		t.Row(r.ID, r.Entry, cmp.Or(r.Tenant, "all"), term.Styled{Value: r.Status, As: sweepStyle(e.Out, r.Status)}, due, r.Ended,
+		t.Row(r.ID, r.Entry, cmp.Or(r.Tenant, "all"), term.Styled{Value: sweepState(r), As: sweepStyle(e.Out, sweepState(r))}, due, r.Ended,
 			r.Remaining+r.Waiting+r.Running, timeLeft(r), e.since(r.StartedAt))
 	}
 	return t.Write()
@@ -97,7 +97,7 @@ func sweepStyle(o term.Output, status string) func(string) string {
 	switch status {
 	case "done":
 		return o.Green
-	case "open", "paused":
+	case "open", "paused", sweepEnding:
 		return o.Yellow
 	}
 	return o.Red
@@ -190,7 +190,7 @@ func showSweep(ctx context.Context, e *Env, st *store.Store, id int64) error {
 	}
 	if err := e.Out.Pairs(
 		[2]any{"sweep", fmt.Sprintf("%d (%s), %s", r.ID, r.Entry, of)},
-		[2]any{"status", term.Styled{Value: sweepStatus(r), As: sweepStyle(e.Out, r.Status)}},
+		[2]any{"status", term.Styled{Value: sweepStatus(r), As: sweepStyle(e.Out, sweepState(r))}},
 		[2]any{"waits", held},
 		[2]any{"holds back", heldBySweep(holds)},
 		[2]any{"started", r.StartedAt},
@@ -235,10 +235,24 @@ func writeOutcomes(e *Env, outcomes []store.RunOutcome, ended int64) error {
 	return t.Write()
 }
 
-// sweepStatus returns the status with who set it, and why.
+// sweepEnding is the state of a sweep that has passed all sessions and whose last runs are to end.
+const sweepEnding = "ending"
+
+// sweepState returns the status of a sweep, or sweepEnding.
+func sweepState(r store.SweepRow) string {
+	if r.Status == "done" && !r.Settled() {
+		return sweepEnding
+	}
+	return r.Status
+}
+
+// sweepStatus returns the state with who set it, and why.
 func sweepStatus(r store.SweepRow) string {
-	text := r.Status
-	if r.ChangedBy != "" {
+	text := sweepState(r)
+	switch {
+	case r.ChangedBy != "" && r.Status == "open":
+		text += ", resumed by " + r.ChangedBy
+	case r.ChangedBy != "":
 		text += " by " + r.ChangedBy
 	}
 	reason := map[string]string{
