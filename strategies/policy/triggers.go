@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -207,6 +208,53 @@ func (w *words) Visit(node *ast.Node) {
 	if !ok {
 		w.err = errors.New("words, numbers, comparisons, + - * /, && || and not, and nothing else")
 	}
+}
+
+// ValidateUnits returns an error for each condition that compares a time with a bare number: "idle > 5"
+// leaves open 5 of what. Validate takes it, as seconds, for policies that were stored before.
+func (p Policy) ValidateUnits() error {
+	var fs FieldErrors
+	for i, t := range p.Triggers {
+		if c, err := t.compile(); err == nil {
+			node := c.program.Node()
+			bare := &bareTimes{}
+			ast.Walk(&node, bare)
+			fs.Check(bare.word == "", fmt.Sprintf("triggers[%d].when", i), quote(string(t.When)), "a unit with the time that %s is compared with: %s > 5 * minute, hour or day", bare.word, bare.word)
+		}
+	}
+	return fs.Join()
+}
+
+// bareTimes finds a word for a time that is compared with a number alone.
+type bareTimes struct{ word string }
+
+// Visit implements ast.Visitor.
+func (b *bareTimes) Visit(node *ast.Node) {
+	n, ok := (*node).(*ast.BinaryNode)
+	if !ok || !slices.Contains([]string{"==", "!=", "<", "<=", ">", ">="}, n.Operator) {
+		return
+	}
+	for _, side := range [][2]ast.Node{{n.Left, n.Right}, {n.Right, n.Left}} {
+		of, with := wordsIn(side[0]), wordsIn(side[1])
+		zero := false
+		if v, ok := side[1].(*ast.IntegerNode); ok {
+			zero = v.Value == 0
+		}
+		if len(with) > 0 || zero || slices.ContainsFunc(slices.Sorted(maps.Keys(of)), func(name string) bool { return units[name] > 0 }) {
+			continue
+		}
+		for _, w := range Vocabulary() {
+			if w.time != nil && of[w.Name] {
+				b.word = w.Name
+			}
+		}
+	}
+}
+
+func wordsIn(node ast.Node) map[string]bool {
+	w := &words{names: map[string]bool{}}
+	ast.Walk(&node, w)
+	return w.names
 }
 
 // Holds reports whether the condition is true.

@@ -362,3 +362,18 @@ func TestASpecHoldsTriggers(t *testing.T) {
 		t.Errorf("values: %s", got)
 	}
 }
+
+func TestTimesAreComparedWithUnits(t *testing.T) {
+	t.Parallel()
+	for when, word := range map[string]string{
+		"idle > 5": "idle", "5 < age": "age", "tokens > 100 && idle >= 2 * 3": "idle", "time_since_run > 0.5": "time_since_run",
+		"idle > 5 * minute": "", "idle / hour > 5": "", "age > time_since_run": "", "idle > 0": "", "tokens > 5": "", "idle > turns": "",
+	} {
+		p := Default()
+		p.Triggers = []Trigger{{Name: "x", When: When(when)}}
+		err := p.ValidateUnits()
+		if word == "" && err != nil || word != "" && (err == nil || !strings.Contains(err.Error(), word+" > 5 * minute, hour or day")) {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+}

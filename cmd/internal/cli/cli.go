@@ -136,6 +136,7 @@ func run(ctx context.Context, args []string, e *Env) int {
 		return e.fail(ctx, usageError(err))
 	}
 	e.file, e.database = g.ConfigFile, g.Database
+	e.command = parsed.Command()
 	e.flags, e.flagNames = g.values()
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	if err := errors.Join(parsed.BindToProvider(e.Config), parsed.BindToProvider(e.Open)); err != nil {

@@ -30,6 +30,7 @@ type Env struct {
 	file     string // --config
 	database string // --database
 	// The settings of the command line, and the names of their flags, by key.
+	command          string // as kong names it
 	flags, flagNames map[string]string
 
 	loaded  *config.Config
@@ -88,8 +89,33 @@ func (e *Env) Open(ctx context.Context) (*store.Store, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, fmt.Errorf("no answer within %s", openTimeout))
 	defer cancel()
-	e.store, err = store.Open(ctx, StoreConfig(c))
+	if e.store, err = store.Open(ctx, StoreConfig(c)); err == nil {
+		e.warnOfTenant(ctx)
+	}
 	return e.store, err
+}
+
+// creators are the commands for which a tenant that has no sessions yet is none of the kind.
+var creators = []string{"import", "serve", "worker", "scheduler", "fork", "demo", "bench", "migrate", "config"}
+
+// warnOfTenant says that the tenant of the flag has no sessions, which may be meant for later.
+func (e *Env) warnOfTenant(ctx context.Context) {
+	tenant := e.flags["tenant"]
+	if command, _, _ := strings.Cut(e.command, " "); tenant == "" || slices.Contains(creators, command) {
+		return
+	}
+	// A login that may not look is not told.
+	if known, some, err := e.store.HasTenant(ctx, tenant, 8); err == nil && !known {
+		e.note("warning: tenant %s has no sessions (%s)", term.Clean(tenant), someNames("tenants", some))
+	}
+}
+
+// someNames returns "KIND in use: a, b", and "no KIND in use" without any.
+func someNames(kind string, names []string) string {
+	if len(names) == 0 {
+		return "no " + kind + " in use"
+	}
+	return term.Clean(kind + " in use: " + strings.Join(names, ", "))
 }
 
 // key returns the key of a session of the configured tenant.

@@ -57,6 +57,9 @@ func (c *pauseCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 		return listPauses(ctx, e, st)
 	}
 	scope, err := c.scope(e)
+	if err == nil && scope.Model != "" {
+		err = e.warnOfModel(ctx, st, scope.Model)
+	}
 	if err == nil {
 		err = st.PauseRuns(ctx, scope, c.Note, e.by())
 	}

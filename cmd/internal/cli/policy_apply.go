@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 
@@ -72,7 +73,53 @@ func (c *policyApplyCmd) Run(ctx context.Context, e *Env, cfg config.Config) err
 	if len(steps) == 0 && !e.JSON {
 		return nil
 	}
+	for _, s := range steps {
+		if err := e.warnOfMatch(ctx, st, s.to.Match); err != nil {
+			return err
+		}
+	}
 	return c.run(ctx, e, st, steps)
+}
+
+// mostLabels bounds the keys of labels that are looked at.
+const mostLabels = 1000
+
+// warnOfMatch says which keys of a match no session has, which may be meant for later.
+func (e *Env) warnOfMatch(ctx context.Context, st *store.Store, match policy.Match) error {
+	for _, key := range slices.Sorted(maps.Keys(match)) {
+		switch key {
+		case "tenant":
+			known, some, err := st.HasTenant(ctx, match[key], 8)
+			if err != nil {
+				return err
+			}
+			if !known {
+				e.note("warning: match: tenant %s has no sessions (%s)", term.Clean(match[key]), someNames("tenants", some))
+			}
+		case "model":
+			if err := e.warnOfModel(ctx, st, match[key]); err != nil {
+				return err
+			}
+		default:
+			labels, err := st.Labels(ctx, mostLabels)
+			if err != nil {
+				return err
+			}
+			if !slices.Contains(labels, key) {
+				e.note("warning: match: no session has the label %s (%s)", term.Clean(key), someNames("labels", labels[:min(8, len(labels))]))
+			}
+		}
+	}
+	return nil
+}
+
+// warnOfModel says that no session has a model whose name begins so.
+func (e *Env) warnOfModel(ctx context.Context, st *store.Store, prefix string) error {
+	known, err := st.HasModel(ctx, prefix)
+	if err == nil && !known {
+		e.note("warning: no session has a model whose name begins with %s", term.Clean(prefix))
+	}
+	return err
 }
 
 // readPolicy is a policy file with what it extends.

@@ -81,3 +81,29 @@ func TestAPolicyInheritsFromAnother(t *testing.T) {
 		t.Errorf("default is %+v", p)
 	}
 }
+
+// A name that nothing has is said, and taken where it may be meant for later.
+func TestNamesThatNothingHasAreSaid(t *testing.T) {
+	t.Parallel()
+	db, path := fleet(t)
+	for _, args := range [][]string{
+		{"pause", "--tenant", "nope"}, {"resume", "--tenant", "nope"}, {"limit", "set", "--tenant", "nope", "--calls-per-hour", "5"}, {"limit", "clear", "--tenant", "nope"},
+		{"stats", "--tenant", "nope"}, {"sweep", "start", "--tenant", "nope"}, {"sessions", "--tenant", "nope"}, {"runs", "--tenant", "nope"},
+		{"policy", "list", "--tenant", "nope"}, {"policy", "test", "--sample", "3", "--tenant", "nope", "--file", path},
+	} {
+		if r := invoke(t, db, args...); !strings.Contains(r.stderr, "warning: tenant nope has no sessions (tenants in use: default)") {
+			t.Errorf("%v: exit code %d, %s", args, r.code, r.stderr)
+		}
+	}
+	invoke(t, db, "import", file(t, "s.jsonl", conversation("x", 2)), "--tenant", "later").want(t, 0)
+	if r := invoke(t, db, "stats", "--tenant", "later").want(t, 0); strings.Contains(r.stderr, "warning") {
+		t.Error(r.stderr)
+	}
+	invoke(t, db, "pause", "--model", "gptt", "--note", "x").want(t, 0, "no session has a model whose name begins with gptt")
+	typo := strings.NewReplacer("{agent: support}", "{agnet: support, tenant: nope, model: gptt}").Replace(supportPolicy)
+	invoke(t, db, "policy", "apply", "--yes", file(t, "p.yaml", typo)).want(t, 0, "no session has the label agnet (labels in use: agent)",
+		"tenant nope has no sessions (tenants in use: default, later)", "no session has a model whose name begins with gptt", "support@1 is in force")
+	// A policy of a tenant is tried on that tenant.
+	theirs := strings.Replace(supportPolicy, "{agent: support}", "{tenant: later}", 1)
+	invoke(t, db, "policy", "test", "--sample", "3", "--file", file(t, "q.yaml", theirs)).want(t, 0, "x")
+}

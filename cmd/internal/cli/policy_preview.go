@@ -109,6 +109,9 @@ func (c *policyTestCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 		}
 		file = &files[0].PolicyFile
 		file.Policy.ModelTable = cfg.Models.Version()
+		if tenant := file.Match["tenant"]; tenant != "" && e.flags["tenant"] == "" {
+			cfg.Tenant = tenant
+		}
 	}
 	switch v, err := (policyRef{Name: policy.DefaultName}).load(ctx, st); {
 	case errors.Is(err, store.ErrNotFound): // no scheduler has saved its configuration yet
