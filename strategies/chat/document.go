@@ -30,7 +30,7 @@ func (r *Reader) nextDocument(first []byte) ([]byte, int, error) {
 		return nil, 0, r.err
 	}
 	if err != nil {
-		fault := &LineError{Line: start, Err: noValue(err)}
+		fault := &LineError{Line: start, Err: noValue(err), NoRecord: true}
 		if r.document || !in.linesFollow(err) {
 			r.err = io.EOF // a malformed document has no lines to continue with
 			return nil, 0, fault
@@ -39,15 +39,29 @@ func (r *Reader) nextDocument(first []byte) ([]byte, int, error) {
 		return nil, 0, fault
 	}
 	r.document = true
-	end := int(dec.InputOffset())
+	end, within := int(dec.InputOffset()), false
 	for i, l := range in.lines {
 		r.repairs += l.repairs
 		if end <= len(l.clean) {
 			r.line = start + i - 1 // the rest of the line is read under its number
 			in.unread(i+1, l.clean[end:])
+			within = i == 0
 			break
 		}
 		end -= len(l.clean)
+	}
+	// What follows has to be another document.
+	if next, err := r.readLine(); err == nil {
+		if next[0] != '{' && next[0] != '[' {
+			r.repairs = 0
+			if within && r.in.peek() == '{' { // a line among others
+				r.document = false
+			} else {
+				r.err = io.EOF
+			}
+			return nil, 0, &LineError{Line: r.line, Err: errors.New("text after the end of the JSON"), NoRecord: true}
+		}
+		r.unreadLine(next)
 	}
 	var b bytes.Buffer
 	if err := json.Compact(&b, raw); err != nil {
@@ -153,10 +167,4 @@ func (s *source) peek() byte {
 		return 0
 	}
 	return b[0]
-}
-
-// complete reports whether line is valid JSON after sanitizing.
-func complete(line []byte) bool {
-	clean, _ := SanitizeJSON(line)
-	return json.Valid(clean)
 }

@@ -28,7 +28,13 @@ type Session struct {
 type LineError struct {
 	Line int // the first line is 1
 	Err  error
+	// NoRecord reports that the line is neither a session nor a message, as one that was
+	// not written whole.
+	NoRecord bool
 }
+
+// errNoRecord is the error of a value that is neither a session nor a message.
+var errNoRecord = errors.New("no record")
 
 // Error returns the line, the message if known, and the reason. It never quotes content.
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
@@ -52,11 +58,20 @@ type Reader struct {
 	// document reports that the file is JSON over several lines rather than JSONL.
 	document bool
 	started  bool
-	repairs  int // in the current document
+	pieces   [][]byte // further values of the last line
+	last     []byte   // the last value
+	unended  bool     // the last line has no line break
+	repairs  int      // in the current value
 	err      error
 	single   *Session // the session of a file with one message per line
 	gathered bool
 }
+
+// Line returns the number of the line that was read last.
+func (r *Reader) Line() int { return r.line }
+
+// Last returns the JSON value that was read last, sanitized; nil if what was read is no JSON.
+func (r *Reader) Last() json.RawMessage { return r.last }
 
 // Gathered reports whether the last session that Next returned consists of all the messages
 // of a file with one message per line.
@@ -85,7 +100,7 @@ func (r *Reader) Next() (Session, error) {
 		}
 		s, whole, err := r.session(value)
 		if err != nil {
-			return Session{}, &LineError{Line: line, Err: err}
+			return Session{}, &LineError{Line: line, Err: err, NoRecord: errors.Is(err, errNoRecord)}
 		}
 		if whole {
 			return s, nil
@@ -101,17 +116,22 @@ func (r *Reader) NextValue() (value json.RawMessage, line, repairs int, err erro
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	value, repairs = SanitizeJSON(value)
-	repairs += r.repairs
-	r.repairs = 0
-	if !json.Valid(value) {
-		return nil, 0, 0, &LineError{Line: line, Err: errors.New("no valid JSON")}
-	}
+	repairs, r.repairs = r.repairs, 0
 	return value, line, repairs, nil
 }
 
-// value returns the next JSON value of the file and its first line.
+// value returns the next JSON value of the file, sanitized, and its first line.
 func (r *Reader) value() ([]byte, int, error) {
+	r.last = nil
+	value, line, err := r.nextValue()
+	r.last = value
+	return value, line, err
+}
+
+func (r *Reader) nextValue() ([]byte, int, error) {
+	if len(r.pieces) > 0 {
+		return r.piece(r.pieces[0], r.pieces[1:])
+	}
 	if r.err != nil {
 		return nil, 0, r.err
 	}
@@ -122,13 +142,84 @@ func (r *Reader) value() ([]byte, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if !r.started {
-		r.started = true
-		if !complete(line) && (line[0] == '{' || line[0] == '[') {
-			return r.nextDocument(line)
+	first := !r.started
+	r.started = true
+	clean, repairs := SanitizeJSON(line)
+	switch {
+	case json.Valid(clean):
+		r.repairs = repairs
+		return clean, r.line, nil
+	case bytes.IndexByte(line, 0) >= 0: // a run of NUL bytes stands for what was never written
+		all := bytes.FieldsFunc(line, func(c rune) bool { return c == 0 })
+		if len(all) == 0 {
+			return nil, 0, &LineError{Line: r.line, Err: errors.New("NUL bytes"), NoRecord: true}
 		}
+		return r.piece(all[0], all[1:])
+	case glued(clean) != nil:
+		all := glued(clean)
+		r.repairs = repairs
+		return r.piece(all[0], all[1:])
+	case first && (line[0] == '{' || line[0] == '['):
+		return r.nextDocument(line)
 	}
-	return line, r.line, nil
+	return r.piece(line, nil)
+}
+
+// piece returns a part of the last line and keeps the others.
+func (r *Reader) piece(piece []byte, rest [][]byte) ([]byte, int, error) {
+	r.pieces = rest
+	clean, repairs := SanitizeJSON(piece)
+	r.repairs += repairs
+	if err := json.Unmarshal(clean, new(json.RawMessage)); err != nil {
+		r.repairs = 0
+		err = noValue(err)
+		if r.unended && len(rest) == 0 && (clean[0] == '{' || clean[0] == '[') {
+			err = fmt.Errorf("the last line is cut off: %w", err)
+		}
+		return nil, 0, &LineError{Line: r.line, Err: err, NoRecord: true}
+	}
+	return clean, r.line, nil
+}
+
+// glued returns the objects that a line consists of if nothing separates them, else nil.
+func glued(line []byte) (all [][]byte) {
+	if line[0] != '{' || line[len(line)-1] != '}' {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(line))
+	for {
+		var raw json.RawMessage
+		if err := d.Decode(&raw); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil || raw[0] != '{' {
+			return nil
+		}
+		all = append(all, raw)
+	}
+}
+
+// TextFollows reports whether the next line is no JSON, so that what precedes it is not a
+// whole file. It waits for that line.
+func (r *Reader) TextFollows() bool {
+	if len(r.pieces) > 0 {
+		return false
+	}
+	next, err := r.readLine()
+	if err != nil {
+		return false
+	}
+	r.unreadLine(next)
+	return next[0] != '{' && next[0] != '[' && next[0] != 0
+}
+
+// unreadLine returns the last line to the source.
+func (r *Reader) unreadLine(line []byte) {
+	back := bytes.Clone(line)
+	if !r.unended {
+		back = append(back, '\n')
+	}
+	r.in.back = append(back, r.in.back...)
+	r.line--
 }
 
 // readLine returns the next non-empty line, trimmed.
@@ -141,6 +232,7 @@ func (r *Reader) readLine() ([]byte, error) {
 		}
 		if len(line) > 0 {
 			r.line++
+			r.unended = line[len(line)-1] != '\n'
 		}
 		if r.line == 1 {
 			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
@@ -158,8 +250,7 @@ func (r *Reader) readLine() ([]byte, error) {
 // session decodes a session, or adds a single message to the session of the file, in which
 // case whole is false.
 func (r *Reader) session(value []byte) (s Session, whole bool, err error) {
-	value, repairs := SanitizeJSON(value)
-	repairs += r.repairs
+	repairs := r.repairs
 	r.repairs = 0
 	if rawjson.Kind(value) == '[' {
 		s := Session{Repairs: repairs}
@@ -169,11 +260,7 @@ func (r *Reader) session(value []byte) (s Session, whole bool, err error) {
 		return s, true, nil
 	}
 	if rawjson.Kind(value) != '{' {
-		k := rawjson.KindName(value)
-		if !json.Valid(value) {
-			k = "something that is no JSON"
-		}
-		return Session{}, false, fmt.Errorf("want a session, a message or an array of messages, got %s", k)
+		return Session{}, false, fmt.Errorf("%w: want a session, a message or an array of messages, got %s", errNoRecord, rawjson.KindName(value))
 	}
 	var f rawjson.Object
 	if err := json.Unmarshal(value, &f); err != nil {
@@ -185,13 +272,16 @@ func (r *Reader) session(value []byte) (s Session, whole bool, err error) {
 		return s, err == nil, err
 	}
 	if _, ok := f["role"]; !ok {
-		return Session{}, false, errors.New("neither a session (no messages) nor a message (no role)")
+		return Session{}, false, fmt.Errorf("%w: neither a session (no messages) nor a message (no role)", errNoRecord)
 	}
 	n := 0
 	if r.single != nil {
 		n = len(r.single.Messages)
 	}
 	m, err := readMessage(f)
+	if err == nil {
+		err = m.Validate()
+	}
 	if err != nil {
 		return Session{}, false, fmt.Errorf("message %d: %w", n, err)
 	}
@@ -240,7 +330,11 @@ func readMessages(raw json.RawMessage) ([]Message, error) {
 	}
 	ms := make([]Message, len(raws))
 	for i, raw := range raws {
-		if err := ms[i].UnmarshalJSON(raw); err != nil {
+		err := ms[i].UnmarshalJSON(raw)
+		if err == nil {
+			err = ms[i].Validate()
+		}
+		if err != nil {
 			return nil, fmt.Errorf("messages[%d]: %w", i, err)
 		}
 	}

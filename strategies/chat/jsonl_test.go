@@ -111,10 +111,33 @@ func TestReader(t *testing.T) {
 		"neither": {
 			`{"a":1}` + "\n12\nhello\n",
 			[]string{
-				"line 1: neither a session (no messages) nor a message (no role)",
-				"line 2: want a session, a message or an array of messages, got a number",
-				"line 3: want a session, a message or an array of messages, got something that is no JSON",
+				"line 1: no record: neither a session (no messages) nor a message (no role)",
+				"line 2: no record: want a session, a message or an array of messages, got a number",
+				"line 3: no valid JSON at byte 1: invalid character 'h' looking for beginning of value",
 			},
+		},
+		"a last line that is cut off": {
+			msg("1") + "\n" + `{"role":"user","con`,
+			[]string{"line 2: the last line is cut off: no valid JSON at byte 19: unexpected end of JSON input", "/: 1"},
+		},
+		"lines of NUL bytes":         {msg("1") + "\n\x00\x00\x00\x00\n" + msg("2"), []string{"line 2: NUL bytes", "/: 1 2"}},
+		"NUL bytes before a message": {msg("1") + "\n\x00\x00\x00" + msg("2") + "\n" + msg("3") + "\x00\x00", []string{"/: 1 2 3"}},
+		"NUL bytes for the rest of a line": {
+			msg("1") + "\n{\"role\":\"us\x00\x00\x00\x00" + msg("2") + "\n" + msg("3"),
+			[]string{"line 2: no valid JSON at byte 11: unexpected end of JSON input", "/: 1 2 3"},
+		},
+		"messages on one line":          {msg("1") + msg("2") + "\n" + msg("3") + " " + msg("4"), []string{"/: 1 2 3 4"}},
+		"sessions on one line, later":   {session("a", "1") + "\n" + session("b", "2") + session("c", "3"), []string{"a/m: 1", "b/m: 2", "c/m: 3"}},
+		"text behind a document":        {pretty(session("a", "1")) + "\n}", []string{"line 11: text after the end of the JSON"}},
+		"text behind an array":          {"[" + msg("1") + "]\n\n  and more", []string{"/: 1", "line 3: no valid JSON at byte 1: invalid character 'a' looking for beginning of value"}},
+		"text on the line of a session": {session("a", "1") + " and more", []string{"line 1: text after the end of the JSON"}},
+		"text on the first of many lines": {
+			msg("1") + "and more\n" + msg("2") + "\n" + msg("3"),
+			[]string{"line 1: text after the end of the JSON", "/: 2 3"},
+		},
+		"a message that says nothing": {
+			msg("1") + "\n{\"role\":\"user\"}\n" + msg("2"),
+			[]string{"line 2: message 1: content: missing; want a text, parts or tool_calls", "/: 1 2"},
 		},
 		"messages of another type": {`{"messages":{}}`, []string{"line 1: messages: want an array, got an object"}},
 	}

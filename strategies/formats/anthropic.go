@@ -32,6 +32,9 @@ func (d *anthropicEntries) add(o object, _ json.RawMessage) (bool, error) {
 	if role == "" {
 		return false, errors.New("role: missing; want user or assistant")
 	}
+	if k := rawjson.Kind(o["content"]); k != '"' && k != '[' {
+		return false, fmt.Errorf("content: want a string or a list, got %s", rawjson.KindName(o["content"]))
+	}
 	ms, err := fromBlocks(chat.Role(role), o.Take("content"))
 	if err != nil {
 		return false, err
@@ -59,6 +62,9 @@ func fromBlocks(role chat.Role, content json.RawMessage) ([]chat.Message, error)
 		i := parts + len(at) + len(results)
 		switch typ := b.String("type"); {
 		case typ == "tool_use" && role == chat.RoleAssistant:
+			if rawjson.Kind(b["id"]) != '"' || rawjson.Kind(b["name"]) != '"' {
+				fault = errors.Join(fault, fmt.Errorf("content[%d]: tool_use: want an id and a name that are strings", i))
+			}
 			delete(b, "type")
 			m.ToolCalls = append(m.ToolCalls,
 				newCall(b.TakeString("id"), "function", b.TakeString("name"), string(b.Take("input")), "anthropic", b))
@@ -90,6 +96,9 @@ func fromBlocks(role chat.Role, content json.RawMessage) ([]chat.Message, error)
 }
 
 func fromToolResult(b object) (chat.Message, error) {
+	if rawjson.Kind(b["tool_use_id"]) != '"' {
+		return chat.Message{}, errors.New("tool_result: want a tool_use_id that is a string")
+	}
 	delete(b, "type")
 	m := chat.Message{Role: chat.RoleTool, ToolCallID: b.TakeString("tool_use_id")}
 	var err error

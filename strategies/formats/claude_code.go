@@ -2,8 +2,8 @@ package formats
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -35,14 +35,16 @@ type claudeSession struct {
 	messages  []claudeMessage
 	at        map[string]int  // uuid of a line to the number of its message, 0 for the start
 	ids       map[string]bool // uuids of lines that are messages
-	next      int             // number of the next message, from 1; numbers are not reused
+	bodies    map[string][32]byte // hashes of the messages of lines, by uuid
+	queued    []claudeQueued
+	next      int // number of the next message, from 1; numbers are not reused
 	compact   json.RawMessage
 	prompts   []int // numbers of the user's messages
 	report    ReadReport
 }
 
 func newClaudeSession(agent string) *claudeSession {
-	return &claudeSession{agent: agent, common: object{}, at: map[string]int{}, ids: map[string]bool{}}
+	return &claudeSession{agent: agent, common: object{}, at: map[string]int{}, ids: map[string]bool{}, bodies: map[string][32]byte{}}
 }
 
 // claudeMessage is a message and the line it comes from.
@@ -54,32 +56,46 @@ type claudeMessage struct {
 	parent    string
 	number    int
 	values    int // lines
+	first     int // line of the file
 }
 
 // claudeCommon lists the keys that describe where a session ran; they are kept once.
 var claudeCommon = []string{"cwd", "version", "gitBranch", "userType", "slug", "entrypoint"}
 
-func (d *claudeCode) add(value []byte) (*Session, error) {
+func (d *claudeCode) add(value []byte, line int) (*Session, error) {
 	o, err := rawjson.ParseObject(value)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errNoRecord, err)
 	}
 	typ := o.TakeString("type")
 	if typ == "" {
-		return nil, errors.New("type: missing; want user, assistant or another kind of line")
+		return nil, fmt.Errorf("%w: type: missing; want user, assistant or another kind of line", errNoRecord)
 	}
 	side := o.TakeTrue("isSidechain")
+	queued := own(o, "attachment")
+	if typ != "attachment" || queued.String("type") != "queued_command" || blank(queued["prompt"]) {
+		queued = nil
+	}
+	isMessage := typ == "user" || typ == "assistant"
 	s := d.main
-	if side && (typ == "user" || typ == "assistant") {
+	if side && (isMessage || queued != nil) {
 		s = d.sidechain(o)
 	}
 	if s.id == "" {
 		s.id = o.String("sessionId")
 	}
 	s.report.Values++
+	s.report.line, d.main.report.line = line, line
 	switch {
-	case rawjson.Kind(o["message"]) == '{' && (typ == "user" || typ == "assistant"):
-		if err := s.message(typ, o); err != nil {
+	case queued != nil:
+		typ = "user"
+		o.Set("message", rawjson.Build("role", typ, "content", queued.Take("prompt")).JSON(), "attachment", queued.JSON())
+		if mode := queued.String("commandMode"); mode != "" && mode != "prompt" || queued.Object("origin") != nil && queued.Object("origin").String("kind") != "human" {
+			o["isMeta"] = isTrue // another program's
+		}
+		fallthrough
+	case isMessage:
+		if err := s.message(typ, o, queued != nil); err != nil {
 			s.report.Values--
 			return nil, err
 		}
@@ -95,6 +111,10 @@ func (d *claudeCode) add(value []byte) (*Session, error) {
 		if raw := o["compactMetadata"]; raw != nil {
 			s.compact = raw
 		}
+	case typ == "attachment":
+		typ += ":" + own(o, "attachment").String("type")
+	case typ == "queue-operation":
+		s.queue(o)
 	case typ == "summary":
 		d.title = o.String("summary")
 	}
@@ -145,13 +165,23 @@ func (s *claudeSession) parentOf(o object) (index int, known bool) {
 	return slices.BinarySearchFunc(s.messages, n, func(m claudeMessage, n int) int { return m.number - n })
 }
 
-func (s *claudeSession) message(typ string, o object) error {
+func (s *claudeSession) message(typ string, o object, queued bool) error {
 	api := o.Object("message")
+	if k := rawjson.Kind(api["content"]); k != '"' && k != '[' {
+		return fmt.Errorf("message: content: want a string or a list, got %s", rawjson.KindName(api["content"]))
+	}
 	delete(o, "message")
 	role := cmp.Or(api.TakeString("role"), typ)
+	if role != typ {
+		return fmt.Errorf("message: role: want %s as the type of the line, got %.40q", typ, role)
+	}
 	ms, err := fromBlocks(chat.Role(role), api.Take("content"))
 	if err != nil {
 		return err
+	}
+	if s.repeats(o.String("uuid"), ms) {
+		s.report.other("duplicate")
+		return nil
 	}
 	parent, known := s.parentOf(o)
 	if s.joins(role, api.String("id"), ms) {
@@ -159,11 +189,14 @@ func (s *claudeSession) message(typ string, o object) error {
 		return nil
 	}
 	isPrompt := role == string(chat.RoleUser) && ms[0].Role == chat.RoleUser
-	if isPrompt && known {
+	if isPrompt && known && !queued {
 		s.rewind(parent)
 	}
+	if isPrompt {
+		s.said(ms[0].Content.String(), !queued && o["isMeta"] == nil && o["isCompactSummary"] == nil)
+	}
 	s.report.Messages++
-	m := claudeMessage{apiID: api.TakeString("id"), api: api, line: o, values: 1}
+	m := claudeMessage{apiID: api.TakeString("id"), api: api, line: o, values: 1, first: s.report.line}
 	uuid := o.TakeString("uuid")
 	if s.ids[uuid] {
 		o["uuid"] = rawjson.Quote(uuid) // repeated; ids of messages are unique
@@ -199,6 +232,25 @@ func (s *claudeSession) message(typ string, o object) error {
 		s.prompts = append(s.prompts, s.next)
 	}
 	return nil
+}
+
+// repeats reports whether a line with that uuid and these messages was read, and records it.
+func (s *claudeSession) repeats(uuid string, ms []chat.Message) bool {
+	if uuid == "" {
+		return false
+	}
+	var all []byte
+	for i := range ms {
+		all = ms[i].AppendJSON(all)
+	}
+	sum := sha256.Sum256(all)
+	was, known := s.bodies[uuid]
+	s.bodies[uuid] = sum
+	if !known || was != sum {
+		return false
+	}
+	_, found := slices.BinarySearchFunc(s.messages, s.at[uuid], func(m claudeMessage, n int) int { return m.number - n })
+	return found // else the user has left it
 }
 
 // take removes the session's fields from a line, and counts the fields that are dropped.
@@ -297,7 +349,7 @@ func (s *claudeSession) rewind(parent int) {
 			count(&s.report.Other, "joined", 1-m.values)
 		}
 	}
-	count(&s.report.Other, "abandoned", n)
+	s.report.others("abandoned", n, s.messages[parent+1].first)
 	s.messages = s.messages[:parent+1]
 	s.prompts = s.prompts[:left]
 }
@@ -342,6 +394,7 @@ func (s *claudeSession) session(file, title string) Session {
 	if s.agent == "" {
 		setExtra(&out.Extra, "title", quoteIf(title))
 	}
+	s.takeQueued(&out.Report)
 	out.Messages = make([]chat.Message, len(s.messages))
 	for i, m := range s.messages {
 		out.Messages[i] = m.finish(out.Model)

@@ -1,9 +1,11 @@
 package formats
 
 import (
+	"cmp"
+	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -21,16 +23,27 @@ type codex struct {
 	meta   bool
 	turns  []int // indexes of the groups before seen that begin a turn
 	seen   int
+	known  map[string]bool // items by what they say (see itemKey)
+	ids    map[string]bool // keys of items with an id
+	events []codexEvent
 	report ReadReport
 }
 
-func newCodex() decoder { return &codex{} }
+// codexEvent is a user_message event that no item has repeated yet.
+type codexEvent struct {
+	text  string
+	at    time.Time
+	group int // that it stands before
+}
 
-func (d *codex) add(value []byte) (*Session, error) {
+func newCodex() decoder { return &codex{known: map[string]bool{}, ids: map[string]bool{}} }
+
+func (d *codex) add(value []byte, line int) (*Session, error) {
 	o, err := rawjson.ParseObject(value)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errNoRecord, err)
 	}
+	d.report.line, d.items.line = line, line
 	if err := d.line(o, value); err != nil {
 		return nil, err
 	}
@@ -52,7 +65,7 @@ func (d *codex) line(o object, value []byte) error {
 		}
 		d.sessionMeta(o)
 	case payload == nil && typ == "" && o["role"] == nil:
-		return errors.New("neither a line of a rollout (no type) nor an item of one")
+		return fmt.Errorf("%w: neither a line of a rollout (no type) nor an item of one", errNoRecord)
 	case payload == nil && slices.Contains([]string{"session_meta", "response_item", "compacted", "turn_context", "event_msg"}, typ):
 		d.report.other(typ)
 	case payload == nil:
@@ -62,7 +75,7 @@ func (d *codex) line(o object, value []byte) error {
 	case typ == "response_item":
 		return d.item(payload, o["payload"])
 	case typ == "compacted":
-		d.compacted(payload)
+		return d.compacted(payload)
 	case typ == "turn_context":
 		if model := payload.String("model"); model != "" {
 			d.s.Model = model
@@ -72,6 +85,9 @@ func (d *codex) line(o object, value []byte) error {
 		sub := payload.String("type")
 		d.report.other("event_msg:" + sub)
 		var turns int
+		if sub == "user_message" {
+			d.event(payload.String("message"))
+		}
 		if sub == "thread_rolled_back" && json.Unmarshal(rawjson.OrNull(payload["num_turns"]), &turns) == nil {
 			d.rollBack(turns)
 		}
@@ -103,10 +119,24 @@ func (d *codex) sessionMeta(o object) {
 }
 
 func (d *codex) item(o object, raw json.RawMessage) error {
-	if typ := o.String("type"); typ == "ghost_snapshot" || typ == "other" {
-		d.report.other("response_item:" + typ)
+	typ := o.String("type")
+	if typ == "" && o["role"] != nil {
+		typ = "message"
+	}
+	if !isItem(typ) {
+		d.report.other("response_item:" + cmp.Or(typ, "without a type"))
 		return nil
 	}
+	key := itemKey(typ, o, raw)
+	if id := o.String("id"); id != "" && (typ == "message" || o["call_id"] != nil) {
+		if d.ids[id+key] {
+			d.report.other("duplicate") // by a session that was resumed
+			return nil
+		}
+		d.ids[id+key] = true
+	}
+	d.known[key] = true
+	isUser := o.String("role") == string(chat.RoleUser)
 	began, err := d.items.add(o, raw)
 	switch {
 	case err != nil:
@@ -116,32 +146,158 @@ func (d *codex) item(o object, raw json.RawMessage) error {
 	default:
 		d.report.other("joined")
 	}
+	if isUser {
+		d.said(d.items.groups[len(d.items.groups)-1].Content.String())
+	}
 	return nil
 }
 
-func (d *codex) compacted(o object) {
-	summary := o.TakeString("message")
-	d.report.drop(o, "replacement_history")
-	if summary == "" {
-		d.report.other("compacted")
+// itemKey returns what an item says: equal items have one key, whatever their ids.
+func itemKey(typ string, o object, raw json.RawMessage) string {
+	what := string(raw)
+	switch id := o.String("call_id"); {
+	case typ == "message":
+		if c, err := readContent(o["content"], fromItemPart); err == nil {
+			what = o.String("role") + " " + cmp.Or(strings.TrimSpace(c.String()), string(o["content"]))
+		}
+	case id != "":
+		what = id
+	case o.String("encrypted_content") != "":
+		what = o.String("encrypted_content")
+	}
+	sum := sha256.Sum256([]byte(typ + " " + what))
+	return string(sum[:])
+}
+
+// event records what the user said in an event. An item of the user before or after it
+// repeats it, unless the item was never written.
+func (d *codex) event(text string) {
+	if strings.TrimSpace(text) == "" {
 		return
 	}
-	m := chat.Message{Role: chat.RoleUser, Content: chat.TextContent(summary), CreatedAt: d.items.at}
-	setFlag(&m, "is_compact_summary")
-	mergeExtra(&m, "codex", o)
-	d.items.begin(m)
+	for i := len(d.items.groups) - 1; i >= 0 && i >= len(d.items.groups)-20; i-- {
+		if g := &d.items.groups[i]; g.Role == chat.RoleUser && !g.told && strings.Contains(g.Content.String(), strings.TrimSpace(text)) {
+			g.told = true
+			return
+		}
+	}
+	d.events = append(d.events, codexEvent{text: text, at: d.items.at, group: len(d.items.groups)})
+}
+
+// said removes the event that the last item of the user repeats.
+func (d *codex) said(text string) {
+	for i, e := range d.events {
+		if strings.Contains(text, strings.TrimSpace(e.text)) {
+			d.items.groups[len(d.items.groups)-1].told = true
+			d.events = slices.Delete(d.events, i, i+1)
+			return
+		}
+	}
+}
+
+// compacted reads a compaction: its summary, and what stands only in the history that it puts
+// in the place of the former one.
+func (d *codex) compacted(o object) error {
+	summary := o.TakeString("message")
+	history := o.Take("replacement_history")
+	before := len(d.items.groups)
+	if blank(history) {
+		history = json.RawMessage("[]")
+	}
+	last := -1 // group of the last message of the user in the history, if it stands only there
+	d.items.parted = true
+	left := 0
+	err := objects(history, "replacement_history", func(item object, raw json.RawMessage) error {
+		typ := item.String("type")
+		role := chat.Role(item.String("role"))
+		if typ == "" && role != "" {
+			typ = "message"
+		}
+		text := ""
+		if c, err := readContent(item["content"], fromItemPart); err == nil {
+			text = c.String()
+		}
+		key := itemKey(typ, item, raw)
+		isUser := typ == "message" && role == chat.RoleUser
+		if isUser {
+			last = -1
+		}
+		switch {
+		case d.known[key], summary != "" && strings.Contains(text, summary), isUser && d.shortened(text):
+			return nil
+		case typ != "message" && outputs[typ] == "" && !strings.HasSuffix(typ, "_call_output"),
+			typ == "message" && (role != chat.RoleUser && role != chat.RoleAssistant || isContext(text) || strings.TrimSpace(text) == ""):
+			left++ // what the program writes, and what no other model can read
+			return nil
+		}
+		d.known[key] = true
+		n := len(d.items.groups)
+		if _, err := d.items.add(item, raw); err != nil {
+			return err
+		}
+		if isUser {
+			last = n
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i := before; i < len(d.items.groups); i++ {
+		d.items.groups[i].values, d.items.groups[i].resultLines = 0, 0
+	}
+	if summary != "" {
+		d.items.begin(chat.Message{Role: chat.RoleUser, Content: chat.TextContent(summary), CreatedAt: d.items.at})
+		last = len(d.items.groups) - 1
+		d.items.groups[last].values = 0
+	}
+	if last >= 0 {
+		m := &d.items.groups[last].Message
+		setFlag(m, "is_compact_summary")
+		mergeExtra(m, "codex", o)
+	}
+	if left > 0 {
+		d.report.begins(count(&d.report.Dropped, "replacement_history", left), d.report.line)
+	}
+	d.items.parted = true
+	if len(d.items.groups) == before {
+		d.report.other("compacted")
+		return nil
+	}
+	d.items.groups[before].values = 1
 	d.report.Messages++
+	return nil
+}
+
+// cutOut matches what Codex writes in the place of the middle of a long message.
+var cutOut = regexp.MustCompile(`…\d+ (tokens|chars) truncated…`)
+
+// shortened reports whether a text is a message of the user without its middle.
+func (d *codex) shortened(text string) bool {
+	head, tail := text, text
+	at := cutOut.FindStringIndex(text)
+	if at == nil {
+		return false
+	}
+	head, tail = strings.TrimSpace(text[:at[0]]), strings.TrimSpace(text[at[1]:])
+	return slices.ContainsFunc(d.items.groups, func(g itemGroup) bool {
+		said := strings.TrimSpace(g.Content.String())
+		return g.Role == chat.RoleUser && strings.HasPrefix(said, head) && strings.HasSuffix(said, tail)
+	})
 }
 
 // contextPrefixes begin the user messages that Codex itself writes; they are not turns.
 var contextPrefixes = []string{"<environment_context>", "<user_instructions>", "# AGENTS.md"}
 
+func isContext(text string) bool {
+	return slices.ContainsFunc(contextPrefixes, func(p string) bool { return strings.HasPrefix(text, p) })
+}
+
 // rollBack removes the last turns.
 func (d *codex) rollBack(turns int) {
 	gs := d.items.groups
 	for ; d.seen < len(gs); d.seen++ {
-		text := gs[d.seen].Content.String()
-		if gs[d.seen].Role == chat.RoleUser && !slices.ContainsFunc(contextPrefixes, func(p string) bool { return strings.HasPrefix(text, p) }) {
+		if gs[d.seen].Role == chat.RoleUser && !isContext(gs[d.seen].Content.String()) {
 			d.turns = append(d.turns, d.seen)
 		}
 	}
@@ -153,20 +309,28 @@ func (d *codex) rollBack(turns int) {
 	d.turns, d.seen = d.turns[:len(d.turns)-turns], at
 	n := 0
 	for _, g := range gs[at:] {
-		n += g.values + len(g.results)
-		d.report.Messages -= 1 + len(g.results)
-		count(&d.report.Other, "joined", 1-g.values)
+		n += g.values + g.resultLines
+		d.report.Messages -= min(1, g.values) + g.resultLines
+		count(&d.report.Other, "joined", min(1, g.values)-g.values)
 		for _, c := range g.ToolCalls {
 			if d.items.open[c.ID] >= at {
 				delete(d.items.open, c.ID)
 			}
 		}
 	}
-	count(&d.report.Other, "abandoned", n)
+	d.report.others("abandoned", n, gs[at].line)
+	d.events = slices.DeleteFunc(d.events, func(e codexEvent) bool { return e.group > at })
 	d.items.groups = gs[:at]
 }
 
 func (d *codex) end() []Session {
+	for i := len(d.events) - 1; i >= 0; i-- {
+		e := d.events[i]
+		m := chat.Message{Role: chat.RoleUser, Content: chat.TextContent(e.text), CreatedAt: e.at}
+		d.items.groups = slices.Insert(d.items.groups, e.group, itemGroup{Message: m})
+		d.report.Messages++
+		d.report.others("event_msg:user_message", -1, 0)
+	}
 	d.s.Messages = d.items.messages()
 	return gathered(d.s, d.report)
 }

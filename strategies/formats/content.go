@@ -55,6 +55,9 @@ func readContent(raw json.RawMessage, convert convertPart) (chat.Content, error)
 	if err != nil {
 		return chat.Content{}, fmt.Errorf("content: want a string, a list or null, got %s", rawjson.KindName(raw))
 	}
+	if len(all) == 0 {
+		return chat.TextContent(""), nil // said, and nothing
+	}
 	var parts []json.RawMessage
 	for i, part := range all {
 		var o object

@@ -40,7 +40,8 @@ type documents struct {
 
 func (f documentFormat) decoder() decoder { return &documents{documentFormat: f, lines: f.entries()} }
 
-func (d *documents) add(value []byte) (*Session, error) {
+func (d *documents) add(value []byte, line int) (*Session, error) {
+	d.report.line = line
 	if rawjson.Kind(value) == '[' {
 		in := d.entries()
 		err := readEntries(in, value, "")
@@ -82,7 +83,7 @@ func (d *documents) document(o object, lists []string) (*Session, error) {
 		switch kind := rawjson.Kind(raw); {
 		case d.optional && kind == 0:
 			continue
-		case d.optional && kind == '"':
+		case d.optional && kind == '"' && key == lists[0]:
 			raw = rawjson.List([]json.RawMessage{rawjson.Build("role", "user", "content", raw).JSON()})
 		}
 		if err := readEntries(in, raw, key); err != nil {

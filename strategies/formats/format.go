@@ -27,9 +27,9 @@ const Auto = "auto"
 
 // decoder builds sessions from the values of a file.
 type decoder interface {
-	// add reads the next value. It returns the session that the value is, or nil if the
-	// value is a part of one.
-	add(value []byte) (*Session, error)
+	// add reads the next value, which begins on that line. It returns the session that the
+	// value is, or nil if the value is a part of one.
+	add(value []byte, line int) (*Session, error)
 	// end returns the sessions made of several values.
 	end() []Session
 }
@@ -81,6 +81,18 @@ type ReadReport struct {
 	// Dropped counts fields of messages that were left out, by name: they repeat the
 	// content of the message.
 	Dropped map[string]int `json:"dropped,omitempty"`
+	// First holds the line of the first of each kind of Other and Dropped.
+	First map[string]int `json:"first,omitempty"`
+	// Skipped lists the lines that could not be read (see Reader.SkipLines).
+	Skipped []Skipped `json:"skipped,omitempty"`
+
+	line int // that is read
+}
+
+// Skipped is a line that could not be read.
+type Skipped struct {
+	Line   int    `json:"line"`
+	Reason string `json:"reason"`
 }
 
 // Session is a conversation as read.
@@ -92,10 +104,10 @@ type Session struct {
 // maxKinds limits the number of kinds in a report, as the file names them.
 const maxKinds = 64
 
-// count adds n to a kind of m, or to "other" if there are too many kinds.
-func count(m *map[string]int, kind string, n int) {
+// count adds n to a kind of m, or to "other" if there are too many kinds, and returns the kind.
+func count(m *map[string]int, kind string, n int) string {
 	if n == 0 {
-		return
+		return kind
 	}
 	if *m == nil {
 		*m = map[string]int{}
@@ -106,9 +118,46 @@ func count(m *map[string]int, kind string, n int) {
 	if (*m)[kind] += n; (*m)[kind] == 0 {
 		delete(*m, kind)
 	}
+	return kind
 }
 
-func (r *ReadReport) other(kind string) { count(&r.Other, kind, 1) }
+// other counts the value on the line that is read.
+func (r *ReadReport) other(kind string) { r.others(kind, 1, r.line) }
+
+// others counts values of which the first is on that line.
+func (r *ReadReport) others(kind string, n, line int) {
+	if kind = count(&r.Other, kind, n); r.Other[kind] == 0 {
+		delete(r.First, kind)
+		return
+	}
+	r.begins(kind, line)
+}
+
+// begins records the line of a kind unless an earlier one is known.
+func (r *ReadReport) begins(kind string, line int) {
+	if first, known := r.First[kind]; line > 0 && (!known || line < first) {
+		if r.First == nil {
+			r.First = map[string]int{}
+		}
+		r.First[kind] = line
+	}
+}
+
+// metaKinds are the records of logs that are known to be no part of what was said. Of kinds
+// with a colon, the part before it counts.
+var metaKinds = map[string]bool{
+	"joined": true, "sidechain": true, "duplicate": true, // what they hold is in a message
+	"file-history-snapshot": true, "queue-operation": true, "summary": true, "system": true, "progress": true, "last-prompt": true,
+	"permission-mode": true, "mode": true, "custom-title": true, "ai-title": true, "agent-name": true, "pr-link": true,
+	"session_meta": true, "turn_context": true, "event_msg": true, "state": true, "compacted": true,
+	"session": true, "session_info": true, "model_change": true, "thinking_level_change": true, "label": true,
+}
+
+// IsMeta reports whether a kind of ReadReport.Other is known to be no part of the conversation.
+func IsMeta(kind string) bool {
+	group, _, _ := strings.Cut(kind, ":")
+	return metaKinds[group]
+}
 
 // entry counts a value that began a message or is a further part of one.
 func (r *ReadReport) entry(began bool) {
@@ -123,7 +172,7 @@ func (r *ReadReport) entry(began bool) {
 // drop removes a key of o and counts it.
 func (r *ReadReport) drop(o object, key string) {
 	if o.Take(key) != nil {
-		count(&r.Dropped, key, 1)
+		r.begins(count(&r.Dropped, key, 1), r.line)
 	}
 }
 
@@ -192,7 +241,7 @@ type encoder struct {
 
 func (e *encoder) lose(kind string) { e.loseN(kind, 1) }
 
-func (e *encoder) loseN(kind string, n int) { count((*map[string]int)(&e.losses), kind, n) }
+func (e *encoder) loseN(kind string, n int) { _ = count((*map[string]int)(&e.losses), kind, n) }
 
 // excluding returns o without the keys that a writer has its own values for. A value of o for
 // such a key is lost; it had an unusual type.

@@ -143,7 +143,6 @@ func TestLogs(t *testing.T) {
 			other: map[string]int{
 				"turn_context": 1, "joined": 2, "abandoned": 2, "event_msg:thread_rolled_back": 1, "response_item:ghost_snapshot": 1,
 			},
-			dropped: map[string]int{"replacement_history": 1},
 		},
 		"a rollout of the first versions": {
 			in: lines(
@@ -340,7 +339,8 @@ func TestDetect(t *testing.T) {
 		`{"type":"function_call","call_id":"x"}`:                                                  "responses",
 		`[{"from":"human","value":"x"}]`:                                                          "sharegpt",
 		"{\"broken\n" + `{"from":"human","value":"x"}`:                                            "sharegpt",
-		`{"type":"user","sessionId":"x","message":{}}`:                                            "claude-code",
+		`{"type":"user","sessionId":"x","message":{}}`:                                            "chat",
+		`{"type":"user","sessionId":"x","message":{"role":"user","content":"x"}}`:                 "claude-code",
 		`{"type":"session_meta","payload":{}}`:                                                    "codex",
 		`{"type":"session","cwd":"/"}`:                                                            "pi",
 		strings.Repeat("[", 200_000):                                                              "chat",
@@ -357,10 +357,10 @@ func TestDetect(t *testing.T) {
 func TestErrorsNameTheLine(t *testing.T) {
 	t.Parallel()
 	for format, bad := range map[string]map[string]string{
-		"anthropic":   {`{"messages":[{"role":"user","content":[{"type":"tool_result","content":7}]}]}`: "messages[0]: content[0]: content: want a string, a list or null, got a number", `{"content":"SECRET"}`: "role: missing"},
+		"anthropic":   {`{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":7}]}]}`: "messages[0]: content[0]: content: want a string, a list or null, got a number", `{"content":"SECRET"}`: "role: missing"},
 		"responses":   {`{"input":[{"content":"SECRET"}]}`: "input[0]: type: missing"},
 		"sharegpt":    {`{"conversations":[{"value":"SECRET"}]}`: "conversations[0]: from: missing", `{"from":"gpt","value":[]}`: "value: want a string"},
-		"claude-code": {`{"type":"user","message":{"content":{}}}`: "content: want a string, a list or null, got an object", `"SECRET"`: "want an object"},
+		"claude-code": {`{"type":"user","message":{"content":{}}}`: "content: want a string or a list, got an object", `"SECRET"`: "want an object"},
 		"codex":       {`{"type":"response_item","payload":{"type":"message"}}`: "item: role: want a string", `{"x":"SECRET"}`: "neither a line"},
 		"pi":          {`{"type":"message","message":{}}`: "role: missing", `{"type":"message"}`: "message: want an object"},
 	} {

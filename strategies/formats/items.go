@@ -31,6 +31,8 @@ var responsesDocuments = documentFormat{
 // result is placed after the message of its call.
 type items struct {
 	at     time.Time // of the next item
+	line   int       // of the next item
+	parted bool      // the next item begins a message
 	groups []itemGroup
 	open   map[string]int    // calls without a result: id to the index of the group
 	types  map[string]string // types of outputs by call id
@@ -41,7 +43,10 @@ type itemGroup struct {
 	chat.Message
 	results []chat.Message
 	rank    int
-	values  int // items in Message
+	line    int // of the first
+	// values are the lines in Message, and resultLines those in results.
+	values, resultLines int
+	told                bool // an event repeats it
 }
 
 // The order of items in one assistant message.
@@ -61,6 +66,16 @@ var outputs = map[string]string{
 	"apply_patch_call": "apply_patch_call_output",
 }
 
+// isItem reports whether items of that type are read. Others may be messages of other programs,
+// so they are no part of an answer.
+func isItem(typ string) bool {
+	switch typ {
+	case "message", "reasoning", "compaction", "item_reference", "tool_search_output", "program", "program_output", "additional_tools":
+		return true
+	}
+	return strings.HasSuffix(typ, "_call") || strings.HasSuffix(typ, "_call_output") || strings.HasPrefix(typ, "mcp_")
+}
+
 // add reads an item and reports whether it began a message.
 func (d *items) add(o object, raw json.RawMessage) (began bool, err error) {
 	typ := o.TakeString("type")
@@ -73,6 +88,8 @@ func (d *items) add(o object, raw json.RawMessage) (began bool, err error) {
 		return true, d.output(typ, o)
 	case typ == "":
 		return false, errors.New("type: missing; want message, function_call, reasoning or another item")
+	case !isItem(typ), typ == "function_call", strings.HasPrefix(typ, "function_call_output"):
+		return false, fmt.Errorf("type: want message, function_call, reasoning or another item, got %.40q", typ)
 	}
 	o["type"] = rawjson.Quote(typ) // it may also be a part that stands alone
 	c, err := contentOf([]json.RawMessage{fromItemPart(o, raw)})
@@ -86,7 +103,7 @@ func (d *items) add(o object, raw json.RawMessage) (began bool, err error) {
 
 // assistant returns the group that an item of that rank belongs to.
 func (d *items) assistant(rank int) (g *itemGroup, began bool) {
-	if n := len(d.groups); n > 0 {
+	if n := len(d.groups); n > 0 && !d.parted {
 		g := &d.groups[n-1]
 		if g.Role == chat.RoleAssistant && len(g.results) == 0 && joinsRank(g.rank, rank) {
 			g.rank = rank
@@ -101,7 +118,8 @@ func (d *items) assistant(rank int) (g *itemGroup, began bool) {
 
 // begin adds a group for a message.
 func (d *items) begin(m chat.Message) *itemGroup {
-	d.groups = append(d.groups, itemGroup{Message: m, values: 1})
+	d.parted = false
+	d.groups = append(d.groups, itemGroup{Message: m, values: 1, line: d.line})
 	return &d.groups[len(d.groups)-1]
 }
 
@@ -115,6 +133,9 @@ func (d *items) message(o object) (bool, error) {
 	role := chat.Role(o.TakeString("role"))
 	if role == "" {
 		return false, errors.New("role: want a string: user, assistant, system or developer")
+	}
+	if k := rawjson.Kind(o["content"]); k != '"' && k != '[' {
+		return false, fmt.Errorf("content: want a string or a list, got %s", rawjson.KindName(o["content"]))
 	}
 	c, err := readContent(o.Take("content"), fromItemPart)
 	if err != nil {
@@ -194,6 +215,7 @@ func (d *items) output(typ string, o object) error {
 	mergeExtra(&m, "responses", o)
 	if i, ok := d.open[m.ToolCallID]; ok {
 		d.groups[i].results = append(d.groups[i].results, m)
+		d.groups[i].resultLines++
 		delete(d.open, m.ToolCallID)
 		return nil
 	}

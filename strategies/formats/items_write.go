@@ -217,7 +217,7 @@ func (e *encoder) itemParts(m *chat.Message) (parts []json.RawMessage, items []o
 			items = append(items, p.object)
 		case p.IsReasoning():
 			e.lose("reasoning")
-		case slices.Contains(notInResponses, p.Type) || m.Role != chat.RoleAssistant || p.object == nil || p.Type == "":
+		case slices.Contains(notInResponses, p.Type) || m.Role != chat.RoleAssistant || p.object == nil || !isItem(p.Type):
 			e.lose("part " + p.Type)
 		default:
 			if len(parts) > 0 {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/internal/rawjson"
@@ -28,19 +29,21 @@ type piEntry struct {
 	kind       string
 	message    *chat.Message
 	model      string
+	line       int
 }
 
 func newPi() decoder { return &pi{byID: map[string]int{}} }
 
-func (d *pi) add(value []byte) (*Session, error) {
+func (d *pi) add(value []byte, line int) (*Session, error) {
 	o, err := rawjson.ParseObject(value)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errNoRecord, err)
 	}
 	typ := o.TakeString("type")
 	if typ == "" {
-		return nil, errors.New("type: missing; want session, message or another kind of entry")
+		return nil, fmt.Errorf("%w: type: missing; want session, message or another kind of entry", errNoRecord)
 	}
+	d.report.line = line
 	if typ == "session" && !d.header {
 		d.header = true
 		d.report.Values++
@@ -50,7 +53,7 @@ func (d *pi) add(value []byte) (*Session, error) {
 		return nil, nil
 	}
 	_, linked := o["parentId"]
-	e := piEntry{id: o.TakeString("id"), parent: o.TakeString("parentId"), linked: linked, kind: typ}
+	e := piEntry{id: o.TakeString("id"), parent: o.TakeString("parentId"), linked: linked, kind: typ, line: line}
 	at := takeTime(o, "timestamp")
 	switch typ {
 	case "message":
@@ -94,6 +97,10 @@ func (d *pi) add(value []byte) (*Session, error) {
 		mergeExtra(m, "pi", o)
 	}
 	d.report.Values++
+	if i, known := d.byID[e.id]; known && e.message != nil && reflect.DeepEqual(d.entries[i].message, e.message) {
+		d.report.other("duplicate")
+		return nil, nil
+	}
 	if e.id != "" {
 		d.byID[e.id] = len(d.entries)
 	}
@@ -127,7 +134,9 @@ func (d *pi) message(o object) (*chat.Message, error) {
 		setFlag(&m, "is_compact_summary")
 		o["role"] = rawjson.Quote(role)
 	default:
-		m.Role = chat.Role(role)
+		if m.Role = chat.Role(role); o["content"] == nil {
+			return nil, errors.New("message: content: missing; want a string or a list")
+		}
 		if role == "custom" || role == "hookMessage" {
 			m.Role = chat.RoleUser
 			setFlag(&m, "is_meta")
@@ -148,6 +157,9 @@ func (d *pi) message(o object) (*chat.Message, error) {
 func (d *pi) assistant(m *chat.Message, o object) error {
 	m.Role = chat.RoleAssistant
 	raw := o.Take("content")
+	if raw == nil {
+		return errors.New("message: content: missing; want a string or a list")
+	}
 	if model := o.String("model"); model != "" && model == d.s.Model {
 		delete(o, "model")
 	}
@@ -181,9 +193,9 @@ func (d *pi) end() []Session {
 	for i, e := range d.entries {
 		switch {
 		case on != nil && !on[i]:
-			d.report.other("abandoned")
+			d.report.others("abandoned", 1, e.line)
 		case e.message == nil:
-			d.report.other(e.kind)
+			d.report.others(e.kind, 1, e.line)
 			if e.model != "" {
 				d.s.Model = e.model
 			}

@@ -2,7 +2,9 @@ package formats
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -14,9 +16,19 @@ const headSize = 256 << 10
 // Reader reads the sessions of a file. One session is in memory at a time, with
 // those of its sub-agents where the file is a log.
 type Reader struct {
+	// SkipLines leaves out the lines of a session that are no record at all and lists them in
+	// its report, unless they are more than its messages. A message that is invalid is an
+	// error with SkipLines, too, and its session is not read then.
+	SkipLines bool
+
 	format  Format
 	chat    *chat.Reader
 	dec     decoder // nil for chat, which is read by chat itself
+	refused error   // the file is none of the format
+	faults  []*chat.LineError // to be returned
+	skipped []*chat.LineError // by SkipLines
+	broken  bool     // a fault that is not skipped
+	ready   *Session // read before the faults were returned
 	queue   []Session
 	ended   bool
 	pending int // repairs of values that are parts of a session
@@ -28,19 +40,36 @@ type Reader struct {
 // of r, for which it waits.
 func NewReader(r io.Reader, name string) (*Reader, error) {
 	in := bufio.NewReaderSize(r, headSize)
+	out := &Reader{chat: chat.NewReader(in)}
+	if mark, _ := in.Peek(4); isUTF16(mark) {
+		out.refused = &chat.LineError{Line: 1, Err: errors.New("the text is UTF-16: convert it to UTF-8")}
+	}
 	if name == Auto {
 		head, _ := in.Peek(headSize) // an error comes again when it is read
-		name = Detect(head)
+		var line int
+		var looks string
+		if name, looks, line = detect(head); looks != "" && out.refused == nil {
+			out.refused = &chat.LineError{Line: line, Err: notRead(looks)}
+		}
 	}
 	f, err := Lookup(name)
 	if err != nil {
 		return nil, err
 	}
-	out := &Reader{format: f, chat: chat.NewReader(in)}
+	out.format = f
 	if f.decoder != nil {
 		out.dec = f.decoder()
 	}
 	return out, nil
+}
+
+// errNoRecord is the error of a value that is no record of its format at all.
+var errNoRecord = errors.New("no record of the format")
+
+// isUTF16 reports whether a text begins with the mark of UTF-16, or with ASCII in it.
+func isUTF16(b []byte) bool {
+	return bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff")) ||
+		len(b) == 4 && (b[0] != 0 && b[1] == 0 && b[2] != 0 && b[3] == 0 || b[0] == 0 && b[1] != 0 && b[2] == 0 && b[3] != 0)
 }
 
 // Format returns the format of the file.
@@ -48,18 +77,108 @@ func (r *Reader) Format() Format { return r.format }
 
 // Gathered reports whether the last session of Next was made of all values of the file, so
 // that it lacks those that could not be read.
-func (r *Reader) Gathered() bool { return r.gathered || r.chat.Gathered() }
+func (r *Reader) Gathered() bool { return r.gathered }
 
 // Next returns the next session, and io.EOF after the last one. After a *chat.LineError, for
-// a value that is invalid, Next continues with the following value; any other error is that
-// of the underlying reader and is returned by all further calls.
+// a value that is invalid, Next continues with the following value, unless the value shows
+// that the file is of another format; any other error is that of the underlying reader and is
+// returned by all further calls. Messages are valid (see chat.Message.Validate).
 func (r *Reader) Next() (Session, error) {
-	if r.dec == nil {
-		s, err := r.chat.Next()
-		if err != nil {
-			return Session{}, err
+	for {
+		switch s, refused := r.ready, r.refused; {
+		case refused != nil:
+			r.refused = io.EOF
+			return Session{}, refused
+		case len(r.faults) > 0:
+			fault := r.faults[0]
+			r.faults = r.faults[1:]
+			return Session{}, fault
+		case s != nil:
+			r.ready = nil
+			return *s, nil
 		}
-		return Session{Session: s}, nil
+		s, err := r.next()
+		if err == nil && r.gathered && r.SkipLines && r.broken {
+			continue // its faults have been returned
+		}
+		if err == nil {
+			err = r.check(&s)
+		}
+		var fault *chat.LineError
+		switch {
+		case errors.As(err, &fault):
+			r.fault(fault)
+		case errors.Is(err, io.EOF):
+			if len(r.skipped) == 0 {
+				return Session{}, io.EOF
+			}
+			r.faults, r.skipped = r.skipped, nil
+		case err != nil:
+			return Session{}, err
+		default:
+			r.ready = &s
+			if r.gathered {
+				continue
+			}
+			// Lines between sessions are no lines of a session.
+			r.faults, r.skipped = r.skipped, nil
+			if r.chat.TextFollows() {
+				if _, err := r.next(); errors.As(err, &fault) { // before what it follows
+					r.fault(fault)
+					r.faults, r.skipped = append(r.faults, r.skipped...), nil
+				}
+			}
+		}
+	}
+}
+
+// fault records a value that cannot be read: to be skipped, or to be returned.
+func (r *Reader) fault(fault *chat.LineError) {
+	looks := foreignValue(r.chat.Last())
+	switch {
+	case looks != "":
+		r.refused = &chat.LineError{Line: fault.Line, Err: fmt.Errorf("%w (%w)", notRead(looks), fault.Err)}
+	case errors.Is(fault, chat.ErrForeign):
+		r.refused = fault
+	case fault.NoRecord && r.SkipLines:
+		r.skipped = append(r.skipped, fault)
+	default:
+		r.broken = r.broken || !fault.NoRecord
+		r.faults = append(r.faults, fault)
+	}
+}
+
+// check completes a session, and returns why it cannot be one.
+func (r *Reader) check(s *Session) error {
+	line := r.chat.Line()
+	for i := range s.Messages {
+		if err := s.Messages[i].Validate(); err != nil {
+			return &chat.LineError{Line: line, Err: fmt.Errorf("messages[%d]: %w", i, err)}
+		}
+	}
+	if !r.gathered {
+		return nil
+	}
+	skipped := r.skipped
+	r.skipped = nil
+	switch n := len(skipped); {
+	case n > len(s.Messages):
+		return &chat.LineError{Line: skipped[0].Line, Err: fmt.Errorf("not certainly of the format %s, as %d values cannot be read: %w", r.format.Name, n, skipped[0].Err)}
+	case len(s.Messages) == 0:
+		return &chat.LineError{Line: 1, Err: fmt.Errorf("no message of the format %s in %d values", r.format.Name, s.Report.Values)}
+	}
+	for _, fault := range skipped {
+		s.Report.Skipped = append(s.Report.Skipped, Skipped{Line: fault.Line, Reason: fault.Err.Error()})
+	}
+	return nil
+}
+
+// next returns the next session.
+func (r *Reader) next() (Session, error) {
+	if r.dec == nil {
+		one, err := r.chat.Next()
+		r.gathered = r.chat.Gathered()
+		return Session{Session: one}, err
 	}
 	for {
 		if len(r.queue) > 0 {
@@ -84,10 +203,10 @@ func (r *Reader) Next() (Session, error) {
 			}
 			continue
 		}
-		s, err := r.dec.add(value)
+		s, err := r.dec.add(value, line)
 		switch {
 		case err != nil:
-			return Session{}, &chat.LineError{Line: line, Err: err}
+			return Session{}, &chat.LineError{Line: line, Err: err, NoRecord: errors.Is(err, errNoRecord)}
 		case s == nil:
 			r.pending += repairs
 		default:

@@ -105,7 +105,7 @@ func (g *generator) user() {
 
 func (g *generator) content(role chat.Role) chat.Content {
 	if g.empty && g.chance("empty") {
-		return chat.Content{Null: true}
+		return chat.TextContent("")
 	}
 	text := words.Draw(g.T, "text")
 	var parts []any

@@ -49,13 +49,10 @@ func (d *shareEntries) add(o object, _ json.RawMessage) (bool, error) {
 		return false, errors.New("from: missing; want system, human, gpt or tool")
 	}
 	raw := o.Take("value")
-	if k := rawjson.Kind(raw); k != '"' && k != 0 {
+	if k := rawjson.Kind(raw); k != '"' {
 		return false, fmt.Errorf("value: want a string, got %s", rawjson.KindName(raw))
 	}
-	var value string
-	if raw != nil {
-		value = rawjson.Text(raw)
-	}
+	value := rawjson.Text(raw)
 	role, known := shareRoles[from]
 	if !known {
 		role = chat.Role(from)

@@ -1,0 +1,120 @@
+package chat
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/sessionstore/compactor/strategies/internal/rawjson"
+)
+
+// ErrForeign is the error of a message in the format of another API.
+var ErrForeign = errors.New("not chat-completions")
+
+// Validate returns why a message that was read as chat-completions cannot be stored, nil if it
+// can: a role that the format does not have, a message of the user or the assistant that holds
+// nothing, or calls, results and contents where the format of another API has them, which
+// would be stored as if they were not there. The error names the field and the format, and
+// never quotes content. The database refuses the same (the SQL function parse_messages).
+func (m *Message) Validate() error {
+	switch m.Role {
+	case RoleSystem, RoleDeveloper, RoleUser, RoleAssistant, RoleTool, "function": // the last is of before tools
+	default:
+		return fmt.Errorf("role: want system, developer, user, assistant or tool, got %.40q", string(m.Role))
+	}
+	if format := m.foreign(); format != "" {
+		return fmt.Errorf("%w: %s", ErrForeign, format)
+	}
+	if (m.Role == RoleUser || m.Role == RoleAssistant) && m.holdsNothing() {
+		return errors.New("content: missing; want a text, parts or tool_calls")
+	}
+	return nil
+}
+
+// holdsNothing reports whether a message has neither content nor calls, nor anything else that
+// a model can have said. An empty string is content, as models answer it.
+func (m *Message) holdsNothing() bool {
+	if !m.Content.Null && (m.Content.Parts == nil || len(m.Content.Parts) > 0) || len(m.ToolCalls) > 0 || m.Reasoning != "" {
+		return false
+	}
+	for key, raw := range m.Extra {
+		if saidKey.MatchString(key) && filled(raw) {
+			return false
+		}
+	}
+	return true
+}
+
+// saidKey matches the keys beside content and tool_calls that hold what a model said.
+var saidKey = regexp.MustCompile(`^(function_call|refusal|audio)$|reasoning|thinking`)
+
+// callPart matches the types of parts that are calls, and resultPart of those the results.
+var (
+	callPart   = regexp.MustCompile(`^(dynamic-)?(tool|function)`)
+	resultPart = regexp.MustCompile(`[rR]esult|[rR]esponse|_output`)
+)
+
+// foreign names the format of another API that the message is in, "" for none.
+func (m *Message) foreign() string {
+	var call, result string
+	for _, p := range m.Content.Parts {
+		typ := p.Type
+		if typ == "" && rawjson.Kind(p.Raw) == '{' {
+			o, _ := rawjson.ParseObject(p.Raw)
+			for _, key := range []string{"toolUse", "toolResult"} {
+				if rawjson.Kind(o[key]) != 0 && rawjson.Kind(o[key]) != 'n' {
+					typ = key
+				}
+			}
+		}
+		switch {
+		case !callPart.MatchString(typ):
+		case resultPart.MatchString(typ):
+			result = max(result, typ)
+		default:
+			call = max(call, typ)
+		}
+	}
+	if len(m.ToolCalls) > 0 {
+		call = ""
+	}
+	if m.ToolCallID != "" {
+		result = ""
+	}
+	first := func(key string) (rawjson.Object, bool) {
+		all, err := rawjson.ParseArray(m.Extra[key])
+		if err != nil || len(all) == 0 {
+			return nil, false
+		}
+		o, err := rawjson.ParseObject(all[0])
+		return o, err == nil
+	}
+	parts, hasParts := first("parts")
+	_, invocations := first("toolInvocations")
+	_, contents := first("contents")
+	in := cmp.Or(call, result)
+	switch {
+	case call == "tool_use" && m.Role == RoleAssistant || result == "tool_result" && m.Role == RoleUser:
+		return "Anthropic format (" + in + " in content): read it as anthropic (--format), or convert it to chat-completions"
+	case call == "tool-call" || result == "tool-result":
+		return foreignFormat("Vercel AI SDK", in+" in content")
+	case call == "toolUse" || result == "toolResult":
+		return foreignFormat("Bedrock Converse", in+" in content")
+	case in != "" && in != "tool_use" && in != "tool_result" && (m.Role == RoleUser || m.Role == RoleAssistant):
+		return foreignFormat("another", in+" in content")
+	case hasParts && parts["type"] == nil:
+		return foreignFormat("Gemini", "parts")
+	case hasParts:
+		return foreignFormat("Vercel AI SDK", "parts")
+	case invocations:
+		return foreignFormat("Vercel AI SDK", "toolInvocations")
+	case contents:
+		return foreignFormat("Agent Framework", "contents")
+	}
+	return ""
+}
+
+func foreignFormat(name, sign string) string {
+	return name + " format (" + sign + "): convert it to chat-completions"
+}

@@ -1,0 +1,86 @@
+package formats
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// claudeQueued is what the user typed while the agent worked. Claude Code repeats it as a line
+// of the user or as an attachment when the model gets it; older versions, and a program that
+// was ended before, leave it in the queue alone.
+type claudeQueued struct {
+	content chat.Content
+	at      time.Time
+	after   int  // number of the message that it follows
+	taken   bool // out of the queue, to be a line of the user
+}
+
+// queue reads an operation on the queue. What the user takes back to edit (popAll) was not said.
+func (s *claudeSession) queue(o object) {
+	c, err := readContent(o["content"], fromAnthropicPart)
+	text := strings.TrimSpace(c.String())
+	if err != nil {
+		return
+	}
+	switch o.String("operation") {
+	case "enqueue":
+		if text != "" && !strings.HasPrefix(text, "<task-notification>") {
+			s.queued = append(s.queued, claudeQueued{content: c, at: takeTime(o, "timestamp"), after: s.next})
+		}
+	case "remove": // taken up between two steps
+		for i := range s.queued {
+			if text == "" || strings.TrimSpace(s.queued[i].content.String()) == text {
+				s.queued[i].after = s.next
+				return
+			}
+		}
+	case "dequeue":
+		for i := range s.queued {
+			if !s.queued[i].taken {
+				s.queued[i].taken, s.queued[i].after = true, s.next
+				return
+			}
+		}
+	case "popAll":
+		s.queued = nil
+	}
+}
+
+// said removes from the queue what a line of the user repeats, alone or among others. What was
+// taken out of the queue for it may read differently there, as a command that was expanded.
+func (s *claudeSession) said(text string, typed bool) {
+	done := map[string]bool{}
+	text = "\n" + strings.TrimSpace(text) + "\n"
+	s.queued = slices.DeleteFunc(s.queued, func(q claudeQueued) bool {
+		line := "\n" + strings.TrimSpace(q.content.String()) + "\n"
+		if done[line] || !strings.Contains(text, line) {
+			return typed && q.taken
+		}
+		done[line] = true
+		return true
+	})
+}
+
+// takeQueued inserts what stands in the queue alone, behind the results of the message that it
+// follows, unless the user has left that message.
+func (s *claudeSession) takeQueued(r *ReadReport) {
+	for _, q := range s.queued {
+		at, found := slices.BinarySearchFunc(s.messages, q.after, func(m claudeMessage, n int) int { return m.number - n })
+		if !found && q.after > 0 {
+			continue
+		}
+		if found {
+			at++
+		}
+		for at < len(s.messages) && (s.messages[at].Role == chat.RoleTool || s.messages[at].number == q.after) {
+			at++
+		}
+		m := claudeMessage{Message: chat.Message{Role: chat.RoleUser, Content: q.content, CreatedAt: q.at}, line: object{}, api: object{}, number: q.after}
+		s.messages = slices.Insert(s.messages, at, m)
+		r.Messages++
+		r.others("queue-operation", -1, 0)
+	}
+}
