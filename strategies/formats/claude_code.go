@@ -33,8 +33,8 @@ type claudeSession struct {
 	id, agent string
 	common    object // claudeCommon of the first line that has them
 	messages  []claudeMessage
-	at        map[string]int  // uuid of a line to the number of its message, 0 for the start
-	ids       map[string]bool // uuids of lines that are messages
+	at        map[string]int      // uuid of a line to the number of its message, 0 for the start
+	ids       map[string]bool     // uuids of lines that are messages
 	bodies    map[string][32]byte // hashes of the messages of lines, by uuid
 	queued    []claudeQueued
 	next      int // number of the next message, from 1; numbers are not reused

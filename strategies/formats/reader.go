@@ -23,12 +23,12 @@ type Reader struct {
 
 	format  Format
 	chat    *chat.Reader
-	dec     decoder // nil for chat, which is read by chat itself
-	refused error   // the file is none of the format
+	dec     decoder           // nil for chat, which is read by chat itself
+	refused error             // the file is none of the format
 	faults  []*chat.LineError // to be returned
 	skipped []*chat.LineError // by SkipLines
-	broken  bool     // a fault that is not skipped
-	ready   *Session // read before the faults were returned
+	broken  bool              // a fault that is not skipped
+	ready   *Session          // read before the faults were returned
 	queue   []Session
 	ended   bool
 	pending int // repairs of values that are parts of a session
