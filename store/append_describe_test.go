@@ -146,7 +146,7 @@ func drawMessage(t *rapid.T) NewMessage {
 			`{"type":"input_audio"}`, `{}`, `{"type":"output_text","refusal":"x"}`, `{"type":"","text":"x"}`,
 		})
 		m.Content = chat.Content{Parts: []chat.Part{}}
-		for _, raw := range rapid.SliceOfN(part, 0, 3).Draw(t, "parts") {
+		for _, raw := range rapid.SliceOfN(part, 1, 3).Draw(t, "parts") {
 			m.Content.Parts = append(m.Content.Parts, chat.Part{Raw: json.RawMessage(raw)})
 		}
 		if rapid.Bool().Draw(t, "calls, whatever the role") {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	stdcmp "cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -77,6 +78,75 @@ func TestAppendRefusesMessagesInOtherFormatsAndNamesTheWayIn(t *testing.T) {
 	}
 	wantDescribed(t, s, k)
 	wantConsistent(t, s)
+}
+
+// What is read from a file and what is appended obey one rule, which Go and SQL each have.
+func TestGoAndSQLRefuseTheSameMessages(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	call := `"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]`
+	for message, refused := range map[string]string{
+		`{"role":"user"}`:                                                                 "content: missing",
+		`{"role":"user","content":null}`:                                                  "content: missing",
+		`{"role":"user","content":[]}`:                                                    "content: missing",
+		`{"role":"assistant","content":null}`:                                             "content: missing",
+		`{"role":"assistant","tool_calls":[]}`:                                            "content: missing",
+		`{"role":"assistant","refusal":null,"audio":null}`:                                "content: missing",
+		`{"role":"assistant","reasoning":"","reasoning_details":[]}`:                      "content: missing",
+		`{"role":"assistant","name":"bob","created_at":"2026-01-02"}`:                     "content: missing",
+		`{"role":"user","message":{"content":"x"}}`:                                       "content: missing",
+		`{"role":"user","blocks":[{"block_type":"text","text":"x"}]}`:                     "content: missing",
+		`{"role":"user","message":"x"}`:                                                   "content: missing",
+		`{"role":"assistant","content":[{"type":"tool-f","input":{}}]}`:                   "(tool-f in content)",
+		`{"role":"assistant","content":[{"type":"toolRequest"}]}`:                         "(toolRequest in content)",
+		`{"role":"user","content":[{"type":"toolResponse"}]}`:                             "(toolResponse in content)",
+		`{"role":"assistant","content":[{"type":"dynamic-tool"}]}`:                        "(dynamic-tool in content)",
+		`{"role":"assistant","content":[{"type":"function_call"}]}`:                       "(function_call in content)",
+		`{"role":"assistant","content":[{"type":"tool_use"}]}`:                            "(tool_use in content)",
+		`{"role":"user","content":[{"type":"tool_result"}]}`:                              "(tool_result in content)",
+		`{"role":"assistant","content":[{"toolUse":{}}]}`:                                 "(toolUse in content)",
+		`{"role":"user","content":[{"toolResult":{}}]}`:                                   "(toolResult in content)",
+		`{"role":"tool","content":[{"type":"tool-result"}]}`:                              "(tool-result in content)",
+		`{"role":"user","content":"x","parts":[{"text":"x"}]}`:                            "(parts)",
+		`{"role":"user","content":"x","parts":[{"type":"text"}]}`:                         "(parts)",
+		`{"role":"user","content":"x","toolInvocations":[{}]}`:                            "(toolInvocations)",
+		`{"role":"user","content":"x","contents":[{}]}`:                                   "(contents)",
+		`{"role":"user","content":""}`:                                                    "",
+		`{"role":"assistant","content":""}`:                                               "",
+		`{"role":"assistant","content":[{"type":"text","text":""}]}`:                      "",
+		`{"role":"assistant",` + call + `}`:                                               "",
+		`{"role":"assistant","content":null,"function_call":{"name":"f","arguments":""}}`: "",
+		`{"role":"assistant","content":null,"refusal":"no"}`:                              "",
+		`{"role":"assistant","content":null,"audio":{"id":"a"}}`:                          "",
+		`{"role":"assistant","content":null,"reasoning_content":"hm"}`:                    "",
+		`{"role":"assistant","content":null,"reasoning":"hm"}`:                            "",
+		`{"role":"assistant","content":null,"reasoning_details":[{"data":"x"}]}`:          "",
+		`{"role":"assistant","content":null,"thinking_blocks":[{"type":"thinking"}]}`:     "",
+		`{"role":"assistant","content":null,"codex_reasoning_items":[{"id":"rs"}]}`:       "",
+		`{"role":"assistant","content":[{"type":"thinking","thinking":"hm"}]}`:            "",
+		`{"role":"assistant","content":[{"type":"tool_use","id":"a"}],` + call + `}`:      "",
+		`{"role":"assistant","content":[{"type":"tool_call","id":"a"}],` + call + `}`:     "",
+		`{"role":"assistant","content":[{"type":"server_tool_use","id":"a"}]}`:            "",
+		`{"role":"assistant","content":[{"type":"web_search_call","id":"a"}]}`:            "",
+		`{"role":"tool","tool_call_id":"a","content":[{"type":"tool_reference"}]}`:        "",
+		`{"role":"tool","tool_call_id":"a"}`:                                              "",
+		`{"role":"tool","content":"x"}`:                                                   "",
+		`{"role":"system"}`:                                                               "",
+		`{"role":"user","content":[{"type":"image_url","image_url":{"url":"u"}}]}`:        "",
+		`{"role":"user","content":"x","parts":[],"contents":null}`:                        "",
+	} {
+		var m chat.Message
+		err := m.UnmarshalJSON([]byte(message))
+		if err == nil {
+			err = m.Validate()
+		}
+		fault := one[string](t, s, `SELECT coalesce(fault, '') FROM compactor.parse_messages(json_build_array($1::json), NULL)`, message)
+		for from, got := range map[string]string{"Go": fmt.Sprint(err), "SQL": stdcmp.Or(fault, "<nil>")} {
+			if want := stdcmp.Or(refused, "<nil>"); !strings.Contains(got, want) {
+				t.Errorf("%s: %s: %s, want %s", from, message, got, want)
+			}
+		}
+	}
 }
 
 func TestAppendFormatTakesWhatFormatsRead(t *testing.T) {

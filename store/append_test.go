@@ -113,7 +113,7 @@ func TestAppendKeepsTheMessageAsReceivedWithoutItsEnvelope(t *testing.T) {
 		`{ "z" : 1e2, "role":"user",  "content":"ü \u00fc \/ \n", "a": [ 1.0, {"b":2 , "a":1} ] }`:                                                                        `{ "z" : 1e2, "role":"user",  "content":"ü \u00fc \/ \n", "a": [ 1.0, {"b":2 , "a":1} ] }`,
 		`{"id":"x","role":"user","z":1e2,"content":"\/","token_count":3,"token_counter":"t","source_id":"memory","created_at":"2025-01-02","a":[ 1.0, {"b":2 , "a":1} ]}`: `{"role":"user","z":1e2,"content":"\/","a":[ 1.0, {"b":2 , "a":1} ]}`,
 		`{"role":"user","content":"a","id":null,"created_at":null}`:                                                                                                       `{"role":"user","content":"a"}`,
-		`{"role":"user","content":null,"created_at":"the day after tomorrow"}`:                                                                                            `{"role":"user","content":null,"created_at":"the day after tomorrow"}`,
+		`{"role":"tool","content":null,"created_at":"the day after tomorrow"}`:                                                                                            `{"role":"tool","content":null,"created_at":"the day after tomorrow"}`,
 		`{"role":"tool","content":"id","tool_call_id":null}`:                                                                                                              `{"role":"tool","content":"id","tool_call_id":null}`,
 		`{"id":"y","role":"user","content":"a","é\"\u0041":1}`:                                                                                                            `{"role":"user","content":"a","é\"A":1}`,
 	} {
@@ -240,9 +240,9 @@ func TestAppendTakesOddMessages(t *testing.T) {
 	deep := strings.Repeat("[", 500) + strings.Repeat("]", 500)
 	odd := []string{
 		`{"role":"narrator","content":"meanwhile"}`,
-		`{"role":"user","content":""}`, `{"role":"user","content":null}`, `{"role":"user"}`, `{"role":"user","content":[]}`,
+		`{"role":"user","content":""}`, `{"role":"system","content":null}`, `{"role":"system"}`, `{"role":"tool","content":[]}`,
 		`{"role":"tool","content":"no call id"}`, `{"role":"tool","content":"x","tool_call_id":""}`,
-		`{"role":"assistant","content":null,"tool_calls":[]}`, `{"role":"assistant","content":null,"tool_calls":null}`,
+		`{"role":"assistant","content":"","tool_calls":[]}`, `{"role":"assistant","content":"","tool_calls":null}`,
 		`{"role":"assistant","tool_calls":[{}]}`, `{"role":"user","tool_calls":[{"id":"x"}],"content":"not an assistant"}`,
 		`{"role":"user","content":["one",{"type":"text"},{"text":"two"},{"type":"image_url","image_url":{"url":"data:"}},{"type":"thinking"}]}`,
 		`{"role":"user","content":"x","deep":` + deep + `}`, `{"role":"user","role":"assistant","content":"twice"}`,

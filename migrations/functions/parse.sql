@@ -60,10 +60,19 @@ LANGUAGE sql IMMUTABLE AS $$
             THEN @schema@.foreign_format('Anthropic', coalesce(p_call, p_result) || ' in content', 'anthropic')
         WHEN p_call = 'tool-call' OR p_result = 'tool-result' THEN @schema@.foreign_format('Vercel AI SDK', coalesce(p_call, p_result) || ' in content')
         WHEN p_call = 'toolUse' OR p_result = 'toolResult' THEN @schema@.foreign_format('Bedrock Converse', coalesce(p_call, p_result) || ' in content')
+        WHEN p_role IN ('user', 'assistant') AND coalesce(p_call, p_result) NOT IN ('tool_use', 'tool_result')
+            THEN @schema@.foreign_format('another', coalesce(p_call, p_result) || ' in content')
         WHEN json_typeof(m->'parts'->0) = 'object' AND m->'parts'->0->'type' IS NULL THEN @schema@.foreign_format('Gemini', 'parts')
         WHEN json_typeof(m->'parts'->0) = 'object' THEN @schema@.foreign_format('Vercel AI SDK', 'parts')
         WHEN json_typeof(m->'toolInvocations'->0) = 'object' THEN @schema@.foreign_format('Vercel AI SDK', 'toolInvocations')
         WHEN json_typeof(m->'contents'->0) = 'object' THEN @schema@.foreign_format('Agent Framework', 'contents') END
+$$;
+
+-- Whether a message without content and calls says something elsewhere: what chat.Message.Validate takes for it.
+CREATE OR REPLACE FUNCTION @schema@.says_otherwise(m json) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT EXISTS (SELECT FROM json_each(m) k(key, value)
+        WHERE k.key ~ '^(function_call|refusal|audio)$|reasoning|thinking' AND k.value::text ~ '^\s*("[^"]|[\[{]\s*[^\s\]}])')
 $$;
 
 -- What is wrong with an object without a role.
@@ -129,9 +138,14 @@ LANGUAGE sql STABLE AS $$
              -- encoding/json reads 10,000 levels, and a message is read within others.
              WHEN octet_length(f.body) > 19800 AND octet_length(f.body) - octet_length(replace(replace(f.body, '[', ''), '{', '')) > 9900
                  AND @schema@.json_depth(f.body) > 9900 THEN 'nested deeper than 9900 levels'
-             WHEN num_nonnulls(f.call_part, f.result_part, f.parts, f."toolInvocations", f.contents) > 0
-                 THEN @schema@.foreign_message(f.m, f.role #>> '{}', CASE WHEN f.call_ids IS NULL THEN f.call_part END,
-                     CASE WHEN f.tool_call_id IS NULL THEN f.result_part END) END
+             ELSE coalesce(
+                 CASE WHEN num_nonnulls(f.call_part, f.result_part, f.parts, f."toolInvocations", f.contents) > 0
+                     THEN @schema@.foreign_message(f.m, f.role #>> '{}', CASE WHEN f.call_ids IS NULL THEN f.call_part END,
+                         CASE WHEN f.tool_call_id IS NULL THEN f.result_part END) END,
+                 CASE WHEN f.role #>> '{}' IN ('user', 'assistant') AND f.call_ids IS NULL
+                         AND (f.content IS NULL OR json_typeof(f.content) = 'array' AND json_array_length(f.content) = 0)
+                         AND NOT @schema@.says_otherwise(f.m)
+                     THEN 'content: missing; want a text, parts or tool_calls' END) END
     FROM (
         SELECT e.*, c.created,
             coalesce(parts.media, 0) AS media, coalesce(parts.media_octets, 0) AS media_octets, parts.bad AS bad_part,
@@ -179,8 +193,8 @@ LANGUAGE sql STABLE AS $$
                 bool_or(x.type = ANY (@schema@.reasoning_types()) AND x.p::text ~ b.signature) AS signed,
                 count(*) FILTER (WHERE x.media) AS media, sum(octet_length(x.p::text)) FILTER (WHERE x.media) AS media_octets,
                 bool_or(x.bad) AS bad,
-                max(CASE WHEN x.type IN ('tool_use', 'tool-call') THEN x.type WHEN x.type = '' AND x.p->'toolUse' IS NOT NULL THEN 'toolUse' END) AS call_part,
-                max(CASE WHEN x.type IN ('tool_result', 'tool-result') THEN x.type WHEN x.type = '' AND x.p->'toolResult' IS NOT NULL THEN 'toolResult' END)
+                max(CASE WHEN x.type ~ '^(dynamic-)?(tool|function)' AND x.type !~ '[rR]esult|[rR]esponse|_output' THEN x.type WHEN x.type = '' AND x.p->'toolUse' IS NOT NULL THEN 'toolUse' END) AS call_part,
+                max(CASE WHEN x.type ~ '^(dynamic-)?(tool|function)' AND x.type ~ '[rR]esult|[rR]esponse|_output' THEN x.type WHEN x.type = '' AND x.p->'toolResult' IS NOT NULL THEN 'toolResult' END)
                     AS result_part
             FROM (SELECT q.p, t.type, CASE WHEN t.type IN ('text', 'input_text', 'output_text', '') THEN q.p->'text'
                         WHEN t.type = 'refusal' THEN q.p->'refusal' END AS said,

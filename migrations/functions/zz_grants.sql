@@ -196,6 +196,7 @@ BEGIN
             ('save_and_wake', '{}'),
             ('save_policies', '{}'),
             ('save_thresholds', '{worker}'),
+            ('says_otherwise', '{}'),
             ('scope_of', '{}'),
             ('segments_to_erase', '{operator}'),
             ('set_labels', '{application}'),

@@ -59,16 +59,15 @@ var (
 func (m *Message) foreign() string {
 	var call, result string
 	for _, p := range m.Content.Parts {
-		typ := p.Type
-		if typ == "" && rawjson.Kind(p.Raw) == '{' {
-			o, _ := rawjson.ParseObject(p.Raw)
-			for _, key := range []string{"toolUse", "toolResult"} {
-				if rawjson.Kind(o[key]) != 0 && rawjson.Kind(o[key]) != 'n' {
-					typ = key
-				}
+		switch typ := p.Type; {
+		case typ == "":
+			o, _ := rawjson.ParseObject(p.Raw) // nil for a string
+			if o["toolUse"] != nil {
+				call = max(call, "toolUse")
 			}
-		}
-		switch {
+			if o["toolResult"] != nil {
+				result = max(result, "toolResult")
+			}
 		case !callPart.MatchString(typ):
 		case resultPart.MatchString(typ):
 			result = max(result, typ)

@@ -36,6 +36,7 @@ type compactFileCmd struct {
 	To          string   `placeholder:"NAME" help:"Format of --out, default chat: ${formats}."`
 	Model       string   `placeholder:"NAME" help:"Model of sessions that name none; selects the tokenizer and the window."`
 	Pin         []string `sep:"none" placeholder:"ID" help:"Keep the message with this id unchanged; repeatable."`
+	Strict      bool     `help:"Refuse the file if any line of it cannot be read."`
 	AllowGrowth bool     `help:"Apply the result even if the view grows."`
 	Explain     bool     `help:"Explain the policy's limits and list every excluded message."`
 	Full        bool     `help:"Show full texts."`
@@ -90,8 +91,12 @@ type fileJSON struct {
 	Steps     []stepJSON     `json:"steps,omitempty"`
 	Repaired  map[string]int `json:"repaired,omitempty"`
 	Explain   []string       `json:"explain,omitempty"`
-	// Other counts the records of the file that are not messages, by kind.
+	// Other counts the records of the file that are not messages, and Dropped what was left
+	// out of messages, by kind; First is the line of the first of each.
 	Other    map[string]int        `json:"other,omitempty"`
+	Dropped  map[string]int        `json:"left_out,omitempty"`
+	First    map[string]int        `json:"first,omitempty"`
+	Skipped  []formats.Skipped     `json:"skipped_lines,omitempty"`
 	View     []viewedJSON          `json:"view"`
 	Excluded []strategies.Excluded `json:"excluded"`
 }
@@ -125,6 +130,7 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 	if err != nil {
 		return wrong("--format: %w", err)
 	}
+	r.SkipLines = !c.Strict
 	c.To = cmp.Or(c.To, "chat")
 	if _, err := formats.Lookup(c.To); err != nil {
 		return wrong("--to: %w", err)
@@ -202,8 +208,8 @@ func (c *compactFileCmd) write(ctx context.Context, e *Env, cfg config.Config, n
 		return fmt.Errorf("%s: %s: %w", c.In, term.Clean(name), err)
 	}
 	f.name = name
-	if len(s.Report.Other) > 0 && !e.JSON {
-		e.note("%s: records that are not messages: %s", term.Clean(name), listCounts(s.Report.Other))
+	if !e.JSON {
+		noteReport(e, term.Clean(name), s.Report)
 	}
 	if c.Out != "" {
 		s.Messages = f.conversation.View()
@@ -215,7 +221,7 @@ func (c *compactFileCmd) write(ctx context.Context, e *Env, cfg config.Config, n
 	}
 	if e.JSON {
 		one := f.json()
-		one.Other = s.Report.Other
+		one.Other, one.Dropped, one.First, one.Skipped = s.Report.Other, s.Report.Dropped, s.Report.First, s.Report.Skipped
 		out.sessions = append(out.sessions, one)
 		return nil
 	}
@@ -224,6 +230,27 @@ func (c *compactFileCmd) write(ctx context.Context, e *Env, cfg config.Config, n
 	}
 	out.sessions = append(out.sessions, fileJSON{})
 	return c.print(e, f)
+}
+
+// noteReport notes what of a session's file is not in its messages.
+func noteReport(e *Env, name string, r formats.ReadReport) {
+	const most = 10
+	for _, skipped := range r.Skipped[:min(most, len(r.Skipped))] {
+		e.note("%s: line %d is skipped: %s", name, skipped.Line, term.Clean(skipped.Reason))
+	}
+	if more := len(r.Skipped) - most; more > 0 {
+		e.note("%s: %s skipped (--json lists them)", name, term.Plural(more, "more line is", "more lines are"))
+	}
+	first := map[string]string{}
+	for kind, line := range r.First {
+		first[kind] = fmt.Sprintf("line %d", line)
+	}
+	if text := listLeftOut(r.Other, r.Dropped, first); text != "" {
+		e.note("%s: left out: %s", name, text)
+	}
+	if meta := kinds(r.Other, true); len(meta) > 0 {
+		e.note("%s: records that are not messages: %s", name, listCounts(meta))
+	}
 }
 
 // config returns the configuration with the policy of --policy.

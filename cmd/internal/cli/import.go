@@ -20,6 +20,7 @@ type importCmd struct {
 	FromSQL string   `name:"from-sql" placeholder:"DSN" help:"Read rows of another Postgres instead of files; requires --query."`
 	Query   string   `placeholder:"SQL" help:"Query that returns one row per message, in order."`
 	Format  string   `enum:"auto,chat,responses,anthropic,sharegpt,claude-code,codex,pi" default:"auto" help:"Format of the files (${enum}); auto looks at their content."`
+	Strict  bool     `help:"Import nothing if any line of the files cannot be read."`
 	ImportOptions
 }
 
@@ -30,6 +31,8 @@ func (*importCmd) Help() string {
 Chat-completions come as one session object per line ({"session_id", "model", "messages": […]}), one message per line, or one JSON document. Each line of a session log is a message, part of a message, or a record that is counted by kind; sub-agents are separate sessions. A session without an id is named after its file and its position in the file. Where several conversations share an id, #2, #3 and so on are appended.
 
 With --from-sql the query returns the columns session_id, role and content, and optionally id, created_at, tool_calls (JSON), tool_call_id, name and model; or a column message with the whole message as JSON instead of role and content. Consecutive rows of one session are imported together. The transaction is read-only.
+
+A file that is none of the formats is refused with what it looks like. A line of a session that was not written whole (a program was killed, or still writes) is skipped and listed; --strict refuses the files then. What is no message is counted by kind, with the line of the first.
 
 Each session is imported atomically. Repeating an import changes nothing. An import enqueues no runs: sessions that become due wait for the next sweep, or for the scheduler to find them (scheduler.reconcile_interval). Exit code 2 if anything could not be imported. A message without a time has none afterwards: no summary, view or export shows a date for it. The triggers idle and age, retention and archiving by age take the time of the import.
 
@@ -51,6 +54,8 @@ func (c *importCmd) Validate() error {
 		return errors.New("--query: requires --from-sql")
 	case c.FromSQL == "" && len(c.Files) == 0:
 		return errors.New("give at least one file, or --from-sql and --query")
+	case c.FromSQL != "" && c.Strict:
+		return errors.New("--strict: is for files")
 	case c.FromSQL != "" && c.Format != formats.Auto:
 		return errors.New("--format: cannot be combined with --from-sql")
 	}
@@ -64,6 +69,11 @@ func (c *importCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 		return err
 	}
 	defer sources.close()
+	if c.Strict {
+		if err := sources.verify(ctx); err != nil {
+			return err
+		}
+	}
 	st, err := e.Open(ctx)
 	if err != nil {
 		return err
@@ -111,6 +121,9 @@ func (r Imported) print(e *Env) error {
 	if err := writeFailures(e.Out, "NOT IMPORTED", r.Failures, len(r.Failures), "--json lists them all"); err != nil {
 		return err
 	}
+	if err := writeFailures(e.Out, "SKIPPED", r.Skipped, len(r.Skipped), "--json lists them all"); err != nil {
+		return err
+	}
 	count := term.Count(r.Tokens)
 	if len(r.Counters) > 0 {
 		count += " (" + strings.Join(r.Counters, ", ") + ")"
@@ -124,8 +137,8 @@ func (r Imported) print(e *Env) error {
 		[2]any{"messages", fmt.Sprintf("%s (%s new)", term.Count(r.Messages), term.Count(r.New))},
 		[2]any{"tokens", count},
 		[2]any{"formats", listCounts(r.Formats)},
-		[2]any{"no messages", listCounts(r.Other)},
-		[2]any{"left out", listCounts(r.Dropped)},
+		[2]any{"no messages", listCounts(kinds(r.Other, true))},
+		[2]any{"left out", listLeftOut(r.Other, r.Dropped, r.First)},
 		[2]any{"repairs", r.Repairs},
 		[2]any{"failures", len(r.Failures)},
 		[2]any{"time", time.Duration(r.Seconds * float64(time.Second))},
@@ -169,6 +182,28 @@ func listCounts(counts map[string]int) string {
 		all = append(all, term.Clean(kind)+" "+term.Count(counts[kind]))
 	}
 	return strings.Join(all, ", ")
+}
+
+// kinds returns the counts of the records that are meta, or that are not (see formats.IsMeta).
+func kinds(other map[string]int, meta bool) map[string]int {
+	out := maps.Clone(other)
+	maps.DeleteFunc(out, func(kind string, _ int) bool { return formats.IsMeta(kind) != meta })
+	return out
+}
+
+// listLeftOut formats the counts of what was not read, such as "progress 3 (first at line 12)".
+func listLeftOut[P any](other, dropped map[string]int, first map[string]P) string {
+	all := kinds(other, false)
+	add(&all, dropped)
+	var out []string
+	for _, kind := range sortedKeys(all) {
+		text := term.Clean(kind) + " " + term.Count(all[kind])
+		if at, known := first[kind]; known {
+			text += term.Clean(fmt.Sprintf(" (first at %v)", at))
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, ", ")
 }
 
 // formatHelp returns the part of the help that lists the formats.

@@ -155,21 +155,18 @@ func (s source) items(known conversations, read func(int64), yield func(Item) bo
 	if err != nil {
 		return yield(Item{Where: s.path, Err: err, Fatal: true})
 	}
-	broken := 0
+	r.SkipLines = true
 	for n := 1; ; n++ {
 		session, err := r.Next()
-		item := Item{Session: session.Session, Report: session.Report, Format: r.Format().Name, Where: fmt.Sprintf("%s: session %d", s.path, n)}
+		item := Item{Session: session.Session, Report: session.Report, Format: r.Format().Name, File: s.path, Where: fmt.Sprintf("%s: session %d", s.path, n)}
 		var line *chat.LineError
 		switch {
 		case errors.Is(err, io.EOF):
 			return true
 		case errors.As(err, &line):
-			broken++
 			item = Item{Where: fmt.Sprintf("%s: line %d", s.path, line.Line), Err: line.Unwrap()}
 		case err != nil:
 			item = Item{Where: s.path, Err: err, Fatal: true}
-		case r.Gathered() && broken > 0: // the session would have gaps
-			item = Item{Where: s.path, Err: fmt.Errorf("the session is skipped, as %d of its lines could not be read", broken)}
 		case session.ID == "":
 			if r.Gathered() && r.Format().Name == "chat" {
 				n = 1
@@ -182,6 +179,48 @@ func (s source) items(known conversations, read func(int64), yield func(Item) bo
 			return false
 		}
 	}
+}
+
+// verify reads all files once and returns the first fault of each, lines that an import would
+// skip among them. The files are then at their beginning again; standard input is copied to a
+// temporary file for that.
+func (all sources) verify(ctx context.Context) error {
+	var faults []error
+	for i := range all {
+		file, isFile := all[i].in.(*os.File)
+		if !isFile {
+			var err error
+			if file, err = os.CreateTemp("", "compactor-*"); err != nil {
+				return err
+			}
+			defer os.Remove(file.Name()) //nolint:errcheck // only a copy
+			_, err = io.Copy(file, all[i].in)
+			if err = errors.Join(err, all[i].in.Close()); err != nil {
+				return errors.Join(err, file.Close())
+			}
+			all[i].in = file
+		}
+		if _, err := file.Seek(0, io.SeekStart); err != nil {
+			return fmt.Errorf("--strict: %s: %w", all[i].path, err)
+		}
+		r, err := formats.NewReader(file, all[i].format)
+		for err == nil && ctx.Err() == nil {
+			_, err = r.Next()
+		}
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !errors.Is(err, io.EOF):
+			faults = append(faults, fmt.Errorf("%s: %w", all[i].path, err))
+		}
+		if _, err := file.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+	}
+	if len(faults) > 0 {
+		return &exitError{exitUsage, errors.Join(faults...)}
+	}
+	return nil
 }
 
 // countingReader reports the number of bytes read.

@@ -24,6 +24,8 @@ type Item struct {
 	chat.Session
 	// Where is the origin of the session for messages, such as "a.jsonl: line 3".
 	Where string
+	// File is the path of the file, if any.
+	File string
 	// Format is the format of the file; Report counts the records read.
 	Format string
 	Report formats.ReadReport
@@ -71,11 +73,15 @@ type Imported struct {
 	Repairs  int         `json:"repairs"`  // replaced bytes that Postgres cannot store
 	// Formats counts the sessions in formats other than chat-completions, Other the
 	// records that are not messages by kind, and Dropped the omitted content by name.
-	Formats  map[string]int `json:"formats,omitempty"`
-	Other    map[string]int `json:"other_records,omitempty"`
-	Dropped  map[string]int `json:"left_out,omitempty"`
-	Failures []Failure      `json:"failures"`
-	Seconds  float64        `json:"seconds"`
+	Formats map[string]int `json:"formats,omitempty"`
+	Other   map[string]int `json:"other_records,omitempty"`
+	Dropped map[string]int `json:"left_out,omitempty"`
+	// First is where the first of each kind of Other and Dropped is.
+	First map[string]string `json:"first,omitempty"`
+	// Skipped lists the lines of sessions that could not be read.
+	Skipped  []Failure `json:"skipped_lines,omitempty"`
+	Failures []Failure `json:"failures"`
+	Seconds  float64   `json:"seconds"`
 }
 
 // Failure is a session or a line that was not imported.
@@ -245,6 +251,17 @@ func (l *load) report(item Item, reasoning map[string]int) {
 	add(&l.total.Dropped, item.Report.Dropped)
 	maps.DeleteFunc(reasoning, func(_ string, n int) bool { return n == 0 })
 	add(&l.total.Dropped, reasoning)
+	for kind, line := range item.Report.First {
+		if l.total.First == nil {
+			l.total.First = map[string]string{}
+		}
+		if l.total.First[kind] == "" {
+			l.total.First[kind] = fmt.Sprintf("%s: line %d", item.File, line)
+		}
+	}
+	for _, skipped := range item.Report.Skipped {
+		l.total.Skipped = append(l.total.Skipped, Failure{Where: fmt.Sprintf("%s: line %d", item.File, skipped.Line), Session: item.ID, Error: skipped.Reason})
+	}
 	for key := range item.Extra { // the store keeps id and model only
 		add(&l.total.Dropped, map[string]int{"session " + key: 1})
 	}
