@@ -174,7 +174,7 @@ func (r *Reader) piece(piece []byte, rest [][]byte) ([]byte, int, error) {
 		r.repairs = 0
 		err = noValue(err)
 		if r.unended && len(rest) == 0 && (clean[0] == '{' || clean[0] == '[') {
-			err = fmt.Errorf("the last line is cut off: %w", err)
+			err = errors.New("the last line is cut off")
 		}
 		return nil, 0, &LineError{Line: r.line, Err: err, NoRecord: true}
 	}

@@ -118,7 +118,7 @@ func TestReader(t *testing.T) {
 		},
 		"a last line that is cut off": {
 			msg("1") + "\n" + `{"role":"user","con`,
-			[]string{"line 2: the last line is cut off: no valid JSON at byte 19: unexpected end of JSON input", "/: 1"},
+			[]string{"line 2: the last line is cut off", "/: 1"},
 		},
 		"lines of NUL bytes":         {msg("1") + "\n\x00\x00\x00\x00\n" + msg("2"), []string{"line 2: NUL bytes", "/: 1 2"}},
 		"NUL bytes before a message": {msg("1") + "\n\x00\x00\x00" + msg("2") + "\n" + msg("3") + "\x00\x00", []string{"/: 1 2 3"}},

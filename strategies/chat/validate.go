@@ -95,7 +95,7 @@ func (m *Message) foreign() string {
 	in := cmp.Or(call, result)
 	switch {
 	case call == "tool_use" && m.Role == RoleAssistant || result == "tool_result" && m.Role == RoleUser:
-		return "Anthropic format (" + in + " in content): read it as anthropic (--format), or convert it to chat-completions"
+		return "Anthropic format (" + in + " in content): read it with --format anthropic, or convert it to chat-completions"
 	case call == "tool-call" || result == "tool-result":
 		return foreignFormat("Vercel AI SDK", in+" in content")
 	case call == "toolUse" || result == "toolResult":

@@ -39,6 +39,9 @@ func (d *anthropicEntries) add(o object, _ json.RawMessage) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if err := (&chat.Message{Role: chat.RoleUser, Extra: o}).Validate(); err != nil {
+		return false, err // what another format says in keys of its own
+	}
 	m := &ms[0]
 	m.ID = o.TakeString("id")
 	m.CreatedAt = takeTime(o, "created_at")

@@ -179,6 +179,11 @@ func (s *claudeSession) message(typ string, o object, queued bool) error {
 	if err != nil {
 		return err
 	}
+	for i := range ms {
+		if err := ms[i].Validate(); err != nil {
+			return fmt.Errorf("message: %w", err)
+		}
+	}
 	if s.repeats(o.String("uuid"), ms) {
 		s.report.other("duplicate")
 		return nil

@@ -57,6 +57,8 @@ func (d *codex) line(o object, value []byte) error {
 	d.items.at = at
 	payload := o.Object("payload")
 	switch {
+	case payload == nil && slices.Contains([]string{"session_meta", "response_item", "compacted", "turn_context", "event_msg"}, typ):
+		d.report.other(typ)
 	case payload == nil && typ == "" && o["record_type"] != nil:
 		d.report.other("state")
 	case payload == nil && typ == "" && o["id"] != nil && o["role"] == nil:
@@ -64,10 +66,8 @@ func (d *codex) line(o object, value []byte) error {
 			o["timestamp"] = timestamp(at) // of the session, not of a line
 		}
 		d.sessionMeta(o)
-	case payload == nil && typ == "" && o["role"] == nil:
-		return fmt.Errorf("%w: neither a line of a rollout (no type) nor an item of one", errNoRecord)
-	case payload == nil && slices.Contains([]string{"session_meta", "response_item", "compacted", "turn_context", "event_msg"}, typ):
-		d.report.other(typ)
+	case payload == nil && !isItem(typ) && (typ != "" || o["role"] == nil):
+		return fmt.Errorf("%w: neither a line of a rollout nor an item of one", errNoRecord)
 	case payload == nil:
 		return d.item(o, value)
 	case typ == "session_meta":
@@ -204,7 +204,7 @@ func (d *codex) compacted(o object) error {
 	if blank(history) {
 		history = json.RawMessage("[]")
 	}
-	last := -1 // group of the last message of the user in the history, if it stands only there
+	last := -1 // group of the message of the user that ends the history, if it stands only there
 	d.items.parted = true
 	left := 0
 	err := objects(history, "replacement_history", func(item object, raw json.RawMessage) error {
@@ -219,9 +219,7 @@ func (d *codex) compacted(o object) error {
 		}
 		key := itemKey(typ, item, raw)
 		isUser := typ == "message" && role == chat.RoleUser
-		if isUser {
-			last = -1
-		}
+		last = -1
 		switch {
 		case d.known[key], summary != "" && strings.Contains(text, summary), isUser && d.shortened(text):
 			return nil

@@ -49,7 +49,7 @@ func (d *documents) add(value []byte, line int) (*Session, error) {
 	}
 	o, err := rawjson.ParseObject(value)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errNoRecord, err)
 	}
 	if lists := d.lists(o); lists != nil {
 		return d.document(o, lists)

@@ -88,6 +88,8 @@ func (d *items) add(o object, raw json.RawMessage) (began bool, err error) {
 		return true, d.output(typ, o)
 	case typ == "":
 		return false, errors.New("type: missing; want message, function_call, reasoning or another item")
+	case typ == "reasoning" && rawjson.Kind(o["summary"]) != '[':
+		return false, errors.New("reasoning: summary: want a list")
 	case !isItem(typ), typ == "function_call", strings.HasPrefix(typ, "function_call_output"):
 		return false, fmt.Errorf("type: want message, function_call, reasoning or another item, got %.40q", typ)
 	}

@@ -210,7 +210,7 @@ func (e *encoder) itemParts(m *chat.Message) (parts []json.RawMessage, items []o
 				e.lose("image detail")
 			}
 			parts = append(parts, retyped(p.object, "input_image", changes))
-		case p.Type == "reasoning" && p.object != nil && m.Role == chat.RoleAssistant:
+		case p.Type == "reasoning" && rawjson.Kind(p.object["summary"]) == '[' && m.Role == chat.RoleAssistant:
 			if len(parts) > 0 {
 				e.lose("order")
 			}

@@ -87,6 +87,11 @@ func (d *pi) add(value []byte, line int) (*Session, error) {
 		d.report.drop(o, "details")
 	case "model_change":
 		e.model = o.String("modelId")
+	case "session", "label", "custom", "thinking_level_change":
+	default:
+		if foreignValue(value) != "" {
+			return nil, fmt.Errorf("type: want session, message or another kind of entry, got %.40q", typ)
+		}
 	case "session_info":
 		if rawjson.Kind(o["name"]) == '"' {
 			d.title = o["name"]
@@ -151,7 +156,7 @@ func (d *pi) message(o object) (*chat.Message, error) {
 	if len(o) > 0 {
 		mergeExtra(&m, "pi", object{"message": o.JSON()})
 	}
-	return &m, nil
+	return &m, m.Validate()
 }
 
 func (d *pi) assistant(m *chat.Message, o object) error {

@@ -144,7 +144,7 @@ func (r *Reader) fault(fault *chat.LineError) {
 		r.skipped = append(r.skipped, fault)
 	default:
 		r.broken = r.broken || !fault.NoRecord
-		r.faults = append(r.faults, fault)
+		r.faults, r.skipped = append(append(r.faults, r.skipped...), fault), nil
 	}
 }
 

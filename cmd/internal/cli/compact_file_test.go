@@ -132,7 +132,7 @@ func TestCompactFilePinsAndReadsStandardInput(t *testing.T) {
 		t.Error(diff)
 	}
 	for name, in := range map[string]string{"nothing": "", "no session": "{", "a line that is none": `{"role":"user","content":"x"}` + "\nnonsense\n"} {
-		r := invokeWith(t, &Env{Stdin: strings.NewReader(in)}, "compact-file", "-")
+		r := invokeWith(t, &Env{Stdin: strings.NewReader(in)}, "compact-file", "-", "--strict")
 		if r.code != exitUsage || r.stderr == "" {
 			t.Errorf("%s: exit code %d, %s", name, r.code, r.stderr)
 		}

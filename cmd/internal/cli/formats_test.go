@@ -27,6 +27,7 @@ func TestImportAndExportOfOtherFormats(t *testing.T) {
 		Sessions: 1, Messages: 4, New: 4, Counters: []string{"o200k_base"}, Formats: map[string]int{"codex": 1},
 		Other:   map[string]int{"event_msg:token_count": 1, "joined": 1, "turn_context": 1},
 		Dropped: map[string]int{"session codex": 1}, Failures: []Failure{},
+		First: map[string]string{"turn_context": path + ": line 2", "joined": path + ": line 5", "event_msg:token_count": path + ": line 7"},
 	}
 	if diff := cmp.Diff(want, importedOf(t, invoke(t, db, "import", "--json", "--same-owner", path).want(t, 0)), noTime); diff != "" {
 		t.Error(diff)
@@ -85,9 +86,9 @@ func TestImportAndExportOfOtherFormats(t *testing.T) {
 		t.Error(r.stdout)
 	}
 
-	// A log with a hole is no session, and two are no file.
+	// A log with an invalid message is no session, and two are no file.
 	broken := file(t, "broken.jsonl", rollout+"{\"type\":\"response_item\",\"payload\":{\"type\":\"message\"}}\n")
-	invoke(t, db, "import", "--keep-going", "--session-prefix=broken/", broken).want(t, exitUsage, "broken.jsonl: line 8", "item: role", "the session is skipped")
+	invoke(t, db, "import", "--keep-going", "--session-prefix=broken/", broken).want(t, exitUsage, "broken.jsonl: line 8", "item: role")
 	invoke(t, db, "view", "broken/roll").want(t, exitNotFound)
 	invoke(t, db, "export", "--all-sessions", "--format=pi").want(t, exitUsage, "a file holds one session")
 	invoke(t, db, "import", "--from-sql=x", "--query=x", "--format=pi").want(t, exitUsage, "--format: cannot be combined with --from-sql")

@@ -110,16 +110,21 @@ func TestImportReportsBrokenLines(t *testing.T) {
 	invoke(t, db, "view", "last").want(t, 0)
 }
 
-func TestAFileOfMessagesIsOneSessionWholeOrNotAtAll(t *testing.T) {
+func TestALineOfAFileOfMessagesIsSkippedUnlessStrict(t *testing.T) {
 	t.Parallel()
 	db := database(t)
 	line := `{"role":"user","content":"one"}` + "\n"
 	invoke(t, db, "import", file(t, "talk.jsonl", line+line)).want(t, 0, "sessions  1")
 	invoke(t, db, "view", "talk-1").want(t, 0, "2 messages")
 	broken := file(t, "holes.jsonl", line+"nonsense\n"+line)
-	invoke(t, db, "import", broken).want(t, exitUsage, "line 2")
-	invoke(t, db, "import", "--keep-going", broken).want(t, exitUsage, "line 2", "the session is skipped")
+	invoke(t, db, "import", "--strict", "--keep-going", broken).want(t, exitUsage, "line 2: no valid JSON")
 	invoke(t, db, "view", "holes-1").want(t, exitNotFound)
+	invoke(t, db, "import", broken).want(t, 0, "SKIPPED", "line 2", "no valid JSON", "sessions  1")
+	invoke(t, db, "view", "holes-1").want(t, 0, "2 messages")
+	// A message that is invalid is no such line.
+	empty := file(t, "empty.jsonl", line+`{"role":"assistant","content":null}`+"\n"+line)
+	invoke(t, db, "import", "--keep-going", empty).want(t, exitUsage, "line 2", "message 1: content: missing")
+	invoke(t, db, "view", "empty-1").want(t, exitNotFound)
 	// Standard input, and a prefix.
 	e := &Env{Environ: db, Stdin: strings.NewReader(line)}
 	invokeWith(t, e, "import", "-", "--session-prefix=in/", "--model=gpt-4o").want(t, 0)
@@ -303,8 +308,8 @@ func TestImportNamesTheFormatOfWhatItRefuses(t *testing.T) {
 	t.Parallel()
 	db := database(t)
 	anthropic := `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}]}`
-	invoke(t, db, "import", "--format=chat", file(t, "a.jsonl", anthropic)).want(t, exitUsage, "message 1: Anthropic format (tool_use in content): import it with `compactor import --format anthropic`")
+	invoke(t, db, "import", "--format=chat", file(t, "a.jsonl", anthropic)).want(t, exitUsage, "messages[1]: not chat-completions: Anthropic format (tool_use in content): read it with --format anthropic")
 	invoke(t, db, "import", "--format=anthropic", file(t, "a.jsonl", anthropic)).want(t, 0)
 	vercel := `{"messages":[{"role":"user","parts":[{"type":"text","text":"x"}]}]}`
-	invoke(t, db, "import", file(t, "b.jsonl", vercel)).want(t, exitUsage, "message 0: Vercel AI SDK format (parts): convert it to chat-completions")
+	invoke(t, db, "import", file(t, "b.jsonl", vercel)).want(t, exitUsage, "looks like messages of the Vercel AI SDK, which is not read; read are chat, responses, anthropic")
 }
