@@ -197,8 +197,10 @@ func (s *claudeSession) message(typ string, o object, queued bool) error {
 	if isPrompt && known && !queued {
 		s.rewind(parent)
 	}
-	if isPrompt {
-		s.said(ms[0].Content.String(), !queued && o["isMeta"] == nil && o["isCompactSummary"] == nil)
+	for i := range ms {
+		if ms[i].Role == chat.RoleUser {
+			s.said(ms[i].Content.String(), !queued && o["isMeta"] == nil && o["isCompactSummary"] == nil)
+		}
 	}
 	s.report.Messages++
 	m := claudeMessage{apiID: api.TakeString("id"), api: api, line: o, values: 1, first: s.report.line}

@@ -231,7 +231,8 @@ func (d *codex) compacted(o object) error {
 		d.known[key] = true
 		n := len(d.items.groups)
 		if _, err := d.items.add(item, raw); err != nil {
-			return err
+			left++
+			return nil
 		}
 		if isUser {
 			last = n

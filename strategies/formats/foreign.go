@@ -1,6 +1,9 @@
 package formats
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // foreign lists formats of other programs and APIs by the facts that show them, for the error
 // that refuses them. A fact that begins with @ is looked for in a message wherever
@@ -72,25 +75,53 @@ var foreign = []struct{ name, facts string }{
 	{"messages of Cohere", "@.role @.message#s !@.content"},
 	{"a log like that of Claude Code, with the text elsewhere", ".type=user .message#{ !.message.content"},
 	{"a log like that of Claude Code, with the text elsewhere", ".type=assistant .message#{ !.message.content"},
+	{"a batch of requests to the OpenAI API", ".custom_id .body"},
+	{"an answer of the OpenAI API", ".choices[].message"},
 	{"a training set of instructions", ".instruction .output#s !.messages !.role"},
 	{"a training set of prompts and answers", ".prompt#s .completion#s !.messages !.role"},
 	{"pairs of inputs and outputs", ".input .output#s !.messages !.role"},
 }
 
+// foreignRule is a rule of foreign for one place of the messages.
+type foreignRule struct {
+	rank  int // in foreign
+	facts string
+}
+
+// foreignBy returns the rules by one of the facts that they need.
+var foreignBy = sync.OnceValue(func() map[string][]foreignRule {
+	by := map[string][]foreignRule{}
+	for rank, x := range foreign {
+		places := []string{".messages[]", "[]", ""}
+		if !strings.Contains(x.facts, "@") {
+			places = places[2:]
+		}
+		for _, at := range places {
+			rule := foreignRule{rank, strings.ReplaceAll(x.facts, "@", at)}
+			need := "" // the longest is the rarest
+			for fact := range strings.FieldsSeq(rule.facts) {
+				if fact[0] != '!' && len(fact) > len(need) {
+					need = fact
+				}
+			}
+			by[need] = append(by[need], rule)
+		}
+	}
+	return by
+})
+
 // foreign returns the program or API whose format the facts show, "" for none.
 func (f facts) foreign() string {
-	for _, x := range foreign {
-		if !strings.Contains(x.facts, "@") {
-			if f.all(x.facts) {
-				return x.name
-			}
-			continue
-		}
-		for _, at := range []string{".messages[]", "[]", ""} {
-			if f.all(strings.ReplaceAll(x.facts, "@", at)) {
-				return x.name
+	found := len(foreign)
+	for fact := range f {
+		for _, rule := range foreignBy()[fact] {
+			if rule.rank < found && f.all(rule.facts) {
+				found = rule.rank
 			}
 		}
 	}
-	return ""
+	if found == len(foreign) {
+		return ""
+	}
+	return foreign[found].name
 }

@@ -76,6 +76,8 @@ var foreignFiles = map[string][]string{
 	"first Codex":                       {`{"session":{"id":"1","instructions":""},"items":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}]}`},
 	"history of prompts of Codex":       {lines(`{"session_id":"1","ts":1,"text":"hi"}`)},
 	"history of prompts of Claude Code": {lines(`{"display":"hi","pastedContents":{},"timestamp":1,"project":"/w"}`)},
+	"a batch of requests":               {lines(`{"custom_id":"1","method":"POST","body":{"messages":[{"role":"user","content":"hi"}]}}`)},
+	"an answer of the OpenAI API":       {`{"object":"chat.completion","choices":[{"message":{"role":"assistant","content":"yo"}}]}`},
 	"instructions":                      {lines(`{"instruction":"do","input":"x","output":"y"}`, `{"instruction":"do","input":"","output":"z"}`)},
 	"inputs and outputs":                {lines(`{"input":"x","output":"y","model":"m"}`)},
 	"prompts and answers":               {lines(`{"prompt":"x","completion":"y"}`)},

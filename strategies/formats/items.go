@@ -90,7 +90,9 @@ func (d *items) add(o object, raw json.RawMessage) (began bool, err error) {
 		return false, errors.New("type: missing; want message, function_call, reasoning or another item")
 	case typ == "reasoning" && rawjson.Kind(o["summary"]) != '[':
 		return false, errors.New("reasoning: summary: want a list")
-	case !isItem(typ), typ == "function_call", strings.HasPrefix(typ, "function_call_output"):
+	case typ == "function_call" || typ == "custom_tool_call" || typ == "function_call_output" || typ == "custom_tool_call_output":
+		return false, fmt.Errorf("%s: call_id: want a string", typ)
+	case !isItem(typ):
 		return false, fmt.Errorf("type: want message, function_call, reasoning or another item, got %.40q", typ)
 	}
 	o["type"] = rawjson.Quote(typ) // it may also be a part that stands alone

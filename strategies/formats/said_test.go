@@ -80,6 +80,10 @@ func TestWhatTheUserSaidIsReadWhereverItStands(t *testing.T) {
 			start + lines(result, queue("enqueue", typed("more")), done, queue("enqueue", typed("more")), line("user", "u2", "a2", says("user", `"more"`))),
 			with("assistant a2 done", "user more", "user u2 more"),
 		},
+		"out of the queue, behind a result on its line": {
+			start + lines(queue("enqueue", typed("stop")), line("user", "r1", "a1", says("user", `[{"type":"tool_result","tool_use_id":"c1","content":"found"},{"type":"text","text":"stop"}]`)), done),
+			with("user r1#2 stop", "assistant a2 done"),
+		},
 		"a notice in the queue": {
 			start + lines(result, queue("enqueue", typed("<task-notification>x</task-notification>")), done), with("assistant a2 done"),
 		},

@@ -50,6 +50,8 @@ func TestImportRefusesFilesWhole(t *testing.T) {
 			t.Errorf("%s: compact-file: exit code %d, %s", name, r.code, r.stderr)
 		}
 	}
+	invoke(t, db, "import", "--keep-going", file(t, "q.jsonl", qwenTalk), file(t, "talk.jsonl", claudeTalk)).want(t, exitUsage, "Qwen Code", "sessions     1")
+	invoke(t, db, "view", "talk").want(t, 0)
 	for _, text := range []string{claudeTalk + "nonsense\n", claudeTalk} {
 		e := &Env{Environ: db, Stdin: strings.NewReader(text)}
 		if r := invokeWith(t, e, "import", "-", "--strict"); (r.code == 0) != (text == claudeTalk) {
