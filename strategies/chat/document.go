@@ -50,7 +50,7 @@ func (r *Reader) nextDocument(first []byte) ([]byte, int, error) {
 		}
 		end -= len(l.clean)
 	}
-	// What follows has to be another document.
+	// Only another document may follow.
 	if next, err := r.readLine(); err == nil {
 		if next[0] != '{' && next[0] != '[' {
 			r.repairs = 0

@@ -70,7 +70,7 @@ type Reader struct {
 // Line returns the number of the line that was read last.
 func (r *Reader) Line() int { return r.line }
 
-// Last returns the JSON value that was read last, sanitized; nil if what was read is no JSON.
+// Last returns the JSON value that was read last, sanitized; nil if it was no JSON.
 func (r *Reader) Last() json.RawMessage { return r.last }
 
 // Gathered reports whether the last session that Next returned consists of all the messages
@@ -198,8 +198,8 @@ func glued(line []byte) (all [][]byte) {
 	}
 }
 
-// TextFollows reports whether the next line is no JSON, so that what precedes it is not a
-// whole file. It waits for that line.
+// TextFollows reports whether the next line is no JSON, so that the file is not one of sessions
+// alone. It waits for that line.
 func (r *Reader) TextFollows() bool {
 	if len(r.pieces) > 0 {
 		return false

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
@@ -35,7 +36,10 @@ func (m *Message) Validate() error {
 // holdsNothing reports whether a message has neither content nor calls, nor anything else that
 // a model can have said. An empty string is content, as models answer it.
 func (m *Message) holdsNothing() bool {
-	if !m.Content.Null && (m.Content.Parts == nil || len(m.Content.Parts) > 0) || len(m.ToolCalls) > 0 || m.Reasoning != "" {
+	if parts := m.Content.Parts; !m.Content.Null && (parts == nil || len(parts) > 0) {
+		return false
+	}
+	if len(m.ToolCalls) > 0 || m.Reasoning != "" {
 		return false
 	}
 	for key, raw := range m.Extra {
@@ -46,7 +50,7 @@ func (m *Message) holdsNothing() bool {
 	return true
 }
 
-// saidKey matches the keys beside content and tool_calls that hold what a model said.
+// saidKey matches the keys beside content and tool_calls that hold words or calls of a model.
 var saidKey = regexp.MustCompile(`^(function_call|refusal|audio)$|reasoning|thinking`)
 
 // callPart matches the types of parts that are calls, and resultPart of those the results.
@@ -100,7 +104,7 @@ func (m *Message) foreign() string {
 		return foreignFormat("Vercel AI SDK", in+" in content")
 	case call == "toolUse" || result == "toolResult":
 		return foreignFormat("Bedrock Converse", in+" in content")
-	case in != "" && in != "tool_use" && in != "tool_result" && (m.Role == RoleUser || m.Role == RoleAssistant):
+	case (m.Role == RoleUser || m.Role == RoleAssistant) && !slices.Contains([]string{"", "tool_use", "tool_result"}, in):
 		return foreignFormat("another", in+" in content")
 	case hasParts && parts["type"] == nil:
 		return foreignFormat("Gemini", "parts")

@@ -90,7 +90,8 @@ func (d *claudeCode) add(value []byte, line int) (*Session, error) {
 	case queued != nil:
 		typ = "user"
 		o.Set("message", rawjson.Build("role", typ, "content", queued.Take("prompt")).JSON(), "attachment", queued.JSON())
-		if mode := queued.String("commandMode"); mode != "" && mode != "prompt" || queued.Object("origin") != nil && queued.Object("origin").String("kind") != "human" {
+		mode, origin := queued.String("commandMode"), own(queued, "origin").String("kind")
+		if cmp.Or(mode, "prompt") != "prompt" || cmp.Or(origin, "human") != "human" {
 			o["isMeta"] = isTrue // another program's
 		}
 		fallthrough

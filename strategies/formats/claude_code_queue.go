@@ -8,9 +8,9 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// claudeQueued is what the user typed while the agent worked. Claude Code repeats it as a line
-// of the user or as an attachment when the model gets it; older versions, and a program that
-// was ended before, leave it in the queue alone.
+// claudeQueued is a text that the user typed while the agent worked. Claude Code repeats it as
+// a line of the user or as an attachment when the model gets it; older versions, and a program
+// that was ended before, leave it in the queue alone.
 type claudeQueued struct {
 	content chat.Content
 	at      time.Time
@@ -18,7 +18,8 @@ type claudeQueued struct {
 	taken   bool // out of the queue, to be a line of the user
 }
 
-// queue reads an operation on the queue. What the user takes back to edit (popAll) was not said.
+// queue reads an operation on the queue. Texts that the user takes back to edit (popAll) were
+// not said.
 func (s *claudeSession) queue(o object) {
 	c, err := readContent(o["content"], fromAnthropicPart)
 	text := strings.TrimSpace(c.String())
@@ -49,8 +50,8 @@ func (s *claudeSession) queue(o object) {
 	}
 }
 
-// said removes from the queue what a line of the user repeats, alone or among others. What was
-// taken out of the queue for it may read differently there, as a command that was expanded.
+// said removes from the queue the texts that a line of the user repeats. A text that was taken
+// out of the queue for the line may read differently there, as a command that was expanded.
 func (s *claudeSession) said(text string, typed bool) {
 	done := map[string]bool{}
 	text = "\n" + strings.TrimSpace(text) + "\n"
@@ -64,8 +65,8 @@ func (s *claudeSession) said(text string, typed bool) {
 	})
 }
 
-// takeQueued inserts what stands in the queue alone, behind the results of the message that it
-// follows, unless the user has left that message.
+// takeQueued inserts the texts that stand in the queue alone, each behind the results of the
+// message that it follows, unless the user has left that message.
 func (s *claudeSession) takeQueued(r *ReadReport) {
 	for _, q := range s.queued {
 		at, found := slices.BinarySearchFunc(s.messages, q.after, func(m claudeMessage, n int) int { return m.number - n })
@@ -78,7 +79,8 @@ func (s *claudeSession) takeQueued(r *ReadReport) {
 		for at < len(s.messages) && (s.messages[at].Role == chat.RoleTool || s.messages[at].number == q.after) {
 			at++
 		}
-		m := claudeMessage{Message: chat.Message{Role: chat.RoleUser, Content: q.content, CreatedAt: q.at}, line: object{}, api: object{}, number: q.after}
+		m := claudeMessage{line: object{}, api: object{}, number: q.after}
+		m.Message = chat.Message{Role: chat.RoleUser, Content: q.content, CreatedAt: q.at}
 		s.messages = slices.Insert(s.messages, at, m)
 		r.Messages++
 		r.others("queue-operation", -1, 0)

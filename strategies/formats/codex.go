@@ -152,7 +152,7 @@ func (d *codex) item(o object, raw json.RawMessage) error {
 	return nil
 }
 
-// itemKey returns what an item says: equal items have one key, whatever their ids.
+// itemKey returns a key that items with the same text or call share, whatever their ids.
 func itemKey(typ string, o object, raw json.RawMessage) string {
 	what := string(raw)
 	switch id := o.String("call_id"); {
@@ -169,7 +169,7 @@ func itemKey(typ string, o object, raw json.RawMessage) string {
 	return string(sum[:])
 }
 
-// event records what the user said in an event. An item of the user before or after it
+// event records a text of the user from an event. An item of the user before or after it
 // repeats it, unless the item was never written.
 func (d *codex) event(text string) {
 	if strings.TrimSpace(text) == "" {
@@ -195,8 +195,8 @@ func (d *codex) said(text string) {
 	}
 }
 
-// compacted reads a compaction: its summary, and what stands only in the history that it puts
-// in the place of the former one.
+// compacted reads a compaction: its summary, and the items that stand only in the history that
+// it puts in the place of the former one.
 func (d *codex) compacted(o object) error {
 	summary := o.TakeString("message")
 	history := o.Take("replacement_history")
@@ -224,8 +224,8 @@ func (d *codex) compacted(o object) error {
 		case d.known[key], summary != "" && strings.Contains(text, summary), isUser && d.shortened(text):
 			return nil
 		case typ != "message" && outputs[typ] == "" && !strings.HasSuffix(typ, "_call_output"),
-			typ == "message" && (role != chat.RoleUser && role != chat.RoleAssistant || isContext(text) || strings.TrimSpace(text) == ""):
-			left++ // what the program writes, and what no other model can read
+			typ == "message" && (!isUser && role != chat.RoleAssistant || isContext(text) || strings.TrimSpace(text) == ""):
+			left++ // written by the program, or for one model to read
 			return nil
 		}
 		d.known[key] = true
@@ -268,7 +268,7 @@ func (d *codex) compacted(o object) error {
 	return nil
 }
 
-// cutOut matches what Codex writes in the place of the middle of a long message.
+// cutOut matches the mark that Codex writes for the middle of a long message.
 var cutOut = regexp.MustCompile(`…\d+ (tokens|chars) truncated…`)
 
 // shortened reports whether a text is a message of the user without its middle.

@@ -47,7 +47,7 @@ func detect(head []byte) (name, looks string, line int) {
 	return found.result()
 }
 
-// detection is what the values of a file have shown.
+// detection holds the format that the values of a file have shown.
 type detection struct {
 	name, looks string
 	line        int
@@ -88,7 +88,7 @@ func foreignValue(value []byte) string {
 	return f.foreign()
 }
 
-// notRead returns the error for what looks like a format that is not read.
+// notRead returns the error for a file that looks like a format that is not read.
 func notRead(looks string) error {
 	return fmt.Errorf("looks like %s, which is not read; read are %s", looks, strings.Join(Names(), ", "))
 }
@@ -164,8 +164,7 @@ func (f facts) is(path, values string) bool {
 }
 
 // format returns the format that matches the facts of a value, "" for none or several. sure
-// reports that the value holds what only that format has; without it the value is one that
-// other programs may write as well.
+// reports that no other program writes such a value.
 func (f facts) format() (name string, sure bool) {
 	said := f[".message.role"] && f[".message.content"]
 	switch {
@@ -179,7 +178,8 @@ func (f facts) format() (name string, sure bool) {
 		return "claude-code", true
 	case f.is(".type", "user assistant") && f[".message"]:
 		return "", false // as Claude Code, with the text elsewhere
-	case f[".type"] && f.any(".uuid", ".sessionId", ".leafUuid") && !f[".data"], f.all(".type=file-history-snapshot .snapshot"), f.all(".type=queue-operation"):
+	case f[".type"] && f.any(".uuid", ".sessionId", ".leafUuid") && !f[".data"],
+		f.all(".type=file-history-snapshot .snapshot"), f.all(".type=queue-operation"):
 		return "claude-code", false
 	case f.all(".type=message .message.role") && (said || f.is(".message.role", "bashExecution branchSummary compactionSummary")):
 		return "pi", true
@@ -204,8 +204,8 @@ func (f facts) format() (name string, sure bool) {
 		return "anthropic", true
 	case f[".messages"]:
 		return "", false
-	case f.all(".object=response .output"), f.all(".output[].type") && f.items(".output[]"), f.items(".input[]"), f.all(".input#s .model !.output#s"),
-		f.items("[]"), f.items(""):
+	case f.all(".object=response .output"), f.all(".output[].type") && f.items(".output[]"), f.items(".input[]"),
+		f.all(".input#s .model !.output#s"), f.items("[]"), f.items(""):
 		return "responses", true
 	}
 	return "", false
@@ -214,12 +214,13 @@ func (f facts) format() (name string, sure bool) {
 // items reports whether the value at a path is an item of Responses, which items with a role
 // alone do not show.
 func (f facts) items(at string) bool {
-	const calls = "function_call function_call_output custom_tool_call custom_tool_call_output local_shell_call local_shell_call_output web_search_call"
+	const calls = "function_call function_call_output custom_tool_call custom_tool_call_output " +
+		"local_shell_call local_shell_call_output web_search_call"
 	switch {
 	case f[at+".message"] || f[at+".type=message"] && !f[at+".role"]:
 		return false
-	case f.is(at+".type", calls) && f.any(at+".call_id", at+".id", at+".action"), f.all(at + ".type=reasoning " + at + ".summary#["), f.all(at + ".type=message " + at + ".content"),
-		f[at+".type=compaction"] && f[at+".encrypted_content"]:
+	case f.is(at+".type", calls) && f.any(at+".call_id", at+".id", at+".action"), f[at+".type=reasoning"] && f[at+".summary#["],
+		f[at+".type=message"] && f[at+".content"], f[at+".type=compaction"] && f[at+".encrypted_content"]:
 		return true
 	}
 	return at == ".input[]" && f[at+".role"] && f[at+".content"]

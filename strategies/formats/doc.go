@@ -12,10 +12,10 @@
 //   - is_meta: a message written by the program rather than the user
 //   - parent_id: the message that this one follows, if that is not the one before it
 //
-// Reading is strict: a file is of a format only where its records have what that format
-// requires, and one that looks like another program's is refused by that name. What the user
-// said is read wherever a host keeps it: as a message, in a queue or an attachment, or in the
-// history of a compaction, once each.
+// Reading is strict: a file is of a format only where its records have the fields that the
+// format requires, and one that looks like another program's is refused by that name. Texts of
+// the user are read wherever a host keeps them: as a message, in a queue or an attachment, or
+// in the history of a compaction, once each.
 //
 // A record that is not a message is counted by its kind, with the line of the first, in the
 // ReadReport of its session; so are lines that were not written whole, with SkipLines. The

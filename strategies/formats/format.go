@@ -146,8 +146,9 @@ func (r *ReadReport) begins(kind string, line int) {
 // metaKinds are the records of logs that are known to be no part of what was said. Of kinds
 // with a colon, the part before it counts.
 var metaKinds = map[string]bool{
-	"joined": true, "sidechain": true, "duplicate": true, // what they hold is in a message
-	"file-history-snapshot": true, "queue-operation": true, "summary": true, "system": true, "progress": true, "last-prompt": true,
+	"joined": true, "sidechain": true, "duplicate": true, // in a message
+	"file-history-snapshot": true, "queue-operation": true, "summary": true, "system": true, "progress": true,
+	"last-prompt":     true,
 	"permission-mode": true, "mode": true, "custom-title": true, "ai-title": true, "agent-name": true, "pr-link": true,
 	"session_meta": true, "turn_context": true, "event_msg": true, "state": true, "compacted": true,
 	"session": true, "session_info": true, "model_change": true, "thinking_level_change": true, "label": true,

@@ -68,8 +68,10 @@ var errNoRecord = errors.New("no record of the format")
 
 // isUTF16 reports whether a text begins with the mark of UTF-16, or with ASCII in it.
 func isUTF16(b []byte) bool {
-	return bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff")) ||
-		len(b) == 4 && (b[0] != 0 && b[1] == 0 && b[2] != 0 && b[3] == 0 || b[0] == 0 && b[1] != 0 && b[2] == 0 && b[3] != 0)
+	if bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff")) {
+		return true
+	}
+	return len(b) == 4 && bytes.Count(b, []byte{0}) == 2 && b[0] == 0 == (b[2] == 0)
 }
 
 // Format returns the format of the file.
@@ -163,7 +165,8 @@ func (r *Reader) check(s *Session) error {
 	r.skipped = nil
 	switch n := len(skipped); {
 	case n > len(s.Messages):
-		return &chat.LineError{Line: skipped[0].Line, Err: fmt.Errorf("not certainly of the format %s, as %d values cannot be read: %w", r.format.Name, n, skipped[0].Err)}
+		err := fmt.Errorf("not certainly of the format %s, as %d values cannot be read: %w", r.format.Name, n, skipped[0].Err)
+		return &chat.LineError{Line: skipped[0].Line, Err: err}
 	case len(s.Messages) == 0:
 		return &chat.LineError{Line: 1, Err: fmt.Errorf("no message of the format %s in %d values", r.format.Name, s.Report.Values)}
 	}

@@ -91,8 +91,8 @@ type fileJSON struct {
 	Steps     []stepJSON     `json:"steps,omitempty"`
 	Repaired  map[string]int `json:"repaired,omitempty"`
 	Explain   []string       `json:"explain,omitempty"`
-	// Other counts the records of the file that are not messages, and Dropped what was left
-	// out of messages, by kind; First is the line of the first of each.
+	// Other counts the records of the file that are not messages, and Dropped the fields that
+	// were left out of messages, by kind; First is the line of the first of each.
 	Other    map[string]int        `json:"other,omitempty"`
 	Dropped  map[string]int        `json:"left_out,omitempty"`
 	First    map[string]int        `json:"first,omitempty"`
@@ -232,7 +232,7 @@ func (c *compactFileCmd) write(ctx context.Context, e *Env, cfg config.Config, n
 	return c.print(e, f)
 }
 
-// noteReport notes what of a session's file is not in its messages.
+// noteReport notes the lines, records and fields of a session's file that are in no message.
 func noteReport(e *Env, name string, r formats.ReadReport) {
 	const most = 10
 	for _, skipped := range r.Skipped[:min(most, len(r.Skipped))] {

@@ -191,7 +191,8 @@ func kinds(other map[string]int, meta bool) map[string]int {
 	return out
 }
 
-// listLeftOut formats the counts of what was not read, such as "progress 3 (first at line 12)".
+// listLeftOut formats the counts of records and fields that were left out, such as
+// "progress 3 (first at line 12)".
 func listLeftOut[P any](other, dropped map[string]int, first map[string]P) string {
 	all := kinds(other, false)
 	add(&all, dropped)
