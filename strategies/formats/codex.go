@@ -232,7 +232,7 @@ func (d *codex) compacted(o object) error {
 		n := len(d.items.groups)
 		if _, err := d.items.add(item, raw); err != nil {
 			left++
-			return nil
+			return nil //nolint:nilerr // an item of a copy
 		}
 		if isUser {
 			last = n
@@ -323,8 +323,7 @@ func (d *codex) rollBack(turns int) {
 }
 
 func (d *codex) end() []Session {
-	for i := len(d.events) - 1; i >= 0; i-- {
-		e := d.events[i]
+	for _, e := range slices.Backward(d.events) {
 		m := chat.Message{Role: chat.RoleUser, Content: chat.TextContent(e.text), CreatedAt: e.at}
 		d.items.groups = slices.Insert(d.items.groups, e.group, itemGroup{Message: m})
 		d.report.Messages++

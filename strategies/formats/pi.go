@@ -88,13 +88,13 @@ func (d *pi) add(value []byte, line int) (*Session, error) {
 	case "model_change":
 		e.model = o.String("modelId")
 	case "session", "label", "custom", "thinking_level_change":
-	default:
-		if foreignValue(value) != "" {
-			return nil, fmt.Errorf("type: want session, message or another kind of entry, got %.40q", typ)
-		}
 	case "session_info":
 		if rawjson.Kind(o["name"]) == '"' {
 			d.title = o["name"]
+		}
+	default:
+		if foreignValue(value) != "" {
+			return nil, fmt.Errorf("type: want session, message or another kind of entry, got %.40q", typ)
 		}
 	}
 	if m := e.message; m != nil {
