@@ -280,7 +280,7 @@ func (r *Reader) session(value []byte) (s Session, whole bool, err error) {
 	}
 	m, err := readMessage(f)
 	if err == nil {
-		err = m.Validate()
+		err = m.checkForm()
 	}
 	if err != nil {
 		return Session{}, false, fmt.Errorf("message %d: %w", n, err)
@@ -332,7 +332,7 @@ func readMessages(raw json.RawMessage) ([]Message, error) {
 	for i, raw := range raws {
 		err := ms[i].UnmarshalJSON(raw)
 		if err == nil {
-			err = ms[i].Validate()
+			err = ms[i].checkForm()
 		}
 		if err != nil {
 			return nil, fmt.Errorf("messages[%d]: %w", i, err)
