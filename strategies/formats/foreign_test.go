@@ -148,6 +148,7 @@ func TestCasesFromOutsideAreReadOrRefused(t *testing.T) {
 		"32-refused-files/opencode_export.json": "OpenCode", "32-refused-files/openhands.json": "OpenHands", "32-refused-files/pydantic.json": "pydantic-ai",
 		"19-bom-crlf/chat_utf16.jsonl": "UTF-16", "19-bom-crlf/bom_crlf.jsonl": "", "19-bom-crlf/cc_glued.jsonl": "", "19-bom-crlf/chat_bom_crlf.jsonl": "",
 		"17-truncated-last-line/cc_truncated.jsonl": "", "17-truncated-last-line/chat_truncated.jsonl": "", "17-truncated-last-line/codex_truncated.jsonl": "",
+		"15-queued-command/cc_queued_attachment.jsonl": "", "20-codex-replacement-history/codex_replacement.jsonl": "",
 		"23-claude-boundary/cc_boundary.jsonl": "", "23-claude-boundary/cc_rewind.jsonl": "", "23-claude-boundary/cc_interrupt.jsonl": "",
 	} {
 		raw, err := os.ReadFile(filepath.Join(dir, file))
