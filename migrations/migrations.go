@@ -173,8 +173,9 @@ func upLocked(ctx context.Context, cfg *pgx.ConnConfig, schema string, partition
 }
 
 // installFunctions executes all files in functions/ in one transaction, unless these
-// very files are installed and every role has its rights. Then it puts tables under
-// row-level security that are not yet. installed is whether the files had changed.
+// very files are installed: then only that with the grants, if a role has other rights.
+// Then it puts tables under row-level security that are not. installed is whether the
+// files had changed.
 func installFunctions(ctx context.Context, cfg *pgx.ConnConfig, schema string) (installed bool, err error) {
 	inSchema, err := filesIn(schema, functionFiles)
 	if err != nil {
@@ -199,14 +200,16 @@ func installFunctions(ctx context.Context, cfg *pgx.ConnConfig, schema string) (
 		if err != nil {
 			return err
 		}
-		installed = tag.RowsAffected() > 0
-		const ungranted = `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = ANY($1) AND NOT has_schema_privilege(oid, $2, 'USAGE'))`
-		var newRole bool
-		if err := tx.QueryRow(ctx, ungranted, Roles(schema), schema).Scan(&newRole); err != nil || !installed && !newRole {
-			return err
-		}
 		// By name: the grants are last, and view.sql before them, as a view needs the functions that it calls.
-		for _, name := range slices.Sorted(maps.Keys(inSchema)) {
+		names := slices.Sorted(maps.Keys(inSchema))
+		if installed = tag.RowsAffected() > 0; !installed {
+			var amiss bool
+			if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM "+schema+".rights_amiss(true))").Scan(&amiss); err != nil || !amiss {
+				return err
+			}
+			names = names[len(names)-1:]
+		}
+		for _, name := range names {
 			// Without arguments, so that a file may hold several statements.
 			if _, err := tx.Exec(ctx, string(inSchema[name].Data)); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
@@ -219,6 +222,32 @@ func installFunctions(ctx context.Context, cfg *pgx.ConnConfig, schema string) (
 	}
 	_, err = conn.Exec(ctx, "CALL "+schema+".fence_tables()")
 	return installed, err
+}
+
+// Amiss names what of the rights of roles (rights) and of row-level security (fences) is not as
+// the installed functions have it, such as after a restore without roles. Up sets it. Both are
+// empty where other functions are installed, with which Up sets all of them.
+func Amiss(ctx context.Context, dsn, schema string) (rights, fences []string, err error) {
+	all, err := Status(ctx, dsn, schema)
+	if err != nil || all[len(all)-1].AppliedAt.IsZero() {
+		return nil, nil, err
+	}
+	cfg, err := parse(dsn, schema)
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err := connect(ctx, cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	read := func(function string) []string {
+		rows, _ := conn.Query(ctx, "SELECT object FROM "+schema+"."+function+" WHERE statement IS NOT NULL") // rows hold the error
+		objects, failed := pgx.CollectRows(rows, pgx.RowTo[string])
+		err = cmp.Or(err, failed)
+		return objects
+	}
+	return read("rights_amiss(true)"), read("fences_amiss(true)"), err
 }
 
 // Status returns all migrations in order, with the pending ones, and the functions as the

@@ -196,7 +196,7 @@ func TestAnExclusionCannotNameASummaryThatIsNotThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := must(s.AuditSession(t.Context(), k))(t).Findings; len(got) != 1 || got[0].Check != "excluded messages name a run and a reason (I3)" {
+	if got := must(s.AuditSession(t.Context(), k))(t).Findings; len(got) != 1 || got[0].Check != "excluded messages name a run and a reason" {
 		t.Errorf("missing run: %+v, want a finding, as the functions name the run that they end and no reference is kept for that", got)
 	}
 }

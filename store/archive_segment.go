@@ -113,7 +113,7 @@ func (s *Store) fillArchived(ctx context.Context, k Key, all []Stored, away chat
 
 // lost is the error for a message of which neither the table nor the archive has the words.
 func lost(seq chat.Seq) error {
-	return &Error{Kind: ErrDamaged, Message: fmt.Sprintf("the words of message %d are neither stored nor in the archive", seq), Hint: "compactor doctor tells more"}
+	return &Error{Kind: ErrDamaged, Message: fmt.Sprintf("the words of message %d are neither stored nor in the archive", seq), Hint: "compactor doctor says what is damaged"}
 }
 
 // archivedBodies returns the words of messages that the archive has, and those that were

@@ -258,6 +258,9 @@ func TestPurgedWordsLeaveATombstone(t *testing.T) {
 	if n := must(s.PurgeArchive(t.Context(), 24*time.Hour, 24*time.Hour, []string{"default"}, 10))(t); n != 1 {
 		t.Fatalf("%d segments were purged", n)
 	}
+	if a := must(s.AuditSession(t.Context(), k))(t); len(a.Findings) > 0 {
+		t.Errorf("after the purge: %v", a.Findings)
+	}
 	purged := 0
 	for _, m := range must(s.All(t.Context(), k))(t) {
 		if m.Purged {
@@ -281,6 +284,22 @@ func TestPurgedWordsLeaveATombstone(t *testing.T) {
 
 // A summary of what is archived reads the messages themselves, and of what was purged the summary
 // that is left of them.
+// Words that are gone without a purge are lost, whatever the segment says of them.
+func TestAFakedPurgeIsFound(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	old(t, s, k)
+	must(s.ArchiveSession(t.Context(), k, month))(t)
+	sid := session(t, s, k).SID
+	for _, also := range []string{"", ", purged_after = '1 day'"} {
+		byHand(t, s, sid, `UPDATE archive_segments SET data = NULL, purged_at = now()`+also)
+		if a := must(s.AuditSession(t.Context(), k))(t); len(a.Findings) != 1 || a.Findings[0].Field != "purged_after" || a.Findings[0].Derived {
+			t.Errorf("with %q: %v", also, a.Findings)
+		}
+	}
+}
+
 func TestOriginalsAreReadFromTheArchive(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/sessionstore/compactor/migrations"
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
@@ -35,6 +36,9 @@ var damages = map[string]damage{
 	"open_calls":                          {sql: `UPDATE sessions SET open_calls = '{}'`, want: []string{"open_calls"}, fixed: true},
 	"live":                                {sql: `UPDATE sessions SET live = live - '{[9,10)}'`, want: []string{"live"}, fixed: true},
 	"reasoning_out":                       {sql: `UPDATE sessions SET reasoning_out = '{[1,3)}'`, want: []string{"reasoning_out"}, fixed: true},
+	"hold_seq far ahead":                  {sql: `UPDATE sessions SET hold_seq = 1000`, want: []string{"hold_seq"}, fixed: true},
+	"cooldown_until far ahead":            {sql: `UPDATE sessions SET cooldown_until = now() + interval '1 year'`, want: []string{"cooldown_until"}, fixed: true},
+	"pins beyond the log":                 {sql: `UPDATE sessions SET pinned = pinned + '{[16,20)}'`, want: []string{"pinned"}, fixed: true},
 	"a parent that is the session itself": {sql: `UPDATE sessions SET parent = sid`, want: []string{"parent"}},
 	"live with its run": {
 		sql: `UPDATE sessions SET live = live - '{[9,10)}'; UPDATE runs SET live_after = live_after - '{[9,10)}' WHERE id = run(5)`, want: []string{"run 5 live_after"},
@@ -237,6 +241,66 @@ func TestAuditFindsATriggerThatDoesNotProtect(t *testing.T) {
 	exec(t, s, `DROP TRIGGER append_only ON compactor.message_log`)
 	if got := must(s.AuditDatabase(t.Context()))(t); len(got) != 1 || got[0].Stored != "missing" || got[0].Derived {
 		t.Errorf("without the trigger: %v", got)
+	}
+}
+
+// Roles and the policies of tables are those of functions/zz_grants.sql and tenant.sql, whoever changed them.
+func TestAuditFindsRightsAndFencesThatWereChanged(t *testing.T) {
+	t.Parallel()
+	_, dsn := openRoles(t)
+	const schema = "rights_of_all"
+	createRoles(t, dsn, schema)
+	s := must(Open(t.Context(), Config{URL: dsn, Schema: schema}))(t)
+	t.Cleanup(s.Close)
+	t.Cleanup(func() { // roles are the server's
+		ctx := context.WithoutCancel(t.Context())
+		for _, role := range migrations.Roles(schema) {
+			if _, err := s.pool.Exec(ctx, `DROP OWNED BY `+role+`; DROP ROLE `+role, pgx.QueryExecModeSimpleProtocol); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for _, c := range []struct{ sql, want string }{
+		{`GRANT EXECUTE ON FUNCTION rights_of_all.view TO PUBLIC`, "PUBLIC on routine rights_of_all.view(text,text): privilege is EXECUTE, should be none"},
+		{`GRANT SELECT ON rights_of_all.message_body TO rights_of_all_application`, "rights_of_all_application on table rights_of_all.message_body: privilege is SELECT, should be none"},
+		{`GRANT UPDATE (role) ON rights_of_all.message_log TO rights_of_all_reader`, "rights_of_all_reader on table rights_of_all.message_log (role): privilege is UPDATE, should be none"},
+		{`GRANT TRUNCATE ON rights_of_all.runs TO rights_of_all_worker`, "rights_of_all_worker on table rights_of_all.runs: privilege is DELETE, INSERT, SELECT, TRUNCATE, UPDATE, should be DELETE, INSERT, SELECT, UPDATE"},
+		{`GRANT CREATE ON SCHEMA rights_of_all TO PUBLIC`, "PUBLIC on schema rights_of_all: privilege is CREATE, should be none"},
+		{`REVOKE SELECT ON rights_of_all.messages FROM rights_of_all_reader`, "rights_of_all_reader on table rights_of_all.messages: privilege is none, should be SELECT"},
+		{`ALTER FUNCTION rights_of_all.view SECURITY INVOKER`, "rights_of_all.view(text,text): privilege is that of its caller, or with another search_path, should be that of the owner"},
+		{`ALTER FUNCTION rights_of_all.view RESET search_path`, "rights_of_all.view(text,text): privilege is that of its caller, or with another search_path, should be that of the owner"},
+		{`GRANT rights_of_all_worker TO rights_of_all_application`, "memberships of rights_of_all_application: privilege is rights_of_all_worker, should be none"},
+		{`ALTER TABLE rights_of_all.sessions DISABLE ROW LEVEL SECURITY`, "row-level security of table rights_of_all.sessions: state is off, should be on"},
+		{`DROP POLICY tenant ON rights_of_all.runs`, "policy tenant on table rights_of_all.runs: state is missing, should be as installed"},
+		{`ALTER POLICY tenant ON rights_of_all.runs USING (true)`, "policy tenant on table rights_of_all.runs: state is of another condition, should be as installed"},
+		{`CREATE POLICY everybody ON rights_of_all.runs USING (true)`, "policy everybody on table rights_of_all.runs: state is one that lets more rows through, should be none"},
+		{`ALTER POLICY worker ON rights_of_all.runs TO rights_of_all_worker, rights_of_all_reader`, "policy worker on table rights_of_all.runs: state is of another condition, should be as installed"},
+	} {
+		exec(t, s, c.sql)
+		got := must(s.AuditDatabase(t.Context()))(t)
+		if len(got) != 1 || got[0].String() != c.want || got[0].Derived {
+			t.Errorf("after %s: %v, want %s", c.sql, got, c.want)
+		}
+		if strings.HasPrefix(c.sql, "GRANT rights_of_all_worker") { // its statement is that of whoever has made it a member
+			exec(t, s, `REVOKE rights_of_all_worker FROM rights_of_all_application`)
+		}
+		must(migrations.Up(t.Context(), dsn, schema))(t)
+		if got := must(s.AuditDatabase(t.Context()))(t); len(got) > 0 {
+			t.Errorf("after %s and migrate up: %v", c.sql, got)
+		}
+	}
+}
+
+// One lost row is one finding: what its loss makes of the rows behind it is none.
+func TestAuditNamesTheCauseAlone(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, append(talk("m", 40), call("c", "x"), result("r", "x", "y"))...)
+	sid := session(t, s, k).SID
+	byHand(t, s, sid, `DELETE FROM message_log WHERE seq = 9; DELETE FROM message_log WHERE seq > 9 AND seq < 12; DELETE FROM message_log WHERE seq = 41`)
+	if got := rowAndField(t, s, sid, must(s.AuditSession(t.Context(), k))(t).Findings); !slices.Equal(got, []string{"message 9 missing", "message 41 missing"}) {
+		t.Errorf("found %v, want the lost rows alone", got)
 	}
 }
 

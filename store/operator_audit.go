@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -23,29 +24,33 @@ const (
 	adviceLog    = "restore it from a backup: nothing else has what was said"
 	adviceLedger = "the ledger was changed by hand: restore the rows from a backup, or undo the runs from there on"
 	adviceAbove  = "it follows from what is wrong with the log or the runs: restore that first"
+	adviceUp     = "compactor migrate up, as the owner of the tables, sets it"
 )
 
 // AuditChecks lists what Audit checks, in the order of a report. The fields of findings are
 // columns of the session, of a message, of a run or of an exclusion, or name what is missing.
 var AuditChecks = []AuditCheck{
 	{"the log is complete", adviceLog, []string{"message missing"}},
-	{"messages are as they were appended (I1)", adviceLog, []string{"message digest", "message body", "message token_count", "segment checksum", "segment words", "session archived"}},
-	{"erased words are nowhere (I17)", "erase them again: compactor erase message or compactor erase session", []string{"message erased", "segment erased"}},
+	{"messages are as they were appended", adviceLog, []string{"message digest", "message body", "message token_count", "segment checksum", "segment words", "segment purged_after", "session archived"}},
+	{"erased words are nowhere", "erase them again: compactor erase message or compactor erase session", []string{"message erased", "segment erased"}},
 	{"segments of the archive belong to a session", "nothing reads or erases it: restore the session from a backup, or delete the segment by hand", []string{"segment session"}},
 	{"facts about messages follow from them", adviceAbove, []string{"message role_code", "message calls", "message flags", "message cumulative_tokens"}},
 	{"counters follow from the log and the view", adviceAbove, []string{
 		"session last_seq", "session last_source_seq", "session messages", "session turns", "session total_tokens", "session live_messages",
 		"session live_tokens", "session live_estimated_tokens", "session open_calls", "session open_answered", "session tail_start_seq", "session due",
+		"session pinned", "session hold_seq", "session cooldown_until",
 	}},
-	{"the view is that of the latest run (I6)", adviceLedger, []string{"session live", "session reasoning_out", "session revision", "session head_run"}},
+	{"the view is that of the latest run", adviceLedger, []string{"session live", "session reasoning_out", "session revision", "session head_run"}},
 	{"parents are of the same tenant, and in no circle", "compactor set-parent SESSION takes the parent away", []string{"session parent"}},
 	{"runs form one line of views", adviceLedger, []string{
 		"run revision", "run base_run", "run restores", "run live_before", "run live_after", "run in_force",
 	}},
-	{"excluded messages name a run and a reason (I3)", adviceLedger, []string{"message exclusion", "exclusion run"}},
-	{"summaries and what they cover name each other (I3)", adviceLedger, []string{"message summary_of", "exclusion summary_seq"}},
-	{"protected messages are in the view (I4)", "compactor compact SESSION brings them back", []string{"message view"}},
+	{"excluded messages name a run and a reason", adviceLedger, []string{"message exclusion", "exclusion run"}},
+	{"summaries and what they cover name each other", adviceLedger, []string{"message summary_of", "exclusion summary_seq"}},
+	{"protected messages are in the view", "compactor compact SESSION brings them back", []string{"message view"}},
 	{"what was said is protected by triggers", "the owner of the tables executes ALTER TABLE … ENABLE TRIGGER, or compactor doctor --fix as that login", []string{"trigger state"}},
+	{"no role may do more or less than it should", adviceUp, []string{"right privilege"}},
+	{"row-level security keeps tenants apart", adviceUp, []string{"fence state"}},
 	{"no run is past its lease for long", "is a scheduler running?", []string{"run lease_until"}},
 	{"no run waits in the queue for more than an hour", "is a worker running, and are there enough workers?", []string{"run queued_at"}},
 }
@@ -66,6 +71,9 @@ type Finding struct {
 
 // String returns one line without the check.
 func (f Finding) String() string {
+	if f.Field == "missing" {
+		return fmt.Sprintf("%s is missing: should be %s", f.where(), f.Want)
+	}
 	return fmt.Sprintf("%s: %s is %s, should be %s", f.where(), f.Field, shorten(f.Stored), shorten(f.Want))
 }
 
@@ -86,19 +94,25 @@ func shorten(s string) string {
 	if s == "" {
 		return "not set"
 	}
+	if digest.MatchString(s) {
+		return s[:12] + "…"
+	}
 	if r := []rune(s); len(r) > 200 {
 		return string(r[:200]) + "…"
 	}
 	return s
 }
 
+var digest = regexp.MustCompile(`^([0-9a-f]{32}){1,2}$`)
+
 // newFinding completes a finding about a row of a kind.
 func newFinding(kind string, at int64, f Finding) Finding {
-	if kind != "session" {
-		f.Row = fmt.Sprintf("%s %d", kind, at)
-	}
-	if kind == "exclusion" {
+	switch {
+	case kind == "session" || f.Row != "":
+	case kind == "exclusion":
 		f.Row = fmt.Sprintf("exclusion by run %d", at)
+	default:
+		f.Row = fmt.Sprintf("%s %d", kind, at)
 	}
 	i := slices.IndexFunc(AuditChecks, func(c AuditCheck) bool { return slices.Contains(c.fields, kind+" "+f.Field) })
 	f.Check = AuditChecks[i].Name
@@ -324,30 +338,25 @@ const protections = `(SELECT c.oid, c.relname AS relation, w.name
 // AuditDatabase checks what concerns no single session, or the queue.
 func (s *Store) AuditDatabase(ctx context.Context) ([]Finding, error) {
 	const query = `
-		SELECT 'trigger', 0::bigint, '', '', w.name || ' of ' || w.relation, CASE WHEN t.oid IS NULL THEN 'missing' ELSE 'disabled' END, 'enabled', t.oid IS NOT NULL
+		SELECT 'trigger', 0::bigint, '', '', 'trigger ' || w.name || ' of ' || w.relation, 'state', CASE WHEN t.oid IS NULL THEN 'missing' ELSE 'disabled' END, 'enabled', t.oid IS NOT NULL
 		FROM ` + protections + ` LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.name
 		WHERE coalesce(t.tgenabled NOT IN ('O', 'A'), true)
+		UNION ALL SELECT 'right', 0, '', '', object, 'privilege', stored, want, false FROM compactor.rights_amiss(false)
+		UNION ALL SELECT 'fence', 0, '', '', object, 'state', stored, want, false FROM compactor.fences_amiss(false)
 		UNION ALL
-		SELECT 'segment', a.id, '', '', 'session', a.sid::text, 'one that exists', false FROM compactor.archive_segments a
+		SELECT 'segment', a.id, '', '', '', 'session', a.sid::text, 'one that exists', false FROM compactor.archive_segments a
 		WHERE NOT EXISTS (SELECT FROM compactor.sessions s WHERE s.sid = a.sid)
 		UNION ALL
-		SELECT 'run', r.id, s.tenant, s.id, CASE r.status WHEN 'running' THEN 'lease_until' ELSE 'queued_at' END,
+		SELECT 'run', r.id, s.tenant, s.id, '', CASE r.status WHEN 'running' THEN 'lease_until' ELSE 'queued_at' END,
 			CASE r.status WHEN 'running' THEN r.lease_until ELSE r.queued_at END::text,
 			CASE r.status WHEN 'running' THEN 'within the last 5 minutes or to come' ELSE 'within the last hour' END, false
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
 		WHERE r.status = 'running' AND r.lease_until < now() - interval '5 minutes' OR r.status = 'queued' AND r.queued_at < now() - interval '1 hour'
-		LIMIT 1000`
+		ORDER BY 1, 2, 5 LIMIT 1000`
 	return queryRows(ctx, s, "audit", func(row pgx.CollectableRow) (f Finding, err error) {
 		var kind string
 		var at int64
-		err = row.Scan(&kind, &at, &f.Tenant, &f.Session, &f.Field, &f.Stored, &f.Want, &f.Derived)
-		if kind == "trigger" {
-			name := f.Field
-			f.Field = "state"
-			f = newFinding(kind, at, f)
-			f.Row = "trigger " + name
-			return f, err
-		}
+		err = row.Scan(&kind, &at, &f.Tenant, &f.Session, &f.Row, &f.Field, &f.Stored, &f.Want, &f.Derived)
 		return newFinding(kind, at, f), err
 	}, query)
 }

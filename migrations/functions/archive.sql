@@ -286,7 +286,7 @@ $$;
 -- budget or by hand, stays until its words have been out of the view for p_out.
 CREATE OR REPLACE FUNCTION @schema@.purge_archive(p_age interval, p_policies text[], p_limit int, p_out interval DEFAULT '0') RETURNS bigint LANGUAGE sql AS $$
     WITH gone AS (
-        UPDATE @schema@.archive_segments SET data = NULL, purged_at = now() WHERE id IN (
+        UPDATE @schema@.archive_segments SET data = NULL, purged_at = now(), purged_after = p_age WHERE id IN (
             SELECT a.id FROM @schema@.archive_segments a WHERE a.data IS NOT NULL AND a.created_at < now() - p_age
                 AND NOT EXISTS (SELECT FROM @schema@.runs r WHERE r.sid = a.sid AND r.status = 'applied' AND r.ended_at > now() - p_out AND r.live_before && a.seqs)
                 AND EXISTS (SELECT FROM @schema@.sessions s WHERE s.policy = ANY(p_policies)

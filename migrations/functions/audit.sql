@@ -24,6 +24,15 @@ BEGIN
     s.live_messages := v.messages;
     s.live_tokens := v.tokens;
     s.live_estimated_tokens := v.estimated;
+    -- What holds a session back, and what is pinned, is of messages that are there; and no policy rests longer after a run.
+    s.pinned := s.pinned * int8multirange(int8range(1, s.last_source_seq + 1));
+    IF s.hold_seq > s.last_source_seq THEN
+        s.hold_seq := coalesce((SELECT max(m.seq) FROM @schema@.message_log m WHERE m.sid = s.sid AND m.kind = 'm' AND m.seq <=
+            (SELECT max(t.applied_seq) FROM @schema@.runs t WHERE t.sid = s.sid AND t.status = 'applied' AND t.kind = 'undo')), 0);
+    END IF;
+    IF s.cooldown_until > now() AND s.cooldown_until > (SELECT coalesce(max(t.ended_at), '-infinity') FROM @schema@.runs t WHERE t.sid = s.sid) + interval '30 days' THEN
+        s.cooldown_until := NULL;
+    END IF;
     -- What is due in vain is so until its next run; and what is so only by what the reports of others have taught
     -- since, by its next write. No tenant has an empty name, so nothing was taught of that one.
     w := s;
@@ -52,6 +61,8 @@ BEGIN
     WHERE l.sid = s.sid AND NOT s.archived @> l.seq AND (b.body IS NULL OR x.stored <> encode(l.body_digest, 'hex'));
     RETURN QUERY SELECT 'segment', a.id, 'checksum', encode(sha256(a.data), 'hex'), encode(a.checksum, 'hex'), false
     FROM @schema@.archive_segments a WHERE a.sid = s.sid AND sha256(a.data) <> a.checksum;
+    RETURN QUERY SELECT 'segment', a.id, 'purged_after', a.purged_after::text, 'an age that the segment had when it was purged: no purge took its words', false
+    FROM @schema@.archive_segments a WHERE a.sid = s.sid AND a.purged_at IS NOT NULL AND (a.created_at + a.purged_after <= a.purged_at) IS NOT TRUE;
     RETURN QUERY SELECT 'session', NULL::bigint, 'archived', s.archived::text, x.seqs::text, false
     FROM (SELECT coalesce((SELECT range_agg(g) FROM @schema@.archive_segments a, unnest(a.seqs) g WHERE a.sid = s.sid), '{}') - (s.erased - s.archived) AS seqs) x
     WHERE x.seqs <> s.archived;
@@ -209,15 +220,16 @@ BEGIN
         RETURN QUERY SELECT 'digest', v_bare, NULL::text, NULL::text, NULL::text, false;
     END IF;
     w := @schema@.recount(s);
-    v_runs := ARRAY(SELECT f FROM @schema@.audit_runs(s) f);
-    v_rows := ARRAY(SELECT f FROM @schema@.audit_rows(s) f);
+    v_runs := ARRAY(SELECT f FROM @schema@.audit_runs(s) f ORDER BY f.at, f.field);
+    v_rows := ARRAY(SELECT f FROM @schema@.audit_rows(s) f ORDER BY f.kind, f.at, f.field);
     RETURN QUERY SELECT f.* FROM unnest(v_runs || v_rows) f;
     -- From here on, only what does not follow from what was found before.
     RETURN QUERY SELECT f.* FROM @schema@.audit_links(w) f
         WHERE (f.kind, f.at, f.field) NOT IN (SELECT r.kind, r.at, r.field FROM unnest(v_rows) r)
-            AND (f.want IS DISTINCT FROM 'a run in force that excluded it' OR NOT EXISTS (SELECT FROM unnest(v_runs) r WHERE r.derived));
-    IF EXISTS (SELECT FROM unnest(v_rows) f WHERE f.derived) THEN RETURN; END IF;
-    v_derived := ARRAY(SELECT f FROM @schema@.audit_derived(s) f);
+            AND (f.want IS DISTINCT FROM 'a run in force that excluded it' OR NOT EXISTS (SELECT FROM unnest(v_runs) r WHERE r.derived))
+        ORDER BY f.kind, f.at, f.field;
+    IF EXISTS (SELECT FROM unnest(v_rows) f WHERE f.derived OR f.field = 'missing') THEN RETURN; END IF;
+    v_derived := ARRAY(SELECT f FROM @schema@.audit_derived(s) f ORDER BY f.kind, f.at, f.field);
     -- Without a digest, the sum or a count may be the wrong one.
     v_whole := cardinality(v_rows) = 0 AND (v_bare = 0 OR NOT EXISTS (SELECT FROM unnest(v_derived) f WHERE f.field = 'cumulative_tokens'));
     -- Of what names the present view all but one are right, and the run that made it says how.
@@ -228,7 +240,7 @@ BEGIN
     IF EXISTS (SELECT FROM unnest(v_derived) f WHERE f.kind = 'message') THEN RETURN; END IF;
     RETURN QUERY SELECT 'session', NULL::bigint, k, x.stored->>k, x.want->>k, v_whole AND v_view
     FROM (SELECT to_jsonb(s) AS stored, to_jsonb(w) AS want) x,
-        unnest('{live,reasoning_out,revision,head_run,tail_start_seq,last_seq,last_source_seq,messages,turns,total_tokens,live_messages,live_tokens,live_estimated_tokens,due}'::text[]) k
+        unnest('{live,reasoning_out,revision,head_run,tail_start_seq,last_seq,last_source_seq,messages,turns,total_tokens,live_messages,live_tokens,live_estimated_tokens,pinned,hold_seq,cooldown_until,due}'::text[]) k
     WHERE x.stored->k <> x.want->k;
 END $$;
 

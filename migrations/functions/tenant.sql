@@ -36,14 +36,12 @@ END $$;
 
 -- Row-level security for every table with rows of tenants: the second fence behind the functions and
 -- the grants. The owner is exempt, so the functions are; and for the worker role the policies are a
--- constant, which costs its plans nothing. Each table is a transaction of its own, as each needs a
--- lock that writers wait for.
-CREATE OR REPLACE PROCEDURE @schema@.fence_tables() LANGUAGE plpgsql AS $$
-DECLARE
-    t record;
-BEGIN
-    FOR t IN
-        SELECT c.oid, c.oid::regclass AS name, c.relrowsecurity AS fenced, r.rolname AS worker,
+-- constant, which costs its plans nothing.
+--
+-- What differs from that, with the statements that set it, in their order. p_new: as in rights_amiss.
+CREATE OR REPLACE FUNCTION @schema@.fences_amiss(p_new boolean) RETURNS TABLE (object text, stored text, want text, statement text) LANGUAGE sql STABLE SET jit = off AS $$
+    WITH fenced AS (
+        SELECT c.oid, c.oid::regclass::text AS name, c.relrowsecurity AS enabled,
             CASE WHEN c.relname IN ('sessions', 'calibrations', 'erasures', 'pauses', 'spending_limits', 'spending_minutes', 'sweeps', 'sweep_tenants', 'throttled', 'used_elsewhere') THEN 'tenant = coalesce((SELECT @schema@.bound_tenant()), tenant)'
                 WHEN a.attname = 'tenant' THEN 'tenant IS NULL OR tenant = coalesce((SELECT @schema@.bound_tenant()), tenant)'
                 ELSE format('(SELECT @schema@.bound_tenant()) IS NULL OR EXISTS (SELECT FROM @schema@.sessions s WHERE s.sid = %I.sid'
@@ -51,16 +49,36 @@ BEGIN
         FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
             AND a.attname = CASE WHEN c.relname IN ('bulk_operations', 'calibrations', 'erasures', 'pauses', 'policies', 'policy_changes', 'policy_heads', 'policy_versions', 'spending_limits', 'spending_minutes', 'sweeps', 'sweep_tenants', 'thresholds', 'throttled', 'used_elsewhere')
                 THEN 'tenant' ELSE 'sid' END
-        LEFT JOIN pg_roles r ON r.rolname = '@schema@_worker'
         WHERE c.relnamespace = '@schema@'::regnamespace AND c.relkind IN ('r', 'p')
-    LOOP
-        IF NOT t.fenced THEN
-            EXECUTE format('CREATE POLICY tenant ON %s USING (%s)', t.name, t.visible);
-            EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', t.name);
-        END IF;
-        IF t.worker IS NOT NULL AND NOT EXISTS (SELECT FROM pg_policy WHERE polrelid = t.oid AND polname = 'worker') THEN
-            EXECUTE format('CREATE POLICY worker ON %s TO %I USING (true)', t.name, t.worker);
-        END IF;
+    ), wanted AS (
+        SELECT f.*, 'tenant' AS policy, 0::oid AS role, 'PUBLIC' AS role_name, f.visible AS condition, '%bound_tenant()%' AS shown FROM fenced f
+        UNION ALL
+        SELECT f.*, 'worker', r.oid, quote_ident(rolname), 'true', 'true' FROM fenced f JOIN pg_roles r ON r.rolname = '@schema@_worker'
+            AND (p_new OR has_schema_privilege(r.oid, '@schema@', 'USAGE'))
+    )
+    SELECT 'policy ' || w.policy || ' on table ' || w.name, CASE WHEN p.oid IS NULL THEN 'missing' ELSE 'of another condition' END, 'as installed',
+        CASE WHEN p.oid IS NULL THEN '' ELSE format('DROP POLICY %I ON %s; ', w.policy, w.name) END
+            || format('CREATE POLICY %I ON %s TO %s USING (%s)', w.policy, w.name, w.role_name, w.condition)
+    FROM wanted w LEFT JOIN pg_policy p ON p.polrelid = w.oid AND p.polname = w.policy
+    WHERE (p.polcmd = '*' AND p.polpermissive AND p.polroles = ARRAY[w.role] AND pg_get_expr(p.polqual, p.polrelid) LIKE w.shown) IS NOT TRUE
+    UNION ALL   -- one more lets rows through: those for roles of others are left
+    SELECT format('policy %I on table %s', p.polname, f.name), 'one that lets more rows through', 'none', format('DROP POLICY %I ON %s', p.polname, f.name)
+    FROM fenced f JOIN pg_policy p ON p.polrelid = f.oid
+    WHERE p.polpermissive AND NOT EXISTS (SELECT FROM wanted w WHERE w.oid = f.oid AND w.policy = p.polname)
+        AND EXISTS (SELECT FROM unnest(p.polroles) r WHERE r = 0
+            OR r IN (SELECT oid FROM pg_roles WHERE rolname IN ('@schema@_application', '@schema@_reader', '@schema@_operator', '@schema@_worker')))
+    UNION ALL
+    SELECT 'row-level security of table ' || f.name, 'off', 'on', format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', f.name) FROM fenced f WHERE NOT f.enabled
+    ORDER BY 1, 2
+$$;
+
+-- Sets what fences_amiss returns. Each statement is a transaction of its own, as each needs a lock that writers wait for.
+CREATE OR REPLACE PROCEDURE @schema@.fence_tables() LANGUAGE plpgsql AS $$
+DECLARE
+    v_statement text;
+BEGIN
+    FOR v_statement IN SELECT statement FROM @schema@.fences_amiss(true) LOOP
+        EXECUTE v_statement;
         COMMIT;
     END LOOP;
 END $$;

@@ -3,39 +3,20 @@
 -- of them. Such a function runs with the owner's rights, so that EXECUTE is all that an application
 -- needs. The others ({}) are called by functions alone.
 --
--- `compactor migrate up` creates the roles, if it may, and executes this file when one of them is new.
-DO $$
-DECLARE
-    f record;
-    r record;
-BEGIN
-    REVOKE ALL ON ALL ROUTINES IN SCHEMA @schema@ FROM PUBLIC;
-    FOR r IN
-        SELECT kind, quote_ident(rolname) AS name
-        FROM unnest('{application,reader,operator,worker}'::text[]) kind JOIN pg_roles ON rolname = '@schema@_' || kind
-    LOOP
-        EXECUTE 'REVOKE ALL ON ALL ROUTINES IN SCHEMA @schema@ FROM ' || r.name;
-        EXECUTE 'REVOKE ALL ON ALL TABLES IN SCHEMA @schema@ FROM ' || r.name;
-        EXECUTE 'GRANT USAGE ON SCHEMA @schema@ TO ' || r.name;
-        EXECUTE 'GRANT SELECT ON @schema@.messages TO ' || r.name;
-        IF r.kind <> 'application' THEN
-            EXECUTE 'GRANT SELECT ON ALL TABLES IN SCHEMA @schema@ TO ' || r.name;
-        END IF;
-        IF r.kind = 'worker' THEN
-            EXECUTE 'GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA @schema@ TO ' || r.name;
-            -- Written by functions and migrations.
-            EXECUTE 'REVOKE INSERT, UPDATE, DELETE ON @schema@.messages, @schema@.message_log, @schema@.message_body, @schema@.archive_segments, @schema@.archive_cursors, @schema@.disk_passes, @schema@.exclusions, @schema@.forked_from, @schema@.calibrations, @schema@.installed_functions, '
-                '@schema@.schema_version, @schema@.policy_versions, @schema@.policy_heads, @schema@.policy_changes, @schema@.policy_refresh, @schema@.spending_limits, @schema@.spending_minutes, @schema@.used_elsewhere, @schema@.closed_children, @schema@.bulk_undo_runs'
-                || (SELECT coalesce(string_agg(', ' || inhrelid::regclass, ''), '') FROM pg_inherits
-                    WHERE inhparent IN ('@schema@.message_log'::regclass, '@schema@.message_body'::regclass)) || ' FROM ' || r.name;
-        END IF;
-        EXECUTE 'REVOKE ALL ON @schema@.tenant_bindings FROM ' || r.name;
-    END LOOP;
+-- `compactor migrate up` creates the roles, if it may, and sets what rights_amiss returns.
 
-    FOR f IN
-        SELECT p.oid::regprocedure AS signature,
-            l.roles::text[] || CASE l.roles WHEN '{worker}' THEN '{}' ELSE '{operator,worker}' END::text[] AS roles
-        FROM pg_proc p JOIN (VALUES
+-- What differs from that: the rights of each of the roles and of PUBLIC on an object, with the statements that set
+-- them. Rights of other roles are not looked at: they are given by whoever installs. p_new: also of roles that have none
+-- yet, such as those that another database of the server has created.
+CREATE OR REPLACE FUNCTION @schema@.rights_amiss(p_new boolean) RETURNS TABLE (object text, stored text, want text, statement text)
+LANGUAGE sql STABLE SET jit = off AS $$
+    WITH roles AS (
+        SELECT kind, r.oid, quote_ident(rolname) AS name FROM unnest('{application,reader,operator,worker}'::text[]) kind JOIN pg_roles r ON rolname = '@schema@_' || kind
+        WHERE p_new OR has_schema_privilege(r.oid, '@schema@', 'USAGE')
+        UNION ALL SELECT 'public', 0, 'PUBLIC'
+    ), callers AS (
+        SELECT l.name, l.roles::text[] || CASE WHEN l.roles NOT IN ('{}', '{worker}') THEN '{operator,worker}' ELSE '{}' END::text[] AS roles
+        FROM (VALUES
             ('add_segment', '{operator}'),
             ('ancestors', '{}'),
             ('append', '{application}'),
@@ -95,6 +76,7 @@ BEGIN
             ('estimates', '{}'),
             ('exclude', '{application}'),
             ('fence_tables', '{}'),
+            ('fences_amiss', '{reader}'),
             ('fire_tick', '{operator}'),
             ('first_change', '{}'),
             ('fit_usage', '{}'),
@@ -188,6 +170,7 @@ BEGIN
             ('resume_bulk_compact', '{operator}'),
             ('resume_runs', '{operator}'),
             ('resume_schedule', '{operator}'),
+            ('rights_amiss', '{reader}'),
             ('role_code', '{}'),
             ('roleless', '{}'),
             ('run_ends', '{}'),
@@ -249,12 +232,59 @@ BEGIN
             ('without_reasoning', '{application,reader}'),
             ('would_be_due', '{}'),
             ('writers_of_sessions', '{}')
-        ) l(name, roles) ON l.name = p.proname
-        WHERE p.pronamespace = '@schema@'::regnamespace AND l.roles <> '{}'
-    LOOP
-        EXECUTE format('ALTER ROUTINE %s SECURITY DEFINER SET search_path = pg_catalog, pg_temp', f.signature);
-        FOR r IN SELECT quote_ident(rolname) AS name FROM unnest(f.roles) kind JOIN pg_roles ON rolname = '@schema@_' || kind LOOP
-            EXECUTE format('GRANT EXECUTE ON ROUTINE %s TO %s', f.signature, r.name);
-        END LOOP;
+        ) l(name, roles)
+    ), objects AS (
+        SELECT 'SCHEMA' AS class, n.oid, NULL::smallint AS col, quote_ident(nspname) AS name, nspacl AS acl, ARRAY['application', 'reader', 'operator', 'worker'] AS users,
+            'USAGE' AS privileges, NULL AS written
+        FROM pg_namespace n WHERE n.oid = '@schema@'::regnamespace
+        UNION ALL
+        SELECT 'ROUTINE', p.oid, NULL, p.oid::regprocedure::text, coalesce(p.proacl, acldefault('f', p.proowner)), l.roles, 'EXECUTE', NULL
+        FROM pg_proc p LEFT JOIN callers l ON l.name = p.proname WHERE p.pronamespace = '@schema@'::regnamespace
+        UNION ALL
+        SELECT 'TABLE', c.oid, NULL, c.oid::regclass::text, c.relacl, CASE x.name WHEN 'tenant_bindings' THEN '{}'
+                WHEN 'messages' THEN '{application,reader,operator,worker}' ELSE '{reader,operator,worker}' END::text[], 'SELECT',
+            CASE WHEN c.relkind IN ('r', 'p') AND x.name <> ALL ('{
+                message_log,message_body,archive_segments,archive_cursors,disk_passes,exclusions,forked_from,calibrations,installed_functions,
+                schema_version,policy_versions,policy_heads,policy_changes,policy_refresh,spending_limits,spending_minutes,used_elsewhere,
+                closed_children,bulk_undo_runs,tenant_bindings}') THEN 'DELETE, INSERT, ' END   -- these are written by functions and migrations
+        FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
+        CROSS JOIN LATERAL (SELECT btrim(relname) AS name FROM pg_class n WHERE n.oid = coalesce(i.inhparent, c.oid)) x
+        WHERE c.relnamespace = '@schema@'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+        UNION ALL
+        SELECT 'TABLE', c.oid, a.attnum, c.oid::regclass::text, a.attacl, NULL, NULL, NULL
+        FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.relnamespace = '@schema@'::regnamespace AND a.attacl IS NOT NULL AND NOT a.attisdropped
+        UNION ALL
+        SELECT 'SEQUENCE', c.oid, NULL, c.oid::regclass::text, c.relacl, NULL, NULL, NULL
+        FROM pg_class c WHERE c.relnamespace = '@schema@'::regnamespace AND c.relkind = 'S'
+    ), compared AS (
+        SELECT o.class, r.name AS role, o.class || ' ' || o.name AS target,
+            (SELECT ' (' || quote_ident(attname) || ')' FROM pg_attribute WHERE attrelid = o.oid AND attnum = o.col) AS col,
+            coalesce((SELECT string_agg(privilege_type, ', ' ORDER BY privilege_type) FROM aclexplode(o.acl) WHERE grantee = r.oid), 'none') AS stored,
+            CASE WHEN r.kind <> ALL (o.users) OR o.users IS NULL THEN 'none'
+                WHEN r.kind = 'worker' AND o.written IS NOT NULL THEN o.written || o.privileges || ', UPDATE' ELSE o.privileges END AS want
+        FROM objects o CROSS JOIN roles r)
+    SELECT format('%s on %s%s', role, lower(class) || substr(target, length(class) + 1), col), stored, want,
+        format('REVOKE ALL%s ON %s FROM %s', col, target, role) || CASE WHEN want <> 'none' THEN format('; GRANT %s ON %s TO %s', want, target, role) ELSE '' END
+    FROM compared WHERE stored <> want
+    UNION ALL
+    SELECT p.oid::regprocedure::text, 'that of its caller, or with another search_path', 'that of the owner',
+        format('ALTER ROUTINE %s SECURITY DEFINER SET search_path = pg_catalog, pg_temp', p.oid::regprocedure)
+    FROM pg_proc p JOIN callers l ON l.name = p.proname
+    WHERE p.pronamespace = '@schema@'::regnamespace AND l.roles <> '{}'
+        AND NOT (p.prosecdef AND coalesce('search_path=pg_catalog, pg_temp' = ANY (p.proconfig), false))
+    UNION ALL   -- statements of whoever has made it so
+    SELECT 'memberships of ' || m.name, g.name, 'none', NULL
+    FROM pg_auth_members a JOIN roles m ON m.oid = a.member
+    JOIN (SELECT oid, name FROM roles UNION SELECT o.oid, o.rolname::text FROM pg_namespace n JOIN pg_roles o ON o.oid = n.nspowner WHERE n.oid = '@schema@'::regnamespace
+        UNION SELECT oid, rolname FROM pg_roles WHERE rolsuper) g ON g.oid = a.roleid
+    ORDER BY 1, 2
+$$;
+
+DO $$
+DECLARE
+    v_statement text;
+BEGIN
+    FOR v_statement IN SELECT statement FROM @schema@.rights_amiss(true) WHERE statement IS NOT NULL LOOP
+        EXECUTE v_statement;
     END LOOP;
 END $$;

@@ -209,7 +209,7 @@ func (c *compactFileCmd) write(ctx context.Context, e *Env, cfg config.Config, n
 	}
 	f.name = name
 	if !e.JSON {
-		noteReport(e, term.Clean(name), s.Report)
+		noteReport(e, name, s.Report)
 	}
 	if c.Out != "" {
 		s.Messages = f.conversation.View()

@@ -38,13 +38,11 @@ func diskUse(ctx context.Context, st *store.Store, c scheduler.Config) (*diskJSO
 }
 
 // disk compares the disk space of the tables with its budget.
-func (x *doctorReport) disk(ctx context.Context, st *store.Store, c scheduler.Config) {
+func (x *doctorReport) disk(ctx context.Context, st *store.Store, c scheduler.Config) error {
 	use, err := diskUse(ctx, st, c)
 	const section, name = "postgres", "disk budget"
 	switch {
-	case err != nil:
-		x.add(section, name, checkFail, err.Error(), "")
-	case use == nil:
+	case err != nil || use == nil:
 	case use.Bytes <= use.Budget:
 		detail := use.String()
 		if use.Freed > 0 {
@@ -59,4 +57,5 @@ func (x *doctorReport) disk(ctx context.Context, st *store.Store, c scheduler.Co
 		x.add(section, name, checkWarn, use.String()+"; all that left the view more than a day ago is archived",
 			"more disk, a policy with retention.purge_after, or VACUUM FULL of message_body, which returns freed space to the disk and locks the table meanwhile")
 	}
+	return err
 }

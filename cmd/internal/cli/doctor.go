@@ -69,7 +69,8 @@ type check struct {
 type doctorReport struct {
 	env      *Env
 	checks   []check
-	findings []store.Finding // at most maxListed of each check
+	findings []store.Finding      // at most maxKept of each check
+	causes   map[string][][]cause // the same, of each session under the first check that found something
 	fixed    []store.Finding
 }
 
@@ -80,12 +81,19 @@ func (x *doctorReport) add(section, name, status, detail, advice string) {
 	x.checks = append(x.checks, check{section, name, status, x.env.scrub(detail), advice})
 }
 
+// failed adds a check that could not be made, if err is not nil.
+func (x *doctorReport) failed(section, name string, err error) {
+	if err != nil {
+		x.add(section, name, checkFail, err.Error(), "")
+	}
+}
+
 func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 	cfg, err := e.Config()
 	if err != nil {
 		return err
 	}
-	x := &doctorReport{env: e, findings: []store.Finding{}, fixed: []store.Finding{}}
+	x := &doctorReport{env: e, findings: []store.Finding{}, causes: map[string][][]cause{}, fixed: []store.Finding{}}
 	var cooldowns []store.ModelCooldown
 	var name jobs.Installation
 	var st *store.Store
@@ -106,21 +114,20 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 		}
 		x.add("postgres", "connection", checkOK, cfg.Database.URL.String()+through, "")
 		if x.migrations(ctx, cfg) {
-			x.settings(ctx, st)
-			x.disk(ctx, st, cfg.Scheduler)
-			x.data(ctx, st, c)
-			x.counting(ctx, cfg, st)
-			x.policies(ctx, st)
-			if cooldowns, err = st.Cooldowns().All(ctx); err != nil {
-				x.add("models", "cooldowns", checkFail, err.Error(), "")
-			}
-			if name, err = installation(ctx, cfg, st); err != nil {
-				x.add("redis", "installation", checkFail, err.Error(), "")
-			}
-			x.heldBack(ctx, st)
-			x.pauses(ctx, st)
-			x.limits(ctx, cfg, st)
-			x.pausedSchedules(ctx, st, cfg)
+			x.failed("postgres", "settings", x.settings(ctx, st))
+			x.failed("postgres", "disk budget", x.disk(ctx, st, cfg.Scheduler))
+			x.failed(sectionData, "sessions", x.data(ctx, st, c))
+			x.failed("work", "erasures", x.erasures(ctx, st))
+			x.failed("models", "counting", x.counting(ctx, cfg, st))
+			x.failed("policies", "in force", x.policies(ctx, st))
+			cooldowns, err = st.Cooldowns().All(ctx)
+			x.failed("models", "cooldowns", err)
+			name, err = installation(ctx, cfg, st)
+			x.failed("redis", "installation", err)
+			x.failed("work", "held back", x.heldBack(ctx, st))
+			x.failed("work", "pauses", x.pauses(ctx, st))
+			x.failed("work", "limits", x.limits(ctx, cfg, st))
+			x.failed("work", "paused schedules", x.pausedSchedules(ctx, st, cfg))
 		}
 	}
 	x.schedules(cfg)
@@ -147,11 +154,10 @@ func (x *doctorReport) migrations(ctx context.Context, cfg config.Config) bool {
 	return true
 }
 
-func (x *doctorReport) settings(ctx context.Context, st *store.Store) {
+func (x *doctorReport) settings(ctx context.Context, st *store.Store) error {
 	settings, err := st.Settings(ctx)
 	if err != nil {
-		x.add("postgres", "settings", checkFail, err.Error(), "")
-		return
+		return err
 	}
 	for _, s := range settings {
 		status := checkOK
@@ -164,6 +170,7 @@ func (x *doctorReport) settings(ctx context.Context, st *store.Store) {
 		}
 		x.add("postgres", s.Name, status, s.Value, s.Advice)
 	}
+	return nil
 }
 
 // redis checks the server and, if its name is known, the queues of the installation.
@@ -238,11 +245,10 @@ func (x *doctorReport) models(cfg config.Config, cooldowns []store.ModelCooldown
 }
 
 // limits lists the limits of models that are reached, and what waits for limits of runs.
-func (x *doctorReport) limits(ctx context.Context, cfg config.Config, st *store.Store) {
+func (x *doctorReport) limits(ctx context.Context, cfg config.Config, st *store.Store) error {
 	rows, err := st.Spending(ctx, "")
 	if err != nil {
-		x.add("work", "limits", checkFail, err.Error(), "")
-		return
+		return err
 	}
 	for _, r := range rows {
 		of := "of tenant " + cmp.Or(r.Tenant, "(all)")
@@ -254,17 +260,17 @@ func (x *doctorReport) limits(ctx context.Context, cfg config.Config, st *store.
 				of, term.Plural(r.Throttled, "session waits", "sessions wait"), *r.RunsPerSecond), "compactor limit list")
 		}
 	}
-	if len(rows) > 0 {
-		x.elsewhere(ctx, cfg, st)
+	if len(rows) == 0 {
+		return nil
 	}
+	return x.elsewhere(ctx, cfg, st)
 }
 
 // elsewhere checks that limits count what the other databases of the fleet use.
-func (x *doctorReport) elsewhere(ctx context.Context, cfg config.Config, st *store.Store) {
+func (x *doctorReport) elsewhere(ctx context.Context, cfg config.Config, st *store.Store) error {
 	counted, err := st.Elsewhere(ctx)
 	if err != nil {
-		x.add("work", "limits", checkFail, err.Error(), "")
-		return
+		return err
 	}
 	ages := map[string]time.Duration{}
 	for _, c := range counted {
@@ -285,15 +291,15 @@ func (x *doctorReport) elsewhere(ctx context.Context, cfg config.Config, st *sto
 			x.add("work", "limits", checkOK, "what is used in the database "+name+" counts", "")
 		}
 	}
+	return nil
 }
 
 // heldBack lists what keeps due sessions from runs, but for pauses and limits, which have lines of
 // their own. What nobody decided fails, unless it is repeated by itself.
-func (x *doctorReport) heldBack(ctx context.Context, st *store.Store) {
+func (x *doctorReport) heldBack(ctx context.Context, st *store.Store) error {
 	held, err := st.HeldBack(ctx, "")
 	if err != nil {
-		x.add("work", "held back", checkFail, err.Error(), "")
-		return
+		return err
 	}
 	if len(held) == 0 {
 		x.add("work", "held back", checkOK, "nothing", "")
@@ -308,6 +314,7 @@ func (x *doctorReport) heldBack(ctx context.Context, st *store.Store) {
 		}
 		x.add("work", "held back: "+h.Reason, status, fmt.Sprintf("%s%s: %s", term.Plural(h.Sessions, "session", "sessions"), heldTimes(h), h.Text()), "ended by: "+h.EndsBy)
 	}
+	return nil
 }
 
 // heldBriefly is how long what nobody decided may hold sessions back without a failed check:
@@ -315,11 +322,10 @@ func (x *doctorReport) heldBack(ctx context.Context, st *store.Store) {
 const heldBriefly = time.Minute
 
 // pauses lists what operators hold back.
-func (x *doctorReport) pauses(ctx context.Context, st *store.Store) {
+func (x *doctorReport) pauses(ctx context.Context, st *store.Store) error {
 	pauses, err := st.Pauses(ctx)
 	if err != nil {
-		x.add("work", "pauses", checkFail, err.Error(), "")
-		return
+		return err
 	}
 	if len(pauses) == 0 {
 		x.add("work", "pauses", checkOK, "none", "")
@@ -327,6 +333,7 @@ func (x *doctorReport) pauses(ctx context.Context, st *store.Store) {
 	for _, p := range pauses {
 		x.add("work", "pauses", checkWarn, pauseText(p), "compactor resume")
 	}
+	return nil
 }
 
 // errFindings sets the exit code when a check failed; the report is already written.

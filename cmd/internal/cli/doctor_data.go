@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,14 +16,16 @@ import (
 
 const sectionData = "data"
 
-// maxListed bounds the findings of a check that are listed.
-const maxListed = 20
+// maxListed bounds the sessions with findings that a check lists, maxKept the findings that --json has of it.
+const (
+	maxListed = 10
+	maxKept   = 1000
+)
 
-func (x *doctorReport) data(ctx context.Context, st *store.Store, c *doctorCmd) {
+func (x *doctorReport) data(ctx context.Context, st *store.Store, c *doctorCmd) error {
 	b, err := st.Backlog(ctx)
 	if err != nil {
-		x.add(sectionData, "sessions", checkFail, err.Error(), "")
-		return
+		return err
 	}
 	sample := c.Sample
 	if sample == 0 && !c.Deep && b.Sessions > sampleSize {
@@ -38,15 +41,14 @@ func (x *doctorReport) data(ctx context.Context, st *store.Store, c *doctorCmd) 
 		}
 		x.add("work", "oldest queued run", status, term.Duration(b.OldestQueued), "is a worker running, and are there enough workers?")
 	}
-	x.erasures(ctx, st)
+	return nil
 }
 
 // erasures finds those that were confirmed and have not ended.
-func (x *doctorReport) erasures(ctx context.Context, st *store.Store) {
+func (x *doctorReport) erasures(ctx context.Context, st *store.Store) error {
 	all, err := st.Erasures(ctx, "", maxListed)
 	if err != nil {
-		x.add("work", "erasures", checkFail, err.Error(), "")
-		return
+		return err
 	}
 	for _, e := range all {
 		switch {
@@ -59,6 +61,7 @@ func (x *doctorReport) erasures(ctx context.Context, st *store.Store) {
 				fmt.Sprintf("if none is at work on it, `compactor erase confirm %d --tenant %s%s` goes on", e.ID, term.Clean(e.Tenant), x.env.at()))
 		}
 	}
+	return nil
 }
 
 // audit collects the findings of one pass over sessions.
@@ -120,8 +123,8 @@ func (x *doctorReport) audit(ctx context.Context, st *store.Store, sessions int6
 	}
 	for _, c := range store.AuditChecks {
 		switch n := a.counts[c.Name]; {
-		case n > maxListed:
-			x.add(sectionData, c.Name, checkFail, fmt.Sprintf("%s findings, of which %d are", term.Count(n), maxListed), "")
+		case n > 0 && len(x.causes[c.Name]) == 0:
+			x.add(sectionData, c.Name, checkFail, term.Plural(n, "finding", "findings")+", listed above with what they may follow from", "")
 		case n > 0:
 			x.add(sectionData, c.Name, checkFail, term.Plural(n, "finding", "findings"), "")
 		case err == nil:
@@ -166,7 +169,7 @@ func (a *audit) session(ctx context.Context, s store.Audited) error {
 				return err
 			}
 		case errors.Is(err, store.ErrInUse), errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrForbidden):
-			a.report.env.note("not fixed: %s", term.Clean(err.Error()))
+			a.report.env.note("not fixed: %v", err)
 		default:
 			return err
 		}
@@ -176,14 +179,59 @@ func (a *audit) session(ctx context.Context, s store.Audited) error {
 		a.roles[role] += n
 	}
 	a.found(s.Findings)
+	if slices.ContainsFunc(s.Findings, func(f store.Finding) bool { return !f.Derived }) {
+		return nil // what is wrong with the view may follow from that
+	}
 	return a.view(ctx, k, s.SID)
 }
 
+// cause is a finding with those of the same field that follow it.
+type cause struct {
+	store.Finding
+	last store.Finding
+	more int
+}
+
+// String returns one line without the check.
+func (c cause) String() string {
+	if c.more == 0 {
+		return c.Finding.String()
+	}
+	return fmt.Sprintf("%s, and %s up to %s", c.Finding, term.Plural(c.more, "more", "more"), strings.TrimSpace(cmp.Or(c.last.Row, c.last.Session)))
+}
+
+// firstWord returns the role or the kind of object that begins a row.
+func firstWord(row string) string {
+	word, _, _ := strings.Cut(row, " ")
+	return word
+}
+
+// found keeps the findings about a session, or about none, in the order of the checks: what
+// is wrong further up explains what is below.
 func (a *audit) found(findings []store.Finding) {
+	at := func(f store.Finding) int {
+		return slices.IndexFunc(store.AuditChecks, func(c store.AuditCheck) bool { return c.Name == f.Check })
+	}
+	slices.SortStableFunc(findings, func(f, g store.Finding) int { return at(f) - at(g) })
+	var causes []cause
 	for _, f := range findings {
-		if a.counts[f.Check]++; a.counts[f.Check] <= maxListed {
+		if a.counts[f.Check]++; a.counts[f.Check] <= maxKept {
 			a.report.findings = append(a.report.findings, f)
 		}
+		if n := len(causes) - 1; n >= 0 && causes[n].Check == f.Check && causes[n].Field == f.Field && causes[n].Derived == f.Derived &&
+			(f.Session != "" || f.Stored == causes[n].Stored && f.Want == causes[n].Want && firstWord(f.Row) == firstWord(causes[n].Row)) {
+			causes[n].last, causes[n].more = f, causes[n].more+1
+			continue
+		}
+		causes = append(causes, cause{Finding: f})
+	}
+	for len(causes) > 0 {
+		n := 1 // what concerns no session has a line under each check
+		for n < len(causes) && (causes[n].Check == causes[0].Check || causes[0].Session != "" && causes[n].Session == causes[0].Session) {
+			n++
+		}
+		a.report.causes[causes[0].Check] = append(a.report.causes[causes[0].Check], causes[:n])
+		causes = causes[n:]
 	}
 }
 
@@ -196,18 +244,27 @@ func (a *audit) fixed(f store.Finding) {
 	a.report.env.say("fixed %s", term.Clean(f.Change()))
 }
 
-// listFindings writes those of a check, what can be fixed as warnings, each with what to do about it.
+// listFindings writes those of a check with what follows from them, each with what to do about it;
+// what can be fixed as warnings.
 func (x *doctorReport) listFindings(check string, marks map[string]string) {
-	for _, f := range x.findings {
-		if f.Check != check {
-			continue
+	for n, causes := range x.causes[check] {
+		if n == maxListed {
+			x.env.say("      … and %s more: --json has them", term.Count(len(x.causes[check])-n))
+			break
 		}
-		mark, advice := marks[checkWarn], "compactor doctor --fix sets it"
-		if !f.Derived {
-			i := slices.IndexFunc(store.AuditChecks, func(c store.AuditCheck) bool { return c.Name == check })
-			mark, advice = marks[checkFail], store.AuditChecks[i].Advice
+		explained := ""
+		for _, c := range causes {
+			mark, advice := marks[checkWarn], "compactor doctor --fix sets it"
+			if !c.Derived {
+				i := slices.IndexFunc(store.AuditChecks, func(a store.AuditCheck) bool { return a.Name == c.Check })
+				mark, advice = marks[checkFail], store.AuditChecks[i].Advice
+				if explained != "" && explained != c.Check {
+					advice = "it may follow from the line above"
+				}
+				explained = cmp.Or(explained, c.Check)
+			}
+			x.env.say("      %s %s%s", mark, term.Clean(c.String()), x.env.Out.Dim(" ("+advice+")"))
 		}
-		x.env.say("      %s %s%s", mark, term.Clean(f.String()), x.env.Out.Dim(" ("+advice+")"))
 	}
 }
 
@@ -237,7 +294,7 @@ func (a *audit) view(ctx context.Context, k store.Key, sid int64) error {
 }
 
 func (a *audit) viewCheck() {
-	const name = "views are valid (I2, I15)"
+	const name = "views are valid"
 	if a.views > 0 {
 		a.report.add(sectionData, name, checkFail, fmt.Sprintf("%d of %d are not, such as %s", a.views, a.valid+a.waiting+a.views, term.Clean(a.badView)),
 			"compactor compact SESSION repairs a view")

@@ -15,12 +15,11 @@ const policiesLate = 10 * time.Minute
 
 // policies checks that this version can read the policies in force, and that the sessions
 // follow them.
-func (x *doctorReport) policies(ctx context.Context, st *store.Store) {
+func (x *doctorReport) policies(ctx context.Context, st *store.Store) error {
 	const section = "policies"
 	list, err := st.Policies(ctx, "")
 	if err != nil {
-		x.add(section, "in force", checkFail, err.Error(), "")
-		return
+		return err
 	}
 	x.add(section, "in force", checkOK, term.Plural(len(list), "policy", "policies")+" beside that of the configuration", "")
 	registry := summarizing(x.env.Registry)
@@ -46,4 +45,5 @@ func (x *doctorReport) policies(ctx context.Context, st *store.Store) {
 	default:
 		x.add(section, "sessions follow", checkOK, "", "")
 	}
+	return nil
 }

@@ -34,11 +34,10 @@ func (x *doctorReport) schedules(cfg config.Config) {
 }
 
 // pausedSchedules lists the schedules that are paused.
-func (x *doctorReport) pausedSchedules(ctx context.Context, st *store.Store, cfg config.Config) {
+func (x *doctorReport) pausedSchedules(ctx context.Context, st *store.Store, cfg config.Config) error {
 	states, err := st.Schedules(ctx, nil)
 	if err != nil {
-		x.add("work", "paused schedules", checkFail, err.Error(), "")
-		return
+		return err
 	}
 	all := schedulesOf(cfg)
 	for _, s := range states {
@@ -48,4 +47,5 @@ func (x *doctorReport) pausedSchedules(ctx context.Context, st *store.Store, cfg
 		}
 		x.add("work", "paused schedules", checkWarn, text, "compactor schedule resume "+s.Name)
 	}
+	return nil
 }

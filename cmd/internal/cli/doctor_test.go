@@ -53,14 +53,42 @@ func TestDoctorNamesEachFindingAndFixesWhatFollowsFromLogAndLedger(t *testing.T)
 		t.Errorf("%+v", got)
 	}
 	damage(t, db, `UPDATE message_body SET body = replace(body, 'think', 'thing') WHERE seq = 2 AND sid = (SELECT sid FROM sessions WHERE id = 'other')`)
-	invoke(t, db, "doctor").want(t, 0, "all checks passed", "✓ messages are as they were appended (I1)")
+	invoke(t, db, "doctor").want(t, 0, "all checks passed", "✓ messages are as they were appended")
+}
+
+// What one cause has done is one line, in the same order each time, and what may follow from it stands under it.
+func TestDoctorGroupsFindingsByTheirCause(t *testing.T) {
+	t.Parallel()
+	db := withSession(t)
+	invoke(t, db, "import", file(t, "s.jsonl", conversation("other", 9)), "--tenant=acme").want(t, 0)
+	damage(t, db, `
+		DELETE FROM message_log WHERE seq = 5 AND sid = (SELECT sid FROM sessions WHERE id = 'chat');
+		DELETE FROM message_body WHERE seq > 3 AND sid = (SELECT sid FROM sessions WHERE id = 'other');
+		GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA compactor TO PUBLIC`)
+	r := invoke(t, db, "doctor").want(t, exitFindings, "✗ default/chat message 5 is missing: should be a message (restore it",
+		"✗ acme/other message 4: body is missing, should be ", "more up to message ", "✗ PUBLIC on routine compactor.add_segment(",
+		"more up to PUBLIC on routine compactor.writers_of_sessions() (compactor migrate up, as the owner of the tables, sets it)")
+	if n := strings.Count(r.stdout, "\n      "); n != 3 {
+		t.Errorf("%d lines for three causes:\n%s", n, r.stdout)
+	}
+	if again := invoke(t, db, "doctor"); again.stdout != r.stdout {
+		t.Errorf("once:\n%s\nand again:\n%s", r.stdout, again.stdout)
+	}
+	got := decode[struct{ Findings []store.Finding }](t, invoke(t, db, "doctor", "--json").want(t, exitFindings))
+	if len(got.Findings) < 100 {
+		t.Errorf("%d findings as JSON", len(got.Findings))
+	}
+	invoke(t, db, "migrate", "up").want(t, 0, "restored ", " rights of roles and ", "which were missing or not as this version has them")
+	if r := invoke(t, db, "doctor"); strings.Contains(r.stdout, "PUBLIC") {
+		t.Errorf("after migrate up:\n%s", r.stdout)
+	}
 }
 
 func TestDoctorChecksASample(t *testing.T) {
 	t.Parallel()
 	db := withSession(t)
 	invoke(t, db, "import", file(t, "s.jsonl", conversation("a", 1)+conversation("b", 1))).want(t, 0)
-	invoke(t, db, "doctor", "--sample=2").want(t, 0, "– sessions checked: 2 of 3 (a sample; --deep checks all)", "✓ views are valid (I2, I15): 2 of 2")
+	invoke(t, db, "doctor", "--sample=2").want(t, 0, "– sessions checked: 2 of 3 (a sample; --deep checks all)", "✓ views are valid: 2 of 2")
 	invoke(t, db, "doctor").want(t, 0, "✓ sessions checked: 3 of 3")
 	invoke(t, db, "doctor", "--sample=-1").want(t, exitUsage, "--sample")
 	invoke(t, db, "doctor", "--sample=1", "--deep").want(t, exitUsage, "--sample")
@@ -76,5 +104,15 @@ func TestDoctorTellsOfRolesThatProvidersRefuse(t *testing.T) {
 	reader := append([]string{"DATABASE_URL=" + roleLogin(t, db[0][len("DATABASE_URL="):], "compactor_reader")}, db[1:]...)
 	for _, env := range [][]string{db, reader} {
 		invoke(t, env, "doctor").want(t, 0, "! messages with other roles: ai 1, human 2 (providers refuse them, and nothing keeps them as the user's: append system, developer, user, assistant or tool)")
+	}
+}
+
+// A view that cannot be read names the command that says why.
+func TestTheViewOfADamagedSessionNamesDoctor(t *testing.T) {
+	t.Parallel()
+	db := withSession(t)
+	damage(t, db, `UPDATE sessions SET live = '{[1,)}'; DELETE FROM message_body WHERE seq = 5`)
+	for _, command := range []string{"view", "export"} {
+		invoke(t, db, command, "chat").want(t, exitInternal, "message 5 ", "compactor doctor says what is damaged")
 	}
 }

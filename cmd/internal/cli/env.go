@@ -58,7 +58,7 @@ func (e *Env) Config() (config.Config, error) {
 		return c, &exitError{exitUsage, err}
 	}
 	for _, notice := range c.Notices() {
-		e.note("%s", term.Clean(notice))
+		e.note("%s", notice)
 	}
 	e.loaded = &c
 	return c, nil
@@ -147,4 +147,7 @@ func (e *Env) ask(question string) (bool, error) {
 
 func (e *Env) say(format string, args ...any) { fmt.Fprintf(e.Out.W, format+"\n", args...) }
 
-func (e *Env) note(format string, args ...any) { fmt.Fprintf(e.Err.W, format+"\n", args...) }
+// note writes lines to Err, cleaned: names of others may hold control characters.
+func (e *Env) note(format string, args ...any) {
+	fmt.Fprintln(e.Err.W, term.CleanLines(fmt.Sprintf(format, args...)))
+}

@@ -89,7 +89,7 @@ func (e *Env) fail(ctx context.Context, err error) int {
 	}
 	for line := range strings.Lines(text) {
 		if line = strings.TrimRight(line, "\n"); line != "" {
-			fmt.Fprintf(e.Err.W, "compactor: %s\n", line)
+			e.note("compactor: %s", line)
 		}
 	}
 	return code

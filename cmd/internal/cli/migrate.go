@@ -40,6 +40,10 @@ func (m *migrateUpCmd) Run(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
+	rights, fences, err := migrations.Amiss(ctx, c.Database.URL.Reveal(), c.Database.Schema)
+	if err != nil {
+		return err
+	}
 	done, err := migrations.UpPartitioned(ctx, c.Database.URL.Reveal(), c.Database.Schema, m.Partitions)
 	if err != nil {
 		return err
@@ -48,6 +52,7 @@ func (m *migrateUpCmd) Run(ctx context.Context, e *Env) error {
 		return term.JSON(e.Out.W, map[string]any{
 			"schema": c.Database.Schema, "applied": append([]migrations.Migration{}, done...),
 			"roles_created": append([]string{}, roles...), "roles_to_create": append([]string{}, missing...),
+			"restored": append(append([]string{}, rights...), fences...),
 		})
 	}
 	for _, role := range roles {
@@ -56,7 +61,10 @@ func (m *migrateUpCmd) Run(ctx context.Context, e *Env) error {
 	for _, m := range done {
 		e.say("applied %s", m.Name)
 	}
-	if len(done) == 0 {
+	if restored := len(rights) + len(fences); restored > 0 {
+		e.say("restored %s and %s, which were missing or not as this version has them",
+			term.Plural(len(rights), "right of a role", "rights of roles"), term.Plural(len(fences), "policy of row-level security", "policies of row-level security"))
+	} else if len(done) == 0 {
 		e.say("schema %s is up to date", c.Database.Schema)
 	}
 	if len(missing) > 0 {

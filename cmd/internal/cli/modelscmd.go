@@ -122,14 +122,13 @@ func (c *modelsCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 const maxDoctorModels = 20
 
 // counting describes the table of models, and what reports of usage have taught.
-func (x *doctorReport) counting(ctx context.Context, cfg config.Config, st *store.Store) {
+func (x *doctorReport) counting(ctx context.Context, cfg config.Config, st *store.Store) error {
 	const section = "tokens"
 	x.add(section, "table of models", checkOK, fmt.Sprintf("of %s, %s in the settings",
 		tokens.TableDate, term.Plural(len(cfg.Models), "model", "models")), "")
 	used, err := st.Models(ctx, maxDoctorModels)
 	if err != nil {
-		x.add(section, "models of sessions", checkFail, err.Error(), "")
-		return
+		return err
 	}
 	for _, name := range used {
 		if m := newModelJSON(cfg, name); m.WindowFrom == "unknown" {
@@ -139,8 +138,7 @@ func (x *doctorReport) counting(ctx context.Context, cfg config.Config, st *stor
 	}
 	learned, err := st.Calibrations(ctx, "", "", maxDoctorModels+1)
 	if err != nil {
-		x.add(section, "reported usage", checkFail, err.Error(), "")
-		return
+		return err
 	}
 	if len(learned) == 0 {
 		x.add(section, "reported usage", checkOK, "none: sizes of prompts are the counts of their messages", "")
@@ -162,6 +160,7 @@ func (x *doctorReport) counting(ctx context.Context, cfg config.Config, st *stor
 				"reports may leave out what was cached, or agents with different tools share the model's name")
 		}
 	}
+	return nil
 }
 
 // noteUnknown notes, once for each, a model whose window is not known.

@@ -213,7 +213,7 @@ func (c *runsCmd) noteNone(ctx context.Context, e *Env, st *store.Store) error {
 		e.note("no runs")
 		return nil
 	}
-	e.note("no run has ended with %s; the outcomes so far are: %s", term.Clean(c.Outcome), cmp.Or(strings.Join(known, ", "), "none"))
+	e.note("no run has ended with %s; the outcomes so far are: %s", c.Outcome, cmp.Or(strings.Join(known, ", "), "none"))
 	return nil
 }
 

@@ -286,7 +286,7 @@ func (c *sweepWatchCmd) Run(ctx context.Context, e *Env, st *store.Store) error 
 			return err
 		}
 		if status != "" && r.Status != status {
-			e.note("sweep %d is %s", c.ID, term.Clean(sweepStatus(r)))
+			e.note("sweep %d is %s", c.ID, sweepStatus(r))
 		}
 		status = r.Status
 		if r.Due != nil {

@@ -1,6 +1,7 @@
 package term
 
 import (
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -31,17 +32,26 @@ func (o Output) wrap(code, text string) string {
 }
 
 // Clean returns text on one line without control characters: line breaks and tabs become
-// spaces; other control characters and bidirectional controls are removed.
+// spaces; other control characters and bidirectional controls are escaped as in Go, such as
+// \x1b, so that what only they tell apart stays so.
 func Clean(text string) string {
-	return strings.Map(func(r rune) rune {
+	control := func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+	breaks := func(r rune) bool { return strings.ContainsRune("\n\t\r\u2028\u2029", r) }
+	if !strings.ContainsFunc(text, func(r rune) bool { return control(r) || breaks(r) }) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
 		switch {
-		case r == '\n' || r == '\t' || r == '\r' || r == '\u2028' || r == '\u2029':
-			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
-			return -1
+		case breaks(r):
+			b.WriteByte(' ')
+		case control(r):
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		default:
+			b.WriteRune(r)
 		}
-		return r
-	}, text)
+	}
+	return b.String()
 }
 
 // CleanLines returns text with each of its lines cleaned.

@@ -48,7 +48,7 @@ func TestFormats(t *testing.T) {
 		"text that does not fit":      {Truncate("abcd", 3), "ab…"},
 		"wide text that does not fit": {Truncate("日本語", 4), "日…"},
 		"no room":                     {Truncate("abc", 0), ""},
-		"escape sequences vanish":     {Clean("a\x1b[31mb\nc\td\x00\u202ee"), "a[31mb c de"},
+		"controls are escaped":        {Clean("a\x1b[31mb\nc\td\x00\u202ee\a"), `a\x1b[31mb c d\x00\u202ee\a`},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
