@@ -310,9 +310,12 @@ func TestSettingsAreLookedAt(t *testing.T) {
 	for _, x := range must(s.Settings(t.Context()))(t) {
 		names[x.Name] = x.OK
 	}
-	for _, name := range []string{"server version", "autovacuum", "message_log autovacuum_vacuum_insert_threshold", "message_log all-visible pages"} {
+	for _, name := range []string{"server version", "autovacuum", "max_connections", "message_log autovacuum_vacuum_insert_threshold", "message_log all-visible pages"} {
 		if ok, found := names[name]; !ok || !found {
 			t.Errorf("%s: found %v, ok %v", name, found, ok)
 		}
+	}
+	if ok, found := names["jit"]; !found || ok != (storetest.Partitions() == 0) {
+		t.Errorf("jit: found %v, ok %v: only plans over partitions cost", found, ok)
 	}
 }

@@ -215,7 +215,7 @@ func tryFunctions(t *testing.T, conn *pgx.Conn, run RunID) {
 		t.Fatalf("%d functions, %v", len(routines), err)
 	}
 	for _, r := range routines {
-		if r.Allowed && r.Pure {
+		if r.Allowed && r.Pure || r.Name == "rights_amiss" || r.Name == "fences_amiss" { // of catalogs that every login reads
 			continue
 		}
 		got, err := tryTexts(t, conn, r.call(theirs+"-session", run))

@@ -349,3 +349,31 @@ func TestAppendsUpdateTheSessionInPlace(t *testing.T) {
 		t.Errorf("%d of %d updates in place, want nearly all", hot, updated)
 	}
 }
+
+// On a stock server, jit is on: what the planner takes to be dear is compiled, which takes seconds.
+func TestJitLeavesTheViewOfMessagesAlone(t *testing.T) {
+	t.Parallel()
+	s, dsn := openDSN(t)
+	conn := connect(t, dsn, map[string]string{"jit": "on"})
+	for i := range 3 {
+		k := Key{Session: fmt.Sprint("s", i)}
+		add(t, s, k, talk("m", 1600)...)
+		run := apply(t, s, k, exclude(span(1, 2)))
+		// A reason for each five messages, as after some hundred runs.
+		exec(t, s, `INSERT INTO compactor.exclusions (sid, run, reason, seqs)
+			SELECT sid, run, reason, int8multirange(int8range(5 * n + 3, 5 * n + 8)) FROM compactor.exclusions, generate_series(0, 300) n WHERE run = $1`, run)
+	}
+	exec(t, s, `ANALYZE compactor.sessions, compactor.message_log, compactor.message_body, compactor.exclusions, compactor.runs`)
+	for _, query := range []string{
+		`SELECT count(*), count(excluded_by) FROM compactor.messages WHERE session = 's1' AND tenant = 'default'`,
+		`SELECT * FROM compactor.messages WHERE session = 's1' AND tenant = 'default' ORDER BY position`,
+		`SELECT count(*) FROM compactor.messages`,
+		`SELECT count(*), sum(token_count) FROM compactor.messages WHERE role = 'user' AND excluded`,
+		`SELECT count(*) FROM compactor.messages WHERE content LIKE '%x%'`,
+	} {
+		plan := strings.Join(texts(t, conn, `EXPLAIN ANALYZE `+query), "\n")
+		if strings.Contains(plan, "JIT:") || !strings.Contains(plan, "Execution Time") {
+			t.Errorf("%s is compiled:\n%s", query, plan)
+		}
+	}
+}

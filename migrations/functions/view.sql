@@ -63,9 +63,68 @@ RETURNS SETOF record LANGUAGE sql STABLE ROWS 1 AS $$
     FROM @schema@.sessions s WHERE s.tenant = (SELECT @schema@.tenant_of(p_tenant)) AND s.id = p_session
 $$;
 
--- Every message with why it is, or is not, in the view, and without the reasoning that is not. No join of messages with reasons: what is out is sorted
+-- Every message of a session, without its words, with why it is, or is not, in the view. No join of messages with reasons: what is out is sorted
 -- with its reasons, and each message is then looked up by its key (OFFSET 0), so that the cost grows with the
--- messages alone, whatever the planner knows of the session.
+-- messages alone, whatever the planner knows of the session. A function, as a view cannot set jit off: the planner takes it to be dear, and
+-- compiling it takes a hundred times as long as executing it. ROWS keeps what it thinks of queries of the view below jit_above_cost.
+CREATE OR REPLACE FUNCTION @schema@.message_states(p_sid bigint)
+RETURNS TABLE (seq bigint, id text, kind "char", role text, name text, source_id text, token_count int, reasoning_tokens int, counter text, created_at timestamptz,
+    "position" bigint, run bigint, summary_of int8multirange, included boolean, reason text, excluded_by bigint, summary_seq bigint, summary_id text,
+    bare boolean, bared_by bigint, pinned boolean, archived boolean)
+LANGUAGE plpgsql STABLE ROWS 100 SET jit = off SET plan_cache_mode = 'force_generic_plan' AS $$
+DECLARE
+    s       @schema@.sessions;
+    v_bound text := @schema@.binding();
+    v_live  int8multirange;   -- in memory: a long one is stored out of line, compressed, and would be read again for each message
+    v_bared int8multirange;
+BEGIN
+    -- Roles call this for the view, and so may call it by themselves.
+    SELECT * INTO s FROM @schema@.sessions t WHERE t.sid = p_sid;
+    IF s.tenant IS DISTINCT FROM coalesce(v_bound, s.tenant) THEN
+        RAISE EXCEPTION 'this connection is bound to tenant % and reaches no other', v_bound USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    v_live := s.live + '{}';
+    s.pinned := s.pinned + '{}';
+    s.archived := s.archived + '{}';
+    v_bared := s.reasoning_out * v_live;
+    RETURN QUERY SELECT m.seq, m.id, m.kind, m.role, m.name, m.source_id, m.token_count, m.reasoning_tokens, m.counter, m.created_at,
+        m.position, m.run, m.summary_of, m.included, m.reason, m.excluded_by, m.summary_seq, y.id,
+        m.bare, m.bared_by, s.pinned @> m.seq, s.archived @> m.seq
+    FROM (
+        SELECT m.*, true AS included, NULL::text AS reason, NULL::bigint AS excluded_by, NULL::bigint AS summary_seq,
+            false AS bare, NULL::bigint AS bared_by
+        FROM unnest(v_live - v_bared) r(x) CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log l
+            WHERE l.sid = p_sid AND l.seq >= lower(r.x) AND l.seq < coalesce(upper(r.x), 9223372036854775807) OFFSET 0) m
+        UNION ALL   -- without its reasoning (see signed_reasoning), or, where it holds nothing else (reasoning_only), out
+        SELECT m.*, NOT g.gone, CASE WHEN g.gone THEN 'stale_reasoning' END, CASE WHEN g.gone THEN x.run END, NULL,
+            g.bare AND NOT g.gone, CASE WHEN g.bare AND NOT g.gone THEN x.run END
+        FROM (SELECT DISTINCT ON (o.seq) o.* FROM (
+                SELECT q.seq, r.id AS run, r.revision
+                FROM @schema@.runs r CROSS JOIN LATERAL unnest(r.reasoning_taken) u(x) CROSS JOIN LATERAL generate_series(lower(u.x), upper(u.x) - 1) q(seq)
+                WHERE r.sid = p_sid AND r.in_force AND NOT isempty(v_bared) AND v_bared @> q.seq
+                UNION ALL
+                SELECT q.seq, NULL, 0
+                FROM unnest(v_bared) u(x) CROSS JOIN LATERAL generate_series(lower(u.x), upper(u.x) - 1) q(seq)) o
+            ORDER BY o.seq, o.revision DESC) x
+        CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log l WHERE l.sid = p_sid AND l.seq = x.seq OFFSET 0) m
+        CROSS JOIN LATERAL (SELECT m.flags & 66 = 2 AS bare, m.flags & 71 = 2 AND m.role_code = 'a' AND m.calls = 0 AS gone) g
+        UNION ALL
+        SELECT m.*, false, x.reason, x.run, x.summary_seq, false, NULL
+        FROM (SELECT DISTINCT ON (o.seq) o.* FROM (
+                SELECT q.seq, e.reason, e.run, e.summary_seq, r.revision
+                FROM @schema@.exclusions e JOIN @schema@.runs r ON r.id = e.run
+                CROSS JOIN LATERAL unnest(e.seqs) u(x) CROSS JOIN LATERAL generate_series(lower(u.x), upper(u.x) - 1) q(seq)
+                WHERE e.sid = p_sid AND r.in_force AND NOT v_live @> q.seq
+                UNION ALL
+                SELECT q.seq, NULL, NULL, NULL, 0
+                FROM unnest(int8multirange(int8range(1, s.last_seq + 1)) - v_live) u(x)
+                CROSS JOIN LATERAL generate_series(lower(u.x), upper(u.x) - 1) q(seq)) o
+            ORDER BY o.seq, o.revision DESC) x
+        CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log l WHERE l.sid = p_sid AND l.seq = x.seq OFFSET 0) m) m
+    LEFT JOIN LATERAL (SELECT l.id FROM @schema@.message_log l WHERE l.sid = p_sid AND l.seq = m.summary_seq OFFSET 0) y ON true;
+END $$;
+
+-- These messages with their words, without the reasoning that is not in the view.
 -- Those of the connection's tenant alone, behind a barrier, so that no condition of a query sees others before.
 CREATE OR REPLACE VIEW @schema@.messages WITH (security_barrier) AS
 SELECT s.tenant, s.id AS session, m.seq, m.id,
@@ -75,45 +134,11 @@ SELECT s.tenant, s.id AS session, m.seq, m.id,
         @schema@.reasoning_tokens((SELECT w.body FROM @schema@.message_body w WHERE w.sid = s.sid AND w.seq = m.seq), m.token_count)) ELSE 0 END AS token_count,
     m.counter AS token_counter, CASE WHEN m.flags & 128 = 0 THEN m.created_at END AS created_at, m.position, m.run,
     m.included, NOT m.included AS excluded,
-    m.reason AS exclude_reason, m.excluded_by, m.summary_seq AS summarized_by_seq, y.id AS summarized_by,
-    m.summary_of, v.pinned @> m.seq AS pinned, m.bared_by AS reasoning_excluded_by,
-    s.archived @> m.seq AS archived
--- The sums are the ranges in memory: a long live is stored out of line, compressed, and would be read again for each message.
-FROM @schema@.sessions s
-CROSS JOIN LATERAL (SELECT s.live + '{}' AS live, s.pinned + '{}' AS pinned, s.reasoning_out * s.live AS bared OFFSET 0) v
-CROSS JOIN LATERAL (
-    SELECT m.*, true AS included, NULL::text AS reason, NULL::bigint AS excluded_by, NULL::bigint AS summary_seq,
-        false AS bare, NULL::bigint AS bared_by
-    FROM unnest(v.live - v.bared) r(x) CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log l
-        WHERE l.sid = s.sid AND l.seq >= lower(r.x) AND l.seq < coalesce(upper(r.x), 9223372036854775807) OFFSET 0) m
-    UNION ALL   -- without its reasoning (see signed_reasoning), or, where it holds nothing else (reasoning_only), out
-    SELECT m.*, NOT g.gone, CASE WHEN g.gone THEN 'stale_reasoning' END, CASE WHEN g.gone THEN x.run END, NULL,
-        g.bare AND NOT g.gone, CASE WHEN g.bare AND NOT g.gone THEN x.run END
-    FROM (SELECT DISTINCT ON (o.seq) o.* FROM (
-            SELECT q.seq, r.id AS run, r.revision
-            FROM @schema@.runs r CROSS JOIN LATERAL unnest(r.reasoning_taken) u(x) CROSS JOIN LATERAL generate_series(lower(u.x), upper(u.x) - 1) q(seq)
-            WHERE r.sid = s.sid AND r.in_force AND NOT isempty(v.bared) AND v.bared @> q.seq
-            UNION ALL
-            SELECT q.seq, NULL, 0
-            FROM unnest(v.bared) u(x) CROSS JOIN LATERAL generate_series(lower(u.x), upper(u.x) - 1) q(seq)) o
-        ORDER BY o.seq, o.revision DESC) x
-    CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq = x.seq OFFSET 0) m
-    CROSS JOIN LATERAL (SELECT m.flags & 66 = 2 AS bare, m.flags & 71 = 2 AND m.role_code = 'a' AND m.calls = 0 AS gone) g
-    UNION ALL
-    SELECT m.*, false, x.reason, x.run, x.summary_seq, false, NULL
-    FROM (SELECT DISTINCT ON (o.seq) o.* FROM (
-            SELECT q.seq, e.reason, e.run, e.summary_seq, r.revision
-            FROM @schema@.exclusions e JOIN @schema@.runs r ON r.id = e.run
-            CROSS JOIN LATERAL unnest(e.seqs) u(x) CROSS JOIN LATERAL generate_series(lower(u.x), upper(u.x) - 1) q(seq)
-            WHERE e.sid = s.sid AND r.in_force AND NOT v.live @> q.seq
-            UNION ALL
-            SELECT q.seq, NULL, NULL, NULL, 0
-            FROM unnest(int8multirange(int8range(1, s.last_seq + 1)) - v.live) u(x)
-            CROSS JOIN LATERAL generate_series(lower(u.x), upper(u.x) - 1) q(seq)) o
-        ORDER BY o.seq, o.revision DESC) x
-    CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq = x.seq OFFSET 0) m) m
+    m.reason AS exclude_reason, m.excluded_by, m.summary_seq AS summarized_by_seq, m.summary_id AS summarized_by,
+    m.summary_of, m.pinned, m.bared_by AS reasoning_excluded_by,
+    m.archived
+FROM @schema@.sessions s CROSS JOIN LATERAL @schema@.message_states(s.sid) m
 -- Looked up by queries alone that select it.
 CROSS JOIN LATERAL (SELECT (SELECT w.body FROM @schema@.message_body w WHERE w.sid = s.sid AND w.seq = m.seq) AS body) w
 CROSS JOIN LATERAL (SELECT CASE WHEN m.bare THEN @schema@.without_reasoning(w.body) ELSE w.body END AS body) b
-LEFT JOIN LATERAL (SELECT l.id FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq = m.summary_seq OFFSET 0) y ON true
 WHERE s.tenant = coalesce((SELECT @schema@.bound_tenant()), s.tenant);

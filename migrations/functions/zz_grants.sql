@@ -119,6 +119,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('messages_named', '{}'),
             ('matching_runs', '{}'),
             ('message_digest', '{}'),
+            ('message_states', '{application,reader}'),
             ('model_has_prefix', '{}'),
             ('model_key', '{}'),
             ('model_names', '{}'),
