@@ -36,7 +36,7 @@ type Policy struct {
 	// Target is the fraction of the window to which a run shrinks a session.
 	Target float64 `yaml:"target" json:"target"`
 	// StartTokens and TargetTokens replace both fractions, as one of them could exceed
-	// the other fraction of some window. In a window smaller than StartTokens, the start
+	// the other fraction of some window; one alone takes the other with it (Fit). In a window smaller than StartTokens, the start
 	// is the window and the target is scaled.
 	StartTokens  chat.Tokens `yaml:"start_tokens" json:"start_tokens"`
 	TargetTokens chat.Tokens `yaml:"target_tokens" json:"target_tokens"`

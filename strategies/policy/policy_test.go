@@ -139,7 +139,7 @@ func TestValidate(t *testing.T) {
 		},
 		"a gain that cannot be reached is dead": {
 			func(p *Policy) { p.StartTokens, p.TargetTokens, p.MinGainTokens = 8_000, 7_900, 500 },
-			[]string{"min_gain_tokens: 500: want at most start_tokens − target_tokens (100); the default is 500"},
+			[]string{"min_gain_tokens: 500: want at most start_tokens − target_tokens (100)"},
 		},
 		"a gain that a small window cannot reach is dead": {
 			func(p *Policy) { p.Windows = map[string]chat.Tokens{"tiny": 1_000} },

@@ -40,7 +40,7 @@ func SpecHash(spec json.RawMessage) string { return hash(spec) }
 
 // ReadSpec reads what Spec has written, with the default schedule, and validates it. A
 // setting that this version does not know is an error: without it, the policy would be
-// another one.
+// another one. A default that contradicts what is there is fitted to it.
 func ReadSpec(raw []byte) (Policy, error) {
 	p := Default()
 	p.Pipeline, p.Summary.PreTrim = nil, nil // or elements would be merged
@@ -49,6 +49,11 @@ func ReadSpec(raw []byte) (Policy, error) {
 	if err := json.Unmarshal(raw, &p); err != nil {
 		return p, fmt.Errorf("policy cannot be read: %w", err)
 	}
+	given, err := settings(raw)
+	if err != nil {
+		return p, err
+	}
+	p = p.Fit(func(key string) bool { return given[key] != "" })
 	return p, p.Validate()
 }
 

@@ -144,30 +144,41 @@ func (p Policy) validatePipeline(fs *FieldErrors) {
 	}
 }
 
+// gainRoom is the most that a run from start to target saves, as text says.
+type gainRoom struct {
+	text string
+	room chat.Tokens
+}
+
+// gainRooms returns that of the thresholds in tokens, or else of each window that is set.
+func (p Policy) gainRooms() (rooms []gainRoom) {
+	if p.StartTokens > p.TargetTokens && p.TargetTokens > 0 {
+		return []gainRoom{{"start_tokens − target_tokens", p.StartTokens - p.TargetTokens}}
+	}
+	if p.Start <= 0 || p.Start > 1 || p.Target <= 0 || p.Target >= p.Start {
+		return nil
+	}
+	of := func(key string, window chat.Tokens) {
+		if window > 0 {
+			rooms = append(rooms, gainRoom{"what lies between start and target of " + key, fraction(window, p.Start) - fraction(window, p.Target)})
+		}
+	}
+	if p.WindowTokens > 0 {
+		of("window_tokens", p.WindowTokens)
+	} else {
+		of("a window of "+strconv.Itoa(int(FallbackWindow)), FallbackWindow)
+	}
+	for _, k := range slices.Sorted(maps.Keys(p.Windows)) {
+		of("windows["+k+"]", p.Windows[k])
+	}
+	return rooms
+}
+
 // validateGain rejects a minimum gain that a run from start to target cannot reach: every
 // run at the start would be planned and then discarded as ineffective.
 func (p Policy) validateGain(fs *FieldErrors) {
-	if p.StartTokens > p.TargetTokens && p.TargetTokens > 0 {
-		room := p.StartTokens - p.TargetTokens
-		fs.Check(p.MinGainTokens <= room, "min_gain_tokens", p.MinGainTokens,
-			"at most start_tokens − target_tokens (%d); the default is %d", room, Default().MinGainTokens)
-		return
-	}
-	if p.Start <= 0 || p.Start > 1 || p.Target <= 0 || p.Target >= p.Start {
-		return
-	}
-	check := func(key string, window chat.Tokens) {
-		room := fraction(window, p.Start) - fraction(window, p.Target)
-		fs.Check(window <= 0 || p.MinGainTokens <= room, "min_gain_tokens", p.MinGainTokens,
-			"at most what lies between start and target of %s (%d)", key, room)
-	}
-	if p.WindowTokens > 0 {
-		check("window_tokens", p.WindowTokens)
-	} else {
-		check("a window of "+strconv.Itoa(int(FallbackWindow)), FallbackWindow)
-	}
-	for _, k := range slices.Sorted(maps.Keys(p.Windows)) {
-		check("windows["+k+"]", p.Windows[k])
+	for _, r := range p.gainRooms() {
+		fs.Check(p.MinGainTokens <= r.room, "min_gain_tokens", p.MinGainTokens, "at most %s (%d)", r.text, r.room)
 	}
 }
 

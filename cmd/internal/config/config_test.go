@@ -211,12 +211,12 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 			},
 		},
 		"values out of range name where they come from": {
-			file:  "worker:\n  lease: 10s\npolicy:\n  target: 0.9\n  windows:\n    tiny: -1\n",
+			file:  "worker:\n  lease: 10s\npolicy:\n  target: 1.9\n  windows:\n    tiny: -1\n",
 			env:   []string{"COMPACTOR_LOG_LEVEL=loud", "COMPACTOR_POLICY_CRON=TZ=UTC"},
 			flags: map[string]string{"worker.concurrency": "0"},
 			want: []string{
 				"PATH:6: policy.windows[tiny]: -1: want 1 to 1000000000",
-				"PATH:4: policy.target: 0.9: want less than start (0.75)",
+				"PATH:4: policy.target: 1.9: want a fraction of the window, more than 0 and less than 1 (target_tokens takes tokens)",
 				`env COMPACTOR_POLICY_CRON: policy.cron: "TZ=UTC": want the zone in timezone, not in cron`,
 				"flag --worker-concurrency: worker.concurrency: 0: want 1 to 10000",
 				"worker.heartbeat: 15s: want at most half of worker.lease (10s), or the lease of a live worker expires",
@@ -469,5 +469,34 @@ func TestAPresetGoesUnderEverythingElse(t *testing.T) {
 	_, err = Load(LoadOptions{Flags: map[string]string{"policy.preset": "chatty"}, Dir: dir})
 	if err == nil || !strings.Contains(err.Error(), `policy.preset: "chatty": want one of chat, coding, research, strict, support, tool_heavy`) {
 		t.Errorf("%v", err)
+	}
+}
+
+// A value alone is enough, wherever it comes from: defaults fit it.
+func TestDefaultsFitWhatIsGiven(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c, err := Load(LoadOptions{Dir: dir, Flags: map[string]string{"policy.target_tokens": "100"}})
+	if p := c.Policy; err != nil || p.StartTokens != 150 || p.TargetTokens != 100 || p.MinGainTokens != 50 {
+		t.Errorf("%v: %d %d %d", err, p.StartTokens, p.TargetTokens, p.MinGainTokens)
+	}
+	c, err = Load(LoadOptions{Dir: dir, Environ: []string{"COMPACTOR_POLICY_START=0.2"}, Flags: map[string]string{"policy.preset": "chat"}})
+	if p := c.Policy; err != nil || p.Target != 0.133 {
+		t.Errorf("%v: %v", err, p.Target)
+	}
+	c, err = Load(LoadOptions{Dir: dir, Flags: map[string]string{"policy.preset": "strict", "policy.target_tokens": "50000"}})
+	if p := c.Policy; err != nil || p.StartTokens != 75_000 { // that of the preset would be below
+		t.Errorf("%v: %v", err, p.StartTokens)
+	}
+	_, err = Load(LoadOptions{Dir: dir, Flags: map[string]string{"policy.start_tokens": "200", "policy.target_tokens": "150", "policy.min_gain_tokens": "500"}})
+	if err == nil || !strings.Contains(err.Error(), "policy.min_gain_tokens: 500: want at most start_tokens − target_tokens (50)") {
+		t.Errorf("two given values that contradict each other: %v", err)
+	}
+	f, err := ReadPolicy("p.yaml", []byte("name: a\nstart_tokens: 900\n"), registry())
+	if p := f.Policy; err != nil || p.TargetTokens != 600 || p.MinGainTokens != 300 {
+		t.Errorf("%v: %d %d", err, p.TargetTokens, p.MinGainTokens)
+	}
+	if f, err = ReadPolicy("p.yaml", []byte("name: a\ntriggers: [{name: x, when: used > 0.3}]\n"), registry()); err != nil || f.Policy.Target != 0.2 {
+		t.Errorf("%v: %v", err, f.Policy.Target)
 	}
 }

@@ -65,6 +65,10 @@ func Load(o LoadOptions) (Config, error) {
 			}
 		}
 	}
+	c.Policy = c.Policy.Fit(func(key string) bool {
+		o, given := c.origins["policy."+key]
+		return given && o.Source != FromPreset
+	})
 	if len(d.faults) == 0 {
 		c.validate(&d.faults, o.Registry)
 	} else {

@@ -37,7 +37,7 @@ func ReadPolicy(path string, b []byte, registry *plan.Registry) (PolicyFile, err
 }
 
 // ReadPolicyOver reads the content of a policy file. Settings that it does not give have the
-// values of its preset, or else those of base, which is called with the file's name and what it
+// values of its preset, or else those of base, fitted to what it gives. base is called with the file's name and what it
 // extends, and returns a policy that may be changed. The error joins one *SettingError for each
 // problem, with the path and the line.
 func ReadPolicyOver(path string, b []byte, registry *plan.Registry, base func(f PolicyFile) (policy.Policy, error)) (PolicyFile, error) {
@@ -51,6 +51,7 @@ func ReadPolicyOver(path string, b []byte, registry *plan.Registry, base func(f 
 		over = preset.Over(over)
 	}
 	f, d := readPolicy(path, b, over)
+	f.Policy = f.Policy.Fit(func(key string) bool { _, given := d.origins[key]; return given })
 	origin := func(key string) Origin {
 		if o := (Config{origins: d.origins}).Origin(key); o.Source == FromFile {
 			return o
