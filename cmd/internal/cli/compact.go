@@ -293,7 +293,11 @@ func writeSteps(e *Env, steps []pipeline.StepResult) error {
 		case s.Discarded != "":
 			e.say("step %d: the changes of the previous steps were discarded: they allow no valid view", i+1)
 		case s.NoSummary != "":
-			e.say("step %d: no summary: %s", i+1, term.Clean(s.NoSummary))
+			why := term.Clean(s.NoSummary)
+			if s.NoSummary == plan.FailureTooLarge {
+				why += ", it would be larger than what it replaces or than its share of the target"
+			}
+			e.say("step %d: no summary: %s", i+1, why)
 		default:
 			if r := stepReport(s); r != nil && r.WrittenBy != "" {
 				e.say("step %d: summary of %s, written by %s", i+1, term.Plural(r.Messages, "message", "messages"), term.Clean(r.Author()))

@@ -39,8 +39,9 @@ type compactFileCmd struct {
 	Strict      bool     `help:"Refuse the file if any line of it cannot be read."`
 	AllowGrowth bool     `help:"Apply the result even if the view grows."`
 	Explain     bool     `help:"Explain the policy's limits and list every excluded message."`
-	Full        bool     `help:"Show full texts."`
-	Out         string   `short:"o" aliases:"output" placeholder:"FILE" help:"Write the view to this file instead of showing it. The file is created once it is complete."`
+	View        bool     `help:"Show each message of the view, a line each."`
+	Full        bool     `help:"Show the view with full texts."`
+	Out         string   `short:"o" aliases:"output" placeholder:"FILE" help:"Write the view to this file. The file is created once it is complete."`
 
 	steps  []policy.Step   // --strategy
 	pinned map[string]bool // ids of all messages, to report unknown --pin
@@ -51,7 +52,9 @@ type compactFileCmd struct {
 
 func (c *compactFileCmd) Help() string {
 	var b strings.Builder
-	b.WriteString(`Needs no server and stores nothing; strategies that summarize call the configured models, if any. Message n of a session has seq n; messages that strategies write have the seqs after them. With a policy the pipeline stops at the target, whether or not the session is above the start; with --strategy all given strategies run.
+	b.WriteString(`Needs no server and stores nothing; strategies that summarize call the configured models, if any. Message n of a session has seq n; messages that strategies write have the seqs after them. With a policy the pipeline stops at the target, whether or not the session is above the start; with --strategy all given strategies run. A session that is below the target of the policy, where neither the configuration nor a flag gives a size, is compacted to a third of its tokens, which shows what would go.
+
+Printed is what changed: of up to three sessions what stays, what is excluded and why, and the summaries, of more a line each. --view, --full, --out and --json have the view.
 
 Presets:
 
@@ -65,6 +68,7 @@ Presets:
 Examples:
 
     compactor compact-file history.jsonl
+    compactor compact-file history.jsonl --target 4000 --view
     compactor compact-file history.jsonl --policy chat --explain
     compactor compact-file history.jsonl --strategy sliding_window:keep_last_groups=20 --out short.jsonl
     compactor compact-file - --policy tool_heavy --json < history.jsonl | jq '.sessions[].after'`)
@@ -84,6 +88,10 @@ type fileJSON struct {
 	Before  totalsJSON `json:"before"`
 	After   totalsJSON `json:"after"`
 	Grew    bool       `json:"grew,omitempty"`
+	// Target is that of the policy, 0 for none. TargetChosen: the session was below it, and this
+	// is a third of its tokens.
+	Target       chat.Tokens `json:"target,omitempty"`
+	TargetChosen bool        `json:"target_chosen,omitempty"`
 	// OpenLoop reports an open tool loop whose signed reasoning holds what precedes it.
 	OpenLoop bool `json:"open_tool_loop,omitempty"`
 	// Reasoning lists the messages that lost their signed reasoning.
@@ -166,7 +174,7 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 	case e.JSON:
 		return term.JSON(e.Out.W, map[string]any{"sessions": out.sessions})
 	}
-	return nil
+	return c.printAll(e, &out)
 }
 
 // prepare reads the configuration, the steps of --strategy and, if the pipeline summarizes, the
@@ -191,9 +199,10 @@ func (c *compactFileCmd) prepare(e *Env) (config.Config, error) {
 
 // fileOutput is what becomes of the sessions of a file.
 type fileOutput struct {
-	target   io.Writer      // of --out
-	lost     map[string]int // what its format cannot hold
-	sessions []fileJSON     // empty ones without --json
+	target   io.Writer        // of --out
+	lost     map[string]int   // what its format cannot hold
+	sessions []fileJSON       // without --json, without view and excluded messages
+	detailed []*compactedFile // the first of them that are shown one by one at the end
 }
 
 // write compacts session n of the file and writes, shows or collects the result.
@@ -219,17 +228,20 @@ func (c *compactFileCmd) write(ctx context.Context, e *Env, cfg config.Config, n
 		}
 		add(&out.lost, losses)
 	}
-	if e.JSON {
-		one := f.json()
-		one.Other, one.Dropped, one.First, one.Skipped = s.Report.Other, s.Report.Dropped, s.Report.First, s.Report.Skipped
-		out.sessions = append(out.sessions, one)
-		return nil
+	one := f.json(e.JSON)
+	one.Other, one.Dropped, one.First, one.Skipped = s.Report.Other, s.Report.Dropped, s.Report.First, s.Report.Skipped
+	out.sessions = append(out.sessions, one)
+	switch {
+	case e.JSON:
+	case c.Explain || c.View || c.Full:
+		if n > 1 {
+			e.say("")
+		}
+		return c.print(e, f)
+	case n <= maxDetailed:
+		out.detailed = append(out.detailed, f)
 	}
-	if n > 1 {
-		e.say("")
-	}
-	out.sessions = append(out.sessions, fileJSON{})
-	return c.print(e, f)
+	return nil
 }
 
 // noteReport notes the lines, records and fields of a session's file that are in no message.
@@ -283,15 +295,44 @@ type compactedFile struct {
 	report       strategies.Report
 	explain      []string
 	target       chat.Tokens // the policy's, 0 for none
+	chosen       bool        // the session was within the target of the policy, former, so target is a third of it
+	former       chat.Tokens
 }
 
+// session compacts a session, to a third of its tokens if it is within the target of a policy for
+// which no size was given.
 func (c *compactFileCmd) session(ctx context.Context, cfg config.Config, s chat.Session) (*compactedFile, error) {
+	for i := range s.Messages {
+		c.pinned[s.Messages[i].ID] = true
+	}
+	f, err := c.compact(ctx, cfg, s)
+	if err != nil || f.target == 0 || f.report.OpenLoop || f.report.Before.IncludedTokens > f.target || sized(cfg) {
+		return f, err
+	}
+	third := f.report.After.IncludedTokens / 3
+	if third < 1 {
+		return f, nil
+	}
+	cfg.Policy.Triggers, cfg.Policy.StartTokens, cfg.Policy.TargetTokens = nil, third+third/2+1, third
+	former := f.target
+	if f, err = c.compact(ctx, cfg, s); f != nil {
+		f.chosen, f.former = true, former
+	}
+	return f, err
+}
+
+// sized reports whether a setting says how large sessions may become.
+func sized(cfg config.Config) bool {
+	return slices.ContainsFunc([]string{"start", "target", "start_tokens", "target_tokens", "triggers", "guards.auto_compact_limits"}, func(key string) bool {
+		source := cfg.Origin("policy." + key).Source
+		return source != config.FromDefault && source != config.FromPreset
+	})
+}
+
+func (c *compactFileCmd) compact(ctx context.Context, cfg config.Config, s chat.Session) (*compactedFile, error) {
 	p, writers, explain, err := c.pipeline(cfg, s.Model)
 	if err != nil {
 		return nil, err
-	}
-	for i := range s.Messages {
-		c.pinned[s.Messages[i].ID] = true
 	}
 	f := &compactedFile{session: s, target: p.Target, conversation: strategies.NewConversation(strategies.Options{
 		Counter: cfg.Models.ForModel(s.Model), PinIDs: c.Pin, AllowGrowth: c.AllowGrowth,
@@ -330,12 +371,14 @@ func (c *compactFileCmd) pipeline(cfg config.Config, model string) (p pipeline.P
 	return p, writers, explain, nil
 }
 
-func (f *compactedFile) json() fileJSON {
+// json returns the result, with the view and the excluded messages if whole.
+func (f *compactedFile) json(whole bool) fileJSON {
 	r := &f.report
 	out := fileJSON{
+		Target: f.target, TargetChosen: f.chosen,
 		Session: f.name, Model: f.session.Model, Before: newTotalsJSON(r.Before), After: newTotalsJSON(r.After), Grew: r.Grew,
 		OpenLoop: r.OpenLoop, Reasoning: r.Reasoning,
-		Steps: newStepsJSON(r.Steps), Explain: f.explain, View: []viewedJSON{}, Excluded: append([]strategies.Excluded{}, r.Excluded...),
+		Steps: newStepsJSON(r.Steps), Explain: f.explain, View: []viewedJSON{}, Excluded: []strategies.Excluded{},
 	}
 	for _, x := range r.Repairs {
 		if out.Repaired == nil {
@@ -343,6 +386,10 @@ func (f *compactedFile) json() fileJSON {
 		}
 		out.Repaired[x.Reason] += x.Messages
 	}
+	if !whole {
+		return out
+	}
+	out.Excluded = append(out.Excluded, r.Excluded...)
 	for _, m := range f.stored() {
 		v := viewedJSON{Seq: m.Seq, ID: m.ID, Kind: m.Kind, Role: m.Role, Tokens: m.Tokens, Message: m.Body().AppendJSON(nil)}
 		if len(m.SummaryOf) > 0 {

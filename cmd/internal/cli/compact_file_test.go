@@ -103,12 +103,20 @@ func TestCompactFileByPolicy(t *testing.T) {
 	if err := os.WriteFile(file, []byte("policy: {preset: tool_heavy, start_tokens: 60, target_tokens: 50, min_gain_tokens: 1}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	invoke(t, home, "compact-file", path).want(t, 0, "within the policy's target of 64,000 tokens")
+	invoke(t, home, "compact-file", path).want(t, 0, "within the policy's target of 64,000 tokens: compacted to a third of it, ", "(--target sets another)")
+	invoke(t, home, "compact-file", path, "--target=10").want(t, 0, "above the target of 10 tokens: what must stay")
+	invoke(t, home, "compact-file", path, "--target=60").want(t, 0, "OUT FOR")
+	invoke(t, home, "compact-file", path, "--start=200", "--target=150").want(t, 0, "nothing to do: the view is within the target of 150 tokens")
+	invoke(t, home, "compact-file", path, "--start=60").want(t, 0, "OUT FOR")
 	invoke(t, home, "compact-file", path, "--policy", "chat", "--start=60", "--target=50", "--policy-min-gain-tokens=1").want(t, 0, "preserve_recent_turns")
 	invoke(t, home, "compact-file", path, "--policy", file, "--explain").want(t, 0, "prune_tool_results", "handoff", "target 50 tokens", "token_budget_fallback")
 	invoke(t, home, "compact-file", path, "--policy=research").want(t, 0, "within the policy's target")
 	invoke(t, home, "compact-file", path, "--policy=strict", "--explain").want(t, 0, "extractive", "without a model")
 	invoke(t, home, "compact-file", path, "--policy=configured").want(t, 0, "within the policy's target")
+	got := decode[struct{ Sessions []fileJSON }](t, invoke(t, home, "compact-file", path, "--json").want(t, 0)).Sessions[0]
+	if !got.TargetChosen || int64(got.Target) != got.Before.Tokens/3 {
+		t.Errorf("the target of %d tokens is %d", got.Before.Tokens, got.Target)
+	}
 	invoke(t, home, "compact-file", path, "--policy=nope").want(t, exitUsage, "nope", "configured, chat, coding, research, strict, support, tool_heavy")
 	invoke(t, home, "compact-file", path, "--policy=chat", "--strategy=tool_result").want(t, exitUsage, "--policy", "--strategy")
 	invoke(t, nil, "config", "print", "--policy-preset=chat").want(t, 0, "policy.preset", "chat", "preserve_recent_turns")
@@ -249,5 +257,30 @@ func TestSeqText(t *testing.T) {
 	t.Parallel()
 	if got := seqText(chat.RangesOf(1, 2, 3, 7, 9, 10)); got != "1-3, 7, 9-10" {
 		t.Error(got)
+	}
+}
+
+// What is printed of a file does not grow with it: the view is for those who ask for it.
+func TestCompactFilePrintsWhatChanged(t *testing.T) {
+	t.Parallel()
+	home := []string{"HOME=" + t.TempDir()}
+	long := file(t, "long.jsonl", conversation("long", 300))
+	r := invoke(t, home, "compact-file", long, "--target=30000").want(t, 0, "STAYS", "summaries", "messages as they were", "OUT FOR", "summary of messages ")
+	if n := strings.Count(r.stdout, "\n"); n > 80 {
+		t.Errorf("%d lines:\n%s", n, r.stdout)
+	}
+	if r := invoke(t, home, "compact-file", long, "--target=1000000", "--policy-windows={gpt-4: 2000000}").want(t, 0, "nothing to do"); strings.Count(r.stdout, "\n") > 10 {
+		t.Errorf("of an unchanged view:\n%s", r.stdout)
+	}
+	if r := invoke(t, home, "compact-file", long, "--target=1000000", "--policy-windows={gpt-4: 2000000}", "--view"); strings.Count(r.stdout, "\n") < 600 {
+		t.Errorf("--view has %d lines", strings.Count(r.stdout, "\n"))
+	}
+	var many strings.Builder
+	for i := range 50 {
+		many.WriteString(conversation("s"+string(rune('a'+i%26))+string(rune('a'+i/26)), 4))
+	}
+	r = invoke(t, home, "compact-file", file(t, "many.jsonl", many.String())).want(t, 0, "SESSION", "… and 10 more", "50 sessions: messages ", "50 sessions were below the policy's target")
+	if n := strings.Count(r.stdout, "\n"); n > 50 {
+		t.Errorf("%d lines of 50 sessions:\n%s", n, r.stdout)
 	}
 }
