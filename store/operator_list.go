@@ -165,10 +165,12 @@ func (s *Store) Unchanged(ctx context.Context, id RunID) (chat.Tokens, error) {
 	return queryRow(ctx, s, fmt.Sprintf("run %d", id), pgx.RowTo[chat.Tokens], query, id)
 }
 
-// Outcomes counts the ended runs with an id above after by trigger and outcome.
+// Outcomes counts the ended runs with an id above after by trigger and outcome. What a run that
+// changed nothing had planned does not count.
 func (s *Store) Outcomes(ctx context.Context, after RunID) ([]OutcomeRow, error) {
 	const query = `
-		SELECT trigger, outcome, count(*), coalesce(sum(tokens_before), 0)::bigint, coalesce(sum(tokens_after), 0)::bigint
+		SELECT trigger, outcome, count(*), coalesce(sum(tokens_before), 0)::bigint,
+			coalesce(sum(CASE WHEN status = 'applied' OR outcome = 'dry_run' THEN tokens_after ELSE tokens_before END), 0)::bigint
 		FROM compactor.runs WHERE id > $1 AND outcome IS NOT NULL AND origin IS NULL GROUP BY 1, 2 ORDER BY 1, 2`
 	return queryRows(ctx, s, "outcomes", pgx.RowToStructByPos[OutcomeRow], query, after)
 }

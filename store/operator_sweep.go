@@ -105,7 +105,8 @@ type RunOutcome struct {
 
 // queryRunOutcomes has the column that names a sweep or a bulk recompaction for %s.
 const queryRunOutcomes = `
-	SELECT outcome, status = 'failed', count(*), coalesce(sum(tokens_before), 0)::bigint, coalesce(sum(tokens_after), 0)::bigint
+	SELECT outcome, status = 'failed', count(*), coalesce(sum(tokens_before), 0)::bigint,
+		coalesce(sum(CASE WHEN status = 'applied' OR outcome = 'dry_run' THEN tokens_after ELSE tokens_before END), 0)::bigint
 	FROM compactor.runs WHERE %s = $1 AND outcome IS NOT NULL GROUP BY 1, 2 ORDER BY 3 DESC, 1`
 
 // SweepOutcomes counts the ended runs of a sweep by outcome, the most frequent first.

@@ -179,7 +179,7 @@ func showBulk(ctx context.Context, e *Env, st *store.Store, kind string, id int6
 		}
 	}
 	if err := e.Out.Pairs(
-		[2]any{"bulk " + kind, b.ID},
+		[2]any{"bulk " + kind, fmt.Sprint(b.ID)},
 		[2]any{"status", status},
 		[2]any{"waits", held},
 		[2]any{"limit", limit},
@@ -201,7 +201,7 @@ func showBulk(ctx context.Context, e *Env, st *store.Store, kind string, id int6
 		return nil
 	}
 	e.say("")
-	t := e.Out.Table(term.Num("RUN"), term.Text("SESSION"), term.Text(because))
+	t := e.Out.Table(term.ID("RUN"), term.Text("SESSION"), term.Text(because))
 	for _, r := range left {
 		t.Row(r.Run, term.Clean(r.Session), refusals[r.Code])
 	}
@@ -267,7 +267,7 @@ func (c bulkList) list(ctx context.Context, e *Env, st *store.Store, kind string
 		return nil
 	}
 	done := map[string]string{store.BulkUndo: "UNDONE", store.BulkCompact: "QUEUED"}[kind]
-	t := e.Out.Table(term.Num("BULK "+strings.ToUpper(kind)), term.Text("STATUS"), term.Num(done), term.Num("LEFT"), term.Num("AGE"), term.Text("MATCHED").IfRoom())
+	t := e.Out.Table(term.ID("BULK "+strings.ToUpper(kind)), term.Text("STATUS"), term.Num(done), term.Num("LEFT"), term.Num("AGE"), term.Text("MATCHED").IfRoom())
 	for _, b := range rows {
 		t.Row(b.ID, b.Status, b.Done, b.Refused, e.since(b.RequestedAt), matchText(b))
 	}

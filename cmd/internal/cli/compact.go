@@ -239,13 +239,13 @@ func printRun(e *Env, r store.RunRow) error {
 		origin = fmt.Sprintf("run %d, by a fork", r.Origin)
 	}
 	if r.MessagesBefore > 0 || r.MessagesAfter > 0 {
-		messages, size = change(r.MessagesBefore, r.MessagesAfter), change(r.TokensBefore, r.TokensAfter)
+		messages, size = changed(r)
 	}
 	if r.StartedAt != nil && r.EndedAt != nil {
 		took = fmt.Sprintf("%s, after waiting %s", term.Duration(r.EndedAt.Sub(*r.StartedAt)), term.Duration(r.StartedAt.Sub(r.QueuedAt)))
 	}
 	if err := e.Out.Pairs(
-		[2]any{"run", r.ID}, [2]any{"session", sessionName(r)}, [2]any{"copy of", origin}, [2]any{"outcome", term.Styled{Value: joined(code, outcomeText(r)), As: as}},
+		[2]any{"run", fmt.Sprint(r.ID)}, [2]any{"session", sessionName(r)}, [2]any{"copy of", origin}, [2]any{"outcome", term.Styled{Value: joined(code, outcomeText(r)), As: as}},
 		[2]any{"status", status}, [2]any{"error", fault}, [2]any{"messages", messages}, [2]any{"tokens", size}, [2]any{"time", took},
 	); err != nil {
 		return err
@@ -253,7 +253,26 @@ func printRun(e *Env, r store.RunRow) error {
 	if r.MessagesAfter < r.MessagesBefore && r.TokensAfter > r.TokensBefore {
 		e.say("note: fewer messages became more tokens (+%s)", term.Count(r.TokensAfter-r.TokensBefore))
 	}
-	return writeSteps(e, runSteps(r))
+	steps := runSteps(r)
+	if err := writeSteps(e, steps); err != nil || len(steps) == 0 {
+		return err
+	}
+	if b := steps[0].Before; b.IncludedMessages == int(r.MessagesBefore) && int64(b.IncludedTokens) > r.TokensBefore {
+		e.say("the steps, and with them the target, count estimated tokens with the policy's margin: %s for %s", term.Count(b.IncludedTokens), term.Count(r.TokensBefore))
+	}
+	return nil
+}
+
+// changed returns how many messages and tokens a run left in the view, and beside that what one
+// that changed nothing had planned.
+func changed(r store.RunRow) (messages, size string) {
+	if r.Status == store.StatusApplied || r.Outcome == worker.OutcomeDryRun || r.TokensBefore == r.TokensAfter && r.MessagesBefore == r.MessagesAfter {
+		return change(r.MessagesBefore, r.MessagesAfter), change(r.TokensBefore, r.TokensAfter)
+	}
+	planned := func(before, after int64) string {
+		return fmt.Sprintf("%s, planned were %s", change(before, before), term.Count(after))
+	}
+	return planned(r.MessagesBefore, r.MessagesAfter), planned(r.TokensBefore, r.TokensAfter)
 }
 
 // writeSteps writes the counts of the view before and after each step, and the totals

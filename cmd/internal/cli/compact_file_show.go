@@ -184,7 +184,7 @@ func (f *compactedFile) summaries(e *Env) {
 
 // eachExcluded lists every excluded message.
 func (f *compactedFile) eachExcluded(e *Env) error {
-	t := e.Out.Table(term.Num("OUT"), term.Text("ROLE"), term.Num("TOKENS"), term.Text("REASON"), term.Text("REPLACED BY"), term.Text("ID"))
+	t := e.Out.Table(term.ID("OUT"), term.Text("ROLE"), term.Num("TOKENS"), term.Text("REASON"), term.Text("REPLACED BY"), term.Text("ID"))
 	for _, x := range f.report.Excluded {
 		t.Row(int64(x.Seq), term.Clean(string(x.Role)), int64(x.Tokens), x.Reason, inPlace(x.By), term.Clean(x.ID))
 	}

@@ -11,6 +11,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
@@ -71,6 +72,8 @@ func (c *demoCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	if e.JSON {
 		d.out = term.Output{W: io.Discard}
 	}
+	started := d.waiting("starting servers")
+	defer started()
 	st, err := stack.Start(ctx, stack.Options{
 		DatabaseURL: cfg.Database.URL.Reveal(), RedisURL: cfg.Redis.URL.Reveal(),
 		DataDir: c.DataDir, Install: c.Install, Durable: c.DataDir != "", Logger: logger,
@@ -95,6 +98,9 @@ func (c *demoCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	}
 	// Shorten the debounce, so that the demo does not wait.
 	cfg.Policy.Debounce, cfg.Policy.MaxDelay = 100*time.Millisecond, time.Second
+	if err := d.choose(ctx, &cfg); err != nil {
+		return err
+	}
 	d.step("servers", "%s, %s", server("postgres", st.Postgres), server("redis", st.Redis))
 
 	app, err := NewApp(ctx, cfg, logger, AppOptions{Wait: openTimeout, Migrate: true, Environ: e.Environ, Registry: e.Registry})
@@ -113,6 +119,7 @@ func (c *demoCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	if d.scheduler, err = app.Scheduler(); err != nil {
 		return err
 	}
+	started()
 	if err := d.fill(ctx); err != nil {
 		return err
 	}
@@ -286,7 +293,66 @@ func (d *demo) look(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintln(d.out.W)
-	d.step("backlog", "%d of %s are over their start", d.result.OverStart, term.Plural(len(rows), "session", "sessions"))
+	d.step("backlog", "over their start: %d of %s", d.result.OverStart, term.Plural(len(rows), "session", "sessions"))
+	return nil
+}
+
+// waiting writes a line to Err, and another one every two seconds until stop is called, which
+// may be called again.
+func (d *demo) waiting(what string) (stop func()) {
+	began, done := time.Now(), make(chan struct{})
+	d.env.note("%s …", what)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(waitLine)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				d.env.note("%s … %s", what, term.Duration(time.Since(began)))
+			case <-done:
+				return
+			}
+		}
+	})
+	return sync.OnceFunc(func() { close(done); wg.Wait() })
+}
+
+// waitLine is the interval of the lines of waiting.
+const waitLine = 2 * time.Second
+
+// choose sets a target for files of which no session is above its start: a third of the largest.
+// Standard input is not read twice.
+func (d *demo) choose(ctx context.Context, cfg *config.Config) error {
+	from := append(slices.Clone(d.cmd.From), d.cmd.Files...)
+	if len(from) == 0 || slices.Contains(from, "-") || sized(*cfg) {
+		return nil
+	}
+	all, _, err := openSources(ctx, from, d.env.Stdin, formats.Auto)
+	if err != nil {
+		return err
+	}
+	defer all.close()
+	largest := chat.Tokens(0)
+	for item := range all.items(func(int64) {}) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		size, counter := chat.Tokens(0), cfg.Models.ForModel(item.Model)
+		for i := range item.Messages {
+			size += counter.Message(&item.Messages[i])
+		}
+		if cfg.Policy.Limits(item.Model, cfg.Models.Window).Over(cfg.Policy.Margin(size)) {
+			return nil
+		}
+		largest = max(largest, size)
+	}
+	if third := largest / 3; third > 1 {
+		cfg.Policy.StartTokens, cfg.Policy.TargetTokens = third+third/2, third
+		cfg.Policy = cfg.Policy.Fit(func(string) bool { return false })
+		d.step("target", "no session is above the policy's start: sessions above %s tokens are compacted to %s, a third of the largest (--start and --target set others)",
+			term.Count(cfg.Policy.StartTokens), term.Count(third))
+	}
 	return nil
 }
 
@@ -296,6 +362,8 @@ func (d *demo) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	verified := d.waiting("verifying views and messages")
+	defer verified()
 	r := &d.result
 	r.Sessions, r.Messages, r.TokensBefore = len(rows), d.backlog.messages, int64(d.backlog.tokens)
 	for _, row := range rows {
@@ -322,9 +390,14 @@ func (d *demo) finish(ctx context.Context) error {
 	if r.Summaries, err = d.app.Store.SummaryTallies(ctx, 0); err != nil {
 		return err
 	}
+	verified()
 	t := d.out.Table(term.Text("TRIGGER"), term.Text("OUTCOME"), term.Num("RUNS"), term.Num("TOKENS BEFORE"), term.Num("AFTER"), term.Num("SAVED"))
 	for _, o := range r.Outcomes {
-		t.Row(o.Trigger, o.Outcome, o.Runs, o.TokensBefore, o.TokensAfter, term.Percent(o.TokensBefore-o.TokensAfter, o.TokensBefore))
+		saved := "" // an undo saves nothing
+		if o.TokensAfter <= o.TokensBefore {
+			saved = term.Percent(o.TokensBefore-o.TokensAfter, o.TokensBefore)
+		}
+		t.Row(o.Trigger, o.Outcome, o.Runs, o.TokensBefore, o.TokensAfter, saved)
 	}
 	r.Seconds = time.Since(d.began).Seconds()
 	if d.env.JSON {

@@ -64,6 +64,10 @@ func (d *demo) governed(ctx context.Context) error {
 			return err
 		}
 	}
+	if b, err := st.Backlog(ctx); err != nil || b.Due == 0 {
+		d.step("", "no session becomes due by it")
+		return err
+	}
 	fmt.Fprintln(d.out.W)
 	d.step("forecast", "`compactor sweep start --dry-run` says")
 	if err := forecastSweep(ctx, shown, st, cfg.Tenant); err != nil {
@@ -76,17 +80,21 @@ func (d *demo) governed(ctx context.Context) error {
 	if err := d.await(ctx, id); err != nil {
 		return err
 	}
-	fmt.Fprintln(d.out.W)
 	d.step("report", "`compactor sweep show %d` says", id)
 	return showSweep(ctx, shown, st, id)
 }
 
 // await waits until all runs of a sweep have ended.
 func (d *demo) await(ctx context.Context, id int64) error {
+	progress := d.env.Err.Progress("sweep, sessions", 0)
 	for {
 		r, err := d.app.Store.Sweep(ctx, id)
-		if err != nil || r.Settled() {
+		if err != nil {
 			return err
+		}
+		if progress.Set(r.Ended); r.Settled() {
+			progress.Done("")
+			return nil
 		}
 		if err := backoff.Wait(ctx, 50*time.Millisecond); err != nil {
 			return err

@@ -6,10 +6,16 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 )
+
+// maxSummaryLines bounds the lines of a summary that does not fit a screen.
+const maxSummaryLines = 60
 
 // onScreen is the size of a summary, in tokens, that a screen holds.
 const onScreen = 700
@@ -24,7 +30,7 @@ func (d *demo) showSummary(ctx context.Context) error {
 	slices.SortStableFunc(runs, func(a, b store.RunRow) int {
 		return cmp.Compare(b.TokensBefore-b.TokensAfter, a.TokensBefore-a.TokensAfter)
 	})
-	var most summaryJSON
+	var most, smallest summaryJSON
 	for _, r := range runs {
 		if most.ID != "" && r.TokensBefore-r.TokensAfter < most.CoveredTokens/2 {
 			break
@@ -41,13 +47,30 @@ func (d *demo) showSummary(ctx context.Context) error {
 			if x.InView && len(x.References) > 0 && x.Tokens <= onScreen && x.CoveredTokens > most.CoveredTokens {
 				most = x
 			}
+			if smallest.ID == "" || x.Tokens < smallest.Tokens {
+				smallest = x
+			}
 		}
+	}
+	if most.ID == "" {
+		most = smallest // such as the only one of a file, whose run was undone
 	}
 	if most.ID == "" {
 		return nil
 	}
+	var text strings.Builder
+	e := *d.env
+	e.Out.W = &text
 	d.env.say("\n%s\n", d.out.Bold("one of the summaries, as `compactor summary show "+most.ID+"` prints it"))
-	return most.print(d.env)
+	if err := most.print(&e); err != nil {
+		return err
+	}
+	lines := strings.SplitAfter(text.String(), "\n")
+	fmt.Fprint(d.env.Out.W, strings.Join(lines[:min(maxSummaryLines, len(lines))], ""))
+	if n := len(lines) - maxSummaryLines; n > 0 {
+		d.env.say("… %s", term.Plural(n, "more line", "more lines"))
+	}
+	return nil
 }
 
 // next prints the commands to continue with.

@@ -62,7 +62,7 @@ func (d *demo) sweep(ctx context.Context) error {
 	progress.Done("")
 	took := time.Since(began)
 	d.result.SweepSeconds = took.Seconds()
-	d.step("sweep", "%s were due: over their start, or to repair; done in %s", term.Plural(before.Due, "session", "sessions"), term.Duration(took))
+	d.step("sweep", "%s: over the start, or to repair; done in %s", term.Plural(before.Due, "session was due", "sessions were due"), term.Duration(took))
 	return d.judge(ctx)
 }
 

@@ -216,7 +216,7 @@ func (c *eraseListCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg con
 		e.say("no erasures of tenant %s", term.Clean(cfg.Tenant))
 		return nil
 	}
-	t := e.Out.Table(term.Num("ERASURE"), term.Text("REQUESTED"), term.Text("BY"), term.Text("OF"), term.Num("MESSAGES"), term.Text("STATUS"), term.Text("NOTE"))
+	t := e.Out.Table(term.ID("ERASURE"), term.Text("REQUESTED"), term.Text("BY"), term.Text("OF"), term.Num("MESSAGES"), term.Text("STATUS"), term.Text("NOTE"))
 	for _, x := range list {
 		of, status := "session "+x.Session, "done"
 		switch {

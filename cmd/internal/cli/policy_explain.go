@@ -168,7 +168,7 @@ func (c *policyExplainCmd) errors(ctx context.Context, e *Env, st *store.Store, 
 		e.note("no session is quarantined, and no last run has failed")
 		return nil
 	}
-	t := e.Out.Table(term.Text("SESSION"), term.Text("POLICY"), term.Text("CODE"), term.Num("RUN"), term.Num("SINCE"), term.Text("ERROR"))
+	t := e.Out.Table(term.Text("SESSION"), term.Text("POLICY"), term.Text("CODE"), term.ID("RUN"), term.Num("SINCE"), term.Text("ERROR"))
 	for _, r := range rows {
 		run, since := any(nil), any(nil)
 		if r.Run > 0 {

@@ -74,7 +74,7 @@ func (c *policyListCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 	if e.JSON {
 		return term.JSON(e.Out.W, map[string]any{"policies": rows, "progress": progress})
 	}
-	t := e.Out.Table(term.Text("POLICY"), term.Num("VERSION"), term.Text("MATCH"), term.Num("SESSIONS"), term.Num("DUE"), term.Num("APPLIED").IfRoom())
+	t := e.Out.Table(term.Text("POLICY"), term.ID("VERSION"), term.Text("MATCH"), term.Num("SESSIONS"), term.Num("DUE"), term.Num("APPLIED").IfRoom())
 	for _, r := range rows {
 		version, match, age := any(r.Version), policy.Match(r.Match).String(), any(nil)
 		switch {

@@ -15,6 +15,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/tokens"
+	"github.com/sessionstore/compactor/worker"
 )
 
 type runsCmd struct {
@@ -127,7 +128,7 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 		return c.noteNone(ctx, e, st)
 	}
 	columns := []term.Column{
-		term.Num("RUN"), term.Text("SESSION"), term.Text("OUTCOME"), term.Num("MESSAGES"), term.Num("TOKENS"), term.Num("AGE"),
+		term.ID("RUN"), term.Text("SESSION"), term.Text("OUTCOME"), term.Num("MESSAGES"), term.Num("TOKENS"), term.Num("AGE"),
 		term.Text("TRIGGER").IfRoom(), term.Text("IN FORCE").IfRoom(), term.Text("KIND").IfRoom(),
 	}
 	if slices.ContainsFunc(rows, func(r store.RunRow) bool { return r.Calls > 0 }) {
@@ -151,7 +152,10 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 		inForce := yes(r.InForce, "")
 		messages, size := "", ""
 		if r.Ended() {
-			messages, size = brief(r.MessagesBefore, r.MessagesAfter), brief(r.TokensBefore, r.TokensAfter)
+			messages, size = term.Count(r.MessagesBefore), term.Count(r.TokensBefore)
+			if r.Status == store.StatusApplied || r.Outcome == worker.OutcomeDryRun {
+				messages, size = brief(r.MessagesBefore, r.MessagesAfter), brief(r.TokensBefore, r.TokensAfter)
+			}
 		}
 		spent, calls := "", ""
 		if r.Calls > 0 {
@@ -256,7 +260,7 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 		written += fmt.Sprintf(" (`compactor summary show %s`)", term.Clean(summaries[0]))
 	}
 	if r.Revision > 0 {
-		revision = term.Count(r.Revision)
+		revision = fmt.Sprint(r.Revision)
 	}
 	report, err := reportOf(r.Steps, "")
 	if err != nil {

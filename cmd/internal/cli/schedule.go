@@ -119,7 +119,7 @@ func (*scheduleListCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 	if err != nil {
 		return err
 	}
-	t := e.Out.Table(term.Text("SCHEDULE"), term.Text("NEXT"), term.Text("LAST TICK"), term.Num("SWEEP"), term.Text("OUTCOME"))
+	t := e.Out.Table(term.Text("SCHEDULE"), term.Text("NEXT"), term.Text("LAST TICK"), term.ID("SWEEP"), term.Text("OUTCOME"))
 	pauses := e.Out.Table(term.Text("PAUSED SCHEDULE"), term.Num("AGE"), term.Text("BY"), term.Text("NOTE"))
 	rows, paused := []scheduleJSON{}, false
 	for _, state := range states {

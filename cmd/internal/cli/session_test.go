@@ -470,3 +470,26 @@ func TestAForkOfACompactedSessionIsSound(t *testing.T) {
 	invoke(t, db, "compact", "fork", "--from=view").want(t, 0)
 	invoke(t, db, "doctor", "--deep").want(t, 0)
 }
+
+// Numbers that name something are printed as commands take them.
+func TestIDsArePrintedPlain(t *testing.T) {
+	t.Parallel()
+	db := withSession(t)
+	damage(t, db, `ALTER TABLE runs ALTER id RESTART 1105; ALTER TABLE sweeps ALTER id RESTART 2105; ALTER TABLE erasures ALTER id RESTART 3105; ALTER TABLE bulk_operations ALTER id RESTART 4105`)
+	startWorker(t, db, map[string]string{"policy.start_tokens": "600", "policy.target_tokens": "300"})
+	invoke(t, db, append([]string{"compact", "chat"}, small...)...).want(t, 0, "1105")
+	shown := []string{}
+	for _, args := range [][]string{
+		{"runs"}, {"runs", "--run=1105"}, {"policy", "explain", "chat"}, {"bulk-undo", "start", "--trigger=operator", "--yes"},
+		{"bulk-undo", "list"}, {"undo", "1105"}, {"erase", "session", "chat", "--note=x", "--yes"}, {"erase", "list"}, {"sweep", "start"}, {"sweep", "list"}, {"sweep", "show", "2105"}, {"runs"}, {"sessions"},
+	} {
+		r := invoke(t, db, args...)
+		if r.code == exitUsage {
+			t.Errorf("%v: %s", args, r.stderr)
+		}
+		shown = append(shown, r.stdout+r.stderr)
+	}
+	if all := strings.Join(shown, "\n"); regexp.MustCompile(`[1-4],1[01]\d`).MatchString(all) || !strings.Contains(all, "1105") || !strings.Contains(all, "2105") || !strings.Contains(all, "310") || !strings.Contains(all, "4105") {
+		t.Errorf("ids with separators, or none:\n%s", all)
+	}
+}

@@ -79,7 +79,7 @@ func (c *sessionsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg conf
 	}
 	columns := []term.Column{
 		term.Text("SESSION"), term.Text("MODEL"), term.Num("IN VIEW"), term.Num("TOKENS"), term.Num("OF START"),
-		term.Text("DUE"), term.Num("IDLE"), term.Num("MESSAGES").IfRoom(), term.Num("REVISION").IfRoom(),
+		term.Text("DUE"), term.Num("IDLE"), term.Num("MESSAGES").IfRoom(), term.ID("REVISION").IfRoom(),
 	}
 	family := slices.ContainsFunc(rows, func(r store.SessionRow) bool { return r.Parent != "" || r.Children > 0 })
 	if family {

@@ -80,7 +80,7 @@ func (c *sweepListCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 		e.note("no sweeps")
 		return nil
 	}
-	t := e.Out.Table(term.Num("SWEEP"), term.Text("ENTRY"), term.Text("TENANT"), term.Text("STATUS"), term.Num("DUE"), term.Num("ENDED"),
+	t := e.Out.Table(term.ID("SWEEP"), term.Text("ENTRY"), term.Text("TENANT"), term.Text("STATUS"), term.Num("DUE"), term.Num("ENDED"),
 		term.Num("TO GO"), term.Num("LEFT"), term.Num("AGE"))
 	for _, r := range rows {
 		var due any

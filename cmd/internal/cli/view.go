@@ -172,7 +172,7 @@ func totalsOf(groups []groupJSON) totalsJSON {
 }
 
 func writeGroups(e *Env, groups []groupJSON) error {
-	t := e.Out.Table(term.Num("GROUP"), term.Num("SEQ"), term.Text("KIND"), term.Text("REASONING"), term.Num("MESSAGES"),
+	t := e.Out.Table(term.ID("GROUP"), term.ID("SEQ"), term.Text("KIND"), term.Text("REASONING"), term.Num("MESSAGES"),
 		term.Num("CALLS"), term.Num("TOKENS"), term.Text("INCLUDED"))
 	for _, g := range groups {
 		included := "yes"

@@ -11,7 +11,11 @@ import (
 // plainStep is the interval of progress lines in percent where lines cannot be redrawn.
 const plainStep = 25
 
-// Progress shows a progress bar on a terminal and a line at every 25 % elsewhere. Its
+// stillAlive is the time without a plain line after which one is written at the next call.
+const stillAlive = 2 * time.Second
+
+// Progress shows a progress bar on a terminal; elsewhere a line at every 25 %, and after two
+// seconds without one. Its
 // methods are safe for concurrent use. Write errors are ignored.
 type Progress struct {
 	mu    sync.Mutex
@@ -19,7 +23,8 @@ type Progress struct {
 	label string
 	total int64
 	done  int64
-	next  int64 // the percentage at which the next plain line is due
+	next  int64     // the percentage at which the next plain line is due
+	lined time.Time // of the last plain line
 	ended bool
 	bar   *progressbar.ProgressBar
 }
@@ -27,7 +32,7 @@ type Progress struct {
 // Progress starts a progress display. A total of 0 means unknown: except on a terminal,
 // only Done writes then.
 func (o Output) Progress(label string, total int64) *Progress {
-	p := &Progress{out: o, label: Clean(label), total: max(0, total), next: plainStep}
+	p := &Progress{out: o, label: Clean(label), total: max(0, total), next: plainStep, lined: time.Now()}
 	if !o.TTY {
 		if total > 0 {
 			p.plain(0)
@@ -43,7 +48,6 @@ func (o Output) Progress(label string, total int64) *Progress {
 		progressbar.OptionSetDescription(p.label),
 		progressbar.OptionSetWidth(min(40, max(10, o.Width/3))),
 		progressbar.OptionShowCount(),
-		progressbar.OptionShowIts(),
 		progressbar.OptionSetElapsedTime(false),
 		progressbar.OptionThrottle(65*time.Millisecond),
 		progressbar.OptionSetTheme(progressbar.Theme{
@@ -75,10 +79,15 @@ func (p *Progress) set(done int64) {
 	if p.total > 0 {
 		done = min(done, p.total)
 	}
-	if p.ended || done <= p.done {
+	if p.ended {
 		return
 	}
-	p.done = done
+	alive := p.bar == nil && time.Since(p.lined) >= stillAlive
+	if done <= p.done && !alive {
+		return
+	}
+	p.done = max(p.done, done)
+	done = p.done
 	if p.bar != nil {
 		// The bar clears its line at the total; only Done may do that.
 		if p.total == 0 || done < p.total {
@@ -86,16 +95,21 @@ func (p *Progress) set(done int64) {
 		}
 		return
 	}
-	if p.total == 0 || p.done == p.total {
-		return // Done writes the last line
-	}
-	if percent := 100 * p.done / p.total; percent >= p.next {
-		p.plain(percent / plainStep * plainStep)
-		p.next = percent/plainStep*plainStep + plainStep
+	switch {
+	case p.total == 0 && alive:
+		p.lined = time.Now()
+		_, _ = fmt.Fprintf(p.out.W, "%s: %s\n", p.label, Count(p.done))
+	case p.total == 0 || p.done == p.total: // Done writes the last line
+	case 100*p.done/p.total >= p.next:
+		p.next = (100*p.done/p.total)/plainStep*plainStep + plainStep
+		p.plain(p.next - plainStep)
+	case alive:
+		p.plain(100 * p.done / p.total)
 	}
 }
 
 func (p *Progress) plain(percent int64) {
+	p.lined = time.Now()
 	_, _ = fmt.Fprintf(p.out.W, "%s: %d %% (%s of %s)\n", p.label, percent, Count(p.done), Count(p.total))
 }
 

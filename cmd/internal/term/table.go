@@ -26,6 +26,8 @@ type Column struct {
 	Name string
 	// Right aligns the column to the right, and keeps it from being truncated.
 	Right bool
+	// Plain leaves out the separators of thousands: an id is to be copied into another command.
+	Plain bool
 	// Optional permits to leave the column out of a terminal that is too narrow.
 	Optional bool
 }
@@ -35,6 +37,9 @@ func Text(name string) Column { return Column{Name: name} }
 
 // Num returns a column of numbers, aligned to the right.
 func Num(name string) Column { return Column{Name: name, Right: true} }
+
+// ID returns a column of ids that are numbers, aligned to the right.
+func ID(name string) Column { return Column{Name: name, Right: true, Plain: true} }
 
 // IfRoom returns the column as an optional one.
 func (c Column) IfRoom() Column {
@@ -69,7 +74,7 @@ func (o Output) Table(columns ...Column) *Table {
 	return &Table{out: o, columns: columns}
 }
 
-// Row adds a row. Integers get thousands separators, durations are formatted by Duration,
+// Row adds a row. Integers get thousands separators but in columns of ids, durations are formatted by Duration,
 // times in UTC to the second, nil as an empty cell, and other values by fmt.Sprint.
 // Missing cells are empty; cells beyond the columns are dropped.
 func (t *Table) Row(cells ...any) {
@@ -78,6 +83,9 @@ func (t *Table) Row(cells ...any) {
 		v := cells[i]
 		if s, ok := v.(Styled); ok {
 			row[i].as, v = s.As, s.Value
+		}
+		if t.columns[i].Plain && v != nil {
+			v = fmt.Sprint(v)
 		}
 		row[i].text = Clean(format(v))
 	}
