@@ -18,6 +18,7 @@ import (
 
 // fakeQueue takes each run as soon as it is enqueued, as a fast worker would.
 type fakeQueue struct {
+	mute  bool // marks are made, but the answers are lost
 	store *fakeStore
 	// fail, if set, is asked before each task; an error of it is the call's.
 	fail func(ctx context.Context, run int64) error
@@ -83,6 +84,9 @@ func (q *fakeQueue) Mark(ctx context.Context, mark string) (before string, err e
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	before, q.mark = q.mark, mark
+	if q.mute {
+		return "", errRedis
+	}
 	return before, nil
 }
 

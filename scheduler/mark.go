@@ -3,6 +3,8 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/backoff"
@@ -76,6 +78,19 @@ func (s *Scheduler) left(ctx context.Context, text string, err error) {
 	}
 }
 
+// since reports whether a mark is of this holder and not older than last.
+func (s *Scheduler) since(last, mark string) bool {
+	number := func(mark string) int {
+		text, own := strings.CutPrefix(mark, s.cfg.Holder+":")
+		n, err := strconv.Atoi(text)
+		if !own || err != nil {
+			return 0
+		}
+		return n
+	}
+	return mark == last || number(mark) > 0 && number(mark) >= number(last)
+}
+
 // mark marks the queue and returns its mark, or last if it could not. If the last mark is not
 // there any more, Redis has lost what came after it: was flushed, restarted without its newest
 // writes, or replaced. Then all runs that were enqueued are delivered again, which is what the
@@ -94,8 +109,9 @@ func (s *Scheduler) mark(ctx context.Context, n int, last string) (string, error
 		return last, nil
 	}
 	s.redis.Succeeded()
-	// The first mark replaces one of an earlier leader.
-	if before == "" || last != "" && before != last {
+	// The first mark replaces one of an earlier leader. A mark whose answer was lost may have
+	// been made, so one of this leader's that is newer than last is no loss.
+	if before == "" || last != "" && !s.since(last, before) {
 		runs, err := retry(ctx, s, "redeliver", s.store.RedeliverAll)
 		if err != nil {
 			return last, err

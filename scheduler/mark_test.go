@@ -96,3 +96,25 @@ func TestTheLeaderCorrectsTimesAfterTheClockWasSetBack(t *testing.T) {
 		stop()
 	})
 }
+
+// A Redis that hangs may have made the marks that it did not answer.
+func TestALostAnswerOfTheQueueIsNoLoss(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		stop := b.start(b.new(b.config("a")))
+		b.pass(10 * time.Second)
+		mute := func(on bool) {
+			b.queue.mu.Lock()
+			defer b.queue.mu.Unlock()
+			b.queue.mute = on
+		}
+		mute(true)
+		b.pass(time.Minute)
+		mute(false)
+		b.pass(10 * time.Second)
+		b.check(b.store.count("redeliver all") == 1, "redelivered %d times, want once, when the lead began", b.store.count("redeliver all"))
+		b.check(len(b.log.lines("the queue has lost its tasks")) == 0, "a loss was told")
+		stop()
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -77,6 +78,8 @@ func redisCode(err error) string {
 	switch {
 	case err == nil, errors.Is(err, redis.Nil), errors.Is(err, context.Canceled), redis.HasErrorPrefix(err, "NOSCRIPT"):
 		return "" // a script that is not cached yet is sent
+	case errors.As(err, &answer) && strings.Contains(strings.ToLower(answer.Error()), "unknown subcommand"):
+		return "" // what the client asks of newer servers when it connects (CLIENT SETINFO), and goes on without
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return "timeout"
 	case errors.As(err, &answer):

@@ -172,6 +172,12 @@ func TestLabelsAreBounded(t *testing.T) {
 	}
 }
 
+// answer is an error that Redis answers.
+type answer string
+
+func (a answer) Error() string { return string(a) }
+func (answer) RedisError()     {}
+
 func TestCodesOfErrors(t *testing.T) {
 	t.Parallel()
 	for want, errs := range map[string][]error{
@@ -191,7 +197,8 @@ func TestCodesOfErrors(t *testing.T) {
 		}
 	}
 	for want, errs := range map[string][]error{
-		"":            {nil, redis.Nil, context.Canceled},
+		"":            {nil, redis.Nil, context.Canceled, answer("ERR unknown subcommand 'maint_notifications'. Try CLIENT HELP."), answer("ERR Unknown subcommand or wrong number of arguments for 'setinfo'")},
+		"refused":     {answer("ERR value is not an integer"), answer("NOPERM this user has no permissions")},
 		"timeout":     {context.DeadlineExceeded, &net.DNSError{IsTimeout: true}},
 		"unavailable": {io.EOF, &net.OpError{Op: "dial", Err: errors.New("connection refused")}},
 	} {
