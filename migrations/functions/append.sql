@@ -174,6 +174,10 @@ BEGIN
     END IF;
 
     s := @schema@.lock_session(p_tenant, p_session, p_model, true);
+    IF cardinality(ps) > 1 OR octet_length(ps[1].id) > 1024 THEN
+        PERFORM @schema@.refuse_long(format('append to session %s: the id of message %s', s.id, q.ord - 1), q.id) FROM unnest(ps) q
+        WHERE octet_length(q.id) > 1024 AND NOT EXISTS (SELECT FROM @schema@.message_log l WHERE l.sid = s.sid AND l.id = q.id);
+    END IF;
 
     IF cardinality(ps) = 1 THEN
         v := @schema@.append_one(s, ps[1], p_positions[1]);

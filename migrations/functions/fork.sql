@@ -24,6 +24,7 @@ BEGIN
     ELSIF coalesce(p_new_session, '') = '' THEN
         RAISE EXCEPTION 'fork: an empty id is not allowed' USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    PERFORM @schema@.refuse_long('the id of the new session', p_new_session);
     IF coalesce(p_at, '') = '' THEN
         v_at := nullif(s.last_source_seq, 0);
     ELSE

@@ -31,6 +31,7 @@ BEGIN
             WHERE h.name = p_policy AND (v_tenant = '' OR coalesce(h.tenant, v_tenant) = v_tenant)) THEN
         RAISE EXCEPTION 'no policy % is in force', p_policy USING ERRCODE = 'no_data_found';
     END IF;
+    PERFORM @schema@.refuse_long('the tenant', v_tenant), @schema@.refuse_long('the model', p_model, 200);
     INSERT INTO @schema@.pauses AS p (tenant, model, note, requested_by, policy)
     VALUES (v_tenant, lower(btrim(coalesce(p_model, ''))), coalesce(p_note, ''), coalesce(p_requested_by, ''), coalesce(p_policy, ''))
     ON CONFLICT (tenant, model, policy) WHERE resumed_at IS NULL DO UPDATE SET note = excluded.note, requested_by = excluded.requested_by

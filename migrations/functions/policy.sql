@@ -216,6 +216,7 @@ BEGIN
         RAISE EXCEPTION 'set_labels: must be an object of strings with at most 4096 bytes, such as {"agent": "planner"}'
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    PERFORM @schema@.refuse_long('set_labels: the key of a label', key) FROM jsonb_object_keys(p_labels) key;
     IF s.labels <> p_labels THEN
         s.labels := p_labels;
         PERFORM @schema@.use_policy(s);

@@ -66,6 +66,16 @@ CREATE OR REPLACE FUNCTION @schema@.model_names(model text) RETURNS text[] LANGU
     FROM (SELECT @schema@.model_key(btrim(model)) AS key) k
 $$;
 
+-- Refuses what is too long: ids, keys and names of tenants have at most 1,024 bytes, so that two of them fit into a row of
+-- an index. What is there already from before this limit stays.
+CREATE OR REPLACE FUNCTION @schema@.refuse_long(p_what text, p_value text, p_most int DEFAULT 1024) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    IF octet_length(p_value) > p_most THEN
+        RAISE EXCEPTION '% is too long: % bytes, at most % are allowed (%…)', p_what, octet_length(p_value), p_most, left(p_value, 40)
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $$;
+
 -- Make the session row if there is none, lock it, return it, under the thresholds in force. A model that is given and is
 -- another one is the session's from now on.
 CREATE OR REPLACE FUNCTION @schema@.lock_session(p_tenant text, p_session text, p_model text, p_create boolean)
@@ -90,6 +100,7 @@ BEGIN
         IF NOT p_create THEN
             RAISE EXCEPTION 'session % of tenant % does not exist', p_session, v_tenant USING ERRCODE = 'no_data_found';
         END IF;
+        PERFORM @schema@.refuse_long('the tenant', v_tenant), @schema@.refuse_long('the id of the session', p_session), @schema@.refuse_long('the model', p_model, 200);
         INSERT INTO @schema@.sessions (tenant, id, model, policy, due_tokens, estimate_margin, policy_hash, thresholds_revision,
             due_messages, due_turns, due_new_tokens, due_live_messages, due_signals, due_idle, due_idle_tokens, due_age, due_since_run)
         SELECT v_tenant, p_session, coalesce(p_model, ''), p.name, t.due_tokens, coalesce(t.estimate_margin, 0), coalesce(t.policy_hash, ''), coalesce(t.revision, 0),
@@ -100,6 +111,7 @@ BEGIN
         SELECT * INTO s FROM @schema@.sessions WHERE tenant = v_tenant AND id = p_session FOR NO KEY UPDATE;
     END IF;
     IF p_model <> '' AND p_model <> s.model THEN
+        PERFORM @schema@.refuse_long('the model', p_model, 200);
         s.model := p_model;
         RETURN @schema@.use_policy(s);
     END IF;

@@ -58,6 +58,7 @@ DECLARE
     v_tenant text := @schema@.scope_of(p_tenant);
 BEGIN
     IF coalesce(p_micros_per_hour, p_micros_per_day, p_calls_per_hour, p_tokens_per_hour, p_runs_per_second) IS NOT NULL THEN
+        PERFORM @schema@.refuse_long('the tenant', v_tenant);
         INSERT INTO @schema@.spending_limits AS l (tenant, micros_per_hour, micros_per_day, calls_per_hour, tokens_per_hour, runs_per_second, note, changed_by)
         VALUES (v_tenant, p_micros_per_hour, p_micros_per_day, p_calls_per_hour, p_tokens_per_hour, p_runs_per_second, coalesce(p_note, ''), coalesce(p_requested_by, ''))
         ON CONFLICT (tenant) DO UPDATE SET micros_per_hour = excluded.micros_per_hour, micros_per_day = excluded.micros_per_day,

@@ -157,6 +157,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('refuse_change', '{}'),
             ('refuse_foreign', '{}'),
             ('refuse_in_open_loop', '{}'),
+            ('refuse_long', '{}'),
             ('refuse_loss', '{}'),
             ('release_throttled', '{worker}'),
             ('repair_json', '{}'),

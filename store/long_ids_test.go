@@ -1,0 +1,58 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Ids and names that no index holds are refused in words by everything that would store them, and nothing is stored.
+func TestLongIDsAndNamesAreRefusedInWords(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	most, long := strings.Repeat("i", 1024), strings.Repeat("é", 513)
+	add(t, s, Key{Tenant: most, Session: most}, user(most, "x")) // both fit into a row of an index
+	add(t, s, Key{Session: "s"}, user("u", "x"))
+	calls := int64(1)
+	for what, err := range map[string]error{
+		"the id of the session is too long":                     appended(s, Key{Session: long}, "", user("", "x")),
+		"the tenant is too long":                                appended(s, Key{Tenant: long, Session: "s"}, "", user("", "x")),
+		"the model is too long":                                 appended(s, Key{Session: "s"}, strings.Repeat("m", 201), user("", "x")),
+		"append to session s: the id of message 0 is too long":  appended(s, Key{Session: "s"}, "", user(long, "x")),
+		"append to session s: the id of message 1 is too long":  appended(s, Key{Session: "s"}, "", user("a", "x"), user(long, "y")),
+		"append to session s: the id of message 0 is too long:": appendedOnce(s, Key{Session: "s"}, long),
+		"the id of the new session is too long":                 failed(s.Fork(t.Context(), Key{Session: "s"}, long, "")),
+		"the key of a label is too long":                        s.SetLabels(t.Context(), Key{Session: "s"}, map[string]string{long: "x"}),
+		"the model is too long: ":                               s.SetModel(t.Context(), Key{Session: "s"}, strings.Repeat("m", 201)),
+		"the id of the session is too long: ":                   s.SetParent(t.Context(), Key{Session: long}, "s"),
+		"the tenant is too long: ":                              s.PauseRuns(t.Context(), PauseScope{Tenant: long}, "", ""),
+		"the tenant is too long: 1026 bytes, at most 1024":      s.LimitSpending(t.Context(), SpendingLimit{Tenant: long, CallsPerHour: &calls}),
+	} {
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(fmt.Sprint(err), what) || !strings.Contains(fmt.Sprint(err), "bytes, at most ") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if n := one[int](t, s, `SELECT count(*) FROM compactor.message_log`); n != 2 {
+		t.Errorf("%d messages, want the two that fit", n)
+	}
+	// What was stored before this limit is known again.
+	k := Key{Session: "s"}
+	byHand(t, s, session(t, s, k).SID, `UPDATE message_log SET id = repeat('é', 1000), digest = NULL WHERE seq = 1`)
+	if err := appended(s, k, "", user(strings.Repeat("é", 1000), "x")); err != nil {
+		t.Error(err)
+	}
+}
+
+func appended(s *Store, k Key, model string, msgs ...NewMessage) error {
+	_, _, err := s.Append(context.Background(), k, model, msgs)
+	return err
+}
+
+func appendedOnce(s *Store, k Key, key string) error {
+	_, _, err := s.AppendOnce(context.Background(), k, "", key, []NewMessage{user("", "x")})
+	return err
+}
+
+func failed[T any](_ T, err error) error { return err }
