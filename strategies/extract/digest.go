@@ -86,9 +86,15 @@ func (d *Digest) Add(m *chat.Message) {
 	switch m.Role {
 	case chat.RoleUser:
 		if earlier, rest, ok := frame.Unwrap(content); ok { // not the user's words
-			earlier = d.redact(text.Head(earlier, maxChunk))
-			d.addNotes(strings.Split(earlier, "\n"))
-			if content = strings.TrimSpace(rest); content == "" {
+			// Of a frame of this program, which writes none into messages of the application, the user has
+			// pasted it: then it is a quotation.
+			pasted := frame.Own(content)
+			if content = strings.TrimSpace(rest); content != "" || !pasted {
+				d.addNotes(strings.Split(d.redact(text.Head(earlier, maxChunk)), "\n"), pasted)
+			} else {
+				content = earlier
+			}
+			if content == "" {
 				return
 			}
 		}

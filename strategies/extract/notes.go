@@ -9,8 +9,8 @@ import (
 
 // addNotes adds lines of a summary in another format. Behind messages that work on files, which tell the same, only
 // lines with new identifiers count. What it tells of the goal, and of what the user said, counts only if the log has no
-// message of the user before it.
-func (d *Digest) addNotes(lines []string) {
+// message of the user before it. Lines that the user has pasted are quoted.
+func (d *Digest) addNotes(lines []string, quoted bool) {
 	h := &d.history
 	text := strings.Join(lines, "\n")
 	told := h.messages > minTold && len(h.files) > 0
@@ -40,10 +40,14 @@ func (d *Digest) addNotes(lines []string) {
 			}
 		}
 		if !stale && !isIntention(line) && !prose.IsQuestion(line) && strings.Contains(line, " ") && (!told || d.ids.HasNew(line)) {
-			h.addEntry(sectionFindings, entry{text: strings.TrimSuffix(formatEntry(line), "\n")})
+			found := strings.TrimSuffix(formatEntry(line), "\n")
+			if quoted {
+				found = requestMark + line
+			}
+			h.addEntry(sectionFindings, entry{text: found})
 		}
 	}
-	if h.requests == 0 {
+	if h.requests == 0 && !quoted {
 		h.addTold(strings.Join(goal, " "), said)
 	}
 	d.scan(text, true)

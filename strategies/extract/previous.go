@@ -39,7 +39,7 @@ func (d *Digest) AddPrevious(summary string) {
 	d.ids.Scan(strings.Join(p.actions, "\n"), true)
 	d.history.restoreEntries(sectionCompleted, p.actions)
 	if !p.ownFormat {
-		d.addNotes(p.prose)
+		d.addNotes(p.prose, false)
 		return
 	}
 	d.history.messages += p.messages
