@@ -91,7 +91,7 @@ func TestFunctionsOfApplicationsAreDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ofStore := []string{"archived_words", "bound_tenant", "lock_archived", "reasoning_tokens", "restore_bodies", "without_reasoning"}
+	ofStore := []string{"archived_words", "bound_tenant", "lock_archived", "message_states", "reasoning_tokens", "restore_bodies", "without_reasoning"}
 	found := regexp.MustCompile(`\('(\w+)', '\{application`).FindAllStringSubmatch(string(grants), -1)
 	if len(found) < 20 {
 		t.Errorf("%d functions of applications were found", len(found))

@@ -222,3 +222,30 @@ func TestRowSecurityLeavesTheWorkersPlansAsTheyAre(t *testing.T) {
 		}
 	}
 }
+
+// What deploy/operating.md says of the relations of readers holds: a reader reads these columns, and another tenant's rows
+// only if it is bound to none (see tryRelations).
+func TestRelationsOfReadersAreAsDocumented(t *testing.T) {
+	t.Parallel()
+	_, dsn := openRoles(t)
+	_, login := storetest.Login(t, dsn, "compactor_reader")
+	conn := connect(t, login, nil)
+	doc := string(must(os.ReadFile("../deploy/operating.md"))(t))
+	_, doc, _ = strings.Cut(doc, "## Tables and views of readers")
+	doc, _, _ = strings.Cut(doc, "\n## ")
+	relations := 0
+	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)`[^|]*\\|[^|]*\\| (`.*`) \\|$").FindAllStringSubmatch(doc, -1) {
+		relations++
+		if _, err := conn.Exec(t.Context(), `SELECT `+strings.ReplaceAll(m[2], "`", "")+` FROM compactor.`+m[1]); err != nil {
+			t.Errorf("%s: %v", m[1], err)
+		}
+	}
+	for _, m := range regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(doc, -1) {
+		if _, err := conn.Exec(t.Context(), m[1], pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Errorf("%s: %v", m[1], err)
+		}
+	}
+	if relations < 7 {
+		t.Errorf("%d relations are documented", relations)
+	}
+}
