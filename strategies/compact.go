@@ -145,6 +145,11 @@ type Compacted struct {
 // Compact compacts messages with a strategy or a Pipeline. It stores nothing and does not
 // change the input. On an error, a *StrategyError or that of ctx, Messages is the input.
 func Compact(ctx context.Context, messages []chat.Message, s plan.Strategy, o Options) (Compacted, error) {
+	for i := range messages {
+		if err := messages[i].Validate(); err != nil {
+			return Compacted{Messages: messages}, fmt.Errorf("compact: message %d: %w", i, err)
+		}
+	}
 	c := NewConversation(o)
 	c.Append(messages...)
 	if err := c.checkPins(); err != nil {

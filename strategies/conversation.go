@@ -146,15 +146,16 @@ func (c *Conversation) Pin(pinned bool, seqs ...chat.Seq) error {
 	return nil
 }
 
-// View returns the messages to send to the model.
+// View returns the messages to send to the model. Calls of one batch that were appended in
+// several messages are one (see chat.Merge).
 func (c *Conversation) View() []chat.Message {
-	out := make([]chat.Message, 0, c.included)
+	out, view := make([]chat.Message, 0, c.included), make([]chat.Meta, 0, c.included)
 	for i := range c.entries {
 		if c.entries[i].Included {
-			out = append(out, *c.entries[i].Message)
+			out, view = append(out, *c.entries[i].Message), append(view, c.entries[i].Meta)
 		}
 	}
-	return out
+	return chat.Merge(view, out)
 }
 
 // Records returns all messages in view order, including excluded ones.

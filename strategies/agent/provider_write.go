@@ -94,9 +94,9 @@ func (p *Provider) plan(ctx context.Context, t *plan.Transcript, fresh int) (str
 }
 
 // withoutExcluded removes the new messages that a plan excludes, and the reasoning that it
-// drops of the others. Additions that cover only such
-// messages are stored as messages in their place; the rest of the plan is adjusted to the
-// seqs of the remaining messages.
+// drops of the others. Additions that cover only such messages are stored as messages in their
+// place, unless it is before the new messages: then these stay. The rest of the plan is
+// adjusted to the seqs of the remaining messages.
 func withoutExcluded(messages []chat.Message, p chat.Plan, last chat.Seq) ([]chat.Message, chat.Plan) {
 	fresh := chat.Ranges{{Lo: last + 1, Hi: last + chat.Seq(len(messages)) + 1}}
 	gone := p.Gone().Intersect(fresh)
@@ -108,9 +108,14 @@ func withoutExcluded(messages []chat.Message, p chat.Plan, last chat.Seq) ([]cha
 	}
 	var own []chat.Addition
 	for _, a := range p.Additions {
-		if a.Covers = a.Covers.Minus(fresh); len(a.Covers) > 0 {
+		switch older := a.Covers.Minus(fresh); {
+		case len(older) > 0:
+			a.Covers = older
 			out.Additions = append(out.Additions, a)
-		} else {
+		case a.Position <= last:
+			gone = gone.Minus(a.Covers)
+			out.Additions = append(out.Additions, a)
+		default:
 			own = append(own, a)
 		}
 	}
@@ -124,6 +129,7 @@ func withoutExcluded(messages []chat.Message, p chat.Plan, last chat.Seq) ([]cha
 			own = own[1:]
 		}
 	}
+	stored := map[chat.Seq]chat.Seq{}
 	at := make([]chat.Seq, len(messages)) // the new position of a summary in front of each message
 	for i, m := range messages {
 		q := last + chat.Seq(i+1)
@@ -138,6 +144,7 @@ func withoutExcluded(messages []chat.Message, p chat.Plan, last chat.Seq) ([]cha
 		}
 		if !gone.Has(q) {
 			rest = append(rest, m)
+			stored[q] = last + chat.Seq(len(rest))
 		}
 	}
 	for _, a := range own {
@@ -145,6 +152,13 @@ func withoutExcluded(messages []chat.Message, p chat.Plan, last chat.Seq) ([]cha
 	}
 	for i := range out.Additions {
 		a := &out.Additions[i]
+		if own := a.Covers.Intersect(fresh); len(own) > 0 {
+			var seqs []chat.Seq
+			for _, q := range own.Seqs() {
+				seqs = append(seqs, stored[q])
+			}
+			a.Covers = chat.RangesOf(seqs...)
+		}
 		switch k := int(a.Position - last - 1); {
 		case k >= len(at):
 			a.Position = last + chat.Seq(len(rest)+1)

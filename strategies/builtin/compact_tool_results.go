@@ -75,7 +75,11 @@ func (s compactToolResults) older(t *plan.Transcript) (w *window, calls, results
 	}
 	w = newWindow(t, s.Name())
 	w.keepFrom(0)
-	calls = w.calls[:max(0, int64(len(w.calls))-s.keepLastN)]
+	n := max(0, int64(len(w.calls))-s.keepLastN)
+	for n > 0 && n < int64(len(w.calls)) && w.of[w.calls[n]] == w.of[w.calls[n-1]] {
+		n-- // parallel calls stay together
+	}
+	calls = w.calls[:n]
 	old := make([]bool, len(t.Entries))
 	for _, c := range calls {
 		old[c] = true
@@ -112,7 +116,7 @@ func (w *window) waiting(older, results []int32) []int32 {
 	if len(results) == 0 || w.of[results[len(results)-1]] >= 0 {
 		return nil
 	}
-	answers := make([]int, len(w.of))
+	answers := make([]int32, len(w.of))
 	for i, c := range w.of {
 		if c >= 0 && w.t.Entries[i].Role == chat.RoleTool {
 			answers[c]++
@@ -120,7 +124,7 @@ func (w *window) waiting(older, results []int32) []int32 {
 	}
 	var out []int32
 	for _, c := range w.calls[len(older):] {
-		if answers[c] < w.t.Entries[c].Calls {
+		if answers[w.of[c]] < w.need[w.of[c]] {
 			out = append(out, c)
 		}
 	}
@@ -141,7 +145,7 @@ func (s compactToolResults) Plan(_ context.Context, t *plan.Transcript) (chat.Pl
 				return err
 			}
 			for _, c := range m.ToolCalls {
-				names[callID{i, c.ID}], names[callID{-1, c.ID}] = c.Name, c.Name
+				names[callID{w.of[i], c.ID}], names[callID{-1, c.ID}] = c.Name, c.Name
 				late[c.ID] = true
 			}
 		}
@@ -170,7 +174,7 @@ func (s compactToolResults) Plan(_ context.Context, t *plan.Transcript) (chat.Pl
 		if s.replace != nil || t.Entries[c].Pinned {
 			continue
 		}
-		if err := w.shrink(c, func(id string) bool { return stays[callID{c, id}] || stays[callID{-1, id}] }); err != nil {
+		if err := w.shrink(c, func(id string) bool { return stays[callID{w.of[c], id}] || stays[callID{-1, id}] }); err != nil {
 			return chat.Plan{}, err
 		}
 	}

@@ -15,13 +15,14 @@ type exchanges struct {
 	of []int32
 	// calls holds the entries with calls, oldest first.
 	calls []int32
-	// first and last hold the bounds of the group of each entry with calls.
-	first, last []int32
+	// first and last hold the bounds of the group of each batch of calls, need the number of
+	// its calls, by the first entry of the batch, which stands for it in of.
+	first, last, need []int32
 }
 
 func newExchanges(t *plan.Transcript) exchanges {
 	n := len(t.Entries)
-	x := exchanges{of: make([]int32, n), first: make([]int32, n), last: make([]int32, n)}
+	x := exchanges{of: make([]int32, n), first: make([]int32, n), last: make([]int32, n), need: make([]int32, n)}
 	for i := range x.of {
 		x.of[i] = -1
 	}
@@ -32,11 +33,14 @@ func newExchanges(t *plan.Transcript) exchanges {
 			continue
 		}
 		call := at[g.Call]
-		x.calls = append(x.calls, call)
-		x.first[call] = at[g.Start]
+		x.first[call], x.need[call] = at[g.Start], int32(g.Calls)
 		for i := g.Start; i < g.End; i++ {
-			if e := at[i]; g.Member(&t.Entries[e].Meta) {
+			e := at[i]
+			if g.Member(&t.Entries[e].Meta) {
 				x.of[e], x.last[call] = call, e
+			}
+			if plan.MakesCalls(&t.Entries[e]) {
+				x.calls = append(x.calls, e)
 			}
 		}
 	}
@@ -110,14 +114,14 @@ func (w *window) keepPinned() {
 // torn returns the calls in the window whose results are incomplete, and the results of
 // those calls and without a call.
 func (w *window) orphans() (calls, results []int32) {
-	answers := make([]int, len(w.t.Entries))
+	answers := make([]int32, len(w.t.Entries))
 	for i, c := range w.of {
 		if c >= 0 && w.states[i] == stateIn && w.t.Entries[i].Role == chat.RoleTool {
 			answers[c]++
 		}
 	}
 	for _, c := range w.calls {
-		if w.states[c] == stateIn && answers[c] != w.t.Entries[c].Calls {
+		if w.states[c] == stateIn && answers[w.of[c]] != w.need[w.of[c]] {
 			calls = append(calls, c)
 		}
 	}
@@ -125,7 +129,7 @@ func (w *window) orphans() (calls, results []int32) {
 		if w.states[i] != stateIn || w.t.Entries[i].Role != chat.RoleTool {
 			continue
 		}
-		if c < 0 || w.states[c] != stateIn || answers[c] != w.t.Entries[c].Calls {
+		if c < 0 || w.states[c] != stateIn || answers[c] != w.need[c] {
 			results = append(results, int32(i))
 		}
 	}
@@ -218,9 +222,13 @@ func (w *window) dropCall(i int32, m *chat.Message) {
 	w.states[i] = stateOut
 	hasText := chat.HasContent(m.Content)
 	var covers plan.SeqSet
-	for k := w.first[i]; k <= w.last[i]; k++ {
+	first, last := w.first[i], w.last[i]
+	if int(w.need[i]) != entries[i].Calls {
+		first, last = i, i // others of the batch stay
+	}
+	for k := first; k <= last; k++ {
 		stays := w.states[k] == stateIn && entries[k].Role == chat.RoleTool
-		if w.of[k] != i || stays || w.states[k] == stateCovered {
+		if w.of[k] != w.of[i] || stays || w.states[k] == stateCovered {
 			continue
 		}
 		if w.states[k] = stateOut; hasText {

@@ -61,16 +61,35 @@ func TestGuard(t *testing.T) {
 			plan:   sessiontest.Excludes(2, 3, 4, 5, 6), view: []int{1, 3, 4, 5, 7, 8, 9, 10, 11},
 		},
 		"an open call stays, with everything behind it": {
+			messages: []chat.Message{sessiontest.User("a"), sessiontest.Says("b"), sessiontest.Calls("x", "y"), sessiontest.Result("x", "r")},
+			plan:     sessiontest.Excludes(2, 3, 4), view: []int{1, 3, 4},
+		},
+		"a call does not stay open as a strategy excludes what followed it": {
 			messages: []chat.Message{sessiontest.User("a"), sessiontest.Says("b"), sessiontest.Calls("x", "y"), sessiontest.Result("x", "r"), sessiontest.Says("c"), sessiontest.Says("d")},
-			plan:     sessiontest.Excludes(2, 3, 4, 5, 6), view: []int{1, 3, 4, 5, 6},
+			plan:     sessiontest.Excludes(2, 5, 6), view: []int{1, -3, 4},
+			repairs:  []pipeline.Repair{{Reason: "unanswered_call", Messages: 1}},
+		},
+		"parallel calls stay together": {
+			messages: []chat.Message{sessiontest.User("a"), sessiontest.Calls("x"), sessiontest.Calls("y"), sessiontest.Result("x", "r"), sessiontest.Result("y", "s"), sessiontest.User("b")},
+			pinned:   []chat.Seq{5}, plan: sessiontest.Excludes(2, 3, 4, 5), view: []int{1, 2, 3, 4, 5, 6},
+		},
+		"of parallel calls, the one without a result goes": {
+			messages: []chat.Message{sessiontest.User("a"), sessiontest.Calls("x"), sessiontest.Calls("y"), sessiontest.Result("y", "s"), sessiontest.User("b")},
+			view:     []int{1, 3, 4, 5},
+			repairs:  []pipeline.Repair{{Reason: "unanswered_call", Messages: 1}},
+		},
+		"of parallel calls with text, what one said without a result stays": {
+			messages: []chat.Message{sessiontest.User("a"), sessiontest.Calls("x"), callsAndSays("look", "y"), sessiontest.Result("x", "s"), sessiontest.User("b")},
+			view:     []int{1, 2, 4, -5, 5},
+			repairs:  []pipeline.Repair{{Reason: "unanswered_call", Messages: 1}},
 		},
 		"reasoning at the end stays for the call to come": {
 			messages: []chat.Message{sessiontest.User("a"), sessiontest.Says("b"), sessiontest.Thinks("hm")},
 			plan:     sessiontest.Excludes(2, 3), view: []int{1, 3},
 		},
 		"a summary behind an open call moves before it": {
-			messages: []chat.Message{sessiontest.User("a"), sessiontest.Says("b"), sessiontest.Calls("x"), sessiontest.Says("c")},
-			plan:     sessiontest.Summarizes(9, 2), view: []int{1, -3, 3, 4},
+			messages: []chat.Message{sessiontest.User("a"), sessiontest.Says("b"), sessiontest.Calls("x")},
+			plan:     sessiontest.Summarizes(9, 2), view: []int{1, -3, 3},
 		},
 		"a summary does not stand inside a group": {
 			plan: sessiontest.Summarizes(5, 2), view: []int{1, -3, 3, 4, 5, 6, 7, 8, 9, 10, 11},
@@ -191,14 +210,14 @@ func TestTheGuardChecksAFixedPlan(t *testing.T) {
 // and like all of its group were in front of the user message.
 func TestAnOpenCallBehindAMovedUserMessageStays(t *testing.T) {
 	t.Parallel()
-	s := sessiontest.Of(sessiontest.Thinks("hm"), sessiontest.Says("b"), sessiontest.Says("c"), sessiontest.Calls("x"), sessiontest.Sys("d"))
+	s := sessiontest.Of(sessiontest.Thinks("hm"), sessiontest.Says("b"), sessiontest.Says("c"), sessiontest.Calls("x"))
 	moved := sessiontest.User("between")
 	s.Put(chat.Meta{
-		Seq: 6, Position: 3, Kind: chat.KindSummary, Role: chat.RoleUser, Flags: chat.HasText | chat.Moved, Tokens: 5,
+		Seq: 5, Position: 3, Kind: chat.KindSummary, Role: chat.RoleUser, Flags: chat.HasText | chat.Moved, Tokens: 5,
 	}, moved)
 	s.Included[2], s.Included[3] = false, false
 	s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{sessiontest.Plans(sessiontest.Excludes(4))}}, false)
-	if diff := cmp.Diff([]int{1, -3, 4, 5}, viewSeqs(s)); diff != "" {
+	if diff := cmp.Diff([]int{1, -3, 4}, viewSeqs(s)); diff != "" {
 		t.Errorf("view (-want +got):\n%s", diff)
 	}
 }
@@ -217,6 +236,12 @@ func TestAResultWithoutACallBetweenAMovedCallAndReasoningIsExcluded(t *testing.T
 	if diff := cmp.Diff([]int{1, 2, -3, 4}, viewSeqs(s)); diff != "" {
 		t.Errorf("view (-want +got):\n%s", diff)
 	}
+}
+
+func callsAndSays(text string, ids ...string) chat.Message {
+	m := sessiontest.Calls(ids...)
+	m.Content = chat.TextContent(text)
+	return m
 }
 
 func TestMovedMessagesAreNotSummaries(t *testing.T) {

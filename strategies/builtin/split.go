@@ -74,7 +74,7 @@ func rolling(e *plan.Entry) bool {
 // chat.OpenFrom), or the number of entries.
 func waitingFrom(t *plan.Transcript) int {
 	groups, at := t.ViewGroups()
-	from := chat.OpenFrom(groups, plan.UserPosition(t.Entries), func(i int) *chat.Meta { return &t.Entries[at[i]].Meta })
+	from := chat.OpenFrom(groups, plan.PassedPosition(t.Entries), func(i int) *chat.Meta { return &t.Entries[at[i]].Meta })
 	if from < 0 {
 		return len(t.Entries)
 	}

@@ -14,8 +14,9 @@ const (
 	// ViolationOrphanResult is a tool message that answers no call of its group: it is not
 	// Paired, its call is not in the view, or all calls there are answered.
 	ViolationOrphanResult ViolationCode = "orphan_result"
-	// ViolationUnansweredCall is a call message with fewer results than calls that a user
-	// message follows somewhere in the view. Without one the call is open, which is valid.
+	// ViolationUnansweredCall is a call message of a batch with fewer results than calls that
+	// anything but its own results and reasoning follows. At the end of the view the batch is
+	// open, which is valid: its results may still come.
 	ViolationUnansweredCall ViolationCode = "unanswered_call"
 	// ViolationSplitGroup is a result or reasoning separated from its call by a summary or
 	// replacement.
@@ -24,6 +25,9 @@ const (
 	ViolationSummarySplitsGroup ViolationCode = "summary_splits_group"
 	// ViolationBeforeSystem is a message before a leading system message.
 	ViolationBeforeSystem ViolationCode = "before_system"
+	// ViolationForeignRole is a message with a role that no provider takes, from a version
+	// that stored it (see Message.Validate).
+	ViolationForeignRole ViolationCode = "foreign_role"
 	// ViolationStaleReasoning is signed or encrypted reasoning that was written on another
 	// view than the one before it (see CheckReasoning).
 	ViolationStaleReasoning ViolationCode = "stale_reasoning"
@@ -57,8 +61,7 @@ func (f Violation) String() string { return fmt.Sprintf("%s at seq %d", f.Code, 
 //     (call A, its second result and call B excluded, B's result included);
 //   - that reasoning is missing from a group, or remained when its group was excluded;
 //   - that signed reasoning was written on another view (see CheckReasoning);
-//   - invalid ids and content: two results with one id, an empty message, a role that
-//     the provider does not support;
+//   - invalid ids and content: two results with one id, an empty message;
 //   - whether the last user message and pinned messages are in the view.
 //
 // A plan that excludes whole groups causes neither of the first two. Roles need not
@@ -71,7 +74,7 @@ func Check(view []Meta) []Violation {
 }
 
 // plain reports whether the view is of the common form that cannot have violations: every
-// call but the last is answered at once and in full, and summaries and replacements are
+// batch but the last is answered at once and in full, and summaries and replacements are
 // separate from groups and leading system messages. It avoids the allocations of a scan.
 func plain(view []Meta) bool {
 	left := 0 // results that the last call still waits for
@@ -87,13 +90,15 @@ func plain(view []Meta) bool {
 			continue
 		}
 		source, reasoning := m.Kind != KindSummary && m.Kind != KindReplacement, m.reasoningOnly()
+		parallel := isCall(m) && m.Flags&Parallel != 0
 		switch {
-		case left > 0 && (!reasoning || results),
+		case left > 0 && (!reasoning && !parallel || results),
 			!source && thinking,
+			!m.Role.Known(),
 			m.Role == RoleSystem && written && !spoken:
 			return false
 		case isCall(m):
-			left, results = m.Calls, false
+			left, results = left+m.Calls, false
 		}
 		thinking = reasoning
 		written = written || !source
@@ -107,8 +112,7 @@ type scan struct {
 	view       []Meta
 	violations []Violation
 	groups     []*callGroup
-	cur        *callGroup   // the call group that can still take members
-	open       []*callGroup // groups that lack results and that no user message follows so far
+	cur        *callGroup // the call group that can still take members
 
 	// prefix is reasoning that may belong to the next call, prefixPending the additions
 	// among it.
@@ -122,10 +126,10 @@ type scan struct {
 	systemEnd Seq
 }
 
-// callGroup is the group of a call in the view, as indexes.
+// callGroup is the group of a batch of calls in the view, as indexes.
 type callGroup struct {
-	call                       int
-	prefix, reasoning, results []int
+	calls, prefix, reasoning, results []int
+	need                              int // the calls of the batch
 	// inside lists messages between the call and its last member that belong after the
 	// group, before those among the reasoning that belong in front of it.
 	inside, before []int
@@ -137,14 +141,21 @@ type callGroup struct {
 	tools   bool
 	// interrupted reports whether pending contains an addition.
 	interrupted bool
-	user        bool // a user message stands in pending or inside
-	unanswered  bool
+	// unanswered reports that the group lacks results and something follows it, open that
+	// nothing does.
+	unanswered, open bool
 }
+
+// first returns the first member of the group.
+func (b *callGroup) first() int { return slices.Concat(b.prefix, b.calls)[0] }
 
 func scanView(view []Meta) *scan {
 	s := &scan{view: view, system: 1}
 	for i, m := range view {
 		s.leading(i, m)
+		if !m.Role.Known() {
+			s.report(ViolationForeignRole, i)
+		}
 		switch {
 		case m.Role == RoleTool:
 			s.result(i, m)
@@ -155,6 +166,10 @@ func scanView(view []Meta) *scan {
 		default:
 			s.other(i, m)
 		}
+	}
+	if b := s.cur; b != nil && !b.interrupted {
+		b.open = len(b.results) < b.need
+		s.cur = nil
 	}
 	s.close()
 	slices.SortStableFunc(s.violations, func(a, b Violation) int { return cmp.Compare(a.Index, b.Index) })
@@ -192,7 +207,7 @@ func (s *scan) result(i int, m Meta) {
 		return
 	}
 	b.tools = true
-	if m.Has(Paired) && len(b.results) < s.view[b.call].Calls && s.join(i, m) {
+	if m.Has(Paired) && len(b.results) < b.need && s.join(i, m) {
 		b.results = append(b.results, i)
 		return
 	}
@@ -239,8 +254,12 @@ func (s *scan) join(i int, m Meta) bool {
 }
 
 func (s *scan) call(i int, m Meta) {
+	if b := s.cur; b != nil && m.Has(Parallel) && !b.tools && s.join(i, m) {
+		b.calls, b.need = append(b.calls, i), b.need+m.Calls
+		return
+	}
 	s.close()
-	b := &callGroup{call: i, last: i, reach: m.Position, prefix: s.prefix}
+	b := &callGroup{calls: []int{i}, need: m.Calls, last: i, reach: m.Position, prefix: s.prefix}
 	if n := len(s.prefixPending); n > 0 {
 		lastIntruder := s.prefixPending[n-1]
 		split, _ := slices.BinarySearch(s.prefix, lastIntruder)
@@ -260,7 +279,6 @@ func (s *scan) call(i int, m Meta) {
 // other handles a message outside call groups. A source ends the current group; an addition
 // does not, since it may have been placed there.
 func (s *scan) other(i int, m Meta) {
-	user := m.Role == RoleUser
 	switch {
 	case m.Kind == KindSource:
 		s.prefix, s.prefixPending = nil, nil
@@ -268,31 +286,17 @@ func (s *scan) other(i int, m Meta) {
 	case s.cur != nil:
 		s.cur.pending = append(s.cur.pending, i)
 		s.cur.interrupted = true
-		s.cur.user = s.cur.user || user
 	case len(s.prefix) > 0:
 		s.prefixPending = append(s.prefixPending, i)
 	}
-	if user {
-		for _, b := range s.open {
-			s.unanswered(b)
-		}
-		s.open = nil
-	}
 }
 
+// close ends the current group, which something follows.
 func (s *scan) close() {
 	b := s.cur
 	s.cur = nil
-	switch {
-	case b == nil || len(b.results) >= s.view[b.call].Calls:
-	case b.user:
-		s.unanswered(b)
-	default:
-		s.open = append(s.open, b)
+	if b != nil && len(b.results) < b.need {
+		b.unanswered = true
+		s.report(ViolationUnansweredCall, b.calls...)
 	}
-}
-
-func (s *scan) unanswered(b *callGroup) {
-	b.unanswered = true
-	s.report(ViolationUnansweredCall, b.call)
 }

@@ -19,6 +19,8 @@ import (
 //	s u a  system, user, assistant text
 //	r      reasoning only
 //	c      call message, "*n" for n calls (1 by default), "t" for one with text
+//	d      the same, Parallel
+//	x      a message with a role that no provider takes
 //	p o    paired result, unpaired result
 //	S T    summary by the assistant, by the user
 //	A      assistant stand-in
@@ -39,10 +41,15 @@ func parseView(t testing.TB, words string) []chat.Meta {
 			m.Role = chat.RoleUser
 		case 'r':
 			m.Flags = chat.HasReasoning
-		case 'c':
+		case 'x':
+			m.Role = "ai"
+		case 'c', 'd':
 			m.Calls = 1
 			if !strings.HasSuffix(w, "t") {
 				m.Flags = 0
+			}
+			if m.Flags &^= chat.Parallel; w[0] == 'd' {
+				m.Flags |= chat.Parallel
 			}
 			if _, n, many := strings.Cut(w, "*"); many {
 				m.Calls = int(n[0] - '0')
@@ -75,11 +82,45 @@ func TestCheckAndRepair(t *testing.T) {
 		"a conversation with tools":            {view: "s1 u2 r3 c4*2 r5 p6 p7 a8 u9"},
 		"a summary behind the system messages": {view: "s1 s2 S3 u9 c10 p11"},
 		"a system message in mid-conversation": {view: "u1 s2 u3 S3 s4"},
-		"a call that is open":                  {view: "u1 c2*2 p3 a5"},
-		"two calls that are open":              {view: "u1 c2 c3"},
-		"a gap in a group that fits":           {view: "u1 c2*2 p3 p6 u7"},
-		"a result at the start":                {"p1 u2", []string{"orphan_result@0"}, []string{"textify@0"}},
-		"a result that never had a call":       {"u1 o2 a3", []string{"orphan_result@1"}, []string{"textify@1"}},
+		"a call that is open":                  {view: "u1 r2 c3*2 r4 p5"},
+		"parallel calls":                       {view: "u1 c2 d3*2 p4 p5 p6 a7"},
+		"parallel calls with reasoning":        {view: "u1 r2 c3 r4 d5 r6 p7 p8 u9"},
+		"parallel calls that are open":         {view: "u1 c2 d3 r4 d5 p6"},
+		"a parallel call whose batch is gone":  {view: "u1 d3 p5 u6"},
+		"a call that an answer of the agent follows": {
+			"u1 c2*2 p3 a5", []string{"unanswered_call@1"}, []string{"keep_answered@1"},
+		},
+		"a call that another one follows": {
+			"u1 c2 c3", []string{"unanswered_call@1"}, []string{"exclude@1"},
+		},
+		"a call that a system message follows": {
+			"u1 c2 s3", []string{"unanswered_call@1"}, []string{"exclude@1"},
+		},
+		"a call that a summary follows": {
+			"u1 c2 S4", []string{"unanswered_call@1"}, []string{"exclude@1"},
+		},
+		"parallel calls, partly answered": {
+			"u1 c2 d3*2 p4 a5", []string{"unanswered_call@1", "unanswered_call@2"}, []string{"keep_answered@1", "keep_answered@2"},
+		},
+		"abandoned parallel calls, one with text": {
+			"u1 r2 c3 r4 d5t u6", []string{"unanswered_call@2", "unanswered_call@4"}, []string{"exclude@2", "drop_calls@4"},
+		},
+		"a call behind results is not parallel": {
+			"u1 c2*2 p3 d4 p5", []string{"unanswered_call@1"}, []string{"keep_answered@1"},
+		},
+		"a summary between parallel calls": {
+			"u1 c2 S3 d3 p4 p5", []string{"summary_splits_group@2", "split_group@3"}, []string{"move@2>5"},
+		},
+		"an orphan behind an open call": {
+			"u1 r2 c3 o4", []string{"orphan_result@3"}, []string{"textify@3>1"},
+		},
+		"a foreign role": {"u1 x2 c3 p4", []string{"foreign_role@1"}, []string{"exclude@1"}},
+		"a foreign role behind a call": {
+			"u1 c2 x3 p4", []string{"unanswered_call@1", "foreign_role@2", "orphan_result@3"}, []string{"exclude@1", "exclude@2", "textify@3"},
+		},
+		"a gap in a group that fits":     {view: "u1 c2*2 p3 p6 u7"},
+		"a result at the start":          {"p1 u2", []string{"orphan_result@0"}, []string{"textify@0"}},
+		"a result that never had a call": {"u1 o2 a3", []string{"orphan_result@1"}, []string{"textify@1"}},
 		"a result too many": {
 			"u1 c2 p3 p5 u6", []string{"orphan_result@3"}, []string{"textify@3"},
 		},
@@ -117,7 +158,7 @@ func TestCheckAndRepair(t *testing.T) {
 			"u1 r2 S3 r3 c4 p5", []string{"split_group@1", "summary_splits_group@2"}, []string{"move@2>1"},
 		},
 		"a summary between a call and reasoning": {
-			"u1 c2 S3 r3", []string{"summary_splits_group@2", "split_group@3"}, []string{"move@2>3"},
+			"u1 c2 S3 r3", []string{"summary_splits_group@2", "split_group@3"}, []string{"move@2>1"},
 		},
 		"reasoning whose call may have gone": {view: "u1 r2 S3 c4 p5"},
 		"a summary in the place of the call": {
@@ -127,7 +168,7 @@ func TestCheckAndRepair(t *testing.T) {
 			"u1 c2 S3 p9 u10", []string{"unanswered_call@1", "orphan_result@3"}, []string{"exclude@1", "textify@3"},
 		},
 		"results behind an orphan that a summary cut off": {
-			"u1 c2*2 S3 o9 p10", []string{"orphan_result@3", "orphan_result@4"}, []string{"textify@3", "textify@4"},
+			"u1 c2*2 S3 o9 p10", []string{"unanswered_call@1", "orphan_result@3", "orphan_result@4"}, []string{"exclude@1", "textify@3", "textify@4"},
 		},
 		"a summary before the system messages": {
 			"S1 s1 s2 u3", []string{"before_system@0"}, []string{"move@0>2"},
@@ -180,8 +221,10 @@ func repairView(view []chat.Meta) []chat.Meta {
 	for _, d := range repairs {
 		gone[d.Index] = true
 		if d.Action != chat.RepairExclude {
-			out = append(out, d.Meta(view[d.Index], next))
-			next++
+			if m := d.Meta(view[d.Index], next); m.Seq > 0 {
+				out = append(out, m)
+				next++
+			}
 		}
 	}
 	for i, m := range view {

@@ -17,37 +17,45 @@ type Group struct {
 	Kind         GroupKind
 	Start, End   int
 	HasReasoning bool
-	// Call is the index of the message that makes the calls, -1 if there is none.
-	Call int
-	// Answers counts the results that answer the call. A result that is not Paired is in
+	// Call is the index of the first message that makes calls, -1 if there is none; Calls
+	// counts the calls of all of them.
+	Call, Calls int
+	// Answers counts the results that answer the calls. A result that is not Paired is in
 	// the group but answers nothing.
 	Answers int
 }
 
-// Member reports whether m, a message of the group, belongs to its call: the call itself,
+// Waits reports whether calls of the group have no result.
+func (g *Group) Waits() bool { return g.Calls > g.Answers }
+
+// Member reports whether m, a message of the group, belongs to its calls: a call itself,
 // its reasoning, or a result that answers it.
 func (g *Group) Member(m *Meta) bool {
 	return m.Role != RoleTool || g.Call >= 0 && m.Has(Paired)
 }
 
-// OpenFrom returns the index of the first incomplete message: the start of the first group
-// that waits for results, or reasoning at the end that may precede a call. A user message
-// ends the waiting, so only groups after the position user count. at returns the messages
-// that groups was made from. OpenFrom returns -1 if everything is complete.
-func OpenFrom(groups []Group, user Seq, at func(i int) *Meta) int {
-	first, tail := -1, true
+// OpenFrom returns the index of the first incomplete message: the start of the last group if
+// it waits for results, or reasoning at the end that may precede a call. A group before others
+// waits no more: its calls are unanswered. Neither does one before the position passed, at
+// which a message stands that is not among the groups. at returns the messages that groups was
+// made from. OpenFrom returns -1 if everything is complete.
+func OpenFrom(groups []Group, passed Seq, at func(i int) *Meta) int {
+	first := -1
 	for k := len(groups) - 1; k >= 0; k-- {
 		g := &groups[k]
 		start := g.Start
-		for start < g.Call && at(start).Position <= user {
-			start++ // a user message separates the reasoning from the call
+		for start < g.Call && at(start).Position <= passed {
+			start++ // a message separates the reasoning from the call
 		}
-		if at(start).Position <= user {
-			break
-		}
-		tail = tail && g.Call < 0 && at(g.End-1).reasoningOnly()
-		if tail || g.Call >= 0 && at(g.Call).Calls > g.Answers {
+		switch {
+		case at(start).Position <= passed:
+			return first
+		case g.Call < 0 && at(g.End-1).reasoningOnly():
 			first = start
+		case first < 0 && g.Waits():
+			return start
+		default:
+			return first
 		}
 	}
 	return first
@@ -56,8 +64,8 @@ func OpenFrom(groups []Group, user Seq, at func(i int) *Meta) int {
 // Groups splits metadata in view order into atomic groups, in one pass. Every entry is in
 // exactly one group.
 //
-// A tool call includes the reasoning-only assistant messages directly before and after it,
-// and the tool messages that follow. Grouping depends on adjacency alone, not on call ids.
+// A tool call includes the reasoning-only assistant messages directly before and after it, the
+// Parallel calls behind it, and the tool messages that follow. Grouping depends on adjacency alone, not on call ids.
 // Tool messages without a preceding call form a tool_call group of their own. Developer and
 // unknown roles count as assistant text. Groups of the other kinds have one message each.
 func Groups(ms []Meta) []Group {
@@ -117,8 +125,12 @@ func (g *Grouper) Add(m *Meta) {
 			return
 		}
 		one.Kind, one.HasReasoning, next = GroupToolCall, false, tailResults
+	case isCall(m) && m.Flags&Parallel != 0 && g.tail == tailCall:
+		last := &g.groups[len(g.groups)-1]
+		last.End, last.Calls, last.HasReasoning = g.messages, last.Calls+m.Calls, last.HasReasoning || one.HasReasoning
+		return
 	case isCall(m):
-		one.Kind, one.Call, next = GroupToolCall, i, tailCall
+		one.Kind, one.Call, one.Calls, next = GroupToolCall, i, m.Calls, tailCall
 		if g.thoughts > 0 {
 			first := len(g.groups) - g.thoughts
 			one.Start, one.HasReasoning = g.groups[first].Start, true

@@ -34,6 +34,8 @@ func metasOf(data []byte) []chat.Meta {
 			m.Role = chat.RoleTool
 		case 13:
 			m.Role, m.Calls = "critic", 1 // no call: only an assistant makes one
+		case 14:
+			m.Role, m.Calls, m.Flags = chat.RoleAssistant, 1, chat.Parallel
 		default:
 			m.Role, m.Flags = chat.RoleAssistant, chat.HasText
 		}
@@ -49,13 +51,13 @@ func TestGroups(t *testing.T) {
 	t.Parallel()
 	const (
 		sys, user, think, call, thinkCall, result, text = 0, 1, 4, 7, 9, 10, 15
-		other, summary                                  = 13, 0x30
+		other, parallel, summary                        = 13, 14, 0x30
 	)
 	g := func(k chat.GroupKind, start, end int, reasoning ...bool) chat.Group {
 		return chat.Group{Kind: k, Start: start, End: end, HasReasoning: len(reasoning) > 0, Call: -1}
 	}
 	calls := func(call int, g chat.Group) chat.Group {
-		g.Call = call
+		g.Call, g.Calls = call, 1
 		return g
 	}
 	tests := map[string]struct {
@@ -76,6 +78,10 @@ func TestGroups(t *testing.T) {
 		"reasoning between two calls is the earlier one's": {
 			[]byte{call, think, call, result},
 			[]chat.Group{calls(0, g("tool_call", 0, 2, true)), calls(2, g("tool_call", 2, 4))},
+		},
+		"parallel calls are one group": {
+			[]byte{call, think, parallel, parallel, result, parallel},
+			[]chat.Group{{Kind: "tool_call", End: 5, HasReasoning: true, Calls: 3}, calls(5, g("tool_call", 5, 6))},
 		},
 		"reasoning behind results starts the next group": {
 			[]byte{thinkCall, result, think, call},
@@ -152,8 +158,13 @@ func FuzzGroups(f *testing.F) {
 func checkGroup(t *testing.T, ms []chat.Meta, g chat.Group) {
 	t.Helper()
 	var calls, results, reasoning int
-	for _, m := range ms[g.Start:g.End] {
+	for i, m := range ms[g.Start:g.End] {
 		switch {
+		case m.Role == chat.RoleAssistant && m.Calls > 0 && m.Has(chat.Parallel) && calls > 0:
+			reasoning++ // as a member between the call and the results
+			if results > 0 {
+				t.Fatalf("message %d of %+v is parallel to a call that has results", i, g)
+			}
 		case m.Role == chat.RoleAssistant && m.Calls > 0:
 			calls++
 		case m.Role == chat.RoleTool:

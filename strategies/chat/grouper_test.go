@@ -29,14 +29,22 @@ func groupsBySpec(ms []Meta) []Group {
 		case ms[i].Role == RoleTool:
 			g.Kind, g.HasReasoning, g.End = GroupToolCall, false, run(i, isResult)
 		case call < len(ms) && isCall(&ms[call]):
-			behind := run(call+1, Meta.ReasoningOnly)
+			g.Calls = ms[call].Calls
+			behind := run(call+1, func(m Meta) bool {
+				parallel := isCall(&m) && m.Has(Parallel)
+				if parallel {
+					g.Calls += m.Calls
+				}
+				g.HasReasoning = g.HasReasoning || (parallel || m.ReasoningOnly()) && m.Has(HasReasoning)
+				return parallel || m.ReasoningOnly()
+			})
 			g.Kind, g.Call, g.End = GroupToolCall, call, run(behind, isResult)
 			for _, m := range ms[behind:g.End] {
 				if m.Has(Paired) {
 					g.Answers++
 				}
 			}
-			g.HasReasoning = ms[call].Has(HasReasoning) || call > i || behind > call+1
+			g.HasReasoning = g.HasReasoning || ms[call].Has(HasReasoning) || call > i
 		}
 		groups = append(groups, g)
 		i = g.End
@@ -60,6 +68,8 @@ func TestGrouperFollowsTheRule(t *testing.T) {
 		{Role: RoleAssistant, Flags: HasReasoning, Kind: KindSummary},
 		{Role: RoleAssistant, Calls: 2},
 		{Role: RoleAssistant, Calls: 1, Flags: HasReasoning},
+		{Role: RoleAssistant, Calls: 1, Flags: Parallel},
+		{Role: RoleAssistant, Calls: 2, Flags: Parallel | HasReasoning},
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		ms := rapid.SliceOfN(rapid.SampledFrom(kinds), 0, 30).Draw(t, "messages")

@@ -80,7 +80,7 @@ func readMessage(f rawjson.Object) (Message, error) {
 // readLegacy takes the fields of a message from before tools (see Message.Legacy).
 func (m *Message) readLegacy(f rawjson.Object) {
 	switch {
-	case m.Role == roleFunction:
+	case m.Role == RoleFunction:
 		m.Role, m.Legacy = RoleTool, true
 	case m.Role == RoleAssistant && len(m.ToolCalls) == 0 && rawjson.Kind(f["function_call"]) == '{':
 		c := ToolCall{Type: "function", Raw: f.Take("function_call")}

@@ -93,6 +93,7 @@ func (r *Reader) Next() (Session, error) {
 			return Session{}, err
 		case err != nil && r.single != nil:
 			s := *r.single
+			Adopt(s.Messages)
 			r.single, r.gathered = nil, true
 			return s, nil
 		case err != nil:
@@ -338,6 +339,7 @@ func readMessages(raw json.RawMessage) ([]Message, error) {
 			return nil, fmt.Errorf("messages[%d]: %w", i, err)
 		}
 	}
+	Adopt(ms)
 	return ms, nil
 }
 

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Role is the author of a message. Unknown roles are preserved and grouped like assistant
-// text.
+// Role is the author of a message. Unknown roles are grouped like assistant text; Validate
+// refuses them.
 type Role string
 
 // The roles of the chat-completions format.
@@ -18,9 +18,18 @@ const (
 	RoleAssistant Role = "assistant"
 	RoleTool      Role = "tool"
 
-	// roleFunction is RoleTool of a legacy message (see Message.Legacy).
-	roleFunction Role = "function"
+	// RoleFunction is RoleTool of a legacy message (see Message.Legacy) as it is written and stored.
+	RoleFunction Role = "function"
 )
+
+// Known reports whether r is one of the roles of the format.
+func (r Role) Known() bool {
+	switch r {
+	case RoleSystem, RoleDeveloper, RoleUser, RoleAssistant, RoleTool, RoleFunction:
+		return true
+	}
+	return false
+}
 
 // Kind is the origin of a row of the log.
 type Kind string

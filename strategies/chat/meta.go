@@ -46,6 +46,9 @@ const (
 	PlainReasoning
 	// Undated: the message has no time; what is stored as such is that of the import.
 	Undated
+	// Parallel: the calls of the message belong to the batch of the call message before it, to
+	// which no result had come yet. Final like Paired (see Pairer).
+	Parallel
 )
 
 // Names of the counters that estimate (see package tokens).

@@ -2,56 +2,55 @@ package chat
 
 import "slices"
 
-// Pairer finds by their ids the tool results that answer a call and marks them Paired. Pass
+// Pairer finds by their ids the tool results that answer a call and marks them Paired, and
+// the call messages that continue the batch of the one before and marks them Parallel. Pass
 // it the source messages of a session in log order; the zero value is the start of a
-// session. All other code relies on the flag: see Groups.
+// session. All other code relies on the flags: see Groups.
 //
-// A result is paired if it is in the run of results directly after a call message
-// (reasoning-only messages may precede the first result) and a call with its id in that
-// message has no result yet. Ids repeat in real logs, so calls of earlier messages are not
+// Call messages with only reasoning between them are one batch (parallel calls that were
+// stored one by one), unless a result has come between or an id repeats, which is a call made
+// again. A result is paired if it is in the run of results directly after a batch
+// (reasoning-only messages may precede the first result) and a call of the batch with its id
+// has no result yet. Ids repeat in real logs, so calls of earlier batches are not
 // considered. The SQL function append does the same; a test compares the two.
 type Pairer struct {
-	open     []string // ids of the current call message without a result
-	answered bool     // a result has come since the call message
-	pending  bool     // an earlier call message has open calls
+	open     []string // ids of the current batch without a result
+	answered bool     // a result has come since the batch
 }
 
 // Describe adds the next message, as the source with number seq, and returns its metadata
-// with Paired set if it answers a call.
+// with Paired and Parallel set as they apply.
 func (p *Pairer) Describe(m *Message, seq Seq) Meta {
 	meta := m.Meta(seq)
-	if paired, _ := p.Next(m.Role, m.CallIDs(), m.ToolCallID, meta.ReasoningOnly()); paired {
-		meta.Flags |= Paired
-	}
+	flags, _ := p.Next(m.Role, m.CallIDs(), m.ToolCallID, meta.ReasoningOnly())
+	meta.Flags |= flags
 	return meta
 }
 
-// Next adds the next message and reports whether it is a paired result, and whether it
-// makes the log need a repair: a result without its call, or a user message after
-// unanswered calls.
-func (p *Pairer) Next(role Role, callIDs []string, toolCallID string, reasoningOnly bool) (paired, fault bool) {
+// Next adds the next message and returns its flags Paired and Parallel, and whether it makes
+// the log need a repair: a result without its call, or anything but results after calls that
+// have none.
+func (p *Pairer) Next(role Role, callIDs []string, toolCallID string, reasoningOnly bool) (flags Flags, fault bool) {
+	if role != RoleAssistant {
+		callIDs = nil // as in Groups, other roles make no calls
+	}
+	waits := len(p.open) > 0 && !p.answered
 	switch {
 	case role == RoleTool:
 		p.answered = true
 		i := slices.Index(p.open, toolCallID)
 		if i < 0 {
-			return false, true
+			return 0, true
 		}
 		p.open = slices.Delete(slices.Clone(p.open), i, i+1)
-		return true, false
-	case reasoningOnly && !p.answered && len(p.open) > 0:
-		return false, false
+		return Paired, false
+	case waits && reasoningOnly:
+		return 0, false
+	case waits && len(callIDs) > 0 && !slices.ContainsFunc(callIDs, func(id string) bool { return slices.Contains(p.open, id) }):
+		p.open = slices.Concat(p.open, callIDs)
+		return Parallel, false
 	}
-	if len(p.open) > 0 {
-		p.pending = true
-	}
-	if role != RoleAssistant {
-		callIDs = nil // as in Groups, other roles make no calls
-	}
+	fault = len(p.open) > 0
 	p.open, p.answered = callIDs, false
-	if role == RoleUser && p.pending {
-		p.pending = false
-		return false, true
-	}
-	return false, false
+	return 0, fault
 }

@@ -54,6 +54,10 @@ func drawOrderedView(t *rapid.T) []Meta {
 		case 3:
 			calls := rapid.IntRange(1, 3).Draw(t, "calls")
 			b.add(Meta{Role: RoleAssistant, Calls: calls})
+			if rapid.Bool().Draw(t, "parallel") {
+				b.add(Meta{Role: RoleAssistant, Calls: 1, Flags: Parallel})
+				calls++
+			}
 			for range calls {
 				b.add(Meta{Role: RoleTool, Flags: HasText | Paired})
 			}
@@ -75,8 +79,12 @@ func drawView(t *rapid.T) []Meta {
 		case 2, 3:
 			b.add(Meta{Role: RoleAssistant, Flags: HasReasoning})
 		case 4:
-			left = rapid.IntRange(1, 2).Draw(t, "calls")
-			b.add(Meta{Role: RoleAssistant, Calls: left})
+			flags := rapid.SampledFrom([]Flags{0, Parallel}).Draw(t, "flags")
+			calls := rapid.IntRange(1, 2).Draw(t, "calls")
+			b.add(Meta{Role: RoleAssistant, Calls: calls, Flags: flags})
+			if left += calls; flags == 0 {
+				left = calls
+			}
 		case 5, 6:
 			for ; left > 0; left-- {
 				b.add(Meta{Role: RoleTool, Flags: HasText | Paired})

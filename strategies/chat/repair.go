@@ -18,7 +18,8 @@ const (
 	RepairTextify RepairAction = "textify"
 	// RepairDropCalls keeps the text of a call message without answers.
 	RepairDropCalls RepairAction = "drop_calls"
-	// RepairKeepAnswered keeps only the answered calls of a message.
+	// RepairKeepAnswered keeps only the answered calls of a message. Each message of a batch
+	// has this step: see RepairStep.Resolve.
 	RepairKeepAnswered RepairAction = "keep_answered"
 	// RepairExclude excludes a message of the group of an unanswered call without text.
 	RepairExclude RepairAction = "exclude"
@@ -40,13 +41,19 @@ type RepairStep struct {
 	// Results are the results to keep for RepairKeepAnswered; their ids are the second
 	// argument of Apply.
 	Results []Seq
+	// keep is the number of calls that stay of a message of a batch, as if the first ones of
+	// the batch were those that are answered: metadata does not tell.
+	keep int
+	// end is the position of the last member of the batch.
+	end Seq
 }
 
 // Repair returns the steps after which Check finds no violations, in view order; nil for a
-// view without violations. It removes as little content as possible: only the reasoning of
-// an unanswered call without text.
+// view without violations. It removes as little content as possible: calls without their
+// result, and the reasoning of those of which nothing else is left.
 //
-// An open call, which no user message follows, is left alone. A replacement moved behind a
+// A batch that is open, as nothing follows it, is left alone, and what splits it goes in front
+// of it. A replacement moved behind a
 // group shares the position of the group's last member, so that a later replacement of that
 // member, with a higher seq, ends up behind it. Check detects that and Repair moves it
 // again.
@@ -82,6 +89,8 @@ func (s *scan) repairSteps() []RepairStep {
 		switch f.Code {
 		case ViolationOrphanResult:
 			m.Action = RepairTextify
+		case ViolationForeignRole:
+			m.Action = RepairExclude
 		case ViolationSummarySplitsGroup:
 			m.Action = RepairMove
 		case ViolationBeforeSystem:
@@ -91,7 +100,7 @@ func (s *scan) repairSteps() []RepairStep {
 		}
 		if old, twice := steps[f.Index]; twice {
 			m.Position = max(m.Position, old.Position)
-			if old.Action == RepairTextify {
+			if old.Action == RepairTextify || old.Action == RepairExclude {
 				m.Action, m.Reason = old.Action, old.Reason
 			}
 		}
@@ -102,6 +111,12 @@ func (s *scan) repairSteps() []RepairStep {
 			m := steps[i]
 			m.Position = max(m.Position, s.view[b.last].Position)
 			steps[i] = m
+		}
+		for _, i := range slices.Concat(b.inside, b.pending) {
+			if m := steps[i]; b.open {
+				m.Position = s.view[b.first()].Position - 1
+				steps[i] = m
+			}
 		}
 		for _, i := range b.before {
 			m := steps[i]
@@ -136,8 +151,8 @@ func applyRepairs(view []Meta, steps []RepairStep) (after []Meta, from []int) {
 			out = append(out, entry{m, i})
 			continue
 		}
-		if d := steps[0]; d.Action != RepairExclude {
-			out = append(out, entry{d.Meta(m, next), i})
+		if after := steps[0].Meta(m, next); after.Seq > 0 {
+			out = append(out, entry{after, i})
 			next++
 		}
 		steps = steps[1:]
@@ -187,46 +202,92 @@ func (s *scan) repairUnanswered(b *callGroup, steps map[int]RepairStep) {
 		steps[i] = m
 		return m
 	}
-	call := s.view[b.call]
-	switch {
-	case len(b.results) > 0:
-		m := put(b.call, RepairKeepAnswered)
-		for _, i := range b.results {
-			m.Results = append(m.Results, s.view[i].Seq)
+	says := func(i int) bool { return s.view[i].Flags&(HasText|HasMedia) != 0 }
+	if len(b.results) > 0 {
+		left := len(b.results)
+		for _, call := range b.calls {
+			m := put(call, RepairKeepAnswered)
+			m.keep, m.end = min(s.view[call].Calls, left), s.view[b.last].Position
+			left -= m.keep
+			for _, i := range b.results {
+				m.Results = append(m.Results, s.view[i].Seq)
+			}
+			steps[call] = m
 		}
-		steps[b.call] = m
-	case call.Has(HasText) || call.Has(HasMedia):
-		put(b.call, RepairDropCalls)
+		return
+	}
+	for _, call := range b.calls {
+		if says(call) {
+			put(call, RepairDropCalls)
+		} else {
+			put(call, RepairExclude)
+		}
+	}
+	if k := slices.IndexFunc(b.calls, says); k >= 0 {
 		// Without calls the message no longer attaches the reasoning after it, so
 		// move the messages inside the group in front of that reasoning.
 		for _, i := range b.inside {
 			m := steps[i]
-			m.Position = call.Position
+			m.Position = s.view[b.calls[k]].Position
 			steps[i] = m
 		}
-	default:
-		put(b.call, RepairExclude)
-		for _, i := range slices.Concat(b.prefix, b.reasoning) {
-			put(i, RepairExclude)
-		}
+		return
+	}
+	for _, i := range slices.Concat(b.prefix, b.reasoning) {
+		put(i, RepairExclude)
 	}
 }
 
+// Resolve returns the step that is to be carried out on m, whose content tells which calls of a
+// batch are answered, and whether there is any: a message stays as it is if all its calls are
+// answered, and loses them, or goes if it says nothing else, if none is. answered are the
+// tool_call_ids of d.Results.
+func (d RepairStep) Resolve(m *Message, answered []string) (RepairStep, bool) {
+	if d.Action != RepairKeepAnswered {
+		return d, true
+	}
+	switch d.keep = len(answeredCalls(m, answered)); {
+	case d.keep == len(m.ToolCalls):
+		return d, false
+	case d.keep == 0 && m.Flags()&(HasText|HasMedia) != 0:
+		d.Action, d.Position = RepairDropCalls, max(d.Position, d.end) // not between others of the batch
+	case d.keep == 0:
+		d.Action = RepairExclude
+	}
+	return d, true
+}
+
+// answeredCalls returns the calls of a message with these ids; each id keeps one.
+func answeredCalls(m *Message, ids []string) (kept []ToolCall) {
+	left := slices.Clone(ids)
+	for _, c := range m.ToolCalls {
+		if i := slices.Index(left, c.ID); i >= 0 {
+			left = slices.Delete(left, i, i+1)
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
 // Meta returns the metadata of the replacement for the message described by m, with number
-// seq and without a token count. It returns the zero Meta for RepairExclude.
+// seq and without a token count. It returns the zero Meta for RepairExclude and for a call
+// message of a batch that keeps no call.
 func (d RepairStep) Meta(m Meta, seq Seq) Meta {
-	if d.Action == RepairExclude {
+	if d.Action == RepairExclude || d.Action == RepairKeepAnswered && d.keep == 0 {
 		return Meta{}
 	}
 	m.Seq, m.Position, m.Kind, m.Tokens = seq, d.Position, KindReplacement, 0
 	m.Flags &^= Estimated | Moved
+	if m.Calls == 0 || d.Action == RepairDropCalls {
+		m.Flags &^= Parallel
+	}
 	switch d.Action {
 	case RepairTextify:
 		m.Role, m.Flags, m.Calls = RoleAssistant, HasText, 0
 	case RepairDropCalls:
 		m.Calls = 0
 	case RepairKeepAnswered:
-		m.Calls = len(d.Results)
+		m.Calls = d.keep
 	case RepairExclude, RepairMove:
 	}
 	return m
@@ -245,15 +306,7 @@ func (d RepairStep) Apply(m Message, answered []string) Message {
 	case RepairDropCalls:
 		m.ToolCalls, m.Legacy = nil, false
 	case RepairKeepAnswered:
-		left := slices.Clone(answered)
-		var kept []ToolCall
-		for _, c := range m.ToolCalls {
-			if i := slices.Index(left, c.ID); i >= 0 {
-				left = slices.Delete(left, i, i+1)
-				kept = append(kept, c)
-			}
-		}
-		m.ToolCalls = kept
+		m.ToolCalls = answeredCalls(&m, answered)
 	case RepairMove: // only the position changes
 	}
 	return m

@@ -8,23 +8,27 @@ func Repaired(ms []Message) []Message {
 	if len(steps) == 0 {
 		return ms
 	}
-	step := make(map[int]RepairStep, len(steps))
-	for _, d := range steps {
-		step[d.Index] = d
+	answered := func(d RepairStep) (ids []string) {
+		for _, q := range d.Results {
+			ids = append(ids, ms[q-1].ToolCallID)
+		}
+		return ids
 	}
-	_, from := applyRepairs(view, steps)
+	step := make(map[int]RepairStep, len(steps))
+	var resolved []RepairStep
+	for _, d := range steps {
+		if d, ok := d.Resolve(&ms[d.Index], answered(d)); ok {
+			step[d.Index], resolved = d, append(resolved, d)
+		}
+	}
+	_, from := applyRepairs(view, resolved)
 	out := make([]Message, len(from))
 	for i, k := range from {
-		d, ok := step[k]
-		if !ok {
+		if d, ok := step[k]; ok {
+			out[i] = d.Apply(ms[k], answered(d))
+		} else {
 			out[i] = ms[k]
-			continue
 		}
-		var answered []string
-		for _, q := range d.Results {
-			answered = append(answered, ms[q-1].ToolCallID)
-		}
-		out[i] = d.Apply(ms[k], answered)
 	}
-	return out
+	return Repaired(out)
 }

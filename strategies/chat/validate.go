@@ -16,18 +16,17 @@ var ErrForeign = errors.New("not chat-completions")
 // Validate returns why a message that was read as chat-completions cannot be stored, nil if it
 // can. The error names the field and the format, and never quotes content. The database refuses
 // the same (the SQL function parse_messages).
-func (m *Message) Validate() error { return m.checkForm() }
+func (m *Message) Validate() error {
+	if err := m.checkForm(); err != nil {
+		return err
+	}
+	return m.usable()
+}
 
-// checkForm returns why a message is not chat-completions: a role that the format does not
-// have, a message of the user or the assistant that holds nothing, or calls, results and
+// checkForm returns why a message is not chat-completions: a message of the user or the assistant that holds nothing, or calls, results and
 // contents where the format of another API has them, which would be stored as if they were not
 // there. It looks at the message alone, not at the calls before it.
 func (m *Message) checkForm() error {
-	switch m.Role {
-	case RoleSystem, RoleDeveloper, RoleUser, RoleAssistant, RoleTool, "function": // the last is of before tools
-	default:
-		return fmt.Errorf("role: want system, developer, user, assistant or tool, got %.40q", string(m.Role))
-	}
 	if format := m.foreign(); format != "" {
 		return fmt.Errorf("%w: %s", ErrForeign, format)
 	}

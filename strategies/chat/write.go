@@ -56,7 +56,7 @@ func (m Message) AppendJSON(dst []byte) []byte {
 	}
 	role := m.Role
 	if m.Legacy && role == RoleTool {
-		role = roleFunction
+		role = RoleFunction
 	}
 	dst = appendField(dst, "role", string(role))
 	if m.Name != "" {

@@ -94,7 +94,7 @@ func (d *Draft) validate(a *chat.Addition, covers []int32, live bool) bool {
 	if old.Role == chat.RoleTool && !old.Has(chat.Paired) {
 		return (m.Role == old.Role || m.Role == chat.RoleAssistant) && len(m.ToolCalls) == 0
 	}
-	a.Flags |= old.Flags & chat.Paired
+	a.Flags |= old.Flags & (chat.Paired | chat.Parallel)
 	if m.Role != old.Role || len(m.ToolCalls) > old.Calls || old.ReasoningOnly() != reasoningOnly(m, a.Flags) {
 		return false
 	}

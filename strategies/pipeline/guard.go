@@ -123,7 +123,7 @@ func (g Guard) protect(l *layout, open int32) {
 	}
 	if open >= 0 {
 		for i := l.places[open].group; i < int32(len(l.groups)); i++ {
-			l.groups[i].keep = l.groups[i].keep || l.waits(&l.groups[i])
+			l.groups[i].keep = l.groups[i].keep || l.groups[i].waits()
 		}
 	}
 	for i := range d.entries[:len(d.entries)-len(d.adds)] {
@@ -145,7 +145,7 @@ func (g Guard) protect(l *layout, open int32) {
 func (g Guard) repair(ctx context.Context, l *layout, open int32, load plan.Loader) ([]Repair, error) {
 	var repairs []Repair
 	for range 4 { // one round suffices for any view that a run has produced
-		steps := chat.Repair(l.d.viewMetas())
+		steps := chat.Repair(l.judged(open))
 		if len(steps) == 0 {
 			return repairs, nil
 		}
@@ -157,7 +157,29 @@ func (g Guard) repair(ctx context.Context, l *layout, open int32, load plan.Load
 			repairs = addRepair(repairs, r.Reason, r.Messages)
 		}
 	}
-	return repairs, Valid(l.d.viewMetas())
+	return repairs, Valid(l.judged(open))
+}
+
+// judged returns the view for Check and Repair. Where it ends in a call that the log does not
+// end in, a message stands for what followed the call.
+func (l *layout) judged(open int32) []chat.Meta {
+	view := l.d.viewMetas()
+	if open >= 0 || len(l.places) == 0 {
+		return view
+	}
+	last := l.groups[len(l.groups)-1]
+	for i := range slices.Backward(view) {
+		m := &view[i]
+		if m.Role == chat.RoleTool || m.HoldsOnlyReasoning() {
+			continue
+		}
+		if k := l.placeOf[l.d.id(m.Seq)]; k >= 0 && k < last.start && m.Calls > 0 {
+			q := max(l.d.next, view[len(view)-1].Position+1)
+			view = append(view, chat.Meta{Seq: q, Position: q, Kind: chat.KindSource, Role: chat.RoleAssistant, Flags: chat.HasText})
+		}
+		break
+	}
+	return view
 }
 
 // Valid returns an error wrapping ErrInvalidView if the view has violations.

@@ -43,9 +43,9 @@ type place struct {
 // group is the atomic group of the places start to end-1.
 type group struct {
 	start, end int32
-	call       int32 // the place of the call, or -1
-	// answers is the number of results in the log that answer the call.
-	answers int
+	call       int32 // the place of the first call, or -1
+	// calls is the number of calls, answers that of the results in the log that answer them.
+	calls, answers int
 	// keep requires the group to stay in the view.
 	keep bool
 	// callExcluded reports that a repair excludes the call.
@@ -127,7 +127,7 @@ func (l *layout) group() {
 	l.groups = make([]group, len(l.chatGroups))
 	for i := range l.chatGroups {
 		g := &l.chatGroups[i]
-		l.groups[i] = group{start: int32(g.Start), end: int32(g.End), call: int32(g.Call), answers: g.Answers}
+		l.groups[i] = group{start: int32(g.Start), end: int32(g.End), call: int32(g.Call), calls: g.Calls, answers: g.Answers}
 		for k := g.Start; k < g.End; k++ {
 			l.places[k].group = int32(i)
 			l.places[k].member = g.Member(l.rep(int32(k)))
@@ -138,12 +138,18 @@ func (l *layout) group() {
 // open returns the first place of the first incomplete call group, or -1 (see
 // chat.OpenFrom).
 func (l *layout) open() int32 {
-	user := plan.UserPosition(l.d.entries[:len(l.d.entries)-len(l.d.adds)])
-	return int32(chat.OpenFrom(l.chatGroups, user, func(k int) *chat.Meta { return l.rep(int32(k)) }))
+	passed := plan.PassedPosition(l.d.entries[:len(l.d.entries)-len(l.d.adds)])
+	return int32(chat.OpenFrom(l.chatGroups, passed, func(k int) *chat.Meta { return l.rep(int32(k)) }))
 }
 
-// waits reports whether the group's call lacks results.
-func (l *layout) waits(g *group) bool { return g.call >= 0 && l.rep(g.call).Calls > g.answers }
+// waits reports whether calls of the group lack results.
+func (g *group) waits() bool { return g.calls > g.answers }
+
+// makesCalls reports whether the message of a place makes calls.
+func (l *layout) makesCalls(k int32) bool {
+	m := l.rep(k)
+	return m.Role == chat.RoleAssistant && m.Calls > 0
+}
 
 // each calls f with the ids of the entries of a place, the latest first.
 func (l *layout) each(k int32, f func(id int32)) {
@@ -159,12 +165,12 @@ func (l *layout) each(k int32, f func(id int32)) {
 }
 
 // invalid reports whether the source of a place violates a view: a result without a call,
-// or a call that will never be answered in full.
+// a call of a batch that will never be answered in full, or a role that no provider takes.
 func (l *layout) invalid(k, open int32) bool {
 	p, m := &l.places[k], l.rep(k)
 	g := &l.groups[p.group]
-	return m.Role == chat.RoleTool && !p.member ||
-		g.call == k && m.Calls > g.answers && (open < 0 || k < open)
+	return m.Role == chat.RoleTool && !p.member || !m.Role.Known() ||
+		l.makesCalls(k) && g.waits() && (open < 0 || k < open)
 }
 
 // completeGroups restores the missing members of every group that stays in the view.
@@ -183,16 +189,19 @@ func (l *layout) completeGroups(open int32) {
 	}
 	for i := range l.groups {
 		g := &l.groups[i]
-		stays := g.keep
+		stays, answered := g.keep, true
 		for k := g.start; k < g.end; k++ {
 			stays = stays || l.places[k].included && l.places[k].member
+			answered = answered && (l.rep(k).Role != chat.RoleTool || !l.places[k].member || l.wasOccupied(k))
 		}
 		if !stays || l.dissolved(g, open) {
 			continue
 		}
 		l.restoreCalls(g)
 		for k := g.start; k < g.end; k++ {
-			if l.places[k].member && !l.places[k].included {
+			// Of parallel calls whose results are there, a repair may have taken those without one.
+			repaired := answered && g.calls > l.rep(k).Calls && l.makesCalls(k) && l.invalid(k, open) && !l.wasOccupied(k)
+			if l.places[k].member && !l.places[k].included && !repaired {
 				l.restore(k)
 			}
 		}
@@ -202,21 +211,25 @@ func (l *layout) completeGroups(open int32) {
 // restoreCalls restores the original call message if a strategy removed some of its calls
 // whose results stay, or if a result returns whose call the replacement does not make.
 func (l *layout) restoreCalls(g *group) {
-	if g.call < 0 {
-		return
+	returns := false
+	for k := g.start; k < g.end; k++ {
+		returns = returns || l.places[k].member && l.rep(k).Role == chat.RoleTool && l.occupied(k) && !l.wasOccupied(k)
 	}
-	shrunk, whole := false, false
-	l.each(g.call, func(id int32) {
-		e := &l.d.entries[id]
-		shrunk = shrunk || !plan.IsSource(e.Kind) && (e.Included || l.d.marks[id].wasIncluded) && e.Calls < g.answers
-		whole = whole || e.Included && int(id) >= len(l.d.entries)-len(l.d.adds) && e.Calls < l.rep(g.call).Calls
-	})
-	for k := g.start; k < g.end && shrunk; k++ {
-		whole = whole || l.places[k].member && l.rep(k).Role == chat.RoleTool && l.occupied(k) && !l.wasOccupied(k)
-	}
-	if whole {
-		l.d.include(l.places[g.call].rep)
-		l.places[g.call].included = true
+	for k := g.start; k < g.end; k++ {
+		if !l.makesCalls(k) {
+			continue
+		}
+		whole := false
+		l.each(k, func(id int32) {
+			e := &l.d.entries[id]
+			shrunk := !plan.IsSource(e.Kind) && (e.Included || l.d.marks[id].wasIncluded) && e.Calls < min(g.answers, l.rep(k).Calls)
+			written := int(id) >= len(l.d.entries)-len(l.d.adds)
+			whole = whole || returns && shrunk || e.Included && written && e.Calls < l.rep(k).Calls
+		})
+		if whole {
+			l.d.include(l.places[k].rep)
+			l.places[k].included = true
+		}
 	}
 }
 
@@ -341,7 +354,7 @@ func (l *layout) withinGroup(k, open int32) bool {
 		return false
 	}
 	g := &l.groups[l.places[k].group]
-	if open >= 0 && k >= open && l.waits(g) {
+	if open >= 0 && k >= open && g.waits() {
 		return true
 	}
 	for k++; k < g.end; k++ {

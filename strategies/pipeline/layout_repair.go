@@ -18,8 +18,8 @@ func (l *layout) repair(ctx context.Context, steps []chat.RepairStep, open int32
 			continue
 		}
 		if k := l.placeOf[d.id(m.Seq)]; k >= 0 {
-			if g := &l.groups[l.places[k].group]; g.call == k {
-				g.callExcluded = true
+			if l.makesCalls(k) {
+				l.groups[l.places[k].group].callExcluded = true
 			}
 		}
 	}
@@ -31,18 +31,25 @@ func (l *layout) repair(ctx context.Context, steps []chat.RepairStep, open int32
 	for _, m := range steps {
 		id := d.id(m.Seq)
 		reason := string(m.Reason)
-		if m.Action == chat.RepairExclude && d.entries[id].Calls == 0 && (d.entries[id].Pinned || !l.callExcluded(id)) {
+		unanswered := m.Action == chat.RepairExclude && m.Reason == chat.ViolationUnansweredCall
+		if unanswered && d.entries[id].Calls == 0 && (d.entries[id].Pinned || !l.callExcluded(id)) {
 			continue // the reasoning is pinned or belongs to another group
+		}
+		answered := make([]string, len(m.Results))
+		for i, q := range m.Results {
+			answered[i] = d.entries[d.id(q)].Message.ToolCallID
+		}
+		if m.Action == chat.RepairKeepAnswered {
+			var needed bool
+			if m, needed = m.Resolve(d.entries[id].Message, answered); !needed {
+				continue
+			}
 		}
 		repairs = addRepair(repairs, reason, 1)
 		if e := &d.entries[id]; m.Action == chat.RepairExclude || d.bound && e.Signed() && e.HoldsOnlyReasoning() || l.hasNoPlace(m, open) {
 			d.set(id, false)
 			d.marks[id].reason, d.marks[id].by = reason, -1
 			continue
-		}
-		answered := make([]string, len(m.Results))
-		for i, q := range m.Results {
-			answered[i] = d.entries[d.id(q)].Message.ToolCallID
 		}
 		a := chat.Addition{
 			Kind: chat.KindReplacement, Reason: reason, Position: m.Position, Tokens: d.entries[id].Tokens,
@@ -65,7 +72,7 @@ func (l *layout) repair(ctx context.Context, steps []chat.RepairStep, open int32
 // hasNoPlace reports whether the text of a result could stand neither behind the reasoning that
 // waits for a call nor between it and the moved call before it.
 func (l *layout) hasNoPlace(m chat.RepairStep, open int32) bool {
-	return m.Action == chat.RepairTextify && open >= 0 && m.Position >= l.position(int(open)) && l.followsMovedCall(open)
+	return m.Action == chat.RepairTextify && open >= 0 && m.Position >= l.position(int(open))-1 && l.followsMovedCall(open)
 }
 
 // placeRepaired sets kind and position of the replacement for a repaired message. If it

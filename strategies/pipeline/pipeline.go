@@ -119,7 +119,9 @@ func (r *Result) Grew() bool { return r.Gain() < 0 }
 // If a strategy fails, Run returns a *StrategyError and no plan. If the guard cannot make
 // the outcome a valid view, all plans of the steps are discarded, only the guard is
 // applied, and a last step reports it. If the outcome changes what precedes the signed
-// reasoning of an open tool loop, everything is discarded.
+// reasoning of an open tool loop, everything is discarded. Where the view is invalid there, no
+// provider takes it and the loop cannot end: the guard repairs it, the reasoning leaves, and
+// no step is run.
 func (p Pipeline) Run(ctx context.Context, t *plan.Transcript, load plan.Loader) (Result, error) {
 	r, err := p.runGuarded(ctx, t, load)
 	if !errors.Is(err, ErrInvalidView) || len(p.Steps) == 0 {
@@ -188,7 +190,9 @@ func (p Pipeline) runGuarded(ctx context.Context, t *plan.Transcript, load plan.
 	view := d.viewMetas()
 	r := Result{Before: totals, View: view, Violations: chat.Check(view)}
 	if !p.FreeReasoning {
-		d.bindReasoning(view)
+		if d.bindReasoning(view, r.Violations) {
+			p = Pipeline{Guard: p.Guard} // and nothing else is done to the loop
+		}
 		r.OpenLoop = d.open > 0
 	}
 	if err := p.runSteps(ctx, d, load, &r, &totals); err != nil {

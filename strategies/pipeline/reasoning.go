@@ -6,11 +6,19 @@ import (
 )
 
 // bindReasoning makes the draft follow the rule for signed reasoning (see package chat): its
-// additions hold none, and what precedes that of an open tool loop stays unchanged.
-func (d *Draft) bindReasoning(view []chat.Meta) {
+// additions hold none, and what precedes that of an open tool loop stays unchanged, unless one
+// of the violations is there. It reports whether one is.
+func (d *Draft) bindReasoning(view []chat.Meta, violations []chat.Violation) (broken bool) {
 	d.bound = true
-	if d.open = chat.OpenReasoning(view); d.open == 0 {
-		return
+	d.open = chat.OpenReasoning(view)
+	for _, v := range violations {
+		broken = broken || view[v.Index].Position <= d.open
+	}
+	if broken {
+		d.open = 0
+	}
+	if d.open == 0 {
+		return broken
 	}
 	for i := range d.entries {
 		if e := &d.entries[i]; e.Included && e.Position <= d.open {
@@ -18,6 +26,7 @@ func (d *Draft) bindReasoning(view []chat.Meta) {
 		}
 	}
 	d.Refresh()
+	return false
 }
 
 // withheld reports whether a strategy is not run: a summary of messages that have to stay

@@ -76,22 +76,22 @@ func (t *Transcript) ViewGroups() (groups []chat.Group, at []int32) {
 	return g.Groups(), at
 }
 
-// UserPosition returns the position of the last user message; only calls after it can still
-// wait for results. An included summary with the user role precedes the message at its
+// PassedPosition returns the position of the last message that ends the waiting for results:
+// only calls after it can still get one. An included summary precedes the message at its
 // position.
-func UserPosition(entries []Entry) chat.Seq {
-	user := chat.Seq(0)
+func PassedPosition(entries []Entry) chat.Seq {
+	passed := chat.Seq(0)
 	for i := range entries {
 		e := &entries[i]
 		switch {
-		case e.Role != chat.RoleUser:
-		case e.Kind != chat.KindSummary:
-			user = max(user, e.Position)
-		case e.Included || e.Has(chat.Moved):
-			user = max(user, e.Position-1)
+		case e.Role == chat.RoleTool || MakesCalls(e) || e.HoldsOnlyReasoning():
+		case e.Kind == chat.KindSource, e.Kind == chat.KindReplacement && e.Included:
+			passed = max(passed, e.Position)
+		case e.Kind == chat.KindSummary && (e.Included || e.Has(chat.Moved)):
+			passed = max(passed, e.Position-1)
 		}
 	}
-	return user
+	return passed
 }
 
 // GroupTotals counts the messages of group i in the view and their tokens.

@@ -135,12 +135,6 @@ func (s *Session) View() []chat.Meta {
 // of the messages.
 func (s *Session) strict() error {
 	view := s.View()
-	user := -1
-	for i, m := range view {
-		if m.Role == chat.RoleUser {
-			user = i
-		}
-	}
 	for i := 0; i < len(view); i++ {
 		m := s.Messages[view[i].Seq]
 		if m.Role == chat.RoleTool {
@@ -150,8 +144,9 @@ func (s *Session) strict() error {
 			continue
 		}
 		call, left := i, m.CallIDs()
-		for i+1 < len(view) && view[i+1].ReasoningOnly() {
+		for i+1 < len(view) && (view[i+1].ReasoningOnly() || view[i+1].Calls > 0 && view[i+1].Has(chat.Parallel)) {
 			i++
+			left = append(left, s.Messages[view[i].Seq].CallIDs()...)
 		}
 		for i+1 < len(view) && view[i+1].Role == chat.RoleTool {
 			i++
@@ -161,7 +156,7 @@ func (s *Session) strict() error {
 			}
 			left = slices.Delete(left, k, k+1)
 		}
-		if len(left) > 0 && call < user {
+		if len(left) > 0 && i+1 < len(view) {
 			return fmt.Errorf("calls %v at %d have no result", left, view[call].Seq)
 		}
 	}
@@ -180,26 +175,20 @@ func (s *Session) kept(system bool) error {
 			}
 		}
 	}
-	// A user message that the application moved behind a call closes it.
-	passed := last
-	for _, m := range s.Metas {
-		if m.Role == chat.RoleUser && (s.Included[m.Seq] || m.Has(chat.Moved)) {
-			passed = max(passed, m.Position-1)
-		}
-	}
+	// A message that the application moved behind a call closes it, and so does what a run wrote there.
+	passed := plan.PassedPosition(s.Transcript(true).Entries)
 	held := func(m chat.Meta) bool {
 		return slices.ContainsFunc(s.Metas, func(x chat.Meta) bool {
 			return s.Included[x.Seq] && x.Kind != chat.KindSummary && x.Position == m.Position
 		})
 	}
-	for _, g := range chat.Groups(sources) {
+	groups := chat.Groups(sources)
+	for k, g := range groups {
 		var call *chat.Meta
-		answers, all, some := 0, true, false
-		for i := g.Start; i < g.End; i++ {
-			if sources[i].Calls > 0 && sources[i].Role == chat.RoleAssistant {
-				call = &sources[i]
-			}
+		if g.Call >= 0 {
+			call = &sources[g.Call]
 		}
+		answers, all, some := 0, true, false
 		for i := g.Start; i < g.End; i++ {
 			m := sources[i]
 			if m.Role == chat.RoleTool && (call == nil || !m.Has(chat.Paired)) {
@@ -222,16 +211,17 @@ func (s *Session) kept(system bool) error {
 				return fmt.Errorf("system message %d is gone", m.Seq)
 			}
 		}
-		open := call != nil && call.Calls > answers && call.Seq > passed
+		open := g.Waits() && call.Seq > passed && k == len(groups)-1
 		for i := g.Start; i < g.End; i++ {
 			m := sources[i]
-			faulty := m.Role == chat.RoleTool && (call == nil || !m.Has(chat.Paired)) ||
-				call != nil && m.Seq == call.Seq && call.Calls > answers && !open
+			faulty := !m.Role.Known() || m.Role == chat.RoleTool && (call == nil || !m.Has(chat.Paired)) ||
+				m.Calls > 0 && g.Waits() && !open
 			if s.Pinned[m.Seq] && !s.Included[m.Seq] && !faulty {
 				return fmt.Errorf("pinned message %d is gone", m.Seq)
 			}
 		}
-		if dropped := call != nil && answers == 0 && !open; some && !all && !dropped {
+		// Of calls without a result, or without all of them, those that are not answered go.
+		if dropped := g.Waits() && !open && (answers == 0 || g.Calls > call.Calls); some && !all && !dropped {
 			return fmt.Errorf("group %d to %d is split", sources[g.Start].Seq, sources[g.End-1].Seq)
 		}
 		if open && !all {
