@@ -99,21 +99,25 @@ func wantDescribed(t fataler, s *Store, k Key) {
 		t.Fatalf("facts of session %s (-Go +SQL):\n%s", k, diff)
 	}
 	var p chat.Pairer
-	var suspect chat.Seq
-	for i, m := range msgs {
+	faults := 0
+	for _, m := range msgs {
 		if _, fault := p.Next(m.Role, m.CallIDs(), m.ToolCallID, m.Meta(1).ReasoningOnly()); fault {
-			suspect = chat.Seq(i + 1)
+			faults++
 		}
 	}
-	stored := one[chat.Seq](t, s, `SELECT coalesce(suspect_seq, 0) FROM compactor.sessions WHERE tenant = $1 AND id = $2`, k.tenant(), k.Session)
-	if (stored > 0) != (suspect > 0) || stored < suspect {
-		t.Fatalf("session %s: suspect since %d, the Pairer reports its last fault at %d", k, stored, suspect)
+	row := session(t, s, k)
+	repairs := one[int](t, s, `SELECT count(*) FROM compactor.runs WHERE sid = $1 AND kind = 'repair'`, row.SID)
+	if (repairs > 0) != (faults > 0) {
+		t.Fatalf("session %s: %d repairs, the Pairer reports %d faults", k, repairs, faults)
+	}
+	if left := must(s.Violations(context.Background(), row.SID))(t); len(left) > 0 {
+		t.Fatalf("session %s: the view has %v", k, left)
 	}
 }
 
 // drawMessage draws messages whose calls and results fit often, and often not.
 func drawMessage(t *rapid.T) NewMessage {
-	ids := rapid.SampledFrom([]string{"a", "a", "b", ""})
+	ids := rapid.SampledFrom([]string{"a", "a", "b", "c"})
 	content := rapid.SampledFrom([]string{"", " ", "said", "\u00a0\u3000\n", "\u200b", "\x1f", "{}"})
 	var m NewMessage
 	switch rapid.IntRange(0, 11).Draw(t, "kind") {
@@ -139,12 +143,15 @@ func drawMessage(t *rapid.T) NewMessage {
 		raw := rapid.SampledFrom([]string{`[{}]`, `[]`, `[ ]`, `{"a":1}`, `""`, `"x"`, `7`, `[[]]`, `[{"data":"x"}]`, `{"signature":""}`}).Draw(t, "details")
 		m.Extra = map[string]json.RawMessage{rapid.SampledFrom(append(slices.Clone(chat.ReasoningKeys), "function_call")).Draw(t, "key"): json.RawMessage(raw)}
 	default:
-		m = text("", chat.Role(rapid.SampledFrom([]string{"system", "developer", "assistant", "user", "tool", "critic"}).Draw(t, "role")), "")
+		m = text("", chat.Role(rapid.SampledFrom([]string{"system", "developer", "assistant", "user", "tool", "function"}).Draw(t, "role")), "")
 		part := rapid.SampledFrom([]string{
 			`" "`, `"x"`, `{"type":"text","text":"x"}`, `{"type":"text","text":" "}`, `{"text":"x"}`, `{"type":"text","text":7}`, `{"type":null,"text":"x"}`,
 			`{"type":"refusal","refusal":"no"}`, `{"type":"refusal","text":"no"}`, `{"type":"image_url","text":"x"}`, `{"type":"thinking","thinking":"hm"}`,
 			`{"type":"input_audio"}`, `{}`, `{"type":"output_text","refusal":"x"}`, `{"type":"","text":"x"}`,
 		})
+		if m.Role == chat.RoleTool {
+			m.ToolCallID = ids.Draw(t, "answers")
+		}
 		m.Content = chat.Content{Parts: []chat.Part{}}
 		for _, raw := range rapid.SliceOfN(part, 1, 3).Draw(t, "parts") {
 			m.Content.Parts = append(m.Content.Parts, chat.Part{Raw: json.RawMessage(raw)})

@@ -79,7 +79,7 @@ func TestMessagesAppendedOneByOneAreStoredAsInOneCall(t *testing.T) {
 				FROM compactor.message_log m JOIN compactor.message_body b USING (sid, seq) WHERE m.sid = s.sid),
 			concat_ws('|', last_seq, last_source_seq, messages, turns, total_tokens, live_messages, live_tokens, live_estimated_tokens, messages_since_run, tokens_since_run,
 				turns_since_run, ARRAY(SELECT c FROM unnest(open_calls) c ORDER BY c), open_answered, open_pending, suspect_seq IS NULL, state, timed, due,
-				EXISTS (SELECT FROM compactor.outbox o WHERE o.sid = s.sid)))
+				s.due AND EXISTS (SELECT FROM compactor.outbox o WHERE o.sid = s.sid)))
 			FROM compactor.sessions s WHERE tenant = $1 AND id = $2`, k.tenant(), k.Session)
 	}
 	n := 0

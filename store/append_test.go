@@ -113,8 +113,8 @@ func TestAppendKeepsTheMessageAsReceivedWithoutItsEnvelope(t *testing.T) {
 		`{ "z" : 1e2, "role":"user",  "content":"ü \u00fc \/ \n", "a": [ 1.0, {"b":2 , "a":1} ] }`:                                                                        `{ "z" : 1e2, "role":"user",  "content":"ü \u00fc \/ \n", "a": [ 1.0, {"b":2 , "a":1} ] }`,
 		`{"id":"x","role":"user","z":1e2,"content":"\/","token_count":3,"token_counter":"t","source_id":"memory","created_at":"2025-01-02","a":[ 1.0, {"b":2 , "a":1} ]}`: `{"role":"user","z":1e2,"content":"\/","a":[ 1.0, {"b":2 , "a":1} ]}`,
 		`{"role":"user","content":"a","id":null,"created_at":null}`:                                                                                                       `{"role":"user","content":"a"}`,
-		`{"role":"tool","content":null,"created_at":"the day after tomorrow"}`:                                                                                            `{"role":"tool","content":null,"created_at":"the day after tomorrow"}`,
-		`{"role":"tool","content":"id","tool_call_id":null}`:                                                                                                              `{"role":"tool","content":"id","tool_call_id":null}`,
+		`{"role":"system","content":null,"created_at":"the day after tomorrow"}`:                                                                                          `{"role":"system","content":null,"created_at":"the day after tomorrow"}`,
+		`{"role":"tool","content":"id","tool_call_id":"x","name":null}`:                                                                                                   `{"role":"tool","content":"id","tool_call_id":"x","name":null}`,
 		`{"id":"y","role":"user","content":"a","é\"\u0041":1}`:                                                                                                            `{"role":"user","content":"a","é\"A":1}`,
 	} {
 		k := Key{Session: in}
@@ -239,11 +239,10 @@ func TestAppendTakesOddMessages(t *testing.T) {
 	s := open(t)
 	deep := strings.Repeat("[", 500) + strings.Repeat("]", 500)
 	odd := []string{
-		`{"role":"narrator","content":"meanwhile"}`,
-		`{"role":"user","content":""}`, `{"role":"system","content":null}`, `{"role":"system"}`, `{"role":"tool","content":[]}`,
-		`{"role":"tool","content":"no call id"}`, `{"role":"tool","content":"x","tool_call_id":""}`,
+		`{"role":"function","name":"f","content":"meanwhile"}`,
+		`{"role":"user","content":""}`, `{"role":"system","content":null}`, `{"role":"system"}`, `{"role":"tool","tool_call_id":"x","content":[]}`,
 		`{"role":"assistant","content":"","tool_calls":[]}`, `{"role":"assistant","content":"","tool_calls":null}`,
-		`{"role":"assistant","tool_calls":[{}]}`, `{"role":"user","tool_calls":[{"id":"x"}],"content":"not an assistant"}`,
+		`{"role":"user","tool_calls":[{"id":"x","function":{"name":"f"}}],"content":"not an assistant"}`,
 		`{"role":"user","content":["one",{"type":"text"},{"text":"two"},{"type":"image_url","image_url":{"url":"data:"}},{"type":"thinking"}]}`,
 		`{"role":"user","content":"x","deep":` + deep + `}`, `{"role":"user","role":"assistant","content":"twice"}`,
 		`{"role":"user","content":"x","name":7}`, `{"role":"user","content":"x","n":1e400}`,
@@ -261,8 +260,8 @@ func TestAppendTakesOddMessages(t *testing.T) {
 	if len(view) != 2*len(odd) {
 		t.Errorf("%d messages in the view, want %d", len(view), 2*len(odd))
 	}
-	if got := one[string](t, s, `SELECT role || role_code::text FROM compactor.message_log WHERE seq = 1`); got != "narratoro" {
-		t.Errorf("unknown role is stored as %q", got)
+	if got := one[string](t, s, `SELECT role || role_code::text FROM compactor.message_log WHERE seq = 1`); got != "functiono" {
+		t.Errorf("another role is stored as %q", got)
 	}
 	wantDescribed(t, s, k)
 	wantConsistent(t, s)

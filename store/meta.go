@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -10,7 +11,7 @@ import (
 )
 
 // roles and kinds hold the values of message_log.role_code and message_log.kind by their
-// codes. All other roles have the code 'o' and one name: planning groups them alike.
+// codes. All other roles have the code 'o' and one name, until completeRoles.
 var (
 	roles = [256]chat.Role{
 		's': chat.RoleSystem, 'u': chat.RoleUser, 'a': chat.RoleAssistant, 't': chat.RoleTool, 'd': chat.RoleDeveloper, 'o': "other",
@@ -56,10 +57,35 @@ func (s *Store) metas(ctx context.Context, op string, sid int64, out *chat.Range
 	return metas, wrap(op, err)
 }
 
-// withReasoning completes metadata that was read from the index alone: it sets
+// completeRoles sets the roles that role_code does not tell apart: of results from before there
+// were tools, and of messages that no provider takes. It reads nothing if there are none.
+func (s *Store) completeRoles(ctx context.Context, db querier, sid int64, metas []chat.Meta) error {
+	at := map[chat.Seq]*chat.Meta{}
+	for i := range metas {
+		if metas[i].Role == roles['o'] {
+			at[metas[i].Seq] = &metas[i]
+		}
+	}
+	if len(at) == 0 {
+		return nil
+	}
+	rows, _ := db.Query(ctx, s.q(`SELECT seq, role FROM compactor.message_log WHERE sid = $1 AND seq = ANY($2::bigint[])`), sid, slices.Collect(maps.Keys(at))) // rows hold the error
+	var q chat.Seq
+	var role chat.Role
+	_, err := pgx.ForEachRow(rows, []any{&q, &role}, func() error {
+		at[q].Role = role
+		return nil
+	})
+	return err
+}
+
+// withReasoning completes metadata that was read from the index alone: it sets roles and
 // ReasoningTokens, and takes the reasoning of the messages in out away; nil stands for those
 // of the session now. It reads nothing if no reasoning is signed. It changes metas.
 func (s *Store) withReasoning(ctx context.Context, db querier, sid int64, metas []chat.Meta, out *chat.Ranges) ([]chat.Meta, error) {
+	if err := s.completeRoles(ctx, db, sid, metas); err != nil {
+		return nil, err
+	}
 	var seqs []chat.Seq
 	for i := range metas {
 		if metas[i].Signed() {

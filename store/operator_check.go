@@ -26,7 +26,11 @@ func (s *Store) Violations(ctx context.Context, sid int64) (found []chat.Violati
 	err = pgx.BeginTxFunc(ctx, s.pool, snapshot, func(tx pgx.Tx) error {
 		metas := func(query string) ([]chat.Meta, error) {
 			rows, _ := tx.Query(ctx, s.q(query), sid) // rows hold the error
-			return collectMetas(rows, 0, chat.Open)
+			metas, err := collectMetas(rows, 0, chat.Open)
+			if err != nil {
+				return nil, err
+			}
+			return metas, s.completeRoles(ctx, tx, sid, metas)
 		}
 		var now chat.Past
 		var binds bool

@@ -362,9 +362,13 @@ func TestReasoningIsTakenOutInSQLAsInGo(t *testing.T) {
 		add(t, s, k, msgs...)
 		wantDescribed(t, s, k)
 		sid := one[int64](t, s, `SELECT sid FROM compactor.sessions WHERE id = $1`, k.Session)
-		metas, err := s.ViewMetas(context.Background(), sid)
+		view, err := s.ViewMetas(context.Background(), sid)
 		if err != nil {
-			t.Fatalf("metas: %v", err)
+			t.Fatalf("view: %v", err)
+		}
+		metas, err := s.metas(context.Background(), "log", sid, &chat.Ranges{}, chat.Open, queryLog, sid)
+		if err != nil {
+			t.Fatalf("log: %v", err)
 		}
 		from := chat.Seq(rapid.IntRange(1, len(msgs)).Draw(t, "from"))
 		got, want := one[string](t, s, `SELECT compactor.stale_reasoning($1, '{[1,)}', $2)::text`, sid, from), chat.StaleReasoning(metas, from)
@@ -372,7 +376,7 @@ func TestReasoningIsTakenOutInSQLAsInGo(t *testing.T) {
 			t.Fatalf("stale from %d in SQL %s, in Go %s", from, got, want)
 		}
 		open := one[chat.Seq](t, s, `SELECT coalesce(compactor.open_reasoning(s), 0) FROM compactor.sessions s WHERE sid = $1`, sid)
-		if want := chat.OpenReasoning(metas); open != want {
+		if want := chat.OpenReasoning(view); open != want {
 			t.Fatalf("open up to %d in SQL, %d in Go", open, want)
 		}
 		bodies := list[string](t, s, `SELECT body FROM compactor.message_body WHERE sid = $1 ORDER BY seq`, sid)

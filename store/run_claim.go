@@ -64,6 +64,9 @@ type Session struct {
 	// Apply takes out all of it.
 	ReasoningOut   chat.Ranges
 	ReasoningKnown bool
+	// Awaiting are the messages that append has left out of the view until a run gives them a
+	// form that can be in it: results without their call, calls with some of their results.
+	Awaiting chat.Ranges
 }
 
 // Claim is a run that this worker has claimed or only loaded, with the snapshot to plan
@@ -84,6 +87,8 @@ type Claim struct {
 	Session  Session
 	// View holds the metadata of the view, in view order.
 	View []chat.Meta
+	// Awaiting holds the metadata of Session.Awaiting, in view order.
+	Awaiting []chat.Meta
 	// SinceWrite is the time, at the load, since the session of an event run became due by a
 	// write; nil for other runs.
 	SinceWrite *time.Duration
@@ -107,6 +112,7 @@ const (
 			greatest(clock_timestamp() - coalesce(s.view_changed_at, s.created_at), '0'), s.timed,
 			coalesce(c.overhead, 0), coalesce(c.scale, 0), s.reasoning_out::text, s.reasoning_since IS NOT NULL OR s.revision = 0,
 			coalesce(h.name, 'default'), coalesce(h.version, 0), coalesce(h.tenant, ''),
+			CASE WHEN s.suspect_seq IS NULL THEN '{}' ELSE compactor.awaiting_repair(s) END::text,
 			CASE WHEN ` + followsPolicy + ` THEN s.policy_hash ELSE (compactor.shown_session(s.tenant, s.id)).policy_hash END`
 	// followsPolicy reports whether a session s has the thresholds in force. Others get them with
 	// their next write, and shown_session has them already.
@@ -160,7 +166,12 @@ func (s *Store) loadBatch(ctx context.Context, calls []*pendingCall[RunID, *Clai
 
 // completeView completes the metadata of a claim's view.
 func (s *Store) completeView(ctx context.Context, c *Claim) (err error) {
-	c.View, err = s.withReasoning(ctx, s.pool, c.Session.SID, c.View, &c.Session.ReasoningOut)
+	sid, out := c.Session.SID, &c.Session.ReasoningOut
+	c.View, err = s.withReasoning(ctx, s.pool, sid, c.View, out)
+	if err == nil && len(c.Session.Awaiting) > 0 {
+		const query = selectMetas + ` FROM compactor.message_log m WHERE m.sid = $1 AND $2::int8multirange @> m.seq`
+		c.Awaiting, err = s.metas(ctx, "load what awaits a repair", sid, out, c.Session.LastSeq, query, sid, c.Session.Awaiting.String())
+	}
 	return mapError(err)
 }
 
@@ -269,7 +280,7 @@ func (r *runState) targets(c *Claim) []any {
 		&v.Line.Overhead, &v.Line.Scale,
 		rangesText{&v.ReasoningOut},
 		&v.ReasoningKnown,
-		&v.Policy, &v.PolicyVersion, &v.PolicyTenant, &v.PolicyHash,
+		&v.Policy, &v.PolicyVersion, &v.PolicyTenant, rangesText{&v.Awaiting}, &v.PolicyHash,
 	}
 }
 

@@ -24,8 +24,8 @@ type runContext struct {
 	// policyErr is set if the session's policy cannot be read: the run can only be finished.
 	policyErr error
 	resolvedPolicy
-	// faulty reports that the view breaks a rule; invalid, that it does or that a pinned
-	// message is not in it.
+	// faulty reports that the view breaks a rule; invalid, that it does, or that a pinned
+	// message or one that awaits a repair is not in it.
 	faulty, invalid bool
 	// openLoop reports that an open tool loop with signed reasoning holds the view before it.
 	openLoop bool
@@ -51,6 +51,9 @@ type runContext struct {
 
 	metas   []chat.Meta
 	entries []plan.Entry // of metas, with the margin on estimated counts
+	// awaited are the entries that are not in the view until the run has given them a form
+	// that can be there.
+	awaited chat.Ranges
 
 	// built is the pipeline of a run that needs no claim, and writers are its summarizers.
 	built   *pipeline.Pipeline
@@ -75,7 +78,7 @@ func (p *Planner) newRunContext(c *store.Claim, of namedPolicy) *runContext {
 		rc.context = rc.stored
 	}
 	rc.faulty = len(chat.Check(c.View)) > 0
-	rc.invalid = rc.faulty || rc.pinsMissing()
+	rc.invalid = rc.faulty || len(c.Awaiting) > 0 || rc.pinsMissing()
 	rc.openLoop = rc.bindsReasoning && chat.OpenReasoning(c.View) > 0
 	rc.ofModel = rc.limits
 	rc.decideDue()
@@ -146,6 +149,11 @@ func (rc *runContext) buildTranscript(ctx context.Context, st Store) error {
 	s := &rc.claim.Session
 	rc.metas = rc.claim.View
 	included := func(chat.Seq) bool { return true }
+	if !rc.openLoop { // which would hold back what they become
+		rc.awaited = rc.claim.Session.Awaiting
+		rc.metas = slices.Concat(rc.metas, rc.claim.Awaiting)
+		slices.SortFunc(rc.metas, chat.Compare)
+	}
 	if rc.fromLog() || rc.pinsMissing() {
 		log, err := st.Log(ctx, s.SID, s.LastSeq)
 		if err != nil {
@@ -158,13 +166,13 @@ func (rc *runContext) buildTranscript(ctx context.Context, st Store) error {
 				logged[m.Seq] = true
 			}
 		}
-		for _, m := range rc.claim.View {
+		for _, m := range rc.metas {
 			if m.Kind != chat.KindSource && !logged[m.Seq] {
 				log = append(log, m)
 			}
 		}
 		slices.SortFunc(log, chat.Compare)
-		rc.metas, included = log, s.Live.Has
+		rc.metas, included = log, s.Live.Union(rc.awaited).Has
 	}
 	rc.entries = make([]plan.Entry, len(rc.metas))
 	for i, m := range rc.metas {
@@ -185,12 +193,17 @@ func (rc *runContext) change(plan chat.Plan) store.Change {
 	s := &rc.claim.Session
 	c := store.Change{Plan: plan, SnapshotSeq: s.LastSeq, Revision: s.Revision, Pinned: s.Pinned, FreeReasoning: !rc.bindsReasoning}
 	excluded := plan.Gone()
+	if back := rc.awaited.Minus(excluded); len(rc.awaited) > 0 {
+		c.Plan.Include = plan.Include.Union(back)
+		c.Plan.DropReasoning = plan.DropReasoning.Union(rc.staleBehindAwaited(c.Plan))
+	}
 	for i, m := range rc.metas {
 		var sign int64
+		was := rc.entries[i].Included && !rc.awaited.Has(m.Seq)
 		switch {
-		case rc.entries[i].Included && excluded.Has(m.Seq):
+		case was && excluded.Has(m.Seq):
 			sign = -1
-		case !rc.entries[i].Included && plan.Include.Has(m.Seq):
+		case !was && c.Plan.Include.Has(m.Seq):
 			sign = 1
 		default:
 			continue
@@ -204,11 +217,35 @@ func (rc *runContext) change(plan chat.Plan) store.Change {
 	return c
 }
 
+// staleBehindAwaited returns the reasoning that is stale after a plan, as messages come back
+// before it in one form or another.
+func (rc *runContext) staleBehindAwaited(p chat.Plan) chat.Ranges {
+	if !rc.bindsReasoning {
+		return nil
+	}
+	from, gone := chat.Open, p.Gone()
+	var view []chat.Meta
+	for i, m := range rc.metas {
+		if rc.awaited.Has(m.Seq) {
+			from = min(from, m.Position)
+		}
+		if rc.entries[i].Included && !gone.Has(m.Seq) || p.Include.Has(m.Seq) {
+			view = append(view, m)
+		}
+	}
+	return chat.StaleReasoning(view, from)
+}
+
 // gains returns what a result saves, with its change: in planned tokens, which include the
 // margin on estimated counts, and in stored ones.
 func (rc *runContext) gains(r *pipeline.Result, c store.Change) (planned, stored chat.Tokens) {
 	_, reasoning := rc.reasoning(c.Plan)
 	planned, stored = r.Gain(), reasoning-chat.Tokens(c.DeltaTokens)
+	for i := range rc.entries {
+		if rc.awaited.Has(rc.entries[i].Seq) { // not in the view before
+			planned -= rc.entries[i].Tokens
+		}
+	}
 	for _, add := range c.Plan.Additions {
 		stored -= add.Tokens
 		if chat.Estimates(add.Counter) { // the next run counts them with the margin, too

@@ -12,7 +12,7 @@ import (
 // guards returns the outcome of a run that ends before planning, or "".
 func (rc *runContext) guards() string {
 	code := rc.automaticGuards()
-	if code == "" && rc.openLoop && !rc.claim.Session.ReasoningKnown {
+	if code == "" && rc.openLoop && !rc.claim.Session.ReasoningKnown && !rc.faulty {
 		return OutcomeOpenToolLoop // any change takes out all signed reasoning
 	}
 	return code
@@ -30,7 +30,7 @@ func (rc *runContext) automaticGuards() string {
 		return OutcomeWaitingAfterUndo
 	case rc.policy.Guards.ServiceManaged || s.ServiceManaged:
 		return OutcomeServiceManaged
-	case rc.faulty && !rc.openLoop:
+	case rc.faulty, len(rc.claim.Awaiting) > 0 && !rc.openLoop:
 		return ""
 	case s.DecisionFingerprint == rc.fingerprint(s.Revision) && s.NewSignals == 0 && !s.Timed:
 		// Even if a pinned message is missing: the last run could not bring it back.

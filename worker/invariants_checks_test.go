@@ -94,16 +94,9 @@ func (w *world) kept(s snapshot, say func(string, ...any)) {
 	}
 }
 
-// strict returns the errors that a strict provider would report for the contents.
-func strict(all []store.Stored) error {
-	view := slices.DeleteFunc(slices.Clone(all), func(m store.Stored) bool { return !m.Included })
-	user := -1
-	for i, m := range view {
-		if m.Role == chat.RoleUser {
-			user = i
-		}
-	}
-	thinks := func(m store.Stored) bool { return m.Meta(m.Seq).ReasoningOnly() }
+// strict returns the errors that a strict provider would report for what it is sent.
+func strict(view []chat.Message) error {
+	thinks := func(m chat.Message) bool { return m.Meta(1).ReasoningOnly() }
 	for i := 0; i < len(view); i++ {
 		m := view[i]
 		if m.Role == chat.RoleTool {
@@ -112,7 +105,7 @@ func strict(all []store.Stored) error {
 		if m.Role != chat.RoleAssistant || len(m.ToolCalls) == 0 {
 			continue
 		}
-		call, left := i, m.CallIDs()
+		left := m.CallIDs()
 		for i+1 < len(view) && thinks(view[i+1]) {
 			i++
 		}
@@ -124,7 +117,7 @@ func strict(all []store.Stored) error {
 			}
 			left = slices.Delete(left, k, k+1)
 		}
-		if len(left) > 0 && call < user {
+		if len(left) > 0 && i+1 < len(view) {
 			return fmt.Errorf("calls %v of %s have no result", left, m.ID)
 		}
 	}
@@ -177,9 +170,17 @@ func (w *world) check() {
 	if len(seen) != len(w.ids) {
 		fail("%d messages in the log, %d were said", len(seen), len(w.ids))
 	}
-	// I2: a view that is not valid is known to be so.
-	if faults := chat.Check(s.view); len(faults) > 0 && !s.row.Suspect {
-		fail("the view is invalid and not marked: %v", faults)
+	// I2, whenever a view is read.
+	if faults := chat.Check(s.view); len(faults) > 0 {
+		fail("the view is invalid: %v", faults)
+	}
+	// A replacement may have split a group so that the numbers fit and the ids do
+	// not, which chat.Check says it cannot see.
+	if err := strict(w.prompt()); !w.replaced && err != nil {
+		fail("a strict provider refuses the view: %v", err)
+	}
+	if s.awaits() && !s.row.Suspect {
+		fail("what awaits a repair is not due for one")
 	}
 	// I15: everything before signed reasoning is as it was when that was written.
 	if _, err := w.prefixes.Valid(w.view()); err != nil && !w.mixed {

@@ -257,7 +257,8 @@ func (w *world) replace(t *rapid.T) {
 	w.ended[run] = w.row(run)
 }
 
-// rewind undoes everything: the view is all that was said again (I1).
+// rewind undoes everything: the view is all that was said again (I1), but for what no
+// provider takes, which leaves it at once.
 func (w *world) rewind() {
 	t, ctx := w.t, context.Background()
 	if w.signs { // no tool loop is open
@@ -268,7 +269,7 @@ func (w *world) rewind() {
 		if err != nil {
 			t.Fatalf("runs: %v", err)
 		}
-		runs = slices.DeleteFunc(runs, func(r store.RunRow) bool { return !r.InForce || r.Kind == "undo" })
+		runs = slices.DeleteFunc(runs, func(r store.RunRow) bool { return !r.InForce || r.Kind == "undo" || atOnce(r) })
 		if len(runs) == 0 {
 			break
 		}
@@ -278,7 +279,7 @@ func (w *world) rewind() {
 	}
 	s := w.look()
 	for _, m := range s.all {
-		if !hidden(m) && (m.Included != (m.Kind == chat.KindSource) || m.ExcludedBy != 0) {
+		if !hidden(m) && !s.repaired(m.ID) && (m.Included != (m.Kind == chat.KindSource) || m.ExcludedBy != 0) {
 			t.Fatalf("back at the first view %s is included: %t, out by %d\n%s", m.ID, m.Included, m.ExcludedBy, w.describe(s))
 		}
 	}

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -129,6 +130,18 @@ func (s snapshot) stands(m store.Stored) bool {
 	})
 }
 
+// awaits reports whether the view lacks a message until a run gives it another form.
+func (s snapshot) awaits() bool {
+	return slices.ContainsFunc(s.all, func(m store.Stored) bool { return m.ExcludeReason == "awaiting_repair" })
+}
+
+// repaired reports whether a message is not in the view as it made it invalid.
+func (s snapshot) repaired(id string) bool {
+	return slices.ContainsFunc(s.all, func(m store.Stored) bool {
+		return m.ID == id && slices.Contains([]string{"awaiting_repair", "unanswered_call", "orphan_result"}, m.ExcludeReason)
+	})
+}
+
 // at returns the id of a message.
 func (s snapshot) at(q chat.Seq) string {
 	for _, m := range s.all {
@@ -225,7 +238,7 @@ func (w *world) draw(most int) []store.NewMessage {
 		case 3, 4:
 			put(text(chat.RoleAssistant))
 		case 5:
-			put(text(rapid.SampledFrom([]chat.Role{chat.RoleDeveloper, "critic"}).Draw(t, "role")))
+			put(text(chat.RoleDeveloper))
 		case 6:
 			put(thinks)
 		case 7:
@@ -260,8 +273,25 @@ func (w *world) draw(most int) []store.NewMessage {
 	return out
 }
 
-// view returns the view as the application reads it.
-func (w *world) view() []chat.Message {
+// view returns the messages of the view, each as it was said.
+func (w *world) view() (out []chat.Message) {
+	all, err := w.st.All(context.Background(), w.k)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		w.t.Fatalf("messages: %v", err)
+	}
+	for _, m := range all {
+		if m.Included {
+			out = append(out, m.Message)
+		}
+	}
+	return out
+}
+
+// prompt returns the view as the application reads it.
+func (w *world) prompt() []chat.Message {
 	view, _, err := w.st.View(context.Background(), w.k)
 	if err != nil {
 		w.t.Fatalf("view: %v", err)

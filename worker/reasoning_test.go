@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -238,4 +239,39 @@ func bodies(ms []chat.Message) []string {
 		out[i] = string(m.AppendJSON(nil))
 	}
 	return out
+}
+
+// Sessions of former versions may have an invalid view before an open tool loop, which no provider
+// takes: the loop could never end.
+func TestAnInvalidViewBeforeAnOpenToolLoopIsRepaired(t *testing.T) {
+	t.Parallel()
+	for _, former := range []bool{true, false} {
+		dsn := database(t)
+		x := &thinker{fixture: setupWith(t, dsn, testPolicy(), Config{}), prefixes: sessiontest.Prefixes{}}
+		if former {
+			conn, err := pgx.Connect(t.Context(), dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+			const query = `CREATE OR REPLACE FUNCTION compactor.repair_view(s compactor.sessions) RETURNS compactor.sessions LANGUAGE sql AS 'UPDATE compactor.sessions SET suspect_seq = last_seq WHERE sid = s.sid RETURNING *'`
+			if _, err := conn.Exec(t.Context(), query); err != nil {
+				t.Fatal(err)
+			}
+		}
+		x.say(sessiontest.User("hello"), sessiontest.Result("never", "found"), sessiontest.User("fix it"), sessiontest.Calls("c"), sessiontest.Result("c", "package main"))
+		if got := strict(x.messages()); (got != nil) != former {
+			t.Errorf("former version %t: a provider says %v of the view", former, got)
+		}
+		if r := x.run(x.event()); r.Status != "applied" || r.Outcome != OutcomeRepaired {
+			t.Errorf("former version %t: the run ended %s %s", former, r.Status, r.Outcome)
+		}
+		view := x.messages()
+		if err := strict(view); err != nil || len(view) != 5 || !strings.Contains(view[1].Content.String(), "found") {
+			t.Errorf("former version %t: view %v, a provider says %v", former, view, err)
+		}
+		if n := x.blocks(); n != 0 {
+			t.Errorf("former version %t: the reasoning of another prefix is in the view", former)
+		}
+	}
 }

@@ -240,6 +240,7 @@ func (a *attempt) plan(ctx context.Context) (result pipeline.Result, change stor
 	a.w.failpoint(stepPlanned)
 
 	change = a.change(result.Plan)
+	result.Plan = change.Plan
 	a.measure(&result, change)
 	return result, change, nil
 }

@@ -1,11 +1,11 @@
--- Pairing (which tool result answers a call) follows chat.Pairer, here as it stands there, for one
--- message; for a batch see append_many.
+-- Pairing (which tool result answers a call, and which calls are one batch) follows chat.Pairer, here for one message; for a
+-- list of them see append_many.
 CREATE OR REPLACE FUNCTION @schema@.append_one(s @schema@.sessions, p @schema@.parsed_message, p_position bigint)
 RETURNS @schema@.appended LANGUAGE plpgsql AS $$
 DECLARE
     v        @schema@.appended;
     v_known  record;
-    v_paired boolean := false;
+    v_flag   int := 0;
     i        int;
 BEGIN
     IF p.id IS NOT NULL THEN
@@ -15,31 +15,33 @@ BEGIN
             v.seqs := ARRAY[v_known.seq];
             v.n := 0;
             v.conflict := CASE WHEN NOT coalesce(@schema@.same_message(v_known.body, p.body), nullif(v_known.body_digest = @schema@.body_digest(p.body), false),
-                @schema@.archived_as(s.sid, v_known.seq, p.body)) AND NOT s.erased @> v_known.seq THEN p.id END;
+                @schema@.archived_as(s.sid, v_known.seq, p.body)) AND NOT s.erased @> v_known.seq AND NOT @schema@.is_merged(s, v_known.seq, p.body) THEN p.id END;
             RETURN v;
         END IF;
     END IF;
     v := ROW(ARRAY[s.last_seq + 1], NULL, 1, s.last_seq + 1, p.tokens, CASE WHEN p.flags & 16 > 0 THEN p.tokens ELSE 0 END,
-        (p.role = 'user')::int, coalesce(p.created, now()), false, s.open_calls, s.open_answered, s.open_pending)::@schema@.appended;
+        (p.role = 'user')::int, coalesce(p.created, now()), false, s.open_calls, s.open_answered, false)::@schema@.appended;
     IF p.role = 'tool' THEN
         v.answered := true;
         i := array_position(s.open_calls, coalesce(p.tool_call_id, ''));
-        v_paired := i IS NOT NULL;
-        v.fault := NOT v_paired;
-        IF v_paired THEN
+        v.fault := i IS NULL;
+        IF i IS NOT NULL THEN
+            v_flag := 8;
             v.open_calls := s.open_calls[:i - 1] || s.open_calls[i + 1:];
         END IF;
+    ELSIF p.role = 'assistant' AND p.call_ids IS NOT NULL AND cardinality(s.open_calls) > 0 AND NOT s.open_answered AND NOT p.call_ids && s.open_calls THEN
+        v_flag := 256;
+        v.pending := true;
+        v.open_calls := s.open_calls || p.call_ids;
     ELSIF NOT p.reasoning_only OR s.open_answered THEN
-        v.pending := s.open_pending OR cardinality(s.open_calls) > 0;
+        v.fault := cardinality(s.open_calls) > 0;
         v.open_calls := CASE WHEN p.role = 'assistant' THEN p.call_ids END;
         v.answered := false;
-        v.fault := p.role = 'user' AND v.pending;
-        v.pending := v.pending AND p.role <> 'user';
     END IF;
     INSERT INTO @schema@.message_log (sid, seq, position, cumulative_tokens, token_count, calls, flags, role_code, kind, id, role,
         name, call_ids, tool_call_id, source_id, counter, created_at, body_digest, reasoning_tokens)
     VALUES (s.sid, v.last_seq, coalesce(p_position, v.last_seq), s.total_tokens + p.tokens, p.tokens,
-        coalesce(cardinality(p.call_ids), 0), p.flags + 8 * v_paired::int + @schema@.undated(p.created), @schema@.role_code(p.role), 'm',
+        coalesce(cardinality(p.call_ids), 0), p.flags + v_flag + @schema@.undated(p.created), @schema@.role_code(p.role), 'm',
         coalesce(p.id, 'm' || v.last_seq || '-' || to_hex((random() * 2147483647)::int)), p.role,
         p.name, p.call_ids, p.tool_call_id, p.source_id, p.counter, v.last_at, @schema@.body_digest(p.body),
         CASE WHEN @schema@.signed_reasoning(p.flags) THEN @schema@.reasoning_tokens(p.body, p.tokens) END);
@@ -47,81 +49,101 @@ BEGIN
     RETURN v;
 END $$;
 
--- The same in one statement for a batch: a segment starts at every message that is neither a tool
--- result nor reasoning directly behind its call, and the results in a segment answer the calls of
--- the message that started it. Without nested loops, as a generic plan expects few messages.
+-- The same for a list, in one pass and two statements. Without nested loops, as a generic plan expects few messages.
 CREATE OR REPLACE FUNCTION @schema@.append_many(s @schema@.sessions, ps @schema@.parsed_message[], p_positions bigint[])
 RETURNS @schema@.appended LANGUAGE plpgsql SET enable_nestloop = off SET work_mem = '32MB' AS $$
 DECLARE
-    v @schema@.appended;
+    v           @schema@.appended;
+    m           record;
+    v_seqs      bigint[] := '{}';
+    v_ords      int[] := '{}';        -- of what is new, and which of 8 and 256 its flags have
+    v_flags     smallint[] := '{}';
+    v_flag      smallint;
+    v_conflict  text;
+    v_fault     boolean := false;
+    v_open      text[] := s.open_calls;
+    v_answered  boolean := s.open_answered;
+    v_n         bigint := 0;
+    v_tokens    bigint := 0;
+    v_estimated bigint := 0;
+    v_turns     bigint := 0;
+    v_last_at   timestamptz;
+    i           int;
 BEGIN
-    -- What is there already, in one pass whichever index the planner takes: before the first ANALYZE it
-    -- may well take the wrong one, and a look-up for each message would then be quadratic.
-    WITH stored AS MATERIALIZED (
-        SELECT l.id, l.seq, b.body, l.body_digest FROM @schema@.message_log l LEFT JOIN @schema@.message_body b ON b.sid = l.sid AND b.seq = l.seq
-        WHERE l.sid = s.sid AND l.id = ANY(ARRAY(SELECT p.id FROM unnest(ps) p WHERE p.id IS NOT NULL))
-    ), known AS MATERIALIZED (   -- without the bodies: what is sorted is narrow
-        SELECT p.ord, p.id, p.role, CASE WHEN p.role = 'assistant' THEN p.call_ids END AS call_ids,
-            coalesce(p.tool_call_id, '') AS tool_call_id, p.tokens, p.flags, p.reasoning_only, p.created,
-            l.seq AS known_seq, l.seq IS NOT NULL AND NOT coalesce(@schema@.same_message(l.body, p.body),
+    FOR m IN
+        -- What is there already, in one pass whichever index the planner takes: before the first ANALYZE it
+        -- may well take the wrong one, and a look-up for each message would then be quadratic.
+        WITH stored AS MATERIALIZED (
+            SELECT l.id, l.seq, b.body, l.body_digest FROM @schema@.message_log l LEFT JOIN @schema@.message_body b ON b.sid = l.sid AND b.seq = l.seq
+            WHERE l.sid = s.sid AND l.id = ANY(ARRAY(SELECT p.id FROM unnest(ps) p WHERE p.id IS NOT NULL)))
+        -- Without the bodies: what is sorted is narrow.
+        SELECT p.ord::int AS ord, p.id, p.role, CASE WHEN p.role = 'assistant' THEN p.call_ids END AS call_ids,
+            coalesce(p.tool_call_id, '') AS tool_call_id, p.tokens, p.flags, p.reasoning_only, p.created, l.seq AS known_seq,
+            l.seq IS NOT NULL AND NOT coalesce(@schema@.same_message(l.body, p.body),
                 nullif(l.body_digest = @schema@.body_digest(p.body), false), @schema@.archived_as(s.sid, l.seq, p.body)) AND NOT s.erased @> l.seq AS differs,   -- which parses both
-            min(p.ord) OVER (PARTITION BY p.id, CASE WHEN p.id IS NULL THEN p.ord END) AS first_ord
-        FROM unnest(ps) p LEFT JOIN stored l ON l.id = p.id
-    ), fresh AS (
-        SELECT k.*, coalesce(lag(role = 'tool') OVER (ORDER BY ord), s.open_answered) AS behind_result
-        FROM known k WHERE known_seq IS NULL AND first_ord = ord
-    ), segmented AS (
-        SELECT f.*, s.last_seq + row_number() OVER (ORDER BY ord) AS seq, sum(tokens::bigint) OVER (ORDER BY ord) AS running,
-            count(*) FILTER (WHERE role <> 'tool' AND (NOT reasoning_only OR behind_result)) OVER (ORDER BY ord) AS seg
-        FROM fresh f
-    ), anchored AS (
-        SELECT g.*, CASE WHEN seg = 0 THEN s.open_calls ELSE first_value(call_ids) OVER (PARTITION BY seg ORDER BY ord) END AS seg_calls,
-            CASE WHEN role = 'tool' THEN row_number() OVER (PARTITION BY seg, role = 'tool', tool_call_id ORDER BY ord) END AS nth
-        FROM segmented g
-    ), staged AS MATERIALIZED (
-        SELECT a.*, coalesce(nth <= cardinality(array_positions(seg_calls, tool_call_id)), false) AS paired FROM anchored a
+            (min(p.ord) OVER (PARTITION BY p.id, CASE WHEN p.id IS NULL THEN p.ord END))::int AS first_ord
+        FROM unnest(ps) p LEFT JOIN stored l ON l.id = p.id ORDER BY p.ord
+    LOOP
+        IF m.known_seq IS NOT NULL THEN
+            v_seqs := v_seqs || m.known_seq;
+            IF m.differs AND NOT @schema@.is_merged(s, m.known_seq, ps[m.ord].body) THEN
+                v_conflict := least(v_conflict, m.id);
+            END IF;
+            CONTINUE;
+        ELSIF m.first_ord < m.ord THEN
+            v_seqs := v_seqs || v_seqs[m.first_ord];
+            IF NOT @schema@.same_message(ps[m.ord].body, ps[m.first_ord].body) THEN
+                v_conflict := least(v_conflict, m.id);
+            END IF;
+            CONTINUE;
+        END IF;
+        v_n := v_n + 1;
+        v_flag := 0;
+        IF m.role = 'tool' THEN
+            v_answered := true;
+            i := array_position(v_open, m.tool_call_id);
+            IF i IS NULL THEN
+                v_fault := true;
+            ELSE
+                v_flag := 8;
+                v_open := v_open[:i - 1] || v_open[i + 1:];
+            END IF;
+        ELSIF m.call_ids IS NOT NULL AND cardinality(v_open) > 0 AND NOT v_answered AND NOT m.call_ids && v_open THEN
+            v_flag := 256;
+            v_open := v_open || m.call_ids;
+        ELSIF NOT m.reasoning_only OR v_answered THEN
+            v_fault := v_fault OR cardinality(v_open) > 0;
+            v_open := coalesce(m.call_ids, '{}');
+            v_answered := false;
+        END IF;
+        v_seqs := v_seqs || s.last_seq + v_n;
+        v_ords := v_ords || m.ord;
+        v_flags := v_flags || v_flag;
+        v_tokens := v_tokens + m.tokens;
+        IF m.flags & 16 > 0 THEN
+            v_estimated := v_estimated + m.tokens;
+        END IF;
+        IF m.role = 'user' THEN
+            v_turns := v_turns + 1;
+        END IF;
+        v_last_at := greatest(v_last_at, coalesce(m.created, now()));
+    END LOOP;
+    WITH t AS MATERIALIZED (
+        SELECT s.last_seq + u.n AS seq, u.flag, p.*, sum(p.tokens::bigint) OVER (ORDER BY u.n) AS running
+        FROM unnest(v_ords, v_flags) WITH ORDINALITY u(ord, flag, n) JOIN unnest(ps) p ON p.ord = u.ord
     ), written AS (
         INSERT INTO @schema@.message_log (sid, seq, position, cumulative_tokens, token_count, calls, flags, role_code, kind, id, role,
             name, call_ids, tool_call_id, source_id, counter, created_at, body_digest, reasoning_tokens)
         SELECT s.sid, t.seq, coalesce(p_positions[t.ord], t.seq), s.total_tokens + t.running, t.tokens,
-            coalesce(cardinality(ps[t.ord].call_ids), 0), t.flags + 8 * t.paired::int + @schema@.undated(t.created), @schema@.role_code(t.role),
+            coalesce(cardinality(t.call_ids), 0), t.flags + t.flag + @schema@.undated(t.created), @schema@.role_code(t.role),
             'm', coalesce(t.id, 'm' || t.seq || '-' || to_hex((random() * 2147483647)::int)), t.role,
-            ps[t.ord].name, ps[t.ord].call_ids, ps[t.ord].tool_call_id, ps[t.ord].source_id, ps[t.ord].counter,
-            coalesce(t.created, now()), @schema@.body_digest(ps[t.ord].body),
-            CASE WHEN @schema@.signed_reasoning(t.flags) THEN @schema@.reasoning_tokens(ps[t.ord].body, t.tokens) END
-        FROM staged t ORDER BY t.seq
-    ), worded AS (
-        INSERT INTO @schema@.message_body SELECT s.sid, t.seq, ps[t.ord].body FROM staged t ORDER BY t.seq
-    ), segments AS (
-        SELECT seg, max(seg_calls) AS calls, bool_or(role = 'user') AS user_turn, bool_or(role = 'tool') AS answered,
-            coalesce(cardinality(max(seg_calls)), 0) - count(*) FILTER (WHERE paired) AS open
-        FROM staged GROUP BY seg
-        UNION ALL   -- what was open before the batch, when the batch starts a segment of its own
-        SELECT 0, s.open_calls, false, false, cardinality(s.open_calls)
-        WHERE (SELECT min(seg) FROM staged) > 0
-    ), last_user AS (SELECT coalesce(max(seg), -1) AS seg FROM segments WHERE user_turn
-    ), last_seg AS (SELECT * FROM segments ORDER BY seg DESC LIMIT 1)
-    SELECT
-        (SELECT array_agg(coalesce(k.known_seq, t.seq) ORDER BY k.ord)
-         FROM known k LEFT JOIN staged t ON t.ord = k.first_ord) AS seqs,
-        (SELECT min(k.id) FROM known k WHERE k.differs
-            OR k.known_seq IS NULL AND k.first_ord < k.ord AND NOT @schema@.same_message(ps[k.ord].body, ps[k.first_ord].body)) AS conflict,
-        count(*) AS n, max(t.seq) AS last_seq, coalesce(sum(t.tokens), 0) AS tokens,
-        coalesce(sum(t.tokens) FILTER (WHERE t.flags & 16 > 0), 0) AS estimated,
-        count(*) FILTER (WHERE t.role = 'user') AS turns, max(coalesce(t.created, now())) AS last_at,
-        coalesce(bool_or(t.role = 'tool' AND NOT t.paired), false)
-            OR (s.open_pending AND (SELECT seg FROM last_user) >= 0)
-            OR EXISTS (SELECT FROM segments o WHERE o.open > 0 AND o.seg < (SELECT seg FROM last_user)) AS fault,
-        -- what is left of the last segment's calls: each result takes one of its id away
-        (SELECT ARRAY(SELECT c FROM (SELECT c, row_number() OVER (PARTITION BY c) AS nth FROM unnest(calls) c) x
-                LEFT JOIN (SELECT y.tool_call_id, count(*) AS taken FROM staged y WHERE y.seg = (SELECT seg FROM last_seg) AND y.paired
-                    GROUP BY 1) r ON r.tool_call_id = x.c
-                WHERE nth > coalesce(taken, 0))
-         FROM last_seg) AS open_calls,
-        (SELECT CASE WHEN seg = 0 THEN s.open_answered OR answered ELSE answered END FROM last_seg) AS answered,
-        EXISTS (SELECT FROM segments o WHERE o.open > 0 AND o.seg < (SELECT seg FROM last_seg) AND o.seg >= (SELECT seg FROM last_user))
-            OR (s.open_pending AND (SELECT seg FROM last_user) < 0) AS pending
-    INTO v FROM staged t;
+            t.name, t.call_ids, t.tool_call_id, t.source_id, t.counter,
+            coalesce(t.created, now()), @schema@.body_digest(t.body),
+            CASE WHEN @schema@.signed_reasoning(t.flags) THEN @schema@.reasoning_tokens(t.body, t.tokens) END
+        FROM t ORDER BY t.seq
+    )
+    INSERT INTO @schema@.message_body SELECT s.sid, t.seq, t.body FROM t ORDER BY t.seq;
+    v := ROW(v_seqs, v_conflict, v_n, s.last_seq + v_n, v_tokens, v_estimated, v_turns, v_last_at, v_fault, v_open, v_answered, 256 = ANY(v_flags))::@schema@.appended;
     RETURN v;
 END $$;
 
@@ -195,6 +217,8 @@ BEGIN
         RETURN coalesce(v.seqs, '{}');
     END IF;
 
+    -- Sessions of former versions may have a call without its result, which only a user message was to follow.
+    v.fault := v.fault OR s.open_pending;
     -- A call that still waits may have left the view, or its place, by a replacement: then its result has
     -- nothing to follow there.
     IF cardinality(s.open_calls) > 0 AND NOT v.fault THEN
@@ -211,15 +235,17 @@ BEGIN
         live_estimated_tokens = t.live_estimated_tokens + v.estimated, messages_since_run = t.messages_since_run + v.n,
         tokens_since_run = t.tokens_since_run + v.tokens, turns_since_run = t.turns_since_run + v.turns,
         tokens_since_report = t.tokens_since_report + CASE WHEN t.reported_prompt_tokens IS NULL THEN 0 ELSE v.tokens END,
-        suspect_seq = CASE WHEN v.fault THEN v.last_seq ELSE t.suspect_seq END,
         repeated_ids = t.repeated_ids OR EXISTS (SELECT FROM unnest(ps) q WHERE cardinality(q.call_ids) > 1 AND @schema@.repeats(q.call_ids)),
-        last_message_at = v.last_at, open_calls = coalesce(v.open_calls, '{}'), open_answered = v.answered, open_pending = v.pending,
+        last_message_at = v.last_at, open_calls = coalesce(v.open_calls, '{}'), open_answered = v.answered, open_pending = false, parallel = t.parallel OR v.pending,
         state = CASE t.state WHEN 'quarantined' THEN 'active' ELSE t.state END,
         quarantine_reason = CASE WHEN t.state <> 'quarantined' THEN t.quarantine_reason END, timed = false,
         created_at = CASE t.messages WHEN 0 THEN least(t.created_at, ps[1].created) ELSE t.created_at END,
         next_check_at = least(t.next_check_at, v.last_at + make_interval(secs => t.due_idle),
             CASE t.messages WHEN 0 THEN least(t.created_at, ps[1].created) + make_interval(secs => least(t.due_age, t.due_since_run)) END)
     WHERE t.sid = s.sid RETURNING * INTO s;
+    IF v.fault AND p_positions IS NULL THEN   -- replace_view has a view of its own to repair
+        s := @schema@.repair_view(s);
+    END IF;
     IF @schema@.is_due(s) <> s.due THEN
         s.due := NOT s.due;
         UPDATE @schema@.sessions SET due = s.due WHERE sid = s.sid;

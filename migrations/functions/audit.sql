@@ -96,13 +96,13 @@ CREATE OR REPLACE FUNCTION @schema@.audit_derived(s @schema@.sessions) RETURNS S
             coalesce(sum(m.token_count) FILTER (WHERE m.kind = 'm') OVER (ORDER BY m.seq), 0) AS sum_tokens,
             @schema@.reasoning_only(@schema@.role_code(m.role), m.calls, m.flags) AS reasoning_only
         FROM @schema@.message_log m WHERE m.sid = s.sid
-    ), segmented AS (
-        SELECT f.*, count(*) FILTER (WHERE role <> 'tool' AND (NOT reasoning_only OR behind_result)) OVER (ORDER BY seq) AS seg
+    ), segmented AS (   -- 256 is part of what is stored, see chat.Parallel
+        SELECT f.*, count(*) FILTER (WHERE role <> 'tool' AND flags & 256 = 0 AND (NOT reasoning_only OR behind_result)) OVER (ORDER BY seq) AS seg
         FROM (SELECT l.*, coalesce(lag(role = 'tool') OVER (ORDER BY seq), false) AS behind_result FROM l WHERE kind = 'm') f
     ), anchored AS (
-        SELECT g.*, first_value(CASE WHEN role = 'assistant' THEN call_ids END) OVER (PARTITION BY seg ORDER BY seq) AS seg_calls,
-            CASE WHEN role = 'tool' THEN row_number() OVER (PARTITION BY seg, role = 'tool', tool_call_id ORDER BY seq) END AS nth
-        FROM segmented g
+        SELECT g.*, c.calls AS seg_calls,
+            CASE WHEN role = 'tool' THEN row_number() OVER (PARTITION BY g.seg, role = 'tool', tool_call_id ORDER BY seq) END AS nth
+        FROM segmented g LEFT JOIN (SELECT a.seg, array_agg(c) AS calls FROM segmented a CROSS JOIN LATERAL unnest(a.call_ids) c WHERE a.role = 'assistant' GROUP BY 1) c ON c.seg = g.seg
     ), staged AS (
         SELECT seq, seg, seg_calls, role, tool_call_id, flags, coalesce(nth <= cardinality(array_positions(seg_calls, tool_call_id)), false) AS paired
         FROM anchored

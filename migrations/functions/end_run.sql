@@ -31,6 +31,7 @@ DECLARE
     v_pins    int8multirange := coalesce((p->>'pinned')::int8multirange, '{}');
     v_taken   int8multirange := '{}';
     v_new     @schema@.sessions;
+    v_results boolean := false;
 BEGIN
     -- The session first: an ending that has the lock of the run's row alone would keep another one from it.
     IF p_wait THEN
@@ -154,9 +155,7 @@ BEGIN
             INTO s.messages_since_run, s.tokens_since_run, s.turns_since_run
             FROM @schema@.message_log m WHERE m.sid = s.sid AND m.seq > p_snapshot_seq AND m.kind = 'm';
             -- The plan knew nothing of a result that came meanwhile, and may have taken its call.
-            IF EXISTS (SELECT FROM @schema@.message_log m WHERE m.sid = s.sid AND m.seq > p_snapshot_seq AND m.role_code = 't') THEN
-                s.suspect_seq := s.last_source_seq;
-            END IF;
+            v_results := EXISTS (SELECT FROM @schema@.message_log m WHERE m.sid = s.sid AND m.seq > p_snapshot_seq AND m.role_code = 't');
         END IF;
     END IF;
     code := 'ended';
@@ -217,7 +216,10 @@ BEGIN
         awaits_answer = s.awaits_answer, state = s.state, quarantine_reason = s.quarantine_reason,
         hold_code = CASE WHEN v.cooldown_seconds > 0 THEN v.hold_code END,
         cooldown_until = CASE WHEN v.cooldown_seconds > 0 THEN now() + make_interval(secs => v.cooldown_seconds) END
-    WHERE sid = s.sid;
+    WHERE sid = s.sid RETURNING * INTO s;
+    IF v_results THEN
+        s := @schema@.repair_view(s);
+    END IF;
     -- A wake-up where messages came meanwhile and a trigger holds again.
     IF s.due AND s.last_source_seq > p_snapshot_seq THEN
         INSERT INTO @schema@.outbox AS o (sid, tenant) VALUES (s.sid, s.tenant) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();

@@ -73,7 +73,7 @@ BEGIN
     DELETE FROM @schema@.archive_segments WHERE sid = s.sid AND seqs <@ s.erased;
     UPDATE @schema@.archive_segments SET seqs = seqs - s.erased WHERE sid = s.sid AND data IS NULL AND seqs && s.erased;
     UPDATE @schema@.message_log m SET name = CASE m.role_code WHEN 't' THEN m.name END, source_id = NULL, reasoning_tokens = NULL, token_count = p.tokens,
-        counter = p.counter, flags = p.flags | m.flags & 136::smallint, body_digest = @schema@.body_digest(b.body)
+        counter = p.counter, flags = p.flags | m.flags & 392::smallint, body_digest = @schema@.body_digest(b.body)
     FROM @schema@.message_body b CROSS JOIN LATERAL @schema@.parse_messages(json_build_array(b.body::json), NULL) p
     WHERE m.sid = s.sid AND v_all @> m.seq AND b.sid = m.sid AND b.seq = m.seq;
     UPDATE @schema@.message_log m SET cumulative_tokens = x.tokens

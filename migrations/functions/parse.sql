@@ -112,6 +112,26 @@ CREATE OR REPLACE FUNCTION @schema@.role_code(role text) RETURNS "char" LANGUAGE
         WHEN 'developer' THEN 'd' ELSE 'o' END)::"char"
 $$;
 
+-- Why a message that can be read is refused, or null, as chat.Message.Validate has it: no provider takes it.
+CREATE OR REPLACE FUNCTION @schema@.unusable(p_role json, p_tool_call_id json, p_calls json) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE
+        WHEN r.role NOT IN ('system', 'developer', 'user', 'assistant', 'tool', 'function') THEN
+            format('role %s: want system, developer, user, assistant, tool or function', to_json(left(r.role, 40)))
+                || coalesce('; this one is ' || CASE
+                    WHEN lower(r.role) IN ('system', 'developer', 'user', 'assistant', 'tool', 'function') THEN lower(r.role)
+                    WHEN lower(r.role) IN ('ai', 'bot', 'model', 'agent') THEN 'assistant'
+                    WHEN lower(r.role) = 'human' THEN 'user' END, '')
+        WHEN r.role = 'tool' AND coalesce(p_tool_call_id #>> '{}', '') = '' THEN 'tool_call_id: missing; a tool message names the call that it answers'
+        ELSE (SELECT min(CASE WHEN coalesce(c->>'id', '') = '' THEN 'tool_calls: a call has no id; its result could not name it'
+                WHEN coalesce(CASE WHEN json_typeof(k.body->'name') = 'string' THEN k.body->>'name' END, '') = ''
+                    THEN 'tool_calls: a call has no function with a name' END)
+            FROM json_array_elements(CASE json_typeof(p_calls) WHEN 'array' THEN p_calls END) c
+            CROSS JOIN LATERAL (SELECT CASE WHEN json_typeof(b) = 'object' THEN b END AS body
+                FROM (SELECT CASE WHEN coalesce(json_typeof(c->'function'), 'null') <> 'null' THEN c->'function' ELSE c->'custom' END AS b) x) k
+            WHERE json_typeof(c) = 'object') END
+    FROM (SELECT p_role #>> '{}' AS role) r
+$$;
+
 -- Takes an array of messages apart. Facts are those that chat.Message has; what chat.Message would
 -- not read is a fault, and so is what it would read as less than it is: calls, results and contents
 -- where another format has them. Messages without an id get one from the idempotency key, if any.
@@ -145,7 +165,8 @@ LANGUAGE sql STABLE AS $$
                  CASE WHEN f.role #>> '{}' IN ('user', 'assistant') AND f.call_ids IS NULL
                          AND (f.content IS NULL OR json_typeof(f.content) = 'array' AND json_array_length(f.content) = 0)
                          AND NOT @schema@.says_otherwise(f.m)
-                     THEN 'content: missing; want a text, parts or tool_calls' END) END
+                     THEN 'content: missing; want a text, parts or tool_calls' END,
+                 @schema@.unusable(f.role, f.tool_call_id, f.tool_calls)) END
     FROM (
         SELECT e.*, c.created,
             coalesce(parts.media, 0) AS media, coalesce(parts.media_octets, 0) AS media_octets, parts.bad AS bad_part,

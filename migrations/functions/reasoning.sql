@@ -106,16 +106,20 @@ CREATE OR REPLACE FUNCTION @schema@.append_on(p_tenant text, p_session text, p_r
 RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
     s      @schema@.sessions;
+    v_then bigint;
     v_seqs bigint[];
     v_gone int8multirange;
     v      record;
 BEGIN
     s := @schema@.lock_session(p_tenant, p_session, p_model, true);
+    v_then := s.revision;
     v_seqs := @schema@.append(p_tenant, p_session, p_messages, p_model, p_key);
-    IF p_revision >= s.revision OR s.reasoning_since IS NULL THEN
+    IF p_revision >= v_then OR s.reasoning_since IS NULL THEN
         RETURN v_seqs;
     END IF;
     v_gone := @schema@.stale_reasoning(s.sid, s.live, s.last_seq + 1);
+    SELECT * INTO s FROM @schema@.sessions WHERE sid = s.sid;   -- append may have repaired the view
+    v_gone := v_gone - s.reasoning_out;
     SELECT * INTO v FROM @schema@.reasoning_in(s.sid, s.live * v_gone);
     UPDATE @schema@.sessions SET reasoning_out = reasoning_out + v_gone, live_messages = live_messages - v.messages,
         live_tokens = live_tokens - v.tokens, live_estimated_tokens = live_estimated_tokens - v.estimated WHERE sid = s.sid;

@@ -5,7 +5,7 @@ DECLARE
     v record;
 BEGIN
     LOOP
-        SELECT b.seq, n.role_code = 't' OR @schema@.reasoning_only(b.role_code, b.calls, b.flags)
+        SELECT b.seq, n.role_code = 't' OR n.flags & 256 > 0 OR @schema@.reasoning_only(b.role_code, b.calls, b.flags)
             OR b.calls > 0 AND @schema@.reasoning_only(n.role_code, n.calls, n.flags) AS inside INTO v
         FROM (SELECT * FROM @schema@.message_log m WHERE m.sid = p_sid AND m.seq <= p_behind AND m.kind = 'm' AND m.position = m.seq
               ORDER BY m.seq DESC LIMIT 1) b
@@ -82,12 +82,10 @@ BEGIN
         tail_start_seq = (SELECT lower(x) FROM unnest(s2.live) x WHERE upper_inf(x)),
         live_messages = s2.live_messages, live_tokens = s2.live_tokens, live_estimated_tokens = s2.live_estimated_tokens,
         reported_prompt_tokens = NULL, suspect_seq = s2.suspect_seq, loop_seq = NULL, due = s2.due, decision_fingerprint = NULL,
-        awaits_answer = false, low_gain_runs = 0, checked_seq = NULL, state = s2.state, quarantine_reason = NULL,
-        -- A call may have lost its result, or the user message that passed it by: append, which knows
-        -- the log alone, has to have the view looked at when the next user message comes.
-        open_pending = true
-    WHERE sid = s.sid;
+        awaits_answer = false, low_gain_runs = 0, checked_seq = NULL, state = s2.state, quarantine_reason = NULL
+    WHERE sid = s.sid RETURNING * INTO s2;
     UPDATE @schema@.runs SET messages_after = v_count.messages, tokens_after = v_count.tokens WHERE id = v_run;
+    s2 := @schema@.repair_view(s2);
     IF s2.due THEN
         INSERT INTO @schema@.outbox AS o (sid, tenant) VALUES (s.sid, s.tenant) ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
     END IF;
@@ -104,7 +102,7 @@ DECLARE
     v_found  int8multirange := '{}';
     v_joins  boolean;
 BEGIN
-    FOR r IN SELECT v.seq, v.role_code, v.calls, v.flags & 128 > 0 AS parallel, @schema@.reasoning_only(v.role_code, v.calls, v.flags) AS thought FROM @schema@.view_rows(p_sid, p_view, '{}') v
+    FOR r IN SELECT v.seq, v.role_code, v.calls, v.flags & 256 > 0 AS parallel, @schema@.reasoning_only(v.role_code, v.calls, v.flags) AS thought FROM @schema@.view_rows(p_sid, p_view, '{}') v
         ORDER BY v.position, (v.kind <> 's'), (v.kind = 'm' AND v.position <> v.seq), v.seq
     LOOP
         v_joins := CASE WHEN r.role_code = 't' THEN v_tail IN ('c', 't') WHEN r.thought THEN v_tail IN ('c', 'r') ELSE (v_tail = 'r' OR v_tail = 'c' AND r.parallel) AND r.role_code = 'a' AND r.calls > 0 END;
@@ -223,6 +221,12 @@ BEGIN
         v_seqs := @schema@.append_at(p_tenant, p_session, p_messages, NULL, NULL, v_pos);
     END IF;
     v_keep := coalesce((SELECT range_agg(int8range(q, q + 1)) FROM unnest(v_seqs) q WHERE q <= s.last_seq), '{}');
+    IF s.parallel THEN   -- what view gave out as one message stays whole
+        v_keep := v_keep + coalesce((SELECT range_agg(int8range(q, q + 1)) FROM @schema@.merged_view(p_tenant, p_session) v
+            JOIN json_array_elements(p_messages) m ON m->>'id' = v.id AND cardinality(v.seqs) > 1
+                AND @schema@.same_message(v.message::text, (m::jsonb - '{id,created_at,token_count,token_counter,source_id}'::text[])::text)
+            CROSS JOIN LATERAL unnest(v.seqs) q), '{}');
+    END IF;
     v_gone := (s.live * int8multirange(int8range(1, least(s.last_seq, coalesce(p_seen, s.last_seq)) + 1))) - v_keep;
     RETURN @schema@.change_view(s, v_gone, v_keep - s.live, CASE WHEN v_pos IS NULL THEN 'deleted_by_application' ELSE 'replaced' END, p_requested_by);
 END $$;

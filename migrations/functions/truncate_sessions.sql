@@ -59,7 +59,7 @@ BEGIN
                 sum(m.token_count + CASE WHEN m.flags & 16 > 0 THEN ceil(m.token_count * p.added - 1e-9)::int ELSE 0 END) AS tokens,
                 min(m.seq) FILTER (WHERE m.role_code <> 's') AS first, min(m.cumulative_tokens - m.token_count) FILTER (WHERE m.role_code <> 's') AS before,
                 max(m.seq) FILTER (WHERE m.role_code = 's') AS systems, max(m.seq) FILTER (WHERE m.role_code = 'u') AS asked,
-                sum(m.calls) = count(*) FILTER (WHERE m.role_code = 't') AND bool_and(m.kind = 'm' AND m.position = m.seq AND (m.role_code <> 't' OR m.flags & 8 > 0)
+                sum(m.calls) = count(*) FILTER (WHERE m.role_code = 't') AND bool_and(m.kind = 'm' AND m.position = m.seq AND m.flags & 256 = 0 AND m.role_code <> 'o' AND (m.role_code <> 't' OR m.flags & 8 > 0)
                     AND NOT @schema@.reasoning_only(m.role_code, m.calls, m.flags) AND (p.free_reasoning OR NOT @schema@.signed_reasoning(m.flags))) AS plain
             FROM unnest(p.live) r CROSS JOIN LATERAL (SELECT l.seq, l.position, l.cumulative_tokens, l.token_count, l.calls, l.flags, l.role_code, l.kind FROM @schema@.message_log l
                 WHERE l.sid = p.sid AND l.seq >= lower(r) AND l.seq < coalesce(upper(r), 9223372036854775807) OFFSET 0) m) v

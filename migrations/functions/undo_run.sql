@@ -76,10 +76,11 @@ BEGIN
         -- Automatic runs wait for a new message. No run has checked this view: the log has grown, pins were set.
         hold_seq = last_source_seq, due = false, suspect_seq = last_seq, unholdable = '{}', decision_fingerprint = NULL, cooldown_until = NULL, hold_code = NULL,
         awaits_answer = false, low_gain_runs = 0, state = CASE state WHEN 'quarantined' THEN 'active' ELSE state END, quarantine_reason = NULL
-    WHERE sid = s.sid;
+    WHERE sid = s.sid RETURNING * INTO s;
     DELETE FROM @schema@.outbox WHERE sid = s.sid;
     UPDATE @schema@.runs SET messages_after = v_new.messages, tokens_after = v_new.tokens WHERE id = v_undo;
     PERFORM @schema@.mark_in_force(s.sid, v_undo);
+    PERFORM @schema@.repair_view(s);
     PERFORM pg_notify('@schema@', v_undo::text);   -- see wait_run
     RETURN v_undo;
 END $$;

@@ -8,9 +8,31 @@ BEGIN
     RETURN (SELECT range_agg(int8range(lower(x), upper(x) + 16)) FROM unnest(p_live) x);
 END $$;
 
--- The history a model is given: the included messages with summaries and replacements in place.
+-- The assistant messages of one batch of calls as one message, as chat.Merge has it.
+CREATE OR REPLACE FUNCTION @schema@.merged_message(p_bodies text[]) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    WITH v AS (
+        SELECT k.key, k.value, m.n, k.i FROM unnest(p_bodies) WITH ORDINALITY m(body, n)
+        CROSS JOIN LATERAL json_each(m.body::json) WITH ORDINALITY k(key, value, i)
+        WHERE json_typeof(k.value) <> 'null' AND k.value::text <> '""'
+    ), k AS (
+        SELECT key, min(n * 100000 + i) AS place, CASE
+            WHEN bool_and(json_typeof(value) = 'string') AND (key = 'content' OR key LIKE '%reasoning%')
+                THEN to_json(string_agg(value #>> '{}', E'\n\n' ORDER BY n))::text
+            WHEN key = 'content' OR bool_and(json_typeof(value) = 'array') THEN '[' || (SELECT coalesce(string_agg(e, ','), '') FROM (
+                SELECT CASE WHEN json_typeof(w.value) = 'array' THEN x.e::text ELSE '{"type":"text","text":' || w.value::text || '}' END AS e
+                FROM v w LEFT JOIN LATERAL json_array_elements(CASE WHEN json_typeof(w.value) = 'array' THEN w.value END) WITH ORDINALITY x(e, j) ON true
+                WHERE w.key = v.key AND (x.e IS NOT NULL OR json_typeof(w.value) <> 'array') ORDER BY w.n, x.j) y) || ']'
+            ELSE (array_agg(value::text ORDER BY n))[1] END AS value
+        FROM v GROUP BY key)
+    SELECT '{"role":"assistant","content":' || coalesce((SELECT value FROM k WHERE key = 'content'), 'null')
+        || coalesce((SELECT string_agg(',' || to_json(key)::text || ':' || value, '' ORDER BY place) FROM k WHERE key NOT IN ('role', 'content')), '') || '}'
+$$;
+
+-- The history a model is given: the included messages with summaries and replacements in place. Parallel calls that were
+-- said in several messages are one, with the first one's seq and id, unless p_merge is false.
 -- Costs what the view holds, not what the log holds: OFFSET 0 keeps the planner on the ranges.
-CREATE OR REPLACE FUNCTION @schema@.view(p_tenant text, p_session text)
+DROP FUNCTION IF EXISTS @schema@.view(text, text);   -- here, so that no caller finds none: functions are installed in one transaction
+CREATE OR REPLACE FUNCTION @schema@.view(p_tenant text, p_session text, p_merge boolean DEFAULT true)
 RETURNS TABLE (seq bigint, id text, kind text, role text, message json, token_count int, created_at timestamptz, source_id text)
 LANGUAGE plpgsql STABLE ROWS 200 SET jit = off SET enable_nestloop = off SET enable_hashjoin = off
     SET work_mem = '32MB' SET plan_cache_mode = 'force_generic_plan' AS $$
@@ -23,8 +45,13 @@ DECLARE   -- not LANGUAGE sql, which would plan this again in each call
     v_spans  int8multirange;
     v_whole  boolean;
     v_twice  boolean;
+    v_parallel boolean;
 BEGIN
-    SELECT s.sid, s.live + '{}', s.reasoning_out + '{}', s.repeated_ids INTO v_sid, v_live, v_out, v_twice FROM @schema@.sessions s WHERE s.tenant = v_tenant AND s.id = p_session;
+    SELECT s.sid, s.live + '{}', s.reasoning_out + '{}', s.repeated_ids, s.parallel INTO v_sid, v_live, v_out, v_twice, v_parallel FROM @schema@.sessions s WHERE s.tenant = v_tenant AND s.id = p_session;
+    IF v_parallel AND p_merge THEN
+        RETURN QUERY SELECT v.seq, v.id, v.kind, v.role, v.message, v.token_count, v.created_at, v.source_id FROM @schema@.merged_view(p_tenant, p_session) v;
+        RETURN;
+    END IF;
     IF v_twice THEN
         RETURN QUERY SELECT * FROM @schema@.view_distinct(v_sid, v_live, v_out);
         RETURN;
@@ -44,6 +71,32 @@ BEGIN
     WHERE NOT (m.bare AND @schema@.reasoning_only(m.role_code, m.calls, m.flags))
     ORDER BY m.position, (m.kind <> 's'), (m.kind = 'm' AND m.position <> m.seq), m.seq;
 END $$;
+
+-- The view with parallel calls as one message, and the seqs of what each message is made of.
+CREATE OR REPLACE FUNCTION @schema@.merged_view(p_tenant text, p_session text)
+RETURNS TABLE (seq bigint, id text, kind text, role text, message json, token_count int, created_at timestamptz, source_id text, seqs bigint[])
+LANGUAGE plpgsql STABLE ROWS 200 SET jit = off AS $$
+BEGIN
+    -- A batch are calls behind one another, and what reasoning stands between them.
+    RETURN QUERY SELECT (array_agg(g.seq ORDER BY g.n))[1], (array_agg(g.id ORDER BY g.n))[1], (array_agg(g.kind ORDER BY g.n))[1], min(g.role),
+            CASE WHEN count(*) = 1 THEN min(g.message::text) ELSE @schema@.merged_message(array_agg(g.message::text ORDER BY g.n)) END::json,
+            sum(g.token_count)::int, (array_agg(g.created_at ORDER BY g.n))[1], (array_agg(g.source_id ORDER BY g.n))[1],
+            array_agg(g.seq ORDER BY g.n)
+        FROM (SELECT b.*, CASE WHEN b.n BETWEEN b.first AND max(b.n) FILTER (WHERE b.calls) OVER (PARTITION BY b.run, b.batch) THEN b.first ELSE b.n END AS at
+            FROM (SELECT c.*, min(c.n) FILTER (WHERE c.calls) OVER (PARTITION BY c.run, c.batch) AS first
+                FROM (SELECT r.*, count(*) FILTER (WHERE r.calls AND NOT r.parallel) OVER (PARTITION BY r.run ORDER BY r.n) AS batch
+                    FROM (SELECT v.*, l.calls > 0 AND l.role_code = 'a' AS calls, l.flags & 256 > 0 AS parallel,
+                            count(*) FILTER (WHERE l.role_code <> 'a' OR l.calls = 0 AND NOT @schema@.reasoning_only(l.role_code, l.calls, l.flags)) OVER (ORDER BY v.n) AS run
+                        FROM @schema@.view(p_tenant, p_session, false) WITH ORDINALITY v(seq, id, kind, role, message, token_count, created_at, source_id, n)
+                        JOIN @schema@.message_log l ON l.sid = (SELECT s.sid FROM @schema@.sessions s WHERE s.tenant = @schema@.tenant_of(p_tenant) AND s.id = p_session) AND l.seq = v.seq) r) c) b) g
+        GROUP BY g.at ORDER BY g.at;
+END $$;
+
+-- Whether a body is that of the message as which the view gives out the batch of calls that begins with a message.
+CREATE OR REPLACE FUNCTION @schema@.is_merged(s @schema@.sessions, p_seq bigint, p_body text) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT s.parallel AND EXISTS (SELECT FROM @schema@.merged_view(s.tenant, s.id) v
+        WHERE v.seq = p_seq AND cardinality(v.seqs) > 1 AND @schema@.same_message(v.message::text, p_body))
+$$;
 
 -- The revision of that view, null for a session that does not exist. Within one statement both are of one moment.
 CREATE OR REPLACE FUNCTION @schema@.view_revision(p_tenant text, p_session text) RETURNS bigint LANGUAGE plpgsql STABLE AS $$

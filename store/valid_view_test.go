@@ -1,0 +1,233 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// The view is valid right after the append that breaks a rule, without a worker. A line is what
+// one append appends: a user, A assistant, cX a call, cXY two calls, rX a result, k thinks.
+func TestTheViewIsValidAfterEveryAppend(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	tests := map[string]struct {
+		appends string
+		view    string // what the view says, by the ids of the messages
+		out     string // reasons and ids of what is not in it
+		due     bool
+	}{
+		"a call that the user passes by":               {"u cA|u", "0 2", "unanswered_call 1", false},
+		"a call that the agent passes by":              {"u cA|a", "0 2", "unanswered_call 1", false},
+		"a call and its reasoning":                     {"u|k|cA|k|u", "0 4", "unanswered_call 1 2 3", false},
+		"a call that waits":                            {"u cAB|rA", "0 1 2", "", false},
+		"a result that was lost":                       {"u cAB rA|a", "0 3", "awaiting_repair 1 2", true},
+		"a result without a call":                      {"u rX|a", "0 2", "awaiting_repair 1", true},
+		"a result that comes late":                     {"u cA|u|rA", "0 2", "unanswered_call 1 awaiting_repair 3", true},
+		"parallel calls, one by one":                   {"u|cA|cB|rA|rB|a", "0 1+2 3 4 5", "", false},
+		"parallel calls with reasoning":                {"u|k|cA|k|cB|k|rB|rA|a", "0 1 2+3+4 5 6 7 8", "", false},
+		"parallel calls, one without a result":         {"u|cA|cB|rB|a", "0 2 3 4", "unanswered_call 1", false},
+		"a call that follows a result is another's":    {"u|cAB|rA|cC|rC|a", "0 3 4 5", "awaiting_repair 1 2", true},
+		"a call made again":                            {"u|cA|cA|rA|a", "0 2 3 4", "unanswered_call 1", false},
+		"everything in one append":                     {"u cA cB rA rB cC u rX a", "0 1+2 3 4 6 8", "unanswered_call 5 awaiting_repair 7", true},
+		"an orphan among the results that are to come": {"u cAB rX|rA|rB", "0 1 3 4", "awaiting_repair 2", true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := Key{Session: name}
+			n := 0
+			for line := range strings.SplitSeq(tt.appends, "|") {
+				var msgs []NewMessage
+				for w := range strings.FieldsSeq(line) {
+					id := fmt.Sprint(n)
+					n++
+					switch w[0] {
+					case 'u':
+						msgs = append(msgs, user(id, "said"))
+					case 'a':
+						msgs = append(msgs, assistant(id, "said"))
+					case 'k':
+						m := text(id, chat.RoleAssistant, "")
+						m.Content, m.Reasoning = chat.Content{Null: true}, "hm"
+						msgs = append(msgs, m)
+					case 'c':
+						msgs = append(msgs, call(id, strings.Split(w[1:], "")...))
+					case 'r':
+						msgs = append(msgs, result(id, w[1:], "found"))
+					}
+				}
+				add(t, s, k, msgs...)
+				if left := must(s.Violations(t.Context(), session(t, s, k).SID))(t); len(left) > 0 {
+					t.Errorf("after %s the view has %v", line, left)
+				}
+			}
+			var view []string
+			for _, seqs := range list[[]int64](t, s, `SELECT seqs FROM compactor.merged_view('default', $1)`, k.Session) {
+				var of []string
+				for _, q := range seqs {
+					of = append(of, fmt.Sprint(q-1))
+				}
+				view = append(view, strings.Join(of, "+"))
+			}
+			if diff := cmp.Diff(tt.view, strings.Join(view, " ")); diff != "" {
+				t.Errorf("view (-want +got):\n%s", diff)
+			}
+			out := one[string](t, s, `SELECT coalesce(string_agg(r || ids, ' ' ORDER BY first), '') FROM (
+				SELECT exclude_reason AS r, ' ' || string_agg(id, ' ' ORDER BY seq) AS ids, min(seq) AS first FROM compactor.messages
+				WHERE session = $1 AND excluded AND excluded_by IS NOT NULL GROUP BY 1) x`, k.Session)
+			if diff := cmp.Diff(tt.out, out); diff != "" {
+				t.Errorf("out of the view (-want +got):\n%s", diff)
+			}
+			if row := session(t, s, k); row.Due != tt.due || row.Suspect != tt.due {
+				t.Errorf("due %t, suspect %t, want %t", row.Due, row.Suspect, tt.due)
+			}
+			// Who reads the view may give it back, and read it from a fork, and after an undo.
+			messages, revision := must2(s.View(t.Context(), k))(t)
+			again := make([]NewMessage, len(messages))
+			for i, m := range messages {
+				again[i].Message = m.Message
+			}
+			add(t, s, k, again...)
+			must(s.Replace(t.Context(), k, revision, again, "test"))(t)
+			if after, _ := must2(s.View(t.Context(), k))(t); !cmp.Equal(messages, after) {
+				t.Errorf("the view that was given back became %s", cmp.Diff(messages, after))
+			}
+			must(s.Fork(t.Context(), k, k.Session+" fork", ""))(t)
+			head := one[RunID](t, s, `SELECT head_run FROM compactor.sessions WHERE id = $1`, k.Session)
+			must(s.Undo(t.Context(), k, head, true, "test"))(t)
+			for _, k := range []Key{k, {Session: k.Session + " fork"}} {
+				if left := must(s.Violations(t.Context(), session(t, s, k).SID))(t); len(left) > 0 {
+					t.Errorf("the view of %s has %v", k, left)
+				}
+			}
+		})
+	}
+	t.Cleanup(func() { wantConsistent(t, s) })
+}
+
+// A plan may take a call out of the view while its result is appended.
+func TestAResultThatComesDuringARunThatTakesItsCall(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	add(t, s, k, user("u", "go"), call("c", "a"))
+	c := start(t, s, k)
+	ch := must(c.change(s, exclude(span(2, 2))))(t)
+	add(t, s, k, result("r", "a", "late words"))
+	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
+	if diff := cmp.Diff([]chat.Seq{1}, liveSeqs(t, s, k)); diff != "" {
+		t.Errorf("view (-want +got):\n%s", diff)
+	}
+	if row := session(t, s, k); !row.Suspect || !row.Due {
+		t.Errorf("suspect %t, due %t: no run will bring the words of the result back", row.Suspect, row.Due)
+	}
+	if c := start(t, s, k); len(c.Awaiting) != 1 || c.Awaiting[0].Seq != 3 {
+		t.Errorf("the next run gets %v, want the result", c.Awaiting)
+	}
+	wantConsistent(t, s)
+}
+
+// Messages of former versions with a role that no provider takes.
+func TestForeignRolesThatAreStoredLeaveTheView(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	if _, err := s.pool.Exec(t.Context(), `CREATE OR REPLACE FUNCTION compactor.unusable(p_role json, p_tool_call_id json, p_calls json) RETURNS text LANGUAGE sql AS 'SELECT NULL::text'`); err != nil {
+		t.Fatal(err)
+	}
+	add(t, s, k, user("u", "go"), text("x", "ai", "hello"), text("f", "function", "1"))
+	c := start(t, s, k)
+	if got := chat.Check(c.View); len(got) != 1 || got[0].Code != chat.ViolationForeignRole || got[0].Seq != 2 {
+		t.Errorf("violations %v, want the foreign role at 2", got)
+	}
+	add(t, s, k, result("r", "a", "nothing"))
+	if diff := cmp.Diff([]chat.Seq{1, 3}, liveSeqs(t, s, k)); diff != "" {
+		t.Errorf("view (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatNoProviderTakesIsRefusedInGoAndSQL(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for body, bad := range map[string]string{
+		`{"role":"developer","content":"x"}`:                                                      "",
+		`{"role":"function","name":"f","content":"x"}`:                                            "",
+		`{"role":"ai","content":"x"}`:                                                             "this one is assistant",
+		`{"role":"bot","content":"x"}`:                                                            "this one is assistant",
+		`{"role":"model","content":"x"}`:                                                          "this one is assistant",
+		`{"role":"human","content":"x"}`:                                                          "this one is user",
+		`{"role":"USER","content":"x"}`:                                                           "this one is user",
+		`{"role":"Assistant","content":"x"}`:                                                      "this one is assistant",
+		`{"role":"narrator","content":"x"}`:                                                       `role "narrator": want`,
+		`{"role":"tool","content":"x"}`:                                                           "tool_call_id: missing",
+		`{"role":"tool","content":"x","tool_call_id":""}`:                                         "tool_call_id: missing",
+		`{"role":"tool","content":"x","tool_call_id":"a"}`:                                        "",
+		`{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}`: "",
+		`{"role":"assistant","tool_calls":[{"id":"a","type":"custom","custom":{"name":"f"}}]}`:    "",
+		`{"role":"assistant","tool_calls":[{"id":"a","name":"f","args":{}}]}`:                     "no function",
+		`{"role":"assistant","tool_calls":[{"id":"a","function":{"name":""}}]}`:                   "no function",
+		`{"role":"assistant","tool_calls":[{"id":"a","function":null}]}`:                          "no function",
+		`{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}`:          "has no id",
+		`{"role":"assistant","tool_calls":[{"id":"","function":{"name":"f"}}]}`:                   "has no id",
+		`{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}},{"id":"b"}]}`:       "no function",
+		`{"role":"assistant","content":"x","tool_calls":[]}`:                                      "",
+		`{"role":"assistant","content":"x","tool_calls":null}`:                                    "",
+	} {
+		var m chat.Message
+		if err := json.Unmarshal([]byte(body), &m); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := m.Validate(); err != nil {
+			got = err.Error()
+		}
+		if (got == "") != (bad == "") || !strings.Contains(got, bad) {
+			t.Errorf("%s: %q, want %q", body, got, bad)
+		}
+		stored := one[string](t, s, `SELECT coalesce(p.fault, '') FROM compactor.parse_messages($1::json, NULL) p`, "["+body+"]")
+		if stored != got {
+			t.Errorf("%s: SQL says %q, Go %q", body, stored, got)
+		}
+	}
+}
+
+func TestSQLMergesParallelCallsAsGoDoes(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	of := func(id, rest string) string {
+		return `{"role":"assistant",` + rest + `"tool_calls":[{"id":"` + id + `","type":"function","function":{"name":"f","arguments":"{}"}}]}`
+	}
+	for name, bodies := range map[string][]string{
+		"plain":      {of("a", `"content":null,`), of("b", `"content":null,`)},
+		"texts":      {of("a", `"content":"one",`), of("b", `"content":"",`), of("c", `"content":"two",`)},
+		"parts":      {of("a", `"content":"one",`), of("b", `"content":[{"type":"thinking","thinking":"x","signature":"s"}],`)},
+		"reasoning":  {of("a", `"content":null,"reasoning_content":"one",`), `{"role":"assistant","content":null,"reasoning_content":"two"}`, of("b", `"content":null,`)},
+		"structures": {of("a", `"content":null,"reasoning_details":[{"data":"x"}],`), of("b", `"content":null,"reasoning_details":[{"data":"y"}],"x":1,`)},
+	} {
+		view, messages := []chat.Meta{}, make([]chat.Message, len(bodies))
+		var p chat.Pairer
+		for i := range bodies {
+			if err := json.Unmarshal([]byte(bodies[i]), &messages[i]); err != nil {
+				t.Fatal(err)
+			}
+			view = append(view, p.Describe(&messages[i], chat.Seq(i+1)))
+		}
+		merged := chat.Merge(view, messages)
+		if len(merged) != 1 {
+			t.Fatalf("%s: %d messages", name, len(merged))
+		}
+		var got chat.Message
+		if err := json.Unmarshal([]byte(one[string](t, s, `SELECT compactor.merged_message($1)`, bodies)), &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(merged[0].AppendJSON(nil)), string(got.AppendJSON(nil))); diff != "" {
+			t.Errorf("%s (-Go +SQL):\n%s", name, diff)
+		}
+	}
+}
