@@ -528,5 +528,8 @@ func (a *attempt) attrs(more ...slog.Attr) []slog.Attr {
 	if a.fired != "" {
 		attrs = append(attrs, slog.String("fired", a.fired))
 	}
+	if code := a.ledger.ErrorCode; code != nil && *code != a.outcome {
+		attrs = append(attrs, slog.String("model_failed", *code))
+	}
 	return slices.Concat(attrs, a.spent.attrs(), more)
 }

@@ -87,8 +87,13 @@ func TestWhatAServerAnsweredIsLoggedWithTheRun(t *testing.T) {
 		Session                   string      `json:"session_id"`
 		Status                    int
 	}
-	if err := json.NewDecoder(&log).Decode(&line); err != nil {
+	lines := json.NewDecoder(&log)
+	if err := lines.Decode(&line); err != nil {
 		t.Fatal(err)
+	}
+	var end map[string]any
+	if err := lines.Decode(&end); err != nil || end["msg"] != "run ended" || end["outcome"] != OutcomeNoSummary || end["model_failed"] != "model_not_found" {
+		t.Errorf("%v, %v", end, err)
 	}
 	const said = `model_not_found, invalid_request_error: The model "m" does not exist or you do not have access to it.`
 	if line.Msg != "model call failed" || line.Code != "model_not_found" || line.Status != 404 || line.Server != said || line.Run != id || line.Session != "s" || line.Tenant != "default" {

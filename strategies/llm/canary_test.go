@@ -161,8 +161,10 @@ func TestWhatAServerSaysIsShown(t *testing.T) {
 		status    int
 		body, err string
 	}{
-		"OpenAI": {400, `{"error":{"message":"Unsupported value: 'temperature' does not support 0","type":"invalid_request_error","param":"temperature","code":"unsupported_value"}}`,
-			"unsupported_value, invalid_request_error, param temperature: Unsupported value: 'temperature' does not support 0"},
+		"OpenAI": {
+			400, `{"error":{"message":"Unsupported value: 'temperature' does not support 0","type":"invalid_request_error","param":"temperature","code":"unsupported_value"}}`,
+			"unsupported_value, invalid_request_error, param temperature: Unsupported value: 'temperature' does not support 0",
+		},
 		"lines and escapes": {400, `{"error":"a\u001b[31m\n\u0000b\u202ec\ttail"}`, "a [31m b c tail"},
 		"the key":           {401, `{"error":{"message":"no such key: ` + key + `","code":"` + key + `"}}`, "no such key: [REDACTED]"},
 		"another secret":    {400, `{"error":{"message":"password=hunter2hunter2 is no header"}}`, "password=*** is no header"},

@@ -2,6 +2,9 @@
 // models and calls them in order until one answers, with deadlines, retries within a
 // budget, limits per minute that workers share, and a class for every failure.
 //
+// Requests are those of github.com/sashabaranov/go-openai and sent by its client; see exchange for
+// what is between it and the network.
+//
 // A Client does not judge answers: package summary validates them. Neither keys nor
 // prompts nor answers are in its errors and log lines.
 //

@@ -35,7 +35,7 @@ func (p Profile) request(system, user string, limit int) (r openai.ChatCompletio
 	}
 	r.Messages = append(r.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: user})
 	if p.MaxTokensField == MaxTokens {
-		r.MaxTokens = limit
+		r.MaxTokens = limit //nolint:staticcheck // servers without the newer field need it
 	} else {
 		r.MaxCompletionTokens = limit
 	}

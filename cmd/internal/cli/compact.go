@@ -234,6 +234,8 @@ func printRun(e *Env, r store.RunRow) error {
 	}
 	if r.Error != "" {
 		fault = joined(r.ErrorCode, r.Error)
+	} else if code := modelFailure(r); code != "" {
+		fault = "no model wrote the summary: " + code
 	}
 	if r.Origin > 0 {
 		origin = fmt.Sprintf("run %d, by a fork", r.Origin)

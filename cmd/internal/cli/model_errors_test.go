@@ -33,17 +33,20 @@ llm:
 		t.Errorf("%+v", r)
 	}
 	invoke(t, db, "runs", "chat").want(t, 0, "applied: "+code)
-	invoke(t, db, "runs", "--run=1").want(t, 0, "written by", "no model: an extract (the model failed: "+code+")", "failed call", code+": gpt-9 answered 404", said)
+	invoke(t, db, "runs", "--run=1").want(t, 0, "no model wrote the summary: "+code, "written by", "no model: an extract (the model failed: "+code+")", "failed call", code+": gpt-9 answered 404", said)
 	if calls := decode[runJSON](t, invoke(t, db, "runs", "--run=1", "--json").want(t, 0)).CallRows; len(calls) != 1 || calls[0].HTTPStatus != 404 || calls[0].ServerError != said {
 		t.Errorf("%+v", calls)
 	}
-	invoke(t, db, "policy", "explain", "chat").want(t, 0, "last run", ", "+code+": applied", code+": gpt-9 answered 404", said)
+	invoke(t, db, "policy", "explain", "chat").want(t, 0, "last run", ": applied: "+code, code+": gpt-9 answered 404", said)
 	invoke(t, db, "stats").want(t, 0, "MODEL FAILED")
 	if a := decode[statsJSON](t, invoke(t, db, "stats", "--json").want(t, 0)).LastHour; len(a.Outcomes) != 1 || a.Outcomes[0].ModelFailed != 1 {
 		t.Errorf("%+v", a)
 	}
 
 	year := time.Now().UTC().Format("2006-")
+	if prompt := server.Requests()[0].User; strings.Contains(prompt, year) {
+		t.Errorf("the prompt has a date: %s", prompt)
+	}
 	for _, m := range decode[struct{ Messages []messageJSON }](t, invoke(t, db, "view", "chat", "--all", "--json").want(t, 0)).Messages {
 		if (m.Kind == "summary") == m.CreatedAt.IsZero() || strings.Contains(string(m.Message), year) {
 			t.Errorf("%s %s: %s %s", m.Kind, m.ID, m.CreatedAt, m.Message)

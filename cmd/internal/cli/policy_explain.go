@@ -387,10 +387,7 @@ func (out explanationJSON) print(e *Env, x explainer) error {
 		if r.Fired != "" {
 			under += ", trigger " + r.Fired
 		}
-		if r.ErrorCode != "" && r.ErrorCode != r.Outcome {
-			under += ", " + r.ErrorCode
-		}
-		pairs = append(pairs, [2]any{"last run", fmt.Sprintf("%d%s: %s", r.Run, under, r.Outcome)})
+		pairs = append(pairs, [2]any{"last run", fmt.Sprintf("%d%s: %s", r.Run, under, joined(r.Outcome, modelFailure(*x.Last)))})
 		pairs = append(pairs, failedCalls(r.Calls)...)
 	}
 	return e.Out.Pairs(pairs...)

@@ -137,9 +137,7 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 	t := e.Out.Table(columns...)
 	for _, r := range rows {
 		outcome := term.Styled{Value: r.Outcome, As: e.Out.Dim}
-		if r.ErrorCode != r.Outcome && r.Ended() {
-			outcome.Value = joined(r.Outcome, r.ErrorCode)
-		}
+		outcome.Value = joined(r.Outcome, modelFailure(r))
 		switch r.Status {
 		case "applied":
 			outcome.As = e.Out.Green
@@ -286,6 +284,15 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 		{"options", strings.TrimPrefix(string(r.Options), "{}")},
 	}
 	return e.Out.Pairs(slices.Concat(pairs, failedCalls(calls), cachePairs(cache))...)
+}
+
+// modelFailure returns the code of why no model wrote the summary of a run, empty if one did or
+// none was asked for.
+func modelFailure(r store.RunRow) string {
+	if r.Status == store.StatusApplied || r.Outcome == worker.OutcomeNoSummary {
+		return r.ErrorCode
+	}
+	return ""
 }
 
 // failedCalls describes the calls of models that failed, or an attempt of which did, in lines of
