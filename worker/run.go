@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
-	"github.com/sessionstore/compactor/strategies/summary"
 )
 
 // The failpoints of a run, in order.
@@ -278,21 +276,6 @@ func (a *attempt) measure(r *pipeline.Result, c store.Change) {
 	a.unsummarized = slices.ContainsFunc(r.Steps, func(s pipeline.StepResult) bool {
 		return s.NoSummary != "" && s.NoSummary != codeTooLarge && s.NoSummary != codeNothingNew
 	})
-}
-
-// modelFailure returns the code of why no model wrote the summary of a step, nil if one did or
-// none was asked for. What stands in for it, such as an extract, may be applied all the same.
-func modelFailure(steps []pipeline.StepResult) *string {
-	for _, s := range steps {
-		code := s.NoSummary
-		if r, ok := s.Summary.(*summary.Provenance); ok {
-			code = cmp.Or(r.Failure, code)
-		}
-		if code != "" && code != codeTooLarge && code != codeNothingNew {
-			return &code
-		}
-	}
-	return nil
 }
 
 // skipReason returns the outcome of a run whose plan is not applied, or "".

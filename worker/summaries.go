@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/backoff"
+	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/summary"
 )
@@ -66,6 +68,21 @@ func (a *attempt) called(code string, answer summary.StoredAnswer) {
 	}
 	a.spent.add(c)
 	a.w.config.Observer.Called(c)
+}
+
+// modelFailure returns the code of why no model wrote the summary of a step, nil if one did or
+// none was asked for. What stands in for it, such as an extract, may be applied all the same.
+func modelFailure(steps []pipeline.StepResult) *string {
+	for _, s := range steps {
+		code := s.NoSummary
+		if r, ok := s.Summary.(*summary.Provenance); ok {
+			code = cmp.Or(r.Failure, code)
+		}
+		if code != "" && code != codeTooLarge && code != codeNothingNew {
+			return &code
+		}
+	}
+	return nil
 }
 
 // spending sums the calls of models of an attempt.
