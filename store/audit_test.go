@@ -133,7 +133,7 @@ func byHand(t *testing.T, s *Store, sid int64, sql string) {
 func rowsOf(t *testing.T, s *Store, sid int64) string {
 	t.Helper()
 	return strings.Join(list[string](t, s, `
-		SELECT to_jsonb(x)::text FROM compactor.sessions x WHERE sid = $1
+		SELECT (to_jsonb(x) - 'due_since')::text FROM compactor.sessions x WHERE sid = $1
 		UNION ALL (SELECT to_jsonb(x)::text FROM compactor.message_log x WHERE sid = $1 ORDER BY seq)
 		UNION ALL (SELECT to_jsonb(x)::text FROM compactor.message_body x WHERE sid = $1 ORDER BY seq)
 		UNION ALL (SELECT to_jsonb(x)::text FROM compactor.archive_segments x WHERE sid = $1 ORDER BY id)

@@ -302,6 +302,7 @@ func TestNoIndexHasAColumnThatChanges(t *testing.T) {
 		"sessions_parent: parent sid",
 		"sessions_pkey: sid",
 		"sessions_tenant_id_key: id tenant",
+		"sessions_waiting: hold_seq loop_seq sid state tenant", // which change with runs that wait, undos and pins, and then rarely
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("indexes (-want +got):\n%s", diff)
