@@ -28,7 +28,8 @@ func (x *explainer) holds() []holdJSON {
 	}
 	for _, l := range x.limits {
 		if l.Reached() && len(x.cfg.LLM.Models) > 0 && !slices.ContainsFunc(out, func(h holdJSON) bool { return h.Code == worker.CodeSpendingLimit }) {
-			out = append(out, holdJSON{Code: worker.CodeSpendingLimit, Text: store.Held{Reason: worker.CodeSpendingLimit}.Text(), EndsBy: "compactor limit set"})
+			of := map[bool]string{true: "all tenants", false: "tenant " + l.Tenant}[l.Tenant == ""]
+			out = append(out, holdJSON{Code: worker.CodeSpendingLimit, Text: "no model is asked for " + of + ": see compactor limit list", EndsBy: "compactor limit set"})
 		}
 	}
 	for _, r := range x.Active {
