@@ -36,6 +36,7 @@ func TestMigratingMovesTheBodiesOfAVersionBefore(t *testing.T) {
 		DROP INDEX compactor.runs_without_effect, compactor.bulk_refusals_run;
 		DROP TABLE compactor.used_elsewhere, compactor.bulk_undo_runs;
 		ALTER TABLE compactor.runs DROP COLUMN said_until;
+		ALTER TABLE compactor.sessions DROP COLUMN repeated_ids;
 		ALTER TABLE compactor.spending_limits DROP COLUMN started;
 		ALTER TABLE compactor.sessions DROP COLUMN erased, DROP COLUMN thresholds_revision;
 		ALTER TABLE compactor.thresholds DROP COLUMN revision, DROP COLUMN former;

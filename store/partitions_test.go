@@ -111,6 +111,7 @@ func TestMigratingAPartitionedInstallation(t *testing.T) {
 		ALTER TABLE compactor.message_body_p1 RESET (autovacuum_vacuum_scale_factor, toast.autovacuum_vacuum_scale_factor);
 		ALTER TABLE compactor.message_body_p2 RESET (autovacuum_vacuum_scale_factor, toast.autovacuum_vacuum_scale_factor);
 		ALTER TABLE compactor.runs DROP COLUMN said_until;
+		ALTER TABLE compactor.sessions DROP COLUMN repeated_ids;
 		ALTER TABLE compactor.spending_limits DROP COLUMN started;
 		ALTER TABLE compactor.archive_segments DROP COLUMN purged_after;
 		ALTER TABLE compactor.sessions DROP COLUMN thresholds_revision;

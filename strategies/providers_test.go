@@ -286,4 +286,3 @@ func TestProvidersTakeRecordedSessions(t *testing.T) {
 	t.Logf("%d sessions", n)
 	p.end(t)
 }
-
