@@ -140,8 +140,8 @@ BEGIN
     s.pinned := s.pinned + '{}';
     s.archived := s.archived + '{}';
     v_bared := s.reasoning_out * v_live;
-    RETURN QUERY SELECT m.seq, m.id, m.kind, m.role, m.name, m.source_id, m.token_count, m.reasoning_tokens, m.counter, m.created_at,
-        m.position, m.run, m.summary_of, m.included, m.reason, m.excluded_by, m.summary_seq, y.id,
+    RETURN QUERY SELECT m.seq, m.id, m.kind, m.role, m.name, m.source_id, m.token_count, m.reasoning_tokens, m.counter,
+        CASE WHEN m.flags & 128 = 0 THEN m.created_at END, m.position, m.run, m.summary_of, m.included, m.reason, m.excluded_by, m.summary_seq, y.id,
         m.bare, m.bared_by, s.pinned @> m.seq, s.archived @> m.seq
     FROM (
         SELECT m.*, true AS included, NULL::text AS reason, NULL::bigint AS excluded_by, NULL::bigint AS summary_seq,
@@ -185,7 +185,7 @@ SELECT s.tenant, s.id AS session, m.seq, m.id,
     m.role, m.name, m.source_id, b.body::json->>'content' AS content, b.body::json AS message,
     m.token_count - CASE WHEN m.bare THEN coalesce(m.reasoning_tokens,
         @schema@.reasoning_tokens((SELECT w.body FROM @schema@.message_body w WHERE w.sid = s.sid AND w.seq = m.seq), m.token_count)) ELSE 0 END AS token_count,
-    m.counter AS token_counter, CASE WHEN m.flags & 128 = 0 THEN m.created_at END AS created_at, m.position, m.run,
+    m.counter AS token_counter, m.created_at, m.position, m.run,
     m.included, NOT m.included AS excluded,
     m.reason AS exclude_reason, m.excluded_by, m.summary_seq AS summarized_by_seq, m.summary_id AS summarized_by,
     m.summary_of, m.pinned, m.bared_by AS reasoning_excluded_by,
