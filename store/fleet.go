@@ -38,9 +38,9 @@ type TenantDue struct {
 	Repairs int64 `json:"repairs"`
 	// Debt is the number of tokens by which their windows are used over their starts.
 	Debt chat.Tokens `json:"debt_tokens"`
-	// OldestSeconds is for how long one of them may have been due that does not cool down:
-	// since its last message, its import, its policy or the end of its cooldown, whichever
-	// was last.
+	// OldestSeconds is for how long one of them has been due that does not cool down: since it became
+	// so or the end of its cooldown, whichever was last. Of those that were due before that was noted,
+	// their last message, their import or their policy counts.
 	OldestSeconds float64 `json:"oldest_seconds"`
 }
 
@@ -85,7 +85,7 @@ const (
 			SELECT s.tenant, s.suspect_seq IS NOT NULL AS repair, coalesce(s.cooldown_until > now(), false) AS cooling,
 				greatest(0, ceil(coalesce(s.reported_prompt_tokens + s.tokens_since_report, c.overhead + ceil(c.scale * s.live_tokens),
 					s.live_tokens + s.live_estimated_tokens * coalesce(f.estimate_margin, s.estimate_margin)) - coalesce(f.due_tokens, s.due_tokens))) AS debt,
-				greatest(s.last_message_at, s.created_at, p.created_at, s.cooldown_until) AS since
+				greatest(coalesce(s.due_since, greatest(s.last_message_at, s.created_at, p.created_at)), s.cooldown_until) AS since
 			FROM compactor.sessions s LEFT JOIN compactor.thresholds_of_due('') f ON (f.policy, f.model) = (s.policy, s.model) AND f.revision <> s.thresholds_revision
 				LEFT JOIN compactor.policies p ON p.hash = coalesce(f.policy_hash, s.policy_hash) ` + joinCalibration + `
 			WHERE s.due),

@@ -34,7 +34,9 @@ func TestTheFleetIsWhatWaits(t *testing.T) {
 	exec(t, s, `DELETE FROM compactor.outbox WHERE sid = (SELECT sid FROM compactor.sessions WHERE id = 'over')`)
 	exec(t, s, `UPDATE compactor.outbox SET first_at = now() - interval '90 seconds' WHERE sid = (SELECT sid FROM compactor.sessions WHERE id = 'more')`)
 	exec(t, s, `UPDATE compactor.sessions SET created_at = now() - interval '2 hours', last_message_at = now() - interval '1 hour' WHERE id IN ('more', 'little')`)
-	exec(t, s, `UPDATE compactor.policies SET created_at = now() - interval '30 minutes'`)
+	// One became due half an hour ago, which a change of its settings does not take back; of the other that was not noted.
+	exec(t, s, `UPDATE compactor.sessions SET due_since = CASE id WHEN 'more' THEN now() - interval '30 minutes' END WHERE id IN ('more', 'little')`)
+	exec(t, s, `UPDATE compactor.policies SET created_at = CASE WHEN hash = (SELECT policy_hash FROM compactor.sessions WHERE id = 'little') THEN now() - interval '30 minutes' ELSE now() END`)
 	request(t, s, Key{Tenant: "a", Session: "small"}, TriggerOperator)
 	exec(t, s, `UPDATE compactor.runs SET queued_at = now() - interval '20 seconds'`)
 	exec(t, s, `INSERT INTO compactor.runs (sid, trigger, status, lease_until) SELECT sid, 'event', 'running', now() FROM compactor.sessions WHERE id = 'over'`)

@@ -126,6 +126,7 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	must(0, s.ResumeSchedule(t.Context(), "e", ""))(t)
 	must(s.FiredTicks(t.Context(), "e", time.Now(), time.Now()))(t)
 	must2(s.SweepPage(t.Context(), 1, 9, time.Minute))(t)
+	must(0, s.SteerSweep(t.Context(), 1, SweepCancel, "", "", 0))(t)
 	must(0, s.SteerSweep(t.Context(), must(s.StartSweep(t.Context(), "", time.Hour, "", ""))(t), SweepCancel, "", "", 0))(t)
 	must(s.Sweeps(t.Context(), 9))(t)
 	must(s.SweepOutcomes(t.Context(), 1))(t)
