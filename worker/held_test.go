@@ -22,7 +22,7 @@ func TestEachOutcomeIsNoHoldOrListedAsOne(t *testing.T) {
 		"OutcomeFloorAboveTrigger": "quarantined", "OutcomeIneffective": OutcomeCooldown, "OutcomeWouldGrow": OutcomeCooldown, "OutcomeNoSummary": OutcomeCooldown,
 		"OutcomeCooldown": OutcomeCooldown, "OutcomeNotTriggered": OutcomeNotTriggered, "OutcomeNothingToCompact": free, "OutcomeWaitingAfterUndo": OutcomeWaitingAfterUndo,
 		"OutcomeOpenToolLoop": OutcomeOpenToolLoop, "OutcomeMinInterval": OutcomeMinInterval, "OutcomeMaxPerHour": OutcomeMaxPerHour, "OutcomeMaxPerDay": OutcomeMaxPerDay,
-		"OutcomeMidTurn": OutcomeMidTurn, "OutcomeServiceManaged": OutcomeServiceManaged, "OutcomePaused": OutcomePaused, "OutcomeDryRun": free,
+		"OutcomeMidTurn": OutcomeMidTurn, "OutcomeServiceManaged": OutcomeServiceManaged, "OutcomePaused": OutcomePaused, "OutcomeDryRun": free, "OutcomeStale": free,
 	}
 	raw, err := os.ReadFile("outcome.go")
 	if err != nil {
