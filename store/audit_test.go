@@ -129,7 +129,7 @@ func byHand(t *testing.T, s *Store, sid int64, sql string) {
 	}
 }
 
-// rowsOf returns all rows of a session as text.
+// rowsOf returns all rows of a session as text, without the time since which it is due: one that is set right begins anew.
 func rowsOf(t *testing.T, s *Store, sid int64) string {
 	t.Helper()
 	return strings.Join(list[string](t, s, `

@@ -82,7 +82,7 @@ func argument(name, typ string, session string, run RunID) string {
 		"text[]": "{}", "bigint[]": "{}", "integer[]": "{}", "int8multirange": "{}", "int8multirange[]": "{}",
 	}
 	value, ok := byName[name]
-	if !ok {
+	if !ok || strings.HasSuffix(typ, "[]") && byType[typ] != "" {
 		value, ok = byType[typ]
 	}
 	if !ok {
