@@ -38,7 +38,7 @@ func TestMigratingMovesTheBodiesOfAVersionBefore(t *testing.T) {
 		ALTER TABLE compactor.runs DROP COLUMN said_until;
 		ALTER TABLE compactor.sessions DROP COLUMN repeated_ids;
 		ALTER TABLE compactor.spending_limits DROP COLUMN started;
-		ALTER TABLE compactor.sessions DROP COLUMN erased, DROP COLUMN thresholds_revision, DROP COLUMN repeated_ids;
+		ALTER TABLE compactor.sessions DROP COLUMN erased, DROP COLUMN thresholds_revision, DROP COLUMN parallel;
 		ALTER TABLE compactor.thresholds DROP COLUMN revision, DROP COLUMN former;
 		DELETE FROM compactor.schema_version WHERE version_id >= 26;
 		DELETE FROM compactor.installed_functions`)

@@ -114,7 +114,7 @@ func TestMigratingAPartitionedInstallation(t *testing.T) {
 		ALTER TABLE compactor.sessions DROP COLUMN repeated_ids;
 		ALTER TABLE compactor.spending_limits DROP COLUMN started;
 		ALTER TABLE compactor.archive_segments DROP COLUMN purged_after;
-		ALTER TABLE compactor.sessions DROP COLUMN thresholds_revision, DROP COLUMN repeated_ids;
+		ALTER TABLE compactor.sessions DROP COLUMN thresholds_revision, DROP COLUMN parallel;
 		ALTER TABLE compactor.thresholds DROP COLUMN revision, DROP COLUMN former;
 		DELETE FROM compactor.schema_version WHERE version_id >= 32;
 		DELETE FROM compactor.installed_functions`)
