@@ -67,7 +67,7 @@ func TestGuard(t *testing.T) {
 		"a call does not stay open as a strategy excludes what followed it": {
 			messages: []chat.Message{sessiontest.User("a"), sessiontest.Says("b"), sessiontest.Calls("x", "y"), sessiontest.Result("x", "r"), sessiontest.Says("c"), sessiontest.Says("d")},
 			plan:     sessiontest.Excludes(2, 5, 6), view: []int{1, -3, 4},
-			repairs:  []pipeline.Repair{{Reason: "unanswered_call", Messages: 1}},
+			repairs: []pipeline.Repair{{Reason: "unanswered_call", Messages: 1}},
 		},
 		"parallel calls stay together": {
 			messages: []chat.Message{sessiontest.User("a"), sessiontest.Calls("x"), sessiontest.Calls("y"), sessiontest.Result("x", "r"), sessiontest.Result("y", "s"), sessiontest.User("b")},
