@@ -197,7 +197,9 @@ BEGIN
     -- to fit into no valid view. A fault that an open tool loop holds is one still.
     s.suspect_seq := CASE WHEN s.suspect_seq > p_snapshot_seq THEN s.suspect_seq
                           WHEN NOT s.pinned <@ (s.live + s.unholdable) THEN coalesce(s.suspect_seq, p_snapshot_seq)
-                          WHEN NOT v_applied AND (s.loop_seq IS NOT NULL OR s.state = 'service_managed') THEN s.suspect_seq END;
+                          WHEN NOT v_applied AND (s.loop_seq IS NOT NULL OR s.state = 'service_managed') THEN s.suspect_seq
+                          -- One that an open tool loop held to the end of the view has not decided what awaits a repair before it.
+                          WHEN v_applied AND s.suspect_seq IS NOT NULL AND NOT isempty(@schema@.awaiting_repair(s)) THEN s.suspect_seq END;
     s.due := @schema@.is_due(s);
     UPDATE @schema@.sessions SET live = s.live, revision = s.revision, head_run = s.head_run, tail_start_seq = s.tail_start_seq,
         last_seq = s.last_seq, live_messages = s.live_messages, live_tokens = s.live_tokens,
