@@ -202,10 +202,17 @@ func (f *compactedFile) excludedByReason(e *Env) error {
 		tokens   chat.Tokens
 		seqs     chat.Ranges
 	}
+	single := map[chat.Seq]bool{}
+	for _, w := range f.report.Written {
+		single[w.Seq] = w.Kind == chat.KindReplacement
+	}
 	var order []key
 	sums := map[key]*sum{}
 	for _, x := range f.report.Excluded {
 		k := key{x.Reason, x.By}
+		if single[x.By] {
+			k.by = eachOne
+		}
 		if sums[k] == nil {
 			sums[k] = &sum{}
 			order = append(order, k)
@@ -223,9 +230,15 @@ func (f *compactedFile) excludedByReason(e *Env) error {
 	return t.Write()
 }
 
+// eachOne stands for the replacements of single messages.
+const eachOne chat.Seq = -1
+
 func inPlace(by chat.Seq) string {
-	if by == 0 {
+	switch by {
+	case 0:
 		return ""
+	case eachOne:
+		return "a shorter form each"
 	}
 	return fmt.Sprintf("message %d", by)
 }
