@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -179,7 +180,7 @@ func showBulk(ctx context.Context, e *Env, st *store.Store, kind string, id int6
 		}
 	}
 	if err := e.Out.Pairs(
-		[2]any{"bulk " + kind, fmt.Sprint(b.ID)},
+		[2]any{"bulk " + kind, strconv.FormatInt(b.ID, 10)},
 		[2]any{"status", status},
 		[2]any{"waits", held},
 		[2]any{"limit", limit},

@@ -234,10 +234,10 @@ func (f *compactedFile) excludedByReason(e *Env) error {
 const eachOne chat.Seq = -1
 
 func inPlace(by chat.Seq) string {
-	switch by {
-	case 0:
+	switch {
+	case by == 0:
 		return ""
-	case eachOne:
+	case by == eachOne:
 		return "a shorter form each"
 	}
 	return fmt.Sprintf("message %d", by)
@@ -248,7 +248,7 @@ func seqText(r chat.Ranges) string {
 	const most = 8
 	more := ""
 	if n := len(r) - most; n > 1 {
-		more = fmt.Sprintf(", … %s", term.Plural(n, "more range", "more ranges"))
+		more = ", … " + term.Plural(n, "more range", "more ranges")
 		r = r[:most]
 	}
 	parts := make([]string, len(r))

@@ -480,8 +480,19 @@ func TestIDsArePrintedPlain(t *testing.T) {
 	invoke(t, db, append([]string{"compact", "chat"}, small...)...).want(t, 0, "1105")
 	shown := []string{}
 	for _, args := range [][]string{
-		{"runs"}, {"runs", "--run=1105"}, {"policy", "explain", "chat"}, {"bulk-undo", "start", "--trigger=operator", "--yes"},
-		{"bulk-undo", "list"}, {"undo", "1105"}, {"erase", "session", "chat", "--note=x", "--yes"}, {"erase", "list"}, {"sweep", "start"}, {"sweep", "list"}, {"sweep", "show", "2105"}, {"runs"}, {"sessions"},
+		{"runs"},
+		{"runs", "--run=1105"},
+		{"policy", "explain", "chat"},
+		{"bulk-undo", "start", "--trigger=operator", "--yes"},
+		{"bulk-undo", "list"},
+		{"undo", "1105"},
+		{"erase", "session", "chat", "--note=x", "--yes"},
+		{"erase", "list"},
+		{"sweep", "start"},
+		{"sweep", "list"},
+		{"sweep", "show", "2105"},
+		{"runs"},
+		{"sessions"},
 	} {
 		r := invoke(t, db, args...)
 		if r.code == exitUsage {
