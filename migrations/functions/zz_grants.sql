@@ -37,7 +37,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('audit_rows', '{}'),
             ('audit_runs', '{}'),
             ('audit_session', '{reader}'),
-            ('awaiting_repair', '{worker}'),
+            ('awaiting_repair', '{worker,reader}'),
             ('begin_sweep', '{}'),
             ('binding', '{}'),
             ('body_digest', '{}'),

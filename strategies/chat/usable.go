@@ -36,19 +36,16 @@ func (m *Message) usable() error {
 }
 
 // Adopt gives the results of a history that name no call one, as other programs mean them: the
-// call of the batch before them if that is the only one without a result. Others become texts.
-// It changes messages in place.
+// call of the batch before them if that is the only one without a result. Others get an id that
+// no call has: their call is missing. It changes messages in place.
 func Adopt(messages []Message) {
 	var p Pairer
 	for i := range messages {
 		m := &messages[i]
 		if m.Role == RoleTool && m.ToolCallID == "" && !m.Legacy {
+			m.ToolCallID = "missing"
 			if len(p.open) == 1 {
 				m.ToolCallID = p.open[0]
-			} else {
-				id := m.ID
-				*m = textify(*m)
-				m.ID = id
 			}
 		}
 		p.Describe(m, 1)

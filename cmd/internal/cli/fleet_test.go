@@ -126,6 +126,11 @@ func TestNoCommandWorksOnTheFirstDatabaseAlone(t *testing.T) {
 	if n := west.number(`SELECT count(*) FROM compactor.sessions WHERE id IN ('child', 's01-again')`); n != 2 {
 		t.Errorf("%d sessions were created beside the one that they belong to", n)
 	}
+	for _, name := range []string{"east", "west"} {
+		for _, id := range []string{"1", "2"} {
+			invoke(t, env, "sweep", "cancel", id, "--database", name)
+		}
+	}
 	invoke(t, env, "sweep", "start").want(t, 0, "`compactor sweep watch 3 --database west` follows it")
 }
 

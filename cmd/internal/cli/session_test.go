@@ -174,7 +174,7 @@ func TestExportComesBackTheSame(t *testing.T) {
 func TestTextsCannotDriveTheTerminal(t *testing.T) {
 	t.Parallel()
 	db := database(t)
-	evil := `{"session_id":"e\u001b[31m","messages":[{"role":"us\u001b[2Jer","content":"a\u001b]0;owned\u0007b\nnext\u202eline"}]}`
+	evil := `{"session_id":"e\u001b[31m","messages":[{"role":"user","name":"us\u001b[2Jer","content":"a\u001b]0;owned\u0007b\nnext\u202eline"}]}`
 	invoke(t, db, "import", file(t, "e.jsonl", evil)).want(t, 0)
 	for _, args := range [][]string{{"view", "e\x1b[31m"}, {"view", "e\x1b[31m", "--full"}, {"sessions"}, {"view", "e\x1b[31m", "--json"}} {
 		r := invoke(t, db, args...).want(t, 0)
