@@ -261,14 +261,14 @@ func TestAuditFindsRightsAndFencesThatWereChanged(t *testing.T) {
 		}
 	})
 	for _, c := range []struct{ sql, want string }{
-		{`GRANT EXECUTE ON FUNCTION rights_of_all.view TO PUBLIC`, "PUBLIC on routine rights_of_all.view(text,text,boolean): privilege is EXECUTE, should be none"},
+		{`GRANT EXECUTE ON FUNCTION rights_of_all.view_revision TO PUBLIC`, "PUBLIC on routine rights_of_all.view_revision(text,text): privilege is EXECUTE, should be none"},
 		{`GRANT SELECT ON rights_of_all.message_body TO rights_of_all_application`, "rights_of_all_application on table rights_of_all.message_body: privilege is SELECT, should be none"},
 		{`GRANT UPDATE (role) ON rights_of_all.message_log TO rights_of_all_reader`, "rights_of_all_reader on table rights_of_all.message_log (role): privilege is UPDATE, should be none"},
 		{`GRANT TRUNCATE ON rights_of_all.runs TO rights_of_all_worker`, "rights_of_all_worker on table rights_of_all.runs: privilege is DELETE, INSERT, SELECT, TRUNCATE, UPDATE, should be DELETE, INSERT, SELECT, UPDATE"},
 		{`GRANT CREATE ON SCHEMA rights_of_all TO PUBLIC`, "PUBLIC on schema rights_of_all: privilege is CREATE, should be none"},
 		{`REVOKE SELECT ON rights_of_all.messages FROM rights_of_all_reader`, "rights_of_all_reader on table rights_of_all.messages: privilege is none, should be SELECT"},
-		{`ALTER FUNCTION rights_of_all.view SECURITY INVOKER`, "rights_of_all.view(text,text,boolean): privilege is that of its caller, or with another search_path, should be that of the owner"},
-		{`ALTER FUNCTION rights_of_all.view RESET search_path`, "rights_of_all.view(text,text,boolean): privilege is that of its caller, or with another search_path, should be that of the owner"},
+		{`ALTER FUNCTION rights_of_all.view_revision SECURITY INVOKER`, "rights_of_all.view_revision(text,text): privilege is that of its caller, or with another search_path, should be that of the owner"},
+		{`ALTER FUNCTION rights_of_all.view_revision RESET search_path`, "rights_of_all.view_revision(text,text): privilege is that of its caller, or with another search_path, should be that of the owner"},
 		{`GRANT rights_of_all_worker TO rights_of_all_application`, "memberships of rights_of_all_application: privilege is rights_of_all_worker, should be none"},
 		{`ALTER TABLE rights_of_all.sessions DISABLE ROW LEVEL SECURITY`, "row-level security of table rights_of_all.sessions: state is off, should be on"},
 		{`DROP POLICY tenant ON rights_of_all.runs`, "policy tenant on table rights_of_all.runs: state is missing, should be as installed"},

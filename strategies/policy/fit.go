@@ -19,7 +19,7 @@ func (p Policy) Fit(given func(key string) bool) Policy {
 	}
 	switch share := p.Target / p.Start; {
 	case p.TargetTokens > 0 && !given("start_tokens") && !given("start") && p.StartTokens <= p.TargetTokens:
-		p.StartTokens = fraction(p.TargetTokens, 1/share)
+		p.StartTokens = max(p.TargetTokens+1, fraction(p.TargetTokens, 1/share))
 		if p.WindowTokens > p.TargetTokens {
 			p.StartTokens = min(p.StartTokens, p.WindowTokens)
 		}
