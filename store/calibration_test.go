@@ -246,13 +246,13 @@ func TestHalfOfTheStartIsLeftToMessages(t *testing.T) {
 	}
 }
 
-// The start of the policy bounds what a report says, and names are keys of an index.
+// The start of the policy bounds what a report says.
 func TestAReportThatCannotTeachIsStillTheSessions(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	teach(t, s, Key{Session: "before the first policy"}, "m", 5)
 	thresholds(t, s, Threshold{DueTokens: 100_000})
-	teach(t, s, Key{Session: "of a long model"}, strings.Repeat("long", 2000), 5)
+	teach(t, s, Key{Session: "of a long model"}, strings.Repeat("long", 50), 5)
 	if got := calibrations(t, s); len(got) > 0 {
 		t.Errorf("learned %v", got)
 	}

@@ -32,7 +32,12 @@ func wantPrompt(t fataler, s *Store, k Key, msgs []chat.Message) {
 		msgs[i] = msgs[i].Body()
 	}
 	_, err1 := formats.Write(&got, "chat", read.Session, formats.Options{Log: true})
-	_, err2 := formats.Write(&want, "chat", chat.Session{ID: "s", Messages: msgs}, formats.Options{})
+	var pairs chat.Pairer
+	metas := make([]chat.Meta, len(msgs))
+	for i := range msgs {
+		metas[i] = pairs.Describe(&msgs[i], chat.Seq(i+1))
+	}
+	_, err2 := formats.Write(&want, "chat", chat.Session{ID: "s", Messages: chat.Merge(metas, msgs)}, formats.Options{})
 	if diff := cmp.Diff(strings.Split(want.String(), `{"role"`), strings.Split(got.String(), `{"role"`)); diff != "" || err1 != nil || err2 != nil {
 		t.Fatalf("%v, %v, view (-formats +SQL):\n%s", err1, err2, diff)
 	}

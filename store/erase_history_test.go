@@ -251,7 +251,7 @@ func (w *wordsWorld) step(r *rapid.T) {
 	case 13:
 		switch rapid.IntRange(0, 5).Draw(r, "rare") {
 		case 0:
-			w.purged = exec(r, w.s, `UPDATE compactor.archive_segments SET data = NULL, purged_at = now()
+			w.purged = exec(r, w.s, `UPDATE compactor.archive_segments SET data = NULL, purged_at = now(), purged_after = '0'
 				WHERE data IS NOT NULL AND sid = (SELECT sid FROM compactor.sessions WHERE tenant = $1 AND id = $2)`, w.tenant, name) > 0 || w.purged
 		case 1:
 			eraseTenant(r, w.s, w.tenant)

@@ -126,9 +126,6 @@ type Audited struct {
 	// Undigested is the number of messages from before digests were stored. Changes of
 	// them cannot be detected.
 	Undigested int64
-	// OtherRoles counts the messages of roles that chat-completions does not have, by role. They
-	// are kept as they are, and nothing protects them as the user's.
-	OtherRoles map[string]int64
 }
 
 // auditPage is the number of sessions of one query, which bounds the age of its snapshot.
@@ -197,9 +194,6 @@ func (s *Store) audit(ctx context.Context, rows []SessionRow) ([]Audited, error)
 	const query = `
 		SELECT s.sid, f.kind, coalesce(f.at, 0), f.field, f.stored, f.want, f.derived
 		FROM compactor.sessions s CROSS JOIN LATERAL compactor.audit_session(s.tenant, s.id) f WHERE s.sid = ANY($1)`
-	const others = `
-		SELECT sid, role, count(*) FROM compactor.message_log
-		WHERE sid = ANY($1) AND role_code = 'o' AND kind = 'm' AND role <> 'function' GROUP BY 1, 2`
 	out := make([]Audited, len(rows))
 	sids := make([]int64, len(rows))
 	for i, r := range rows {
@@ -225,21 +219,7 @@ func (s *Store) audit(ctx context.Context, rows []SessionRow) ([]Audited, error)
 		if err != nil {
 			return err
 		}
-		if err := s.auditSegments(ctx, tx, out, sids); err != nil {
-			return err
-		}
-		rows, _ = tx.Query(ctx, s.q(others), sids)
-		var role string
-		var n int64
-		_, err = pgx.ForEachRow(rows, []any{&sid, &role, &n}, func() error {
-			a := &out[slices.Index(sids, sid)]
-			if a.OtherRoles == nil {
-				a.OtherRoles = map[string]int64{}
-			}
-			a.OtherRoles[role] = n
-			return nil
-		})
-		return err
+		return s.auditSegments(ctx, tx, out, sids)
 	})
 	return out, wrap("audit sessions", err)
 }

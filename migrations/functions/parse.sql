@@ -163,7 +163,7 @@ LANGUAGE sql STABLE AS $$
                      THEN @schema@.foreign_message(f.m, f.role #>> '{}', CASE WHEN f.call_ids IS NULL THEN f.call_part END,
                          CASE WHEN f.tool_call_id IS NULL THEN f.result_part END) END,
                  CASE WHEN f.role #>> '{}' IN ('user', 'assistant') AND f.call_ids IS NULL
-                         AND (f.content IS NULL OR json_typeof(f.content) = 'array' AND json_array_length(f.content) = 0)
+                         AND (f.content IS NULL AND (f.role #>> '{}' = 'user' OR f.m->'content' IS NULL) OR json_typeof(f.content) = 'array' AND json_array_length(f.content) = 0)
                          AND NOT @schema@.says_otherwise(f.m)
                      THEN 'content: missing; want a text, parts or tool_calls' END,
                  @schema@.unusable(f.role, f.tool_call_id, f.tool_calls)) END

@@ -50,6 +50,7 @@ func readMessage(f rawjson.Object) (Message, error) {
 		return m, errors.New("role: empty; want system, developer, user, assistant or tool")
 	}
 	var err error
+	_, present := f["content"]
 	if m.Content, err = readContent(f.Take("content")); err != nil {
 		return m, err
 	}
@@ -74,6 +75,7 @@ func readMessage(f rawjson.Object) (Message, error) {
 	if len(f) > 0 {
 		m.Extra = f
 	}
+	m.Content.Absent = !present && m.holdsNothing()
 	return m, nil
 }
 

@@ -85,6 +85,8 @@ type Content struct {
 	Text  string // the content, when it was a string
 	Parts []Part // the content, when it was an array (possibly empty, then non-nil)
 	Null  bool   // the content was null or absent
+	// Absent reports that there was no content and nothing else that the message could hold.
+	Absent bool
 }
 
 // Part is an element of array content. Raw is the element as received.

@@ -30,14 +30,15 @@ func (m *Message) checkForm() error {
 	if format := m.foreign(); format != "" {
 		return fmt.Errorf("%w: %s", ErrForeign, format)
 	}
-	if (m.Role == RoleUser || m.Role == RoleAssistant) && m.holdsNothing() {
+	// An empty string is content, and so is an explicit null of the assistant: models answer both.
+	if null := m.Role == RoleAssistant && m.Content.Null && !m.Content.Absent; (m.Role == RoleUser || m.Role == RoleAssistant) && !null && m.holdsNothing() {
 		return errors.New("content: missing; want a text, parts or tool_calls")
 	}
 	return nil
 }
 
 // holdsNothing reports whether a message has neither content nor calls, nor anything else that
-// a model can have said. An empty string is content, as models answer it.
+// a model can have said.
 func (m *Message) holdsNothing() bool {
 	if parts := m.Content.Parts; !m.Content.Null && (parts == nil || len(parts) > 0) {
 		return false

@@ -252,7 +252,6 @@ func TestWrongUsage(t *testing.T) {
 		"settings, all faults at once": {
 			[]string{"sessions", "--log-level=loud", "--worker-concurrency=0"}, []string{"flag --log-level", "flag --worker-concurrency"},
 		},
-		"a start without a target": {[]string{"sessions", "--start=8000"}, []string{"both are given or neither"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -72,7 +71,6 @@ type audit struct {
 	counts map[string]int // findings by check
 
 	undigested            int64
-	roles                 map[string]int64
 	valid, waiting, views int // views that are valid, that a run will repair, and that neither holds for
 	badView               string
 }
@@ -83,7 +81,7 @@ func (x *doctorReport) audit(ctx context.Context, st *store.Store, sessions int6
 	if sample > 0 {
 		total = min(total, int64(sample))
 	}
-	a := &audit{report: x, st: st, fix: fix, counts: map[string]int{}, roles: map[string]int64{}}
+	a := &audit{report: x, st: st, fix: fix, counts: map[string]int{}}
 	progress := x.env.Err.Progress("checking, sessions", total)
 	err := a.database(ctx)
 	checked := int64(0)
@@ -112,14 +110,6 @@ func (x *doctorReport) audit(ctx context.Context, st *store.Store, sessions int6
 	}
 	if a.undigested > 0 {
 		x.add(sectionData, "messages without a digest", checkWarn, term.Count(a.undigested), "of a version before: a change of them cannot be detected")
-	}
-	if len(a.roles) > 0 {
-		var detail []string
-		for _, role := range slices.Sorted(maps.Keys(a.roles)) {
-			detail = append(detail, term.Clean(role)+" "+term.Count(a.roles[role]))
-		}
-		x.add(sectionData, "messages with other roles", checkWarn, strings.Join(detail, ", "),
-			"providers refuse them, and nothing keeps them as the user's: append system, developer, user, assistant or tool")
 	}
 	for _, c := range store.AuditChecks {
 		switch n := a.counts[c.Name]; {
@@ -175,9 +165,6 @@ func (a *audit) session(ctx context.Context, s store.Audited) error {
 		}
 	}
 	a.undigested += s.Undigested
-	for role, n := range s.OtherRoles {
-		a.roles[role] += n
-	}
 	a.found(s.Findings)
 	if slices.ContainsFunc(s.Findings, func(f store.Finding) bool { return !f.Derived }) {
 		return nil // what is wrong with the view may follow from that

@@ -95,18 +95,6 @@ func TestDoctorChecksASample(t *testing.T) {
 	invoke(t, db, "doctor", "--help").want(t, 0, "of more than 10,000 sessions a random sample of that size", "--fix")
 }
 
-// TestDoctorTellsOfRolesThatProvidersRefuse: append keeps them as they are, and nothing says what follows.
-func TestDoctorTellsOfRolesThatProvidersRefuse(t *testing.T) {
-	t.Parallel()
-	db := withSession(t)
-	invoke(t, db, "doctor").want(t, 0)
-	invoke(t, db, "import", file(t, "s.jsonl", `{"session_id":"other","messages":[{"role":"human","content":"Where is it?"},{"role":"ai","content":"Here."},{"role":"human","content":"Where?"},{"role":"function","name":"f","content":"x"}]}`)).want(t, 0)
-	reader := append([]string{"DATABASE_URL=" + roleLogin(t, db[0][len("DATABASE_URL="):], "compactor_reader")}, db[1:]...)
-	for _, env := range [][]string{db, reader} {
-		invoke(t, env, "doctor").want(t, 0, "! messages with other roles: ai 1, human 2 (providers refuse them, and nothing keeps them as the user's: append system, developer, user, assistant or tool)")
-	}
-}
-
 // A view that cannot be read names the command that says why.
 func TestTheViewOfADamagedSessionNamesDoctor(t *testing.T) {
 	t.Parallel()

@@ -33,9 +33,9 @@ func TestSweepsReadWell(t *testing.T) {
 				('nightly', '2026-01-31 03:00Z', 'stopped', 300, 200, '2026-01-31 03:00Z', '2026-01-31 05:00Z', '2026-01-31 05:00Z', '20 seconds', 3)`,
 		`UPDATE compactor.sweeps SET reason = 'window_ended', window_end = '2026-01-31 05:00Z' WHERE id = 2`,
 		`INSERT INTO compactor.sweep_tenants (sweep, tenant, due, seen) VALUES (2, 'acme', 200, 103)`,
-		`INSERT INTO compactor.runs (sid, trigger, sweep, status, outcome, tokens_before, tokens_after, ended_at)
-			SELECT sid, 'nightly', 2, CASE WHEN n % 40 = 0 THEN 'failed' ELSE 'skipped' END,
-				CASE WHEN n % 40 = 0 THEN 'timeout' WHEN n % 8 = 0 THEN 'below_threshold' ELSE 'above_target' END, 1300, CASE WHEN n % 8 = 0 THEN 1300 ELSE 300 END, now()
+		`INSERT INTO compactor.runs (sid, trigger, sweep, status, outcome, tokens_before, tokens_after, ended_at, revision, live_before, live_after)
+			SELECT sid, 'nightly', 2, CASE WHEN n % 40 = 0 THEN 'failed' WHEN n % 8 = 0 THEN 'skipped' ELSE 'applied' END,
+				CASE WHEN n % 40 = 0 THEN 'timeout' WHEN n % 8 = 0 THEN 'below_threshold' ELSE 'above_target' END, 1300, CASE WHEN n % 8 = 0 THEN 1300 ELSE 300 END, now(), 1, '{}', '{}'
 			FROM (SELECT sid, row_number() OVER () AS n FROM compactor.sessions ORDER BY sid LIMIT 200) s WHERE n <= 180`,
 		`INSERT INTO compactor.runs (sid, trigger, sweep, status) SELECT sid, 'nightly', 2, CASE WHEN sid % 10 = 0 THEN 'running' ELSE 'queued' END
 			FROM (SELECT sid, row_number() OVER () AS n FROM compactor.sessions ORDER BY sid LIMIT 200) s WHERE n > 180`,

@@ -78,26 +78,26 @@ func TestTable(t *testing.T) {
 	}{
 		"a pipe gets everything and no escape sequence": {
 			want: "" +
-				"session  tokens  title                                        took\n" +
-				"s-1      12,345  a title that goes on and on until it is cut  1.5s\n" +
-				"s-22          7  failed\n" +
-				"evil[2J          日本                                            x\n",
+				"session      tokens  title                                        took\n" +
+				"s-1          12,345  a title that goes on and on until it is cut  1.5s\n" +
+				"s-22              7  failed\n" +
+				"evil\\x1b[2J          日本                                            x\n",
 		},
 		"a terminal gets styles and rows that fit": {
 			out: Output{TTY: true, Color: true, Width: 40},
 			want: "" +
-				"\x1b[1msession\x1b[0m  \x1b[1mtokens\x1b[0m  \x1b[1mtitle\x1b[0m              \x1b[1mtook\x1b[0m\n" +
-				"s-1      12,345  a title that goe…  1.5s\n" +
-				"s-22          7  \x1b[31mfailed\x1b[0m\n" +
-				"evil[2J          日本                  x\n",
+				"\x1b[1msession\x1b[0m      \x1b[1mtokens\x1b[0m  \x1b[1mtitle\x1b[0m          \x1b[1mtook\x1b[0m\n" +
+				"s-1          12,345  a title that…  1.5s\n" +
+				"s-22              7  \x1b[31mfailed\x1b[0m\n" +
+				"evil\\x1b[2J          日本              x\n",
 		},
 		"a terminal too narrow for any row keeps the numbers": {
 			out: Output{TTY: true, Width: 5},
 			want: "" +
-				"session  tokens  title       took\n" +
-				"s-1      12,345  a title t…  1.5s\n" +
-				"s-22          7  failed\n" +
-				"evil[2J          日本           x\n",
+				"session     tokens  title       took\n" +
+				"s-1         12,345  a title t…  1.5s\n" +
+				"s-22             7  failed\n" +
+				"evil\\x1b[…          日本           x\n",
 		},
 	}
 	for name, tc := range tests {
