@@ -41,6 +41,7 @@ type Session struct {
 	LowGainRuns int // automatic runs in a row that saved little
 	// ToolsOpen reports that tool calls wait for results, or results for the agent's answer.
 	ToolsOpen      bool
+	CallsOpen      bool // tool calls at the end of the log wait for results
 	ServiceManaged bool // by its label
 	// What was appended since the last run that changed the view.
 	NewTokens             chat.Tokens
@@ -106,7 +107,7 @@ const (
 	selectSession = `s.sid, s.tenant, s.id, s.model, s.live::text, s.pinned::text, s.unholdable::text, s.revision, s.last_seq, s.last_source_seq,
 			s.live_messages, s.live_tokens, s.live_estimated_tokens, s.reported_prompt_tokens, s.tokens_since_report,
 			coalesce(s.decision_fingerprint, ''), s.hold_seq, s.ineffective_runs, coalesce(s.cooldown_until > now(), false),
-			coalesce(s.hold_code, ''), s.low_gain_runs, cardinality(s.open_calls) > 0 OR s.open_answered, coalesce(s.labels->>'service_managed' = 'true', false),
+			coalesce(s.hold_code, ''), s.low_gain_runs, cardinality(s.open_calls) > 0 OR s.open_answered, cardinality(s.open_calls) > 0, coalesce(s.labels->>'service_managed' = 'true', false),
 			s.tokens_since_run, s.messages_since_run, s.turns_since_run, s.signals, s.new_signals,
 			greatest(clock_timestamp() - coalesce(s.last_message_at, s.created_at), '0'), greatest(clock_timestamp() - s.created_at, '0'),
 			greatest(clock_timestamp() - coalesce(s.view_changed_at, s.created_at), '0'), s.timed,
@@ -275,7 +276,7 @@ func (r *runState) targets(c *Claim) []any {
 		rangesText{&v.Unholdable},
 		&v.Revision, &v.LastSeq, &v.LastSourceSeq,
 		&v.LiveMessages, &v.LiveTokens, &v.LiveEstimatedTokens, &v.ReportedPromptTokens, &v.TokensSinceReport,
-		&v.DecisionFingerprint, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown, &v.HoldCode, &v.LowGainRuns, &v.ToolsOpen, &v.ServiceManaged,
+		&v.DecisionFingerprint, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown, &v.HoldCode, &v.LowGainRuns, &v.ToolsOpen, &v.CallsOpen, &v.ServiceManaged,
 		&v.NewTokens, &v.NewMessages, &v.NewTurns, &v.Signals, &v.NewSignals, &v.Idle, &v.Age, &v.SinceRun, &v.Timed,
 		&v.Line.Overhead, &v.Line.Scale,
 		rangesText{&v.ReasoningOut},

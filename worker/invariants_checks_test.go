@@ -180,7 +180,8 @@ func (w *world) check() {
 		fail("a strict provider refuses the view: %v", err)
 	}
 	if s.awaits() && !s.row.Suspect {
-		fail("what awaits a repair is not due for one")
+		last, _ := w.st.Runs(context.Background(), store.RunFilter{Key: w.k, Limit: 1})
+		fail("what awaits a repair is not due for one, after %+v", last)
 	}
 	// I15: everything before signed reasoning is as it was when that was written.
 	if _, err := w.prefixes.Valid(w.view()); err != nil && !w.mixed {

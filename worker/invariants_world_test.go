@@ -186,7 +186,7 @@ func (w *world) repairAdds(id store.RunID) (chat.Tokens, policy.Policy) {
 		w.t.Fatalf("transcript of run %d: %v", id, err)
 	}
 	guard := pipeline.Pipeline{Guard: pipeline.Guard{DropSystem: !w.policy.PreserveSystem}, FreeReasoning: !rc.bindsReasoning}
-	t := &plan.Transcript{Entries: rc.entries, Counter: p.Counter("")}
+	t := &plan.Transcript{Entries: rc.entries, Counter: p.Counter(""), Ended: !c.Session.CallsOpen}
 	r, err := guard.Run(ctx, t, func(ctx context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
 		return w.st.Messages(ctx, c.Session.SID, seqs)
 	})

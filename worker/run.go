@@ -221,7 +221,7 @@ func (a *attempt) plan(ctx context.Context) (result pipeline.Result, change stor
 		}
 		a.built, a.writers = &built, writers
 	}
-	t := &plan.Transcript{Entries: a.entries, Counter: a.w.planner.Counter(a.claim.Session.Model), Originals: a.originals}
+	t := &plan.Transcript{Entries: a.entries, Counter: a.w.planner.Counter(a.claim.Session.Model), Originals: a.originals, Ended: !a.claim.Session.CallsOpen}
 	load := func(ctx context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
 		return a.w.store.Messages(ctx, a.claim.Session.SID, seqs)
 	}

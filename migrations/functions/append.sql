@@ -217,7 +217,7 @@ BEGIN
         RETURN coalesce(v.seqs, '{}');
     END IF;
 
-    -- Sessions of former versions may have a call without its result, which only a user message was to follow.
+    -- See change_view; and sessions of former versions may have a call without its result, which only a user message was to follow.
     v.fault := v.fault OR s.open_pending;
     -- A call that still waits may have left the view, or its place, by a replacement: then its result has
     -- nothing to follow there.

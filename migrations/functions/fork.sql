@@ -93,7 +93,7 @@ BEGIN
         tail_start_seq = n.tail_start_seq, last_seq = n.last_seq, last_source_seq = n.last_source_seq, messages = n.messages, turns = n.turns,
         total_tokens = n.total_tokens, live_messages = n.live_messages, live_tokens = n.live_tokens, live_estimated_tokens = n.live_estimated_tokens,
         messages_since_run = v_since.messages, tokens_since_run = v_since.tokens, turns_since_run = v_since.turns,
-        open_calls = n.open_calls, open_answered = n.open_answered, parallel = s.parallel,
+        open_calls = n.open_calls, open_answered = n.open_answered, open_pending = true /* see change_view */, parallel = s.parallel,
         suspect_seq = n.last_seq, due = false, last_message_at = (SELECT l.created_at FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq = v_at)
     WHERE sid = n.sid RETURNING * INTO n;
     PERFORM @schema@.repair_view(@schema@.use_policy(n));

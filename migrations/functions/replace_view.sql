@@ -82,7 +82,10 @@ BEGIN
         tail_start_seq = (SELECT lower(x) FROM unnest(s2.live) x WHERE upper_inf(x)),
         live_messages = s2.live_messages, live_tokens = s2.live_tokens, live_estimated_tokens = s2.live_estimated_tokens,
         reported_prompt_tokens = NULL, suspect_seq = s2.suspect_seq, loop_seq = NULL, due = s2.due, decision_fingerprint = NULL,
-        awaits_answer = false, low_gain_runs = 0, checked_seq = NULL, state = s2.state, quarantine_reason = NULL
+        awaits_answer = false, low_gain_runs = 0, checked_seq = NULL, state = s2.state, quarantine_reason = NULL,
+        -- A message that was put before a call ends the waiting for its results in the log, but not for a run that reads the
+        -- places: the next append looks at the view.
+        open_pending = true
     WHERE sid = s.sid RETURNING * INTO s2;
     UPDATE @schema@.runs SET messages_after = v_count.messages, tokens_after = v_count.tokens WHERE id = v_run;
     s2 := @schema@.repair_view(s2);

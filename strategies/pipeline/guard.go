@@ -164,6 +164,9 @@ func (g Guard) repair(ctx context.Context, l *layout, open int32, load plan.Load
 // end in, a message stands for what followed the call.
 func (l *layout) judged(open int32) []chat.Meta {
 	view := l.d.viewMetas()
+	if l.d.input.Ended {
+		return l.d.ended(view)
+	}
 	if open >= 0 || len(l.places) == 0 {
 		return view
 	}
@@ -174,12 +177,20 @@ func (l *layout) judged(open int32) []chat.Meta {
 			continue
 		}
 		if k := l.placeOf[l.d.id(m.Seq)]; k >= 0 && k < last.start && m.Calls > 0 {
-			q := max(l.d.next, view[len(view)-1].Position+1)
-			view = append(view, chat.Meta{Seq: q, Position: q, Kind: chat.KindSource, Role: chat.RoleAssistant, Flags: chat.HasText})
+			return l.d.ended(view)
 		}
 		break
 	}
 	return view
+}
+
+// ended returns a view with a message behind it.
+func (d *Draft) ended(view []chat.Meta) []chat.Meta {
+	q := d.next
+	if n := len(view); n > 0 {
+		q = max(q, view[n-1].Position+1)
+	}
+	return append(view, chat.Meta{Seq: q, Position: q, Kind: chat.KindSource, Role: chat.RoleAssistant, Flags: chat.HasText})
 }
 
 // Valid returns an error wrapping ErrInvalidView if the view has violations.

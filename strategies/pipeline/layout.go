@@ -139,7 +139,11 @@ func (l *layout) group() {
 // chat.OpenFrom).
 func (l *layout) open() int32 {
 	passed := plan.PassedPosition(l.d.entries[:len(l.d.entries)-len(l.d.adds)])
-	return int32(chat.OpenFrom(l.chatGroups, passed, func(k int) *chat.Meta { return l.rep(int32(k)) }))
+	open := int32(chat.OpenFrom(l.chatGroups, passed, func(k int) *chat.Meta { return l.rep(int32(k)) }))
+	if open >= 0 && l.d.input.Ended && l.groups[l.places[open].group].waits() {
+		return -1
+	}
+	return open
 }
 
 // waits reports whether calls of the group lack results.

@@ -40,6 +40,9 @@ type Transcript struct {
 	// Unmarked reports that the messages come from a file or from a program's memory, so that
 	// summaries of earlier runs among them may not be marked as such.
 	Unmarked bool
+	// Ended reports that the log goes on behind its last calls: those at the end of the view
+	// get no results any more.
+	Ended bool
 
 	groups []chat.Group
 	calls  []int32 // by group, see callOf
