@@ -38,7 +38,11 @@ func (w *world) steps() map[string]func(*rapid.T) {
 			}
 			before := w.look()
 			m := w.said[rapid.SampledFrom(w.ids).Draw(t, "message")]
-			if _, _, err := w.st.Append(ctx, w.k, "", []store.NewMessage{m}); err != nil {
+			_, _, err := w.st.Append(ctx, w.k, "", []store.NewMessage{m})
+			if errors.Is(err, store.ErrInUse) && w.replaced && !before.included()[m.ID] {
+				t.Skip("a tool loop is open: what a replacement has taken out cannot come back")
+			}
+			if err != nil {
 				t.Fatalf("append once more: %v", err)
 			}
 			m.Content = chat.TextContent("something else")

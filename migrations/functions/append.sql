@@ -29,7 +29,8 @@ BEGIN
             v_flag := 8;
             v.open_calls := s.open_calls[:i - 1] || s.open_calls[i + 1:];
         END IF;
-    ELSIF p.role = 'assistant' AND p.call_ids IS NOT NULL AND cardinality(s.open_calls) > 0 AND NOT s.open_answered AND NOT p.call_ids && s.open_calls THEN
+    ELSIF p.role = 'assistant' AND p.call_ids IS NOT NULL AND cardinality(s.open_calls) > 0 AND NOT s.open_answered AND NOT p.call_ids && s.open_calls
+        AND '' <> ALL (s.open_calls || p.call_ids) THEN
         v_flag := 256;
         v.pending := true;
         v.open_calls := s.open_calls || p.call_ids;
@@ -108,7 +109,8 @@ BEGIN
                 v_flag := 8;
                 v_open := v_open[:i - 1] || v_open[i + 1:];
             END IF;
-        ELSIF m.call_ids IS NOT NULL AND cardinality(v_open) > 0 AND NOT v_answered AND NOT m.call_ids && v_open THEN
+        ELSIF m.call_ids IS NOT NULL AND cardinality(v_open) > 0 AND NOT v_answered AND NOT m.call_ids && v_open
+            AND '' <> ALL (v_open || m.call_ids) THEN
             v_flag := 256;
             v_open := v_open || m.call_ids;
         ELSIF NOT m.reasoning_only OR v_answered THEN

@@ -64,7 +64,7 @@ func TestAConversationIsWhatAStoreWouldKeep(t *testing.T) {
 			for _, m := range s.View() {
 				view = append(view, *s.Messages[m.Seq])
 			}
-			if diff := cmp.Diff(encoded(view), encoded(c.View())); diff != "" {
+			if diff := cmp.Diff(encoded(chat.Merge(s.View(), view)), encoded(c.View())); diff != "" {
 				t.Fatalf("view (-want +got):\n%s", diff)
 			}
 			wantExplained(t, s, c)

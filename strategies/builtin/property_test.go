@@ -33,7 +33,7 @@ func drawMessages(t *rapid.T, most int) []chat.Message {
 		case 4:
 			out = append(out, sessiontest.Thinks("hm"))
 		case 5:
-			out = append(out, sessiontest.Text(rapid.SampledFrom([]chat.Role{chat.RoleDeveloper, chat.RoleSystem}).Draw(t, "role"), w))
+			out = append(out, sessiontest.Text(chat.RoleDeveloper, w))
 		case 6:
 			out = append(out, sessiontest.Result(ids.Draw(t, "id"), w))
 		default:

@@ -8,8 +8,8 @@ import "slices"
 // session. All other code relies on the flags: see Groups.
 //
 // Call messages with only reasoning between them are one batch (parallel calls that were
-// stored one by one), unless a result has come between or an id repeats, which is a call made
-// again. A result is paired if it is in the run of results directly after a batch
+// stored one by one), unless a result has come between, an id repeats, which is a call made
+// again, or one is from before tools and has no id. A result is paired if it is in the run of results directly after a batch
 // (reasoning-only messages may precede the first result) and a call of the batch with its id
 // has no result yet. Ids repeat in real logs, so calls of earlier batches are not
 // considered. The SQL function append does the same; a test compares the two.
@@ -46,7 +46,7 @@ func (p *Pairer) Next(role Role, callIDs []string, toolCallID string, reasoningO
 		return Paired, false
 	case waits && reasoningOnly:
 		return 0, false
-	case waits && len(callIDs) > 0 && !slices.ContainsFunc(callIDs, func(id string) bool { return slices.Contains(p.open, id) }):
+	case waits && len(callIDs) > 0 && !slices.ContainsFunc(callIDs, func(id string) bool { return id == "" || slices.Contains(p.open, id) }) && !slices.Contains(p.open, ""):
 		p.open = slices.Concat(p.open, callIDs)
 		return Parallel, false
 	}

@@ -62,8 +62,10 @@ func (m Message) AppendJSON(dst []byte) []byte {
 	if m.Name != "" {
 		dst = appendField(append(dst, ','), "name", m.Name)
 	}
-	dst = append(dst, `,"content":`...)
-	dst = m.Content.appendJSON(dst)
+	if !m.Content.Absent {
+		dst = append(dst, `,"content":`...)
+		dst = m.Content.appendJSON(dst)
+	}
 	if m.Reasoning != "" || m.ReasoningKey != "" {
 		dst = appendField(append(dst, ','), m.reasoningKey(), m.Reasoning)
 	}

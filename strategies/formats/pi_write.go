@@ -2,6 +2,7 @@ package formats
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/internal/rawjson"
@@ -10,6 +11,13 @@ import (
 // encodePi writes the header and an entry per message, each a child of the one
 // before.
 func encodePi(e *encoder, s chat.Session) {
+	system := func(m chat.Message) bool { return m.Role == chat.RoleSystem || m.Role == chat.RoleDeveloper }
+	if !slices.ContainsFunc(s.Messages, func(m chat.Message) bool { return !system(m) }) {
+		for range s.Messages {
+			e.lose("system message")
+		}
+		return // a header alone is no session
+	}
 	header := own(s.Extra, "pi")
 	e.sessionExtra(s, "pi", "title")
 	delete(header, "id")
@@ -23,7 +31,7 @@ func encodePi(e *encoder, s chat.Session) {
 	}
 	for i := range s.Messages {
 		m := &s.Messages[i]
-		if m.Role == chat.RoleSystem || m.Role == chat.RoleDeveloper {
+		if system(*m) {
 			e.lose("system message")
 			continue
 		}

@@ -136,6 +136,10 @@ function anthropic({ messages }) {
   });
   const ids = messages.flatMap((m) => blocks(m, 'tool_use').map((b) => b.id));
   for (const id of twice(ids)) problems.push(`two calls ${id}`);
+  // Calls at the end may wait for results, as in modelMessages.
+  const last = messages.findLastIndex((m) => blocks(m, 'tool_use').length > 0);
+  const after = messages.slice(last + 1).flatMap((m) => list(m.content));
+  if (last >= 0 && after.every((b) => b.type === 'tool_result') && after.length < blocks(messages[last], 'tool_use').length) messages = messages.slice(0, last);
   return problems.concat(pairs(messages.map((m) => ({ ...m, ends: true })), (m) => blocks(m, 'tool_use').map((b) => b.id), (m) => blocks(m, 'tool_result').map((b) => b.tool_use_id)));
 }
 
