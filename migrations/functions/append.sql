@@ -57,18 +57,12 @@ DECLARE
     v           @schema@.appended;
     m           record;
     v_seqs      bigint[] := '{}';
-    v_ords      int[] := '{}';        -- of what is new, and which of 8 and 256 its flags have
-    v_flags     smallint[] := '{}';
-    v_flag      smallint;
+    v_flags     smallint[] := array_fill(0::smallint, ARRAY[coalesce(cardinality(ps), 0)]);   -- which of 8 and 256 a message has, -1 for one that is there
     v_conflict  text;
     v_fault     boolean := false;
     v_open      text[] := s.open_calls;
     v_answered  boolean := s.open_answered;
-    v_n         bigint := 0;
-    v_tokens    bigint := 0;
-    v_estimated bigint := 0;
-    v_turns     bigint := 0;
-    v_last_at   timestamptz;
+    v_last      bigint := s.last_seq;
     i           int;
 BEGIN
     FOR m IN
@@ -87,52 +81,42 @@ BEGIN
     LOOP
         IF m.known_seq IS NOT NULL THEN
             v_seqs := v_seqs || m.known_seq;
+            v_flags[m.ord] := -1;
             IF m.differs AND NOT @schema@.is_merged(s, m.known_seq, ps[m.ord].body) THEN
                 v_conflict := least(v_conflict, m.id);
             END IF;
             CONTINUE;
         ELSIF m.first_ord < m.ord THEN
             v_seqs := v_seqs || v_seqs[m.first_ord];
+            v_flags[m.ord] := -1;
             IF NOT @schema@.same_message(ps[m.ord].body, ps[m.first_ord].body) THEN
                 v_conflict := least(v_conflict, m.id);
             END IF;
             CONTINUE;
         END IF;
-        v_n := v_n + 1;
-        v_flag := 0;
+        v_last := v_last + 1;
+        v_seqs := v_seqs || v_last;
         IF m.role = 'tool' THEN
             v_answered := true;
             i := array_position(v_open, m.tool_call_id);
             IF i IS NULL THEN
                 v_fault := true;
             ELSE
-                v_flag := 8;
+                v_flags[m.ord] := 8;
                 v_open := v_open[:i - 1] || v_open[i + 1:];
             END IF;
         ELSIF m.call_ids IS NOT NULL AND cardinality(v_open) > 0 AND NOT v_answered AND NOT m.call_ids && v_open
             AND '' <> ALL (v_open || m.call_ids) THEN
-            v_flag := 256;
+            v_flags[m.ord] := 256;
             v_open := v_open || m.call_ids;
-        ELSIF NOT m.reasoning_only OR v_answered THEN
+        ELSIF v_answered OR NOT m.reasoning_only AND (m.call_ids IS NOT NULL OR cardinality(v_open) > 0) THEN
             v_fault := v_fault OR cardinality(v_open) > 0;
             v_open := coalesce(m.call_ids, '{}');
             v_answered := false;
         END IF;
-        v_seqs := v_seqs || s.last_seq + v_n;
-        v_ords := v_ords || m.ord;
-        v_flags := v_flags || v_flag;
-        v_tokens := v_tokens + m.tokens;
-        IF m.flags & 16 > 0 THEN
-            v_estimated := v_estimated + m.tokens;
-        END IF;
-        IF m.role = 'user' THEN
-            v_turns := v_turns + 1;
-        END IF;
-        v_last_at := greatest(v_last_at, coalesce(m.created, now()));
     END LOOP;
     WITH t AS MATERIALIZED (
-        SELECT s.last_seq + u.n AS seq, u.flag, p.*, sum(p.tokens::bigint) OVER (ORDER BY u.n) AS running
-        FROM unnest(v_ords, v_flags) WITH ORDINALITY u(ord, flag, n) JOIN unnest(ps) p ON p.ord = u.ord
+        SELECT p.*, v_seqs[p.ord] AS seq, v_flags[p.ord] AS flag, sum(p.tokens::bigint) OVER (ORDER BY p.ord) AS running FROM unnest(ps) p WHERE v_flags[p.ord] >= 0
     ), written AS (
         INSERT INTO @schema@.message_log (sid, seq, position, cumulative_tokens, token_count, calls, flags, role_code, kind, id, role,
             name, call_ids, tool_call_id, source_id, counter, created_at, body_digest, reasoning_tokens)
@@ -142,10 +126,13 @@ BEGIN
             t.name, t.call_ids, t.tool_call_id, t.source_id, t.counter,
             coalesce(t.created, now()), @schema@.body_digest(t.body),
             CASE WHEN @schema@.signed_reasoning(t.flags) THEN @schema@.reasoning_tokens(t.body, t.tokens) END
-        FROM t ORDER BY t.seq
+        FROM t
+    ), worded AS (
+        INSERT INTO @schema@.message_body SELECT s.sid, t.seq, t.body FROM t
     )
-    INSERT INTO @schema@.message_body SELECT s.sid, t.seq, t.body FROM t ORDER BY t.seq;
-    v := ROW(v_seqs, v_conflict, v_n, s.last_seq + v_n, v_tokens, v_estimated, v_turns, v_last_at, v_fault, v_open, v_answered, 256 = ANY(v_flags))::@schema@.appended;
+    SELECT v_seqs, v_conflict, count(*), v_last, coalesce(sum(t.tokens), 0), coalesce(sum(t.tokens) FILTER (WHERE t.flags & 16 > 0), 0),
+        count(*) FILTER (WHERE t.role = 'user'), max(coalesce(t.created, now())), v_fault, v_open, v_answered, 256 = ANY(v_flags)
+    INTO v FROM t;
     RETURN v;
 END $$;
 

@@ -166,7 +166,9 @@ LANGUAGE sql STABLE AS $$
                          AND (f.content IS NULL AND (f.role #>> '{}' = 'user' OR f.m->'content' IS NULL) OR json_typeof(f.content) = 'array' AND json_array_length(f.content) = 0)
                          AND NOT @schema@.says_otherwise(f.m)
                      THEN 'content: missing; want a text, parts or tool_calls' END,
-                 @schema@.unusable(f.role, f.tool_call_id, f.tool_calls)) END
+                 -- Most messages need no call of a function.
+                 CASE WHEN f.call_ids IS NOT NULL OR NOT (f.role #>> '{}' IN ('system', 'developer', 'user', 'assistant') OR f.role #>> '{}' = 'tool' AND f.tool_call_id #>> '{}' <> '') IS TRUE
+                     THEN @schema@.unusable(f.role, f.tool_call_id, f.tool_calls) END) END
     FROM (
         SELECT e.*, c.created,
             coalesce(parts.media, 0) AS media, coalesce(parts.media_octets, 0) AS media_octets, parts.bad AS bad_part,
