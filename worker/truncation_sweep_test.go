@@ -111,15 +111,8 @@ func TestManySchedulersTruncateASessionOnce(t *testing.T) {
 	t.Parallel()
 	f, rules := setupSwept(t, map[string]int{"a": 40, "b": 40})
 	var all sync.WaitGroup
-	for range 4 { // of a sweep that two lead, and of others
-		all.Go(func() {
-			if _, _, err := sweepTogether(t.Context(), f.store, f.w.planner, "", "test"); err != nil {
-				t.Error(err)
-			}
-		})
-	}
 	shared := must(f.store.StartSweep(t.Context(), "", 0, "", "test"))(t)
-	for range 2 {
+	for range 4 {
 		all.Go(func() {
 			for done := false; !done; {
 				page, err := f.store.SweepTogether(t.Context(), shared, 7, time.Minute, rules, "test")
@@ -132,7 +125,7 @@ func TestManySchedulersTruncateASessionOnce(t *testing.T) {
 	}
 	all.Wait()
 	for _, run := range must(f.store.Runs(t.Context(), store.RunFilter{Status: "queued", Limit: 100}))(t) {
-		f.run(run.ID) // of a session that another sweep had locked
+		f.run(run.ID) // of a session that another one had locked
 	}
 	var most int
 	f.must(f.conn.QueryRow(t.Context(), `SELECT max(revision) FROM compactor.sessions`).Scan(&most))

@@ -30,7 +30,7 @@ BEGIN
         s.hold_seq := coalesce((SELECT max(m.seq) FROM @schema@.message_log m WHERE m.sid = s.sid AND m.kind = 'm' AND m.seq <=
             (SELECT max(t.applied_seq) FROM @schema@.runs t WHERE t.sid = s.sid AND t.status = 'applied' AND t.kind = 'undo')), 0);
     END IF;
-    IF s.cooldown_until > now() AND s.cooldown_until > (SELECT coalesce(max(t.ended_at), '-infinity') FROM @schema@.runs t WHERE t.sid = s.sid) + interval '30 days' THEN
+    IF s.cooldown_until > now() + interval '30 days' THEN
         s.cooldown_until := NULL;
     END IF;
     -- What is due in vain is so until its next run; and what is so only by what the reports of others have taught

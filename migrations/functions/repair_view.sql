@@ -153,10 +153,12 @@ BEGIN
     RETURN s;
 END $$;
 
--- What repair_view has left out of the view until a run gives it another form, as far as none has yet.
+-- What repair_view has left out of the view until a run gives it another form, as far as none has yet. Roles call it, so the
+-- tenant is that of the session with this sid, whatever the row says.
 CREATE OR REPLACE FUNCTION @schema@.awaiting_repair(s @schema@.sessions) RETURNS int8multirange LANGUAGE sql STABLE AS $$
     SELECT coalesce(range_agg(int8range(o.seq, o.seq + 1)) FILTER (WHERE o.reason = 'awaiting_repair'), '{}')
-    FROM (SELECT range_agg(x) AS seqs FROM @schema@.exclusions e, unnest(e.seqs - s.live) x WHERE e.sid = s.sid AND e.reason = 'awaiting_repair') w
+    FROM (SELECT range_agg(x) AS seqs FROM @schema@.exclusions e, unnest(e.seqs - s.live) x WHERE e.sid = s.sid AND e.reason = 'awaiting_repair'
+        AND @schema@.tenant_of(coalesce((SELECT t.tenant FROM @schema@.sessions t WHERE t.sid = s.sid), '-')) IS NOT NULL) w
     CROSS JOIN LATERAL (SELECT DISTINCT ON (q.seq) q.seq, e.reason
         FROM @schema@.exclusions e JOIN @schema@.runs r ON r.id = e.run AND r.in_force
         CROSS JOIN LATERAL unnest(e.seqs * w.seqs) u(x) CROSS JOIN LATERAL generate_series(lower(u.x), upper(u.x) - 1) q(seq)
