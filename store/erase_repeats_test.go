@@ -65,9 +65,11 @@ func TestMessagesThatRepeatErasedWordsAreErasedOrNamed(t *testing.T) {
 	hide(t, s, fork, 6)
 	e := must(s.Erase(t.Context(), k, []string{"m1"}, "why", "by", false))(t)
 	want := []Repeat{
-		{Session: "chat", Message: "s1", Replaced: true, Holds: true, Erased: true}, {Session: "chat", Message: "s2", Replaced: true},
+		{Session: "chat", Message: "s1", Replaced: true, Holds: true, Erased: true},
+		{Session: "chat", Message: "s2", Replaced: true},
 		{Session: "chat", Message: "m5", Holds: true},
-		{Session: "fork", Message: "s3", Replaced: true, Holds: true, Erased: true}, {Session: "fork", Message: "m7", Holds: true},
+		{Session: "fork", Message: "s3", Replaced: true, Holds: true, Erased: true},
+		{Session: "fork", Message: "m7", Holds: true},
 	}
 	if diff := cmp.Diff(want, e.Repeats); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

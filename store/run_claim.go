@@ -281,7 +281,9 @@ func (r *runState) targets(c *Claim) []any {
 		&v.Line.Overhead, &v.Line.Scale,
 		rangesText{&v.ReasoningOut},
 		&v.ReasoningKnown,
-		&v.Policy, &v.PolicyVersion, &v.PolicyTenant, rangesText{&v.Awaiting}, &v.PolicyHash,
+		&v.Policy, &v.PolicyVersion, &v.PolicyTenant,
+		rangesText{&v.Awaiting},
+		&v.PolicyHash,
 	}
 }
 

@@ -26,7 +26,7 @@ func (m *notesModel) Complete(_ context.Context, c llm.Call) (llm.Answer, error)
 	m.calls = append(m.calls, c)
 	var b strings.Builder
 	for _, s := range summary.DefaultSections() {
-		b.WriteString("## " + s.Title + "\nThe drawers were looked at one by one: "+s.Title+".\n")
+		b.WriteString("## " + s.Title + "\nThe drawers were looked at one by one: " + s.Title + ".\n")
 	}
 	return llm.Answer{Text: b.String(), Model: "notes", FinishReason: "stop"}, nil
 }

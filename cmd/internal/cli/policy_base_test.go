@@ -87,9 +87,16 @@ func TestNamesThatNothingHasAreSaid(t *testing.T) {
 	t.Parallel()
 	db, path := fleet(t)
 	for _, args := range [][]string{
-		{"pause", "--tenant", "nope"}, {"resume", "--tenant", "nope"}, {"limit", "set", "--tenant", "nope", "--calls-per-hour", "5"}, {"limit", "clear", "--tenant", "nope"},
-		{"stats", "--tenant", "nope"}, {"sweep", "start", "--tenant", "nope"}, {"sessions", "--tenant", "nope"}, {"runs", "--tenant", "nope"},
-		{"policy", "list", "--tenant", "nope"}, {"policy", "test", "--sample", "3", "--tenant", "nope", "--file", path},
+		{"pause", "--tenant", "nope"},
+		{"resume", "--tenant", "nope"},
+		{"limit", "set", "--tenant", "nope", "--calls-per-hour", "5"},
+		{"limit", "clear", "--tenant", "nope"},
+		{"stats", "--tenant", "nope"},
+		{"sweep", "start", "--tenant", "nope"},
+		{"sessions", "--tenant", "nope"},
+		{"runs", "--tenant", "nope"},
+		{"policy", "list", "--tenant", "nope"},
+		{"policy", "test", "--sample", "3", "--tenant", "nope", "--file", path},
 	} {
 		if r := invoke(t, db, args...); !strings.Contains(r.stderr, "warning: tenant nope has no sessions (tenants in use: default)") {
 			t.Errorf("%v: exit code %d, %s", args, r.code, r.stderr)
