@@ -199,8 +199,8 @@ func TestAnInvalidViewBeforeAnOpenToolLoopIsRepaired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Messages) != 5 || !strings.Contains(got.Messages[1].Content.String(), "found") || got.Report.OpenLoop {
-		t.Errorf("view %v, open loop %t, want the repair and nothing else", bodies(got.Messages), got.Report.OpenLoop)
+	if len(got.Messages) != 5 || !strings.Contains(got.Messages[1].Content.String(), "found") || got.OpenLoop {
+		t.Errorf("view %v, open loop %t, want the repair and nothing else", bodies(got.Messages), got.OpenLoop)
 	}
 	if rest := bodies(got.Messages[3:4]); !cmp.Equal(rest, bodies([]chat.Message{thinks.WithoutReasoning()})) {
 		t.Errorf("the call is %v, want it without its reasoning", rest)

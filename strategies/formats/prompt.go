@@ -53,6 +53,7 @@ func apiRole(r chat.Role) chat.Role {
 		return role
 	case "ai", "bot", "model":
 		return chat.RoleAssistant
+	case chat.RoleFunction: // one that is not read as a result (see chat.Message.Legacy)
 	}
 	return chat.RoleUser
 }

@@ -54,6 +54,7 @@ func (e *encoder) from(m *chat.Message) string {
 	case chat.RoleDeveloper:
 		e.lose("role")
 		return "system"
+	case chat.RoleFunction:
 	}
 	if _, taken := shareRoles[string(m.Role)]; taken {
 		e.lose("role")

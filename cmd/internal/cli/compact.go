@@ -248,7 +248,7 @@ func printRun(e *Env, r store.RunRow) error {
 		took = fmt.Sprintf("%s, after waiting %s", term.Duration(r.EndedAt.Sub(*r.StartedAt)), term.Duration(r.StartedAt.Sub(r.QueuedAt)))
 	}
 	if err := e.Out.Pairs(
-		[2]any{"run", strconv.FormatInt(int64(r.ID), 10)}, [2]any{"session", sessionName(r)}, [2]any{"copy of", origin}, [2]any{"outcome", term.Styled{Value: joined(code, outcomeText(r)), As: as}},
+		[2]any{"run", strconv.FormatInt(r.ID, 10)}, [2]any{"session", sessionName(r)}, [2]any{"copy of", origin}, [2]any{"outcome", term.Styled{Value: joined(code, outcomeText(r)), As: as}},
 		[2]any{"status", status}, [2]any{"error", fault}, [2]any{"messages", messages}, [2]any{"tokens", size}, [2]any{"time", took},
 	); err != nil {
 		return err

@@ -234,10 +234,10 @@ func (f *compactedFile) excludedByReason(e *Env) error {
 const eachOne chat.Seq = -1
 
 func inPlace(by chat.Seq) string {
-	switch {
-	case by == 0:
+	if by == 0 {
 		return ""
-	case by == eachOne:
+	}
+	if by == eachOne {
 		return "a shorter form each"
 	}
 	return fmt.Sprintf("message %d", by)

@@ -211,12 +211,14 @@ func (s policyStep) json() (out policyStepJSON, err error) {
 		out.Match = s.to.Match
 	}
 	out.Extends = s.to.Extends
-	var before json.RawMessage
+	before := s.base
 	if s.from != nil {
 		before = s.from.Spec
-	} else if before = s.base; before != nil {
-	} else if before, err = policy.Spec(policy.Default()); err != nil {
-		return out, err
+	}
+	if before == nil {
+		if before, err = policy.Spec(policy.Default()); err != nil {
+			return out, err
+		}
 	}
 	out.Changes, err = policy.Diff(before, s.to.Spec)
 	return out, err

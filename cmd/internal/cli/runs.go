@@ -259,7 +259,7 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 		written += fmt.Sprintf(" (`compactor summary show %s`)", term.Clean(summaries[0]))
 	}
 	if r.Revision > 0 {
-		revision = strconv.FormatInt(int64(r.Revision), 10)
+		revision = strconv.FormatInt(r.Revision, 10)
 	}
 	report, err := reportOf(r.Steps, "")
 	if err != nil {

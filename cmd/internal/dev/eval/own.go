@@ -48,7 +48,7 @@ func ownLimits(ctx context.Context, p policy.Policy, b Build, in Input) (Kept, e
 		case chat.RoleUser:
 			waiting = 0
 			a.facts.NewTurns++
-		case chat.RoleSystem, chat.RoleDeveloper, chat.RoleAssistant:
+		case chat.RoleSystem, chat.RoleDeveloper, chat.RoleAssistant, chat.RoleFunction:
 		}
 		if len(m.ToolCalls) > 0 {
 			waiting = len(m.ToolCalls)
