@@ -300,7 +300,7 @@ type compactedFile struct {
 }
 
 // session compacts a session, to a third of its tokens if it is within the target of a policy for
-// which no size was given.
+// which no size was given, and that would gain what a run has to by default.
 func (c *compactFileCmd) session(ctx context.Context, cfg config.Config, s chat.Session) (*compactedFile, error) {
 	for i := range s.Messages {
 		c.pinned[s.Messages[i].ID] = true
@@ -310,8 +310,8 @@ func (c *compactFileCmd) session(ctx context.Context, cfg config.Config, s chat.
 		return f, err
 	}
 	third := f.report.After.IncludedTokens / 3
-	if third < 1 {
-		return f, nil
+	if f.report.After.IncludedTokens-third < policy.Default().MinGainTokens {
+		return f, nil // so short that no run would be worth it
 	}
 	cfg.Policy.Triggers, cfg.Policy.StartTokens, cfg.Policy.TargetTokens = nil, third+third/2+1, third
 	former := f.target

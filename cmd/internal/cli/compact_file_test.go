@@ -103,17 +103,22 @@ func TestCompactFileByPolicy(t *testing.T) {
 	if err := os.WriteFile(file, []byte("policy: {preset: tool_heavy, start_tokens: 60, target_tokens: 50, min_gain_tokens: 1}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	invoke(t, home, "compact-file", path).want(t, 0, "within the policy's target of 64,000 tokens: compacted to a third of it, ", "(--target sets another)")
+	long := filepath.Join(dir, "long.jsonl")
+	if err := os.WriteFile(long, []byte(strings.ReplaceAll(conversation("long", 20), "gpt-4", "gpt-4o")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	invoke(t, home, "compact-file", long).want(t, 0, "within the policy's target of ", " tokens: compacted to a third of it, ", "(--target sets another)")
+	invoke(t, home, "compact-file", path).want(t, 0, "nothing to do: the view is within the target of 64,000 tokens")
 	invoke(t, home, "compact-file", path, "--target=10").want(t, 0, "above the target of 10 tokens: what must stay")
 	invoke(t, home, "compact-file", path, "--target=60").want(t, 0, "OUT FOR")
 	invoke(t, home, "compact-file", path, "--start=200", "--target=150").want(t, 0, "nothing to do: the view is within the target of 150 tokens")
 	invoke(t, home, "compact-file", path, "--start=60").want(t, 0, "OUT FOR")
 	invoke(t, home, "compact-file", path, "--policy", "chat", "--start=60", "--target=50", "--policy-min-gain-tokens=1").want(t, 0, "preserve_recent_turns")
 	invoke(t, home, "compact-file", path, "--policy", file, "--explain").want(t, 0, "prune_tool_results", "handoff", "target 50 tokens", "token_budget_fallback")
-	invoke(t, home, "compact-file", path, "--policy=research").want(t, 0, "within the policy's target")
+	invoke(t, home, "compact-file", long, "--policy=research").want(t, 0, "within the policy's target")
 	invoke(t, home, "compact-file", path, "--policy=strict", "--explain").want(t, 0, "extractive", "without a model")
-	invoke(t, home, "compact-file", path, "--policy=configured").want(t, 0, "within the policy's target")
-	got := decode[struct{ Sessions []fileJSON }](t, invoke(t, home, "compact-file", path, "--json").want(t, 0)).Sessions[0]
+	invoke(t, home, "compact-file", long, "--policy=configured").want(t, 0, "within the policy's target")
+	got := decode[struct{ Sessions []fileJSON }](t, invoke(t, home, "compact-file", long, "--json").want(t, 0)).Sessions[0]
 	if !got.TargetChosen || int64(got.Target) != got.Before.Tokens/3 {
 		t.Errorf("the target of %d tokens is %d", got.Before.Tokens, got.Target)
 	}

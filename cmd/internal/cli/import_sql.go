@@ -180,6 +180,8 @@ func (row sqlRow) message() (m chat.Message, repairs int, err error) {
 	}
 	for name, v := range row {
 		switch {
+		case name == "content" && v.raw == nil && row["message"].raw == nil:
+			fields[name] = json.RawMessage("null")
 		case name == "session_id", name == "model", name == "message", v.raw == nil:
 		case name == "tool_calls" && !v.isJSON:
 			if len(v.raw) == 0 {

@@ -122,7 +122,7 @@ func TestALineOfAFileOfMessagesIsSkippedUnlessStrict(t *testing.T) {
 	invoke(t, db, "import", broken).want(t, 0, "SKIPPED", "line 2", "no valid JSON", "sessions  1")
 	invoke(t, db, "view", "holes-1").want(t, 0, "2 messages")
 	// A message that is invalid is no such line.
-	empty := file(t, "empty.jsonl", line+`{"role":"assistant","content":null}`+"\n"+line)
+	empty := file(t, "empty.jsonl", line+`{"role":"user","content":null}`+"\n"+line)
 	invoke(t, db, "import", "--keep-going", empty).want(t, exitUsage, "line 2", "message 1: content: missing")
 	invoke(t, db, "view", "empty-1").want(t, exitNotFound)
 	// Standard input, and a prefix.
