@@ -376,7 +376,8 @@ func (in *installation) log(ctx context.Context, sid int64) (map[chat.Seq]chat.M
 	return out, err
 }
 
-// rewind undoes all runs of all sessions: the views hold what was said, and nothing else (I1).
+// rewind undoes all runs of all sessions: the views hold what was said, and nothing else (I1), but
+// for what no provider takes: an undo repairs such a view by a run of its own.
 func (in *installation) rewind() {
 	in.t.Helper()
 	ctx := in.t.Context()
@@ -386,7 +387,7 @@ func (in *installation) rewind() {
 			if err != nil {
 				in.t.Fatal(err)
 			}
-			runs = slices.DeleteFunc(runs, func(r store.RunRow) bool { return !r.InForce || r.Kind == "undo" || r.Kind == "erase" })
+			runs = slices.DeleteFunc(runs, func(r store.RunRow) bool { return !r.InForce || r.Kind == "undo" || r.Kind == "erase" || atOnce(r) })
 			if len(runs) == 0 {
 				break
 			}
@@ -398,6 +399,11 @@ func (in *installation) rewind() {
 		if err != nil {
 			in.t.Fatal(err)
 		}
+		all, err := in.store.All(ctx, s.key)
+		if err != nil {
+			in.t.Fatal(err)
+		}
+		out := snapshot{all: all}
 		// Reasoning that was written on another view stays out of this one (I15).
 		got, want := map[chat.Seq]string{}, map[chat.Seq]string{}
 		for _, m := range view {
@@ -406,7 +412,7 @@ func (in *installation) rewind() {
 			}
 		}
 		for seq, m := range s.said {
-			if _, asked := s.erased[m.ID]; !asked {
+			if _, asked := s.erased[m.ID]; !asked && !out.repaired(m.ID) {
 				want[seq] = words(m.WithoutReasoning())
 			}
 		}

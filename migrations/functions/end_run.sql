@@ -31,7 +31,7 @@ DECLARE
     v_pins    int8multirange := coalesce((p->>'pinned')::int8multirange, '{}');
     v_taken   int8multirange := '{}';
     v_new     @schema@.sessions;
-    v_results boolean := false;
+    v_late    boolean := false;
 BEGIN
     -- The session first: an ending that has the lock of the run's row alone would keep another one from it.
     IF p_wait THEN
@@ -154,8 +154,9 @@ BEGIN
             SELECT count(*), coalesce(sum(token_count), 0), count(*) FILTER (WHERE role_code = 'u')
             INTO s.messages_since_run, s.tokens_since_run, s.turns_since_run
             FROM @schema@.message_log m WHERE m.sid = s.sid AND m.seq > p_snapshot_seq AND m.kind = 'm';
-            -- The plan knew nothing of a result that came meanwhile, and may have taken its call.
-            v_results := EXISTS (SELECT FROM @schema@.message_log m WHERE m.sid = s.sid AND m.seq > p_snapshot_seq AND m.role_code = 't');
+            -- The plan knew nothing of a message that came meanwhile: it may have taken the call of a result, or brought back
+            -- calls as open that something follows now.
+            v_late := true;
         END IF;
     END IF;
     code := 'ended';
@@ -219,7 +220,7 @@ BEGIN
         hold_code = CASE WHEN v.cooldown_seconds > 0 THEN v.hold_code END,
         cooldown_until = CASE WHEN v.cooldown_seconds > 0 THEN now() + make_interval(secs => v.cooldown_seconds) END
     WHERE sid = s.sid RETURNING * INTO s;
-    IF v_results THEN
+    IF v_late THEN
         s := @schema@.repair_view(s);
     END IF;
     -- A wake-up where messages came meanwhile and a trigger holds again.
