@@ -135,10 +135,13 @@ func (s snapshot) awaits() bool {
 	return slices.ContainsFunc(s.all, func(m store.Stored) bool { return m.ExcludeReason == "awaiting_repair" })
 }
 
+// repairReasons are the reasons of what a repair has taken out of a view.
+var repairReasons = []string{"awaiting_repair", "unanswered_call", "orphan_result"}
+
 // repaired reports whether a message is not in the view as it made it invalid.
 func (s snapshot) repaired(id string) bool {
 	return slices.ContainsFunc(s.all, func(m store.Stored) bool {
-		return m.ID == id && slices.Contains([]string{"awaiting_repair", "unanswered_call", "orphan_result"}, m.ExcludeReason)
+		return m.ID == id && slices.Contains(repairReasons, m.ExcludeReason)
 	})
 }
 
