@@ -244,7 +244,7 @@ func TestAuditFindsATriggerThatDoesNotProtect(t *testing.T) {
 	}
 }
 
-// Roles and the policies of tables are those of functions/zz_grants.sql and tenant.sql, whoever changed them.
+// Roles and the policies of tables are those of functions/zz_grants.sql and tenant.sql.
 func TestAuditFindsRightsAndFencesThatWereChanged(t *testing.T) {
 	t.Parallel()
 	_, dsn := openRoles(t)
@@ -281,7 +281,7 @@ func TestAuditFindsRightsAndFencesThatWereChanged(t *testing.T) {
 		if len(got) != 1 || got[0].String() != c.want || got[0].Derived {
 			t.Errorf("after %s: %v, want %s", c.sql, got, c.want)
 		}
-		if strings.HasPrefix(c.sql, "GRANT rights_of_all_worker") { // its statement is that of whoever has made it a member
+		if strings.HasPrefix(c.sql, "GRANT rights_of_all_worker") { // which the role that granted it has to revoke
 			exec(t, s, `REVOKE rights_of_all_worker FROM rights_of_all_application`)
 		}
 		must(migrations.Up(t.Context(), dsn, schema))(t)

@@ -173,7 +173,7 @@ func TestNoStoredTimeIsBelievedThatNothingCouldHaveSet(t *testing.T) {
 		UPDATE compactor.model_cooldowns SET until = until + interval '10 days', set_at = set_at + interval '10 days'; UPDATE compactor.sessions SET cooldown_until = now() + interval '1 year';
 		UPDATE compactor.sweeps SET ended_at = ended_at + interval '1 day'; UPDATE compactor.outbox SET first_at = now() + interval '1 day', last_at = now() + interval '1 day'`)
 	if !must(s.Lead(t.Context(), "scheduler", "b", 15*time.Second))(t) {
-		t.Error("nobody leads")
+		t.Error("no scheduler leads")
 	}
 	if n := one[int](t, s, `SELECT count(*) FROM compactor.startable_runs() WHERE most < 0`); n > 0 {
 		t.Error("less than nothing may start")

@@ -23,7 +23,7 @@ const (
 	HeldFailed       = "failed"        // the last run failed for good
 )
 
-// HeldReasons are all reasons, with what each means: what nobody decided, and then what lasts
+// HeldReasons are all reasons, with what each means: faults first, and then what lasts
 // longest first.
 var HeldReasons = []struct{ Reason, Text string }{
 	{HeldNoLeader, "no scheduler holds the lease, so nothing is queued"},
@@ -93,8 +93,8 @@ func (h Held) Text() string {
 const queryHeld = `SELECT reason, sessions, since, until, ends_by, detail, decided, id, coalesce(greatest(extract(epoch FROM now() - since), 0), 0)::float8,
 		CASE WHEN until IS NOT NULL THEN greatest(extract(epoch FROM until - now()), 0)::float8 END FROM compactor.held_back`
 
-// HeldBack returns what holds due sessions of a tenant back, or of all with an empty one: what
-// nobody decided first, and then what holds most of them. It reads the sessions that are due.
+// HeldBack returns what holds due sessions of a tenant back, or of all with an empty one:
+// faults first, and then what holds most of them. It reads the sessions that are due.
 func (s *Store) HeldBack(ctx context.Context, tenant string) ([]Held, error) {
 	return queryRows(ctx, s, "held back", pgx.RowToStructByPos[Held], queryHeld+`($1)`, tenant)
 }

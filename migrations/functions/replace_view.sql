@@ -120,7 +120,7 @@ BEGIN
     RETURN v_found + CASE WHEN v_group && p_seqs THEN v_group ELSE '{}' END;
 END $$;
 
--- What the application has taken out of the view for one of some reasons, and nobody has brought back.
+-- The messages that the application took out of the view for one of these reasons, and that are still out.
 CREATE OR REPLACE FUNCTION @schema@.taken_out(p_sid bigint, p_reasons text[]) RETURNS int8multirange LANGUAGE plpgsql STABLE AS $$
 DECLARE
     r     record;

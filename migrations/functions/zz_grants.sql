@@ -6,7 +6,7 @@
 -- `compactor migrate up` creates the roles, if it may, and sets what rights_amiss returns.
 
 -- What differs from that: the rights of each of the roles and of PUBLIC on an object, with the statements that set
--- them. Rights of other roles are not looked at: they are given by whoever installs. p_new: also of roles that have none
+-- them. Rights of other roles are not compared: the installation gives them. p_new: also of roles that have none
 -- yet, such as those that another database of the server has created.
 CREATE OR REPLACE FUNCTION @schema@.rights_amiss(p_new boolean) RETURNS TABLE (object text, stored text, want text, statement text)
 LANGUAGE sql STABLE SET jit = off AS $$
@@ -282,7 +282,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
     FROM pg_proc p JOIN callers l ON l.name = p.proname
     WHERE p.pronamespace = '@schema@'::regnamespace AND l.roles <> '{}'
         AND NOT (p.prosecdef AND coalesce('search_path=pg_catalog, pg_temp' = ANY (p.proconfig), false))
-    UNION ALL   -- statements of whoever has made it so
+    UNION ALL   -- revoked by the role that granted it
     SELECT 'memberships of ' || m.name, g.name, 'none', NULL
     FROM pg_auth_members a JOIN roles m ON m.oid = a.member
     JOIN (SELECT oid, name FROM roles UNION SELECT o.oid, o.rolname::text FROM pg_namespace n JOIN pg_roles o ON o.oid = n.nspowner WHERE n.oid = '@schema@'::regnamespace

@@ -295,7 +295,7 @@ func (x *doctorReport) elsewhere(ctx context.Context, cfg config.Config, st *sto
 }
 
 // heldBack lists what keeps due sessions from runs, but for pauses and limits, which have lines of
-// their own. What nobody decided fails, unless it is repeated by itself.
+// their own. A fault fails, unless it is retried automatically.
 func (x *doctorReport) heldBack(ctx context.Context, st *store.Store) error {
 	held, err := st.HeldBack(ctx, "")
 	if err != nil {
@@ -317,7 +317,7 @@ func (x *doctorReport) heldBack(ctx context.Context, st *store.Store) error {
 	return nil
 }
 
-// heldBriefly is how long what nobody decided may hold sessions back without a failed check:
+// heldBriefly is how long a fault may hold sessions back without a failed check:
 // while a process restarts, or another one takes over.
 const heldBriefly = time.Minute
 
