@@ -305,7 +305,7 @@ func (s *Store) AppliedAges(ctx context.Context, sid int64, runs int, age time.D
 func (s *Store) Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta, error) {
 	const query = `
 		SELECT seq, position, token_count, calls, flags, role_code, kind FROM compactor.message_log
-		WHERE sid = $1 AND seq <= $2 AND kind = 'm' AND NOT (SELECT compactor.taken_out($1, '{deleted_by_application}')) @> seq ORDER BY seq`
+		WHERE sid = $1 AND seq <= $2 AND kind = 'm' AND NOT (SELECT compactor.deleted_messages($1)) @> seq ORDER BY seq`
 	return s.metas(ctx, "load log", sid, nil, upTo, query, sid, upTo)
 }
 

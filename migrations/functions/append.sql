@@ -255,8 +255,8 @@ END $$;
 -- optional. Returns the seqs, in order.
 --
 -- Idempotent by message id: an id that is there already is not appended again, and is an error
--- if its content differs. One that the application itself had taken out of the view is back in it
--- (see exclude). With p_key, the idempotency key of a batch, messages without an id get KEY#1, KEY#2
+-- if its content differs. One that the application had deleted is back in the view (see
+-- exclude). With p_key, the idempotency key of a batch, messages without an id get KEY#1, KEY#2
 -- and so on, so that the batch is appended once; its key with other messages is an error.
 --
 -- The session keeps its model unless p_model names another.

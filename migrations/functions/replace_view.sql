@@ -120,18 +120,18 @@ BEGIN
     RETURN v_found + CASE WHEN v_group && p_seqs THEN v_group ELSE '{}' END;
 END $$;
 
--- The messages that the application took out of the view for one of these reasons, and that are still out.
-CREATE OR REPLACE FUNCTION @schema@.taken_out(p_sid bigint, p_reasons text[]) RETURNS int8multirange LANGUAGE plpgsql STABLE AS $$
+-- The messages that the application has deleted (see exclude) and that are still out of the view.
+CREATE OR REPLACE FUNCTION @schema@.deleted_messages(p_sid bigint) RETURNS int8multirange LANGUAGE plpgsql STABLE AS $$
 DECLARE
     r     record;
     v_out int8multirange := '{}';
 BEGIN
     PERFORM @schema@.refuse_foreign(p_sid);
-    IF NOT EXISTS (SELECT FROM @schema@.exclusions e WHERE e.sid = p_sid AND e.reason = ANY (p_reasons)) THEN
+    IF NOT EXISTS (SELECT FROM @schema@.exclusions e WHERE e.sid = p_sid AND e.reason = 'deleted_by_application') THEN
         RETURN v_out;
     END IF;
     FOR r IN SELECT t.included, (SELECT range_agg(x) FROM @schema@.exclusions e CROSS JOIN LATERAL unnest(e.seqs) x
-            WHERE e.sid = p_sid AND e.run = t.id AND e.reason = ANY (p_reasons)) AS gone
+            WHERE e.sid = p_sid AND e.run = t.id AND e.reason = 'deleted_by_application') AS gone
         FROM @schema@.runs t WHERE t.sid = p_sid AND t.status = 'applied' AND t.in_force ORDER BY t.revision
     LOOP
         v_out := v_out - coalesce(r.included, '{}') + coalesce(r.gone, '{}');
@@ -155,7 +155,7 @@ BEGIN
     IF v_unknown IS NOT NULL OR v_seqs IS NULL THEN
         RAISE EXCEPTION 'session % has no message %', s.id, coalesce(left(v_unknown, 1000), 'without an id') USING ERRCODE = 'no_data_found';
     END IF;
-    v_seqs := v_seqs - @schema@.taken_out(s.sid, '{deleted_by_application}');
+    v_seqs := v_seqs - @schema@.deleted_messages(s.sid);
     IF isempty(v_seqs) THEN
         RETURN NULL;
     END IF;
@@ -167,14 +167,15 @@ BEGIN
     RETURN @schema@.change_view(s, v_gone, '{}', 'deleted_by_application', p_requested_by);
 END $$;
 
--- Brings back into the view what the application had taken out and appends again, with what stays or goes with it.
+-- Brings back into the view what the application has deleted and appends again, with what stays or goes with it. What a
+-- replacement took out stays out: a repeated append is no wish to have it back.
 CREATE OR REPLACE FUNCTION @schema@.bring_back(s @schema@.sessions, p_seqs bigint[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     v_seqs int8multirange := coalesce((SELECT range_agg(int8range(q, q + 1)) FROM unnest(p_seqs) q), '{}') - s.live - s.erased;
     v_out  int8multirange;
 BEGIN
     IF isempty(v_seqs) THEN RETURN; END IF;
-    v_out := @schema@.taken_out(s.sid, '{deleted_by_application,replaced}') - s.erased;
+    v_out := @schema@.deleted_messages(s.sid) - s.erased;
     IF v_seqs && v_out THEN
         PERFORM @schema@.change_view(s, '{}', v_out * (@schema@.groups_of(s.sid, s.live + v_out, v_seqs * v_out)), NULL, '');
     END IF;
