@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode"
 
 	"github.com/jackc/pgx/v5"
@@ -259,18 +260,4 @@ func textsOf(body string) (out [][]rune) {
 	return out
 }
 
-func folded(s string) []rune {
-	out := make([]rune, 0, len(s))
-	for _, r := range s {
-		switch {
-		case !unicode.IsSpace(r):
-			out = append(out, r)
-		case len(out) > 0 && out[len(out)-1] != ' ':
-			out = append(out, ' ')
-		}
-	}
-	if n := len(out); n > 0 && out[n-1] == ' ' {
-		out = out[:n-1]
-	}
-	return out
-}
+func folded(s string) []rune { return []rune(strings.Join(strings.Fields(s), " ")) }

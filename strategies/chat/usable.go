@@ -15,7 +15,7 @@ func (m *Message) usable() error {
 	case !m.Role.Known():
 		role := []rune(m.Role)
 		hint := ""
-		if r := canonicalRole(m.Role); r != "" {
+		if r := m.Role.Canonical(); r != "" {
 			hint = "; this one is " + string(r)
 		}
 		return fmt.Errorf("role %q: want system, developer, user, assistant, tool or function%s", string(role[:min(len(role), 40)]), hint)
@@ -52,8 +52,9 @@ func Adopt(messages []Message) {
 	}
 }
 
-// canonicalRole returns the role that a foreign name stands for, "" if that is not certain.
-func canonicalRole(r Role) Role {
+// Canonical returns the role of the format that a foreign name stands for, "" if that is not
+// certain.
+func (r Role) Canonical() Role {
 	switch lower := Role(strings.ToLower(string(r))); lower {
 	case "ai", "bot", "model", "agent":
 		return RoleAssistant

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/internal/rawjson"
@@ -46,14 +45,11 @@ func (e *encoder) prompt(ms []chat.Message, f Format) []chat.Message {
 func isToolResult(p chat.Part) bool { return p.Type == "tool_result" }
 
 // apiRole returns the role of an API for one as another program writes it. A role that no API
-// has becomes that of the user: a text from outside the model.
+// has, or a function's that is not read as a result (see chat.Message.Legacy), becomes that of the
+// user: a text from outside the model.
 func apiRole(r chat.Role) chat.Role {
-	switch role := chat.Role(strings.ToLower(strings.TrimSpace(string(r)))); role {
-	case chat.RoleSystem, chat.RoleDeveloper, chat.RoleUser, chat.RoleAssistant, chat.RoleTool:
+	if role := r.Canonical(); role != "" && role != chat.RoleFunction {
 		return role
-	case "ai", "bot", "model":
-		return chat.RoleAssistant
-	case chat.RoleFunction: // one that is not read as a result (see chat.Message.Legacy)
 	}
 	return chat.RoleUser
 }
