@@ -13,16 +13,7 @@ CREATE TABLE @schema@.forked_from (
 );
 -- +goose StatementEnd
 CREATE INDEX forked_from_parent ON @schema@.forked_from (parent);
--- Of the forks that there are: from the present parent, and from the session whose runs they have copies of.
--- +goose StatementBegin
-INSERT INTO @schema@.forked_from (sid, parent, seqs)
-SELECT f.sid, f.parent, range_agg(int8range(m.seq, m.seq + 1)) FROM (
-    SELECT sid, parent FROM @schema@.sessions WHERE parent IS NOT NULL
-    UNION SELECT r.sid, o.sid FROM @schema@.runs r JOIN @schema@.runs o ON o.id = r.origin WHERE r.origin IS NOT NULL AND o.sid <> r.sid) f
-JOIN @schema@.message_log m ON m.sid = f.parent
-JOIN @schema@.message_log c ON c.sid = f.sid AND c.seq = m.seq AND c.id = m.id AND c.created_at = m.created_at
-GROUP BY 1, 2;
--- +goose StatementEnd
+-- The forks that there are follow with the functions (functions/fork.sql).
 
 -- Whose words the data of a segment has: those that were restored since, too. Not known of earlier ones. digests are those of
 -- what the messages say (functions/digest.sql), in the order of held.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/sessionstore/compactor/migrations"
 	"github.com/sessionstore/compactor/store/storetest"
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -252,7 +251,7 @@ func TestErasuresFollowTheWordsWhateverTheParents(t *testing.T) {
 // Forks of versions before are told by their parents, and by the runs that they have copies of.
 func TestMigratingFindsTheForksThatThereAre(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s, dsn := openDSN(t)
 	k := Key{Session: "chat"}
 	add(t, s, k, talk("m", 4)...)
 	apply(t, s, k, exclude(span(1, 1)))
@@ -266,11 +265,8 @@ func TestMigratingFindsTheForksThatThereAre(t *testing.T) {
 	want := list[string](t, s, rows)
 	exec(t, s, `ALTER TABLE compactor.forked_from DISABLE TRIGGER append_only`)
 	exec(t, s, `DELETE FROM compactor.forked_from`)
-	files := must(filepath.Glob("../migrations/*_forked_from.sql"))(t)
-	migration := string(must(os.ReadFile(files[0]))(t))
-	_, insert, _ := strings.Cut(migration, "INSERT INTO @schema@.forked_from")
-	insert, _, _ = strings.Cut(insert, "-- +goose")
-	exec(t, s, strings.ReplaceAll("INSERT INTO @schema@.forked_from"+insert, "@schema@", "compactor"))
+	exec(t, s, `DELETE FROM compactor.installed_functions`)
+	must(migrations.Up(t.Context(), dsn, migrations.DefaultSchema))(t)
 	if got := list[string](t, s, rows); len(want) != 3 || cmp.Diff(want, got) != "" {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -65,8 +65,9 @@ func (s *Store) repeats(ctx context.Context, tx pgx.Tx, k Key, ids []string) (fo
 		}
 		var got []chat.Seq
 		if err := s.said(ctx, tx, Key{Tenant: k.Tenant, Session: c.Session}, c.SID, seqs.Minus(read).String(), func(m said, text string) {
-			words.add(text)
-			got = append(got, m.Seq)
+			if words.add(text) {
+				got = append(got, m.Seq)
+			}
 		}); err != nil {
 			return nil, nil, err
 		}
@@ -161,11 +162,15 @@ type partSet map[int]map[uint64]struct{}
 // partBase is the base of the polynomial that hashes a part.
 const partBase = 0x9E3779B97F4A7C15
 
-// add adds the parts of a body's texts.
-func (p partSet) add(body string) {
+// add adds the parts of a body's texts, and reports whether it is more than what an earlier
+// erasure has left.
+func (p partSet) add(body string) (says bool) {
 	for _, text := range textsOf(body) {
 		n := min(len(text), repeatLength)
-		if n < shortestRepeat || string(text) == "[erased]" { // by an earlier erasure
+		if string(text) == "[erased]" {
+			continue
+		}
+		if says = true; n < shortestRepeat {
 			continue
 		}
 		if p[n] == nil {
@@ -179,6 +184,7 @@ func (p partSet) add(body string) {
 			return true
 		})
 	}
+	return says
 }
 
 // in reports whether a body has one of the parts: a short one as words of their own.

@@ -395,3 +395,50 @@ func TestOnlyAnErasureChangesWords(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+func TestAnErasureKeepsTheViewValid(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thought := assistant("k", "")
+	thought.Reasoning = "hm"
+	legacy := NewMessage{Message: chat.Message{ID: "lc", Role: chat.RoleAssistant, Content: chat.Content{Null: true}, Legacy: true, ToolCalls: []chat.ToolCall{{Name: "f", Arguments: `{"a":1}`}}}}
+	answer := NewMessage{Message: chat.Message{ID: "lr", Role: chat.RoleTool, Legacy: true, Name: "f", Content: chat.TextContent("secret")}}
+	for name, ids := range map[string][]string{"reasoning": {"k"}, "all": nil, "legacy": {"lc", "lr"}} {
+		k := Key{Session: name}
+		add(t, s, k, user("u", "x"), call("c", "a"), thought, result("r", "a", "y"), assistant("e", "z"), legacy, answer, user("v", "w"))
+		before := session(t, s, k)
+		must(s.Erase(t.Context(), k, ids, "why", "by", false))(t)
+		after := session(t, s, k)
+		if before.LiveMessages != after.LiveMessages || after.Due {
+			t.Errorf("%s: %d messages in the view, then %d, due %t", name, before.LiveMessages, after.LiveMessages, after.Due)
+		}
+		if got := viewIDs(t, s, k); got != "u c k r e lc lr v" {
+			t.Errorf("%s: view %q", name, got)
+		}
+		view, _ := must2(s.View(t.Context(), k))(t)
+		if m := view[6].Message; !m.Legacy || m.Name != "f" {
+			t.Errorf("%s: the result before tools is %+v", name, m)
+		}
+		wantConsistent(t, s)
+	}
+}
+
+func TestErasuresOfOneFamilyWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for round := range 10 {
+		parent, fork := Key{Session: fmt.Sprint("parent", round)}, Key{Session: fmt.Sprint("fork", round)}
+		add(t, s, parent, secrets("m", 4)...)
+		must(s.Fork(t.Context(), parent, fork.Session, ""))(t)
+		done := make(chan error)
+		for _, k := range []Key{parent, fork} {
+			go func() {
+				_, err := s.Erase(t.Context(), k, []string{"m1", "m2"}, "why", "by", false)
+				done <- err
+			}()
+		}
+		if err := errors.Join(<-done, <-done); err != nil {
+			t.Errorf("round %d: %v", round, err)
+		}
+	}
+}

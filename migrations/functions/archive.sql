@@ -285,13 +285,13 @@ $$;
 -- messages stay, with their digests. Returns how many. A segment that was made before its policy wanted it, for a disk
 -- budget or by hand, stays until its words have been out of the view for p_out.
 CREATE OR REPLACE FUNCTION @schema@.purge_archive(p_age interval, p_policies text[], p_limit int, p_out interval DEFAULT '0') RETURNS bigint LANGUAGE sql AS $$
-    WITH gone AS (
+    WITH gone AS (   -- not of a session that is locked: an erasure or a restore may read the segment
         UPDATE @schema@.archive_segments SET data = NULL, purged_at = now(), purged_after = p_age WHERE id IN (
-            SELECT a.id FROM @schema@.archive_segments a WHERE a.data IS NOT NULL AND a.created_at < now() - p_age
+            SELECT a.id FROM @schema@.archive_segments a JOIN @schema@.sessions l ON l.sid = a.sid WHERE a.data IS NOT NULL AND a.created_at < now() - p_age
                 AND NOT EXISTS (SELECT FROM @schema@.runs r WHERE r.sid = a.sid AND r.status = 'applied' AND r.ended_at > now() - p_out AND r.live_before && a.seqs)
                 AND EXISTS (SELECT FROM @schema@.sessions s WHERE s.policy = ANY(p_policies)
                     AND s.sid = coalesce((SELECT t.sid FROM @schema@.ancestors(a.sid) WITH ORDINALITY t(sid, n) ORDER BY n DESC LIMIT 1), a.sid))
-            ORDER BY a.created_at LIMIT p_limit FOR UPDATE SKIP LOCKED)
+            ORDER BY a.created_at LIMIT p_limit FOR UPDATE OF a, l SKIP LOCKED)
         RETURNING 1)
     SELECT count(*) FROM gone
 $$;

@@ -3,13 +3,16 @@
 -- the ids of their calls and the names of their tools, so that views stay valid and the ledger says what it said. What takes
 -- segments of the archive apart and compares texts is store/operator_erase.go, in the transaction of the erasure.
 
--- What stands in the place of a body: a message of the same role, calls and kind that says nothing.
+-- What stands in the place of a body: a message of the same role, calls and kind that says nothing. A call from before tools
+-- has no id, and its result none either.
 CREATE OR REPLACE FUNCTION @schema@.erased_body(m @schema@.message_log, p_body text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-    SELECT json_strip_nulls(json_build_object('role', m.role,
+    SELECT json_strip_nulls(json_build_object('role', CASE WHEN m.role_code = 't' AND m.tool_call_id IS NULL THEN 'function' ELSE m.role END,
+        'name', CASE WHEN m.role_code = 't' AND m.tool_call_id IS NULL THEN m.name END,
         'content', CASE WHEN @schema@.reasoning_only(m.role_code, m.calls, m.flags) THEN '' ELSE '[erased]' END,
         'reasoning_content', CASE WHEN @schema@.reasoning_only(m.role_code, m.calls, m.flags) THEN '[erased]' END,
         'tool_call_id', m.tool_call_id,
-        'tool_calls', CASE WHEN m.calls > 0 THEN (
+        'function_call', CASE WHEN m.call_ids = '{""}' THEN json_build_object('name', coalesce(p_body::json->'function_call'->>'name', 'erased'), 'arguments', '{}') END,
+        'tool_calls', CASE WHEN m.calls > 0 AND m.call_ids <> '{""}' THEN (
             SELECT json_agg(json_build_object('id', id, 'type', coalesce(c->>'type', 'function'),
                 CASE c->>'type' WHEN 'custom' THEN 'custom' ELSE 'function' END,
                 CASE c->>'type' WHEN 'custom' THEN json_build_object('name', c->'custom'->>'name', 'input', '')
@@ -73,7 +76,7 @@ BEGIN
     DELETE FROM @schema@.archive_segments WHERE sid = s.sid AND seqs <@ s.erased;
     UPDATE @schema@.archive_segments SET seqs = seqs - s.erased WHERE sid = s.sid AND data IS NULL AND seqs && s.erased;
     UPDATE @schema@.message_log m SET name = CASE m.role_code WHEN 't' THEN m.name END, source_id = NULL, reasoning_tokens = NULL, token_count = p.tokens,
-        counter = p.counter, flags = p.flags | m.flags & 392::smallint, body_digest = @schema@.body_digest(b.body)
+        counter = p.counter, flags = p.flags | (m.flags & 392::smallint), body_digest = @schema@.body_digest(b.body)
     FROM @schema@.message_body b CROSS JOIN LATERAL @schema@.parse_messages(json_build_array(b.body::json), NULL) p
     WHERE m.sid = s.sid AND v_all @> m.seq AND b.sid = m.sid AND b.seq = m.seq;
     UPDATE @schema@.message_log m SET cumulative_tokens = x.tokens
@@ -104,6 +107,7 @@ BEGIN
     UPDATE @schema@.sessions SET due = @schema@.is_due(s) WHERE sid = s.sid AND due <> @schema@.is_due(s);
     UPDATE @schema@.runs SET messages_after = s.live_messages, tokens_after = s.live_tokens WHERE id = v_run;
     PERFORM pg_notify('@schema@', v_run::text);   -- see wait_run
+    s := @schema@.repair_view(s);
 
     IF p_rebuild AND EXISTS (SELECT FROM @schema@.view_rows(s.sid, s.live * v_all, s.reasoning_out) r WHERE r.kind = 's')
         AND NOT EXISTS (SELECT FROM @schema@.runs q WHERE q.sid = s.sid AND q.trigger = 'operator' AND q.status = 'queued') THEN
@@ -136,15 +140,18 @@ DECLARE
     v_n    int;
     v_last int;
 BEGIN
-    s := @schema@.lock_session(p_tenant, p_session, NULL, false);
-    SELECT string_agg(quote_literal(i), ', ') INTO v_bad FROM unnest(p_ids) i
-    WHERE NOT EXISTS (SELECT FROM @schema@.message_log m WHERE m.sid = s.sid AND m.id = i AND m.kind = 'm');
-    IF v_bad IS NOT NULL OR cardinality(p_ids) = 0 THEN
-        RAISE EXCEPTION 'session % has no source message %', s.id, left(coalesce(v_bad, ''), 1000) USING ERRCODE = 'no_data_found';
-    END IF;
-    v_seqs := CASE WHEN p_ids IS NULL THEN int8multirange(int8range(1, s.last_seq + 1)) ELSE
-        (SELECT range_agg(int8range(m.seq, m.seq + 1)) FROM @schema@.message_log m WHERE m.sid = s.sid AND m.id = ANY(p_ids)) END;
-    LOOP   -- until no fork of one that was not locked yet has made another copy; of two erasures of a family that meet, one is repeated
+    LOOP   -- until no fork of one that was not locked yet has made another copy; all in one order, so that erasures of a family wait for each other
+        SELECT * INTO s FROM @schema@.sessions t WHERE t.tenant = @schema@.tenant_of(p_tenant) AND t.id = p_session;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'session % of tenant % does not exist', p_session, @schema@.tenant_of(p_tenant) USING ERRCODE = 'no_data_found';
+        END IF;
+        SELECT string_agg(quote_literal(i), ', ') INTO v_bad FROM unnest(p_ids) i
+        WHERE NOT EXISTS (SELECT FROM @schema@.message_log m WHERE m.sid = s.sid AND m.id = i AND m.kind = 'm');
+        IF v_bad IS NOT NULL OR cardinality(p_ids) = 0 THEN
+            RAISE EXCEPTION 'session % has no source message %', s.id, left(coalesce(v_bad, ''), 1000) USING ERRCODE = 'no_data_found';
+        END IF;
+        v_seqs := CASE WHEN p_ids IS NULL THEN int8multirange(int8range(1, s.last_seq + 1)) ELSE
+            (SELECT range_agg(int8range(m.seq, m.seq + 1)) FROM @schema@.message_log m WHERE m.sid = s.sid AND m.id = ANY(p_ids)) END;
         PERFORM FROM @schema@.sessions t WHERE t.sid IN (SELECT c.sid FROM @schema@.copies_of(s.sid, v_seqs, p_ids IS NOT NULL, '{}') c) ORDER BY t.sid FOR NO KEY UPDATE;
         GET DIAGNOSTICS v_n = ROW_COUNT;
         EXIT WHEN v_n = v_last;

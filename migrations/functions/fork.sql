@@ -99,3 +99,14 @@ BEGIN
     PERFORM @schema@.repair_view(@schema@.use_policy(n));
     RETURN n.messages;
 END $$;
+
+-- Forks from before forked_from, and those that the function of a version before has made until this one replaced it: from the
+-- present parent, and from the session whose runs they have copies of.
+INSERT INTO @schema@.forked_from (sid, parent, seqs)
+SELECT f.sid, f.parent, range_agg(int8range(m.seq, m.seq + 1)) FROM (
+    SELECT sid, parent FROM @schema@.sessions WHERE parent IS NOT NULL
+    UNION SELECT r.sid, o.sid FROM @schema@.runs r JOIN @schema@.runs o ON o.id = r.origin WHERE r.origin IS NOT NULL AND o.sid <> r.sid) f
+JOIN @schema@.message_log m ON m.sid = f.parent
+JOIN @schema@.message_log c ON c.sid = f.sid AND c.seq = m.seq AND c.id = m.id AND c.created_at = m.created_at
+WHERE NOT EXISTS (SELECT FROM @schema@.forked_from k WHERE k.sid = f.sid)
+GROUP BY 1, 2 ON CONFLICT DO NOTHING;
