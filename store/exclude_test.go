@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -168,4 +169,22 @@ func TestGroupsAreThoseOfGo(t *testing.T) {
 			t.Fatalf("group of %d (-Go +SQL):\n%s", of, diff)
 		}
 	})
+}
+
+// Nothing before an open tool loop changes; the append is taken all the same, and the next one brings the message back.
+func TestADeletedMessageWaitsForTheEndOfAnOpenLoop(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	open := call("c", "x")
+	open.Extra = map[string]json.RawMessage{"thinking_blocks": json.RawMessage(`[{"type":"thinking","thinking":"hm","signature":"c2ln"}]`)}
+	add(t, s, k, user("d", "deleted"), user("u", "go"))
+	must(s.Exclude(t.Context(), k, []string{"d"}, ""))(t)
+	add(t, s, k, open)
+	add(t, s, k, user("d", "deleted"), result("r", "x", "y"))
+	wantView(t, s, k, "u c r")
+	add(t, s, k, assistant("e", "done"))
+	add(t, s, k, user("d", "deleted"))
+	wantView(t, s, k, "d u c r e")
+	wantConsistent(t, s)
 }

@@ -221,3 +221,16 @@ func TestAnEmptyViewHasItsRevision(t *testing.T) {
 		t.Errorf("view of %d messages at revision %d, want none at 1", len(view), revision)
 	}
 }
+
+func TestAResultIsNotPairedWithTheCallOfAnother(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	m := []NewMessage{user("u", "x"), call("c1", "A"), result("r1", "A", "1"), call("c2", "B"), result("r2", "B", "2"), assistant("e", "z")}
+	add(t, s, k, m...)
+	must(s.Replace(t.Context(), k, 0, []NewMessage{m[0], m[1], m[4], m[5]}, ""))(t)
+	if got := viewIDs(t, s, k); got != "u e" {
+		t.Errorf("view %q", got)
+	}
+	wantConsistent(t, s)
+}

@@ -58,6 +58,7 @@ DECLARE
     m           record;
     v_seqs      bigint[] := '{}';
     v_flags     smallint[] := array_fill(0::smallint, ARRAY[coalesce(cardinality(ps), 0)]);   -- which of 8 and 256 a message has, -1 for one that is there
+    v_differ    int[] := '{}';   -- what is there, and says something else
     v_conflict  text;
     v_fault     boolean := false;
     v_open      text[] := s.open_calls;
@@ -82,8 +83,8 @@ BEGIN
         IF m.known_seq IS NOT NULL THEN
             v_seqs := v_seqs || m.known_seq;
             v_flags[m.ord] := -1;
-            IF m.differs AND NOT @schema@.is_merged(s, m.known_seq, ps[m.ord].body) THEN
-                v_conflict := least(v_conflict, m.id);
+            IF m.differs THEN
+                v_differ := v_differ || m.ord;
             END IF;
             CONTINUE;
         ELSIF m.first_ord < m.ord THEN
@@ -115,6 +116,11 @@ BEGIN
             v_answered := false;
         END IF;
     END LOOP;
+    IF cardinality(v_differ) > 0 THEN   -- but for messages as view gives them out: see is_merged
+        v_conflict := least(v_conflict, (SELECT min(ps[d].id) FROM unnest(v_differ) d
+            LEFT JOIN (SELECT * FROM @schema@.merged_view(s.tenant, s.id) g WHERE s.parallel AND cardinality(g.seqs) > 1) g ON g.seq = v_seqs[d]
+            WHERE g.seq IS NULL OR NOT @schema@.same_message(g.message::text, ps[d].body)));
+    END IF;
     WITH t AS MATERIALIZED (
         SELECT p.*, v_seqs[p.ord] AS seq, v_flags[p.ord] AS flag, sum(p.tokens::bigint) OVER (ORDER BY p.ord) AS running FROM unnest(ps) p WHERE v_flags[p.ord] >= 0
     ), written AS (

@@ -50,11 +50,11 @@ DECLARE
     n       int;
 BEGIN
     SELECT array_agg(DISTINCT c) INTO v_taken FROM @schema@.view_rows(p_sid, p_live, p_out) v
-    JOIN @schema@.message_body b ON b.sid = p_sid AND b.seq = v.seq CROSS JOIN LATERAL unnest(@schema@.ids_of_calls(b.body)) c WHERE v.calls > 0;
-    FOR r IN SELECT l.seq, l.id, l.kind, l.role, v.role_code, v.calls, v.token_count, l.created_at, l.source_id,
+    CROSS JOIN LATERAL (SELECT m.call_ids FROM @schema@.message_log m WHERE m.sid = p_sid AND m.seq = v.seq OFFSET 0) l CROSS JOIN LATERAL unnest(l.call_ids) c WHERE v.calls > 0;
+    FOR r IN SELECT l.seq, l.id, l.kind, l.role, v.role_code, v.calls, v.token_count, CASE WHEN l.flags & 128 = 0 THEN l.created_at END AS created_at, l.source_id,
             CASE WHEN @schema@.signed_reasoning(l.flags) AND p_out @> l.seq THEN @schema@.without_reasoning(b.body) ELSE b.body END AS body
-        FROM @schema@.view_rows(p_sid, p_live, p_out) v JOIN @schema@.message_log l ON l.sid = p_sid AND l.seq = v.seq
-        LEFT JOIN @schema@.message_body b ON b.sid = p_sid AND b.seq = v.seq
+        FROM @schema@.view_rows(p_sid, p_live, p_out) v CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log m WHERE m.sid = p_sid AND m.seq = v.seq OFFSET 0) l
+        LEFT JOIN LATERAL (SELECT m.body FROM @schema@.message_body m WHERE m.sid = p_sid AND m.seq = v.seq OFFSET 0) b ON true
         ORDER BY v.position, (v.kind <> 's'), (v.kind = 'm' AND v.position <> v.seq), v.seq
     LOOP
         v_body := r.body;

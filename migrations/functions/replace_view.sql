@@ -168,7 +168,8 @@ BEGIN
 END $$;
 
 -- Brings back into the view what the application has deleted and appends again, with what stays or goes with it. What a
--- replacement took out stays out: a repeated append is no wish to have it back.
+-- replacement took out stays out: a repeated append is no wish to have it back. While an open tool loop with signed reasoning
+-- holds the view, nothing comes back: the append that names it after the end of the loop does that.
 CREATE OR REPLACE FUNCTION @schema@.bring_back(s @schema@.sessions, p_seqs bigint[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     v_seqs int8multirange := coalesce((SELECT range_agg(int8range(q, q + 1)) FROM unnest(p_seqs) q), '{}') - s.live - s.erased;
@@ -179,6 +180,7 @@ BEGIN
     IF v_seqs && v_out THEN
         PERFORM @schema@.change_view(s, '{}', v_out * (@schema@.groups_of(s.sid, s.live + v_out, v_seqs * v_out)), NULL, '');
     END IF;
+EXCEPTION WHEN object_in_use THEN NULL;
 END $$;
 
 -- A history that was compacted elsewhere: known ids stay or come back, those absent are excluded (reason
@@ -232,7 +234,14 @@ BEGIN
             CROSS JOIN LATERAL unnest(v.seqs) q), '{}');
     END IF;
     v_gone := (s.live * int8multirange(int8range(1, least(s.last_seq, coalesce(p_seen, s.last_seq)) + 1))) - v_keep;
-    RETURN @schema@.change_view(s, v_gone, v_keep - s.live, CASE WHEN v_pos IS NULL THEN 'deleted_by_application' ELSE 'replaced' END, p_requested_by);
+    -- A result that is kept without its call, directly after other calls, would pass for theirs.
+    v_gone := v_gone + coalesce((SELECT range_agg(int8range(r.seq, r.seq + 1))
+        FROM (SELECT v.*, lag(v.role_code = 't' OR v.calls > 0) OVER (ORDER BY v.position, (v.kind <> 's'), (v.kind = 'm' AND v.position <> v.seq), v.seq) AS after_calls
+            FROM @schema@.view_rows(s.sid, s.live - v_gone + v_keep, '{}') v) r
+        WHERE r.role_code = 't' AND r.flags & 8 > 0 AND r.kind = 'm' AND r.after_calls AND NOT (s.live - v_gone + v_keep) @> (
+            SELECT c.seq FROM @schema@.message_log t JOIN @schema@.message_log c ON c.sid = t.sid AND c.seq < t.seq AND c.kind = 'm' AND c.calls > 0 AND t.tool_call_id = ANY (c.call_ids)
+            WHERE t.sid = s.sid AND t.seq = r.seq ORDER BY c.seq DESC LIMIT 1)), '{}');
+    RETURN @schema@.change_view(s, v_gone, v_keep - s.live - v_gone, CASE WHEN v_pos IS NULL THEN 'deleted_by_application' ELSE 'replaced' END, p_requested_by);
 END $$;
 
 -- For literals and parameters without a type, and for jsonb: see append.

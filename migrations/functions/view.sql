@@ -76,6 +76,8 @@ END $$;
 CREATE OR REPLACE FUNCTION @schema@.merged_view(p_tenant text, p_session text)
 RETURNS TABLE (seq bigint, id text, kind text, role text, message json, token_count int, created_at timestamptz, source_id text, seqs bigint[])
 LANGUAGE plpgsql STABLE ROWS 200 SET jit = off AS $$
+DECLARE
+    v_sid bigint := (SELECT s.sid FROM @schema@.sessions s WHERE s.tenant = @schema@.tenant_of(p_tenant) AND s.id = p_session);
 BEGIN
     -- A batch are calls behind one another, and what reasoning stands between them.
     RETURN QUERY SELECT (array_agg(g.seq ORDER BY g.n))[1], (array_agg(g.id ORDER BY g.n))[1], (array_agg(g.kind ORDER BY g.n))[1], min(g.role),
@@ -88,7 +90,7 @@ BEGIN
                     FROM (SELECT v.*, l.calls > 0 AND l.role_code = 'a' AS calls, l.flags & 256 > 0 AS parallel,
                             count(*) FILTER (WHERE l.role_code <> 'a' OR l.calls = 0 AND NOT @schema@.reasoning_only(l.role_code, l.calls, l.flags)) OVER (ORDER BY v.n) AS run
                         FROM @schema@.view(p_tenant, p_session, false) WITH ORDINALITY v(seq, id, kind, role, message, token_count, created_at, source_id, n)
-                        JOIN @schema@.message_log l ON l.sid = (SELECT s.sid FROM @schema@.sessions s WHERE s.tenant = @schema@.tenant_of(p_tenant) AND s.id = p_session) AND l.seq = v.seq) r) c) b) g
+                        CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log m WHERE m.sid = v_sid AND m.seq = v.seq OFFSET 0) l) r) c) b) g
         GROUP BY g.at ORDER BY g.at;
 END $$;
 
