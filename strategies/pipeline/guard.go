@@ -167,16 +167,19 @@ func (l *layout) judged(open int32) []chat.Meta {
 	if l.d.input.Ended {
 		return l.d.ended(view)
 	}
-	if open >= 0 || len(l.places) == 0 {
+	if len(l.places) == 0 {
 		return view
 	}
-	last := l.groups[len(l.groups)-1]
+	last := l.groups[len(l.groups)-1].start // what is open, or ends the log
+	if open >= 0 {
+		last = open
+	}
 	for i := range slices.Backward(view) {
 		m := &view[i]
 		if m.Role == chat.RoleTool || m.HoldsOnlyReasoning() {
 			continue
 		}
-		if k := l.placeOf[l.d.id(m.Seq)]; k >= 0 && k < last.start && m.Calls > 0 {
+		if k := l.placeOf[l.d.id(m.Seq)]; k >= 0 && k < last && m.Calls > 0 {
 			return l.d.ended(view)
 		}
 		break
