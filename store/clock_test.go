@@ -49,7 +49,7 @@ var storedTimes = map[string]string{
 	"policy_versions.created_at":       fact,
 	"runs.deliver_at":                  corrected,
 	"runs.ended_at":                    fact, // guards do not count those that are yet to come
-	"runs.lease_until":                 corrected,
+	"runs.lease_until":                 fact, // lease_is_over does not believe it, and a living worker extends it
 	"runs.queued_at":                   fact,
 	"runs.started_at":                  fact,
 	"runs.waiting_since":               corrected,
@@ -65,7 +65,7 @@ var storedTimes = map[string]string{
 	"sessions.restored_at":             corrected,
 	"sessions.view_changed_at":         corrected,
 	"spending_limits.changed_at":       fact,
-	"spending_limits.full_at":          corrected,
+	"spending_limits.full_at":          fact, // full_at_of does not believe it
 	"spending_minutes.minute":          fact, // spending does not count those that are yet to come
 	"strategies.registered_at":         fact,
 	"summary_calls.asked_at":           fact,
@@ -198,5 +198,64 @@ func TestNoStoredTimeIsBelievedThatNothingCouldHaveSet(t *testing.T) {
 	}
 	if n := one[int](t, s, `SELECT count(*) FROM compactor.sessions WHERE cooldown_until > now()`); n != 0 {
 		t.Errorf("%d sessions cool down for a year", n)
+	}
+}
+
+// While times are corrected, writers and the leader go on.
+func TestTimesAreCorrectedBesideWriters(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	keys := dueSessions(t, s, 3)
+	must(s.Lead(t.Context(), "scheduler", "a", time.Minute))(t)
+	exec(t, s, `UPDATE compactor.leader SET clock_back = '1 day'; UPDATE compactor.outbox SET last_at = now() + interval '1 day'; UPDATE compactor.sessions SET due_since = now() + interval '1 day'`)
+	tx, err := s.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	if _, err := tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = $1 FOR NO KEY UPDATE`, keys[1].Session); err != nil {
+		t.Fatal(err)
+	}
+	corrected := make(chan error, 1)
+	go func() {
+		for {
+			if back, err := s.CorrectTimes(t.Context(), 100); err != nil || back == 0 {
+				corrected <- err
+				return
+			}
+		}
+	}()
+	for deadline := time.Now().Add(10 * time.Second); waiters(t, s) == 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing waits for the writer")
+		}
+	}
+	if !must(s.Lead(t.Context(), "scheduler", "a", time.Minute))(t) {
+		t.Error("the leader cannot renew its lease")
+	}
+	if _, err := tx.Exec(t.Context(), `UPDATE compactor.outbox SET gen = gen + 1, last_at = now() WHERE sid = (SELECT sid FROM compactor.sessions WHERE id = $1)`, keys[1].Session); err != nil {
+		t.Errorf("the writer: %v", err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-corrected; err != nil {
+		t.Errorf("the correction: %v", err)
+	}
+	if n := one[int](t, s, `SELECT count(*) FROM compactor.sessions s JOIN compactor.outbox o USING (sid) WHERE greatest(due_since, last_at) > now()`); n > 0 {
+		t.Errorf("%d sessions are not corrected", n)
+	}
+}
+
+// A worker that lives extends its lease by the new clock before the leader corrects times.
+func TestACorrectionTakesNoRunFromALivingWorker(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	stored(t, s)
+	exec(t, s, `UPDATE compactor.leader SET clock_back = '1 hour'`)
+	for must(s.CorrectTimes(t.Context(), 100))(t) != 0 { //nolint:revive // until nothing is left
+	}
+	if ds := must(s.Orphaned(t.Context(), 10, time.Minute))(t); len(ds) != 0 {
+		t.Errorf("%d runs of workers that are gone, want none", len(ds))
 	}
 }

@@ -52,48 +52,65 @@ CREATE OR REPLACE FUNCTION @schema@.full_at_of(l @schema@.spending_limits) RETUR
         + (30 + 10 * greatest(1, 1 / l.runs_per_second)) * (SELECT count(*) FROM @schema@.used_elsewhere e WHERE e.tenant = l.tenant)))
 $$;
 
--- Corrects the stored times after the clock was set back (see take_lead): those of up to p_limit sessions, and with the first
--- of them all others. It returns by how much it was, 0 if there is nothing (more) to correct.
+-- Corrects the stored times after the clock was set back (see take_lead): first those that belong to no session, then with each call
+-- those of up to p_limit sessions. It returns by how much it was, 0 if there is nothing (more) to correct. Not those that nothing
+-- believes for long (lease_is_over, full_at_of); a living worker has extended its lease by the new clock. It waits for a
+-- writer only while it holds nothing: for the first session of a page. A page ends at another one that is locked. A run that is
+-- locked is being set by the new clock.
 CREATE OR REPLACE FUNCTION @schema@.correct_times(p_limit int) RETURNS interval LANGUAGE plpgsql AS $$
 DECLARE
     l      @schema@.leader;
+    v_now  timestamptz := clock_timestamp();
+    v_page bigint[];
     v_sids bigint[];
+    v_next bigint := 1;
 BEGIN
-    IF NOT EXISTS (SELECT FROM @schema@.leader WHERE role = 'scheduler' AND clock_back > '0') THEN
+    SELECT * INTO l FROM @schema@.leader WHERE role = 'scheduler' AND clock_back > '0';
+    IF NOT FOUND THEN
         RETURN '0';
     END IF;
-    SELECT * INTO l FROM @schema@.leader WHERE role = 'scheduler' FOR NO KEY UPDATE;
     IF l.clock_sid = 0 THEN
-        UPDATE @schema@.runs SET deliver_at = deliver_at - CASE WHEN deliver_at > now() THEN l.clock_back ELSE '0' END,
-            waiting_since = waiting_since - CASE WHEN waiting_since > now() THEN l.clock_back ELSE '0' END, lease_until = lease_until - l.clock_back
-        WHERE id IN (SELECT id FROM @schema@.runs WHERE status IN ('queued', 'running') AND (deliver_at > now() AND deliver_at < 'infinity' OR waiting_since > now() OR lease_until > now()) ORDER BY id FOR NO KEY UPDATE);
-        UPDATE @schema@.outbox SET first_at = first_at - CASE WHEN first_at > now() THEN l.clock_back ELSE '0' END, last_at = last_at - l.clock_back WHERE last_at > now();
-        UPDATE @schema@.throttled SET since = since - l.clock_back WHERE since > now();
-        UPDATE @schema@.spending_limits SET full_at = full_at - l.clock_back WHERE full_at > now();
-        UPDATE @schema@.used_elsewhere SET read_at = read_at - l.clock_back WHERE read_at > now();
-        UPDATE @schema@.model_cooldowns SET until = until - l.clock_back, set_at = set_at - l.clock_back WHERE set_at > now();
-        UPDATE @schema@.policy_refresh SET reached_at = reached_at - l.clock_back WHERE reached_at > now();
-        UPDATE @schema@.sweeps SET window_end = window_end - CASE WHEN window_end > now() THEN l.clock_back ELSE '0' END,
-            changed_at = changed_at - CASE WHEN changed_at > now() THEN l.clock_back ELSE '0' END,
-            ended_at = ended_at - CASE WHEN ended_at > now() THEN l.clock_back ELSE '0' END
-        WHERE greatest(window_end, changed_at, ended_at) > now();
-        UPDATE @schema@.leader SET queue_away_since = queue_away_since - CASE WHEN queue_away_since > now() THEN l.clock_back ELSE '0' END,
-            workers_away_since = workers_away_since - CASE WHEN workers_away_since > now() THEN l.clock_back ELSE '0' END;
-    END IF;
-    v_sids := ARRAY(SELECT sid FROM @schema@.sessions WHERE sid > l.clock_sid ORDER BY sid LIMIT p_limit);
-    UPDATE @schema@.sessions SET cooldown_until = cooldown_until - CASE WHEN cooldown_until > now() THEN l.clock_back ELSE '0' END,
-        next_check_at = next_check_at - CASE WHEN next_check_at > now() THEN l.clock_back ELSE '0' END,
-        due_since = due_since - CASE WHEN due_since > now() THEN l.clock_back ELSE '0' END,
-        restored_at = restored_at - CASE WHEN restored_at > now() THEN l.clock_back ELSE '0' END,
-        view_changed_at = view_changed_at - CASE WHEN view_changed_at > now() THEN l.clock_back ELSE '0' END,
-        last_message_at = last_message_at - CASE WHEN last_message_at > now() THEN l.clock_back ELSE '0' END,
-        created_at = created_at - CASE WHEN created_at > now() THEN l.clock_back ELSE '0' END
-    WHERE sid IN (SELECT sid FROM @schema@.sessions WHERE sid = ANY (v_sids) AND greatest(cooldown_until, next_check_at, due_since, restored_at, view_changed_at, last_message_at, created_at) > now() ORDER BY sid FOR NO KEY UPDATE);
-    IF cardinality(v_sids) < p_limit THEN
-        UPDATE @schema@.leader SET clock_back = '0', clock_sid = 0 WHERE role = 'scheduler';
+        UPDATE @schema@.sweeps SET window_end = window_end - CASE WHEN window_end > v_now THEN l.clock_back ELSE '0' END,
+            changed_at = changed_at - CASE WHEN changed_at > v_now THEN l.clock_back ELSE '0' END,
+            ended_at = ended_at - CASE WHEN ended_at > v_now THEN l.clock_back ELSE '0' END
+        WHERE id IN (SELECT id FROM @schema@.sweeps WHERE greatest(window_end, changed_at, ended_at) > v_now ORDER BY id FOR NO KEY UPDATE);
+        UPDATE @schema@.used_elsewhere SET read_at = read_at - l.clock_back WHERE read_at > v_now;
+        UPDATE @schema@.model_cooldowns SET until = until - l.clock_back, set_at = set_at - l.clock_back WHERE set_at > v_now;
+        UPDATE @schema@.policy_refresh SET reached_at = reached_at - l.clock_back WHERE reached_at > v_now;
     ELSE
-        UPDATE @schema@.leader SET clock_sid = v_sids[p_limit] WHERE role = 'scheduler';
+        v_page := ARRAY(SELECT sid FROM @schema@.sessions WHERE sid >= l.clock_sid ORDER BY sid LIMIT p_limit);
+        v_sids := ARRAY(SELECT s.sid FROM @schema@.sessions s WHERE s.sid = ANY (v_page)
+            AND (greatest(cooldown_until, next_check_at, due_since, restored_at, view_changed_at, last_message_at, created_at) > v_now
+                OR EXISTS (SELECT FROM @schema@.outbox o WHERE o.sid = s.sid) OR EXISTS (SELECT FROM @schema@.throttled h WHERE h.sid = s.sid)
+                OR EXISTS (SELECT FROM @schema@.runs r WHERE r.sid = s.sid AND r.status IN ('queued', 'running'))) ORDER BY 1);
+        PERFORM FROM @schema@.sessions WHERE sid = v_sids[1] FOR NO KEY UPDATE;
+        v_next := (SELECT min(x) FROM unnest(v_sids) x WHERE x NOT IN (SELECT sid FROM @schema@.sessions WHERE sid = ANY (v_sids) FOR NO KEY UPDATE SKIP LOCKED));
+        v_sids := ARRAY(SELECT x FROM unnest(v_sids) x WHERE (x >= v_next) IS NOT true);
+        v_next := coalesce(v_next, v_page[p_limit] + 1);
+        v_now := clock_timestamp();   -- behind what the writers that it waited for have set
+        UPDATE @schema@.sessions SET cooldown_until = cooldown_until - CASE WHEN cooldown_until > v_now THEN l.clock_back ELSE '0' END,
+            next_check_at = next_check_at - CASE WHEN next_check_at > v_now THEN l.clock_back ELSE '0' END,
+            due_since = due_since - CASE WHEN due_since > v_now THEN l.clock_back ELSE '0' END,
+            restored_at = restored_at - CASE WHEN restored_at > v_now THEN l.clock_back ELSE '0' END,
+            view_changed_at = view_changed_at - CASE WHEN view_changed_at > v_now THEN l.clock_back ELSE '0' END,
+            last_message_at = last_message_at - CASE WHEN last_message_at > v_now THEN l.clock_back ELSE '0' END,
+            created_at = created_at - CASE WHEN created_at > v_now THEN l.clock_back ELSE '0' END
+        WHERE sid = ANY (v_sids) AND greatest(cooldown_until, next_check_at, due_since, restored_at, view_changed_at, last_message_at, created_at) > v_now;
+        UPDATE @schema@.runs SET deliver_at = deliver_at - CASE WHEN deliver_at > v_now THEN l.clock_back ELSE '0' END,
+            waiting_since = waiting_since - CASE WHEN waiting_since > v_now THEN l.clock_back ELSE '0' END
+        WHERE id IN (SELECT id FROM @schema@.runs WHERE sid = ANY (v_sids) AND status IN ('queued', 'running')
+            AND (deliver_at > v_now AND deliver_at < 'infinity' OR waiting_since > v_now) FOR NO KEY UPDATE SKIP LOCKED);
+        UPDATE @schema@.outbox SET first_at = first_at - CASE WHEN first_at > v_now THEN l.clock_back ELSE '0' END,
+            last_at = last_at - CASE WHEN last_at > v_now THEN l.clock_back ELSE '0' END
+        WHERE sid IN (SELECT sid FROM @schema@.outbox WHERE sid = ANY (v_sids) AND greatest(first_at, last_at) > v_now FOR NO KEY UPDATE SKIP LOCKED);
+        UPDATE @schema@.throttled SET since = since - l.clock_back
+        WHERE (sid, run) IN (SELECT sid, run FROM @schema@.throttled WHERE sid = ANY (v_sids) AND since > v_now FOR NO KEY UPDATE SKIP LOCKED);
     END IF;
+    -- The lease is renewed meanwhile, perhaps by a clock that was set back again.
+    UPDATE @schema@.leader SET clock_back = CASE WHEN v_next IS NULL THEN '0' ELSE clock_back END, clock_sid = coalesce(v_next, 0),
+        queue_away_since = queue_away_since - CASE WHEN l.clock_sid = 0 AND queue_away_since > v_now THEN l.clock_back ELSE '0' END,
+        workers_away_since = workers_away_since - CASE WHEN l.clock_sid = 0 AND workers_away_since > v_now THEN l.clock_back ELSE '0' END
+    WHERE role = 'scheduler' AND clock_back = l.clock_back AND clock_sid = l.clock_sid;
     RETURN l.clock_back;
 END $$;
 
