@@ -65,8 +65,8 @@ var storedTimes = map[string]string{
 	"sessions.restored_at":             corrected,
 	"sessions.view_changed_at":         corrected,
 	"spending_limits.changed_at":       fact,
-	"spending_limits.full_at":          fact, // full_at_of does not believe it
-	"spending_minutes.minute":          fact, // spending does not count those that are yet to come
+	"spending_limits.full_at":          fact,      // full_at_of does not believe it
+	"spending_minutes.minute":          corrected, // deleted, and summed again
 	"strategies.registered_at":         fact,
 	"summary_calls.asked_at":           fact,
 	"summary_calls.ended_at":           fact, // spending, as above
@@ -253,7 +253,7 @@ func TestACorrectionTakesNoRunFromALivingWorker(t *testing.T) {
 	s := open(t)
 	stored(t, s)
 	exec(t, s, `UPDATE compactor.leader SET clock_back = '1 hour'`)
-	for must(s.CorrectTimes(t.Context(), 100))(t) != 0 { //nolint:revive // until nothing is left
+	for must(s.CorrectTimes(t.Context(), 100))(t) != 0 {
 	}
 	if ds := must(s.Orphaned(t.Context(), 10, time.Minute))(t); len(ds) != 0 {
 		t.Errorf("%d runs of workers that are gone, want none", len(ds))

@@ -114,3 +114,31 @@ func TestAnAnswerThatIsStoredAgainIsPaidOnce(t *testing.T) {
 		t.Errorf("%d was spent, want 10", spent)
 	}
 }
+
+// Minutes that are lived again, as the clock was set back, are summed with the calls of both times.
+func TestMinutesThatAreLivedAgainAreSummedAgain(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	add(t, s, Key{Session: "s"}, talk("m", 4)...)
+	must(s.Request(t.Context(), Key{Session: "s"}, TriggerApplication, "", Options{}))(t)
+	call := func() {
+		exec(t, s, `INSERT INTO compactor.summary_calls (key, sid, run, fence, state, code, prompt_hash, attempts, input_tokens, cost_micros, ended_at)
+			SELECT random()::text, sid, id, 1, 'failed', 'timeout', '', 1, 2, 10, now() - interval '5 minutes' FROM compactor.runs`)
+		must(s.SumSpending(t.Context()))(t)
+	}
+	pass := func(by string) {
+		exec(t, s, `UPDATE compactor.summary_calls SET ended_at = ended_at - $1::interval`, by)
+		exec(t, s, `UPDATE compactor.spending_minutes SET minute = minute - $1::interval`, by)
+	}
+	must(s.Lead(t.Context(), "scheduler", "a", time.Minute))(t)
+	call()
+	pass("-10 minutes")
+	exec(t, s, `UPDATE compactor.leader SET clock_back = '10 minutes'`)
+	for must(s.CorrectTimes(t.Context(), 100))(t) != 0 {
+	}
+	pass("10 minutes")
+	call()
+	if spent := one[int](t, s, `SELECT x.day::int FROM compactor.spending('') x`); spent != 20 {
+		t.Errorf("%d was spent, want 20", spent)
+	}
+}

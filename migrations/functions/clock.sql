@@ -77,6 +77,8 @@ BEGIN
         UPDATE @schema@.used_elsewhere SET read_at = read_at - l.clock_back WHERE read_at > v_now;
         UPDATE @schema@.model_cooldowns SET until = until - l.clock_back, set_at = set_at - l.clock_back WHERE set_at > v_now;
         UPDATE @schema@.policy_refresh SET reached_at = reached_at - l.clock_back WHERE reached_at > v_now;
+        -- Minutes that are lived again are summed again, also those since the step, which may be noticed late.
+        DELETE FROM @schema@.spending_minutes WHERE minute > v_now - interval '10 minutes';
     ELSE
         v_page := ARRAY(SELECT sid FROM @schema@.sessions WHERE sid >= l.clock_sid ORDER BY sid LIMIT p_limit);
         v_sids := ARRAY(SELECT s.sid FROM @schema@.sessions s WHERE s.sid = ANY (v_page)
