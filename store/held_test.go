@@ -167,6 +167,10 @@ func TestNothingWaitsInSilence(t *testing.T) {
 			}
 			swept = swept || sweep
 		}
+		ended := rapid.SliceOfN(rapid.SampledFrom([]string{"ineffective", "stale", "paused", "min_interval"}), 0, 2).Draw(rt, "ended")
+		for _, outcome := range ended {
+			exec(rt, s, `INSERT INTO compactor.runs (sid, trigger, status, outcome, snapshot_seq, ended_at) SELECT sid, 'event', 'skipped', $1, 99, now() FROM compactor.sessions`, outcome)
+		}
 		if rapid.Bool().Draw(rt, "written") {
 			exec(rt, s, `INSERT INTO compactor.outbox (sid) SELECT sid FROM compactor.sessions ON CONFLICT DO NOTHING`)
 		}
@@ -178,7 +182,7 @@ func TestNothingWaitsInSilence(t *testing.T) {
 		due := one[bool](rt, s, `SELECT due FROM compactor.sessions`)
 		delivered := one[bool](rt, s, `SELECT EXISTS (SELECT FROM compactor.runs WHERE status = 'queued' AND delivery > 0 AND deliver_at > waiting_since AND deliver_at < now() + interval '5 minutes')`)
 		if due && !delivered && len(reasons) == 0 {
-			rt.Fatalf("it waits in silence after %v: %s", drawn, fmt.Sprint(list[string](rt, s, `SELECT to_jsonb(r)::text FROM compactor.runs r`)))
+			rt.Fatalf("it waits in silence after %v, %v: %s", drawn, ended, fmt.Sprint(list[string](rt, s, `SELECT to_jsonb(r)::text FROM compactor.runs r`)))
 		}
 	})
 }

@@ -162,9 +162,8 @@ func (s *Store) Expire(ctx context.Context, age time.Duration, limit int) (int64
 }
 
 // Forgotten queues event runs for due sessions that have no outbox row, no active run, no
-// cooldown and no run since their last message. Tenants take turns. It leaves to sweeps what
-// these hold: see the SQL function holding_sweeps. A run that ended because its session was
-// paused, or that a guard held back for a time, does not count.
+// cooldown, and that the last run did not decide on: see the SQL function decides. Tenants take
+// turns. It leaves to sweeps what these hold: see the SQL function holding_sweeps.
 // Sessions with a limit of runs go to the outbox, for Relay, up to ten times limit.
 func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
 	query := `
@@ -180,8 +179,8 @@ func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) (
 						(SELECT FROM compactor.sweep_tenants w WHERE w.sweep = h.sweep AND w.tenant = s.tenant AND NOT w.passed AND w.cursor_sid < s.sid)))
 					AND NOT EXISTS (SELECT FROM compactor.outbox o WHERE o.sid = s.sid)
 					AND NOT EXISTS (SELECT FROM compactor.throttled h WHERE h.sid = s.sid)
-					AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = s.sid
-						AND (r.status IN ('queued', 'running') OR r.snapshot_seq >= s.last_source_seq AND r.outcome <> ALL ('{paused,stale,min_interval,max_per_hour,max_per_day}')))
+					AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = s.sid AND r.status IN ('queued', 'running'))
+					AND (SELECT compactor.decides(r.snapshot_seq, r.outcome, s.last_source_seq) FROM compactor.runs r WHERE r.sid = s.sid ORDER BY r.id DESC LIMIT 1) IS NOT true
 					AND NOT ` + isPaused + `
 				ORDER BY s.sid LIMIT ` + turnShare(`(SELECT n FROM most)`) + `) s
 			WHERE t.n > 0 AND NOT EXISTS (SELECT FROM held WHERE tenant IN ('', t.tenant)) LIMIT (SELECT n FROM most)),

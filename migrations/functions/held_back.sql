@@ -35,7 +35,7 @@ BEGIN
         WHERE (v_sid IS NULL AND s.due AND (v_tenant = '' OR s.tenant = v_tenant) OR s.sid = v_sid)
             AND NOT EXISTS (SELECT FROM @schema@.runs r WHERE r.sid = s.sid AND r.status = 'running')
     ), seen AS MATERIALIZED (   -- those that no run waits for, and those that a run told to wait, with their last run
-        SELECT d.*, l.*, coalesce(l.snapshot_seq >= d.last_source_seq AND l.outcome <> ALL ('{paused,stale,min_interval,max_per_hour,max_per_day}'), false) AS decided
+        SELECT d.*, l.*, coalesce(@schema@.decides(l.snapshot_seq, l.outcome, d.last_source_seq), false) AS decided
         FROM due d LEFT JOIN LATERAL (SELECT r.status, r.outcome, r.error_code, r.snapshot_seq, r.ended_at, r.steps FROM @schema@.runs r
             WHERE r.sid = d.sid AND r.status NOT IN ('queued', 'running') ORDER BY r.id DESC LIMIT 1) l ON true
         WHERE d.cools IS NOT NULL OR d.due AND d.written IS NULL AND d.throttled IS NULL AND NOT d.queued
@@ -107,6 +107,12 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE VIEW @schema@.held_back AS SELECT * FROM @schema@.held_back('');
+
+-- Whether a run, which is the last of its session, decided on all messages up to a source: a due session is then left alone until
+-- the next one.
+CREATE OR REPLACE FUNCTION @schema@.decides(p_snapshot bigint, p_outcome text, p_source bigint) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT p_snapshot >= p_source AND p_outcome <> ALL ('{paused,stale,min_interval,max_per_hour,max_per_day}')
+$$;
 
 -- Whether a session would be due if another service did not manage its history.
 CREATE OR REPLACE FUNCTION @schema@.would_be_due(p_sid bigint) RETURNS boolean LANGUAGE plpgsql STABLE AS $$

@@ -62,6 +62,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('correct_times', '{worker}'),
             ('count_elsewhere', '{worker}'),
             ('count_started_runs', '{worker}'),
+            ('decides', '{worker}'),
             ('deleted_messages', '{reader}'),
             ('disk_use', '{reader}'),
             ('effective_labels', '{}'),
