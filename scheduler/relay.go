@@ -135,7 +135,7 @@ func (s *Scheduler) relay(ctx context.Context, c *credit) (full, found bool, err
 		return s.store.Relay(ctx, s.cfg.Policy.Debounce, s.cfg.Policy.MaxDelay, limit, grace)
 	})
 	c.spend(n)
-	return n >= room, n > 0, err
+	return 2*n >= room, n > 0, err // a tenant has half of a page
 }
 
 // redeliver enqueues a page of the runs whose delivery is due, and reports whether there may

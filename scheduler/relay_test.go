@@ -238,9 +238,9 @@ func TestTheRelayTakesFullPagesAtOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.store.outbox = 15
+		b.store.outbox = 12
 		stop := b.start(b.new(b.config("a")))
-		b.check(slices.Equal(b.queue.runs(), ids(15)), "enqueued: %v in no time", b.queue.runs())
+		b.check(slices.Equal(b.queue.runs(), ids(12)), "enqueued: %v in no time", b.queue.runs())
 		var calls []string
 		b.store.with(func() {
 			for _, c := range b.store.calls {

@@ -15,6 +15,9 @@ type Delivery struct {
 	Trigger string
 }
 
+// relayPages is how many pages Relay takes at most to fill one, where rows of the outbox need no run.
+const relayPages = 16
+
 // Relay turns outbox rows into queued event runs: rows without a write for debounce, or
 // older than maxDelay, whose session has no active run. Tenants take turns. Where a run of a sweep waits for its
 // first attempt, that one is delivered as an event's instead. Rows of sessions that are no longer due are
@@ -25,7 +28,7 @@ func (s *Store) Relay(ctx context.Context, debounce, maxDelay time.Duration, lim
 		WITH RECURSIVE startable AS MATERIALIZED ` + startable + `,
 		` + turns(`tenant`, `compactor.outbox r WHERE true`, `$5`) + `,
 		ready AS MATERIALIZED (
-			SELECT o.*, t.n FROM turn t CROSS JOIN LATERAL (
+			SELECT o.*, t.n, t.tenant AS turn FROM turn t CROSS JOIN LATERAL (
 				SELECT o.sid, o.gen, o.first_at, s.tenant, s.due, s.due AND ` + isPaused + ` AS paused,
 					(SELECT r.id FROM compactor.runs r WHERE r.sid = o.sid AND r.status = 'queued' AND r.trigger = 'nightly' AND r.attempts = 0 AND r.snoozes = 0) AS nightly
 				FROM compactor.outbox o JOIN compactor.sessions s ON s.sid = o.sid
@@ -51,8 +54,18 @@ func (s *Store) Relay(ctx context.Context, debounce, maxDelay time.Duration, lim
 		-- A run that is locked is ending: the row stays for the next one.
 		gone AS (DELETE FROM compactor.outbox o USING ready r WHERE o.sid = r.sid AND o.gen = r.gen AND NOT r.paused
 			AND (NOT r.due OR r.sid IN (SELECT sid FROM started UNION ALL SELECT sid FROM hastened)))
-		SELECT d.id, d.delivery, 'event', r.tenant FROM (SELECT queued.* FROM queued CROSS JOIN counted UNION ALL SELECT * FROM hastened) d JOIN ready r USING (sid) ORDER BY r.n, r.first_at`
-	page, err := s.takeTurn(ctx, &s.turns.relay, "relay", query, debounce, maxDelay, limit, grace)
+		SELECT coalesce(d.id, 0), coalesce(d.delivery, 0), 'event', r.turn FROM ready r LEFT JOIN (SELECT queued.* FROM queued CROSS JOIN counted UNION ALL SELECT * FROM hastened) d USING (sid) ORDER BY r.n, r.first_at`
+	var page []Delivery
+	var err error
+	for range relayPages {
+		var some []Delivery
+		var taken int
+		some, taken, err = s.takeTurn(ctx, &s.turns.relay, "relay", query, debounce, maxDelay, limit-len(page), grace)
+		page = append(page, some...)
+		if err != nil || taken == len(some) || len(page) == limit {
+			break
+		}
+	}
 	if err != nil || len(page) == 0 {
 		return page, err
 	}
@@ -88,7 +101,7 @@ func (s *Store) Deliver(ctx context.Context, requests, limit int, grace time.Dur
 		page AS MATERIALIZED (
 			SELECT r.id, r.sid, r.deliver_at, r.turn, r.n, s.tenant, r.trigger = 'application' AND r.delivery = 0 AS first,
 				r.trigger IN ('application', 'operator', 'bulk') AND r.options->'force' IS DISTINCT FROM 'true' AND ` + isPaused + ` AS paused
-			FROM (SELECT r.*, '' AS turn, 0 AS n FROM unnest('{operator,event,nightly,bulk}'::text[]) t(trigger)
+			FROM (SELECT r.*, NULL AS turn, 0 AS n FROM unnest('{operator,event,nightly,bulk}'::text[]) t(trigger)
 				CROSS JOIN LATERAL (SELECT r.id, r.sid, r.trigger, r.options, r.deliver_at, r.delivery FROM compactor.runs r
 					WHERE r.status = 'queued' AND r.trigger = t.trigger AND r.deliver_at <= now()
 					ORDER BY r.deliver_at LIMIT $1 FOR UPDATE SKIP LOCKED) r
@@ -112,8 +125,10 @@ func (s *Store) Deliver(ctx context.Context, requests, limit int, grace time.Dur
 				ELSE least(greatest(now() - waiting_since, $2::interval), 32 * $2::interval) END
 			WHERE id IN (SELECT id FROM page WHERE NOT paused AND NOT first UNION ALL SELECT id FROM started)
 			RETURNING id, delivery, trigger)
-		SELECT d.*, p.turn FROM delivered d CROSS JOIN counted JOIN page p USING (id) ORDER BY p.n, p.deliver_at`
-	return s.takeTurn(ctx, &s.turns.deliver, "deliver", query, limit, grace, requests)
+		SELECT CASE WHEN d.delivery IS NULL THEN 0 ELSE id END, coalesce(d.delivery, 0), coalesce(d.trigger, ''), p.turn FROM page p CROSS JOIN counted LEFT JOIN delivered d USING (id)
+		WHERE d.delivery IS NOT NULL OR p.paused OR id IN (SELECT id FROM fresh WHERE over) ORDER BY p.n, p.deliver_at`
+	page, _, err := s.takeTurn(ctx, &s.turns.deliver, "deliver", query, limit, grace, requests)
+	return page, err
 }
 
 // Redeliver makes the next delivery of queued runs due now. It returns the last delivery of
@@ -191,8 +206,9 @@ func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) (
 		queued AS (INSERT INTO compactor.runs (sid, trigger, delivery, deliver_at)
 			SELECT sid, 'event', 1, now() + $2::interval FROM found WHERE NOT limited ORDER BY n, sid LIMIT $1
 			ON CONFLICT DO NOTHING RETURNING id, delivery, trigger, sid)
-		SELECT q.id, q.delivery, q.trigger, f.tenant FROM queued q JOIN found f USING (sid) ORDER BY f.n, f.sid`
-	return s.takeTurn(ctx, &s.turns.forgotten, "find due sessions", query, limit, grace)
+		SELECT coalesce(q.id, 0), coalesce(q.delivery, 0), 'event', f.tenant FROM found f LEFT JOIN queued q USING (sid) WHERE f.limited OR q.id IS NOT NULL ORDER BY f.n, f.sid`
+	page, _, err := s.takeTurn(ctx, &s.turns.forgotten, "find due sessions", query, limit, grace)
+	return page, err
 }
 
 // ReleaseThrottled gives what waits for the limit of runs of its tenant back to Relay and

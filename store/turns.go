@@ -30,29 +30,32 @@ func turns(column, from, parameter string) string {
 }
 
 // turnShare is how many rows of a page of a size may be those of one tenant: enough for the page
-// to be full where many tenants have none that are ready.
+// to be half full where many tenants have none that are ready.
 func turnShare(size string) string {
-	return `(SELECT greatest(16, ` + size + ` / greatest(1, count(*))) FROM (SELECT FROM turn WHERE n > 0 LIMIT 64) q)`
+	return `(SELECT greatest(1, least(16, ` + size + ` / 2), ` + size + ` / greatest(1, count(*))) FROM (SELECT FROM turn WHERE n > 0 LIMIT 64) q)`
 }
 
-// takeTurn executes a query for a page of deliveries, in the order of turns, with the tenant of
-// each, empty for those outside of the turns. Its last parameter is the tenant whose turn was last.
-func (s *Store) takeTurn(ctx context.Context, t *turn, op, query string, args ...any) ([]Delivery, error) {
+// takeTurn executes a query for a page of rows, in the order of turns, each with its delivery, or the run 0 where it was dealt
+// with without, and with the tenant whose turn it took, null for those outside of the turns. It returns the
+// deliveries and the number of rows. The last parameter of the query is the tenant whose turn was last.
+func (s *Store) takeTurn(ctx context.Context, t *turn, op, query string, args ...any) (page []Delivery, taken int, err error) {
 	after := ""
 	if last := t.last.Load(); last != nil {
 		after = *last
 	}
 	type row struct {
 		Delivery
-		Tenant string
+		Tenant *string
 	}
 	rows, err := queryRows(ctx, s, op, pgx.RowToStructByPos[row], query, append(args, after)...)
-	page := make([]Delivery, 0, len(rows))
+	page = make([]Delivery, 0, len(rows))
 	for _, r := range rows {
-		page = append(page, r.Delivery)
-		if r.Tenant != "" {
-			t.last.Store(&r.Tenant)
+		if r.Run != 0 {
+			page = append(page, r.Delivery)
+		}
+		if r.Tenant != nil {
+			t.last.Store(r.Tenant)
 		}
 	}
-	return page, err
+	return page, len(rows), err
 }

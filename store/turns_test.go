@@ -68,6 +68,43 @@ func TestTenantsTakeTurns(t *testing.T) {
 	}
 }
 
+// Rows that need no run take the turn of their tenant all the same, and another page.
+func TestRowsWithoutARunTakeATurn(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]string{
+		"not due": `UPDATE compactor.sessions SET due = false WHERE tenant = 'large'`,
+		"paused":  `SELECT compactor.pause_runs('large', '', '', '')`,
+		"limited": `SELECT compactor.limit_spending('large', NULL, NULL, NULL, p_runs_per_second => 0.001)`,
+	} {
+		for _, queue := range []string{"events", "requests"} {
+			t.Run(name+" "+queue, func(t *testing.T) {
+				t.Parallel()
+				s := open(t)
+				for _, fill := range []struct {
+					tenant string
+					n      int
+				}{{"large", 200}, {"small", 1}} {
+					fillQueue(t, s, queue, fill.n, 1)
+					exec(t, s, `UPDATE compactor.outbox SET tenant = $1 WHERE tenant = 't0'`, fill.tenant)
+					exec(t, s, `UPDATE compactor.runs SET turn_of = $1 WHERE turn_of = 't0'`, fill.tenant)
+					exec(t, s, `UPDATE compactor.sessions SET tenant = $1 WHERE tenant = 't0'`, fill.tenant)
+				}
+				exec(t, s, set)
+				for range 3 {
+					must(s.Relay(t.Context(), 0, 0, 4, time.Minute))(t)
+					must(s.Deliver(t.Context(), 4, 1000, time.Minute))(t)
+				}
+				if n := one[int](t, s, `SELECT count(*) FROM compactor.runs r JOIN compactor.sessions s USING (sid) WHERE s.tenant = 'small' AND r.delivery > 0`); n != 1 {
+					t.Errorf("%d runs of the small tenant started, want 1", n)
+				}
+				if left := one[int](t, s, `SELECT count(*) FROM compactor.outbox WHERE last_at <= now()`); left > 140 {
+					t.Errorf("%d rows are left after three calls", left)
+				}
+			})
+		}
+	}
+}
+
 // The limit of runs of all tenants is shared by turns, too.
 func TestALimitOfAllRunsIsSharedByTurns(t *testing.T) {
 	t.Parallel()
