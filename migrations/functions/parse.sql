@@ -198,10 +198,11 @@ LANGUAGE sql STABLE AS $$
                     thinking, thinking_blocks, thinking_signature, redacted_thinking, codex_reasoning_items, encrypted_content, thought_signature,
                     parts, contents, "toolInvocations", created_at, token_count, token_counter, source_id, ord)
         -- letter: something other than what Go calls white space. filled: a string, array or object that holds something.
-        -- signature: a key with a signature or encrypted data, as in chat.
+        -- signature: a key with a signature or encrypted data, as in chat. call: a part that is a call or a result, as in chat.
         CROSS JOIN (VALUES ('[^\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]',
                 '^\s*("[^"]|[\[{]\s*[^\s\]}])',
-                '"[A-Za-z_]*([sS]ignature|[eE]ncrypted_?[cC]ontent|[dD]ata|opaque|redacted_thinking)"[ \t\n\r]*:[ \t\n\r]*"[^"]')) b(letter, filled, signature)
+                '"[A-Za-z_]*([sS]ignature|[eE]ncrypted_?[cC]ontent|[dD]ata|opaque|redacted_thinking)"[ \t\n\r]*:[ \t\n\r]*"[^"]',
+                '^(tool-|(dynamic-tool|tool_?([uU]se|[cC]all(_output)?|[rR]equest|[rR]esult|[rR]esponse|output)|function_?([cC]all(_output)?|[rR]esult|[rR]esponse))$)')) b(letter, filled, signature, call)
         CROSS JOIN LATERAL (SELECT CASE WHEN e.created_at IS NOT NULL THEN @schema@.parse_time(e.created_at) END AS created OFFSET 0) c
         -- beside: the reasoning that is not in the content.
         CROSS JOIN LATERAL (SELECT CASE WHEN num_nonnulls(e.reasoning, e.reasoning_content, e.reasoning_text, e.reasoning_details, e.reasoning_items, e.reasoning_opaque, e.reasoning_signature,
@@ -216,8 +217,8 @@ LANGUAGE sql STABLE AS $$
                 bool_or(x.type = ANY (@schema@.reasoning_types()) AND x.p::text ~ b.signature) AS signed,
                 count(*) FILTER (WHERE x.media) AS media, sum(octet_length(x.p::text)) FILTER (WHERE x.media) AS media_octets,
                 bool_or(x.bad) AS bad,
-                max(CASE WHEN x.type ~ '^(dynamic-)?(tool|function)' AND x.type !~ '[rR]esult|[rR]esponse|_output' THEN x.type WHEN x.type = '' AND x.p->'toolUse' IS NOT NULL THEN 'toolUse' END) AS call_part,
-                max(CASE WHEN x.type ~ '^(dynamic-)?(tool|function)' AND x.type ~ '[rR]esult|[rR]esponse|_output' THEN x.type WHEN x.type = '' AND x.p->'toolResult' IS NOT NULL THEN 'toolResult' END)
+                max(CASE WHEN x.type ~ b.call AND x.type !~ '[rR]esult|[rR]esponse|_output' THEN x.type WHEN x.type = '' AND x.p->'toolUse' IS NOT NULL THEN 'toolUse' END) AS call_part,
+                max(CASE WHEN x.type ~ b.call AND x.type ~ '[rR]esult|[rR]esponse|_output' THEN x.type WHEN x.type = '' AND x.p->'toolResult' IS NOT NULL THEN 'toolResult' END)
                     AS result_part
             FROM (SELECT q.p, t.type, CASE WHEN t.type IN ('text', 'input_text', 'output_text', '') THEN q.p->'text'
                         WHEN t.type = 'refusal' THEN q.p->'refusal' END AS said,

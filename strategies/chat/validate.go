@@ -57,9 +57,10 @@ func (m *Message) holdsNothing() bool {
 // saidKey matches the keys beside content and tool_calls that hold words or calls of a model.
 var saidKey = regexp.MustCompile(`^(function_call|refusal|audio)$|reasoning|thinking`)
 
-// callPart matches the types of parts that are calls, and resultPart of those the results.
+// callPart matches the types of parts that are calls and results of the client's tools in other APIs, and resultPart
+// of those the results. Parts of tools that a provider runs itself are content, as tool_search_tool_result.
 var (
-	callPart   = regexp.MustCompile(`^(dynamic-)?(tool|function)`)
+	callPart   = regexp.MustCompile(`^(tool-|(dynamic-tool|tool_?([uU]se|[cC]all(_output)?|[rR]equest|[rR]esult|[rR]esponse|output)|function_?([cC]all(_output)?|[rR]esult|[rR]esponse))$)`)
 	resultPart = regexp.MustCompile(`[rR]esult|[rR]esponse|_output`)
 )
 

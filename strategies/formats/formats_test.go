@@ -382,3 +382,20 @@ func TestErrorsNameTheLine(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatProvidersWriteIsRead: items and blocks of tools that a provider runs itself.
+func TestWhatProvidersWriteIsRead(t *testing.T) {
+	t.Parallel()
+	const (
+		itemTypes = "reasoning compaction item_reference tool_search_call tool_search_output program program_output additional_tools web_search_call file_search_call " +
+			"computer_call code_interpreter_call image_generation_call local_shell_call shell_call apply_patch_call mcp_call mcp_list_tools mcp_approval_request mcp_approval_response"
+		blockTypes = "server_tool_use web_search_tool_result web_fetch_tool_result code_execution_tool_result bash_code_execution_tool_result text_editor_code_execution_tool_result " +
+			"tool_search_tool_result advisor_tool_result mcp_tool_use mcp_tool_result mcp_tool_listing tool_reference tool_addition tool_removal container_upload search_result compaction"
+	)
+	for typ := range strings.FieldsSeq(itemTypes) {
+		one(t, `{"input":[{"role":"user","content":"q"},{"type":"`+typ+`","summary":[]},{"type":"message","role":"assistant","content":"a"}]}`, "responses")
+	}
+	for typ := range strings.FieldsSeq(blockTypes) {
+		one(t, `{"messages":[{"role":"user","content":[{"type":"text","text":"q"},{"type":"`+typ+`"}]},{"role":"assistant","content":[{"type":"`+typ+`"},{"type":"text","text":"a"}]}]}`, "anthropic")
+	}
+}
