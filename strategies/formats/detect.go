@@ -67,7 +67,7 @@ func (d *detection) values(text []byte, line int) bool {
 		f := facts{}
 		more := f.value(dec, "", 0)
 		name, sure := f.format()
-		if name == "" {
+		if name == "" && more { // what a value lacks that is cut off may follow
 			if looks := f.foreign(); looks != "" && d.looks == "" && d.name == "" {
 				start := len(clean) - len(bytes.TrimLeft(clean[at:], " \t\r\n"))
 				d.looks, d.line = looks, line+bytes.Count(clean[:start], []byte("\n"))

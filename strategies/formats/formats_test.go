@@ -399,3 +399,22 @@ func TestWhatProvidersWriteIsRead(t *testing.T) {
 		one(t, `{"messages":[{"role":"user","content":[{"type":"text","text":"q"},{"type":"`+typ+`"}]},{"role":"assistant","content":[{"type":"`+typ+`"},{"type":"text","text":"a"}]}]}`, "anthropic")
 	}
 }
+
+// TestLongFirstMessagesAreDetected: the beginning of a file that detection reads ends within them.
+func TestLongFirstMessagesAreDetected(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 300_000)
+	for in, want := range map[string]string{
+		`{"role":"user","content":[{"text":"` + long + `","type":"text"}]}`:                                                             "chat",
+		`{"messages":[{"role":"user","content":[{"text":"` + long + `","type":"text"}]}]}`:                                              "chat",
+		`[{"role":"user","content":"q"},{"role":"assistant","parts":[{"type":"text","text":"` + long + `"}],"content":"` + long + `"}]`: "",
+	} {
+		r, err := formats.NewReader(strings.NewReader(in), formats.Auto)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = r.Next(); (err == nil) != (want != "") || want != "" && r.Format().Name != want || want == "" && !strings.Contains(err.Error(), "Vercel AI SDK") {
+			t.Errorf("%.60s…: %s, %v", in, r.Format().Name, err)
+		}
+	}
+}
