@@ -25,7 +25,7 @@ type codex struct {
 	seen   int
 	known  map[string]bool // items by what they say (see itemKey)
 	ids    map[string]bool // keys of items with an id
-	events []codexEvent
+	events []*codexEvent
 	report ReadReport
 }
 
@@ -33,6 +33,7 @@ type codex struct {
 type codexEvent struct {
 	text  string
 	at    time.Time
+	line  int
 	group int // that it stands before
 }
 
@@ -147,7 +148,7 @@ func (d *codex) item(o object, raw json.RawMessage) error {
 		d.report.other("joined")
 	}
 	if isUser {
-		d.said(d.items.groups[len(d.items.groups)-1].Content.String())
+		d.said()
 	}
 	return nil
 }
@@ -175,24 +176,54 @@ func (d *codex) event(text string) {
 	if strings.TrimSpace(text) == "" {
 		return
 	}
-	for i := len(d.items.groups) - 1; i >= 0 && i >= len(d.items.groups)-20; i-- {
-		if g := &d.items.groups[i]; g.Role == chat.RoleUser && !g.told && strings.Contains(g.Content.String(), strings.TrimSpace(text)) {
-			g.told = true
-			return
+	e := &codexEvent{text: text, at: d.items.at, line: d.report.line, group: len(d.items.groups)}
+	recent := d.items.groups[max(0, len(d.items.groups)-20):]
+	for _, whole := range []bool{true, false} {
+		for i := range slices.Backward(recent) {
+			if g := &recent[i]; g.repeats(g.Content.String(), e, whole) {
+				e, g.told = g.told, e
+				d.wait(e)
+				return
+			}
 		}
 	}
-	d.events = append(d.events, codexEvent{text: text, at: d.items.at, group: len(d.items.groups)})
+	d.wait(e)
+}
+
+// wait records an event, nil for none, as one that no item has repeated yet.
+func (d *codex) wait(e *codexEvent) {
+	if e != nil {
+		at, _ := slices.BinarySearchFunc(d.events, e.line, func(x *codexEvent, line int) int { return x.line - line })
+		d.events = slices.Insert(d.events, at, e)
+	}
 }
 
 // said removes the event that the last item of the user repeats.
-func (d *codex) said(text string) {
-	for i, e := range d.events {
-		if strings.Contains(text, strings.TrimSpace(e.text)) {
-			d.items.groups[len(d.items.groups)-1].told = true
-			d.events = slices.Delete(d.events, i, i+1)
-			return
+func (d *codex) said() {
+	g := &d.items.groups[len(d.items.groups)-1]
+	said := g.Content.String()
+	for _, whole := range []bool{true, false} {
+		for i, e := range slices.Backward(d.events) {
+			if g.repeats(said, e, whole) {
+				g.told = e
+				d.events = slices.Delete(d.events, i, i+1)
+				return
+			}
 		}
 	}
+}
+
+// repeats reports whether a message that says that is an item of the user that repeats an event: as
+// a whole, even if it was taken to repeat another, or within other text.
+func (g *itemGroup) repeats(said string, e *codexEvent, whole bool) bool {
+	said, text := strings.TrimSpace(said), strings.TrimSpace(e.text)
+	switch {
+	case g.Role != chat.RoleUser:
+		return false
+	case whole:
+		return said == text && (g.told == nil || strings.TrimSpace(g.told.text) != text)
+	}
+	return g.told == nil && !isContext(said) && strings.Contains(said, text)
 }
 
 // compacted reads a compaction: its summary, and the items that stand only in the history that
@@ -318,7 +349,7 @@ func (d *codex) rollBack(turns int) {
 		}
 	}
 	d.report.others("abandoned", n, gs[at].line)
-	d.events = slices.DeleteFunc(d.events, func(e codexEvent) bool { return e.group > at })
+	d.events = slices.DeleteFunc(d.events, func(e *codexEvent) bool { return e.group > at })
 	d.items.groups = gs[:at]
 }
 

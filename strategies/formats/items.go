@@ -46,7 +46,7 @@ type itemGroup struct {
 	line    int // of the first
 	// values are the lines in Message, and resultLines those in results.
 	values, resultLines int
-	told                bool // an event repeats it
+	told                *codexEvent // that it repeats
 }
 
 // The order of items in one assistant message.

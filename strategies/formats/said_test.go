@@ -128,6 +128,19 @@ func TestWhatTheUserSaidIsReadWhereverItStands(t *testing.T) {
 			lines(codexItem("go"), event("go"), answer, event("steer left"), answer, codexItem("on"), event("on")),
 			[]string{"user go", "assistant so", "user steer left", "assistant so", "user on"},
 		},
+		"an event of Codex alone, whose text the next one has, too": {
+			lines(event("fix it"), codexItem("fix it now please"), event("fix it now please"), answer), []string{"user fix it", "user fix it now please", "assistant so"},
+		},
+		"the same, with events before their items": {
+			lines(event("fix it"), event("fix it now please"), codexItem("fix it now please"), answer), []string{"user fix it", "user fix it now please", "assistant so"},
+		},
+		"an event of Codex alone, whose text the context has, too": {
+			lines(codexItem("# AGENTS.md: test it"), event("test it"), answer, event("so"), codexItem("<environment_context>so</environment_context>")),
+			[]string{"user # AGENTS.md: test it", "user test it", "assistant so", "user so", "user <environment_context>so</environment_context>"},
+		},
+		"events of Codex in one another": {
+			lines(codexItem("a"), codexItem("IDE: a b"), event("a b"), event("a"), answer), []string{"user a", "user IDE: a b", "assistant so"},
+		},
 		"a compaction that was rolled back": {
 			lines(codexItem("go"), answer, compacted("", item("go"), item("Handover")), codexItem("wrong"), answer, `{"type":"event_msg","payload":{"type":"thread_rolled_back","num_turns":1}}`),
 			[]string{"user go", "assistant so", "user Handover is_compact_summary=true"},
