@@ -14,8 +14,8 @@ import (
 type claudeQueued struct {
 	content chat.Content
 	at      time.Time
-	after   int  // number of the message that it follows
-	taken   bool // out of the queue, to be a line of the user
+	after   int    // number of the message that it follows
+	out     string // the operation that took it out of the queue: remove, to be handed over as it is, or dequeue, to be a line of the user
 }
 
 // queue reads an operation on the queue. Texts that the user takes back to edit (popAll) were
@@ -26,43 +26,41 @@ func (s *claudeSession) queue(o object) {
 	if err != nil {
 		return
 	}
-	switch o.String("operation") {
+	switch op := o.String("operation"); op {
 	case "enqueue":
 		if text != "" && !strings.HasPrefix(text, "<task-notification>") {
 			s.queued = append(s.queued, claudeQueued{content: c, at: takeTime(o, "timestamp"), after: s.next})
 		}
-	case "remove": // taken up between two steps
+	case "remove", "dequeue":
 		for i := range s.queued {
-			if text == "" || strings.TrimSpace(s.queued[i].content.String()) == text {
-				s.queued[i].after = s.next
-				return
-			}
-		}
-	case "dequeue":
-		for i := range s.queued {
-			if !s.queued[i].taken {
-				s.queued[i].taken, s.queued[i].after = true, s.next
+			q := &s.queued[i]
+			if q.out == "" && (op == "dequeue" || text == "" || strings.TrimSpace(q.content.String()) == text) {
+				q.out, q.after = op, s.next
 				return
 			}
 		}
 	case "popAll":
-		s.queued = nil
+		s.queued = slices.DeleteFunc(s.queued, func(q claudeQueued) bool { return q.out != "remove" })
 	}
 }
 
-// said removes from the queue the texts that a line of the user repeats. A text that was taken
-// out of the queue for the line may read differently there, as a command that was expanded.
+// said removes from the queue the texts that a line of the user repeats. If it repeats none, those that
+// were taken out of the queue for the line read differently there, as a command that was expanded.
 func (s *claudeSession) said(text string, typed bool) {
 	done := map[string]bool{}
 	text = "\n" + strings.TrimSpace(text) + "\n"
 	s.queued = slices.DeleteFunc(s.queued, func(q claudeQueued) bool {
 		line := "\n" + strings.TrimSpace(q.content.String()) + "\n"
-		if done[line] || !strings.Contains(text, line) {
-			return typed && q.taken
+		if !strings.Contains(text, line) {
+			return false
 		}
+		again := done[line]
 		done[line] = true
-		return true
+		return !again || typed && q.out == "dequeue"
 	})
+	if typed && len(done) == 0 {
+		s.queued = slices.DeleteFunc(s.queued, func(q claudeQueued) bool { return q.out == "dequeue" })
+	}
 }
 
 // takeQueued inserts the texts that stand in the queue alone, each behind the results of the

@@ -76,6 +76,22 @@ func TestWhatTheUserSaidIsReadWhereverItStands(t *testing.T) {
 			start + lines(queue("enqueue", typed("stop")), queue("enqueue", typed("wait")), result, done, line("user", "u2", "a2", says("user", `"stop\nwait"`))),
 			with("assistant a2 done", "user u2 stop\nwait"),
 		},
+		"the queue alone, handed over before another": {
+			start + lines(queue("enqueue", typed("stop")), result, queue("remove", typed("stop")), done, queue("enqueue", typed("wait")), queue("dequeue", ""), line("user", "u2", "a2", says("user", `"wait"`))),
+			with("user stop", "assistant a2 done", "user u2 wait"),
+		},
+		"handed over, and another taken back to edit": {
+			start + lines(queue("enqueue", typed("stop")), result, queue("remove", ""), queue("enqueue", typed("wait")), queue("popAll", typed("wait")), done),
+			with("user stop", "assistant a2 done"),
+		},
+		"out of the queue and never a line, before another": {
+			start + lines(queue("enqueue", typed("stop")), result, queue("dequeue", ""), done, queue("enqueue", typed("wait")), queue("dequeue", ""), line("user", "u2", "a2", says("user", `"wait"`))),
+			with("user stop", "assistant a2 done", "user u2 wait"),
+		},
+		"the same twice in one line": {
+			start + lines(queue("enqueue", typed("more")), queue("enqueue", typed("more")), result, done, queue("dequeue", ""), queue("dequeue", ""), line("user", "u2", "a2", says("user", `"more\nmore"`))),
+			with("assistant a2 done", "user u2 more\nmore"),
+		},
 		"the same twice": {
 			start + lines(result, queue("enqueue", typed("more")), done, queue("enqueue", typed("more")), line("user", "u2", "a2", says("user", `"more"`))),
 			with("assistant a2 done", "user more", "user u2 more"),
