@@ -136,14 +136,15 @@ func steps(t *testing.T) []plan.Strategy {
 }
 
 // history draws a conversation as agents and gateways leave them: call ids that repeat in each
-// turn or in one message, results that are late, lost or without a call, calls from before
-// tools, parallel calls a message each, reasoning that is signed, texts of white space.
+// turn or in one message, or with other characters, results that are late, lost, failed or without a
+// call, calls from before tools, parallel calls a message each, reasoning that is signed, texts of white space.
 type history struct {
 	*rand.Rand
 	ms                          []chat.Message
 	calls                       int
 	same, restart, legacy, tidy bool
-	signed                      int // form, SignedForms for none
+	id                          string // form of the ids of calls
+	signed                      int    // form, SignedForms for none
 }
 
 func (h *history) one(n int) bool { return h.IntN(n) == 0 }
@@ -152,6 +153,7 @@ func drawHistory(seed int) []chat.Message {
 	h := &history{Rand: rand.New(rand.NewPCG(1, uint64(seed)))} //nolint:gosec // a test
 	h.same, h.restart, h.legacy, h.tidy = h.one(5), h.one(3), h.one(5), h.one(3)
 	h.signed = h.IntN(2 * sessiontest.SignedForms)
+	h.id = []string{"call_%d", "call_%d", "functions.look:%d", "call_%d|fc_1"}[h.IntN(4)]
 	if h.one(2) {
 		h.add(sessiontest.Sys("Help."))
 	}
@@ -206,7 +208,7 @@ func (h *history) step() {
 	}
 	for range 1 + h.IntN(3) {
 		h.calls++
-		id := fmt.Sprintf("call_%d", h.calls)
+		id := fmt.Sprintf(h.id, h.calls)
 		if h.same && len(m.ToolCalls) > 0 {
 			id = m.ToolCalls[0].ID
 		}
@@ -238,7 +240,12 @@ func (h *history) step() {
 				h.add(sessiontest.Result("nobody", h.text()))
 			}
 		}
-		h.add(sessiontest.Result(id, fmt.Sprintf("%s result %d", h.text(), i)))
+		r := sessiontest.Result(id, fmt.Sprintf("%s result %d", h.text(), i))
+		if h.one(8) {
+			r.Extra = map[string]json.RawMessage{"is_error": json.RawMessage("true")}
+			r.Content = []chat.Content{r.Content, {}, chat.TextContent(" "), {Parts: []chat.Part{{Type: "text", Text: " "}}}}[h.IntN(4)]
+		}
+		h.add(r)
 	}
 }
 

@@ -3,6 +3,7 @@ package formats
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -11,11 +12,13 @@ import (
 
 // prompt returns the messages in a form that providers take, and counts what it changed:
 // roles are those that an API has, and the calls of a message have different ids. Outside
-// chat-completions the calls of the whole session have, and there are no legacy calls. ms is
-// not changed.
+// chat-completions the calls of the whole session have, and there are no legacy calls; in the formats
+// of OpenAI's Responses and of Anthropic, and of their agents, ids have the characters that these take.
+// ms is not changed.
 func (e *encoder) prompt(ms []chat.Message, f Format) []chat.Message {
 	out := slices.Clone(ms)
 	ids := newCallIDs(out, f.encode != nil)
+	ids.strict = slices.Contains([]string{"anthropic", "claude-code", "responses", "codex"}, f.Name)
 	for i := range out {
 		m := &out[i]
 		if role := apiRole(m.Role); role != m.Role {
@@ -54,12 +57,17 @@ func apiRole(r chat.Role) chat.Role {
 	return chat.RoleUser
 }
 
+// notInIDs matches a character that Anthropic and OpenAI refuse in the id of a call.
+var notInIDs = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+
 // callIDs gives the calls of a session different ids, and their results the same.
 type callIDs struct {
 	taken map[string]bool // ids that the session has
 	used  map[string]bool // ids written so far
 	whole bool            // used is of the session, not of a batch of calls
-	open  map[string][]string
+	// strict reports that ids with characters of notInIDs are changed.
+	strict bool
+	open   map[string][]string
 	// answered reports that a result has come since the last calls. Calls before it are one
 	// batch, even if they are in several messages.
 	answered bool
@@ -100,7 +108,7 @@ func (c *callIDs) next(m *chat.Message) (changed int) {
 	for i := range m.ToolCalls {
 		call := &m.ToolCalls[i]
 		id := call.ID
-		if id == "" || c.used[id] {
+		if id == "" || c.used[id] || c.strict && notInIDs.MatchString(id) {
 			*call = renamed(*call, c.fresh(id))
 			changed++
 		}
@@ -124,6 +132,9 @@ func renamed(c chat.ToolCall, id string) chat.ToolCall {
 func (c *callIDs) fresh(id string) string {
 	if id == "" {
 		id = "call"
+	}
+	if c.strict {
+		id = notInIDs.ReplaceAllString(id, "_")
 	}
 	for n := 2; ; n++ {
 		if next := fmt.Sprintf("%s_%d", id, n); !c.taken[next] {

@@ -23,6 +23,13 @@ const (
 	blanks = `{"session_id":"s","messages":[{"role":"system","content":[{"type":"text","text":" "},{"type":"text","text":"S"}]},{"role":"assistant","content":"hello"},{"role":"user","content":"q"},{"role":"assistant","content":"   \n"},` +
 		`{"role":"user","content":[{"type":"text","text":"\t"}]},{"role":"assistant","content":[{"type":"text","text":"\n\n"}],"tool_calls":[{"id":"t","type":"function","function":{"name":"f","arguments":""}}]},` +
 		`{"role":"tool","tool_call_id":"t","content":" "},{"role":"assistant","content":[{"type":"text","text":" "},{"type":"text","text":"so"}]},{"role":"user","content":"go"}]}`
+	// Ids of Kimi and of pi, a result that came first, and one of a name that the other becomes.
+	odd = `{"session_id":"s","messages":[{"role":"user","content":"q"},` +
+		`{"role":"assistant","content":null,"tool_calls":[{"id":"f:0","type":"function","function":{"name":"a","arguments":"{}"}},{"id":"f_0_2","type":"function","function":{"name":"b","arguments":"{}"}},{"id":"call|fc","type":"function","function":{"name":"c","arguments":"{}"}}]},` +
+		`{"role":"tool","content":"rc","tool_call_id":"call|fc"},{"role":"tool","content":"ra","tool_call_id":"f:0"},{"role":"tool","content":"rb","tool_call_id":"f_0_2"}]}`
+	failed = `{"session_id":"s","messages":[{"role":"user","content":"q"},` +
+		`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"a","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"b","arguments":"{}"}},{"id":"c","type":"function","function":{"name":"c","arguments":"{}"}}]},` +
+		`{"role":"tool","tool_call_id":"a","content":"","is_error":true},{"role":"tool","tool_call_id":"b","content":[{"type":"text","text":" "}],"is_error":true},{"role":"tool","tool_call_id":"c","content":"no","is_error":true}]}`
 	roles = `{"session_id":"s","messages":[{"role":"USER","content":"q"},{"role":"ai","content":"a"},{"role":"critic","content":"c"},{"role":"human","content":"h"}]}`
 	// The first response has reasoning, the second has none, the last has nothing but.
 	items = `{"session_id":"s","input":[{"content":"go","id":"msg_u","role":"user","type":"message"},{"encrypted_content":"x","id":"rs_1","summary":[],"type":"reasoning"},` +
@@ -52,6 +59,20 @@ func TestPromptsAreWhatProvidersTake(t *testing.T) {
 				`{"role":"assistant","content":[{"type":"tool_use","id":"x","name":"a","input":{}},{"type":"tool_use","id":"x_3","name":"b","input":{}},{"type":"tool_use","id":"x_2","name":"c","input":{}}]},` +
 				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"x_2","content":"rc"},{"type":"tool_result","tool_use_id":"x","content":"ra"},{"type":"tool_result","tool_use_id":"x_3","content":"rb"},{"type":"text","text":"again"}]},` +
 				`{"role":"assistant","content":[{"type":"tool_use","id":"x_4","name":"d","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"x_4","content":"rd"}]}]}`,
+		},
+		"anthropic: ids of other servers": {
+			in: odd, to: "anthropic", losses: formats.Losses{"call id": 2},
+			want: `{"session_id":"s","messages":[{"role":"user","content":"q"},` +
+				`{"role":"assistant","content":[{"type":"tool_use","id":"f_0_3","name":"a","input":{}},{"type":"tool_use","id":"f_0_2","name":"b","input":{}},{"type":"tool_use","id":"call_fc_2","name":"c","input":{}}]},` +
+				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_fc_2","content":"rc"},{"type":"tool_result","tool_use_id":"f_0_3","content":"ra"},{"type":"tool_result","tool_use_id":"f_0_2","content":"rb"}]}]}`,
+		},
+		"chat: ids of other servers": {in: odd, to: "chat", want: odd, losses: formats.Losses{}},
+		"anthropic: failures without a word": {
+			in: failed, to: "anthropic", losses: formats.Losses{"empty text": 2},
+			want: `{"session_id":"s","messages":[{"role":"user","content":"q"},` +
+				`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"a","input":{}},{"type":"tool_use","id":"b","name":"b","input":{}},{"type":"tool_use","id":"c","name":"c","input":{}}]},` +
+				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"[The call failed without a message.]","is_error":true},` +
+				`{"type":"tool_result","tool_use_id":"b","content":"[The call failed without a message.]","is_error":true},{"type":"tool_result","tool_use_id":"c","content":"no","is_error":true}]}]}`,
 		},
 		"a log is written as it is": {in: legacy, to: "chat", o: formats.Options{Log: true}, want: legacy, losses: formats.Losses{}},
 		"chat: legacy calls":        {in: legacy, to: "chat", want: legacy, losses: formats.Losses{}},

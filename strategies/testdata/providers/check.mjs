@@ -131,10 +131,12 @@ function anthropic({ messages }) {
     if (content.length === 0) problems.push(`${i}: empty`);
     if (blocks(m, 'text').some((b) => b.text.trim() === '')) problems.push(`${i}: blank text`);
     if (blocks(m, 'tool_result').some((b) => list(b.content ?? []).some((p) => p.type === 'text' && Array.isArray(b.content) && p.text.trim() === ''))) problems.push(`${i}: blank text in a result`);
+    if (blocks(m, 'tool_result').some((b) => b.is_error && list(b.content).every((p) => p.type === 'text' && p.text.trim() === ''))) problems.push(`${i}: a failure without content`);
     const firstText = content.findIndex((b) => b.type !== 'tool_result');
     if (firstText >= 0 && content.slice(firstText).some((b) => b.type === 'tool_result')) problems.push(`${i}: a result behind other content`);
   });
   const ids = messages.flatMap((m) => blocks(m, 'tool_use').map((b) => b.id));
+  for (const id of ids) if (!/^[a-zA-Z0-9_-]+$/.test(id)) problems.push(`call ${id}: not an id`);
   for (const id of twice(ids)) problems.push(`two calls ${id}`);
   // Calls at the end may wait for results, as in modelMessages.
   const last = messages.findLastIndex((m) => blocks(m, 'tool_use').length > 0);
