@@ -193,18 +193,25 @@ func (l *layout) completeGroups(open int32) {
 	}
 	for i := range l.groups {
 		g := &l.groups[i]
-		stays, answered := g.keep, true
+		stays, made, answered := g.keep, 0, 0 // the calls and results of the group in the view of the input
 		for k := g.start; k < g.end; k++ {
 			stays = stays || l.places[k].included && l.places[k].member
-			answered = answered && (l.rep(k).Role != chat.RoleTool || !l.places[k].member || l.wasOccupied(k))
+			l.each(k, func(id int32) {
+				if l.d.marks[id].wasIncluded {
+					made += l.d.entries[id].Calls
+				}
+			})
+			if l.rep(k).Role == chat.RoleTool && l.places[k].member && l.wasOccupied(k) {
+				answered++
+			}
 		}
 		if !stays || l.dissolved(g, open) {
 			continue
 		}
 		l.restoreCalls(g)
 		for k := g.start; k < g.end; k++ {
-			// Of parallel calls whose results are there, a repair may have taken those without one.
-			repaired := answered && g.calls > l.rep(k).Calls && l.makesCalls(k) && l.invalid(k, open) && !l.wasOccupied(k)
+			// Of parallel calls, an earlier repair takes those without a result: it leaves a call for each.
+			repaired := min(made, answered) >= g.answers && g.calls > l.rep(k).Calls && l.makesCalls(k) && l.invalid(k, open) && !l.wasOccupied(k)
 			if l.places[k].member && !l.places[k].included && !repaired {
 				l.restore(k)
 			}
