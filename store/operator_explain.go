@@ -38,10 +38,8 @@ type Explanation struct {
 	NextCheckAt    *time.Time
 	WrittenAt      *time.Time // the last write that waits for an event run
 	FirstWrittenAt *time.Time
-	// Decided reports that the last ended run has seen all messages that there are.
-	Decided bool
-	Last    *RunRow  // the last ended run; nil for none
-	Active  []RunRow // queued or running
+	Last           *RunRow  // the last ended run; nil for none
+	Active         []RunRow // queued or running
 }
 
 // Explain returns what decides about the runs of a session, as of one moment. ErrNotFound
@@ -54,9 +52,7 @@ func (s *Store) Explain(ctx context.Context, k Key) (x Explanation, err error) {
 			cardinality(s.open_calls) > 0 OR s.open_answered, s.awaits_answer AND NOT s.due, s.ineffective_runs, o.last_at, o.first_at,
 			CASE WHEN s.next_check_at IS NOT NULL THEN (SELECT coalesce(min(t), s.next_check_at) FROM unnest(ARRAY[s.last_message_at + make_interval(secs => s.due_idle),
 				s.created_at + make_interval(secs => s.due_age), coalesce(s.view_changed_at, s.created_at) + make_interval(secs => s.due_since_run)]) t
-				WHERE t > now()) END,
-			coalesce((SELECT r.snapshot_seq >= s.last_source_seq FROM compactor.runs r
-				WHERE r.sid = s.sid AND r.status NOT IN ('queued', 'running') ORDER BY r.id DESC LIMIT 1), false)
+				WHERE t > now()) END
 		FROM compactor.sessions x CROSS JOIN LATERAL compactor.shown_session(x.tenant, x.id) s ` + joinCalibration + `
 			LEFT JOIN compactor.outbox o ON o.sid = s.sid WHERE x.sid = $1`
 	const runs = queryRuns + ` WHERE r.sid = $1 AND (r.status IN ('queued', 'running') OR r.id =
@@ -72,7 +68,7 @@ func (s *Store) Explain(ctx context.Context, k Key) (x Explanation, err error) {
 		var labels string
 		err = tx.QueryRow(ctx, s.q(state), x.SID).Scan(&labels, &x.PolicyOverride, &x.PolicyHash, &x.LiveEstimatedTokens, &x.ReportedPromptTokens,
 			&x.TokensSinceReport, &x.Line.Overhead, &x.Line.Scale, &x.Reports, &x.State,
-			&x.QuarantineReason, &x.LoopSeq, &x.LoopOpen, &x.AwaitsAnswer, &x.IneffectiveRuns, &x.WrittenAt, &x.FirstWrittenAt, &x.NextCheckAt, &x.Decided)
+			&x.QuarantineReason, &x.LoopSeq, &x.LoopOpen, &x.AwaitsAnswer, &x.IneffectiveRuns, &x.WrittenAt, &x.FirstWrittenAt, &x.NextCheckAt)
 		if err != nil {
 			return err
 		}

@@ -362,8 +362,18 @@ func TestADueSessionWithoutARunIsFound(t *testing.T) {
 	request(t, s, keys[1], TriggerOperator)
 	exec(t, s, `UPDATE compactor.sessions SET cooldown_until = now() + interval '1 hour' WHERE id = 's03'`)
 	c := start(t, s, keys[3])
-	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "dry_run"}, nil); err != nil {
+	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "no_summary"}, nil); err != nil {
 		t.Fatal(err)
+	}
+	// What an application did to the view, and what would be done to it, decide nothing.
+	dry := `INSERT INTO compactor.runs (sid, trigger, status, outcome, snapshot_seq, ended_at) SELECT sid, 'operator', 'skipped', 'dry_run', last_seq, now() FROM compactor.sessions WHERE id IN ('s04', 's05')`
+	exec(t, s, dry)
+	exec(t, s, `INSERT INTO compactor.runs (sid, trigger, kind, status, outcome, snapshot_seq, ended_at, revision, live_before, live_after)
+		SELECT sid, 'application', 'repair', 'applied', 'repaired', last_seq, now(), revision, live, live FROM compactor.sessions WHERE id = 's05'`)
+	exec(t, s, dry)
+	must(s.Lead(t.Context(), "scheduler", "a", time.Minute))(t)
+	if held := must(s.Explain(t.Context(), keys[4]))(t).Held; len(held) > 0 {
+		t.Errorf("held back: %+v", held)
 	}
 	ds := must(s.Forgotten(t.Context(), 10, time.Minute))(t)
 	if diff := cmp.Diff([]string{"s05"}, sessionsOf(t, s, ds)); diff != "" {

@@ -35,9 +35,9 @@ BEGIN
         WHERE (v_sid IS NULL AND s.due AND (v_tenant = '' OR s.tenant = v_tenant) OR s.sid = v_sid)
             AND NOT EXISTS (SELECT FROM @schema@.runs r WHERE r.sid = s.sid AND r.status = 'running')
     ), seen AS MATERIALIZED (   -- those that no run waits for, and those that a run told to wait, with their last run
-        SELECT d.*, l.*, coalesce(@schema@.decides(l.snapshot_seq, l.outcome, d.last_source_seq), false) AS decided
-        FROM due d LEFT JOIN LATERAL (SELECT r.status, r.outcome, r.error_code, r.snapshot_seq, r.ended_at, r.steps FROM @schema@.runs r
-            WHERE r.sid = d.sid AND r.status NOT IN ('queued', 'running') ORDER BY r.id DESC LIMIT 1) l ON true
+        SELECT d.*, l.*, coalesce(@schema@.decides(l.kind, l.trigger, l.outcome, l.snapshot_seq, d.last_source_seq), false) AS decided
+        FROM due d LEFT JOIN LATERAL (SELECT r.kind, r.trigger, r.status, r.outcome, r.error_code, r.snapshot_seq, r.ended_at, r.steps FROM @schema@.runs r
+            WHERE r.sid = d.sid AND r.status NOT IN ('queued', 'running') AND r.outcome <> 'dry_run' ORDER BY r.id DESC LIMIT 1) l ON true
         WHERE d.cools IS NOT NULL OR d.due AND d.written IS NULL AND d.throttled IS NULL AND NOT d.queued
     ), cooling AS MATERIALIZED (
         SELECT c.*, CASE WHEN c.hold_code IS NOT NULL THEN c.hold_code
@@ -109,9 +109,11 @@ END $$;
 CREATE OR REPLACE VIEW @schema@.held_back AS SELECT * FROM @schema@.held_back('');
 
 -- Whether a run, which is the last of its session, decided on all messages up to a source: a due session is then left alone until
--- the next one.
-CREATE OR REPLACE FUNCTION @schema@.decides(p_snapshot bigint, p_outcome text, p_source bigint) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-    SELECT p_snapshot >= p_source AND p_outcome <> ALL ('{paused,stale,min_interval,max_per_hour,max_per_day}')
+-- the next one. What changed the view for an application or an operator decides nothing.
+CREATE OR REPLACE FUNCTION @schema@.decides(p_kind text, p_trigger text, p_outcome text, p_snapshot bigint, p_source bigint)
+RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT p_kind IN ('compact', 'repair') AND p_trigger <> 'application' AND p_outcome <> ALL ('{paused,stale,min_interval,max_per_hour,max_per_day}')
+        AND p_snapshot >= p_source
 $$;
 
 -- Whether a session would be due if another service did not manage its history.

@@ -291,12 +291,12 @@ func (x *explainer) whyDue(out explanationJSON) string {
 		}
 	}
 	switch {
+	case x.Due && x.Suspect:
+		return "its view may be invalid, so a run repairs it"
 	case out.Tokens > out.DueAbove && !x.Due:
 		return "above the limit, but held back"
 	case out.Tokens > out.DueAbove:
 		return "above the limit"
-	case x.Due && x.Suspect:
-		return "its view may be invalid, so a run repairs it"
 	case x.Due:
 		return "a message or a pin has changed what its view must hold"
 	case out.DueAbove > out.Start && x.LoopSeq != nil && (x.LoopOpen || x.AwaitsAnswer):

@@ -140,7 +140,7 @@ func TestExplanationsAreGolden(t *testing.T) {
 			x.DueTokens, x.Due, x.Last = 120_500, false, last("floor_above_trigger")
 		}, ""},
 		{"a run that has seen everything", func(x *explainer) {
-			x.Decided, x.Last, x.Held = true, last("no_summary"), held("unchanged", nil, "the next message, or "+ends, "the last run ended as no_summary")
+			x.Last, x.Held = last("no_summary"), held("unchanged", nil, "the next message, or "+ends, "the last run ended as no_summary")
 		}, "unchanged"},
 		{"a pause of its tenant", func(x *explainer) {
 			x.Held = held("paused", nil, "compactor resume --tenant acme", "by ada: provider is down")
