@@ -12,6 +12,24 @@ import (
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
+// The steps of an agent behind what must stay are taken out until that is not worth a run, and
+// then the reason is shown.
+func TestStepsAboveAFloorEndInACooldown(t *testing.T) {
+	t.Parallel()
+	f := setupClock(t, func(*policy.Policy) {})
+	f.append("s", strings.Repeat("s", 40)+"u")
+	f.want("the first run", OutcomeFloorAboveTrigger)
+	for i, want := range []string{OutcomeFloorAboveTrigger, OutcomeFloorAboveTrigger, OutcomeIneffective, "", "", "", "", ""} {
+		f.append("s", "a")
+		f.want(fmt.Sprint("after step ", i+1), want)
+	}
+	held, err := f.store.HeldBack(t.Context(), "")
+	if err != nil || len(held) == 0 || held[len(held)-1].Reason != OutcomeCooldown {
+		t.Errorf("held back: %+v, %v, want a cooldown", held, err)
+	}
+	f.sound()
+}
+
 // What makes other compactors run again and again ends in a skip within two runs, after
 // which there are no more without news.
 func TestWhatLoopsElsewhereEndsInASkip(t *testing.T) {
