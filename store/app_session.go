@@ -207,18 +207,16 @@ func (s *Store) append(ctx context.Context, op string, quiet bool, k Key, model,
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s session %s: %w", op, k, err)
 	}
-	var batch pgx.Batch
-	if quiet {
-		batch.Queue(`SELECT set_config('compactor.quiet', 'on', true)`)
-	}
 	query, args := `SELECT compactor.append($1, $2, $3::json, $4, $5)`, []any{k.tenant(), k.Session, raw, model, key}
 	if len(revision) > 0 {
 		query, args = `SELECT compactor.append_on($1, $2, $6, $3::json, $4, $5)`, append(args, revision[0])
 	}
-	batch.Queue(s.q(query), args...).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&seqs)
-	})
 	_, err = restoring(ctx, s, k, func() (struct{}, error) { // what comes back into the view may be in the archive
+		var batch pgx.Batch // pgx changes what it sends
+		if quiet {
+			batch.Queue(`SELECT set_config('compactor.quiet', 'on', true)`)
+		}
+		batch.Queue(s.q(query), args...).QueryRow(func(row pgx.Row) error { return row.Scan(&seqs) })
 		return struct{}{}, mapError(s.pool.SendBatch(ctx, &batch).Close())
 	})
 	if err != nil {

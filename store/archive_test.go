@@ -113,6 +113,13 @@ func TestWhatNeedsArchivedWordsHasThemRestoredFirst(t *testing.T) {
 				return err
 			},
 		},
+		"an append of a message that was deleted": {
+			`SELECT compactor.append('default', $1, json_build_object('id', 'm12', 'role', 'assistant', 'content', 'message 12 of a conversation about nothing much')) WHERE $2 > 0`,
+			func(k Key, _ RunID) error {
+				_, _, err := s.Append(t.Context(), k, "", append(talk("m", 12)[11:], user("n", "new")))
+				return err
+			},
+		},
 		"a run that includes": {`SELECT compactor.refuse_archived(s, '{[9,11)}') FROM compactor.sessions s WHERE id = $1 AND $2 > 0`, func(k Key, _ RunID) error {
 			c := start(t, s, k)
 			ch := must(c.change(s, chat.Plan{Include: span(9, 10)}))(t)
@@ -123,7 +130,13 @@ func TestWhatNeedsArchivedWordsHasThemRestoredFirst(t *testing.T) {
 		k := Key{Session: name}
 		old(t, s, k)
 		run := one[RunID](t, s, `SELECT min(r.id) FROM compactor.runs r JOIN compactor.sessions s USING (sid) WHERE s.id = $1`, name)
-		if got := must(s.ArchiveSession(t.Context(), k, month))(t); got.Messages != 10 {
+		deleted := 0
+		if strings.Contains(name, "deleted") {
+			deleted = 1
+			must(s.Exclude(t.Context(), k, []string{"m12"}, ""))(t)
+			longAgo(t, s)
+		}
+		if got := must(s.ArchiveSession(t.Context(), k, month))(t); got.Messages != int64(10+deleted) {
 			t.Fatalf("archived %+v", got)
 		}
 		_, err := s.pool.Exec(t.Context(), c.sql, name, run)
