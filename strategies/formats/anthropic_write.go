@@ -200,25 +200,31 @@ func (e *encoder) anthropicImage(p part) json.RawMessage {
 	return retyped(p.object, "image", object{"image_url": nil, "source": source.JSON()})
 }
 
+// withoutMessage is the text of a failed result that has none, which an API rejects.
+const withoutMessage = "[The call failed without a message.]"
+
 func (e *encoder) toolResult(m *chat.Message, api bool) json.RawMessage {
 	b := rawjson.Build("type", "tool_result", "tool_use_id", m.ToolCallID)
-	switch {
-	case api && m.Content.Text != "" && isBlank(m.Content.Text):
-		e.lose("empty text")
-	case m.Content.Parts == nil:
-		if !m.Content.Null {
-			b.Add("content", rawjson.Quote(m.Content.Text))
+	failed := e.flag(m, "is_error")
+	given := partsOf(m.Content)
+	var parts []json.RawMessage
+	for _, p := range given {
+		if raw := e.anthropicPart(p, api || failed, false); raw != nil {
+			parts = append(parts, raw)
 		}
-	default:
-		var parts []json.RawMessage
-		for _, p := range partsOf(m.Content) {
-			if raw := e.anthropicPart(p, api, false); raw != nil {
-				parts = append(parts, raw)
-			}
-		}
-		b.Add("content", rawjson.List(parts))
 	}
-	if e.flag(m, "is_error") {
+	switch {
+	case failed && len(parts) == 0:
+		if len(given) == 0 {
+			e.lose("empty text")
+		}
+		b.Add("content", rawjson.Quote(withoutMessage))
+	case m.Content.Parts != nil:
+		b.Add("content", rawjson.List(parts))
+	case !m.Content.Null && len(parts) == len(given):
+		b.Add("content", rawjson.Quote(m.Content.Text))
+	}
+	if failed {
 		b.Add("is_error", isTrue)
 	}
 	own := object(m.Extra).Object("anthropic").Without("type", "tool_use_at", "message")

@@ -30,6 +30,8 @@ const (
 	failed = `{"session_id":"s","messages":[{"role":"user","content":"q"},` +
 		`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"a","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"b","arguments":"{}"}},{"id":"c","type":"function","function":{"name":"c","arguments":"{}"}}]},` +
 		`{"role":"tool","tool_call_id":"a","content":"","is_error":true},{"role":"tool","tool_call_id":"b","content":[{"type":"text","text":" "}],"is_error":true},{"role":"tool","tool_call_id":"c","content":"no","is_error":true}]}`
+	silent = `{"session_id":"s","messages":[{"role":"user","content":"q"},{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"a","arguments":"{}"}}]},` +
+		`{"role":"tool","tool_call_id":"a","content":" ","is_error":true}]}`
 	roles = `{"session_id":"s","messages":[{"role":"USER","content":"q"},{"role":"ai","content":"a"},{"role":"critic","content":"c"},{"role":"human","content":"h"}]}`
 	// The first response has reasoning, the second has none, the last has nothing but.
 	items = `{"session_id":"s","input":[{"content":"go","id":"msg_u","role":"user","type":"message"},{"encrypted_content":"x","id":"rs_1","summary":[],"type":"reasoning"},` +
@@ -73,6 +75,12 @@ func TestPromptsAreWhatProvidersTake(t *testing.T) {
 				`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"a","input":{}},{"type":"tool_use","id":"b","name":"b","input":{}},{"type":"tool_use","id":"c","name":"c","input":{}}]},` +
 				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"[The call failed without a message.]","is_error":true},` +
 				`{"type":"tool_result","tool_use_id":"b","content":"[The call failed without a message.]","is_error":true},{"type":"tool_result","tool_use_id":"c","content":"no","is_error":true}]}]}`,
+		},
+		"claude-code: failures without a word": {
+			in: silent, to: "claude-code", losses: formats.Losses{"empty text": 1},
+			want: `{"isSidechain":false,"message":{"content":"q","role":"user"},"parentUuid":null,"sessionId":"s","type":"user"}` + "\n" +
+				`{"isSidechain":false,"message":{"content":[{"type":"tool_use","id":"a","name":"a","input":{}}],"role":"assistant","type":"message"},"parentUuid":null,"sessionId":"s","type":"assistant"}` + "\n" +
+				`{"isSidechain":false,"message":{"content":[{"type":"tool_result","tool_use_id":"a","content":"[The call failed without a message.]","is_error":true}],"role":"user"},"parentUuid":null,"sessionId":"s","type":"user"}`,
 		},
 		"a log is written as it is": {in: legacy, to: "chat", o: formats.Options{Log: true}, want: legacy, losses: formats.Losses{}},
 		"chat: legacy calls":        {in: legacy, to: "chat", want: legacy, losses: formats.Losses{}},
