@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // nextDocument reads a value that may span several lines, given its first line if that has
@@ -17,6 +18,9 @@ func (r *Reader) nextDocument(first []byte) ([]byte, int, error) {
 		var err error
 		if first, err = r.readLine(); err != nil {
 			return nil, 0, err
+		}
+		if len(bytes.Trim(first, nul)) == 0 {
+			return nil, 0, r.nulBytes()
 		}
 	}
 	start := r.line
@@ -52,7 +56,7 @@ func (r *Reader) nextDocument(first []byte) ([]byte, int, error) {
 	}
 	// Only another document may follow.
 	if next, err := r.readLine(); err == nil {
-		if next[0] != '{' && next[0] != '[' {
+		if next[0] != '{' && next[0] != '[' && next[0] != 0 {
 			r.repairs = 0
 			if within && r.in.peek() == '{' { // a line among others
 				r.document = false
@@ -84,8 +88,14 @@ type docLine struct {
 	repairs     int
 }
 
+// add adds a line. NUL bytes at its ends stand for what was never written.
 func (d *lineReader) add(line []byte) {
-	clean, n := SanitizeJSON(line)
+	text := bytes.TrimRight(line, "\r\n")
+	clean := line
+	if kept := bytes.Trim(text, nul); len(kept) < len(text) {
+		clean = slices.Concat(kept, line[len(text):])
+	}
+	clean, n := SanitizeJSON(clean)
 	d.lines = append(d.lines, docLine{line, clean, n})
 }
 

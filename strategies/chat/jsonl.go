@@ -153,7 +153,7 @@ func (r *Reader) nextValue() ([]byte, int, error) {
 	case bytes.IndexByte(line, 0) >= 0: // a run of NUL bytes stands for what was never written
 		all := bytes.FieldsFunc(line, func(c rune) bool { return c == 0 })
 		if len(all) == 0 {
-			return nil, 0, &LineError{Line: r.line, Err: errors.New("NUL bytes"), NoRecord: true}
+			return nil, 0, r.nulBytes()
 		}
 		return r.piece(all[0], all[1:])
 	case glued(clean) != nil:
@@ -164,6 +164,13 @@ func (r *Reader) nextValue() ([]byte, int, error) {
 		return r.nextDocument(line)
 	}
 	return r.piece(line, nil)
+}
+
+const nul = "\x00"
+
+// nulBytes returns the error of a line of NUL bytes.
+func (r *Reader) nulBytes() error {
+	return &LineError{Line: r.line, Err: errors.New("NUL bytes"), NoRecord: true}
 }
 
 // piece returns a part of the last line and keeps the others.

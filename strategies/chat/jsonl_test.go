@@ -120,8 +120,13 @@ func TestReader(t *testing.T) {
 			msg("1") + "\n" + `{"role":"user","con`,
 			[]string{"line 2: the last line is cut off", "/: 1"},
 		},
-		"lines of NUL bytes":         {msg("1") + "\n\x00\x00\x00\x00\n" + msg("2"), []string{"line 2: NUL bytes", "/: 1 2"}},
-		"NUL bytes before a message": {msg("1") + "\n\x00\x00\x00" + msg("2") + "\n" + msg("3") + "\x00\x00", []string{"/: 1 2 3"}},
+		"lines of NUL bytes":          {msg("1") + "\n\x00\x00\x00\x00\n" + msg("2"), []string{"line 2: NUL bytes", "/: 1 2"}},
+		"NUL bytes before a message":  {msg("1") + "\n\x00\x00\x00" + msg("2") + "\n" + msg("3") + "\x00\x00", []string{"/: 1 2 3"}},
+		"NUL bytes behind a document": {pretty(session("a", "1")) + "\n\x00\x00\x00", []string{"a/m: 1", "line 11: NUL bytes"}},
+		"NUL bytes on the last line of a document": {
+			pretty(session("a", "1")) + "\x00\x00\r\n\x00\x00\n\x00" + pretty(session("b", "2")) + "\x00",
+			[]string{"a/m: 1", "line 11: NUL bytes", "b/m: 2"},
+		},
 		"NUL bytes for the rest of a line": {
 			msg("1") + "\n{\"role\":\"us\x00\x00\x00\x00" + msg("2") + "\n" + msg("3"),
 			[]string{"line 2: no valid JSON at byte 11: unexpected end of JSON input", "/: 1 2 3"},
