@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	openai "github.com/sashabaranov/go-openai"
@@ -45,13 +47,18 @@ func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		body = append(append(extra[:len(extra)-1], ','), body[1:]...)
 	}
-	req = req.Clone(req.Context())
+	var connecting atomic.Bool // stays false if the transport does not call traces
+	req = req.Clone(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+		GetConn: func(string) { connecting.Store(true) },
+		GotConn: func(httptrace.GotConnInfo) { connecting.Store(false) },
+	}))
 	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	req.Header.Set("User-Agent", "compactor")
 	x.sent = true
 	resp, err := x.base.RoundTrip(req)
 	if err != nil {
+		x.unconnected = connecting.Load()
 		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()

@@ -4,6 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -265,12 +271,31 @@ func silent(t *testing.T) string {
 	return fmt.Sprintf("127.0.0.1:%d", bound.(*syscall.SockaddrInet4).Port)
 }
 
-func TestNoServerListens(t *testing.T) {
+// Nothing is sent without a connection, so nothing is billed.
+func TestNoConnection(t *testing.T) {
 	t.Parallel()
-	client := newClient(t, quick(profile("m", "http://"+silent(t)+"/v1")), llm.Deps{})
-	_, err := client.Complete(t.Context(), llm.Call{User: prompt})
-	if e := asError(t, err); e.Class != llm.Unavailable || e.Attempts != 3 || e.Usage != (llm.Usage{}) {
-		t.Errorf("error %v, usage %+v", err, e.Usage)
+	unknown := httptest.NewUnstartedServer(http.NotFoundHandler())
+	unknown.Config.ErrorLog = log.New(io.Discard, "", 0)
+	unknown.StartTLS()
+	defer unknown.Close()
+	_, plain := started(t)
+	mute, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mute.Close()
+	for name, url := range map[string]string{
+		"no server listens":                  "http://" + silent(t),
+		"the certificate is not trusted":     unknown.URL,
+		"the server does not speak TLS":      strings.Replace(plain, "http:", "https:", 1),
+		"the server does not answer in time": "https://" + mute.Addr().String(),
+	} {
+		c := quick(profile("m", url+"/v1"))
+		c.Deadline.Connect = 100 * time.Millisecond
+		_, err := newClient(t, c, llm.Deps{}).Complete(t.Context(), llm.Call{User: prompt})
+		if e := asError(t, err); e.Class != llm.Unavailable || e.Attempts != 3 || e.Usage != (llm.Usage{}) {
+			t.Errorf("%s: %v, usage %+v", name, err, e.Usage)
+		}
 	}
 }
 

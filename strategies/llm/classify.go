@@ -43,11 +43,10 @@ func classify(r response, model string) classification {
 	case !r.sent: // the library refuses it
 		c.class, c.server.Message = BadRequest, r.err.Error()
 		return c
-	case r.status == 0:
-		c.class = transportClass(r.err)
-		reported = reported || isDial(r.err)
-	case isSuccess(r.status) && isTimeout(r.err):
+	case (r.status == 0 || isSuccess(r.status)) && isTimeout(r.err) && !r.unconnected:
 		c.class = Timeout
+	case r.status == 0:
+		c.class, reported = Unavailable, r.unconnected
 	case isSuccess(r.status) && !r.complete:
 		c.class = MalformedAnswer // truncated, or larger than any answer
 	case isSuccess(r.status) && named: // an error in place of an answer
@@ -89,26 +88,12 @@ func withoutReasoning(s string) string {
 	return strings.TrimLeft(answer, " \t\r\n")
 }
 
-// transportClass returns the class of a request without a response.
-func transportClass(err error) Class {
-	if isTimeout(err) && !isDial(err) {
-		return Timeout
-	}
-	return Unavailable
-}
-
 func isTimeout(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return true
 	}
 	t, ok := errors.AsType[net.Error](err)
 	return ok && t.Timeout()
-}
-
-// isDial reports whether the connection failed, so that nothing was sent.
-func isDial(err error) bool {
-	op, ok := errors.AsType[*net.OpError](err)
-	return ok && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
 // statusClass returns the class of a response with a failure status. The code or type in

@@ -51,14 +51,15 @@ func (p Profile) request(system, user string, limit int) (r openai.ChatCompletio
 
 // response is the response to one request.
 type response struct {
-	sent       bool          // whether the request was handed to the transport
-	status     int           // 0 without a response
-	retryAfter time.Duration // 0 if the server sent none
-	requestID  string        // assigned by the server, see plainID
-	usage      Usage         // that the server reported
-	complete   bool          // whether the body was read to its end
-	answer     openai.ChatCompletionResponse
-	err        error // of the transport or of reading the body, or an *openai.APIError
+	sent        bool          // whether the request was handed to the transport
+	unconnected bool          // whether the transport had no connection for it
+	status      int           // 0 without a response
+	retryAfter  time.Duration // 0 if the server sent none
+	requestID   string        // assigned by the server, see plainID
+	usage       Usage         // that the server reported
+	complete    bool          // whether the body was read to its end
+	answer      openai.ChatCompletionResponse
+	err         error // of the transport or of reading the body, or an *openai.APIError
 }
 
 // send makes one request to a model and reads at most answerLimit of the body.
