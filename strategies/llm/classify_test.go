@@ -190,6 +190,25 @@ func TestConnectionsThatFail(t *testing.T) {
 	}
 }
 
+func TestStretchesOfThePromptAreNotShown(t *testing.T) {
+	t.Parallel()
+	long := make([]byte, 0, 4<<20)
+	for n := uint32(0); len(long) < cap(long)-20; n++ {
+		long = fmt.Appendf(long, "%08x", n*2654435761)
+	}
+	for _, c := range []struct{ message, prompt, want string }{
+		{"no: abcdefghijklmnop", "abcdefghijklmnop", "no: [...]"},
+		{"no: abcdefghijklmno", "abcdefghijklmno", "no: abcdefghijklmno"}, // too short
+		{"no: abcdefghijklmnopqrstuvwx!", "abcdefghijklmnopqrs, efghijklmnopqrstuvwx", "no: [...]!"},
+		{"ü: „äöüäöüäöüäöü“ö", "äöüäöüäöüäöü", "ü: „[...]“ö"},
+		{string(long[1<<20:][:2000]) + strings.Repeat("-", 2000), string(long), "[...]" + strings.Repeat("-", 2000)},
+	} {
+		if got := without(c.message, c.prompt); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
 func TestRulesAreComplete(t *testing.T) {
 	t.Parallel()
 	classes := []Class{RateLimited, QuotaExhausted, Overloaded, Timeout, ContextTooLong, ContentFilter, Auth, ModelNotFound, BadRequest, MalformedAnswer, Unavailable, OverBudget, Canceled}

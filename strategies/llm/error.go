@@ -133,22 +133,30 @@ func (e ServerError) shown(key string, prompt ...string) ServerError {
 	return e
 }
 
-// without replaces the stretches of s that stand in the prompt.
+// without replaces the stretches of s that stand in the prompt. It reads the prompt once.
 func without(s, prompt string) string {
+	repeated := map[string]bool{} // the stretches of s with promptBytes
+	for i := range len(s) - promptBytes + 1 {
+		repeated[s[i:i+promptBytes]] = false
+	}
+	for i := range len(prompt) - promptBytes + 1 {
+		if _, ok := repeated[prompt[i:i+promptBytes]]; ok {
+			repeated[prompt[i:i+promptBytes]] = true
+		}
+	}
 	var b strings.Builder
-	for len(s) > 0 {
-		n := min(promptBytes, len(s))
-		if n < promptBytes || !strings.Contains(prompt, s[:n]) {
-			_, n := utf8.DecodeRuneInString(s)
-			b.WriteString(s[:n])
-			s = s[n:]
-			continue
+	end := 0 // of the last stretch
+	for i := range s {
+		switch {
+		case i+promptBytes <= len(s) && repeated[s[i:i+promptBytes]]:
+			if i >= end {
+				b.WriteString("[...]")
+			}
+			end = i + promptBytes
+		case i >= end:
+			_, n := utf8.DecodeRuneInString(s[i:])
+			b.WriteString(s[i : i+n])
 		}
-		for n < len(s) && strings.Contains(prompt, s[:n+1]) {
-			n++
-		}
-		b.WriteString("[...]")
-		s = strings.ToValidUTF8(s[n:], "")
 	}
 	return b.String()
 }
