@@ -2,6 +2,7 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -238,7 +239,7 @@ func readError(body []byte, success bool) *openai.APIError {
 	param := name(field(e, "param"))
 	return &openai.APIError{
 		Code: name(field(e, "code")), Message: words[:min(len(words), failureLimit)], Param: &param,
-		Type:       name(field(e, "type")) + name(field(e, "status")), // Gemini's status is a type
+		Type:       cmp.Or(name(field(e, "type")), name(field(e, "status"))), // Gemini's status is a type
 		InnerError: &openai.InnerError{Code: name(field(field(e, "innererror"), "code"))},
 	}
 }
