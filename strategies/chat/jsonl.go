@@ -156,11 +156,12 @@ func (r *Reader) nextValue() ([]byte, int, error) {
 			return nil, 0, r.nulBytes()
 		}
 		return r.piece(all[0], all[1:])
-	case glued(clean) != nil:
-		all := glued(clean)
+	}
+	if all := glued(clean); all != nil {
 		r.repairs = repairs
 		return r.piece(all[0], all[1:])
-	case first && (line[0] == '{' || line[0] == '['):
+	}
+	if first && (line[0] == '{' || line[0] == '[') {
 		return r.nextDocument(line)
 	}
 	return r.piece(line, nil)
