@@ -11,6 +11,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/formats"
+	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
 )
 
 // wantPrompt checks that the view is what package formats writes of it for a provider.
@@ -75,6 +76,24 @@ func TestCallsOfOneMessageHaveDifferentIDsInTheView(t *testing.T) {
 		wantPrompt(t, s, k, msgs)
 	})
 	wantConsistent(t, s)
+}
+
+// BenchmarkRepeatedIDsGrowth reads a view in which all calls have one id, two of them in each message.
+func BenchmarkRepeatedIDsGrowth(b *testing.B) {
+	s := open(b)
+	growth.Report(b, 200, 8, func(n int) func() {
+		k := Key{Session: fmt.Sprint(n)}
+		var msgs []NewMessage
+		for i := range n {
+			msgs = append(msgs, call("", "x", "x"), result("", "x", fmt.Sprint("a", i)), result("", "x", fmt.Sprint("b", i)))
+		}
+		add(b, s, k, msgs...)
+		return func() {
+			if view, _, err := s.View(b.Context(), k); err != nil || view[len(view)-1].ToolCallID != fmt.Sprintf("x_%d", n+1) {
+				b.Fatal(len(view), err)
+			}
+		}
+	})
 }
 
 // A view with ids that it has made distinct is taken back, and so is what was said, again.

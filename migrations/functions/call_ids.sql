@@ -40,12 +40,14 @@ LANGUAGE plpgsql STABLE AS $$
 DECLARE
     r       record;
     v_taken text[];     -- ids of the session
+    v_last  jsonb := '{}';     -- the last number behind an id
     v_old   text[];     -- ids of the last calls without a result, and what they became
     v_new   text[];
     v_ids   text[];     -- those of a message, and what they become
     v_told  text[];
     v_ended boolean := true;   -- a result has come since the last calls
     v_body  text;
+    v_id    text;
     i       int;
     n       int;
 BEGIN
@@ -68,10 +70,12 @@ BEGIN
             v_told := v_ids;
             FOR i IN 1 .. coalesce(cardinality(v_ids), 0) LOOP
                 CONTINUE WHEN v_ids[i] <> '' AND NOT v_ids[i] = ANY (v_new || v_told[:i - 1]);
-                n := 2;
-                WHILE coalesce(nullif(v_ids[i], ''), 'call') || '_' || n = ANY (v_taken) LOOP n := n + 1; END LOOP;
-                v_told[i] := coalesce(nullif(v_ids[i], ''), 'call') || '_' || n;
+                v_id := coalesce(nullif(v_ids[i], ''), 'call');
+                n := coalesce((v_last->>v_id)::int, 1) + 1;
+                WHILE v_id || '_' || n = ANY (v_taken) LOOP n := n + 1; END LOOP;
+                v_told[i] := v_id || '_' || n;
                 v_taken := v_taken || v_told[i];
+                v_last := v_last || jsonb_build_object(v_id, n);
             END LOOP;
             IF v_told <> v_ids THEN
                 v_body := @schema@.with_call_ids(v_body, v_told, NULL);

@@ -63,6 +63,7 @@ var notInIDs = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 // callIDs gives the calls of a session different ids, and their results the same.
 type callIDs struct {
 	taken map[string]bool // ids that the session has
+	last  map[string]int  // the last number behind an id
 	used  map[string]bool // ids written so far
 	whole bool            // used is of the session, not of a batch of calls
 	// strict reports that ids with characters of notInIDs are changed.
@@ -74,7 +75,7 @@ type callIDs struct {
 }
 
 func newCallIDs(ms []chat.Message, whole bool) *callIDs {
-	c := &callIDs{taken: map[string]bool{}, used: map[string]bool{}, whole: whole, answered: true}
+	c := &callIDs{taken: map[string]bool{}, last: map[string]int{}, used: map[string]bool{}, whole: whole, answered: true}
 	for i := range ms {
 		for _, id := range ms[i].CallIDs() {
 			c.taken[id] = true
@@ -136,9 +137,9 @@ func (c *callIDs) fresh(id string) string {
 	if c.strict {
 		id = notInIDs.ReplaceAllString(id, "_")
 	}
-	for n := 2; ; n++ {
+	for n := max(c.last[id], 1) + 1; ; n++ {
 		if next := fmt.Sprintf("%s_%d", id, n); !c.taken[next] {
-			c.taken[next] = true
+			c.taken[next], c.last[id] = true, n
 			return next
 		}
 	}

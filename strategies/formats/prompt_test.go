@@ -3,6 +3,7 @@ package formats_test
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"maps"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/formats"
+	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
 )
 
 const (
@@ -134,4 +136,19 @@ func TestPromptsAreWhatProvidersTake(t *testing.T) {
 			}
 		})
 	}
+}
+
+func BenchmarkRepeatedIDsGrowth(b *testing.B) {
+	growth.Report(b, 500, 8, func(n int) func() {
+		calls := make([]chat.ToolCall, n)
+		for i := range calls {
+			calls[i] = chat.ToolCall{ID: "x", Type: "function", Name: "f", Arguments: "{}"}
+		}
+		s := chat.Session{ID: "s", Messages: []chat.Message{{Role: chat.RoleAssistant, Content: chat.Content{Null: true}, ToolCalls: calls}}}
+		return func() {
+			if losses, err := formats.Write(io.Discard, "chat", s, formats.Options{}); err != nil || losses["call id"] != n-1 {
+				b.Fatal(losses, err)
+			}
+		}
+	})
 }
