@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -203,18 +204,12 @@ func TestSQLMergesParallelCallsAsGoDoes(t *testing.T) {
 	of := func(id, rest string) string {
 		return `{"role":"assistant",` + rest + `"tool_calls":[{"id":"` + id + `","type":"function","function":{"name":"f","arguments":"{}"}}]}`
 	}
-	for name, bodies := range map[string][]string{
-		"plain":      {of("a", `"content":null,`), of("b", `"content":null,`)},
-		"texts":      {of("a", `"content":"one",`), of("b", `"content":"",`), of("c", `"content":"two",`)},
-		"parts":      {of("a", `"content":"one",`), of("b", `"content":[{"type":"thinking","thinking":"x","signature":"s"}],`)},
-		"reasoning":  {of("a", `"content":null,"reasoning_content":"one",`), `{"role":"assistant","content":null,"reasoning_content":"two"}`, of("b", `"content":null,`)},
-		"structures": {of("a", `"content":null,"reasoning_details":[{"data":"x"}],`), of("b", `"content":null,"reasoning_details":[{"data":"y"}],"x":1,`)},
-	} {
+	check := func(t fataler, name string, bodies []string) {
 		view, messages := []chat.Meta{}, make([]chat.Message, len(bodies))
 		var p chat.Pairer
 		for i := range bodies {
 			if err := json.Unmarshal([]byte(bodies[i]), &messages[i]); err != nil {
-				t.Fatal(err)
+				t.Fatalf("%s: %v", name, err)
 			}
 			view = append(view, p.Describe(&messages[i], chat.Seq(i+1)))
 		}
@@ -224,10 +219,41 @@ func TestSQLMergesParallelCallsAsGoDoes(t *testing.T) {
 		}
 		var got chat.Message
 		if err := json.Unmarshal([]byte(one[string](t, s, `SELECT compactor.merged_message($1)`, bodies)), &got); err != nil {
-			t.Fatal(err)
+			t.Fatalf("%s: %v", name, err)
 		}
 		if diff := cmp.Diff(string(merged[0].AppendJSON(nil)), string(got.AppendJSON(nil))); diff != "" {
-			t.Errorf("%s (-Go +SQL):\n%s", name, diff)
+			t.Fatalf("%s (-Go +SQL):\n%s\nof %s", name, diff, bodies)
 		}
 	}
+	for name, bodies := range map[string][]string{
+		"plain":                 {of("a", `"content":null,`), of("b", `"content":null,`)},
+		"texts":                 {of("a", `"content":"one",`), of("b", `"content":"",`), of("c", `"content":"two",`)},
+		"parts":                 {of("a", `"content":"one",`), of("b", `"content":[{"type":"thinking","thinking":"x","signature":"s"}],`)},
+		"reasoning":             {of("a", `"content":null,"reasoning_content":"one",`), `{"role":"assistant","content":null,"reasoning_content":"two"}`, of("b", `"content":null,`)},
+		"structures":            {of("a", `"content":null,"reasoning_details":[{"data":"x"}],`), of("b", `"content":null,"reasoning_details":[{"data":"y"}],"x":1,`)},
+		"names":                 {of("a", `"content":null,`), of("b", `"content":null,"name":"n",`)},
+		"nothing":               {of("a", `"content":"","x":"","y":null,`), of("b", `"content":[],"x":"1","y":"",`), of("c", `"content":"","y":2,`)},
+		"two keys of reasoning": {of("a", `"content":null,"reasoning":"one",`), of("b", `"content":null,"reasoning_content":"two","reasoning":"three",`)},
+		"signatures":            {of("a", `"content":null,"thinking":"one","thinking_signature":"s",`), of("b", `"content":null,"thinking":"two","thinking_signature":"s",`)},
+		"lists and texts":       {of("a", `"content":[],"reasoning":["x"],`), of("b", `"content":"t","reasoning":"one",`), of("c", `"content":[{"type":"text","text":"u"}],"reasoning":["y"],`)},
+	} {
+		check(t, name, bodies)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		bodies := make([]string, rapid.IntRange(2, 4).Draw(t, "messages"))
+		for i := range bodies {
+			rest := ""
+			for _, key := range []string{"content", "name", "refusal", "reasoning", "reasoning_content", "reasoning_details", "reasoning_opaque", "thinking", "x"} {
+				kinds := []string{"", "", "", `null`, `""`, `"a"`, `"ä \"b\""`, `[]`, `[{"type":"text","text":"c"}]`, `["d",{"type":"e"}]`, `{"f":1}`, `2`}
+				if key == "content" {
+					kinds = kinds[3:10]
+				}
+				if value := rapid.SampledFrom(kinds).Draw(t, key); value != "" {
+					rest += fmt.Sprintf("%q:%s,", key, value)
+				}
+			}
+			bodies[i] = of(fmt.Sprint(i), rest)
+		}
+		check(t, "drawn", bodies)
+	})
 }

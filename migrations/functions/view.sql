@@ -11,17 +11,17 @@ END $$;
 -- The assistant messages of one batch of calls as one message, as chat.Merge has it.
 CREATE OR REPLACE FUNCTION @schema@.merged_message(p_bodies text[]) RETURNS text LANGUAGE sql IMMUTABLE AS $$
     WITH v AS (
-        SELECT k.key, k.value, m.n, k.i FROM unnest(p_bodies) WITH ORDINALITY m(body, n)
-        CROSS JOIN LATERAL json_each(m.body::json) WITH ORDINALITY k(key, value, i)
+        SELECT k.key, k.value, m.n, k.i, json_typeof(k.value) AS kind, first_value(json_typeof(k.value)) OVER (PARTITION BY k.key ORDER BY m.n) AS first
+        FROM unnest(p_bodies) WITH ORDINALITY m(body, n) CROSS JOIN LATERAL json_each(m.body::json) WITH ORDINALITY k(key, value, i)
         WHERE json_typeof(k.value) <> 'null' AND k.value::text <> '""'
     ), k AS (
         SELECT key, min(n * 100000 + i) AS place, CASE
-            WHEN bool_and(json_typeof(value) = 'string') AND (key = 'content' OR key LIKE '%reasoning%')
-                THEN to_json(string_agg(value #>> '{}', E'\n\n' ORDER BY n))::text
-            WHEN key = 'content' OR bool_and(json_typeof(value) = 'array') THEN '[' || (SELECT coalesce(string_agg(e, ','), '') FROM (
-                SELECT CASE WHEN json_typeof(w.value) = 'array' THEN x.e::text ELSE '{"type":"text","text":' || w.value::text || '}' END AS e
-                FROM v w LEFT JOIN LATERAL json_array_elements(CASE WHEN json_typeof(w.value) = 'array' THEN w.value END) WITH ORDINALITY x(e, j) ON true
-                WHERE w.key = v.key AND (x.e IS NOT NULL OR json_typeof(w.value) <> 'array') ORDER BY w.n, x.j) y) || ']'
+            WHEN key = 'content' AND bool_and(kind = 'string') OR min(first) = 'string' AND key IN ('reasoning', 'reasoning_content', 'reasoning_text', 'thinking')
+                THEN to_json(string_agg(value #>> '{}', E'\n\n' ORDER BY n) FILTER (WHERE kind = 'string'))::text
+            WHEN key = 'content' OR min(first) = 'array' THEN '[' || (SELECT coalesce(string_agg(e, ','), '') FROM (
+                SELECT coalesce(x.e::text, '{"type":"text","text":' || w.value::text || '}') AS e
+                FROM v w LEFT JOIN LATERAL json_array_elements(CASE w.kind WHEN 'array' THEN w.value END) WITH ORDINALITY x(e, j) ON true
+                WHERE w.key = v.key AND (x.e IS NOT NULL OR w.kind = 'string' AND w.key = 'content') ORDER BY w.n, x.j) y) || ']'
             ELSE (array_agg(value::text ORDER BY n))[1] END AS value
         FROM v GROUP BY key)
     SELECT '{"role":"assistant","content":' || coalesce((SELECT value FROM k WHERE key = 'content'), 'null')

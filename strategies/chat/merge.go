@@ -2,7 +2,6 @@ package chat
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 
@@ -18,73 +17,82 @@ func Merge(view []Meta, messages []Message) []Message {
 		return messages
 	}
 	out := make([]Message, 0, len(messages))
-	first, last := -1, -1 // of the batch, in out
+	first, last := -1, -1 // calls of the batch, in out
+	end := func() {
+		if first < last {
+			if m, err := merged(out[first : last+1]); err == nil { // else a raw value is no JSON
+				out = slices.Replace(out, first, last+1, m)
+			}
+		}
+		first, last = -1, -1
+	}
 	for i := range view {
 		m := &view[i]
 		switch {
 		case isCall(m) && m.Has(Parallel) && first >= 0:
-			for _, x := range append(slices.Clone(out[last+1:]), messages[i]) {
-				out[first] = out[first].merged(x)
-			}
-			out, last = out[:first+1], first
-			continue
+			last = len(out)
 		case isCall(m):
+			end()
 			first, last = len(out), len(out)
 		case !m.reasoningOnly():
-			first = -1
+			end()
 		}
 		out = append(out, messages[i])
 	}
+	end()
 	return out
 }
 
-// merged returns m followed by more of the same batch as one message.
-func (m Message) merged(more Message) Message {
-	m.ToolCalls = slices.Concat(m.ToolCalls, more.ToolCalls)
-	m.Content = m.Content.merged(more.Content)
-	if m.Reasoning = joined(m.Reasoning, more.Reasoning); m.ReasoningKey == "" {
-		m.ReasoningKey = more.ReasoningKey
-	}
-	if len(more.Extra) == 0 {
-		return m
-	}
-	if m.Extra = maps.Clone(m.Extra); m.Extra == nil {
-		m.Extra = map[string]json.RawMessage{}
-	}
-	for key, raw := range more.Extra {
-		old := m.Extra[key]
-		a, errA := rawjson.ParseArray(old)
-		b, errB := rawjson.ParseArray(raw)
-		switch {
-		case old == nil || string(old) == "null":
-			m.Extra[key] = raw
-		case errA == nil && errB == nil && len(b) > 0:
-			m.Extra[key] = rawjson.List(slices.Concat(a, b))
-		case rawjson.Kind(old) == '"' && rawjson.Kind(raw) == '"' && strings.Contains(key, "reasoning"):
-			m.Extra[key] = json.RawMessage(appendString(nil, joined(rawjson.Text(old), rawjson.Text(raw))))
+// joinedTexts are the keys of texts that merged joins.
+var joinedTexts = []string{"content", "reasoning", "reasoning_content", "reasoning_text", "thinking"}
+
+// merged returns the messages of one batch as one, with what they have for each key but null and "".
+func merged(batch []Message) (m Message, err error) {
+	given := map[string][]json.RawMessage{}
+	var calls []ToolCall // those made in Go stay without Raw
+	for i := range batch {
+		calls = append(calls, batch[i].ToolCalls...)
+		o, err := rawjson.ParseObject(batch[i].Body().AppendJSON(nil))
+		if err != nil {
+			return m, err
+		}
+		for key, raw := range o {
+			if s := string(raw); s != "null" && s != `""` {
+				given[key] = append(given[key], raw)
+			}
 		}
 	}
-	return m
+	all := rawjson.Object{}
+	for key, values := range given {
+		all[key] = joined(key, values)
+	}
+	err = m.UnmarshalJSON(all.JSON())
+	m.ToolCalls, m.ID, m.SourceID, m.CreatedAt = calls, batch[0].ID, batch[0].SourceID, batch[0].CreatedAt
+	return m, err
 }
 
-func (c Content) merged(more Content) Content {
-	if c.Parts == nil && more.Parts == nil {
-		return Content{Text: joined(c.Text, more.Text), Null: c.Null && more.Null || joined(c.Text, more.Text) == ""}
+// joined returns the values of a key as one: lists, texts of joinedTexts and parts of content are
+// joined, of others the first stays.
+func joined(key string, values []json.RawMessage) json.RawMessage {
+	var texts []string
+	var list []json.RawMessage
+	for _, raw := range values {
+		switch rawjson.Kind(raw) {
+		case '"':
+			texts = append(texts, rawjson.Text(raw))
+			if key == "content" {
+				list = append(list, rawjson.Build("type", "text", "text", raw).JSON())
+			}
+		case '[':
+			more, _ := rawjson.ParseArray(raw) // which is valid
+			list = append(list, more...)
+		}
 	}
-	return Content{Parts: slices.Concat(c.parts(), more.parts())}
-}
-
-// parts returns the content as parts.
-func (c Content) parts() []Part {
-	if c.Parts != nil || c.Text == "" {
-		return c.Parts
+	switch kind := rawjson.Kind(values[0]); {
+	case kind == '[', key == "content" && len(texts) < len(values):
+		return rawjson.List(list)
+	case kind == '"' && slices.Contains(joinedTexts, key):
+		return appendString(nil, strings.Join(texts, "\n\n"))
 	}
-	return []Part{{Type: "text", Text: c.Text, Raw: json.RawMessage(append(appendString([]byte(`{"type":"text","text":`), c.Text), '}'))}}
-}
-
-func joined(a, b string) string {
-	if a == "" || b == "" {
-		return a + b
-	}
-	return a + "\n\n" + b
+	return values[0]
 }
