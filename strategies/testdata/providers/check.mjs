@@ -42,6 +42,13 @@ function pairs(messages, calls, answers) {
   return problems;
 }
 
+// The messages up to calls at the end that wait, without reasoning alone behind these: more may come of it.
+function upToCalls(messages) {
+  const alone = (m) => m.role === 'assistant' && !m.tool_calls && list(m.content).some((p) => reasoning.includes(p.type)) && list(m.content).every((p) => reasoning.includes(p.type) || p.text?.trim() === '');
+  const last = messages.findLastIndex((m) => !alone(m));
+  return messages[last]?.tool_calls ? messages.slice(0, last + 1) : messages;
+}
+
 function chat({ messages }) {
   const problems = messages.flatMap((m) => {
     const { id, created_at, source_id, ...body } = m;
@@ -52,12 +59,13 @@ function chat({ messages }) {
     return chatMessage(body);
   });
   const calls = (m) => m.role === 'assistant' ? m.tool_calls?.map((c) => c.id) ?? (m.function_call ? [''] : []) : [];
-  return problems.concat(pairs(messages, calls, (m) => m.role === 'tool' ? [m.tool_call_id] : m.role === 'function' ? [''] : []));
+  return problems.concat(pairs(upToCalls(messages), calls, (m) => m.role === 'tool' ? [m.tool_call_id] : m.role === 'function' ? [''] : []));
 }
 
 // The messages as the AI SDK has them, without calls at the end that wait for results. It knows no legacy calls.
 function modelMessages(messages) {
   const names = {};
+  messages = upToCalls(messages);
   let last = messages.length - 1;
   while (last >= 0 && messages[last].role === 'tool') last--;
   if (last >= 0 && (messages[last].tool_calls?.length ?? 0) > messages.length - 1 - last) messages = messages.slice(0, last);
