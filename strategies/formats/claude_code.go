@@ -163,7 +163,12 @@ func (s *claudeSession) parentOf(o object) (index int, known bool) {
 	if !ok || n == 0 {
 		return -1, ok
 	}
-	return slices.BinarySearchFunc(s.messages, n, func(m claudeMessage, n int) int { return m.number - n })
+	return s.index(n)
+}
+
+// index returns the index of the message with that number, or of the next one.
+func (s *claudeSession) index(number int) (i int, found bool) {
+	return slices.BinarySearchFunc(s.messages, number, func(m claudeMessage, n int) int { return m.number - n })
 }
 
 func (s *claudeSession) message(typ string, o object, queued bool) error {
@@ -257,7 +262,7 @@ func (s *claudeSession) repeats(uuid string, ms []chat.Message) bool {
 	if !known || was != sum {
 		return false
 	}
-	_, found := slices.BinarySearchFunc(s.messages, s.at[uuid], func(m claudeMessage, n int) int { return m.number - n })
+	_, found := s.index(s.at[uuid])
 	return found // else the user has left it
 }
 

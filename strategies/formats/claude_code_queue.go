@@ -67,7 +67,7 @@ func (s *claudeSession) said(text string, typed bool) {
 // message that it follows, unless the user has left that message.
 func (s *claudeSession) takeQueued(r *ReadReport) {
 	for _, q := range s.queued {
-		at, found := slices.BinarySearchFunc(s.messages, q.after, func(m claudeMessage, n int) int { return m.number - n })
+		at, found := s.index(q.after)
 		if !found && q.after > 0 {
 			continue
 		}

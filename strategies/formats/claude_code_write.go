@@ -69,9 +69,7 @@ func (e *encoder) claudeLine(m *chat.Message, model, parent string) (line object
 		typ = "assistant"
 	case chat.RoleTool:
 		holds = append(holds, "is_error")
-	case chat.RoleUser:
-	default:
-		e.lose("role")
+	default: // the user's
 	}
 	content := plainContent(e.blocks(m, false))
 	e.envelope(m, holds...)

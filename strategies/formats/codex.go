@@ -120,10 +120,7 @@ func (d *codex) sessionMeta(o object) {
 }
 
 func (d *codex) item(o object, raw json.RawMessage) error {
-	typ := o.String("type")
-	if typ == "" && o["role"] != nil {
-		typ = "message"
-	}
+	typ := itemType(o)
 	if !isItem(typ) {
 		d.report.other("response_item:" + cmp.Or(typ, "without a type"))
 		return nil
@@ -239,11 +236,7 @@ func (d *codex) compacted(o object) error {
 	d.items.parted = true
 	left := 0
 	err := objects(history, "replacement_history", func(item object, raw json.RawMessage) error {
-		typ := item.String("type")
-		role := chat.Role(item.String("role"))
-		if typ == "" && role != "" {
-			typ = "message"
-		}
+		typ, role := itemType(item), chat.Role(item.String("role"))
 		text := ""
 		if c, err := readContent(item["content"], fromItemPart); err == nil {
 			text = c.String()
@@ -304,12 +297,11 @@ var cutOut = regexp.MustCompile(`…\d+ (tokens|chars) truncated…`)
 
 // shortened reports whether a text is a message of the user without its middle.
 func (d *codex) shortened(text string) bool {
-	head, tail := text, text
 	at := cutOut.FindStringIndex(text)
 	if at == nil {
 		return false
 	}
-	head, tail = strings.TrimSpace(text[:at[0]]), strings.TrimSpace(text[at[1]:])
+	head, tail := strings.TrimSpace(text[:at[0]]), strings.TrimSpace(text[at[1]:])
 	return slices.ContainsFunc(d.items.groups, func(g itemGroup) bool {
 		said := strings.TrimSpace(g.Content.String())
 		return g.Role == chat.RoleUser && strings.HasPrefix(said, head) && strings.HasSuffix(said, tail)

@@ -76,11 +76,20 @@ func isItem(typ string) bool {
 	return strings.HasSuffix(typ, "_call") || strings.HasSuffix(typ, "_call_output") || strings.HasPrefix(typ, "mcp_")
 }
 
+// itemType returns the type of an item. What has a role needs none.
+func itemType(o object) string {
+	if typ := o.String("type"); typ != "" || o["role"] == nil {
+		return typ
+	}
+	return "message"
+}
+
 // add reads an item and reports whether it began a message.
 func (d *items) add(o object, raw json.RawMessage) (began bool, err error) {
-	typ := o.TakeString("type")
+	typ := itemType(o)
+	o.TakeString("type")
 	switch {
-	case typ == "message" || typ == "" && o["role"] != nil:
+	case typ == "message":
 		return d.message(o)
 	case outputs[typ] != "" && rawjson.Kind(o["call_id"]) == '"':
 		return d.call(typ, o), nil

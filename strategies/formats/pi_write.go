@@ -94,9 +94,6 @@ func (e *encoder) piEntry(m *chat.Message, model string) object {
 		body.Set("role", "toolResult", "toolCallId", m.ToolCallID, "toolName", m.Name, "content", e.piContent(m),
 			"isError", boolean(e.flag(m, "is_error")))
 	default:
-		if m.Role != chat.RoleUser {
-			e.lose("role")
-		}
 		body.Set("role", "user", "content", e.piContent(m))
 	}
 	e.envelope(m, holds...)

@@ -45,8 +45,6 @@ func encodeShareGPT(e *encoder, s chat.Session) {
 
 func (e *encoder) from(m *chat.Message) string {
 	switch m.Role {
-	case chat.RoleSystem, chat.RoleTool:
-		return string(m.Role)
 	case chat.RoleUser:
 		return "human"
 	case chat.RoleAssistant:
@@ -54,12 +52,9 @@ func (e *encoder) from(m *chat.Message) string {
 	case chat.RoleDeveloper:
 		e.lose("role")
 		return "system"
-	case chat.RoleFunction:
+	default:
+		return string(m.Role)
 	}
-	if _, taken := shareRoles[string(m.Role)]; taken {
-		e.lose("role")
-	}
-	return string(m.Role)
 }
 
 // shareText returns the text of a message; other parts are lost.
