@@ -13,9 +13,7 @@ import (
 func encodePi(e *encoder, s chat.Session) {
 	system := func(m chat.Message) bool { return m.Role == chat.RoleSystem || m.Role == chat.RoleDeveloper }
 	if !slices.ContainsFunc(s.Messages, func(m chat.Message) bool { return !system(m) }) {
-		for range s.Messages {
-			e.lose("system message")
-		}
+		e.loseN("system message", len(s.Messages))
 		return // a header alone is no session
 	}
 	header := own(s.Extra, "pi")
