@@ -139,7 +139,7 @@ func (r Imported) print(e *Env) error {
 		[2]any{"formats", listCounts(r.Formats)},
 		[2]any{"no messages", listCounts(kinds(r.Other, true))},
 		[2]any{"left out", listLeftOut(r.Other, r.Dropped, r.First)},
-		[2]any{"repairs", r.Repairs},
+		[2]any{"repairs", term.Plural(r.Repaired, "view", "views") + ", " + term.Plural(r.Repairs, "character", "characters")},
 		[2]any{"failures", len(r.Failures)},
 		[2]any{"time", time.Duration(r.Seconds * float64(time.Second))},
 	)

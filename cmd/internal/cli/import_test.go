@@ -24,6 +24,16 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
+func TestImportCountsTheViewsThatItRepairs(t *testing.T) {
+	t.Parallel()
+	db := database(t)
+	path := file(t, "open.jsonl", `{"session_id":"open","messages":[{"role":"user","content":"hi"},{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"user","content":"again"}]}`)
+	invoke(t, db, "import", path).want(t, 0, "repairs   1 view, 0 characters")
+	if got := importedOf(t, invoke(t, db, "import", "--json", path).want(t, 0)); got.Repaired != 0 {
+		t.Errorf("again: %d repaired", got.Repaired)
+	}
+}
+
 // conversation returns a session of n turns as a line of JSONL.
 func conversation(id string, n int) string {
 	var b strings.Builder

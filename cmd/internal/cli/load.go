@@ -71,6 +71,7 @@ type Imported struct {
 	Tokens   chat.Tokens `json:"tokens"`
 	Counters []string    `json:"counters"` // names of the token counters
 	Repairs  int         `json:"repairs"`  // replaced bytes that Postgres cannot store
+	Repaired int         `json:"repaired"` // runs of kind repair, by which the appends made views valid
 	// Formats counts the sessions in formats other than chat-completions, Other the
 	// records that are not messages by kind, and Dropped the omitted content by name.
 	Formats map[string]int `json:"formats,omitempty"`
@@ -222,6 +223,18 @@ func (l *load) put(ctx context.Context, item Item) error {
 	if err != nil {
 		return err
 	}
+	repaired := 0
+	if changes := after.Revision - before.Revision; changes > 0 {
+		runs, err := l.Store.Runs(ctx, store.RunFilter{Key: k, Status: store.StatusApplied, Limit: int(changes)})
+		if err != nil {
+			return err
+		}
+		for _, r := range runs {
+			if r.Kind == "repair" && r.Revision > before.Revision {
+				repaired++
+			}
+		}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if item.Renamed && !l.sessions[item.ID] {
@@ -232,6 +245,7 @@ func (l *load) put(ctx context.Context, item Item) error {
 	l.total.Messages += len(msgs)
 	l.total.New += int(after.Messages - before.Messages)
 	l.total.Repairs += repairs + more
+	l.total.Repaired += repaired
 	if counter != nil {
 		l.counters[counter.Name()] = true
 		l.total.Tokens += sum
