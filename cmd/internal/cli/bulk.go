@@ -237,7 +237,7 @@ func matchText(b store.BulkOperation) string {
 		add("policy", store.PolicyName(b.Match.Policy, b.Match.Version))
 	}
 	add("strategy", b.Match.Strategy)
-	add("trigger", b.Match.Trigger)
+	add("trigger", triggerName(b.Match.Trigger))
 	add("outcome", b.Match.Outcome)
 	add("from", b.Options.From)
 	if b.Cascade {

@@ -397,7 +397,7 @@ func (d *demo) finish(ctx context.Context) error {
 		if o.TokensAfter <= o.TokensBefore {
 			saved = term.Percent(o.TokensBefore-o.TokensAfter, o.TokensBefore)
 		}
-		t.Row(o.Trigger, o.Outcome, o.Runs, o.TokensBefore, o.TokensAfter, saved)
+		t.Row(triggerName(o.Trigger), o.Outcome, o.Runs, o.TokensBefore, o.TokensAfter, saved)
 	}
 	r.Seconds = time.Since(d.began).Seconds()
 	if d.env.JSON {

@@ -148,7 +148,7 @@ func (s *summaryJSON) print(e *Env) error {
 func (s *summaryJSON) facts() [][2]any {
 	pairs := [][2]any{
 		{"covers", fmt.Sprintf("messages %s, %s tokens (`compactor summary expand %s`)", s.seqs, term.Count(s.CoveredTokens), s.ID)},
-		{"run", fmt.Sprintf("%d, %s, %s", s.Run.ID, s.Run.Trigger, s.Run.Outcome)},
+		{"run", fmt.Sprintf("%d, %s, %s", s.Run.ID, runTrigger(s.Run.RunRow), s.Run.Outcome)},
 	}
 	size := term.Count(int64(s.Tokens)) + " tokens"
 	r := s.Report

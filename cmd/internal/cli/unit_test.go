@@ -214,3 +214,14 @@ func TestWaitForPostgres(t *testing.T) {
 		}
 	})
 }
+
+func TestTextsNameSweepsNotTheScheduleThatOnceStartedAll(t *testing.T) {
+	t.Parallel()
+	run := runJSON{RunRow: store.RunRow{ID: 7, Trigger: store.TriggerNightly, Outcome: "applied", Fired: "budget"}}
+	if got := (&summaryJSON{Run: run}).facts()[1][1]; got != "7, sweep: budget, applied" {
+		t.Errorf("summary show: %v", got)
+	}
+	if got := matchText(store.BulkOperation{Match: store.RunMatch{Trigger: store.TriggerNightly}}); got != "trigger sweep" {
+		t.Errorf("bulk: %s", got)
+	}
+}
