@@ -46,16 +46,14 @@ func (f eraseFlags) run(ctx context.Context, e *Env, st *store.Store, k store.Ke
 		return err
 	}
 	if !e.JSON {
-		if err := e.Out.Pairs(erasurePairs(found)...); err != nil {
-			return err
-		}
+		e.say("would erase: %s", erasedText(found))
 		sayRepeats(e, found)
 	}
 	switch ok, err := f.confirmed(e, 1, "Erase them for good?"); {
 	case err != nil:
 		return err
 	case !ok && e.JSON:
-		return term.JSON(e.Out.W, map[string]any{"preview": found})
+		return term.JSON(e.Out.W, map[string]any{"dry_run": true, "preview": erasurePreview(found)})
 	case !ok:
 		return nil
 	}
@@ -86,12 +84,12 @@ func leftRepeats(x store.Erasure) (n int) {
 func sayRepeats(e *Env, x store.Erasure) {
 	counts := map[string]int{}
 	for _, r := range x.Repeats {
-		what := "left, as words of them stand in it"
+		what := "would be left, as words of them stand in it"
 		switch {
 		case r.Erased:
-			what = "erased too, as the application stored it with a replacement of the view and words of them stand in it"
+			what = "would be erased too, as the application stored it with a replacement of the view and words of them stand in it"
 		case r.Replaced:
-			what = "left, as the application stored it with a replacement of the view: it may repeat them in words of its own"
+			what = "would be left, as the application stored it with a replacement of the view: it may repeat them in words of its own"
 		}
 		if counts[what]++; counts[what] <= maxListed {
 			e.say("message %s of session %s: %s", term.Clean(r.Message), term.Clean(r.Session), what)
@@ -104,12 +102,15 @@ func sayRepeats(e *Env, x store.Erasure) {
 	}
 }
 
-func erasurePairs(x store.Erasure) [][2]any {
-	return [][2]any{
-		{"messages", term.Count(x.Messages)},
-		{"summaries and replacements", term.Count(x.Derived)},
-		{"stored answers of models", term.Count(x.Answers)},
-		{"sessions", term.Count(x.Sessions)},
+// erasurePreview returns what an erasure would do, without the id and the times of one that is done.
+func erasurePreview(x store.Erasure) map[string]any {
+	repeats := []map[string]any{}
+	for _, r := range x.Repeats {
+		repeats = append(repeats, map[string]any{"session": r.Session, "message": r.Message, "replaced": r.Replaced, "holds": r.Holds, "would_erase": r.Erased})
+	}
+	return map[string]any{
+		"tenant": x.Tenant, "session": x.Session, "messages": x.IDs, "repeats": repeats,
+		"would_erase": map[string]int64{"messages": x.Messages, "derived": x.Derived, "answers": x.Answers, "sessions": x.Sessions},
 	}
 }
 

@@ -67,10 +67,16 @@ func TestEraseNamesWhatTheApplicationStoredAfterTheWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := []string{
-		"message s1 of session said: erased too, as", "message s2 of session said: left, as the application stored it", "message m3 of session said: left, as words of them stand in it",
+		"message s1 of session said: would be erased too, as", "message s2 of session said: would be left, as the application stored it", "message m3 of session said: would be left, as words of them stand in it",
 	}
-	invoke(t, db, "erase", "message", "said", "m1", "--note", "x", "--dry-run").want(t, 0, append(lines, "messages                    2\n")...)
-	preview := decode[struct{ Preview store.Erasure }](t, invoke(t, db, "erase", "message", "said", "m1", "--note", "x", "--dry-run", "--json").want(t, 0)).Preview
+	invoke(t, db, "erase", "message", "said", "m1", "--note", "x", "--dry-run").want(t, 0, append(lines, "would erase: 2 messages, 0 summaries")...)
+	dry := invoke(t, db, "erase", "message", "said", "m1", "--note", "x", "--dry-run", "--json").want(t, 0, `"dry_run": true`, `"would_erase": {`)
+	for _, done := range []string{"erased", "confirmed", "ended_at", `"id"`} {
+		if strings.Contains(dry.stdout, done) {
+			t.Errorf("a dry run says %s: %s", done, dry.stdout)
+		}
+	}
+	preview := decode[struct{ Preview store.Erasure }](t, dry).Preview
 	if len(preview.Repeats) != 3 {
 		t.Errorf("%+v", preview)
 	}
