@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
@@ -258,40 +259,47 @@ func (s policyStep) print(e *Env, j policyStepJSON) error {
 		if s.from == nil && o.Policy == s.to.Extends {
 			continue // as above
 		}
-		e.say("  %s that have %s now get other settings in", term.Plural(int(o.Sessions), "session", "sessions"), o.Policy)
+		e.say("  %s", term.Plural(o.Sessions, "session that has "+o.Policy+" now gets other settings in", "sessions that have "+o.Policy+" now get other settings in"))
 		if err := writePolicyChanges(e, o.Changes); err != nil {
 			return err
 		}
 	}
 	for _, c := range j.Lost {
-		e.say("%s its sessions lose %s: %s → %s", e.Out.Bold("warning:"), c.Key, setting(c.From), setting(c.To))
+		e.say("%s its sessions lose %s: %s → %s", e.Out.Bold("warning:"), c.Key, setting(c.Key, c.From), setting(c.Key, c.To))
 	}
 	return nil
 }
 
 // writePolicyChanges writes one line for each setting that differs.
 func writePolicyChanges(e *Env, changes []policy.Change) error {
-	if len(changes) == 0 {
-		e.say("  nothing")
-		return nil
+	var pairs [][2]any
+	for _, c := range changes {
+		if from, to := setting(c.Key, c.From), setting(c.Key, c.To); from != to {
+			pairs = append(pairs, [2]any{"  " + c.Key, from + " → " + to})
+		}
 	}
-	pairs := make([][2]any, len(changes))
-	for i, c := range changes {
-		pairs[i] = [2]any{"  " + c.Key, setting(c.From) + " → " + setting(c.To)}
+	if len(pairs) == 0 {
+		e.say("  nothing")
 	}
 	return e.Out.Pairs(pairs...)
 }
 
-// setting returns a setting as a YAML file would have it, "none" for one that is not set.
-func setting(raw string) string {
-	var text string
-	switch {
-	case raw == "":
-		return "none"
-	case json.Unmarshal([]byte(raw), &text) == nil && text != "":
-		return term.Clean(text)
+// setting returns a setting as a YAML file would have it, "none" for one that is not set, or
+// is zero, and what counts instead.
+func setting(key, raw string) string {
+	if slices.Contains([]string{"", "0", `"0s"`}, raw) {
+		return "none" + map[string]string{
+			"start_tokens": " (start counts)", "target_tokens": " (target counts)", "window_tokens": " (that of the model counts)",
+		}[key]
 	}
-	return term.Clean(raw)
+	var text string
+	if json.Unmarshal([]byte(raw), &text) != nil || text == "" {
+		return term.Clean(raw)
+	}
+	if d, err := time.ParseDuration(text); err == nil {
+		return policy.Days(d)
+	}
+	return term.Clean(text)
 }
 
 // confirmFlags are the flags of commands that change much.

@@ -36,7 +36,7 @@ func TestAPolicyInheritsFromAnother(t *testing.T) {
 		return invoke(t, db, append([]string{"policy", "apply", "--yes", "--config", conf}, args...)...)
 	}
 	billing := file(t, "billing.yaml", "name: billing\nmatch: {agent: support}\nstart: 0.5\ntarget: 0.2\nsummary: {max_cost: 0.1}\n")
-	r := apply(billing).want(t, 0, "differs from default, which it extends, in", "start_tokens      5000 → 0", "summary.max_cost  0.5 → 0.1")
+	r := apply(billing).want(t, 0, "differs from default, which it extends, in", "start_tokens      5000 → none (start counts)", "summary.max_cost  0.5 → 0.1")
 	if strings.Contains(r.stdout, "lose") || strings.Contains(r.stdout, "pin_tools") {
 		t.Errorf("what is inherited is shown as a change:\n%s", r.stdout)
 	}
@@ -61,10 +61,10 @@ func TestAPolicyInheritsFromAnother(t *testing.T) {
 	if p := of("one"); p.Fallback || p.Cooldown.Minutes() != 3 || p.Summary.MaxCost != 0.1 || p.Retention.ArchiveAfter == 0 {
 		t.Errorf("one is %+v", p)
 	}
-	invoke(t, db, "policy", "show", "one", "--config", conf).want(t, 0, "extends   two\n", "fallback                 true → false\n", "cooldown                 10m0s → 3m0s (from two)")
+	invoke(t, db, "policy", "show", "one", "--config", conf).want(t, 0, "extends   two\n", "fallback                 true → false\n", "cooldown                 10m → 3m (from two)")
 	// What it extends changes: it keeps what it has until it is applied again.
 	apply(file(t, "two.yaml", "name: two\nextends: billing\ncooldown: 4m\n")).want(t, 0, "two@2 is in force")
-	invoke(t, db, "policy", "show", "one", "--config", conf).want(t, 0, "two, which has changed since: apply the file again to follow", "3m0s (from two)")
+	invoke(t, db, "policy", "show", "one", "--config", conf).want(t, 0, "two, which has changed since: apply the file again to follow", "→ 3m (from two)")
 	apply(one).want(t, 0, "one@2 is in force")
 	if p := of("one"); p.Cooldown.Minutes() != 4 {
 		t.Errorf("one is %+v", p)

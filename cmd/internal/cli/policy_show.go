@@ -204,16 +204,18 @@ func (c *policyShowCmd) settings(e *Env, v store.PolicyVersion) error {
 	if !c.All && len(changes) == 0 {
 		return writePolicyChanges(e, changes)
 	}
-	pairs := make([][2]any, len(changes))
-	for i, s := range changes {
-		text := setting(s.To)
-		if !c.All {
-			text = setting(s.From) + " → " + text
+	var pairs [][2]any
+	for _, s := range changes {
+		text := setting(s.Key, s.To)
+		if was := setting(s.Key, s.From); !c.All && was == text {
+			continue
+		} else if !c.All {
+			text = was + " → " + text
 		}
 		if inherited(v, s.Key) {
 			text += " (from " + v.Extends + ")"
 		}
-		pairs[i] = [2]any{strings.Repeat("  ", map[bool]int{false: 1}[c.All]) + s.Key, text}
+		pairs = append(pairs, [2]any{strings.Repeat("  ", map[bool]int{false: 1}[c.All]) + s.Key, text})
 	}
 	return e.Out.Pairs(pairs...)
 }

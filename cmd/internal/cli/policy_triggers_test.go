@@ -21,7 +21,7 @@ triggers:
   - {name: talk, when: messages_since_run >= 50}
 guards: {max_per_hour: 3}
 `)
-	invoke(t, db, "policy", "apply", path, "--yes").want(t, 0, "triggers", `"when":"closed && messages > 5"`, "guards.max_per_hour", "0 → 3")
+	invoke(t, db, "policy", "apply", path, "--yes").want(t, 0, "triggers", `"when":"closed && messages > 5"`, "guards.max_per_hour", "none → 3")
 	follow(t, st)
 	due := func(session string) bool {
 		t.Helper()
