@@ -40,7 +40,7 @@ const (
 	OutcomeServiceManaged    = policy.CodeServiceManaged // a service manages the history; automatic runs leave it alone
 	OutcomePaused            = store.CodePaused          // an operator has paused the session; due again when it is resumed
 	OutcomeStale             = "stale"                   // the view changed again and again while the run was planned
-	OutcomeDryRun            = "dry_run"                 // planned and recorded only, as the options say
+	OutcomeDryRun            = "dry_run"                 // planned and recorded only, as the options say; without that the plan would be applied
 )
 
 // The codes of missing summaries that another run would not get either: the summary would

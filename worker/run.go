@@ -289,18 +289,18 @@ func (a *attempt) skipReason(r pipeline.Result) string {
 		return OutcomeFloorAboveTrigger
 	case r.Plan.Empty():
 		return OutcomeNothingToCompact
-	case a.claim.Options.DryRun:
-		return OutcomeDryRun
 	case r.WouldGrow:
 		return OutcomeWouldGrow
 	case a.invalid, a.claim.Options.AllowGrowth:
-		return ""
 	case a.ineffective() && a.unsummarized:
 		return OutcomeNoSummary
 	case a.ineffective() && !a.automatic():
 		return OutcomeNothingToCompact
 	case a.ineffective():
 		return OutcomeIneffective
+	}
+	if a.claim.Options.DryRun {
+		return OutcomeDryRun
 	}
 	return ""
 }

@@ -70,6 +70,14 @@ func TestOutcomes(t *testing.T) {
 			},
 			status: "skipped", outcome: OutcomeDryRun, view: "suauaua",
 		},
+		"a dry run ends as the run would where that changes nothing": {
+			do: func(f *fixture) store.RunID {
+				f.append("s", "suauaua")
+				f.run(f.operator("s", store.Options{Pipeline: truncate(3)}))
+				return f.operator("s", store.Options{Pipeline: truncate(5), DryRun: true})
+			},
+			status: "skipped", outcome: OutcomeWouldGrow, view: "sua",
+		},
 		"an operator plans from the log, and may get more than there was": {
 			do: func(f *fixture) store.RunID {
 				f.append("s", "suauaua")

@@ -24,7 +24,7 @@ type compactCmd struct {
 	From        string        `enum:"log,view," default:"" placeholder:"log|view" help:"Plan over the whole log, ignoring earlier runs (the default), or over the current view."`
 	Strategy    []string      `sep:"none" placeholder:"NAME[:P=V,…]" help:"Run this strategy instead of the policy's pipeline; repeatable, in order."`
 	Focus       string        `placeholder:"TEXT" help:"Topic that a summary should keep."`
-	DryRun      bool          `help:"Plan and record the run, but change nothing."`
+	DryRun      bool          `help:"Plan and record the run, but change nothing. It ends as dry_run if the plan would be applied, and otherwise as the run would."`
 	AllowGrowth bool          `help:"Apply the result even if the view grows."`
 	Force       bool          `help:"Execute the run although its session is paused."`
 	Wait        bool          `default:"true" negatable:"" help:"Wait for the run to end."`

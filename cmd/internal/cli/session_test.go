@@ -102,6 +102,7 @@ func TestACompactionWouldGrow(t *testing.T) {
 	startWorker(t, db, nil)
 	invoke(t, db, "compact", "chat", "--strategy=sliding_window:keep_last_groups=4").want(t, 0, "applied")
 	invoke(t, db, "compact", "chat", "--strategy=sliding_window:keep_last_groups=8").want(t, exitRefused, "--allow-growth", "would_grow")
+	invoke(t, db, "compact", "chat", "--strategy=sliding_window:keep_last_groups=8", "--dry-run").want(t, exitRefused, "--allow-growth", "would_grow")
 	invoke(t, db, "compact", "chat", "--strategy=sliding_window:keep_last_groups=8", "--allow-growth").want(t, 0)
 }
 
