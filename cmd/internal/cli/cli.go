@@ -7,11 +7,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -145,7 +147,11 @@ func run(ctx context.Context, args []string, e *Env) int {
 	return e.fail(ctx, e.run(ctx, parsed))
 }
 
-// usageError adds the command whose help to consult to an error of the parser.
+// candidates matches the names that the parser proposes for a mistyped one.
+var candidates = regexp.MustCompile(`one of ("[^"]+"(?:, "[^"]+")+)\?`)
+
+// usageError adds the command whose help to consult to an error of the parser, which it
+// shortens where that lists many names.
 func usageError(err error) error {
 	command := "compactor"
 	var parse *kong.ParseError
@@ -154,5 +160,17 @@ func usageError(err error) error {
 			command = selected.FullPath()
 		}
 	}
-	return &exitError{exitUsage, fmt.Errorf("%w (see `%s --help`)", err, command)}
+	const most = 3
+	text, more := err.Error(), ""
+	if m := candidates.FindStringSubmatch(text); m != nil {
+		names := strings.Split(m[1], ", ")
+		if n := len(names) - most; n > 0 {
+			slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(len(a), len(b)) }) // they begin with what was given
+			text = strings.Replace(text, m[0], fmt.Sprintf("one of %s, or one of %d more?", strings.Join(names[:most], ", "), n), 1)
+		}
+		if strings.Contains(m[1], `"--`) {
+			more = ", and `compactor config example` for the settings, which all have flags"
+		}
+	}
+	return &exitError{exitUsage, fmt.Errorf("%s (see `%s --help`%s)", text, command, more)}
 }

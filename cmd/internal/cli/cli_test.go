@@ -338,3 +338,13 @@ func TestAStoppedServerEndsWith0(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, err.String())
 	}
 }
+
+func TestAMistypedNameGetsTheNearestOnes(t *testing.T) {
+	t.Parallel()
+	r := invoke(t, nil, "compact", "chat", "--policy=x").want(t, exitUsage, `did you mean one of "--policy-cron", "--policy-start", "--policy-preset", or one of `,
+		"see `compactor compact --help`, and `compactor config example` for the settings")
+	if len(r.stderr) > 300 {
+		t.Errorf("%d characters: %s", len(r.stderr), r.stderr)
+	}
+	invoke(t, nil, "po").want(t, exitUsage, `did you mean one of "pin", "policy"? (see `+"`compactor --help`)")
+}

@@ -153,7 +153,7 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 				"PATH:1: workr: unknown key, did you mean worker?",
 				"PATH:4: worker.concurency: unknown key, did you mean worker.concurrency?",
 				"PATH:5: lease: unknown key, did you mean worker.lease?",
-				"PATH:6: nonsense: unknown key",
+				"PATH:6: nonsense: unknown key (`compactor config example` lists them)",
 			},
 		},
 		"wrong types name their line and what is wanted": {

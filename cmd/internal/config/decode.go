@@ -157,7 +157,8 @@ func (d *decoder) unknown(prefix, key string, n *yaml.Node) {
 			misplaced = cmp.Or(misplaced, k)
 		}
 	}
-	d.faults.addf(d.at(n), key, "unknown key%s", didYouMean(cmp.Or(policy.Nearest(key, siblings), misplaced)))
+	hint := didYouMean(cmp.Or(policy.Nearest(key, siblings), misplaced))
+	d.faults.addf(d.at(n), key, "unknown key%s", cmp.Or(hint, " (`compactor config example` lists them)"))
 }
 
 func didYouMean(name string) string {

@@ -179,7 +179,7 @@ func (d *decoder) environment(env map[string]string) {
 			continue
 		}
 		hint := didYouMean(policy.Nearest(name, slices.Sorted(maps.Keys(known))))
-		d.faults.addf(Origin{Source: FromEnv, Name: name}, "", "unknown variable%s", hint)
+		d.faults.addf(Origin{Source: FromEnv, Name: name}, "", "unknown variable%s", cmp.Or(hint, " (`compactor config example` lists the settings)"))
 	}
 }
 
