@@ -100,17 +100,25 @@ type SummaryCallRow struct {
 	Seconds    float64 `json:"seconds"`
 	// Estimated counts the attempts whose tokens are estimated, as the server reported none.
 	Estimated int `json:"estimated_attempts,omitempty"`
-	// HTTPStatus and ServerError are what the server answered to the last attempt that failed.
+	// HTTPStatus and ServerError are what the server answered to the last attempt that failed, or
+	// why it did not.
 	HTTPStatus  int    `json:"http_status,omitempty"`
 	ServerError string `json:"server_error,omitempty"`
 }
 
+const summaryCallColumns = `state, coalesce(code, ''), coalesce(model, ''), prompt_hash, attempts,
+	input_tokens, cached_tokens, output_tokens, reasoning_tokens, cost_micros, coalesce(took_us, 0) / 1e6::float8,
+	estimated, coalesce(http_status, 0), coalesce(server_error, '')`
+
 // SummaryCalls returns the model calls of a run, in order.
 func (s *Store) SummaryCalls(ctx context.Context, run RunID) ([]SummaryCallRow, error) {
-	const query = `
-		SELECT state, coalesce(code, ''), coalesce(model, ''), prompt_hash, attempts,
-			input_tokens, cached_tokens, output_tokens, reasoning_tokens, cost_micros, coalesce(took_us, 0) / 1e6::float8,
-			estimated, coalesce(http_status, 0), coalesce(server_error, '')
-		FROM compactor.summary_calls WHERE run = $1 ORDER BY id`
+	const query = `SELECT ` + summaryCallColumns + ` FROM compactor.summary_calls WHERE run = $1 ORDER BY id`
 	return queryRows(ctx, s, "summary calls", pgx.RowToStructByPos[SummaryCallRow], query, run)
+}
+
+// LastCalls returns the last call of each model that ended within a day.
+func (s *Store) LastCalls(ctx context.Context) ([]SummaryCallRow, error) {
+	const query = `SELECT DISTINCT ON (model) ` + summaryCallColumns + `
+		FROM compactor.summary_calls WHERE ended_at > now() - interval '1 day' AND attempts > 0 ORDER BY model, id DESC`
+	return queryRows(ctx, s, "last calls", pgx.RowToStructByPos[SummaryCallRow], query)
 }

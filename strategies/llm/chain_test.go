@@ -293,8 +293,8 @@ func TestNoConnection(t *testing.T) {
 		c := quick(profile("m", url+"/v1"))
 		c.Deadline.Connect = 100 * time.Millisecond
 		_, err := newClient(t, c, llm.Deps{}).Complete(t.Context(), llm.Call{User: prompt})
-		if e := asError(t, err); e.Class != llm.Unavailable || e.Attempts != 3 || e.Usage != (llm.Usage{}) {
-			t.Errorf("%s: %v, usage %+v", name, err, e.Usage)
+		if e := asError(t, err); e.Class != llm.Unavailable || e.Attempts != 3 || e.Usage != (llm.Usage{}) || name == "no server listens" && !strings.Contains(e.Server.Message, "connection refused") {
+			t.Errorf("%s: %v, usage %+v, %q", name, err, e.Usage, e.Server.Message)
 		}
 	}
 }

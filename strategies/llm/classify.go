@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -35,8 +37,11 @@ type classification struct {
 func classify(r response, model string) classification {
 	c := classification{status: r.status, retryAfter: r.retryAfter, requestID: r.requestID, usage: r.usage}
 	e, named := errors.AsType[*openai.APIError](r.err)
-	if named {
+	switch {
+	case named:
 		c.server = newServerError(e)
+	case r.sent && r.status == 0:
+		c.server.Message = transportText(r.err)
 	}
 	reported := c.usage.Input > 0 || c.usage.Output > 0
 	switch {
@@ -86,6 +91,15 @@ func withoutReasoning(s string) string {
 	}
 	_, answer, _ := strings.Cut(rest, "</think>")
 	return strings.TrimLeft(answer, " \t\r\n")
+}
+
+// transportText returns what kept a request from being answered, such as "dial tcp 127.0.0.1:9:
+// connect: connection refused", without URLs, which may hold a password of a proxy.
+func transportText(err error) string {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err
+	}
+	return regexp.MustCompile(`\S*:/\S*`).ReplaceAllString(err.Error(), "[URL]")
 }
 
 func isTimeout(err error) bool {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -205,6 +206,18 @@ func TestStretchesOfThePromptAreNotShown(t *testing.T) {
 	} {
 		if got := without(c.message, c.prompt); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+func TestATransportErrorIsShownWithoutURLs(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[string]error{
+		"dial tcp 127.0.0.1:9: connection refused": &url.Error{Op: "Post", URL: "https://user:pass@host/v1?key=k", Err: errors.New("dial tcp 127.0.0.1:9: connection refused")},
+		"invalid proxy address [URL] parse failed": errors.New(`invalid proxy address "http://user:pass@proxy:1?key=k": parse failed`),
+	} {
+		if v := classify(response{sent: true, err: err}, "m"); v.server.shown("").Message != want {
+			t.Errorf("%q, want %q", v.server.shown("").Message, want)
 		}
 	}
 }

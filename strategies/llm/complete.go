@@ -264,7 +264,11 @@ func (s *callState) logFailure(ctx context.Context, m *model, v classification, 
 		attrs = append(attrs, slog.String("request_id", v.requestID))
 	}
 	if said := v.server.String(); said != "" {
-		attrs = append(attrs, slog.String("server", said))
+		name := "server"
+		if v.status == 0 {
+			name = "error"
+		}
+		attrs = append(attrs, slog.String(name, said))
 	}
 	cmp.Or(s.call.Log, s.log).LogAttrs(ctx, level, "model call failed", attrs...)
 }

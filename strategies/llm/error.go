@@ -24,8 +24,8 @@ type Error struct {
 	Model string
 	// Status is its HTTP status, 0 without a response.
 	Status int
-	// Server is the error that the server returned, zero if it returned none. The text of
-	// this error does not include it.
+	// Server is the error that the server returned, or the message of the transport without a
+	// response; zero if there is none. The text of this error does not include it.
 	Server ServerError
 	// RetryAfter is the delay until the first of the failed models may be called again,
 	// 0 if unknown. It is not shorter than the delay that its server requested.
@@ -60,7 +60,7 @@ func (e *Error) Error() string {
 // Unwrap returns the error of the caller's context if that ended the call, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
-// ServerError is the error in the response of a server. In an Error and in log lines it holds
+// ServerError is the error in the response of a server, or why there is none. In an Error and in log lines it holds
 // neither the key nor secrets nor stretches of the prompt that the server repeats.
 type ServerError struct {
 	// Code, Type and Param are names, such as "model_not_found"; empty without one.

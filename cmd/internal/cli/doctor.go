@@ -25,7 +25,7 @@ type doctorCmd struct {
 const sampleSize = 10_000
 
 func (*doctorCmd) Help() string {
-	return fmt.Sprintf(`Read-only without --fix; the rights of the role reader suffice. No model is called; the report says whether the keys of models are found here, and which models are in cooldown after a failure.
+	return fmt.Sprintf(`Read-only without --fix; the rights of the role reader suffice. No model is called; the report says whether the keys of models are found here, how the last call of each ended within a day, and which are in cooldown after a failure.
 
 The checks of the data read the log and the ledger of every session, page by page: of more than %s sessions a random sample of that size, unless --deep or --sample is given. Each finding names tenant, session and row, what is stored, what it should be, and what to do about it. A digest of each message, stored when it was appended, shows what was changed since; messages of versions without digests are counted.
 
@@ -95,6 +95,7 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 	}
 	x := &doctorReport{env: e, findings: []store.Finding{}, causes: map[string][][]cause{}, fixed: []store.Finding{}}
 	var cooldowns []store.ModelCooldown
+	var calls []store.SummaryCallRow
 	var name jobs.Installation
 	var st *store.Store
 	if cfg.Database.URL != "" {
@@ -122,6 +123,8 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 			x.failed("policies", "in force", x.policies(ctx, st))
 			cooldowns, err = st.Cooldowns().All(ctx)
 			x.failed("models", "cooldowns", err)
+			calls, err = st.LastCalls(ctx)
+			x.failed("models", "last calls", err)
 			name, err = installation(ctx, cfg, st)
 			x.failed("redis", "installation", err)
 			x.failed("work", "held back", x.heldBack(ctx, st))
@@ -132,7 +135,7 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 	}
 	x.schedules(cfg)
 	x.redis(ctx, cfg, name)
-	x.models(cfg, cooldowns)
+	x.models(cfg, cooldowns, calls)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -214,9 +217,9 @@ func (x *doctorReport) redis(ctx context.Context, cfg config.Config, name jobs.I
 	}
 }
 
-// models lists the models that write summaries, whether their keys are found here, and
-// which are in cooldown after a failure. It sends no request to them.
-func (x *doctorReport) models(cfg config.Config, cooldowns []store.ModelCooldown) {
+// models lists the models that write summaries, whether their keys are found here, how the last
+// call of each ended, and which are in cooldown after a failure. It sends no request to them.
+func (x *doctorReport) models(cfg config.Config, cooldowns []store.ModelCooldown, calls []store.SummaryCallRow) {
 	const section = "models"
 	if len(cfg.LLM.Models) == 0 {
 		x.add(section, "configured", checkOK, "none: summaries are extracts", "")
@@ -233,14 +236,19 @@ func (x *doctorReport) models(cfg config.Config, cooldowns []store.ModelCooldown
 		case p.KeyFile != "":
 			key = "key in the file " + p.KeyFile
 		}
-		at := slices.IndexFunc(cooldowns, func(r store.ModelCooldown) bool { return r.Model == p.ID() })
-		if at < 0 {
-			x.add(section, p.ID(), checkOK, key, "")
-			continue
+		status, hint := checkSkip, "doctor calls no model, and no worker has for a day"
+		if at := slices.IndexFunc(calls, func(c store.SummaryCallRow) bool { return c.Model == p.Name }); at >= 0 {
+			status, hint = checkOK, "" // it has answered
+			if c := calls[at]; c.State == "failed" {
+				status, key = checkWarn, key+"; the last call failed: "+joined(c.Code, c.ServerError)
+			}
 		}
-		r := cooldowns[at]
-		x.add(section, p.ID(), checkWarn, fmt.Sprintf("%s; in cooldown until %s after %s", key, r.Until.UTC().Format(time.DateTime+"Z"), r.Code),
-			"automatic runs do not call it until then, runs requested by an operator do")
+		if at := slices.IndexFunc(cooldowns, func(r store.ModelCooldown) bool { return r.Model == p.ID() }); at >= 0 {
+			r := cooldowns[at]
+			status, key = checkWarn, fmt.Sprintf("%s; in cooldown until %s after %s", key, r.Until.UTC().Format(time.DateTime+"Z"), r.Code)
+			hint = "automatic runs do not call it until then, runs requested by an operator do"
+		}
+		x.add(section, p.ID(), status, key, hint)
 	}
 }
 

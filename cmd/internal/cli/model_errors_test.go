@@ -57,6 +57,23 @@ llm:
 	}
 }
 
+func TestAModelThatIsNotReachedIsShownWithTheCause(t *testing.T) {
+	t.Parallel()
+	env := append(database(t), "COMPACTOR_CONFIG="+file(t, "c.yaml", `
+policy:
+  summary: {on_failure: extractive}
+llm:
+  retry: {base: 1ms, max: 1ms}
+  models: [{name: gone, base_url: "http://127.0.0.1:9/v1", window_tokens: 32000}]
+`))
+	invoke(t, env, "import", file(t, "s.jsonl", themes("chat", 12))).want(t, 0)
+	startWorker(t, env, nil)
+	invoke(t, env, "compact", "chat", "--from=view", "--strategy=handoff:protect_last_n=2,tail_token_budget=200,max_summary_tokens=400").want(t, 0, "unavailable")
+	invoke(t, env, "runs", "--run=1").want(t, 0, "failed call", "dial tcp 127.0.0.1:9: connect: connection refused")
+	damage(t, env, "DELETE FROM model_cooldowns") // as if it were over
+	invoke(t, env, "doctor").want(t, 0, "! gone@127.0.0.1:9: no key required; the last call failed: unavailable: dial tcp 127.0.0.1:9: connect: connection refused")
+}
+
 func TestSmallLimitsAreShownWithTheirDigits(t *testing.T) {
 	t.Parallel()
 	for micros, want := range map[int64]string{0: "0.00", 1: "0.000001", 1000: "0.001", 10_000: "0.01", 20_500_000: "20.50", 1_234_567: "1.234567"} {

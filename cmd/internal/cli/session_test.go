@@ -229,8 +229,8 @@ func TestDoctorChecksTheModels(t *testing.T) {
 		{name: a, base_url: "http://one.test/v1", key_env: A_KEY, window_tokens: 8000},
 		{name: b, base_url: "http://two.test/v1", key_file: "`+keyFile+`", window_tokens: 8000},
 		{name: c, base_url: "http://localhost:1/v1", window_tokens: 8000}]`)
-	got := invoke(t, db, "doctor").want(t, exitFindings, "✓ a@one.test: key in the variable A_KEY", "✗ b@two.test: llm.models[1].key_file "+keyFile+": no such file",
-		"✓ c@localhost:1: no key required")
+	got := invoke(t, db, "doctor").want(t, exitFindings, "– a@one.test: key in the variable A_KEY (doctor calls no model, and no worker has for a day)", "✗ b@two.test: llm.models[1].key_file "+keyFile+": no such file",
+		"– c@localhost:1: no key required")
 	if strings.Contains(got.stdout+got.stderr, "hush") {
 		t.Error("a key shows")
 	}
@@ -246,7 +246,7 @@ func TestDoctorChecksTheModels(t *testing.T) {
 	if err := st.Cooldowns().Set(t.Context(), "a@one.test", until, "auth"); err != nil {
 		t.Fatal(err)
 	}
-	invoke(t, db, "doctor").want(t, 0, "! a@one.test: key in the variable A_KEY; in cooldown until "+until.UTC().Format("2006-01-02 15:04"), "after auth", "✓ b@two.test: key in the file", "all checks passed")
+	invoke(t, db, "doctor").want(t, 0, "! a@one.test: key in the variable A_KEY; in cooldown until "+until.UTC().Format("2006-01-02 15:04"), "after auth", "– b@two.test: key in the file", "all checks passed")
 }
 
 func TestServeStopsInOrder(t *testing.T) {
