@@ -2,6 +2,11 @@
 -- back when they are needed. What compresses and checks is store/archive.go; here is what it may do, in steps of one
 -- transaction for each segment.
 
+-- The numbers of messages as people read them: 3, 7-9.
+CREATE OR REPLACE FUNCTION @schema@.seqs_text(p_seqs int8multirange) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT string_agg(concat_ws('-', lower(r), nullif(upper(r) - 1, lower(r))), ', ' ORDER BY r) FROM unnest(p_seqs) r
+$$;
+
 -- A change that needs words which are in the archive, or gone. CA001 and CA002 are codes of this schema.
 CREATE OR REPLACE FUNCTION @schema@.refuse_archived(s @schema@.sessions, p_seqs int8multirange) RETURNS void LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -9,10 +14,10 @@ DECLARE
 BEGIN
     IF isempty(v_seqs) THEN RETURN; END IF;
     IF EXISTS (SELECT FROM @schema@.archive_segments a WHERE a.sid = s.sid AND a.seqs && v_seqs AND a.data IS NULL) THEN
-        RAISE EXCEPTION 'session %: words of messages % were purged', s.id, v_seqs USING ERRCODE = 'CA002',
+        RAISE EXCEPTION 'session %: words of messages % were purged', s.id, @schema@.seqs_text(v_seqs) USING ERRCODE = 'CA002',
             HINT = 'The policy says so (retention.purge_after): they cannot come back into the view.';
     END IF;
-    RAISE EXCEPTION 'session %: the words of messages % are in the archive', s.id, v_seqs USING ERRCODE = 'CA001',
+    RAISE EXCEPTION 'session %: the words of messages % are in the archive', s.id, @schema@.seqs_text(v_seqs) USING ERRCODE = 'CA001',
         DETAIL = v_seqs::text, HINT = format('Execute: compactor restore %s --tenant %s', quote_literal(s.id), quote_literal(s.tenant));
 END $$;
 

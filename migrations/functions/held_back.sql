@@ -79,9 +79,9 @@ BEGIN
             (SELECT FROM @schema@.sweep_tenants t WHERE t.sweep = x.sweep AND t.tenant = h.tenant AND NOT t.passed AND t.cursor_sid < h.sid)) JOIN @schema@.sweeps w ON w.id = x.sweep
         WHERE h.due AND NOT h.decided AND h.written IS NULL AND h.throttled IS NULL AND NOT h.queued
         GROUP BY w.id
-        UNION ALL SELECT 'run_limit', count(*), min(d.throttled), NULL, 'compactor limit clear --tenant ' || @schema@.shell_word(d.tenant), (SELECT l.runs_per_second FROM @schema@.spending_limits l WHERE l.tenant = d.tenant) || ' runs of tenant ' || d.tenant || ' may start in a second', true, NULL
+        UNION ALL SELECT 'run_limit', count(*), min(d.throttled), NULL, 'compactor limit clear --tenant ' || @schema@.shell_word(d.tenant), (SELECT l.runs_per_second || CASE l.runs_per_second WHEN 1 THEN ' run' ELSE ' runs' END FROM @schema@.spending_limits l WHERE l.tenant = d.tenant) || ' of tenant ' || d.tenant || ' may start in a second', true, NULL
         FROM due d WHERE d.throttled IS NOT NULL GROUP BY d.tenant
-        UNION ALL SELECT 'run_limit', count(*), min(d.written), NULL, 'compactor limit clear --all', (SELECT l.runs_per_second FROM @schema@.spending_limits l WHERE l.tenant = '') || ' runs of all tenants may start in a second', true, NULL
+        UNION ALL SELECT 'run_limit', count(*), min(d.written), NULL, 'compactor limit clear --all', (SELECT l.runs_per_second || CASE l.runs_per_second WHEN 1 THEN ' run' ELSE ' runs' END FROM @schema@.spending_limits l WHERE l.tenant = '') || ' of all tenants may start in a second', true, NULL
         FROM due d WHERE d.due AND d.written < now() AND d.cools IS NULL AND EXISTS (SELECT FROM @schema@.startable_runs() a WHERE a.tenant = '' AND a.most < 1)
         UNION ALL SELECT 'spending_limit', count(*), min(c.ended_at), max(c.cools),
             'compactor limit clear' || CASE WHEN NOT EXISTS (SELECT FROM @schema@.spending_limits l WHERE l.tenant = c.tenant) THEN ' --all' ELSE ' --tenant ' || @schema@.shell_word(c.tenant) END,

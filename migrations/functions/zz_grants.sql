@@ -192,6 +192,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('scope_of', '{}'),
             ('segments_to_erase', '{operator}'),
             ('seqs', '{}'),
+            ('seqs_text', '{}'),
             ('set_labels', '{application}'),
             ('set_model', '{application}'),
             ('set_parent', '{application}'),

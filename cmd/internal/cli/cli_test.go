@@ -339,6 +339,11 @@ func TestAStoppedServerEndsWith0(t *testing.T) {
 	}
 }
 
+func TestAShareForTokensNamesTheSettingThatIsOne(t *testing.T) {
+	t.Parallel()
+	invoke(t, nil, "serve", "--target=20%").want(t, exitUsage, `"20%": want a whole number of tokens; policy.target is a share of the window, such as 0.2`)
+}
+
 func TestAMistypedNameGetsTheNearestOnes(t *testing.T) {
 	t.Parallel()
 	r := invoke(t, nil, "compact", "chat", "--policy=x").want(t, exitUsage, `did you mean one of "--policy-cron", "--policy-start", "--policy-preset", or one of `,

@@ -66,7 +66,7 @@ func (f eraseFlags) run(ctx context.Context, e *Env, st *store.Store, k store.Ke
 	}
 	e.say("erased: %s", erasedText(done))
 	if left := leftRepeats(done); left > 0 {
-		e.note("left: %s that hold words of them, or may: see above; erase message SESSION MESSAGE erases them", term.Plural(left, "message", "messages"))
+		e.note("left: %s words of them, or may: see above; erase message SESSION MESSAGE erases them", term.Plural(left, "message that holds", "messages that hold"))
 	}
 	return nil
 }

@@ -187,7 +187,11 @@ func runLimit(ctx context.Context, e *Env, st *store.Store, tenant string) (perS
 	for _, r := range rows {
 		if r.RunsPerSecond != nil && (r.Tenant == "" || r.Tenant == tenant) && (perSecond == 0 || *r.RunsPerSecond < perSecond) {
 			perSecond = *r.RunsPerSecond
-			text = fmt.Sprintf("%g runs of %s start in a second", perSecond, map[bool]string{true: "all tenants", false: "tenant " + r.Tenant}[r.Tenant == ""])
+			format := "%g runs of %s start in a second"
+			if perSecond == 1 {
+				format = "%g run of %s starts in a second"
+			}
+			text = fmt.Sprintf(format, perSecond, map[bool]string{true: "all tenants", false: "tenant " + r.Tenant}[r.Tenant == ""])
 			if e.loaded != nil && len(e.loaded.Siblings()) > 0 {
 				text += ", in all databases together"
 			}

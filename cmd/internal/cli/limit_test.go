@@ -24,6 +24,8 @@ func TestLimitsAreSetListedAndTakenAway(t *testing.T) {
 	invoke(t, env, "sweep", "start", "--tenant=acme", "--dry-run").want(t, 0, "2.5 runs of tenant acme start in a second: 0s or more")
 	invoke(t, env, "sweep", "start", "--tenant=acme").want(t, 0, "sweep 1 is open")
 	invoke(t, env, "sweep", "show", "1").want(t, 0, "2.5 runs of tenant acme start in a second")
+	invoke(t, env, "limit", "set", "--tenant=acme", "--cost-per-day=0", "--runs-per-second=1").want(t, 0)
+	invoke(t, env, "sweep", "show", "1").want(t, 0, "1 run of tenant acme starts in a second")
 	invoke(t, env, "doctor").want(t, 0, "limits", "of tenant acme is reached")
 	invoke(t, env, "limit", "clear", "--tenant=acme").want(t, 0, "all ")
 	invoke(t, env, "limit", "clear", "--tenant=acme").want(t, exitNotFound, "there is no limit of tenant acme")

@@ -207,7 +207,7 @@ func TestDoctorAndRolesKnowPolicies(t *testing.T) {
 	}
 	invoke(t, db, "doctor").want(t, 0, "✓ in force: 1 policy beside that of the configuration", "✓ sessions follow")
 	damage(t, db, `UPDATE policy_versions SET spec = spec || '{"a_setting_of_tomorrow": 1}'; UPDATE policy_refresh SET changed_at = '2026-01-31 11:00Z'`)
-	invoke(t, db, "doctor").want(t, exitFindings, "✗ support@1: ", "a_setting_of_tomorrow", "not yet, 1h 0m after the last change")
+	invoke(t, db, "doctor").want(t, exitFindings, "✗ support@1: ", "a_setting_of_tomorrow", "not yet, 1h after the last change")
 	invoke(t, db, "policy", "explain", "chat").want(t, 0, "invalid_policy", "a_setting_of_tomorrow")
 	invoke(t, db, "policy", "test", "chat").want(t, exitInternal, "a_setting_of_tomorrow")
 }

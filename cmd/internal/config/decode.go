@@ -210,7 +210,11 @@ func (d *decoder) value(key string, n *yaml.Node, target reflect.Value) error {
 	case reflect.Float64:
 		return decode(n, target, "a number such as 0.75", yaml.ScalarNode, "!!float", "!!int")
 	default:
-		return decode(n, target, "a whole number", yaml.ScalarNode, "!!int")
+		want := "a whole number"
+		if share, of := strings.CutSuffix(key, "_tokens"); of && (strings.HasSuffix(share, "start") || strings.HasSuffix(share, "target")) {
+			want += " of tokens; " + share + " is a share of the window, such as 0.2"
+		}
+		return decode(n, target, want, yaml.ScalarNode, "!!int")
 	}
 }
 

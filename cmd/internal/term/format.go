@@ -41,7 +41,7 @@ func scaled(n float64, units ...string) string {
 	return strconv.FormatFloat(n, 'f', 1, 64) + units[i]
 }
 
-// Duration returns d in at most two units: "340ms", "1.2s", "2m 5s", "3h 10m", "2d 4h".
+// Duration returns d in at most two units: "340ms", "1.2s", "2m 5s", "3h 10m", "2d 4h", "2d".
 func Duration(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
@@ -56,14 +56,20 @@ func Duration(d time.Duration) string {
 	case d < 59950*time.Millisecond:
 		return fmt.Sprintf("%.1fs", d.Seconds())
 	}
+	units := func(d, large, small time.Duration, names string) string {
+		text := fmt.Sprintf("%d%c", d/large, names[0])
+		if n := d % large / small; n > 0 {
+			text += fmt.Sprintf(" %d%c", n, names[1])
+		}
+		return text
+	}
 	if d = d.Round(time.Second); d < time.Hour {
-		return fmt.Sprintf("%dm %ds", d/time.Minute, d%time.Minute/time.Second)
+		return units(d, time.Minute, time.Second, "ms")
 	}
 	if d = d.Round(time.Minute); d < day {
-		return fmt.Sprintf("%dh %dm", d/time.Hour, d%time.Hour/time.Minute)
+		return units(d, time.Hour, time.Minute, "hm")
 	}
-	d = d.Round(time.Hour)
-	return fmt.Sprintf("%dd %dh", d/day, d%day/time.Hour)
+	return units(d.Round(time.Hour), day, time.Hour, "dh")
 }
 
 // Percent returns part as a percentage of whole: "37 %"; "–" if whole is 0.
@@ -71,7 +77,7 @@ func Percent[N integer](part, whole N) string {
 	if whole == 0 {
 		return "–"
 	}
-	return strconv.FormatFloat(100*float64(part)/float64(whole), 'f', 0, 64) + " %"
+	return fmt.Sprintf("%d %%", int64(math.Round(100*float64(part)/float64(whole)))) // as an integer, nothing is -0
 }
 
 // Plural returns a count with its noun: "1 session", "1,200 sessions".
