@@ -149,6 +149,45 @@ func TestRolesExampleSuffices(t *testing.T) {
 	}
 }
 
+// The signatures of operating.md are those of the database, and its examples run in their order.
+func TestFunctionsHaveTheSignaturesAndExamplesOfTheText(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.DB(t, "", nil)
+	if _, err := migrations.Up(t.Context(), dsn, migrations.DefaultSchema); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	doc, err := os.ReadFile("operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("(?m)^\\| `(\\w+)\\((.*)\\)` \\| (?:`(.*)`|rows) \\| `(SELECT .*)` \\|$").FindAllStringSubmatch(string(doc), -1)
+	if len(rows) < 19 {
+		t.Errorf("%d functions were found", len(rows))
+	}
+	for _, r := range rows {
+		required, optional, _ := strings.Cut(r[2], " [, ")
+		args := required
+		if optional != "" {
+			args += ", " + strings.TrimSuffix(optional, "]")
+		}
+		const query = `SELECT count(*) FROM pg_proc WHERE pronamespace = 'compactor'::regnamespace AND proname = $1
+			AND starts_with(regexp_replace(pg_get_function_identity_arguments(oid), '\mp_', '', 'g'), $2) AND pronargs - pronargdefaults = $3
+			AND (pg_get_function_result(oid) = $4 OR $4 = '' AND proretset OR proargmodes && '{o}')`
+		n := 0
+		if err := conn.QueryRow(t.Context(), query, r[1], args, strings.Count(required, ",")+1, r[3]).Scan(&n); err != nil || n != 1 {
+			t.Errorf("%s(%s) returns %s: %d such functions, %v", r[1], args, r[3], n, err)
+		}
+		if _, err := conn.Exec(t.Context(), r[4]); err != nil {
+			t.Errorf("%s: %v", r[4], err)
+		}
+	}
+}
+
 // A binary with a strategy of its own keeps the commands of the program, and its help.
 func TestOwnStrategyRuns(t *testing.T) {
 	t.Parallel()
