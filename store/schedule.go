@@ -196,7 +196,7 @@ func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) (
 					AND NOT EXISTS (SELECT FROM compactor.throttled h WHERE h.sid = s.sid)
 					AND NOT EXISTS (SELECT FROM compactor.runs r WHERE r.sid = s.sid AND r.status IN ('queued', 'running'))
 					AND (SELECT compactor.decides(r.kind, r.trigger, r.outcome, r.snapshot_seq, s.last_source_seq) FROM compactor.runs r
-						WHERE r.sid = s.sid AND r.outcome <> 'dry_run' ORDER BY r.id DESC LIMIT 1) IS NOT true
+						WHERE r.sid = s.sid AND r.options->'dry_run' IS DISTINCT FROM 'true' ORDER BY r.id DESC LIMIT 1) IS NOT true
 					AND NOT ` + isPaused + `
 				ORDER BY s.sid LIMIT ` + turnShare(`(SELECT n FROM most)`) + `) s
 			WHERE t.n > 0 AND NOT EXISTS (SELECT FROM held WHERE tenant IN ('', t.tenant)) LIMIT (SELECT n FROM most)),

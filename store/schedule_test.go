@@ -366,7 +366,7 @@ func TestADueSessionWithoutARunIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What an application did to the view, and what would be done to it, decide nothing.
-	dry := `INSERT INTO compactor.runs (sid, trigger, status, outcome, snapshot_seq, ended_at) SELECT sid, 'operator', 'skipped', 'dry_run', last_seq, now() FROM compactor.sessions WHERE id IN ('s04', 's05')`
+	dry := `INSERT INTO compactor.runs (sid, trigger, options, status, outcome, snapshot_seq, ended_at) SELECT sid, 'operator', '{"dry_run": true}', 'skipped', 'would_grow', last_seq, now() FROM compactor.sessions WHERE id IN ('s04', 's05')`
 	exec(t, s, dry)
 	exec(t, s, `INSERT INTO compactor.runs (sid, trigger, kind, status, outcome, snapshot_seq, ended_at, revision, live_before, live_after)
 		SELECT sid, 'application', 'repair', 'applied', 'repaired', last_seq, now(), revision, live, live FROM compactor.sessions WHERE id = 's05'`)

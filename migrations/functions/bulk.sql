@@ -7,9 +7,9 @@ CREATE OR REPLACE FUNCTION @schema@.matching_runs(p_kind text, p_tenant text, p_
 LANGUAGE sql STABLE AS $$
     SELECT r.id FROM @schema@.runs r JOIN @schema@.sessions s ON s.sid = r.sid
     WHERE CASE p_kind WHEN 'undo' THEN r.id BETWEEN p_from AND p_to AND r.status = 'applied' AND r.kind = 'compact' AND r.in_force
-        ELSE r.sid BETWEEN p_from AND p_to AND r.status IN ('applied', 'skipped', 'failed') AND r.kind IN ('compact', 'repair') AND r.outcome <> 'dry_run'
+        ELSE r.sid BETWEEN p_from AND p_to AND r.status IN ('applied', 'skipped', 'failed') AND r.kind IN ('compact', 'repair') AND r.options->'dry_run' IS DISTINCT FROM 'true'
             AND NOT EXISTS (SELECT FROM @schema@.runs l WHERE l.sid = r.sid AND l.id > r.id AND l.status IN ('applied', 'skipped', 'failed')
-                AND l.kind IN ('compact', 'repair') AND l.outcome <> 'dry_run') END
+                AND l.kind IN ('compact', 'repair') AND l.options->'dry_run' IS DISTINCT FROM 'true') END
         AND (p_tenant = '' OR s.tenant = p_tenant)
         AND (p_filter->>'since' IS NULL OR r.ended_at >= (p_filter->>'since')::timestamptz)
         AND (p_filter->>'until' IS NULL OR r.ended_at < (p_filter->>'until')::timestamptz)

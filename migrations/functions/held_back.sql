@@ -37,7 +37,7 @@ BEGIN
     ), seen AS MATERIALIZED (   -- those that no run waits for, and those that a run told to wait, with their last run
         SELECT d.*, l.*, coalesce(@schema@.decides(l.kind, l.trigger, l.outcome, l.snapshot_seq, d.last_source_seq), false) AS decided
         FROM due d LEFT JOIN LATERAL (SELECT r.kind, r.trigger, r.status, r.outcome, r.error_code, r.snapshot_seq, r.ended_at, r.steps FROM @schema@.runs r
-            WHERE r.sid = d.sid AND r.status NOT IN ('queued', 'running') AND r.outcome <> 'dry_run' ORDER BY r.id DESC LIMIT 1) l ON true
+            WHERE r.sid = d.sid AND r.status NOT IN ('queued', 'running') AND r.options->'dry_run' IS DISTINCT FROM 'true' ORDER BY r.id DESC LIMIT 1) l ON true
         WHERE d.cools IS NOT NULL OR d.due AND d.written IS NULL AND d.throttled IS NULL AND NOT d.queued
     ), cooling AS MATERIALIZED (
         SELECT c.*, CASE WHEN c.hold_code IS NOT NULL THEN c.hold_code
