@@ -21,6 +21,7 @@ const (
 	HeldModelDown    = "model_down"    // they got no summary, and a model is in cooldown
 	HeldPostponed    = "postponed"     // an attempt failed and is repeated
 	HeldFailed       = "failed"        // the last run failed for good
+	CodeReadBudget   = "read_budget"   // worker.read_budget has no room for the messages of the run
 )
 
 // HeldReasons are all reasons, with what each means: faults first, and then what lasts
@@ -33,6 +34,7 @@ var HeldReasons = []struct{ Reason, Text string }{
 	{HeldModelDown, "no summary was to be had, and models are in cooldown"},
 	{HeldFailed, "the last run failed"},
 	{HeldPostponed, "an attempt failed and is repeated"},
+	{CodeReadBudget, "no worker had room for the messages of the run (worker.read_budget)"},
 	{StateQuarantined, "automatic runs leave it alone, as what must stay is above the start"},
 	{StateServiceManaged, "another service manages its history, by its policy or its label"},
 	{CodePaused, "paused by an operator"},

@@ -40,6 +40,7 @@ var holds = map[string]func(t fataler, s *Store){
 	},
 	HeldFailed:       run01(`status = 'failed', outcome = 'internal', snapshot_seq = 99, ended_at = now()`),
 	HeldPostponed:    run01(`deliver_at = now() + interval '1 minute', waiting_since = now() + interval '1 minute', snoozes = 1, error_code = 'busy'`),
+	CodeReadBudget:   run01(`deliver_at = now() + interval '1 minute', waiting_since = now() + interval '1 minute', error_code = 'read_budget'`),
 	CodePaused:       func(t fataler, s *Store) { exec(t, s, `SELECT compactor.pause_runs('default', 'm', 'why', 'ada')`) },
 	HeldOpenSweep:    func(t fataler, s *Store) { sweep01(t, s, "") },
 	HeldPausedSweep:  func(t fataler, s *Store) { sweep01(t, s, "pause") },

@@ -9,14 +9,14 @@ import (
 )
 
 // Requeue returns a run to the queue, to be delivered after delay. It counts as a failure
-// if failed is set and as a snooze otherwise; code and text give the reason. If a run of
+// if failed is set and as a snooze otherwise, but for CodeReadBudget; code and text give the reason. If a run of
 // the same trigger that asks for the same is queued, this one ends as superseded instead.
 // ErrNotApplicable: another worker has the run.
 func (s *Store) Requeue(ctx context.Context, run RunID, fence int64, delay time.Duration, failed bool, code, text string) error {
 	const query = `
 		UPDATE compactor.runs r SET status = CASE WHEN twin THEN 'skipped' ELSE 'queued' END,
 			outcome = CASE WHEN twin THEN 'superseded' END, ended_at = CASE WHEN twin THEN now() END,
-			lease_until = NULL, deliver_at = now() + $3, waiting_since = now() + $3, failures = failures + $4::bool::int, snoozes = snoozes + (NOT $4)::int,
+			lease_until = NULL, deliver_at = now() + $3, waiting_since = now() + $3, failures = failures + $4::bool::int, snoozes = snoozes + (NOT $4 AND $5 <> '` + CodeReadBudget + `')::int,
 			error_code = $5, error = nullif(left($6, 500), '')
 		FROM (SELECT EXISTS (SELECT FROM compactor.runs me JOIN compactor.runs q ON q.sid = me.sid AND q.trigger = me.trigger
 			AND q.options IS NOT DISTINCT FROM me.options AND q.status = 'queued' AND q.id <> me.id WHERE me.id = $1) AS twin) t

@@ -3,10 +3,12 @@ package worker
 import (
 	"bytes"
 	"context"
+	"errors"
 	"math"
 	"os"
 	"runtime/debug"
 	"strconv"
+	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/policy"
@@ -17,7 +19,15 @@ const (
 	// may have by default: a run takes up to ten times as much as the longest message.
 	budgetShare = 20
 	leastBudget = 32 << 20
+	// budgetWait bounds how long a run keeps its place in this worker while it waits for the budget, and
+	// at most a quarter of its time is spent so.
+	budgetWait = 30 * time.Second
+	// budgetDelay is the delay of a run that returns to the queue as the budget had no room for it.
+	budgetDelay = 15 * time.Second
 )
+
+// errNoRoom is the error of a run for whose messages the budget has no room.
+var errNoRoom = errors.New("worker.read_budget has no room for the messages of the run")
 
 // DefaultReadBudget returns a twentieth of the memory that this process may use: the limit of the
 // runtime (GOMEMLIMIT) or of its control group, or the memory of the machine.
@@ -44,9 +54,10 @@ func DefaultReadBudget() policy.Bytes {
 	return policy.Bytes(max(leastBudget, limit/budgetShare))
 }
 
-// reserve takes what the messages of a claimed run need of the budget, and all of it for larger
-// ones, which are executed alone. It waits for other runs, which are served in the order of their
-// calls. The error is that of ctx, of the store, or ErrStopping.
+// reserve takes what the messages of a claimed run need of the budget. Small runs share half of it and wait
+// for each other in the order of their calls. A run that needs more than a quarter of that half is a large
+// one: one of them is executed at a time, beside the small ones, so that neither kind waits for the other.
+// The error is errNoRoom, that of ctx or of the store, or ErrStopping.
 func (a *attempt) reserve(ctx context.Context) error {
 	s := &a.claim.Session
 	if a.claim.Fence == 0 || a.reserved > 0 {
@@ -60,18 +71,34 @@ func (a *attempt) reserve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n := min(max(1, octets), int64(a.w.config.ReadBudget))
-	if err := a.w.acquire(ctx, a.w.reading, n); err != nil {
+	n := max(1, octets)
+	if half := int64(a.w.config.ReadBudget / 2); n > half/4 {
+		switch {
+		case a.w.draining.Err() != nil:
+			return ErrStopping
+		case !a.w.large.TryAcquire(1):
+			return errNoRoom
+		}
+		a.reserved, a.reservedOf = 1, a.w.large
+		return nil
+	}
+	wait := budgetWait
+	if deadline, ok := ctx.Deadline(); ok {
+		wait = min(wait, time.Until(deadline)/4)
+	}
+	waiting, cancel := context.WithTimeoutCause(ctx, wait, errNoRoom)
+	defer cancel()
+	if err := a.w.acquire(waiting, a.w.small, n); err != nil {
 		return err
 	}
-	a.reserved = n
+	a.reserved, a.reservedOf = n, a.w.small
 	return nil
 }
 
 // release gives back what reserve has taken.
 func (a *attempt) release() {
 	if a.reserved > 0 {
-		a.w.reading.Release(a.reserved)
+		a.reservedOf.Release(a.reserved)
 	}
 	a.reserved = 0
 }

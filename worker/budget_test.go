@@ -1,25 +1,31 @@
 package worker
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
-// The messages that the runs in work read together stay within a budget; a run that reads more has
-// all of it.
+// The small runs in work read no more together than half of the budget; of large ones, one is in work.
 func TestRunsReadWithinABudget(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		budget int64
-		alone  bool
+		large  bool
 	}{"a large run": {100, true}, "a small one": {1 << 30, false}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := setup(t)
 			f.w = New(f.store, testPlanner(testPolicy()), Config{ReadBudget: policy.Bytes(tt.budget)})
+			taken, other, all, none := f.w.small, f.w.large, tt.budget/2, int64(1)
+			if tt.large {
+				taken, other, all, none = f.w.large, f.w.small, 1, tt.budget/2
+			}
 			f.append("s", "suauctauauauaua")
 			reached := false
 			f.w.failpoint = func(step string) {
@@ -27,20 +33,19 @@ func TestRunsReadWithinABudget(t *testing.T) {
 					return
 				}
 				reached = true
-				octets := f.w.config.ReadBudget
-				if free := f.w.reading.TryAcquire(1); free == tt.alone {
-					t.Errorf("of a budget of %s there is room for another run: %v", octets, free)
-				} else if free {
-					f.w.reading.Release(1)
-				}
-				if f.w.reading.TryAcquire(tt.budget) {
+				if taken.TryAcquire(all) {
 					t.Error("the run takes nothing of the budget")
+				}
+				if !other.TryAcquire(none) {
+					t.Error("the run takes of the budget of other runs")
+				} else {
+					other.Release(none)
 				}
 			}
 			if row := f.run(f.operator("s", store.Options{})); row.Outcome != OutcomeApplied || !reached {
 				t.Fatalf("%s, %s", row.Outcome, row.Error)
 			}
-			if !f.w.reading.TryAcquire(tt.budget) {
+			if !taken.TryAcquire(all) {
 				t.Error("the budget is not given back")
 			}
 			// A worker that stops does not wait for it.
@@ -50,5 +55,46 @@ func TestRunsReadWithinABudget(t *testing.T) {
 				t.Errorf("%s, %s, want it back in the queue", row.Status, row.ErrorCode)
 			}
 		})
+	}
+}
+
+// A run that finds no room returns to the queue, however often, without a failure, and says why it waits.
+func TestARunWithoutRoomWaitsInTheQueue(t *testing.T) {
+	t.Parallel()
+	for name, budget := range map[string]policy.Bytes{"a large run": 100, "a small one": 1 << 30} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t)
+			f.w = New(f.store, testPlanner(testPolicy()), Config{ReadBudget: budget})
+			f.append("s", "suauctauauauaua")
+			run := f.operator("s", store.Options{})
+			places, all := f.w.small, int64(budget/2)
+			if budget == 100 {
+				places, all = f.w.large, 1
+			}
+			if !places.TryAcquire(all) {
+				t.Fatal("no room from the beginning")
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // of which a small run waits a quarter
+			defer cancel()
+			if err := f.w.execute(ctx, run); err != nil {
+				t.Fatal(err)
+			}
+			row := f.row(run)
+			if row.Status != "queued" || row.ErrorCode != store.CodeReadBudget || row.Failures != 0 || row.Snoozes != 0 {
+				t.Errorf("%s, %s, %d failures, %d snoozes", row.Status, row.ErrorCode, row.Failures, row.Snoozes)
+			}
+			held, err := f.store.HeldBack(t.Context(), "")
+			if err != nil || !slices.ContainsFunc(held, func(h store.Held) bool { return h.Reason == store.CodeReadBudget }) {
+				t.Errorf("held back: %v, %v", held, err)
+			}
+			places.Release(all)
+			if row := f.run(run); row.Outcome != OutcomeApplied {
+				t.Errorf("with room: %s, %s", row.Outcome, row.Error)
+			}
+		})
+	}
+	if v := classify(errNoRoom, 0, maxSnoozes); v.action != snooze {
+		t.Errorf("after %d waits: %+v", maxSnoozes, v)
 	}
 }

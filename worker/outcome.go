@@ -58,7 +58,7 @@ const (
 	done action = iota
 	// retry: an error that may be temporary; at most maxFailures.
 	retry
-	// snooze: not an error of the run; at most maxSnoozes.
+	// snooze: not an error of the run; at most maxSnoozes, without those for the budget of memory.
 	snooze
 	// overtaken: the view changed meanwhile. The run is planned again, and ends as skipped when that
 	// was so several times in a row.
@@ -110,7 +110,7 @@ func classify(err error, failures, snoozes int) classification {
 		return classification{action: discard, code: v.code}
 	case v.action == retry:
 		v.delay = minRetryDelay + retryDelays.Delay(failures)
-	case v.action == snooze && snoozes+1 >= maxSnoozes:
+	case v.action == snooze && v.code != store.CodeReadBudget && snoozes+1 >= maxSnoozes:
 		return classification{action: discard, code: v.code}
 	}
 	return v
@@ -130,6 +130,8 @@ func classificationOf(err error) classification {
 		return classification{action: overtaken, code: OutcomeStale}
 	case errors.Is(err, errPaused): // the scheduler delivers it when the session is resumed
 		return classification{action: snooze, code: store.CodePaused}
+	case errors.Is(err, errNoRoom):
+		return classification{action: snooze, delay: budgetDelay, code: store.CodeReadBudget}
 	case errors.Is(err, store.ErrBusy):
 		return classification{action: snooze, delay: busyDelay, code: "busy"}
 	case errors.As(err, &strategy) && !errors.Is(err, plan.ErrInterrupted):

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/pipeline"
@@ -127,8 +129,9 @@ type attempt struct {
 	*runContext
 	w             *Worker
 	start, loaded time.Time
-	replan        bool  // the run is planned again if its plan is overtaken
-	reserved      int64 // bytes of the budget
+	replan        bool // the run is planned again if its plan is overtaken
+	reserved      int64
+	reservedOf    *semaphore.Weighted // of which reserved was taken: see reserve
 
 	outcome string
 	ledger  store.Ledger

@@ -58,8 +58,9 @@ type Config struct {
 	// time waiting for a commit that it shares with others, so many runs need only a
 	// few connections.
 	Concurrency int `yaml:"concurrency"`
-	// ReadBudget is how many bytes of messages the runs in work may read together. One that reads more
-	// is executed alone. Defaults to DefaultReadBudget.
+	// ReadBudget is how many bytes of messages the runs in work may read together: small runs share half
+	// of it, and one run that reads more than an eighth of it is executed beside them at a time.
+	// Defaults to DefaultReadBudget.
 	ReadBudget policy.Bytes `yaml:"read_budget"`
 	// Lease is how long a claimed run stays with this worker without a heartbeat. The
 	// runs of a crashed worker are claimed by others after it.
@@ -150,7 +151,8 @@ type Worker struct {
 	queueLog   *asynqLogger
 	pages      *semaphore.Weighted // of the pages in work
 	alone      *semaphore.Weighted // of the runs of pages that are executed one by one
-	reading    *semaphore.Weighted // of ReadBudget
+	small      *semaphore.Weighted // of the half of ReadBudget that small runs share
+	large      *semaphore.Weighted // of the large run in work
 	lastSingle atomic.Int64        // when the last single run arrived, in Unix nanoseconds
 	notified   atomic.Bool         // Redis tells of tasks: see listen
 
@@ -171,7 +173,7 @@ func New(st Store, planner *Planner, c Config) *Worker {
 		database: backoff.NewOutage(c.Logger, "database"), queueLog: &asynqLogger{Logger: c.Logger},
 	}
 	w.pages, w.alone = semaphore.NewWeighted(maxPages), semaphore.NewWeighted(int64(c.Concurrency))
-	w.reading = semaphore.NewWeighted(int64(c.ReadBudget))
+	w.small, w.large = semaphore.NewWeighted(int64(c.ReadBudget/2)), semaphore.NewWeighted(1)
 	w.draining, w.drain = context.WithCancel(context.Background())
 	w.stopping, w.abort = context.WithCancelCause(context.Background())
 	return w

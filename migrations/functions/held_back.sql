@@ -96,7 +96,9 @@ BEGIN
                 WHEN 'mid_turn' THEN 'the agent''s answer, or ' ELSE 'the end of the loop, or ' END || v_compact, min(x.quarantine_reason), true, NULL
         FROM waiting x LEFT JOIN LATERAL (SELECT r.outcome, r.ended_at FROM @schema@.runs r WHERE r.sid = x.sid AND r.status NOT IN ('queued', 'running') ORDER BY r.id DESC LIMIT 1) l ON true
         WHERE x.why IS NOT NULL AND (x.why <> 'service_managed' OR v_sid IS NOT NULL OR @schema@.would_be_due(x.sid)) GROUP BY 1
-        UNION ALL SELECT 'postponed', count(DISTINCT r.sid), min(r.queued_at), max(r.deliver_at), 'another attempt', r.error_code, false, NULL
+        UNION ALL SELECT CASE r.error_code WHEN 'read_budget' THEN 'read_budget' ELSE 'postponed' END, count(DISTINCT r.sid), min(r.queued_at), max(r.deliver_at),
+            CASE r.error_code WHEN 'read_budget' THEN 'the end of other runs, a higher worker.read_budget or more workers' ELSE 'another attempt' END,
+            nullif(r.error_code, 'read_budget'), false, NULL
         FROM @schema@.runs r JOIN due d ON d.sid = r.sid
         WHERE r.status = 'queued' AND (v_sid IS NULL OR r.sid = v_sid) AND r.deliver_at > now() AND r.deliver_at <= r.waiting_since
             AND r.error_code IS NOT NULL AND r.error_code NOT IN ('paused', 'run_limit') GROUP BY r.error_code
