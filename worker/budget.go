@@ -63,8 +63,8 @@ func (a *attempt) reserve(ctx context.Context) error {
 	if a.claim.Fence == 0 || a.reserved > 0 {
 		return nil
 	}
-	seqs := s.Live
-	if len(a.metas) != len(a.claim.View) { // from the log
+	seqs := s.Live.Union(s.Awaiting).Union(s.Pinned)
+	if a.fromLog() {
 		seqs = chat.Ranges{{Lo: 1, Hi: s.LastSeq + 1}}
 	}
 	octets, err := a.w.store.Octets(ctx, s.SID, seqs)

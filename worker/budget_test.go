@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -96,5 +97,37 @@ func TestARunWithoutRoomWaitsInTheQueue(t *testing.T) {
 	}
 	if v := classify(errNoRoom, 0, maxSnoozes); v.action != snooze {
 		t.Errorf("after %d waits: %+v", maxSnoozes, v)
+	}
+}
+
+// A run reads the whole log if it plans from it, and otherwise the view and what has to come back to it.
+func TestARunReservesWhatItReads(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.append("s", "suauctauauauaua")
+	if row := f.run(f.operator("s", store.Options{})); row.Outcome != OutcomeApplied {
+		t.Fatalf("%s, %s", row.Outcome, row.Error)
+	}
+	f.pin("s-3") // no longer in the view
+	reserved := func(o store.Options) int64 {
+		c, err := f.store.Claim(t.Context(), f.operator("s", o), "w", time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &attempt{w: f.w, runContext: f.w.planner.newRunContext(c, namedPolicy{policy: testPolicy()})}
+		if !a.pinsMissing() {
+			t.Fatal("the pinned message is in the view")
+		}
+		if err := errors.Join(a.buildTranscript(t.Context(), f.store), a.reserve(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		defer a.release()
+		if err := f.w.giveBack(t.Context(), c.Run, c.Fence, "test"); err != nil {
+			t.Fatal(err)
+		}
+		return a.reserved
+	}
+	if log, view := reserved(store.Options{}), reserved(store.Options{From: "view"}); view >= log {
+		t.Errorf("a run from the view reserves %d bytes, one from the log %d", view, log)
 	}
 }
