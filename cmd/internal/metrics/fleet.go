@@ -109,7 +109,7 @@ func (f *fleet) Collect(ch chan<- prometheus.Metric) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.m.leads.Load() {
-		f.at, f.next, f.debt = time.Time{}, time.Time{}, nil // another scheduler has the present ones
+		f.at, f.next, f.debt, f.held = time.Time{}, time.Time{}, nil, nil // another scheduler has the present ones
 		return
 	}
 	f.refresh()
@@ -123,8 +123,8 @@ func (f *fleet) Collect(ch chan<- prometheus.Metric) {
 	f.collectQueues(gauge)
 }
 
-// refresh reads the state of the fleet, unless the last one is new enough. After an error
-// the last one stays, and its age tells.
+// refresh reads the state of the fleet within fleetTimeout, unless the last one is new enough. What
+// cannot be read keeps its last value; the age of the state or the number of errors tells.
 func (f *fleet) refresh() {
 	began := f.now()
 	if began.Before(f.next) {
@@ -132,17 +132,14 @@ func (f *fleet) refresh() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), fleetTimeout)
 	defer cancel()
+	defer func() { f.next = f.now().Add(max(fleetAge, fleetShare*f.now().Sub(began))) }()
 	state, err := f.store.Fleet(ctx, f.tenants)
-	now := f.now()
-	f.next = now.Add(max(fleetAge, fleetShare*now.Sub(began)))
 	if err != nil {
 		f.failures++
 		return
 	}
+	now := f.now()
 	f.state, f.at, f.took = state, now, now.Sub(began)
-	f.held = nil
-	ctx, cancel = context.WithTimeout(context.Background(), fleetTimeout)
-	defer cancel()
 	if held, err := f.store.HeldBack(ctx, ""); err != nil {
 		f.failures++
 	} else {
@@ -151,7 +148,6 @@ func (f *fleet) refresh() {
 			f.held[h.Reason] += h.Sessions
 		}
 	}
-	f.next = now.Add(max(fleetAge, fleetShare*f.now().Sub(began)))
 	f.byTenant = byLabel(state.Tenants)
 	debt := map[string]smoothed{"": f.debt[""].add(float64(state.Due().Debt), now)}
 	for tenant, due := range f.byTenant {

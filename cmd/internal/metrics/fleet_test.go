@@ -22,10 +22,14 @@ type fakeStore struct {
 	asked int // how often
 	named int // tenants
 	slow  func()
+
+	heldErr   error
+	deadlines []time.Time // of the reads
 }
 
-func (f *fakeStore) Fleet(_ context.Context, tenants int) (store.Fleet, error) {
+func (f *fakeStore) Fleet(ctx context.Context, tenants int) (store.Fleet, error) {
 	f.asked++
+	f.note(ctx)
 	f.named = tenants
 	if f.slow != nil {
 		f.slow()
@@ -33,7 +37,15 @@ func (f *fakeStore) Fleet(_ context.Context, tenants int) (store.Fleet, error) {
 	return f.state, f.err
 }
 
-func (f *fakeStore) HeldBack(context.Context, string) ([]store.Held, error) { return f.held, f.err }
+func (f *fakeStore) HeldBack(ctx context.Context, _ string) ([]store.Held, error) {
+	f.note(ctx)
+	return f.held, errors.Join(f.err, f.heldErr)
+}
+
+func (f *fakeStore) note(ctx context.Context) {
+	deadline, _ := ctx.Deadline()
+	f.deadlines = append(f.deadlines, deadline)
+}
 
 func (*fakeStore) PoolStats() store.PoolStats {
 	return store.PoolStats{Busy: 3, Idle: 2, Max: 20, Waits: 7, Waited: 1500 * time.Millisecond}
@@ -139,6 +151,27 @@ func TestTheFleetIsReadAtMostSoOften(t *testing.T) {
 		t.Errorf("after a failure: age %s, %d failures", age, f.failures)
 	}
 	scrape(fleetAge, 4)
+}
+
+// A slow database is waited for once, and what it did not answer keeps its last value.
+func TestASlowDatabaseKeepsTheLastReasons(t *testing.T) {
+	t.Parallel()
+	st := &fakeStore{held: []store.Held{{Reason: "paused", Sessions: 4}}}
+	m, f, clock := watching(st, 1)
+	m.Leading(true)
+	for range 2 {
+		*clock = clock.Add(time.Hour)
+		if n, err := testutil.GatherAndCount(m.registry, "compactor_held_back_sessions"); n != len(store.HeldReasons) || err != nil || f.held["paused"] != 4 {
+			t.Errorf("%d reasons, %v: %v", n, err, f.held)
+		}
+		st.held, st.heldErr = nil, context.DeadlineExceeded
+	}
+	if f.failures != 1 {
+		t.Errorf("%d failures, want 1", f.failures)
+	}
+	if d := st.deadlines; len(d) != 4 || !d[0].Equal(d[1]) || !d[2].Equal(d[3]) {
+		t.Errorf("one read has several timeouts: %v", d)
+	}
 }
 
 func TestTenantsAreBounded(t *testing.T) {
