@@ -366,6 +366,19 @@ func TestFixWaitsForTheRunThatIsAtWork(t *testing.T) {
 	if _, err := s.Fix(t.Context(), k); !errors.Is(err, ErrInUse) {
 		t.Errorf("%v, want it in use", err)
 	}
+	// A lease longer than any is from another clock: no worker holds it.
+	exec(t, s, `UPDATE compactor.runs SET lease_until = now() + interval '1 day' WHERE status = 'running'`)
+	stuck := func(f Finding) bool { return f.Field == "lease_until" }
+	if found := must(s.AuditDatabase(t.Context()))(t); !slices.ContainsFunc(found, stuck) {
+		t.Errorf("a lease of a day is not found: %v", found)
+	}
+	if _, err := s.Fix(t.Context(), k); err != nil {
+		t.Errorf("a run that no worker holds: %v", err)
+	}
+	exec(t, s, `UPDATE compactor.runs SET lease_until = now() - interval '1 minute' WHERE status = 'running'`)
+	if found := must(s.AuditDatabase(t.Context()))(t); slices.ContainsFunc(found, stuck) {
+		t.Errorf("a lease that has just ended: %v", found)
+	}
 }
 
 func TestAuditPagesThroughAllSessionsOrASample(t *testing.T) {

@@ -253,7 +253,7 @@ DECLARE
     v_run bigint;
 BEGIN
     s := @schema@.lock_session(p_tenant, p_session, NULL, false);
-    SELECT id INTO v_run FROM @schema@.runs WHERE sid = s.sid AND status = 'running' AND lease_until >= now();
+    SELECT id INTO v_run FROM @schema@.runs WHERE sid = s.sid AND status = 'running' AND NOT @schema@.lease_is_over(lease_until);
     IF FOUND THEN
         RAISE EXCEPTION 'session %: run % is at work', s.id, v_run USING ERRCODE = 'object_in_use', HINT = 'Repeat it when the run has ended.';
     END IF;

@@ -112,7 +112,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('labels_of', '{application,reader}'),
             ('leads', '{worker}'),
             ('learn_usage', '{}'),
-            ('lease_is_over', '{worker}'),
+            ('lease_is_over', '{worker,reader}'),
             ('limit_spending', '{operator}'),
             ('limited_use', '{worker}'),
             ('line_of', '{}'),
