@@ -36,7 +36,7 @@ type SweepRow struct {
 	Waiting int64 `json:"waiting"`
 	Running int64 `json:"running"`
 	Ended   int64 `json:"ended"`
-	// Worked is how long it has been open since it began.
+	// Worked is how long it has been open since it began, or its runs went on after that.
 	Worked time.Duration `json:"-"`
 	// CanaryShare is the share of the sessions that comes first, 0 for none. Canary is their
 	// number until their runs have ended well, when the others follow; nil before it begins.
@@ -44,7 +44,7 @@ type SweepRow struct {
 	Canary      *int64  `json:"canary,omitempty"`
 }
 
-// Rate returns the runs that ended per second while the sweep was open.
+// Rate returns the runs that ended per second of Worked.
 func (r SweepRow) Rate() float64 {
 	if r.Worked <= 0 {
 		return 0
@@ -73,11 +73,11 @@ func (r SweepRow) Settled() bool {
 	return r.EndedAt != nil && r.Waiting == 0 && r.Running == 0
 }
 
-// querySweeps counts the runs from an index alone.
+// querySweeps counts the runs from an index alone, and reads those of sweeps of which all have ended.
 const querySweeps = `
 	SELECT w.id, w.entry, w.tenant, w.status, w.reason, w.changed_by, w.changed_at, w.requested_by, w.note, w.tick, w.started_at, w.ended_at,
 		w.window_end, w.due, coalesce(t.remaining, 0), w.queued, w.left_out, r.waiting, r.running, r.ended,
-		w.worked + CASE WHEN w.status = 'open' AND w.due IS NOT NULL THEN now() - w.changed_at ELSE '0' END,
+		compactor.sweep_worked(w),
 		coalesce(w.canary_share, 0), w.canary
 	FROM compactor.sweeps w
 	CROSS JOIN LATERAL (SELECT sum(greatest(due - seen, 0)) FILTER (WHERE NOT passed)::bigint AS remaining FROM compactor.sweep_tenants WHERE sweep = w.id) t
@@ -148,7 +148,7 @@ func (s *Store) ForecastSweep(ctx context.Context, tenant string) (SweepForecast
 				coalesce(sum(live_tokens), 0)::bigint AS tokens, coalesce(sum(greatest(live_tokens - coalesce(f.due_tokens, s.due_tokens), 0)), 0)::bigint AS over
 			FROM compactor.sessions s LEFT JOIN compactor.thresholds_of_due($1) f ON (f.policy, f.model) = (s.policy, s.model) AND f.revision <> s.thresholds_revision
 			WHERE due AND ($1 = '' OR tenant = $1)),
-		earlier AS (SELECT w.id, extract(epoch FROM w.worked) AS seconds FROM compactor.sweeps w WHERE w.status = 'done' AND w.queued > 0 ORDER BY w.id DESC LIMIT 1),
+		earlier AS (SELECT w.id, extract(epoch FROM compactor.sweep_worked(w)) AS seconds FROM compactor.sweeps w WHERE w.status = 'done' AND w.queued > 0 ORDER BY w.id DESC LIMIT 1),
 		cost AS (SELECT count(DISTINCT r.id) AS runs, count(c.id) AS calls, coalesce(sum(c.cost_micros), 0) AS micros
 			FROM earlier JOIN compactor.runs r ON r.sweep = earlier.id AND r.ended_at IS NOT NULL LEFT JOIN compactor.summary_calls c ON c.run = r.id)
 		SELECT n, paused, tenants, tokens, over, coalesce((SELECT id FROM earlier), 0),

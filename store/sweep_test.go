@@ -532,6 +532,44 @@ func TestHowLongASweepTakes(t *testing.T) {
 	}
 }
 
+// The runs of a sweep end later than it queues them, also while it is paused: that is part of its rate.
+func TestTheRateOfASweepIsThatOfItsRuns(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
+	dueOf(t, s, "acme", 10)
+	sweep := startSweep(t, s, "acme", 0)
+	page(t, s, sweep, 100)
+	page(t, s, sweep, 100) // done, a moment after it began
+	rate := func(what string, want float64) {
+		t.Helper()
+		row := must(s.Sweep(t.Context(), sweep))(t)
+		if got := row.Rate(); got < 0.9*want || got > want*1.1 {
+			t.Errorf("%s: %v runs per second in %v, want %v", what, got, row.Worked, want)
+		}
+	}
+	ago := func(d string) {
+		exec(t, s, `UPDATE compactor.sweeps SET worked = '1 second', changed_at = now() - $1::interval`, d)
+	}
+	exec(t, s, `UPDATE compactor.runs SET status = 'skipped', outcome = 'x', ended_at = now() WHERE id IN (SELECT id FROM compactor.runs LIMIT 5)`)
+	ago("99 seconds")
+	rate("half of them", 0.05)
+	exec(t, s, `UPDATE compactor.runs SET status = 'skipped', outcome = 'x', ended_at = now()`)
+	ago("99 seconds")
+	rate("all of them", 0.1)
+	if f := must(s.ForecastSweep(t.Context(), ""))(t); f.RunsPerSecond < 0.09 || f.RunsPerSecond > 0.11 {
+		t.Errorf("forecast %+v", f)
+	}
+	exec(t, s, `UPDATE compactor.runs SET ended_at = now() - interval '1 hour'`)
+	ago("2 hours")
+	rate("an hour after they ended", 10.0/3601)
+	exec(t, s, `UPDATE compactor.sweeps SET status = 'paused', ended_at = NULL`)
+	if err := s.SteerSweep(t.Context(), sweep, SweepResume, "", "ada", 0); err != nil {
+		t.Fatal(err)
+	}
+	rate("resumed", 10.0/3601)
+}
+
 func TestASweepIsForecast(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -547,7 +585,7 @@ func TestASweepIsForecast(t *testing.T) {
 	page(t, s, sweep, 100)
 	exec(t, s, `UPDATE compactor.runs SET status = 'skipped', outcome = 'x', ended_at = now()`)
 	page(t, s, sweep, 100)
-	exec(t, s, `UPDATE compactor.sweeps SET worked = '3 seconds'`)
+	exec(t, s, `UPDATE compactor.sweeps SET worked = '3 seconds', changed_at = now()`)
 	f := must(s.ForecastSweep(t.Context(), "globex"))(t)
 	if runs, takes := f.Runs(); f.Like != sweep || f.RunsPerSecond != 2 || runs != 6 || takes != 3*time.Second {
 		t.Errorf("forecast %+v: %d runs in %v", f, runs, takes)

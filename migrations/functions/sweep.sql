@@ -139,12 +139,20 @@ BEGIN
     FROM (SELECT coalesce(sum(due), 0) AS n FROM @schema@.sweep_tenants WHERE sweep = w.id) d WHERE id = w.id;
 END $$;
 
+-- How long a sweep has worked: while it was open and, as its runs end later than they are queued, from then until the last of
+-- them ended. worked has that up to changed_at.
+CREATE OR REPLACE FUNCTION @schema@.sweep_worked(w @schema@.sweeps) RETURNS interval LANGUAGE sql STABLE AS $$
+    SELECT w.worked + greatest('0', CASE WHEN w.due IS NULL THEN '0'
+        WHEN w.status = 'open' OR EXISTS (SELECT FROM @schema@.runs WHERE sweep = w.id AND status IN ('queued', 'running')) THEN now() - w.changed_at
+        ELSE (SELECT max(ended_at) FROM @schema@.runs WHERE sweep = w.id) - w.changed_at END)
+$$;
+
 -- Gives a sweep, whose row is locked, another status and returns that. Who cancels one that had stopped does not hold longer
 -- what it held.
 CREATE OR REPLACE FUNCTION @schema@.set_sweep_status(p_sweep bigint, p_status text, p_reason text, p_by text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE @schema@.sweeps SET status = p_status, reason = p_reason, changed_by = p_by, changed_at = now(),
-        worked = worked + CASE WHEN status = 'open' AND due IS NOT NULL THEN greatest(now() - changed_at, '0') ELSE '0' END,
+        worked = @schema@.sweep_worked(sweeps),
         ended_at = CASE WHEN p_status NOT IN ('open', 'paused') THEN coalesce(ended_at, now()) END,
         released = released AND ended_at IS NOT NULL AND p_status NOT IN ('open', 'paused')
     WHERE id = p_sweep;

@@ -217,6 +217,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('sum_spending', '{worker}'),
             ('sweep_fails', '{}'),
             ('sweep_page', '{worker}'),
+            ('sweep_worked', '{reader}'),
             ('take_lead', '{worker}'),
             ('tell_parents', '{}'),
             ('tenant_of', '{}'),

@@ -30,12 +30,12 @@ func TestSweepsReadWell(t *testing.T) {
 	for _, sql := range []string{
 		`INSERT INTO compactor.sweeps (entry, tick, status, due, queued, started_at, ended_at, changed_at, worked, left_out)
 			VALUES ('nightly', '2026-01-30 03:00Z', 'done', 41200, 41188, '2026-01-30 03:00Z', '2026-01-30 03:01Z', '2026-01-30 03:01Z', '30 seconds', 12),
-				('nightly', '2026-01-31 03:00Z', 'stopped', 300, 200, '2026-01-31 03:00Z', '2026-01-31 05:00Z', '2026-01-31 05:00Z', '20 seconds', 3)`,
+				('nightly', '2026-01-31 03:00Z', 'stopped', 300, 200, '2026-01-31 03:00Z', '2026-01-31 05:00Z', now() + interval '1 hour', '20 seconds', 3)`,
 		`UPDATE compactor.sweeps SET reason = 'window_ended', window_end = '2026-01-31 05:00Z' WHERE id = 2`,
 		`INSERT INTO compactor.sweep_tenants (sweep, tenant, due, seen) VALUES (2, 'acme', 200, 103)`,
 		`INSERT INTO compactor.runs (sid, trigger, sweep, status, outcome, tokens_before, tokens_after, ended_at, revision, live_before, live_after)
 			SELECT sid, 'nightly', 2, CASE WHEN n % 40 = 0 THEN 'failed' WHEN n % 8 = 0 THEN 'skipped' ELSE 'applied' END,
-				CASE WHEN n % 40 = 0 THEN 'timeout' WHEN n % 8 = 0 THEN 'below_threshold' ELSE 'above_target' END, 1300, CASE WHEN n % 8 = 0 THEN 1300 ELSE 300 END, now(), 1, '{}', '{}'
+				CASE WHEN n % 40 = 0 THEN 'timeout' WHEN n % 8 = 0 THEN 'below_threshold' ELSE 'above_target' END, 1300, CASE WHEN n % 8 = 0 THEN 1300 ELSE 300 END, '2026-01-30 03:01Z', 1, '{}', '{}'
 			FROM (SELECT sid, row_number() OVER () AS n FROM compactor.sessions ORDER BY sid LIMIT 200) s WHERE n <= 180`,
 		`INSERT INTO compactor.runs (sid, trigger, sweep, status) SELECT sid, 'nightly', 2, CASE WHEN sid % 10 = 0 THEN 'running' ELSE 'queued' END
 			FROM (SELECT sid, row_number() OVER () AS n FROM compactor.sessions ORDER BY sid LIMIT 200) s WHERE n > 180`,
@@ -53,7 +53,7 @@ func TestSweepsReadWell(t *testing.T) {
 	show("show", "2")
 	show("resume", "2", "--for=1h", "--note=the rest by day")
 	show("pause", "2", "--note=the provider is down")
-	if _, err := p.db.Exec(t.Context(), `UPDATE compactor.sweeps SET worked = '20 seconds' WHERE id = 2`); err != nil {
+	if _, err := p.db.Exec(t.Context(), `UPDATE compactor.sweeps SET worked = '20 seconds', changed_at = now() + interval '1 hour' WHERE id = 2`); err != nil {
 		t.Fatal(err)
 	}
 	show("show", "2")
