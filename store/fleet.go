@@ -86,9 +86,9 @@ const (
 				greatest(0, ceil(coalesce(s.reported_prompt_tokens + s.tokens_since_report, c.overhead + ceil(c.scale * s.live_tokens),
 					s.live_tokens + s.live_estimated_tokens * coalesce(f.estimate_margin, s.estimate_margin)) - coalesce(f.due_tokens, s.due_tokens))) AS debt,
 				greatest(coalesce(s.due_since, greatest(s.last_message_at, s.created_at, p.created_at)), s.cooldown_until) AS since
-			FROM compactor.sessions s LEFT JOIN compactor.thresholds_of_due('') f ON (f.policy, f.model) = (s.policy, s.model) AND f.revision <> s.thresholds_revision
+			FROM compactor.sessions s LEFT JOIN compactor.thresholds_of_due($2) f ON (f.policy, f.model) = (s.policy, s.model) AND f.revision <> s.thresholds_revision
 				LEFT JOIN compactor.policies p ON p.hash = coalesce(f.policy_hash, s.policy_hash) ` + joinCalibration + `
-			WHERE s.due),
+			WHERE s.due AND $2 IN ('', s.tenant)),
 		ranked AS (
 			SELECT tenant, count(*) AS sessions, count(*) FILTER (WHERE cooling) AS cooling, count(*) FILTER (WHERE repair AND NOT cooling) AS repairs, sum(debt) AS debt,
 				min(since) FILTER (WHERE NOT cooling) AS since, row_number() OVER (ORDER BY sum(debt) DESC, tenant) <= $1 AS named
@@ -98,28 +98,33 @@ const (
 		FROM ranked GROUP BY named, CASE WHEN named THEN tenant END ORDER BY NOT named, sum(debt) DESC, 1`
 
 	queryOutbox = `SELECT count(*), coalesce(greatest(extract(epoch FROM now() - min(first_at)), 0), 0)::float8
-		FROM (SELECT first_at FROM compactor.outbox UNION ALL SELECT since FROM compactor.throttled WHERE run = 0) o`
+		FROM (SELECT sid, first_at FROM compactor.outbox UNION ALL SELECT sid, since FROM compactor.throttled WHERE run = 0) o WHERE ` + ofTenant
 
 	// queryActive has a part for each of the two partial indexes.
 	queryActive = `
 		SELECT trigger, sum(queued)::bigint, sum(running)::bigint, coalesce(extract(epoch FROM now() - min(since)), 0)::float8
-		FROM (SELECT trigger, count(*) AS queued, 0 AS running, min(queued_at) AS since FROM compactor.runs WHERE status = 'queued' GROUP BY 1
-			UNION ALL SELECT trigger, 0, count(*), NULL FROM compactor.runs WHERE status = 'running' GROUP BY 1) r
+		FROM (SELECT trigger, count(*) AS queued, 0 AS running, min(queued_at) AS since FROM compactor.runs o WHERE status = 'queued' AND ` + ofTenant + ` GROUP BY 1
+			UNION ALL SELECT trigger, 0, count(*), NULL FROM compactor.runs o WHERE status = 'running' AND ` + ofTenant + ` GROUP BY 1) r
 		GROUP BY 1 ORDER BY 1`
 
 	queryProgress = `
-		SELECT id, entry, queued, coalesce((SELECT sum(greatest(t.due - t.seen, 0)) FROM compactor.sweep_tenants t WHERE t.sweep = w.id AND NOT t.passed), 0)::bigint,
+		SELECT id, entry, CASE WHEN $1 IN ('', w.tenant) THEN queued ELSE (SELECT count(*) FROM compactor.runs o WHERE o.sweep = w.id AND ` + ofTenant + `) END,
+			coalesce((SELECT sum(greatest(t.due - t.seen, 0)) FROM compactor.sweep_tenants t WHERE t.sweep = w.id AND NOT t.passed AND $1 IN ('', t.tenant)), 0)::bigint,
 			extract(epoch FROM now() - started_at)::float8
-		FROM compactor.sweeps w WHERE status IN ('open', 'paused') ORDER BY id`
+		FROM compactor.sweeps w WHERE status IN ('open', 'paused') AND ($1 = '' OR w.tenant IN ('', $1)) ORDER BY id`
+
+	// ofTenant reports whether a row o with a sid is of the tenant $1, or any for an empty one.
+	ofTenant = `($1 = '' OR (SELECT s.tenant FROM compactor.sessions s WHERE s.sid = o.sid) = $1)`
 )
 
-// Fleet returns the state of the fleet, naming at most so many tenants.
-func (s *Store) Fleet(ctx context.Context, tenants int) (f Fleet, err error) {
+// Fleet returns the state of the sessions of a tenant or, with an empty one, of all, naming at most so
+// many tenants.
+func (s *Store) Fleet(ctx context.Context, tenant string, tenants int) (f Fleet, err error) {
 	var batch pgx.Batch
-	batch.Queue(s.q(queryDue), tenants)
-	batch.Queue(s.q(queryOutbox))
-	batch.Queue(s.q(queryActive))
-	batch.Queue(s.q(queryProgress))
+	batch.Queue(s.q(queryDue), tenants, tenant)
+	batch.Queue(s.q(queryOutbox), tenant)
+	batch.Queue(s.q(queryActive), tenant)
+	batch.Queue(s.q(queryProgress), tenant)
 	err = s.readBatch(ctx, "read the fleet", "statement_timeout", fleetTimeout.String(), &batch, func(results pgx.BatchResults) error {
 		if f.Tenants, err = nextRows[TenantDue](results); err != nil {
 			return err

@@ -54,18 +54,18 @@ const (
 			coalesce(sum(tokens_after) FILTER (WHERE status = 'applied'), 0)::bigint,
 			coalesce(percentile_disc(0.5) WITHIN GROUP (ORDER BY total_us), 0) / 1e6::float8,
 			coalesce(percentile_disc(0.95) WITHIN GROUP (ORDER BY total_us), 0) / 1e6::float8
-		FROM compactor.runs WHERE ended_at >= now() - $1::interval AND origin IS NULL GROUP BY 1, 2, 3 ORDER BY 1, 4 DESC, 3`
+		FROM compactor.runs o WHERE ended_at >= now() - $2::interval AND origin IS NULL AND ` + ofTenant + ` GROUP BY 1, 2, 3 ORDER BY 1, 4 DESC, 3`
 	queryModels = `
 		SELECT coalesce(model, ''), count(*), count(*) FILTER (WHERE state IN ('failed', 'lost')), count(*) FILTER (WHERE state = 'rejected'), count(*) FILTER (WHERE estimated > 0),
 			sum(input_tokens)::bigint, sum(output_tokens)::bigint, sum(cost_micros)::bigint
-		FROM compactor.summary_calls WHERE ended_at >= now() - $1::interval GROUP BY 1 ORDER BY 8 DESC, 1`
+		FROM compactor.summary_calls o WHERE ended_at >= now() - $2::interval AND ` + ofTenant + ` GROUP BY 1 ORDER BY 8 DESC, 1`
 )
 
-// Activity returns what has ended within a time.
-func (s *Store) Activity(ctx context.Context, within time.Duration) (a Activity, err error) {
+// Activity returns what of a tenant or, with an empty one, of all has ended within a time.
+func (s *Store) Activity(ctx context.Context, tenant string, within time.Duration) (a Activity, err error) {
 	var batch pgx.Batch
-	batch.Queue(s.q(queryOutcomes), within)
-	batch.Queue(s.q(queryModels), within)
+	batch.Queue(s.q(queryOutcomes), tenant, within)
+	batch.Queue(s.q(queryModels), tenant, within)
 	a.Seconds = within.Seconds()
 	// The planner overestimates what a BRIN index leaves to read: at a tenth of two million
 	// runs it takes the whole table, 1,000 ms for 97.

@@ -53,10 +53,10 @@ func TestActivityIsWhatEndedLately(t *testing.T) {
 		},
 		Models: []ModelActivity{{"big", 2, 1, 1, 1, 30, 14, 20}, {"", 1, 1, 0, 0, 0, 7, 0}},
 	}
-	if diff := cmp.Diff(want, must(s.Activity(t.Context(), time.Hour))(t)); diff != "" {
+	if diff := cmp.Diff(want, must(s.Activity(t.Context(), "", time.Hour))(t)); diff != "" {
 		t.Errorf("of an hour (-want +got):\n%s", diff)
 	}
-	day := must(s.Activity(t.Context(), 24*time.Hour))(t)
+	day := must(s.Activity(t.Context(), "", 24*time.Hour))(t)
 	if diff := cmp.Diff(OutcomeActivity{"nightly", "applied", "applied", 1, 0, 500, 300, 0, 0}, day.Outcomes[2]); diff != "" || len(day.Outcomes) != 4 {
 		t.Errorf("of a day: %+v", day.Outcomes)
 	}
@@ -74,7 +74,7 @@ func TestActivityIsFoundByIndexes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for query, index := range map[string]string{queryOutcomes: "runs_ended", queryModels: "summary_calls_ended"} {
-		rows, _ := tx.Query(t.Context(), "EXPLAIN "+query, time.Hour) // rows hold the error
+		rows, _ := tx.Query(t.Context(), "EXPLAIN "+query, "", time.Hour) // rows hold the error
 		plan := strings.Join(must(pgx.CollectRows(rows, pgx.RowTo[string]))(t), "\n")
 		if !strings.Contains(plan, index) {
 			t.Errorf("%s is not used:\n%s", index, plan)

@@ -307,7 +307,7 @@ func TestASessionIsShownWithTheThresholdsInForce(t *testing.T) {
 	add(t, s, due, counted(user("m", "x"), 100))
 	thresholds(t, s, Threshold{DueTokens: 90})
 	refresh(t, s, 9)
-	if got := must(s.Fleet(t.Context(), 9))(t).Due(); got.Debt != 10 || got.Sessions != 1 {
+	if got := must(s.Fleet(t.Context(), "", 9))(t).Due(); got.Debt != 10 || got.Sessions != 1 {
 		t.Errorf("debt %+v, want 10 of one session", got)
 	}
 	if got := must(s.ForecastSweep(t.Context(), ""))(t); got.OverStart != 10 {

@@ -64,7 +64,7 @@ func TestALimitOfCostHoldsWithoutReportedUsage(t *testing.T) {
 	if l := must(f.store.Spending(t.Context(), ""))(t)[0]; !l.Reached() || l.Estimated != 1 {
 		t.Errorf("%+v", l)
 	}
-	if a := must(f.store.Activity(t.Context(), time.Hour))(t).Models; len(a) != 1 || a[0].Estimated != 1 {
+	if a := must(f.store.Activity(t.Context(), "", time.Hour))(t).Models; len(a) != 1 || a[0].Estimated != 1 {
 		t.Errorf("%+v", a)
 	}
 	f.talk("other", 20)

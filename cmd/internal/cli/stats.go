@@ -18,13 +18,14 @@ type statsCmd struct {
 }
 
 func (*statsCmd) Help() string {
-	return `The first part is why sessions that are due do not run, if anything but their turn keeps them: each reason with the number of sessions, since when and until when, and what ends it ("policy explain" says it of one session). A session may be counted under several. The second is what waits now: sessions that are due, and their debt, the tokens by which they are over their starts; sessions in the outbox, which were written to and have no run yet; queued and running runs; open sweeps; with scheduler.disk_budget, the disk space of the tables beside it. The others are what ended within the last hour and day: runs, the tokens they saved, and calls of models with their cost in the unit of the configured prices. MODEL FAILED counts the runs whose summary no model wrote, as it failed: an extract, say, stands in its place. ESTIMATED counts the calls whose server reported no usage: their tokens are counted here. P50 and P95 are percentiles of the duration of a run.
+	return `The first part is why sessions that are due do not run, if anything but their turn keeps them: each reason with the number of sessions, since when and until when, and what ends it ("policy explain" says it of one session). A session may be counted under several. The second is what waits now: sessions that are due, and their debt, the tokens by which they are over their starts; sessions in the outbox, which were written to and have no run yet; queued and running runs; open sweeps; with scheduler.disk_budget, the disk space of the tables beside it. The others are what ended within the last hour and day: runs, the tokens they saved, and calls of models with their cost in the unit of the configured prices. MODEL FAILED counts the runs whose summary no model wrote, as it failed: an extract, say, stands in its place. ESTIMATED counts the calls whose server reported no usage: their tokens are counted here. P50 and P95 are percentiles of the duration of a run. With --tenant all of it is of that tenant, without the disk space.
 
 The same figures, over time, are metrics of serve, worker and scheduler (GET /metrics).
 
 Examples:
 
     compactor stats
+    compactor stats --tenant acme
     compactor stats --json | jq '.held_back[] | select(.decided | not)'
     compactor stats --json | jq '.last_hour.outcomes[] | select(.status == "failed")'`
 }
@@ -33,8 +34,9 @@ func (c *statsCmd) Validate() error { return inRange("--tenants", c.Tenants, 0, 
 
 // statsJSON is the result of the command stats.
 type statsJSON struct {
+	Tenant   string          `json:"tenant,omitempty"` // of --tenant
 	HeldBack []store.Held    `json:"held_back"`
-	Due      store.TenantDue `json:"due"` // all tenants
+	Due      store.TenantDue `json:"due"`
 	Fleet    store.Fleet     `json:"fleet"`
 	LastHour store.Activity  `json:"last_hour"`
 	LastDay  store.Activity  `json:"last_day"`
@@ -42,28 +44,33 @@ type statsJSON struct {
 }
 
 func (c *statsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	var s statsJSON
+	s := statsJSON{Tenant: e.flags["tenant"]}
 	var err error
-	if s.Fleet, err = st.Fleet(ctx, c.Tenants); err != nil {
+	if s.Fleet, err = st.Fleet(ctx, s.Tenant, c.Tenants); err != nil {
 		return err
 	}
 	s.Due = s.Fleet.Due()
-	held, err := st.HeldBack(ctx, "")
+	held, err := st.HeldBack(ctx, s.Tenant)
 	if err != nil {
 		return err
 	}
 	s.HeldBack = append([]store.Held{}, held...)
-	if s.Disk, err = diskUse(ctx, st, cfg.Scheduler); err != nil {
+	if s.Tenant == "" {
+		if s.Disk, err = diskUse(ctx, st, cfg.Scheduler); err != nil {
+			return err
+		}
+	}
+	if s.LastHour, err = st.Activity(ctx, s.Tenant, time.Hour); err != nil {
 		return err
 	}
-	if s.LastHour, err = st.Activity(ctx, time.Hour); err != nil {
-		return err
-	}
-	if s.LastDay, err = st.Activity(ctx, 24*time.Hour); err != nil {
+	if s.LastDay, err = st.Activity(ctx, s.Tenant, 24*time.Hour); err != nil {
 		return err
 	}
 	if e.JSON {
 		return term.JSON(e.Out.W, s)
+	}
+	if s.Tenant != "" {
+		e.say("tenant %s\n", term.Clean(s.Tenant))
 	}
 	if err := printHeld(e, s.HeldBack); err != nil {
 		return err
@@ -156,7 +163,7 @@ func (s *statsJSON) printFleet(e *Env) error {
 	if s.Disk != nil {
 		pairs = append(pairs, [2]any{"disk", s.Disk})
 	}
-	if err := e.Out.Pairs(pairs...); err != nil || len(s.Fleet.Tenants) == 0 {
+	if err := e.Out.Pairs(pairs...); err != nil || s.Tenant != "" || len(s.Fleet.Tenants) == 0 {
 		return err
 	}
 	e.say("")

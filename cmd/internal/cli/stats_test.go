@@ -61,6 +61,17 @@ func TestStats(t *testing.T) {
 	if got.HeldBack[0].Reason != store.HeldNoLeader || got.HeldBack[0].Decided || got.HeldBack[1].Reason != "cooldown" || !got.HeldBack[1].Decided {
 		t.Errorf("held back: %+v", got.HeldBack)
 	}
+	// Of one tenant, nothing of another counts.
+	invoke(t, db, "stats", "--tenant=acme").want(t, 0, "tenant acme\n", "no_leader  1 session", "due            1 session, the oldest", "debt           400 tokens",
+		"outbox         1 session", "queued         1 run,", "sweep nightly  0 runs queued, 3 sessions to come", "last hour: 1 run,", "last day: 4 runs", "gpt-5-mini      2")
+	for _, tenant := range []string{"globex", "nobody"} {
+		of := decode[statsJSON](t, invoke(t, db, "stats", "--tenant="+tenant, "--json").want(t, 0))
+		n := map[string]int64{"globex": 1}[tenant]
+		if of.Tenant != tenant || of.Due.Sessions != n || of.Fleet.Outbox != 0 || int64(len(of.Fleet.Active)) != n || int64(len(of.LastHour.Outcomes)) != n ||
+			of.Fleet.Sweeps[0].Queued+of.Fleet.Sweeps[0].Left != 0 || int64(len(of.HeldBack)) != n || int64(len(of.LastDay.Models)) != 2*n {
+			t.Errorf("tenant %s: %+v", tenant, of)
+		}
+	}
 	invoke(t, db, "doctor").want(t, exitFindings, "✗ held back: no_leader: 3 sessions", "! held back: cooldown: 1 session")
 	invoke(t, db, "stats", "--tenants=-1").want(t, exitUsage, "--tenants: -1: want 0 to 1000")
 	reader := []string{"DATABASE_URL=" + roleLogin(t, db[0][len("DATABASE_URL="):], "compactor_reader")}

@@ -13,7 +13,7 @@ import (
 
 // Store holds the methods of *store.Store whose results are metrics.
 type Store interface {
-	Fleet(ctx context.Context, tenants int) (store.Fleet, error)
+	Fleet(ctx context.Context, tenant string, tenants int) (store.Fleet, error)
 	HeldBack(ctx context.Context, tenant string) ([]store.Held, error)
 	PoolStats() store.PoolStats
 }
@@ -133,7 +133,7 @@ func (f *fleet) refresh() {
 	ctx, cancel := context.WithTimeout(context.Background(), fleetTimeout)
 	defer cancel()
 	defer func() { f.next = f.now().Add(max(fleetAge, fleetShare*f.now().Sub(began))) }()
-	state, err := f.store.Fleet(ctx, f.tenants)
+	state, err := f.store.Fleet(ctx, "", f.tenants)
 	if err != nil {
 		f.failures++
 		return

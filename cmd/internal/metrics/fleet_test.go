@@ -27,7 +27,7 @@ type fakeStore struct {
 	deadlines []time.Time // of the reads
 }
 
-func (f *fakeStore) Fleet(ctx context.Context, tenants int) (store.Fleet, error) {
+func (f *fakeStore) Fleet(ctx context.Context, _ string, tenants int) (store.Fleet, error) {
 	f.asked++
 	f.note(ctx)
 	f.named = tenants
