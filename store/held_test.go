@@ -187,3 +187,29 @@ func TestNothingWaitsInSilence(t *testing.T) {
 		}
 	})
 }
+
+// What differs from session to session is shown of one, which is named.
+func TestAReasonWithSeveralTextsNamesAnExample(t *testing.T) {
+	t.Parallel()
+	s := heldStore(t)
+	quarantined := func() []string {
+		var out []string
+		for _, h := range must(s.HeldBack(t.Context(), ""))(t) {
+			if h.Reason == StateQuarantined {
+				out = append(out, fmt.Sprintf("%d: %s", h.Sessions, h.Detail))
+			}
+		}
+		return out
+	}
+	if _, _, err := s.Append(t.Context(), Key{Session: "s02"}, "model", []NewMessage{counted(user("m1", "x"), 11)}); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, s, `UPDATE compactor.sessions SET state = 'quarantined', quarantine_reason = '2,000 tokens are left', due = false`)
+	if diff := cmp.Diff([]string{"2: 2,000 tokens are left"}, quarantined()); diff != "" {
+		t.Errorf("of both (-want +got):\n%s", diff)
+	}
+	exec(t, s, `UPDATE compactor.sessions SET quarantine_reason = '1,000 tokens are left' WHERE id = 's02'`)
+	if diff := cmp.Diff([]string{"2: for example session s01 of tenant default: 2,000 tokens are left"}, quarantined()); diff != "" {
+		t.Errorf("of each (-want +got):\n%s", diff)
+	}
+}

@@ -93,7 +93,10 @@ BEGIN
         FROM cooling c WHERE c.why NOT IN ('spending_limit', 'model_down') GROUP BY c.why
         UNION ALL SELECT CASE WHEN x.why = 'mid_turn' AND l.outcome = 'not_triggered' THEN l.outcome ELSE x.why END AS why, count(*), min(coalesce(CASE x.why WHEN 'waiting_after_undo' THEN x.view_changed_at END, l.ended_at)), NULL,
             CASE min(x.why) WHEN 'quarantined' THEN 'the next message, another policy, or ' WHEN 'service_managed' THEN 'another policy or label, or ' WHEN 'waiting_after_undo' THEN 'the next message, or '
-                WHEN 'mid_turn' THEN 'the agent''s answer, or ' ELSE 'the end of the loop, or ' END || v_compact, min(x.quarantine_reason), true, NULL
+                WHEN 'mid_turn' THEN 'the agent''s answer, or ' ELSE 'the end of the loop, or ' END || v_compact,
+            CASE WHEN min(x.quarantine_reason) <> max(x.quarantine_reason)
+                THEN format('for example session %2$s of tenant %1$s: %3$s', VARIADIC min(ARRAY[x.tenant, x.id, x.quarantine_reason]) FILTER (WHERE x.quarantine_reason <> ''))
+                ELSE min(x.quarantine_reason) END, true, NULL
         FROM waiting x LEFT JOIN LATERAL (SELECT r.outcome, r.ended_at FROM @schema@.runs r WHERE r.sid = x.sid AND r.status NOT IN ('queued', 'running') ORDER BY r.id DESC LIMIT 1) l ON true
         WHERE x.why IS NOT NULL AND (x.why <> 'service_managed' OR v_sid IS NOT NULL OR @schema@.would_be_due(x.sid)) GROUP BY 1
         UNION ALL SELECT CASE r.error_code WHEN 'read_budget' THEN 'read_budget' ELSE 'postponed' END, count(DISTINCT r.sid), min(r.queued_at), max(r.deliver_at),
