@@ -66,6 +66,23 @@ func TestAPausedSweepIsLookedAtNowAndThen(t *testing.T) {
 	})
 }
 
+func TestASweepThatWaitsForPoliciesHasNoPage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		s := b.new(b.config("a"))
+		b.sweepOf(s, 5)
+		b.store.sweeps[0].Waits = true
+		stop := b.start(s)
+		b.pass(10 * time.Second)
+		b.check(b.store.count("sweep page") == 0 && len(b.store.runs) == 0, "%d pages, %d runs", b.store.count("sweep page"), len(b.store.runs))
+		b.store.with(func() { b.store.sweeps[0].Waits = false })
+		b.pass(time.Second)
+		b.check(slices.Equal(b.queue.runs(), ids(5)), "enqueued: %v", b.queue.runs())
+		stop()
+	})
+}
+
 func TestARestartedSweepGoesOnAtItsCursor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -84,8 +84,11 @@ func (s *Scheduler) bulkCompactPage(ctx context.Context, id int64, c *credit) (r
 
 // sweepPage takes a page of a sweep, enqueues its runs and returns the number of sessions. Without room
 // there are none, but a sweep whose window has ended stops. The relay delivers what could not
-// be enqueued.
+// be enqueued. A sweep that waits for policies has no page.
 func (s *Scheduler) sweepPage(ctx context.Context, sw store.Sweep, c *credit) (queued int, err error) {
+	if sw.Waits {
+		return 0, nil
+	}
 	room, err := c.room(ctx)
 	if err != nil {
 		return 0, err

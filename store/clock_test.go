@@ -44,7 +44,7 @@ var storedTimes = map[string]string{
 	"pauses.resumed_at":                fact,
 	"policies.created_at":              fact,
 	"policy_changes.changed_at":        fact,
-	"policy_refresh.changed_at":        fact,
+	"policy_refresh.changed_at":        fact, // awaits_policies does not believe it
 	"policy_refresh.reached_at":        corrected,
 	"policy_versions.created_at":       fact,
 	"runs.deliver_at":                  corrected,

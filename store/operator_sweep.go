@@ -42,6 +42,8 @@ type SweepRow struct {
 	// number until their runs have ended well, when the others follow; nil before it begins.
 	CanaryShare float64 `json:"canary_share,omitempty"`
 	Canary      *int64  `json:"canary,omitempty"`
+	// AwaitsPolicies reports that it begins when the sessions have the policies of the last change.
+	AwaitsPolicies bool `json:"awaits_policies,omitempty"`
 }
 
 // Rate returns the runs that ended per second of Worked.
@@ -78,7 +80,7 @@ const querySweeps = `
 	SELECT w.id, w.entry, w.tenant, w.status, w.reason, w.changed_by, w.changed_at, w.requested_by, w.note, w.tick, w.started_at, w.ended_at,
 		w.window_end, w.due, coalesce(t.remaining, 0), w.queued, w.left_out, r.waiting, r.running, r.ended,
 		compactor.sweep_worked(w),
-		coalesce(w.canary_share, 0), w.canary
+		coalesce(w.canary_share, 0), w.canary, compactor.awaits_policies(w)
 	FROM compactor.sweeps w
 	CROSS JOIN LATERAL (SELECT sum(greatest(due - seen, 0)) FILTER (WHERE NOT passed)::bigint AS remaining FROM compactor.sweep_tenants WHERE sweep = w.id) t
 	CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE status = 'queued') AS waiting, count(*) FILTER (WHERE status = 'running') AS running,

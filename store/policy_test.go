@@ -403,3 +403,41 @@ func TestAPreviewSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
 		t.Errorf("due: %v", got)
 	}
 }
+
+// A sweep that is started after a change of policies begins when the sessions have them: it passes over
+// those that are due.
+func TestASweepWaitsForPolicies(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	thresholds(t, s, Threshold{"", 100, 0, false, Counts{}})
+	if _, _, err := s.Append(t.Context(), Key{Session: "s"}, "model", []NewMessage{counted(user("m1", "x"), 11)}); err != nil {
+		t.Fatal(err)
+	}
+	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
+	sweep := startSweep(t, s, "", 0)
+	waits := func() bool {
+		open, shown := must(s.OpenSweeps(t.Context()))(t), must(s.Sweep(t.Context(), sweep))(t)
+		if len(open) != 1 || open[0].Waits != shown.AwaitsPolicies {
+			t.Fatalf("%+v, %+v", open, shown)
+		}
+		return open[0].Waits
+	}
+	if !waits() {
+		t.Error("it does not wait")
+	}
+	exec(t, s, `UPDATE compactor.policy_refresh SET changed_at = changed_at - interval '61 minutes'`)
+	if waits() {
+		t.Error("it waits for more than an hour")
+	}
+	exec(t, s, `UPDATE compactor.policy_refresh SET changed_at = now()`)
+	for state := ""; state != RefreshDone; {
+		_, next, err := s.RefreshSessions(t.Context(), 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		state = next
+	}
+	if got, _ := page(t, s, sweep, 10); waits() || len(got) != 1 {
+		t.Errorf("runs %v, want that of the session which has become due", got)
+	}
+}

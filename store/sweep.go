@@ -15,6 +15,8 @@ type Sweep struct {
 	Entry  string
 	Tick   time.Time
 	Queued int64
+	// Waits reports that it is to begin when the sessions have the policies of the last change.
+	Waits bool
 }
 
 // Tick is a tick of a schedule, and how its sweep goes.
@@ -130,7 +132,7 @@ func (s *Store) PurgeRuns(ctx context.Context, age time.Duration, from RunMark, 
 // oldest that is open. The others wait until it has passed them.
 func (s *Store) OpenSweeps(ctx context.Context) ([]Sweep, error) {
 	const query = `
-		SELECT id, entry, tick, queued FROM compactor.sweeps w
+		SELECT id, entry, tick, queued, compactor.awaits_policies(w) FROM compactor.sweeps w
 		WHERE ended_at IS NULL AND status = 'open' AND NOT EXISTS (SELECT FROM compactor.sweeps o
 			WHERE o.ended_at IS NULL AND o.status = 'open' AND o.id < w.id AND o.tenant IN ('', w.tenant))
 		ORDER BY id`

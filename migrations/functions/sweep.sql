@@ -125,6 +125,13 @@ BEGIN
     RETURN @schema@.set_sweep_status(w.id, 'stopped', p_reason, '');
 END $$;
 
+-- Whether a sweep is yet to begin and waits for the sessions to get the policies of a change (refresh_policies), as it passes those
+-- that are due. After an hour it does not wait any more: an open transaction may keep some from them for long.
+CREATE OR REPLACE FUNCTION @schema@.awaits_policies(w @schema@.sweeps) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT w.due IS NULL AND w.status = 'open' AND (w.window_end <= now()) IS NOT TRUE AND EXISTS (SELECT FROM @schema@.policy_refresh
+        WHERE reached < wanted AND changed_at BETWEEN now() - interval '1 hour' AND now() + interval '1 minute')
+$$;
+
 -- Counts the due sessions of a sweep by tenant.
 CREATE OR REPLACE FUNCTION @schema@.begin_sweep(w @schema@.sweeps) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN

@@ -38,6 +38,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('audit_runs', '{}'),
             ('audit_session', '{reader}'),
             ('awaiting_repair', '{worker,reader}'),
+            ('awaits_policies', '{worker,reader}'),
             ('begin_sweep', '{}'),
             ('binding', '{}'),
             ('body_digest', '{}'),

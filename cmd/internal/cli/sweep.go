@@ -162,6 +162,13 @@ func showSweep(ctx context.Context, e *Env, st *store.Store, id int64) error {
 		of = "tenant " + r.Tenant
 	}
 	sessions, rate := "not counted yet: no scheduler has begun it", ""
+	if r.AwaitsPolicies {
+		progress, err := st.PolicyProgress(ctx)
+		if err != nil {
+			return err
+		}
+		sessions = fmt.Sprintf("not counted yet: a scheduler first applies new policies (%.0f %%)", progress.Percent)
+	}
 	if r.Due != nil {
 		sessions = fmt.Sprintf("%s due, %s to go", term.Count(*r.Due), term.Count(r.Remaining))
 		if r.LeftOut > 0 {
