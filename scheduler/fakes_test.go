@@ -67,13 +67,6 @@ type fakeStore struct {
 	useTakes  time.Duration // how long it takes to read their use
 }
 
-type fakeSweep struct {
-	store.Sweep
-	due, cursor int
-	ended       bool
-	paused      bool // all of its sessions are
-}
-
 type fakeRun struct {
 	id       int64
 	trigger  string
@@ -166,111 +159,11 @@ func (f *fakeStore) Resign(ctx context.Context, _, holder string) error {
 	return nil
 }
 
-func (f *fakeStore) Fire(ctx context.Context, t store.Tick) (outcome string, sweep int64, err error) {
-	if err := f.enter(ctx, "fire"); err != nil {
-		return "", 0, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if slices.ContainsFunc(f.fired, func(x store.Tick) bool { return x.Entry == t.Entry && x.At.Equal(t.At) }) {
-		return "", 0, nil
-	}
-	f.fired = append(f.fired, t)
-	switch {
-	case t.Missed:
-		return store.TickMissed, 0, nil
-	case f.paused[t.Entry] && t.Source == "":
-		return store.TickPaused, 0, nil
-	}
-	sweep = int64(len(f.sweeps) + 1)
-	f.sweeps = append(f.sweeps, &fakeSweep{Sweep: store.Sweep{ID: sweep, Entry: t.Entry, Tick: t.At}})
-	return store.TickFired, sweep, nil
-}
-
-func (f *fakeStore) LastTick(ctx context.Context, entry string) (last time.Time, err error) {
-	if err := f.enter(ctx, "last tick"); err != nil {
-		return time.Time{}, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, t := range f.fired {
-		if t.Entry == entry && t.Source != store.SourceOperator && t.At.After(last) {
-			last = t.At
-		}
-	}
-	return last, nil
-}
-
-func (f *fakeStore) OpenSweeps(ctx context.Context) (open []store.Sweep, err error) {
-	if err := f.enter(ctx, "open sweeps"); err != nil {
-		return nil, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, s := range f.sweeps {
-		if !s.ended {
-			open = append(open, s.Sweep)
-		}
-	}
-	return open, nil
-}
-
 // queue adds a run that is enqueued: by the caller. The lock is held.
 func (f *fakeStore) queue(trigger string, grace time.Duration) store.Delivery {
 	r := &fakeRun{id: int64(len(f.runs) + 1), trigger: trigger, delivery: 1, due: time.Now().Add(grace)}
 	f.runs = append(f.runs, r)
 	return store.Delivery{Run: r.id, Attempt: 1, Trigger: trigger}
-}
-
-func (f *fakeStore) SweepTogether(ctx context.Context, sweep int64, limit int, grace time.Duration, rules []store.Truncation, _ string) (p store.SweptPage, err error) {
-	if err := f.enter(ctx, "sweep page"); err != nil {
-		return p, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	s := f.sweeps[sweep-1]
-	if s.paused {
-		return p, nil
-	}
-	if kind := (store.SessionKind{Policy: "default"}); rules != nil && len(rules) == 0 {
-		p.Unknown = append(p.Unknown, kind)
-		return p, nil
-	}
-	for n := 0; s.cursor < s.due && n < limit; n++ {
-		if s.cursor++; rules != nil && rules[0].Metric != "" {
-			p.Ended++
-			continue
-		}
-		p.Queued = append(p.Queued, f.queue(store.TriggerNightly, grace))
-	}
-	s.Queued += int64(len(p.Queued) + p.Ended)
-	s.ended = s.cursor >= s.due && len(p.Queued)+p.Ended == 0
-	p.Done = s.ended
-	return p, nil
-}
-
-func (f *fakeStore) OpenBulkCompacts(ctx context.Context) (open []int64, err error) {
-	if err := f.enter(ctx, "open bulk compacts"); err != nil {
-		return nil, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.bulk > 0 {
-		open = []int64{1}
-	}
-	return open, nil
-}
-
-func (f *fakeStore) BulkCompactPage(ctx context.Context, _ int64, limit int, grace time.Duration) (page []store.Delivery, more bool, err error) {
-	if err := f.enter(ctx, "bulk compact page"); err != nil {
-		return nil, false, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for ; f.bulk > 0 && len(page) < limit; f.bulk-- {
-		page = append(page, f.queue(store.TriggerBulk, grace))
-	}
-	return page, f.bulk > 0, nil
 }
 
 func (f *fakeStore) Waiting(ctx context.Context, trigger string, limit int) (n, running int, err error) {
@@ -416,73 +309,6 @@ func (f *fakeStore) Deliver(ctx context.Context, requests, limit int, grace time
 		}
 	}
 	return page, nil
-}
-
-func (f *fakeStore) SavePolicy(ctx context.Context, hash string, spec json.RawMessage, _ []store.Threshold) error {
-	if err := f.enter(ctx, "save policy"); err != nil {
-		return err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.saved, f.spec = append(f.saved, hash), spec
-	return nil
-}
-
-func (f *fakeStore) Policies(ctx context.Context, _ string) ([]store.PolicyVersion, error) {
-	if err := f.enter(ctx, "policies"); err != nil {
-		return nil, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.policies), nil
-}
-
-func (f *fakeStore) SaveThresholds(ctx context.Context, name string, version int, _ string, ts []store.Threshold) error {
-	if err := f.enter(ctx, "save thresholds"); err != nil {
-		return err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.saved = append(f.saved, fmt.Sprintf("%s@%d %d", name, version, ts[0].DueTokens))
-	return nil
-}
-
-func (f *fakeStore) PolicyProgress(ctx context.Context) (store.PolicyProgress, error) {
-	if err := f.enter(ctx, "progress"); err != nil {
-		return store.PolicyProgress{}, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return store.PolicyProgress{Revision: f.revision, Reached: f.reached, Pending: f.reached < f.revision}, nil
-}
-
-// left returns the number of sessions that do not follow the policies.
-func (f *fakeStore) left() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.stale
-}
-
-func (f *fakeStore) RefreshSessions(ctx context.Context, limit int) (int, string, error) {
-	if err := f.enter(ctx, "refresh"); err != nil {
-		return 0, "", err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.reached == f.revision {
-		return 0, store.RefreshIdle, nil
-	}
-	n := min(limit, f.stale-f.locked)
-	f.stale -= n
-	switch {
-	case n == limit:
-		return n, store.RefreshPage, nil
-	case f.locked > 0:
-		f.locked = 0
-		return n, store.RefreshPass, nil
-	}
-	f.reached = f.revision
-	return n, store.RefreshDone, nil
 }
 
 func (f *fakeStore) Expire(ctx context.Context, age time.Duration, limit int) (int64, error) {

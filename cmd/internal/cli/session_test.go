@@ -2,9 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,11 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
-	"github.com/pressly/goose/v3/lock"
 
-	"github.com/sessionstore/compactor/cmd/internal/config"
-	"github.com/sessionstore/compactor/migrations"
 	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/builtin"
@@ -185,24 +178,6 @@ func TestTextsCannotDriveTheTerminal(t *testing.T) {
 	}
 }
 
-func TestMigrate(t *testing.T) {
-	t.Parallel()
-	db := database(t)
-	env := append(db, "COMPACTOR_DATABASE_SCHEMA=other")
-	invoke(t, env, "sessions").want(t, exitInternal, "compactor migrate up")
-	invoke(t, env, "migrate", "status").want(t, 0, "pending", "00001_tables.sql")
-	invoke(t, env, "doctor").want(t, exitFindings, "✗ migrations: pending")
-	invoke(t, env, "worker").want(t, exitInternal, "are not applied", "--migrate") // without waiting for that
-	invoke(t, env, "migrate", "up").want(t, 0, "applied 00001_tables.sql")
-	invoke(t, env, "migrate", "up").want(t, 0, "schema other is up to date")
-	got := decode[struct{ Migrations []migrations.Migration }](t, invoke(t, env, "migrate", "status", "--json").want(t, 0))
-	if len(got.Migrations) < 3 || got.Migrations[0].AppliedAt.IsZero() {
-		t.Errorf("%+v", got)
-	}
-	invoke(t, env, "sessions").want(t, 0)
-	invoke(t, db, "sessions", "--database-schema=No").want(t, exitUsage, "database.schema")
-}
-
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	db := withSession(t)
@@ -277,63 +252,6 @@ func TestServeStopsInOrder(t *testing.T) {
 	if code := <-codes; code != 0 || !strings.Contains(last, `"stopped"`) {
 		t.Errorf("exit code %d, last line %s", code, last)
 	}
-}
-
-func TestTheAppWaitsForPostgres(t *testing.T) {
-	t.Parallel()
-	dsn, _ := strings.CutPrefix(database(t)[0], "DATABASE_URL=")
-	// with returns the URL of the database with something else in it.
-	with := func(change func(u *url.URL)) string {
-		u, err := url.Parse(dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		change(u)
-		return u.String()
-	}
-	e := Env{Err: discard()}
-	for name, test := range map[string]struct {
-		url  string
-		wait time.Duration
-		want string
-	}{
-		"no server":        {"postgres://127.0.0.1:1/x", 50 * time.Millisecond, "gave up waiting for postgres after 50ms"},
-		"no such database": {with(func(u *url.URL) { u.Path = "/orders" }), time.Hour, "3D000"},
-		"no such login":    {with(func(u *url.URL) { u.User = url.UserPassword("marta", "k3y") }), time.Hour, "28"},
-	} {
-		c, err := config.Load(config.LoadOptions{Flags: map[string]string{"database.url": test.url, "redis.url": "redis://127.0.0.1:1"}, Dir: t.TempDir()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		begin := time.Now()
-		_, err = NewApp(t.Context(), c, e.Err.Logger("info", "json"), AppOptions{Registry: builtin.Registry(), Wait: test.wait})
-		if err == nil || !strings.Contains(err.Error(), test.want) || time.Since(begin) > time.Minute {
-			t.Errorf("%s: got %v after %s", name, err, time.Since(begin))
-		}
-	}
-}
-
-// Migrations may take longer than an attempt to connect.
-func TestMigratingIsNoAttempt(t *testing.T) {
-	t.Parallel()
-	env := database(t)
-	c, err := config.Load(config.LoadOptions{Environ: env, Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := pgx.Connect(t.Context(), c.Database.URL.Reveal())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := other.Exec(t.Context(), "SELECT pg_advisory_lock($1)", lock.DefaultLockID); err != nil { // as who migrates
-		t.Fatal(err)
-	}
-	time.AfterFunc(waitAttempt+time.Second, func() { _ = other.Close(context.Background()) })
-	app, err := NewApp(t.Context(), c, slog.New(slog.DiscardHandler), AppOptions{Registry: builtin.Registry(), Migrate: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = app.Close()
 }
 
 // A run leads to its summary, and that to the messages it covers.
@@ -414,62 +332,6 @@ func TestSetModel(t *testing.T) {
 	invoke(t, db, "set-model", "chat", "gpt-4o", "--json").want(t, 0, `"model": "gpt-4o"`)
 	invoke(t, db, "set-model", "ghost", "gpt-4o").want(t, exitNotFound, "ghost")
 	invoke(t, db, "set-model", "chat", "").want(t, exitUsage, "empty model")
-}
-
-func TestChildrenAreShownWithTheirParent(t *testing.T) {
-	t.Parallel()
-	db := database(t)
-	for _, name := range []string{"chat", "search"} {
-		invoke(t, db, "import", file(t, "s.jsonl", conversation(name, 2))).want(t, 0)
-	}
-	invoke(t, db, "set-parent", "search", "chat").want(t, 0, "session search is a child of chat")
-	invoke(t, db, "set-parent", "draft", "chat").want(t, 0)
-	if lines := strings.Count(invoke(t, db, "sessions", "--children-of", "chat").want(t, 0, "search", "draft", "PARENT").stdout, "\n"); lines != 3 {
-		t.Errorf("%d lines, want a header and the two children", lines)
-	}
-	got := decode[struct{ Sessions []store.SessionRow }](t, invoke(t, db, "sessions", "--json").want(t, 0)).Sessions
-	if len(got) != 3 || got[0].Children != 2 || got[1].Parent != "chat" {
-		t.Errorf("%+v", got)
-	}
-	invoke(t, db, "view", "search").want(t, 0, "child of chat")
-	invoke(t, db, "view", "chat").want(t, 0, "2 children")
-	invoke(t, db, "policy", "explain", "search").want(t, 0, "parent", "chat")
-	invoke(t, db, "set-parent", "chat", "search").want(t, exitUsage, "cannot be the child of search")
-	invoke(t, db, "set-parent", "chat", "missing").want(t, exitNotFound, "missing")
-	invoke(t, db, "set-parent", "draft").want(t, 0, "has no parent")
-	invoke(t, db, "fork", "chat", "retry", "--at", "3").want(t, 0, "session retry has 3 messages of chat, 3 in its view")
-	if row := decode[store.SessionRow](t, invoke(t, db, "fork", "chat", "copy", "--json").want(t, 0)); row.Parent != "chat" || row.Messages != got[0].Messages {
-		t.Errorf("%+v", row)
-	}
-	invoke(t, db, "fork", "chat", "copy").want(t, exitRefused, "exists already")
-	invoke(t, db, "fork", "chat", "other", "--at", "nothing").want(t, exitNotFound, "compactor: fork: session chat has no source message nothing")
-	invoke(t, db, "doctor").want(t, 0)
-}
-
-func TestAForkOfACompactedSessionIsSound(t *testing.T) {
-	t.Parallel()
-	db := compacted(t)
-	invoke(t, db, "compact", "chat-1", "--strategy=handoff", "--allow-growth").want(t, 0)
-	invoke(t, db, "fork", "chat-1", "fork").want(t, 0)
-	source, fork := invoke(t, db, "view", "chat-1", "--full").want(t, 0), invoke(t, db, "view", "fork", "--full").want(t, 0, "child of chat-1")
-	body := func(r result) string { // without the header and the seqs
-		_, text, _ := strings.Cut(r.stdout, "\n")
-		return regexp.MustCompile(`(?m)^ *\d+ +`).ReplaceAllString(text, "")
-	}
-	if diff := cmp.Diff(body(source), body(fork)); diff != "" {
-		t.Errorf("view (-source +fork):\n%s", diff)
-	}
-	summary := regexp.MustCompile(`summary-\d+-\d+`).FindString(invoke(t, db, "view", "fork", "--json").want(t, 0).stdout)
-	invoke(t, db, "summary", "show", summary).want(t, 0, summary, "chat-1")
-	invoke(t, db, "summary", "expand", summary).want(t, 0)
-	copies := decode[struct{ Runs []store.RunRow }](t, invoke(t, db, "runs", "fork", "--json").want(t, 0)).Runs
-	if len(copies) != 2 || copies[0].Origin == 0 {
-		t.Fatalf("%+v", copies)
-	}
-	invoke(t, db, "runs", "--run", strconv.FormatInt(copies[0].ID, 10)).want(t, 0, fmt.Sprintf("run %d, by a fork", copies[0].Origin))
-	invoke(t, db, "doctor", "--deep").want(t, 0)
-	invoke(t, db, "compact", "fork", "--from=view").want(t, 0)
-	invoke(t, db, "doctor", "--deep").want(t, 0)
 }
 
 // Numbers that name something are printed as commands take them.

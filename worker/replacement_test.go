@@ -1,0 +1,73 @@
+package worker
+
+import (
+	"testing"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// A message that a replacement has inserted is in the log and in the view.
+func TestRunFromTheLogAfterAReplacement(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.append("s", "suauaua")
+	view, revision, err := f.store.View(t.Context(), key("s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	between := store.NewMessage{Message: chat.Message{ID: "between", Role: chat.RoleDeveloper, Content: chat.TextContent("x")}, Tokens: 100, Counter: "test"}
+	msgs := []store.NewMessage{{Message: view[0].Message}, {Message: view[1].Message}, between}
+	for _, m := range view[2:] {
+		msgs = append(msgs, store.NewMessage{Message: m.Message})
+	}
+	if _, err := f.store.Replace(t.Context(), key("s"), revision, msgs, "test"); err != nil {
+		t.Fatal(err)
+	}
+	cut := []store.Step{{Strategy: "truncation", Params: map[string]any{"max_n": 3, "compact_to": 3}}}
+	if row := f.run(f.operator("s", store.Options{Pipeline: cut})); row.Outcome != OutcomeApplied {
+		t.Errorf("ended %s, %s (%s), want %s", row.Status, row.Outcome, row.Error, OutcomeApplied)
+	}
+	if got := f.view("s"); got != "sua" {
+		t.Errorf("view is %s, want sua", got)
+	}
+	f.sound()
+}
+
+// A replacement may leave a call open that has its result in the log, or that a user message has
+// passed by there: no result follows it any more, so the call leaves and its text stays.
+func TestCallThatAReplacementLeftOpenIsMended(t *testing.T) {
+	t.Parallel()
+	for transcript, want := range map[string]string{"suct": "suI", "sucu": "suIu"} {
+		t.Run(transcript, func(t *testing.T) {
+			t.Parallel()
+			leftOpen(t, transcript, want)
+		})
+	}
+}
+
+func leftOpen(t *testing.T, transcript, want string) {
+	t.Helper()
+	f := setup(t)
+	f.append("s", transcript)
+	view, revision, err := f.store.View(t.Context(), key("s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var msgs []store.NewMessage
+	for _, m := range view[:3] {
+		msgs = append(msgs, store.NewMessage{Message: m.Message})
+	}
+	if _, err := f.store.Replace(t.Context(), key("s"), revision, msgs, "test"); err != nil {
+		t.Fatal(err)
+	}
+	f.run(f.event())
+	if got := f.view("s"); got != want {
+		t.Fatalf("view is %s, want %s", got, want)
+	}
+	f.append("s", "u")
+	if got := f.view("s"); got != want+"u" {
+		t.Errorf("view is %s, want %su", got, want)
+	}
+	f.sound()
+}
