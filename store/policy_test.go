@@ -430,7 +430,16 @@ func TestASweepWaitsForPolicies(t *testing.T) {
 		t.Error("it waits for more than an hour")
 	}
 	exec(t, s, `UPDATE compactor.policy_refresh SET changed_at = now()`)
-	for state := ""; state != RefreshDone; {
+	// It does not wait for a transaction that keeps the policies from being followed by all.
+	held := must(s.pool.Begin(t.Context()))(t)
+	defer func() { _ = held.Rollback(context.Background()) }()
+	if _, err := held.Exec(t.Context(), s.q(`LOCK TABLE compactor.sessions IN ROW SHARE MODE`)); err != nil {
+		t.Fatal(err)
+	}
+	for state := ""; state != RefreshPass; {
+		if !waits() {
+			t.Error("it begins before the first pass is over")
+		}
 		_, next, err := s.RefreshSessions(t.Context(), 10)
 		if err != nil {
 			t.Fatal(err)

@@ -15,7 +15,7 @@ type PolicyProgress struct {
 	Reached  int64 `json:"reached"`
 	// Pending reports whether sessions may be left that do not follow.
 	Pending   bool       `json:"pending"`
-	Percent   float64    `json:"percent"` // of the present pass over the sessions
+	Percent   float64    `json:"percent"` // of the first pass over the sessions, and 99 during later ones, for few
 	Changed   int64      `json:"changed"` // sessions, so far
 	ChangedAt time.Time  `json:"changed_at"`
 	ReachedAt *time.Time `json:"reached_at,omitempty"`
@@ -24,7 +24,7 @@ type PolicyProgress struct {
 // PolicyProgress returns the progress of RefreshSessions. It reads one row.
 func (s *Store) PolicyProgress(ctx context.Context) (PolicyProgress, error) {
 	const query = `
-		SELECT wanted, reached, reached < wanted OR reached_at < now() - interval '1 hour', CASE WHEN reached >= wanted THEN 100 WHEN revision < wanted OR last_sid = 0 THEN 0
+		SELECT wanted, reached, reached < wanted OR reached_at < now() - interval '1 hour', CASE WHEN reached >= wanted THEN 100 WHEN revision < wanted THEN 0 WHEN last_sid = 0 THEN 99
 			ELSE least(100, 100.0 * cursor_sid / last_sid) END::float8,
 			CASE WHEN revision = wanted THEN changed ELSE 0 END, changed_at, reached_at
 		FROM compactor.policy_refresh`

@@ -112,9 +112,10 @@ BEGIN
         IF v_seen < v_scan THEN   -- the end of the pass
             state := CASE WHEN r.final AND r.skipped_sid IS NULL THEN 'done' ELSE 'pass' END;
             v_next := CASE WHEN r.final THEN coalesce(r.skipped_sid - 1, 0) ELSE 0 END;
+            r.last_sid := 0;   -- the first pass is over: awaits_policies
         END IF;
     END IF;
-    UPDATE @schema@.policy_refresh p SET cursor_sid = v_next, final = r.final, changed = p.changed + refresh_policies.changed,
+    UPDATE @schema@.policy_refresh p SET cursor_sid = v_next, last_sid = r.last_sid, final = r.final, changed = p.changed + refresh_policies.changed,
         skipped_sid = CASE WHEN state = 'pass' THEN NULL ELSE r.skipped_sid END,
         reached = CASE WHEN state = 'done' THEN r.revision ELSE p.reached END, reached_at = CASE WHEN state = 'done' THEN now() ELSE p.reached_at END;
 END $$;

@@ -126,10 +126,11 @@ BEGIN
 END $$;
 
 -- Whether a sweep is yet to begin and waits for the sessions to get the policies of a change (refresh_policies), as it passes those
--- that are due. After an hour it does not wait any more: an open transaction may keep some from them for long.
+-- that are due. It waits for the first pass over them alone: for later ones, open transactions may keep some from it for long. After
+-- an hour it does not wait for that either.
 CREATE OR REPLACE FUNCTION @schema@.awaits_policies(w @schema@.sweeps) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT w.due IS NULL AND w.status = 'open' AND (w.window_end <= now()) IS NOT TRUE AND EXISTS (SELECT FROM @schema@.policy_refresh
-        WHERE reached < wanted AND changed_at BETWEEN now() - interval '1 hour' AND now() + interval '1 minute')
+        WHERE reached < wanted AND (revision < wanted OR last_sid > 0) AND changed_at BETWEEN now() - interval '1 hour' AND now() + interval '1 minute')
 $$;
 
 -- Counts the due sessions of a sweep by tenant.
