@@ -331,7 +331,7 @@ func (s *Store) AuditDatabase(ctx context.Context) ([]Finding, error) {
 			coalesce(CASE r.status WHEN 'running' THEN r.lease_until ELSE r.queued_at END::text, ''),
 			CASE r.status WHEN 'running' THEN 'within the last 5 minutes or the next hour' ELSE 'within the last hour' END, false
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
-		WHERE r.status = 'running' AND compactor.lease_is_over(r.lease_until) AND (r.lease_until BETWEEN now() - interval '5 minutes' AND now()) IS NOT TRUE OR r.status = 'queued' AND r.queued_at < now() - interval '1 hour'
+		WHERE r.status = 'running' AND ` + leaseIsOver + ` AND (r.lease_until BETWEEN now() - interval '5 minutes' AND now()) IS NOT TRUE OR r.status = 'queued' AND r.queued_at < now() - interval '1 hour'
 		ORDER BY 1, 2, 5 LIMIT 1000`
 	return queryRows(ctx, s, "audit", func(row pgx.CollectableRow) (f Finding, err error) {
 		var kind string

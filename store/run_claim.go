@@ -99,9 +99,11 @@ const (
 	queryRun = `SELECT ` + selectRun + ` FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
 		` + joinPolicy + joinCalibration + ` WHERE r.id = $1`
 	selectRun = `r.status, r.trigger, coalesce(r.options, '{}')::text, r.queued_at, clock_timestamp() - r.written_at, r.snoozes, r.failures,
-			coalesce(r.lease_until < now() OR r.lease_until > now() + interval '61 minutes', true), -- as lease_is_over, without a call
+			` + leaseIsOver + `,
 			EXISTS (SELECT FROM compactor.runs o WHERE o.sid = r.sid AND o.status = 'running' AND o.id <> r.id AND o.lease_until >= now() AND o.lease_until <= now() + interval '61 minutes'),
 			` + isPaused + `, ` + selectSession
+	// leaseIsOver is the SQL function lease_is_over of a run r, without a call, which readers may not make.
+	leaseIsOver = `coalesce(r.lease_until < now() OR r.lease_until > now() + interval '61 minutes', true)`
 	// selectSession are the columns of a Session, of a session s with its policy h and what is
 	// known of its model, c.
 	selectSession = `s.sid, s.tenant, s.id, s.model, s.live::text, s.pinned::text, s.unholdable::text, s.revision, s.last_seq, s.last_source_seq,

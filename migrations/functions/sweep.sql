@@ -127,10 +127,11 @@ END $$;
 
 -- Whether a sweep is yet to begin and waits for the sessions to get the policies of a change (refresh_policies), as it passes those
 -- that are due. It waits for the first pass over them alone: for later ones, open transactions may keep some from it for long. After
--- an hour it does not wait for that either.
+-- an hour it does not wait for that either. The tenant is as in sweep_worked.
 CREATE OR REPLACE FUNCTION @schema@.awaits_policies(w @schema@.sweeps) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT w.due IS NULL AND w.status = 'open' AND (w.window_end <= now()) IS NOT TRUE AND EXISTS (SELECT FROM @schema@.policy_refresh
         WHERE reached < wanted AND (revision < wanted OR last_sid > 0) AND changed_at BETWEEN now() - interval '1 hour' AND now() + interval '1 minute')
+    WHERE @schema@.tenant_of(coalesce((SELECT o.tenant FROM @schema@.sweeps o WHERE o.id = w.id), '-')) IS NOT NULL
 $$;
 
 -- Counts the due sessions of a sweep by tenant.
@@ -148,11 +149,12 @@ BEGIN
 END $$;
 
 -- How long a sweep has worked: while it was open and, as its runs end later than they are queued, from then until the last of
--- them ended. worked has that up to changed_at.
+-- them ended. worked has that up to changed_at. Roles call it, so the tenant is that of the sweep with this id, whatever the row says.
 CREATE OR REPLACE FUNCTION @schema@.sweep_worked(w @schema@.sweeps) RETURNS interval LANGUAGE sql STABLE AS $$
     SELECT w.worked + greatest('0', CASE WHEN w.due IS NULL THEN '0'
         WHEN w.status = 'open' OR EXISTS (SELECT FROM @schema@.runs WHERE sweep = w.id AND status IN ('queued', 'running')) THEN now() - w.changed_at
         ELSE (SELECT max(ended_at) FROM @schema@.runs WHERE sweep = w.id) - w.changed_at END)
+    WHERE @schema@.tenant_of(coalesce((SELECT o.tenant FROM @schema@.sweeps o WHERE o.id = w.id), '-')) IS NOT NULL
 $$;
 
 -- Gives a sweep, whose row is locked, another status and returns that. Who cancels one that had stopped does not hold longer

@@ -113,7 +113,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('labels_of', '{application,reader}'),
             ('leads', '{worker}'),
             ('learn_usage', '{}'),
-            ('lease_is_over', '{worker,reader}'),
+            ('lease_is_over', '{worker}'),
             ('limit_spending', '{operator}'),
             ('limited_use', '{worker}'),
             ('line_of', '{}'),
