@@ -36,7 +36,8 @@ type SweepRow struct {
 	Waiting int64 `json:"waiting"`
 	Running int64 `json:"running"`
 	Ended   int64 `json:"ended"`
-	// Worked is how long it has been open since it began, or its runs went on after that.
+	// Worked is how long it has been open since it began, or its runs went on after that. Sweeps
+	// leaves it out where all runs have ended.
 	Worked time.Duration `json:"-"`
 	// CanaryShare is the share of the sessions that comes first, 0 for none. Canary is their
 	// number until their runs have ended well, when the others follow; nil before it begins.
@@ -75,11 +76,11 @@ func (r SweepRow) Settled() bool {
 	return r.EndedAt != nil && r.Waiting == 0 && r.Running == 0
 }
 
-// querySweeps counts the runs from an index alone, and reads those of sweeps of which all have ended.
+// querySweeps counts the runs from an index alone; sweep_worked reads them where all have ended.
 const querySweeps = `
 	SELECT w.id, w.entry, w.tenant, w.status, w.reason, w.changed_by, w.changed_at, w.requested_by, w.note, w.tick, w.started_at, w.ended_at,
 		w.window_end, w.due, coalesce(t.remaining, 0), w.queued, w.left_out, r.waiting, r.running, r.ended,
-		compactor.sweep_worked(w),
+		CASE WHEN $2 OR w.ended_at IS NULL OR r.waiting + r.running > 0 THEN compactor.sweep_worked(w) ELSE '0' END,
 		coalesce(w.canary_share, 0), w.canary, compactor.awaits_policies(w)
 	FROM compactor.sweeps w
 	CROSS JOIN LATERAL (SELECT sum(greatest(due - seen, 0)) FILTER (WHERE NOT passed)::bigint AS remaining FROM compactor.sweep_tenants WHERE sweep = w.id) t
@@ -88,12 +89,12 @@ const querySweeps = `
 
 // Sweeps returns the latest sweeps, newest first.
 func (s *Store) Sweeps(ctx context.Context, limit int) ([]SweepRow, error) {
-	return queryRows(ctx, s, "list sweeps", pgx.RowToStructByPos[SweepRow], querySweeps+` ORDER BY w.id DESC LIMIT $1`, limit)
+	return queryRows(ctx, s, "list sweeps", pgx.RowToStructByPos[SweepRow], querySweeps+` ORDER BY w.id DESC LIMIT $1`, limit, false)
 }
 
 // Sweep returns one sweep. ErrNotFound names it.
 func (s *Store) Sweep(ctx context.Context, id int64) (SweepRow, error) {
-	return queryRow(ctx, s, fmt.Sprintf("sweep %d", id), pgx.RowToStructByPos[SweepRow], querySweeps+` WHERE w.id = $1`, id)
+	return queryRow(ctx, s, fmt.Sprintf("sweep %d", id), pgx.RowToStructByPos[SweepRow], querySweeps+` WHERE w.id = $1`, id, true)
 }
 
 // RunOutcome counts the runs of a sweep or of a bulk recompaction that ended alike.

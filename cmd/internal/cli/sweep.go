@@ -42,7 +42,7 @@ Examples:
 
 type sweepJSON struct {
 	store.SweepRow
-	RunsPerSecond float64            `json:"runs_per_second"`
+	RunsPerSecond float64            `json:"runs_per_second,omitempty"` // not in a list where all runs have ended
 	SecondsLeft   *float64           `json:"seconds_left,omitempty"`
 	Outcomes      []store.RunOutcome `json:"outcomes,omitempty"`
 	HeldBack      *store.Held        `json:"held_back,omitempty"` // what waits for it
