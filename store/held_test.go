@@ -158,7 +158,9 @@ func TestNothingWaitsInSilence(t *testing.T) {
 		exec(rt, s, `UPDATE compactor.sessions s SET state = 'active', quarantine_reason = NULL, due = true, hold_seq = 0, loop_seq = NULL, open_calls = '{}', awaits_answer = false, cooldown_until = NULL, hold_code = NULL`)
 		drawn := rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, 3, rapid.ID[string]).Draw(rt, "holds")
 		// Those with an active run last: a session has one.
-		active := func(name string) bool { return name == HeldPostponed || name == HeldWorkerGone || name == CodeReadBudget }
+		active := func(name string) bool {
+			return name == HeldPostponed || name == HeldWorkerGone || name == CodeReadBudget
+		}
 		slices.SortFunc(drawn, func(a, b string) int { return map[bool]int{true: 1}[active(a)] - map[bool]int{true: 1}[active(b)] })
 		swept := false // two sweeps over the same sessions are refused
 		for i, name := range drawn {

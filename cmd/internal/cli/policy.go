@@ -288,9 +288,15 @@ func writePolicyChanges(e *Env, changes []policy.Change) error {
 // is zero, and what counts instead.
 func setting(key, raw string) string {
 	if slices.Contains([]string{"", "0", `"0s"`}, raw) {
-		return "none" + map[string]string{
-			"start_tokens": " (start counts)", "target_tokens": " (target counts)", "window_tokens": " (that of the model counts)",
-		}[key]
+		switch key {
+		case "start_tokens":
+			return "none (start counts)"
+		case "target_tokens":
+			return "none (target counts)"
+		case "window_tokens":
+			return "none (that of the model counts)"
+		}
+		return "none"
 	}
 	var text string
 	if json.Unmarshal([]byte(raw), &text) != nil || text == "" {

@@ -231,8 +231,10 @@ func TestSettingsReadAsTheyAreWritten(t *testing.T) {
 	var out strings.Builder
 	e := &Env{Out: term.Output{W: &out}}
 	if err := writePolicyChanges(e, []policy.Change{
-		{Key: "retention.archive_after", From: "", To: `"720h0m0s"`}, {Key: "retention.purge_after", From: "", To: `"0s"`},
-		{Key: "start_tokens", From: "0", To: "2000"}, {Key: "guards.min_interval", From: `"1h30m0s"`, To: `"0s"`},
+		{Key: "retention.archive_after", From: "", To: `"720h0m0s"`},
+		{Key: "retention.purge_after", From: "", To: `"0s"`},
+		{Key: "start_tokens", From: "0", To: "2000"},
+		{Key: "guards.min_interval", From: `"1h30m0s"`, To: `"0s"`},
 	}); err != nil {
 		t.Fatal(err)
 	}
