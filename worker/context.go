@@ -149,7 +149,7 @@ func (rc *runContext) buildTranscript(ctx context.Context, st Store) error {
 	s := &rc.claim.Session
 	rc.metas = rc.claim.View
 	included := func(chat.Seq) bool { return true }
-	if !rc.openLoop { // which would hold back what they become
+	if len(rc.claim.Awaiting) > 0 && !rc.openLoop { // which would hold back what they become
 		rc.awaited = rc.claim.Session.Awaiting
 		rc.metas = slices.Concat(rc.metas, rc.claim.Awaiting)
 		slices.SortFunc(rc.metas, chat.Compare)

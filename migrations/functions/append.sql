@@ -20,12 +20,13 @@ BEGIN
         END IF;
     END IF;
     v := ROW(ARRAY[s.last_seq + 1], NULL, 1, s.last_seq + 1, p.tokens, CASE WHEN p.flags & 16 > 0 THEN p.tokens ELSE 0 END,
-        (p.role = 'user')::int, coalesce(p.created, now()), false, s.open_calls, s.open_answered, false)::@schema@.appended;
+        (p.role = 'user')::int, coalesce(p.created, now()), s.open_pending, s.open_calls, s.open_answered, false)::@schema@.appended;
     IF p.role = 'tool' THEN
         v.answered := true;
         i := array_position(s.open_calls, coalesce(p.tool_call_id, ''));
-        v.fault := i IS NULL;
-        IF i IS NOT NULL THEN
+        IF i IS NULL THEN
+            v.fault := true;
+        ELSE
             v_flag := 8;
             v.open_calls := s.open_calls[:i - 1] || s.open_calls[i + 1:];
         END IF;
@@ -35,7 +36,7 @@ BEGIN
         v.pending := true;
         v.open_calls := s.open_calls || p.call_ids;
     ELSIF NOT p.reasoning_only OR s.open_answered THEN
-        v.fault := cardinality(s.open_calls) > 0;
+        v.fault := v.fault OR cardinality(s.open_calls) > 0;
         v.open_calls := CASE WHEN p.role = 'assistant' THEN p.call_ids END;
         v.answered := false;
     END IF;
@@ -60,7 +61,7 @@ DECLARE
     v_flags     smallint[] := array_fill(0::smallint, ARRAY[coalesce(cardinality(ps), 0)]);   -- which of 8 and 256 a message has, -1 for one that is there
     v_differ    int[] := '{}';   -- what is there, and says something else
     v_conflict  text;
-    v_fault     boolean := false;
+    v_fault     boolean := s.open_pending;
     v_open      text[] := s.open_calls;
     v_answered  boolean := s.open_answered;
     v_last      bigint := s.last_seq;
@@ -162,7 +163,6 @@ DECLARE
     ps    @schema@.parsed_message[];
     v     @schema@.appended;
     v_bad text;
-    v_returns boolean := p_positions IS NULL AND coalesce(current_setting('compactor.quiet', true), '') <> 'on';   -- known ids do
 BEGIN
     IF json_typeof(p_messages) = 'object' THEN
         p_messages := json_build_array(p_messages);
@@ -191,29 +191,28 @@ BEGIN
     END IF;
 
     s := @schema@.lock_session(p_tenant, p_session, p_model, true);
-    IF cardinality(ps) > 1 OR octet_length(ps[1].id) > 1024 THEN
+    IF p.ord IS NOT NULL THEN
+        v := @schema@.append_one(s, p, p_positions[1]);
+    ELSE
         PERFORM @schema@.refuse_long(format('append to session %s: the id of message %s', s.id, q.ord - 1), q.id) FROM unnest(ps) q
         WHERE octet_length(q.id) > 1024 AND NOT EXISTS (SELECT FROM @schema@.message_log l WHERE l.sid = s.sid AND l.id = q.id);
-    END IF;
-
-    IF cardinality(ps) = 1 THEN
-        v := @schema@.append_one(s, ps[1], p_positions[1]);
-    ELSE
-        v := @schema@.append_many(s, ps, p_positions);
+        IF cardinality(ps) = 1 THEN
+            v := @schema@.append_one(s, ps[1], p_positions[1]);
+        ELSE
+            v := @schema@.append_many(s, ps, p_positions);
+        END IF;
     END IF;
     IF v.conflict IS NOT NULL OR coalesce(p_key, '') <> '' AND @schema@.key_conflict(s, p_key, ps) THEN
         RAISE EXCEPTION 'append to session %: % is there already with other content', s.id, coalesce('message ' || v.conflict, 'key ' || p_key)
             USING ERRCODE = 'unique_violation', HINT = 'Ids name one message, and keys one batch, for ever; give what was edited one of its own.';
     END IF;
     IF v.n = 0 THEN
-        IF v_returns AND cardinality(v.seqs) > 0 THEN
+        IF cardinality(v.seqs) > 0 AND p_positions IS NULL AND coalesce(current_setting('compactor.quiet', true), '') <> 'on' THEN
             PERFORM @schema@.bring_back(s, v.seqs);
         END IF;
         RETURN coalesce(v.seqs, '{}');
     END IF;
 
-    -- See change_view; and sessions of former versions may have a call without its result, which only a user message was to follow.
-    v.fault := v.fault OR s.open_pending;
     -- A call that still waits may have left the view, or its place, by a replacement: then its result has
     -- nothing to follow there.
     IF cardinality(s.open_calls) > 0 AND NOT v.fault THEN
@@ -230,7 +229,7 @@ BEGIN
         live_estimated_tokens = t.live_estimated_tokens + v.estimated, messages_since_run = t.messages_since_run + v.n,
         tokens_since_run = t.tokens_since_run + v.tokens, turns_since_run = t.turns_since_run + v.turns,
         tokens_since_report = t.tokens_since_report + CASE WHEN t.reported_prompt_tokens IS NULL THEN 0 ELSE v.tokens END,
-        repeated_ids = t.repeated_ids OR EXISTS (SELECT FROM unnest(ps) q WHERE cardinality(q.call_ids) > 1 AND @schema@.repeats(q.call_ids)),
+        repeated_ids = t.repeated_ids OR (v.n > 1 OR cardinality(v.open_calls) > 1) AND EXISTS (SELECT FROM unnest(ps) q WHERE cardinality(q.call_ids) > 1 AND @schema@.repeats(q.call_ids)),
         last_message_at = v.last_at, open_calls = coalesce(v.open_calls, '{}'), open_answered = v.answered, open_pending = false, parallel = t.parallel OR v.pending,
         state = CASE t.state WHEN 'quarantined' THEN 'active' ELSE t.state END,
         quarantine_reason = CASE WHEN t.state <> 'quarantined' THEN t.quarantine_reason END, timed = false,
@@ -250,7 +249,7 @@ BEGIN
         INSERT INTO @schema@.outbox AS o (sid, tenant) VALUES (s.sid, s.tenant)
         ON CONFLICT (sid) DO UPDATE SET gen = o.gen + 1, last_at = now();
     END IF;
-    IF v_returns AND v.n < cardinality(v.seqs) THEN
+    IF v.n < cardinality(v.seqs) AND p_positions IS NULL AND coalesce(current_setting('compactor.quiet', true), '') <> 'on' THEN
         PERFORM @schema@.bring_back(s, v.seqs);
     END IF;
     RETURN v.seqs;

@@ -259,7 +259,7 @@ BEGIN
                 f.reasoning, f.reasoning_content, f.reasoning_text, f.reasoning_details, f.reasoning_items, f.reasoning_opaque, f.reasoning_signature,
                 f.thinking, f.thinking_blocks, f.thinking_signature, f.redacted_thinking, f.codex_reasoning_items, f.encrypted_content, f.thought_signature,
                 f.parts, f.contents, f."toolInvocations") = 0
-            AND coalesce(json_typeof(f.id), 'string') = 'string' AND coalesce(f.token_count, '0') ~ '^\d{1,9}$') IS NOT true THEN
+            AND coalesce(json_typeof(f.id), 'string') = 'string' AND octet_length(coalesce(f.id #>> '{}', p_key, '')) <= 1000 AND coalesce(f.token_count, '0') ~ '^\d{1,9}$') IS NOT true THEN
         RETURN NULL;
     END IF;
     v_created := CASE WHEN f.created_at IS NOT NULL THEN @schema@.parse_time(f.created_at) END;

@@ -405,11 +405,11 @@ func (d *Draft) id(q chat.Seq) int32 {
 	return d.ids(one[:0], chat.Ranges{{Lo: q, Hi: q + 1}})[0]
 }
 
-// viewMetas returns the metadata of the messages in the view, in order.
+// viewMetas returns the metadata of the messages in the view, in order, with room for one more.
 func (d *Draft) viewMetas() []chat.Meta {
 	entries := d.Transcript().Entries
 	n, _ := d.view.Included()
-	out := make([]chat.Meta, 0, n)
+	out := make([]chat.Meta, 0, n+1)
 	for i := range entries {
 		if entries[i].Included {
 			out = append(out, entries[i].Meta)

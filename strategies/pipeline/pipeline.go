@@ -188,10 +188,11 @@ func (p Pipeline) runGuarded(ctx context.Context, t *plan.Transcript, load plan.
 	}
 	totals := d.Transcript().Totals()
 	view := d.viewMetas()
-	r := Result{Before: totals, View: view}
-	if r.Violations = chat.Check(view); t.Ended {
-		r.Violations = chat.Check(d.ended(slices.Clone(view)))
+	judged := view
+	if t.Ended {
+		judged = d.ended(view)
 	}
+	r := Result{Before: totals, View: view, Violations: chat.Check(judged)}
 	if !p.FreeReasoning {
 		if d.bindReasoning(view, r.Violations) {
 			p = Pipeline{Guard: p.Guard} // and nothing else is done to the loop
