@@ -167,7 +167,7 @@ LANGUAGE sql STABLE AS $$
                          AND NOT @schema@.says_otherwise(f.m)
                      THEN 'content: missing; want a text, parts or tool_calls' END,
                  -- Most messages need no call of a function.
-                 CASE WHEN f.call_ids IS NOT NULL OR NOT (f.role #>> '{}' IN ('system', 'developer', 'user', 'assistant') OR f.role #>> '{}' = 'tool' AND f.tool_call_id #>> '{}' <> '') IS TRUE
+                 CASE WHEN f.odd_call OR NOT (f.role #>> '{}' IN ('system', 'developer', 'user', 'assistant') OR f.role #>> '{}' = 'tool' AND f.tool_call_id #>> '{}' <> '') IS TRUE
                      THEN @schema@.unusable(f.role, f.tool_call_id, f.tool_calls) END) END
     FROM (
         SELECT e.*, c.created,
@@ -175,7 +175,7 @@ LANGUAGE sql STABLE AS $$
             parts.call_part, parts.result_part,
             -- A call from before tools has no id, and its result, of the role function, none either.
             CASE WHEN calls.ids IS NULL AND json_typeof(e.function_call) = 'object' AND e.role #>> '{}' = 'assistant' THEN '{""}' ELSE calls.ids END AS call_ids,
-            calls.bad AS bad_call,
+            calls.bad AS bad_call, calls.odd AS odd_call,
             CASE json_typeof(e.content) WHEN 'string' THEN e.content #>> '{}' ~ b.letter ELSE coalesce(parts.has_text, false) END AS has_text,
             coalesce(parts.has_reasoning, false) OR r.beside IS NOT NULL AS has_reasoning,
             coalesce(parts.signed, false) OR coalesce(r.beside ~ b.signature, false) AS signed,
@@ -232,7 +232,9 @@ LANGUAGE sql STABLE AS $$
         LEFT JOIN LATERAL (
             SELECT array_agg(coalesce(CASE WHEN json_typeof(o.c) = 'object' THEN o.c->>'id' END, '')) AS ids,
                 bool_or(json_typeof(o.c) <> 'object'
-                    OR json_typeof(CASE WHEN json_typeof(o.c) = 'object' THEN o.c->'id' END) NOT IN ('string', 'null')) AS bad
+                    OR json_typeof(CASE WHEN json_typeof(o.c) = 'object' THEN o.c->'id' END) NOT IN ('string', 'null')) AS bad,
+                -- other than with an id and a named function, as most have
+                bool_or((o.c->>'id' <> '' AND json_typeof(o.c->'function'->'name') = 'string' AND o.c->'function'->>'name' <> '') IS NOT true) AS odd
             FROM json_array_elements(CASE json_typeof(e.tool_calls) WHEN 'array' THEN e.tool_calls END) o(c)) calls ON true
         OFFSET 0   -- or the body is made anew wherever it is named
     ) f
