@@ -96,6 +96,9 @@ func Storm(ctx context.Context, env Env, o StormOptions) (StormResult, error) {
 		}
 		var sweep int64
 		_, err = s.write(ctx, o, func(ctx context.Context) error {
+			if _, err := s.db.pool.Exec(ctx, `DELETE FROM sweeps WHERE entry = 'storm'`); err != nil {
+				return err
+			}
 			if sweep, err = s.store.StartSweep(ctx, "", 0, "bench", "bench"); err != nil {
 				return err
 			}
@@ -159,7 +162,7 @@ func (s *system) fillStorm(ctx context.Context, o StormOptions) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	// The reconciler would not wait for the sweep.
+	// The reconciler would not wait for the sweep, which takes the place of this one.
 	const hold = `INSERT INTO sweeps (entry, tick, status) VALUES ('storm', now(), 'paused')`
 	if _, err := s.db.pool.Exec(ctx, hold); err != nil {
 		return fmt.Errorf("fill: %w", err)
