@@ -234,3 +234,21 @@ func TestAResultIsNotPairedWithTheCallOfAnother(t *testing.T) {
 	}
 	wantConsistent(t, s)
 }
+
+// A call that is put in front of one with the same id, which had been of a batch, does not take its result.
+func TestAReplacementPutsACallBeforeAnotherWithItsID(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	k := Key{Session: "s"}
+	known := []NewMessage{user("u", "x"), call("b", "c"), call("d", "a"), result("r", "a", "found"), user("v", "y")}
+	for _, m := range known {
+		add(t, s, k, m)
+	}
+	wantView(t, s, k, "u d r v")
+	must(s.Replace(t.Context(), k, session(t, s, k).Revision, []NewMessage{known[0], call("n", "a"), known[2], known[3], known[4]}, ""))(t)
+	if faults := chat.Check(must(s.ViewMetas(t.Context(), session(t, s, k).SID))(t)); len(faults) > 0 {
+		t.Errorf("the view has %v", faults)
+	}
+	wantView(t, s, k, "u d r v")
+	wantConsistent(t, s)
+}

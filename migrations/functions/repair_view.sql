@@ -55,11 +55,13 @@ BEGIN
                 v_out := v_out || v_calls || v_thoughts;
             ELSIF cardinality(v_results) = 0 AND m.kind = 'm' THEN
                 v_wait := v_wait || v_calls;
-            ELSE   -- which calls were answered; what a run wrote into the batch, the next one moves
+            ELSE   -- which calls were answered, as in chat.Answered; what a run wrote into the batch, the next one moves
                 SELECT bool_or(c.answered < c.calls AND (c.answered > 0 OR c.says)) AS partly,
                     array_agg(c.seq) FILTER (WHERE c.answered = 0) AS none INTO v
                 FROM (SELECT l.seq, cardinality(l.call_ids) AS calls, l.flags & 5 > 0 AS says,
-                        (SELECT count(*) FROM @schema@.message_log t WHERE t.sid = s.sid AND t.seq = ANY(v_results) AND t.tool_call_id = ANY(l.call_ids)) AS answered
+                        (SELECT count(*) FROM @schema@.message_log t WHERE t.sid = s.sid AND t.seq = ANY(v_results) AND t.tool_call_id = ANY(l.call_ids)
+                            AND NOT EXISTS (SELECT FROM @schema@.message_log n WHERE n.sid = s.sid AND n.seq = ANY(v_calls)
+                                AND array_position(v_calls, n.seq) > array_position(v_calls, l.seq) AND t.tool_call_id = ANY(n.call_ids))) AS answered
                     FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq = ANY(v_calls)) c;
                 IF coalesce(v.partly, true) OR m.kind <> 'm' THEN
                     v_wait := v_wait || v_calls || v_thoughts || v_results;

@@ -38,8 +38,7 @@ type RepairStep struct {
 	// group it must not split, or after the system messages. Replacements get their seqs in
 	// the order of the steps, above all others.
 	Position Seq
-	// Results are the results to keep for RepairKeepAnswered; their ids are the second
-	// argument of Apply.
+	// Results are the results of the batch for RepairKeepAnswered: see Answered.
 	Results []Seq
 	// keep is the number of calls that stay of a message of a batch, as if the first ones of
 	// the batch were those that are answered: metadata does not tell.
@@ -238,10 +237,36 @@ func (s *scan) repairUnanswered(b *callGroup, steps map[int]RepairStep) {
 	}
 }
 
+// Answered returns, for each step, the ids of the results that answer calls of its message, which
+// Resolve and Apply take: of a batch with the same id in several messages, where others have moved one
+// there, the last call has the result. message returns the content by seq.
+func Answered(steps []RepairStep, message func(Seq) *Message) [][]string {
+	out := make([][]string, len(steps))
+	left := map[Seq][]string{} // by the first result of a batch
+	for i, d := range slices.Backward(steps) {
+		if d.Action != RepairKeepAnswered {
+			continue
+		}
+		ids, seen := left[d.Results[0]]
+		if !seen {
+			for _, q := range d.Results {
+				ids = append(ids, message(q).ToolCallID)
+			}
+		}
+		for _, c := range answeredCalls(message(d.Seq), ids) {
+			out[i] = append(out[i], c.ID)
+			k := slices.Index(ids, c.ID)
+			ids = slices.Delete(ids, k, k+1)
+		}
+		left[d.Results[0]] = ids
+	}
+	return out
+}
+
 // Resolve returns the step that is to be carried out on m, whose content tells which calls of a
 // batch are answered, and whether there is any: a message stays as it is if all its calls are
-// answered, and loses them, or goes if it says nothing else, if none is. answered are the
-// tool_call_ids of d.Results.
+// answered, and loses them, or goes if it says nothing else, if none is. answered is that of
+// Answered.
 func (d RepairStep) Resolve(m *Message, answered []string) (RepairStep, bool) {
 	if d.Action != RepairKeepAnswered {
 		return d, true
@@ -293,8 +318,8 @@ func (d RepairStep) Meta(m Meta, seq Seq) Meta {
 	return m
 }
 
-// Apply returns the replacement for m. answered are the tool_call_ids of d.Results, used
-// only by RepairKeepAnswered; each id keeps one call. The replacement has no ID. For
+// Apply returns the replacement for m. answered is that of Answered, used only by
+// RepairKeepAnswered; each id keeps one call. The replacement has no ID. For
 // RepairExclude Apply returns the zero Message.
 func (d RepairStep) Apply(m Message, answered []string) Message {
 	m.ID = ""

@@ -8,16 +8,13 @@ func Repaired(ms []Message) []Message {
 	if len(steps) == 0 {
 		return ms
 	}
-	answered := func(d RepairStep) (ids []string) {
-		for _, q := range d.Results {
-			ids = append(ids, ms[q-1].ToolCallID)
-		}
-		return ids
-	}
+	ids := Answered(steps, func(q Seq) *Message { return &ms[q-1] })
+	answered := make(map[int][]string, len(steps))
 	step := make(map[int]RepairStep, len(steps))
 	var resolved []RepairStep
-	for _, d := range steps {
-		if d, ok := d.Resolve(&ms[d.Index], answered(d)); ok {
+	for i, d := range steps {
+		answered[d.Index] = ids[i]
+		if d, ok := d.Resolve(&ms[d.Index], ids[i]); ok {
 			step[d.Index], resolved = d, append(resolved, d)
 		}
 	}
@@ -25,7 +22,7 @@ func Repaired(ms []Message) []Message {
 	out := make([]Message, len(from))
 	for i, k := range from {
 		if d, ok := step[k]; ok {
-			out[i] = d.Apply(ms[k], answered(d))
+			out[i] = d.Apply(ms[k], answered[k])
 		} else {
 			out[i] = ms[k]
 		}

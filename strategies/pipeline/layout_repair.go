@@ -28,17 +28,15 @@ func (l *layout) repair(ctx context.Context, steps []chat.RepairStep, open int32
 		return nil, fmt.Errorf("load content to repair: %w", err)
 	}
 	var repairs []Repair
-	for _, m := range steps {
+	ids := chat.Answered(steps, func(q chat.Seq) *chat.Message { return d.entries[d.id(q)].Message })
+	for i, m := range steps {
 		id := d.id(m.Seq)
 		reason := string(m.Reason)
 		unanswered := m.Action == chat.RepairExclude && m.Reason == chat.ViolationUnansweredCall
 		if unanswered && d.entries[id].Calls == 0 && (d.entries[id].Pinned || !l.callExcluded(id)) {
 			continue // the reasoning is pinned or belongs to another group
 		}
-		answered := make([]string, len(m.Results))
-		for i, q := range m.Results {
-			answered[i] = d.entries[d.id(q)].Message.ToolCallID
-		}
+		answered := ids[i]
 		if m.Action == chat.RepairKeepAnswered {
 			var needed bool
 			if m, needed = m.Resolve(d.entries[id].Message, answered); !needed {
