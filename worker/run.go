@@ -230,6 +230,9 @@ func (a *attempt) plan(ctx context.Context) (result pipeline.Result, change stor
 	result, err = a.built.Run(ctx, t, load)
 	if err == nil && !a.claim.Options.AllowGrowth {
 		result, err = a.built.LimitGrowth(ctx, t, load, result, a.lessGain)
+		if err == nil && result.WouldGrow && len(a.awaited) > 0 { // it comes back all the same
+			result, err = pipeline.Pipeline{Guard: a.built.Guard, FreeReasoning: a.built.FreeReasoning}.Run(ctx, t, load)
+		}
 	}
 	if err != nil {
 		return result, change, err
