@@ -1,10 +1,12 @@
 package worker
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 )
 
 // A message that a replacement has inserted is in the log and in the view.
@@ -68,6 +70,38 @@ func leftOpen(t *testing.T, transcript, want string) {
 	f.append("s", "u")
 	if got := f.view("s"); got != want+"u" {
 		t.Errorf("view is %s, want %su", got, want)
+	}
+	f.sound()
+}
+
+// A call with a text that a replacement puts in front of reasoning at the end of the log awaits its
+// repair, and comes back although nothing else of the view can leave.
+func TestACallBeforeTheLastReasoningComesBack(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	said := []store.NewMessage{{Message: sessiontest.User("go")}, {Message: sessiontest.Thinks("hm")}}
+	said[0].ID, said[1].ID = "u", "r"
+	if _, _, err := f.store.Append(t.Context(), key("s"), "", said); err != nil {
+		t.Fatal(err)
+	}
+	call := store.NewMessage{Message: sessiontest.Calls("x")}
+	call.ID, call.Content = "c", chat.TextContent("I look.")
+	if _, err := f.store.Replace(t.Context(), key("s"), 0, []store.NewMessage{said[0], call, said[1]}, "test"); err != nil {
+		t.Fatal(err)
+	}
+	ids := f.sweep()
+	if len(ids) != 1 {
+		t.Fatalf("a sweep queued %v", ids)
+	}
+	if row := f.run(ids[0]); row.Outcome == OutcomeWouldGrow {
+		t.Errorf("ended %s", row.Outcome)
+	}
+	all, err := f.store.All(t.Context(), key("s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i := slices.IndexFunc(all, func(m store.Stored) bool { return m.ExcludeReason == "awaiting_repair" }); i >= 0 {
+		t.Errorf("message %s awaits its repair", all[i].ID)
 	}
 	f.sound()
 }
