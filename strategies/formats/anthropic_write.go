@@ -109,8 +109,8 @@ func (e *encoder) addTurn(t *anthropicTurn, m *chat.Message, blocks []json.RawMe
 // plainContent returns the text of a single plain text block, otherwise the list.
 func plainContent(blocks []json.RawMessage) json.RawMessage {
 	if len(blocks) == 1 {
-		if o, err := rawjson.ParseObject(blocks[0]); err == nil && len(o) == 2 && o.String("type") == "text" {
-			return rawjson.OrNull(o["text"])
+		if o, err := rawjson.ParseObject(blocks[0]); err == nil && len(o) == 2 && o.String("type") == "text" && o["text"] != nil {
+			return o["text"]
 		}
 	}
 	return rawjson.List(blocks)
