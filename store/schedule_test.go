@@ -377,10 +377,16 @@ func TestADueSessionWithoutARunIsFound(t *testing.T) {
 	}
 	ds := must(s.Forgotten(t.Context(), 10, time.Minute))(t)
 	if diff := cmp.Diff([]string{"s05"}, sessionsOf(t, s, ds)); diff != "" {
-		t.Errorf("forgotten (-want +got):\n%s", diff)
+		t.Fatalf("forgotten (-want +got):\n%s", diff)
 	}
+	asked := ds[0].Run
 	if ds = must(s.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
 		t.Errorf("forgotten again: %v", ds)
+	}
+	// A run that an application requested decides as others do.
+	exec(t, s, `UPDATE compactor.runs SET trigger = 'application', status = 'skipped', outcome = 'no_summary', snapshot_seq = 99, ended_at = now() WHERE id = $1`, asked)
+	if ds = must(s.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
+		t.Errorf("forgotten after a run that was requested: %v", ds)
 	}
 	exec(t, s, `UPDATE compactor.sessions SET cooldown_until = NULL`)
 	if _, _, err := s.Import(t.Context(), keys[3], "", talk("n", 1)); err != nil {
@@ -391,7 +397,7 @@ func TestADueSessionWithoutARunIsFound(t *testing.T) {
 		t.Errorf("forgotten after a cooldown and a message without a notification (-want +got):\n%s", diff)
 	}
 	b := must(s.Backlog(t.Context()))(t)
-	if b.Sessions != 5 || b.Due != 5 || b.Queued != 4 || b.Running != 0 || b.Outbox != 1 || b.OldestQueued <= 0 {
+	if b.Sessions != 5 || b.Due != 5 || b.Queued != 3 || b.Running != 0 || b.Outbox != 1 || b.OldestQueued <= 0 {
 		t.Errorf("backlog is %+v", b)
 	}
 }

@@ -34,7 +34,7 @@ func TestPinnedMessageThatBreaksTheViewIsMendedOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ transcript, pinned, view string }{
 		"a result without its call": {"sutu", "s-3", "suIu"},
-		"a call nobody answered":    {"sucu", "s-3", "suIu"},
+		"a call without an answer":  {"sucu", "s-3", "suIu"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -114,10 +114,10 @@ END $$;
 CREATE OR REPLACE VIEW @schema@.held_back AS SELECT * FROM @schema@.held_back('');
 
 -- Whether a run, which is the last of its session, decided on all messages up to a source: a due session is then left alone until
--- the next one. What changed the view for an application or an operator decides nothing.
+-- the next one. What an application or an operator does to the view decides nothing.
 CREATE OR REPLACE FUNCTION @schema@.decides(p_kind text, p_trigger text, p_outcome text, p_snapshot bigint, p_source bigint)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-    SELECT p_kind IN ('compact', 'repair') AND p_trigger <> 'application' AND p_outcome <> ALL ('{paused,stale,min_interval,max_per_hour,max_per_day}')
+    SELECT (p_kind = 'compact' OR p_kind = 'repair' AND p_trigger <> 'application') AND p_outcome <> ALL ('{paused,stale,min_interval,max_per_hour,max_per_day}')
         AND p_snapshot >= p_source
 $$;
 

@@ -177,7 +177,7 @@ func TestConnectionsThatFail(t *testing.T) {
 		want      Class
 		estimated int
 	}{
-		"nobody listens":            {response{sent: true, unconnected: true, err: &net.OpError{Op: "dial", Err: errors.New("refused")}}, Unavailable, 0},
+		"no server listens":         {response{sent: true, unconnected: true, err: &net.OpError{Op: "dial", Err: errors.New("refused")}}, Unavailable, 0},
 		"the server is not reached": {response{sent: true, unconnected: true, err: &net.OpError{Op: "dial", Err: context.DeadlineExceeded}}, Unavailable, 0},
 		"the connection is reset":   {response{sent: true, err: errors.New("reset")}, Unavailable, 1},
 		"no answer":                 {response{sent: true, err: fmt.Errorf("wrapped: %w", context.DeadlineExceeded)}, Timeout, 1},

@@ -64,7 +64,7 @@ func TestStats(t *testing.T) {
 	// Of one tenant, nothing of another counts.
 	invoke(t, db, "stats", "--tenant=acme").want(t, 0, "tenant acme\n", "no_leader  1 session", "due            1 session, the oldest", "debt           400 tokens",
 		"outbox         1 session", "queued         1 run,", "sweep nightly  0 runs queued, 3 sessions to come", "last hour: 1 run,", "last day: 4 runs", "gpt-5-mini      2")
-	for _, tenant := range []string{"globex", "nobody"} {
+	for _, tenant := range []string{"globex", "unknown"} {
 		of := decode[statsJSON](t, invoke(t, db, "stats", "--tenant="+tenant, "--json").want(t, 0))
 		n := map[string]int64{"globex": 1}[tenant]
 		if of.Tenant != tenant || of.Due.Sessions != n || of.Fleet.Outbox != 0 || int64(len(of.Fleet.Active)) != n || int64(len(of.LastHour.Outcomes)) != n ||
