@@ -2,6 +2,7 @@ package retention
 
 import (
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -29,29 +30,59 @@ func Baselines() []Baseline {
 	}
 }
 
-// split separates system messages from the rest.
-func split(ms []chat.Message) (systems, rest []chat.Message) {
-	for i := range ms {
-		if system(&ms[i]) {
-			systems = append(systems, ms[i])
+// selection selects messages within a budget.
+type selection struct {
+	ms   []chat.Message
+	size Sizer
+	keep []bool
+	sum  float64 // tokens selected
+}
+
+// with selects the messages with these indexes, in this order, that fit into the budget beside those
+// selected before. If upTo, the first one that does not fit ends it.
+func (s *selection) with(indexes iter.Seq[int], budget float64, upTo bool) {
+	for i := range indexes {
+		t := s.size.Message(&s.ms[i])
+		switch {
+		case s.keep[i]:
+		case s.sum+t <= budget:
+			s.keep[i] = true
+			s.sum += t
+		case upTo:
+			return
+		}
+	}
+}
+
+// oldest and newest yield the indexes of the messages from that end.
+func (s *selection) oldest(yield func(int) bool) {
+	for i := 0; i < len(s.ms) && yield(i); i++ {
+	}
+}
+
+func (s *selection) newest(yield func(int) bool) {
+	for i := len(s.ms) - 1; i >= 0 && yield(i); i-- {
+	}
+}
+
+// selected returns the system messages and those that choose selects of the others.
+func selected(pre []chat.Message, size Sizer, choose func(*selection)) (systems, rest []chat.Message) {
+	s := selection{size: size}
+	for i := range pre {
+		if system(&pre[i]) {
+			systems = append(systems, pre[i])
 		} else {
-			rest = append(rest, ms[i])
+			s.ms = append(s.ms, pre[i])
+		}
+	}
+	s.keep = make([]bool, len(s.ms))
+	choose(&s)
+	for i := range s.ms {
+		if s.keep[i] {
+			rest = append(rest, s.ms[i])
 		}
 	}
 	return systems, rest
-}
-
-// tail returns the index of the oldest message of the longest tail within the budget.
-func tail(ms []chat.Message, budget float64, size Sizer) int {
-	i := len(ms)
-	for sum := 0.0; i > 0; i-- {
-		t := size.Message(&ms[i-1])
-		if sum+t > budget {
-			break
-		}
-		sum += t
-	}
-	return i
 }
 
 // withoutOrphans returns the messages without tool results that have no preceding call.
@@ -70,48 +101,27 @@ func withoutOrphans(ms []chat.Message) []chat.Message {
 }
 
 func dropOldest(pre []chat.Message, budget float64, size Sizer) []chat.Message {
-	systems, rest := split(pre)
-	return append(systems, withoutOrphans(rest[tail(rest, budget, size):])...)
+	systems, rest := selected(pre, size, func(s *selection) { s.with(s.newest, budget, true) })
+	return append(systems, withoutOrphans(rest)...)
 }
 
 func headTail(pre []chat.Message, budget float64, size Sizer) []chat.Message {
-	systems, rest := split(pre)
-	var head []chat.Message
-	sum := 0.0
-	for i := range rest {
-		t := size.Message(&rest[i])
-		if sum+t > 0.2*budget {
-			break
-		}
-		head = append(head, rest[i])
-		sum += t
-	}
-	rest = rest[len(head):]
-	return append(systems, withoutOrphans(append(head, rest[tail(rest, budget-sum, size):]...))...)
+	systems, rest := selected(pre, size, func(s *selection) {
+		s.with(s.oldest, 0.2*budget, true)
+		s.with(s.newest, budget, true)
+	})
+	return append(systems, withoutOrphans(rest)...)
 }
 
 func userTail(pre []chat.Message, budget float64, size Sizer) []chat.Message {
-	systems, rest := split(pre)
-	keep := make([]bool, len(rest))
-	sum := 0.0
-	for i, m := range slices.Backward(rest) {
-		if t := size.Message(&m); m.Role == chat.RoleUser && sum+t <= budget/2 {
-			keep[i] = true
-			sum += t
+	systems, rest := selected(pre, size, func(s *selection) {
+		users := func(yield func(int) bool) {
+			s.newest(func(i int) bool { return s.ms[i].Role != chat.RoleUser || yield(i) })
 		}
-	}
-	for i, m := range slices.Backward(rest) {
-		if keep[i] {
-			continue
-		}
-		t := size.Message(&m)
-		if sum+t > budget {
-			break
-		}
-		keep[i] = true
-		sum += t
-	}
-	return append(systems, withoutOrphans(selected(rest, keep))...)
+		s.with(users, budget/2, false)
+		s.with(s.newest, budget, true)
+	})
+	return append(systems, withoutOrphans(rest)...)
 }
 
 // Random returns the baseline that keeps messages at random, the same ones for a session of
@@ -119,29 +129,10 @@ func userTail(pre []chat.Message, budget float64, size Sizer) []chat.Message {
 // two messages is drawn.
 func Random(session string) Baseline {
 	return Baseline{"random", "messages at random until the budget is full, in their order", func(pre []chat.Message, budget float64, size Sizer) []chat.Message {
-		systems, rest := split(pre)
-		keep := make([]bool, len(rest))
-		sum := 0.0
 		r := rand.New(rand.NewPCG(uint64(idOf(session)), 0)) //nolint:gosec // reproducible
-		for _, i := range r.Perm(len(rest)) {
-			if t := size.Message(&rest[i]); sum+t <= budget {
-				keep[i] = true
-				sum += t
-			}
-		}
-		return append(systems, selected(rest, keep)...)
+		systems, rest := selected(pre, size, func(s *selection) { s.with(slices.Values(r.Perm(len(s.ms))), budget, false) })
+		return append(systems, rest...)
 	}}
-}
-
-// selected returns the messages to keep.
-func selected(ms []chat.Message, keep []bool) []chat.Message {
-	var out []chat.Message
-	for i := range ms {
-		if keep[i] {
-			out = append(out, ms[i])
-		}
-	}
-	return out
 }
 
 // stubs returns a baseline that cuts the oldest tool results to keep characters.
@@ -187,7 +178,7 @@ func head(s string, n int) string {
 }
 
 func idList(pre []chat.Message, budget float64, size Sizer) []chat.Message {
-	systems, _ := split(pre)
+	systems, _ := selected(pre, size, func(*selection) {})
 	seen := map[string]bool{}
 	var list []string
 	sum, full := size.Message(&chat.Message{}), false

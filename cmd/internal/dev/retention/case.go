@@ -2,10 +2,8 @@ package retention
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/extract/identifier"
 )
 
 // Limits of the search for labels. A label is a word at most that many characters before
@@ -63,25 +61,25 @@ func newIdentifiers(pre, post []chat.Message) identifiers {
 	known, always, used := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range pre {
 		bySystem := system(&pre[i])
-		each(Text(&pre[i]), func(id string, _ identifier.Kind) {
+		for _, id := range ids(Text(&pre[i])) {
 			known[id] = true
 			always[id] = always[id] || bySystem
-		})
+		}
 	}
 	var out []Need
 	seen, at := map[string]bool{}, map[string]int{}
 	for i := range post {
 		role := post[i].Role
-		each(Text(&post[i]), func(id string, _ identifier.Kind) {
-			said := role == chat.RoleAssistant || role == chat.RoleUser
+		said := role == chat.RoleAssistant || role == chat.RoleUser
+		for _, id := range ids(Text(&post[i])) {
 			used[id] = used[id] || said
 			if !known[id] || always[id] {
-				return
+				continue
 			}
 			first := !seen[id]
 			seen[id] = true
 			if !said {
-				return
+				continue
 			}
 			if _, ok := at[id]; !ok {
 				at[id] = len(out)
@@ -90,27 +88,9 @@ func newIdentifiers(pre, post []chat.Message) identifiers {
 			if role == chat.RoleAssistant && first {
 				out[at[id]].Strict = true
 			}
-		})
+		}
 	}
 	return identifiers{out, known, always, used}
-}
-
-// each calls do once per identifier in text, with the first kind that matches it.
-func each(text string, do func(id string, kind identifier.Kind)) {
-	seen := map[string]bool{}
-	identifier.All(text, func(kind identifier.Kind, start, end int) {
-		if id := text[start:end]; !seen[id] {
-			seen[id] = true
-			do(id, kind)
-		}
-	})
-}
-
-// ids returns the distinct identifiers in text, ordered by kind, then by position.
-func ids(text string) []string {
-	var byKind [identifier.Quoted + 1][]string
-	each(text, func(id string, kind identifier.Kind) { byKind[kind] = append(byKind[kind], id) })
-	return slices.Concat(byKind[:]...)
 }
 
 // Case holds a session cut in two. It is immutable and safe for concurrent use.
@@ -156,17 +136,14 @@ func NewCaseOf(pre, post []chat.Message, facts ...Fact) *Case {
 	for _, f := range facts {
 		c.wants.facts = append(c.wants.facts, f.Answer)
 	}
-	var buf []string
 	for k, n := range c.Needs {
 		if n.Strict {
 			c.Strict++
 		}
 		o.backwards(n.ID, func(nth int, text string, at int) bool {
-			buf = identifier.AppendLabels(buf[:0], text, at, labelReach)
-			for _, w := range buf[max(0, len(buf)-labelCount):] {
-				if !slices.Contains(c.labels[k], w) {
-					c.labels[k] = append(c.labels[k], strings.Clone(w))
-				}
+			before := labels(text, at, labelReach)
+			for _, w := range before[max(0, len(before)-labelCount):] {
+				c.labels[k] = appendNew(c.labels[k], w)
 			}
 			return nth+1 < labelSeen
 		})
@@ -189,14 +166,12 @@ func (c *Case) Score(kept []chat.Message) Score {
 // score returns the score of kept messages, which o indexes, and Detail.Held.
 func (c *Case) score(kept []chat.Message, o *occurrences) (s Score, held []byte) {
 	s.Tokens, held = Total(kept), make([]byte, (len(c.Needs)+7)/8)
-	var buf []string
 	for k, n := range c.Needs {
 		loose, keyed := false, false
 		o.backwards(n.ID, func(nth int, text string, at int) bool {
 			loose, keyed = true, len(c.labels[k]) == 0
 			if !keyed {
-				buf = identifier.AppendLabels(buf[:0], text, at, keptReach)
-				keyed = slices.ContainsFunc(buf, func(w string) bool { return slices.Contains(c.labels[k], w) })
+				keyed = slices.ContainsFunc(labels(text, at, keptReach), func(w string) bool { return slices.Contains(c.labels[k], w) })
 			}
 			return !keyed && nth+1 < keptSeen
 		})

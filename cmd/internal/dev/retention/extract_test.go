@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -12,7 +13,6 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/dev/retention"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/extract"
-	"github.com/sessionstore/compactor/strategies/extract/identifier"
 )
 
 // recorded returns the sessions of a file of recorded conversations, which stand in DATA_DIR
@@ -199,8 +199,9 @@ func usedBy(ms []chat.Message) map[string]bool {
 	used := map[string]bool{}
 	for i := range ms {
 		if r := ms[i].Role; r == chat.RoleUser || r == chat.RoleAssistant {
-			text := retention.Text(&ms[i])
-			identifier.All(text, func(_ identifier.Kind, start, end int) { used[text[start:end]] = true })
+			for _, id := range retention.IdentifiersIn(retention.Text(&ms[i])) {
+				used[id] = true
+			}
 		}
 	}
 	return used
@@ -208,7 +209,5 @@ func usedBy(ms []chat.Message) map[string]bool {
 
 // holdsWord reports whether a summary names an identifier as one.
 func holdsWord(summary, v string) bool {
-	found := false
-	identifier.All(summary, func(_ identifier.Kind, start, end int) { found = found || summary[start:end] == v })
-	return found
+	return slices.Contains(retention.IdentifiersIn(summary), v)
 }

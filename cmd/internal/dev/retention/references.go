@@ -6,9 +6,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/extract"
 	"github.com/sessionstore/compactor/strategies/frame"
 )
+
+// referencesHeading begins the block of references at the end of a summary.
+const referencesHeading = "## References\n"
 
 // references counts the identifiers in the blocks of references that kept has and Pre has
 // not, those of them that the user or the assistant uses after the cut, and the blocks'
@@ -18,10 +20,11 @@ func (c *Case) references(kept []chat.Message, tokens float64) (precision, share
 	for i := range kept {
 		text := kept[i].Content.String()
 		body, _, _ := frame.Unwrap(text)
-		_, block := extract.Split(body)
-		if block == "" || slices.ContainsFunc(c.Pre, func(m chat.Message) bool { return m.Content.String() == text }) {
+		at := strings.LastIndex("\n"+body, "\n"+referencesHeading)
+		if at < 0 || slices.ContainsFunc(c.Pre, func(m chat.Message) bool { return m.Content.String() == text }) {
 			continue
 		}
+		block := strings.TrimSpace(body[at:])
 		share.Kept += utf8.RuneCountInString(block)
 		for _, id := range ids(block) {
 			listed[id] = c.known[id]
