@@ -52,7 +52,7 @@ type point struct {
 
 // charted are the measures with a chart, if there is anything of them to keep.
 var charted = []int{
-	keyed, loose, strict, counted + int(retention.Next10), counted + int(retention.Asks), counted + int(retention.Constraints), counted + int(retention.Reasons),
+	keyed, loose, strict, counted + int(retention.Next10), counted + int(retention.Asks), counted + int(retention.Constraints), words,
 	counted + int(retention.Errors), counted + int(retention.Facts), counted + int(retention.ReferencePrecision), counted + int(retention.ReferenceShare),
 }
 

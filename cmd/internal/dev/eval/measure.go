@@ -14,12 +14,11 @@ type Measures[T any] struct {
 	Strict     T `json:"strict"`
 	// The following are explained in package retention.
 	Rare               T `json:"rare"`
+	Words              T `json:"words"`
 	Next10             T `json:"next10"`
-	Paths20            T `json:"paths20"`
 	Asks               T `json:"asks"`
 	Asks3              T `json:"asks3"`
 	Constraints        T `json:"constraints"`
-	Reasons            T `json:"reasons"`
 	Errors             T `json:"errors"`
 	Facts              T `json:"facts"`
 	ReferencePrecision T `json:"reference_precision"`
@@ -29,10 +28,10 @@ type Measures[T any] struct {
 // all returns the values by the indexes of the measures.
 func (m *Measures[T]) all() [measures]*T {
 	return [measures]*T{
-		tokensKept: &m.TokensKept, loose: &m.Loose, keyed: &m.Keyed, strict: &m.Strict, rare: &m.Rare,
-		counted + retention.Next10: &m.Next10, counted + retention.Paths20: &m.Paths20,
-		counted + retention.Asks: &m.Asks, counted + retention.Asks3: &m.Asks3, counted + retention.Constraints: &m.Constraints,
-		counted + retention.Reasons: &m.Reasons, counted + retention.Errors: &m.Errors, counted + retention.Facts: &m.Facts,
+		tokensKept: &m.TokensKept, loose: &m.Loose, keyed: &m.Keyed, strict: &m.Strict, rare: &m.Rare, words: &m.Words,
+		counted + retention.Next10: &m.Next10,
+		counted + retention.Asks:   &m.Asks, counted + retention.Asks3: &m.Asks3, counted + retention.Constraints: &m.Constraints,
+		counted + retention.Errors: &m.Errors, counted + retention.Facts: &m.Facts,
 		counted + retention.ReferencePrecision: &m.ReferencePrecision, counted + retention.ReferenceShare: &m.ReferenceShare,
 	}
 }
@@ -44,6 +43,7 @@ const (
 	keyed
 	strict
 	rare
+	words
 	counted  // the first of the measures of retention.Detail
 	measures = counted + int(retention.Measures)
 )
@@ -55,7 +55,7 @@ func (r *Row) parts() (over, under [measures]float64) {
 	}
 	over[tokensKept], under[tokensKept] = r.Kept/r.Before, 1
 	for k, n := range [counted]retention.Count{
-		loose: {Kept: r.Loose, Of: r.Needs}, keyed: {Kept: r.Keyed, Of: r.Needs}, strict: {Kept: r.Strict, Of: r.StrictNeeds}, rare: r.Rare,
+		loose: {Kept: r.Loose, Of: r.Needs}, keyed: {Kept: r.Keyed, Of: r.Needs}, strict: {Kept: r.Strict, Of: r.StrictNeeds}, rare: r.Rare, words: r.Words,
 	} {
 		if k != tokensKept {
 			over[k], under[k] = float64(n.Kept), float64(n.Of)
@@ -70,18 +70,18 @@ func (r *Row) parts() (over, under [measures]float64) {
 // measureNames holds the name of each measure in comparisons and its heading in tables.
 var measureNames = [measures]struct{ of, heading string }{
 	tokensKept: {"tokens kept", "TOKENS KEPT"}, keyed: {"keyed", "KEYED"}, loose: {"loose", "LOOSE"}, strict: {"strict", "STRICT"},
-	rare: {"rare", "RARE"}, counted + retention.Next10: {"next10", "NEXT10"}, counted + retention.Paths20: {"paths20", "PATHS20"},
+	rare: {"rare", "RARE"}, words: {"words", "WORDS"}, counted + retention.Next10: {"next10", "NEXT10"},
 	counted + retention.Asks: {"asks", "ASKS"}, counted + retention.Asks3: {"asks3", "ASKS3"},
-	counted + retention.Constraints: {"constraints", "CONSTRAINTS"}, counted + retention.Reasons: {"reasons", "REASONS"},
-	counted + retention.Errors: {"errors", "ERRORS"}, counted + retention.Facts: {"facts", "FACTS"},
+	counted + retention.Constraints: {"constraints", "CONSTRAINTS"},
+	counted + retention.Errors:      {"errors", "ERRORS"}, counted + retention.Facts: {"facts", "FACTS"},
 	counted + retention.ReferencePrecision: {"reference precision", "REF USED"}, counted + retention.ReferenceShare: {"reference share", "REF SHARE"},
 }
 
 // Groups of measures that make a table of 80 columns.
 var (
-	identifierMeasures = []int{rare, int(counted + retention.Next10), int(counted + retention.Paths20), int(counted + retention.ReferencePrecision), int(counted + retention.ReferenceShare)}
+	identifierMeasures = []int{rare, int(counted + retention.Next10), int(counted + retention.ReferencePrecision), int(counted + retention.ReferenceShare)}
 	textMeasures       = []int{
-		int(counted + retention.Asks), int(counted + retention.Asks3), int(counted + retention.Constraints), int(counted + retention.Reasons), int(counted + retention.Errors), int(counted + retention.Facts),
+		int(counted + retention.Asks), int(counted + retention.Asks3), int(counted + retention.Constraints), words, int(counted + retention.Errors), int(counted + retention.Facts),
 	}
 )
 

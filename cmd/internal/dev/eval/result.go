@@ -191,7 +191,7 @@ func (r *runner) figures(out *Result, cut int, c Cut, sessions []*measured) {
 		rows[k] = make([]*Row, len(sessions))
 		for i, m := range sessions {
 			if row := m.cuts[cut][k]; row != nil {
-				row.Rare = r.corpus.Rare(m.needs[cut], row.Held)
+				row.Rare, row.Words = r.corpus.Rare(m.needs[cut], row.Held), r.corpus.Rare(m.words[cut], row.HeldWords)
 				rows[k][i] = row
 			}
 		}

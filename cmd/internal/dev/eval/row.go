@@ -13,7 +13,7 @@ import (
 )
 
 // measureVersion is part of the key of every row. Change it with the measure.
-const measureVersion = "retention/2"
+const measureVersion = "retention/3"
 
 // Setting holds what is measured for each policy.
 type Setting struct {
@@ -69,11 +69,13 @@ type Row struct {
 	Loose       int `json:"loose"`
 	Keyed       int `json:"keyed"`
 	Strict      int `json:"strict"`
-	// Held and Counts are those of a retention.Detail.
-	Held   []byte                              `json:"held"`
-	Counts [retention.Measures]retention.Count `json:"counts"`
-	// Rare depends on the other sessions, and is set when all of them were read.
-	Rare retention.Count `json:"-"`
+	// Held, HeldWords and Counts are those of a retention.Detail.
+	Held      []byte                              `json:"held"`
+	HeldWords []byte                              `json:"held_words"`
+	Counts    [retention.Measures]retention.Count `json:"counts"`
+	// Rare and Words depend on the other sessions, and are set when all of them were read.
+	Rare  retention.Count `json:"-"`
+	Words retention.Count `json:"-"`
 	Usage
 	// Text is the kept text if the session is a sample.
 	Text *string `json:"text,omitempty"`
@@ -83,7 +85,7 @@ type Row struct {
 func newRow(c *retention.Case, d retention.Detail, before, kept float64) Row {
 	return Row{
 		Before: before, Kept: kept, Needs: len(c.Needs), StrictNeeds: c.Strict, Loose: d.Loose, Keyed: d.Keyed, Strict: d.Strict,
-		Held: d.Held, Counts: d.Counts,
+		Held: d.Held, HeldWords: d.HeldWords, Counts: d.Counts,
 	}
 }
 

@@ -43,8 +43,8 @@ type Options struct {
 }
 
 // Run measures all sessions. At most Jobs+1 sessions are in memory at a time, besides a number
-// for each distinct identifier of all sessions and each use of one. The figures do not depend on the order of the sessions, on Jobs or on the state. After an error of
-// ctx or of sessions, the state holds all completed measurements.
+// for each distinct identifier and word of all sessions and each use of one. The figures do not depend
+// on the order of the sessions, on Jobs or on the state. After an error of ctx or of sessions, the state holds all completed measurements.
 func Run(ctx context.Context, sessions iter.Seq2[Session, error], o Options) (*Result, error) {
 	r := &runner{Options: o, corpus: retention.NewCorpus(), later: map[int][]func(context.Context) error{}, failures: map[string]error{}}
 	for _, p := range r.Policies {
@@ -152,8 +152,8 @@ type measured struct {
 	// recorded holds a row for each summary found in the session.
 	recorded []Row
 	cuts     [][]*Row
-	// needs holds the identifiers to retain at each measured cut.
-	needs [][]retention.ID
+	// needs and words hold the identifiers and the words to retain at each measured cut.
+	needs, words [][]retention.ID
 }
 
 func (r *runner) session(ctx context.Context, index int, s *Session) (*measured, error) {
@@ -161,34 +161,35 @@ func (r *runner) session(ctx context.Context, index int, s *Session) (*measured,
 	if r.Counter != nil {
 		size.Counter = r.Counter(s.Model)
 	}
-	m := &measured{index: index, name: s.Name, hash: s.hash(size), corpus: s.Corpus, cuts: make([][]*Row, len(r.Cuts)), needs: make([][]retention.ID, len(r.Cuts))}
+	n := len(r.Cuts)
+	m := &measured{index: index, name: s.Name, hash: s.hash(size), corpus: s.Corpus, cuts: make([][]*Row, n), needs: make([][]retention.ID, n), words: make([][]retention.ID, n)}
 	r.corpus.Add(s.Messages)
 	for _, x := range retention.RecordedSummaries(s.Messages) {
 		m.recorded = append(m.recorded, newRow(x.Case, retention.Detail{Score: x.Score}, size.Total(x.Case.Pre), size.Message(x.Summary)))
 	}
 	for i, cut := range r.Cuts {
-		rows, err := r.cut(ctx, index, s, size, m.hash, cut)
-		if err != nil {
+		c := retention.NewCase(s.Messages, cut, s.Facts...)
+		if c == nil {
+			continue
+		}
+		var err error
+		if m.cuts[i], err = r.cut(ctx, index, s, size, m.hash, cut, c); err != nil {
 			return nil, err
 		}
-		if m.cuts[i] = rows; rows != nil {
-			at := retention.CutIndex(s.Messages, cut)
-			m.needs[i] = retention.IDs(retention.Needed(s.Messages[:at], s.Messages[at:]))
-		}
+		m.needs[i], m.words[i] = c.IDs()
 	}
 	return m, nil
 }
 
 // cut measures a session at one cut.
-func (r *runner) cut(ctx context.Context, index int, s *Session, size retention.Sizer, hash string, cut float64) ([]*Row, error) {
+func (r *runner) cut(ctx context.Context, index int, s *Session, size retention.Sizer, hash string, cut float64, c *retention.Case) ([]*Row, error) {
 	var rows []*Row
-	newCase := sync.OnceValue(func() *retention.Case { return retention.NewCase(s.Messages, cut, s.Facts...) })
 	for _, setting := range r.settings(cut) {
 		for i := range r.Policies {
 			p := &r.Policies[i]
 			k := key(hash, setting, p)
 			measure := func(ctx context.Context) (*Row, error) {
-				row, err := r.row(ctx, index, s, size, newCase(), p, setting)
+				row, err := r.row(ctx, index, s, size, c, p, setting)
 				if err != nil {
 					return nil, err
 				}
@@ -209,9 +210,6 @@ func (r *runner) cut(ctx context.Context, index int, s *Session, size retention.
 				}
 				rows = append(rows, row)
 				continue
-			}
-			if newCase() == nil {
-				return nil, nil
 			}
 			row, err := measure(ctx)
 			switch {

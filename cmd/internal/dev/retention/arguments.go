@@ -6,8 +6,12 @@ import (
 	"strings"
 )
 
+// constants are those of JSON as Python prints them.
+var constants = map[any]string{true: "True", false: "False", nil: "None"}
+
 // unescape returns the keys and values of the JSON arguments of a call in their order, one per
-// line, without escapes; a colon follows each key. Invalid JSON is returned unchanged.
+// line, without escapes; a colon follows each key. Constants are written as
+// Python does. Invalid JSON is returned unchanged.
 func unescape(arguments string) string {
 	if !json.Valid([]byte(arguments)) {
 		return arguments
@@ -16,7 +20,6 @@ func unescape(arguments string) string {
 	d.UseNumber()
 	var lines []string
 	var objects []bool // whether the open values are objects, from the outermost one
-	inObject := func() bool { return len(objects) > 0 && objects[len(objects)-1] }
 	for key := false; ; {
 		t, err := d.Token()
 		if err != nil { // the end
@@ -32,8 +35,11 @@ func unescape(arguments string) string {
 			key = false
 			continue
 		default:
+			if s, ok := constants[t]; ok {
+				t = s
+			}
 			lines = append(lines, fmt.Sprint(t))
 		}
-		key = inObject()
+		key = len(objects) > 0 && objects[len(objects)-1]
 	}
 }

@@ -2,7 +2,6 @@ package retention
 
 import (
 	"fmt"
-	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -22,106 +21,12 @@ type Baseline struct {
 func Baselines() []Baseline {
 	return []Baseline{
 		{"drop_oldest", "the newest messages that fit", dropOldest},
-		{"head20+tail", "a fifth of the budget for the oldest messages, the rest for the newest", headTail},
-		{"user+tail", "half of the budget for messages of the user, the newest first, the rest for the newest messages", userTail},
+		{"head20+tail", "a fifth of the budget for the oldest messages, the rest for the newest", paired(pass{0.2, oldest, false}, pass{1, newest, false})},
+		{"user+tail", "half of the budget for messages of the user, the newest first, the rest for the newest messages", paired(pass{0.5, users, true}, pass{1, newest, false})},
 		{"drop_tool_results", "the oldest tool results become a marker, until the rest fits", stubs(0)},
 		{"stub200", "the oldest tool results become one line of 200 characters, until the rest fits", stubs(200)},
 		{"id_list", "a bare list of the newest identifiers: no compaction, it shows how the measure can be gamed", idList},
 	}
-}
-
-// selection selects messages within a budget.
-type selection struct {
-	ms   []chat.Message
-	size Sizer
-	keep []bool
-	sum  float64 // tokens selected
-}
-
-// with selects the messages with these indexes, in this order, that fit into the budget beside those
-// selected before. If upTo, the first one that does not fit ends it.
-func (s *selection) with(indexes iter.Seq[int], budget float64, upTo bool) {
-	for i := range indexes {
-		t := s.size.Message(&s.ms[i])
-		switch {
-		case s.keep[i]:
-		case s.sum+t <= budget:
-			s.keep[i] = true
-			s.sum += t
-		case upTo:
-			return
-		}
-	}
-}
-
-// oldest and newest yield the indexes of the messages from that end.
-func (s *selection) oldest(yield func(int) bool) {
-	for i := 0; i < len(s.ms) && yield(i); i++ {
-	}
-}
-
-func (s *selection) newest(yield func(int) bool) {
-	for i := len(s.ms) - 1; i >= 0 && yield(i); i-- {
-	}
-}
-
-// selected returns the system messages and those that choose selects of the others.
-func selected(pre []chat.Message, size Sizer, choose func(*selection)) (systems, rest []chat.Message) {
-	s := selection{size: size}
-	for i := range pre {
-		if system(&pre[i]) {
-			systems = append(systems, pre[i])
-		} else {
-			s.ms = append(s.ms, pre[i])
-		}
-	}
-	s.keep = make([]bool, len(s.ms))
-	choose(&s)
-	for i := range s.ms {
-		if s.keep[i] {
-			rest = append(rest, s.ms[i])
-		}
-	}
-	return systems, rest
-}
-
-// withoutOrphans returns the messages without tool results that have no preceding call.
-func withoutOrphans(ms []chat.Message) []chat.Message {
-	ids := map[string]bool{}
-	var out []chat.Message
-	for i := range ms {
-		for _, c := range ms[i].ToolCalls {
-			ids[c.ID] = true
-		}
-		if m := &ms[i]; m.Role != chat.RoleTool || m.ToolCallID == "" || ids[m.ToolCallID] {
-			out = append(out, *m)
-		}
-	}
-	return out
-}
-
-func dropOldest(pre []chat.Message, budget float64, size Sizer) []chat.Message {
-	systems, rest := selected(pre, size, func(s *selection) { s.with(s.newest, budget, true) })
-	return append(systems, withoutOrphans(rest)...)
-}
-
-func headTail(pre []chat.Message, budget float64, size Sizer) []chat.Message {
-	systems, rest := selected(pre, size, func(s *selection) {
-		s.with(s.oldest, 0.2*budget, true)
-		s.with(s.newest, budget, true)
-	})
-	return append(systems, withoutOrphans(rest)...)
-}
-
-func userTail(pre []chat.Message, budget float64, size Sizer) []chat.Message {
-	systems, rest := selected(pre, size, func(s *selection) {
-		users := func(yield func(int) bool) {
-			s.newest(func(i int) bool { return s.ms[i].Role != chat.RoleUser || yield(i) })
-		}
-		s.with(users, budget/2, false)
-		s.with(s.newest, budget, true)
-	})
-	return append(systems, withoutOrphans(rest)...)
 }
 
 // Random returns the baseline that keeps messages at random, the same ones for a session of
@@ -130,10 +35,82 @@ func userTail(pre []chat.Message, budget float64, size Sizer) []chat.Message {
 func Random(session string) Baseline {
 	return Baseline{"random", "messages at random until the budget is full, in their order", func(pre []chat.Message, budget float64, size Sizer) []chat.Message {
 		r := rand.New(rand.NewPCG(uint64(idOf(session)), 0)) //nolint:gosec // reproducible
-		systems, rest := selected(pre, size, func(s *selection) { s.with(slices.Values(r.Perm(len(s.ms))), budget, false) })
-		return append(systems, rest...)
+		drawn := func(pre []chat.Message) []int {
+			all := oldest(pre)
+			r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+			return all
+		}
+		return selected(pre, budget, size, pass{1, drawn, true})
 	}}
 }
+
+// pass selects messages until those selected fill a share of the budget.
+type pass struct {
+	share float64
+	// order returns the indexes of messages in the order of selection.
+	order func(pre []chat.Message) []int
+	// skip reports that the pass goes on after a message that does not fit.
+	skip bool
+}
+
+// Orders of a pass. None has system messages, which are always selected.
+func oldest(pre []chat.Message) (all []int) {
+	for i := range pre {
+		if !system(&pre[i]) {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+func newest(pre []chat.Message) []int {
+	all := oldest(pre)
+	slices.Reverse(all)
+	return all
+}
+
+func users(pre []chat.Message) []int {
+	return slices.DeleteFunc(newest(pre), func(i int) bool { return pre[i].Role != chat.RoleUser })
+}
+
+// selected returns the system messages and those that the passes select.
+func selected(pre []chat.Message, budget float64, size Sizer, passes ...pass) (out []chat.Message) {
+	keep, sum := make([]bool, len(pre)), 0.0
+	for _, p := range passes {
+		for _, i := range p.order(pre) {
+			t := size.Message(&pre[i])
+			if !keep[i] && sum+t <= p.share*budget {
+				keep[i], sum = true, sum+t
+			} else if !keep[i] && !p.skip {
+				break
+			}
+		}
+	}
+	for i := range pre {
+		if keep[i] || system(&pre[i]) {
+			out = append(out, pre[i])
+		}
+	}
+	return out
+}
+
+// paired returns what the passes select, without tool results that have no preceding call.
+func paired(passes ...pass) func(pre []chat.Message, budget float64, size Sizer) []chat.Message {
+	return func(pre []chat.Message, budget float64, size Sizer) (out []chat.Message) {
+		calls := map[string]bool{}
+		for _, m := range selected(pre, budget, size, passes...) {
+			for _, c := range m.ToolCalls {
+				calls[c.ID] = true
+			}
+			if m.Role != chat.RoleTool || m.ToolCallID == "" || calls[m.ToolCallID] {
+				out = append(out, m)
+			}
+		}
+		return out
+	}
+}
+
+var dropOldest = paired(pass{1, newest, false})
 
 // stubs returns a baseline that cuts the oldest tool results to keep characters.
 func stubs(keep int) func(pre []chat.Message, budget float64, size Sizer) []chat.Message {
@@ -178,23 +155,16 @@ func head(s string, n int) string {
 }
 
 func idList(pre []chat.Message, budget float64, size Sizer) []chat.Message {
-	systems, _ := selected(pre, size, func(*selection) {})
-	seen := map[string]bool{}
-	var list []string
-	sum, full := size.Message(&chat.Message{}), false
-	for i := len(pre) - 1; i >= 0 && !full; i-- {
-		for _, id := range ids(Text(&pre[i])) {
-			if seen[id] {
-				continue
-			}
-			n := size.Text(id + " ")
-			if full = sum+n > budget; full {
-				break
-			}
-			seen[id] = true
-			list = append(list, id)
-			sum += n
-		}
+	var all, list []string
+	for _, m := range slices.Backward(pre) {
+		all = append(all, ids(Text(&m))...)
 	}
-	return append(systems, chat.Message{Role: chat.RoleUser, Content: chat.TextContent(strings.Join(list, " "))})
+	sum := size.Message(&chat.Message{})
+	for _, id := range distinct(all) {
+		if sum += size.Text(id + " "); sum > budget {
+			break
+		}
+		list = append(list, id)
+	}
+	return append(selected(pre, 0, size), chat.Message{Role: chat.RoleUser, Content: chat.TextContent(strings.Join(list, " "))})
 }

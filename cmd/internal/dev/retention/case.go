@@ -43,56 +43,6 @@ type Need struct {
 	Strict bool
 }
 
-// Needed returns the identifiers of pre that the user or the assistant uses in post, in
-// the order of their first use, without those in system messages of pre.
-func Needed(pre, post []chat.Message) []Need {
-	return newIdentifiers(pre, post).needs
-}
-
-// identifiers holds the identifiers of a session that is cut in two.
-type identifiers struct {
-	needs []Need
-	// known holds those of pre, always those of its system messages, and used those that the
-	// user or the assistant uses in post.
-	known, always, used map[string]bool
-}
-
-func newIdentifiers(pre, post []chat.Message) identifiers {
-	known, always, used := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for i := range pre {
-		bySystem := system(&pre[i])
-		for _, id := range ids(Text(&pre[i])) {
-			known[id] = true
-			always[id] = always[id] || bySystem
-		}
-	}
-	var out []Need
-	seen, at := map[string]bool{}, map[string]int{}
-	for i := range post {
-		role := post[i].Role
-		said := role == chat.RoleAssistant || role == chat.RoleUser
-		for _, id := range ids(Text(&post[i])) {
-			used[id] = used[id] || said
-			if !known[id] || always[id] {
-				continue
-			}
-			first := !seen[id]
-			seen[id] = true
-			if !said {
-				continue
-			}
-			if _, ok := at[id]; !ok {
-				at[id] = len(out)
-				out = append(out, Need{ID: id})
-			}
-			if role == chat.RoleAssistant && first {
-				out[at[id]].Strict = true
-			}
-		}
-	}
-	return identifiers{out, known, always, used}
-}
-
 // Case holds a session cut in two. It is immutable and safe for concurrent use.
 type Case struct {
 	// Pre holds the messages before the cut, Post those after it. The caller owns them.
@@ -104,9 +54,11 @@ type Case struct {
 	Strict int
 
 	labels [][]string // by need; empty if no label precedes it
-	// known and used are those of identifiers.
-	known, used map[string]bool
-	wants       wants
+	// known holds the identifiers of Pre, always those of its system messages, and used those that
+	// the user or the assistant uses in Post.
+	known, always, used map[string]bool
+	wants               wants
+	words               []string // see usedAgain
 }
 
 // NewCase cuts a session at a share of its tokens. It returns nil if nothing can be
@@ -120,35 +72,63 @@ func NewCase(ms []chat.Message, share float64, facts ...Fact) *Case {
 
 // NewCaseOf returns the case of a session that the caller has cut, or nil as NewCase does.
 func NewCaseOf(pre, post []chat.Message, facts ...Fact) *Case {
-	c := &Case{Pre: pre, Post: post, Tokens: Total(pre)}
+	c := &Case{Pre: pre, Post: post, Tokens: Total(pre), known: map[string]bool{}, always: map[string]bool{}, used: map[string]bool{}}
 	if len(post) == 0 || c.Tokens == 0 {
 		return nil
 	}
-	facts = slices.DeleteFunc(slices.Clone(facts), func(f Fact) bool { return f.Message >= len(pre) })
-	all := newIdentifiers(pre, post)
-	if c.Needs = all.needs; len(c.Needs)+len(facts) == 0 {
+	c.findNeeds()
+	var answers []string
+	for _, f := range facts {
+		if f.Message < len(pre) {
+			answers = append(answers, f.Answer)
+		}
+	}
+	if len(c.Needs)+len(answers) == 0 {
 		return nil
 	}
-	c.known, c.used = all.known, all.used
 	c.labels = make([][]string, len(c.Needs))
 	o := newOccurrences(pre)
-	c.wants = newWants(pre, post, o, all.always)
-	for _, f := range facts {
-		c.wants.facts = append(c.wants.facts, f.Answer)
-	}
+	c.wants, c.words = newWants(pre, post, o, c.always), usedAgain(pre, post)
+	c.wants.facts = answers
 	for k, n := range c.Needs {
-		if n.Strict {
-			c.Strict++
-		}
 		o.backwards(n.ID, func(nth int, text string, at int) bool {
 			before := labels(text, at, labelReach)
-			for _, w := range before[max(0, len(before)-labelCount):] {
-				c.labels[k] = appendNew(c.labels[k], w)
-			}
+			c.labels[k] = distinct(append(c.labels[k], before[max(0, len(before)-labelCount):]...))
 			return nth+1 < labelSeen
 		})
 	}
 	return c
+}
+
+// findNeeds sets the identifiers and the needs: identifiers of Pre that the user or the assistant uses
+// in Post, in the order of their first use, without those of system messages.
+func (c *Case) findNeeds() {
+	for i := range c.Pre {
+		for _, id := range ids(Text(&c.Pre[i])) {
+			c.known[id] = true
+			c.always[id] = c.always[id] || system(&c.Pre[i])
+		}
+	}
+	seen, at := map[string]bool{}, map[string]int{}
+	for i := range c.Post {
+		role := c.Post[i].Role
+		said := role == chat.RoleAssistant || role == chat.RoleUser
+		for _, id := range ids(Text(&c.Post[i])) {
+			first := !seen[id]
+			seen[id], c.used[id] = true, c.used[id] || said
+			if !said || !c.known[id] || c.always[id] {
+				continue
+			}
+			if _, ok := at[id]; !ok {
+				at[id] = len(c.Needs)
+				c.Needs = append(c.Needs, Need{ID: id})
+			}
+			if role == chat.RoleAssistant && first {
+				c.Needs[at[id]].Strict = true
+				c.Strict++
+			}
+		}
+	}
 }
 
 // Score holds the tokens that a policy kept of a case and the number of needs among them.
@@ -163,10 +143,10 @@ func (c *Case) Score(kept []chat.Message) Score {
 	return s
 }
 
-// score returns the score of kept messages, which o indexes, and Detail.Held.
-func (c *Case) score(kept []chat.Message, o *occurrences) (s Score, held []byte) {
-	s.Tokens, held = Total(kept), make([]byte, (len(c.Needs)+7)/8)
-	for k, n := range c.Needs {
+// score returns the score of kept messages with these texts, and Detail.Held.
+func (c *Case) score(kept []chat.Message, o occurrences) (s Score, held []byte) {
+	s.Tokens = Total(kept)
+	held = bits(c.Needs, func(k int, n Need) bool {
 		loose, keyed := false, false
 		o.backwards(n.ID, func(nth int, text string, at int) bool {
 			loose, keyed = true, len(c.labels[k]) == 0
@@ -177,7 +157,6 @@ func (c *Case) score(kept []chat.Message, o *occurrences) (s Score, held []byte)
 		})
 		if loose {
 			s.Loose++
-			held[k/8] |= 1 << (k % 8)
 		}
 		if keyed {
 			s.Keyed++
@@ -185,6 +164,18 @@ func (c *Case) score(kept []chat.Message, o *occurrences) (s Score, held []byte)
 		if loose && n.Strict {
 			s.Strict++
 		}
-	}
+		return loose
+	})
 	return s, held
+}
+
+// bits sets a bit for each element that is held, the first in the lowest bit of the first byte.
+func bits[T any](all []T, held func(k int, v T) bool) []byte {
+	out := make([]byte, (len(all)+7)/8)
+	for k, v := range all {
+		if held(k, v) {
+			out[k/8] |= 1 << (k % 8)
+		}
+	}
+	return out
 }

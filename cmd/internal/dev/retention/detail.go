@@ -12,11 +12,9 @@ type Measure int
 // Measures beside those of a Score.
 const (
 	Next10 Measure = iota
-	Paths20
 	Asks
 	Asks3
 	Constraints
-	Reasons
 	Errors
 	Facts
 	// ReferencePrecision counts the listed identifiers and those that are used after the cut.
@@ -35,10 +33,10 @@ type Count struct {
 // Detail is a Score with all other measures.
 type Detail struct {
 	Score
-	// Held has a bit for each need that is kept loosely, the first in the lowest bit of the
-	// first byte (see Rare).
-	Held   []byte
-	Counts [Measures]Count
+	// Held has a bit for each need that is kept loosely, HeldWords one for each word (see Case.IDs
+	// and Corpus.Rare).
+	Held, HeldWords []byte
+	Counts          [Measures]Count
 }
 
 // Detail measures the messages kept of Pre, system messages included.
@@ -46,7 +44,9 @@ func (c *Case) Detail(kept []chat.Message) Detail {
 	o := newOccurrences(kept)
 	var d Detail
 	d.Score, d.Held = c.score(kept, o)
-	w, v := &c.wants, newView(o.texts)
+	found := words(strings.Join(o, "\n"), isLetter)
+	d.HeldWords = bits(c.words, func(_ int, w string) bool { return found[w] })
+	w, v := &c.wants, newView(o)
 	count := func(m Measure, wanted []string, holds func(string) bool) {
 		d.Counts[m].Of = len(wanted)
 		for _, s := range wanted {
@@ -57,11 +57,9 @@ func (c *Case) Detail(kept []chat.Message) Detail {
 	}
 	asked := func(s string) bool { return strings.Contains(v.normalized, s) }
 	count(Next10, w.next, o.contain)
-	count(Paths20, w.paths, o.contain)
 	count(Asks, w.asks, asked)
 	count(Asks3, w.asks[max(0, len(w.asks)-latestAsks):], asked)
 	count(Constraints, w.constraints, v.near)
-	count(Reasons, w.reasons, v.near)
 	count(Errors, w.errors, v.near)
 	count(Facts, w.facts, o.contain)
 	d.Counts[ReferencePrecision], d.Counts[ReferenceShare] = c.references(kept, d.Tokens)
@@ -80,7 +78,7 @@ func newView(texts []string) *view {
 	v := &view{normalized: normalized(text), lines: map[string][]int{}}
 	n := 0
 	for line := range strings.SplitSeq(text, "\n") {
-		for w := range words(line, 1) {
+		for w := range words(line, isToken) {
 			v.lines[w] = append(v.lines[w], n)
 		}
 		n++
@@ -89,12 +87,12 @@ func newView(texts []string) *view {
 }
 
 // near reports whether the text has a sentence verbatim, case and punctuation apart, or four
-// of five of its words of three or more characters on one line.
+// of five of its words on one line.
 func (v *view) near(sentence string) bool {
 	if n := normalized(sentence); n != "" && strings.Contains(v.normalized, n) {
 		return true
 	}
-	all := words(sentence, 3)
+	all := words(sentence, isToken)
 	if len(all) < 3 {
 		return false
 	}

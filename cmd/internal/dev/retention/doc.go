@@ -16,16 +16,20 @@
 //
 //   - rare: loose, of identifiers that occur in at most 5 % of a Corpus, or in two sessions.
 //   - next10: the identifiers that the assistant uses in the 10 messages after the cut.
-//   - paths20: the paths in arguments of calls in the 20 messages after the cut.
 //   - asks, asks3: the first 60 characters of each message of the user, and of the latest 3.
-//   - constraints: sentences of the user with never, always, prefer and the like, nearly.
-//   - reasons: sentences of the assistant with because, decided and the like, nearly.
+//   - constraints: sentences of the user with never, always, prefer and the like in one of six
+//     languages, nearly.
 //   - errors: lines about failures in the latest tool results before the cut, nearly.
+//   - words: the words that occur in at most 5 % of the messages before the cut, or in two, and of
+//     the sessions of a Corpus, and that the user or the assistant uses after it. They are runs of
+//     three letters or more, case apart, or of a script without blanks three adjacent characters.
+//     No list and no pattern chooses them.
 //   - facts: the annotated answers of the session that stood before the cut.
 //   - reference precision: how many of the identifiers in the block of references of a
 //     summary are used after the cut; reference share: the block's share of the tokens.
 //
-// A sentence is kept nearly if a line holds four of five of its longer words.
+// A sentence is kept nearly if a line holds four of five of its words of three characters or more, of
+// a script without blanks of its sequences of three.
 //
 // Identifiers and tokens of system messages are not counted, because every policy keeps
 // those messages. A token is four characters of content or of names and

@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -23,36 +22,47 @@ const (
 	kinds
 )
 
-// word is the inside of a class of word characters, as Python's \w.
-const word = `\p{L}\p{N}_`
+// Insides of classes: word characters, as of Python's \w, and those of names with hyphens.
+const word, name = `\p{L}\p{N}_`, word + `-`
 
-// patterns find the identifiers that consist of more than one word, on a line between two line
-// ends. A character before the group, and one after it, stand for conditions on the context: the
-// next search begins with the last character of the identifier. need is a character of each match.
-var patterns = []struct {
-	kind int
+// address is an e-mail address without its first character.
+const address = `[` + word + `.+-]*@[` + name + `]+(?:\.[` + name + `]+)*\.[` + name + `]*[` + word + `]`
+
+// patterns find the identifiers of each kind on a line between two line ends. A group holds an
+// identifier; the character before it, and one after it, stand for conditions on its context. Each match
+// has one of the characters in need, unless need is empty.
+var patterns = [kinds]struct {
 	need string
 	*regexp.Regexp
 }{
-	{email, "@", regexp.MustCompile(`(?:[^` + word + `]([` + word + `]` + address + `)|[` + word + `]([.+-]` + address + `))[^` + word + `]`)},
-	{path, "/", regexp.MustCompile(`[^` + word + `/.]((?:~|\.{1,2})?/?(?:[` + word + `.@+-]+/)+[` + word + `@+-]+(?:\.[` + word + `-]+)*)`)},
-	{file, ".", regexp.MustCompile(`[^` + word + `/.-]([` + word + `-]+\.(?:go|py|ts|tsx|js|jsx|rs|c|h|cpp|java|rb|sh|sql|md|json|jsonl|ya?ml|toml|lock|mod|sum|css|html|txt|csv))[^` + word + `]`)},
+	uuid:   {"-", regexp.MustCompile(`[^` + word + `]([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})[^` + word + `]`)},
+	email:  {"@", regexp.MustCompile(`(?:[^` + word + `]([` + word + `]` + address + `)|[` + word + `]([.+-]` + address + `))[^` + word + `]`)},
+	path:   {"/", regexp.MustCompile(`[^` + word + `/.]((?:~|\.{1,2})?/?(?:[` + word + `.@+-]+/)+[` + word + `@+-]+(?:\.[` + name + `]+)*)`)},
+	file:   {".", regexp.MustCompile(`[^/.` + name + `]([` + name + `]+\.(?:go|py|ts|tsx|js|jsx|rs|c|h|cpp|java|rb|sh|sql|md|json|jsonl|ya?ml|toml|lock|mod|sum|css|html|txt|csv))[^` + word + `]`)},
+	code:   {digits, regexp.MustCompile(`[^` + word + `](#?[A-Z0-9]{5,12})[^` + word + `]`)},
+	sha:    {digits, regexp.MustCompile(`[^` + word + `]([0-9a-f]{7,40})[^` + word + `]`)},
+	handle: {"_", regexp.MustCompile(`[^` + word + `]([a-z]+(?:_[a-z]+)*_\p{Nd}{3,})[^` + word + `]`)},
+	number: {"", regexp.MustCompile(`[^` + word + `.](\p{Nd}{4,})[^` + word + `]`)},
+	quoted: {"\"'`", regexp.MustCompile(`"([^"\n\\]{3,60})"|` + "`([^`\n]{3,60})`" + `|(?:^|[^` + word + `])'([^'\n]{3,60})'[^` + word + `]`)},
 }
 
-// address is the rest of an e-mail address after its first character.
-const address = `[` + word + `.+-]*@[` + word + `-]+(?:\.[` + word + `-]+)*\.[` + word + `-]*[` + word + `]`
+const digits = "0123456789"
 
-// Patterns of one word that contains a digit, of the start of a text, and of quoted names.
-var (
-	isNumber = regexp.MustCompile(`^\p{Nd}{4,}$`)
-	isCode   = regexp.MustCompile(`^[A-Z0-9]{5,12}$`)
-	isSHA    = regexp.MustCompile(`^[0-9a-f]{7,40}$`)
-	isHandle = regexp.MustCompile(`^[a-z]+(?:_[a-z]+)*_\p{Nd}{3,}$`)
-	isUUID   = regexp.MustCompile(`^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?:[^` + word + `]|$)`)
-	inQuotes = regexp.MustCompile(`"([^"\n\\]{3,60})"|` + "`([^`\n]{3,60})`" + `|'([^'\n]{3,60})'`)
-	letter   = regexp.MustCompile(`[A-Za-z]`)
-	letters  = regexp.MustCompile(`[A-Za-z]{2}`)
-)
+// Patterns of a part of an identifier.
+var letter, letters = regexp.MustCompile(`[A-Za-z]`), regexp.MustCompile(`[A-Za-z]{2}`)
+
+// isIdentifier reports whether a match of the pattern of a kind is an identifier.
+func isIdentifier(kind int, id string) bool {
+	switch kind {
+	case path:
+		return utf8.RuneCountInString(id) >= 6 && letters.MatchString(id)
+	case code, sha:
+		return strings.ContainsAny(id, digits) && letter.MatchString(id)
+	case quoted:
+		return id == trim(id) && letter.MatchString(id)
+	}
+	return true
+}
 
 // ids returns the distinct identifiers in text, ordered by kind, then by position.
 func ids(text string) []string {
@@ -60,102 +70,38 @@ func ids(text string) []string {
 	text = "\n" + text + "\n"
 	for start := 0; start+1 < len(text); {
 		end := start + 2 + strings.IndexByte(text[start+1:], '\n')
-		identifiersOfLine(text[start:end], &found)
+		for kind := range kinds {
+			found[kind] = appendIdentifiers(found[kind], kind, text[start:end])
+		}
 		start = end - 1
 	}
-	seen := map[string]bool{}
-	return slices.DeleteFunc(slices.Concat(found[:]...), func(id string) bool {
-		again := seen[id]
-		seen[id] = true
-		return again
-	})
+	return distinct(slices.Concat(found[:]...))
 }
 
-// identifiersOfLine adds the identifiers of a line between two line ends.
-func identifiersOfLine(line string, found *[kinds][]string) {
-	add := func(kind int, id string) { found[kind] = append(found[kind], id) }
-	start, digit := -1, false
-	for i, r := range line {
-		if isWord(r) {
-			if start < 0 {
-				start, digit = i, false
-			}
-			digit = digit || unicode.IsDigit(r)
-			continue
-		}
-		if start >= 0 && digit {
-			identifiersOfWord(line, start, i, add)
-		}
-		start = -1
+// appendIdentifiers appends the identifiers of a kind on a line. A search begins with the last character
+// of the match before, which may be the context of the next one, but after a closing quote.
+func appendIdentifiers(all []string, kind int, line string) []string {
+	p := &patterns[kind]
+	if p.need != "" && !strings.ContainsAny(line, p.need) {
+		return all
 	}
-	for _, p := range patterns {
-		if !strings.Contains(line, p.need) {
-			continue
+	for m := p.FindStringSubmatchIndex(line); m != nil; m = p.FindStringSubmatchIndex(line) {
+		group := m[2:]
+		for group[0] < 0 {
+			group = group[2:]
 		}
-		for at := 0; ; {
-			m := p.FindStringSubmatchIndex(line[at:])
-			if m == nil {
-				break
-			}
-			group := m[2:4]
-			if group[0] < 0 {
-				group = m[4:6]
-			}
-			id := line[at+group[0] : at+group[1]]
-			if p.kind != path || utf8.RuneCountInString(id) >= 6 && letters.MatchString(id) {
-				add(p.kind, id)
-			}
+		id := line[group[0]:group[1]]
+		if isIdentifier(kind, id) {
+			all = append(all, id)
+		}
+		next := group[1] + 1
+		if kind != quoted {
 			_, last := utf8.DecodeLastRuneInString(id)
-			at += group[1] - last
+			next = group[1] - last
 		}
+		line = line[next:]
 	}
-	if strings.ContainsAny(line, "\"`'") {
-		identifiersInQuotes(line, add)
-	}
-}
-
-// identifiersOfWord adds the identifiers that are the word line[start:end], which contains a digit, or
-// begin with it.
-func identifiersOfWord(line string, start, end int, add func(kind int, id string)) {
-	w := line[start:end]
-	if end-start == 8 && isUUID.MatchString(line[start:]) {
-		add(uuid, line[start:start+36])
-	}
-	switch {
-	case isNumber.MatchString(w):
-		if line[start-1] != '.' {
-			add(number, w)
-		}
-	case isCode.MatchString(w):
-		if r, _ := utf8.DecodeLastRuneInString(line[:start-1]); line[start-1] == '#' && !isWord(r) {
-			w = line[start-1 : end]
-		}
-		add(code, w)
-	case isSHA.MatchString(w):
-		add(sha, w)
-	case isHandle.MatchString(w):
-		add(handle, w)
-	}
-}
-
-// identifiersInQuotes adds the quoted names of a line. Single quotes within words are apostrophes.
-func identifiersInQuotes(line string, add func(kind int, id string)) {
-	for at := 0; ; {
-		m := inQuotes.FindStringSubmatchIndex(line[at:])
-		if m == nil {
-			return
-		}
-		before, _ := utf8.DecodeLastRuneInString(line[:at+m[0]])
-		after, _ := utf8.DecodeRuneInString(line[at+m[1]:])
-		if m[6] >= 0 && (isWord(before) || isWord(after)) {
-			at += m[0] + 1
-			continue
-		}
-		if id := line[at+m[0]+1 : at+m[1]-1]; id == trim(id) && letter.MatchString(id) {
-			add(quoted, id)
-		}
-		at += m[1]
-	}
+	return all
 }
 
 // labels returns the words that label the text at byte at: words of three or more ASCII letters

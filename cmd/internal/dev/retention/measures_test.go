@@ -18,8 +18,8 @@ import (
 
 // measureNames are the script's for the measures of a Detail.
 var measureNames = map[string]retention.Measure{
-	"next10": retention.Next10, "paths20": retention.Paths20, "asks": retention.Asks, "asks3": retention.Asks3,
-	"constraints": retention.Constraints, "reasons": retention.Reasons, "errors": retention.Errors, "facts": retention.Facts,
+	"next10": retention.Next10, "asks": retention.Asks, "asks3": retention.Asks3,
+	"constraints": retention.Constraints, "errors": retention.Errors, "facts": retention.Facts,
 }
 
 // Every measure of every corpus has to come to the figure of the script measures.py within
@@ -112,7 +112,8 @@ func detailed(t *testing.T, path string, cut float64) (sessions, views string, s
 		}
 		for policy, kept := range viewsOf(c) {
 			d := c.Detail(kept)
-			rows = append(rows, measured{policy, retention.IDs(c.Needs), d.Held})
+			needs, _ := c.IDs()
+			rows = append(rows, measured{policy, needs, d.Held})
 			add(policy, "loose", d.Loose, len(c.Needs))
 			add(policy, "keyed", d.Keyed, len(c.Needs))
 			for name, m := range measureNames {

@@ -1,59 +1,41 @@
 package retention
 
 import (
-	"index/suffixarray"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// occurrences finds words in the texts of messages.
-type occurrences struct {
-	texts  []string
-	starts []int // offsets of the texts in the index
-	index  *suffixarray.Index
-}
+// occurrences holds the texts of messages.
+type occurrences []string
 
-func newOccurrences(ms []chat.Message) *occurrences {
-	o := &occurrences{texts: make([]string, len(ms)), starts: make([]int, len(ms))}
-	size := 0
+func newOccurrences(ms []chat.Message) occurrences {
+	o := make(occurrences, len(ms))
 	for i := range ms {
-		o.texts[i], o.starts[i] = Text(&ms[i]), size
-		size += len(o.texts[i])
+		o[i] = Text(&ms[i])
 	}
-	o.index = suffixarray.New([]byte(strings.Join(o.texts, "")))
 	return o
 }
 
-// backwards calls do for each occurrence of word, from the last one back, until do
-// returns false. Overlapping occurrences and those that span two texts are skipped. nth
-// counts the calls; the occurrence starts at the byte offset at of text.
-func (o *occurrences) backwards(word string, do func(nth int, text string, at int) bool) {
-	found := o.index.Lookup([]byte(word), -1)
-	slices.Sort(found)
-	nth, message, low := 0, len(o.texts)-1, math.MaxInt
-	for _, start := range slices.Backward(found) {
-		for o.starts[message] > start {
-			message--
-		}
-		at, text := start-o.starts[message], o.texts[message]
-		if at+len(word) > len(text) || start+len(word) > low {
+// backwards calls do for each occurrence of word at a byte of a text, from the last one back, until do
+// returns false. Overlapping occurrences are skipped. nth counts the calls.
+func (o occurrences) backwards(word string, do func(nth int, text string, at int) bool) {
+	nth := 0
+	for _, text := range slices.Backward(o) {
+		if !strings.Contains(text, word) { // faster than LastIndex
 			continue
 		}
-		if !do(nth, text, at) {
-			return
+		for at := strings.LastIndex(text, word); at >= 0; at = strings.LastIndex(text[:at], word) {
+			if !do(nth, text, at) {
+				return
+			}
+			nth++
 		}
-		nth, low = nth+1, start
 	}
 }
 
 // contain reports whether word occurs within a text.
-func (o *occurrences) contain(word string) (found bool) {
-	o.backwards(word, func(int, string, int) bool {
-		found = true
-		return false
-	})
-	return found
+func (o occurrences) contain(word string) bool {
+	return slices.ContainsFunc(o, func(text string) bool { return strings.Contains(text, word) })
 }

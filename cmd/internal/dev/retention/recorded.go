@@ -19,25 +19,19 @@ const around = 3
 // "is_compact_summary": true. Each is scored as the result of compacting the messages
 // from the previous summary on, against the messages up to the next one.
 func RecordedSummaries(ms []chat.Message) []Recorded {
-	var at []int
+	at := []int{0} // and those of the summaries, and the end
 	for i := range ms {
 		if isRecorded(&ms[i]) {
 			at = append(at, i)
 		}
 	}
+	at = append(at, len(ms))
 	var out []Recorded
-	for k, i := range at {
+	for k, i := range at[1 : len(at)-1] {
 		if i <= around || i >= len(ms)-around {
 			continue
 		}
-		from, to := 0, len(ms)
-		if k > 0 {
-			from = at[k-1]
-		}
-		if k+1 < len(at) {
-			to = at[k+1]
-		}
-		c := NewCaseOf(ms[from:i], ms[i+1:to])
+		c := NewCaseOf(ms[at[k]:i], ms[i+1:at[k+2]])
 		if c == nil {
 			continue
 		}

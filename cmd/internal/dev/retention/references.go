@@ -16,7 +16,7 @@ const referencesHeading = "## References\n"
 // not, those of them that the user or the assistant uses after the cut, and the blocks'
 // characters among those of all tokens kept.
 func (c *Case) references(kept []chat.Message, tokens float64) (precision, share Count) {
-	listed := map[string]bool{}
+	var listed []string
 	for i := range kept {
 		text := kept[i].Content.String()
 		body, _, _ := frame.Unwrap(text)
@@ -26,22 +26,17 @@ func (c *Case) references(kept []chat.Message, tokens float64) (precision, share
 		}
 		block := strings.TrimSpace(body[at:])
 		share.Kept += utf8.RuneCountInString(block)
-		for _, id := range ids(block) {
-			listed[id] = c.known[id]
-		}
+		listed = append(listed, ids(block)...)
 		// A quoted name may be listed without quotes. A label is none.
-		for _, word := range strings.FieldsFunc(block, func(r rune) bool { return isSpace(r) || r == ',' || r == ';' }) {
-			if !strings.HasSuffix(word, ":") && c.known[word] {
-				listed[word] = true
-			}
-		}
+		words := strings.FieldsFunc(block, func(r rune) bool { return isSpace(r) || r == ',' || r == ';' })
+		listed = append(listed, slices.DeleteFunc(words, func(w string) bool { return strings.HasSuffix(w, ":") })...)
 	}
 	if share.Kept == 0 {
 		return precision, share
 	}
 	share.Of = int(4 * tokens)
-	for id, known := range listed {
-		if !known {
+	for _, id := range distinct(listed) {
+		if !c.known[id] {
 			continue
 		}
 		precision.Of++

@@ -50,7 +50,7 @@ func TestRareIdentifiers(t *testing.T) {
 		}
 		c.Add([]chat.Message{say(chat.RoleUser, text), say(chat.RoleAssistant, text)})
 	}
-	needs := retention.IDs([]retention.Need{{ID: "everywhere.go"}, {ID: "six.go"}, {ID: "five.go"}, {ID: "none.go"}})
+	needs, _ := (&retention.Case{Needs: []retention.Need{{ID: "everywhere.go"}, {ID: "six.go"}, {ID: "five.go"}, {ID: "none.go"}}}).IDs()
 	if n := c.Rare(needs, []byte{0b0111}); n != (retention.Count{Kept: 1, Of: 2}) {
 		t.Errorf("%+v", n)
 	}

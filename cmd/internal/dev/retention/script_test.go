@@ -162,11 +162,11 @@ func measure(t *testing.T, path string, cuts, budgets []float64) map[key][][]flo
 	}
 }
 
-// Arguments are read as the script reads them, except that it writes numbers and constants as Python does.
+// Arguments are read as the script reads them, except numbers that Python writes in another way.
 func TestTextIsTheScripts(t *testing.T) {
 	t.Parallel()
 	arguments := []string{
-		"", " ", "{}", "[]", `"text"`, `"line\nbreak \"quoted\" \u00e9 \ud83d\ude00"`, "12", "0.1", "123456789012345678901234567890", `{"a":1,"b":["x",[2,{"c":"d"}],"y"],"e":{"f":"g","h":[]},"i":"j"}`,
+		"", " ", "{}", "[]", "null", "true", `"text"`, `"line\nbreak \"quoted\" \u00e9 \ud83d\ude00"`, "12", "0.1", "123456789012345678901234567890", `{"a":1,"b":["x",[2,{"c":"d"}],"y"],"e":{"f":false,"h":[]},"i":null}`,
 		`{"a":{"b":{"c":[[],[[]],{}]}}}`, "{bad", `{"a":1} x`, "\ufeff{}", "  {\"a\" : \"b\"}\n", "{\"a\":\"raw\ttab\"}", `{"command":"sed -n '1,5p' /usr/lib/x.go","n":4.5}`,
 		strings.Repeat("[", 200) + strings.Repeat("]", 200), `{"":""}`, `{"k":"` + strings.Repeat("é", 50) + `"}`, "not json at all", `[1,"a",{"x":"y"}]`,
 	}

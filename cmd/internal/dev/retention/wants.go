@@ -28,7 +28,6 @@ func FactsOf(s *chat.Session) []Fact {
 // Reach of the measures, in messages.
 const (
 	nextReach   = 10 // after the cut
-	pathReach   = 20 // after the cut
 	latestAsks  = 3
 	errorReach  = 15 // tool results before the cut
 	maxErrors   = 12
@@ -39,14 +38,14 @@ const (
 
 // wants holds what a view has to contain beside the identifiers that are needed.
 type wants struct {
-	next, paths, asks, facts []string
+	next, asks, facts []string
 	// Sentences and lines may be kept nearly verbatim.
-	constraints, reasons, errors []string
+	constraints, errors []string
 }
 
 // newWants returns the wants of a session except facts; before finds words in pre, and always reports
 // whether system messages name an identifier.
-func newWants(pre, post []chat.Message, before *occurrences, always map[string]bool) wants {
+func newWants(pre, post []chat.Message, before occurrences, always map[string]bool) wants {
 	var w wants
 	for i := range post[:min(nextReach, len(post))] {
 		if post[i].Role != chat.RoleAssistant {
@@ -54,43 +53,29 @@ func newWants(pre, post []chat.Message, before *occurrences, always map[string]b
 		}
 		for _, id := range ids(Text(&post[i])) {
 			if !always[id] && before.contain(id) {
-				w.next = appendNew(w.next, id)
-			}
-		}
-	}
-	for i := range post[:min(pathReach, len(post))] {
-		for _, p := range argumentPaths(&post[i]) {
-			if before.contain(p) {
-				w.paths = appendNew(w.paths, p)
+				w.next = append(w.next, id)
 			}
 		}
 	}
 	for i := range pre {
 		m := &pre[i]
 		text := m.Content.String()
-		switch {
-		case m.Role == chat.RoleAssistant:
-			sentences(text, func(s string) {
-				if reason.MatchString(s) {
-					w.reasons = append(w.reasons, s)
-				}
-			})
-		case byPerson(m):
-			if n := normalized(text); n != "" {
-				w.asks = append(w.asks, head(n, askHead))
-			}
-			if utf8.RuneCountInString(text) >= longRequest {
-				continue
-			}
-			sentences(text, func(s string) {
-				if constraint.MatchString(s) {
-					w.constraints = append(w.constraints, s)
-				}
-			})
+		if !byPerson(m) {
+			continue
 		}
+		if n := normalized(text); n != "" {
+			w.asks = append(w.asks, head(n, askHead))
+		}
+		if utf8.RuneCountInString(text) >= longRequest {
+			continue
+		}
+		sentences(text, func(s string) {
+			if constraint.MatchString(s) {
+				w.constraints = append(w.constraints, s)
+			}
+		})
 	}
-	w.constraints, w.reasons = distinct(w.constraints), distinct(w.reasons)
-	w.errors = failures(pre)
+	w.next, w.constraints, w.errors = distinct(w.next), distinct(w.constraints), failures(pre)
 	return w
 }
 
@@ -117,40 +102,15 @@ func failures(pre []chat.Message) []string {
 		for line := range strings.SplitSeq(head(m.Content.String(), resultHead), "\n") {
 			line = trim(lineNumber.ReplaceAllLiteralString(line, ""))
 			if isSentence(line) && failing.MatchString(line) {
-				out = appendNew(out, line)
+				out = append(out, line)
 			}
 		}
 		if results++; results == errorReach {
 			break
 		}
 	}
+	out = distinct(out)
 	return out[:min(len(out), maxErrors)]
-}
-
-// argumentPaths returns the paths in the arguments of a message's calls: strings with a
-// slash under a key that names a path or a file.
-func argumentPaths(m *chat.Message) []string {
-	var out []string
-	for _, c := range m.ToolCalls {
-		var arguments map[string]json.RawMessage
-		if json.Unmarshal([]byte(c.Arguments), &arguments) != nil {
-			continue
-		}
-		for key, value := range arguments {
-			var p string
-			if json.Unmarshal(value, &p) == nil && pathKey.MatchString(key) && strings.Contains(p, "/") && !strings.Contains(p, "\n") && utf8.RuneCountInString(p) < maxSentence {
-				out = append(out, p)
-			}
-		}
-	}
-	return out
-}
-
-func appendNew(all []string, s string) []string {
-	if slices.Contains(all, s) {
-		return all
-	}
-	return append(all, s)
 }
 
 // distinct returns the distinct elements in order of first occurrence.

@@ -2,6 +2,7 @@ package retention
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -24,53 +25,85 @@ func normalized(s string) string {
 	return strings.Join(strings.FieldsFunc(lower(s), func(r rune) bool { return !isWord(r) && r != '\'' }), " ")
 }
 
-// words returns the runs of word characters, quotes, dots, slashes and hyphens in s with at
-// least atLeast characters, in lower case and without repetitions.
-func words(s string, atLeast int) map[string]bool {
+// isLetter reports whether r is part of a written word.
+func isLetter(r rune) bool { return unicode.IsLetter(r) || unicode.IsMark(r) }
+
+// isToken reports whether r is part of a word, a number, a name or a path.
+func isToken(r rune) bool { return isWord(r) || strings.ContainsRune("'./-", r) }
+
+// isUnspaced reports whether r is of a script without blanks between words.
+func isUnspaced(r rune) bool {
+	return r >= 0xe00 && (r == 'ー' || unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar))
+}
+
+// minWord is the size in characters of the shortest words.
+const minWord = 3
+
+// words returns the runs of characters of a class in s that are not too short, in lower case and without
+// repetitions. Of scripts without blanks, it returns each minWord adjacent characters.
+func words(s string, class func(rune) bool) map[string]bool {
 	out := map[string]bool{}
-	for _, w := range strings.FieldsFunc(s, func(r rune) bool { return !isWord(r) && !strings.ContainsRune("'./-", r) }) {
-		if utf8.RuneCountInString(w) >= atLeast {
-			out[lower(w)] = true
+	for run := range strings.FieldsFuncSeq(s, func(r rune) bool { return !class(r) }) {
+		for text := []rune(run); len(text) >= minWord; {
+			unspaced := isUnspaced(text[0])
+			end := slices.IndexFunc(text, func(r rune) bool { return isUnspaced(r) != unspaced })
+			if end < 0 {
+				end = len(text)
+			}
+			for i := 0; unspaced && i+minWord <= end; i++ {
+				out[string(text[i:i+minWord])] = true
+			}
+			if !unspaced && end >= minWord {
+				out[lower(string(text[:end]))] = true
+			}
+			text = text[end:]
 		}
 	}
 	return out
 }
 
-// Sizes in characters of the sentences and lines that count.
+// Sizes of the sentences and lines that count, in characters, of which those of scripts without blanks
+// count double.
 const minSentence, maxSentence = 12, 300
 
 func isSentence(s string) bool {
 	n := utf8.RuneCountInString(s)
+	for _, r := range s {
+		if isUnspaced(r) {
+			n++
+		}
+	}
 	return minSentence <= n && n <= maxSentence
 }
 
 // sentences calls yield for each sentence of a countable size. A sentence ends with its line,
-// or with one of . ! ? before white space.
+// with one of . ! ? before white space, or with one of 。！？.
 func sentences(s string, yield func(string)) {
-	for line := range strings.SplitSeq(s, "\n") {
-		line = trim(line)
-		start := 0
-		for i, r := range line {
-			if i > start && isSpace(r) && strings.IndexByte(".!?", line[i-1]) >= 0 {
-				if isSentence(line[start:i]) {
-					yield(line[start:i])
-				}
-				start = len(line) - len(strings.TrimLeftFunc(line[i:], isSpace))
-			}
-		}
-		if isSentence(line[start:]) {
-			yield(line[start:])
+	for sentence := range strings.SplitSeq(sentenceEnd.ReplaceAllString(s, "$1$2\n"), "\n") {
+		if sentence = trim(sentence); isSentence(sentence) {
+			yield(sentence)
 		}
 	}
 }
 
-// Patterns of whole words; \b would be a boundary of ASCII words.
-const before, after = `(?:^|[^\p{L}\p{N}_])`, `(?:$|[^\p{L}\p{N}_])`
+// Words that mark a sentence of the user as a constraint: in English, German, Spanish and Russian,
+// where they are whole words, and in Chinese and Japanese.
+const (
+	constraintWords = `never|always|must|don'?t|do not|doesn'?t need|prefer|avoid|make sure|ensure|should|shouldn'?t|only|instead|no need|stop|keep|` +
+		`niemals|nie|immer|muss|müssen|darf|dürfen|soll|sollen|sollte|nur|nicht mehr|statt|stattdessen|vermeide|bevorzuge|lieber|unbedingt|auf keinen fall|` +
+		`nunca|jamás|siempre|debes?|deben|no debe|evita|evite|evitar|prefiero|asegúrate|asegúrese|s[oó]lo|solamente|en lugar de|en vez de|no hace falta|` +
+		`никогда|всегда|долж(?:ен|на|но|ны)|нельзя|не надо|не нужно|только|вместо|избегай|избегайте|лучше|обязательно|убедись|убедитесь`
+	unspacedConstraints = `不要|不能|不得|不准|不许|不必|不用|不需要|无需|禁止|必须|务必|一定要|应该|应当|避免|总是|始终|永远|只能|只用|仅|确保|优先|而不是|` +
+		`必ず|絶対|常に|決して|しないで|ないでくだ|てはいけ|てはなら|なければなら|べき|のみ|だけ|避け|代わりに|必要はな|優先`
+)
+
+// Limits of whole words, as \b is a boundary of ASCII words, and Python's \s.
+const before, after, blanks = `(?:^|[^` + word + `])`, `(?:$|[^` + word + `])`, `[\s\p{Z}\v\x1c-\x1f\x{85}]`
 
 var (
-	constraint = regexp.MustCompile(before + `(?i:never|always|must|don'?t|do not|doesn'?t need|prefer|avoid|make sure|ensure|should|shouldn'?t|only|instead|no need|stop|keep)` + after)
-	reason     = regexp.MustCompile(before + `(?i:because|instead of|decided|chose|root cause|rather than|the (?:bug|issue|problem) (?:is|was)|so that|the fix)` + after)
+	constraint = regexp.MustCompile(before + `(?i:` + constraintWords + `)` + after + `|` + unspacedConstraints)
 	failing    = regexp.MustCompile(`^(?i:error|fatal|panic|traceback|exception|fail|failed|cannot|undefined|not found|denied)` + after)
-	lineNumber = regexp.MustCompile(`^[\s\p{Z}\v\x1c-\x1f\x{85}]*\p{Nd}+[→:\t-]`)
-	pathKey    = regexp.MustCompile(`(?i)path|file`)
+	lineNumber = regexp.MustCompile(`^` + blanks + `*\p{Nd}+[→:\t-]`)
+
+	sentenceEnd = regexp.MustCompile(`([.!?])` + blanks + `+|([。！？])`)
 )
