@@ -12,6 +12,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/dev/bench"
 	"github.com/sessionstore/compactor/cmd/internal/dev/stack"
 	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/strategies/formats"
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
@@ -33,6 +34,7 @@ func (*benchCmd) Help() string {
 Examples:
 
     compactor bench compact --json
+    compactor bench compact --policy default --json
     compactor bench memory
     compactor bench latency --samples 200
     compactor bench storm --sweep 5000 --json
@@ -91,26 +93,80 @@ func (p *benchProgress) done() {
 	}
 }
 
-type benchCompactCmd struct{ bench.CompactOptions }
+type benchCompactCmd struct {
+	bench.CompactOptions
+
+	Policy string   `placeholder:"NAME" help:"Compact generated sessions of coding agents by this policy, without a model and a baseline: default (that without a configuration), a preset, configured, or strategies as of eval; by default by truncation."`
+	From   []string `sep:"none" placeholder:"FILE" help:"With --policy, compact the sessions of this file that have more than --tokens, cut to these; repeatable."`
+}
+
+// Validate implements the interface of kong.
+func (c *benchCompactCmd) Validate() error {
+	if len(c.From) > 0 && c.Policy == "" {
+		return errors.New("--from: want --policy, too")
+	}
+	return nil
+}
 
 func (c *benchCompactCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
+	if c.Policy != "" {
+		p, err := namedPolicy(c.Policy, cfg.Policy, e.Registry)
+		if err != nil {
+			return wrong("--policy %w", err)
+		}
+		c.By = &p
+	}
+	if len(c.From) > 0 {
+		in, err := (&evalCmd{Format: formats.Auto}).files(ctx, e, c.From)
+		if err != nil {
+			return err
+		}
+		defer in.close()
+		for s, err := range in.all {
+			if err != nil {
+				return err
+			}
+			c.Recorded = append(c.Recorded, s.Messages)
+		}
+	}
 	return measure(ctx, e, cfg, c.CompactOptions, bench.Compact, func(r bench.CompactResult) error {
 		t := e.Out.Table(term.Num("ROUND"), term.Num("COMPACTIONS/S"), term.Num("BASELINE/S"), term.Num("RATIO"))
-		for i, round := range r.Rounds {
-			t.Row(i+1, int64(round.CompactionsPerSecond), int64(round.BaselinePerSecond), ratio(round.CompactionsPerSecond/round.BaselinePerSecond))
+		row := func(round any, perSecond, baseline float64) {
+			if baseline == 0 {
+				t.Row(round, int64(perSecond), "", "")
+				return
+			}
+			t.Row(round, int64(perSecond), int64(baseline), ratio(perSecond/baseline))
 		}
-		t.Row("all", int64(r.CompactionsPerSecond), int64(r.BaselinePerSecond), ratio(r.Ratio))
+		for i, round := range r.Rounds {
+			row(i+1, round.CompactionsPerSecond, round.BaselinePerSecond)
+		}
+		row("all", r.CompactionsPerSecond, r.BaselinePerSecond)
 		if err := t.Write(); err != nil {
 			return err
 		}
 		e.say("")
-		return e.Out.Pairs(
-			[2]any{"sessions", r.Sessions}, [2]any{"messages each", r.Messages}, [2]any{"tokens each", r.Tokens}, [2]any{"tenants", r.Tenants},
-			[2]any{"CPU per compaction", fmt.Sprintf("%.0f µs (worker %.0f, Postgres %.0f, Redis %.0f); baseline %.0f µs",
-				r.CPUMicros, r.CPUMicrosOf.Worker, r.CPUMicrosOf.Postgres, r.CPUMicrosOf.Redis, r.BaselineCPUMicros)},
-			[2]any{"runs at once", r.Concurrency}, [2]any{"connections", r.Connections}, [2]any{"WAL per compaction", term.Bytes(int64(r.WALBytesPerCompaction))},
-			[2]any{"memory at peak", term.Bytes(r.MemoryBytes)},
-		)
+		cpu := fmt.Sprintf("%.0f µs (worker %.0f, Postgres %.0f, Redis %.0f)", r.CPUMicros, r.CPUMicrosOf.Worker, r.CPUMicrosOf.Postgres, r.CPUMicrosOf.Redis)
+		if c.Policy == "" {
+			cpu += fmt.Sprintf("; baseline %.0f µs", r.BaselineCPUMicros)
+		}
+		pairs := [][2]any{
+			{"sessions", r.Sessions},
+			{"compacted", r.Applied},
+			{"messages each", r.Messages},
+			{"tokens each", r.Tokens},
+			{"tenants", r.Tenants},
+			{"CPU per compaction", cpu},
+			{"runs at once", r.Concurrency},
+			{"connections", r.Connections},
+			{"WAL per compaction", term.Bytes(int64(r.WALBytesPerCompaction))},
+			{"memory at peak", term.Bytes(r.MemoryBytes)},
+		}
+		if c.Policy != "" {
+			pairs = append(pairs, [2]any{"size each", term.Bytes(r.Bytes)}, [2]any{"tokens after", r.TokensAfter},
+				[2]any{"time of a run", fmt.Sprintf("%.1f ms at the median, %.1f ms at 95 %%", r.P50, r.P95)})
+		}
+		return e.Out.Pairs(pairs...)
 	})
 }
 

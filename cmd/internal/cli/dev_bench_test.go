@@ -47,3 +47,33 @@ func TestBenchesOfAFleet(t *testing.T) {
 		invoke(t, environ, append([]string{"bench"}, args...)...).want(t, 1)
 	}
 }
+
+// A policy is measured on generated sessions, or on those of a file that are large enough.
+func TestBenchOfAPolicy(t *testing.T) {
+	t.Parallel()
+	environ := []string{
+		"DATABASE_URL=" + storetest.DB(t, "bench", func(context.Context, string) error { return nil }),
+		"REDIS_URL=" + storetest.RealRedis(t), "HOME=" + t.TempDir(),
+	}
+	var r bench.CompactResult
+	args := []string{"bench", "compact", "--tokens=6000", "--rounds=1", "--json"}
+	out := invoke(t, environ, append(args, "--policy=default", "--sessions=3")...).want(t, 0).stdout
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Applied != 3 || r.BaselinePerSecond != 0 || r.Bytes < 10_000 || r.Messages < 10 || r.TokensAfter <= 0 || r.TokensAfter > 6000 || r.P50 <= 0 || r.P95 < r.P50 || r.CPUMicros <= 0 {
+		t.Errorf("%+v", r)
+	}
+	_, path := evalFile(t)
+	for want, tc := range map[string]struct {
+		code  int
+		wrong []string
+	}{
+		"--from: want --policy, too":       {2, []string{"--from=" + path}},
+		"unknown policy: want a preset":    {2, []string{"--policy=none"}},
+		"no session has more than 6000":    {1, []string{"--policy=default", "--from=" + path}},
+		"want --rounds and --tenants of 1": {1, []string{"--policy=default", "--rounds=0"}},
+	} {
+		invoke(t, environ, append(args, tc.wrong...)...).want(t, tc.code, want)
+	}
+}

@@ -93,31 +93,44 @@ func splitPolicies(lists []string) []string {
 	return out
 }
 
-// evalPipeline returns the policy of a preset, the defaults, the configuration, or joined strategies.
-func evalPipeline(name string, base policy.Policy, known []eval.Policy, registry *plan.Registry, open func() (summary.Model, error)) (eval.Policy, error) {
+// namedPolicy returns the policy of a preset, the defaults, the configuration, or joined strategies. An
+// error names others, too.
+func namedPolicy(name string, base policy.Policy, registry *plan.Registry, others ...string) (policy.Policy, error) {
 	if preset, err := policy.PresetNamed(name); err == nil {
-		base = preset.Over(base)
-	} else if name == defaultPolicy { // within the configured limits and by the same writer, as presets are
+		return preset.Over(base), nil
+	}
+	switch name {
+	case configuredPolicy:
+		return base, nil
+	case defaultPolicy: // within the configured limits and by the same writer, as presets are
 		d := policy.Default()
 		d.Summary.Writer = base.Summary.Writer
 		base.Preset, base.Pipeline, base.Summary = "", d.Pipeline, d.Summary
-	} else if name != configuredPolicy {
-		base.Pipeline = nil
-		for spec := range strings.SplitSeq(name, "+") {
-			s, err := parseStrategy(spec)
-			if err == nil && !slices.Contains(registry.Names(), s.Strategy) {
-				err = fmt.Errorf("unknown policy: want %s, %s, a preset (%s), %s, %s, or strategies with + between them (%s)",
-					eval.Names(known), modelPolicy, strings.Join(policy.PresetNames(), ", "), defaultPolicy, configuredPolicy, strings.Join(registry.Names(), ", "))
-			}
-			if err != nil {
-				return eval.Policy{}, fmt.Errorf("%s: %w", name, err)
-			}
-			base.Pipeline = append(base.Pipeline, s)
+		return base, nil
+	}
+	base.Pipeline = nil
+	for spec := range strings.SplitSeq(name, "+") {
+		s, err := parseStrategy(spec)
+		if err == nil && !slices.Contains(registry.Names(), s.Strategy) {
+			others = append(others, "a preset ("+strings.Join(policy.PresetNames(), ", ")+")", defaultPolicy, configuredPolicy)
+			err = fmt.Errorf("unknown policy: want %s, or strategies with + between them (%s)", strings.Join(others, ", "), strings.Join(registry.Names(), ", "))
 		}
+		if err != nil {
+			return base, fmt.Errorf("%s: %w", name, err)
+		}
+		base.Pipeline = append(base.Pipeline, s)
+	}
+	return base, nil
+}
+
+// evalPipeline returns the policy of a name (see namedPolicy).
+func evalPipeline(name string, base policy.Policy, known []eval.Policy, registry *plan.Registry, open func() (summary.Model, error)) (eval.Policy, error) {
+	base, err := namedPolicy(name, base, registry, eval.Names(known), modelPolicy)
+	if err != nil {
+		return eval.Policy{}, err
 	}
 	var models summary.Model
 	if summarizes(base.Summary, base.Steps(base.Limits("", tokens.Window), registry.Fill), registry) {
-		var err error
 		if models, err = open(); err != nil {
 			return eval.Policy{}, err
 		}

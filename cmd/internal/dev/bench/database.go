@@ -98,3 +98,14 @@ func (d *database) sweepTimes(ctx context.Context, sweep int64) (seconds float64
 	err = d.pool.QueryRow(ctx, query, sweep).Scan(&seconds, &ended, &applied)
 	return seconds, ended, applied, err
 }
+
+// runs returns the mean tokens of the views after all applied runs, and the median and the 95th percentile
+// of their times in milliseconds, from the start to the end.
+func (d *database) runs(ctx context.Context) (after int64, p50, p95 float64, err error) {
+	const query = `
+		SELECT coalesce(avg(tokens_after), 0)::bigint,
+			coalesce(percentile_cont(0.5) WITHIN GROUP (ORDER BY ms), 0), coalesce(percentile_cont(0.95) WITHIN GROUP (ORDER BY ms), 0)
+		FROM (SELECT tokens_after, (1000 * extract(epoch FROM ended_at - started_at))::float8 AS ms FROM runs WHERE status = 'applied') x`
+	err = d.pool.QueryRow(ctx, query).Scan(&after, &p50, &p95)
+	return after, p50, p95, err
+}
