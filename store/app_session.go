@@ -322,7 +322,7 @@ func (s *Store) Among(ctx context.Context, k Key, ranges chat.Ranges) ([]Stored,
 // without a time has the zero time, also in queries.
 func (m *Stored) fill(id, body, source string, created time.Time) error {
 	if body != "" { // otherwise it is in the archive
-		if err := json.Unmarshal([]byte(body), &m.Message); err != nil {
+		if err := m.UnmarshalJSON([]byte(body)); err != nil {
 			return &Error{Kind: errInternal, Message: fmt.Sprintf("stored message %d cannot be read: %v", m.Seq, err), Hint: "compactor doctor says what is damaged"}
 		}
 	}

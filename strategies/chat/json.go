@@ -132,7 +132,7 @@ func readContent(raw json.RawMessage) (Content, error) {
 	default:
 		return Content{}, fmt.Errorf("content: want a string, an array of parts or null, got %s", rawjson.KindName(raw))
 	}
-	raws, err := rawjson.ParseArray(raw)
+	raws, err := rawjson.InnerArray(raw)
 	if err != nil {
 		return Content{}, fmt.Errorf("content: %w", err)
 	}
@@ -157,7 +157,7 @@ func readPart(raw json.RawMessage) (Part, error) {
 	default:
 		return p, fmt.Errorf("want an object or a string, got %s", rawjson.KindName(raw))
 	}
-	f, err := rawjson.ParseObject(raw)
+	f, err := rawjson.InnerObject(raw)
 	if err != nil {
 		return p, err
 	}
@@ -180,7 +180,7 @@ func readToolCalls(raw json.RawMessage) ([]ToolCall, error) {
 	if raw == nil {
 		return nil, nil
 	}
-	raws, err := rawjson.ParseArray(raw)
+	raws, err := rawjson.InnerArray(raw)
 	if err != nil {
 		return nil, fmt.Errorf("tool_calls: %w", err)
 	}
@@ -197,7 +197,7 @@ func readToolCalls(raw json.RawMessage) ([]ToolCall, error) {
 
 func readToolCall(raw json.RawMessage) (ToolCall, error) {
 	c := ToolCall{Raw: raw}
-	f, err := rawjson.ParseObject(raw)
+	f, err := rawjson.InnerObject(raw)
 	if err != nil {
 		return c, fmt.Errorf(": %w", err)
 	}
@@ -220,7 +220,7 @@ func readToolCall(raw json.RawMessage) (ToolCall, error) {
 
 // readBody reads the name and the input of a call. Raw keeps a body of another type.
 func (c *ToolCall) readBody(body json.RawMessage, input string) {
-	fn, err := rawjson.ParseObject(body)
+	fn, err := rawjson.InnerObject(body)
 	if err != nil {
 		return
 	}

@@ -15,22 +15,49 @@ type Object map[string]json.RawMessage
 
 // ParseObject decodes an object.
 func ParseObject(raw []byte) (Object, error) {
-	return parse[Object](raw, '{', "an object")
+	if Kind(raw) == '{' && !json.Valid(raw) {
+		return nil, errInvalid
+	}
+	return InnerObject(raw)
 }
 
 // ParseArray decodes an array.
 func ParseArray(raw []byte) ([]json.RawMessage, error) {
-	return parse[[]json.RawMessage](raw, '[', "an array")
+	if Kind(raw) == '[' && !json.Valid(raw) {
+		return nil, errInvalid
+	}
+	return InnerArray(raw)
 }
 
-func parse[T any](raw []byte, kind byte, name string) (v T, err error) {
-	if Kind(raw) != kind {
-		return v, fmt.Errorf("want %s, got %s", name, KindName(raw))
+var errInvalid = errors.New("no valid JSON")
+
+// InnerObject decodes an object that is valid JSON, as a value of another object is.
+func InnerObject(raw []byte) (Object, error) {
+	if Kind(raw) != '{' {
+		return nil, fmt.Errorf("want an object, got %s", KindName(raw))
 	}
-	if json.Unmarshal(raw, &v) != nil {
-		return v, errors.New("no valid JSON")
+	o := Object{}
+	var key json.RawMessage
+	for value := range values(raw) {
+		if key == nil {
+			key = value
+			continue
+		}
+		o[Text(key)], key = bytes.Clone(value), nil
 	}
-	return v, nil
+	return o, nil
+}
+
+// InnerArray decodes an array that is valid JSON.
+func InnerArray(raw []byte) ([]json.RawMessage, error) {
+	if Kind(raw) != '[' {
+		return nil, fmt.Errorf("want an array, got %s", KindName(raw))
+	}
+	all := []json.RawMessage{}
+	for value := range values(raw) {
+		all = append(all, bytes.Clone(value))
+	}
+	return all, nil
 }
 
 // Take removes key and returns its value, or nil if it is null or absent.

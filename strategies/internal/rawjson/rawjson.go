@@ -42,6 +42,9 @@ func KindName(raw []byte) string {
 
 // Text decodes a JSON string that is known to be valid.
 func Text(raw json.RawMessage) string {
+	if s, ok := unquote(raw); ok {
+		return s
+	}
 	var s string
 	_ = json.Unmarshal(raw, &s) // valid: it was cut out by a decoder
 	return s
