@@ -21,7 +21,7 @@ type CompactOptions struct {
 	By       *policy.Policy   `kong:"-" json:"-"`
 	Recorded [][]chat.Message `kong:"-" json:"-"`
 
-	Sessions int         `placeholder:"N" help:"Sessions for the job path, and as many for the baseline; by default 4000, and 200 with --policy."`
+	Sessions int         `placeholder:"N" help:"Sessions for the job path, and as many for the baseline; by default 4000, and 800 with --policy."`
 	Messages int         `default:"200" help:"Messages of a session; with --policy as many as the tokens take, some 170."`
 	Tokens   chat.Tokens `default:"40000" help:"Tokens of a session."`
 	Tenants  int         `default:"1" help:"Tenants that have the sessions of the job path; the sweep takes them in turns."`
@@ -71,7 +71,7 @@ func Compact(ctx context.Context, env Env, o CompactOptions) (CompactResult, err
 	target := o.Tokens / 2
 	if o.Sessions == 0 {
 		if o.Sessions = 4000; o.By != nil {
-			o.Sessions = 200
+			o.Sessions = 800
 		}
 	}
 	pol := truncating(o.Tokens*3/4, target)
