@@ -88,7 +88,7 @@ func TestTheTenthSummaryHoldsWhatTheFirstRoundSaid(t *testing.T) {
 			if len(texts) != 1 {
 				t.Fatalf("%d summaries", len(texts))
 			}
-			for _, want := range []string{chainAsk, chainConstraint, "file " + chainReference + ": changed 1"} {
+			for _, want := range []string{chainAsk, chainConstraint, "edit_file: path " + chainReference + " → 1 file changed"} {
 				if strings.Count(texts[0], want) == 0 {
 					t.Errorf("no %q in\n%s", want, texts[0])
 				}

@@ -2,8 +2,10 @@ package extract
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
+	"testing"
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -57,97 +59,75 @@ func continued(summary string, ms ...*chat.Message) *Digest {
 	return d
 }
 
-// chars4 returns the count of the default.
-func chars4(s string) int { return (utf8.RuneCountInString(s) + 3) / 4 }
-
-// wantWellFormed checks the properties of every text: it is UTF-8, it is no longer than its
-// budget, each line is a heading in its place or begins with a mark, and each quotation
-// is a part of a user message.
+// wantWellFormed checks the properties of every text: it is UTF-8, it is no longer than its budget, its sections stand in
+// their order, each of their lines begins with a mark, and each quotation is a part of a message of the user; nil asks are
+// not compared.
 func wantWellFormed(t interface {
 	Helper()
 	Errorf(string, ...any)
-}, text string, budget int, count func(string) int, asks []string,
+}, text string, budget int, asks []string,
 ) {
 	t.Helper()
 	if !utf8.ValidString(text) {
 		t.Errorf("no UTF-8: %q", text)
 	}
-	if n := count(text); text != "" && n > budget {
+	if n := (utf8.RuneCountInString(text) + 3) / 4; text != "" && n > budget {
 		t.Errorf("%d tokens of %d: %q", n, budget, text)
 	}
-	if text == "" {
-		return
-	}
-	if !strings.Contains(strings.SplitN(text, "\n", 2)[0], "without a model") && !strings.HasPrefix(text, reference.Heading) {
-		t.Errorf("it does not say that no model wrote it: %q", text)
-	}
-	p := parsePrevious(text)
-	if first := slices.IndexFunc(p.prose, isHeading); first > 1 || first < 0 && len(p.prose) > 1 {
-		t.Errorf("a line without a section: %q", p.prose)
-	}
+	body, references := Split(text)
 	last := -1
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		if s, ok := sectionOf(line); ok {
-			if int(s) <= last {
-				t.Errorf("%q is not in its place in %q", line, text)
+	for i, l := range strings.Split(body, "\n") {
+		at := slices.IndexFunc(sections, func(s sectionRow) bool { return s.heading == l })
+		switch {
+		case body == "", i == 0 && IsExtract(l):
+		case at >= 0:
+			if at <= last {
+				t.Errorf("%q is not in its place in %q", l, text)
 			}
-			last = int(s)
+			last = at
+		case last < 0 || !strings.HasPrefix(l, "- ") && !strings.HasPrefix(l, "  ") && !strings.HasPrefix(l, quoteMark) && !isDay.MatchString(l):
+			t.Errorf("%q begins like nothing in %q", l, text)
 		}
-	}
-	if n := strings.Count("\n"+text, "\n"+reference.Heading); n > 1 {
-		t.Errorf("%d headings of references", n)
-	}
-	for s, lines := range p.sections {
-		for _, line := range lines {
-			if !strings.HasPrefix(line, bulletMark) && !strings.HasPrefix(line, indentMark) && !strings.HasPrefix(line, quoteMark) {
-				t.Errorf("%s: %q begins like nothing", sectionTable[s].heading, line)
-			}
-			q, ok := quotation(line)
-			for q := range strings.SplitSeq(q, requestSeparator) {
-				if ok && asks != nil && !said(asks, q) {
-					t.Errorf("%s: no message says %q", sectionTable[s].heading, q)
-				}
+		marks := []string{quoteMark, "- " + quoteMark}
+		if last == 0 {
+			marks = append(marks, "- Before: "+quoteMark)
+		}
+		for _, mark := range marks {
+			if q, ok := strings.CutPrefix(l, mark); ok && asks != nil && !isSaid(asks, q) {
+				t.Errorf("no message of %q says %q in %q", asks, q, text)
 			}
 		}
 	}
-	for _, line := range p.references {
-		label, values, ok := strings.Cut(strings.TrimPrefix(line, quoteMark), ": ")
-		if line+"\n" != reference.ToolsLine && (!ok || label == "" || values == "" || strings.ContainsAny(label, " #")) {
-			t.Errorf("%q is no line of references", line)
+	for i, l := range strings.Split(references, "\n") {
+		label, values, ok := strings.Cut(strings.TrimPrefix(l, quoteMark), ": ")
+		if references != "" && i > 0 && l+"\n" != reference.ToolsLine && (!ok || label == "" || values == "" || strings.ContainsAny(label, " #")) {
+			t.Errorf("%q is no line of references", l)
 		}
 	}
 }
 
-func isHeading(line string) bool {
-	_, ok := sectionOf(line)
-	return ok
-}
+var isDay = regexp.MustCompile(`^\d{4}-\d\d-\d\d:$`)
 
-// quotation returns the text that a line attributes to the user.
-func quotation(line string) (string, bool) {
-	for _, mark := range []string{quoteMark, beforeMark, bulletMark + quoteMark, indentMark + quoteMark, askedMark} {
-		if q, ok := strings.CutPrefix(line, mark); ok {
-			return strings.TrimSuffix(q, prose.Ellipsis), true
-		}
-	}
-	return "", false
-}
-
-var commandTags = strings.NewReplacer("<command-name>", " ", "</command-name>", " ", "<command-args>", " ", "</command-args>", " ")
-
-// said reports whether the requests contain q, or the parts of q around masks: joining lines
-// can produce a secret.
-func said(asks []string, q string) bool {
-	parts := strings.Split(strings.NewReplacer("***", "...", prose.Ellipsis, "...").Replace(q), "...")
-	inOrder := func(s string) bool {
+// isSaid reports whether the messages contain q, or the parts of q around masks and gaps in order.
+func isSaid(asks []string, q string) bool {
+	parts := strings.Split(strings.NewReplacer("***", "…", "...", "…", "[…]", "…").Replace(q), "…")
+	return slices.ContainsFunc(asks, func(s string) bool {
+		s = prose.OneLine(s)
 		return !slices.ContainsFunc(parts, func(part string) bool {
-			_, rest, found := strings.Cut(s, strings.TrimSpace(part))
+			_, rest, found := strings.Cut(s, strings.TrimSpace(prose.OneLine(part)))
 			s = rest
 			return !found
 		})
-	}
-	return slices.ContainsFunc(asks, func(s string) bool { // a command as the user typed it, and what was said without one
-		return inOrder(s) || inOrder(prose.OneLine(s)) || inOrder(prose.OneLine(commandTags.Replace(s))) || inOrder(prose.OneLine(withoutCommands(s)))
 	})
+}
+
+// wantLines checks that a text has some lines, or parts of lines, and not others, which begin with !.
+func wantLines(t *testing.T, text string, want ...string) {
+	t.Helper()
+	text += "\n"
+	for _, w := range want {
+		if without, ok := strings.CutPrefix(w, "!"); ok && strings.Contains(text, without) || !ok && !strings.Contains(text, w) {
+			t.Errorf("%q in:\n%s", w, text)
+		}
+	}
 }

@@ -110,10 +110,10 @@ func TestMemoryIsBounded(t *testing.T) {
 			}
 			return held(reflect.ValueOf(d))
 		}
-		small, large := of(1<<20), of(8<<20)
-		t.Logf("%s: %d bytes are held of 1 MB, %d of 8 MB", name, small, large)
-		if large > 2*small || large > 1<<20 {
-			t.Errorf("%s: %d bytes are held of 1 MB, %d of 8 MB", name, small, large)
+		small, large := of(4<<20), of(16<<20)
+		t.Logf("%s: %d bytes are held of 4 MB, %d of 16 MB", name, small, large)
+		if large > 2*small || large > 4<<20 {
+			t.Errorf("%s: %d bytes are held of 4 MB, %d of 16 MB", name, small, large)
 		}
 	}
 }

@@ -1,131 +1,216 @@
 package reference
 
 import (
-	"sort"
+	"cmp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/sessionstore/compactor/strategies/extract/identifier"
+	"github.com/sessionstore/compactor/strategies/extract/internal/identifier"
+	"github.com/sessionstore/compactor/strategies/redact"
 )
 
-// Heading is the first line of a block.
-const Heading = "## References\n"
+const (
+	// Heading is the first line of a block.
+	Heading = "## References\n"
+	// ToolsLine comes before the references that only tools named.
+	ToolsLine = "Tools:\n"
+	// UserMark begins a line of the words of the user.
+	UserMark = "> "
 
-// Block returns the block of references in at most budget characters, heading
-// included: the identifiers most likely to be needed that the text above does not
-// contain. If it is crowded, since actions have no room, only the likeliest of those that tools alone name
-// are listed. It returns "" if none fits.
-func (t *Table) Block(budget int, above string, crowded bool) string {
-	budget -= utf8.RuneCountInString(Heading)
-	if budget < minReference {
-		return ""
+	// maxLines is the number of lines of a block, maxWidth the number of characters after which a line ends.
+	maxLines = 20
+	maxWidth = 110
+	// maxTried is the number of identifiers that are looked at for a block.
+	maxTried = 2000
+	// fewNeighbors is the number of identifiers in a text of a tool of which each is listed.
+	fewNeighbors = 30
+	// maxPicked is the number of identifiers of a block.
+	maxPicked = 100
+	// groupMark stands between two labels with their identifiers on one line.
+	groupMark = " · "
+)
+
+// isListed reports whether an identifier says by itself what it is: an id, an address, a path. A name in quotation marks does
+// if it is a name of a program, a number if the user or the assistant used it with a label.
+func (e *entry) isListed() bool {
+	switch {
+	case e.topical || e.listed:
+		return true
+	case !e.whole:
+		return false
+	case e.kind == identifier.Link:
+		return e.uses > 0
+	case e.kind == identifier.Quoted:
+		return e.uses > 0 && isName(e.value) && (e.byUser || e.texts > 1 || strings.ContainsAny(e.value, "._/:-("))
+	case e.kind == identifier.Number:
+		return (e.byUser || e.uses > 1) && e.label != ""
+	case e.kind == identifier.Path || e.kind == identifier.File:
+		return e.uses > 0 || e.texts > 1
 	}
-	ids := t.pick(t.ranked(), budget+budget/4, above, crowded)
-	of := outermost(ids)
-	fits := func(n int) bool { return linesFit(formatReferences(of(n)), budget) }
-	n := sort.Search(len(ids), func(i int) bool { return !fits(i + 1) })
-	for n > 0 && !fits(n) { // size is not monotonic: labels may be shared
-		n--
-	}
-	if n == 0 {
-		return ""
-	}
-	return Heading + strings.Join(safeLines(formatReferences(of(n))), "\n")
+	return e.uses > 0 || e.texts > 1 || e.neighbors <= fewNeighbors
 }
 
-// ToolsLine comes before the references that only the results of tools name.
-const ToolsLine = "Tools:\n"
-
-// linesFit reports whether the safe forms of lines have at most budget characters. Most often their lengths tell, whichever
-// of the lines get another label.
-func linesFit(lines []string, budget int) bool {
-	size := func(l string) int { return utf8.RuneCountInString(l) + 1 }
-	least, most := 0, 0
-	for _, l := range lines {
-		labelled, other := size(l), size(withoutLabel(l))
-		least, most = least+min(labelled, other), most+max(labelled, other)
+// Block returns the block of references in at most budget characters, heading included: the identifiers that are most likely to
+// be needed and that the text above does not contain. It returns "" if none fits.
+func (t *Table) Block(budget int, above string) string {
+	var picked []*entry
+	left := budget - utf8.RuneCountInString(Heading)
+	for i, e := range t.ranked() {
+		if left < 0 || i >= maxTried || len(picked) == maxPicked {
+			break
+		}
+		if !e.isListed() || strings.Contains(above, e.value) || slices.ContainsFunc(picked, func(p *entry) bool { return strings.Contains(p.value, e.value) }) {
+			continue
+		}
+		picked = append(picked, e)
+		left -= utf8.RuneCountInString(e.value) + len(", ")
 	}
-	if least <= budget && budget < most {
-		most = 0
-		for _, l := range safeLines(lines) {
-			most += size(l)
+	for ; len(picked) > 0; picked = picked[:len(picked)-1] {
+		lines := format(picked)
+		block := Heading + strings.Join(lines, "\n")
+		if len(lines) <= maxLines && utf8.RuneCountInString(block) <= budget {
+			return Heading + strings.Join(safe(lines), "\n")
 		}
 	}
-	return most <= budget
+	return ""
 }
 
-// formatReferences returns the lines of identifiers by who said them: the user, whose lines are
-// quotations, the assistant, or tools only.
-func formatReferences(ids []*Identifier) []string {
-	var user, assistant, tools []*Identifier
-	for _, id := range ids {
-		switch {
-		case id.byUser:
-			user = append(user, id)
-		case id.uses > id.toolUses:
-			assistant = append(assistant, id)
-		default:
-			tools = append(tools, id)
+// safe gives another label to each line that reads like a secret because of it, such as "token: TestLexer". The label is not
+// longer than the one before, so that the lines still fit.
+func safe(lines []string) []string {
+	for i, l := range lines {
+		if _, found := redact.Redact(l); found.Total() > 0 {
+			groups := strings.Split(l, groupMark)
+			for j, g := range groups {
+				if _, found := redact.Redact(g); found.Total() > 0 {
+					_, values, _ := strings.Cut(g, ": ")
+					groups[j] = g[:len(g)-len(strings.TrimPrefix(g, UserMark))] + "id: " + values
+				}
+			}
+			lines[i] = strings.Join(groups, groupMark)
 		}
-	}
-	lines := formatGroups(nil, groupByLabel(user), UserMark)
-	lines = formatGroups(lines, groupByLabel(assistant), "")
-	if len(tools) > 0 {
-		lines = formatGroups(append(lines, strings.TrimSuffix(ToolsLine, "\n")), groupByLabel(tools), "")
 	}
 	return lines
 }
 
-// MarkUser marks the known identifiers of a text as said by the user.
-func (t *Table) MarkUser(s string) {
-	mark := func(start, end int) {
-		if id := t.idents[s[start:end]]; id != nil {
-			id.byUser = true
+// format returns the lines of identifiers by who said them: the user, whose lines are quotations, the assistant, or only
+// tools.
+func format(ids []*entry) []string {
+	var by [3][]*entry
+	for _, e := range ids {
+		switch {
+		case e.byUser:
+			by[0] = append(by[0], e)
+		case e.uses > 0:
+			by[1] = append(by[1], e)
+		default:
+			by[2] = append(by[2], e)
 		}
 	}
-	identifier.AllWhole(s, func(_ identifier.Kind, start, end int) { mark(start, end) })
-	identifier.Links(s, mark)
+	lines := formatGroups(nil, by[0], UserMark)
+	lines = formatGroups(lines, by[1], "")
+	if len(by[2]) > 0 {
+		lines = formatGroups(append(lines, strings.TrimSuffix(ToolsLine, "\n")), by[2], "")
+	}
+	return lines
 }
 
-// AddPreviousLine adds the identifiers in a line of references of an earlier summary; byTools
-// reports whether only tools named them.
+// formatGroups adds the lines of identifiers by their labels, "label: a, b", each after a mark.
+func formatGroups(lines []string, ids []*entry, mark string) []string {
+	var labels []string
+	by := map[string][]*entry{}
+	for _, e := range ids {
+		label := cmp.Or(e.label, e.kind.String())
+		if by[label] == nil {
+			labels = append(labels, label)
+		}
+		by[label] = append(by[label], e)
+	}
+	line := ""
+	for _, label := range labels {
+		group := label + ": "
+		for i, e := range by[label] {
+			v := quoteValue(e.value)
+			if i > 0 {
+				v = ", " + v
+			}
+			if utf8.RuneCountInString(line)+utf8.RuneCountInString(group)+utf8.RuneCountInString(v) > maxWidth && line+group != "" {
+				if i > 0 {
+					lines, line, group, v = append(lines, mark+line+group), "", label+": ", quoteValue(e.value)
+				} else if line != "" {
+					lines, line = append(lines, mark+strings.TrimSuffix(line, groupMark)), ""
+				}
+			}
+			group += v
+		}
+		line += group + groupMark
+	}
+	if line != "" {
+		lines = append(lines, mark+strings.TrimSuffix(line, groupMark))
+	}
+	return lines
+}
+
+// quoteValue returns a value for a list, in quotes if it is ambiguous without them.
+func quoteValue(v string) string {
+	if !strings.ContainsAny(v, " ,;\"'`\t·") {
+		return v
+	}
+	for _, q := range []string{`"`, "`", "'"} {
+		if !strings.Contains(v, q) {
+			return q + v + q
+		}
+	}
+	return v
+}
+
+// previousUses is the number of uses of an identifier that an earlier summary lists.
+const previousUses = 2
+
+// AddPreviousLine adds the identifiers in a line of references of an earlier summary; byTools reports whether only tools named
+// them.
 func (t *Table) AddPreviousLine(line string, byTools bool) {
 	line, byUser := strings.CutPrefix(line, UserMark)
-	label, list, ok := strings.Cut(line, ": ")
-	if !ok {
-		return
+	for group := range strings.SplitSeq(line, groupMark) {
+		if label, list, ok := strings.Cut(group, ": "); ok {
+			t.addPrevious(label, list, byUser, byTools)
+		}
 	}
-	t.ranking = nil
-	for _, v := range ParseList(list) {
-		if id := t.addPrevious(v, identifier.KindOf(v), byTools); id != nil {
-			id.byUser = id.byUser || byUser
-			id.topical = id.topical || t.topic.matches(label+" "+v)
-			if label != unlabelled {
-				id.addLabel(t.intern(label), true)
+}
+
+func (t *Table) addPrevious(label, list string, byUser, byTools bool) {
+	for _, v := range parseList(list) {
+		e := t.lookup(v, identifier.KindOf(v))
+		if e == nil {
+			continue
+		}
+		e.whole, e.listed, e.byUser = true, true, e.byUser || byUser
+		e.texts, e.neighbors = max(e.texts, 4), min(e.neighbors, 8)
+		if !byTools {
+			e.uses = max(e.uses, previousUses)
+		}
+		if label != e.kind.String() {
+			e.label = cmp.Or(e.label, strings.Clone(label))
+		}
+	}
+}
+
+// parseList returns the values of a list that formatGroups wrote.
+func parseList(list string) []string {
+	var values []string
+	for list != "" {
+		var v string
+		if q := list[0]; q == '"' || q == '`' || q == '\'' {
+			if end := strings.IndexByte(list[1:], q); end >= 0 {
+				v, list = list[1:end+1], list[end+2:]
+				values = append(values, v)
+				list = strings.TrimPrefix(list, ", ")
+				continue
 			}
 		}
-		identifier.AllWhole(v, func(kind identifier.Kind, start, end int) { t.addPrevious(v[start:end], kind, byTools) })
+		v, list, _ = strings.Cut(list, ", ")
+		values = append(values, v)
 	}
+	return values
 }
-
-// addPrevious returns the identifier of a value that an earlier summary lists, or nil if
-// the value is not recorded.
-func (t *Table) addPrevious(v string, kind identifier.Kind, byTools bool) *Identifier {
-	id := t.lookup(v, kind)
-	if id == nil {
-		return nil
-	}
-	id.standalone = true
-	if byTools && id.uses < previousUses {
-		id.toolUses = previousUses - id.uses
-	}
-	id.Texts, id.uses, id.neighbors = max(id.Texts, previousTexts), max(id.uses, previousUses), min(id.neighbors, previousNeighbors)
-	return id
-}
-
-// Minimum statistics of an identifier that an earlier summary lists.
-const (
-	previousTexts     = 4
-	previousUses      = 2
-	previousNeighbors = 8
-)

@@ -10,9 +10,6 @@ import (
 type topic []string
 
 const (
-	// TopicFactor multiplies the value of items and references that match the topic, so
-	// that they get the larger share if there are enough of them.
-	TopicFactor = 12
 	// maxTopicRange is the number of bytes of a line around an identifier that match it.
 	maxTopicRange = 400
 	// maxTopicWords is the maximum number of words.

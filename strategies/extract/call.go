@@ -1,0 +1,497 @@
+package extract
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sessionstore/compactor/strategies/extract/internal/prose"
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
+
+// call is a call of a tool with its result, in bounded memory.
+type call struct {
+	id, tool string
+	// arguments and result are short values; rows is the number of elements of the list that the result is.
+	arguments, result []*field
+	rows              int
+	// text is the command, or the beginning of arguments without short values.
+	text      string
+	commands  []command
+	isCommand bool
+	// background reports that a command goes on after its result.
+	background bool
+	// hint is what the settings say of the tool.
+	hint     kind
+	paths    []string
+	changes  []*change
+	turn     int
+	message  int
+	at       time.Time
+	size     int // bytes of the result
+	brief    string
+	failure  []string
+	answered bool
+	failed   bool
+	check    bool
+	report   []string // the first and the last lines of what came of a long order, as of a sub-agent
+	uses     int      // values of earlier results in the arguments
+	repeated int      // how often it was made with equal arguments
+	argBytes int
+	// ofTasks reports that it is about the list of tasks, which is shown by itself.
+	ofTasks bool
+	// refused reports that the user or the host did not let it run.
+	refused bool
+	lines   int // of the result
+	// closed reports that what the call began was reported to have ended.
+	closed bool
+}
+
+// kind says what a call is for.
+type kind int
+
+const (
+	unknown kind = iota
+	looks        // changes nothing
+	acts         // changes something
+)
+
+const (
+	shortLine = 220 // characters of the result in the short form of a line
+	// maxOutside is the number of values that may stand beside a list of results: its length, a page.
+	maxOutside = 3
+	maxCalls   = 4000 // of a ledger
+	maxFields  = 48   // of arguments and of a result
+	maxText    = 400  // characters of a command
+)
+
+// ledger holds the calls of a conversation. Its memory is bounded: of too many, the oldest that only looked go first.
+type ledger struct {
+	calls  []*call
+	open   map[string]*call
+	recall recall
+	// prompts are the hashes of long arguments: a message of the user that equals one is the prompt of a sub-agent.
+	prompts map[uint64]bool
+	// hasCommands reports that command lines were seen.
+	hasCommands bool
+	total       int
+}
+
+// pathKey reports whether an argument names a file or a folder by its key.
+func pathKey(key string) bool {
+	key = strings.ToLower(key)
+	return strings.Contains(key, "path") || strings.Contains(key, "file") || key == "notebook" || key == "dir" || key == "directory"
+}
+
+// isPath reports whether a value may be the path of a file.
+func isPath(v string) bool {
+	return len(v) <= 400 && strings.ContainsAny(v, "/.\\") && !strings.ContainsAny(v, "\n{}") && prose.IsPrintable(v)
+}
+
+// commandKeys are the keys of arguments that are command lines.
+var commandKeys = []string{"command", "cmd", "script"}
+
+// add adds a call with its parsed arguments, nil if they are no JSON.
+func (l *ledger) add(c *call, raw string, fs []field) {
+	l.total++
+	c.argBytes = len(raw)
+	if cmd := lookup(fs, commandKeys...); cmd != "" || len(fs) > 0 && strings.EqualFold(fs[0].key, "command") {
+		if cmd == "" || strings.HasPrefix(cmd, "bash") && !strings.Contains(cmd, " ") { // a list of words
+			cmd = ""
+			for i := range fs {
+				if strings.EqualFold(fs[i].key, "command") && !slices.Contains([]string{"bash", "-lc", "-c", "sh"}, fs[i].value) {
+					cmd = strings.TrimSpace(cmd + " " + fs[i].value)
+				}
+			}
+		}
+		c.setCommand(cmd)
+		c.background = lookup(fs, "run_in_background", "background", "is_background") == "true"
+	}
+	for i := range fs {
+		f := &fs[i]
+		if pathKey(f.key) && isPath(f.value) {
+			c.paths = append(c.paths, strings.Clone(f.value))
+		}
+		if len(f.value) > 60 {
+			l.prompt(f.value)
+		}
+		if f.isShort() && len(c.arguments) < maxFields && !c.isCommand {
+			own := &field{key: strings.Clone(f.key), value: strings.Clone(f.value), row: f.row, object: f.object}
+			c.arguments = append(c.arguments, own)
+		}
+	}
+	if fs == nil && strings.Trim(raw, "{} \n") != "" && !c.isCommand {
+		c.text = strings.Clone(line(raw, maxText))
+	}
+	c.changes = changesOf(fs, c)
+	l.hasCommands = l.hasCommands || c.isCommand
+	if c.isCommand {
+		l.recall.name(c.text)
+	} else {
+		c.uses = l.recall.name(fieldText(fs))
+	}
+	for _, f := range c.arguments {
+		l.recall.watch(f)
+	}
+	if l.open == nil {
+		l.open = map[string]*call{}
+	}
+	if len(l.open) > maxCalls {
+		clear(l.open)
+	}
+	l.open[c.id] = c
+	if len(l.calls) >= maxCalls {
+		i := max(0, slices.IndexFunc(l.calls[:maxCalls/2], func(c *call) bool { return c.kind() == looks }))
+		l.calls = slices.Delete(l.calls, i, i+1)
+	}
+	l.calls = append(l.calls, c)
+}
+
+// setCommand makes the call one of a command line.
+func (c *call) setCommand(cmd string) {
+	c.isCommand, c.text = true, strings.Clone(line(withoutFolder(cmd), maxText))
+	c.commands = parseCommands(text.Head(cmd, 4000))
+	c.check = slices.ContainsFunc(c.commands, func(x command) bool { return x.checks() })
+}
+
+// withoutFolder returns a command line without the change of the folder at its beginning.
+func withoutFolder(s string) string {
+	if rest, ok := strings.CutPrefix(strings.TrimSpace(s), "cd "); ok {
+		if _, after, ok := strings.Cut(rest, "&&"); ok && !strings.Contains(rest[:len(rest)-len(after)], "\n") {
+			return strings.TrimSpace(after)
+		}
+	}
+	return s
+}
+
+// prompt remembers a long argument.
+func (l *ledger) prompt(s string) {
+	if l.prompts == nil || len(l.prompts) > maxCalls {
+		l.prompts = map[uint64]bool{}
+	}
+	l.prompts[textHash(s)] = true
+}
+
+// isPrompt reports whether a message of the user was an argument of a call before.
+func (l *ledger) isPrompt(s string) bool { return len(l.prompts) > 0 && l.prompts[textHash(s)] }
+
+// textHash returns the hash of the words with which a text begins.
+func textHash(s string) uint64 {
+	hash := uint64(hashOffset)
+	eachWord(text.Head(s, 600), func(h uint64, _, _ int) { hash = (hash ^ h) * hashPrime })
+	return hash
+}
+
+// answer adds the result of a call and returns the call, nil if it is not known.
+func (l *ledger) answer(id, result string, isError bool) *call {
+	c := l.open[id]
+	if c == nil {
+		return nil
+	}
+	delete(l.open, id)
+	o := readOutcome(result, c.isCommand, len(c.paths) > 0 && len(c.changes) == 0)
+	c.answered, c.size, c.failed = true, len(result), o.failed || isError
+	if c.refused = isRefusal(o.text); c.refused {
+		c.failed = true
+	}
+	if c.check && !c.failed && o.code == "" { // a pipe may have hidden the exit code
+		lines := prose.SplitLines(text.Tail(o.text, 600))
+		c.failed = slices.ContainsFunc(lines[max(0, len(lines)-3):], reportsFailure)
+	}
+	c.lines = strings.Count(strings.TrimSpace(o.text), "\n") + 1
+	if len(result) <= maxJSON && !c.isCommand && len(c.paths) == 0 { // not the content of a file
+		if fs, ok := parseFields(o.text); ok {
+			c.setResult(fs)
+			for _, f := range c.result {
+				l.recall.watch(f)
+			}
+		}
+	}
+	if c.failed {
+		c.failure = failureLines(o.text, 3)
+	}
+	if c.result == nil {
+		c.brief = strings.Clone(brief(o.text, c.isCommand))
+		if !c.isCommand && len(c.paths) == 0 && c.argBytes >= longOrder && len(result) > 300 { // a report
+			body, _ := splitElements(text.Head(o.text, 100_000))
+			c.report = slices.Clone(endLines(proseLines(strings.Clone(body)), 1500, 2))
+		}
+	}
+	return c
+}
+
+// setResult takes the short values of a result, and a failure that it reports under its keys. A list within an object that
+// has more values outside of it is no list of results.
+func (c *call) setResult(fs []field) {
+	outside := 0
+	for i := range fs {
+		if fs[i].row == 0 {
+			outside++
+		}
+	}
+	for i := range fs {
+		f := &fs[i]
+		if outside > maxOutside {
+			f.row = 0
+		}
+		c.rows = max(c.rows, f.row)
+		switch strings.ToLower(f.key) {
+		case "error", "errors":
+			c.failed = c.failed || f.value != "" && f.value != "false" && f.value != "0"
+		case "success", "ok":
+			c.failed = c.failed || f.value == "false"
+		}
+		if !f.isShort() || len(c.result) >= 8*maxFields {
+			continue
+		}
+		own := &field{key: strings.Clone(f.key), value: strings.Clone(f.value), row: f.row, object: f.object}
+		if i := slices.IndexFunc(c.arguments, func(a *field) bool { return a.key == f.key && a.value != f.value }); i >= 0 && len(fs) > 0 && fs[len(fs)-1].row <= 1 {
+			own.asked = c.arguments[i].value
+		}
+		c.result = append(c.result, own)
+	}
+	if c.result == nil {
+		c.brief = "nothing"
+	}
+}
+
+// kind returns what a call is for: by the settings, by its command, or by its shape. A call looks if it shows a list, lines of
+// a text that are no answer to a long order, or what a path names, and if it gives its tool no values.
+func (c *call) kind() kind {
+	switch {
+	case c.hint != unknown:
+		return c.hint
+	case len(c.changes) > 0:
+		return acts
+	case c.isCommand:
+		if slices.ContainsFunc(c.commands, func(x command) bool { return !x.looks() && !x.formats() }) {
+			return acts
+		}
+		return looks
+	case c.rows > 1, len(c.arguments) == 0 && c.argBytes < longOrder, len(c.paths) > 0 && len(c.result) == 0 && c.lines > 1:
+		return looks
+	case len(c.result) == 0 && c.argBytes < longOrder && (c.lines > 1 || isPath(c.brief) && !strings.Contains(c.brief, " ")):
+		return looks
+	}
+	return acts
+}
+
+// longOrder is the size of arguments that are an order to a sub-agent, or a text to send.
+const longOrder = 300
+
+// isRefusal reports whether a result says that a call was not made.
+func isRefusal(result string) bool {
+	return slices.ContainsFunc(refusals, func(r string) bool { return strings.HasPrefix(result, r) })
+}
+
+// label returns the name of the tool without its server or class.
+func (c *call) label() string {
+	name := c.tool
+	if i := strings.LastIndex(name, "__"); i >= 0 && i+2 < len(name) {
+		name = name[i+2:]
+	}
+	if i := strings.LastIndexByte(name, '.'); i >= 0 && i+1 < len(name) {
+		name = name[i+1:]
+	}
+	return said(name, 60)
+}
+
+// named returns how often values of the call are named again.
+func (c *call) named() int {
+	n := 0
+	for _, f := range c.result {
+		n += f.named
+	}
+	return n
+}
+
+// shown returns the values of the result for a line: of one object those that the arguments have not, of a list those of the
+// element that is named again most, and only those that are named. Unless all are asked for, truth values and single digits
+// that no message names are left out.
+func (c *call) shown(all bool) []*field {
+	row := 0
+	if c.rows > 1 {
+		sums := make([]int, c.rows+1)
+		for _, f := range c.result {
+			if f.row > 0 {
+				sums[f.row] += f.named
+			}
+		}
+		for i, n := range sums {
+			if n > sums[row] {
+				row = i
+			}
+		}
+		if row == 0 {
+			return nil
+		}
+	}
+	var out []*field
+	for _, f := range c.result {
+		if c.rows > 1 && (f.row != row || f.named == 0) || !all && f.named == 0 && (isTruth(f.value) || len(f.value) < 2) {
+			continue
+		}
+		if !slices.ContainsFunc(c.arguments, func(a *field) bool { return a.value == f.value && a.key == f.key }) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// listed returns the elements of a list of which nothing is named again, in about n characters: in a short line the value by which
+// they differ most, else all values that are not the same in all of them.
+func (c *call) listed(n int) string {
+	var rows [][]*field
+	distinct := map[string]map[string]bool{} // by key
+	for _, f := range c.result {
+		if f.row == 0 {
+			continue
+		}
+		if len(rows) == 0 || rows[len(rows)-1][0].row != f.row {
+			rows = append(rows, nil)
+		}
+		rows[len(rows)-1] = append(rows[len(rows)-1], f)
+		if distinct[f.key] == nil {
+			distinct[f.key] = map[string]bool{}
+		}
+		distinct[f.key][f.value] = true
+	}
+	naming := ""
+	for _, f := range c.result {
+		if naming == "" || len(distinct[f.key]) > len(distinct[naming]) {
+			naming = f.key
+		}
+	}
+	out := strconv.Itoa(c.rows) + " results"
+	size := len(out)
+	for i, row := range rows {
+		row = slices.DeleteFunc(row, func(f *field) bool {
+			return n <= shortLine && f.key != naming || len(rows) > 1 && len(distinct[f.key]) == 1
+		})
+		text := formatFields(row)
+		if size += len(text) + 2; size > n && i > 0 {
+			return out + "; …"
+		}
+		out += map[bool]string{true: ": ", false: "; "}[i == 0] + text
+	}
+	return out
+}
+
+// corrects reports whether a call was made with the arguments of an earlier one, but for values that this gave in place of those it was
+// asked for.
+func (c *call) corrects(earlier *call) bool {
+	changed := 0
+	for _, a := range c.arguments {
+		i := slices.IndexFunc(earlier.arguments, func(o *field) bool { return o.key == a.key })
+		if i < 0 || earlier.arguments[i].value == a.value {
+			continue
+		}
+		if changed++; !slices.ContainsFunc(earlier.result, func(r *field) bool { return r.key == a.key && r.value == a.value }) {
+			return false
+		}
+	}
+	return changed > 0
+}
+
+// forms returns the lines of a call after a mark, for several numbers of characters of its result; a report stands below it.
+func (c *call) forms(mark string, sizes ...int) [][]string {
+	var out [][]string
+	for _, n := range sizes {
+		form := []string{mark + c.describe(n)}
+		if n > shortLine && len(c.report) > 0 {
+			form = append(form, indented(endLines(c.report, n, 2))...)
+		}
+		if len(out) == 0 || !slices.Equal(form, out[len(out)-1]) {
+			out = append(out, form)
+		}
+	}
+	return out
+}
+
+// describe returns the line of a call: its tool, its arguments, and its result in about n characters.
+func (c *call) describe(n int) string {
+	var b strings.Builder
+	if c.isCommand {
+		b.WriteString(prose.Truncate(said(c.text, maxText), max(60, n*2/3)))
+	} else if len(c.changes) > 0 {
+		b.WriteString(c.label() + ": " + c.changes[0].path)
+	} else {
+		b.WriteString(c.label())
+		if args := formatFields(c.arguments); args != "" {
+			b.WriteString(": " + prose.Truncate(args, max(60, n*2/3)))
+		} else if c.text != "" {
+			b.WriteString(": " + prose.Truncate(c.text, max(60, n/2)))
+		}
+	}
+	if c.repeated > 0 {
+		b.WriteString(" (" + strconv.Itoa(c.repeated+1) + " times)")
+	}
+	result := c.outcome(n)
+	if c.failed {
+		result = strings.TrimSpace("failed: " + result)
+	}
+	if result != "" {
+		b.WriteString(" → " + prose.Truncate(result, n))
+	}
+	return b.String()
+}
+
+// outcome returns what came of a call, in about n characters.
+func (c *call) outcome(n int) string {
+	switch {
+	case !c.answered:
+		return "no result yet"
+	case c.failed && len(c.failure) > 0:
+		return strings.Join(c.failure[:min(2, len(c.failure))], " · ")
+	case len(c.changes) > 0:
+		return "done"
+	case !c.isCommand && c.result == nil && c.lines > 1 && c.kind() == looks:
+		return strconv.Itoa(c.lines) + " lines"
+	case len(c.report) > 0 && n > shortLine:
+		return "its report:"
+	case c.result != nil:
+		if shown := formatFields(c.shown(n > shortLine)); shown != "" || c.rows < 2 {
+			return shown
+		}
+		return c.listed(n)
+	}
+	return c.brief
+}
+
+// same reports whether two calls were made with equal arguments.
+func (c *call) same(other *call) bool {
+	return c.tool == other.tool && c.text == other.text && slices.EqualFunc(c.arguments, other.arguments, func(a, b *field) bool { return a.key == b.key && a.value == b.value })
+}
+
+// base returns the last elements of a path.
+func base(p string) string { return path.Base(p) }
+
+// handle returns the id of what a call began in the background, "" for other calls.
+func (c *call) handle() string {
+	background := false
+	for _, f := range c.arguments {
+		background = background || strings.Contains(strings.ToLower(f.key), "background") && f.value == "true"
+	}
+	if !c.background && !background {
+		return ""
+	}
+	for w := range strings.FieldsSeq(c.brief) {
+		if w = strings.Trim(w, ".,:;()[]\"'`"); len(w) > 3 && strings.ContainsAny(w, "0123456789") {
+			return w
+		}
+	}
+	return ""
+}
+
+// describeShort returns the line of a call without its result.
+func (c *call) describeShort(n int) string {
+	if c.isCommand {
+		return prose.Truncate(said(c.text, maxText), n)
+	}
+	if len(c.changes) > 0 {
+		return c.label() + ": " + c.changes[0].path
+	}
+	return prose.Truncate(strings.TrimSuffix(c.label()+": "+formatFields(c.arguments)+c.text, ": "), n)
+}
