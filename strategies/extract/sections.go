@@ -27,7 +27,7 @@ var sections = []sectionRow{
 	{taskHeading, 0.35, 0.10, 0.25, (*Digest).taskItems},
 	{"## Remaining Work", 0.12, 0.10, 0.10, (*Digest).remainingItems},
 	{"## Earlier Summary", 0.20, 0.10, 0.20, (*Digest).earlierItems},
-	{"## State", 0.20, 0.12, 0.10, (*Digest).stateItems},
+	{"## State", 0.20, 0.20, 0.10, (*Digest).stateItems},
 	{requestsHeading, 0.25, 0.08, 0.35, (*Digest).requestItems},
 	{actionsHeading, 0.30, 0.85, 0, (*Digest).actionItems},
 	{"## Looked Up", 0.10, 0.10, 0, (*Digest).lookItems},
@@ -325,7 +325,7 @@ func (d *Digest) stateItems() []item {
 		}
 	}
 	if c := d.lastCall(); c != nil {
-		out = append(out, item{order: len(out), value: 6, forms: c.forms("- Last call: ", shortLine, 600, 1500, 4000)})
+		out = append(out, item{order: len(out), value: 6, forms: c.forms("- Last call: ", shortLine, 600, 1500)})
 	}
 	if len(t.read) > 0 {
 		read := slices.Clone(t.read)

@@ -20,13 +20,13 @@ const (
 
 	// maxLines is the number of lines of a block, maxWidth the number of characters after which a line ends.
 	maxLines = 20
-	maxWidth = 110
+	maxWidth = 130
 	// maxTried is the number of identifiers that are looked at for a block.
 	maxTried = 2000
 	// fewNeighbors is the number of identifiers in a text of a tool of which each is listed.
 	fewNeighbors = 30
 	// maxPicked is the number of identifiers of a block.
-	maxPicked = 100
+	maxPicked = 160
 	// groupMark stands between two labels with their identifiers on one line.
 	groupMark = " · "
 )
@@ -46,7 +46,7 @@ func (e *entry) isListed() bool {
 	case e.kind == identifier.Number:
 		return (e.byUser || e.uses > 1) && e.label != ""
 	case e.kind == identifier.Path || e.kind == identifier.File:
-		return e.uses > 0 || e.texts > 1
+		return e.uses > 0 || e.texts > 1 && (strings.HasPrefix(e.value, "/") || strings.Contains(e.value[strings.LastIndexByte(e.value, '/')+1:], "."))
 	}
 	return e.uses > 0 || e.texts > 1 || e.neighbors <= fewNeighbors
 }
