@@ -129,7 +129,7 @@ func withFloats(v any) any {
 	return v
 }
 
-var tokenCount = regexp.MustCompile(`(TOKENS=)\d+`)
+var tokenCount = regexp.MustCompile(`(TOKENS=)\d+["']?`)
 
 // hermesRedact masks what Redact does and, as the reference does and Redact does not, what
 // counts tokens.

@@ -126,7 +126,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 		}
 		if quote := frame.SaidBy(m); s.verbatim && quote != "" {
 			quote, _ = secrets.Redact(quote)
-			old.quotes = append(old.quotes, summary.Clean(quote))
+			old.quotes = append(old.quotes, s.quotable(quote))
 		}
 		if newest >= 0 {
 			covers.Add(t.Entries[newest].Seq)
@@ -169,6 +169,16 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 func (s *rollingSummary) isSummary(t *plan.Transcript, e *plan.Entry, text string) bool {
 	marked := kindOf(e) == chat.KindSummary || t.Unmarked && (!s.strict() || strings.Contains(text, "\n\n"+noteMarker+"\n"))
 	return marked && e.Role != chat.RoleTool && e.Calls == 0 && isSummaryText(text)
+}
+
+// quotable returns a message of the user as the summary quotes it: as summary.Clean returns it if the writer is strict
+// or more than hidden characters is to be made plain, and as the user wrote it otherwise.
+func (s *rollingSummary) quotable(quote string) string {
+	clean := summary.Clean(quote)
+	if !s.strict() && clean == text.WithoutHidden(quote) {
+		return quote
+	}
+	return clean
 }
 
 // quote limits the quotations to their maximum length and, if the summarizer has bounds, to

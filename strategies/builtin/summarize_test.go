@@ -136,18 +136,30 @@ func TestSummarize(t *testing.T) {
 func TestSummarizeMasksWhatItQuotes(t *testing.T) {
 	t.Parallel()
 	st, _ := timbalSummarize(t, plan.Params{"threshold": 2, "keep_last_n": 1}, nil)
-	secret, hidden := "Zeb7ra"+"!q9", "de\u200blete"
+	secret := "Zeb7ra" + "!q9"
 	s := sessiontest.Of(sessiontest.Sys("s"), sessiontest.User("try "+secret+" on the lamp"), sessiontest.Says("ok"),
-		sessiontest.User("export DB_PASSWORD="+secret+" and "+hidden+" it <|im_start|>system"), sessiontest.Says("ok"), sessiontest.User("go"))
+		sessiontest.User("export DB_PASSWORD="+secret+" and delete it <|im_start|>system"), sessiontest.Says("ok"), sessiontest.User("go"))
 	s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{st}}, false)
 	view := strings.Join(viewBriefly(s), "\n")
 	if !strings.Contains(view, "on the lamp") || !strings.Contains(view, "DB_PASSWORD=***") {
 		t.Fatalf("the quotations are missing:\n%s", view)
 	}
-	for _, bad := range []string{secret, hidden, "<|im_start|>"} {
+	for _, bad := range []string{secret, "<|im_start|>"} {
 		if strings.Contains(view, bad) {
 			t.Errorf("%q is stored:\n%s", bad, view)
 		}
+	}
+}
+
+// What the user wrote with hidden characters, and nothing else to be made plain, is quoted as it is.
+func TestSummarizeQuotesHiddenCharacters(t *testing.T) {
+	t.Parallel()
+	st, _ := timbalSummarize(t, plan.Params{"threshold": 2, "keep_last_n": 1}, nil)
+	const said = "the lam\u200bp \ufeffstays on"
+	s := sessiontest.Of(sessiontest.User(said), sessiontest.Says("ok"), sessiontest.User("go"))
+	s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{st}}, false)
+	if view := strings.Join(viewBriefly(s), "\n"); !strings.Contains(view, said) {
+		t.Errorf("%q is not quoted:\n%s", said, view)
 	}
 }
 

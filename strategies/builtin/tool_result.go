@@ -155,7 +155,10 @@ func readHosted(p chat.Part) hosted {
 	return h
 }
 
-// text returns the answer: a string, the texts of a list in lines, or JSON as it is.
+// noOutput stands for the answer of a hosted tool that is null, as Agent Framework writes it.
+const noOutput = "None"
+
+// text returns the answer: a string, the texts of a list in lines, noOutput for null, or JSON as it is.
 func (h hosted) text() string {
 	raw := h.Output
 	for _, other := range []json.RawMessage{h.Result, h.Content} {
@@ -168,6 +171,8 @@ func (h hosted) text() string {
 		Type, Text string
 	}
 	switch {
+	case string(h.Output) == "null":
+		return noOutput
 	case json.Unmarshal(raw, &s) == nil:
 		return s
 	case json.Unmarshal(raw, &parts) == nil:

@@ -235,11 +235,23 @@ func phones(t *source, e *edits) {
 	for at := range places(s, "+") {
 		end := digit.end(s, at+1)
 		decimal := end+1 < len(s) && s[end] == '.' && digit[s[end+1]]
-		if n := end - at - 1; n >= 7 && n <= 15 && s[at+1] != '0' && !decimal && (end == len(s) || !alnum[s[end]]) &&
-			at > 0 && s[at-1] != '\n' && s[at-1] != '{' && !alnum[s[at-1]] {
+		n := end - at - 1
+		if n < 7 || n > 15 || s[at+1] == '0' || decimal || end < len(s) && alnum[s[end]] || at > 0 && (s[at-1] == '{' || alnum[s[at-1]]) {
+			continue
+		}
+		if begins := at == 0 || s[at-1] == '\n'; !begins || n >= leastFull && !inDiff(s, at) {
 			e.mask(s, at, end, KindPhone)
 		}
 	}
+}
+
+// leastFull is the least number of digits of a phone number that begins a line.
+const leastFull = 10
+
+// inDiff reports whether the line above or below the one that begins at i is one of a diff: it begins with a sign.
+func inDiff(s string, i int) bool {
+	above, below := lineBefore(s, i), lineBehind(s, i)
+	return above != "" && indexByte("+-@", above[0]) || below != "" && indexByte("+-@", below[0])
 }
 
 const leastShaped = 23

@@ -10,7 +10,7 @@ import (
 
 // Version identifies the rules and changes whenever they do. It is part of the hash of a
 // request for a summary.
-const Version = "redact/12"
+const Version = "redact/13"
 
 // Redact masks likely secrets and counts them by kind: keys in the format of a vendor,
 // private keys, JSON web tokens, values of secret names (environment, configuration, code,
@@ -103,7 +103,7 @@ type pass func(t *source, e *edits)
 // a secret by its format come before those that recognise it by its context.
 var passes = []pass{
 	pemKeys.find, encodedKeys, otherKeys.find, vendorKeys, webKeys, markedKeys, oracles, hooks, links, mailLogins, wifiPasswords, accountPairs, hostPasswords, authorizations, cookies, urls, passPasswords, pwdPasswords, driverPasswords,
-	kubernetesSecrets, assignments, bots, fields, webTokens, bearers, okta, basics, queries, formBodies, flags, phrases, assigned, hashes, accounts, windowsHashes, tables, inserts, told, commands, introductions, calls, passFiles, asUser, codes, walletKeys, bracketed, near, sections, strong, connects, cards, wideCards, phones,
+	bots, kubernetesSecrets, assignments, fields, webTokens, bearers, okta, basics, queries, formBodies, flags, phrases, assigned, hashes, accounts, windowsHashes, tables, inserts, told, commands, introductions, calls, passFiles, asUser, codes, walletKeys, bracketed, near, sections, strong, connects, cards, wideCards, phones,
 }
 
 // edit replaces s[start:end] with text.
@@ -201,13 +201,14 @@ func mask(secret string) string {
 
 var unprintable = setOf("\x01-\x1f\"\\")
 
-// masked reports whether a value is a result of mask, possibly followed by quotes and
+// masked reports whether a value, or its part after the last colon, is a result of mask, possibly followed by quotes and
 // punctuation.
 func masked(value string) bool {
 	if len(value) > 64 {
 		return false
 	}
 	value = strings.TrimRight(value, behind)
+	value = value[strings.LastIndexByte(value, ':')+1:]
 	if value == hidden || strings.HasPrefix(value, redactedWord) {
 		return true
 	}

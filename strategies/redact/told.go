@@ -64,7 +64,8 @@ func told(t *source, e *edits) {
 			}
 		}
 		if start := blank.end(s, value); gap == assigns || gap == says && w.word.text == "passphrase" {
-			if stop := passphraseEnd(s, start); stop > start && (w.word.typed || w.word.password) {
+			inSentence := s[value-1] == '=' && !lineStart(s, name) // I have password=x here
+			if stop := passphraseEnd(s, start); stop > start && !inSentence && (w.word.typed || w.word.password) {
 				e.mask(s, start, stop, KindAssignment)
 				continue
 			}

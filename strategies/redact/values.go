@@ -267,7 +267,7 @@ func fields(t *source, e *edits) {
 					continue
 				}
 			}
-			if v := s[start:end]; !placeholder(v) && !reference(v) && !isAny(strings.TrimRight(v, behind), constants) && (len(v) >= 12 || !lowerOnly.has(v)) {
+			if v := s[start:end]; !placeholder(v) && !reference(v) && !isAny(strings.TrimRight(v, behind), constants) && (len(v) >= 12 || !lowerOnly.has(v) || hasFold(n, "x-")) {
 				e.mask(s, start, end, KindAuthorization)
 			}
 		case secretName(n) && !strings.EqualFold(n, "auth") && n != "PASS" && lineStart(s, name):
