@@ -1,238 +1,268 @@
 package redact
 
-import "strings"
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
 
-// commands finds the secrets of commands and statements without an option or a name for them:
-// IDENTIFIED BY 'x', AUTH x, net user me x, vault login x, chpasswd, echo x | login --password-stdin;
-// and the passwords of pgpass files and of Oracle's addresses.
-func commands(t *source, e *edits) {
+// option is a way in which commands take a secret: a row of the table.
+type option struct {
+	kind, separator string
+	names, commands []string
+}
+
+var optionRows = func() (out []option) {
+	for _, r := range table["option"] {
+		kind, separator, _ := strings.Cut(r.kind, " ")
+		out = append(out, option{kind, separator, strings.Fields(r.text), strings.Split(r.form, "|")})
+	}
+	return out
+}()
+
+// options finds the secrets in the options of commands: --password x, and those of one letter of
+// some commands.
+func options(t *source, e *edits) {
 	s := t.s
-	listed := 0 // the end of a list of accounts
-	echoes := t.hasLiteral("echo ") || t.hasLiteral("printf ")
-	for _, w := range t.found() {
-		if w.start < e.end() || w.word.language {
+	for at := range places(s, "-") {
+		if at > 0 && !space[s[at-1]] || e.end() > at {
 			continue
 		}
-		line := s[w.end:min(len(s), w.end+256)]
-		line, _, _ = strings.Cut(line, "\n")
-		at, plain := -1, false // plain if the value may be a word
-		switch w.word.text {
-		case "identified":
-			if strings.HasPrefix(line, " BY ") {
-				at = len(" BY ")
-			} else if aboutUser(s[max(0, w.start-maxGap):w.start]) {
-				at = quotedAfter(line, "by ")
-			}
-		case "vault login":
-			at = argument(line, 1)
-		case "mqctl": // of RabbitMQ
-			if strings.HasPrefix(line, " add_user ") || strings.HasPrefix(line, " change_password ") {
-				at, plain = argument(line, 3), true
-			}
-		case "nmcli":
-			at, plain = behindWord(line, " password "), true
-		case "radius-server", "tacacs-server":
-			at = behindWord(line, " key ")
-			if at >= 0 && at+1 < len(line) && digit[line[at]] && line[at+1] == ' ' { // its kind
-				at += len("7 ")
-			}
-		case "jwt", "hmac": // jwt.sign(x, 'y'), hmac.new(b'y'), and hmac-sha256:name:y of DNS
-			if key := wordColon.end(line[:min(len(line), maxCell)], 0); w.word.text == "hmac" && strings.Count(line[:key], ":") == 2 {
-				at = strings.LastIndexByte(line[:key], ':') + 1
-			} else if at = methodArgument(line, 1); at < 0 {
-				at = methodArgument(line, 2)
-			}
-		case "kinit", "cryptsetup":
-			maskEchoed(s, w.start, e)
-		case "rdp /":
-			at, plain = behindWord(line, " /p:"), true
-		case "vault encrypt":
-			at = quotedAfter(line, "_string ")
-		case "passphrase":
-			if strings.HasSuffix(s[:w.start], "wpa_") && strings.HasPrefix(line, " ") {
-				at, plain = argument(line, 2), true
-			}
-		case "net user":
-			at = argument(line, 2)
-		case "net use":
-			if share := strings.Index(line, `\\`); share >= 0 {
-				n := argument(line[share:], 2)
-				if n >= 0 && line[share+n] == '/' {
-					n = argument(line[share:], 3)
-				}
-				if n >= 0 {
-					at = share + n
-				}
-			}
-		case "securestring":
-			if at = argument(line, 1); strings.HasSuffix(s[:w.start], "' | ConvertTo-") {
-				end := w.start - len("' | ConvertTo-")
-				maskInput(s, end-len(s[max(0, end-maxGap):end])+strings.LastIndexByte(s[max(0, end-maxGap):end], '\'')+1, end, e)
-				continue
-			}
-		case "snmp-server community":
-			at = argument(line, 1)
-			plain = at >= 0 && digit.any(line[at:notSpace.end(line, at)])
-		case "basic": // of Poetry
-			if strings.HasSuffix(s[:w.start], "http-") && strings.HasPrefix(line, ".") {
-				at, plain = argument(line, 3), true
-			}
-		case "key": // of SQLite
-			if strings.HasSuffix(strings.ToLower(s[max(0, w.start-len("pragma ")):w.start]), "pragma ") {
-				at = quotedAfter(line, "= ")
-			}
-		case "credential":
-			for n := 4; n >= 2 && at < 0; n-- {
-				at = methodArgument(line, n)
-			}
-		case "login":
-			if s[w.start:w.end] == "LOGIN" && len(strings.Fields(line)) == 2 && isTag(lastLine(s[max(0, w.start-maxCell):w.start])) { // of IMAP
-				at, plain = argument(line, 2), true
-				break
-			}
-			if strings.HasSuffix(s[:w.start], " +") { // of Steam
-				at = argument(line, 2)
-				break
-			}
-			if at = quotedArgument(line, 2); at < 0 && strings.HasPrefix(line, " ") {
-				if n := argument(line, 1); n >= 0 && isOpaque(line[n:]) { // cargo login x
-					at = n
-				}
-			}
-		case "getconnection", "pdo", "mysqli":
-			at = quotedArgument(line, 3)
-		case "sqlplus":
-			if n := argument(line, 1); n >= 0 {
-				if slash := strings.IndexAny(line[n:], "/@ "); slash > 0 && line[n+slash] == '/' {
-					at = n + slash + 1
-				}
-			}
-		case "auth":
-			if s[w.start:w.end] == "AUTH" && strings.HasPrefix(line, " ") && (lineStart(s, w.start) || strings.HasSuffix(s[:w.start], "> ")) {
-				at = argument(line, strings.Count(strings.TrimSpace(line), " ")+1)
-				break
-			}
-			if at = quotedArgument(line, 3); at < 0 { // of SMTP, behind an identity and a user
-				at = quotedArgument(line, 2)
-				if at >= 0 && isMail(line[at:]) {
-					continue
-				}
-			}
-			if at < 0 && strings.HasSuffix(s[:w.start], "bearer_") {
-				at = quotedArgument(line, 1)
-			}
-			if n := quotedArgument(line, 1); at < 0 && n >= 0 && hasAnySuffix(s[:w.start], ":", ".") { // client.auth("x")
-				if start, end, _ := valueAt(s, w.end+n); (isChosen(s[start:end]) || s[w.start-1] == ':' && isShort(s[start:end])) && strings.HasPrefix(s[end+1:], ")") {
-					at = n
-				}
-			}
-		case "passwd":
-			if strings.HasSuffix(s[:w.start], "ht") && strings.Contains(line, " -") || strings.HasPrefix(line, " -b") {
-				plain = !strings.HasSuffix(s[:w.start], "ht")
-				at = argument(line, strings.Count(strings.TrimSpace(line), " ")+1-strings.Count(line, " -"))
-			} else if strings.HasSuffix(s[:w.start], "openssl ") && strings.HasPrefix(line, " -") {
-				at, plain = argument(line, 1), true
-			} else if strings.HasPrefix(line, ":") && lineBreak(s, w.end+1) > 0 {
-				if w.start >= listed {
-					listed = maskAccounts(s, w.end+1, e)
-				}
-			} else if strings.HasSuffix(s[:w.start], "ch") || strings.HasPrefix(line, " --stdin") || strings.HasPrefix(line, "-on-stdin") || strings.HasSuffix(s[:w.start], "-") && strings.Contains(line, " <<< ") {
-				maskEchoed(s, w.start, e)
-			}
-		case "sudo -s":
-			if s[w.end-1] == 'S' {
-				maskEchoed(s, w.start, e)
-			}
-		case "password", "token", "secret", "pass":
-			if echoes {
-				maskWritten(s, w.start, e)
-			}
-			if w.word.text == "secret" && strings.HasPrefix(line, "KeySpec(") {
-				at = len("KeySpec(")
-			} else if strings.HasSuffix(s[:w.start], "random_") { // of Terraform's state
-				maskResult(s, w.end, e)
-			} else if strings.HasPrefix(line, "-stdin") || strings.HasSuffix(s[:w.start], "--with-") {
-				maskEchoed(s, w.start, e)
-			} else if w.word.text == "password" && strings.HasPrefix(line, " ") && hasAnySuffix(s[:w.start], "user:", "set-", "change-", "reset-") {
-				at = argument(line, -1)
-			} else if verb := s[letters.start(s, w.start, maxName):w.start]; isAny(verb, setters) || verb == "" && w.word.text == "password" {
-				for n := 1; n <= 3 && at < 0; n++ {
-					at = quotedArgument(line, n)
-				}
-				if start, end, quoted := valueAt(s, min(len(s), w.end+1)); at < 0 && strings.HasPrefix(line, "(") && quoted && isTyped(s[start:end]) && w.word.text == "password" {
-					at = len("(")
-				}
-			}
-			if w.word.text == "pass" && s[w.start:w.end] == "PASS" && inLogin(s, w.start) && argument(line, 2) < 0 {
-				at, plain = argument(line, 1), true
-			}
-		case "fernet":
-			at = quotedArgument(line, 1)
-		case "rootpw":
-			at, plain = argument(line, 1), true
+		start, stop, password := optionValue(s, at, wordDot.end(s[:min(len(s), at+maxName)], at))
+		if !indexByte("'\"`", s[max(0, start-1)]) {
+			stop = start + len(strings.TrimRight(s[start:stop], trailing))
 		}
-		if at < 0 {
+		v := s[start:stop]
+		if len(v) < leastPIN || v[0] == '-' || placeholder(v) || reference(v) {
 			continue
 		}
-		start, end, quoted := valueAt(s, w.end+at)
-		if n := strings.LastIndexByte(s[start:end], '@'); n > 0 && w.word.text == "sqlplus" {
-			end = start + n
-		}
-		if v := s[start:end]; len(v) >= 6 && (quoted || plain && !isAny(v, examples) || mixed(v) && len(v) >= 8) && !placeholder(v) && !reference(v) {
-			e.mask(s, start, end, KindAssignment)
+		if mixed(v) && len(v) >= 6 || password && isArgument(s, start, stop) {
+			e.mask(s, start, stop, KindAssignment)
 		}
 	}
 }
 
-// maskResult masks the next field "result", soon behind i.
-func maskResult(s string, i int, e *edits) {
-	const name = `"result":`
-	if n := strings.Index(s[i:min(len(s), i+1024)], name); n >= 0 {
-		if start, end, quoted := valueAt(s, i+n+len(name)); quoted {
-			e.mask(s, start, end, KindAssignment)
+// optionValue returns the bounds of the secret of the option at s[at:end], and whether it is a
+// password, which people choose, rather than a token. They are the same without a secret.
+func optionValue(s string, at, end int) (start, stop int, password bool) {
+	key := strings.TrimLeft(s[at:end], "-")
+	if key == "" || hasAnyPrefix(key, "ask-", "no-", "prompt-") {
+		return 0, 0, false
+	}
+	command := commandBefore(s, at)
+	value := func(i int) (int, int) {
+		head := source{s: s[:min(len(s), end+1024)]}
+		return head.settingAt(blank.end(head.s, min(len(head.s), i)), false)
+	}
+	long, spaced := strings.HasPrefix(s[at:end], "--"), end < len(s) && s[end] == ' '
+	for i := range optionRows {
+		o := &optionRows[i]
+		joined := !long && strings.HasPrefix(key, o.names[0])
+		named := slices.Contains(o.names, key) && long == (len(key) > 1)
+		if !joined && !named || !slices.ContainsFunc(o.commands, func(c string) bool { return strings.Contains(command, c) }) {
+			continue
+		}
+		from := at + len("-x")
+		if named && o.kind != "joined" {
+			from = end + 1 // after a blank or an equals sign
+		}
+		switch start, stop = value(from); {
+		case o.kind == "joined":
+			if start < stop && !space[s[from]] {
+				return start, stop, true
+			}
+		case o.kind == "pair":
+			if n := strings.Index(s[start:stop], o.separator); n > 0 {
+				return pairValue(s, start, start+n, stop)
+			}
+		case named && spaced && (o.kind != "user" || isShort(s[start:stop])):
+			return start, stop, o.kind != "token"
+		}
+	}
+	switch start, stop = value(end); {
+	case !spaced, !long && len(key) < 6, !secretName(key), strings.HasSuffix(key, "stdin"):
+		return 0, 0, false
+	}
+	if v := s[start:stop]; isAbout(key, v) || isResource(key, v) {
+		return 0, 0, false
+	}
+	return start + len(s[start:stop]) - len(strings.TrimPrefix(s[start:stop], "pass:")), stop, isPassword(key) // of openssl
+}
+
+// pairValue returns the bounds of the secret of s[start:stop], a user and a password with a sign at an index between.
+func pairValue(s string, start, sign, stop int) (from, to int, password bool) {
+	if sign+1 == stop && isOpaque(s[start:sign]) {
+		return start, sign, false // a key without a password
+	}
+	return sign + 1, stop, !in("example", s[sign+1:stop])
+}
+
+// commandBefore returns the command in front of the option at i.
+func commandBefore(s string, i int) string {
+	s = s[max(0, i-512):i]
+	for _, end := range []string{"\n", "; ", "| ", "&& ", `\n`} {
+		if n := strings.LastIndex(s, end); n >= 0 && (n == 0 || s[n-1] != '\\') { // or the line goes on
+			s = s[n+len(end):]
+		}
+	}
+	return s
+}
+
+// isArgument reports whether a word or a number at s[start:stop] is the value of an option rather than the next word of
+// a sentence or of a usage message about the option.
+func isArgument(s string, start, stop int) bool {
+	v := s[start:stop]
+	rest, _, _ := strings.Cut(s[stop:min(len(s), stop+64)], "\n")
+	switch {
+	case upperOnly.has(v) && len(v) < 16, digits(v) && len(v) < 6, !digits(v) && positions.has(v), in("constant", v), in("example", v), isProse(v):
+		return false
+	case s[start-1] == '"', s[start-1] == '\'':
+		return true
+	case strings.HasPrefix(rest, "  ") && letters.any(rest): // a usage message
+		return false
+	}
+	said := strings.Fields(rest)
+	return !slices.ContainsFunc(said[:min(len(said), 4)], isProse)
+}
+
+// checks are the kinds of rows of the table about the look of a secret.
+var checks = map[string]func(string) bool{
+	"any": func(string) bool { return true }, "short": isShort, "opaque": isOpaque, "random": isRandomWord, "generated": isGenerated,
+	"pair": isUserPair, "printed": isPrinted, "chosen": func(v string) bool { return isChosen(v) && (isPersonal(v) || threeKinds(v)) },
+	"plain": func(v string) bool { return len(v) >= 6 && !in("sentence", v) },
+}
+
+// isUserPair reports whether v is a user and a password.
+func isUserPair(v string) bool {
+	user, password, ok := strings.Cut(v, ":")
+	return ok && len(user) > 1 && len(password) >= leastPIN && password[0] != '/'
+}
+
+// introduced finds secrets without a name by the text in front of them: those that commands take as an argument or in an
+// option of their own, or print, and those in files.
+func introduced(t *source, e *edits) {
+	t.found()
+	for _, w := range t.literals {
+		r := w.word.literal.after
+		if r == nil || w.start < e.end() {
+			continue
+		}
+		place, what, _ := strings.Cut(r.form, " ")
+		line := t.s[w.end:min(len(t.s), w.end+maxBlank)]
+		if place == "line" {
+			place, what = "sign", "\n"
+		} else if !strings.Contains(what, `"`) {
+			line, _, _ = strings.Cut(line, "\n")
+		}
+		switch n, _ := strconv.Atoi(what); place {
+		case "sign":
+			for at := indexAfter(line, what, 0); at >= 0; at = indexAfter(line, what, at) {
+				maskIntroduced(t.s, w.end+at, r, e)
+			}
+		case "arg":
+			if at := argument(line, n); at >= 0 {
+				maskIntroduced(t.s, w.end+at, r, e)
+			}
+		case "args":
+			for n = 1; argument(line, n) >= 0; n++ {
+				maskIntroduced(t.s, w.end+argument(line, n), r, e)
+			}
 		}
 	}
 }
 
-// isOpaque reports whether s begins with a word that is long and random.
-func isOpaque(s string) bool {
-	v := s[:word.end(s, 0)]
-	return len(v) >= 20 && (jagged(v) || isHex(v) && len(v) >= 32 && digit.any(v))
-}
-
-// behindWord returns the index behind a word of line, or -1.
-func behindWord(line, word string) int {
-	if n := strings.Index(line, word); n >= 0 {
-		return n + len(word)
+// indexAfter returns the index after the next occurrence of a text in s from i on, or -1.
+func indexAfter(s, text string, i int) int {
+	if n := strings.Index(s[i:], text); n >= 0 {
+		return i + n + len(text)
 	}
 	return -1
 }
 
-// quotedAfter returns the index of the quote behind a word in lower case, or -1.
-func quotedAfter(line, word string) int {
-	n := strings.Index(strings.ToLower(line), word)
-	if n < 0 || n+len(word) >= len(line) || !indexByte(`'"`, line[n+len(word)]) {
-		return -1
+// maskIntroduced masks the value at i that a row of the table is about.
+func maskIntroduced(s string, i int, r *row, e *edits) {
+	start, end, quoted := valueAt(s, i)
+	v := s[start:end]
+	if strings.HasSuffix(r.text, "literal=") || strings.HasSuffix(r.form, "=") {
+		start += strings.IndexByte(v, '=') + 1
 	}
-	return n + len(word)
+	if until := r.size; until != "" { // the signs that end the value
+		n := strings.IndexAny(v, until)
+		if n < 0 {
+			return
+		}
+		end = start + n
+	}
+	switch v = s[start:end]; {
+	case len(v) < leastPIN, indexByte("-/", v[0]), in("example", v), placeholder(v), reference(v), expands(v):
+		return
+	}
+	if (checks[r.kind](v) || quoted && r.kind == "plain") &&
+		(r.form != "line" || endsLine(s, end)) {
+		e.mask(s, start, end, KindAssignment)
+	}
 }
 
-// quotedArgument returns the index of the n-th argument of the call or tuple that line begins
-// with, perhaps after an equals sign, if it is in quotes and has letters and digits, or -1.
-func quotedArgument(line string, n int) int {
-	open := callOpen.end(line[:min(len(line), len("entication"))], 0)
-	if open == len(line) || line[open] != '(' {
-		return -1
+// argument returns the index of the n-th argument of a line that is no option, of the last one for -1, or -1.
+func argument(line string, n int) int {
+	last := -1
+	for i := blank.end(line, 0); i < len(line); i = blank.end(line, i) {
+		if line[i] != '-' {
+			if last = i; n == 1 {
+				return i
+			}
+			n--
+		}
+		for i < len(line) && !blank[line[i]] {
+			i++
+		}
 	}
+	if n < 0 {
+		return last
+	}
+	return -1
+}
+
+// calls finds the secrets among the arguments of calls that the table names.
+func calls(t *source, e *edits) {
+	t.found()
+	for _, w := range t.literals {
+		r := w.word.literal.call
+		if r == nil || w.start < e.end() {
+			continue
+		}
+		open := w.end - 1
+		line, _, _ := strings.Cut(t.s[open:min(len(t.s), open+maxBlank)], "\n")
+		first, last, _ := strings.Cut(r.form, "-")
+		n, _ := strconv.Atoi(first)
+		most, _ := strconv.Atoi(last)
+		for ; n <= most; n++ {
+			arg := quotedArgument(line, n)
+			if arg < 0 {
+				continue
+			}
+			start, end, _ := valueAt(t.s, open+arg)
+			if v := t.s[start:end]; len(v) >= 6 && !isMail(v) &&
+				!isFile(v) && checks[r.kind](v) && !placeholder(v) {
+				e.mask(t.s, start, end, KindAssignment)
+			}
+		}
+	}
+}
+
+// quotedArgument returns the index of the n-th argument of the call that line begins with, if it is in quotes and has
+// letters and digits, or -1.
+func quotedArgument(line string, n int) int {
 	quote := byte(0)
-	for i := open + 1; i < len(line); i++ {
+	for i := 1; i < len(line); i++ {
 		switch c := line[i]; {
 		case quote != 0:
 			if c == quote {
 				quote = 0
 			}
 		case n == 1 && indexByte("'\"", c):
-			if start, end, quoted := valueAt(line, i); quoted && mixed(line[start:end]) && !technical(line[start:end]) {
+			start, end, _ := valueAt(line, i)
+			if mixed(line[start:end]) && !technical(line[start:end]) {
 				return i
 			}
 			return -1
@@ -249,220 +279,51 @@ func quotedArgument(line string, n int) int {
 	return -1
 }
 
-// methodArgument is quotedArgument for a call of which line may begin with the end of the object and
-// the method: Credentials.basic("me", "x").
-func methodArgument(line string, n int) int {
-	method := 0
-	if dot := letters.end(line, 0); dot < len(line) && line[dot] == '.' {
-		method = letters.end(line, dot+1)
-	}
-	at := quotedArgument(line[method:], n)
-	if at < 0 {
-		return -1
-	}
-	return at + method
-}
-
-// setters begin the names of functions that take a secret.
-var setters = []string{"set", "with"}
-
-var callOpen = setOf("_= a-z")
-
-// argument returns the index of the n-th argument of a line that is no option, of the last one for -1, or -1.
-func argument(line string, n int) int {
-	last := -1
-	for i := 0; i < len(line); {
-		i = blank.end(line, i)
-		end := i
-		for end < len(line) && !blank[line[end]] {
-			end++
-		}
-		if end > i && line[i] != '-' {
-			if last = i; n == 1 {
-				return i
-			}
-			n--
-		}
-		i = end
-	}
-	if n < 0 {
-		return last
-	}
-	return -1
-}
-
-// maskWritten masks what an echo on the line writes to a file or to a store of secrets with the name at
-// s[end:], if someone chose it.
-func maskWritten(s string, end int, e *edits) {
-	line := s[max(0, end-256):end]
-	line = line[strings.LastIndexByte(line, '\n')+1:]
-	sign := strings.LastIndexAny(line, "|>")
-	if sign < 0 || line[sign] == '|' && !hasAnyPrefix(strings.TrimLeft(line[sign+1:]+s[end:min(len(s), end+16)], " "), "docker secret", "gcloud secrets", "gh secret", "kubectl create secret") || line[sign] == '>' && strings.ContainsAny(strings.TrimLeft(line[sign+1:], " "), " '\"") {
+// echoes finds the text that an echo, or a here-string, writes to a command that reads a password, to a store or to a file of secrets.
+func echoes(t *source, e *edits) {
+	s := t.s
+	if !strings.Contains(s, "echo ") && !strings.Contains(s, "printf ") && !strings.Contains(s, "<<<") {
 		return
 	}
-	if start, stop := echoed(line, sign); start < stop && (isChosen(line[start:stop]) || jagged(line[start:stop])) {
-		e.mask(s, end-len(line)+start, end-len(line)+stop, KindAssignment)
+	for _, w := range t.found() {
+		if w.start < e.end() || !isFold(w.word.text, "password", "passwd", "token", "secret", "pass", "sudo -s") {
+			continue
+		}
+		before := lastLine(s[max(0, w.start-maxBlank):w.start])
+		rest, _, _ := strings.Cut(s[w.end:min(len(s), w.end+maxBlank)], "\n")
+		reads := w.word.text == "sudo -s" || hasAnyPrefix(rest, "-stdin", "-on-stdin", " --stdin") || hasAnySuffix(before, "ch", "--with-")
+		var start, stop int
+		if n := strings.Index(rest, "<<<"); n >= 0 && reads {
+			start, stop, _ = valueAt(s, w.end+n+len("<<<"))
+			start += strings.LastIndexByte(s[start:stop], ':') + 1
+		} else if sign := strings.LastIndexAny(before, "|>"); sign >= 0 && (reads || storesSecret(before[sign:]+s[w.start:w.end])) {
+			start, stop = echoed(before, sign)
+			start, stop = w.start-len(before)+start, w.start-len(before)+stop
+		}
+		v := s[start:max(start, stop)]
+		if len(v) >= 6 && (reads || isChosen(v) || jagged(v)) &&
+			!in("example", v) && !placeholder(v) && !expands(v) {
+			e.mask(s, start, stop, KindAssignment)
+		}
 	}
 }
 
-// maskEchoed masks what an echo on the line, or a here-string, writes to the command at s[:end]: its last word,
-// after a colon if it has one.
-func maskEchoed(s string, end int, e *edits) {
-	rest, _, _ := strings.Cut(s[end:min(len(s), end+256)], "\n")
-	if n := strings.Index(rest, "<<<"); n >= 0 {
-		start, stop, _ := valueAt(s, end+n+len("<<<"))
-		maskInput(s, start+strings.LastIndexByte(s[start:stop], ':')+1, stop, e)
-		return
+// storesSecret reports whether a sign of a shell and the text after it is a file, or a command that keeps a secret.
+func storesSecret(s string) bool {
+	target := strings.TrimLeft(s[1:], " ")
+	if s[0] == '>' {
+		return !strings.ContainsAny(target, " '\"")
 	}
-	line := s[max(0, end-256):end]
-	line = line[strings.LastIndexByte(line, '\n')+1:]
-	start, stop := echoed(line, strings.LastIndexByte(line, '|'))
-	maskInput(s, end-len(line)+start, end-len(line)+stop, e)
+	return hasAnyPrefix(target, "docker secret", "gcloud secrets", "gh secret", "kubectl create secret")
 }
 
-// maskInput masks the input of a command that reads a password.
-func maskInput(s string, start, stop int, e *edits) {
-	if v := s[start:stop]; len(v) >= 6 && !isAny(v, examples) && !placeholder(v) && !expands(v) {
-		e.mask(s, start, stop, KindAssignment)
-	}
-}
-
-// echoed returns the bounds of the last word that an echo on a line writes to what follows the sign at an
-// index: behind its colon if it has one. They are the same without one.
+// echoed returns the bounds of the last word that an echo on a line writes to the command after the sign at an
+// index: after its colon if it has one. They are the same without one.
 func echoed(line string, sign int) (start, end int) {
-	echo := -1
-	for _, word := range []string{"echo ", "printf "} {
-		if n := strings.LastIndex(line[:max(0, sign)], word); n >= 0 {
-			echo = max(echo, n+len(word))
-		}
-	}
+	echo := max(indexAfter(line[:sign], "echo ", 0), indexAfter(line[:sign], "printf ", 0))
 	if echo < 0 {
 		return 0, 0
 	}
 	value := strings.TrimRight(line[echo:sign], " '\"")
 	return echo + strings.LastIndexAny(value, " '\":") + 1, echo + len(value)
 }
-
-// passFiles finds the passwords of pgpass files, host:port:database:user:password, and those in
-// Oracle's addresses, thin:user/password@host.
-func passFiles(t *source, e *edits) {
-	s := t.s
-	for at := range places(s, ":") {
-		if at < e.end() || at+1 == len(s) || !digit[s[at+1]] && s[at+1] != '*' {
-			continue
-		}
-		port := at + 2
-		if s[at+1] != '*' {
-			port = digit.end(s[:min(len(s), at+7)], at+1)
-		}
-		if s[at-min(1, at)] == ']' { // of Postfix: [host]:port user:password
-			user := blank.end(s[:min(len(s), port+8)], port)
-			colon := user + strings.IndexAny(s[user:min(len(s), user+maxName)]+" ", ": \n\"")
-			if end := notSpace.end(s[:min(len(s), colon+maxName)], min(len(s), colon+1)); user > port && colon < len(s) && s[colon] == ':' && mailSet.has(s[user:colon]) && end > colon+leastPIN {
-				e.mask(s, colon+1, end, KindConnection)
-			}
-			continue
-		}
-		host := pgHost.start(s, at, maxName)
-		quoted := host > 0 && indexByte("'\"", s[host-1])
-		if n := port - at - 1; port >= len(s) || s[port] != ':' || n < 4 && s[at+1] != '*' || !quoted && !lineStart(s, host) {
-			continue
-		}
-		line, _, _ := strings.Cut(s[port+1:min(len(s), port+256)], "\n")
-		if quoted {
-			line, _, _ = strings.Cut(line, s[host-1:host])
-		}
-		database, rest, _ := strings.Cut(line, ":")
-		user, password, ok := strings.Cut(rest, ":")
-		password = strings.TrimRight(password, "\r")
-		if ok && pgHost.end(database, 0) == len(database) && pgHost.end(user, 0) == len(user) && !digits(database) && !digits(user) &&
-			len(password) >= 6 && !space.any(password) && !placeholder(password) {
-			start := port + 1 + len(database) + len(user) + 2
-			e.mask(s, start, start+len(password), KindConnection)
-		}
-	}
-}
-
-// oracles finds the passwords of Oracle's addresses, thin:user/password@host.
-func oracles(t *source, e *edits) {
-	const driver = "jdbc:oracle:"
-	s := t.s
-	for _, command := range []string{"CONNECT ", "connect ", "conn "} { // user/password@host
-		for at := range t.literal(command) {
-			start := at + len(command)
-			if !lineStart(s, at) && !strings.HasSuffix(s[:at], "> ") {
-				continue
-			}
-			slash := start + word.end(s[start:min(len(s), start+maxCell)], 0)
-			if end := slash + strings.IndexAny(s[slash:min(len(s), slash+maxCell)]+" ", "@ \n"); slash < len(s) && s[slash] == '/' && end < len(s) && s[end] == '@' {
-				e.mask(s, slash+1, end, KindConnection)
-			}
-		}
-	}
-	for at := range t.literal(driver) {
-		slash := at + len(driver) + strings.IndexAny(s[at+len(driver):min(len(s), at+maxName)]+"@", "/@ \n")
-		if slash >= len(s) || s[slash] != '/' {
-			continue
-		}
-		if n := strings.IndexAny(s[slash:min(len(s), slash+maxName)], "@ \n"); n > 0 && s[slash+n] == '@' {
-			e.mask(s, slash+1, slash+n, KindConnection)
-		}
-	}
-}
-
-var mailSet = setOf("0-9A-Za-z_.@+-")
-
-var pgHost = setOf("0-9A-Za-z_.*-")
-
-// marked lists the formats of keys with a mark within, and the least lengths around it.
-var marked = []struct {
-	mark          string
-	before, after int
-}{
-	{".atlasv1.", 10, 40}, // Terraform
-	{"Q~", 4, 30},         // Azure
-	{":APA91b", 8, 100},   // Firebase
-	{"JQQJ99", 40, 20},    // Azure DevOps
-	{"NRAL", 32, 0},       // New Relic
-	{"/IncomingWebhook/", 0, 30},
-	{"/bot/v2/hook/", 0, 30},
-	{"hooks.zapier.com/hooks/catch/", 0, 12},
-	{"anaconda.org/t/", 0, 16},
-}
-
-// markedKeys finds keys that are known by a mark within them.
-func markedKeys(t *source, e *edits) {
-	s := t.s
-	t.found()
-	for _, m := range marked {
-		short := len(m.mark) < 3 // and no literal
-		if !short && len(t.literals) == 0 {
-			continue
-		}
-		mark := strings.TrimLeft(m.mark, ".:/")
-		at, done := t.literal(mark), 0
-		if short {
-			at = places(s, mark)
-		}
-		for at := range at {
-			at -= len(m.mark) - len(mark)
-			start := at + len(m.mark)
-			if start < done || at < 0 || s[at] != m.mark[0] {
-				continue
-			}
-			end := markedSet.end(s, start)
-			done = end
-			if n := alnum.start(s, at, maxName); m.before > 0 {
-				if at-n < m.before {
-					continue
-				}
-				start = n
-			}
-			if end-at-len(m.mark) >= m.after {
-				e.mask(s, start, end, KindProviderKey)
-			}
-		}
-	}
-}
-
-var markedSet = setOf("0-9A-Za-z_/.~-")

@@ -11,7 +11,7 @@ func hashes(t *source, e *edits) {
 			continue
 		}
 		start := at
-		if name := hashName.start(s, at, maxHashName); name < at && hasAnyPrefixFold(s[name:at], "pbkdf2", "scrypt", "argon2", "bcrypt", "SCRAM-SHA-") {
+		if name := hashName.start(s, at, maxHashName); name < at && isHashName(s[name:at]) {
 			start = name
 		} else if name < at && alnum[s[at-1]] {
 			continue // an amount, a variable within a word
@@ -21,12 +21,14 @@ func hashes(t *source, e *edits) {
 		}
 	}
 	for at := range places(s, "*") { // of MySQL
-		if end := at + 41; at >= e.end() && end <= len(s) && isWhole(s, at, end) && upperDigit.end(s[:end], at+1) == end && isHex(s[at+1:end]) {
+		if end := at + 41; at >= e.end() && end <= len(s) &&
+			isWhole(s, at, end) && upperDigit.end(s[:end], at+1) == end && isHex(s[at+1:end]) {
 			e.mask(s, at, end, KindHash)
 		}
 	}
 	for at := range t.literal("md5") { // of Postgres
-		if end := at + len("md5") + 32; at >= e.end() && end <= len(s) && at > 0 && !word[s[at-1]] && (end == len(s) || !word[s[end]]) && lowerHex.end(s[:end], at+len("md5")) == end {
+		if end := at + len("md5") + 32; at >= e.end() && end <= len(s) && at > 0 &&
+			!word[s[at-1]] && (end == len(s) || !word[s[end]]) && lowerHex.end(s[:end], at+len("md5")) == end {
 			e.mask(s, at, end, KindHash)
 		}
 	}
@@ -37,9 +39,9 @@ func hashes(t *source, e *edits) {
 		}
 		open += max(0, at-16)
 		scheme := s[open+1 : at]
-		if end := hashEnd.end(s[:min(len(s), at+256)], at+1); (end-at > 20 || end-at == len("}")+13 && strings.EqualFold(scheme, "crypt")) && isAny(scheme, hashSchemes) {
+		if end := hashEnd.end(s[:min(len(s), at+256)], at+1); (end-at > 20 || end-at == len("}")+13 && strings.EqualFold(scheme, "crypt")) && in("hash", scheme) {
 			e.mask(s, open, end, KindHash)
-		} else if open > 0 && s[open-1] == ':' && isAny(scheme, plainSchemes) {
+		} else if open > 0 && s[open-1] == ':' && in("plainhash", scheme) {
 			e.mask(s, at+1, at+1+strings.IndexAny(s[at+1:min(len(s), at+maxHashName)]+":", ": \n"), KindHash)
 		}
 	}
@@ -47,11 +49,11 @@ func hashes(t *source, e *edits) {
 
 const maxHashName = 32
 
-// hashSchemes lists the schemes of hashes in LDAP and htpasswd.
-var hashSchemes = []string{"sha", "ssha", "sha256", "ssha256", "sha512", "ssha512", "md5", "smd5", "crypt", "pkcs5s2", "ns-mta-md5"}
-
-// plainSchemes lists those of passwords themselves, in files of accounts.
-var plainSchemes = []string{"plain", "clear", "cleartext"}
+// isHashName reports whether a name is that of a kind of hashes.
+func isHashName(name string) bool {
+	name = strings.ToLower(name)
+	return hasAnyPrefix(name, "pbkdf2", "scrypt", "argon2", "bcrypt", "scram-sha-")
+}
 
 // isHash reports whether v is fields between dollar signs of which the last is a hash, and is
 // long and random.
@@ -61,22 +63,14 @@ func isHash(v string) bool {
 	}
 	last := strings.LastIndexByte(v, '$')
 	first := strings.IndexByte(v, '$')
-	if last == first && !hasAnyPrefixFold(v, "SCRAM-SHA-") || last+1 == len(v) {
+	if last == first && !hasFold(v, "SCRAM-SHA-") || last+1 == len(v) {
 		return false
 	}
 	scheme := v[first+1:]
 	scheme = scheme[:strings.IndexAny(scheme+"$", "$:")] // without the salt of SCRAM
 	hash := v[last+1:]
-	return len(scheme) < 96 && !strings.ContainsAny(scheme, "/") && len(hash) >= 20 && letters.any(hash) && (digit.any(hash) || jagged(hash)) && entropy(hash) >= 3
-}
-
-func hasAnyPrefixFold(v string, prefixes ...string) bool {
-	for _, p := range prefixes {
-		if hasFold(v, p) {
-			return true
-		}
-	}
-	return false
+	return len(scheme) < 96 && !strings.ContainsAny(scheme, "/") && len(hash) >= 20 &&
+		letters.any(hash) && (digit.any(hash) || jagged(hash)) && entropy(hash) >= 3
 }
 
 var hashName = setOf("0-9A-Za-z_=:-")

@@ -4,53 +4,48 @@ import (
 	"encoding/base64"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// vendorKeys finds words in the format of a vendor's key, except plain words.
-func vendorKeys(t *source, e *edits) {
-	s, long := t.s, []int(nil)
-	for i := 0; i < len(s); {
-		if !word[s[i]] {
-			i++
-			continue
-		}
-		end := i
-		if second := seconds[s[i]]; second != nil && i+1 < len(s) && second[s[i+1]] {
-			of := vendors[s[i]]
-			for k := range of {
-				if v := &of[k]; v.prefix[1] == s[i+1] && strings.HasPrefix(s[i:], v.prefix) {
-					end = max(end, v.end(s, i))
-				}
-			}
-		}
-		if v := s[i:end]; v != "" && !plainWords(v) && !placeholder(v) {
-			e.mask(s, i, end, KindProviderKey)
-			if start := besideID.end(s[:min(len(s), end+4)], end); end > i && start > end && hasAnyPrefix(v, "AKIA", "ASIA") {
-				if date := dateSet.end(s[:min(len(s), start+maxCell)], start); isDate(s[start:date]) { // when it was made
-					start = besideID.end(s, date)
-				}
-				// The secret key of AWS beside its id.
-				if stop := base64Set.end(s, start); stop-start == 40 && threeKinds(s[start:stop]) {
-					e.mask(s, start, stop, KindProviderKey)
-					end = stop
-				}
-			}
-		}
-		next := word.end(s, max(i, end))
-		if next-i >= leastLong {
-			long = append(long, i)
-			if stop := shapedEnd(s, i, next); stop > i {
-				e.mask(s, i, stop, KindProviderKey)
-				next = stop
-			}
-		}
-		i = next
-	}
-	t.long = long
+// vendor is the format of a vendor's keys: a prefix and then bytes of a set, up to the end of the word.
+type vendor struct {
+	prefix string
+	body   *set
+	least  int  // bytes of the body
+	exact  bool // no more than those
+	dotted bool // with single dots within the key
 }
 
-var besideID = setOf(" \t,|:;\n")
+// byFirst holds vendors by the first byte of their prefix.
+type byFirst [256][]vendor
+
+var vendors = vendorsOf(table["prefix"])
+
+func vendorsOf(rows []row) (out byFirst) {
+	for _, r := range rows {
+		v := vendor{body: setOf(r.form), exact: strings.HasPrefix(r.size, "="), dotted: strings.HasSuffix(r.size, ".")}
+		v.least, _ = strconv.Atoi(strings.Trim(r.size, "=."))
+		for prefix := range strings.FieldsSeq(r.text) {
+			v.prefix = prefix
+			out[prefix[0]] = append(out[prefix[0]], v)
+		}
+	}
+	return out
+}
+
+// seconds holds the second bytes of prefixes by their first.
+var seconds = func() (out [256]*set) {
+	for first, of := range vendors {
+		for _, v := range of {
+			if out[first] == nil {
+				out[first] = &set{}
+			}
+			out[first][v.prefix[1]] = true
+		}
+	}
+	return out
+}()
 
 // end returns the end of the key that starts at i, or i if there is none.
 func (v *vendor) end(s string, i int) int {
@@ -59,17 +54,156 @@ func (v *vendor) end(s string, i int) int {
 	for v.dotted && end+1 < len(s) && s[end] == '.' && v.body[s[end+1]] {
 		end = v.body.end(s, end+1)
 	}
-	if end-body < v.min || end < len(s) && word[s[end]] || v.body == upperDigit && end-body != v.min {
+	switch {
+	case end-body < v.least, end < len(s) && word[s[end]], v.exact && end-body != v.least:
 		return i
 	}
 	return end
 }
 
+// withoutVendor returns v after the prefix of a vendor's keys, if it has one.
+func withoutVendor(v string) string {
+	longest := 0
+	for _, of := range vendors[v[0]] {
+		if n := len(of.prefix); n > longest && n < len(v) && strings.HasPrefix(v, of.prefix) {
+			longest = n
+		}
+	}
+	return v[longest:]
+}
+
+// vendorKeys finds words in the format of a vendor's key, except plain words.
+func vendorKeys(t *source, e *edits) {
+	s := t.s
+	for i := 0; i < len(s); {
+		if !word[s[i]] && s[i] != '$' {
+			i++
+			continue
+		}
+		end := i
+		if second := seconds[s[i]]; second != nil && i+1 < len(s) && second[s[i+1]] {
+			end = vendorEnd(s, i)
+		}
+		if end > i && e.mask(s, i, end, KindProviderKey) && hasAnyPrefix(s[i:], "AKIA", "ASIA") {
+			end = maskBesideID(s, end, e)
+		}
+		next := word.end(s, max(i, end))
+		if next-i >= leastLong {
+			t.long = append(t.long, i)
+			if stop := shapedEnd(s, i, next); stop > i {
+				e.mask(s, i, stop, KindProviderKey)
+				next = stop
+			}
+		}
+		i = max(next, i+1)
+	}
+}
+
+const leastLong = 12 // letters and digits of a long word
+
+// vendorEnd returns the end of the longest key of a vendor that begins at i, or i.
+func vendorEnd(s string, i int) int {
+	end, of := i, vendors[s[i]]
+	for k := range of {
+		if v := &of[k]; v.prefix[1] == s[i+1] && strings.HasPrefix(s[i:], v.prefix) {
+			end = max(end, v.end(s, i))
+		}
+	}
+	if v := s[i:end]; v == "" || plainWords(v) || placeholder(v) {
+		return i
+	}
+	return end
+}
+
+// maskBesideID masks the secret key of AWS beside its id, which ends at i, and perhaps the date when it was made.
+func maskBesideID(s string, i int, e *edits) int {
+	start := besideID.end(s[:min(len(s), i+4)], i)
+	if start == i {
+		return i
+	}
+	if date := dateSet.end(s[:min(len(s), start+maxCell)], start); isDate(s[start:date]) {
+		start = besideID.end(s, date)
+	}
+	stop := base64Set.end(s, start)
+	if stop-start != 40 || !threeKinds(s[start:stop]) {
+		return i
+	}
+	e.mask(s, start, stop, KindProviderKey)
+	return stop
+}
+
+var besideID = setOf(" \t,|:;\n")
+
+// shapedEnd returns the end of the key without a prefix that is or begins with the word s[i:end], or i.
+func shapedEnd(s string, i, end int) int {
+	n, v := end-i, s[i:end]
+	switch {
+	case n < 23, i > 0 && indexByte("+/", s[i-1]), end < len(s) && indexByte("+/=", s[end]): // a part of base64
+		return i
+	}
+	switch {
+	case (n == 56 || n == 58) &&
+		v[0] == 'S' && digit.any(v) && base32Upper.has(v): // of Stellar, of NATS
+		return end
+	case n <= 28 && end+7 < len(s) &&
+		s[end] == '.' && s[end+7] == '.' && indexByte("MNO", v[0]): // of Discord: an id, a time, a signature
+		stop := word.end(s[:min(len(s), end+64)], end+8)
+		if stop-end-8 >= 27 && threeKinds(s[i:stop]) {
+			return stop
+		}
+	case n >= 36 && n <= 37 && v[32:35] == "-us" && isHex(v[:32]): // of Mailchimp, which ends in a region
+		return end
+	}
+	return i
+}
+
+var base32Upper = setOf("A-Z2-7")
+
+// markedKeys finds keys that are known by a text within them.
+func markedKeys(t *source, e *edits) {
+	t.found()
+	for _, r := range table["mark"] {
+		mark := strings.TrimLeft(r.text, ".:/_")
+		at := t.literal(mark)
+		if len(mark) < 3 { // no literal
+			at = places(t.s, mark)
+		}
+		before, after, _ := strings.Cut(r.size, ",")
+		kind, least, most := Kind(r.kind), 0, 0
+		least, _ = strconv.Atoi(before)
+		most, _ = strconv.Atoi(after)
+		var own edits
+		done := 0
+		for i := range at {
+			if i -= len(r.text) - len(mark); i >= done && t.s[i] == r.text[0] {
+				done = maskMarked(t.s, i, i+len(r.text), least, most, kind, &own)
+			}
+		}
+		e.merge(own)
+	}
+}
+
+// maskMarked masks the key around the mark s[i:end] with at least so many bytes before and after it, and returns its end.
+func maskMarked(s string, i, end, before, after int, kind Kind, e *edits) int {
+	start, stop := end, markedSet.end(s, end)
+	if before > 0 {
+		start = markedWord.start(s, i, maxName)
+	}
+	if stop-end >= after && (before == 0 || i-start >= before) {
+		e.mask(s, start, stop, kind)
+	}
+	return stop
+}
+
+var (
+	markedSet  = setOf("0-9A-Za-z_/.~-")
+	markedWord = setOf("0-9A-Za-z_")
+)
+
 // encodedKeys finds the base64 of private keys in PEM.
 func encodedKeys(t *source, e *edits) {
-	const begin = "LS0tLS1CRUdJTi" // -----BEGIN
 	s := t.s
-	for at := range t.literal(begin) {
+	for at := range t.literal("LS0tLS1CRUdJTi") { // -----BEGIN
 		if at < e.end() {
 			continue
 		}
@@ -83,32 +217,28 @@ func encodedKeys(t *source, e *edits) {
 // webTokens finds JSON web tokens: a header that is an object, and up to two more parts. Other objects in base64, such
 // as the position in a list, have one part.
 func webTokens(t *source, e *edits) {
-	s := t.s
-	done := 0
+	s, done := t.s, 0
 	for at := range t.literal("eyJ") {
 		if at < done {
 			continue
 		}
 		end := word.end(s, at)
-		if done = end; end-at < 13 || at > 0 && base64Set[s[at-1]] && s[at-1] != '=' && !strings.HasPrefix(s[end:], ".eyJ") {
+		if done = end; end-at < 13 ||
+			at > 0 && base64Set[s[at-1]] && s[at-1] != '=' && !strings.HasPrefix(s[end:], ".eyJ") {
 			continue // or within base64
 		}
 		parts := 0
-		for parts < 2 {
-			if end == len(s) || s[end] != '.' {
-				break
-			}
+		for ; parts < 2 && end < len(s) && s[end] == '.'; parts++ {
 			next := wordEqual.end(s, end+1)
 			if next-end < 5 {
 				break
 			}
-			end, parts = next, parts+1
+			end = next
 		}
-		if parts == 0 && !isHeader(s, at, end) {
-			continue
+		if parts > 0 || isHeader(s, at, end) {
+			e.mask(s, at, end, KindJWT)
+			done = end
 		}
-		e.mask(s, at, end, KindJWT)
-		done = end
 	}
 }
 
@@ -121,34 +251,6 @@ func isHeader(s string, at, end int) bool {
 	plain := decoded(strings.TrimRight(strings.NewReplacer("-", "+", "_", "/").Replace(s[at:end]), "="))
 	return plain == "" || strings.Contains(plain, `"alg"`) || strings.Contains(plain, `"typ"`) || strings.Contains(plain, `"enc"`)
 }
-
-// webKeys finds the private numbers of JSON web keys, beside their "kty".
-func webKeys(t *source, e *edits) {
-	s, done := t.s, 0
-	for at := range t.literal("kty") {
-		if at < done {
-			continue
-		}
-		start := max(done, at-maxBlock)
-		i := start + strings.LastIndexByte(s[start:at], '{') + 1
-		for limit := min(len(s), at+maxBlock); i < limit && s[i] != '}'; i++ {
-			if s[i] != ':' {
-				continue
-			}
-			end := i
-			for end > start && indexByte(" \"'\\", s[end-1]) {
-				end--
-			}
-			if from, to, quoted := valueAt(s, i+1); quoted && to-from >= 20 && word.has(s[from:to]) && isAny(s[letters.start(s, end, maxCell):end], privateNumbers) {
-				e.mask(s, from, to, KindProviderKey)
-			}
-		}
-		done = i
-	}
-}
-
-// privateNumbers are the fields of a JSON web key that are not public.
-var privateNumbers = strings.Fields("d p q dp dq qi k")
 
 // keyBlock is a format of private keys: a block from begin to the next end.
 type keyBlock struct {
@@ -167,8 +269,8 @@ var (
 	}
 	pemBody = regexp.MustCompile(`^(?:(?:\s|\\[nr])*[0-9A-Za-z+/=]{16,})+`)
 
-	// otherKeys are those of PGP and PuTTY.
-	otherKeys = keyBlock{
+	// otherFormats are those of PGP and PuTTY.
+	otherFormats = keyBlock{
 		hints: []string{"PRIVATE KEY", "PuTTY-User-Key-File-", "Private-MAC:"},
 		begin: regexp.MustCompile(`-----BEGIN PGP PRIVATE KEY BLOCK-----|PuTTY-User-Key-File-[0-9]`),
 		end:   regexp.MustCompile(`-----END PGP PRIVATE KEY BLOCK-----|Private-MAC: *[0-9a-f]+`),
@@ -227,64 +329,4 @@ func toSecondBlankLine(s string) int {
 		return len(s)
 	}
 	return len(first) + 2 + max(0, strings.Index(rest, "\n\n"))
-}
-
-// phones finds phone numbers in international format, except numbers in diffs and sums.
-func phones(t *source, e *edits) {
-	s := t.s
-	for at := range places(s, "+") {
-		end := digit.end(s, at+1)
-		decimal := end+1 < len(s) && s[end] == '.' && digit[s[end+1]]
-		n := end - at - 1
-		if n < 7 || n > 15 || s[at+1] == '0' || decimal || end < len(s) && alnum[s[end]] || at > 0 && (s[at-1] == '{' || alnum[s[at-1]]) {
-			continue
-		}
-		if begins := at == 0 || s[at-1] == '\n'; !begins || n >= leastFull && !inDiff(s, at) {
-			e.mask(s, at, end, KindPhone)
-		}
-	}
-}
-
-// leastFull is the least number of digits of a phone number that begins a line.
-const leastFull = 10
-
-// inDiff reports whether the line above or below the one that begins at i is one of a diff: it begins with a sign.
-func inDiff(s string, i int) bool {
-	above, below := lineBefore(s, i), lineBehind(s, i)
-	return above != "" && indexByte("+-@", above[0]) || below != "" && indexByte("+-@", below[0])
-}
-
-const leastShaped = 23
-
-var (
-	base32Upper = setOf("A-Z2-7")
-	percentBody = setOf("0-9A-Za-z%")
-	productSet  = setOf("0-9A-Z-")
-)
-
-// shapedEnd returns the end of the key without a prefix that is or begins with the word s[i:end],
-// or i: of Discord, an id, a time and a signature, or of Mailchimp, which ends in a region.
-func shapedEnd(s string, i, end int) int {
-	if i > 0 && indexByte("+/", s[i-1]) || end < len(s) && indexByte("+/=", s[end]) { // a part of base64
-		return i
-	}
-	switch n := end - i; {
-	case n < leastShaped:
-	case strings.HasPrefix(s[i:], "AAAAAAAAAAAAAAAAAAAA") && end < len(s) && s[end] == '%': // of Twitter
-		if stop := percentBody.end(s, end); stop-i >= 80 && strings.Contains(s[end:stop], "%3D") {
-			return stop
-		}
-	case (n == 56 || n == 58) && s[i] == 'S' && digit.any(s[i:end]) && base32Upper.has(s[i:end]), // of Stellar, of NATS
-		(n == 51 || n == 52) && indexByte("5KL", s[i]) && alnum.has(s[i:end]) && jagged(s[i:end]) && threeKinds(s[i:end]): // of Bitcoin
-		return end
-	case n == 29 && strings.Count(s[i:end], "-") == 4 && s[i+5] == '-' && s[i+11] == '-' && s[i+17] == '-' && s[i+23] == '-' && productSet.has(s[i:end]) && digit.any(s[i:end]) && upperOnly.any(s[i:end]):
-		return end // of Windows
-	case n <= 28 && end+7 < len(s) && s[end] == '.' && s[end+7] == '.' && indexByte("MNO", s[i]):
-		if stop := word.end(s[:min(len(s), end+64)], end+8); word.end(s[:end+7], end+1) == end+7 && stop-end-8 >= 27 && threeKinds(s[i:stop]) {
-			return stop
-		}
-	case n >= 36 && n <= 37 && s[i+32:i+35] == "-us" && isHex(s[i:i+32]):
-		return end
-	}
-	return i
 }

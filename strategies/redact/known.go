@@ -12,7 +12,7 @@ import (
 
 // Secrets masks the secrets of several texts that belong together. What it finds in one of them
 // it masks in all, also where nothing says that it is a secret, in base64 and hexadecimal, and escaped as
-// in JSON and web addresses. A text that only is a password, behind one that asks for it, is a secret too.
+// in JSON and web addresses. A text that only is a password, after one that asks for it, is a secret too.
 // Values that occur in other meanings, such as plain words, are masked only where they were found and where
 // they are encoded, and short ones only where they were found.
 //
@@ -93,8 +93,9 @@ func (k *Secrets) Len() int { return len(k.known) }
 
 // remember adds a secret, unless it may occur in another meaning.
 func (k *Secrets) remember(secret string, kind Kind) {
-	secret = strings.TrimRight(secret, behind)
-	if kind == KindPrivateKey || kind == KindPhone || kind == KindCard || len(k.known) >= maxKnown || !distinct(secret) && !isWord(secret) {
+	secret = strings.TrimRight(secret, trailing)
+	switch {
+	case kind == KindPrivateKey, kind == KindPhone, kind == KindCard, len(k.known) >= maxKnown, !distinct(secret) && !isWord(secret):
 		return
 	}
 	if k.known == nil {
@@ -106,12 +107,12 @@ func (k *Secrets) remember(secret string, kind Kind) {
 	}
 }
 
-// rememberDecoded adds the password that a secret is the base64 of, perhaps behind a user.
+// rememberDecoded adds the password that a secret is the base64 of, perhaps after a user.
 func (k *Secrets) rememberDecoded(secret string, kind Kind) {
 	if len(secret) > maxKnownIs || kind != KindAuthorization && kind != KindAssignment {
 		return
 	}
-	plain := strings.TrimSpace(decoded(strings.TrimRight(secret, behind)))
+	plain := strings.TrimSpace(decoded(strings.TrimRight(secret, trailing)))
 	if _, password, ok := strings.Cut(plain, ":"); ok {
 		plain = password
 	}
@@ -121,7 +122,8 @@ func (k *Secrets) rememberDecoded(secret string, kind Kind) {
 // distinct reports whether a value is so unlike words, names and numbers that each occurrence of
 // it is the same secret.
 func distinct(v string) bool {
-	if len(v) < leastKnown || len(v) > maxKnownIs || masked(v) || strings.Contains(v, hidden) || strings.Contains(v, "://") || entropy(v) < 2.2 {
+	switch {
+	case len(v) < leastKnown, len(v) > maxKnownIs, masked(v), strings.Contains(v, hidden), strings.Contains(v, "://"), entropy(v) < 2.2:
 		return false
 	}
 	words := strings.Count(v, " ") + 1
@@ -135,29 +137,18 @@ func distinct(v string) bool {
 	}
 	// Letters and signs without digits: a passphrase, or capitals within.
 	parts := words + strings.Count(v, "-") + strings.Count(v, "_")
-	return len(v) >= 20 && parts >= 4 && !isPath(v) || parts == 1 && len(v) >= 16 && letters.has(v) || jagged(v) && !isPath(v)
+	return len(v) >= 20 && parts >= 4 && !isPath(v) ||
+		parts == 1 &&
+			len(v) >= 16 && letters.has(v) || jagged(v) && !isPath(v)
 }
 
 // isWord reports whether a value may occur in other meanings, but not what it is in base64 and hexadecimal.
 func isWord(v string) bool {
-	return len(v) >= 8 && len(v) <= maxName && letters.any(v) && word.has(v) && !masked(v) && !isAny(v, examples) && !isAny(v, constants) && entropy(v) >= 2.2
-}
-
-// maxPath bounds what isPath reads, as maxSelfNamed.
-const maxPath = 4096
-
-// isPath reports whether v is the path of a file.
-func isPath(v string) bool {
-	if len(v) > maxPath {
+	switch {
+	case len(v) < 8, len(v) > maxName, masked(v), in("example", v), in("constant", v):
 		return false
 	}
-	dot := strings.LastIndexByte(v, '.')
-	return strings.Contains(v, "/") && dot > 0 && len(v)-dot <= 6 && alnum.end(v, dot+1) == len(v) || hasAnyPrefix(v, "/", "./", "../", "~/") && !generated(v)
-}
-
-// generated reports whether v is base64 that begins like a path.
-func generated(v string) bool {
-	return (len(v) >= 32 || strings.Count(v, "/") == 1) && base64Set.end(v, 0) == len(v) && threeKinds(v) && jagged(v)
+	return letters.any(v) && word.has(v) && entropy(v) >= 2.2
 }
 
 // needle is one form of a secret.
@@ -169,7 +160,7 @@ type needle struct {
 }
 
 // needles finds many strings in one pass, as Wu and Manber do: the last three of the first
-// leastKnown bytes tell how far the next match is at least.
+// leastKnown bytes give the least distance to the next match.
 type needles struct {
 	skip  []uint8             // a power of two
 	first map[string][]needle // by their first leastKnown bytes
@@ -268,7 +259,7 @@ func (n *needles) find(s string, e *edits) {
 	}
 }
 
-// bounds returns what to mask around the needle at s[at:], not before low: the word of base64
+// bounds returns the span to mask around the needle at s[at:], not before low: the word of base64
 // that it is a part of, or a plain secret if it is not part of a longer word.
 func (d *needle) bounds(s string, at, low int) (start, end int, ok bool) {
 	start, end = at, at+len(d.text)
@@ -280,7 +271,8 @@ func (d *needle) bounds(s string, at, low int) (start, end int, ok bool) {
 	if len(d.text) >= 16 {
 		return start, end, true
 	}
-	before := start == 0 || !alnum[s[start-1]] || start > 1 && (s[start-2] == '\\' || s[start-2:start] == "-p")
+	before := start == 0 || !alnum[s[start-1]] ||
+		start > 1 && (s[start-2] == '\\' || s[start-2:start] == "-p")
 	return start, end, before && (end == len(s) || !alnum[s[end]])
 }
 

@@ -18,12 +18,9 @@ var (
 	common = "winter" + "2031" // what people choose
 	plain  = "pelican" + "lamp"
 	signs  = "Tr0ub" + "4dor&3!x"
-	spaced = "blue horse 42 " + "battery"
 	opaque = made("", 32)
 	hexes  = strings.ToLower(strings.Repeat("0a1B2c3D4e5F", 6))
 	guid   = hexes[:8] + "-" + hexes[8:12] + "-4" + hexes[13:16] + "-9" + hexes[17:20] + "-" + hexes[20:32]
-	based  = base64.StdEncoding.EncodeToString([]byte(made("", 30)))
-	base32 = "JBSWY3DP" + "EHPK3PXQ" + "MFZWIZDB"
 )
 
 var spacedBytes = regexp.MustCompile("..")

@@ -11,35 +11,23 @@ const (
 	maxName  = 128
 	maxBlank = 256
 	maxUser  = 2048
+	maxGap   = 96
+	maxCell  = 40
 )
-
-// upperWords make a name in capitals secret wherever they occur in it.
-var upperWords = []string{"APIKEY", "API_KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "AUTH"}
 
 // upperSecret reports whether a name in capitals denotes a secret.
 func upperSecret(name string) bool {
-	if slices.ContainsFunc(upperWords, func(w string) bool { return strings.Contains(name, w) }) {
+	if slices.ContainsFunc(lists["upper"].all, func(w string) bool { return strings.Contains(name, w) }) {
 		return true
 	}
 	switch name[strings.LastIndexByte(name, '_')+1:] {
 	case "KEY", "PASS", "PW", "PWD":
 		return name != "PWD" && name != "OLDPWD" && !identifies(name)
 	}
-	return strings.HasSuffix(name, "PASS") && !strings.HasSuffix(name, "BYPASS") && !strings.HasSuffix(name, "COMPASS") // SSHPASS
+	return strings.HasSuffix(name, "PASS") && !hasAnySuffix(name, "BYPASS", "COMPASS") // SSHPASS
 }
 
-// secretWords make a name secret as a whole word of it.
-var secretWords = []string{
-	"token", "tokens", "secret", "secrets", "password", "passwords", "passwd", "passphrase", "pw", "pwd",
-	"credential", "credentials", "bearer", "jwt",
-	"storepass", "keypass", "requirepass", "masterauth", "authtok", "psk",
-}
-
-// keyWords in front of "key" make it a secret.
-var keyWords = []string{"api", "auth", "access", "refresh", "session", "secret", "private", "encryption", "signing", "master", "subscription", "shared", "preshared", "aes", "encrypt", "crypt", "cipher", "decrypt", "push", "deploy", "upload", "write", "admin", "ingest", "merchant", "webhook", "hmac", "license", "licence", "activation", "unseal", "setup", "recovery", "product", "validation", "decryption", "jwt", "wpa", "wifi", "instrumentation"}
-
-// secretName reports whether a name in any style denotes a secret: password, db.password,
-// clientSecret, X-Api-Key.
+// secretName reports whether a name in any style denotes a secret: password, db.password, clientSecret, X-Api-Key.
 func secretName(name string) bool {
 	if name == "key" {
 		return false // of anything, as most are
@@ -47,17 +35,10 @@ func secretName(name string) bool {
 	before := ""
 	for i := 0; i < len(name); {
 		end := wordEnd(name, i)
-		w := name[i:end]
-		if isAny(w, secretWords) && (!hasFold(w, "token") || !strings.Contains(name[end:], ".")) || joined(w) || // a token of a design, of a language
-			strings.EqualFold(w, "key") && (isAny(before, keyWords) || hasFold(before[max(0, len(before)-len("api")):], "api") || strings.EqualFold(before, "material")) ||
-			strings.EqualFold(w, "keys") && isAny(before, []string{"api", "access"}) ||
-			strings.EqualFold(w, "phrase") && strings.EqualFold(before, "pass") || strings.EqualFold(w, "ident") && strings.EqualFold(before, "auth") ||
-			strings.EqualFold(w, "material") && strings.EqualFold(before, "key") ||
-			strings.EqualFold(w, "pass") && (before != "" || end == len(name)) ||
-			strings.EqualFold(w, "auth") && end == len(name) {
-			return true
-		}
-		if len(w) > 0 {
+		if w := name[i:end]; w != "" {
+			if isSecretWord(before, w, name[end:]) {
+				return true
+			}
 			before = w
 		}
 		i = max(end, i+1)
@@ -65,83 +46,159 @@ func secretName(name string) bool {
 	return false
 }
 
+// isSecretWord reports whether the word of a name between others makes it the name of a secret.
+func isSecretWord(before, w, behind string) bool {
+	if in("secret", w) {
+		return !hasFold(w, "token") || !strings.Contains(behind, ".") // a token of a design, of a language
+	}
+	switch strings.ToLower(w) {
+	case "key":
+		return in("beforekey", before) || hasFold(before[max(0, len(before)-len("api")):], "api") || strings.EqualFold(before, "material")
+	case "keys":
+		return strings.EqualFold(before, "api") || strings.EqualFold(before, "access")
+	case "phrase":
+		return strings.EqualFold(before, "pass")
+	case "ident":
+		return strings.EqualFold(before, "auth")
+	case "material":
+		return strings.EqualFold(before, "key")
+	case "pass":
+		return before != "" || behind == ""
+	case "auth":
+		return behind == ""
+	}
+	return joined(w)
+}
+
 // joined reports whether a word ends in one for a password, without anything between: rpcpassword.
 func joined(w string) bool {
 	n := len(w)
-	for _, last := range joinedEnds {
-		if i := n - len(last); i > 0 && strings.EqualFold(w[i:], last) && (isAny(w[:i], keyWords) || last != "key" && isAny(w[:i], joinedStarts)) {
+	for _, last := range lists["joinedend"].all {
+		i := n - len(last)
+		if i > 0 && strings.EqualFold(w[i:], last) &&
+			(in("beforekey", w[:i]) || last != "key" && in("joinedstart", w[:i])) {
 			return true
 		}
 	}
-	return (n > 8 && hasFold(w[n-8:], "password") || n > 6 && hasFold(w[n-6:], "passwd")) && !hasFold(w, "nopass")
+	return (n > 8 && hasFold(w[n-8:], "password") || n > 6 && hasFold(w[n-6:], "passwd")) &&
+		!hasFold(w, "nopass")
 }
 
-// typedWords end the names of secrets that people choose and type: a word or a number, perhaps.
-var typedWords = []string{"password", "passwd", "passphrase", "passcode", "pass_phrase", "pass", "pwd", "pw"}
+// isPassword reports whether a name ends in a word for a secret that people choose and type: a word or a number, perhaps.
+func isPassword(name string) bool { return lists["typed"].ends(name) }
 
-// isPassword reports whether a name ends in one of typedWords.
-func isPassword(name string) bool {
-	return slices.ContainsFunc(typedWords, func(w string) bool { return hasFold(name[max(0, len(name)-len(w)):], w) })
+// weakName reports whether the value of a name is a secret only if it is random.
+func weakName(name string) bool { return lists["weak"].ends(name) && !identifies(name) }
+
+// identifies reports whether a name is that of a key that identifies things, rather than opens them.
+func identifies(name string) bool {
+	last := lastWord(name)
+	return strings.EqualFold(last, "key") && (in("identifying", wordBefore(name)) || hasFold(name, "sec-websocket")) || strings.EqualFold(last, "sitekey")
+}
+
+// isAppKey reports whether a name is that of the key of an app: a secret if it is random, also in hexadecimal, and its
+// name otherwise.
+func isAppKey(name string) bool {
+	return strings.HasSuffix(name, "_PAT") || strings.EqualFold(lastWord(name), "key") && in("appkey", wordBefore(name))
+}
+
+// isNumberName reports whether a name is that of a secret that is a number.
+func isNumberName(name string) bool {
+	return in("number", strings.NewReplacer("_", "-", " ", "-").Replace(name))
+}
+
+// isPage reports whether a name is that of a token for the next part of a list: nextPageToken.
+func isPage(name string) bool {
+	last := lastWord(name)
+	return in("page", wordBefore(name)) || strings.EqualFold(last, "nexttoken") || strings.EqualFold(last, "pagetoken")
+}
+
+// isCounter reports whether a name is that of a number of tokens, or of one kind of them: totalTokens, maxPayableToken.
+func isCounter(name string) bool {
+	last := lastWord(name)
+	if !strings.EqualFold(last, "tokens") && !strings.EqualFold(last, "token") {
+		return false
+	}
+	for rest := name[:len(name)-len(last)]; rest != ""; {
+		rest = strings.TrimRight(rest, "_-.")
+		w := lastWord(rest)
+		if in("counted", w) {
+			return true
+		}
+		if w == "" || len(w) >= len(rest) {
+			break
+		}
+		rest = rest[:strings.LastIndex(rest, w)]
+	}
+	return false
+}
+
+// endsSecret reports whether the last word of a name, perhaps before that of a stage, is secret.
+func endsSecret(name string) bool {
+	last := lastWord(name)
+	if in("stage", last) {
+		last = wordBefore(name)
+	}
+	return secretName(last) || isFold(last, "key", "pass", "auth")
 }
 
 // wordEnd returns the end of the word of a name that starts at i: letters up to another
 // character or to a change of case that starts a new word.
 func wordEnd(name string, i int) int {
-	upper := func(j int) bool { return j < len(name) && name[j] >= 'A' && name[j] <= 'Z' }
-	lower := func(j int) bool { return j < len(name) && name[j] >= 'a' && name[j] <= 'z' }
 	for j := i; ; j++ {
-		if !upper(j) && !lower(j) || j > i && upper(j) && (lower(j-1) || lower(j+1) && j+2 < len(name) && lower(j+2)) {
+		if j == len(name) || !letters[name[j]] {
+			return j
+		}
+		if j == i || !upperOnly[name[j]] {
+			continue
+		}
+		follows := j+2 < len(name) && lowerOnly[name[j+1]] && lowerOnly[name[j+2]]
+		if lowerOnly[name[j-1]] || follows {
 			return j
 		}
 	}
 }
 
-// isAny reports whether w is one of the given words, ignoring case.
-func isAny(w string, of []string) bool {
-	for _, o := range of {
-		if len(o) == len(w) && (w == "" || w[0] >= 0x80 || w[0]|0x20 == o[0]|0x20) && strings.EqualFold(o, w) {
-			return true
+// lastWord returns the last word of a name in any style.
+func lastWord(name string) string {
+	start := 0
+	for i := 0; i < len(name); {
+		end := wordEnd(name, i)
+		if end > i {
+			start = i
 		}
+		i = max(end, i+1)
 	}
-	return false
+	return name[start:]
 }
 
-// headers lists the headers whose whole value is a secret.
-var headers = []string{
-	"x-api-key", "x-goog-api-key", "api-key", "apikey", "x-api-token", "x-auth-token", "x-access-token", "private-token", "x-honeycomb-team",
+// wordBefore returns the word in front of the last word of a name.
+func wordBefore(name string) string {
+	return lastWord(strings.TrimRight(name[:strings.LastIndex(name, lastWord(name))], "_-."))
 }
 
-// authorizationHeaders lists the headers with a scheme before the credential.
-var authorizationHeaders = []string{"authorization", "proxy-authorization"}
-
-// formNames lists the parameters of a form that are secret.
-var formNames = []string{
-	"access_token", "refresh_token", "id_token", "token", "api_key", "apikey", "client_secret", "password", "auth", "jwt",
-	"session", "secret", "key", "code", "code_verifier", "device_code", "assertion", "client_assertion", "signature", "sig", "x-amz-signature", "x-goog-signature",
+// isTypeName reports whether v is capitalised words in one, such as TestLexer.
+func isTypeName(v string) bool {
+	return len(v) > 3 && upperOnly[v[0]] &&
+		lowerOnly[v[1]] && letters.has(v) && wordEnd(v, 0) < len(v) && entropy(v) < 4
 }
 
-// webs lists the schemes of URLs that may have a token in place of the user.
-var webs = []string{"http", "https", "ws", "wss", "git", "ssh", "ftp", "ftps", "sftp"}
+// upperName returns the start of the name in capitals that ends at end.
+func upperName(s string, start, end int) int { return max(start, upperScore.start(s, end, end-start)) }
 
-// proxies lists the schemes of addresses whose user is a password.
-var proxies = []string{"trojan", "ss", "vless", "hysteria2", "tuic"}
-
-// examples lists passwords that documentation uses.
-var examples = []string{"pass", "password", "passwd", "pw", "pwd", "secret", "token", "port"}
-
-// queryNames lists the parameters of web addresses that are credentials.
-var queryNames = []string{
-	"access_token", "refresh_token", "id_token", "auth_token", "token", "api_key", "apikey", "api-key", "client_secret", "password",
-	"secret", "key", "code", "auth", "jwt", "sid", "access_key", "secret_key", "subscription-key", "sig", "signature", "x-amz-signature", "x-amz-security-token", "x-goog-signature", "awsaccesskeyid", "appid", "consumer_key", "consumer_secret",
+// isFold reports whether s is one of some words, ignoring case.
+func isFold(s string, of ...string) bool {
+	return slices.ContainsFunc(of, func(o string) bool { return strings.EqualFold(o, s) })
 }
 
-// hookPaths lists the beginnings of webhook addresses, up to the secret.
-var hookPaths = []string{"hooks.slack.com/services/", "hooks.slack.com/triggers/", "hooks.slack.com/workflows/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/"}
+func hasFold(s, prefix string) bool {
+	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
+}
 
-// dsnNames lists the fields next to a password in a connection string.
-var dsnNames = []string{"host=", "user=", "dbname=", "server=", "database=", "data source=", "user id=", "uid=", "initial catalog=", "driver=", "jdbc:"}
+func hasAnySuffix(v string, suffixes ...string) bool {
+	return slices.ContainsFunc(suffixes, func(p string) bool { return strings.HasSuffix(v, p) })
+}
 
-var (
-	joinedEnds   = strings.Fields("key token secret pass pwd pw")
-	joinedStarts = strings.Fields("db user client admin root bot psk app my smtp mail ftp ssh sudo mysql pg redis bind rootbind proxy ldap remote local imap pop")
-)
+func hasAnyPrefix(v string, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(v, p) })
+}

@@ -10,7 +10,7 @@ import (
 
 // Version identifies the rules and changes whenever they do. It is part of the hash of a
 // request for a summary.
-const Version = "redact/13"
+const Version = "redact/14"
 
 // Redact masks likely secrets and counts them by kind: keys in the format of a vendor,
 // private keys, JSON web tokens, values of secret names (environment, configuration, code,
@@ -99,11 +99,11 @@ const maxRounds = 16
 // pass finds secrets in a text.
 type pass func(t *source, e *edits)
 
-// passes are applied in order, each to the result of the one before it. Passes that recognise
-// a secret by its format come before those that recognise it by its context.
+// passes find secrets. Those that recognise a secret by its format come before those that recognise it by its context.
 var passes = []pass{
-	pemKeys.find, encodedKeys, otherKeys.find, vendorKeys, webKeys, markedKeys, oracles, hooks, links, mailLogins, wifiPasswords, accountPairs, hostPasswords, authorizations, cookies, urls, passPasswords, pwdPasswords, driverPasswords,
-	bots, kubernetesSecrets, assignments, fields, webTokens, bearers, okta, basics, queries, formBodies, flags, phrases, assigned, hashes, accounts, windowsHashes, tables, inserts, told, commands, introductions, calls, passFiles, asUser, codes, walletKeys, bracketed, near, sections, strong, connects, cards, wideCards, phones,
+	pemKeys.find, otherFormats.find, encodedKeys, vendorKeys, markedKeys, links, urls, authorizationHeaders, cookies,
+	pairs, kubernetesSecrets, webTokens, schemeCredentials, queries, formBodies, options, hashes, tables, introduced, calls, echoes,
+	named, near, strong, cards, phones,
 }
 
 // edit replaces s[start:end] with text.
@@ -118,11 +118,13 @@ type edits struct {
 	list []edit
 }
 
-// mask masks s[start:end], unless it is masked or overlaps a finding.
-func (e *edits) mask(s string, start, end int, k Kind) {
-	if start, end = withoutHalves(s, start, end); start < end && start >= e.end() && !masked(s[start:end]) {
-		e.add(start, end, mask(s[start:end]), k)
+// mask masks s[start:end], unless it is masked or overlaps a finding, and reports whether it did.
+func (e *edits) mask(s string, start, end int, k Kind) bool {
+	if start, end = withoutHalves(s, start, end); start >= end || start < e.end() || masked(s[start:end]) {
+		return false
 	}
+	e.add(start, end, mask(s[start:end]), k)
+	return true
 }
 
 func (e *edits) add(start, end int, text string, k Kind) {
@@ -183,12 +185,9 @@ const (
 	redactedWord = "[REDACTED"
 )
 
-// behind lists the characters that may follow a value that was read up to white space.
-const behind = "\"'`,;)\\"
-
 // mask returns the replacement for a secret.
 func mask(secret string) string {
-	secret = strings.TrimRight(secret, behind)
+	secret = strings.TrimRight(secret, trailing)
 	if utf8.RuneCountInString(secret) < minShown {
 		return hidden
 	}
@@ -207,7 +206,7 @@ func masked(value string) bool {
 	if len(value) > 64 {
 		return false
 	}
-	value = strings.TrimRight(value, behind)
+	value = strings.TrimRight(value, trailing)
 	value = value[strings.LastIndexByte(value, ':')+1:]
 	if value == hidden || strings.HasPrefix(value, redactedWord) {
 		return true
@@ -220,26 +219,19 @@ func masked(value string) bool {
 // mediaURL returns the bounds of the first data: URL of an image, audio, video, font or PDF,
 // or len(s) twice.
 func mediaURL(s string) (start, end int) {
-	for at := 0; ; {
-		n := strings.Index(s[at:], "data:")
-		if n < 0 {
-			return len(s), len(s)
-		}
-		start = at + n
-		at = start + len("data:")
+	for start = range places(s, "data:") {
+		at := start + len("data:")
 		head := s[at:min(len(s), at+maxName)]
 		body := strings.Index(head, ";base64,")
-		if body < 0 {
-			continue
-		}
 		kind, _, _ := strings.Cut(head, "/")
-		if !slices.Contains([]string{"image", "audio", "video", "font"}, kind) && !strings.HasPrefix(head, "application/pdf") {
+		if body < 0 || !slices.Contains(mediaKinds, kind) && !strings.HasPrefix(head, "application/pdf") {
 			continue
 		}
 		if end = base64Set.end(s, at+body+len(";base64,")); end-at > body {
 			return start, end
 		}
 	}
+	return len(s), len(s)
 }
 
-var base64Set = setOf("0-9A-Za-z+/=")
+var mediaKinds = []string{"image", "audio", "video", "font"}

@@ -2,10 +2,15 @@ package redact
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
 )
@@ -17,108 +22,171 @@ func made(prefix string, n int) string {
 	return prefix + strings.Repeat(letters, n/len(letters)+1)[:n]
 }
 
-func TestRedactHidesSecrets(t *testing.T) {
-	t.Parallel()
-	opaque, short := made("", 30), made("", 8)
-	jwt := made("ey"+"J", 20) + "." + made("", 24) + "." + made("", 12)
-	key := func(end string) string {
-		return "-----BEGIN RSA " + "PRIVATE KEY-----\n" + made("", 60) + "\n" + made("", 40) + end
+// context is a secret and the text around it.
+type context struct{ kind, before, secret, after string }
+
+func (c context) text() string { return c.before + c.secret + c.after }
+
+// lines returns the fields of the lines of a file of test data. Each is quoted as in Go.
+func lines(tb testing.TB, file string) (out [][]string) {
+	tb.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", file))
+	if err != nil {
+		tb.Fatal(err)
 	}
-	tests := map[string]struct{ secret, in string }{ // % is where the secret is
-		"alone":                               {made("s"+"k-", 20), "%"},
-		"in a sentence":                       {made("s"+"k-ant-", 20), "the key is %."},
-		"with dots":                           {made("s"+"k-", 9) + "." + made("", 9), "(%)"},
-		"between quotes":                      {made("gh"+"p_", 20), `"%",`},
-		"a cloud key":                         {"AK" + "IA" + strings.ToUpper(made("", 16)), "id %\n"},
-		"a chat token":                        {made("xo"+"xb-", 20), "x=%"},
-		"a map key":                           {made("AI"+"za", 35), "?key=%"},
-		"an environment variable":             {short, "line\nMAX_TOKENS=%\nnext"},
-		"any name in capitals":                {short, "export MYAPP_SECRET_X = % # why"},
-		"with quotes":                         {short + " " + short, `API_KEY="%"`},
-		"with a quote that nothing opens":     {short + `"`, "DB_PASSWORD=%"},
-		"in a string of JSON":                 {short, `{"cmd":"env API_KEY=%\nls"}`},
-		"in a dotted name":                    {short, "spring.datasource.password=%\n"},
-		"after a word of another script":      {"Лампа" + "77", "Пароль: %\n"},
-		"in the address of a database":        {strings.ToLower(made("", 3)) + "lamp", "jdbc:mysql://h/x?user=root&password=%"},
-		"with quotes in a connection string":  {"Kr8 " + "zq!9x", "host=db password = '%' dbname=x"},
-		"at the start of a line":              {short, "a\n  password=%\nb"},
-		"behind a line number":                {short, "12|password=%"},
-		"behind export":                       {short, "export api_key=%"},
-		"a flag":                              {short, "run --password=% now"},
-		"in small letters with spaces":        {opaque, "api_key = '%'"},
-		"a key by its name alone":             {opaque, "openai_key=%"},
-		"in a connection string":              {short, "Server=db;Password=%;Timeout=3"},
-		"a field of JSON":                     {short, `{"a": 1, "apiKey": "%"}`},
-		"a field of JSON in JSON":             {short, `{"out": "{\"client_secret\": \"%\"}"}`},
-		"a field of a dictionary":             {short, `{'refresh_token': '%'}`},
-		"a field that was cut":                {short, `{"password": "%`},
-		"a line of YAML":                      {short, "db:\n  password: %\n"},
-		"a line of YAML in a list":            {short, "- client-secret: %\n"},
-		"a header":                            {opaque, "Authorization: Bearer %\n"},
-		"a header without scheme":             {opaque, "authorization: %"},
-		"a header in a command":               {opaque, `curl -H "Authorization: Basic %" -d x`},
-		"a header of a key":                   {short, "see x-api-key: % and"},
-		"a header as a field":                 {opaque, `{"X-Api-Key": "%"}`},
-		"a bot":                               {made("", 35), "https://api.example/bot12345678:%/send"},
-		"a private key":                       {key("\n-----END RSA " + "PRIVATE KEY-----"), "a\n%\nb"},
-		"a private key that was cut":          {key(""), "a\n%"},
-		"the password of a database":          {short, "postgres://me:%@db:5432/x"},
-		"the password of a database, no user": {short, "redis://:%@cache"},
-		"a password with an at sign":          {"p@" + short, "redis://me:%@cache/0"},
-		"a long value before a quote":         {opaque, `see API_KEY=%"`},
-		"a token for a user":                  {made("", 13), "see https://%@example.com/x.git now"},
-		"a web token":                         {jwt, "Cookie %; x"},
-		"a web token, one part":               {made("ey"+"J", 20), "(%)"},
-		"a form":                              {short, "a=1&token=%&b=2"},
-		"a phone":                             {"+4915112345678", "call % now"},
+	for line := range strings.Lines(string(b)) {
+		if line = strings.TrimSuffix(line, "\n"); line == "" || line[0] == '#' {
+			continue
+		}
+		var fields []string
+		for f := range strings.SplitSeq(line, "\t") {
+			if s, err := strconv.Unquote(f); err == nil {
+				f = s
+			}
+			fields = append(fields, f)
+		}
+		out = append(out, fields)
 	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			before, after, _ := strings.Cut(tt.in, "%")
-			in := before + tt.secret + after
-			got, found := Redact(in)
-			if found.Total() != 1 {
-				t.Errorf("%d secrets in %q, got %q", found.Total(), in, got)
-			}
-			// A quote that nothing opened goes with the value.
-			want := before + mask(tt.secret) + after
-			if got != want && got != strings.TrimSuffix(want, `"`) && !strings.Contains(tt.secret, "PRIVATE") {
-				t.Errorf("%q became\n%q, want\n%q", in, got, want)
-			}
-			if strings.Contains(got, tt.secret) || !strings.HasPrefix(got, before) || !strings.HasSuffix(got, strings.TrimSuffix(after, `"`)) {
-				t.Errorf("%q became %q", in, got)
-			}
-			if again, found := Redact(got); found.Total() != 0 || again != got {
-				t.Errorf("%q became %q when redacted again", got, again)
-			}
-		})
-	}
+	return out
 }
 
-func TestRedactLeavesTheRest(t *testing.T) {
+func contexts(tb testing.TB) (out []context) {
+	tb.Helper()
+	for _, f := range lines(tb, "secrets.txt") {
+		out = append(out, context{f[0], f[1], strings.ReplaceAll(f[2], "¦", ""), f[3]})
+	}
+	return out
+}
+
+func TestRedactHidesSecrets(t *testing.T) {
 	t.Parallel()
-	for _, in := range []string{
-		"", "plain text", "a = b == c != d", "the token is a word, the password too", "I have password=foo here",
-		"https://example.com/a?token=abc&b=2", "https://me:pass@example.com/", "https://me@example.com", "user@example.com",
-		"tokenizer: cl100k_base", "max_tokens: 4096", "author=Smith", `{"token_count": 12}`, `"tokens": 5`,
-		"if token == x {", "token := next()", "auth_token = getToken(x)", "self.api_key = None", "sort_key=name",
-		"PASS=12 FAIL=0", "PWD=/home/me", "sk-short", "task-abcdefghijklmnop", "risk_abcdefghijkl", "hf_transformers_cache",
-		"12345678:short", "10:30:45", "std::string key", "password://", "1 + 2", "+0123456789", "a+12345", "+12345678abc",
-		"eyJshort", "-----BEGIN " + "CERTIFICATE-----", "diff --git a/x b/x\n+1,2 @@", "postgres://host/db", "C:\\token",
-		"map[string]string{}", "\xff\xfe", "Ω≈ç√∫ = ß", "KEYBOARD=de", "key=value", "a&b", "a=1&b=2",
-	} {
-		if got, found := Redact(in); got != in || found.Total() != 0 {
-			t.Errorf("%q became %q (%v)", in, got, found)
+	for _, c := range contexts(t) {
+		for _, in := range []string{c.text(), "Some text.\n\n" + c.text() + "\n\nAnd on."} {
+			got, found := Redact(in)
+			if strings.Contains(got, c.secret) || found.Total() == 0 {
+				t.Errorf("%q became %q", in, got)
+			}
+			if again, found := Redact(got); again != got || found.Total() != 0 {
+				t.Errorf("%q became %q when redacted again", got, again)
+			}
+		}
+		if _, found := Redact(c.text()); c.kind != "-" && !cmp.Equal(found, Found{Kind(c.kind): 1}) {
+			t.Errorf("%q: found %v, want a %s", c.text(), found, c.kind)
 		}
 	}
 }
 
-func TestRedactCountsEverySecret(t *testing.T) {
+// TestRedactKeepsJSON masks the secrets where a tool and a model put them: in strings of JSON, within others.
+func TestRedactKeepsJSON(t *testing.T) {
 	t.Parallel()
-	in := "API_KEY=" + made("", 5) + "\npassword: " + made("", 5) + "\n" + made("gh"+"p_", 12) + " " + made("gh"+"p_", 13)
-	if got, found := Redact(in); found.Total() != 4 {
-		t.Errorf("%d secrets in %q", found.Total(), got)
+	for _, c := range contexts(t) {
+		text, secret := c.text(), c.secret
+		for range 4 {
+			quoted, _ := json.Marshal(secret)
+			secret = string(quoted[1 : len(quoted)-1])
+			doc, _ := json.Marshal(map[string]any{"at": 1, "command": text, "next": []string{"b"}})
+			text = string(doc)
+			got, found := Redact(text)
+			if strings.Contains(got, secret) || found.Total() == 0 || !json.Valid([]byte(got)) {
+				t.Errorf("%s\nbecame\n%s", text, got)
+			}
+			if again, found := Redact(got); again != got || found.Total() != 0 {
+				t.Errorf("%s\nbecame\n%s\nwhen redacted again", got, again)
+			}
+		}
+	}
+}
+
+func TestRedactKeepsTraps(t *testing.T) {
+	t.Parallel()
+	for _, trap := range lines(t, "traps.txt") {
+		quoted, _ := json.Marshal(map[string]string{"content": trap[0]})
+		for _, in := range []string{trap[0], string(quoted)} {
+			if got, found := Redact(in); got != in || found.Total() != 0 {
+				t.Errorf("%q became %q", in, got)
+			}
+		}
+	}
+}
+
+func TestRedactMasksTheValueAlone(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ secret, in string }{ // % is where the secret is
+		{made("", 8), "line\nDEPLOY_TOKEN=%\nnext"},
+		{made("", 8), `{"out": "{\"client_secret\": \"%\"}"}`},
+		{"p@" + made("", 8), "redis://me:%@cache/0"},
+		{made("", 30) + `"`, "see API_KEY=%"},
+		{made("", 8), "a=1&token=%&b=2"},
+		{made("", 13), "see https://%@example.com/x.git now"},
+		{"+4915112345678", "call % now"},
+		{made("", 8), "12|password=%"},
+	} {
+		in, want := strings.Replace(tt.in, "%", tt.secret, 1), strings.Replace(tt.in, "%", mask(tt.secret), 1)
+		if got, found := Redact(in); found.Total() != 1 || got != want {
+			t.Errorf("%q became %q (%v), want %q", in, got, found, want)
+		}
+	}
+}
+
+// TestRedactKeepsCounts keeps the values of names that end in tokens: counts, and names of variables.
+func TestRedactKeepsCounts(t *testing.T) {
+	t.Parallel()
+	for _, in := range []string{
+		"maxPayableToken: payableAddress2", "const totalTokens = promptTokens2 + 1", `{"totalTokens": "48210", "inputTokens": 12}`, "remaining_tokens: 4k8",
+		`maxPayableToken="tokenOf2Kind"`, "usage.completionTokens = 912",
+	} {
+		if got, _ := Redact(in); got != in {
+			t.Errorf("%q became %q", in, got)
+		}
+	}
+}
+
+func TestFound(t *testing.T) {
+	t.Parallel()
+	in := "API_KEY=" + made("", 20) + "\npassword: " + made("", 9) + "\nCookie: a=" + made("", 20) + "\n" + made("gh"+"p_", 20)
+	_, found := Redact(in)
+	if got, want := found.String(), "assignment 2, cookie 1, provider_key 1"; got != want || found.Total() != 4 {
+		t.Errorf("%s, want %s", got, want)
+	}
+	found.Add(Found{KindCookie: 2})
+	if found[KindCookie] != 3 || Found(nil).String() != "" || Found(nil).Total() != 0 {
+		t.Errorf("%v", found)
+	}
+}
+
+// TestTable checks what the table says against what the engine knows.
+func TestTable(t *testing.T) {
+	t.Parallel()
+	if n := len(gramWords); n > 256 {
+		t.Errorf("%d groups of words, more than a byte counts", n)
+	}
+	for i, line := range strings.Split(knowledge, "\n") {
+		cells := strings.Split(line, "\t")
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if len(cells) < 3 || len(cells) > 6 || cells[2] == "" || utf8.RuneCountInString(line) > 210 {
+			t.Errorf("line %d is no row: %q", i+1, line)
+		}
+	}
+	for _, use := range []string{"after", "call"} {
+		for _, r := range table[use] {
+			if checks[r.kind] == nil {
+				t.Errorf("%s: nothing checks %q", use, r.kind)
+			}
+		}
+	}
+	for _, r := range table["prefix"] {
+		for prefix := range strings.FieldsSeq(r.text) {
+			if n, err := strconv.Atoi(strings.Trim(r.size, "=.")); len(prefix) < 2 || err != nil || n < 8 || r.form == "" {
+				t.Errorf("prefix %q: %v", prefix, r)
+			}
+		}
+	}
+	for _, use := range []string{"prefix", "mark", "word", "list", "option", "after", "call"} {
+		if len(table[use]) == 0 {
+			t.Errorf("no rows of %s", use)
+		}
 	}
 }
 
@@ -127,10 +195,17 @@ var hostile = []string{
 	"a", "=", ":", "+1", "A=", "TOKEN=", "a_key=", "a_token=x(", "TOKEN=***", "password: ", `"token":`, `\"token\":`,
 	"://", "redis://a:", "https://a", "s" + "k-a.", "s" + "k-a..", "eyJ", "eyJaaaaaaaaaaa.", "1", "12345678:", "a.", "&token=",
 	"-----BEGIN " + "PRIVATE KEY-----", " ", "TOKEN= ", "\\", "'", "gh" + "p_aaaaaaaaaaaa", "x-api-key:", "Authorization: a ",
+	"key=", "secret:", `secret="`, "Cookie: a=", "cookie:", "a=b; ", "Authorization: Digest ", "bearer ", "basic a", "--token ", " -u a:",
+	"@tcp(", "password= host=", "?token=", "&key=", "a://b:c", "data:image/png;base64,", "data:", ";base64,", "hooks.slack.com/services/",
+	"PuTTY-User-Key-" + "File-2\n", "secret=key=", "'secret' => '", "secret: `", " -", "password is ", "'token', '", "<secret>", "key\nvalue: ",
+	".atlasv1.a", "hook/", "password=''", "password：", "密码", "password **", "password | ", "password to be ", "s" + "k-a-", "$", "*", "}", "{sha}",
+	"user,password\n", "| user | password |\n", "a  password\n", "password: |\n ", "password:\n", "bob:a\n", "4111 1111 ", "echo a | passwd --stdin ",
+	"WIFI:T:WPA;P:a", "secret: Some(", "secret = a || ", "secret: [\"a\", ", " -p a mysql", "password: a b c d", "name\": \"password\", \"value\": ",
+	"setPassword(", `\"`, `\u0041`, "\"a\\n", "%41", "Client(", "kind: Secret\ndata:\n a: b\n", "LS0tLS1CRUdJTi", "http://a/reset/", "a!a", "pass show ",
 }
 
 func BenchmarkRedactGrowth(b *testing.B) {
-	for _, unit := range append(kindHostile, hostile...) {
+	for _, unit := range hostile {
 		b.Run(strconv.Quote(unit), func(b *testing.B) {
 			growth.Report(b, 1<<15, 8, func(n int) func() {
 				s := strings.Repeat(unit, n/len(unit))
@@ -140,14 +215,31 @@ func BenchmarkRedactGrowth(b *testing.B) {
 	}
 }
 
+// TestRedactIsLinear bounds the time that hostile texts take against that of prose of the same length.
+func TestRedactIsLinear(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds")
+	}
+	const size = 1 << 16
+	for _, unit := range hostile {
+		s, start := strings.Repeat(unit, size/len(unit)), time.Now()
+		Redact(s)
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("%q repeated to %d bytes took %v", unit, size, took)
+		}
+	}
+}
+
 func FuzzRedact(f *testing.F) {
-	f.Add("plain")
+	for _, c := range contexts(f) {
+		f.Add(c.text())
+	}
+	for _, trap := range lines(f, "traps.txt") {
+		f.Add(trap[0])
+	}
 	for _, p := range hostile {
 		f.Add(strings.Repeat(p, 3))
 	}
-	f.Add("API_KEY=" + made("s"+"k-", 20) + " password: '" + made("", 9) + `' {"token": "` + made("", 20) + `"}`)
-	f.Add("a=1&token=" + made("", 20) + "&b=https://" + made("", 20) + "@h postgres://u:" + made("", 9) + "@h")
-	f.Add(`{"command":"echo \"root:` + plain + `\" | chpasswd","password":482017,"x\u0022":["` + plain + `\\\\"]}`)
 	f.Fuzz(func(t *testing.T, s string) {
 		document, _ := json.Marshal(map[string]any{s: []string{s}, "password": s, "pin": len(s)})
 		for _, s := range []string{s, string(document)} {
@@ -172,21 +264,34 @@ func FuzzRedact(f *testing.F) {
 	})
 }
 
-var benchTexts = map[string]string{
-	"prose": "The worker reads the queue: it plans, it writes, and when a token is spent (see below) it stops at 12:30.\n",
-	"code":  "\tif err := s.load(ctx, token); err != nil { // key=value\n\t\treturn fmt.Errorf(\"load %d: %w\", n, err)\n\t}\n",
-	"json":  `{"id":"call_1","type":"function","function":{"name":"read_file","arguments":"{\"path\":\"a/b.go\"}"},"tokens":12},`,
-	"logs":  "2026-01-02T10:11:12Z INFO request id=42 url=https://example.com/a?b=c&d=e status=200 took=12ms\n",
-}
-
+// BenchmarkRedact reports the speed on texts of some kinds, and how many times as long it takes as a look for one byte
+// after another in the same text.
 func BenchmarkRedact(b *testing.B) {
-	for name, text := range benchTexts {
+	texts := map[string]string{
+		"prose": "The worker reads the queue: it plans, it writes, and when a token is spent (see below) it stops at 12:30.\n",
+		"code":  "\tif err := s.load(ctx, token); err != nil { // key=value\n\t\treturn fmt.Errorf(\"load %d: %w\", n, err)\n\t}\n",
+		"json":  `{"id":"call_1","type":"function","function":{"name":"read_file","arguments":"{\"path\":\"a/b.go\"}"},"tokens":12},`,
+		"logs":  "2026-01-02T10:11:12Z INFO request id=42 url=https://example.com/a?b=c&d=e status=200 took=12ms\n",
+	}
+	if recorded, err := os.ReadFile("../../../shared/data/pi_mono.jsonl"); err == nil {
+		texts["sessions"] = string(recorded[:min(len(recorded), 1<<20)])
+	}
+	for name, text := range texts {
 		b.Run(name, func(b *testing.B) {
-			s := strings.Repeat(text, 1<<20/len(text))
+			s, sum := strings.Repeat(text, max(1, 1<<20/len(text))), 0
+			start := time.Now()
+			for range 10 {
+				for i := range len(s) {
+					sum += int(folds[s[i]])
+				}
+			}
+			look := time.Since(start) / 10
 			b.SetBytes(int64(len(s)))
 			for b.Loop() {
 				Redact(s)
 			}
+			b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(look), "times/look")
+			_ = sum
 		})
 	}
 }

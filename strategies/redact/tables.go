@@ -7,9 +7,8 @@ import "strings"
 func tables(t *source, e *edits) {
 	s, done := t.s, 0
 	for k, w := range t.found() {
-		next := headerGap.end(s[:min(len(s), w.end+maxCell)], w.end)
-		query := hasFold(s[next:], "from ")
-		if w.start < done || next == len(s) || !indexByte(",;|\t\r\n", s[next]) && next-w.end < 2 && !query {
+		next := columnGap.end(s[:min(len(s), w.end+maxCell)], w.end)
+		if w.start < done || next == len(s) || !indexByte(",;|\t\r\n", s[next]) && next-w.end < 2 {
 			continue
 		}
 		begin := max(0, w.start-maxHeader)
@@ -23,14 +22,8 @@ func tables(t *source, e *edits) {
 			continue
 		}
 		done = begin + size
-		var h tableHeader
-		if query {
-			list := behindWord(strings.ToLower(s[begin:w.start]), "select ")
-			h = tableHeader{names: cellsOf(s, begin+max(0, list), next, ','), separator: separatorOf(lineBehind(s, w.end)), accounts: true}
-			if list < 0 || len(h.names) < 2 || h.separator != '|' && h.separator != '\t' {
-				continue
-			}
-		} else if h = (tableHeader{names: cellsOf(s, begin, done, separatorOf(s[begin:done])), separator: separatorOf(s[begin:done])}); !h.valid(s) {
+		h := tableHeader{names: cellsOf(s, begin, done, separatorOf(s[begin:done])), separator: separatorOf(s[begin:done])}
+		if !h.valid(s) {
 			continue
 		}
 		for _, w := range t.words[k:] {
@@ -48,10 +41,9 @@ func tables(t *source, e *edits) {
 const (
 	maxHeader = 512
 	maxRow    = 4096
-	maxCell   = 40
 )
 
-var headerGap = setOf(" \"'`*")
+var columnGap = setOf(" \"'`*")
 
 // cell is the bounds of a cell without blanks and quotes around it.
 type cell struct{ start, end int }
@@ -70,7 +62,7 @@ type column struct {
 	name  string
 }
 
-// separatorOf returns what separates the cells of a line.
+// separatorOf returns the separator of the cells of a line.
 func separatorOf(line string) byte {
 	for i := range len("|\t;,") {
 		if c := "|\t;,"[i]; strings.IndexByte(line, c) >= 0 {
@@ -81,7 +73,7 @@ func separatorOf(line string) byte {
 }
 
 // cellsOf returns the cells of the line s[i:end], without the empty ones before the first bar
-// and behind the last.
+// and after the last.
 func cellsOf(s string, i, end int, separator byte) []cell {
 	var cells []cell
 	if separator == '|' || separator == ' ' {
@@ -97,7 +89,8 @@ func cellsOf(s string, i, end int, separator byte) []cell {
 	}
 	for at := i; i <= end; i++ {
 		switch {
-		case i == at && i < end && s[i] == '"' && (separator == ',' || separator == ';' || separator == '\t'):
+		case i == at && i < end &&
+			s[i] == '"' && (separator == ',' || separator == ';' || separator == '\t'):
 			if n := strings.IndexByte(s[i+1:end], '"'); n >= 0 {
 				i += n + 1
 			}
@@ -130,8 +123,9 @@ func (h *tableHeader) valid(s string) bool {
 	}
 	for _, c := range h.names {
 		name := s[c.start:c.end]
-		if name == "" || len(name) > maxCell || strings.Count(name, " ") > 2 || headerSet.end(name, 0) < len(name) ||
-			(h.separator == ',' || h.separator == ';') && c.start > 0 && s[c.start-1] == ' ' { // or a sentence
+		switch {
+		case name == "", len(name) > maxCell, strings.Count(name, " ") > 2, headerSet.end(name, 0) < len(name),
+			(h.separator == ',' || h.separator == ';') && c.start > 0 && s[c.start-1] == ' ': // or a sentence
 			return false
 		}
 		h.accounts = h.accounts || isAccount(name)
@@ -141,14 +135,10 @@ func (h *tableHeader) valid(s string) bool {
 
 var headerSet = setOf("0-9A-Za-z_ ./\x80-\xff-")
 
-// isAccount reports whether a column names who or what a password is for.
+// isAccount reports whether a column names the owner of a password.
 func isAccount(name string) bool {
-	return isAny(name, accountNames) || isAny(lastWord(name), accountNames)
+	return in("column", name) || in("column", lastWord(name))
 }
-
-var accountNames = strings.Fields(`user username userid login email mail account name host hostname server url site service system id
-	benutzer benutzername konto usuario usuário utilisateur identifiant compte utente gebruiker użytkownik логин пользователь
-	用户 用户名 账号 帐号 账户 ユーザー ユーザー名 アカウント 사용자 아이디`)
 
 // mark adds the column whose name ends with a word.
 func (h *tableHeader) mark(s string, w wordAt) {
@@ -157,7 +147,7 @@ func (h *tableHeader) mark(s string, w wordAt) {
 			continue
 		}
 		name := strings.ReplaceAll(s[c.start:c.end], " ", "_")
-		if w.word.language || secretName(name) && !isAny(lastWord(name), aboutSecrets) {
+		if w.word.language || secretName(name) && !in("about", lastWord(name)) {
 			h.secret = append(h.secret, column{i, name})
 			if w.word.typed {
 				h.secret[len(h.secret)-1].name = "password"
@@ -195,7 +185,8 @@ var border = setOf(" |+:=\t\r-")
 // isCellSecret reports whether v is a secret in a column with a name. With accounts beside it,
 // it may be a word or a number.
 func isCellSecret(name, v string, accounts bool) bool {
-	if len(v) < leastPIN || len(v) > maxRow || strings.Contains(v, "://") || spared(name, v, true) || isProse(v) {
+	switch {
+	case len(v) < leastPIN, len(v) > maxRow, strings.Contains(v, "://"), spared(name, v, true), isProse(v):
 		return false
 	}
 	if !isPassword(name) {
@@ -204,5 +195,6 @@ func isCellSecret(name, v string, accounts bool) bool {
 	if strings.Contains(v, " ") {
 		return mixed(v) && accounts && strings.Count(v, " ") < 4 || passphraseEnd(v, 0) == len(v)
 	}
-	return len(v) >= 6 && mixed(v) && !technical(v) || accounts && word.end(v, 0) == len(v) && !isAny(v, examples) && !secretName(v)
+	return len(v) >= 6 && mixed(v) && !technical(v) ||
+		accounts && word.end(v, 0) == len(v) && !in("example", v) && !secretName(v)
 }

@@ -124,7 +124,8 @@ func (v *view) unescaped(t *source) *view {
 			words = words[1:]
 		}
 		part := s[start:at]
-		if t == nil || len(words) > 0 && words[0].start < at || secretSigns.any(part) || strings.Contains(part, " -") {
+		if t == nil ||
+			len(words) > 0 && words[0].start < at || secretSigns.any(part) || strings.Contains(part, " -") {
 			w.decode(part, start, '\\')
 		}
 	}
@@ -167,7 +168,7 @@ func (w *viewBuilder) decode(part string, start int, sign byte) {
 			r, end = percentAt(part, at)
 		}
 		if end == at {
-			at = min(len(part), at+2) // behind an escaped backslash
+			at = min(len(part), at+2) // after an escaped backslash
 			continue
 		}
 		w.b = append(w.b, part[done:at]...)

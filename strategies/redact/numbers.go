@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -18,33 +17,10 @@ func cards(t *source, e *edits) {
 	}
 }
 
-// wideCards finds those of full-width digits.
-func wideCards(t *source, e *edits) {
-	s := t.s
-	done := 0
-	for i := range places(s, wideDigit) {
-		if i >= done && wideEnd(s, i) > i {
-			done = cardsAround(s, i, e)
-		}
-	}
-}
+const maxCard = 80 // bytes
 
-const (
-	maxCard   = 80         // bytes
-	wideDigit = "\xef\xbc" // the first bytes of a full-width digit
-)
-
-// wideEnd returns the end of the full-width digit at i, or i.
-func wideEnd(s string, i int) int {
-	if strings.HasPrefix(s[i:], wideDigit) && i+2 < len(s) && s[i+2] >= 0x90 && s[i+2] <= 0x99 {
-		return i + 3
-	}
-	return i
-}
-
-// cardSet has the bytes of digits, full-width ones too, and of what separates groups of them:
-// blanks, also those that do not break, dashes and dots.
-var cardSet = setOf("0-9 .\xc2\xa0\xe2\x80\x89\x90-\x99\xaf\xef\xbc-")
+// cardSet has the bytes of digits and of what separates groups of them: blanks, also those that do not break, dashes and dots.
+var cardSet = setOf("0-9 .\xc2\xa0\xe2\x80\x89\x90-\x99\xaf-")
 
 // cardsAround masks the cards in the digits and separators around i, and returns their end.
 func cardsAround(s string, i int, e *edits) int {
@@ -79,20 +55,20 @@ func (g *digitGroup) continues(before, after *digitGroup) bool {
 	return before.n == 4 && g.before == after.before
 }
 
+// follows reports whether the group may be of the same card as the one before it. The second group has the separator.
+func (g *digitGroup) follows(before, second *digitGroup) bool {
+	if before.n != 4 && before.n != 6 || g.n < 2 || g.n > 6 {
+		return false
+	}
+	return len(g.before) <= 3 && g.before == second.before
+}
+
 // groupsOf appends the runs of digits in s[start:end] to groups, if there is room.
 func groupsOf(s string, start, end int, groups []digitGroup) []digitGroup {
 	for i, last := start, start; i < end && len(groups) < cap(groups); {
 		g := digitGroup{start: i, before: s[last:i]}
-		for {
-			next := wideEnd(s[:end], i)
-			if i < end && digit[s[i]] {
-				next = i + 1
-			}
-			if next == i {
-				break
-			}
-			i, g.n = next, g.n+1
-		}
+		i = digit.end(s[:end], i)
+		g.n = i - g.start
 		if g.end = i; g.n == 0 {
 			i++
 			continue
@@ -109,18 +85,13 @@ func cardIn(s string, groups []digitGroup) int {
 	d, found := digits[:0], -1
 	for n := range groups {
 		g := &groups[n]
-		if len(d)+g.n > len(digits) || n > 0 && (groups[n-1].n != 4 && groups[n-1].n != 6 || g.n < 2 || g.n > 6 || len(g.before) > 3 || g.before != groups[1].before) {
+		if len(d)+g.n > len(digits) || n > 0 && !g.follows(&groups[n-1], &groups[1]) {
 			break
 		}
 		for i := g.start; i < g.end; i++ {
-			switch c := s[i]; {
-			case digit[c]:
-				d = append(d, c-'0')
-			case c >= 0x90 && c <= 0x99: // the last byte of a full-width digit
-				d = append(d, c-0x90)
-			}
+			d = append(d, s[i]-'0')
 		}
-		if isIssuer(d) && checks(d) {
+		if isIssuer(d) && isChecked(d) {
 			found = n
 		}
 	}
@@ -137,7 +108,9 @@ func apart(s string, start, end int) bool {
 		before := s[start-1]
 		named := before == ':' && start > 1 && !digit[s[start-2]] // number:4111…
 		letter, _ := utf8.DecodeLastRuneInString(s[:start])
-		if !named && (word[before] || letter >= 0x80 && letter < firstIdeograph && unicode.IsLetter(letter) || indexByte(".:/#$,+@&", before)) {
+		if !named &&
+			(word[before] ||
+				letter >= 0x80 && letter < firstIdeograph && unicode.IsLetter(letter) || indexByte(".:/#$,+@&", before)) {
 			return false
 		}
 	}
@@ -172,27 +145,19 @@ func isIssuer(d []byte) bool {
 	case 15:
 		return two == 34 || two == 37
 	case 16:
-		return d[0] == 4 || two >= 51 && two <= 55 || four >= 2221 && four <= 2720 || four == 6011 || two == 65 || two == 62 || two == 35 && four >= 3528 && four <= 3589 ||
-			four >= 2200 && four <= 2204 || four >= 6440 && four <= 6499 || isMaestro(four)
+		return d[0] == 4 || two >= 51 && two <= 55 || four >= 2221 && four <= 2720 || four == 6011 || two == 65 ||
+			two == 62 || two == 35 &&
+			four >= 3528 && four <= 3589 ||
+			four >= 2200 && four <= 2204 || four >= 6440 && four <= 6499
 	case 13, 19:
 		return d[0] == 4 || len(d) == 19 && two == 62
 	}
 	return false
 }
 
-// isMaestro reports whether a number with these first digits is one of Maestro, whose other
-// ranges are too wide to tell them from other numbers.
-func isMaestro(four int) bool {
-	switch four {
-	case 5018, 5020, 5038, 5893, 6304, 6759, 6761, 6762, 6763:
-		return true
-	}
-	return false
-}
-
-// checks reports whether the last digit is the check digit of Luhn. A number of the same digits, or of the
+// isChecked reports whether the last digit is the check digit of Luhn. A number of the same digits, or of the
 // same two in turn, is an example: 4242 4242 4242 4242.
-func checks(d []byte) bool {
+func isChecked(d []byte) bool {
 	sum := 0
 	for i := range d {
 		n := int(d[len(d)-1-i])
@@ -208,4 +173,30 @@ func checks(d []byte) bool {
 		same = same && d[i] == d[i%2]
 	}
 	return sum%10 == 0 && !same
+}
+
+// phones finds phone numbers in international format, except numbers in diffs and sums.
+func phones(t *source, e *edits) {
+	s := t.s
+	for at := range places(s, "+") {
+		end := digit.end(s, at+1)
+		decimal := end+1 < len(s) && s[end] == '.' && digit[s[end+1]]
+		n := end - at - 1
+		switch {
+		case n < 7, n > 15, s[at+1] == '0', decimal, end < len(s) && alnum[s[end]], at > 0 && (s[at-1] == '{' || alnum[s[at-1]]):
+			continue
+		}
+		if begins := at == 0 || s[at-1] == '\n'; !begins || n >= leastFull && !inDiff(s, at) {
+			e.mask(s, at, end, KindPhone)
+		}
+	}
+}
+
+// leastFull is the least number of digits of a phone number that begins a line.
+const leastFull = 10
+
+// inDiff reports whether the line above or below the one that begins at i is one of a diff: it begins with a sign.
+func inDiff(s string, i int) bool {
+	above, below := lineBefore(s, i), lineAfter(s, i)
+	return above != "" && indexByte("+-@", above[0]) || below != "" && indexByte("+-@", below[0])
 }

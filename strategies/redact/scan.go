@@ -8,16 +8,12 @@ import (
 
 // source is a text with what several passes look for in it, so that they read it once.
 type source struct {
-	s       string
-	scanned bool
-	words   []wordAt
-	// literals has the places of those, in order.
-	literals []wordAt
-	// long has the places of long words.
-	long []int
-	// separators holds the index of each colon and equals sign after a name with one of the
-	// words, in order.
-	separators []int
+	s        string
+	scanned  bool
+	words    []wordAt
+	literals []wordAt // in order
+	long     []int    // the places of long words
+	ends     [2]cell  // the last values of settings
 }
 
 // wordAt is a word of wordKinds in a text.
@@ -37,10 +33,18 @@ type wordKind struct {
 	password bool
 	// secret is set for a word that is the name of a secret by itself, and phrase for one of phraseWords.
 	secret, phrase bool
-	// near is set for a word behind which a random word is a secret, also with others between.
+	// near is set for a word after which a random word is a secret, also with others between.
 	near bool
-	// literal is set for a text that is found in its case and within other words.
-	literal bool
+	// literal is set for a text that is found in its case and within other words, and has the rules for it.
+	literal *literalRules
+}
+
+// literalRules are the rows of the table about a text.
+type literalRules struct{ after, call, mark *row }
+
+// literals are texts that passes look for apart from those of the table.
+var literals = []string{
+	"kind: Secret\n", "md5", "LS0tLS1CRUdJTi", "eyJ", "kty", "PRIVATE KEY", "Static key V1", "PuTTY-User-Key-File-", "Private-MAC:", "tcp(", "unix(",
 }
 
 // The words are found by their first three bytes: each byte of a text is folded to five bits,
@@ -49,11 +53,11 @@ const gramMask = 1<<15 - 1
 
 var (
 	folds            = foldTable()
-	grams, gramWords = gramTables(slices.Concat(wordKinds(nameWords, wordKind{}), wordKinds(spokenWords, wordKind{language: true, typed: true}), wordKinds(spokenKeys, wordKind{language: true}), literalKinds()))
+	grams, gramWords = gramTables(slices.Concat(wordKinds(), literalKinds()))
 	shortWord        = &wordKind{text: "pw", password: true, secret: true, phrase: true, near: true}
-	separated        = setOf(" \t\v\f\r\"'\\?`*]")
-	afterName        = setOf(":=")
 )
+
+const pwGram = ('p'-'a'+1)<<5 | ('w' - 'a' + 1)
 
 func foldTable() (t [256]uint16) {
 	for c := range t {
@@ -67,37 +71,63 @@ func foldTable() (t [256]uint16) {
 	return t
 }
 
-func wordKinds(words string, kind wordKind) []*wordKind {
+func wordKinds() []*wordKind {
 	var out []*wordKind
-	for w := range strings.FieldsSeq(words) {
-		k := kind
-		k.text = strings.ReplaceAll(w, "_", " ")
-		k.password, k.secret, k.phrase = isPassword(k.text), secretName(k.text), slices.Contains(phraseWords, k.text)
-		k.near = k.secret || k.language || slices.Contains(nearWords, k.text)
-		out = append(out, &k)
-		if strings.HasSuffix(w, "_code") {
-			joined := k
-			joined.text = w
-			out = append(out, &joined)
+	for _, r := range table["word"] {
+		for text := range strings.FieldsSeq(r.text) {
+			k := wordKind{text: strings.ReplaceAll(text, "+", " "), language: r.kind != "name", typed: r.kind == "spoken"}
+			k.password, k.secret, k.phrase = isPassword(k.text), secretName(k.text), in("phrase", k.text)
+			k.near = k.secret || k.language || in("near", k.text)
+			out = append(out, &k)
+			if strings.HasSuffix(k.text, " code") {
+				joined := k
+				joined.text = strings.ReplaceAll(k.text, " ", "_")
+				out = append(out, &joined)
+			}
 		}
 	}
 	return out
 }
 
 func literalKinds() []*wordKind {
-	var out []*wordKind
+	rules := map[string]*literalRules{}
+	of := func(text string) *literalRules {
+		if rules[text] == nil {
+			rules[text] = &literalRules{}
+		}
+		return rules[text]
+	}
 	for _, text := range literals {
-		out = append(out, &wordKind{text: text, literal: true})
+		of(text)
 	}
-	for text := range introducedAt {
-		out = append(out, &wordKind{text: text, literal: true})
+	for _, use := range []string{"after", "call", "mark"} {
+		for i := range table[use] {
+			r := &table[use][i]
+			for _, text := range r.texts() {
+				switch use {
+				case "after":
+					of(text).after = r
+				case "call":
+					of(text).call = r
+				case "mark":
+					if text = strings.TrimLeft(text, ".:/_"); len(text) > 2 {
+						of(text).mark = r
+					}
+				}
+			}
+		}
 	}
+	var out []*wordKind
+	for text, of := range rules {
+		out = append(out, &wordKind{text: text, literal: of})
+	}
+	slices.SortFunc(out, func(a, b *wordKind) int { return strings.Compare(a.text, b.text) })
 	return out
 }
 
-func gramTables(words []*wordKind) (index [gramMask + 1]uint8, groups [][]*wordKind) {
+func gramTables(all []*wordKind) (index [gramMask + 1]uint8, groups [][]*wordKind) {
 	groups = make([][]*wordKind, 1)
-	for _, w := range words {
+	for _, w := range all {
 		seen := map[uint16]bool{}
 		for _, form := range []string{w.text, strings.ToUpper(w.text), strings.ToTitle(w.text[:1]) + w.text[1:]} {
 			h := folds[form[0]]<<10 | folds[form[1]]<<5 | folds[form[2]]
@@ -122,59 +152,41 @@ func (t *source) found() []wordAt {
 		return t.words
 	}
 	t.scanned = true
-	t.words = make([]wordAt, 0, len(t.s)/64)
 	s, h := t.s, uint16(0)
 	for i := range len(s) {
 		h = (h<<5 | folds[s[i]]) & gramMask
 		if h&(1<<10-1) == pwGram && (i < 2 || !alnum[s[i-2]] || joined(s[letters.start(s, i-1, maxCell):i+1])) {
 			t.words = append(t.words, wordAt{i - 1, i + 1, shortWord})
 		}
-		g := grams[h]
-		if g == 0 || i < 2 {
-			continue
-		}
-		var best *wordKind
-		for _, w := range gramWords[g] {
-			if w.literal {
-				if strings.HasPrefix(s[i-2:], w.text) {
-					t.literals = append(t.literals, wordAt{i - 2, i - 2 + len(w.text), w})
-				}
-			} else if (best == nil || len(w.text) > len(best.text)) && hasFold(s[i-2:], w.text) && (w.text != "pin" && w.text != "pat" || isWhole(s, i-2, i+1)) {
-				best = w
-			}
-		}
-		if best != nil {
-			t.words = append(t.words, wordAt{i - 2, i - 2 + len(best.text), best})
-		}
-	}
-	end := 0
-	for _, w := range t.words {
-		if w.start < end {
-			continue // of the same name
-		}
-		end = wordDot.end(s, w.end)
-		for i := end; i < min(len(s), end+maxBlank); i++ {
-			if afterName[s[i]] {
-				t.separators = append(t.separators, i)
-			} else if !separated[s[i]] {
-				break
-			}
+		if g := grams[h]; g != 0 && i >= 2 {
+			t.match(i-2, gramWords[g])
 		}
 	}
 	return t.words
 }
 
+// match adds the words of a group that begin at i.
+func (t *source) match(i int, group []*wordKind) {
+	var best *wordKind
+	for _, w := range group {
+		switch {
+		case w.literal != nil:
+			if strings.HasPrefix(t.s[i:], w.text) {
+				t.literals = append(t.literals, wordAt{i, i + len(w.text), w})
+			}
+		case best != nil && len(w.text) <= len(best.text) || !hasFold(t.s[i:], w.text):
+		case w.text != "pin" && w.text != "pat" || isWhole(t.s, i, i+len(w.text)):
+			best = w
+		}
+	}
+	if best != nil {
+		t.words = append(t.words, wordAt{i, i + len(best.text), best})
+	}
+}
+
 // isWhole reports whether no letter is beside s[start:end].
 func isWhole(s string, start, end int) bool {
 	return (start == 0 || !letters[s[start-1]]) && (end == len(s) || !letters[s[end]])
-}
-
-const pwGram = ('p'-'a'+1)<<5 | ('w' - 'a' + 1)
-
-// names returns the indexes of the colons and equals signs after names with one of the words.
-func (t *source) names() []int {
-	t.found()
-	return t.separators
 }
 
 // literal yields the index of each occurrence of one of the literals.
@@ -187,14 +199,6 @@ func (t *source) literal(text string) iter.Seq[int] {
 			}
 		}
 	}
-}
-
-// hasLiteral reports whether one of the literals is in the text.
-func (t *source) hasLiteral(text string) bool {
-	for range t.literal(text) {
-		return true
-	}
-	return false
 }
 
 // places yields the index of each occurrence of one of the words, ignoring case.

@@ -24,6 +24,7 @@ func setOf(ranges string) *set {
 	return &s
 }
 
+// Sets of bytes that several rules use.
 var (
 	alnum      = setOf("0-9A-Za-z")
 	upperDigit = setOf("0-9A-Z")
@@ -39,6 +40,20 @@ var (
 	letters    = setOf("A-Za-z")
 	upperOnly  = setOf("A-Z")
 	lowerOnly  = setOf("a-z")
+	letter     = setOf("A-Za-z\x80-\xff") // of any language
+	upperScore = setOf("A-Z0-9_")
+	lowerDigit = setOf("0-9a-z")
+	lowerDot   = setOf("a-z.-")
+	nameSet    = setOf("A-Za-z_-")
+	hexSet     = setOf("0-9a-fA-F-")
+	base64Set  = setOf("0-9A-Za-z+/=")
+	printable  = setOf(" -~")
+	mailSet    = setOf("0-9A-Za-z_.@+-")
+	versionSet = setOf("0-9.")
+	positions  = setOf("0-9:,-")
+	resource   = setOf("a-z0-9/_.-")
+	identifier = setOf("A-Za-z_.")
+	notSpace   = setOf("!-!#-&(-_a-~") // the user and password of a connection string
 )
 
 // end returns the end of the run of bytes of the set that starts at i.

@@ -1,0 +1,160 @@
+package redact
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// candidate is a text that may be the secret of a name.
+type candidate struct {
+	*nameAt
+	key        string // the name
+	start, end int    // of the text
+	v          string
+	gap        gap // between the name and the text
+	quoted     bool
+}
+
+// secret reports whether the candidate looks like the secret of its name, where it stands.
+func (c *candidate) secret() bool {
+	v := c.v
+	switch {
+	case v == "", len(v) > 512, c.gap == follows && !c.quoted && !mixed(v) && !jagged(v):
+		return false // the next word, as in most sentences
+	}
+	isNumber := isNumberName(c.key)
+	number := len(v) >= leastPIN && digits(v) && (c.chosen() || isNumber)
+	if isNumber && c.gap == assigns &&
+		len(v) >= 8 && positions.has(v) && strings.Contains(v, "-") {
+		return !isDate(v) // 717-37-738
+	}
+	if len(v) < 6 && !number || c.refused() {
+		return false
+	}
+	first, _ := utf8.DecodeRuneInString(v)
+	switch {
+	case c.quoted && strings.Contains(v, " "):
+		return c.gap != follows && (mixed(v) && len(v) >= 10 || passphraseEnd(v, 0) == len(v))
+	case digits(v):
+		return number && len(v) <= 12 &&
+			(c.gap == assigns || c.gap == says) && !strings.EqualFold(c.key, "pass") && !isUnit(c.s[c.end:])
+	case first >= firstScript:
+		return (c.gap == assigns || c.gap == says) && isScriptSecret(c.s, c.start, c.end)
+	case strings.EqualFold(c.key, "pass") && (c.gap == follows || c.gap == says && !hasAnySuffix(c.s[:c.start], "is ", "was ", ": ")): // or a verb
+		return digit.any(v) && c.aboutUser()
+	case c.gap == follows && !c.quoted && plainWords(v):
+		return false
+	case c.gap == follows && c.quoted && c.s[c.w.start:c.w.end] == "PASSWORD": // of SQL
+		return isTyped(v) || c.s[c.start-1] == '\'' && !secretName(v) && !isProse(v)
+	}
+	return c.word() || c.likely() && (c.gap != follows || c.certain())
+}
+
+// chosen reports whether people choose the secrets of the name.
+func (c *candidate) chosen() bool { return c.w.word.typed || isPassword(c.key) }
+
+// aboutUser reports whether the line before the name is about a user.
+func (c *candidate) aboutUser() bool {
+	return lists["userword"].within(strings.ToLower(lastLine(c.s[max(0, c.w.start-maxCell):c.w.start])))
+}
+
+// refused reports whether the candidate is something else than a secret.
+func (c *candidate) refused() bool {
+	s, v := c.s, c.v
+	switch {
+	case v[0] == '@' && c.gap == encloses, isCommand(s, max(0, c.start-1)), strings.ContainsAny(v, "<>"), strings.Contains(v, "://"):
+		return true
+	case technical(v), selfNamed(v), isPath(v), isParsed(s, c.w.start, v):
+		return true
+	case c.gap != assigns && isAssignment(v): // left to its own name
+		return true
+	case strings.HasSuffix(s[:c.start], "→ ") && len(v) <= 12 && isHex(v): // the short id of a commit about a token
+		return true
+	}
+	return spared(c.key, v, c.quoted) || reference(s[c.start:min(len(s), c.end+1)])
+}
+
+// isAssignment reports whether v is a secret name and its value.
+func isAssignment(v string) bool {
+	key, _, ok := strings.Cut(v, "=")
+	return ok && secretName(key)
+}
+
+// word reports whether the candidate is a secret although it may be a word: where people write passwords.
+func (c *candidate) word() bool {
+	s, v := c.s, c.v
+	switch {
+	case c.gap == encloses:
+		return !c.quoted && upperName(c.key, 0, len(c.key)) == 0 &&
+			endsSecret(c.key) && len(v) >= 12 && isTyped(v)
+	case !c.chosen():
+		return false
+	case c.gap == says:
+		return c.quoted && isTyped(v)
+	case c.gap == assigns && isTyped(v):
+		// The letters of the value are not those of the text, or it is of a user, or in code.
+		script, _ := utf8.DecodeRuneInString(s[c.w.start:])
+		return c.w.word.typed && script >= firstGreek ||
+			strings.ContainsAny(s[c.w.end:c.start], ":=") && (c.quoted || c.aboutUser())
+	}
+	return c.gap == assigns && letters.has(v) &&
+		len(v) >= 8 && threeCases(v) && !isVariable(c.key, v)
+}
+
+// threeCases reports whether letters change between capitals and others as those of no name do.
+func threeCases(v string) bool {
+	return upperOnly.any(v) && lowerOnly.any(v) && !isCamel(v) && kindChanges(v) >= 3
+}
+
+// likely reports whether the candidate has letters and digits or is random, and is no code.
+func (c *candidate) likely() bool {
+	s, v := c.s, c.v
+	if !mixed(v) && !jagged(v) ||
+		c.gap != assigns && !digit.any(v) && !isRandom(v) {
+		return false
+	}
+	if c.end < len(s) && indexByte("([{", s[c.end]) || !c.quoted && expands(v) {
+		return false
+	}
+	return !isHex(v) || !strings.HasSuffix(s[:c.start], ") = ") // the hash of a file
+}
+
+// certain reports whether the candidate is a secret although only blanks are between it and its name.
+func (c *candidate) certain() bool {
+	s, v := c.s, c.v
+	switch {
+	case digit.any(v) &&
+		(endsLine(s, c.end) || c.quoted) && c.aboutUser(), digit.any(v) &&
+		endsSecret(c.key) && c.isSetting():
+		return true
+	case c.quoted && c.w.word.text == "secret" &&
+		strings.Contains(v, "-") && resource.has(v) && shortNumbers(v):
+		return false // the name of a secret
+	case c.quoted && isPassword(c.key), upperScore.has(c.key) && upperSecret(c.key) && endsLine(s, c.end):
+		return isShort(v)
+	}
+	if len(v) < 8 {
+		return false
+	}
+	return c.quoted || c.w.word.language || threeKinds(v) ||
+		jagged(v) || isHexKey(v) && !upperOnly.any(v) || lowerOnly.any(v) &&
+		in("settings", c.key)
+}
+
+// isSetting reports whether a line of a file of settings is the name and the candidate.
+func (c *candidate) isSetting() bool {
+	return lowerOnly[c.s[c.w.start]] && endsLine(c.s, c.end) && lineStart(c.s, wordDot.start(c.s, c.w.start, maxName))
+}
+
+// isScriptSecret reports whether letters without cases and digits after them at s[start:end] are
+// a secret rather than words and a number, such as a least length.
+func isScriptSecret(s string, start, end int) bool {
+	v := s[start:end]
+	n := len(v) - len(strings.TrimRight(v, "0123456789"))
+	if n < 2 || n == 2 && strings.ContainsAny(v, "少低最上长長度限以超") {
+		return false
+	}
+	next, _ := utf8.DecodeRuneInString(s[end:])
+	return next < firstScript || !unicode.IsLetter(next) || hasAnyPrefix(s[end:], "です", "でした", "に", "입니다", "이에요", "예요", "로", "了", "吧")
+}

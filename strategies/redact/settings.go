@@ -1,0 +1,385 @@
+package redact
+
+import "strings"
+
+// nameAt is the name of a secret in a text, and the word in it that was found.
+type nameAt struct {
+	t          *source
+	s          string
+	w          wordAt
+	start, end int
+}
+
+// named finds the values of names for secrets, in the notations of settings, code and sentences.
+func named(t *source, e *edits) {
+	for _, w := range t.found() {
+		if w.start < e.end() {
+			continue
+		}
+		n := nameAt{t: t, s: t.s, w: w, start: w.start, end: w.end}
+		if !w.word.language {
+			n.start, n.end = wordDot.start(t.s, w.start, maxName), wordDot.end(t.s[:min(len(t.s), w.end+maxName)], w.end)
+		}
+		if inARN(t.s, n.start) {
+			continue
+		}
+		if !n.setting(e) && !n.weak(e) && !n.paired(e) {
+			n.told(e)
+		}
+	}
+}
+
+func (n *nameAt) text() string { return n.s[n.start:n.end] }
+
+// sign returns the index of the colon or the equals sign of the name, or -1, and the text between.
+func (n *nameAt) sign() (at int, between string) {
+	for i := n.end; i < min(len(n.s), n.end+maxBlank); i++ {
+		if n.s[i] == ':' || n.s[i] == '=' {
+			return i, n.s[n.end:i]
+		}
+		if !separated[n.s[i]] {
+			break
+		}
+	}
+	return -1, ""
+}
+
+var separated = setOf(" \t\v\f\r\"'\\?`*]")
+
+// setting masks the value of the name if the name is one of a setting, and reports whether it did.
+func (n *nameAt) setting(e *edits) bool {
+	i, between := n.sign()
+	if i < 0 || n.w.word.language {
+		return false
+	}
+	next := n.s[min(len(n.s), i+1):min(len(n.s), i+3)]
+	switch between = strings.TrimRight(between, " \t"); {
+	case between == `"`, between == "'", between == `\"`, between == `\'`:
+		return n.s[i] == ':' && n.field(i+1, between, e)
+	case n.s[i] == '=' && (between == "" || between == "?"):
+		return !hasAnyPrefix(next, "=", ">") && n.assignment(i, e) // or compared, not assigned
+	case n.s[i] == ':' && (between == "" || between == "?") && hasAnyPrefix(next, "="):
+		return n.assignment(i+1, e)
+	case n.s[i] == ':' && between == "":
+		return !hasAnyPrefix(next, ":", "=", "//") && n.line(i, e)
+	}
+	return false
+}
+
+// assignment masks the value of name=value with a secret name: names in capitals anywhere, others where
+// they look like configuration rather than prose or a query string.
+func (n *nameAt) assignment(i int, e *edits) bool {
+	s, value := n.s, blank.end(n.s, i+1)
+	upper := upperName(s, n.start, n.end)
+	if upper < n.end && upperSecret(s[upper:n.end]) {
+		start, stop := n.t.settingAt(value, false)
+		stop = beforeQuote(s, upper, start, stop)
+		key, v := s[upper:n.end], s[start:stop]
+		if key == "PASS" && mixed(v) {
+			key = "PASSWORD" // rather than a count of tests
+		}
+		spaced := blank[s[n.end]] || value > i+1
+		return !isSwitch(key, v, spaced, start == value) && !spared(key, v, start > value) && e.mask(s, start, stop, KindAssignment)
+	}
+	begin, property := n.start, hasAnyPrefix(n.text(), "-D", "-P") // of Java, of Gradle
+	if property {
+		begin += len("-D")
+	}
+	key := s[begin:n.end]
+	strong := secretName(key)
+	switch {
+	case upper == n.start, !strong && (!strings.HasSuffix(key, "_key") || !weakName(key)), !property && !configured(s, n.start, n.end):
+		return false
+	}
+	start, stop := n.t.settingAt(value, true)
+	stop = beforeQuote(s, n.start, start, stop)
+	v, bare := s[start:stop], start == value
+	if bare && s[i-1] == ':' && wordDot.has(v) && !digit.any(v) ||
+		spared(key, v, !bare) { // name := other
+		return false
+	}
+	spaced := s[n.end] != '=' || value > i+1
+	if bare && spaced && isOperand(s, n.start, start, stop) {
+		return false
+	}
+	return (isPIN(key, v) || !harmless(v, !strong, bare && spaced)) && e.mask(s, start, stop, KindAssignment)
+}
+
+// isSwitch reports whether the value of a name in capitals is too short for a secret: a word, a count or a list.
+func isSwitch(key, v string, spaced, bare bool) bool {
+	switch {
+	case len(v) < leastPIN && digits(v), spaced &&
+		bare && v != "" && indexByte("[{(", v[0]):
+		return true
+	case len(v) >= 6 || isPassword(key):
+		return false
+	}
+	return letters.has(v) || spaced && digits(v)
+}
+
+// configured reports whether the name at s[start:end] looks like configuration: it has several
+// parts, or begins a line, a flag or an entry of a list.
+func configured(s string, start, end int) bool {
+	before := byte('\n')
+	if start > 0 {
+		before = s[start-1]
+	}
+	if before == '?' || before == '&' {
+		return false // a query string
+	}
+	return indexByte(";='\"`", before) || strings.HasPrefix(s[start:end], "--") || strings.ContainsAny(s[start:end], "._") || lineStart(s, start)
+}
+
+// beforeQuote returns the end of the value s[start:stop]: before the quote that also is in front of
+// its name, if any.
+func beforeQuote(s string, name, start, stop int) int {
+	if name > 0 && indexByte("\"'`", s[name-1]) && !indexByte("\"'`", s[max(0, start-1)]) {
+		if n := strings.IndexByte(s[start:stop], s[name-1]); n > 0 {
+			return start + n
+		}
+	}
+	return stop
+}
+
+// harmless reports whether the value of a secret name in lower case is not a secret but code
+// or a count. weak is set if the name is not secret by itself.
+func harmless(v string, weak, code bool) bool {
+	if len(v) < 10 && digits(strings.TrimRight(v, trailing)) {
+		return true
+	}
+	v = v[:min(len(v), 256)]
+	if code && strings.ContainsAny(v, "([{") {
+		return true
+	}
+	return weak && (len(v) < 16 || strings.ContainsAny(v, "([{ ") || !digit.any(v))
+}
+
+// isPIN reports whether v is a number that is the password of a name rather than a count.
+func isPIN(name, v string) bool {
+	v = strings.TrimRight(v, trailing)
+	return isPassword(name) && !strings.EqualFold(name, "pass") &&
+		len(v) >= leastPIN && len(v) <= 12 && digits(v)
+}
+
+const leastPIN = 4
+
+// line masks the value of name: value: of a header, or on a line of YAML.
+func (n *nameAt) line(i int, e *edits) bool {
+	s, key, value := n.s, n.text(), blank.end(n.s, i+1)
+	if isHeader := in("header", strings.TrimLeft(key, "-.")); isHeader || in("authorization", key) {
+		start, end := credential(s, value)
+		if isHeader {
+			start, end = n.t.settingAt(value, false)
+			if spared(key, s[start:end], start > value) || isStored(s[n.start:end]) {
+				return false
+			}
+		}
+		v := s[start:end]
+		word := len(v) < 12 && lowerOnly.has(v) && !hasFold(key, "x-")
+		return !word && !placeholder(v) &&
+			!reference(v) && !in("constant", strings.TrimRight(v, trailing)) && e.mask(s, start, end, KindAuthorization)
+	}
+	if !secretName(key) || strings.EqualFold(key, "auth") || key == "PASS" || !lineStart(s, n.start) {
+		return false
+	}
+	if maskBlock(s, n.start, n.end, value, e) {
+		return true
+	}
+	if anchor := word.end(s, min(len(s), value+1)); value < len(s) && s[value] == '&' && anchor < len(s) && s[anchor] == ' ' {
+		value = anchor + 1
+	}
+	start, end := n.t.settingAt(value, true)
+	if last := passphraseEnd(s, start); last > start && isPassword(key) {
+		return e.mask(s, start, last, KindAssignment)
+	}
+	v, bare := s[start:end], start == value
+	switch {
+	case bare && strings.HasSuffix(v, ",") && isOperand(s, n.start, start, end), isRole(s[i:]), spared(key, v, !bare), isParsed(s, n.start, v):
+		return false
+	}
+	if isPIN(key, v) && !isUnit(s[end:]) {
+		return e.mask(s, start, end, KindAssignment)
+	}
+	return !harmless(v, false, false) && !beginsProse(s, start, end) && e.mask(s, start, end, KindAssignment)
+}
+
+// beginsProse reports whether the value at s[start:end] is the first word of several without digits.
+func beginsProse(s string, start, end int) bool {
+	if letter.end(strings.TrimRight(s[start:end], ","), 0) < end-start-1 {
+		return false
+	}
+	return end+1 < len(s) && s[end] == ' ' && letter[s[end+1]]
+}
+
+// field masks the value of "name": "value" with the quotes of JSON or Python, also within a JSON
+// string, where they have a backslash.
+func (n *nameAt) field(value int, quote string, e *edits) bool {
+	s, key, kind := n.s, n.text(), KindAssignment
+	if !strings.HasSuffix(s[:n.start], quote) {
+		return false
+	}
+	switch {
+	case in("header", key), strings.EqualFold(key, "authorization"):
+		kind = KindAuthorization
+	case key == "key" && strings.Contains(s[max(0, n.start-maxGap):n.start], `"username`): // of Kaggle
+		start, stop, quoted := valueAt(s, value)
+		return quoted && stop-start == 32 && isHexKey(s[start:stop]) && e.mask(s, start, stop, kind)
+	case !secretName(key):
+		return false
+	}
+	if value = space.end(s, value); !strings.HasPrefix(s[value:], quote) {
+		return false
+	}
+	start := value + len(quote)
+	stop := quoteEnd(s, start, quote)
+	v := s[start:stop]
+	return !placeholder(v) && (kind != KindAssignment || !spared(key, v, true)) && e.mask(s, start, stop, kind)
+}
+
+// maskBlock masks the value of the secret name at s[name:end], in a file of YAML, that is not on
+// the line of the name: a block after | or > at value, or a value on the next line. It reports
+// whether the value is a block.
+func maskBlock(s string, name, end, value int, e *edits) bool {
+	key := s[name:end]
+	block := value < len(s) && (s[value] == '|' || s[value] == '>')
+	if block {
+		value = blockSigns.end(s[:min(len(s), value+3)], value+1)
+	}
+	next := blank.end(s, value)
+	size := lineBreak(s, next)
+	if size == 0 || !block {
+		return false
+	}
+	quote := byte('\n')
+	if s[next] == '\\' {
+		quote = '"'
+	}
+	indent := indentOf(s, name)
+	s = s[:min(len(s), next+maxBlock)]
+	for at := next + size; at < len(s); {
+		start := blank.end(s, at)
+		stop := lineEnd(s, start, quote)
+		if start-at <= indent && stop > start {
+			break
+		}
+		v := strings.TrimRight(s[start:stop], " \t")
+		if isBlockSecret(key, v) {
+			e.mask(s, start, start+len(v), KindAssignment)
+		}
+		if size = lineBreak(s, stop); size == 0 {
+			break
+		}
+		at = stop + size
+	}
+	return block
+}
+
+const maxBlock = 4096 // bytes
+
+var blockSigns = setOf("0-9+-")
+
+// indentOf returns the width of the blanks before the name at i, and before the dash of a list.
+func indentOf(s string, i int) int {
+	start := blank.start(s, i, maxBlank)
+	if start > 0 && start < i && s[start-1] == '-' {
+		i = start - 1
+		start = blank.start(s, i, maxBlank)
+	}
+	return i - start
+}
+
+// isBlockSecret reports whether a line of the block of a name is a secret: one word, or several
+// as in a passphrase.
+func isBlockSecret(name, v string) bool {
+	if strings.Contains(v, " ") {
+		return !sentence(v) && !placeholder(v) &&
+			(mixed(v) && len(v) >= 10 && strings.Count(v, " ") < 6 || passphraseEnd(v, 0) == len(v))
+	}
+	return len(v) >= leastPIN && !spared(name, v, false) && (mixed(v) || isPassword(name))
+}
+
+// passphraseEnd returns the end of a passphrase that begins at i: four to eight words up to the
+// end of a sentence or of a line, of which none is typical of sentences. It returns i without one.
+func passphraseEnd(s string, i int) int {
+	rest := s[i:min(len(s), i+128)]
+	at := 0
+	for n := 1; n <= 8; n++ {
+		end := lowerDigit.end(rest, at)
+		if end-at < 3 || end-at > 12 || isProse(rest[at:end]) || digits(rest[at:end]) {
+			return i
+		}
+		if n >= 4 && (end == len(rest) || indexByte("\n\r\\.,;\"'`)", rest[end])) {
+			return i + end
+		}
+		if end == len(rest) || rest[end] != ' ' {
+			return i
+		}
+		at = end + 1
+	}
+	return i
+}
+
+// kubernetesSecrets finds the values of the data of a Secret of Kubernetes in YAML, whatever their names are.
+func kubernetesSecrets(t *source, e *edits) {
+	s, done := t.s, 0
+	for at := range t.literal("kind: Secret\n") {
+		if at < done {
+			continue
+		}
+		start := max(0, strings.LastIndex(s[max(0, at-maxBlock):at], "\n---")+1) + max(0, at-maxBlock)
+		rest, _, _ := strings.Cut(s[start:min(len(s), start+4*maxBlock)], "\n---")
+		inData := false
+		done = start + len(rest)
+		for line := range strings.Lines(rest) {
+			name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ": ")
+			if strings.TrimLeft(line, " ") == line { // not indented
+				inData = line == "data:\n" || line == "stringData:\n"
+			} else if inData && ok && strings.TrimSpace(name) != "" {
+				from, to, _ := valueAt(value, 0)
+				if at := start + len(name) + len(": "); to-from >= 8 && !placeholder(value[from:to]) {
+					e.mask(s, at+from, at+to, KindAssignment)
+				}
+			}
+			start += len(line)
+		}
+	}
+}
+
+// isOperand reports whether the value at s[start:end] of the name at s[name:], after an equals sign with blanks around it
+// or a colon, is a variable of a program rather than a word that someone chose: a file of settings may hold any word.
+func isOperand(s string, name, start, end int) bool {
+	v := strings.TrimLeft(strings.TrimRight(s[start:end], ",;"), "&*")
+	if v == "" || !identifier.has(v) {
+		return false
+	}
+	line, _, _ := strings.Cut(s[start+strings.IndexByte(s[start:end], v[0]):min(len(s), end+maxCell)], "\n")
+	rest := strings.TrimLeft(line[min(len(line), len(v)):], " \t")
+	before := s[max(0, name-maxName):name]
+	before = strings.TrimRight(before[strings.LastIndexByte(before, '\n')+1:], " \t")
+	property := s[name:max(name, strings.LastIndexByte(s[name:start], '.')+name)]
+	switch {
+	case len(v) < leastPIN, in("variable", v), s[start] == '&', v[0] == '_':
+		return true
+	case hasAnyPrefix(rest, ";", "//", "and ", "or ", "if ", "? ", "+ ", "|| ", "?? ", "-> ", ", "), rest == ",":
+		return true // of a statement, of a literal with fields, one of several
+	case strings.HasSuffix(before, ",") || hasAnyPrefix(before, "let", "const", "var "), before == "if":
+		return true
+	case property == "self", property == "this", s[name] == '.', property != "" && upperOnly.any(s[name+len(property):name+len(property)+2]):
+		return true // of an object
+	}
+	return isStatement(lineBefore(s, name)) || isStatement(lineAfter(s, end))
+}
+
+// isStatement reports whether a line is one of a program, rather than of settings or a sentence.
+func isStatement(line string) bool {
+	line = strings.TrimSpace(line)
+	if line == "" || line[0] == '#' {
+		return false
+	}
+	first := line[:letters.end(line, 0)]
+	if first == "return" || hasAnyPrefix(line, "//", "/*", "} ", "self.", "this.", "@") || in("keyword", first) && hasAnySuffix(line, "{", ":") {
+		return true
+	}
+	call := strings.IndexByte(line, '(')
+	return strings.HasSuffix(line, ";") || call > 0 && alnum[line[call-1]] && indexByte("(){", line[len(line)-1])
+}
