@@ -26,12 +26,6 @@ func hashes(t *source, e *edits) {
 			e.mask(s, at, end, KindHash)
 		}
 	}
-	for at := range t.literal("md5") { // of Postgres
-		if end := at + len("md5") + 32; at >= e.end() && end <= len(s) && at > 0 &&
-			!word[s[at-1]] && (end == len(s) || !word[s[end]]) && lowerHex.end(s[:end], at+len("md5")) == end {
-			e.mask(s, at, end, KindHash)
-		}
-	}
 	for at := range places(s, "}") {
 		open := strings.LastIndexByte(s[max(0, at-16):at], '{')
 		if open < 0 || at < e.end() {
@@ -43,6 +37,17 @@ func hashes(t *source, e *edits) {
 			e.mask(s, open, end, KindHash)
 		} else if open > 0 && s[open-1] == ':' && in("plainhash", scheme) {
 			e.mask(s, at+1, at+1+strings.IndexAny(s[at+1:min(len(s), at+maxHashName)]+":", ": \n"), KindHash)
+		}
+	}
+}
+
+// md5Hashes finds the hashes of passwords of Postgres.
+func md5Hashes(t *source, e *edits) {
+	s := t.s
+	for at := range t.literal("md5") { // of Postgres
+		if end := at + len("md5") + 32; at >= e.end() && end <= len(s) && at > 0 &&
+			!word[s[at-1]] && (end == len(s) || !word[s[end]]) && lowerHex.end(s[:end], at+len("md5")) == end {
+			e.mask(s, at, end, KindHash)
 		}
 	}
 }

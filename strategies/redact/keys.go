@@ -159,40 +159,51 @@ func shapedEnd(s string, i, end int) int {
 
 var base32Upper = setOf("A-Z2-7")
 
+// mark is a text within keys, and the least lengths before and after it.
+type mark struct {
+	text          string
+	skip          int // bytes at its beginning that are no letters
+	before, after int
+	kind          Kind
+}
+
+var marked = func() (out []mark) {
+	for _, r := range table["mark"] {
+		before, after, _ := strings.Cut(r.size, ",")
+		m := mark{text: r.text, skip: len(r.text) - len(strings.TrimLeft(r.text, ".:/_")), kind: Kind(r.kind)}
+		m.before, _ = strconv.Atoi(before)
+		m.after, _ = strconv.Atoi(after)
+		out = append(out, m)
+	}
+	return out
+}()
+
 // markedKeys finds keys that are known by a text within them.
 func markedKeys(t *source, e *edits) {
-	t.found()
-	for _, r := range table["mark"] {
-		mark := strings.TrimLeft(r.text, ".:/_")
-		at := t.literal(mark)
-		if len(mark) < 3 { // no literal
-			at = places(t.s, mark)
+	done := 0
+	for _, w := range t.literals {
+		m := w.word.literal.mark
+		if m == nil || w.start-m.skip < max(done, e.end()) || t.s[w.start-m.skip] != m.text[0] {
+			continue
 		}
-		before, after, _ := strings.Cut(r.size, ",")
-		kind, least, most := Kind(r.kind), 0, 0
-		least, _ = strconv.Atoi(before)
-		most, _ = strconv.Atoi(after)
-		var own edits
-		done := 0
-		for i := range at {
-			if i -= len(r.text) - len(mark); i >= done && t.s[i] == r.text[0] {
-				done = maskMarked(t.s, i, i+len(r.text), least, most, kind, &own)
-			}
+		start, stop := w.end, markedSet.end(t.s, w.end)
+		if m.before > 0 {
+			start = markedWord.start(t.s, w.start-m.skip, maxName)
 		}
-		e.merge(own)
+		if done = stop; stop-w.end >= m.after && (m.before == 0 || w.start-m.skip-start >= m.before) {
+			e.mask(t.s, start, stop, m.kind)
+		}
 	}
 }
 
-// maskMarked masks the key around the mark s[i:end] with at least so many bytes before and after it, and returns its end.
-func maskMarked(s string, i, end, before, after int, kind Kind, e *edits) int {
-	start, stop := end, markedSet.end(s, end)
-	if before > 0 {
-		start = markedWord.start(s, i, maxName)
+// shortMarks finds the keys of Azure, which have Q~ within them.
+func shortMarks(t *source, e *edits) {
+	for at := range places(t.s, "Q~") {
+		start, end := alnum.start(t.s, at, maxName), markedSet.end(t.s, at)
+		if at-start >= 4 && end-at >= 32 {
+			e.mask(t.s, start, end, KindProviderKey)
+		}
 	}
-	if stop-end >= after && (before == 0 || i-start >= before) {
-		e.mask(s, start, stop, kind)
-	}
-	return stop
 }
 
 var (

@@ -50,10 +50,14 @@ func (m *masking) find() {
 	for v := m.view(0); v != nil; v = v.unescaped(t) {
 		var all, e edits
 		t = &source{s: v.s}
-		for _, pass := range passes {
-			e.list = e.list[:0]
-			pass(t, &e)
-			all.merge(e)
+		t.found()
+		vendorKeys(t, &all)
+		for i := range passes {
+			if p := &passes[i]; p.needed(t) {
+				e.list = e.list[:0]
+				p.find(t, &e)
+				all.merge(e)
+			}
 		}
 		for _, x := range all.list {
 			m.secrets.remember(v.s[x.start:x.end], x.kind)
@@ -97,13 +101,31 @@ func (m *masking) apply(v *view, e *edits) {
 const maxRounds = 16
 
 // pass finds secrets in a text.
-type pass func(t *source, e *edits)
+type pass struct {
+	find func(t *source, e *edits)
+	// signs are bytes of which one is in each text that has such a secret, "" for a text with words or literals of the table.
+	signs string
+}
 
 // passes find secrets. Those that recognise a secret by its format come before those that recognise it by its context.
 var passes = []pass{
-	pemKeys.find, otherFormats.find, encodedKeys, vendorKeys, markedKeys, links, urls, authorizationHeaders, cookies,
-	pairs, kubernetesSecrets, webTokens, schemeCredentials, queries, formBodies, options, hashes, tables, introduced, calls, echoes,
-	named, near, strong, cards, phones,
+	{pemKeys.find, ""}, {otherFormats.find, ""}, {encodedKeys, ""}, {markedKeys, ""}, {shortMarks, "~"}, {links, "/"}, {urls, "@"},
+	{authorizationHeaders, ""}, {cookies, ""}, {pairs, ":"}, {kubernetesSecrets, ""}, {webTokens, ""}, {schemeCredentials, ""}, {queries, "?"},
+	{formBodies, "&"}, {options, "-"}, {hashes, "$*}"}, {md5Hashes, ""}, {tables, ""}, {introduced, ""}, {calls, ""}, {echoes, ""}, {named, ""}, {near, ""},
+	{strong, "!#$@^"}, {cards, "0123456789"}, {phones, "+"},
+}
+
+// needed reports whether the text may have such a secret.
+func (p *pass) needed(t *source) bool {
+	if p.signs == "" {
+		return len(t.words) > 0 || len(t.literals) > 0
+	}
+	for i := range len(p.signs) {
+		if t.seen[p.signs[i]] {
+			return true
+		}
+	}
+	return false
 }
 
 // edit replaces s[start:end] with text.

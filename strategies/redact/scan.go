@@ -14,6 +14,7 @@ type source struct {
 	literals []wordAt // in order
 	long     []int    // the places of long words
 	ends     [2]cell  // the last values of settings
+	seen     set      // the bytes of the text
 }
 
 // wordAt is a word of wordKinds in a text.
@@ -40,7 +41,10 @@ type wordKind struct {
 }
 
 // literalRules are the rows of the table about a text.
-type literalRules struct{ after, call, mark *row }
+type literalRules struct {
+	after, call *row
+	mark        *mark
+}
 
 // literals are texts that passes look for apart from those of the table.
 var literals = []string{
@@ -100,22 +104,20 @@ func literalKinds() []*wordKind {
 	for _, text := range literals {
 		of(text)
 	}
-	for _, use := range []string{"after", "call", "mark"} {
+	for _, use := range []string{"after", "call"} {
 		for i := range table[use] {
 			r := &table[use][i]
 			for _, text := range r.texts() {
-				switch use {
-				case "after":
+				if use == "after" {
 					of(text).after = r
-				case "call":
+				} else {
 					of(text).call = r
-				case "mark":
-					if text = strings.TrimLeft(text, ".:/_"); len(text) > 2 {
-						of(text).mark = r
-					}
 				}
 			}
 		}
+	}
+	for i := range marked {
+		of(marked[i].text[marked[i].skip:]).mark = &marked[i]
 	}
 	var out []*wordKind
 	for text, of := range rules {
@@ -154,6 +156,7 @@ func (t *source) found() []wordAt {
 	t.scanned = true
 	s, h := t.s, uint16(0)
 	for i := range len(s) {
+		t.seen[s[i]] = true
 		h = (h<<5 | folds[s[i]]) & gramMask
 		if h&(1<<10-1) == pwGram && (i < 2 || !alnum[s[i-2]] || joined(s[letters.start(s, i-1, maxCell):i+1])) {
 			t.words = append(t.words, wordAt{i - 1, i + 1, shortWord})
@@ -174,7 +177,7 @@ func (t *source) match(i int, group []*wordKind) {
 			if strings.HasPrefix(t.s[i:], w.text) {
 				t.literals = append(t.literals, wordAt{i, i + len(w.text), w})
 			}
-		case best != nil && len(w.text) <= len(best.text) || !hasFold(t.s[i:], w.text):
+		case best != nil && len(w.text) <= len(best.text) || !w.begins(t.s[i:]):
 		case w.text != "pin" && w.text != "pat" || isWhole(t.s, i, i+len(w.text)):
 			best = w
 		}
@@ -182,6 +185,19 @@ func (t *source) match(i int, group []*wordKind) {
 	if best != nil {
 		t.words = append(t.words, wordAt{i, i + len(best.text), best})
 	}
+}
+
+// begins reports whether s begins with the word, ignoring case.
+func (w *wordKind) begins(s string) bool {
+	if len(s) < len(w.text) || w.language {
+		return hasFold(s, w.text)
+	}
+	for i := range len(w.text) {
+		if c := s[i]; c != w.text[i] && (!upperOnly[c] || c|0x20 != w.text[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // isWhole reports whether no letter is beside s[start:end].
