@@ -96,12 +96,6 @@ func identifies(name string) bool {
 	return strings.EqualFold(last, "key") && (in("identifying", wordBefore(name)) || hasFold(name, "sec-websocket")) || strings.EqualFold(last, "sitekey")
 }
 
-// isAppKey reports whether a name is that of the key of an app: a secret if it is random, also in hexadecimal, and its
-// name otherwise.
-func isAppKey(name string) bool {
-	return strings.HasSuffix(name, "_PAT") || strings.EqualFold(lastWord(name), "key") && in("appkey", wordBefore(name))
-}
-
 // isNumberName reports whether a name is that of a secret that is a number.
 func isNumberName(name string) bool {
 	return in("number", strings.NewReplacer("_", "-", " ", "-").Replace(name))
@@ -115,20 +109,15 @@ func isPage(name string) bool {
 
 // isCounter reports whether a name is that of a number of tokens, or of one kind of them: totalTokens, maxPayableToken.
 func isCounter(name string) bool {
-	last := lastWord(name)
-	if !strings.EqualFold(last, "tokens") && !strings.EqualFold(last, "token") {
+	if !isFold(lastWord(name), "tokens", "token") {
 		return false
 	}
-	for rest := name[:len(name)-len(last)]; rest != ""; {
-		rest = strings.TrimRight(rest, "_-.")
-		w := lastWord(rest)
-		if in("counted", w) {
+	for i := 0; i < len(name); {
+		end := wordEnd(name, i)
+		if in("counted", name[i:end]) {
 			return true
 		}
-		if w == "" || len(w) >= len(rest) {
-			break
-		}
-		rest = rest[:strings.LastIndex(rest, w)]
+		i = max(end, i+1)
 	}
 	return false
 }

@@ -32,7 +32,7 @@ func near(t *source, e *edits) {
 		if len(v) < leastCertain || !threeKinds(v) || end < len(s) && indexByte("([{:", s[end]) {
 			continue
 		}
-		if (isNamedNear(s, found[:last+1], start) || inHeader(s, start)) && isCertain(v) {
+		if isNamedNear(s, found[:last+1], start) && isCertain(v) {
 			e.mask(s, start, end, KindAssignment)
 		}
 	}
@@ -60,17 +60,6 @@ func isNamedNear(s string, found []wordAt, i int) bool {
 		return plainGap(s[end:i])
 	}
 	return false
-}
-
-// inHeader reports whether the value at i is that of a header of a service that does not identify things.
-func inHeader(s string, i int) bool {
-	if i < 3 || s[i-1] != ' ' || s[i-2] != ':' {
-		return false
-	}
-	key := s[hyphen.start(s, i-2, maxName) : i-2]
-	return hasFold(key, "x-") && !slices.ContainsFunc(strings.Split(key, "-"), func(w string) bool {
-		return in("public", w) || in("page", w) || in("requestheader", w)
-	})
 }
 
 // plainGap reports whether a text begins with a blank or a sign and has nothing but a few words that are not about
@@ -135,16 +124,13 @@ var (
 	strongEnd   = setOf(" \t\r\n\"'`,;)<\\")
 )
 
-// pairs finds secrets after a colon: the tokens of bots, which are a number, a colon and the secret, passwords after a
-// user, and those in the lines of files with them: host:port:database:user:password.
+// pairs finds secrets after a colon: the tokens of bots, which are a number, a colon and the secret, and the passwords in
+// the lines of files with them: host:port:database:user:password.
 func pairs(t *source, e *edits) {
 	s := t.s
 	for i := range places(s, ":") {
 		if i < e.end() || i == 0 || i+1 == len(s) || !accountSet[s[i-1]] {
 			continue
-		}
-		if alnum[s[i-1]] && pairStart[s[i+1]] && (!digit[s[i-1]] || !digit[s[i+1]]) { // or a time
-			maskPair(s, i, e)
 		}
 		if digit[s[i-1]] {
 			maskBot(s, i, e)
@@ -154,8 +140,6 @@ func pairs(t *source, e *edits) {
 		}
 	}
 }
-
-var pairStart = setOf("!#-%*+0-9=?-Z^_a-z~")
 
 // maskBot masks the secret after the number of a bot before the colon at i, or that of a cache of Nix.
 func maskBot(s string, i int, e *edits) {
@@ -172,47 +156,6 @@ func maskBot(s string, i int, e *edits) {
 		return
 	}
 	e.mask(s, i+1, end, KindProviderKey)
-}
-
-// maskPair masks the password of a user and a password with the colon at i between, after a word for an account.
-func maskPair(s string, i int, e *edits) {
-	user := mailSet.start(s, i, 64)
-	if user == 0 || !letters[s[user]] || !pairGap[s[user-1]] {
-		return
-	}
-	end := i + 1
-	for end < min(len(s), i+maxName) && !space[s[end]] && !indexByte("\"'`,;<>", s[end]) {
-		end++
-	}
-	v := strings.TrimRight(s[i+1:end], trailing+".:?")
-	before := s[max(0, user-maxCell):user]
-	if !isShort(v) || versionSet.has(v[:2]) || strings.ContainsAny(v, "/(){}[]") || !isAccountBefore(before) {
-		return
-	}
-	if isPersonal(v) || !strings.ContainsAny(v, "-.") || !isFold(lastWord(strings.TrimRight(before, pairSigns)), "user", "users") {
-		e.mask(s, i+1, i+1+len(v), KindConnection)
-	}
-}
-
-var pairGap = setOf(" =:\"'`(\\")
-
-const pairSigns = " \t=:\"'`(\\*"
-
-// isAccountBefore reports whether a text ends in a word for an account, perhaps with a verb or a sign after it.
-func isAccountBefore(s string) bool {
-	s = s[strings.LastIndexByte(s, '\n')+1:]
-	for range 2 {
-		s = strings.TrimRight(s, pairSigns)
-		start := letters.start(s, len(s), maxName)
-		if in("account", lastWord(s[start:])) {
-			return true
-		}
-		if !isFold(s[start:], "are", "is", "with", "as", "add", "basic") {
-			break
-		}
-		s = s[:start]
-	}
-	return false
 }
 
 // maskPassFile masks the password of a line of a pgpass file, host:port:database:user:password, whose first colon is at i.

@@ -109,10 +109,33 @@ type pass struct {
 
 // passes find secrets. Those that recognise a secret by its format come before those that recognise it by its context.
 var passes = []pass{
-	{pemKeys.find, ""}, {otherFormats.find, ""}, {encodedKeys, ""}, {markedKeys, ""}, {shortMarks, "~"}, {links, "/"}, {urls, "@"},
-	{authorizationHeaders, ""}, {cookies, ""}, {pairs, ":"}, {kubernetesSecrets, ""}, {webTokens, ""}, {schemeCredentials, ""}, {queries, "?"},
-	{formBodies, "&"}, {options, "-"}, {hashes, "$*}"}, {md5Hashes, ""}, {tables, ""}, {introduced, ""}, {calls, ""}, {echoes, ""}, {named, ""}, {near, ""},
-	{strong, "!#$@^"}, {cards, "0123456789"}, {phones, "+"},
+	{pemKeys.find, ""},
+	{otherFormats.find, ""},
+	{encodedKeys, ""},
+	{markedKeys, ""},
+	{shortMarks, "~"},
+	{links, "/"},
+	{urls, "@"},
+	{authorizationHeaders, ""},
+	{cookies, ""},
+	{pairs, ":"},
+	{kubernetesSecrets, ""},
+	{webTokens, ""},
+	{schemeCredentials, ""},
+	{queries, "?"},
+	{formBodies, "&"},
+	{options, "-"},
+	{hashes, "$*}"},
+	{md5Hashes, ""},
+	{tables, ""},
+	{introduced, ""},
+	{calls, ""},
+	{echoes, ""},
+	{named, ""},
+	{near, ""},
+	{strong, "!#$@^"},
+	{cards, "0123456789"},
+	{phones, "+"},
 }
 
 // needed reports whether the text may have such a secret.

@@ -202,17 +202,6 @@ func isCertain(v string) bool {
 	return 7*rarePairs(head) >= len(head) && !named
 }
 
-// isSalt reports whether v is long and of any characters, as the keys and salts of WordPress.
-func isSalt(v string) bool {
-	signs := 0
-	for i := range len(v) {
-		if !alnum[v[i]] && v[i] != ' ' {
-			signs++
-		}
-	}
-	return len(v) >= 32 && signs*6 >= len(v) && threeKinds(v) && strings.Count(v, " ") < 8
-}
-
 // secretValue reports whether a value looks generated. strong is set for a secret name.
 func secretValue(v string, strong, quoted bool) bool {
 	switch {

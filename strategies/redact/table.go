@@ -3,7 +3,6 @@ package redact
 import (
 	_ "embed" // the table
 	"strings"
-	"unicode/utf8"
 )
 
 // knowledge is the table of secrets and of values that only look like them. It begins with a description.
@@ -65,24 +64,7 @@ func in(list, s string) bool { return lists[list].is(s) }
 
 // is reports whether s is one of the words.
 func (w *words) is(s string) bool {
-	if s == "" || len(s) > w.longest {
-		return false
-	}
-	var lower [64]byte
-	if len(s) > len(lower) {
-		return w.has[strings.ToLower(s)]
-	}
-	for i := range len(s) {
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			return w.has[strings.ToLower(s)]
-		}
-		if 'A' <= c && c <= 'Z' {
-			c |= 0x20
-		}
-		lower[i] = c
-	}
-	return w.has[string(lower[:len(s)])]
+	return s != "" && len(s) <= w.longest && w.has[strings.ToLower(s)]
 }
 
 // begins reports whether s begins with one of the words, in their case.

@@ -148,17 +148,11 @@ func (n *nameAt) weak(e *edits) bool {
 		return false // a call
 	}
 	random := len(v) >= 8 && alnum.has(v) &&
-		digit.any(v) && letters.any(v) && isRandomOf(key, v)
+		digit.any(v) && letters.any(v) && isRandom(v) && strings.EqualFold(lastWord(key), "salt")
 	return (random || secretValue(v, false, quote != 0)) && !spared(key, v, quote != 0) && e.mask(s, start, stop, KindAssignment)
 }
 
 var weakSet = setOf("0-9A-Za-z_+/=.~-")
-
-// isRandomOf reports whether letters and digits are a secret of a name of which others are not.
-func isRandomOf(key, v string) bool {
-	return len(v) >= 20 && hasAnySuffix(key, "SESSID", "SESSIONID", "COOKIE", "_cookie") ||
-		len(v) >= 32 && isAppKey(key) || isRandom(v) && strings.EqualFold(lastWord(key), "salt")
-}
 
 // paired masks the value beside a name in quotes, in an element or in a phrase: set('token', 'x'), key="apiKey" value="x",
 // login y password x, and a name with its value on the next line, as in the environment of a container.
@@ -218,11 +212,6 @@ func (n *nameAt) phraseValue(end int, strong bool, e *edits) bool {
 	value = blank.end(s, value)
 	if stop == 0 && value < len(s) && indexByte("\"'`", s[value]) {
 		value, stop = value+1, s[value]
-	}
-	if stop == '"' || stop == '\'' {
-		if last := lineEnd(s[:min(len(s), value+maxGap)], value, stop); isSalt(s[value:last]) {
-			return e.mask(s, value, last, KindAssignment)
-		}
 	}
 	if !strong {
 		return false

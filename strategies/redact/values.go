@@ -230,9 +230,6 @@ func valueAt(s string, i int) (start, end int, quoted bool) {
 			continue
 		}
 		if o.open == "{" && i+1 < limit && indexByte(" \"'\\\n", s[i+1]) { // an object
-			if n := objectValue(s[i:limit]); n > 0 {
-				return valueAt(s, i+n)
-			}
 			return i, i, false
 		}
 		start = i + len(o.open)
@@ -288,17 +285,6 @@ func valueStart(s string, i int) int {
 		}
 	}
 	return i
-}
-
-// objectValue returns the index after "value": in the object at the beginning of s, or 0.
-func objectValue(s string) int {
-	s, _, _ = strings.Cut(s, "}")
-	for _, name := range []string{`"value":`, `\"value\":`, `'value':`} {
-		if n := strings.Index(s, name); n > 0 && strings.Count(s[:n], "{") == 1 {
-			return n + len(name)
-		}
-	}
-	return 0
 }
 
 // literalAfter returns where the literal begins that the value at i wraps, Some("x"), or that it falls back
