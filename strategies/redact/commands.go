@@ -36,7 +36,9 @@ func options(t *source, e *edits) {
 		if len(v) < leastPIN || v[0] == '-' || placeholder(v) || reference(v) {
 			continue
 		}
-		if mixed(v) && len(v) >= 6 || password && isArgument(s, start, stop) {
+		before := strings.TrimRight(s[max(0, at-16):at], " ")
+		if mixed(v) && len(v) >= 6 ||
+			password && isArgument(s, start, stop) && !isProse(before[strings.LastIndexAny(before, " \n")+1:]) {
 			e.mask(s, start, stop, KindAssignment)
 		}
 	}
@@ -291,6 +293,9 @@ func echoes(t *source, e *edits) {
 		}
 		before := lastLine(s[max(0, w.start-maxBlank):w.start])
 		rest, _, _ := strings.Cut(s[w.end:min(len(s), w.end+maxBlank)], "\n")
+		if w.word.text == "sudo -s" && s[w.end-1] != 'S' {
+			continue
+		}
 		reads := w.word.text == "sudo -s" || hasAnyPrefix(rest, "-stdin", "-on-stdin", " --stdin") || hasAnySuffix(before, "ch", "--with-")
 		var start, stop int
 		if n := strings.Index(rest, "<<<"); n >= 0 && reads {

@@ -54,7 +54,7 @@ func spokenGap(s string, i int, language bool) (int, gap) {
 			return value, gap
 		}
 	}
-	if i+2 < len(s) && digit[s[i]] && s[i+1] == ' ' { // the kind of a password of a router
+	if i+2 < len(s) && indexByte("05789", s[i]) && s[i+1] == ' ' { // the kind of a password of a router
 		return i + 2, says
 	}
 	return i, follows

@@ -29,7 +29,8 @@ func (c *candidate) secret() bool {
 		len(v) >= 8 && positions.has(v) && strings.Contains(v, "-") {
 		return !isDate(v) // 717-37-738
 	}
-	if len(v) < 6 && !number || c.refused() {
+	switch {
+	case len(v) < 6 && !number, c.gap == follows && isFold(c.w.word.text, "mnemonic", "seed"), c.refused():
 		return false
 	}
 	first, _ := utf8.DecodeRuneInString(v)
@@ -115,6 +116,9 @@ func (c *candidate) likely() bool {
 		return false
 	}
 	if c.end < len(s) && indexByte("([{", s[c.end]) || !c.quoted && expands(v) {
+		return false
+	}
+	if c.gap == encloses && len(v) < 8 && strings.Contains(s[max(0, c.start-2):c.start], "|") { // the type of a field
 		return false
 	}
 	return !isHex(v) || !strings.HasSuffix(s[:c.start], ") = ") // the hash of a file

@@ -90,10 +90,6 @@ func vendorKeys(t *source, e *edits) {
 		next := word.end(s, max(i, end))
 		if next-i >= leastLong {
 			t.long = append(t.long, i)
-			if stop := shapedEnd(s, i, next); stop > i {
-				e.mask(s, i, stop, KindProviderKey)
-				next = stop
-			}
 		}
 		i = max(next, i+1)
 	}
@@ -133,31 +129,6 @@ func maskBesideID(s string, i int, e *edits) int {
 }
 
 var besideID = setOf(" \t,|:;\n")
-
-// shapedEnd returns the end of the key without a prefix that is or begins with the word s[i:end], or i.
-func shapedEnd(s string, i, end int) int {
-	n, v := end-i, s[i:end]
-	switch {
-	case n < 23, i > 0 && indexByte("+/", s[i-1]), end < len(s) && indexByte("+/=", s[end]): // a part of base64
-		return i
-	}
-	switch {
-	case (n == 56 || n == 58) &&
-		v[0] == 'S' && digit.any(v) && base32Upper.has(v): // of Stellar, of NATS
-		return end
-	case n <= 28 && end+7 < len(s) &&
-		s[end] == '.' && s[end+7] == '.' && indexByte("MNO", v[0]): // of Discord: an id, a time, a signature
-		stop := word.end(s[:min(len(s), end+64)], end+8)
-		if stop-end-8 >= 27 && threeKinds(s[i:stop]) {
-			return stop
-		}
-	case n >= 36 && n <= 37 && v[32:35] == "-us" && isHex(v[:32]): // of Mailchimp, which ends in a region
-		return end
-	}
-	return i
-}
-
-var base32Upper = setOf("A-Z2-7")
 
 // mark is a text within keys, and the least lengths before and after it.
 type mark struct {

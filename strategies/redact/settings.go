@@ -182,9 +182,6 @@ func (n *nameAt) line(i int, e *edits) bool {
 	if !secretName(key) || strings.EqualFold(key, "auth") || key == "PASS" || !lineStart(s, n.start) {
 		return false
 	}
-	if maskBlock(s, n.start, n.end, value, e) {
-		return true
-	}
 	if anchor := word.end(s, min(len(s), value+1)); value < len(s) && s[value] == '&' && anchor < len(s) && s[anchor] == ' ' {
 		value = anchor + 1
 	}
@@ -194,6 +191,8 @@ func (n *nameAt) line(i int, e *edits) bool {
 	}
 	v, bare := s[start:end], start == value
 	switch {
+	case len(v) < leastPIN && strings.Trim(v, "|>+-") == "": // a block
+		return false
 	case bare && strings.HasSuffix(v, ",") && isOperand(s, n.start, start, end), isRole(s[i:]), spared(key, v, !bare), isParsed(s, n.start, v):
 		return false
 	}
@@ -236,67 +235,7 @@ func (n *nameAt) field(value int, quote string, e *edits) bool {
 	return !placeholder(v) && (kind != KindAssignment || !spared(key, v, true)) && e.mask(s, start, stop, kind)
 }
 
-// maskBlock masks the value of the secret name at s[name:end], in a file of YAML, that is not on
-// the line of the name: a block after | or > at value, or a value on the next line. It reports
-// whether the value is a block.
-func maskBlock(s string, name, end, value int, e *edits) bool {
-	key := s[name:end]
-	block := value < len(s) && (s[value] == '|' || s[value] == '>')
-	if block {
-		value = blockSigns.end(s[:min(len(s), value+3)], value+1)
-	}
-	next := blank.end(s, value)
-	size := lineBreak(s, next)
-	if size == 0 || !block {
-		return false
-	}
-	quote := byte('\n')
-	if s[next] == '\\' {
-		quote = '"'
-	}
-	indent := indentOf(s, name)
-	s = s[:min(len(s), next+maxBlock)]
-	for at := next + size; at < len(s); {
-		start := blank.end(s, at)
-		stop := lineEnd(s, start, quote)
-		if start-at <= indent && stop > start {
-			break
-		}
-		v := strings.TrimRight(s[start:stop], " \t")
-		if isBlockSecret(key, v) {
-			e.mask(s, start, start+len(v), KindAssignment)
-		}
-		if size = lineBreak(s, stop); size == 0 {
-			break
-		}
-		at = stop + size
-	}
-	return block
-}
-
 const maxBlock = 4096 // bytes
-
-var blockSigns = setOf("0-9+-")
-
-// indentOf returns the width of the blanks before the name at i, and before the dash of a list.
-func indentOf(s string, i int) int {
-	start := blank.start(s, i, maxBlank)
-	if start > 0 && start < i && s[start-1] == '-' {
-		i = start - 1
-		start = blank.start(s, i, maxBlank)
-	}
-	return i - start
-}
-
-// isBlockSecret reports whether a line of the block of a name is a secret: one word, or several
-// as in a passphrase.
-func isBlockSecret(name, v string) bool {
-	if strings.Contains(v, " ") {
-		return !sentence(v) && !placeholder(v) &&
-			(mixed(v) && len(v) >= 10 && strings.Count(v, " ") < 6 || passphraseEnd(v, 0) == len(v))
-	}
-	return len(v) >= leastPIN && !spared(name, v, false) && (mixed(v) || isPassword(name))
-}
 
 // passphraseEnd returns the end of a passphrase that begins at i: four to eight words up to the
 // end of a sentence or of a line, of which none is typical of sentences. It returns i without one.

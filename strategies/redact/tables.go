@@ -3,10 +3,10 @@ package redact
 import "strings"
 
 // tables finds the values in columns with the name of a secret in their header: of CSV, of
-// tables with bars as in Markdown and the output of databases, and of aligned columns; or in the query above them.
+// tables with bars as in Markdown and the output of databases, and of aligned columns.
 func tables(t *source, e *edits) {
 	s, done := t.s, 0
-	for k, w := range t.found() {
+	for k, w := range t.words {
 		next := columnGap.end(s[:min(len(s), w.end+maxCell)], w.end)
 		if w.start < done || next == len(s) || !indexByte(",;|\t\r\n", s[next]) && next-w.end < 2 {
 			continue
@@ -22,15 +22,14 @@ func tables(t *source, e *edits) {
 			continue
 		}
 		done = begin + size
-		h := tableHeader{names: cellsOf(s, begin, done, separatorOf(s[begin:done])), separator: separatorOf(s[begin:done])}
-		if !h.valid(s) {
+		h := tableHeader{separator: separatorOf(s[begin:done])}
+		if h.names = cellsOf(s, begin, done, h.separator); !h.valid(s) {
 			continue
 		}
 		for _, w := range t.words[k:] {
-			if w.start >= done {
-				break
+			if w.start < done {
+				h.mark(s, w)
 			}
-			h.mark(s, w)
 		}
 		if len(h.secret) > 0 {
 			done = h.maskRows(s, done+1, e)
@@ -64,8 +63,8 @@ type column struct {
 
 // separatorOf returns the separator of the cells of a line.
 func separatorOf(line string) byte {
-	for i := range len("|\t;,") {
-		if c := "|\t;,"[i]; strings.IndexByte(line, c) >= 0 {
+	for _, c := range []byte("|\t;,") {
+		if strings.IndexByte(line, c) >= 0 {
 			return c
 		}
 	}
@@ -74,42 +73,27 @@ func separatorOf(line string) byte {
 
 // cellsOf returns the cells of the line s[i:end], without the empty ones before the first bar
 // and after the last.
-func cellsOf(s string, i, end int, separator byte) []cell {
-	var cells []cell
+func cellsOf(s string, i, end int, separator byte) (cells []cell) {
 	if separator == '|' || separator == ' ' {
-		for i = blank.end(s[:end], i); i < end && s[end-1] <= ' '; {
-			end--
-		}
-		if separator == '|' && i < end && s[i] == '|' {
-			i++
-		}
-		if separator == '|' && i < end && s[end-1] == '|' {
-			end--
+		i, end = blank.end(s[:end], i), i+len(strings.TrimRight(s[i:end], " \t\r"))
+		if separator == '|' && i < end {
+			i, end = i+len(s[i:end])-len(strings.TrimPrefix(s[i:end], "|")), i+len(strings.TrimSuffix(s[i:end], "|"))
 		}
 	}
-	for at := i; i <= end; i++ {
-		switch {
-		case i == at && i < end &&
-			s[i] == '"' && (separator == ',' || separator == ';' || separator == '\t'):
-			if n := strings.IndexByte(s[i+1:end], '"'); n >= 0 {
-				i += n + 1
-			}
-			continue
-		case i < end && (s[i] != separator || separator == ' ' && s[i+1] != ' '):
-			continue
+	for i <= end {
+		stop := i
+		if stop < end && s[stop] == '"' && separator != '|' { // a separator may be within
+			stop += max(0, strings.IndexByte(s[stop+1:end], '"')+1)
 		}
-		c := cell{at, i}
-		for c.start < c.end && cellMarks[s[c.start]] {
-			c.start++
+		for stop < end && (s[stop] != separator || separator == ' ' && s[stop+1] != ' ') {
+			stop++
 		}
-		for c.end > c.start && cellMarks[s[c.end-1]] {
-			c.end--
-		}
+		c := cell{min(cellMarks.end(s[:stop], i), stop), stop}
+		c.end = cellMarks.start(s, stop, stop-c.start)
 		cells = append(cells, c)
-		if separator == ' ' {
-			i = max(i, blank.end(s[:end], i)-1)
+		if i = stop + 1; separator == ' ' && i < end {
+			i = max(i, blank.end(s[:end], i))
 		}
-		at = i + 1
 	}
 	return cells
 }
@@ -118,27 +102,20 @@ var cellMarks = setOf(" \r\"'`*")
 
 // valid reports whether the cells are names, and more than one.
 func (h *tableHeader) valid(s string) bool {
-	if len(h.names) < 2 {
-		return false
-	}
 	for _, c := range h.names {
 		name := s[c.start:c.end]
-		switch {
-		case name == "", len(name) > maxCell, strings.Count(name, " ") > 2, headerSet.end(name, 0) < len(name),
-			(h.separator == ',' || h.separator == ';') && c.start > 0 && s[c.start-1] == ' ': // or a sentence
+		if name == "" || len(name) > maxCell || strings.Count(name, " ") > 2 || !nameCell.has(name) {
 			return false
 		}
-		h.accounts = h.accounts || isAccount(name)
+		if indexByte(",;", h.separator) && c.start > 0 && s[c.start-1] == ' ' { // or a sentence
+			return false
+		}
+		h.accounts = h.accounts || in("column", name) || in("column", lastWord(name))
 	}
-	return true
+	return len(h.names) > 1
 }
 
-var headerSet = setOf("0-9A-Za-z_ ./\x80-\xff-")
-
-// isAccount reports whether a column names the owner of a password.
-func isAccount(name string) bool {
-	return in("column", name) || in("column", lastWord(name))
-}
+var nameCell = setOf("0-9A-Za-z_ ./\x80-\xff-")
 
 // mark adds the column whose name ends with a word.
 func (h *tableHeader) mark(s string, w wordAt) {
@@ -147,12 +124,13 @@ func (h *tableHeader) mark(s string, w wordAt) {
 			continue
 		}
 		name := strings.ReplaceAll(s[c.start:c.end], " ", "_")
-		if w.word.language || secretName(name) && !in("about", lastWord(name)) {
-			h.secret = append(h.secret, column{i, name})
-			if w.word.typed {
-				h.secret[len(h.secret)-1].name = "password"
-			}
+		if !w.word.language && (!secretName(name) || in("about", lastWord(name))) {
+			continue
 		}
+		if w.word.typed {
+			name = "password"
+		}
+		h.secret = append(h.secret, column{i, name})
 	}
 }
 
@@ -186,15 +164,14 @@ var border = setOf(" |+:=\t\r-")
 // it may be a word or a number.
 func isCellSecret(name, v string, accounts bool) bool {
 	switch {
-	case len(v) < leastPIN, len(v) > maxRow, strings.Contains(v, "://"), spared(name, v, true), isProse(v):
+	case len(v) < leastPIN, strings.Contains(v, "://"), spared(name, v, true), isProse(v):
 		return false
-	}
-	if !isPassword(name) {
+	case !isPassword(name):
 		return len(v) >= 12 && digit.any(v) && secretValue(v, true, true)
+	case strings.Contains(v, " "):
+		return accounts && mixed(v) && strings.Count(v, " ") < 4
+	case len(v) >= 6 && mixed(v) && !technical(v):
+		return true
 	}
-	if strings.Contains(v, " ") {
-		return mixed(v) && accounts && strings.Count(v, " ") < 4 || passphraseEnd(v, 0) == len(v)
-	}
-	return len(v) >= 6 && mixed(v) && !technical(v) ||
-		accounts && word.end(v, 0) == len(v) && !in("example", v) && !secretName(v)
+	return accounts && word.has(v) && !in("example", v) && !secretName(v)
 }
