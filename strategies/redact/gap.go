@@ -169,33 +169,31 @@ func filler(s string) int {
 // fillerWord has the bytes of the words of filler.
 var fillerWord = setOf("\x00-\t\x0b-\x1f!-$&-9;<>-\xff")
 
-// pairOf returns the start of the value of a quoted name that ends at end and is followed by
-// rest, and the byte that ends it: after a comma, in another attribute, or on the next line. It
-// returns -1 if there is none.
-func pairOf(end int, rest string) (value int, stop byte) {
-	if after := blank.end(rest, min(len(rest), 1)); strings.HasPrefix(rest, "\n") && strings.HasPrefix(rest[after:], "value: ") {
-		return end + after + len("value: "), 0
+// pairOf returns the index of the value of a quoted name, of which rest follows: after a comma, in another attribute, or on
+// the next line. It returns -1 if there is none.
+func pairOf(rest string) int {
+	if next := blank.end(rest, min(len(rest), 1)); strings.HasPrefix(rest, "\n") && strings.HasPrefix(rest[next:], "value: ") {
+		return next + len("value: ")
 	}
 	n := nameEnds.end(rest[:min(len(rest), 6)], 0) // perhaps within a selector, in front of the rest of a prompt
-	quote := strings.IndexAny(rest[:n], "\"'")
-	if quote < 0 {
-		return -1, 0
+	i := strings.IndexAny(rest[:n], "\"'") + 1
+	if i == 0 {
+		return -1
 	}
-	end, rest = end+quote+1, rest[quote+1:]
-	if n = typedAfter(rest); n > 0 {
-		return end + n + 1, rest[n]
+	if at := typedAfter(rest[i:]); at > 0 {
+		return i + at
 	}
-	if after := blank.end(rest, 0); strings.HasPrefix(rest[after:], ",") {
-		after = blank.end(rest, after+1)
-		if option := letters.end(rest, after); option > after && option < len(rest) && rest[option] == '=' { // '--password', default='x'
-			after = option + 1
+	if comma := blank.end(rest, i); strings.HasPrefix(rest[comma:], ",") {
+		at := blank.end(rest, comma+1)
+		if option := letters.end(rest, at); option > at && option < len(rest) && rest[option] == '=' { // '--password', default='x'
+			at = option + 1
 		}
-		name := letters.end(rest, min(len(rest), after+1))
-		if after < len(rest) && indexByte("'\"", rest[after]) && !strings.HasPrefix(strings.TrimLeft(rest[name:], "\"' "), ":") { // or another field
-			return end + after + 1, rest[after]
+		name := letters.end(rest, min(len(rest), at+1))
+		if at < len(rest) && indexByte("'\"", rest[at]) && !strings.HasPrefix(strings.TrimLeft(rest[name:], "\"' "), ":") { // or another field
+			return at
 		}
 	}
-	return besideName(end, rest)
+	return besideName(rest, i)
 }
 
 // typedAfter returns the index of the quote of a text that a call of typings at the beginning of rest, the end of another
@@ -212,9 +210,9 @@ func typedAfter(rest string) int {
 }
 
 // besideName returns the same as pairOf if the value is in another attribute of a tag, field of an object, or
-// command: name="password" … value="x".
-func besideName(end int, rest string) (value int, stop byte) {
-	for i := 0; i < len(rest) && !indexByte(">}]);", rest[i]); i++ {
+// command, from i on: name="password" … value="x".
+func besideName(rest string, i int) int {
+	for ; i < len(rest) && !indexByte(">}]);", rest[i]); i++ {
 		if rest[i] == '\n' {
 			if next := blank.end(rest, i+1); next < len(rest) && indexByte("\n-", rest[next]) {
 				break
@@ -226,11 +224,11 @@ func besideName(end int, rest string) (value int, stop byte) {
 		stop := word.end(rest, i)
 		at := fieldGap.end(rest, stop)
 		if in("valuefield", rest[i:stop]) && at > stop && at < len(rest) && indexByte("'\"", rest[at-1]) {
-			return end + at, rest[at-1]
+			return at - 1
 		}
 		i = stop - 1
 	}
-	return -1, 0
+	return -1
 }
 
 var (

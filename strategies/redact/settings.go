@@ -23,7 +23,7 @@ func named(t *source, e *edits) {
 		if inARN(t.s, n.start) {
 			continue
 		}
-		if !n.setting(e) && !n.weak(e) && !n.paired(e) {
+		if !n.setting(e) && !n.weak(e) {
 			n.told(e)
 		}
 	}

@@ -71,6 +71,11 @@ func (n *nameAt) told(e *edits) bool {
 	if following {
 		return false
 	}
+	if gap == noValue || gap == follows {
+		if at := pairOf(s[n.end:min(len(s), n.end+2*maxGap)]); at >= 0 {
+			return n.value(n.end+at, assigns, e)
+		}
+	}
 	if gap == noValue {
 		return false
 	}
@@ -153,88 +158,6 @@ func (n *nameAt) weak(e *edits) bool {
 }
 
 var weakSet = setOf("0-9A-Za-z_+/=.~-")
-
-// paired masks the value beside a name in quotes, in an element or in a phrase: set('token', 'x'), key="apiKey" value="x",
-// login y password x, and a name with its value on the next line, as in the environment of a container.
-func (n *nameAt) paired(e *edits) bool {
-	s, w := n.s, n.w
-	if !w.word.phrase ||
-		w.start > 0 && letters[s[w.start-1]] && (lowerOnly[s[w.start]] || !lowerOnly[s[w.start-1]]) {
-		return false
-	}
-	end := w.end
-	if end < len(s) && letters[s[end]] {
-		return false
-	}
-	inCapitals := upperOnly[s[w.start]]
-	if upper := upperScore.end(s[:min(len(s), end+maxCell)], end); upper > end && inCapitals && upper < len(s) && indexByte("'\"", s[upper]) {
-		end = upper // "SECRET_KEY_BASE", "x"
-	}
-	if number := digit.end(s[:min(len(s), end+2)], end); number < len(s) && s[number] == '"' {
-		end = number // password2
-	}
-	strong := true
-	switch w.word.text {
-	case "salt":
-		strong = false
-	case "auth":
-		strong = strings.HasSuffix(s[:w.start], "_") && inCapitals
-	case "key":
-		strong = end > w.end || isKeyAfter(s[max(0, w.start-12):w.start])
-	}
-	if !strong && (end == len(s) || !indexByte("'\"", s[end])) {
-		return false
-	}
-	return n.phraseValue(end, strong, e)
-}
-
-// phraseValue masks the value that follows the name that ends at end: that of a name that is not
-// secret by itself only if it is like a salt.
-func (n *nameAt) phraseValue(end int, strong bool, e *edits) bool {
-	s, start := n.s, n.w.start
-	rest := s[end:min(len(s), end+2*maxGap)]
-	before := s[max(0, start-64):start]
-	var value int
-	var stop byte
-	switch {
-	case strings.HasPrefix(rest, " is ") || strings.HasPrefix(rest, " was "):
-		value = end + strings.IndexByte(rest[1:], ' ') + 2
-	case strings.HasPrefix(rest, " ") && strings.Contains(before, "login "):
-		value = end + 1
-	case strings.HasPrefix(rest, ">"):
-		value, stop = end+1, '<'
-	default:
-		value, stop = pairOf(end, rest)
-	}
-	if value < 0 {
-		return false
-	}
-	value = blank.end(s, value)
-	if stop == 0 && value < len(s) && indexByte("\"'`", s[value]) {
-		value, stop = value+1, s[value]
-	}
-	if !strong {
-		return false
-	}
-	last := phraseSet.end(s[:min(len(s), value+512)], value)
-	if stop == 0 {
-		last = value + len(strings.TrimRight(s[value:last], ".,:;!?"))
-	} else if last == len(s) || s[last] != stop && !hasAnyPrefix(s[last:], `\r`, `\n`) {
-		return false
-	}
-	key, v := s[start:end], s[value:last]
-	switch {
-	case len(v) < 6, technical(v), placeholder(v), reference(s[value:min(len(s), last+1)]), isColour(v):
-		return false
-	}
-	// A word is a secret in an element, in capitals or in a file of netrc.
-	typed := stop == '<' || stop != 0 && upperOnly[s[start]] || strings.Contains(before, "machine ")
-	pin := stop == '"' && strings.HasPrefix(rest, `" value="`) && isPIN(key, v)
-	return (mixed(v) || jagged(v) || pin || typed && isPassword(key) && isTyped(v)) &&
-		e.mask(s, value, last, KindAssignment)
-}
-
-var phraseSet = setOf("!#-&*-;=?-Z^-z|~")
 
 // lineBelow returns the end of the line with the name, if its value may be below: nothing is after
 // the name, the sign or the verb, at value, or it is a question, or any words and a colon are after the name. Otherwise
