@@ -130,31 +130,23 @@ var typeSet = setOf("0-9A-Za-z_&.<>[]?| '")
 // weak masks the random value of a name that ends in key, salt or the like.
 func (n *nameAt) weak(e *edits) bool {
 	i, between := n.sign()
-	switch {
-	case i < 0, len(between) > 8, n.w.word.language, secretName(n.text()), !weakName(n.text()):
+	if i < 0 || len(between) > 8 || n.w.word.language || secretName(n.text()) || !weakName(n.text()) {
 		return false
 	}
-	s, key := n.s, n.text()
-	if hasAnySuffix(s[:n.start], "<script ", "<style ") || hasFold(s[max(0, n.start-len("site ")):n.start], "site ") || hasFold(s[max(0, n.start-len("public ")):n.start], "public ") {
+	s, before := n.s, n.s[max(0, n.start-len("public ")):n.start]
+	if hasAnySuffix(strings.ToLower(before), "script ", "style ", "site ", "public ") {
 		return false
 	}
 	for i+1 < len(s) && indexByte("=>", s[i+1]) {
 		i++
 	}
-	start, quote := literalAfter(s, blank.end(s, i+1)), byte(0)
-	if start < len(s) && indexByte("\"'`", s[start]) {
-		quote = s[start]
-		start++
-	}
-	stop := weakSet.end(s[:min(len(s), start+512)], start)
+	start, stop, quoted := valueAt(s, literalAfter(s, blank.end(s, i+1)))
 	v := s[start:stop]
-	if quote == 0 && stop < len(s) && indexByte("([{", s[stop]) ||
-		quote != 0 && (stop == len(s) || s[stop] != quote) {
-		return false // a call
+	if !weakSet.has(v) || !quoted && stop < len(s) && indexByte("([{", s[stop]) { // a call
+		return false
 	}
-	random := len(v) >= 8 && alnum.has(v) &&
-		digit.any(v) && letters.any(v) && isRandom(v) && strings.EqualFold(lastWord(key), "salt")
-	return (random || secretValue(v, false, quote != 0)) && !spared(key, v, quote != 0) && e.mask(s, start, stop, KindAssignment)
+	random := isRandom(v) && alnum.has(v) && strings.EqualFold(lastWord(n.text()), "salt")
+	return (random || secretValue(v, false, quoted)) && !spared(n.text(), v, quoted) && e.mask(s, start, stop, KindAssignment)
 }
 
 var weakSet = setOf("0-9A-Za-z_+/=.~-")
