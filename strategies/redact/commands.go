@@ -82,7 +82,7 @@ func optionValue(s string, at, end int) (start, stop int, password bool) {
 		}
 	}
 	switch start, stop = value(end); {
-	case !spaced, !long && len(key) < 6, !secretName(key), strings.HasSuffix(key, "stdin"):
+	case !spaced, !long && len(key) < 6, !secretName(key) && !strings.HasPrefix(s[start:stop], "pass:"), strings.HasSuffix(key, "stdin"):
 		return 0, 0, false
 	}
 	if v := s[start:stop]; isAbout(key, v) || isResource(key, v) {
@@ -189,11 +189,11 @@ func maskIntroduced(s string, i int, r *row, e *edits) {
 		start += strings.IndexByte(v, '=') + 1
 	}
 	if until := r.size; until != "" { // the signs that end the value
-		n := strings.IndexAny(v, until)
-		if n < 0 {
+		if n := strings.IndexAny(s[start:min(len(s), end+1)], until); n >= 0 {
+			end = start + n
+		} else {
 			return
 		}
-		end = start + n
 	}
 	switch v = s[start:end]; {
 	case len(v) < leastPIN, indexByte("-/", v[0]), in("example", v), placeholder(v), reference(v), expands(v):

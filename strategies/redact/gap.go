@@ -30,6 +30,9 @@ func valueAfter(s string, i int, language bool) (int, gap) {
 		return i + n, encloses
 	}
 	after := blank.end(s[:limit], i)
+	if n := strings.Index(s[after:limit], "]: "); n > 0 && n < 24 && s[after] == '[' { // key [None]: x
+		return after + n + len("]: "), assigns
+	}
 	for _, bar := range []string{"|", "│", "║", "┃"} {
 		if strings.HasPrefix(s[after:limit], bar) {
 			return after + len(bar), encloses
@@ -104,7 +107,7 @@ func element(s string) int {
 	for _, open := range []string{">", "&gt;", "</key>"} {
 		if rest, ok := strings.CutPrefix(s, open); ok {
 			value := strings.TrimLeft(rest, " \t\r\n")
-			for _, tag := range []string{"<string>", "<value>"} {
+			for _, tag := range []string{"<string>", "<value>", "<Value>"} {
 				value = strings.TrimPrefix(value, tag)
 			}
 			return len(s) - len(value)

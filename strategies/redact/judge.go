@@ -86,6 +86,9 @@ func isAssignment(v string) bool {
 func (c *candidate) word() bool {
 	s, v := c.s, c.v
 	switch {
+	case c.gap == encloses && isPassword(c.key) && isTyped(v) && strings.HasPrefix(s[c.end:], "</"), c.gap == assigns && c.w.start > 0 &&
+		isPassword(c.key) && isTyped(v) && c.quoted && upperScore.has(c.key): // of an element, of a constant
+		return true
 	case c.gap == encloses:
 		return !c.quoted && upperName(c.key, 0, len(c.key)) == 0 &&
 			endsSecret(c.key) && len(v) >= 12 && isTyped(v)
