@@ -189,11 +189,11 @@ func maskIntroduced(s string, i int, r *row, e *edits) {
 		start += strings.IndexByte(v, '=') + 1
 	}
 	if until := r.size; until != "" { // the signs that end the value
-		if n := strings.IndexAny(s[start:min(len(s), end+1)], until); n >= 0 {
-			end = start + n
-		} else {
+		n := strings.IndexAny(s[start:min(len(s), end+1)], until)
+		if n < 0 {
 			return
 		}
+		end = start + n
 	}
 	switch v = s[start:end]; {
 	case len(v) < leastPIN, indexByte("-/", v[0]), in("example", v), placeholder(v), reference(v), expands(v):

@@ -86,8 +86,7 @@ func isAssignment(v string) bool {
 func (c *candidate) word() bool {
 	s, v := c.s, c.v
 	switch {
-	case c.gap == encloses && isPassword(c.key) && isTyped(v) && strings.HasPrefix(s[c.end:], "</"), c.gap == assigns && c.w.start > 0 &&
-		isPassword(c.key) && isTyped(v) && c.quoted && upperScore.has(c.key): // of an element, of a constant
+	case isPassword(c.key) && isTyped(v) && c.marksPassword():
 		return true
 	case c.gap == encloses:
 		return !c.quoted && upperName(c.key, 0, len(c.key)) == 0 &&
@@ -104,6 +103,14 @@ func (c *candidate) word() bool {
 	}
 	return c.gap == assigns && letters.has(v) &&
 		len(v) >= 8 && threeCases(v) && !isVariable(c.key, v)
+}
+
+// marksPassword reports whether the candidate is in an element, or in quotes and the name in capitals.
+func (c *candidate) marksPassword() bool {
+	if c.gap == encloses && strings.HasPrefix(c.s[c.end:], "</") {
+		return true
+	}
+	return c.gap == assigns && c.quoted && upperScore.has(c.key)
 }
 
 // threeCases reports whether letters change between capitals and others as those of no name do.
@@ -144,9 +151,11 @@ func (c *candidate) certain() bool {
 	if len(v) < 8 {
 		return false
 	}
-	return c.quoted || c.w.word.language || threeKinds(v) ||
-		jagged(v) || isHexKey(v) && !upperOnly.any(v) || lowerOnly.any(v) &&
-		in("settings", c.key)
+	switch {
+	case c.quoted, c.w.word.language, threeKinds(v), jagged(v), isHexKey(v) && !upperOnly.any(v):
+		return true
+	}
+	return lowerOnly.any(v) && in("settings", c.key)
 }
 
 // isSetting reports whether a line of a file of settings is the name and the candidate.

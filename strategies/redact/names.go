@@ -80,8 +80,8 @@ func joined(w string) bool {
 			return true
 		}
 	}
-	return (n > 8 && hasFold(w[n-8:], "password") || n > 6 && hasFold(w[n-6:], "passwd")) &&
-		!hasFold(w, "nopass")
+	ends := n > 8 && hasFold(w[n-8:], "password") || n > 6 && hasFold(w[n-6:], "passwd")
+	return ends && !hasFold(w, "nopass")
 }
 
 // isPassword reports whether a name ends in a word for a secret that people choose and type: a word or a number, perhaps.

@@ -145,12 +145,19 @@ func isIssuer(d []byte) bool {
 	case 15:
 		return two == 34 || two == 37
 	case 16:
-		return d[0] == 4 || two >= 51 && two <= 55 || four >= 2221 && four <= 2720 || four == 6011 || two == 65 ||
-			two == 62 || two == 35 &&
-			four >= 3528 && four <= 3589 ||
-			four >= 2200 && four <= 2204 || four >= 6440 && four <= 6499
+		return d[0] == 4 || inRanges(two, 51, 55, 62, 62, 65, 65) || inRanges(four, 2200, 2204, 2221, 2720, 3528, 3589, 6011, 6011, 6440, 6499)
 	case 13, 19:
 		return d[0] == 4 || len(d) == 19 && two == 62
+	}
+	return false
+}
+
+// inRanges reports whether n is in one of the ranges with these bounds.
+func inRanges(n int, bounds ...int) bool {
+	for ; len(bounds) > 1; bounds = bounds[2:] {
+		if bounds[0] <= n && n <= bounds[1] {
+			return true
+		}
 	}
 	return false
 }
