@@ -98,8 +98,11 @@ func identifies(name string) bool {
 
 // isNumberName reports whether a name is that of a secret that is a number.
 func isNumberName(name string) bool {
-	return in("number", strings.NewReplacer("_", "-", " ", "-").Replace(name))
+	return in("number", dashed.Replace(name))
 }
+
+// dashed writes names with dashes, as the lists of the table do.
+var dashed = strings.NewReplacer("_", "-", " ", "-")
 
 // isPage reports whether a name is that of a token for the next part of a list: nextPageToken.
 func isPage(name string) bool {

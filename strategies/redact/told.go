@@ -36,8 +36,11 @@ func (n *nameAt) known() bool {
 	case strings.EqualFold(key, "key"):
 		return isKeyAfter(s[max(0, n.start-12):n.start])
 	}
-	return secretName(key) && !strings.EqualFold(key, "auth") ||
-		in("told", strings.NewReplacer("_", "-", " ", "-").Replace(key)) || isNumberName(key) || strings.HasSuffix(key, ".login")
+	if secretName(key) && !strings.EqualFold(key, "auth") || strings.HasSuffix(key, ".login") {
+		return true
+	}
+	key = dashed.Replace(key)
+	return in("told", key) || in("number", key)
 }
 
 // isKeyAfter reports whether the text before "key" ends in a word that makes it a secret.
