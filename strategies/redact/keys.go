@@ -11,6 +11,7 @@ import (
 // vendor is the format of a vendor's keys: a prefix and then bytes of a set, up to the end of the word.
 type vendor struct {
 	prefix string
+	kind   Kind
 	body   *set
 	least  int  // bytes of the body
 	exact  bool // no more than those
@@ -24,7 +25,7 @@ var vendors = vendorsOf(table["prefix"])
 
 func vendorsOf(rows []row) (out byFirst) {
 	for _, r := range rows {
-		v := vendor{body: setOf(r.form), exact: strings.HasPrefix(r.size, "="), dotted: strings.HasSuffix(r.size, ".")}
+		v := vendor{kind: Kind(r.kind), body: setOf(r.form), exact: strings.HasPrefix(r.size, "="), dotted: strings.HasSuffix(r.size, ".")}
 		v.least, _ = strconv.Atoi(strings.Trim(r.size, "=."))
 		for prefix := range strings.FieldsSeq(r.text) {
 			v.prefix = prefix
@@ -80,11 +81,11 @@ func vendorKeys(t *source, e *edits) {
 			i++
 			continue
 		}
-		end := i
+		end, kind := i, Kind("")
 		if second := seconds[s[i]]; second != nil && i+1 < len(s) && second[s[i+1]] {
-			end = vendorEnd(s, i)
+			end, kind = vendorEnd(s, i)
 		}
-		if end > i && e.mask(s, i, end, KindProviderKey) && hasAnyPrefix(s[i:], "AKIA", "ASIA") {
+		if end > i && e.mask(s, i, end, kind) && hasAnyPrefix(s[i:], "AKIA", "ASIA") {
 			end = maskBesideID(s, end, e)
 		}
 		next := word.end(s, max(i, end))
@@ -97,18 +98,21 @@ func vendorKeys(t *source, e *edits) {
 
 const leastLong = 12 // letters and digits of a long word
 
-// vendorEnd returns the end of the longest key of a vendor that begins at i, or i.
-func vendorEnd(s string, i int) int {
-	end, of := i, vendors[s[i]]
+// vendorEnd returns the end and the kind of the longest key of a vendor that begins at i, or i.
+func vendorEnd(s string, i int) (end int, kind Kind) {
+	end = i
+	of := vendors[s[i]]
 	for k := range of {
 		if v := &of[k]; v.prefix[1] == s[i+1] && strings.HasPrefix(s[i:], v.prefix) {
-			end = max(end, v.end(s, i))
+			if stop := v.end(s, i); stop > end {
+				end, kind = stop, v.kind
+			}
 		}
 	}
 	if v := s[i:end]; v == "" || plainWords(v) || placeholder(v) {
-		return i
+		return i, ""
 	}
-	return end
+	return end, kind
 }
 
 // maskBesideID masks the secret key of AWS beside its id, which ends at i, and perhaps the date when it was made.
