@@ -170,7 +170,7 @@ func TestRunsByBehaviourOfTheModel(t *testing.T) {
 		"an echoed secret":          {[]llmtest.Step{{Behaviour: llmtest.EchoSecret, Text: "The key is " + secret}}, "", "answered", 1, 0},
 		"injected instructions":     {[]llmtest.Step{{Behaviour: llmtest.Inject}}, "", "answered", 1, 0},
 		"another language":          {twice(llmtest.WrongLanguage, ""), "wrong_script", "rejected wrong_script, rejected wrong_script", 2, time.Minute},
-		"an invented quote":         {twice(llmtest.InventedQuote, ""), "invented_quote", "rejected invented_quote, rejected invented_quote", 2, time.Minute},
+		"an invented quote":         {[]llmtest.Step{{Behaviour: llmtest.InventedQuote}}, "", "answered", 1, 0},
 		"no quota":                  {[]llmtest.Step{{Behaviour: llmtest.InsufficientQuota}}, "quota_exhausted", "failed quota_exhausted", 0, 10 * time.Minute},
 		"no such model":             {[]llmtest.Step{{Behaviour: llmtest.ModelNotFound}}, "model_not_found", "failed model_not_found", 0, 10 * time.Minute},
 		"a wrong key":               {[]llmtest.Step{{Behaviour: llmtest.AuthError}}, "auth", "failed auth", 0, 10 * time.Minute},

@@ -124,15 +124,16 @@ func counted(t *plan.Transcript, task plan.Task, covered []int, write func(summa
 		}
 	}
 	task.Limit = max(1, task.Limit-1)
+	task.Seqs = seqsOfMessages(t, task)
 	task.Originals = fromLog(t, covered)
 	task.Sources = sourcesOf(t, task, covered)
 	for _, i := range pins(t) {
 		if m := t.Entries[i].Message; m != nil && !slices.Contains(covered, i) {
-			task.Pinned = append(task.Pinned, m)
+			task.Pinned, task.PinnedSeqs = append(task.Pinned, m), append(task.PinnedSeqs, t.Entries[i].Seq)
 		}
 	}
 	if i := current(t); i >= 0 && !t.Entries[i].Pinned && !slices.Contains(covered, i) && slices.ContainsFunc(covered, func(k int) bool { return k > i }) {
-		task.Current = t.Entries[i].Message
+		task.Current, task.CurrentSeq = t.Entries[i].Message, t.Entries[i].Seq
 	}
 	if t.Counter != nil {
 		task.Size = func(summary string) chat.Tokens {
@@ -145,6 +146,24 @@ func counted(t *plan.Transcript, task plan.Task, covered []int, write func(summa
 		}
 	}
 	return task
+}
+
+// seqsOfMessages returns the seqs of a task's messages, 0 for those that are in no entry. Those that
+// the task has already stay.
+func seqsOfMessages(t *plan.Transcript, task plan.Task) []chat.Seq {
+	by := make(map[*chat.Message]chat.Seq, len(t.Entries))
+	for i := range t.Entries {
+		if e := &t.Entries[i]; e.Message != nil {
+			by[e.Message] = e.Seq
+		}
+	}
+	out := make([]chat.Seq, len(task.Messages))
+	for i, m := range task.Messages {
+		if out[i] = by[m]; out[i] == 0 && i < len(task.Seqs) {
+			out[i] = task.Seqs[i]
+		}
+	}
+	return out
 }
 
 // ask requests a summary and trims it. Secrets are masked in the prompt and in the answer.

@@ -214,6 +214,7 @@ type handoffPass struct {
 	start, end int
 	turns      []*chat.Message
 	kinds      []chat.Kind // of the turns
+	seqs       []chat.Seq  // of the turns
 	// room is what the target leaves for the summary, 0 for no limit.
 	room chat.Tokens
 	// previous is the summary to update, empty for none; budget is the number of tokens
@@ -273,6 +274,7 @@ func (p *handoffPass) collect() error {
 			}
 			if len(messages) != 1 {
 				p.turns, p.kinds = append(p.turns, messages...), append(p.kinds, kinds...)
+				p.seqs = append(p.seqs, make([]chat.Seq, len(messages))...)
 				continue
 			}
 			m = messages[0]
@@ -293,7 +295,7 @@ func (p *handoffPass) collect() error {
 			other.Content = chat.TextContent(rest)
 			m = &other
 		}
-		p.turns, p.kinds = append(p.turns, m), append(p.kinds, kind)
+		p.turns, p.kinds, p.seqs = append(p.turns, m), append(p.kinds, kind), append(p.seqs, p.seq(i))
 	}
 	if p.h.previous != nil {
 		p.previous = *p.h.previous

@@ -49,7 +49,7 @@ func (p *handoffPass) proportionalBudget() int {
 func (p *handoffPass) ask(ctx context.Context, most int) (string, error) {
 	focus, _ := redact.Redact(p.h.focus)
 	task := plan.Task{
-		Messages: p.turns, Kinds: p.kinds, Previous: p.previous, Followed: p.spans.last(realUser) > p.first(), Focus: p.h.focus,
+		Messages: p.turns, Kinds: p.kinds, Seqs: p.seqs, Previous: p.previous, Followed: p.spans.last(realUser) > p.first(), Focus: p.h.focus,
 		Budget: p.budget, Most: most, MaxTokens: int(float64(p.budget) * answerSlack),
 		Prompt: standardPrompt(summary.Prompt{Budget: chat.Tokens(p.budget), Focus: focus}),
 	}

@@ -19,7 +19,7 @@ const maxSources, maxRead = 16 << 20, 64 << 20
 // sourcesOf returns the Sources of a task whose messages are those of covered entries, or of what
 // they stand for: nil if these are all messages of the application, and none can have been dropped
 // that no summary tells of. What was dropped is taken as told once there is a summary.
-func sourcesOf(t *plan.Transcript, task plan.Task, covered []int) func(context.Context) ([]*chat.Message, []chat.Kind, error) {
+func sourcesOf(t *plan.Transcript, task plan.Task, covered []int) func(context.Context) ([]*chat.Message, []chat.Kind, []chat.Seq, error) {
 	if task.Originals == nil {
 		return nil
 	}
@@ -34,13 +34,13 @@ func sourcesOf(t *plan.Transcript, task plan.Task, covered []int) func(context.C
 	}
 	var kept []*chat.Message // earlier summaries, and messages that they were merged into
 	var kinds []chat.Kind
-	var of []chat.Seq
+	var of, keptSeqs []chat.Seq
 	stands, summarized := false, task.Previous != ""
 	for n, m := range task.Messages {
 		k, ok := entries[m]
 		if !ok {
 			summarized = true
-			kept, kinds = append(kept, m), append(kinds, task.Kinds[n])
+			kept, kinds, keptSeqs = append(kept, m), append(kinds, task.Kinds[n]), append(keptSeqs, task.Seqs[n])
 			continue
 		}
 		of = append(of, t.Entries[k].Seq)
@@ -49,37 +49,39 @@ func sourcesOf(t *plan.Transcript, task plan.Task, covered []int) func(context.C
 	if !stands && summarized {
 		return nil
 	}
-	return func(ctx context.Context) ([]*chat.Message, []chat.Kind, error) {
+	return func(ctx context.Context) ([]*chat.Message, []chat.Kind, []chat.Seq, error) {
 		told := map[[sha256.Size]byte]int{} // what was dropped was told in the summary already
 		size, total := 0, 0
 		if summarized {
-			_, err := eachSource(ctx, t, nil, func(_ *chat.Message, body []byte) bool {
+			_, err := eachSource(ctx, t, nil, func(_ plan.Original, body []byte) bool {
 				told[sha256.Sum256(body)]++
 				total += len(body)
 				return total <= maxRead
 			})
 			if err != nil || total > maxRead {
-				return nil, nil, err
+				return nil, nil, nil, err
 			}
 		}
 		var read []*chat.Message
+		var seqs []chat.Seq
 		total = 0
-		older, err := eachSource(ctx, t, of, func(m *chat.Message, body []byte) bool {
+		older, err := eachSource(ctx, t, of, func(m plan.Original, body []byte) bool {
 			total += len(body)
 			if key := sha256.Sum256(body); told[key] > 0 {
 				told[key]--
 				return total <= maxRead
 			}
-			read = append(read, m)
+			read, seqs = append(read, m.Message), append(seqs, m.Seq)
 			size += len(body)
 			return size <= maxSources && total <= maxRead
 		})
 		if err != nil || size > maxSources || total > maxRead {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		messages := slices.Concat(kept, older, read)
 		kinds := append(slices.Clone(kinds), slices.Repeat([]chat.Kind{chat.KindSummary}, len(older))...)
-		return messages, append(kinds, slices.Repeat([]chat.Kind{chat.KindSource}, len(read))...), nil
+		seqs = slices.Concat(keptSeqs, make([]chat.Seq, len(older)), seqs)
+		return messages, append(kinds, slices.Repeat([]chat.Kind{chat.KindSource}, len(read))...), seqs, nil
 	}
 }
 
@@ -97,7 +99,7 @@ func summarizes(e *plan.Entry) bool {
 // eachSource calls f, while it returns true, with the messages of the application that stored
 // messages stand for, without instructions and reasoning alone, and with bytes that tell them apart
 // and are valid until f returns. It returns the summaries that stand for others.
-func eachSource(ctx context.Context, t *plan.Transcript, of []chat.Seq, f func(m *chat.Message, body []byte) bool) (older []*chat.Message, err error) {
+func eachSource(ctx context.Context, t *plan.Transcript, of []chat.Seq, f func(m plan.Original, body []byte) bool) (older []*chat.Message, err error) {
 	all, older, err := t.Originals(ctx, of, math.MaxInt64)
 	if err != nil {
 		return nil, err

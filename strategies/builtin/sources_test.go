@@ -32,27 +32,27 @@ func TestSourcesAreBounded(t *testing.T) {
 			{Meta: chat.Meta{Seq: 900, Kind: chat.KindSummary, Role: chat.RoleUser}, Message: earlier, Included: true},
 			{Meta: chat.Meta{Seq: 901, Kind: chat.KindReplacement, Role: chat.RoleAssistant}, Message: standIn, Included: true},
 		}, nil, nil)
-		tr.Originals = func(_ context.Context, of []chat.Seq, _ int64) (iter.Seq2[*chat.Message, error], []*chat.Message, error) {
+		tr.Originals = func(_ context.Context, of []chat.Seq, _ int64) (iter.Seq2[plan.Original, error], []*chat.Message, error) {
 			n := c.dropped
 			if len(of) > 0 {
 				n += c.covered
 			}
-			return func(yield func(*chat.Message, error) bool) {
+			return func(yield func(plan.Original, error) bool) {
 				for i := range n {
 					read++
 					m := &chat.Message{ID: fmt.Sprint(i), Role: chat.RoleUser, Content: chat.TextContent(strings.Repeat("x", c.size))}
-					if !yield(m, nil) {
+					if !yield(plan.Original{Message: m, Seq: chat.Seq(i + 1)}, nil) {
 						return
 					}
 				}
 			}, nil, nil
 		}
-		task := plan.Task{Messages: []*chat.Message{earlier, standIn}, Kinds: []chat.Kind{chat.KindSummary, chat.KindReplacement}}
-		task.Originals = func(context.Context, int64) (iter.Seq2[*chat.Message, error], []*chat.Message, error) {
+		task := plan.Task{Messages: []*chat.Message{earlier, standIn}, Seqs: []chat.Seq{900, 901}, Kinds: []chat.Kind{chat.KindSummary, chat.KindReplacement}}
+		task.Originals = func(context.Context, int64) (iter.Seq2[plan.Original, error], []*chat.Message, error) {
 			return nil, nil, nil
 		}
-		messages, kinds, err := sourcesOf(tr, task, []int{1})(t.Context())
-		if err != nil || len(messages) != c.want || len(kinds) != c.want || read > c.most {
+		messages, kinds, seqs, err := sourcesOf(tr, task, []int{1})(t.Context())
+		if err != nil || len(messages) != c.want || len(kinds) != c.want || len(seqs) != c.want || read > c.most {
 			t.Errorf("%s: %d messages, %d kinds, %d read, %v", name, len(messages), len(kinds), read, err)
 		}
 		if len(messages) > 1 && (messages[0] != earlier || messages[1].ID != fmt.Sprint(c.dropped)) {

@@ -17,21 +17,26 @@ type Task struct {
 	// Kinds are the kinds of Messages. A message that begins like a summary and is none is not
 	// trusted. nil means that they are unknown, and the delimiters decide.
 	Kinds []chat.Kind
+	// Seqs are the seqs of Messages in the log of the session, by which a summary can name them;
+	// nil or 0 where they are unknown.
+	Seqs []chat.Seq
 	// Pinned are the pinned messages that stay in the view beside the summary, as far as their
-	// content is loaded.
-	Pinned []*chat.Message
+	// content is loaded. PinnedSeqs are their seqs, as of Seqs.
+	Pinned     []*chat.Message
+	PinnedSeqs []chat.Seq
 	// Current is the newest message of the user if it stays in the view in front of some of
-	// Messages, which are then what was done about it; nil otherwise.
-	Current *chat.Message
+	// Messages, which are then what was done about it; nil otherwise. CurrentSeq is its seq.
+	Current    *chat.Message
+	CurrentSeq chat.Seq
 	// Previous is the summary to update, empty for none.
 	Previous string
 	// Originals reads everything that the summary takes the place of from the log; nil if
 	// Messages are all of it. See the type Originals.
-	Originals func(ctx context.Context, most int64) (messages iter.Seq2[*chat.Message, error], older []*chat.Message, err error)
+	Originals func(ctx context.Context, most int64) (messages iter.Seq2[Original, error], older []*chat.Message, err error)
 	// Sources reads what a Writer may summarize in place of Messages: the same, but with what
 	// stored stand-ins among them stand for. nil if there are none; no messages if they are too
 	// large.
-	Sources func(ctx context.Context) ([]*chat.Message, []chat.Kind, error)
+	Sources func(ctx context.Context) (messages []*chat.Message, kinds []chat.Kind, seqs []chat.Seq, err error)
 	// Followed reports whether a user message follows the summarized messages, so that the
 	// current request is not among them.
 	Followed bool

@@ -2,7 +2,7 @@ package policy
 
 import "github.com/sessionstore/compactor/strategies/chat"
 
-// Size holds the limits of the length of a summary. A model's text takes about half of it.
+// Size holds the limits of the length of a summary. A model's text takes about a tenth of it.
 type Size struct {
 	// Share is the length of a summary as a fraction of the covered tokens.
 	Share float64 `yaml:"share" json:"share"`
@@ -22,7 +22,7 @@ type Size struct {
 
 // DefaultSize returns the default size.
 func DefaultSize() Size {
-	return Size{Share: 0.4, Min: 2000, Max: 12_000, WindowShare: 0.4, TargetShare: 0.75, Slack: 1.3}
+	return Size{Share: 0.4, Min: 2000, Max: 12_000, WindowShare: 0.4, TargetShare: 0.75, Slack: 1.5}
 }
 
 func (s Size) validate(fs *FieldErrors) {
@@ -60,9 +60,12 @@ func (s Size) Prose(limit chat.Tokens, references float64) chat.Tokens {
 	return chat.Tokens(float64(limit) / (s.Slack + references))
 }
 
-// Model returns the budget of a model's text where an extract has the given one: a model says
-// in half the tokens what an extract quotes, but has Min if that is less.
-func (s Size) Model(budget chat.Tokens) chat.Tokens { return max(min(budget, s.Min), budget/2) }
+// minModel is the least that a model is asked for, in tokens, where the summary may have as much.
+const minModel chat.Tokens = 700
+
+// Model returns the budget of a model's text where an extract has the given one: 700 tokens hand a
+// session over, and a tenth of a larger budget, which is 1,200 by default.
+func (s Size) Model(budget chat.Tokens) chat.Tokens { return min(budget, max(minModel, budget/10)) }
 
 // CallTokens returns the output limit of a call with a budget.
 func (s Size) CallTokens(budget chat.Tokens) chat.Tokens {

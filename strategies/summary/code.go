@@ -3,8 +3,6 @@ package summary
 import (
 	"sort"
 	"strings"
-
-	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // codeRanges are the ranges of a text that every reader shows as code, in order.
@@ -16,10 +14,6 @@ func (c codeRanges) has(i int) bool {
 	return k < len(c) && c[k][0] <= i
 }
 
-// contained matches a fence behind the mark of a list or a quotation, or one with a
-// backtick behind it.
-var contained = text.Pattern("^[ \t]*(?:(?:[-*+>]|\\d{1,9}[.)])[ \t]*)+(?:```|~~~)|^ *```+[^`\n]*`")
-
 // codeIn returns the code of a text, in closed fences and between backticks on a line. Where
 // readers differ, it is not code: nothing is behind a fence in a list or a quotation, or in
 // one whose lines are indented less than itself.
@@ -30,7 +24,7 @@ func codeIn(s string) codeRanges {
 	for line := range strings.Lines(s) {
 		open := fence
 		spaces := len(line) - len(strings.TrimLeft(line, " \t"))
-		if open == "" && contained().MatchString(line) {
+		if open == "" && fenceWithin(line) {
 			return out
 		}
 		fence = fenceAfter(fence, line)
@@ -101,4 +95,54 @@ func closingRun(s, run string) int {
 		i = end
 	}
 	return -1
+}
+
+// fenceWithin reports whether a line has a fence after the mark of a list or a quotation, or one
+// with a backtick after it.
+func fenceWithin(line string) bool {
+	bare := strings.TrimLeft(line, " \t")
+	rest := strings.TrimLeft(bare, "-*+>.) \t0123456789")
+	if len(rest) < len(bare) {
+		return strings.HasPrefix(rest, "```") || strings.HasPrefix(rest, "~~~")
+	}
+	after := strings.TrimLeft(bare, "`")
+	return len(bare)-len(after) >= 3 && strings.Contains(after, "`")
+}
+
+// fenceAfter returns the fence that is open after a line, where open was before it. Models
+// end a sentence after a closing fence, so signs may follow it.
+func fenceAfter(open, line string) string {
+	line = strings.TrimLeft(line, " \t")
+	for _, c := range []string{"`", "~"} {
+		mark := line[:len(line)-len(strings.TrimLeft(line, c))]
+		switch {
+		case len(mark) < 3:
+		case open == "":
+			return mark
+		case open[0] == mark[0] && len(mark) >= len(open) && strings.Trim(line[len(mark):], " \t\r\n.,;:)") == "":
+			return ""
+		}
+	}
+	return open
+}
+
+// openFence returns the code fence that is open at the end of a text, "" for none.
+func openFence(text string) (fence string) {
+	for line := range strings.Lines(text) {
+		fence = fenceAfter(fence, line)
+	}
+	return fence
+}
+
+// outsideFences yields the lines of a text that are not in fenced code.
+func outsideFences(text string) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		fence := ""
+		for line := range strings.Lines(text) {
+			open := fence
+			if fence = fenceAfter(fence, line); fence == "" && open == "" && !yield(line) {
+				return
+			}
+		}
+	}
 }

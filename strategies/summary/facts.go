@@ -2,168 +2,154 @@ package summary
 
 import (
 	"fmt"
-	"math"
 	"slices"
-	"sort"
 	"strings"
-	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// Fact is a text that a prompt gives in front of the messages: a message of the user, or what
-// stands beside the notes in the end. It is redacted.
-type Fact struct {
-	// Label says what it is, on one line.
-	Label, Text string
-	// At is the time of a message, zero if unknown.
-	At time.Time
-}
-
 const (
-	// factShare is the share of the input of a prompt that the messages of the user may take
-	// as facts, pinnedShare that of pinned messages, and mostPinned that which they take rather
-	// than be cut to fewer tokens than leastPinned.
-	factShare, pinnedShare, mostPinned = 8, 32, 4
-	leastPinned                        = 100
-	// maxFacts is the most tokens of the user's messages. Of those that a prompt shows among the
-	// messages too, it is repeatShare of the messages, or leastRepeated if that is more: a list of
-	// what was asked may repeat them, pasted texts need not stand there twice.
-	maxFacts                   = 16_000
-	repeatShare, leastRepeated = 16, 1000
-	// appendedLabel labels what assemble appends.
-	appendedLabel = "appended to the notes by the program"
+	// factShare is the share of the input of a prompt that messages of the user may take which it
+	// does not show, maxFacts the most tokens of them. pinnedShare is the share of messages that
+	// stay in the view.
+	factShare, maxFacts, pinnedShare = 8, 4000, 8
+	// maxValues is how many tokens of identifiers are given.
+	maxValues = 300
 	// earlierLabel stands for messages of the user that no log holds.
 	earlierLabel = "what the user said before the following is known from the notes written so far alone"
+	valuesLabel  = "values that the last messages used"
 )
 
 // setFacts sets the facts of prompts with a budget for their input, and returns what they leave
-// of it for messages: half, or almost minPartTokens, at least. Messages that stay come first, as
-// nothing else shows them. Otherwise facts make no second prompt necessary where one has room for
-// all messages; of the user's they then are those that earlier summaries cover, and the others as
-// well if they are few.
+// of it for messages: half, or almost minPartTokens, at least.
 func (m *input) setFacts(budget int) int {
-	staying := m.staying()
-	most, pins := min(budget/2, budget-minPartTokens*9/10), len(staying)*leastPinned // tokens
-	left := budget - messagesTokens(m.messages)
-	one := left >= 0 && countUsers(m.messages) == countUsers(m.covered)
-	if one && left >= min(pins, budget/mostPinned) {
-		most = min(most, left)
+	most := max(0, min(budget/2, budget-minPartTokens*9/10)) // tokens
+	m.beside = m.pinned(min(most, budget/pinnedShare))
+	if values := (fact{label: valuesLabel, text: lastValues(m.messages, maxValues)}); values.text != "" && values.tokens()+factsTokens(m.beside) <= most {
+		m.beside = append(m.beside, values)
 	}
-	others := pinnedFacts(staying, min(most, max(budget/pinnedShare, min(pins, budget/mostPinned))))
-	most -= factsTokens(others)
-	share := min(budget/factShare, maxFacts)
-	users := m.said.given(0, min(most, share))
-	if !one {
-		most -= factsTokens(users)
+	m.users = max(0, min(most-factsTokens(m.beside), budget/factShare, maxFacts))
+	shown := map[string]bool{}
+	if messagesTokens(m.messages) <= budget-factsTokens(m.beside)-m.users { // in one prompt
+		shown = numbersOf(m.messages)
 	}
-	appendix := m.appendix
-	if !one && estimateTokens(appendix) > share { // each prompt repeats it
-		appendix = m.fit(share, math.MaxInt, m.block)
+	if len(m.said.given(shown, m.users)) == 0 {
+		m.users = 0
 	}
-	appended := Fact{Label: appendedLabel, Text: strings.ReplaceAll("\n"+appendix, "\n## ", "\n")[1:]}
-	if appended.shorten(most); appendix != "" && appended.tokens() <= most {
-		others = append(others, appended)
-		most -= appended.tokens()
-	}
-	if one {
-		older := m.said.given(countSaid(m.covered), min(most, share))
-		repeated := min(most, factsTokens(older)+max(messagesTokens(m.messages)/repeatShare, leastRepeated))
-		if users = m.said.given(0, share); factsTokens(users) > repeated {
-			users = older
-		}
-	}
+	return budget - factsTokens(m.beside) - m.users
+}
+
+// facts returns the facts of a prompt that shows a part of the messages.
+func (m *input) facts(part []*chat.Message) []fact {
+	users := m.said.given(numbersOf(part), m.users)
 	if m.unknown && len(users) > 0 {
-		users = slices.Insert(users, 0, Fact{Label: earlierLabel})
+		users = slices.Insert(users, 0, fact{label: earlierLabel})
 	}
-	m.facts = append(users, others...)
-	return budget - factsTokens(m.facts)
+	return append(users, m.beside...)
 }
 
-// countSaid counts the messages in which the user says something.
-func countSaid(messages []*chat.Message) (n int) {
+// numbersOf returns the numbers of messages in prompts, which are their ids.
+func numbersOf(messages []*chat.Message) map[string]bool {
+	out := make(map[string]bool, len(messages))
 	for _, m := range messages {
-		if wordsOfUser(m) != "" {
-			n++
-		}
-	}
-	return n
-}
-
-func countUsers(messages []*chat.Message) (n int) {
-	for _, m := range messages {
-		if m.Role == chat.RoleUser {
-			n++
-		}
-	}
-	return n
-}
-
-func factsTokens(facts []Fact) (n int) {
-	for i := range facts {
-		n += facts[i].tokens()
-	}
-	return n
-}
-
-// tokens returns the estimated tokens of a fact in a prompt.
-func (f *Fact) tokens() int {
-	return messageTokens(&chat.Message{Content: chat.TextContent(f.Text), CreatedAt: f.At}) + estimateTokens(f.Label)
-}
-
-// maxPinned is how many characters of a pinned message are shown at most, minPinned how many if
-// there is little room.
-const maxPinned, minPinned = 2000, 60
-
-// staying returns the messages that stay in the view beside the summary: the user's current one,
-// and those that are pinned.
-func (m *input) staying() (out []Fact) {
-	add := func(label string, message *chat.Message) {
-		if said := text.Trim(message.Content.String()); said != "" {
-			out = append(out, Fact{Label: label + ", which stays in the conversation", Text: said, At: message.CreatedAt})
-		}
-	}
-	if c := m.task.Current; c != nil && wordsOfUser(c) != "" {
-		add("newest message of the user", c)
-	}
-	for _, p := range m.task.Pinned {
-		if p.Role == chat.RoleUser && wordsOfUser(p) == "" {
-			add("pinned text that a program gave", p)
-			continue
-		}
-		add("pinned message of the "+oneLine(string(p.Role)), p)
+		out[m.ID] = true
 	}
 	return out
 }
 
-// pinnedFacts returns messages that stay, in at most budget tokens: long ones are cut, all to the same
-// length, and if there is no room even then, a fact tells how many more there are.
-func pinnedFacts(all []Fact, budget int) []Fact {
-	within := func(limit int) []Fact {
-		out := slices.Clone(all)
-		for i := range out {
-			out[i].Text = cutCenter(out[i].Text, limit)
+// lastValues returns the identifiers of the newest messages, the newest first, in at most so many
+// tokens.
+func lastValues(messages []*chat.Message, most int) string {
+	const maxMessages, maxScanned = 12, 2000
+	var out []string
+	seen, left := map[string]bool{}, most*bytesPerToken
+	scan := func(s string) {
+		for w := range identifiers(text.Ends(s, maxScanned, maxScanned/2, maxScanned/2)) {
+			if !seen[w] && len(w)+2 <= left {
+				seen[w] = true
+				left -= len(w) + 2
+				out = append(out, w)
+			}
 		}
-		return out
 	}
-	limit := minPinned + sort.Search(maxPinned-minPinned, func(n int) bool { return factsTokens(within(minPinned+n+1)) > budget })
-	out := within(limit)
-	if factsTokens(out) <= budget {
-		return out
+	for i, m := range slices.Backward(messages) {
+		if i < len(messages)-maxMessages {
+			break
+		}
+		for _, c := range m.ToolCalls {
+			scan(c.Arguments)
+		}
+		if m.Role != chat.RoleTool { // of a result, what is used is named by others
+			scan(m.Content.String())
+		}
 	}
-	more := func(n int) Fact {
-		return Fact{Label: fmt.Sprintf("%d more pinned messages, which stay in the conversation", n)}
+	return strings.Join(out, ", ")
+}
+
+// eachBeside calls f with the messages that stay in the view beside the summary, and their numbers,
+// 0 where they are unknown.
+func (m *input) eachBeside(f func(n chat.Seq, message *chat.Message)) {
+	number := func(q chat.Seq) chat.Seq {
+		if !m.seqs {
+			return 0
+		}
+		return q
 	}
-	last := more(len(all))
-	budget -= last.tokens()
-	n := 0
-	for n < len(out) && out[n].tokens() <= budget {
-		budget -= out[n].tokens()
-		n++
+	if m.task.Current != nil {
+		f(number(m.task.CurrentSeq), m.task.Current)
 	}
-	if budget < 0 {
+	for i, p := range m.task.Pinned {
+		n := chat.Seq(0)
+		if i < len(m.task.PinnedSeqs) {
+			n = number(m.task.PinnedSeqs[i])
+		}
+		f(n, p)
+	}
+}
+
+// maxPinned is how many characters of a message that stays are shown, minPinned how many if there
+// is little room.
+const maxPinned, minPinned = 2000, 120
+
+// pinned returns the messages that stay in the view beside the summary, the user's current one and
+// those that are pinned, in at most budget tokens: all cut to the same length, or the first ones.
+func (m *input) pinned(budget int) []fact {
+	var all []fact
+	m.eachBeside(func(n chat.Seq, message *chat.Message) {
+		label := "pinned message of the " + oneLine(string(message.Role))
+		switch said := wordsOfUser(message) != ""; {
+		case message == m.task.Current && said:
+			label = "newest message of the user"
+		case message == m.task.Current:
+			return
+		case message.Role == chat.RoleUser && !said:
+			label = "pinned text that a program gave"
+		}
+		f := fact{label: label + ", which stays in the conversation", text: text.Trim(message.Content.String()), at: message.CreatedAt}
+		if n > 0 {
+			f.number = numberOf(n)
+		}
+		if f.text != "" {
+			all = append(all, f)
+		}
+	})
+	out := slices.Clone(all)
+	for limit := maxPinned; ; limit /= 2 {
+		for i := range out {
+			out[i].text = cutCenter(all[i].text, limit)
+		}
+		if factsTokens(out) <= budget || limit/2 < minPinned {
+			break
+		}
+	}
+	n := len(out)
+	for n > 0 && factsTokens(out) > budget {
+		n--
+		out = append(out[:n:n], fact{label: fmt.Sprintf("%d more pinned messages, which stay in the conversation", len(all)-n)})
+	}
+	if factsTokens(out) > budget {
 		return nil
 	}
-	return append(out[:n], more(len(all)-n))
+	return out
 }

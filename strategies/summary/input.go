@@ -1,12 +1,12 @@
 package summary
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -24,14 +24,13 @@ type input struct {
 	previous string
 	// covered are the messages before any of them is trimmed.
 	covered []*chat.Message
-	// appendix is what will stand behind the model's text at least: the log of actions and the
-	// references.
-	appendix string
-	// facts are given in each prompt; more reports that other messages follow it.
-	facts []Fact
-	more  bool
+	// beside are the facts of each prompt, users the tokens that the user's messages may take
+	// which it does not show; more reports that other messages follow it.
+	beside []fact
+	users  int
+	more   bool
 	// limit is the token limit of the whole summary, prose the budget of the model's
-	// text, references that of the block of references behind it.
+	// text, references that of the block of references after it.
 	limit, prose, references int
 	// most limits the tokens of the summary in the view, with everything around it. hopeless
 	// reports that a model cannot write one within it.
@@ -40,19 +39,24 @@ type input struct {
 	// lastUser is the newest message of the user that is covered, request the one that a
 	// model's summary quotes; "" for none.
 	lastUser, request string
+	lastSeq           chat.Seq // of lastUser
 	// said is what the user said in everything that the summary stands for; unknown reports that
 	// there was more, before it.
 	said    userSaid
 	unknown bool
+	// seqs reports that the messages' numbers are their seqs, so that links to them can be stored.
+	seqs bool
 	// trimmed totals the content that was trimmed, updates counts the previous updates of the
 	// summary.
 	trimmed Trim
 	updates int
+	// numbered reports that the last answer says which messages it rests on.
+	numbered bool
 	// costMicros is the cost of all answers in millionths, stored ones included.
 	costMicros int64
 
 	digest  *extract.Digest
-	sources *SourceIndex
+	sources *sourceIndex
 	secrets redact.Secrets // of everything that is covered
 	report  *Provenance
 }
@@ -81,13 +85,14 @@ func (w *Writer) newInput(ctx context.Context, t plan.Task) (*input, error) {
 	if t.Current != nil {
 		t.Current = plainMessage(t.Current)
 	}
-	m := &input{sources: &SourceIndex{}, messages: make([]*chat.Message, 0, len(t.Messages))}
+	m := &input{sources: &sourceIndex{}, messages: make([]*chat.Message, 0, len(t.Messages))}
 	from, err := readOriginals(ctx, t, &m.secrets)
 	if err != nil {
 		return nil, err
 	}
 	t, found := t.Mask(&m.secrets)
 	m.task = t
+	m.seqs = knowsSeqs(t)
 	m.report = &Provenance{RedactorVersion: redact.Version, Redacted: found, RedactedAnswer: redact.Found{}, Messages: len(t.Messages)}
 	m.previous = text.Trim(strings.Join(append([]string{t.Previous}, storedSummaries(t)...), "\n\n"))
 	m.digest = extract.New(extract.Options{
@@ -101,7 +106,13 @@ func (w *Writer) newInput(ctx context.Context, t plan.Task) (*input, error) {
 			m.digest.AddPrevious(m.previous)
 			m.unknown = true
 		}
-		m.sources.AddPrevious(m.previous)
+		if m.seqs {
+			m.sources.addPrevious(m.previous)
+			m.previous = withoutAuthors(m.previous)
+		} else {
+			m.previous = withoutTags(m.previous)
+			m.sources.addPrevious(m.previous)
+		}
 		m.report.CoveredTokens += estimateTokens(m.previous)
 		m.previous = withoutDerived(m.previous)
 	}
@@ -114,14 +125,19 @@ func (w *Writer) newInput(ctx context.Context, t plan.Task) (*input, error) {
 			said.Content = chat.TextContent(rest)
 			message = &said
 		}
-		message = withoutReasoning(message)
-		m.messages = append(m.messages, message)
+		n := chat.Seq(len(m.messages) + 1)
+		if m.seqs {
+			n = t.Seqs[i]
+		}
+		shown := *withoutReasoning(message)
+		shown.ID = numberOf(n)
+		m.messages = append(m.messages, &shown)
 		m.report.CoveredTokens += messageTokens(message)
 		if from.messages == nil {
-			m.digest.Add(message)
-			m.said.add(message)
+			m.digest.Add(&shown)
+			m.said.add(shown.ID, &shown)
 		}
-		m.sources.Add(message)
+		m.sources.add(n, &shown)
 	}
 	m.covered = m.messages
 	if len(m.messages) == 0 { // a summary of summaries alone loses, and gains nothing
@@ -132,12 +148,10 @@ func (w *Writer) newInput(ctx context.Context, t plan.Task) (*input, error) {
 			return nil, err
 		}
 	}
-	m.lastUser = cmp.Or(m.sources.LastUser(), m.lastUser)
-	for _, message := range append(slices.Clone(t.Pinned), t.Current) {
-		if message != nil {
-			m.sources.addBeside(message)
-		}
+	if m.sources.last != "" {
+		m.lastUser, m.lastSeq = m.sources.last, m.sources.lastSeq
 	}
+	m.eachBeside(m.sources.addBeside)
 	w.budget(m)
 	return m, nil
 }
@@ -161,7 +175,7 @@ func (w *Writer) budget(m *input) {
 	case t.Budget == 0: // an explicit limit covers prose and references
 		m.prose = w.proseWithin(m.limit - m.references)
 	}
-	if !m.custom() && !m.task.Followed && !acknowledges(m.lastUser) {
+	if !m.custom() && !m.task.Followed {
 		m.request = Clean(m.lastUser)
 	}
 	w.bound(m)
@@ -194,7 +208,7 @@ func (w *Writer) bound(m *input) {
 		room -= m.cutRequest(min(room/4, room-least))
 	}
 	// The prose goes before the references, which get what it leaves.
-	prose := max(int(s.Size.Prose(chat.Tokens(room), s.References+scratchpadShare)), min(minProse, w.proseWithin(room)))
+	prose := max(int(s.Size.Prose(chat.Tokens(room), s.References)), min(minProse, w.proseWithin(room)))
 	if prose < m.prose {
 		m.hopeless = room < least*5/4 // the view may count more tokens than the model does
 		m.prose = prose
@@ -207,7 +221,7 @@ func (m *input) cutRequest(most int) int {
 	full := m.request
 	for n := maxAsk; n > 0; n /= 2 {
 		m.request = cutCenter(full, n)
-		if size := m.size(InsertRequest("", m.request)) - m.size(""); size <= most {
+		if size := m.size(insertRequest("", m.request, "")) - m.size(""); size <= most {
 			return size
 		}
 	}
@@ -252,13 +266,42 @@ func (m *input) fit(n, most int, compose func(budget int) string) string {
 	return write(0)
 }
 
-// block returns what stands behind the model's text, in at most budget tokens.
+// block returns what stands after the model's text, in at most budget tokens.
 func (m *input) block(budget int) string { return Clean(m.digest.Appendix(budget)) }
 
 // proseWithin returns the prose budget for an output limit: answerTokens of it are at most
 // answer.
 func (w *Writer) proseWithin(answer int) int {
-	return max(1, int(float64(answer)/(w.o.Settings.Size.Slack+scratchpadShare)))
+	return max(1, int(float64(answer)/w.o.Settings.Size.Slack))
+}
+
+// numberOf returns the number of a message in prompts, which is its id there.
+func numberOf(n chat.Seq) string { return "m" + strconv.FormatInt(int64(n), 10) }
+
+// knowsSeqs reports whether each message of a task but for summaries has a seq of its own.
+func knowsSeqs(t plan.Task) bool {
+	if len(t.Seqs) != len(t.Messages) {
+		return false
+	}
+	seen := make(map[chat.Seq]bool, len(t.Seqs))
+	for i, q := range t.Seqs {
+		if _, rest, ok := splitStored(t, i); ok && rest == "" {
+			continue
+		}
+		if q <= 0 || seen[q] {
+			return false
+		}
+		seen[q] = true
+	}
+	return true
+}
+
+// requestTag returns the tag of the message that holds the request, "" if it has no seq.
+func (m *input) requestTag() string {
+	if !m.seqs || m.lastSeq == 0 {
+		return ""
+	}
+	return formatTag([]chat.Seq{m.lastSeq}, m.sources.authors)
 }
 
 // custom reports whether an instruction replaces the default sections.

@@ -1,127 +1,175 @@
 package summary
 
 import (
-	"encoding/hex"
-	"html"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// unlinked replaces an address whose host is in no message.
-const unlinked = "(address left out: it is not in the messages)"
+// Link names the messages that a line of a summary rests on.
+type Link struct {
+	// Line is the index of the line, from 0.
+	Line int
+	// Seqs are the messages, in the order in which the line names them.
+	Seqs []chat.Seq
+}
 
-// schemes matches schemes of addresses that name a host.
-const schemes = `(?:https?|hxxps?|wss?|s?ftp|ssh)`
+// Links returns the links of a stored summary to messages of its session, by line. A summary
+// without a model has none, and neither has one whose messages had no seqs.
+func Links(summary string) []Link {
+	var out []Link
+	at, line := 0, -1
+	for _, t := range tagsIn(summary, false) {
+		for ; at <= t.start; line++ {
+			n := strings.IndexByte(summary[at:], '\n')
+			if n < 0 {
+				n = len(summary) - at
+			}
+			at += n + 1
+		}
+		var seqs []chat.Seq
+		for _, p := range t.parts {
+			if p.role != "" { // stored links have the author
+				seqs = append(seqs, p.from)
+			}
+		}
+		if k := len(out); k > 0 && out[k-1].Line == line {
+			out[k-1].Seqs = append(out[k-1].Seqs, seqs...)
+		} else if seqs != nil {
+			out = append(out, Link{line, seqs})
+		}
+	}
+	return out
+}
+
+// tag is a reference to messages in a text: [m12, m40-m42], (m12), 【m12】, and in stored texts
+// [m12 user, m40 tool].
+type tag struct {
+	start, end int
+	parts      []tagPart
+}
+
+// tagPart is a message, or a range of them, with its author as written, "" for none.
+type tagPart struct {
+	from, to chat.Seq
+	role     chat.Role
+}
 
 var (
-	// titled matches a link within the folder with a title, which readers show on demand.
-	titled = text.Pattern(`(\]\(\s*<?[^\s<>()]{1,300}>?)\s+["'(]([^"'()\n]{1,200})["')]\s*\)`)
-	// numeric matches a host that is a number.
-	numeric = text.Pattern(`^(?:0x[0-9a-f]+|\d{4,}|\[[0-9a-f:.]{3,}.*)$`)
-	// linked matches a link with a label, addresses an address that readers make a link, of mail, or with a query.
-	linked    = text.Pattern(`(?i)\[([^\[\]\n]{0,300})\]\(\s*<?((?:` + schemes + `:|[/\\]{2}|www\.)[^\s<>)]*)>?(?:\s[^()\n]{0,200})?\)`)
-	addresses = text.Pattern(`(?i)<?\b(?:(?:https?|wss?|ftp):[/\\]*|[a-z][a-z0-9+.-]{1,15}:[/\\]{2,}|www\.)(?:\[[0-9a-f:.]{2,45}\])?[^\s<>"'\x60)\]}|]+>?|\b[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}\b|\b[a-z0-9][a-z0-9-]*(?:\.[a-z0-9-]+)*\.[a-z]{2,}(?::\d{1,5})?/[^\s<>"'\x60()\[\]{}|?]*\?[^\s<>"'\x60()\[\]{}|]*`)
+	tagPattern = regexp.MustCompile(`[\[(【（][\s]*(?:(?:(?:m|[mM]sg\.? |[mM]essages? )?\d{1,9}(?: (?:user|assistant|tool))?[\s,;，；、…–—-]*)+)[\])】）]`)
+	tagNumber  = regexp.MustCompile(`(m|msg\.? |messages? )?(\d{1,9})(?: (user|assistant|tool))?(?:\s*[–—…-]\s*m?(\d{1,9}))?`)
 )
 
-// withoutUnknownLinks removes the targets of links whose host is in no message: a model did
-// not read them there, and what follows them shows them what stands in the address.
-func (e *SourceIndex) withoutUnknownLinks(answer string) string {
-	answer = linked().ReplaceAllStringFunc(answer, func(link string) string {
-		m := linked().FindStringSubmatch(link)
-		if e.knowsHost(m[2]) {
-			return link
+// tagsIn returns the tags of a text outside of code. Numbers without a letter count only if bare
+// says so, in square brackets.
+func tagsIn(s string, bare bool) []tag {
+	found := tagPattern.FindAllStringIndex(s, -1)
+	if found == nil {
+		return nil
+	}
+	var out []tag
+	code := codeIn(s)
+	for _, f := range found {
+		if code.has(f[0]) || f[0] > 0 && isAlnum(s[f[0]-1]) && s[f[0]] == '[' && bare {
+			continue
 		}
-		return m[1]
+		t := tag{start: f[0], end: f[1]}
+		explicit := bare && s[f[0]] != '('
+		for _, m := range tagNumber.FindAllStringSubmatch(strings.ToLower(s[f[0]:f[1]]), -1) {
+			explicit = explicit || m[1] != ""
+			from, _ := strconv.ParseInt(m[2], 10, 64) // up to nine digits
+			p := tagPart{chat.Seq(from), chat.Seq(from), chat.Role(m[3])}
+			if to, err := strconv.ParseInt(m[4], 10, 64); err == nil && to > from {
+				p.to = chat.Seq(to)
+			}
+			t.parts = append(t.parts, p)
+		}
+		if explicit {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// maxLinks is how many messages an item names at most.
+const maxLinks = 8
+
+// seqs returns the messages of a tag that are known, in order.
+func (t *tag) seqs(authors map[chat.Seq]chat.Role) []chat.Seq {
+	var out []chat.Seq
+	for _, p := range t.parts {
+		for n := p.from; n <= p.to && len(out) < maxLinks; n++ {
+			if authors[n] != "" && !slices.Contains(out, n) {
+				out = append(out, n)
+			}
+		}
+	}
+	return out
+}
+
+// replaceTags returns a text with each tag replaced, without the blanks before it if there is
+// nothing left of it.
+func replaceTags(s string, bare bool, replace func(*tag) string) string {
+	tags := tagsIn(s, bare)
+	if tags == nil {
+		return s
+	}
+	var b strings.Builder
+	done := 0
+	for i := range tags {
+		by, before := replace(&tags[i]), s[done:tags[i].start]
+		if by == "" {
+			before = strings.TrimRight(before, " \t")
+		}
+		b.WriteString(before + by)
+		done = tags[i].end
+	}
+	return b.String() + s[done:]
+}
+
+// formatTag returns a tag with the authors of its messages.
+func formatTag(seqs []chat.Seq, authors map[chat.Seq]chat.Role) string {
+	if len(seqs) == 0 {
+		return ""
+	}
+	names := make([]string, len(seqs))
+	for i, n := range seqs {
+		names[i] = strings.TrimSuffix("m"+strconv.FormatInt(int64(n), 10)+" "+string(authors[n]), " ")
+	}
+	return "[" + strings.Join(names, ", ") + "]"
+}
+
+// withoutAuthors returns a stored text with the tags as a model writes them.
+func withoutAuthors(s string) string {
+	return replaceTags(s, false, func(t *tag) string {
+		var seqs []chat.Seq
+		for _, p := range t.parts {
+			seqs = append(seqs, p.from)
+		}
+		return formatTag(seqs, nil)
 	})
-	answer = titled().ReplaceAllStringFunc(answer, func(link string) string {
-		if m := titled().FindStringSubmatch(link); strings.Count(m[2], " ") > 1 && e.others.share(wordsOf(m[2])) < 1 && !e.isUsers(wordsOf(m[2])) {
-			return m[1] + ")"
-		}
-		return link
-	})
-	return addresses().ReplaceAllStringFunc(answer, func(address string) string {
-		bare := strings.TrimRight(address, ".,;:!?*_")
-		if strings.HasPrefix(bare, "git@") || e.knowsHost(strings.Trim(bare, "<>")) { // or a repository
-			return address
-		}
-		return unlinked + address[len(bare):]
-	})
 }
 
-// knowsHost reports whether the host of an address, or the domain that it is in, is in a
-// message. A name without a dot is one of a local network, and one with a placeholder none.
-func (e *SourceIndex) knowsHost(address string) bool {
-	host := hostOf(address)
-	if strings.ContainsAny(host, "{}$*") {
-		return true
-	}
-	if numeric().MatchString(host) {
-		return false
-	}
-	for strings.Contains(host, ".") {
-		if e.others.share(hostWords(host)) == 1 {
-			return true
-		}
-		_, host, _ = strings.Cut(host, ".")
-		if !strings.Contains(host, ".") {
-			return false
-		}
-	}
-	return !strings.Contains(host, "%")
+// withoutTags returns a text without its tags.
+func withoutTags(s string) string {
+	return replaceTags(s, false, func(*tag) string { return "" })
 }
 
-// hostOf returns the host of an address as a browser reads it.
-func hostOf(address string) string {
-	address, _ = text.Fold(strings.ReplaceAll(html.UnescapeString(address), "。", "."))
-	if i := strings.IndexByte(address, ':'); i >= 0 && !strings.ContainsAny(address[:i], "./\\") {
-		address = address[i+1:]
+// cutTags splits a line into the text and the tags at its end.
+func cutTags(line string) (before, tags string) {
+	all := tagsIn(line, true)
+	end := len(line)
+	for _, t := range slices.Backward(all) {
+		if strings.Trim(line[t.end:end], " \t,;:：*") != "" {
+			break
+		}
+		end = t.start
 	}
-	host := strings.TrimLeft(address, `/\`)
-	if i := strings.IndexAny(host, `/\?#`); i >= 0 {
-		host = host[:i]
+	if end == 0 {
+		return line, ""
 	}
-	host = host[strings.LastIndexByte(host, '@')+1:]
-	if strings.HasPrefix(host, "[") && !strings.HasPrefix(host, "[::1]") {
-		return strings.ToLower(host)
-	}
-	host, _, _ = strings.Cut(host, ":")
-	return strings.ToLower(strings.Trim(host, "."))
+	return line[:end], line[end:]
 }
-
-// addHostsOf indexes the names of hosts in a message.
-func (e *SourceIndex) addHostsOf(m *chat.Message) {
-	e.addHosts(m.Content.String())
-	for _, c := range m.ToolCalls {
-		e.addHosts(c.Arguments)
-	}
-}
-
-// addHosts indexes the names of hosts in a text.
-func (e *SourceIndex) addHosts(s string) {
-	for from := 0; ; {
-		n := strings.IndexByte(s[from:], '.')
-		if n < 0 {
-			return
-		}
-		start, end := from+n, from+n
-		for start > from && inHost(s[start-1]) {
-			start--
-		}
-		for end < len(s) && inHost(s[end]) {
-			end++
-		}
-		if host := strings.Trim(s[start:end], "."); strings.Contains(host, ".") {
-			host, _ = text.Fold(host)
-			e.others.add(hostWords(strings.ToLower(host)))
-		}
-		from = end
-	}
-}
-
-func inHost(c byte) bool { return isAlnum(c) || c == '.' || c == '-' || c == '_' || c >= utf8.RuneSelf }
-
-// hostWords returns the words by which a host is indexed, as one phrase.
-func hostWords(host string) string { return "name of " + hex.EncodeToString([]byte(host)) }

@@ -17,7 +17,7 @@ const maxOriginals = 64 << 20
 // originals are the messages of the application that a task covers, if earlier summaries stand
 // for some of them. The zero value has none: the task's messages are all of them.
 type originals struct {
-	messages iter.Seq2[*chat.Message, error]
+	messages iter.Seq2[plan.Original, error]
 	older    []*chat.Message
 }
 
@@ -30,7 +30,7 @@ func readOriginals(ctx context.Context, t plan.Task, secrets *redact.Secrets) (o
 	messages, older, err := t.Originals(ctx, maxOriginals)
 	o := originals{messages, older}
 	if err == nil {
-		err = o.each(ctx, secrets, func(*chat.Message) {})
+		err = o.each(ctx, secrets, func(*chat.Message, chat.Seq) {})
 	}
 	if err != nil {
 		return originals{}, storeError(err)
@@ -39,7 +39,7 @@ func readOriginals(ctx context.Context, t plan.Task, secrets *redact.Secrets) (o
 }
 
 // each calls f with each message, masked.
-func (o originals) each(ctx context.Context, secrets *redact.Secrets, f func(*chat.Message)) error {
+func (o originals) each(ctx context.Context, secrets *redact.Secrets, f func(m *chat.Message, seq chat.Seq)) error {
 	for message, err := range o.messages {
 		if err == nil {
 			err = ctx.Err()
@@ -47,22 +47,22 @@ func (o originals) each(ctx context.Context, secrets *redact.Secrets, f func(*ch
 		if err != nil {
 			return err
 		}
-		f(plan.Mask(plainMessage(message), secrets))
+		f(plan.Mask(plainMessage(message.Message), secrets), message.Seq)
 	}
 	return nil
 }
 
-// readSources puts what stored stand-ins among the messages of a task stand for in their place.
+// readSources replaces stored replacements among the messages of a task by what they stand for.
 func readSources(ctx context.Context, t *plan.Task) error {
 	if t.Sources == nil {
 		return nil
 	}
-	messages, kinds, err := t.Sources(ctx)
+	messages, kinds, seqs, err := t.Sources(ctx)
 	if err != nil {
 		return storeError(err)
 	}
 	if len(messages) > 0 {
-		t.Messages, t.Kinds = messages, kinds
+		t.Messages, t.Kinds, t.Seqs = messages, kinds, seqs
 	}
 	return nil
 }
@@ -80,19 +80,27 @@ func (m *input) addOriginals(ctx context.Context, o originals) error {
 		m.report.CoveredTokens += estimateTokens(said)
 		m.unknown = true
 	}
-	err := o.each(ctx, &m.secrets, func(message *chat.Message) {
+	err := o.each(ctx, &m.secrets, func(message *chat.Message, seq chat.Seq) {
 		m.digest.Add(message)
 		m.report.Messages++
 		m.report.CoveredTokens += messageTokens(message)
-		m.said.add(message)
-		m.sources.addHostsOf(message)
-		if said := frame.SaidBy(message); said != "" {
-			m.sources.addSaid(said)
-			m.lastUser = cutCenter(said, maxAsk)
+		number := ""
+		if m.seqs && seq > 0 {
+			number = numberOf(seq)
+		} else {
+			seq = 0
+		}
+		m.said.add(number, message)
+		if said := wordsOfUser(message); said != "" {
+			m.sources.addSaid(seq, said)
+			m.lastUser, m.lastSeq = cutCenter(said, maxAsk), seq
 		}
 	})
 	if err != nil {
 		return storeError(err)
+	}
+	if !m.seqs { // those that prompts show are among them
+		m.said.dropLast(countSaid(m.covered))
 	}
 	return nil
 }

@@ -15,16 +15,18 @@ import (
 // promptData holds the redacted texts that a prompt shows: facts, the previous summary, which
 // may be empty, and the messages.
 type promptData struct {
-	facts    []Fact
+	facts    []fact
 	previous string
 	messages []passage
-	// calls counts the calls, whose ids say nothing and are long; numbers has the newest of an id.
+	links    bool
+	// calls counts the calls, whose ids are long and mean nothing; numbers has the newest of an id.
 	calls   int
 	numbers map[string]int
 }
 
-// passage is one message, or an earlier summary among them.
+// passage is one message with its number, or an earlier summary among them.
 type passage struct {
+	number        string
 	speaker, text string
 	at            time.Time // zero if unknown
 }
@@ -37,10 +39,13 @@ const notShown = "(left out whole)"
 
 // add appends a message. It omits reasoning and names media.
 func (d *promptData) add(m *chat.Message) {
-	text := m.Content.String()
+	text, number := m.Content.String(), strconv.Itoa(len(d.messages)+1)
+	if d.links {
+		number = m.ID
+	}
 	if m.Role != chat.RoleTool {
 		if body, merged, ok := frame.Unwrap(text); ok {
-			d.messages = append(d.messages, passage{earlierSummary, body, m.CreatedAt})
+			d.messages = append(d.messages, passage{"0", earlierSummary, body, m.CreatedAt})
 			if text = merged; strings.TrimSpace(text) == "" && len(m.ToolCalls) == 0 {
 				return
 			}
@@ -74,7 +79,7 @@ func (d *promptData) add(m *chat.Message) {
 			speaker += m.ToolCallID
 		}
 	}
-	d.messages = append(d.messages, passage{oneLine(speaker), strings.Join(lines, "\n"), m.CreatedAt})
+	d.messages = append(d.messages, passage{number, oneLine(speaker), strings.Join(lines, "\n"), m.CreatedAt})
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
@@ -83,7 +88,7 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 func (d promptData) all() []passage {
 	all := append([]passage{{text: d.previous}}, d.messages...)
 	for _, f := range d.facts {
-		all = append(all, passage{f.Label, f.Text, f.At})
+		all = append(all, passage{f.number, f.label, f.text, f.at})
 	}
 	return all
 }
@@ -117,27 +122,27 @@ func (d promptData) marker() string {
 func (d promptData) write(b *strings.Builder, marker string) {
 	c := newClock(d.all())
 	for _, f := range d.facts {
-		b.WriteString("\n" + marker + " given: " + f.Label + c.tell(f.At) + "\n")
-		if f.Text != "" {
-			b.WriteString(f.Text + "\n")
+		b.WriteString("\n" + marker + " given" + strings.TrimRight(" "+f.number, " ") + ": " + f.label + c.note(f.at) + "\n")
+		if f.text != "" {
+			b.WriteString(f.text + "\n")
 		}
 	}
-	c.told = ""
+	c.noted = ""
 	if d.previous != "" {
 		b.WriteString("\n" + marker + " 0 notes written so far\n" + d.previous + "\n")
 	}
-	for i, p := range d.messages {
-		b.WriteString("\n" + marker + " " + strconv.Itoa(i+1) + " " + p.speaker + c.tell(p.at) + "\n" + p.text + "\n")
+	for _, p := range d.messages {
+		b.WriteString("\n" + marker + " " + p.number + " " + p.speaker + c.note(p.at) + "\n" + p.text + "\n")
 	}
 }
 
 // minuteFormat is the form of times in prompts, which are UTC.
 const minuteFormat = "2006-01-02 15:04"
 
-// clock tells the times of messages that are not all of about the same minute.
+// clock notes the times of messages that are not all of about the same minute.
 type clock struct {
 	silent bool
-	told   string
+	noted  string
 }
 
 func newClock(ps []passage) clock {
@@ -156,16 +161,16 @@ func newClock(ps []passage) clock {
 	return clock{silent: last.Sub(first) <= time.Minute}
 }
 
-// tell returns the text for a time behind the line of a message, "" if it is that of the
+// note returns the text for a time after the line of a message, "" if it is that of the
 // message before it.
-func (c *clock) tell(at time.Time) string {
+func (c *clock) note(at time.Time) string {
 	if c.silent || at.IsZero() {
 		return ""
 	}
 	minute := at.UTC().Format(minuteFormat)
-	if minute == c.told {
+	if minute == c.noted {
 		return ""
 	}
-	c.told = minute
+	c.noted = minute
 	return ", " + minute
 }

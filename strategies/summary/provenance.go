@@ -12,13 +12,18 @@ const (
 	ByModel   = "model"
 	ByExtract = "extractive"
 	ByMarker  = "marker"
+	// ByOperator: a person wrote it, see Operator.
+	ByOperator = "operator"
 )
 
 // Provenance describes how a summary was made. It is stored with the run and holds numbers,
 // names and codes, no content of the conversation.
 type Provenance struct {
-	// WrittenBy is model, extractive or marker; empty where there is no summary.
+	// WrittenBy is model, extractive, marker or operator; empty where there is no summary.
 	WrittenBy string `json:"written_by,omitempty"`
+	// Operator names the person who wrote it, and Note is that person's remark on it.
+	Operator string `json:"operator,omitempty"`
+	Note     string `json:"note,omitempty"`
 	// Failure is the code of why the model wrote no summary.
 	Failure string `json:"failure,omitempty"`
 	// Model gave the last answer; the versions are those of its prompt.
@@ -39,8 +44,12 @@ type Provenance struct {
 	// the answers.
 	Redacted       redact.Found `json:"redacted,omitempty"`
 	RedactedAnswer redact.Found `json:"redacted_in_answer,omitempty"`
-	// Unquoted counts the invented quotations that were replaced.
+	// Unquoted counts the invented quotations that lost their marks, Dropped what was said to be
+	// the user's and rests on no message of the user.
 	Unquoted int `json:"unquoted,omitempty"`
+	Dropped  int `json:"dropped,omitempty"`
+	// Links counts the lines of the summary that name the messages that they rest on.
+	Links int `json:"links,omitempty"`
 	// Trimmed lists the content that was left out of the prompts; the store keeps it.
 	Trimmed []Trim `json:"trimmed,omitempty"`
 	// Parts counts the prompts that the messages were divided into, Halved the parts that
@@ -63,6 +72,8 @@ func (r *Provenance) Author() string {
 		by = "no model: an extract"
 	case ByMarker:
 		by = "no model: a marker"
+	case ByOperator:
+		by = strings.TrimSpace("operator " + r.Operator)
 	default:
 		by = r.WrittenBy
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/extract"
@@ -11,134 +12,123 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-const (
-	// firstWords is how many characters of an older message of the user are given where there
-	// is no room for all of it.
-	firstWords = 120
-	// maxSaid is how many messages of the user are kept at most, the first and the newest.
-	maxSaid = 4000
-)
+// fact is a text that a prompt gives in front of the messages: a message of the user, or what
+// stands beside the notes in the end. It is redacted.
+type fact struct {
+	// number is that of a message, "" for none.
+	number string
+	// label describes it, on one line.
+	label, text string
+	// at is the time of a message, zero if unknown.
+	at time.Time
+}
 
-// userSaid collects what the user said, in order. Its memory is bounded: it keeps the first and
-// the newest messages, those up to maxFacts tokens whole and the first words of those before.
-type userSaid struct {
-	facts []Fact
-	// n counts all messages, whole the tokens of those from the index from, which are whole.
-	n, from, whole int
+// tokens returns the estimated tokens of a fact in a prompt.
+func (f *fact) tokens() int {
+	return messageTokens(&chat.Message{Content: chat.TextContent(f.text), CreatedAt: f.at}) + estimateTokens(f.label)
+}
+
+func factsTokens(facts []fact) (n int) {
+	for i := range facts {
+		n += facts[i].tokens()
+	}
+	return n
 }
 
 // wordsOfUser returns what a message of the user says, "" for one of others and for what a program
 // wrote in the user's name: notes of an agent, outputs of commands, skills.
 func wordsOfUser(m *chat.Message) string {
 	said := frame.SaidBy(m)
-	if strings.HasPrefix(said, chat.SkillPrefix) || extract.IsOutput(said) || extract.IsGenerated(said) && !commandWords().MatchString(said) {
+	if strings.HasPrefix(said, chat.SkillPrefix) || extract.IsOutput(said) || extract.IsGenerated(said) && !hasArguments(said) {
 		return ""
 	}
 	return said
 }
 
-// commandWords matches what the user adds to a command of an agent.
-var commandWords = text.Pattern(`<command-args>\s*[^<\s]`)
+// hasArguments reports whether a command of an agent has words that the user added.
+func hasArguments(said string) bool {
+	_, arguments, ok := strings.Cut(said, "<command-args>")
+	arguments = strings.TrimLeft(arguments, " \t\r\n")
+	return ok && arguments != "" && arguments[0] != '<'
+}
 
-// add appends the message if it is the user's.
-func (s *userSaid) add(m *chat.Message) {
+const (
+	// wholeChars is how many characters of an older message of the user are given, firstChars how
+	// many where there is no room for more.
+	wholeChars, firstChars = 600, 120
+	// maxSaid is how many messages of the user are kept at most, the first and the newest.
+	maxSaid = 4000
+)
+
+// userSaid collects what the user said, in order, in bounded memory.
+type userSaid struct {
+	facts []fact
+	n     int // all messages
+}
+
+// add appends a message with its number if it is the user's.
+func (s *userSaid) add(number string, m *chat.Message) {
 	said := wordsOfUser(m)
 	if said == "" {
 		return
 	}
-	f := Fact{Text: strings.Clone(cutCenter(said, maxFacts*bytesPerToken)), At: m.CreatedAt}
 	s.n++
-	s.facts = append(s.facts, f)
-	for s.whole += f.tokens(); s.whole > maxFacts && s.from < len(s.facts)-1; s.from++ {
-		s.whole -= s.facts[s.from].tokens()
-		if s.from > 0 {
-			s.facts[s.from] = s.facts[s.from].begun()
-		}
-	}
+	s.facts = append(s.facts, fact{number, "said by the user before", strings.Clone(cutCenter(said, wholeChars)), m.CreatedAt})
 	if len(s.facts) > maxSaid {
 		s.facts = slices.Delete(s.facts, 1, maxSaid/2)
-		s.from -= maxSaid/2 - 1 // so many are never whole
 	}
 }
 
-// begun returns the fact with the first words of its text, if that is shorter.
-func (f Fact) begun() Fact {
-	if head := text.Head(f.Text, firstWords); len(f.Text)-len(head) > len(maxNote) {
-		f.Text = cut(f.Text, len(head), len(f.Text), nil)
-	}
-	return f
+// dropLast leaves out the newest messages.
+func (s *userSaid) dropLast(n int) {
+	n = min(n, len(s.facts))
+	s.facts, s.n = s.facts[:len(s.facts)-n], s.n-n
 }
 
-// given returns the messages but for the newest few in at most budget tokens: word for word if
-// they fit, or else the first and the newest ones, the first words of those before, as far as
-// there is room, and a fact that tells how many are left out.
-func (s *userSaid) given(butFor, budget int) []Fact {
-	n, lost := s.n-butFor, s.n-len(s.facts)
-	if n-lost <= 0 {
+// countSaid counts the messages in which the user says something.
+func countSaid(messages []*chat.Message) (n int) {
+	for _, m := range messages {
+		if wordsOfUser(m) != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// given returns the messages that a prompt does not show in at most budget tokens: the first, the
+// newest ones, the first words of those before, and how many are left out.
+func (s *userSaid) given(shown map[string]bool, budget int) []fact {
+	all := slices.DeleteFunc(slices.Clone(s.facts), func(f fact) bool { return shown[f.number] })
+	if len(all) == 0 {
 		return nil
 	}
-	all := slices.Clone(s.facts[:n-lost])
-	size := 0
-	for i := range all {
-		at := i
-		if i > 0 {
-			at += lost
+	first := all[0]
+	if budget -= first.tokens() + 2*estimateTokens(leftOutLabel) + 16; budget < 0 {
+		return nil
+	}
+	whole := budget / 2
+	n := len(all) - 1 // facts from here on are taken
+	for ; n > 0; n-- {
+		f := &all[n]
+		if size := f.tokens(); size <= whole {
+			whole -= size
+		} else {
+			whole = 0
+			if head := text.Head(f.text, firstChars); len(f.text)-len(head) > len(maxNote) {
+				f.text = cut(f.text, len(head), len(f.text), nil)
+			}
 		}
-		all[i].Label = fmt.Sprintf("message of the user, %d of %d", at+1, s.n)
-		size += all[i].tokens()
-	}
-	if size <= budget && lost == 0 {
-		return all
-	}
-	gap := func(n int) []Fact { return []Fact{{Label: fmt.Sprintf("%d messages of the user left out here", n)}} }
-	budget -= factsTokens(gap(n))
-	last := len(all) - 1
-	if last > 0 {
-		if all[0].tokens()+all[last].tokens() > budget {
-			all[0].shorten(budget / 2)
-		}
-		budget -= all[0].tokens()
-	}
-	if all[last].shorten(budget); all[last].tokens() > budget {
-		return nil // not even these two
-	}
-	budget -= all[last].tokens()
-	begun := slices.Clone(all)
-	words := 0 // of all between the two
-	for i := 1; i < last; i++ {
-		begun[i] = all[i].begun()
-		words += begun[i].tokens()
-	}
-	spare, from := budget/2, last // for whole ones
-	beside := words <= spare      // the first words of all have room beside them
-	if beside {
-		spare = budget - words
-	}
-	for ; from > 1; from-- {
-		cost := all[from-1].tokens()
-		if beside {
-			cost -= begun[from-1].tokens()
-		}
-		if cost > spare {
+		if budget -= f.tokens(); budget < 0 {
 			break
 		}
-		spare -= cost
-		budget -= all[from-1].tokens()
 	}
-	for ; from > 1 && begun[from-1].tokens() <= budget; from-- {
-		budget -= begun[from-1].tokens()
-		all[from-1] = begun[from-1]
+	left := n + s.n - len(s.facts)
+	switch rest := all[n+1:]; {
+	case left == 0:
+		return append([]fact{first}, rest...)
+	default:
+		return append([]fact{first, {label: fmt.Sprintf(leftOutLabel, left)}}, rest...)
 	}
-	if left := from - 1 + lost; left > 0 && last > 0 {
-		return slices.Concat(all[:1], gap(left), all[from:])
-	}
-	return all
 }
 
-// shorten cuts the middle out of a fact until it takes at most so many tokens, if it can.
-func (f *Fact) shorten(most int) {
-	full := f.Text
-	for n := most * bytesPerToken; f.tokens() > most && n > 0; n /= 2 {
-		f.Text = cutCenter(full, n)
-	}
-}
+const leftOutLabel = "%d messages of the user left out here"

@@ -88,18 +88,13 @@ func countScripts(text string, strict bool) (c scriptCounts) {
 }
 
 func withoutQuotations(line string) string {
-	quotes := quotations(line, func(*quotation) bool { return false })
-	if len(quotes) == 0 {
-		return line
-	}
 	var b strings.Builder
 	at := 0
-	for _, q := range quotes {
-		b.WriteString(line[at:len(q.before)])
-		at = len(q.before) + len(q.text)
+	for _, q := range quotations(line) {
+		b.WriteString(line[at:q.start])
+		at = q.end
 	}
-	b.WriteString(line[at:])
-	return b.String()
+	return b.String() + line[at:]
 }
 
 func (c *scriptCounts) add(s string) {
@@ -122,7 +117,7 @@ func isCode(w string) bool {
 		switch c := w[i]; {
 		case c >= utf8.RuneSelf:
 			return false // a name between letters of another script
-		case strings.IndexByte("/\\_=<>{}[]$@&|^~#", c) >= 0, c == '.' && i > 0 && i+1 < len(w), isDigit(c), isUpper(c) && i > 0 && isLower(w[i-1]):
+		case strings.IndexByte("/\\_=<>{}[]$@&|^~#", c) >= 0, c == '.' && i > 0 && i+1 < len(w), isDigit(c), c >= 'A' && c <= 'Z' && i > 0 && w[i-1] >= 'a' && w[i-1] <= 'z':
 			return true
 		}
 	}

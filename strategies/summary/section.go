@@ -1,7 +1,6 @@
 package summary
 
 import (
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -12,137 +11,128 @@ type Section struct {
 	Title string
 	// Ask describes the content for the model.
 	Ask string
-	// Optional sections are asked for, but notes without them are accepted.
-	Optional bool
+	// Users marks a section of what the user said: its items must rest on messages of the user.
+	Users bool
 }
 
-// ActiveTask is the title of the section that Assemble fills.
-const ActiveTask = "Active task"
+// Titles of the sections that hold what the user said.
+const (
+	ActiveTask = "Active task"
+	Wishes     = "The user's wishes and limits"
+)
 
 // DefaultSections returns the sections of handoff notes, in order. The caller owns the slice.
 func DefaultSections() []Section {
 	return []Section{
-		{Title: ActiveTask, Ask: "The latest thing the user asked for that is not done yet, word for word between quotation marks. Work resumes from here."},
-		{Title: "Goal", Ask: "What the user wants in the end."},
-		{Title: "Constraints", Ask: "What the user demanded, ruled out or prefers, and every limit that still binds."},
-		{Title: "Actions done", Ask: "A numbered list of what was done to what, by which tool, with which result, and when if the times are known; only what a given log does not hold. A failed attempt counts too, with the reason."},
-		{Title: "State", Ask: "How things stand now: folder, branch, changed files, running processes, what passes and what fails."},
-		{Title: "In progress", Ask: "What was being done when the material ends."},
-		{Title: "Blocked", Ask: "What does not work or is waited for, with the exact error messages."},
-		{Title: "Decisions", Ask: "What was decided, by whom, and why; what was rejected."},
-		{Title: "Questions answered", Ask: "Questions that have an answer, with it, so that nobody asks or answers them again."},
-		{Title: "Questions open", Ask: "What was asked, by either side, and has no answer."},
-		{Title: "Files", Ask: "Files that were read, changed or made, with the full path and what for."},
-		{Title: "Remaining", Ask: "What is left to do, told as a fact and not as an order."},
-		{Title: "Next step", Optional: true, Ask: "The one thing to do next, told as a fact and not as an order: what, where, and why it comes next."},
-		{Title: "Needed for the next step", Optional: true, Ask: "The code or text without which the next step cannot be taken, letter by letter in a block of code, each with where it is from: the lines to change, the failing output, the interface to keep, the wording that was agreed on. Only what could not be read again in a moment."},
-		{Title: "Critical values", Ask: "Identifiers, numbers, names, addresses, commands and settings that would be lost otherwise, each with what it is. No secrets."},
+		{Title: ActiveTask, Users: true, Ask: "The newest thing the user asked for that is not done yet. Work goes on from here."},
+		{Title: Wishes, Users: true, Ask: "Each demand, limit, preference, approval and refusal of the user that still holds, one item each, close to the user's words."},
+		{Title: "Done and decided", Ask: "What was done to which object, with the result; what was tried and failed, and why; what was decided or rejected, by whom and why."},
+		{Title: "State", Ask: "How things stand now: folder, branch, changed files with what changed in them, running processes, what passes and what fails."},
+		{Title: "Problems and open questions", Ask: "What does not work or is waited for, with the line of the error that names the cause; questions of either side without an answer."},
+		{Title: "Next", Ask: "What is left to do and what comes first, stated as a fact and not as an order."},
+		{Title: "Values needed", Ask: "The identifiers, paths, numbers, addresses, commands and lines of code without which the next step cannot be taken, letter by letter, each with its meaning. No secrets."},
 	}
 }
 
-// sectionText is a section of a summary as it was written.
-type sectionText struct {
-	// title is the heading without its marks, empty for the text before the first.
-	title string
-	// level is the number of # in front of it.
-	level int
-	// start is where the heading begins, body where its line ends, end where the next
-	// heading begins.
+// heading is a heading of a text.
+type heading struct {
+	title string // without marks, number and links
+	tag   string // the links behind the title, as written
+	// style is the number of # in front of it, boldStyle or plainStyle.
+	style int
+	// number is the number in front of the title, 0 for none.
+	number int
+	// section is the index of the section that it begins, -1 for none.
+	section int
+	// start is the index where its line begins, body where the line ends, and end where the
+	// next heading begins.
 	start, body, end int
 }
 
-// splitSections splits a text at its headings: lines that begin with #, and those that are
-// bold or numbered and name one of the sections. Code in fences has none.
-func splitSections(text string, sections []Section) []sectionText {
-	parts := []sectionText{{}}
+const boldStyle, plainStyle = 7, 8
+
+// headingsOf returns the headings of a text outside of fenced code: lines that begin with #,
+// bold lines, and lines that consist of a title of the sections.
+func headingsOf(text string, sections []Section) []heading {
+	var out []heading
 	fence := ""
 	for at := 0; at < len(text); {
-		end := at + len(text[at:])
+		end := len(text)
 		if n := strings.IndexByte(text[at:], '\n'); n >= 0 {
 			end = at + n + 1
 		}
 		line := text[at:end]
-		title, ok := "", false
 		if fence = fenceAfter(fence, line); fence == "" {
-			title, ok = headingOf(line, sections)
-		}
-		if ok {
-			parts[len(parts)-1].end = at
-			bare := strings.TrimLeft(line, " \t")
-			parts = append(parts, sectionText{title: title, level: len(bare) - len(strings.TrimLeft(bare, "#")), start: at, body: end})
+			if h, ok := parseHeading(line, sections); ok {
+				h.start, h.body = at, end
+				if n := len(out); n > 0 {
+					out[n-1].end = at
+				}
+				out = append(out, h)
+			}
 		}
 		at = end
 	}
-	parts[len(parts)-1].end = len(text)
-	return parts
-}
-
-// fenceAfter returns the fence that is open behind a line, where open was before it. Models
-// end a sentence behind a closing fence, so signs may follow it.
-func fenceAfter(open, line string) string {
-	line = strings.TrimLeft(line, " \t")
-	for _, c := range []string{"`", "~"} {
-		mark := line[:len(line)-len(strings.TrimLeft(line, c))]
-		switch {
-		case len(mark) < 3:
-		case open == "":
-			return mark
-		case open[0] == mark[0] && len(mark) >= len(open) && strings.Trim(line[len(mark):], " \t\r\n.,;:)") == "":
-			return ""
-		}
+	if n := len(out); n > 0 {
+		out[n-1].end = len(text)
 	}
-	return open
+	return out
 }
 
-// openFence returns the code fence that is open at the end of a text, "" for none.
-func openFence(text string) (fence string) {
-	for line := range strings.Lines(text) {
-		fence = fenceAfter(fence, line)
-	}
-	return fence
-}
+// maxHeading is the maximum length of a heading in bytes.
+const maxHeading = 160
 
-// outsideFences yields the lines of a text that are not in fenced code.
-func outsideFences(text string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		fence := ""
-		for line := range strings.Lines(text) {
-			open := fence
-			if fence = fenceAfter(fence, line); fence == "" && open == "" && !yield(line) {
-				return
-			}
-		}
-	}
-}
-
-// headingOf parses a heading: "## Title", "**Title**", "3. Title:".
-func headingOf(line string, sections []Section) (title string, ok bool) {
+// parseHeading parses a line as a heading: "## 3. Title", "**Title:** [m3]", "3. Title".
+func parseHeading(line string, sections []Section) (heading, bool) {
 	line = strings.TrimSpace(line)
-	if len(line) == 0 || len(line) > 160 {
-		return "", false
+	if line == "" || len(line) > maxHeading {
+		return heading{}, false
 	}
 	bare := strings.TrimLeft(line, "#")
-	marked := len(bare) < len(line) && len(line)-len(bare) <= 6 && (bare == "" || bare[0] == ' ' || bare[0] == '\t')
-	title = plainTitle(bare)
-	if marked {
-		return title, true
+	h := heading{section: -1, style: len(line) - len(bare)}
+	title, tag := cutTags(bare)
+	h.tag = tag
+	h.number, h.title = plainTitle(title)
+	switch {
+	case h.style > 0:
+		return h, h.style <= 6 && (bare == "" || bare[0] == ' ' || bare[0] == '\t')
+	case isBold(strings.TrimSpace(title)):
+		h.style = boldStyle
+		return h, true
 	}
-	if c := line[0]; c == '-' || c == '>' || c == '|' {
-		return "", false
+	h.style = plainStyle
+	for i := range sections {
+		if strings.IndexByte("->|", line[0]) < 0 && sameTitle(sections[i].Title, h.title) {
+			return h, true
+		}
 	}
-	return title, slices.ContainsFunc(sections, func(s Section) bool { return sameTitle(s.Title, title) })
+	return h, false
 }
 
-// plainTitle returns a heading without numbers, emphasis and a colon.
-func plainTitle(s string) string {
-	s = strings.TrimSpace(s)
-	if n := len(s) - len(strings.TrimLeft(s, "0123456789")); n > 0 && n < 4 && n < len(s) && (s[n] == '.' || s[n] == ')') {
-		s = s[n+1:]
-	}
-	return strings.Trim(s, " \t#*_:：")
+// isBold reports whether a line is bold from end to end, perhaps with a number before and a
+// colon after it.
+func isBold(line string) bool {
+	line = strings.TrimLeft(line, "0123456789.) ")
+	line = strings.TrimRight(line, ":： ")
+	inner, ok := strings.CutPrefix(line, "**")
+	inner, closed := strings.CutSuffix(inner, "**")
+	return ok && closed && inner != "" && !strings.Contains(inner, "**")
 }
 
-// sameTitle reports whether two titles are equal but for case, punctuation and blanks.
+// plainTitle returns a heading without its number, emphasis and colon, and the number.
+func plainTitle(s string) (number int, title string) {
+	s = strings.Trim(s, " \t#*_")
+	digits := len(s) - len(strings.TrimLeft(s, "0123456789"))
+	if digits > 0 && digits < 3 && digits < len(s) && strings.IndexByte(".) :", s[digits]) >= 0 {
+		for _, c := range s[:digits] {
+			number = 10*number + int(c-'0')
+		}
+		s = s[digits+1:]
+	}
+	return number, strings.Trim(s, " \t#*_.:：")
+}
+
+// sameTitle reports whether two titles have the same letters and digits, in any case.
 func sameTitle(a, b string) bool {
 	for {
 		var ra, rb rune
@@ -157,8 +147,7 @@ func sameTitle(a, b string) bool {
 	}
 }
 
-// nextLetter returns the first letter or digit of s in lower case, 0 for none, and the rest
-// of s.
+// nextLetter returns the first letter or digit of s in lower case, 0 for none, and the rest of s.
 func nextLetter(s string) (rune, string) {
 	for i, r := range s {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -166,4 +155,62 @@ func nextLetter(s string) (rune, string) {
 		}
 	}
 	return 0, ""
+}
+
+// assignSections sets the sections that headings begin and returns how many sections have one.
+// A heading begins a section by its title, by its number if the numbers of its style ascend, or
+// by its order if there are as many headings of its style as sections.
+func assignSections(hs []heading, sections []Section) int {
+	styles := map[int][]int{}
+	for i := range hs {
+		for k := range sections {
+			if sameTitle(hs[i].title, sections[k].Title) || sections[k].Title == Wishes && sameTitle(hs[i].title, modelWishes) {
+				hs[i].section = k
+			}
+		}
+		styles[hs[i].style] = append(styles[hs[i].style], i)
+	}
+	if n := countSections(hs); n > 1 {
+		return n
+	}
+	for style := 1; style <= plainStyle; style++ {
+		of := styles[style]
+		if ascending(hs, of, len(sections)) {
+			for _, i := range of {
+				hs[i].section = hs[i].number - 1
+			}
+			return countSections(hs)
+		}
+	}
+	for style := 1; style <= plainStyle; style++ {
+		if of := styles[style]; len(of) == len(sections) {
+			for k, i := range of {
+				hs[i].section = k
+			}
+			break
+		}
+	}
+	return countSections(hs)
+}
+
+// ascending reports whether headings have ascending numbers of up to n, at least three.
+func ascending(hs []heading, of []int, n int) bool {
+	last := 0
+	for _, i := range of {
+		if hs[i].number <= last || hs[i].number > n {
+			return false
+		}
+		last = hs[i].number
+	}
+	return len(of) >= 3
+}
+
+func countSections(hs []heading) int {
+	seen := map[int]bool{}
+	for i := range hs {
+		if hs[i].section >= 0 {
+			seen[hs[i].section] = true
+		}
+	}
+	return len(seen)
 }

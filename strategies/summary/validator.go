@@ -1,7 +1,6 @@
 package summary
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -16,7 +15,7 @@ import (
 // Code is the reason for a rejection.
 type Code string
 
-// The codes of a Rejection.
+// The codes of a rejection.
 const (
 	// CodeEmpty: no content.
 	CodeEmpty Code = "empty"
@@ -28,11 +27,11 @@ const (
 	CodeCutOff Code = "cut_off"
 	// CodeUnfinishedThought: reasoning without an end.
 	CodeUnfinishedThought Code = "unfinished_thought"
-	// CodeMissingSections: sections that are not optional are missing or empty.
+	// CodeMissingSections: hardly any of the sections that were asked for.
 	CodeMissingSections Code = "missing_sections"
 	// CodeRepeated: the same words under all headings.
 	CodeRepeated Code = "repeated"
-	// CodeForeignSections: more headings that were not asked for than were.
+	// CodeForeignSections: other headings than were asked for, and too many.
 	CodeForeignSections Code = "foreign_sections"
 	// CodeTooLarge: larger than allowed, or no smaller than its source.
 	CodeTooLarge Code = plan.FailureTooLarge
@@ -40,262 +39,186 @@ const (
 	CodeWrongScript Code = "wrong_script"
 	// CodeToolSyntax: markup of a tool call instead of, or within, the answer.
 	CodeToolSyntax Code = "tool_syntax"
-	// CodeInventedQuote: words attributed to the user that occur in no message.
-	CodeInventedQuote Code = "invented_quote"
 )
 
-// Rejection describes why an answer is not accepted as a summary. It holds no content of
-// the conversation or of the answer, so it can be stored and logged.
-type Rejection struct {
-	Code Code
-	// Detail adds numbers and section titles; it may be empty.
-	Detail string
+// rejection describes why an answer is not accepted as a summary. It holds no content of the
+// conversation or of the answer, so it can be stored and logged.
+type rejection struct {
+	code Code
+	// detail adds numbers; it may be empty.
+	detail string
 }
 
-// Error implements error.
-func (r *Rejection) Error() string {
-	if r.Detail == "" {
-		return "summary rejected: " + string(r.Code)
-	}
-	return "summary rejected: " + string(r.Code) + ": " + r.Detail
+// validator decides whether an answer may become a summary.
+type validator struct {
+	// sections are the sections that were asked for; nil for a custom prompt.
+	sections []Section
+	// max is the token limit of an answer; 0 is no limit.
+	max chat.Tokens
+	// sources indexes the messages that the summary replaces.
+	sources *sourceIndex
+	// secrets are those of the messages. Those of the answer are added, so that what is stored
+	// beside it does not show them either.
+	secrets *redact.Secrets
 }
 
-// Validator decides whether an answer may become a summary. It is a plain value and, without
-// Secrets, safe for concurrent use.
-type Validator struct {
-	// Sections are the sections that were asked for; nil for a custom prompt.
-	Sections []Section
-	// Max is the token limit of an answer; 0 is no limit.
-	Max chat.Tokens
-	// Sources indexes the messages that the summary replaces.
-	Sources *SourceIndex
-	// Secrets are those of the messages; nil for none. Those of the answer are added, so that
-	// what is stored beside it does not show them either.
-	Secrets *redact.Secrets
+// accepted is an answer that passed.
+type accepted struct {
+	// text is the answer without thoughts, delimiters, secrets and invented quotations; its links
+	// name the authors of the messages.
+	text string
+	// numbered reports that it says which messages it rests on.
+	numbered bool
+	// redacted counts the secrets in the answer.
+	redacted redact.Found
+	// dropped counts what was left out because it rests on no message of the user, unquoted the
+	// quotations that occur in no message.
+	dropped, unquoted int
 }
 
-// Accepted is an answer that passed.
-type Accepted struct {
-	// Text is the answer without thoughts, delimiters, secrets and invented quotations.
-	Text string
-	// Redacted counts the secrets in the answer.
-	Redacted redact.Found
-	// Unquoted counts the invented quotations that were replaced.
-	Unquoted int
-}
-
-// Read returns the accepted text of an answer, or why it is rejected. Secrets are redacted
+// read returns the accepted text of an answer, or why it is rejected. Secrets are redacted
 // and never a reason to reject.
-func (g Validator) Read(a StoredAnswer) (Accepted, *Rejection) {
+func (g validator) read(a StoredAnswer) (accepted, *rejection) {
 	if r := checkFinish(a.FinishReason); r != nil {
-		return Accepted{}, r
+		return accepted{}, r
 	}
 	answer := text.WithoutHidden(a.Text)
 	for range 2 { // thoughts may stand around a wrapper and in it
 		var thinking bool
 		if answer, thinking = withoutThoughts(answer); thinking {
-			return Accepted{}, &Rejection{Code: CodeUnfinishedThought}
+			return accepted{}, &rejection{code: CodeUnfinishedThought}
 		}
 		answer = withoutWrapper(frame.Body(answer))
 	}
-	secrets := g.Secrets
-	if secrets == nil {
-		secrets = &redact.Secrets{}
-	}
-	answer, redacted := secrets.Redact(answer)
-	for _, check := range []func(string) *Rejection{errorText, toolSyntax} { // before what shows them is made plain
+	answer, redacted := g.secrets.Redact(answer)
+	for _, check := range []func(string) *rejection{errorText, toolSyntax} { // before what shows them is made plain
 		if r := check(answer); r != nil {
-			return Accepted{}, r
+			return accepted{}, r
 		}
 	}
-	answer = g.Sources.clean(answer)
-	for _, check := range []func(string) *Rejection{
-		g.checkEmpty, refusal, checkEnd(a.FinishReason), g.checkSections, g.checkRepetition, g.checkSize, g.checkScript,
-	} {
+	answer = g.sources.plainAddresses(Clean(answer))
+	for _, check := range []func(string) *rejection{g.checkEmpty, refusal, checkEnd(a.FinishReason), g.checkSize, g.checkScript} {
 		if r := check(answer); r != nil {
-			return Accepted{}, r
+			return accepted{}, r
 		}
 	}
-	answer, dropped, r := g.checkQuotes(answer)
-	if r != nil {
-		return Accepted{}, r
+	r := newReader(g.sources, g.sections, answer)
+	if g.sections == nil {
+		answer = r.notes(answer)
+	} else {
+		hs := headingsOf(answer, g.sections)
+		found := assignSections(hs, g.sections)
+		for _, check := range []func(string, []heading, int) *rejection{g.checkSections, g.checkRepetition} {
+			if r := check(answer, hs, found); r != nil {
+				return accepted{}, r
+			}
+		}
+		if found >= minSections {
+			answer = r.compose(answer, hs)
+		} else { // of its headings none is known to be one of the user's
+			answer = r.notes(lowered(answer, hs))
+		}
 	}
-	return Accepted{Text: answer, Redacted: redacted, Unquoted: dropped}, nil
+	return accepted{text: text.Trim(answer), numbered: r.numbered, redacted: redacted, dropped: r.dropped, unquoted: r.unquoted}, nil
 }
 
-// checkFinish checks a finish reason.
-func checkFinish(reason string) *Rejection {
-	switch strings.ToLower(reason) {
-	case "length", "max_tokens", "model_length", "incomplete":
-		return &Rejection{Code: CodeCutOff, Detail: "finish reason length"}
-	case "content_filter", "safety", "refusal", "prohibited_content", "recitation", "blocklist":
-		return &Rejection{Code: CodeRefusal, Detail: "finish reason of a filter"}
-	case "tool_calls", "function_call", "tool_use":
-		return &Rejection{Code: CodeToolSyntax, Detail: "finish reason of a tool call"}
+// lowered returns an answer whose headings are none of those that a summary has.
+func lowered(answer string, hs []heading) string {
+	if len(hs) == 0 {
+		return answer
 	}
-	return nil
+	var b strings.Builder
+	b.WriteString(answer[:hs[0].start])
+	for _, h := range hs {
+		b.WriteString("### " + h.title + h.tag + "\n" + answer[h.body:h.end])
+	}
+	return b.String()
 }
 
-// isComplete reports whether a finish reason means that the answer is complete.
-func isComplete(reason string) bool {
-	switch strings.ToLower(reason) {
-	case "stop", "end_turn", "stop_sequence", "eos", "completed":
-		return true
-	}
-	return false
-}
+// minSections is how many of the sections an answer must have.
+const minSections = 2
 
-// An answer needs fewLetters when it replaces at least much tokens.
+// An answer needs minLetters when it replaces at least largeSource tokens.
 const (
-	minLetters                  = 40
-	largeSource     chat.Tokens = 2000
-	noSummaryPhrase             = "no summary available"
+	minLetters              = 40
+	largeSource chat.Tokens = 2000
 )
 
-func (g Validator) checkEmpty(text string) *Rejection {
-	words := wordsOf(text)
-	if words == "" || words == noSummaryPhrase || words == "none" || words == "n a" {
-		return &Rejection{Code: CodeEmpty}
+func (g validator) checkEmpty(text string) *rejection {
+	if isNothing(text) || strings.Trim(text, "#*_->`~ \t\n") == "" {
+		return &rejection{code: CodeEmpty}
 	}
-	if n := len(words); n < minLetters && g.Sources.Tokens() >= largeSource {
-		return &Rejection{Code: CodeEmpty, Detail: strconv.Itoa(n) + " letters for " + chat.Thousands(g.Sources.Tokens()) + " tokens"}
+	if n := len(wordsOf(text)); n < minLetters && g.sources.tokens >= largeSource {
+		return &rejection{CodeEmpty, strconv.Itoa(n) + " letters for " + chat.Thousands(g.sources.tokens) + " tokens"}
 	}
 	return nil
 }
 
-// checkSections checks that all sections but optional ones are present and not empty.
-func (g Validator) checkSections(text string) *Rejection {
-	var missing []string
-	filled := 0
-	parts := splitSections(text, g.Sections)
-	for _, s := range g.Sections {
-		body := ""
-		for i, p := range parts {
-			if i == 0 || body != "" || !sameTitle(p.title, s.Title) {
-				continue
-			}
-			end := p.end
-			for _, below := range parts[i+1:] { // headings within the section
-				if below.level <= p.level || slices.ContainsFunc(g.Sections, func(s Section) bool { return sameTitle(below.title, s.Title) }) {
-					break
-				}
-				end = below.end
-			}
-			body = strings.TrimSpace(text[p.body:end])
-		}
-		if body == "" && !s.Optional {
-			missing = append(missing, s.Title)
-		}
-		if w := wordsOf(body); w != "" && w != "none" && w != "n a" {
+// checkSections rejects an answer with hardly any sections: neither two of those that were asked
+// for nor about as many headings with something below them. found is the number of those.
+func (g validator) checkSections(answer string, hs []heading, found int) *rejection {
+	filled, foreign := 0, 0
+	for _, h := range hs {
+		if !isNothing(answer[h.body:h.end]) {
 			filled++
 		}
+		if h.section < 0 && h.style <= 2 {
+			foreign++
+		}
 	}
-	if len(missing) > 0 {
-		return &Rejection{Code: CodeMissingSections, Detail: "missing or empty: " + strings.Join(missing, ", ")}
-	}
-	if len(g.Sections) > 0 && filled == 0 {
-		return &Rejection{Code: CodeEmpty, Detail: "no section says anything"}
+	n := len(g.sections)
+	switch {
+	case found < minSections && (filled < n/2 || filled > 2*n):
+		return &rejection{CodeMissingSections, strconv.Itoa(found) + " of " + strconv.Itoa(n) + " headings"}
+	case foreign > 2*n:
+		return &rejection{CodeForeignSections, strconv.Itoa(foreign) + " headings"}
+	case filled == 0:
+		return &rejection{CodeEmpty, "no section says anything"}
 	}
 	return nil
 }
 
 // checkRepetition rejects an answer whose headings, but for one at most, have the same text, which
-// may be a longer way to say none, and one that has taken its headings from the material. It
-// compares structure alone, so that it holds for every language.
-func (g Validator) checkRepetition(answer string) *Rejection {
+// may be a longer way to say none.
+func (g validator) checkRepetition(answer string, hs []heading, _ int) *rejection {
 	const few = 3
-	headings, foreign, same, most := 0, 0, map[string]int{}, ""
-	for _, p := range splitSections(answer, g.Sections)[1:] {
-		if p.level <= 2 && !slices.ContainsFunc(g.Sections, func(s Section) bool { return sameTitle(p.title, s.Title) }) {
-			foreign++
-		}
-		body := wordsOf(answer[p.body:p.end])
-		if body == "" || body == "none" || body == "n a" {
+	filled, same, most := 0, map[string]int{}, ""
+	for _, h := range hs {
+		body := wordsOf(withoutTags(answer[h.body:h.end]))
+		if isNothing(body) {
 			continue
 		}
-		headings++
+		filled++
 		if same[body]++; same[body] > same[most] {
 			most = body
 		}
 	}
-	others := headings - same[most]
-	switch {
-	case headings > few && others == 0, headings > few+1 && others == 1 && len(most) >= minLetters:
-		return &Rejection{Code: CodeRepeated, Detail: strconv.Itoa(same[most]) + " of " + strconv.Itoa(headings) + " headings"}
-	case len(g.Sections) > 0 && foreign > len(g.Sections):
-		return &Rejection{Code: CodeForeignSections, Detail: strconv.Itoa(foreign) + " headings"}
+	others := filled - same[most]
+	if filled > few && others == 0 || filled > few+1 && others == 1 && len(most) >= minLetters {
+		return &rejection{CodeRepeated, strconv.Itoa(same[most]) + " of " + strconv.Itoa(filled) + " headings"}
 	}
 	return nil
 }
 
-func (g Validator) checkSize(text string) *Rejection {
+func (g validator) checkSize(text string) *rejection {
 	n := tokens.Chars4{}.Text(text)
-	if g.Max > 0 && n > g.Max {
-		return &Rejection{Code: CodeTooLarge, Detail: strconv.FormatInt(int64(n), 10) + " tokens, " + strconv.FormatInt(int64(g.Max), 10) + " allowed"}
+	if g.max > 0 && n > g.max {
+		return &rejection{CodeTooLarge, strconv.FormatInt(int64(n), 10) + " tokens, " + strconv.FormatInt(int64(g.max), 10) + " allowed"}
 	}
-	if old := g.Sources.Tokens(); old > 0 && n >= old {
-		return &Rejection{Code: CodeTooLarge, Detail: strconv.FormatInt(int64(n), 10) + " tokens in place of " + strconv.FormatInt(int64(old), 10)}
+	if old := g.sources.tokens; old > 0 && n >= old {
+		return &rejection{CodeTooLarge, strconv.FormatInt(int64(n), 10) + " tokens in place of " + strconv.FormatInt(int64(old), 10)}
 	}
 	return nil
 }
 
-func (g Validator) checkScript(text string) *Rejection {
-	got, wrong := wrongScript(text, g.Sources.userScripts)
+func (g validator) checkScript(text string) *rejection {
+	got, wrong := wrongScript(text, g.sources.userScripts)
 	if !wrong {
 		return nil
 	}
 	detail := "written in " + got.String()
-	if want := g.Sources.Script(); want != "" {
+	if want := g.sources.script(); want != "" {
 		detail += ", the user writes in " + want
 	}
-	return &Rejection{Code: CodeWrongScript, Detail: detail}
-}
-
-// unquoted replaces an invented quotation.
-const unquoted = "(quotation left out: it is not in the messages)"
-
-// notTheirs stands behind a quotation whose words are in no message of the user but in
-// another.
-const notTheirs = " (not in a message of the user)"
-
-// checkQuotes checks the quotations of the user. Invented ones outside of the active task are
-// replaced if they are at most a quarter of all, as models that retell a long conversation
-// change some letters; otherwise the answer is rejected. Words without quotation marks that
-// are said to be the user's are marked instead.
-func (g Validator) checkQuotes(answer string) (string, int, *Rejection) {
-	var spans [][2]int
-	var texts []string
-	edit := func(start, end int, by string) { spans, texts = append(spans, [2]int{start, end}), append(texts, by) }
-	invented, checked, few := map[string]bool{}, map[string]bool{}, 0
-	for _, q := range g.Sources.userQuotes(answer, g.Sections) {
-		counts := !q.plain && !q.loose && len(quotedPhrases(q.text)) > 0
-		if counts {
-			checked[q.text] = true
-		}
-		switch {
-		case g.Sources.has(q):
-			switch {
-			case !g.Sources.misattributes(q):
-			case q.plain:
-				edit(q.start, q.start, notQuoted)
-			case !strings.HasPrefix(answer[q.end:], notTheirs):
-				edit(q.end, q.end, notTheirs)
-			}
-		case q.active && q.attributed, q.active && counts:
-			return "", 0, &Rejection{Code: CodeInventedQuote, Detail: "in the active task"}
-		case q.plain:
-			edit(q.start, q.start, notQuoted)
-		default:
-			edit(q.start, q.end, unquoted)
-			if counts {
-				invented[q.text] = true
-			} else {
-				few++
-			}
-		}
-	}
-	if n := len(invented); n > 0 && 4*n > len(checked) {
-		return "", 0, &Rejection{Code: CodeInventedQuote, Detail: strconv.Itoa(n) + " of " + strconv.Itoa(len(checked)) + " quotations of the user"}
-	}
-	return text.ReplaceFolded(answer, nil, spans, texts), len(invented) + few, nil
+	return &rejection{CodeWrongScript, detail}
 }

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/extract"
@@ -34,6 +36,8 @@ type Options struct {
 	Settings policy.Summary
 	// Model writes summaries; if nil, they are extracts.
 	Model Model
+	// Operator is a summary that a person wrote, which takes the place of the model's.
+	Operator *Operator
 	// Answers stores paid answers for reuse; if nil, none are reused.
 	Answers AnswerStore
 	// Scope identifies tenant and session, so that answers are never shared between
@@ -80,7 +84,7 @@ func (*Writer) Strict() {}
 
 // Extractive implements plan.Extractive.
 func (w *Writer) Extractive() plan.Summarizer {
-	w.o.Model = nil
+	w.o.Model, w.o.Operator = nil, nil
 	return w
 }
 
@@ -114,10 +118,10 @@ func (w *Writer) Write(ctx context.Context, t plan.Task) (string, error) {
 		return "", err
 	}
 	w.report = m.report
-	if w.o.Model == nil {
+	if w.o.Model == nil && w.o.Operator == nil {
 		return w.extract(m)
 	}
-	text, err := w.summarize(ctx, m)
+	text, err := w.write(ctx, m)
 	if err == nil || ctx.Err() != nil || errors.Is(err, plan.ErrInterrupted) {
 		return text, err
 	}
@@ -139,6 +143,14 @@ func (w *Writer) Write(ctx context.Context, t plan.Task) (string, error) {
 		return w.marker(m), nil
 	}
 	return "", err
+}
+
+// write returns the summary that the operator wrote or the model writes.
+func (w *Writer) write(ctx context.Context, m *input) (string, error) {
+	if w.o.Operator != nil {
+		return w.accept(m)
+	}
+	return w.summarize(ctx, m)
 }
 
 // extract returns a summary made without a model.
@@ -163,27 +175,23 @@ func (w *Writer) marker(m *input) string {
 	return text
 }
 
-// setAppendix sets what prompts give as appended to the model's text: what has room behind an
-// answer of any allowed size. More is appended to a shorter one.
-func (w *Writer) setAppendix(m *input) {
-	most := m.most
-	if most < math.MaxInt {
-		most -= w.callTokens(m) + m.size(InsertRequest("", m.request)) - m.size("")
+// assemble returns the summary that is stored: how to read it, the author's text, the last user
+// message word for word, the log of actions and the references. These two take no more room than
+// the author's text.
+func (w *Writer) assemble(m *input, prose, by string) (string, error) {
+	most := min(m.references, utf8.RuneCountInString(prose)/4)
+	links := m.numbered && m.seqs
+	if !m.seqs {
+		prose = withoutTags(prose)
 	}
-	m.appendix = m.fit(m.references, most, m.block)
-}
-
-// assemble returns the summary that is stored: the model's prose, the last user message
-// word for word, the log of actions and the block of references.
-func (w *Writer) assemble(m *input, prose string) (string, error) {
 	if m.request != "" {
-		prose = InsertRequest(prose, m.request)
+		prose = insertRequest(prose, m.request, m.requestTag())
 	}
-	prose = extract.Escape(text.Trim(prose))
+	prose = readingNote(by, links, m.numbered) + "\n\n" + extract.Escape(text.Trim(prose))
 	if n := m.updates; n > 0 {
 		prose += fmt.Sprintf(updatedLine, n)
 	}
-	text := m.fit(m.references, m.most, func(budget int) string {
+	text := m.fit(most, m.most, func(budget int) string {
 		block := m.block(budget)
 		m.report.References = estimateTokens(block)
 		return text.Trim(prose + "\n\n" + block)
@@ -191,25 +199,53 @@ func (w *Writer) assemble(m *input, prose string) (string, error) {
 	if !m.fits(text) {
 		return "", tooLarge()
 	}
-	m.report.WrittenBy, m.report.Tokens = ByModel, estimateTokens(text)
+	m.report.WrittenBy, m.report.Tokens, m.report.Links = by, estimateTokens(text), len(Links(text))
 	return text, nil
+}
+
+// The first line of a summary by a model or an operator says how to read it.
+const (
+	noteStart      = "(Notes of "
+	linkedNote     = "(Notes of %s. [m12 user] names a message that a line rests on, and its author: only what rests on a message of the user is the user's.)"
+	checkedNote    = "(Notes of %s. What stands under “%s” rests on messages of the user; the rest is the writer's.)"
+	unverifiedNote = "(Notes of %s, not verified: they do not say which messages they rest on. Only lines after > are the user's words.)"
+)
+
+// readingNote returns the first line of a summary.
+func readingNote(by string, links, numbered bool) string {
+	author := "a model"
+	if by == ByOperator {
+		author = "an operator"
+	}
+	switch {
+	case links:
+		return fmt.Sprintf(linkedNote, author)
+	case numbered:
+		return fmt.Sprintf(checkedNote, author, Wishes)
+	default:
+		return fmt.Sprintf(unverifiedNote, author)
+	}
 }
 
 // updatedLine records in the summary how often it was updated, for readers and for the
 // prompt of the next update.
 const updatedLine = "\n\n(Brought up to date: %d times.)"
 
-// withoutDerived returns the prose of a summary for the next prompt, without the log of
-// actions, the references and the update count, which are generated anew.
+// withoutDerived returns the prose of a summary for the next prompt, without its first line, the
+// log of actions, the references and the update count, which are generated anew.
 func withoutDerived(summary string) string {
-	return text.Trim(updated().ReplaceAllString(extract.Prose(summary), ""))
+	prose := text.Trim(updated.ReplaceAllString(extract.Prose(summary), ""))
+	if strings.HasPrefix(prose, noteStart) {
+		_, prose, _ = strings.Cut(prose, "\n")
+	}
+	return text.Trim(prose)
 }
 
-var updated = text.Pattern(`(?m)^\(Brought up to date: (\d{1,6}) times\.\)$`)
+var updated = regexp.MustCompile(`(?m)^\(Brought up to date: (\d{1,6}) times\.\)$`)
 
 // updatesOf returns the update count recorded in a summary.
 func updatesOf(summary string) int {
-	found := updated().FindStringSubmatch(summary)
+	found := updated.FindStringSubmatch(summary)
 	if found == nil {
 		return 0
 	}

@@ -42,19 +42,10 @@ func hashOf(values ...any) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// scratchpadShare is the room for thoughts in an answer, as a fraction of the prose budget.
-// Notes may fill it instead: no answer is bought that would be too large.
-const scratchpadShare = 0.25
-
-// minScratchpad is the size of the smallest scratchpad worth offering.
-const minScratchpad = 100
-
 // answerTokens returns the output limit of a call with a prose budget.
 func (w *Writer) answerTokens(prose int) int {
-	return int(w.o.Settings.Size.CallTokens(chat.Tokens(prose))) + scratchpadTokens(prose)
+	return int(w.o.Settings.Size.CallTokens(chat.Tokens(prose)))
 }
-
-func scratchpadTokens(prose int) int { return int(scratchpadShare * float64(prose)) }
 
 // callTokens returns the output limit of a call.
 func (w *Writer) callTokens(m *input) int { return w.answerTokens(m.prose) }
@@ -68,18 +59,18 @@ func (w *Writer) prose(ctx context.Context, m *input, previous string, part []*c
 		return text, err
 	}
 	if w.o.Settings.Overspent(m.costMicros) {
-		return "", &plan.Failure{Code: string(rejected.Code)}
+		return "", &plan.Failure{Code: string(rejected.code)}
 	}
-	repair := w.newRequest(m, system, user+"\n\n"+RepairNote(*rejected))
+	repair := w.newRequest(m, system, user+"\n\n"+repairNote(*rejected))
 	text, rejected, err = w.answer(ctx, m, repair, true)
 	if err != nil || rejected == nil {
 		return text, err
 	}
-	return "", &plan.Failure{Code: string(rejected.Code)}
+	return "", &plan.Failure{Code: string(rejected.code)}
 }
 
 // answer returns the stored or a new answer to a question, validated and redacted.
-func (w *Writer) answer(ctx context.Context, m *input, q request, repair bool) (string, *Rejection, error) {
+func (w *Writer) answer(ctx context.Context, m *input, q request, repair bool) (string, *rejection, error) {
 	answers := w.o.Answers
 	call := Call{PromptHash: q.hash, Repair: repair}
 	defer func() { m.report.Calls = append(m.report.Calls, call) }()
@@ -114,9 +105,9 @@ func (w *Writer) answer(ctx context.Context, m *input, q request, repair bool) (
 	m.report.Model = a.Model
 	text, rejected := w.validate(m, a)
 	if rejected != nil {
-		call.Rejected = string(rejected.Code)
+		call.Rejected = string(rejected.code)
 		if known == "" {
-			if err := answers.Reject(ctx, q.key, string(rejected.Code)); err != nil {
+			if err := answers.Reject(ctx, q.key, string(rejected.code)); err != nil {
 				return "", nil, storeError(err)
 			}
 		}
@@ -184,15 +175,15 @@ func codeOf(err error) string {
 }
 
 // validate returns the accepted text of an answer, or why it is rejected.
-func (w *Writer) validate(m *input, a *StoredAnswer) (string, *Rejection) {
-	v := Validator{
-		Sections: DefaultSections(), Max: chat.Tokens(w.callTokens(m)), Sources: m.sources, Secrets: &m.secrets,
-	}
+func (w *Writer) validate(m *input, a *StoredAnswer) (string, *rejection) {
+	v := validator{sections: DefaultSections(), max: chat.Tokens(w.callTokens(m)), sources: m.sources, secrets: &m.secrets}
 	if m.custom() {
-		v.Sections = nil
+		v.sections = nil
 	}
-	accepted, rejected := v.Read(*a)
-	m.report.RedactedAnswer.Add(accepted.Redacted)
-	m.report.Unquoted += accepted.Unquoted
-	return accepted.Text, rejected
+	got, rejected := v.read(*a)
+	m.report.RedactedAnswer.Add(got.redacted)
+	m.report.Unquoted += got.unquoted
+	m.report.Dropped += got.dropped
+	m.numbered = got.numbered
+	return got.text, rejected
 }

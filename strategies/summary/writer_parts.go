@@ -27,7 +27,6 @@ func (w *Writer) summarize(ctx context.Context, m *input) (string, error) {
 	}
 	model := w.o.Model.Usable(ctx)
 	w.limitAnswer(m, model)
-	w.setAppendix(m)
 	room, err := w.partBudget(m, model)
 	if err != nil {
 		return "", err
@@ -39,7 +38,7 @@ func (w *Writer) summarize(ctx context.Context, m *input) (string, error) {
 	previous, prose := m.previous, ""
 	for len(todo) > 0 {
 		part, rest, cut := nextPart(todo, budget)
-		told, trims := m.trimmed, len(m.report.Trimmed)
+		trimmed, trims := m.trimmed, len(m.report.Trimmed)
 		if cut > 0 {
 			m.addTrimmed(Trim{Step: "shorten", Outputs: len(part), Tokens: chat.Tokens(cut)})
 		}
@@ -48,7 +47,7 @@ func (w *Writer) summarize(ctx context.Context, m *input) (string, error) {
 		var failed *llm.Error
 		if errors.As(err, &failed) && failed.Class == llm.ContextTooLong && m.report.Halved < maxHalvings && budget/2 >= minPartTokens {
 			m.report.Halved++
-			m.trimmed, m.report.Trimmed = told, m.report.Trimmed[:trims] // it is cut anew
+			m.trimmed, m.report.Trimmed = trimmed, m.report.Trimmed[:trims] // it is cut anew
 			budget = min(budget, messagesTokens(part)) / 2
 			room /= 2
 			budget = min(budget, m.setFacts(room))
@@ -64,7 +63,7 @@ func (w *Writer) summarize(ctx context.Context, m *input) (string, error) {
 		}
 		previous, todo = prose, rest
 	}
-	return w.assemble(m, prose)
+	return w.assemble(m, prose, ByModel)
 }
 
 // dropBeyondParts drops the oldest groups until the rest fits into the remaining parts of
@@ -108,14 +107,10 @@ func messagesTokens(messages []*chat.Message) int {
 
 // prompt returns the prompt for a part of the messages.
 func (w *Writer) prompt(m *input, previous string, part []*chat.Message) (system, user string) {
-	thoughts := chat.Tokens(scratchpadTokens(m.prose))
-	if thoughts < minScratchpad {
-		thoughts = 0
-	}
 	return Prompt{
-		Budget: chat.Tokens(m.prose), Scratchpad: thoughts, Focus: m.task.Focus, Custom: m.task.Instruction,
-		Facts: m.facts, More: m.more, Script: m.sources.Script(), Cut: m.trimmed, Generation: m.updates + m.report.Parts,
-	}.Render(previous, part)
+		Budget: chat.Tokens(m.prose), Focus: m.task.Focus, Custom: m.task.Instruction, links: true,
+		facts: m.facts(part), more: m.more, script: m.sources.script(), cut: m.trimmed, generation: m.updates + m.report.Parts,
+	}.Render(withoutAuthors(previous), part)
 }
 
 // trim applies the policy's pre-trim steps. If they leave no message, it keeps all of them:

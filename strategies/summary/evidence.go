@@ -1,0 +1,350 @@
+package summary
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// modelWishes is the title of the section Wishes in an answer that does not say which messages it
+// rests on.
+const modelWishes = "Wishes and limits as noted by the model"
+
+// reader checks an answer against the messages that its items name. An item in a section of the
+// user must rest on a message of the user. Nothing here depends on a language.
+type reader struct {
+	sources  *sourceIndex
+	sections []Section
+	// bare reports that the numbers of messages stand in brackets without a letter.
+	bare bool
+	// numbered reports that the answer says which messages it rests on.
+	numbered bool
+	// dropped counts the parts of items that were left out, unquoted the quotations that lost
+	// their marks.
+	dropped, unquoted int
+}
+
+func newReader(sources *sourceIndex, sections []Section, answer string) *reader {
+	r := &reader{sources: sources, sections: sections}
+	known := func(bare bool) bool {
+		return slices.ContainsFunc(tagsIn(answer, bare), func(t tag) bool { return len(t.seqs(sources.authors)) > 0 })
+	}
+	r.numbered = known(false)
+	if !r.numbered && known(true) {
+		r.bare, r.numbered = true, true
+	}
+	return r
+}
+
+// compose returns the answer with its sections in order, under their titles.
+func (r *reader) compose(answer string, hs []heading) string {
+	bodies := make([]string, len(r.sections))
+	add := func(section int, body string) {
+		if body = withoutDivider(body); strings.TrimSpace(body) != "" {
+			bodies[section] += body + "\n"
+		}
+	}
+	at := -1
+	for _, h := range hs {
+		if h.section >= 0 {
+			at = h.section
+		}
+		switch body := answer[h.body:h.end]; {
+		case at < 0: // before the first section
+			add(r.firstNote(), r.notes(plainHeading(h)+body))
+		case r.sections[at].Users && r.numbered:
+			if items := r.usersItems(body, r.seqsOf(h.tag)); items != "" {
+				add(at, items+r.link(h.tag))
+			}
+		case h.section >= 0:
+			add(at, r.notes(strings.TrimRight(body, "\n")+"\n"+h.tag))
+		default:
+			add(at, r.notes(plainHeading(h)+body))
+		}
+	}
+	var parts []string
+	for i, s := range r.sections {
+		title := s.Title
+		if title == Wishes && !r.numbered {
+			title = modelWishes
+		}
+		if body := strings.TrimRight(bodies[i], "\n"); !isNothing(body) {
+			parts = append(parts, "## "+title+"\n"+body)
+		}
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// withoutDivider returns the body of a section without the line that divides it from the next one.
+func withoutDivider(body string) string {
+	body = strings.Trim(body, "\n")
+	last := body[strings.LastIndexByte(body, '\n')+1:]
+	if len(last) >= 3 && strings.Trim(last, "-*_ ") == "" {
+		body = strings.TrimRight(strings.TrimSuffix(body, last), "\n")
+	}
+	return body
+}
+
+// firstNote returns the index of the first section that is not the user's.
+func (r *reader) firstNote() int {
+	return slices.IndexFunc(r.sections, func(s Section) bool { return !s.Users })
+}
+
+// plainHeading returns a heading within a section as a bold line.
+func plainHeading(h heading) string {
+	if h.title == "" {
+		return ""
+	}
+	return "**" + h.title + "**" + h.tag + "\n"
+}
+
+// isNothing reports whether a section says that there is nothing to say.
+func isNothing(body string) bool {
+	words := wordsOf(body)
+	return words == "" || words == "none" || words == "n a"
+}
+
+// notes returns a text with the links that are known, their authors, and without quotation marks
+// around words that occur in no message.
+func (r *reader) notes(text string) string {
+	return r.unquote(r.link(text), &r.sources.all)
+}
+
+// link replaces the tags of a text by those of known messages, with their authors.
+func (r *reader) link(text string) string {
+	return replaceTags(text, r.bare, func(t *tag) string {
+		known := t.seqs(r.sources.authors)
+		if open := text[t.start]; len(known) == 0 && (r.bare || open == '(') {
+			return text[t.start:t.end] // it may be no reference
+		}
+		return formatTag(known, r.sources.authors)
+	})
+}
+
+// seqsOf returns the known messages that the tags of a text name.
+func (r *reader) seqsOf(text string) (out []chat.Seq) {
+	for _, t := range tagsIn(text, r.bare) {
+		out = append(out, t.seqs(r.sources.authors)...)
+	}
+	return out
+}
+
+// restsOnUser reports whether one of some messages is the user's.
+func (r *reader) restsOnUser(seqs []chat.Seq) bool {
+	return slices.ContainsFunc(seqs, func(n chat.Seq) bool { return r.sources.authors[n] == chat.RoleUser })
+}
+
+// unquote removes the quotation marks around words that do not occur in some texts.
+func (r *reader) unquote(text string, in *phraseSet) string {
+	code := codeIn(text)
+	var b strings.Builder
+	at := 0
+	for line := range strings.Lines(text) {
+		done := 0
+		for _, q := range quotations(line) {
+			unknown := slices.ContainsFunc(quotedPhrases(line[q.from:q.to]), func(words string) bool { return !in.has(words) })
+			if unknown && !code.has(at+q.start) && !code.has(at+q.to) {
+				b.WriteString(line[done:q.start] + line[q.from:q.to])
+				done = q.end
+				r.unquoted++
+			}
+		}
+		b.WriteString(line[done:])
+		at += len(line)
+	}
+	return b.String()
+}
+
+// item is an item of a section of the user: a line with the mark of a list, a row of a table, a
+// paragraph, or code.
+type item struct {
+	indent     int
+	mark, text string
+	row, code  bool
+	seqs       []chat.Seq // that its text names
+	parent     int        // index of the item that it is indented under, -1 for none
+	keep       bool
+}
+
+// usersItems returns the items of a section that rest on a message of the user. inherited are the
+// messages that the heading names.
+func (r *reader) usersItems(body string, inherited []chat.Seq) string {
+	items := splitItems(body)
+	for i := range items {
+		items[i].seqs = r.seqsOf(items[i].text)
+	}
+	for i := range slices.Backward(items) { // an item rests on the messages of those under it
+		if p := items[i].parent; p >= 0 && len(r.seqsOf(items[p].text)) == 0 {
+			items[p].seqs = append(items[p].seqs, items[i].seqs...)
+		}
+	}
+	for i := range items {
+		x := &items[i]
+		from := inherited
+		if x.parent >= 0 && len(items[x.parent].seqs) > 0 {
+			from = items[x.parent].seqs
+		}
+		if len(x.seqs) == 0 {
+			x.seqs = from
+		}
+		x.keep = r.keepItem(x, from)
+		if x.keep && x.parent >= 0 && !items[x.parent].keep {
+			x.indent, x.parent = 0, -1
+		}
+	}
+	var b strings.Builder
+	for i := range items {
+		x := &items[i]
+		header := x.row && i+1 < len(items) && items[i+1].row && (items[i+1].keep || wordsOf(items[i+1].text) == "")
+		if !x.keep && (!header || len(r.seqsOf(x.text)) > 0 || !slices.ContainsFunc(items[i:], func(y item) bool { return y.row && y.keep })) {
+			r.dropped++
+			continue
+		}
+		b.WriteString(strings.Repeat(" ", x.indent) + x.mark + r.link(x.text) + "\n")
+	}
+	return r.unquote(b.String(), &r.sources.users)
+}
+
+// keepItem reports whether something of an item rests on a message of the user, and removes the
+// rest of its text. A part that names no message rests on those of from if it is all of the item.
+func (r *reader) keepItem(x *item, from []chat.Seq) bool {
+	if x.row || x.code || len(r.seqsOf(x.text)) == 0 {
+		return wordsOf(x.text) != "" && r.restsOnUser(x.seqs) && r.knows(x.text)
+	}
+	kept := ""
+	for _, part := range r.split(x.text) {
+		seqs := r.seqsOf(part)
+		if len(seqs) == 0 {
+			seqs = from
+		}
+		if r.restsOnUser(seqs) && r.knows(part) {
+			kept += part
+		} else {
+			r.dropped++
+		}
+	}
+	x.text = strings.Trim(kept, " \t\n;；,，")
+	return wordsOf(withoutTags(x.text)) != ""
+}
+
+// knows reports whether all identifiers of a text occur in the messages.
+func (r *reader) knows(text string) bool {
+	for w := range identifiers(replaceTags(text, r.bare, func(*tag) string { return "" })) {
+		if !r.sources.all.has(wordsOf(w)) {
+			return false
+		}
+	}
+	return true
+}
+
+// split splits the text of an item after its tags: each part rests on the messages of its own. Of
+// a text that begins with a tag, the tag stands before its part. What follows the last tag belongs
+// to that part unless a sentence has ended.
+func (r *reader) split(text string) []string {
+	var cuts []int
+	tags := tagsIn(text, r.bare)
+	leading := len(tags) > 0 && strings.TrimSpace(text[:tags[0].start]) == ""
+	for i, t := range tags {
+		at := t.end
+		if leading {
+			at = t.start
+		}
+		adjoins := i > 0 && strings.Trim(text[tags[i-1].end:t.start], " \t,") == ""
+		switch {
+		case leading && (i == 0 || adjoins):
+		case !leading && adjoins:
+			cuts[len(cuts)-1] = at
+		default:
+			cuts = append(cuts, at)
+		}
+	}
+	var parts []string
+	done := 0
+	for i, at := range cuts {
+		rest := strings.TrimLeft(text[at:], " \t")
+		if i == len(cuts)-1 && !leading && !endsSentence(text[done:at], rest) {
+			break
+		}
+		for at < len(text) && strings.IndexByte(".;,!?:", text[at]) >= 0 {
+			at++
+		}
+		parts = append(parts, text[done:at])
+		done = at
+	}
+	if wordsOf(text[done:]) != "" || len(parts) == 0 {
+		return append(parts, text[done:])
+	}
+	parts[len(parts)-1] += text[done:]
+	return parts
+}
+
+// endsSentence reports whether a sentence ends between a text with a tag at its end and the rest.
+func endsSentence(before, rest string) bool {
+	bare := strings.TrimRight(withoutTags(before), " \t\n")
+	const ends = ".;!?。；！？"
+	return rest != "" && strings.ContainsAny(rest[:min(3, len(rest))], ends) || bare != "" && strings.ContainsAny(bare[max(0, len(bare)-3):], ends) ||
+		strings.HasPrefix(rest, "\n")
+}
+
+// splitItems splits the body of a section into items.
+func splitItems(body string) []item {
+	var out []item
+	fence, open := "", false // open: the last item is a paragraph or code that may go on
+	for line := range strings.Lines(body) {
+		line = strings.TrimRight(line, " \t\r\n")
+		was := fence
+		fence = fenceAfter(fence, line)
+		bare := strings.TrimLeft(line, " \t")
+		x := item{indent: len(line) - len(bare), parent: -1}
+		switch {
+		case was != "" || fence != "":
+			if was != "" && len(out) > 0 {
+				out[len(out)-1].text += "\n" + line
+				continue
+			}
+			x.code, x.text = true, bare
+		case bare == "" || strings.Trim(bare, "-*_") == "" && len(bare) > 2:
+			open = false
+			continue
+		case bare[0] == '|':
+			x.row, x.text = true, bare
+		default:
+			x.mark = listMark(bare)
+			x.text = bare[len(x.mark):]
+			if x.mark == "" && open && x.indent >= out[len(out)-1].indent {
+				out[len(out)-1].text += "\n" + line
+				continue
+			}
+		}
+		for k := range slices.Backward(out) {
+			if out[k].indent < x.indent || x.code && x.indent == out[k].indent {
+				x.parent = k
+				break
+			}
+		}
+		open = !x.row && !x.code
+		out = append(out, x)
+	}
+	return out
+}
+
+// listMark returns the mark of a list that a line begins with, with the blank after it.
+func listMark(line string) string {
+	n := len(line) - len(strings.TrimLeft(line, "0123456789"))
+	switch {
+	case n > 0 && n < 4 && n < len(line) && (line[n] == '.' || line[n] == ')'):
+		n++
+	case n == 0 && strings.IndexByte("-*+>", line[0]) >= 0:
+		n = 1
+	case strings.HasPrefix(line, "•"):
+		n = len("•")
+	default:
+		return ""
+	}
+	blanks := len(line[n:]) - len(strings.TrimLeft(line[n:], " \t"))
+	if blanks == 0 {
+		return ""
+	}
+	return line[:n+blanks]
+}
