@@ -443,7 +443,7 @@ func TestASummaryOfAnotherProgramIsReplaced(t *testing.T) {
 				t.Fatalf("%s %s, view %s", row.Outcome, row.Steps, f.view("s"))
 			}
 			user := server.Requests()[0].User
-			given, user, _ := strings.Cut(user, " 1 text marked as")
+			given, user, _ := strings.Cut(user, "1 text marked as")
 			notes, rest, ok := strings.Cut(user, "Please find out")
 			if !ok || strings.Contains(given, "They want") || strings.Contains(notes, "notes written so far") || !strings.Contains(notes, "not the user's words\nThey want OLDREF33333X") || strings.Contains(user, head) || strings.Contains(rest, "OLDREF33333X") {
 				t.Errorf("%.3000s", user)

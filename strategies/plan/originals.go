@@ -30,7 +30,7 @@ type Original struct {
 // there are none.
 func Mask(m *chat.Message, secrets *redact.Secrets) *chat.Message {
 	for _, clean := range []func(string) (string, redact.Found){secrets.Redact, secrets.MaskKnown} { // also in front of where they were found
-		m = redacted(m, func(s string) string {
+		m = MapTexts(m, func(s string) string {
 			s, _ = clean(s)
 			return s
 		})

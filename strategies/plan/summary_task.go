@@ -105,12 +105,12 @@ func (t Task) Mask(secrets *redact.Secrets) (Task, redact.Found) {
 		for _, list := range []*[]*chat.Message{&t.Messages, &t.Pinned} {
 			messages := make([]*chat.Message, len(*list))
 			for i, m := range *list {
-				messages[i] = redacted(m, mask)
+				messages[i] = MapTexts(m, mask)
 			}
 			*list = messages
 		}
 		if t.Current != nil {
-			t.Current = redacted(t.Current, mask)
+			t.Current = MapTexts(t.Current, mask)
 		}
 	}
 	apply(secrets.Redact)
@@ -120,8 +120,8 @@ func (t Task) Mask(secrets *redact.Secrets) (Task, redact.Found) {
 	return t, found
 }
 
-// redacted returns m with mask applied to all texts, or m itself if that changes nothing.
-func redacted(m *chat.Message, mask func(string) string) *chat.Message {
+// MapTexts returns m with a function applied to all texts, or m itself if that changes nothing.
+func MapTexts(m *chat.Message, mask func(string) string) *chat.Message {
 	out := *m
 	changed := false
 	set := func(s *string) bool {

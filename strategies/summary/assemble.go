@@ -17,7 +17,7 @@ const (
 // insertRequest puts the user's request, verbatim and redacted, into the active task at the
 // beginning of an accepted answer, with its middle cut out if it is long, and the tag of its message.
 // It replaces the model's account of the task unless the request is short. An empty request changes
-// nothing. insertRequest is idempotent.
+// nothing, and a request that the answer has already is replaced.
 func insertRequest(answer, request, tag string) string {
 	answer = closeFence(text.Trim(answer))
 	if text.Trim(request) == "" {
@@ -26,16 +26,26 @@ func insertRequest(answer, request, tag string) string {
 	account, rest := "", answer
 	for _, h := range headingsOf(answer, nil) {
 		if h.style == 2 && sameTitle(h.title, ActiveTask) {
-			account, _, _ = strings.Cut(answer[h.body:h.end], verbatimNote)
-			rest = answer[:h.start] + answer[h.end:]
+			var after string
+			account, after, _ = strings.Cut(answer[h.body:h.end], verbatimNote)
+			rest = answer[:h.start] + afterQuotation(after) + answer[h.end:]
 			break
 		}
 	}
 	out := "## " + ActiveTask + "\n"
-	if account = text.Trim(account); account != "" && !text.Longer(text.Trim(request), shortRequest) {
+	if account = closeFence(text.Trim(account)); account != "" && !text.Longer(text.Trim(request), shortRequest) {
 		out += account + "\n\n"
 	}
 	return text.Trim(out + quoted(request, tag) + "\n\n" + text.Trim(rest))
+}
+
+// afterQuotation returns a text without its first line and the quotation after it.
+func afterQuotation(s string) string {
+	_, s, _ = strings.Cut(s, "\n")
+	for s != "" && strings.IndexByte(">\n", s[0]) >= 0 {
+		_, s, _ = strings.Cut(s, "\n")
+	}
+	return s
 }
 
 // closeFence closes an open code fence, so that it does not swallow the sections that
@@ -46,6 +56,21 @@ func closeFence(text string) string {
 		return text
 	}
 	return strings.TrimSuffix(text, "\n") + "\n" + fence
+}
+
+// withoutBlockQuotes returns an answer without the marks of quoted lines outside of code: in a
+// summary they mark the user's words.
+func withoutBlockQuotes(answer string) string {
+	var b strings.Builder
+	fence := ""
+	for line := range strings.Lines(answer) {
+		if fence == "" && strings.HasPrefix(strings.TrimLeft(line, " "), ">") {
+			line = strings.TrimLeft(line, "> ")
+		}
+		fence = fenceAfter(fence, line)
+		b.WriteString(line)
+	}
+	return b.String()
 }
 
 // quoted returns a request with each line marked as a quotation, so that none reads as a heading.

@@ -156,50 +156,48 @@ func (r *reader) unquote(text string, in *phraseSet) string {
 	return b.String()
 }
 
-// item is an item of a section of the user: a line with the mark of a list, a row of a table, a
-// paragraph, or code.
+// item is an item of a section of the user: a line with the mark of a list, a row of a table, or a
+// paragraph, with the code after it.
 type item struct {
 	indent     int
 	mark, text string
-	row, code  bool
-	seqs       []chat.Seq // that its text names
+	seqs       []chat.Seq // that it rests on
 	parent     int        // index of the item that it is indented under, -1 for none
 	keep       bool
 }
 
-// usersItems returns the items of a section that rest on a message of the user. inherited are the
-// messages that the heading names.
+// usersItems returns the items of a section that rest on a message of the user. An item that names
+// none rests on those of the items under it, of the one above it, or of the heading: inherited.
 func (r *reader) usersItems(body string, inherited []chat.Seq) string {
 	items := splitItems(body)
-	for i := range items {
-		items[i].seqs = r.seqsOf(items[i].text)
-	}
-	for i := range slices.Backward(items) { // an item rests on the messages of those under it
-		if p := items[i].parent; p >= 0 && len(r.seqsOf(items[p].text)) == 0 {
-			items[p].seqs = append(items[p].seqs, items[i].seqs...)
-		}
-	}
-	for i := range items {
+	for i := range slices.Backward(items) {
 		x := &items[i]
-		from := inherited
-		if x.parent >= 0 && len(items[x.parent].seqs) > 0 {
-			from = items[x.parent].seqs
+		if own := r.seqsOf(x.text); own != nil {
+			x.seqs = own
 		}
-		if len(x.seqs) == 0 {
-			x.seqs = from
-		}
-		x.keep = r.keepItem(x, from)
-		if x.keep && x.parent >= 0 && !items[x.parent].keep {
-			x.indent, x.parent = 0, -1
+		if x.parent >= 0 {
+			items[x.parent].seqs = append(items[x.parent].seqs, x.seqs...)
 		}
 	}
 	var b strings.Builder
 	for i := range items {
-		x := &items[i]
-		header := x.row && i+1 < len(items) && items[i+1].row && (items[i+1].keep || wordsOf(items[i+1].text) == "")
-		if !x.keep && (!header || len(r.seqsOf(x.text)) > 0 || !slices.ContainsFunc(items[i:], func(y item) bool { return y.row && y.keep })) {
-			r.dropped++
+		x, from := &items[i], inherited
+		if x.parent >= 0 && items[x.parent].seqs != nil {
+			from = items[x.parent].seqs
+		}
+		above := x.seqs == nil
+		if above {
+			x.seqs = from
+		}
+		if x.keep = r.keepItem(x, from); !x.keep {
 			continue
+		}
+		orphaned := x.parent >= 0 && !items[x.parent].keep
+		if orphaned {
+			x.indent = 0
+		}
+		if (orphaned || !above) && r.seqsOf(x.text) == nil { // nothing above it names them
+			x.text += " " + formatTag(x.seqs, nil)
 		}
 		b.WriteString(strings.Repeat(" ", x.indent) + x.mark + r.link(x.text) + "\n")
 	}
@@ -207,24 +205,26 @@ func (r *reader) usersItems(body string, inherited []chat.Seq) string {
 }
 
 // keepItem reports whether something of an item rests on a message of the user, and removes the
-// rest of its text. A part that names no message rests on those of from if it is all of the item.
+// rest of its text.
 func (r *reader) keepItem(x *item, from []chat.Seq) bool {
-	if x.row || x.code || len(r.seqsOf(x.text)) == 0 {
-		return wordsOf(x.text) != "" && r.restsOnUser(x.seqs) && r.knows(x.text)
+	parts, rest := []string{x.text}, x.seqs
+	if !strings.HasPrefix(x.text, "|") && len(r.seqsOf(x.text)) > 0 {
+		parts = r.split(x.text)
+		rest = from // for a part that names no message
 	}
-	kept := ""
-	for _, part := range r.split(x.text) {
+	x.text = ""
+	for _, part := range parts {
 		seqs := r.seqsOf(part)
-		if len(seqs) == 0 {
-			seqs = from
+		if seqs == nil {
+			seqs = rest
 		}
 		if r.restsOnUser(seqs) && r.knows(part) {
-			kept += part
-		} else {
+			x.text += part
+		} else if wordsOf(part) != "" {
 			r.dropped++
 		}
 	}
-	x.text = strings.Trim(kept, " \t\n;；,，")
+	x.text = strings.Trim(x.text, " \t\n;；,，")
 	return wordsOf(withoutTags(x.text)) != ""
 }
 
@@ -238,92 +238,66 @@ func (r *reader) knows(text string) bool {
 	return true
 }
 
-// split splits the text of an item after its tags: each part rests on the messages of its own. Of
-// a text that begins with a tag, the tag stands before its part. What follows the last tag belongs
-// to that part unless a sentence has ended.
-func (r *reader) split(text string) []string {
-	var cuts []int
+// sentenceEnds are the signs at the end of a sentence or a clause.
+const sentenceEnds = ".;!?。；！？"
+
+// split splits the text of an item after its tags, or before them if it begins with one: each part
+// rests on the messages of its own. What follows the last tag belongs to it unless a sentence ended.
+func (r *reader) split(text string) (parts []string) {
 	tags := tagsIn(text, r.bare)
-	leading := len(tags) > 0 && strings.TrimSpace(text[:tags[0].start]) == ""
-	for i, t := range tags {
-		at := t.end
-		if leading {
-			at = t.start
-		}
-		adjoins := i > 0 && strings.Trim(text[tags[i-1].end:t.start], " \t,") == ""
-		switch {
-		case leading && (i == 0 || adjoins):
-		case !leading && adjoins:
-			cuts[len(cuts)-1] = at
-		default:
-			cuts = append(cuts, at)
-		}
-	}
-	var parts []string
+	leading := strings.TrimSpace(text[:tags[0].start]) == ""
 	done := 0
-	for i, at := range cuts {
-		rest := strings.TrimLeft(text[at:], " \t")
-		if i == len(cuts)-1 && !leading && !endsSentence(text[done:at], rest) {
-			break
-		}
-		for at < len(text) && strings.IndexByte(".;,!?:", text[at]) >= 0 {
-			at++
+	for i, t := range tags {
+		at := t.start
+		if !leading {
+			at = t.end
+			if i+1 < len(tags) && strings.Trim(text[t.end:tags[i+1].start], " \t,") == "" {
+				continue // the next one belongs to the same part
+			}
+			at += len(text[at:]) - len(strings.TrimLeft(text[at:], sentenceEnds+",)"))
+			before := strings.TrimRight(text[done:t.start], " \t\n")
+			ends := at > t.end || strings.HasPrefix(text[at:], "\n") || before != strings.TrimRight(before, sentenceEnds)
+			if i+1 == len(tags) && !ends {
+				break
+			}
+		} else if i > 0 && strings.Trim(text[tags[i-1].end:at], " \t,") == "" {
+			continue
 		}
 		parts = append(parts, text[done:at])
 		done = at
 	}
-	if wordsOf(text[done:]) != "" || len(parts) == 0 {
-		return append(parts, text[done:])
-	}
-	parts[len(parts)-1] += text[done:]
-	return parts
-}
-
-// endsSentence reports whether a sentence ends between a text with a tag at its end and the rest.
-func endsSentence(before, rest string) bool {
-	bare := strings.TrimRight(withoutTags(before), " \t\n")
-	const ends = ".;!?。；！？"
-	return rest != "" && strings.ContainsAny(rest[:min(3, len(rest))], ends) || bare != "" && strings.ContainsAny(bare[max(0, len(bare)-3):], ends) ||
-		strings.HasPrefix(rest, "\n")
+	return append(parts, text[done:])
 }
 
 // splitItems splits the body of a section into items.
-func splitItems(body string) []item {
-	var out []item
-	fence, open := "", false // open: the last item is a paragraph or code that may go on
+func splitItems(body string) (out []item) {
+	fence, open := "", false // open: the last item may go on
 	for line := range strings.Lines(body) {
 		line = strings.TrimRight(line, " \t\r\n")
 		was := fence
 		fence = fenceAfter(fence, line)
 		bare := strings.TrimLeft(line, " \t")
-		x := item{indent: len(line) - len(bare), parent: -1}
-		switch {
-		case was != "" || fence != "":
-			if was != "" && len(out) > 0 {
-				out[len(out)-1].text += "\n" + line
-				continue
-			}
-			x.code, x.text = true, bare
-		case bare == "" || strings.Trim(bare, "-*_") == "" && len(bare) > 2:
+		if was == "" && fence == "" && (bare == "" || strings.Trim(bare, "-*_|: ") == "") {
 			open = false
 			continue
-		case bare[0] == '|':
-			x.row, x.text = true, bare
-		default:
+		}
+		x := item{indent: len(line) - len(bare), parent: -1}
+		if was == "" && fence == "" {
 			x.mark = listMark(bare)
-			x.text = bare[len(x.mark):]
-			if x.mark == "" && open && x.indent >= out[len(out)-1].indent {
-				out[len(out)-1].text += "\n" + line
-				continue
-			}
+		}
+		x.text = bare[len(x.mark):]
+		row, tags := strings.HasPrefix(bare, "|"), was == "" && wordsOf(withoutTags(bare)) == ""
+		if len(out) > 0 && (was != "" || fence != "" || tags || open && !row && x.mark == "" && x.indent >= out[len(out)-1].indent) {
+			out[len(out)-1].text += "\n" + line
+			continue
 		}
 		for k := range slices.Backward(out) {
-			if out[k].indent < x.indent || x.code && x.indent == out[k].indent {
+			if out[k].indent < x.indent {
 				x.parent = k
 				break
 			}
 		}
-		open = !x.row && !x.code
+		open = !row
 		out = append(out, x)
 	}
 	return out

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/internal/text"
+	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 const (
@@ -32,7 +33,7 @@ func (m *input) setFacts(budget int) int {
 	m.users = max(0, min(most-factsTokens(m.beside), budget/factShare, maxFacts))
 	shown := map[string]bool{}
 	if messagesTokens(m.messages) <= budget-factsTokens(m.beside)-m.users { // in one prompt
-		shown = numbersOf(m.messages)
+		shown = saidIn(m.messages)
 	}
 	if len(m.said.given(shown, m.users)) == 0 {
 		m.users = 0
@@ -42,20 +43,11 @@ func (m *input) setFacts(budget int) int {
 
 // facts returns the facts of a prompt that shows a part of the messages.
 func (m *input) facts(part []*chat.Message) []fact {
-	users := m.said.given(numbersOf(part), m.users)
+	users := m.said.given(saidIn(part), m.users)
 	if m.unknown && len(users) > 0 {
 		users = slices.Insert(users, 0, fact{label: earlierLabel})
 	}
 	return append(users, m.beside...)
-}
-
-// numbersOf returns the numbers of messages in prompts, which are their ids.
-func numbersOf(messages []*chat.Message) map[string]bool {
-	out := make(map[string]bool, len(messages))
-	for _, m := range messages {
-		out[m.ID] = true
-	}
-	return out
 }
 
 // lastValues returns the identifiers of the newest messages, the newest first, in at most so many
@@ -87,24 +79,27 @@ func lastValues(messages []*chat.Message, most int) string {
 	return strings.Join(out, ", ")
 }
 
-// eachBeside calls f with the messages that stay in the view beside the summary, and their numbers,
-// 0 where they are unknown.
-func (m *input) eachBeside(f func(n chat.Seq, message *chat.Message)) {
-	number := func(q chat.Seq) chat.Seq {
+// addStaying sets the messages that stay in the view beside the summary, with their numbers, and
+// indexes them.
+func (m *input) addStaying(t plan.Task) {
+	add := func(q chat.Seq, message *chat.Message) {
 		if !m.seqs {
-			return 0
+			q = 0
 		}
-		return q
+		shown := *message
+		shown.ID = numberOf(q)
+		m.staying = append(m.staying, &shown)
+		m.sources.addBeside(q, &shown)
 	}
-	if m.task.Current != nil {
-		f(number(m.task.CurrentSeq), m.task.Current)
+	if t.Current != nil && wordsOfUser(t.Current) != "" {
+		add(t.CurrentSeq, t.Current)
 	}
-	for i, p := range m.task.Pinned {
-		n := chat.Seq(0)
-		if i < len(m.task.PinnedSeqs) {
-			n = number(m.task.PinnedSeqs[i])
+	for i, p := range t.Pinned {
+		q := chat.Seq(0)
+		if i < len(t.PinnedSeqs) {
+			q = t.PinnedSeqs[i]
 		}
-		f(n, p)
+		add(q, p)
 	}
 }
 
@@ -112,28 +107,19 @@ func (m *input) eachBeside(f func(n chat.Seq, message *chat.Message)) {
 // is little room.
 const maxPinned, minPinned = 2000, 120
 
-// pinned returns the messages that stay in the view beside the summary, the user's current one and
-// those that are pinned, in at most budget tokens: all cut to the same length, or the first ones.
+// pinned returns the messages that stay in at most budget tokens: all cut to the same length, or
+// the first ones.
 func (m *input) pinned(budget int) []fact {
 	var all []fact
-	m.eachBeside(func(n chat.Seq, message *chat.Message) {
-		label := "pinned message of the " + oneLine(string(message.Role))
-		switch said := wordsOfUser(message) != ""; {
-		case message == m.task.Current && said:
-			label = "newest message of the user"
-		case message == m.task.Current:
-			return
-		case message.Role == chat.RoleUser && !said:
-			label = "pinned text that a program gave"
+	for _, message := range m.staying {
+		label := "message of the " + string(message.Role)
+		if message.Role == chat.RoleUser && wordsOfUser(message) == "" {
+			label = "text that a program gave"
 		}
-		f := fact{label: label + ", which stays in the conversation", text: text.Trim(message.Content.String()), at: message.CreatedAt}
-		if n > 0 {
-			f.number = numberOf(n)
+		if said := text.Trim(message.Content.String()); said != "" {
+			all = append(all, fact{message.ID, oneLine(label) + ", which stays in the conversation", said, message.CreatedAt})
 		}
-		if f.text != "" {
-			all = append(all, f)
-		}
-	})
+	}
 	out := slices.Clone(all)
 	for limit := maxPinned; ; limit /= 2 {
 		for i := range out {
@@ -146,7 +132,7 @@ func (m *input) pinned(budget int) []fact {
 	n := len(out)
 	for n > 0 && factsTokens(out) > budget {
 		n--
-		out = append(out[:n:n], fact{label: fmt.Sprintf("%d more pinned messages, which stay in the conversation", len(all)-n)})
+		out = append(out[:n:n], fact{label: fmt.Sprintf("%d more messages, which stay in the conversation", len(all)-n)})
 	}
 	if factsTokens(out) > budget {
 		return nil

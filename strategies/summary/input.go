@@ -24,11 +24,13 @@ type input struct {
 	previous string
 	// covered are the messages before any of them is trimmed.
 	covered []*chat.Message
-	// beside are the facts of each prompt, users the tokens that the user's messages may take
+	// staying are the messages that stay in the view beside the summary, the user's current one
+	// first. beside are the facts of each prompt, users the tokens that the user's messages may take
 	// which it does not show; more reports that other messages follow it.
-	beside []fact
-	users  int
-	more   bool
+	staying []*chat.Message
+	beside  []fact
+	users   int
+	more    bool
 	// limit is the token limit of the whole summary, prose the budget of the model's
 	// text, references that of the block of references after it.
 	limit, prose, references int
@@ -46,10 +48,8 @@ type input struct {
 	unknown bool
 	// seqs reports that the messages' numbers are their seqs, so that links to them can be stored.
 	seqs bool
-	// trimmed totals the content that was trimmed, updates counts the previous updates of the
-	// summary.
+	// trimmed totals the content that was trimmed.
 	trimmed Trim
-	updates int
 	// numbered reports that the last answer says which messages it rests on.
 	numbered bool
 	// costMicros is the cost of all answers in millionths, stored ones included.
@@ -101,7 +101,6 @@ func (w *Writer) newInput(ctx context.Context, t plan.Task) (*input, error) {
 	})
 	if m.previous != "" {
 		m.report.Updates = true
-		m.updates = updatesOf(m.previous) + 1
 		if from.messages == nil {
 			m.digest.AddPrevious(m.previous)
 			m.unknown = true
@@ -135,7 +134,7 @@ func (w *Writer) newInput(ctx context.Context, t plan.Task) (*input, error) {
 		m.report.CoveredTokens += messageTokens(message)
 		if from.messages == nil {
 			m.digest.Add(&shown)
-			m.said.add(shown.ID, &shown)
+			m.said.add(&shown)
 		}
 		m.sources.add(n, &shown)
 	}
@@ -151,7 +150,7 @@ func (w *Writer) newInput(ctx context.Context, t plan.Task) (*input, error) {
 	if m.sources.last != "" {
 		m.lastUser, m.lastSeq = m.sources.last, m.sources.lastSeq
 	}
-	m.eachBeside(m.sources.addBeside)
+	m.addStaying(t)
 	w.budget(m)
 	return m, nil
 }
@@ -275,8 +274,13 @@ func (w *Writer) proseWithin(answer int) int {
 	return max(1, int(float64(answer)/w.o.Settings.Size.Slack))
 }
 
-// numberOf returns the number of a message in prompts, which is its id there.
-func numberOf(n chat.Seq) string { return "m" + strconv.FormatInt(int64(n), 10) }
+// numberOf returns the number of a message in prompts, which is its id there, "" if it has none.
+func numberOf(n chat.Seq) string {
+	if n <= 0 {
+		return ""
+	}
+	return "m" + strconv.FormatInt(int64(n), 10)
+}
 
 // knowsSeqs reports whether each message of a task but for summaries has a seq of its own.
 func knowsSeqs(t plan.Task) bool {
@@ -332,33 +336,7 @@ func checkProtected(messages []*chat.Message) error {
 }
 
 // plainMessage returns a message without hidden characters, or m itself if it has none.
-func plainMessage(m *chat.Message) *chat.Message {
-	out := *m
-	changed := false
-	set := func(s *string) bool {
-		was := *s
-		*s = text.WithoutHidden(was)
-		changed = changed || *s != was
-		return *s != was
-	}
-	set(&out.Content.Text)
-	out.Content.Parts = slices.Clone(m.Content.Parts)
-	for i := range out.Content.Parts {
-		if p := &out.Content.Parts[i]; set(&p.Text) {
-			p.Raw = nil
-		}
-	}
-	out.ToolCalls = slices.Clone(m.ToolCalls)
-	for i := range out.ToolCalls {
-		if c := &out.ToolCalls[i]; set(&c.Arguments) {
-			c.Raw = nil
-		}
-	}
-	if !changed {
-		return m
-	}
-	return &out
-}
+func plainMessage(m *chat.Message) *chat.Message { return plan.MapTexts(m, text.WithoutHidden) }
 
 // withoutReasoning returns a message without reasoning and with its text parts joined. It returns m
 // itself if nothing changes.

@@ -84,23 +84,21 @@ func (m *input) addOriginals(ctx context.Context, o originals) error {
 		m.digest.Add(message)
 		m.report.Messages++
 		m.report.CoveredTokens += messageTokens(message)
-		number := ""
-		if m.seqs && seq > 0 {
-			number = numberOf(seq)
-		} else {
+		if !m.seqs {
 			seq = 0
 		}
-		m.said.add(number, message)
-		if said := wordsOfUser(message); said != "" {
-			m.sources.addSaid(seq, said)
-			m.lastUser, m.lastSeq = cutCenter(said, maxAsk), seq
+		said := wordsOfUser(message)
+		if said == "" {
+			return
 		}
+		shown := *message
+		shown.ID = numberOf(seq)
+		m.said.add(&shown)
+		m.sources.addSaid(seq, said)
+		m.lastUser, m.lastSeq = cutCenter(said, maxAsk), seq
 	})
 	if err != nil {
 		return storeError(err)
-	}
-	if !m.seqs { // those that prompts show are among them
-		m.said.dropLast(countSaid(m.covered))
 	}
 	return nil
 }

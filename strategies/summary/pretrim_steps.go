@@ -1,7 +1,6 @@
 package summary
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -83,115 +82,75 @@ func lastLines(s string, n int) string {
 const failingShare, shortShare, shortOutput = 4, 4, 100
 
 // capToolContent bounds the tokens of all outputs together: the newest stay, one is cut to its
-// end, older ones to the lines that report failures and a note, to the note alone if there are
-// too many of these lines, or to nothing if not even the notes fit. Short ones stay, as a note
-// would save little.
+// end, older ones to the lines that report failures and a note, as far as there is room. Short ones
+// stay, as a note would save little.
 func (t *trimmer) capToolContent(p policy.PreTrim) {
 	left := p.Tokens
 	if left == 0 {
 		left = defaultToolCap
 	}
-	var outputs []*output
-	notes, lines, short := chat.Tokens(0), left/failingShare, left/shortShare
-	for i := range t.outputs {
-		o := newOutput(i, t.messages[i].Content.String())
-		if all := tokensOf(o.text); all <= min(shortOutput, short) {
+	outputs := slices.Collect(t.outputs)
+	least, reserved := make([]chat.Tokens, len(outputs)), chat.Tokens(0) // what each has in any case
+	lines, short := left/failingShare, left/shortShare
+	for k, i := range outputs {
+		text := t.messages[i].Content.String()
+		all := tokensOf(text)
+		if least[k] = min(all, tokensOf(maxNote)); all <= min(shortOutput, short) {
 			short -= all
-			o.note, o.kept, o.failing = all, nil, 0
-		} else if lines -= o.failing; lines < 0 {
-			o.kept, o.failing = nil, 0
+			least[k] = all
+		} else if n := min(all-least[k], failingTokens(text)); n <= lines {
+			lines -= n
+			least[k] += n
 		}
-		outputs = append(outputs, o)
-		notes += o.note + o.failing
+		reserved += least[k]
 	}
-	if notes > left {
-		notes = 0
-		for _, o := range outputs {
-			o.note, o.kept, o.failing = min(o.note, tokensOf(maxNote)), nil, 0
-			notes += o.note
+	for k, i := range outputs {
+		text := t.messages[i].Content.String()
+		reserved -= least[k]
+		if budget := left - reserved; tokensOf(text) > budget {
+			text = endWithin(text, budget)
+			t.replace(i, text)
 		}
-	}
-	fits := notes <= left
-	for _, o := range outputs {
-		budget := left
-		if fits {
-			notes -= o.note + o.failing
-			budget -= notes // of the older ones
-		}
-		if tokensOf(o.text) > budget {
-			kept := ""
-			if fits {
-				kept = o.within(budget)
-			}
-			t.replace(o.index, kept)
-			o.text = kept
-		}
-		left -= tokensOf(o.text)
+		left -= tokensOf(text)
 	}
 }
 
-// output is an output of a tool that may be cut.
-type output struct {
-	index int
-	text  string
-	kept  [][2]int
-	// note and failing are the tokens that it needs if all is cut: for the note, and for the
-	// lines that report failures with a note behind each.
-	note, failing chat.Tokens
-}
-
-func newOutput(index int, text string) *output {
-	o := &output{index: index, text: text, kept: failing(text)}
-	all := tokensOf(text)
-	o.note = min(all, tokensOf(maxNote))
-	for _, k := range o.kept {
-		o.failing += tokensOf(text[k[0]:k[1]] + maxNote)
+// failingTokens returns the tokens of the lines of an output that report failures, with a note
+// after each.
+func failingTokens(text string) (n chat.Tokens) {
+	for _, k := range failing(text) {
+		n += tokensOf(text[k[0]:k[1]] + maxNote)
 	}
-	o.failing = min(all-o.note, o.failing)
-	return o
-}
-
-// within returns the lines that are kept and the end of the text in at most budget tokens, or
-// the lines alone.
-func (o *output) within(budget chat.Tokens) string {
-	fits := func(n int) (string, bool) {
-		from := len(o.text) - n
-		for from < len(o.text) && o.text[from]&0xc0 == 0x80 {
-			from++
-		}
-		if n := strings.IndexByte(o.text[from:], '\n') + 1; n > 0 && n < (len(o.text)-from)/2 { // whole lines
-			from += n
-		}
-		short := cut(o.text, 0, from, o.kept)
-		return short, tokensOf(short) <= budget
-	}
-	// Each try is at most three quarters as long as the one before; a few more come close to
-	// the budget.
-	best, _ := fits(0)
-	low, high := 0, min(len(o.text), 8*int(max(0, budget)))
-	for n := high; n > minTail && low == 0; n = n * 3 / 4 {
-		if short, ok := fits(n); ok {
-			best, low = short, n
-		} else {
-			high = n
-		}
-	}
-	for range 5 {
-		n := (low + high) / 2
-		if low == 0 || n == low {
-			break
-		}
-		if short, ok := fits(n); ok {
-			best, low = short, n
-		} else {
-			high = n
-		}
-	}
-	return best
+	return n
 }
 
 // minTail is the minimum number of bytes of an output worth keeping.
 const minTail = 64
+
+// endWithin returns the lines of an output that report failures and its end in at most budget
+// tokens, or as much of this as fits.
+func endWithin(text string, budget chat.Tokens) string {
+	kept := failing(text)
+	for n := min(len(text), bytesPerToken*int(max(0, budget))); n > 0; n = n * 7 / 8 {
+		from := len(text) - n
+		if n <= minTail {
+			n, from = 0, len(text)
+		}
+		for from < len(text) && text[from]&0xc0 == 0x80 {
+			from++
+		}
+		if n := strings.IndexByte(text[from:], '\n') + 1; n > 0 && n < (len(text)-from)/2 { // whole lines
+			from += n
+		}
+		if short := cut(text, 0, from, kept); tokensOf(short) <= budget {
+			return short
+		}
+	}
+	if short := cut(text, 0, len(text), nil); tokensOf(short) <= budget {
+		return short
+	}
+	return ""
+}
 
 // clearOlder replaces all but the newest outputs by a note with the time and by their lines
 // that report failures.
@@ -201,16 +160,9 @@ func (t *trimmer) clearOlder(p policy.PreTrim) {
 		keep = defaultKeep
 	}
 	note := Cleared + " at " + t.at.UTC().Format(time.RFC3339)
-	least := tokensOf(note)
 	for i := range t.oldest(keep) {
-		if text := t.messages[i].Content.String(); !strings.HasPrefix(text, Cleared) && tokensOf(text) > least {
-			lines, kept := []string{note}, 0
-			for _, k := range failing(text) {
-				lines = append(lines, strings.TrimRight(text[k[0]:k[1]], "\r\n"))
-				kept += strings.Count(text[k[0]:k[1]], "\n")
-			}
-			lines[0] += fmt.Sprintf(", lines left out: %d", strings.Count(strings.TrimSuffix(text, "\n"), "\n")+1-kept)
-			t.replace(i, strings.Join(lines, "\n"))
+		if text := t.messages[i].Content.String(); !strings.HasPrefix(text, Cleared) && len(text) > len(note) {
+			t.replace(i, strings.TrimSpace(note+"\n"+cut(text, 0, len(text), failing(text))))
 		}
 	}
 }
@@ -219,48 +171,23 @@ func (t *trimmer) clearOlder(p policy.PreTrim) {
 // fits. User messages stay.
 func (t *trimmer) dropAgentItems(p policy.PreTrim) {
 	groups := groupsOf(t.messages)
-	gone := make([]bool, len(groups))
-	over := t.over(p)
-	for i := len(groups) - 1; i >= 0 && over > 0; i-- {
-		if k := groups[i].Kind; k == chat.GroupAssistantText || k == chat.GroupToolCall {
-			gone[i] = true
-			over -= t.size(groups[i])
-		}
-	}
-	t.drop(groups, gone)
+	slices.Reverse(groups)
+	t.drop(p, groups, func(g chat.Group) bool { return g.Kind == chat.GroupAssistantText || g.Kind == chat.GroupToolCall })
 }
 
 // dropOldest leaves out the oldest groups until the rest fits, but never the last user
-// message.
+// message, nor the newest group.
 func (t *trimmer) dropOldest(p policy.PreTrim) {
 	groups := groupsOf(t.messages)
-	gone := make([]bool, len(groups))
 	last := -1
-	for i, g := range groups {
+	for _, g := range groups {
 		if g.Kind == chat.GroupUser {
-			last = i
+			last = g.Start
 		}
 	}
-	over := t.over(p)
-	for i := 0; i < len(groups)-1 && over > 0; i++ {
-		if i != last && groups[i].Kind != chat.GroupSystem {
-			gone[i] = true
-			over -= t.size(groups[i])
-		}
-	}
-	t.drop(groups, gone)
-}
-
-// over returns the number of tokens above the limit.
-func (t *trimmer) over(p policy.PreTrim) chat.Tokens {
-	limit := p.Tokens
-	if limit == 0 || t.limit > 0 && t.limit < limit {
-		limit = t.limit
-	}
-	if limit == 0 {
-		return 0
-	}
-	return t.size(chat.Group{End: len(t.messages)}) - limit
+	t.drop(p, groups, func(g chat.Group) bool {
+		return g.Start != last && g.End < len(t.messages) && g.Kind != chat.GroupSystem
+	})
 }
 
 func (t *trimmer) size(g chat.Group) (n chat.Tokens) {
@@ -270,17 +197,34 @@ func (t *trimmer) size(g chat.Group) (n chat.Tokens) {
 	return n
 }
 
-// drop leaves out whole groups.
-func (t *trimmer) drop(groups []chat.Group, gone []bool) {
-	messages, sizes := make([]*chat.Message, 0, len(t.messages)), make([]chat.Tokens, 0, len(t.messages))
-	for i, g := range groups {
-		if gone[i] {
-			t.cut.Messages += g.End - g.Start
-			t.cut.Tokens += t.size(g)
+// drop leaves out groups that may go, in their order, until the rest fits into the limit.
+func (t *trimmer) drop(p policy.PreTrim, groups []chat.Group, may func(chat.Group) bool) {
+	limit := p.Tokens
+	if limit == 0 || t.limit > 0 && t.limit < limit {
+		limit = t.limit
+	}
+	over := t.size(chat.Group{End: len(t.messages)}) - limit
+	gone := make([]bool, len(t.messages))
+	for _, g := range groups {
+		if limit == 0 || over <= 0 {
+			break
+		}
+		if !may(g) {
 			continue
 		}
-		messages = append(messages, t.messages[g.Start:g.End]...)
-		sizes = append(sizes, t.sizes[g.Start:g.End]...)
+		size := t.size(g)
+		over -= size
+		t.cut.add(Trim{Messages: g.End - g.Start, Tokens: size})
+		for i := g.Start; i < g.End; i++ {
+			gone[i] = true
+		}
+	}
+	var messages []*chat.Message
+	var sizes []chat.Tokens
+	for i, m := range t.messages {
+		if !gone[i] {
+			messages, sizes = append(messages, m), append(sizes, t.sizes[i])
+		}
 	}
 	t.messages, t.sizes = messages, sizes
 }

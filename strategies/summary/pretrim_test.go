@@ -207,7 +207,7 @@ func TestClearOlderOutputs(t *testing.T) {
 	ms := []*chat.Message{returned("1", big), returned("2", "ok"), returned("3", big), said(chat.RoleAssistant, big), returned("4", big)}
 	steps := []policy.PreTrim{{Step: policy.ClearOlderOutputs, Keep: 1}}
 	got, cut := trimmed(steps, ms, 0)
-	note := "[Old tool result content cleared] at 2026-01-02T02:04:05Z, lines left out: 1"
+	note := "[Old tool result content cleared] at 2026-01-02T02:04:05Z\n[… 1,200 characters left out …]"
 	if want := []string{note, "ok", note, big, big}; !slices.Equal(texts(got), want) || cut[0].Outputs != 2 {
 		t.Errorf("%q, %+v", texts(got), cut)
 	}

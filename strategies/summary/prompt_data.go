@@ -45,7 +45,7 @@ func (d *promptData) add(m *chat.Message) {
 	}
 	if m.Role != chat.RoleTool {
 		if body, merged, ok := frame.Unwrap(text); ok {
-			d.messages = append(d.messages, passage{"0", earlierSummary, body, m.CreatedAt})
+			d.messages = append(d.messages, passage{number, earlierSummary, body, m.CreatedAt})
 			if text = merged; strings.TrimSpace(text) == "" && len(m.ToolCalls) == 0 {
 				return
 			}
@@ -120,57 +120,30 @@ func (d promptData) marker() string {
 }
 
 func (d promptData) write(b *strings.Builder, marker string) {
-	c := newClock(d.all())
-	for _, f := range d.facts {
-		b.WriteString("\n" + marker + " given" + strings.TrimRight(" "+f.number, " ") + ": " + f.label + c.note(f.at) + "\n")
-		if f.text != "" {
-			b.WriteString(f.text + "\n")
+	var last string // the time that was noted last
+	write := func(number, speaker, text string, at time.Time) {
+		minute := at.UTC().Format(minuteFormat)
+		if at.IsZero() || minute == last {
+			minute = ""
+		} else {
+			last, minute = minute, ", "+minute
+		}
+		b.WriteString("\n" + marker + " " + strings.TrimLeft(number+" "+speaker, " ") + minute + "\n")
+		if text != "" {
+			b.WriteString(text + "\n")
 		}
 	}
-	c.noted = ""
+	for _, f := range d.facts {
+		write("given", strings.TrimLeft(f.number+": "+f.label, ": "), f.text, f.at)
+	}
+	last = ""
 	if d.previous != "" {
-		b.WriteString("\n" + marker + " 0 notes written so far\n" + d.previous + "\n")
+		write("0", "notes written so far", d.previous, time.Time{})
 	}
 	for _, p := range d.messages {
-		b.WriteString("\n" + marker + " " + p.number + " " + p.speaker + c.note(p.at) + "\n" + p.text + "\n")
+		write(p.number, p.speaker, p.text, p.at)
 	}
 }
 
 // minuteFormat is the form of times in prompts, which are UTC.
 const minuteFormat = "2006-01-02 15:04"
-
-// clock notes the times of messages that are not all of about the same minute.
-type clock struct {
-	silent bool
-	noted  string
-}
-
-func newClock(ps []passage) clock {
-	var first, last time.Time
-	for _, p := range ps {
-		if p.at.IsZero() {
-			continue
-		}
-		if first.IsZero() || p.at.Before(first) {
-			first = p.at
-		}
-		if p.at.After(last) {
-			last = p.at
-		}
-	}
-	return clock{silent: last.Sub(first) <= time.Minute}
-}
-
-// note returns the text for a time after the line of a message, "" if it is that of the
-// message before it.
-func (c *clock) note(at time.Time) string {
-	if c.silent || at.IsZero() {
-		return ""
-	}
-	minute := at.UTC().Format(minuteFormat)
-	if minute == c.noted {
-		return ""
-	}
-	c.noted = minute
-	return ", " + minute
-}

@@ -66,39 +66,32 @@ type userSaid struct {
 	n     int // all messages
 }
 
-// add appends a message with its number if it is the user's.
-func (s *userSaid) add(number string, m *chat.Message) {
+// add appends a message if it is the user's.
+func (s *userSaid) add(m *chat.Message) {
 	said := wordsOfUser(m)
 	if said == "" {
 		return
 	}
 	s.n++
-	s.facts = append(s.facts, fact{number, "said by the user before", strings.Clone(cutCenter(said, wholeChars)), m.CreatedAt})
+	s.facts = append(s.facts, fact{m.ID, "said by the user before", strings.Clone(cutCenter(said, wholeChars)), m.CreatedAt})
 	if len(s.facts) > maxSaid {
 		s.facts = slices.Delete(s.facts, 1, maxSaid/2)
 	}
 }
 
-// dropLast leaves out the newest messages.
-func (s *userSaid) dropLast(n int) {
-	n = min(n, len(s.facts))
-	s.facts, s.n = s.facts[:len(s.facts)-n], s.n-n
-}
-
-// countSaid counts the messages in which the user says something.
-func countSaid(messages []*chat.Message) (n int) {
+// saidIn returns what the user says in messages, as facts have it.
+func saidIn(messages []*chat.Message) map[string]bool {
+	out := map[string]bool{}
 	for _, m := range messages {
-		if wordsOfUser(m) != "" {
-			n++
-		}
+		out[cutCenter(wordsOfUser(m), wholeChars)] = true
 	}
-	return n
+	return out
 }
 
 // given returns the messages that a prompt does not show in at most budget tokens: the first, the
 // newest ones, the first words of those before, and how many are left out.
 func (s *userSaid) given(shown map[string]bool, budget int) []fact {
-	all := slices.DeleteFunc(slices.Clone(s.facts), func(f fact) bool { return shown[f.number] })
+	all := slices.DeleteFunc(slices.Clone(s.facts), func(f fact) bool { return shown[f.text] })
 	if len(all) == 0 {
 		return nil
 	}

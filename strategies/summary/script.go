@@ -3,7 +3,6 @@ package summary
 import (
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
@@ -13,14 +12,12 @@ import (
 type script uint8
 
 const (
-	noScript    script = 0
-	latin       script = 1
-	otherScript        = scripts - 1
-	scripts     script = script(len(scriptTable))
+	noScript script = iota
+	latin
+	scripts script = script(len(scriptTable))
 )
 
-// scriptTable describes the scripts. A letter of some scripts is a syllable or a word and
-// has more weight.
+// scriptTable holds the scripts. A letter of some is a syllable or a word and has more weight.
 var scriptTable = [...]struct {
 	name   string
 	weight int
@@ -33,54 +30,35 @@ var scriptTable = [...]struct {
 	{"Arabic", 1, []*unicode.RangeTable{unicode.Arabic}},
 	{"Hebrew", 1, []*unicode.RangeTable{unicode.Hebrew}},
 	{"Devanagari", 1, []*unicode.RangeTable{unicode.Devanagari}},
-	{"Bengali", 1, []*unicode.RangeTable{unicode.Bengali}},
-	{"Tamil", 1, []*unicode.RangeTable{unicode.Tamil}},
 	{"Thai", 1, []*unicode.RangeTable{unicode.Thai}},
-	{"Georgian", 1, []*unicode.RangeTable{unicode.Georgian}},
-	{"Armenian", 1, []*unicode.RangeTable{unicode.Armenian}},
 	{"Hangul", 2, []*unicode.RangeTable{unicode.Hangul}},
 	{"Han", 3, []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Bopomofo}},
-	{"other", 1, nil},
+	{"other", 1, []*unicode.RangeTable{unicode.L}},
 }
 
-// String returns the name of the script.
 func (w script) String() string { return scriptTable[w].name }
-
-func scriptOf(r rune) script {
-	if r < utf8.RuneSelf {
-		if isLetter(byte(r)) {
-			return latin
-		}
-		return noScript
-	}
-	if !unicode.IsLetter(r) {
-		return noScript
-	}
-	for w := latin; w < otherScript; w++ {
-		if unicode.In(r, scriptTable[w].tables...) {
-			return w
-		}
-	}
-	return otherScript
-}
 
 // scriptCounts holds weighted letters by script.
 type scriptCounts [scripts]int
 
-// countScripts counts letters outside of code: not in fences and inline code, nor in words
-// that look like paths, addresses or identifiers. strict also omits headings and
-// quotations, which do not show the language of the author.
-func countScripts(text string, strict bool) (c scriptCounts) {
-	for line := range outsideFences(text) {
-		if strict {
-			if t := strings.TrimSpace(line); t == "" || t[0] == '#' || t[0] == '>' {
+// countScripts counts the letters of a text without code, links, headings and quotations, nor
+// words that look like paths, addresses or identifiers.
+func countScripts(s string) (c scriptCounts) {
+	for line := range strings.Lines(codeIn(s).outside(s)) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' || line[0] == '>' {
+			continue
+		}
+		for w := range strings.FieldsSeq(withoutQuotations(withoutTags(line))) {
+			if strings.ContainsAny(w, `/\_=<>{}[]$@&|^~#0123456789`) && w[0] < 0x80 {
 				continue
 			}
-			line = withoutQuotations(line)
-		}
-		for i, s := range strings.Split(line, "`") {
-			if i%2 == 0 {
-				c.add(s)
+			for _, r := range w {
+				for k := latin; k < scripts && unicode.IsLetter(r); k++ {
+					if unicode.In(r, scriptTable[k].tables...) {
+						c[k] += scriptTable[k].weight
+						break
+					}
+				}
 			}
 		}
 	}
@@ -95,33 +73,6 @@ func withoutQuotations(line string) string {
 		at = q.end
 	}
 	return b.String() + line[at:]
-}
-
-func (c *scriptCounts) add(s string) {
-	for w := range strings.FieldsSeq(s) {
-		if isCode(w) {
-			continue
-		}
-		for _, r := range w {
-			k := scriptOf(r)
-			c[k] += scriptTable[k].weight
-		}
-	}
-	c[noScript] = 0
-}
-
-// isCode reports whether a word of ASCII contains signs that no sentence has.
-func isCode(w string) bool {
-	w = strings.TrimRight(w, ".,:;!?)*")
-	for i := range len(w) {
-		switch c := w[i]; {
-		case c >= utf8.RuneSelf:
-			return false // a name between letters of another script
-		case strings.IndexByte("/\\_=<>{}[]$@&|^~#", c) >= 0, c == '.' && i > 0 && i+1 < len(w), isDigit(c), c >= 'A' && c <= 'Z' && i > 0 && w[i-1] >= 'a' && w[i-1] <= 'z':
-			return true
-		}
-	}
-	return false
 }
 
 func (c *scriptCounts) total() (n int) {
@@ -143,28 +94,15 @@ func (c *scriptCounts) foreign() script {
 	return top
 }
 
+// maxLine is how many characters of the first and the last line of a message are looked at.
+const maxLine = 400
+
 // messageScript returns the script of a user message, noScript if it is too short. The first and
-// the last line decide, as pasted text is between or below; all of it only if those are too
-// short.
+// the last line decide, as pasted text is between or below.
 func messageScript(said string) script {
-	said = text.Head(said, maxScanned)
-	trimmed := text.Trim(said)
-	first, _, _ := strings.Cut(trimmed, "\n")
-	last := trimmed[strings.LastIndexByte(trimmed, '\n')+1:]
-	c := countScripts(text.Head(first, maxLine)+"\n"+text.Head(last, maxLine), false)
-	if w := c.dominant(); w != noScript {
-		return w
-	}
-	c = countScripts(said, false)
-	return c.dominant()
-}
-
-const (
-	maxScanned = 64 << 10 // characters of a message whose script is looked at
-	maxLine    = 400      // of its first and last line
-)
-
-func (c *scriptCounts) dominant() script {
+	first, rest, _ := strings.Cut(text.Trim(said), "\n")
+	last := rest[strings.LastIndexByte(rest, '\n')+1:]
+	c := countScripts(text.Head(first, maxLine) + "\n" + text.Head(last, maxLine))
 	if w := c.foreign(); c[w] >= 8 && 10*c[w] >= c.total() {
 		return w
 	}
@@ -180,8 +118,7 @@ const minScriptLetters = 60
 // wrongScript reports whether an answer is written in a script that less than a tenth of
 // the user's messages use.
 func wrongScript(answer string, votes scriptCounts) (got script, wrong bool) {
-	all := votes.total()
-	c := countScripts(answer, true)
+	all, c := votes.total(), countScripts(answer)
 	n := c.total()
 	if all == 0 || n < minScriptLetters {
 		return noScript, false
@@ -190,11 +127,8 @@ func wrongScript(answer string, votes scriptCounts) (got script, wrong bool) {
 	if w := c.foreign(); 10*c[w] >= 3*n && !allowed(w) {
 		return w, true
 	}
-	if allowed(latin) {
-		return latin, false
-	}
 	theirs := 0
-	for w := latin + 1; w < scripts; w++ {
+	for w := latin; w < scripts; w++ {
 		if allowed(w) {
 			theirs += c[w]
 		}

@@ -102,6 +102,7 @@ func (g validator) read(a StoredAnswer) (accepted, *rejection) {
 			return accepted{}, r
 		}
 	}
+	answer = withoutBlockQuotes(closeFence(answer))
 	r := newReader(g.sources, g.sections, answer)
 	if g.sections == nil {
 		answer = r.notes(answer)

@@ -64,7 +64,7 @@ var (
 // toolSyntax rejects markup of calls outside of code, and an answer that is nothing but a
 // call, even within a fence.
 func toolSyntax(text string) *rejection {
-	bare := outsideCode(text)
+	bare := codeIn(text).outside(text)
 	if toolMarkup.MatchString(bare) || toolJSON.MatchString(bare) {
 		return &rejection{code: CodeToolSyntax}
 	}
@@ -74,19 +74,6 @@ func toolSyntax(text string) *rejection {
 		}
 	}
 	return nil
-}
-
-// outsideCode returns a text without its fences and inline code.
-func outsideCode(text string) string {
-	var b strings.Builder
-	for line := range outsideFences(text) {
-		for i, s := range strings.Split(line, "`") {
-			if i%2 == 0 {
-				b.WriteString(s)
-			}
-		}
-	}
-	return b.String()
 }
 
 // checkEnd returns a check of the end of an answer, for finish reasons that do not say

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -188,9 +186,6 @@ func (w *Writer) assemble(m *input, prose, by string) (string, error) {
 		prose = insertRequest(prose, m.request, m.requestTag())
 	}
 	prose = readingNote(by, links, m.numbered) + "\n\n" + extract.Escape(text.Trim(prose))
-	if n := m.updates; n > 0 {
-		prose += fmt.Sprintf(updatedLine, n)
-	}
 	text := m.fit(most, m.most, func(budget int) string {
 		block := m.block(budget)
 		m.report.References = estimateTokens(block)
@@ -206,7 +201,7 @@ func (w *Writer) assemble(m *input, prose, by string) (string, error) {
 // The first line of a summary by a model or an operator says how to read it.
 const (
 	noteStart      = "(Notes of "
-	linkedNote     = "(Notes of %s. [m12 user] names a message that a line rests on, and its author: only what rests on a message of the user is the user's.)"
+	linkedNote     = "(Notes of %s. Brackets at the end of a line name the messages that it rests on, and their authors: only what rests on a message of the user is the user's.)"
 	checkedNote    = "(Notes of %s. What stands under “%s” rests on messages of the user; the rest is the writer's.)"
 	unverifiedNote = "(Notes of %s, not verified: they do not say which messages they rest on. Only lines after > are the user's words.)"
 )
@@ -227,28 +222,12 @@ func readingNote(by string, links, numbered bool) string {
 	}
 }
 
-// updatedLine records in the summary how often it was updated, for readers and for the
-// prompt of the next update.
-const updatedLine = "\n\n(Brought up to date: %d times.)"
-
 // withoutDerived returns the prose of a summary for the next prompt, without its first line, the
-// log of actions, the references and the update count, which are generated anew.
+// log of actions and the references, which are generated anew.
 func withoutDerived(summary string) string {
-	prose := text.Trim(updated.ReplaceAllString(extract.Prose(summary), ""))
+	prose := extract.Prose(summary)
 	if strings.HasPrefix(prose, noteStart) {
 		_, prose, _ = strings.Cut(prose, "\n")
 	}
 	return text.Trim(prose)
-}
-
-var updated = regexp.MustCompile(`(?m)^\(Brought up to date: (\d{1,6}) times\.\)$`)
-
-// updatesOf returns the update count recorded in a summary.
-func updatesOf(summary string) int {
-	found := updated.FindStringSubmatch(summary)
-	if found == nil {
-		return 0
-	}
-	n, _ := strconv.Atoi(found[1]) // up to six digits
-	return n
 }

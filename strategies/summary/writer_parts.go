@@ -109,7 +109,7 @@ func messagesTokens(messages []*chat.Message) int {
 func (w *Writer) prompt(m *input, previous string, part []*chat.Message) (system, user string) {
 	return Prompt{
 		Budget: chat.Tokens(m.prose), Focus: m.task.Focus, Custom: m.task.Instruction, links: true,
-		facts: m.facts(part), more: m.more, script: m.sources.script(), cut: m.trimmed, generation: m.updates + m.report.Parts,
+		facts: m.facts(part), more: m.more, script: m.sources.script(), cut: m.trimmed,
 	}.Render(withoutAuthors(previous), part)
 }
 

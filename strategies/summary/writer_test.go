@@ -362,12 +362,9 @@ func TestAnEarlierSummaryIsBroughtUpToDate(t *testing.T) {
 			t.Errorf("round %d: %+v\n%s", i, r, text)
 		}
 	}
-	if !strings.Contains(text, "Brought up to date: 2 times") {
-		t.Errorf("%s", text)
-	}
 	all := server.Requests()
 	q := all[len(all)-1] // a round may take several
-	if !strings.Contains(q.User, "notes written so far") || strings.Contains(q.User, "## References") || !strings.Contains(q.User, "each time loses facts") {
+	if !strings.Contains(q.User, "notes written so far") || strings.Contains(q.User, "## References") {
 		t.Errorf("%s", q.User[:3000])
 	}
 }
