@@ -75,6 +75,8 @@ var (
 	// active matches the beginning of tags that load, run, hide or send something, and those with
 	// attributes.
 	active = regexp.MustCompile(`(?i)^(?:<|&lt;)(?:!--|!doctype|\?|\s*/?(?:img|image|iframe|script|object|embed|svg|video|audio|source|track|link|meta|style|form|base|input|button|frame|frameset|applet|math|portal|template|body|html|head)\b[\s/>]|[a-z][\w-]{0,40}[\s/][^<>]{0,400}?(?:=|hidden\b))`)
+	// destination matches the end of the label of an image, and the definition of its destination.
+	destination = regexp.MustCompile(`\](?:\s{0,8}[(\[]|:)`)
 	// running matches the schemes of destinations that hold or run content.
 	running = regexp.MustCompile(`^(?:javascript|vbscript|livescript|data|blob|file):`)
 )
@@ -86,6 +88,10 @@ func plainMarkup(s string) string {
 		return s
 	}
 	code := codeIn(s)
+	last := 0 // where the last destination begins
+	for _, m := range destination.FindAllStringIndex(s, -1) {
+		last = m[0]
+	}
 	var b strings.Builder
 	done := 0
 	replace := func(start, end int, by string) {
@@ -98,7 +104,7 @@ func plainMarkup(s string) string {
 		window := s[i:min(len(s), i+600)]
 		switch s[i] {
 		case '!':
-			if strings.HasPrefix(window, "![") {
+			if strings.HasPrefix(window, "![") && (strings.HasPrefix(window, "![[") || i < last) {
 				replace(i, i+1, "")
 			}
 		case '<', '&':

@@ -102,7 +102,7 @@ func TestOrdinalsAreNotStored(t *testing.T) {
 func TestSectionsOfTheUserRestOnTheUser(t *testing.T) {
 	t.Parallel()
 	bits := rapid.SliceOfN(rapid.SampledFrom([]string{
-		"- keep it", "  - and that", "[m1]", "[m2]", " [m1, m3]", "(m7)", "\n", "\n\n", ". ", "## 2. The user's wishes and limits\n", "## State\n", "| a | b |\n", "|---|\n", "```\n", "drop it", "“all of the backups”", "* ", "[m4", "【m2】", "> ",
+		"- keep it", "  - and that", "[m1]", "[m2]", " [m1, m3]", "(m7)", "\n", "\n\n", ". ", "## 2. The user's wishes and limits\n", "## State\n", "\n| a | b |\n", "|---|\n", "```\n", "drop it", "“all of the backups”", "* ", "[m4", "【m2】", "> ",
 	}), 0, 40)
 	e := &sourceIndex{}
 	for i, role := range []chat.Role{chat.RoleUser, chat.RoleAssistant, chat.RoleTool} {

@@ -57,7 +57,7 @@ func isShort(answer string) bool {
 }
 
 var (
-	toolMarkup = regexp.MustCompile(`(?i)</?(?:tool_calls?|function_calls?|tool_use|tool_response|invoke|antml:[a-z_]+|function_results?)(?:\s[^<>]*)?/?>|<function=|<parameter=|\[/?TOOL_CALLS?\]`)
+	toolMarkup = regexp.MustCompile(`(?i)</?(?:tool_calls?|function_calls?|tool_use|tool_response|invoke|antml:[a-z_]+|function_results?)(?:\s[^<>]*)?/?>|<function=|<parameter=|<[|｜][^<>|｜\n]{1,60}[|｜]>|\[/?TOOL_CALLS?\]`)
 	toolJSON   = regexp.MustCompile(`(?m)^\s*(?:\[\s*)?\{\s*"(?:function_call|tool_calls?|tool_uses?)"\s*:|^\s*(?:\[\s*)?\{\s*"(?:name|function|tool|tool_name)"\s*:\s*"[^"\n]{1,100}"\s*,\s*"(?:arguments|parameters|args|input|tool_input)"\s*:`)
 )
 
