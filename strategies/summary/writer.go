@@ -177,11 +177,11 @@ func (w *Writer) marker(m *input) string {
 // message word for word, the log of actions and the references. These two take no more room than
 // the author's text.
 func (w *Writer) assemble(m *input, prose, by string) (string, error) {
-	most := min(m.references, utf8.RuneCountInString(prose)/4)
 	links := m.numbered && m.seqs
 	if !m.seqs {
 		prose = withoutTags(prose)
 	}
+	most := min(m.references, utf8.RuneCountInString(prose)/4)
 	if m.request != "" {
 		prose = insertRequest(prose, m.request, m.requestTag())
 	}
