@@ -33,7 +33,7 @@ func Build(r *plan.Registry, p policy.Policy, limits policy.Limits, o summary.Op
 		if r.Summarizer == nil {
 			o.Last = i == len(steps)-1
 			writers[i] = summary.New(o)
-			if p.Summary.Writer == policy.WriterExtractive {
+			if p.Summary.Writer == policy.WriterExtractive && o.Operator == nil {
 				writers[i].Extractive()
 			}
 			registry = r.With(writers[i])

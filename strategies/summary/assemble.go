@@ -36,7 +36,10 @@ func insertRequest(answer, request, tag string) string {
 	if account = closeFence(text.Trim(account)); account != "" && !text.Longer(text.Trim(request), shortRequest) {
 		out += account + "\n\n"
 	}
-	return text.Trim(out + quoted(request, tag) + "\n\n" + text.Trim(rest))
+	if rest = text.Trim(rest); rest != "" && rest[0] != '#' {
+		rest = "## Notes\n" + rest // not part of the task
+	}
+	return text.Trim(out + quoted(request, tag) + "\n\n" + rest)
 }
 
 // afterQuotation returns a text without its first line and the quotation after it.

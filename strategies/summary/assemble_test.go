@@ -22,7 +22,7 @@ func TestInsertRequest(t *testing.T) {
 	if got := insertRequest(answer, long, ""); strings.Contains(got, "remembers") || !strings.HasPrefix(got, "## Active task\n"+verbatimNote+"\n\n> And look") {
 		t.Errorf("a long request: %s", got)
 	}
-	if plain := insertRequest("All is well.", "is it?", ""); plain != "## Active task\n"+verbatimNote+"\n\n> is it?\n\nAll is well." {
+	if plain := insertRequest("All is well.", "is it?", ""); plain != "## Active task\n"+verbatimNote+"\n\n> is it?\n\n## Notes\nAll is well." {
 		t.Errorf("%q", plain)
 	}
 	if same := insertRequest("## Active task\nas it was", "", ""); same != "## Active task\nas it was" {
