@@ -159,6 +159,13 @@ func (s *summaryJSON) facts() [][2]any {
 		size += fmt.Sprintf(", about %s of them references", term.Count(int64(r.References)))
 	}
 	pairs = append(pairs, [2]any{"written by", term.Clean(r.Author())}, [2]any{"size", size})
+	if r.Note != "" {
+		pairs = append(pairs, [2]any{"note", term.Clean(r.Note)})
+	}
+	if r.Links > 0 || r.Dropped > 0 || r.Unquoted > 0 {
+		pairs = append(pairs, [2]any{"checked", fmt.Sprintf("%s to messages, %d without a message of the user left out, %d without quotation marks",
+			term.Plural(r.Links, "line with links", "lines with links"), r.Dropped, r.Unquoted)})
+	}
 	if r.Parts > 1 {
 		pairs = append(pairs, [2]any{"read in", term.Plural(r.Parts, "part", "parts")})
 	}
