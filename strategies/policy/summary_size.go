@@ -22,7 +22,7 @@ type Size struct {
 
 // DefaultSize returns the default size.
 func DefaultSize() Size {
-	return Size{Share: 0.4, Min: 2000, Max: 12_000, WindowShare: 0.4, TargetShare: 0.75, Slack: 1.5}
+	return Size{Share: 0.4, Min: 2000, Max: 12_000, WindowShare: 0.4, TargetShare: 0.75, Slack: 1.3}
 }
 
 func (s Size) validate(fs *FieldErrors) {

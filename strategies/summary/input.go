@@ -207,7 +207,7 @@ func (w *Writer) bound(m *input) {
 		room -= m.cutRequest(min(room/4, room-least))
 	}
 	// The prose goes before the references, which get what it leaves.
-	prose := max(int(s.Size.Prose(chat.Tokens(room), s.References)), min(minProse, w.proseWithin(room)))
+	prose := max(int(s.Size.Prose(chat.Tokens(room), s.References+spareShare)), min(minProse, w.proseWithin(room)))
 	if prose < m.prose {
 		m.hopeless = room < least*5/4 // the view may count more tokens than the model does
 		m.prose = prose
@@ -271,7 +271,7 @@ func (m *input) block(budget int) string { return Clean(m.digest.Appendix(budget
 // proseWithin returns the prose budget for an output limit: answerTokens of it are at most
 // answer.
 func (w *Writer) proseWithin(answer int) int {
-	return max(1, int(float64(answer)/w.o.Settings.Size.Slack))
+	return max(1, int(float64(answer)/(w.o.Settings.Size.Slack+spareShare)))
 }
 
 // numberOf returns the number of a message in prompts, which is its id there, "" if it has none.

@@ -42,9 +42,13 @@ func hashOf(values ...any) string {
 	return hex.EncodeToString(sum[:16])
 }
 
+// spareShare is added to the output limit of a call, as a fraction of the prose budget: models
+// write more than they are asked for, and an answer that is cut off was bought for nothing.
+const spareShare = 0.25
+
 // answerTokens returns the output limit of a call with a prose budget.
 func (w *Writer) answerTokens(prose int) int {
-	return int(w.o.Settings.Size.CallTokens(chat.Tokens(prose)))
+	return int(w.o.Settings.Size.CallTokens(chat.Tokens(prose))) + int(spareShare*float64(prose))
 }
 
 // callTokens returns the output limit of a call.
