@@ -2,6 +2,7 @@ package summary
 
 import (
 	"html"
+	"net/url"
 	"regexp"
 	"strings"
 
@@ -41,10 +42,9 @@ const roleNames = `system|developer|user|customer|assistant|human|tool|function|
 var plainer = strings.NewReplacer("<", "(", ">", ")", "[", "(", "]", ")", "~", "-", "{", "(", "}", ")")
 
 // plainTokens replaces the brackets of role tokens by round ones, in code too: a model reads
-// the token all the same. Letters and brackets that look like others, and encoded ones, count as
-// these.
+// the token all the same. Letters and brackets that look like others count as these.
 func plainTokens(s string) string {
-	folded, at := foldEncoded(s)
+	folded, at := text.Fold(s)
 	var spans [][2]int
 	var texts []string
 	for _, f := range roleTokens.FindAllStringIndex(folded, -1) {
@@ -53,22 +53,6 @@ func plainTokens(s string) string {
 	}
 	s = text.ReplaceFolded(s, at, spans, texts)
 	return turn.ReplaceAllString(s, "($1)")
-}
-
-// foldEncoded returns s as text.Fold does, with encoded characters decoded.
-func foldEncoded(s string) (folded string, at []int) {
-	decoded, from := text.Decode(s)
-	folded, at = text.Fold(decoded)
-	switch {
-	case from == nil:
-		return folded, at
-	case at == nil:
-		return folded, from
-	}
-	for i, k := range at {
-		at[i] = from[k]
-	}
-	return folded, at
 }
 
 var (
@@ -136,7 +120,7 @@ func runs(destination string) bool {
 }
 
 // address matches an address with a scheme and a host.
-var address = regexp.MustCompile(`(?i)\b(?:https?|wss?|ftp)://([^\s<>"'\x60)\]}|]+)`)
+var address = regexp.MustCompile(`(?i)\b(?:https?|wss?|ftp)://[^\s<>"'\x60)\]}|]+`)
 
 // unknownAddress replaces an address whose host is in no message.
 const unknownAddress = "(address left out: it is not in the messages)"
@@ -145,14 +129,8 @@ const unknownAddress = "(address left out: it is not in the messages)"
 // and what follows them shows them what stands in the address.
 func (e *sourceIndex) plainAddresses(answer string) string {
 	return address.ReplaceAllStringFunc(answer, func(found string) string {
-		host := address.FindStringSubmatch(found)[1]
-		host, _, _ = strings.Cut(host, "?")
-		host, _, _ = strings.Cut(host, "/")
-		if at := strings.LastIndexByte(host, '@'); at >= 0 {
-			host = host[at+1:]
-		}
-		name, _, _ := strings.Cut(host, ":")
-		if e.all.has(wordsOf(name)) || !strings.Contains(name, ".") || strings.ContainsAny(name, "{}$*…") {
+		u, err := url.Parse(found)
+		if err == nil && (e.all.has(wordsOf(u.Hostname())) || !strings.Contains(u.Hostname(), ".")) || strings.ContainsAny(found, "{}$*…") {
 			return found
 		}
 		return unknownAddress

@@ -6,34 +6,121 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/extract"
+	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 const (
 	// factShare is the share of the input of a prompt that messages of the user may take which it
-	// does not show, maxFacts the most tokens of them. pinnedShare is the share of messages that
-	// stay in the view.
-	factShare, maxFacts, pinnedShare = 8, 4000, 8
+	// does not show, and likewise messages that stay in the view. maxFacts limits both in tokens.
+	factShare, maxFacts = 8, 4000
+	// factChars is how many characters of a message are given.
+	factChars = 600
 	// maxValues is how many tokens of identifiers are given.
 	maxValues = 300
+	// maxSaid is how many messages of the user are kept at most, the first and the newest.
+	maxSaid = 4000
+
+	saidLabel    = "said by the user before"
+	leftOutLabel = "%d messages left out here"
+	valuesLabel  = "values that the last messages used"
 	// earlierLabel stands for messages of the user that no log holds.
 	earlierLabel = "what the user said before the following is known from the notes written so far alone"
-	valuesLabel  = "values that the last messages used"
 )
+
+// factOf returns a message as a fact that a prompt gives in front of the messages.
+func factOf(label string, m *chat.Message) passage {
+	said := frame.SaidBy(m)
+	if m.Role != chat.RoleUser {
+		said = text.Trim(m.Content.String())
+	}
+	return passage{m.ID, label, strings.Clone(cutCenter(said, factChars)), m.CreatedAt}
+}
+
+func factsTokens(facts []passage) (n int) {
+	for i := range facts {
+		f := &facts[i]
+		n += messageTokens(&chat.Message{Content: chat.TextContent(f.text), CreatedAt: f.at}) + estimateTokens(f.speaker)
+	}
+	return n
+}
+
+// fitFacts returns the first fact and the newest ones in at most budget tokens, and how many are
+// left out with lost ones.
+func fitFacts(all []passage, lost, budget int) []passage {
+	if factsTokens(all) <= budget && lost == 0 || len(all) == 0 {
+		return all
+	}
+	gap := func(n int) []passage { return []passage{{speaker: fmt.Sprintf(leftOutLabel, n)}} }
+	budget -= factsTokens(all[:1]) + factsTokens(gap(maxSaid))
+	from := len(all)
+	for ; from > 1 && budget >= factsTokens(all[from-1:from]); from-- {
+		budget -= factsTokens(all[from-1 : from])
+	}
+	if budget < 0 {
+		return nil
+	}
+	return slices.Concat(all[:1], gap(from-1+lost), all[from:])
+}
+
+// wordsOfUser returns what a message of the user says, "" for one of others and for what a program
+// wrote in the user's name: notes of an agent, outputs of commands, skills.
+func wordsOfUser(m *chat.Message) string {
+	said := frame.SaidBy(m)
+	_, arguments, _ := strings.Cut(said, "<command-args>")
+	arguments = strings.TrimLeft(arguments, " \t\r\n") // that the user adds to a command of an agent
+	generated := extract.IsGenerated(said) && (arguments == "" || arguments[0] == '<')
+	if generated || strings.HasPrefix(said, chat.SkillPrefix) || extract.IsOutput(said) {
+		return ""
+	}
+	return said
+}
+
+// userSaid collects what the user said, in order, in bounded memory.
+type userSaid struct {
+	facts []passage
+	lost  int // after the first
+}
+
+// add appends a message if it is the user's.
+func (s *userSaid) add(m *chat.Message) {
+	if wordsOfUser(m) == "" {
+		return
+	}
+	s.facts = append(s.facts, factOf(saidLabel, m))
+	if len(s.facts) > maxSaid {
+		s.facts = slices.Delete(s.facts, 1, maxSaid/2)
+		s.lost += maxSaid/2 - 1
+	}
+}
+
+// given returns the messages that a prompt for others does not show, in at most budget tokens.
+func (s *userSaid) given(others []*chat.Message, budget int) []passage {
+	shown := map[string]bool{}
+	for _, m := range others {
+		if wordsOfUser(m) != "" {
+			shown[factOf("", m).text] = true
+		}
+	}
+	all := slices.DeleteFunc(slices.Clone(s.facts), func(f passage) bool { return shown[f.text] })
+	return fitFacts(all, s.lost, budget)
+}
 
 // setFacts sets the facts of prompts with a budget for their input, and returns what they leave
 // of it for messages: half, or almost minPartTokens, at least.
 func (m *input) setFacts(budget int) int {
 	most := max(0, min(budget/2, budget-minPartTokens*9/10)) // tokens
-	m.beside = m.pinned(min(most, budget/pinnedShare))
-	if values := (fact{label: valuesLabel, text: lastValues(m.messages, maxValues)}); values.text != "" && values.tokens()+factsTokens(m.beside) <= most {
+	m.beside = fitFacts(m.staying, 0, min(most, budget/factShare, maxFacts))
+	if values := (passage{speaker: valuesLabel, text: lastValues(m.messages)}); values.text != "" && factsTokens([]passage{values})+factsTokens(m.beside) <= most {
 		m.beside = append(m.beside, values)
 	}
-	m.users = max(0, min(most-factsTokens(m.beside), budget/factShare, maxFacts))
-	shown := map[string]bool{}
-	if messagesTokens(m.messages) <= budget-factsTokens(m.beside)-m.users { // in one prompt
-		shown = saidIn(m.messages)
+	most -= factsTokens(m.beside)
+	m.users = max(0, min(most, budget/factShare, maxFacts))
+	shown := m.messages
+	if messagesTokens(shown) > budget-factsTokens(m.beside)-m.users { // not in one prompt
+		shown = nil
 	}
 	if len(m.said.given(shown, m.users)) == 0 {
 		m.users = 0
@@ -42,100 +129,62 @@ func (m *input) setFacts(budget int) int {
 }
 
 // facts returns the facts of a prompt that shows a part of the messages.
-func (m *input) facts(part []*chat.Message) []fact {
-	users := m.said.given(saidIn(part), m.users)
+func (m *input) facts(part []*chat.Message) []passage {
+	users := m.said.given(part, m.users)
 	if m.unknown && len(users) > 0 {
-		users = slices.Insert(users, 0, fact{label: earlierLabel})
+		users = slices.Insert(users, 0, passage{speaker: earlierLabel})
 	}
 	return append(users, m.beside...)
 }
 
-// lastValues returns the identifiers of the newest messages, the newest first, in at most so many
-// tokens.
-func lastValues(messages []*chat.Message, most int) string {
+// lastValues returns the identifiers of the newest messages, the newest first.
+func lastValues(messages []*chat.Message) string {
 	const maxMessages, maxScanned = 12, 2000
 	var out []string
-	seen, left := map[string]bool{}, most*bytesPerToken
-	scan := func(s string) {
-		for w := range identifiers(text.Ends(s, maxScanned, maxScanned/2, maxScanned/2)) {
-			if !seen[w] && len(w)+2 <= left {
-				seen[w] = true
+	left := maxValues * bytesPerToken
+	for _, m := range slices.Backward(messages[max(0, len(messages)-maxMessages):]) {
+		said := m.Content.String()
+		if m.Role == chat.RoleTool { // of a result, what is used is named by others
+			said = ""
+		}
+		for _, c := range m.ToolCalls {
+			said += " " + text.Head(c.Arguments, maxScanned)
+		}
+		for w := range identifiers(text.Ends(said, 2*maxScanned, maxScanned, maxScanned)) {
+			if !slices.Contains(out, w) && len(w)+2 <= left {
 				left -= len(w) + 2
 				out = append(out, w)
 			}
 		}
 	}
-	for i, m := range slices.Backward(messages) {
-		if i < len(messages)-maxMessages {
-			break
-		}
-		for _, c := range m.ToolCalls {
-			scan(c.Arguments)
-		}
-		if m.Role != chat.RoleTool { // of a result, what is used is named by others
-			scan(m.Content.String())
-		}
-	}
 	return strings.Join(out, ", ")
 }
 
-// addStaying sets the messages that stay in the view beside the summary, with their numbers, and
-// indexes them.
+// addStaying adds the messages that stay in the view beside the summary, the user's current one
+// and those that are pinned: as facts with their numbers, and to the index.
 func (m *input) addStaying(t plan.Task) {
-	add := func(q chat.Seq, message *chat.Message) {
+	for i, p := range append([]*chat.Message{t.Current}, t.Pinned...) {
+		q := t.CurrentSeq
+		if i > 0 {
+			if q = 0; i <= len(t.PinnedSeqs) {
+				q = t.PinnedSeqs[i-1]
+			}
+		}
+		if p == nil || i == 0 && wordsOfUser(p) == "" {
+			continue
+		}
 		if !m.seqs {
 			q = 0
 		}
-		shown := *message
+		shown := *p
 		shown.ID = numberOf(q)
-		m.staying = append(m.staying, &shown)
-		m.sources.addBeside(q, &shown)
-	}
-	if t.Current != nil && wordsOfUser(t.Current) != "" {
-		add(t.CurrentSeq, t.Current)
-	}
-	for i, p := range t.Pinned {
-		q := chat.Seq(0)
-		if i < len(t.PinnedSeqs) {
-			q = t.PinnedSeqs[i]
-		}
-		add(q, p)
-	}
-}
-
-// maxPinned is how many characters of a message that stays are shown, minPinned how many if there
-// is little room.
-const maxPinned, minPinned = 2000, 120
-
-// pinned returns the messages that stay in at most budget tokens: all cut to the same length, or
-// the first ones.
-func (m *input) pinned(budget int) []fact {
-	var all []fact
-	for _, message := range m.staying {
-		label := "message of the " + string(message.Role)
-		if message.Role == chat.RoleUser && wordsOfUser(message) == "" {
+		label := "message of the " + oneLine(string(p.Role))
+		if p.Role == chat.RoleUser && wordsOfUser(p) == "" {
 			label = "text that a program gave"
 		}
-		if said := text.Trim(message.Content.String()); said != "" {
-			all = append(all, fact{message.ID, oneLine(label) + ", which stays in the conversation", said, message.CreatedAt})
+		if f := factOf(label+", which stays in the conversation", &shown); f.text != "" {
+			m.staying = append(m.staying, f)
 		}
+		m.sources.addBeside(q, &shown)
 	}
-	out := slices.Clone(all)
-	for limit := maxPinned; ; limit /= 2 {
-		for i := range out {
-			out[i].text = cutCenter(all[i].text, limit)
-		}
-		if factsTokens(out) <= budget || limit/2 < minPinned {
-			break
-		}
-	}
-	n := len(out)
-	for n > 0 && factsTokens(out) > budget {
-		n--
-		out = append(out[:n:n], fact{label: fmt.Sprintf("%d more messages, which stay in the conversation", len(all)-n)})
-	}
-	if factsTokens(out) > budget {
-		return nil
-	}
-	return out
 }

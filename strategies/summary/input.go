@@ -24,13 +24,12 @@ type input struct {
 	previous string
 	// covered are the messages before any of them is trimmed.
 	covered []*chat.Message
-	// staying are the messages that stay in the view beside the summary, the user's current one
-	// first. beside are the facts of each prompt, users the tokens that the user's messages may take
+	// staying are the facts of the messages that stay in the view beside the summary, beside those
+	// that each prompt has, users the tokens that the user's messages may take
 	// which it does not show; more reports that other messages follow it.
-	staying []*chat.Message
-	beside  []fact
-	users   int
-	more    bool
+	staying, beside []passage
+	users           int
+	more            bool
 	// limit is the token limit of the whole summary, prose the budget of the model's
 	// text, references that of the block of references after it.
 	limit, prose, references int

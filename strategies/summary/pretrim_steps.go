@@ -77,51 +77,38 @@ func lastLines(s string, n int) string {
 	return s[at+1:]
 }
 
-// failingShare is the share of the tokens of all outputs that lines of older ones may take
-// which report failures, shortShare that which outputs of at most shortOutput tokens may take.
-const failingShare, shortShare, shortOutput = 4, 4, 100
+// shortOutput is how many tokens an output has that is rather kept whole: outputs of so many may
+// take a quarter of the room.
+const shortOutput = 100
 
-// capToolContent bounds the tokens of all outputs together: the newest stay, one is cut to its
-// end, older ones to the lines that report failures and a note, as far as there is room. Short ones
-// stay, as a note would save little.
+// capToolContent bounds the tokens of all outputs together, newest first: each has at most half of
+// the room that is left, so that older ones have less and their lines that report failures stay.
 func (t *trimmer) capToolContent(p policy.PreTrim) {
-	left := p.Tokens
+	left, all := p.Tokens, chat.Tokens(0)
 	if left == 0 {
 		left = defaultToolCap
 	}
-	outputs := slices.Collect(t.outputs)
-	least, reserved := make([]chat.Tokens, len(outputs)), chat.Tokens(0) // what each has in any case
-	lines, short := left/failingShare, left/shortShare
-	for k, i := range outputs {
-		text := t.messages[i].Content.String()
-		all := tokensOf(text)
-		if least[k] = min(all, tokensOf(maxNote)); all <= min(shortOutput, short) {
-			short -= all
-			least[k] = all
-		} else if n := min(all-least[k], failingTokens(text)); n <= lines {
-			lines -= n
-			least[k] += n
-		}
-		reserved += least[k]
+	for i := range t.outputs {
+		all += tokensOf(t.messages[i].Content.String())
 	}
-	for k, i := range outputs {
+	if all <= left {
+		return
+	}
+	short := left / 4
+	left -= short
+	for i := range t.outputs {
 		text := t.messages[i].Content.String()
-		reserved -= least[k]
-		if budget := left - reserved; tokensOf(text) > budget {
-			text = endWithin(text, budget)
+		n := tokensOf(text)
+		if n <= min(shortOutput, short) {
+			short -= n
+			continue
+		}
+		if n > left/2 {
+			text = endWithin(text, left/2)
 			t.replace(i, text)
 		}
 		left -= tokensOf(text)
 	}
-}
-
-// failingTokens returns the tokens of the lines of an output that report failures, with a note
-// after each.
-func failingTokens(text string) (n chat.Tokens) {
-	for _, k := range failing(text) {
-		n += tokensOf(text[k[0]:k[1]] + maxNote)
-	}
-	return n
 }
 
 // minTail is the minimum number of bytes of an output worth keeping.

@@ -33,7 +33,7 @@ type Prompt struct {
 	cut Trim
 	// facts are given in front of the messages. more reports that more messages follow in
 	// later prompts.
-	facts []fact
+	facts []passage
 	more  bool
 }
 

@@ -15,7 +15,7 @@ import (
 // promptData holds the redacted texts that a prompt shows: facts, the previous summary, which
 // may be empty, and the messages.
 type promptData struct {
-	facts    []fact
+	facts    []passage
 	previous string
 	messages []passage
 	links    bool
@@ -24,9 +24,10 @@ type promptData struct {
 	numbers map[string]int
 }
 
-// passage is one message with its number, or an earlier summary among them.
+// passage is one message with its number, an earlier summary among them, or a fact, whose label
+// is the speaker.
 type passage struct {
-	number        string
+	number        string // "" for none
 	speaker, text string
 	at            time.Time // zero if unknown
 }
@@ -86,11 +87,7 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // all returns all texts, the previous summary first.
 func (d promptData) all() []passage {
-	all := append([]passage{{text: d.previous}}, d.messages...)
-	for _, f := range d.facts {
-		all = append(all, passage{f.number, f.label, f.text, f.at})
-	}
-	return all
+	return slices.Concat([]passage{{text: d.previous}}, d.messages, d.facts)
 }
 
 func (d promptData) size() int {
@@ -134,7 +131,7 @@ func (d promptData) write(b *strings.Builder, marker string) {
 		}
 	}
 	for _, f := range d.facts {
-		write("given", strings.TrimLeft(f.number+": "+f.label, ": "), f.text, f.at)
+		write("given", strings.TrimLeft(f.number+": "+f.speaker, ": "), f.text, f.at)
 	}
 	last = ""
 	if d.previous != "" {

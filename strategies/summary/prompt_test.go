@@ -39,9 +39,9 @@ func TestPromptGolden(t *testing.T) {
 	p := Prompt{
 		Budget: 1200, Focus: "the \"deploy\" with " + made("gh"+"p_", 20), links: true, script: "Cyrillic", more: true,
 		cut: Trim{Messages: 2, Outputs: 3, Tokens: 400},
-		facts: []fact{
-			{number: "m3", label: "said by the user before", text: "Fix the tests, please."}, {label: "7 messages of the user left out here"},
-			{label: valuesLabel, text: "a/b.go, TK1019X4"},
+		facts: []passage{
+			{number: "m3", speaker: "said by the user before", text: "Fix the tests, please."}, {speaker: "7 messages left out here"},
+			{speaker: valuesLabel, text: "a/b.go, TK1019X4"},
 		},
 	}
 	ms := talk()
@@ -95,7 +95,7 @@ func TestFenceHolds(t *testing.T) {
 		for _, s := range rapid.SliceOfN(rapid.String(), 1, 5).Draw(t, "texts") {
 			ms = append(ms, said(chat.RoleUser, s))
 		}
-		facts := []fact{{label: "a fact", text: rapid.String().Draw(t, "fact")}}
+		facts := []passage{{speaker: "a fact", text: rapid.String().Draw(t, "fact")}}
 		_, user := Prompt{facts: facts}.Render(previous, ms)
 		marker, _, _ := strings.Cut(strings.TrimPrefix(user, "The marker of this request is "), ".")
 		// A message contains the marker of an earlier request.

@@ -62,7 +62,6 @@ func TestValidatorRejects(t *testing.T) {
 		"thoughts alone":          {"<think>hm</think>", "", CodeEmpty},
 		"thoughts without end":    {"<think>\nThe user wants", "", CodeUnfinishedThought},
 		"one open at the end":     {good() + "\n<scratchpad>\nLet me see", "stop", CodeUnfinishedThought},
-		"scratchpads for ever":    {strings.Repeat("<scratchpad>hm</scratchpad>", 100) + good(), "", CodeUnfinishedThought},
 		"a refusal's field":       {good(), "refusal", CodeRefusal},
 		"a filter":                {good(), "content_filter", CodeRefusal},
 		"I'm sorry":               {"I'm sorry, but I can't help with summarizing that conversation.", "", CodeRefusal},
