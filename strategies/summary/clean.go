@@ -2,7 +2,6 @@ package summary
 
 import (
 	"html"
-	"net/url"
 	"regexp"
 	"strings"
 
@@ -117,22 +116,4 @@ func runs(destination string) bool {
 		return r
 	}, html.UnescapeString(destination[:min(len(destination), 200)]))
 	return running.MatchString(strings.ToLower(destination))
-}
-
-// address matches an address with a scheme and a host.
-var address = regexp.MustCompile(`(?i)\b(?:https?|wss?|ftp)://[^\s<>"'\x60)\]}|]+`)
-
-// unknownAddress replaces an address whose host is in no message.
-const unknownAddress = "(address left out: it is not in the messages)"
-
-// plainAddresses replaces addresses whose host is in no message: a model did not read them there,
-// and what follows them shows them what stands in the address.
-func (e *sourceIndex) plainAddresses(answer string) string {
-	return address.ReplaceAllStringFunc(answer, func(found string) string {
-		u, err := url.Parse(found)
-		if err == nil && (e.all.has(wordsOf(u.Hostname())) || !strings.Contains(u.Hostname(), ".")) || strings.ContainsAny(found, "{}$*…") {
-			return found
-		}
-		return unknownAddress
-	})
 }

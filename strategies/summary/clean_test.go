@@ -62,23 +62,6 @@ func FuzzCleanIsIdempotent(f *testing.F) {
 	})
 }
 
-// Addresses of hosts that no message names are left out, wherever they stand.
-func TestAddressesAreThoseOfTheMessages(t *testing.T) {
-	t.Parallel()
-	e := asked("See https://docs.example.org/login, and http://localhost:8080 or db1:5432.")
-	for s, want := range map[string]string{
-		"[docs](https://docs.example.org/a?b=c)": "", "https://docs.example.org": "", "http://localhost:9090/x": "", "https://$HOST/x.y": "", "https://{region}.example.org": "",
-		"[docs](https://evil.example/?d=secret)": "[docs](" + unknownAddress + ")", "see https://docs.example.org@evil.example/x": "see " + unknownAddress,
-	} {
-		if want == "" {
-			want = s
-		}
-		if got := e.plainAddresses(s); got != want {
-			t.Errorf("%q is %q", s, got)
-		}
-	}
-}
-
 // TestExtractsAreClean: texts of messages pass the same cleaning in an extract, in its
 // references and in the quoted request.
 func TestExtractsAreClean(t *testing.T) {

@@ -1,11 +1,6 @@
 package summary
 
-import (
-	"fmt"
-	"strings"
-
-	"github.com/sessionstore/compactor/strategies/redact"
-)
+import "github.com/sessionstore/compactor/strategies/redact"
 
 // Values of Provenance.WrittenBy.
 const (
@@ -60,29 +55,6 @@ type Provenance struct {
 	Calls []Call `json:"calls,omitempty"`
 }
 
-// Author describes in words how the summary was written, "" without one.
-func (r *Provenance) Author() string {
-	var by string
-	switch r.WrittenBy {
-	case "":
-		return ""
-	case ByModel:
-		by = "model " + r.Model
-	case ByExtract:
-		by = "no model: an extract"
-	case ByMarker:
-		by = "no model: a marker"
-	case ByOperator:
-		by = strings.TrimSpace("operator " + r.Operator)
-	default:
-		by = r.WrittenBy
-	}
-	if r.Failure != "" {
-		by += " (the model failed: " + r.Failure + ")"
-	}
-	return by
-}
-
 // Call is one call of a model, or a stored answer.
 type Call struct {
 	// PromptHash is the hash of the prompt; Reused marks a stored answer.
@@ -101,37 +73,4 @@ type Call struct {
 	Attempts   int    `json:"attempts,omitempty"`
 	// Estimated counts the attempts whose tokens are estimated, as the server reported none.
 	Estimated int `json:"estimated_attempts,omitempty"`
-}
-
-// String returns the call on one line.
-func (c Call) String() string {
-	var parts []string
-	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
-	switch {
-	case c.Reused:
-		add("stored answer")
-	case c.Input > 0 || c.Output > 0 || c.Failed == "":
-		cached := ""
-		if c.Cached > 0 {
-			cached = fmt.Sprintf(" (%d cached)", c.Cached)
-		}
-		add("%d tokens in%s, %d out, cost %.4f", c.Input, cached, c.Output, float64(c.CostMicros)/1e6)
-	}
-	if c.Estimated > 0 {
-		add("estimated: the server reports no usage")
-	}
-	if c.Attempts > 1 {
-		add("%d attempts", c.Attempts)
-	}
-	if c.Repair {
-		add("repair of the previous answer")
-	}
-	if c.Rejected != "" {
-		add("rejected: %s", c.Rejected)
-	}
-	if c.Failed != "" {
-		add("failed: %s", c.Failed)
-	}
-	add("prompt %s", c.PromptHash)
-	return strings.Join(parts, ", ")
 }

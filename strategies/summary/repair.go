@@ -20,11 +20,9 @@ func repairNote(r rejection) string {
 	case CodeUnfinishedThought:
 		return "Your answer held thoughts without an end. " + again + "Leave them out."
 	case CodeMissingSections:
-		return "Your answer lacks the headings that were asked for" + detail + ". " + again + "Use the headings as they were given."
+		return "Your answer lacks the headings that were asked for" + detail + ". " + again + "Use the headings as they were given, and no others."
 	case CodeRepeated:
 		return "Your answer says the same under its headings" + detail + ". " + again + "Under each heading write what the material has for it, and leave out a heading without anything."
-	case CodeForeignSections:
-		return "Your answer has headings that were not asked for" + detail + ". " + again + "Use the headings that were given, and no others."
 	case CodeTooLarge:
 		return "Your answer is too long" + detail + ". " + again + "Keep what is needed to go on, and drop what is said twice."
 	case CodeWrongScript:

@@ -82,55 +82,36 @@ func (c *scriptCounts) total() (n int) {
 	return n
 }
 
-// foreign returns the most frequent script other than Latin, which code and names use
-// everywhere.
-func (c *scriptCounts) foreign() script {
-	top := noScript
-	for w := latin + 1; w < scripts; w++ {
-		if c[w] > c[top] {
-			top = w
-		}
-	}
-	return top
-}
-
 // maxLine is how many characters of the first and the last line of a message are looked at.
 const maxLine = 400
 
-// messageScript returns the script of a user message, noScript if it is too short. The first and
-// the last line decide, as pasted text is between or below.
-func messageScript(said string) script {
+// addMessage counts the letters of the first and the last line of a message of the user, as pasted
+// text is between or below.
+func (c *scriptCounts) addMessage(said string) {
 	first, rest, _ := strings.Cut(text.Trim(said), "\n")
 	last := rest[strings.LastIndexByte(rest, '\n')+1:]
-	c := countScripts(text.Head(first, maxLine) + "\n" + text.Head(last, maxLine))
-	if w := c.foreign(); c[w] >= 8 && 10*c[w] >= c.total() {
-		return w
+	for w, n := range countScripts(text.Head(first, maxLine) + "\n" + text.Head(last, maxLine)) {
+		c[w] += n
 	}
-	if c[latin] >= 8 {
-		return latin
-	}
-	return noScript
 }
 
 // minScriptLetters is the minimum number of letters to determine the script of an answer.
 const minScriptLetters = 60
 
-// wrongScript reports whether an answer is written in a script that less than a tenth of
-// the user's messages use.
-func wrongScript(answer string, votes scriptCounts) (got script, wrong bool) {
-	all, c := votes.total(), countScripts(answer)
+// wrongScript reports whether an answer is written in a script that the user hardly uses. Latin
+// letters are used in every language, for code and names.
+func wrongScript(answer string, users scriptCounts) (got script, wrong bool) {
+	all, c := users.total(), countScripts(answer)
 	n := c.total()
 	if all == 0 || n < minScriptLetters {
 		return noScript, false
 	}
-	allowed := func(w script) bool { return 10*votes[w] >= all }
-	if w := c.foreign(); 10*c[w] >= 3*n && !allowed(w) {
-		return w, true
-	}
 	theirs := 0
 	for w := latin; w < scripts; w++ {
-		if allowed(w) {
+		if 10*users[w] >= all {
 			theirs += c[w]
+		} else if w > latin && 10*c[w] >= 3*n {
+			return w, true
 		}
 	}
 	return latin, 10*theirs < n

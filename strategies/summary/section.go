@@ -56,15 +56,12 @@ const boldStyle, plainStyle = 7, 8
 func headingsOf(text string, sections []Section) []heading {
 	var out []heading
 	fence := ""
-	for at := 0; at < len(text); {
-		end := len(text)
-		if n := strings.IndexByte(text[at:], '\n'); n >= 0 {
-			end = at + n + 1
-		}
-		line := text[at:end]
+	at := 0
+	for line := range strings.Lines(text) {
+		end := at + len(line)
 		if fence = fenceAfter(fence, line); fence == "" {
 			if h, ok := parseHeading(line, sections); ok {
-				h.start, h.body = at, end
+				h.start, h.body, h.end = at, end, len(text)
 				if n := len(out); n > 0 {
 					out[n-1].end = at
 				}
@@ -72,9 +69,6 @@ func headingsOf(text string, sections []Section) []heading {
 			}
 		}
 		at = end
-	}
-	if n := len(out); n > 0 {
-		out[n-1].end = len(text)
 	}
 	return out
 }

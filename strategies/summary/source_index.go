@@ -14,7 +14,7 @@ import (
 // but for one entry for each message. The zero value is empty.
 type sourceIndex struct {
 	tokens      chat.Tokens
-	userScripts scriptCounts // messages of the user by script
+	userScripts scriptCounts // of the user's messages
 	// users indexes the words of the user, all those of everyone.
 	users, all phraseSet
 	// authors are the roles of the messages by number: RoleUser means that the user said something.
@@ -43,8 +43,7 @@ func (e *sourceIndex) add(n chat.Seq, m *chat.Message) {
 	}
 	if said = wordsOfUser(m); said != "" {
 		e.last, e.lastSeq = strings.Clone(cutCenter(said, maxAsk)), n
-		e.userScripts[messageScript(said)]++
-		e.userScripts[noScript] = 0
+		e.userScripts.addMessage(said)
 		e.addSaid(n, said)
 	}
 }

@@ -27,12 +27,10 @@ const (
 	CodeCutOff Code = "cut_off"
 	// CodeUnfinishedThought: reasoning without an end.
 	CodeUnfinishedThought Code = "unfinished_thought"
-	// CodeMissingSections: hardly any of the sections that were asked for.
+	// CodeMissingSections: hardly any of the sections that were asked for, or many others.
 	CodeMissingSections Code = "missing_sections"
 	// CodeRepeated: the same words under all headings.
 	CodeRepeated Code = "repeated"
-	// CodeForeignSections: other headings than were asked for, and too many.
-	CodeForeignSections Code = "foreign_sections"
 	// CodeTooLarge: larger than allowed, or no smaller than its source.
 	CodeTooLarge Code = plan.FailureTooLarge
 	// CodeWrongScript: written in a script that the user does not use.
@@ -96,7 +94,7 @@ func (g validator) read(a StoredAnswer) (accepted, *rejection) {
 			return accepted{}, r
 		}
 	}
-	answer = g.sources.plainAddresses(Clean(answer))
+	answer = Clean(answer)
 	for _, check := range []func(string) *rejection{g.checkEmpty, refusal, checkEnd(a.FinishReason), g.checkSize, g.checkScript} {
 		if r := check(answer); r != nil {
 			return accepted{}, r
@@ -169,10 +167,8 @@ func (g validator) checkSections(answer string, hs []heading, found int) *reject
 	}
 	n := len(g.sections)
 	switch {
-	case found < minSections && (filled < n/2 || filled > 2*n):
-		return &rejection{CodeMissingSections, strconv.Itoa(found) + " of " + strconv.Itoa(n) + " headings"}
-	case foreign > 2*n:
-		return &rejection{CodeForeignSections, strconv.Itoa(foreign) + " headings"}
+	case found < minSections && (filled < n/2 || filled > 2*n), foreign > 2*n:
+		return &rejection{CodeMissingSections, strconv.Itoa(found) + " of " + strconv.Itoa(n) + " headings, " + strconv.Itoa(foreign) + " others"}
 	case filled == 0:
 		return &rejection{CodeEmpty, "no section says anything"}
 	}

@@ -86,19 +86,9 @@ func checkEnd(reason string) func(string) *rejection {
 		if openFence(text) != "" {
 			return &rejection{CodeCutOff, "ends within code"}
 		}
-		if isOpenEnd(strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])) {
+		if last, _ := utf8.DecodeLastRuneInString(strings.TrimSpace(text)); strings.ContainsRune(",([{、，（", last) {
 			return &rejection{CodeCutOff, "ends within a sentence"}
 		}
 		return nil
 	}
-}
-
-// isOpenEnd reports whether a last line is incomplete: it ends with an open bracket or a comma, or
-// is an empty heading or list item.
-func isOpenEnd(line string) bool {
-	if strings.Trim(line, "-*+# ") == "" {
-		return line != "" && line != "---" && line != "***"
-	}
-	last, _ := utf8.DecodeLastRuneInString(line)
-	return strings.ContainsRune(",([{、，（", last)
 }

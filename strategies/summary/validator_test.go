@@ -58,7 +58,7 @@ func TestValidatorRejects(t *testing.T) {
 		"a few words":             {"The user wanted a fix.", "", CodeEmpty},
 		"None everywhere":         {each("None"), "", CodeEmpty},
 		"the same everywhere":     {each("The conversation went on as described."), "", CodeRepeated},
-		"headings of others":      {good() + strings.Repeat("## Common mistakes\nSee "+ask+"\n## Setup\nRun make.\n", 8), "", CodeForeignSections},
+		"headings of others":      {good() + strings.Repeat("## Common mistakes\nSee "+ask+"\n## Setup\nRun make.\n", 8), "", CodeMissingSections},
 		"thoughts alone":          {"<think>hm</think>", "", CodeEmpty},
 		"thoughts without end":    {"<think>\nThe user wants", "", CodeUnfinishedThought},
 		"one open at the end":     {good() + "\n<scratchpad>\nLet me see", "stop", CodeUnfinishedThought},

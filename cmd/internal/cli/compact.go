@@ -322,7 +322,7 @@ func writeSteps(e *Env, steps []pipeline.StepResult) error {
 			e.say("step %d: no summary: %s", i+1, why)
 		default:
 			if r := stepReport(s); r != nil && r.WrittenBy != "" {
-				e.say("step %d: summary of %s, written by %s", i+1, term.Plural(r.Messages, "message", "messages"), term.Clean(r.Author()))
+				e.say("step %d: summary of %s, written by %s", i+1, term.Plural(r.Messages, "message", "messages"), term.Clean(authorOf(r)))
 			}
 		}
 	}

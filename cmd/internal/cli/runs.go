@@ -267,7 +267,7 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 	}
 	author := ""
 	if report != nil {
-		author = cmp.Or(report.Author(), "none: "+cmp.Or(report.Failure, "unknown"))
+		author = cmp.Or(authorOf(report), "none: "+cmp.Or(report.Failure, "unknown"))
 	}
 	pairs := [][2]any{
 		{"trigger", runTrigger(r)},

@@ -158,7 +158,7 @@ func (s *summaryJSON) facts() [][2]any {
 	if r.References > 0 {
 		size += fmt.Sprintf(", about %s of them references", term.Count(int64(r.References)))
 	}
-	pairs = append(pairs, [2]any{"written by", term.Clean(r.Author())}, [2]any{"size", size})
+	pairs = append(pairs, [2]any{"written by", term.Clean(authorOf(r))}, [2]any{"size", size})
 	if r.Note != "" {
 		pairs = append(pairs, [2]any{"note", term.Clean(r.Note)})
 	}
@@ -174,7 +174,7 @@ func (s *summaryJSON) facts() [][2]any {
 	}
 	pairs = append(pairs, [2]any{"redacted", r.Redacted.String()}, [2]any{"redacted in the answer", r.RedactedAnswer.String()})
 	for _, c := range r.Calls {
-		pairs = append(pairs, [2]any{"call", c.String()})
+		pairs = append(pairs, [2]any{"call", callText(c)})
 	}
 	return pairs
 }

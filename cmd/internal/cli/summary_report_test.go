@@ -1,4 +1,4 @@
-package summary_test
+package cli
 
 import (
 	"testing"
@@ -11,10 +11,11 @@ func TestReportsInWords(t *testing.T) {
 	for want, r := range map[string]summary.Provenance{
 		"":                     {Failure: "auth"},
 		"model gpt-5":          {WrittenBy: summary.ByModel, Model: "gpt-5"},
+		"operator Mara":        {WrittenBy: summary.ByOperator, Operator: "Mara"},
 		"no model: an extract": {WrittenBy: summary.ByExtract},
 		"no model: a marker (the model failed: auth)": {WrittenBy: summary.ByMarker, Failure: "auth"},
 	} {
-		if got := r.Author(); got != want {
+		if got := authorOf(&r); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -24,7 +25,7 @@ func TestReportsInWords(t *testing.T) {
 		"10 tokens in, 2 out, cost 0.0000, repair of the previous answer, rejected: refusal, prompt abc": {PromptHash: "abc", Input: 10, Output: 2, Repair: true, Rejected: "refusal"},
 		"failed: timeout, prompt abc": {PromptHash: "abc", Failed: "timeout", Attempts: 1},
 	} {
-		if got := c.String(); got != want {
+		if got := callText(c); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
