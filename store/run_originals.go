@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // originalsPage is how many bytes of messages Originals holds at a time, or one message.
@@ -21,7 +20,7 @@ const originalsPage = 1 << 20
 // what explains that a message is out of the view is the latest run in force that took it out.
 // dropped is the reason of what was dropped for lack of room; where the application has since
 // replaced the view, it stays out. Originals holds no connection while the caller has a message.
-func (s *Store) Originals(ctx context.Context, sid int64, upTo chat.Seq, of []chat.Seq, dropped string, most int64) (messages iter.Seq2[plan.Original, error], older []*chat.Message, err error) {
+func (s *Store) Originals(ctx context.Context, sid int64, upTo chat.Seq, of []chat.Seq, dropped string, most int64) (messages iter.Seq2[chat.Original, error], older []*chat.Message, err error) {
 	covers, err := s.covers(ctx, sid, dropped)
 	if err != nil {
 		return nil, nil, wrap("find originals", err)
@@ -39,17 +38,17 @@ func (s *Store) Originals(ctx context.Context, sid int64, upTo chat.Seq, of []ch
 	for _, q := range stands {
 		older = append(older, first[q])
 	}
-	return func(yield func(plan.Original, error) bool) {
+	return func(yield func(chat.Original, error) bool) {
 		for rest := log; len(rest) > 0; {
 			page := pageOf(rest)
 			rest = rest[len(page):]
 			loaded, err := s.Messages(ctx, sid, page)
 			if err != nil {
-				yield(plan.Original{}, err)
+				yield(chat.Original{}, err)
 				return
 			}
 			for _, q := range page {
-				if !yield(plan.Original{Message: loaded[q], Seq: q}, nil) {
+				if !yield(chat.Original{Message: loaded[q], Seq: q}, nil) {
 					return
 				}
 			}

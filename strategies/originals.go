@@ -12,7 +12,7 @@ import (
 
 // originals implements plan.Originals on the messages of the conversation, which are in memory,
 // so that there is no limit.
-func (c *Conversation) originals(_ context.Context, of []chat.Seq, _ int64) (iter.Seq2[plan.Original, error], []*chat.Message, error) {
+func (c *Conversation) originals(_ context.Context, of []chat.Seq, _ int64) (iter.Seq2[chat.Original, error], []*chat.Message, error) {
 	reached, explained := make([]bool, len(c.exclusions)), make([]bool, len(c.exclusions))
 	for _, q := range of {
 		if q < c.next() { // not an addition of the present run
@@ -28,18 +28,18 @@ func (c *Conversation) originals(_ context.Context, of []chat.Seq, _ int64) (ite
 			reached[i] = true
 		}
 	}
-	var out []plan.Original
+	var out []chat.Original
 	var older []*chat.Message
 	for i, in := range reached {
 		switch e := &c.entries[c.at[i]]; {
 		case !in:
 		case plan.FromApplication(e.Meta):
-			out = append(out, plan.Original{Message: e.Message, Seq: e.Seq})
+			out = append(out, chat.Original{Message: e.Message, Seq: e.Seq})
 		case !explained[i]: // of a store
 			older = append(older, e.Message)
 		}
 	}
-	return func(yield func(plan.Original, error) bool) {
+	return func(yield func(chat.Original, error) bool) {
 		for _, m := range out {
 			if !yield(m, nil) {
 				return

@@ -16,7 +16,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/frame"
 	"github.com/sessionstore/compactor/strategies/pipeline"
-	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/summary"
 	"github.com/sessionstore/compactor/strategies/tokens"
@@ -167,11 +166,11 @@ type unread struct {
 	failed bool
 }
 
-func (s *unread) Originals(ctx context.Context, sid int64, upTo chat.Seq, of []chat.Seq, dropped string, most int64) (iter.Seq2[plan.Original, error], []*chat.Message, error) {
+func (s *unread) Originals(ctx context.Context, sid int64, upTo chat.Seq, of []chat.Seq, dropped string, most int64) (iter.Seq2[chat.Original, error], []*chat.Message, error) {
 	if !s.failed {
 		s.failed = true
-		return func(yield func(plan.Original, error) bool) {
-			yield(plan.Original{}, &store.Error{Kind: store.ErrUnavailable, Message: "database: away"})
+		return func(yield func(chat.Original, error) bool) {
+			yield(chat.Original{}, &store.Error{Kind: store.ErrUnavailable, Message: "database: away"})
 		}, nil, nil
 	}
 	return s.Store.Originals(ctx, sid, upTo, of, dropped, most)

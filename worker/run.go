@@ -249,7 +249,7 @@ func (a *attempt) plan(ctx context.Context) (result pipeline.Result, change stor
 }
 
 // originals implements plan.Originals on the session of the run.
-func (a *attempt) originals(ctx context.Context, of []chat.Seq, most int64) (iter.Seq2[plan.Original, error], []*chat.Message, error) {
+func (a *attempt) originals(ctx context.Context, of []chat.Seq, most int64) (iter.Seq2[chat.Original, error], []*chat.Message, error) {
 	return a.w.store.Originals(ctx, a.claim.Session.SID, a.claim.Session.LastSeq, of, pipeline.ReasonFallback, most)
 }
 

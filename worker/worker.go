@@ -19,7 +19,6 @@ import (
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/worker/jobs"
 )
@@ -35,7 +34,7 @@ type Store interface {
 	Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta, error)
 	Octets(ctx context.Context, sid int64, seqs chat.Ranges) (int64, error)
 	Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error)
-	Originals(ctx context.Context, sid int64, upTo chat.Seq, of []chat.Seq, dropped string, most int64) (messages iter.Seq2[plan.Original, error], older []*chat.Message, err error)
+	Originals(ctx context.Context, sid int64, upTo chat.Seq, of []chat.Seq, dropped string, most int64) (messages iter.Seq2[chat.Original, error], older []*chat.Message, err error)
 	Apply(ctx context.Context, run store.RunID, fence int64, c store.Change) (chat.Ranges, error)
 	Finish(ctx context.Context, c *store.Claim, status string, l store.Ledger, state *store.PostRunState) error
 	Requeue(ctx context.Context, run store.RunID, fence int64, delay time.Duration, failed bool, code, text string) error

@@ -77,7 +77,7 @@ func (o originals) read(i int) (messages []*chat.Message, kinds []chat.Kind, err
 
 // fromLog returns the Originals of a task that covers entries: nil if nothing before the last
 // of them is out of the view, so that the task's messages are all there is.
-func fromLog(t *plan.Transcript, covered []int) func(ctx context.Context, most int64) (iter.Seq2[plan.Original, error], []*chat.Message, error) {
+func fromLog(t *plan.Transcript, covered []int) func(ctx context.Context, most int64) (iter.Seq2[chat.Original, error], []*chat.Message, error) {
 	if t.Originals == nil || len(covered) == 0 {
 		return nil
 	}
@@ -96,7 +96,7 @@ func fromLog(t *plan.Transcript, covered []int) func(ctx context.Context, most i
 	if missing == 0 {
 		return nil
 	}
-	return func(ctx context.Context, most int64) (iter.Seq2[plan.Original, error], []*chat.Message, error) {
+	return func(ctx context.Context, most int64) (iter.Seq2[chat.Original, error], []*chat.Message, error) {
 		return t.Originals(ctx, seqs, most)
 	}
 }

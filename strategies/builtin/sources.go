@@ -53,7 +53,7 @@ func sourcesOf(t *plan.Transcript, task plan.Task, covered []int) func(context.C
 		told := map[[sha256.Size]byte]int{} // what was dropped was told in the summary already
 		size, total := 0, 0
 		if summarized {
-			_, err := eachSource(ctx, t, nil, func(_ plan.Original, body []byte) bool {
+			_, err := eachSource(ctx, t, nil, func(_ chat.Original, body []byte) bool {
 				told[sha256.Sum256(body)]++
 				total += len(body)
 				return total <= maxRead
@@ -65,7 +65,7 @@ func sourcesOf(t *plan.Transcript, task plan.Task, covered []int) func(context.C
 		var read []*chat.Message
 		var seqs []chat.Seq
 		total = 0
-		older, err := eachSource(ctx, t, of, func(m plan.Original, body []byte) bool {
+		older, err := eachSource(ctx, t, of, func(m chat.Original, body []byte) bool {
 			total += len(body)
 			if key := sha256.Sum256(body); told[key] > 0 {
 				told[key]--
@@ -99,7 +99,7 @@ func summarizes(e *plan.Entry) bool {
 // eachSource calls f, while it returns true, with the messages of the application that stored
 // messages stand for, without instructions and reasoning alone, and with bytes that tell them apart
 // and are valid until f returns. It returns the summaries that stand for others.
-func eachSource(ctx context.Context, t *plan.Transcript, of []chat.Seq, f func(m plan.Original, body []byte) bool) (older []*chat.Message, err error) {
+func eachSource(ctx context.Context, t *plan.Transcript, of []chat.Seq, f func(m chat.Original, body []byte) bool) (older []*chat.Message, err error) {
 	all, older, err := t.Originals(ctx, of, math.MaxInt64)
 	if err != nil {
 		return nil, err

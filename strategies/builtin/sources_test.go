@@ -32,23 +32,23 @@ func TestSourcesAreBounded(t *testing.T) {
 			{Meta: chat.Meta{Seq: 900, Kind: chat.KindSummary, Role: chat.RoleUser}, Message: earlier, Included: true},
 			{Meta: chat.Meta{Seq: 901, Kind: chat.KindReplacement, Role: chat.RoleAssistant}, Message: standIn, Included: true},
 		}, nil, nil)
-		tr.Originals = func(_ context.Context, of []chat.Seq, _ int64) (iter.Seq2[plan.Original, error], []*chat.Message, error) {
+		tr.Originals = func(_ context.Context, of []chat.Seq, _ int64) (iter.Seq2[chat.Original, error], []*chat.Message, error) {
 			n := c.dropped
 			if len(of) > 0 {
 				n += c.covered
 			}
-			return func(yield func(plan.Original, error) bool) {
+			return func(yield func(chat.Original, error) bool) {
 				for i := range n {
 					read++
 					m := &chat.Message{ID: fmt.Sprint(i), Role: chat.RoleUser, Content: chat.TextContent(strings.Repeat("x", c.size))}
-					if !yield(plan.Original{Message: m, Seq: chat.Seq(i + 1)}, nil) {
+					if !yield(chat.Original{Message: m, Seq: chat.Seq(i + 1)}, nil) {
 						return
 					}
 				}
 			}, nil, nil
 		}
 		task := plan.Task{Messages: []*chat.Message{earlier, standIn}, Seqs: []chat.Seq{900, 901}, Kinds: []chat.Kind{chat.KindSummary, chat.KindReplacement}}
-		task.Originals = func(context.Context, int64) (iter.Seq2[plan.Original, error], []*chat.Message, error) {
+		task.Originals = func(context.Context, int64) (iter.Seq2[chat.Original, error], []*chat.Message, error) {
 			return nil, nil, nil
 		}
 		messages, kinds, seqs, err := sourcesOf(tr, task, []int{1})(t.Context())

@@ -73,6 +73,13 @@ type Message struct {
 	Extra     map[string]json.RawMessage
 }
 
+// Original is a message of the application with its seq in the log of its session, 0 if that is
+// unknown.
+type Original struct {
+	*Message
+	Seq Seq
+}
+
 // Body returns m without the store's envelope: what the store keeps as its body, and
 // what a provider is sent, as strict ones refuse id and created_at.
 func (m Message) Body() Message {

@@ -18,13 +18,7 @@ import (
 // messages yields them in log order and can be ranged over several times; it ends after an
 // error. Of more than most bytes in a store it yields the newest. older are the summaries that
 // stand for what it leaves out then, and those whose covered messages are not known.
-type Originals func(ctx context.Context, of []chat.Seq, most int64) (messages iter.Seq2[Original, error], older []*chat.Message, err error)
-
-// Original is a message of the application with its seq in the log, 0 if that is unknown.
-type Original struct {
-	*chat.Message
-	Seq chat.Seq
-}
+type Originals func(ctx context.Context, of []chat.Seq, most int64) (messages iter.Seq2[chat.Original, error], older []*chat.Message, err error)
 
 // Mask returns a message with secrets masked, and remembers them. It returns m itself if
 // there are none.

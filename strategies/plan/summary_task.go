@@ -32,7 +32,7 @@ type Task struct {
 	Previous string
 	// Originals reads everything that the summary takes the place of from the log; nil if
 	// Messages are all of it. See the type Originals.
-	Originals func(ctx context.Context, most int64) (messages iter.Seq2[Original, error], older []*chat.Message, err error)
+	Originals func(ctx context.Context, most int64) (messages iter.Seq2[chat.Original, error], older []*chat.Message, err error)
 	// Sources reads what a Writer may summarize in place of Messages: the same, but with what
 	// stored stand-ins among them stand for. nil if there are none; no messages if they are too
 	// large.

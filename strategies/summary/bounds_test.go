@@ -75,45 +75,6 @@ func TestAnExtractThatIsTooLargeIsNotWhyThereIsNoSummary(t *testing.T) {
 	}
 }
 
-// The report of a summary that the strategy rejected has no author. If the summary replaced
-// that of a model, the failure is the model's.
-func TestTheReportOfASummaryThatWasNotTaken(t *testing.T) {
-	t.Parallel()
-	client, _ := model(t, nil, llmtest.Step{Behaviour: llmtest.AuthError, Times: 9})
-	s := policy.DefaultSummary()
-	s.OnFailure = policy.OnFailureMarker
-	w := summary.New(summary.Options{Settings: s, Model: client, Last: true})
-	if _, err := w.Write(t.Context(), plan.Task{Messages: conversation(20)}); err != nil {
-		t.Fatal(err)
-	}
-	steps := []pipeline.StepResult{{Strategy: "summarize", NoSummary: string(summary.CodeTooLarge)}}
-	strategies.Writers{w}.Report(steps)
-	if r := w.Provenance(); steps[0].Summary == nil || r.WrittenBy != "" || r.Failure != "auth" || steps[0].NoSummary != "auth" {
-		t.Errorf("%+v, %+v", steps[0], r)
-	}
-
-	// Of several summaries within a step, another may have been taken.
-	w = summary.New(summary.Options{Settings: s})
-	if _, err := w.Write(t.Context(), plan.Task{Messages: conversation(20)}); err != nil {
-		t.Fatal(err)
-	}
-	steps = []pipeline.StepResult{{Strategy: "token_budget", NoSummary: "timeout", Changed: true}}
-	strategies.Writers{w}.Report(steps)
-	if r := w.Provenance(); r.WrittenBy != summary.ByExtract || r.Failure != "" || steps[0].NoSummary != "timeout" {
-		t.Errorf("%+v, %+v", steps[0], r)
-	}
-
-	w = summary.New(summary.Options{Settings: s})
-	if _, err := w.Write(t.Context(), plan.Task{Messages: conversation(20)}); err != nil {
-		t.Fatal(err)
-	}
-	steps = []pipeline.StepResult{{Strategy: "summarize", NoSummary: string(summary.CodeTooLarge)}}
-	strategies.Writers{w}.Report(steps)
-	if r := w.Provenance(); r.WrittenBy != "" || r.Failure != "too_large" || steps[0].NoSummary != "too_large" {
-		t.Errorf("%+v, %+v", steps[0], r)
-	}
-}
-
 // Prompts keep to the limits of the summarizer's own model and to an explicit limit: they
 // never request more than the output limit of the call.
 func TestAnswersHaveRoom(t *testing.T) {
@@ -195,5 +156,44 @@ func TestAPromptFarBelowTheWindowIsHalved(t *testing.T) {
 	asked := server.Requests()
 	if r := w.Provenance(); r.Halved != 1 || len(asked) < 2 || len(asked[1].User) > len(asked[0].User)*2/3 {
 		t.Errorf("%d requests, %+v", len(asked), r)
+	}
+}
+
+// The report of a summary that the strategy rejected has no author. If the summary replaced
+// that of a model, the failure is the model's.
+func TestTheReportOfASummaryThatWasNotTaken(t *testing.T) {
+	t.Parallel()
+	client, _ := model(t, nil, llmtest.Step{Behaviour: llmtest.AuthError, Times: 9})
+	s := policy.DefaultSummary()
+	s.OnFailure = policy.OnFailureMarker
+	w := summary.New(summary.Options{Settings: s, Model: client, Last: true})
+	if _, err := w.Write(t.Context(), plan.Task{Messages: conversation(20)}); err != nil {
+		t.Fatal(err)
+	}
+	steps := []pipeline.StepResult{{Strategy: "summarize", NoSummary: string(summary.CodeTooLarge)}}
+	strategies.Writers{w}.Report(steps)
+	if r := w.Provenance(); steps[0].Summary == nil || r.WrittenBy != "" || r.Failure != "auth" || steps[0].NoSummary != "auth" {
+		t.Errorf("%+v, %+v", steps[0], r)
+	}
+
+	// Of several summaries within a step, another may have been taken.
+	w = summary.New(summary.Options{Settings: s})
+	if _, err := w.Write(t.Context(), plan.Task{Messages: conversation(20)}); err != nil {
+		t.Fatal(err)
+	}
+	steps = []pipeline.StepResult{{Strategy: "token_budget", NoSummary: "timeout", Changed: true}}
+	strategies.Writers{w}.Report(steps)
+	if r := w.Provenance(); r.WrittenBy != summary.ByExtract || r.Failure != "" || steps[0].NoSummary != "timeout" {
+		t.Errorf("%+v, %+v", steps[0], r)
+	}
+
+	w = summary.New(summary.Options{Settings: s})
+	if _, err := w.Write(t.Context(), plan.Task{Messages: conversation(20)}); err != nil {
+		t.Fatal(err)
+	}
+	steps = []pipeline.StepResult{{Strategy: "summarize", NoSummary: string(summary.CodeTooLarge)}}
+	strategies.Writers{w}.Report(steps)
+	if r := w.Provenance(); r.WrittenBy != "" || r.Failure != "too_large" || steps[0].NoSummary != "too_large" {
+		t.Errorf("%+v, %+v", steps[0], r)
 	}
 }

@@ -165,10 +165,10 @@ func TestAnUpdateMayRestOnOlderMessages(t *testing.T) {
 	t.Parallel()
 	ms := session(20)
 	task := plan.Task{Messages: ms[60:], Seqs: seqsFrom(61, 60), Previous: "## State\nPages 0 to 9 are fixed. [m6 assistant]"}
-	task.Originals = func(context.Context, int64) (iter.Seq2[plan.Original, error], []*chat.Message, error) {
-		return func(yield func(plan.Original, error) bool) {
+	task.Originals = func(context.Context, int64) (iter.Seq2[chat.Original, error], []*chat.Message, error) {
+		return func(yield func(chat.Original, error) bool) {
 			for i, m := range ms {
-				if !yield(plan.Original{Message: m, Seq: chat.Seq(i + 1)}, nil) {
+				if !yield(chat.Original{Message: m, Seq: chat.Seq(i + 1)}, nil) {
 					return
 				}
 			}

@@ -17,7 +17,7 @@ const maxOriginals = 64 << 20
 // originals are the messages of the application that a task covers, if earlier summaries stand
 // for some of them. The zero value has none: the task's messages are all of them.
 type originals struct {
-	messages iter.Seq2[plan.Original, error]
+	messages iter.Seq2[chat.Original, error]
 	older    []*chat.Message
 }
 

@@ -17,16 +17,16 @@ import (
 
 // logOf returns the Originals of a task: messages after summaries of older ones, and an error
 // after them unless it is nil.
-func logOf(older []*chat.Message, failure error, ms ...*chat.Message) func(context.Context, int64) (iter.Seq2[plan.Original, error], []*chat.Message, error) {
-	return func(context.Context, int64) (iter.Seq2[plan.Original, error], []*chat.Message, error) {
-		return func(yield func(plan.Original, error) bool) {
+func logOf(older []*chat.Message, failure error, ms ...*chat.Message) func(context.Context, int64) (iter.Seq2[chat.Original, error], []*chat.Message, error) {
+	return func(context.Context, int64) (iter.Seq2[chat.Original, error], []*chat.Message, error) {
+		return func(yield func(chat.Original, error) bool) {
 			for i, m := range ms {
-				if !yield(plan.Original{Message: m, Seq: chat.Seq(i + 1)}, nil) {
+				if !yield(chat.Original{Message: m, Seq: chat.Seq(i + 1)}, nil) {
 					return
 				}
 			}
 			if failure != nil {
-				yield(plan.Original{}, failure)
+				yield(chat.Original{}, failure)
 			}
 		}, older, nil
 	}

@@ -1,8 +1,6 @@
 package summary
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -141,55 +138,6 @@ func TestFailingLinesSurviveEveryCut(t *testing.T) {
 func trimOne(step policy.PreTrim, output string) string {
 	got, _ := trimmed([]policy.PreTrim{step}, []*chat.Message{returned("1", output), returned("2", "ok")}, 0)
 	return got[0].Content.Text
-}
-
-// TestCutsSayWhatIsLeftOut: what a cut leaves is the text in order, and its notes count all of
-// the rest.
-func TestCutsSayWhatIsLeftOut(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		lines := rapid.SliceOfN(rapid.SampledFrom([]string{"error: it broke\n", "fine\n", "ünïcödé\n", "FAIL\tpkg/a 0.1s\n", "no end "}), 0, 40).Draw(t, "lines")
-		text := strings.Join(lines, "")
-		start := rapid.IntRange(0, len(text)).Draw(t, "start")
-		end := rapid.IntRange(start, len(text)).Draw(t, "end")
-		for start > 0 && start < len(text) && text[start]&0xc0 == 0x80 {
-			start--
-		}
-		for end < len(text) && text[end]&0xc0 == 0x80 {
-			end++
-		}
-		if start < end && text[start] == '\n' { // the note begins a line anyway
-			start++
-		}
-		got := cut(text, start, end, failing(text))
-		rest, missing, lost := text, 0, 0
-		for line := range strings.Lines(got) {
-			n, unit := 0, ""
-			if k, _ := fmt.Sscanf(line, "[… %d %s left out …]", &n, &unit); k == 2 {
-				if strings.HasPrefix(unit, "line") {
-					for range n {
-						at := strings.IndexByte(rest, '\n') + 1
-						lost, rest = lost+at, rest[at:]
-					}
-				} else {
-					at := len(string([]rune(rest)[:n]))
-					lost, rest = lost+at, rest[at:]
-				}
-				missing++
-				continue
-			}
-			if !strings.HasPrefix(rest, line) { // the line break in front of a note
-				line = strings.TrimSuffix(line, "\n")
-			}
-			if !strings.HasPrefix(rest, line) {
-				t.Fatalf("%q is not next in %q, of %q", line, rest, got)
-			}
-			rest = rest[len(line):]
-		}
-		if rest != "" || (missing > 0) != (lost > 0) || lost > end-start {
-			t.Fatalf("%q is left of %q after %q", rest, text, got)
-		}
-	})
 }
 
 // TestAnOutputThatIsLeftOutWholeSaysSo: where not even a note fits, the prompt has one.
@@ -361,28 +309,6 @@ func TestPreTrimValidate(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("no %q in %v", part, err)
 		}
-	}
-	if err := validate(policy.PreTrim{Step: policy.TailLines, Tokens: 5}); err == nil || !strings.Contains(err.Error(), "tail_lines takes lines") {
-		t.Error(err)
-	}
-	var steps []policy.PreTrim
-	if err := yaml.Unmarshal([]byte("- step: tail_lines\n  lines: 5\n- {step: clear_older_outputs, keep: 2}\n"), &steps); err != nil {
-		t.Fatal(err)
-	}
-	if want := []policy.PreTrim{{Step: policy.TailLines, Lines: 5}, {Step: policy.ClearOlderOutputs, Keep: 2}}; !slices.Equal(steps, want) {
-		t.Errorf("%+v", steps)
-	}
-}
-
-func TestProtectedMessages(t *testing.T) {
-	t.Parallel()
-	ms := []*chat.Message{said(chat.RoleUser, "a"), said(chat.RoleSystem, "b"), said(chat.RoleAssistant, "c"), said(chat.RoleDeveloper, "d")}
-	if err := checkProtected(ms[:1]); err != nil {
-		t.Error(err)
-	}
-	err := checkProtected(ms)
-	if !errors.Is(err, ErrProtected) || !strings.Contains(err.Error(), "message 1") || !strings.Contains(err.Error(), "message 3") {
-		t.Error(err)
 	}
 }
 

@@ -40,10 +40,10 @@ func evalModel(settings policy.Summary, models summary.Model) eval.Policy {
 			w := summary.New(summary.Options{Settings: settings, Model: models})
 			t := plan.Task{Previous: in.Previous, Messages: spoken(in.Messages), MaxTokens: max(1, int(in.Budget))}
 			if in.Previous != "" {
-				t.Originals = func(context.Context, int64) (iter.Seq2[plan.Original, error], []*chat.Message, error) {
-					return func(yield func(plan.Original, error) bool) {
+				t.Originals = func(context.Context, int64) (iter.Seq2[chat.Original, error], []*chat.Message, error) {
+					return func(yield func(chat.Original, error) bool) {
 						for _, m := range spoken(in.Log) {
-							if !yield(plan.Original{Message: m}, nil) {
+							if !yield(chat.Original{Message: m}, nil) {
 								return
 							}
 						}
