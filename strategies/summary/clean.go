@@ -9,7 +9,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// maxPasses bounds how often a text is cleaned, since what is made plain may uncover more.
+// maxPasses bounds how often a text is cleaned, since each pass may uncover more.
 const maxPasses = 8
 
 // Clean returns a text as it may stand in a stored summary, whoever wrote it: without hidden

@@ -16,7 +16,7 @@ const maxFailing = 8
 func failing(output string) [][2]int { return extract.Failures(output, maxFailing) }
 
 // cut returns s without the bytes from start to end, but with the given ranges of them. Notes
-// tell where how much was left out.
+// say where how much was left out.
 func cut(s string, start, end int, kept [][2]int) string {
 	var b strings.Builder
 	b.WriteString(s[:start])

@@ -242,7 +242,7 @@ func (r *reader) knows(text string) bool {
 const sentenceEnds = ".;!?。；！？"
 
 // split splits the text of an item after its tags, or before them if it begins with one: each part
-// rests on the messages of its own. What follows the last tag belongs to it unless a sentence ended.
+// rests on the messages of its own. The rest belongs to the last tag unless a sentence ended.
 func (r *reader) split(text string) (parts []string) {
 	tags := tagsIn(text, r.bare)
 	leading := strings.TrimSpace(text[:tags[0].start]) == ""
@@ -286,8 +286,9 @@ func splitItems(body string) (out []item) {
 			x.mark = listMark(bare)
 		}
 		x.text = bare[len(x.mark):]
-		row, tags := strings.HasPrefix(bare, "|"), was == "" && wordsOf(withoutTags(bare)) == ""
-		if len(out) > 0 && (was != "" || fence != "" || tags || open && !row && x.mark == "" && x.indent >= out[len(out)-1].indent) {
+		row := strings.HasPrefix(bare, "|")
+		goesOn := open && !row && x.mark == "" && x.indent >= out[len(out)-1].indent
+		if len(out) > 0 && (goesOn || was+fence != "" || wordsOf(withoutTags(bare)) == "") {
 			out[len(out)-1].text += "\n" + line
 			continue
 		}
@@ -307,7 +308,7 @@ func splitItems(body string) (out []item) {
 func listMark(line string) string {
 	n := len(line) - len(strings.TrimLeft(line, "0123456789"))
 	switch {
-	case n > 0 && n < 4 && n < len(line) && (line[n] == '.' || line[n] == ')'):
+	case n > 0 && n < 4 && n < len(line) && strings.IndexByte(".)", line[n]) >= 0:
 		n++
 	case n == 0 && strings.IndexByte("-*+>", line[0]) >= 0:
 		n = 1

@@ -65,8 +65,8 @@ func fitFacts(all []passage, lost, budget int) []passage {
 	return slices.Concat(all[:1], gap(from-1+lost), all[from:])
 }
 
-// wordsOfUser returns what a message of the user says, "" for one of others and for what a program
-// wrote in the user's name: notes of an agent, outputs of commands, skills.
+// wordsOfUser returns the text of a message of the user, "" for one of others and for one that a
+// program wrote in the user's name: notes of an agent, outputs of commands, skills.
 func wordsOfUser(m *chat.Message) string {
 	said := frame.SaidBy(m)
 	_, arguments, _ := strings.Cut(said, "<command-args>")
@@ -78,7 +78,7 @@ func wordsOfUser(m *chat.Message) string {
 	return said
 }
 
-// userSaid collects what the user said, in order, in bounded memory.
+// userSaid collects the messages of the user, in order, in bounded memory.
 type userSaid struct {
 	facts []passage
 	lost  int // after the first
@@ -108,8 +108,8 @@ func (s *userSaid) given(others []*chat.Message, budget int) []passage {
 	return fitFacts(all, s.lost, budget)
 }
 
-// setFacts sets the facts of prompts with a budget for their input, and returns what they leave
-// of it for messages: half, or almost minPartTokens, at least.
+// setFacts sets the facts of prompts with a budget for their input, and returns the rest of it
+// for messages: half, or almost minPartTokens, at least.
 func (m *input) setFacts(budget int) int {
 	most := max(0, min(budget/2, budget-minPartTokens*9/10)) // tokens
 	m.beside = fitFacts(m.staying, 0, min(most, budget/factShare, maxFacts))
@@ -143,14 +143,14 @@ func lastValues(messages []*chat.Message) string {
 	var out []string
 	left := maxValues * bytesPerToken
 	for _, m := range slices.Backward(messages[max(0, len(messages)-maxMessages):]) {
-		said := m.Content.String()
-		if m.Role == chat.RoleTool { // of a result, what is used is named by others
-			said = ""
+		var said []string
+		if m.Role != chat.RoleTool { // values of a result that are in use are named by others
+			said = append(said, text.Head(m.Content.String(), maxScanned))
 		}
 		for _, c := range m.ToolCalls {
-			said += " " + text.Head(c.Arguments, maxScanned)
+			said = append(said, text.Head(c.Arguments, maxScanned))
 		}
-		for w := range identifiers(text.Ends(said, 2*maxScanned, maxScanned, maxScanned)) {
+		for w := range identifiers(strings.Join(said, "\n")) {
 			if !slices.Contains(out, w) && len(w)+2 <= left {
 				left -= len(w) + 2
 				out = append(out, w)

@@ -73,7 +73,7 @@ func tagsIn(s string, bare bool) []tag {
 	var out []tag
 	code := codeIn(s)
 	for _, f := range found {
-		if code.has(f[0]) || f[0] > 0 && isAlnum(s[f[0]-1]) && s[f[0]] == '[' && bare {
+		if code.has(f[0]) || bare && f[0] > 0 && isAlnum(s[f[0]-1]) { // an index
 			continue
 		}
 		t := tag{start: f[0], end: f[1]}

@@ -67,7 +67,7 @@ func readSources(ctx context.Context, t *plan.Task) error {
 	return nil
 }
 
-// addOriginals adds the originals to the digest, and what the user said in them. They measure the
+// addOriginals adds the originals to the digest and the user's to the facts. They measure the
 // source in place of the task's messages and the previous summary.
 func (m *input) addOriginals(ctx context.Context, o originals) error {
 	m.report.Messages, m.report.CoveredTokens = 0, 0

@@ -94,7 +94,7 @@ func (c clipper) clip(limit int) messageGroup {
 	return out
 }
 
-// shownContent returns what is left of a text, null if that is nothing: a prompt tells it
+// shownContent returns what is left of a text, null if that is nothing: a prompt distinguishes it
 // from an empty text.
 func shownContent(rest string) chat.Content {
 	if rest == "" {

@@ -40,7 +40,8 @@ func TestPromptGolden(t *testing.T) {
 		Budget: 1200, Focus: "the \"deploy\" with " + made("gh"+"p_", 20), links: true, script: "Cyrillic", more: true,
 		cut: Trim{Messages: 2, Outputs: 3, Tokens: 400},
 		facts: []passage{
-			{number: "m3", speaker: "said by the user before", text: "Fix the tests, please."}, {speaker: "7 messages left out here"},
+			{number: "m3", speaker: "said by the user before", text: "Fix the tests, please."},
+			{speaker: "7 messages left out here"},
 			{speaker: valuesLabel, text: "a/b.go, TK1019X4"},
 		},
 	}

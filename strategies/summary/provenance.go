@@ -39,8 +39,8 @@ type Provenance struct {
 	// the answers.
 	Redacted       redact.Found `json:"redacted,omitempty"`
 	RedactedAnswer redact.Found `json:"redacted_in_answer,omitempty"`
-	// Unquoted counts the invented quotations that lost their marks, Dropped what was said to be
-	// the user's and rests on no message of the user.
+	// Unquoted counts the invented quotations that lost their marks, Dropped the parts of items of the
+	// user that rest on no message of the user.
 	Unquoted int `json:"unquoted,omitempty"`
 	Dropped  int `json:"dropped,omitempty"`
 	// Links counts the lines of the summary that name the messages that they rest on.

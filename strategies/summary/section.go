@@ -11,11 +11,11 @@ type Section struct {
 	Title string
 	// Ask describes the content for the model.
 	Ask string
-	// Users marks a section of what the user said: its items must rest on messages of the user.
+	// Users marks a section for the words of the user: its items must rest on messages of the user.
 	Users bool
 }
 
-// Titles of the sections that hold what the user said.
+// Titles of the sections of the user.
 const (
 	ActiveTask = "Active task"
 	Wishes     = "The user's wishes and limits"

@@ -154,8 +154,10 @@ func (p *phraseSet) hashes(words []byte) func(func(int, uint64) bool) {
 			run[0], run[1], run[2] = run[1], run[2], maphash.Bytes(p.seed, w)
 			n++
 			two := run[1]*0x9e3779b97f4a7c15 ^ run[2]*0xc2b2ae3d27d4eb4f
-			if !yield(1, run[2]) || n > 1 && !yield(2, two) || n > 2 && !yield(3, two^run[0]*0x165667b19e3779f9) {
-				return
+			for k, h := range [...]uint64{run[2], two, two ^ run[0]*0x165667b19e3779f9} {
+				if k < n && !yield(k+1, h) {
+					return
+				}
 			}
 		}
 	}

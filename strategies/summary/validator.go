@@ -55,8 +55,8 @@ type validator struct {
 	max chat.Tokens
 	// sources indexes the messages that the summary replaces.
 	sources *sourceIndex
-	// secrets are those of the messages. Those of the answer are added, so that what is stored
-	// beside it does not show them either.
+	// secrets are those of the messages. Those of the answer are added, so that nothing that
+	// is stored beside it shows them either.
 	secrets *redact.Secrets
 }
 
@@ -69,7 +69,7 @@ type accepted struct {
 	numbered bool
 	// redacted counts the secrets in the answer.
 	redacted redact.Found
-	// dropped counts what was left out because it rests on no message of the user, unquoted the
+	// dropped counts the parts that were left out because they rest on no message of the user, unquoted the
 	// quotations that occur in no message.
 	dropped, unquoted int
 }
@@ -191,7 +191,7 @@ func (g validator) checkRepetition(answer string, hs []heading, _ int) *rejectio
 		}
 	}
 	others := filled - same[most]
-	if filled > few && others == 0 || filled > few+1 && others == 1 && len(most) >= minLetters {
+	if one := others == 1 && len(most) >= minLetters; filled > few+others && (others == 0 || one) {
 		return &rejection{CodeRepeated, strconv.Itoa(same[most]) + " of " + strconv.Itoa(filled) + " headings"}
 	}
 	return nil

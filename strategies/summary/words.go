@@ -161,5 +161,5 @@ func isIdentifier(w string) bool {
 	if letters == 0 {
 		return digits >= longNumber
 	}
-	return digits >= minDigits || joints > 0 || slashes > 1 || slashes == 1 && dots > 0
+	return digits >= minDigits || joints > 0 || slashes > 0 && slashes+dots > 1
 }
