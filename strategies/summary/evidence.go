@@ -49,6 +49,8 @@ func (r *reader) compose(answer string, hs []heading) string {
 	for _, h := range hs {
 		if h.section >= 0 {
 			at = h.section
+		} else if at >= 0 && r.sections[at].Title == ActiveTask {
+			at++ // the request takes the place of the active task
 		}
 		switch body := answer[h.body:h.end]; {
 		case at < 0: // before the first section

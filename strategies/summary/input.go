@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,8 +72,8 @@ func (w *Writer) newInput(ctx context.Context, t plan.Task) (*input, error) {
 			return nil, err
 		}
 	}
-	t.Focus = firstNonBlank(t.Focus, w.o.Focus, w.o.Settings.Focus)
-	t.Instruction = firstNonBlank(t.Instruction, w.o.Settings.Instruction)
+	t.Focus = cmp.Or(text.Trim(t.Focus), text.Trim(w.o.Focus), text.Trim(w.o.Settings.Focus))
+	t.Instruction = cmp.Or(text.Trim(t.Instruction), text.Trim(w.o.Settings.Instruction))
 	t.Messages = slices.Clone(t.Messages)
 	for i, message := range t.Messages {
 		t.Messages[i] = plainMessage(message)
@@ -127,8 +128,11 @@ func (w *Writer) newInput(ctx context.Context, t plan.Task) (*input, error) {
 		if m.seqs {
 			n = t.Seqs[i]
 		}
-		shown := *withoutReasoning(message)
-		shown.ID = numberOf(n)
+		shown := *message
+		shown.ID, shown.Reasoning, shown.ReasoningKey = numberOf(n), "", ""
+		if shown.Content.Parts != nil && shown.Content.Media() == 0 {
+			shown.Content = chat.TextContent(shown.Content.String())
+		}
 		m.messages = append(m.messages, &shown)
 		m.report.CoveredTokens += messageTokens(message)
 		if from.messages == nil {
@@ -337,21 +341,6 @@ func checkProtected(messages []*chat.Message) error {
 // plainMessage returns a message without hidden characters, or m itself if it has none.
 func plainMessage(m *chat.Message) *chat.Message { return plan.MapTexts(m, text.WithoutHidden) }
 
-// withoutReasoning returns a message without reasoning and with its text parts joined. It returns m
-// itself if nothing changes.
-func withoutReasoning(m *chat.Message) *chat.Message {
-	joins := m.Content.Parts != nil && m.Content.Media() == 0
-	if !joins && m.Reasoning == "" && m.ReasoningKey == "" {
-		return m
-	}
-	out := *m
-	out.Reasoning, out.ReasoningKey = "", ""
-	if joins {
-		out.Content = chat.TextContent(m.Content.String())
-	}
-	return &out
-}
-
 // storedSummaries returns the bodies of all stored summaries among the messages of a task.
 func storedSummaries(t plan.Task) []string {
 	var out []string
@@ -373,15 +362,6 @@ func splitStored(t plan.Task, i int) (summary, rest string, ok bool) {
 	}
 	summary, rest, ok = frame.Unwrap(m.Content.String())
 	return summary, text.Trim(rest), ok
-}
-
-func firstNonBlank(texts ...string) string {
-	for _, s := range texts {
-		if text.Trim(s) != "" {
-			return s
-		}
-	}
-	return ""
 }
 
 // bytesPerToken is lower than the usual four, so that estimates err on the high side.

@@ -21,25 +21,19 @@ type Link struct {
 // without a model has none, and neither has one whose messages had no seqs.
 func Links(summary string) []Link {
 	var out []Link
-	at, line := 0, -1
-	for _, t := range tagsIn(summary, false) {
-		for ; at <= t.start; line++ {
-			n := strings.IndexByte(summary[at:], '\n')
-			if n < 0 {
-				n = len(summary) - at
-			}
-			at += n + 1
-		}
+	n := -1
+	for line := range strings.Lines(summary) {
+		n++
 		var seqs []chat.Seq
-		for _, p := range t.parts {
-			if p.role != "" { // stored links have the author
-				seqs = append(seqs, p.from)
+		for _, t := range tagsIn(line, false) {
+			for _, p := range t.parts {
+				if p.role != "" { // stored links have the author
+					seqs = append(seqs, p.from)
+				}
 			}
 		}
-		if k := len(out); k > 0 && out[k-1].Line == line {
-			out[k-1].Seqs = append(out[k-1].Seqs, seqs...)
-		} else if seqs != nil {
-			out = append(out, Link{line, seqs})
+		if seqs != nil {
+			out = append(out, Link{n, seqs})
 		}
 	}
 	return out

@@ -130,7 +130,6 @@ func (d promptData) user(p Prompt, updates bool) string {
 		parts = append(parts, fmt.Sprintf(promptCut, cut))
 	}
 	var b strings.Builder
-	b.Grow(d.size() + 4096)
 	b.WriteString(strings.Join(parts, "\n\n"))
 	b.WriteString("\n\nBEGIN " + marker + "\n")
 	d.write(&b, marker)

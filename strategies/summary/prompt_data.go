@@ -90,14 +90,6 @@ func (d promptData) all() []passage {
 	return slices.Concat([]passage{{text: d.previous}}, d.messages, d.facts)
 }
 
-func (d promptData) size() int {
-	n := 0
-	for _, p := range d.all() {
-		n += len(p.speaker) + len(p.text) + 64
-	}
-	return n
-}
-
 // marker returns a delimiter derived from the texts that occurs in none of them.
 func (d promptData) marker() string {
 	h, all := sha256.New(), d.all()

@@ -1,10 +1,6 @@
 package summary
 
-import (
-	"strings"
-	"unicode"
-	"unicode/utf8"
-)
+import "strings"
 
 // Section is a part of a summary that the model is asked for, under a heading.
 type Section struct {
@@ -127,64 +123,44 @@ func plainTitle(s string) (number int, title string) {
 }
 
 // sameTitle reports whether two titles have the same letters and digits, in any case.
-func sameTitle(a, b string) bool {
-	for {
-		var ra, rb rune
-		ra, a = nextLetter(a)
-		rb, b = nextLetter(b)
-		if ra != rb {
-			return false
-		}
-		if ra == 0 {
-			return true
-		}
-	}
-}
-
-// nextLetter returns the first letter or digit of s in lower case, 0 for none, and the rest of s.
-func nextLetter(s string) (rune, string) {
-	for i, r := range s {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			return unicode.ToLower(r), s[i+utf8.RuneLen(r):]
-		}
-	}
-	return 0, ""
-}
+func sameTitle(a, b string) bool { return wordsOf(a) == wordsOf(b) }
 
 // assignSections sets the sections that headings begin and returns how many sections have one.
-// A heading begins a section by its title, by its number if the numbers of its style ascend, or
-// by its order if there are as many headings of its style as sections.
+// A heading begins a section by its title or a part of it, by its number if the numbers of its style
+// ascend or if others of its style have titles, or by its order if there are as many headings of its
+// style as sections.
 func assignSections(hs []heading, sections []Section) int {
-	styles := map[int][]int{}
+	styles, titled := map[int][]int{}, map[int]bool{}
 	for i := range hs {
+		h := &hs[i]
 		for k := range sections {
-			if sameTitle(hs[i].title, sections[k].Title) || sections[k].Title == Wishes && sameTitle(hs[i].title, modelWishes) {
-				hs[i].section = k
+			if h.section < 0 && (isTitle(h.title, sections[k].Title) || sections[k].Title == Wishes && sameTitle(h.title, modelWishes)) {
+				h.section, titled[h.style] = k, true
 			}
 		}
-		styles[hs[i].style] = append(styles[hs[i].style], i)
+		styles[h.style] = append(styles[h.style], i)
 	}
-	if n := countSections(hs); n > 1 {
-		return n
-	}
+	known := countSections(hs)
 	for style := 1; style <= plainStyle; style++ {
 		of := styles[style]
-		if ascending(hs, of, len(sections)) {
-			for _, i := range of {
-				hs[i].section = hs[i].number - 1
+		byNumber := known > 1 && titled[style] || known < 2 && ascending(hs, of, len(sections))
+		for k, i := range of {
+			switch h := &hs[i]; {
+			case h.section >= 0 && known > 1:
+			case byNumber && h.number > 0 && h.number <= len(sections):
+				h.section = h.number - 1
+			case known < 2 && len(of) == len(sections):
+				h.section = k
 			}
-			return countSections(hs)
-		}
-	}
-	for style := 1; style <= plainStyle; style++ {
-		if of := styles[style]; len(of) == len(sections) {
-			for k, i := range of {
-				hs[i].section = k
-			}
-			break
 		}
 	}
 	return countSections(hs)
+}
+
+// isTitle reports whether a heading has the words of a title, perhaps among others, or some of them.
+func isTitle(heading, title string) bool {
+	a, b := " "+wordsOf(heading)+" ", " "+wordsOf(title)+" "
+	return a != "  " && (strings.Contains(a, b) || strings.Contains(b, a))
 }
 
 // ascending reports whether headings have ascending numbers of up to n, at least three.

@@ -17,20 +17,23 @@ import (
 func TestValidatorAccepts(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]string{
-		"thoughts first":      "<think>\nLet me see.\n</think>\n\n" + good(),
-		"a lone closing tag":  "Let me see. The user wants\n</think>\n" + good(),
-		"a check at the end":  good() + "\n<scratchpad>\nLet me see if it is right.\n</scratchpad>",
-		"one within another":  "<scratchpad>a <scratchpad>Let me see</scratchpad> Let me see.</scratchpad>" + good(),
-		"thoughts in a fence": "```markdown\n<scratchpad>Let me see</scratchpad>\n" + good() + "```",
-		"thoughts in a frame": frame.Wrap("<scratchpad>Let me see</scratchpad>"+good(), frame.Options{}),
-		"talk of thoughts":    with("State", "The tool wrote `<scratchpad>` and this:\n```\n<scratchpad>\n```\nStrip <think> blocks."),
-		"in a frame":          frame.Wrap(good(), frame.Options{}),
-		"other headings":      strings.NewReplacer("## Active task", "**Active Task:**", "## Next", "6. NEXT", "## State", "### 4) State").Replace(good()),
-		"talk of syntax":      with("State", "The parser has to skip `<tool_call>` and `<|im_end|>`.\n```xml\n<tool_call>{\"name\": \"x\"}</tool_call>\n```"),
-		"talk of errors":      with("State", "Error: connection refused\n500 Internal Server Error"),
-		"talk of refusing":    with("State", "I can't use cookies there, says the user."),
-		"a list at the end":   good() + "- one\n- two `x.go`",
-		"no finish reason":    good(),
+		"thoughts first":       "<think>\nLet me see.\n</think>\n\n" + good(),
+		"a lone closing tag":   "Let me see. The user wants\n</think>\n" + good(),
+		"a check at the end":   good() + "\n<scratchpad>\nLet me see if it is right.\n</scratchpad>",
+		"one within another":   "<scratchpad>a <scratchpad>Let me see</scratchpad> Let me see.</scratchpad>" + good(),
+		"thoughts in a fence":  "```markdown\n<scratchpad>Let me see</scratchpad>\n" + good() + "```",
+		"thoughts in a frame":  frame.Wrap("<scratchpad>Let me see</scratchpad>"+good(), frame.Options{}),
+		"talk of thoughts":     with("State", "The tool wrote `<scratchpad>` and this:\n```\n<scratchpad>\n```\nStrip <think> blocks."),
+		"in a frame":           frame.Wrap(good(), frame.Options{}),
+		"other headings":       strings.NewReplacer("## Active task", "**Active Task:**", "## Next", "6. NEXT", "## State", "### 4) State").Replace(good()),
+		"talk of syntax":       with("State", "The parser has to skip `<tool_call>` and `<|im_end|>`.\n```xml\n<tool_call>{\"name\": \"x\"}</tool_call>\n```"),
+		"parts of titles":      strings.NewReplacer("## The user's wishes and limits", "## Wishes and limits", "## State", "## Current state", "## Done and decided", "## Done", "## Next", "## Next steps:").Replace(good()),
+		"one title of its own": strings.Replace(good(), "## The user's wishes and limits", "## Rules", 1),
+		"numbers and titles":   strings.NewReplacer("## The user's wishes and limits", "## 2. Anforderungen", "## State", "## 4. Stand").Replace(good()),
+		"talk of errors":       with("State", "Error: connection refused\n500 Internal Server Error"),
+		"talk of refusing":     with("State", "I can't use cookies there, says the user."),
+		"a list at the end":    good() + "- one\n- two `x.go`",
+		"no finish reason":     good(),
 	} {
 		got, r := read(asked(ask, strings.Repeat("And more. ", 900)), DefaultSections(), StoredAnswer{Text: answer})
 		if r != nil || strings.Contains(got.text, "Let me see") || !strings.Contains(got.text, "- It has to work with cookies off. [m1 user]") {
