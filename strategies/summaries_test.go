@@ -1,12 +1,14 @@
 package strategies
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/summary"
 	"github.com/sessionstore/compactor/strategies/tokens"
@@ -135,6 +137,76 @@ func TestASummaryOutlastsTheTruncationAfterIt(t *testing.T) {
 		}
 		if first := c.Messages[0].Content.String() + c.Messages[1].Content.String(); !strings.Contains(first, "without a model") {
 			t.Errorf("%s: the view begins with %.80q", last, first)
+		}
+	}
+}
+
+// citing is a model that rests what it says on the first message of the user in the prompt, and
+// repeats the notes before.
+type citing struct{ prompts []string }
+
+func (*citing) Identity() string                   { return "citing" }
+func (*citing) Usable(context.Context) llm.Profile { return llm.Profile{Name: "m", Window: 64_000} }
+
+func (m *citing) Complete(_ context.Context, c llm.Call) (llm.Answer, error) {
+	m.prompts = append(m.prompts, c.User)
+	var number, wishes string
+	for line := range strings.Lines(c.User) {
+		if f := strings.Fields(line); len(f) > 2 && strings.HasPrefix(f[1], "m") && strings.HasPrefix(f[2], "user") && number == "" {
+			number = f[1]
+		}
+		if strings.HasPrefix(line, "- Look at the file.") {
+			wishes += line
+		}
+	}
+	text := "## 2. Wishes and limits\n" + wishes + "- Look at the file. [" + number + "]\n- Delete it. [m2]\n## 4. State\nThe file was looked at, and it was fine. [" + number + ", m99999]"
+	return llm.Answer{Text: text, Model: "m", FinishReason: "stop"}, nil
+}
+
+// The links of a summary name messages by the seqs that they have in the conversation, and the next
+// summary has them still.
+func TestLinksNameTheMessagesOfTheConversation(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"handoff", "summarization", "preserve_recent_turns", "summarize"} {
+		p := policy.Default()
+		p.StartTokens, p.TargetTokens, p.Fallback = 3000, 2900, false
+		p.Pipeline = []policy.Step{{Strategy: name}}
+		if name == "summarize" {
+			p.Pipeline[0].Params = map[string]any{"threshold": 4, "max_summary_tokens": 2000}
+		}
+		m := &citing{}
+		run, _, err := Build(builtin.Registry(), p, p.Limits("gpt-4o", tokens.Window), summary.Options{Model: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := NewConversation(Options{Counter: counter})
+		var links []chat.Seq
+		for round := range 2 {
+			c.Append(exchanges(12, 400)...)
+			if _, err := c.Compact(t.Context(), run); err != nil {
+				t.Fatal(err)
+			}
+			links = nil
+			for _, x := range c.View() {
+				for _, l := range summary.Links(x.Content.String()) {
+					links = append(links, l.Seqs...)
+				}
+			}
+			if len(m.prompts) != round+1 || len(links) < round+1 {
+				t.Fatalf("%s, round %d: %d prompts, links %v", name, round, len(m.prompts), links)
+			}
+		}
+		records := map[chat.Seq]chat.Record{}
+		for _, r := range c.Records() {
+			records[r.Seq] = r
+		}
+		for _, q := range links {
+			if r := records[q]; r.Message.Role != chat.RoleUser || r.Kind != chat.KindSource {
+				t.Errorf("%s: a link to message %d", name, q)
+			}
+		}
+		if first := links[0]; !strings.Contains(m.prompts[0], fmt.Sprintf(" m%d user", first)) || !strings.Contains(m.prompts[1], fmt.Sprintf("- Look at the file. [m%d]\n", first)) {
+			t.Errorf("%s: the first link is %d of %v\n%.2000s", name, first, links, m.prompts[1])
 		}
 	}
 }
