@@ -33,6 +33,15 @@ type Options struct {
 	AllowGrowth bool `json:"allow_growth,omitempty"`
 	// Force executes an operator's run although its session is paused.
 	Force bool `json:"force,omitempty"`
+	// Summary is an operator's own summary, which takes the place of a model's; nil for none.
+	Summary *WrittenSummary `json:"summary,omitempty"`
+}
+
+// WrittenSummary is a summary that a person wrote. Its secrets must be masked.
+type WrittenSummary struct {
+	Text   string `json:"text"`
+	Author string `json:"author,omitempty"`
+	Note   string `json:"note,omitempty"`
 }
 
 // Step is one strategy of a pipeline with its parameters.

@@ -22,8 +22,11 @@ func TestARequestWithOptionsThatMeanNothingIsRefused(t *testing.T) {
 		return mapError(err)
 	}
 	for bad, want := range map[string]string{
-		`{"dryrun": true}`:                               "unknown key dryrun, want from, pipeline, focus, dry_run, allow_growth or force",
-		`{"dry_run": true, "a": 1, "b": 2}`:              "unknown key a, want from, pipeline, focus, dry_run, allow_growth or force; unknown key b",
+		`{"summary": "x"}`:                               "summary must be",
+		`{"summary": {"author": "x"}}`:                   "summary must be",
+		`{"summary": {"text": "x", "by": "y"}}`:          "summary must be",
+		`{"dryrun": true}`:                               "unknown key dryrun, want from, pipeline, focus, dry_run, allow_growth, force or summary",
+		`{"dry_run": true, "a": 1, "b": 2}`:              "unknown key a, want from, pipeline, focus, dry_run, allow_growth, force or summary; unknown key b",
 		`{"dry_run": "true"}`:                            "dry_run must be true or false",
 		`{"allow_growth": 1}`:                            "allow_growth must be true or false",
 		`{"dry_run": null}`:                              "dry_run must be true or false",

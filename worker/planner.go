@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -149,6 +150,9 @@ func (p *Planner) pipeline(rc *runContext, answers summary.AnswerStore) (pipelin
 	if !toTarget {
 		out.Target = 0 // the steps of the options all run
 	}
+	if rc.claim.Options.Summary != nil && !slices.ContainsFunc(out.Steps, func(s plan.Strategy) bool { return p.Registry.Summarizes(s.Name()) }) {
+		return out, nil, fmt.Errorf("%w: summary: no step of the pipeline summarizes", errOptions)
+	}
 	out.FromLog = rc.fromLog()
 	out.FreeReasoning = !rc.bindsReasoning
 	return out, writers, nil
@@ -156,8 +160,12 @@ func (p *Planner) pipeline(rc *runContext, answers summary.AnswerStore) (pipelin
 
 // summaryOptions returns the options of the summaries of a run.
 func (p *Planner) summaryOptions(rc *runContext, answers summary.AnswerStore) summary.Options {
+	var operator *summary.Operator
+	if o := rc.claim.Options.Summary; o != nil {
+		operator = &summary.Operator{Text: o.Text, Author: o.Author, Note: o.Note}
+	}
 	return summary.Options{
-		Log:   rc.log,
+		Log: rc.log, Operator: operator,
 		Model: p.Model, Answers: answers, Scope: rc.claim.Session.Key.Tenant + "\x00" + rc.claim.Session.Key.Session,
 		Focus: rc.claim.Options.Focus, Manual: rc.claim.Trigger == store.TriggerOperator,
 		// The prompt, and with it the key of the stored answer, holds the day but not the

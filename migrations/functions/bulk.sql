@@ -72,6 +72,9 @@ BEGIN
     IF v_bad IS NOT NULL THEN
         RAISE EXCEPTION 'start_bulk: options: %', left(v_bad, 1000) USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    IF p_options ? 'summary' THEN
+        RAISE EXCEPTION 'start_bulk: options: summary is for one session' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     IF p_kind = 'undo' THEN
         v_runs := ARRAY(SELECT id FROM @schema@.matching_runs('undo', v_tenant, p_filter, 9223372036854775807, 0) m(id));   -- the newest first
         v_n := cardinality(v_runs);

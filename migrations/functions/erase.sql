@@ -171,7 +171,7 @@ BEGIN
     UPDATE @schema@.sessions SET labels = (SELECT coalesce(jsonb_object_agg(k, v), '{}') FROM jsonb_each(labels) e(k, v) WHERE sid <> s.sid AND v IS DISTINCT FROM s.labels->k),
         metadata = (SELECT coalesce(jsonb_object_agg(k, v), '{}') FROM jsonb_each(metadata) e(k, v) WHERE sid <> s.sid AND v IS DISTINCT FROM s.metadata->k)
     WHERE sid = p_sid RETURNING * INTO t;
-    UPDATE @schema@.runs SET options = CASE WHEN status IN ('queued', 'running') THEN options - 'focus' END
+    UPDATE @schema@.runs SET options = CASE WHEN status IN ('queued', 'running') THEN options - '{focus,summary}'::text[] END
     WHERE sid = p_sid AND options IS NOT NULL AND (sid = s.sid OR origin IS NOT NULL);
     PERFORM @schema@.use_policy(t);
     PERFORM @schema@.refresh_children(t.sid);

@@ -4,12 +4,15 @@ CREATE OR REPLACE FUNCTION @schema@.invalid_options(p jsonb) RETURNS text LANGUA
     SELECT CASE jsonb_typeof(p) WHEN 'object' THEN (
         SELECT string_agg(fault, '; ' ORDER BY key, n) FROM (
             SELECT key, 0 AS n, CASE
-                WHEN key NOT IN ('from', 'pipeline', 'focus', 'dry_run', 'allow_growth', 'force')
-                    THEN format('unknown key %s, want from, pipeline, focus, dry_run, allow_growth or force', key)
+                WHEN key NOT IN ('from', 'pipeline', 'focus', 'dry_run', 'allow_growth', 'force', 'summary')
+                    THEN format('unknown key %s, want from, pipeline, focus, dry_run, allow_growth, force or summary', key)
                 WHEN key = 'from' AND value NOT IN ('"log"', '"view"', '""') THEN 'from must be "log" or "view"'
                 WHEN key IN ('dry_run', 'allow_growth', 'force') AND jsonb_typeof(value) <> 'boolean' THEN key || ' must be true or false'
                 WHEN key = 'focus' AND (jsonb_typeof(value) <> 'string' OR length(value #>> '{}') > 1000)
                     THEN 'focus must be a string of at most 1000 characters'
+                WHEN key = 'summary' AND (jsonb_typeof(value) <> 'object' OR value - '{text,author,note}'::text[] <> '{}'
+                    OR jsonb_typeof(value->'text') IS DISTINCT FROM 'string' OR length(value::text) > 400000)
+                    THEN 'summary must be {"text": …, "author": …, "note": …} of at most 400000 characters'
                 WHEN key = 'pipeline' AND (jsonb_typeof(value) <> 'array' OR jsonb_array_length(value) > 100)
                     THEN 'pipeline must be an array of at most 100 steps' END AS fault
             FROM jsonb_each(p)
@@ -32,7 +35,7 @@ $$;
 -- is an error. The relay rings for it in Redis; a caller who has Redis at hand may do so first.
 --
 -- options: from (log | view), pipeline ([{strategy, params}]), focus, dry_run, allow_growth, and an operator's force, with
--- which the run is executed although its session is paused.
+-- which the run is executed although its session is paused, and summary ({text, author, note}), which takes the place of a model's.
 --
 -- The trigger operator is for logins that may undo runs, too: its runs are held up by no limit of what models cost or of runs
 -- that start.
@@ -57,8 +60,9 @@ BEGIN
     IF v_bad IS NOT NULL THEN
         RAISE EXCEPTION 'request_compaction: options: %', left(v_bad, 1000) USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    IF p_options ? 'force' AND p_trigger <> 'operator' THEN
-        RAISE EXCEPTION 'request_compaction: options: force is for the trigger operator' USING ERRCODE = 'invalid_parameter_value';
+    IF p_options ?| '{force,summary}' AND p_trigger <> 'operator' THEN
+        RAISE EXCEPTION 'request_compaction: options: % is for the trigger operator', CASE WHEN p_options ? 'force' THEN 'force' ELSE 'summary' END
+            USING ERRCODE = 'invalid_parameter_value';
     END IF;
     s := @schema@.lock_session(p_tenant, p_session, NULL, false);
     LOOP

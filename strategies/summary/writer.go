@@ -129,7 +129,7 @@ func (w *Writer) Write(ctx context.Context, t plan.Task) (string, error) {
 		err = failure
 	}
 	m.report.Failure = failure.Code
-	if !w.o.Last {
+	if !w.o.Last || w.o.Operator != nil { // nothing takes the place of an operator's text
 		return "", err
 	}
 	switch w.o.Settings.OnFailure {

@@ -1,18 +1,22 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/summary"
 	"github.com/sessionstore/compactor/worker"
 	"github.com/sessionstore/compactor/worker/jobs"
@@ -24,6 +28,9 @@ type compactCmd struct {
 	From        string        `enum:"log,view," default:"" placeholder:"log|view" help:"Plan over the whole log, ignoring earlier runs (the default), or over the current view."`
 	Strategy    []string      `sep:"none" placeholder:"NAME[:P=V,…]" help:"Run this strategy instead of the policy's pipeline; repeatable, in order."`
 	Focus       string        `placeholder:"TEXT" help:"Topic that a summary should keep."`
+	Summary     string        `type:"existingfile" placeholder:"FILE" help:"Use the text of this file as the summary, in place of a model's. [m12] at the end of a line names the message with the seq 12."`
+	Author      string        `placeholder:"NAME" help:"Who wrote the summary; by default who requests the run."`
+	Note        string        `placeholder:"TEXT" help:"A remark that is stored with the summary."`
 	DryRun      bool          `help:"Plan and record the run, but change nothing. It ends as dry_run if the plan would be applied, and otherwise as the run would."`
 	AllowGrowth bool          `help:"Apply the result even if the view grows."`
 	Force       bool          `help:"Execute the run although its session is paused."`
@@ -42,6 +49,7 @@ Examples:
 
     compactor compact chat-42
     compactor compact chat-42 --dry-run
+    compactor compact chat-42 --summary handover.md --note "after the call with the customer"
     compactor compact chat-42 --strategy tool_result:keep_last_tool_call_groups=2 --strategy sliding_window:keep_last_groups=20`)
 	return b.String()
 }
@@ -58,6 +66,10 @@ func (c *compactCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	for _, s := range parsed {
 		steps = append(steps, store.Step(s))
 	}
+	written, err := c.written(e.by())
+	if err != nil {
+		return err
+	}
 	st, err := e.Open(ctx)
 	if err != nil {
 		return err
@@ -70,7 +82,7 @@ func (c *compactCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 		return &exitError{exitRefused, fmt.Errorf("%s; --force runs it anyway", pauseText(pauses[0]))}
 	}
 	run, err := st.Request(ctx, key(cfg, c.Session), store.TriggerOperator, e.by(), store.Options{
-		From: c.From, Focus: c.Focus, DryRun: c.DryRun, AllowGrowth: c.AllowGrowth, Pipeline: steps, Force: c.Force,
+		From: c.From, Focus: c.Focus, DryRun: c.DryRun, AllowGrowth: c.AllowGrowth, Pipeline: steps, Force: c.Force, Summary: written,
 	})
 	if err != nil {
 		return err
@@ -83,6 +95,29 @@ func (c *compactCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 		}
 	}
 	return c.report(e, row)
+}
+
+// written returns the summary of the file, with its secrets masked, nil without one.
+func (c *compactCmd) written(by string) (*store.WrittenSummary, error) {
+	if c.Summary == "" {
+		if c.Author != "" || c.Note != "" {
+			return nil, wrong("--author, --note: want --summary too")
+		}
+		return nil, nil
+	}
+	text, err := os.ReadFile(c.Summary)
+	if err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(string(text)) == "" || !utf8.Valid(text) {
+		return nil, wrong("--summary: %s: want a text in UTF-8", c.Summary)
+	}
+	var secrets redact.Secrets
+	clean := func(s string) string {
+		s, _ = secrets.Redact(summary.Clean(s))
+		return s
+	}
+	return &store.WrittenSummary{Text: clean(string(text)), Author: clean(cmp.Or(c.Author, by)), Note: clean(c.Note)}, nil
 }
 
 // enqueue enqueues the run's task. Without Redis the scheduler does so later.

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -282,9 +283,21 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 		{"worker", r.Worker},
 		{"policy", strings.TrimSpace(store.PolicyName(r.Policy, r.PolicyVersion) + " " + r.PolicyHash)},
 		{"revision", revision},
-		{"options", strings.TrimPrefix(string(r.Options), "{}")},
+		{"options", optionsText(r.Options)},
 	}
 	return e.Out.Pairs(slices.Concat(pairs, failedCalls(calls), cachePairs(cache))...)
+}
+
+// optionsText returns the options of a run without the text of an operator's summary.
+func optionsText(options json.RawMessage) string {
+	var o map[string]json.RawMessage
+	if json.Unmarshal(options, &o) == nil && o["summary"] != nil {
+		o["summary"] = json.RawMessage(fmt.Sprintf(`{"text":"(%s bytes)"}`, chat.Thousands(len(o["summary"]))))
+		if short, err := json.Marshal(o); err == nil {
+			options = short
+		}
+	}
+	return strings.TrimPrefix(string(options), "{}")
 }
 
 // modelFailure returns the code of why no model wrote the summary of a run, empty if one did or
