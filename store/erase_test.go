@@ -139,6 +139,7 @@ func TestErasedWordsAreNowhere(t *testing.T) {
 		"a session, with the copies in its fork": func(t *testing.T, s *Store, k, _ Key, _ string) Erasure {
 			must(0, s.SetLabels(t.Context(), k, map[string]string{"name": words}))(t)
 			must(s.Request(t.Context(), k, TriggerApplication, "", Options{Focus: words}))(t)
+			must(s.Request(t.Context(), k, TriggerOperator, "", Options{Summary: &WrittenSummary{Text: words}}))(t)
 			return must(s.Erase(t.Context(), k, nil, "request 8", "dpo", false))(t)
 		},
 		"a tenant": func(t *testing.T, s *Store, k, _ Key, _ string) Erasure {
