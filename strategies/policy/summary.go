@@ -21,8 +21,8 @@ type Summary struct {
 	OnFailure string `yaml:"on_failure" json:"on_failure"`
 	// Size is the length of summaries, unless the strategy sets one.
 	Size Size `yaml:"size" json:"size"`
-	// References is the budget of the references beside the prose of a model, as a
-	// fraction of the size.
+	// References is the budget of the calls and references beside the prose of a model, as a
+	// fraction of the size; they take no more room than the prose.
 	References float64 `yaml:"references" json:"references"`
 	// Focus is a topic that every summary emphasizes.
 	Focus string `yaml:"focus" json:"focus,omitempty"`
