@@ -22,12 +22,10 @@ func (w *Writer) accept(m *input) (string, error) {
 	if hs := headingsOf(o.Text, sections); assignSections(hs, sections) < minSections {
 		sections = nil
 	}
-	v := validator{sections: sections, max: chat.Tokens(m.most), sources: m.sources, secrets: &m.secrets}
+	sources := *m.sources
+	sources.userScripts = scriptCounts{} // a person may write in another language
+	v := validator{sections: sections, max: chat.Tokens(m.most), sources: &sources, secrets: &m.secrets}
 	got, rejected := v.read(StoredAnswer{Text: o.Text, FinishReason: "stop"})
-	if rejected != nil && rejected.code == CodeWrongScript { // a person may write in another language
-		v.sources = m.sources.ofAnyScript()
-		got, rejected = v.read(StoredAnswer{Text: o.Text, FinishReason: "stop"})
-	}
 	m.report.RedactedAnswer.Add(got.redacted)
 	m.report.Operator, m.report.Note = m.label(o.Author), m.label(o.Note)
 	if rejected != nil {
@@ -44,11 +42,4 @@ const maxLabel = 500
 func (m *input) label(s string) string {
 	s, _ = m.secrets.Redact(Clean(s))
 	return text.Head(oneLine(s), maxLabel)
-}
-
-// ofAnyScript returns an index that does not know in which script the user writes.
-func (e *sourceIndex) ofAnyScript() *sourceIndex {
-	out := *e
-	out.userScripts = scriptCounts{}
-	return &out
 }
