@@ -118,7 +118,7 @@ func (l *ledger) add(c *call, raw string, fs []field) {
 			l.prompt(f.value)
 		}
 		if f.isShort() && len(c.arguments) < maxFields && !c.isCommand {
-			own := &field{key: strings.Clone(f.key), value: strings.Clone(f.value), row: f.row, object: f.object}
+			own := &field{key: strings.Clone(f.key), value: strings.Clone(f.value), row: f.row, object: f.object, of: strings.Clone(f.of)}
 			c.arguments = append(c.arguments, own)
 		}
 	}
@@ -246,7 +246,7 @@ func (c *call) setResult(fs []field) {
 		if !f.isShort() || len(c.result) >= 8*maxFields {
 			continue
 		}
-		own := &field{key: strings.Clone(f.key), value: strings.Clone(f.value), row: f.row, object: f.object}
+		own := &field{key: strings.Clone(f.key), value: strings.Clone(f.value), row: f.row, object: f.object, of: strings.Clone(f.of)}
 		if i := slices.IndexFunc(c.arguments, func(a *field) bool { return a.key == f.key && a.value != f.value }); i >= 0 && len(fs) > 0 && fs[len(fs)-1].row <= 1 {
 			own.asked = c.arguments[i].value
 		}
@@ -278,6 +278,14 @@ func (c *call) kind() kind {
 	return acts
 }
 
+// isSlight reports whether a command made nothing but commits, which are shown by themselves, and folders.
+func (c *call) isSlight() bool {
+	return c.isCommand && !c.failed && c.hint == unknown && !slices.ContainsFunc(c.commands, func(x command) bool {
+		words := x.git()
+		return !x.looks() && !x.formats() && !slight[x.program()[0]] && (len(words) == 0 || words[0] != "add" && words[0] != "commit")
+	})
+}
+
 // longOrder is the size of arguments that are an order to a sub-agent, or a text to send.
 const longOrder = 300
 
@@ -296,15 +304,6 @@ func (c *call) label() string {
 		name = name[i+1:]
 	}
 	return said(name, 60)
-}
-
-// named returns how often values of the call are named again.
-func (c *call) named() int {
-	n := 0
-	for _, f := range c.result {
-		n += f.named
-	}
-	return n
 }
 
 // shown returns the values of the result for a line: of one object those that the arguments have not, of a list those of the

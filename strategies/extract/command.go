@@ -178,9 +178,6 @@ func (c *command) git() []string {
 	return words
 }
 
-// commandName returns a command without its folder, for comparison.
-func (c *command) name() string { return strings.Join(c.program(), " ") }
-
 // edited returns the files that a command writes or edits in place.
 func (c *command) edited() []string {
 	var out []string
@@ -189,7 +186,9 @@ func (c *command) edited() []string {
 			out = append(out, f)
 		}
 	}
-	if words := c.program(); words[0] == "sed" && !c.looks() && len(words) > 2 {
+	if words := c.program(); words[0] == "tee" && len(words) > 1 {
+		out = append(out, words[len(words)-1])
+	} else if words[0] == "sed" && !c.looks() && len(words) > 2 {
 		out = append(out, words[len(words)-1])
 	}
 	return out

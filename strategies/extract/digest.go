@@ -56,8 +56,9 @@ type Digest struct {
 type earlier struct {
 	lines   []string
 	message int
-	// own reports that this program wrote it.
-	own bool
+	// turns is the number of turns before it, own reports that this program wrote it.
+	turns int
+	own   bool
 }
 
 const (
@@ -103,7 +104,9 @@ func (d *Digest) Add(m *chat.Message) {
 		content = d.scan(content, reference.Said)
 		d.words.add(content)
 		d.calls.recall.name(content)
-		d.talk.answer(content, d.messages, d.calls.total)
+		if text.Trim(content) != noAnswer {
+			d.talk.answer(content, d.messages, d.calls.total)
+		}
 	}
 	for i := range m.ToolCalls {
 		d.addCall(&m.ToolCalls[i], m.CreatedAt)
@@ -332,7 +335,7 @@ func (d *Digest) addEarlier(summary string, own bool) {
 		}
 		lines = append(lines, strings.Clone(prose.Truncate(strings.ReplaceAll(l, "\t", " "), maxEarlierLine)))
 	}
-	d.earlier = earlier{lines: lines, message: d.messages, own: own}
+	d.earlier = earlier{lines: lines, message: d.messages, turns: len(d.talk.turns), own: own}
 }
 
 const (

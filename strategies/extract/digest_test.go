@@ -68,7 +68,7 @@ func TestSections(t *testing.T) {
 		"a slash command keeps its argument, its text is not the user's": {
 			one(user("<command-message>review</command-message>\n<command-name>/review</command-name>\n<command-args>158</command-args>"),
 				user("You are an expert reviewer.\n1. List the pull requests\n2. Never praise anything"), assistant("The change is fine.")),
-			[]string{"> /review 158\n", "!expert reviewer", "!Never praise", "- Answered; the assistant said:\n  The change is fine.\n"},
+			[]string{"> /review 158\n", "!expert reviewer", "!Never praise", "- The assistant replied:\n  The change is fine.\n"},
 		},
 		"agents speak in the user's name, too": {
 			one(user("Count the lamps in all rooms, please, and write them down."), calls("", "1", "spawn", "message", "You count the lamps of the first floor. Never enter the cellar, whatever happens there."), result("1", "agent 7 runs"),
@@ -129,7 +129,7 @@ func TestSections(t *testing.T) {
 		"calls without a result, and what runs in the background": {
 			one(user("Start it."), background("1", "serve --lamp"), result("1", "Command running in background with ID: b7f3"), background("2", "serve --fan"), result("2", "Command running in background with ID: c9e1"),
 				user("<task-notification>b7f3 completed</task-notification>"), calls("", "3", "wait", "room", "hall")),
-			[]string{"!b7f3:", "- In the background, c9e1: serve --fan\n", "- Without a result: wait: hall\n"},
+			[]string{"!b7f3:", "- In the background, c9e1: serve --fan\n", "- Without a result: wait: room hall\n"},
 		},
 		"what the assistant said some calls ago": {
 			join(one(user("Look around."), assistant("I look into every room.")), ran("1", "ls a", "a"), ran("2", "ls b", "b"), ran("3", "ls c", "c")),

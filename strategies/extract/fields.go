@@ -17,6 +17,8 @@ type field struct {
 	row int
 	// object is the number of the object that it is in.
 	object int
+	// of is the key of the object, or of the list that it is in.
+	of string
 	// asked is the value of the argument with the same key, where the result has another one.
 	asked string
 	// named counts the later messages that name the value.
@@ -51,7 +53,7 @@ func parseFields(s string) (fs []field, ok bool) {
 		case json.Delim:
 			if v == '{' {
 				objects++
-				in.object = objects
+				in.object, in.of = objects, in.key
 			}
 			for d.More() {
 				inner := in
@@ -104,8 +106,8 @@ func fieldText(fs []field) string {
 	return b.String()
 }
 
-// formatFields writes short values for a line, with the keys of those that do not say by themselves what they are: of a key
-// of several words the last one that no other key has.
+// formatFields writes short values for a line, with the keys of those that do not say by themselves what they are: of a long key
+// the last word if no other key has it.
 func formatFields(fs []*field) string {
 	count := map[string]int{}
 	for _, f := range fs {
@@ -117,15 +119,16 @@ func formatFields(fs []*field) string {
 	for i, f := range fs {
 		if i > 0 && f.object != fs[i-1].object {
 			b.WriteString("; ")
+			if f.of != "" && f.of != fs[i-1].of {
+				b.WriteString(keyWords(f.of) + ": ")
+			}
 		} else if i > 0 {
 			b.WriteString(", ")
 		}
 		if !f.speaks() {
 			key := keyWords(f.key)
-			for w := range strings.FieldsSeq(key) {
-				if count[w] == 1 && len(w) > 2 && len(f.key) > maxWholeKey {
-					key = w
-				}
+			if last := key[strings.LastIndexByte(key, ' ')+1:]; count[last] == 1 && len(last) > 2 && len(f.key) > maxWholeKey {
+				key = last
 			}
 			b.WriteString(strings.TrimLeft(key+" ", " "))
 		}
@@ -151,7 +154,8 @@ func (f *field) speaks() bool {
 	if f.key != "" && strings.Contains(strings.ToLower(f.value), strings.ToLower(f.key)) {
 		return true
 	}
-	return letters > 3 && !isTruth(f.value) && 2*letters > utf8.RuneCountInString(f.value) && (blanks > 0 || !strings.ContainsAny(f.value, "_0123456789"))
+	first, _ := utf8.DecodeRuneInString(f.value)
+	return letters > 3 && !isTruth(f.value) && 2*letters > utf8.RuneCountInString(f.value) && (blanks > 0 || !unicode.IsLower(first) && !strings.ContainsAny(f.value, "_0123456789"))
 }
 
 // keyWords returns a key as words in lower case.

@@ -49,16 +49,6 @@ func digestOf(o Options, ms ...*chat.Message) *Digest {
 	return d
 }
 
-// continued returns a Digest of an earlier summary and what was said since.
-func continued(summary string, ms ...*chat.Message) *Digest {
-	d := New(Options{})
-	d.AddPrevious(summary)
-	for _, m := range ms {
-		d.Add(m)
-	}
-	return d
-}
-
 // wantWellFormed checks the properties of every text: it is UTF-8, it is no longer than its budget, its sections stand in
 // their order, each of their lines begins with a mark, and each quotation is a part of a message of the user; nil asks are
 // not compared.

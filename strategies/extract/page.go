@@ -46,19 +46,19 @@ const minRepeated = 30
 func (p *page) fill(parts []part) {
 	p.parts, p.lines, p.begun = parts, map[string]bool{}, map[string]bool{}
 	for i := range parts {
-		slices.SortStableFunc(parts[i].items, func(a, b item) int { return cmp.Compare(b.value, a.value) })
+		slices.SortStableFunc(parts[i].items, byValue)
 	}
 	focused := int(focusShare * float64(p.room))
 	for i := range parts {
-		before := p.room
-		p.place(&parts[i], focused, focusValue)
+		s, before := &parts[i], p.room
+		p.place(s, focused, focusValue)
 		focused -= before - p.room
-		for j := range parts[i].items { // the rest of the room is for all
-			if x := &parts[i].items[j]; x.value >= focusValue {
-				x.value -= focusValue
+		for j, x := range s.items { // the rest of the room is for all
+			if x.value >= focusValue {
+				s.items[j].value -= focusValue
 			}
 		}
-		slices.SortStableFunc(parts[i].items, func(a, b item) int { return cmp.Compare(b.value, a.value) })
+		slices.SortStableFunc(s.items, byValue)
 	}
 	for range rounds {
 		left := float64(p.room)
@@ -70,6 +70,8 @@ func (p *page) fill(parts []part) {
 		p.place(&parts[i], p.room, -focusValue)
 	}
 }
+
+func byValue(a, b item) int { return cmp.Compare(b.value, a.value) }
 
 // rounds is how often what is left is shared.
 const rounds = 5

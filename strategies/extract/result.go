@@ -33,9 +33,10 @@ func readOutcome(result string, isCommand, showsFile bool) outcome {
 		_, elements := splitElements(result)
 		o.text = ""
 		for _, e := range elements {
-			if e.name == "exit_code" {
+			switch e.name {
+			case "exit_code":
 				o.code = strings.TrimSpace(e.content)
-			} else if e.name == "stdout" || e.name == "stderr" || e.name == "output" {
+			case "stdout", "stderr", "output":
 				o.text += e.content + "\n"
 			}
 		}
@@ -169,18 +170,29 @@ func hasPlace(l string) bool {
 	}
 }
 
-// brief returns the line of an output that says most of what came of a call: of a command the last one, of other tools the
-// first one. Lines without a letter say nothing.
+// brief returns the line of an output that says most of what came of a call: of a difference its files, of a command the last
+// line but the prompt, of other tools the first one. Lines without a letter say nothing.
 func brief(output string, isCommand bool) string {
-	lines := proseLines(prose.BlankLineNumbers(text.Head(output, 2000)))
-	if isCommand {
-		lines = proseLines(text.Tail(output, 1000))
-		if len(lines) > 0 {
-			return said(lines[len(lines)-1], 160)
+	if strings.Contains(text.Head(output, 2000), "diff --git ") {
+		var files []string
+		for l := range strings.Lines(output) {
+			if _, file, ok := strings.Cut(strings.TrimSpace(l), " b/"); ok && strings.HasPrefix(l, "diff --git ") {
+				files = append(files, file)
+			}
+		}
+		return said("difference of "+strings.Join(files, ", "), 160)
+	}
+	if !isCommand {
+		lines := proseLines(prose.BlankLineNumbers(text.Head(output, 2000)))
+		if len(lines) == 0 {
+			return ""
+		}
+		return said(lines[0], 160)
+	}
+	for _, l := range slices.Backward(proseLines(text.Tail(output, 1000))) {
+		if !IsOutput("\n"+l) && !strings.HasPrefix(l, "(") {
+			return said(l, 160)
 		}
 	}
-	if len(lines) == 0 {
-		return ""
-	}
-	return said(lines[0], 160)
+	return ""
 }

@@ -24,15 +24,15 @@ const (
 // ones with short values, as those of services, which say what was asked for, and where there are no calls. The block of
 // references comes last.
 var sections = []sectionRow{
-	{taskHeading, 0.35, 0.10, 0.25, (*Digest).taskItems},
-	{"## Remaining Work", 0.12, 0.10, 0.10, (*Digest).remainingItems},
-	{"## Earlier Summary", 0.20, 0.10, 0.20, (*Digest).earlierItems},
-	{"## State", 0.20, 0.20, 0.10, (*Digest).stateItems},
-	{requestsHeading, 0.25, 0.08, 0.35, (*Digest).requestItems},
-	{actionsHeading, 0.30, 0.85, 0, (*Digest).actionItems},
-	{"## Looked Up", 0.10, 0.10, 0, (*Digest).lookItems},
-	{"## Changes", 0.25, 0.05, 0, (*Digest).changeItems},
-	{"## Notes", 0.10, 0.05, 0.60, (*Digest).noteItems},
+	{taskHeading, 0.30, 0.08, 0.25, (*Digest).taskItems},
+	{"## Remaining Work", 0.08, 0.05, 0.05, (*Digest).remainingItems},
+	{"## Earlier Summary", 0.10, 0.05, 0.10, (*Digest).earlierItems},
+	{"## State", 0.12, 0.12, 0.05, (*Digest).stateItems},
+	{requestsHeading, 0.22, 0.05, 0.25, (*Digest).requestItems},
+	{actionsHeading, 0.12, 0.75, 0, (*Digest).actionItems},
+	{"## Looked Up", 0.02, 0.04, 0, (*Digest).lookItems},
+	{"## Changes", 0.15, 0.02, 0, (*Digest).changeItems},
+	{"## Notes", 0.03, 0.02, 0.40, (*Digest).noteItems},
 }
 
 // sectionRow is a section with its shares.
@@ -89,11 +89,12 @@ func (d *Digest) isRecords() bool {
 	return records > len(d.calls.calls)/2 && len(d.tree.changes) == 0
 }
 
-// quoted returns lines of the user.
+// quoted returns lines of the user, with the blanks before them, which code needs.
 func quoted(lines []string) []string {
 	out := make([]string, len(lines))
 	for i, l := range lines {
-		out[i] = quoteMark + prose.OneLine(l)
+		indent := l[:len(l)-len(strings.TrimLeft(l, " \t"))]
+		out[i] = quoteMark + strings.ReplaceAll(indent, "\t", "  ") + prose.OneLine(l)
 	}
 	return out
 }
@@ -149,9 +150,9 @@ func (d *Digest) taskItems() []item {
 		return nil
 	}
 	x := d.talk.turns[i]
-	request := collapsed(prose.SplitLines(x.request))
+	request := collapsed(prose.IndentedLines(x.request))
 	task := item{order: 0, value: 9}
-	for _, n := range []int{300, 1500, 5000, maxRequest + 100} {
+	for _, n := range []int{300, 700, 1200, 2000, 3500, 6000, maxRequest + 100} {
 		picked := quoted(endLines(request, n, 2))
 		if len(task.forms) == 0 || !slices.Equal(picked, task.forms[len(task.forms)-1]) {
 			task.forms = append(task.forms, picked)
@@ -159,11 +160,13 @@ func (d *Digest) taskItems() []item {
 	}
 	out := []item{task}
 	if x.before != "" && (len(x.texts) == 0 || len(x.request) < shortRequest) && d.day(x.at) == d.day(x.beforeAt) {
-		before := item{order: 1, value: 6, forms: forms("- The assistant had said:", proseLines(x.before), 1, 250, 600)}
+		before := item{order: 1, value: 6, forms: forms("- Before that, on the request before, the assistant had said:", proseLines(x.before), 1, 250, 600)}
 		if len(x.request) < shortRequest && !d.ended { // it may be a reply to a list, or accept what was proposed, code and all
 			before.value = 7
-			before.forms = append(forms("- The assistant had said:", reply(x.before), 3, 300, 900, 2000),
-				forms("- The assistant had said:", prose.IndentedLines(x.before), 3, 2500, maxPassage)...)
+			before.forms = forms("- The assistant had said:", reply(x.before), 3, 300, 900)
+			if x.last == 0 {
+				before.forms = append(before.forms, forms("- The assistant had said:", prose.IndentedLines(x.before), 3, 2500, maxPassage)...)
+			}
 		}
 		out = append(out, before)
 	}
@@ -176,7 +179,7 @@ func (d *Digest) taskItems() []item {
 	if last := x.lastText(); last != "" {
 		above := "- The assistant said last:"
 		if since := d.calls.total - x.texts[len(x.texts)-1].calls; d.ended {
-			above = "- Answered; the assistant said:"
+			above = "- The assistant replied:"
 		} else if since > 2 {
 			above = fmt.Sprintf("- The assistant said last, %d calls ago:", since)
 		}
@@ -238,6 +241,10 @@ func (d *Digest) earlierItems() []item {
 	if e.own {
 		above, head = "- Of the messages before:", 3
 	}
+	if since := d.active() - e.turns; since > 1 && !e.own {
+		above = strings.TrimSuffix(above, ":") + fmt.Sprintf(" (%d requests since, so its next steps may be done):", since)
+		head = 3
+	}
 	x := item{value: 1}
 	for _, n := range []int{600, 2000, 5000, 12_000, 60_000} {
 		picked := []string{above}
@@ -268,6 +275,9 @@ func (d *Digest) stateItems() []item {
 			above = "- Edited, no commit seen: "
 		}
 		add(9, above+said(strings.Join(baseNames(files), ", "), 600))
+	}
+	if cur := d.talk.current(); cur != nil && len(cur.edited) == 0 && cur.last > 0 && (len(t.changes) > 0 || len(t.read) > 0) {
+		add(5, "- Nothing edited for this task yet.")
 	}
 	if n := len(t.commits); n > 0 {
 		x := t.commits[n-1]
@@ -304,14 +314,19 @@ func (d *Digest) stateItems() []item {
 		}
 	}
 	for _, f := range slices.Backward(t.failures) {
-		if c := f.call; failures < 3 && c.kind() != looks && !c.refused && c.turn >= len(d.talk.turns)-2 && !(c.check && f.message < passed) && (len(t.checks) == 0 || t.checks[len(t.checks)-1].call != c) {
-			lines := []string{"- Failed, not repeated since: " + c.describeShort(120)}
-			for _, l := range c.failure {
-				lines = append(lines, "  "+l)
-			}
-			add(7-float64(failures), lines...)
-			failures++
+		c := f.call
+		switch {
+		case failures == maxFailures || c.kind() == looks || c.refused || c.turn < len(d.talk.turns)-2:
+			continue
+		case c.check && f.message < passed, len(t.checks) > 0 && t.checks[len(t.checks)-1].call == c:
+			continue
 		}
+		lines := []string{"- Failed, not repeated since: " + c.describeShort(120)}
+		for _, l := range c.failure {
+			lines = append(lines, "  "+l)
+		}
+		add(7-float64(failures), lines...)
+		failures++
 	}
 	open := 0
 	for _, c := range slices.Backward(d.calls.calls) {
@@ -344,6 +359,9 @@ func (d *Digest) stateItems() []item {
 	return out
 }
 
+// maxFailures is the number of failures that are shown.
+const maxFailures = 3
+
 // lastCall returns the last call with its result if nothing was said since, nil otherwise.
 func (d *Digest) lastCall() *call {
 	n := len(d.calls.calls)
@@ -369,9 +387,12 @@ func baseNames(paths []string) []string {
 func (d *Digest) requestItems() []item {
 	var out []item
 	last := d.active()
-	records := d.isRecords()
+	records, newest := d.isRecords(), map[string]int{}
 	for i, x := range d.talk.turns {
-		if i == last || x.request == "" && len(x.texts) == 0 || records && utf8.RuneCountInString(x.request) < tinyRequest && i < last-3 {
+		newest[x.request] = i
+	}
+	for i, x := range d.talk.turns {
+		if i == last || newest[x.request] != i && x.request != "" || x.request == "" && len(x.texts) == 0 || records && utf8.RuneCountInString(x.request) < tinyRequest && i < last-3 {
 			continue
 		}
 		var did []string
@@ -407,7 +428,7 @@ func (d *Digest) requestItems() []item {
 				if last := len(outcome) - 1; last >= 0 && strings.HasPrefix(outcome[last], "| ") && (last == 0 || !strings.HasPrefix(outcome[last-1], "| ")) { // the head of a table
 					outcome = outcome[:last]
 				}
-				lines = append(lines, indented(outcome)...)
+				lines = append(lines, d.dated(indented(outcome), i)...)
 			}
 			if len(lines) > 0 && (len(entry.forms) == 0 || !slices.Equal(lines, entry.forms[len(entry.forms)-1])) {
 				entry.forms = append(entry.forms, lines)
@@ -416,6 +437,20 @@ func (d *Digest) requestItems() []item {
 		out = append(out, entry)
 	}
 	return out
+}
+
+// dated marks the lines about files that were edited after a turn.
+func (d *Digest) dated(lines []string, turn int) []string {
+	if turn+1 >= len(d.talk.turns) {
+		return lines
+	}
+	end := d.talk.turns[turn+1].message
+	for i, l := range lines {
+		if slices.ContainsFunc(d.tree.changes, func(x *change) bool { return x.message > end && strings.Contains(l, base(x.path)) }) {
+			lines[i] = l + " (edited since)"
+		}
+	}
+	return lines
 }
 
 // day returns the line above entries of a day, "" where all messages are of one day.
@@ -439,7 +474,7 @@ func (d *Digest) callItems(of kind) []item {
 	last := d.lastCall()
 	seen, told := map[string]bool{}, map[string]bool{}
 	for i, c := range slices.Backward(all) {
-		if c.hint != acts && (len(c.changes) > 0 && !c.failed || c.check || c.ofTasks) || !c.answered || c == last {
+		if c.hint != acts && (len(c.changes) > 0 && !c.failed || c.check || c.ofTasks || c.isSlight()) || !c.answered || c == last {
 			continue
 		}
 		if c.kind() == acts {

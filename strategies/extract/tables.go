@@ -14,13 +14,13 @@ var (
 		images ps info search version help checks top env doc why outdated whatis fsck count-objects ls-remote rev-list merge-base api checks`)
 	withSubcommands = text.Set(`git go npm gh kubectl docker cargo pip helm brew systemctl terraform aws gcloud`)
 	// checking are programs and subcommands that build, test or lint, formatting those that change the form of files alone.
-	checking = text.Set(`test tests build vet check lint clippy typecheck pytest tsc eslint jest vitest mypy ruff pylint flake8 golangci-lint rspec phpunit ctest make
+	checking = text.Set(`test tests build vet check lint clippy typecheck pytest tsc eslint jest vitest mypy ruff pylint flake8 golangci-lint tsgo biome oxlint rspec phpunit ctest make
 		gradle gradlew mvn bazel tox nox unittest verify spec ci e2e shellcheck staticcheck`)
 	formatting = text.Set(`fmt format gofmt goimports gofumpt prettier black rustfmt isort clang-format`)
 	// failing begin lines that report a failure.
 	failing = []string{
 		"error", "fatal", "panic", "traceback", "exception", "fail", "exit code", "exit status", "exited with", "command failed", "permission denied", "command not found",
-		"no such file", "cannot ", "can't ", "undefined", "not found", "denied", "assertion", "tool_use_error", "e   ", "npm err", "build failed", "conflict (", "unhandled",
+		"no such file", "cannot ", "can't ", "undefined", "not found", "denied", "assertion", "tool_use_error", "e   ", "npm err", "build failed", "conflict (", "unhandled", "your proposed edit has introduced", "file has not been read",
 	}
 	// failingIn are in lines with a place or a name before the failure.
 	failingIn = []string{": error", "error:", "error[", "exception:", ": undefined", ": cannot ", "command not found", "no such file", "permission denied", "✗ ", "✖ ", "--- fail", " failed", "failed:", "assert", "panicked at", "expected ", "not ok "}
@@ -36,6 +36,10 @@ var (
 	// interruption begins the message that stands for the user who stopped the work, localOutput that of a command that agents
 	// run themselves; commandElement is in one that stands for a command, whose text may follow.
 	interruption, localOutput, commandElement = "[Request interrupted by user", "<local-command-stdout>", "<command-name>"
+	// noAnswer stands for an answer to a message of a program.
+	noAnswer = "No response requested."
+	// slight are programs of which the effect is seen in a listing of the folder.
+	slight = text.Set(`mkdir touch chmod cd`)
 	// binding are words of demands, in seven languages: they decide which lines of long requests are shown first.
 	binding = text.Set(`must never always only don't dont not without avoid should shouldn't mustn't cannot instead exactly keep ensure prefer
 		nunca siempre debe solo sin evita jamais toujours doit sans seulement éviter nie immer muss nur ohne nicht kein keine darf

@@ -46,6 +46,8 @@ type tree struct {
 	committed int     // the message of the newest commit, 0 for none
 	edited    int     // the message of the newest edit that formats nothing
 	read      []string
+	// ran holds the messages of the newest runs of commands.
+	ran map[string]int
 }
 
 // changesOf returns the edits that the arguments of a call describe by their shape: an old and a new text, a content with a
@@ -80,7 +82,7 @@ func changesOf(fs []field, c *call) []*change {
 			file = f.value
 		case strings.Contains(key, "old") || key == "search" || key == "find":
 			old = f.value
-		case file != "" && (strings.Contains(key, "new") || key == "replace" || key == "replacement" || key == "code_edit") && !isTruth(f.value):
+		case file != "" && (strings.Contains(key, "new") || strings.Contains(key, "replace") && key != "replace_all" || key == "code_edit") && !isTruth(f.value):
 			cur = &change{path: strings.Clone(file), message: c.message}
 			cur.added, cur.removed = differ(old, f.value)
 			out, old = append(out, cur), ""
@@ -173,6 +175,14 @@ func (t *tree) answered(c *call, result string) {
 		t.failures = slices.DeleteFunc(t.failures, func(f check) bool { return f.call.tool == c.tool && repeats(c, f.call) })
 		t.change(c, result)
 	}
+	if c.isCommand && !c.check && c.kind() == acts && !c.isSlight() { // what is run again after edits checks them
+		before, ok := t.ran[c.text]
+		c.check = ok && before < t.edited
+		if len(t.ran) >= maxChecks || t.ran == nil {
+			t.ran = map[string]int{}
+		}
+		t.ran[c.text] = c.message
+	}
 	if c.check {
 		t.checks = slices.DeleteFunc(t.checks, func(k check) bool { return repeats(c, k.call) })
 		t.checks = bounded(t.checks, check{c, c.message}, maxChecks)
@@ -196,6 +206,11 @@ func (t *tree) change(c *call, result string) {
 	for i := range c.commands {
 		words := c.commands[i].git()
 		switch {
+		case c.commands[i].program()[0] == "rm":
+			gone := c.commands[i].program()[1:]
+			t.changes = slices.DeleteFunc(t.changes, func(x *change) bool {
+				return slices.ContainsFunc(gone, func(w string) bool { return len(w) > 2 && strings.HasSuffix(x.path, strings.TrimPrefix(w, "./")) })
+			})
 		case len(words) == 0:
 		case words[0] == "commit" && !slices.Contains(words, "--dry-run"):
 			t.commit(c, words, result)

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -146,12 +147,12 @@ func matchEnd(s string, i int) int {
 
 // bareMarks matches lines that hold nothing but the words of an end mark, or of the head of
 // this package, however they are decorated.
-var bareMarks = text.Pattern(`(?im)^[^\pL\pN\n(]*(?:` + strings.ReplaceAll(
+var bareMarks = regexp.MustCompile(`(?im)^[^\pL\pN\n(]*(?:` + strings.ReplaceAll(
 	strings.Join(append([]string{headMarks[0].words, headMarks[1].words, headMarks[2].words}, endMarks...), "|"), " ", `[^\pL\pN\n]+`) + `)[^\pL\pN\n]*$`)
 
 // looseMarks matches words in brackets or behind dashes that differ from those of a mark by an
 // article, emphasis, blanks or a broken line. Unwrap does not take them for a mark, but a reader may.
-var looseMarks = text.Pattern(`(?im)(?:\[|-{3,}|={3,})[^\pL\pN\n(]*(?:` + strings.ReplaceAll(
+var looseMarks = regexp.MustCompile(`(?im)(?:\[|-{3,}|={3,})[^\pL\pN\n(]*(?:` + strings.ReplaceAll(
 	strings.ReplaceAll(strings.Join(endMarks, "|"), "end of ", "end (?:of )?(?:the )?")+"|"+spelled(endMarks)+"|"+strings.Join(looseWords, "|"), " ", `(?:[^\pL\pN(]|</?\w{1,6}>){1,8}`) + `)|` +
 	`(?im)^[^\pL\pN\n(]*(?:-{2,}|={2,}|\[)[ ]*(?:user|human)[ ]*(?:-{2,}|={2,}|\])[^\pL\pN\n]*$`)
 
@@ -160,6 +161,50 @@ var looseWords = []string{
 	"(?:conversation |context |session )?summary (?:ends?|over|is over)\\b", "end of (?:the )?(?:earlier |previous )?(?:context|conversation)\\b", "(?:conversation|chat|session) (?:resumes|continues|restarts)\\b",
 	"new (?:user )?messages?(?: from (?:the )?user)?[^\\pL\\pN\\n]{1,6}$",
 }
+
+// mayHoldMark reports whether the letters of a text alone have the words of a mark in any of the forms that looseMarks and bareMarks
+// match, which are searched for only then: that takes a hundred times as long.
+func mayHoldMark(s string) bool {
+	var b strings.Builder
+	b.Grow(len(s))
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case 'A' <= c && c <= 'Z':
+			b.WriteByte(c + 'a' - 'A')
+		case 'a' <= c && c <= 'z':
+			b.WriteByte(c)
+		case c == '<': // a tag between two words
+			if n := strings.IndexByte(s[i:min(len(s), i+maxTag)], '>'); n > 0 {
+				i += n
+			}
+		case c == '[' || (c == '-' || c == '=') && i > 0 && s[i-1] == c:
+			b.WriteByte(' ') // what a line with a role begins with
+		}
+	}
+	letters := b.String()
+	if strings.Contains(letters, " user") || strings.Contains(letters, " human") {
+		return true
+	}
+	letters = strings.ReplaceAll(letters, " ", "")
+	return slices.ContainsFunc(markLetters, func(m string) bool { return strings.Contains(letters, m) })
+}
+
+const maxTag = 9 // bytes, of those that looseMarks takes for a gap
+
+// markLetters are letters of which each form of a mark has some.
+var markLetters = func() []string {
+	out := []string{"summaryend", "summaryover", "summaryisover", "newmessage", "newusermessage", "summaryreferenceonly", "compactionreferenceonly"}
+	for _, what := range []string{"conversation", "context", "handoff", "summary", "earlier", "previous"} {
+		for _, before := range []string{"end", "endof", "endthe", "endofthe"} {
+			out = append(out, before+what)
+		}
+	}
+	for _, what := range []string{"conversation", "chat", "session"} {
+		out = append(out, what+"resumes", what+"continues", what+"restarts")
+	}
+	return out
+}()
 
 // spelled returns the words of marks with a blank behind each letter.
 func spelled(marks []string) string {
@@ -194,8 +239,8 @@ func Escape(s string) string {
 			spans = append(spans, [2]int{start, i})
 		}
 	}
-	if spans == nil {
-		for _, m := range append(looseMarks().FindAllStringIndex(folded, -1), bareMarks().FindAllStringIndex(folded, -1)...) {
+	if spans == nil && mayHoldMark(folded) {
+		for _, m := range append(looseMarks.FindAllStringIndex(folded, -1), bareMarks.FindAllStringIndex(folded, -1)...) {
 			words := strings.IndexFunc(folded[m[0]:], func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 			spans = append(spans, [2]int{m[0], m[0] + words})
 		}

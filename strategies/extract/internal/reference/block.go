@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/extract/internal/identifier"
@@ -42,7 +43,7 @@ func (e *entry) isListed() bool {
 	case e.kind == identifier.Link:
 		return e.uses > 0
 	case e.kind == identifier.Quoted:
-		return e.uses > 0 && isName(e.value) && (e.byUser || e.texts > 1 || strings.ContainsAny(e.value, "._/:-("))
+		return e.uses > 0 && isName(e.value) && (strings.ContainsAny(e.value, "._/:-(") || strings.ContainsFunc(e.value[1:], unicode.IsUpper))
 	case e.kind == identifier.Number:
 		return (e.byUser || e.uses > 1) && e.label != ""
 	case e.kind == identifier.Path || e.kind == identifier.File:
