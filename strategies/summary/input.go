@@ -85,7 +85,7 @@ func (w *Writer) newInput(ctx context.Context, t plan.Task) (*input, error) {
 	if t.Current != nil {
 		t.Current = plainMessage(t.Current)
 	}
-	m := &input{sources: &sourceIndex{}, messages: make([]*chat.Message, 0, len(t.Messages))}
+	m := &input{sources: &sourceIndex{unchecked: w.o.Model == nil && w.o.Operator == nil}, messages: make([]*chat.Message, 0, len(t.Messages))}
 	from, err := readOriginals(ctx, t, &m.secrets)
 	if err != nil {
 		return nil, err

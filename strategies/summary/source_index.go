@@ -15,8 +15,9 @@ import (
 type sourceIndex struct {
 	tokens      chat.Tokens
 	userScripts scriptCounts // of the user's messages
-	// users indexes the words of the user, all those of everyone.
+	// users indexes the words of the user, all those of everyone; neither does where no answer is checked.
 	users, all phraseSet
+	unchecked  bool
 	// authors are the roles of the messages by number: RoleUser means that the user said something.
 	authors map[chat.Seq]chat.Role
 	// last is the newest message of the user, in part, and lastSeq its number.
@@ -32,10 +33,10 @@ const maxAsk = 4000
 func (e *sourceIndex) add(n chat.Seq, m *chat.Message) {
 	e.tokens += tokens.Chars4{}.Message(m)
 	said := m.Content.String()
-	e.all.add(said)
+	e.index(&e.all, said)
 	for _, c := range m.ToolCalls {
-		e.all.add(c.Name)
-		e.all.add(c.Arguments)
+		e.index(&e.all, c.Name)
+		e.index(&e.all, c.Arguments)
 	}
 	e.setAuthor(n, chat.RoleTool)
 	if m.Role == chat.RoleAssistant {
@@ -50,9 +51,16 @@ func (e *sourceIndex) add(n chat.Seq, m *chat.Message) {
 
 // addSaid indexes words of the user.
 func (e *sourceIndex) addSaid(n chat.Seq, said string) {
-	e.users.add(said)
-	e.all.add(said)
+	e.index(&e.users, said)
+	e.index(&e.all, said)
 	e.setAuthor(n, chat.RoleUser)
+}
+
+// index adds a text to a set.
+func (e *sourceIndex) index(set *phraseSet, s string) {
+	if !e.unchecked {
+		set.add(s)
+	}
 }
 
 func (e *sourceIndex) setAuthor(n chat.Seq, role chat.Role) {
@@ -80,13 +88,13 @@ func (e *sourceIndex) addPrevious(summary string) {
 	}
 	summary = text.Trim(summary)
 	e.tokens += tokens.Chars4{}.Text(summary)
-	e.all.add(summary)
+	e.index(&e.all, summary)
 	sections := DefaultSections()
 	hs := headingsOf(summary, sections)
 	assignSections(hs, sections)
 	for _, h := range hs {
 		if h.section >= 0 && sections[h.section].Users && !sameTitle(h.title, modelWishes) {
-			e.users.add(summary[h.body:h.end])
+			e.index(&e.users, summary[h.body:h.end])
 		}
 	}
 	for _, t := range tagsIn(summary, false) {

@@ -23,7 +23,7 @@ const (
 	maxLines = 20
 	maxWidth = 130
 	// maxTried is the number of identifiers that are looked at for a block.
-	maxTried = 2000
+	maxTried = 600
 	// fewNeighbors is the number of identifiers in a text of a tool of which each is listed.
 	fewNeighbors = 30
 	// maxPicked is the number of identifiers of a block.
