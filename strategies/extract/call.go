@@ -270,7 +270,7 @@ func (c *call) kind() kind {
 			return acts
 		}
 		return looks
-	case c.rows > 1, len(c.arguments) == 0 && c.argBytes < longOrder, len(c.paths) > 0 && len(c.result) == 0 && c.lines > 1:
+	case c.rows > 1, len(c.arguments) == 0 && c.argBytes < longOrder, len(c.paths) > 0 && len(c.result) == 0 && (c.lines > 1 || c.failed):
 		return looks
 	case len(c.result) == 0 && c.argBytes < longOrder && (c.lines > 1 || isPath(c.brief) && !strings.Contains(c.brief, " ")):
 		return looks

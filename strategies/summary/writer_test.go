@@ -202,19 +202,20 @@ func TestWithoutAModelSummariesAreExtracts(t *testing.T) {
 	}
 }
 
-// The settings say that a tool changes something whose name does not.
+// The settings decide what a tool is for before the shape of its calls does.
 func TestConfiguredToolsAreLogged(t *testing.T) {
 	t.Parallel()
-	ms := append([]*chat.Message{
+	ms := append(conversation(10), []*chat.Message{
 		{Role: chat.RoleAssistant, ToolCalls: []chat.ToolCall{{ID: "z", Type: "function", Name: "zap_circuit", Arguments: `{"fuse":"F7"}`}}},
 		{Role: chat.RoleTool, ToolCallID: "z", Content: chat.TextContent("ok")},
-	}, conversation(40)...)
-	for _, acts := range [][]string{nil, {"zap_*"}} {
+		{Role: chat.RoleAssistant, Content: chat.TextContent("The circuit is dead.")},
+	}...)
+	for _, looks := range [][]string{nil, {"zap_*"}} {
 		settings := policy.DefaultSummary()
-		settings.Tools.Acts = acts
-		text, err := summary.New(summary.Options{Settings: settings}).Write(t.Context(), plan.Task{Messages: ms, Budget: 300})
-		if logged := strings.Contains(text, "- zap_circuit: fuse F7\n"); err != nil || logged != (acts != nil) {
-			t.Errorf("%q: logged %t, %v", acts, logged, err)
+		settings.Tools.Looks = looks
+		text, err := summary.New(summary.Options{Settings: settings}).Write(t.Context(), plan.Task{Messages: ms, Budget: 800})
+		if logged := strings.Contains(text, "- zap_circuit: fuse F7 → ok\n"); err != nil || logged != (looks == nil) {
+			t.Errorf("%q: logged %t, %v\n%s", looks, logged, err, text)
 		}
 	}
 }
