@@ -50,27 +50,14 @@ var mayImport = []rule{
 	}},
 	{"strategies/stub", []string{"strategies/chat", "strategies/internal/text", "strategies/internal/rawjson"}},
 	// Of the layers of an extract, each imports those before it.
-	{"strategies/extract/internal/charclass", nil},
-	{"strategies/extract/internal/queue", nil},
-	{"strategies/extract/internal/prose", []string{"strategies/extract/internal/charclass", "strategies/internal/text"}},
-	{"strategies/extract/identifier", []string{"strategies/extract/internal/charclass", "strategies/internal/text"}},
+	{"strategies/extract/internal/prose", []string{"strategies/internal/text"}},
+	{"strategies/extract/internal/identifier", []string{"strategies/internal/text"}},
 	{"strategies/extract/internal/reference", []string{
-		"strategies/extract/identifier", "strategies/extract/internal/prose", "strategies/extract/internal/queue",
-		"strategies/extract/internal/charclass", "strategies/redact", "strategies/internal/text",
-	}},
-	{"strategies/extract/internal/toolname", []string{"strategies/internal/text"}},
-	{"strategies/extract/internal/argument", []string{"strategies/extract/internal/prose", "strategies/internal/text"}},
-	{"strategies/extract/internal/shell", []string{
-		"strategies/extract/internal/toolname", "strategies/extract/internal/prose", "strategies/extract/internal/charclass",
-		"strategies/internal/text",
-	}},
-	{"strategies/extract/internal/toolresult", []string{
-		"strategies/extract/internal/toolname", "strategies/extract/internal/argument", "strategies/extract/internal/prose",
-		"strategies/internal/text",
+		"strategies/extract/internal/identifier", "strategies/extract/internal/prose", "strategies/redact",
 	}},
 	{"strategies/extract", []string{
 		"strategies/chat", "strategies/frame", "strategies/redact", "strategies/internal/text",
-		"strategies/extract/identifier", "strategies/extract/internal/...",
+		"strategies/extract/internal/...",
 	}},
 	{"strategies/plan", []string{"strategies/chat", "strategies/policy", "strategies/redact", "strategies/internal/text"}},
 	{"strategies/pipeline", []string{"strategies/chat", "strategies/plan"}},

@@ -207,9 +207,10 @@ func (r *reader) usersItems(body string, inherited []chat.Seq) string {
 }
 
 // keepItem reports whether something of an item rests on a message of the user, and removes the
-// rest of its text.
+// rest of its text, and of the messages that it rests on.
 func (r *reader) keepItem(x *item, from []chat.Seq) bool {
 	parts, rest := []string{x.text}, x.seqs
+	var kept []chat.Seq
 	if !strings.HasPrefix(x.text, "|") && len(r.seqsOf(x.text)) > 0 {
 		parts = r.split(x.text)
 		rest = from // for a part that names no message
@@ -222,11 +223,12 @@ func (r *reader) keepItem(x *item, from []chat.Seq) bool {
 		}
 		if r.restsOnUser(seqs) && r.knows(part) {
 			x.text += part
+			kept = append(kept, seqs...)
 		} else if wordsOf(part) != "" {
 			r.dropped++
 		}
 	}
-	x.text = strings.Trim(x.text, " \t\n;；,，")
+	x.text, x.seqs = strings.Trim(x.text, " \t\n;；,，"), kept
 	return wordsOf(withoutTags(x.text)) != ""
 }
 

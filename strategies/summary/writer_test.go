@@ -214,7 +214,7 @@ func TestConfiguredToolsAreLogged(t *testing.T) {
 		settings := policy.DefaultSummary()
 		settings.Tools.Looks = looks
 		text, err := summary.New(summary.Options{Settings: settings}).Write(t.Context(), plan.Task{Messages: ms, Budget: 800})
-		if logged := strings.Contains(text, "- zap_circuit: fuse F7 → ok\n"); err != nil || logged != (looks == nil) {
+		if logged := strings.Contains(text+"\n", "- zap_circuit: fuse F7 → ok\n"); err != nil || logged != (looks == nil) {
 			t.Errorf("%q: logged %t, %v\n%s", looks, logged, err, text)
 		}
 	}
