@@ -23,7 +23,7 @@ type call struct {
 	isCommand bool
 	// background reports that a command goes on after its result.
 	background bool
-	// hint is what the settings say of the tool.
+	// hint is the kind that the settings give the tool.
 	hint     kind
 	paths    []string
 	changes  []*change
@@ -36,7 +36,7 @@ type call struct {
 	answered bool
 	failed   bool
 	check    bool
-	report   []string // the first and the last lines of what came of a long order, as of a sub-agent
+	report   []string // the first and the last lines of the result of a long order, as of a sub-agent
 	uses     int      // values of earlier results in the arguments
 	repeated int      // how often it was made with equal arguments
 	argBytes int
@@ -45,11 +45,11 @@ type call struct {
 	// refused reports that the user or the host did not let it run.
 	refused bool
 	lines   int // of the result
-	// closed reports that what the call began was reported to have ended.
+	// closed reports that the end of the process or agent that the call started was reported.
 	closed bool
 }
 
-// kind says what a call is for.
+// kind is the purpose of a call.
 type kind int
 
 const (
@@ -82,7 +82,7 @@ type ledger struct {
 // pathKey reports whether an argument names a file or a folder by its key.
 func pathKey(key string) bool {
 	key = strings.ToLower(key)
-	return strings.Contains(key, "path") || strings.Contains(key, "file") || key == "notebook" || key == "dir" || key == "directory"
+	return strings.Contains(key, "path") || strings.Contains(key, "file") || folderKeys[key]
 }
 
 // isPath reports whether a value may be the path of a file.
@@ -255,10 +255,22 @@ func (c *call) setResult(fs []field) {
 	if c.result == nil {
 		c.brief = "nothing"
 	}
+	if c.rows == 0 && len(c.result) > 0 { // the values of the outer object first
+		outer := c.result[0].object
+		slices.SortStableFunc(c.result, func(a, b *field) int {
+			switch {
+			case a.object == outer && b.object != outer:
+				return -1
+			case a.object != outer && b.object == outer:
+				return 1
+			}
+			return 0
+		})
+	}
 }
 
-// kind returns what a call is for: by the settings, by its command, or by its shape. A call looks if it shows a list, lines of
-// a text that are no answer to a long order, or what a path names, and if it gives its tool no values.
+// kind returns the purpose of a call: by the settings, by its command, or by its shape. A call looks if it shows a list, lines of
+// a text that are no answer to a long order, or the content of a path, and if it gives its tool no values.
 func (c *call) kind() kind {
 	switch {
 	case c.hint != unknown:
@@ -270,9 +282,13 @@ func (c *call) kind() kind {
 			return acts
 		}
 		return looks
-	case c.rows > 1, len(c.arguments) == 0 && c.argBytes < longOrder, len(c.paths) > 0 && len(c.result) == 0 && (c.lines > 1 || c.failed):
+	case c.rows > 1, len(c.arguments) == 0 && c.argBytes < longOrder:
 		return looks
-	case len(c.result) == 0 && c.argBytes < longOrder && (c.lines > 1 || isPath(c.brief) && !strings.Contains(c.brief, " ")):
+	case len(c.result) > 0:
+		return acts
+	case len(c.paths) > 0 && (c.lines > 1 || c.failed):
+		return looks
+	case c.argBytes < longOrder && (c.lines > 1 || isPath(c.brief) && !strings.Contains(c.brief, " ")):
 		return looks
 	}
 	return acts
@@ -281,8 +297,10 @@ func (c *call) kind() kind {
 // isSlight reports whether a command made nothing but commits, which are shown by themselves, and folders.
 func (c *call) isSlight() bool {
 	return c.isCommand && !c.failed && c.hint == unknown && !slices.ContainsFunc(c.commands, func(x command) bool {
-		words := x.git()
-		return !x.looks() && !x.formats() && !slight[x.program()[0]] && (len(words) == 0 || words[0] != "add" && words[0] != "commit")
+		if words := x.git(); len(words) > 0 && (words[0] == "add" || words[0] == "commit") {
+			return false
+		}
+		return !x.looks() && !x.formats() && !slight[x.program()[0]]
 	})
 }
 
@@ -329,7 +347,10 @@ func (c *call) shown(all bool) []*field {
 	}
 	var out []*field
 	for _, f := range c.result {
-		if c.rows > 1 && (f.row != row || f.named == 0) || !all && f.named == 0 && (isTruth(f.value) || len(f.value) < 2) {
+		switch {
+		case c.rows > 1 && (f.row != row || f.named == 0):
+			continue
+		case !all && f.named == 0 && (isTruth(f.value) || len(f.value) < 2):
 			continue
 		}
 		if !slices.ContainsFunc(c.arguments, func(a *field) bool { return a.value == f.value && a.key == f.key }) {
@@ -437,7 +458,7 @@ func (c *call) describe(n int) string {
 	return b.String()
 }
 
-// outcome returns what came of a call, in about n characters.
+// outcome returns the result of a call, in about n characters.
 func (c *call) outcome(n int) string {
 	switch {
 	case !c.answered:
@@ -467,7 +488,7 @@ func (c *call) same(other *call) bool {
 // base returns the last elements of a path.
 func base(p string) string { return path.Base(p) }
 
-// handle returns the id of what a call began in the background, "" for other calls.
+// handle returns the id of the process or agent that a call started in the background, "" for other calls.
 func (c *call) handle() string {
 	background := false
 	for _, f := range c.arguments {

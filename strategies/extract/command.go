@@ -100,7 +100,7 @@ func (c *command) program() []string {
 	for len(words) > 1 {
 		name := words[0]
 		assigns := strings.Contains(name, "=") && !strings.ContainsAny(name[:1], "/.-=")
-		if !assigns && name != "sudo" && name != "env" && name != "time" && name != "timeout" && name != "npx" && name != "uv" && name != "run" && name != "exec" && name != "xargs" && name != "do" && name != "then" && name != "else" && !strings.HasPrefix(name, "-") {
+		if !assigns && !running[name] && !strings.HasPrefix(name, "-") {
 			break
 		}
 		if words = words[1:]; name == "timeout" && len(words) > 1 {
@@ -124,9 +124,15 @@ func (c *command) looks() bool {
 	case strings.Contains(name, "="): // sets a variable
 		return true
 	case name == "git":
-		words = c.git()
-		return len(words) > 0 && (lookingAt[words[0]] && !has("set", "add", "remove") || (words[0] == "branch" || words[0] == "tag") && (len(words) == 1 || has("-a", "-r", "--list", "-l", "--show-current", "--contains")) ||
-			len(words) > 1 && lookingAt[words[1]])
+		switch words = c.git(); {
+		case len(words) == 0:
+			return false
+		case words[0] == "branch" || words[0] == "tag":
+			return len(words) == 1 || has("-a", "-r", "--list", "-l", "--show-current", "--contains")
+		case len(words) > 1 && lookingAt[words[1]]:
+			return true
+		}
+		return lookingAt[words[0]] && !has("set", "add", "remove")
 	case withSubcommands[name]:
 		return slices.ContainsFunc(words[1:min(4, len(words))], func(w string) bool { return lookingAt[w] }) && !has("-X", "--method", "-f", "-F", "--field", "--raw-field")
 	case name == "sed":

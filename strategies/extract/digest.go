@@ -113,7 +113,7 @@ func (d *Digest) Add(m *chat.Message) {
 	}
 }
 
-// addUser adds a message of the user: a summary that a host put there, the output of what the assistant ran in its text, a
+// addUser adds a message of the user: a summary that a host put there, the output of a command in a text of the assistant, a
 // message of a program, or a request.
 func (d *Digest) addUser(content string, at time.Time) {
 	if body, rest, ok := frame.Unwrap(content); ok {
@@ -129,7 +129,7 @@ func (d *Digest) addUser(content string, at time.Time) {
 		cur.command = cur.command && !strings.HasPrefix(text.Trim(content), localOutput)
 		cur.interrupted = cur.interrupted || strings.HasPrefix(text.Trim(content), interruption)
 	}
-	expands := cur != nil && cur.command && cur.last == 0 && len(cur.texts) == 0 && strings.Count(asked, "\n") > 1
+	expands := cur != nil && cur.command && cur.isUntouched() && strings.Count(asked, "\n") > 1
 	switch {
 	case asked == "" || expands || d.calls.isPrompt(asked):
 		d.closeHandles(d.scan(content, reference.Returned))
@@ -166,7 +166,7 @@ func (d *Digest) newCall(id, tool string, at time.Time) *call {
 	return c
 }
 
-// hint returns what the settings say of a tool: of the patterns that match its name, the longest decides.
+// hint returns the kind that the settings give a tool: of the patterns that match its name, the longest decides.
 func (d *Digest) hint(tool string) (k kind) {
 	longest := -1
 	for i, patterns := range [][]string{d.options.Acts, d.options.Looks} {
@@ -248,7 +248,7 @@ func hasAny(s string, all []string) bool {
 	return slices.ContainsFunc(all, func(x string) bool { return x != "" && strings.Contains(s, strings.ToLower(x)) })
 }
 
-// closeHandles reads a message of a program, which may report the end of what a call began.
+// closeHandles reads a message of a program, which may report the end of a process or agent that a call started.
 func (d *Digest) closeHandles(message string) {
 	for _, c := range d.calls.calls[max(0, len(d.calls.calls)-maxRemembers):] {
 		if h := c.handle(); h != "" && strings.Contains(message, h) {
@@ -275,7 +275,7 @@ func (d *Digest) AddPrevious(summary string) {
 	d.addEarlier(body, own)
 }
 
-// restore adds the requests of an earlier summary by a Digest, with what stands below them, and returns the rest of it.
+// restore adds the requests of an earlier summary by a Digest, with the lines below them, and returns the rest of it.
 func (d *Digest) restore(body string) (rest string) {
 	var active, answer []string
 	var request string
@@ -409,7 +409,7 @@ func (d *Digest) References(budget int) string {
 	return d.fit(budget, func(limit int) string { return d.ids.Block(limit, "") })
 }
 
-// Appendix returns what is appended to a summary by a model, in at most budget tokens, or "" if nothing fits: a log of the
+// Appendix returns the text that is appended to a summary by a model, in at most budget tokens, or "" if nothing fits: a log of the
 // calls that changed something or that failed, and the block of references. A token is four characters.
 func (d *Digest) Appendix(budget int) string {
 	return d.fit(budget, func(limit int) string {
@@ -480,7 +480,7 @@ func Prose(summary string) string {
 	return prose
 }
 
-// Escape returns prose without lines that Split and Prose take for headings of what is appended to it, or IsExtract for the
+// Escape returns prose without lines that Split and Prose take for headings of an appendix, or IsExtract for the
 // origin of an extract.
 func Escape(prose string) string {
 	escaped := strings.NewReplacer(

@@ -1,8 +1,8 @@
 // Package extract summarizes a conversation without a model, from its structure: roles, order, tools, arguments, paths, exit codes,
 // error flags, sizes and times, which mean the same in every language. One table of words adds to it (tables.go).
 //
-// A summary is filled in the order of what a successor needs, so that a small one loses the least: the newest request with what it
-// replies to, what remains, an earlier summary, how the files and the checks stand, earlier requests with what came of them, calls
+// A summary is filled in the order in which a successor needs it, so that a small one loses the least: the newest request with the
+// text that it replies to, open tasks, an earlier summary, how the files and the checks stand, earlier requests with their outcome, calls
 // that changed something, code of the changes, and in a conversation without calls the sentences with the rarest words that come
 // back. It ends with a block of references: ids, addresses and paths that stand nowhere else, with the words that label them. Lines
 // that quote the user begin with >.
@@ -15,7 +15,7 @@
 //	tasks       the list of tasks that a tool keeps
 //	vocabulary  in how many messages each word occurs
 //
-// The sections (sections.go) make entries of what these hold, and a page places the entries in its room. Packages below know
+// The sections (sections.go) make entries of these, and a page places the entries in its room. Packages below know
 // nothing of messages:
 //
 //	internal/prose       lines and sentences of a text

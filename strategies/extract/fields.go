@@ -106,7 +106,7 @@ func fieldText(fs []field) string {
 	return b.String()
 }
 
-// formatFields writes short values for a line, with the keys of those that do not say by themselves what they are: of a long key
+// formatFields writes short values for a line, with the keys of those that are not understood without: of a long key
 // the last word if no other key has it.
 func formatFields(fs []*field) string {
 	count := map[string]int{}
@@ -140,7 +140,7 @@ func formatFields(fs []*field) string {
 	return b.String()
 }
 
-// speaks reports whether a value is understood without its key: words, or what its key says.
+// speaks reports whether a value is understood without its key: words, or the key itself.
 func (f *field) speaks() bool {
 	letters, blanks := 0, 0
 	for _, r := range f.value {
@@ -154,8 +154,11 @@ func (f *field) speaks() bool {
 	if f.key != "" && strings.Contains(strings.ToLower(f.value), strings.ToLower(f.key)) {
 		return true
 	}
+	if letters < 4 || 2*letters <= utf8.RuneCountInString(f.value) || isTruth(f.value) {
+		return false
+	}
 	first, _ := utf8.DecodeRuneInString(f.value)
-	return letters > 3 && !isTruth(f.value) && 2*letters > utf8.RuneCountInString(f.value) && (blanks > 0 || !unicode.IsLower(first) && !strings.ContainsAny(f.value, "_0123456789"))
+	return blanks > 0 || !unicode.IsLower(first) && !strings.ContainsAny(f.value, "_0123456789")
 }
 
 // keyWords returns a key as words in lower case.

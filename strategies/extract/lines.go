@@ -49,7 +49,7 @@ func withoutLead(lines []string) []string {
 	var out []string
 	for i, l := range lines {
 		leads := strings.HasSuffix(l, ":") || strings.HasSuffix(l, "：")
-		if leads && (i+1 == len(lines) || !isListed(lines[i+1]) && !strings.HasPrefix(lines[i+1], "  ") && !isTitle(lines, i)) {
+		if leads && !leadsOn(lines, i) {
 			continue
 		}
 		out = append(out, l)
@@ -57,10 +57,17 @@ func withoutLead(lines []string) []string {
 	return out
 }
 
-// isTitle reports whether a line that leads is short and more than one line follows it.
-func isTitle(lines []string, i int) bool {
-	return len(lines[i]) < 40 && i+1 < len(lines) && !strings.HasSuffix(lines[i+1], ":")
+// leadsOn reports whether a list follows a line, or any line if it is as short as a title.
+func leadsOn(lines []string, i int) bool {
+	if i+1 == len(lines) {
+		return false
+	}
+	next := lines[i+1]
+	return isListed(next) || strings.HasPrefix(next, "  ") || len(lines[i]) < maxTitle && !strings.HasSuffix(next, ":")
 }
+
+// maxTitle is the size of a title.
+const maxTitle = 40
 
 // gapLine stands for lines that are left out.
 const gapLine = "[…]"
@@ -124,7 +131,7 @@ func tailWords(s string, n int) string {
 	return tail
 }
 
-// endLines returns the first and the last lines of a text in about n characters, with a mark for what is between them.
+// endLines returns the first and the last lines of a text in about n characters, with a mark for those between them.
 // Of n, head parts of four are for the first ones.
 func endLines(lines []string, n, head int) []string {
 	size := 0
@@ -146,7 +153,7 @@ func endLines(lines []string, n, head int) []string {
 }
 
 // reply returns the end of a text of the assistant that a short answer of the user may reply to: its last list with the line
-// before it and what follows, or else its last paragraph.
+// before it and the lines after it, or else its last paragraph.
 func reply(s string) []string {
 	lines := proseLines(s)
 	last := len(lines) - 1

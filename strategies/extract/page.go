@@ -42,7 +42,7 @@ type page struct {
 const minRepeated = 30
 
 // fill places entries: those of each section in its share of the room, in the order of the sections, then again in its share
-// of what is left, and at last whatever has room.
+// of the rest, and at last all that have room.
 func (p *page) fill(parts []part) {
 	p.parts, p.lines, p.begun = parts, map[string]bool{}, map[string]bool{}
 	for i := range parts {
@@ -63,7 +63,7 @@ func (p *page) fill(parts []part) {
 	for range rounds {
 		left := float64(p.room)
 		for i := range parts {
-			p.place(&parts[i], int(parts[i].share*left), -focusValue)
+			p.place(&parts[i], int(parts[i].share*left), lateValue/2)
 		}
 	}
 	for i := range parts {
@@ -73,7 +73,7 @@ func (p *page) fill(parts []part) {
 
 func byValue(a, b item) int { return cmp.Compare(b.value, a.value) }
 
-// rounds is how often what is left is shared.
+// rounds is how often the rest of the room is shared.
 const rounds = 5
 
 // place gives entries of a section with at least a value places in at most limit characters: first the shortest form of each,
@@ -166,6 +166,8 @@ func (p *page) String() string {
 const (
 	// focusShare is the share of the room for entries that match the focus, before all others have theirs.
 	focusShare = 0.65
+	// lateValue is that of entries that have a place only where room is left, without more.
+	lateValue = -1e5
 	// focusValue is added to the value of such entries, and more than any other.
 	focusValue = 1e6
 )

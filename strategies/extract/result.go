@@ -9,7 +9,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// outcome is what is known of the result of a call.
+// outcome is the result of a call.
 type outcome struct {
 	text   string
 	failed bool
@@ -17,7 +17,7 @@ type outcome struct {
 	code string
 }
 
-// readOutcome takes the output out of what a harness puts around it, with its exit code, and finds whether it reports a
+// readOutcome takes the output out of the wrapping of a harness, with its exit code, and finds whether it reports a
 // failure by its form: of a command that ran, the last lines may report one, too; of a call that shows a file, only a single line.
 func readOutcome(result string, isCommand, showsFile bool) outcome {
 	o := outcome{text: result}
@@ -135,7 +135,7 @@ func Failures(output string, n int) [][2]int {
 	return out
 }
 
-// failureLines returns up to n lines of the output of what failed: those with a place first, then those that report a failure, or
+// failureLines returns up to n lines of the output of a failed call: those with a place first, then those that report a failure, or
 // the last one.
 func failureLines(output string, n int) []string {
 	var placed, reports []string
@@ -164,13 +164,15 @@ func hasPlace(l string) bool {
 			return false
 		}
 		word := rest[strings.LastIndexAny(rest[:i], " \t(")+1 : i]
-		if rest = rest[i+1:]; strings.Contains(word, ".") && rest != "" && '0' <= rest[0] && rest[0] <= '9' && (word[0] < '0' || word[0] > '9') {
+		if rest = rest[i+1:]; strings.Contains(word, ".") && beginsWithDigit(rest) && !beginsWithDigit(word) {
 			return true
 		}
 	}
 }
 
-// brief returns the line of an output that says most of what came of a call: of a difference its files, of a command the last
+func beginsWithDigit(s string) bool { return s != "" && '0' <= s[0] && s[0] <= '9' }
+
+// brief returns the line of an output that says most of a result: of a difference its files, of a command the last
 // line but the prompt, of other tools the first one. Lines without a letter say nothing.
 func brief(output string, isCommand bool) string {
 	if strings.Contains(text.Head(output, 2000), "diff --git ") {

@@ -4,16 +4,21 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // IsGenerated reports whether a program wrote a message of the user: it consists of elements of markup or of a remark in
 // brackets, begins with an element that programs write, or is the text of a skill.
 func IsGenerated(s string) bool {
-	s = strings.TrimSpace(s)
-	return strings.HasPrefix(s, chat.SkillPrefix) || len(s) > 1 && s[0] == '[' && strings.IndexByte(s, ']') == len(s)-1 ||
-		strings.HasPrefix(s, "<") && isMarkup(s) || slices.ContainsFunc(programs, func(p string) bool { return strings.HasPrefix(s, p) })
+	switch s = strings.TrimSpace(s); {
+	case s == "":
+		return false
+	case s[0] == '[':
+		return strings.IndexByte(s, ']') == len(s)-1
+	case s[0] == '<':
+		return isMarkup(s)
+	}
+	return slices.ContainsFunc(programs, func(p string) bool { return strings.HasPrefix(s, p) })
 }
 
 // isMarkup reports whether a text that begins with < has no text outside of its elements, or begins with one of a program.
@@ -48,7 +53,7 @@ func splitElements(s string) (outside string, elements []element) {
 		open, rest, ok := strings.Cut(s[i+1:], ">")
 		name, _, _ := strings.Cut(open, " ")
 		end := strings.Index(rest, "</"+name+">")
-		if !ok || name == "" || name[0] == '/' || end < 0 || strings.ContainsAny(name, "\n<=(") {
+		if !ok || end < 0 || !isElementName(name) {
 			b.WriteString(s[:i+1])
 			s = s[i+1:]
 			continue
@@ -61,8 +66,11 @@ func splitElements(s string) (outside string, elements []element) {
 	return b.String(), elements
 }
 
-// request returns the words of the user in a message: a slash command with its arguments, what agents put into elements,
-// and without what they put beside it. It returns "" if a program wrote all of it.
+// isElementName reports whether a word may be the name of an element.
+func isElementName(s string) bool { return s != "" && s[0] != '/' && !strings.ContainsAny(s, "\n<=(") }
+
+// request returns the words of the user in a message: a slash command with its arguments, the content of the elements in which
+// agents put them, without the elements beside these. It returns "" if a program wrote all of it.
 func request(message string) string {
 	message = text.Trim(message)
 	if !strings.Contains(message, "</") {
@@ -118,7 +126,10 @@ func withoutAdditions(s string) string {
 func IsOutput(message string) bool {
 	line := text.Trim(text.Tail(message, 60))
 	line = line[strings.LastIndexByte(line, '\n')+1:]
-	return line != "" && len(line) <= maxPrompt && strings.IndexByte("$#%>", line[len(line)-1]) >= 0 && !strings.ContainsAny(line, " <`") && len(line) < len(text.Trim(message))
+	if line == "" || len(line) > maxPrompt || len(line) == len(text.Trim(message)) {
+		return false
+	}
+	return strings.IndexByte("$#%>", line[len(line)-1]) >= 0 && !strings.ContainsAny(line, " <`")
 }
 
 // maxPrompt is the size of the prompt of a shell.

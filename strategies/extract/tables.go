@@ -1,6 +1,9 @@
 package extract
 
-import "github.com/sessionstore/compactor/strategies/internal/text"
+import (
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/internal/text"
+)
 
 // Words of programs, of agents and of the field. All else follows from the structure of a conversation.
 var (
@@ -29,8 +32,8 @@ var (
 	// commentSigns begin comments in code.
 	commentSigns = []string{"//", "#", "/*", "*", "--", "<!--", "\"\"\""}
 	// programs begin messages that agents write in the name of the user.
-	programs = []string{"Operation stopped by hook", "Caveat: ", "# Fix any errors below"}
-	// refusals begin the results of calls that were not made; wordsAfter stands before what the user said to it.
+	programs = []string{chat.SkillPrefix, "Operation stopped by hook", "Caveat: ", "# Fix any errors below"}
+	// refusals begin the results of calls that were not made; wordsAfter stands before the words of the user to it.
 	refusals   = []string{"The user doesn't want to proceed with this tool use", "The user doesn't want to take this action", "Request interrupted by user", "User rejected", "rejected by user", "Permission to use"}
 	wordsAfter = "the user said:\n"
 	// interruption begins the message that stands for the user who stopped the work, localOutput that of a command that agents
@@ -38,7 +41,12 @@ var (
 	interruption, localOutput, commandElement = "[Request interrupted by user", "<local-command-stdout>", "<command-name>"
 	// noAnswer stands for an answer to a message of a program.
 	noAnswer = "No response requested."
-	// slight are programs of which the effect is seen in a listing of the folder.
+	// running are programs and words of a shell before the program that runs.
+	running = text.Set(`sudo env time timeout npx uv run exec xargs do then else`)
+	// folderKeys and contentKeys are keys of arguments: of a folder, and of the content of a file.
+	folderKeys  = text.Set(`notebook dir directory`)
+	contentKeys = text.Set(`content contents file_text text new_source`)
+	// slight are programs whose effect is seen in a listing of the folder.
 	slight = text.Set(`mkdir touch chmod cd`)
 	// binding are words of demands, in seven languages: they decide which lines of long requests are shown first.
 	binding = text.Set(`must never always only don't dont not without avoid should shouldn't mustn't cannot instead exactly keep ensure prefer

@@ -10,7 +10,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
-// turn is a request of the user with what came of it.
+// turn is a request of the user with the texts and calls that followed.
 type turn struct {
 	request string
 	at      time.Time
@@ -60,7 +60,7 @@ func (t *talk) ask(said string, at time.Time, message int) {
 		if before = cur.lastText(); before == "" && len(cur.texts) == 0 {
 			before = cur.before
 		}
-		if cur.request == said && len(cur.texts) == 0 && cur.last == 0 {
+		if cur.request == said && cur.isUntouched() {
 			return
 		}
 	}
@@ -105,6 +105,9 @@ func (t *talk) size() (n int) {
 	return n
 }
 
+// isUntouched reports that nothing was said or called since the request.
+func (x *turn) isUntouched() bool { return x.last == 0 && len(x.texts) == 0 }
+
 // current returns the newest turn, nil for none.
 func (t *talk) current() *turn {
 	if len(t.turns) == 0 {
@@ -146,7 +149,7 @@ func (x *turn) demand(n int) string {
 // gapMark stands between parts of a text.
 const gapMark = " … "
 
-// ends returns a copy of the first and the last characters of a text that is longer than n, with a line for what is between
+// ends returns a copy of the first and the last characters of a text that is longer than n, with a line for the text between
 // them.
 func ends(s string, n int) string {
 	if text.Longer(s, n) {

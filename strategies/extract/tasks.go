@@ -57,6 +57,11 @@ func (t *tasks) add(fs []field, message int) bool {
 	return i >= 0
 }
 
+// open reports whether a task of the list is not done.
+func (t *tasks) open() bool {
+	return slices.ContainsFunc(t.list, func(x task) bool { return !finished[strings.ToLower(x.state)] })
+}
+
 // made reads the result of a call that may have made one task: a title in its arguments, and an id in its result.
 func (t *tasks) made(c *call, result string) {
 	if !strings.Contains(strings.ToLower(c.tool), "task") && !strings.Contains(strings.ToLower(c.tool), "todo") || len(result) > 400 {

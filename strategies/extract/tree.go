@@ -82,17 +82,22 @@ func changesOf(fs []field, c *call) []*change {
 			file = f.value
 		case strings.Contains(key, "old") || key == "search" || key == "find":
 			old = f.value
-		case file != "" && (strings.Contains(key, "new") || strings.Contains(key, "replace") && key != "replace_all" || key == "code_edit") && !isTruth(f.value):
+		case file != "" && isNewText(key) && !isTruth(f.value):
 			cur = &change{path: strings.Clone(file), message: c.message}
 			cur.added, cur.removed = differ(old, f.value)
 			out, old = append(out, cur), ""
-		case file != "" && (key == "content" || key == "contents" || key == "file_text" || key == "text" || key == "new_source") && c.argBytes > len(file)+20:
+		case file != "" && contentKeys[key] && c.argBytes > len(file)+20:
 			cur = &change{path: strings.Clone(file), created: true, message: c.message}
 			cur.added, _ = differ("", f.value)
 			out = append(out, cur)
 		}
 	}
 	return out
+}
+
+// isNewText reports whether an argument is the new text of a part of a file, by its key.
+func isNewText(key string) bool {
+	return strings.Contains(key, "new") && !contentKeys[key] || strings.Contains(key, "replace") || key == "code_edit"
 }
 
 // isPatch reports whether a text is a unified difference or a patch of an agent.
@@ -175,7 +180,7 @@ func (t *tree) answered(c *call, result string) {
 		t.failures = slices.DeleteFunc(t.failures, func(f check) bool { return f.call.tool == c.tool && repeats(c, f.call) })
 		t.change(c, result)
 	}
-	if c.isCommand && !c.check && c.kind() == acts && !c.isSlight() { // what is run again after edits checks them
+	if c.isCommand && !c.check && c.kind() == acts && !c.isSlight() { // a command that is run again after edits checks them
 		before, ok := t.ran[c.text]
 		c.check = ok && before < t.edited
 		if len(t.ran) >= maxChecks || t.ran == nil {
@@ -208,9 +213,11 @@ func (t *tree) change(c *call, result string) {
 		switch {
 		case c.commands[i].program()[0] == "rm":
 			gone := c.commands[i].program()[1:]
-			t.changes = slices.DeleteFunc(t.changes, func(x *change) bool {
-				return slices.ContainsFunc(gone, func(w string) bool { return len(w) > 2 && strings.HasSuffix(x.path, strings.TrimPrefix(w, "./")) })
-			})
+			isGone := func(p string) bool {
+				return slices.ContainsFunc(gone, func(w string) bool { return len(w) > 2 && strings.HasSuffix(p, strings.TrimPrefix(w, "./")) })
+			}
+			t.changes = slices.DeleteFunc(t.changes, func(x *change) bool { return isGone(x.path) })
+			t.read = slices.DeleteFunc(t.read, isGone)
 		case len(words) == 0:
 		case words[0] == "commit" && !slices.Contains(words, "--dry-run"):
 			t.commit(c, words, result)
@@ -234,7 +241,8 @@ func (t *tree) commit(c *call, words []string, result string) {
 			break
 		}
 	}
-	if i := slices.IndexFunc(words, func(w string) bool { return w == "-m" || w == "-am" || w == "--message" }); x.hash == "" && i >= 0 && i+1 < len(words) && !strings.HasPrefix(words[i+1], "$(") {
+	i := slices.IndexFunc(words, func(w string) bool { return w == "-m" || w == "-am" || w == "--message" })
+	if x.hash == "" && i >= 0 && i+1 < len(words) && !strings.HasPrefix(words[i+1], "$(") {
 		x.subject = strings.Clone(line(words[i+1], 120))
 	}
 	t.commits, t.committed = bounded(t.commits, x, maxCommits), c.message
@@ -250,7 +258,7 @@ func isHash(s string) bool {
 	return len(s) >= 7 && len(s) <= 40 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// repeats reports whether a call does again what an earlier one did: the same program on the same or on more, the same tool
+// repeats reports whether a call repeats an earlier one: the same program on the same or on more, the same tool
 // on the same file, or equal arguments.
 func repeats(c, earlier *call) bool {
 	if c.isCommand != earlier.isCommand {

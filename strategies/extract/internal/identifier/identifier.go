@@ -241,8 +241,7 @@ func Label(s string, at, within int) (word string, adjacent bool) {
 		for start > 0 && isLetter(s[start-1]) {
 			start--
 		}
-		bounded := start == 0 || s[start-1] < utf8.RuneSelf && (s[start-1] < '0' || s[start-1] > '9')
-		bounded = bounded && (end == len(s) || s[end] < utf8.RuneSelf && (s[end] < '0' || s[end] > '9'))
+		bounded := (start == 0 || !joinsWord(s[start-1])) && (end == len(s) || !joinsWord(s[end]))
 		if w := strings.ToLower(s[start:end]); bounded && len(w) > 2 && !common[w] {
 			return w, at-end <= 4
 		}
@@ -250,6 +249,9 @@ func Label(s string, at, within int) (word string, adjacent bool) {
 	}
 	return "", false
 }
+
+// joinsWord reports whether a byte beside letters makes a longer word or a code of them.
+func joinsWord(c byte) bool { return c >= utf8.RuneSelf || '0' <= c && c <= '9' }
 
 // common are words that label nothing: of sentences, and of code that prints or declares.
 var common = text.Set(`the and for with that this from are was not but you has have its into can will all any our out use get new been both yeah only then there

@@ -30,7 +30,8 @@ func Sentences(line string) []string {
 		case r >= utf8.RuneSelf: // needs no blank after it
 		case end < len(line) && line[end] != ' ':
 			continue
-		case r == '.' && end < len(line) && (letters < 3 || unicode.IsLower(next) || unicode.IsDigit(next)):
+		case r != '.' || end == len(line):
+		case letters < 3 || unicode.IsLower(next) || unicode.IsDigit(next):
 			continue
 		}
 		out = append(out, strings.TrimSpace(line[start:end]))

@@ -32,7 +32,7 @@ const (
 	groupMark = " · "
 )
 
-// isListed reports whether an identifier says by itself what it is: an id, an address, a path. A name in quotation marks does
+// isListed reports whether an identifier is understood by itself: an id, an address, a path. A name in quotation marks does
 // if it is a name of a program, a number if the user or the assistant used it with a label.
 func (e *entry) isListed() bool {
 	switch {

@@ -7,7 +7,7 @@
 //	Tools:
 //	run: 4471-aa01
 //
-// A line begins with > if the user said what it lists; what is below "Tools:" only tools named. A Table reads such a block
+// A line begins with > if the user named the identifiers in it; those below "Tools:" only tools named. A Table reads such a block
 // back from an earlier summary. Equal texts in equal order always give equal blocks. A Table is not safe for concurrent use.
 package reference
 
@@ -95,7 +95,7 @@ func (t *Table) Scan(s string, source Source) {
 	t.texts++
 	t.inText = t.inText[:0]
 	identifier.All(s, func(kind identifier.Kind, start, end int) {
-		if kind == identifier.Quoted && (source == Returned || isKey(s, end) || source == InCall && !isName(s[start:end])) && t.entries[s[start:end]] == nil {
+		if kind == identifier.Quoted && t.entries[s[start:end]] == nil && !isSaid(s, start, end, source) {
 			return
 		}
 		if e := t.observe(s[start:end], kind, start, used); e != nil {
@@ -118,7 +118,12 @@ func isKey(s string, end int) bool {
 	return strings.HasPrefix(strings.TrimLeft(s[min(len(s), end+1):min(len(s), end+4)], " "), ":")
 }
 
-// isName reports whether a text in quotation marks is a name in code: letters, digits, and what joins them.
+// isSaid reports whether a text in quotation marks is more than a part of code or of data.
+func isSaid(s string, start, end int, source Source) bool {
+	return source == Said && !isKey(s, end) || source == InCall && isName(s[start:end])
+}
+
+// isName reports whether a text in quotation marks is a name in code: letters, digits, and signs that join them.
 func isName(v string) bool {
 	return strings.IndexFunc(v, func(r rune) bool { return !prose.IsLetterOrDigit(r) && !strings.ContainsRune("_.-/:@()", r) }) < 0
 }
@@ -162,13 +167,17 @@ func isFragment(kind identifier.Kind, s string, start, end int) bool {
 		return false
 	}
 	isDigit := func(i int) bool { return i >= 0 && i < len(s) && '0' <= s[i] && s[i] <= '9' }
-	return start > 1 && strings.IndexByte(".:-", s[start-1]) >= 0 && isDigit(start-2) || end < len(s) && strings.IndexByte(".:-", s[end]) >= 0 && isDigit(end+1)
+	joins := func(i int) bool { return i >= 0 && i < len(s) && strings.IndexByte(".:-", s[i]) >= 0 }
+	return joins(start-1) && isDigit(start-2) || joins(end) && isDigit(end+1)
 }
 
 // setLabel makes the word before byte at of s the label of an entry, unless it has one that stood closer.
 func (t *Table) setLabel(e *entry, s string, at int) {
 	w, adjacent := identifier.Label(s, at, labelReach)
-	if w == "" || len(w) > maxLabelLen || e.label != "" && e.adjacent && !adjacent {
+	if w == "" || len(w) > maxLabelLen {
+		return
+	}
+	if e.label != "" && e.adjacent && !adjacent {
 		return
 	}
 	known, ok := t.interned[w]
