@@ -35,7 +35,7 @@ func (d *Digest) requestItems() []item {
 			did = append(did, "  - Committed: "+strings.TrimSpace(c.hash+" "+said(c.subject, 100)))
 		}
 		var answer []string
-		if !past {
+		if !past && d.calls.total > 0 { // of a talk, the notes hold the answers
 			answer = proseLines(x.lastText())
 		}
 		if len(answer) > 1 && len(answer[0]) < 25 && strings.HasSuffix(answer[0], "!") { // "Perfect!"

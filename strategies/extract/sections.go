@@ -24,15 +24,15 @@ const (
 // ones with short values, as those of services, which repeat the requests, and where there are no calls. The block of
 // references comes last.
 var sections = []sectionRow{
-	{taskHeading, 0.32, 0.12, 0.25, (*Digest).taskItems},
+	{taskHeading, 0.32, 0.12, 0.15, (*Digest).taskItems},
 	{"## Remaining Work", 0.08, 0.05, 0.05, (*Digest).remainingItems},
 	{"## Earlier Summary", 0.10, 0.05, 0.10, (*Digest).earlierItems},
 	{"## State", 0.12, 0.18, 0.05, (*Digest).stateItems},
-	{requestsHeading, 0.22, 0.15, 0.25, (*Digest).requestItems},
+	{requestsHeading, 0.22, 0.15, 0.42, (*Digest).requestItems},
 	{actionsHeading, 0.15, 0.75, 0, (*Digest).actionItems},
 	{"## Looked Up", 0.02, 0.04, 0, (*Digest).lookItems},
 	{"## Changes", 0.15, 0.02, 0, (*Digest).changeItems},
-	{"## Notes", 0.03, 0.02, 0.40, (*Digest).noteItems},
+	{"## Notes", 0.03, 0.02, 0.45, (*Digest).noteItems},
 }
 
 // sectionRow is a section with its shares.
@@ -74,7 +74,8 @@ func (d *Digest) write(limit int) string {
 	}
 	p.fill(parts)
 	body := first + p.String()
-	block := d.ids.Block(p.room+int(references*float64(limit)), body)
+	most := utf8.RuneCountInString(body) * int(100*referenceShare) / int(100*(1-referenceShare)) // of the text as it is
+	block := d.ids.Block(min(p.room+int(references*float64(limit)), most), body)
 	return strings.TrimSpace(body + block)
 }
 

@@ -42,20 +42,25 @@ func (v *vocabulary) add(s string) {
 func (v *vocabulary) weight(s string) float64 {
 	sum := 0.0
 	seen := map[uint64]bool{}
-	eachWord(s, func(h uint64, _, _ int) {
+	eachWord(s, func(h uint64, start, end int) {
 		o := v.words[h]
 		if seen[h] || o.messages == 0 || 3*o.messages > v.messages {
 			return
 		}
 		seen[h] = true
 		w := math.Log2(float64(v.messages) / float64(o.messages))
-		if o.messages == 1 {
+		if digit := strings.ContainsAny(s[start:end], "0123456789"); o.messages == 1 && !digit {
 			w /= 4
+		} else if digit {
+			w *= digitWeight
 		}
 		sum += w
 	})
 	return sum
 }
+
+// digitWeight is the weight of a word with a digit, which names a time, a price or a place in every language.
+const digitWeight = 3
 
 // density returns the weight of a text by the square root of its length, so that neither names alone nor whole pages win.
 func (v *vocabulary) density(s string) float64 {

@@ -100,7 +100,7 @@ func TestEvalOfTheExtractiveSummary(t *testing.T) {
 	}
 	r := invoke(t, []string{"HOME=" + t.TempDir()}, "eval", "--from", data, "--cut", "0.5", "--budget", "0.05", "--policy", "extractive", "--json").want(t, 0, "24 summaries written by agents")
 	f := decode[eval.Figure](t, r)
-	if f.Sessions != 47 || *f.TokensKept > 0.05 || f.TokensPooled > 0.05 || *f.Keyed < 0.72 || *f.Loose < 0.78 || f.Calls != 0 {
+	if f.Sessions != 47 || *f.TokensKept > 0.05 || f.TokensPooled > 0.05 || *f.Keyed < 0.52 || *f.Loose < 0.58 || *f.Asks < 0.95 || f.Calls != 0 {
 		t.Errorf("%s", r.stdout)
 	}
 	t.Logf("%.1f %% of the tokens, keyed %.1f %%, loose %.1f %%, strict %.1f %%", 100**f.TokensKept, 100**f.Keyed, 100**f.Loose, 100**f.Strict)

