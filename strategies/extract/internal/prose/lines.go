@@ -1,6 +1,5 @@
 // Package prose divides a text into lines, sentences and words, and cuts them to the size of a line of a
-// summary. It knows the marks of Markdown and the abbreviations of a few languages, but nothing of what a
-// sentence says. Its functions take any text, invalid UTF-8 included, are pure and safe for concurrent use.
+// summary. It knows nothing of their meaning. Its functions take any text, invalid UTF-8 included, are pure and safe for concurrent use.
 // What they return shares memory with the text unless they say otherwise.
 package prose
 
@@ -93,41 +92,8 @@ func TruncateHead(s string, n int) string {
 	return strings.TrimRightFunc(head, unicode.IsSpace)
 }
 
-// Excerpt returns a copy of s on one line, truncated to n characters.
-func Excerpt(s string, n int) string { return strings.Clone(Truncate(OneLine(s), n)) }
-
-// Unmarked returns s without the marks of headings, quotations and lists before it. The sign of a
-// number is no mark.
-func Unmarked(s string) string {
-	for s != "" && (strings.IndexByte("#>*| \t", s[0]) >= 0 || (s[0] == '-' || s[0] == '+') && (len(s) == 1 || s[1] == ' ' || s[1] == '\t')) {
-		s = s[1:]
-	}
-	return s
-}
-
-// LastLine returns the last line of a text that is not blank, "" for none.
-func LastLine(s string) string {
-	if lines := SplitLines(s); len(lines) > 0 {
-		return lines[len(lines)-1]
-	}
-	return ""
-}
-
-// FirstLine returns the first line of a text that is not blank, the beginning of one that is longer than MaxLine, ""
-// if there is none in the first maxFirst characters.
-func FirstLine(s string) string {
-	lines := SplitLines(text.Head(s, maxFirst))
-	if len(lines) == 0 {
-		return ""
-	}
-	return TruncateHead(lines[0], MaxLine)
-}
-
 // MaxLine is the number of characters of a line of a summary.
 const MaxLine = 300
-
-// maxFirst is the number of characters in which FirstLine looks for a line.
-const maxFirst = 4000
 
 // IsPrintable reports whether v is one line of valid UTF-8 without control characters.
 func IsPrintable(v string) bool {
