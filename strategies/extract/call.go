@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strconv"
@@ -213,7 +214,7 @@ func (l *ledger) answer(id, result string, isError bool) *call {
 		c.failure = failureLines(o.text, 3)
 	}
 	if c.result == nil {
-		c.brief = strings.Clone(brief(o.text, c.isCommand))
+		c.brief = cmp.Or(c.brief, strings.Clone(brief(o.text, c.isCommand)))
 		if !c.isCommand && len(c.paths) == 0 && c.argBytes >= longOrder && len(result) > 300 { // a report
 			body, _ := splitElements(text.Head(o.text, 100_000))
 			c.report = slices.Clone(endLines(proseLines(strings.Clone(body)), 1500, 2))
@@ -286,6 +287,8 @@ func (c *call) kind() kind {
 		return looks
 	case len(c.result) > 0:
 		return acts
+	case slices.ContainsFunc(c.arguments, func(f *field) bool { return searchKeys[strings.ToLower(f.key)] }):
+		return looks
 	case len(c.paths) > 0 && (c.lines > 1 || c.failed):
 		return looks
 	case c.argBytes < longOrder && (c.lines > 1 || isPath(c.brief) && !strings.Contains(c.brief, " ")):
@@ -397,6 +400,11 @@ func (c *call) listed(n int) string {
 		out += map[bool]string{true: ": ", false: "; "}[i == 0] + text
 	}
 	return out
+}
+
+// orders returns the share of the arguments in all values of a call: an order gives more than it gets, a question less.
+func (c *call) orders() float64 {
+	return float64(len(c.arguments)) / float64(1+len(c.arguments)+len(c.shown(true)))
 }
 
 // corrects reports whether a call was made with the arguments of an earlier one, but for values that this gave in place of those it was

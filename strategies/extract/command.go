@@ -115,7 +115,7 @@ func (c *command) looks() bool {
 	words := c.program()
 	name := path.Base(words[0])
 	if len(c.to) > 0 && c.to[0] != "/dev/null" {
-		return false
+		return strings.HasPrefix(c.to[0], "/tmp/")
 	}
 	has := func(options ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(options, w) })

@@ -117,7 +117,7 @@ func (d *Digest) callItems(of kind) []item {
 				told[f.value] = true
 			}
 		}
-		if c.kind() != of || of == looks && len(c.result) == 0 || d.isMadeAgain(c, all[i+1:]) {
+		if c.kind() != of || c.refused || of == looks && len(c.result) == 0 || d.isMadeAgain(c, all[i+1:]) {
 			continue
 		}
 		value := float64(i) / float64(len(all))
@@ -126,8 +126,13 @@ func (d *Digest) callItems(of kind) []item {
 			if len(fresh) > 1 || len(fresh) == 1 && isDistinct(fresh[0].value) {
 				value += 1 + float64(min(len(fresh), 6))/6
 			}
-		} else if c.uses > 0 {
-			value += 0.8
+		} else {
+			if value += c.orders(); c.uses > 0 {
+				value += 0.8
+			}
+			if c.brief == "nothing" {
+				value--
+			}
 		}
 		if c.isCommand {
 			value--

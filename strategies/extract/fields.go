@@ -3,6 +3,7 @@ package extract
 import (
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -119,7 +120,7 @@ func formatFields(fs []*field) string {
 	for i, f := range fs {
 		if i > 0 && f.object != fs[i-1].object {
 			b.WriteString("; ")
-			if f.of != "" && f.of != fs[i-1].of {
+			if f.of != "" && f.of != fs[i-1].of && !slices.ContainsFunc(fs[i:], func(o *field) bool { return o.object == f.object && o.value == f.of }) {
 				b.WriteString(keyWords(f.of) + ": ")
 			}
 		} else if i > 0 {

@@ -170,6 +170,16 @@ func reply(s string) []string {
 	return lines[max(0, first-1):]
 }
 
+// asks reports whether a text ends with a question, in any script, or with a list.
+func asks(s string) bool {
+	lines := proseLines(s)
+	if len(lines) == 0 {
+		return false
+	}
+	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(lines[len(lines)-1], "*_`)」』\" "))
+	return strings.ContainsRune("?？؟", last) || isListed(lines[len(lines)-1])
+}
+
 // collapsed returns lines without those that repeat the one before but for digits, as logs and traces have them.
 func collapsed(lines []string) []string {
 	shape := func(l string) string {

@@ -160,7 +160,8 @@ func (d *Digest) taskItems() []item {
 		}
 	}
 	out := []item{task}
-	if x.before != "" && (len(x.texts) == 0 || len(x.request) < shortRequest) && d.day(x.at) == d.day(x.beforeAt) {
+	started := x.last > 0 && !asks(x.before) // what was said before is done
+	if x.before != "" && !started && (len(x.texts) == 0 || len(x.request) < shortRequest) && d.day(x.at) == d.day(x.beforeAt) {
 		before := item{order: 1, value: 6, forms: forms("- Before that, on the request before, the assistant had said:", proseLines(x.before), 1, 250, 600)}
 		if len(x.request) < shortRequest && !d.ended { // it may be a reply to a list, or accept a proposal, code and all
 			before.value = 7

@@ -43,9 +43,10 @@ var (
 	noAnswer = "No response requested."
 	// running are programs and words of a shell before the program that runs.
 	running = text.Set(`sudo env time timeout npx uv run exec xargs do then else`)
-	// folderKeys and contentKeys are keys of arguments: of a folder, and of the content of a file.
+	// folderKeys, contentKeys and searchKeys are keys of arguments: of a folder, of the content of a file, of a pattern.
 	folderKeys  = text.Set(`notebook dir directory`)
 	contentKeys = text.Set(`content contents file_text text new_source`)
+	searchKeys  = text.Set(`pattern query glob regex search_term keyword keywords`)
 	// slight are programs whose effect is seen in a listing of the folder.
 	slight = text.Set(`mkdir touch chmod cd`)
 	// binding are words of demands, in seven languages: they decide which lines of long requests are shown first.
