@@ -77,12 +77,13 @@ func withoutVendor(v string) string {
 func vendorKeys(t *source, e *edits) {
 	s := t.s
 	for i := 0; i < len(s); {
-		if !word[s[i]] && s[i] != '$' {
+		second := seconds[s[i]]
+		if !word[s[i]] && second == nil {
 			i++
 			continue
 		}
 		end, kind := i, Kind("")
-		if second := seconds[s[i]]; second != nil && i+1 < len(s) && second[s[i+1]] {
+		if second != nil && i+1 < len(s) && second[s[i+1]] {
 			end, kind = vendorEnd(s, i)
 		}
 		if end > i && e.mask(s, i, end, kind) && hasAnyPrefix(s[i:], "AKIA", "ASIA") {
