@@ -71,7 +71,18 @@ func pastWords(s string, i int) (int, gap) {
 	return 0, noValue
 }
 
-var separatorStart = setOf("=:? \xe2\xef\xf0-")
+// The signs and the verbs between a name and a value by their first byte.
+var (
+	signsByFirst = byFirstByte("sign")
+	verbsByFirst = byFirstByte("verb")
+)
+
+func byFirstByte(list string) (by [256][]string) {
+	for _, w := range lists[list].all {
+		by[w[0]] = append(by[w[0]], w)
+	}
+	return by
+}
 
 // separator returns the length of blanks and a sign between a name and a value.
 func separator(s string) int {
@@ -80,10 +91,10 @@ func separator(s string) int {
 		i = 0
 	}
 	rest := s[i:]
-	if rest == "" || !separatorStart[rest[0]] {
+	if rest == "" {
 		return 0
 	}
-	for _, sign := range []string{":=", "=>", "->", " - ", ":", "=", "：", "＝", "—", "–", "→"} {
+	for _, sign := range signsByFirst[rest[0]] {
 		n := len(sign)
 		switch {
 		case !strings.HasPrefix(rest, sign):
@@ -120,14 +131,6 @@ func element(s string) int {
 	}
 	return 0
 }
-
-// verbsByFirst has verbs by their first byte.
-var verbsByFirst = func() (by [256][]string) {
-	for _, v := range lists["verb"].all {
-		by[v[0]] = append(by[v[0]], v)
-	}
-	return by
-}()
 
 // verb returns the length of a verb before a value.
 func verb(s string) int {
@@ -183,9 +186,6 @@ func pairOf(rest string) int {
 	if i == 0 {
 		return -1
 	}
-	if at := typedAfter(rest[i:]); at > 0 {
-		return i + at
-	}
 	if comma := blank.end(rest, i); strings.HasPrefix(rest[comma:], ",") {
 		at := blank.end(rest, comma+1)
 		if option := letters.end(rest, at); option > at && option < len(rest) && rest[option] == '=' { // '--password', default='x'
@@ -197,19 +197,6 @@ func pairOf(rest string) int {
 		}
 	}
 	return besideName(rest, i)
-}
-
-// typedAfter returns the index of the quote of a text that a call of typings at the beginning of rest, the end of another
-// call, takes, or 0.
-func typedAfter(rest string) int {
-	call := strings.TrimLeft(rest, ")]")
-	for _, typing := range lists["typing"].all {
-		n := len(rest) - len(call) + len(typing)
-		if len(call) < len(rest) && strings.HasPrefix(call, typing) && n < len(rest) && indexByte("'\"", rest[n]) {
-			return n
-		}
-	}
-	return 0
 }
 
 // besideName returns the same as pairOf if the value is in another attribute of a tag, field of an object, or

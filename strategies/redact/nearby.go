@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"slices"
 	"strings"
 )
 
@@ -88,96 +87,17 @@ var (
 	nearGap = setOf(" \t\"'`:=(,>")
 )
 
-// strong finds passwords with signs among random letters and digits, whatever is around them.
-func strong(t *source, e *edits) {
-	s := t.s
-	var all []int
-	for _, sign := range []string{"!", "#", "$", "@", "^"} {
-		for at := range places(s, sign) {
-			if at > 0 && at+1 < len(s) && alnum[s[at-1]] && alnum[s[at+1]] {
-				all = append(all, at)
-			}
-		}
-	}
-	slices.Sort(all)
-	for _, at := range all {
-		start := strongSet.start(s, at, maxCell)
-		end := strongSet.end(s[:min(len(s), at+maxCell)], at)
-		switch {
-		case start < e.end(), start > 0 && !strongStart[s[start-1]], end < len(s) && !strongEnd[s[end]]:
-			continue
-		}
-		v := strings.TrimRight(s[start:end], ".,?")
-		switch {
-		case len(v) > minShown, indexByte("?.#@%$-", v[0]), strings.Contains(v, "%"), start == 0 && end == len(s):
-			continue
-		}
-		if isGenerated(v) && isRandom(v) && !isHex(v[strings.LastIndexByte(v, s[at])+1:]) {
-			e.mask(s, start, start+len(v), KindAssignment)
-		}
-	}
-}
-
-var (
-	strongSet   = setOf("0-9A-Za-z!#$%&*?@^~_.+-")
-	strongStart = setOf(" \t\n\"'`=:(>")
-	strongEnd   = setOf(" \t\r\n\"'`,;)<\\")
-)
-
-// pairs finds secrets after a colon: the tokens of bots, which are a number, a colon and the secret, and the passwords in
-// the lines of files with them: host:port:database:user:password.
-func pairs(t *source, e *edits) {
+// bots finds the tokens of bots, which are a number, a colon and the secret.
+func bots(t *source, e *edits) {
 	s := t.s
 	for i := range places(s, ":") {
-		if i < e.end() || i == 0 || i+1 == len(s) || !accountSet[s[i-1]] {
+		if i < max(e.end(), 8) || !digit[s[i-1]] {
 			continue
 		}
-		if digit[s[i-1]] {
-			maskBot(s, i, e)
-		}
-		if digit[s[i+1]] || s[i+1] == '*' {
-			maskPassFile(s, i, e)
-		}
-	}
-}
-
-// maskBot masks the secret after the number of a bot before the colon at i, or that of a cache of Nix.
-func maskBot(s string, i int, e *edits) {
-	first := digit.start(s, i, 20)
-	if first > 0 && s[first-1] == '-' { // cache.example.org-1:x; a public one is shorter
-		end := base64Set.end(s[:min(len(s), i+96)], i+1)
-		if end-i-1 == 88 && strings.HasSuffix(s[:end], "==") {
+		first, end := digit.start(s, i, 20), word.end(s, i+1)
+		asana := end-i == 33 && first > 0 && s[first-1] == '/'
+		if i-first >= 8 && end-i > 30 && (asana || !isHex(s[i+1:end])) {
 			e.mask(s, i+1, end, KindProviderKey)
 		}
 	}
-	end := word.end(s, i+1)
-	switch {
-	case i-first < 8, end-i <= 30, isHex(s[i+1:end]) && (end-i != 33 || first == 0 || s[first-1] != '/'): // or of Asana
-		return
-	}
-	e.mask(s, i+1, end, KindProviderKey)
 }
-
-// maskPassFile masks the password of a line of a pgpass file, host:port:database:user:password, whose first colon is at i.
-func maskPassFile(s string, i int, e *edits) {
-	host := accountSet.start(s, i, maxName)
-	quoted := host > 0 && indexByte("'\"", s[host-1])
-	if !quoted && !lineStart(s, host) {
-		return
-	}
-	line := s[i+1 : notSpace.end(s[:min(len(s), i+maxBlank)], i+1)]
-	fields := strings.SplitN(line, ":", 4)
-	if len(fields) < 4 || len(fields[0]) < 4 && fields[0] != "*" || !digits(strings.Trim(fields[0], "*")) {
-		return
-	}
-	for _, account := range fields[1:3] {
-		if !accountSet.has(account) || digits(account) {
-			return
-		}
-	}
-	if v := fields[3]; len(v) >= 6 && !placeholder(v) {
-		e.mask(s, i+1+len(line)-len(v), i+1+len(line), KindConnection)
-	}
-}
-
-var accountSet = setOf("0-9A-Za-z_.*@+-")

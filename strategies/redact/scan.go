@@ -48,7 +48,7 @@ type literalRules struct {
 
 // literals are texts that passes look for apart from those of the table.
 var literals = []string{
-	"kind: Secret\n", "LS0tLS1CRUdJTi", "eyJ", "kty", "PRIVATE KEY", "Static key V1", "PuTTY-User-Key-File-", "Private-MAC:", "tcp(", "unix(",
+	"LS0tLS1CRUdJTi", "eyJ", "kty", "PRIVATE KEY", "Static key V1", "PuTTY-User-Key-File-", "Private-MAC:", "tcp(", "unix(",
 }
 
 // The words are found by their first three bytes: each byte of a text is folded to five bits,

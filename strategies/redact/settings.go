@@ -258,32 +258,6 @@ func passphraseEnd(s string, i int) int {
 	return i
 }
 
-// kubernetesSecrets finds the values of the data of a Secret of Kubernetes in YAML, whatever their names are.
-func kubernetesSecrets(t *source, e *edits) {
-	s, done := t.s, 0
-	for at := range t.literal("kind: Secret\n") {
-		if at < done {
-			continue
-		}
-		start := max(0, strings.LastIndex(s[max(0, at-maxBlock):at], "\n---")+1) + max(0, at-maxBlock)
-		rest, _, _ := strings.Cut(s[start:min(len(s), start+4*maxBlock)], "\n---")
-		inData := false
-		done = start + len(rest)
-		for line := range strings.Lines(rest) {
-			name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ": ")
-			if strings.TrimLeft(line, " ") == line { // not indented
-				inData = line == "data:\n" || line == "stringData:\n"
-			} else if inData && ok && strings.TrimSpace(name) != "" {
-				from, to, _ := valueAt(value, 0)
-				if at := start + len(name) + len(": "); to-from >= 8 && !placeholder(value[from:to]) {
-					e.mask(s, at+from, at+to, KindAssignment)
-				}
-			}
-			start += len(line)
-		}
-	}
-}
-
 // isOperand reports whether the value at s[start:end] of the name at s[name:], after an equals sign with blanks around it
 // or a colon, is a variable of a program rather than a word that someone chose: a file of settings may hold any word.
 func isOperand(s string, name, start, end int) bool {

@@ -121,16 +121,7 @@ func (n *nameAt) value(i int, gap gap, e *edits) bool {
 	if !c.secret() {
 		return false
 	}
-	done := e.mask(s, start, stop, KindAssignment)
-	if quoted && gap == assigns {
-		if rest, ok := strings.CutPrefix(s[stop:min(len(s), stop+maxGap)], `" -> "`); ok { // the new value in a plan
-			from := stop + len(`" -> "`)
-			if v, _, ok := strings.Cut(rest, `"`); ok && secretValue(v, true, true) {
-				e.mask(s, from, from+len(v), KindAssignment)
-			}
-		}
-	}
-	return done
+	return e.mask(s, start, stop, KindAssignment)
 }
 
 var typeSet = setOf("0-9A-Za-z_&.<>[]?| '")

@@ -158,45 +158,7 @@ func formBodies(t *source, e *edits) {
 	}
 }
 
-// links finds the random ends of web addresses that let anybody in who has them: to set a new password, to join, to
-// send a stream.
-func links(t *source, e *edits) {
-	s, end := t.s, 0
-	for i := range places(s, "://") {
-		if i += len("://"); i < end {
-			continue
-		}
-		end = pathSet.end(s[:min(len(s), i+maxUser)], i)
-		stream := strings.Contains(s[max(0, i-len("rtmps://")):i], "rtmp")
-		for start := strings.IndexByte(s[i:end], '/') + i; start >= i && start < end; {
-			start++
-			next := end
-			if n := strings.IndexByte(s[start:end], '/'); n >= 0 {
-				next = start + n
-			}
-			v := s[start:next]
-			if stream && next == end && len(v) >= leastLong && digit.any(v) ||
-				isLink(s[max(i, start-maxName):max(i, start-1)], strings.TrimPrefix(v, "private-")) {
-				e.mask(s, next-len(strings.TrimPrefix(v, "private-")), next, KindURLToken)
-			}
-			start = next
-		}
-	}
-}
-
-// isLink reports whether a segment of an address after others opens it.
-func isLink(before, v string) bool {
-	switch {
-	case len(v) < 20, !digit.any(v), !word.has(v), !isHex(v) && strings.Count(v, "-") > 2:
-		return false
-	}
-	before = strings.ToLower(before)
-	return lists["keyhost"].ends(before) ||
-		lists["link"].within(before[strings.LastIndexByte(before, '/')+1:]) && (jagged(v) || isHex(v) || isRandom(v))
-}
-
 var (
-	pathSet  = setOf("0-9A-Za-z_.~%/:=-")
 	querySet = setOf("0-9A-Za-z_.~%+/-")
 	notQuery = setOf("!#-%'-:<-~") // without an ampersand, a semicolon and a quote
 )
