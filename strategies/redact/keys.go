@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"encoding/base64"
 	"regexp"
 	"slices"
 	"strconv"
@@ -187,20 +186,6 @@ var (
 	markedWord = setOf("0-9A-Za-z_")
 )
 
-// encodedKeys finds the base64 of private keys in PEM.
-func encodedKeys(t *source, e *edits) {
-	s := t.s
-	for at := range t.literal("LS0tLS1CRUdJTi") { // -----BEGIN
-		if at < e.end() {
-			continue
-		}
-		head, err := base64.StdEncoding.DecodeString(s[at:min(len(s), at+48)])
-		if err == nil && strings.Contains(string(head), "PRIV") {
-			e.add(at, at+len(pemBody.FindString(s[at:])), hiddenKey, KindPrivateKey)
-		}
-	}
-}
-
 // webTokens finds JSON web tokens: a header that is an object, and up to two more parts. Other objects in base64, such
 // as the position in a list, have one part.
 func webTokens(t *source, e *edits) {
@@ -252,6 +237,13 @@ var (
 		hints: []string{"PRIVATE KEY", "Static key V1"},
 		begin: regexp.MustCompile(`-----BEGIN (?:[A-Z0-9 ]*PRIVATE KEY|OpenVPN Static key V1)-----|---- BEGIN [A-Z0-9 ]*PRIVATE KEY ----`),
 		end:   regexp.MustCompile(`-----END (?:[A-Z0-9 ]*PRIVATE KEY|OpenVPN Static key V1)-----|---- END [A-Z0-9 ]*PRIVATE KEY ----`),
+		rest:  func(s string) int { return len(pemBody.FindString(s)) },
+	}
+	// inBase64 are those in base64.
+	inBase64 = keyBlock{
+		hints: []string{"LS0tLS1CRUdJTi"},
+		begin: regexp.MustCompile(`LS0tLS1CRUdJTi(?:BQUklW|BSU0Eg|BFQyBQ|BEU0Eg|BFTkNSWVB|BPUEVOU1N|BQR1AgUFJ)`),
+		end:   regexp.MustCompile(`^$`),
 		rest:  func(s string) int { return len(pemBody.FindString(s)) },
 	}
 	pemBody = regexp.MustCompile(`^(?:(?:\s|\\[nr])*[0-9A-Za-z+/=]{16,})+`)

@@ -111,7 +111,7 @@ type pass struct {
 var passes = []pass{
 	{pemKeys.find, ""},
 	{otherFormats.find, ""},
-	{encodedKeys, ""},
+	{inBase64.find, ""},
 	{markedKeys, ""},
 	{shortMarks, "~"},
 	{urls, "@"},

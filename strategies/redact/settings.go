@@ -237,12 +237,12 @@ func (n *nameAt) field(value int, quote string, e *edits) bool {
 
 const maxBlock = 4096 // bytes
 
-// passphraseEnd returns the end of a passphrase that begins at i: four to eight words up to the
+// passphraseEnd returns the end of a passphrase that begins at i: four to 24 words up to the
 // end of a sentence or of a line, of which none is typical of sentences. It returns i without one.
 func passphraseEnd(s string, i int) int {
-	rest := s[i:min(len(s), i+128)]
+	rest := s[i:min(len(s), i+maxBlank)]
 	at := 0
-	for n := 1; n <= 8; n++ {
+	for n := 1; n <= 24; n++ {
 		end := lowerDigit.end(rest, at)
 		if end-at < 3 || end-at > 12 || isProse(rest[at:end]) || digits(rest[at:end]) {
 			return i

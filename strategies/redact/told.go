@@ -90,15 +90,10 @@ func (n *nameAt) told(e *edits) bool {
 	if w.word.text == "login" && !strings.HasSuffix(s[:value], " /") && (gap != assigns || !isOpaque(s[value:])) {
 		return false // a user alone
 	}
-	if isFold(w.word.text, "mnemonic", "seed") {
-		if start, stop := mnemonicAfter(s, n.end); start < stop {
-			return e.mask(s, start, stop, KindAssignment)
-		}
-	}
 	if gap == assigns || gap == says && w.word.text == "passphrase" {
 		start := blank.end(s, value)
 		inSentence := s[value-1] == '=' && !lineStart(s, n.start) // I have password=x here
-		if stop := passphraseEnd(s, start); stop > start && !inSentence && (w.word.typed || w.word.password) {
+		if stop := passphraseEnd(s, start); stop > start && !inSentence && (w.word.password || w.word.typed || isFold(w.word.text, "mnemonic", "seed")) {
 			return e.mask(s, start, stop, KindAssignment)
 		}
 	}
@@ -150,27 +145,6 @@ func (n *nameAt) weak(e *edits) bool {
 }
 
 var weakSet = setOf("0-9A-Za-z_+/=.~-")
-
-// mnemonicAfter returns the bounds of the twelve to 24 words, as from which wallets derive their keys, that soon follow i.
-func mnemonicAfter(s string, i int) (start, end int) {
-	start = i + strings.IndexAny(s[i:min(len(s), i+maxGap)], ":=\n") + 1
-	start = mnemonicGap.end(s[:min(len(s), start+8)], start)
-	count := 0
-	for end = start; count < 24; count++ {
-		next := mnemonicGap.end(s[:min(len(s), end+8)], end)
-		stop := lowerOnly.end(s[:min(len(s), next+9)], next)
-		if n := stop - next; n < 3 || n > 8 || in("sentence", s[next:stop]) {
-			break
-		}
-		end = stop
-	}
-	if count < 12 {
-		return i, i
-	}
-	return start, end
-}
-
-var mnemonicGap = setOf(" \t\r\n\"'`,:=[")
 
 // lineBelow returns the end of the line with the name, if its value may be below: nothing is after
 // the name, the sign or the verb, at value, or it is a question, or any words and a colon are after the name. Otherwise
