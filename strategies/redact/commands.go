@@ -140,34 +140,37 @@ func isUserPair(v string) bool {
 	return ok && len(user) > 1 && len(password) >= leastPIN && password[0] != '/'
 }
 
-// introduced finds secrets without a name by the text in front of them: those that commands take as an argument or in an
-// option of their own, or print, and those in files.
+// introduced finds secrets without a name by the text in front of them: the arguments of commands and calls, and lines of
+// files.
 func introduced(t *source, e *edits) {
 	t.found()
 	for _, w := range t.literals {
-		r := w.word.literal.after
-		if r == nil || w.start < e.end() {
-			continue
-		}
-		place, what, _ := strings.Cut(r.form, " ")
-		line := t.s[w.end:min(len(t.s), w.end+maxBlank)]
-		if place == "line" {
-			place, what = "sign", "\n"
-		} else if !strings.Contains(what, `"`) {
-			line, _, _ = strings.Cut(line, "\n")
-		}
-		switch n, _ := strconv.Atoi(what); place {
-		case "sign":
-			for at := indexAfter(line, what, 0); at >= 0; at = indexAfter(line, what, at) {
-				maskIntroduced(t.s, w.end+at, r, e)
+		for _, r := range w.word.literal.after {
+			if w.start < e.end() {
+				break
 			}
-		case "arg":
-			if at := argument(line, n); at >= 0 {
-				maskIntroduced(t.s, w.end+at, r, e)
+			place, what, _ := strings.Cut(r.form, " ")
+			line := t.s[w.end:min(len(t.s), w.end+maxBlank)]
+			if !strings.ContainsAny(what, "\n\"") {
+				line, _, _ = strings.Cut(line, "\n")
 			}
-		case "args":
-			for n = 1; argument(line, n) >= 0; n++ {
-				maskIntroduced(t.s, w.end+argument(line, n), r, e)
+			if place == "sign" {
+				for at := indexAfter(line, what, 0); at >= 0; at = indexAfter(line, what, at) {
+					maskIntroduced(t.s, w.end+at, r, e)
+				}
+				continue
+			}
+			args := arguments(line, place == "call")
+			first, last, _ := strings.Cut(what, "-")
+			n, _ := strconv.Atoi(first)
+			most, _ := strconv.Atoi(last)
+			if what == "last" {
+				n = len(args)
+			}
+			for most = max(n, most); n <= min(most, len(args)) && n > 0; n++ {
+				if place != "piped" || lists["reader"].within(line) {
+					maskIntroduced(t.s, w.end+args[n-1], r, e)
+				}
 			}
 		}
 	}
@@ -184,9 +187,8 @@ func indexAfter(s, text string, i int) int {
 // maskIntroduced masks the value at i that a row of the table is about.
 func maskIntroduced(s string, i int, r *row, e *edits) {
 	start, end, quoted := valueAt(s, i)
-	v := s[start:end]
-	if strings.HasSuffix(r.text, "literal=") || strings.HasSuffix(r.form, "=") {
-		start += strings.IndexByte(v, '=') + 1
+	if strings.HasSuffix(r.text, "=") || strings.HasSuffix(r.form, "=") {
+		start += strings.IndexByte(s[start:end], '=') + 1
 	}
 	if until := r.size; until != "" { // the signs that end the value
 		n := strings.IndexAny(s[start:min(len(s), end+1)], until)
@@ -195,140 +197,52 @@ func maskIntroduced(s string, i int, r *row, e *edits) {
 		}
 		end = start + n
 	}
-	switch v = s[start:end]; {
+	v, isCall := s[start:end], strings.HasPrefix(r.form, "call")
+	switch {
 	case len(v) < leastPIN, indexByte("-/", v[0]), in("example", v), placeholder(v), reference(v), expands(v):
 		return
+	case isCall && (!quoted || len(v) < 6 || !mixed(v) || technical(v)), r.form == "sign \n" && !endsLine(s, end):
+		return
 	}
-	if (checks[r.kind](v) || quoted && r.kind == "plain") &&
-		(r.form != "line" || endsLine(s, end)) {
+	if checks[r.kind](v) || quoted && r.kind == "plain" {
 		e.mask(s, start, end, KindAssignment)
 	}
 }
 
-// argument returns the index of the n-th argument of a line that is no option, of the last one for -1, or -1.
-func argument(line string, n int) int {
-	last := -1
-	for i := blank.end(line, 0); i < len(line); i = blank.end(line, i) {
-		if line[i] != '-' {
-			if last = i; n == 1 {
-				return i
-			}
-			n--
-		}
-		for i < len(line) && !blank[line[i]] {
-			i++
-		}
-	}
-	if n < 0 {
-		return last
-	}
-	return -1
-}
-
-// calls finds the secrets among the arguments of calls that the table names.
-func calls(t *source, e *edits) {
-	t.found()
-	for _, w := range t.literals {
-		r := w.word.literal.call
-		if r == nil || w.start < e.end() {
-			continue
-		}
-		open := w.end - 1
-		line, _, _ := strings.Cut(t.s[open:min(len(t.s), open+maxBlank)], "\n")
-		first, last, _ := strings.Cut(r.form, "-")
-		n, _ := strconv.Atoi(first)
-		most, _ := strconv.Atoi(last)
-		for ; n <= most; n++ {
-			arg := quotedArgument(line, n)
-			if arg < 0 {
-				continue
-			}
-			start, end, _ := valueAt(t.s, open+arg)
-			if v := t.s[start:end]; len(v) >= 6 && !isMail(v) &&
-				!isFile(v) && checks[r.kind](v) && !placeholder(v) {
-				e.mask(t.s, start, end, KindAssignment)
-			}
-		}
-	}
-}
-
-// quotedArgument returns the index of the n-th argument of the call that line begins with, if it is in quotes and has
-// letters and digits, or -1.
-func quotedArgument(line string, n int) int {
-	quote := byte(0)
-	for i := 1; i < len(line); i++ {
-		switch c := line[i]; {
+// arguments returns where the arguments on a line begin: of a command, those that are no options, or of a call.
+func arguments(line string, isCall bool) (at []int) {
+	quote, next := byte(0), true
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
 		case quote != 0:
 			if c == quote {
 				quote = 0
 			}
-		case n == 1 && indexByte("'\"", c):
-			start, end, _ := valueAt(line, i)
-			if mixed(line[start:end]) && !technical(line[start:end]) {
-				return i
+		case blank[c]:
+			next = next || !isCall
+		case next:
+			next = false
+			if isCall {
+				i = unwrapped(line, i)
+				quote = quoteAt(line, i)
 			}
-			return -1
-		case n == 1 && unwrapped(line, i) > i:
-			i = unwrapped(line, i) - 1
-		case n == 1 && !blank[c], indexByte("()", c):
-			return -1
-		case c == ',':
-			n--
-		case indexByte("'\"", c):
-			quote = c
+			if isCall || c != '-' {
+				at = append(at, i)
+			}
+		case isCall && indexByte("()", c):
+			return at
+		case isCall:
+			next, quote = c == ',', quoteAt(line, i)
 		}
 	}
-	return -1
+	return at
 }
 
-// echoes finds the text that an echo, or a here-string, writes to a command that reads a password, to a store or to a file of secrets.
-func echoes(t *source, e *edits) {
-	s := t.s
-	if !strings.Contains(s, "echo ") && !strings.Contains(s, "printf ") && !strings.Contains(s, "<<<") {
-		return
+// quoteAt returns the quote at i, or 0.
+func quoteAt(s string, i int) byte {
+	if i < len(s) && indexByte("'\"", s[i]) {
+		return s[i]
 	}
-	for _, w := range t.found() {
-		if w.start < e.end() || !isFold(w.word.text, "password", "passwd", "token", "secret", "pass", "sudo -s") {
-			continue
-		}
-		before := lastLine(s[max(0, w.start-maxBlank):w.start])
-		rest, _, _ := strings.Cut(s[w.end:min(len(s), w.end+maxBlank)], "\n")
-		if w.word.text == "sudo -s" && s[w.end-1] != 'S' {
-			continue
-		}
-		reads := w.word.text == "sudo -s" || hasAnyPrefix(rest, "-stdin", "-on-stdin", " --stdin") || hasAnySuffix(before, "ch", "--with-")
-		var start, stop int
-		if n := strings.Index(rest, "<<<"); n >= 0 && reads {
-			start, stop, _ = valueAt(s, w.end+n+len("<<<"))
-			start += strings.LastIndexByte(s[start:stop], ':') + 1
-		} else if sign := strings.LastIndexAny(before, "|>"); sign >= 0 && (reads || storesSecret(before[sign:]+s[w.start:w.end])) {
-			start, stop = echoed(before, sign)
-			start, stop = w.start-len(before)+start, w.start-len(before)+stop
-		}
-		v := s[start:max(start, stop)]
-		if len(v) >= 6 && (reads || isChosen(v) || jagged(v)) &&
-			!in("example", v) && !placeholder(v) && !expands(v) {
-			e.mask(s, start, stop, KindAssignment)
-		}
-	}
-}
-
-// storesSecret reports whether a sign of a shell and the text after it is a file, or a command that keeps a secret.
-func storesSecret(s string) bool {
-	target := strings.TrimLeft(s[1:], " ")
-	if s[0] == '>' {
-		return !strings.ContainsAny(target, " '\"")
-	}
-	return hasAnyPrefix(target, "docker secret", "gcloud secrets", "gh secret", "kubectl create secret")
-}
-
-// echoed returns the bounds of the last word that an echo on a line writes to the command after the sign at an
-// index: after its colon if it has one. They are the same without one.
-func echoed(line string, sign int) (start, end int) {
-	echo := max(indexAfter(line[:sign], "echo ", 0), indexAfter(line[:sign], "printf ", 0))
-	if echo < 0 {
-		return 0, 0
-	}
-	value := strings.TrimRight(line[echo:sign], " '\"")
-	return echo + strings.LastIndexAny(value, " '\":") + 1, echo + len(value)
+	return 0
 }

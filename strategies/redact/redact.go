@@ -125,8 +125,6 @@ var passes = []pass{
 	{options, "-"},
 	{tables, ""},
 	{introduced, ""},
-	{calls, ""},
-	{echoes, ""},
 	{named, ""},
 	{near, ""},
 	{cards, "0123456789"},

@@ -169,11 +169,9 @@ func TestTable(t *testing.T) {
 			t.Errorf("line %d is no row: %q", i+1, line)
 		}
 	}
-	for _, use := range []string{"after", "call"} {
-		for _, r := range table[use] {
-			if checks[r.kind] == nil {
-				t.Errorf("%s: nothing checks %q", use, r.kind)
-			}
+	for _, r := range table["after"] {
+		if checks[r.kind] == nil {
+			t.Errorf("nothing checks %q", r.kind)
 		}
 	}
 	for _, r := range table["prefix"] {
@@ -183,7 +181,7 @@ func TestTable(t *testing.T) {
 			}
 		}
 	}
-	for _, use := range []string{"prefix", "mark", "word", "list", "option", "after", "call"} {
+	for _, use := range []string{"prefix", "mark", "word", "list", "option", "after"} {
 		if len(table[use]) == 0 {
 			t.Errorf("no rows of %s", use)
 		}

@@ -42,8 +42,8 @@ type wordKind struct {
 
 // literalRules are the rows of the table about a text.
 type literalRules struct {
-	after, call *row
-	mark        *mark
+	after []*row
+	mark  *mark
 }
 
 // literals are texts that passes look for apart from those of the table.
@@ -104,16 +104,10 @@ func literalKinds() []*wordKind {
 	for _, text := range literals {
 		of(text)
 	}
-	for _, use := range []string{"after", "call"} {
-		for i := range table[use] {
-			r := &table[use][i]
-			for _, text := range r.texts() {
-				if use == "after" {
-					of(text).after = r
-				} else {
-					of(text).call = r
-				}
-			}
+	for i := range table["after"] {
+		r := &table["after"][i]
+		for _, text := range r.texts() {
+			of(text).after = append(of(text).after, r)
 		}
 	}
 	for i := range marked {

@@ -13,6 +13,9 @@ var knowledge string
 // row is a line of the table.
 type row struct{ use, kind, text, form, size string }
 
+// escapesOfTable are line breaks and tabs within cells.
+var escapesOfTable = strings.NewReplacer(`\n`, "\n", `\t`, "\t")
+
 var table = parseTable(knowledge)
 
 func parseTable(s string) map[string][]row {
@@ -23,15 +26,16 @@ func parseTable(s string) map[string][]row {
 			continue
 		}
 		cells := append(strings.Split(line, "\t"), "", "", "", "")
+		for i := range cells {
+			cells[i] = escapesOfTable.Replace(cells[i])
+		}
 		rows[cells[0]] = append(rows[cells[0]], row{cells[0], cells[1], cells[2], cells[3], cells[4]})
 	}
 	return rows
 }
 
-// texts returns the texts of a row that are separated by bars. They may have line breaks and tabs, with a backslash.
-func (r *row) texts() []string {
-	return strings.Split(strings.NewReplacer(`\n`, "\n", `\t`, "\t").Replace(r.text), "|")
-}
+// texts returns the texts of a row that are separated by bars.
+func (r *row) texts() []string { return strings.Split(r.text, "|") }
 
 // words is a set of words that ignores case.
 type words struct {
