@@ -1,9 +1,6 @@
 package redact
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // urls finds the passwords of databases, and tokens in place of the user of a web address.
 func urls(t *source, e *edits) {
@@ -90,72 +87,56 @@ func userEnd(s string, i int, isWeb bool) (host, colon int) {
 	return host, colon
 }
 
-// queries finds parameters of web addresses with a random value.
+// queries finds the secrets among parameters: those of web addresses that are random, and any of the address of a database
+// and of a text that is a form.
 func queries(t *source, e *edits) {
-	s := t.s
-	if !strings.Contains(s, "?") {
+	s, done, form := t.s, 0, isForm(t.s)
+	if !form && !t.seen['?'] {
 		return
 	}
-	done := 0
 	for at := range places(s, "=") {
-		if at < done {
-			continue
-		}
-		done = at + 1
 		name := wordDot.start(s, at, maxName)
-		if name == 0 || name == at || !indexByte("?&;", s[name-1]) || !queryFirst[s[name]|0x20] {
+		switch {
+		case at < done, name == at, name == 0 && !form, name > 0 && !indexByte("?&;", s[name-1]):
 			continue
 		}
-		password := in("databasepassword", s[name:at])
-		if !password && !in("query", s[name:at]) {
-			continue
-		}
-		end := querySet.end(s, done)
-		if password && inDatabaseURL(s[:name]) { // whatever it looks like
-			if end = notQuery.end(s, done); end > done && !placeholder(s[done:end]) {
-				e.mask(s, done, end, KindURLToken)
+		key, end, kind := s[name:at], notQuery.end(s, at+1), KindURLToken
+		switch {
+		case form && in("form", key):
+			kind = KindAssignment
+		case in("databasepassword", key) && inDatabaseURL(s[:name]):
+		case in("query", key):
+			end = querySet.end(s, at+1)
+			if v := s[at+1 : end]; len(v) < 16 || !digit.any(v) || !letters.any(v) {
+				continue
 			}
-		} else if v := s[done:end]; len(v) >= 16 && digit.any(v) && letters.any(v) {
-			e.mask(s, done, end, KindURLToken)
+		default:
+			continue
 		}
-		done = end
+		if done = end; end > at+1 && (form || !placeholder(s[at+1:end])) {
+			e.mask(s, at+1, end, kind)
+		}
 	}
 }
 
-// queryFirst has the first letters of queryNames and passwordNames.
-var queryFirst = func() (first set) {
-	for _, name := range slices.Concat(lists["query"].all, lists["databasepassword"].all) {
-		first[name[0]] = true
+// isForm reports whether s is a form and nothing else.
+func isForm(s string) bool {
+	if !strings.Contains(s, "&") || space.any(s) {
+		return false
 	}
-	return first
-}()
+	for pair := range strings.SplitSeq(s, "&") {
+		if name := wordDot.end(pair, 0); name == 0 || name == len(pair) || pair[name] != '=' {
+			return false
+		}
+	}
+	return true
+}
 
 // inDatabaseURL reports whether s ends within the address of a database.
 func inDatabaseURL(s string) bool {
 	s = s[max(0, len(s)-512):]
 	s = s[strings.LastIndexAny(s, " \t\n\"'")+1:]
 	return lists["database"].within(s)
-}
-
-// formBodies finds the secrets of a text that is a form and nothing else.
-func formBodies(t *source, e *edits) {
-	s := t.s
-	if !strings.Contains(s, "&") || strings.ContainsAny(s, " \t\n\r") {
-		return
-	}
-	at := 0
-	for pair := range strings.SplitSeq(s, "&") {
-		name, _, ok := strings.Cut(pair, "=")
-		if !ok || name == "" || wordDot.end(name, 0) != len(name) {
-			e.list = nil // not a form
-			return
-		}
-		end := at + len(pair)
-		if in("form", name) {
-			e.mask(s, at+len(name)+1, end, KindAssignment)
-		}
-		at = end + 1
-	}
 }
 
 var (
