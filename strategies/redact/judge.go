@@ -24,7 +24,7 @@ func (c *candidate) secret() bool {
 		return false // the next word, as in most sentences
 	}
 	isNumber := isNumberName(c.key)
-	number := len(v) >= leastPIN && digits(v) && (c.chosen() || isNumber)
+	number := len(v) >= leastPIN && digits(v) && (c.choosable() || isNumber)
 	if isNumber && c.gap == assigns &&
 		len(v) >= 8 && positions.has(v) && strings.Contains(v, "-") {
 		return !isDate(v) // 717-37-738
@@ -51,9 +51,6 @@ func (c *candidate) secret() bool {
 	}
 	return c.word() || c.likely() && (c.gap != follows || c.certain())
 }
-
-// chosen reports whether people choose the secrets of the name.
-func (c *candidate) chosen() bool { return c.w.word.typed || isPassword(c.key) }
 
 // aboutUser reports whether the line before the name is about a user.
 func (c *candidate) aboutUser() bool {
@@ -91,7 +88,7 @@ func (c *candidate) word() bool {
 	case c.gap == encloses:
 		return !c.quoted && upperName(c.key, 0, len(c.key)) == 0 &&
 			endsSecret(c.key) && len(v) >= 12 && isTyped(v)
-	case !c.chosen():
+	case !c.choosable():
 		return false
 	case c.gap == says:
 		return c.quoted && isTyped(v)

@@ -55,7 +55,7 @@ func asksPassword(s string) bool {
 	s = strings.TrimRight(s[max(0, len(s)-maxBlank):], " \n")
 	t := source{s: s[strings.LastIndexByte(s, '\n')+1:]}
 	return strings.HasSuffix(s, "?") && slices.ContainsFunc(t.found(), func(w wordAt) bool {
-		return (w.word.typed || w.word.password && w.word.text != "pass") && questionEnd(t.s, w.end) > 0
+		return w.word.typed || w.word.password && w.word.text != "pass"
 	})
 }
 

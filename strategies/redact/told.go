@@ -67,13 +67,7 @@ func (n *nameAt) told(e *edits) bool {
 	}
 	s, w := n.s, n.w
 	value, gap := valueAfter(s, n.end, w.word.language)
-	following := strings.HasSuffix(s[:n.start], " following ")
-	if below := n.lineBelow(value, gap, following); below >= 0 {
-		n.below(below, following || gap <= assigns && n.end-n.start <= 24 && lineStart(s, n.start), e)
-	}
-	if following {
-		return false
-	}
+	n.below(value, gap, e)
 	if gap == noValue || gap == follows {
 		if at := pairOf(s[n.end:min(len(s), n.end+2*maxGap)]); at >= 0 {
 			return n.value(n.end+at, encloses, e)
@@ -146,85 +140,43 @@ func (n *nameAt) weak(e *edits) bool {
 
 var weakSet = setOf("0-9A-Za-z_+/=.~-")
 
-// lineBelow returns the end of the line with the name, if its value may be below: nothing is after
-// the name, the sign or the verb, at value, or it is a question, or any words and a colon are after the name. Otherwise
-// it returns -1.
-func (n *nameAt) lineBelow(value int, gap gap, words bool) int {
-	s := n.s
-	limit := min(len(s), n.end+maxGap)
-	end := n.end
-	switch {
-	case words:
-		end += strings.IndexByte(s[end:limit], ':') + 1
-	case gap == assigns || gap == says:
-		end = stars.end(s[:limit], value)
-	case lineBreak(s, end) == 0:
-		end = questionEnd(s[:limit], end)
+// below masks the secret that is alone on a line below the one with the name: on the next, or after an empty one or a fence.
+func (n *nameAt) below(value int, gap gap, e *edits) {
+	s, i := n.s, n.end
+	limit := min(len(s), i+2*maxGap)
+	if gap == assigns || gap == says {
+		i = value
 	}
-	if end < 0 || lineBreak(s, end) == 0 {
-		return -1
-	}
-	return end
-}
-
-// questionEnd returns the end of a question that ends with the name that ends at i, perhaps with its purpose, or -1.
-func questionEnd(s string, i int) int {
-	n := 0
-	if first := letters.end(s, min(len(s), i+1)); first > i+1 && s[i] == ' ' && in("preposition", s[i+1:first]) {
-		n = strings.IndexAny(s[i:], "?.\n")
-	}
-	if n < 0 || i+n == len(s) || s[i+n] != '?' {
-		return -1
-	}
-	return i + n + 1
-}
-
-var stars = setOf(" \t*`")
-
-// below masks the secret that is alone on a line below the one with the name that ends at i: on the next, or
-// after an empty one, the fence of a block of code, or the name of who says it. plain is set where any password
-// may follow, rather than one with signs.
-func (n *nameAt) below(i int, plain bool, e *edits) {
-	s := n.s
-	limit, sign := min(len(s), i+maxGap), i > 0 && s[i-1] == ':'
+	i = aboveBreak.end(s[:limit], i)
+	sign := i > 0 && s[i-1] == ':' || lineStart(s, n.start)
 	for range 3 {
 		size := lineBreak(s, i)
 		if size == 0 {
 			break
 		}
-		i = quoteMarks.end(s[:limit], i+size)
-		if strings.HasPrefix(s[i:limit], "```") {
-			i = letters.end(s[:limit], i+len("```"))
-		}
+		i, value = quoteMarks.end(s[:limit], i+size), limit
 	}
-	if speaker := letters.end(s[:limit], i); speaker > i && speaker < limit && s[speaker] == ':' {
-		i = speaker + 1
+	if value != limit {
+		return
 	}
 	start, end, quoted := valueAt(s, i)
-	signed := end < len(s) && s[end] == '!' && !quoted
 	if last := afterBelow.end(s[:min(len(s), end+4)], end); last < len(s) && lineBreak(s, last) == 0 {
 		return
 	}
 	v := s[start:end]
-	if spared(n.text(), v, quoted) || technical(v) || selfNamed(v) || positions.has(v) {
+	switch {
+	case spared(n.text(), v, quoted), technical(v), selfNamed(v), positions.has(v), n.w.word.text == "pass":
 		return
-	}
-	if jagged(v) && threeKinds(v) ||
-		sign && isOpaque(v) || n.isChosenBelow(v, plain, signed) {
+	case jagged(v) && threeKinds(v), sign && isOpaque(v), n.choosable() && isChosen(v) && (sign || isPersonal(v)):
 		e.mask(s, start, end, KindAssignment)
 	}
 }
 
-// isChosenBelow reports whether v, on a line below the name of a password, is one that somebody chose.
-func (n *nameAt) isChosenBelow(v string, plain, signed bool) bool {
-	if !n.w.word.typed && !isPassword(n.text()) || !plain && n.w.word.text == "pass" {
-		return false
-	}
-	return len(v) >= 8 && digit.any(v) &&
-		mixed(v) && (plain || signed || isPersonal(v))
-}
+// choosable reports whether people choose the secrets of the name.
+func (n *nameAt) choosable() bool { return n.w.word.typed || isPassword(n.text()) }
 
 var (
-	quoteMarks = setOf(" \t>*")
+	aboveBreak = setOf(" \t*`?:.")
+	quoteMarks = setOf(" \t>*`")
 	afterBelow = setOf("`*\"'.,!?")
 )
