@@ -46,7 +46,8 @@ func (n *nameAt) sign() (at int, between string) {
 
 var separated = setOf(" \t\v\f\r\"'\\?`*]")
 
-// setting masks the value of the name if the name is one of a setting, and reports whether it did.
+// setting masks the value of the name if the name is one of a setting, and reports whether it did: name=value, name: value of
+// a header or on a line of YAML, and "name": "value".
 func (n *nameAt) setting(e *edits) bool {
 	i, between := n.sign()
 	if i < 0 || n.w.word.language {
@@ -56,53 +57,76 @@ func (n *nameAt) setting(e *edits) bool {
 	switch between = strings.TrimRight(between, " \t"); {
 	case between == `"`, between == "'", between == `\"`, between == `\'`:
 		return n.s[i] == ':' && n.field(i+1, between, e)
-	case n.s[i] == '=' && (between == "" || between == "?"):
-		return !hasAnyPrefix(next, "=", ">") && n.assignment(i, e) // or compared, not assigned
-	case n.s[i] == ':' && (between == "" || between == "?") && hasAnyPrefix(next, "="):
+	case between != "" && between != "?":
+		return false
+	case hasAnyPrefix(next, "=") && n.s[i] == ':':
 		return n.assignment(i+1, e)
-	case n.s[i] == ':' && between == "":
-		return !hasAnyPrefix(next, ":", "=", "//") && n.line(i, e)
+	case !hasAnyPrefix(next, "=", ">", "::", "//") && !n.header(i, e): // not compared
+		return n.assignment(i, e)
 	}
 	return false
 }
 
-// assignment masks the value of name=value with a secret name: names in capitals anywhere, others where
-// they look like configuration rather than prose or a query string.
+// assignment masks the value after the sign at i: of names in capitals anywhere, of others where they look like configuration
+// rather than prose or a query string.
 func (n *nameAt) assignment(i int, e *edits) bool {
-	s, value := n.s, blank.end(n.s, i+1)
-	upper := upperName(s, n.start, n.end)
-	if upper < n.end && upperSecret(s[upper:n.end]) {
-		start, stop := n.t.settingAt(value, false)
-		stop = beforeQuote(s, upper, start, stop)
-		key, v := s[upper:n.end], s[start:stop]
-		if key == "PASS" && mixed(v) {
-			key = "PASSWORD" // rather than a count of tests
-		}
-		spaced := blank[s[n.end]] || value > i+1
-		return !isSwitch(key, v, spaced, start == value) && !spared(key, v, start > value) && e.mask(s, start, stop, KindAssignment)
-	}
-	begin, property := n.start, hasAnyPrefix(n.text(), "-D", "-P") // of Java, of Gradle
-	if property {
+	s, begin, assigned, value := n.s, n.start, n.s[i] == '=', blank.end(n.s, i+1)
+	upper := upperName(s, begin, n.end)
+	capitals := assigned && upper < n.end && upperSecret(s[upper:n.end])
+	if capitals {
+		begin = upper
+	} else if assigned && hasAnyPrefix(n.text(), "-D", "-P") { // of Java, of Gradle
 		begin += len("-D")
 	}
 	key := s[begin:n.end]
 	strong := secretName(key)
 	switch {
-	case upper == n.start, !strong && (!strings.HasSuffix(key, "_key") || !weakName(key)), !property && !configured(s, n.start, n.end):
+	case capitals:
+	case !strong && (!assigned || !strings.HasSuffix(key, "_key") || !weakName(key)), key == "PASS", strings.EqualFold(key, "auth"):
+		return false
+	case assigned && (upper == n.start || begin == n.start && !configured(s, begin, n.end)), !assigned && !lineStart(s, begin):
 		return false
 	}
-	start, stop := n.t.settingAt(value, true)
-	stop = beforeQuote(s, n.start, start, stop)
-	v, bare := s[start:stop], start == value
-	if bare && s[i-1] == ':' && wordDot.has(v) && !digit.any(v) ||
-		spared(key, v, !bare) { // name := other
+	start, stop := n.t.settingAt(value, !capitals)
+	stop = beforeQuote(s, begin, start, stop)
+	v, bare, spaced := s[start:stop], start == value, s[n.end] != s[i] || value > i+1
+	if key == "PASS" && mixed(v) {
+		key = "PASSWORD" // rather than a count of tests
+	}
+	switch {
+	case spared(key, v, !bare), isRole(s[i:]), isParsed(s, begin, v):
+		return false
+	case capitals:
+		return !isSwitch(key, v, spaced, bare) && e.mask(s, start, stop, KindAssignment)
+	case bare && s[i-1] == ':' && wordDot.has(v) && !digit.any(v): // name := other
+		return false
+	case bare && (assigned && spaced || strings.HasSuffix(v, ",")) && isOperand(s, begin, start, stop):
+		return false
+	case !assigned && (len(v) < leastPIN || beginsProse(s, start, stop)):
 		return false
 	}
-	spaced := s[n.end] != '=' || value > i+1
-	if bare && spaced && isOperand(s, n.start, start, stop) {
+	return (isPIN(key, v) && !isUnit(s[stop:]) || !harmless(v, !strong, assigned && bare && spaced)) && e.mask(s, start, stop, KindAssignment)
+}
+
+// header masks the credential of a header after the colon at i, and reports whether it did.
+func (n *nameAt) header(i int, e *edits) bool {
+	s, key, value := n.s, n.text(), blank.end(n.s, i+1)
+	isKey := in("header", strings.TrimLeft(key, "-."))
+	if s[i] != ':' || !isKey && !in("authorization", key) {
 		return false
 	}
-	return (isPIN(key, v) || !harmless(v, !strong, bare && spaced)) && e.mask(s, start, stop, KindAssignment)
+	start, end := credential(s, value)
+	if isKey {
+		start, end = n.t.settingAt(value, false)
+	}
+	v := s[start:end]
+	switch {
+	case isKey && (spared(key, v, start > value) || isStored(s[n.start:end])), placeholder(v), reference(v):
+		return false
+	case len(v) < 12 && lowerOnly.has(v) && !hasFold(key, "x-"), in("constant", strings.TrimRight(v, trailing)): // a word
+		return false
+	}
+	return e.mask(s, start, end, KindAuthorization)
 }
 
 // isSwitch reports whether the value of a name in capitals is too short for a secret: a word, a count or a list.
@@ -163,45 +187,6 @@ func isPIN(name, v string) bool {
 
 const leastPIN = 4
 
-// line masks the value of name: value: of a header, or on a line of YAML.
-func (n *nameAt) line(i int, e *edits) bool {
-	s, key, value := n.s, n.text(), blank.end(n.s, i+1)
-	if isHeader := in("header", strings.TrimLeft(key, "-.")); isHeader || in("authorization", key) {
-		start, end := credential(s, value)
-		if isHeader {
-			start, end = n.t.settingAt(value, false)
-			if spared(key, s[start:end], start > value) || isStored(s[n.start:end]) {
-				return false
-			}
-		}
-		v := s[start:end]
-		word := len(v) < 12 && lowerOnly.has(v) && !hasFold(key, "x-")
-		return !word && !placeholder(v) &&
-			!reference(v) && !in("constant", strings.TrimRight(v, trailing)) && e.mask(s, start, end, KindAuthorization)
-	}
-	if !secretName(key) || strings.EqualFold(key, "auth") || key == "PASS" || !lineStart(s, n.start) {
-		return false
-	}
-	if anchor := word.end(s, min(len(s), value+1)); value < len(s) && s[value] == '&' && anchor < len(s) && s[anchor] == ' ' {
-		value = anchor + 1
-	}
-	start, end := n.t.settingAt(value, true)
-	if last := passphraseEnd(s, start); last > start && isPassword(key) {
-		return e.mask(s, start, last, KindAssignment)
-	}
-	v, bare := s[start:end], start == value
-	switch {
-	case len(v) < leastPIN && strings.Trim(v, "|>+-") == "": // a block
-		return false
-	case bare && strings.HasSuffix(v, ",") && isOperand(s, n.start, start, end), isRole(s[i:]), spared(key, v, !bare), isParsed(s, n.start, v):
-		return false
-	}
-	if isPIN(key, v) && !isUnit(s[end:]) {
-		return e.mask(s, start, end, KindAssignment)
-	}
-	return !harmless(v, false, false) && !beginsProse(s, start, end) && e.mask(s, start, end, KindAssignment)
-}
-
 // beginsProse reports whether the value at s[start:end] is the first word of several without digits.
 func beginsProse(s string, start, end int) bool {
 	if letter.end(strings.TrimRight(s[start:end], ","), 0) < end-start-1 {
@@ -220,9 +205,6 @@ func (n *nameAt) field(value int, quote string, e *edits) bool {
 	switch {
 	case in("header", key), strings.EqualFold(key, "authorization"):
 		kind = KindAuthorization
-	case key == "key" && strings.Contains(s[max(0, n.start-maxGap):n.start], `"username`): // of Kaggle
-		start, stop, quoted := valueAt(s, value)
-		return quoted && stop-start == 32 && isHexKey(s[start:stop]) && e.mask(s, start, stop, kind)
 	case !secretName(key):
 		return false
 	}
