@@ -85,9 +85,7 @@ func vendorKeys(t *source, e *edits) {
 		if second != nil && i+1 < len(s) && second[s[i+1]] {
 			end, kind = vendorEnd(s, i)
 		}
-		if end > i && e.mask(s, i, end, kind) && hasAnyPrefix(s[i:], "AKIA", "ASIA") {
-			end = maskBesideID(s, end, e)
-		}
+		e.mask(s, i, end, kind)
 		next := word.end(s, max(i, end))
 		if next-i >= leastLong {
 			t.long = append(t.long, i)
@@ -115,25 +113,6 @@ func vendorEnd(s string, i int) (end int, kind Kind) {
 	return end, kind
 }
 
-// maskBesideID masks the secret key of AWS beside its id, which ends at i, and perhaps the date when it was made.
-func maskBesideID(s string, i int, e *edits) int {
-	start := besideID.end(s[:min(len(s), i+4)], i)
-	if start == i {
-		return i
-	}
-	if date := dateSet.end(s[:min(len(s), start+maxCell)], start); isDate(s[start:date]) {
-		start = besideID.end(s, date)
-	}
-	stop := base64Set.end(s, start)
-	if stop-start != 40 || !threeKinds(s[start:stop]) {
-		return i
-	}
-	e.mask(s, start, stop, KindProviderKey)
-	return stop
-}
-
-var besideID = setOf(" \t,|:;\n")
-
 // mark is a text within keys, and the least lengths before and after it.
 type mark struct {
 	text          string
@@ -145,10 +124,13 @@ type mark struct {
 var marked = func() (out []mark) {
 	for _, r := range table["mark"] {
 		before, after, _ := strings.Cut(r.size, ",")
-		m := mark{text: r.text, skip: len(r.text) - len(strings.TrimLeft(r.text, ".:/_")), kind: Kind(r.kind)}
+		m := mark{kind: Kind(r.kind)}
 		m.before, _ = strconv.Atoi(before)
 		m.after, _ = strconv.Atoi(after)
-		out = append(out, m)
+		for m.text = range strings.FieldsSeq(r.text) {
+			m.skip = len(m.text) - len(strings.TrimLeft(m.text, ".:/_"))
+			out = append(out, m)
+		}
 	}
 	return out
 }()
@@ -167,16 +149,6 @@ func markedKeys(t *source, e *edits) {
 		}
 		if done = stop; stop-w.end >= m.after && (m.before == 0 || w.start-m.skip-start >= m.before) {
 			e.mask(t.s, start, stop, m.kind)
-		}
-	}
-}
-
-// shortMarks finds the keys of Azure, which have Q~ within them.
-func shortMarks(t *source, e *edits) {
-	for at := range places(t.s, "Q~") {
-		start, end := alnum.start(t.s, at, maxName), markedSet.end(t.s, at)
-		if at-start >= 4 && end-at >= 32 {
-			e.mask(t.s, start, end, KindProviderKey)
 		}
 	}
 }

@@ -113,7 +113,6 @@ var passes = []pass{
 	{otherFormats.find, ""},
 	{inBase64.find, ""},
 	{markedKeys, ""},
-	{shortMarks, "~"},
 	{urls, "@"},
 	{authorizationHeaders, ""},
 	{cookies, ""},
