@@ -2,7 +2,6 @@ package redact
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -33,15 +32,12 @@ func (c *candidate) secret() bool {
 	case len(v) < 6 && !number, c.gap == follows && isFold(c.w.word.text, "mnemonic", "seed"), c.refused():
 		return false
 	}
-	first, _ := utf8.DecodeRuneInString(v)
 	switch {
 	case c.quoted && strings.Contains(v, " "):
 		return c.gap != follows && (mixed(v) && len(v) >= 10 || passphraseEnd(v, 0) == len(v))
 	case digits(v):
 		return number && len(v) <= 12 &&
 			(c.gap == assigns || c.gap == says) && !strings.EqualFold(c.key, "pass") && !isUnit(c.s[c.end:])
-	case first >= firstScript:
-		return (c.gap == assigns || c.gap == says) && isScriptSecret(c.s, c.start, c.end)
 	case strings.EqualFold(c.key, "pass") && (c.gap == follows || c.gap == says && !hasAnySuffix(c.s[:c.start], "is ", "was ", ": ")): // or a verb
 		return digit.any(v) && c.aboutUser()
 	case c.gap == follows && !c.quoted && plainWords(v):
@@ -65,18 +61,10 @@ func (c *candidate) refused() bool {
 		return true
 	case technical(v), selfNamed(v), isPath(v), isParsed(s, c.w.start, v):
 		return true
-	case c.gap != assigns && isAssignment(v): // left to its own name
-		return true
 	case strings.HasSuffix(s[:c.start], "→ ") && len(v) <= 12 && isHex(v): // the short id of a commit about a token
 		return true
 	}
 	return spared(c.key, v, c.quoted) || reference(s[c.start:min(len(s), c.end+1)])
-}
-
-// isAssignment reports whether v is a secret name and its value.
-func isAssignment(v string) bool {
-	key, _, ok := strings.Cut(v, "=")
-	return ok && secretName(key)
 }
 
 // word reports whether the candidate is a secret although it may be a word: where people write passwords.
@@ -136,8 +124,7 @@ func (c *candidate) certain() bool {
 	s, v := c.s, c.v
 	switch {
 	case digit.any(v) &&
-		(endsLine(s, c.end) || c.quoted) && c.aboutUser(), digit.any(v) &&
-		endsSecret(c.key) && c.isSetting():
+		(endsLine(s, c.end) || c.quoted) && c.aboutUser():
 		return true
 	case c.quoted && c.w.word.text == "secret" &&
 		strings.Contains(v, "-") && resource.has(v) && shortNumbers(v):
@@ -153,21 +140,4 @@ func (c *candidate) certain() bool {
 		return true
 	}
 	return lowerOnly.any(v) && in("settings", c.key)
-}
-
-// isSetting reports whether a line of a file of settings is the name and the candidate.
-func (c *candidate) isSetting() bool {
-	return lowerOnly[c.s[c.w.start]] && endsLine(c.s, c.end) && lineStart(c.s, wordDot.start(c.s, c.w.start, maxName))
-}
-
-// isScriptSecret reports whether letters without cases and digits after them at s[start:end] are
-// a secret rather than words and a number, such as a least length.
-func isScriptSecret(s string, start, end int) bool {
-	v := s[start:end]
-	n := len(v) - len(strings.TrimRight(v, "0123456789"))
-	if n < 2 || n == 2 && strings.ContainsAny(v, "少低最上长長度限以超") {
-		return false
-	}
-	next, _ := utf8.DecodeRuneInString(s[end:])
-	return next < firstScript || !unicode.IsLetter(next) || hasAnyPrefix(s[end:], "です", "でした", "に", "입니다", "이에요", "예요", "로", "了", "吧")
 }

@@ -242,7 +242,7 @@ func valueAt(s string, i int) (start, end int, quoted bool) {
 			return start, end, true
 		}
 	}
-	for end = scriptEnd(s[:limit], i); end < limit; {
+	for end = i; end < limit; {
 		r, size := utf8.DecodeRuneInString(s[end:])
 		if r < utf8.RuneSelf && !valueSet[s[end]] ||
 			r >= utf8.RuneSelf && (r >= firstScript || !unicode.IsLetter(r)) {
@@ -340,20 +340,3 @@ const (
 	firstGreek  = 0x370 // the first letters that are not Latin
 	firstScript = 0x600 // the first scripts without cases
 )
-
-// scriptEnd returns the end of a run of letters without cases at i if a digit is next, or i:
-// words of such a script often follow a value without a blank.
-func scriptEnd(s string, i int) int {
-	end := i
-	for range 16 {
-		r, size := utf8.DecodeRuneInString(s[end:])
-		if r < firstScript || !unicode.In(r, unicode.L, unicode.M) {
-			break
-		}
-		end += size
-	}
-	if end < len(s) && digit[s[end]] {
-		return end
-	}
-	return i
-}
