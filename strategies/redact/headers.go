@@ -50,27 +50,6 @@ func headerValue(s string, i int) (value int, open byte) {
 
 var headerGap = setOf(" \t\"'`\\:,=>[]")
 
-// schemeCredentials finds credentials after the words Bearer, SSWS and Basic without their header.
-func schemeCredentials(t *source, e *edits) {
-	s, done := t.s, 0
-	for _, w := range t.found() {
-		if w.start < done || !isFold(w.word.text, "bearer", "ssws", "basic") || w.start > 0 && word[s[w.start-1]] {
-			continue
-		}
-		start := blank.end(s, w.end)
-		if start == w.end {
-			continue
-		}
-		done = credentialSet.end(s, start)
-		v := strings.TrimRight(s[start:done], ".=")
-		if len(v) >= 16 && mixed(v) && (w.word.text != "basic" || strings.Contains(decoded(v), ":")) {
-			e.mask(s, start, start+len(v), KindAuthorization)
-		}
-	}
-}
-
-var credentialSet = setOf("0-9A-Za-z_.~+/=-")
-
 // credential returns the bounds of the value of an Authorization header without its scheme.
 func credential(s string, i int) (start, end int) {
 	start, end = i, tokenSet.end(s, i)

@@ -1,9 +1,6 @@
 package redact
 
-import (
-	"strings"
-	"unicode/utf8"
-)
+import "strings"
 
 // candidate is a text that may be the secret of a name.
 type candidate struct {
@@ -67,40 +64,15 @@ func (c *candidate) refused() bool {
 	return spared(c.key, v, c.quoted) || reference(s[c.start:min(len(s), c.end+1)])
 }
 
-// word reports whether the candidate is a secret although it may be a word: where people write passwords.
+// word reports whether the candidate may be a word: a password in quotes after a sign, beside its user, or in an element.
 func (c *candidate) word() bool {
-	s, v := c.s, c.v
 	switch {
-	case isPassword(c.key) && isTyped(v) && c.marksPassword():
-		return true
-	case c.gap == encloses:
-		return !c.quoted && upperName(c.key, 0, len(c.key)) == 0 &&
-			endsSecret(c.key) && len(v) >= 12 && isTyped(v)
-	case !c.choosable():
+	case !c.choosable(), !isTyped(c.v):
 		return false
-	case c.gap == says:
-		return c.quoted && isTyped(v)
-	case c.gap == assigns && isTyped(v):
-		// The letters of the value are not those of the text, or it is of a user, or in code.
-		script, _ := utf8.DecodeRuneInString(s[c.w.start:])
-		return c.w.word.typed && script >= firstGreek ||
-			strings.ContainsAny(s[c.w.end:c.start], ":=") && (c.quoted || c.aboutUser())
+	case c.gap == encloses:
+		return strings.HasPrefix(c.s[c.end:], "</")
 	}
-	return c.gap == assigns && letters.has(v) &&
-		len(v) >= 8 && threeCases(v) && !isVariable(c.key, v)
-}
-
-// marksPassword reports whether the candidate is in an element, or in quotes and the name in capitals.
-func (c *candidate) marksPassword() bool {
-	if c.gap == encloses && strings.HasPrefix(c.s[c.end:], "</") {
-		return true
-	}
-	return c.gap == assigns && c.quoted && upperScore.has(c.key)
-}
-
-// threeCases reports whether letters change between capitals and others as those of no name do.
-func threeCases(v string) bool {
-	return upperOnly.any(v) && lowerOnly.any(v) && !isCamel(v) && kindChanges(v) >= 3
+	return c.gap == assigns && strings.ContainsAny(c.s[c.w.end:c.start], ":=") && (c.quoted || c.aboutUser())
 }
 
 // likely reports whether the candidate has letters and digits or is random, and is no code.

@@ -118,7 +118,6 @@ var passes = []pass{
 	{cookies, ""},
 	{bots, ":"},
 	{webTokens, ""},
-	{schemeCredentials, ""},
 	{queries, "?&"},
 	{options, "-"},
 	{tables, ""},

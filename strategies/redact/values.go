@@ -230,9 +230,6 @@ func valueAt(s string, i int) (start, end int, quoted bool) {
 			continue
 		}
 		if o.open == "{" && i+1 < limit && indexByte(" \"'\\\n", s[i+1]) { // an object
-			if n := objectValue(s[i:limit]); n > 0 {
-				return valueAt(s, i+n)
-			}
 			return i, i, false
 		}
 		start = i + len(o.open)
@@ -290,16 +287,6 @@ func valueStart(s string, i int) int {
 	return i
 }
 
-// objectValue returns the index after "value": in the object at the beginning of s, or 0.
-func objectValue(s string) int {
-	s, _, _ = strings.Cut(s, "}")
-	n := max(indexAfter(s, `"value":`, 0), indexAfter(s, `\"value\":`, 0), 0)
-	if strings.Count(s[:n], "{") > 1 {
-		return 0
-	}
-	return n
-}
-
 // literalAfter returns where the literal begins that the value at i wraps, Some("x"), or that it falls back
 // on, getenv("X") || "x", or i.
 func literalAfter(s string, i int) int {
@@ -337,6 +324,5 @@ var callSet = setOf("0-9A-Za-z_.:&! ")
 
 // Scripts without cases.
 const (
-	firstGreek  = 0x370 // the first letters that are not Latin
 	firstScript = 0x600 // the first scripts without cases
 )
