@@ -23,7 +23,7 @@ func (c *candidate) secret() bool {
 	number := len(v) >= leastPIN && digits(v) && (c.choosable() || isNumber)
 	if isNumber && c.gap == assigns &&
 		len(v) >= 8 && positions.has(v) && strings.Contains(v, "-") {
-		return !isDate(v) // 717-37-738
+		return !isTrap(v, "measure") // 717-37-738
 	}
 	switch {
 	case len(v) < 6 && !number, c.gap == follows && isFold(c.w.word.text, "mnemonic", "seed"), c.refused():
@@ -56,7 +56,7 @@ func (c *candidate) refused() bool {
 	switch {
 	case v[0] == '@' && c.gap == encloses, isCommand(s, max(0, c.start-1)), strings.ContainsAny(v, "<>"), strings.Contains(v, "://"):
 		return true
-	case technical(v), selfNamed(v), isPath(v), isParsed(s, c.w.start, v):
+	case isTrap(v, "technical"), selfNamed(v), isPath(v), isParsed(s, c.w.start, v):
 		return true
 	case strings.HasSuffix(s[:c.start], "→ ") && len(v) <= 12 && isHex(v): // the short id of a commit about a token
 		return true

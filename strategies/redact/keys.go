@@ -83,9 +83,10 @@ func vendorKeys(t *source, e *edits) {
 		}
 		end, kind := i, Kind("")
 		if second != nil && i+1 < len(s) && second[s[i+1]] {
-			end, kind = vendorEnd(s, i)
+			if end, kind = vendorEnd(s, i); end > i {
+				e.mask(s, i, end, kind)
+			}
 		}
-		e.mask(s, i, end, kind)
 		next := word.end(s, max(i, end))
 		if next-i >= leastLong {
 			t.long = append(t.long, i)

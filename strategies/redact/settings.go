@@ -121,7 +121,7 @@ func (n *nameAt) header(i int, e *edits) bool {
 	}
 	v := s[start:end]
 	switch {
-	case isKey && (spared(key, v, start > value) || isStored(s[n.start:end])), placeholder(v), reference(v):
+	case isKey && (spared(key, v, start > value) || isTrap(s[n.start:end], "value")), placeholder(v), reference(v):
 		return false
 	case len(v) < 12 && lowerOnly.has(v) && !hasFold(key, "x-"), in("constant", strings.TrimRight(v, trailing)): // a word
 		return false

@@ -140,7 +140,7 @@ func isShort(v string) bool {
 
 // isNamed reports whether v is a measure, a path, a name, a placeholder or a reference.
 func isNamed(v string) bool {
-	return technical(v) || isPath(v) ||
+	return isTrap(v, "technical") || isPath(v) ||
 		selfNamed(v) || placeholder(v) || reference(v)
 }
 

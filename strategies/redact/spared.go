@@ -13,11 +13,8 @@ const trailing = "\"'`,;)\\"
 func spared(name, value string, quoted bool) bool {
 	value = value[:min(len(value), maxTrap)]
 	n := namedValue{name, value, strings.TrimRight(value, trailing+"?: "), quoted, isPassword(name)}
-	return slices.ContainsFunc(traps, func(trap func(*namedValue) bool) bool { return trap(&n) })
+	return slices.ContainsFunc(exceptions, func(trap func(*namedValue) bool) bool { return trap(&n) })
 }
-
-// maxTrap bounds the text that the traps read: a value may be as long as the text, and another one begin with each of its characters.
-const maxTrap = 1024
 
 // namedValue is a value and its name. bare is the value without the signs after it.
 type namedValue struct {
@@ -25,19 +22,19 @@ type namedValue struct {
 	quoted, password  bool
 }
 
-// traps are the kinds of values of secret names that are no secrets.
-var traps = []func(*namedValue) bool{
+// exceptions are the kinds of values of secret names that are no secrets.
+var exceptions = []func(*namedValue) bool{
 	(*namedValue).constant, (*namedValue).code, (*namedValue).identifier, (*namedValue).itself, (*namedValue).about, (*namedValue).elsewhere,
-	(*namedValue).measure, (*namedValue).counts, (*namedValue).public, (*namedValue).otherName,
+	(*namedValue).counts, (*namedValue).public, (*namedValue).otherName,
 }
 
 // constant reports whether the value is a constant, a placeholder, a colour, a path, words or numbers.
 func (n *namedValue) constant() bool {
 	switch {
-	case in("constant", n.bare), n.bare == "", placeholder(n.value), isColour(n.value), isPath(n.bare):
+	case in("constant", n.bare), n.bare == "", placeholder(n.value), isPath(n.bare), isTrap(n.bare, "value"), !n.password && isTrap(n.bare, "measure"):
 		return true
 	}
-	return sentence(n.value) || isNumbers(n.bare) || isMessage(n.name, n.bare) || isLabel(n.name, n.bare, n.quoted)
+	return sentence(n.value) || isMessage(n.name, n.bare) || isLabel(n.name, n.bare, n.quoted)
 }
 
 // code reports whether the value is an expression or a place in a program.
@@ -46,16 +43,10 @@ func (n *namedValue) code() bool {
 	switch {
 	case n.quoted:
 		return false
-	case reference(v) || isPosition(n.name, v), strings.HasPrefix(v, "(") && letters.end(v, 1) == len(n.bare): // or a remark
-		return true
 	case hasAnyPrefix(v, `("`, "('", `{"`, "{'", "&", `b""`, "b''"):
 		return !isChosen(n.bare) // a tuple
-	case hasAnyPrefix(v, "[^", "(?:"), hasAnyPrefix(v, "(.", "(?", "([", `(\`) && strings.ContainsAny(v, "]*+?"):
-		return true // a pattern
-	case strings.HasPrefix(v, "[]"):
-		return !strings.HasPrefix(v, "[]byte(")
 	}
-	return hasAnyPrefix(n.bare, "urn:", "scram-sha-")
+	return reference(v) || isPosition(n.name, v) || isTrap(n.bare, "code") && !strings.HasPrefix(v, "[]byte(")
 }
 
 // identifier reports whether the value is the name of a variable, a type or another secret.
@@ -119,16 +110,8 @@ func opaqueID(v string) bool {
 
 // elsewhere reports whether the value is the name of a secret in a store, or of an entry in a browser.
 func (n *namedValue) elsewhere() bool {
-	return isResource(n.name, n.bare) || isStored(n.bare) ||
+	return isResource(n.name, n.bare) ||
 		strings.EqualFold(wordBefore(n.name), "storage") && resource.has(n.bare) && !isRandom(n.bare)
-}
-
-// measure reports whether the value is a date, a number with a unit, rules for a form or a version.
-func (n *namedValue) measure() bool {
-	if isRule(n.bare) || hasAnyPrefix(n.value, "^", "~") && n.bare != "" && versionSet.has(n.bare[1:]) {
-		return true
-	}
-	return !n.password && (isDate(n.bare) || isMeasure(n.bare))
 }
 
 // counts reports whether the value is a count of tokens, the type of a token or one of a page, or the outcome of a test.
@@ -177,17 +160,6 @@ func (n *namedValue) otherName() bool {
 // otherWords removes words that only contain that for a secret.
 var otherWords = strings.NewReplacer("AUTHOR", "", "TOKENIZER", "")
 
-// isNumbers reports whether v is an address, the identifier of an object, 1.3.6.1, a constant, 0x1c, or below zero.
-func isNumbers(v string) bool {
-	switch {
-	case strings.HasPrefix(v, "0x"):
-		return len(v) > 2 && len(v) <= len("0x00000000") && isHex(v[2:])
-	case strings.HasPrefix(v, "-"):
-		return len(v) > 1 && digits(v[1:])
-	}
-	return len(v) < maxName && strings.Count(v, ".") > 1 && versionSet.has(v)
-}
-
 // isMessage reports whether the value of a constant says its name, or has only one sign.
 func isMessage(name, v string) bool {
 	if len(v) > maxName {
@@ -199,23 +171,6 @@ func isMessage(name, v string) bool {
 	return utf8.RuneCountInString(v) == 1 || len(name) > 8 && hasFold(v, name) && strings.HasPrefix(v[len(name):], ".")
 }
 
-// isDate reports whether v begins with the date of a day: 2031-05-01.
-func isDate(v string) bool {
-	if len(v) < len("2006-01-02") || v[4] != '-' || v[7] != '-' {
-		return false
-	}
-	return digits(v[:4]) && digits(v[5:7]) && digits(v[8:10]) && dateSet.has(v)
-}
-
-var dateSet = setOf("0-9TZ:.+ -")
-
-// isMeasure reports whether v is a number with a unit.
-func isMeasure(v string) bool {
-	n := versionSet.end(v, 0)
-	return n > 0 && n < 8 &&
-		n < len(v) && len(v)-n <= 3 && digit[v[0]] && lowerOnly.has(v[n:])
-}
-
 // isPosition reports whether a name and its value are the place of a finding of a compiler or a test: token.go:88:12.
 func isPosition(name, value string) bool {
 	dot := strings.LastIndexByte(name, '.')
@@ -223,11 +178,6 @@ func isPosition(name, value string) bool {
 		return false
 	}
 	return digit.any(value) && positions.has(value)
-}
-
-// isColour reports whether v is a colour of a style sheet.
-func isColour(v string) bool {
-	return len(v) > 3 && len(v) < 10 && v[0] == '#' && isHex(strings.TrimRight(v[1:], ";"))
 }
 
 // sentence reports whether v is words about a secret, such as a label or a message of an error.
@@ -247,14 +197,6 @@ func isVariable(name, v string) bool {
 	n := digit.end(v, 0)
 	return n > 0 && n < 4 && n < len(v) && v[n] == '*'
 }
-
-// isRule reports whether v is the rules for the values of a form: required|string|min:8.
-func isRule(v string) bool {
-	bar := strings.IndexByte(v, '|')
-	return bar > 0 && ruleSet.has(v) && letters.any(v[:bar])
-}
-
-var ruleSet = setOf("a-z0-9_:|,")
 
 // isIdentifier reports whether v is the name of a variable or of a type, as the value of a name in
 // code: tokenObjectStart, Name.Builtin, anchor_token. A password may be any word, and a secret too.
@@ -305,23 +247,6 @@ func shortNumbers(v string) bool {
 		i = max(i, end)
 	}
 	return true
-}
-
-// isStored reports whether v says where a secret is kept: the version or the file of a secret, or
-// the address of one in a store.
-func isStored(v string) bool {
-	if hasAnyPrefix(v, "arn:", "op://", "ref+", "vault:", "@Microsoft.KeyVault(") {
-		return true
-	}
-	if n := strings.IndexByte(v, '='); n > 0 && upperName(v, 0, n) == 0 { // --set-secrets=NAME=…
-		v = v[n+1:]
-	}
-	name, rest, ok := strings.Cut(v, ":")
-	if !ok || rest == "" || !resource.has(name) || !letters.any(name) {
-		return false
-	}
-	return rest == "latest" ||
-		len(rest) < 4 && digits(rest) || rest[0] == '/' && isPath(rest)
 }
 
 // isLabel reports whether a value is a label of a page: the word for a password in some language, or
@@ -380,22 +305,6 @@ func selfNamed(v string) bool {
 	bare := strings.TrimRight(v, "0123456789")
 	name := strings.TrimRight(bare, "_-")
 	return len(v)-len(bare) < 3 && secretName(name) && !joined(lastWord(name)) && 2*kindChanges(v) <= len(v) // not X0Pw0m
-}
-
-// technical reports whether v is a measure such as 2048-bit, or the name of a format or of an
-// algorithm with its number, alone or with other words.
-func technical(v string) bool {
-	v = strings.TrimLeft(v, "*&")
-	if n := digit.end(v, 0); n > 0 && n < len(v) && indexByte("-./,", v[n]) && lowerDot.end(v, n+1) == len(v) {
-		return true
-	}
-	n := letters.end(v, 0)
-	first := n + len(v[n:]) - len(strings.TrimPrefix(v[n:], "-")) // SHA-256
-	m := digit.end(v, first)
-	if m == first || m < len(v) && alnum[v[m]] || !in("format", v[:n]) {
-		return false
-	}
-	return m == len(v) || indexByte("-_.,/", v[m]) && resource.has(strings.TrimRight(v[m+1:], ","))
 }
 
 // isUnit reports whether s begins with a noun in the plural, of which a number in front of it is the count.

@@ -2,6 +2,7 @@ package redact
 
 import (
 	_ "embed" // the table
+	"regexp"
 	"strings"
 )
 
@@ -93,3 +94,22 @@ func (w *words) within(s string) bool {
 	}
 	return false
 }
+
+// traps have the regular expressions of the table by their kind.
+var traps = func() map[string]*regexp.Regexp {
+	all, out := map[string][]string{}, map[string]*regexp.Regexp{}
+	for _, r := range table["trap"] {
+		all[r.kind] = append(all[r.kind], r.text)
+	}
+	for kind, of := range all {
+		out[kind] = regexp.MustCompile("(?s)^(?:" + strings.Join(of, "|") + ")")
+	}
+	return out
+}()
+
+// isTrap reports whether a value is one of a kind of values that are no secrets.
+func isTrap(v, kind string) bool { return traps[kind].MatchString(v[:min(len(v), maxTrap)]) }
+
+// maxTrap bounds the text that the traps read: a value may be as long as the text, and another one begin with each of its
+// characters.
+const maxTrap = 512

@@ -118,7 +118,7 @@ func isCellSecret(name, v string, accounts bool) bool {
 		return false
 	case !isPassword(name):
 		return len(v) >= 12 && digit.any(v) && secretValue(v, true, true)
-	case len(v) >= 6 && mixed(v) && !technical(v):
+	case len(v) >= 6 && mixed(v) && !isTrap(v, "technical"):
 		return accounts || !strings.Contains(v, " ")
 	}
 	return accounts && word.has(v) && !in("example", v) && !secretName(v)

@@ -165,7 +165,7 @@ func (n *nameAt) below(value int, gap gap, e *edits) {
 	}
 	v := s[start:end]
 	switch {
-	case spared(n.text(), v, quoted), technical(v), selfNamed(v), positions.has(v), n.w.word.text == "pass":
+	case spared(n.text(), v, quoted), isTrap(v, "technical"), selfNamed(v), positions.has(v), n.w.word.text == "pass":
 		return
 	case jagged(v) && threeKinds(v), sign && isOpaque(v), n.choosable() && isChosen(v) && (sign || isPersonal(v)):
 		e.mask(s, start, end, KindAssignment)
