@@ -90,8 +90,11 @@ func indexByte(of string, c byte) bool {
 // isCard reports whether the digits begin and are as long as the cards of an issuer, and the last one is the check digit
 // of Luhn. A number of the same two digits in turn is an example: 4242 4242 4242 4242.
 func isCard(d string) bool {
+	if len(d) < 13 {
+		return false
+	}
 	size := ":" + strconv.Itoa(len(d))
-	if len(d) < 13 || !slices.ContainsFunc(lists["card"].all, func(issuer string) bool {
+	if !slices.ContainsFunc(lists["card"].all, func(issuer string) bool {
 		prefix, ok := strings.CutSuffix(issuer, size)
 		return ok && strings.HasPrefix(d, prefix)
 	}) {

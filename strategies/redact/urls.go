@@ -100,18 +100,19 @@ func queries(t *source, e *edits) {
 		case at < done, name == at, name == 0 && !form, name > 0 && !indexByte("?&;", s[name-1]):
 			continue
 		}
-		key, end, kind := s[name:at], notQuery.end(s, at+1), KindURLToken
+		key, end, kind := s[name:at], 0, KindURLToken
 		switch {
 		case form && in("form", key):
-			kind = KindAssignment
+			end, kind = notQuery.end(s, at+1), KindAssignment
+		case !in("query", key):
+			continue
 		case in("databasepassword", key) && inDatabaseURL(s[:name]):
-		case in("query", key):
+			end = notQuery.end(s, at+1)
+		default:
 			end = querySet.end(s, at+1)
 			if v := s[at+1 : end]; len(v) < 16 || !digit.any(v) || !letters.any(v) {
 				continue
 			}
-		default:
-			continue
 		}
 		if done = end; end > at+1 && (form || !placeholder(s[at+1:end])) {
 			e.mask(s, at+1, end, kind)
