@@ -5,35 +5,6 @@ import (
 	"strings"
 )
 
-// authorizationHeaders finds the headers for credentials that the rules for names do not find whole: those with parameters,
-// and those in quotes and separated from the name by a comma.
-func authorizationHeaders(t *source, e *edits) {
-	s := t.s
-	for at := range t.places("authorization") {
-		value, open := headerValue(s, at+len("authorization"))
-		if value < 0 || value < e.end() {
-			continue
-		}
-		scheme := word.end(s, value)
-		start, end := blank.end(s, scheme), lineEnd(s, value, open)
-		params := in("params", s[value:scheme])
-		if !params && open == 0 {
-			continue // left to the rules for names
-		}
-		if params { // they have quotes of their own
-			end = max(end, lineEnd(s, value, '\n'))
-			if name := word.start(s, at, maxCell); open == 0 && name > 0 && indexByte("\"'", s[name-1]) {
-				end = quoteEnd(s[:end], value, s[name-1:name])
-			}
-		} else if start == scheme {
-			start = value
-		}
-		if v := s[min(start, end):end]; len(v) >= 8 && (params || mixed(v)) && !strings.ContainsAny(v, "{$<") {
-			e.mask(s, start, end, KindAuthorization)
-		}
-	}
-}
-
 // headerValue returns the start of the value of the header whose name ends at i, or -1: after a colon, or after the name's
 // quote and a colon, a comma or an arrow; and the quote around the value, 0 for none.
 func headerValue(s string, i int) (value int, open byte) {

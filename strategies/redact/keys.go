@@ -197,47 +197,24 @@ func isHeader(s string, at, end int) bool {
 	return plain == "" || strings.Contains(plain, `"alg"`) || strings.Contains(plain, `"typ"`) || strings.Contains(plain, `"enc"`)
 }
 
-// keyBlock is a format of private keys: a block from begin to the next end.
-type keyBlock struct {
-	hints      []string // one of them is in the begin and in the end of every such block
-	begin, end *regexp.Regexp
-	// rest returns the length of a block without an end, given the text after its begin.
-	rest func(s string) int
-}
-
+// A private key is a block from a begin to the next end, or as far as it goes on; one in base64 has no end.
 var (
-	pemKeys = keyBlock{
-		hints: []string{"PRIVATE KEY", "Static key V1"},
-		begin: regexp.MustCompile(`-----BEGIN (?:[A-Z0-9 ]*PRIVATE KEY|OpenVPN Static key V1)-----|---- BEGIN [A-Z0-9 ]*PRIVATE KEY ----`),
-		end:   regexp.MustCompile(`-----END (?:[A-Z0-9 ]*PRIVATE KEY|OpenVPN Static key V1)-----|---- END [A-Z0-9 ]*PRIVATE KEY ----`),
-		rest:  func(s string) int { return len(pemBody.FindString(s)) },
-	}
-	// inBase64 are those in base64.
-	inBase64 = keyBlock{
-		hints: []string{"LS0tLS1CRUdJTi"},
-		begin: regexp.MustCompile(`LS0tLS1CRUdJTi(?:BQUklW|BSU0Eg|BFQyBQ|BEU0Eg|BFTkNSWVB|BPUEVOU1N|BQR1AgUFJ)`),
-		end:   regexp.MustCompile(`^$`),
-		rest:  func(s string) int { return len(pemBody.FindString(s)) },
-	}
-	pemBody = regexp.MustCompile(`^(?:(?:\s|\\[nr])*[0-9A-Za-z+/=]{16,})+`)
-
-	// otherFormats are those of PGP and PuTTY.
-	otherFormats = keyBlock{
-		hints: []string{"PRIVATE KEY", "PuTTY-User-Key-File-", "Private-MAC:"},
-		begin: regexp.MustCompile(`-----BEGIN PGP PRIVATE KEY BLOCK-----|PuTTY-User-Key-File-[0-9]`),
-		end:   regexp.MustCompile(`-----END PGP PRIVATE KEY BLOCK-----|Private-MAC: *[0-9a-f]+`),
-		rest:  toSecondBlankLine,
-	}
+	keyHints = []string{"PRIVATE KEY", "Static key V1", "PuTTY-User-Key-File-", "Private-MAC:", "LS0tLS1CRUdJTi"}
+	keyBegin = regexp.MustCompile(`-----BEGIN (?:[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1)-----|---- BEGIN [A-Z0-9 ]*PRIVATE KEY ----|` +
+		`PuTTY-User-Key-File-[0-9]|LS0tLS1CRUdJTi(?:BQUklW|BSU0Eg|BFQyBQ|BEU0Eg|BFTkNSWVB|BPUEVOU1N|BQR1AgUFJ)`)
+	keyEnd = regexp.MustCompile(`-----END (?:[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1)-----|---- END [A-Z0-9 ]*PRIVATE KEY ----|` +
+		`Private-MAC: *[0-9a-f]+`)
+	keyBody = regexp.MustCompile(`^(?:(?:\s|\\[nr])*(?:[0-9A-Za-z+/=]{16,}|[A-Z][A-Za-z-]*: .*))+`)
 )
 
-// find finds the blocks of private keys, complete or not.
-func (k *keyBlock) find(t *source, e *edits) {
+// privateKeys finds the blocks of private keys, complete or not.
+func privateKeys(t *source, e *edits) {
 	s := t.s
-	begins := k.bounds(t, k.begin)
+	begins := keyBounds(t, keyBegin)
 	if len(begins) == 0 {
 		return
 	}
-	ends := k.bounds(t, k.end)
+	ends := keyBounds(t, keyEnd)
 	for _, begin := range begins {
 		if begin[0] < e.end() {
 			continue
@@ -246,18 +223,18 @@ func (k *keyBlock) find(t *source, e *edits) {
 			ends = ends[1:]
 		}
 		end := begin[1]
-		if len(ends) > 0 {
+		if len(ends) > 0 && s[begin[0]] != 'L' {
 			end = ends[0][1]
 		} else {
-			end += k.rest(s[end:])
+			end += len(keyBody.FindString(s[end:]))
 		}
 		e.add(begin[0], end, hiddenKey, KindPrivateKey)
 	}
 }
 
-// bounds returns the matches of an expression around the hints, in order.
-func (k *keyBlock) bounds(t *source, of *regexp.Regexp) (out [][2]int) {
-	for _, hint := range k.hints {
+// keyBounds returns the matches of an expression around the hints, in order.
+func keyBounds(t *source, of *regexp.Regexp) (out [][2]int) {
+	for _, hint := range keyHints {
 		for at := range t.literal(hint) {
 			low := max(0, at-maxMark)
 			for _, m := range of.FindAllStringIndex(t.s[low:min(len(t.s), at+maxMark)], -1) {
@@ -272,13 +249,3 @@ func (k *keyBlock) bounds(t *source, of *regexp.Regexp) (out [][2]int) {
 }
 
 const maxMark = 96 // bytes of the begin or the end of a block
-
-// toSecondBlankLine returns the index of the second blank line of s, that after the first one
-// if there is no second, and len(s) if there is none.
-func toSecondBlankLine(s string) int {
-	first, rest, ok := strings.Cut(s, "\n\n")
-	if !ok {
-		return len(s)
-	}
-	return len(first) + 2 + max(0, strings.Index(rest, "\n\n"))
-}

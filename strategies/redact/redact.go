@@ -109,12 +109,9 @@ type pass struct {
 
 // passes find secrets. Those that recognise a secret by its format come before those that recognise it by its context.
 var passes = []pass{
-	{pemKeys.find, ""},
-	{otherFormats.find, ""},
-	{inBase64.find, ""},
+	{privateKeys, ""},
 	{markedKeys, ""},
 	{urls, "@"},
-	{authorizationHeaders, ""},
 	{cookies, ""},
 	{bots, ":"},
 	{webTokens, ""},

@@ -116,7 +116,9 @@ func (n *nameAt) header(i int, e *edits) bool {
 		return false
 	}
 	start, end := credential(s, value)
-	if isKey {
+	if scheme := word.end(s, value); in("params", s[value:scheme]) {
+		start, end = blank.end(s, scheme), lineEnd(s, value, '\n')
+	} else if isKey {
 		start, end = n.t.settingAt(value, false)
 	}
 	v := s[start:end]

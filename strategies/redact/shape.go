@@ -273,16 +273,4 @@ func isPath(v string) bool {
 // maxPath bounds the text that isPath reads: a value may be as long as the text, and another one begin with each of its characters.
 const maxPath = 4096
 
-// isFile reports whether v ends like the name of a file: the last of the parts of a path.
-func isFile(v string) bool {
-	dot := strings.LastIndexByte(v, '.')
-	return dot > 0 && dot+2 < len(v) && len(v)-dot <= 6 && lowerOnly.has(v[dot+1:])
-}
-
-// isMail reports whether v begins with a mail address.
-func isMail(v string) bool {
-	n := strings.IndexByte(v, '@')
-	return n > 0 && strings.Contains(v[n:], ".")
-}
-
 func digits(v string) bool { return digit.has(v) }
