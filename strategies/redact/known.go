@@ -2,8 +2,8 @@ package redact
 
 import (
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -159,44 +159,27 @@ type needle struct {
 	encoded bool
 }
 
-// needles finds many strings in one pass, as Wu and Manber do: the last three of the first
-// leastKnown bytes give the least distance to the next match.
+// needles finds many strings in one pass, by their first leastKnown bytes.
 type needles struct {
-	skip  []uint8             // a power of two
-	first map[string][]needle // by their first leastKnown bytes
+	begins []bool              // by the hash of those bytes
+	first  map[string][]needle // by those bytes
 }
 
-const (
-	farthest = leastKnown - 2
-	maxAlike = 64 // forms with the same beginning
-)
+const maxAlike = 64 // forms with the same beginning
 
 func needlesOf(known map[string]Kind) needles {
-	size := 1 << 12
-	if len(known) > 16 {
-		size = 1 << 16
-	}
-	n := needles{skip: make([]uint8, size), first: map[string][]needle{}}
-	for i := range n.skip {
-		n.skip[i] = farthest
-	}
+	n := needles{begins: make([]bool, 1<<16), first: map[string][]needle{}}
 	for _, secret := range slices.Sorted(maps.Keys(known)) {
 		kind := known[secret]
-		code := hex.EncodeToString([]byte(secret))
-		n.add(needle{code, kind, false})
-		n.add(needle{strings.ToUpper(code), kind, false})
+		for _, format := range []string{"%x", "%X", "% x", "% X"} {
+			n.add(needle{fmt.Sprintf(format, secret), kind, false})
+		}
 		for _, form := range plainForms(secret) {
 			if distinct(secret) {
 				n.add(needle{form, kind, false})
 			}
 			for _, part := range base64Forms(form) {
 				n.add(needle{part, kind, true})
-			}
-		}
-		if len(secret) <= maxName {
-			n.add(needle{spacedHex(code), kind, false})
-			n.add(needle{strings.ToUpper(spacedHex(code)), kind, false})
-			for _, part := range base64Forms(secret) { // in base64 twice
 				for _, twice := range base64Forms(part) {
 					n.add(needle{twice, kind, true})
 				}
@@ -206,55 +189,38 @@ func needlesOf(known map[string]Kind) needles {
 	return n
 }
 
-// spacedHex returns a hexadecimal code with a blank between its bytes.
-func spacedHex(code string) string {
-	var b strings.Builder
-	for i := 0; i < len(code); i += 2 {
-		b.WriteString(code[i:i+2] + " ")
-	}
-	return strings.TrimRight(b.String(), " ")
-}
-
 func (n *needles) add(d needle) {
-	if len(d.text) < leastKnown {
+	if len(d.text) < leastKnown || len(n.first[d.text[:leastKnown]]) == maxAlike {
 		return
 	}
 	head := d.text[:leastKnown]
-	if len(n.first[head]) == maxAlike {
-		return
-	}
 	n.first[head] = append(n.first[head], d)
-	for i := range farthest {
-		h := n.hash(d.text, i)
-		n.skip[h] = min(n.skip[h], uint8(farthest-1-i)) //nolint:gosec // below farthest
-	}
+	n.begins[hash(head, 0)] = true
 }
 
-func (n *needles) hash(s string, i int) int {
-	return (int(s[i])*0x9e5 ^ int(s[i+1])*0x13b ^ int(s[i+2])) & (len(n.skip) - 1)
+func hash(s string, i int) int {
+	return (int(s[i])*0x9e5 ^ int(s[i+2])*0x13b ^ int(s[i+4])*0x47 ^ int(s[i+6])) & (1<<16 - 1)
 }
 
 // find adds the occurrences of needles in s, the longest of those at one place.
 func (n *needles) find(s string, e *edits) {
-	for i := farthest - 1; i+2 < len(s); {
-		if skip := n.skip[n.hash(s, i)]; skip > 0 {
-			i += int(skip)
+	for i := 0; i+leastKnown <= len(s); i++ {
+		if !n.begins[hash(s, i)] {
 			continue
 		}
-		start := i - (farthest - 1)
-		from, end := start, 0
+		from, end := i, 0
 		var kind Kind
-		for _, d := range n.first[s[start:start+leastKnown]] {
-			if !strings.HasPrefix(s[start:], d.text) {
+		for _, d := range n.first[s[i:i+leastKnown]] {
+			if !strings.HasPrefix(s[i:], d.text) {
 				continue
 			}
-			if a, b, ok := d.bounds(s, start, e.end()); ok && b > end {
+			if a, b, ok := d.bounds(s, i, e.end()); ok && b > end {
 				from, end, kind = a, b, d.kind
 			}
 		}
-		if i++; end > 0 {
+		if end > 0 {
 			e.mask(s, from, end, kind)
-			i = max(i, end+farthest-1)
+			i = end - 1
 		}
 	}
 }
