@@ -3,7 +3,6 @@ package redact
 import (
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -77,36 +76,23 @@ func withoutMedia(s string) *view {
 	}
 }
 
-// unescaped returns the view of the parts of v with escapes, as JSON and web addresses have them, without one level of
-// them, or nil if there is none. A part is between quotes that have no backslash, on one line; one with escapes of web
-// addresses is a word. With the source of v it leaves out parts without a word, a digit, an address and an option: the
-// passes find nothing more in them.
+// unescaped returns the view of the parts of v with escapes of JSON, without one level of them, or nil if there is none. A
+// part is between quotes that have no backslash, on one line. With the source of v it leaves out parts without a word, a
+// digit, an address and an option: the passes find nothing more in them.
 func (v *view) unescaped(t *source) *view {
 	s, w := v.s, viewBuilder{view: view{of: v}}
 	var words []wordAt
 	if t != nil {
 		words = t.found()
 	}
-	slash, percent := -1, -1
-	for at := 0; at < len(s); {
-		slash, percent = nextByte(s, at, slash, '\\'), nextByte(s, at, percent, '%')
-		if slash == len(s) && percent == len(s) {
+	for at := 0; ; {
+		start := strings.IndexByte(s[at:], '\\') + at
+		if start < at {
 			break
 		}
-		start, end := slash, slash
-		for slash < len(s) && start > at && s[start-1] != '"' && s[start-1] != '\n' {
+		end := start
+		for start > at && s[start-1] != '"' && s[start-1] != '\n' {
 			start--
-		}
-		if percent < start {
-			first := max(at, encodedSet.start(s, percent, maxUser))
-			at = encodedSet.end(s, percent)
-			for len(words) > 0 && words[0].end <= first {
-				words = words[1:]
-			}
-			if t == nil || len(words) > 0 && words[0].start < at {
-				w.decode(s[first:at], first, '%')
-			}
-			continue
 		}
 		for end < len(s) && s[end] != '"' && s[end] != '\n' {
 			if s[end] == '\\' {
@@ -126,7 +112,7 @@ func (v *view) unescaped(t *source) *view {
 		part := s[start:at]
 		if t == nil ||
 			len(words) > 0 && words[0].start < at || secretSigns.any(part) || strings.Contains(part, " -") {
-			w.decode(part, start, '\\')
+			w.decode(part, start)
 		}
 	}
 	if len(w.b) == 0 {
@@ -135,22 +121,8 @@ func (v *view) unescaped(t *source) *view {
 	return w.done()
 }
 
-// nextByte returns the index of c in s from at on, or len(s). It is i if that is not before at.
-func nextByte(s string, at, i int, c byte) int {
-	if i >= at {
-		return i
-	}
-	if n := strings.IndexByte(s[at:], c); n >= 0 {
-		return at + n
-	}
-	return len(s)
-}
-
-// encodedSet has the bytes of words with escapes of web addresses.
-var encodedSet = setOf("!#-&(-;=?-[]-z|~")
-
-// decode adds the part of a text that begins at start, unless it has no escape. The escapes begin with sign.
-func (w *viewBuilder) decode(part string, start int, sign byte) {
+// decode adds the part of a text that begins at start, unless it has no escape.
+func (w *viewBuilder) decode(part string, start int) {
 	if w.b == nil {
 		w.b, w.cuts = make([]byte, 0, len(w.of.s)), make([]cut, 0, len(w.of.s)/32)
 	}
@@ -158,15 +130,12 @@ func (w *viewBuilder) decode(part string, start int, sign byte) {
 	w.part(start)
 	done := 0
 	for at := 0; ; {
-		n := strings.IndexByte(part[at:], sign)
+		n := strings.IndexByte(part[at:], '\\')
 		if n < 0 {
 			break
 		}
 		at += n
 		r, end := escapeAt(part, at)
-		if sign == '%' {
-			r, end = percentAt(part, at)
-		}
 		if end == at {
 			at = min(len(part), at+2) // after an escaped backslash
 			continue
@@ -211,18 +180,6 @@ func escapeAt(s string, i int) (r rune, end int) {
 		}
 	}
 	return r, i + len(`\u0000`)
-}
-
-// percentAt returns the printable character that the escape of web addresses at i stands for and its end, or i.
-func percentAt(s string, i int) (r rune, end int) {
-	if i+2 >= len(s) {
-		return 0, i
-	}
-	b, err := strconv.ParseUint(s[i+1:i+3], 16, 8)
-	if err != nil || b < ' ' && b != '\n' || b > '~' {
-		return 0, i
-	}
-	return rune(b), i + 3
 }
 
 // hexEscape returns the character of the escape \u0000 at i.
