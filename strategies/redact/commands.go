@@ -129,8 +129,8 @@ func isArgument(s string, start, stop int) bool {
 
 // checks are the kinds of rows of the table about the look of a secret.
 var checks = map[string]func(string) bool{
-	"any": func(string) bool { return true }, "short": isShort, "opaque": isOpaque, "random": isRandomWord, "generated": isGenerated,
-	"pair": isUserPair, "printed": isPrinted, "chosen": func(v string) bool { return isChosen(v) && (isPersonal(v) || threeKinds(v)) },
+	"any": func(string) bool { return true }, "short": isShort, "opaque": isOpaque, "generated": isGenerated,
+	"pair": isUserPair, "printed": func(v string) bool { return isChosen(v) || isOpaque(v) }, "chosen": func(v string) bool { return isChosen(v) && (isPersonal(v) || threeKinds(v)) },
 	"plain": func(v string) bool { return len(v) >= 6 && !in("sentence", v) },
 }
 

@@ -167,24 +167,12 @@ func isOpaque(s string) bool {
 	return len(v) >= 20 && (jagged(v) || isHexKey(v))
 }
 
-// isRandomWord reports whether v is a word of random letters and digits.
-func isRandomWord(v string) bool {
-	return len(v) >= 16 && base64Set.has(v) &&
-		(mixed(v) && kindChanges(v) >= 4 || jagged(v))
-}
-
 // isGenerated reports whether v is a password of any characters, rather than a text or base64.
 func isGenerated(v string) bool {
 	if len(v) < 10 || strings.ContainsAny(v, ` \<>{}()`) || base64Set.has(v) {
 		return false
 	}
 	return kindChanges(v) >= 5 && threeKinds(v) && isChosen(v) && chosenSigns(v)
-}
-
-// isPrinted reports whether v, alone on a line, is a secret rather than a message.
-func isPrinted(v string) bool {
-	return isChosen(v) || isOpaque(v) ||
-		len(v) >= 16 && kindChanges(v) >= 4 && !isPath(v)
 }
 
 // isCertain reports whether v is random whatever it is the value of, and no hash, no public key and no id of a service.

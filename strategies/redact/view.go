@@ -101,11 +101,6 @@ func (v *view) unescaped(t *source) *view {
 			end++
 		}
 		at = min(len(s), end)
-		if strings.Contains(s[start:at], `\u`) { // a name in another script: with its value
-			if value := nameGap.end(s[:min(len(s), at+8)], at); value > at+2 && s[value-1] == '"' && strings.Contains(s[at:value], `":`) {
-				at = min(len(s), quoteEnd(s, value, `"`)+1)
-			}
-		}
 		for len(words) > 0 && words[0].end <= start {
 			words = words[1:]
 		}
@@ -152,8 +147,6 @@ func (w *viewBuilder) decode(part string, start int) {
 		w.b, w.cuts = w.b[:size], w.cuts[:cuts]
 	}
 }
-
-var nameGap = setOf(`" :`)
 
 var secretSigns = setOf("0-9@")
 
