@@ -52,14 +52,6 @@ func spokenGap(s string, i int, language bool) (int, gap) {
 	if n := filler(s[i:]); n > 0 {
 		return pastWords(s, i+n)
 	}
-	if end := letter.end(s, i); language && end > i && !isProse(s[i:end]) { // mdp admin : x
-		if value, gap := pastWords(s, blank.end(s, end)); gap != noValue {
-			return value, gap
-		}
-	}
-	if i+2 < len(s) && indexByte("05789", s[i]) && s[i+1] == ' ' { // the kind of a password of a router
-		return i + 2, says
-	}
 	return i, follows
 }
 

@@ -19,12 +19,7 @@ func (c *candidate) secret() bool {
 	case v == "", len(v) > 512, c.gap == follows && !c.quoted && !mixed(v) && !jagged(v):
 		return false // the next word, as in most sentences
 	}
-	isNumber := isNumberName(c.key)
-	number := len(v) >= leastPIN && digits(v) && (c.choosable() || isNumber)
-	if isNumber && c.gap == assigns &&
-		len(v) >= 8 && positions.has(v) && strings.Contains(v, "-") {
-		return !isTrap(v, "measure") // 717-37-738
-	}
+	number := len(v) >= leastPIN && digits(v) && c.choosable()
 	switch {
 	case len(v) < 6 && !number, c.gap == follows && isFold(c.w.word.text, "mnemonic", "seed"), c.refused():
 		return false

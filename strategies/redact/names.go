@@ -96,11 +96,6 @@ func identifies(name string) bool {
 	return strings.EqualFold(last, "key") && (in("identifying", wordBefore(name)) || hasFold(name, "sec-websocket")) || strings.EqualFold(last, "sitekey")
 }
 
-// isNumberName reports whether a name is that of a secret that is a number.
-func isNumberName(name string) bool {
-	return in("number", dashed.Replace(name))
-}
-
 // dashed writes names with dashes, as the lists of the table do.
 var dashed = strings.NewReplacer("_", "-", " ", "-")
 

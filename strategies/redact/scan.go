@@ -83,11 +83,6 @@ func wordKinds() []*wordKind {
 			k.password, k.secret, k.phrase = isPassword(k.text), secretName(k.text), in("phrase", k.text)
 			k.near = k.secret || k.language || in("near", k.text)
 			out = append(out, &k)
-			if strings.HasSuffix(k.text, " code") {
-				joined := k
-				joined.text = strings.ReplaceAll(k.text, " ", "_")
-				out = append(out, &joined)
-			}
 		}
 	}
 	return out

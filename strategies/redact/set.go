@@ -27,9 +27,7 @@ func setOf(ranges string) *set {
 // Sets of bytes that several rules use.
 var (
 	alnum      = setOf("0-9A-Za-z")
-	upperDigit = setOf("0-9A-Z")
 	digit      = setOf("0-9")
-	lowerHex   = setOf("0-9a-f")
 	underscore = setOf("0-9A-Za-z_")
 	word       = setOf("0-9A-Za-z_-")
 	wordEqual  = setOf("0-9A-Za-z_=-")
@@ -47,7 +45,6 @@ var (
 	hexSet     = setOf("0-9a-fA-F-")
 	base64Set  = setOf("0-9A-Za-z+/=")
 	printable  = setOf(" -~")
-	versionSet = setOf("0-9.")
 	positions  = setOf("0-9:,-")
 	resource   = setOf("a-z0-9/_.-")
 	identifier = setOf("A-Za-z_.")

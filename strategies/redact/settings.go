@@ -219,8 +219,6 @@ func (n *nameAt) field(value int, quote string, e *edits) bool {
 	return !placeholder(v) && (kind != KindAssignment || !spared(key, v, true)) && e.mask(s, start, stop, kind)
 }
 
-const maxBlock = 4096 // bytes
-
 // passphraseEnd returns the end of a passphrase that begins at i: four to 24 words up to the
 // end of a sentence or of a line, of which none is typical of sentences. It returns i without one.
 func passphraseEnd(s string, i int) int {

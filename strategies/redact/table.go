@@ -72,9 +72,6 @@ func (w *words) is(s string) bool {
 	return s != "" && len(s) <= w.longest && w.has[strings.ToLower(s)]
 }
 
-// begins reports whether s begins with one of the words, in their case.
-func (w *words) begins(s string) bool { return hasAnyPrefix(s, w.all...) }
-
 // ends reports whether s ends in one of the words.
 func (w *words) ends(s string) bool {
 	for _, word := range w.all {

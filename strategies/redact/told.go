@@ -36,28 +36,19 @@ func (n *nameAt) known() bool {
 	case strings.EqualFold(key, "key"):
 		return isKeyAfter(s[max(0, n.start-12):n.start])
 	}
-	if secretName(key) && !strings.EqualFold(key, "auth") || strings.HasSuffix(key, ".login") {
+	if secretName(key) && !strings.EqualFold(key, "auth") {
 		return true
 	}
-	key = dashed.Replace(key)
-	return in("told", key) || in("number", key)
+	return in("told", dashed.Replace(key))
 }
 
 // isKeyAfter reports whether the text before "key" ends in a word that makes it a secret.
 func isKeyAfter(before string) bool {
 	before = before[:keyGap.start(before, len(before), len(before))]
-	return before != "" && keyEnds[before[len(before)-1]|0x20] && lists["beforekey"].ends(before)
+	return in("beforekey", lastWord(before))
 }
 
 var keyGap = setOf(" _0-9-")
-
-// keyEnds has the last letters of keyWords, so that few texts are compared with all of them.
-var keyEnds = func() (ends set) {
-	for _, w := range lists["beforekey"].all {
-		ends[w[len(w)-1]] = true
-	}
-	return ends
-}()
 
 // told masks the value of the name in any language and any notation: after a colon or an equals sign anywhere in a line,
 // also a full-width one, after a verb, in the next cell of a table, in an element, and in quotes.
@@ -76,13 +67,12 @@ func (n *nameAt) told(e *edits) bool {
 	if gap == noValue {
 		return false
 	}
-	if (gap == assigns || gap == says) && in("pairword", w.word.text) { // credentials: user / password
+	if in("pairword", w.word.text) { // credentials: user / password
 		if slash := strings.IndexByte(s[value:min(len(s), value+maxGap)], '/'); slash > 0 && !strings.ContainsAny(s[value:value+slash], ".\n:") {
 			value += slash + 1
+		} else if w.word.text == "login" {
+			return false // a user alone
 		}
-	}
-	if w.word.text == "login" && !strings.HasSuffix(s[:value], " /") && (gap != assigns || !isOpaque(s[value:])) {
-		return false // a user alone
 	}
 	if gap == assigns || gap == says && w.word.text == "passphrase" {
 		start := blank.end(s, value)
