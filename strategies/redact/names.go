@@ -73,13 +73,6 @@ func isSecretWord(before, w, behind string) bool {
 // joined reports whether a word ends in one for a password, without anything between: rpcpassword.
 func joined(w string) bool {
 	n := len(w)
-	for _, last := range lists["joinedend"].all {
-		i := n - len(last)
-		if i > 0 && strings.EqualFold(w[i:], last) &&
-			(in("beforekey", w[:i]) || last != "key" && in("joinedstart", w[:i])) {
-			return true
-		}
-	}
 	ends := n > 8 && hasFold(w[n-8:], "password") || n > 6 && hasFold(w[n-6:], "passwd")
 	return ends && !hasFold(w, "nopass")
 }

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 // cards finds the numbers of payment cards: digits of a known issuer, alone or in groups, with the right check digit.
@@ -61,10 +59,7 @@ func apart(s string, start, end int) bool {
 	if start > 0 {
 		before := s[start-1]
 		named := before == ':' && start > 1 && !digit[s[start-2]] // number:4111…
-		letter, _ := utf8.DecodeLastRuneInString(s[:start])
-		if !named &&
-			(word[before] ||
-				letter >= 0x80 && letter < firstIdeograph && unicode.IsLetter(letter) || indexByte(".:/#$,+@&", before)) {
+		if !named && (word[before] || indexByte(".:/#$,+@&", before)) {
 			return false
 		}
 	}
@@ -74,9 +69,6 @@ func apart(s string, start, end int) bool {
 	goesOn := indexByte(".:/,", s[end]) && end+1 < len(s) && alnum[s[end+1]]
 	return !word[s[end]] && !goesOn
 }
-
-// firstIdeograph is where the letters of the scripts that put no blanks between words begin.
-const firstIdeograph = 0x2e80
 
 func indexByte(of string, c byte) bool {
 	for i := range len(of) {

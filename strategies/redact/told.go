@@ -89,11 +89,6 @@ func (n *nameAt) value(i int, gap gap, e *edits) bool {
 	s := n.s
 	if gap == assigns {
 		i = literalAfter(s, blank.end(s, i))
-		if typed := typeSet.end(s[:min(len(s), i+maxGap)], i); typed > i && strings.HasPrefix(s[typed:], "= ") {
-			if at := literalAfter(s, typed+len("= ")); at < len(s) && indexByte("'\"", s[at]) {
-				i = at // password: str = "x"
-			}
-		}
 	}
 	start, stop, quoted := valueAt(s, i)
 	c := candidate{nameAt: n, key: n.text(), start: start, end: stop, v: s[start:stop], gap: gap, quoted: quoted}
@@ -102,8 +97,6 @@ func (n *nameAt) value(i int, gap gap, e *edits) bool {
 	}
 	return e.mask(s, start, stop, KindAssignment)
 }
-
-var typeSet = setOf("0-9A-Za-z_&.<>[]?| '")
 
 // weak masks the random value of a name that ends in key, salt or the like.
 func (n *nameAt) weak(e *edits) bool {

@@ -75,12 +75,6 @@ func literal(s string, i int) (start, end int) {
 	if !indexByte("\"'`", s[i]) || isCommand(s, i) {
 		return i, i
 	}
-	if q := s[i:min(len(s), i+3)]; q == strings.Repeat(q[:1], 3) {
-		line, _, _ := strings.Cut(s[i+3:min(len(s), i+maxUser)], "\n")
-		if n := strings.Index(line, q); n > 0 {
-			return i + 3, i + 3 + n
-		}
-	}
 	if end = doubledEnd(s, i); end > i {
 		return i + 1, end
 	}
@@ -158,11 +152,6 @@ func endsLine(s string, i int) bool { return i == len(s) || s[i] == '"' || lineB
 // lineStart reports whether only white space, a line number, "export" or the dash of a list
 // precede i on its line.
 func lineStart(s string, i int) bool {
-	if i > 1 && s[i-1] == '"' {
-		if colon := blank.start(s, i-1, 1); colon > 1 && s[colon-2:colon] == `":` {
-			return true // of a string of JSON
-		}
-	}
 	i = blank.start(s, i, maxBlank)
 	if strings.HasSuffix(s[:i], "export") {
 		i = blank.start(s, i-len("export"), maxBlank)
@@ -261,27 +250,14 @@ func valueAt(s string, i int) (start, end int, quoted bool) {
 // valueStart returns where a value at i begins: inside of marks, an element, a list or a dump.
 func valueStart(s string, i int) int {
 	i = blank.end(s, i)
-	if strings.HasPrefix(s[i:], "** ") {
-		i += len("** ")
-	}
 	if i < len(s) && s[i] == '<' {
 		if tag := letters.end(s, i+1); tag < len(s) && s[tag] == '>' && in("mark", s[i+1:tag]) {
 			i = tag + 1
 		}
 	}
-	if next := space.end(s, i); next > i && strings.HasPrefix(s[next:], "string(") { // of PHP
-		if n := strings.Index(s[next:], ") \""); n > 0 && n < 24 {
-			i = next + n + len(") ")
-		}
-	}
 	if i < len(s) && indexByte("[(N", s[i]) {
 		if next := blank.end(s, i+1); next < len(s) && indexByte("'\"", s[next]) && (s[i] != 'N' || next == i+1) {
 			i = next
-		}
-	}
-	if i < len(s) && s[i] == '{' {
-		if end := alnum.end(s, i+1); end > i+1 && end+1 < len(s) && s[end] == '}' && alnum[s[end+1]] {
-			i = end + 1 // after its kind: {AES}x
 		}
 	}
 	return i
@@ -292,9 +268,6 @@ func valueStart(s string, i int) int {
 func literalAfter(s string, i int) int {
 	if at := unwrapped(s, i); at < len(s) && indexByte("'\"`", s[at]) {
 		return at
-	}
-	if i == len(s) || !letters[s[i]] && s[i] != '$' {
-		return i
 	}
 	for at := i; at < min(len(s), i+maxName) && s[at] != '\n' && s[at] != ';'; at++ {
 		if at > i+3 && s[at-1] == ' ' && indexByte("'\"`", s[at]) && isFold(s[at-3:at-1], "||", "??", "or", "?:") {
