@@ -12,39 +12,11 @@ func placeholder(v string) bool {
 	if v == "" || isTrap(v, "placeholder") || indexByte("*&", v[0]) && wordDot.has(v[1:]) && secretName(v[1:]) {
 		return true
 	}
-	v = withoutVendor(v)
-	return isTrap(v, "blank") || isStandIn(v)
+	return isTrap(withoutVendor(v), "blank")
 }
 
-// isStandIn reports whether v says that the secret is still to be put in, such as TODO_1 and
-// REPLACE_WITH_KEY, or names it in capitals as usage messages do.
-func isStandIn(v string) bool {
-	if len(v) > 32 {
-		return false
-	}
-	v = strings.TrimRight(v, ".:")
-	end := letters.end(v, 0)
-	if upperOnly.has(v) && (in("example", v) || v == "VALUE" || v == "VAL") {
-		return true
-	}
-	rest := strings.TrimRight(v[end:], "0123456789")
-	if len(v)-end-len(rest) > 2 || !nameSet.has(rest) {
-		return false
-	}
-	return in("standin", v[:end]) || upperOnly.has(v[:end]) && in("upperstandin", v[:end])
-}
-
-// expands reports whether v has a variable of a shell in it, rather than a dollar sign: $NAME, ${ or $(,
-// without a digit between the letters of the name.
-func expands(v string) bool {
-	n := strings.IndexByte(v, '$')
-	if n < 0 || n+1 == len(v) || mixed(v[:n]) {
-		return false
-	}
-	name := letters.end(v, n+1)
-	number := digit.end(v, name)
-	return indexByte("{(_", v[n+1]) || name > n+1 && letters.end(v, number) == number
-}
+// expands reports whether v has a variable of a shell in it, rather than a dollar sign.
+func expands(v string) bool { return isTrap(v, "expands") }
 
 // reference reports whether v is code that gets a value: a call, an index, an environment variable.
 func reference(v string) bool {

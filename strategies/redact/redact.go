@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -247,23 +246,3 @@ func masked(value string) bool {
 	return strings.HasPrefix(value[middle:], hiddenMiddle) &&
 		utf8.RuneCountInString(value[middle+len(hiddenMiddle):]) == last
 }
-
-// mediaURL returns the bounds of the first data: URL of an image, audio, video, font or PDF,
-// or len(s) twice.
-func mediaURL(s string) (start, end int) {
-	for start = range places(s, "data:") {
-		at := start + len("data:")
-		head := s[at:min(len(s), at+maxName)]
-		body := strings.Index(head, ";base64,")
-		kind, _, _ := strings.Cut(head, "/")
-		if body < 0 || !slices.Contains(mediaKinds, kind) && !strings.HasPrefix(head, "application/pdf") {
-			continue
-		}
-		if end = base64Set.end(s, at+body+len(";base64,")); end-at > body {
-			return start, end
-		}
-	}
-	return len(s), len(s)
-}
-
-var mediaKinds = []string{"image", "audio", "video", "font"}

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf16"
@@ -62,19 +63,21 @@ func withoutMedia(s string) *view {
 	if !strings.Contains(s, ";base64,") {
 		return v
 	}
-	if start, _ := mediaURL(s); start == len(s) {
+	w, at := viewBuilder{view: view{of: v}}, 0
+	for _, head := range mediaHead.FindAllStringIndex(s, -1) {
+		w.part(at)
+		w.b = append(w.b, s[at:max(at, head[0])]...)
+		at = base64Set.end(s, head[1])
+	}
+	if at == 0 {
 		return v
 	}
-	w := viewBuilder{view: view{of: v}, b: make([]byte, 0, len(s))}
-	for at := 0; ; {
-		start, end := mediaURL(s[at:])
-		w.part(at)
-		w.b = append(w.b, s[at:at+start]...)
-		if at += end; at == len(s) {
-			return w.done()
-		}
-	}
+	w.part(at)
+	w.b = append(w.b, s[at:]...)
+	return w.done()
 }
+
+var mediaHead = regexp.MustCompile(`data:(?:image|audio|video|font|application/pdf)[^\s,]{0,96};base64,`)
 
 // unescaped returns the view of the parts of v with escapes of JSON, without one level of them, or nil if there is none. A
 // part is between quotes that have no backslash, on one line. With the source of v it leaves out parts without a word, a
