@@ -229,7 +229,7 @@ func mask(secret string) string {
 	return head + hiddenMiddle + tail
 }
 
-var unprintable = setOf("\x01-\x1f\"\\")
+var unprintable = setOf("\x00-\x1f\"\\")
 
 // masked reports whether a value, or its part after the last colon, is a result of mask, possibly followed by quotes and
 // punctuation.
