@@ -53,15 +53,9 @@ func isSecretWord(before, w, behind string) bool {
 	}
 	switch strings.ToLower(w) {
 	case "key":
-		return in("beforekey", before) || hasFold(before[max(0, len(before)-len("api")):], "api") || strings.EqualFold(before, "material")
-	case "keys":
-		return strings.EqualFold(before, "api") || strings.EqualFold(before, "access")
-	case "phrase":
-		return strings.EqualFold(before, "pass")
-	case "ident":
-		return strings.EqualFold(before, "auth")
-	case "material":
-		return strings.EqualFold(before, "key")
+		return in("beforekey", before) || hasFold(before[max(0, len(before)-len("api")):], "api")
+	case "keys", "phrase", "ident", "material":
+		return in("pair", before+w)
 	case "pass":
 		return before != "" || behind == ""
 	case "auth":

@@ -136,11 +136,7 @@ var countSet = setOf("0-9,._)}kKM;")
 // public reports whether the name is that of a public key, of a secret that exists elsewhere, or of a library with its
 // checksum.
 func (n *namedValue) public() bool {
-	upper := strings.ToUpper(n.name)
-	if strings.Contains(upper, "PUBLIC") || strings.Contains(upper, "PUBKEY") || strings.Contains(upper, "GPG_KEY") {
-		return true
-	}
-	if strings.HasPrefix(upper, "EXISTING") || strings.EqualFold(wordBefore(n.name), "existing") {
+	if isTrap(n.name, "name") {
 		return true
 	}
 	if (len(n.bare) != 16 && len(n.bare) != 40) || !isHex(n.bare) {
