@@ -201,7 +201,9 @@ func maskIntroduced(s string, i int, r *row, e *edits) {
 	switch {
 	case len(v) < leastPIN, indexByte("-/", v[0]), in("example", v), placeholder(v), reference(v), expands(v):
 		return
-	case isCall && (!quoted || len(v) < 6 || !mixed(v) || isTrap(v, "technical")), r.form == "sign \n" && !endsLine(s, end):
+	case isCall && (!quoted || len(v) < 6 || !mixed(v)), isCall && isTrap(v, "technical"):
+		return
+	case r.form == "sign \n" && !endsLine(s, end):
 		return
 	}
 	if checks[r.kind](v) || quoted && r.kind == "plain" {

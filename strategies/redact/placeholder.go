@@ -9,10 +9,10 @@ func placeholder(v string) bool {
 		alnum.has(v[1:n]) && len(v)-n > leastKnown && alnum[v[n+1]] {
 		v = v[n+1:] // after its kind: {noop}, {AES}
 	}
-	if v == "" || isTrap(v, "placeholder") || indexByte("*&", v[0]) && wordDot.has(v[1:]) && secretName(v[1:]) {
+	if v == "" || isTrap(v, "placeholder") || isTrap(withoutVendor(v), "blank") {
 		return true
 	}
-	return isTrap(withoutVendor(v), "blank")
+	return indexByte("*&", v[0]) && wordDot.has(v[1:]) && secretName(v[1:]) // an anchor, a pointer
 }
 
 // expands reports whether v has a variable of a shell in it, rather than a dollar sign.

@@ -84,7 +84,9 @@ func (n *nameAt) assignment(i int, e *edits) bool {
 	case capitals:
 	case !strong && (!assigned || !strings.HasSuffix(key, "_key") || !weakName(key)), key == "PASS", strings.EqualFold(key, "auth"):
 		return false
-	case assigned && (upper == n.start || begin == n.start && !configured(s, begin, n.end)), !assigned && !lineStart(s, begin):
+	case assigned && upper == n.start, !assigned && !lineStart(s, begin):
+		return false
+	case assigned && begin == n.start && !configured(s, begin, n.end):
 		return false
 	}
 	start, stop := n.t.settingAt(value, !capitals)
@@ -100,12 +102,14 @@ func (n *nameAt) assignment(i int, e *edits) bool {
 		return !isSwitch(key, v, spaced, bare) && e.mask(s, start, stop, KindAssignment)
 	case bare && s[i-1] == ':' && wordDot.has(v) && !digit.any(v): // name := other
 		return false
-	case bare && (assigned && spaced || strings.HasSuffix(v, ",")) && isOperand(s, begin, start, stop):
+	case bare && (spaced && assigned || strings.HasSuffix(v, ",")) && isOperand(s, begin, start, stop):
 		return false
 	case !assigned && (len(v) < leastPIN || beginsProse(s, start, stop)):
 		return false
+	case isPIN(key, v) && !isUnit(s[stop:]):
+		return e.mask(s, start, stop, KindAssignment)
 	}
-	return (isPIN(key, v) && !isUnit(s[stop:]) || !harmless(v, !strong, assigned && bare && spaced)) && e.mask(s, start, stop, KindAssignment)
+	return !harmless(v, !strong, assigned && bare && spaced) && e.mask(s, start, stop, KindAssignment)
 }
 
 // header masks the credential of a header after the colon at i, and reports whether it did.

@@ -76,8 +76,11 @@ func (h *tableHeader) mask(words []wordAt, i int, e *edits) int {
 	secret := make([]string, len(h.names)) // the names of columns of secrets
 	for at, c := range h.names {
 		name := s[c.start:c.end]
-		if name == "" || len(name) > maxCell || !nameCell.has(name) || indexByte(",;", h.separator) && c.start > 0 && s[c.start-1] == ' ' {
-			return i // or a sentence
+		switch {
+		case name == "", len(name) > maxCell, !nameCell.has(name):
+			return i
+		case indexByte(",;", h.separator) && c.start > 0 && s[c.start-1] == ' ': // a sentence
+			return i
 		}
 		accounts = accounts || in("column", name) || in("column", lastWord(name))
 		for len(words) > 0 && words[0].end < c.end {

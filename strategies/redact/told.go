@@ -77,7 +77,8 @@ func (n *nameAt) told(e *edits) bool {
 	if gap == assigns || gap == says && w.word.text == "passphrase" {
 		start := blank.end(s, value)
 		inSentence := s[value-1] == '=' && !lineStart(s, n.start) // I have password=x here
-		if stop := passphraseEnd(s, start); stop > start && !inSentence && (w.word.password || w.word.typed || isFold(w.word.text, "mnemonic", "seed")) {
+		words := w.word.password || w.word.typed || isFold(w.word.text, "mnemonic", "seed")
+		if stop := passphraseEnd(s, start); words && stop > start && !inSentence {
 			return e.mask(s, start, stop, KindAssignment)
 		}
 	}
