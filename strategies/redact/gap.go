@@ -41,11 +41,11 @@ func valueAfter(s string, i int, language bool) (int, gap) {
 	if i > marks || !language && after == i {
 		return 0, noValue
 	}
-	return spokenGap(s[:limit], after, language)
+	return spokenGap(s[:limit], after)
 }
 
 // spokenGap returns the start of the value of a name with blanks up to i after it: after a verb, words, or nothing.
-func spokenGap(s string, i int, language bool) (int, gap) {
+func spokenGap(s string, i int) (int, gap) {
 	if n := verb(s[i:]); n > 0 {
 		return i + n, says
 	}

@@ -53,6 +53,8 @@ func (c *candidate) refused() bool {
 		return true
 	case isTrap(v, "technical"), selfNamed(v), isPath(v), isParsed(s, c.w.start, v):
 		return true
+	case c.gap != assigns && strings.Contains(v, "=") && secretName(v[:strings.IndexByte(v, '=')]): // left to its own name
+		return true
 	case strings.HasSuffix(s[:c.start], "→ ") && len(v) <= 12 && isHex(v): // the short id of a commit about a token
 		return true
 	}

@@ -122,6 +122,9 @@ func (n *nameAt) header(i int, e *edits) bool {
 	start, end := credential(s, value)
 	if scheme := word.end(s, value); in("params", s[value:scheme]) {
 		start, end = blank.end(s, scheme), lineEnd(s, value, '\n')
+		if n.start > 0 && indexByte("\"'", s[n.start-1]) {
+			end = quoteEnd(s[:end], value, s[n.start-1:n.start])
+		}
 	} else if isKey {
 		start, end = n.t.settingAt(value, false)
 	}
