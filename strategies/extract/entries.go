@@ -105,11 +105,11 @@ func (d *Digest) lookItems() []item { return d.callItems(looks) }
 func (d *Digest) callItems(of kind) []item {
 	var out []item
 	all := d.calls.calls
-	last := d.lastCall()
+	last := d.lastCalls()
 	seen, told := map[string]bool{}, map[string]bool{}
 	for i, c := range slices.Backward(all) {
 		shown := len(c.changes) > 0 && !c.failed || c.check || c.ofTasks || c.isSlight() // in another section
-		if c.hint != acts && shown || !c.answered || c == last {
+		if c.hint != acts && shown || !c.answered || slices.Contains(last, c) {
 			continue
 		}
 		if c.kind() == acts {

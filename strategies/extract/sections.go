@@ -346,7 +346,7 @@ func (d *Digest) stateItems() []item {
 			open++
 		}
 	}
-	if c := d.lastCall(); c != nil {
+	for _, c := range d.lastCalls() {
 		out = append(out, item{order: len(out), value: 6, forms: c.forms("- Last call: ", shortLine, 400, 700, 1500)})
 	}
 	if len(t.read) > 0 {
@@ -369,19 +369,22 @@ func (d *Digest) stateItems() []item {
 // maxFailures is the number of failures that are shown.
 const maxFailures = 3
 
-// lastCall returns the last call with its result, if it was made for the active task or returned a list of which the user may
-// choose, nil otherwise.
-func (d *Digest) lastCall() *call {
-	n := len(d.calls.calls)
-	if n == 0 {
-		return nil
+// lastCalls returns the calls of the last message with some, with their results, that were made for the active task or returned a
+// list of which the user may choose.
+func (d *Digest) lastCalls() []*call {
+	all := d.calls.calls
+	i := len(all)
+	for i > 0 && len(all)-i < maxParallel && all[i-1].message == all[len(all)-1].message {
+		i--
 	}
-	c := d.calls.calls[n-1]
-	if !c.answered || c.check || c.ofTasks || d.ended && c.rows < 2 || c.turn < len(d.talk.turns)-2 || c.rows < 2 && c.turn < len(d.talk.turns)-1 {
-		return nil
-	}
-	return c
+	return slices.DeleteFunc(slices.Clone(all[i:]), func(c *call) bool {
+		isList, turns := c.rows > 1, len(d.talk.turns)-c.turn
+		return !c.answered || c.check || c.ofTasks || !isList && (d.ended || turns > 1) || turns > 2
+	})
 }
+
+// maxParallel is the number of calls of one message that are shown as the last ones.
+const maxParallel = 4
 
 // baseNames returns the last elements of paths.
 func baseNames(paths []string) []string {
