@@ -22,8 +22,8 @@ type call struct {
 	text      string
 	commands  []command
 	isCommand bool
-	// background reports that a command goes on after its result.
-	background bool
+	// inScratch reports that it runs in a folder that does not last, background that it goes on after its result.
+	inScratch, background bool
 	// hint is the kind that the settings give the tool.
 	hint     kind
 	paths    []string
@@ -153,6 +153,7 @@ func (l *ledger) add(c *call, raw string, fs []field) {
 // setCommand makes the call one of a command line.
 func (c *call) setCommand(cmd string) {
 	c.isCommand, c.text = true, strings.Clone(line(withoutFolder(cmd), maxText))
+	c.inScratch = strings.Contains(cmd, "cd "+scratch) || strings.Contains(cmd, "-C "+scratch)
 	c.commands = parseCommands(text.Head(cmd, 4000))
 	c.check = slices.ContainsFunc(c.commands, func(x command) bool { return x.checks() })
 }

@@ -122,6 +122,10 @@ func TestSections(t *testing.T) {
 			join(one(user("Fix the lamp.")), edited("1", "/w/lamp.go", "off", "on()"), edited("2", "/w/fan.go", "slow", "fast()"), ran("3", "git checkout -- fan.go", "")),
 			[]string{"- Edited, no commit seen: lamp.go\n", "!fast()"},
 		},
+		"edits that were taken back, and files that do not last, are no changes": {
+			join(one(user("Fix the lamp.")), edited("1", "/w/lamp.go", "off", "onAndOff()"), edited("2", "/w/lamp.go", "onAndOff()", "off"), edited("3", "/tmp/try.go", "a", "tryOut()"), ran("4", "cd /tmp/repo && git commit -m scratch", "[main 0ab12cd] scratch")),
+			[]string{"!+ onAndOff", "!tryOut", "!Last commit", "!lamp.go (2 edits)"},
+		},
 		"patches and here-documents are edits": {
 			join(one(user("Fix the lamp.")), one(calls("", "1", "apply_patch", "input", "*** Begin Patch\n*** Update File: w/lamp.go\n@@\n-off()\n+glow(amber)\n*** End Patch"), result("1", "Done!")), ran("2", "cat > w/new.txt <<EOF\nlight\nEOF", "")),
 			[]string{"- w/lamp.go\n", "  + glow(amber)\n", "  - off()\n", "new.txt"},

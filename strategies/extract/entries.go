@@ -202,11 +202,9 @@ func (d *Digest) changeItems() []item {
 		} else {
 			value += float64(len(files))
 		}
-		var added, removed []string
-		for _, x := range all {
-			removed = slices.DeleteFunc(append(removed, x.removed...), func(l string) bool { return slices.Contains(x.added, l) })
-			added = slices.DeleteFunc(added, func(l string) bool { return slices.Contains(x.removed, l) })
-			added = append(added, x.added...)
+		added, removed := sum(all)
+		if len(added)+len(removed) == 0 && len(all) > 1 { // taken back
+			continue
 		}
 		x := item{order: -i, value: value, forms: [][]string{{above}}} // the newest first
 		for _, n := range []int{3, 8, 20, 60} {
@@ -226,6 +224,27 @@ func (d *Digest) changeItems() []item {
 		out = append(out, x)
 	}
 	return out
+}
+
+// sum returns the lines that several edits of a file added and removed in all.
+func sum(all []*change) (added, removed []string) {
+	for _, x := range all {
+		added, removed = cancel(added, removed, x.removed)
+		removed, added = cancel(removed, added, x.added)
+	}
+	return added, removed
+}
+
+// cancel takes lines out of one list, and appends those that are not in it to another.
+func cancel(from, to, lines []string) (rest, others []string) {
+	for _, l := range lines {
+		if i := slices.Index(from, l); i >= 0 {
+			from = slices.Delete(from, i, i+1)
+		} else {
+			to = append(to, l)
+		}
+	}
+	return from, to
 }
 
 // telling returns the n lines of code with the words that say most, in their order: those that stand further in say less, and

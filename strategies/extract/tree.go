@@ -71,7 +71,6 @@ func changesOf(fs []field, c *call) []*change {
 	if len(c.paths) > 0 {
 		file = c.paths[0]
 	}
-	var old string
 	for i := range fs {
 		f := &fs[i]
 		key := strings.ToLower(f.key)
@@ -80,12 +79,10 @@ func changesOf(fs []field, c *call) []*change {
 			out = append(out, patchChanges(f.value, c.message)...)
 		case pathKey(key) && f.isShort():
 			file = f.value
-		case strings.Contains(key, "old") || key == "search" || key == "find":
-			old = f.value
 		case file != "" && isNewText(key) && !isTruth(f.value):
 			cur = &change{path: strings.Clone(file), message: c.message}
-			cur.added, cur.removed = differ(old, f.value)
-			out, old = append(out, cur), ""
+			cur.added, cur.removed = differ(oldText(fs, i), f.value)
+			out = append(out, cur)
 		case file != "" && contentKeys[key] && c.argBytes > len(file)+20:
 			cur = &change{path: strings.Clone(file), created: true, message: c.message}
 			cur.added, _ = differ("", f.value)
@@ -93,6 +90,26 @@ func changesOf(fs []field, c *call) []*change {
 		}
 	}
 	return out
+}
+
+// oldText returns the old text of an edit, of which the new one is at i: the nearest before it in the same element of a list, or
+// the next after it.
+func oldText(fs []field, i int) string {
+	isOld := func(j int) bool {
+		key := strings.ToLower(fs[j].key)
+		return strings.Contains(key, "old") || key == "search" || key == "find"
+	}
+	for j := i - 1; j >= 0 && fs[j].row == fs[i].row && !isNewText(strings.ToLower(fs[j].key)); j-- {
+		if isOld(j) {
+			return fs[j].value
+		}
+	}
+	for j := i + 1; j < len(fs) && fs[j].row == fs[i].row && !isNewText(strings.ToLower(fs[j].key)); j++ {
+		if isOld(j) {
+			return fs[j].value
+		}
+	}
+	return ""
 }
 
 // isNewText reports whether an argument is the new text of a part of a file, by its key.
@@ -204,6 +221,9 @@ func (t *tree) answered(c *call, result string) {
 func (t *tree) change(c *call, result string) {
 	formats := c.isCommand && slices.ContainsFunc(c.commands, func(x command) bool { return x.formats() })
 	for _, x := range c.changes {
+		if strings.HasPrefix(x.path, scratch) {
+			continue
+		}
 		if t.changes = bounded(t.changes, x, maxChanges); !formats {
 			t.edited = x.message
 		}
@@ -219,7 +239,7 @@ func (t *tree) change(c *call, result string) {
 			t.changes = slices.DeleteFunc(t.changes, func(x *change) bool { return isGone(x.path) })
 			t.read = slices.DeleteFunc(t.read, isGone)
 		case len(words) == 0:
-		case words[0] == "commit" && !slices.Contains(words, "--dry-run"):
+		case words[0] == "commit" && !slices.Contains(words, "--dry-run") && !c.inScratch:
 			t.commit(c, words, result)
 		case words[0] == "checkout" && slices.Contains(words, "--"), words[0] == "restore" && !slices.Contains(words, "--staged"):
 			t.restore(func(p string) bool {
@@ -230,6 +250,9 @@ func (t *tree) change(c *call, result string) {
 		}
 	}
 }
+
+// scratch begins the paths of files and repositories that do not last.
+const scratch = "/tmp/"
 
 // commit adds the commit that a call made, by the line in which git reports it or by its message.
 func (t *tree) commit(c *call, words []string, result string) {
