@@ -31,7 +31,6 @@ type call struct {
 	turn     int
 	message  int
 	at       time.Time
-	size     int // bytes of the result
 	brief    string
 	failure  []string
 	answered bool
@@ -39,7 +38,6 @@ type call struct {
 	check    bool
 	report   []string // the first and the last lines of the result of a long order, as of a sub-agent
 	uses     int      // values of earlier results in the arguments
-	repeated int      // how often it was made with equal arguments
 	argBytes int
 	// ofTasks reports that it is about the list of tasks, which is shown by itself.
 	ofTasks bool
@@ -194,7 +192,7 @@ func (l *ledger) answer(id, result string, isError bool) *call {
 	}
 	delete(l.open, id)
 	o := readOutcome(result, c.isCommand, len(c.paths) > 0 && len(c.changes) == 0)
-	c.answered, c.size, c.failed = true, len(result), o.failed || isError
+	c.answered, c.failed = true, o.failed || isError
 	if c.refused = isRefusal(o.text); c.refused {
 		c.failed = true
 	}
@@ -453,9 +451,6 @@ func (c *call) describe(n int) string {
 		} else if c.text != "" {
 			b.WriteString(": " + prose.Truncate(c.text, max(60, n/2)))
 		}
-	}
-	if c.repeated > 0 {
-		b.WriteString(" (" + strconv.Itoa(c.repeated+1) + " times)")
 	}
 	result := c.outcome(n)
 	if c.failed {

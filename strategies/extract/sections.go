@@ -295,18 +295,18 @@ func (d *Digest) stateItems() []item {
 			when = ", before the last edit"
 		}
 		result := "passed"
-		if k.call.failed {
+		if k.failed {
 			result = "failed"
-		} else if !k.call.answered {
+		} else if !k.answered {
 			result = "no result yet"
 		}
-		lines := []string{"- Last check (" + result + when + "): " + k.call.describeShort(160)}
-		if k.call.failed {
-			for _, l := range k.call.failure {
+		lines := []string{"- Last check (" + result + when + "): " + k.describeShort(160)}
+		if k.failed {
+			for _, l := range k.failure {
 				lines = append(lines, "  "+l)
 			}
-		} else if k.call.brief != "" {
-			lines[0] += " → " + k.call.brief
+		} else if k.brief != "" {
+			lines[0] += " → " + k.brief
 		}
 		add(8, lines...)
 	} else if t.edited > 0 && d.calls.hasCommands {
@@ -314,16 +314,15 @@ func (d *Digest) stateItems() []item {
 	}
 	failures, passed := 0, 0
 	for _, k := range t.checks {
-		if !k.call.failed {
+		if !k.failed {
 			passed = max(passed, k.message)
 		}
 	}
-	for _, f := range slices.Backward(t.failures) {
-		c := f.call
+	for _, c := range slices.Backward(t.failures) {
 		switch {
 		case failures == maxFailures || c.kind() == looks || c.refused || c.turn < len(d.talk.turns)-2:
 			continue
-		case c.check && f.message < passed, len(t.checks) > 0 && t.checks[len(t.checks)-1].call == c:
+		case c.check && c.message < passed, len(t.checks) > 0 && t.checks[len(t.checks)-1] == c:
 			continue
 		}
 		lines := []string{"- Failed, not repeated since: " + c.describeShort(120)}

@@ -22,12 +22,6 @@ type commit struct {
 	message       int
 }
 
-// check is the newest run of a command that builds, tests or lints.
-type check struct {
-	call    *call
-	message int
-}
-
 const (
 	maxChanges   = 400
 	maxLines     = 40 // of a change
@@ -41,8 +35,8 @@ const (
 type tree struct {
 	changes   []*change
 	commits   []commit
-	checks    []check // by name, the newest last
-	failures  []check // of calls that did not succeed since
+	checks    []*call // the newest run of each command that builds, tests or lints, the newest last
+	failures  []*call // that did not succeed since
 	committed int     // the message of the newest commit, 0 for none
 	edited    int     // the message of the newest edit that formats nothing
 	read      []string
@@ -192,9 +186,9 @@ const indentWidth = 4
 // answered follows the result of a call.
 func (t *tree) answered(c *call, result string) {
 	if c.failed {
-		t.failures = bounded(t.failures, check{c, c.message}, maxRemembers)
+		t.failures = bounded(t.failures, c, maxRemembers)
 	} else {
-		t.failures = slices.DeleteFunc(t.failures, func(f check) bool { return f.call.tool == c.tool && repeats(c, f.call) })
+		t.failures = slices.DeleteFunc(t.failures, func(f *call) bool { return f.tool == c.tool && repeats(c, f) })
 		t.change(c, result)
 	}
 	if c.isCommand && !c.check && c.kind() == acts && !c.isSlight() { // a command that is run again after edits checks them
@@ -206,8 +200,8 @@ func (t *tree) answered(c *call, result string) {
 		t.ran[c.text] = c.message
 	}
 	if c.check {
-		t.checks = slices.DeleteFunc(t.checks, func(k check) bool { return repeats(c, k.call) })
-		t.checks = bounded(t.checks, check{c, c.message}, maxChecks)
+		t.checks = slices.DeleteFunc(t.checks, func(k *call) bool { return repeats(c, k) })
+		t.checks = bounded(t.checks, c, maxChecks)
 	}
 	if !c.isCommand && !c.failed && c.kind() == looks {
 		for _, p := range c.paths {
