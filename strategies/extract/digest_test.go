@@ -278,3 +278,16 @@ func TestFailures(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestDemandsOfLongRequests: of a long request, the sentence with a word of demands is shown first, in seven languages.
+func TestDemandsOfLongRequests(t *testing.T) {
+	t.Parallel()
+	for _, demand := range []string{
+		"Never touch the billing folder.", "Fass den Ordner für Rechnungen nie an.", "Nunca toques la carpeta de facturas.", "Ne touche jamais au dossier des factures.",
+		"Никогда не трогай папку со счетами.", "不要动账单文件夹。", "請求書のフォルダには触らないでください。",
+	} {
+		filler := strings.Repeat("This is how the hall looks these days, more or less. ", 12)
+		text := digestOf(Options{}, user(filler+demand+" "+filler), assistant("I see."), user("And the cellar, which nobody has seen since the flood?"), assistant("It is dry.")).Text(300)
+		wantLines(t, text, demand)
+	}
+}
