@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -46,8 +47,8 @@ func TestABlockIsBounded(t *testing.T) {
 			t.Errorf("%d entries, limit %d", len(tab.entries), tab.limit)
 		}
 		budget := rapid.IntRange(0, 4000).Draw(t, "budget")
-		if block := tab.Block(budget, ""); len(block) > budget || strings.Count(block, "\n") > maxLines {
-			t.Errorf("%d characters in %d lines of %d:\n%s", len(block), strings.Count(block, "\n"), budget, block)
+		if block := tab.Block(budget, ""); utf8.RuneCountInString(block) > budget || strings.Count(block, "\n") > maxLines {
+			t.Errorf("%d characters in %d lines of %d:\n%s", utf8.RuneCountInString(block), strings.Count(block, "\n"), budget, block)
 		}
 	})
 }
