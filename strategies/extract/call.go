@@ -39,6 +39,8 @@ type call struct {
 	report   []string // the first and the last lines of the result of a long order, as of a sub-agent
 	uses     int      // values of earlier results in the arguments
 	argBytes int
+	// madeAgain reports that a later call repeated it with success, gaveOther that a value of the result is not the one asked for.
+	madeAgain, gaveOther bool
 	// ofTasks reports that it is about the list of tasks, which is shown by itself.
 	ofTasks bool
 	// refused reports that the user or the host did not let it run.
@@ -248,7 +250,7 @@ func (c *call) setResult(fs []field) {
 		}
 		own := &field{key: strings.Clone(f.key), value: strings.Clone(f.value), row: f.row, object: f.object, of: strings.Clone(f.of)}
 		if i := slices.IndexFunc(c.arguments, func(a *field) bool { return a.key == f.key && a.value != f.value }); i >= 0 && len(fs) > 0 && fs[len(fs)-1].row <= 1 {
-			own.asked = c.arguments[i].value
+			own.asked, c.gaveOther = c.arguments[i].value, true
 		}
 		c.result = append(c.result, own)
 	}

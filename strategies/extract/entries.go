@@ -117,7 +117,7 @@ func (d *Digest) callItems(of kind) []item {
 				told[f.value] = true
 			}
 		}
-		if c.kind() != of || c.refused || of == looks && len(c.result) == 0 || d.isMadeAgain(c, all[i+1:]) {
+		if c.kind() != of || c.refused || of == looks && len(c.result) == 0 || c.madeAgain || isCorrected(c, all[i+1:]) {
 			continue
 		}
 		value := float64(i) / float64(len(all))
@@ -161,14 +161,10 @@ func isDistinct(v string) bool {
 	return n > 2
 }
 
-// isMadeAgain reports whether one of later calls repeated a failed call with success, or was made with the value that a call
-// gave in place of the one that it was asked for.
-func (d *Digest) isMadeAgain(c *call, later []*call) bool {
-	return slices.ContainsFunc(later, func(l *call) bool {
-		if l.tool != c.tool || !l.answered || l.failed {
-			return false
-		}
-		return c.failed && repeats(l, c) || !c.failed && l.corrects(c)
+// isCorrected reports whether one of later calls was made with the values that a call gave in place of those it was asked for.
+func isCorrected(c *call, later []*call) bool {
+	return c.gaveOther && slices.ContainsFunc(later, func(l *call) bool {
+		return l.tool == c.tool && l.answered && !l.failed && l.corrects(c)
 	})
 }
 

@@ -188,7 +188,10 @@ func (t *tree) answered(c *call, result string) {
 	if c.failed {
 		t.failures = bounded(t.failures, c, maxRemembers)
 	} else {
-		t.failures = slices.DeleteFunc(t.failures, func(f *call) bool { return f.tool == c.tool && repeats(c, f) })
+		t.failures = slices.DeleteFunc(t.failures, func(f *call) bool {
+			f.madeAgain = f.tool == c.tool && repeats(c, f)
+			return f.madeAgain
+		})
 		t.change(c, result)
 	}
 	if c.isCommand && !c.check && c.kind() == acts && !c.isSlight() { // a command that is run again after edits checks them
