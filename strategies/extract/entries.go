@@ -2,6 +2,7 @@ package extract
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -80,7 +81,7 @@ func (d *Digest) dated(lines []string, turn int) []string {
 	}
 	end := d.talk.turns[turn+1].message
 	for i, l := range lines {
-		if slices.ContainsFunc(d.tree.changes, func(x *change) bool { return x.message > end && strings.Contains(l, base(x.path)) }) {
+		if slices.ContainsFunc(d.tree.changes, func(x *change) bool { return x.message > end && strings.Contains(l, path.Base(x.path)) }) {
 			lines[i] = l + " (edited since)"
 		}
 	}
@@ -117,7 +118,10 @@ func (d *Digest) callItems(of kind) []item {
 				told[f.value] = true
 			}
 		}
-		if c.kind() != of || c.refused || of == looks && len(c.result) == 0 || c.madeAgain || isCorrected(c, all[i+1:]) {
+		if c.kind() != of || c.refused || c.madeAgain || isCorrected(c, all[i+1:]) {
+			continue
+		}
+		if of == looks && len(c.result) == 0 {
 			continue
 		}
 		value := float64(i) / float64(len(all))

@@ -26,6 +26,11 @@ type field struct {
 	named int
 }
 
+// clone returns a copy that shares no memory with the text that it was read from.
+func (f *field) clone() *field {
+	return &field{key: strings.Clone(f.key), value: strings.Clone(f.value), row: f.row, object: f.object, of: strings.Clone(f.of)}
+}
+
 const (
 	maxJSON  = 64 << 10 // bytes of a result that is read as JSON
 	maxDepth = 50

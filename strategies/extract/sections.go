@@ -2,6 +2,7 @@ package extract
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -352,7 +353,7 @@ func (d *Digest) stateItems() []item {
 		read := slices.Clone(t.read)
 		slices.Reverse(read)
 		read = slices.DeleteFunc(read, func(p string) bool {
-			return !strings.Contains(base(p), ".") || slices.ContainsFunc(t.changes, func(x *change) bool { return x.path == p })
+			return !strings.Contains(path.Base(p), ".") || slices.ContainsFunc(t.changes, func(x *change) bool { return x.path == p })
 		})
 		if len(read) > 0 {
 			out = append(out, item{order: 99, value: 1, mixed: true, forms: [][]string{
@@ -377,8 +378,13 @@ func (d *Digest) lastCalls() []*call {
 		i--
 	}
 	return slices.DeleteFunc(slices.Clone(all[i:]), func(c *call) bool {
-		isList, turns := c.rows > 1, len(d.talk.turns)-c.turn
-		return !c.answered || c.check || c.ofTasks || !isList && (d.ended || turns > 1) || turns > 2
+		turns := 1
+		if c.rows > 1 {
+			turns = 2
+		} else if d.ended {
+			turns = 0
+		}
+		return !c.answered || c.check || c.ofTasks || len(d.talk.turns)-c.turn > turns
 	})
 }
 
@@ -389,7 +395,7 @@ const maxParallel = 4
 func baseNames(paths []string) []string {
 	out := make([]string, len(paths))
 	for i, p := range paths {
-		out[i] = base(p)
+		out[i] = path.Base(p)
 	}
 	return out
 }
