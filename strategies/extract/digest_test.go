@@ -70,6 +70,10 @@ func TestSections(t *testing.T) {
 				user("You are an expert reviewer.\n1. List the pull requests\n2. Never praise anything"), assistant("The change is fine.")),
 			[]string{"> /review 158\n", "!expert reviewer", "!Never praise", "- The assistant replied:\n  The change is fine.\n"},
 		},
+		"a request that ends with a sign of a prompt is no output": {
+			one(user("Dim the lamps."), assistant("How far?\n```\n40%\n```"), user("Set the limit to:\n50%"), assistant("It is set."), user("Write it below the line\n#")),
+			[]string{"- > Set the limit to: 50%\n", "> Write it below the line\n> #\n"},
+		},
 		"agents speak in the user's name, too": {
 			one(user("Count the lamps in all rooms, please, and write them down."), calls("", "1", "spawn", "message", "You count the lamps of the first floor. Never enter the cellar, whatever happens there."), result("1", "agent 7 runs"),
 				user("You count the lamps of the first floor. Never enter the cellar, whatever happens there."),
@@ -148,7 +152,7 @@ func TestSections(t *testing.T) {
 			[]string{"- > Paint the cellar black, all of it.\n  - Interrupted by the user.\n"},
 		},
 		"commands of agents without calls": {
-			one(user("Fix the lamp in the hall."), assistant("Let us look.\n```\nfind_file lamp.py\n```"), user("Found 1 match: /w/lamp.py\nbash-$"), assistant("Open it.\n```\nopen /w/lamp.py\n```"), user("[File: /w/lamp.py (7 lines total)]\nbash-$")),
+			one(user("Fix the lamp in the hall."), assistant("Let us look.\n```\nfind_file lamp.py\n```"), user("Found 1 match: /w/lamp.py\nbash-$"), assistant("Open it.\n```\nopen /w/lamp.py\n```"), user("[File: /w/lamp.py (7 lines total)]\n(Open file: /w/lamp.py)\n(Current directory: /w)\n$")),
 			[]string{"- find_file lamp.py → Found 1 match: /w/lamp.py", "- Last call: open /w/lamp.py → [File: /w/lamp.py (7 lines total)]", "!> Found", "!> [File"},
 		},
 	}

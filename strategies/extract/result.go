@@ -192,7 +192,7 @@ func brief(output string, isCommand bool) string {
 		return said(lines[0], 160)
 	}
 	for _, l := range slices.Backward(proseLines(text.Tail(output, 1000))) {
-		if !IsOutput("\n"+l) && !strings.HasPrefix(l, "(") {
+		if !IsOutput(l) && !strings.HasPrefix(l, "(") {
 			return said(l, 160)
 		}
 	}

@@ -121,19 +121,30 @@ func withoutAdditions(s string) string {
 	return s
 }
 
-// IsOutput reports whether a message of the user is the output of a command that the assistant ran in its text: its last
-// line is the prompt of a shell.
+// IsOutput reports whether a message of the user is the output of a command that the assistant ran in its text: it ends with
+// the prompt of a shell.
 func IsOutput(message string) bool {
-	line := text.Trim(text.Tail(message, 60))
-	line = line[strings.LastIndexByte(line, '\n')+1:]
-	if line == "" || len(line) > maxPrompt || len(line) == len(text.Trim(message)) {
-		return false
-	}
-	return strings.IndexByte("$#%>", line[len(line)-1]) >= 0 && !strings.ContainsAny(line, " <`")
+	before, last := lastLine(text.Trim(text.Tail(message, 1000)))
+	_, before = lastLine(before)
+	return before != "" && (isPrompt(last) || isState(before) && strings.HasSuffix(last, "$"))
 }
 
-// maxPrompt is the size of the prompt of a shell.
-const maxPrompt = 30
+// lastLine returns the text before the last line, and this line.
+func lastLine(s string) (before, line string) {
+	i := strings.LastIndexByte(s, '\n')
+	return strings.TrimRight(s[:max(i, 0)], " \r\n"), s[i+1:]
+}
+
+// isPrompt reports whether a line is the prompt of a shell, with its name, or with the host and the folder.
+func isPrompt(line string) bool {
+	line, prompt := strings.CutSuffix(strings.Replace(line, "#", "$", 1), "$")
+	return prompt && len(line) < 60 && (strings.HasSuffix(line, "sh-") || strings.Contains(line, "@") && strings.Contains(line, ":")) && !strings.Contains(line, " ")
+}
+
+// isState reports whether a line tells the state of an editor in front of a prompt.
+func isState(line string) bool {
+	return strings.HasPrefix(line, "(") && strings.HasSuffix(line, ")") && strings.Contains(line, ": ")
+}
 
 // ranInText returns the command with which a text of the assistant ends: its last block of code, its last element, or its
 // last line. Agents without calls run it.
