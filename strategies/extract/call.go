@@ -214,8 +214,8 @@ func (l *ledger) answer(id, result string, isError bool) *call {
 	if c.result == nil {
 		c.brief = cmp.Or(c.brief, strings.Clone(brief(o.text, c.isCommand)))
 		if !c.isCommand && len(c.paths) == 0 && c.argBytes >= longOrder && len(result) > 300 { // a report
-			body, _ := splitElements(text.Head(o.text, 100_000))
-			c.report = slices.Clone(endLines(proseLines(strings.Clone(body)), 1500, 2))
+			body := text.Head(o.text, 100_000)
+			c.report = slices.Clone(endLines(proseLines(without(body, elements(body), nil)), 1500, 2))
 		}
 	}
 	return c

@@ -58,7 +58,8 @@ func TestSummariesOfRecordedConversations(t *testing.T) {
 					again.Add(m)
 					if tokens += sizeOf(m); m.Role == chat.RoleUser || m.Role == chat.RoleTool && isRefusal(m.Content.String()) {
 						clean, _ := redact.Redact(m.Content.String())
-						asks = append(asks, clean, request(clean))
+						said, command := request(clean)
+						asks = append(asks, clean, said, command)
 					}
 				}
 				budget := tokens / 20

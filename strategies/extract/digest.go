@@ -36,15 +36,17 @@ type Options struct {
 // Digest collects the parts of a conversation that its summary needs. Its memory is bounded, and it does not share memory
 // with messages. It is not safe for concurrent use.
 type Digest struct {
-	options  Options
-	secrets  redact.Secrets
-	ids      *reference.Table
-	words    vocabulary
-	talk     talk
-	calls    ledger
-	tree     tree
-	tasks    tasks
-	earlier  earlier
+	options Options
+	secrets redact.Secrets
+	ids     *reference.Table
+	words   vocabulary
+	talk    talk
+	calls   ledger
+	tree    tree
+	tasks   tasks
+	earlier earlier
+	// command is the slash command that the newest message holds, whose text may follow.
+	command  string
 	messages int
 	// dates are the first and the newest time of messages.
 	first, newest time.Time
@@ -88,6 +90,9 @@ func (d *Digest) Add(m *chat.Message) {
 		return
 	}
 	d.messages++
+	if m.Role != chat.RoleUser {
+		d.command = ""
+	}
 	if at := m.CreatedAt.UTC(); !m.CreatedAt.IsZero() {
 		if d.first.IsZero() {
 			d.first = at
@@ -113,8 +118,8 @@ func (d *Digest) Add(m *chat.Message) {
 	}
 }
 
-// addUser adds a message of the user: a summary that a host put there, the output of a command in a text of the assistant, a
-// message of a program, or a request.
+// addUser adds a message of the user: a summary that a host put there, the text of a slash command, the output of a command in a
+// text of the assistant, a message of a program, or a request.
 func (d *Digest) addUser(content string, at time.Time) {
 	if body, rest, ok := frame.Unwrap(content); ok {
 		d.addEarlier(d.redact(text.Head(body, maxChunk)), false)
@@ -123,15 +128,17 @@ func (d *Digest) addUser(content string, at time.Time) {
 	if text.Trim(content) == "" {
 		return
 	}
-	asked := request(content)
-	cur := d.talk.current()
-	if cur != nil && asked == "" {
-		cur.command = cur.command && !strings.HasPrefix(text.Trim(content), localOutput)
-		cur.interrupted = cur.interrupted || strings.HasPrefix(text.Trim(content), interruption)
-	}
-	expands := cur != nil && cur.command && cur.isUntouched() && strings.Count(asked, "\n") > 1
-	switch {
-	case asked == "" || expands || d.calls.isPrompt(asked):
+	asked, command := request(content)
+	cur, pending := d.talk.current(), d.command
+	d.command = strings.Clone(text.Head(command, maxRequest))
+	switch begin := text.Trim(content); {
+	case pending != "" && command == "" && strings.Contains(begin, "\n") && !strings.HasPrefix(begin, localOutput):
+		d.closeHandles(d.scan(content, reference.Returned))
+		d.ask(d.scan(pending, reference.Said), at)
+	case asked == "" || d.calls.isPrompt(asked):
+		if cur != nil && strings.HasPrefix(begin, interruption) {
+			cur.interrupted = true
+		}
 		d.closeHandles(d.scan(content, reference.Returned))
 	case IsOutput(content) && cur != nil && cur.lastText() != "":
 		ran := ranInText(cur.lastText())
@@ -143,7 +150,6 @@ func (d *Digest) addUser(content string, at time.Time) {
 		c.brief = strings.Clone(said(content, 120))
 	default:
 		d.ask(d.scan(asked, reference.Said), at)
-		d.talk.current().command = strings.Contains(content, commandElement)
 	}
 }
 

@@ -70,6 +70,16 @@ func TestSections(t *testing.T) {
 				user("You are an expert reviewer.\n1. List the pull requests\n2. Never praise anything"), assistant("The change is fine.")),
 			[]string{"> /review 158\n", "!expert reviewer", "!Never praise", "- The assistant replied:\n  The change is fine.\n"},
 		},
+		"a slash command without arguments is the request, if its text follows": {
+			one(user("<command-message>review</command-message>\n<command-name>/review</command-name>"),
+				user("You are an expert reviewer.\n1. List the pull requests\n2. Never praise anything"), assistant("The change is fine.")),
+			[]string{"> /review\n", "!expert reviewer", "!Never praise", "- The assistant replied:\n  The change is fine.\n"},
+		},
+		"a slash command of the agent itself is none": {
+			one(user("Clean the lamps."), user("<command-name>/cost</command-name>\n<command-args></command-args>"), user("<local-command-stdout>1 dollar\nof 2</local-command-stdout>"),
+				user("Now the windows:\n- hall\n- cellar"), assistant("They shine.")),
+			[]string{"> Now the windows:\n> - hall\n> - cellar\n", "!/cost", "!dollar"},
+		},
 		"a request that ends with a sign of a prompt is no output": {
 			one(user("Dim the lamps."), assistant("How far?\n```\n40%\n```"), user("Set the limit to:\n50%"), assistant("It is set."), user("Write it below the line\n#")),
 			[]string{"- > Set the limit to: 50%\n", "> Write it below the line\n> #\n"},

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"unsafe"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/extract/internal/reference"
+	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
 )
 
 // generated calls do with about size bytes of messages that name ever new things.
@@ -183,6 +185,37 @@ func BenchmarkText(b *testing.B) {
 			for b.Loop() {
 				d.Text(budget)
 			}
+		})
+	}
+}
+
+// hostile are units of texts on which work that looks for the end of each element is quadratic.
+var hostile = []string{"<", "<a", "<a>", "</", "</a>", "<system-reminder>x</system-reminder>", "<task>x</task>", "<stdout>x</stdout><exit_code>1</exit_code>", "<command-name>/a</command-name>", "(A: b)\n$\n", "```\n", "{", "git commit -m a && "}
+
+// hostileConversation returns messages of each role with one text.
+func hostileConversation(s string) []*chat.Message {
+	return []*chat.Message{
+		user("x " + s + " </x>"), assistant(s), user("<stdout>" + s), calls(s, "1", "bash", "command", s), result("1", "<exit_code>0</exit_code>"+s),
+		calls("", "2", "edit", "path", "a.go", "old_string", s, "new_string", s+"y"), result("2", s),
+	}
+}
+
+// Quadratic work on 1 MB of any of the hostile texts would be felt.
+func TestAddIsLinear(t *testing.T) {
+	t.Parallel()
+	for _, unit := range hostile {
+		s := strings.Repeat(unit, (1<<20)/len(unit))
+		wantWellFormed(t, digestOf(Options{}, hostileConversation(s)...).Text(2000), 2000, nil)
+	}
+}
+
+func BenchmarkAddGrowth(b *testing.B) {
+	for _, unit := range hostile {
+		b.Run(strconv.Quote(unit), func(b *testing.B) {
+			growth.Report(b, 1<<15, 8, func(n int) func() {
+				ms := hostileConversation(strings.Repeat(unit, n/len(unit)))
+				return func() { digestOf(Options{}, ms...) }
+			})
 		})
 	}
 }

@@ -24,21 +24,15 @@ func readOutcome(result string, isCommand, showsFile bool) outcome {
 	head := text.Head(strings.TrimSpace(result), 200)
 	switch {
 	case strings.HasPrefix(head, "<tool_use_error>") || strings.HasPrefix(head, "<error>"):
-		_, elements := splitElements(result)
 		o.failed = true
-		if len(elements) > 0 {
-			o.text = elements[0].content
+		if all := elements(result); len(all) > 0 {
+			o.text = all[0].content
 		}
 	case strings.HasPrefix(head, "<") && strings.Contains(result, "</exit_code>"):
-		_, elements := splitElements(result)
-		o.text = ""
-		for _, e := range elements {
-			switch e.name {
-			case "exit_code":
-				o.code = strings.TrimSpace(e.content)
-			case "stdout", "stderr", "output":
-				o.text += e.content + "\n"
-			}
+		all := elements(result)
+		o.text = contents(all, outputs)
+		if i := slices.IndexFunc(all, func(e element) bool { return e.name == "exit_code" }); i >= 0 {
+			o.code = strings.TrimSpace(all[i].content)
 		}
 	case strings.HasPrefix(head, "{") && len(result) <= maxJSON && isWrapper(head):
 		fs, ok := parseFields(result)
@@ -192,7 +186,7 @@ func brief(output string, isCommand bool) string {
 		return said(lines[0], 160)
 	}
 	for _, l := range slices.Backward(proseLines(text.Tail(output, 1000))) {
-		if !IsOutput(l) && !strings.HasPrefix(l, "(") {
+		if !IsOutput("\n"+l) && !strings.HasPrefix(l, "(") {
 			return said(l, 160)
 		}
 	}

@@ -23,102 +23,116 @@ func IsGenerated(s string) bool {
 
 // isMarkup reports whether a text that begins with < has no text outside of its elements, or begins with one of a program.
 func isMarkup(s string) bool {
-	name, _, _ := strings.Cut(s[1:], ">")
+	name, _, _ := strings.Cut(text.Head(s[1:], maxTag), ">")
 	if strings.HasPrefix(name, "local-command-") || name == "task-notification" || name == "command-name" || name == "command-message" {
 		return true
 	}
-	outside, elements := splitElements(s)
-	if strings.TrimSpace(outside) != "" {
-		return false
-	}
-	for _, e := range elements {
-		if carriers[e.name] {
-			return false
-		}
-	}
-	return len(elements) > 0
+	all := elements(s)
+	return len(all) > 0 && text.Trim(without(s, all, nil)) == "" && !slices.ContainsFunc(all, func(e element) bool { return carriers[e.name] })
 }
 
-// element is an element of markup with its content.
-type element struct{ name, content string }
+// element is an element of markup with its content, and where it stands in its text.
+type element struct {
+	name, content string
+	from, to      int
+}
 
-// splitElements returns the outermost elements of a text, and the text outside of them.
-func splitElements(s string) (outside string, elements []element) {
-	var b strings.Builder
-	for {
-		i := strings.IndexByte(s, '<')
+// maxTag is the size of the beginning of an element, with its attributes.
+const maxTag = 500
+
+// elements returns the outermost elements of a text, in linear time.
+func elements(s string) []element {
+	ends := map[string]int{} // where the last element of a name ends
+	for at := 0; ; {
+		i := strings.Index(s[at:], "</")
 		if i < 0 {
 			break
 		}
-		open, rest, ok := strings.Cut(s[i+1:], ">")
-		name, _, _ := strings.Cut(open, " ")
-		end := strings.Index(rest, "</"+name+">")
-		if !ok || end < 0 || !isElementName(name) {
-			b.WriteString(s[:i+1])
-			s = s[i+1:]
-			continue
+		at += i + len("</")
+		if name, _, ok := strings.Cut(text.Head(s[at:], maxTag), ">"); ok && isElementName(name) {
+			ends[name] = at
 		}
-		b.WriteString(s[:i])
-		elements = append(elements, element{name, rest[:end]})
-		s = rest[end+len("</"+name+">"):]
 	}
-	b.WriteString(s)
-	return b.String(), elements
+	var out []element
+	for at := 0; len(ends) > 0; {
+		i := strings.IndexByte(s[at:], '<')
+		if i < 0 {
+			break
+		}
+		from := at + i
+		at = from + 1
+		tag, _, ok := strings.Cut(text.Head(s[at:], maxTag), ">")
+		name, _, _ := strings.Cut(tag, " ")
+		if start := at + len(tag) + 1; ok && ends[name] > start {
+			content, _, _ := strings.Cut(s[start:], "</"+name+">")
+			at = start + len(content) + len("</"+name+">")
+			out = append(out, element{name, content, from, at})
+		}
+	}
+	return out
 }
 
 // isElementName reports whether a word may be the name of an element.
-func isElementName(s string) bool { return s != "" && s[0] != '/' && !strings.ContainsAny(s, "\n<=(") }
+func isElementName(s string) bool { return s != "" && !strings.ContainsAny(s, " \n<=(") }
 
-// request returns the words of the user in a message: a slash command with its arguments, the content of the elements in which
-// agents put them, without the elements beside these. It returns "" if a program wrote all of it.
-func request(message string) string {
-	message = text.Trim(message)
-	if !strings.Contains(message, "</") {
-		if IsGenerated(message) {
-			return ""
-		}
-		return message
-	}
-	outside, elements := splitElements(message)
-	command, carried, generated := "", "", 0
-	for _, e := range elements {
-		switch content := text.Trim(e.content); {
-		case e.name == "command-name":
-			command = strings.TrimSpace(content + command)
-		case e.name == "command-args" && content != "":
-			command += " " + content
-		case carriers[e.name]:
-			carried += content + "\n"
-		case additions[e.name]:
-			generated++
+// without returns a text without those of its elements whose names are given, nil for all of them.
+func without(s string, all []element, names map[string]bool) string {
+	var b strings.Builder
+	at := 0
+	for _, e := range all {
+		if names == nil || names[e.name] {
+			b.WriteString(s[at:e.from])
+			at = e.to
 		}
 	}
-	switch {
-	case strings.HasPrefix(command, "/") && strings.Contains(command, " "):
-		return command
-	case carried != "":
-		return text.Trim(carried)
-	case generated > 0:
-		return text.Trim(withoutAdditions(message))
-	case IsGenerated(message) || command != "" && text.Trim(outside) == "":
-		return ""
-	}
-	return message
+	b.WriteString(s[at:])
+	return b.String()
 }
 
-// withoutAdditions returns a message without the elements that agents put beside the words of the user.
-func withoutAdditions(s string) string {
-	for name := range additions {
-		for {
-			before, rest, ok := strings.Cut(s, "<"+name+">")
-			_, after, closed := strings.Cut(rest, "</"+name+">")
-			if !ok || !closed {
-				break
-			}
-			s = before + after
+// contents returns what is in the elements with one of the names.
+func contents(all []element, names map[string]bool) string {
+	var out []string
+	for _, e := range all {
+		if names[e.name] {
+			out = append(out, text.Trim(e.content))
 		}
 	}
-	return s
+	return strings.Join(out, "\n")
+}
+
+// request returns the words of the user in a message: a slash command with its arguments, the content of the elements in which
+// agents put them, without the elements beside these. They are empty if a program wrote all of it. It also returns a slash command
+// without arguments, which may be one of the agent itself.
+func request(message string) (said, command string) {
+	message = text.Trim(message)
+	all := elements(message)
+	command = commandOf(all)
+	carried := contents(all, carriers)
+	switch {
+	case strings.HasPrefix(command, "/") && strings.Contains(command, " "):
+		return command, command
+	case carried != "":
+		return carried, command
+	case slices.ContainsFunc(all, func(e element) bool { return additions[e.name] }):
+		return text.Trim(without(message, all, additions)), command
+	case IsGenerated(message) || command != "" && text.Trim(without(message, all, nil)) == "":
+		return "", command
+	}
+	return message, command
+}
+
+// commandOf returns the command that a user gave to the agent itself, with its arguments, "" for none.
+func commandOf(all []element) string {
+	name, arguments := "", ""
+	for _, e := range all {
+		switch e.name {
+		case "command-name":
+			name = text.Trim(e.content)
+		case "command-args":
+			arguments = text.Trim(e.content)
+		}
+	}
+	return text.Trim(name + " " + arguments)
 }
 
 // IsOutput reports whether a message of the user is the output of a command that the assistant ran in its text: it ends with
@@ -156,8 +170,8 @@ func ranInText(s string) string {
 			return text.Trim(code)
 		}
 	}
-	if _, elements := splitElements(s); strings.HasSuffix(s, ">") && len(elements) > 0 {
-		return text.Trim(elements[len(elements)-1].content)
+	if all := elements(s); strings.HasSuffix(s, ">") && len(all) > 0 {
+		return text.Trim(all[len(all)-1].content)
 	}
 	return s[strings.LastIndexByte(s, '\n')+1:]
 }

@@ -10,6 +10,8 @@ var (
 	// carriers are elements in which agents put the words of the user, additions those that they put beside them.
 	carriers  = text.Set(`task feedback answer user_query user_message user_input user_request user_feedback`)
 	additions = text.Set(`environment_details system-reminder system_reminder ide_opened_file ide_selection`)
+	// outputs are elements with the output of a command.
+	outputs = text.Set(`stdout stderr output`)
 	// looking are programs that change nothing; of git and others, the subcommands that do not.
 	looking = text.Set(`ls cat bat head tail grep rg ag find fd wc pwd echo printf which type tree stat file du df env date sort uniq cut awk jq yq diff cmp less
 		pgrep launchctl for done do fi if then else while sysctl more whoami ps printenv nl basename dirname realpath true false sleep test [ cd column tr xxd od strings lsof uname hostname id export set read sed`)
@@ -37,8 +39,8 @@ var (
 	refusals   = []string{"The user doesn't want to proceed with this tool use", "The user doesn't want to take this action", "Request interrupted by user", "User rejected", "rejected by user", "Permission to use"}
 	wordsAfter = "the user said:\n"
 	// interruption begins the message that stands for the user who stopped the work, localOutput that of a command that agents
-	// run themselves; commandElement is in one that stands for a command, whose text may follow.
-	interruption, localOutput, commandElement = "[Request interrupted by user", "<local-command-stdout>", "<command-name>"
+	// run themselves.
+	interruption, localOutput = "[Request interrupted by user", "<local-command-stdout>"
 	// noAnswer stands for an answer to a message of a program.
 	noAnswer = "No response requested."
 	// running are programs and words of a shell before the program that runs.

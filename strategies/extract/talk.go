@@ -23,8 +23,8 @@ type turn struct {
 	last    int
 	edited  []string
 	commits []commit
-	// command reports that the request is a command whose text may follow, interrupted that the user stopped the work on it.
-	command, interrupted bool
+	// interrupted reports that the user stopped the work on it.
+	interrupted bool
 }
 
 // passage is a text of the assistant.
