@@ -61,9 +61,11 @@ const (
 	shortLine = 220 // characters of the result in the short form of a line
 	// maxOutside is the number of values that may stand beside a list of results: its length, a page.
 	maxOutside = 3
-	maxCalls   = 4000 // of a ledger
-	maxFields  = 48   // of arguments and of a result
-	maxText    = 400  // characters of a command
+	maxCalls   = 500     // of a ledger
+	maxValues  = 1 << 14 // of their results
+	maxPrompts = 4000
+	maxFields  = 48  // of arguments and of a result
+	maxText    = 400 // characters of a command
 )
 
 // ledger holds the calls of a conversation. Its memory is bounded: of too many, the oldest that only looked go first.
@@ -76,6 +78,8 @@ type ledger struct {
 	// hasCommands reports that command lines were seen.
 	hasCommands bool
 	total       int
+	// values counts the values of the results of the calls.
+	values int
 }
 
 // pathKey reports whether an argument names a file or a folder by its key.
@@ -140,11 +144,25 @@ func (l *ledger) add(c *call, raw string, fs []field) {
 		clear(l.open)
 	}
 	l.open[c.id] = c
-	if len(l.calls) >= maxCalls {
-		i := max(0, slices.IndexFunc(l.calls[:maxCalls/2], func(c *call) bool { return c.kind() == looks }))
-		l.calls = slices.Delete(l.calls, i, i+1)
+	if l.calls = append(l.calls, c); len(l.calls) > maxCalls {
+		l.makeRoom()
 	}
-	l.calls = append(l.calls, c)
+}
+
+// makeRoom removes a quarter of the calls: of the older half those that only looked, then the oldest.
+func (l *ledger) makeRoom() {
+	excess := len(l.calls) / 4
+	older := slices.DeleteFunc(slices.Clone(l.calls[:len(l.calls)/2]), func(c *call) bool {
+		if excess == 0 || c.kind() != looks {
+			return false
+		}
+		excess--
+		return true
+	})
+	l.calls, l.values = slices.Concat(older[excess:], l.calls[len(l.calls)/2:]), 0
+	for _, c := range l.calls {
+		l.values += len(c.result)
+	}
 }
 
 // setCommand makes the call one of a command line.
@@ -167,7 +185,7 @@ func withoutFolder(s string) string {
 
 // prompt remembers a long argument.
 func (l *ledger) prompt(s string) {
-	if l.prompts == nil || len(l.prompts) > maxCalls {
+	if l.prompts == nil || len(l.prompts) > maxPrompts {
 		l.prompts = map[uint64]bool{}
 	}
 	l.prompts[textHash(s)] = true
@@ -205,6 +223,9 @@ func (l *ledger) answer(id, result string, isError bool) *call {
 			c.setResult(fs)
 			for _, f := range c.result {
 				l.recall.watch(f)
+			}
+			if l.values += len(c.result); l.values > maxValues {
+				l.makeRoom()
 			}
 		}
 	}

@@ -102,21 +102,42 @@ func held(v reflect.Value) int {
 // The size of a digest does not grow once its bounds are reached.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
-	for name, each := range map[string]int{"messages of 2 kB": 2 << 10, "one message": 8 << 20} {
+	for name, tt := range map[string]struct {
+		add   func(d *Digest, size int)
+		limit int
+	}{
+		"messages of 2 kB": {func(d *Digest, size int) { generated(size, 2<<10, d.Add) }, 1 << 20},
+		"one message":      {func(d *Digest, size int) { generated(size, size, d.Add) }, 1 << 20},
+		"lists of values":  {addLists, 3 << 20},
+	} {
 		of := func(size int) int {
 			d := New(Options{})
 			d.ids = reference.NewTable(500, "")
-			generated(size, min(size, each), d.Add)
+			tt.add(d, size)
 			if text := d.Text(12_000); !strings.Contains(text, "without a model") {
 				t.Errorf("%s: no summary", name)
 			}
 			return held(reflect.ValueOf(d))
 		}
-		small, large := of(4<<20), of(16<<20)
-		t.Logf("%s: %d bytes are held of 4 MB, %d of 16 MB", name, small, large)
-		if large > 2*small || large > 4<<20 {
-			t.Errorf("%s: %d bytes are held of 4 MB, %d of 16 MB", name, small, large)
+		small, large := of(1<<20), of(8<<20)
+		t.Logf("%s: %d bytes are held of 1 MB, %d of 8 MB", name, small, large)
+		if large > 2*small || large > tt.limit {
+			t.Errorf("%s: %d bytes are held of 1 MB, %d of 8 MB", name, small, large)
 		}
+	}
+}
+
+// addLists adds about size bytes of calls that return lists.
+func addLists(d *Digest, size int) {
+	for n := 0; size > 0; n++ {
+		var rows []string
+		for k := range 60 {
+			rows = append(rows, fmt.Sprintf(`{"id":"F%d-%d","price":"%d euros","place":"Hall %d"}`, n, k, n*k, k))
+		}
+		list := "[" + strings.Join(rows, ",") + "]"
+		d.Add(calls("", fmt.Sprint(n), "search", "place", "hall", "page", fmt.Sprint(n)))
+		d.Add(result(fmt.Sprint(n), list))
+		size -= len(list)
 	}
 }
 

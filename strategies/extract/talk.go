@@ -36,7 +36,7 @@ type passage struct {
 }
 
 const (
-	maxTurns    = 1000
+	maxTurns    = 750
 	maxRequest  = 12_000 // characters that are kept of a request, half of them its end
 	maxPassage  = 6000   // characters that are kept of a text of the assistant
 	maxPassages = 40     // of a turn

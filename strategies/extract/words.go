@@ -10,7 +10,7 @@ import (
 )
 
 // maxWords is the number of words of which a vocabulary counts the messages.
-const maxWords = 1 << 14
+const maxWords = 1 << 13
 
 // vocabulary counts in how many messages each word occurs. Its memory is bounded: words of one message go first.
 type vocabulary struct {
@@ -28,7 +28,10 @@ func (v *vocabulary) add(s string) {
 			v.words[h] = occurrence{o.messages + 1, v.messages}
 		}
 	})
-	for rare := uint32(1); len(v.words) > maxWords; rare *= 2 {
+	if len(v.words) <= maxWords {
+		return
+	}
+	for rare := uint32(1); len(v.words) > maxWords/2; rare *= 2 { // room for many, as each pass reads all
 		for h, o := range v.words {
 			if o.messages <= rare {
 				delete(v.words, h)
