@@ -325,6 +325,7 @@ func (d *Digest) restore(body string) (rest string) {
 // addEarlier keeps the newest earlier summary as one block.
 func (d *Digest) addEarlier(summary string, own bool) {
 	d.ids.Scan(summary, reference.Said)
+	d.ids.MarkPrevious(summary)
 	d.words.add(summary)
 	if _, after, ok := strings.Cut(summary, "\nSummary:\n"); ok && !own { // before it, the thoughts of the model
 		summary = after

@@ -301,7 +301,7 @@ func TestDemandsOfLongRequests(t *testing.T) {
 		"Никогда не трогай папку со счетами.", "不要动账单文件夹。", "請求書のフォルダには触らないでください。",
 	} {
 		filler := strings.Repeat("This is how the hall looks these days, more or less. ", 12)
-		text := digestOf(Options{}, user(filler+demand+" "+filler), assistant("I see."), user("And the cellar, which nobody has seen since the flood?"), assistant("It is dry.")).Text(300)
+		text := digestOf(Options{}, user(filler+demand+" "+filler), assistant("I see."), user("And the cellar, which stayed shut since the flood?"), assistant("It is dry.")).Text(300)
 		wantLines(t, text, demand)
 	}
 }

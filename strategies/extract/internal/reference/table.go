@@ -191,6 +191,15 @@ func (t *Table) setLabel(e *entry, s string, at int) {
 	e.label, e.adjacent = known, adjacent
 }
 
+// MarkPrevious marks the identifiers of a text as those that an earlier summary lists.
+func (t *Table) MarkPrevious(s string) {
+	identifier.All(s, func(_ identifier.Kind, start, end int) {
+		if e := t.entries[s[start:end]]; e != nil {
+			e.listed, e.uses = true, max(e.uses, previousUses)
+		}
+	})
+}
+
 // MarkUser marks the known identifiers of a text as said by the user.
 func (t *Table) MarkUser(s string) {
 	identifier.All(s, func(_ identifier.Kind, start, end int) {
