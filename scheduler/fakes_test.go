@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
-	_ Store    = (*store.Store)(nil)
+	_ Store    = store.Scheduler{}
 	_ Enqueuer = (*jobs.Enqueuer)(nil)
 	_ Store    = (*fakeStore)(nil)
 )

@@ -17,7 +17,7 @@ import (
 // EntryNightly is the name of the schedule that the policy's cron is.
 const EntryNightly = "nightly"
 
-// Store holds the methods of *store.Store that a scheduler calls. See there for their
+// Store holds the methods of store.Scheduler that a scheduler calls. See there for their
 // contracts.
 type Store interface {
 	Lead(ctx context.Context, role, holder string, ttl time.Duration) (bool, error)

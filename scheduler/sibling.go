@@ -15,7 +15,7 @@ type Sibling struct {
 	Store              SiblingStore
 }
 
-// SiblingStore is implemented by *store.Store.
+// SiblingStore is implemented by store.Scheduler.
 type SiblingStore interface {
 	LimitedUse(ctx context.Context, l store.Limited) ([]store.LimitedUse, error)
 }

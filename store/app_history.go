@@ -54,7 +54,7 @@ func (h *History) Load(ctx context.Context, whole bool) (chat.Log, error) {
 	for i, m := range metas {
 		seqs[i] = m.Seq
 	}
-	messages, err := h.store.Messages(ctx, sid, seqs)
+	messages, err := h.store.Worker.Messages(ctx, sid, seqs)
 	if err != nil {
 		return log, err
 	}

@@ -110,7 +110,7 @@ func wantDescribed(t fataler, s *Store, k Key) {
 	if (repairs > 0) != (faults > 0) {
 		t.Fatalf("session %s: %d repairs, the Pairer reports %d faults", k, repairs, faults)
 	}
-	if left := must(s.Violations(context.Background(), row.SID))(t); len(left) > 0 {
+	if left := must(s.Admin.Violations(context.Background(), row.SID))(t); len(left) > 0 {
 		t.Fatalf("session %s: the view has %v", k, left)
 	}
 }

@@ -34,7 +34,7 @@ func TestApplyWritesTheWholeChange(t *testing.T) {
 	ch.Ledger = Ledger{Kind: "compact", Outcome: "applied", MessagesBefore: 9, MessagesAfter: 8, TokensBefore: 1, TokensAfter: 2, Utilization: 0.5, Steps: []string{"a"}, PlanMicros: 3, TotalMicros: 4}
 	settled := "fingerprint"
 	ch.PostRunState = PostRunState{DueTokens: 77, EstimateMargin: 0.25, PolicyHash: "h", DecisionFingerprint: settled, CooldownSeconds: 60, Ineffective: true}
-	appended := must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
+	appended := must(s.Worker.Apply(t.Context(), c.Run, c.Fence, ch))(t)
 	if diff := cmp.Diff(span(12, 13), appended); diff != "" {
 		t.Errorf("appended (-want +got):\n%s", diff)
 	}
@@ -76,7 +76,7 @@ func TestApplyingTwiceIsApplyingOnce(t *testing.T) {
 	results := make(chan error)
 	for range 4 {
 		go func() {
-			_, err := s.Apply(context.Background(), c.Run, c.Fence, ch)
+			_, err := s.Worker.Apply(context.Background(), c.Run, c.Fence, ch)
 			results <- err
 		}()
 	}
@@ -109,7 +109,7 @@ func TestMessagesAppendedDuringARunStayAndDoNotDisturbIt(t *testing.T) {
 	ch.PostRunState.DueTokens = 10
 	add(t, s, k, talk("n", 2)...)
 	exec(t, s, `DELETE FROM compactor.outbox`)
-	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
+	must(s.Worker.Apply(t.Context(), c.Run, c.Fence, ch))(t)
 	if diff := cmp.Diff([]chat.Seq{9, 4, 5, 6, 7, 8}, liveSeqs(t, s, k)); diff != "" {
 		t.Errorf("view (-want +got):\n%s", diff)
 	}
@@ -122,7 +122,7 @@ func TestMessagesAppendedDuringARunStayAndDoNotDisturbIt(t *testing.T) {
 	c = start(t, s, k)
 	ch = must(c.change(s, exclude(span(4, 4))))(t)
 	ch.PostRunState.DueTokens = 10
-	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
+	must(s.Worker.Apply(t.Context(), c.Run, c.Fence, ch))(t)
 	if got := gens(t, s); len(got) > 0 {
 		t.Errorf("outbox has %v, want nothing", got)
 	}
@@ -152,7 +152,7 @@ func TestAChangeOfTheViewOrThePinsMakesAPlanStale(t *testing.T) {
 			continue
 		}
 		before := liveSeqs(t, s, k)
-		if _, err := s.Apply(t.Context(), c.Run, c.Fence, ch); !errors.Is(err, ErrStale) {
+		if _, err := s.Worker.Apply(t.Context(), c.Run, c.Fence, ch); !errors.Is(err, ErrStale) {
 			t.Errorf("apply after %s: %v, want stale", name, err)
 		}
 		if diff := cmp.Diff(before, liveSeqs(t, s, k)); diff != "" {
@@ -173,7 +173,7 @@ func TestAPlanCannotNameMessagesOutsideItsSnapshot(t *testing.T) {
 		"exclude": exclude(span(4, 5)), "cover": summarize(span(4, 5), "x"), "include": {Include: span(5, 5)}, "no end": exclude(chat.Ranges{{Lo: 2, Hi: chat.Open}}),
 	} {
 		ch := Change{Plan: plan, SnapshotSeq: c.Session.LastSeq, Revision: c.Session.Revision, Ledger: Ledger{Kind: "compact", Outcome: "applied"}}
-		if _, err := s.Apply(t.Context(), c.Run, c.Fence, ch); !errors.Is(err, ErrStale) {
+		if _, err := s.Worker.Apply(t.Context(), c.Run, c.Fence, ch); !errors.Is(err, ErrStale) {
 			t.Errorf("%s: %v, want stale", name, err)
 		}
 	}
@@ -196,7 +196,7 @@ func TestAnExclusionCannotNameASummaryThatIsNotThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := must(s.AuditSession(t.Context(), k))(t).Findings; len(got) != 1 || got[0].Check != "excluded messages name a run and a reason" {
+	if got := must(s.Admin.AuditSession(t.Context(), k))(t).Findings; len(got) != 1 || got[0].Check != "excluded messages name a run and a reason" {
 		t.Errorf("missing run: %+v, want a finding, as the functions name the run that they end and no reference is kept for that", got)
 	}
 }
@@ -210,7 +210,7 @@ func TestARunThatChangesNothingIsStillRecorded(t *testing.T) {
 	c := start(t, s, k)
 	settled := "print"
 	code, text := "too_small", strings.Repeat("long ", 200)
-	err := s.Finish(t.Context(), c, StatusSkipped,
+	err := s.Worker.Finish(t.Context(), c, StatusSkipped,
 		Ledger{Outcome: "below_threshold", ErrorCode: &code, Error: &text, TokensBefore: 5}, &PostRunState{DueTokens: 1 << 30, DecisionFingerprint: settled})
 	if err != nil {
 		t.Fatal(err)
@@ -222,7 +222,7 @@ func TestARunThatChangesNothingIsStillRecorded(t *testing.T) {
 	if session(t, s, k).Due {
 		t.Error("still due, want it settled")
 	}
-	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "again"}, nil); !errors.Is(err, ErrNotApplicable) {
+	if err := s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "again"}, nil); !errors.Is(err, ErrNotApplicable) {
 		t.Errorf("second finish: %v, want not applicable", err)
 	}
 	if _, err := s.Undo(t.Context(), k, c.Run, false, ""); !errors.Is(err, ErrNotApplicable) {
@@ -256,7 +256,7 @@ func TestAWorkerPastItsLeaseCanStillApplyWhileAnotherRunLooks(t *testing.T) {
 	}
 	claimed := make(chan error)
 	go func() {
-		_, err := s.Claim(context.Background(), other, "w2", time.Minute)
+		_, err := s.Worker.Claim(context.Background(), other, "w2", time.Minute)
 		claimed <- err
 	}()
 	waiting(t, s)
@@ -282,7 +282,7 @@ func TestMessagesAppendedDuringARunCountTowardsTheNext(t *testing.T) {
 	ch := must(c.change(s, exclude(span(1, 3))))(t)
 	ch.PostRunState.Counts = Counts{NewMessages: 5, NewTurns: 10}
 	add(t, s, k, counted(user("n1", "x"), 5), counted(assistant("n2", "x"), 6))
-	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
+	must(s.Worker.Apply(t.Context(), c.Run, c.Fence, ch))(t)
 	const since = `SELECT concat_ws(' ', messages_since_run, tokens_since_run, turns_since_run, due) FROM compactor.sessions`
 	if got := one[string](t, s, since); got != "2 11 1 f" {
 		t.Errorf("since the run: %s, want 2 messages, 11 tokens, 1 turn, not due", got)
@@ -298,11 +298,11 @@ func TestAPinSetDuringARunIsNotForgotten(t *testing.T) {
 	s := open(t)
 	for name, end := range map[string]func(c *Claim) error{
 		"apply": func(c *Claim) error {
-			_, err := s.Apply(t.Context(), c.Run, c.Fence, must(c.change(s, exclude(span(3, 3))))(t))
+			_, err := s.Worker.Apply(t.Context(), c.Run, c.Fence, must(c.change(s, exclude(span(3, 3))))(t))
 			return err
 		},
 		"finish": func(c *Claim) error {
-			return s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "below_threshold"}, &PostRunState{DueTokens: 1 << 40})
+			return s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "below_threshold"}, &PostRunState{DueTokens: 1 << 40})
 		},
 	} {
 		k := Key{Session: name}
@@ -334,7 +334,7 @@ func TestAVerdictOnAnEarlierViewDoesNotSettleTheSession(t *testing.T) {
 	c := start(t, s, k)
 	must(s.Replace(t.Context(), k, 0, talk("m", 6)[3:], "test"))(t)
 	settled := "old"
-	err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "below_threshold"}, &PostRunState{DueTokens: 1 << 40, DecisionFingerprint: settled})
+	err := s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "below_threshold"}, &PostRunState{DueTokens: 1 << 40, DecisionFingerprint: settled})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,7 +355,7 @@ func TestWhatStandsAtTheBeginningStaysAsItWas(t *testing.T) {
 	}
 	unchanged := func(run RunID, want chat.Tokens) {
 		t.Helper()
-		if got := must(s.Unchanged(t.Context(), run))(t); got != want {
+		if got := must(s.Operator.Unchanged(t.Context(), run))(t); got != want {
 			t.Errorf("run %d leaves %d tokens, want %d", run, got, want)
 		}
 	}
@@ -371,7 +371,7 @@ func TestWhatStandsAtTheBeginningStaysAsItWas(t *testing.T) {
 	end := apply(t, s, k, exclude(span(10, 10)))
 	unchanged(end, 2+8+16+7+128)
 	unchanged(middle, 1+2) // whatever came after it
-	if _, err := s.Unchanged(t.Context(), 999); err != nil {
+	if _, err := s.Operator.Unchanged(t.Context(), 999); err != nil {
 		t.Error(err)
 	}
 }

@@ -57,8 +57,8 @@ func (a ArchiveStats) Gain() int64 { return a.Stored - a.Archived }
 // longer than age into compressed segments. Each segment is a transaction, which deletes
 // nothing before it has read the segment back and compared each body with what is stored.
 // ErrBusy: another transaction has the session.
-func (s *Store) ArchiveSession(ctx context.Context, k Key, age time.Duration) (ArchiveStats, error) {
-	sid, err := queryRow(ctx, s, fmt.Sprintf("session %s", k), pgx.RowTo[int64], `SELECT sid FROM compactor.sessions WHERE tenant = $1 AND id = $2`, k.tenant(), k.Session)
+func (s Admin) ArchiveSession(ctx context.Context, k Key, age time.Duration) (ArchiveStats, error) {
+	sid, err := queryRow(ctx, s.Store, fmt.Sprintf("session %s", k), pgx.RowTo[int64], `SELECT sid FROM compactor.sessions WHERE tenant = $1 AND id = $2`, k.tenant(), k.Session)
 	if err != nil {
 		return ArchiveStats{}, err
 	}
@@ -77,7 +77,7 @@ func (s *Store) archiveSession(ctx context.Context, sid int64, age time.Duration
 }
 
 // archiveFree is archiveSession, which it tries again while another transaction has the session.
-func (s *Store) archiveFree(ctx context.Context, sid int64, age time.Duration, most int64) (total ArchiveStats, err error) {
+func (s Scheduler) archiveFree(ctx context.Context, sid int64, age time.Duration, most int64) (total ArchiveStats, err error) {
 	for try := 1; ; try++ {
 		part, err := s.archiveSession(ctx, sid, age, most-total.Gain())
 		total.Add(part)
@@ -144,7 +144,7 @@ func split(bodies []body) (seqs []chat.Seq, texts []string) {
 }
 
 // ArchivePreview returns what ArchiveSession would move, without what the segments would take.
-func (s *Store) ArchivePreview(ctx context.Context, k Key, age time.Duration) (stats ArchiveStats, err error) {
+func (s Admin) ArchivePreview(ctx context.Context, k Key, age time.Duration) (stats ArchiveStats, err error) {
 	err = s.pool.QueryRow(ctx, s.q(`SELECT messages, stored FROM compactor.archive_preview($1, $2, $3)`), k.tenant(), k.Session, age).Scan(&stats.Messages, &stats.Stored)
 	stats.Sessions = min(stats.Messages, 1)
 	return stats, wrap("preview the archive of session "+k.String(), err)
@@ -161,9 +161,9 @@ type archiveRun struct {
 // sessions included, that runs have changed and left alone since for age, and advances the
 // cursor of that age. It returns after a few seconds at most. A session that another
 // transaction has is tried again in the next call. more reports that there may be others.
-func (s *Store) Archive(ctx context.Context, age time.Duration, policies []string, limit int) (total ArchiveStats, more bool, err error) {
+func (s Scheduler) Archive(ctx context.Context, age time.Duration, policies []string, limit int) (total ArchiveStats, more bool, err error) {
 	const query = `SELECT run, sid, $1::interval FROM compactor.archive_candidates($1, $2, $3)`
-	page, err := queryRows(ctx, s, "archive", pgx.RowToStructByPos[archiveRun], query, age, policies, limit)
+	page, err := queryRows(ctx, s.Store, "archive", pgx.RowToStructByPos[archiveRun], query, age, policies, limit)
 	if err != nil || len(page) == 0 {
 		return total, false, err
 	}
@@ -177,7 +177,7 @@ func (s *Store) Archive(ctx context.Context, age time.Duration, policies []strin
 
 // archivePage archives the sessions of a page until the gain reaches most. passed is the last
 // run whose session has nothing more to archive, 0 for none.
-func (s *Store) archivePage(ctx context.Context, page []archiveRun, most int64, limit int) (total ArchiveStats, passed RunID, more bool, err error) {
+func (s Scheduler) archivePage(ctx context.Context, page []archiveRun, most int64, limit int) (total ArchiveStats, passed RunID, more bool, err error) {
 	begin, seen := time.Now(), map[int64]bool{}
 	more = len(page) >= limit
 	for _, c := range page {
@@ -207,19 +207,19 @@ func (s *Store) archivePage(ctx context.Context, page []archiveRun, most int64, 
 // PurgeArchive takes the words of up to limit segments for good that are older than age and
 // have been out of the view for longer than out, of sessions with one of the policies and of
 // their children, and returns their number.
-func (s *Store) PurgeArchive(ctx context.Context, age, out time.Duration, policies []string, limit int) (int64, error) {
-	return queryRow(ctx, s, "purge the archive", pgx.RowTo[int64], `SELECT compactor.purge_archive($1, $2, $3, $4)`, age, policies, limit, out)
+func (s Scheduler) PurgeArchive(ctx context.Context, age, out time.Duration, policies []string, limit int) (int64, error) {
+	return queryRow(ctx, s.Store, "purge the archive", pgx.RowTo[int64], `SELECT compactor.purge_archive($1, $2, $3, $4)`, age, policies, limit, out)
 }
 
 // Restore brings the words of archived messages back, of all of a session or of those that
 // messages names by their ids. The archiver leaves the session alone for a day then.
 // ErrPurged: words are gone, and the others stay where they are; ErrDamaged: the archive does
 // not have what was said, and nothing has changed.
-func (s *Store) Restore(ctx context.Context, k Key, messages ...string) (ArchiveStats, error) {
+func (s Admin) Restore(ctx context.Context, k Key, messages ...string) (ArchiveStats, error) {
 	const query = `SELECT (CASE WHEN cardinality($3::text[]) = 0 THEN '{[1,)}' ELSE coalesce((SELECT range_agg(int8range(m.seq, m.seq + 1))
 			FROM compactor.messages m WHERE m.tenant = $1 AND m.session = $2 AND m.id = ANY($3)
 			HAVING count(*) = cardinality($3::text[])), '{}') END)::text FROM compactor.view_revision($1, $2) r WHERE r IS NOT NULL`
-	text, err := queryRow(ctx, s, fmt.Sprintf("session %s", k), pgx.RowTo[string], query, k.tenant(), k.Session, append([]string{}, messages...))
+	text, err := queryRow(ctx, s.Store, fmt.Sprintf("session %s", k), pgx.RowTo[string], query, k.tenant(), k.Session, append([]string{}, messages...))
 	if err != nil {
 		return ArchiveStats{}, err
 	}
@@ -299,7 +299,7 @@ func (s *Store) keyOfRun(ctx context.Context, run RunID) (k Key, err error) {
 }
 
 // Compacted returns the sessions of a tenant that a run has changed.
-func (s *Store) Compacted(ctx context.Context, tenant string) iter.Seq2[Key, error] {
+func (s Admin) Compacted(ctx context.Context, tenant string) iter.Seq2[Key, error] {
 	const query = `SELECT sid, tenant, id FROM compactor.sessions WHERE sid > $1 AND tenant = $2 AND revision > 0 ORDER BY sid LIMIT 500`
 	type row struct {
 		SID int64
@@ -307,7 +307,7 @@ func (s *Store) Compacted(ctx context.Context, tenant string) iter.Seq2[Key, err
 	}
 	return func(yield func(Key, error) bool) {
 		for last := int64(0); ; {
-			page, err := queryRows(ctx, s, "sessions", func(r pgx.CollectableRow) (x row, err error) {
+			page, err := queryRows(ctx, s.Store, "sessions", func(r pgx.CollectableRow) (x row, err error) {
 				return x, r.Scan(&x.SID, &x.Key.Tenant, &x.Key.Session)
 			}, query, last, Key{Tenant: tenant}.tenant())
 			if err != nil {

@@ -22,15 +22,15 @@ type DiskUse struct {
 }
 
 // DiskUse returns the present disk space.
-func (s *Store) DiskUse(ctx context.Context) (DiskUse, error) {
-	return queryRow(ctx, s, "measure the disk space", pgx.RowToStructByPos[DiskUse], `SELECT bytes, freed, more, moved_at FROM compactor.disk_use()`)
+func (s Scheduler) DiskUse(ctx context.Context) (DiskUse, error) {
+	return queryRow(ctx, s.Store, "measure the disk space", pgx.RowToStructByPos[DiskUse], `SELECT bytes, freed, more, moved_at FROM compactor.disk_use()`)
 }
 
 // ArchiveOldest is Archive for a disk budget: of sessions of any policy, it archives the words
 // that have been out of the view longest, and at least for a day, until the gain reaches most.
-func (s *Store) ArchiveOldest(ctx context.Context, most int64, limit int) (total ArchiveStats, more bool, err error) {
+func (s Scheduler) ArchiveOldest(ctx context.Context, most int64, limit int) (total ArchiveStats, more bool, err error) {
 	const op, query = "archive for the disk budget", `SELECT run, sid, age FROM compactor.archive_oldest($1)`
-	page, err := queryRows(ctx, s, op, pgx.RowToStructByPos[archiveRun], query, limit)
+	page, err := queryRows(ctx, s.Store, op, pgx.RowToStructByPos[archiveRun], query, limit)
 	if err != nil || len(page) == 0 {
 		return total, false, err
 	}

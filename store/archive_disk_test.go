@@ -51,13 +51,13 @@ func TestADiskBudgetTakesTheOldestWordsFirstUntilEnoughIsMoved(t *testing.T) {
 	today := Key{Session: "today"}
 	add(t, s, today, talk("m", 6)...)
 	apply(t, s, today, exclude(span(1, 4)))
-	must2(s.Archive(t.Context(), 35*24*time.Hour, []string{"default"}, 1))(t)
+	must2(s.Scheduler.Archive(t.Context(), 35*24*time.Hour, []string{"default"}, 1))(t)
 	cursors := list[string](t, s, `SELECT c::text FROM compactor.archive_cursors c`)
 	if err := s.Pin(t.Context(), keys[1], "m2"); err != nil {
 		t.Fatal(err)
 	}
 
-	got, more, err := s.ArchiveOldest(t.Context(), 1, 2)
+	got, more, err := s.Scheduler.ArchiveOldest(t.Context(), 1, 2)
 	if err != nil || !more || got.Gain() < 1 || got.Sessions != 1 {
 		t.Fatalf("%+v, %v, %v", got, more, err)
 	}
@@ -66,7 +66,7 @@ func TestADiskBudgetTakesTheOldestWordsFirstUntilEnoughIsMoved(t *testing.T) {
 		t.Errorf("after the first byte (-want +got):\n%s", diff)
 	}
 	for more := true; more; {
-		if _, more, err = s.ArchiveOldest(t.Context(), math.MaxInt64, 2); err != nil {
+		if _, more, err = s.Scheduler.ArchiveOldest(t.Context(), math.MaxInt64, 2); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -92,8 +92,8 @@ func TestADiskBudgetIsKeptWithTheRightsOfTheWorkerRole(t *testing.T) {
 	_, own := storetest.Login(t, dsn, "compactor_worker")
 	w := must(Open(t.Context(), Config{URL: own}))(t)
 	t.Cleanup(w.Close)
-	moved, _, err := w.ArchiveOldest(t.Context(), math.MaxInt64, 100)
-	if use := must(w.DiskUse(t.Context()))(t); err != nil || moved.Messages != 4 || use.Freed != moved.Stored {
+	moved, _, err := w.Scheduler.ArchiveOldest(t.Context(), math.MaxInt64, 100)
+	if use := must(w.Scheduler.DiskUse(t.Context()))(t); err != nil || moved.Messages != 4 || use.Freed != moved.Stored {
 		t.Errorf("%+v, %v, then %+v", moved, err, use)
 	}
 }
@@ -102,19 +102,19 @@ func TestADiskBudgetLeavesWhatWasRestoredAndWhatAWriterHas(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	keys := ranAgo(t, s, 40, 30)
-	must(s.ArchiveSession(t.Context(), keys[0], month))(t)
-	must(s.Restore(t.Context(), keys[0]))(t)
+	must(s.Admin.ArchiveSession(t.Context(), keys[0], month))(t)
+	must(s.Admin.Restore(t.Context(), keys[0]))(t)
 	tx := must(s.pool.Begin(t.Context()))(t)
 	if _, err := tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = '1' FOR NO KEY UPDATE`); err != nil {
 		t.Fatal(err)
 	}
-	if got, more, err := s.ArchiveOldest(t.Context(), math.MaxInt64, 100); err != nil || more || got.Messages != 0 {
+	if got, more, err := s.Scheduler.ArchiveOldest(t.Context(), math.MaxInt64, 100); err != nil || more || got.Messages != 0 {
 		t.Errorf("%+v, %v, %v", got, more, err)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got, _, err := s.ArchiveOldest(t.Context(), math.MaxInt64, 100); err != nil || got.Messages != 4 {
+	if got, _, err := s.Scheduler.ArchiveOldest(t.Context(), math.MaxInt64, 100); err != nil || got.Messages != 4 {
 		t.Errorf("when the writer is done: %+v, %v", got, err)
 	}
 }
@@ -136,7 +136,7 @@ func TestTheArchiverWaitsForAWriter(t *testing.T) {
 	}}))(t)
 	t.Cleanup(w.Close)
 	trips.Store(0)
-	if got, _, err := w.Archive(t.Context(), month, []string{"default"}, 100); err != nil || got.Messages != 4 {
+	if got, _, err := w.Scheduler.Archive(t.Context(), month, []string{"default"}, 100); err != nil || got.Messages != 4 {
 		t.Errorf("%+v, %v, want the words of the session that was locked", got, err)
 	}
 }
@@ -148,7 +148,7 @@ func TestDiskUseCountsWhatWasFreedUntilItIsUsedAgain(t *testing.T) {
 	for name, s := range map[string]*Store{"one table": open(t), "16 partitions": one16} {
 		t.Run(name, func(t *testing.T) {
 			ranAgo(t, s, 40, 30, 20)
-			use := func() DiskUse { return must(s.DiskUse(t.Context()))(t) }
+			use := func() DiskUse { return must(s.Scheduler.DiskUse(t.Context()))(t) }
 			const sum = `SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c WHERE relnamespace = 'compactor'::regnamespace AND relkind = 'r' AND relname `
 			if got := use(); got.Bytes != one[int64](t, s, sum+`<> ''`) || got.Freed != 0 || got.MovedAt != nil || !got.More {
 				t.Errorf("before: %+v", got)
@@ -157,7 +157,7 @@ func TestDiskUseCountsWhatWasFreedUntilItIsUsedAgain(t *testing.T) {
 			if want := one[int64](t, s, sum+`~ '^message_body(_p[0-9]+)?$'`); words != want || words == 0 {
 				t.Errorf("message_body takes %d bytes, want %d", words, want)
 			}
-			moved, _, err := s.ArchiveOldest(t.Context(), math.MaxInt64, 100)
+			moved, _, err := s.Scheduler.ArchiveOldest(t.Context(), math.MaxInt64, 100)
 			if err != nil || moved.Messages != 12 {
 				t.Fatalf("%+v, %v", moved, err)
 			}

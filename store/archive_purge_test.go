@@ -11,21 +11,21 @@ func TestPurgedWordsLeaveATombstone(t *testing.T) {
 	s := open(t)
 	k := Key{Session: "s"}
 	old(t, s, k)
-	must(s.ArchiveSession(t.Context(), k, month))(t)
-	if n := must(s.PurgeArchive(t.Context(), 24*time.Hour, 24*time.Hour, []string{"default"}, 10))(t); n != 0 {
+	must(s.Admin.ArchiveSession(t.Context(), k, month))(t)
+	if n := must(s.Scheduler.PurgeArchive(t.Context(), 24*time.Hour, 24*time.Hour, []string{"default"}, 10))(t); n != 0 {
 		t.Fatalf("%d segments were purged before their time", n)
 	}
 	byHand(t, s, session(t, s, k).SID, `UPDATE archive_segments SET created_at = now() - interval '2 days'`)
-	if n := must(s.PurgeArchive(t.Context(), 24*time.Hour, 24*time.Hour, []string{"another"}, 10))(t); n != 0 {
+	if n := must(s.Scheduler.PurgeArchive(t.Context(), 24*time.Hour, 24*time.Hour, []string{"another"}, 10))(t); n != 0 {
 		t.Fatalf("%d segments were purged by the policy of others", n)
 	}
-	if n := must(s.PurgeArchive(t.Context(), 24*time.Hour, 365*24*time.Hour, []string{"default"}, 10))(t); n != 0 {
+	if n := must(s.Scheduler.PurgeArchive(t.Context(), 24*time.Hour, 365*24*time.Hour, []string{"default"}, 10))(t); n != 0 {
 		t.Fatalf("%d segments were purged, which a disk budget made before the time of their policy", n)
 	}
-	if n := must(s.PurgeArchive(t.Context(), 24*time.Hour, 24*time.Hour, []string{"default"}, 10))(t); n != 1 {
+	if n := must(s.Scheduler.PurgeArchive(t.Context(), 24*time.Hour, 24*time.Hour, []string{"default"}, 10))(t); n != 1 {
 		t.Fatalf("%d segments were purged", n)
 	}
-	if a := must(s.AuditSession(t.Context(), k))(t); len(a.Findings) > 0 {
+	if a := must(s.Admin.AuditSession(t.Context(), k))(t); len(a.Findings) > 0 {
 		t.Errorf("after the purge: %v", a.Findings)
 	}
 	purged := 0
@@ -43,7 +43,7 @@ func TestPurgedWordsLeaveATombstone(t *testing.T) {
 	if _, err := s.Undo(t.Context(), k, one[RunID](t, s, `SELECT min(id) FROM compactor.runs`), true, ""); !errors.Is(err, ErrPurged) {
 		t.Errorf("undo: %v", err)
 	}
-	if _, err := s.Restore(t.Context(), k); !errors.Is(err, ErrPurged) {
+	if _, err := s.Admin.Restore(t.Context(), k); !errors.Is(err, ErrPurged) {
 		t.Errorf("restore: %v", err)
 	}
 	wantConsistent(t, s)
@@ -55,11 +55,11 @@ func TestAFakedPurgeIsFound(t *testing.T) {
 	s := open(t)
 	k := Key{Session: "s"}
 	old(t, s, k)
-	must(s.ArchiveSession(t.Context(), k, month))(t)
+	must(s.Admin.ArchiveSession(t.Context(), k, month))(t)
 	sid := session(t, s, k).SID
 	for _, also := range []string{"", ", purged_after = '1 day'"} {
 		byHand(t, s, sid, `UPDATE archive_segments SET data = NULL, purged_at = now()`+also)
-		if a := must(s.AuditSession(t.Context(), k))(t); len(a.Findings) != 1 || a.Findings[0].Field != "purged_after" || a.Findings[0].Derived {
+		if a := must(s.Admin.AuditSession(t.Context(), k))(t); len(a.Findings) != 1 || a.Findings[0].Field != "purged_after" || a.Findings[0].Derived {
 			t.Errorf("with %q: %v", also, a.Findings)
 		}
 	}

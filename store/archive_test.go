@@ -46,11 +46,11 @@ func TestArchivedWordsAreStillThere(t *testing.T) {
 	old(t, s, k)
 	sid := session(t, s, k).SID
 	all, rows := must(s.All(t.Context(), k))(t), rowsOf(t, s, sid)
-	preview := must(s.ArchivePreview(t.Context(), k, month))(t)
+	preview := must(s.Admin.ArchivePreview(t.Context(), k, month))(t)
 	if rowsOf(t, s, sid) != rows {
 		t.Error("a preview has changed something")
 	}
-	got := must(s.ArchiveSession(t.Context(), k, month))(t)
+	got := must(s.Admin.ArchiveSession(t.Context(), k, month))(t)
 	if got.Messages != 10 || got.Segments != 1 || got.Sessions != 1 || got.Stored <= got.Archived || got.Messages != preview.Messages || got.Stored != preview.Stored {
 		t.Errorf("archived %+v, expected by the preview: %+v", got, preview)
 	}
@@ -63,11 +63,11 @@ func TestArchivedWordsAreStillThere(t *testing.T) {
 	if diff := cmp.Diff(all, must(s.All(t.Context(), k))(t)); diff != "" {
 		t.Errorf("the full history (-before +after):\n%s", diff)
 	}
-	if got := must(s.Messages(t.Context(), sid, []chat.Seq{2, 6}))(t); got[2].Content.String() != "message 2 of a conversation about nothing much" || got[2].ID != "m2" {
+	if got := must(s.Worker.Messages(t.Context(), sid, []chat.Seq{2, 6}))(t); got[2].Content.String() != "message 2 of a conversation about nothing much" || got[2].ID != "m2" {
 		t.Errorf("message 2 is %+v", got[2])
 	}
 	summary := one[string](t, s, `SELECT id FROM compactor.message_log WHERE seq = 13`)
-	if got := must(s.Summary(t.Context(), summary))(t); got.Content.String() != "what was said" {
+	if got := must(s.Operator.Summary(t.Context(), summary))(t); got.Content.String() != "what was said" {
 		t.Errorf("the archived summary is %+v", got)
 	}
 	wantConsistent(t, s)
@@ -76,16 +76,16 @@ func TestArchivedWordsAreStillThere(t *testing.T) {
 		t.Errorf("an archived message with other content: %v", err)
 	}
 
-	if got := must(s.Restore(t.Context(), k, "m2", "m9"))(t); got.Messages != 2 {
+	if got := must(s.Admin.Restore(t.Context(), k, "m2", "m9"))(t); got.Messages != 2 {
 		t.Errorf("restored %+v", got)
 	}
 	if n := one[int](t, s, `SELECT count(*) FROM compactor.messages WHERE archived`); n != 8 {
 		t.Errorf("%d are archived still", n)
 	}
-	if got := must(s.ArchiveSession(t.Context(), k, month))(t); got.Messages != 0 {
+	if got := must(s.Admin.ArchiveSession(t.Context(), k, month))(t); got.Messages != 0 {
 		t.Errorf("what has just been restored is archived again: %+v", got)
 	}
-	must(s.Restore(t.Context(), k))(t)
+	must(s.Admin.Restore(t.Context(), k))(t)
 	exec(t, s, `UPDATE compactor.sessions SET restored_at = NULL`)
 	if diff := cmp.Diff(rows, rowsOf(t, s, sid)); diff != "" {
 		t.Errorf("after all was restored (-before +after):\n%s", diff)
@@ -123,7 +123,7 @@ func TestWhatNeedsArchivedWordsHasThemRestoredFirst(t *testing.T) {
 		"a run that includes": {`SELECT compactor.refuse_archived(s, '{[9,11)}') FROM compactor.sessions s WHERE id = $1 AND $2 > 0`, func(k Key, _ RunID) error {
 			c := start(t, s, k)
 			ch := must(c.change(s, chat.Plan{Include: span(9, 10)}))(t)
-			_, err := s.Apply(t.Context(), c.Run, c.Fence, ch)
+			_, err := s.Worker.Apply(t.Context(), c.Run, c.Fence, ch)
 			return err
 		}},
 	} {
@@ -136,7 +136,7 @@ func TestWhatNeedsArchivedWordsHasThemRestoredFirst(t *testing.T) {
 			must(s.Exclude(t.Context(), k, []string{"m12"}, ""))(t)
 			longAgo(t, s)
 		}
-		if got := must(s.ArchiveSession(t.Context(), k, month))(t); got.Messages != int64(10+deleted) {
+		if got := must(s.Admin.ArchiveSession(t.Context(), k, month))(t); got.Messages != int64(10+deleted) {
 			t.Fatalf("archived %+v", got)
 		}
 		_, err := s.pool.Exec(t.Context(), c.sql, name, run)
@@ -170,7 +170,7 @@ func TestAnArchiverThatFailsLosesNothing(t *testing.T) {
 		} else {
 			exec(t, s, `CREATE TRIGGER fail `+event+` EXECUTE FUNCTION public.fail()`)
 		}
-		if got, err := s.ArchiveSession(t.Context(), k, month); !errors.Is(err, ErrUnavailable) || got.Messages != 0 {
+		if got, err := s.Admin.ArchiveSession(t.Context(), k, month); !errors.Is(err, ErrUnavailable) || got.Messages != 0 {
 			t.Errorf("%s: %+v, %v", event, got, err)
 		}
 		if diff := cmp.Diff(before, rowsOf(t, s, sid)); diff != "" {
@@ -178,10 +178,10 @@ func TestAnArchiverThatFailsLosesNothing(t *testing.T) {
 		}
 		exec(t, s, `DROP TRIGGER fail ON `+strings.Fields(event)[strings.Count(event[:strings.Index(event, " ON ")], " ")+2])
 	}
-	must(s.ArchiveSession(t.Context(), k, month))(t)
+	must(s.Admin.ArchiveSession(t.Context(), k, month))(t)
 	archived := rowsOf(t, s, sid)
 	exec(t, s, `CREATE TRIGGER fail BEFORE INSERT ON compactor.message_body FOR EACH STATEMENT EXECUTE FUNCTION public.fail()`)
-	if _, err := s.Restore(t.Context(), k); !errors.Is(err, ErrUnavailable) || rowsOf(t, s, sid) != archived {
+	if _, err := s.Admin.Restore(t.Context(), k); !errors.Is(err, ErrUnavailable) || rowsOf(t, s, sid) != archived {
 		t.Errorf("a restore without space: %v", err)
 	}
 	exec(t, s, `DROP TRIGGER fail ON compactor.message_body`)
@@ -196,7 +196,7 @@ func TestTheDatabaseRejectsTheLossOfArchivedWords(t *testing.T) {
 	s := open(t)
 	k := Key{Session: "s"}
 	old(t, s, k)
-	must(s.ArchiveSession(t.Context(), k, month))(t)
+	must(s.Admin.ArchiveSession(t.Context(), k, month))(t)
 	for _, sql := range []string{
 		`DELETE FROM compactor.message_body`, `DELETE FROM compactor.message_body WHERE seq = 6`, `TRUNCATE compactor.message_body`, `UPDATE compactor.message_body SET body = '{}'`,
 		`DELETE FROM compactor.archive_segments`, `TRUNCATE compactor.archive_segments`, `UPDATE compactor.archive_segments SET data = ''`,
@@ -209,10 +209,10 @@ func TestTheDatabaseRejectsTheLossOfArchivedWords(t *testing.T) {
 	}
 	for _, c := range [][2]string{{`ALTER TABLE compactor.message_body DISABLE TRIGGER archived_only`, "archived_only of message_body"}, {`ALTER TABLE compactor.archive_segments DISABLE TRIGGER keep_segment`, "keep_segment of archive_segments"}} {
 		exec(t, s, c[0])
-		if got := must(s.AuditDatabase(t.Context()))(t); len(got) != 1 || !strings.Contains(got[0].String(), c[1]) {
+		if got := must(s.Admin.AuditDatabase(t.Context()))(t); len(got) != 1 || !strings.Contains(got[0].String(), c[1]) {
 			t.Errorf("after %s: %v", c[0], got)
 		}
-		if err := s.EnableTriggers(t.Context()); err != nil {
+		if err := s.Admin.EnableTriggers(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -223,11 +223,11 @@ func TestASegmentThatIsDamagedIsFoundAndChangesNothing(t *testing.T) {
 	s := open(t)
 	k := Key{Session: "s"}
 	old(t, s, k)
-	must(s.ArchiveSession(t.Context(), k, month))(t)
+	must(s.Admin.ArchiveSession(t.Context(), k, month))(t)
 	sid := session(t, s, k).SID
 	byHand(t, s, sid, `UPDATE archive_segments SET data = set_byte(data, 20, get_byte(data, 20) # 1)`)
 	damaged := rowsOf(t, s, sid)
-	if _, err := s.Restore(t.Context(), k); !errors.Is(err, ErrDamaged) {
+	if _, err := s.Admin.Restore(t.Context(), k); !errors.Is(err, ErrDamaged) {
 		t.Errorf("restore: %v", err)
 	}
 	if _, err := s.Undo(t.Context(), k, one[RunID](t, s, `SELECT min(id) FROM compactor.runs`), true, ""); !errors.Is(err, ErrDamaged) {
@@ -236,13 +236,13 @@ func TestASegmentThatIsDamagedIsFoundAndChangesNothing(t *testing.T) {
 	if _, err := s.All(t.Context(), k); !errors.Is(err, ErrDamaged) {
 		t.Errorf("full history: %v", err)
 	}
-	if a := must(s.AuditSession(t.Context(), k))(t); len(a.Findings) != 1 || a.Findings[0].Field != "checksum" {
+	if a := must(s.Admin.AuditSession(t.Context(), k))(t); len(a.Findings) != 1 || a.Findings[0].Field != "checksum" {
 		t.Errorf("audit: %v", a.Findings)
 	}
 	// With the checksum that fits, the words are not those that were said.
 	byHand(t, s, sid, `UPDATE message_log SET body_digest = '\x00' WHERE seq = 3`)
 	byHand(t, s, sid, `UPDATE archive_segments SET data = set_byte(data, 20, get_byte(data, 20) # 1)`)
-	if _, err := s.Restore(t.Context(), k); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "message 3") {
+	if _, err := s.Admin.Restore(t.Context(), k); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "message 3") {
 		t.Errorf("restore of other words: %v", err)
 	}
 	byHand(t, s, sid, `UPDATE archive_segments SET data = set_byte(data, 20, get_byte(data, 20) # 1)`)
@@ -260,7 +260,7 @@ func TestOriginalsAreReadFromTheArchive(t *testing.T) {
 	k := Key{Session: "s"}
 	old(t, s, k)
 	before := originals(t, s, k, "", 1<<40, 14)
-	must(s.ArchiveSession(t.Context(), k, month))(t)
+	must(s.Admin.ArchiveSession(t.Context(), k, month))(t)
 	if got := originals(t, s, k, "", 1<<40, 14); got != before || !strings.Contains(got, "m2 m3 m4 m5") {
 		t.Errorf("14 stands for %q, and before it was archived for %q", got, before)
 	}
@@ -268,7 +268,7 @@ func TestOriginalsAreReadFromTheArchive(t *testing.T) {
 		t.Errorf("the log that a host reads: %+v", log.Records)
 	}
 	byHand(t, s, session(t, s, k).SID, `UPDATE archive_segments SET created_at = now() - interval '2 days'`)
-	must(s.PurgeArchive(t.Context(), 24*time.Hour, 24*time.Hour, []string{"default"}, 10))(t)
+	must(s.Scheduler.PurgeArchive(t.Context(), 24*time.Hour, 24*time.Hour, []string{"default"}, 10))(t)
 	if got := originals(t, s, k, "", 1<<40, 14); got != "[in all]" {
 		t.Errorf("14 stands for %q, whose words are gone", got)
 	}
@@ -285,7 +285,7 @@ func TestTheArchiverGoesAlongTheRunsOnceForAnAge(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec(t, s, `UPDATE compactor.sessions SET policy = 'kept' WHERE id IN ('other', 'child')`)
-	if got, more, err := s.Archive(t.Context(), month, []string{"default"}, 100); err != nil || more || got.Messages != 0 {
+	if got, more, err := s.Scheduler.Archive(t.Context(), month, []string{"default"}, 100); err != nil || more || got.Messages != 0 {
 		t.Fatalf("too early: %+v, %v, %v", got, more, err)
 	}
 	longAgo(t, s)
@@ -294,7 +294,7 @@ func TestTheArchiverGoesAlongTheRunsOnceForAnAge(t *testing.T) {
 	for more := true; more; pages++ {
 		var got ArchiveStats
 		var err error
-		if got, more, err = s.Archive(t.Context(), month, []string{"default"}, 2); err != nil {
+		if got, more, err = s.Scheduler.Archive(t.Context(), month, []string{"default"}, 2); err != nil {
 			t.Fatal(err)
 		}
 		total.Add(got)
@@ -307,7 +307,7 @@ func TestTheArchiverGoesAlongTheRunsOnceForAnAge(t *testing.T) {
 	}
 	// A session that a writer has is tried again.
 	exec(t, s, `DELETE FROM compactor.archive_cursors`)
-	if got, _, err := s.Archive(t.Context(), 24*time.Hour, []string{"kept"}, 100); err != nil || got.Messages != 4 {
+	if got, _, err := s.Scheduler.Archive(t.Context(), 24*time.Hour, []string{"kept"}, 100); err != nil || got.Messages != 4 {
 		t.Errorf("by another age: %+v, %v", got, err)
 	}
 	k := Key{Session: "busy"}
@@ -319,13 +319,13 @@ func TestTheArchiverGoesAlongTheRunsOnceForAnAge(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec(t, s, `DELETE FROM compactor.runs WHERE status = 'queued'`)
-	if got, _, err := s.Archive(t.Context(), month, []string{"default"}, 100); err != nil || got.Messages != 0 {
+	if got, _, err := s.Scheduler.Archive(t.Context(), month, []string{"default"}, 100); err != nil || got.Messages != 0 {
 		t.Errorf("while a writer has it: %+v, %v", got, err)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got, _, err := s.Archive(t.Context(), month, []string{"default"}, 100); err != nil || got.Messages != 4 {
+	if got, _, err := s.Scheduler.Archive(t.Context(), month, []string{"default"}, 100); err != nil || got.Messages != 4 {
 		t.Errorf("after that: %+v, %v", got, err)
 	}
 }
@@ -361,7 +361,7 @@ func TestWritersRunsAndUndosGoOnWhileTheirWordsAreArchived(t *testing.T) {
 		}
 		exec(t, s, `UPDATE compactor.sessions SET restored_at = NULL`)
 		for i := range 3 {
-			got, err := s.ArchiveSession(ctx, Key{Session: fmt.Sprint(i)}, 0)
+			got, err := s.Admin.ArchiveSession(ctx, Key{Session: fmt.Sprint(i)}, 0)
 			if err != nil && !errors.Is(err, ErrBusy) {
 				t.Errorf("archive: %v", err)
 			}
@@ -403,7 +403,7 @@ func TestArchivingAndRestoringChangesNothing(t *testing.T) {
 				plan = summarize(gone, "a summary")
 			}
 			ch := must(c.change(s, plan))(r)
-			if _, err := s.Apply(context.Background(), c.Run, c.Fence, ch); err != nil {
+			if _, err := s.Worker.Apply(context.Background(), c.Run, c.Fence, ch); err != nil {
 				r.Fatalf("apply: %v", err)
 			}
 		}
@@ -411,14 +411,14 @@ func TestArchivingAndRestoringChangesNothing(t *testing.T) {
 		sid := one[int64](r, s, `SELECT sid FROM compactor.sessions WHERE id = $1`, k.Session)
 		const rows = `SELECT md5(string_agg(b::text, '' ORDER BY seq)) || (SELECT to_jsonb(s) - 'restored_at' FROM compactor.sessions s WHERE s.sid = $1) FROM compactor.message_body b WHERE sid = $1`
 		before, all := one[string](r, s, rows, sid), must(s.All(context.Background(), k))(r)
-		must(s.ArchiveSession(context.Background(), k, month))(r)
+		must(s.Admin.ArchiveSession(context.Background(), k, month))(r)
 		if diff := cmp.Diff(all, must(s.All(context.Background(), k))(r)); diff != "" {
 			r.Fatalf("archived (-before +after):\n%s", diff)
 		}
 		if n := one[int64](r, s, `SELECT count(*) FROM compactor.messages WHERE session = $1 AND archived <> (excluded AND NOT pinned)`, k.Session); n > 0 {
 			r.Fatalf("%d messages are archived and should not be, or the other way round", n)
 		}
-		must(s.Restore(context.Background(), k))(r)
+		must(s.Admin.Restore(context.Background(), k))(r)
 		if after := one[string](r, s, rows, sid); after != before {
 			r.Fatalf("restored: %s, before: %s", after, before)
 		}
@@ -435,12 +435,12 @@ func TestArchivedWordsComeBackWithoutTheReasoningThatHasLeft(t *testing.T) {
 	apply(t, s, k, exclude(span(2, 6)))
 	sid := session(t, s, k).SID
 	seqs := []chat.Seq{2, 3, 4}
-	before := must(s.Messages(t.Context(), sid, seqs))(t)
+	before := must(s.Worker.Messages(t.Context(), sid, seqs))(t)
 	exec(t, s, `UPDATE compactor.runs SET ended_at = ended_at - interval '1 hour'`)
-	if moved := must(s.ArchiveSession(t.Context(), k, time.Minute))(t); moved.Messages != 6 {
+	if moved := must(s.Admin.ArchiveSession(t.Context(), k, time.Minute))(t); moved.Messages != 6 {
 		t.Fatalf("archived: %+v", moved)
 	}
-	after := must(s.Messages(t.Context(), sid, seqs))(t)
+	after := must(s.Worker.Messages(t.Context(), sid, seqs))(t)
 	for _, q := range seqs {
 		if got, want := string(after[q].AppendJSON(nil)), string(before[q].AppendJSON(nil)); got != want {
 			t.Errorf("message %d is\n%s\nwas\n%s", q, got, want)

@@ -167,14 +167,14 @@ func TestAuditFindsWhatWasChangedByHand(t *testing.T) {
 			t.Parallel()
 			k := Key{Session: name}
 			sid := damageable(t, s, k)
-			if a := must(s.AuditSession(t.Context(), k))(t); len(a.Findings) > 0 || a.Undigested > 0 {
+			if a := must(s.Admin.AuditSession(t.Context(), k))(t); len(a.Findings) > 0 || a.Undigested > 0 {
 				t.Fatalf("before: %v", a)
 			}
 			before := rowsOf(t, s, sid)
 			byHand(t, s, sid, d.sql)
 			damaged := rowsOf(t, s, sid)
 
-			found := must(s.AuditSession(t.Context(), k))(t).Findings
+			found := must(s.Admin.AuditSession(t.Context(), k))(t).Findings
 			names := rowAndField(t, s, sid, found)
 			for _, want := range d.want {
 				if i := slices.Index(names, want); i < 0 {
@@ -189,7 +189,7 @@ func TestAuditFindsWhatWasChangedByHand(t *testing.T) {
 				}
 			}
 
-			fixed := must(s.Fix(t.Context(), k))(t)
+			fixed := must(s.Admin.Fix(t.Context(), k))(t)
 			if !d.fixed {
 				if diff := cmp.Diff(damaged, rowsOf(t, s, sid)); diff != "" || len(fixed) > 0 {
 					t.Errorf("it was to touch nothing, and says %v:\n%s", fixed, diff)
@@ -202,13 +202,13 @@ func TestAuditFindsWhatWasChangedByHand(t *testing.T) {
 			if diff := cmp.Diff(found, fixed); diff != "" {
 				t.Errorf("it says that it did (-found +fixed):\n%s", diff)
 			}
-			if a := must(s.AuditSession(t.Context(), k))(t); len(a.Findings) > 0 {
+			if a := must(s.Admin.AuditSession(t.Context(), k))(t); len(a.Findings) > 0 {
 				t.Errorf("left over: %v", a.Findings)
 			}
 		})
 	}
 	t.Cleanup(func() {
-		a, err := s.AuditSession(context.WithoutCancel(t.Context()), Key{Session: "undamaged"})
+		a, err := s.Admin.AuditSession(context.WithoutCancel(t.Context()), Key{Session: "undamaged"})
 		if err != nil || len(a.Findings) > 0 {
 			t.Errorf("in the untouched session: %v, %v", a.Findings, err)
 		}
@@ -224,22 +224,22 @@ func TestAuditFindsATriggerThatDoesNotProtect(t *testing.T) {
 		{`ALTER TABLE compactor.message_log ENABLE REPLICA TRIGGER keep_digest`, "trigger keep_digest of message_log: state is disabled, should be enabled"},
 	} {
 		exec(t, s, c.sql)
-		got := must(s.AuditDatabase(t.Context()))(t)
+		got := must(s.Admin.AuditDatabase(t.Context()))(t)
 		for i := range got { // those of the partitions follow from it
 			got[i].Row = ofPartition.ReplaceAllString(got[i].Row, "")
 		}
 		if got = slices.Compact(got); len(got) != 1 || got[0].String() != c.want || !got[0].Derived {
 			t.Errorf("after %s: %v, want %s", c.sql, got, c.want)
 		}
-		if err := s.EnableTriggers(t.Context()); err != nil {
+		if err := s.Admin.EnableTriggers(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if got := must(s.AuditDatabase(t.Context()))(t); len(got) > 0 {
+		if got := must(s.Admin.AuditDatabase(t.Context()))(t); len(got) > 0 {
 			t.Errorf("enabled, but %v", got)
 		}
 	}
 	exec(t, s, `DROP TRIGGER append_only ON compactor.message_log`)
-	if got := must(s.AuditDatabase(t.Context()))(t); len(got) != 1 || got[0].Stored != "missing" || got[0].Derived {
+	if got := must(s.Admin.AuditDatabase(t.Context()))(t); len(got) != 1 || got[0].Stored != "missing" || got[0].Derived {
 		t.Errorf("without the trigger: %v", got)
 	}
 }
@@ -277,7 +277,7 @@ func TestAuditFindsRightsAndFencesThatWereChanged(t *testing.T) {
 		{`ALTER POLICY worker ON rights_of_all.runs TO rights_of_all_worker, rights_of_all_reader`, "policy worker on table rights_of_all.runs: state is of another condition, should be as installed"},
 	} {
 		exec(t, s, c.sql)
-		got := must(s.AuditDatabase(t.Context()))(t)
+		got := must(s.Admin.AuditDatabase(t.Context()))(t)
 		if len(got) != 1 || got[0].String() != c.want || got[0].Derived {
 			t.Errorf("after %s: %v, want %s", c.sql, got, c.want)
 		}
@@ -285,7 +285,7 @@ func TestAuditFindsRightsAndFencesThatWereChanged(t *testing.T) {
 			exec(t, s, `REVOKE rights_of_all_worker FROM rights_of_all_application`)
 		}
 		must(migrations.Up(t.Context(), dsn, schema))(t)
-		if got := must(s.AuditDatabase(t.Context()))(t); len(got) > 0 {
+		if got := must(s.Admin.AuditDatabase(t.Context()))(t); len(got) > 0 {
 			t.Errorf("after %s and migrate up: %v", c.sql, got)
 		}
 	}
@@ -299,7 +299,7 @@ func TestAuditNamesTheCauseAlone(t *testing.T) {
 	add(t, s, k, append(talk("m", 40), call("c", "x"), result("r", "x", "y"))...)
 	sid := session(t, s, k).SID
 	byHand(t, s, sid, `DELETE FROM message_log WHERE seq = 9; DELETE FROM message_log WHERE seq > 9 AND seq < 12; DELETE FROM message_log WHERE seq = 41`)
-	if got := rowAndField(t, s, sid, must(s.AuditSession(t.Context(), k))(t).Findings); !slices.Equal(got, []string{"message 9 missing", "message 41 missing"}) {
+	if got := rowAndField(t, s, sid, must(s.Admin.AuditSession(t.Context(), k))(t).Findings); !slices.Equal(got, []string{"message 9 missing", "message 41 missing"}) {
 		t.Errorf("found %v, want the lost rows alone", got)
 	}
 }
@@ -339,19 +339,19 @@ func TestMessagesWithoutADigestAreCountedAndNothingIsDerivedFromDoubt(t *testing
 	sid := damageable(t, s, k)
 	byHand(t, s, sid, `UPDATE message_log SET digest = NULL`)
 	byHand(t, s, sid, `UPDATE sessions SET live_messages = 1`)
-	if a := must(s.AuditSession(t.Context(), k))(t); a.Undigested != 15 || len(a.Findings) != 1 {
+	if a := must(s.Admin.AuditSession(t.Context(), k))(t); a.Undigested != 15 || len(a.Findings) != 1 {
 		t.Fatalf("%+v", a)
 	}
-	if got := must(s.Fix(t.Context(), k))(t); len(got) != 1 || got[0].Change() != "default/s: live_messages from 1 to 8" {
+	if got := must(s.Admin.Fix(t.Context(), k))(t); len(got) != 1 || got[0].Change() != "default/s: live_messages from 1 to 8" {
 		t.Errorf("fixed %v", got)
 	}
 	byHand(t, s, sid, `UPDATE message_log SET token_count = token_count + 50 WHERE seq = 9`)
 	damaged := rowsOf(t, s, sid)
-	a := must(s.AuditSession(t.Context(), k))(t)
+	a := must(s.Admin.AuditSession(t.Context(), k))(t)
 	if len(a.Findings) == 0 || slices.ContainsFunc(a.Findings, func(f Finding) bool { return f.Derived }) {
 		t.Errorf("a count and the sum disagree: %v, want that found, and nothing derived", a.Findings)
 	}
-	if got := must(s.Fix(t.Context(), k))(t); len(got) > 0 || rowsOf(t, s, sid) != damaged {
+	if got := must(s.Admin.Fix(t.Context(), k))(t); len(got) > 0 || rowsOf(t, s, sid) != damaged {
 		t.Errorf("fixed %v", got)
 	}
 }
@@ -363,20 +363,20 @@ func TestFixWaitsForTheRunThatIsAtWork(t *testing.T) {
 	sid := damageable(t, s, k)
 	start(t, s, k)
 	byHand(t, s, sid, `UPDATE sessions SET live_messages = 1`)
-	if _, err := s.Fix(t.Context(), k); !errors.Is(err, ErrInUse) {
+	if _, err := s.Admin.Fix(t.Context(), k); !errors.Is(err, ErrInUse) {
 		t.Errorf("%v, want it in use", err)
 	}
 	// A lease longer than any is from another clock: no worker holds it.
 	exec(t, s, `UPDATE compactor.runs SET lease_until = now() + interval '1 day' WHERE status = 'running'`)
 	stuck := func(f Finding) bool { return f.Field == "lease_until" }
-	if found := must(s.AuditDatabase(t.Context()))(t); !slices.ContainsFunc(found, stuck) {
+	if found := must(s.Admin.AuditDatabase(t.Context()))(t); !slices.ContainsFunc(found, stuck) {
 		t.Errorf("a lease of a day is not found: %v", found)
 	}
-	if _, err := s.Fix(t.Context(), k); err != nil {
+	if _, err := s.Admin.Fix(t.Context(), k); err != nil {
 		t.Errorf("a run that no worker holds: %v", err)
 	}
 	exec(t, s, `UPDATE compactor.runs SET lease_until = now() - interval '1 minute' WHERE status = 'running'`)
-	if found := must(s.AuditDatabase(t.Context()))(t); slices.ContainsFunc(found, stuck) {
+	if found := must(s.Admin.AuditDatabase(t.Context()))(t); slices.ContainsFunc(found, stuck) {
 		t.Errorf("a lease that has just ended: %v", found)
 	}
 }
@@ -390,7 +390,7 @@ func TestAuditPagesThroughAllSessionsOrASample(t *testing.T) {
 	}
 	for _, c := range []struct{ sample, want int }{{0, n}, {auditPage + 1, auditPage + 1}, {10 * n, n}} {
 		var sids []int64
-		for a, err := range s.AuditSessions(t.Context(), c.sample) {
+		for a, err := range s.Admin.AuditSessions(t.Context(), c.sample) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -411,7 +411,7 @@ func TestAuditKnowsThatReportsOfOthersTeach(t *testing.T) {
 	add(t, s, k, counted(user("", "x"), 10))
 	exec(t, s, `INSERT INTO compactor.calibrations (tenant, model, counted, reported, reports, overhead, scale, updated_at)
 		VALUES ('default', '', '{1}', '{1}', 5, 5000, 1, now())`)
-	if a := must(s.AuditSession(t.Context(), k))(t); len(a.Findings) > 0 {
+	if a := must(s.Admin.AuditSession(t.Context(), k))(t); len(a.Findings) > 0 {
 		t.Error(a.Findings)
 	}
 }

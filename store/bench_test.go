@@ -96,7 +96,7 @@ func BenchmarkApply(b *testing.B) {
 			ch.DeltaTokens -= int64(m.Tokens)
 			ch.DeltaEstimated -= int64(m.Tokens)
 		}
-		if _, err := s.Apply(context.Background(), c.Run, c.Fence, ch); err != nil {
+		if _, err := s.Worker.Apply(context.Background(), c.Run, c.Fence, ch); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -169,7 +169,7 @@ func BenchmarkAuditGrowth(b *testing.B) {
 		apply(b, s, k, plan)
 		exec(b, s, `VACUUM ANALYZE compactor.message_log, compactor.message_body`)
 		return func() {
-			if a := must(s.AuditSession(context.Background(), k))(b); len(a.Findings) > 0 {
+			if a := must(s.Admin.AuditSession(context.Background(), k))(b); len(a.Findings) > 0 {
 				b.Fatal(a.Findings)
 			}
 		}

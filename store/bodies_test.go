@@ -58,7 +58,7 @@ func TestMigratingMovesTheBodiesOfAVersionBefore(t *testing.T) {
 		t.Error(err)
 	}
 	byHand(t, again, sid, `UPDATE message_body SET body = replace(body, 'said', 'meant') WHERE seq = 9`)
-	if a := must(again.AuditSession(t.Context(), k))(t); len(a.Findings) != 1 || !strings.HasPrefix(a.Findings[0].String(), "default/s message 9: digest is ") {
+	if a := must(again.Admin.AuditSession(t.Context(), k))(t); len(a.Findings) != 1 || !strings.HasPrefix(a.Findings[0].String(), "default/s message 9: digest is ") {
 		t.Errorf("%+v", a.Findings)
 	}
 }

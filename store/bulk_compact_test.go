@@ -14,7 +14,7 @@ import (
 func compactAll(t *testing.T, s *Store, id int64, limit int) (sessions []string) {
 	t.Helper()
 	for {
-		page, more := must2(s.BulkCompactPage(t.Context(), id, limit, time.Minute))(t)
+		page, more := must2(s.Scheduler.BulkCompactPage(t.Context(), id, limit, time.Minute))(t)
 		sessions = append(sessions, sessionsOf(t, s, page)...)
 		if !more {
 			return sessions
@@ -54,33 +54,33 @@ func TestABulkRecompactionQueuesWhatMatchesOnce(t *testing.T) {
 		"since":                {"", RunMatch{Since: time.Now().Add(time.Hour)}, 0},
 		"until":                {"", RunMatch{Until: time.Now().Add(time.Hour)}, 5},
 	} {
-		if got := must(s.PreviewBulkCompact(t.Context(), tt.tenant, tt.match))(t); got.Sessions != tt.sessions || (got.Tokens > 0) != (got.Sessions > 0) {
+		if got := must(s.Operator.PreviewBulkCompact(t.Context(), tt.tenant, tt.match))(t); got.Sessions != tt.sessions || (got.Tokens > 0) != (got.Sessions > 0) {
 			t.Errorf("%s: %+v, want %d sessions", name, got, tt.sessions)
 		}
 	}
 
 	match := RunMatch{Policy: "support"}
-	id := must(s.StartBulkCompact(t.Context(), "ours", match, Options{From: "view"}, 0, "new prompt", "ann"))(t)
+	id := must(s.Operator.StartBulkCompact(t.Context(), "ours", match, Options{From: "view"}, 0, "new prompt", "ann"))(t)
 	request(t, s, Key{Tenant: "ours", Session: "c"}, TriggerOperator)
-	if got := must(s.OpenBulkCompacts(t.Context()))(t); !slices.Equal(got, []int64{id}) {
+	if got := must(s.Scheduler.OpenBulkCompacts(t.Context()))(t); !slices.Equal(got, []int64{id}) {
 		t.Errorf("open: %v", got)
 	}
 	if diff := cmp.Diff([]string{"d", "a"}, compactAll(t, s, id, 1)); diff != "" {
 		t.Errorf("sessions (-want +got):\n%s", diff)
 	}
-	row := must(s.Bulk(t.Context(), BulkCompact, id))(t)
+	row := must(s.Operator.Bulk(t.Context(), BulkCompact, id))(t)
 	if row.Status != "done" || row.EndedAt == nil || row.Matched != 3 || row.Done != 2 || row.Refused != 1 || row.Waiting != 2 || row.Settled() ||
 		row.Note != "new prompt" || row.Match != match || row.Options.From != "view" {
 		t.Errorf("%+v", row)
 	}
-	if left := must(s.BulkRefusals(t.Context(), id, 9))(t); len(left) != 1 || left[0].Session != "c" || left[0].Code != "under_way" {
+	if left := must(s.Operator.BulkRefusals(t.Context(), id, 9))(t); len(left) != 1 || left[0].Session != "c" || left[0].Code != "under_way" {
 		t.Errorf("left out: %+v", left)
 	}
-	runs := must(s.Runs(t.Context(), RunFilter{Key: Key{Tenant: "ours", Session: "a"}, Status: "queued", Limit: 9}))(t)
+	runs := must(s.Operator.Runs(t.Context(), RunFilter{Key: Key{Tenant: "ours", Session: "a"}, Status: "queued", Limit: 9}))(t)
 	if len(runs) != 1 || runs[0].Trigger != TriggerBulk || runs[0].RequestedBy != "ann" || string(runs[0].Options) != `{"from": "view"}` {
 		t.Errorf("%+v", runs)
 	}
-	if got := must(s.PreviewBulkCompact(t.Context(), "missing", match))(t); got != (BulkCompactPreview{}) {
+	if got := must(s.Operator.PreviewBulkCompact(t.Context(), "missing", match))(t); got != (BulkCompactPreview{}) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -94,56 +94,56 @@ func TestABulkRecompactionObeysPausesAndGoesOnWhereItWasCancelled(t *testing.T) 
 		apply(t, s, k, summarize(span(1, 4), "first"))
 	}
 	match := RunMatch{Trigger: TriggerOperator}
-	id := must(s.StartBulkCompact(t.Context(), "ours", match, Options{}, 0, "", "ann"))(t)
+	id := must(s.Operator.StartBulkCompact(t.Context(), "ours", match, Options{}, 0, "", "ann"))(t)
 	pause(t, s, "ours", "")
-	if page, more := must2(s.BulkCompactPage(t.Context(), id, 9, time.Minute))(t); len(page) > 0 || more {
+	if page, more := must2(s.Scheduler.BulkCompactPage(t.Context(), id, 9, time.Minute))(t); len(page) > 0 || more {
 		t.Errorf("queued %v while all is paused, more %v", page, more)
 	}
 	resume(t, s, "ours", "")
 	pause(t, s, "", "claude")
-	first, _ := must2(s.BulkCompactPage(t.Context(), id, 2, time.Minute))(t)
+	first, _ := must2(s.Scheduler.BulkCompactPage(t.Context(), id, 2, time.Minute))(t)
 	if got := sessionsOf(t, s, first); !slices.Equal(got, []string{"d"}) {
 		t.Errorf("queued %v, want d without c, which is paused", got)
 	}
 	// A run that is queued already waits for the end of a pause, and holds no event up.
 	pause(t, s, "ours", "")
 	exec(t, s, `UPDATE compactor.runs SET deliver_at = now() WHERE trigger = 'bulk'`)
-	if got := must(s.Deliver(t.Context(), 9, 9, time.Minute))(t); len(got) > 0 {
+	if got := must(s.Scheduler.Deliver(t.Context(), 9, 9, time.Minute))(t); len(got) > 0 {
 		t.Errorf("delivered %v while they are paused", got)
 	}
 	resume(t, s, "ours", "")
 	resume(t, s, "", "claude")
-	if got := must(s.Deliver(t.Context(), 9, 9, time.Minute))(t); len(got) != 1 || got[0].Trigger != TriggerBulk {
+	if got := must(s.Scheduler.Deliver(t.Context(), 9, 9, time.Minute))(t); len(got) != 1 || got[0].Trigger != TriggerBulk {
 		t.Errorf("delivered %v", got)
 	}
 	thresholds(t, s, Threshold{"", 1, 0, false, Counts{}})
 	refresh(t, s, 9)
 	add(t, s, Key{Tenant: "ours", Session: "d"}, talk("n", 2)...)
-	if got := sessionsOf(t, s, must(s.Relay(t.Context(), 0, 0, 9, time.Minute))(t)); !slices.Equal(got, []string{"d"}) {
+	if got := sessionsOf(t, s, must(s.Scheduler.Relay(t.Context(), 0, 0, 9, time.Minute))(t)); !slices.Equal(got, []string{"d"}) {
 		t.Errorf("relayed %v while a run of the recompaction waits", got)
 	}
 
-	must(0, s.CancelBulk(t.Context(), BulkCompact, id))(t)
+	must(0, s.Operator.CancelBulk(t.Context(), BulkCompact, id))(t)
 	if row := must(s.Run(t.Context(), first[0].Run))(t); row.Outcome != "cancelled" {
 		t.Errorf("%+v", row)
 	}
-	if _, more := must2(s.BulkCompactPage(t.Context(), id, 9, time.Minute))(t); more {
+	if _, more := must2(s.Scheduler.BulkCompactPage(t.Context(), id, 9, time.Minute))(t); more {
 		t.Error("a cancelled one goes on")
 	}
-	must(0, s.ResumeBulkCompact(t.Context(), id))(t)
+	must(0, s.Operator.ResumeBulkCompact(t.Context(), id))(t)
 	if got := compactAll(t, s, id, 9); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("queued %v after that, want the rest", got)
 	}
-	if err := s.ResumeBulkCompact(t.Context(), id); !errors.Is(err, ErrNotApplicable) {
+	if err := s.Operator.ResumeBulkCompact(t.Context(), id); !errors.Is(err, ErrNotApplicable) {
 		t.Errorf("resuming what is done: %v", err)
 	}
-	if err := s.CancelBulk(t.Context(), BulkUndo, id); !errors.Is(err, ErrNotApplicable) {
+	if err := s.Operator.CancelBulk(t.Context(), BulkUndo, id); !errors.Is(err, ErrNotApplicable) {
 		t.Errorf("cancelling it as an undo: %v", err)
 	}
-	if _, err := s.Bulk(t.Context(), BulkUndo, id); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Operator.Bulk(t.Context(), BulkUndo, id); !errors.Is(err, ErrNotFound) {
 		t.Errorf("showing it as an undo: %v", err)
 	}
-	if _, err := s.StartBulkCompact(t.Context(), "", match, Options{From: "there"}, 0, "", ""); !errors.Is(err, ErrInvalid) {
+	if _, err := s.Operator.StartBulkCompact(t.Context(), "", match, Options{From: "there"}, 0, "", ""); !errors.Is(err, ErrInvalid) {
 		t.Errorf("options that are none: %v", err)
 	}
 	wantConsistent(t, s)

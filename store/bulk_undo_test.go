@@ -13,7 +13,7 @@ func undoAll(t *testing.T, s *Store, id int64) map[RunID]string {
 	t.Helper()
 	out := map[RunID]string{}
 	for {
-		step := must(s.NextBulkUndo(t.Context(), id))(t)
+		step := must(s.Operator.NextBulkUndo(t.Context(), id))(t)
 		if step.Run == 0 {
 			if step.Code != "done" {
 				t.Errorf("the bulk undo is %s at its end", step.Code)
@@ -53,14 +53,14 @@ func TestBulkUndoTakesBackWhatMatchesAndNothingElse(t *testing.T) {
 		"a model":              {"", RunMatch{Model: "gpt"}, BulkUndoPreview{}},
 		"a writer":             {"", RunMatch{Writer: "gpt"}, BulkUndoPreview{}},
 	} {
-		got := must(s.PreviewBulkUndo(t.Context(), tt.tenant, tt.match))(t)
+		got := must(s.Operator.PreviewBulkUndo(t.Context(), tt.tenant, tt.match))(t)
 		got.Tokens = 0
 		if got != tt.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
 		}
 	}
 
-	id := must(s.StartBulkUndo(t.Context(), "ours", RunMatch{Policy: "support"}, false, "lost the ids", "ann"))(t)
+	id := must(s.Operator.StartBulkUndo(t.Context(), "ours", RunMatch{Policy: "support"}, false, "lost the ids", "ann"))(t)
 	// What matches later is not of it, new runs or old ones.
 	later := key("ours", "c")
 	add(t, s, later, talk("m", 10)...)
@@ -72,11 +72,11 @@ func TestBulkUndoTakesBackWhatMatchesAndNothingElse(t *testing.T) {
 	if diff := cmp.Diff(want, undoAll(t, s, id)); diff != "" {
 		t.Errorf("runs (-want +got):\n%s", diff)
 	}
-	row := must(s.Bulk(t.Context(), BulkUndo, id))(t)
+	row := must(s.Operator.Bulk(t.Context(), BulkUndo, id))(t)
 	if row.Status != "done" || row.EndedAt == nil || row.Matched != 2 || row.Done != 1 || row.Refused != 1 || row.Note != "lost the ids" || row.Match.Policy != "support" {
 		t.Errorf("%+v", row)
 	}
-	left := must(s.BulkRefusals(t.Context(), id, 10))(t)
+	left := must(s.Operator.BulkRefusals(t.Context(), id, 10))(t)
 	if diff := cmp.Diff([]BulkRefusal{{b[0], "b", "ours", "later_runs"}}, left); diff != "" {
 		t.Errorf("refusals (-want +got):\n%s", diff)
 	}
@@ -87,7 +87,7 @@ func TestBulkUndoTakesBackWhatMatchesAndNothingElse(t *testing.T) {
 		t.Errorf("the undo is by %q", by)
 	}
 
-	again := must(s.StartBulkUndo(t.Context(), "ours", RunMatch{Strategy: "handoff"}, true, "", "ann"))(t)
+	again := must(s.Operator.StartBulkUndo(t.Context(), "ours", RunMatch{Strategy: "handoff"}, true, "", "ann"))(t)
 	if diff := cmp.Diff(map[RunID]string{b[0]: "undone"}, undoAll(t, s, again)); diff != "" {
 		t.Errorf("with cascade (-want +got):\n%s", diff)
 	}
@@ -105,8 +105,8 @@ func TestABulkUndoGoesOnWhereItWas(t *testing.T) {
 		add(t, s, k, talk("m", 10)...)
 		runs = append(runs, apply(t, s, k, summarize(span(1, 4), "first")))
 	}
-	id := must(s.StartBulkUndo(t.Context(), "", RunMatch{Trigger: TriggerOperator}, false, "", "ann"))(t)
-	if step := must(s.NextBulkUndo(t.Context(), id))(t); step != (BulkUndoStep{runs[3], "undone"}) {
+	id := must(s.Operator.StartBulkUndo(t.Context(), "", RunMatch{Trigger: TriggerOperator}, false, "", "ann"))(t)
+	if step := must(s.Operator.NextBulkUndo(t.Context(), id))(t); step != (BulkUndoStep{runs[3], "undone"}) {
 		t.Errorf("%+v", step)
 	}
 
@@ -115,7 +115,7 @@ func TestABulkUndoGoesOnWhereItWas(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = 'c' FOR UPDATE`); err != nil {
 		t.Fatal(err)
 	}
-	if step := must(s.NextBulkUndo(t.Context(), id))(t); step != (BulkUndoStep{runs[2], "locked"}) {
+	if step := must(s.Operator.NextBulkUndo(t.Context(), id))(t); step != (BulkUndoStep{runs[2], "locked"}) {
 		t.Errorf("%+v", step)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
@@ -124,23 +124,23 @@ func TestABulkUndoGoesOnWhereItWas(t *testing.T) {
 
 	// The next run is undone by another operator meanwhile.
 	must(s.Undo(t.Context(), Key{Session: "b"}, runs[1], false, "bob"))(t)
-	if step := must(s.NextBulkUndo(t.Context(), id))(t); step != (BulkUndoStep{runs[0], "undone"}) {
+	if step := must(s.Operator.NextBulkUndo(t.Context(), id))(t); step != (BulkUndoStep{runs[0], "undone"}) {
 		t.Errorf("%+v", step)
 	}
 	if left := undoAll(t, s, id); len(left) > 0 {
 		t.Errorf("%v after the last", left)
 	}
-	if err := s.CancelBulk(t.Context(), BulkUndo, id); !errors.Is(err, ErrNotApplicable) {
+	if err := s.Operator.CancelBulk(t.Context(), BulkUndo, id); !errors.Is(err, ErrNotApplicable) {
 		t.Errorf("cancelling what is done: %v", err)
 	}
-	open := must(s.StartBulkUndo(t.Context(), "", RunMatch{Trigger: TriggerOperator}, false, "", "ann"))(t)
-	if err := s.CancelBulk(t.Context(), BulkUndo, open); err != nil {
+	open := must(s.Operator.StartBulkUndo(t.Context(), "", RunMatch{Trigger: TriggerOperator}, false, "", "ann"))(t)
+	if err := s.Operator.CancelBulk(t.Context(), BulkUndo, open); err != nil {
 		t.Fatal(err)
 	}
-	if step := must(s.NextBulkUndo(t.Context(), open))(t); step != (BulkUndoStep{0, "cancelled"}) {
+	if step := must(s.Operator.NextBulkUndo(t.Context(), open))(t); step != (BulkUndoStep{0, "cancelled"}) {
 		t.Errorf("%+v", step)
 	}
-	if _, err := s.NextBulkUndo(t.Context(), 4711); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Operator.NextBulkUndo(t.Context(), 4711); !errors.Is(err, ErrNotFound) {
 		t.Errorf("one that does not exist: %v", err)
 	}
 	wantConsistent(t, s)

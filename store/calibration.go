@@ -43,11 +43,11 @@ const joinCalibration = `LEFT JOIN compactor.calibrations c ON c.tenant = s.tena
 
 // Calibrations returns what reports have taught for a tenant and a model, or for all if
 // one is empty, those with most reports first.
-func (s *Store) Calibrations(ctx context.Context, tenant, model string, limit int) ([]Calibration, error) {
+func (s Operator) Calibrations(ctx context.Context, tenant, model string, limit int) ([]Calibration, error) {
 	const query = `SELECT tenant, model, reports, coalesce(overhead, 0), coalesce(scale, 0), coalesce(deviation, 0), updated_at
 		FROM compactor.calibrations WHERE ($1 = '' OR tenant = $1) AND ($2 = '' OR model = lower(regexp_replace($2, '^.*/', '')))
 		ORDER BY reports DESC, tenant, model LIMIT $3`
-	return queryRows(ctx, s, "list calibrations", func(row pgx.CollectableRow) (c Calibration, err error) {
+	return queryRows(ctx, s.Store, "list calibrations", func(row pgx.CollectableRow) (c Calibration, err error) {
 		err = row.Scan(&c.Tenant, &c.Model, &c.Reports, &c.Line.Overhead, &c.Line.Scale, &c.Deviation, &c.UpdatedAt)
 		return c, err
 	}, query, tenant, model, limit)
@@ -55,8 +55,8 @@ func (s *Store) Calibrations(ctx context.Context, tenant, model string, limit in
 
 // Models returns the names of the models of the 10,000 newest sessions, the most frequent
 // first.
-func (s *Store) Models(ctx context.Context, limit int) ([]string, error) {
+func (s Operator) Models(ctx context.Context, limit int) ([]string, error) {
 	const query = `SELECT model FROM (SELECT model FROM compactor.sessions ORDER BY sid DESC LIMIT 10000) newest
 		WHERE model <> '' GROUP BY model ORDER BY count(*) DESC, model LIMIT $1`
-	return queryRows(ctx, s, "list models", pgx.RowTo[string], query, limit)
+	return queryRows(ctx, s.Store, "list models", pgx.RowTo[string], query, limit)
 }

@@ -155,7 +155,7 @@ func teach(t *testing.T, s *Store, k Key, model string, n int) {
 
 func calibrations(t *testing.T, s *Store) []string {
 	t.Helper()
-	all, err := s.Calibrations(t.Context(), "", "", 100)
+	all, err := s.Operator.Calibrations(t.Context(), "", "", 100)
 	if err != nil {
 		t.Fatal(err)
 	}

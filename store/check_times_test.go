@@ -18,7 +18,7 @@ func TestIdleSessionsAreFoundWhenTheirTimeHasCome(t *testing.T) {
 	}
 	check := func(what string, looked int, due bool) {
 		t.Helper()
-		if n := must(s.CheckTimes(t.Context(), 10))(t); n != looked {
+		if n := must(s.Scheduler.CheckTimes(t.Context(), 10))(t); n != looked {
 			t.Errorf("%s: looked at %d sessions, want %d", what, n, looked)
 		}
 		if row := session(t, s, k); row.Due != due || due != (len(gens(t, s)) > 0) {
@@ -48,10 +48,10 @@ func TestIdleSessionsAreFoundWhenTheirTimeHasCome(t *testing.T) {
 	thresholds(t, small, Threshold{DueTokens: 1 << 40, Counts: Counts{Idle: 3600, IdleTokens: 50}})
 	add(t, small, k, counted(user("1", "x"), 50))
 	exec(t, small, `UPDATE compactor.sessions SET last_message_at = now() - interval '2 hours', next_check_at = now()`)
-	if n := must(small.CheckTimes(t.Context(), 10))(t); n != 1 || session(t, small, k).Due {
+	if n := must(small.Scheduler.CheckTimes(t.Context(), 10))(t); n != 1 || session(t, small, k).Due {
 		t.Errorf("a small session: looked at %d, due %t", n, session(t, small, k).Due)
 	}
-	if n := must(small.CheckTimes(t.Context(), 10))(t); n != 0 {
+	if n := must(small.Scheduler.CheckTimes(t.Context(), 10))(t); n != 0 {
 		t.Errorf("it is looked at again")
 	}
 
@@ -85,7 +85,7 @@ func TestOldSessionsAndOldViewsAreFoundWhenTheirTimeHasCome(t *testing.T) {
 			}
 			check := func(what string, looked int, due bool) {
 				t.Helper()
-				if n := must(s.CheckTimes(t.Context(), 10))(t); n != looked {
+				if n := must(s.Scheduler.CheckTimes(t.Context(), 10))(t); n != looked {
 					t.Errorf("%s: looked at %d sessions, want %d", what, n, looked)
 				}
 				if row := session(t, s, k); row.Due != due {
@@ -104,8 +104,8 @@ func TestOldSessionsAndOldViewsAreFoundWhenTheirTimeHasCome(t *testing.T) {
 			}
 			add(t, s, k, counted(user("2", "x"), 1))
 			check("larger", 0, true)
-			run := must(s.Relay(t.Context(), 0, 0, 9, 0))(t)[0].Run
-			c := must(s.Load(t.Context(), run))(t)
+			run := must(s.Scheduler.Relay(t.Context(), 0, 0, 9, 0))(t)[0].Run
+			c := must(s.Worker.Load(t.Context(), run))(t)
 			if v := c.Session; v.Age < time.Hour || v.SinceRun < time.Hour || v.Timed {
 				t.Errorf("%+v", v)
 			}
@@ -113,11 +113,11 @@ func TestOldSessionsAndOldViewsAreFoundWhenTheirTimeHasCome(t *testing.T) {
 			if tt.run {
 				due = 1 << 40
 			}
-			must(s.Apply(t.Context(), run, 0, Change{
+			must(s.Worker.Apply(t.Context(), run, 0, Change{
 				SnapshotSeq: c.Session.LastSeq, Ledger: Ledger{Outcome: "applied"}, FreeReasoning: true,
 				PostRunState: PostRunState{DueTokens: due, Counts: tt.counts},
 			}))(t)
-			if v := must(s.Load(t.Context(), must(s.Request(t.Context(), k, TriggerApplication, "", Options{}))(t)))(t).Session; v.SinceRun >= time.Hour || v.Age < time.Hour {
+			if v := must(s.Worker.Load(t.Context(), must(s.Request(t.Context(), k, TriggerApplication, "", Options{}))(t)))(t).Session; v.SinceRun >= time.Hour || v.Age < time.Hour {
 				t.Errorf("after the run: %s old, and its view %s", v.Age, v.SinceRun)
 			}
 			pass("59 minutes")
@@ -151,12 +151,12 @@ func TestOldSessionsAndOldViewsAreFoundWhenTheirTimeHasCome(t *testing.T) {
 	old.CreatedAt = time.Now().Add(-25 * time.Hour)
 	add(t, s, k, old, counted(user("2", "x"), 1))
 	exec(t, s, `SELECT compactor.set_labels('default', 's', '{"a": "b"}')`)
-	if n := must(s.CheckTimes(t.Context(), 10))(t); n != 1 || !session(t, s, k).Due {
+	if n := must(s.Scheduler.CheckTimes(t.Context(), 10))(t); n != 1 || !session(t, s, k).Due {
 		t.Errorf("an import: looked at %d, due %t", n, session(t, s, k).Due)
 	}
 	// What check_times has lowered is as the policy has it, until it looks again.
 	exec(t, s, `SELECT compactor.set_labels('default', 's', '{"a": "c"}')`)
-	if session(t, s, k).Due || must(s.CheckTimes(t.Context(), 10))(t) != 1 || !session(t, s, k).Due {
+	if session(t, s, k).Due || must(s.Scheduler.CheckTimes(t.Context(), 10))(t) != 1 || !session(t, s, k).Due {
 		t.Error("after other labels it is not looked at again")
 	}
 }

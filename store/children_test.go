@@ -50,12 +50,12 @@ func TestLabelsOfAParentCountForItsChildren(t *testing.T) {
 	// A session that does not exist is created, with its policy.
 	setParent(t, s, "", "own<root", "search<root", "deep<search")
 	want("with parents", "deep a-search 4", "own team-b 3", "root team-a 2", "search a-search 4")
-	if diff := cmp.Diff(map[string]string{"team": "a", "agent": "search"}, must(s.Explain(t.Context(), Key{Session: "deep"}))(t).Labels); diff != "" {
+	if diff := cmp.Diff(map[string]string{"team": "a", "agent": "search"}, must(s.Operator.Explain(t.Context(), Key{Session: "deep"}))(t).Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 	add(t, s, Key{Session: "deep"}, talk("m", 1)...)
 	var sample []string
-	for _, x := range must(s.Sample(t.Context(), DefaultTenant, map[string]string{"team": "a"}, 9))(t) {
+	for _, x := range must(s.Operator.Sample(t.Context(), DefaultTenant, map[string]string{"team": "a"}, 9))(t) {
 		sample = append(sample, x.Session)
 	}
 	if !slices.Equal(sample, []string{"deep"}) {
@@ -69,7 +69,7 @@ func TestLabelsOfAParentCountForItsChildren(t *testing.T) {
 	}
 	label(t, s, "root", map[string]string{"team": "b"})
 	want("before the refresh", "deep a-search 4", "own team-b 3", "root team-b 3", "search a-search 4")
-	effects := must(s.PreviewPolicies(t.Context(), []PolicyChange{{Name: "new", Match: map[string]string{"team": "b"}, Spec: []byte(`{}`), Hash: "h", FleetHash: "h", Thresholds: []Threshold{{DueTokens: 9}}}}))(t)
+	effects := must(s.Operator.PreviewPolicies(t.Context(), []PolicyChange{{Name: "new", Match: map[string]string{"team": "b"}, Spec: []byte(`{}`), Hash: "h", FleetHash: "h", Thresholds: []Threshold{{DueTokens: 9}}}}))(t)
 	if diff := cmp.Diff([]PolicyEffect{{"a-search", "new", 2, 0, 0}, {"team-b", "new", 2, 0, 0}}, effects); diff != "" {
 		t.Errorf("effects (-want +got):\n%s", diff)
 	}
@@ -104,7 +104,7 @@ func TestParentsAreALineWithoutCirclesWithinATenant(t *testing.T) {
 	}
 	setParent(t, s, "", "d<c")
 	var names []string
-	for _, r := range must(s.Sessions(t.Context(), SessionFilter{ChildrenOf: "c", Limit: 9}))(t) {
+	for _, r := range must(s.Operator.Sessions(t.Context(), SessionFilter{ChildrenOf: "c", Limit: 9}))(t) {
 		names = append(names, r.Session)
 	}
 	if !slices.Equal(names, []string{"b", "d"}) {

@@ -96,12 +96,12 @@ func stored(t *testing.T, s *Store) {
 	keys := dueSessions(t, s, 4)
 	limitRuns(t, s, "default", 5)
 	claim := start(t, s, keys[0])
-	if err := s.Heartbeat(t.Context(), claim.Run, claim.Fence, time.Minute); err != nil {
+	if err := s.Worker.Heartbeat(t.Context(), claim.Run, claim.Fence, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	request(t, s, keys[1], TriggerOperator)
 	sweep := startSweep(t, s, "", time.Hour)
-	if err := s.SteerSweep(t.Context(), sweep, SweepCancel, "", "ada", 0); err != nil {
+	if err := s.Operator.SteerSweep(t.Context(), sweep, SweepCancel, "", "ada", 0); err != nil {
 		t.Fatal(err)
 	}
 	exec(t, s, `INSERT INTO compactor.model_cooldowns (model, until, code) VALUES ('m', now() + interval '1 minute', 'timeout');
@@ -111,8 +111,8 @@ func stored(t *testing.T, s *Store) {
 		UPDATE compactor.policy_refresh SET reached_at = now();
 		UPDATE compactor.spending_limits SET full_at = now() + interval '1 second';
 		UPDATE compactor.outbox SET first_at = now(), last_at = now()`)
-	must(s.Lead(t.Context(), "scheduler", "a", 15*time.Second))(t)
-	if err := s.NoteProcesses(t.Context(), "a", true, true); err != nil {
+	must(s.Scheduler.Lead(t.Context(), "scheduler", "a", 15*time.Second))(t)
+	if err := s.Scheduler.NoteProcesses(t.Context(), "a", true, true); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -141,11 +141,11 @@ func TestAStepOfTheClockHoldsNothingBack(t *testing.T) {
 			s := open(t)
 			stored(t, s)
 			step(t, s, by)
-			if !must(s.Lead(t.Context(), "scheduler", "b", 15*time.Second))(t) {
+			if !must(s.Scheduler.Lead(t.Context(), "scheduler", "b", 15*time.Second))(t) {
 				t.Error("the lease of who died is not over")
 			}
 			for range 10 {
-				if must(s.CorrectTimes(t.Context(), 1))(t) == 0 {
+				if must(s.Scheduler.CorrectTimes(t.Context(), 1))(t) == 0 {
 					break
 				}
 			}
@@ -156,7 +156,7 @@ func TestAStepOfTheClockHoldsNothingBack(t *testing.T) {
 					t.Errorf("%s: %d of them are yet to come", column, n)
 				}
 			}
-			if n := must(s.CorrectTimes(t.Context(), 100))(t); n != 0 {
+			if n := must(s.Scheduler.CorrectTimes(t.Context(), 100))(t); n != 0 {
 				t.Errorf("corrected again, by %v", n)
 			}
 		})
@@ -172,7 +172,7 @@ func TestNoStoredTimeIsBelievedThatNothingCouldHaveSet(t *testing.T) {
 		UPDATE compactor.runs SET lease_until = now() + interval '1 day' WHERE status = 'running'; UPDATE compactor.runs SET deliver_at = now() + interval '1 day' WHERE status = 'queued';
 		UPDATE compactor.model_cooldowns SET until = until + interval '10 days', set_at = set_at + interval '10 days'; UPDATE compactor.sessions SET cooldown_until = now() + interval '1 year';
 		UPDATE compactor.sweeps SET ended_at = ended_at + interval '1 day'; UPDATE compactor.outbox SET first_at = now() + interval '1 day', last_at = now() + interval '1 day'`)
-	if !must(s.Lead(t.Context(), "scheduler", "b", 15*time.Second))(t) {
+	if !must(s.Scheduler.Lead(t.Context(), "scheduler", "b", 15*time.Second))(t) {
 		t.Error("no scheduler leads")
 	}
 	if n := one[int](t, s, `SELECT count(*) FROM compactor.startable_runs() WHERE most < 0`); n > 0 {
@@ -181,16 +181,16 @@ func TestNoStoredTimeIsBelievedThatNothingCouldHaveSet(t *testing.T) {
 	if at := one[float64](t, s, `SELECT extract(epoch FROM compactor.full_at_of(l) - now()) FROM compactor.spending_limits l`); at > 1 {
 		t.Errorf("no run of a tenant starts for %v s", at)
 	}
-	if n := must(s.BoundTimes(t.Context(), 2*time.Minute))(t); n < 5 {
+	if n := must(s.Scheduler.BoundTimes(t.Context(), 2*time.Minute))(t); n < 5 {
 		t.Errorf("%d rows were bounded", n)
 	}
-	if ds := must(s.Deliver(t.Context(), 10, 10, time.Minute))(t); len(ds) != 1 {
+	if ds := must(s.Scheduler.Deliver(t.Context(), 10, 10, time.Minute))(t); len(ds) != 1 {
 		t.Errorf("%d runs delivered, want that of the operator", len(ds))
 	}
-	if ds := must(s.Orphaned(t.Context(), 10, time.Minute))(t); len(ds) != 1 {
+	if ds := must(s.Scheduler.Orphaned(t.Context(), 10, time.Minute))(t); len(ds) != 1 {
 		t.Errorf("%d runs of workers that are gone, want 1", len(ds))
 	}
-	if c := must(s.Cooldowns().All(t.Context()))(t); len(c) != 0 {
+	if c := must(s.Worker.Cooldowns().All(t.Context()))(t); len(c) != 0 {
 		t.Errorf("models cool down: %v", c)
 	}
 	if n := one[int](t, s, `SELECT count(*) FROM compactor.holding_sweeps()`); n != 0 {
@@ -206,7 +206,7 @@ func TestTimesAreCorrectedBesideWriters(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	keys := dueSessions(t, s, 3)
-	must(s.Lead(t.Context(), "scheduler", "a", time.Minute))(t)
+	must(s.Scheduler.Lead(t.Context(), "scheduler", "a", time.Minute))(t)
 	exec(t, s, `UPDATE compactor.leader SET clock_back = '1 day'; UPDATE compactor.outbox SET last_at = now() + interval '1 day'; UPDATE compactor.sessions SET due_since = now() + interval '1 day'`)
 	tx, err := s.pool.Begin(t.Context())
 	if err != nil {
@@ -219,7 +219,7 @@ func TestTimesAreCorrectedBesideWriters(t *testing.T) {
 	corrected := make(chan error, 1)
 	go func() {
 		for {
-			if back, err := s.CorrectTimes(t.Context(), 100); err != nil || back == 0 {
+			if back, err := s.Scheduler.CorrectTimes(t.Context(), 100); err != nil || back == 0 {
 				corrected <- err
 				return
 			}
@@ -230,7 +230,7 @@ func TestTimesAreCorrectedBesideWriters(t *testing.T) {
 			t.Fatal("nothing waits for the writer")
 		}
 	}
-	if !must(s.Lead(t.Context(), "scheduler", "a", time.Minute))(t) {
+	if !must(s.Scheduler.Lead(t.Context(), "scheduler", "a", time.Minute))(t) {
 		t.Error("the leader cannot renew its lease")
 	}
 	if _, err := tx.Exec(t.Context(), `UPDATE compactor.outbox SET gen = gen + 1, last_at = now() WHERE sid = (SELECT sid FROM compactor.sessions WHERE id = $1)`, keys[1].Session); err != nil {
@@ -251,7 +251,7 @@ func TestTimesAreCorrectedBesideWriters(t *testing.T) {
 func correctAll(t *testing.T, s *Store) {
 	t.Helper()
 	for back := time.Duration(1); back != 0; {
-		back = must(s.CorrectTimes(t.Context(), 100))(t)
+		back = must(s.Scheduler.CorrectTimes(t.Context(), 100))(t)
 	}
 }
 
@@ -262,7 +262,7 @@ func TestACorrectionTakesNoRunFromALivingWorker(t *testing.T) {
 	stored(t, s)
 	exec(t, s, `UPDATE compactor.leader SET clock_back = '1 hour'`)
 	correctAll(t, s)
-	if ds := must(s.Orphaned(t.Context(), 10, time.Minute))(t); len(ds) != 0 {
+	if ds := must(s.Scheduler.Orphaned(t.Context(), 10, time.Minute))(t); len(ds) != 0 {
 		t.Errorf("%d runs of workers that are gone, want none", len(ds))
 	}
 }

@@ -9,22 +9,22 @@
 //	view, revision, err := st.View(ctx, store.Key{Session: "chat-42"})
 //
 // The schema must exist (migrations.Up, or `compactor migrate up`). All methods of
-// Store, History and Cooldowns are safe for concurrent use, also from several
+// these, History and Cooldowns are safe for concurrent use, also from several
 // processes: Append, Replace, Apply and Undo lock the session for the length of one
 // transaction. Errors match the sentinels of this package by errors.Is. Methods that
 // return ErrBusy or ErrUnavailable may be called again.
 //
-// The files are grouped by caller:
+// Methods and files are grouped by caller:
 //
-//   - app_*.go: the application's API: append, view, pins, usage reports, requests for
-//     runs, and History for an agent.Provider.
-//   - run_*.go: the protocol of a run, for package worker: claim, load, apply or
-//     finish, requeue, calls of models, cooldowns.
-//   - schedule.go, sweep.go: leader lease, policy thresholds, sweeps, deliveries,
-//     reconciliation.
-//   - operator_*.go: reads for the commands: lists, explanations, the audit, undo, and
-//     what steers sweeps.
-//   - calibration.go: what reports of usage have taught, for runs and commands.
+//   - Store, app_*.go: the application's API: append, view, pins, usage reports, requests
+//     for runs, undo, and History for an agent.Provider.
+//   - Store.Worker, run_*.go: the protocol of a run: claim, load, apply or finish, requeue,
+//     calls of models, cooldowns.
+//   - Store.Scheduler, schedule*.go, sweep*.go: leader lease, policy thresholds, sweeps,
+//     deliveries, reconciliation.
+//   - Store.Operator, operator_*.go: lists, explanations, and the control of sweeps, bulk
+//     operations, schedules, pauses, limits and policies.
+//   - Store.Admin: audits and repairs, the archive, and erasure.
 //
 // dev.go has the few statements for the demo and the benches.
 //

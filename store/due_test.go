@@ -14,14 +14,14 @@ import (
 // thresholds saves a policy that makes sessions due above tokens.
 func thresholds(t *testing.T, s *Store, ts ...Threshold) {
 	t.Helper()
-	if err := s.SavePolicy(t.Context(), fmt.Sprint(ts), []byte(`{}`), ts); err != nil {
+	if err := s.Scheduler.SavePolicy(t.Context(), fmt.Sprint(ts), []byte(`{}`), ts); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func session(t fataler, s *Store, k Key) SessionRow {
 	t.Helper()
-	rows, err := s.Sessions(context.Background(), SessionFilter{Limit: 1 << 20})
+	rows, err := s.Operator.Sessions(context.Background(), SessionFilter{Limit: 1 << 20})
 	if err != nil {
 		t.Fatalf("sessions: %v", err)
 	}

@@ -34,18 +34,18 @@ type Elsewhere struct {
 const ElsewhereWritten = 10 * time.Second
 
 // Limited returns which tenants have limits in this database.
-func (s *Store) Limited(ctx context.Context) (Limited, error) {
+func (s Scheduler) Limited(ctx context.Context) (Limited, error) {
 	const query = `
 		SELECT coalesce(array_agg(tenant), '{}'),
 			coalesce(array_agg(tenant) FILTER (WHERE coalesce(calls_per_hour, tokens_per_hour, micros_per_hour, micros_per_day) IS NOT NULL), '{}')
 		FROM compactor.spending_limits`
-	return queryRow(ctx, s, "read limits", pgx.RowToStructByPos[Limited], query)
+	return queryRow(ctx, s.Store, "read limits", pgx.RowToStructByPos[Limited], query)
 }
 
 // LimitedUse returns what this database has used of the limits of another one.
-func (s *Store) LimitedUse(ctx context.Context, l Limited) ([]LimitedUse, error) {
+func (s Scheduler) LimitedUse(ctx context.Context, l Limited) ([]LimitedUse, error) {
 	const query = `SELECT tenant, started, calls, tokens, hour, day FROM compactor.limited_use($1, $2)`
-	return queryRows(ctx, s, "read the use of limits", pgx.RowToStructByPos[LimitedUse], query, l.Tenants, l.Models)
+	return queryRows(ctx, s.Store, "read the use of limits", pgx.RowToStructByPos[LimitedUse], query, l.Tenants, l.Models)
 }
 
 // CountElsewhere counts what another database has used for the limits of this one: what
@@ -53,15 +53,15 @@ func (s *Store) LimitedUse(ctx context.Context, l Limited) ([]LimitedUse, error)
 // until it is read again, but no longer than the hour or the day of the limit. Runs that
 // started between two readings take their share of what may start here, unless half a minute
 // has passed between them.
-func (s *Store) CountElsewhere(ctx context.Context, installation, database string, use []LimitedUse) error {
+func (s Scheduler) CountElsewhere(ctx context.Context, installation, database string, use []LimitedUse) error {
 	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.count_elsewhere($1, $2, $3)`), installation, database, use)
 	return wrap("count what is used elsewhere", err)
 }
 
 // Elsewhere returns the databases whose use counts for the limits of this one, by name.
-func (s *Store) Elsewhere(ctx context.Context) ([]Elsewhere, error) {
+func (s Admin) Elsewhere(ctx context.Context) ([]Elsewhere, error) {
 	const query = `
 		SELECT database, greatest(now() - max(read_at), '0') FROM compactor.used_elsewhere
 		WHERE tenant IN (SELECT tenant FROM compactor.spending_limits) GROUP BY 1 ORDER BY 1`
-	return queryRows(ctx, s, "read what is used elsewhere", pgx.RowToStructByPos[Elsewhere], query)
+	return queryRows(ctx, s.Store, "read what is used elsewhere", pgx.RowToStructByPos[Elsewhere], query)
 }

@@ -14,8 +14,8 @@ func exchange(t *testing.T, fleet []*Store) {
 	for i, s := range fleet {
 		for j, other := range fleet {
 			if i != j {
-				use := must(other.LimitedUse(t.Context(), must(s.Limited(t.Context()))(t)))(t)
-				must(0, s.CountElsewhere(t.Context(), fmt.Sprint("installation ", j), fmt.Sprint("database ", j), use))(t)
+				use := must(other.Scheduler.LimitedUse(t.Context(), must(s.Scheduler.Limited(t.Context()))(t)))(t)
+				must(0, s.Scheduler.CountElsewhere(t.Context(), fmt.Sprint("installation ", j), fmt.Sprint("database ", j), use))(t)
 			}
 		}
 	}
@@ -120,22 +120,22 @@ func TestLimitsOfModelsHoldOverAllDatabasesOfAFleet(t *testing.T) {
 			for _, s := range fleet {
 				k := Key{Session: "s"}
 				add(t, s, k, talk("m", 4)...)
-				claim := must(s.Claim(t.Context(), must(s.Request(t.Context(), k, TriggerApplication, "", Options{}))(t), "w", time.Minute))(t)
+				claim := must(s.Worker.Claim(t.Context(), must(s.Request(t.Context(), k, TriggerApplication, "", Options{}))(t), "w", time.Minute))(t)
 				run, fence = claim.Run, claim.Fence
 				exec(t, s, `INSERT INTO compactor.summary_calls (key, sid, run, fence, state, code, prompt_hash, attempts, input_tokens, output_tokens, cost_micros, ended_at)
 				SELECT k::text, sid, id, 1, 'failed', 'timeout', '', 1, cost - 1, 1, cost, now() - age FROM compactor.runs,
 				(VALUES (1, 10, interval '1 minute'), (2, 20, interval '58 minutes'), (3, 100, interval '23 hours')) x(k, cost, age)`)
 			}
 			s := fleet[1]
-			must(0, s.LimitSpending(t.Context(), c.limit))(t) // the first has none
+			must(0, s.Operator.LimitSpending(t.Context(), c.limit))(t) // the first has none
 			limited := func(when string, want bool) {
 				t.Helper()
-				_, _, _, err := s.AskSummary(t.Context(), SummaryCall{Run: run, Fence: fence, Key: when, PromptHash: "p"})
+				_, _, _, err := s.Worker.AskSummary(t.Context(), SummaryCall{Run: run, Fence: fence, Key: when, PromptHash: "p"})
 				if got := errors.Is(err, ErrSpendingLimit); got != want || !got && err != nil {
 					t.Errorf("%s: %v, want a limit: %t", when, err, want)
 				}
 				exec(t, s, `DELETE FROM compactor.summary_calls WHERE state = 'asked'`)
-				if l := must(s.Spending(t.Context(), c.limit.Tenant))(t)[0]; c.limit.Tenant != "acme" && l.Reached() != want {
+				if l := must(s.Operator.Spending(t.Context(), c.limit.Tenant))(t)[0]; c.limit.Tenant != "acme" && l.Reached() != want {
 					t.Errorf("%s: %+v, want reached: %t", when, l, want)
 				}
 			}
@@ -182,16 +182,16 @@ func TestStartsElsewhereCountOnce(t *testing.T) {
 	want("while it was away", 2)
 	start(1)
 	want("when it is back", 3)
-	must(0, fleet[0].LimitSpending(t.Context(), SpendingLimit{Tenant: "default"}))(t)
+	must(0, fleet[0].Operator.LimitSpending(t.Context(), SpendingLimit{Tenant: "default"}))(t)
 	want("no limit there", 3)
 	limitRuns(t, fleet[0], "default", 1e-3)
 	start(1)
 	want("a new limit there", 4)
-	if l := must(fleet[1].Elsewhere(t.Context()))(t); len(l) != 1 || l[0].Database != "database 0" || l[0].Age > time.Minute {
+	if l := must(fleet[1].Admin.Elsewhere(t.Context()))(t); len(l) != 1 || l[0].Database != "database 0" || l[0].Age > time.Minute {
 		t.Errorf("%+v", l)
 	}
-	must(0, fleet[1].LimitSpending(t.Context(), SpendingLimit{Tenant: "default"}))(t)
-	if l := must(fleet[1].Elsewhere(t.Context()))(t); len(l) != 0 {
+	must(0, fleet[1].Operator.LimitSpending(t.Context(), SpendingLimit{Tenant: "default"}))(t)
+	if l := must(fleet[1].Admin.Elsewhere(t.Context()))(t); len(l) != 0 {
 		t.Errorf("%+v, want none without a limit", l)
 	}
 }

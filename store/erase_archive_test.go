@@ -23,7 +23,7 @@ func hide(t *testing.T, s *Store, k Key, n chat.Seq) {
 	apply(t, s, k, exclude(span(1, n)))
 	longAgo(t, s)
 	exec(t, s, `UPDATE compactor.sessions SET restored_at = NULL`)
-	if moved := must(s.ArchiveSession(t.Context(), k, time.Minute))(t); moved.Messages == 0 {
+	if moved := must(s.Admin.ArchiveSession(t.Context(), k, time.Minute))(t); moved.Messages == 0 {
 		t.Fatal("nothing was archived")
 	}
 }
@@ -41,10 +41,10 @@ func secrets(prefix string, n int) []NewMessage {
 // eraseTenant erases all of a tenant.
 func eraseTenant(t fataler, s *Store, tenant string) Erasure {
 	ctx := context.Background()
-	e := must(s.RequestErasure(ctx, tenant, "request 8", "by"))(t)
-	must(s.ConfirmErasure(ctx, e.ID, tenant, "by"))(t)
+	e := must(s.Admin.RequestErasure(ctx, tenant, "request 8", "by"))(t)
+	must(s.Admin.ConfirmErasure(ctx, e.ID, tenant, "by"))(t)
 	for e.EndedAt.IsZero() {
-		e = must(s.NextErasure(ctx, e.ID, tenant))(t)
+		e = must(s.Admin.NextErasure(ctx, e.ID, tenant))(t)
 	}
 	return e
 }
@@ -52,11 +52,11 @@ func eraseTenant(t fataler, s *Store, tenant string) Erasure {
 func TestErasuresReachTheArchiveWhateverWasErasedBefore(t *testing.T) {
 	t.Parallel()
 	for name, erase := range map[string]func(s *Store, k Key){
-		"session": func(s *Store, k Key) { must(s.Erase(t.Context(), k, nil, "why", "by", false))(t) },
+		"session": func(s *Store, k Key) { must(s.Admin.Erase(t.Context(), k, nil, "why", "by", false))(t) },
 		"tenant":  func(s *Store, k Key) { eraseTenant(t, s, k.tenant()) },
 		"message by message": func(s *Store, k Key) {
 			for i := range 10 {
-				must(s.Erase(t.Context(), k, []string{fmt.Sprintf("m%d", i+1)}, "why", "by", false))(t)
+				must(s.Admin.Erase(t.Context(), k, []string{fmt.Sprintf("m%d", i+1)}, "why", "by", false))(t)
 				if got := len(placesOf(t, s, fmt.Sprintf("Qm%dX", i+1))); got > 0 {
 					t.Errorf("message %d stands in %d places", i+1, got)
 				}
@@ -68,7 +68,7 @@ func TestErasuresReachTheArchiveWhateverWasErasedBefore(t *testing.T) {
 			s := open(t)
 			k := Key{Session: "chat"}
 			add(t, s, k, secrets("m", 10)...)
-			must(s.Erase(t.Context(), k, []string{"m3"}, "why", "by", false))(t)
+			must(s.Admin.Erase(t.Context(), k, []string{"m3"}, "why", "by", false))(t)
 			hide(t, s, k, 8)
 			if one[bool](t, s, `SELECT archived && erased FROM compactor.sessions`) {
 				t.Error("what says [erased] is in the archive")
@@ -80,7 +80,7 @@ func TestErasuresReachTheArchiveWhateverWasErasedBefore(t *testing.T) {
 			for i := range 10 {
 				wantNowhere(t, s, fmt.Sprintf("Qm%dX", i+1))
 			}
-			must(s.Restore(t.Context(), k))(t)
+			must(s.Admin.Restore(t.Context(), k))(t)
 			wantConsistent(t, s)
 		})
 	}
@@ -95,17 +95,17 @@ func TestAnErasureThatLeftWordsInTheArchiveIsFoundAndRepeated(t *testing.T) {
 	hide(t, s, k, 8)
 	sid := session(t, s, k).SID
 	segment := one[string](t, s, `SELECT to_jsonb(a)::text FROM compactor.archive_segments a`)
-	must(s.Erase(t.Context(), k, []string{"m1", "m2", "m3", "m4"}, "why", "by", false))(t)
+	must(s.Admin.Erase(t.Context(), k, []string{"m1", "m2", "m3", "m4"}, "why", "by", false))(t)
 	exec(t, s, `INSERT INTO compactor.archive_segments OVERRIDING SYSTEM VALUE SELECT (jsonb_populate_record(NULL::compactor.archive_segments, $1::jsonb || '{"held": "{[1,)}"}')).*`, segment)
 	byHand(t, s, sid, `DELETE FROM archive_segments WHERE created_at > now() - interval '1 hour' AND id <> (SELECT min(id) FROM archive_segments)`)
-	a := must(s.AuditSession(t.Context(), k))(t)
+	a := must(s.Admin.AuditSession(t.Context(), k))(t)
 	if len(a.Findings) != 1 || !strings.Contains(a.Findings[0].String(), "erased is the words of messages {[1,5)}") {
 		t.Errorf("audit: %v", a.Findings)
 	}
-	if got := must(s.Restore(t.Context(), k))(t); got.Messages != 4 {
+	if got := must(s.Admin.Restore(t.Context(), k))(t); got.Messages != 4 {
 		t.Errorf("restored %+v, want the 4 that are not erased", got)
 	}
-	if e := must(s.Erase(t.Context(), k, []string{"m1"}, "again", "by", false))(t); e.EndedAt.IsZero() {
+	if e := must(s.Admin.Erase(t.Context(), k, []string{"m1"}, "again", "by", false))(t); e.EndedAt.IsZero() {
 		t.Errorf("%+v", e)
 	}
 	for i := range 4 {
@@ -115,10 +115,10 @@ func TestAnErasureThatLeftWordsInTheArchiveIsFoundAndRepeated(t *testing.T) {
 
 	// So is what is said to be erased and never was.
 	byHand(t, s, sid, `UPDATE sessions SET erased = erased + '{[7,8)}'`)
-	if a := must(s.AuditSession(t.Context(), k))(t); len(a.Findings) != 1 || a.Findings[0].Field != "erased" || a.Findings[0].Row != "message 7" {
+	if a := must(s.Admin.AuditSession(t.Context(), k))(t); len(a.Findings) != 1 || a.Findings[0].Field != "erased" || a.Findings[0].Row != "message 7" {
 		t.Errorf("audit: %v", a.Findings)
 	}
-	if e := must(s.Erase(t.Context(), k, []string{"m7"}, "again", "by", false))(t); e.Messages != 1 {
+	if e := must(s.Admin.Erase(t.Context(), k, []string{"m7"}, "again", "by", false))(t); e.Messages != 1 {
 		t.Errorf("%+v", e)
 	}
 	wantNowhere(t, s, "Qm7X")
@@ -135,7 +135,7 @@ func TestAnErasedParentLeavesItsForkItsOwnWords(t *testing.T) {
 	must(0, s.SetLabels(t.Context(), fork, map[string]string{"agent": "a", "who": "Qm1X"}))(t)
 	add(t, s, fork, secrets("f", 6)...)
 	hide(t, s, fork, 10)
-	e := must(s.Erase(t.Context(), k, nil, "why", "by", false))(t)
+	e := must(s.Admin.Erase(t.Context(), k, nil, "why", "by", false))(t)
 	if e.Messages != 12 || e.Sessions != 2 || e.EndedAt.IsZero() {
 		t.Errorf("%+v", e)
 	}
@@ -146,7 +146,7 @@ func TestAnErasedParentLeavesItsForkItsOwnWords(t *testing.T) {
 		t.Errorf("the segment has %s", got)
 	}
 	wantConsistent(t, s)
-	if got := must(s.Restore(t.Context(), fork))(t); got.Messages != 4 {
+	if got := must(s.Admin.Restore(t.Context(), fork))(t); got.Messages != 4 {
 		t.Errorf("restored %+v", got)
 	}
 	for i, m := range must(s.All(t.Context(), fork))(t)[6:12] {
@@ -175,7 +175,7 @@ func TestAnErasureThatFailsIsNotReported(t *testing.T) {
 		`AFTER DELETE ON compactor.archive_segments`, `BEFORE UPDATE OF erased ON compactor.sessions`, `BEFORE UPDATE OF ended_at ON compactor.erasures`,
 	} {
 		exec(t, s, `CREATE TRIGGER fail `+at+` FOR EACH STATEMENT EXECUTE FUNCTION public.fail()`)
-		if _, err := s.Erase(t.Context(), k, []string{"m3"}, "why", "by", false); !errors.Is(err, ErrNoSpace) {
+		if _, err := s.Admin.Erase(t.Context(), k, []string{"m3"}, "why", "by", false); !errors.Is(err, ErrNoSpace) {
 			t.Errorf("%s: %v", at, err)
 		}
 		if diff := cmp.Diff(before, rowsOf(t, s, sid)); diff != "" || one[int](t, s, `SELECT count(*) FROM compactor.erasures`) > 0 {
@@ -190,19 +190,19 @@ func TestAnErasureThatFailsIsNotReported(t *testing.T) {
 	if _, err := s.pool.Exec(t.Context(), `SELECT compactor.end_erasure(max(id)) FROM compactor.erasures`); !errors.Is(mapError(err), ErrNotApplicable) {
 		t.Errorf("its end: %v", err)
 	}
-	if a := must(s.AuditSession(t.Context(), k))(t); !slices.ContainsFunc(a.Findings, func(f Finding) bool { return f.Field == "erased" }) {
+	if a := must(s.Admin.AuditSession(t.Context(), k))(t); !slices.ContainsFunc(a.Findings, func(f Finding) bool { return f.Field == "erased" }) {
 		t.Errorf("audit: %v", a.Findings)
 	}
-	must(s.Erase(t.Context(), k, []string{"m3"}, "again", "by", false))(t)
+	must(s.Admin.Erase(t.Context(), k, []string{"m3"}, "again", "by", false))(t)
 	wantNowhere(t, s, "Qm3X")
 	wantConsistent(t, s)
 
 	// A segment that cannot be read is not replaced by one that lacks words.
 	byHand(t, s, sid, `UPDATE archive_segments SET data = set_byte(data, 20, get_byte(data, 20) # 1)`)
-	if _, err := s.Erase(t.Context(), k, []string{"m4"}, "why", "by", false); !errors.Is(err, ErrDamaged) {
+	if _, err := s.Admin.Erase(t.Context(), k, []string{"m4"}, "why", "by", false); !errors.Is(err, ErrDamaged) {
 		t.Errorf("with a damaged segment: %v", err)
 	}
-	must(s.Erase(t.Context(), k, nil, "why", "by", false))(t) // there is nothing to keep
+	must(s.Admin.Erase(t.Context(), k, nil, "why", "by", false))(t) // there is nothing to keep
 	if n := one[int](t, s, `SELECT count(*) FROM compactor.archive_segments`); n > 0 {
 		t.Errorf("%d segments are left", n)
 	}
@@ -222,7 +222,7 @@ func TestErasuresFollowTheWordsWhateverTheParents(t *testing.T) {
 	must(0, s.SetParent(t.Context(), Key{Session: "other"}, ""))(t)
 	add(t, s, Key{Session: "stranger"}, secrets("m", 6)...)
 	must(0, s.SetParent(t.Context(), Key{Session: "stranger"}, "first"))(t)
-	if e := must(s.Erase(t.Context(), Key{Session: "third"}, []string{"m2"}, "why", "by", false))(t); e.Sessions != 4 {
+	if e := must(s.Admin.Erase(t.Context(), Key{Session: "third"}, []string{"m2"}, "why", "by", false))(t); e.Sessions != 4 {
 		t.Errorf("%+v", e)
 	}
 	// A session of the line that is gone does not end it.
@@ -232,7 +232,7 @@ func TestErasuresFollowTheWordsWhateverTheParents(t *testing.T) {
 			byHand(t, s, second, `DELETE FROM `+table)
 		}
 	}
-	if e := must(s.Erase(t.Context(), k, []string{"m3"}, "why", "by", false))(t); e.Sessions != 3 {
+	if e := must(s.Admin.Erase(t.Context(), k, []string{"m3"}, "why", "by", false))(t); e.Sessions != 3 {
 		t.Errorf("%+v", e)
 	}
 	for _, words := range []string{"Qm2X", "Qm3X"} {
@@ -278,7 +278,7 @@ func TestAForkKnowsWhatWasErasedInItsParent(t *testing.T) {
 	s := open(t)
 	k, fork := Key{Session: "chat"}, Key{Session: "fork"}
 	add(t, s, k, secrets("m", 4)...)
-	must(s.Erase(t.Context(), k, []string{"m2"}, "why", "by", false))(t)
+	must(s.Admin.Erase(t.Context(), k, []string{"m2"}, "why", "by", false))(t)
 	must(s.Fork(t.Context(), k, fork.Session, ""))(t)
 	if got := one[string](t, s, `SELECT erased::text FROM compactor.sessions WHERE id = 'fork'`); got != "{[2,3)}" {
 		t.Errorf("erased in the fork: %s", got)
@@ -325,11 +325,11 @@ func TestArchivedMessagesAreKnownHoweverTheyAreWritten(t *testing.T) {
 	try("stored")
 	hide(t, s, k, 3)
 	try("archived")
-	must(s.Erase(t.Context(), k, []string{"m3"}, "why", "by", false))(t) // the segment is another one
+	must(s.Admin.Erase(t.Context(), k, []string{"m3"}, "why", "by", false))(t) // the segment is another one
 	if _, err := appendSQL(s, k, `{"name":"n", "content":"asked", "role":"user", "id":"m1"}`); err != nil {
 		t.Error(err)
 	}
-	must(s.Restore(t.Context(), k, "m1"))(t)
+	must(s.Admin.Restore(t.Context(), k, "m1"))(t)
 	if _, err := appendSQL(s, k, `{"content": "said", "role": "assistant", "id": "m2"}`); err != nil {
 		t.Error(err)
 	}
@@ -355,14 +355,14 @@ func TestOnlyWhatWasSaidIsArchivedAndRestored(t *testing.T) {
 	longAgo(t, s)
 	// Stored words that are not those that were said are not archived in their place.
 	byHand(t, s, sid, `UPDATE message_body SET body = replace(body, 'Qm2X', 'Qm9X') WHERE seq = 2`)
-	if _, err := s.ArchiveSession(t.Context(), k, time.Minute); !errors.Is(err, ErrDamaged) {
+	if _, err := s.Admin.ArchiveSession(t.Context(), k, time.Minute); !errors.Is(err, ErrDamaged) {
 		t.Errorf("archive: %v", err)
 	}
 	byHand(t, s, sid, `UPDATE message_body SET body = replace(body, 'Qm9X', 'Qm2X') WHERE seq = 2`)
 	// Messages from before digests get one when they are archived.
 	byHand(t, s, sid, `UPDATE message_log SET digest = NULL, body_digest = NULL WHERE seq < 3`)
-	must(s.ArchiveSession(t.Context(), k, time.Minute))(t)
-	if a := must(s.AuditSession(t.Context(), k))(t); a.Undigested != 0 || len(a.Findings) > 0 {
+	must(s.Admin.ArchiveSession(t.Context(), k, time.Minute))(t)
+	if a := must(s.Admin.AuditSession(t.Context(), k))(t); a.Undigested != 0 || len(a.Findings) > 0 {
 		t.Errorf("%+v", a)
 	}
 	const forge = `SELECT compactor.restore_bodies((SELECT max(id) FROM compactor.archived_words('', 'chat', '{[1,9)}')), '{1}', ARRAY['{"role":"user","content":"forged"}'])`
@@ -377,7 +377,7 @@ func TestOnlyWhatWasSaidIsArchivedAndRestored(t *testing.T) {
 	if _, err := s.pool.Exec(t.Context(), `SET ROLE compactor_application; `+forge+`; RESET ROLE`); !errors.Is(mapError(err), ErrForbidden) {
 		t.Errorf("in the role of an application: %v", err)
 	}
-	if got := must(s.Restore(t.Context(), k))(t); got.Messages != 4 {
+	if got := must(s.Admin.Restore(t.Context(), k))(t); got.Messages != 4 {
 		t.Errorf("by an operator: %+v", got)
 	}
 }
@@ -414,7 +414,7 @@ func TestAuditComparesTheArchiveWithTheDigests(t *testing.T) {
 		if c.sql != "" {
 			byHand(t, s, sid, c.sql)
 		}
-		found := must(s.Audit(t.Context()))(t)
+		found := must(s.Admin.Audit(t.Context()))(t)
 		if !slices.ContainsFunc(found, func(f Finding) bool { return strings.Contains(f.String(), c.want) }) {
 			t.Errorf("%s: %v", name, found)
 		}

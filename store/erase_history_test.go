@@ -76,7 +76,7 @@ func (w *wordsWorld) run(r *rapid.T, name string) {
 	// An erasure has queued one with options of its own.
 	exec(r, w.s, `DELETE FROM compactor.runs WHERE status = 'queued' AND sid = (SELECT sid FROM compactor.sessions WHERE tenant = $1 AND id = $2)`, w.tenant, name)
 	c := start(r, w.s, w.key(name))
-	views, err := w.s.ViewMetas(context.Background(), c.Session.SID)
+	views, err := w.s.Operator.ViewMetas(context.Background(), c.Session.SID)
 	if err != nil {
 		r.Fatalf("view: %v", err)
 	}
@@ -104,7 +104,7 @@ func (w *wordsWorld) run(r *rapid.T, name string) {
 	}
 	ch, err := c.change(w.s, plan)
 	if err == nil {
-		_, err = w.s.Apply(context.Background(), c.Run, c.Fence, ch)
+		_, err = w.s.Worker.Apply(context.Background(), c.Run, c.Fence, ch)
 	}
 	if err != nil && !errors.Is(err, ErrPurged) {
 		r.Fatalf("apply: %v", err)
@@ -198,8 +198,8 @@ func (w *wordsWorld) erase(r *rapid.T, name string) {
 	if !one {
 		arg = nil
 	}
-	dry := must(w.s.Erase(context.Background(), w.key(name), arg, "why", "by", true))(r)
-	done := must(w.s.Erase(context.Background(), w.key(name), arg, "why", "by", false))(r)
+	dry := must(w.s.Admin.Erase(context.Background(), w.key(name), arg, "why", "by", true))(r)
+	done := must(w.s.Admin.Erase(context.Background(), w.key(name), arg, "why", "by", false))(r)
 	if dry.Messages != done.Messages || dry.Derived != done.Derived || done.EndedAt.IsZero() {
 		r.Fatalf("erased %+v, expected by the dry run: %+v", done, dry)
 	}
@@ -220,13 +220,13 @@ func (w *wordsWorld) step(r *rapid.T) {
 	case 4, 5:
 		exec(r, w.s, `UPDATE compactor.sessions SET restored_at = NULL WHERE tenant = $1`, w.tenant)
 		exec(r, w.s, `UPDATE compactor.runs SET ended_at = ended_at - interval '1 hour' WHERE sid IN (SELECT sid FROM compactor.sessions WHERE tenant = $1)`, w.tenant)
-		must(w.s.ArchiveSession(ctx, k, time.Minute))(r)
+		must(w.s.Admin.ArchiveSession(ctx, k, time.Minute))(r)
 	case 6:
 		var some []string
 		if rapid.Bool().Draw(r, "some") {
 			some = append(some, rapid.SampledFrom(slices.Sorted(maps.Keys(w.words[name]))).Draw(r, "restored"))
 		}
-		if _, err := w.s.Restore(ctx, k, some...); err != nil && !errors.Is(err, ErrPurged) {
+		if _, err := w.s.Admin.Restore(ctx, k, some...); err != nil && !errors.Is(err, ErrPurged) {
 			r.Fatalf("restore: %v", err)
 		}
 	case 7, 8:
@@ -241,7 +241,7 @@ func (w *wordsWorld) step(r *rapid.T) {
 	case 11:
 		w.replace(r, name)
 	case 12:
-		runs := must(w.s.Runs(ctx, RunFilter{Key: k, Status: "applied", Limit: 5}))(r)
+		runs := must(w.s.Operator.Runs(ctx, RunFilter{Key: k, Status: "applied", Limit: 5}))(r)
 		if len(runs) > 0 {
 			if _, err := w.s.Undo(ctx, k, runs[rapid.IntRange(0, len(runs)-1).Draw(r, "run")].ID, rapid.Bool().Draw(r, "cascade"), ""); err != nil &&
 				!errors.Is(err, ErrNotApplicable) && !errors.Is(err, ErrInUse) && !errors.Is(err, ErrPurged) {
@@ -306,11 +306,11 @@ func (w *wordsWorld) check(r *rapid.T) {
 			}
 		}
 		check("as it is")
-		if _, err := w.s.Restore(ctx, k); err != nil && !errors.Is(err, ErrPurged) {
+		if _, err := w.s.Admin.Restore(ctx, k); err != nil && !errors.Is(err, ErrPurged) {
 			r.Fatalf("restore %s: %v", n, err)
 		}
 		check("restored")
-		for _, f := range must(w.s.AuditSession(ctx, k))(r).Findings {
+		for _, f := range must(w.s.Admin.AuditSession(ctx, k))(r).Findings {
 			if !strings.Contains(f.Want, "as the last message of the user") {
 				r.Fatalf("audit: %s", f)
 			}

@@ -41,7 +41,7 @@ const (
 
 // repeats locks the sessions that have the words, and returns what repeats them, and of this what
 // is to be erased with them, by sid.
-func (s *Store) repeats(ctx context.Context, tx pgx.Tx, k Key, ids []string) (found []Repeat, more map[string]string, err error) {
+func (s Admin) repeats(ctx context.Context, tx pgx.Tx, k Key, ids []string) (found []Repeat, more map[string]string, err error) {
 	type copied struct {
 		SID         int64
 		Session     string
@@ -101,7 +101,7 @@ type said struct {
 
 // said calls yield with each source message and each replacement of ranges, and its body. Words
 // that were purged, and those of a segment that cannot be read, are left out.
-func (s *Store) said(ctx context.Context, tx pgx.Tx, k Key, sid int64, ranges string, yield func(m said, body string)) error {
+func (s Admin) said(ctx context.Context, tx pgx.Tx, k Key, sid int64, ranges string, yield func(m said, body string)) error {
 	// Earlier versions did not note how far a replacement's own messages go: they are not later than it.
 	const query = `
 		SELECT m.seq, m.id, m.kind = 'm' AND coalesce(m.replaced, false), m.kind = 'i', coalesce(b.body, '') FROM (

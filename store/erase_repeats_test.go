@@ -63,7 +63,7 @@ func TestMessagesThatRepeatErasedWordsAreErasedOrNamed(t *testing.T) {
 	must(s.Replace(t.Context(), fork, revision, []NewMessage{user("s3", "again: "+words), {Message: view[len(view)-1].Message}}, ""))(t)
 	add(t, s, fork, user("m7", "and once more: "+words), user("m8", "at last"))
 	hide(t, s, fork, 6)
-	e := must(s.Erase(t.Context(), k, []string{"m1"}, "why", "by", false))(t)
+	e := must(s.Admin.Erase(t.Context(), k, []string{"m1"}, "why", "by", false))(t)
 	want := []Repeat{
 		{Session: "chat", Message: "s1", Replaced: true, Holds: true, Erased: true},
 		{Session: "chat", Message: "s2", Replaced: true},
@@ -81,7 +81,7 @@ func TestMessagesThatRepeatErasedWordsAreErasedOrNamed(t *testing.T) {
 		t.Errorf("the words are in %v, want what is left to the operator", got)
 	}
 	for _, left := range []string{"m5", "m7"} {
-		if _, err := s.Erase(t.Context(), fork, []string{left}, "why", "by", false); err != nil {
+		if _, err := s.Admin.Erase(t.Context(), fork, []string{left}, "why", "by", false); err != nil {
 			t.Error(err)
 		}
 	}
@@ -102,7 +102,7 @@ func BenchmarkEraseGrowth(b *testing.B) {
 		}
 		add(b, s, k, msgs...)
 		return func() {
-			if _, err := s.Erase(b.Context(), k, []string{"m2"}, "why", "by", true); err != nil {
+			if _, err := s.Admin.Erase(b.Context(), k, []string{"m2"}, "why", "by", true); err != nil {
 				b.Fatal(err)
 			}
 		}

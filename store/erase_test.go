@@ -107,11 +107,11 @@ func archiveAll(t *testing.T, s *Store, sessions ...Key) {
 	t.Helper()
 	for _, k := range sessions {
 		exec(t, s, `UPDATE compactor.runs SET ended_at = ended_at - interval '1 hour'`)
-		if moved := must(s.ArchiveSession(t.Context(), k, time.Minute))(t); moved.Messages < 2 {
+		if moved := must(s.Admin.ArchiveSession(t.Context(), k, time.Minute))(t); moved.Messages < 2 {
 			t.Fatalf("archived: %+v", moved)
 		}
 	}
-	must(s.Restore(t.Context(), sessions[0], "secret"))(t)
+	must(s.Admin.Restore(t.Context(), sessions[0], "secret"))(t)
 }
 
 func TestErasedWordsAreNowhere(t *testing.T) {
@@ -119,28 +119,28 @@ func TestErasedWordsAreNowhere(t *testing.T) {
 	const words = "Wer-das-liest"
 	for name, erase := range map[string]func(t *testing.T, s *Store, k, fork Key, id string) Erasure{
 		"a message": func(t *testing.T, s *Store, k, _ Key, id string) Erasure {
-			return must(s.Erase(t.Context(), k, []string{id}, "request 8", "dpo", false))(t)
+			return must(s.Admin.Erase(t.Context(), k, []string{id}, "request 8", "dpo", false))(t)
 		},
 		"a message, by its copy in the fork": func(t *testing.T, s *Store, _, fork Key, id string) Erasure {
-			return must(s.Erase(t.Context(), fork, []string{id}, "request 8", "dpo", false))(t)
+			return must(s.Admin.Erase(t.Context(), fork, []string{id}, "request 8", "dpo", false))(t)
 		},
 		"a message whose words are in the archive": func(t *testing.T, s *Store, k, fork Key, id string) Erasure {
 			archiveAll(t, s, k, fork)
-			e := must(s.Erase(t.Context(), k, []string{id}, "request 8", "dpo", true))(t)
+			e := must(s.Admin.Erase(t.Context(), k, []string{id}, "request 8", "dpo", true))(t)
 			if n := one[int](t, s, `SELECT count(*) FROM compactor.archive_segments`); n < 2 || e.Messages < 2 {
 				t.Errorf("a dry run leaves %d segments, %+v", n, e)
 			}
-			return must(s.Erase(t.Context(), k, []string{id}, "request 8", "dpo", false))(t)
+			return must(s.Admin.Erase(t.Context(), k, []string{id}, "request 8", "dpo", false))(t)
 		},
 		"a session whose words are in the archive": func(t *testing.T, s *Store, k, fork Key, _ string) Erasure {
 			archiveAll(t, s, k, fork)
-			return must(s.Erase(t.Context(), k, nil, "request 8", "dpo", false))(t)
+			return must(s.Admin.Erase(t.Context(), k, nil, "request 8", "dpo", false))(t)
 		},
 		"a session, with the copies in its fork": func(t *testing.T, s *Store, k, _ Key, _ string) Erasure {
 			must(0, s.SetLabels(t.Context(), k, map[string]string{"name": words}))(t)
 			must(s.Request(t.Context(), k, TriggerApplication, "", Options{Focus: words}))(t)
 			must(s.Request(t.Context(), k, TriggerOperator, "", Options{Summary: &WrittenSummary{Text: words}}))(t)
-			return must(s.Erase(t.Context(), k, nil, "request 8", "dpo", false))(t)
+			return must(s.Admin.Erase(t.Context(), k, nil, "request 8", "dpo", false))(t)
 		},
 		"a tenant": func(t *testing.T, s *Store, k, _ Key, _ string) Erasure {
 			return eraseTenant(t, s, k.tenant())
@@ -197,7 +197,7 @@ func TestErasedMessagesStayValidAndSayNothing(t *testing.T) {
 	asked := call("c1", "a", "b")
 	asked.ToolCalls[0].Arguments = `{"name":"someone"}`
 	add(t, s, k, user("u1", "who is someone?"), asked, result("r1", "a", "someone lives"), result("r2", "b", "here"), assistant("a1", "someone lives here"), user("u2", "thanks"))
-	must(s.Erase(t.Context(), k, []string{"u1", "c1", "r1", "a1"}, "why", "by", false))(t)
+	must(s.Admin.Erase(t.Context(), k, []string{"u1", "c1", "r1", "a1"}, "why", "by", false))(t)
 	var got []string
 	view, _ := must2(s.View(t.Context(), k))(t)
 	for _, m := range view {
@@ -225,7 +225,7 @@ func TestErasedMessagesStayValidAndSayNothing(t *testing.T) {
 	if _, err := s.Undo(t.Context(), k, one[RunID](t, s, `SELECT head_run FROM compactor.sessions`), false, ""); !errors.Is(err, ErrNotApplicable) {
 		t.Errorf("undo of the erasure: %v", err)
 	}
-	e := must(s.Erase(t.Context(), k, []string{"u1"}, "again", "by", false))(t)
+	e := must(s.Admin.Erase(t.Context(), k, []string{"u1"}, "again", "by", false))(t)
 	if e.Messages != 0 {
 		t.Errorf("erased again: %+v", e)
 	}
@@ -239,15 +239,15 @@ func TestWhatWasPlannedBeforeAnErasureBringsNoWordsBack(t *testing.T) {
 	add(t, s, k, append([]NewMessage{user("secret", words)}, talk("m", 5)...)...)
 	c := start(t, s, k)
 	ch := must(c.change(s, summarize(span(1, 3), "about "+words)))(t)
-	call, _, _, err := s.AskSummary(t.Context(), SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"})
+	call, _, _, err := s.Worker.AskSummary(t.Context(), SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	must(s.Erase(t.Context(), k, []string{"secret"}, "why", "by", false))(t)
-	if err := s.AnswerSummary(t.Context(), call, SummaryAnswer{Text: "about " + words, Model: "m"}); !errors.Is(err, ErrNotApplicable) {
+	must(s.Admin.Erase(t.Context(), k, []string{"secret"}, "why", "by", false))(t)
+	if err := s.Worker.AnswerSummary(t.Context(), call, SummaryAnswer{Text: "about " + words, Model: "m"}); !errors.Is(err, ErrNotApplicable) {
 		t.Errorf("the answer is stored: %v", err)
 	}
-	if _, err := s.Apply(t.Context(), c.Run, c.Fence, ch); !errors.Is(err, ErrNotApplicable) {
+	if _, err := s.Worker.Apply(t.Context(), c.Run, c.Fence, ch); !errors.Is(err, ErrNotApplicable) {
 		t.Errorf("the plan is applied: %v", err)
 	}
 	wantNowhere(t, s, words)
@@ -260,15 +260,15 @@ func TestASummaryInTheViewIsWrittenAnewAfterAnErasure(t *testing.T) {
 	add(t, s, k, talk("m", 6)...)
 	apply(t, s, k, summarize(span(1, 3), "what was said"))
 	add(t, s, k, user("m7", "said later"))
-	must(s.Erase(t.Context(), k, []string{"m2"}, "why", "by", true))(t)
+	must(s.Admin.Erase(t.Context(), k, []string{"m2"}, "why", "by", true))(t)
 	if n := one[int](t, s, `SELECT count(*) FROM compactor.runs WHERE kind = 'erase' OR status = 'queued'`); n != 0 {
 		t.Fatalf("a dry run left %d runs", n)
 	}
-	must(s.Erase(t.Context(), k, []string{"m7"}, "why", "by", false))(t)
+	must(s.Admin.Erase(t.Context(), k, []string{"m7"}, "why", "by", false))(t)
 	if n := one[int](t, s, `SELECT count(*) FROM compactor.runs WHERE status = 'queued'`); n != 0 {
 		t.Errorf("%d runs wait; the summary is older than the message", n)
 	}
-	must(s.Erase(t.Context(), k, []string{"m2"}, "why", "by", false))(t)
+	must(s.Admin.Erase(t.Context(), k, []string{"m2"}, "why", "by", false))(t)
 	if got := one[string](t, s, `SELECT trigger || ' ' || (options->>'from') FROM compactor.runs WHERE status = 'queued'`); got != "operator log" {
 		t.Errorf("what waits: %s", got)
 	}
@@ -282,7 +282,7 @@ func TestSignedReasoningBehindErasedWordsLeavesTheViewForGood(t *testing.T) {
 	add(t, s, k, thoughtful("m", 0, 8)...)
 	run := applyBehind(t, s, k, exclude(span(7, 7)), 7, nil)
 	wantReasoning(t, s, k, "after the run", "m2", "m4", "m6")
-	must(s.Erase(t.Context(), k, []string{"m3"}, "why", "by", false))(t)
+	must(s.Admin.Erase(t.Context(), k, []string{"m3"}, "why", "by", false))(t)
 	wantReasoning(t, s, k, "after the erasure", "m2")
 	wantConsistent(t, s)
 	add(t, s, k, thoughtful("n", 8, 2)...)
@@ -297,10 +297,10 @@ func TestSignedReasoningBehindErasedWordsLeavesTheViewForGood(t *testing.T) {
 
 	open := Key{Session: "open"}
 	add(t, s, open, user("u1", "look"), signed(call("c1", "a"), 20))
-	if _, err := s.Erase(t.Context(), open, []string{"u1"}, "why", "by", false); !errors.Is(err, ErrInUse) {
+	if _, err := s.Admin.Erase(t.Context(), open, []string{"u1"}, "why", "by", false); !errors.Is(err, ErrInUse) {
 		t.Errorf("before an open tool loop: %v", err)
 	}
-	must(s.Erase(t.Context(), open, nil, "why", "by", false))(t)
+	must(s.Admin.Erase(t.Context(), open, nil, "why", "by", false))(t)
 	wantConsistent(t, s)
 }
 
@@ -316,14 +316,14 @@ func TestErasuresAreRefused(t *testing.T) {
 		want error
 		text string
 	}{
-		"of no session":    {second(s.Erase(t.Context(), Key{Session: "none"}, nil, "why", "by", false)), ErrNotFound, "session none"},
-		"of no message":    {second(s.Erase(t.Context(), k, []string{"m1", "m9"}, "why", "by", false)), ErrNotFound, "no source message 'm9'"},
-		"of an empty list": {second(s.Erase(t.Context(), k, []string{}, "why", "by", false)), ErrNotFound, "no source message"},
-		"without a note":   {second(s.Erase(t.Context(), k, nil, "", "by", false)), ErrInvalid, "a note that says why is required"},
-		"of no tenant":     {second(s.RequestErasure(t.Context(), "none", "why", "by")), ErrNotFound, "tenant none has no sessions"},
-		"unconfirmed":      {second(s.NextErasure(t.Context(), must(s.RequestErasure(t.Context(), "other", "why", "by"))(t).ID, "other")), ErrNotApplicable, "not confirmed"},
+		"of no session":    {second(s.Admin.Erase(t.Context(), Key{Session: "none"}, nil, "why", "by", false)), ErrNotFound, "session none"},
+		"of no message":    {second(s.Admin.Erase(t.Context(), k, []string{"m1", "m9"}, "why", "by", false)), ErrNotFound, "no source message 'm9'"},
+		"of an empty list": {second(s.Admin.Erase(t.Context(), k, []string{}, "why", "by", false)), ErrNotFound, "no source message"},
+		"without a note":   {second(s.Admin.Erase(t.Context(), k, nil, "", "by", false)), ErrInvalid, "a note that says why is required"},
+		"of no tenant":     {second(s.Admin.RequestErasure(t.Context(), "none", "why", "by")), ErrNotFound, "tenant none has no sessions"},
+		"unconfirmed":      {second(s.Admin.NextErasure(t.Context(), must(s.Admin.RequestErasure(t.Context(), "other", "why", "by"))(t).ID, "other")), ErrNotApplicable, "not confirmed"},
 		"of another tenant": {
-			second(s.ConfirmErasure(t.Context(), must(s.RequestErasure(t.Context(), "other", "why", "by"))(t).ID, "default", "by")),
+			second(s.Admin.ConfirmErasure(t.Context(), must(s.Admin.RequestErasure(t.Context(), "other", "why", "by"))(t).ID, "default", "by")),
 			ErrNotFound, "there is no erasure",
 		},
 	} {
@@ -331,9 +331,9 @@ func TestErasuresAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, refused.err)
 		}
 	}
-	e := must(s.RequestErasure(t.Context(), "other", "why", "by"))(t)
+	e := must(s.Admin.RequestErasure(t.Context(), "other", "why", "by"))(t)
 	exec(t, s, `UPDATE compactor.erasures SET requested_at = now() - interval '8 days' WHERE id = $1`, e.ID)
-	if _, err := s.ConfirmErasure(t.Context(), e.ID, "other", "by"); !errors.Is(err, ErrNotApplicable) {
+	if _, err := s.Admin.ConfirmErasure(t.Context(), e.ID, "other", "by"); !errors.Is(err, ErrNotApplicable) {
 		t.Errorf("confirmed after 8 days: %v", err)
 	}
 	if n := one[int](t, s, `SELECT count(*) FROM compactor.sessions WHERE erased <> '{}'`); n != 0 {
@@ -349,17 +349,17 @@ func TestErasureOfATenantGoesOnWhereItWasAndLeavesOthers(t *testing.T) {
 			add(t, s, Key{Tenant: tenant, Session: fmt.Sprintf("s%d", i)}, text("m", chat.RoleUser, "said by "+tenant))
 		}
 	}
-	e := must(s.RequestErasure(t.Context(), "acme", "why", "by"))(t)
-	must(s.ConfirmErasure(t.Context(), e.ID, "acme", "by"))(t)
+	e := must(s.Admin.RequestErasure(t.Context(), "acme", "why", "by"))(t)
+	must(s.Admin.ConfirmErasure(t.Context(), e.ID, "acme", "by"))(t)
 	for range 2 {
-		must(s.NextErasure(t.Context(), e.ID, e.Tenant))(t)
+		must(s.Admin.NextErasure(t.Context(), e.ID, e.Tenant))(t)
 	}
-	e = must(s.ConfirmErasure(t.Context(), e.ID, "acme", "another"))(t) // after an interruption
+	e = must(s.Admin.ConfirmErasure(t.Context(), e.ID, "acme", "another"))(t) // after an interruption
 	if e.Sessions != 2 || e.ConfirmedBy != "by" {
 		t.Errorf("%+v", e)
 	}
 	for deadline := time.Now().Add(time.Minute); e.EndedAt.IsZero() && time.Now().Before(deadline); {
-		e = must(s.NextErasure(t.Context(), e.ID, e.Tenant))(t)
+		e = must(s.Admin.NextErasure(t.Context(), e.ID, e.Tenant))(t)
 	}
 	if e.Sessions != 5 || e.Messages != 5 {
 		t.Errorf("%+v", e)
@@ -368,7 +368,7 @@ func TestErasureOfATenantGoesOnWhereItWasAndLeavesOthers(t *testing.T) {
 	if n := one[int](t, s, `SELECT count(*) FROM compactor.message_body WHERE body LIKE '%said by other%'`); n != 5 {
 		t.Errorf("%d messages of the other tenant are left, want 5", n)
 	}
-	if _, err := s.ConfirmErasure(t.Context(), e.ID, "acme", "by"); !errors.Is(err, ErrNotApplicable) {
+	if _, err := s.Admin.ConfirmErasure(t.Context(), e.ID, "acme", "by"); !errors.Is(err, ErrNotApplicable) {
 		t.Errorf("confirmed after its end: %v", err)
 	}
 }
@@ -408,7 +408,7 @@ func TestAnErasureKeepsTheViewValid(t *testing.T) {
 		k := Key{Session: name}
 		add(t, s, k, user("u", "x"), call("c", "a"), thought, result("r", "a", "y"), assistant("e", "z"), legacy, answer, user("v", "w"))
 		before := session(t, s, k)
-		must(s.Erase(t.Context(), k, ids, "why", "by", false))(t)
+		must(s.Admin.Erase(t.Context(), k, ids, "why", "by", false))(t)
 		after := session(t, s, k)
 		if before.LiveMessages != after.LiveMessages || after.Due {
 			t.Errorf("%s: %d messages in the view, then %d, due %t", name, before.LiveMessages, after.LiveMessages, after.Due)
@@ -434,7 +434,7 @@ func TestErasuresOfOneFamilyWaitForEachOther(t *testing.T) {
 		done := make(chan error)
 		for _, k := range []Key{parent, fork} {
 			go func() {
-				_, err := s.Erase(t.Context(), k, []string{"m1", "m2"}, "why", "by", false)
+				_, err := s.Admin.Erase(t.Context(), k, []string{"m1", "m2"}, "why", "by", false)
 				done <- err
 			}()
 		}

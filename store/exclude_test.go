@@ -89,7 +89,7 @@ func TestADeletedMessageLeavesWithItsGroupAndComesBack(t *testing.T) {
 		t.Errorf("unknown ids: %v", err)
 	}
 	var log []chat.Seq
-	for _, m := range must(s.Log(t.Context(), session(t, s, k).SID, 7))(t) {
+	for _, m := range must(s.Worker.Log(t.Context(), session(t, s, k).SID, 7))(t) {
 		log = append(log, m.Seq)
 	}
 	if diff := cmp.Diff([]chat.Seq{1, 6}, log); diff != "" {
@@ -132,7 +132,7 @@ func TestAReplacementLeavesWithTheMessageItIsFor(t *testing.T) {
 	s := open(t)
 	k := Key{Session: "s"}
 	add(t, s, k, user("a", "x"), call("b", "c"), result("d", "c", "long"), user("e", "z"))
-	metas := must(s.ViewMetas(t.Context(), session(t, s, k).SID))(t)
+	metas := must(s.Operator.ViewMetas(t.Context(), session(t, s, k).SID))(t)
 	apply(t, s, k, standIn(metas[0], "short"))
 	must(s.Exclude(t.Context(), k, []string{"a"}, ""))(t)
 	wantView(t, s, k, "b d e")

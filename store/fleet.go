@@ -119,7 +119,7 @@ const (
 
 // Fleet returns the state of the sessions of a tenant or, with an empty one, of all, naming at most so
 // many tenants.
-func (s *Store) Fleet(ctx context.Context, tenant string, tenants int) (f Fleet, err error) {
+func (s Operator) Fleet(ctx context.Context, tenant string, tenants int) (f Fleet, err error) {
 	var batch pgx.Batch
 	batch.Queue(s.q(queryDue), tenants, tenant)
 	batch.Queue(s.q(queryOutbox), tenant)

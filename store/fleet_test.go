@@ -40,14 +40,14 @@ func TestTheFleetIsWhatWaits(t *testing.T) {
 	request(t, s, Key{Tenant: "a", Session: "small"}, TriggerOperator)
 	exec(t, s, `UPDATE compactor.runs SET queued_at = now() - interval '20 seconds'`)
 	exec(t, s, `INSERT INTO compactor.runs (sid, trigger, status, lease_until) SELECT sid, 'event', 'running', now() FROM compactor.sessions WHERE id = 'over'`)
-	if !must(s.FireTick(t.Context(), "nightly", time.Now(), "x"))(t) {
+	if !must(s.Scheduler.FireTick(t.Context(), "nightly", time.Now(), "x"))(t) {
 		t.Fatal("did not fire")
 	}
 	exec(t, s, `UPDATE compactor.sweeps SET started_at = now() - interval '10 seconds', queued = 7, due = 11`)
 	exec(t, s, `INSERT INTO compactor.sweep_tenants (sweep, tenant, due, seen, passed) SELECT id, 'a', 6, 4, false FROM compactor.sweeps UNION ALL
 		SELECT id, 'b', 2, 0, false FROM compactor.sweeps UNION ALL SELECT id, 'c', 3, 1, true FROM compactor.sweeps`)
 
-	got := must(s.Fleet(t.Context(), "", 2))(t)
+	got := must(s.Operator.Fleet(t.Context(), "", 2))(t)
 	want := Fleet{
 		Tenants: []TenantDue{
 			{Tenant: "b", Sessions: 2, Cooling: 1, Debt: 110, OldestSeconds: 1800},
@@ -66,15 +66,15 @@ func TestTheFleetIsWhatWaits(t *testing.T) {
 		t.Errorf("sum (-want +got):\n%s", diff)
 	}
 	exec(t, s, `UPDATE compactor.outbox SET first_at = now() + interval '1 minute'`)
-	if later := must(s.Fleet(t.Context(), "", 2))(t); later.Outbox != 3 || later.OldestOutboxSeconds != 0 {
+	if later := must(s.Operator.Fleet(t.Context(), "", 2))(t); later.Outbox != 3 || later.OldestOutboxSeconds != 0 {
 		t.Errorf("rows whose time is to come: %+v", later)
 	}
-	if none := must(s.Fleet(t.Context(), "", 0))(t); len(none.Tenants) != 1 || !none.Tenants[0].Others || none.Due().Debt != 132 {
+	if none := must(s.Operator.Fleet(t.Context(), "", 0))(t); len(none.Tenants) != 1 || !none.Tenants[0].Others || none.Due().Debt != 132 {
 		t.Errorf("without names: %+v", none.Tenants)
 	}
 	exec(t, s, `UPDATE compactor.sessions SET due = false`)
 	exec(t, s, `DELETE FROM compactor.outbox`)
-	if rest := must(s.Fleet(t.Context(), "", 2))(t); len(rest.Tenants) != 0 || rest.Outbox != 0 || rest.OldestOutboxSeconds != 0 {
+	if rest := must(s.Operator.Fleet(t.Context(), "", 2))(t); len(rest.Tenants) != 0 || rest.Outbox != 0 || rest.OldestOutboxSeconds != 0 {
 		t.Errorf("at rest: %+v", rest)
 	}
 }
@@ -85,7 +85,7 @@ func TestTheFleetNamesFewOfManyTenants(t *testing.T) {
 	exec(t, s, `
 		INSERT INTO compactor.sessions (tenant, id, due, due_tokens, live_tokens)
 		SELECT 'tenant ' || i % 10000, i::text, true, 100, 100 + i % 10000 FROM generate_series(0, 19999) i`)
-	got := must(s.Fleet(t.Context(), "", 20))(t).Tenants
+	got := must(s.Operator.Fleet(t.Context(), "", 20))(t).Tenants
 	if len(got) != 21 || got[0].Tenant != "tenant 9999" || got[0].Debt != 2*9999 || got[19].Tenant != "tenant 9980" {
 		t.Fatalf("%+v", got)
 	}
@@ -111,7 +111,7 @@ func TestDebtIsWhatDueCompares(t *testing.T) {
 	exec(t, s, `INSERT INTO compactor.calibrations (tenant, model, counted, reported, reports, overhead, scale, updated_at) VALUES ('default', 'known', '{}', '{}', 9, 30, 2.5, now())`)
 	for id, want := range map[string]int64{"counted": 30, "estimated": 80, "reported": 75, "calibrated": 55} {
 		exec(t, s, `UPDATE compactor.sessions SET due = id = $1`, id)
-		if got := must(s.Fleet(t.Context(), "", 1))(t).Due(); int64(got.Debt) != want || got.Sessions != 1 {
+		if got := must(s.Operator.Fleet(t.Context(), "", 1))(t).Due(); int64(got.Debt) != want || got.Sessions != 1 {
 			t.Errorf("%s: %+v, want a debt of %d", id, got, want)
 		}
 		exact := one[bool](t, s, `
@@ -141,7 +141,7 @@ func TestRoundTripsAreObserved(t *testing.T) {
 		}
 	}}))(t)
 	defer s.Close()
-	must(s.Fleet(t.Context(), "", 1))(t)
+	must(s.Operator.Fleet(t.Context(), "", 1))(t)
 	if _, err := s.Session(t.Context(), Key{Session: "none"}); !errors.Is(err, ErrNotFound) {
 		t.Error(err)
 	}

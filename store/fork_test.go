@@ -121,7 +121,7 @@ func TestAForkHasTheViewOfThatMoment(t *testing.T) {
 	if diff := cmp.Diff([]string{"u5"}, pins); diff != "" {
 		t.Errorf("pins (-want +got):\n%s", diff)
 	}
-	if got := must(s.Explain(t.Context(), last))(t).Labels; got["agent"] != "a" {
+	if got := must(s.Operator.Explain(t.Context(), last))(t).Labels; got["agent"] != "a" {
 		t.Errorf("labels %v", got)
 	}
 	why := func(session string) []string {
@@ -145,9 +145,9 @@ func TestAForkHasTheViewOfThatMoment(t *testing.T) {
 		t.Errorf("early fork of a fork (-want +got):\n%s", diff)
 	}
 	wantConsistent(t, s)
-	head := must(s.Runs(t.Context(), RunFilter{Key: last, Limit: 1}))(t)[0]
+	head := must(s.Operator.Runs(t.Context(), RunFilter{Key: last, Limit: 1}))(t)[0]
 	origin := must(s.Run(t.Context(), head.Origin))(t)
-	if origin.Session != "chat" || origin.Outcome != head.Outcome || !head.InForce || head.Origin != must(s.Runs(t.Context(), RunFilter{Key: Key{Session: "of a fork"}, Limit: 1}))(t)[0].Origin {
+	if origin.Session != "chat" || origin.Outcome != head.Outcome || !head.InForce || head.Origin != must(s.Operator.Runs(t.Context(), RunFilter{Key: Key{Session: "of a fork"}, Limit: 1}))(t)[0].Origin {
 		t.Errorf("%+v is a copy of %+v", head, origin)
 	}
 	must(s.Undo(t.Context(), last, head.ID, false, ""))(t)
@@ -155,7 +155,7 @@ func TestAForkHasTheViewOfThatMoment(t *testing.T) {
 	if diff := cmp.Diff(viewTexts(t, s, k), viewTexts(t, s, last)); diff != "" {
 		t.Errorf("after the undo (-source +fork):\n%s", diff)
 	}
-	for _, x := range must(s.Outcomes(t.Context(), 0))(t) {
+	for _, x := range must(s.Operator.Outcomes(t.Context(), 0))(t) {
 		if x.Outcome == "undone" && x.Runs != 3 {
 			t.Errorf("copies count as runs: %+v", x)
 		}
@@ -222,10 +222,10 @@ func TestAForkWithinAToolLoopWaitsForItsResults(t *testing.T) {
 		t.Errorf("open calls: %s", got)
 	}
 	add(t, s, Key{Session: "fork"}, result("other", "y", "c"), assistant("a", "done otherwise"))
-	if v := must(s.Violations(t.Context(), session(t, s, Key{Session: "fork"}).SID))(t); len(v) > 0 {
+	if v := must(s.Admin.Violations(t.Context(), session(t, s, Key{Session: "fork"}).SID))(t); len(v) > 0 {
 		t.Errorf("%v", v)
 	}
-	if got := must(s.Relay(t.Context(), 0, 0, 9, time.Minute))(t); len(sessionsOf(t, s, got)) != 1 {
+	if got := must(s.Scheduler.Relay(t.Context(), 0, 0, 9, time.Minute))(t); len(sessionsOf(t, s, got)) != 1 {
 		t.Errorf("relayed %v, want the fork", got)
 	}
 	wantConsistent(t, s)
@@ -255,7 +255,7 @@ func TestAForkHoldsSignedReasoningOnlyOnItsPrefix(t *testing.T) {
 		wantReasoning(t, s, fork, "of a fork at "+at, want...)
 	}
 	at := Key{Session: "at c"}
-	undo := must(s.Runs(t.Context(), RunFilter{Key: at, Limit: 1}))(t)[0].ID
+	undo := must(s.Operator.Runs(t.Context(), RunFilter{Key: at, Limit: 1}))(t)[0].ID
 	if _, err := s.Undo(t.Context(), at, undo, false, ""); !errors.Is(err, ErrInUse) {
 		t.Errorf("undo within an open tool loop: %v", err)
 	}
@@ -266,11 +266,11 @@ func TestAForkHasTheWordsOfItsParent(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]func(*Store, context.Context, Key) error{
 		"archive": func(s *Store, ctx context.Context, k Key) error {
-			_, err := s.ArchiveSession(ctx, k, month)
+			_, err := s.Admin.ArchiveSession(ctx, k, month)
 			return err
 		},
 		"erase": func(s *Store, ctx context.Context, k Key) error {
-			_, err := s.Erase(ctx, k, []string{"m2"}, "asked for", "test", false)
+			_, err := s.Admin.Erase(ctx, k, []string{"m2"}, "asked for", "test", false)
 			return err
 		},
 	} {
@@ -332,7 +332,7 @@ func TestAnErasureReachesAForkThatIsUnderWay(t *testing.T) {
 	must(tx.Exec(t.Context(), `SELECT compactor.fork('default', 'child', 'grandchild')`))(t)
 	done := make(chan error, 1)
 	go func() {
-		_, err := s.Erase(t.Context(), k, []string{"m2"}, "asked for", "test", false)
+		_, err := s.Admin.Erase(t.Context(), k, []string{"m2"}, "asked for", "test", false)
 		done <- err
 	}()
 	for waiters(t, s) == 0 && len(done) == 0 { //nolint:revive // the condition waits

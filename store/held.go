@@ -97,12 +97,12 @@ const queryHeld = `SELECT reason, sessions, since, until, ends_by, detail, decid
 
 // HeldBack returns what holds due sessions of a tenant back, or of all with an empty one:
 // faults first, and then what holds most of them. It reads the sessions that are due.
-func (s *Store) HeldBack(ctx context.Context, tenant string) ([]Held, error) {
-	return queryRows(ctx, s, "held back", pgx.RowToStructByPos[Held], queryHeld+`($1)`, tenant)
+func (s Operator) HeldBack(ctx context.Context, tenant string) ([]Held, error) {
+	return queryRows(ctx, s.Store, "held back", pgx.RowToStructByPos[Held], queryHeld+`($1)`, tenant)
 }
 
 // HeldBySweep returns what a sweep holds back; nil for nothing.
-func (s *Store) HeldBySweep(ctx context.Context, sweep int64) (*Held, error) {
+func (s Operator) HeldBySweep(ctx context.Context, sweep int64) (*Held, error) {
 	held, err := s.HeldBack(ctx, "")
 	for _, h := range held {
 		if h.ID != nil && *h.ID == sweep && h.Reason != CodePaused {

@@ -102,7 +102,7 @@ func heldStore(t *testing.T) *Store {
 		t.Fatal(err)
 	}
 	exec(t, s, `DELETE FROM compactor.outbox`)
-	must(s.Lead(t.Context(), "scheduler", "a", time.Minute))(t)
+	must(s.Scheduler.Lead(t.Context(), "scheduler", "a", time.Minute))(t)
 	return s
 }
 
@@ -116,18 +116,18 @@ func TestEachReasonIsFound(t *testing.T) {
 				t.Fatal("nothing makes this reason")
 			}
 			s := heldStore(t)
-			if rows := must(s.HeldBack(t.Context(), ""))(t); len(rows) > 0 {
+			if rows := must(s.Operator.HeldBack(t.Context(), ""))(t); len(rows) > 0 {
 				t.Fatalf("held back before: %+v", rows)
 			}
 			hold(t, s)
-			all := must(s.HeldBack(t.Context(), ""))(t)
+			all := must(s.Operator.HeldBack(t.Context(), ""))(t)
 			if diff := cmp.Diff([]string{r.Reason}, heldReasons(t, all)); diff != "" {
 				t.Errorf("reasons (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff([]string{r.Reason}, heldReasons(t, must(s.Explain(t.Context(), Key{Session: "s01"}))(t).Held)); diff != "" {
+			if diff := cmp.Diff([]string{r.Reason}, heldReasons(t, must(s.Operator.Explain(t.Context(), Key{Session: "s01"}))(t).Held)); diff != "" {
 				t.Errorf("of the session (-want +got):\n%s", diff)
 			}
-			if rows := must(s.HeldBack(t.Context(), "other"))(t); len(rows) > 0 {
+			if rows := must(s.Operator.HeldBack(t.Context(), "other"))(t); len(rows) > 0 {
 				t.Errorf("another tenant: %+v", rows)
 			}
 			unknown := []string{HeldNoLeader, "cooldown", "quarantined", "service_managed", "open_tool_loop", "mid_turn", "min_interval", "max_per_hour", "max_per_day"}
@@ -177,11 +177,11 @@ func TestNothingWaitsInSilence(t *testing.T) {
 		if rapid.Bool().Draw(rt, "written") {
 			exec(rt, s, `INSERT INTO compactor.outbox (sid) SELECT sid FROM compactor.sessions ON CONFLICT DO NOTHING`)
 		}
-		reasons := heldReasons(rt, must(s.HeldBack(t.Context(), ""))(rt))
+		reasons := heldReasons(rt, must(s.Operator.HeldBack(t.Context(), ""))(rt))
 		// What the scheduler does now.
-		must(s.Relay(t.Context(), 0, 0, 10, time.Minute))(rt)
-		must(s.Forgotten(t.Context(), 10, time.Minute))(rt)
-		must(s.Deliver(t.Context(), 10, 10, time.Minute))(rt)
+		must(s.Scheduler.Relay(t.Context(), 0, 0, 10, time.Minute))(rt)
+		must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(rt)
+		must(s.Scheduler.Deliver(t.Context(), 10, 10, time.Minute))(rt)
 		due := one[bool](rt, s, `SELECT due FROM compactor.sessions`)
 		delivered := one[bool](rt, s, `SELECT EXISTS (SELECT FROM compactor.runs WHERE status = 'queued' AND delivery > 0 AND deliver_at > waiting_since AND deliver_at < now() + interval '5 minutes')`)
 		if due && !delivered && len(reasons) == 0 {
@@ -196,7 +196,7 @@ func TestAReasonWithSeveralTextsNamesAnExample(t *testing.T) {
 	s := heldStore(t)
 	quarantined := func() []string {
 		var out []string
-		for _, h := range must(s.HeldBack(t.Context(), ""))(t) {
+		for _, h := range must(s.Operator.HeldBack(t.Context(), ""))(t) {
 			if h.Reason == StateQuarantined {
 				out = append(out, fmt.Sprintf("%d: %s", h.Sessions, h.Detail))
 			}

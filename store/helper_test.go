@@ -173,7 +173,7 @@ func start(t fataler, s *Store, k Key) *Claim {
 	if err != nil {
 		t.Fatalf("request: %v", err)
 	}
-	c, err := s.Claim(context.Background(), run, "worker", time.Minute)
+	c, err := s.Worker.Claim(context.Background(), run, "worker", time.Minute)
 	if err != nil {
 		t.Fatalf("claim: %v", err)
 	}
@@ -219,7 +219,7 @@ func apply(t fataler, s *Store, k Key, plan chat.Plan) RunID {
 	if err != nil {
 		t.Fatalf("change: %v", err)
 	}
-	if _, err := s.Apply(context.Background(), c.Run, c.Fence, ch); err != nil {
+	if _, err := s.Worker.Apply(context.Background(), c.Run, c.Fence, ch); err != nil {
 		t.Fatalf("apply: %v", err)
 	}
 	return c.Run
@@ -276,7 +276,7 @@ func wantConsistent(t fataler, s *Store) {
 	if n := one[int64](t, s, `SELECT count(*) FROM compactor.message_log WHERE digest IS NULL`); n > 0 {
 		t.Fatalf("%d messages without a digest", n)
 	}
-	findings, err := s.Audit(context.Background())
+	findings, err := s.Admin.Audit(context.Background())
 	if err != nil {
 		t.Fatalf("audit: %v", err)
 	}

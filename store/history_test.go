@@ -90,7 +90,7 @@ func TestAProviderWritesThroughAHistory(t *testing.T) {
 			}
 			wantConsistent(t, s)
 			view, _ := must2(s.View(t.Context(), k))(t)
-			metas := must(s.ViewMetas(t.Context(), session(t, s, k).SID))(t)
+			metas := must(s.Operator.ViewMetas(t.Context(), session(t, s, k).SID))(t)
 			if faults := chat.Check(metas); len(faults) > 0 || len(view) != len(metas) {
 				t.Fatalf("%v", faults)
 			}
@@ -113,7 +113,7 @@ func TestAProviderWritesThroughAHistory(t *testing.T) {
 		if err != nil || len(read.Messages) != 1 || read.Messages[0].ID != "u3" {
 			t.Errorf("read %d messages, %v", len(read.Messages), err)
 		}
-		runs := must(s.Runs(t.Context(), RunFilter{Key: k, Limit: 10}))(t)
+		runs := must(s.Operator.Runs(t.Context(), RunFilter{Key: k, Limit: 10}))(t)
 		if len(runs) == 0 || runs[0].Trigger != TriggerApplication || runs[0].RequestedBy != "host" || runs[0].Outcome != "applied" || !runs[0].InForce {
 			t.Fatalf("%+v", runs)
 		}
@@ -164,7 +164,7 @@ func TestAHistoryRefusesStalePlansAndKeepsTheMessages(t *testing.T) {
 	if err := write("n3", log); !errors.Is(err, ErrBusy) {
 		t.Errorf("a worker at work: %v", err)
 	}
-	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Kind: "compact", Outcome: "nothing_to_compact"}, nil); err != nil {
+	if err := s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Kind: "compact", Outcome: "nothing_to_compact"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]chat.Seq{1, 3, 4, 5, 6, 7, 8}, liveSeqs(t, s, k)); diff != "" {

@@ -28,7 +28,7 @@ func TestInstallationsHaveNamesOfTheirOwn(t *testing.T) {
 	staging := must(Open(t.Context(), Config{URL: dsn, Schema: "staging"}))(t)
 	t.Cleanup(staging.Close)
 	add("another schema of its database", staging)
-	if err := first.DropSchema(t.Context()); err != nil {
+	if err := first.Admin.DropSchema(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	must(migrations.Up(t.Context(), dsn, migrations.DefaultSchema))(t)

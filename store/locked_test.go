@@ -35,7 +35,7 @@ func endings(t *testing.T, writers bool) (longest time.Duration) {
 	for i := range sessions {
 		k := Key{Session: fmt.Sprintf("s%02d", i)}
 		add(t, s, k, talk("m", 2)...)
-		claims = append(claims, must(s.Load(t.Context(), request(t, s, k, TriggerApplication)))(t))
+		claims = append(claims, must(s.Worker.Load(t.Context(), request(t, s, k, TriggerApplication)))(t))
 		if writers && i%every == every/2 {
 			held = append(held, k)
 		} else {
@@ -52,7 +52,7 @@ func endings(t *testing.T, writers bool) (longest time.Duration) {
 	var ends, appends sync.WaitGroup
 	for _, c := range claims {
 		ends.Go(func() {
-			if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "nothing_to_compact"}, nil); err != nil {
+			if err := s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "nothing_to_compact"}, nil); err != nil {
 				t.Error(err)
 			}
 		})

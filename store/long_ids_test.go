@@ -27,8 +27,8 @@ func TestLongIDsAndNamesAreRefusedInWords(t *testing.T) {
 		"the key of a label is too long":                        s.SetLabels(t.Context(), Key{Session: "s"}, map[string]string{long: "x"}),
 		"the model is too long: ":                               s.SetModel(t.Context(), Key{Session: "s"}, strings.Repeat("m", 201)),
 		"the id of the session is too long: ":                   s.SetParent(t.Context(), Key{Session: long}, "s"),
-		"the tenant is too long: ":                              s.PauseRuns(t.Context(), PauseScope{Tenant: long}, "", ""),
-		"the tenant is too long: 1026 bytes, at most 1024":      s.LimitSpending(t.Context(), SpendingLimit{Tenant: long, CallsPerHour: &calls}),
+		"the tenant is too long: ":                              s.Operator.PauseRuns(t.Context(), PauseScope{Tenant: long}, "", ""),
+		"the tenant is too long: 1026 bytes, at most 1024":      s.Operator.LimitSpending(t.Context(), SpendingLimit{Tenant: long, CallsPerHour: &calls}),
 	} {
 		if !errors.Is(err, ErrInvalid) || !strings.Contains(fmt.Sprint(err), what) || !strings.Contains(fmt.Sprint(err), "bytes, at most ") {
 			t.Errorf("%s: %v", what, err)

@@ -79,11 +79,11 @@ func TestARunDoesNotUndoAChangeOfTheModel(t *testing.T) {
 		"applied": func(c *Claim, state PostRunState) error {
 			ch, err := c.change(s, exclude(span(1, 1)))
 			ch.PostRunState = state
-			_, aerr := s.Apply(context.Background(), c.Run, c.Fence, ch)
+			_, aerr := s.Worker.Apply(context.Background(), c.Run, c.Fence, ch)
 			return errors.Join(err, aerr)
 		},
 		"skipped": func(c *Claim, state PostRunState) error {
-			return s.Finish(context.Background(), c, StatusSkipped, Ledger{Outcome: "ineffective"}, &state)
+			return s.Worker.Finish(context.Background(), c, StatusSkipped, Ledger{Outcome: "ineffective"}, &state)
 		},
 	}
 	for name, end := range end {

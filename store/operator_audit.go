@@ -135,7 +135,7 @@ const auditPage = 50
 // in order of creation. It holds one page of sessions in memory and reads all that is stored
 // of each, which takes minutes on a large store. It can run while the system works. The
 // first error ends it.
-func (s *Store) AuditSessions(ctx context.Context, sample int) iter.Seq2[Audited, error] {
+func (s Admin) AuditSessions(ctx context.Context, sample int) iter.Seq2[Audited, error] {
 	return func(yield func(Audited, error) bool) {
 		const pick = `SELECT sid FROM (SELECT sid FROM compactor.sessions ORDER BY random() LIMIT $1) s ORDER BY sid`
 		const page = querySessions + ` WHERE sid > $1 ORDER BY sid LIMIT $2`
@@ -143,16 +143,16 @@ func (s *Store) AuditSessions(ctx context.Context, sample int) iter.Seq2[Audited
 		var sids []int64
 		var err error
 		if sample > 0 {
-			sids, err = queryRows(ctx, s, "sample sessions", pgx.RowTo[int64], pick, sample)
+			sids, err = queryRows(ctx, s.Store, "sample sessions", pgx.RowTo[int64], pick, sample)
 		}
 		for after := int64(0); ; {
 			var rows []SessionRow
 			switch n := min(auditPage, len(sids)); {
 			case err != nil:
 			case sample == 0:
-				rows, err = queryRows(ctx, s, "list sessions", pgx.RowToStructByPos[SessionRow], page, after, auditPage)
+				rows, err = queryRows(ctx, s.Store, "list sessions", pgx.RowToStructByPos[SessionRow], page, after, auditPage)
 			case n > 0:
-				rows, err = queryRows(ctx, s, "list sessions", pgx.RowToStructByPos[SessionRow], these, sids[:n])
+				rows, err = queryRows(ctx, s.Store, "list sessions", pgx.RowToStructByPos[SessionRow], these, sids[:n])
 				sids = sids[n:]
 			}
 			if err == nil && len(rows) == 0 {
@@ -177,7 +177,7 @@ func (s *Store) AuditSessions(ctx context.Context, sample int) iter.Seq2[Audited
 }
 
 // AuditSession checks one session.
-func (s *Store) AuditSession(ctx context.Context, k Key) (Audited, error) {
+func (s Admin) AuditSession(ctx context.Context, k Key) (Audited, error) {
 	row, err := s.Session(ctx, k)
 	if err != nil {
 		return Audited{}, err
@@ -190,7 +190,7 @@ func (s *Store) AuditSession(ctx context.Context, k Key) (Audited, error) {
 }
 
 // audit checks sessions, which are in order of their SIDs.
-func (s *Store) audit(ctx context.Context, rows []SessionRow) ([]Audited, error) {
+func (s Admin) audit(ctx context.Context, rows []SessionRow) ([]Audited, error) {
 	const query = `
 		SELECT s.sid, f.kind, coalesce(f.at, 0), f.field, f.stored, f.want, f.derived
 		FROM compactor.sessions s CROSS JOIN LATERAL compactor.audit_session(s.tenant, s.id) f WHERE s.sid = ANY($1)`
@@ -226,7 +226,7 @@ func (s *Store) audit(ctx context.Context, rows []SessionRow) ([]Audited, error)
 
 // auditSegments takes the segments of sessions apart, and compares all that is in them with the
 // digests of the messages: words that were restored since, too.
-func (s *Store) auditSegments(ctx context.Context, tx pgx.Tx, out []Audited, sids []int64) error {
+func (s Admin) auditSegments(ctx context.Context, tx pgx.Tx, out []Audited, sids []int64) error {
 	const query = `SELECT a.id, s.sid, s.erased::text FROM compactor.archive_segments a JOIN compactor.sessions s ON s.sid = a.sid
 		WHERE a.sid = ANY($1) AND a.data IS NOT NULL AND a.checksum = sha256(a.data) ORDER BY 1`
 	type row struct {
@@ -296,9 +296,9 @@ func (r *findingRow) finding(k Key) Finding {
 // Fix sets right what is wrong with a session and follows from its log and its ledger, and
 // returns that, in the order in which it was done. It touches nothing that was said and no
 // exclusion. ErrInUse: a run is at work on the session; ErrBusy: its lock is held.
-func (s *Store) Fix(ctx context.Context, k Key) ([]Finding, error) {
+func (s Admin) Fix(ctx context.Context, k Key) ([]Finding, error) {
 	const query = `SELECT f.kind, coalesce(f.at, 0), f.field, f.stored, f.want, f.derived FROM compactor.fix_session($1, $2) f`
-	return queryRows(ctx, s, fmt.Sprintf("fix session %s", k), func(row pgx.CollectableRow) (Finding, error) {
+	return queryRows(ctx, s.Store, fmt.Sprintf("fix session %s", k), func(row pgx.CollectableRow) (Finding, error) {
 		var r findingRow
 		err := row.Scan(r.columns()...)
 		if err != nil {
@@ -316,7 +316,7 @@ const protections = `(SELECT c.oid, c.relname AS relation, w.name
 		OR c.oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = ('compactor.' || w.relation)::regclass)) w`
 
 // AuditDatabase checks what concerns no single session, or the queue.
-func (s *Store) AuditDatabase(ctx context.Context) ([]Finding, error) {
+func (s Admin) AuditDatabase(ctx context.Context) ([]Finding, error) {
 	const query = `
 		SELECT 'trigger', 0::bigint, '', '', 'trigger ' || w.name || ' of ' || w.relation, 'state', CASE WHEN t.oid IS NULL THEN 'missing' ELSE 'disabled' END, 'enabled', t.oid IS NOT NULL
 		FROM ` + protections + ` LEFT JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.name
@@ -333,7 +333,7 @@ func (s *Store) AuditDatabase(ctx context.Context) ([]Finding, error) {
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
 		WHERE r.status = 'running' AND ` + leaseIsOver + ` AND (r.lease_until BETWEEN now() - interval '5 minutes' AND now()) IS NOT TRUE OR r.status = 'queued' AND r.queued_at < now() - interval '1 hour'
 		ORDER BY 1, 2, 5 LIMIT 1000`
-	return queryRows(ctx, s, "audit", func(row pgx.CollectableRow) (f Finding, err error) {
+	return queryRows(ctx, s.Store, "audit", func(row pgx.CollectableRow) (f Finding, err error) {
 		var kind string
 		var at int64
 		err = row.Scan(&kind, &at, &f.Tenant, &f.Session, &f.Row, &f.Field, &f.Stored, &f.Want, &f.Derived)
@@ -343,11 +343,11 @@ func (s *Store) AuditDatabase(ctx context.Context) ([]Finding, error) {
 
 // EnableTriggers enables the triggers that protect what was said. Only the owner of the
 // tables may: ErrForbidden.
-func (s *Store) EnableTriggers(ctx context.Context) error {
+func (s Admin) EnableTriggers(ctx context.Context) error {
 	const query = `SELECT format('ALTER TABLE compactor.%I ENABLE TRIGGER %I', w.relation, w.name)
 		FROM ` + protections + ` JOIN pg_trigger t ON t.tgrelid = w.oid AND t.tgname = w.name
 		WHERE t.tgenabled NOT IN ('O', 'A')`
-	statements, err := queryRows(ctx, s, "triggers", pgx.RowTo[string], query)
+	statements, err := queryRows(ctx, s.Store, "triggers", pgx.RowTo[string], query)
 	for _, sql := range statements {
 		if err == nil {
 			_, err = s.pool.Exec(ctx, sql)
@@ -357,7 +357,7 @@ func (s *Store) EnableTriggers(ctx context.Context) error {
 }
 
 // Audit checks everything and returns all findings.
-func (s *Store) Audit(ctx context.Context) ([]Finding, error) {
+func (s Admin) Audit(ctx context.Context) ([]Finding, error) {
 	findings, err := s.AuditDatabase(ctx)
 	for a, failed := range s.AuditSessions(ctx, 0) {
 		if failed != nil {

@@ -46,13 +46,13 @@ type BulkUndoPreview struct {
 
 // PreviewBulkUndo returns what a bulk undo would be about. An empty tenant means all. It reads
 // all runs.
-func (s *Store) PreviewBulkUndo(ctx context.Context, tenant string, m RunMatch) (BulkUndoPreview, error) {
+func (s Operator) PreviewBulkUndo(ctx context.Context, tenant string, m RunMatch) (BulkUndoPreview, error) {
 	const query = `SELECT runs, sessions, tokens, later FROM compactor.preview_bulk_undo($1, $2)`
 	filter, err := json.Marshal(m)
 	if err != nil {
 		return BulkUndoPreview{}, fmt.Errorf("bulk undo: %w", err)
 	}
-	return queryRow(ctx, s, "preview bulk undo", pgx.RowToStructByPos[BulkUndoPreview], query, tenant, string(filter))
+	return queryRow(ctx, s.Store, "preview bulk undo", pgx.RowToStructByPos[BulkUndoPreview], query, tenant, string(filter))
 }
 
 // BulkCompactPreview is what a bulk recompaction would be about.
@@ -65,37 +65,37 @@ type BulkCompactPreview struct {
 
 // PreviewBulkCompact returns what a bulk recompaction would be about. An empty tenant means all.
 // It reads all runs.
-func (s *Store) PreviewBulkCompact(ctx context.Context, tenant string, m RunMatch) (BulkCompactPreview, error) {
+func (s Operator) PreviewBulkCompact(ctx context.Context, tenant string, m RunMatch) (BulkCompactPreview, error) {
 	const query = `SELECT sessions, tokens, log_tokens, held FROM compactor.preview_bulk_compact($1, $2)`
 	filter, err := json.Marshal(m)
 	if err != nil {
 		return BulkCompactPreview{}, fmt.Errorf("bulk compact: %w", err)
 	}
-	return queryRow(ctx, s, "preview bulk compact", pgx.RowToStructByPos[BulkCompactPreview], query, tenant, string(filter))
+	return queryRow(ctx, s.Store, "preview bulk compact", pgx.RowToStructByPos[BulkCompactPreview], query, tenant, string(filter))
 }
 
 // StartBulkUndo records a bulk undo of the runs that match now, those of a tenant or, if that is
 // empty, of all; NextBulkUndo does it. With cascade, later runs of a session are undone with the
 // one that matches.
-func (s *Store) StartBulkUndo(ctx context.Context, tenant string, m RunMatch, cascade bool, note, by string) (int64, error) {
+func (s Operator) StartBulkUndo(ctx context.Context, tenant string, m RunMatch, cascade bool, note, by string) (int64, error) {
 	return s.startBulk(ctx, BulkUndo, tenant, m, cascade, Options{}, 0, note, by)
 }
 
 // StartBulkCompact records a bulk recompaction of the sessions that match now, those of a tenant
 // or, if that is empty, of all; a scheduler queues a run of TriggerBulk with options o for each.
 // It stops for its failures as a sweep does, see SweepOptions.StopShare.
-func (s *Store) StartBulkCompact(ctx context.Context, tenant string, m RunMatch, o Options, stopShare float64, note, by string) (int64, error) {
+func (s Operator) StartBulkCompact(ctx context.Context, tenant string, m RunMatch, o Options, stopShare float64, note, by string) (int64, error) {
 	return s.startBulk(ctx, BulkCompact, tenant, m, false, o, stopShare, note, by)
 }
 
-func (s *Store) startBulk(ctx context.Context, kind, tenant string, m RunMatch, cascade bool, o Options, stopShare float64, note, by string) (int64, error) {
+func (s Operator) startBulk(ctx context.Context, kind, tenant string, m RunMatch, cascade bool, o Options, stopShare float64, note, by string) (int64, error) {
 	const query = `SELECT compactor.start_bulk($1, $2, $3, $4, $5, $6, $7, $8)`
 	filter, err1 := json.Marshal(m)
 	options, err2 := json.Marshal(o)
 	if err := errors.Join(err1, err2); err != nil {
 		return 0, fmt.Errorf("bulk %s: %w", kind, err)
 	}
-	return queryRow(ctx, s, "start bulk "+kind, pgx.RowTo[int64], query, kind, tenant, string(filter), cascade, string(options), note, by, cmp.Or(stopShare, DefaultStopShare))
+	return queryRow(ctx, s.Store, "start bulk "+kind, pgx.RowTo[int64], query, kind, tenant, string(filter), cascade, string(options), note, by, cmp.Or(stopShare, DefaultStopShare))
 }
 
 // BulkUndoStep is a run that a bulk undo came to. Code is undone, or why the run stays in force:
@@ -108,21 +108,21 @@ type BulkUndoStep struct {
 
 // NextBulkUndo undoes the next run of a bulk undo, the newest first, in one transaction. After an
 // interruption the next call goes on. Concurrent calls take turns.
-func (s *Store) NextBulkUndo(ctx context.Context, id int64) (BulkUndoStep, error) {
+func (s Operator) NextBulkUndo(ctx context.Context, id int64) (BulkUndoStep, error) {
 	const query = `SELECT coalesce(run, 0), code FROM compactor.bulk_undo_next($1)`
-	return queryRow(ctx, s, "bulk undo", pgx.RowToStructByPos[BulkUndoStep], query, id)
+	return queryRow(ctx, s.Store, "bulk undo", pgx.RowToStructByPos[BulkUndoStep], query, id)
 }
 
 // OpenBulkCompacts returns the bulk recompactions to take pages of, the oldest first.
-func (s *Store) OpenBulkCompacts(ctx context.Context) ([]int64, error) {
+func (s Scheduler) OpenBulkCompacts(ctx context.Context) ([]int64, error) {
 	const query = `SELECT id FROM compactor.bulk_operations WHERE kind = 'compact' AND status = 'open' ORDER BY id`
-	return queryRows(ctx, s, "open bulk compacts", pgx.RowTo[int64], query)
+	return queryRows(ctx, s.Store, "open bulk compacts", pgx.RowTo[int64], query)
 }
 
 // BulkCompactPage queues runs for up to limit sessions of an open bulk recompaction and advances
 // it, in one transaction. The caller enqueues the runs. more reports that there may be others
 // now: it is open, and its sessions are not paused.
-func (s *Store) BulkCompactPage(ctx context.Context, id int64, limit int, grace time.Duration) (page []Delivery, more bool, err error) {
+func (s Scheduler) BulkCompactPage(ctx context.Context, id int64, limit int, grace time.Duration) (page []Delivery, more bool, err error) {
 	const query = `SELECT runs, status IS NOT DISTINCT FROM 'open' FROM compactor.bulk_compact_page($1, $2, $3)`
 	var runs []RunID
 	if err := s.pool.QueryRow(ctx, s.q(query), id, limit, grace).Scan(&runs, &more); err != nil {
@@ -136,14 +136,14 @@ func (s *Store) BulkCompactPage(ctx context.Context, id int64, limit int, grace 
 
 // CancelBulk ends a bulk operation of a kind that is open. What it did stays so; its runs that no
 // worker has tried end as cancelled.
-func (s *Store) CancelBulk(ctx context.Context, kind string, id int64) error {
+func (s Operator) CancelBulk(ctx context.Context, kind string, id int64) error {
 	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.cancel_bulk($1, $2)`), kind, id)
 	return wrap("cancel bulk "+kind, err)
 }
 
 // ResumeBulkCompact opens a bulk recompaction again that was cancelled or has stopped.
 // ErrNotApplicable: it is done.
-func (s *Store) ResumeBulkCompact(ctx context.Context, id int64) error {
+func (s Operator) ResumeBulkCompact(ctx context.Context, id int64) error {
 	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.resume_bulk_compact($1)`), id)
 	return wrap("resume bulk compact", err)
 }
@@ -178,18 +178,18 @@ const queryBulks = `
 		count(*) FILTER (WHERE status = 'running') AS running FROM compactor.runs WHERE bulk = b.id AND status IN ('queued', 'running')) r WHERE kind = $1`
 
 // Bulks returns the latest bulk operations of a kind, the newest first.
-func (s *Store) Bulks(ctx context.Context, kind string, limit int) ([]BulkOperation, error) {
-	return queryRows(ctx, s, "list bulk "+kind, pgx.RowToStructByPos[BulkOperation], queryBulks+` ORDER BY id DESC LIMIT $2`, kind, limit)
+func (s Operator) Bulks(ctx context.Context, kind string, limit int) ([]BulkOperation, error) {
+	return queryRows(ctx, s.Store, "list bulk "+kind, pgx.RowToStructByPos[BulkOperation], queryBulks+` ORDER BY id DESC LIMIT $2`, kind, limit)
 }
 
 // Bulk returns a bulk operation. ErrNotFound names it.
-func (s *Store) Bulk(ctx context.Context, kind string, id int64) (BulkOperation, error) {
-	return queryRow(ctx, s, fmt.Sprintf("bulk %s %d", kind, id), pgx.RowToStructByPos[BulkOperation], queryBulks+` AND id = $2`, kind, id)
+func (s Operator) Bulk(ctx context.Context, kind string, id int64) (BulkOperation, error) {
+	return queryRow(ctx, s.Store, fmt.Sprintf("bulk %s %d", kind, id), pgx.RowToStructByPos[BulkOperation], queryBulks+` AND id = $2`, kind, id)
 }
 
 // BulkOutcomes counts the ended runs of a bulk recompaction by outcome, the most frequent first.
-func (s *Store) BulkOutcomes(ctx context.Context, id int64) ([]RunOutcome, error) {
-	return queryRows(ctx, s, "outcomes of a bulk compact", pgx.RowToStructByPos[RunOutcome], fmt.Sprintf(queryRunOutcomes, "bulk"), id)
+func (s Operator) BulkOutcomes(ctx context.Context, id int64) ([]RunOutcome, error) {
+	return queryRows(ctx, s.Store, "outcomes of a bulk compact", pgx.RowToStructByPos[RunOutcome], fmt.Sprintf(queryRunOutcomes, "bulk"), id)
 }
 
 // BulkRefusal is a run that a bulk undo left in force, or the last one of a session that a
@@ -202,10 +202,10 @@ type BulkRefusal struct {
 }
 
 // BulkRefusals returns what a bulk operation left alone, the newest runs first.
-func (s *Store) BulkRefusals(ctx context.Context, id int64, limit int) ([]BulkRefusal, error) {
+func (s Operator) BulkRefusals(ctx context.Context, id int64, limit int) ([]BulkRefusal, error) {
 	const query = `
 		SELECT f.run, n.id, n.tenant, f.code FROM compactor.bulk_refusals f
 		JOIN compactor.sessions n ON n.sid = f.sid
 		WHERE f.bulk = $1 ORDER BY f.run DESC LIMIT $2`
-	return queryRows(ctx, s, "bulk refusals", pgx.RowToStructByPos[BulkRefusal], query, id, limit)
+	return queryRows(ctx, s.Store, "bulk refusals", pgx.RowToStructByPos[BulkRefusal], query, id, limit)
 }

@@ -21,7 +21,7 @@ const (
 
 // Violations returns the violations of a session's view: those of chat.Check, and where the
 // session's model binds reasoning to what precedes it, those of chat.CheckReasoning.
-func (s *Store) Violations(ctx context.Context, sid int64) (found []chat.Violation, err error) {
+func (s Admin) Violations(ctx context.Context, sid int64) (found []chat.Violation, err error) {
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = pgx.BeginTxFunc(ctx, s.pool, snapshot, func(tx pgx.Tx) error {
 		metas := func(query string) ([]chat.Meta, error) {

@@ -48,7 +48,7 @@ const erasureColumns = `id, tenant, coalesce(session, ''), coalesce(ids, '{}'), 
 // erased does not come back by an undo. note says why. With dryRun, Erase changes nothing and
 // returns what it would do. It is one transaction, which locks the sessions for its duration.
 // ErrDamaged: a segment that has the words and others cannot be read, and nothing has changed.
-func (s *Store) Erase(ctx context.Context, k Key, ids []string, note, by string, dryRun bool) (e Erasure, err error) {
+func (s Admin) Erase(ctx context.Context, k Key, ids []string, note, by string, dryRun bool) (e Erasure, err error) {
 	tx, err := s.pool.Begin(ctx)
 	if err != nil {
 		return e, wrap("erase", err)
@@ -73,7 +73,7 @@ func (s *Store) Erase(ctx context.Context, k Key, ids []string, note, by string,
 
 // eraseSegments replaces each segment that has words of an erasure by one without them, which it
 // reads back before, and ends the erasure.
-func (s *Store) eraseSegments(ctx context.Context, tx pgx.Tx, id int64) (e Erasure, err error) {
+func (s Admin) eraseSegments(ctx context.Context, tx pgx.Tx, id int64) (e Erasure, err error) {
 	type part struct {
 		ID, SID int64
 		Keep    string
@@ -114,34 +114,34 @@ func (s *Store) eraseSegments(ctx context.Context, tx pgx.Tx, id int64) (e Erasu
 
 // RequestErasure records that all sessions of a tenant are to be erased, once ConfirmErasure has
 // confirmed it.
-func (s *Store) RequestErasure(ctx context.Context, tenant, note, by string) (Erasure, error) {
+func (s Admin) RequestErasure(ctx context.Context, tenant, note, by string) (Erasure, error) {
 	const query = `SELECT ` + erasureColumns + ` FROM compactor.request_erasure($1, $2, $3)`
-	return queryRow(ctx, s, "request erasure", pgx.RowToStructByPos[Erasure], query, tenant, note, by)
+	return queryRow(ctx, s.Store, "request erasure", pgx.RowToStructByPos[Erasure], query, tenant, note, by)
 }
 
 // ConfirmErasure confirms the erasure of a tenant, within a week of its request; NextErasure does
 // it. One that is confirmed stays so.
-func (s *Store) ConfirmErasure(ctx context.Context, id int64, tenant, by string) (Erasure, error) {
+func (s Admin) ConfirmErasure(ctx context.Context, id int64, tenant, by string) (Erasure, error) {
 	const query = `SELECT ` + erasureColumns + ` FROM compactor.confirm_erasure($1, $2, $3)`
-	return queryRow(ctx, s, "confirm erasure", pgx.RowToStructByPos[Erasure], query, id, tenant, by)
+	return queryRow(ctx, s.Store, "confirm erasure", pgx.RowToStructByPos[Erasure], query, id, tenant, by)
 }
 
 // NextErasure erases the next session of a tenant whose erasure is confirmed, in a transaction of
 // its own; EndedAt tells that there was none left. After an interruption the next call goes on.
 // Concurrent calls take turns.
-func (s *Store) NextErasure(ctx context.Context, id int64, tenant string) (Erasure, error) {
+func (s Admin) NextErasure(ctx context.Context, id int64, tenant string) (Erasure, error) {
 	const query = `SELECT ` + erasureColumns + ` FROM compactor.erase_next($1, $2)`
-	return queryRow(ctx, s, "erase tenant", pgx.RowToStructByPos[Erasure], query, id, tenant)
+	return queryRow(ctx, s.Store, "erase tenant", pgx.RowToStructByPos[Erasure], query, id, tenant)
 }
 
 // Erasure returns an erasure.
-func (s *Store) Erasure(ctx context.Context, id int64) (Erasure, error) {
+func (s Admin) Erasure(ctx context.Context, id int64) (Erasure, error) {
 	const query = `SELECT ` + erasureColumns + ` FROM compactor.erasures WHERE id = $1`
-	return queryRow(ctx, s, fmt.Sprintf("erasure %d", id), pgx.RowToStructByPos[Erasure], query, id)
+	return queryRow(ctx, s.Store, fmt.Sprintf("erasure %d", id), pgx.RowToStructByPos[Erasure], query, id)
 }
 
 // Erasures returns the latest erasures of a tenant, the newest first; those of all if it is empty.
-func (s *Store) Erasures(ctx context.Context, tenant string, limit int) ([]Erasure, error) {
+func (s Admin) Erasures(ctx context.Context, tenant string, limit int) ([]Erasure, error) {
 	const query = `SELECT ` + erasureColumns + ` FROM compactor.erasures WHERE $1 IN ('', tenant) ORDER BY id DESC LIMIT $2`
-	return queryRows(ctx, s, "list erasures", pgx.RowToStructByPos[Erasure], query, tenant, limit)
+	return queryRows(ctx, s.Store, "list erasures", pgx.RowToStructByPos[Erasure], query, tenant, limit)
 }

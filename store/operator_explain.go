@@ -44,7 +44,7 @@ type Explanation struct {
 
 // Explain returns what decides about the runs of a session, as of one moment. ErrNotFound
 // names the session.
-func (s *Store) Explain(ctx context.Context, k Key) (x Explanation, err error) {
+func (s Operator) Explain(ctx context.Context, k Key) (x Explanation, err error) {
 	const state = `
 		SELECT compactor.labels_of(s.tenant, s.id)::text, coalesce(s.policy_override, ''), s.policy_hash, s.live_estimated_tokens, s.reported_prompt_tokens,
 			s.tokens_since_report, coalesce(c.overhead, 0), coalesce(c.scale, 0), coalesce(c.reports, 0), CASE s.state WHEN 'active' THEN '' ELSE s.state END,
@@ -107,7 +107,7 @@ type ErrorRow struct {
 
 // Errors returns the sessions of a tenant, or of all, that are quarantined or whose last run
 // has failed, those that failed last first.
-func (s *Store) Errors(ctx context.Context, tenant string, limit int) ([]ErrorRow, error) {
+func (s Operator) Errors(ctx context.Context, tenant string, limit int) ([]ErrorRow, error) {
 	const query = `
 		SELECT s.tenant, s.id, s.policy, 0::bigint AS run, 'quarantined', coalesce(s.quarantine_reason, ''), NULL::timestamptz
 		FROM compactor.sessions s WHERE s.state = 'quarantined' AND ($1 = '' OR s.tenant = $1)
@@ -117,5 +117,5 @@ func (s *Store) Errors(ctx context.Context, tenant string, limit int) ([]ErrorRo
 		WHERE r.status = 'failed' AND s.state <> 'quarantined' AND ($1 = '' OR s.tenant = $1) AND NOT EXISTS (SELECT FROM compactor.runs l
 			WHERE l.sid = r.sid AND l.id > r.id AND l.status NOT IN ('queued', 'running'))
 		ORDER BY run DESC LIMIT $2`
-	return queryRows(ctx, s, "list errors", pgx.RowToStructByPos[ErrorRow], query, tenant, limit)
+	return queryRows(ctx, s.Store, "list errors", pgx.RowToStructByPos[ErrorRow], query, tenant, limit)
 }

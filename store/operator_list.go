@@ -58,10 +58,10 @@ const querySessions = `
 		UNION ALL SELECT f.due_tokens, f.estimate_margin::numeric FROM compactor.shown_session(s.tenant, s.id) f WHERE (` + followsPolicy + `) IS NOT true) t`
 
 // Sessions returns sessions in order of creation.
-func (s *Store) Sessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
+func (s Operator) Sessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
 	const where = querySessions + ` WHERE sid > $1 AND ($2 = '' OR s.tenant = $2) AND (due OR NOT $3)
 		AND ($5 = '' OR s.parent IN (SELECT p.sid FROM compactor.sessions p WHERE p.tenant = s.tenant AND p.id = $5)) ORDER BY sid LIMIT $4`
-	return queryRows(ctx, s, "list sessions", pgx.RowToStructByPos[SessionRow], where, f.After, f.Tenant, f.Due, f.Limit, f.ChildrenOf)
+	return queryRows(ctx, s.Store, "list sessions", pgx.RowToStructByPos[SessionRow], where, f.After, f.Tenant, f.Due, f.Limit, f.ChildrenOf)
 }
 
 // Session returns one session. ErrNotFound names it.
@@ -135,12 +135,12 @@ const queryRuns = `
 		FROM compactor.summary_calls WHERE run = r.id OFFSET 0) c`
 
 // Runs returns runs, newest first.
-func (s *Store) Runs(ctx context.Context, f RunFilter) ([]RunRow, error) {
+func (s Operator) Runs(ctx context.Context, f RunFilter) ([]RunRow, error) {
 	const where = queryRuns + `
 		WHERE ($1 = '' OR s.tenant = $1) AND ($2 = '' OR s.id = $2) AND ($3 = '' OR r.status = $3)
 			AND ($4 = '' OR r.outcome = $4) AND ($5 = 0 OR r.sweep = $5) AND ($6 = 0 OR r.id < $6)
 		ORDER BY r.id DESC LIMIT $7`
-	return queryRows(ctx, s, "list runs", pgx.RowToStructByPos[RunRow], where, f.Key.Tenant, f.Key.Session, f.Status, f.Outcome, f.Sweep, f.Before, f.Limit)
+	return queryRows(ctx, s.Store, "list runs", pgx.RowToStructByPos[RunRow], where, f.Key.Tenant, f.Key.Session, f.Status, f.Outcome, f.Sweep, f.Before, f.Limit)
 }
 
 // Run returns one run. ErrNotFound names it.
@@ -150,7 +150,7 @@ func (s *Store) Run(ctx context.Context, id RunID) (RunRow, error) {
 
 // Unchanged returns the tokens that stand at the beginning of the view after an applied run as
 // they did before it. Reasoning leaves the view behind the first change only.
-func (s *Store) Unchanged(ctx context.Context, id RunID) (chat.Tokens, error) {
+func (s Operator) Unchanged(ctx context.Context, id RunID) (chat.Tokens, error) {
 	const query = `
 		WITH run AS (
 			SELECT sid, live_before * int8multirange(int8range(1, applied_seq + 1)) AS live,
@@ -162,17 +162,17 @@ func (s *Store) Unchanged(ctx context.Context, id RunID) (chat.Tokens, error) {
 			CROSS JOIN LATERAL (SELECT * FROM compactor.message_log l
 				WHERE l.sid = run.sid AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m)
 		SELECT coalesce(sum(token_count), 0)::bigint FROM messages WHERE n < (SELECT min(n) FROM messages WHERE changed)`
-	return queryRow(ctx, s, fmt.Sprintf("run %d", id), pgx.RowTo[chat.Tokens], query, id)
+	return queryRow(ctx, s.Store, fmt.Sprintf("run %d", id), pgx.RowTo[chat.Tokens], query, id)
 }
 
 // Outcomes counts the ended runs with an id above after by trigger and outcome. What a run that
 // changed nothing had planned does not count.
-func (s *Store) Outcomes(ctx context.Context, after RunID) ([]OutcomeRow, error) {
+func (s Operator) Outcomes(ctx context.Context, after RunID) ([]OutcomeRow, error) {
 	const query = `
 		SELECT trigger, outcome, count(*), coalesce(sum(tokens_before), 0)::bigint,
 			coalesce(sum(CASE WHEN status = 'applied' OR outcome = 'dry_run' THEN tokens_after ELSE tokens_before END), 0)::bigint
 		FROM compactor.runs WHERE id > $1 AND outcome IS NOT NULL AND origin IS NULL GROUP BY 1, 2 ORDER BY 1, 2`
-	return queryRows(ctx, s, "outcomes", pgx.RowToStructByPos[OutcomeRow], query, after)
+	return queryRows(ctx, s.Store, "outcomes", pgx.RowToStructByPos[OutcomeRow], query, after)
 }
 
 // OutcomeRow is one line of Outcomes.
@@ -186,7 +186,7 @@ type OutcomeRow struct {
 
 // Checksum returns a hash of the stored source messages of a session up to a seq, and
 // their number. Compaction changes neither.
-func (s *Store) Checksum(ctx context.Context, sid int64, upTo chat.Seq) (sum string, messages int64, err error) {
+func (s Admin) Checksum(ctx context.Context, sid int64, upTo chat.Seq) (sum string, messages int64, err error) {
 	const query = `
 		SELECT coalesce(md5(string_agg(md5(l.seq || ' ' || id || ' ' || coalesce(substr(sha256(convert_to(body, 'UTF8')), 1, 16), body_digest)::text), '' ORDER BY l.seq)), ''), count(*)
 		FROM compactor.message_log l LEFT JOIN compactor.message_body b ON b.sid = l.sid AND b.seq = l.seq WHERE l.sid = $1 AND l.seq <= $2 AND kind = 'm'`
@@ -198,7 +198,7 @@ const queryViewMetas = selectMetas + ` FROM compactor.sessions s ` + joinView + 
 
 // ViewMetas returns the metadata of a session's view, in view order, for the validity
 // check (chat.Check). It is an index-only scan.
-func (s *Store) ViewMetas(ctx context.Context, sid int64) ([]chat.Meta, error) {
+func (s Operator) ViewMetas(ctx context.Context, sid int64) ([]chat.Meta, error) {
 	return s.metas(ctx, "load view", sid, nil, chat.Open, queryViewMetas, sid)
 }
 

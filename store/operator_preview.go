@@ -19,7 +19,7 @@ const (
 
 // Snapshot returns a session as a dry run over its view would plan on it, without a run:
 // nothing is written. ErrNotFound names the session.
-func (s *Store) Snapshot(ctx context.Context, k Key) (*Claim, error) {
+func (s Operator) Snapshot(ctx context.Context, k Key) (*Claim, error) {
 	var batch pgx.Batch
 	batch.Queue(s.q(querySnapshot), k.tenant(), k.Session)
 	batch.Queue(s.q(querySnapshotView), k.tenant(), k.Session)
@@ -44,7 +44,7 @@ type Sampled struct {
 }
 
 // Sample returns random sessions of a tenant with these labels.
-func (s *Store) Sample(ctx context.Context, tenant string, labels map[string]string, limit int) ([]Sampled, error) {
+func (s Operator) Sample(ctx context.Context, tenant string, labels map[string]string, limit int) ([]Sampled, error) {
 	if labels == nil {
 		labels = map[string]string{}
 	}
@@ -55,7 +55,7 @@ func (s *Store) Sample(ctx context.Context, tenant string, labels map[string]str
 	const query = `
 		SELECT id, model, compactor.labels_of(tenant, id)::text FROM compactor.sessions
 		WHERE tenant = $1 AND last_seq > 0 AND (labels @> $2 OR parent IS NOT NULL AND compactor.labels_of(tenant, id) @> $2) ORDER BY random() LIMIT $3`
-	return queryRows(ctx, s, "sample sessions", func(row pgx.CollectableRow) (v Sampled, err error) {
+	return queryRows(ctx, s.Store, "sample sessions", func(row pgx.CollectableRow) (v Sampled, err error) {
 		var labels string
 		if err := row.Scan(&v.Session, &v.Model, &labels); err != nil {
 			return v, err

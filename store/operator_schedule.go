@@ -35,7 +35,7 @@ type TickRow struct {
 
 // Schedules returns the state of the named schedules, and of all others that are paused, by
 // name.
-func (s *Store) Schedules(ctx context.Context, names []string) ([]ScheduleState, error) {
+func (s Operator) Schedules(ctx context.Context, names []string) ([]ScheduleState, error) {
 	const query = `
 		SELECT n.name, p.paused_at, coalesce(p.note, ''), coalesce(p.requested_by, ''), t.tick, coalesce(t.outcome, ''), coalesce(t.source, ''), coalesce(t.fired_by, ''),
 			coalesce(t.sweep, 0), coalesce(w.status, ''), coalesce(w.reason, ''), coalesce(w.queued, 0),
@@ -45,7 +45,7 @@ func (s *Store) Schedules(ctx context.Context, names []string) ([]ScheduleState,
 		LEFT JOIN LATERAL (SELECT * FROM compactor.cron_ticks WHERE entry = n.name ORDER BY tick DESC LIMIT 1) t ON true
 		LEFT JOIN compactor.sweeps w ON w.id = t.sweep
 		ORDER BY n.name`
-	return queryRows(ctx, s, "schedules", func(row pgx.CollectableRow) (st ScheduleState, err error) {
+	return queryRows(ctx, s.Store, "schedules", func(row pgx.CollectableRow) (st ScheduleState, err error) {
 		var tick *time.Time
 		var t TickRow
 		err = row.Scan(&st.Name, &st.PausedAt, &st.Note, &st.PausedBy, &tick, &t.Outcome, &t.Source, &t.FiredBy, &t.Sweep, &t.Status, &t.Reason, &t.Queued, &t.Failed)
@@ -59,20 +59,20 @@ func (s *Store) Schedules(ctx context.Context, names []string) ([]ScheduleState,
 
 // PauseSchedule pauses a schedule: from now on its ticks start nothing, on any scheduler.
 // Sweeps that are open go on.
-func (s *Store) PauseSchedule(ctx context.Context, name, note, by string) error {
+func (s Operator) PauseSchedule(ctx context.Context, name, note, by string) error {
 	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.pause_schedule($1, $2, $3)`), name, note, by)
 	return wrap("pause schedule", err)
 }
 
 // ResumeSchedule ends the pause of a schedule. ErrNotFound: it is not paused.
-func (s *Store) ResumeSchedule(ctx context.Context, name, by string) error {
+func (s Operator) ResumeSchedule(ctx context.Context, name, by string) error {
 	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.resume_schedule($1, $2)`), name, by)
 	return wrap("resume schedule", err)
 }
 
 // FiredTicks returns the ticks of a schedule, from one time to another, both included, that
 // had a sweep, in order. Those that an operator wanted at other times are none of them.
-func (s *Store) FiredTicks(ctx context.Context, name string, from, to time.Time) ([]time.Time, error) {
+func (s Operator) FiredTicks(ctx context.Context, name string, from, to time.Time) ([]time.Time, error) {
 	const query = `SELECT tick FROM compactor.cron_ticks WHERE entry = $1 AND tick BETWEEN $2 AND $3 AND outcome IN ('fired', 'coalesced') AND source <> 'operator' ORDER BY tick`
-	return queryRows(ctx, s, "fired ticks", pgx.RowTo[time.Time], query, name, from, to)
+	return queryRows(ctx, s.Store, "fired ticks", pgx.RowTo[time.Time], query, name, from, to)
 }

@@ -16,7 +16,7 @@ type Setting struct {
 // Settings checks the server's version, what protects acknowledged messages in a crash, the
 // vacuum settings, whether enough pages of the log are all-visible for index-only scans, and
 // whether other programs pay for jit: a query of the view messages does not.
-func (s *Store) Settings(ctx context.Context) ([]Setting, error) {
+func (s Admin) Settings(ctx context.Context) ([]Setting, error) {
 	const query = `
 		WITH log AS (SELECT * FROM pg_class c WHERE relkind = 'r' AND (oid = 'compactor.message_log'::regclass
 			OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = 'compactor.message_log'::regclass)))
@@ -43,7 +43,7 @@ func (s *Store) Settings(ctx context.Context) ([]Setting, error) {
 		UNION ALL SELECT 'sessions dead rows', n_dead_tup || ' of ' || n_live_tup, n_dead_tup < 10000 OR n_dead_tup < n_live_tup,
 			'VACUUM compactor.sessions; autovacuum does not keep up'
 			FROM pg_stat_user_tables WHERE relid = 'compactor.sessions'::regclass`
-	settings, err := queryRows(ctx, s, "settings", pgx.RowToStructByPos[Setting], query, s.pool.Config().MaxConns)
+	settings, err := queryRows(ctx, s.Store, "settings", pgx.RowToStructByPos[Setting], query, s.pool.Config().MaxConns)
 	if err != nil {
 		return nil, err
 	}

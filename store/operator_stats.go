@@ -62,7 +62,7 @@ const (
 )
 
 // Activity returns what of a tenant or, with an empty one, of all has ended within a time.
-func (s *Store) Activity(ctx context.Context, tenant string, within time.Duration) (a Activity, err error) {
+func (s Operator) Activity(ctx context.Context, tenant string, within time.Duration) (a Activity, err error) {
 	var batch pgx.Batch
 	batch.Queue(s.q(queryOutcomes), tenant, within)
 	batch.Queue(s.q(queryModels), tenant, within)

@@ -53,10 +53,10 @@ func TestActivityIsWhatEndedLately(t *testing.T) {
 		},
 		Models: []ModelActivity{{"big", 2, 1, 1, 1, 30, 14, 20}, {"", 1, 1, 0, 0, 0, 7, 0}},
 	}
-	if diff := cmp.Diff(want, must(s.Activity(t.Context(), "", time.Hour))(t)); diff != "" {
+	if diff := cmp.Diff(want, must(s.Operator.Activity(t.Context(), "", time.Hour))(t)); diff != "" {
 		t.Errorf("of an hour (-want +got):\n%s", diff)
 	}
-	day := must(s.Activity(t.Context(), "", 24*time.Hour))(t)
+	day := must(s.Operator.Activity(t.Context(), "", 24*time.Hour))(t)
 	if diff := cmp.Diff(OutcomeActivity{"nightly", "applied", "applied", 1, 0, 500, 300, 0, 0}, day.Outcomes[2]); diff != "" || len(day.Outcomes) != 4 {
 		t.Errorf("of a day: %+v", day.Outcomes)
 	}

@@ -20,7 +20,7 @@ type SummaryRow struct {
 }
 
 // Summary returns the message that a run wrote under an id. ErrNotFound names the id.
-func (s *Store) Summary(ctx context.Context, id string) (SummaryRow, error) {
+func (s Operator) Summary(ctx context.Context, id string) (SummaryRow, error) {
 	const query = `
 		SELECT s.tenant, s.id, m.seq, m.kind, coalesce(b.body, ''), m.token_count, m.counter, coalesce(CASE WHEN m.flags & 128 = 0 THEN m.created_at END, '0001-01-01Z'), m.summary_of::text, s.live @> m.seq
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
@@ -52,12 +52,12 @@ func (s *Store) Summary(ctx context.Context, id string) (SummaryRow, error) {
 
 // SummariesOf returns the ids of the summaries that a run wrote, ordered by the number of
 // messages covered, largest first.
-func (s *Store) SummariesOf(ctx context.Context, run RunID) ([]string, error) {
+func (s Operator) SummariesOf(ctx context.Context, run RunID) ([]string, error) {
 	const query = `
 		SELECT m.id FROM compactor.runs r JOIN compactor.message_log m ON m.sid = r.sid AND m.run = r.id
 		WHERE r.id = $1 AND m.kind = 's'
 		ORDER BY (SELECT sum(upper(x) - lower(x)) FROM unnest(m.summary_of) x) DESC, m.seq`
-	return queryRows(ctx, s, "summaries of a run", pgx.RowTo[string], query, run)
+	return queryRows(ctx, s.Store, "summaries of a run", pgx.RowTo[string], query, run)
 }
 
 // SummaryTally counts summaries and model calls of one kind.
@@ -73,7 +73,7 @@ type SummaryTally struct {
 
 // SummaryTallies counts the summaries of runs with an id above after by writer, and their
 // model calls by result.
-func (s *Store) SummaryTallies(ctx context.Context, after RunID) ([]SummaryTally, error) {
+func (s Operator) SummaryTallies(ctx context.Context, after RunID) ([]SummaryTally, error) {
 	const query = `
 		SELECT 'summary', coalesce('none: ' || (x->>'no_summary'), x->'summary'->>'written_by', concat_ws(': ', 'none', x->'summary'->>'failure')),
 		       count(*), 0::bigint
@@ -82,7 +82,7 @@ func (s *Store) SummaryTallies(ctx context.Context, after RunID) ([]SummaryTally
 		UNION ALL
 		SELECT 'call', concat_ws(': ', state, code), count(*), sum(cost_micros)::bigint FROM compactor.summary_calls WHERE run > $1 GROUP BY 1, 2
 		ORDER BY 1 DESC, 3 DESC, 2`
-	return queryRows(ctx, s, "summaries", pgx.RowToStructByPos[SummaryTally], query, after)
+	return queryRows(ctx, s.Store, "summaries", pgx.RowToStructByPos[SummaryTally], query, after)
 }
 
 // SummaryCallRow is one call of a model for a run.
@@ -111,14 +111,14 @@ const summaryCallColumns = `state, coalesce(code, ''), coalesce(model, ''), prom
 	estimated, coalesce(http_status, 0), coalesce(server_error, '')`
 
 // SummaryCalls returns the model calls of a run, in order.
-func (s *Store) SummaryCalls(ctx context.Context, run RunID) ([]SummaryCallRow, error) {
+func (s Operator) SummaryCalls(ctx context.Context, run RunID) ([]SummaryCallRow, error) {
 	const query = `SELECT ` + summaryCallColumns + ` FROM compactor.summary_calls WHERE run = $1 ORDER BY id`
-	return queryRows(ctx, s, "summary calls", pgx.RowToStructByPos[SummaryCallRow], query, run)
+	return queryRows(ctx, s.Store, "summary calls", pgx.RowToStructByPos[SummaryCallRow], query, run)
 }
 
 // LastCalls returns the last call of each model that ended within a day.
-func (s *Store) LastCalls(ctx context.Context) ([]SummaryCallRow, error) {
+func (s Operator) LastCalls(ctx context.Context) ([]SummaryCallRow, error) {
 	const query = `SELECT DISTINCT ON (model) ` + summaryCallColumns + `
 		FROM compactor.summary_calls WHERE ended_at > now() - interval '1 day' AND attempts > 0 ORDER BY model, id DESC`
-	return queryRows(ctx, s, "last calls", pgx.RowToStructByPos[SummaryCallRow], query)
+	return queryRows(ctx, s.Store, "last calls", pgx.RowToStructByPos[SummaryCallRow], query)
 }

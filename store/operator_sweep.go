@@ -88,13 +88,13 @@ const querySweeps = `
 		count(*) FILTER (WHERE status NOT IN ('queued', 'running')) AS ended FROM compactor.runs WHERE sweep = w.id) r`
 
 // Sweeps returns the latest sweeps, newest first.
-func (s *Store) Sweeps(ctx context.Context, limit int) ([]SweepRow, error) {
-	return queryRows(ctx, s, "list sweeps", pgx.RowToStructByPos[SweepRow], querySweeps+` ORDER BY w.id DESC LIMIT $1`, limit, false)
+func (s Operator) Sweeps(ctx context.Context, limit int) ([]SweepRow, error) {
+	return queryRows(ctx, s.Store, "list sweeps", pgx.RowToStructByPos[SweepRow], querySweeps+` ORDER BY w.id DESC LIMIT $1`, limit, false)
 }
 
 // Sweep returns one sweep. ErrNotFound names it.
-func (s *Store) Sweep(ctx context.Context, id int64) (SweepRow, error) {
-	return queryRow(ctx, s, fmt.Sprintf("sweep %d", id), pgx.RowToStructByPos[SweepRow], querySweeps+` WHERE w.id = $1`, id, true)
+func (s Operator) Sweep(ctx context.Context, id int64) (SweepRow, error) {
+	return queryRow(ctx, s.Store, fmt.Sprintf("sweep %d", id), pgx.RowToStructByPos[SweepRow], querySweeps+` WHERE w.id = $1`, id, true)
 }
 
 // RunOutcome counts the runs of a sweep or of a bulk recompaction that ended alike.
@@ -113,8 +113,8 @@ const queryRunOutcomes = `
 	FROM compactor.runs WHERE %s = $1 AND outcome IS NOT NULL GROUP BY 1, 2 ORDER BY 3 DESC, 1`
 
 // SweepOutcomes counts the ended runs of a sweep by outcome, the most frequent first.
-func (s *Store) SweepOutcomes(ctx context.Context, sweep int64) ([]RunOutcome, error) {
-	return queryRows(ctx, s, "outcomes of a sweep", pgx.RowToStructByPos[RunOutcome], fmt.Sprintf(queryRunOutcomes, "sweep"), sweep)
+func (s Operator) SweepOutcomes(ctx context.Context, sweep int64) ([]RunOutcome, error) {
+	return queryRows(ctx, s.Store, "outcomes of a sweep", pgx.RowToStructByPos[RunOutcome], fmt.Sprintf(queryRunOutcomes, "sweep"), sweep)
 }
 
 // SweepForecast is what a sweep would do now: what is due, and for each session what the
@@ -145,7 +145,7 @@ func (f SweepForecast) Runs() (runs int64, takes time.Duration) {
 
 // ForecastSweep returns what a sweep over a tenant, or over all with an empty one, would do
 // now. It reads the due sessions and the runs of an earlier sweep.
-func (s *Store) ForecastSweep(ctx context.Context, tenant string) (SweepForecast, error) {
+func (s Operator) ForecastSweep(ctx context.Context, tenant string) (SweepForecast, error) {
 	const query = `
 		WITH due AS (SELECT count(*) AS n, count(*) FILTER (WHERE ` + isPaused + `) AS paused, count(DISTINCT tenant) AS tenants,
 				coalesce(sum(live_tokens), 0)::bigint AS tokens, coalesce(sum(greatest(live_tokens - coalesce(f.due_tokens, s.due_tokens), 0)), 0)::bigint AS over
@@ -157,7 +157,7 @@ func (s *Store) ForecastSweep(ctx context.Context, tenant string) (SweepForecast
 		SELECT n, paused, tenants, tokens, over, coalesce((SELECT id FROM earlier), 0),
 			coalesce(runs / nullif((SELECT seconds FROM earlier), 0), 0)::float8, coalesce(calls::float8 / nullif(runs, 0), 0), coalesce(micros::float8 / nullif(runs, 0), 0)
 		FROM due, cost`
-	return queryRow(ctx, s, "forecast a sweep", pgx.RowToStructByPos[SweepForecast], query, tenant)
+	return queryRow(ctx, s.Store, "forecast a sweep", pgx.RowToStructByPos[SweepForecast], query, tenant)
 }
 
 // DefaultStopShare is the share of its latest runs above which a sweep stops if they failed,
@@ -166,7 +166,7 @@ const DefaultStopShare = 0.5
 
 // StartSweep is Start for a sweep that stops after window, unless that is 0, and for too many
 // failures as SweepOptions says.
-func (s *Store) StartSweep(ctx context.Context, tenant string, window time.Duration, note, by string) (int64, error) {
+func (s Operator) StartSweep(ctx context.Context, tenant string, window time.Duration, note, by string) (int64, error) {
 	return s.Start(ctx, SweepOptions{Tenant: tenant, Window: window, Note: note, By: by})
 }
 
@@ -184,9 +184,9 @@ type SweepOptions struct {
 }
 
 // Start starts a sweep over due sessions and returns its number. A scheduler executes it.
-func (s *Store) Start(ctx context.Context, o SweepOptions) (int64, error) {
+func (s Operator) Start(ctx context.Context, o SweepOptions) (int64, error) {
 	const query = `SELECT compactor.start_sweep($1, nullif($2::interval, '0'), $3, $4, $5, $6)`
-	return queryRow(ctx, s, "start a sweep", pgx.RowTo[int64], query, o.Tenant, o.Window, o.Note, o.By, cmp.Or(o.StopShare, DefaultStopShare), o.Canary)
+	return queryRow(ctx, s.Store, "start a sweep", pgx.RowTo[int64], query, o.Tenant, o.Window, o.Note, o.By, cmp.Or(o.StopShare, DefaultStopShare), o.Canary)
 }
 
 // The actions of SteerSweep.
@@ -203,7 +203,7 @@ const (
 // resumed goes on where it was, for window or, if that is 0, up to the end that it had, if
 // that is yet to come. What was due when one was stopped or cancelled waits for a day, or until
 // it is released. ErrNotApplicable: its status does not allow it.
-func (s *Store) SteerSweep(ctx context.Context, sweep int64, action, note, by string, window time.Duration) error {
+func (s Operator) SteerSweep(ctx context.Context, sweep int64, action, note, by string, window time.Duration) error {
 	const query = `SELECT compactor.steer_sweep('', $1, $2, $3, $4, nullif($5::interval, '0'))`
 	_, err := s.pool.Exec(ctx, s.q(query), sweep, action, note, by, window)
 	return wrap(action+" sweep", err)

@@ -25,7 +25,7 @@ func lastSeq(t fataler, s *Store, sid int64) chat.Seq {
 func originals(t fataler, s *Store, k Key, dropped string, most int64, of ...chat.Seq) string {
 	t.Helper()
 	sid := session(t, s, k).SID
-	messages, older, err := s.Originals(context.Background(), sid, lastSeq(t, s, sid), of, dropped, most)
+	messages, older, err := s.Worker.Originals(context.Background(), sid, lastSeq(t, s, sid), of, dropped, most)
 	if err != nil {
 		t.Fatalf("originals: %v", err)
 	}
@@ -75,7 +75,7 @@ func TestOriginalsOfASummaryOfSummaries(t *testing.T) {
 	sid := session(t, s, k).SID
 	last := lastSeq(t, s, sid)
 	add(t, s, k, talk("late", 1)...)
-	messages, _, err := s.Originals(t.Context(), sid, last, []chat.Seq{10, 12}, "", math.MaxInt64)
+	messages, _, err := s.Worker.Originals(t.Context(), sid, last, []chat.Seq{10, 12}, "", math.MaxInt64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,9 +188,9 @@ func TestOriginalsOfPurgedWords(t *testing.T) {
 			apply(t, s, k, p)
 		}
 		longAgo(t, s)
-		must(s.ArchiveSession(t.Context(), k, month))(t)
+		must(s.Admin.ArchiveSession(t.Context(), k, month))(t)
 		byHand(t, s, session(t, s, k).SID, `UPDATE archive_segments SET created_at = now() - interval '2 days'`)
-		if n := must(s.PurgeArchive(t.Context(), 24*time.Hour, 24*time.Hour, []string{"default"}, 10))(t); n == 0 {
+		if n := must(s.Scheduler.PurgeArchive(t.Context(), 24*time.Hour, 24*time.Hour, []string{"default"}, 10))(t); n == 0 {
 			t.Fatalf("%s: nothing was purged", name)
 		}
 		apply(t, s, k, standIn(chat.Meta{Seq: 6, Position: 6, Role: chat.RoleAssistant}, "sixth"))

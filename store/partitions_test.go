@@ -57,7 +57,7 @@ func TestEveryPartitionRejectsChangesOfWhatWasSaid(t *testing.T) {
 		}
 	}
 	exec(t, s, `ALTER TABLE compactor.message_body_p7 DISABLE TRIGGER append_only`)
-	if got := must(s.AuditDatabase(t.Context()))(t); len(got) != 1 || !strings.Contains(got[0].String(), "append_only of message_body_p7") {
+	if got := must(s.Admin.AuditDatabase(t.Context()))(t); len(got) != 1 || !strings.Contains(got[0].String(), "append_only of message_body_p7") {
 		t.Errorf("with a partition that is not protected: %v", got)
 	}
 }
@@ -101,7 +101,7 @@ func TestMigratingAPartitionedInstallation(t *testing.T) {
 	k := Key{Session: "s"}
 	add(t, s, k, talk("m", 10)...)
 	run := apply(t, s, k, summarize(span(1, 4), "first"))
-	undo := must(s.StartBulkUndo(t.Context(), "", RunMatch{Trigger: TriggerOperator}, false, "", "ann"))(t)
+	undo := must(s.Operator.StartBulkUndo(t.Context(), "", RunMatch{Trigger: TriggerOperator}, false, "", "ann"))(t)
 	before := must(s.All(t.Context(), k))(t)
 	exec(t, s, `
 		DROP TABLE compactor.disk_passes, compactor.used_elsewhere, compactor.bulk_undo_runs, compactor.forked_from;
@@ -128,11 +128,11 @@ func TestMigratingAPartitionedInstallation(t *testing.T) {
 	if diff := cmp.Diff(before, must(again.All(t.Context(), k))(t)); diff != "" {
 		t.Errorf("messages (-before +after):\n%s", diff)
 	}
-	if step := must(again.NextBulkUndo(t.Context(), undo))(t); step != (BulkUndoStep{run, "undone"}) {
+	if step := must(again.Operator.NextBulkUndo(t.Context(), undo))(t); step != (BulkUndoStep{run, "undone"}) {
 		t.Errorf("a bulk undo that was open: %+v", step)
 	}
 	exec(t, again, `DELETE FROM compactor.bulk_undo_runs`)
-	if _, err := again.NextBulkUndo(t.Context(), undo); !errors.Is(err, ErrNotApplicable) {
+	if _, err := again.Operator.NextBulkUndo(t.Context(), undo); !errors.Is(err, ErrNotApplicable) {
 		t.Errorf("a bulk undo without a list: %v", err)
 	}
 	add(t, again, k, talk("n", 3)...)
@@ -166,7 +166,7 @@ func TestAStatementTouchesThePartitionsOfItsSession(t *testing.T) {
 		"ViewMetas": func(tx pgx.Tx) error { return touch(tx, s.q(queryViewMetas), sid) },
 		"Audit":     func(tx pgx.Tx) error { return touch(tx, `SELECT * FROM compactor.audit_session('default', '7')`) },
 		"end_run": func(tx pgx.Tx) error {
-			c, err := s.Claim(t.Context(), run, "worker", time.Minute)
+			c, err := s.Worker.Claim(t.Context(), run, "worker", time.Minute)
 			if err != nil {
 				return err
 			}

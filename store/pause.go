@@ -41,27 +41,27 @@ type Pause struct {
 const selectPauses = `SELECT id, tenant, model, policy, note, requested_by, paused_at FROM `
 
 // Pauses returns what is paused, the oldest first.
-func (s *Store) Pauses(ctx context.Context) ([]Pause, error) {
+func (s Operator) Pauses(ctx context.Context) ([]Pause, error) {
 	const query = selectPauses + `compactor.pauses WHERE resumed_at IS NULL ORDER BY id`
-	return queryRows(ctx, s, "pauses", pgx.RowToStructByPos[Pause], query)
+	return queryRows(ctx, s.Store, "pauses", pgx.RowToStructByPos[Pause], query)
 }
 
 // PausesOf returns the pauses that hold back the runs of a session, the oldest first.
-func (s *Store) PausesOf(ctx context.Context, k Key) ([]Pause, error) {
+func (s Operator) PausesOf(ctx context.Context, k Key) ([]Pause, error) {
 	const query = selectPauses + `compactor.pauses_of($1, $2)`
-	return queryRows(ctx, s, fmt.Sprintf("pauses of session %s", k), pgx.RowToStructByPos[Pause], query, k.tenant(), k.Session)
+	return queryRows(ctx, s.Store, fmt.Sprintf("pauses of session %s", k), pgx.RowToStructByPos[Pause], query, k.tenant(), k.Session)
 }
 
 // PauseRuns pauses the runs in a scope. It is in force when it returns: schedulers queue
 // nothing more, workers end automatic runs as paused and leave requested ones in the queue.
 // Runs that are being executed are not interrupted. ErrNotFound: no such policy is in force.
-func (s *Store) PauseRuns(ctx context.Context, scope PauseScope, note, by string) error {
+func (s Operator) PauseRuns(ctx context.Context, scope PauseScope, note, by string) error {
 	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.pause_runs($1, $2, $3, $4, $5)`), scope.Tenant, scope.Model, note, by, scope.Policy)
 	return wrap("pause", err)
 }
 
 // ResumeRuns ends the pause of exactly this scope. ErrNotFound: there is none.
-func (s *Store) ResumeRuns(ctx context.Context, scope PauseScope, by string) error {
+func (s Operator) ResumeRuns(ctx context.Context, scope PauseScope, by string) error {
 	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.resume_runs($1, $2, $3, $4)`), scope.Tenant, scope.Model, by, scope.Policy)
 	return wrap("resume", err)
 }

@@ -12,14 +12,14 @@ import (
 
 func pause(t *testing.T, s *Store, tenant, model string) {
 	t.Helper()
-	if err := s.PauseRuns(t.Context(), PauseScope{Tenant: tenant, Model: model}, "why", "ada"); err != nil {
+	if err := s.Operator.PauseRuns(t.Context(), PauseScope{Tenant: tenant, Model: model}, "why", "ada"); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func resume(t *testing.T, s *Store, tenant, model string) {
 	t.Helper()
-	if err := s.ResumeRuns(t.Context(), PauseScope{Tenant: tenant, Model: model}, "ada"); err != nil {
+	if err := s.Operator.ResumeRuns(t.Context(), PauseScope{Tenant: tenant, Model: model}, "ada"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -51,24 +51,24 @@ func TestWhatAPauseHolds(t *testing.T) {
 		{"", "", "default", "bd"},
 	} {
 		scope := PauseScope{c.tenant, c.model, c.policy}
-		must(0, s.PauseRuns(t.Context(), scope, "why", "ada"))(t)
+		must(0, s.Operator.PauseRuns(t.Context(), scope, "why", "ada"))(t)
 		got := ""
-		for _, row := range must(s.Sessions(t.Context(), SessionFilter{Limit: 9}))(t) {
-			held := must(s.PausesOf(t.Context(), Key{Tenant: row.Tenant, Session: row.Session}))(t)
+		for _, row := range must(s.Operator.Sessions(t.Context(), SessionFilter{Limit: 9}))(t) {
+			held := must(s.Operator.PausesOf(t.Context(), Key{Tenant: row.Tenant, Session: row.Session}))(t)
 			if len(held) > 0 {
 				got += row.Session
 			}
-			if claim := must(s.Load(t.Context(), must(s.Request(t.Context(), Key{Tenant: row.Tenant, Session: row.Session}, TriggerOperator, "", Options{}))(t)))(t); claim.Paused != (len(held) > 0) {
+			if claim := must(s.Worker.Load(t.Context(), must(s.Request(t.Context(), Key{Tenant: row.Tenant, Session: row.Session}, TriggerOperator, "", Options{}))(t)))(t); claim.Paused != (len(held) > 0) {
 				t.Errorf("a run of %s is paused: %v", row.Session, claim.Paused)
 			}
 		}
 		if got != c.want {
 			t.Errorf("%+v pauses %q, want %q", scope, got, c.want)
 		}
-		must(0, s.ResumeRuns(t.Context(), scope, "ada"))(t)
+		must(0, s.Operator.ResumeRuns(t.Context(), scope, "ada"))(t)
 	}
 	for _, scope := range []PauseScope{{Policy: "no-such"}, {Tenant: "acme", Policy: "theirs"}} {
-		if err := s.PauseRuns(t.Context(), scope, "", ""); !errors.Is(err, ErrNotFound) {
+		if err := s.Operator.PauseRuns(t.Context(), scope, "", ""); !errors.Is(err, ErrNotFound) {
 			t.Errorf("%+v: %v, want not found", scope, err)
 		}
 	}
@@ -78,16 +78,16 @@ func TestAPauseIsReplacedAndEndedOnce(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	pause(t, s, "acme", "")
-	if err := s.PauseRuns(t.Context(), PauseScope{Tenant: "acme"}, "a better reason", "bob"); err != nil {
+	if err := s.Operator.PauseRuns(t.Context(), PauseScope{Tenant: "acme"}, "a better reason", "bob"); err != nil {
 		t.Fatal(err)
 	}
 	pause(t, s, "", "gpt")
 	want := []Pause{{PauseScope: PauseScope{Tenant: "acme"}, Note: "a better reason", RequestedBy: "bob"}, {PauseScope: PauseScope{Model: "gpt"}, Note: "why", RequestedBy: "ada"}}
-	if diff := cmp.Diff(want, must(s.Pauses(t.Context()))(t), cmpopts.IgnoreFields(Pause{}, "ID", "PausedAt")); diff != "" {
+	if diff := cmp.Diff(want, must(s.Operator.Pauses(t.Context()))(t), cmpopts.IgnoreFields(Pause{}, "ID", "PausedAt")); diff != "" {
 		t.Errorf("pauses (-want +got):\n%s", diff)
 	}
 	resume(t, s, "acme", "")
-	if err := s.ResumeRuns(t.Context(), PauseScope{Tenant: "acme"}, "ada"); !errors.Is(err, ErrNotFound) {
+	if err := s.Operator.ResumeRuns(t.Context(), PauseScope{Tenant: "acme"}, "ada"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("resumed again: %v", err)
 	}
 	pause(t, s, "acme", "")
@@ -111,11 +111,11 @@ func TestNothingIsQueuedForAPausedSession(t *testing.T) {
 	pause(t, s, "acme", "")
 	relay := func() []string {
 		t.Helper()
-		return sessionsOf(t, s, must(s.Relay(t.Context(), 0, 0, 10, time.Minute))(t))
+		return sessionsOf(t, s, must(s.Scheduler.Relay(t.Context(), 0, 0, 10, time.Minute))(t))
 	}
 	deliver := func() (runs []RunID) {
 		t.Helper()
-		for _, d := range must(s.Undelivered(t.Context(), 10, time.Minute))(t) {
+		for _, d := range must(s.Scheduler.Undelivered(t.Context(), 10, time.Minute))(t) {
 			runs = append(runs, d.Run)
 		}
 		return runs
@@ -132,11 +132,11 @@ func TestNothingIsQueuedForAPausedSession(t *testing.T) {
 	}
 	page(t, s, sweep, 100)
 	wantSweep(t, s, sweep, `done "" due 6 queued 2 left out 4 remaining 0`)
-	if got := must(s.Forgotten(t.Context(), 10, time.Minute))(t); len(got) > 0 {
+	if got := must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t); len(got) > 0 {
 		t.Errorf("the reconciler queues %v", got)
 	}
 	exec(t, s, `UPDATE compactor.runs SET waiting_since = now() - interval '30 days' WHERE id = $1`, asked)
-	if n := must(s.Expire(t.Context(), time.Hour, 10))(t); n != 0 {
+	if n := must(s.Scheduler.Expire(t.Context(), time.Hour, 10))(t); n != 0 {
 		t.Errorf("%d paused runs expire", n)
 	}
 	if row := must(s.Run(t.Context(), asked))(t); row.Status != "queued" || row.ErrorCode != CodePaused || row.Snoozes != 0 {
@@ -171,14 +171,14 @@ func TestAPauseOfAPolicyIsObeyed(t *testing.T) {
 	add(t, s, Key{Tenant: "acme", Session: "acme000"}, user("m2", "x"))
 	asked := must(s.Request(t.Context(), Key{Tenant: "acme", Session: "acme001"}, TriggerApplication, "", Options{}))(t)
 	scope := PauseScope{Policy: "support"}
-	must(0, s.PauseRuns(t.Context(), scope, "why", "ada"))(t)
-	if got := must(s.Relay(t.Context(), 0, 0, 10, time.Minute))(t); len(got) > 0 {
+	must(0, s.Operator.PauseRuns(t.Context(), scope, "why", "ada"))(t)
+	if got := must(s.Scheduler.Relay(t.Context(), 0, 0, 10, time.Minute))(t); len(got) > 0 {
 		t.Errorf("relayed %v", got)
 	}
-	if got := must(s.Undelivered(t.Context(), 10, time.Minute))(t); len(got) > 0 {
+	if got := must(s.Scheduler.Undelivered(t.Context(), 10, time.Minute))(t); len(got) > 0 {
 		t.Errorf("delivered %v", got)
 	}
-	if f := must(s.ForecastSweep(t.Context(), ""))(t); f.Sessions != 5 || f.Paused != 3 {
+	if f := must(s.Operator.ForecastSweep(t.Context(), ""))(t); f.Sessions != 5 || f.Paused != 3 {
 		t.Errorf("forecast %+v", f)
 	}
 	sweep := startSweep(t, s, "", 0)
@@ -188,11 +188,11 @@ func TestAPauseOfAPolicyIsObeyed(t *testing.T) {
 	page(t, s, sweep, 100)
 	exec(t, s, `UPDATE compactor.runs SET status = 'skipped', outcome = 'x', ended_at = now(), snapshot_seq = 0 WHERE trigger = 'nightly'`)
 	exec(t, s, `DELETE FROM compactor.outbox`)
-	if got := sessionsOf(t, s, must(s.Forgotten(t.Context(), 10, time.Minute))(t)); !slices.Equal(got, []string{"globex000", "globex001"}) {
+	if got := sessionsOf(t, s, must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t)); !slices.Equal(got, []string{"globex000", "globex001"}) {
 		t.Errorf("the reconciler queues %v", got)
 	}
-	must(0, s.ResumeRuns(t.Context(), scope, "ada"))(t)
-	if got := must(s.Undelivered(t.Context(), 10, time.Minute))(t); len(got) != 1 || got[0].Run != asked {
+	must(0, s.Operator.ResumeRuns(t.Context(), scope, "ada"))(t)
+	if got := must(s.Scheduler.Undelivered(t.Context(), 10, time.Minute))(t); len(got) != 1 || got[0].Run != asked {
 		t.Errorf("delivered %v after the pause, want %d", got, asked)
 	}
 }
@@ -207,7 +207,7 @@ func TestOnlyAnOperatorForces(t *testing.T) {
 	}
 	run := must(s.Request(t.Context(), k, TriggerOperator, "", Options{Force: true}))(t)
 	pause(t, s, "", "")
-	if c := must(s.Claim(t.Context(), run, "w", time.Minute))(t); c.Paused {
+	if c := must(s.Worker.Claim(t.Context(), run, "w", time.Minute))(t); c.Paused {
 		t.Error("a forced run is paused")
 	}
 }

@@ -53,7 +53,7 @@ const defaultPolicy = "default"
 // SavePolicy records the policy of the configuration under its hash and makes its thresholds
 // those of new sessions, unless a version of the policy default is in force. RefreshSessions
 // updates existing ones. Concurrent calls wait for each other.
-func (s *Store) SavePolicy(ctx context.Context, hash string, spec json.RawMessage, thresholds []Threshold) error {
+func (s Scheduler) SavePolicy(ctx context.Context, hash string, spec json.RawMessage, thresholds []Threshold) error {
 	raw, err := json.Marshal(thresholds)
 	if err != nil {
 		return fmt.Errorf("save policy: %w", err)
@@ -68,7 +68,7 @@ func (s *Store) SavePolicy(ctx context.Context, hash string, spec json.RawMessag
 
 // SaveThresholds sets the thresholds of a version of a policy. It does nothing if that one
 // is no longer in force.
-func (s *Store) SaveThresholds(ctx context.Context, name string, version int, hash string, thresholds []Threshold) error {
+func (s Scheduler) SaveThresholds(ctx context.Context, name string, version int, hash string, thresholds []Threshold) error {
 	raw, err := json.Marshal(thresholds)
 	if err != nil {
 		return fmt.Errorf("save thresholds: %w", err)
@@ -79,7 +79,7 @@ func (s *Store) SaveThresholds(ctx context.Context, name string, version int, ha
 
 // EnsurePolicy records the policy of a run under its hash. Idempotent. tenant is the one that
 // the policy is for, empty for all.
-func (s *Store) EnsurePolicy(ctx context.Context, hash, tenant string, spec any) error {
+func (s Worker) EnsurePolicy(ctx context.Context, hash, tenant string, spec any) error {
 	raw, err := json.Marshal(spec)
 	if err != nil {
 		return fmt.Errorf("save policy: %w", err)
@@ -120,8 +120,8 @@ func (s *Store) Policies(ctx context.Context, tenant string) ([]PolicyVersion, e
 }
 
 // PolicyHistory returns all versions of a policy, newest first.
-func (s *Store) PolicyHistory(ctx context.Context, name string) ([]PolicyVersion, error) {
-	return queryRows(ctx, s, "history of policy "+name, readPolicy, queryPolicies+` WHERE v.name = $1 ORDER BY v.version DESC`, name)
+func (s Operator) PolicyHistory(ctx context.Context, name string) ([]PolicyVersion, error) {
+	return queryRows(ctx, s.Store, "history of policy "+name, readPolicy, queryPolicies+` WHERE v.name = $1 ORDER BY v.version DESC`, name)
 }
 
 // Policy returns a version of a policy, that in force for version 0. ErrNotFound: there is
@@ -151,11 +151,11 @@ func readPolicy(row pgx.CollectableRow) (v PolicyVersion, err error) {
 
 // DefaultPolicy returns the policy of the configuration that the leading scheduler has saved
 // last. ErrNotFound: none has yet, or a version of the policy default is in force.
-func (s *Store) DefaultPolicy(ctx context.Context) (spec json.RawMessage, err error) {
+func (s Operator) DefaultPolicy(ctx context.Context) (spec json.RawMessage, err error) {
 	const query = `
 		SELECT p.spec::text FROM compactor.thresholds t JOIN compactor.policies p ON p.hash = t.policy_hash
 		WHERE t.policy = 'default' AND t.model_prefix = '' AND NOT EXISTS (SELECT FROM compactor.policy_heads WHERE name = 'default')`
-	text, err := queryRow(ctx, s, "default policy", pgx.RowTo[string], query)
+	text, err := queryRow(ctx, s.Store, "default policy", pgx.RowTo[string], query)
 	return json.RawMessage(text), err
 }
 
@@ -168,9 +168,9 @@ type PolicySwitch struct {
 }
 
 // PolicySwitches returns which versions of a policy came into force, newest first.
-func (s *Store) PolicySwitches(ctx context.Context, name string) ([]PolicySwitch, error) {
+func (s Operator) PolicySwitches(ctx context.Context, name string) ([]PolicySwitch, error) {
 	const query = `SELECT name, coalesce(version, 0), changed_by, changed_at FROM compactor.policy_changes WHERE name = $1 ORDER BY id DESC`
-	return queryRows(ctx, s, "history of policy "+name, pgx.RowToStructByPos[PolicySwitch], query, name)
+	return queryRows(ctx, s.Store, "history of policy "+name, pgx.RowToStructByPos[PolicySwitch], query, name)
 }
 
 // PolicyChange puts a version of a policy in force: a new one if Spec is set, else Version,
@@ -210,7 +210,7 @@ var errRollback = errors.New("rolled back")
 // PreviewPolicies returns what changes of policies would change about sessions. It makes the
 // changes and takes them back, so that what it says is what would happen; writers of messages
 // do not wait meanwhile.
-func (s *Store) PreviewPolicies(ctx context.Context, changes []PolicyChange) (effects []PolicyEffect, err error) {
+func (s Operator) PreviewPolicies(ctx context.Context, changes []PolicyChange) (effects []PolicyEffect, err error) {
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT set_config('statement_timeout', $1, true)`, strconv.FormatInt(effectTimeout.Milliseconds(), 10)); err != nil {
 			return err
@@ -233,7 +233,7 @@ func (s *Store) PreviewPolicies(ctx context.Context, changes []PolicyChange) (ef
 
 // ChangePolicies makes changes, all or none, and returns the versions in force, 0 for a
 // disabled policy. ErrStale: another version than Expect is in force.
-func (s *Store) ChangePolicies(ctx context.Context, changes []PolicyChange, by string) (versions []int, err error) {
+func (s Operator) ChangePolicies(ctx context.Context, changes []PolicyChange, by string) (versions []int, err error) {
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		versions, err = s.changePolicies(ctx, tx, changes, by)
 		return err
@@ -241,7 +241,7 @@ func (s *Store) ChangePolicies(ctx context.Context, changes []PolicyChange, by s
 	return versions, wrap("change policies", err)
 }
 
-func (s *Store) changePolicies(ctx context.Context, tx pgx.Tx, changes []PolicyChange, by string) ([]int, error) {
+func (s Operator) changePolicies(ctx context.Context, tx pgx.Tx, changes []PolicyChange, by string) ([]int, error) {
 	raw, err := json.Marshal(changes)
 	if err != nil {
 		return nil, err
@@ -258,8 +258,8 @@ type PolicyCount struct {
 }
 
 // PolicyCounts counts the sessions of a tenant, or of all, by policy. It reads all of them.
-func (s *Store) PolicyCounts(ctx context.Context, tenant string) ([]PolicyCount, error) {
+func (s Operator) PolicyCounts(ctx context.Context, tenant string) ([]PolicyCount, error) {
 	const query = `
 		SELECT policy, count(*), count(*) FILTER (WHERE due) FROM compactor.sessions WHERE $1 = '' OR tenant = $1 GROUP BY 1 ORDER BY 1`
-	return queryRows(ctx, s, "count sessions", pgx.RowToStructByPos[PolicyCount], query, tenant)
+	return queryRows(ctx, s.Store, "count sessions", pgx.RowToStructByPos[PolicyCount], query, tenant)
 }

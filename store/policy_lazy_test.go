@@ -213,14 +213,14 @@ func TestEveryWriteDecidesByTheThresholdsInForce(t *testing.T) {
 		"set the model": {func(t *testing.T, s *Store, k Key) { must(0, s.SetModel(t.Context(), k, "gpt"))(t) }, false, 70},
 		"truncated in the database": {func(t *testing.T, s *Store, k Key) {
 			exec(t, s, `UPDATE compactor.sessions SET live_tokens = 100, due = true WHERE id = $1`, k.Session)
-			sweep := must(s.StartSweep(t.Context(), "", time.Hour, "", ""))(t)
+			sweep := must(s.Operator.StartSweep(t.Context(), "", time.Hour, "", ""))(t)
 			most := int64(1)
 			rules := []Truncation{{
 				SessionKind: SessionKind{Policy: "default"}, Metric: "messages", Most: &most, Leave: &most, Window: 1000, Start: 50, Target: 90, DueTokens: 76, FreeReasoning: true,
 			}}
 			rules[0].FleetHash = one[string](t, s, `SELECT policy_hash FROM compactor.thresholds`)
 			rules[0].Hash = rules[0].FleetHash
-			if page := must(s.SweepTogether(t.Context(), sweep, 9, time.Minute, rules, "w"))(t); page.Ended != 1 {
+			if page := must(s.Scheduler.SweepTogether(t.Context(), sweep, 9, time.Minute, rules, "w"))(t); page.Ended != 1 {
 				t.Errorf("%+v, want a run that has ended", page)
 			}
 			if got := one[string](t, s, `SELECT policy_hash FROM compactor.sessions`); got != rules[0].FleetHash {
@@ -228,7 +228,7 @@ func TestEveryWriteDecidesByTheThresholdsInForce(t *testing.T) {
 			}
 		}, false, 76},
 		"erase": {func(t *testing.T, s *Store, k Key) {
-			must(s.Erase(t.Context(), k, []string{"m11"}, "x", "x", false))(t)
+			must(s.Admin.Erase(t.Context(), k, []string{"m11"}, "x", "x", false))(t)
 		}, false, 70},
 		"fork": {func(t *testing.T, s *Store, k Key) {
 			must(s.Fork(t.Context(), k, "fork", ""))(t)
@@ -236,17 +236,17 @@ func TestEveryWriteDecidesByTheThresholdsInForce(t *testing.T) {
 		}, true, 70}, // its view is checked
 		"the times": {func(t *testing.T, s *Store, _ Key) {
 			exec(t, s, `UPDATE compactor.sessions SET next_check_at = now(), live_tokens = 71`)
-			must(s.CheckTimes(t.Context(), 9))(t)
+			must(s.Scheduler.CheckTimes(t.Context(), 9))(t)
 		}, true, 70},
 		"a child is closed": {func(t *testing.T, s *Store, k Key) {
 			child := Key{Session: "child"}
 			must(0, s.SetParent(t.Context(), child, k.Session))(t)
 			exec(t, s, `INSERT INTO compactor.closed_children SELECT p.sid, c.sid FROM compactor.sessions p, compactor.sessions c WHERE p.id = $1 AND c.id = 'child'`, k.Session)
-			must(s.CheckTimes(t.Context(), 9))(t)
+			must(s.Scheduler.CheckTimes(t.Context(), 9))(t)
 		}, true, 70},
 		"a run of thresholds of its own": {func(t *testing.T, s *Store, k Key) {
 			c := start(t, s, k)
-			must(0, s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, &PostRunState{
+			must(0, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, &PostRunState{
 				Model: &c.Session.Model, BaseHash: c.Session.PolicyHash, DueTokens: 77, PolicyHash: c.Session.PolicyHash,
 			}))(t)
 		}, false, 77},
@@ -254,7 +254,7 @@ func TestEveryWriteDecidesByTheThresholdsInForce(t *testing.T) {
 			c := start(t, s, k)
 			thresholds(t, s, Threshold{DueTokens: 50})
 			refreshed := one[string](t, s, `SELECT policy_hash FROM compactor.thresholds`)
-			must(0, s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, &PostRunState{
+			must(0, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, &PostRunState{
 				Model: &c.Session.Model, BaseHash: c.Session.PolicyHash, DueTokens: 777, PolicyHash: c.Session.PolicyHash,
 			}))(t)
 			if got := one[string](t, s, `SELECT policy_hash FROM compactor.sessions`); got != refreshed {
@@ -263,10 +263,10 @@ func TestEveryWriteDecidesByTheThresholdsInForce(t *testing.T) {
 		}, false, 50},
 		"a page of runs": {func(t *testing.T, s *Store, k Key) {
 			run := must(s.Request(t.Context(), k, TriggerOperator, "", Options{}))(t)
-			c := must(s.Load(t.Context(), run))(t)
+			c := must(s.Worker.Load(t.Context(), run))(t)
 			ch := must(c.change(s, exclude(chat.RangesOf(3))))(t)
 			ch.PostRunState = PostRunState{Model: &c.Session.Model, BaseHash: c.Session.PolicyHash, PolicyHash: c.Session.PolicyHash, DueTokens: 75}
-			if applied := must(s.ApplyPage(t.Context(), []RunChange{{run, c.Session.SID, ch}}))(t); len(applied) != 1 {
+			if applied := must(s.Worker.ApplyPage(t.Context(), []RunChange{{run, c.Session.SID, ch}}))(t); len(applied) != 1 {
 				t.Errorf("applied %v, want run %d", applied, run)
 			}
 		}, false, 75},
@@ -288,14 +288,14 @@ func TestASessionIsShownWithTheThresholdsInForce(t *testing.T) {
 	s := open(t)
 	k := stale(t, s, "s")
 	hash := one[string](t, s, `SELECT policy_hash FROM compactor.thresholds`)
-	x := must(s.Explain(t.Context(), k))(t)
+	x := must(s.Operator.Explain(t.Context(), k))(t)
 	if row := session(t, s, k); row.DueTokens != 70 || x.DueTokens != 70 || x.PolicyHash != hash {
 		t.Errorf("start %d, explained as %d with %s, want 70 and %s", row.DueTokens, x.DueTokens, x.PolicyHash, hash)
 	}
-	if c := must(s.Snapshot(t.Context(), k))(t); c.Session.PolicyHash != hash {
+	if c := must(s.Operator.Snapshot(t.Context(), k))(t); c.Session.PolicyHash != hash {
 		t.Errorf("a run has %s, want %s", c.Session.PolicyHash, hash)
 	}
-	if got := must(s.PreviewPolicies(t.Context(), []PolicyChange{func() PolicyChange {
+	if got := must(s.Operator.PreviewPolicies(t.Context(), []PolicyChange{func() PolicyChange {
 		c := named("other", 5, "tenant=other")
 		c.Spec, c.Hash, c.FleetHash = []byte(`{}`), "h", "h"
 		return c
@@ -307,10 +307,10 @@ func TestASessionIsShownWithTheThresholdsInForce(t *testing.T) {
 	add(t, s, due, counted(user("m", "x"), 100))
 	thresholds(t, s, Threshold{DueTokens: 90})
 	refresh(t, s, 9)
-	if got := must(s.Fleet(t.Context(), "", 9))(t).Due(); got.Debt != 10 || got.Sessions != 1 {
+	if got := must(s.Operator.Fleet(t.Context(), "", 9))(t).Due(); got.Debt != 10 || got.Sessions != 1 {
 		t.Errorf("debt %+v, want 10 of one session", got)
 	}
-	if got := must(s.ForecastSweep(t.Context(), ""))(t); got.OverStart != 10 {
+	if got := must(s.Operator.ForecastSweep(t.Context(), ""))(t); got.OverStart != 10 {
 		t.Errorf("forecast %+v, want 10 over the start", got)
 	}
 	wantConsistent(t, s)
@@ -332,7 +332,7 @@ func TestARefreshWaitsForWritesThatHaveBegun(t *testing.T) {
 		thresholds(t, s, Threshold{DueTokens: 200 + chat.Tokens(len(name))})
 		var states []string
 		for range 3 {
-			_, state := must2(s.RefreshSessions(t.Context(), 9))(t)
+			_, state := must2(s.Scheduler.RefreshSessions(t.Context(), 9))(t)
 			states = append(states, state)
 		}
 		if diff := cmp.Diff([]string{RefreshPage, RefreshPass, RefreshPass}, states); diff != "" {

@@ -31,7 +31,7 @@ func put(t fataler, s *Store, c PolicyChange) int {
 		c.Spec = json.RawMessage(fmt.Sprintf(`{"x": %q}`, fmt.Sprint(c.Thresholds)))
 	}
 	c.Hash, c.FleetHash = "hash", fmt.Sprint(c.Thresholds)
-	versions, err := s.ChangePolicies(context.Background(), []PolicyChange{c}, "test")
+	versions, err := s.Operator.ChangePolicies(context.Background(), []PolicyChange{c}, "test")
 	if err != nil {
 		t.Fatalf("change policies: %v", err)
 	}
@@ -53,7 +53,7 @@ func named(name string, tokens chat.Tokens, match string) PolicyChange {
 func refresh(t fataler, s *Store, limit int) (pages []string) {
 	t.Helper()
 	for len(pages) < 100 {
-		n, state, err := s.RefreshSessions(context.Background(), limit)
+		n, state, err := s.Scheduler.RefreshSessions(context.Background(), limit)
 		if err != nil {
 			t.Fatalf("refresh: %v", err)
 		}
@@ -84,7 +84,7 @@ func TestTheMostSpecificPolicyThatASessionMatchesIsItsPolicy(t *testing.T) {
 	} {
 		put(t, s, p)
 	}
-	must(s.ChangePolicies(t.Context(), []PolicyChange{{Name: "off", Expect: 1}}, ""))(t)
+	must(s.Operator.ChangePolicies(t.Context(), []PolicyChange{{Name: "off", Expect: 1}}, ""))(t)
 	inForce := map[string]policy.Match{}
 	for _, v := range must(s.Policies(t.Context(), ""))(t) {
 		inForce[v.Name] = v.Match
@@ -184,7 +184,7 @@ func TestSessionsFollowTheirPolicies(t *testing.T) {
 	}
 	var pages []string
 	for range 5 {
-		n, state := must2(s.RefreshSessions(t.Context(), 2))(t)
+		n, state := must2(s.Scheduler.RefreshSessions(t.Context(), 2))(t)
 		pages = append(pages, fmt.Sprintf("%d %s", n, state))
 	}
 	if diff := cmp.Diff([]string{"0 page", "2 page", "1 page", "1 page", "0 pass"}, pages); diff != "" {
@@ -230,7 +230,7 @@ func TestSessionsFollowTheirPolicies(t *testing.T) {
 	if diff := cmp.Diff([]string{"big gpt 7", "s01 default 1000"}, policies(t, s)[:2]); diff != "" {
 		t.Errorf("sessions (-want +got):\n%s", diff)
 	}
-	must(s.ChangePolicies(t.Context(), []PolicyChange{{Name: "gpt", Expect: 1}}, ""))(t)
+	must(s.Operator.ChangePolicies(t.Context(), []PolicyChange{{Name: "gpt", Expect: 1}}, ""))(t)
 	refresh(t, s, 2)
 	if got := policies(t, s)[0]; got != "big default 5" {
 		t.Errorf("under a disabled policy: %s", got)
@@ -250,7 +250,7 @@ func TestASessionThatAnOlderTransactionCreatesFollowsToo(t *testing.T) {
 	}
 	thresholds(t, s, Threshold{"", 2000, 0, false, Counts{}})
 	for i, want := range []string{RefreshPage, RefreshPass, RefreshPass} {
-		if _, state := must2(s.RefreshSessions(t.Context(), 9))(t); state != want {
+		if _, state := must2(s.Scheduler.RefreshSessions(t.Context(), 9))(t); state != want {
 			t.Errorf("call %d beside the transaction: %s, want %s", i, state, want)
 		}
 	}
@@ -277,12 +277,12 @@ func TestARunDoesNotUndoAChangeOfThePolicy(t *testing.T) {
 			refresh(t, s, 9)
 		}
 		state := PostRunState{Model: &c.Session.Model, BaseHash: c.Session.PolicyHash, DueTokens: 777, PolicyHash: hash}
-		must(0, s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "ineffective", Policy: "default"}, &state))(t)
+		must(0, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "ineffective", Policy: "default"}, &state))(t)
 		refresh(t, s, 9)
 		if got := one[string](t, s, `SELECT policy || ' ' || due_tokens FROM compactor.sessions WHERE id = $1`, name); got != "p 50" {
 			t.Errorf("%s: %s, want p 50", name, got)
 		}
-		must(s.ChangePolicies(t.Context(), []PolicyChange{{Name: "p", Expect: len(must(s.PolicyHistory(t.Context(), "p"))(t))}}, ""))(t)
+		must(s.Operator.ChangePolicies(t.Context(), []PolicyChange{{Name: "p", Expect: len(must(s.Operator.PolicyHistory(t.Context(), "p"))(t))}}, ""))(t)
 		refresh(t, s, 9)
 	}
 	wantConsistent(t, s)
@@ -302,29 +302,29 @@ func TestVersionsOfPoliciesComeAndGo(t *testing.T) {
 		t.Errorf("version 1: %+v", v)
 	}
 	// Two that saw the same version: the second is refused, with all of its changes.
-	_, err := s.ChangePolicies(t.Context(), []PolicyChange{{Name: "q", Hash: "h", Spec: []byte(`{}`)}, {Name: "p", Expect: 1, Version: 1}}, "")
+	_, err := s.Operator.ChangePolicies(t.Context(), []PolicyChange{{Name: "q", Hash: "h", Spec: []byte(`{}`)}, {Name: "p", Expect: 1, Version: 1}}, "")
 	if !errors.Is(err, ErrStale) && !errors.Is(err, ErrBusy) {
 		t.Errorf("a change of a version that is not in force: %v", err)
 	}
 	if _, err := s.Policy(t.Context(), "q", 0); !errors.Is(err, ErrNotFound) {
 		t.Errorf("half of a change: %v", err)
 	}
-	if _, err := s.ChangePolicies(t.Context(), []PolicyChange{{Name: "p", Expect: 2, Version: 9}}, ""); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Operator.ChangePolicies(t.Context(), []PolicyChange{{Name: "p", Expect: 2, Version: 9}}, ""); !errors.Is(err, ErrNotFound) {
 		t.Errorf("back to a version that does not exist: %v", err)
 	}
-	must(s.ChangePolicies(t.Context(), []PolicyChange{{Name: "p", Expect: 2, Version: 1, FleetHash: "h", Thresholds: first.Thresholds}}, "ada"))(t)
-	must(s.ChangePolicies(t.Context(), []PolicyChange{{Name: "p", Expect: 1}}, "ada"))(t)
+	must(s.Operator.ChangePolicies(t.Context(), []PolicyChange{{Name: "p", Expect: 2, Version: 1, FleetHash: "h", Thresholds: first.Thresholds}}, "ada"))(t)
+	must(s.Operator.ChangePolicies(t.Context(), []PolicyChange{{Name: "p", Expect: 1}}, "ada"))(t)
 	if n := len(must(s.Policies(t.Context(), ""))(t)); n != 0 {
 		t.Errorf("%d policies in force, want none", n)
 	}
 	var got []string
-	for _, c := range must(s.PolicySwitches(t.Context(), "p"))(t) {
+	for _, c := range must(s.Operator.PolicySwitches(t.Context(), "p"))(t) {
 		got = append(got, fmt.Sprintf("%d %s", c.Version, c.ChangedBy))
 	}
 	if diff := cmp.Diff([]string{"0 ada", "1 ada", "2 test", "1 test"}, got); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
-	if got := len(must(s.PolicyHistory(t.Context(), "p"))(t)); got != 2 {
+	if got := len(must(s.Operator.PolicyHistory(t.Context(), "p"))(t)); got != 2 {
 		t.Errorf("%d versions, want 2", got)
 	}
 	for _, change := range []string{`UPDATE compactor.policy_versions SET note = 'y'`, `DELETE FROM compactor.policy_versions`} {
@@ -333,7 +333,7 @@ func TestVersionsOfPoliciesComeAndGo(t *testing.T) {
 		}
 	}
 	// Thresholds of a version that is not in force any more come too late.
-	must(0, s.SaveThresholds(t.Context(), "p", 1, "x", first.Thresholds))(t)
+	must(0, s.Scheduler.SaveThresholds(t.Context(), "p", 1, "x", first.Thresholds))(t)
 	if n := one[int](t, s, `SELECT count(*) FROM compactor.thresholds WHERE policy = 'p'`); n != 0 {
 		t.Errorf("%d thresholds of a disabled policy", n)
 	}
@@ -344,20 +344,20 @@ func TestAVersionOfTheDefaultPolicyReplacesThatOfTheConfiguration(t *testing.T) 
 	s := open(t)
 	thresholds(t, s, Threshold{"", 1000, 0, false, Counts{}})
 	add(t, s, Key{Session: "s"}, talk("m", 1)...)
-	must(s.DefaultPolicy(t.Context()))(t)
+	must(s.Operator.DefaultPolicy(t.Context()))(t)
 	put(t, s, named("default", 50, ""))
 	thresholds(t, s, Threshold{"", 2000, 0, false, Counts{}}) // a scheduler starts
 	refresh(t, s, 9)
 	if diff := cmp.Diff([]string{"s default 50"}, policies(t, s)); diff != "" {
 		t.Errorf("with a version (-want +got):\n%s", diff)
 	}
-	if _, err := s.DefaultPolicy(t.Context()); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Operator.DefaultPolicy(t.Context()); !errors.Is(err, ErrNotFound) {
 		t.Errorf("the configuration is in force beside a version: %v", err)
 	}
 	if v := start(t, s, Key{Session: "s"}).Session; v.Policy != "default" || v.PolicyVersion != 1 {
 		t.Errorf("runs under %s@%d", v.Policy, v.PolicyVersion)
 	}
-	must(s.ChangePolicies(t.Context(), []PolicyChange{{Name: "default", Expect: 1}}, ""))(t)
+	must(s.Operator.ChangePolicies(t.Context(), []PolicyChange{{Name: "default", Expect: 1}}, ""))(t)
 	thresholds(t, s, Threshold{"", 2000, 0, false, Counts{}})
 	refresh(t, s, 9)
 	if diff := cmp.Diff([]string{"s default 2000"}, policies(t, s)); diff != "" {
@@ -383,7 +383,7 @@ func TestAPreviewSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
 	for i := range changes {
 		changes[i].Spec, changes[i].Hash, changes[i].FleetHash = []byte(`{}`), "h", fmt.Sprint(i)
 	}
-	got := must(s.PreviewPolicies(t.Context(), changes))(t)
+	got := must(s.Operator.PreviewPolicies(t.Context(), changes))(t)
 	want := []PolicyEffect{{"default", "all", 3, 1, 0}, {"old", "new", 3, 0, 1}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("effects (-want +got):\n%s", diff)
@@ -394,7 +394,7 @@ func TestAPreviewSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
 	if p := must(s.PolicyProgress(t.Context()))(t); p.Pending || len(must(s.Policies(t.Context(), ""))(t)) != 1 {
 		t.Errorf("the preview is in force: %+v", p)
 	}
-	must(s.ChangePolicies(t.Context(), changes, ""))(t)
+	must(s.Operator.ChangePolicies(t.Context(), changes, ""))(t)
 	refresh(t, s, 2)
 	if diff := cmp.Diff([]string{"x0 new 25", "x1 new 25", "x2 new 25", "y0 all 5", "y1 all 5", "y2 all 5"}, policies(t, s)); diff != "" {
 		t.Errorf("sessions (-want +got):\n%s", diff)
@@ -416,7 +416,7 @@ func TestASweepWaitsForPolicies(t *testing.T) {
 	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	sweep := startSweep(t, s, "", 0)
 	waits := func() bool {
-		open, shown := must(s.OpenSweeps(t.Context()))(t), must(s.Sweep(t.Context(), sweep))(t)
+		open, shown := must(s.Scheduler.OpenSweeps(t.Context()))(t), must(s.Operator.Sweep(t.Context(), sweep))(t)
 		if len(open) != 1 || open[0].Waits != shown.AwaitsPolicies {
 			t.Fatalf("%+v, %+v", open, shown)
 		}
@@ -440,7 +440,7 @@ func TestASweepWaitsForPolicies(t *testing.T) {
 		if !waits() {
 			t.Error("it begins before the first pass is over")
 		}
-		_, next, err := s.RefreshSessions(t.Context(), 10)
+		_, next, err := s.Scheduler.RefreshSessions(t.Context(), 10)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -57,7 +57,7 @@ func TestApplicationsWorkThroughPgBouncer(t *testing.T) {
 				if err := s.Pin(t.Context(), k, id); err != nil {
 					t.Error(err)
 				}
-				if _, err := s.Messages(t.Context(), 1, []chat.Seq{1}); err != nil && !errors.Is(err, ErrNotFound) {
+				if _, err := s.Worker.Messages(t.Context(), 1, []chat.Seq{1}); err != nil && !errors.Is(err, ErrNotFound) {
 					t.Error(err)
 				}
 			}

@@ -69,7 +69,7 @@ func applyBehind(t fataler, s *Store, k Key, p chat.Plan, from chat.Seq, meanwhi
 	if meanwhile != nil {
 		meanwhile()
 	}
-	if _, err := s.Apply(context.Background(), c.Run, c.Fence, ch); err != nil {
+	if _, err := s.Worker.Apply(context.Background(), c.Run, c.Fence, ch); err != nil {
 		t.Fatalf("apply: %v", err)
 	}
 	return c.Run
@@ -80,7 +80,7 @@ func wantReasoning(t *testing.T, s *Store, k Key, what string, want ...string) {
 	if diff := cmp.Diff(want, reasoning(t, s, k)); diff != "" {
 		t.Errorf("reasoning in the view %s (-want +got):\n%s", what, diff)
 	}
-	if found := must(s.Violations(t.Context(), session(t, s, k).SID))(t); len(found) > 0 {
+	if found := must(s.Admin.Violations(t.Context(), session(t, s, k).SID))(t); len(found) > 0 {
 		t.Errorf("%s: %v", what, found)
 	}
 	wantConsistent(t, s)
@@ -119,7 +119,7 @@ func TestSignedReasoningBehindAChangeLeavesTheViewUntilTheUndo(t *testing.T) {
 	if diff := cmp.Diff([]string{"m4", "m6", "m8", "n2"}, explained); diff != "" {
 		t.Errorf("messages without reasoning by the run (-want +got):\n%s", diff)
 	}
-	for _, m := range must(s.Messages(t.Context(), session(t, s, k).SID, []chat.Seq{4, 6}))(t) {
+	for _, m := range must(s.Worker.Messages(t.Context(), session(t, s, k).SID, []chat.Seq{4, 6}))(t) {
 		if meta := m.Meta(1); meta.Signed() {
 			t.Errorf("a strategy reads the reasoning of a message without it in the view: %s", m.AppendJSON(nil))
 		}
@@ -169,7 +169,7 @@ func TestARunForAModelThatDoesNotBindReasoningKeepsIt(t *testing.T) {
 	c := start(t, s, k)
 	ch := must(c.change(s, exclude(span(1, 1))))(t)
 	ch.FreeReasoning = true
-	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
+	must(s.Worker.Apply(t.Context(), c.Run, c.Fence, ch))(t)
 	wantReasoning(t, s, k, "after the run", "m2", "m4", "m6", "m8")
 	if start(t, s, k).Session.ReasoningKnown {
 		t.Error("the reasoning counts as valid, although something before it has changed")
@@ -191,7 +191,7 @@ func TestTheFirstRunForAModelThatBindsReasoningTakesOutAllOfIt(t *testing.T) {
 	c := start(t, s, k)
 	ch := must(c.change(s, exclude(span(1, 1))))(t)
 	ch.FreeReasoning = true
-	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
+	must(s.Worker.Apply(t.Context(), c.Run, c.Fence, ch))(t)
 	run := applyBehind(t, s, k, exclude(span(7, 7)), 7, nil)
 	wantReasoning(t, s, k, "after the run")
 	add(t, s, k, thoughtful("n", 20, 2)...)
@@ -327,7 +327,7 @@ func TestASessionThatAwaitsTheEndOfALoopIsDueThen(t *testing.T) {
 	k := Key{Session: "s"}
 	add(t, s, k, user("u", "look"), signed(call("c", "a", "b"), 1))
 	c := start(t, s, k)
-	err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Kind: "compact", Outcome: "open_tool_loop"}, &PostRunState{DueTokens: 1 << 30, AwaitsLoop: true})
+	err := s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Kind: "compact", Outcome: "open_tool_loop"}, &PostRunState{DueTokens: 1 << 30, AwaitsLoop: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -362,7 +362,7 @@ func TestReasoningIsTakenOutInSQLAsInGo(t *testing.T) {
 		add(t, s, k, msgs...)
 		wantDescribed(t, s, k)
 		sid := one[int64](t, s, `SELECT sid FROM compactor.sessions WHERE id = $1`, k.Session)
-		view, err := s.ViewMetas(context.Background(), sid)
+		view, err := s.Operator.ViewMetas(context.Background(), sid)
 		if err != nil {
 			t.Fatalf("view: %v", err)
 		}

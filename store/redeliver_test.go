@@ -16,16 +16,16 @@ func TestRunsOfRemovedTasksAreDeliveredAtOnce(t *testing.T) {
 		add(t, s, Key{Session: name}, talk("m", 2)...)
 		runs = append(runs, request(t, s, Key{Session: name}, TriggerOperator))
 	}
-	must(s.Undelivered(t.Context(), 10, time.Hour))(t)
-	if err := s.Abandon(t.Context(), runs[1], "superseded"); err != nil {
+	must(s.Scheduler.Undelivered(t.Context(), 10, time.Hour))(t)
+	if err := s.Worker.Abandon(t.Context(), runs[1], "superseded"); err != nil {
 		t.Fatal(err)
 	}
-	got := must(s.Redeliver(t.Context(), []RunID{runs[0], runs[1], 999}))(t)
+	got := must(s.Scheduler.Redeliver(t.Context(), []RunID{runs[0], runs[1], 999}))(t)
 	want := []Delivery{{Run: runs[0], Attempt: 1, Trigger: TriggerOperator}, {Run: runs[1], Attempt: 1, Trigger: TriggerOperator}}
 	if diff := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b Delivery) bool { return a.Run < b.Run })); diff != "" {
 		t.Errorf("last deliveries (-want +got):\n%s", diff)
 	}
-	due := must(s.Undelivered(t.Context(), 10, time.Hour))(t)
+	due := must(s.Scheduler.Undelivered(t.Context(), 10, time.Hour))(t)
 	if diff := cmp.Diff([]Delivery{{Run: runs[0], Attempt: 2, Trigger: TriggerOperator}}, due); diff != "" {
 		t.Errorf("due now (-want +got):\n%s", diff)
 	}
@@ -36,7 +36,7 @@ func TestWhatRedisHadIsDeliveredAgain(t *testing.T) {
 	s := open(t)
 	dueSessions(t, s, 2)
 	age(t, s, time.Hour, time.Hour)
-	events := must(s.Relay(t.Context(), 0, 0, 2, time.Hour))(t)
+	events := must(s.Scheduler.Relay(t.Context(), 0, 0, 2, time.Hour))(t)
 	requested := map[string]RunID{}
 	for _, name := range []string{"waiting", "snoozed", "running", "paused", "new"} {
 		k := Key{Tenant: name, Session: name}
@@ -46,16 +46,16 @@ func TestWhatRedisHadIsDeliveredAgain(t *testing.T) {
 			pause(t, s, name, "")
 		}
 		if name != "new" {
-			must(s.Undelivered(t.Context(), 10, time.Hour))(t)
+			must(s.Scheduler.Undelivered(t.Context(), 10, time.Hour))(t)
 		}
 	}
-	must(s.Snooze(t.Context(), requested["snoozed"], time.Hour, "busy"))(t)
-	must(s.Claim(t.Context(), requested["running"], "w", time.Minute))(t)
-	if n := must(s.RedeliverAll(t.Context()))(t); n != 3 {
+	must(s.Worker.Snooze(t.Context(), requested["snoozed"], time.Hour, "busy"))(t)
+	must(s.Worker.Claim(t.Context(), requested["running"], "w", time.Minute))(t)
+	if n := must(s.Scheduler.RedeliverAll(t.Context()))(t); n != 3 {
 		t.Errorf("%d runs, want 3", n)
 	}
 	var got []RunID
-	for _, d := range must(s.Undelivered(t.Context(), 10, time.Hour))(t) {
+	for _, d := range must(s.Scheduler.Undelivered(t.Context(), 10, time.Hour))(t) {
 		got = append(got, d.Run)
 	}
 	want := []RunID{events[0].Run, events[1].Run, requested["waiting"], requested["new"]}
@@ -79,7 +79,7 @@ func TestRequestsOfApplicationsAreDeliveredInOrderAndWithinTheirLimit(t *testing
 	var got [][]RunID
 	for _, room := range []int{0, 2, 2} {
 		var page []RunID
-		for _, d := range must(s.Deliver(t.Context(), room, 10, time.Hour))(t) {
+		for _, d := range must(s.Scheduler.Deliver(t.Context(), room, 10, time.Hour))(t) {
 			page = append(page, d.Run)
 		}
 		got = append(got, page)
@@ -88,7 +88,7 @@ func TestRequestsOfApplicationsAreDeliveredInOrderAndWithinTheirLimit(t *testing
 	if diff := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b RunID) bool { return a < b })); diff != "" {
 		t.Errorf("delivered (-want +got):\n%s", diff)
 	}
-	if n, _ := must2(s.Waiting(t.Context(), TriggerApplication, 10))(t); n != 3 {
+	if n, _ := must2(s.Scheduler.Waiting(t.Context(), TriggerApplication, 10))(t); n != 3 {
 		t.Errorf("%d requests wait in Redis, want 3", n)
 	}
 }

@@ -142,7 +142,7 @@ func TestReplacedMessagesKeepTheirPlaceAmongAdditions(t *testing.T) {
 	for _, m := range view {
 		given = append(given, m.Seq)
 	}
-	for _, m := range must(s.ViewMetas(t.Context(), session(t, s, k).SID))(t) {
+	for _, m := range must(s.Operator.ViewMetas(t.Context(), session(t, s, k).SID))(t) {
 		planned = append(planned, m.Seq)
 	}
 	want := []chat.Seq{1, 7, 6, 5, 4}
@@ -246,7 +246,7 @@ func TestAReplacementPutsACallBeforeAnotherWithItsID(t *testing.T) {
 	}
 	wantView(t, s, k, "u d r v")
 	must(s.Replace(t.Context(), k, session(t, s, k).Revision, []NewMessage{known[0], call("n", "a"), known[2], known[3], known[4]}, ""))(t)
-	if faults := chat.Check(must(s.ViewMetas(t.Context(), session(t, s, k).SID))(t)); len(faults) > 0 {
+	if faults := chat.Check(must(s.Operator.ViewMetas(t.Context(), session(t, s, k).SID))(t)); len(faults) > 0 {
 		t.Errorf("the view has %v", faults)
 	}
 	wantView(t, s, k, "u d r v")

@@ -83,13 +83,13 @@ func TestARunSeesSignals(t *testing.T) {
 	thresholds(t, s, Threshold{DueTokens: 1 << 40, Counts: Counts{Signals: 15}})
 	add(t, s, k, talk("m", 4)...)
 	must(0, s.ReportState(t.Context(), k, State{Closed: &yes, NeedsFollowUp: &yes}))(t)
-	c := must(s.Load(t.Context(), must(s.Relay(t.Context(), 0, 0, 9, 0))(t)[0].Run))(t)
+	c := must(s.Worker.Load(t.Context(), must(s.Scheduler.Relay(t.Context(), 0, 0, 9, 0))(t)[0].Run))(t)
 	if c.Session.Signals != 5 || c.Session.NewSignals != 5 {
 		t.Fatalf("signals %d, new %d", c.Session.Signals, c.Session.NewSignals)
 	}
 	must(0, s.ReportState(t.Context(), k, State{Overflow: &yes}))(t) // while it plans
 	state := PostRunState{DueTokens: 1 << 40, Counts: Counts{Signals: 15}, SeenSignals: c.Session.NewSignals}
-	must(0, s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "ineffective"}, &state))(t)
+	must(0, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "ineffective"}, &state))(t)
 	if got := one[string](t, s, `SELECT signals || ' ' || new_signals || ' ' || due FROM compactor.sessions`); got != "6 2 true" {
 		t.Errorf("after the run: %s", got)
 	}
@@ -111,7 +111,7 @@ func TestAParentIsToldThatAChildWasClosed(t *testing.T) {
 	}
 	check := func(what string, told int, due bool) {
 		t.Helper()
-		if n := must(s.CheckTimes(t.Context(), 10))(t); n != told || session(t, s, k).Due != due || (len(gens(t, s)) > 0) != due {
+		if n := must(s.Scheduler.CheckTimes(t.Context(), 10))(t); n != told || session(t, s, k).Due != due || (len(gens(t, s)) > 0) != due {
 			t.Errorf("%s: told %d parents, due %t with outbox %v; want %d and %t", what, n, session(t, s, k).Due, gens(t, s), told, due)
 		}
 		wantConsistent(t, s)
@@ -130,9 +130,9 @@ func TestAParentIsToldThatAChildWasClosed(t *testing.T) {
 	check("afterwards, both", 1, true)
 	check("again", 0, true)
 
-	c := must(s.Load(t.Context(), must(s.Relay(t.Context(), 0, 0, 9, 0))(t)[0].Run))(t)
+	c := must(s.Worker.Load(t.Context(), must(s.Scheduler.Relay(t.Context(), 0, 0, 9, 0))(t)[0].Run))(t)
 	state := PostRunState{DueTokens: 1 << 40, Counts: Counts{Signals: 16}, SeenSignals: c.Session.NewSignals}
-	must(0, s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "ineffective"}, &state))(t)
+	must(0, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "ineffective"}, &state))(t)
 	check("a run has seen it", 0, false)
 	report("a", State{Closed: &yes})
 	check("it is closed still", 0, false)

@@ -60,7 +60,7 @@ func TestARequestWithOptionsThatMeanNothingIsRefused(t *testing.T) {
 	// One worker knows less, another more.
 	register := func(known map[string][]string) {
 		t.Helper()
-		if err := s.RegisterStrategies(t.Context(), known); err != nil {
+		if err := s.Worker.RegisterStrategies(t.Context(), known); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -117,7 +117,7 @@ func TestARequestThatMeetsARunOnItsWayBackToTheQueueStandsBesideIt(t *testing.T)
 			t.Fatal("the request does not insert a run")
 		}
 	}
-	if err := s.Requeue(t.Context(), c.Run, c.Fence, 0, false, "busy", ""); err != nil {
+	if err := s.Worker.Requeue(t.Context(), c.Run, c.Fence, 0, false, "busy", ""); err != nil {
 		t.Fatal(err)
 	}
 	if err := tx.Commit(t.Context()); err != nil {
@@ -154,14 +154,14 @@ func TestOptionsThatCannotBeReadComeWithTheClaim(t *testing.T) {
 	for _, options := range []string{`{"dry_run": "yes"}`, `{"dryrun": true}`, `[1]`, `{"pipeline": 7}`} {
 		run := request(t, s, k, TriggerApplication)
 		exec(t, s, `UPDATE compactor.runs SET options = $2 WHERE id = $1`, run, options)
-		loaded := must(s.Load(t.Context(), run))(t)
-		claimed := must(s.Claim(t.Context(), run, "w", time.Minute))(t)
+		loaded := must(s.Worker.Load(t.Context(), run))(t)
+		claimed := must(s.Worker.Claim(t.Context(), run, "w", time.Minute))(t)
 		for _, c := range []*Claim{loaded, claimed} {
 			if !errors.Is(c.OptionsError, ErrInvalid) || !cmp.Equal(c.Options, Options{}) || len(c.View) != 3 {
 				t.Errorf("%s: %v with %+v", options, c.OptionsError, c.Options)
 			}
 		}
-		if err := s.Finish(t.Context(), claimed, StatusFailed, Ledger{Outcome: "x"}, nil); err != nil {
+		if err := s.Worker.Finish(t.Context(), claimed, StatusFailed, Ledger{Outcome: "x"}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

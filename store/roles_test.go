@@ -175,7 +175,7 @@ func TestAnApplicationNeedsNoRightsOnTables(t *testing.T) {
 	if all := must(s.All(t.Context(), k))(t); len(all) != 6 {
 		t.Errorf("%d messages", len(all))
 	}
-	if _, err := s.Sessions(t.Context(), SessionFilter{Limit: 1}); !errors.Is(err, ErrForbidden) {
+	if _, err := s.Operator.Sessions(t.Context(), SessionFilter{Limit: 1}); !errors.Is(err, ErrForbidden) {
 		t.Errorf("a list of all sessions: %v, want it forbidden", err)
 	}
 }

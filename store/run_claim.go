@@ -140,7 +140,7 @@ const (
 // for a run that needs metadata alone, because Apply and Finish check the run's status
 // and the session's revision. The result has no Fence. ErrNotFound: the run has ended,
 // is claimed, or does not exist. ErrBusy: a worker holds the session; try later.
-func (s *Store) Load(ctx context.Context, run RunID) (*Claim, error) {
+func (s Worker) Load(ctx context.Context, run RunID) (*Claim, error) {
 	c, err := s.loads.Do(ctx, run)
 	if err != nil {
 		return nil, fmt.Errorf("load run %d: %w", run, err)
@@ -187,7 +187,7 @@ const MaxFailures = 5
 // the earlier fence and counts as a failure of the run that had it, which ends at
 // MaxFailures and otherwise is claimed or returns to the queue. ErrNotFound: the run has
 // ended or does not exist. ErrBusy: a worker holds the session; try later.
-func (s *Store) Claim(ctx context.Context, run RunID, worker string, lease time.Duration) (*Claim, error) {
+func (s Worker) Claim(ctx context.Context, run RunID, worker string, lease time.Duration) (*Claim, error) {
 	const query = `SELECT code, coalesce(fence, 0) FROM compactor.claim_run($1, $2, $3, $4)`
 	var batch pgx.Batch
 	batch.Queue(s.q(query), run, worker, lease, MaxFailures)
@@ -292,19 +292,19 @@ func (r *runState) targets(c *Claim) []any {
 // AppliedAges returns how long ago the latest automatic runs of a session changed its view,
 // in ascending order: those of the given age, and that many, at most. Those that a fork
 // copied are its source's, and those of a time that is yet to come are of a clock that was set back.
-func (s *Store) AppliedAges(ctx context.Context, sid int64, runs int, age time.Duration) ([]time.Duration, error) {
+func (s Worker) AppliedAges(ctx context.Context, sid int64, runs int, age time.Duration) ([]time.Duration, error) {
 	const query = `
 		SELECT greatest(clock_timestamp() - ended_at, '0') FROM compactor.runs
 		WHERE sid = $1 AND status = 'applied' AND trigger IN ('event', 'nightly') AND origin IS NULL AND ended_at > now() - $3::interval AND ended_at <= now() + interval '1 minute'
 		ORDER BY id DESC LIMIT $2`
-	ages, err := queryRows(ctx, s, "read latest runs", pgx.RowTo[time.Duration], query, sid, runs, age)
+	ages, err := queryRows(ctx, s.Store, "read latest runs", pgx.RowTo[time.Duration], query, sid, runs, age)
 	slices.Sort(ages)
 	return ages, err
 }
 
 // Log returns the metadata of all source messages up to a seq, in log order, as the input
 // of a run from the log: without those that the application has deleted.
-func (s *Store) Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta, error) {
+func (s Worker) Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta, error) {
 	const query = `
 		SELECT seq, position, token_count, calls, flags, role_code, kind FROM compactor.message_log
 		WHERE sid = $1 AND seq <= $2 AND kind = 'm' AND NOT (SELECT compactor.deleted_messages($1)) @> seq ORDER BY seq`
@@ -312,16 +312,16 @@ func (s *Store) Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta,
 }
 
 // Octets returns the size of the stored bodies of messages. Archived ones do not count.
-func (s *Store) Octets(ctx context.Context, sid int64, seqs chat.Ranges) (int64, error) {
+func (s Worker) Octets(ctx context.Context, sid int64, seqs chat.Ranges) (int64, error) {
 	const query = `
 		SELECT coalesce(sum(octet_length(b.body)), 0)::bigint FROM unnest($2::text::int8multirange) x
 		JOIN compactor.message_body b ON b.sid = $1 AND b.seq >= lower(x) AND b.seq < coalesce(upper(x), 9223372036854775807)`
-	return queryRow(ctx, s, "size of messages", pgx.RowTo[int64], query, sid, seqs.String())
+	return queryRow(ctx, s.Store, "size of messages", pgx.RowTo[int64], query, sid, seqs.String())
 }
 
 // Messages returns the content of messages by seq, without reasoning that has left the view.
 // ErrNotFound: one of them is missing.
-func (s *Store) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
+func (s Worker) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
 	const query = `
 		SELECT m.seq, m.id, coalesce(CASE WHEN m.flags & 66 = 2 AND s.reasoning_out @> m.seq
 			THEN compactor.without_reasoning(b.body) ELSE b.body END, ''), coalesce(m.source_id, ''), coalesce(CASE WHEN m.flags & 128 = 0 THEN m.created_at END, '0001-01-01Z'), m.flags & 66 = 2 AND s.reasoning_out @> m.seq

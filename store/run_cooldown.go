@@ -11,7 +11,7 @@ import (
 type Cooldowns struct{ s *Store }
 
 // Cooldowns returns the cooldowns of this store.
-func (s *Store) Cooldowns() Cooldowns { return Cooldowns{s} }
+func (s Worker) Cooldowns() Cooldowns { return Cooldowns{s.Store} }
 
 // Until returns the end of a model's cooldown; the zero time without one.
 func (c Cooldowns) Until(ctx context.Context, model string) (time.Time, error) {

@@ -232,7 +232,7 @@ func (s *Store) endAll(ctx context.Context, calls []*pendingCall[endRunArgs, end
 // It returns the seqs of the additions. ErrNotApplicable: another worker has the run, or
 // it has ended, as after a first Apply. ErrStale: the view or the pins changed since the
 // snapshot; plan again.
-func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (appended chat.Ranges, err error) {
+func (s Worker) Apply(ctx context.Context, run RunID, fence int64, c Change) (appended chat.Ranges, err error) {
 	e, err := c.endRunArgs()
 	if err != nil {
 		return nil, fmt.Errorf("apply run %d: %w", run, err)
@@ -244,7 +244,7 @@ func (s *Store) Apply(ctx context.Context, run RunID, fence int64, c Change) (ap
 	if err != nil {
 		return nil, err
 	}
-	return restoring(ctx, s, k, func() (chat.Ranges, error) { return s.end(ctx, run, fence, e) })
+	return restoring(ctx, s.Store, k, func() (chat.Ranges, error) { return s.end(ctx, run, fence, e) })
 }
 
 // endRunArgs returns the arguments of end_run.
@@ -297,7 +297,7 @@ const (
 // Finish ends a run without a change. If state is nil or the view has changed since the
 // claim, the session keeps its thresholds and stays due. ErrNotApplicable: another
 // worker has the run, or it has ended.
-func (s *Store) Finish(ctx context.Context, c *Claim, status string, l Ledger, state *PostRunState) error {
+func (s Worker) Finish(ctx context.Context, c *Claim, status string, l Ledger, state *PostRunState) error {
 	r := endRecord{Ledger: l, PostRunState: state, Pinned: "{}", Unholdable: "{}", ReasoningOut: "{}"}
 	if state != nil {
 		r.Unholdable = state.Unholdable.String()

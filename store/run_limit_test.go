@@ -11,7 +11,7 @@ import (
 // limitRuns limits the runs of a tenant, or of all.
 func limitRuns(t *testing.T, s *Store, tenant string, perSecond float64) {
 	t.Helper()
-	must(0, s.LimitSpending(t.Context(), SpendingLimit{Tenant: tenant, RunsPerSecond: &perSecond}))(t)
+	must(0, s.Operator.LimitSpending(t.Context(), SpendingLimit{Tenant: tenant, RunsPerSecond: &perSecond}))(t)
 }
 
 // letStart lets the runs of a second start at once, or none for an hour.
@@ -28,8 +28,8 @@ var throttledWork = map[string]func(t *testing.T, s *Store) (take func() []Deliv
 			add(t, s, k, user("m2", "x"))
 		}
 		return func() []Delivery {
-			must(s.ReleaseThrottled(t.Context()))(t)
-			return must(s.Relay(t.Context(), 0, 0, 100, time.Minute))(t)
+			must(s.Scheduler.ReleaseThrottled(t.Context()))(t)
+			return must(s.Scheduler.Relay(t.Context(), 0, 0, 100, time.Minute))(t)
 		}
 	},
 	"requests": func(t *testing.T, s *Store) func() []Delivery {
@@ -37,30 +37,30 @@ var throttledWork = map[string]func(t *testing.T, s *Store) (take func() []Deliv
 			must(s.Request(t.Context(), k, TriggerApplication, "", Options{}))(t)
 		}
 		return func() []Delivery {
-			must(s.ReleaseThrottled(t.Context()))(t)
-			return must(s.Undelivered(t.Context(), 100, time.Hour))(t)
+			must(s.Scheduler.ReleaseThrottled(t.Context()))(t)
+			return must(s.Scheduler.Undelivered(t.Context(), 100, time.Hour))(t)
 		}
 	},
 	"a sweep": func(t *testing.T, s *Store) func() []Delivery {
 		sweep := startSweep(t, s, "", 0)
 		return func() []Delivery {
-			ds, _ := must2(s.SweepPage(t.Context(), sweep, 100, time.Hour))(t)
+			ds, _ := must2(s.Scheduler.SweepPage(t.Context(), sweep, 100, time.Hour))(t)
 			return ds
 		}
 	},
 	"a bulk recompaction": func(t *testing.T, s *Store) func() []Delivery {
 		exec(t, s, `INSERT INTO compactor.runs (sid, trigger, status, outcome, ended_at, in_force) SELECT sid, 'event', 'skipped', 'ineffective', now(), false FROM compactor.sessions`)
-		id := must(s.StartBulkCompact(t.Context(), "", RunMatch{Outcome: "ineffective"}, Options{}, 0, "", ""))(t)
+		id := must(s.Operator.StartBulkCompact(t.Context(), "", RunMatch{Outcome: "ineffective"}, Options{}, 0, "", ""))(t)
 		return func() []Delivery {
-			ds, _ := must2(s.BulkCompactPage(t.Context(), id, 100, time.Hour))(t)
+			ds, _ := must2(s.Scheduler.BulkCompactPage(t.Context(), id, 100, time.Hour))(t)
 			return ds
 		}
 	},
 	"forgotten sessions": func(t *testing.T, s *Store) func() []Delivery {
 		return func() []Delivery {
-			ds := must(s.Forgotten(t.Context(), 100, time.Hour))(t)
-			must(s.ReleaseThrottled(t.Context()))(t)
-			return append(ds, must(s.Relay(t.Context(), 0, 0, 100, time.Hour))(t)...)
+			ds := must(s.Scheduler.Forgotten(t.Context(), 100, time.Hour))(t)
+			must(s.Scheduler.ReleaseThrottled(t.Context()))(t)
+			return append(ds, must(s.Scheduler.Relay(t.Context(), 0, 0, 100, time.Hour))(t)...)
 		}
 	},
 }
@@ -99,11 +99,11 @@ func TestALimitOfRunsHoldsWorkInPostgres(t *testing.T) {
 			letStart(t, s, false)
 			want()
 			if name == "events" || name == "requests" {
-				if l := must(s.Spending(t.Context(), ""))(t)[0]; l.Throttled != 2 || l.Started != 3 || l.Reached() {
+				if l := must(s.Operator.Spending(t.Context(), ""))(t)[0]; l.Throttled != 2 || l.Started != 3 || l.Reached() {
 					t.Errorf("%+v, want 2 that wait and 3 that started", l)
 				}
 			}
-			if n, _ := must2(s.Waiting(t.Context(), TriggerApplication, 100))(t); name == "requests" && n != 5 {
+			if n, _ := must2(s.Scheduler.Waiting(t.Context(), TriggerApplication, 100))(t); name == "requests" && n != 5 {
 				t.Errorf("%d runs count as enqueued, want 5", n)
 			}
 			letStart(t, s, true)
@@ -162,18 +162,18 @@ func TestRunsOfOperatorsAndRepeatedDeliveriesAreNotLimited(t *testing.T) {
 	dueOf(t, s, "a", 3)
 	keys := sessionsNamed("a", 3)
 	first := must(s.Request(t.Context(), keys[0], TriggerApplication, "", Options{}))(t)
-	must(s.Undelivered(t.Context(), 10, time.Minute))(t)
+	must(s.Scheduler.Undelivered(t.Context(), 10, time.Minute))(t)
 	limitRuns(t, s, "", 1)
 	limitRuns(t, s, "a", 1)
 	must(s.Request(t.Context(), keys[1], TriggerApplication, "", Options{}))(t)
 	must(s.Request(t.Context(), keys[2], TriggerOperator, "", Options{}))(t)
-	if ds := must(s.Undelivered(t.Context(), 10, time.Minute))(t); len(ds) != 2 {
+	if ds := must(s.Scheduler.Undelivered(t.Context(), 10, time.Minute))(t); len(ds) != 2 {
 		t.Fatalf("%v, want the operator's run and one of the application", ds)
 	}
 	letStart(t, s, false)
-	must(s.Redeliver(t.Context(), []RunID{first}))(t)
+	must(s.Scheduler.Redeliver(t.Context(), []RunID{first}))(t)
 	must(s.Request(t.Context(), keys[0], TriggerOperator, "", Options{}))(t)
-	if ds := must(s.Undelivered(t.Context(), 10, time.Minute))(t); len(ds) != 2 {
+	if ds := must(s.Scheduler.Undelivered(t.Context(), 10, time.Minute))(t); len(ds) != 2 {
 		t.Errorf("%v, want the operator's run and the one that is delivered again", ds)
 	}
 }
@@ -197,18 +197,18 @@ func TestWhatWaitsForALimitGoesOnWithoutIt(t *testing.T) {
 	if n := one[int](t, s, `SELECT count(*) FROM compactor.runs WHERE error_code = 'run_limit'`); n != 5 {
 		t.Errorf("%d requests wait, want five", n)
 	}
-	must(s.RedeliverAll(t.Context()))(t)
+	must(s.Scheduler.RedeliverAll(t.Context()))(t)
 	if ds := take(); len(ds) > 4 { // two events and two requests of the other tenant
 		t.Errorf("a new Redis gets %v", ds)
 	}
-	must(s.Expire(t.Context(), time.Hour, 100))(t)
-	if b := must(s.Backlog(t.Context()))(t); b.Outbox != 5 {
+	must(s.Scheduler.Expire(t.Context(), time.Hour, 100))(t)
+	if b := must(s.Scheduler.Backlog(t.Context()))(t); b.Outbox != 5 {
 		t.Errorf("%+v, want the five events in the outbox", b)
 	}
-	if x := must(s.Explain(t.Context(), sessionsNamed("big", 1)[0]))(t); len(x.Held) == 0 || x.Held[len(x.Held)-1].Reason != CodeRunLimit {
+	if x := must(s.Operator.Explain(t.Context(), sessionsNamed("big", 1)[0]))(t); len(x.Held) == 0 || x.Held[len(x.Held)-1].Reason != CodeRunLimit {
 		t.Error("what waits is not explained")
 	}
-	must(0, s.LimitSpending(t.Context(), SpendingLimit{Tenant: "big"}))(t)
+	must(0, s.Operator.LimitSpending(t.Context(), SpendingLimit{Tenant: "big"}))(t)
 	if ds := take(); len(ds) != 5 {
 		t.Errorf("%v, want the five requests", ds)
 	}

@@ -19,11 +19,11 @@ func TestWhatWaitsForALimitOfRunsWaitsForNoWriter(t *testing.T) {
 	t.Parallel()
 	for name, give := range map[string]func(ctx context.Context, s *Store) error{
 		"released": func(ctx context.Context, s *Store) error {
-			_, err := s.ReleaseThrottled(ctx)
+			_, err := s.Scheduler.ReleaseThrottled(ctx)
 			return err
 		},
 		"forgotten": func(ctx context.Context, s *Store) error {
-			_, err := s.Forgotten(ctx, 100, time.Hour)
+			_, err := s.Scheduler.Forgotten(ctx, 100, time.Hour)
 			return err
 		},
 	} {

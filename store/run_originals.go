@@ -20,7 +20,7 @@ const originalsPage = 1 << 20
 // what explains that a message is out of the view is the latest run in force that took it out.
 // dropped is the reason of what was dropped for lack of room; where the application has since
 // replaced the view, it stays out. Originals holds no connection while the caller has a message.
-func (s *Store) Originals(ctx context.Context, sid int64, upTo chat.Seq, of []chat.Seq, dropped string, most int64) (messages iter.Seq2[chat.Original, error], older []*chat.Message, err error) {
+func (s Worker) Originals(ctx context.Context, sid int64, upTo chat.Seq, of []chat.Seq, dropped string, most int64) (messages iter.Seq2[chat.Original, error], older []*chat.Message, err error) {
 	covers, err := s.covers(ctx, sid, dropped)
 	if err != nil {
 		return nil, nil, wrap("find originals", err)
@@ -70,7 +70,7 @@ type cell struct {
 	by chat.Seq
 }
 
-func (s *Store) covers(ctx context.Context, sid int64, dropped string) (covers, error) {
+func (s Worker) covers(ctx context.Context, sid int64, dropped string) (covers, error) {
 	const query = `
 		SELECT seqs, by FROM (
 			SELECT live::text AS seqs, NULL::bigint AS by, NULL::bigint AS revision FROM compactor.sessions WHERE sid = $1
@@ -250,7 +250,7 @@ type logged struct {
 }
 
 // logged returns the messages of a set, in log order.
-func (s *Store) logged(ctx context.Context, sid int64, set chat.Ranges) ([]logged, error) {
+func (s Worker) logged(ctx context.Context, sid int64, set chat.Ranges) ([]logged, error) {
 	const query = `
 		SELECT m.seq, CASE WHEN b.body IS NOT NULL THEN octet_length(b.body)
 				WHEN EXISTS (SELECT FROM compactor.archive_segments a WHERE a.sid = $1 AND a.data IS NULL AND a.seqs @> m.seq) THEN $3 ELSE m.token_count::bigint * 4 END, m.kind FROM unnest($2::int8multirange) x

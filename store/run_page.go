@@ -17,7 +17,7 @@ const mostTogether = 5000
 // LoadPage loads runs with their sessions' views, by one statement for all, in which several
 // columns share an aggregate. It leaves out those that Load refuses, those whose worker is gone,
 // and those with large views: execute them one by one.
-func (s *Store) LoadPage(ctx context.Context, runs []RunID) ([]*Claim, error) {
+func (s Worker) LoadPage(ctx context.Context, runs []RunID) ([]*Claim, error) {
 	const query = `SELECT r.id, v.names, v.positions, v.sizes, ` + selectRun + `
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid ` + joinPolicy + joinCalibration + `
 		CROSS JOIN LATERAL (SELECT array_agg((m.seq << 16) | (m.role_code::int << 8) | m.kind::int) AS names, array_agg(m.position) AS positions,
@@ -85,7 +85,7 @@ type pageRecord struct {
 // transaction and by one statement for all, and returns those that it has applied. It leaves
 // out those that do more than exclude messages, and those to whose view something has happened
 // since: execute them one by one.
-func (s *Store) ApplyPage(ctx context.Context, changes []RunChange) (applied []RunID, err error) {
+func (s Worker) ApplyPage(ctx context.Context, changes []RunChange) (applied []RunID, err error) {
 	var page []pageRecord
 	for i := range changes {
 		c := &changes[i].Change
@@ -105,7 +105,7 @@ func (s *Store) ApplyPage(ctx context.Context, changes []RunChange) (applied []R
 	if err != nil {
 		return nil, fmt.Errorf("apply a page of runs: %w", err)
 	}
-	applied, err = queryRow(ctx, s, "apply a page of runs", pgx.RowTo[[]RunID], `SELECT compactor.end_runs($1)`, string(raw))
+	applied, err = queryRow(ctx, s.Store, "apply a page of runs", pgx.RowTo[[]RunID], `SELECT compactor.end_runs($1)`, string(raw))
 	for _, run := range applied {
 		s.ended.add(run)
 	}

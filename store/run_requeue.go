@@ -12,7 +12,7 @@ import (
 // if failed is set and as a snooze otherwise, but for CodeReadBudget; code and text give the reason. If a run of
 // the same trigger that asks for the same is queued, this one ends as superseded instead.
 // ErrNotApplicable: another worker has the run.
-func (s *Store) Requeue(ctx context.Context, run RunID, fence int64, delay time.Duration, failed bool, code, text string) error {
+func (s Worker) Requeue(ctx context.Context, run RunID, fence int64, delay time.Duration, failed bool, code, text string) error {
 	const query = `
 		UPDATE compactor.runs r SET status = CASE WHEN twin THEN 'skipped' ELSE 'queued' END,
 			outcome = CASE WHEN twin THEN 'superseded' END, ended_at = CASE WHEN twin THEN now() END,
@@ -32,15 +32,15 @@ func (s *Store) Requeue(ctx context.Context, run RunID, fence int64, delay time.
 }
 
 // Snooze postpones a queued, unclaimed run and returns the number of its snoozes.
-func (s *Store) Snooze(ctx context.Context, run RunID, delay time.Duration, code string) (int, error) {
+func (s Worker) Snooze(ctx context.Context, run RunID, delay time.Duration, code string) (int, error) {
 	const query = `
 		UPDATE compactor.runs SET deliver_at = now() + $2, waiting_since = now() + $2, snoozes = snoozes + 1, error_code = $3
 		WHERE id = $1 AND status = 'queued' RETURNING snoozes`
-	return queryRow(ctx, s, "snooze", pgx.RowTo[int], query, run, delay, code)
+	return queryRow(ctx, s.Store, "snooze", pgx.RowTo[int], query, run, delay, code)
 }
 
 // Abandon ends a queued, unclaimed run as skipped.
-func (s *Store) Abandon(ctx context.Context, run RunID, outcome string) error {
+func (s Worker) Abandon(ctx context.Context, run RunID, outcome string) error {
 	tag, err := s.pool.Exec(ctx, s.q(`UPDATE compactor.runs SET status = 'skipped', outcome = $2, ended_at = now()
 		WHERE id = $1 AND status = 'queued'`), run, outcome)
 	if tag.RowsAffected() > 0 {
@@ -50,7 +50,7 @@ func (s *Store) Abandon(ctx context.Context, run RunID, outcome string) error {
 }
 
 // Heartbeat extends the lease of a claimed run. ErrNotApplicable: the claim is lost.
-func (s *Store) Heartbeat(ctx context.Context, run RunID, fence int64, lease time.Duration) error {
+func (s Worker) Heartbeat(ctx context.Context, run RunID, fence int64, lease time.Duration) error {
 	tag, err := s.pool.Exec(ctx, s.q(`UPDATE compactor.runs SET lease_until = now() + $3
 		WHERE id = $1 AND status = 'running' AND fence = $2`), run, fence, lease)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 // RegisterStrategies records strategies with the names of their parameters, for Request
 // to check options against. It adds to what other workers have registered.
-func (s *Store) RegisterStrategies(ctx context.Context, params map[string][]string) error {
+func (s Worker) RegisterStrategies(ctx context.Context, params map[string][]string) error {
 	raw, err := json.Marshal(params)
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ type SummaryAnswer struct {
 // the code of why that answer was rejected, empty if it was not. Otherwise id identifies
 // the call to make, which AnswerSummary or FailSummary ends. ErrNotApplicable: another
 // worker has the run. ErrSpendingLimit: a limit is reached, see LimitSpending.
-func (s *Store) AskSummary(ctx context.Context, c SummaryCall) (id int64, a *SummaryAnswer, rejected string, err error) {
+func (s Worker) AskSummary(ctx context.Context, c SummaryCall) (id int64, a *SummaryAnswer, rejected string, err error) {
 	const query = `
 		SELECT a.code, coalesce((a.call).id, 0), coalesce((a.call).answer, ''), coalesce((a.call).model, ''), coalesce((a.call).finish_reason, ''),
 			coalesce((a.call).code, ''), coalesce((a.call).cost_micros, 0)
@@ -58,16 +58,16 @@ func (s *Store) AskSummary(ctx context.Context, c SummaryCall) (id int64, a *Sum
 // AnswerSummary stores the answer of a call; call it before using the answer. Idempotent.
 // ErrNotApplicable: another worker has taken over the run and made the same call; the
 // cost of this one is stored nevertheless.
-func (s *Store) AnswerSummary(ctx context.Context, id int64, a SummaryAnswer) error {
+func (s Worker) AnswerSummary(ctx context.Context, id int64, a SummaryAnswer) error {
 	return s.endCall(ctx, id, "answered", "", &a.Text, a)
 }
 
 // FailSummary ends a call that failed with code; a holds its usage and cost.
-func (s *Store) FailSummary(ctx context.Context, id int64, code string, a SummaryAnswer) error {
+func (s Worker) FailSummary(ctx context.Context, id int64, code string, a SummaryAnswer) error {
 	return s.endCall(ctx, id, "failed", code, nil, a)
 }
 
-func (s *Store) endCall(ctx context.Context, id int64, state, code string, text *string, a SummaryAnswer) error {
+func (s Worker) endCall(ctx context.Context, id int64, state, code string, text *string, a SummaryAnswer) error {
 	const query = `
 		UPDATE compactor.summary_calls c SET state = CASE WHEN late THEN 'lost' ELSE $2 END, code = nullif($3, ''),
 			answer = CASE WHEN NOT late THEN $4::text END, model = $5, finish_reason = $6, attempts = $7,
@@ -95,7 +95,7 @@ func (s *Store) endCall(ctx context.Context, id int64, state, code string, text 
 
 // RejectSummary marks the answer under a key as invalid, with a code, whichever run stored
 // it. A later run calls the model again; this run does not.
-func (s *Store) RejectSummary(ctx context.Context, run RunID, key, code string) error {
+func (s Worker) RejectSummary(ctx context.Context, run RunID, key, code string) error {
 	const query = `UPDATE compactor.summary_calls SET state = 'rejected', code = $3, rejected_in = $1 WHERE key = $2 AND state = 'answered'`
 	_, err := s.pool.Exec(ctx, s.q(query), run, key, code)
 	return wrap("reject a summary", err)

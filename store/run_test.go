@@ -47,7 +47,7 @@ func TestARequestIsQueuedOncePerTrigger(t *testing.T) {
 	if other := must(s.Request(t.Context(), k, TriggerApplication, "app", Options{}))(t); other == first {
 		t.Error("another trigger shares the run")
 	}
-	c := must(s.Claim(t.Context(), first, "w", time.Minute))(t)
+	c := must(s.Worker.Claim(t.Context(), first, "w", time.Minute))(t)
 	if diff := cmp.Diff(o, c.Options); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)
 	}
@@ -94,15 +94,15 @@ func TestAClaimHoldsTheSnapshotItPlansOn(t *testing.T) {
 	if m := c.View[1]; m.Calls != 2 || m.Role != chat.RoleAssistant || !c.View[3].Has(chat.Paired|chat.Estimated) {
 		t.Errorf("metadata is %+v", c.View)
 	}
-	log := must(s.Log(t.Context(), c.Session.SID, 4))(t)
+	log := must(s.Worker.Log(t.Context(), c.Session.SID, 4))(t)
 	if diff := cmp.Diff(c.View, log); diff != "" {
 		t.Errorf("the log up to 4 differs from the view:\n%s", diff)
 	}
-	msgs := must(s.Messages(t.Context(), c.Session.SID, []chat.Seq{3, 5}))(t)
+	msgs := must(s.Worker.Messages(t.Context(), c.Session.SID, []chat.Seq{3, 5}))(t)
 	if len(msgs) != 2 || msgs[3].ToolCallID != "c1" || msgs[5].ID != "e" {
 		t.Errorf("messages are %+v", msgs)
 	}
-	if _, err := s.Messages(t.Context(), c.Session.SID, []chat.Seq{3, 6}); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Worker.Messages(t.Context(), c.Session.SID, []chat.Seq{3, 6}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a message that is not there: %v, want not found", err)
 	}
 }
@@ -113,22 +113,22 @@ func TestOneRunOfASessionIsClaimedAtATime(t *testing.T) {
 	k := Key{Session: "s"}
 	add(t, s, k, talk("m", 3)...)
 	a, b := request(t, s, k, TriggerOperator), request(t, s, k, TriggerApplication)
-	c := must(s.Claim(t.Context(), a, "w1", time.Minute))(t)
+	c := must(s.Worker.Claim(t.Context(), a, "w1", time.Minute))(t)
 	for _, run := range []RunID{a, b} {
-		if _, err := s.Claim(t.Context(), run, "w2", time.Minute); !errors.Is(err, ErrBusy) {
+		if _, err := s.Worker.Claim(t.Context(), run, "w2", time.Minute); !errors.Is(err, ErrBusy) {
 			t.Errorf("claim of run %d beside a live worker: %v, want busy", run, err)
 		}
 	}
-	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "nothing_to_compact"}, nil); err != nil {
+	if err := s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "nothing_to_compact"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Claim(t.Context(), a, "w2", time.Minute); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Worker.Claim(t.Context(), a, "w2", time.Minute); !errors.Is(err, ErrNotFound) {
 		t.Errorf("claim of an ended run: %v, want not found", err)
 	}
-	if _, err := s.Claim(t.Context(), 1<<40, "w2", time.Minute); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Worker.Claim(t.Context(), 1<<40, "w2", time.Minute); !errors.Is(err, ErrNotFound) {
 		t.Errorf("claim of a run that never was: %v, want not found", err)
 	}
-	if _, err := s.Claim(t.Context(), b, "w2", time.Minute); err != nil {
+	if _, err := s.Worker.Claim(t.Context(), b, "w2", time.Minute); err != nil {
 		t.Errorf("claim of the next run: %v", err)
 	}
 }
@@ -142,7 +142,7 @@ func TestOfManyClaimsAtOnceOneWins(t *testing.T) {
 	results := make(chan error)
 	for i := range 8 {
 		go func() {
-			_, err := s.Claim(context.Background(), runs[i%2], fmt.Sprint("w", i), time.Minute)
+			_, err := s.Worker.Claim(context.Background(), runs[i%2], fmt.Sprint("w", i), time.Minute)
 			results <- err
 		}()
 	}
@@ -166,26 +166,26 @@ func TestAWorkerPastItsLeaseLosesItsFence(t *testing.T) {
 	add(t, s, k, talk("m", 6)...)
 	old := start(t, s, k)
 	expire(t, s, old.Run)
-	now := must(s.Claim(t.Context(), old.Run, "w2", time.Minute))(t)
+	now := must(s.Worker.Claim(t.Context(), old.Run, "w2", time.Minute))(t)
 	if row := must(s.Run(t.Context(), now.Run))(t); now.Fence <= old.Fence || row.Attempts != 2 {
 		t.Errorf("fence %d after %d, attempt %d", now.Fence, old.Fence, row.Attempts)
 	}
 	ch := must(old.change(s, exclude(span(1, 2))))(t)
-	_, applyErr := s.Apply(t.Context(), old.Run, old.Fence, ch)
+	_, applyErr := s.Worker.Apply(t.Context(), old.Run, old.Fence, ch)
 	for what, err := range map[string]error{
 		"apply":     applyErr,
-		"finish":    s.Finish(t.Context(), old, StatusFailed, Ledger{Outcome: "x"}, nil),
-		"heartbeat": s.Heartbeat(t.Context(), old.Run, old.Fence, time.Minute),
-		"requeue":   s.Requeue(t.Context(), old.Run, old.Fence, 0, true, "x", ""),
+		"finish":    s.Worker.Finish(t.Context(), old, StatusFailed, Ledger{Outcome: "x"}, nil),
+		"heartbeat": s.Worker.Heartbeat(t.Context(), old.Run, old.Fence, time.Minute),
+		"requeue":   s.Worker.Requeue(t.Context(), old.Run, old.Fence, 0, true, "x", ""),
 	} {
 		if !errors.Is(err, ErrNotApplicable) {
 			t.Errorf("%s with a lost fence: %v, want not applicable", what, err)
 		}
 	}
-	if err := s.Heartbeat(t.Context(), now.Run, now.Fence, time.Hour); err != nil {
+	if err := s.Worker.Heartbeat(t.Context(), now.Run, now.Fence, time.Hour); err != nil {
 		t.Errorf("heartbeat of the new worker: %v", err)
 	}
-	if _, err := s.Apply(t.Context(), now.Run, now.Fence, ch); err != nil {
+	if _, err := s.Worker.Apply(t.Context(), now.Run, now.Fence, ch); err != nil {
 		t.Errorf("apply of the new worker: %v", err)
 	}
 	wantConsistent(t, s)
@@ -199,18 +199,18 @@ func TestAnExpiredRunMakesWayForAnother(t *testing.T) {
 	old := start(t, s, k)
 	other := request(t, s, k, TriggerApplication)
 	expire(t, s, old.Run)
-	c := must(s.Claim(t.Context(), other, "w2", time.Minute))(t)
+	c := must(s.Worker.Claim(t.Context(), other, "w2", time.Minute))(t)
 	if row := must(s.Run(t.Context(), old.Run))(t); row.Status != "queued" {
 		t.Errorf("the expired run is %s, want queued", row.Status)
 	}
-	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, nil); err != nil {
+	if err := s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	// The same, where the run that is claimed has the expired one's trigger and asks for something else.
-	old = must(s.Claim(t.Context(), old.Run, "w1", time.Minute))(t)
+	old = must(s.Worker.Claim(t.Context(), old.Run, "w1", time.Minute))(t)
 	twin := must(s.Request(t.Context(), k, TriggerOperator, "test", Options{Focus: "prices"}))(t)
 	expire(t, s, old.Run)
-	must(s.Claim(t.Context(), twin, "w2", time.Minute))(t)
+	must(s.Worker.Claim(t.Context(), twin, "w2", time.Minute))(t)
 	row := must(s.Run(t.Context(), old.Run))(t)
 	if row.Status != "queued" || row.Failures != 2 || row.ErrorCode != "lease_expired" {
 		t.Errorf("the expired run is %+v, want it queued", row)
@@ -224,19 +224,19 @@ func TestARunFailsOnceAsManyWorkersDiedOfIt(t *testing.T) {
 	add(t, s, k, talk("m", 6)...)
 	run, other := request(t, s, k, TriggerOperator), request(t, s, k, TriggerApplication)
 	for range MaxFailures - 1 {
-		must(s.Claim(t.Context(), run, "w", time.Minute))(t)
+		must(s.Worker.Claim(t.Context(), run, "w", time.Minute))(t)
 		expire(t, s, run)
 	}
-	must(s.Claim(t.Context(), run, "w", time.Minute))(t)
+	must(s.Worker.Claim(t.Context(), run, "w", time.Minute))(t)
 	expire(t, s, run)
-	if _, err := s.Claim(t.Context(), run, "w", time.Minute); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Worker.Claim(t.Context(), run, "w", time.Minute); !errors.Is(err, ErrNotFound) {
 		t.Errorf("one claim more: %v, want not found", err)
 	}
 	row := must(s.Run(t.Context(), run))(t)
 	if row.Status != "failed" || row.Outcome != "lease_expired" || row.Failures != MaxFailures || row.EndedAt == nil {
 		t.Errorf("the run is %+v, want it failed", row)
 	}
-	must(s.Claim(t.Context(), other, "w", time.Minute))(t)
+	must(s.Worker.Claim(t.Context(), other, "w", time.Minute))(t)
 }
 
 // A claim is committed asynchronously: a crash of the server may undo it after its worker was told.
@@ -247,14 +247,14 @@ func TestAClaimThatTheServerForgotDoesNotShareItsFence(t *testing.T) {
 	add(t, s, k, talk("m", 6)...)
 	run := request(t, s, k, TriggerOperator)
 	before := one[string](t, s, `SELECT to_json(r) FROM compactor.runs r`)
-	lost := must(s.Claim(t.Context(), run, "w1", time.Minute))(t)
+	lost := must(s.Worker.Claim(t.Context(), run, "w1", time.Minute))(t)
 	exec(t, s, `UPDATE compactor.runs r SET status = b.status, fence = b.fence, attempts = b.attempts, lease_until = b.lease_until
 		FROM json_populate_record(NULL::compactor.runs, $1) b`, before)
-	now := must(s.Claim(t.Context(), run, "w2", time.Minute))(t)
-	if _, err := s.Apply(t.Context(), run, lost.Fence, must(lost.change(s, exclude(span(1, 2))))(t)); !errors.Is(err, ErrNotApplicable) {
+	now := must(s.Worker.Claim(t.Context(), run, "w2", time.Minute))(t)
+	if _, err := s.Worker.Apply(t.Context(), run, lost.Fence, must(lost.change(s, exclude(span(1, 2))))(t)); !errors.Is(err, ErrNotApplicable) {
 		t.Errorf("apply under a claim that is forgotten: %v, want not applicable", err)
 	}
-	if _, err := s.Apply(t.Context(), run, now.Fence, must(now.change(s, exclude(span(3, 4))))(t)); err != nil {
+	if _, err := s.Worker.Apply(t.Context(), run, now.Fence, must(now.change(s, exclude(span(3, 4))))(t)); err != nil {
 		t.Errorf("apply under the present claim: %v", err)
 	}
 }
@@ -266,7 +266,7 @@ func TestARunThatComesBackStandsBesideARequestForSomethingElse(t *testing.T) {
 	add(t, s, k, talk("m", 3)...)
 	c := start(t, s, k)
 	other := must(s.Request(t.Context(), k, TriggerOperator, "test", Options{Focus: "prices"}))(t)
-	if err := s.Requeue(t.Context(), c.Run, c.Fence, time.Minute, true, "timeout", ""); err != nil {
+	if err := s.Worker.Requeue(t.Context(), c.Run, c.Fence, time.Minute, true, "timeout", ""); err != nil {
 		t.Fatal(err)
 	}
 	for _, run := range []RunID{c.Run, other} {
@@ -285,12 +285,12 @@ func TestARunWhoseOptionsCannotBeReadCanBeEnded(t *testing.T) {
 		for _, trigger := range []string{TriggerOperator, TriggerApplication} {
 			run := request(t, s, k, trigger)
 			exec(t, s, `UPDATE compactor.runs SET options = $2::text::jsonb WHERE id = $1`, run, options)
-			loaded := must(s.Load(t.Context(), run))(t)
-			claimed := must(s.Claim(t.Context(), run, "w", time.Minute))(t)
+			loaded := must(s.Worker.Load(t.Context(), run))(t)
+			claimed := must(s.Worker.Claim(t.Context(), run, "w", time.Minute))(t)
 			if !errors.Is(loaded.OptionsError, ErrInvalid) || !errors.Is(claimed.OptionsError, ErrInvalid) {
 				t.Errorf("options %s: %v loaded, %v claimed; want them invalid", options, loaded.OptionsError, claimed.OptionsError)
 			}
-			if err := s.Finish(t.Context(), claimed, StatusFailed, Ledger{Outcome: "invalid_options"}, nil); err != nil {
+			if err := s.Worker.Finish(t.Context(), claimed, StatusFailed, Ledger{Outcome: "invalid_options"}, nil); err != nil {
 				t.Error(err)
 			}
 		}
@@ -304,11 +304,11 @@ func TestARunThatFailsForGoodCountsThat(t *testing.T) {
 	k := Key{Session: "s"}
 	add(t, s, k, talk("m", 3)...)
 	c := start(t, s, k)
-	if err := s.Requeue(t.Context(), c.Run, c.Fence, 0, true, "model_down", ""); err != nil {
+	if err := s.Worker.Requeue(t.Context(), c.Run, c.Fence, 0, true, "model_down", ""); err != nil {
 		t.Fatal(err)
 	}
-	c = must(s.Claim(t.Context(), c.Run, "w", time.Minute))(t)
-	if err := s.Finish(t.Context(), c, StatusFailed, Ledger{Outcome: "model_down"}, nil); err != nil {
+	c = must(s.Worker.Claim(t.Context(), c.Run, "w", time.Minute))(t)
+	if err := s.Worker.Finish(t.Context(), c, StatusFailed, Ledger{Outcome: "model_down"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if row := must(s.Run(t.Context(), c.Run))(t); row.Failures != 2 {
@@ -322,36 +322,36 @@ func TestARunIsPostponedAndAbandoned(t *testing.T) {
 	k := Key{Session: "s"}
 	add(t, s, k, talk("m", 3)...)
 	c := start(t, s, k)
-	if err := s.Requeue(t.Context(), c.Run, c.Fence, time.Hour, true, "model_down", strings.Repeat("é", 600)); err != nil {
+	if err := s.Worker.Requeue(t.Context(), c.Run, c.Fence, time.Hour, true, "model_down", strings.Repeat("é", 600)); err != nil {
 		t.Fatal(err)
 	}
 	row := must(s.Run(t.Context(), c.Run))(t)
 	if row.Status != "queued" || row.Failures != 1 || row.Snoozes != 0 || row.ErrorCode != "model_down" || len([]rune(row.Error)) != 500 {
 		t.Errorf("after a failure the row is %+v", row)
 	}
-	if n := must(s.Snooze(t.Context(), c.Run, time.Hour, "busy"))(t); n != 1 {
+	if n := must(s.Worker.Snooze(t.Context(), c.Run, time.Hour, "busy"))(t); n != 1 {
 		t.Errorf("snoozed %d times, want 1", n)
 	}
-	if got := must(s.Undelivered(t.Context(), 10, time.Minute))(t); len(got) > 0 {
+	if got := must(s.Scheduler.Undelivered(t.Context(), 10, time.Minute))(t); len(got) > 0 {
 		t.Errorf("delivered %v, want nothing before its time", got)
 	}
-	c = must(s.Claim(t.Context(), c.Run, "w", time.Minute))(t)
+	c = must(s.Worker.Claim(t.Context(), c.Run, "w", time.Minute))(t)
 	if row := must(s.Run(t.Context(), c.Run))(t); c.Failures != 1 || c.Snoozes != 1 || row.Attempts != 2 {
 		t.Errorf("claim counts %d failures, %d snoozes, %d attempts", c.Failures, c.Snoozes, row.Attempts)
 	}
-	if _, err := s.Snooze(t.Context(), c.Run, 0, "busy"); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Worker.Snooze(t.Context(), c.Run, 0, "busy"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("snooze of a running run: %v, want not found", err)
 	}
-	if err := s.Abandon(t.Context(), c.Run, "busy"); err != nil {
+	if err := s.Worker.Abandon(t.Context(), c.Run, "busy"); err != nil {
 		t.Fatal(err)
 	}
 	if row := must(s.Run(t.Context(), c.Run))(t); row.Status != "running" {
 		t.Errorf("abandon ended a running run: %s", row.Status)
 	}
-	if err := s.Requeue(t.Context(), c.Run, c.Fence, 0, false, "busy", ""); err != nil {
+	if err := s.Worker.Requeue(t.Context(), c.Run, c.Fence, 0, false, "busy", ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Abandon(t.Context(), c.Run, "busy"); err != nil {
+	if err := s.Worker.Abandon(t.Context(), c.Run, "busy"); err != nil {
 		t.Fatal(err)
 	}
 	if row := must(s.Run(t.Context(), c.Run))(t); row.Status != "skipped" || row.Outcome != "busy" || row.Snoozes != 2 {

@@ -23,7 +23,7 @@ const relayPages = 16
 // first attempt, that one is delivered as an event's instead. Rows of sessions that are no longer due are
 // deleted; rows written concurrently stay, and those of paused sessions are put off. What the limit of runs
 // of its tenant holds back waits for ReleaseThrottled, what that of all does stays.
-func (s *Store) Relay(ctx context.Context, debounce, maxDelay time.Duration, limit int, grace time.Duration) ([]Delivery, error) {
+func (s Scheduler) Relay(ctx context.Context, debounce, maxDelay time.Duration, limit int, grace time.Duration) ([]Delivery, error) {
 	query := `
 		WITH RECURSIVE startable AS MATERIALIZED ` + startable + `,
 		` + turns(`tenant`, `compactor.outbox r WHERE true`, `$5`) + `,
@@ -77,12 +77,12 @@ func (s *Store) Relay(ctx context.Context, debounce, maxDelay time.Duration, lim
 	for i, d := range page {
 		ids[i] = d.Run
 	}
-	gone, err := queryRows(ctx, s, "relay", pgx.RowTo[RunID], ended, ids)
+	gone, err := queryRows(ctx, s.Store, "relay", pgx.RowTo[RunID], ended, ids)
 	return slices.DeleteFunc(page, func(d Delivery) bool { return slices.Contains(gone, d.Run) }), err
 }
 
 // Undelivered is Deliver with the same limit for requests of applications.
-func (s *Store) Undelivered(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
+func (s Scheduler) Undelivered(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
 	return s.Deliver(ctx, limit, limit, grace)
 }
 
@@ -92,7 +92,7 @@ func (s *Store) Undelivered(ctx context.Context, limit int, grace time.Duration)
 // has been waiting, up to 32 times grace; that of an operator's run after a few seconds, up
 // to grace. What was requested for a paused session is put off instead, and the first
 // deliveries of applications' requests are subject to the limits of runs, as in Relay.
-func (s *Store) Deliver(ctx context.Context, requests, limit int, grace time.Duration) ([]Delivery, error) {
+func (s Scheduler) Deliver(ctx context.Context, requests, limit int, grace time.Duration) ([]Delivery, error) {
 	query := `
 		WITH RECURSIVE startable AS MATERIALIZED ` + startable + `,
 		` + turns(`turn_of`, `compactor.runs r WHERE r.status = 'queued' AND r.trigger = 'application'`, `$4`) + `,
@@ -133,17 +133,17 @@ func (s *Store) Deliver(ctx context.Context, requests, limit int, grace time.Dur
 
 // Redeliver makes the next delivery of queued runs due now. It returns the last delivery of
 // each of the given runs that exists, whatever its status.
-func (s *Store) Redeliver(ctx context.Context, runs []RunID) ([]Delivery, error) {
+func (s Scheduler) Redeliver(ctx context.Context, runs []RunID) ([]Delivery, error) {
 	const query = `
 		WITH due AS (UPDATE compactor.runs SET deliver_at = now() WHERE id = ANY($1) AND status = 'queued' AND deliver_at > now())
 		SELECT id, delivery, trigger FROM compactor.runs WHERE id = ANY($1)`
-	return queryRows(ctx, s, "redeliver", pgx.RowToStructByPos[Delivery], query, runs)
+	return queryRows(ctx, s.Store, "redeliver", pgx.RowToStructByPos[Delivery], query, runs)
 }
 
 // RedeliverAll makes the next delivery of all runs due that have been enqueued and not been
 // attempted since, and returns their number. Those that are postponed, paused or throttled
 // are not in Redis.
-func (s *Store) RedeliverAll(ctx context.Context) (int64, error) {
+func (s Scheduler) RedeliverAll(ctx context.Context) (int64, error) {
 	const query = `
 		UPDATE compactor.runs SET deliver_at = now() WHERE id IN (SELECT id FROM compactor.runs
 			WHERE status = 'queued' AND deliver_at > now() AND deliver_at > waiting_since AND ` + notHeld + `
@@ -153,13 +153,13 @@ func (s *Store) RedeliverAll(ctx context.Context) (int64, error) {
 }
 
 // Orphaned returns running runs whose lease has expired.
-func (s *Store) Orphaned(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
+func (s Scheduler) Orphaned(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
 	const query = `
 		UPDATE compactor.runs SET delivery = delivery + 1, deliver_at = now() + $2::interval
 		WHERE id IN (SELECT id FROM compactor.runs WHERE status = 'running' AND compactor.lease_is_over(lease_until) AND deliver_at <= now()
 			LIMIT $1 FOR UPDATE SKIP LOCKED)
 		RETURNING id, delivery, trigger`
-	return queryRows(ctx, s, "find orphans", pgx.RowToStructByPos[Delivery], query, limit, grace)
+	return queryRows(ctx, s.Store, "find orphans", pgx.RowToStructByPos[Delivery], query, limit, grace)
 }
 
 // OutcomeNotAttempted is the outcome of runs that Expire ends.
@@ -167,7 +167,7 @@ const OutcomeNotAttempted = "not_attempted"
 
 // Expire ends up to limit queued runs that no worker has attempted for longer than age,
 // as failed, and returns their number. Paused and throttled ones wait.
-func (s *Store) Expire(ctx context.Context, age time.Duration, limit int) (int64, error) {
+func (s Scheduler) Expire(ctx context.Context, age time.Duration, limit int) (int64, error) {
 	const query = `
 		UPDATE compactor.runs SET status = 'failed', outcome = $3, error_code = $3, ended_at = now()
 		WHERE id IN (SELECT id FROM compactor.runs WHERE status = 'queued' AND waiting_since < now() - $1::interval
@@ -180,7 +180,7 @@ func (s *Store) Expire(ctx context.Context, age time.Duration, limit int) (int64
 // cooldown, and that the last run did not decide on: see the SQL function decides. Tenants take
 // turns. It leaves to sweeps what these hold: see the SQL function holding_sweeps.
 // Sessions with a limit of runs go to the outbox, for Relay, up to ten times limit.
-func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
+func (s Scheduler) Forgotten(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
 	query := `
 		WITH RECURSIVE held AS MATERIALIZED (SELECT tenant FROM compactor.pauses WHERE resumed_at IS NULL AND model = '' AND policy = ''),
 		swept AS MATERIALIZED (SELECT * FROM compactor.holding_sweeps()),
@@ -214,25 +214,25 @@ func (s *Store) Forgotten(ctx context.Context, limit int, grace time.Duration) (
 
 // ReleaseThrottled gives what waits for the limit of runs of its tenant back to Relay and
 // Deliver, as far as runs may start now, the longest waiting first.
-func (s *Store) ReleaseThrottled(ctx context.Context) (int64, error) {
-	return queryRow(ctx, s, "release throttled runs", pgx.RowTo[int64], `SELECT compactor.release_throttled()`)
+func (s Scheduler) ReleaseThrottled(ctx context.Context) (int64, error) {
+	return queryRow(ctx, s.Store, "release throttled runs", pgx.RowTo[int64], `SELECT compactor.release_throttled()`)
 }
 
 // SumSpending sums up the calls of models of the minutes that have passed, so that a look at
 // a limit does not read each of them.
-func (s *Store) SumSpending(ctx context.Context) (int64, error) {
-	return queryRow(ctx, s, "sum spending", pgx.RowTo[int64], `SELECT compactor.sum_spending()`)
+func (s Scheduler) SumSpending(ctx context.Context) (int64, error) {
+	return queryRow(ctx, s.Store, "sum spending", pgx.RowTo[int64], `SELECT compactor.sum_spending()`)
 }
 
 // CheckTimes makes sessions due that have been idle for as long as a trigger of their policy
 // waits. It looks at up to limit sessions and returns their number.
-func (s *Store) CheckTimes(ctx context.Context, limit int) (int, error) {
-	return queryRow(ctx, s, "check times", pgx.RowTo[int], `SELECT compactor.check_times($1)`, limit)
+func (s Scheduler) CheckTimes(ctx context.Context, limit int) (int, error) {
+	return queryRow(ctx, s.Store, "check times", pgx.RowTo[int], `SELECT compactor.check_times($1)`, limit)
 }
 
 // Waiting counts, up to limit, the runs of a trigger that were enqueued and that no worker
 // has claimed or snoozed yet, and those that workers have claimed.
-func (s *Store) Waiting(ctx context.Context, trigger string, limit int) (waiting, running int, err error) {
+func (s Scheduler) Waiting(ctx context.Context, trigger string, limit int) (waiting, running int, err error) {
 	const query = `
 		SELECT (SELECT count(*) FROM (SELECT FROM compactor.runs
 			WHERE status = 'queued' AND trigger = $1 AND deliver_at > now() AND attempts = 0 AND snoozes = 0
@@ -249,18 +249,18 @@ type Backlog struct {
 }
 
 // Backlog returns the backlog of the whole store.
-func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
+func (s Scheduler) Backlog(ctx context.Context) (Backlog, error) {
 	const query = `
 		SELECT (SELECT count(*) FROM compactor.sessions), (SELECT count(*) FROM compactor.sessions WHERE due),
 			count(*), (SELECT count(*) FROM compactor.runs WHERE status = 'running'),
 			(SELECT count(*) FROM compactor.outbox) + (SELECT count(*) FROM compactor.throttled WHERE run = 0), coalesce(now() - min(queued_at), '0')
 		FROM compactor.runs WHERE status = 'queued'`
-	return queryRow(ctx, s, "backlog", pgx.RowToStructByPos[Backlog], query)
+	return queryRow(ctx, s.Store, "backlog", pgx.RowToStructByPos[Backlog], query)
 }
 
 // LoseCalls marks up to limit calls of models as lost whose run is no longer in the hands
 // of the worker that made them, and returns their number.
-func (s *Store) LoseCalls(ctx context.Context, limit int) (int64, error) {
+func (s Scheduler) LoseCalls(ctx context.Context, limit int) (int64, error) {
 	const query = `
 		UPDATE compactor.summary_calls SET state = 'lost', ended_at = clock_timestamp()
 		WHERE id IN (SELECT c.id FROM compactor.summary_calls c JOIN compactor.runs r ON r.id = c.run
@@ -272,7 +272,7 @@ func (s *Store) LoseCalls(ctx context.Context, limit int) (int64, error) {
 
 // PurgeAnswers deletes the texts of up to limit answers older than age and returns their
 // number. Usage and cost stay, as do applied summaries, which are messages.
-func (s *Store) PurgeAnswers(ctx context.Context, age time.Duration, limit int) (int64, error) {
+func (s Scheduler) PurgeAnswers(ctx context.Context, age time.Duration, limit int) (int64, error) {
 	const query = `
 		UPDATE compactor.summary_calls SET answer = NULL, state = CASE WHEN state = 'answered' THEN 'forgotten' ELSE state END
 		WHERE id IN (SELECT id FROM compactor.summary_calls WHERE answer IS NOT NULL AND ended_at < now() - $1::interval

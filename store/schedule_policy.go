@@ -42,7 +42,7 @@ const (
 // RefreshSessions gives up to limit sessions the policy and the thresholds that they should
 // have, except locked ones, and returns their number and one of the states. It goes on where
 // the last call, of any caller, has left off.
-func (s *Store) RefreshSessions(ctx context.Context, limit int) (changed int, state string, err error) {
+func (s Scheduler) RefreshSessions(ctx context.Context, limit int) (changed int, state string, err error) {
 	const query = `SELECT changed, state FROM compactor.refresh_policies($1)`
 	err = s.pool.QueryRow(ctx, s.q(query), limit).Scan(&changed, &state)
 	return changed, state, wrap("refresh sessions", err)

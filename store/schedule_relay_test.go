@@ -15,7 +15,7 @@ func TestTheRelayWaitsForQuietButNotForEver(t *testing.T) {
 	keys := dueSessions(t, s, 2)
 	relay := func(want ...string) []Delivery {
 		t.Helper()
-		ds := must(s.Relay(t.Context(), 10*time.Second, time.Minute, 100, time.Minute))(t)
+		ds := must(s.Scheduler.Relay(t.Context(), 10*time.Second, time.Minute, 100, time.Minute))(t)
 		if diff := cmp.Diff(want, sessionsOf(t, s, ds), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("relayed (-want +got):\n%s", diff)
 		}
@@ -39,13 +39,13 @@ func TestTheRelayWaitsForQuietButNotForEver(t *testing.T) {
 	}
 	age(t, s, time.Hour, time.Hour)
 	relay()
-	c := must(s.Claim(t.Context(), ds[0].Run, "w", time.Minute))(t)
+	c := must(s.Worker.Claim(t.Context(), ds[0].Run, "w", time.Minute))(t)
 	relay()
 	if diff := cmp.Diff([]string{"s01 2"}, gens(t, s)); diff != "" {
 		t.Errorf("outbox (-want +got):\n%s", diff)
 	}
 	// A cooling session keeps its row too.
-	err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "ineffective"}, &PostRunState{DueTokens: 10, CooldownSeconds: 3600})
+	err := s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "ineffective"}, &PostRunState{DueTokens: 10, CooldownSeconds: 3600})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestTheRelayDropsSessionsThatAreNoLongerDue(t *testing.T) {
 	keys := dueSessions(t, s, 2)
 	must(s.ReportUsage(t.Context(), keys[0], 1, 0))(t)
 	age(t, s, time.Hour, time.Hour)
-	ds := must(s.Relay(t.Context(), time.Second, time.Minute, 100, time.Minute))(t)
+	ds := must(s.Scheduler.Relay(t.Context(), time.Second, time.Minute, 100, time.Minute))(t)
 	if diff := cmp.Diff([]string{"s02"}, sessionsOf(t, s, ds)); diff != "" {
 		t.Errorf("relayed (-want +got):\n%s", diff)
 	}
@@ -88,14 +88,14 @@ func TestTheRelayKeepsARowThatIsWrittenToMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The row is locked by the writer: the relay neither waits nor drops it.
-	if ds := must(s.Relay(t.Context(), time.Second, time.Minute, 100, time.Minute))(t); len(ds) > 0 {
+	if ds := must(s.Scheduler.Relay(t.Context(), time.Second, time.Minute, 100, time.Minute))(t); len(ds) > 0 {
 		t.Errorf("relayed %v beside a writer, want nothing", ds)
 	}
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	age(t, s, time.Hour, time.Hour)
-	if ds := must(s.Relay(t.Context(), time.Second, time.Minute, 100, time.Minute))(t); len(ds) != 1 {
+	if ds := must(s.Scheduler.Relay(t.Context(), time.Second, time.Minute, 100, time.Minute))(t); len(ds) != 1 {
 		t.Errorf("relayed %v after the writer, want one run", ds)
 	}
 }
@@ -110,7 +110,7 @@ func TestRelaysAtOnceQueueASessionOnce(t *testing.T) {
 		go func() {
 			n := 0
 			for range 10 {
-				ds, err := s.Relay(context.Background(), time.Second, time.Minute, 4, time.Minute)
+				ds, err := s.Scheduler.Relay(context.Background(), time.Second, time.Minute, 4, time.Minute)
 				if err != nil {
 					t.Error(err)
 				}

@@ -36,7 +36,7 @@ const fallAsleep = 25 * time.Millisecond
 // notify: the caller must look for work once more after it. One store of the schema sleeps at
 // a time; the calls of others wait for fallAsleep. A notification may be lost.
 // ErrNoNotifications: there are none. After another error the next call connects again.
-func (s *Store) Sleep(ctx context.Context, most time.Duration) (notified bool, err error) {
+func (s Scheduler) Sleep(ctx context.Context, most time.Duration) (notified bool, err error) {
 	if s.Pooled() {
 		return false, ErrNoNotifications
 	}
@@ -78,7 +78,7 @@ func (s *Store) Sleep(ctx context.Context, most time.Duration) (notified bool, e
 }
 
 // Awake ends what Sleep began: writers no longer notify.
-func (s *Store) Awake(ctx context.Context) error {
+func (s Scheduler) Awake(ctx context.Context) error {
 	l := &s.relay
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +109,7 @@ func (l *sleeper) close() {
 // NextWork returns how long Relay, Deliver and ReleaseThrottled will find nothing without a
 // write, most at the longest; what they leave for now counts as found. It is 0 if more than
 // 1,000 sessions are in the outbox, which are not looked at one by one.
-func (s *Store) NextWork(ctx context.Context, debounce, maxDelay, most time.Duration) (time.Duration, error) {
+func (s Scheduler) NextWork(ctx context.Context, debounce, maxDelay, most time.Duration) (time.Duration, error) {
 	const query = `
 		SELECT greatest('0', least(now() + $3::interval,
 			(SELECT CASE WHEN count(*) <= 1000 THEN min(greatest(least(o.last_at + $1::interval, o.first_at + $2::interval), s.cooldown_until)) ELSE now() END
@@ -117,5 +117,5 @@ func (s *Store) NextWork(ctx context.Context, debounce, maxDelay, most time.Dura
 			(SELECT min(q.at) FROM unnest('{operator,event,nightly,bulk,application}'::text[]) t(trigger)
 				CROSS JOIN LATERAL (SELECT min(r.deliver_at) AS at FROM compactor.runs r WHERE r.status = 'queued' AND r.trigger = t.trigger) q),
 			(SELECT now() FROM compactor.throttled LIMIT 1)) - now())`
-	return queryRow(ctx, s, "next work", pgx.RowTo[time.Duration], query, debounce, maxDelay, most)
+	return queryRow(ctx, s.Store, "next work", pgx.RowTo[time.Duration], query, debounce, maxDelay, most)
 }

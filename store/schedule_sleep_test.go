@@ -13,7 +13,7 @@ const long = 30 * time.Second
 // fallAsleepNow has the store sleep for as long as the next call of Sleep says.
 func fallAsleepNow(t *testing.T, s *Store) {
 	t.Helper()
-	notified := must(s.Sleep(t.Context(), time.Millisecond))(t)
+	notified := must(s.Scheduler.Sleep(t.Context(), time.Millisecond))(t)
 	if notified || !s.relay.asleep {
 		t.Fatalf("asleep: %t, notified: %t", s.relay.asleep, notified)
 	}
@@ -35,15 +35,15 @@ func TestASleepingRelayIsWokenByWhatItHasToDo(t *testing.T) {
 			dueSessions(t, s, 1)
 			fallAsleepNow(t, s)
 			write(t, s)
-			if !must(s.Sleep(t.Context(), long))(t) {
+			if !must(s.Scheduler.Sleep(t.Context(), long))(t) {
 				t.Error("not woken")
 			}
-			if err := s.Awake(t.Context()); err != nil {
+			if err := s.Scheduler.Awake(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			fallAsleepNow(t, s)
 			add(t, s, Key{Session: "s01"}, counted(user("m2", "x"), 11)) // is in the outbox
-			if must(s.Sleep(t.Context(), time.Millisecond))(t) {
+			if must(s.Scheduler.Sleep(t.Context(), time.Millisecond))(t) {
 				t.Error("woken for a session that is in the outbox")
 			}
 		})
@@ -64,7 +64,7 @@ func TestOneOfManyWritersNotifies(t *testing.T) {
 	if _, err := early.Exec(t.Context(), due("early")); err != nil {
 		t.Fatal(err)
 	}
-	if _ = must(other.Sleep(t.Context(), time.Millisecond))(t); other.relay.asleep {
+	if _ = must(other.Scheduler.Sleep(t.Context(), time.Millisecond))(t); other.relay.asleep {
 		t.Fatal("asleep before the end of a writer that does not notify")
 	}
 	if err := early.Commit(t.Context()); err != nil {
@@ -77,16 +77,16 @@ func TestOneOfManyWritersNotifies(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec(t, s, due("second")) // waits for nothing, and leaves it to the first
-	if must(other.Sleep(t.Context(), time.Millisecond))(t) {
+	if must(other.Scheduler.Sleep(t.Context(), time.Millisecond))(t) {
 		t.Error("woken by the second")
 	}
 	if err := first.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !must(other.Sleep(t.Context(), long))(t) {
+	if !must(other.Scheduler.Sleep(t.Context(), long))(t) {
 		t.Error("not woken by the first")
 	}
-	if err := other.Awake(t.Context()); err != nil {
+	if err := other.Scheduler.Awake(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	fallAsleepNow(t, other)
@@ -98,12 +98,12 @@ func TestARelayWhoseConnectionBreaksListensAgain(t *testing.T) {
 	dueSessions(t, s, 1)
 	fallAsleepNow(t, s)
 	exec(t, s, `SELECT pg_terminate_backend($1, 30000)`, int(s.relay.conn.PgConn().PID())) // and waits until its locks are free
-	if _, err := s.Sleep(t.Context(), long); !errors.Is(err, ErrUnavailable) {
+	if _, err := s.Scheduler.Sleep(t.Context(), long); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("a broken connection is %v, want ErrUnavailable", err)
 	}
 	fallAsleepNow(t, s)
 	add(t, s, Key{Session: "s02"}, counted(user("m1", "x"), 11))
-	if !must(s.Sleep(t.Context(), long))(t) {
+	if !must(s.Scheduler.Sleep(t.Context(), long))(t) {
 		t.Error("not woken on the new connection")
 	}
 }
@@ -111,14 +111,14 @@ func TestARelayWhoseConnectionBreaksListensAgain(t *testing.T) {
 func TestARelayBehindAPoolerIsToldThatNothingWakesIt(t *testing.T) {
 	t.Parallel()
 	pooled, direct := openPooled(t, Config{})
-	if _, err := pooled.Sleep(t.Context(), long); !errors.Is(err, ErrNoNotifications) {
+	if _, err := pooled.Scheduler.Sleep(t.Context(), long); !errors.Is(err, ErrNoNotifications) {
 		t.Errorf("sleeping behind a pooler is %v, want ErrNoNotifications", err)
 	}
 	// A direct one is woken by writers behind the pooler.
 	dueSessions(t, direct, 1)
 	fallAsleepNow(t, direct)
 	add(t, pooled, Key{Session: "s02"}, counted(user("m1", "x"), 11))
-	if !must(direct.Sleep(t.Context(), long))(t) {
+	if !must(direct.Scheduler.Sleep(t.Context(), long))(t) {
 		t.Error("not woken by a writer behind the pooler")
 	}
 }
@@ -147,7 +147,7 @@ func TestTheNextWorkOfTheRelayIsKnown(t *testing.T) {
 			dueSessions(t, s, 1)
 			exec(t, s, `UPDATE compactor.outbox SET first_at = now() - interval '4 s', last_at = now() - interval '1 s'`)
 			exec(t, s, c.sql)
-			got := must(s.NextWork(t.Context(), debounce, maxDelay, most))(t)
+			got := must(s.Scheduler.NextWork(t.Context(), debounce, maxDelay, most))(t)
 			// The clock of the database goes on.
 			if got > c.want || c.want > 0 && got == 0 {
 				t.Errorf("%s, want %s", got, c.want)

@@ -47,7 +47,7 @@ func TestOneHolderLeads(t *testing.T) {
 	s := open(t)
 	lead := func(holder string, want bool) {
 		t.Helper()
-		if got := must(s.Lead(t.Context(), "scheduler", holder, time.Minute))(t); got != want {
+		if got := must(s.Scheduler.Lead(t.Context(), "scheduler", holder, time.Minute))(t); got != want {
 			t.Errorf("lead of %s: %v, want %v", holder, got, want)
 		}
 	}
@@ -65,15 +65,15 @@ func TestOneHolderLeads(t *testing.T) {
 	lead("b", true)
 	lead("a", false)
 	fence(2)
-	if err := s.Resign(t.Context(), "scheduler", "a"); err != nil {
+	if err := s.Scheduler.Resign(t.Context(), "scheduler", "a"); err != nil {
 		t.Fatal(err)
 	}
 	lead("a", false)
-	if err := s.Resign(t.Context(), "scheduler", "b"); err != nil {
+	if err := s.Scheduler.Resign(t.Context(), "scheduler", "b"); err != nil {
 		t.Fatal(err)
 	}
 	lead("a", true)
-	if !must(s.Lead(t.Context(), "another role", "b", time.Minute))(t) {
+	if !must(s.Scheduler.Lead(t.Context(), "another role", "b", time.Minute))(t) {
 		t.Error("roles share a lead")
 	}
 }
@@ -82,14 +82,14 @@ func TestOfManySchedulersOneFiresASlot(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	tick := time.Date(2025, 6, 1, 3, 0, 0, 0, time.UTC)
-	if last := must(s.LastTick(t.Context(), "nightly"))(t); !last.IsZero() {
+	if last := must(s.Scheduler.LastTick(t.Context(), "nightly"))(t); !last.IsZero() {
 		t.Errorf("last tick %v, want none", last)
 	}
 	var fired atomic.Int32
 	done := make(chan error)
 	for i := range 8 {
 		go func() {
-			ok, err := s.FireTick(context.Background(), "nightly", tick, fmt.Sprint("scheduler ", i))
+			ok, err := s.Scheduler.FireTick(context.Background(), "nightly", tick, fmt.Sprint("scheduler ", i))
 			if ok {
 				fired.Add(1)
 			}
@@ -104,13 +104,13 @@ func TestOfManySchedulersOneFiresASlot(t *testing.T) {
 	if fired.Load() != 1 {
 		t.Errorf("fired %d times, want once", fired.Load())
 	}
-	if !must(s.FireTick(t.Context(), "nightly", tick.Add(24*time.Hour), "x"))(t) || !must(s.FireTick(t.Context(), "weekly", tick, "x"))(t) {
+	if !must(s.Scheduler.FireTick(t.Context(), "nightly", tick.Add(24*time.Hour), "x"))(t) || !must(s.Scheduler.FireTick(t.Context(), "weekly", tick, "x"))(t) {
 		t.Error("another tick or entry did not fire")
 	}
-	if last := must(s.LastTick(t.Context(), "nightly"))(t); !last.Equal(tick.Add(24 * time.Hour)) {
+	if last := must(s.Scheduler.LastTick(t.Context(), "nightly"))(t); !last.Equal(tick.Add(24 * time.Hour)) {
 		t.Errorf("last tick %v", last)
 	}
-	sweeps := must(s.OpenSweeps(t.Context()))(t)
+	sweeps := must(s.Scheduler.OpenSweeps(t.Context()))(t)
 	// The sweep of the first tick has not begun, so it stands for the others as well, which go over the same sessions.
 	want := []Sweep{{Entry: "nightly", Tick: tick, Waits: true}} // for the first policy
 	if diff := cmp.Diff(want, sweeps, cmpopts.IgnoreFields(Sweep{}, "ID"), cmpopts.EquateApproxTime(0)); diff != "" {
@@ -126,13 +126,13 @@ func TestASweepGoesOverEveryDueSessionOnce(t *testing.T) {
 	request(t, s, keys[1], TriggerOperator)
 	must(s.Request(t.Context(), keys[3], TriggerOperator, "test", Options{DryRun: true}))(t)
 	exec(t, s, `INSERT INTO compactor.runs (sid, trigger) SELECT sid, 'nightly' FROM compactor.sessions WHERE id = 's03'`)
-	if !must(s.FireTick(t.Context(), "nightly", time.Now(), "x"))(t) {
+	if !must(s.Scheduler.FireTick(t.Context(), "nightly", time.Now(), "x"))(t) {
 		t.Fatal("did not fire")
 	}
-	sweep := must(s.OpenSweeps(t.Context()))(t)[0].ID
+	sweep := must(s.Scheduler.OpenSweeps(t.Context()))(t)[0].ID
 	var got [][]string
 	for range 5 {
-		page, done, err := s.SweepPage(t.Context(), sweep, 3, time.Minute)
+		page, done, err := s.Scheduler.SweepPage(t.Context(), sweep, 3, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestASweepGoesOverEveryDueSessionOnce(t *testing.T) {
 			break
 		}
 		// A scheduler that starts anew asks for the open sweeps and goes on.
-		if open := must(s.OpenSweeps(t.Context()))(t); len(open) != 1 || open[0].ID != sweep {
+		if open := must(s.Scheduler.OpenSweeps(t.Context()))(t); len(open) != 1 || open[0].ID != sweep {
 			t.Fatalf("open sweeps are %+v", open)
 		}
 	}
@@ -154,16 +154,16 @@ func TestASweepGoesOverEveryDueSessionOnce(t *testing.T) {
 	if diff := cmp.Diff([][]string{{"s01"}, {"s04", "s05", "s06"}, {"s07"}, nil}, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("pages (-want +got):\n%s", diff)
 	}
-	if open := must(s.OpenSweeps(t.Context()))(t); len(open) != 0 {
+	if open := must(s.Scheduler.OpenSweeps(t.Context()))(t); len(open) != 0 {
 		t.Errorf("open sweeps are %+v, want none", open)
 	}
-	if page, done, err := s.SweepPage(t.Context(), sweep, 3, time.Minute); len(page) > 0 || !done || err != nil {
+	if page, done, err := s.Scheduler.SweepPage(t.Context(), sweep, 3, time.Minute); len(page) > 0 || !done || err != nil {
 		t.Errorf("a page of an ended sweep: %v, %v, %v", page, done, err)
 	}
 	if n := one[int](t, s, `SELECT queued FROM compactor.sweeps`); n != 5 {
 		t.Errorf("the sweep counts %d queued runs, want 5", n)
 	}
-	if _, done, err := s.SweepPage(t.Context(), 999, 3, time.Minute); !done || err != nil {
+	if _, done, err := s.Scheduler.SweepPage(t.Context(), 999, 3, time.Minute); !done || err != nil {
 		t.Errorf("a sweep that never was: done %v, %v", done, err)
 	}
 }
@@ -172,8 +172,8 @@ func TestTwoSchedulersShareASweep(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	dueSessions(t, s, 20)
-	must(s.FireTick(t.Context(), "nightly", time.Now(), "x"))(t)
-	sweep := must(s.OpenSweeps(t.Context()))(t)[0].ID
+	must(s.Scheduler.FireTick(t.Context(), "nightly", time.Now(), "x"))(t)
+	sweep := must(s.Scheduler.OpenSweeps(t.Context()))(t)[0].ID
 	pages := make(chan int)
 	for range 4 {
 		go func() {
@@ -181,7 +181,7 @@ func TestTwoSchedulersShareASweep(t *testing.T) {
 			for done := false; !done; {
 				var page []Delivery
 				var err error
-				if page, done, err = s.SweepPage(context.Background(), sweep, 3, time.Minute); err != nil {
+				if page, done, err = s.Scheduler.SweepPage(context.Background(), sweep, 3, time.Minute); err != nil {
 					t.Error(err)
 					break
 				}
@@ -207,14 +207,14 @@ func TestASessionHasOneAutomaticRunInTheQueue(t *testing.T) {
 	age(t, s, time.Hour, time.Hour)
 	relay := func() []Delivery {
 		t.Helper()
-		return must(s.Relay(t.Context(), 0, 0, 10, time.Minute))(t)
+		return must(s.Scheduler.Relay(t.Context(), 0, 0, 10, time.Minute))(t)
 	}
-	must(s.FireTick(t.Context(), "nightly", time.Now(), "x"))(t)
-	if ds := must(s.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
+	must(s.Scheduler.FireTick(t.Context(), "nightly", time.Now(), "x"))(t)
+	if ds := must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
 		t.Errorf("the reconciler queues %v while a sweep is open", ds)
 	}
-	sweep := must(s.OpenSweeps(t.Context()))(t)[0].ID
-	page, _ := must2(s.SweepPage(t.Context(), sweep, 2, time.Minute))(t)
+	sweep := must(s.Scheduler.OpenSweeps(t.Context()))(t)[0].ID
+	page, _ := must2(s.Scheduler.SweepPage(t.Context(), sweep, 2, time.Minute))(t)
 	// An event does not wait behind the sweep, nor does it have a run beside that of the sweep.
 	want := []Delivery{{page[0].Run, 2, TriggerEvent}, {page[1].Run, 2, TriggerEvent}}
 	ds := relay()
@@ -225,8 +225,8 @@ func TestASessionHasOneAutomaticRunInTheQueue(t *testing.T) {
 		t.Errorf("relayed %v again, outbox %v", ds, gens(t, s))
 	}
 	// A run of the sweep that was attempted waits for its next attempt, and the event has its own.
-	c := must(s.Claim(t.Context(), page[0].Run, "w", time.Minute))(t)
-	if err := s.Requeue(t.Context(), c.Run, c.Fence, time.Hour, true, "timeout", ""); err != nil {
+	c := must(s.Worker.Claim(t.Context(), page[0].Run, "w", time.Minute))(t)
+	if err := s.Worker.Requeue(t.Context(), c.Run, c.Fence, time.Hour, true, "timeout", ""); err != nil {
 		t.Fatal(err)
 	}
 	add(t, s, keys[0], user("m2", "x"))
@@ -235,7 +235,7 @@ func TestASessionHasOneAutomaticRunInTheQueue(t *testing.T) {
 		t.Errorf("relayed %v, want a run of s01 beside that of the sweep, and one of s03", ds)
 	}
 	for done := false; !done; {
-		page, done = must2(s.SweepPage(t.Context(), sweep, 2, time.Minute))(t)
+		page, done = must2(s.Scheduler.SweepPage(t.Context(), sweep, 2, time.Minute))(t)
 		if len(page) > 0 {
 			t.Errorf("the sweep queues %v beside an event run", page)
 		}
@@ -266,11 +266,11 @@ func TestAnUnclaimedRunIsDeliveredAgainWithGrowingDelays(t *testing.T) {
 			run := request(t, s, k, trigger)
 			deliver := func(attempt int, want time.Duration) {
 				t.Helper()
-				ds := must(s.Undelivered(t.Context(), 10, time.Minute))(t)
+				ds := must(s.Scheduler.Undelivered(t.Context(), 10, time.Minute))(t)
 				if diff := cmp.Diff([]Delivery{{Run: run, Attempt: attempt, Trigger: trigger}}, ds); diff != "" {
 					t.Fatalf("delivery (-want +got):\n%s", diff)
 				}
-				if again := must(s.Undelivered(t.Context(), 10, time.Minute))(t); len(again) > 0 {
+				if again := must(s.Scheduler.Undelivered(t.Context(), 10, time.Minute))(t); len(again) > 0 {
 					t.Fatalf("delivered again at once: %v", again)
 				}
 				wait := one[time.Duration](t, s, `SELECT deliver_at - now() FROM compactor.runs`)
@@ -284,13 +284,13 @@ func TestAnUnclaimedRunIsDeliveredAgainWithGrowingDelays(t *testing.T) {
 			}
 			// An attempt shows that deliveries arrive: only those that are lost count.
 			for i := range 10 {
-				if _, err := s.Snooze(t.Context(), run, 0, "busy"); err != nil {
+				if _, err := s.Worker.Snooze(t.Context(), run, 0, "busy"); err != nil {
 					t.Fatal(err)
 				}
 				deliver(len(waits)+i+1, waits[0])
 			}
-			c := must(s.Claim(t.Context(), run, "w", time.Minute))(t)
-			if err := s.Requeue(t.Context(), run, c.Fence, 0, true, "timeout", ""); err != nil {
+			c := must(s.Worker.Claim(t.Context(), run, "w", time.Minute))(t)
+			if err := s.Worker.Requeue(t.Context(), run, c.Fence, 0, true, "timeout", ""); err != nil {
 				t.Fatal(err)
 			}
 			deliver(len(waits)+11, waits[0])
@@ -303,24 +303,24 @@ func TestARunThatNoWorkerAttemptsEndsAfterAWhile(t *testing.T) {
 	s := open(t)
 	keys := dueSessions(t, s, 4)
 	age(t, s, time.Hour, time.Hour)
-	must(s.Relay(t.Context(), 0, 0, 1, time.Minute))(t)
+	must(s.Scheduler.Relay(t.Context(), 0, 0, 1, time.Minute))(t)
 	exec(t, s, `INSERT INTO compactor.runs (sid, trigger, options) SELECT sid, 'nightly', '"unreadable"' FROM compactor.sessions WHERE id = 's02'`)
 	request(t, s, keys[2], TriggerOperator)
 	snoozed := request(t, s, keys[3], TriggerApplication)
 	running := start(t, s, keys[3])
 	passes(t, s, 2*time.Hour)
-	if _, err := s.Snooze(t.Context(), snoozed, time.Minute, "busy"); err != nil {
+	if _, err := s.Worker.Snooze(t.Context(), snoozed, time.Minute, "busy"); err != nil {
 		t.Fatal(err)
 	}
 	expire := func(want int64) {
 		t.Helper()
-		if n := must(s.Expire(t.Context(), time.Hour, 10))(t); n != want {
+		if n := must(s.Scheduler.Expire(t.Context(), time.Hour, 10))(t); n != want {
 			t.Errorf("%d runs end, want %d", n, want)
 		}
 	}
 	expire(3)
 	expire(0)
-	for _, row := range must(s.Runs(t.Context(), RunFilter{Limit: 9}))(t) {
+	for _, row := range must(s.Operator.Runs(t.Context(), RunFilter{Limit: 9}))(t) {
 		want := "failed not_attempted"
 		switch row.ID {
 		case snoozed:
@@ -342,14 +342,14 @@ func TestARunWhoseWorkerIsGoneIsFound(t *testing.T) {
 	k := Key{Session: "s"}
 	add(t, s, k, talk("m", 2)...)
 	c := start(t, s, k)
-	if ds := must(s.Orphaned(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
+	if ds := must(s.Scheduler.Orphaned(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
 		t.Errorf("%v while its worker lives", ds)
 	}
 	expire(t, s, c.Run)
-	if diff := cmp.Diff([]Delivery{{Run: c.Run, Attempt: 1, Trigger: TriggerOperator}}, must(s.Orphaned(t.Context(), 10, time.Minute))(t)); diff != "" {
+	if diff := cmp.Diff([]Delivery{{Run: c.Run, Attempt: 1, Trigger: TriggerOperator}}, must(s.Scheduler.Orphaned(t.Context(), 10, time.Minute))(t)); diff != "" {
 		t.Errorf("orphans (-want +got):\n%s", diff)
 	}
-	if ds := must(s.Orphaned(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
+	if ds := must(s.Scheduler.Orphaned(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
 		t.Errorf("%v again at once", ds)
 	}
 }
@@ -362,7 +362,7 @@ func TestADueSessionWithoutARunIsFound(t *testing.T) {
 	request(t, s, keys[1], TriggerOperator)
 	exec(t, s, `UPDATE compactor.sessions SET cooldown_until = now() + interval '1 hour' WHERE id = 's03'`)
 	c := start(t, s, keys[3])
-	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "no_summary"}, nil); err != nil {
+	if err := s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "no_summary"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	// What an application did to the view, and what would be done to it, decide nothing.
@@ -371,32 +371,32 @@ func TestADueSessionWithoutARunIsFound(t *testing.T) {
 	exec(t, s, `INSERT INTO compactor.runs (sid, trigger, kind, status, outcome, snapshot_seq, ended_at, revision, live_before, live_after)
 		SELECT sid, 'application', 'repair', 'applied', 'repaired', last_seq, now(), revision, live, live FROM compactor.sessions WHERE id = 's05'`)
 	exec(t, s, dry)
-	must(s.Lead(t.Context(), "scheduler", "a", time.Minute))(t)
-	if held := must(s.Explain(t.Context(), keys[4]))(t).Held; len(held) > 0 {
+	must(s.Scheduler.Lead(t.Context(), "scheduler", "a", time.Minute))(t)
+	if held := must(s.Operator.Explain(t.Context(), keys[4]))(t).Held; len(held) > 0 {
 		t.Errorf("held back: %+v", held)
 	}
-	ds := must(s.Forgotten(t.Context(), 10, time.Minute))(t)
+	ds := must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t)
 	if diff := cmp.Diff([]string{"s05"}, sessionsOf(t, s, ds)); diff != "" {
 		t.Fatalf("forgotten (-want +got):\n%s", diff)
 	}
 	asked := ds[0].Run
-	if ds = must(s.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
+	if ds = must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
 		t.Errorf("forgotten again: %v", ds)
 	}
 	// A run that an application requested decides as others do.
 	exec(t, s, `UPDATE compactor.runs SET trigger = 'application', status = 'skipped', outcome = 'no_summary', snapshot_seq = 99, ended_at = now() WHERE id = $1`, asked)
-	if ds = must(s.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
+	if ds = must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
 		t.Errorf("forgotten after a run that was requested: %v", ds)
 	}
 	exec(t, s, `UPDATE compactor.sessions SET cooldown_until = NULL`)
 	if _, _, err := s.Import(t.Context(), keys[3], "", talk("n", 1)); err != nil {
 		t.Fatal(err)
 	}
-	ds = must(s.Forgotten(t.Context(), 10, time.Minute))(t)
+	ds = must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t)
 	if diff := cmp.Diff([]string{"s03", "s04"}, sessionsOf(t, s, ds)); diff != "" {
 		t.Errorf("forgotten after a cooldown and a message without a notification (-want +got):\n%s", diff)
 	}
-	b := must(s.Backlog(t.Context()))(t)
+	b := must(s.Scheduler.Backlog(t.Context()))(t)
 	if b.Sessions != 5 || b.Due != 5 || b.Queued != 3 || b.Running != 0 || b.Outbox != 1 || b.OldestQueued <= 0 {
 		t.Errorf("backlog is %+v", b)
 	}
@@ -409,13 +409,13 @@ func TestARequeuedRunGivesWayToItsTwin(t *testing.T) {
 	add(t, s, k, talk("m", 2)...)
 	c := start(t, s, k)
 	twin := request(t, s, k, TriggerOperator)
-	if err := s.Requeue(t.Context(), c.Run, c.Fence, time.Minute, false, "stale", "moved on"); err != nil {
+	if err := s.Worker.Requeue(t.Context(), c.Run, c.Fence, time.Minute, false, "stale", "moved on"); err != nil {
 		t.Fatal(err)
 	}
 	if row := must(s.Run(t.Context(), c.Run))(t); row.Status != "skipped" || row.Outcome != "superseded" || row.ErrorCode != "stale" || row.EndedAt == nil {
 		t.Errorf("the run is %+v, want it superseded", row)
 	}
-	if _, err := s.Claim(t.Context(), twin, "w", time.Minute); err != nil {
+	if _, err := s.Worker.Claim(t.Context(), twin, "w", time.Minute); err != nil {
 		t.Errorf("claim of its twin: %v", err)
 	}
 }
@@ -427,7 +427,7 @@ func TestListsPageAndFilter(t *testing.T) {
 	add(t, s, Key{Tenant: "other", Session: "x"}, counted(user("m1", "x"), 1))
 	var got []string
 	for after := int64(0); ; {
-		rows := must(s.Sessions(t.Context(), SessionFilter{After: after, Limit: 3}))(t)
+		rows := must(s.Operator.Sessions(t.Context(), SessionFilter{After: after, Limit: 3}))(t)
 		if len(rows) == 0 {
 			break
 		}
@@ -440,7 +440,7 @@ func TestListsPageAndFilter(t *testing.T) {
 		t.Errorf("sessions (-want +got):\n%s", diff)
 	}
 	for want, f := range map[int]SessionFilter{1: {Tenant: "other", Limit: 9}, 3: {Due: true, Limit: 9}, 0: {Tenant: "other", Due: true, Limit: 9}} {
-		if rows := must(s.Sessions(t.Context(), f))(t); len(rows) != want {
+		if rows := must(s.Operator.Sessions(t.Context(), f))(t); len(rows) != want {
 			t.Errorf("%+v lists %d sessions, want %d", f, len(rows), want)
 		}
 	}
@@ -449,15 +449,15 @@ func TestListsPageAndFilter(t *testing.T) {
 	for want, f := range map[RunID]RunFilter{
 		a: {Key: keys[0], Limit: 9}, b: {Status: "queued", Limit: 9}, 0: {Outcome: "failed", Limit: 9},
 	} {
-		rows := must(s.Runs(t.Context(), f))(t)
+		rows := must(s.Operator.Runs(t.Context(), f))(t)
 		if want == 0 && len(rows) > 0 || want > 0 && (len(rows) != 1 || rows[0].ID != want) {
 			t.Errorf("%+v lists %+v, want run %d", f, rows, want)
 		}
 	}
-	if rows := must(s.Runs(t.Context(), RunFilter{Before: b, Limit: 9}))(t); len(rows) != 1 || rows[0].ID != a {
+	if rows := must(s.Operator.Runs(t.Context(), RunFilter{Before: b, Limit: 9}))(t); len(rows) != 1 || rows[0].ID != a {
 		t.Errorf("runs before %d: %+v", b, rows)
 	}
-	if diff := cmp.Diff([]OutcomeRow{{Trigger: TriggerOperator, Outcome: "applied", Runs: 1}}, must(s.Outcomes(t.Context(), 0))(t)); diff != "" {
+	if diff := cmp.Diff([]OutcomeRow{{Trigger: TriggerOperator, Outcome: "applied", Runs: 1}}, must(s.Operator.Outcomes(t.Context(), 0))(t)); diff != "" {
 		t.Errorf("outcomes (-want +got):\n%s", diff)
 	}
 	if row := must(s.Session(t.Context(), keys[2]))(t); row.Session != "s03" || row.LiveTokens != 11 {
@@ -468,7 +468,7 @@ func TestListsPageAndFilter(t *testing.T) {
 	if !errors.Is(errS, ErrNotFound) || !errors.Is(errR, ErrNotFound) {
 		t.Errorf("unknown: %v, %v; want not found", errS, errR)
 	}
-	sum, n := must2(s.Checksum(t.Context(), session(t, s, keys[0]).SID, chat.Open-1))(t)
+	sum, n := must2(s.Admin.Checksum(t.Context(), session(t, s, keys[0]).SID, chat.Open-1))(t)
 	if n != 1 || sum == "" {
 		t.Errorf("checksum %q over %d", sum, n)
 	}

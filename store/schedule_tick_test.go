@@ -20,7 +20,7 @@ func day(n int) time.Time { return time.Date(2026, 1, n, 3, 0, 0, 0, time.UTC) }
 func fire(t *testing.T, s *Store, tick Tick, want string, sweeps ...string) int64 {
 	t.Helper()
 	tick.Entry, tick.By = "nightly", "x"
-	outcome, sweep := must2(s.Fire(t.Context(), tick))(t)
+	outcome, sweep := must2(s.Scheduler.Fire(t.Context(), tick))(t)
 	if outcome != want {
 		t.Errorf("tick %v is %q, want %q", tick.At, outcome, want)
 	}
@@ -89,24 +89,24 @@ func TestATickWhileAnEarlierSweepIsNotDone(t *testing.T) {
 func TestTicksOfAPausedScheduleStartNothing(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	must(0, s.PauseSchedule(t.Context(), "nightly", "once", "ada"))(t)
-	must(0, s.PauseSchedule(t.Context(), "nightly", "the model is ill", "bob"))(t)
+	must(0, s.Operator.PauseSchedule(t.Context(), "nightly", "once", "ada"))(t)
+	must(0, s.Operator.PauseSchedule(t.Context(), "nightly", "the model is ill", "bob"))(t)
 	fire(t, s, Tick{At: day(1)}, TickPaused)
-	if !must(s.FireTick(t.Context(), "weekly", day(1), "x"))(t) {
+	if !must(s.Scheduler.FireTick(t.Context(), "weekly", day(1), "x"))(t) {
 		t.Error("another schedule does not fire")
 	}
-	states := must(s.Schedules(t.Context(), []string{"weekly"}))(t)
+	states := must(s.Operator.Schedules(t.Context(), []string{"weekly"}))(t)
 	if len(states) != 2 || states[0].PausedAt == nil || states[0].Note != "the model is ill" || states[0].PausedBy != "bob" || states[0].Last.Outcome != TickPaused ||
 		states[1].PausedAt != nil || states[1].Last.Sweep == 0 || states[1].Last.Status != "open" {
 		t.Errorf("%+v", states)
 	}
 	// An operator may want a sweep all the same. That is no tick of the schedule.
 	fire(t, s, Tick{At: day(2), Source: SourceOperator}, TickFired, "open", "open")
-	if last := must(s.LastTick(t.Context(), "nightly"))(t); !last.Equal(day(1)) {
+	if last := must(s.Scheduler.LastTick(t.Context(), "nightly"))(t); !last.Equal(day(1)) {
 		t.Errorf("last tick %v", last)
 	}
-	must(0, s.ResumeSchedule(t.Context(), "nightly", "ada"))(t)
-	if err := s.ResumeSchedule(t.Context(), "nightly", "ada"); !errors.Is(err, ErrNotFound) {
+	must(0, s.Operator.ResumeSchedule(t.Context(), "nightly", "ada"))(t)
+	if err := s.Operator.ResumeSchedule(t.Context(), "nightly", "ada"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("resumed twice: %v", err)
 	}
 	fire(t, s, Tick{At: day(1)}, "", "open", "open")
@@ -119,14 +119,14 @@ func TestTicksOfAPausedScheduleStartNothing(t *testing.T) {
 func TestABackfillFiresWhatStartedNothing(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	must(0, s.PauseSchedule(t.Context(), "nightly", "", ""))(t)
+	must(0, s.Operator.PauseSchedule(t.Context(), "nightly", "", ""))(t)
 	fire(t, s, Tick{At: day(1)}, TickPaused)
-	must(0, s.ResumeSchedule(t.Context(), "nightly", ""))(t)
+	must(0, s.Operator.ResumeSchedule(t.Context(), "nightly", ""))(t)
 	fire(t, s, Tick{At: day(2), Missed: true}, TickMissed)
 	fire(t, s, Tick{At: day(3)}, TickFired, "open")
 	for range 2 {
 		want := TickCoalesced // by the sweep that has not begun
-		if n := len(must(s.FiredTicks(t.Context(), "nightly", day(1), day(4)))(t)); n == 4 {
+		if n := len(must(s.Operator.FiredTicks(t.Context(), "nightly", day(1), day(4)))(t)); n == 4 {
 			want = "" // the second time
 		}
 		for n := range 4 {
@@ -137,7 +137,7 @@ func TestABackfillFiresWhatStartedNothing(t *testing.T) {
 			fire(t, s, Tick{At: day(n + 1), Source: SourceBackfill}, expect, "open")
 		}
 	}
-	fired := must(s.FiredTicks(t.Context(), "nightly", day(2), day(3)))(t)
+	fired := must(s.Operator.FiredTicks(t.Context(), "nightly", day(2), day(3)))(t)
 	if diff := cmp.Diff([]time.Time{day(2), day(3)}, fired, cmpopts.EquateApproxTime(0)); diff != "" {
 		t.Error(diff)
 	}
@@ -155,7 +155,7 @@ func TestATransactionThatIsRolledBackNeitherLosesNorDoublesATick(t *testing.T) {
 		}
 		other := make(chan string)
 		go func() { // another scheduler waits for the end of that transaction
-			got, _, err := s.Fire(context.Background(), Tick{Entry: "nightly", At: day(n + 1), By: "y"})
+			got, _, err := s.Scheduler.Fire(context.Background(), Tick{Entry: "nightly", At: day(n + 1), By: "y"})
 			other <- fmt.Sprint(got, err)
 		}()
 		for one[int](t, s, `SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database WHERE d.datname = current_database() AND locktype = 'advisory' AND NOT granted`) == 0 {
@@ -188,7 +188,7 @@ func TestThreeSchedulersFireEveryTickOfEverySchedule(t *testing.T) {
 		for _, entry := range []string{"hourly", "nightly", "weekly"} {
 			group.Go(func() {
 				for n := range 20 {
-					outcome, _, err := s.Fire(context.Background(), Tick{Entry: entry, At: day(1).Add(time.Duration(n) * time.Hour), By: fmt.Sprint(scheduler)})
+					outcome, _, err := s.Scheduler.Fire(context.Background(), Tick{Entry: entry, At: day(1).Add(time.Duration(n) * time.Hour), By: fmt.Sprint(scheduler)})
 					if err != nil {
 						t.Error(err)
 					}
@@ -226,11 +226,11 @@ func TestASweepThatStopsForItsFailuresPausesItsSchedule(t *testing.T) {
 		page(t, s, sweep, 110)
 		exec(t, s, `UPDATE compactor.runs SET status = 'failed', outcome = 'timeout', ended_at = now()`)
 		page(t, s, sweep, 10)
-		r := must(s.Sweep(t.Context(), sweep))(t)
+		r := must(s.Operator.Sweep(t.Context(), sweep))(t)
 		if r.Status != "stopped" || r.Reason != "failures" || r.Tenant != "a" {
 			t.Errorf("%+v", r)
 		}
-		state := must(s.Schedules(t.Context(), []string{"nightly"}))(t)[0]
+		state := must(s.Operator.Schedules(t.Context(), []string{"nightly"}))(t)[0]
 		if (state.PausedAt != nil) != pause || pause && state.Note != fmt.Sprintf("sweep %d stopped: too many runs failed", sweep) || state.Last.Failed != 110 {
 			t.Errorf("with pause after failure %v: %+v", pause, state)
 		}
@@ -246,7 +246,7 @@ func TestOldTicksArePurged(t *testing.T) {
 			('yearly', 'schedule', 300), ('yearly', 'operator', 100), ('yearly', 'schedule', 700), ('once', 'operator', 11)) x(entry, source, days)`)
 	var purged int64
 	for n := int64(-1); n != 0; purged += n {
-		n = must(s.PurgeTicks(t.Context(), 10*24*time.Hour, 3))(t)
+		n = must(s.Scheduler.PurgeTicks(t.Context(), 10*24*time.Hour, 3))(t)
 	}
 	got := list[string](t, s, `SELECT entry || ' ' || extract(day FROM now() - tick) FROM compactor.cron_ticks ORDER BY 1`)
 	if diff := cmp.Diff([]string{"nightly 1", "nightly 9", "yearly 300"}, got); diff != "" || purged != 5 {
@@ -271,11 +271,11 @@ func TestOldRunsWithoutEffectArePurged(t *testing.T) {
 	exec(t, s, `WITH b AS (INSERT INTO compactor.bulk_operations (kind, tenant, filter, cascade, first_id, next_id, matched) VALUES ('undo', '', '{}', false, 1, 1, 1) RETURNING id)
 		INSERT INTO compactor.bulk_refusals (bulk, run, sid, code) SELECT b.id, r.id, r.sid, 'x' FROM b, compactor.runs r WHERE requested_by = 'refused'`)
 	exec(t, s, `UPDATE compactor.runs SET bulk = b.id FROM compactor.bulk_operations b WHERE runs.requested_by = 'bulk'`)
-	sweep := must(s.StartSweep(t.Context(), "", 0, "", "test"))(t)
+	sweep := must(s.Operator.StartSweep(t.Context(), "", 0, "", "test"))(t)
 	exec(t, s, `UPDATE compactor.runs SET sweep = $1 WHERE requested_by = 'canary'`, sweep)
 	var pages []string
 	for mark, n := (RunMark{}), int64(2); n == 2; {
-		mark, n = must2(s.PurgeRuns(t.Context(), 10*24*time.Hour, mark, 2))(t)
+		mark, n = must2(s.Scheduler.PurgeRuns(t.Context(), 10*24*time.Hour, mark, 2))(t)
 		pages = append(pages, strings.Join(list[string](t, s, `SELECT requested_by FROM compactor.runs WHERE requested_by <> '' AND status IN ('skipped', 'failed') ORDER BY ended_at`), " "))
 	}
 	want := []string{"paid refused canary bulk older old new", "paid refused canary bulk older old new", "paid refused canary bulk old new", "paid refused canary bulk new"}
@@ -284,7 +284,7 @@ func TestOldRunsWithoutEffectArePurged(t *testing.T) {
 	}
 	exec(t, s, `UPDATE compactor.bulk_operations SET status = 'done', ended_at = now()`)
 	exec(t, s, `UPDATE compactor.sweeps SET status = 'done', ended_at = now()`)
-	if _, n := must2(s.PurgeRuns(t.Context(), 10*24*time.Hour, RunMark{}, 100))(t); n != 4 {
+	if _, n := must2(s.Scheduler.PurgeRuns(t.Context(), 10*24*time.Hour, RunMark{}, 100))(t); n != 4 {
 		t.Errorf("%d runs looked at, want 4", n)
 	}
 	left := list[string](t, s, `SELECT coalesce(nullif(requested_by, ''), status) FROM compactor.runs ORDER BY 1`)
@@ -309,7 +309,7 @@ func TestATickStartsASweepWithACanary(t *testing.T) {
 	if got, done := page(t, s, sweep, 100); len(got) != 0 || done {
 		t.Errorf("%v follow before the first have ended, done: %t", got, done)
 	}
-	if r := must(s.Sweep(t.Context(), fire(t, s, Tick{At: day(2)}, TickFired, "open", "open")))(t); r.CanaryShare != 0 {
+	if r := must(s.Operator.Sweep(t.Context(), fire(t, s, Tick{At: day(2)}, TickFired, "open", "open")))(t); r.CanaryShare != 0 {
 		t.Errorf("%+v has a canary", r)
 	}
 }

@@ -79,16 +79,16 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	must2(s.AppendOnce(t.Context(), k, "", "key", []NewMessage{user("", "x")}))(t)
 	must2(s.AppendFormat(t.Context(), k, "", "anthropic", "key2", []byte(`{"role":"user","content":"x"}`)))(t)
 	must(0, s.SetModel(t.Context(), k, "gpt-4o"))(t)
-	must(0, s.RegisterStrategies(t.Context(), map[string][]string{"truncation": {}}))(t)
+	must(0, s.Worker.RegisterStrategies(t.Context(), map[string][]string{"truncation": {}}))(t)
 	must(s.ReportUsage(t.Context(), k, 50, 0))(t)
-	if err := errors.Join(s.Pin(t.Context(), k, "m1"), s.Unpin(t.Context(), k, "m1"), s.EnsurePolicy(t.Context(), "p", "", 1)); err != nil {
+	if err := errors.Join(s.Pin(t.Context(), k, "m1"), s.Unpin(t.Context(), k, "m1"), s.Worker.EnsurePolicy(t.Context(), "p", "", 1)); err != nil {
 		t.Fatal(err)
 	}
 	policy := "p"
 	c := start(t, s, k)
-	must(s.Log(t.Context(), c.Session.SID, 9))(t)
-	must(s.Messages(t.Context(), c.Session.SID, []chat.Seq{1}))(t)
-	if err := s.Heartbeat(t.Context(), c.Run, c.Fence, time.Minute); err != nil {
+	must(s.Worker.Log(t.Context(), c.Session.SID, 9))(t)
+	must(s.Worker.Messages(t.Context(), c.Session.SID, []chat.Seq{1}))(t)
+	if err := s.Worker.Heartbeat(t.Context(), c.Run, c.Fence, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	ch := Change{
@@ -96,7 +96,7 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 		Delta:  Delta{-2, -int64(c.View[0].Tokens + c.View[1].Tokens), -int64(c.View[0].Tokens + c.View[1].Tokens)},
 		Ledger: Ledger{Kind: "compact", Outcome: "applied", PolicyHash: &policy}, PostRunState: PostRunState{DueTokens: 1},
 	}
-	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
+	must(s.Worker.Apply(t.Context(), c.Run, c.Fence, ch))(t)
 	undo := must(s.Undo(t.Context(), k, c.Run, false, ""))(t)
 	must(s.Undo(t.Context(), k, undo, false, ""))(t)
 	view, revision := must2(s.View(t.Context(), k))(t)
@@ -105,66 +105,66 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	exec(t, s, `SELECT my_sessions2.wait_run(NULL, 's', $1)`, c.Run)
 	must(s.WaitRun(t.Context(), c.Run))(t)
 	must(s.All(t.Context(), k))(t)
-	must(s.ViewMetas(t.Context(), c.Session.SID))(t)
+	must(s.Operator.ViewMetas(t.Context(), c.Session.SID))(t)
 	run := request(t, s, k, TriggerApplication)
-	c = must(s.Claim(t.Context(), run, "w", time.Minute))(t)
-	if err := s.Requeue(t.Context(), run, c.Fence, 0, true, "x", "y"); err != nil {
+	c = must(s.Worker.Claim(t.Context(), run, "w", time.Minute))(t)
+	if err := s.Worker.Requeue(t.Context(), run, c.Fence, 0, true, "x", "y"); err != nil {
 		t.Fatal(err)
 	}
-	must(s.Snooze(t.Context(), run, 0, "x"))(t)
-	must(s.Undelivered(t.Context(), 9, time.Minute))(t)
-	must(s.Orphaned(t.Context(), 9, time.Minute))(t)
-	c = must(s.Claim(t.Context(), run, "w", time.Minute))(t)
-	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, &PostRunState{}); err != nil {
+	must(s.Worker.Snooze(t.Context(), run, 0, "x"))(t)
+	must(s.Scheduler.Undelivered(t.Context(), 9, time.Minute))(t)
+	must(s.Scheduler.Orphaned(t.Context(), 9, time.Minute))(t)
+	c = must(s.Worker.Claim(t.Context(), run, "w", time.Minute))(t)
+	if err := s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, &PostRunState{}); err != nil {
 		t.Fatal(err)
 	}
-	must(s.Relay(t.Context(), 0, 0, 9, time.Minute))(t)
-	must(s.Forgotten(t.Context(), 9, time.Minute))(t)
-	must(s.FireTick(t.Context(), "e", time.Now(), "x"))(t)
-	must(0, s.PauseSchedule(t.Context(), "e", "", ""))(t)
-	must(s.Schedules(t.Context(), []string{"e"}))(t)
-	must(0, s.ResumeSchedule(t.Context(), "e", ""))(t)
-	must(s.FiredTicks(t.Context(), "e", time.Now(), time.Now()))(t)
-	must2(s.SweepPage(t.Context(), 1, 9, time.Minute))(t)
-	must(0, s.SteerSweep(t.Context(), 1, SweepCancel, "", "", 0))(t)
-	must(0, s.SteerSweep(t.Context(), must(s.StartSweep(t.Context(), "", time.Hour, "", ""))(t), SweepCancel, "", "", 0))(t)
-	must(s.Sweeps(t.Context(), 9))(t)
-	must(s.SweepOutcomes(t.Context(), 1))(t)
-	must(0, s.PauseRuns(t.Context(), PauseScope{"other", "gpt", "default"}, "", ""))(t)
-	must(s.PausesOf(t.Context(), k))(t)
-	must(0, s.ResumeRuns(t.Context(), PauseScope{"other", "gpt", "default"}, ""))(t)
-	bulk := must(s.StartBulkCompact(t.Context(), "", RunMatch{Outcome: "x"}, Options{From: "view"}, 0, "", ""))(t)
-	must2(s.BulkCompactPage(t.Context(), bulk, 9, time.Minute))(t)
-	must(s.BulkOutcomes(t.Context(), bulk))(t)
-	must(s.RedeliverAll(t.Context()))(t)
-	must(s.Lead(t.Context(), "r", "h", time.Minute))(t)
+	must(s.Scheduler.Relay(t.Context(), 0, 0, 9, time.Minute))(t)
+	must(s.Scheduler.Forgotten(t.Context(), 9, time.Minute))(t)
+	must(s.Scheduler.FireTick(t.Context(), "e", time.Now(), "x"))(t)
+	must(0, s.Operator.PauseSchedule(t.Context(), "e", "", ""))(t)
+	must(s.Operator.Schedules(t.Context(), []string{"e"}))(t)
+	must(0, s.Operator.ResumeSchedule(t.Context(), "e", ""))(t)
+	must(s.Operator.FiredTicks(t.Context(), "e", time.Now(), time.Now()))(t)
+	must2(s.Scheduler.SweepPage(t.Context(), 1, 9, time.Minute))(t)
+	must(0, s.Operator.SteerSweep(t.Context(), 1, SweepCancel, "", "", 0))(t)
+	must(0, s.Operator.SteerSweep(t.Context(), must(s.Operator.StartSweep(t.Context(), "", time.Hour, "", ""))(t), SweepCancel, "", "", 0))(t)
+	must(s.Operator.Sweeps(t.Context(), 9))(t)
+	must(s.Operator.SweepOutcomes(t.Context(), 1))(t)
+	must(0, s.Operator.PauseRuns(t.Context(), PauseScope{"other", "gpt", "default"}, "", ""))(t)
+	must(s.Operator.PausesOf(t.Context(), k))(t)
+	must(0, s.Operator.ResumeRuns(t.Context(), PauseScope{"other", "gpt", "default"}, ""))(t)
+	bulk := must(s.Operator.StartBulkCompact(t.Context(), "", RunMatch{Outcome: "x"}, Options{From: "view"}, 0, "", ""))(t)
+	must2(s.Scheduler.BulkCompactPage(t.Context(), bulk, 9, time.Minute))(t)
+	must(s.Operator.BulkOutcomes(t.Context(), bulk))(t)
+	must(s.Scheduler.RedeliverAll(t.Context()))(t)
+	must(s.Scheduler.Lead(t.Context(), "r", "h", time.Minute))(t)
 	thresholds(t, s, Threshold{"", 6, 0, false, Counts{}})
-	must2(s.RefreshSessions(t.Context(), 9))(t)
-	must(s.ChangePolicies(t.Context(), []PolicyChange{{Name: "p", Hash: "h", FleetHash: "h", Spec: []byte(`{}`), Thresholds: []Threshold{{DueTokens: 7}}}}, "x"))(t)
-	must(s.PreviewPolicies(t.Context(), []PolicyChange{{Name: "p", Expect: 1}}))(t)
-	must(0, errors.Join(s.SaveThresholds(t.Context(), "p", 1, "h", []Threshold{{DueTokens: 8}}), s.SetPolicy(t.Context(), k, "p"), s.SetLabels(t.Context(), k, map[string]string{"a": "b"}), s.SetParent(t.Context(), Key{Session: "child"}, "s")))(t)
+	must2(s.Scheduler.RefreshSessions(t.Context(), 9))(t)
+	must(s.Operator.ChangePolicies(t.Context(), []PolicyChange{{Name: "p", Hash: "h", FleetHash: "h", Spec: []byte(`{}`), Thresholds: []Threshold{{DueTokens: 7}}}}, "x"))(t)
+	must(s.Operator.PreviewPolicies(t.Context(), []PolicyChange{{Name: "p", Expect: 1}}))(t)
+	must(0, errors.Join(s.Scheduler.SaveThresholds(t.Context(), "p", 1, "h", []Threshold{{DueTokens: 8}}), s.SetPolicy(t.Context(), k, "p"), s.SetLabels(t.Context(), k, map[string]string{"a": "b"}), s.SetParent(t.Context(), Key{Session: "child"}, "s")))(t)
 	must(s.Fork(t.Context(), k, "fork", ""))(t)
-	must(s.Explain(t.Context(), Key{Session: "child"}))(t)
-	must(s.Sample(t.Context(), DefaultTenant, map[string]string{"a": "b"}, 9))(t)
+	must(s.Operator.Explain(t.Context(), Key{Session: "child"}))(t)
+	must(s.Operator.Sample(t.Context(), DefaultTenant, map[string]string{"a": "b"}, 9))(t)
 	must(s.Policy(t.Context(), "p", 0))(t)
 	must(s.Policies(t.Context(), ""))(t)
-	must(s.PolicyHistory(t.Context(), "p"))(t)
-	must(s.PolicySwitches(t.Context(), "p"))(t)
-	must(s.DefaultPolicy(t.Context()))(t)
+	must(s.Operator.PolicyHistory(t.Context(), "p"))(t)
+	must(s.Operator.PolicySwitches(t.Context(), "p"))(t)
+	must(s.Operator.DefaultPolicy(t.Context()))(t)
 	must(s.PolicyProgress(t.Context()))(t)
-	errs := []error{s.Abandon(t.Context(), run, "x"), s.Resign(t.Context(), "r", "h"), s.Ping(t.Context())}
-	_, err1 := s.Backlog(t.Context())
-	_, err2 := s.Settings(t.Context())
-	_, err3 := s.Outcomes(t.Context(), 0)
-	_, err4 := s.Runs(t.Context(), RunFilter{Limit: 9})
-	_, err5 := s.Sessions(t.Context(), SessionFilter{Limit: 9})
-	_, _, err6 := s.Checksum(t.Context(), session(t, s, k).SID, chat.Open-1)
-	_, err7 := s.LastTick(t.Context(), "e")
-	_, err8 := s.OpenSweeps(t.Context())
+	errs := []error{s.Worker.Abandon(t.Context(), run, "x"), s.Scheduler.Resign(t.Context(), "r", "h"), s.Ping(t.Context())}
+	_, err1 := s.Scheduler.Backlog(t.Context())
+	_, err2 := s.Admin.Settings(t.Context())
+	_, err3 := s.Operator.Outcomes(t.Context(), 0)
+	_, err4 := s.Operator.Runs(t.Context(), RunFilter{Limit: 9})
+	_, err5 := s.Operator.Sessions(t.Context(), SessionFilter{Limit: 9})
+	_, _, err6 := s.Admin.Checksum(t.Context(), session(t, s, k).SID, chat.Open-1)
+	_, err7 := s.Scheduler.LastTick(t.Context(), "e")
+	_, err8 := s.Scheduler.OpenSweeps(t.Context())
 	if err := errors.Join(append(errs, err1, err2, err3, err4, err5, err6, err7, err8)...); err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range must(s.Audit(t.Context()))(t) {
+	for _, f := range must(s.Admin.Audit(t.Context()))(t) {
 		t.Errorf("audit: not true that %s: %s", f.Check, f)
 	}
 }
@@ -206,7 +206,7 @@ func TestADatabaseWithoutTheSchemaSaysSo(t *testing.T) {
 	if !errors.Is(err, ErrNotMigrated) {
 		t.Errorf("append: %v, want not migrated", err)
 	}
-	if _, err := s.Sessions(t.Context(), SessionFilter{}); !errors.Is(err, ErrNotMigrated) {
+	if _, err := s.Operator.Sessions(t.Context(), SessionFilter{}); !errors.Is(err, ErrNotMigrated) {
 		t.Errorf("list: %v, want not migrated", err)
 	}
 }
@@ -276,13 +276,13 @@ func TestALockThatIsNotToBeHadIsBusy(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `SELECT FROM compactor.sessions FOR UPDATE`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Apply(t.Context(), c.Run, c.Fence, ch); !errors.Is(err, ErrBusy) {
+	if _, err := s.Worker.Apply(t.Context(), c.Run, c.Fence, ch); !errors.Is(err, ErrBusy) {
 		t.Errorf("apply beside a writer: %v, want busy", err)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
+	must(s.Worker.Apply(t.Context(), c.Run, c.Fence, ch))(t)
 }
 
 func TestErrorsOfTheDatabaseAreSorted(t *testing.T) {
@@ -308,7 +308,7 @@ func TestSettingsAreLookedAt(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	names := map[string]bool{}
-	for _, x := range must(s.Settings(t.Context()))(t) {
+	for _, x := range must(s.Admin.Settings(t.Context()))(t) {
 		names[x.Name] = x.OK
 	}
 	for _, name := range []string{"server version", "autovacuum", "max_connections", "message_log autovacuum_vacuum_insert_threshold", "message_log all-visible pages"} {

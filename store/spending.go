@@ -61,10 +61,10 @@ func (s Spending) Reached() bool {
 
 // Spending returns the limits of a tenant and of all together, or all limits with an empty
 // one, by tenant. It reads the calls of the last minutes, and sums of those before.
-func (s *Store) Spending(ctx context.Context, tenant string) ([]Spending, error) {
+func (s Operator) Spending(ctx context.Context, tenant string) ([]Spending, error) {
 	const query = `SELECT tenant, micros_per_hour, micros_per_day, calls_per_hour, tokens_per_hour, runs_per_second, note, changed_by, changed_at,
 		calls, tokens, hour, day, started, throttled, estimated FROM compactor.spending_of($1)`
-	return queryRows(ctx, s, "spending", pgx.RowToStructByPos[Spending], query, tenant)
+	return queryRows(ctx, s.Store, "spending", pgx.RowToStructByPos[Spending], query, tenant)
 }
 
 // LimitSpending sets the limits of a tenant, in place of those that it had; without any, it
@@ -72,7 +72,7 @@ func (s *Store) Spending(ctx context.Context, tenant string) ([]Spending, error)
 // no operator requested ask none: AskSummary returns ErrSpendingLimit. Calls under way then
 // may exceed it. No more runs start in a second than RunsPerSecond, in the long run: up to
 // one second's at once, and operators' runs always; the others wait in Postgres.
-func (s *Store) LimitSpending(ctx context.Context, l SpendingLimit) error {
+func (s Operator) LimitSpending(ctx context.Context, l SpendingLimit) error {
 	const query = `SELECT compactor.limit_spending($1, $2, $3, $4, $5, $6, $7, $8)`
 	_, err := s.pool.Exec(ctx, s.q(query), l.Tenant, l.MicrosPerHour, l.MicrosPerDay, l.CallsPerHour, l.Note, l.ChangedBy, l.TokensPerHour, l.RunsPerSecond)
 	return wrap("limit spending", err)

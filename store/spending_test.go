@@ -35,24 +35,24 @@ func TestLimitsOfSpending(t *testing.T) {
 				s := open(t)
 				k := Key{Session: "s"}
 				add(t, s, k, talk("m", 4)...)
-				claim := must(s.Claim(t.Context(), must(s.Request(t.Context(), k, TriggerApplication, "", Options{}))(t), "w", time.Minute))(t)
+				claim := must(s.Worker.Claim(t.Context(), must(s.Request(t.Context(), k, TriggerApplication, "", Options{}))(t), "w", time.Minute))(t)
 				// Two calls in the last hour, one before it, and one before the day.
 				exec(t, s, `INSERT INTO compactor.summary_calls (key, sid, run, fence, state, code, prompt_hash, attempts, input_tokens, output_tokens, cost_micros, ended_at)
 				SELECT k::text, sid, id, 1, 'failed', 'timeout', '', 1, cost - 1, 1, cost, now() - age FROM compactor.runs,
 				(VALUES (1, 10, interval '1 minute'), (2, 20, interval '58 minutes'), (3, 100, interval '23 hours'), (4, 1000, interval '25 hours')) x(k, cost, age)`)
 				if summed {
 					for range 2 {
-						must(s.SumSpending(t.Context()))(t)
+						must(s.Scheduler.SumSpending(t.Context()))(t)
 					}
 				}
-				if err := s.LimitSpending(t.Context(), c.limit); err != nil {
+				if err := s.Operator.LimitSpending(t.Context(), c.limit); err != nil {
 					t.Fatal(err)
 				}
-				rows, err := s.Spending(t.Context(), c.limit.Tenant)
+				rows, err := s.Operator.Spending(t.Context(), c.limit.Tenant)
 				if err != nil || len(rows) != 1 || rows[0].Reached() != c.limited && c.limit.Tenant != "acme" {
 					t.Errorf("%+v, %v", rows, err)
 				}
-				_, _, _, err = s.AskSummary(t.Context(), SummaryCall{Run: claim.Run, Fence: claim.Fence, Key: "k", PromptHash: "p"})
+				_, _, _, err = s.Worker.AskSummary(t.Context(), SummaryCall{Run: claim.Run, Fence: claim.Fence, Key: "k", PromptHash: "p"})
 				if limited := errors.Is(err, ErrSpendingLimit); limited != c.limited || !limited && err != nil {
 					t.Errorf("%v, want a limit: %t", err, c.limited)
 				}
@@ -73,7 +73,7 @@ func TestSumsOfSpending(t *testing.T) {
 		SELECT i::text, sid, id, 1, 'failed', 'timeout', '', 1, 2, 3, i % 3, now() - i * interval '10 seconds' FROM compactor.runs, generate_series(1, 600) i`)
 	before, estimated := one[int](t, s, `SELECT x.day::int FROM compactor.spending('') x`), one[int](t, s, `SELECT x.estimated::int FROM compactor.spending('') x`)
 	for range 3 {
-		must(s.SumSpending(t.Context()))(t)
+		must(s.Scheduler.SumSpending(t.Context()))(t)
 	}
 	if after := one[int](t, s, `SELECT x.day::int FROM compactor.spending('') x`); after != before || before != 3600 {
 		t.Errorf("%d was spent, and %d as the sums say, want 3600", before, after)
@@ -89,7 +89,7 @@ func TestSumsOfSpending(t *testing.T) {
 		t.Errorf("a look at a limit reads %d calls, want those of the last three minutes at most", n)
 	}
 	exec(t, s, `UPDATE compactor.spending_minutes SET minute = minute - interval '1 day'`)
-	must(s.SumSpending(t.Context()))(t)
+	must(s.Scheduler.SumSpending(t.Context()))(t)
 	if n := one[int](t, s, `SELECT count(*) FROM compactor.spending_minutes WHERE minute < now() - interval '25 hours'`); n != 0 {
 		t.Errorf("%d minutes are older than a day", n)
 	}
@@ -101,15 +101,15 @@ func TestAnAnswerThatIsStoredAgainIsPaidOnce(t *testing.T) {
 	s := open(t)
 	k := Key{Session: "s"}
 	add(t, s, k, talk("m", 4)...)
-	claim := must(s.Claim(t.Context(), must(s.Request(t.Context(), k, TriggerApplication, "", Options{}))(t), "w", time.Minute))(t)
-	id, _, _, err := s.AskSummary(t.Context(), SummaryCall{Run: claim.Run, Fence: claim.Fence, Key: "k", PromptHash: "p"})
+	claim := must(s.Worker.Claim(t.Context(), must(s.Request(t.Context(), k, TriggerApplication, "", Options{}))(t), "w", time.Minute))(t)
+	id, _, _, err := s.Worker.AskSummary(t.Context(), SummaryCall{Run: claim.Run, Fence: claim.Fence, Key: "k", PromptHash: "p"})
 	must(0, err)(t)
 	answer := SummaryAnswer{Text: "a summary", Model: "m", CostMicros: 10}
 	answer.Attempts = 1
-	must(0, s.AnswerSummary(t.Context(), id, answer))(t)
+	must(0, s.Worker.AnswerSummary(t.Context(), id, answer))(t)
 	exec(t, s, `UPDATE compactor.summary_calls SET ended_at = ended_at - interval '5 minutes'`)
-	must(s.SumSpending(t.Context()))(t)
-	must(0, s.AnswerSummary(t.Context(), id, answer))(t)
+	must(s.Scheduler.SumSpending(t.Context()))(t)
+	must(0, s.Worker.AnswerSummary(t.Context(), id, answer))(t)
 	if spent := one[int](t, s, `SELECT x.day::int FROM compactor.spending('') x`); spent != 10 {
 		t.Errorf("%d was spent, want 10", spent)
 	}
@@ -124,13 +124,13 @@ func TestMinutesThatAreLivedAgainAreSummedAgain(t *testing.T) {
 	call := func() {
 		exec(t, s, `INSERT INTO compactor.summary_calls (key, sid, run, fence, state, code, prompt_hash, attempts, input_tokens, cost_micros, ended_at)
 			SELECT random()::text, sid, id, 1, 'failed', 'timeout', '', 1, 2, 10, now() - interval '5 minutes' FROM compactor.runs`)
-		must(s.SumSpending(t.Context()))(t)
+		must(s.Scheduler.SumSpending(t.Context()))(t)
 	}
 	pass := func(by string) {
 		exec(t, s, `UPDATE compactor.summary_calls SET ended_at = ended_at - $1::interval`, by)
 		exec(t, s, `UPDATE compactor.spending_minutes SET minute = minute - $1::interval`, by)
 	}
-	must(s.Lead(t.Context(), "scheduler", "a", time.Minute))(t)
+	must(s.Scheduler.Lead(t.Context(), "scheduler", "a", time.Minute))(t)
 	call()
 	pass("-10 minutes")
 	exec(t, s, `UPDATE compactor.leader SET clock_back = '10 minutes'`)

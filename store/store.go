@@ -47,8 +47,14 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Store is a pool of connections to one schema. Safe for concurrent use.
+// Store is a pool of connections to one schema, with the methods of applications. The other callers have theirs in
+// Worker, Scheduler, Operator and Admin, on the same connections. Safe for concurrent use.
 type Store struct {
+	Worker    Worker
+	Scheduler Scheduler
+	Operator  Operator
+	Admin     Admin
+
 	pool   *pool
 	schema string
 
@@ -60,6 +66,18 @@ type Store struct {
 	relay sleeper
 	turns queueTurns
 }
+
+// Worker adds the protocol of runs to a Store.
+type Worker struct{ *Store }
+
+// Scheduler adds deliveries, sweeps, and the upkeep of times, thresholds and the archive to a Store.
+type Scheduler struct{ *Store }
+
+// Operator adds reads of the fleet and its control to a Store.
+type Operator struct{ *Store }
+
+// Admin adds audits and repairs, the archive, and erasure to a Store.
+type Admin struct{ *Store }
 
 // Open connects to the database, also through a pooler in transaction mode. The caller must
 // Close the store.
@@ -91,6 +109,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{pool: pool, schema: c.Schema}
+	s.Worker, s.Scheduler, s.Operator, s.Admin = Worker{s}, Scheduler{s}, Operator{s}, Admin{s}
 	// Batches need fewer connections and fewer commits under load.
 	s.loads = newBatcher(maxBatches, maxBatchSize, s.loadBatch)
 	s.ends = newBatcher(maxBatches, maxBatchSize, s.endBatch)

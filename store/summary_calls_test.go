@@ -14,7 +14,7 @@ func claimed(t *testing.T, s *Store) *Claim {
 	k := Key{Session: "s"}
 	add(t, s, k, talk("m", 4)...)
 	run := must(s.Request(t.Context(), k, TriggerOperator, "", Options{}))(t)
-	return must(s.Claim(t.Context(), run, "w", time.Minute))(t)
+	return must(s.Worker.Claim(t.Context(), run, "w", time.Minute))(t)
 }
 
 func TestAnAnswerIsPaidForOnce(t *testing.T) {
@@ -22,26 +22,26 @@ func TestAnAnswerIsPaidForOnce(t *testing.T) {
 	s := open(t)
 	c := claimed(t, s)
 	q := SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"}
-	id, a, _, err := s.AskSummary(t.Context(), q)
+	id, a, _, err := s.Worker.AskSummary(t.Context(), q)
 	if err != nil || id == 0 || a != nil {
 		t.Fatalf("first question: %d, %v, %v", id, a, err)
 	}
 	// A question that is still open was left behind by a worker that died.
-	second, a, _, err := s.AskSummary(t.Context(), q)
+	second, a, _, err := s.Worker.AskSummary(t.Context(), q)
 	if err != nil || second == id || second == 0 || a != nil {
 		t.Fatalf("the question of a dead worker: %d, %v, %v", second, a, err)
 	}
 	paid := SummaryAnswer{Text: "so far", Model: "m", FinishReason: "stop", Attempts: 2, Input: 10, Cached: 3, Output: 4, Reasoning: 1, CostMicros: 7, Took: time.Second}
-	if err := s.AnswerSummary(t.Context(), second, paid); err != nil {
+	if err := s.Worker.AnswerSummary(t.Context(), second, paid); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.AnswerSummary(t.Context(), id, paid); !errors.Is(err, ErrNotApplicable) {
+	if err := s.Worker.AnswerSummary(t.Context(), id, paid); !errors.Is(err, ErrNotApplicable) {
 		t.Errorf("a second answer to the same question: %v", err)
 	}
-	if err := s.FailSummary(t.Context(), id, "timeout", SummaryAnswer{Attempts: 1, CostMicros: 2}); err != nil {
+	if err := s.Worker.FailSummary(t.Context(), id, "timeout", SummaryAnswer{Attempts: 1, CostMicros: 2}); err != nil {
 		t.Errorf("what the dead worker paid is recorded when it comes back: %v", err)
 	}
-	id, a, rejected, err := s.AskSummary(t.Context(), q)
+	id, a, rejected, err := s.Worker.AskSummary(t.Context(), q)
 	if err != nil || id != 0 || rejected != "" || a == nil || a.Text != "so far" || a.FinishReason != "stop" || a.Model != "m" {
 		t.Errorf("asked again: %d, %+v, %q, %v", id, a, rejected, err)
 	}
@@ -50,7 +50,7 @@ func TestAnAnswerIsPaidForOnce(t *testing.T) {
 		t.Errorf("on the run: %+v", row)
 	}
 	states := []string{}
-	for _, call := range must(s.SummaryCalls(t.Context(), c.Run))(t) {
+	for _, call := range must(s.Operator.SummaryCalls(t.Context(), c.Run))(t) {
 		states = append(states, call.State+" "+call.Code)
 	}
 	if diff := cmp.Diff([]string{"failed timeout", "answered "}, states); diff != "" {
@@ -68,32 +68,32 @@ func TestTheCostOfALateAnswerIsKept(t *testing.T) {
 			s := open(t)
 			c := claimed(t, s)
 			q := SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"}
-			first, _, _, err := s.AskSummary(t.Context(), q)
+			first, _, _, err := s.Worker.AskSummary(t.Context(), q)
 			if err != nil {
 				t.Fatal(err)
 			}
-			second, _, _, err := s.AskSummary(t.Context(), q)
+			second, _, _, err := s.Worker.AskSummary(t.Context(), q)
 			if err != nil {
 				t.Fatal(err)
 			}
 			a := SummaryAnswer{Text: "so far", Model: "m", Attempts: 1, Input: 10, Output: 4, CostMicros: 7}
 			if answered {
-				if err := s.AnswerSummary(t.Context(), second, a); err != nil {
+				if err := s.Worker.AnswerSummary(t.Context(), second, a); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := s.AnswerSummary(t.Context(), first, SummaryAnswer{Text: "late", Model: "m", CostMicros: 5}); !errors.Is(err, ErrNotApplicable) {
+			if err := s.Worker.AnswerSummary(t.Context(), first, SummaryAnswer{Text: "late", Model: "m", CostMicros: 5}); !errors.Is(err, ErrNotApplicable) {
 				t.Errorf("a late answer: %v", err)
 			}
 			if !answered {
-				if err := s.AnswerSummary(t.Context(), second, a); err != nil {
+				if err := s.Worker.AnswerSummary(t.Context(), second, a); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if row := must(s.Run(t.Context(), c.Run))(t); row.CostMicros != 12 {
 				t.Errorf("cost %d", row.CostMicros)
 			}
-			if _, got, _, err := s.AskSummary(t.Context(), q); err != nil || got == nil || got.Text != "so far" || got.CostMicros != 7 {
+			if _, got, _, err := s.Worker.AskSummary(t.Context(), q); err != nil || got == nil || got.Text != "so far" || got.CostMicros != 7 {
 				t.Errorf("asked again: %+v, %v", got, err)
 			}
 		})
@@ -105,12 +105,12 @@ func TestAnAnswerMayBeStoredAgain(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	c := claimed(t, s)
-	id, _, _, err := s.AskSummary(t.Context(), SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"})
+	id, _, _, err := s.Worker.AskSummary(t.Context(), SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := s.AnswerSummary(t.Context(), id, SummaryAnswer{Text: "so far", CostMicros: 7}); err != nil {
+		if err := s.Worker.AnswerSummary(t.Context(), id, SummaryAnswer{Text: "so far", CostMicros: 7}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -124,44 +124,44 @@ func TestOnlyALaterRunCallsAgainAfterARejectedAnswer(t *testing.T) {
 	s := open(t)
 	c := claimed(t, s)
 	q := SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"}
-	first, _, _, err := s.AskSummary(t.Context(), q)
+	first, _, _, err := s.Worker.AskSummary(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(s.AnswerSummary(t.Context(), first, SummaryAnswer{Text: "no"}), s.RejectSummary(t.Context(), c.Run, "k", "refusal")); err != nil {
+	if err := errors.Join(s.Worker.AnswerSummary(t.Context(), first, SummaryAnswer{Text: "no"}), s.Worker.RejectSummary(t.Context(), c.Run, "k", "refusal")); err != nil {
 		t.Fatal(err)
 	}
-	if id, a, rejected, err := s.AskSummary(t.Context(), q); err != nil || id != 0 || a.Text != "no" || rejected != "refusal" {
+	if id, a, rejected, err := s.Worker.AskSummary(t.Context(), q); err != nil || id != 0 || a.Text != "no" || rejected != "refusal" {
 		t.Errorf("the same run: %d, %v, %q, %v", id, a, rejected, err)
 	}
-	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "no_summary"}, nil); err != nil {
+	if err := s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "no_summary"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, _, err := s.AskSummary(t.Context(), q); !errors.Is(err, ErrNotApplicable) {
+	if _, _, _, err := s.Worker.AskSummary(t.Context(), q); !errors.Is(err, ErrNotApplicable) {
 		t.Errorf("a run that is over: %v", err)
 	}
 	later := must(s.Request(t.Context(), Key{Session: "s"}, TriggerOperator, "", Options{}))(t)
-	claim := must(s.Claim(t.Context(), later, "w", time.Minute))(t)
+	claim := must(s.Worker.Claim(t.Context(), later, "w", time.Minute))(t)
 	q.Run, q.Fence = claim.Run, claim.Fence
-	id, a, _, err := s.AskSummary(t.Context(), q)
+	id, a, _, err := s.Worker.AskSummary(t.Context(), q)
 	if err != nil || id == 0 || a != nil {
 		t.Errorf("a later run: %d, %v, %v", id, a, err)
 	}
 	// A third run may use its answer and reject it: that run does not call again.
-	err = errors.Join(s.AnswerSummary(t.Context(), id, SummaryAnswer{Text: "hm"}), s.Finish(t.Context(), claim, StatusSkipped, Ledger{Outcome: "no_summary"}, nil))
+	err = errors.Join(s.Worker.AnswerSummary(t.Context(), id, SummaryAnswer{Text: "hm"}), s.Worker.Finish(t.Context(), claim, StatusSkipped, Ledger{Outcome: "no_summary"}, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	third := must(s.Request(t.Context(), Key{Session: "s"}, TriggerOperator, "", Options{}))(t)
-	claim = must(s.Claim(t.Context(), third, "w", time.Minute))(t)
+	claim = must(s.Worker.Claim(t.Context(), third, "w", time.Minute))(t)
 	q.Run, q.Fence = claim.Run, claim.Fence
-	if id, a, _, err := s.AskSummary(t.Context(), q); err != nil || id != 0 || a.Text != "hm" {
+	if id, a, _, err := s.Worker.AskSummary(t.Context(), q); err != nil || id != 0 || a.Text != "hm" {
 		t.Errorf("a third run: %d, %v, %v", id, a, err)
 	}
-	if err := s.RejectSummary(t.Context(), third, "k", "empty"); err != nil {
+	if err := s.Worker.RejectSummary(t.Context(), third, "k", "empty"); err != nil {
 		t.Fatal(err)
 	}
-	if id, a, rejected, err := s.AskSummary(t.Context(), q); err != nil || id != 0 || a == nil || rejected != "empty" {
+	if id, a, rejected, err := s.Worker.AskSummary(t.Context(), q); err != nil || id != 0 || a == nil || rejected != "empty" {
 		t.Errorf("the third run once more: %d, %v, %q, %v", id, a, rejected, err)
 	}
 }
@@ -171,20 +171,20 @@ func TestAnswersAreForgottenAndCostsAreNot(t *testing.T) {
 	s := open(t)
 	c := claimed(t, s)
 	q := SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"}
-	id, _, _, err := s.AskSummary(t.Context(), q)
+	id, _, _, err := s.Worker.AskSummary(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.AnswerSummary(t.Context(), id, SummaryAnswer{Text: "so far", CostMicros: 5}); err != nil {
+	if err := s.Worker.AnswerSummary(t.Context(), id, SummaryAnswer{Text: "so far", CostMicros: 5}); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := s.PurgeAnswers(t.Context(), time.Hour, 10); err != nil || n != 0 {
+	if n, err := s.Scheduler.PurgeAnswers(t.Context(), time.Hour, 10); err != nil || n != 0 {
 		t.Errorf("a young answer: %d, %v", n, err)
 	}
-	if n, err := s.PurgeAnswers(t.Context(), -time.Hour, 10); err != nil || n != 1 {
+	if n, err := s.Scheduler.PurgeAnswers(t.Context(), -time.Hour, 10); err != nil || n != 1 {
 		t.Errorf("an old answer: %d, %v", n, err)
 	}
-	if id, a, _, err := s.AskSummary(t.Context(), q); err != nil || id == 0 || a != nil {
+	if id, a, _, err := s.Worker.AskSummary(t.Context(), q); err != nil || id == 0 || a != nil {
 		t.Errorf("asked again: %d, %v, %v", id, a, err)
 	}
 	if row := must(s.Run(t.Context(), c.Run))(t); row.CostMicros != 5 {
@@ -197,27 +197,27 @@ func TestCallsWhoseWorkerIsGoneAreLost(t *testing.T) {
 	s := open(t)
 	c := claimed(t, s)
 	state := func() string { return one[string](t, s, `SELECT state FROM compactor.summary_calls`) }
-	id, _, _, err := s.AskSummary(t.Context(), SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"})
+	id, _, _, err := s.Worker.AskSummary(t.Context(), SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := must(s.LoseCalls(t.Context(), 10))(t); n != 0 || state() != "asked" {
+	if n := must(s.Scheduler.LoseCalls(t.Context(), 10))(t); n != 0 || state() != "asked" {
 		t.Errorf("%d calls of a living worker are lost: %s", n, state())
 	}
 	expire(t, s, c.Run)
-	must(s.Claim(t.Context(), c.Run, "w2", time.Minute))(t)
-	if n := must(s.LoseCalls(t.Context(), 10))(t); n != 1 || state() != "lost" {
+	must(s.Worker.Claim(t.Context(), c.Run, "w2", time.Minute))(t)
+	if n := must(s.Scheduler.LoseCalls(t.Context(), 10))(t); n != 1 || state() != "lost" {
 		t.Errorf("%d calls are lost: %s, want the one of the worker that died", n, state())
 	}
 	// An answer that arrives late is stored nevertheless.
-	if err := s.AnswerSummary(t.Context(), id, SummaryAnswer{Text: "so far"}); err != nil || state() != "answered" {
+	if err := s.Worker.AnswerSummary(t.Context(), id, SummaryAnswer{Text: "so far"}); err != nil || state() != "answered" {
 		t.Errorf("%v, %s", err, state())
 	}
 }
 
 func TestModelCooldowns(t *testing.T) {
 	t.Parallel()
-	c := open(t).Cooldowns()
+	c := open(t).Worker.Cooldowns()
 	if until, err := c.Until(t.Context(), "m"); err != nil || !until.IsZero() {
 		t.Errorf("%v, %v", until, err)
 	}
@@ -249,20 +249,20 @@ func TestWhatAServerAnsweredIsOnTheCall(t *testing.T) {
 	s := open(t)
 	c := claimed(t, s)
 	ask := func(key string) int64 {
-		id, _, _, err := s.AskSummary(t.Context(), SummaryCall{Run: c.Run, Fence: c.Fence, Key: key, PromptHash: "p"})
+		id, _, _, err := s.Worker.AskSummary(t.Context(), SummaryCall{Run: c.Run, Fence: c.Fence, Key: key, PromptHash: "p"})
 		must(0, err)(t)
 		return id
 	}
 	failed := SummaryAnswer{Model: "m", Attempts: 3, Estimated: 2, HTTPStatus: 404, ServerError: "model_not_found: no such model", Input: 5}
 	first, late := ask("a"), ask("b")
-	must(0, s.FailSummary(t.Context(), first, "model_not_found", failed))(t)
+	must(0, s.Worker.FailSummary(t.Context(), first, "model_not_found", failed))(t)
 	want := SummaryCallRow{State: "failed", Code: "model_not_found", Model: "m", PromptHash: "p", Attempts: 3, Input: 5, Estimated: 2, HTTPStatus: 404, ServerError: failed.ServerError}
-	if diff := cmp.Diff(want, must(s.SummaryCalls(t.Context(), c.Run))(t)[0]); diff != "" {
+	if diff := cmp.Diff(want, must(s.Operator.SummaryCalls(t.Context(), c.Run))(t)[0]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	must(s.Erase(t.Context(), Key{Session: "s"}, []string{"m1"}, "note", "o", false))(t)
-	must(0, s.FailSummary(t.Context(), late, "model_not_found", failed))(t)
-	for _, call := range must(s.SummaryCalls(t.Context(), c.Run))(t) {
+	must(s.Admin.Erase(t.Context(), Key{Session: "s"}, []string{"m1"}, "note", "o", false))(t)
+	must(0, s.Worker.FailSummary(t.Context(), late, "model_not_found", failed))(t)
+	for _, call := range must(s.Operator.SummaryCalls(t.Context(), c.Run))(t) {
 		if call.ServerError != "" || call.State != "failed" || call.HTTPStatus != 404 {
 			t.Errorf("after the erasure: %+v", call)
 		}

@@ -60,7 +60,7 @@ const (
 // it, and one that has not begun stands for that of the tick. A backfill fires what ended as
 // TickOverlap, TickPaused or TickMissed as well. The sweep is the one that was started or
 // stands for the tick, 0 for none.
-func (s *Store) Fire(ctx context.Context, t Tick) (outcome string, sweep int64, err error) {
+func (s Scheduler) Fire(ctx context.Context, t Tick) (outcome string, sweep int64, err error) {
 	const query = `SELECT coalesce(outcome, ''), coalesce(sweep, 0) FROM compactor.fire_tick($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 	var end *time.Time
 	if !t.WindowEnd.IsZero() {
@@ -73,16 +73,16 @@ func (s *Store) Fire(ctx context.Context, t Tick) (outcome string, sweep int64, 
 
 // FireTick is Fire for a sweep over all tenants without a window. It returns false if that
 // tick was fired before.
-func (s *Store) FireTick(ctx context.Context, entry string, tick time.Time, by string) (bool, error) {
+func (s Scheduler) FireTick(ctx context.Context, entry string, tick time.Time, by string) (bool, error) {
 	outcome, _, err := s.Fire(ctx, Tick{Entry: entry, At: tick, By: by})
 	return outcome != "", err
 }
 
 // LastTick returns the latest tick of an entry that is decided, leaving out sweeps that
 // operators wanted; the zero time if there is none.
-func (s *Store) LastTick(ctx context.Context, entry string) (time.Time, error) {
+func (s Scheduler) LastTick(ctx context.Context, entry string) (time.Time, error) {
 	const query = `SELECT max(tick) FROM compactor.cron_ticks WHERE entry = $1 AND source <> 'operator'`
-	tick, err := queryRow(ctx, s, "last tick", pgx.RowTo[*time.Time], query, entry)
+	tick, err := queryRow(ctx, s.Store, "last tick", pgx.RowTo[*time.Time], query, entry)
 	if err != nil || tick == nil {
 		return time.Time{}, err
 	}
@@ -94,7 +94,7 @@ const KeepTicks = 90 * 24 * time.Hour
 
 // PurgeTicks deletes up to limit ticks older than age, but for the latest of each entry, which
 // LastTick returns, and returns their number. What is deleted could be fired again.
-func (s *Store) PurgeTicks(ctx context.Context, age time.Duration, limit int) (int64, error) {
+func (s Scheduler) PurgeTicks(ctx context.Context, age time.Duration, limit int) (int64, error) {
 	const query = `
 		DELETE FROM compactor.cron_ticks WHERE (entry, tick) IN (SELECT entry, tick FROM compactor.cron_ticks t WHERE tick < now() - $1::interval
 			AND (source = 'operator' OR tick < (SELECT max(tick) FROM compactor.cron_ticks l WHERE l.entry = t.entry AND l.source <> 'operator')) LIMIT $2)`
@@ -111,7 +111,7 @@ type RunMark struct {
 // PurgeRuns looks at up to limit runs behind from that ended longer than age ago, and deletes those
 // that changed nothing. It returns how far it came, and their number. Those that called
 // models stay, as what was paid does, and those that a sweep or a bulk operation still counts.
-func (s *Store) PurgeRuns(ctx context.Context, age time.Duration, from RunMark, limit int) (to RunMark, looked int64, err error) {
+func (s Scheduler) PurgeRuns(ctx context.Context, age time.Duration, from RunMark, limit int) (to RunMark, looked int64, err error) {
 	const query = `
 		WITH page AS MATERIALIZED (
 			SELECT r.id, r.ended_at, NOT EXISTS (SELECT FROM compactor.summary_calls c WHERE c.run = r.id) AND NOT EXISTS (SELECT FROM compactor.bulk_refusals b WHERE b.run = r.id)
@@ -130,13 +130,13 @@ func (s *Store) PurgeRuns(ctx context.Context, age time.Duration, from RunMark, 
 
 // OpenSweeps returns the sweeps to take pages of: of those that go over the same sessions, the
 // oldest that is open. The others wait until it has passed them.
-func (s *Store) OpenSweeps(ctx context.Context) ([]Sweep, error) {
+func (s Scheduler) OpenSweeps(ctx context.Context) ([]Sweep, error) {
 	const query = `
 		SELECT id, entry, tick, queued, compactor.awaits_policies(w) FROM compactor.sweeps w
 		WHERE ended_at IS NULL AND status = 'open' AND NOT EXISTS (SELECT FROM compactor.sweeps o
 			WHERE o.ended_at IS NULL AND o.status = 'open' AND o.id < w.id AND o.tenant IN ('', w.tenant))
 		ORDER BY id`
-	return queryRows(ctx, s, "open sweeps", pgx.RowToStructByPos[Sweep], query)
+	return queryRows(ctx, s.Store, "open sweeps", pgx.RowToStructByPos[Sweep], query)
 }
 
 // SweepPage queues runs for up to limit due sessions of an open sweep and advances it, in
@@ -145,7 +145,7 @@ func (s *Store) OpenSweeps(ctx context.Context) ([]Sweep, error) {
 // Undelivered returns those that no worker picked up, after grace. done reports that the
 // sweep is not open, or not any more: it has passed all sessions, its window has ended, or
 // an operator has paused or cancelled it.
-func (s *Store) SweepPage(ctx context.Context, sweep int64, limit int, grace time.Duration) (page []Delivery, done bool, err error) {
+func (s Scheduler) SweepPage(ctx context.Context, sweep int64, limit int, grace time.Duration) (page []Delivery, done bool, err error) {
 	p, err := s.sweepPage(ctx, sweep, limit, grace, nil, "")
 	return p.Queued, p.Done, err
 }

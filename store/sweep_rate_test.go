@@ -38,7 +38,7 @@ func TestTheRateOfASweepIsThatOfItsRuns(t *testing.T) {
 	page(t, s, sweep, 100) // done, a moment after it began
 	rate := func(what string, want float64) {
 		t.Helper()
-		row := must(s.Sweep(t.Context(), sweep))(t)
+		row := must(s.Operator.Sweep(t.Context(), sweep))(t)
 		if got := row.Rate(); got < 0.9*want || got > want*1.1 {
 			t.Errorf("%s: %v runs per second in %v, want %v", what, got, row.Worked, want)
 		}
@@ -52,14 +52,14 @@ func TestTheRateOfASweepIsThatOfItsRuns(t *testing.T) {
 	exec(t, s, `UPDATE compactor.runs SET status = 'skipped', outcome = 'x', ended_at = now()`)
 	ago("99 seconds")
 	rate("all of them", 0.1)
-	if f := must(s.ForecastSweep(t.Context(), ""))(t); f.RunsPerSecond < 0.09 || f.RunsPerSecond > 0.11 {
+	if f := must(s.Operator.ForecastSweep(t.Context(), ""))(t); f.RunsPerSecond < 0.09 || f.RunsPerSecond > 0.11 {
 		t.Errorf("forecast %+v", f)
 	}
 	exec(t, s, `UPDATE compactor.runs SET ended_at = now() - interval '1 hour'`)
 	ago("2 hours")
 	rate("an hour after they ended", 10.0/3601)
 	exec(t, s, `UPDATE compactor.sweeps SET status = 'paused', ended_at = NULL`)
-	if err := s.SteerSweep(t.Context(), sweep, SweepResume, "", "ada", 0); err != nil {
+	if err := s.Operator.SteerSweep(t.Context(), sweep, SweepResume, "", "ada", 0); err != nil {
 		t.Fatal(err)
 	}
 	rate("resumed", 10.0/3601)
@@ -73,7 +73,7 @@ func TestASweepIsForecast(t *testing.T) {
 	dueOf(t, s, "globex", 6)
 	pause(t, s, "acme", "")
 	want := SweepForecast{Sessions: 10, Paused: 4, Tenants: 2, Tokens: 110, OverStart: 10}
-	if diff := cmp.Diff(want, must(s.ForecastSweep(t.Context(), ""))(t)); diff != "" {
+	if diff := cmp.Diff(want, must(s.Operator.ForecastSweep(t.Context(), ""))(t)); diff != "" {
 		t.Errorf("forecast (-want +got):\n%s", diff)
 	}
 	sweep := startSweep(t, s, "globex", 0)
@@ -81,7 +81,7 @@ func TestASweepIsForecast(t *testing.T) {
 	exec(t, s, `UPDATE compactor.runs SET status = 'skipped', outcome = 'x', ended_at = now()`)
 	page(t, s, sweep, 100)
 	exec(t, s, `UPDATE compactor.sweeps SET worked = '3 seconds', changed_at = now()`)
-	f := must(s.ForecastSweep(t.Context(), "globex"))(t)
+	f := must(s.Operator.ForecastSweep(t.Context(), "globex"))(t)
 	if runs, takes := f.Runs(); f.Like != sweep || f.RunsPerSecond != 2 || runs != 6 || takes != 3*time.Second {
 		t.Errorf("forecast %+v: %d runs in %v", f, runs, takes)
 	}

@@ -50,7 +50,7 @@ type SweptPage struct {
 // SweepTogether is SweepPage for sessions of which the database truncates some by itself, by
 // rules: their runs have ended, as those of a worker with a name. Without rules, nil, all are
 // queued.
-func (s *Store) SweepTogether(ctx context.Context, sweep int64, limit int, grace time.Duration, rules []Truncation, worker string) (p SweptPage, err error) {
+func (s Scheduler) SweepTogether(ctx context.Context, sweep int64, limit int, grace time.Duration, rules []Truncation, worker string) (p SweptPage, err error) {
 	if rules == nil {
 		return s.sweepPage(ctx, sweep, limit, grace, nil, worker)
 	}
@@ -62,7 +62,7 @@ func (s *Store) SweepTogether(ctx context.Context, sweep int64, limit int, grace
 }
 
 // sweepPage calls the SQL function sweep_page; rules may be nil.
-func (s *Store) sweepPage(ctx context.Context, sweep int64, limit int, grace time.Duration, rules any, worker string) (p SweptPage, err error) {
+func (s Scheduler) sweepPage(ctx context.Context, sweep int64, limit int, grace time.Duration, rules any, worker string) (p SweptPage, err error) {
 	const query = `SELECT runs, ended, unknown::text, status IS DISTINCT FROM 'open' FROM compactor.sweep_page($1, $2, $3, $4, $5)`
 	var runs, ended []RunID
 	var unknown *string

@@ -25,7 +25,7 @@ func TestTheRunsOfACanaryComeFirst(t *testing.T) {
 			s := open(t)
 			thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 			dueOf(t, s, "a", 40)
-			sweep := must(s.Start(t.Context(), SweepOptions{Canary: 0.1}))(t)
+			sweep := must(s.Operator.Start(t.Context(), SweepOptions{Canary: 0.1}))(t)
 			if got, done := page(t, s, sweep, 100); len(got) != 4 || done {
 				t.Errorf("%d sessions come first, want 4 of 40", len(got))
 			}
@@ -38,7 +38,7 @@ func TestTheRunsOfACanaryComeFirst(t *testing.T) {
 			if got, done := page(t, s, sweep, 100); len(got) > 0 || done {
 				t.Errorf("while one has not ended: %v", got)
 			}
-			if r := must(s.Sweep(t.Context(), sweep))(t); r.Canary == nil || *r.Canary != 4 {
+			if r := must(s.Operator.Sweep(t.Context(), sweep))(t); r.Canary == nil || *r.Canary != 4 {
 				t.Errorf("%+v", r)
 			}
 			end(1, "unchanged")
@@ -48,7 +48,7 @@ func TestTheRunsOfACanaryComeFirst(t *testing.T) {
 				return
 			}
 			// An operator who resumes it has seen that.
-			if err := s.SteerSweep(t.Context(), sweep, SweepResume, "", "ada", 0); err != nil {
+			if err := s.Operator.SteerSweep(t.Context(), sweep, SweepResume, "", "ada", 0); err != nil {
 				t.Fatal(err)
 			}
 			if rest, _ := page(t, s, sweep, 100); len(rest) != 36 {
@@ -64,17 +64,23 @@ func TestWorkWhoseRunsFailStops(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]func(t *testing.T, s *Store, share float64) (page func(int) int, status func() string, resume func() error){
 		"a sweep": func(t *testing.T, s *Store, share float64) (func(int) int, func() string, func() error) {
-			id := must(s.Start(t.Context(), SweepOptions{StopShare: share}))(t)
-			return func(n int) int { ds, _ := must2(s.SweepPage(t.Context(), id, n, time.Minute))(t); return len(ds) },
-				func() string { return must(s.Sweep(t.Context(), id))(t).Status },
-				func() error { return s.SteerSweep(t.Context(), id, SweepResume, "", "ada", 0) }
+			id := must(s.Operator.Start(t.Context(), SweepOptions{StopShare: share}))(t)
+			return func(n int) int {
+					ds, _ := must2(s.Scheduler.SweepPage(t.Context(), id, n, time.Minute))(t)
+					return len(ds)
+				},
+				func() string { return must(s.Operator.Sweep(t.Context(), id))(t).Status },
+				func() error { return s.Operator.SteerSweep(t.Context(), id, SweepResume, "", "ada", 0) }
 		},
 		"a bulk recompaction": func(t *testing.T, s *Store, share float64) (func(int) int, func() string, func() error) {
 			exec(t, s, `INSERT INTO compactor.runs (sid, trigger, status, outcome, ended_at) SELECT sid, 'event', 'skipped', 'ineffective', now() FROM compactor.sessions`)
-			id := must(s.StartBulkCompact(t.Context(), "", RunMatch{Outcome: "ineffective"}, Options{}, share, "", ""))(t)
-			return func(n int) int { ds, _ := must2(s.BulkCompactPage(t.Context(), id, n, time.Minute))(t); return len(ds) },
-				func() string { return must(s.Bulk(t.Context(), BulkCompact, id))(t).Status },
-				func() error { return s.ResumeBulkCompact(t.Context(), id) }
+			id := must(s.Operator.StartBulkCompact(t.Context(), "", RunMatch{Outcome: "ineffective"}, Options{}, share, "", ""))(t)
+			return func(n int) int {
+					ds, _ := must2(s.Scheduler.BulkCompactPage(t.Context(), id, n, time.Minute))(t)
+					return len(ds)
+				},
+				func() string { return must(s.Operator.Bulk(t.Context(), BulkCompact, id))(t).Status },
+				func() error { return s.Operator.ResumeBulkCompact(t.Context(), id) }
 		},
 	}
 	for name, start := range kinds {
@@ -138,14 +144,14 @@ func TestASweepStopsAtTheEndOfItsWindowAndGoesOnAtTheNextTick(t *testing.T) {
 	night := func(n int) time.Time { return now.Add(time.Duration(n) * 24 * time.Hour) }
 	fire := func(n int, want bool) {
 		t.Helper()
-		outcome, _ := must2(s.Fire(t.Context(), Tick{Entry: "nightly", At: night(n), By: "x", WindowEnd: night(n).Add(time.Hour)}))(t)
+		outcome, _ := must2(s.Scheduler.Fire(t.Context(), Tick{Entry: "nightly", At: night(n), By: "x", WindowEnd: night(n).Add(time.Hour)}))(t)
 		if got := outcome != ""; got != want {
 			t.Errorf("night %d fired: %v, want %v", n, got, want)
 		}
 	}
 	fire(0, true)
 	fire(0, false)
-	sweep := must(s.OpenSweeps(t.Context()))(t)[0].ID
+	sweep := must(s.Scheduler.OpenSweeps(t.Context()))(t)[0].ID
 	if got, _ := page(t, s, sweep, 2); !slices.Equal(got, []string{"a000", "a001"}) {
 		t.Errorf("first page %v", got)
 	}
@@ -154,12 +160,12 @@ func TestASweepStopsAtTheEndOfItsWindowAndGoesOnAtTheNextTick(t *testing.T) {
 		t.Errorf("behind its window it queues %v", got)
 	}
 	wantSweep(t, s, sweep, `stopped "window_ended" due 5 queued 2 left out 0 remaining 3`)
-	if open := must(s.OpenSweeps(t.Context()))(t); len(open) > 0 {
+	if open := must(s.Scheduler.OpenSweeps(t.Context()))(t); len(open) > 0 {
 		t.Errorf("open: %v", open)
 	}
 	fire(1, true)
 	fire(1, false)
-	if open := must(s.OpenSweeps(t.Context()))(t); len(open) != 1 || open[0].ID != sweep {
+	if open := must(s.Scheduler.OpenSweeps(t.Context()))(t); len(open) != 1 || open[0].ID != sweep {
 		t.Fatalf("the next tick opens %+v", open)
 	}
 	r := wantSweep(t, s, sweep, `open "" due 5 queued 2 left out 0 remaining 3`)
@@ -171,7 +177,7 @@ func TestASweepStopsAtTheEndOfItsWindowAndGoesOnAtTheNextTick(t *testing.T) {
 		t.Errorf("it goes on with %v", got)
 	}
 	page(t, s, sweep, 9)
-	rows := must(s.Sweeps(t.Context(), 9))(t)
+	rows := must(s.Operator.Sweeps(t.Context(), 9))(t)
 	var got []string
 	for _, r := range rows {
 		got = append(got, r.Status)
@@ -180,10 +186,10 @@ func TestASweepStopsAtTheEndOfItsWindowAndGoesOnAtTheNextTick(t *testing.T) {
 		t.Errorf("sweeps, newest first (-want +got):\n%s", diff)
 	}
 	// An operator may open one again, for as long as the operator says.
-	second := must(s.OpenSweeps(t.Context()))(t)[0].ID
+	second := must(s.Scheduler.OpenSweeps(t.Context()))(t)[0].ID
 	exec(t, s, `UPDATE compactor.sweeps SET window_end = now() WHERE id = $1`, second)
 	page(t, s, second, 9)
-	if err := s.SteerSweep(t.Context(), second, SweepResume, "", "ada", 0); err != nil {
+	if err := s.Operator.SteerSweep(t.Context(), second, SweepResume, "", "ada", 0); err != nil {
 		t.Fatal(err)
 	}
 	if r := wantSweep(t, s, second, `open "" due -1 queued 0 left out 0 remaining 0`); r.WindowEnd != nil {
@@ -214,18 +220,18 @@ func TestASweepWhoseRunsFailStops(t *testing.T) {
 		t.Error("it goes on after 51 of the latest 100 runs have failed")
 	}
 	wantSweep(t, s, sweep, `stopped "failures" due 340 queued 200 left out 0 remaining 140`)
-	if must(s.FireTick(t.Context(), "operator", time.Now(), "x"))(t); must(s.Sweep(t.Context(), sweep))(t).Status != "stopped" {
+	if must(s.Scheduler.FireTick(t.Context(), "operator", time.Now(), "x"))(t); must(s.Operator.Sweep(t.Context(), sweep))(t).Status != "stopped" {
 		t.Error("a tick opens it again")
 	}
 	// An operator who resumes it knows of those.
-	if err := s.SteerSweep(t.Context(), sweep, SweepResume, "", "ada", 0); err != nil {
+	if err := s.Operator.SteerSweep(t.Context(), sweep, SweepResume, "", "ada", 0); err != nil {
 		t.Fatal(err)
 	}
 	if !take(50) || !take(0) {
 		t.Error("it does not go on")
 	}
 	exec(t, s, `UPDATE compactor.sweeps SET status = 'cancelled', ended_at = now()`)
-	never := must(s.Start(t.Context(), SweepOptions{StopShare: 1}))(t)
+	never := must(s.Operator.Start(t.Context(), SweepOptions{StopShare: 1}))(t)
 	if got := one[float32](t, s, `SELECT stop_share FROM compactor.sweeps WHERE id = $1`, never); got != 1 {
 		t.Errorf("stops at %v", got)
 	}

@@ -25,20 +25,20 @@ func dueOf(t *testing.T, s *Store, tenant string, n int) {
 // startSweep starts a sweep as an operator does.
 func startSweep(t *testing.T, s *Store, tenant string, window time.Duration) int64 {
 	t.Helper()
-	return must(s.StartSweep(t.Context(), tenant, window, "spring cleaning", "ada"))(t)
+	return must(s.Operator.StartSweep(t.Context(), tenant, window, "spring cleaning", "ada"))(t)
 }
 
 // page takes a page and returns the sessions of its runs.
 func page(t *testing.T, s *Store, sweep int64, limit int) ([]string, bool) {
 	t.Helper()
-	ds, done := must2(s.SweepPage(t.Context(), sweep, limit, time.Minute))(t)
+	ds, done := must2(s.Scheduler.SweepPage(t.Context(), sweep, limit, time.Minute))(t)
 	return sessionsOf(t, s, ds), done
 }
 
 // wantSweep compares status, reason, due, queued, left out and remaining sessions.
 func wantSweep(t *testing.T, s *Store, sweep int64, want string) SweepRow {
 	t.Helper()
-	r := must(s.Sweep(t.Context(), sweep))(t)
+	r := must(s.Operator.Sweep(t.Context(), sweep))(t)
 	due := int64(-1)
 	if r.Due != nil {
 		due = *r.Due
@@ -109,7 +109,7 @@ func TestTheRelayLeavesOutASessionWhoseSweptRunEndsMeanwhile(t *testing.T) {
 		add(t, s, Key{Tenant: "acme", Session: fmt.Sprintf("acme%03d", i)}, user("", "as long as it takes to be due by the threshold of ten"))
 	}
 	var got []Delivery
-	endsMeanwhile(t, s, TriggerNightly, func() { got = must(s.Relay(t.Context(), 0, 0, 10, time.Minute))(t) })
+	endsMeanwhile(t, s, TriggerNightly, func() { got = must(s.Scheduler.Relay(t.Context(), 0, 0, 10, time.Minute))(t) })
 	if len(got) != 2 {
 		t.Errorf("the relay delivers %v, want runs of the other two", got)
 	}
@@ -158,27 +158,27 @@ func TestASweepOfOneTenantLeavesOthersAlone(t *testing.T) {
 	if diff := cmp.Diff([]string{"acme000", "acme001", "acme002"}, got); diff != "" {
 		t.Errorf("page (-want +got):\n%s", diff)
 	}
-	if ds := must(s.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) != 3 {
+	if ds := must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) != 3 {
 		t.Errorf("the reconciler queues %v, want the three of the other tenant", ds)
 	}
 	// One over all is worked on beside it, and another one over the same sessions is refused; that
 	// of a tick waits until it has passed them.
 	all := startSweep(t, s, "", 0)
 	for _, tenant := range []string{"", "acme", "globex"} {
-		if _, err := s.StartSweep(t.Context(), tenant, 0, "", "ada"); !errors.Is(err, ErrInUse) || !strings.Contains(fmt.Sprint(err), fmt.Sprintf("sweep %d (operator) is open", map[string]int64{"": all, "acme": sweep, "globex": all}[tenant])) {
+		if _, err := s.Operator.StartSweep(t.Context(), tenant, 0, "", "ada"); !errors.Is(err, ErrInUse) || !strings.Contains(fmt.Sprint(err), fmt.Sprintf("sweep %d (operator) is open", map[string]int64{"": all, "acme": sweep, "globex": all}[tenant])) {
 			t.Errorf("another sweep over %q: %v", tenant, err)
 		}
 	}
-	later := must(s.FireTick(t.Context(), "nightly", time.Now(), "x"))(t)
+	later := must(s.Scheduler.FireTick(t.Context(), "nightly", time.Now(), "x"))(t)
 	var ids []int64
-	for _, w := range must(s.OpenSweeps(t.Context()))(t) {
+	for _, w := range must(s.Scheduler.OpenSweeps(t.Context()))(t) {
 		ids = append(ids, w.ID)
 	}
 	if slices.Sort(ids); !slices.Equal(ids, []int64{sweep, all}) {
 		t.Errorf("pages are taken of %v, want %d and %d before that of the tick (%v)", ids, sweep, all, later)
 	}
-	must(0, s.SteerSweep(t.Context(), all, SweepCancel, "", "ada", 0))(t)
-	if open := must(s.OpenSweeps(t.Context()))(t); len(open) != 2 || open[1].Entry != "nightly" {
+	must(0, s.Operator.SteerSweep(t.Context(), all, SweepCancel, "", "ada", 0))(t)
+	if open := must(s.Scheduler.OpenSweeps(t.Context()))(t); len(open) != 2 || open[1].Entry != "nightly" {
 		t.Errorf("pages are taken of %v, want the one of the tick to go on", open)
 	}
 }
@@ -191,7 +191,7 @@ func TestAnOperatorSteersASweep(t *testing.T) {
 	sweep := startSweep(t, s, "", 0)
 	steer := func(action, note string, want error) {
 		t.Helper()
-		if err := s.SteerSweep(t.Context(), sweep, action, note, "ada", 0); !errors.Is(err, want) {
+		if err := s.Operator.SteerSweep(t.Context(), sweep, action, note, "ada", 0); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", action, err, want)
 		}
 	}
@@ -199,21 +199,21 @@ func TestAnOperatorSteersASweep(t *testing.T) {
 	steer(SweepResume, "", ErrNotApplicable)
 	steer(SweepPause, "the model is ill", nil)
 	steer(SweepPause, "", ErrNotApplicable)
-	if got, done := page(t, s, sweep, 2); len(got) > 0 || !done || len(must(s.OpenSweeps(t.Context()))(t)) > 0 {
+	if got, done := page(t, s, sweep, 2); len(got) > 0 || !done || len(must(s.Scheduler.OpenSweeps(t.Context()))(t)) > 0 {
 		t.Errorf("a paused sweep queues %v", got)
 	}
 	r := wantSweep(t, s, sweep, `paused "the model is ill" due 5 queued 2 left out 0 remaining 3`)
 	if r.ChangedBy != "ada" {
 		t.Errorf("changed by %q", r.ChangedBy)
 	}
-	if ds := must(s.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
+	if ds := must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
 		t.Errorf("the reconciler goes on with a paused sweep: %v", ds)
 	}
 	steer(SweepResume, "", nil)
 	if got, _ := page(t, s, sweep, 2); !slices.Equal(got, []string{"a002", "a003"}) {
 		t.Errorf("it goes on with %v", got)
 	}
-	claimed := must(s.Claim(t.Context(), 1, "w", time.Minute))(t)
+	claimed := must(s.Worker.Claim(t.Context(), 1, "w", time.Minute))(t)
 	steer(SweepCancel, "enough", nil)
 	steer(SweepResume, "", ErrNotApplicable)
 	steer("wreck", "", ErrInvalid)
@@ -222,22 +222,22 @@ func TestAnOperatorSteersASweep(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	want := []RunOutcome{{Outcome: "cancelled", Runs: 3}}
-	if diff := cmp.Diff(want, must(s.SweepOutcomes(t.Context(), sweep))(t)); diff != "" {
+	if diff := cmp.Diff(want, must(s.Operator.SweepOutcomes(t.Context(), sweep))(t)); diff != "" {
 		t.Errorf("outcomes (-want +got):\n%s", diff)
 	}
-	if err := s.Finish(t.Context(), claimed, StatusSkipped, Ledger{Outcome: "unchanged"}, nil); err != nil {
+	if err := s.Worker.Finish(t.Context(), claimed, StatusSkipped, Ledger{Outcome: "unchanged"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if ds := must(s.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
+	if ds := must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
 		t.Errorf("the reconciler goes on with a cancelled sweep: %v", ds)
 	}
 	exec(t, s, `UPDATE compactor.sweeps SET ended_at = ended_at - interval '25 hours'`)
-	if ds := must(s.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) != 4 {
+	if ds := must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) != 4 {
 		t.Errorf("a day later the reconciler finds %v", ds)
 	}
 	sweep = 999
 	steer(SweepCancel, "", ErrNotFound)
-	if _, err := s.Sweep(t.Context(), 999); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Operator.Sweep(t.Context(), 999); !errors.Is(err, ErrNotFound) {
 		t.Error(err)
 	}
 }
@@ -254,7 +254,7 @@ func TestASweepHoldsNothingThatBecomesDueAfterwards(t *testing.T) {
 			sweep := startSweep(t, s, tenant, 0)
 			found := func(when string, want ...string) {
 				t.Helper()
-				if got := sessionsOf(t, s, must(s.Forgotten(t.Context(), 10, time.Minute))(t)); !slices.Equal(got, want) {
+				if got := sessionsOf(t, s, must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t)); !slices.Equal(got, want) {
 					t.Errorf("%s: found %v, want %v", when, got, want)
 				}
 			}
@@ -265,25 +265,25 @@ func TestASweepHoldsNothingThatBecomesDueAfterwards(t *testing.T) {
 				}
 			}
 			found("before it begins")
-			if _, _, err := s.SweepPage(t.Context(), sweep, 2, time.Minute); err != nil {
+			if _, _, err := s.Scheduler.SweepPage(t.Context(), sweep, 2, time.Minute); err != nil {
 				t.Fatal(err)
 			}
 			exec(t, s, `UPDATE compactor.runs SET status = 'failed', outcome = 'x', ended_at = now()`)
 			found("behind it, not before it", "a000", "a001")
-			if err := s.SteerSweep(t.Context(), sweep, SweepCancel, "", "ada", 0); err != nil {
+			if err := s.Operator.SteerSweep(t.Context(), sweep, SweepCancel, "", "ada", 0); err != nil {
 				t.Fatal(err)
 			}
 			becomes("later")
 			found("due later", "later")
-			h := must(s.HeldBySweep(t.Context(), sweep))(t)
+			h := must(s.Operator.HeldBySweep(t.Context(), sweep))(t)
 			if h == nil || h.Reason != HeldStoppedSweep || h.Sessions != 2 || h.Until == nil || h.EndsBy != fmt.Sprint("compactor sweep release ", sweep) {
 				t.Errorf("%+v", h)
 			}
-			if err := s.SteerSweep(t.Context(), sweep, SweepRelease, "", "ada", 0); err != nil {
+			if err := s.Operator.SteerSweep(t.Context(), sweep, SweepRelease, "", "ada", 0); err != nil {
 				t.Fatal(err)
 			}
 			found("released", "a002", "a003")
-			if h := must(s.HeldBySweep(t.Context(), sweep))(t); h != nil {
+			if h := must(s.Operator.HeldBySweep(t.Context(), sweep))(t); h != nil {
 				t.Errorf("%+v", h)
 			}
 		})

@@ -38,7 +38,7 @@ func turnShare(size string) string {
 // takeTurn executes a query for a page of rows, in the order of turns, each with its delivery, or the run 0 where it was dealt
 // with without, and with the tenant whose turn it took, null for those outside of the turns. It returns the
 // deliveries and the number of rows. The last parameter of the query is the tenant whose turn was last.
-func (s *Store) takeTurn(ctx context.Context, t *turn, op, query string, args ...any) (page []Delivery, taken int, err error) {
+func (s Scheduler) takeTurn(ctx context.Context, t *turn, op, query string, args ...any) (page []Delivery, taken int, err error) {
 	after := ""
 	if last := t.last.Load(); last != nil {
 		after = *last
@@ -47,7 +47,7 @@ func (s *Store) takeTurn(ctx context.Context, t *turn, op, query string, args ..
 		Delivery
 		Tenant *string
 	}
-	rows, err := queryRows(ctx, s, op, pgx.RowToStructByPos[row], query, append(args, after)...)
+	rows, err := queryRows(ctx, s.Store, op, pgx.RowToStructByPos[row], query, append(args, after)...)
 	page = make([]Delivery, 0, len(rows))
 	for _, r := range rows {
 		if r.Run != 0 {

@@ -16,13 +16,13 @@ func TestTenantsTakeTurns(t *testing.T) {
 	t.Parallel()
 	for name, take := range map[string]func(t *testing.T, s *Store, limit int) []Delivery{
 		"events": func(t *testing.T, s *Store, limit int) []Delivery {
-			return must(s.Relay(t.Context(), 0, 0, limit, time.Minute))(t)
+			return must(s.Scheduler.Relay(t.Context(), 0, 0, limit, time.Minute))(t)
 		},
 		"requests": func(t *testing.T, s *Store, limit int) []Delivery {
-			return must(s.Deliver(t.Context(), limit, 1000, time.Hour))(t)
+			return must(s.Scheduler.Deliver(t.Context(), limit, 1000, time.Hour))(t)
 		},
 		"forgotten sessions": func(t *testing.T, s *Store, limit int) []Delivery {
-			return must(s.Forgotten(t.Context(), limit, time.Hour))(t)
+			return must(s.Scheduler.Forgotten(t.Context(), limit, time.Hour))(t)
 		},
 	} {
 		for _, limit := range []int{1, 3, 20, 500} {
@@ -91,8 +91,8 @@ func TestRowsWithoutARunTakeATurn(t *testing.T) {
 				}
 				exec(t, s, set)
 				for range 3 {
-					must(s.Relay(t.Context(), 0, 0, 4, time.Minute))(t)
-					must(s.Deliver(t.Context(), 4, 1000, time.Minute))(t)
+					must(s.Scheduler.Relay(t.Context(), 0, 0, 4, time.Minute))(t)
+					must(s.Scheduler.Deliver(t.Context(), 4, 1000, time.Minute))(t)
 				}
 				if n := one[int](t, s, `SELECT count(*) FROM compactor.runs r JOIN compactor.sessions s USING (sid) WHERE s.tenant = 'small' AND r.delivery > 0`); n != 1 {
 					t.Errorf("%d runs of the small tenant started, want 1", n)
@@ -118,9 +118,9 @@ func TestALimitOfAllRunsIsSharedByTurns(t *testing.T) {
 			for range 4 {
 				letStart(t, s, true)
 				if name == "events" {
-					must(s.Relay(t.Context(), 0, 0, 100, time.Hour))(t)
+					must(s.Scheduler.Relay(t.Context(), 0, 0, 100, time.Hour))(t)
 				} else {
-					must(s.Deliver(t.Context(), 100, 100, time.Hour))(t)
+					must(s.Scheduler.Deliver(t.Context(), 100, 100, time.Hour))(t)
 				}
 			}
 			if n := one[int](t, s, `SELECT count(*) FROM compactor.runs r JOIN compactor.sessions s USING (sid) WHERE s.tenant = 't1' AND r.delivery > 0`); n != 1 {
@@ -171,7 +171,7 @@ func BenchmarkRelayGrowth(b *testing.B) {
 					exec(b, s, `INSERT INTO compactor.outbox (sid, tenant) SELECT sid, tenant FROM compactor.sessions WHERE id LIKE $1 || '-%'`, fmt.Sprint(n))
 					exec(b, s, `VACUUM ANALYZE compactor.runs, compactor.outbox`)
 					for left := n; left > 0; {
-						page, err := s.Relay(context.Background(), 0, 0, 500, time.Minute)
+						page, err := s.Scheduler.Relay(context.Background(), 0, 0, 500, time.Minute)
 						if err != nil || len(page) == 0 {
 							b.Fatal(len(page), left, err)
 						}

@@ -38,7 +38,7 @@ func TestImportsInventNoTimes(t *testing.T) {
 		log := must(s.All(t.Context(), k))(t)
 		check("log", k, func(seq chat.Seq) time.Time { return log[seq-1].CreatedAt })
 		sid := one[int64](t, s, `SELECT sid FROM compactor.sessions WHERE id = $1`, k.Session)
-		read := must(s.Messages(t.Context(), sid, []chat.Seq{1, 2, 3, 4, 5, 6, 7}))(t)
+		read := must(s.Worker.Messages(t.Context(), sid, []chat.Seq{1, 2, 3, 4, 5, 6, 7}))(t)
 		check("content", k, func(seq chat.Seq) time.Time { return read[seq].CreatedAt })
 		for _, from := range []string{`compactor.view('default', $1)`, `compactor.messages WHERE session = $1`} {
 			if got := one[string](t, s, `SELECT string_agg((created_at IS NULL)::text, ' ' ORDER BY seq) FROM `+from, k.Session); got != "true false true true false false false" {
@@ -53,7 +53,7 @@ func TestImportsInventNoTimes(t *testing.T) {
 	fork := Key{Session: "fork"}
 	must(s.Fork(t.Context(), k, fork.Session, ""))(t)
 	all(fork)
-	must(s.Erase(t.Context(), k, []string{"m1", "m2"}, "note", "o", false))(t)
+	must(s.Admin.Erase(t.Context(), k, []string{"m1", "m2"}, "note", "o", false))(t)
 	all(k)
 	wantConsistent(t, s)
 }

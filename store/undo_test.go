@@ -198,7 +198,7 @@ func TestTheLineOfViewsAgainstAModel(t *testing.T) {
 				for range during {
 					write(fresh())
 				}
-				appended, err := s.Apply(context.Background(), c.Run, c.Fence, ch)
+				appended, err := s.Worker.Apply(context.Background(), c.Run, c.Fence, ch)
 				if err != nil {
 					t.Fatalf("apply: %v", err)
 				}

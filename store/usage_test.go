@@ -128,7 +128,7 @@ func TestAReportDoesNotOutweighTheRunsBehindIt(t *testing.T) {
 	c := start(t, s, k)
 	ch := must(c.change(s, exclude(span(1, 60))))(t)
 	ch.PostRunState.DueTokens = 4000
-	if _, err := s.Apply(t.Context(), c.Run, c.Fence, ch); err != nil {
+	if _, err := s.Worker.Apply(t.Context(), c.Run, c.Fence, ch); err != nil {
 		t.Fatal(err)
 	}
 	add(t, s, k, hundred(1)...)

@@ -64,7 +64,7 @@ func TestTheViewIsValidAfterEveryAppend(t *testing.T) {
 					}
 				}
 				add(t, s, k, msgs...)
-				if left := must(s.Violations(t.Context(), session(t, s, k).SID))(t); len(left) > 0 {
+				if left := must(s.Admin.Violations(t.Context(), session(t, s, k).SID))(t); len(left) > 0 {
 					t.Errorf("after %s the view has %v", line, left)
 				}
 			}
@@ -103,7 +103,7 @@ func TestTheViewIsValidAfterEveryAppend(t *testing.T) {
 			head := one[RunID](t, s, `SELECT head_run FROM compactor.sessions WHERE id = $1`, k.Session)
 			must(s.Undo(t.Context(), k, head, true, "test"))(t)
 			for _, k := range []Key{k, {Session: k.Session + " fork"}} {
-				if left := must(s.Violations(t.Context(), session(t, s, k).SID))(t); len(left) > 0 {
+				if left := must(s.Admin.Violations(t.Context(), session(t, s, k).SID))(t); len(left) > 0 {
 					t.Errorf("the view of %s has %v", k, left)
 				}
 			}
@@ -121,7 +121,7 @@ func TestAResultThatComesDuringARunThatTakesItsCall(t *testing.T) {
 	c := start(t, s, k)
 	ch := must(c.change(s, exclude(span(2, 2))))(t)
 	add(t, s, k, result("r", "a", "late words"))
-	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
+	must(s.Worker.Apply(t.Context(), c.Run, c.Fence, ch))(t)
 	if diff := cmp.Diff([]chat.Seq{1}, liveSeqs(t, s, k)); diff != "" {
 		t.Errorf("view (-want +got):\n%s", diff)
 	}

@@ -29,7 +29,7 @@ func TestAViewIsOrderedByPositionWithSummariesFirst(t *testing.T) {
 	plan.Additions = append(plan.Additions, summarize(span(1, 1), "the start").Additions...) // 11, at 1 …
 	plan.Additions[2].Position = 2                                                           // … but put before 2
 	ch := must(c.change(s, plan))(t)
-	appended := must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
+	appended := must(s.Worker.Apply(t.Context(), c.Run, c.Fence, ch))(t)
 	if diff := cmp.Diff(span(9, 11), appended); diff != "" {
 		t.Errorf("appended (-want +got):\n%s", diff)
 	}
@@ -37,7 +37,7 @@ func TestAViewIsOrderedByPositionWithSummariesFirst(t *testing.T) {
 	if diff := cmp.Diff([]chat.Seq{11, 2, 9, 6, 10, 8, 12}, liveSeqs(t, s, k)); diff != "" {
 		t.Errorf("view (-want +got):\n%s", diff)
 	}
-	metas := must(s.ViewMetas(t.Context(), c.Session.SID))(t)
+	metas := must(s.Operator.ViewMetas(t.Context(), c.Session.SID))(t)
 	var seqs []chat.Seq
 	for _, m := range metas {
 		seqs = append(seqs, m.Seq)
@@ -60,7 +60,7 @@ func TestReadingGivesBackTheWholeMessageThatWasAppended(t *testing.T) {
 	want := must(m.MarshalJSON())(t)
 	view, _ := must2(s.View(t.Context(), k))(t)
 	all := must(s.All(t.Context(), k))(t)
-	some := must(s.Messages(t.Context(), session(t, s, k).SID, []chat.Seq{1}))(t)
+	some := must(s.Worker.Messages(t.Context(), session(t, s, k).SID, []chat.Seq{1}))(t)
 	for name, got := range map[string]chat.Message{"View": view[0].Message, "All": all[0].Message, "Messages": *some[1]} {
 		if diff := cmp.Diff(string(want), string(must(got.MarshalJSON())(t))); diff != "" {
 			t.Errorf("%s (-appended +read):\n%s", name, diff)

@@ -47,7 +47,7 @@ func TestWaitRunReturnsWhenTheRunHasEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	ch.Ledger.Outcome = "x"
-	must(s.Apply(t.Context(), c.Run, c.Fence, ch))(t)
+	must(s.Worker.Apply(t.Context(), c.Run, c.Fence, ch))(t)
 	group.Wait()
 
 	for name, query := range map[string]string{
@@ -77,7 +77,7 @@ func TestRunsAreWaitedForThroughPgBouncer(t *testing.T) {
 			t.Errorf("in SQL: %q", got)
 		}
 	})
-	if err := pooled.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, nil); err != nil {
+	if err := pooled.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	group.Wait()
@@ -147,12 +147,12 @@ func TestTheEndOfARunIsNotified(t *testing.T) {
 	ended(applied)
 	ended(must(s.Undo(t.Context(), k, applied, false, ""))(t))
 	c := start(t, s, k)
-	if err := s.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, nil); err != nil {
+	if err := s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	ended(c.Run)
 	abandoned := request(t, s, k, TriggerOperator)
-	if err := s.Abandon(t.Context(), abandoned, "busy"); err != nil {
+	if err := s.Worker.Abandon(t.Context(), abandoned, "busy"); err != nil {
 		t.Fatal(err)
 	}
 	ended(abandoned)

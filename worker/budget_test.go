@@ -22,7 +22,7 @@ func TestRunsReadWithinABudget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := setup(t)
-			f.w = New(f.store, testPlanner(testPolicy()), Config{ReadBudget: policy.Bytes(tt.budget)})
+			f.w = New(f.store.Worker, testPlanner(testPolicy()), Config{ReadBudget: policy.Bytes(tt.budget)})
 			taken, other, all, none := f.w.small, f.w.large, tt.budget/2, int64(1)
 			if tt.large {
 				taken, other, all, none = f.w.large, f.w.small, 1, tt.budget/2
@@ -66,7 +66,7 @@ func TestARunWithoutRoomWaitsInTheQueue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := setup(t)
-			f.w = New(f.store, testPlanner(testPolicy()), Config{ReadBudget: budget})
+			f.w = New(f.store.Worker, testPlanner(testPolicy()), Config{ReadBudget: budget})
 			f.append("s", "suauctauauauaua")
 			run := f.operator("s", store.Options{})
 			places, all := f.w.small, int64(budget/2)
@@ -85,7 +85,7 @@ func TestARunWithoutRoomWaitsInTheQueue(t *testing.T) {
 			if row.Status != "queued" || row.ErrorCode != store.CodeReadBudget || row.Failures != 0 || row.Snoozes != 0 {
 				t.Errorf("%s, %s, %d failures, %d snoozes", row.Status, row.ErrorCode, row.Failures, row.Snoozes)
 			}
-			held, err := f.store.HeldBack(t.Context(), "")
+			held, err := f.store.Operator.HeldBack(t.Context(), "")
 			if err != nil || !slices.ContainsFunc(held, func(h store.Held) bool { return h.Reason == store.CodeReadBudget }) {
 				t.Errorf("held back: %v, %v", held, err)
 			}
@@ -110,7 +110,7 @@ func TestARunReservesWhatItReads(t *testing.T) {
 	}
 	f.pin("s-3") // no longer in the view
 	reserved := func(o store.Options) int64 {
-		c, err := f.store.Claim(t.Context(), f.operator("s", o), "w", time.Minute)
+		c, err := f.store.Worker.Claim(t.Context(), f.operator("s", o), "w", time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestARunReservesWhatItReads(t *testing.T) {
 		if !a.pinsMissing() {
 			t.Fatal("the pinned message is in the view")
 		}
-		if err := errors.Join(a.buildTranscript(t.Context(), f.store), a.reserve(t.Context())); err != nil {
+		if err := errors.Join(a.buildTranscript(t.Context(), f.store.Worker), a.reserve(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		defer a.release()

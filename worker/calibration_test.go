@@ -125,7 +125,7 @@ func TestASessionOfClaudeIsCompactedWellBeforeItsWindowIsFull(t *testing.T) {
 			pol.Pipeline = []policy.Step{{Strategy: "truncation"}}
 			f := setupWith(t, database(t), pol, Config{})
 			limits := pol.Limits(tt.model, tokens.Window)
-			if err := f.store.SavePolicy(t.Context(), pol.FleetHash(), []byte(`{}`), []store.Threshold{{DueTokens: limits.Start, EstimateMargin: pol.EstimateMargin}}); err != nil {
+			if err := f.store.Scheduler.SavePolicy(t.Context(), pol.FleetHash(), []byte(`{}`), []store.Threshold{{DueTokens: limits.Start, EstimateMargin: pol.EstimateMargin}}); err != nil {
 				t.Fatal(err)
 			}
 			f.w.planner.Counter = func(model string) plan.Counter { return tokens.ForModel(model) }

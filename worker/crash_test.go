@@ -48,7 +48,7 @@ func crashMain(step string) int {
 			return 1
 		}
 	}
-	w := New(st, planner, Config{Name: "doomed", Lease: 100 * time.Millisecond, Heartbeat: time.Hour})
+	w := New(st.Worker, planner, Config{Name: "doomed", Lease: 100 * time.Millisecond, Heartbeat: time.Hour})
 	w.failpoint = dieAt(step)
 	if len(runs) == 1 {
 		err = w.execute(ctx, runs[0])
@@ -99,7 +99,7 @@ func (f *fixture) state(session string, run store.RunID) state {
 		f.t.Fatal(err)
 	}
 	s := state{Row: row, Excluded: map[string]int{}, Revisions: row.Revision}
-	if s.View, err = f.store.ViewMetas(f.t.Context(), row.SID); err != nil {
+	if s.View, err = f.store.Operator.ViewMetas(f.t.Context(), row.SID); err != nil {
 		f.t.Fatal(err)
 	}
 	all, err := f.store.All(f.t.Context(), key(session))

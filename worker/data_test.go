@@ -174,7 +174,7 @@ func (j *journey) write(ctx context.Context, put func(context.Context, store.Key
 		j.said[msgs[i].ID] = words(msgs[i].Message)
 	}
 	j.last = seqs[len(seqs)-1]
-	j.sum, _, err = j.st.Checksum(ctx, j.sid, j.last)
+	j.sum, _, err = j.st.Admin.Checksum(ctx, j.sid, j.last)
 	return err
 }
 
@@ -187,7 +187,7 @@ func (j *journey) compact(ctx context.Context, ms []chat.Message) error {
 		return err
 	}
 	j.sid = row.SID
-	if j.sum, _, err = j.st.Checksum(ctx, j.sid, j.last); err != nil {
+	if j.sum, _, err = j.st.Admin.Checksum(ctx, j.sid, j.last); err != nil {
 		return err
 	}
 	if err := j.pin(ctx, ms); err != nil {
@@ -266,7 +266,7 @@ func (j *journey) run(ctx context.Context, from string, growth bool) error {
 	if err != nil {
 		return err
 	}
-	metas, err := j.st.ViewMetas(ctx, j.sid)
+	metas, err := j.st.Operator.ViewMetas(ctx, j.sid)
 	if err != nil {
 		return err
 	}
@@ -287,7 +287,7 @@ func (j *journey) run(ctx context.Context, from string, growth bool) error {
 	}
 	planner := testPlanner(p)
 	planner.Registry.Summarizer = plan.Func(func(context.Context, plan.Request) (string, error) { return "what was said", nil })
-	if err := New(j.st, planner, Config{}).execute(ctx, id); err != nil {
+	if err := New(j.st.Worker, planner, Config{}).execute(ctx, id); err != nil {
 		return err
 	}
 	r, err := j.st.Run(ctx, id)
@@ -311,7 +311,7 @@ func (j *journey) holds(ctx context.Context, before store.SessionRow, r store.Ru
 	if err != nil {
 		return err
 	}
-	metas, err := j.st.ViewMetas(ctx, j.sid)
+	metas, err := j.st.Operator.ViewMetas(ctx, j.sid)
 	if err != nil {
 		return err
 	}
@@ -325,7 +325,7 @@ func (j *journey) holds(ctx context.Context, before store.SessionRow, r store.Ru
 		return fmt.Errorf("the ledger says %d to %d tokens in %d messages, the session %d to %d in %d", r.TokensBefore, r.TokensAfter,
 			r.MessagesAfter, before.LiveTokens, after.LiveTokens, after.LiveMessages)
 	}
-	sum, n, err := j.st.Checksum(ctx, j.sid, j.last)
+	sum, n, err := j.st.Admin.Checksum(ctx, j.sid, j.last)
 	if err != nil {
 		return err
 	}
@@ -345,7 +345,7 @@ func (j *journey) holds(ctx context.Context, before store.SessionRow, r store.Ru
 			seqs = append(seqs, m.Seq)
 		}
 	}
-	got, err := j.st.Messages(ctx, j.sid, seqs)
+	got, err := j.st.Worker.Messages(ctx, j.sid, seqs)
 	if err != nil {
 		return err
 	}
@@ -364,7 +364,7 @@ func (j *journey) holds(ctx context.Context, before store.SessionRow, r store.Ru
 // undo takes everything back: newest first, or the first with all after it. What a view does not
 // hold as it was said stays out, by a repair of its own.
 func (j *journey) undo(ctx context.Context) error {
-	runs, err := j.st.Runs(ctx, store.RunFilter{Key: store.Key{Tenant: store.DefaultTenant, Session: j.key.Session}, Status: "applied", Limit: 100})
+	runs, err := j.st.Operator.Runs(ctx, store.RunFilter{Key: store.Key{Tenant: store.DefaultTenant, Session: j.key.Session}, Status: "applied", Limit: 100})
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func compactOnce() error {
 	p := policy.Default()
 	p.Pipeline = []policy.Step{{Strategy: "keep_first", Params: map[string]any{"groups": 2}}}
 	p.StartTokens, p.TargetTokens, p.MinGainTokens = 200, 150, 1
-	w := worker.New(st, &worker.Planner{
+	w := worker.New(st.Worker, &worker.Planner{
 		Policy: p, Registry: registry, Window: tokens.Window,
 		Counter: func(model string) plan.Counter { return tokens.ForModel(model) },
 	}, worker.Config{})

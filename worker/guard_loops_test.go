@@ -23,7 +23,7 @@ func TestStepsAboveAFloorEndInACooldown(t *testing.T) {
 		f.append("s", "a")
 		f.want(fmt.Sprint("after step ", i+1), want)
 	}
-	held, err := f.store.HeldBack(t.Context(), "")
+	held, err := f.store.Operator.HeldBack(t.Context(), "")
 	if err != nil || len(held) == 0 || held[len(held)-1].Reason != OutcomeCooldown {
 		t.Errorf("held back: %+v, %v, want a cooldown", held, err)
 	}

@@ -58,14 +58,14 @@ func (f *clocked) work() string {
 	f.t.Helper()
 	var out []string
 	for range 10 {
-		if _, err := f.store.CheckTimes(f.t.Context(), 10); err != nil {
+		if _, err := f.store.Scheduler.CheckTimes(f.t.Context(), 10); err != nil {
 			f.t.Fatal(err)
 		}
-		events, err := f.store.Relay(f.t.Context(), 0, 0, 10, time.Minute)
+		events, err := f.store.Scheduler.Relay(f.t.Context(), 0, 0, 10, time.Minute)
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		found, err := f.store.Forgotten(f.t.Context(), 10, time.Minute)
+		found, err := f.store.Scheduler.Forgotten(f.t.Context(), 10, time.Minute)
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestASessionWhoseFloorIsAboveItsStartIsQuarantined(t *testing.T) {
 			f.want("the first run", OutcomeFloorAboveTrigger)
 			state := func() string {
 				t.Helper()
-				x, err := f.store.Explain(t.Context(), key("s"))
+				x, err := f.store.Operator.Explain(t.Context(), key("s"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -193,12 +193,12 @@ func TestAnotherPolicyEndsAQuarantine(t *testing.T) {
 	p := testPolicy()
 	p.StartTokens, p.TargetTokens = 1100, 1050
 	f.w.planner = testPlanner(p)
-	if err := f.store.SavePolicy(t.Context(), p.FleetHash(), []byte(`{}`), []store.Threshold{{DueTokens: 1100}}); err != nil {
+	if err := f.store.Scheduler.SavePolicy(t.Context(), p.FleetHash(), []byte(`{}`), []store.Threshold{{DueTokens: 1100}}); err != nil {
 		t.Fatal(err)
 	}
 	for state := ""; state != store.RefreshDone && state != store.RefreshIdle; {
 		var err error
-		if _, state, err = f.store.RefreshSessions(t.Context(), 10); err != nil {
+		if _, state, err = f.store.Scheduler.RefreshSessions(t.Context(), 10); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -221,7 +221,7 @@ func TestAQuarantineIsNotSetOverNews(t *testing.T) {
 	if row := f.run(id); row.Outcome != OutcomeFloorAboveTrigger {
 		t.Fatalf("ended %s", row.Outcome)
 	}
-	if x, err := f.store.Explain(t.Context(), key("s")); err != nil || x.State != "" {
+	if x, err := f.store.Operator.Explain(t.Context(), key("s")); err != nil || x.State != "" {
 		t.Errorf("its state is %s, %v", x.State, err)
 	}
 }
@@ -320,7 +320,7 @@ func TestRunsAreCountedOnlyWhereThePolicyAsks(t *testing.T) {
 				p.Guards.MaxPerDay = 5
 			}
 		})
-		counting := &countingStore{Store: f.store}
+		counting := &countingStore{Store: f.store.Worker}
 		f.w.store = counting
 		f.append("s", "suauauauauaua")
 		f.want("a run", OutcomeApplied)

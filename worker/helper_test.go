@@ -94,11 +94,11 @@ func setupWith(t testing.TB, dsn string, p policy.Policy, c Config) *fixture {
 	t.Helper()
 	f := &fixture{t: t, store: openStore(t, dsn)}
 	bounds := p.Bounds("", tokens.Window)
-	err := f.store.SavePolicy(t.Context(), p.FleetHash(), []byte(`{}`), []store.Threshold{{DueTokens: bounds.Tokens, Counts: store.Counts(bounds.Counts), EstimateMargin: p.EstimateMargin}})
+	err := f.store.Scheduler.SavePolicy(t.Context(), p.FleetHash(), []byte(`{}`), []store.Threshold{{DueTokens: bounds.Tokens, Counts: store.Counts(bounds.Counts), EstimateMargin: p.EstimateMargin}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.w = New(f.store, testPlanner(p), c)
+	f.w = New(f.store.Worker, testPlanner(p), c)
 	return f
 }
 
@@ -143,7 +143,7 @@ func (f *fixture) pin(id string) {
 // event queues the event run of the one session that is due, as the relay does.
 func (f *fixture) event() store.RunID {
 	f.t.Helper()
-	runs, err := f.store.Relay(f.t.Context(), 0, 0, 10, time.Minute)
+	runs, err := f.store.Scheduler.Relay(f.t.Context(), 0, 0, 10, time.Minute)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -157,17 +157,17 @@ func (f *fixture) event() store.RunID {
 func (f *fixture) sweep() []store.RunID {
 	f.t.Helper()
 	f.n++
-	if _, err := f.store.FireTick(f.t.Context(), fmt.Sprintf("sweep-%d", f.n), time.Unix(int64(f.n), 0), "test"); err != nil {
+	if _, err := f.store.Scheduler.FireTick(f.t.Context(), fmt.Sprintf("sweep-%d", f.n), time.Unix(int64(f.n), 0), "test"); err != nil {
 		f.t.Fatal(err)
 	}
-	sweeps, err := f.store.OpenSweeps(f.t.Context())
+	sweeps, err := f.store.Scheduler.OpenSweeps(f.t.Context())
 	if err != nil || len(sweeps) == 0 {
 		f.t.Fatalf("open sweeps: %v, %v", sweeps, err)
 	}
 	var ids []store.RunID
 	for done := false; !done; {
 		var page []store.Delivery
-		page, done, err = f.store.SweepPage(f.t.Context(), sweeps[0].ID, 100, time.Minute)
+		page, done, err = f.store.Scheduler.SweepPage(f.t.Context(), sweeps[0].ID, 100, time.Minute)
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -213,7 +213,7 @@ func (f *fixture) view(session string) string {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	metas, err := f.store.ViewMetas(f.t.Context(), row.SID)
+	metas, err := f.store.Operator.ViewMetas(f.t.Context(), row.SID)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func (f *fixture) view(session string) string {
 // sound checks the invariants over the whole database.
 func (f *fixture) sound() {
 	f.t.Helper()
-	findings, err := f.store.Audit(f.t.Context())
+	findings, err := f.store.Admin.Audit(f.t.Context())
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -180,20 +180,20 @@ func (w *world) check() {
 		fail("a strict provider refuses the view: %v", err)
 	}
 	if s.awaits() && !s.row.Suspect {
-		last, _ := w.st.Runs(context.Background(), store.RunFilter{Key: w.k, Limit: 1})
+		last, _ := w.st.Operator.Runs(context.Background(), store.RunFilter{Key: w.k, Limit: 1})
 		fail("what awaits a repair is not due for one, after %+v", last)
 	}
 	// I15: everything before signed reasoning is as it was when that was written.
 	if _, err := w.prefixes.Valid(w.view()); err != nil && !w.mixed {
 		fail("%v", err)
 	}
-	if faults, err := w.st.Violations(ctx, s.row.SID); err != nil || slices.ContainsFunc(faults, func(f chat.Violation) bool {
+	if faults, err := w.st.Admin.Violations(ctx, s.row.SID); err != nil || slices.ContainsFunc(faults, func(f chat.Violation) bool {
 		return f.Code == chat.ViolationStaleReasoning
 	}) {
 		fail("the check of the view says %v, %v", faults, err)
 	}
 	// I3.
-	runs, err := w.st.Runs(ctx, store.RunFilter{Key: w.k, Limit: 10_000})
+	runs, err := w.st.Operator.Runs(ctx, store.RunFilter{Key: w.k, Limit: 10_000})
 	if err != nil {
 		t.Fatalf("runs: %v", err)
 	}

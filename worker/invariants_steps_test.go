@@ -88,7 +88,7 @@ func (w *world) steps() map[string]func(*rapid.T) {
 			if w.row(id).Outcome == "" {
 				t.Fatalf("run %d was left behind", id)
 			}
-			if err := w.worker(w.st, Config{}).execute(ctx, id); err != nil {
+			if err := w.worker(w.st.Worker, Config{}).execute(ctx, id); err != nil {
 				t.Fatalf("late delivery of run %d: %v", id, err)
 			}
 			if !before.equal(w.look()) {
@@ -182,7 +182,7 @@ func (w *world) nothingNew(t *rapid.T) {
 	w.deliver(first, 1, "", nil)
 	r, before := w.row(first), w.look()
 	w.ended[first] = r
-	st := &reading{Store: w.st}
+	st := &reading{Worker: w.st.Worker}
 	if err := w.worker(st, Config{}).execute(context.Background(), second); err != nil {
 		t.Fatalf("run %d: %v", second, err)
 	}
@@ -275,7 +275,7 @@ func (w *world) rewind() {
 		w.append([]store.NewMessage{{Message: chat.Message{ID: fmt.Sprintf("said-%d", len(w.ids)), Role: chat.RoleUser, Content: chat.TextContent("stop")}}})
 	}
 	for {
-		runs, err := w.st.Runs(ctx, store.RunFilter{Key: w.k, Status: "applied", Limit: 10_000})
+		runs, err := w.st.Operator.Runs(ctx, store.RunFilter{Key: w.k, Status: "applied", Limit: 10_000})
 		if err != nil {
 			t.Fatalf("runs: %v", err)
 		}

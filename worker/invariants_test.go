@@ -30,7 +30,7 @@ func (w *world) append(msgs []store.NewMessage) {
 // event and nightly queue the session's automatic run as the scheduler does, and
 // return 0 where there is none.
 func (w *world) event() store.RunID {
-	runs, err := w.st.Relay(context.Background(), 0, 0, 10_000, time.Minute)
+	runs, err := w.st.Scheduler.Relay(context.Background(), 0, 0, 10_000, time.Minute)
 	if err != nil {
 		w.t.Fatalf("relay: %v", err)
 	}
@@ -43,17 +43,17 @@ var sweepCount atomic.Int64
 func (w *world) nightly() store.RunID {
 	ctx := context.Background()
 	n := sweepCount.Add(1)
-	if _, err := w.st.FireTick(ctx, fmt.Sprint("sweep-", n), time.Unix(n, 0), "test"); err != nil {
+	if _, err := w.st.Scheduler.FireTick(ctx, fmt.Sprint("sweep-", n), time.Unix(n, 0), "test"); err != nil {
 		w.t.Fatalf("fire: %v", err)
 	}
-	sweeps, err := w.st.OpenSweeps(ctx)
+	sweeps, err := w.st.Scheduler.OpenSweeps(ctx)
 	if err != nil || len(sweeps) == 0 {
 		w.t.Fatalf("open sweeps: %v, %v", sweeps, err)
 	}
 	var all []store.Delivery
 	for done := false; !done; {
 		var page []store.Delivery
-		if page, done, err = w.st.SweepPage(ctx, sweeps[0].ID, 10_000, time.Minute); err != nil {
+		if page, done, err = w.st.Scheduler.SweepPage(ctx, sweeps[0].ID, 10_000, time.Minute); err != nil {
 			w.t.Fatalf("sweep: %v", err)
 		}
 		all = append(all, page...)
@@ -65,7 +65,7 @@ func (w *world) nightly() store.RunID {
 // which every history leaves one behind: it asks for the session's runs once, not for
 // every run.
 func (w *world) own(all []store.Delivery) store.RunID {
-	runs, err := w.st.Runs(context.Background(), store.RunFilter{Key: w.k, Limit: 10_000})
+	runs, err := w.st.Operator.Runs(context.Background(), store.RunFilter{Key: w.k, Limit: 10_000})
 	if err != nil {
 		w.t.Fatalf("runs: %v", err)
 	}
@@ -109,7 +109,7 @@ func (w *world) deliver(id store.RunID, workers int, step string, at func()) {
 		var all sync.WaitGroup
 		errs := make([]error, workers)
 		for i := range workers {
-			worker := w.worker(w.st, Config{Name: fmt.Sprint("w", i)})
+			worker := w.worker(w.st.Worker, Config{Name: fmt.Sprint("w", i)})
 			if at != nil {
 				worker.failpoint = func(s string) {
 					if s == step {
@@ -145,7 +145,7 @@ func atOnce(r store.RunRow) bool { return r.Kind == "repair" && r.Trigger == sto
 
 // repairsSince counts the repairs that appends have made since a revision.
 func (w *world) repairsSince(revision int64) (n int64) {
-	runs, err := w.st.Runs(context.Background(), store.RunFilter{Key: w.k, Limit: 10_000})
+	runs, err := w.st.Operator.Runs(context.Background(), store.RunFilter{Key: w.k, Limit: 10_000})
 	if err != nil {
 		w.t.Fatalf("runs: %v", err)
 	}
@@ -188,15 +188,15 @@ func (w *world) execute(id store.RunID) {
 			}
 		}
 	case 6: // a worker took it and gave it back
-		c, err := w.st.Claim(ctx, id, "gone", time.Minute)
+		c, err := w.st.Worker.Claim(ctx, id, "gone", time.Minute)
 		if err != nil {
 			t.Fatalf("claim: %v", err)
 		}
-		if err := w.st.Requeue(ctx, id, c.Fence, 0, rapid.Bool().Draw(t, "failed"), "test", ""); err != nil {
+		if err := w.st.Worker.Requeue(ctx, id, c.Fence, 0, rapid.Bool().Draw(t, "failed"), "test", ""); err != nil {
 			t.Fatalf("requeue: %v", err)
 		}
 	case 7: // a worker took it and died
-		if _, err := w.st.Claim(ctx, id, "dead", -time.Second); err != nil {
+		if _, err := w.st.Worker.Claim(ctx, id, "dead", -time.Second); err != nil {
 			t.Fatalf("claim: %v", err)
 		}
 	}

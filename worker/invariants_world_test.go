@@ -21,18 +21,18 @@ import (
 
 // reading counts how often content, or the whole log, is read.
 type reading struct {
-	*store.Store
+	store.Worker
 	messages, logs atomic.Int64
 }
 
 func (r *reading) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
 	r.messages.Add(1)
-	return r.Store.Messages(ctx, sid, seqs)
+	return r.Worker.Messages(ctx, sid, seqs)
 }
 
 func (r *reading) Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta, error) {
 	r.logs.Add(1)
-	return r.Store.Log(ctx, sid, upTo)
+	return r.Worker.Log(ctx, sid, upTo)
 }
 
 // world is one session with the messages of its application and its events.
@@ -81,7 +81,7 @@ func (w *world) lookAt(k store.Key) snapshot {
 	if s.all, err = w.st.All(ctx, k); err != nil {
 		w.t.Fatalf("messages: %v", err)
 	}
-	if s.view, err = w.st.ViewMetas(ctx, s.row.SID); err != nil {
+	if s.view, err = w.st.Operator.ViewMetas(ctx, s.row.SID); err != nil {
 		w.t.Fatalf("view: %v", err)
 	}
 	return s
@@ -176,7 +176,7 @@ func planned(p policy.Policy, view []chat.Meta, last chat.Seq) chat.Tokens {
 // reports of usage have taught what counts amount to.
 func (w *world) repairAdds(id store.RunID) (chat.Tokens, policy.Policy) {
 	ctx := context.Background()
-	c, err := w.st.Load(ctx, id)
+	c, err := w.st.Worker.Load(ctx, id)
 	if err != nil {
 		w.t.Fatalf("load run %d: %v", id, err)
 	}
@@ -185,13 +185,13 @@ func (w *world) repairAdds(id store.RunID) (chat.Tokens, policy.Policy) {
 	if !rc.invalid {
 		return 0, rc.policy
 	}
-	if err := rc.buildTranscript(ctx, w.st); err != nil {
+	if err := rc.buildTranscript(ctx, w.st.Worker); err != nil {
 		w.t.Fatalf("transcript of run %d: %v", id, err)
 	}
 	guard := pipeline.Pipeline{Guard: pipeline.Guard{DropSystem: !w.policy.PreserveSystem}, FreeReasoning: !rc.bindsReasoning}
 	t := &plan.Transcript{Entries: rc.entries, Counter: p.Counter(""), Ended: !c.Session.CallsOpen}
 	r, err := guard.Run(ctx, t, func(ctx context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
-		return w.st.Messages(ctx, c.Session.SID, seqs)
+		return w.st.Worker.Messages(ctx, c.Session.SID, seqs)
 	})
 	if err != nil {
 		w.t.Fatalf("repair in place of run %d: %v", id, err)

@@ -70,7 +70,7 @@ func modelled(t testing.TB, dsn string, p policy.Policy, steps ...llmtest.Step) 
 	server, url := started(t, steps...)
 	f := asking(t, dsn, p, url)
 	if slices.ContainsFunc(steps, func(s llmtest.Step) bool { return s.Behaviour == llmtest.Hang }) {
-		f.w.planner.Model = playing(t, url, true, f.store.Cooldowns())
+		f.w.planner.Model = playing(t, url, true, f.store.Worker.Cooldowns())
 	}
 	f.talk("s", 20)
 	return f, server
@@ -80,7 +80,7 @@ func modelled(t testing.TB, dsn string, p policy.Policy, steps ...llmtest.Step) 
 func asking(t testing.TB, dsn string, p policy.Policy, url string) *fixture {
 	t.Helper()
 	f := setupWith(t, dsn, p, Config{Lease: 10 * time.Second})
-	f.w.planner.Model = playing(t, url, false, f.store.Cooldowns())
+	f.w.planner.Model = playing(t, url, false, f.store.Worker.Cooldowns())
 	return f
 }
 
@@ -111,7 +111,7 @@ func (f *fixture) talk(session string, turns int) {
 // calls returns the model calls of a run, "state code".
 func (f *fixture) calls(run store.RunID) []string {
 	f.t.Helper()
-	rows, err := f.store.SummaryCalls(f.t.Context(), run)
+	rows, err := f.store.Operator.SummaryCalls(f.t.Context(), run)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestRunsByBehaviourOfTheModel(t *testing.T) {
 				t.Errorf("calls %s, %d paid, want %s, %d", got, server.Paid(), tt.calls, tt.paid)
 			}
 			// What may be billed without a report of usage is estimated.
-			estimated := slices.ContainsFunc(must(f.store.SummaryCalls(t.Context(), id))(t), func(c store.SummaryCallRow) bool { return c.Estimated > 0 })
+			estimated := slices.ContainsFunc(must(f.store.Operator.SummaryCalls(t.Context(), id))(t), func(c store.SummaryCallRow) bool { return c.Estimated > 0 })
 			if (row.CostMicros > 0) != (tt.paid > 0 || estimated) || row.Calls == 0 || row.ErrorCode != tt.code {
 				t.Errorf("the ledger has %d calls for %d", row.Calls, row.CostMicros)
 			}
@@ -231,7 +231,7 @@ func TestAFailedModelCoolsDown(t *testing.T) {
 	t.Parallel()
 	f, server := modelled(t, database(t), modelPolicy(), llmtest.Step{Behaviour: llmtest.AuthError})
 	f.talk("other", 20)
-	runs, err := f.store.Relay(t.Context(), 0, 0, 10, time.Minute)
+	runs, err := f.store.Scheduler.Relay(t.Context(), 0, 0, 10, time.Minute)
 	if err != nil || len(runs) != 2 {
 		t.Fatal(runs, err)
 	}
@@ -275,7 +275,7 @@ func TestTheCooldownGrowsWithEachFailedSummary(t *testing.T) {
 	if err != nil || server.Paid() != 6 {
 		t.Errorf("%d paid, %v", server.Paid(), err)
 	}
-	claim, err := f.store.Load(t.Context(), f.operator("s", store.Options{}))
+	claim, err := f.store.Worker.Load(t.Context(), f.operator("s", store.Options{}))
 	if err != nil || claim.Session.IneffectiveRuns != 3 || !row.Due {
 		t.Errorf("%+v, %v", claim, err)
 	}

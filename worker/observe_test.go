@@ -68,11 +68,11 @@ func TestTheObserverIsToldOfEveryAttempt(t *testing.T) {
 	applied := f.run(f.event())
 	f.append("s", "ua")
 	f.run(f.operator("s", store.Options{DryRun: true}))
-	f.w.store = failing{f.store, errors.New("unexpected")}
+	f.w.store = failing{f.store.Worker, errors.New("unexpected")}
 	f.w.policies.Clear()
 	again := f.operator("s", store.Options{})
 	f.run(again)
-	f.w.store = failing{f.store, store.ErrStale}
+	f.w.store = failing{f.store.Worker, store.ErrStale}
 	f.run(again)
 
 	want := []string{"event applied applied", "operator skipped dry_run", "operator retried internal"}
@@ -159,14 +159,14 @@ func TestAPostponedAttemptLogsWhatItHasSpent(t *testing.T) {
 	f, _ := modelled(t, database(t), modelPolicy())
 	var log strings.Builder
 	f.w.logger = slog.New(slog.NewTextHandler(&log, nil))
-	f.w.store = stale{f.store}
+	f.w.store = stale{f.store.Worker}
 	row := f.run(f.event()) // the others have the stored answer
 	want := fmt.Sprintf("model=m model_calls=1 input_tokens=%d output_tokens=%d cost=%v", row.InputTokens, row.OutputTokens, float64(row.CostMicros)/1e6)
 	if row.Outcome != OutcomeStale || row.CostMicros == 0 || !strings.Contains(log.String(), `msg="run is planned again"`) || !strings.Contains(log.String(), want) {
 		t.Errorf("status %s, log %s, want %s", row.Status, log.String(), want)
 	}
 	log.Reset()
-	f.w.store = f.store
+	f.w.store = f.store.Worker
 	if f.run(f.operator("s", store.Options{From: "view"})); !strings.Contains(log.String(), "outcome=applied") || strings.Contains(log.String(), "model_calls") {
 		t.Errorf("with the stored answer: %s", log.String())
 	}

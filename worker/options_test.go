@@ -50,7 +50,7 @@ func TestAWorkerRegistersItsStrategies(t *testing.T) {
 	f.await("the worker has registered its strategies", func() bool {
 		run, err := f.store.Request(t.Context(), key("s"), store.TriggerOperator, "test", own)
 		if err == nil {
-			return f.store.Abandon(t.Context(), run, "test") != nil
+			return f.store.Worker.Abandon(t.Context(), run, "test") != nil
 		}
 		if !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), "unknown strategy no_such, want one of attribution, ") {
 			t.Fatal(err)

@@ -83,11 +83,11 @@ func (f *fixture) edit(to string) {
 	f.t.Helper()
 	ctx := f.t.Context()
 	old := f.summaries("s")[0]
-	c, err := f.store.Claim(ctx, f.operator("s", store.Options{}), "test", time.Minute)
+	c, err := f.store.Worker.Claim(ctx, f.operator("s", store.Options{}), "test", time.Minute)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	_, err = f.store.Apply(ctx, c.Run, c.Fence, store.Change{
+	_, err = f.store.Worker.Apply(ctx, c.Run, c.Fence, store.Change{
 		Plan: chat.Plan{Additions: []chat.Addition{{
 			Kind: chat.KindSummary, Reason: "edited", Covers: chat.RangesOf(old.Seq), Position: 1, Tokens: 20, Counter: "test",
 			Flags: chat.HasText, Message: text(old.Role, to),
@@ -187,7 +187,7 @@ func TestARunWaitsForTheLog(t *testing.T) {
 	before := f.summary()
 	f.say("s", chatter(3)...)
 	f.say("s", chatter(4)...)
-	f.w.store = &unread{Store: f.store}
+	f.w.store = &unread{Store: f.store.Worker}
 	id := f.event()
 	if row := f.run(id); row.Status != "queued" || f.summary() != before {
 		t.Fatalf("%s %s", row.Status, row.Outcome)

@@ -17,7 +17,7 @@ import (
 
 // cutOff is a store from which the next writes of outcomes do not reach the database.
 type cutOff struct {
-	*store.Store
+	store.Worker
 	writes atomic.Int64
 }
 
@@ -32,14 +32,14 @@ func (c *cutOff) Apply(ctx context.Context, run store.RunID, fence int64, ch sto
 	if err := c.away(); err != nil {
 		return nil, err
 	}
-	return c.Store.Apply(ctx, run, fence, ch)
+	return c.Worker.Apply(ctx, run, fence, ch)
 }
 
 func (c *cutOff) Requeue(ctx context.Context, run store.RunID, fence int64, delay time.Duration, failed bool, code, text string) error {
 	if err := c.away(); err != nil {
 		return err
 	}
-	return c.Store.Requeue(ctx, run, fence, delay, failed, code, text)
+	return c.Worker.Requeue(ctx, run, fence, delay, failed, code, text)
 }
 
 func TestRunsThatMeetAnOutageEndAfterItAndLogOneLine(t *testing.T) {
@@ -51,7 +51,7 @@ func TestRunsThatMeetAnOutageEndAfterItAndLogOneLine(t *testing.T) {
 			p.Pipeline = pipeline
 			var log strings.Builder // slog's handlers write one line at a time
 			f := setupWith(t, database(t), p, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-			st := &cutOff{Store: f.store}
+			st := &cutOff{Worker: f.store.Worker}
 			f.w.store = st
 			const sessions = 8
 			for i := range sessions {

@@ -31,7 +31,7 @@ type paged struct {
 
 // pageCounter notes the runs that ApplyPage ends, and what time the others have.
 type pageCounter struct {
-	*store.Store
+	store.Worker
 	mu        sync.Mutex
 	ended     []store.RunID
 	deadlines []time.Time // of the runs that are loaded alone
@@ -43,11 +43,11 @@ func (p *pageCounter) Load(ctx context.Context, run store.RunID) (*store.Claim, 
 	if d, ok := ctx.Deadline(); ok {
 		p.deadlines = append(p.deadlines, d)
 	}
-	return p.Store.Load(ctx, run)
+	return p.Worker.Load(ctx, run)
 }
 
 func (p *pageCounter) ApplyPage(ctx context.Context, changes []store.RunChange) ([]store.RunID, error) {
-	applied, err := p.Store.ApplyPage(ctx, changes)
+	applied, err := p.Worker.ApplyPage(ctx, changes)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended = append(p.ended, applied...)
@@ -65,7 +65,7 @@ func setupPaged(t *testing.T, p policy.Policy, c Config) *paged {
 	f := &paged{dsn: database(t)}
 	f.fixture = setupWith(t, f.dsn, p, c)
 	f.n = 10_000 // numbers of one length, as what is written of them is counted
-	f.st = &pageCounter{Store: f.store}
+	f.st = &pageCounter{Worker: f.store.Worker}
 	f.w.store = f.st
 	var err error
 	if f.conn, err = pgx.Connect(t.Context(), f.dsn); err != nil {
@@ -253,7 +253,7 @@ func TestRunsOfAPageLeaveWhatTriggersLookAt(t *testing.T) {
 			f.run(run)
 		}
 	}
-	rows := must(f.store.Runs(t.Context(), store.RunFilter{Limit: 9}))(t)
+	rows := must(f.store.Operator.Runs(t.Context(), store.RunFilter{Limit: 9}))(t)
 	if len(rows) != 2 || len(f.st.ended) != 1 || rows[0].Outcome != OutcomeApplied {
 		t.Fatalf("%d of %+v were ended together", len(f.st.ended), rows)
 	}
@@ -278,7 +278,7 @@ func TestARunOfAPageThatWasPostponedEndsWithoutAnError(t *testing.T) {
 	}
 	rows := map[string]store.RunID{}
 	for _, run := range f.sweep() {
-		f.must(f.store.Requeue(t.Context(), run, 0, 0, true, "database", "it was away"))
+		f.must(f.store.Worker.Requeue(t.Context(), run, 0, 0, true, "database", "it was away"))
 		rows[f.row(run).Session] = run
 	}
 	f.run(rows["single"])

@@ -67,7 +67,7 @@ func (s *away) AnswerSummary(ctx context.Context, id int64, a store.SummaryAnswe
 func TestAnAnswerOutlastsAnOutage(t *testing.T) {
 	t.Parallel()
 	f, server := modelled(t, database(t), modelPolicy())
-	st := &away{Store: f.store}
+	st := &away{Store: f.store.Worker}
 	st.times.Store(3)
 	f.w.store = st
 	if row := f.run(f.event()); row.Outcome != OutcomeApplied || row.Attempts != 1 || server.Paid() != 1 {

@@ -13,13 +13,13 @@ func TestAPausedSessionIsLeftAlone(t *testing.T) {
 	f.append("s", "suauauauauaua")
 	pause := func() {
 		t.Helper()
-		if err := f.store.PauseRuns(t.Context(), store.PauseScope{Tenant: "default"}, "why", "ada"); err != nil {
+		if err := f.store.Operator.PauseRuns(t.Context(), store.PauseScope{Tenant: "default"}, "why", "ada"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	resume := func() {
 		t.Helper()
-		if err := f.store.ResumeRuns(t.Context(), store.PauseScope{Tenant: "default"}, "ada"); err != nil {
+		if err := f.store.Operator.ResumeRuns(t.Context(), store.PauseScope{Tenant: "default"}, "ada"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -29,11 +29,11 @@ func TestAPausedSessionIsLeftAlone(t *testing.T) {
 	if row := f.run(event); row.Status != "skipped" || row.Outcome != OutcomePaused {
 		t.Errorf("ended %s %s", row.Status, row.Outcome)
 	}
-	if runs, err := f.store.Forgotten(t.Context(), 10, time.Minute); err != nil || len(runs) > 0 {
+	if runs, err := f.store.Scheduler.Forgotten(t.Context(), 10, time.Minute); err != nil || len(runs) > 0 {
 		t.Errorf("the reconciler queued %v, %v", runs, err)
 	}
 	resume()
-	runs, err := f.store.Forgotten(t.Context(), 10, time.Minute)
+	runs, err := f.store.Scheduler.Forgotten(t.Context(), 10, time.Minute)
 	if err != nil || len(runs) != 1 {
 		t.Fatalf("the reconciler queued %v, %v", runs, err)
 	}
@@ -45,7 +45,7 @@ func TestAPausedSessionIsLeftAlone(t *testing.T) {
 			t.Errorf("the requested run is %s %s %s", row.Status, row.Outcome, row.ErrorCode)
 		}
 	}
-	if c, err := f.store.Claim(t.Context(), asked, "dead", time.Nanosecond); err != nil || !c.Paused {
+	if c, err := f.store.Worker.Claim(t.Context(), asked, "dead", time.Nanosecond); err != nil || !c.Paused {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	if row := f.run(asked); row.Status != "queued" || row.ErrorCode != store.CodePaused {

@@ -49,7 +49,7 @@ func TestPinnedMessageThatBreaksTheViewIsMendedOnce(t *testing.T) {
 			if got := f.view("s"); got != c.view {
 				t.Errorf("view is %s, want %s", got, c.view)
 			}
-			st := &reading{Store: f.store}
+			st := &reading{Worker: f.store.Worker}
 			for range 2 {
 				for _, id := range f.sweep() {
 					if err := New(st, testPlanner(testPolicy()), Config{}).execute(t.Context(), id); err != nil {
@@ -84,7 +84,7 @@ func TestAppendsBehindAPinThatCannotBeKeptDecideNothing(t *testing.T) {
 			t.Errorf("due after an append, %v", err)
 		}
 	}
-	st := &reading{Store: f.store}
+	st := &reading{Worker: f.store.Worker}
 	f.w.store = st
 	f.append("s", "auaua")
 	if row := f.run(f.event()); row.Outcome != OutcomeApplied || row.Kind == "repair" || st.logs.Load() > 0 {

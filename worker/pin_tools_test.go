@@ -27,7 +27,7 @@ func TestPinnedToolsStayInTheView(t *testing.T) {
 			f := setupWith(t, database(t), p, Config{})
 			f.append("s", "uctauauauaua")
 			id := f.event()
-			claim, err := f.store.Load(t.Context(), id)
+			claim, err := f.store.Worker.Load(t.Context(), id)
 			if err != nil {
 				t.Fatal(err)
 			}

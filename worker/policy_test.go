@@ -24,7 +24,7 @@ func (f *fixture) apply(name string, expect int, p policy.Policy) {
 
 func (f *fixture) applySpec(name string, expect int, spec json.RawMessage, p policy.Policy) {
 	f.t.Helper()
-	_, err := f.store.ChangePolicies(f.t.Context(), []store.PolicyChange{{
+	_, err := f.store.Operator.ChangePolicies(f.t.Context(), []store.PolicyChange{{
 		Name: name, Expect: expect, Spec: spec, Hash: policy.SpecHash(spec), Match: map[string]string{"agent": name}, FleetHash: p.FleetHash(),
 		Thresholds: []store.Threshold{{DueTokens: p.Limits("", tokens.Window).Start}},
 	}}, "test")
@@ -90,7 +90,7 @@ func TestAPolicyOfAnotherVersionEndsTheRun(t *testing.T) {
 			if run.Status != "failed" || run.Outcome != "invalid_policy" || !strings.Contains(run.Error, tt.want) || run.Policy != "newer" || run.PolicyVersion != 1 {
 				t.Errorf("%+v", run)
 			}
-			if lost, err := f.store.Forgotten(t.Context(), 9, 0); err != nil || len(lost) > 0 {
+			if lost, err := f.store.Scheduler.Forgotten(t.Context(), 9, 0); err != nil || len(lost) > 0 {
 				t.Errorf("the run is repeated: %v, %v", lost, err)
 			}
 			f.apply("newer", 1, p)
@@ -118,7 +118,7 @@ func TestAPreviewIsWhatARunDoes(t *testing.T) {
 		}
 		tables := func() string {
 			var out []string
-			runs, err := f.store.Runs(t.Context(), store.RunFilter{Limit: 99})
+			runs, err := f.store.Operator.Runs(t.Context(), store.RunFilter{Limit: 99})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -129,11 +129,11 @@ func TestAPreviewIsWhatARunDoes(t *testing.T) {
 			return strings.Join(append(out, fmt.Sprint(runs), fmt.Sprint(row)), "\n")
 		}
 		before := tables()
-		claim, err := f.store.Snapshot(t.Context(), key(session))
+		claim, err := f.store.Operator.Snapshot(t.Context(), key(session))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := f.w.planner.Preview(t.Context(), f.store, claim, nil)
+		got, err := f.w.planner.Preview(t.Context(), f.store.Worker, claim, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,10 +154,10 @@ func TestAPreviewIsWhatARunDoes(t *testing.T) {
 		}
 		other := testPolicy()
 		other.StartTokens, other.TargetTokens, other.MinGainTokens = 400, 100, 0
-		if claim, err = f.store.Snapshot(t.Context(), key(session)); err != nil {
+		if claim, err = f.store.Operator.Snapshot(t.Context(), key(session)); err != nil {
 			t.Fatal(err)
 		}
-		if got, err = f.w.planner.Preview(t.Context(), f.store, claim, &other); err != nil || got.Limits.Target != 100 {
+		if got, err = f.w.planner.Preview(t.Context(), f.store.Worker, claim, &other); err != nil || got.Limits.Target != 100 {
 			t.Errorf("%s under another policy: %+v, %v", session, got, err)
 		}
 	}

@@ -209,7 +209,7 @@ func TestIneffectiveRunCoolsDown(t *testing.T) {
 		t.Errorf("due %t at %d tokens; want it due when there is the minimum to gain, at 1500", session.Due, session.DueTokens)
 	}
 	f.append("s", "auaua") // 1,600
-	if runs, err := f.store.Relay(t.Context(), 0, 0, 10, 0); err != nil || len(runs) != 0 {
+	if runs, err := f.store.Scheduler.Relay(t.Context(), 0, 0, 10, 0); err != nil || len(runs) != 0 {
 		t.Errorf("the relay queued %v, %v while the session cools down", runs, err)
 	}
 	if row := f.run(f.sweep()[0]); row.Outcome != OutcomeCooldown {
@@ -237,9 +237,9 @@ func TestARunThatWouldGrowIsNotTriedAgain(t *testing.T) {
 	}
 	// A run that a worker gave back stands beside that of an event.
 	nightly := f.sweep()[0]
-	c, err := f.store.Claim(t.Context(), nightly, "another", time.Minute)
+	c, err := f.store.Worker.Claim(t.Context(), nightly, "another", time.Minute)
 	if err == nil {
-		err = f.store.Requeue(t.Context(), nightly, c.Fence, 0, false, "stopping", "")
+		err = f.store.Worker.Requeue(t.Context(), nightly, c.Fence, 0, false, "stopping", "")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -254,7 +254,7 @@ func TestARunThatWouldGrowIsNotTriedAgain(t *testing.T) {
 	if session.Due || session.DueTokens != 1150 {
 		t.Errorf("due %t at %d tokens; want it due when there is the minimum to gain, at 1150", session.Due, session.DueTokens)
 	}
-	st := &reading{Store: f.store}
+	st := &reading{Worker: f.store.Worker}
 	f.w = New(st, testPlanner(p), Config{})
 	if row := f.run(nightly); row.Outcome != OutcomeUnchanged || st.messages.Load() > 0 {
 		t.Errorf("ended %s and read content %d times, want %s and none", row.Outcome, st.messages.Load(), OutcomeUnchanged)

@@ -17,7 +17,7 @@ func TestNoModelIsAskedBeyondALimitOfSpending(t *testing.T) {
 	t.Parallel()
 	f, server := modelled(t, database(t), modelPolicy())
 	calls := int64(1)
-	if err := f.store.LimitSpending(t.Context(), store.SpendingLimit{CallsPerHour: &calls}); err != nil {
+	if err := f.store.Operator.LimitSpending(t.Context(), store.SpendingLimit{CallsPerHour: &calls}); err != nil {
 		t.Fatal(err)
 	}
 	if row := f.run(f.event()); row.Outcome != OutcomeApplied || server.Calls() != 1 {
@@ -39,7 +39,7 @@ func TestNoModelIsAskedBeyondALimitOfSpending(t *testing.T) {
 	}
 	asked := f.operator("other", store.Options{From: "view"})
 	// As nothing was paid, the session does not wait longer each time.
-	if claim, err := f.store.Load(t.Context(), asked); err != nil || claim.Session.IneffectiveRuns != 0 {
+	if claim, err := f.store.Worker.Load(t.Context(), asked); err != nil || claim.Session.IneffectiveRuns != 0 {
 		t.Errorf("%d ineffective runs, %v", claim.Session.IneffectiveRuns, err)
 	}
 	if row := f.run(asked); row.Outcome != OutcomeApplied || server.Calls() != 2 {
@@ -53,18 +53,18 @@ func TestALimitOfCostHoldsWithoutReportedUsage(t *testing.T) {
 	t.Parallel()
 	f, server := modelled(t, database(t), modelPolicy(), llmtest.Step{Behaviour: llmtest.NoUsage, Times: 99})
 	micros := int64(1000)
-	if err := f.store.LimitSpending(t.Context(), store.SpendingLimit{MicrosPerDay: &micros}); err != nil {
+	if err := f.store.Operator.LimitSpending(t.Context(), store.SpendingLimit{MicrosPerDay: &micros}); err != nil {
 		t.Fatal(err)
 	}
 	id := f.event()
-	row, calls := f.run(id), must(f.store.SummaryCalls(t.Context(), id))(t)
+	row, calls := f.run(id), must(f.store.Operator.SummaryCalls(t.Context(), id))(t)
 	if row.Outcome != OutcomeApplied || row.InputTokens == 0 || row.OutputTokens == 0 || row.CostMicros < micros || calls[0].Estimated != 1 {
 		t.Errorf("%s, %d tokens in, %d out, %d spent, calls %+v", row.Outcome, row.InputTokens, row.OutputTokens, row.CostMicros, calls)
 	}
-	if l := must(f.store.Spending(t.Context(), ""))(t)[0]; !l.Reached() || l.Estimated != 1 {
+	if l := must(f.store.Operator.Spending(t.Context(), ""))(t)[0]; !l.Reached() || l.Estimated != 1 {
 		t.Errorf("%+v", l)
 	}
-	if a := must(f.store.Activity(t.Context(), "", time.Hour))(t).Models; len(a) != 1 || a[0].Estimated != 1 {
+	if a := must(f.store.Operator.Activity(t.Context(), "", time.Hour))(t).Models; len(a) != 1 || a[0].Estimated != 1 {
 		t.Errorf("%+v", a)
 	}
 	f.talk("other", 20)
@@ -99,7 +99,7 @@ func TestWhatAServerAnsweredIsLoggedWithTheRun(t *testing.T) {
 	if line.Msg != "model call failed" || line.Code != "model_not_found" || line.Status != 404 || line.Server != said || line.Run != id || line.Session != "s" || line.Tenant != "default" {
 		t.Errorf("%+v", line)
 	}
-	if c := must(f.store.SummaryCalls(t.Context(), id))(t)[0]; c.ServerError != said || c.HTTPStatus != 404 || c.Code != "model_not_found" {
+	if c := must(f.store.Operator.SummaryCalls(t.Context(), id))(t)[0]; c.ServerError != said || c.HTTPStatus != 404 || c.Code != "model_not_found" {
 		t.Errorf("%+v", c)
 	}
 }

@@ -44,19 +44,19 @@ func (in *installation) government(ctx context.Context, r *rand.Rand, version in
 	tenant := append([]string{""}, stormTenants...)[r.IntN(1+len(stormTenants))]
 	switch r.IntN(11) {
 	case 0:
-		_, err := in.store.StartSweep(ctx, tenant, 0, "", "storm")
+		_, err := in.store.Operator.StartSweep(ctx, tenant, 0, "", "storm")
 		return "sweep started", err
 	case 1:
-		sweeps, err := in.store.Sweeps(ctx, 3)
+		sweeps, err := in.store.Operator.Sweeps(ctx, 3)
 		if err != nil || len(sweeps) == 0 {
 			return "sweep steered", err
 		}
 		action := []string{store.SweepPause, store.SweepResume, store.SweepCancel}[r.IntN(3)]
-		return "sweep steered", in.store.SteerSweep(ctx, sweeps[r.IntN(len(sweeps))].ID, action, "", "storm", 0)
+		return "sweep steered", in.store.Operator.SteerSweep(ctx, sweeps[r.IntN(len(sweeps))].ID, action, "", "storm", 0)
 	case 2:
 		model := []string{"", stormModels[r.IntN(len(stormModels))]}[r.IntN(2)]
 		scope := store.PauseScope{Tenant: tenant, Model: model, Policy: []string{"", "default"}[r.IntN(2)]}
-		if err := in.store.PauseRuns(ctx, scope, "storm", "storm"); err != nil {
+		if err := in.store.Operator.PauseRuns(ctx, scope, "storm", "storm"); err != nil {
 			return "pause", err
 		}
 		_ = backoff.Wait(ctx, time.Duration(r.IntN(1500))*time.Millisecond)
@@ -81,7 +81,7 @@ func (in *installation) government(ctx context.Context, r *rand.Rand, version in
 func (in *installation) resume(scope store.PauseScope) error {
 	ctx := context.WithoutCancel(in.t.Context())
 	for deadline := time.Now().Add(stormQuiet); ; {
-		err := in.store.ResumeRuns(ctx, scope, "storm")
+		err := in.store.Operator.ResumeRuns(ctx, scope, "storm")
 		if err == nil || !transient(err) || time.Now().After(deadline) {
 			return err
 		}
@@ -106,27 +106,27 @@ func (in *installation) applyPolicy(ctx context.Context, version int) error {
 // undoMany undoes some of what matches, and leaves the rest for later.
 func (in *installation) undoMany(ctx context.Context, r *rand.Rand, tenant string) error {
 	m := store.RunMatch{Strategy: []string{"handoff", "truncation"}[r.IntN(2)], Since: time.Now().Add(-10 * time.Second)}
-	id, err := in.store.StartBulkUndo(ctx, tenant, m, r.IntN(2) == 0, "", "storm")
+	id, err := in.store.Operator.StartBulkUndo(ctx, tenant, m, r.IntN(2) == 0, "", "storm")
 	if err != nil {
 		return err
 	}
 	for range r.IntN(8) {
-		step, err := in.store.NextBulkUndo(ctx, id)
+		step, err := in.store.Operator.NextBulkUndo(ctx, id)
 		if err != nil || step.Run == 0 {
 			return err
 		}
 		in.counted.add("bulk undo: " + step.Code)
 	}
-	return in.store.CancelBulk(ctx, store.BulkUndo, id)
+	return in.store.Operator.CancelBulk(ctx, store.BulkUndo, id)
 }
 
 // compactMany compacts again what matches, or the part that the scheduler comes to.
 func (in *installation) compactMany(ctx context.Context, r *rand.Rand, tenant string) error {
 	m := store.RunMatch{Outcome: []string{OutcomeApplied, OutcomeAboveTarget}[r.IntN(2)], Since: time.Now().Add(-10 * time.Second)}
-	id, err := in.store.StartBulkCompact(ctx, tenant, m, store.Options{From: []string{"", "view"}[r.IntN(2)]}, 0, "", "storm")
+	id, err := in.store.Operator.StartBulkCompact(ctx, tenant, m, store.Options{From: []string{"", "view"}[r.IntN(2)]}, 0, "", "storm")
 	if err != nil || r.IntN(2) == 0 {
 		return err
 	}
 	_ = backoff.Wait(ctx, time.Duration(r.IntN(200))*time.Millisecond)
-	return in.store.CancelBulk(ctx, store.BulkCompact, id)
+	return in.store.Operator.CancelBulk(ctx, store.BulkCompact, id)
 }

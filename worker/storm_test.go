@@ -245,7 +245,7 @@ func (in *installation) settle() {
 			if _, err := in.pool.Exec(in.t.Context(), in.q(`UPDATE @schema@.sessions SET cooldown_until = now() WHERE due AND cooldown_until > now() + interval '10 s'`)); err != nil {
 				in.t.Fatal(err)
 			}
-			if _, err := in.store.FireTick(in.t.Context(), "nightly", time.Now().UTC().Truncate(time.Second), "storm"); err != nil {
+			if _, err := in.store.Scheduler.FireTick(in.t.Context(), "nightly", time.Now().UTC().Truncate(time.Second), "storm"); err != nil {
 				in.t.Fatal(err)
 			}
 		}
@@ -288,12 +288,12 @@ func (in *installation) query() {
 func (in *installation) verify() {
 	in.t.Helper()
 	ctx := in.t.Context()
-	if _, err := in.store.LoseCalls(ctx, 1_000_000); err != nil { // the scheduler does it every ten minutes
+	if _, err := in.store.Scheduler.LoseCalls(ctx, 1_000_000); err != nil { // the scheduler does it every ten minutes
 		in.t.Fatal(err)
 	}
 	in.query()
 	in.verifyErased()
-	findings, err := in.store.Audit(ctx)
+	findings, err := in.store.Admin.Audit(ctx)
 	if err != nil {
 		in.t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func (in *installation) verify() {
 		if err != nil {
 			in.t.Fatal(err)
 		}
-		if _, err := in.store.Restore(ctx, s.key); err != nil {
+		if _, err := in.store.Admin.Restore(ctx, s.key); err != nil {
 			in.t.Fatal(err)
 		}
 		stored, err := in.log(ctx, row.SID)
@@ -327,7 +327,7 @@ func (in *installation) verify() {
 		if len(stored) != len(s.said) {
 			in.t.Errorf("%s: %s has %d messages, %d were acknowledged", in.schema, s.key, len(stored), len(s.said))
 		}
-		view, err := in.store.ViewMetas(ctx, row.SID)
+		view, err := in.store.Operator.ViewMetas(ctx, row.SID)
 		if err != nil {
 			in.t.Fatal(err)
 		}
@@ -339,7 +339,7 @@ func (in *installation) verify() {
 		}
 	}
 	in.verifyForks()
-	rows, err := in.store.Runs(ctx, store.RunFilter{Limit: 1_000_000})
+	rows, err := in.store.Operator.Runs(ctx, store.RunFilter{Limit: 1_000_000})
 	if err != nil {
 		in.t.Fatal(err)
 	}
@@ -383,7 +383,7 @@ func (in *installation) rewind() {
 	ctx := in.t.Context()
 	for _, s := range in.sessions {
 		for {
-			runs, err := in.store.Runs(ctx, store.RunFilter{Key: s.key, Status: "applied", Limit: 1_000_000})
+			runs, err := in.store.Operator.Runs(ctx, store.RunFilter{Key: s.key, Status: "applied", Limit: 1_000_000})
 			if err != nil {
 				in.t.Fatal(err)
 			}

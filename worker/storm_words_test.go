@@ -55,12 +55,12 @@ func (in *installation) treat(ctx context.Context, r *rand.Rand) (what string, e
 	switch n := r.IntN(10); {
 	case n == 0:
 		f.erased = true // before, as the answer may be lost
-		if _, err = in.store.Erase(ctx, f.key, nil, "storm", "storm", false); err == nil {
+		if _, err = in.store.Admin.Erase(ctx, f.key, nil, "storm", "storm", false); err == nil {
 			f.done = true
 		}
 		return "erasure of a fork", err
 	case n < 3:
-		_, err = in.store.Restore(ctx, f.key)
+		_, err = in.store.Admin.Restore(ctx, f.key)
 		return "restore of a fork", err
 	case n < 5: // so that it has something to archive
 		view, revision, err := in.store.View(ctx, f.key)
@@ -84,7 +84,7 @@ func (in *installation) archive(ctx context.Context, k store.Key) (what string, 
 		k.Tenant, k.Session); err != nil {
 		return "archive", fmt.Errorf("%w: %w", store.ErrUnavailable, err) // of a connection that was killed
 	}
-	moved, err := in.store.ArchiveSession(ctx, k, 0)
+	moved, err := in.store.Admin.ArchiveSession(ctx, k, 0)
 	if moved.Messages == 0 {
 		return "archive of nothing", err
 	}
@@ -165,7 +165,7 @@ func (in *installation) verifyForks() {
 		if err != nil {
 			in.t.Fatal(err)
 		}
-		if _, err := in.store.Restore(ctx, f.key); err != nil {
+		if _, err := in.store.Admin.Restore(ctx, f.key); err != nil {
 			in.t.Errorf("%s: restore of %s: %v", in.schema, f.key, err)
 			continue
 		}

@@ -296,7 +296,7 @@ func (in *installation) operation(ctx context.Context, r *rand.Rand, s *stormSes
 		}
 		return "wait", err
 	case 2, 3:
-		runs, err := in.store.Runs(ctx, store.RunFilter{Key: s.key, Status: "applied", Limit: 5})
+		runs, err := in.store.Operator.Runs(ctx, store.RunFilter{Key: s.key, Status: "applied", Limit: 5})
 		if err != nil || len(runs) == 0 {
 			return "undo", err
 		}
@@ -316,7 +316,7 @@ func (in *installation) operation(ctx context.Context, r *rand.Rand, s *stormSes
 		return "model change", in.store.SetModel(ctx, s.key, stormModels[r.IntN(len(stormModels))])
 	case 8, 9:
 		if r.IntN(4) == 0 {
-			_, err := in.store.Restore(ctx, s.key)
+			_, err := in.store.Admin.Restore(ctx, s.key)
 			return "restore", err
 		}
 		return in.archive(ctx, s.key)
@@ -340,7 +340,7 @@ func (in *installation) erase(ctx context.Context, r *rand.Rand, s *stormSession
 		s.erased[id] = false // before, as the answer may be lost
 	}
 	s.mu.Unlock()
-	_, err := in.store.Erase(ctx, s.key, []string{id}, "storm", "storm", false)
+	_, err := in.store.Admin.Erase(ctx, s.key, []string{id}, "storm", "storm", false)
 	if err == nil {
 		s.mu.Lock()
 		s.erased[id] = true

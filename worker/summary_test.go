@@ -50,10 +50,10 @@ func TestASummaryIsWrittenAndUndone(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(one.Close)
-	f.store, f.w = one, New(one, f.w.planner, Config{Lease: 10 * time.Second})
+	f.store, f.w = one, New(one.Worker, f.w.planner, Config{Lease: 10 * time.Second})
 	f.append("s", "suauauauauaua")
 	id := f.event()
-	claim, err := f.store.Load(t.Context(), id)
+	claim, err := f.store.Worker.Load(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestARunWithoutItsSummaryChangesNothing(t *testing.T) {
 				t.Errorf("the nightly run ended %s", again.Outcome)
 			}
 			f.append("s", "u")
-			if runs, err := f.store.Relay(t.Context(), 0, 0, 10, time.Minute); err != nil || len(runs) > 0 {
+			if runs, err := f.store.Scheduler.Relay(t.Context(), 0, 0, 10, time.Minute); err != nil || len(runs) > 0 {
 				t.Errorf("the relay queued %v, %v", runs, err)
 			}
 			if n := asked.Load(); n != 1 {
@@ -177,7 +177,7 @@ func TestAPanickingSummarizerFailsTheRun(t *testing.T) {
 		t.Errorf("%s %s: %s after %d calls", row.Status, row.Outcome, row.Error, asked.Load())
 	}
 	// No automatic run tries again before a new message.
-	if runs, err := f.store.Forgotten(t.Context(), 10, time.Minute); err != nil || len(runs) > 0 {
+	if runs, err := f.store.Scheduler.Forgotten(t.Context(), 10, time.Minute); err != nil || len(runs) > 0 {
 		t.Errorf("queued %v, %v", runs, err)
 	}
 	if view := f.view("s"); view != "suauauauauaua" {

@@ -284,7 +284,7 @@ func TestARunNamesTheTriggerThatHeld(t *testing.T) {
 			if (got == nil) != (tt.want == "") || got != nil && *got != tt.want {
 				t.Errorf("fired %v, want %q", got, tt.want)
 			}
-			if runs, err := f.store.Runs(t.Context(), store.RunFilter{Limit: 1}); err != nil || runs[0].Fired != tt.want {
+			if runs, err := f.store.Operator.Runs(t.Context(), store.RunFilter{Limit: 1}); err != nil || runs[0].Fired != tt.want {
 				t.Errorf("%+v, %v", runs, err)
 			}
 		})

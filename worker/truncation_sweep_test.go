@@ -28,12 +28,12 @@ func setupSwept(t *testing.T, perTenant map[string]int) (*paged, []store.Truncat
 	}
 	_, err := f.conn.Exec(t.Context(), `DELETE FROM compactor.outbox`)
 	f.must(err)
-	return f, []store.Truncation{must(f.w.planner.Truncation(t.Context(), f.store, store.SessionKind{Policy: "default"}))(t)}
+	return f, []store.Truncation{must(f.w.planner.Truncation(t.Context(), f.store.Worker, store.SessionKind{Policy: "default"}))(t)}
 }
 
 func (f *paged) together(sweep int64, limit int, rules []store.Truncation) store.SweptPage {
 	f.t.Helper()
-	page, err := f.store.SweepTogether(f.t.Context(), sweep, limit, time.Minute, rules, "test")
+	page, err := f.store.Scheduler.SweepTogether(f.t.Context(), sweep, limit, time.Minute, rules, "test")
 	f.must(err)
 	return page
 }
@@ -68,7 +68,7 @@ const (
 func TestAPageOfTruncatedSessionsIsDoneAllOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	f, rules := setupSwept(t, map[string]int{"a": 30})
-	sweep := must(f.store.StartSweep(t.Context(), "", 0, "", "test"))(t)
+	sweep := must(f.store.Operator.StartSweep(t.Context(), "", 0, "", "test"))(t)
 	if page := f.together(sweep, 10, rules); page.Ended != 10 {
 		t.Fatalf("%+v", page)
 	}
@@ -78,7 +78,7 @@ func TestAPageOfTruncatedSessionsIsDoneAllOrNotAtAll(t *testing.T) {
 	f.must(err)
 	died := make(chan error)
 	go func() {
-		_, err := f.store.SweepTogether(context.WithoutCancel(t.Context()), sweep, 10, time.Minute, rules, "test")
+		_, err := f.store.Scheduler.SweepTogether(context.WithoutCancel(t.Context()), sweep, 10, time.Minute, rules, "test")
 		died <- err
 	}()
 	f.until(func() bool {
@@ -100,7 +100,7 @@ func TestAPageOfTruncatedSessionsIsDoneAllOrNotAtAll(t *testing.T) {
 	if n, twice := f.count(countApplied), f.count(countTwice); n != 30 || twice > 0 {
 		t.Errorf("%d runs are applied and %d sessions have two, want 30 and none", n, twice)
 	}
-	row := must(f.store.Sweep(t.Context(), sweep))(t)
+	row := must(f.store.Operator.Sweep(t.Context(), sweep))(t)
 	if row.Queued != 30 || row.Remaining != 0 || !row.Settled() {
 		t.Errorf("%+v", row)
 	}
@@ -111,11 +111,11 @@ func TestManySchedulersTruncateASessionOnce(t *testing.T) {
 	t.Parallel()
 	f, rules := setupSwept(t, map[string]int{"a": 40, "b": 40})
 	var all sync.WaitGroup
-	shared := must(f.store.StartSweep(t.Context(), "", 0, "", "test"))(t)
+	shared := must(f.store.Operator.StartSweep(t.Context(), "", 0, "", "test"))(t)
 	for range 4 {
 		all.Go(func() {
 			for done := false; !done; {
-				page, err := f.store.SweepTogether(t.Context(), shared, 7, time.Minute, rules, "test")
+				page, err := f.store.Scheduler.SweepTogether(t.Context(), shared, 7, time.Minute, rules, "test")
 				if done = page.Done; err != nil {
 					t.Error(err)
 					return
@@ -124,7 +124,7 @@ func TestManySchedulersTruncateASessionOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	for _, run := range must(f.store.Runs(t.Context(), store.RunFilter{Status: "queued", Limit: 100}))(t) {
+	for _, run := range must(f.store.Operator.Runs(t.Context(), store.RunFilter{Status: "queued", Limit: 100}))(t) {
 		f.run(run.ID) // of a session that another one had locked
 	}
 	var most int
@@ -139,7 +139,7 @@ func TestManySchedulersTruncateASessionOnce(t *testing.T) {
 func TestALockedSessionOfASweepIsQueued(t *testing.T) {
 	t.Parallel()
 	f, rules := setupSwept(t, map[string]int{"a": 3})
-	sweep := must(f.store.StartSweep(t.Context(), "", 0, "", "test"))(t)
+	sweep := must(f.store.Operator.StartSweep(t.Context(), "", 0, "", "test"))(t)
 	tx, err := f.conn.Begin(t.Context())
 	f.must(err)
 	_, err = tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = 'a1' FOR NO KEY UPDATE`)
@@ -161,11 +161,13 @@ func TestWhatHoldsSweepsBackHoldsTruncationBack(t *testing.T) {
 	one := 0.01 // at once, and the next after 100 seconds
 	limit := func(tenant string) func(f *paged) {
 		return func(f *paged) {
-			f.must(f.store.LimitSpending(t.Context(), store.SpendingLimit{Tenant: tenant, RunsPerSecond: &one}))
+			f.must(f.store.Operator.LimitSpending(t.Context(), store.SpendingLimit{Tenant: tenant, RunsPerSecond: &one}))
 		}
 	}
 	pause := func(tenant string) func(f *paged) {
-		return func(f *paged) { f.must(f.store.PauseRuns(t.Context(), store.PauseScope{Tenant: tenant}, "", "")) }
+		return func(f *paged) {
+			f.must(f.store.Operator.PauseRuns(t.Context(), store.PauseScope{Tenant: tenant}, "", ""))
+		}
 	}
 	for name, c := range map[string]struct {
 		prepare func(f *paged)
@@ -184,7 +186,7 @@ func TestWhatHoldsSweepsBackHoldsTruncationBack(t *testing.T) {
 			t.Parallel()
 			f, rules := setupSwept(t, map[string]int{"a": 10, "b": 10})
 			c.prepare(f)
-			sweep := must(f.store.Start(t.Context(), c.options))(t)
+			sweep := must(f.store.Operator.Start(t.Context(), c.options))(t)
 			var got []int
 			for range c.ended {
 				page := f.together(sweep, 20, rules)
@@ -221,11 +223,11 @@ func TestRecordedSessionsAreTruncatedAsBySingleRuns(t *testing.T) {
 			f.must(err)
 		}
 	}
-	sweep := must(f.store.StartSweep(t.Context(), "single", 0, "", "test"))(t)
+	sweep := must(f.store.Operator.StartSweep(t.Context(), "single", 0, "", "test"))(t)
 	for done := false; !done; {
 		var page []store.Delivery
 		var err error
-		page, done, err = f.store.SweepPage(t.Context(), sweep, 100, time.Minute)
+		page, done, err = f.store.Scheduler.SweepPage(t.Context(), sweep, 100, time.Minute)
 		f.must(err)
 		for _, d := range page {
 			f.run(d.Run)
@@ -255,7 +257,7 @@ func TestASweepLeavesASessionToItsEvent(t *testing.T) {
 	f, rules := setupSwept(t, map[string]int{"a": 3})
 	_, err := f.conn.Exec(t.Context(), `INSERT INTO compactor.outbox (sid) SELECT sid FROM compactor.sessions WHERE id = 'a1'`)
 	f.must(err)
-	sweep := must(f.store.StartSweep(t.Context(), "", 0, "", "test"))(t)
+	sweep := must(f.store.Operator.StartSweep(t.Context(), "", 0, "", "test"))(t)
 	relay, err := f.conn.Begin(t.Context())
 	f.must(err)
 	_, err = relay.Exec(t.Context(), `WITH gone AS (DELETE FROM compactor.outbox RETURNING sid) INSERT INTO compactor.runs (sid, trigger) SELECT sid, 'event' FROM gone`)
@@ -273,7 +275,7 @@ func TestASweepLeavesASessionToItsEvent(t *testing.T) {
 func TestAPageOfTruncatedSessionsWaitsForAChangeOfThePolicy(t *testing.T) {
 	t.Parallel()
 	f, rules := setupSwept(t, map[string]int{"a": 3})
-	sweep := must(f.store.StartSweep(t.Context(), "", 0, "", "test"))(t)
+	sweep := must(f.store.Operator.StartSweep(t.Context(), "", 0, "", "test"))(t)
 	change, err := f.conn.Begin(t.Context())
 	f.must(err)
 	_, err = change.Exec(t.Context(), `SELECT compactor.change_policies('[{"name": "default", "expect": 0, "spec": {}, "hash": "new", "fleet_hash": "new",

@@ -25,18 +25,18 @@ import (
 // sweepTogether goes over the due sessions of a tenant as the scheduler does, and returns the
 // runs that it queues.
 func sweepTogether(ctx context.Context, st *store.Store, p *Planner, tenant, worker string) (queued []store.RunID, ended int, err error) {
-	sweep, err := st.StartSweep(ctx, tenant, 0, "", "test")
+	sweep, err := st.Operator.StartSweep(ctx, tenant, 0, "", "test")
 	if err != nil {
 		return nil, 0, err
 	}
 	rules := []store.Truncation{}
 	for {
-		page, err := st.SweepTogether(ctx, sweep, 100, time.Minute, rules, worker)
+		page, err := st.Scheduler.SweepTogether(ctx, sweep, 100, time.Minute, rules, worker)
 		if err != nil {
 			return nil, 0, err
 		}
 		for _, k := range page.Unknown {
-			rule, err := p.Truncation(ctx, st, k)
+			rule, err := p.Truncation(ctx, st.Worker, k)
 			if err != nil {
 				return nil, 0, err
 			}
@@ -201,7 +201,7 @@ func drawSession(t *rapid.T, f *paged, w *Worker) drawn {
 			return w.execute(ctx, run)
 		},
 		"undo": func(k store.Key) error {
-			runs, err := f.store.Runs(ctx, store.RunFilter{Key: k, Limit: 1})
+			runs, err := f.store.Operator.Runs(ctx, store.RunFilter{Key: k, Limit: 1})
 			if err != nil || len(runs) == 0 || runs[0].Status != store.StatusApplied {
 				return err
 			}
@@ -302,8 +302,8 @@ func TestTruncatedSessionsEndAsSingleRunsDoWhateverTheyAre(t *testing.T) {
 		planner := testPlanner(p)
 		planner.BindsReasoning = tokens.BindsReasoning
 		bounds := p.Bounds("", tokens.Window)
-		must(f.store.SavePolicy(ctx, p.FleetHash(), []byte(`{}`), []store.Threshold{{DueTokens: bounds.Tokens, Counts: store.Counts(bounds.Counts), EstimateMargin: p.EstimateMargin}}))
-		w := New(f.store, planner, Config{Name: "one"})
+		must(f.store.Scheduler.SavePolicy(ctx, p.FleetHash(), []byte(`{}`), []store.Threshold{{DueTokens: bounds.Tokens, Counts: store.Counts(bounds.Counts), EstimateMargin: p.EstimateMargin}}))
+		w := New(f.store.Worker, planner, Config{Name: "one"})
 		single, set := fmt.Sprint("single ", checks), fmt.Sprint("set ", checks)
 		sessions := make([]drawn, rapid.IntRange(1, 4).Draw(rt, "sessions"))
 		for i := range sessions {
@@ -317,11 +317,11 @@ func TestTruncatedSessionsEndAsSingleRunsDoWhateverTheyAre(t *testing.T) {
 			_, err := f.conn.Exec(ctx, `DELETE FROM compactor.outbox`)
 			must(err)
 			// Without rules all runs are queued.
-			sweep, err := f.store.StartSweep(ctx, single, 0, "", "test")
+			sweep, err := f.store.Operator.StartSweep(ctx, single, 0, "", "test")
 			must(err)
 			for done := false; !done; {
 				var page []store.Delivery
-				page, done, err = f.store.SweepPage(ctx, sweep, 100, time.Minute)
+				page, done, err = f.store.Scheduler.SweepPage(ctx, sweep, 100, time.Minute)
 				must(err)
 				for _, d := range page {
 					must(w.execute(ctx, d.Run))

@@ -23,7 +23,7 @@ import (
 	"github.com/sessionstore/compactor/worker/jobs"
 )
 
-// Store holds the methods of *store.Store that a worker calls.
+// Store holds the methods of store.Worker that a worker calls.
 type Store interface {
 	Load(ctx context.Context, run store.RunID) (*store.Claim, error)
 	LoadPage(ctx context.Context, runs []store.RunID) ([]*store.Claim, error)

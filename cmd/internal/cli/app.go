@@ -102,7 +102,7 @@ func NewApp(ctx context.Context, c config.Config, logger *slog.Logger, o AppOpti
 		Enqueuer: jobs.NewEnqueuer(queue, name, c.Worker.JobTimeout), client: newRedis(queue),
 	}
 	// All workers share the rate limits and cooldowns of models.
-	app.Planner.Model, err = openModels(c, o.Environ, logger, redislimit.New(app.client, logger), st.Cooldowns())
+	app.Planner.Model, err = openModels(c, o.Environ, logger, redislimit.New(app.client, logger), st.Worker.Cooldowns())
 	if err != nil {
 		return nil, errors.Join(err, app.Close())
 	}
@@ -140,7 +140,7 @@ func (a *App) WorkerRole() Role {
 	if a.metrics != nil {
 		c.Observer = a.metrics
 	}
-	w := worker.New(a.Store, a.Planner, c)
+	w := worker.New(a.Store.Worker, a.Planner, c)
 	return Role{"worker", func(ctx context.Context) error { return w.Run(ctx, a.Redis, a.installation) }}
 }
 
@@ -150,18 +150,18 @@ func (a *App) Scheduler(fleet ...*App) (*scheduler.Scheduler, error) {
 	c := a.Config.Scheduler
 	c.Policy, c.Window, c.BindsReasoning, c.Logger = a.Config.Policy, a.Config.Models.Window, tokens.BindsReasoning, a.Logger
 	c.Truncation = func(ctx context.Context, k store.SessionKind) (store.Truncation, error) {
-		return a.Planner.Truncation(ctx, a.Store, k)
+		return a.Planner.Truncation(ctx, a.Store.Worker, k)
 	}
 	c.Models, c.Schedules = modelPrefixes(a.Config), a.Config.Schedules
 	for _, b := range fleet {
 		if b.installation != a.installation {
-			c.Siblings = append(c.Siblings, scheduler.Sibling{Installation: string(b.installation), Name: b.Config.Name(), Store: b.Store})
+			c.Siblings = append(c.Siblings, scheduler.Sibling{Installation: string(b.installation), Name: b.Config.Name(), Store: b.Store.Scheduler})
 		}
 	}
 	if a.metrics != nil {
 		c.Observer = a.metrics
 	}
-	return scheduler.New(a.Store, a.Enqueuer, c)
+	return scheduler.New(a.Store.Scheduler, a.Enqueuer, c)
 }
 
 // SchedulerRole returns the role that runs a scheduler of a fleet.

@@ -42,9 +42,9 @@ func (c *archiveCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg confi
 	var total store.ArchiveStats
 	var busy int64
 	one := func(k store.Key) error {
-		call := st.ArchiveSession
+		call := st.Admin.ArchiveSession
 		if c.DryRun {
-			call = st.ArchivePreview
+			call = st.Admin.ArchivePreview
 		}
 		part, err := call(ctx, k, c.age)
 		total.Add(part)
@@ -60,7 +60,7 @@ func (c *archiveCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg confi
 		}
 	}
 	if len(c.Sessions) == 0 {
-		for k, err := range st.Compacted(ctx, cfg.Tenant) {
+		for k, err := range st.Admin.Compacted(ctx, cfg.Tenant) {
 			if err == nil {
 				err = one(k)
 			}
@@ -103,7 +103,7 @@ Examples:
 }
 
 func (c *restoreCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	got, err := st.Restore(ctx, key(cfg, c.Session), c.Message...)
+	got, err := st.Admin.Restore(ctx, key(cfg, c.Session), c.Message...)
 	if err != nil {
 		return err
 	}

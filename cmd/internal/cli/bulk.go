@@ -114,7 +114,7 @@ func (a bulkArg) Validate() error {
 }
 
 func (a bulkArg) cancel(ctx context.Context, e *Env, st *store.Store, kind string) error {
-	if err := st.CancelBulk(ctx, kind, a.ID); err != nil {
+	if err := st.Operator.CancelBulk(ctx, kind, a.ID); err != nil {
 		return err
 	}
 	return showBulk(ctx, e, st, kind, a.ID)
@@ -136,15 +136,15 @@ var refusals = map[string]string{
 }
 
 func showBulk(ctx context.Context, e *Env, st *store.Store, kind string, id int64) error {
-	b, err := st.Bulk(ctx, kind, id)
+	b, err := st.Operator.Bulk(ctx, kind, id)
 	if err != nil {
 		return err
 	}
-	left, err := st.BulkRefusals(ctx, id, maxRefusals)
+	left, err := st.Operator.BulkRefusals(ctx, id, maxRefusals)
 	if err != nil {
 		return err
 	}
-	outcomes, err := st.BulkOutcomes(ctx, id)
+	outcomes, err := st.Operator.BulkOutcomes(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -256,7 +256,7 @@ type bulkList struct {
 func (c bulkList) Validate() error { return validLimit(c.Limit) }
 
 func (c bulkList) list(ctx context.Context, e *Env, st *store.Store, kind string) error {
-	rows, err := st.Bulks(ctx, kind, c.Limit)
+	rows, err := st.Operator.Bulks(ctx, kind, c.Limit)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (c *bulkCompactStartCmd) Validate() error {
 func (c *bulkCompactStartCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
 	tenant, of := c.tenant(cfg)
 	m := c.match(e.now())
-	p, err := st.PreviewBulkCompact(ctx, tenant, m)
+	p, err := st.Operator.PreviewBulkCompact(ctx, tenant, m)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (c *bulkCompactStartCmd) Run(ctx context.Context, e *Env, st *store.Store, 
 	if ok, err := c.agreed(e, p.Sessions, "Compact them again?", p); err != nil || !ok {
 		return err
 	}
-	id, err := st.StartBulkCompact(ctx, tenant, m, store.Options{From: c.From, AllowGrowth: c.AllowGrowth}, c.StopAt, c.Note, e.by())
+	id, err := st.Operator.StartBulkCompact(ctx, tenant, m, store.Options{From: c.From, AllowGrowth: c.AllowGrowth}, c.StopAt, c.Note, e.by())
 	switch {
 	case err != nil:
 		return err
@@ -83,7 +83,7 @@ func (c *bulkCompactStartCmd) Run(ctx context.Context, e *Env, st *store.Store, 
 func followBulkCompact(ctx context.Context, e *Env, st *store.Store, id int64) error {
 	var progress *term.Progress
 	for {
-		b, err := st.Bulk(ctx, store.BulkCompact, id)
+		b, err := st.Operator.Bulk(ctx, store.BulkCompact, id)
 		if err != nil {
 			return err
 		}
@@ -106,9 +106,9 @@ func followBulkCompact(ctx context.Context, e *Env, st *store.Store, id int64) e
 type bulkCompactResumeCmd struct{ bulkArg }
 
 func (c *bulkCompactResumeCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
-	b, err := st.Bulk(ctx, store.BulkCompact, c.ID)
+	b, err := st.Operator.Bulk(ctx, store.BulkCompact, c.ID)
 	if err == nil && b.Status != "done" {
-		err = st.ResumeBulkCompact(ctx, c.ID)
+		err = st.Operator.ResumeBulkCompact(ctx, c.ID)
 	}
 	if err != nil {
 		return err

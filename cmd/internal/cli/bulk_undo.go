@@ -39,7 +39,7 @@ type bulkUndoStartCmd struct {
 func (c *bulkUndoStartCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
 	tenant, of := c.tenant(cfg)
 	m := c.match(e.now())
-	p, err := st.PreviewBulkUndo(ctx, tenant, m)
+	p, err := st.Operator.PreviewBulkUndo(ctx, tenant, m)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (c *bulkUndoStartCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg
 	if ok, err := c.agreed(e, p.Runs, "Undo them?", p); err != nil || !ok {
 		return err
 	}
-	id, err := st.StartBulkUndo(ctx, tenant, m, c.Cascade, c.Note, e.by())
+	id, err := st.Operator.StartBulkUndo(ctx, tenant, m, c.Cascade, c.Note, e.by())
 	if err != nil {
 		return err
 	}
@@ -72,14 +72,14 @@ func (c *bulkUndoStartCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg
 
 // runBulkUndo does what is left of a bulk undo and shows it.
 func runBulkUndo(ctx context.Context, e *Env, st *store.Store, id int64) error {
-	b, err := st.Bulk(ctx, store.BulkUndo, id)
+	b, err := st.Operator.Bulk(ctx, store.BulkUndo, id)
 	if err != nil {
 		return err
 	}
 	progress := e.Err.Progress(fmt.Sprintf("bulk undo %d, runs", id), b.Matched)
 	progress.Add(b.Done + b.Refused)
 	for {
-		step, err := st.NextBulkUndo(ctx, id)
+		step, err := st.Operator.NextBulkUndo(ctx, id)
 		if err != nil {
 			progress.Done("")
 			if errors.Is(err, store.ErrNotApplicable) { // it says what to do instead

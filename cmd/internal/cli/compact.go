@@ -74,7 +74,7 @@ func (c *compactCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	if err != nil {
 		return err
 	}
-	pauses, err := st.PausesOf(ctx, key(cfg, c.Session))
+	pauses, err := st.Operator.PausesOf(ctx, key(cfg, c.Session))
 	if err != nil {
 		return err
 	}

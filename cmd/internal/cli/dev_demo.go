@@ -112,7 +112,7 @@ func (c *demoCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 		defer func() {
 			drop, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTimeout)
 			defer cancel()
-			_ = app.Store.DropSchema(drop)
+			_ = app.Store.Admin.DropSchema(drop)
 		}()
 	}
 	d.app = app
@@ -220,7 +220,7 @@ func (d *demo) fill(ctx context.Context) error {
 	}
 	d.step("import", "%s, %s, counted by %v, in %s", term.Plural(result.Sessions, "session", "sessions"),
 		term.Plural(result.Messages, "message", "messages"), result.Counters, term.Duration(time.Duration(result.Seconds*float64(time.Second))))
-	if err := d.app.Store.Analyze(ctx); err != nil {
+	if err := d.app.Store.Admin.Analyze(ctx); err != nil {
 		return err
 	}
 	return d.look(ctx)
@@ -239,7 +239,7 @@ func (d *demo) made() iter.Seq[Item] {
 
 // rows returns all sessions of the demo.
 func (d *demo) rows(ctx context.Context) ([]store.SessionRow, error) {
-	return d.app.Store.Sessions(ctx, store.SessionFilter{Tenant: d.app.Config.Tenant, Limit: 1 << 30})
+	return d.app.Store.Operator.Sessions(ctx, store.SessionFilter{Tenant: d.app.Config.Tenant, Limit: 1 << 30})
 }
 
 // look records the imported sessions and prints the backlog by model.
@@ -255,7 +255,7 @@ func (d *demo) look(ctx context.Context) error {
 	}
 	kinds := map[string]*kind{}
 	for _, r := range rows {
-		sum, n, err := d.app.Store.Checksum(ctx, r.SID, chat.Open-1)
+		sum, n, err := d.app.Store.Admin.Checksum(ctx, r.SID, chat.Open-1)
 		if err != nil {
 			return err
 		}
@@ -368,7 +368,7 @@ func (d *demo) finish(ctx context.Context) error {
 	r.Sessions, r.Messages, r.TokensBefore = len(rows), d.backlog.messages, int64(d.backlog.tokens)
 	for _, row := range rows {
 		r.TokensAfter += int64(row.LiveTokens)
-		faults, err := d.app.Store.Violations(ctx, row.SID)
+		faults, err := d.app.Store.Admin.Violations(ctx, row.SID)
 		if err != nil {
 			return err
 		}
@@ -376,7 +376,7 @@ func (d *demo) finish(ctx context.Context) error {
 			r.ViewsValid++
 		}
 		was := d.imported[row.SID]
-		sum, n, err := d.app.Store.Checksum(ctx, row.SID, was.seq)
+		sum, n, err := d.app.Store.Admin.Checksum(ctx, row.SID, was.seq)
 		if err != nil {
 			return err
 		}
@@ -384,10 +384,10 @@ func (d *demo) finish(ctx context.Context) error {
 			r.SourcesUnchanged++
 		}
 	}
-	if r.Outcomes, err = d.app.Store.Outcomes(ctx, 0); err != nil {
+	if r.Outcomes, err = d.app.Store.Operator.Outcomes(ctx, 0); err != nil {
 		return err
 	}
-	if r.Summaries, err = d.app.Store.SummaryTallies(ctx, 0); err != nil {
+	if r.Summaries, err = d.app.Store.Operator.SummaryTallies(ctx, 0); err != nil {
 		return err
 	}
 	verified()

@@ -42,14 +42,14 @@ func (d *demo) governed(ctx context.Context) error {
 		return err
 	}
 	d.step("policy", "%s is applied: tenant %s starts at three fifths of the size, as `compactor policy apply` does", tighterPolicy, cfg.Tenant)
-	effects, err := st.PreviewPolicies(ctx, []store.PolicyChange{step.change})
+	effects, err := st.Operator.PreviewPolicies(ctx, []store.PolicyChange{step.change})
 	if err != nil {
 		return err
 	}
 	if err := writeEffects(shown, effects); err != nil {
 		return err
 	}
-	if _, err := st.ChangePolicies(ctx, []store.PolicyChange{step.change}, d.env.by()); err != nil {
+	if _, err := st.Operator.ChangePolicies(ctx, []store.PolicyChange{step.change}, d.env.by()); err != nil {
 		return err
 	}
 	for {
@@ -64,7 +64,7 @@ func (d *demo) governed(ctx context.Context) error {
 			return err
 		}
 	}
-	if b, err := st.Backlog(ctx); err != nil || b.Due == 0 {
+	if b, err := st.Scheduler.Backlog(ctx); err != nil || b.Due == 0 {
 		d.step("", "no session becomes due by it")
 		return err
 	}
@@ -73,7 +73,7 @@ func (d *demo) governed(ctx context.Context) error {
 	if err := forecastSweep(ctx, shown, st, cfg.Tenant); err != nil {
 		return err
 	}
-	id, err := st.StartSweep(ctx, cfg.Tenant, 0, "demo", d.env.by())
+	id, err := st.Operator.StartSweep(ctx, cfg.Tenant, 0, "demo", d.env.by())
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (d *demo) governed(ctx context.Context) error {
 func (d *demo) await(ctx context.Context, id int64) error {
 	progress := d.env.Err.Progress("sweep, sessions", 0)
 	for {
-		r, err := d.app.Store.Sweep(ctx, id)
+		r, err := d.app.Store.Operator.Sweep(ctx, id)
 		if err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ const onScreen = 700
 // showSummary prints a summary that a screen holds, of the runs that saved the most: the one that
 // covers the most.
 func (d *demo) showSummary(ctx context.Context) error {
-	runs, err := d.app.Store.Runs(ctx, store.RunFilter{Key: store.Key{Tenant: d.app.Config.Tenant}, Status: "applied", Limit: 10_000})
+	runs, err := d.app.Store.Operator.Runs(ctx, store.RunFilter{Key: store.Key{Tenant: d.app.Config.Tenant}, Status: "applied", Limit: 10_000})
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (d *demo) showSummary(ctx context.Context) error {
 		if most.ID != "" && r.TokensBefore-r.TokensAfter < most.CoveredTokens/2 {
 			break
 		}
-		ids, err := d.app.Store.SummariesOf(ctx, r.ID)
+		ids, err := d.app.Store.Operator.SummariesOf(ctx, r.ID)
 		if err != nil {
 			return err
 		}

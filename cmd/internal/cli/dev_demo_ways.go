@@ -32,7 +32,7 @@ func (d *demo) work(ctx context.Context) error {
 }
 
 func (d *demo) sweep(ctx context.Context) error {
-	before, err := d.app.Store.Backlog(ctx)
+	before, err := d.app.Store.Scheduler.Backlog(ctx)
 	if err != nil {
 		return err
 	}
@@ -43,11 +43,11 @@ func (d *demo) sweep(ctx context.Context) error {
 	progress := d.env.Err.Progress("nightly sweep, sessions", before.Due)
 	for {
 		// In this order: a sweep that ends between the two has enqueued all of its runs by then.
-		sweeps, err := d.app.Store.OpenSweeps(ctx)
+		sweeps, err := d.app.Store.Scheduler.OpenSweeps(ctx)
 		if err != nil {
 			return err
 		}
-		b, err := d.app.Store.Backlog(ctx)
+		b, err := d.app.Store.Scheduler.Backlog(ctx)
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (d *demo) judge(ctx context.Context) error {
 			d.result.WithinTarget++
 			continue
 		}
-		runs, err := d.app.Store.Runs(ctx, store.RunFilter{Key: store.Key{Tenant: r.Tenant, Session: r.Session}, Limit: 1})
+		runs, err := d.app.Store.Operator.Runs(ctx, store.RunFilter{Key: store.Key{Tenant: r.Tenant, Session: r.Session}, Limit: 1})
 		if err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (d *demo) events(ctx context.Context) error {
 // after a failed summary, no run follows, and eventRun returns the latest one.
 func (d *demo) eventRun(ctx context.Context, k store.Key, since time.Time) (store.RunRow, error) {
 	for {
-		runs, err := d.app.Store.Runs(ctx, store.RunFilter{Key: k, Limit: 1})
+		runs, err := d.app.Store.Operator.Runs(ctx, store.RunFilter{Key: k, Limit: 1})
 		if err != nil {
 			return store.RunRow{}, err
 		}

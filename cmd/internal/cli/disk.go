@@ -30,7 +30,7 @@ func diskUse(ctx context.Context, st *store.Store, c scheduler.Config) (*diskJSO
 	if c.DiskBudget == 0 {
 		return nil, nil
 	}
-	use, err := st.DiskUse(ctx)
+	use, err := st.Scheduler.DiskUse(ctx)
 	if errors.Is(err, store.ErrForbidden) {
 		return nil, nil
 	}

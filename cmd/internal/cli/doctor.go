@@ -121,9 +121,9 @@ func (c *doctorCmd) Run(ctx context.Context, e *Env) error {
 			x.failed("work", "erasures", x.erasures(ctx, st))
 			x.failed("models", "counting", x.counting(ctx, cfg, st))
 			x.failed("policies", "in force", x.policies(ctx, st))
-			cooldowns, err = st.Cooldowns().All(ctx)
+			cooldowns, err = st.Worker.Cooldowns().All(ctx)
 			x.failed("models", "cooldowns", err)
-			calls, err = st.LastCalls(ctx)
+			calls, err = st.Operator.LastCalls(ctx)
 			x.failed("models", "last calls", err)
 			name, err = installation(ctx, cfg, st)
 			x.failed("redis", "installation", err)
@@ -158,7 +158,7 @@ func (x *doctorReport) migrations(ctx context.Context, cfg config.Config) bool {
 }
 
 func (x *doctorReport) settings(ctx context.Context, st *store.Store) error {
-	settings, err := st.Settings(ctx)
+	settings, err := st.Admin.Settings(ctx)
 	if err != nil {
 		return err
 	}
@@ -254,7 +254,7 @@ func (x *doctorReport) models(cfg config.Config, cooldowns []store.ModelCooldown
 
 // limits lists the limits of models that are reached, and what waits for limits of runs.
 func (x *doctorReport) limits(ctx context.Context, cfg config.Config, st *store.Store) error {
-	rows, err := st.Spending(ctx, "")
+	rows, err := st.Operator.Spending(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func (x *doctorReport) limits(ctx context.Context, cfg config.Config, st *store.
 
 // elsewhere checks that limits count what the other databases of the fleet use.
 func (x *doctorReport) elsewhere(ctx context.Context, cfg config.Config, st *store.Store) error {
-	counted, err := st.Elsewhere(ctx)
+	counted, err := st.Admin.Elsewhere(ctx)
 	if err != nil {
 		return err
 	}
@@ -305,7 +305,7 @@ func (x *doctorReport) elsewhere(ctx context.Context, cfg config.Config, st *sto
 // heldBack lists what keeps due sessions from runs, but for pauses and limits, which have lines of
 // their own. A fault fails, unless it is retried automatically.
 func (x *doctorReport) heldBack(ctx context.Context, st *store.Store) error {
-	held, err := st.HeldBack(ctx, "")
+	held, err := st.Operator.HeldBack(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -331,7 +331,7 @@ const heldBriefly = time.Minute
 
 // pauses lists what operators hold back.
 func (x *doctorReport) pauses(ctx context.Context, st *store.Store) error {
-	pauses, err := st.Pauses(ctx)
+	pauses, err := st.Operator.Pauses(ctx)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ const (
 )
 
 func (x *doctorReport) data(ctx context.Context, st *store.Store, c *doctorCmd) error {
-	b, err := st.Backlog(ctx)
+	b, err := st.Scheduler.Backlog(ctx)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (x *doctorReport) data(ctx context.Context, st *store.Store, c *doctorCmd) 
 
 // erasures finds those that were confirmed and have not ended.
 func (x *doctorReport) erasures(ctx context.Context, st *store.Store) error {
-	all, err := st.Erasures(ctx, "", maxListed)
+	all, err := st.Admin.Erasures(ctx, "", maxListed)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (x *doctorReport) audit(ctx context.Context, st *store.Store, sessions int6
 	err := a.database(ctx)
 	checked := int64(0)
 	if err == nil {
-		for s, failed := range st.AuditSessions(ctx, sample) {
+		for s, failed := range st.Admin.AuditSessions(ctx, sample) {
 			if err = failed; err == nil {
 				err = a.session(ctx, s)
 			}
@@ -125,13 +125,13 @@ func (x *doctorReport) audit(ctx context.Context, st *store.Store, sessions int6
 }
 
 func (a *audit) database(ctx context.Context) error {
-	findings, err := a.st.AuditDatabase(ctx)
+	findings, err := a.st.Admin.AuditDatabase(ctx)
 	if err != nil {
 		return err
 	}
 	disabled := func(f store.Finding) bool { return f.Derived }
 	if a.fix && slices.ContainsFunc(findings, disabled) {
-		if err := a.st.EnableTriggers(ctx); err == nil {
+		if err := a.st.Admin.EnableTriggers(ctx); err == nil {
 			for _, f := range findings {
 				if f.Derived {
 					a.fixed(f)
@@ -149,13 +149,13 @@ func (a *audit) database(ctx context.Context) error {
 func (a *audit) session(ctx context.Context, s store.Audited) error {
 	k := store.Key{Tenant: s.Tenant, Session: s.Session}
 	if a.fix && slices.ContainsFunc(s.Findings, func(f store.Finding) bool { return f.Derived }) {
-		fixed, err := a.st.Fix(ctx, k)
+		fixed, err := a.st.Admin.Fix(ctx, k)
 		switch {
 		case err == nil:
 			for _, f := range fixed {
 				a.fixed(f)
 			}
-			if s, err = a.st.AuditSession(ctx, k); err != nil {
+			if s, err = a.st.Admin.AuditSession(ctx, k); err != nil {
 				return err
 			}
 		case errors.Is(err, store.ErrInUse), errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrForbidden):
@@ -258,7 +258,7 @@ func (x *doctorReport) listFindings(check string, marks map[string]string) {
 // view checks that a provider would accept a view. That of a session that is due may be
 // invalid, as its next run repairs it.
 func (a *audit) view(ctx context.Context, k store.Key, sid int64) error {
-	faults, err := a.st.Violations(ctx, sid)
+	faults, err := a.st.Admin.Violations(ctx, sid)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (x *doctorReport) schedules(cfg config.Config) {
 
 // pausedSchedules lists the schedules that are paused.
 func (x *doctorReport) pausedSchedules(ctx context.Context, st *store.Store, cfg config.Config) error {
-	states, err := st.Schedules(ctx, nil)
+	states, err := st.Operator.Schedules(ctx, nil)
 	if err != nil {
 		return err
 	}

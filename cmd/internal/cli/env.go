@@ -105,7 +105,7 @@ func (e *Env) warnOfTenant(ctx context.Context) {
 		return
 	}
 	// A login that may not look is not told.
-	if known, some, err := e.store.HasTenant(ctx, tenant, 8); err == nil && !known {
+	if known, some, err := e.store.Operator.HasTenant(ctx, tenant, 8); err == nil && !known {
 		e.note("warning: tenant %s has no sessions (%s)", term.Clean(tenant), someNames("tenants", some))
 	}
 }

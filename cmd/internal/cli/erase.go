@@ -41,7 +41,7 @@ type eraseFlags struct {
 
 // run erases messages of a session, or all with no ids, after a look at what that is about.
 func (f eraseFlags) run(ctx context.Context, e *Env, st *store.Store, k store.Key, ids []string) error {
-	found, err := st.Erase(ctx, k, ids, f.Note, e.by(), true)
+	found, err := st.Admin.Erase(ctx, k, ids, f.Note, e.by(), true)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (f eraseFlags) run(ctx context.Context, e *Env, st *store.Store, k store.Ke
 	case !ok:
 		return nil
 	}
-	done, err := st.Erase(ctx, k, ids, f.Note, e.by(), false)
+	done, err := st.Admin.Erase(ctx, k, ids, f.Note, e.by(), false)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ type eraseTenantCmd struct {
 }
 
 func (c *eraseTenantCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	x, err := st.RequestErasure(ctx, cfg.Tenant, c.Note, e.by())
+	x, err := st.Admin.RequestErasure(ctx, cfg.Tenant, c.Note, e.by())
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ type eraseConfirmCmd struct {
 }
 
 func (c *eraseConfirmCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	x, err := st.Erasure(ctx, c.ID)
+	x, err := st.Admin.Erasure(ctx, c.ID)
 	if err != nil {
 		return err
 	}
@@ -174,13 +174,13 @@ func (c *eraseConfirmCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg 
 			return err
 		}
 	}
-	if x, err = st.ConfirmErasure(ctx, c.ID, cfg.Tenant, e.by()); err != nil {
+	if x, err = st.Admin.ConfirmErasure(ctx, c.ID, cfg.Tenant, e.by()); err != nil {
 		return err
 	}
 	progress := e.Err.Progress(fmt.Sprintf("erasure %d, sessions", x.ID), 0)
 	for x.EndedAt.IsZero() {
 		before := x.Sessions
-		if x, err = st.NextErasure(ctx, c.ID, cfg.Tenant); err != nil {
+		if x, err = st.Admin.NextErasure(ctx, c.ID, cfg.Tenant); err != nil {
 			progress.Done("")
 			return fmt.Errorf("%w; `compactor erase confirm %d --tenant %s%s` goes on", err, c.ID, cfg.Tenant, e.at())
 		}
@@ -206,7 +206,7 @@ func (c *eraseListCmd) Validate() error {
 }
 
 func (c *eraseListCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	list, err := st.Erasures(ctx, cfg.Tenant, c.Limit)
+	list, err := st.Admin.Erasures(ctx, cfg.Tenant, c.Limit)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func TestEraseAsksAndTells(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	if _, err := st.ConfirmErasure(t.Context(), 8, "default", "ada"); err != nil { // and then it dies
+	if _, err := st.Admin.ConfirmErasure(t.Context(), 8, "default", "ada"); err != nil { // and then it dies
 		t.Fatal(err)
 	}
 	invoke(t, db, "doctor").want(t, 0, "of tenant default has not ended", "compactor erase confirm 8 --tenant default")

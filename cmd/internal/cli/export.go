@@ -193,7 +193,7 @@ func sessionRows(ctx context.Context, st *store.Store, tenant string, names []st
 		const page = 500
 		f := store.SessionFilter{Tenant: tenant, Limit: page}
 		for more := len(names) == 0; more; {
-			rows, err := st.Sessions(ctx, f)
+			rows, err := st.Operator.Sessions(ctx, f)
 			if err != nil {
 				yield(store.SessionRow{}, err)
 				return

@@ -245,7 +245,7 @@ func (p *plant) session(name string) store.SessionRow {
 
 func (p *plant) sum(name string) string {
 	p.t.Helper()
-	sum, _, err := p.store.Checksum(p.t.Context(), p.session(name).SID, p.seqs[name])
+	sum, _, err := p.store.Admin.Checksum(p.t.Context(), p.session(name).SID, p.seqs[name])
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func (p *plant) sum(name string) string {
 // sweep starts a sweep, which the leading scheduler works off.
 func (p *plant) sweep() {
 	p.t.Helper()
-	fired, err := p.store.FireTick(p.t.Context(), scheduler.EntryNightly, time.Now().Truncate(time.Second), "test")
+	fired, err := p.store.Scheduler.FireTick(p.t.Context(), scheduler.EntryNightly, time.Now().Truncate(time.Second), "test")
 	if err != nil || !fired {
 		p.t.Fatalf("sweep started: %t, %v", fired, err)
 	}
@@ -264,7 +264,7 @@ func (p *plant) sweep() {
 // runs returns the ledger of a session, oldest first.
 func (p *plant) runs(name string) []store.RunRow {
 	p.t.Helper()
-	rows, err := p.store.Runs(p.t.Context(), store.RunFilter{Key: store.Key{Session: name}, Limit: 1000})
+	rows, err := p.store.Operator.Runs(p.t.Context(), store.RunFilter{Key: store.Key{Session: name}, Limit: 1000})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -431,7 +431,7 @@ func (p *plant) wantSound() {
 		if got := p.sum(name); got != sum {
 			p.t.Errorf("session %s: its source messages have changed: checksum %s, was %s", name, got, sum)
 		}
-		metas, err := p.store.ViewMetas(p.t.Context(), p.session(name).SID)
+		metas, err := p.store.Operator.ViewMetas(p.t.Context(), p.session(name).SID)
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -439,7 +439,7 @@ func (p *plant) wantSound() {
 			p.t.Errorf("session %s: the view is not valid: %v", name, faults)
 		}
 	}
-	findings, err := p.store.Audit(p.t.Context())
+	findings, err := p.store.Admin.Audit(p.t.Context())
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -287,7 +287,7 @@ func TestTwoOfEverythingDoEverythingOnce(t *testing.T) {
 	slot := time.Now().Truncate(time.Second)
 	for range 4 {
 		group.Go(func() {
-			switch won, err := p.store.FireTick(t.Context(), scheduler.EntryNightly, slot, "test"); {
+			switch won, err := p.store.Scheduler.FireTick(t.Context(), scheduler.EntryNightly, slot, "test"); {
 			case err != nil:
 				t.Error(err)
 			case won:
@@ -307,7 +307,7 @@ func TestTwoOfEverythingDoEverythingOnce(t *testing.T) {
 }
 
 // diesHard is a store whose leases are never released, as after a kill.
-type diesHard struct{ *store.Store }
+type diesHard struct{ store.Scheduler }
 
 func (diesHard) Resign(context.Context, string, string) error { return nil }
 
@@ -325,7 +325,7 @@ func TestLeaderThatDiesIsSucceeded(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = app.Close() })
 	lead := func(name string) (kill func()) {
-		s, err := scheduler.New(diesHard{app.Store}, app.Enqueuer, scheduler.Config{
+		s, err := scheduler.New(diesHard{app.Store.Scheduler}, app.Enqueuer, scheduler.Config{
 			Policy: p.config.Policy, Models: tokens.Models(), Window: tokens.Window, Holder: name, Logger: slog.New(p.logs),
 			RelayInterval: p.config.Scheduler.RelayInterval, RedeliverAfter: p.config.Scheduler.RedeliverAfter,
 			LeaderTTL: p.config.Scheduler.LeaderTTL, ReconcileInterval: 20 * time.Second,

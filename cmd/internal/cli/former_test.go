@@ -19,11 +19,11 @@ func TestTasksOfFormerVersionsAreDrained(t *testing.T) {
 	p.config.Policy.Cron = "@yearly"
 	names := p.backlog(30)
 	p.sweep()
-	sweeps, err := p.store.OpenSweeps(t.Context())
+	sweeps, err := p.store.Scheduler.OpenSweeps(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, _, err := p.store.SweepPage(t.Context(), sweeps[0].ID, len(names), time.Hour)
+	page, _, err := p.store.Scheduler.SweepPage(t.Context(), sweeps[0].ID, len(names), time.Hour)
 	if err != nil || len(page) != len(names) {
 		t.Fatalf("%d runs are queued, %v", len(page), err)
 	}

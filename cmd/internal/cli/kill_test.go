@@ -182,7 +182,7 @@ func TestABulkRecompactionOutlastsWhatDiesInItsMiddle(t *testing.T) {
 				SELECT sid, 'event', 'skipped', 'ineffective', last_source_seq, now() FROM compactor.sessions RETURNING 1) SELECT count(*) FROM x`)
 			release := p.hold(names[20:40]...)
 			scheduler, worker := p.process(nil, "scheduler"), p.process(nil, "worker")
-			id, err := p.store.StartBulkCompact(t.Context(), "", store.RunMatch{Outcome: "ineffective"}, store.Options{From: "view"}, 0, "", "test")
+			id, err := p.store.Operator.StartBulkCompact(t.Context(), "", store.RunMatch{Outcome: "ineffective"}, store.Options{From: "view"}, 0, "", "test")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -192,7 +192,7 @@ func TestABulkRecompactionOutlastsWhatDiesInItsMiddle(t *testing.T) {
 			p.process(nil, "scheduler")
 			p.process(nil, "worker")
 			p.await("the recompaction has ended", func() bool {
-				b, err := p.store.Bulk(t.Context(), store.BulkCompact, id)
+				b, err := p.store.Operator.Bulk(t.Context(), store.BulkCompact, id)
 				return err == nil && b.Settled()
 			})
 			p.awaitRest()
@@ -216,7 +216,7 @@ func TestAPauseMadeWhileTheQueueIsAwayIsObeyedWhenItIsBack(t *testing.T) {
 	p.awaitBlocked(p.config.Worker.Concurrency)
 	p.leaveInRedis("left")
 	server.kill()
-	if err := p.store.PauseRuns(t.Context(), store.PauseScope{Tenant: "default"}, "why", "test"); err != nil {
+	if err := p.store.Operator.PauseRuns(t.Context(), store.PauseScope{Tenant: "default"}, "why", "test"); err != nil {
 		t.Fatal(err)
 	}
 	before := p.number(`SELECT count(*) FROM compactor.runs WHERE status = 'running'`)
@@ -234,7 +234,7 @@ func TestAPauseMadeWhileTheQueueIsAwayIsObeyedWhenItIsBack(t *testing.T) {
 	if n := p.number(`SELECT count(*) FROM compactor.runs WHERE status = 'applied' AND id <> $1`, forced); n > before {
 		t.Errorf("%d runs were executed during the pause, of which %d had begun before", n, before)
 	}
-	if err := p.store.ResumeRuns(t.Context(), store.PauseScope{Tenant: "default"}, "test"); err != nil {
+	if err := p.store.Operator.ResumeRuns(t.Context(), store.PauseScope{Tenant: "default"}, "test"); err != nil {
 		t.Fatal(err)
 	}
 	p.awaitRest()

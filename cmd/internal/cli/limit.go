@@ -91,7 +91,7 @@ func (c *limitSetCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 		m := int64(*cost * 1e6)
 		return &m
 	}
-	err = st.LimitSpending(ctx, store.SpendingLimit{
+	err = st.Operator.LimitSpending(ctx, store.SpendingLimit{
 		Tenant: tenant, MicrosPerHour: micros(c.CostPerHour), MicrosPerDay: micros(c.CostPerDay), CallsPerHour: c.CallsPerHour,
 		TokensPerHour: c.TokensPerHour, RunsPerSecond: c.RunsPerSecond, Note: c.Note, ChangedBy: e.by(),
 	})
@@ -106,7 +106,7 @@ type limitClearCmd struct{ limitScope }
 func (c *limitClearCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 	tenant, err := c.tenant(e)
 	if err == nil {
-		err = st.LimitSpending(ctx, store.SpendingLimit{Tenant: tenant, ChangedBy: e.by()})
+		err = st.Operator.LimitSpending(ctx, store.SpendingLimit{Tenant: tenant, ChangedBy: e.by()})
 	}
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (*limitListCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 }
 
 func listLimits(ctx context.Context, e *Env, st *store.Store, tenant string) error {
-	rows, err := st.Spending(ctx, tenant)
+	rows, err := st.Operator.Spending(ctx, tenant)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func money(micros int64) string {
 // runLimit returns how many runs of a tenant, or of all with an empty one, may start in a second,
 // and that in words; 0 without a limit.
 func runLimit(ctx context.Context, e *Env, st *store.Store, tenant string) (perSecond float64, text string, err error) {
-	rows, err := st.Spending(ctx, tenant)
+	rows, err := st.Operator.Spending(ctx, tenant)
 	for _, r := range rows {
 		if r.RunsPerSecond != nil && (r.Tenant == "" || r.Tenant == tenant) && (perSecond == 0 || *r.RunsPerSecond < perSecond) {
 			perSecond = *r.RunsPerSecond

@@ -225,7 +225,7 @@ func (l *load) put(ctx context.Context, item Item) error {
 	}
 	repaired := 0
 	if changes := after.Revision - before.Revision; changes > 0 {
-		runs, err := l.Store.Runs(ctx, store.RunFilter{Key: k, Status: store.StatusApplied, Limit: int(changes)})
+		runs, err := l.Store.Operator.Runs(ctx, store.RunFilter{Key: k, Status: store.StatusApplied, Limit: int(changes)})
 		if err != nil {
 			return err
 		}

@@ -89,13 +89,13 @@ func TestSmallLimitsAreShownWithTheirDigits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := st.Claim(t.Context(), run, "w", time.Minute)
+	c, err := st.Worker.Claim(t.Context(), run, "w", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, _, _, err := st.AskSummary(t.Context(), store.SummaryCall{Run: run, Fence: c.Fence, Key: "k", PromptHash: "p"})
+	id, _, _, err := st.Worker.AskSummary(t.Context(), store.SummaryCall{Run: run, Fence: c.Fence, Key: "k", PromptHash: "p"})
 	if err == nil {
-		err = st.AnswerSummary(t.Context(), id, store.SummaryAnswer{Model: "m", Attempts: 1, Input: 1000, CostMicros: 2000, Estimated: 1})
+		err = st.Worker.AnswerSummary(t.Context(), id, store.SummaryAnswer{Model: "m", Attempts: 1, Input: 1000, CostMicros: 2000, Estimated: 1})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -83,7 +83,7 @@ func (c *modelsCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 		if c.AllTenants {
 			tenant = ""
 		}
-		if learned, err = st.Calibrations(ctx, tenant, c.Name, maxLearned); err != nil {
+		if learned, err = st.Operator.Calibrations(ctx, tenant, c.Name, maxLearned); err != nil {
 			return err
 		}
 	}
@@ -126,7 +126,7 @@ func (x *doctorReport) counting(ctx context.Context, cfg config.Config, st *stor
 	const section = "tokens"
 	x.add(section, "table of models", checkOK, fmt.Sprintf("of %s, %s in the settings",
 		tokens.TableDate, term.Plural(len(cfg.Models), "model", "models")), "")
-	used, err := st.Models(ctx, maxDoctorModels)
+	used, err := st.Operator.Models(ctx, maxDoctorModels)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (x *doctorReport) counting(ctx context.Context, cfg config.Config, st *stor
 				"set its window in the setting models")
 		}
 	}
-	learned, err := st.Calibrations(ctx, "", "", maxDoctorModels+1)
+	learned, err := st.Operator.Calibrations(ctx, "", "", maxDoctorModels+1)
 	if err != nil {
 		return err
 	}

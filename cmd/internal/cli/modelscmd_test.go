@@ -55,7 +55,7 @@ func TestWhatReportsHaveTaughtIsShown(t *testing.T) {
 	}
 	defer st.Close()
 	// The start of the policy bounds what can be learned.
-	err = st.SavePolicy(t.Context(), "p", []byte(`{}`), []store.Threshold{{DueTokens: 96_000}})
+	err = st.Scheduler.SavePolicy(t.Context(), "p", []byte(`{}`), []store.Threshold{{DueTokens: 96_000}})
 	if err != nil {
 		t.Fatal(err)
 	}

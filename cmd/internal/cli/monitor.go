@@ -75,7 +75,7 @@ func (m *monitor) start(ctx context.Context, apps []*App, scrub func(string) str
 	var checks []metrics.Check
 	for i, app := range apps {
 		if metrics := m.of(i); metrics != nil {
-			metrics.Watch(app.Store, app.Config.Metrics.Tenants)
+			metrics.Watch(app.Store.Operator, app.Config.Metrics.Tenants)
 		}
 		of := ""
 		if name := app.Config.Name(); name != "" {

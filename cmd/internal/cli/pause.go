@@ -61,7 +61,7 @@ func (c *pauseCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 		err = e.warnOfModel(ctx, st, scope.Model)
 	}
 	if err == nil {
-		err = st.PauseRuns(ctx, scope, c.Note, e.by())
+		err = st.Operator.PauseRuns(ctx, scope, c.Note, e.by())
 	}
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (*resumeCmd) Help() string {
 func (c *resumeCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 	scope, err := c.scope(e)
 	if err == nil {
-		err = st.ResumeRuns(ctx, scope, e.by())
+		err = st.Operator.ResumeRuns(ctx, scope, e.by())
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("%w (`compactor pause --list`)", err)
@@ -90,7 +90,7 @@ func (c *resumeCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 }
 
 func listPauses(ctx context.Context, e *Env, st *store.Store) error {
-	pauses, err := st.Pauses(ctx)
+	pauses, err := st.Operator.Pauses(ctx)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func listPauses(ctx context.Context, e *Env, st *store.Store) error {
 // pauseOfAll describes a pause of all sessions of a tenant, or of all with an empty one, if there
 // is one.
 func pauseOfAll(ctx context.Context, st *store.Store, tenant string) (string, error) {
-	pauses, err := st.Pauses(ctx)
+	pauses, err := st.Operator.Pauses(ctx)
 	for _, p := range pauses {
 		if p.Model == "" && p.Policy == "" && (p.Tenant == "" || p.Tenant == tenant) {
 			return pauseText(p), nil

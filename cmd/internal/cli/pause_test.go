@@ -53,7 +53,7 @@ func TestAPauseIsObeyedByEveryPart(t *testing.T) {
 	before := due("acme")
 	pause := func(tenant string) {
 		t.Helper()
-		if err := p.store.PauseRuns(t.Context(), store.PauseScope{Tenant: tenant}, "why", "test"); err != nil {
+		if err := p.store.Operator.PauseRuns(t.Context(), store.PauseScope{Tenant: tenant}, "why", "test"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,7 +80,7 @@ func TestAPauseIsObeyedByEveryPart(t *testing.T) {
 	if n := p.number(`SELECT count(*) FROM compactor.sessions WHERE tenant = 'acme' AND revision > 0`); n != 0 || due("acme") != before {
 		t.Errorf("%d paused sessions were compacted, %d of %d are due", n, due("acme"), before)
 	}
-	if err := p.store.ResumeRuns(t.Context(), store.PauseScope{Tenant: "acme"}, "test"); err != nil {
+	if err := p.store.Operator.ResumeRuns(t.Context(), store.PauseScope{Tenant: "acme"}, "test"); err != nil {
 		t.Fatal(err)
 	}
 	p.awaitRest()
@@ -100,7 +100,7 @@ func TestALimitOfRunsIsObeyedByEveryPart(t *testing.T) {
 		return p.number(`SELECT count(*) FROM compactor.sessions WHERE due AND tenant = $1`, tenant)
 	}
 	before, one := due("acme"), 0.001 // in a second: one, and none for a long time
-	if err := p.store.LimitSpending(t.Context(), store.SpendingLimit{Tenant: "acme", RunsPerSecond: &one}); err != nil {
+	if err := p.store.Operator.LimitSpending(t.Context(), store.SpendingLimit{Tenant: "acme", RunsPerSecond: &one}); err != nil {
 		t.Fatal(err)
 	}
 	p.start(schedules, works)
@@ -142,7 +142,7 @@ func TestALimitOfRunsIsObeyedByEveryPart(t *testing.T) {
 	if left := due("acme"); left < before+10-2 { // one run, and that of the operator
 		t.Errorf("%d of %d sessions of the limited tenant are due", left, before+10)
 	}
-	if err := p.store.LimitSpending(t.Context(), store.SpendingLimit{Tenant: "acme"}); err != nil {
+	if err := p.store.Operator.LimitSpending(t.Context(), store.SpendingLimit{Tenant: "acme"}); err != nil {
 		t.Fatal(err)
 	}
 	p.awaitRest()

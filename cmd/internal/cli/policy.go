@@ -77,7 +77,7 @@ func (r policyRef) load(ctx context.Context, st *store.Store) (store.PolicyVersi
 	v, err := st.Policy(ctx, r.Name, r.Version)
 	if errors.Is(err, store.ErrNotFound) && r.Name == policy.DefaultName && r.Version == 0 {
 		v = store.PolicyVersion{Name: r.Name, InForce: true}
-		if v.Spec, err = st.DefaultPolicy(ctx); errors.Is(err, store.ErrNotFound) {
+		if v.Spec, err = st.Operator.DefaultPolicy(ctx); errors.Is(err, store.ErrNotFound) {
 			return v, fmt.Errorf("no scheduler has saved the policy of its configuration yet: %w", store.ErrNotFound)
 		}
 		if err == nil {
@@ -327,7 +327,7 @@ func (c confirmFlags) run(ctx context.Context, e *Env, st *store.Store, steps []
 	}
 	effects := []store.PolicyEffect{}
 	if len(steps) > 0 {
-		found, err := st.PreviewPolicies(ctx, changes)
+		found, err := st.Operator.PreviewPolicies(ctx, changes)
 		if err != nil {
 			return err
 		}
@@ -354,7 +354,7 @@ func (c confirmFlags) run(ctx context.Context, e *Env, st *store.Store, steps []
 	case err != nil:
 		return err
 	case ok:
-		versions, err := st.ChangePolicies(ctx, changes, e.by())
+		versions, err := st.Operator.ChangePolicies(ctx, changes, e.by())
 		if err != nil {
 			return err
 		}

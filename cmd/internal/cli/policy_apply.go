@@ -89,7 +89,7 @@ func (e *Env) warnOfMatch(ctx context.Context, st *store.Store, match policy.Mat
 	for _, key := range slices.Sorted(maps.Keys(match)) {
 		switch key {
 		case "tenant":
-			known, some, err := st.HasTenant(ctx, match[key], 8)
+			known, some, err := st.Operator.HasTenant(ctx, match[key], 8)
 			if err != nil {
 				return err
 			}
@@ -101,7 +101,7 @@ func (e *Env) warnOfMatch(ctx context.Context, st *store.Store, match policy.Mat
 				return err
 			}
 		default:
-			labels, err := st.Labels(ctx, mostLabels)
+			labels, err := st.Operator.Labels(ctx, mostLabels)
 			if err != nil {
 				return err
 			}
@@ -115,7 +115,7 @@ func (e *Env) warnOfMatch(ctx context.Context, st *store.Store, match policy.Mat
 
 // warnOfModel says that no session has a model whose name begins so.
 func (e *Env) warnOfModel(ctx context.Context, st *store.Store, prefix string) error {
-	known, err := st.HasModel(ctx, prefix)
+	known, err := st.Operator.HasModel(ctx, prefix)
 	if err == nil && !known {
 		e.note("warning: no session has a model whose name begins with %s", term.Clean(prefix))
 	}
@@ -235,7 +235,7 @@ func (c *policyRollbackCmd) Run(ctx context.Context, e *Env, st *store.Store, cf
 
 // versionBefore returns the version that was in force before that of now, if any.
 func versionBefore(ctx context.Context, st *store.Store, name string, now *store.PolicyVersion) (int, error) {
-	switches, err := st.PolicySwitches(ctx, name)
+	switches, err := st.Operator.PolicySwitches(ctx, name)
 	if err != nil {
 		return 0, err
 	}

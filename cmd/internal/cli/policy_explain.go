@@ -106,7 +106,7 @@ func (c *policyExplainCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg
 	if c.ErrorsOnly {
 		return c.errors(ctx, e, st, cfg)
 	}
-	s, err := st.Explain(ctx, key(cfg, c.Session))
+	s, err := st.Operator.Explain(ctx, key(cfg, c.Session))
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (c *policyExplainCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg
 	if err != nil {
 		return err
 	}
-	limits, err := st.Spending(ctx, s.Tenant)
+	limits, err := st.Operator.Spending(ctx, s.Tenant)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (c *policyExplainCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg
 		return err
 	}
 	if len(x.policy.Triggers) > 0 {
-		c, err := st.Snapshot(ctx, key(cfg, c.Session))
+		c, err := st.Operator.Snapshot(ctx, key(cfg, c.Session))
 		if err != nil {
 			return err
 		}
@@ -132,13 +132,13 @@ func (c *policyExplainCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg
 	}
 	if g := x.policy.Guards; g.Rates() {
 		runs, age := g.Lookback()
-		if x.ages, err = st.AppliedAges(ctx, s.SID, runs, age); err != nil {
+		if x.ages, err = st.Worker.AppliedAges(ctx, s.SID, runs, age); err != nil {
 			return err
 		}
 	}
 	out := x.explain(e)
 	if x.Last != nil {
-		if out.LastRun.Calls, err = st.SummaryCalls(ctx, x.Last.ID); err != nil {
+		if out.LastRun.Calls, err = st.Operator.SummaryCalls(ctx, x.Last.ID); err != nil {
 			return err
 		}
 	}
@@ -157,7 +157,7 @@ func (c *policyExplainCmd) errors(ctx context.Context, e *Env, st *store.Store, 
 	if c.AllTenants {
 		tenant = ""
 	}
-	rows, err := st.Errors(ctx, tenant, c.Limit)
+	rows, err := st.Operator.Errors(ctx, tenant, c.Limit)
 	if err != nil {
 		return err
 	}

@@ -198,12 +198,12 @@ func TestExplainReadsTheDatabase(t *testing.T) {
 	invoke(t, db, "policy", "explain", "ghost").want(t, exitNotFound, "ghost")
 	invoke(t, db, "policy", "explain").want(t, exitUsage, "want a session")
 	invoke(t, db, "policy", "explain", "--errors-only").want(t, 0, "no last run has failed")
-	run, err := st.Claim(t.Context(), 1, "w", time.Minute)
+	run, err := st.Worker.Claim(t.Context(), 1, "w", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := "policy newer@1: unknown field"
-	if err := st.Finish(t.Context(), run, store.StatusFailed, store.Ledger{Outcome: "invalid_policy", Error: &text}, nil); err != nil {
+	if err := st.Worker.Finish(t.Context(), run, store.StatusFailed, store.Ledger{Outcome: "invalid_policy", Error: &text}, nil); err != nil {
 		t.Fatal(err)
 	}
 	invoke(t, db, "policy", "explain", "--errors-only").want(t, 0, "help-2", "invalid_policy", "unknown field")

@@ -183,7 +183,7 @@ func (c *policyTestCmd) sessions(ctx context.Context, st *store.Store, cfg confi
 		}
 		most *= 20 // of which the model may rule out most
 	}
-	rows, err := st.Sample(ctx, cfg.Tenant, labels, most)
+	rows, err := st.Operator.Sample(ctx, cfg.Tenant, labels, most)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func (c *policyTestCmd) sessions(ctx context.Context, st *store.Store, cfg confi
 
 // preview plans on a session.
 func preview(ctx context.Context, e *Env, st *store.Store, cfg config.Config, session string, file *config.PolicyFile) (previewJSON, error) {
-	claim, err := st.Snapshot(ctx, key(cfg, session))
+	claim, err := st.Operator.Snapshot(ctx, key(cfg, session))
 	if err != nil {
 		return previewJSON{}, err
 	}
@@ -219,7 +219,7 @@ func preview(ctx context.Context, e *Env, st *store.Store, cfg config.Config, se
 		priced = &pricedModel{profile: cfg.LLM.Models[0]}
 		planner.Model = priced
 	}
-	p, err := planner.Preview(ctx, st, claim, other)
+	p, err := planner.Preview(ctx, st.Worker, claim, other)
 	if err != nil {
 		return out, fmt.Errorf("session %s: %w", term.Clean(session), err)
 	}

@@ -47,7 +47,7 @@ func (c *policyListCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 	if err != nil {
 		return err
 	}
-	counts, err := st.PolicyCounts(ctx, tenant)
+	counts, err := st.Operator.PolicyCounts(ctx, tenant)
 	if err != nil {
 		return err
 	}
@@ -336,11 +336,11 @@ func (*policyHistoryCmd) Help() string {
 }
 
 func (c *policyHistoryCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
-	switches, err := st.PolicySwitches(ctx, c.Name)
+	switches, err := st.Operator.PolicySwitches(ctx, c.Name)
 	if err != nil {
 		return err
 	}
-	versions, err := st.PolicyHistory(ctx, c.Name)
+	versions, err := st.Operator.PolicyHistory(ctx, c.Name)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func follow(t *testing.T, st *store.Store) {
 	t.Helper()
 	for state := ""; state != store.RefreshIdle; {
 		var err error
-		if _, state, err = st.RefreshSessions(t.Context(), 100); err != nil {
+		if _, state, err = st.Scheduler.RefreshSessions(t.Context(), 100); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -186,7 +186,7 @@ func saveDefault(t *testing.T, st *store.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := st.SavePolicy(t.Context(), p.FleetHash(), spec, scheduler.Thresholds(p, nil, tokens.Window, tokens.BindsReasoning)); err != nil {
+	if err := st.Scheduler.SavePolicy(t.Context(), p.FleetHash(), spec, scheduler.Thresholds(p, nil, tokens.Window, tokens.BindsReasoning)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -115,7 +115,7 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 			return err
 		}
 	}
-	rows, err := st.Runs(ctx, f)
+	rows, err := st.Operator.Runs(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func brief(before, after int64) string {
 func (c *runsCmd) noteNone(ctx context.Context, e *Env, st *store.Store) error {
 	var known []string
 	if c.Outcome != "" {
-		rows, err := st.Outcomes(ctx, 0)
+		rows, err := st.Operator.Outcomes(ctx, 0)
 		if err != nil {
 			return err
 		}
@@ -226,7 +226,7 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 	if err != nil {
 		return err
 	}
-	summaries, err := st.SummariesOf(ctx, id)
+	summaries, err := st.Operator.SummariesOf(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 	if err != nil {
 		return err
 	}
-	calls, err := st.SummaryCalls(ctx, id)
+	calls, err := st.Operator.SummaryCalls(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -341,7 +341,7 @@ func runCache(ctx context.Context, st *store.Store, r store.RunRow) (*tokens.Rew
 	if err != nil {
 		return nil, err
 	}
-	unchanged, err := st.Unchanged(ctx, r.ID)
+	unchanged, err := st.Operator.Unchanged(ctx, r.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func (a scheduleArg) of(cfg config.Config) (policy.Schedule, policy.Times, error
 
 // state returns what the database knows of the schedule.
 func (a scheduleArg) state(ctx context.Context, st *store.Store) (store.ScheduleState, error) {
-	states, err := st.Schedules(ctx, []string{a.Name})
+	states, err := st.Operator.Schedules(ctx, []string{a.Name})
 	i := slices.IndexFunc(states, func(s store.ScheduleState) bool { return s.Name == a.Name })
 	if err != nil || i < 0 {
 		return store.ScheduleState{Name: a.Name}, err
@@ -115,7 +115,7 @@ type scheduleListCmd struct{}
 
 func (*scheduleListCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
 	all := schedulesOf(cfg)
-	states, err := st.Schedules(ctx, slices.Sorted(maps.Keys(all)))
+	states, err := st.Operator.Schedules(ctx, slices.Sorted(maps.Keys(all)))
 	if err != nil {
 		return err
 	}
@@ -289,7 +289,7 @@ func (c *schedulePauseCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg
 	if _, _, err := c.of(cfg); err != nil {
 		return err
 	}
-	if err := st.PauseSchedule(ctx, c.Name, c.Note, e.by()); err != nil {
+	if err := st.Operator.PauseSchedule(ctx, c.Name, c.Note, e.by()); err != nil {
 		return err
 	}
 	return c.changed(ctx, e, st, cfg)
@@ -298,7 +298,7 @@ func (c *schedulePauseCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg
 type scheduleResumeCmd struct{ scheduleArg }
 
 func (c *scheduleResumeCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	err := st.ResumeSchedule(ctx, c.Name, e.by())
+	err := st.Operator.ResumeSchedule(ctx, c.Name, e.by())
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("%w (`compactor schedule list`)", err)
 	}

@@ -34,7 +34,7 @@ func (c *scheduleRunCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg c
 	if err != nil {
 		return err
 	}
-	outcome, sweep, err := st.Fire(ctx, c.tickOf(s, e.now(), e, store.SourceOperator))
+	outcome, sweep, err := st.Scheduler.Fire(ctx, c.tickOf(s, e.now(), e, store.SourceOperator))
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (c *scheduleBackfillCmd) Run(ctx context.Context, e *Env, st *store.Store, 
 	if from.Before(now.Add(-store.KeepTicks)) {
 		return wrong("--from %s: want a time in the last %d days; what became of ticks before that is not known", from.UTC().Format(time.RFC3339), int(store.KeepTicks.Hours()/24))
 	}
-	before, err := st.FiredTicks(ctx, c.Name, from, to)
+	before, err := st.Operator.FiredTicks(ctx, c.Name, from, to)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (c *scheduleBackfillCmd) Run(ctx context.Context, e *Env, st *store.Store, 
 		_, had := slices.BinarySearchFunc(before, t, time.Time.Compare)
 		return had || s.Start(c.Name, t).After(now) // which is still the scheduler's
 	})
-	f, err := st.ForecastSweep(ctx, s.Tenant)
+	f, err := st.Operator.ForecastSweep(ctx, s.Tenant)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (c *scheduleBackfillCmd) fire(ctx context.Context, e *Env, st *store.Store,
 	progress := e.Err.Progress("ticks", int64(len(ticks)))
 	fired, sweeps := 0, []int64{}
 	for _, t := range ticks {
-		outcome, sweep, err := st.Fire(ctx, c.tickOf(s, t.UTC(), e, store.SourceBackfill))
+		outcome, sweep, err := st.Scheduler.Fire(ctx, c.tickOf(s, t.UTC(), e, store.SourceBackfill))
 		if err != nil {
 			progress.Done("")
 			return err

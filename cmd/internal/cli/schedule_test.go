@@ -73,7 +73,7 @@ func TestAnOperatorPausesAndRunsASchedule(t *testing.T) {
 	invoke(t, env, "schedule", "pause", "weekly-archive", "--note=provider is down").want(t, 0, "weekly-archive is paused since", "by cli:ada: provider is down")
 	fired := func(name string, at time.Time) string {
 		t.Helper()
-		outcome, _, err := p.store.Fire(t.Context(), store.Tick{Entry: name, At: at})
+		outcome, _, err := p.store.Scheduler.Fire(t.Context(), store.Tick{Entry: name, At: at})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,13 +148,13 @@ func TestThreeSchedulersFireEachScheduleOnce(t *testing.T) {
 	paused := policy.DefaultSchedule()
 	paused.Cron = "* * * * *"
 	p.config.Schedules = map[string]policy.Schedule{"acme": acme, "paused": paused}
-	if err := p.store.PauseSchedule(t.Context(), "paused", "", ""); err != nil {
+	if err := p.store.Operator.PauseSchedule(t.Context(), "paused", "", ""); err != nil {
 		t.Fatal(err)
 	}
 	// The newest tick was missed, and the first leader catches up on it.
 	before := time.Now().Truncate(time.Minute).Add(-10 * time.Minute)
 	for name := range p.config.Schedules {
-		if _, _, err := p.store.Fire(t.Context(), store.Tick{Entry: name, At: before, Missed: true}); err != nil {
+		if _, _, err := p.store.Scheduler.Fire(t.Context(), store.Tick{Entry: name, At: before, Missed: true}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -218,7 +218,7 @@ func TestDoctorChecksTheModels(t *testing.T) {
 	}
 	defer st.Close()
 	until := time.Now().Add(time.Hour)
-	if err := st.Cooldowns().Set(t.Context(), "a@one.test", until, "auth"); err != nil {
+	if err := st.Worker.Cooldowns().Set(t.Context(), "a@one.test", until, "auth"); err != nil {
 		t.Fatal(err)
 	}
 	invoke(t, db, "doctor").want(t, 0, "! a@one.test: key in the variable A_KEY; in cooldown until "+until.UTC().Format("2006-01-02 15:04"), "after auth", "– b@two.test: key in the file", "all checks passed")
@@ -305,7 +305,7 @@ func TestASessionStartsWithTheLimitsOfItsModel(t *testing.T) {
 	pol := policy.Default()
 	pol.Windows = map[string]chat.Tokens{"azure/House-": 20_000, "gpt-4o-mini": 50_000, "azure": 1_000}
 	all := scheduler.Thresholds(pol, tokens.Models(), tokens.Window, tokens.BindsReasoning)
-	if err := st.SavePolicy(t.Context(), pol.FleetHash(), []byte(`{}`), all); err != nil {
+	if err := st.Scheduler.SavePolicy(t.Context(), pol.FleetHash(), []byte(`{}`), all); err != nil {
 		t.Fatal(err)
 	}
 	for _, model := range []string{

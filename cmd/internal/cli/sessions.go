@@ -63,7 +63,7 @@ func (c *sessionsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg conf
 	if c.AllTenants {
 		f.Tenant = ""
 	}
-	rows, err := st.Sessions(ctx, f)
+	rows, err := st.Operator.Sessions(ctx, f)
 	if err != nil {
 		return err
 	}

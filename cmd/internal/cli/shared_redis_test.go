@@ -49,13 +49,13 @@ func TestInstallationsOnOneRedisKeepTheirRuns(t *testing.T) {
 			}
 			for name, p := range plants {
 				p.await("all runs of the "+name+" have ended", func() bool {
-					b, err := p.store.Backlog(t.Context())
+					b, err := p.store.Scheduler.Backlog(t.Context())
 					if err != nil {
 						t.Fatal(err)
 					}
 					return b.Due+b.Queued+b.Running == 0
 				})
-				runs, err := p.store.Runs(t.Context(), store.RunFilter{Limit: 10 * sessions})
+				runs, err := p.store.Operator.Runs(t.Context(), store.RunFilter{Limit: 10 * sessions})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -46,11 +46,11 @@ type statsJSON struct {
 func (c *statsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
 	s := statsJSON{Tenant: e.flags["tenant"]}
 	var err error
-	if s.Fleet, err = st.Fleet(ctx, s.Tenant, c.Tenants); err != nil {
+	if s.Fleet, err = st.Operator.Fleet(ctx, s.Tenant, c.Tenants); err != nil {
 		return err
 	}
 	s.Due = s.Fleet.Due()
-	held, err := st.HeldBack(ctx, s.Tenant)
+	held, err := st.Operator.HeldBack(ctx, s.Tenant)
 	if err != nil {
 		return err
 	}
@@ -60,10 +60,10 @@ func (c *statsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.
 			return err
 		}
 	}
-	if s.LastHour, err = st.Activity(ctx, s.Tenant, time.Hour); err != nil {
+	if s.LastHour, err = st.Operator.Activity(ctx, s.Tenant, time.Hour); err != nil {
 		return err
 	}
-	if s.LastDay, err = st.Activity(ctx, s.Tenant, 24*time.Hour); err != nil {
+	if s.LastDay, err = st.Operator.Activity(ctx, s.Tenant, 24*time.Hour); err != nil {
 		return err
 	}
 	if e.JSON {

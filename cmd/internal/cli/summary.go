@@ -60,7 +60,7 @@ func (c *summaryShowCmd) Run(ctx context.Context, e *Env, st *store.Store) error
 }
 
 func loadSummary(ctx context.Context, st *store.Store, id string) (summaryJSON, error) {
-	row, err := st.Summary(ctx, id)
+	row, err := st.Operator.Summary(ctx, id)
 	if err != nil {
 		return summaryJSON{}, err
 	}
@@ -68,7 +68,7 @@ func loadSummary(ctx context.Context, st *store.Store, id string) (summaryJSON, 
 	if err != nil {
 		return summaryJSON{}, err
 	}
-	calls, err := st.SummaryCalls(ctx, row.Run)
+	calls, err := st.Operator.SummaryCalls(ctx, row.Run)
 	if err != nil {
 		return summaryJSON{}, err
 	}
@@ -194,7 +194,7 @@ Examples:
 }
 
 func (c *summaryExpandCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
-	row, err := st.Summary(ctx, c.ID)
+	row, err := st.Operator.Summary(ctx, c.ID)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ type sweepListCmd struct {
 func (c *sweepListCmd) Validate() error { return inRange("--limit", c.Limit, 1, 1000) }
 
 func (c *sweepListCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
-	rows, err := st.Sweeps(ctx, c.Limit)
+	rows, err := st.Operator.Sweeps(ctx, c.Limit)
 	if err != nil {
 		return err
 	}
@@ -131,15 +131,15 @@ func (c *sweepShowCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 }
 
 func showSweep(ctx context.Context, e *Env, st *store.Store, id int64) error {
-	r, err := st.Sweep(ctx, id)
+	r, err := st.Operator.Sweep(ctx, id)
 	if err != nil {
 		return err
 	}
-	outcomes, err := st.SweepOutcomes(ctx, id)
+	outcomes, err := st.Operator.SweepOutcomes(ctx, id)
 	if err != nil {
 		return err
 	}
-	holds, err := st.HeldBySweep(ctx, id)
+	holds, err := st.Operator.HeldBySweep(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -288,7 +288,7 @@ func (c *sweepWatchCmd) Run(ctx context.Context, e *Env, st *store.Store) error 
 	var progress *term.Progress
 	status := ""
 	for {
-		r, err := st.Sweep(ctx, c.ID)
+		r, err := st.Operator.Sweep(ctx, c.ID)
 		if err != nil {
 			return err
 		}

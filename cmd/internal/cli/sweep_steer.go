@@ -54,7 +54,7 @@ func (c *sweepStartCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 	if c.DryRun {
 		return forecastSweep(ctx, e, st, tenant)
 	}
-	id, err := st.Start(ctx, store.SweepOptions{Tenant: tenant, Window: c.For, StopShare: c.StopAt, Canary: c.Canary, Note: c.Note, By: e.by()})
+	id, err := st.Operator.Start(ctx, store.SweepOptions{Tenant: tenant, Window: c.For, StopShare: c.StopAt, Canary: c.Canary, Note: c.Note, By: e.by()})
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (c *sweepStartCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 }
 
 func forecastSweep(ctx context.Context, e *Env, st *store.Store, tenant string) error {
-	f, err := st.ForecastSweep(ctx, tenant)
+	f, err := st.Operator.ForecastSweep(ctx, tenant)
 	if err != nil {
 		return err
 	}
@@ -105,13 +105,13 @@ func forecastSweep(ctx context.Context, e *Env, st *store.Store, tenant string) 
 
 // sweepChanged writes a sweep that the command has changed.
 func sweepChanged(ctx context.Context, e *Env, st *store.Store, id int64) error {
-	r, err := st.Sweep(ctx, id)
+	r, err := st.Operator.Sweep(ctx, id)
 	if err != nil {
 		return err
 	}
 	var holds *store.Held
 	if r.EndedAt != nil {
-		if holds, err = st.HeldBySweep(ctx, id); err != nil {
+		if holds, err = st.Operator.HeldBySweep(ctx, id); err != nil {
 			return err
 		}
 	}
@@ -142,7 +142,7 @@ type sweepNote struct {
 }
 
 func (c *sweepNote) steer(ctx context.Context, e *Env, st *store.Store, action string, window time.Duration) error {
-	if err := st.SteerSweep(ctx, c.ID, action, c.Note, e.by(), window); err != nil {
+	if err := st.Operator.SteerSweep(ctx, c.ID, action, c.Note, e.by(), window); err != nil {
 		return err
 	}
 	return sweepChanged(ctx, e, st, c.ID)
@@ -189,7 +189,7 @@ func (*sweepReleaseCmd) Help() string {
 }
 
 func (c *sweepReleaseCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
-	if err := st.SteerSweep(ctx, c.ID, store.SweepRelease, "", e.by(), 0); err != nil {
+	if err := st.Operator.SteerSweep(ctx, c.ID, store.SweepRelease, "", e.by(), 0); err != nil {
 		return err
 	}
 	return sweepChanged(ctx, e, st, c.ID)

@@ -59,7 +59,7 @@ func TestSweepsReadWell(t *testing.T) {
 	show("show", "2")
 	show("cancel", "2")
 	show("start", "--all-tenants", "--dry-run")
-	if err := p.store.PauseRuns(t.Context(), store.PauseScope{Tenant: "acme"}, "", ""); err != nil {
+	if err := p.store.Operator.PauseRuns(t.Context(), store.PauseScope{Tenant: "acme"}, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	// The first sweep gets runs, of which some called a model.
@@ -69,7 +69,7 @@ func TestSweepsReadWell(t *testing.T) {
 		t.Fatal(err)
 	}
 	show("start", "--all-tenants", "--dry-run")
-	if err := p.store.ResumeRuns(t.Context(), store.PauseScope{Tenant: "acme"}, ""); err != nil {
+	if err := p.store.Operator.ResumeRuns(t.Context(), store.PauseScope{Tenant: "acme"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	show("start", "--tenant=acme", "--note=after the import")
@@ -135,7 +135,7 @@ func TestAnOperatorsSweepIsFollowedToItsEnd(t *testing.T) {
 	p.await("the others are found", func() bool {
 		return p.number(`SELECT count(*) FROM compactor.sessions WHERE due`) == 0
 	})
-	runs, err := p.store.Runs(t.Context(), store.RunFilter{Sweep: id, Limit: 100})
+	runs, err := p.store.Operator.Runs(t.Context(), store.RunFilter{Sweep: id, Limit: 100})
 	if err != nil || len(runs) != 30 {
 		t.Errorf("%d runs, %v", len(runs), err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/sessionstore/compactor/store"
 )
 
-// Store holds the methods of *store.Store whose results are metrics.
+// Store holds the methods of store.Operator whose results are metrics.
 type Store interface {
 	Fleet(ctx context.Context, tenant string, tenants int) (store.Fleet, error)
 	HeldBack(ctx context.Context, tenant string) ([]store.Held, error)

@@ -66,12 +66,12 @@ type system struct {
 // keeper is the store of a scheduler that saves these thresholds: sessions that were created under
 // them follow then, as those of an installation whose policy has not just changed.
 type keeper struct {
-	*store.Store
+	store.Scheduler
 	thresholds []store.Threshold
 }
 
 func (k keeper) SavePolicy(ctx context.Context, hash string, spec json.RawMessage, _ []store.Threshold) error {
-	return k.Store.SavePolicy(ctx, hash, spec, k.thresholds)
+	return k.Scheduler.SavePolicy(ctx, hash, spec, k.thresholds)
 }
 
 // open creates a fresh schema and connects to it; the returned function drops it.
@@ -83,17 +83,17 @@ func open(ctx context.Context, env Env, pol policy.Policy) (*system, func(), err
 	closeAll := func() {
 		drop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
-		_ = s.store.DropSchema(drop)
+		_ = s.store.Admin.DropSchema(drop)
 		s.close()
 	}
-	if err = s.store.DropSchema(ctx); err == nil {
+	if err = s.store.Admin.DropSchema(ctx); err == nil {
 		_, err = migrations.Up(ctx, env.DatabaseURL, Schema)
 	}
 	if err == nil {
 		err = s.connectQueue(ctx)
 	}
 	if err == nil { // sessions are created before a scheduler leads
-		err = s.store.SavePolicy(ctx, pol.FleetHash(), []byte(`{}`), scheduler.Thresholds(pol, nil, tokens.Window, tokens.BindsReasoning))
+		err = s.store.Scheduler.SavePolicy(ctx, pol.FleetHash(), []byte(`{}`), scheduler.Thresholds(pol, nil, tokens.Window, tokens.BindsReasoning))
 	}
 	if err != nil {
 		closeAll()
@@ -149,18 +149,18 @@ func (s *system) work(ctx context.Context, do func(context.Context) error) error
 	c := scheduler.Config{Policy: s.planner.Policy, Holder: "bench", Logger: s.env.Logger}
 	if s.setBased {
 		c.Truncation = func(ctx context.Context, k store.SessionKind) (store.Truncation, error) {
-			return s.planner.Truncation(ctx, s.store, k)
+			return s.planner.Truncation(ctx, s.store.Worker, k)
 		}
 	}
-	var st scheduler.Store = s.store
+	var st scheduler.Store = s.store.Scheduler
 	if s.thresholds != nil {
-		st = keeper{s.store, s.thresholds}
+		st = keeper{s.store.Scheduler, s.thresholds}
 	}
 	sched, err := scheduler.New(st, s.ring, c)
 	if err != nil {
 		return err
 	}
-	w := worker.New(s.store, s.planner, worker.Config{Concurrency: s.env.Concurrency, Logger: s.env.Logger})
+	w := worker.New(s.store.Worker, s.planner, worker.Config{Concurrency: s.env.Concurrency, Logger: s.env.Logger})
 	g.Go(func() error { return sched.Run(ctx) })
 	g.Go(func() error { return w.Run(ctx, s.redis, s.name) })
 	g.Go(func() error {

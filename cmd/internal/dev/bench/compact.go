@@ -174,7 +174,7 @@ func baselineTenant(round int) string { return fmt.Sprintf("baseline-%d", round)
 func (s *system) seed(ctx context.Context, o CompactOptions, sessions [][]store.NewMessage, round, n int) error {
 	limits := s.planner.Policy.Limits("", s.planner.Window)
 	s.thresholds = []store.Threshold{{ModelPrefix: "", DueTokens: limits.Start}, {ModelPrefix: "baseline", DueTokens: 1 << 40}}
-	if err := s.store.SavePolicy(ctx, s.planner.Policy.FleetHash(), []byte(`{}`), s.thresholds); err != nil {
+	if err := s.store.Scheduler.SavePolicy(ctx, s.planner.Policy.FleetHash(), []byte(`{}`), s.thresholds); err != nil {
 		return err
 	}
 	g, gctx := errgroup.WithContext(ctx)
@@ -207,7 +207,7 @@ func (s *system) seed(ctx context.Context, o CompactOptions, sessions [][]store.
 }
 
 func (s *system) baselineRound(ctx context.Context, round int, target chat.Tokens) (float64, error) {
-	rows, err := s.store.Sessions(ctx, store.SessionFilter{Tenant: baselineTenant(round), Limit: 1 << 30})
+	rows, err := s.store.Operator.Sessions(ctx, store.SessionFilter{Tenant: baselineTenant(round), Limit: 1 << 30})
 	if err != nil {
 		return 0, err
 	}
@@ -230,10 +230,10 @@ func (s *system) baselineRound(ctx context.Context, round int, target chat.Token
 
 func (s *system) jobRound(ctx context.Context, entry string, n int) (seconds float64, applied int64, err error) {
 	err = s.work(ctx, func(ctx context.Context) error {
-		if _, err := s.store.FireTick(ctx, entry, time.Now(), "bench"); err != nil {
+		if _, err := s.store.Scheduler.FireTick(ctx, entry, time.Now(), "bench"); err != nil {
 			return err
 		}
-		sweeps, err := s.store.OpenSweeps(ctx)
+		sweeps, err := s.store.Scheduler.OpenSweeps(ctx)
 		if err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ func openDatabase(ctx context.Context, url string, conns int, st *store.Store) (
 // without queue, claim or planning. It drops the oldest messages after the first until
 // at most target tokens are left.
 func (d *database) baseline(ctx context.Context, sid int64, target chat.Tokens) error {
-	metas, err := d.st.ViewMetas(ctx, sid)
+	metas, err := d.st.Operator.ViewMetas(ctx, sid)
 	if err != nil {
 		return err
 	}

@@ -122,7 +122,7 @@ func (s *system) candidates(ctx context.Context, lock string) (float64, error) {
 // those of the largest size become due: one of as many as there are templates.
 func (s *system) changePolicy(ctx context.Context, r *FleetResult) error {
 	scope := store.PauseScope{} // the runs of what is due now are another matter
-	if err := s.store.PauseRuns(ctx, scope, "a benchmark", "bench"); err != nil {
+	if err := s.store.Operator.PauseRuns(ctx, scope, "a benchmark", "bench"); err != nil {
 		return err
 	}
 	var largest chat.Tokens
@@ -146,7 +146,7 @@ func (s *system) changePolicy(ctx context.Context, r *FleetResult) error {
 	if _, err := s.follow(ctx, fleetStart); err != nil {
 		return err
 	}
-	return s.store.ResumeRuns(ctx, scope, "bench")
+	return s.store.Operator.ResumeRuns(ctx, scope, "bench")
 }
 
 // follow has a scheduler bring another start into force, and returns the number of sessions

@@ -143,7 +143,7 @@ func WorkerMain(ctx context.Context, env Env, summarize bool, model string) (int
 	go func() {
 		delivery, delivered := 1, time.Now()
 		_ = poll(ctx, 20*time.Millisecond, func() (bool, error) {
-			runs, err := s.store.Runs(ctx, store.RunFilter{Key: store.Key{Session: memorySession}, Limit: 1})
+			runs, err := s.store.Operator.Runs(ctx, store.RunFilter{Key: store.Key{Session: memorySession}, Limit: 1})
 			if err != nil || len(runs) != 1 || runs[0].Outcome != "" {
 				return err == nil && len(runs) == 1, nil
 			}
@@ -155,7 +155,7 @@ func WorkerMain(ctx context.Context, env Env, summarize bool, model string) (int
 		})
 		cancel()
 	}()
-	err = worker.New(s.store, s.planner, worker.Config{Concurrency: env.Concurrency, Logger: env.Logger}).Run(ctx, s.redis, s.name)
+	err = worker.New(s.store.Worker, s.planner, worker.Config{Concurrency: env.Concurrency, Logger: env.Logger}).Run(ctx, s.redis, s.name)
 	return peakMemory(), err
 }
 

@@ -99,11 +99,11 @@ func Storm(ctx context.Context, env Env, o StormOptions) (StormResult, error) {
 			if _, err := s.db.pool.Exec(ctx, `DELETE FROM sweeps WHERE entry = 'storm'`); err != nil {
 				return err
 			}
-			if sweep, err = s.store.StartSweep(ctx, "", 0, "bench", "bench"); err != nil {
+			if sweep, err = s.store.Operator.StartSweep(ctx, "", 0, "bench", "bench"); err != nil {
 				return err
 			}
 			return poll(ctx, 100*time.Millisecond, func() (bool, error) {
-				row, err := s.store.Sweep(ctx, sweep)
+				row, err := s.store.Operator.Sweep(ctx, sweep)
 				if row.Due != nil {
 					env.Progress("sweep", int(*row.Due-row.Remaining-row.Waiting-row.Running), int(*row.Due))
 				}

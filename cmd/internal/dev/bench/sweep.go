@@ -86,7 +86,7 @@ func (s *system) sweep(ctx context.Context) (r SweepResult, err error) {
 		return r, err
 	}
 	// It is open before a scheduler leads, whose reconciler then leaves what is due to it.
-	sweep, err := s.store.StartSweep(ctx, fleetTenant, 0, "bench", "bench")
+	sweep, err := s.store.Operator.StartSweep(ctx, fleetTenant, 0, "bench", "bench")
 	if err != nil {
 		return r, err
 	}
