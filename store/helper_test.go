@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,11 @@ import (
 	"github.com/sessionstore/compactor/store/storetest"
 	"github.com/sessionstore/compactor/strategies/chat"
 )
+
+func TestMain(m *testing.M) {
+	storetest.Draw()
+	os.Exit(m.Run())
+}
 
 // open returns a store on a fresh migrated database.
 func open(t testing.TB) *Store {

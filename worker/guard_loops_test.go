@@ -116,9 +116,9 @@ func TestAnHourOfAppendsHasAsManyRunsAsThePolicyAllows(t *testing.T) {
 	f.append("s", "s")
 	count := map[string]int{}
 	begun, passed := time.Now(), time.Duration(0)
-	for i := range 20 * 60 {
-		f.append("s", string("ua"[i%2]))
-		if d := time.Duration(i)*3*time.Second - passed - time.Since(begun); d > 0 { // an hour in all, however busy the machine
+	for i := range 60 {
+		f.append("s", strings.Repeat("ua", 10))
+		if d := time.Duration(i)*time.Minute - passed - time.Since(begun); d > 0 { // an hour in all, however busy the machine
 			f.pass(d)
 			passed += d
 		}

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -19,27 +18,15 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// longTests has the random histories and the recorded sessions taken in full, which
-// takes minutes: LONG_TESTS=1 go test ./worker.
+// longTests has the recorded sessions and crashes taken in full, which takes minutes.
 var longTests = os.Getenv("LONG_TESTS") != ""
-
-// shortChecks is how many random histories a test draws by default; each run of the
-// tests draws others. -rapid.checks asks for another number.
-const shortChecks = "25"
 
 // TestMain lets this binary be the worker process that crash tests kill.
 func TestMain(m *testing.M) {
 	if step := os.Getenv(envCrashAt); step != "" {
 		os.Exit(crashMain(step))
 	}
-	flag.Parse()
-	asked := longTests
-	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
-	if !asked {
-		if err := flag.Set("rapid.checks", shortChecks); err != nil {
-			panic(err)
-		}
-	}
+	storetest.Draw()
 	os.Exit(m.Run())
 }
 

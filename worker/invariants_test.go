@@ -307,19 +307,9 @@ func newWorld(t *rapid.T, st *store.Store, name string) *world {
 	return w
 }
 
+// Half of the histories have no replacements: stricter invariants apply to their views.
 func TestInvariantsHoldForRandomHistories(t *testing.T) {
 	t.Parallel()
-	invariants(t, true)
-}
-
-// Without replacements, stricter invariants apply to a view.
-func TestInvariantsHoldWithoutReplacements(t *testing.T) {
-	t.Parallel()
-	invariants(t, false)
-}
-
-func invariants(t *testing.T, replace bool) {
-	t.Helper()
 	f := setup(t)
 	cases := 0
 	outcomes := map[string]int{}
@@ -328,7 +318,7 @@ func invariants(t *testing.T, replace bool) {
 		w := newWorld(t, f.store, fmt.Sprint("s", cases))
 		w.append(w.draw(8))
 		steps := w.steps()
-		if !replace {
+		if rapid.Bool().Draw(t, "no replacements") {
 			delete(steps, "replace")
 		}
 		t.Repeat(steps)
