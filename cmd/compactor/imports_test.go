@@ -143,9 +143,9 @@ func match(pattern, pkg string) bool {
 	return pkg == root || below && strings.HasPrefix(pkg, root+"/")
 }
 
-// imports reads the imports of all non-test files of the module, whatever their
-// build tags.
-func imports(t *testing.T, root string) (edges []edge) {
+// walk calls visit with all non-test Go files of the module, whatever their build tags: the package and the file, relative to
+// the root.
+func walk(t *testing.T, root string, visit func(pkg, file string, content []byte) error) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -163,28 +163,39 @@ func imports(t *testing.T, root string) (edges []edge) {
 		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return nil
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
-		if err != nil {
-			return err
-		}
 		rel, err := filepath.Rel(root, path)
 		if err != nil {
 			return err
 		}
-		rel = filepath.ToSlash(rel)
-		from := rel[:max(0, strings.LastIndex(rel, "/"))]
-		for _, spec := range file.Imports {
-			to, err := strconv.Unquote(spec.Path.Value)
-			if err != nil {
-				return err
-			}
-			edges = append(edges, edge{from, to, rel})
+		content, err := os.ReadFile(path) //nolint:gosec // a file of the module
+		if err != nil {
+			return err
 		}
-		return nil
+		rel = filepath.ToSlash(rel)
+		return visit(rel[:max(0, strings.LastIndex(rel, "/"))], rel, content)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// imports returns the imports of all non-test files of the module.
+func imports(t *testing.T, root string) (edges []edge) {
+	t.Helper()
+	walk(t, root, func(pkg, file string, content []byte) error {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, content, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range parsed.Imports {
+			to, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			edges = append(edges, edge{pkg, to, file})
+		}
+		return nil
+	})
 	return edges
 }
 
