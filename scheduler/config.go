@@ -27,7 +27,7 @@ type Config struct {
 	Models []string `yaml:"-" json:"-"`
 	// Window returns the context windows of models. If nil, all models are unknown.
 	Window policy.WindowFunc `yaml:"-" json:"-"`
-	// BindsReasoning reports whether a model binds signed reasoning to what precedes it. If
+	// BindsReasoning reports whether a model binds signed reasoning to the messages before it. If
 	// nil, all do.
 	BindsReasoning func(model string) bool `yaml:"-" json:"-"`
 	// Truncation returns the rule by which the database truncates sessions of a kind without
@@ -40,16 +40,16 @@ type Config struct {
 	// second after an event. Without work it is polled once a second, and after a notification;
 	// without notifications at four times the interval.
 	RelayInterval time.Duration `yaml:"relay_interval"`
-	// PageSize is the number of sessions per statement. What the workers take in a second, and
-	// at most ten pages, waits in the queue for each trigger; the rest stays in Postgres.
+	// PageSize is the number of sessions per statement. As many runs as the workers take in a second, and
+	// at most ten pages, wait in the queue for each trigger; the rest stays in Postgres.
 	PageSize int `yaml:"page_size"`
 	// RedeliverAfter is the time after which a queued run that no worker has taken is
 	// enqueued again.
 	RedeliverAfter time.Duration `yaml:"redeliver_after"`
 	// LeaderTTL is the duration of the leader's lease.
 	LeaderTTL time.Duration `yaml:"leader_ttl"`
-	// SweepWindow is how long after a tick of the policy's cron its sweep may queue runs. What is left
-	// goes on at the next tick. 0 is no limit.
+	// SweepWindow is how long after a tick of the policy's cron its sweep may queue runs. The rest
+	// follows at the next tick. 0 is no limit.
 	SweepWindow time.Duration `yaml:"sweep_window"`
 	// ReconcileInterval is the interval between searches for lost work.
 	ReconcileInterval time.Duration `yaml:"reconcile_interval"`
@@ -66,7 +66,7 @@ type Config struct {
 	Holder string `yaml:"-" json:"-"`
 	// Logger defaults to a logger that discards.
 	Logger *slog.Logger `yaml:"-" json:"-"`
-	// Observer is told what happens, for metrics. It may be nil.
+	// Observer receives events, for metrics. It may be nil.
 	Observer Observer `yaml:"-" json:"-"`
 	// Now is the clock of the cron. Defaults to time.Now.
 	Now func() time.Time `yaml:"-" json:"-"`

@@ -15,7 +15,7 @@ const (
 	// fast the workers are.
 	creditPages = 10
 	// firstRate is the rate in runs per second that workers are taken to have before the
-	// first measurement, and after a pause: the runs before it tell nothing of the next ones.
+	// first measurement, and after a pause: earlier runs do not predict the next ones.
 	// lowestRate is that of workers that are slower or absent: enough for them to be measured by.
 	firstRate, lowestRate = 64, 16
 	// eventTime is how many seconds of work of events and requests wait in Redis at most, where

@@ -16,7 +16,7 @@
 // last one took but did not enqueue.
 //
 // It enqueues no more than the workers take in about a second, and nothing that an operator
-// has paused; the rest waits in Postgres. A mark in Redis tells whether Redis has lost tasks,
+// has paused; the rest waits in Postgres. A mark in Redis shows whether Redis has lost tasks,
 // which are then delivered again.
 //
 // During an outage of Postgres or Redis the scheduler retries. It logs when the outage

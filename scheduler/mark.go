@@ -17,8 +17,8 @@ const markInterval = time.Second
 // noteInterval is the interval at which the leader looks for workers and at the clock.
 const noteInterval = 10 * time.Second
 
-// watchQueue marks the queue again and again, see mark, and notes in Postgres what keeps runs
-// from workers. The error is that of ctx.
+// watchQueue marks the queue again and again, see mark, and records in Postgres why runs do
+// not reach workers. The error is that of ctx.
 func (s *Scheduler) watchQueue(ctx context.Context, last string) error {
 	noted := time.Now()
 	s.correctTimes(ctx)
@@ -71,7 +71,7 @@ func (s *Scheduler) correctTimes(ctx context.Context) {
 	}
 }
 
-// left logs an error of what is tried again the next time.
+// left logs an error of an operation that is repeated the next time.
 func (s *Scheduler) left(ctx context.Context, text string, err error) {
 	if ctx.Err() == nil && !s.noteUnavailable(err) {
 		s.log.WarnContext(ctx, text+", trying again", "error", err) //nolint:sloglint // the text is a constant of the caller
@@ -92,8 +92,8 @@ func (s *Scheduler) since(last, mark string) bool {
 }
 
 // mark marks the queue and returns its mark, or last if it could not. If the last mark is not
-// there any more, Redis has lost what came after it: was flushed, restarted without its newest
-// writes, or replaced. Then all runs that were enqueued are delivered again, which is what the
+// there any more, Redis has lost later writes: it was flushed, restarted without its newest
+// writes, or replaced. Then all runs that were enqueued are delivered again, which are as many as the
 // workers take in about a second; a run that is delivered twice has one effect. The error is
 // that of ctx.
 func (s *Scheduler) mark(ctx context.Context, n int, last string) (string, error) {

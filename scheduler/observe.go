@@ -5,7 +5,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
-// Observer is told what a scheduler does, for metrics. Its methods are called concurrently
+// Observer receives the events of a scheduler, for metrics. Its methods are called concurrently
 // and must return at once.
 type Observer interface {
 	// Leading is called when a lead begins and when it ends.

@@ -19,7 +19,7 @@ const (
 )
 
 // The longest time between two looks at the outbox without work. With notifications it is
-// what a lost one costs; a session that waits for something else than time is looked for every
+// the delay after a lost one; a session that waits for something else than time is looked for every
 // RelayInterval.
 const (
 	longPoll   = time.Second
@@ -188,7 +188,7 @@ func (s *Scheduler) runTimes(ctx context.Context) error {
 	})
 }
 
-// runTotals keeps the sums that limits of what models cost are compared with.
+// runTotals keeps the sums that spending limits are compared with.
 func (s *Scheduler) runTotals(ctx context.Context) error {
 	return s.reconcile(ctx, "spending", func(ctx context.Context) (int, bool, error) {
 		_, err := retry(ctx, s, "sum spending", s.store.SumSpending)
@@ -206,7 +206,7 @@ const (
 	purgeInterval = 10 * time.Minute
 )
 
-// runPurge ends what nothing else ends: runs that no worker attempts, calls of models whose
+// runPurge ends or deletes everything that nothing else does: runs that no worker attempts, calls of models whose
 // worker is gone, answers that no run can use any more, old ticks, and old runs that changed nothing.
 func (s *Scheduler) runPurge(ctx context.Context) error {
 	// How far PurgeRuns has come since began: runs that stay for good are passed once a day, not with each page.

@@ -107,8 +107,8 @@ func moved(a store.ArchiveStats) []any {
 }
 
 // keepDiskBudget archives words sooner than the policies say, while the tables take more than the
-// high-water mark. What was moved counts although the tables do not shrink: others use the
-// room once a vacuum has passed.
+// high-water mark. Moved words count although the tables do not shrink: new rows use the
+// space after a vacuum.
 func (s *Scheduler) keepDiskBudget(ctx context.Context) error {
 	if s.cfg.DiskBudget == 0 {
 		return nil

@@ -63,7 +63,7 @@ func retry[T any](ctx context.Context, s *Scheduler, op string, call func(contex
 
 // noteUnavailable records an outage of the database, or of its disk, and reports whether err is one.
 func (s *Scheduler) noteUnavailable(err error) bool {
-	if errors.Is(err, store.ErrNoSpace) { // what writes nothing new succeeds meanwhile
+	if errors.Is(err, store.ErrNoSpace) { // statements that write nothing new succeed meanwhile
 		s.space.Failed(err.Error())
 		return true
 	}

@@ -32,7 +32,7 @@ const (
 	siblingTimeout = 5 * time.Second
 )
 
-// runSibling counts what a sibling uses for the limits of this database.
+// runSibling counts the use of a sibling for the limits of this database.
 func (s *Scheduler) runSibling(ctx context.Context, b Sibling) error {
 	outage := backoff.NewOutage(s.log.With("sibling", b.Name), "use of limits in another database")
 	for {

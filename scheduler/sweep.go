@@ -61,7 +61,7 @@ func runPages[W any](ctx context.Context, s *Scheduler, trigger string, wake <-c
 
 // bulkCompactPage takes a page of a bulk recompaction, enqueues its runs and returns the number
 // of sessions that there was room for, 0 if there is nothing more to do now. The relay delivers
-// what could not be enqueued.
+// runs that could not be enqueued.
 func (s *Scheduler) bulkCompactPage(ctx context.Context, id int64, c *credit) (room int, err error) {
 	if room, err = c.room(ctx); err != nil || room == 0 {
 		return 0, err
@@ -83,8 +83,8 @@ func (s *Scheduler) bulkCompactPage(ctx context.Context, id int64, c *credit) (r
 }
 
 // sweepPage takes a page of a sweep, enqueues its runs and returns the number of sessions. Without room
-// there are none, but a sweep whose window has ended stops. The relay delivers what could not
-// be enqueued. A sweep that waits for policies has no page.
+// there are none, but a sweep whose window has ended stops. The relay delivers runs that could
+// not be enqueued. A sweep that waits for policies has no page.
 func (s *Scheduler) sweepPage(ctx context.Context, sw store.Sweep, c *credit) (queued int, err error) {
 	if sw.Waits {
 		return 0, nil

@@ -54,7 +54,7 @@ func DefaultReadBudget() policy.Bytes {
 	return policy.Bytes(max(leastBudget, limit/budgetShare))
 }
 
-// reserve takes what the messages of a claimed run need of the budget. Small runs share half of it and wait
+// reserve takes the bytes of a claimed run's messages from the read budget. Small runs share half of it and wait
 // for each other in the order of their calls. A run that needs more than a quarter of that half is a large
 // one: one of them is executed at a time, beside the small ones, so that neither kind waits for the other.
 // The error is errNoRoom, that of ctx or of the store, or ErrStopping.
@@ -95,7 +95,7 @@ func (a *attempt) reserve(ctx context.Context) error {
 	return nil
 }
 
-// release gives back what reserve has taken.
+// release returns the bytes that reserve has taken.
 func (a *attempt) release() {
 	if a.reserved > 0 {
 		a.reservedOf.Release(a.reserved)

@@ -85,7 +85,7 @@ func (p *Planner) newRunContext(c *store.Claim, of namedPolicy) *runContext {
 	return rc
 }
 
-// real returns what planned tokens are in the window.
+// real converts planned tokens to tokens of the window.
 func (rc *runContext) real(planned chat.Tokens) chat.Tokens {
 	return chat.Tokens(rc.scale * float64(planned))
 }
@@ -127,8 +127,8 @@ func (rc *runContext) pinsMissing() bool {
 }
 
 // unholdable returns the pinned messages that are not in the view live although the run
-// has planned with them, before the last user message: what the log has there cannot
-// change any more, so another run could not include them either. What an open tool loop keeps
+// has planned with them, before the last user message: the log there is complete,
+// so another run could not include them either. Messages that an open tool loop keeps
 // out can come back when it has ended.
 func (rc *runContext) unholdable(live chat.Ranges) chat.Ranges {
 	if rc.openLoop {
@@ -149,7 +149,7 @@ func (rc *runContext) buildTranscript(ctx context.Context, st Store) error {
 	s := &rc.claim.Session
 	rc.metas = rc.claim.View
 	included := func(chat.Seq) bool { return true }
-	if len(rc.claim.Awaiting) > 0 && !rc.openLoop { // which would hold back what they become
+	if len(rc.claim.Awaiting) > 0 && !rc.openLoop { // which would hold back their repaired forms
 		rc.awaited = rc.claim.Session.Awaiting
 		rc.metas = slices.Concat(rc.metas, rc.claim.Awaiting)
 		slices.SortFunc(rc.metas, chat.Compare)
@@ -177,7 +177,7 @@ func (rc *runContext) buildTranscript(ctx context.Context, st Store) error {
 	rc.entries = make([]plan.Entry, len(rc.metas))
 	for i, m := range rc.metas {
 		if m.Has(chat.Estimated) {
-			// What is left without the reasoning counts as the next run counts it.
+			// The rest without the reasoning counts as the next run counts it.
 			rest := rc.policy.Margin(m.Tokens - m.ReasoningTokens)
 			m.Tokens = rc.policy.Margin(m.Tokens)
 			m.ReasoningTokens = m.Tokens - rest
@@ -236,7 +236,7 @@ func (rc *runContext) staleBehindAwaited(p chat.Plan) chat.Ranges {
 	return chat.StaleReasoning(view, from)
 }
 
-// gains returns what a result saves, with its change: in planned tokens, which include the
+// gains returns the tokens that a result saves, with its change: in planned tokens, which include the
 // margin on estimated counts, and in stored ones.
 func (rc *runContext) gains(r *pipeline.Result, c store.Change) (planned, stored chat.Tokens) {
 	_, reasoning := rc.reasoning(c.Plan)
@@ -260,7 +260,7 @@ func (rc *runContext) lessGain(r *pipeline.Result) chat.Tokens {
 	return min(rc.gains(r, rc.change(r.Plan)))
 }
 
-// reasoning counts what the reasoning that a plan drops takes of the view, in stored tokens.
+// reasoning counts the messages and stored tokens of the reasoning that a plan drops.
 func (rc *runContext) reasoning(plan chat.Plan) (messages int64, tokens chat.Tokens) {
 	if len(plan.DropReasoning) == 0 {
 		return 0, 0

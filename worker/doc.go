@@ -17,7 +17,7 @@
 // token and the status of the run in Postgres make each run take effect once. Only
 // outcome.go decides whether a failed attempt is retried.
 //
-// A task of a sweep carries many runs. What their metadata decides is loaded, decided and ended
+// A task of a sweep carries many runs. Those that are decided by metadata are loaded, decided and ended
 // together (page.go); the others are executed one by one, as single runs are.
 //
 // A Worker executes Config.Concurrency runs at a time. A Planner is safe for concurrent use,

@@ -12,7 +12,7 @@ import (
 
 const (
 	// longCheck is the interval at which an idle worker looks for tasks while it is notified of
-	// them: for what asynq itself puts back into the queue, and for lost notifications.
+	// them: for tasks that asynq itself puts back into the queue, and for lost notifications.
 	longCheck = time.Second
 	// asynqCheck is the time for which asynq itself sleeps when there is no task.
 	asynqCheck = time.Millisecond
@@ -112,7 +112,7 @@ func (w *Worker) listen(ctx context.Context, client redis.UniversalClient, singl
 		case event := <-events:
 			m, ok := event.(*redis.Message)
 			switch {
-			case !ok: // subscribed, perhaps again: what was sent before is lost
+			case !ok: // subscribed, perhaps again: earlier notifications are lost
 				w.notified.Store(true)
 				wakeAll(single)
 				wakeAll(bulk)

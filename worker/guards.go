@@ -77,7 +77,7 @@ func (rc *runContext) unanswered() bool {
 	return last.Role == chat.RoleUser || last.ReasoningOnly()
 }
 
-// limitRate sets what the policy's guards say about the runs before this one. It reads them
+// limitRate applies the policy's guards on the rate of runs. It reads the earlier runs
 // only if the policy has such guards and no other one holds the run back.
 func (rc *runContext) limitRate(ctx context.Context, st Store) error {
 	g := rc.policy.Guards

@@ -6,14 +6,14 @@ import (
 	"github.com/sessionstore/compactor/store"
 )
 
-// Observer is told what a worker does, for metrics. Its methods are called concurrently and
+// Observer receives the events of a worker, for metrics. Its methods are called concurrently and
 // must return at once.
 type Observer interface {
 	// Attempted is called after an attempt at a run whose result is recorded in Postgres.
 	Attempted(a Attempt)
-	// Called is called after a call of a model, with what it cost whether or not it could be stored.
+	// Called is called after a call of a model, with its cost, whether or not it could be stored.
 	Called(c ModelCall)
-	// Rejected is called for each answer that is no summary, with the code of why not.
+	// Rejected is called for each answer that is no summary, with the code of the reason.
 	Rejected(code string)
 }
 
@@ -68,7 +68,7 @@ func (noObserver) Attempted(Attempt) {}
 func (noObserver) Called(ModelCall)  {}
 func (noObserver) Rejected(string)   {}
 
-// observe tells the observer the result of the attempt.
+// observe reports the result of the attempt to the observer.
 func (a *attempt) observe(result string) {
 	var sinceWrite time.Duration
 	if a.claim.SinceWrite != nil {

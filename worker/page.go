@@ -26,7 +26,7 @@ const (
 	yieldTime = time.Second
 )
 
-// executePage executes the runs of a task: together what metadata decides, the others one by
+// executePage executes the runs of a task: those that metadata decides together, the others one by
 // one. The time of the task is that of all of them: each has its part, from its beginning. An
 // error has asynq deliver the task again; runs that have ended by then are passed over.
 func (w *Worker) executePage(ctx context.Context, runs []store.RunID) error {
@@ -72,7 +72,7 @@ func (w *Worker) acquire(ctx context.Context, places *semaphore.Weighted, n int6
 }
 
 // executeTogether executes the runs that take no more than their metadata and whose change
-// ApplyPage applies. It returns the others; what any of them fails of is found again when it is
+// ApplyPage applies. It returns the others; an error of one of them occurs again when it is
 // executed alone.
 func (w *Worker) executeTogether(ctx context.Context, runs []store.RunID) (rest []store.RunID, err error) {
 	places := int64(1)
@@ -92,7 +92,7 @@ func (w *Worker) executeTogether(ctx context.Context, runs []store.RunID) (rest 
 	}()
 	claims, err := w.store.LoadPage(ctx, runs)
 	if err != nil {
-		w.tellOneByOne(ctx, err)
+		w.logOneByOne(ctx, err)
 		return runs, nil
 	}
 	attempts := map[store.RunID]*attempt{}
@@ -111,7 +111,7 @@ func (w *Worker) executeTogether(ctx context.Context, runs []store.RunID) (rest 
 	}
 	applied, err := w.store.ApplyPage(ctx, changes)
 	if err != nil {
-		w.tellOneByOne(ctx, err)
+		w.logOneByOne(ctx, err)
 		return runs, nil
 	}
 	for _, run := range applied {
@@ -120,8 +120,8 @@ func (w *Worker) executeTogether(ctx context.Context, runs []store.RunID) (rest 
 	return slices.DeleteFunc(slices.Clone(runs), func(run store.RunID) bool { return slices.Contains(applied, run) }), nil
 }
 
-// tellOneByOne logs the error of a page, unless it is an outage, which its runs tell.
-func (w *Worker) tellOneByOne(ctx context.Context, err error) {
+// logOneByOne logs the error of a page, unless it is an outage, which its runs log.
+func (w *Worker) logOneByOne(ctx context.Context, err error) {
 	if !errors.Is(err, store.ErrUnavailable) && ctx.Err() == nil {
 		w.logger.WarnContext(ctx, "runs are executed one by one", "error", errorText(err))
 	}

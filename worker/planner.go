@@ -33,12 +33,12 @@ type Planner struct {
 	Model summary.Model
 	// Window returns the context windows of models.
 	Window policy.WindowFunc
-	// BindsReasoning reports whether a model binds signed reasoning to what precedes it. If
+	// BindsReasoning reports whether a model binds signed reasoning to the messages before it. If
 	// it is nil, all models do.
 	BindsReasoning func(model string) bool
 	// Counter counts the tokens of the messages that strategies write for a model.
 	Counter func(model string) plan.Counter
-	// Logger is told of unknown models; if it is nil, nothing is.
+	// Logger receives warnings about unknown models. It may be nil.
 	Logger *slog.Logger
 
 	mu     sync.Mutex

@@ -9,7 +9,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
-// Preview is what a run over the view of a session would do.
+// Preview is the result of a run that was planned and not applied.
 type Preview struct {
 	// Outcome is that of the run, as if it applied its plan.
 	Outcome string
@@ -20,7 +20,7 @@ type Preview struct {
 	// Rewritten is the part of the view behind its first change, in stored tokens.
 	Rewritten chat.Tokens
 	Steps     []pipeline.StepResult
-	// Gone counts what leaves the view, by reason, in the order of the plan.
+	// Gone counts the messages that leave the view, by reason, in the order of the plan.
 	Gone []Gone
 }
 
@@ -60,7 +60,7 @@ func (p *Planner) Preview(ctx context.Context, st Store, c *store.Claim, other *
 		return out, err
 	}
 	out.Steps = result.Steps
-	c.Options.DryRun = false // only what would keep the plan from being applied counts
+	c.Options.DryRun = false // so that obstacles to applying the plan are reported
 	if out.Outcome = a.skipReason(result); out.Outcome != "" {
 		out.After, out.MessagesAfter = out.Before, out.MessagesBefore
 		return out, nil

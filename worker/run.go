@@ -195,7 +195,7 @@ func (a *attempt) decide(ctx context.Context) (change store.Change, code string,
 	return change, "", nil
 }
 
-// begin sets what the ledger says of every run.
+// begin sets the fields of the ledger that every run has.
 func (a *attempt) begin() {
 	s := &a.claim.Session
 	a.ledger = store.Ledger{
@@ -206,7 +206,7 @@ func (a *attempt) begin() {
 	}
 }
 
-// plan plans the run and records what it does. It writes nothing but the answers of models
+// plan plans the run and records its steps. It writes nothing but the answers of models
 // to a claimed run.
 func (a *attempt) plan(ctx context.Context) (result pipeline.Result, change store.Change, err error) {
 	if err := a.buildTranscript(ctx, a.w.store); err != nil {

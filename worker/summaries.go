@@ -60,7 +60,7 @@ func (s storedAnswers) Reject(ctx context.Context, key, code string) error {
 	return s.w.store.RejectSummary(ctx, s.claim.Run, key, code)
 }
 
-// called notes a call of a model, with the code of its failure, and tells the observer.
+// called records a call of a model, with the code of its failure, and reports it to the observer.
 func (a *attempt) called(code string, answer summary.StoredAnswer) {
 	c := ModelCall{
 		Model: answer.Model, Code: code, Requests: answer.Attempts, Input: answer.Input, Cached: answer.Cached, Output: answer.Output,
@@ -70,8 +70,8 @@ func (a *attempt) called(code string, answer summary.StoredAnswer) {
 	a.w.config.Observer.Called(c)
 }
 
-// modelFailure returns the code of why no model wrote the summary of a step, nil if one did or
-// none was asked for. What stands in for it, such as an extract, may be applied all the same.
+// modelFailure returns the code of the reason why no model wrote the summary of a step, nil if one did or
+// none was asked for. A replacement, such as an extract, may be applied all the same.
 func modelFailure(steps []pipeline.StepResult) *string {
 	for _, s := range steps {
 		code := s.NoSummary

@@ -9,7 +9,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
-// facts returns what triggers look at.
+// facts returns the values that triggers read.
 func (rc *runContext) facts() policy.Facts {
 	s, f := &rc.claim.Session, rc.shared
 	f.Tokens, f.Messages, f.Turns = rc.context, s.LiveMessages, rc.turns(s.Live)
@@ -68,13 +68,13 @@ func (rc *runContext) overAfter(tokens chat.Tokens, messages int64, live chat.Ra
 	}
 	b := rc.bounds
 	if found := tokens > b.DueAbove(rc.claim.Session.Age, 0) || b.Messages > 0 && messages >= b.Messages; !found {
-		return false // what the application reports makes it due once
+		return false // a report of the application makes it due once
 	}
 	_, ok := policy.Fired(rc.triggers, rc.facts().AfterRun(tokens, messages, rc.turns(live)))
 	return ok
 }
 
-// setBounds has the session due by what the database compares.
+// setBounds sets the bounds by which the database finds the session due.
 func (rc *runContext) setBounds(s *store.PostRunState, applied bool) {
 	f := policy.Facts{Idle: rc.claim.Session.Idle, Age: rc.claim.Session.Age, SinceRun: rc.claim.Session.SinceRun}
 	if applied {
@@ -84,7 +84,7 @@ func (rc *runContext) setBounds(s *store.PostRunState, applied bool) {
 	s.CheckSeconds = policy.Wait(rc.triggers, rc.limits, f)
 }
 
-// raiseBounds raises what a session exceeds after a decision about its view: it is due again
+// raiseBounds raises the bounds that a session exceeds after a decision about its view: it is due again
 // when as much has been added as would make it due.
 func (rc *runContext) raiseBounds(s *store.PostRunState, tokens chat.Tokens, messages int64, applied bool) {
 	if tokens > s.DueTokens {
@@ -149,7 +149,7 @@ type TriggerState struct {
 	Values []string `json:"values"`
 }
 
-// Triggers returns the triggers of a session's policy with what they look at now, nil if it
+// Triggers returns the triggers of a session's policy with their present values, nil if it
 // has none. The policy must be valid.
 func (p *Planner) Triggers(c *store.Claim, pol policy.Policy) (out []TriggerState) {
 	c.Session.Policy, c.Session.PolicyVersion = "", -1 // a key of its own in the cache

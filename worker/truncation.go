@@ -10,8 +10,8 @@ import (
 
 // Truncation returns the rule by which the database truncates sessions of a kind without a worker:
 // where nothing but counts decides, the policy's pipeline being a truncation. Without a Metric
-// their runs need a worker. What the sessions themselves must be like, the SQL function
-// truncate_sessions looks at. The policy is saved for the ledger to refer to.
+// their runs need a worker. The SQL function truncate_sessions checks the sessions
+// themselves. The policy is saved for the ledger to refer to.
 func (p *Planner) Truncation(ctx context.Context, st Store, k store.SessionKind) (t store.Truncation, err error) {
 	t.SessionKind = k
 	of, err := p.policyOf(ctx, st, &store.Session{Policy: k.Policy, PolicyVersion: k.Version})
@@ -27,7 +27,7 @@ func (p *Planner) Truncation(ctx context.Context, st Store, k store.SessionKind)
 	step := pol.Steps(r.limits, p.Registry.Fill)[0]
 	s, err := p.Registry.New(step.Strategy, step.Params)
 	if err != nil {
-		return t, nil //nolint:nilerr // a run tells it
+		return t, nil //nolint:nilerr // its run reports it
 	}
 	cut, ok := s.(plan.Truncator)
 	if !ok || !cut.Truncation().PreserveSystem {
@@ -46,7 +46,7 @@ func (p *Planner) Truncation(ctx context.Context, st Store, k store.SessionKind)
 	return t, st.EnsurePolicy(ctx, r.hash, k.PolicyTenant, policySpec(pol, r.limits))
 }
 
-// policySpec returns what is saved of a policy that the ledger refers to.
+// policySpec returns the stored form of a policy that the ledger refers to.
 func policySpec(pol policy.Policy, limits policy.Limits) map[string]any {
 	return map[string]any{"policy": pol, "limits": limits}
 }

@@ -82,7 +82,7 @@ type Config struct {
 	WriteTimeout time.Duration `yaml:"-" json:"-"`
 	// Logger receives one line per run. Defaults to a logger that discards.
 	Logger *slog.Logger `yaml:"-" json:"-"`
-	// Observer is told what happens, for metrics. It may be nil.
+	// Observer receives events, for metrics. It may be nil.
 	Observer Observer `yaml:"-" json:"-"`
 }
 
@@ -154,7 +154,7 @@ type Worker struct {
 	small      *semaphore.Weighted // of the half of ReadBudget that small runs share
 	large      *semaphore.Weighted // of the large run in work
 	lastSingle atomic.Int64        // when the last single run arrived, in Unix nanoseconds
-	notified   atomic.Bool         // Redis tells of tasks: see listen
+	notified   atomic.Bool         // Redis notifies of tasks: see listen
 
 	// installation is set by Run: tasks of others are left in the queue.
 	installation jobs.Installation
@@ -209,7 +209,7 @@ func (w *Worker) Run(ctx context.Context, opt asynq.RedisConnOpt, in jobs.Instal
 	return nil
 }
 
-// registerStrategies records what this worker knows, so that requests for other
+// registerStrategies records the strategies of this worker, so that requests for other
 // strategies are refused. Without it they are accepted, and end as invalid_options.
 func (w *Worker) registerStrategies(ctx context.Context) {
 	known := map[string][]string{}
@@ -282,7 +282,7 @@ func (w *Worker) queueConfig(c asynq.Config) asynq.Config {
 	// After this timeout asynq requeues tasks whose handlers still run. Ours return before:
 	// after the drain and the write of the outcome.
 	c.ShutdownTimeout = w.config.DrainTimeout + w.config.WriteTimeout + 2*time.Second
-	// asynq retries only when Postgres was unreachable, and what a stopped worker had not begun;
+	// asynq retries only when Postgres was unreachable, and tasks that a stopped worker had not begun;
 	// all other retries are scheduled in Postgres.
 	c.RetryDelayFunc = func(n int, err error, _ *asynq.Task) time.Duration {
 		if errors.Is(err, jobs.ErrForeign) {
@@ -318,7 +318,7 @@ func (w *Worker) handle(ctx context.Context, t *asynq.Task) error {
 // executeOrLeave executes a run and logs where it is left to the queue.
 func (w *Worker) executeOrLeave(ctx context.Context, run store.RunID) error {
 	err := w.executeOrWait(ctx, run)
-	// What an outage leaves to the queue is not worth a line for each run.
+	// An outage is logged once, not for each run that it leaves to the queue.
 	if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, store.ErrUnavailable) {
 		w.logger.WarnContext(ctx, "run left to the queue", "run_id", run, "error", errorText(err))
 	}

@@ -174,7 +174,7 @@ func (e *Enqueuer) Enqueue(ctx context.Context, trigger string, delivery int, ru
 }
 
 // Mark writes a mark into Redis and returns the one before, "" if there is none. A mark that
-// is not the last one written tells that Redis has forgotten what came after it. Each queue
+// is not the last one written means that Redis has lost the writes after it. Each queue
 // has one beside it, on the same node of a cluster; if they differ, the one before is "".
 func (e *Enqueuer) Mark(ctx context.Context, mark string) (before string, err error) {
 	seen := map[string]bool{}

@@ -90,7 +90,7 @@ func (m *Metrics) newFleet(st Store, tenants int) *fleet {
 	}
 }
 
-// Describe implements prometheus.Collector. It describes nothing: what there is depends on
+// Describe implements prometheus.Collector. It describes nothing: the metrics depend on
 // the lead.
 func (*fleet) Describe(chan<- *prometheus.Desc) {}
 
@@ -123,8 +123,8 @@ func (f *fleet) Collect(ch chan<- prometheus.Metric) {
 	f.collectQueues(gauge)
 }
 
-// refresh reads the state of the fleet within fleetTimeout, unless the last one is new enough. What
-// cannot be read keeps its last value; the age of the state or the number of errors tells.
+// refresh reads the state of the fleet within fleetTimeout, unless the last one is new enough. A value that
+// cannot be read stays as it is; the age of the state or the number of errors shows it.
 func (f *fleet) refresh() {
 	began := f.now()
 	if began.Before(f.next) {

@@ -24,7 +24,7 @@ const (
 	checkAge = time.Second
 )
 
-// Health tells whether a process is ready for work. It is starting until Start, and no
+// Health reports whether a process is ready for work. It is starting until Start, and no
 // longer ready after Stop. Safe for concurrent use.
 type Health struct {
 	mu     sync.Mutex // of state and checks
@@ -65,7 +65,7 @@ func (h *Health) Start(checks ...Check) {
 	}
 }
 
-// Stop tells that the process takes no more work.
+// Stop reports that the process takes no more work.
 func (h *Health) Stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,7 +90,7 @@ func (h *Health) check(ctx context.Context, checks []Check) readiness {
 	if time.Since(h.at) < checkAge {
 		return h.last
 	}
-	// A caller that goes away does not decide what others are told.
+	// A caller that goes away does not decide the answer to others.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
 	defer cancel()
 	r := readiness{Status: ready, Checks: make([]checkResult, len(checks))}

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// other is the label of what there is no room for.
+	// other is the label of values beyond maxNames.
 	other = "other"
-	// unknown is the label of what is empty.
+	// unknown is the label of empty values.
 	unknown = "unknown"
 	// maxNames bounds the values of a label that a configuration, a strategy or a later
 	// version may add to. The first ones get their own.
@@ -79,7 +79,7 @@ func redisCode(err error) string {
 	case err == nil, errors.Is(err, redis.Nil), errors.Is(err, context.Canceled), redis.HasErrorPrefix(err, "NOSCRIPT"):
 		return "" // a script that is not cached yet is sent
 	case errors.As(err, &answer) && strings.Contains(strings.ToLower(answer.Error()), "unknown subcommand"):
-		return "" // what the client asks of newer servers when it connects (CLIENT SETINFO), and goes on without
+		return "" // asked by the client of newer servers when it connects (CLIENT SETINFO), and goes on without
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return "timeout"
 	case errors.As(err, &answer):

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Redis returns connection options whose clients tell the metrics of their round trips.
+// Redis returns connection options whose clients report their round trips to the metrics.
 func (m *Metrics) Redis(o asynq.RedisConnOpt) asynq.RedisConnOpt { return observedRedis{o, m} }
 
 type observedRedis struct {

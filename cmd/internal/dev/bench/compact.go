@@ -34,7 +34,7 @@ type CompactResult struct {
 	CompactionsPerSecond float64 `json:"compactions_per_second"`
 	BaselinePerSecond    float64 `json:"baseline_per_second,omitempty"`
 	Ratio                float64 `json:"ratio,omitempty"`
-	// CPUMicros is what Postgres, Redis and this process take for a compaction over the job path,
+	// CPUMicros is the CPU time of Postgres, Redis and this process for a compaction over the job path,
 	// and BaselineCPUMicros for one of the baseline.
 	CPUMicros             float64 `json:"cpu_us_per_compaction"`
 	BaselineCPUMicros     float64 `json:"baseline_cpu_us_per_compaction,omitempty"`

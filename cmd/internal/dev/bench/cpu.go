@@ -90,10 +90,10 @@ func (s *system) cpu(ctx context.Context) (seconds CPU, err error) {
 }
 
 // postgresCPU returns the CPU seconds of the server of a backend, 0 if it is not on this
-// machine, or the system does not tell.
+// machine, or the system does not report it.
 func postgresCPU(backend int) float64 {
 	const ticks = 100 // a second, on every Linux
-	// stat returns the fields of a process from its state on; what precedes may hold blanks.
+	// stat returns the fields of a process from its state on; the name before may hold blanks.
 	stat := func(pid string) []string {
 		raw, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 		_, rest, found := strings.Cut(string(raw), "(postgres) ")

@@ -45,7 +45,7 @@ type FleetSize struct {
 	// their locks.
 	Found   float64 `json:"candidates_found_ms"`
 	Claimed float64 `json:"candidates_claimed_ms"`
-	// CPUMicros is what a due session takes in a sweep through the queue.
+	// CPUMicros is the CPU time of a due session in a sweep through the queue.
 	CPUMicros float64 `json:"cpu_us_per_due_session"`
 	WALBytes  float64 `json:"wal_bytes_per_due_session"`
 }
@@ -55,8 +55,8 @@ const (
 	candidates = 500
 )
 
-// Fleet measures what should not grow with the number of sessions, and what a change of the
-// policy takes.
+// Fleet measures costs that should not grow with the number of sessions, and the cost of a change of the
+// policy.
 func Fleet(ctx context.Context, env Env, o FleetOptions) (FleetResult, error) {
 	r := FleetResult{Seed: o.Seed}
 	if o.Due < 1 || o.Sessions < o.Due {
@@ -121,7 +121,7 @@ func (s *system) candidates(ctx context.Context, lock string) (float64, error) {
 // changePolicy measures how long it takes until all sessions follow another policy, by which
 // those of the largest size become due: one of as many as there are templates.
 func (s *system) changePolicy(ctx context.Context, r *FleetResult) error {
-	scope := store.PauseScope{} // the runs of what is due now are another matter
+	scope := store.PauseScope{} // runs of sessions that are due now are not counted
 	if err := s.store.Operator.PauseRuns(ctx, scope, "a benchmark", "bench"); err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (s *system) follow(ctx context.Context, start chat.Tokens) (changed int64, 
 	return changed, err
 }
 
-// idleFleet measures what a scheduler and a worker do while there is nothing to do.
+// idleFleet measures the statements of a scheduler and a worker while there is nothing to do.
 func (s *system) idleFleet(ctx context.Context, idle time.Duration, r *FleetResult) error {
 	const query = `SELECT xact_commit + xact_rollback, blks_hit + blks_read FROM pg_stat_database WHERE datname = current_database()`
 	return s.work(ctx, func(ctx context.Context) error {

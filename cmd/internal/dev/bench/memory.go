@@ -47,7 +47,7 @@ const (
 )
 
 // Memory compacts one huge session in a process that runs WorkerMain and returns the peak
-// memory of that process. The process tells it: what the system reports of a child that has
+// memory of that process. The process reports it: the figure of the system for a child that has
 // ended includes the peak of the parent, which fills the session.
 func Memory(ctx context.Context, env Env, o MemoryOptions) (MemoryResult, error) {
 	self, err := os.Executable()

@@ -230,7 +230,7 @@ func (s *system) events(ctx context.Context, sweep int64) ([]float64, error) {
 	return slices.Clip(out), nil
 }
 
-// sweepResult reads what the sweep did from the ledger.
+// sweepResult reads the result of the sweep from the ledger.
 func (s *system) sweepResult(ctx context.Context, sweep int64, r *StormResult) error {
 	const query = `
 		SELECT count(*), extract(epoch FROM max(r.ended_at) - min(w.started_at))::float8,

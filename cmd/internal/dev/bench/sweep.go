@@ -85,7 +85,7 @@ func (s *system) sweep(ctx context.Context) (r SweepResult, err error) {
 	if err != nil {
 		return r, err
 	}
-	// It is open before a scheduler leads, whose reconciler then leaves what is due to it.
+	// It is open before a scheduler leads, whose reconciler then leaves due sessions to it.
 	sweep, err := s.store.Operator.StartSweep(ctx, fleetTenant, 0, "bench", "bench")
 	if err != nil {
 		return r, err
