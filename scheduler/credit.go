@@ -38,7 +38,7 @@ type credit struct {
 	countedAt time.Time
 	waiting   int       // runs, at that time
 	open      int       // the same with those that workers had claimed, and those enqueued since
-	fullAt    time.Time // since when there is no room, or when that was logged
+	fullAt    time.Time // since when there is no credit, or when that was logged
 }
 
 func (s *Scheduler) newCredit(trigger string) *credit {
@@ -52,9 +52,9 @@ func (s *Scheduler) newCredit(trigger string) *credit {
 // spend subtracts n enqueued runs.
 func (c *credit) spend(n int) { c.left, c.open = c.left-n, c.open+n }
 
-// room returns the number of runs that there is credit for, a page at most. The error is
+// available returns the number of runs that there is credit for, a page at most. The error is
 // that of ctx.
-func (c *credit) room(ctx context.Context) (int, error) {
+func (c *credit) available(ctx context.Context) (int, error) {
 	if c.rate > firstRate && time.Since(c.countedAt) >= time.Second {
 		c.rate, c.left = firstRate, min(c.left, int(firstRate*c.seconds))
 	}
@@ -99,12 +99,12 @@ func (c *credit) measure(now time.Time, waiting, running int) {
 	c.countedAt, c.waiting, c.open = now, waiting, waiting+running
 }
 
-// wait blocks until there is room, and returns it. The error is that of ctx.
+// wait blocks until there is credit, and returns it. The error is that of ctx.
 func (c *credit) wait(ctx context.Context) (int, error) {
 	for {
-		room, err := c.room(ctx)
-		if room > 0 || err != nil {
-			return room, err
+		free, err := c.available(ctx)
+		if free > 0 || err != nil {
+			return free, err
 		}
 		if err := backoff.Wait(ctx, creditPoll); err != nil {
 			return 0, err

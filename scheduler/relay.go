@@ -125,28 +125,28 @@ func (s *Scheduler) awake(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// relay enqueues a page of event runs. full: there may be more, and room for them.
+// relay enqueues a page of event runs. full: there may be more, and credit for them.
 func (s *Scheduler) relay(ctx context.Context, c *credit) (full, found bool, err error) {
-	room, err := c.room(ctx)
-	if err != nil || room == 0 {
+	free, err := c.available(ctx)
+	if err != nil || free == 0 {
 		return false, false, err
 	}
-	n, err := s.deliver(ctx, ReasonEvent, room, func(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error) {
+	n, err := s.deliver(ctx, ReasonEvent, free, func(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error) {
 		return s.store.Relay(ctx, s.cfg.Policy.Debounce, s.cfg.Policy.MaxDelay, limit, grace)
 	})
 	c.spend(n)
-	return 2*n >= room, n > 0, err // a tenant has half of a page
+	return 2*n >= free, n > 0, err // a tenant has half of a page
 }
 
 // redeliver enqueues a page of the runs whose delivery is due, and reports whether there may
 // be more. requests is the credit of those that applications requested.
 func (s *Scheduler) redeliver(ctx context.Context, requests *credit) (more bool, err error) {
-	room, err := requests.room(ctx)
+	free, err := requests.available(ctx)
 	if err != nil {
 		return false, err
 	}
 	n, err := s.deliver(ctx, ReasonDelivery, s.cfg.PageSize, func(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error) {
-		page, err := s.store.Deliver(ctx, room, limit, grace)
+		page, err := s.store.Deliver(ctx, free, limit, grace)
 		for _, d := range page {
 			if d.Trigger == store.TriggerApplication {
 				requests.spend(1)
@@ -170,11 +170,11 @@ func (s *Scheduler) runOrphans(ctx context.Context) error {
 func (s *Scheduler) runForgotten(ctx context.Context) error {
 	credit := s.newCredit(store.TriggerEvent)
 	return s.reconcile(ctx, "their sessions were due without a run, as after an import or a change of settings", func(ctx context.Context) (int, bool, error) {
-		room, err := credit.wait(ctx)
+		free, err := credit.wait(ctx)
 		if err != nil {
 			return 0, false, err
 		}
-		n, err := s.deliver(ctx, ReasonForgotten, room, s.store.Forgotten)
+		n, err := s.deliver(ctx, ReasonForgotten, free, s.store.Forgotten)
 		credit.spend(n)
 		return n, n > 0, err // a page in which tenants have shares need not be full
 	})

@@ -60,15 +60,15 @@ func runPages[W any](ctx context.Context, s *Scheduler, trigger string, wake <-c
 }
 
 // bulkCompactPage takes a page of a bulk recompaction, enqueues its runs and returns the number
-// of sessions that there was room for, 0 if there is nothing more to do now. The relay delivers
+// of sessions that there was credit for, 0 if there is nothing more to do now. The relay delivers
 // runs that could not be enqueued.
-func (s *Scheduler) bulkCompactPage(ctx context.Context, id int64, c *credit) (room int, err error) {
-	if room, err = c.room(ctx); err != nil || room == 0 {
+func (s *Scheduler) bulkCompactPage(ctx context.Context, id int64, c *credit) (free int, err error) {
+	if free, err = c.available(ctx); err != nil || free == 0 {
 		return 0, err
 	}
 	var more bool
 	page, err := retry(ctx, s, ReasonBulk, func(ctx context.Context) (page []store.Delivery, err error) {
-		page, more, err = s.store.BulkCompactPage(ctx, id, room, s.cfg.RedeliverAfter)
+		page, more, err = s.store.BulkCompactPage(ctx, id, free, s.cfg.RedeliverAfter)
 		return page, err
 	})
 	if err != nil {
@@ -77,28 +77,28 @@ func (s *Scheduler) bulkCompactPage(ctx context.Context, id int64, c *credit) (r
 	s.cfg.Observer.Took(ReasonBulk, len(page))
 	c.spend(len(page))
 	if err := s.enqueue(ctx, page); err != nil || more {
-		return room, err
+		return free, err
 	}
 	return 0, nil
 }
 
-// sweepPage takes a page of a sweep, enqueues its runs and returns the number of sessions. Without room
+// sweepPage takes a page of a sweep, enqueues its runs and returns the number of sessions. Without credit
 // there are none, but a sweep whose window has ended stops. The relay delivers runs that could
 // not be enqueued. A sweep that waits for policies has no page.
 func (s *Scheduler) sweepPage(ctx context.Context, sw store.Sweep, c *credit) (queued int, err error) {
 	if sw.Waits {
 		return 0, nil
 	}
-	room, err := c.room(ctx)
+	free, err := c.available(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if room > 0 && s.rules.alone == sw.ID {
-		room = s.cfg.PageSize
+	if free > 0 && s.rules.alone == sw.ID {
+		free = s.cfg.PageSize
 	}
 	page, err := retry(ctx, s, ReasonSweep, func(ctx context.Context) (page store.SweptPage, err error) {
 		for first := true; ; first = false {
-			page, err = s.store.SweepTogether(ctx, sw.ID, room, s.cfg.RedeliverAfter, s.rules.known, s.cfg.Holder)
+			page, err = s.store.SweepTogether(ctx, sw.ID, free, s.cfg.RedeliverAfter, s.rules.known, s.cfg.Holder)
 			if err != nil || len(page.Unknown) == 0 {
 				return page, err
 			}
@@ -131,7 +131,7 @@ func (s *Scheduler) sweepPage(ctx context.Context, sw store.Sweep, c *credit) (q
 type rules struct {
 	known []store.Truncation // nil: all sessions take runs
 	// alone is the sweep whose last page the database has ended alone, 0 for none: the next one
-	// is not likely to need room.
+	// is not likely to need credit.
 	alone int64
 }
 

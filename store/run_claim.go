@@ -311,8 +311,8 @@ func (s Worker) Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta,
 	return s.metas(ctx, "load log", sid, nil, upTo, query, sid, upTo)
 }
 
-// Octets returns the size of the stored bodies of messages. Archived ones do not count.
-func (s Worker) Octets(ctx context.Context, sid int64, seqs chat.Ranges) (int64, error) {
+// Bytes returns the size of the stored bodies of messages. Archived ones do not count.
+func (s Worker) Bytes(ctx context.Context, sid int64, seqs chat.Ranges) (int64, error) {
 	const query = `
 		SELECT coalesce(sum(octet_length(b.body)), 0)::bigint FROM unnest($2::text::int8multirange) x
 		JOIN compactor.message_body b ON b.sid = $1 AND b.seq >= lower(x) AND b.seq < coalesce(upper(x), 9223372036854775807)`

@@ -22,12 +22,12 @@ const (
 	// budgetWait bounds how long a run keeps its place in this worker while it waits for the budget, and
 	// at most a quarter of its time is spent so.
 	budgetWait = 30 * time.Second
-	// budgetDelay is the delay of a run that returns to the queue as the budget had no room for it.
+	// budgetDelay is the delay of a run that returns to the queue as the budget was in use.
 	budgetDelay = 15 * time.Second
 )
 
-// errNoRoom is the error of a run for whose messages the budget has no room.
-var errNoRoom = errors.New("worker.read_budget has no room for the messages of the run")
+// errReadBudget is the error of a run whose messages exceed the free read budget.
+var errReadBudget = errors.New("worker.read_budget is in use: the messages of the run do not fit")
 
 // DefaultReadBudget returns a twentieth of the memory that this process may use: the limit of the
 // runtime (GOMEMLIMIT) or of its control group, or the memory of the machine.
@@ -57,7 +57,7 @@ func DefaultReadBudget() policy.Bytes {
 // reserve takes the bytes of a claimed run's messages from the read budget. Small runs share half of it and wait
 // for each other in the order of their calls. A run that needs more than a quarter of that half is a large
 // one: one of them is executed at a time, beside the small ones, so that neither kind waits for the other.
-// The error is errNoRoom, that of ctx or of the store, or ErrStopping.
+// The error is errReadBudget, that of ctx or of the store, or ErrStopping.
 func (a *attempt) reserve(ctx context.Context) error {
 	s := &a.claim.Session
 	if a.claim.Fence == 0 || a.reserved > 0 {
@@ -67,17 +67,17 @@ func (a *attempt) reserve(ctx context.Context) error {
 	if a.fromLog() {
 		seqs = chat.Ranges{{Lo: 1, Hi: s.LastSeq + 1}}
 	}
-	octets, err := a.w.store.Octets(ctx, s.SID, seqs)
+	n, err := a.w.store.Bytes(ctx, s.SID, seqs)
 	if err != nil {
 		return err
 	}
-	n := max(1, octets)
+	n = max(1, n)
 	if half := int64(a.w.config.ReadBudget / 2); n > half/4 {
 		switch {
 		case a.w.draining.Err() != nil:
 			return ErrStopping
 		case !a.w.large.TryAcquire(1):
-			return errNoRoom
+			return errReadBudget
 		}
 		a.reserved, a.reservedOf = 1, a.w.large
 		return nil
@@ -86,7 +86,7 @@ func (a *attempt) reserve(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		wait = min(wait, time.Until(deadline)/4)
 	}
-	waiting, cancel := context.WithTimeoutCause(ctx, wait, errNoRoom)
+	waiting, cancel := context.WithTimeoutCause(ctx, wait, errReadBudget)
 	defer cancel()
 	if err := a.w.acquire(waiting, a.w.small, n); err != nil {
 		return err

@@ -95,7 +95,7 @@ func TestARunWithoutRoomWaitsInTheQueue(t *testing.T) {
 			}
 		})
 	}
-	if v := classify(errNoRoom, 0, maxSnoozes); v.action != snooze {
+	if v := classify(errReadBudget, 0, maxSnoozes); v.action != snooze {
 		t.Errorf("after %d waits: %+v", maxSnoozes, v)
 	}
 }

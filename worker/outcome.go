@@ -130,7 +130,7 @@ func classificationOf(err error) classification {
 		return classification{action: overtaken, code: OutcomeStale}
 	case errors.Is(err, errPaused): // the scheduler delivers it when the session is resumed
 		return classification{action: snooze, code: store.CodePaused}
-	case errors.Is(err, errNoRoom):
+	case errors.Is(err, errReadBudget):
 		return classification{action: snooze, delay: budgetDelay, code: store.CodeReadBudget}
 	case errors.Is(err, store.ErrBusy):
 		return classification{action: snooze, delay: busyDelay, code: "busy"}

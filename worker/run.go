@@ -191,7 +191,7 @@ func (a *attempt) decide(ctx context.Context) (change store.Change, code string,
 		return change, code, nil
 	}
 	a.w.failpoint(stepChecked)
-	a.settle(&change)
+	a.complete(&change)
 	return change, "", nil
 }
 

@@ -38,8 +38,8 @@ func (a *attempt) skipReason(r pipeline.Result) string {
 	return ""
 }
 
-// settle completes a change with the ledger and the state of the session after it.
-func (a *attempt) settle(c *store.Change) {
+// complete completes a change with the ledger and the state of the session after it.
+func (a *attempt) complete(c *store.Change) {
 	if a.repairOnly() {
 		a.ledger.Kind = "repair"
 	}

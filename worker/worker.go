@@ -32,7 +32,7 @@ type Store interface {
 	Heartbeat(ctx context.Context, run store.RunID, fence int64, lease time.Duration) error
 	AppliedAges(ctx context.Context, sid int64, runs int, age time.Duration) ([]time.Duration, error)
 	Log(ctx context.Context, sid int64, upTo chat.Seq) ([]chat.Meta, error)
-	Octets(ctx context.Context, sid int64, seqs chat.Ranges) (int64, error)
+	Bytes(ctx context.Context, sid int64, seqs chat.Ranges) (int64, error)
 	Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error)
 	Originals(ctx context.Context, sid int64, upTo chat.Seq, of []chat.Seq, dropped string, most int64) (messages iter.Seq2[chat.Original, error], older []*chat.Message, err error)
 	Apply(ctx context.Context, run store.RunID, fence int64, c store.Change) (chat.Ranges, error)

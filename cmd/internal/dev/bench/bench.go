@@ -50,13 +50,13 @@ type Env struct {
 
 // system holds the store in the benchmark schema, the queue and the planner.
 type system struct {
-	env     Env
-	store   *store.Store
-	db      *database // nil but in Compact, Storm, Sweep and Fleet
-	redis   asynq.RedisConnOpt
-	name    jobs.Installation
-	ring    *jobs.Enqueuer
-	planner *worker.Planner
+	env      Env
+	store    *store.Store
+	db       *database // nil but in Compact, Storm, Sweep and Fleet
+	redis    asynq.RedisConnOpt
+	name     jobs.Installation
+	enqueuer *jobs.Enqueuer
+	planner  *worker.Planner
 	// setBased has the scheduler truncate without a worker.
 	setBased bool
 	// thresholds are those of the policy, if the scheduler is to save these.
@@ -130,13 +130,13 @@ func (s *system) connectQueue(ctx context.Context) error {
 		return err
 	}
 	s.name = jobs.Installation(name)
-	s.ring = jobs.NewEnqueuer(s.redis, s.name, redeliverAfter)
+	s.enqueuer = jobs.NewEnqueuer(s.redis, s.name, redeliverAfter)
 	return nil
 }
 
 func (s *system) close() {
-	if s.ring != nil {
-		_ = s.ring.Close()
+	if s.enqueuer != nil {
+		_ = s.enqueuer.Close()
 	}
 	s.store.Close()
 }
@@ -156,7 +156,7 @@ func (s *system) work(ctx context.Context, do func(context.Context) error) error
 	if s.thresholds != nil {
 		st = keeper{s.store.Scheduler, s.thresholds}
 	}
-	sched, err := scheduler.New(st, s.ring, c)
+	sched, err := scheduler.New(st, s.enqueuer, c)
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func Memory(ctx context.Context, env Env, o MemoryOptions) (MemoryResult, error)
 	if err != nil {
 		return MemoryResult{}, err
 	}
-	if err := s.ring.Enqueue(ctx, store.TriggerApplication, 1, run); err != nil {
+	if err := s.enqueuer.Enqueue(ctx, store.TriggerApplication, 1, run); err != nil {
 		return MemoryResult{}, err
 	}
 
@@ -149,7 +149,7 @@ func WorkerMain(ctx context.Context, env Env, summarize bool, model string) (int
 			}
 			if time.Since(delivered) > 2*redeliverAfter { // there is no scheduler, which delivers a run again whose task was lost
 				delivery, delivered = delivery+1, time.Now()
-				_ = s.ring.Enqueue(ctx, store.TriggerApplication, delivery, runs[0].ID)
+				_ = s.enqueuer.Enqueue(ctx, store.TriggerApplication, delivery, runs[0].ID)
 			}
 			return false, nil
 		})
