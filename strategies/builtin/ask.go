@@ -112,10 +112,22 @@ func (s summarizing) withPins(t *plan.Transcript, reads []chat.Seq) []chat.Seq {
 	return reads
 }
 
-// counted returns the task of a summary that covers entries, with what earlier summaries among
-// them stand for, with a limit by which it saves something, with the pinned messages and the user's
-// current one beside it, and with the tokens of the message that write returns for it together with the messages
-// beside it. The last user message does not leave the view.
+// replace requests the summary of a task and returns the addition that write makes of it,
+// which covers entries.
+func (s summarizing) replace(ctx context.Context, t *plan.Transcript, task plan.Task, covered []int, write func(summary string) chat.Addition) (chat.Addition, error) {
+	text, err := s.ask(ctx, counted(t, task, covered, func(summary string) chat.Message { return write(summary).Message }))
+	if err != nil {
+		return chat.Addition{}, err
+	}
+	a := write(text)
+	a.Kind, a.Covers = chat.KindSummary, chat.RangesOf(seqsOf(t, covered)...)
+	return a, nil
+}
+
+// counted returns the task of a summary that covers entries: with the sources of earlier
+// summaries among them, with a limit by which it saves something (the last user message does
+// not leave the view), with the pinned messages and the user's current one, and with the
+// tokens of the message that write returns for it together with the messages beside it.
 func counted(t *plan.Transcript, task plan.Task, covered []int, write func(summary string) chat.Message, beside ...chat.Message) plan.Task {
 	last := lastUser(t)
 	for _, i := range covered {
@@ -124,7 +136,6 @@ func counted(t *plan.Transcript, task plan.Task, covered []int, write func(summa
 		}
 	}
 	task.Limit = max(1, task.Limit-1)
-	task.Seqs = seqsOfMessages(t, task)
 	task.Originals = fromLog(t, covered)
 	task.Sources = sourcesOf(t, task, covered)
 	for _, i := range pins(t) {
@@ -137,10 +148,9 @@ func counted(t *plan.Transcript, task plan.Task, covered []int, write func(summa
 	}
 	if t.Counter != nil {
 		task.Size = func(summary string) chat.Tokens {
-			m := write(summary)
-			size := t.Counter.Message(&m)
-			for i := range beside {
-				size += t.Counter.Message(&beside[i])
+			var size chat.Tokens
+			for _, m := range append(beside, write(summary)) {
+				size += t.Counter.Message(&m)
 			}
 			return size
 		}
@@ -148,22 +158,9 @@ func counted(t *plan.Transcript, task plan.Task, covered []int, write func(summa
 	return task
 }
 
-// seqsOfMessages returns the seqs of a task's messages, 0 for those that are in no entry. Those that
-// the task has already stay.
-func seqsOfMessages(t *plan.Transcript, task plan.Task) []chat.Seq {
-	by := make(map[*chat.Message]chat.Seq, len(t.Entries))
-	for i := range t.Entries {
-		if e := &t.Entries[i]; e.Message != nil {
-			by[e.Message] = e.Seq
-		}
-	}
-	out := make([]chat.Seq, len(task.Messages))
-	for i, m := range task.Messages {
-		if out[i] = by[m]; out[i] == 0 && i < len(task.Seqs) {
-			out[i] = task.Seqs[i]
-		}
-	}
-	return out
+// addMessage adds a message to those that a task summarizes.
+func addMessage(task *plan.Task, m *chat.Message, kind chat.Kind, seq chat.Seq) {
+	task.Messages, task.Kinds, task.Seqs = append(task.Messages, m), append(task.Kinds, kind), append(task.Seqs, seq)
 }
 
 // ask requests a summary and trims it. Secrets are masked in the prompt and in the answer.

@@ -39,13 +39,13 @@ func (e *hermesEngine) samePass(want hermesStep, c HostCompression) error {
 	if want.Turns == nil {
 		return nil // no summary was requested
 	}
-	if len(p.turns) != *want.Turns || (p.previous != "") != want.Iterative {
-		return fmt.Errorf("%d turns, previous %q, want %d, %v", len(p.turns), p.previous, *want.Turns, want.Iterative)
+	if len(p.task.Messages) != *want.Turns || (p.task.Previous != "") != want.Iterative {
+		return fmt.Errorf("%d turns, previous %q, want %d, %v", len(p.task.Messages), p.task.Previous, *want.Turns, want.Iterative)
 	}
-	if math.Abs(float64(p.budget-want.Budget)) > float64(want.Budget)/10 {
-		return fmt.Errorf("summary of %d tokens, want %d", p.budget, want.Budget)
+	if math.Abs(float64(p.task.Budget-want.Budget)) > float64(want.Budget)/10 {
+		return fmt.Errorf("summary of %d tokens, want %d", p.task.Budget, want.Budget)
 	}
-	return sameSerialized(p.turns, hermesTurns(p.turns), want.SerializedSHA, want.SerializedChars)
+	return sameSerialized(p.task.Messages, hermesTurns(p.task.Messages), want.SerializedSHA, want.SerializedChars)
 }
 
 // sameSerialized compares what a summarizer is shown, unless something in it was

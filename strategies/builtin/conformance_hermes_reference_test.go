@@ -56,7 +56,7 @@ func (s referenceHandoff) bounds(view spans) (start, end int) {
 }
 
 func (s referenceHandoff) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
-	p := &referencePass{handoffPass: &handoffPass{h: s.handoff, t: t, view: s.view(t)}}
+	p := &referencePass{handoffPass: s.pass(t)}
 	*s.last = nil
 	if p.view == nil {
 		return chat.Plan{}, nil
@@ -90,21 +90,23 @@ func (p *referencePass) collect() {
 	newest := chat.Seq(0)
 	for i, m := range p.messages {
 		if summary, _, ok := p.h.splitOwn(m); ok && !p.h.isFallback(strings.TrimSpace(summary)) && p.seq(i) > newest {
-			newest, p.previous = p.seq(i), strings.TrimSpace(summary)
+			newest, p.task.Previous = p.seq(i), strings.TrimSpace(summary)
 		}
 		if p.inMiddle(i) {
-			p.turns = append(p.turns, m)
+			addMessage(&p.task, m, p.entry(i).Kind, p.seq(i))
 		}
 	}
 	if p.h.previous != nil {
-		p.previous = *p.h.previous
+		p.task.Previous = *p.h.previous
 	}
 }
 
+func (p *referencePass) inMiddle(i int) bool { return i >= p.start && i < p.end && !p.keep[i] }
+
 // summary accepts an empty answer, and ignores the limit of a small summary.
 func (p *referencePass) summary(ctx context.Context) (string, error) {
-	p.budget = p.proportionalBudget()
-	text, err := p.ask(ctx, 0)
+	p.task.Budget = p.proportionalBudget()
+	text, err := p.ask(ctx)
 	if err != nil && !errors.Is(err, plan.ErrEmptySummary) {
 		return "", err
 	}

@@ -136,7 +136,7 @@ func (d *dice) param(r *plan.Registry, p plan.Param, depth int) any {
 		for range 1 + d.roll(3) {
 			by := pick(d, "role", "source_id", "tool")
 			what := map[string]string{"role": pick(d, "user", "assistant", "tool", "system"), "source_id": "cam*", "tool": "do_*"}
-			rules = append(rules, plan.Params{by: what[by], "action": pick(d, attrDrop, attrProtect, attrKeep, attrCollapse, attrInclude)})
+			rules = append(rules, plan.Params{by: what[by], "action": pick(d, actionDrop, actionProtect, actionKeep, actionCollapse, actionInclude)})
 		}
 		return rules
 	case "list of strategies":

@@ -3,12 +3,12 @@ package builtin
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/frame"
+	"github.com/sessionstore/compactor/strategies/internal/text"
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
@@ -164,7 +164,7 @@ func (h *handoff) WithPrevious(summary string) plan.Strategy {
 // Plan implements plan.Strategy. Without a summary the plan is empty or contains the
 // fallback text, and the error wraps ErrNoSummary.
 func (h *handoff) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
-	p := &handoffPass{h: h, t: t, view: h.view(t)}
+	p := h.pass(t)
 	if p.view == nil {
 		return chat.Plan{}, nil
 	}
@@ -176,7 +176,7 @@ func (h *handoff) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, erro
 	if err := p.collect(); err != nil {
 		return chat.Plan{}, err
 	}
-	if len(p.turns) == 0 {
+	if len(p.task.Messages) == 0 {
 		for i := range p.view {
 			p.addPruned(i)
 		}
@@ -199,106 +199,89 @@ func (h *handoff) fallbackText(n int) string {
 	return h.prefix + "\n" + strings.ReplaceAll(h.fallback, countMark, strconv.Itoa(n))
 }
 
-// handoffPass is the state of planning one handoff.
-type handoffPass struct {
-	h *handoff
-	t *plan.Transcript
-	// view holds the indexes of the entries in the view, messages their content after
-	// pruning. keep marks those that stay even in the middle.
-	view     []int
-	messages []*chat.Message
-	keep     []bool
-	spans    spans
-	pruned   map[chat.Seq]*chat.Addition
-	// The messages from start to end-1 are the middle, of which turns are summarized.
-	start, end int
-	turns      []*chat.Message
-	kinds      []chat.Kind // of the turns
-	seqs       []chat.Seq  // of the turns
-	// room is what the target leaves for the summary, 0 for no limit.
-	room chat.Tokens
-	// previous is the summary to update, empty for none; budget is the number of tokens
-	// requested.
-	previous string
-	budget   int
-	// role is the role of the summary, empty if it was merged into the first message after
-	// it.
-	role chat.Role
-	plan chat.Plan
+// prefixed returns a summary after the prefix, which the text may contain already.
+func (h *handoff) prefixed(summary string) string {
+	summary = text.Trim(summary)
+	for _, prefix := range [...]string{legacyPrefix, h.prefix} {
+		if rest, ok := strings.CutPrefix(summary, prefix); ok {
+			summary = strings.TrimLeftFunc(rest, text.IsBlank)
+			break
+		}
+	}
+	if summary == "" {
+		return h.prefix
+	}
+	return h.prefix + "\n" + summary
 }
 
-// read loads the messages of the view, after pruning.
-func (p *handoffPass) read(ctx context.Context) error {
-	plan, err := p.h.prune.Plan(ctx, p.t)
-	if err != nil {
-		return fmt.Errorf("prune: %w", err)
+// split returns the summary in a message, without its prefix, and the text of the message
+// into which it was merged.
+func (h *handoff) split(m *chat.Message) (summary, rest string, ok bool) {
+	if summary, rest, ok = h.splitOwn(m); !ok && m.Role != chat.RoleTool { // of an older version, or of another compressor
+		summary, rest, ok = frame.Unwrap(m.Content.String())
 	}
-	p.pruned = make(map[chat.Seq]*chat.Addition, len(plan.Additions))
-	for i := range plan.Additions {
-		p.pruned[plan.Additions[i].Covers[0].Lo] = &plan.Additions[i]
-	}
-	p.messages = make([]*chat.Message, len(p.view))
-	p.spans = make(spans, len(p.view))
-	p.keep = make([]bool, len(p.view))
-	pinned := pinnedEntries(p.t)
-	for i, e := range p.view {
-		m, err := p.t.Read(e)
-		if err != nil {
-			return err
-		}
-		if a := p.pruned[p.seq(i)]; a != nil {
-			m = &a.Message
-		}
-		entry := p.entry(i)
-		p.messages[i], p.spans[i] = m, spanOf(m)
-		p.spans[i].summary = p.h.wrote(m) || entry.Kind == chat.KindSummary && !entry.Has(chat.Moved)
-		p.keep[i] = pinned[e] || instructs(entry)
-	}
-	return nil
+	return text.Trim(summary), text.Trim(rest), ok
 }
 
-// collect sets the messages to summarize and the previous summary. A strict writer gets the
-// messages before pruning and those that stand-ins cover.
-func (p *handoffPass) collect() error {
-	newest := chat.Seq(0)
-	sources := p.h.originals(p.t)
-	for i := p.start; i < p.end; i++ {
-		if p.keep[i] {
+// splitOwn splits a message that begins with the prefix of this handoff.
+func (h *handoff) splitOwn(m *chat.Message) (summary, rest string, ok bool) {
+	summary, ok = strings.CutPrefix(m.Content.String(), h.prefix)
+	if !ok || m.Role == chat.RoleTool {
+		return "", "", false
+	}
+	if h.end != "" {
+		summary, rest, _ = strings.Cut(summary, "\n\n"+h.end)
+	}
+	return summary, rest, true
+}
+
+// wrote reports whether a message holds nothing but a summary.
+func (h *handoff) wrote(m *chat.Message) bool {
+	_, rest, ok := h.split(m)
+	return ok && rest == "" && len(m.ToolCalls) == 0
+}
+
+// isFallback reports whether a summary is the fallback text.
+func (h *handoff) isFallback(summary string) bool {
+	before, after, _ := strings.Cut(h.fallback, countMark)
+	return h.fallback != "" && strings.HasPrefix(summary, strings.TrimLeftFunc(before, text.IsBlank)) &&
+		strings.HasSuffix(summary, strings.TrimRightFunc(after, text.IsBlank))
+}
+
+// Previous implements agent.Continuer. It returns the newest summary in the view.
+func (h *handoff) Previous(t *plan.Transcript) (string, bool) {
+	newest, found := "", chat.Seq(0)
+	for i := range t.Entries {
+		e := &t.Entries[i]
+		if !e.Included || e.Message == nil || e.Seq < found {
 			continue
 		}
-		m := p.messages[i]
-		if p.h.strict() {
-			messages, kinds, err := sources.read(p.view[i])
-			if err != nil {
-				return err
-			}
-			if len(messages) != 1 {
-				p.turns, p.kinds = append(p.turns, messages...), append(p.kinds, kinds...)
-				p.seqs = append(p.seqs, make([]chat.Seq, len(messages))...)
-				continue
-			}
-			m = messages[0]
+		if summary, _, ok := h.split(e.Message); ok && !h.isFallback(summary) {
+			newest, found = summary, e.Seq
 		}
-		summary, rest, ok := p.h.split(m)
-		kind := kindOf(p.entry(i))
-		if p.h.strict() && kind != chat.KindSummary { // the writer does not trust it either
-			ok = false
-		}
-		if ok && !p.h.isFallback(summary) && p.seq(i) > newest {
-			newest, p.previous = p.seq(i), summary
-		}
-		switch {
-		case ok && rest == "" && len(m.ToolCalls) == 0:
-			continue // it is the previous summary
-		case ok:
-			other := *m
-			other.Content = chat.TextContent(rest)
-			m = &other
-		}
-		p.turns, p.kinds, p.seqs = append(p.turns, m), append(p.kinds, kind), append(p.seqs, p.seq(i))
 	}
-	if p.h.previous != nil {
-		p.previous = *p.h.previous
+	return newest, found > 0
+}
+
+// HasContent implements agent.ContentHaver. It reports whether there are messages between
+// the head and the tail, without regard to pruning.
+func (h *handoff) HasContent(t *plan.Transcript) bool {
+	s := h.loadedSpans(t)
+	if len(s) <= h.first+minMiddle {
+		return false
 	}
-	return nil
+	start, end := h.bounds(s)
+	return start < end
+}
+
+// loadedSpans returns the spans of the messages in the view whose content is loaded.
+func (h *handoff) loadedSpans(t *plan.Transcript) spans {
+	var s spans
+	for i := range t.Entries {
+		if e := &t.Entries[i]; e.Included && e.Message != nil {
+			s = append(s, spanOf(e.Message))
+			s[len(s)-1].summary = h.wrote(e.Message)
+		}
+	}
+	return s
 }

@@ -63,16 +63,16 @@ func (o originals) seqs(entries []int) []chat.Seq {
 	return out
 }
 
-// read returns the messages that entry i stands for, and their kinds.
-func (o originals) read(i int) (messages []*chat.Message, kinds []chat.Kind, err error) {
+// add adds the messages that entry i stands for to a task.
+func (o originals) add(task *plan.Task, i int) error {
 	for _, k := range o.of(i) {
 		m, err := o.t.Read(k)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
-		messages, kinds = append(messages, m), append(kinds, kindOf(&o.t.Entries[k]))
+		addMessage(task, m, kindOf(&o.t.Entries[k]), o.t.Entries[k].Seq)
 	}
-	return messages, kinds, nil
+	return nil
 }
 
 // fromLog returns the Originals of a task that covers entries: nil if nothing before the last

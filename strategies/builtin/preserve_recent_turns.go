@@ -1,29 +1,17 @@
 package builtin
 
 import (
-	"context"
 	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// preserveRecentTurns keeps the newest turns and summarizes the rest. A turn that is too
-// large keeps its user message and its newest groups.
-type preserveRecentTurns struct {
-	splitPoint
-	turns int64
-	// maxTurn is the maximum size of a turn.
-	maxTurn chat.Tokens
-}
-
 func newPreserveRecentTurns(a *plan.Args) (plan.Strategy, error) {
 	if p, ok := a.Policy(); ok {
 		a.Fill("context_tokens", int(p.Window))
 	}
-	s := &preserveRecentTurns{
-		turns: a.Int(plan.Int{Name: "turns", Default: 2, Min: 1, Doc: "how many of the newest turns stay"}),
-	}
+	turns := a.Int(plan.Int{Name: "turns", Default: 2, Min: 1, Doc: "how many of the newest turns stay"})
 	usable := a.Int(plan.Int{Name: "context_tokens", Default: 128_000, Min: 1, Doc: "tokens of the context that can be used; a policy fills in the model's window"})
 	fraction := a.Float(plan.Float{Name: "turn_fraction", Default: 0.25, Min: 0, Max: 1, Doc: "share of the context that one turn may have"})
 	least := a.Int(plan.Int{Name: "min_turn_tokens", Default: 2000, Min: 0, Doc: "lower limit of that share in tokens"})
@@ -31,35 +19,26 @@ func newPreserveRecentTurns(a *plan.Args) (plan.Strategy, error) {
 	if least > most {
 		a.Fault("min_turn_tokens", least, "at most max_turn_tokens (%d)", most)
 	}
-	s.maxTurn = chat.Tokens(min(max(int64(float64(usable)*fraction), least), most))
-	s.splitPoint = newSplitPoint(a, "preserve_recent_turns", summaryFirst)
-	return s, nil
+	limit := chat.Tokens(min(max(int64(float64(usable)*fraction), least), most))
+	return newSplitPoint(a, "preserve_recent_turns", summaryFirst, func(t *plan.Transcript) (split, error) {
+		return split{keep: keepTurns(t, turns, limit), cut: -1}, nil
+	}), nil
 }
 
-// Reads implements plan.Reader.
-func (s *preserveRecentTurns) Reads(t *plan.Transcript) []chat.Seq {
-	return s.reads(t, s.preserved(t))
-}
-
-// Plan implements plan.Strategy.
-func (s *preserveRecentTurns) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
-	return s.plan(ctx, t, s.preserved(t))
-}
-
-// preserved reports by index which messages of the newest turns stay.
-func (s *preserveRecentTurns) preserved(t *plan.Transcript) []bool {
-	preserved := make([]bool, len(t.Entries))
-	turns, rest, full := int64(0), s.maxTurn, false
+// keepTurns keeps the newest turns. One of more tokens than the limit keeps its user message
+// and its newest groups.
+func keepTurns(t *plan.Transcript, turns int64, limit chat.Tokens) []bool {
+	keep := make([]bool, len(t.Entries))
 	// The user message of a turn comes last here, so its tokens are set aside first.
-	rest -= s.opening(t, len(t.Entries))
+	rest, full := limit-opening(t, len(t.Entries)), false
 	for i, g := range slices.Backward(t.Groups()) {
-		if turns == s.turns {
+		if turns == 0 {
 			break
 		}
 		if userTurn(&t.Entries[g.Start]) {
-			preserved[g.Start] = true
-			turns++
-			rest, full = s.maxTurn-s.opening(t, g.Start), false
+			keep[g.Start] = true
+			turns--
+			rest, full = limit-opening(t, g.Start), false
 			continue
 		}
 		if e := &t.Entries[g.Start]; instructs(e) || rolling(e) {
@@ -71,14 +50,14 @@ func (s *preserveRecentTurns) preserved(t *plan.Transcript) []bool {
 		}
 		rest -= n
 		for k := g.Start; k < g.End; k++ {
-			preserved[k] = true
+			keep[k] = true
 		}
 	}
-	return preserved
+	return keep
 }
 
 // opening returns the tokens of the user message that starts the turn before entry end.
-func (*preserveRecentTurns) opening(t *plan.Transcript, end int) chat.Tokens {
+func opening(t *plan.Transcript, end int) chat.Tokens {
 	for i := range slices.Backward(t.Entries[:end]) {
 		if userTurn(&t.Entries[i]) {
 			return t.Entries[i].Tokens

@@ -39,7 +39,7 @@ func (s *protectHead) Pins(t *plan.Transcript) ([]chat.Seq, error) {
 		if g.Kind == chat.GroupSystem || !t.GroupIncluded(i) {
 			continue
 		}
-		if e := &t.Entries[g.Start]; groups <= 0 && messages <= 0 || !plan.FromApplication(e.Meta) && e.Kind == chat.KindSummary {
+		if e := &t.Entries[g.Start]; groups <= 0 && messages <= 0 || isSummary(e) {
 			break
 		}
 		for k := g.Start; k < g.End; k++ {

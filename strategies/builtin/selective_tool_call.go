@@ -8,12 +8,15 @@ import (
 )
 
 // selectiveToolCall drops all but the newest tool call groups.
-type selectiveToolCall struct{ keep int64 }
+type selectiveToolCall struct {
+	keep   int64
+	filter toolFilter
+}
 
 func newSelectiveToolCall(a *plan.Args) (plan.Strategy, error) {
-	s := &selectiveToolCall{keep: keepLastToolCallGroups(a, 1)}
-	if f := newToolFilter(a); !f.empty() {
-		return &filteredToolCall{s, f}, nil
+	s := selectiveToolCall{keepLastToolCallGroups(a, 1), newToolFilter(a)}
+	if len(s.filter.rules) > 0 {
+		return filteredToolCall{s}, nil
 	}
 	return s, nil
 }
@@ -26,48 +29,26 @@ func keepLastToolCallGroups(a *plan.Args, def int64) int64 {
 }
 
 // Name implements plan.Strategy.
-func (*selectiveToolCall) Name() string { return "selective_tool_call" }
+func (selectiveToolCall) Name() string { return "selective_tool_call" }
 
 // Plan implements plan.Strategy.
-func (s *selectiveToolCall) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
-	return dropToolCalls(t, olderToolCalls(t, s.keep)), nil
-}
-
-func dropToolCalls(t *plan.Transcript, groups []int) chat.Plan {
+func (s selectiveToolCall) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
+	older, dropped, err := s.filter.apply(t, s.keep)
 	var out plan.SeqSet
-	for _, i := range groups {
+	for _, i := range append(older, dropped...) {
 		t.GroupSeqs(&out, i)
 	}
-	return out.Exclude("tool_call_compaction")
+	return out.Exclude("tool_call_compaction"), err
 }
 
-// filteredToolCall is a selectiveToolCall with a filter by tool or source, which requires
-// content.
-type filteredToolCall struct {
-	*selectiveToolCall
-	filter toolFilter
-}
+// filteredToolCall is a selectiveToolCall with rules, which require content.
+type filteredToolCall struct{ selectiveToolCall }
 
 // Reads implements plan.Reader.
-func (s *filteredToolCall) Reads(t *plan.Transcript) []chat.Seq { return s.filter.reads(t, s.keep) }
+func (s filteredToolCall) Reads(t *plan.Transcript) []chat.Seq { return s.filter.reads(t, s.keep) }
 
-// Plan implements plan.Strategy.
-func (s *filteredToolCall) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
-	older, dropped, err := s.filter.apply(t, s.keep)
-	if err != nil {
-		return chat.Plan{}, err
-	}
-	return dropToolCalls(t, append(older, dropped...)), nil
-}
-
-// olderToolCalls returns the included tool call groups except the newest keep, oldest
-// first. Pinned groups are neither returned nor counted.
+// olderToolCalls returns the included tool call groups except the newest keep, oldest first.
+// Pinned groups are neither returned nor counted.
 func olderToolCalls(t *plan.Transcript, keep int64) []int {
-	var calls []int
-	for i, g := range t.Groups() {
-		if g.Kind == chat.GroupToolCall && t.GroupIncluded(i) && !t.GroupPinned(i) {
-			calls = append(calls, i)
-		}
-	}
-	return calls[:max(int64(len(calls))-keep, 0)]
+	return olderGroups(t, keep, func(g chat.Group) bool { return g.Kind == chat.GroupToolCall })
 }

@@ -31,27 +31,14 @@ func (*slidingWindow) Name() string { return "sliding_window" }
 
 // Plan implements plan.Strategy.
 func (s *slidingWindow) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
-	groups := t.Groups()
-	from, kept := len(groups), int64(0)
-	for from > 0 && kept < s.keep {
-		from--
-		if groups[from].Kind != chat.GroupSystem && t.GroupIncluded(from) && !t.GroupPinned(from) {
-			kept++
-		}
+	system := func(g chat.Group) bool { return g.Kind == chat.GroupSystem }
+	drop := olderGroups(t, s.keep, func(g chat.Group) bool { return !system(g) })
+	if !s.preserveSystem {
+		drop = append(drop, olderGroups(t, 0, system)...)
 	}
 	var out plan.SeqSet
-	for i, g := range groups {
-		switch {
-		case g.Kind == chat.GroupSystem:
-			if s.preserveSystem {
-				continue
-			}
-		case i >= from:
-			continue
-		}
-		if t.GroupIncluded(i) && !t.GroupPinned(i) {
-			t.GroupSeqs(&out, i)
-		}
+	for _, i := range drop {
+		t.GroupSeqs(&out, i)
 	}
 	return out.Exclude("sliding_window"), nil
 }

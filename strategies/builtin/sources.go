@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"math"
@@ -16,14 +17,14 @@ import (
 // many bytes of the log are read for them, with what was dropped.
 const maxSources, maxRead = 16 << 20, 64 << 20
 
-// sourcesOf returns the Sources of a task whose messages are those of covered entries, or of what
+// sourcesOf returns the Sources of a task whose messages are those of covered entries, or those that
 // they stand for: nil if these are all messages of the application, and none can have been dropped
-// that no summary tells of. What was dropped is taken as told once there is a summary.
+// that no summary includes. A summary is taken to include the messages that were dropped before it.
 func sourcesOf(t *plan.Transcript, task plan.Task, covered []int) func(context.Context) ([]*chat.Message, []chat.Kind, []chat.Seq, error) {
 	if task.Originals == nil {
 		return nil
 	}
-	entries := map[*chat.Message]int{} // what the task's messages are in the log
+	entries := map[*chat.Message]int{} // the entries of the task's messages
 	o := newOriginals(t)
 	for _, i := range covered {
 		for _, k := range o.of(i) {
@@ -32,29 +33,28 @@ func sourcesOf(t *plan.Transcript, task plan.Task, covered []int) func(context.C
 			}
 		}
 	}
-	var kept []*chat.Message // earlier summaries, and messages that they were merged into
-	var kinds []chat.Kind
-	var of, keptSeqs []chat.Seq
-	stands, summarized := false, task.Previous != ""
+	var kept plan.Task // earlier summaries, and messages that they were merged into
+	var of []chat.Seq
+	stands := false
 	for n, m := range task.Messages {
 		k, ok := entries[m]
 		if !ok {
-			summarized = true
-			kept, kinds, keptSeqs = append(kept, m), append(kinds, task.Kinds[n]), append(keptSeqs, task.Seqs[n])
+			addMessage(&kept, m, task.Kinds[n], task.Seqs[n])
 			continue
 		}
 		of = append(of, t.Entries[k].Seq)
 		stands = stands || !plan.FromApplication(t.Entries[k].Meta)
 	}
+	summarized := task.Previous != "" || len(kept.Messages) > 0
 	if !stands && summarized {
 		return nil
 	}
 	return func(ctx context.Context) ([]*chat.Message, []chat.Kind, []chat.Seq, error) {
-		told := map[[sha256.Size]byte]int{} // what was dropped was told in the summary already
+		dropped := map[[sha256.Size]byte]int{} // the summary includes these already
 		size, total := 0, 0
 		if summarized {
 			_, err := eachSource(ctx, t, nil, func(_ chat.Original, body []byte) bool {
-				told[sha256.Sum256(body)]++
+				dropped[sha256.Sum256(body)]++
 				total += len(body)
 				return total <= maxRead
 			})
@@ -62,38 +62,36 @@ func sourcesOf(t *plan.Transcript, task plan.Task, covered []int) func(context.C
 				return nil, nil, nil, err
 			}
 		}
-		var read []*chat.Message
-		var seqs []chat.Seq
+		var read plan.Task
 		total = 0
 		older, err := eachSource(ctx, t, of, func(m chat.Original, body []byte) bool {
 			total += len(body)
-			if key := sha256.Sum256(body); told[key] > 0 {
-				told[key]--
-				return total <= maxRead
+			if key := sha256.Sum256(body); dropped[key] > 0 {
+				dropped[key]--
+			} else {
+				addMessage(&read, m.Message, chat.KindSource, m.Seq)
+				size += len(body)
 			}
-			read, seqs = append(read, m.Message), append(seqs, m.Seq)
-			size += len(body)
 			return size <= maxSources && total <= maxRead
 		})
 		if err != nil || size > maxSources || total > maxRead {
 			return nil, nil, nil, err
 		}
-		messages := slices.Concat(kept, older, read)
-		kinds := append(slices.Clone(kinds), slices.Repeat([]chat.Kind{chat.KindSummary}, len(older))...)
-		seqs = slices.Concat(keptSeqs, make([]chat.Seq, len(older)), seqs)
-		return messages, append(kinds, slices.Repeat([]chat.Kind{chat.KindSource}, len(read))...), seqs, nil
+		kinds := slices.Concat(kept.Kinds, slices.Repeat([]chat.Kind{chat.KindSummary}, len(older)), read.Kinds)
+		seqs := slices.Concat(kept.Seqs, make([]chat.Seq, len(older)), read.Seqs)
+		return slices.Concat(kept.Messages, older, read.Messages), kinds, seqs, nil
 	}
 }
 
-// summarizes reports whether an entry, whose content is loaded, is a summary of an earlier run
-// or belongs to one, rather than a stand-in for messages.
+// summarizes reports whether an entry, whose content is loaded, is a summary of an earlier
+// run or belongs to one, rather than a replacement of messages.
 func summarizes(e *plan.Entry) bool {
-	if kindOf(e) != chat.KindSummary {
+	if !isSummary(e) {
 		return false
 	}
-	said := e.Message.Content.String()
-	_, _, framed := frame.Unwrap(said)
-	return framed || e.Role == chat.RoleAssistant && said == acknowledgment
+	content := e.Message.Content.String()
+	_, _, framed := frame.Unwrap(content)
+	return framed || e.Role == chat.RoleAssistant && content == acknowledgment
 }
 
 // eachSource calls f, while it returns true, with the messages of the application that stored
@@ -106,10 +104,7 @@ func eachSource(ctx context.Context, t *plan.Transcript, of []chat.Seq, f func(m
 	}
 	var body []byte
 	for m, err := range all {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
+		if err := cmp.Or(err, ctx.Err()); err != nil {
 			return nil, err
 		}
 		instructs := m.Role == chat.RoleSystem || m.Role == chat.RoleDeveloper

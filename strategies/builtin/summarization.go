@@ -62,11 +62,7 @@ func (*summarization) Name() string { return "summarization" }
 
 // Reads implements plan.Reader.
 func (s *summarization) Reads(t *plan.Transcript) []chat.Seq {
-	var out []int
-	for _, i := range s.older(t) {
-		t.EachIncluded(i, func(e int) { out = append(out, e) })
-	}
-	return s.withPins(t, s.originals(t).seqs(out))
+	return s.withPins(t, s.originals(t).seqs(entriesOf(t, s.older(t)...)))
 }
 
 // Plan implements plan.Strategy. The summary takes the position of the first summarized
@@ -81,23 +77,19 @@ func (s *summarization) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan
 	if err != nil {
 		return chat.Plan{}, err
 	}
-	var entries []int
-	for _, i := range older {
-		t.EachIncluded(i, func(e int) { entries = append(entries, e) })
-	}
+	entries := entriesOf(t, older...)
 	task.Followed = followed(t, entries[len(entries)-1])
-	role := s.role(t, entries)
-	write := func(text string) chat.Message {
-		return chat.Message{Role: role, Content: chat.TextContent(s.framed("", text))}
-	}
-	text, err := s.ask(ctx, counted(t, task, entries, write))
+	role, position := s.role(t, entries), t.Entries[t.Groups()[older[0]].Start].Position
+	a, err := s.replace(ctx, t, task, entries, func(text string) chat.Addition {
+		return chat.Addition{
+			Reason: "summarized", Position: position,
+			Message: chat.Message{Role: role, Content: chat.TextContent(s.framed("", text))},
+		}
+	})
 	if err != nil {
 		return chat.Plan{}, err
 	}
-	return chat.Plan{Additions: []chat.Addition{{
-		Kind: chat.KindSummary, Reason: "summarized", Covers: chat.RangesOf(seqsOf(t, entries)...),
-		Position: t.Entries[t.Groups()[older[0]].Start].Position, Message: write(text),
-	}}}, nil
+	return chat.Plan{Additions: []chat.Addition{a}}, nil
 }
 
 // task returns the groups whose messages fit into the prompt, and their task: the oldest ones,
@@ -108,21 +100,14 @@ func (s *summarization) task(t *plan.Transcript, older []int) ([]int, plan.Task,
 	used := max(1, tokens.Chars4{}.Text(s.prompt))
 	sources := s.originals(t)
 	for _, i := range older {
-		var messages []*chat.Message
-		var kinds []chat.Kind
-		var failed error
-		t.EachIncluded(i, func(e int) {
-			m, k, err := sources.read(e)
-			messages, kinds, failed = append(messages, m...), append(kinds, k...), cmp.Or(failed, err)
-		})
-		if failed != nil {
-			return nil, task, failed
+		longer := task
+		for _, e := range entriesOf(t, i) {
+			if err := sources.add(&longer, e); err != nil {
+				return nil, task, err
+			}
 		}
-		lines := make([]string, len(messages))
-		for k, m := range messages {
-			lines[k] = numbered(len(task.Messages)+k+1, m)
-		}
-		need := tokens.Chars4{}.Text(strings.Join(lines, "\n"))
+		before := len(task.Messages)
+		need := tokens.Chars4{}.Text(numbered(before, longer.Messages[before:]))
 		if len(groups) > 0 {
 			need += tokens.Chars4{}.Text("\n")
 		}
@@ -133,8 +118,7 @@ func (s *summarization) task(t *plan.Transcript, older []int) ([]int, plan.Task,
 			break
 		}
 		used += need
-		groups, task.Messages = append(groups, i), append(task.Messages, messages...)
-		task.Kinds = append(task.Kinds, kinds...)
+		groups, task = append(groups, i), longer
 	}
 	if len(groups) == 0 {
 		return nil, task, fmt.Errorf("%w: %w", plan.ErrNoSummary, &plan.Failure{Code: "input_too_large"})
@@ -167,46 +151,35 @@ func (s *summarization) role(t *plan.Transcript, entries []int) chat.Role {
 
 // older returns the groups to summarize, oldest first.
 func (s *summarization) older(t *plan.Transcript) []int {
-	var out []int
-	var sizes []int64
-	count := int64(0)
 	strict := s.strict() // strict summaries do not contain the instructions of developers
-	for i, g := range t.Groups() {
-		stays := g.Kind == chat.GroupSystem || strict && instructs(&t.Entries[g.Start])
-		if n, _ := t.GroupTotals(i); n > 0 && !stays && !t.GroupPinned(i) {
-			out, sizes = append(out, i), append(sizes, int64(n))
-			count += int64(n)
-		}
-	}
-	if count-s.target <= s.threshold {
+	groups := olderGroups(t, 0, func(g chat.Group) bool {
+		return g.Kind != chat.GroupSystem && !(strict && instructs(&t.Entries[g.Start]))
+	})
+	if int64(len(entriesOf(t, groups...)))-s.target <= s.threshold {
 		return nil
 	}
-	cut := len(out)
-	for retained := int64(0); cut > 0 && retained < s.target; {
-		cut--
-		retained += sizes[cut]
+	for retained := int64(0); len(groups) > 0 && retained < s.target; groups = groups[:len(groups)-1] {
+		n, _ := t.GroupTotals(groups[len(groups)-1])
+		retained += int64(n)
 	}
-	return out[:cut]
+	return groups
 }
 
 // lines returns the prompt: a numbered line for each message.
 func (s *summarization) lines(previous string, messages []*chat.Message) (system, user string) {
-	var b strings.Builder
 	if previous != "" { // the messages did not fit into one prompt
-		fmt.Fprintf(&b, "What came before, as you summarized it:\n%s\n\n", previous)
+		user = fmt.Sprintf("What came before, as you summarized it:\n%s\n\n", previous)
 	}
-	for n, m := range messages {
-		if n > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(numbered(n+1, m))
-	}
-	return s.prompt, b.String()
+	return s.prompt, user + numbered(0, messages)
 }
 
-// numbered returns the n-th line of the prompt.
-func numbered(n int, m *chat.Message) string {
-	return fmt.Sprintf("%d. [%s] %s", n, m.Role, textOrKinds(m))
+// numbered returns a line of the prompt for each message, with numbers after n.
+func numbered(n int, messages []*chat.Message) string {
+	lines := make([]string, len(messages))
+	for k, m := range messages {
+		lines[k] = fmt.Sprintf("%d. [%s] %s", n+k+1, m.Role, textOrKinds(m))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // textOrKinds returns the texts of a message, separated by spaces, or the kinds of its

@@ -57,16 +57,12 @@ func (s *rollingSummary) conversation(t *plan.Transcript) []int {
 }
 
 // window keeps the newest messages of the conversation, pinned ones, and instructions.
-func (s *rollingSummary) window(t *plan.Transcript, conversation []int) *window {
+func (s *rollingSummary) window(t *plan.Transcript) *window {
 	w := newWindow(t, s.Name())
-	if n := int64(len(conversation)); n > 0 && s.keep > 0 {
-		w.keepFrom(conversation[max(0, n-s.keep)])
-	}
+	w.keepFrom(newest(t, s.keep, func(e *plan.Entry) bool { return !instructs(e) }))
 	w.keepPinned()
-	for i := range t.Entries {
-		if e := &t.Entries[i]; e.Included && instructs(e) {
-			w.states[i] = stateIn
-		}
+	for _, i := range included(t, func(_ int, e *plan.Entry) bool { return instructs(e) }) {
+		w.states[i] = stateIn
 	}
 	return w
 }
@@ -80,7 +76,7 @@ func (s *rollingSummary) Reads(t *plan.Transcript) []chat.Seq {
 		return nil
 	}
 	first := conversation[0]
-	w := s.window(t, conversation)
+	w := s.window(t)
 	return s.withPins(t, append(w.reads(), s.originals(t).seqs(included(t, func(i int, e *plan.Entry) bool {
 		return i == first || i > first && (w.states[i] == stateOut || instructs(e))
 	}))...))
@@ -92,7 +88,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 	if conversation == nil {
 		return chat.Plan{}, nil
 	}
-	w := s.window(t, conversation)
+	w := s.window(t)
 	first, err := t.Read(conversation[0])
 	if err != nil {
 		return chat.Plan{}, err
@@ -104,8 +100,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 		w.states[conversation[0]] = stateCovered
 		covers.Add(e.Seq)
 	}
-	var messages []*chat.Message
-	var kinds []chat.Kind
+	task := plan.Task{Previous: old.body, MaxTokens: int(s.maxTokens), Prompt: s.request}
 	sources := s.originals(t)
 	newest := -1 // the index of the newest summarized message
 	var secrets redact.Secrets
@@ -118,11 +113,9 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 			return chat.Plan{}, err
 		}
 		if !t.Entries[i].ReasoningOnly() {
-			told, of, err := sources.read(i)
-			if err != nil {
+			if err := sources.add(&task, i); err != nil {
 				return chat.Plan{}, err
 			}
-			messages, kinds = append(messages, told...), append(kinds, of...)
 		}
 		if quote := frame.SaidBy(m); s.verbatim && quote != "" {
 			quote, _ = secrets.Redact(quote)
@@ -134,7 +127,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 		newest = i
 		w.states[i] = stateCovered
 	}
-	if len(messages) == 0 {
+	if len(task.Messages) == 0 {
 		return chat.Plan{}, nil
 	}
 	for i, quote := range old.quotes { // a later message may have shown that something is a secret
@@ -144,9 +137,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 	if err := w.dropOrphans(); err != nil {
 		return chat.Plan{}, err
 	}
-	task := plan.Task{
-		Messages: messages, Kinds: kinds, Previous: old.body, Followed: followed(t, newest), MaxTokens: int(s.maxTokens), Prompt: s.request,
-	}
+	task.Followed = followed(t, newest)
 	write := func(answer string) chat.Message {
 		old.body = answer
 		return chat.Message{Role: chat.RoleUser, Content: chat.TextContent(old.String())}
@@ -167,7 +158,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 // summary or, where summaries may not be marked, one that begins like it and, for a strict writer,
 // has its note. Elsewhere a message that begins like a summary is what somebody said.
 func (s *rollingSummary) isSummary(t *plan.Transcript, e *plan.Entry, text string) bool {
-	marked := kindOf(e) == chat.KindSummary || t.Unmarked && (!s.strict() || strings.Contains(text, "\n\n"+noteMarker+"\n"))
+	marked := isSummary(e) || t.Unmarked && (!s.strict() || strings.Contains(text, "\n\n"+noteMarker+"\n"))
 	return marked && e.Role != chat.RoleTool && e.Calls == 0 && isSummaryText(text)
 }
 

@@ -1,15 +1,170 @@
 package builtin
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/redact"
+	"github.com/sessionstore/compactor/strategies/summary"
+	"github.com/sessionstore/compactor/strategies/tokens"
+)
+
+const (
+	summaryShare   = 0.20 // of the summarized tokens
+	summaryMinimum = 2000 // tokens
+	answerSlack    = 1.3  // answer limit per token of the budget
 )
 
 // reasonCompactionNote is the reason of a system message to which a handoff adds its note.
 const reasonCompactionNote = "compaction_note"
+
+// handoffPass is the state of planning one handoff.
+type handoffPass struct {
+	h *handoff
+	t *plan.Transcript
+	// view holds the indexes of the entries in the view, messages their content after
+	// pruning. keep marks those that stay even in the middle.
+	view     []int
+	messages []*chat.Message
+	keep     []bool
+	spans    spans
+	pruned   map[chat.Seq]*chat.Addition
+	// The messages from start to end-1 are the middle, which the task summarizes.
+	start, end int
+	task       plan.Task
+	// limit is the number of tokens that the target leaves for the summary, 0 for no limit.
+	limit chat.Tokens
+	// role is the role of the summary, empty if it was merged into the first message after
+	// it.
+	role chat.Role
+	plan chat.Plan
+}
+
+func (h *handoff) pass(t *plan.Transcript) *handoffPass {
+	return &handoffPass{h: h, t: t, view: h.view(t)}
+}
+
+// read loads the messages of the view, after pruning.
+func (p *handoffPass) read(ctx context.Context) error {
+	plan, err := p.h.prune.Plan(ctx, p.t)
+	if err != nil {
+		return fmt.Errorf("prune: %w", err)
+	}
+	p.pruned = make(map[chat.Seq]*chat.Addition, len(plan.Additions))
+	for i := range plan.Additions {
+		p.pruned[plan.Additions[i].Covers[0].Lo] = &plan.Additions[i]
+	}
+	p.messages = make([]*chat.Message, len(p.view))
+	p.spans = make(spans, len(p.view))
+	p.keep = make([]bool, len(p.view))
+	pinned := pinnedEntries(p.t)
+	for i, e := range p.view {
+		m, err := p.t.Read(e)
+		if err != nil {
+			return err
+		}
+		if a := p.pruned[p.seq(i)]; a != nil {
+			m = &a.Message
+		}
+		entry := p.entry(i)
+		p.messages[i], p.spans[i] = m, spanOf(m)
+		p.spans[i].summary = p.h.wrote(m) || isSummary(entry)
+		p.keep[i] = pinned[e] || instructs(entry)
+	}
+	return nil
+}
+
+// collect sets the messages to summarize and the previous summary. A strict writer gets the
+// messages before pruning and those that replacements cover.
+func (p *handoffPass) collect() error {
+	newest := chat.Seq(0)
+	sources := p.h.originals(p.t)
+	for _, i := range p.middle() {
+		m, kind, seq := p.messages[i], kindOf(p.entry(i)), p.seq(i)
+		if p.h.strict() {
+			of := sources.of(p.view[i])
+			if len(of) > 1 {
+				if err := sources.add(&p.task, p.view[i]); err != nil {
+					return err
+				}
+				continue
+			}
+			var err error
+			if m, err = p.t.Read(of[0]); err != nil {
+				return err
+			}
+			seq = p.t.Entries[of[0]].Seq
+		}
+		summary, rest, ok := p.h.split(m)
+		if p.h.strict() && kind != chat.KindSummary { // the writer does not trust it either
+			ok = false
+		}
+		if ok && !p.h.isFallback(summary) && p.seq(i) > newest {
+			newest, p.task.Previous = p.seq(i), summary
+		}
+		switch {
+		case ok && rest == "" && len(m.ToolCalls) == 0:
+			continue // it is the previous summary
+		case ok:
+			other := *m
+			other.Content = chat.TextContent(rest)
+			m, seq = &other, p.seq(i)
+		}
+		addMessage(&p.task, m, kind, seq)
+	}
+	if p.h.previous != nil {
+		p.task.Previous = *p.h.previous
+	}
+	return nil
+}
+
+// summary requests the summary of the middle and puts the prefix in front of it. The error
+// is that of ask.
+func (p *handoffPass) summary(ctx context.Context) (string, error) {
+	p.task.Most = int(p.h.maxSummary)
+	p.task.Budget = max(1, min(p.proportionalBudget(), p.task.Most))
+	text, err := p.ask(ctx)
+	if err != nil {
+		return "", err
+	}
+	if text = p.h.prefixed(text); text == p.h.prefix {
+		return "", fmt.Errorf("%w: %w", plan.ErrNoSummary, plan.ErrEmptySummary)
+	}
+	return text, nil
+}
+
+// proportionalBudget returns the size of a summary that is proportional to the middle.
+func (p *handoffPass) proportionalBudget() int {
+	chars := 0
+	for _, m := range p.task.Messages {
+		chars += tokens.RequestLength(m)
+	}
+	rough := float64((chars + 3) / 4)
+	return max(summaryMinimum, min(int(rough*summaryShare), int(p.h.maxSummary)))
+}
+
+// ask requests the summary of the middle with the budget of the task.
+func (p *handoffPass) ask(ctx context.Context) (string, error) {
+	focus, _ := redact.Redact(p.h.focus)
+	p.task.Focus, p.task.Followed = p.h.focus, p.spans.last(realUser) > p.first()
+	p.task.MaxTokens = int(float64(p.task.Budget) * answerSlack)
+	p.task.Prompt = standardPrompt(summary.Prompt{Budget: chat.Tokens(p.task.Budget), Focus: focus})
+	var covered []int
+	for _, i := range p.middle() {
+		covered = append(covered, p.view[i])
+	}
+	task := counted(p.t, p.task, covered, func(text string) chat.Message {
+		return chat.Message{Role: chat.RoleUser, Content: chat.TextContent(p.h.prefixed(text) + "\n\n" + p.h.end)}
+	})
+	if p.limit > 0 {
+		task.Limit = min(task.Limit, p.limit)
+	}
+	return p.h.ask(ctx, task)
+}
 
 // assemble plans the pruned head, the summary and the pruned tail.
 func (p *handoffPass) assemble(summary string) {
@@ -27,7 +182,7 @@ func (p *handoffPass) assemble(summary string) {
 		p.addSummary(summary)
 	}
 	for i := p.start; i < len(p.view); i++ {
-		if merged := p.role == "" && i == p.end; !p.inMiddle(i) && !merged {
+		if merged := p.role == "" && i == p.end; (i >= p.end || p.keep[i]) && !merged {
 			p.addPruned(i)
 		}
 	}
@@ -42,15 +197,23 @@ func (p *handoffPass) addPruned(i int) {
 
 func (p *handoffPass) entry(i int) *plan.Entry { return &p.t.Entries[p.view[i]] }
 func (p *handoffPass) seq(i int) chat.Seq      { return p.entry(i).Seq }
-func (p *handoffPass) inMiddle(i int) bool     { return i >= p.start && i < p.end && !p.keep[i] }
+
+// middle returns the indexes in the view of the messages to summarize.
+func (p *handoffPass) middle() []int {
+	var out []int
+	for i := p.start; i < p.end; i++ {
+		if !p.keep[i] {
+			out = append(out, i)
+		}
+	}
+	return out
+}
 
 // covers returns the messages that the summary covers.
 func (p *handoffPass) covers() chat.Ranges {
 	var set plan.SeqSet
-	for i := p.start; i < p.end; i++ {
-		if p.inMiddle(i) {
-			set.Add(p.seq(i))
-		}
+	for _, i := range p.middle() {
+		set.Add(p.seq(i))
 	}
 	return set.Ranges()
 }
@@ -58,10 +221,8 @@ func (p *handoffPass) covers() chat.Ranges {
 // first returns the index of the first summarized message, or the one after the last
 // message.
 func (p *handoffPass) first() int {
-	for i := p.start; i < p.end; i++ {
-		if p.inMiddle(i) {
-			return i
-		}
+	if middle := p.middle(); len(middle) > 0 {
+		return middle[0]
 	}
 	return len(p.view)
 }
