@@ -36,21 +36,18 @@ func extractor(a *plan.Args) plan.Summarizer {
 // extracts writes extracts without the settings of a policy. It is safe for concurrent use.
 type extracts struct{}
 
-// Summarize implements plan.Summarizer.
 func (extracts) Summarize(ctx context.Context, r plan.Request) (string, error) {
 	return summary.New(summary.Options{}).Summarize(ctx, r)
 }
 
-// Write implements plan.Writer.
 func (extracts) Write(ctx context.Context, t plan.Task) (string, error) {
 	return summary.New(summary.Options{}).Write(ctx, t)
 }
 
-// Strict implements plan.Strict.
 func (extracts) Strict() {}
 
 // framed returns a summary in its stored form: after the strategy's head or, if the
-// summarizer is strict, in a frame, by which models and later runs of any strategy recognize
+// summarizer is strict, between delimiters, by which models and later runs of any strategy recognize
 // it.
 func (s summarizing) framed(head, text string) string {
 	if s.strict() {
@@ -98,9 +95,9 @@ func current(t *plan.Transcript) int {
 	return slices.IndexFunc(t.Entries, func(e plan.Entry) bool { return userTurn(&e) && e.Position == last })
 }
 
-// withPins adds the pinned messages and the last one of the user to what a strategy reads, if that
-// is anything, and the summarizer is strict: others make their prompts of the summarized messages
-// alone.
+// withPins adds the pinned messages and the last one of the user to the reads of a strategy, if
+// there are any and the summarizer is strict: others make their prompts of the summarized
+// messages alone.
 func (s summarizing) withPins(t *plan.Transcript, reads []chat.Seq) []chat.Seq {
 	if len(reads) == 0 || !s.strict() {
 		return reads

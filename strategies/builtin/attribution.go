@@ -42,10 +42,8 @@ func (s *attribution) rule(a *plan.Args) {
 	s.rules = append(s.rules, r)
 }
 
-// Name implements plan.Strategy.
 func (*attribution) Name() string { return "attribution" }
 
-// Reads implements plan.Reader.
 func (s *attribution) Reads(t *plan.Transcript) []chat.Seq {
 	var out []chat.Seq
 	for i, g := range t.Groups() {
@@ -65,7 +63,6 @@ func (s *attribution) concerns(t *plan.Transcript, i int) bool {
 	return t.GroupIncluded(i) || slices.ContainsFunc(s.rules, func(r rule) bool { return r.action == actionInclude })
 }
 
-// Plan implements plan.Strategy.
 func (s *attribution) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	const reason = "attribution"
 	newest := olderToolCalls(t, 0)[len(olderToolCalls(t, s.keep)):]

@@ -1,8 +1,8 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -13,14 +13,12 @@ import (
 
 // compactToolResults drops or replaces the results of all but the newest tool calls.
 type compactToolResults struct {
-	// keepLastN is the number of the newest messages with calls that keep their results.
-	keepLastN int64
-	// threshold is the number of messages that a view may have without a compaction.
-	threshold int64
-	// replace returns the replacement of a result; the tool is "unknown" if the result has
-	// no call. If it is nil, older results are dropped with their calls, but not the text
-	// beside the calls.
-	replace func(tool, callID, result string) string
+	// keepLastN is the number of the newest messages with calls that keep their results,
+	// threshold that of the messages that a view may have without a compaction.
+	keepLastN, threshold int64
+	// replacement is the text in place of a result. If it is nil, older results are dropped
+	// with their calls, but not the text beside the calls.
+	replacement *template
 	// compactOffloaded includes results whose content an application stores elsewhere, that
 	// is, tool messages with an offload_handle.
 	compactOffloaded bool
@@ -44,19 +42,7 @@ func newCompactToolResults(a *plan.Args) (plan.Strategy, error) {
 		if err != nil {
 			a.Fault("replacement", text, "text with placeholders such as {tool_name}, other braces doubled; it has %v", err)
 		}
-		s.replace = func(tool, callID, result string) string {
-			return t.fill(func(placeholder string) string {
-				switch placeholder {
-				case "tool_name":
-					return tool
-				case "call_id":
-					return callID
-				case "result_length":
-					return strconv.Itoa(utf8.RuneCountInString(result))
-				}
-				return ""
-			})
-		}
+		s.replacement = &t
 	} else if ok && v != nil {
 		a.Fault("replacement", v, "a string or null")
 	}
@@ -64,12 +50,11 @@ func newCompactToolResults(a *plan.Args) (plan.Strategy, error) {
 	return s, nil
 }
 
-// Name implements plan.Strategy.
 func (compactToolResults) Name() string { return "compact_tool_results" }
 
 // older returns a window of the whole view, the calls outside the newest ones, and their
-// results, followed by the results without a call. The window is nil below the threshold.
-func (s compactToolResults) older(t *plan.Transcript) (w *window, calls, results []int32) {
+// results, followed by the results without a call. There are none below the threshold.
+func (s compactToolResults) older(t *plan.Transcript) (w *window, calls, results []int) {
 	if n, _ := t.Included(); int64(n) <= s.threshold {
 		return nil, nil, nil
 	}
@@ -80,83 +65,53 @@ func (s compactToolResults) older(t *plan.Transcript) (w *window, calls, results
 		n-- // parallel calls stay together
 	}
 	calls = w.calls[:n]
-	old := make([]bool, len(t.Entries))
-	for _, c := range calls {
-		old[c] = true
-	}
-	var uncalled []int32
-	for i := range t.Entries {
-		switch c := w.of[i]; {
-		case !t.Entries[i].Included || t.Entries[i].Role != chat.RoleTool:
-		case c < 0:
-			uncalled = append(uncalled, int32(i))
-		case old[c]:
-			results = append(results, int32(i))
+	var uncalled []int
+	for _, i := range included(t, func(_ int, e *plan.Entry) bool { return e.Role == chat.RoleTool }) {
+		if c := w.of[i]; c < 0 {
+			uncalled = append(uncalled, i)
+		} else if _, old := slices.BinarySearch(calls, c); old {
+			results = append(results, i)
 		}
 	}
 	return w, calls, append(results, uncalled...)
 }
 
-// Reads implements plan.Reader. It names the older calls, their results, and if a result has
-// no call, the calls that it may answer.
+// reads returns the older calls and, if there is a result without a call, the newer calls
+// that lack a result, which it may answer.
+func (s compactToolResults) reads(w *window, calls, results []int) []int {
+	if len(results) == 0 || w.of[results[len(results)-1]] >= 0 {
+		return calls
+	}
+	answers := w.answers()
+	newer := slices.Clone(w.calls[len(calls):])
+	return slices.Concat(calls, slices.DeleteFunc(newer, func(c int) bool { return answers[w.of[c]] >= w.need[w.of[c]] }))
+}
+
+// Reads implements plan.Reader. It names the calls of reads and the older results.
 func (s compactToolResults) Reads(t *plan.Transcript) []chat.Seq {
 	w, calls, results := s.older(t)
-	if w == nil {
-		return nil
-	}
-	var out []chat.Seq
-	for _, i := range slices.Concat(calls, results, w.waiting(calls, results)) {
-		out = append(out, t.Entries[i].Seq)
-	}
-	return out
+	return seqsOf(t, append(slices.Clone(results), s.reads(w, calls, results)...))
 }
 
-// waiting returns the newer calls that lack a result, if there is a result without a call.
-func (w *window) waiting(older, results []int32) []int32 {
-	if len(results) == 0 || w.of[results[len(results)-1]] >= 0 {
-		return nil
-	}
-	answers := make([]int32, len(w.of))
-	for i, c := range w.of {
-		if c >= 0 && w.t.Entries[i].Role == chat.RoleTool {
-			answers[c]++
-		}
-	}
-	var out []int32
-	for _, c := range w.calls[len(older):] {
-		if answers[w.of[c]] < w.need[w.of[c]] {
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
-// Plan implements plan.Strategy.
 func (s compactToolResults) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	w, calls, results := s.older(t)
-	if w == nil || len(calls)+len(results) == 0 {
+	if len(calls)+len(results) == 0 {
 		return chat.Plan{}, nil
 	}
 	names, late := map[callID]string{}, map[string]bool{}
-	note := func(calls []int32, late map[string]bool) error {
-		for _, i := range calls {
-			m, err := t.Read(int(i))
-			if err != nil {
-				return err
-			}
-			for _, c := range m.ToolCalls {
-				names[callID{w.of[i], c.ID}], names[callID{-1, c.ID}] = c.Name, c.Name
-				late[c.ID] = true
-			}
+	for n, i := range s.reads(w, calls, results) {
+		m, err := t.Read(i)
+		if err != nil {
+			return chat.Plan{}, err
 		}
-		return nil
-	}
-	if err := errors.Join(note(calls, map[string]bool{}), note(w.waiting(calls, results), late)); err != nil {
-		return chat.Plan{}, err
+		for _, c := range m.ToolCalls {
+			names[callID{w.of[i], c.ID}], names[callID{-1, c.ID}] = c.Name, c.Name
+			late[c.ID] = late[c.ID] || n >= len(calls)
+		}
 	}
 	stays := map[callID]bool{}
 	for _, i := range results {
-		m, err := t.Read(int(i))
+		m, err := t.Read(i)
 		if err != nil {
 			return chat.Plan{}, err
 		}
@@ -164,14 +119,22 @@ func (s compactToolResults) Plan(_ context.Context, t *plan.Transcript) (chat.Pl
 		switch {
 		case s.kept(w, i, m), id.call < 0 && late[id.id]:
 			stays[id] = true
-		case s.replace == nil:
+		case s.replacement == nil:
 			w.states[i] = stateOut
 		default:
-			s.replaceResult(w, i, m, names[id])
+			old := m.Content.String()
+			text := s.replacement.fill(map[string]string{
+				"tool_name": cmp.Or(names[id], "unknown"), "call_id": m.ToolCallID, "result_length": strconv.Itoa(utf8.RuneCountInString(old)),
+			})
+			if text != old || m.Content.Parts != nil {
+				stub := *m
+				stub.ID, stub.Content = "", chat.TextContent(text)
+				w.replace(i, stub)
+			}
 		}
 	}
 	for _, c := range calls {
-		if s.replace != nil || t.Entries[c].Pinned {
+		if s.replacement != nil || t.Entries[c].Pinned {
 			continue
 		}
 		if err := w.shrink(c, func(id string) bool { return stays[callID{w.of[c], id}] || stays[callID{-1, id}] }); err != nil {
@@ -184,31 +147,16 @@ func (s compactToolResults) Plan(_ context.Context, t *plan.Transcript) (chat.Pl
 // callID identifies a call by the index of its entry, or -1 if unknown, and its id, which
 // may repeat.
 type callID struct {
-	call int32
+	call int
 	id   string
 }
 
 // kept reports whether a result is never dropped or replaced.
-func (s compactToolResults) kept(w *window, i int32, m *chat.Message) bool {
+func (s compactToolResults) kept(w *window, i int, m *chat.Message) bool {
 	e := &w.t.Entries[i]
 	if e.Pinned || w.of[i] >= 0 && w.t.Entries[w.of[i]].Pinned {
 		return true
 	}
 	handle := string(m.Extra["offload_handle"])
 	return !s.compactOffloaded && handle != "" && handle != `""` && handle != "null"
-}
-
-// replaceResult replaces a result with a text, unless it has that text already.
-func (s compactToolResults) replaceResult(w *window, i int32, m *chat.Message, tool string) {
-	if tool == "" {
-		tool = "unknown"
-	}
-	old := m.Content.String()
-	text := s.replace(tool, m.ToolCallID, old)
-	if text == old && m.Content.Parts == nil {
-		return
-	}
-	stub := *m
-	stub.ID, stub.Content = "", chat.TextContent(text)
-	w.replace(i, stub)
 }

@@ -59,10 +59,8 @@ func share(a *plan.Args, name string, def, budget float64, doc string) (float64,
 	return f, limit
 }
 
-// Name implements plan.Strategy.
 func (*contextWindow) Name() string { return "context_window" }
 
-// Plan implements plan.Strategy.
 func (s *contextWindow) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
 	return pipeline.PlanStages(ctx, t, s)
 }

@@ -37,7 +37,6 @@ func nameSet(names []string) map[string]bool {
 	return set
 }
 
-// Name implements plan.Strategy.
 func (*dedupeReads) Name() string { return "dedupe_reads" }
 
 // Reads implements plan.Reader. It names every included tool call, since only the content

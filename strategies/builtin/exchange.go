@@ -12,17 +12,17 @@ type exchanges struct {
 	// of holds, by entry, the index of the call message that it belongs to: the entry
 	// itself, results that answer it and the reasoning around it. It is -1 for all others,
 	// including results without a call.
-	of []int32
+	of []int
 	// calls holds the entries with calls, oldest first.
-	calls []int32
+	calls []int
 	// first and last hold the bounds of the group of each batch of calls, need the number of
 	// its calls, by the first entry of the batch, which stands for it in of.
-	first, last, need []int32
+	first, last, need []int
 }
 
 func newExchanges(t *plan.Transcript) exchanges {
 	n := len(t.Entries)
-	x := exchanges{of: make([]int32, n), first: make([]int32, n), last: make([]int32, n), need: make([]int32, n)}
+	x := exchanges{of: make([]int, n), first: make([]int, n), last: make([]int, n), need: make([]int, n)}
 	for i := range x.of {
 		x.of[i] = -1
 	}
@@ -32,10 +32,10 @@ func newExchanges(t *plan.Transcript) exchanges {
 		if g.Call < 0 {
 			continue
 		}
-		call := at[g.Call]
-		x.first[call], x.need[call] = at[g.Start], int32(g.Calls)
+		call := int(at[g.Call])
+		x.first[call], x.need[call] = int(at[g.Start]), g.Calls
 		for i := g.Start; i < g.End; i++ {
-			e := at[i]
+			e := int(at[i])
 			if g.Member(&t.Entries[e].Meta) {
 				x.of[e], x.last[call] = call, e
 			}
@@ -82,44 +82,38 @@ func (w *window) keepFrom(i int) {
 
 // keepPinned keeps pinned entries: a result with its call, a call with its results.
 func (w *window) keepPinned() {
-	const callOnly, all = 1, 2
-	var need map[int32]int
-	for i := range w.t.Entries {
-		e := &w.t.Entries[i]
+	whole := map[int]bool{} // by call, whether its results stay too
+	for i, e := range w.t.Entries {
 		if !e.Included || !e.Pinned {
 			continue
 		}
 		w.states[i] = stateIn
-		if w.of[i] >= 0 {
-			if need == nil {
-				need = map[int32]int{}
-			}
-			how := all
-			if e.Role == chat.RoleTool {
-				how = callOnly
-			}
-			need[w.of[i]] = max(need[w.of[i]], how)
+		if c := w.of[i]; c >= 0 {
+			whole[c] = whole[c] || e.Role != chat.RoleTool
 		}
 	}
-	if need == nil {
-		return
-	}
 	for i, c := range w.of {
-		if c >= 0 && (need[c] == all || need[c] == callOnly && w.t.Entries[i].Role != chat.RoleTool) {
+		if all, pinned := whole[c]; pinned && (all || w.t.Entries[i].Role != chat.RoleTool) {
 			w.states[i] = stateIn
 		}
 	}
 }
 
-// torn returns the calls in the window whose results are incomplete, and the results of
-// those calls and without a call.
-func (w *window) orphans() (calls, results []int32) {
-	answers := make([]int32, len(w.t.Entries))
+// answers counts the results in the window, by their call.
+func (w *window) answers() []int {
+	out := make([]int, len(w.of))
 	for i, c := range w.of {
 		if c >= 0 && w.states[i] == stateIn && w.t.Entries[i].Role == chat.RoleTool {
-			answers[c]++
+			out[c]++
 		}
 	}
+	return out
+}
+
+// orphans returns the calls in the window whose results are incomplete, and the results of
+// those calls and without a call.
+func (w *window) orphans() (calls, results []int) {
+	answers := w.answers()
 	for _, c := range w.calls {
 		if w.states[c] == stateIn && answers[w.of[c]] != w.need[w.of[c]] {
 			calls = append(calls, c)
@@ -130,7 +124,7 @@ func (w *window) orphans() (calls, results []int32) {
 			continue
 		}
 		if c < 0 || w.states[c] != stateIn || answers[c] != w.need[c] {
-			results = append(results, int32(i))
+			results = append(results, i)
 		}
 	}
 	return calls, results
@@ -143,11 +137,7 @@ func (w *window) reads() []chat.Seq {
 	if len(calls) == 0 {
 		return nil
 	}
-	out := make([]chat.Seq, 0, len(calls)+len(results))
-	for _, i := range slices.Concat(calls, results) {
-		out = append(out, w.t.Entries[i].Seq)
-	}
-	return out
+	return seqsOf(w.t, slices.Concat(calls, results))
 }
 
 // dropOrphans removes calls without a result and results without a call from the window.
@@ -161,7 +151,7 @@ func (w *window) dropOrphans() error {
 	}
 	asked, answered := map[string]bool{}, map[string]bool{}
 	for _, i := range calls {
-		m, err := w.t.Read(int(i))
+		m, err := w.t.Read(i)
 		if err != nil {
 			return err
 		}
@@ -170,7 +160,7 @@ func (w *window) dropOrphans() error {
 		}
 	}
 	for _, i := range results {
-		m, err := w.t.Read(int(i))
+		m, err := w.t.Read(i)
 		if err != nil {
 			return err
 		}
@@ -190,8 +180,8 @@ func (w *window) dropOrphans() error {
 
 // shrink removes the calls of entry i for which stays returns false. A message without
 // calls left is removed with its group, except for its text.
-func (w *window) shrink(i int32, stays func(id string) bool) error {
-	m, err := w.t.Read(int(i))
+func (w *window) shrink(i int, stays func(id string) bool) error {
+	m, err := w.t.Read(i)
 	if err != nil {
 		return err
 	}
@@ -217,7 +207,7 @@ func (w *window) shrink(i int32, stays func(id string) bool) error {
 
 // dropCall removes entry i, whose calls are all removed, with the reasoning and the results
 // that belong to it. Text beside the calls stays as a message that covers all of them.
-func (w *window) dropCall(i int32, m *chat.Message) {
+func (w *window) dropCall(i int, m *chat.Message) {
 	entries := w.t.Entries
 	w.states[i] = stateOut
 	hasText := chat.HasContent(m.Content)
@@ -248,7 +238,7 @@ func (w *window) dropCall(i int32, m *chat.Message) {
 }
 
 // replace replaces entry i with m.
-func (w *window) replace(i int32, m chat.Message) {
+func (w *window) replace(i int, m chat.Message) {
 	w.states[i] = stateRewritten
 	w.adds = append(w.adds, replacement(&w.t.Entries[i], m, w.reason))
 }

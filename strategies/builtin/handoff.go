@@ -15,7 +15,7 @@ import (
 // handoff summarizes the messages between a protected head and a tail of limited size as
 // notes for the assistant that continues, and prunes old tool results in the rest. A later
 // handoff updates the notes of the previous one. With a target, head and tail are limited to
-// what fits into it beside the notes.
+// the tokens that it leaves beside the notes.
 type handoff struct {
 	name             string
 	first, last      int
@@ -74,14 +74,14 @@ func newExtractive(a *plan.Args) (plan.Strategy, error) {
 // handoffOf returns a handoff with its sizes.
 func handoffOf(a *plan.Args, name string) *handoff {
 	if p, ok := a.Policy(); ok {
-		// The tail, which may be half as long again, takes what an extract leaves; fitTarget
+		// The tail, which may be half as long again, takes the tokens that an extract leaves; fitTarget
 		// shortens it for the head, and for a longer answer of a model.
 		const tailShare = 2.0 / 3
 		a.Fill("context_length", int(p.Window))
 		a.Fill("max_summary_tokens", int(p.Summary))
 		a.Fill("tail_token_budget", max(1, int(float64(p.Target-p.Summary)*tailShare)))
-		// The target bounds what stays, and a summary keeps more of what does not than a
-		// line for each result.
+		// The target bounds what stays, and a summary keeps more of the rest than a line for
+		// each result.
 		a.Fill("protect_last_n", -1)
 		a.Fill("protect_first_n", 1) // such as the system message; a request is in the summary
 	}
@@ -131,10 +131,8 @@ func handoffOf(a *plan.Args, name string) *handoff {
 	return h
 }
 
-// Name implements plan.Strategy.
 func (h *handoff) Name() string { return h.name }
 
-// Reads implements plan.Reader.
 func (h *handoff) Reads(t *plan.Transcript) []chat.Seq { return h.originals(t).seqs(h.view(t)) }
 
 // view returns the indexes of the entries in the view, or nil if there are too few for a
@@ -147,14 +145,12 @@ func (h *handoff) view(t *plan.Transcript) []int {
 	return view
 }
 
-// WithFocus implements agent.Focuser.
 func (h *handoff) WithFocus(topic string) plan.Strategy {
 	focused := *h
 	focused.focus = topic
 	return &focused
 }
 
-// WithPrevious implements agent.Continuer.
 func (h *handoff) WithPrevious(summary string) plan.Strategy {
 	continued := *h
 	continued.previous = &summary

@@ -70,14 +70,14 @@ func (s spans) backward(i int) int {
 }
 
 // tail returns the index at which the tail begins: the newest messages within 1.5 times the
-// budget, but at least floor, extended to whole groups and to the last user message. Apart
+// budget, but at least minimum, extended to whole groups and to the last user message. Apart
 // from the extension to groups it begins after head, so that there is something to
 // summarize.
-func (s spans) tail(head int, budget int64, floor int, user func(span) bool) int {
+func (s spans) tail(head int, budget int64, minimum int, user func(span) bool) int {
 	n := len(s)
 	least := 0
 	if n-head > 1 {
-		least = min(floor, n-head-1)
+		least = min(minimum, n-head-1)
 	}
 	limit := int64(float64(budget) * 1.5)
 	cut, sum := n, int64(0)
@@ -145,8 +145,8 @@ func (h *handoff) aboveTarget(t *plan.Transcript) bool {
 }
 
 // fitTarget moves the boundaries of the middle apart, to those of groups, if head, summary
-// and tail would exceed the target: what does not fit is summarized rather than left to a
-// fallback that drops it. The newest group stays, and so do the last user message and an
+// and tail would exceed the target: the rest is summarized rather than left to a fallback
+// that drops it. The newest group stays, and so do the last user message and an
 // incomplete call with everything after it, even within the middle. If these alone exceed the
 // target, the summary has its share of it.
 func (p *handoffPass) fitTarget() {
@@ -157,7 +157,7 @@ func (p *handoffPass) fitTarget() {
 	n := len(p.view)
 	p.start = min(p.start, n)
 	last, waiting := p.spans.last(realUser), waitingFrom(p.t)
-	rest := target - summary // for what may be summarized, in head and tail
+	rest := target - summary // for the messages of head and tail that may be summarized
 	sizes := make([]chat.Tokens, n)
 	var head, tail chat.Tokens
 	for i := range n {

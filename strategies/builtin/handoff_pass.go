@@ -274,7 +274,7 @@ func (p *handoffPass) summaryRole() chat.Role {
 	return p.alternatingRole(p.mergeable())
 }
 
-// followsUser and precedesUser report whether the summary stands directly behind or in front
+// followsUser and precedesUser report whether the summary stands directly after or in front
 // of the last user message, because that one stays in the middle.
 func (p *handoffPass) followsUser() bool {
 	last := p.spans.last(realUser)

@@ -42,7 +42,6 @@ func newKeepLastMessages(a *plan.Args) (plan.Strategy, error) {
 	}}, nil
 }
 
-// Name implements plan.Strategy.
 func (s *keepLast) Name() string { return s.name }
 
 func (s *keepLast) window(t *plan.Transcript) *window {
@@ -56,7 +55,6 @@ func (s *keepLast) window(t *plan.Transcript) *window {
 // them.
 func (s *keepLast) Reads(t *plan.Transcript) []chat.Seq { return s.window(t).reads() }
 
-// Plan implements plan.Strategy.
 func (s *keepLast) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	w := s.window(t)
 	if err := w.dropOrphans(); err != nil {

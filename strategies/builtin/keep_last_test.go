@@ -171,10 +171,10 @@ func TestCompactToolResults(t *testing.T) {
 			strategy: sessiontest.Strategy(t, Registry(), "compact_tool_results", plan.Params{"replacement": "gone"}), pin: 5,
 			want: view("assistant both calls p,q", "tool(p) gone", "tool(q) rows"),
 		},
-		"a function, and a result without a call": {
-			strategy: compactToolResults{replace: func(tool, id, text string) string { return tool + " " + id + " " + strings.ToUpper(text) }},
+		"the tool of a result without a call is unknown": {
+			strategy: sessiontest.Strategy(t, Registry(), "compact_tool_results", plan.Params{"replacement": "{tool_name} {call_id}"}),
 			say:      []chat.Message{sessiontest.Result("ghost", "boo")},
-			want:     append(view("assistant both calls p,q", "tool(p) do_p p DOCUMENT", "tool(q) do_q q ROWS"), "tool(ghost) unknown ghost BOO"),
+			want:     append(view("assistant both calls p,q", "tool(p) do_p p", "tool(q) do_q q"), "tool(ghost) unknown ghost"),
 		},
 	}
 	for name, test := range tests {

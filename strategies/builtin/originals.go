@@ -9,12 +9,12 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// originals finds the messages that stand-ins of earlier steps cover. A strict writer reads
-// these, since it shortens messages itself and a stand-in lacks what it needs: the calls of a
-// result, or the middle of a text.
+// originals finds the messages that additions of earlier steps cover. A strict writer reads
+// these, since it shortens messages itself and needs the parts that an addition lacks: the
+// calls of a result, or the middle of a text.
 type originals struct {
 	t *plan.Transcript
-	// by holds the indexes of the covered entries by the seq of their stand-in.
+	// by holds the indexes of the covered entries by the seq of their addition.
 	by map[chat.Seq][]int
 }
 
@@ -38,7 +38,7 @@ func newOriginals(t *plan.Transcript) originals {
 }
 
 // of returns the indexes of the entries that entry i stands for, in order: itself unless it
-// is a stand-in.
+// is an addition.
 func (o originals) of(i int) []int {
 	covered := o.by[o.t.Entries[i].Seq]
 	if covered == nil {

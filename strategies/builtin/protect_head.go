@@ -23,10 +23,8 @@ func newProtectHead(a *plan.Args) (plan.Strategy, error) {
 	return s, nil
 }
 
-// Name implements plan.Strategy.
 func (*protectHead) Name() string { return "protect_head" }
 
-// Plan implements plan.Strategy.
 func (*protectHead) Plan(context.Context, *plan.Transcript) (chat.Plan, error) {
 	return chat.Plan{}, nil
 }

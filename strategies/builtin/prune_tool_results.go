@@ -1,7 +1,9 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -31,40 +33,65 @@ func newPruneToolResults(a *plan.Args) (plan.Strategy, error) {
 	}, nil
 }
 
-// Name implements plan.Strategy.
 func (*pruneToolResults) Name() string { return "prune_tool_results" }
 
-// Reads implements plan.Reader.
 func (*pruneToolResults) Reads(t *plan.Transcript) []chat.Seq {
 	return seqsOf(t, included(t, func(_ int, e *plan.Entry) bool { return isToolTraffic(e) }))
 }
 
 func isToolTraffic(e *plan.Entry) bool { return e.Role == chat.RoleTool || e.Calls > 0 }
 
-// Plan implements plan.Strategy.
+// Plan implements plan.Strategy. It rewrites outputs that occur again anywhere, and all
+// others before the newest messages.
 func (s *pruneToolResults) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
-	verbatim := pinnedEntries(t)
-	at := make([]int, 0, len(t.Entries))
-	view := make([]*chat.Message, 0, len(t.Entries))
-	for k := range t.Entries {
-		if !t.Entries[k].Included {
+	view := included(t, anyEntry)
+	messages := make([]*chat.Message, len(view)) // nil for those that are not read
+	calls := map[string]*chat.ToolCall{}         // by id; the last one counts if ids repeat
+	for n, i := range view {
+		if !isToolTraffic(&t.Entries[i]) {
 			continue
 		}
-		var m *chat.Message
-		if isToolTraffic(&t.Entries[k]) {
-			var err error
-			if m, err = t.Read(k); err != nil {
-				return chat.Plan{}, err
+		m, err := t.Read(i)
+		if err != nil {
+			return chat.Plan{}, err
+		}
+		messages[n] = m
+		for k := range m.ToolCalls {
+			if m.Role == chat.RoleAssistant {
+				calls[m.ToolCalls[k].ID] = &m.ToolCalls[k]
 			}
 		}
-		verbatim[len(at)] = verbatim[k] // never behind k
-		at, view = append(at, k), append(view, m)
 	}
-	var plan chat.Plan
-	for _, p := range pruneView(view, verbatim, pruneBoundary(len(view), int(s.protect), s.budget > 0)) {
-		plan.Additions = append(plan.Additions, replacement(&t.Entries[at[p.at]], p.message, p.reason))
+	protect := int(s.protect)
+	if s.budget > 0 {
+		protect = min(protect, len(view)-1)
 	}
-	return plan, nil
+	pinned := pinnedEntries(t)
+	stays := func(n int) bool { return pinned[view[n]] }
+	again := pruneRepeats(messages, stays, calls)
+	var out chat.Plan
+	for n, m := range messages {
+		if m == nil || stays(n) {
+			continue
+		}
+		short, reason := *m, ""
+		switch line, old := stubFor(m, calls); {
+		case again[n]:
+			short.Content, reason = chat.TextContent(duplicateOutput), reasonDuplicate
+		case n >= len(view)-protect:
+		case old:
+			short.Content, reason = chat.TextContent(line), reasonStubbed
+		case m.Role != chat.RoleTool:
+			cut, ok := shortenArguments(m, func(c chat.ToolCall) (string, bool) { return stub.Arguments(c.Arguments, shrinkAbove, shrinkTo) })
+			if ok {
+				short, reason = cut, reasonShrunk
+			}
+		}
+		if reason != "" {
+			out.Additions = append(out.Additions, replacement(&t.Entries[view[n]], short, reason))
+		}
+	}
+	return out, nil
 }
 
 // The reasons of replacements.
@@ -90,76 +117,16 @@ const (
 	shrinkTo    = 200
 )
 
-// pruneBoundary returns how many of the n messages of a view may be rewritten if the newest
-// protect may not. With a budget the oldest always may.
-func pruneBoundary(n, protect int, budget bool) int {
-	if budget {
-		protect = min(protect, n-1)
-	}
-	return max(0, n-protect)
-}
-
-// pruned is the new form of a message.
-type pruned struct {
-	at      int // index in the view
-	message chat.Message
-	reason  string
-}
-
-// pruneView rewrites the tool messages of a view: outputs that occur again anywhere, all
-// others before the boundary. It does not change verbatim messages, and is idempotent.
-// Other messages are not read and may be nil.
-func pruneView(view []*chat.Message, verbatim []bool, boundary int) []pruned {
-	calls := pruneCalls(view)
-	again := pruneRepeats(view, verbatim, calls)
-	var out []pruned
-	for i, m := range view {
-		if m == nil || verbatim[i] {
-			continue
-		}
-		switch {
-		case again[i]:
-			out = append(out, pruned{i, prunedText(m, duplicateOutput), reasonDuplicate})
-		case i >= boundary:
-		case m.Role == chat.RoleTool:
-			if line, ok := stubFor(m, calls); ok {
-				out = append(out, pruned{i, prunedText(m, line), reasonStubbed})
-			}
-		case len(m.ToolCalls) > 0:
-			short, ok := shortenArguments(m, func(c chat.ToolCall) (string, bool) { return stub.Arguments(c.Arguments, shrinkAbove, shrinkTo) })
-			if ok {
-				out = append(out, pruned{i, short, reasonShrunk})
-			}
-		}
-	}
-	return out
-}
-
-// pruneCalls returns the calls of a view by id; the last one counts if ids repeat.
-func pruneCalls(view []*chat.Message) map[string]*chat.ToolCall {
-	calls := map[string]*chat.ToolCall{}
-	for _, m := range view {
-		if m != nil && m.Role == chat.RoleAssistant {
-			for i := range m.ToolCalls {
-				calls[m.ToolCalls[i].ID] = &m.ToolCalls[i]
-			}
-		}
-	}
-	return calls
-}
-
 // pruneRepeats marks the outputs that occur again later, even if of another tool.
-func pruneRepeats(view []*chat.Message, verbatim []bool, calls map[string]*chat.ToolCall) []bool {
+func pruneRepeats(view []*chat.Message, stays func(n int) bool, calls map[string]*chat.ToolCall) []bool {
 	again := make([]bool, len(view))
 	seen := map[string]bool{}
-	for i := len(view) - 1; i >= 0; i-- {
-		result, ok := plainResult(view[i])
+	for n, m := range slices.Backward(view) {
+		result, ok := plainResult(m)
 		if !ok || !text.Longer(result, dedupeFrom-1) {
 			continue
 		}
-		if seen[result] && !verbatim[i] && !isStubbed(view[i], calls) {
-			again[i] = true
-		}
+		again[n] = seen[result] && !stays(n) && !isStubbed(m, calls)
 		seen[result] = true
 	}
 	return again
@@ -179,35 +146,27 @@ func stubFor(m *chat.Message, calls map[string]*chat.ToolCall) (string, bool) {
 	if !ok || !text.Longer(result, stubAbove) || strings.HasPrefix(result, duplicateStart) || isStubbed(m, calls) {
 		return "", false
 	}
-	return stubLine(m, calls), true
-}
-
-func stubLine(m *chat.Message, calls map[string]*chat.ToolCall) string {
 	tool, arguments := calledTool(m, calls)
-	return stub.Line(tool, arguments, m.Content.Text)
+	return stub.Line(tool, arguments, result), true
 }
 
 func calledTool(m *chat.Message, calls map[string]*chat.ToolCall) (tool, arguments string) {
-	c := calls[m.ToolCallID]
-	switch {
-	case c == nil:
-		return "unknown", ""
-	case c.Name == "":
-		return "unknown", c.Arguments
+	if c := calls[m.ToolCallID]; c != nil {
+		tool, arguments = c.Name, c.Arguments
 	}
-	return c.Name, c.Arguments
+	return cmp.Or(tool, "unknown"), arguments
 }
 
 // isStubbed reports whether a result is a stub already. It then equals its own stub except
 // for numbers and for arguments that were cut since.
 func isStubbed(m *chat.Message, calls map[string]*chat.ToolCall) bool {
-	tool, _ := calledTool(m, calls)
+	tool, arguments := calledTool(m, calls)
 	rest := m.Content.Text
 	if !strings.HasPrefix(rest, "["+tool+"]") {
 		return false
 	}
 	rest = withoutNumbers(rest)
-	pieces := strings.Split(withoutNumbers(stubLine(m, calls)), stub.Truncated)
+	pieces := strings.Split(withoutNumbers(stub.Line(tool, arguments, m.Content.Text)), stub.Truncated)
 	if !strings.HasPrefix(rest, pieces[0]) {
 		return false
 	}
@@ -228,10 +187,4 @@ func withoutNumbers(s string) string {
 		}
 		return r
 	}, s)
-}
-
-func prunedText(m *chat.Message, text string) chat.Message {
-	out := *m
-	out.Content = chat.TextContent(text)
-	return out
 }

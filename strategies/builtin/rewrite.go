@@ -17,13 +17,10 @@ type rewriter struct {
 	rewrite func(t *plan.Transcript, e *plan.Entry, m *chat.Message) (chat.Message, chat.Tokens, bool)
 }
 
-// Name implements plan.Strategy.
 func (s *rewriter) Name() string { return s.name }
 
-// Reads implements plan.Reader.
 func (s *rewriter) Reads(t *plan.Transcript) []chat.Seq { return seqsOf(t, s.candidates(t)) }
 
-// Plan implements plan.Strategy.
 func (s *rewriter) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	var p chat.Plan
 	for _, i := range s.candidates(t) {

@@ -28,10 +28,8 @@ func keepLastToolCallGroups(a *plan.Args, def int64) int64 {
 	})
 }
 
-// Name implements plan.Strategy.
 func (selectiveToolCall) Name() string { return "selective_tool_call" }
 
-// Plan implements plan.Strategy.
 func (s selectiveToolCall) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	older, dropped, err := s.filter.apply(t, s.keep)
 	var out plan.SeqSet
@@ -44,7 +42,6 @@ func (s selectiveToolCall) Plan(_ context.Context, t *plan.Transcript) (chat.Pla
 // filteredToolCall is a selectiveToolCall with rules, which require content.
 type filteredToolCall struct{ selectiveToolCall }
 
-// Reads implements plan.Reader.
 func (s filteredToolCall) Reads(t *plan.Transcript) []chat.Seq { return s.filter.reads(t, s.keep) }
 
 // olderToolCalls returns the included tool call groups except the newest keep, oldest first.

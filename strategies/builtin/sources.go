@@ -14,7 +14,7 @@ import (
 
 // maxSources is how many bytes of messages a model's summary is made from, more than its
 // prompts hold. Unlike the originals of an extract, they are in memory all at once. maxRead is how
-// many bytes of the log are read for them, with what was dropped.
+// many bytes of the log are read for them, dropped messages included.
 const maxSources, maxRead = 16 << 20, 64 << 20
 
 // sourcesOf returns the Sources of a task whose messages are those of covered entries, or those that
@@ -95,7 +95,7 @@ func summarizes(e *plan.Entry) bool {
 }
 
 // eachSource calls f, while it returns true, with the messages of the application that stored
-// messages stand for, without instructions and reasoning alone, and with bytes that tell them apart
+// messages stand for, without instructions and reasoning alone, and with bytes that identify them
 // and are valid until f returns. It returns the summaries that stand for others.
 func eachSource(ctx context.Context, t *plan.Transcript, of []chat.Seq, f func(m chat.Original, body []byte) bool) (older []*chat.Message, err error) {
 	all, older, err := t.Originals(ctx, of, math.MaxInt64)

@@ -44,10 +44,8 @@ func newSplitPoint(a *plan.Args, name, where string, f func(t *plan.Transcript) 
 	}
 }
 
-// Name implements plan.Strategy.
 func (s *splitPoint) Name() string { return s.name }
 
-// Reads implements plan.Reader.
 func (s *splitPoint) Reads(t *plan.Transcript) []chat.Seq {
 	if s.reads {
 		return s.originals(t).seqs(included(t, anyEntry))

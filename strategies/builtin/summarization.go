@@ -57,10 +57,8 @@ func newSummarization(a *plan.Args) (plan.Strategy, error) {
 	return s, nil
 }
 
-// Name implements plan.Strategy.
 func (*summarization) Name() string { return "summarization" }
 
-// Reads implements plan.Reader.
 func (s *summarization) Reads(t *plan.Transcript) []chat.Seq {
 	return s.withPins(t, s.originals(t).seqs(entriesOf(t, s.older(t)...)))
 }

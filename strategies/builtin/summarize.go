@@ -43,7 +43,6 @@ func newSummarize(a *plan.Args) (plan.Strategy, error) {
 	}, nil
 }
 
-// Name implements plan.Strategy.
 func (*rollingSummary) Name() string { return "summarize" }
 
 // conversation returns the entries in the view except instructions, or nil if there are no
@@ -82,7 +81,6 @@ func (s *rollingSummary) Reads(t *plan.Transcript) []chat.Seq {
 	}))...))
 }
 
-// Plan implements plan.Strategy.
 func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
 	conversation := s.conversation(t)
 	if conversation == nil {
@@ -156,7 +154,7 @@ func (s *rollingSummary) Plan(ctx context.Context, t *plan.Transcript) (chat.Pla
 
 // isSummary reports whether a message is a summary of this strategy: one that is marked as a
 // summary or, where summaries may not be marked, one that begins like it and, for a strict writer,
-// has its note. Elsewhere a message that begins like a summary is what somebody said.
+// has its note. Elsewhere a message that begins like a summary is one of the conversation.
 func (s *rollingSummary) isSummary(t *plan.Transcript, e *plan.Entry, text string) bool {
 	marked := isSummary(e) || t.Unmarked && (!s.strict() || strings.Contains(text, "\n\n"+noteMarker+"\n"))
 	return marked && e.Role != chat.RoleTool && e.Calls == 0 && isSummaryText(text)
@@ -173,7 +171,7 @@ func (s *rollingSummary) quotable(quote string) string {
 }
 
 // quote limits the quotations to their maximum length and, if the summarizer has bounds, to
-// a quarter of what the summary may take up.
+// a quarter of the size of the summary.
 func (s *rollingSummary) quote(text *summaryText, size func(summary string) chat.Tokens) {
 	text.trim(int(s.maxVerbatim))
 	b, ok := s.summarizer.(plan.Bounded)
@@ -189,7 +187,7 @@ func (s *rollingSummary) quote(text *summaryText, size func(summary string) chat
 	}
 }
 
-// minQuote is the smallest number of characters of a quotation that says something.
+// minQuote is the smallest number of characters of a useful quotation.
 const minQuote = 20
 
 // acknowledged separates a summary from a user message that follows it.

@@ -37,15 +37,12 @@ func newTokenBudget(a *plan.Args) (plan.Strategy, error) {
 	}, nil
 }
 
-// Name implements plan.Strategy.
 func (*tokenBudget) Name() string { return "token_budget" }
 
-// Plan implements plan.Strategy.
 func (s *tokenBudget) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, error) {
 	return pipeline.PlanStages(ctx, t, s)
 }
 
-// Stage implements pipeline.Stager.
 func (s *tokenBudget) Stage(ctx context.Context, d *pipeline.Draft, load plan.Loader) error {
 	if d.Within(s.budget) {
 		return nil
@@ -66,10 +63,8 @@ func (s *tokenBudget) Stage(ctx context.Context, d *pipeline.Draft, load plan.Lo
 // last.
 type dropOldest chat.Tokens
 
-// Name implements plan.Strategy.
 func (dropOldest) Name() string { return "token_budget" }
 
-// Plan implements plan.Strategy.
 func (s dropOldest) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	system := func(i int) bool { return t.Groups()[i].Kind == chat.GroupSystem }
 	var others, systems plan.SeqSet

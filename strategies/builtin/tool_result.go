@@ -21,35 +21,27 @@ func newToolResult(a *plan.Args) (plan.Strategy, error) {
 	return &toolResult{keep: keepLastToolCallGroups(a, 1), filter: newToolFilter(a)}, nil
 }
 
-// Name implements plan.Strategy.
 func (*toolResult) Name() string { return "tool_result" }
 
-// Reads implements plan.Reader.
 func (s *toolResult) Reads(t *plan.Transcript) []chat.Seq {
-	out := s.filter.reads(t, s.keep)
-	groups := t.Groups()
+	var all plan.SeqSet
 	for _, i := range olderToolCalls(t, s.keep) {
-		g := groups[i]
-		for e := g.Start; e < g.End; e++ {
-			out = append(out, t.Entries[e].Seq)
-		}
+		t.GroupSeqs(&all, i)
 	}
-	return out
+	return append(s.filter.reads(t, s.keep), all.Ranges().Seqs()...)
 }
 
-// Plan implements plan.Strategy.
 func (s *toolResult) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
 	const reason = "tool_result_compaction"
 	older, dropped, err := s.filter.apply(t, s.keep)
-	if err != nil || len(older)+len(dropped) == 0 {
+	if err != nil {
 		return chat.Plan{}, err
 	}
-	planned := chat.Plan{Additions: make([]chat.Addition, 0, len(older))}
 	var out plan.SeqSet
 	for _, i := range dropped {
 		t.GroupSeqs(&out, i)
 	}
-	planned.Exclude = out.Exclude(reason).Exclude
+	planned := out.Exclude(reason)
 	for _, i := range older {
 		a, err := collapsed(t, i, reason)
 		if err != nil {

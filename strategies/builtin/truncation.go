@@ -49,7 +49,6 @@ func newTruncation(a *plan.Args) (plan.Strategy, error) {
 	return s, nil
 }
 
-// Name implements plan.Strategy.
 func (*truncation) Name() string { return "truncation" }
 
 // Plan implements plan.Strategy. Since groups are dropped as a whole, the view may become
@@ -85,7 +84,6 @@ func (s *truncation) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, err
 	return out.Exclude("truncation"), nil
 }
 
-// Truncation implements plan.Truncator.
 func (s *truncation) Truncation() plan.Truncation {
 	return plan.Truncation{Most: s.maxN, Leave: s.compactTo, Tokens: s.tokens, PreserveSystem: s.preserveSystem}
 }
