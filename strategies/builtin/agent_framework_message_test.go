@@ -18,7 +18,11 @@ var afCalls = []string{
 // contents that the reference makes of it.
 func readNote(i int, raw json.RawMessage) (*afNote, error) {
 	n := &afNote{input: i, contents: []any{}}
-	object := readPy(raw).(pyObject)
+	read, err := readPy(string(raw))
+	if err != nil {
+		return nil, err
+	}
+	object := read.(pyObject)
 	n.id = object.text("id")
 	m := &chat.Message{}
 	if err := json.Unmarshal(raw, m); err != nil {
@@ -131,13 +135,13 @@ func afPart(c pyObject) chat.Part {
 		switch v := output.(type) {
 		case string, []any:
 		case pyObject:
-			output = pyJSON(v, false)
+			output = pyJSON.write(v)
 		default:
-			output = pyText(v)
+			output = pyRepr.write(v)
 		}
 		c = pyObject{{"call_id", c.get("call_id")}, {"output", output}}
 	}
-	p.Raw = json.RawMessage(pyJSON(c, false))
+	p.Raw = json.RawMessage(pyJSON.write(c))
 	return p
 }
 

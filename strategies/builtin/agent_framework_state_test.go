@@ -223,7 +223,7 @@ func (l *afList) count() {
 		if n.id != "" {
 			id = n.id
 		}
-		text := pyJSON(pyObject{{"contents", n.contents}, {"message_id", id}, {"role", string(n.entry.Role)}}, true)
+		text := pySorted.write(pyObject{{"contents", n.contents}, {"message_id", id}, {"role", string(n.entry.Role)}})
 		tokens := max(1, int64(utf8.RuneCountInString(text)/4))
 		n.tokens = &tokens
 	}

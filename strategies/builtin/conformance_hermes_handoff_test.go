@@ -107,7 +107,7 @@ type hermesEngine struct {
 func newHermesEngine(v *vector) (*hermesEngine, error) {
 	h := &hermesEngine{model: &hermesModel{mode: param(v, "summarizer", "")}, now: time.Unix(1e9, 0)}
 	o := HostOptions{
-		Main: h.model, Now: func() time.Time { return h.now }, Estimate: pythonRough,
+		Main: h.model, Now: func() time.Time { return h.now }, Estimate: pyRough,
 		New: func(s plan.Summarizer) (plan.Strategy, error) {
 			made, err := hermesHandoff(v, s)
 			if err != nil {

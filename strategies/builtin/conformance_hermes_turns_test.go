@@ -2,12 +2,9 @@ package builtin
 
 import (
 	"strings"
-	"testing"
-	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/internal/text"
-	"github.com/sessionstore/compactor/strategies/plan"
 )
 
 // How much of one message a summarizer is shown, in characters.
@@ -45,38 +42,4 @@ func hermesTurn(b *strings.Builder, m *chat.Message) {
 		b.WriteString("  " + c.Name + "(" + text.Cut(c.Arguments, argsLimit, argsHead) + ")\n")
 	}
 	b.WriteString("]")
-}
-
-func TestHermesTurns(t *testing.T) {
-	t.Parallel()
-	said := func(r chat.Role, s string) *chat.Message {
-		return &chat.Message{Role: r, Content: chat.TextContent(s)}
-	}
-	asks := said(chat.RoleAssistant, "looking")
-	asks.ToolCalls = []chat.ToolCall{
-		{ID: "1", Name: "read", Arguments: `{"path":"a"}`}, {ID: "2", Name: "write", Arguments: strings.Repeat("ü", 1501)},
-	}
-	answer := said(chat.RoleTool, "OPENAI_API_KEY=sk-abcdefghijklmnopqrstuvwxyz123456")
-	answer.ToolCallID = "1"
-	long := said(chat.RoleUser, strings.Repeat("ä", 4000)+strings.Repeat("x", 501)+strings.Repeat("ö", 1500))
-	task, _ := plan.Task{Messages: []*chat.Message{said(chat.RoleUser, "hi"), asks, answer, long}}.Redact()
-	got := hermesTurns(task.Messages)
-	want := "[USER]: hi\n\n[ASSISTANT]: looking\n[Tool calls:\n  read({\"path\":\"a\"})\n  write(" + strings.Repeat("ü", 1200) + "...)\n]\n\n"
-	rest, ok := strings.CutPrefix(got, want)
-	if !ok {
-		t.Fatalf("%q", got)
-	}
-	if !strings.HasPrefix(rest, "[TOOL RESULT 1]: OPENAI_API_KEY=") || strings.Contains(rest, "mnopq") {
-		t.Errorf("%q", rest)
-	}
-	if !strings.HasSuffix(rest, "[USER]: "+strings.Repeat("ä", 4000)+"\n...[truncated]...\n"+strings.Repeat("ö", 1500)) {
-		t.Errorf("the long message is not cut in the middle: %q", rest)
-	}
-	if hermesTurns(nil) != "" {
-		t.Error("no turns")
-	}
-	atLimit := said(chat.RoleUser, strings.Repeat("ä", 6000))
-	if n := utf8.RuneCountInString(hermesTurns([]*chat.Message{atLimit})); n != 6000+len("[USER]: ") {
-		t.Errorf("%d characters of a message that is not too long", n)
-	}
 }

@@ -116,7 +116,7 @@ func (s *timbalSummarizer) Write(ctx context.Context, t plan.Task) (string, erro
 		shown := *m
 		shown.ToolCalls = slices.Clone(m.ToolCalls)
 		for k := range shown.ToolCalls {
-			shown.ToolCalls[k].Arguments = timbalArguments(shown.ToolCalls[k].Arguments)
+			shown.ToolCalls[k].Arguments = pyASCII.write(timbalInput(shown.ToolCalls[k].Arguments))
 		}
 		t.Messages[i] = &shown
 	}
@@ -256,7 +256,7 @@ func (h *timbalHost) estimate() chat.Tokens {
 		messages[i].ToolCalls = slices.Clone(messages[i].ToolCalls)
 		for k := range messages[i].ToolCalls {
 			c := &messages[i].ToolCalls[k]
-			c.Arguments = pythonRepr(timbalInput(c.Arguments))
+			c.Arguments = pyRepr.write(timbalInput(c.Arguments))
 		}
 	}
 	return Hosts.Estimate(messages)
