@@ -162,7 +162,7 @@ var (
 	settledAlone = []string{"truncation", "sliding_window", "selective_tool_call", "tool_result"}
 	settled      = append([]string{
 		"keep_last_n_turns", "keep_last_n_messages", "compact_tool_results",
-		"prune_tool_results", "clamp", "dedupe_reads", "strip_media", "clear_tool_arguments", "protect_head", "preserve_recent_turns",
+		"prune_tool_results", "clamp", "dedupe_reads", "strip_media", "clear_tool_arguments", "protect_head", "preserve_recent_turns", "preserve_user_messages",
 	}, settledAlone...)
 )
 
@@ -224,7 +224,9 @@ func tryStrategies(t *testing.T, choices, log []byte) {
 		if d.roll(4) == 3 {
 			p.Target, p.Fallback = chat.Tokens(1+d.roll(200)), d.roll(2) == 1
 		}
-		s.Run(t, p, whole)
+		if r := s.Run(t, p, whole); r.Rejected > 0 {
+			t.Fatalf("%s plans %d additions that no view can hold\n%s", strategy.Name(), r.Rejected, s.Describe(true))
+		}
 		if err := s.Invariants(true); err != nil {
 			t.Fatalf("%s: %v\nview %s\nlog %s", strategy.Name(), err, s.Describe(false), s.Describe(true))
 		}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/pipeline"
@@ -201,48 +200,6 @@ func TestHandoffFavoursATopic(t *testing.T) {
 	if h.focus != "" {
 		t.Error("a focus stays with the strategy")
 	}
-}
-
-func TestHandoffWritesNothingThatNoViewHolds(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		s, _ := drawSession(t)
-		model := &sessiontest.Notes{}
-		r := Registry()
-		r.Summarizer = model
-		h, err := r.New("handoff", short(plan.Params{
-			"protect_first_n": rapid.IntRange(0, 3).Draw(t, "first"), "tail_token_budget": rapid.IntRange(0, 60).Draw(t, "tail"),
-		}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		tr := s.Transcript(false)
-		messages, err := s.Load(t.Context(), h.(plan.Reader).Reads(tr))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range tr.Entries {
-			tr.Entries[i].Message = messages[tr.Entries[i].Seq]
-		}
-		d, err := pipeline.NewDraft(tr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := d.Run(t.Context(), h, nil); err != nil {
-			t.Fatal(err)
-		}
-		if d.Rejected() > 0 {
-			t.Fatalf("%d additions were rejected", d.Rejected())
-		}
-		for i := range tr.Entries {
-			if e := &d.Entries()[i]; tr.Entries[i].Pinned && !e.Included {
-				t.Fatalf("pinned message %d is out", e.Seq)
-			}
-		}
-		if len(model.Asked) > 1 {
-			t.Fatalf("asked %d times", len(model.Asked))
-		}
-	})
 }
 
 func TestHandoffNamesAllFaults(t *testing.T) {

@@ -41,7 +41,7 @@ func TestAConversationIsWhatAStoreWouldKeep(t *testing.T) {
 				if rapid.Bool().Draw(t, "hostile") {
 					return builtin.Hostile(rapid.Uint64().Draw(t, "seed")) // it reads everything: so does a conversation
 				}
-				return builtin.DrawStrategy(t, 0)
+				return builtin.DrawStrategy(t)
 			})
 			before := c.Totals()
 			want := s.Run(t, p, true)
@@ -116,9 +116,9 @@ func TestProvidersKeepTheInvariants(t *testing.T) {
 			case 1:
 				return builtin.Hostile(rapid.Uint64().Draw(t, "seed"))
 			case 2:
-				return builtin.DrawPipeline(t, func() plan.Strategy { return builtin.DrawStrategy(t, 0) })
+				return builtin.DrawPipeline(t, func() plan.Strategy { return builtin.DrawStrategy(t) })
 			}
-			return builtin.DrawStrategy(t, 0)
+			return builtin.DrawStrategy(t)
 		}
 		p, err := agent.NewProvider(agent.ProviderConfig{
 			Sources: []agent.Source{s}, New: strategy("new"), After: strategy("after"), Before: strategy("before"),

@@ -142,7 +142,7 @@ func drawn(t *rapid.T) plan.Strategy {
 	if rapid.IntRange(0, 3).Draw(t, "hostile") == 3 {
 		return builtin.Hostile(rapid.Uint64().Draw(t, "seed"))
 	}
-	return builtin.DrawStrategy(t, 0)
+	return builtin.DrawStrategy(t)
 }
 
 func TestAModelThatDoesNotBindReasoningKeepsIt(t *testing.T) {
