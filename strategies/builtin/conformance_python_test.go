@@ -99,9 +99,9 @@ type pyForm struct {
 }
 
 var (
-	pyRepr   = pyForm{quote: pyQuote, null: "None", yes: "True", no: "False"}                     // str
-	pyASCII  = pyForm{quote: pyASCIIString, null: "null", yes: "true", no: "false"}               // json.dumps
-	pyJSON   = pyForm{quote: pyJSONString, null: "null", yes: "true", no: "false"}                // json.dumps, ensure_ascii=False
+	pyRepr   = pyForm{quote: pyQuote, null: "None", yes: "True", no: "False"}                    // str
+	pyASCII  = pyForm{quote: pyASCIIString, null: "null", yes: "true", no: "false"}              // json.dumps
+	pyJSON   = pyForm{quote: pyJSONString, null: "null", yes: "true", no: "false"}               // json.dumps, ensure_ascii=False
 	pySorted = pyForm{quote: pyJSONString, null: "null", yes: "true", no: "false", sorted: true} // the same, sort_keys=True
 )
 

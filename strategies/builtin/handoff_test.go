@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"strings"
@@ -133,8 +134,6 @@ func TestHandoffWithoutASummary(t *testing.T) {
 		on     string
 		want   []string
 	}{
-		"an error keeps everything":               {func(int) (string, error) { return "", errors.New("no") }, "keep", before},
-		"an empty answer keeps everything":        {func(int) (string, error) { return " \n", nil }, "keep", before},
 		"an error can be followed by the text":    {func(int) (string, error) { return "", errors.New("no") }, "fallback", lost},
 		"the prefix alone is an empty answer too": {func(int) (string, error) { return "NOTES", nil }, "keep", before},
 	} {
@@ -202,12 +201,34 @@ func TestHandoffFavoursATopic(t *testing.T) {
 	}
 }
 
-func TestHandoffNamesAllFaults(t *testing.T) {
+// tasks is a writer that records its tasks.
+type tasks struct{ asked []plan.Task }
+
+func (w *tasks) Summarize(context.Context, plan.Request) (string, error) {
+	return "", plan.ErrNoModel
+}
+
+func (w *tasks) Write(_ context.Context, t plan.Task) (string, error) {
+	w.asked = append(w.asked, t)
+	return "notes", nil
+}
+
+// A policy may ask for a summary smaller than the usual minimum.
+func TestHandoffBudgetIsAtMostThatOfThePolicy(t *testing.T) {
 	t.Parallel()
-	_, err := Registry().New("handoff", plan.Params{"on_failure": "fast", "protect_first_n": -1, "summary_prefix": " ", "tail": 3})
-	for _, want := range []string{"on_failure", "protect_first_n", "summary_prefix", "tail", "summarizer"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v does not name %s", err, want)
-		}
+	w := &tasks{}
+	r := Registry()
+	r.Summarizer = w
+	s, err := r.New("handoff", short(plan.Params{"protect_first_n": 1, "max_summary_tokens": 300}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := sessiontest.Of(sessiontest.User("a"))
+	for range 20 {
+		m.Add(sessiontest.Says(strings.Repeat("words of a long answer ", 20)), sessiontest.User("more"))
+	}
+	m.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{s}}, true)
+	if len(w.asked) != 1 || w.asked[0].Budget != 300 {
+		t.Errorf("tasks %+v, want one with a budget of 300", w.asked)
 	}
 }

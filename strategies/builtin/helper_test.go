@@ -13,13 +13,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 )
 
-// withSummarizer returns the built-in registry with a summarizer of its own.
-func withSummarizer(f func(plan.Request) (string, error)) *plan.Registry {
-	r := Registry()
-	r.Summarizer = plan.Func(func(_ context.Context, q plan.Request) (string, error) { return f(q) })
-	return r
-}
-
 // digest answers with the first words of the messages, and their calls.
 type digest struct{ plan.Summarizer }
 

@@ -80,28 +80,6 @@ func TestClamp(t *testing.T) {
 	})
 }
 
-// The call of a pinned result stays as it is, though it is not pinned itself.
-func TestClampLeavesTheCallOfAPinnedResult(t *testing.T) {
-	t.Parallel()
-	for pinned, want := range map[bool]int{true: 0, false: 1} {
-		long := sessiontest.Calls("a")
-		long.Content = chat.TextContent(strings.Repeat("0123456789 a line\n", 40))
-		s := sessiontest.Of(sessiontest.User("go"), long, sessiontest.Result("a", "ok"), sessiontest.Says("done"))
-		s.Pinned[3] = pinned
-		tr := s.Transcript(true)
-		for i := range tr.Entries {
-			tr.Entries[i].Message = s.Messages[tr.Entries[i].Seq]
-		}
-		got, err := planOf(t, Registry(), "clamp", plan.Params{"max_tokens": 60}, tr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(got.Additions) != want {
-			t.Errorf("result pinned %v: %d messages are rewritten, want %d", pinned, len(got.Additions), want)
-		}
-	}
-}
-
 func TestClampHoldsItsLimitAndItsWords(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -255,6 +233,7 @@ func TestClearToolArguments(t *testing.T) {
 		for raw, want := range map[string]string{
 			`{"id":"a","type":"function","function":{"name":"w","arguments":"{\"x\":1}"},"extra_content":{"sig":"s"}}`: `{"extra_content":{"sig":"s"},"function":{"arguments":"{\"x\":2}","name":"w"},"id":"a","type":"function"}`,
 			`{"id":"a","type":"custom","custom":{"name":"w","input":"x"}}`:                                             `{"custom":{"input":"{\"x\":2}","name":"w"},"id":"a","type":"custom"}`,
+			`{"id":"a","function":{"name":"w","arguments":{"x":1},"strict":true},"index":0}`:                           `{"function":{"arguments":{"x":2},"name":"w","strict":true},"id":"a","index":0}`,
 			`{"id":"a","function":null}`: ``,
 			``:                           ``,
 		} {

@@ -133,19 +133,14 @@ func TestSplitPointsTakeInTheLastSummary(t *testing.T) {
 			t.Run(name+" "+where, func(t *testing.T) {
 				t.Parallel()
 				params["summary"] = where
-				var asked []plan.Request
-				st, err := withSummarizer(func(q plan.Request) (string, error) {
-					asked = append(asked, q)
-					return " sum " + string(rune('0'+len(asked))) + "\n", nil
-				}).New(name, params)
-				if err != nil {
-					t.Fatal(err)
-				}
+				model := &sessiontest.Notes{Answer: func(n int) (string, error) { return fmt.Sprintf(" sum %d\n", n), nil }}
+				st := sessiontest.Strategy(t, Registry().With(model), name, params)
 				s := sessiontest.Of(turns()...)
 				p := pipeline.Pipeline{Steps: []plan.Strategy{st}}
 				s.Run(t, p, false)
 				s.Add(sessiontest.User("four"), sessiontest.Says("did four"), sessiontest.User("five"), sessiontest.Says("did five"))
 				s.Run(t, p, false)
+				asked := model.Asked
 				if len(asked) != 2 || strings.Contains(asked[0].User, "notes written so far") || asked[0].System == "" {
 					t.Fatalf("asked %+v", asked)
 				}
@@ -167,23 +162,21 @@ func TestSplitPointsTakeInTheLastSummary(t *testing.T) {
 	}
 }
 
-func TestSplitPointsWithoutASummaryChangeNothing(t *testing.T) {
+func TestWithoutASummaryNothingChanges(t *testing.T) {
 	t.Parallel()
-	for name, answer := range map[string]func(plan.Request) (string, error){
-		"empty_answer": func(plan.Request) (string, error) { return " \n", nil },
-		"failed":       func(plan.Request) (string, error) { return "half a", errors.New("no luck") },
-		"timeout": func(plan.Request) (string, error) {
-			return "", fmt.Errorf("no luck: %w", context.DeadlineExceeded)
-		},
-		"no_model": func(plan.Request) (string, error) { return "", plan.ErrNoModel },
+	for name, answer := range map[string]func(int) (string, error){
+		"empty_answer": func(int) (string, error) { return " \n\t\u00a0", nil },
+		"failed":       func(int) (string, error) { return "half a", errors.New("no luck") },
+		"timeout":      func(int) (string, error) { return "", fmt.Errorf("no luck: %w", context.DeadlineExceeded) },
+		"no_model":     func(int) (string, error) { return "", plan.ErrNoModel },
 	} {
-		for _, strategy := range []string{"preserve_user_messages", "preserve_recent_fraction", "preserve_recent_turns"} {
+		for strategy, params := range map[string]plan.Params{
+			"preserve_user_messages": nil, "preserve_recent_fraction": nil, "preserve_recent_turns": nil, "summarization": nil,
+			"summarize": {"threshold": 2}, "handoff": short(nil),
+		} {
 			t.Run(strategy+": "+name, func(t *testing.T) {
 				t.Parallel()
-				st, err := withSummarizer(answer).New(strategy, plan.Params{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				st := sessiontest.Strategy(t, Registry().With(&sessiontest.Notes{Answer: answer}), strategy, params)
 				s := sessiontest.Of(append(turns(), sessiontest.User("more"), sessiontest.User("and more"))...)
 				r := s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{st}}, false)
 				if !r.Plan.Empty() || r.Steps[0].NoSummary != name || !errors.Is(r.Steps[0].Err, plan.ErrNoSummary) {
@@ -194,8 +187,5 @@ func TestSplitPointsWithoutASummaryChangeNothing(t *testing.T) {
 				}
 			})
 		}
-	}
-	if _, err := Registry().New("preserve_recent_turns", nil); !errors.Is(err, plan.ErrNoSummarizer) {
-		t.Errorf("without a summarizer: %v", err)
 	}
 }

@@ -3,209 +3,11 @@ package builtin
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
-	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 )
-
-func TestStrategiesPlanAsSpecified(t *testing.T) {
-	t.Parallel()
-	out := func(qs ...chat.Seq) []chat.Seq { return qs }
-	tests := map[string]struct {
-		messages []chat.Message
-		excluded []chat.Seq // before
-		strategy string
-		params   plan.Params
-		want     map[string]string
-	}{
-		"truncation does nothing at its limit": {
-			strategy: "truncation", params: plan.Params{"max_n": 11, "compact_to": 1},
-		},
-		"truncation drops whole groups, oldest first, and may go below its target": {
-			strategy: "truncation", params: plan.Params{"max_n": 10, "compact_to": 9},
-			want: map[string]string{"truncation": "{[2,6)}"},
-		},
-		"truncation stops before the group that is not needed": {
-			strategy: "truncation", params: plan.Params{"max_n": 10, "compact_to": 10},
-			want: map[string]string{"truncation": "{[2,3)}"},
-		},
-		"truncation ends above its target when only protected groups are left": {
-			strategy: "truncation", params: plan.Params{"max_n": 5, "compact_to": 1},
-			want: map[string]string{"truncation": "{[2,11)}"},
-		},
-		"truncation takes system messages if it may, but never the newest group": {
-			strategy: "truncation", params: plan.Params{"max_n": 5, "compact_to": 1, "preserve_system": false},
-			want: map[string]string{"truncation": "{[1,11)}"},
-		},
-		"truncation keeps a system message that is all there is": {
-			messages: []chat.Message{sessiontest.Sys("a"), sessiontest.Sys("b")},
-			strategy: "truncation", params: plan.Params{"max_n": 1, "compact_to": 1, "preserve_system": false},
-			want: map[string]string{"truncation": "{[1,2)}"},
-		},
-		"truncation counts tokens, those of the system message too": {
-			strategy: "truncation", params: plan.Params{"max_n": 100, "compact_to": 70, "metric": "tokens"},
-			want: map[string]string{"truncation": "{[2,6)}"},
-		},
-		"truncation visits excluded groups again and gives them its reason": {
-			excluded: out(2),
-			strategy: "truncation", params: plan.Params{"max_n": 9, "compact_to": 8},
-			want: map[string]string{"truncation": "{[2,6)}"},
-		},
-		"a partly excluded group counts as included and goes whole": {
-			excluded: out(4),
-			strategy: "sliding_window", params: plan.Params{"keep_last_groups": 4},
-			want: map[string]string{"sliding_window": "{[2,6)}"},
-		},
-		"the sliding window counts groups, not messages, and system messages not at all": {
-			strategy: "sliding_window", params: plan.Params{"keep_last_groups": 2},
-			want: map[string]string{"sliding_window": "{[2,8)}"},
-		},
-		"the sliding window does not touch what is excluded already": {
-			excluded: out(2),
-			strategy: "sliding_window", params: plan.Params{"keep_last_groups": 2},
-			want: map[string]string{"sliding_window": "{[3,8)}"},
-		},
-		"the sliding window drops even the newest system message if it may": {
-			messages: []chat.Message{sessiontest.Sys("a"), sessiontest.User("b"), sessiontest.Sys("c")},
-			strategy: "sliding_window", params: plan.Params{"keep_last_groups": 5, "preserve_system": false},
-			want: map[string]string{"sliding_window": "{[1,2),[3,4)}"},
-		},
-		"the sliding window empties a conversation of system messages alone": {
-			messages: []chat.Message{sessiontest.Sys("a")},
-			strategy: "sliding_window", params: plan.Params{"keep_last_groups": 1, "preserve_system": false},
-			want: map[string]string{"sliding_window": "{[1,2)}"},
-		},
-		"selective_tool_call keeps the newest tool call": {
-			strategy: "selective_tool_call",
-			want:     map[string]string{"tool_call_compaction": "{[3,6)}"},
-		},
-		"selective_tool_call with 0 drops even a call that waits": {
-			messages: []chat.Message{sessiontest.Calls("a")},
-			strategy: "selective_tool_call", params: plan.Params{"keep_last_tool_call_groups": 0},
-			want: map[string]string{"tool_call_compaction": "{[1,2)}"},
-		},
-		"selective_tool_call takes an orphaned result for a tool call": {
-			messages: []chat.Message{sessiontest.Result("x", "r"), sessiontest.User("u"), sessiontest.Calls("a"), sessiontest.Result("a", "r")},
-			strategy: "selective_tool_call",
-			want:     map[string]string{"tool_call_compaction": "{[1,2)}"},
-		},
-		"tool_result does nothing within its limit": {
-			strategy: "tool_result", params: plan.Params{"keep_last_tool_call_groups": 2},
-		},
-		"tool_result writes one message per older tool call": {
-			strategy: "tool_result", params: plan.Params{"keep_last_tool_call_groups": 0},
-			want: map[string]string{
-				"@3 [Tool results: do_a: ra; do_b: rb]": "{[3,6)}",
-				"@8 [Tool results: do_c:  \x1crc]":      "{[8,11)}",
-			},
-		},
-		"tool_result says so when there are no results": {
-			messages: []chat.Message{sessiontest.Calls("a"), sessiontest.User("u")},
-			strategy: "tool_result", params: plan.Params{"keep_last_tool_call_groups": 0},
-			want: map[string]string{"@1 [Tool results: no results]": "{[1,2)}"},
-		},
-		"tool_result gives a result of an unknown call without a name, stripped": {
-			messages: []chat.Message{sessiontest.Calls("a"), sessiontest.Result("x", "\x1f what \u00a0"), sessiontest.Result("", ""), sessiontest.Result("a", "")},
-			strategy: "tool_result", params: plan.Params{"keep_last_tool_call_groups": 0},
-			want: map[string]string{"@1 [Tool results: what; ; do_a:]": "{[1,5)}"},
-		},
-		"token_budget does nothing within its budget": {
-			strategy: "token_budget", params: plan.Params{"token_budget": 110},
-		},
-		"token_budget without strategies drops the oldest groups and checks after each": {
-			strategy: "token_budget", params: plan.Params{"token_budget": 100},
-			want: map[string]string{"token_budget_fallback": "{[2,3)}"},
-		},
-		"token_budget drops system messages before the newest group": {
-			strategy: "token_budget", params: plan.Params{"token_budget": 1},
-			want: map[string]string{"token_budget_fallback": "{[2,11)}", "token_budget_fallback_strict": "{[1,2)}"},
-		},
-		"token_budget stops early": {
-			strategy: "token_budget", params: plan.Params{"token_budget": 80, "strategies": []any{
-				plan.Params{"strategy": "selective_tool_call"},
-				plan.Params{"strategy": "sliding_window", "params": plan.Params{"keep_last_groups": 1}},
-			}},
-			want: map[string]string{"tool_call_compaction": "{[3,6)}"},
-		},
-		"token_budget runs all its strategies without early stop": {
-			strategy: "token_budget", params: plan.Params{"token_budget": 80, "early_stop": false, "strategies": []any{
-				plan.Params{"strategy": "selective_tool_call"},
-				plan.Params{"strategy": "sliding_window", "params": plan.Params{"keep_last_groups": 4}},
-			}},
-			want: map[string]string{"tool_call_compaction": "{[3,6)}", "sliding_window": "{[2,3)}"},
-		},
-		"token_budget overwrites reasons and drops fresh summaries": {
-			strategy: "token_budget", params: plan.Params{"token_budget": 50, "strategies": []any{
-				plan.Params{"strategy": "tool_result", "params": plan.Params{"keep_last_tool_call_groups": 1}},
-			}},
-			want: map[string]string{"token_budget_fallback": "{[2,8)}"},
-		},
-		"a nested token_budget falls back against its own budget": {
-			strategy: "token_budget", params: plan.Params{"token_budget": 105, "strategies": []any{
-				plan.Params{"strategy": "token_budget", "params": plan.Params{"token_budget": 60}},
-			}},
-			want: map[string]string{"token_budget_fallback": "{[2,7)}"},
-		},
-		"from_log brings everything back": {
-			excluded: out(2, 3, 4, 5),
-			strategy: "from_log",
-			want:     map[string]string{"include": "{[2,6)}"},
-		},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			messages := tt.messages
-			if messages == nil {
-				messages = sessiontest.Talk()
-			}
-			s := sessiontest.Of(messages...)
-			for _, q := range tt.excluded {
-				s.Included[q] = false
-			}
-			tr := s.Transcript(true)
-			tr.Counter = sessiontest.Equal(10)
-			for i := range tr.Entries {
-				tr.Entries[i].Tokens = 10
-				tr.Entries[i].Message = s.Messages[tr.Entries[i].Seq]
-			}
-			var strategy plan.Strategy = pipeline.FromLog{}
-			if tt.strategy != strategy.Name() {
-				strategy = sessiontest.Strategy(t, Registry(), tt.strategy, tt.params)
-			}
-			plan, err := strategy.Plan(t.Context(), tr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := map[string]string{}
-			for _, x := range plan.Exclude {
-				got[x.Reason] = x.Seqs.String()
-			}
-			if len(plan.Include) > 0 {
-				got["include"] = plan.Include.String()
-			}
-			for _, a := range plan.Additions {
-				if a.Kind != chat.KindSummary || a.Message.Role != chat.RoleAssistant || a.Reason != "tool_result_compaction" {
-					t.Errorf("addition %+v", a)
-				}
-				got[fmt.Sprintf("@%d %s", a.Position, a.Message.Content.Text)] = a.Covers.String()
-			}
-			if tt.want == nil {
-				tt.want = map[string]string{}
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("plan (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
 
 func TestRegistry(t *testing.T) {
 	t.Parallel()
@@ -287,6 +89,54 @@ func TestRegistry(t *testing.T) {
 		"a head is something": {
 			name: "protect_head", params: plan.Params{"groups": 0}, want: []string{"protect_head: groups: got 0, want more than 0, or messages"},
 		},
+		"shares and limits of a context window": {
+			name: "context_window", params: plan.Params{"max_context_window_tokens": 0, "max_output_tokens": -1, "tool_eviction_threshold": 0, "truncation_threshold": 1.5},
+			want: []string{
+				"max_context_window_tokens: got 0", "max_output_tokens: got -1", "tool_eviction_threshold: got 0, want a number above 0",
+				"truncation_threshold: got 1.5",
+			},
+		},
+		"a context window with nothing but the output": {
+			name: "context_window", params: plan.Params{"max_context_window_tokens": 10, "max_output_tokens": 10},
+			want: []string{"max_output_tokens: got 10, want less than max_context_window_tokens (10)"},
+		},
+		"a truncation threshold below the other": {
+			name: "context_window", params: plan.Params{"max_context_window_tokens": 100, "max_output_tokens": 0, "tool_eviction_threshold": 0.9},
+			want: []string{"truncation_threshold: got 0.8, want at least tool_eviction_threshold (0.9)"},
+		},
+		"shares of less than a token": {
+			name: "context_window", params: plan.Params{"max_context_window_tokens": 3, "max_output_tokens": 2},
+			want: []string{"tool_eviction_threshold: got 0.5, want a share", "truncation_threshold: got 0.8, want a share"},
+		},
+		"a template with an open brace": {
+			name: "compact_tool_results", params: plan.Params{"keep_last_n": -1, "threshold": "x", "replacement": "{", "keep": 1},
+			want: []string{
+				"keep_last_n: got -1", `threshold: got "x"`, `replacement: got "{", want text with placeholders`, "keep: got an unknown parameter",
+			},
+		},
+		"a template with a placeholder that is no name": {
+			name: "compact_tool_results", params: plan.Params{"replacement": "{a b}"}, want: []string{`a single '{' that is no placeholder at "{a b}"`},
+		},
+		"a template with a closing brace": {
+			name: "compact_tool_results", params: plan.Params{"replacement": "a } b"}, want: []string{`a single '}' that is no placeholder at "} b"`},
+		},
+		"a template that is no text": {
+			name: "compact_tool_results", params: plan.Params{"replacement": 1}, want: []string{"replacement: got 1, want a string or null"},
+		},
+		"a summary of no messages": {
+			name: "summarization", params: plan.Params{"target_count": 0, "threshold": -1},
+			want: []string{"target_count: got 0", "threshold: got -1", plan.ErrNoSummarizer.Error()},
+		},
+		"a summary of no tokens": {
+			name: "summarize", params: plan.Params{"max_verbatim_chars": 1, "max_summary_tokens": 0},
+			want: []string{
+				"threshold: missing", "max_verbatim_chars: got 1, want an integer at least 2", "max_summary_tokens: got 0", plan.ErrNoSummarizer.Error(),
+			},
+		},
+		"a handoff without a prefix": {
+			name: "handoff", params: plan.Params{"on_failure": "fast", "protect_first_n": -1, "summary_prefix": " ", "tail": 3},
+			want: []string{"on_failure", "protect_first_n", "summary_prefix", "tail", plan.ErrNoSummarizer.Error()},
+		},
 		"faults of nested strategies say where": {
 			name: "token_budget", params: plan.Params{"token_budget": 1, "strategies": []any{
 				plan.Params{"strategy": "tool_result", "params": plan.Params{"keep_last_tool_call_groups": -1}},
@@ -317,6 +167,9 @@ func TestRegistry(t *testing.T) {
 					t.Errorf("error does not say %q:\n%v", part, err)
 				}
 			}
+			if n := strings.Count(err.Error(), "\n") + 1; n > len(tt.want) {
+				t.Errorf("%d errors, want %d:\n%v", n, len(tt.want), err)
+			}
 		})
 	}
 	t.Run("describes every parameter", func(t *testing.T) {
@@ -345,6 +198,3 @@ func TestRegistry(t *testing.T) {
 		}
 	})
 }
-
-// What an application has put between others is not taken for a summary: it comes
-// back like all that was said, and a system message stays.
