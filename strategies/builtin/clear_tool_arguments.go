@@ -19,16 +19,8 @@ func newClearToolArguments(a *plan.Args) (plan.Strategy, error) {
 	leaf := int(a.Int(plan.Int{Name: "value_chars", Default: 200, Min: 0, Doc: "how many characters stay of each string in larger arguments"}))
 	exclude := a.Strings("exclude_tools", nil, "tools whose calls stay as they are; a name may end in *")
 	candidates := func(t *plan.Transcript) []int {
-		var out []int
-		groups := t.Groups()
-		for _, i := range olderToolCalls(t, keep) {
-			for k := groups[i].Start; k < groups[i].End; k++ {
-				if e := &t.Entries[k]; e.Included && plan.MakesCalls(e) {
-					out = append(out, k)
-				}
-			}
-		}
-		return out
+		entries := entriesOf(t, olderToolCalls(t, keep)...)
+		return slices.DeleteFunc(entries, func(i int) bool { return !plan.MakesCalls(&t.Entries[i]) })
 	}
 	return &rewriter{"clear_tool_arguments", candidates, func(_ *plan.Transcript, _ *plan.Entry, m *chat.Message) (chat.Message, chat.Tokens, bool) {
 		short, ok := shortenArguments(m, func(c chat.ToolCall) (string, bool) {

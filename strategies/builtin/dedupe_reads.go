@@ -161,11 +161,7 @@ func answeredCalls(t *plan.Transcript) ([]answeredCall, error) {
 				continue
 			}
 			out = append(out, answeredCall{open[k], m, i})
-			if k == 0 {
-				open = open[1:] // the common case, without copying
-			} else {
-				open = slices.Delete(open, k, k+1)
-			}
+			open = slices.Delete(open, k, k+1)
 		}
 	}
 	return out, nil

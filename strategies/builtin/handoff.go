@@ -138,19 +138,21 @@ func (h *handoff) Reads(t *plan.Transcript) []chat.Seq { return h.originals(t).s
 // view returns the indexes of the entries in the view, or nil if there are too few for a
 // handoff.
 func (h *handoff) view(t *plan.Transcript) []int {
-	view := included(t, func(int, *plan.Entry) bool { return true })
+	view := included(t, anyEntry)
 	if len(view) <= h.first+minMiddle && !h.aboveTarget(t) {
 		return nil
 	}
 	return view
 }
 
+// WithFocus implements agent.Focuser.
 func (h *handoff) WithFocus(topic string) plan.Strategy {
 	focused := *h
 	focused.focus = topic
 	return &focused
 }
 
+// WithPrevious implements agent.Continuer.
 func (h *handoff) WithPrevious(summary string) plan.Strategy {
 	continued := *h
 	continued.previous = &summary

@@ -40,11 +40,7 @@ func (s *protectHead) Pins(t *plan.Transcript) ([]chat.Seq, error) {
 		if e := &t.Entries[g.Start]; groups <= 0 && messages <= 0 || isSummary(e) {
 			break
 		}
-		for k := g.Start; k < g.End; k++ {
-			if t.Entries[k].Included {
-				out = append(out, t.Entries[k].Seq)
-			}
-		}
+		out = append(out, seqsOf(t, entriesOf(t, i))...)
 		groups--
 		messages -= int64(g.End - g.Start)
 	}

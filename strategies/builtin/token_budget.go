@@ -43,6 +43,7 @@ func (s *tokenBudget) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, 
 	return pipeline.PlanStages(ctx, t, s)
 }
 
+// Stage implements pipeline.Stager.
 func (s *tokenBudget) Stage(ctx context.Context, d *pipeline.Draft, load plan.Loader) error {
 	if d.Within(s.budget) {
 		return nil

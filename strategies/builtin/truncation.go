@@ -84,6 +84,7 @@ func (s *truncation) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, err
 	return out.Exclude("truncation"), nil
 }
 
+// Truncation implements plan.Truncator.
 func (s *truncation) Truncation() plan.Truncation {
 	return plan.Truncation{Most: s.maxN, Leave: s.compactTo, Tokens: s.tokens, PreserveSystem: s.preserveSystem}
 }

@@ -7,46 +7,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// exchanges links the tool calls in a view to the entries that belong to them.
-type exchanges struct {
-	// of holds, by entry, the index of the call message that it belongs to: the entry
-	// itself, results that answer it and the reasoning around it. It is -1 for all others,
-	// including results without a call.
-	of []int
-	// calls holds the entries with calls, oldest first.
-	calls []int
-	// first and last hold the bounds of the group of each batch of calls, need the number of
-	// its calls, by the first entry of the batch, which stands for it in of.
-	first, last, need []int
-}
-
-func newExchanges(t *plan.Transcript) exchanges {
-	n := len(t.Entries)
-	x := exchanges{of: make([]int, n), first: make([]int, n), last: make([]int, n), need: make([]int, n)}
-	for i := range x.of {
-		x.of[i] = -1
-	}
-	groups, at := t.ViewGroups()
-	for k := range groups {
-		g := &groups[k]
-		if g.Call < 0 {
-			continue
-		}
-		call := int(at[g.Call])
-		x.first[call], x.need[call] = int(at[g.Start]), g.Calls
-		for i := g.Start; i < g.End; i++ {
-			e := int(at[i])
-			if g.Member(&t.Entries[e].Meta) {
-				x.of[e], x.last[call] = call, e
-			}
-			if plan.MakesCalls(&t.Entries[e]) {
-				x.calls = append(x.calls, e)
-			}
-		}
-	}
-	return x
-}
-
 // The states of an entry.
 const (
 	stateOut       = iota // excluded, or not in the view before
@@ -58,17 +18,47 @@ const (
 // window describes which entries of a view stay. Calls without results and results without
 // calls are orphaned and do not stay.
 type window struct {
-	exchanges
-
 	t      *plan.Transcript
 	reason string
 	states []uint8
 	adds   []chat.Addition
+
+	// of holds, by entry, the index of the call message that it belongs to: the entry
+	// itself, results that answer it and the reasoning around it. It is -1 for all others,
+	// including results without a call.
+	of []int
+	// calls holds the entries with calls, oldest first.
+	calls []int
+	// first and last hold the bounds of the group of each batch of calls, need the number of
+	// its calls, by the first entry of the batch, which stands for it in of.
+	first, last, need []int
 }
 
 // newWindow returns a window without entries.
 func newWindow(t *plan.Transcript, reason string) *window {
-	return &window{exchanges: newExchanges(t), t: t, reason: reason, states: make([]uint8, len(t.Entries))}
+	n := len(t.Entries)
+	w := &window{
+		t: t, reason: reason, states: make([]uint8, n),
+		of: slices.Repeat([]int{-1}, n), first: make([]int, n), last: make([]int, n), need: make([]int, n),
+	}
+	groups, at := t.ViewGroups()
+	for _, g := range groups {
+		if g.Call < 0 {
+			continue
+		}
+		call := int(at[g.Call])
+		w.first[call], w.need[call] = int(at[g.Start]), g.Calls
+		for _, k := range at[g.Start:g.End] {
+			i := int(k)
+			if g.Member(&t.Entries[i].Meta) {
+				w.of[i], w.last[call] = call, i
+			}
+			if plan.MakesCalls(&t.Entries[i]) {
+				w.calls = append(w.calls, i)
+			}
+		}
+	}
+	return w
 }
 
 // keepFrom keeps everything from the entry with index i on.
