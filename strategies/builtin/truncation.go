@@ -54,28 +54,21 @@ func (*truncation) Name() string { return "truncation" }
 // Plan implements plan.Strategy. Since groups are dropped as a whole, the view may become
 // smaller than necessary.
 func (s *truncation) Plan(_ context.Context, t *plan.Transcript) (chat.Plan, error) {
-	messages, tokens := t.Included()
-	size := s.size(messages, tokens)
+	size, retained := s.size(t.Included()), t.MinimumRetained()
+	for i := range t.Groups() {
+		if !s.tokens && t.GroupPinned(i) {
+			size -= s.size(t.GroupTotals(i))
+		}
+	}
 	if size <= s.maxN {
 		return chat.Plan{}, nil
 	}
-	groups, retained := t.Groups(), t.MinimumRetained()
-	if !s.tokens { // pinned groups do not count
-		for i := range groups {
-			if t.GroupPinned(i) {
-				size -= s.size(t.GroupTotals(i))
-			}
-		}
-		if size <= s.maxN {
-			return chat.Plan{}, nil
-		}
-	}
 	var out plan.SeqSet
-	for i := range groups {
+	for i, g := range t.Groups() {
 		if size <= s.compactTo {
 			break
 		}
-		if i == retained || s.preserveSystem && groups[i].Kind == chat.GroupSystem || t.GroupPinned(i) {
+		if i == retained || s.preserveSystem && g.Kind == chat.GroupSystem || t.GroupPinned(i) {
 			continue
 		}
 		size -= s.size(t.GroupTotals(i))
