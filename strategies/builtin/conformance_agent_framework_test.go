@@ -73,12 +73,7 @@ func checkAgentFramework(v *vector) error {
 
 // guarded runs the strategy on the case as this package would, behind the guard, and returns
 // what is wrong with the view then (I2, I4, I7).
-func (c *afCase) guarded() (err error) {
-	defer func() {
-		if p, ok := recover().(error); ok {
-			err = fmt.Errorf("guarded: %w", p)
-		}
-	}()
+func (c *afCase) guarded() error {
 	clients := &afClients{}
 	strategy, err := clients.strategy(c.Strategy)
 	if err != nil {
@@ -94,7 +89,11 @@ func (c *afCase) guarded() (err error) {
 		s.Included[n.entry.Seq] = n.entry.Included
 	}
 	for range c.Repeat {
-		r := s.RunLimited(panics{}, pipeline.Pipeline{Steps: []plan.Strategy{strategy}}, true)
+		var fail failures
+		r := s.RunLimited(&fail, pipeline.Pipeline{Steps: []plan.Strategy{strategy}}, true)
+		if fail.err != nil {
+			return fmt.Errorf("guarded: %w", fail.err)
+		}
 		if r.WouldGrow { // the view stays as it was stored
 			if faults := chat.Check(s.View()); len(faults) > 0 {
 				return fmt.Errorf("guarded: faults %v", faults)

@@ -324,23 +324,6 @@ func samePruned(got, original *chat.Message, want hermesItem) error {
 	return nil
 }
 
-// keepsInvariants runs a strategy behind the guard.
-func keepsInvariants(s *sessiontest.Session, strategy plan.Strategy) error {
-	var fail failures
-	s.Run(&fail, pipeline.Pipeline{Steps: []plan.Strategy{strategy}}, false)
-	if fail != nil {
-		return fmt.Errorf("behind the guard: %s", fail[0])
-	}
-	if err := s.Invariants(true); err != nil {
-		return fmt.Errorf("behind the guard: %w", err)
-	}
-	return nil
-}
-
-type failures []string
-
-func (f *failures) Fatalf(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
-
 // seedTrajectory is a trajectory of the reference.
 type seedTrajectory struct {
 	Out []struct {

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -13,7 +14,9 @@ import (
 	"testing"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 )
 
 // vector is one case of the conformance vectors: the input of a reference system and its
@@ -120,6 +123,23 @@ func (v *vector) check() (err error) {
 		}
 	}
 	return fmt.Errorf("nothing checks %s", v.Strategy.Type)
+}
+
+// keepsInvariants runs strategies behind the guard.
+func keepsInvariants(s *sessiontest.Session, strategies ...plan.Strategy) error {
+	var fail failures
+	s.Run(&fail, pipeline.Pipeline{Steps: strategies}, false)
+	if err := cmp.Or(fail.err, s.Invariants(true)); err != nil {
+		return fmt.Errorf("behind the guard: %w", err)
+	}
+	return nil
+}
+
+// failures keeps the first failure of a run.
+type failures struct{ err error }
+
+func (f *failures) Fatalf(format string, args ...any) {
+	f.err = cmp.Or(f.err, fmt.Errorf(format, args...))
 }
 
 // vectorFiles returns the files of a system's vectors, plain or compressed.

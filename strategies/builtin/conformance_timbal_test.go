@@ -105,10 +105,7 @@ func (h *timbalHost) make(specs []timbalSpec) ([]plan.Strategy, error) {
 
 // run runs strategies on the view, or on its head, and returns the result of each.
 func (h *timbalHost) run(strategies []plan.Strategy) (steps []timbalStep, changed bool, err error) {
-	s := sessiontest.Of(h.messages()...)
-	for i, m := range h.view {
-		s.Pinned[chat.Seq(i+1)] = string(m.Extra["pinned"]) == "true"
-	}
+	s := timbalSession(h.messages())
 	t := s.Transcript(true)
 	t.Unmarked = true // the reference knows summaries by their heads
 	d, err := pipeline.NewDraft(t)
@@ -218,26 +215,19 @@ func (h *timbalHost) show() string {
 	return b.String()
 }
 
-// guarded runs the strategies on everything that is said in the case, behind the
-// guard, and says what is wrong with the view then.
-func (h *timbalHost) guarded(strategies []plan.Strategy) (err error) {
-	s := sessiontest.Of(h.input...)
-	for i, m := range h.input {
-		s.Pinned[chat.Seq(i+1)] = string(m.Extra["pinned"]) == "true"
-	}
-	defer func() {
-		if p, ok := recover().(error); ok {
-			err = p
-		}
-	}()
-	s.Run(panics{}, pipeline.Pipeline{Steps: strategies}, false)
-	return s.Invariants(true)
+// guarded runs the strategies on all messages of the case behind the guard.
+func (h *timbalHost) guarded(strategies []plan.Strategy) error {
+	return keepsInvariants(timbalSession(h.input), strategies...)
 }
 
-// panics is a test that a checker can catch.
-type panics struct{}
-
-func (panics) Fatalf(format string, args ...any) { panic(fmt.Errorf(format, args...)) }
+// timbalSession returns a session of messages, of which some are pinned.
+func timbalSession(messages []chat.Message) *sessiontest.Session {
+	s := sessiontest.Of(messages...)
+	for i, m := range messages {
+		s.Pinned[chat.Seq(i+1)] = string(m.Extra["pinned"]) == "true"
+	}
+	return s
+}
 
 func checkTimbalOne(v *vector) error {
 	h, err := newTimbalHost(v)

@@ -1,7 +1,6 @@
 package builtin
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"strings"
@@ -23,13 +22,7 @@ func noted(tb testing.TB, p plan.Params) plan.Strategy {
 
 func handoffWith(tb testing.TB, s plan.Summarizer, p plan.Params) *handoff {
 	tb.Helper()
-	r := Registry()
-	r.Summarizer = s
-	h, err := r.New("handoff", p)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return h.(*handoff)
+	return sessiontest.Strategy(tb, Registry().With(s), "handoff", p).(*handoff)
 }
 
 // short are parameters with fixed texts that can be read in a test.
@@ -201,34 +194,17 @@ func TestHandoffFavoursATopic(t *testing.T) {
 	}
 }
 
-// tasks is a writer that records its tasks.
-type tasks struct{ asked []plan.Task }
-
-func (w *tasks) Summarize(context.Context, plan.Request) (string, error) {
-	return "", plan.ErrNoModel
-}
-
-func (w *tasks) Write(_ context.Context, t plan.Task) (string, error) {
-	w.asked = append(w.asked, t)
-	return "notes", nil
-}
-
 // A policy may ask for a summary smaller than the usual minimum.
 func TestHandoffBudgetIsAtMostThatOfThePolicy(t *testing.T) {
 	t.Parallel()
-	w := &tasks{}
-	r := Registry()
-	r.Summarizer = w
-	s, err := r.New("handoff", short(plan.Params{"protect_first_n": 1, "max_summary_tokens": 300}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := &askedTasks{}
+	s := sessiontest.Strategy(t, Registry().With(w), "handoff", short(plan.Params{"protect_first_n": 1, "max_summary_tokens": 300}))
 	m := sessiontest.Of(sessiontest.User("a"))
 	for range 20 {
 		m.Add(sessiontest.Says(strings.Repeat("words of a long answer ", 20)), sessiontest.User("more"))
 	}
 	m.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{s}}, true)
-	if len(w.asked) != 1 || w.asked[0].Budget != 300 {
-		t.Errorf("tasks %+v, want one with a budget of 300", w.asked)
+	if len(w.tasks) != 1 || w.tasks[0].Budget != 300 {
+		t.Errorf("tasks %+v, want one with a budget of 300", w.tasks)
 	}
 }

@@ -49,10 +49,7 @@ func TestTasksHaveThePinnedMessages(t *testing.T) {
 			s := sessiontest.Of(messages...)
 			s.Pinned[1], s.Pinned[12] = true, true
 			a := &askedTasks{}
-			st, err := Registry().With(a).New(name, params)
-			if err != nil {
-				t.Fatal(err)
-			}
+			st := sessiontest.Strategy(t, Registry().With(a), name, params)
 			s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{st}}, false)
 			if len(a.tasks) == 0 {
 				t.Fatal("no summary was asked for")
@@ -97,10 +94,7 @@ func TestTasksHaveTheMessageThatTheWorkIsFor(t *testing.T) {
 			t.Run(name+"/"+strategy, func(t *testing.T) {
 				t.Parallel()
 				a := &boundedTasks{}
-				st, err := Registry().With(a).New(strategy, params)
-				if err != nil {
-					t.Fatal(err)
-				}
+				st := sessiontest.Strategy(t, Registry().With(a), strategy, params)
 				sessiontest.Of(tt.messages...).Run(t, pipeline.Pipeline{Steps: []plan.Strategy{st}}, false)
 				if len(a.tasks) == 0 {
 					t.Fatal("no summary was asked for")
@@ -126,10 +120,7 @@ func TestTheSummaryHasItsShareBesideALargeMessage(t *testing.T) {
 	}
 	messages = append(messages, sessiontest.User(strings.Repeat("a line of the log\n", 1000)))
 	a := &boundedTasks{}
-	st, err := Registry().With(a).New("handoff", plan.Params{"tail_token_budget": 300})
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := sessiontest.Strategy(t, Registry().With(a), "handoff", plan.Params{"tail_token_budget": 300})
 	sessiontest.Of(messages...).Run(t, pipeline.Pipeline{Steps: []plan.Strategy{st}}, false)
 	if len(a.tasks) != 1 || a.tasks[0].Limit != 300 {
 		t.Errorf("%d tasks, limit %d", len(a.tasks), a.tasks[0].Limit)
