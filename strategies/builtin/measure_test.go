@@ -38,25 +38,6 @@ func strategy(tb testing.TB, l *strategiestest.Log, name string) plan.Strategy {
 	return s
 }
 
-// BenchmarkStrategies measures each strategy behind the guard, on messages of 200
-// characters with stored counts; those that read content also report MB/s of it.
-func BenchmarkStrategies(b *testing.B) {
-	for _, name := range builtin.Registry().Names() {
-		for _, n := range strategiestest.Sizes {
-			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
-				l := strategiestest.Agent(n)
-				s := strategy(b, l, name)
-				compact(b, l, s)
-				b.SetBytes(l.Loaded())
-				b.ReportAllocs()
-				for b.Loop() {
-					compact(b, l, s)
-				}
-			})
-		}
-	}
-}
-
 // BenchmarkStrategiesGrowth reports how the time of each strategy grows from 1,000 to
 // 10,000 messages, and the same of copying and grouping them, which is linear: where
 // that grows faster, the machine's caches are full.

@@ -80,6 +80,22 @@ func TestClamp(t *testing.T) {
 	})
 }
 
+// The call of a pinned result stays as it is, though it is not pinned itself.
+func TestClampLeavesTheCallOfAPinnedResult(t *testing.T) {
+	t.Parallel()
+	long := callsAndSays(strings.Repeat("0123456789 a line\n", 40), "a")
+	for pinned, want := range map[bool]int{true: 0, false: 1} {
+		s := sessiontest.Of(sessiontest.User("go"), long, sessiontest.Result("a", "ok"), sessiontest.Says("done"))
+		s.Pinned[3] = pinned
+		tr := s.Transcript(true)
+		tr.Entries[1].Message = s.Messages[2]
+		got, err := planOf(t, Registry(), "clamp", plan.Params{"max_tokens": 60}, tr)
+		if err != nil || len(got.Additions) != want {
+			t.Errorf("result pinned %v: %v, %d messages are rewritten, want %d", pinned, err, len(got.Additions), want)
+		}
+	}
+}
+
 func TestClampHoldsItsLimitAndItsWords(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

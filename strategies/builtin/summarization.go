@@ -151,7 +151,7 @@ func (s *summarization) role(t *plan.Transcript, entries []int) chat.Role {
 func (s *summarization) older(t *plan.Transcript) []int {
 	strict := s.strict() // strict summaries do not contain the instructions of developers
 	groups := olderGroups(t, 0, func(g chat.Group) bool {
-		return g.Kind != chat.GroupSystem && !(strict && instructs(&t.Entries[g.Start]))
+		return g.Kind != chat.GroupSystem && (!strict || !instructs(&t.Entries[g.Start]))
 	})
 	if int64(len(entriesOf(t, groups...)))-s.target <= s.threshold {
 		return nil

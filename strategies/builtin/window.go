@@ -203,7 +203,7 @@ func (w *window) dropCall(i int, m *chat.Message) {
 	hasText := chat.HasContent(m.Content)
 	var covers plan.SeqSet
 	first, last := w.first[i], w.last[i]
-	if int(w.need[i]) != entries[i].Calls {
+	if w.need[i] != entries[i].Calls {
 		first, last = i, i // others of the batch stay
 	}
 	for k := first; k <= last; k++ {
