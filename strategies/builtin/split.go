@@ -73,10 +73,12 @@ func (s *splitPoint) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, e
 			return chat.Plan{}, err
 		}
 		short, n, ok := clampMessage(t.Counter, e, m, x.size, 0, 0.5)
-		if x.keep[x.cut] = ok && n <= x.size; x.keep[x.cut] {
+		if ok && n <= x.size {
 			a := replacement(e, short, s.name)
 			a.Tokens = n
 			shortened = append(shortened, a)
+		} else {
+			x.keep[x.cut] = false
 		}
 	}
 	covered := s.older(t, x)
@@ -84,9 +86,10 @@ func (s *splitPoint) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, e
 	if err != nil || len(task.Messages) == 0 {
 		return chat.Plan{}, err
 	}
+	position := s.position(t, x)
 	summary, err := s.replace(ctx, t, task, covered, func(text string) chat.Addition {
 		return chat.Addition{
-			Reason: s.name, Position: s.position(t, x),
+			Reason: s.name, Position: position,
 			Message: chat.Message{Role: chat.RoleUser, Content: chat.TextContent(s.framed(splitHead, text))},
 		}
 	})
