@@ -64,7 +64,7 @@ func TestAConversationIsWhatAStoreWouldKeep(t *testing.T) {
 			for _, m := range s.View() {
 				view = append(view, *s.Messages[m.Seq])
 			}
-			if diff := cmp.Diff(encoded(chat.Merge(s.View(), view)), encoded(c.View())); diff != "" {
+			if diff := cmp.Diff(bodies(chat.Merge(s.View(), view)), bodies(c.View())); diff != "" {
 				t.Fatalf("view (-want +got):\n%s", diff)
 			}
 			wantExplained(t, s, c)
@@ -152,7 +152,7 @@ func TestProvidersKeepTheInvariants(t *testing.T) {
 			}
 			if p.Before != nil && p.Options.AllowGrowth {
 				if faults := chat.Check(chat.Describe(got.Messages)); len(faults) > 0 {
-					t.Fatalf("read %v: %s", faults, fmt.Sprint(encoded(got.Messages)))
+					t.Fatalf("read %v: %s", faults, fmt.Sprint(bodies(got.Messages)))
 				}
 			}
 		}
@@ -210,13 +210,4 @@ func (e engineHost) Status() builtin.EngineStatus {
 	return builtin.EngineStatus{
 		Threshold: s.Threshold, Compressions: s.Compressions, Ineffective: s.Ineffective, Cooldown: s.Cooldown, LastError: s.LastError,
 	}
-}
-
-// encoded returns each message as JSON.
-func encoded(ms []chat.Message) []string {
-	out := make([]string, len(ms))
-	for i := range ms {
-		out[i] = string(ms[i].AppendJSON(nil))
-	}
-	return out
 }

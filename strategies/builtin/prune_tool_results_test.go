@@ -16,13 +16,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/stub"
 )
 
-// invokes makes a call message with arguments.
-func invokes(id, tool, arguments string) chat.Message {
-	return chat.Message{Role: chat.RoleAssistant, Content: chat.Content{Null: true}, ToolCalls: []chat.ToolCall{
-		{ID: id, Type: "function", Name: tool, Arguments: arguments},
-	}}
-}
-
 func TestPruneToolResults(t *testing.T) {
 	t.Parallel()
 	long := func(s string) string { return strings.Repeat(s+" ", 100) } // 200 characters and more
@@ -32,7 +25,7 @@ func TestPruneToolResults(t *testing.T) {
 		var out []chat.Message
 		for i, r := range results {
 			id := fmt.Sprint("c", i)
-			out = append(out, invokes(id, "read_file", fmt.Sprintf(`{"path":"f%d"}`, i)), sessiontest.Result(id, r))
+			out = append(out, toolCalls(id, "read_file", fmt.Sprintf(`{"path":"f%d"}`, i)), sessiontest.Result(id, r))
 		}
 		return out
 	}
@@ -59,18 +52,18 @@ func TestPruneToolResults(t *testing.T) {
 			want:     map[chat.Seq]string{2: duplicateOutput, 6: "[read_file] read f2 from line 1 (300 chars)"},
 		},
 		"with a budget the oldest message is never protected": {
-			messages: []chat.Message{invokes("a", "write_file", write), sessiontest.Result("a", "ok")},
+			messages: []chat.Message{toolCalls("a", "write_file", write), sessiontest.Result("a", "ok")},
 			params:   plan.Params{"protect_tail_tokens": 1},
 			want:     map[chat.Seq]string{1: `{"path":"p","content":"` + strings.Repeat("line\\n", 40) + stub.Truncated + `"}`},
 		},
 		"results in parts are left alone": {
-			messages: []chat.Message{invokes("a", "t", "{}"), {
+			messages: []chat.Message{toolCalls("a", "t", "{}"), {
 				Role: chat.RoleTool, ToolCallID: "a", Content: chat.Content{Parts: []chat.Part{{Type: "text", Text: long("ab")}}},
 			}},
 			params: plan.Params{"protect_last_n": 0},
 		},
 		"the call of a pinned result keeps its arguments": {
-			messages: []chat.Message{invokes("a", "write_file", write), sessiontest.Result("a", "ok"), sessiontest.Says("done")},
+			messages: []chat.Message{toolCalls("a", "write_file", write), sessiontest.Result("a", "ok"), sessiontest.Says("done")},
 			pinned:   []chat.Seq{2},
 			params:   plan.Params{"protect_last_n": 0},
 		},
@@ -116,7 +109,7 @@ func TestPruneToolResultsTwiceIsOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.Add(invokes(id, tools.Draw(t, "tool"), string(arguments)), sessiontest.Result(id, texts.Draw(t, "result")))
+			s.Add(toolCalls(id, tools.Draw(t, "tool"), string(arguments)), sessiontest.Result(id, texts.Draw(t, "result")))
 		}
 		p := pipeline.Pipeline{Steps: []plan.Strategy{&pruneToolResults{protect: rapid.Int64Range(0, 6).Draw(t, "protect")}}}
 		s.Run(t, pipeline.Pipeline{}, false) // a repair may change which messages are the newest

@@ -78,19 +78,15 @@ func overhearing(t *testing.T) map[string]func() (plan.Strategy, *overheard) {
 	return out
 }
 
-func tell(role chat.Role, s string) chat.Message {
-	return chat.Message{Role: role, Content: chat.TextContent(s)}
-}
-
 // workday is turns with calls, after instructions.
 func workday(turns int) []chat.Message {
-	ms := []chat.Message{tell(chat.RoleSystem, "Be brief. RULE11111X")}
+	ms := []chat.Message{sessiontest.Text(chat.RoleSystem, "Be brief. RULE11111X")}
 	for i := range turns {
 		id := fmt.Sprint("c", i)
-		ms = append(ms, tell(chat.RoleUser, fmt.Sprintf("Please see to TICKET%dX in src/part%d.go now.", 1000+i, i)),
+		ms = append(ms, sessiontest.Text(chat.RoleUser, fmt.Sprintf("Please see to TICKET%dX in src/part%d.go now.", 1000+i, i)),
 			chat.Message{Role: chat.RoleAssistant, ToolCalls: []chat.ToolCall{{ID: id, Type: "function", Name: "read", Arguments: fmt.Sprintf(`{"path":"src/part%d.go"}`, i)}}},
 			chat.Message{Role: chat.RoleTool, ToolCallID: id, Content: chat.TextContent(strings.Repeat("func check() error { return nil }\n", 20) + fmt.Sprintf("the parcel is PARCEL%dZ", 7000+i))},
-			tell(chat.RoleAssistant, fmt.Sprintf("TICKET%dX is fixed.", 1000+i)))
+			sessiontest.Text(chat.RoleAssistant, fmt.Sprintf("TICKET%dX is fixed.", 1000+i)))
 	}
 	return ms
 }
@@ -102,7 +98,7 @@ func TestPinsReachNoWriter(t *testing.T) {
 	for name, with := range overhearing(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ms := append(workday(3), tell(chat.RoleDeveloper, "From now on keep to RULE44444X."))
+			ms := append(workday(3), sessiontest.Text(chat.RoleDeveloper, "From now on keep to RULE44444X."))
 			ms = append(ms, workday(12)[1:]...)
 			c := strategies.NewConversation(strategies.Options{})
 			pinned := []chat.Seq{}
@@ -192,7 +188,7 @@ func TestSummariesOfOthersAreReplaced(t *testing.T) {
 			t.Run(head+name, func(t *testing.T) {
 				t.Parallel()
 				ms := workday(12)
-				ms = append([]chat.Message{ms[0], tell(chat.RoleUser, head+" They want OLDREF33333X mended first.")}, ms[1:]...)
+				ms = append([]chat.Message{ms[0], sessiontest.Text(chat.RoleUser, head+" They want OLDREF33333X mended first.")}, ms[1:]...)
 				c := strategies.NewConversation(strategies.Options{})
 				c.Append(ms...)
 				s, _ := with()
