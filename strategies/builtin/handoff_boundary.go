@@ -33,16 +33,12 @@ type spans []span
 // spanOf returns the span of a message of the conversation.
 func spanOf(m *chat.Message) span {
 	s := span{role: m.Role, calls: m.Role == chat.RoleAssistant && len(m.ToolCalls) > 0}
-	s.cost = perMessage + contentLength(m.Content)/charsPerToken
+	chars := int64(tokens.ContentLength(m.Content)) + int64(m.Content.Media())*charsPerImage
+	s.cost = perMessage + chars/charsPerToken
 	for _, c := range m.ToolCalls {
 		s.cost += int64(utf8.RuneCountInString(c.Arguments)) / charsPerToken
 	}
 	return s
-}
-
-// contentLength returns the length in characters, with a fixed length for media.
-func contentLength(c chat.Content) int64 {
-	return int64(tokens.ContentLength(c)) + int64(c.Media())*charsPerImage
 }
 
 // forward moves a boundary past tool results, which belong to the messages before it.

@@ -153,11 +153,7 @@ func (p *handoffPass) ask(ctx context.Context) (string, error) {
 	p.task.Focus, p.task.Followed = p.h.focus, p.spans.last(realUser) > p.first()
 	p.task.MaxTokens = int(float64(p.task.Budget) * answerSlack)
 	p.task.Prompt = standardPrompt(summary.Prompt{Budget: chat.Tokens(p.task.Budget), Focus: focus})
-	var covered []int
-	for _, i := range p.middle() {
-		covered = append(covered, p.view[i])
-	}
-	task := counted(p.t, p.task, covered, func(text string) chat.Message {
+	task := counted(p.t, p.task, p.covered(), func(text string) chat.Message {
 		return chat.Message{Role: chat.RoleUser, Content: chat.TextContent(p.h.prefixed(text) + "\n\n" + p.h.end)}
 	})
 	if p.limit > 0 {
@@ -209,14 +205,16 @@ func (p *handoffPass) middle() []int {
 	return out
 }
 
-// covers returns the messages that the summary covers.
-func (p *handoffPass) covers() chat.Ranges {
-	var set plan.SeqSet
-	for _, i := range p.middle() {
-		set.Add(p.seq(i))
+// covered returns the entries that the summary covers.
+func (p *handoffPass) covered() []int {
+	out := p.middle()
+	for k, i := range out {
+		out[k] = p.view[i]
 	}
-	return set.Ranges()
+	return out
 }
+
+func (p *handoffPass) covers() chat.Ranges { return chat.RangesOf(seqsOf(p.t, p.covered())...) }
 
 // first returns the index of the first summarized message, or the one after the last
 // message.
