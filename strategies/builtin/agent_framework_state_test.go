@@ -237,7 +237,6 @@ func (l *afList) sync() {
 			entries[i].Tokens = n.count()
 		}
 	}
-	l.draft.Refresh()
 }
 
 func (n *afNote) count() chat.Tokens {

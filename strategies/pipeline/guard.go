@@ -1,17 +1,17 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
+	"iter"
 	"slices"
-	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/plan"
 )
 
-// Guard makes a draft satisfy the invariants of a view, whatever strategies planned:
+// Guard holds the options of the invariants that the draft satisfies after the guard,
+// whatever strategies planned:
 //
 //   - atomic groups are included or excluded as a whole
 //   - the last user message, system messages and pinned messages are in the view, verbatim
@@ -25,16 +25,6 @@ type Guard struct {
 	DropSystem bool
 }
 
-// Repair counts the messages that the guard repaired, by violation code.
-type Repair struct {
-	Reason   string
-	Messages int
-}
-
-// ErrInvalidView is returned if a view violates an invariant after the guard. It indicates
-// a bug in this package; no such plan is ever returned.
-var ErrInvalidView = errors.New("the view would be invalid")
-
 // The reasons of the guard's own exclusions.
 const (
 	ReasonFallback = "token_budget_fallback"
@@ -42,222 +32,450 @@ const (
 	reasonEmptied  = "emptied"  // an addition that covers nothing any more
 )
 
-// Hold changes the draft until it satisfies the invariants, with as few changes as
-// possible. load reads the messages that are repaired; it may be nil if the draft holds
-// their content. The steps depend on each other's results, so their order matters.
-func (g Guard) Hold(ctx context.Context, d *Draft, load plan.Loader) ([]Repair, error) {
-	if err := g.checkCalls(ctx, d, load); err != nil {
-		return nil, err
+// hold changes the draft until it satisfies the invariants, with as few changes as possible.
+// load reads the messages that are repaired; it may be nil if the draft holds their content.
+// The steps depend on each other's results, so their order matters.
+func (d *Draft) hold(ctx context.Context, g Guard, load plan.Loader) error {
+	if err := d.checkCalls(ctx, load); err != nil {
+		return err
 	}
-	l := newLayout(d)
-	open := l.open()
-	g.protect(l, open)
-	l.completeGroups(open)
-	l.dropDuplicates()
-	l.dropEmptied()
-	l.placeSummaries(open)
-	d.Refresh()
-	return g.repair(ctx, l, open, load)
+	d.arrange()
+	g.protect(d)
+	d.completeGroups()
+	d.dropDuplicates()
+	d.dropEmptied(chat.KindReplacement) // first, since their originals return
+	d.dropEmptied(chat.KindSummary)
+	d.placeSummaries()
+	return d.repair(ctx, load)
 }
 
-// checkCalls removes replacements whose tool calls differ from their originals', if that
-// could not be checked when they were written.
-func (g Guard) checkCalls(ctx context.Context, d *Draft, load plan.Loader) error {
-	if len(d.unchecked) == 0 || load == nil {
-		return nil
-	}
-	seqs := make([]chat.Seq, len(d.unchecked))
-	for i, u := range d.unchecked {
-		seqs[i] = d.entries[u.of].Seq
-	}
-	loaded, err := d.load(ctx, seqs, load)
-	if err != nil {
-		return fmt.Errorf("load originals of replacements: %w", err)
-	}
-	for _, u := range d.unchecked {
-		if callsOf(d.entries[u.of].Message, d.entries[u.id].Message) {
+// place is the position of one source message in the visible part of the log. It is occupied
+// by that message or by a replacement of it; summaries have no place.
+type place struct {
+	// first to end-1 are the ids of the input's entries that may belong to the place; their
+	// marks say which of them do. written is the id of the last addition for it, or -1.
+	first, end, written int32
+	// rep is the entry whose metadata represents the place in groups: the source if it is
+	// visible.
+	rep      int32
+	position chat.Seq
+	group    int
+	// member reports whether the place belongs to its group; results without a call do not.
+	member bool
+	// call reports whether the message makes calls, answer whether it is a result of one.
+	call, answer bool
+}
+
+// group is an atomic group of places. Unlike the groups of a view, those of places do not
+// depend on which messages are included.
+type group struct {
+	chat.Group
+	keep         bool // the group must stay in the view
+	callExcluded bool // a repair excludes the call
+}
+
+// arrange computes the places and groups of the log and the additions.
+func (d *Draft) arrange() {
+	d.places = make([]place, 0, d.n)
+	for id := range d.n {
+		e := &d.entries[id]
+		d.marks[id].place = -1
+		if e.Kind == chat.KindSummary {
 			continue
 		}
-		d.rejected++
-		live := u.id
-		if !d.entries[live].Included {
-			live, _ = d.resolve(live)
+		if k := len(d.places) - 1; k < 0 || d.places[k].position != e.Position {
+			d.places = append(d.places, place{first: id, rep: id, written: -1, position: e.Position})
+		} else if rep := d.rep(k); plan.IsSource(rep.Kind) {
+			if !canReplace(e.Meta, *rep) {
+				continue // moved here, the replacement of another message
+			}
+		} else if e.Included && !d.entries[d.places[k].rep].Included {
+			d.places[k].rep = id
 		}
-		if live >= 0 && d.entries[live].Kind == chat.KindReplacement {
-			d.set(live, false)
-			d.include(u.of)
+		k := len(d.places) - 1
+		d.places[k].end = id + 1
+		d.marks[id].place = int32(k)
+	}
+	for k := range d.adds {
+		d.arrangeAddition(d.n + int32(k))
+	}
+	groups := d.input.Groups()
+	if len(d.places) != len(d.input.Entries) {
+		groups = chat.GroupsOf(len(d.places), d.rep)
+	}
+	d.groups = make([]group, len(groups))
+	for i, g := range groups {
+		d.groups[i].Group = g
+		for k := g.Start; k < g.End; k++ {
+			p, m := &d.places[k], d.rep(k)
+			p.group, p.member = i, g.Member(m)
+			p.call, p.answer = m.Role == chat.RoleAssistant && m.Calls > 0, m.Role == chat.RoleTool && p.member
 		}
 	}
-	d.drop(loaded)
-	d.unchecked = nil
-	return nil
+	d.open = chat.OpenFrom(groups, plan.PassedPosition(d.entries[:d.n]), d.rep)
+	if d.open >= 0 && d.input.Ended && d.groupOf(d.open).Waits() {
+		d.open = -1
+	}
+}
+
+// arrangeAddition marks an addition with the place of the message it replaces.
+func (d *Draft) arrangeAddition(id int32) {
+	m, e := &d.marks[id], &d.entries[id]
+	m.place, m.earlier = -1, -1
+	if e.Kind != chat.KindReplacement {
+		return
+	}
+	if k, found := slices.BinarySearchFunc(d.places, e.Position, comparePosition); found {
+		m.place, m.earlier = int32(k), d.places[k].written
+		d.places[k].written = id
+	}
+}
+
+func comparePosition(p place, q chat.Seq) int { return cmp.Compare(p.position, q) }
+
+// canReplace reports whether a replacement at the position of a source may replace that
+// source; otherwise it was moved there.
+func canReplace(m, source chat.Meta) bool {
+	switch {
+	case source.Role == chat.RoleTool && !source.Has(chat.Paired):
+		return true
+	case source.Role == chat.RoleAssistant && source.Calls > 0:
+		return m.Role == source.Role && !m.ReasoningOnly()
+	}
+	return m.Role == source.Role && m.Calls == source.Calls && m.ReasoningOnly() == source.ReasoningOnly()
+}
+
+func (d *Draft) rep(k int) *chat.Meta { return &d.entries[d.places[k].rep].Meta }
+
+func (d *Draft) groupOf(k int) *group { return &d.groups[d.places[k].group] }
+
+// at returns the ids of the entries of a place, the latest first.
+func (d *Draft) at(k int) iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		p := &d.places[k]
+		for id := p.written; id >= 0; id = d.marks[id].earlier {
+			if !yield(id) {
+				return
+			}
+		}
+		for id := p.end - 1; id >= p.first; id-- {
+			if d.marks[id].place == int32(k) && !yield(id) {
+				return
+			}
+		}
+	}
+}
+
+// occupied reports whether an entry of the place is in the view.
+func (d *Draft) occupied(k int) bool {
+	for id := range d.at(k) {
+		if d.entries[id].Included {
+			return true
+		}
+	}
+	return false
+}
+
+// was returns the entry of the place that was in the view of the input, or -1.
+func (d *Draft) was(k int) int32 {
+	was := int32(-1)
+	for id := range d.at(k) {
+		if d.wasIncluded(id) {
+			was = id
+		}
+	}
+	return was
+}
+
+// restore includes the entry of the place that was in the view of the input, or else the
+// source.
+func (d *Draft) restore(k int) {
+	if was := d.was(k); was >= 0 {
+		d.include(was)
+	} else {
+		d.include(d.places[k].rep)
+	}
+}
+
+// invalid reports whether the source of a place violates a view: a result without a call,
+// a call of a batch that will never be answered in full, or a role that no provider takes.
+func (d *Draft) invalid(k int) bool {
+	switch m := d.rep(k); {
+	case !m.Role.Known():
+		return true
+	case m.Role == chat.RoleTool:
+		return !d.places[k].member
+	}
+	return d.places[k].call && d.groupOf(k).Waits() && (d.open < 0 || k < d.open)
+}
+
+// lastUser returns the place of the last user message, -1 for none.
+func (d *Draft) lastUser() int {
+	k := len(d.places) - 1
+	for k >= 0 && (d.rep(k).Role != chat.RoleUser || !plan.IsSource(d.rep(k).Kind)) {
+		k--
+	}
+	return k
 }
 
 // protect restores the messages that must be in the view verbatim and marks the groups that
 // must be kept.
-func (g Guard) protect(l *layout, open int32) {
-	d := l.d
-	for i := len(l.places) - 1; i >= 0; i-- {
-		if m := l.rep(int32(i)); m.Role == chat.RoleUser && plan.IsSource(m.Kind) {
-			l.places[i].verbatim = true
+func (g Guard) protect(d *Draft) {
+	last := d.lastUser()
+	for k := range d.places {
+		m, rep := d.rep(k), d.places[k].rep
+		pinned, system := d.entries[rep].Pinned, m.Role == chat.RoleSystem && !g.DropSystem
+		switch {
+		case k != last && (!plan.IsSource(m.Kind) || !pinned && !system):
+		case k != last && pinned && d.invalid(k):
+			// The original would make the view invalid: keep its replacement.
+			if d.was(k) >= 0 && !d.occupied(k) {
+				d.restore(k)
+			}
+		default:
+			d.groupOf(k).keep = true
+			d.include(rep)
+		}
+	}
+	if d.open >= 0 {
+		for i := d.places[d.open].group; i < len(d.groups); i++ {
+			d.groups[i].keep = d.groups[i].keep || d.groups[i].Waits()
+		}
+	}
+	for id := range d.n {
+		if d.marks[id].place < 0 && g.requires(d, id) {
+			d.include(id)
+		}
+	}
+}
+
+// requires reports whether an entry without a place must be in the view.
+func (g Guard) requires(d *Draft, id int32) bool {
+	e, was := &d.entries[id], d.wasIncluded(id)
+	switch {
+	case e.Pinned && (was || e.Role != chat.RoleTool && e.Calls == 0):
+		return true // a moved call or result has no group: once repaired, it stays repaired
+	case e.Has(chat.Moved) && e.Role == chat.RoleSystem && !g.DropSystem:
+		return true
+	}
+	return was && d.open >= 0 && e.Position > d.places[d.open].position
+}
+
+// completeGroups restores the missing members of every group that stays in the view.
+func (d *Draft) completeGroups() {
+	if d.open >= 0 {
+		for k := d.open; k < len(d.places); k++ {
+			if d.was(k) >= 0 && !d.occupied(k) {
+				d.restore(k)
+			}
+		}
+	}
+	for i := range d.groups {
+		g := &d.groups[i]
+		if !d.stays(g) {
+			continue
+		}
+		d.restoreCalls(g)
+		answered := d.wasAnswered(g)
+		for k := g.Start; k < g.End; k++ {
+			if !d.places[k].member || d.occupied(k) {
+				continue
+			}
+			// Of parallel calls, an earlier repair takes those without a result: it leaves a call for each.
+			parallel := answered && g.Calls > d.rep(k).Calls && d.places[k].call
+			if !parallel || !d.invalid(k) || d.was(k) >= 0 {
+				d.restore(k)
+			}
+		}
+	}
+}
+
+// stays reports whether a group has to be complete: it must be kept, or a member is in the view.
+// A call that was never answered and is excluded would need a repair if it were restored, and the
+// rest of its group is valid without it.
+func (d *Draft) stays(g *group) bool {
+	if g.Call >= 0 && g.Answers == 0 && d.invalid(g.Call) && !d.occupied(g.Call) {
+		return false
+	}
+	if g.keep {
+		return true
+	}
+	for k := g.Start; k < g.End; k++ {
+		if d.places[k].member && d.occupied(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// wasAnswered reports whether the view of the input had a call and a result for each result
+// of the group.
+func (d *Draft) wasAnswered(g *group) bool {
+	made, answered := 0, 0
+	for k := g.Start; k < g.End; k++ {
+		for id := range d.at(k) {
+			if d.wasIncluded(id) {
+				made += d.entries[id].Calls
+			}
+		}
+		if d.places[k].answer && d.was(k) >= 0 {
+			answered++
+		}
+	}
+	return min(made, answered) >= g.Answers
+}
+
+// restoreCalls restores the original call message if a strategy removed some of its calls
+// whose results stay, or if a result returns whose call the replacement does not make.
+func (d *Draft) restoreCalls(g *group) {
+	returns := false
+	for k := g.Start; k < g.End; k++ {
+		returns = returns || d.places[k].answer && d.occupied(k) && d.was(k) < 0
+	}
+	for k := g.Start; k < g.End; k++ {
+		if !d.places[k].call {
+			continue
+		}
+		calls := d.rep(k).Calls
+		for id := range d.at(k) {
+			e := &d.entries[id]
+			removed := id >= d.n && e.Included && e.Calls < calls
+			replaced := !plan.IsSource(e.Kind) && (e.Included || d.wasIncluded(id))
+			if removed || returns && replaced && e.Calls < min(g.Answers, calls) {
+				d.include(d.places[k].rep)
+				break
+			}
+		}
+	}
+}
+
+// dropDuplicates leaves one entry of each place in the view: the source if it is included,
+// else the last replacement.
+func (d *Draft) dropDuplicates() {
+	for k := range d.places {
+		keep := int32(-1)
+		if rep := &d.entries[d.places[k].rep]; rep.Included && plan.IsSource(rep.Kind) {
+			keep = d.places[k].rep
+		}
+		for id := range d.at(k) {
+			switch {
+			case !d.entries[id].Included || id == keep:
+			case keep < 0:
+				keep = id
+			default:
+				d.exclude(id, reasonRestored, -1)
+			}
+		}
+	}
+}
+
+// dropEmptied excludes additions of a kind that cover nothing any more.
+func (d *Draft) dropEmptied(kind chat.Kind) {
+	covering := make([]bool, len(d.adds))
+	for id := range d.n {
+		if d.entries[id].Included {
+			continue
+		}
+		if by, _ := d.resolve(id); by >= 0 {
+			covering[by-d.n] = true
+		}
+	}
+	for k := range d.adds {
+		id := d.n + int32(k)
+		if covering[k] || !d.entries[id].Included || d.entries[id].Kind != kind {
+			continue
+		}
+		d.exclude(id, reasonEmptied, -1)
+		if k := int(d.marks[id].place); k >= 0 && !d.occupied(k) {
+			d.restore(k)
+		}
+	}
+}
+
+// placeSummaries moves summaries that the run wrote to valid positions, and turns additions that
+// are no longer results into summaries if they stand among the results of a call.
+func (d *Draft) placeSummaries() {
+	system := chat.Seq(0) // the position of the last leading system message
+	for k := range d.places {
+		if !d.occupied(k) {
+			continue
+		}
+		if d.rep(k).Role != chat.RoleSystem {
 			break
 		}
+		system = d.places[k].position
 	}
-	for i := range l.places {
-		p := &l.places[i]
-		m := l.rep(int32(i))
-		switch {
-		case !plan.IsSource(m.Kind):
-		case d.entries[p.rep].Pinned && l.invalid(int32(i), open):
-			// The original would make the view invalid: keep its replacement.
-			if l.wasOccupied(int32(i)) && !l.occupied(int32(i)) {
-				l.restore(int32(i))
-			}
-		case d.entries[p.rep].Pinned, m.Role == chat.RoleSystem && !g.DropSystem:
-			p.verbatim = true
-		}
-		if p.verbatim {
-			l.groups[p.group].keep = true
-			d.include(p.rep)
-		}
-	}
-	if open >= 0 {
-		for i := l.places[open].group; i < int32(len(l.groups)); i++ {
-			l.groups[i].keep = l.groups[i].keep || l.groups[i].waits()
-		}
-	}
-	for i := range d.entries[:len(d.entries)-len(d.adds)] {
-		e := &d.entries[i]
-		if e.Included || l.placeOf[i] >= 0 {
+	for k := range d.adds {
+		id := d.n + int32(k)
+		e, a := &d.entries[id], &d.adds[k]
+		splits := d.marks[id].place >= 0 && e.Role != chat.RoleTool && d.withinGroup(int(d.marks[id].place))
+		if !e.Included || e.Kind != chat.KindSummary && !splits {
 			continue
 		}
-		// A moved call or result has no group: once repaired, it stays repaired.
-		toolMessage := e.Role == chat.RoleTool || e.Calls > 0
-		if e.Pinned && (d.marks[i].wasIncluded || !toolMessage) || e.Has(chat.Moved) && e.Role == chat.RoleSystem && !g.DropSystem ||
-			open >= 0 && d.marks[i].wasIncluded && e.Position > l.position(int(open)) {
-			d.include(int32(i))
+		if q := d.summaryPosition(e.Position, system); a.Kind != chat.KindSummary || a.Position != q {
+			a.Kind, a.Position = chat.KindSummary, q
+			e.Kind, e.Position = a.Kind, q
+			d.changes++
+			d.view = nil
 		}
 	}
 }
 
-// repair repairs the remaining violations. They come from the log, or from earlier runs to
-// whose summaries messages were appended.
-func (g Guard) repair(ctx context.Context, l *layout, open int32, load plan.Loader) ([]Repair, error) {
-	var repairs []Repair
-	for range 4 { // one round suffices for any view that a run has produced
-		steps := chat.Repair(l.judged(open))
-		if len(steps) == 0 {
-			return repairs, nil
-		}
-		done, err := l.repair(ctx, steps, open, load)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range done {
-			repairs = addRepair(repairs, r.Reason, r.Messages)
-		}
+// withinGroup reports whether place k is no member of its group while members follow it, or
+// may still be appended.
+func (d *Draft) withinGroup(k int) bool {
+	g := d.groupOf(k)
+	switch {
+	case d.places[k].member:
+		return false
+	case d.open >= 0 && k >= d.open && g.Waits():
+		return true
 	}
-	return repairs, Valid(l.judged(open))
+	return slices.ContainsFunc(d.places[k:g.End], func(p place) bool { return p.member })
 }
 
-// judged returns the view for Check and Repair. Where it ends in a call that the log does not
-// end in, a message stands for what followed the call.
-func (l *layout) judged(open int32) []chat.Meta {
-	view := l.d.viewMetas()
-	if l.d.input.Ended {
-		return l.d.ended(view)
+// summaryPosition returns the position nearest to q, towards the front, where a summary
+// splits no group now or after appends, and precedes no leading system message.
+func (d *Draft) summaryPosition(q, system chat.Seq) chat.Seq {
+	if n := len(d.places); n > 0 {
+		q = min(q, d.places[n-1].position+1)
 	}
-	if len(l.places) == 0 {
-		return view
+	if k, _ := slices.BinarySearchFunc(d.places, q, comparePosition); k < len(d.places) {
+		q = min(q, d.places[d.groupOf(k).Start].position)
 	}
-	last := l.groups[len(l.groups)-1].start // what is open, or ends the log
-	if open >= 0 {
-		last = open
+	if d.open >= 0 {
+		q = min(q, d.places[d.open].position)
 	}
-	for i := range slices.Backward(view) {
-		m := &view[i]
-		if m.Role == chat.RoleTool || m.HoldsOnlyReasoning() {
-			continue
-		}
-		if k := l.placeOf[l.d.id(m.Seq)]; k >= 0 && k < last && m.Calls > 0 {
-			return l.d.ended(view)
-		}
-		break
-	}
-	return view
-}
-
-// ended returns a view with a message behind it.
-func (d *Draft) ended(view []chat.Meta) []chat.Meta {
-	q := d.next
-	if n := len(view); n > 0 {
-		q = max(q, view[n-1].Position+1)
-	}
-	return append(view, chat.Meta{Seq: q, Position: q, Kind: chat.KindSource, Role: chat.RoleAssistant, Flags: chat.HasText})
-}
-
-// Valid returns an error wrapping ErrInvalidView if the view has violations.
-func Valid(view []chat.Meta) error {
-	faults := chat.Check(view)
-	if len(faults) == 0 {
-		return nil
-	}
-	texts := make([]string, 0, 5)
-	for _, f := range faults[:min(len(faults), cap(texts))] {
-		texts = append(texts, f.String())
-	}
-	if more := len(faults) - len(texts); more > 0 {
-		texts = append(texts, fmt.Sprintf("%d more", more))
-	}
-	return fmt.Errorf("%w: %s", ErrInvalidView, strings.Join(texts, ", "))
-}
-
-func addRepair(to []Repair, reason string, n int) []Repair {
-	for i := range to {
-		if to[i].Reason == reason {
-			to[i].Messages += n
-			return to
-		}
-	}
-	return append(to, Repair{reason, n})
+	return max(q, system+1)
 }
 
 // fallback returns a plan that excludes the oldest groups until the view has at most target
-// tokens, except for messages that the guard would restore. Summaries are excluded last,
+// tokens, except for messages that the guard would restore: the last user message, and
+// everything from the first call that waits for results on. Summaries are excluded last,
 // since they cover much at little cost.
 func (g Guard) fallback(d *Draft, target chat.Tokens) chat.Plan {
+	d.arrange()
 	t := d.Transcript()
-	last, open := g.retained(d)
-	may := func(summaries bool) func(i int) bool {
-		return func(i int) bool {
-			x := t.Groups()[i]
-			switch {
-			case !t.GroupIncluded(i), x.Kind == chat.GroupSystem && !g.DropSystem,
-				summaries != (t.Entries[x.Start].Kind == chat.KindSummary),
-				open > 0 && t.Entries[x.End-1].Position >= open:
-				return false
-			}
-			return !slices.ContainsFunc(t.Entries[x.Start:x.End], func(e plan.Entry) bool { return e.Pinned || e.Seq == last })
-		}
+	last, open := chat.Seq(0), chat.Open
+	if k := d.lastUser(); k >= 0 {
+		last = d.rep(k).Seq
+	}
+	if d.open >= 0 {
+		open = d.places[d.open].position
 	}
 	var out plan.SeqSet
 	_, size := t.Included()
-	size = t.DropOldest(&out, size, target, may(false))
-	t.DropOldest(&out, size, target, may(true))
+	for _, summaries := range []bool{false, true} {
+		size = t.DropOldest(&out, size, target, func(i int) bool {
+			x := t.Groups()[i]
+			entries := t.Entries[x.Start:x.End]
+			switch {
+			case !t.GroupIncluded(i), x.Kind == chat.GroupSystem && !g.DropSystem,
+				summaries != (entries[0].Kind == chat.KindSummary), entries[len(entries)-1].Position >= open:
+				return false
+			}
+			return !slices.ContainsFunc(entries, func(e plan.Entry) bool { return e.Pinned || e.Seq == last })
+		})
+	}
 	return out.Exclude(ReasonFallback)
-}
-
-// retained returns the seq of the last user message and the position of the first call that
-// waits for results, from which on everything stays; 0 for none.
-func (Guard) retained(d *Draft) (last, open chat.Seq) {
-	l := newLayout(d)
-	for i := len(l.places) - 1; i >= 0 && last == 0; i-- {
-		if m := l.rep(int32(i)); m.Role == chat.RoleUser && plan.IsSource(m.Kind) {
-			last = m.Seq
-		}
-	}
-	if k := l.open(); k >= 0 {
-		open = l.position(int(k))
-	}
-	return last, open
 }

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -16,30 +17,24 @@ const pinnedShare = 4
 
 // instructions is a group that holds texts which match PinPaths.
 type instructions struct {
-	seqs  []chat.Seq  // of the group, with the text of a skill that follows it
+	seqs  []chat.Seq
 	size  chat.Tokens // in full, whether it is in the view or not
-	reads []text
+	reads []reading
 }
 
-// text is what a reading has returned.
-type text struct {
-	reading
-	size chat.Tokens
-}
-
-// add adds what has returned texts of a size.
-func (g *instructions) add(reads []reading, size chat.Tokens) {
-	for _, r := range reads {
-		g.reads = append(g.reads, text{r, size})
-	}
+// reading is a reading of a path or a tool, or of a part of it.
+type reading struct {
+	of, part string      // part is "" for the whole
+	size     chat.Tokens // of the text that it has returned
 }
 
 // pinCalls pins groups for the rest of a run: those that call one of PinTools, and those that
 // hold the instructions of PinPaths, the newest first, as far as they fit. Those that do not are
-// kept in the draft, for showAgain. Groups are those of the log, in which a call and its
-// replacement share one place. The text of a skill that follows a call as a message of the user
-// belongs to the call.
+// kept in the draft, for showAgain.
 func (p Pipeline) pinCalls(ctx context.Context, d *Draft, load plan.Loader) error {
+	if len(p.PinTools)+len(p.PinPaths) == 0 {
+		return nil
+	}
 	var seqs []chat.Seq
 	for i := range d.entries {
 		if e := &d.entries[i]; plan.MakesCalls(e) || e.Role == chat.RoleUser && i > 0 && d.entries[i-1].Role == chat.RoleTool {
@@ -51,50 +46,27 @@ func (p Pipeline) pinCalls(ctx context.Context, d *Draft, load plan.Loader) erro
 		return fmt.Errorf("load tool calls to pin: %w", err)
 	}
 	defer d.drop(loaded)
-	l := newLayout(d)
+	d.arrange()
 	seqs = seqs[:0]
 	var found []instructions
-	skill := -1 // the text that belongs to the call before it
+	var skill instructions // the text of a skill, which belongs to the call before it
 	for i := range slices.Backward(d.entries) {
 		e := &d.entries[i]
 		if !plan.MakesCalls(e) {
-			if isSkill(e) {
-				skill = i
+			if folder, ok := skillFolder(e); ok {
+				skill = instructions{[]chat.Seq{e.Seq}, e.Tokens, p.skillAt(folder, e.Tokens)}
 			} else if e.Role != chat.RoleTool {
-				skill = -1
+				skill = instructions{}
 			}
 			continue
 		}
-		one := instructions{seqs: []chat.Seq{e.Seq}}
-		var results []chat.Tokens
-		if k := l.placeOf[i]; k >= 0 {
-			for g, k := &l.groups[l.places[k].group], int32(0); g.start+k < g.end; k++ {
-				m := l.rep(g.start + k)
-				one.size += m.Tokens
-				if m.Role == chat.RoleTool {
-					results = append(results, m.Tokens)
-				}
-				l.each(g.start+k, func(id int32) { one.seqs = append(one.seqs, d.entries[id].Seq) })
-			}
-		}
-		calls := e.Message.ToolCalls
-		for k := range calls[:min(len(calls), len(results))] {
-			// What is written to a file is in the call, what is read from it in the result.
-			if int(4*results[k]) > len(calls[k].Arguments) {
-				one.add(p.readings(&calls[k]), results[k])
-			}
-		}
-		if skill >= 0 {
-			s := &d.entries[skill]
-			one.seqs = append(one.seqs, s.Seq)
-			one.size += s.Tokens
-			one.add(p.skillAt(skillFolder(s)), s.Tokens)
-		}
-		skill = -1
+		one := p.instructionsOf(d, int32(i))
+		one = instructions{append(one.seqs, skill.seqs...), one.size + skill.size, append(one.reads, skill.reads...)}
+		skill = instructions{}
 		switch {
-		case slices.ContainsFunc(calls, func(c chat.ToolCall) bool { return slices.Contains(p.PinTools, c.Name) }):
+		case slices.ContainsFunc(e.Message.ToolCalls, func(c chat.ToolCall) bool { return slices.Contains(p.PinTools, c.Name) }):
 			seqs = append(seqs, one.seqs...)
-		case len(one.reads) > 0 && (d.open == 0 || e.Included): // before an open loop nothing comes back
+		case len(one.reads) > 0 && (d.frozen == 0 || e.Included): // before an open loop nothing comes back
 			found = append(found, one)
 		}
 	}
@@ -107,14 +79,157 @@ func (p Pipeline) pinCalls(ctx context.Context, d *Draft, load plan.Loader) erro
 		left -= one.size
 		seqs = append(seqs, one.seqs...)
 	}
-	slices.Sort(seqs)
-	d.pin(slices.Compact(seqs))
+	d.pin(seqs)
 	return nil
+}
+
+// skillFolder returns the folder of the skill whose text a message of the user is.
+func skillFolder(e *plan.Entry) (folder string, ok bool) {
+	if e.Role != chat.RoleUser || e.Message == nil {
+		return "", false
+	}
+	line, _, _ := strings.Cut(e.Message.Content.String(), "\n")
+	folder, ok = strings.CutPrefix(line, chat.SkillPrefix)
+	return strings.TrimSpace(folder), ok
+}
+
+// instructionsOf returns the group of a call in the log, in which a call and its replacement share
+// one place, with the readings of its calls.
+func (p Pipeline) instructionsOf(d *Draft, id int32) instructions {
+	e := &d.entries[id]
+	one := instructions{seqs: []chat.Seq{e.Seq}}
+	var results []chat.Tokens
+	if k := int(d.marks[id].place); k >= 0 {
+		g := d.groupOf(k)
+		for k := g.Start; k < g.End; k++ {
+			m := d.rep(k)
+			one.size += m.Tokens
+			if m.Role == chat.RoleTool {
+				results = append(results, m.Tokens)
+			}
+			for id := range d.at(k) {
+				one.seqs = append(one.seqs, d.entries[id].Seq)
+			}
+		}
+	}
+	calls := e.Message.ToolCalls
+	for k := range calls[:min(len(calls), len(results))] {
+		// A text that is written to a file is in the call, one that is read from it in the result.
+		if int(4*results[k]) > len(calls[k].Arguments) {
+			one.reads = append(one.reads, p.readings(&calls[k], results[k])...)
+		}
+	}
+	return one
+}
+
+// The commands that show a file or a part of it, and those that search: greps in any place of a
+// pipeline, the others as the name of a program that has its arguments apart.
+var (
+	wholeReaders = []string{"cat", "bat", "nl", "less", "more", "type", "Get-Content"}
+	partReaders  = []string{"head", "tail", "sed", "awk", "cut"}
+	greps        = []string{"grep", "egrep", "fgrep", "rg", "ag", "ack", "Select-String"}
+	searchers    = append([]string{"find", "fd", "ls", "pattern", "query", "regex"}, greps...)
+	searchTools  = []string{"grep", "search", "glob", "find"}
+)
+
+// readings returns the paths and tools of PinPaths that a call reads; nothing for a search,
+// which returns lines from anywhere.
+func (p Pipeline) readings(c *chat.ToolCall, size chat.Tokens) []reading {
+	if len(p.PinPaths) == 0 {
+		return nil
+	}
+	if tool := c.Name + "()"; p.matches(tool) {
+		return []reading{{of: tool + c.Arguments, size: size}}
+	}
+	name := strings.ToLower(c.Name)
+	if slices.ContainsFunc(searchTools, func(s string) bool { return strings.Contains(name, s) }) {
+		return nil
+	}
+	var out []reading
+	part, command := false, false
+	d := json.NewDecoder(strings.NewReader(c.Arguments))
+	d.UseNumber()
+	for token, err := d.Token(); err == nil; token, err = d.Token() {
+		s, text := token.(string)
+		if _, number := token.(json.Number); number || text && isNumber(s) {
+			part = part || !command // beside a command, it is about its execution
+			continue
+		}
+		shown, cut := p.shownBy(s)
+		word := !strings.ContainsAny(s, " \t\n")
+		switch {
+		case slices.Contains(searchers, s), slices.Contains(shown, ""):
+			return nil
+		case slices.Contains(partReaders, s):
+			part = true
+		case len(shown) > 0:
+			part, command = cut, true
+			for _, name := range shown {
+				out = append(out, reading{of: name, size: size})
+			}
+		case (word || path.IsAbs(s) && !strings.Contains(s, "\n")) && p.matches(s):
+			out = append(out, reading{of: s, size: size})
+		case strings.Contains(name, "skill") && s != "" && word:
+			out = append(out, p.skillAt("skills/"+s, size)...)
+		}
+	}
+	for i := range out {
+		if part {
+			out[i].part = c.Arguments
+		}
+	}
+	return out
+}
+
+// isNumber reports whether a text consists of digits.
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// shownBy returns the paths of PinPaths that a shell command shows, and whether it shows a part
+// of them; "" among them if it searches.
+func (p Pipeline) shownBy(command string) (shown []string, part bool) {
+	for simple := range strings.FieldsFuncSeq(command, func(r rune) bool { return strings.ContainsRune("|;&\n", r) }) {
+		words := strings.FieldsFunc(simple, func(r rune) bool { return strings.ContainsRune(" \t\r\"'`<>()=", r) })
+		if len(words) < 2 {
+			continue
+		}
+		program := path.Base(words[0])
+		cuts := slices.Contains(partReaders, program)
+		switch {
+		case slices.Contains(greps, program):
+			return []string{""}, false
+		case !cuts && !slices.Contains(wholeReaders, program):
+			continue
+		}
+		part = part || cuts
+		shown = append(shown, slices.DeleteFunc(words[1:], func(w string) bool { return !p.matches(w) })...)
+	}
+	return shown, part
+}
+
+// skillAt returns the reading of the skill in a folder, if PinPaths match the folder or its file.
+func (p Pipeline) skillAt(folder string, size chat.Tokens) []reading {
+	if folder = strings.TrimRight(folder, "/"); p.matches(folder) || p.matches(folder+"/SKILL.md") {
+		return []reading{{of: folder + "/SKILL.md", size: size}}
+	}
+	return nil
+}
+
+// matches reports whether the last elements of a path match one of PinPaths that has as many.
+func (p Pipeline) matches(name string) bool {
+	elements := strings.Split(strings.ReplaceAll(name, `\`, "/"), "/")
+	return slices.ContainsFunc(p.PinPaths, func(pattern string) bool {
+		first := len(elements) - strings.Count(pattern, "/") - 1
+		if first < 0 {
+			return false
+		}
+		ok, _ := path.Match(pattern, strings.Join(elements[first:], "/")) // validated with the policy
+		return ok
+	})
 }
 
 // latest returns those of the groups, which are ordered from the newest, that hold the latest
 // text of a path: the newest reading that is not of a part, or else the newest of each part. A
-// reading with less than half of what another one returned is no whole one, whatever was asked
+// reading with less than half of the tokens of another one is no whole one, whatever was asked
 // for: the file may be unchanged, the tool says, or is gone.
 func latest(all []instructions) []instructions {
 	whole := map[string]chat.Tokens{}
@@ -126,15 +241,15 @@ func latest(all []instructions) []instructions {
 		}
 	}
 	var out []instructions
-	done := map[reading]bool{}
+	done := map[[2]string]bool{}
 	for _, one := range all {
 		pins := false
 		for _, r := range one.reads {
-			most := whole[r.of]
-			if done[r.reading] || most > 0 && (r.part != "" || 2*r.size < most) {
+			key, most := [2]string{r.of, r.part}, whole[r.of]
+			if done[key] || most > 0 && (r.part != "" || 2*r.size < most) {
 				continue
 			}
-			pins, done[r.reading] = true, true
+			pins, done[key] = true, true
 		}
 		if pins {
 			out = append(out, one)
@@ -146,57 +261,25 @@ func latest(all []instructions) []instructions {
 // showAgain includes the instructions that did not fit into their share of the target, and that
 // the steps or an earlier run have excluded, the newest first, as far as the view stays within
 // the target.
-func (p Pipeline) showAgain(d *Draft, totals *plan.Totals) {
-	if d.open > 0 {
+func (p Pipeline) showAgain(d *Draft) {
+	if d.frozen > 0 || len(d.instructions) == 0 {
 		return
 	}
-	before := d.changes
+	tokens := d.totals().IncludedTokens
 	for _, one := range d.instructions {
 		var size chat.Tokens
-		ids := d.ids(nil, chat.RangesOf(one.seqs...))
-		ids = slices.DeleteFunc(ids, func(id int32) bool { return !plan.FromApplication(d.entries[id].Meta) })
+		ids := slices.DeleteFunc(d.idsOf(one.seqs), func(id int32) bool { return !plan.FromApplication(d.entries[id].Meta) })
 		for _, id := range ids {
 			if !d.entries[id].Included {
 				size += d.entries[id].Tokens
 			}
 		}
-		if size == 0 || totals.IncludedTokens+size > p.Target {
+		if size == 0 || tokens+size > p.Target {
 			continue
 		}
 		for _, id := range ids {
 			d.include(id)
 		}
-		totals.IncludedTokens += size
+		tokens += size
 	}
-	if d.changes > before {
-		d.Refresh()
-		*totals = d.Transcript().Totals()
-	}
-}
-
-// isSkill reports whether a message of the user that was loaded holds the text of a skill.
-func isSkill(e *plan.Entry) bool {
-	return e.Role == chat.RoleUser && e.Message != nil && strings.HasPrefix(e.Message.Content.String(), chat.SkillPrefix)
-}
-
-// skillFolder returns the folder of the skill that a message holds.
-func skillFolder(e *plan.Entry) string {
-	line, _, _ := strings.Cut(e.Message.Content.String(), "\n")
-	return strings.TrimSpace(strings.TrimPrefix(line, chat.SkillPrefix))
-}
-
-// matches reports whether a name matches one of PinPaths.
-func (p Pipeline) matches(name string) bool {
-	return slices.ContainsFunc(p.PinPaths, func(pattern string) bool { return endMatches(pattern, name) })
-}
-
-// endMatches reports whether the last elements of a path match a pattern of as many elements.
-func endMatches(pattern, name string) bool {
-	elements := strings.Split(strings.ReplaceAll(name, `\`, "/"), "/")
-	n := strings.Count(pattern, "/") + 1
-	if len(elements) < n {
-		return false
-	}
-	ok, _ := path.Match(pattern, strings.Join(elements[len(elements)-n:], "/")) // validated with the policy
-	return ok
 }

@@ -186,59 +186,49 @@ func (p Pipeline) runGuarded(ctx context.Context, t *plan.Transcript, load plan.
 	if err != nil {
 		return Result{}, err
 	}
-	totals := d.Transcript().Totals()
-	view := d.viewMetas()
-	judged := view
-	if t.Ended {
-		judged = d.ended(view)
-	}
-	r := Result{Before: totals, View: view, Violations: chat.Check(judged)}
+	view := viewOf(d.Transcript())
+	r := Result{Before: d.totals(), View: view, Violations: chat.Check(d.judged(view))}
 	if !p.FreeReasoning {
 		if d.bindReasoning(view, r.Violations) {
 			p = Pipeline{Guard: p.Guard} // and nothing else is done to the loop
 		}
-		r.OpenLoop = d.open > 0
+		r.OpenLoop = d.frozen > 0
 	}
-	if err := p.runSteps(ctx, d, load, &r, &totals); err != nil {
+	if err := p.runSteps(ctx, d, load, &r); err != nil {
 		return Result{}, err
 	}
-	p.showAgain(d, &totals)
+	p.showAgain(d)
 	// The guard may restore messages, so that the view exceeds the target again.
 	for round := range 2 {
-		above := p.usesFallback(&r) && p.Target > 0 && totals.IncludedTokens > p.Target
-		dropped := above && p.applyFallback(d, &r, &totals)
+		dropped := p.fallsBack(d, &r) && p.runFallback(d, &r)
 		if round > 0 && !dropped {
 			break
 		}
-		if d.changes > 0 || len(r.Violations) > 0 || totals.IncludedMessages < totals.Messages {
-			repairs, err := p.Guard.Hold(ctx, d, load)
-			if err != nil {
+		if n := d.totals(); d.changes > 0 || len(r.Violations) > 0 || n.IncludedMessages < n.Messages {
+			if err := d.hold(ctx, p.Guard, load); err != nil {
 				return Result{Steps: r.Steps}, err
 			}
-			for _, x := range repairs {
-				r.Repairs = addRepair(r.Repairs, x.Reason, x.Messages)
-			}
-			totals = d.Transcript().Totals()
 		}
 	}
-	r.Rejected = d.rejected
+	r.Rejected, r.After = d.rejected, r.Before
 	if d.changes == 0 {
-		r.View, r.After = d.viewMetas(), totals
 		return r, nil
 	}
 	if !d.dropReasoning() {
-		r.After, r.Repairs = r.Before, nil
 		r.discarded(codeOpenLoop)
 		return r, nil
 	}
-	r.Plan = d.Plan()
-	d.hideStale()
+	r.Plan, r.Repairs = d.Plan(), d.repairs
 	r.View, r.After = d.outcome()
 	return r, nil
 }
 
-// usesFallback reports whether the fallback applies to the result of the steps.
-func (p Pipeline) usesFallback(r *Result) bool {
+// fallsBack reports whether the view is above the target and the fallback applies to the
+// result of the steps.
+func (p Pipeline) fallsBack(d *Draft, r *Result) bool {
+	if p.Target <= 0 || d.totals().IncludedTokens <= p.Target {
+		return false
+	}
 	last := len(p.Steps) - 1
 	if last < 0 || len(r.Steps) <= last || p.Unsummarized == FallBack {
 		return p.Fallback
@@ -250,40 +240,50 @@ func (p Pipeline) usesFallback(r *Result) bool {
 	return p.Unsummarized == DropOldest
 }
 
+// runFallback drops the oldest groups as a step of its own. It reports whether that changed
+// the view.
+func (p Pipeline) runFallback(d *Draft, r *Result) bool {
+	step := StepResult{Strategy: ReasonFallback, Before: d.totals()}
+	changes := d.changes
+	d.Apply(p.Guard.fallback(d, p.Target), ReasonFallback)
+	step.Changed, step.After = d.changes > changes, d.totals()
+	if step.Changed || len(r.Steps) == 0 || r.Steps[len(r.Steps)-1].Strategy != ReasonFallback {
+		r.Steps = append(r.Steps, step)
+	}
+	return step.Changed
+}
+
 // runSteps runs the steps until the view is within the target.
-func (p Pipeline) runSteps(ctx context.Context, d *Draft, load plan.Loader, r *Result, totals *plan.Totals) error {
+func (p Pipeline) runSteps(ctx context.Context, d *Draft, load plan.Loader, r *Result) error {
 	if p.FromLog {
 		if _, err := d.Run(ctx, FromLog{}, load); err != nil {
 			return err
 		}
-		*totals = d.Transcript().Totals()
 	}
-	if len(p.PinTools)+len(p.PinPaths) > 0 {
-		if err := p.pinCalls(ctx, d, load); err != nil {
-			return err
-		}
+	if err := p.pinCalls(ctx, d, load); err != nil {
+		return err
 	}
 	for _, s := range p.Steps {
-		if p.Target > 0 && totals.IncludedTokens <= p.Target {
+		step := StepResult{Strategy: s.Name(), Before: d.totals()}
+		if p.Target > 0 && step.Before.IncludedTokens <= p.Target {
 			break
 		}
 		d.noSummary = nil
-		written := len(d.adds)
-		changed, err := d.Run(ctx, s, load)
-		if err != nil {
+		added := len(d.entries)
+		var err error
+		if step.Changed, err = d.Run(ctx, s, load); err != nil {
 			return err
 		}
 		if strict(s) {
-			d.pin(d.summariesFrom(written)) // later steps would drop it first, since it is the oldest
+			for i := added; i < len(d.entries); i++ {
+				e := &d.entries[i] // later steps would drop it first, since it is the oldest
+				e.Pinned = e.Pinned || e.Included && e.Kind == chat.KindSummary
+			}
 		}
-		step := StepResult{Strategy: s.Name(), Before: *totals, Changed: changed}
 		if d.noSummary != nil {
 			step.NoSummary, step.Err = NoSummaryCode(d.noSummary), d.noSummary
 		}
-		if changed {
-			*totals = d.Transcript().Totals()
-		}
-		step.After = *totals
+		step.After = d.totals()
 		r.Steps = append(r.Steps, step)
 	}
 	return nil
@@ -308,43 +308,14 @@ func (p Pipeline) Plan(ctx context.Context, t *plan.Transcript) (chat.Plan, erro
 // Stage implements Stager.
 func (p Pipeline) Stage(ctx context.Context, d *Draft, load plan.Loader) error {
 	var r Result
-	totals := d.Transcript().Totals()
-	if err := p.runSteps(ctx, d, load, &r, &totals); err != nil {
+	if err := p.runSteps(ctx, d, load, &r); err != nil {
 		return err
 	}
-	if p.usesFallback(&r) && p.Target > 0 && totals.IncludedTokens > p.Target {
+	if p.fallsBack(d, &r) {
 		d.Apply(p.Guard.fallback(d, p.Target), ReasonFallback)
 	}
 	return nil
 }
-
-// applyFallback drops the oldest groups as a step of its own. It reports whether that
-// changed the view.
-func (p Pipeline) applyFallback(d *Draft, r *Result, totals *plan.Totals) bool {
-	step := StepResult{Strategy: ReasonFallback, Before: *totals}
-	changes := d.changes
-	d.Apply(p.Guard.fallback(d, p.Target), ReasonFallback)
-	step.Changed = d.changes > changes
-	if !step.Changed && len(r.Steps) > 0 && r.Steps[len(r.Steps)-1].Strategy == ReasonFallback {
-		return false
-	}
-	*totals = d.Transcript().Totals()
-	step.After = *totals
-	r.Steps = append(r.Steps, step)
-	return step.Changed
-}
-
-// Fixed returns a strategy that always returns the same plan.
-func Fixed(name string, p chat.Plan) plan.Strategy { return fixedPlan{name, p} }
-
-type fixedPlan struct {
-	name string
-	plan chat.Plan
-}
-
-func (s fixedPlan) Name() string { return s.name }
-
-func (s fixedPlan) Plan(context.Context, *plan.Transcript) (chat.Plan, error) { return s.plan, nil }
 
 // NoSummaryCode returns the code of the reason why a summary was not produced.
 func NoSummaryCode(err error) string {
