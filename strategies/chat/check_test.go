@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
 )
 
 // parseView reads a view, one word a message: a letter for its kind, digits for
@@ -23,9 +24,8 @@ import (
 //	x      a message with a role that no provider takes
 //	p o    paired result, unpaired result
 //	S T    summary by the assistant, by the user
-//	A      assistant stand-in
-func parseView(t testing.TB, words string) []chat.Meta {
-	t.Helper()
+//	A      replacement by the assistant
+func parseView(t interface{ Fatalf(string, ...any) }, words string) []chat.Meta {
 	var out []chat.Meta
 	for i, w := range strings.Fields(words) {
 		m := chat.Meta{Seq: chat.Seq(i + 100), Kind: chat.KindSource, Role: chat.RoleAssistant, Flags: chat.HasText}
@@ -176,7 +176,7 @@ func TestCheckAndRepair(t *testing.T) {
 		"a summary between system messages": {
 			"s1 S2 s2 u3", []string{"before_system@1"}, []string{"move@1>2"},
 		},
-		"a stand-in behind its group": {view: "u1 c2 p3 A3 u5"},
+		"a replacement behind its group": {view: "u1 c2 p3 A3 u5"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -232,11 +232,9 @@ func repairView(view []chat.Meta) []chat.Meta {
 			out = append(out, m)
 		}
 	}
-	sortView(out)
+	slices.SortFunc(out, chat.Compare)
 	return out
 }
-
-func sortView(view []chat.Meta) { slices.SortFunc(view, chat.Compare) }
 
 // message draws a message of any kind; ids repeat and are missing.
 var messages = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) chat.Message {
@@ -299,39 +297,44 @@ func words(ms []chat.Message) (users, texts, calls int) {
 	return users, texts, calls
 }
 
-// TestRepairOfAnyView takes views as runs leave them and worse: anything may be
-// excluded, replaced by a stand-in, and any summary may stand anywhere.
+// anyView draws a view as runs leave it and worse: anything may be excluded or replaced, and any
+// summary may stand anywhere.
+var anyView = rapid.Custom(func(t *rapid.T) []chat.Meta {
+	log := chat.Describe(messages.Draw(t, "messages"))
+	next := chat.Seq(len(log) + 1)
+	var view []chat.Meta
+	for _, m := range log {
+		switch rapid.IntRange(0, 9).Draw(t, "fate") {
+		case 0, 1:
+		case 2:
+			m.Seq, m.Kind = next, chat.KindReplacement
+			next++
+			fallthrough
+		default:
+			view = append(view, m)
+		}
+	}
+	for range rapid.IntRange(0, 4).Draw(t, "summaries") {
+		m := chat.Meta{
+			Seq: next, Position: chat.Seq(rapid.IntRange(0, len(log)+1).Draw(t, "at")),
+			Kind:  rapid.SampledFrom([]chat.Kind{chat.KindSummary, chat.KindReplacement}).Draw(t, "kind"),
+			Role:  rapid.SampledFrom([]chat.Role{chat.RoleUser, chat.RoleAssistant, chat.RoleSystem}).Draw(t, "role"),
+			Flags: chat.HasText,
+		}
+		if m.Role == chat.RoleSystem {
+			m.Kind = chat.KindSummary // a replacement of a system message stands where its original stood
+		}
+		view = append(view, m)
+		next++
+	}
+	slices.SortFunc(view, chat.Compare)
+	return view
+})
+
 func TestRepairOfAnyView(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		log := chat.Describe(messages.Draw(t, "messages"))
-		next := chat.Seq(len(log) + 1)
-		var view []chat.Meta
-		for _, m := range log {
-			switch rapid.IntRange(0, 9).Draw(t, "fate") {
-			case 0, 1:
-			case 2:
-				m.Seq, m.Kind = next, chat.KindReplacement
-				next++
-				fallthrough
-			default:
-				view = append(view, m)
-			}
-		}
-		for range rapid.IntRange(0, 4).Draw(t, "summaries") {
-			m := chat.Meta{
-				Seq: next, Position: chat.Seq(rapid.IntRange(0, len(log)+1).Draw(t, "at")),
-				Kind:  rapid.SampledFrom([]chat.Kind{chat.KindSummary, chat.KindReplacement}).Draw(t, "kind"),
-				Role:  rapid.SampledFrom([]chat.Role{chat.RoleUser, chat.RoleAssistant, chat.RoleSystem}).Draw(t, "role"),
-				Flags: chat.HasText,
-			}
-			if m.Role == chat.RoleSystem {
-				m.Kind = chat.KindSummary // a system stand-in stands where its original stood
-			}
-			view = append(view, m)
-			next++
-		}
-		sortView(view)
+		view := anyView.Draw(t, "view")
 		repaired := repairView(view)
 		if left := chat.Check(repaired); len(left) > 0 {
 			t.Fatalf("view %v\nrepairs %v\nleft %v", view, chat.Repair(view), left)
@@ -340,6 +343,28 @@ func TestRepairOfAnyView(t *testing.T) {
 		for _, g := range chat.Groups(repaired) {
 			if g.Kind == chat.GroupToolCall && repaired[g.Start].Role == chat.RoleTool {
 				t.Fatalf("a group of results alone at %d", g.Start)
+			}
+		}
+	})
+}
+
+// TestPlainViewsHaveNoViolations compares the short path of Check with the full scan, on any view
+// and on whole groups, which are plain.
+func TestPlainViewsHaveNoViolations(t *testing.T) {
+	t.Parallel()
+	groups := rapid.SliceOfN(rapid.SampledFrom([]string{"u", "a", "r", "c p", "c*2 p p", "c d p p", "r c*3 p p p"}), 0, 8)
+	rapid.Check(t, func(t *rapid.T) {
+		words := strings.Fields("s s u " + strings.Join(groups.Draw(t, "groups"), " "))
+		for i, w := range words {
+			words[i] = fmt.Sprint(w[:1], i+1, w[1:])
+		}
+		whole := parseView(t, strings.Join(words, " "))
+		if !chat.Plain(whole) {
+			t.Fatalf("a view of whole groups is not plain: %v", words)
+		}
+		for _, view := range [][]chat.Meta{whole, anyView.Draw(t, "view")} {
+			if chat.Plain(view) && len(chat.Scan(view)) > 0 {
+				t.Fatalf("%v in %+v", chat.Scan(view), view)
 			}
 		}
 	})
@@ -394,25 +419,23 @@ func TestRepairStepApply(t *testing.T) {
 			t.Parallel()
 			got := chat.RepairStep{Action: tt.action}.Apply(tt.in, tt.answered)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("stand-in (-want +got):\n%s", diff)
+				t.Errorf("replacement (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestCheckIsLinear(t *testing.T) {
-	t.Parallel()
-	// Quadratic work on 60,000 messages of any of these kinds would be felt.
-	for _, unit := range []string{"o1 ", "p1 ", "r1 ", "c1*9 ", "S1 ", "A1 o1 ", "r1 S1 ", "c1*9 p1 S1 "} {
-		unit := parseView(t, unit)
-		var view []chat.Meta
-		for i := range 60_000 {
-			m := unit[i%len(unit)]
-			m.Seq, m.Position = chat.Seq(i+1), chat.Seq(i+1)
-			view = append(view, m)
-		}
-		if left := chat.Check(repairView(view)); len(left) > 0 {
-			t.Errorf("%d faults left, first %v", len(left), left[0])
-		}
+func BenchmarkCheckGrowth(b *testing.B) {
+	for _, pattern := range []string{"o1", "p1", "r1", "c1*9", "S1", "A1 o1", "r1 S1", "c1*9 p1 S1"} {
+		b.Run(pattern, func(b *testing.B) {
+			unit := parseView(b, pattern)
+			growth.Report(b, 2_000, 20, func(n int) func() {
+				view := slices.Repeat(unit, n/len(unit))
+				for i := range view {
+					view[i].Seq, view[i].Position = chat.Seq(i+1), chat.Seq(i+1)
+				}
+				return func() { chat.Check(repairView(view)) }
+			})
+		})
 	}
 }

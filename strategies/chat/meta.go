@@ -44,7 +44,7 @@ const (
 	// PlainReasoning: none of the message's reasoning is signed or encrypted. Versions before
 	// this flag did not store it: reasoning without it counts as signed (see Meta.Signed).
 	PlainReasoning
-	// Undated: the message has no time; what is stored as such is that of the import.
+	// Undated: the message has no time; the stored one is that of the import.
 	Undated
 	// Parallel: the calls of the message belong to the batch of the call message before it, to
 	// which no result had come yet. Final like Paired (see Pairer).
@@ -63,8 +63,7 @@ const ScaledBy = "*"
 
 // Estimates reports whether the named counter only estimates. Unknown counters belong to
 // applications and count as exact, as in the SQL function of that name. So do counts of
-// another vendor's model stored before there were factors, as "o200k_base": the name alone
-// does not tell them from exact ones. They leave the view sooner or later.
+// another vendor's model stored before there were factors, as "o200k_base".
 func Estimates(counter string) bool {
 	return counter == CounterChars4 || counter == CounterOctets3 || strings.Contains(counter, ScaledBy)
 }

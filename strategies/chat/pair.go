@@ -9,10 +9,10 @@ import "slices"
 //
 // Call messages with only reasoning between them are one batch (parallel calls that were
 // stored one by one), unless a result has come between, an id repeats, which is a call made
-// again, or one is from before tools and has no id. A result is paired if it is in the run of results directly after a batch
-// (reasoning-only messages may precede the first result) and a call of the batch with its id
-// has no result yet. Ids repeat in real logs, so calls of earlier batches are not
-// considered. The SQL function append does the same; a test compares the two.
+// again, or one is from before tools and has no id. A result is paired if it is in the run of
+// results directly after a batch (reasoning-only messages may precede the first result) and a
+// call of the batch with its id has no result yet. Ids repeat in real logs, so calls of earlier
+// batches are not considered. The SQL function append does the same; a test compares the two.
 type Pairer struct {
 	open     []string // ids of the current batch without a result
 	answered bool     // a result has come since the batch
@@ -35,6 +35,8 @@ func (p *Pairer) Next(role Role, callIDs []string, toolCallID string, reasoningO
 		callIDs = nil // as in Groups, other roles make no calls
 	}
 	waits := len(p.open) > 0 && !p.answered
+	again := slices.Contains(p.open, "") ||
+		slices.ContainsFunc(callIDs, func(id string) bool { return id == "" || slices.Contains(p.open, id) })
 	switch {
 	case role == RoleTool:
 		p.answered = true
@@ -46,7 +48,7 @@ func (p *Pairer) Next(role Role, callIDs []string, toolCallID string, reasoningO
 		return Paired, false
 	case waits && reasoningOnly:
 		return 0, false
-	case waits && len(callIDs) > 0 && !slices.ContainsFunc(callIDs, func(id string) bool { return id == "" || slices.Contains(p.open, id) }) && !slices.Contains(p.open, ""):
+	case waits && len(callIDs) > 0 && !again:
 		p.open = slices.Concat(p.open, callIDs)
 		return Parallel, false
 	}

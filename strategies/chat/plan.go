@@ -1,9 +1,6 @@
 package chat
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // Plan is the result of planning a compaction: the changes to a session's view as plain
 // data, which the store applies in one transaction. The zero Plan changes nothing.
@@ -15,8 +12,8 @@ type Plan struct {
 	Exclude []Exclusion
 	// Include restores excluded messages.
 	Include Ranges
-	// DropReasoning removes signed reasoning from the view: that of the messages which stand
-	// behind the first change of the plan (see StaleReasoning).
+	// DropReasoning removes signed reasoning from the view: that of the messages after the
+	// first change of the plan (see StaleReasoning).
 	DropReasoning Ranges
 	// Additions are the summaries and replacements to write.
 	Additions []Addition
@@ -68,12 +65,7 @@ func (p Plan) Gone() Ranges {
 	for i := range p.Additions {
 		all = append(all, p.Additions[i].Covers...)
 	}
-	slices.SortFunc(all, func(a, b Range) int { return cmp.Compare(a.Lo, b.Lo) })
-	var out Ranges
-	for _, x := range all {
-		out = out.extend(x)
-	}
-	return out
+	return Merged(all)
 }
 
 // Unchanged counts the tokens that stand at the beginning of a view, in its order, after the

@@ -12,13 +12,13 @@ import (
 // Newer models bind signed and encrypted reasoning to everything before it: their providers
 // reject it, or drop it, once that has changed. So the view holds such reasoning only where
 // everything before it is as it was when the reasoning was written (I15). A change of the
-// view takes away that of all messages behind the change which existed then
+// view takes away that of all messages after the change which existed then
 // (StaleReasoning); the messages themselves stay. What precedes the reasoning of an open tool
 // loop must not change, since a provider wants that reasoning back (OpenReasoning).
 //
 // Whether a message existed when the view changed is known, but not on which view it was
 // written: an answer that is appended after a change counts as written on the new view.
-// Reasoning that another model has signed is not told apart.
+// Reasoning that another model has signed is treated the same.
 
 // ReasoningKeys are the keys of a message that hold reasoning: its text, structured reasoning
 // as gateways send it, and the blocks and items of providers as hosts keep them. The SQL
@@ -110,7 +110,7 @@ func (m Meta) WithoutReasoning() (rest Meta, ok bool) {
 }
 
 // StaleReasoning returns the messages whose reasoning leaves a view that has changed at
-// position from: the signed messages at and behind it. The ranges also hold messages
+// position from: the signed messages at and after it. The ranges also hold messages
 // without signed reasoning, so that they are few. metas may be in any order.
 func StaleReasoning(metas []Meta, from Seq) Ranges {
 	type signed struct {
@@ -146,7 +146,8 @@ func OpenReasoning(view []Meta) Seq {
 	for i := range slices.Backward(view) {
 		m := &view[i]
 		open = open || isCall(m)
-		if !open && m.Role != RoleTool && !m.HoldsOnlyReasoning() || m.Role == RoleUser && (m.Kind != KindSummary || m.Has(Moved)) {
+		asked := m.Role == RoleUser && (m.Kind != KindSummary || m.Has(Moved))
+		if asked || !open && m.Role != RoleTool && !m.HoldsOnlyReasoning() {
 			break
 		}
 		if last == 0 && m.Signed() {
@@ -159,7 +160,7 @@ func OpenReasoning(view []Meta) Seq {
 	return last
 }
 
-// Past is a view of the past: the one on which the messages behind Since were written, up
+// Past is a view of the past: the one on which the messages after Since were written, up
 // to the Since of the next. Live is open-ended. Out are the messages without their signed
 // reasoning.
 type Past struct {
@@ -177,12 +178,13 @@ func CheckReasoning(log []Meta, now Past, past []Past) []Violation {
 		if k+1 < len(past) {
 			end = past[k+1].Since
 		}
-		// The prefix differs for messages behind differs, and for those before newest.
+		// The prefix differs for messages after differs, and for those before newest.
 		differs, newest := Open, Seq(0)
 		for i := range log {
 			m := &log[i]
 			is := now.shows(m)
-			if is == showsAll && m.Signed() && m.Seq > then.Since && m.Seq <= end && (differs < m.Seq || newest > m.Seq) {
+			written := m.Seq > then.Since && m.Seq <= end
+			if is == showsAll && m.Signed() && written && (differs < m.Seq || newest > m.Seq) {
 				out = append(out, Violation{Index: i, Seq: m.Seq, Code: ViolationStaleReasoning})
 			}
 			if is != then.shows(m) {
@@ -197,7 +199,7 @@ func CheckReasoning(log []Meta, now Past, past []Past) []Violation {
 	return out
 }
 
-// What a view shows of a message.
+// The parts of a message that a view shows.
 const (
 	showsNothing = iota
 	showsRest    // all but its reasoning

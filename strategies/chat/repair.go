@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,7 +40,7 @@ type RepairStep struct {
 	// Results are the results of the batch for RepairKeepAnswered: see Answered.
 	Results []Seq
 	// keep is the number of calls that stay of a message of a batch, as if the first ones of
-	// the batch were those that are answered: metadata does not tell.
+	// the batch were those that are answered, which metadata does not show.
 	keep int
 	// end is the position of the last member of the batch.
 	end Seq
@@ -51,11 +50,10 @@ type RepairStep struct {
 // view without violations. It removes as little content as possible: calls without their
 // result, and the reasoning of those of which nothing else is left.
 //
-// A batch that is open, as nothing follows it, is left alone, and what splits it goes in front
-// of it. A replacement moved behind a
-// group shares the position of the group's last member, so that a later replacement of that
-// member, with a higher seq, ends up behind it. Check detects that and Repair moves it
-// again.
+// A batch that is open, as nothing follows it, is left alone, and a message that splits it goes in
+// front of it. A replacement moved after a group shares the position of the group's last member,
+// so that a later replacement of that member, with a higher seq, ends up after it. Check detects
+// that and Repair moves it again.
 func Repair(view []Meta) []RepairStep {
 	if plain(view) {
 		return nil
@@ -82,9 +80,9 @@ const maxRounds = 4
 
 // repairSteps returns the steps for the violations of one scan, in view order.
 func (s *scan) repairSteps() []RepairStep {
-	steps := make(map[int]RepairStep, len(s.violations))
+	steps := make(map[int]*RepairStep, len(s.violations))
 	for _, f := range s.violations {
-		m := RepairStep{Index: f.Index, Seq: f.Seq, Reason: f.Code, Position: s.view[f.Index].Position}
+		m := &RepairStep{Index: f.Index, Seq: f.Seq, Reason: f.Code, Position: s.view[f.Index].Position}
 		switch f.Code {
 		case ViolationOrphanResult:
 			m.Action = RepairTextify
@@ -97,7 +95,7 @@ func (s *scan) repairSteps() []RepairStep {
 		default:
 			continue // repaired with its group below, or by moving the message that splits it
 		}
-		if old, twice := steps[f.Index]; twice {
+		if old := steps[f.Index]; old != nil {
 			m.Position = max(m.Position, old.Position)
 			if old.Action == RepairTextify || old.Action == RepairExclude {
 				m.Action, m.Reason = old.Action, old.Reason
@@ -107,20 +105,15 @@ func (s *scan) repairSteps() []RepairStep {
 	}
 	for _, b := range s.groups {
 		for _, i := range b.inside {
-			m := steps[i]
-			m.Position = max(m.Position, s.view[b.last].Position)
-			steps[i] = m
+			steps[i].Position = max(steps[i].Position, s.view[b.last].Position)
 		}
-		for _, i := range slices.Concat(b.inside, b.pending) {
-			if m := steps[i]; b.open {
-				m.Position = s.view[b.first()].Position - 1
-				steps[i] = m
+		if b.open {
+			for _, i := range slices.Concat(b.inside, b.pending) {
+				steps[i].Position = s.view[b.first()].Position - 1
 			}
 		}
 		for _, i := range b.before {
-			m := steps[i]
-			m.Position = s.view[b.prefix[0]].Position - 1
-			steps[i] = m
+			steps[i].Position = s.view[b.prefix[0]].Position - 1
 		}
 		if b.unanswered {
 			s.repairUnanswered(b, steps)
@@ -129,8 +122,12 @@ func (s *scan) repairSteps() []RepairStep {
 	return inOrder(steps)
 }
 
-func inOrder(steps map[int]RepairStep) []RepairStep {
-	return slices.SortedFunc(maps.Values(steps), func(a, b RepairStep) int { return cmp.Compare(a.Index, b.Index) })
+func inOrder(steps map[int]*RepairStep) []RepairStep {
+	out := make([]RepairStep, 0, len(steps))
+	for _, i := range slices.Sorted(maps.Keys(steps)) {
+		out = append(out, *steps[i])
+	}
+	return out
 }
 
 // applyRepairs returns the view after the steps and, for each of its entries, the index of
@@ -170,40 +167,41 @@ func merge(first, second []RepairStep, view, after []Meta, from []int) []RepairS
 	for i, m := range after {
 		origin[m.Seq] = view[from[i]].Seq
 	}
-	steps := make(map[int]RepairStep, len(first)+len(second))
-	for _, d := range first {
-		steps[d.Index] = d
+	steps := make(map[int]*RepairStep, len(first)+len(second))
+	for i := range first {
+		steps[first[i].Index] = &first[i]
 	}
-	for _, d := range second {
+	for i := range second {
+		d := &second[i]
 		d.Index = from[d.Index]
 		d.Seq = view[d.Index].Seq
 		for i, q := range d.Results {
 			d.Results[i] = origin[q]
 		}
-		if old, twice := steps[d.Index]; twice && d.Action == RepairMove {
+		if old := steps[d.Index]; old != nil && d.Action == RepairMove {
 			old.Position = d.Position
-			d = old
+			continue
 		}
 		steps[d.Index] = d
 	}
 	return inOrder(steps)
 }
 
-func (s *scan) repairUnanswered(b *callGroup, steps map[int]RepairStep) {
-	put := func(i int, action RepairAction) RepairStep {
-		m := RepairStep{
+// repairUnanswered adds the steps for a batch that lacks results.
+func (s *scan) repairUnanswered(b *callGroup, steps map[int]*RepairStep) {
+	put := func(i int, action RepairAction) *RepairStep {
+		m := &RepairStep{
 			Index: i, Seq: s.view[i].Seq, Action: action,
 			Reason: ViolationUnansweredCall, Position: s.view[i].Position,
 		}
-		if old, twice := steps[i]; twice {
+		if old := steps[i]; old != nil {
 			m.Position = max(m.Position, old.Position)
 		}
 		steps[i] = m
 		return m
 	}
 	says := func(i int) bool { return s.view[i].Flags&(HasText|HasMedia) != 0 }
-	if len(b.results) > 0 {
-		left := len(b.results)
+	if left := len(b.results); left > 0 {
 		for _, call := range b.calls {
 			m := put(call, RepairKeepAnswered)
 			m.keep, m.end = min(s.view[call].Calls, left), s.view[b.last].Position
@@ -211,7 +209,6 @@ func (s *scan) repairUnanswered(b *callGroup, steps map[int]RepairStep) {
 			for _, i := range b.results {
 				m.Results = append(m.Results, s.view[i].Seq)
 			}
-			steps[call] = m
 		}
 		return
 	}
@@ -226,9 +223,7 @@ func (s *scan) repairUnanswered(b *callGroup, steps map[int]RepairStep) {
 		// Without calls the message no longer attaches the reasoning after it, so
 		// move the messages inside the group in front of that reasoning.
 		for _, i := range b.inside {
-			m := steps[i]
-			m.Position = s.view[b.calls[k]].Position
-			steps[i] = m
+			steps[i].Position = s.view[b.calls[k]].Position
 		}
 		return
 	}
@@ -263,7 +258,7 @@ func Answered(steps []RepairStep, message func(Seq) *Message) [][]string {
 	return out
 }
 
-// Resolve returns the step that is to be carried out on m, whose content tells which calls of a
+// Resolve returns the step that is to be carried out on m, whose content shows which calls of a
 // batch are answered, and whether there is any: a message stays as it is if all its calls are
 // answered, and loses them, or goes if it says nothing else, if none is. answered is that of
 // Answered.

@@ -23,18 +23,20 @@ func (m *Message) Validate() error {
 	return m.usable()
 }
 
-// checkForm returns why a message is not chat-completions: a message of the user or the assistant that holds nothing, or calls, results and
-// contents where the format of another API has them, which would be stored as if they were not
-// there. It looks at the message alone, not at the calls before it.
+// checkForm returns why a message is not chat-completions: a message of the user or the assistant
+// that holds nothing, or calls, results and contents where the format of another API has them,
+// which would be stored as if they were not there. It looks at the message alone, not at the
+// calls before it.
 func (m *Message) checkForm() error {
 	if format := m.foreign(); format != "" {
 		return fmt.Errorf("%w: %s", ErrForeign, format)
 	}
 	// An empty string is content, and so is an explicit null of the assistant: models answer both.
-	if null := m.Role == RoleAssistant && m.Content.Null && !m.Content.Absent; (m.Role == RoleUser || m.Role == RoleAssistant) && !null && m.holdsNothing() {
-		return errors.New("content: missing; want a text, parts or tool_calls")
+	null := m.Role == RoleAssistant && m.Content.Null && !m.Content.Absent
+	if (m.Role != RoleUser && m.Role != RoleAssistant) || null || !m.holdsNothing() {
+		return nil
 	}
-	return nil
+	return errors.New("content: missing; want a text, parts or tool_calls")
 }
 
 // holdsNothing reports whether a message has neither content nor calls, nor anything else that
