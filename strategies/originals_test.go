@@ -8,7 +8,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/frame"
-	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 	"github.com/sessionstore/compactor/strategies/summary"
@@ -97,27 +96,6 @@ func TestTheTenthSummaryHoldsWhatTheFirstRoundSaid(t *testing.T) {
 				t.Errorf("an ask is there %d times:\n%s", n, texts[0])
 			}
 		})
-	}
-}
-
-// A message that the fallback dropped has no summary yet: the next one takes it in.
-func TestASummaryTakesInWhatTheFallbackDropped(t *testing.T) {
-	t.Parallel()
-	c := NewConversation(Options{})
-	c.Append(chainRound(0)...)
-	c.Append(chainRound(1)...)
-	if _, err := c.Compact(t.Context(), pipeline.Pipeline{Target: 300, Fallback: true}); err != nil {
-		t.Fatal(err)
-	}
-	if c.Records()[0].Included {
-		t.Fatal("the fallback kept the first message")
-	}
-	for n := range 4 {
-		c.Append(chainRound(n + 2)...)
-	}
-	texts := chainOf(t, chainHandoff)(c)
-	if len(texts) != 1 || !strings.Contains(texts[0], chainAsk) {
-		t.Errorf("summaries %q", texts)
 	}
 }
 
