@@ -9,7 +9,7 @@ import (
 )
 
 // Originals reads from the log of a session the messages of the application that stored
-// messages stand for: themselves, or what the summaries and replacements among them cover,
+// messages stand for: themselves, or those that the summaries and replacements among them cover,
 // directly or through others. Messages that were dropped for lack of room, by the fallback of
 // a pipeline, are among them: nothing stands for those yet. Other messages in the view are left
 // out, and so are those that were excluded for another reason. Where words were purged, without a

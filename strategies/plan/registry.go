@@ -67,24 +67,25 @@ func (r *Registry) With(s Summarizer) *Registry {
 
 // Summarizes reports whether the named strategy requests summaries.
 func (r *Registry) Summarizes(name string) bool {
-	known, ok := r.known[name]
-	if !ok {
-		return false
+	return r.describe(name, nil, nil).summarizer
+}
+
+// describe calls a constructor for the parameters that it reads; its strategy and its error do
+// not count.
+func (r *Registry) describe(name string, params Params, v *policy.Values) *Args {
+	args := &Args{strategy: name, params: params, registry: r, help: true, policy: v}
+	if known, ok := r.known[name]; ok {
+		_, _ = known.make(args)
 	}
-	args := &Args{strategy: name, registry: r, help: true}
-	_, _ = known.make(args) // see Describe
-	return args.summarizer
+	return args
 }
 
 // Fill implements policy.FillFunc for the registered strategies. It returns the parameters
 // of other names unchanged.
 func (r *Registry) Fill(name string, params Params, v policy.Values) Params {
-	args := &Args{strategy: name, params: Params{}, registry: r, help: true, policy: &v}
-	maps.Copy(args.params, params)
-	if known, ok := r.known[name]; ok {
-		_, _ = known.make(args) // see Describe
-	}
-	return args.params
+	filled := Params{}
+	maps.Copy(filled, params)
+	return r.describe(name, filled, &v).params
 }
 
 // New creates a strategy. The error joins a *ParamError for every invalid parameter, or
@@ -116,9 +117,7 @@ func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.known)) }
 func (r *Registry) Describe() []Info {
 	out := make([]Info, 0, len(r.known))
 	for _, name := range r.Names() {
-		args := &Args{strategy: name, registry: r, help: true}
-		// Only the described parameters count, not the strategy or its error.
-		_, _ = r.known[name].make(args)
+		args := r.describe(name, nil, nil)
 		out = append(out, Info{Name: name, Doc: r.known[name].doc, Params: args.described, Summarizer: args.summarizer})
 	}
 	return out

@@ -31,6 +31,20 @@ type Pinner interface {
 	Pins(t *Transcript) ([]chat.Seq, error)
 }
 
+// Truncator is implemented by strategies that, in a view without pins, only drop the oldest groups.
+type Truncator interface {
+	Strategy
+	Truncation() Truncation
+}
+
+// Truncation describes which groups go: of a view of more than Most messages, or tokens, the oldest until
+// at most Leave are left, except for the newest and, with PreserveSystem, system messages.
+type Truncation struct {
+	Most, Leave    int64
+	Tokens         bool
+	PreserveSystem bool
+}
+
 // ErrNoSummarizer is returned when a strategy that needs a summarizer is created without
 // one.
 var ErrNoSummarizer = errors.New("needs a summarizer, and none is configured")

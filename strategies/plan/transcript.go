@@ -40,7 +40,7 @@ type Transcript struct {
 	// Unmarked reports that the messages come from a file or from a program's memory, so that
 	// summaries of earlier runs among them may not be marked as such.
 	Unmarked bool
-	// Ended reports that the log goes on behind its last calls: those at the end of the view
+	// Ended reports that the log goes on after its last calls: those at the end of the view
 	// get no results any more.
 	Ended bool
 
@@ -100,13 +100,7 @@ func PassedPosition(entries []Entry) chat.Seq {
 // GroupTotals counts the messages of group i in the view and their tokens.
 func (t *Transcript) GroupTotals(i int) (messages int, tokens chat.Tokens) {
 	g := t.Groups()[i]
-	for e := g.Start; e < g.End; e++ {
-		if t.Entries[e].Included {
-			messages++
-			tokens += t.Entries[e].Tokens
-		}
-	}
-	return messages, tokens
+	return included(t.Entries[g.Start:g.End])
 }
 
 // GroupIncluded reports whether any message of group i is in the view.
@@ -187,11 +181,13 @@ func (t *Transcript) DropOldest(out *SeqSet, size, budget chat.Tokens, may func(
 }
 
 // Included counts the messages in the view and their tokens.
-func (t *Transcript) Included() (messages int, tokens chat.Tokens) {
-	for i := range t.Entries {
-		if t.Entries[i].Included {
+func (t *Transcript) Included() (messages int, tokens chat.Tokens) { return included(t.Entries) }
+
+func included(entries []Entry) (messages int, tokens chat.Tokens) {
+	for i := range entries {
+		if entries[i].Included {
 			messages++
-			tokens += t.Entries[i].Tokens
+			tokens += entries[i].Tokens
 		}
 	}
 	return messages, tokens
@@ -199,20 +195,14 @@ func (t *Transcript) Included() (messages int, tokens chat.Tokens) {
 
 // Totals counts the transcript.
 func (t *Transcript) Totals() Totals {
-	groups := t.Groups()
-	n := Totals{Groups: len(groups), Messages: len(t.Entries)}
-	for i, g := range groups {
+	n := Totals{Groups: len(t.Groups()), Messages: len(t.Entries)}
+	for i := range t.groups {
 		if t.GroupIncluded(i) {
 			n.IncludedGroups++
 		}
-		n.count(t.Entries[g.Start:g.End])
 	}
-	return n
-}
-
-func (n *Totals) count(entries []Entry) {
-	for i := range entries {
-		e := &entries[i]
+	for i := range t.Entries {
+		e := &t.Entries[i]
 		n.ToolCalls += e.Calls
 		n.Tokens += e.Tokens
 		if e.Included {
@@ -221,6 +211,7 @@ func (n *Totals) count(entries []Entry) {
 			n.IncludedTokens += e.Tokens
 		}
 	}
+	return n
 }
 
 // Read returns the content of entry i. The error wraps ErrNotLoaded if Reads did not name

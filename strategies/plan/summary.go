@@ -2,12 +2,72 @@ package plan
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/redact"
 )
+
+// Request is a prompt for a summarizer. It is a function of the messages alone, above all
+// not of the clock. Prompts made by Turns and Handoff have secrets masked (see Redact);
+// other strategies pass messages on unchanged.
+type Request struct {
+	// System is the system prompt, empty if User contains everything.
+	System string
+	// User is the user prompt with the messages to summarize.
+	User string
+	// Focus is the topic to favour. It is already part of User.
+	Focus string
+	// MaxTokens limits the answer; 0 leaves the limit to the model.
+	MaxTokens int
+}
+
+// Summarizer writes summaries. Implementations are safe for concurrent use and return the
+// model's answer unchanged, even if it is empty.
+type Summarizer interface {
+	Summarize(ctx context.Context, r Request) (string, error)
+}
+
+// Func adapts a function to a Summarizer.
+type Func func(ctx context.Context, r Request) (string, error)
+
+// Summarize implements Summarizer.
+func (f Func) Summarize(ctx context.Context, r Request) (string, error) { return f(ctx, r) }
+
+// ErrNoModel is wrapped by the error of a Summarizer without a model. Retrying soon does
+// not help.
+var ErrNoModel = errors.New("no model is configured that could summarize")
+
+// ErrInterrupted is wrapped if a summary was neither produced nor refused. The caller must
+// retry the whole run and must not fall back to anything else.
+var ErrInterrupted = errors.New("the summary was interrupted")
+
+// FailureTooLarge is the code for a summary that would make the view larger.
+const FailureTooLarge = "too_large"
+
+// Failure is the reason why no summary was produced. Code, in snake_case, is stored and
+// shown; the text of Err is not.
+type Failure struct {
+	Code string
+	// Wait is the time before a retry can succeed, 0 if unknown.
+	Wait time.Duration
+	Err  error
+}
+
+// Error implements error.
+func (f *Failure) Error() string {
+	if f.Err == nil {
+		return f.Code
+	}
+	return fmt.Sprintf("%s: %v", f.Code, f.Err)
+}
+
+// Unwrap returns the cause.
+func (f *Failure) Unwrap() error { return f.Err }
 
 // Task describes a summary to be written, before it is turned into a prompt.
 type Task struct {
@@ -25,7 +85,7 @@ type Task struct {
 	Pinned     []*chat.Message
 	PinnedSeqs []chat.Seq
 	// Current is the newest message of the user if it stays in the view in front of some of
-	// Messages, which are then what was done about it; nil otherwise. CurrentSeq is its seq.
+	// Messages, which then report the work on it; nil otherwise. CurrentSeq is its seq.
 	Current    *chat.Message
 	CurrentSeq chat.Seq
 	// Previous is the summary to update, empty for none.
@@ -33,9 +93,9 @@ type Task struct {
 	// Originals reads everything that the summary takes the place of from the log; nil if
 	// Messages are all of it. See the type Originals.
 	Originals func(ctx context.Context, most int64) (messages iter.Seq2[chat.Original, error], older []*chat.Message, err error)
-	// Sources reads what a Writer may summarize in place of Messages: the same, but with what
-	// stored stand-ins among them stand for. nil if there are none; no messages if they are too
-	// large.
+	// Sources reads the messages that a Writer may summarize in place of Messages: the same, but
+	// with the originals of stored replacements among them. nil if there are none; no messages if
+	// they are too large.
 	Sources func(ctx context.Context) (messages []*chat.Message, kinds []chat.Kind, seqs []chat.Seq, err error)
 	// Followed reports whether a user message follows the summarized messages, so that the
 	// current request is not among them.
