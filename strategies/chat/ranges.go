@@ -128,22 +128,15 @@ func (r Ranges) Seqs() []Seq {
 
 // String returns the set as a Postgres multirange literal: "{[1,5),[7,)}".
 func (r Ranges) String() string {
-	var b strings.Builder
-	b.WriteByte('{')
+	parts := make([]string, len(r))
 	for i, x := range r {
-		if i > 0 {
-			b.WriteByte(',')
+		if x.Hi == Open {
+			parts[i] = fmt.Sprintf("[%d,)", x.Lo)
+		} else {
+			parts[i] = fmt.Sprintf("[%d,%d)", x.Lo, x.Hi)
 		}
-		b.WriteByte('[')
-		b.WriteString(strconv.FormatInt(int64(x.Lo), 10))
-		b.WriteByte(',')
-		if x.Hi != Open {
-			b.WriteString(strconv.FormatInt(int64(x.Hi), 10))
-		}
-		b.WriteByte(')')
 	}
-	b.WriteByte('}')
-	return b.String()
+	return "{" + strings.Join(parts, ",") + "}"
 }
 
 // ParseRanges reads the canonical form that String writes.
