@@ -266,23 +266,6 @@ func BenchmarkAppendGrowth(b *testing.B) {
 	growth.Report(b, 2_000, 16, func(n int) func() { return appending(n, Options{Counter: sessiontest.Equal(1)}) })
 }
 
-// A single batch that gets its results one by one is one group that grows.
-func TestAppendingToALargeBatchKeepsOneGroup(t *testing.T) {
-	t.Parallel()
-	c := NewConversation(Options{})
-	ids := make([]string, 500)
-	for i := range ids {
-		ids[i] = fmt.Sprint(i)
-	}
-	c.Append(sessiontest.User("go"), sessiontest.Calls(ids...))
-	for _, id := range ids {
-		c.Append(sessiontest.Result(id, "x"))
-	}
-	if got := c.Totals(); got.Groups != 2 || got.ToolCalls != 500 || got.Messages != 502 {
-		t.Errorf("%+v", got)
-	}
-}
-
 func TestCompactKeepsWhatALoopHasNotRead(t *testing.T) {
 	t.Parallel()
 	loop := []chat.Message{sessiontest.User("go"), sessiontest.Calls("a"), sessiontest.Result("a", "old"), sessiontest.Calls("b", "c"), sessiontest.Result("b", "new"), sessiontest.Result("c", "newer")}

@@ -103,15 +103,6 @@ func TestAHandoffLeavesNothingToTheFallback(t *testing.T) {
 // summary is the oldest in the view.
 func TestASummaryOutlastsTheTruncationAfterIt(t *testing.T) {
 	t.Parallel()
-	var messages []chat.Message
-	for i := range 60 {
-		role := chat.RoleUser
-		if i%2 == 1 {
-			role = chat.RoleAssistant
-		}
-		text := fmt.Sprintf("Step %d: look at /srv/app/config_%d.yaml. %s", i, i, strings.Repeat("It was looked at and it was fine. ", 60))
-		messages = append(messages, chat.Message{ID: fmt.Sprint("m", i), Role: role, Content: chat.TextContent(text)})
-	}
 	for _, last := range []string{"truncation", "fallback"} {
 		p := policy.Default()
 		p.StartTokens, p.TargetTokens = 12_000, 6_000
@@ -124,7 +115,7 @@ func TestASummaryOutlastsTheTruncationAfterIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := Compact(t.Context(), messages, run, Options{Counter: tokens.ForModel("gpt-4o")})
+		c, err := Compact(t.Context(), exchanges(30, 550), run, Options{Counter: counter})
 		if err != nil {
 			t.Fatal(err)
 		}
