@@ -1,45 +1,13 @@
 package extract
 
 import (
-	"errors"
-	"io"
-	"os"
-	"path/filepath"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/redact"
+	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 )
-
-// recorded returns the sessions of a file of recorded conversations, which stand in DATA_DIR
-// or beside the module.
-func recorded(t *testing.T, name string) []chat.Session {
-	t.Helper()
-	dir := os.Getenv("DATA_DIR")
-	if dir == "" {
-		dir = "../../../shared/data"
-	}
-	f, err := os.Open(filepath.Join(dir, name))
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skipf("no %s in %s (DATA_DIR names another folder)", name, dir)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	var out []chat.Session
-	for r := chat.NewReader(f); ; {
-		s, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return out
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, s)
-	}
-}
 
 var corpora = []string{"entire_cli.jsonl", "pi_mono.jsonl", "swe_agent.jsonl", "taubench_airline.jsonl", "aider_history.jsonl"}
 
@@ -48,7 +16,7 @@ func TestSummariesOfRecordedConversations(t *testing.T) {
 	for _, name := range corpora {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for i, s := range recorded(t, name) {
+			for i, s := range sessiontest.Recorded(t, name, 6) {
 				d, again := New(Options{}), New(Options{})
 				asks := []string{""}
 				tokens := 0
@@ -83,7 +51,7 @@ func TestSummariesOfRecordedConversations(t *testing.T) {
 func TestChainsOfRecordedConversationsAreWellFormed(t *testing.T) {
 	t.Parallel()
 	chains := 0
-	for _, s := range recorded(t, corpora[0]) {
+	for _, s := range sessiontest.Recorded(t, corpora[0], 4) {
 		const budget = 3000
 		if totalOf(s.Messages) < 20*budget {
 			continue

@@ -14,6 +14,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/extract/internal/reference"
 	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
+	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 )
 
 // generated calls do with about size bytes of messages that name ever new things.
@@ -221,11 +222,15 @@ func hostileConversation(s string) []*chat.Message {
 	}
 }
 
-// Quadratic work on 1 MB of any of the hostile texts would be felt.
-func TestAddIsLinear(t *testing.T) {
+// TestHostileTexts adds 128 kB of each hostile text, and 1 MB in the long form; BenchmarkAddGrowth measures the time.
+func TestHostileTexts(t *testing.T) {
 	t.Parallel()
+	size := 1 << 17
+	if sessiontest.Long() {
+		size = 1 << 20
+	}
 	for _, unit := range hostile {
-		s := strings.Repeat(unit, (1<<20)/len(unit))
+		s := strings.Repeat(unit, size/len(unit))
 		wantWellFormed(t, digestOf(Options{}, hostileConversation(s)...).Text(2000), 2000, nil)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/cmd/internal/dev/retention"
+	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 )
 
 // fragments are the parts of random texts: each character that an expression treats apart, and
@@ -24,7 +25,11 @@ var fragments = []string{
 func texts(t *testing.T) []string {
 	t.Helper()
 	r := rand.New(rand.NewPCG(5, 0))
-	out := make([]string, 20_000)
+	n := 5_000
+	if sessiontest.Long() {
+		n = 20_000
+	}
+	out := make([]string, n)
 	for i := range out {
 		var b strings.Builder
 		for range r.IntN(40) {
@@ -32,7 +37,7 @@ func texts(t *testing.T) []string {
 		}
 		out[i] = b.String()
 	}
-	for _, s := range recorded(t, "pi_mono.jsonl") {
+	for _, s := range sessiontest.Recorded(t, "pi_mono.jsonl", 2) {
 		for i := range s.Messages {
 			out = append(out, retention.Text(&s.Messages[i]))
 		}

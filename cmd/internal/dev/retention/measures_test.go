@@ -14,6 +14,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/dev/retention"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/extract"
+	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 )
 
 // measureNames are the script's for the measures of a Detail.
@@ -24,27 +25,31 @@ var measureNames = map[string]retention.Measure{
 
 // Every measure of every corpus has to come to the figure of the script measures.py within
 // half a point, on the views of a baseline, of another that rewrites messages, and of
-// summaries with references. DATA=all measures all sessions.
+// summaries with references. LONG_TESTS=1 measures all sessions.
 func TestMeasuresAreTheScripts(t *testing.T) {
 	t.Parallel()
 	type sample struct {
 		cut float64
 		nth int
 	}
-	files := map[string]sample{"swe_agent": {0.5, 2}, "taubench_airline": {0.5, 3}}
-	if !testing.Short() {
-		files["pi_mono"], files["aider_history"], files["entire_cli"], files[filepath.Join("facts", "service")] = sample{0.5, 1}, sample{0.5, 1}, sample{0.5, 8}, sample{0.9, 3}
+	files := map[string]sample{
+		"swe_agent": {0.5, 8}, "taubench_airline": {0.5, 20}, "pi_mono": {0.5, 2}, "entire_cli": {0.5, 20}, "facts/service": {0.9, 15},
+	}
+	if sessiontest.Long() {
+		files["aider_history"] = sample{0.5, 1}
 	}
 	for name, of := range files {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			t.Parallel()
-			sessions, views, got := detailed(t, sampled(t, filepath.Join(research, "..", "data", name+".jsonl"), of.nth), of.cut)
+			sessions, views, got := detailed(t, sampled(t, name+".jsonl", of.nth), of.cut)
 			var want []map[string]any
 			python(t, `
 import io,contextlib,measures
+person=measures.by_a_person
+measures.by_a_person=lambda m: person(m) and not m["content"].strip().startswith(sys.argv[4]) # the text of a skill
 out=io.StringIO()
 with contextlib.redirect_stdout(out): measures.main(sys.argv[2],sys.argv[3])
-print("["+",".join(out.getvalue().splitlines())+"]")`, nil, &want, sessions, views)
+print("["+",".join(out.getvalue().splitlines())+"]")`, nil, &want, sessions, views, chat.SkillPrefix)
 			if len(want) != len(got) {
 				t.Fatalf("%d policies of the script, %d of ours", len(want), len(got))
 			}

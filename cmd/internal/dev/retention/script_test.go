@@ -15,6 +15,7 @@ import (
 
 	"github.com/sessionstore/compactor/cmd/internal/dev/retention"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 )
 
 var research = filepath.Join("..", "..", "..", "..", "..", "shared", "research")
@@ -48,27 +49,21 @@ func python(t *testing.T, code string, in, out any, args ...string) {
 // names are the script's for the baselines.
 var names = map[string]string{"id_list": "id list (gaming probe)"}
 
-// sampled returns a path to each nth session of a file, and to all with DATA=all.
-func sampled(t *testing.T, path string, nth int) string {
+// sampled writes each nth session of a file, or all if sessiontest.Long, to a file for the script.
+func sampled(t *testing.T, name string, nth int) string {
 	t.Helper()
-	all, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("no real sessions: they stand beside the module")
-	}
+	all, err := os.ReadFile(sessiontest.RecordedFile(t, name))
 	if err != nil {
 		t.Fatal(err)
-	}
-	if os.Getenv("DATA") == "all" || nth == 1 {
-		return path
 	}
 	var some bytes.Buffer
 	n := 0
 	for line := range bytes.Lines(all) {
-		if n++; n%nth == 0 {
+		if n++; sessiontest.Long() || (n-1)%nth == 0 {
 			some.Write(line)
 		}
 	}
-	path = filepath.Join(t.TempDir(), "sessions.jsonl")
+	path := filepath.Join(t.TempDir(), "sessions.jsonl")
 	if err := os.WriteFile(path, some.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -76,18 +71,18 @@ func sampled(t *testing.T, path string, nth int) string {
 }
 
 // Sessions of the corpora, under every baseline, cut and budget, have to come to the same
-// figures as the script. DATA=all takes all sessions and the corpora that take minutes.
+// figures as the script. LONG_TESTS=1 takes all sessions and the corpora that take minutes.
 func TestBaselinesAreTheScripts(t *testing.T) {
 	t.Parallel()
-	files := map[string]int{"swe_agent": 2, "taubench_airline": 4}
-	if os.Getenv("DATA") == "all" {
-		files["pi_mono"], files["aider_history"], files["entire_cli"] = 1, 1, 1
+	files := map[string]int{"swe_agent": 8, "taubench_airline": 20}
+	if sessiontest.Long() {
+		files["pi_mono"], files["entire_cli"] = 1, 1 // not aider_history: the script drops results without a call id
 	}
 	cuts, budgets := []float64{0.25, 0.5, 0.75}, []float64{0.5, 0.25, 0.1, 0.05, 0.01}
 	for name, nth := range files {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path := sampled(t, filepath.Join(research, "..", "data", name+".jsonl"), nth)
+			path := sampled(t, name+".jsonl", nth)
 			var want []struct {
 				Cut, Budget float64
 				Name        string
@@ -205,11 +200,10 @@ func TestTextIsTheScripts(t *testing.T) {
 	}
 }
 
-// The summaries that models wrote inside the sessions score as in the script. DATA=all takes
-// those of all sessions.
+// The summaries that models wrote inside the sessions score as in the script.
 func TestRecordedSummariesAreTheScripts(t *testing.T) {
 	t.Parallel()
-	path := sampled(t, filepath.Join(research, "..", "data", "entire_cli.jsonl"), 2)
+	path := sampled(t, "entire_cli.jsonl", 12)
 	var want [][]float64
 	python(t, `
 r.BASE = [] # they are compared elsewhere

@@ -8,6 +8,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/dev/retention"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/extract"
+	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 )
 
 // talkOf returns a session without calls and results, as an application stores it that keeps what
@@ -38,7 +39,7 @@ func TestTalksKeepMoreFactsThanRandomMessages(t *testing.T) {
 	shares := []float64{0.05, 0.1}
 	ours, random := make([]retention.Count, len(shares)), make([]retention.Count, len(shares))
 	add := func(to *retention.Count, n retention.Count) { to.Kept, to.Of = to.Kept+n.Kept, to.Of+n.Of }
-	for _, s := range recorded(t, "facts/service.jsonl") {
+	for _, s := range sessiontest.Recorded(t, "facts/service.jsonl", 1) {
 		ms, facts := talkOf(&s)
 		c := retention.NewCase(ms, 0.9, facts...)
 		if c == nil {
