@@ -65,15 +65,19 @@ func TestMaskKeepsArgumentsJSON(t *testing.T) {
 	t.Parallel()
 	word := "pelican" + "lamp"
 	for name, arguments := range map[string]string{
-		"input of a command": `{"command":"echo \"%\" | passwd --stdin web","timeout":5}`,
+		"input of a command": `{"command":"echo \"web:%\" | chpasswd","timeout":5}`,
 		"option of a user":   `{"command":"curl -u \"bo:%\" https://h.example"}`,
 		"quoted option":      `{"command":"sshpass -p \"%\" ssh web"}`,
 		"joined option":      `{"command":"mysql -uroot -p\"%\" shop"}`,
+		"a file of accounts": `{"command":"printf \"%s\\n\" \"db:5432:shop:bo:%\" > ~/.pgpass"}`,
 		"an attribute":       `{"path":"a.xml","content":"<add user=\"bo\" password=\"%\"/>\n"}`,
 		"three times within": `{"a":"{\"b\":\"{\\\"c\\\":\\\"sshpass -p '%' ssh web\\\"}\"}"}`,
 		"an escaped letter":  `{"command":"DB_PASS\u0057ORD=%"}`,
 	} {
 		in := strings.Replace(arguments, "%", word, 1)
+		if name == "a file of accounts" {
+			in = strings.Replace(arguments, ":%", ":"+word, 1)
+		}
 		m := &chat.Message{Role: chat.RoleAssistant, ToolCalls: []chat.ToolCall{{Name: "shell", Arguments: in}}}
 		got, found := plan.Task{Messages: []*chat.Message{m}}.Redact()
 		masked := got.Messages[0].ToolCalls[0].Arguments

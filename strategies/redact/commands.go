@@ -197,6 +197,9 @@ func maskIntroduced(s string, i int, r *row, e *edits) {
 		}
 		end = start + n
 	}
+	if rest, _, _ := strings.Cut(s[end:min(len(s), end+maxBlank)], "\n"); r.form == "piped 1" && strings.Contains(rest, "chpasswd") {
+		start += strings.IndexByte(s[start:end], ':') + 1 // after the account
+	}
 	v, isCall := s[start:end], strings.HasPrefix(r.form, "call")
 	switch {
 	case len(v) < leastPIN, indexByte("-/", v[0]), in("example", v), placeholder(v), reference(v), expands(v):

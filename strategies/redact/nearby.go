@@ -101,3 +101,36 @@ func bots(t *source, e *edits) {
 		}
 	}
 }
+
+// passFiles finds the passwords in lines of pgpass files: host:port:database:user:password.
+func passFiles(t *source, e *edits) {
+	s := t.s
+	for i := range places(s, ":") {
+		if i < e.end() || i+1 == len(s) || !portSet[s[i+1]] {
+			continue
+		}
+		host := accountSet.start(s, i, maxName)
+		if host == i || !lineStart(s, host) && !indexByte("'\"", s[host-1]) {
+			continue
+		}
+		end := notSpace.end(s[:min(len(s), i+maxBlank)], i+1)
+		fields := strings.Split(s[i+1:end], ":")
+		if len(fields) != 4 || !isPort(fields[0]) || !isAccount(fields[1]) || !isAccount(fields[2]) {
+			continue
+		}
+		if v := fields[3]; len(v) >= 6 && !placeholder(v) && v[0] != '\\' && (endsLine(s, end) || s[end] == '\'') {
+			e.mask(s, end-len(v), end, KindConnection)
+		}
+	}
+}
+
+// isPort reports whether v is a number of a port, which the number of a line rarely is, or any port.
+func isPort(v string) bool { return v == "*" || len(v) >= leastPIN && digits(v) }
+
+// isAccount reports whether v is the name of a database or a user, or any.
+func isAccount(v string) bool { return v != "" && accountSet.has(v) && !digits(v) }
+
+var (
+	accountSet = setOf("0-9A-Za-z_.*@+-")
+	portSet    = setOf("0-9*")
+)

@@ -9,7 +9,7 @@ import (
 
 // Version identifies the rules and changes whenever they do. It is part of the hash of a
 // request for a summary.
-const Version = "redact/15"
+const Version = "redact/16"
 
 // Redact masks likely secrets and counts them by kind: keys in the format of a vendor,
 // private keys, JSON web tokens, values of secret names (environment, configuration, code,
@@ -113,6 +113,7 @@ var passes = []pass{
 	{urls, "@"},
 	{cookies, ""},
 	{bots, ":"},
+	{passFiles, ":"},
 	{webTokens, ""},
 	{queries, "?&"},
 	{options, "-"},
