@@ -67,16 +67,15 @@ func parseHead(s string, i int) (end int, note bool) {
 }
 
 // isDecoration reports whether r may precede a head.
-func isDecoration(r rune) bool {
-	return text.IsBlank(r) || r == '#' || r == '*' || r == '_' || r == '\ufeff'
-}
+func isDecoration(r rune) bool { return text.IsBlank(r) || strings.ContainsRune("#*_\ufeff", r) }
 
 // isWordGap reports whether r may separate the words of a mark.
-func isWordGap(r rune) bool { return r == ' ' || r == '\t' || r == '_' || r == '\u00a0' || isDash(r) }
+func isWordGap(r rune) bool { return strings.ContainsRune(" \t_\u00a0", r) || isDash(r) }
 
-func isDash(r rune) bool {
-	return r == '-' || r >= '\u2010' && r <= '\u2015' || r == '\u2212' || r == '\u2e3a' || r == '\u2e3b' || r == '\ufe58' || r == '\uff0d'
-}
+func isDash(r rune) bool { return r == '-' || r >= utf8.RuneSelf && strings.ContainsRune(dashes, r) }
+
+// dashes are those that are not in ASCII.
+const dashes = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2e3a\u2e3b\ufe58\uff0d"
 
 // maxMarkLen is the maximum length of a mark, in bytes. It keeps the search for marks linear.
 const maxMarkLen = 160
@@ -137,33 +136,62 @@ func matchEnd(s string, i int) int {
 		if end < 0 {
 			continue
 		}
-		if r, _ := utf8.DecodeRuneInString(s[end:]); end < len(s) && (r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) || r >= utf8.RuneSelf && !isDash(r)) {
+		if r, _ := utf8.DecodeRuneInString(s[end:]); end < len(s) && continuesWord(r) {
 			continue
 		}
-		return end + len(s[end:]) - len(strings.TrimLeftFunc(s[end:], func(r rune) bool { return r == ']' || r == '=' || r == ' ' || r == '*' || isDash(r) }))
+		return len(s) - len(strings.TrimLeftFunc(s[end:], func(r rune) bool { return strings.ContainsRune("]= *", r) || isDash(r) }))
 	}
 	return -1
 }
 
-// bareMarks matches lines that hold nothing but the words of an end mark, or of the head of
-// this package, however they are decorated.
-var bareMarks = regexp.MustCompile(`(?im)^[^\pL\pN\n(]*(?:` + strings.ReplaceAll(
-	strings.Join(append([]string{headMarks[0].words, headMarks[1].words, headMarks[2].words}, endMarks...), "|"), " ", `[^\pL\pN\n]+`) + `)[^\pL\pN\n]*$`)
-
-// looseMarks matches words in brackets or behind dashes that differ from those of a mark by an
-// article, emphasis, blanks or a broken line. Unwrap does not take them for a mark, but a reader may.
-var looseMarks = regexp.MustCompile(`(?im)(?:\[|-{3,}|={3,})[^\pL\pN\n(]*(?:` + strings.ReplaceAll(
-	strings.ReplaceAll(strings.Join(endMarks, "|"), "end of ", "end (?:of )?(?:the )?")+"|"+spelled(endMarks)+"|"+strings.Join(looseWords, "|"), " ", `(?:[^\pL\pN(]|</?\w{1,6}>){1,8}`) + `)|` +
-	`(?im)^[^\pL\pN\n(]*(?:-{2,}|={2,}|\[)[ ]*(?:user|human)[ ]*(?:-{2,}|={2,}|\])[^\pL\pN\n]*$`)
-
-// looseWords are such words that end a summary or begin what follows it.
-var looseWords = []string{
-	"(?:conversation |context |session )?summary (?:ends?|over|is over)\\b", "end of (?:the )?(?:earlier |previous )?(?:context|conversation)\\b", "(?:conversation|chat|session) (?:resumes|continues|restarts)\\b",
-	"new (?:user )?messages?(?: from (?:the )?user)?[^\\pL\\pN\\n]{1,6}$",
+// continuesWord reports whether a word goes on with r.
+func continuesWord(r rune) bool {
+	if r >= utf8.RuneSelf {
+		return !isDash(r)
+	}
+	return unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
-// mayHoldMark reports whether the letters of a text alone have the words of a mark in any of the forms that looseMarks and bareMarks
-// match, which are searched for only then: that takes a hundred times as long.
+// bareMarks matches lines that hold nothing but the words of an end mark, or of the head of
+// this package, however they are decorated.
+var bareMarks = regexp.MustCompile(`(?im)^[^\pL\pN\n(]*(?:` +
+	strings.ReplaceAll(strings.Join(append([]string{headMarks[0].words, headMarks[1].words, headMarks[2].words}, endMarks...), "|"), " ", `[^\pL\pN\n]+`) +
+	`)[^\pL\pN\n]*$`)
+
+// looseMarks matches words in brackets or after dashes that differ from those of a mark by an
+// article, emphasis, blanks or a broken line. Unwrap does not take them for a mark, but a reader may.
+var looseMarks = regexp.MustCompile(`(?im)(?:\[|-{3,}|={3,})[^\pL\pN\n(]*(?:` +
+	strings.ReplaceAll(strings.Join(slices.Concat(withArticles(endMarks), spelled(endMarks), looseWords), "|"), " ", `(?:[^\pL\pN(]|</?\w{1,6}>){1,8}`) +
+	`)|(?im)^[^\pL\pN\n(]*(?:-{2,}|={2,}|\[)[ ]*(?:user|human)[ ]*(?:-{2,}|={2,}|\])[^\pL\pN\n]*$`)
+
+// looseWords are such words that end a summary or begin the text after it.
+var looseWords = []string{
+	`(?:conversation |context |session )?summary (?:ends?|over|is over)\b`,
+	`end of (?:the )?(?:earlier |previous )?(?:context|conversation)\b`,
+	`(?:conversation|chat|session) (?:resumes|continues|restarts)\b`,
+	`new (?:user )?messages?(?: from (?:the )?user)?[^\pL\pN\n]{1,6}$`,
+}
+
+// withArticles returns the words of end marks with optional articles.
+func withArticles(marks []string) []string {
+	var out []string
+	for _, m := range marks {
+		out = append(out, strings.ReplaceAll(m, "end of ", "end (?:of )?(?:the )?"))
+	}
+	return out
+}
+
+// spelled returns the words of marks with a blank after each letter.
+func spelled(marks []string) []string {
+	var out []string
+	for _, m := range marks {
+		out = append(out, strings.Join(strings.Split(strings.ReplaceAll(m, " ", ""), ""), " "))
+	}
+	return out
+}
+
+// mayHoldMark reports whether the letters of a text have the words of a mark in any of the forms that
+// looseMarks and bareMarks match. These are a hundred times as slow and run only then.
 func mayHoldMark(s string) bool {
 	var b strings.Builder
 	b.Grow(len(s))
@@ -178,8 +206,8 @@ func mayHoldMark(s string) bool {
 			if n := strings.IndexByte(s[i:min(len(s), i+maxTag)], '>'); n > 0 {
 				i += n
 			}
-		case c == '[' || (c == '-' || c == '=') && i > 0 && s[i-1] == c:
-			b.WriteByte(' ') // what a line with a role begins with
+		case c == '[', (c == '-' || c == '=') && i > 0 && s[i-1] == c:
+			b.WriteByte(' ') // a line with a role begins with it
 		}
 	}
 	letters := b.String()
@@ -195,27 +223,18 @@ const maxTag = 9 // bytes, of those that looseMarks takes for a gap
 // markLetters are letters of which each form of a mark has some.
 var markLetters = func() []string {
 	out := []string{"summaryend", "summaryover", "summaryisover", "newmessage", "newusermessage", "summaryreferenceonly", "compactionreferenceonly"}
-	for _, what := range []string{"conversation", "context", "handoff", "summary", "earlier", "previous"} {
+	for _, noun := range []string{"conversation", "context", "handoff", "summary", "earlier", "previous"} {
 		for _, before := range []string{"end", "endof", "endthe", "endofthe"} {
-			out = append(out, before+what)
+			out = append(out, before+noun)
 		}
 	}
-	for _, what := range []string{"conversation", "chat", "session"} {
-		out = append(out, what+"resumes", what+"continues", what+"restarts")
+	for _, noun := range []string{"conversation", "chat", "session"} {
+		out = append(out, noun+"resumes", noun+"continues", noun+"restarts")
 	}
 	return out
 }()
 
-// spelled returns the words of marks with a blank behind each letter.
-func spelled(marks []string) string {
-	var out []string
-	for _, m := range marks {
-		out = append(out, strings.Join(strings.Split(strings.ReplaceAll(m, " ", ""), ""), " "))
-	}
-	return strings.Join(out, "|")
-}
-
-// Escape replaces what stands in front of the words of marks within a text by a round
+// Escape replaces the signs in front of the words of marks within a text by a round
 // bracket. Characters that look like those of a mark count as these. It is idempotent.
 func Escape(s string) string {
 	folded, at := text.Fold(s)

@@ -10,22 +10,21 @@ import (
 
 // lookalikes maps letters and brackets to the ASCII characters that they look like. Forms
 // of compatibility, such as full-width letters, are decomposed instead.
-var lookalikes = lookalikeTable(
-	"аa", "бb", "вb", "еe", "ѕs", "іi", "їi", "јj", "кk", "мm", "нh", "оo", "рp", "сc", "тt", "уy", "хx", "һh", "ԁd", "ԛq", "ԝw", "ѵv", "ӏl", "гr", "пn", "ɡg", "ɑa", "ıi", "ɩi", "ȷj",
-	"αa", "βb", "εe", "ηn", "ιi", "κk", "νv", "οo", "ρp", "σo", "τt", "υu", "χx", "γy", "ζz", "ωw", "օo", "սu", "ոn", "հh", "ցg", "գq", "ӕa", "æa",
-	"АA", "ВB", "ЕE", "ЅS", "ІI", "ЈJ", "КK", "МM", "НH", "ОO", "РP", "СC", "ТT", "УY", "ХX", "ԜW", "ԚQ", "ѴV", "ӀI", "ԌG", "ҮY",
-	"ΑA", "ΒB", "ΕE", "ΖZ", "ΗH", "ΙI", "ΚK", "ΜM", "ΝN", "ΟO", "ΡP", "ΤT", "ΥY", "ΧX", "ՏS", "ՍU", "ᎡR", "ᑭP", "ᑌU", "ᗪD", "ᗩA", "ᖇR", "ᗰM", "ᑎN", "ɛe", "ɾr", "ɴn", "ꓑP", "ꓣR", "ꓝF", "ꓟM", "ꓠN", "ꓦV", "ꓬY", "ꓚC", "ꓓD", "ꓴU", "ꓖG", "ꓗK", "ᎪA", "ᏴB", "ᏟC", "ᎠD", "ᎬE", "ᏀG", "ᎻH", "ᎫJ", "ᏦK", "ᏞL", "ᎷM", "ᏢP", "ᏒR", "ᏚS", "ᎢT", "ᏙV", "ᎳW", "ᏃZ",
-	"ᴀa", "ʙb", "ᴄc", "ᴅd", "ᴇe", "ꜰf", "ɢg", "ʜh", "ɪi", "ᴊj", "ᴋk", "ʟl", "ᴍm", "ᴏo", "ᴘp", "ʀr", "ꜱs", "ᴛt", "ᴜu", "ᴠv", "ᴡw", "ʏy", "ᴢz", "øo", "łl", "đd", "ħh", "ŧt", "ØO", "ŁL", "ĐD", "ꓮA", "ꓰE", "ꓲI", "ꓳO", "ꓢS", "ꓔT",
-	"【[", "】]", "〔[", "〕]", "〖[", "〗]", "⟦[", "⟧]", "⁅[", "⁆]", "❲[", "❳]", "〘[", "〙]", "〚[", "〛]", "「[", "」]", "⟨<", "⟩>", "〈<", "〉>", "‹<", "›>", "❮<", "❯>", "⁄/", "∕/", "ǀ|", "∣|", "│|", "❘|", "꞉:", "∶:", "ː:", "։:", "܃:", "：:", "\u2800 ",
-)
+var lookalikes = lookalikeTable(`
+	аa бb вb еe ѕs іi їi јj кk мm нh оo рp сc тt уy хx һh ԁd ԛq ԝw ѵv ӏl гr пn ɡg ɑa ıi ɩi ȷj αa βb εe ηn ιi κk νv οo ρp σo τt υu
+	χx γy ζz ωw օo սu ոn հh ցg գq ӕa æa АA ВB ЕE ЅS ІI ЈJ КK МM НH ОO РP СC ТT УY ХX ԜW ԚQ ѴV ӀI ԌG ҮY ΑA ΒB ΕE ΖZ ΗH ΙI ΚK ΜM ΝN
+	ΟO ΡP ΤT ΥY ΧX ՏS ՍU ᎡR ᑭP ᑌU ᗪD ᗩA ᖇR ᗰM ᑎN ɛe ɾr ɴn ꓑP ꓣR ꓝF ꓟM ꓠN ꓦV ꓬY ꓚC ꓓD ꓴU ꓖG ꓗK ᎪA ᏴB ᏟC ᎠD ᎬE ᏀG ᎻH ᎫJ ᏦK ᏞL ᎷM ᏢP
+	ᏒR ᏚS ᎢT ᏙV ᎳW ᏃZ ᴀa ʙb ᴄc ᴅd ᴇe ꜰf ɢg ʜh ɪi ᴊj ᴋk ʟl ᴍm ᴏo ᴘp ʀr ꜱs ᴛt ᴜu ᴠv ᴡw ʏy ᴢz øo łl đd ħh ŧt ØO ŁL ĐD ꓮA ꓰE ꓲI ꓳO ꓢS
+	ꓔT 【[ 】] 〔[ 〕] 〖[ 〗] ⟦[ ⟧] ⁅[ ⁆] ❲[ ❳] 〘[ 〙] 〚[ 〛] 「[ 」] ⟨< ⟩> 〈< 〉> ‹< ›> ❮< ❯> ⁄/ ∕/ ǀ| ∣| │| ❘| ꞉: ∶: ː: ։: ܃: ：:
+`)
 
 // letterSigns begin the signs of A to Z that are not decomposed: in black circles and squares,
 // and those of which flags are made.
 var letterSigns = []rune{'🅐', '🅰', '🇦'}
 
-func lookalikeTable(pairs ...string) map[rune]byte {
-	table := map[rune]byte{}
-	for _, p := range pairs {
+func lookalikeTable(pairs string) map[rune]byte {
+	table := map[rune]byte{'\u2800': ' '}
+	for p := range strings.FieldsSeq(pairs) {
 		r, size := utf8.DecodeRuneInString(p)
 		table[r] = p[size]
 	}

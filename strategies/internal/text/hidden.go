@@ -24,7 +24,7 @@ var joining = []*unicode.RangeTable{
 // WithoutHidden returns s without characters that a reader does not see and a model does:
 // controls, marks of direction, tags, fillers, and joiners and variation selectors that
 // shape nothing. Unusual line ends become a blank, since programs do not agree on whether a
-// line begins behind them. It is idempotent.
+// line begins after them. It is idempotent.
 func WithoutHidden(s string) string {
 	if !strings.ContainsFunc(s, mayHide) {
 		return s

@@ -192,9 +192,10 @@ func isFile(v string) bool {
 	return i > 0 && extensions[strings.ToLower(v[i+1:])]
 }
 
-var extensions = text.Set(`go mod sum py js jsx ts tsx mjs cjs vue svelte css scss html htm xml json jsonl yaml yml toml ini cfg conf env md mdx rst txt csv tsv log
-	sh bash zsh ps1 bat sql proto rs rb java kt swift c h cc cpp hpp cs php lua r jl ex exs erl clj scala dart tf lock pdf png jpg jpeg gif svg ipynb zip gz tar
-	doc docx xls xlsx ppt pptx parquet db sqlite patch diff tmpl gradle cmake make dockerfile`)
+var extensions = text.Set(`go mod sum py js jsx ts tsx mjs cjs vue svelte css scss html htm xml json jsonl yaml yml toml ini cfg conf env md mdx rst
+	txt csv tsv log sh bash zsh ps1 bat sql proto rs rb java kt swift c h cc cpp hpp cs php lua r jl ex exs erl clj scala dart
+	tf lock pdf png jpg jpeg gif svg ipynb zip gz tar doc docx xls xlsx ppt pptx parquet db sqlite patch diff tmpl gradle cmake
+	make dockerfile`)
 
 func isQuote(c byte) bool { return c == '"' || c == '`' || c == '\'' }
 
@@ -254,6 +255,7 @@ func Label(s string, at, within int) (word string, adjacent bool) {
 func joinsWord(c byte) bool { return c >= utf8.RuneSelf || '0' <= c && c <= '9' }
 
 // common are words that label nothing: of sentences, and of code that prints or declares.
-var common = text.Set(`the and for with that this from are was not but you has have its into can will all any our out use get new been both yeah only then there
-	when which where why how also just here they your because these those some other now let see did does should could would like each may must too used via
-	func def nil null none self void else elif errorf fatalf logf infof printf println sprintf fprintf omitempty`)
+var common = text.Set(`the and for with that this from are was not but you has have its into can will all any our out use get new been both yeah
+	only then there when which where why how also just here they your because these those some other now let see did does
+	should could would like each may must too used via func def nil null none self void else elif errorf fatalf logf infof
+	printf println sprintf fprintf omitempty`)
