@@ -41,7 +41,7 @@ func TestEveryPartHasTheMessagesOfTheUser(t *testing.T) {
 			if n := estimateTokens(c.System) + estimateTokens(c.User) + c.MaxTokens; n > 16_000 {
 				t.Errorf("call %d takes %d tokens", i, n)
 			}
-			if follow := strings.Contains(c.User, promptMore); follow != (i < len(calls)-1) {
+			if follow := strings.Contains(c.User, wording["more"]); follow != (i < len(calls)-1) {
 				t.Errorf("call %d of %d: more follows: %v", i, len(calls), follow)
 			}
 			_, values, _ := strings.Cut(c.User, valuesLabel+"\n")

@@ -19,15 +19,14 @@ const (
 
 // DefaultSections returns the sections of handoff notes, in order. The caller owns the slice.
 func DefaultSections() []Section {
-	return []Section{
-		{Title: ActiveTask, Users: true, Ask: "The newest thing the user asked for that is not done yet. Work goes on from here."},
-		{Title: Wishes, Users: true, Ask: "Each demand, limit, preference, approval and refusal of the user that still holds, one item each, close to the user's words."},
-		{Title: "Done and decided", Ask: "What was done to which object, with the result; what was tried and failed, and why; what was decided or rejected, by whom and why."},
-		{Title: "State", Ask: "How things stand now: folder, branch, changed files with what changed in them, running processes, what passes and what fails."},
-		{Title: "Problems and open questions", Ask: "What does not work or is waited for, with the line of the error that names the cause; questions of either side without an answer."},
-		{Title: "Next", Ask: "What is left to do and what comes first, stated as a fact and not as an order."},
-		{Title: "Values needed", Ask: "The identifiers, paths, numbers, addresses, commands and lines of code without which the next step cannot be taken, letter by letter, each with its meaning. No secrets."},
+	sections := []Section{
+		{Title: ActiveTask, Users: true}, {Title: Wishes, Users: true},
+		{Title: "Done and decided"}, {Title: "State"}, {Title: "Problems and open questions"}, {Title: "Next"}, {Title: "Values needed"},
 	}
+	for i := range sections {
+		sections[i].Ask = wording["ask "+sections[i].Title]
+	}
+	return sections
 }
 
 // heading is a heading of a text.

@@ -198,13 +198,8 @@ func (w *Writer) assemble(m *input, prose, by string) (string, error) {
 	return text, nil
 }
 
-// The first line of a summary by a model or an operator says how to read it.
-const (
-	noteStart      = "(Notes of "
-	linkedNote     = "(Notes of %s. Brackets at the end of a line name the messages that it rests on, and their authors: only what rests on a message of the user is the user's.)"
-	checkedNote    = "(Notes of %s. What stands under “%s” rests on messages of the user; the rest is the writer's.)"
-	unverifiedNote = "(Notes of %s, not verified: they do not say which messages they rest on. Only lines after > are the user's words.)"
-)
+// noteStart begins the first line of a summary by a model or an operator, which says how to read it.
+const noteStart = "(Notes of "
 
 // readingNote returns the first line of a summary.
 func readingNote(by string, links, numbered bool) string {
@@ -214,11 +209,11 @@ func readingNote(by string, links, numbered bool) string {
 	}
 	switch {
 	case links:
-		return fmt.Sprintf(linkedNote, author)
+		return fmt.Sprintf(wording["note linked"], author)
 	case numbered:
-		return fmt.Sprintf(checkedNote, author, Wishes)
+		return fmt.Sprintf(wording["note checked"], author, Wishes)
 	default:
-		return fmt.Sprintf(unverifiedNote, author)
+		return fmt.Sprintf(wording["note unverified"], author)
 	}
 }
 
