@@ -267,7 +267,8 @@ func (c *call) setResult(fs []field) {
 			continue
 		}
 		own := f.clone()
-		if i := slices.IndexFunc(c.arguments, func(a *field) bool { return a.key == f.key && a.value != f.value }); i >= 0 && len(fs) > 0 && fs[len(fs)-1].row <= 1 {
+		i := slices.IndexFunc(c.arguments, func(a *field) bool { return a.key == f.key && a.value != f.value })
+		if i >= 0 && fs[len(fs)-1].row <= 1 {
 			own.asked, c.gaveOther = c.arguments[i].value, true
 		}
 		c.result = append(c.result, own)
@@ -277,15 +278,13 @@ func (c *call) setResult(fs []field) {
 	}
 	if c.rows == 0 && len(c.result) > 0 { // the values of the outer object first
 		outer := c.result[0].object
-		slices.SortStableFunc(c.result, func(a, b *field) int {
-			switch {
-			case a.object == outer && b.object != outer:
-				return -1
-			case a.object != outer && b.object == outer:
-				return 1
+		rank := func(f *field) int {
+			if f.object == outer {
+				return 0
 			}
-			return 0
-		})
+			return 1
+		}
+		slices.SortStableFunc(c.result, func(a, b *field) int { return rank(a) - rank(b) })
 	}
 }
 
@@ -331,7 +330,7 @@ const longOrder = 300
 
 // isRefusal reports whether a result says that a call was not made.
 func isRefusal(result string) bool {
-	return slices.ContainsFunc(refusals, func(r string) bool { return strings.HasPrefix(result, r) })
+	return text.HasAnyPrefix(result, refusals...)
 }
 
 // orders returns the share of the arguments in all values of a call: an order gives more than it gets, a question less.
@@ -357,7 +356,7 @@ func (c *call) corrects(earlier *call) bool {
 
 // same reports whether two calls were made with equal arguments.
 func (c *call) same(other *call) bool {
-	return c.tool == other.tool && c.text == other.text && slices.EqualFunc(c.arguments, other.arguments, func(a, b *field) bool { return a.key == b.key && a.value == b.value })
+	return c.tool == other.tool && c.text == other.text && slices.EqualFunc(c.arguments, other.arguments, (*field).equals)
 }
 
 // handle returns the id of the process or agent that a call started in the background, "" for other calls.

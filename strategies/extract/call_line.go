@@ -49,7 +49,7 @@ func (c *call) shown(all bool) []*field {
 		case !all && f.named == 0 && (isTruth(f.value) || len(f.value) < 2):
 			continue
 		}
-		if !slices.ContainsFunc(c.arguments, func(a *field) bool { return a.value == f.value && a.key == f.key }) {
+		if !slices.ContainsFunc(c.arguments, f.equals) {
 			out = append(out, f)
 		}
 	}
@@ -103,9 +103,7 @@ func (c *call) forms(mark string, sizes ...int) [][]string {
 		if n > shortLine && len(c.report) > 0 {
 			form = append(form, indented(endLines(c.report, n, 2))...)
 		}
-		if len(out) == 0 || !slices.Equal(form, out[len(out)-1]) {
-			out = append(out, form)
-		}
+		out = addForm(out, form)
 	}
 	return out
 }

@@ -211,13 +211,11 @@ func (d *Digest) addCall(tc *chat.ToolCall, at time.Time) {
 // addResult adds the result of a call.
 func (d *Digest) addResult(id, content string, isError bool, at time.Time) {
 	content = d.scan(content, reference.Returned)
-	c := d.calls.answer(id, content, d.fails(content, isError))
+	c := d.calls.answer(id, content, isError || hasAny(content, d.options.Failed))
 	if c == nil {
 		return
 	}
-	if c.failed && d.succeeds(content) {
-		c.failed = false
-	}
+	c.failed = c.failed && !hasAny(content, d.options.Succeeded)
 	if _, words, ok := strings.Cut(content, wordsAfter); ok && c.refused {
 		d.ask(words, at)
 	}
@@ -237,13 +235,6 @@ func (d *Digest) addResult(id, content string, isError bool, at time.Time) {
 		x.commits = bounded(x.commits, d.tree.commits[len(d.tree.commits)-1], maxChecks)
 	}
 }
-
-// fails and succeeds report whether a result has one of the texts that the settings name.
-func (d *Digest) fails(result string, isError bool) bool {
-	return isError || hasAny(result, d.options.Failed)
-}
-
-func (d *Digest) succeeds(result string) bool { return hasAny(result, d.options.Succeeded) }
 
 // hasAny reports whether a text has one of a list of texts, in any case.
 func hasAny(s string, all []string) bool {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/sessionstore/compactor/strategies/internal/text"
 )
 
 // requestItems returns the earlier requests of the user with the outcome of each.
@@ -60,18 +62,24 @@ func (d *Digest) requestItems() []item {
 				if last := len(outcome) - 1; last >= 0 && len(outcome) < len(answer) && !strings.HasSuffix(outcome[last], "…") {
 					outcome = append(slices.Clone(outcome[:last]), outcome[last]+" …")
 				}
-				if last := len(outcome) - 1; last >= 0 && strings.HasPrefix(outcome[last], "| ") && (last == 0 || !strings.HasPrefix(outcome[last-1], "| ")) { // the head of a table
-					outcome = outcome[:last]
+				if endsWithHead(outcome) {
+					outcome = outcome[:len(outcome)-1]
 				}
 				lines = append(lines, d.dated(indented(outcome), i)...)
 			}
-			if len(lines) > 0 && (len(entry.forms) == 0 || !slices.Equal(lines, entry.forms[len(entry.forms)-1])) {
-				entry.forms = append(entry.forms, lines)
+			if len(lines) > 0 {
+				entry.forms = addForm(entry.forms, lines)
 			}
 		}
 		out = append(out, entry)
 	}
 	return out
+}
+
+// endsWithHead reports whether the last of some lines is the head of a table.
+func endsWithHead(lines []string) bool {
+	last := len(lines) - 1
+	return last >= 0 && strings.HasPrefix(lines[last], "| ") && (last == 0 || !strings.HasPrefix(lines[last-1], "| "))
 }
 
 // dated marks the lines about files that were edited after a turn.
@@ -265,7 +273,7 @@ func (d *Digest) telling(lines []string, n int) []string {
 	for i, l := range distinct {
 		code := strings.TrimLeft(l, " ")
 		weights[i] = d.words.density(code) / float64(1+len(l)-len(code))
-		if slices.ContainsFunc(commentSigns, func(sign string) bool { return strings.HasPrefix(code, sign) }) {
+		if text.HasAnyPrefix(code, commentSigns...) {
 			weights[i] /= 4
 		}
 	}

@@ -31,6 +31,9 @@ func (f *field) clone() *field {
 	return &field{key: strings.Clone(f.key), value: strings.Clone(f.value), row: f.row, object: f.object, of: strings.Clone(f.of)}
 }
 
+// equals reports whether two fields have the same key and value.
+func (f *field) equals(other *field) bool { return f.key == other.key && f.value == other.value }
+
 const (
 	maxJSON  = 64 << 10 // bytes of a result that is read as JSON
 	maxDepth = 50

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"iter"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -48,11 +49,9 @@ func proseLines(s string) []string {
 func withoutLead(lines []string) []string {
 	var out []string
 	for i, l := range lines {
-		leads := strings.HasSuffix(l, ":") || strings.HasSuffix(l, "：")
-		if leads && !leadsOn(lines, i) {
-			continue
+		if leads := strings.HasSuffix(l, ":") || strings.HasSuffix(l, "："); !leads || leadsOn(lines, i) {
+			out = append(out, l)
 		}
-		out = append(out, l)
 	}
 	return out
 }
@@ -76,49 +75,37 @@ const gapLine = "[…]"
 func isListed(l string) bool {
 	l = strings.TrimLeft(l, " \t")
 	if rest := strings.TrimLeft(l, "0123456789"); len(rest) < len(l) && len(l)-len(rest) < 4 {
-		return strings.HasPrefix(rest, ". ") || strings.HasPrefix(rest, ") ") || strings.HasPrefix(rest, "、")
+		return text.HasAnyPrefix(rest, ". ", ") ", "、")
 	}
-	for _, sign := range []string{"- ", "* ", "+ ", "• ", "| "} {
-		if strings.HasPrefix(l, sign) {
-			return true
-		}
-	}
-	return false
+	return text.HasAnyPrefix(l, "- ", "* ", "+ ", "• ", "| ")
 }
 
 // minPiece is the number of characters from which a piece of a line is worth its place.
 const minPiece = 60
 
 // headLines returns the first lines of a text in at most n characters; of a line without room for all of it, the beginning.
-func headLines(lines []string, n int) []string {
+func headLines(lines []string, n int) []string { return fitLines(slices.All(lines), n, prose.Truncate) }
+
+// tailLines returns the last lines of a text in at most n characters; of a line without room for all of it, the end.
+func tailLines(lines []string, n int) []string {
+	out := fitLines(slices.Backward(lines), n, func(l string, n int) string { return "… " + tailWords(l, n) })
+	slices.Reverse(out)
+	return out
+}
+
+// fitLines returns lines up to n characters; cut shortens one without room for all of it.
+func fitLines(lines iter.Seq2[int, string], n int, cut func(l string, n int) string) []string {
 	var out []string
 	for _, l := range lines {
 		size := utf8.RuneCountInString(l) + 1
 		if size > n {
 			if len(out) == 0 || n > minPiece {
-				out = append(out, prose.Truncate(l, max(1, n-3)))
+				out = append(out, cut(l, max(1, n-3)))
 			}
 			break
 		}
 		out, n = append(out, l), n-size
 	}
-	return out
-}
-
-// tailLines returns the last lines of a text in at most n characters; of a line without room for all of it, the end.
-func tailLines(lines []string, n int) []string {
-	var out []string
-	for _, l := range slices.Backward(lines) {
-		size := utf8.RuneCountInString(l) + 1
-		if size > n {
-			if len(out) == 0 || n > minPiece {
-				out = append(out, "… "+tailWords(l, max(1, n-3)))
-			}
-			break
-		}
-		out, n = append(out, l), n-size
-	}
-	slices.Reverse(out)
 	return out
 }
 
@@ -216,5 +203,5 @@ func binds(s string) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(bindingSigns, func(sign string) bool { return strings.Contains(s, sign) })
+	return text.ContainsAny(s, bindingSigns...)
 }

@@ -67,9 +67,7 @@ func readOutcome(result string, isCommand, showsFile bool) outcome {
 
 // isWrapper reports whether a JSON object is that of a harness.
 func isWrapper(head string) bool {
-	return slices.ContainsFunc([]string{`"output"`, `"stdout"`, `"exit_code"`, `"exitCode"`, `"isError"`, `"content"`}, func(key string) bool {
-		return strings.HasPrefix(strings.TrimLeft(head[1:], " \n\t"), key)
-	})
+	return text.HasAnyPrefix(strings.TrimLeft(head[1:], " \n\t"), `"output"`, `"stdout"`, `"exit_code"`, `"exitCode"`, `"isError"`, `"content"`)
 }
 
 // exitCode returns the number in a line such as "Exit code: 1", "" for none.
@@ -90,7 +88,7 @@ func beginsFailing(l string) bool {
 	for _, f := range failing {
 		if rest, ok := strings.CutPrefix(l, f); ok {
 			rest = strings.TrimLeft(rest, "ursed: \"=")
-			return !strings.HasPrefix(rest, "0") && !strings.HasPrefix(rest, "null") && !strings.HasPrefix(rest, "false") && !strings.HasPrefix(rest, "[]")
+			return !text.HasAnyPrefix(rest, "0", "null", "false", "[]")
 		}
 	}
 	return false
@@ -102,10 +100,7 @@ func reportsFailure(l string) bool {
 		return true
 	}
 	l = strings.ToLower(text.Head(l, 300))
-	if strings.Contains(l, " 0 failed") || strings.Contains(l, "0 errors") {
-		return false
-	}
-	return slices.ContainsFunc(failingIn, func(f string) bool { return strings.Contains(l, f) })
+	return !text.ContainsAny(l, " 0 failed", "0 errors") && text.ContainsAny(l, failingIn...)
 }
 
 // Failures returns the ranges of bytes of up to n different lines of a tool's output that report failures, in order, each

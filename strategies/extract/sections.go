@@ -125,11 +125,17 @@ func forms(above string, lines []string, head int, sizes ...int) [][]string {
 		if above != "" {
 			picked = slices.Concat([]string{above}, picked)
 		}
-		if len(out) == 0 || len(picked) != len(out[len(out)-1]) || !slices.Equal(picked, out[len(out)-1]) {
-			out = append(out, picked)
-		}
+		out = addForm(out, picked)
 	}
 	return out
+}
+
+// addForm appends a form unless it equals the one before.
+func addForm(forms [][]string, form []string) [][]string {
+	if n := len(forms); n > 0 && slices.Equal(form, forms[n-1]) {
+		return forms
+	}
+	return append(forms, form)
 }
 
 // active returns the index of the newest turn that the user began, -1 for none.
@@ -155,10 +161,7 @@ func (d *Digest) taskItems() []item {
 	request := collapsed(prose.IndentedLines(x.request))
 	task := item{order: 0, value: 9}
 	for _, n := range []int{300, 700, 1000, 1400, 2000, 2800, 4000, 6000, 9000, maxRequest + 100} {
-		picked := quoted(endLines(request, n, 3))
-		if len(task.forms) == 0 || !slices.Equal(picked, task.forms[len(task.forms)-1]) {
-			task.forms = append(task.forms, picked)
-		}
+		task.forms = addForm(task.forms, quoted(endLines(request, n, 3)))
 	}
 	out := []item{task}
 	started := x.last > 0 && !asks(x.before) // what was said before is done
@@ -301,15 +304,11 @@ func (d *Digest) stateItems() []item {
 		} else if !k.answered {
 			result = "no result yet"
 		}
-		lines := []string{"- Last check (" + result + when + "): " + k.describeShort(160)}
-		if k.failed {
-			for _, l := range k.failure {
-				lines = append(lines, "  "+l)
-			}
-		} else if k.brief != "" {
-			lines[0] += " → " + k.brief
+		above := "- Last check (" + result + when + "): " + k.describeShort(160)
+		if !k.failed && k.brief != "" {
+			above += " → " + k.brief
 		}
-		add(8, lines...)
+		add(8, k.withFailure(above)...)
 	} else if t.edited > 0 && d.calls.hasCommands {
 		add(4, "- No test or build seen.")
 	}
@@ -326,11 +325,7 @@ func (d *Digest) stateItems() []item {
 		case c.check && c.message < passed, len(t.checks) > 0 && t.checks[len(t.checks)-1] == c:
 			continue
 		}
-		lines := []string{"- Failed, not repeated since: " + c.describeShort(120)}
-		for _, l := range c.failure {
-			lines = append(lines, "  "+l)
-		}
-		add(7-float64(failures), lines...)
+		add(7-float64(failures), c.withFailure("- Failed, not repeated since: "+c.describeShort(120))...)
 		failures++
 	}
 	open := 0
@@ -356,14 +351,23 @@ func (d *Digest) stateItems() []item {
 			return !strings.Contains(path.Base(p), ".") || slices.ContainsFunc(t.changes, func(x *change) bool { return x.path == p })
 		})
 		if len(read) > 0 {
-			out = append(out, item{order: 99, value: 1, mixed: true, forms: [][]string{
-				{"- Read, not edited: " + strings.Join(read[:min(3, len(read))], ", ")},
-				{"- Read, not edited: " + strings.Join(read[:min(10, len(read))], ", ")},
-				{"- Read, not edited: " + strings.Join(read[:min(30, len(read))], ", ")},
-			}})
+			x := item{order: 99, value: 1, mixed: true}
+			for _, n := range []int{3, 10, 30} {
+				x.forms = append(x.forms, []string{"- Read, not edited: " + strings.Join(read[:min(n, len(read))], ", ")})
+			}
+			out = append(out, x)
 		}
 	}
 	return out
+}
+
+// withFailure returns a line about a call with those of its failure below it.
+func (c *call) withFailure(above string) []string {
+	lines := []string{above}
+	for _, l := range c.failure {
+		lines = append(lines, "  "+l)
+	}
+	return lines
 }
 
 // maxFailures is the number of failures that are shown.

@@ -18,13 +18,13 @@ func IsGenerated(s string) bool {
 	case s[0] == '<':
 		return isMarkup(s)
 	}
-	return slices.ContainsFunc(programs, func(p string) bool { return strings.HasPrefix(s, p) })
+	return text.HasAnyPrefix(s, programs...)
 }
 
 // isMarkup reports whether a text that begins with < has no text outside of its elements, or begins with one of a program.
 func isMarkup(s string) bool {
 	name, _, _ := strings.Cut(text.Head(s[1:], maxTag), ">")
-	if strings.HasPrefix(name, "local-command-") || name == "task-notification" || name == "command-name" || name == "command-message" {
+	if strings.HasPrefix(name, "local-command-") || slices.Contains([]string{"task-notification", "command-name", "command-message"}, name) {
 		return true
 	}
 	all := elements(s)

@@ -89,18 +89,15 @@ func changesOf(fs []field, c *call) []*change {
 // oldText returns the old text of an edit, of which the new one is at i: the nearest before it in the same element of a list, or
 // the next after it.
 func oldText(fs []field, i int) string {
-	isOld := func(j int) bool {
-		key := strings.ToLower(fs[j].key)
-		return strings.Contains(key, "old") || key == "search" || key == "find"
-	}
-	for j := i - 1; j >= 0 && fs[j].row == fs[i].row && !isNewText(strings.ToLower(fs[j].key)); j-- {
-		if isOld(j) {
-			return fs[j].value
-		}
-	}
-	for j := i + 1; j < len(fs) && fs[j].row == fs[i].row && !isNewText(strings.ToLower(fs[j].key)); j++ {
-		if isOld(j) {
-			return fs[j].value
+	for _, step := range []int{-1, 1} {
+		for j := i + step; j >= 0 && j < len(fs) && fs[j].row == fs[i].row; j += step {
+			key := strings.ToLower(fs[j].key)
+			if isNewText(key) {
+				break
+			}
+			if strings.Contains(key, "old") || key == "search" || key == "find" {
+				return fs[j].value
+			}
 		}
 	}
 	return ""
@@ -127,17 +124,16 @@ func patchChanges(s string, message int) []*change {
 	}
 	for l := range strings.Lines(text.Head(s, 200_000)) {
 		l = strings.TrimRight(l, "\r\n")
-		if file, ok := strings.CutPrefix(l, "*** Update File: "); ok {
-			begin(file, false)
-		} else if file, ok := strings.CutPrefix(l, "*** Add File: "); ok {
-			begin(file, true)
-		} else if file, ok := strings.CutPrefix(l, "*** Delete File: "); ok {
-			begin(file, false)
-		} else if file, ok := strings.CutPrefix(l, "+++ "); ok && file != "/dev/null" {
-			begin(file, false)
-		} else if cur != nil && len(l) > 1 && l[0] == '+' && !strings.HasPrefix(l, "+++") {
+		verb, file, ok := strings.Cut(l, " File: ")
+		switch {
+		case ok && slices.Contains([]string{"*** Update", "*** Add", "*** Delete"}, verb):
+			begin(file, verb == "*** Add")
+		case strings.HasPrefix(l, "+++ ") && l != "+++ /dev/null":
+			begin(l[len("+++ "):], false)
+		case cur == nil || len(l) < 2:
+		case l[0] == '+' && !strings.HasPrefix(l, "+++"):
 			cur.added = appendCode(cur.added, l[1:])
-		} else if cur != nil && len(l) > 1 && l[0] == '-' && !strings.HasPrefix(l, "---") {
+		case l[0] == '-' && !strings.HasPrefix(l, "---"):
 			cur.removed = appendCode(cur.removed, l[1:])
 		}
 	}

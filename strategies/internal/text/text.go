@@ -3,6 +3,7 @@
 package text
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -65,6 +66,16 @@ func Cut(s string, limit, n int) string {
 		return s
 	}
 	return Head(s, n) + "..."
+}
+
+// HasAnyPrefix reports whether s begins with one of some texts.
+func HasAnyPrefix(s string, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s, p) })
+}
+
+// ContainsAny reports whether s contains one of some texts.
+func ContainsAny(s string, texts ...string) bool {
+	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(s, t) })
 }
 
 // Longer reports whether s has more than n characters.
