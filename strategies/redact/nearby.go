@@ -115,10 +115,13 @@ func passFiles(t *source, e *edits) {
 		}
 		end := notSpace.end(s[:min(len(s), i+maxBlank)], i+1)
 		fields := strings.Split(s[i+1:end], ":")
-		if len(fields) != 4 || !isPort(fields[0]) || !isAccount(fields[1]) || !isAccount(fields[2]) {
+		switch {
+		case len(fields) != 4, !isPort(fields[0]), !isAccount(fields[1]), !isAccount(fields[2]):
+			continue
+		case !endsLine(s, end) && s[end] != '\'':
 			continue
 		}
-		if v := fields[3]; len(v) >= 6 && !placeholder(v) && v[0] != '\\' && (endsLine(s, end) || s[end] == '\'') {
+		if v := fields[3]; len(v) >= 6 && v[0] != '\\' && !placeholder(v) {
 			e.mask(s, end-len(v), end, KindConnection)
 		}
 	}

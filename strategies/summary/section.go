@@ -20,8 +20,13 @@ const (
 // DefaultSections returns the sections of handoff notes, in order. The caller owns the slice.
 func DefaultSections() []Section {
 	sections := []Section{
-		{Title: ActiveTask, Users: true}, {Title: Wishes, Users: true},
-		{Title: "Done and decided"}, {Title: "State"}, {Title: "Problems and open questions"}, {Title: "Next"}, {Title: "Values needed"},
+		{Title: ActiveTask, Users: true},
+		{Title: Wishes, Users: true},
+		{Title: "Done and decided"},
+		{Title: "State"},
+		{Title: "Problems and open questions"},
+		{Title: "Next"},
+		{Title: "Values needed"},
 	}
 	for i := range sections {
 		sections[i].Ask = wording["ask "+sections[i].Title]

@@ -23,7 +23,7 @@ func RecordedFile(t testing.TB, name string) string {
 		dir = filepath.Join(moduleRoot(t), "..", "shared", "data")
 	}
 	path := filepath.Join(dir, name)
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) { //nolint:gosec // the tester names the folder
 		t.Skipf("no %s in %s (DATA_DIR names another folder)", name, dir)
 	}
 	return path
