@@ -12,8 +12,8 @@ import (
 // Never is a size above which no session is.
 const Never chat.Tokens = 1 << 40
 
-// Bounds are what the database compares to find out whether a session may be due: each is
-// necessary for one or more triggers.
+// Bounds are compared by the database to find out whether a session may be due: each is necessary
+// for one or more triggers.
 type Bounds struct {
 	Tokens chat.Tokens // the context is above; Never does not count
 	Counts
@@ -49,7 +49,7 @@ func (b Bounds) DueAbove(age, sinceRun time.Duration) chat.Tokens {
 // written; 0 for none.
 func Wait(triggers []CompiledTrigger, l Limits, f Facts) (seconds float64) {
 	for _, t := range triggers {
-		for _, a := range (&conditions{l}).of(t.program.Node(), false) {
+		for _, a := range l.alternatives(t.program.Node(), false) {
 			wait := max(a.idle-f.Idle.Seconds(), a.age-f.Age.Seconds(), a.sinceRun-f.SinceRun.Seconds())
 			if wait > 0 && (seconds == 0 || wait < seconds) {
 				seconds = min(wait, float64(Never))
@@ -59,7 +59,7 @@ func Wait(triggers []CompiledTrigger, l Limits, f Facts) (seconds float64) {
 	return seconds
 }
 
-// Bounds returns what the database compares of sessions with a model.
+// Bounds returns the bounds for sessions with a model.
 func (p Policy) Bounds(model string, table WindowFunc) Bounds {
 	return p.bounds(p.windowLimits(model, table))
 }
@@ -69,45 +69,40 @@ func (p Policy) bounds(l Limits) Bounds {
 		return Bounds{Tokens: l.Start}
 	}
 	out := Bounds{Tokens: Never}
-	least := func(a, b int64) int64 {
-		if a == 0 || b == 0 {
-			return a + b
-		}
-		return min(a, b)
-	}
 	for _, t := range p.Compiled() {
-		b, _ := t.bounds(l, t.target(l))
-		out.Tokens, out.Signals = min(out.Tokens, b.Tokens), out.Signals|b.Signals
-		out.NewTokens = chat.Tokens(least(int64(out.NewTokens), int64(b.NewTokens)))
-		out.Idle, out.Age, out.SinceRun = least(out.Idle, b.Idle), least(out.Age, b.Age), least(out.SinceRun, b.SinceRun)
-		out.IdleTokens = chat.Tokens(least(int64(out.IdleTokens), int64(b.IdleTokens)))
-		out.NewMessages, out.NewTurns, out.Messages = least(out.NewMessages, b.NewMessages), least(out.NewTurns, b.NewTurns), least(out.Messages, b.Messages)
+		out.addTrigger(t, l, t.target(l))
 	}
 	return out
 }
 
-// bounds returns what the database compares for a trigger, of sessions that run to target.
-// Otherwise it returns what the condition must be like.
+// bounds returns the bounds of one trigger, as addTrigger does.
 func (t CompiledTrigger) bounds(l Limits, target chat.Tokens) (b Bounds, want string) {
-	alternatives := (&conditions{l}).of(t.program.Node(), false)
+	b.Tokens = Never
+	return b, b.addTrigger(t, l, target)
+}
+
+// addTrigger adds the bounds of a trigger whose runs shrink sessions to target. For a condition
+// without bounds it returns a description of valid conditions.
+func (b *Bounds) addTrigger(t CompiledTrigger, l Limits, target chat.Tokens) (want string) {
+	alternatives := l.alternatives(t.program.Node(), false)
 	switch {
 	case len(alternatives) == 0:
-		return b, "a condition that can be true"
+		return "a condition that can be true"
 	case len(alternatives) > maxAlternatives:
-		return b, "a condition with fewer alternatives"
+		return "a condition with fewer alternatives"
 	}
-	b.Tokens = Never
 	for _, a := range alternatives {
 		if !b.add(a, target) {
-			return b, "in each alternative of || something that the database compares: tokens, used, headroom, messages, turns, " +
-				"tokens_since_run, messages_since_run, turns_since_run, tool_rounds, tool_output, idle, age, time_since_run above a limit, or closed, child_closed, overflow, needs_follow_up, has_pending_input"
+			return "in each alternative of || something that the database compares: tokens, used, headroom, messages, turns, " +
+				"tokens_since_run, messages_since_run, turns_since_run, tool_rounds, tool_output, idle, age, time_since_run above a limit, " +
+				"or closed, child_closed, overflow, needs_follow_up, has_pending_input"
 		}
 	}
-	return b, ""
+	return ""
 }
 
 // add adds the most selective necessary condition of an alternative: time, an event, a size that
-// runs leave behind, what counts from zero after them, and then the others.
+// runs leave, counters that runs reset, and then the others.
 func (b *Bounds) add(a necessary, target chat.Tokens) bool {
 	least := func(have *int64, n float64) {
 		if n := int64(math.Min(n, 1<<40)); *have == 0 || n < *have {
@@ -168,56 +163,57 @@ func (n necessary) and(o necessary) necessary {
 // maxAlternatives bounds the alternatives of a condition.
 const maxAlternatives = 64
 
-// conditions derives what is necessary for a condition under limits.
-type conditions struct{ Limits }
+// signals are the words of Signals.
+var signals = map[string]Signals{
+	"closed": Closed, "overflow": Overflow, "needs_follow_up": NeedsFollowUp, "has_pending_input": HasPendingInput, "child_closed": ChildClosed,
+}
 
-// of returns the alternatives of a condition, or of its negation: one of them must be true.
-// Without any, it never is.
-func (c *conditions) of(node ast.Node, not bool) []necessary {
+// alternatives returns the alternatives of a condition, or of its negation: one of them must be
+// true. Without any, it never is.
+func (l Limits) alternatives(node ast.Node, not bool) []necessary {
 	switch n := node.(type) {
 	case *ast.BoolNode:
 		if n.Value == not {
 			return nil
 		}
 	case *ast.IdentifierNode:
-		signals := map[string]Signals{"closed": Closed, "overflow": Overflow, "needs_follow_up": NeedsFollowUp, "has_pending_input": HasPendingInput, "child_closed": ChildClosed}
 		if !not {
 			return []necessary{{signals: signals[n.Value]}}
 		}
 	case *ast.UnaryNode:
 		if n.Operator == "!" || n.Operator == "not" {
-			return c.of(n.Node, !not)
+			return l.alternatives(n.Node, !not)
 		}
 	case *ast.BinaryNode:
 		switch op := n.Operator; op {
 		case "&&", "and", "||", "or":
-			left, right := c.of(n.Left, not), c.of(n.Right, not)
+			left, right := l.alternatives(n.Left, not), l.alternatives(n.Right, not)
 			if (op == "||" || op == "or") != not {
 				return append(left, right...)
 			}
 			var out []necessary
-			for _, l := range left {
-				for _, r := range right {
-					if out = append(out, l.and(r)); len(out) > maxAlternatives {
+			for _, a := range left {
+				for _, b := range right {
+					if out = append(out, a.and(b)); len(out) > maxAlternatives {
 						return out
 					}
 				}
 			}
 			return out
 		default:
-			return []necessary{c.comparison(n, not)}
+			return []necessary{l.comparison(n, not)}
 		}
 	}
 	return []necessary{{}}
 }
 
-// comparison returns what is necessary for a word to compare with a constant as it should.
-func (c *conditions) comparison(n *ast.BinaryNode, not bool) (out necessary) {
+// comparison returns the necessary conditions of a comparison of a word with a constant.
+func (l Limits) comparison(n *ast.BinaryNode, not bool) (out necessary) {
 	op, word := n.Operator, n.Left
-	limit, ok := c.constant(n.Right)
+	limit, ok := l.constant(n.Right)
 	if !ok {
 		op, word = mirrored[op], n.Right
-		limit, ok = c.constant(n.Left)
+		limit, ok = l.constant(n.Left)
 	}
 	if not {
 		op = negated[op]
@@ -231,9 +227,9 @@ func (c *conditions) comparison(n *ast.BinaryNode, not bool) (out necessary) {
 	case ">":
 		at = math.Floor(limit) + 1
 	case ">=", "==":
-	case "<", "<=": // only of what gets less as the context grows
+	case "<", "<=": // only of words that get less as the context grows
 		if name.Value == "headroom" {
-			out.tokens = c.over(float64(c.Window)-limit, op == "<")
+			out.tokens = lowerLimit(float64(l.Window)-limit, op == "<")
 		}
 		return out
 	default:
@@ -241,9 +237,9 @@ func (c *conditions) comparison(n *ast.BinaryNode, not bool) (out necessary) {
 	}
 	switch name.Value {
 	case "tokens":
-		out.tokens = c.over(limit, op == ">")
+		out.tokens = lowerLimit(limit, op == ">")
 	case "used":
-		out.tokens = c.over(limit*float64(c.Window), op == ">")
+		out.tokens = lowerLimit(limit*float64(l.Window), op == ">")
 	case "messages", "turns":
 		out.messages = at
 	case "tokens_since_run", "tool_output":
@@ -264,8 +260,8 @@ func (c *conditions) comparison(n *ast.BinaryNode, not bool) (out necessary) {
 	return out
 }
 
-// over returns the size above which a context is more than limit, or at least that.
-func (*conditions) over(limit float64, more bool) float64 {
+// lowerLimit returns the size above which a context is at least limit, or more than it.
+func lowerLimit(limit float64, more bool) float64 {
 	const imprecise = 1e-6 // of products such as 0.7 × 10
 	if more {
 		return math.Floor(limit + imprecise)
@@ -280,7 +276,7 @@ var (
 
 // constant returns the value of an expression that has the same one for all sessions with a
 // model.
-func (c *conditions) constant(node ast.Node) (float64, bool) {
+func (l Limits) constant(node ast.Node) (float64, bool) {
 	switch n := node.(type) {
 	case *ast.IntegerNode:
 		return float64(n.Value), true
@@ -289,31 +285,31 @@ func (c *conditions) constant(node ast.Node) (float64, bool) {
 	case *ast.IdentifierNode:
 		switch n.Value {
 		case "window":
-			return float64(c.Window), true
+			return float64(l.Window), true
 		case "start":
-			return float64(c.Start), true
+			return float64(l.Start), true
 		case "minute", "hour", "day":
 			return units[n.Value].Seconds(), true
 		}
 	case *ast.UnaryNode:
-		v, ok := c.constant(n.Node)
+		v, ok := l.constant(n.Node)
 		if n.Operator == "-" {
 			v = -v
 		}
 		return v, ok && (n.Operator == "-" || n.Operator == "+")
 	case *ast.BinaryNode:
-		l, lok := c.constant(n.Left)
-		r, rok := c.constant(n.Right)
+		a, aok := l.constant(n.Left)
+		b, bok := l.constant(n.Right)
 		switch {
-		case !lok || !rok:
+		case !aok || !bok:
 		case n.Operator == "+":
-			return l + r, true
+			return a + b, true
 		case n.Operator == "-":
-			return l - r, true
+			return a - b, true
 		case n.Operator == "*":
-			return l * r, true
-		case n.Operator == "/" && r != 0:
-			return l / r, true
+			return a * b, true
+		case n.Operator == "/" && b != 0:
+			return a / b, true
 		}
 	}
 	return 0, false

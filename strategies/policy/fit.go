@@ -4,8 +4,8 @@ import "math"
 
 // Fit returns the policy with defaults that contradict no value that was given: given
 // reports whether a setting was, by its key ("guards.min_gain_share"). A start or a target
-// alone takes the other one with it, in the proportion of the defaults, and what is bounded
-// by another setting is lowered or raised to that bound. Settings that were given never
+// alone decides the other one, in the proportion of the defaults, and a setting that is bounded
+// by another one is lowered or raised to that bound. Settings that were given never
 // change: contradictions between them are errors of Validate.
 func (p Policy) Fit(given func(key string) bool) Policy {
 	d := Default()
@@ -28,15 +28,15 @@ func (p Policy) Fit(given func(key string) bool) Policy {
 	}
 	if !given("target") && !given("target_tokens") && p.StartTokens == 0 {
 		l := p.windowLimits("", nil)
-		for _, t := range p.Compiled() { // what makes a session due is above what it shrinks to
+		for _, t := range p.Compiled() { // a session is due above the size that it shrinks to
 			if b, why := t.bounds(l, t.target(l)); t.Target == 0 && why == "" && b.Tokens != Never && b.Tokens <= l.Target {
 				p.Target = min(p.Target, round(float64(b.Tokens)/float64(l.Window)*d.Target/d.Start))
 			}
 		}
 	}
 	if !given("min_gain_tokens") {
-		for _, r := range p.gainRooms() {
-			p.MinGainTokens = min(p.MinGainTokens, r.room)
+		for _, g := range p.maxGains() {
+			p.MinGainTokens = min(p.MinGainTokens, g.tokens)
 		}
 	}
 	if most := p.mostGain(); most > 0 && !given("guards.min_gain_share") {

@@ -63,10 +63,10 @@ func settingsOf(spec json.RawMessage, key string) (string, error) {
 	return all[key], err
 }
 
-func TestASpecIsFitted(t *testing.T) {
+func TestAStartIsFittedToItsTarget(t *testing.T) {
 	t.Parallel()
-	p, err := ReadSpec([]byte(`{"target_tokens": 100, "pipeline": [{"strategy": "truncation"}]}`))
-	if err != nil || p.StartTokens != 150 || p.MinGainTokens != 50 {
-		t.Errorf("%v: %+v", err, p)
+	p := with(func(p *Policy) { p.TargetTokens = 100 }).Fit(func(key string) bool { return key == "target_tokens" })
+	if p.StartTokens != 150 || p.MinGainTokens != 50 {
+		t.Errorf("%+v", p)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -31,7 +30,7 @@ const (
 // save, at which one is discarded.
 const lowGainRuns = 2
 
-// Guards hold automatic runs of a session back. NoGuards has none of them.
+// Guards hold automatic runs of a session back.
 type Guards struct {
 	// MinInterval is the minimum time between two automatic runs that change the view.
 	MinInterval time.Duration `yaml:"min_interval" json:"min_interval"`
@@ -58,14 +57,9 @@ type Guards struct {
 	ServiceManaged bool `yaml:"service_managed" json:"service_managed"`
 }
 
-// NoGuards returns guards that hold back nothing: those of policies from before them.
-func NoGuards() Guards { return Guards{MidTurn: GuardCompact, OpenToolCall: GuardCompact} }
-
 // DefaultGuards returns the default guards.
 func DefaultGuards() Guards {
-	g := NoGuards()
-	g.MinGainShare, g.Quarantine = 0.10, true
-	return g
+	return Guards{MinGainShare: 0.10, Quarantine: true, MidTurn: GuardCompact, OpenToolCall: GuardCompact}
 }
 
 const (
@@ -77,7 +71,7 @@ const (
 // Rates reports whether a guard counts runs.
 func (g Guards) Rates() bool { return g.MinInterval > 0 || g.MaxPerHour > 0 || g.MaxPerDay > 0 }
 
-// Lookback returns how many of the latest runs Rate needs at most, and of what age.
+// Lookback returns the maximum number and age of the latest runs that Rate needs.
 func (g Guards) Lookback() (runs int, age time.Duration) {
 	return max(1, g.MaxPerHour, g.MaxPerDay), max(g.MinInterval, day)
 }
@@ -126,8 +120,10 @@ func (p Policy) validateGuards(fs *FieldErrors) {
 		n   int
 		in  time.Duration
 	}{{"max_per_hour", g.MaxPerHour, time.Hour}, {"max_per_day", g.MaxPerDay, day}} {
-		fs.Check(x.n <= 0 || g.MinInterval <= 0 || time.Duration(x.n)*g.MinInterval < x.in, x.key, x.n,
-			"less than the %d that min_interval (%s) allows, or it has no effect", max(1, (x.in+g.MinInterval-1)/max(1, g.MinInterval)), Text(g.MinInterval))
+		if x.n > 0 && g.MinInterval > 0 {
+			fs.Check(time.Duration(x.n)*g.MinInterval < x.in, x.key, x.n, "less than the %d that min_interval (%s) allows, or it has no effect",
+				max(1, (x.in+g.MinInterval-1)/g.MinInterval), Text(g.MinInterval))
+		}
 	}
 	if g.MaxPerHour > 0 && g.MaxPerDay > 0 {
 		fs.Check(g.MaxPerHour < g.MaxPerDay, "max_per_hour", g.MaxPerHour, "less than max_per_day (%d), or it has no effect", g.MaxPerDay)
@@ -137,9 +133,8 @@ func (p Policy) validateGuards(fs *FieldErrors) {
 	if most := p.mostGain(); g.MinGainShare < 1 && most > 0 {
 		fs.Check(g.MinGainShare <= most+1e-9, "min_gain_share", g.MinGainShare, "at most what a run from a full window to the target saves (%.2g)", most)
 	}
-	waits := []string{GuardWait, GuardCompact}
-	fs.Check(slices.Contains(waits, g.MidTurn), "mid_turn", quote(g.MidTurn), "one of %s", strings.Join(waits, ", "))
-	fs.Check(slices.Contains(waits, g.OpenToolCall), "open_tool_call", quote(g.OpenToolCall), "one of %s", strings.Join(waits, ", "))
+	fs.CheckOneOf("mid_turn", g.MidTurn, GuardWait, GuardCompact)
+	fs.CheckOneOf("open_tool_call", g.OpenToolCall, GuardWait, GuardCompact)
 	for _, k := range slices.Sorted(maps.Keys(g.AutoCompactLimits)) {
 		key, limit := "auto_compact_limits["+k+"]", g.AutoCompactLimits[k]
 		fs.Check(k != "", "auto_compact_limits", `""`, "a model name or its beginning as the key")
@@ -189,7 +184,7 @@ func (g Guards) MarshalJSON() ([]byte, error) {
 	}{plain(g), g.MinInterval.String()})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, as that of Policy.
+// UnmarshalJSON implements json.Unmarshaler as that of Policy does.
 func (g *Guards) UnmarshalJSON(raw []byte) error {
 	type plain Guards
 	return readStrictly(raw, &struct {

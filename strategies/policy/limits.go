@@ -73,7 +73,7 @@ func (p Policy) windowLimits(model string, table WindowFunc) Limits {
 }
 
 // ForTurns returns the limits of a run after which so many turns, of so many tokens each,
-// fit before the start, if a quarter of the target or more leaves room for them.
+// fit before the start, if they fit above a quarter of the target.
 func (l Limits) ForTurns(turns int, each chat.Tokens) Limits {
 	if turns > 0 {
 		l.Target = max(min(l.Target, l.Start-chat.Tokens(turns)*each), l.Target/4)
@@ -90,8 +90,8 @@ func (l Limits) ordered() Limits {
 }
 
 // ForMessages returns the limits for the messages of a prompt, in the tokens that they are
-// counted with: scale real ones each. The overhead, in real tokens, is what else is in the
-// prompt, such as the definitions of tools, which no run can save.
+// counted with: scale real ones each. The overhead, in real tokens, is the rest of the prompt,
+// such as the definitions of tools, which no run can save.
 func (l Limits) ForMessages(overhead chat.Tokens, scale float64) Limits {
 	in := func(t chat.Tokens) chat.Tokens { return chat.Tokens(float64(t-overhead) / scale) }
 	l.Window, l.Start, l.Target = in(l.Window), in(l.Start), in(l.Target)
@@ -105,8 +105,8 @@ func fraction(t chat.Tokens, f float64) chat.Tokens {
 
 // window returns the window of a model and the setting that it is from.
 func (p Policy) window(model string, table WindowFunc) (window chat.Tokens, origin string, known bool) {
-	if prefix, w := p.override(model); prefix != "" {
-		return w, fmt.Sprintf("policy.windows[%s]", prefix), true
+	if prefix := longestPrefix(model, maps.Keys(p.Windows)); prefix != "" {
+		return p.Windows[prefix], fmt.Sprintf("policy.windows[%s]", prefix), true
 	}
 	if p.WindowTokens > 0 {
 		return p.WindowTokens, "policy.window_tokens", true
@@ -117,12 +117,6 @@ func (p Policy) window(model string, table WindowFunc) (window chat.Tokens, orig
 		}
 	}
 	return FallbackWindow, "fallback, the model is unknown", false
-}
-
-// override returns the longest prefix of model in Windows, "" for none.
-func (p Policy) override(model string) (prefix string, window chat.Tokens) {
-	prefix = longestPrefix(model, maps.Keys(p.Windows))
-	return prefix, p.Windows[prefix]
 }
 
 // longestPrefix returns the longest of prefixes that a name of the model begins with (see

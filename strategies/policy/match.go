@@ -22,7 +22,7 @@ func (m Match) String() string {
 	return strings.Join(parts, " ")
 }
 
-// Subject is what policies match of a session.
+// Subject holds the properties of a session that policies match.
 type Subject struct {
 	Tenant, Model string
 	Labels        map[string]string

@@ -23,11 +23,11 @@ type Policy struct {
 	WindowTokens chat.Tokens `yaml:"window_tokens" json:"window_tokens"`
 	// Windows overrides the window by model prefix. The longest prefix wins, ignoring case.
 	// A prefix with a slash ("azure/gpt-4o") is for models of that provider, others match
-	// behind the provider and Bedrock's vendor ("us.anthropic.claude-…").
+	// after the provider and Bedrock's vendor ("us.anthropic.claude-…").
 	Windows map[string]chat.Tokens `yaml:"windows" json:"windows,omitempty"`
 	// BoundReasoning and FreeReasoning override the table of models by model prefix, as
 	// Windows does: whether a model binds signed and encrypted reasoning to everything before
-	// it. If it does, a run takes such reasoning out of the view behind its first change, and
+	// it. If it does, a run takes such reasoning out of the view after its first change, and
 	// changes nothing before that of an open tool loop.
 	BoundReasoning []string `yaml:"bound_reasoning" json:"bound_reasoning,omitempty"`
 	FreeReasoning  []string `yaml:"free_reasoning" json:"free_reasoning,omitempty"`
@@ -35,13 +35,13 @@ type Policy struct {
 	Start float64 `yaml:"start" json:"start"`
 	// Target is the fraction of the window to which a run shrinks a session.
 	Target float64 `yaml:"target" json:"target"`
-	// StartTokens and TargetTokens replace both fractions, as one of them could exceed
-	// the other fraction of some window; one alone takes the other with it (Fit). In a window smaller than StartTokens, the start
-	// is the window and the target is scaled.
+	// StartTokens and TargetTokens replace both fractions, as one of them could exceed the other
+	// fraction of some window; Fit derives one from the other. In a window smaller than
+	// StartTokens, the start is the window and the target is scaled.
 	StartTokens  chat.Tokens `yaml:"start_tokens" json:"start_tokens"`
 	TargetTokens chat.Tokens `yaml:"target_tokens" json:"target_tokens"`
 	// TargetTurns lowers the target of automatic runs so that about as many turns as this fit
-	// before the session is due again, by what its turns took since the last run; down to a
+	// before the session is due again, by the size of its turns since the last run; down to a
 	// quarter of the target. 0 does not.
 	TargetTurns int `yaml:"target_turns" json:"target_turns,omitempty"`
 	// Triggers make sessions due, each by itself; without any, sessions are due above the
@@ -64,15 +64,15 @@ type Policy struct {
 	Summary Summary `yaml:"summary" json:"summary"`
 	// Guards hold automatic runs back.
 	Guards Guards `yaml:"guards" json:"guards"`
-	// Retention has words archived and purged.
+	// Retention says when content is archived and purged.
 	Retention Retention `yaml:"retention" json:"retention,omitzero"`
 	// PinTools names tools, such as those that load a skill, whose calls and results stay
 	// in the view unchanged, with the text of a skill that follows them. With any, runs read
 	// every message that has calls.
 	PinTools []string `yaml:"pin_tools" json:"pin_tools,omitempty"`
 	// PinPaths are patterns of files with instructions, such as AGENTS.md and skills/*.md; an
-	// element may contain *, ? and [a-z], and the last elements of a path decide. With () behind
-	// it, a pattern is of tools that load instructions, such as load_policy(). The newest reading
+	// element may contain *, ? and [a-z], and the last elements of a path decide. A pattern that
+	// ends in () is of tools that load instructions, such as load_policy(). The newest reading
 	// of each file that is not of a part, or of each part, and the text of a skill stay in the view
 	// unchanged, as far as they fit into a quarter of the target; more as far as the view stays
 	// within the target. With any but the default, runs read every message that has calls.
@@ -153,11 +153,10 @@ type FillFunc func(strategy string, params map[string]any, v Values) map[string]
 // Steps returns the pipeline with the parameters that its strategies take from the policy.
 // The result shares no maps with the policy.
 func (p Policy) Steps(l Limits, fill FillFunc) []Step {
-	size, references := p.Summary.Size, p.Summary.References
+	size := p.Summary.Size
 	v := Values{
-		Window: l.Window, Target: l.Target, PreserveSystem: p.PreserveSystem,
-		Summary:    max(1, min(size.Budget(l.Window, l.Window), size.Limit(l.Target))),
-		References: references,
+		Window: l.Window, Target: l.Target, PreserveSystem: p.PreserveSystem, References: p.Summary.References,
+		Summary: max(1, min(size.Budget(l.Window, l.Window), size.Limit(l.Target))),
 	}
 	out := make([]Step, len(p.Pipeline))
 	for i, s := range p.Pipeline {

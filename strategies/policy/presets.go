@@ -8,8 +8,8 @@ import (
 )
 
 // Preset is a named policy for one kind of application. It replaces some of the defaults.
-// What each keeps is measured in package eval; none may be dominated by another on the
-// sessions that it is for.
+// Package eval measures their retention; none may be dominated by another on the sessions that it
+// is for.
 type Preset struct {
 	Name, Doc string
 	Pipeline  []Step

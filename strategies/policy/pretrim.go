@@ -2,7 +2,6 @@ package policy
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -20,9 +19,9 @@ const (
 type PreTrim struct {
 	Step string `yaml:"step" json:"step"`
 	// Lines is the number of last lines of a tool output that tail_lines keeps; 30 by default.
-	// It cuts the oldest outputs, until one prompt has room for all messages.
+	// It cuts the oldest outputs, until all messages fit into one prompt.
 	Lines int `yaml:"lines,omitempty" json:"lines,omitempty"`
-	// Tokens limits all tool outputs together for cap_tool_content, 50,000 by default, and
+	// Tokens limits the sum of all tool outputs for cap_tool_content, 50,000 by default, and
 	// all messages for drop_agent_items and drop_oldest, by default to the input of the
 	// model.
 	Tokens chat.Tokens `yaml:"tokens,omitempty" json:"tokens,omitempty"`
@@ -43,7 +42,7 @@ func PreTrimSteps() []string {
 
 func (p PreTrim) validate(fs *FieldErrors) {
 	known := slices.Contains(PreTrimSteps(), p.Step)
-	fs.Check(known, "step", quote(p.Step), "one of %s", strings.Join(PreTrimSteps(), ", "))
+	fs.CheckOneOf("step", p.Step, PreTrimSteps()...)
 	for _, n := range []struct {
 		key            string
 		value, maximum int64

@@ -11,13 +11,13 @@ import (
 // maxRetention bounds the times of Retention: ten years.
 const maxRetention = 3650 * day
 
-// Retention says how long the words of messages that are out of the view stay as they are. A
+// Retention defines how long the content of messages that are out of the view stays as it is. A
 // child session has that of the first of its parents.
 type Retention struct {
-	// ArchiveAfter is the time out of the view after which words are compressed; 0 for never.
-	// They stay part of the full history, and come back when they are needed.
+	// ArchiveAfter is the time out of the view after which content is compressed; 0 for never.
+	// It stays part of the full history, and comes back when it is needed.
 	ArchiveAfter time.Duration `yaml:"archive_after" json:"archive_after"`
-	// PurgeAfter is the time in the archive after which words are gone for good; 0 for never.
+	// PurgeAfter is the time in the archive after which content is deleted; 0 for never.
 	PurgeAfter time.Duration `yaml:"purge_after" json:"purge_after"`
 }
 
@@ -25,12 +25,13 @@ func (p Policy) validateRetention(fs *FieldErrors) {
 	r := p.Retention
 	fs.Prefix = "retention."
 	defer func() { fs.Prefix = "" }()
-	fs.Check(r.ArchiveAfter == 0 || r.ArchiveAfter >= day && r.ArchiveAfter <= maxRetention, "archive_after", Text(r.ArchiveAfter), "0s, or 1d to 3650d")
-	fs.Check(r.PurgeAfter == 0 || r.PurgeAfter >= day && r.PurgeAfter <= maxRetention, "purge_after", Text(r.PurgeAfter), "0s, or 1d to 3650d")
-	fs.Check(r.PurgeAfter == 0 || r.ArchiveAfter > 0, "purge_after", Text(r.PurgeAfter), "archive_after, too: only what was archived is purged")
+	ok := func(d time.Duration) bool { return d == 0 || d >= day && d <= maxRetention }
+	fs.Check(ok(r.ArchiveAfter), "archive_after", r.ArchiveAfter, "0s, or 1d to 3650d")
+	fs.Check(ok(r.PurgeAfter), "purge_after", r.PurgeAfter, "0s, or 1d to 3650d")
+	fs.Check(r.PurgeAfter == 0 || r.ArchiveAfter > 0, "purge_after", r.PurgeAfter, "archive_after, too: only what was archived is purged")
 }
 
-// explain describes what happens to words, one line each.
+// explain describes the times that are set, one line each.
 func (r Retention) explain() (lines []string) {
 	if r.ArchiveAfter > 0 {
 		lines = append(lines, fmt.Sprintf("retention: words are archived %s after they left the view", Days(r.ArchiveAfter)))
@@ -70,7 +71,7 @@ func (r Retention) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]string{"archive_after": r.ArchiveAfter.String(), "purge_after": r.PurgeAfter.String()})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, as that of Policy.
+// UnmarshalJSON implements json.Unmarshaler as that of Policy does.
 func (r *Retention) UnmarshalJSON(raw []byte) error {
 	return readStrictly(raw, &struct {
 		ArchiveAfter duration `json:"archive_after"`

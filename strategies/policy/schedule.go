@@ -5,16 +5,16 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 )
 
-// Values of Schedule.Overlap: what happens at a tick while the sweep of an earlier one is
-// not done.
+// Values of Schedule.Overlap: the action at a tick while the sweep of an earlier one is not done.
 const (
-	// OverlapBufferOne starts another sweep behind it, unless one waits there already.
+	// OverlapBufferOne starts another sweep after it, unless one waits there already.
 	OverlapBufferOne = "buffer_one"
 	// OverlapSkip starts none.
 	OverlapSkip = "skip"
@@ -33,11 +33,11 @@ type Schedule struct {
 	Timezone string `yaml:"timezone"`
 	// Tenant is the only one that the sweeps go over; "" for all.
 	Tenant string `yaml:"tenant"`
-	// Window is how long a sweep may queue runs after its start. What is left goes on at the
-	// next tick. 0 is no limit.
+	// Window is how long a sweep may queue runs after its start. The sessions that are left are
+	// queued at the next tick. 0 is no limit.
 	Window time.Duration `yaml:"window"`
 	// Overlap is one of the constants above. The default buffers one: a session that becomes
-	// due behind the cursors of a long sweep is then not left until the next tick.
+	// due after the cursors of a long sweep have passed it is then not left until the next tick.
 	Overlap string `yaml:"overlap"`
 	// CatchUp is how late a tick may fire that no scheduler fired in time. 0 is no limit.
 	CatchUp time.Duration `yaml:"catch_up"`
@@ -82,36 +82,25 @@ func (s Schedule) Text() string {
 	return s.Cron + " (" + s.Timezone + ")"
 }
 
-// MarshalJSON writes durations as text, and leaves out what is not set.
+// MarshalJSON writes durations as text, and leaves out settings that are not set.
 func (s Schedule) MarshalJSON() ([]byte, error) {
 	out := map[string]any{}
 	for key, v := range map[string]any{
 		"cron": s.Cron, "every": s.Every, "timezone": s.Timezone, "tenant": s.Tenant, "window": s.Window, "overlap": s.Overlap,
 		"catch_up": s.CatchUp, "jitter": s.Jitter, "pause_after_failure": s.PauseAfterFailure, "canary": s.Canary,
 	} {
-		switch x := v.(type) {
-		case string:
-			if x != "" {
-				out[key] = x
-			}
-		case time.Duration:
-			if x != 0 {
-				out[key] = Text(x)
-			}
-		case float64:
-			if x != 0 {
-				out[key] = x
-			}
-		case bool:
-			if x {
-				out[key] = x
-			}
+		if reflect.ValueOf(v).IsZero() {
+			continue
 		}
+		if d, ok := v.(time.Duration); ok {
+			v = Text(d)
+		}
+		out[key] = v
 	}
 	return json.Marshal(out)
 }
 
-// scheduleName is what names of schedules look like.
+// scheduleName matches the names of schedules.
 var scheduleName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 
 // maxSchedules bounds the statements of a scheduler.

@@ -35,25 +35,18 @@ func Spec(p Policy) (json.RawMessage, error) {
 	return json.Marshal(settings)
 }
 
-// SpecHash returns a hash of what Spec has returned.
+// SpecHash returns a hash of a spec.
 func SpecHash(spec json.RawMessage) string { return hash(spec) }
 
-// ReadSpec reads what Spec has written, with the default schedule, and validates it. A
-// setting that this version does not know is an error: without it, the policy would be
-// another one. A default that contradicts what is there is fitted to it.
+// ReadSpec reads a spec, with the default schedule, and validates it. A setting that this
+// version does not know is an error: without it, the policy would be another one.
 func ReadSpec(raw []byte) (Policy, error) {
 	p := Default()
 	p.Pipeline, p.Summary.PreTrim = nil, nil // or elements would be merged
 	p.Triggers, p.PinPaths = nil, nil
-	p.Guards = NoGuards() // as specs from before guards have it
 	if err := json.Unmarshal(raw, &p); err != nil {
 		return p, fmt.Errorf("policy cannot be read: %w", err)
 	}
-	given, err := settings(raw)
-	if err != nil {
-		return p, err
-	}
-	p = p.Fit(func(key string) bool { return given[key] != "" })
 	return p, p.Validate()
 }
 
@@ -68,7 +61,7 @@ func (d duration) UnmarshalJSON(raw []byte) (err error) {
 	return err
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. Unknown keys are errors; settings without a
+// UnmarshalJSON reads the output of MarshalJSON. Unknown keys are errors; settings without a
 // key keep their values.
 func (p *Policy) UnmarshalJSON(raw []byte) error {
 	type plain Policy
@@ -80,7 +73,7 @@ func (p *Policy) UnmarshalJSON(raw []byte) error {
 	}{(*plain)(p), duration{&p.Debounce}, duration{&p.MaxDelay}, duration{&p.Cooldown}})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, as that of Policy.
+// UnmarshalJSON implements json.Unmarshaler as that of Policy does.
 func (s *Summary) UnmarshalJSON(raw []byte) error {
 	type plain Summary
 	return readStrictly(raw, &struct {
@@ -113,13 +106,8 @@ func Diff(from, to json.RawMessage) ([]Change, error) {
 	if err := errors.Join(aerr, berr); err != nil {
 		return nil, err
 	}
-	keys := map[string]bool{}
-	for key := range a {
-		keys[key] = true
-	}
-	for key := range b {
-		keys[key] = true
-	}
+	keys := maps.Clone(a)
+	maps.Copy(keys, b)
 	out := []Change{}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if a[key] != b[key] {

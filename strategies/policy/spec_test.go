@@ -35,12 +35,13 @@ func TestASpecIsReadAsItWasWritten(t *testing.T) {
 		p.Cooldown, p.Summary.CooldownNoModel = 90*time.Second, 3*time.Hour
 		p.Summary.PreTrim = []PreTrim{{Step: TailLines, Lines: 7}}
 		p.Windows = map[string]chat.Tokens{"a": 5000}
+		p.Guards.MinInterval, p.Guards.AutoCompactLimits = 90*time.Second, map[string]chat.Tokens{"gpt": 5000}
 		p.Pipeline = append(p.Pipeline, Step{Strategy: "x", Params: map[string]any{"n": 1e15, "list": []any{"a", 0.1}}})
 		got, err := ReadSpec(spec(t, p))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.FleetHash() != p.FleetHash() || got.Cooldown != p.Cooldown || got.Summary.CooldownNoModel != p.Summary.CooldownNoModel {
+		if got.FleetHash() != p.FleetHash() || got.Cooldown != p.Cooldown || got.Summary.CooldownNoModel != p.Summary.CooldownNoModel || got.Guards.MinInterval != p.Guards.MinInterval {
 			t.Errorf("preset %q: %+v", preset, got)
 		}
 		if a, b := spec(t, p), spec(t, got); string(a) != string(b) {
@@ -67,6 +68,7 @@ func TestASpecOfAnotherVersionIsRefused(t *testing.T) {
 		"a parameter of a step that has another": {`"strategy":`, `"new_setting": 1, "strategy":`, "new_setting"},
 		"a value that is not valid":              {`"start":0.75`, `"start":7.5`, "start: 7.5"},
 		"a duration without a unit":              {`"cooldown":"10m0s"`, `"cooldown":"10"`, "missing unit"},
+		"an unknown guard":                       {`"guards":{`, `"guards":{"min_intervall":"1m",`, "min_intervall"},
 		"no JSON":                                {`{`, `[`, "cannot be read"},
 	} {
 		raw := strings.Replace(string(spec(t, Default())), tt.from, tt.to, 1)

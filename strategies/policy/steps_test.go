@@ -12,29 +12,13 @@ import (
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
-func table(model string) (int, bool) {
-	switch model {
-	case "gpt-4o":
-		return 128_000, true
-	case "gpt-4":
-		return 8_192, true
-	}
-	return 0, false
-}
-
-func with(change func(*policy.Policy)) policy.Policy {
-	p := policy.Default()
-	change(&p)
-	return p
-}
-
 func fill(strategy string, params map[string]any, v policy.Values) map[string]any {
 	return builtin.Registry().Fill(strategy, params, v)
 }
 
 func TestStepsAreFilledFromTheLimits(t *testing.T) {
 	t.Parallel()
-	p := with(func(p *policy.Policy) {
+	p := policy.With(func(p *policy.Policy) {
 		p.PreserveSystem = false
 		p.Pipeline = append(p.Pipeline,
 			policy.Step{Strategy: "truncation", Params: map[string]any{"metric": "messages", "max_n": 9, "compact_to": 3}},
@@ -65,7 +49,7 @@ func TestStepsAreFilledFromTheLimits(t *testing.T) {
 
 func TestCheckNamesTheStep(t *testing.T) {
 	t.Parallel()
-	p := with(func(p *policy.Policy) { p.Pipeline = append(p.Pipeline, policy.Step{Strategy: "magic"}) })
+	p := policy.With(func(p *policy.Policy) { p.Pipeline = append(p.Pipeline, policy.Step{Strategy: "magic"}) })
 	err := p.Check(fill, func(name string, _ map[string]any) error {
 		if name == "magic" {
 			return errors.New("unknown strategy")
@@ -80,13 +64,13 @@ func TestCheckNamesTheStep(t *testing.T) {
 func TestHash(t *testing.T) {
 	t.Parallel()
 	hash := func(p policy.Policy) string {
-		return p.Hash(p.Limits("gpt-4o", table), fill, map[string]string{"truncation": "1", "tool_result": "2"})
+		return p.Hash(p.Limits("gpt-4o", policy.Table), fill, map[string]string{"truncation": "1", "tool_result": "2"})
 	}
 	base := hash(policy.Default())
 	if want := "a3fe5ae6eddf5151"; base != want {
 		t.Errorf("the default policy hashes to %s, was %s: every session will be planned anew once", base, want)
 	}
-	if got := hash(with(func(p *policy.Policy) { p.Cron, p.Debounce = "@daily", 0 })); got != base {
+	if got := hash(policy.With(func(p *policy.Policy) { p.Cron, p.Debounce = "@daily", 0 })); got != base {
 		t.Error("when a run starts changed the hash")
 	}
 	for name, change := range map[string]func(*policy.Policy){
@@ -102,19 +86,19 @@ func TestHash(t *testing.T) {
 		"paths":    func(p *policy.Policy) { p.PinPaths = nil },
 		"tools":    func(p *policy.Policy) { p.Summary.Tools.Acts = []string{"deploy_*"} },
 	} {
-		if hash(with(change)) == base {
+		if hash(policy.With(change)) == base {
 			t.Errorf("%s does not change the hash", name)
 		}
 	}
 	p := policy.Default()
-	if p.Hash(p.Limits("gpt-4o", table), fill, map[string]string{"truncation": "2"}) == base {
+	if p.Hash(p.Limits("gpt-4o", policy.Table), fill, map[string]string{"truncation": "2"}) == base {
 		t.Error("the version of a strategy does not change the hash")
 	}
 }
 
 func TestExplain(t *testing.T) {
 	t.Parallel()
-	got := strings.Join(policy.Default().Explain("gpt-4o", table, fill), "\n")
+	got := strings.Join(policy.Default().Explain("gpt-4o", policy.Table, fill), "\n")
 	want := `start 96,000 tokens = 0.75 × window 128,000 (gpt-4o, built-in table)
 target 64,000 tokens = 0.5 × window 128,000 (gpt-4o, built-in table)
 step 1 handoff {"context_length":128000,"max_summary_tokens":12000,"protect_first_n":1,"protect_last_n":-1,"tail_token_budget":34666}
@@ -129,10 +113,10 @@ events: 2s after the last write, 30s after the first at the latest`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if lines := with(func(p *policy.Policy) { p.PinTools = []string{"a", "b"} }).Explain("gpt-4o", table, fill); lines[5] != "pinned: calls and results of a, b" {
+	if lines := policy.With(func(p *policy.Policy) { p.PinTools = []string{"a", "b"} }).Explain("gpt-4o", policy.Table, fill); lines[5] != "pinned: calls and results of a, b" {
 		t.Errorf("pinned tools: %q", lines)
 	}
-	p := with(func(p *policy.Policy) { p.StartTokens, p.TargetTokens = 8_000, 6_000 })
+	p := policy.With(func(p *policy.Policy) { p.StartTokens, p.TargetTokens = 8_000, 6_000 })
 	if line := p.Explain("new-model", nil, fill)[4]; !strings.HasSuffix(line, "; all of a summary 4,500 tokens at most (75 % of the target)") {
 		t.Errorf("summaries: %q", line)
 	}

@@ -13,8 +13,8 @@ import (
 
 // Summary holds the settings of summaries.
 type Summary struct {
-	// Writer is what writes summaries: model, which is the extract without configured models,
-	// or extractive, without a model in any case.
+	// Writer is model, which writes an extract where no model is configured, or extractive,
+	// which never asks a model.
 	Writer string `yaml:"writer" json:"writer"`
 	// OnFailure selects the replacement of a missing summary at the end of a pipeline:
 	// keep, extractive, truncate or marker.
@@ -22,13 +22,13 @@ type Summary struct {
 	// Size is the length of summaries, unless the strategy sets one.
 	Size Size `yaml:"size" json:"size"`
 	// References is the budget of the calls and references beside the prose of a model, as a
-	// fraction of the size; they take no more room than the prose.
+	// fraction of the size; they are at most as long as the prose.
 	References float64 `yaml:"references" json:"references"`
 	// Focus is a topic that every summary emphasizes.
 	Focus string `yaml:"focus" json:"focus,omitempty"`
 	// Instruction is added to the prompt.
 	Instruction string `yaml:"instruction" json:"instruction,omitempty"`
-	// Tools says of tools whether they change something, for the log of what was done.
+	// Tools says which tools change something, for the log of actions.
 	Tools Tools `yaml:"tools" json:"tools,omitzero"`
 	// PreTrim shortens the input of the model, in order. It changes nothing stored.
 	PreTrim []PreTrim `yaml:"pre_trim" json:"pre_trim"`
@@ -44,18 +44,18 @@ type Summary struct {
 	CooldownNoModel time.Duration `yaml:"cooldown_no_model" json:"cooldown_no_model"`
 }
 
-// Tools adds to what the log of what was done knows of tools and their results. Acts and Looks
-// name tools, by names or by patterns in which * is any text, such as deploy_*. They
-// come before what the verbs in a name say; of those that match a tool, the longest decides.
+// Tools classifies tools and their results for the log of actions. Acts and Looks name tools, by
+// names or by patterns in which * is any text, such as deploy_*. They come before the verbs in a
+// name; of those that match a tool, the longest decides.
 // Failed and Succeeded are texts in results, in any case.
 type Tools struct {
-	// Acts change something: their calls come first in the log of what was done.
+	// Acts change something: their calls come first in the log of actions.
 	Acts []string `yaml:"acts" json:"acts,omitempty"`
 	// Looks change nothing.
 	Looks []string `yaml:"looks" json:"looks,omitempty"`
-	// Failed say that a call did not do what it should, such as "no seats left".
+	// Failed are texts of calls that failed, such as "no seats left".
 	Failed []string `yaml:"failed" json:"failed,omitempty"`
-	// Succeeded say that it did, although the result reads like a failure: "errors: none".
+	// Succeeded are texts of calls that succeeded although they read like failures: "errors: none".
 	Succeeded []string `yaml:"succeeded" json:"succeeded,omitempty"`
 }
 
@@ -99,8 +99,7 @@ const (
 func DefaultSummary() Summary {
 	return Summary{
 		Writer: WriterModel, OnFailure: OnFailureKeep, Size: DefaultSize(), References: 0.25,
-		// Shorten the outputs of tools. What does not fit then is the oldest: the newest
-		// messages say how things stand, and those of the user are given as facts.
+		// Shorten the outputs of tools. Of the rest, the newest messages matter most.
 		PreTrim:  []PreTrim{{Step: TailLines}, {Step: CapToolContent}},
 		MaxParts: 4, Cooldown: backoff.Cooldown, CooldownNoModel: backoff.CooldownNoProvider,
 	}
@@ -130,10 +129,8 @@ func (s Summary) Overspent(micros int64) bool {
 
 func (p Policy) validateSummary(fs *FieldErrors) {
 	s := p.Summary
-	onFailures := []string{OnFailureKeep, OnFailureExtractive, OnFailureTruncate, OnFailureMarker}
-	writers := []string{WriterModel, WriterExtractive}
-	fs.Check(slices.Contains(writers, s.Writer), "summary.writer", quote(s.Writer), "one of %s", strings.Join(writers, ", "))
-	fs.Check(slices.Contains(onFailures, s.OnFailure), "summary.on_failure", quote(s.OnFailure), "one of %s", strings.Join(onFailures, ", "))
+	fs.CheckOneOf("summary.writer", s.Writer, WriterModel, WriterExtractive)
+	fs.CheckOneOf("summary.on_failure", s.OnFailure, OnFailureKeep, OnFailureExtractive, OnFailureTruncate, OnFailureMarker)
 	fs.Check(s.References >= 0 && s.References <= 1, "summary.references", s.References, "a fraction, 0 to 1")
 	CheckRange(fs, "summary.max_parts", s.MaxParts, 1, 1000)
 	fs.Check(s.MaxCost >= 0, "summary.max_cost", s.MaxCost, "0 or more")

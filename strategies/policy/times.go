@@ -22,7 +22,7 @@ var validFrom = time.Date(2025, time.March, 1, 0, 0, 0, 0, time.UTC)
 type Times struct {
 	every time.Duration // between ticks; 0 with fields
 	// fields are minute, hour, day and so on as robfig parses them. Its Next is not used: it
-	// misses ticks behind a clock change of half an hour.
+	// misses ticks after a clock change of half an hour.
 	fields *cron.SpecSchedule
 	loc    *time.Location
 }
@@ -107,24 +107,15 @@ func (t Times) Next(after time.Time) time.Time {
 	if t.every > 0 {
 		return after.Truncate(t.every).Add(t.every).In(t.loc)
 	}
-	var first time.Time
-	// From the day before, whose end may occur again, and one more day for the same reason.
-	day := civil(after.In(t.loc)).AddDate(0, 0, -1)
+	from := after.Add(1)
 	for range 8 * 366 {
-		known := !first.IsZero()
-		t.walk(day, func(_ time.Time, at []time.Time) {
-			for _, x := range at {
-				if x.After(after) && (first.IsZero() || x.Before(first)) {
-					first = x
-				}
-			}
-		})
-		if known {
-			return first
+		to := from.Add(day)
+		if ticks := t.Between(from, to, 1); len(ticks) > 0 {
+			return ticks[0]
 		}
-		day = day.AddDate(0, 0, 1)
+		from = to
 	}
-	return first
+	return time.Time{}
 }
 
 // NextN returns the next n ticks after a time.
@@ -150,8 +141,8 @@ func (t Times) Between(from, to time.Time, limit int) []time.Time {
 	}
 	// A day may begin before another has ended, where the clock changes at midnight.
 	last := civil(to.In(t.loc)).AddDate(0, 0, 1)
-	for day := civil(from.In(t.loc)).AddDate(0, 0, -1); !day.After(last) && len(out) < limit+2*24*60; day = day.AddDate(0, 0, 1) {
-		t.walk(day, func(_ time.Time, at []time.Time) {
+	for date := civil(from.In(t.loc)).AddDate(0, 0, -1); !date.After(last) && len(out) < limit+2*24*60; date = date.AddDate(0, 0, 1) {
+		t.walk(date, func(_ time.Time, at []time.Time) {
 			for _, x := range at {
 				if !x.Before(from) && !x.After(to) {
 					out = append(out, x)
@@ -222,7 +213,7 @@ type ClockChange struct {
 	Twice bool      // they occur twice; otherwise, not at all
 }
 
-// String says what happens: "2026-03-29 02:30 is skipped: no sweep starts".
+// String describes the change: "2026-03-29 02:30 is skipped: no sweep starts".
 func (c ClockChange) String() string {
 	text := c.Day.Format(time.DateOnly) + " " + c.Local[0]
 	verb := []string{" is skipped: no sweep starts", " occurs twice: a sweep starts at both"}

@@ -21,36 +21,17 @@ func timesOf(t *testing.T, cron, zone string) Times {
 	return times
 }
 
-// TestTicksFollowTheClockOfTheirZone also has the ends of years and leap days.
-func TestTicksFollowTheClockOfTheirZone(t *testing.T) {
+func TestTicksFollowTheCalendar(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		cron, zone, after string
 		want              []string
 	}{
-		"the end of a year": {"30 23 31 12 *", "UTC", "2026-12-31T23:29:59Z", []string{"2026-12-31T23:30:00Z", "2027-12-31T23:30:00Z"}},
-		"a new year begins first in the east": {
-			"0 0 1 1 *", "Pacific/Apia", "2026-12-01T00:00:00Z", []string{"2027-01-01T00:00:00+13:00", "2028-01-01T00:00:00+13:00"},
-		},
+		"the end of a year":             {"30 23 31 12 *", "UTC", "2026-12-31T23:29:59Z", []string{"2026-12-31T23:30:00Z", "2027-12-31T23:30:00Z"}},
 		"a leap day":                    {"0 3 * * *", "UTC", "2028-02-28T04:00:00Z", []string{"2028-02-29T03:00:00Z", "2028-03-01T03:00:00Z"}},
 		"no leap day in 2100":           {"0 3 28-29 2 *", "UTC", "2100-02-28T00:00:00Z", []string{"2100-02-28T03:00:00Z", "2101-02-28T03:00:00Z"}},
 		"the last days of months":       {"0 0 31 * *", "Europe/Berlin", "2026-03-31T12:00:00Z", []string{"2026-05-31T00:00:00+02:00", "2026-07-31T00:00:00+02:00"}},
 		"either of two fields for days": {"0 0 13 * 5", "UTC", "2026-11-10T00:00:00Z", []string{"2026-11-13T00:00:00Z", "2026-11-20T00:00:00Z"}},
-		"three quarters of an hour":     {"0 3 * * *", "Asia/Kathmandu", "2026-11-10T00:00:00Z", []string{"2026-11-11T03:00:00+05:45", "2026-11-12T03:00:00+05:45"}},
-		"a night in spring":             {"0 3 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", []string{"2026-03-29T03:00:00+02:00", "2026-03-30T03:00:00+02:00"}},
-		"a time that is skipped":        {"30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", []string{"2026-03-30T02:30:00+02:00", "2026-03-31T02:30:00+02:00"}},
-		"a time that occurs twice":      {"30 1 * * *", "America/New_York", "2026-10-31T12:00:00Z", []string{"2026-11-01T01:30:00-04:00", "2026-11-01T01:30:00-05:00"}},
-		"every hour goes on":            {"0 * * * *", "America/New_York", "2026-03-08T06:30:00Z", []string{"2026-03-08T03:00:00-04:00", "2026-03-08T04:00:00-04:00"}},
-		"a change of half an hour":      {"0 3 * * *", "Australia/Lord_Howe", "2026-10-03T00:00:00Z", []string{"2026-10-04T03:00:00+11:00", "2026-10-05T03:00:00+11:00"}},
-		"half an hour is skipped":       {"15 2 * * *", "Australia/Lord_Howe", "2026-10-03T00:00:00Z", []string{"2026-10-05T02:15:00+11:00", "2026-10-06T02:15:00+11:00"}},
-		"half an hour occurs twice":     {"45 1 * * *", "Australia/Lord_Howe", "2026-04-04T00:00:00Z", []string{"2026-04-05T01:45:00+11:00", "2026-04-05T01:45:00+10:30"}},
-		"midnight is skipped":           {"0 0 * * *", "America/Sao_Paulo", "2018-11-03T12:00:00Z", []string{"2018-11-05T00:00:00-02:00", "2018-11-06T00:00:00-02:00"}},
-		"the hour before midnight occurs twice": {
-			"30 23 * * *", "America/Sao_Paulo", "2019-02-16T12:00:00Z", []string{"2019-02-16T23:30:00-02:00", "2019-02-16T23:30:00-03:00"},
-		},
-		"a month with another offset": {"30 2 * * *", "Africa/Casablanca", "2024-03-09T12:00:00Z", []string{"2024-03-10T02:30:00+01:00", "2024-03-10T02:30:00Z"}},
-		"and its end":                 {"30 2 * * *", "Africa/Casablanca", "2024-04-13T12:00:00Z", []string{"2024-04-15T02:30:00+01:00", "2024-04-16T02:30:00+01:00"}},
-		"a whole day is skipped":      {"0 3 * * *", "Pacific/Apia", "2011-12-29T00:00:00Z", []string{"2011-12-29T03:00:00-10:00", "2011-12-31T03:00:00+14:00"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

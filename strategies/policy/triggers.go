@@ -3,7 +3,6 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +27,7 @@ type Trigger struct {
 // comparisons, arithmetic, &&, || and not, and neither functions nor loops.
 type When string
 
-// Signals are what applications report of a session.
+// Signals are the reports of applications about a session.
 type Signals int
 
 // The signals. Those of events hold until a run has seen them, the others until the
@@ -43,7 +42,7 @@ const (
 	events = Closed | Overflow | ChildClosed
 )
 
-// Facts are what triggers look at, of one session at one moment.
+// Facts are the values that triggers compare, of one session at one moment.
 type Facts struct {
 	Tokens, Window, Start, NewTokens, ToolOutput chat.Tokens
 
@@ -56,53 +55,50 @@ type Facts struct {
 	Idle, Age, SinceRun time.Duration
 }
 
-// units are the words for times, in which conditions give them.
+// units are the units of times in conditions.
 var units = map[string]time.Duration{"minute": time.Minute, "hour": time.Hour, "day": day}
 
 // Word is a word of the vocabulary of triggers.
 type Word struct {
-	Name string
-	// Bool reports that it is true or false; others are numbers.
-	Bool bool
-	Doc  string
+	Name, Doc string
+	// value returns a float64, a bool, or a time.Duration, which conditions compare in seconds.
+	value func(f *Facts) any
+}
 
-	number func(f *Facts) float64
-	time   func(f *Facts) time.Duration // of which number is the seconds
-	truth  func(f *Facts) bool
+// Bool reports whether the word is true or false; others are numbers.
+func (w Word) Bool() bool {
+	_, ok := w.value(&Facts{}).(bool)
+	return ok
 }
 
 // Vocabulary returns the words that conditions may use.
 func Vocabulary() []Word {
-	number := func(name, doc string, of func(f *Facts) float64) Word { return Word{Name: name, Doc: doc, number: of} }
-	duration := func(name, doc string, of func(f *Facts) time.Duration) Word {
-		return Word{Name: name, Doc: doc, time: of, number: func(f *Facts) float64 { return of(f).Seconds() }}
-	}
-	truth := func(name, doc string, of func(f *Facts) bool) Word {
-		return Word{Name: name, Bool: true, Doc: doc, truth: of}
-	}
 	signal := func(name, doc string, s Signals) Word {
-		return truth(name, doc, func(f *Facts) bool { return f.Signals&s != 0 })
+		return Word{name, doc, func(f *Facts) any { return f.Signals&s != 0 }}
+	}
+	unit := func(name string) Word {
+		return Word{name, "unit of times", func(*Facts) any { return units[name].Seconds() }}
 	}
 	return []Word{
-		number("tokens", "size of the context, in tokens", func(f *Facts) float64 { return float64(f.Tokens) }),
-		number("window", "context window of the model, in tokens", func(f *Facts) float64 { return float64(f.Window) }),
-		number("start", "start of the policy for the model, in tokens", func(f *Facts) float64 { return float64(f.Start) }),
-		number("used", "share of the window that the context takes", func(f *Facts) float64 { return float64(f.Tokens) / float64(f.Window) }),
-		number("headroom", "tokens that are left in the window", func(f *Facts) float64 { return float64(f.Window - f.Tokens) }),
-		number("messages", "messages in the view", func(f *Facts) float64 { return float64(f.Messages) }),
-		number("turns", "messages of the user in the view", func(f *Facts) float64 { return float64(f.Turns) }),
-		number("tokens_since_run", "tokens appended since a run changed the view", func(f *Facts) float64 { return float64(f.NewTokens) }),
-		number("messages_since_run", "messages appended since then", func(f *Facts) float64 { return float64(f.NewMessages) }),
-		number("turns_since_run", "messages of the user appended since then", func(f *Facts) float64 { return float64(f.NewTurns) }),
-		number("tool_rounds", "messages with tool calls appended since then", func(f *Facts) float64 { return float64(f.ToolRounds) }),
-		number("tool_output", "tokens of the largest tool result since then", func(f *Facts) float64 { return float64(f.ToolOutput) }),
-		duration("idle", "time since the last message: idle >= 1 * day", func(f *Facts) time.Duration { return f.Idle }),
-		duration("age", "time since the session began", func(f *Facts) time.Duration { return f.Age }),
-		duration("time_since_run", "time since a run changed the view, else the age", func(f *Facts) time.Duration { return f.SinceRun }),
-		number("minute", "unit of times", func(*Facts) float64 { return units["minute"].Seconds() }),
-		number("hour", "unit of times", func(*Facts) float64 { return units["hour"].Seconds() }),
-		number("day", "unit of times", func(*Facts) float64 { return units["day"].Seconds() }),
-		truth("turn_completed", "the agent has answered, and no tool is at work", func(f *Facts) bool { return f.TurnCompleted }),
+		{"tokens", "size of the context, in tokens", func(f *Facts) any { return float64(f.Tokens) }},
+		{"window", "context window of the model, in tokens", func(f *Facts) any { return float64(f.Window) }},
+		{"start", "start of the policy for the model, in tokens", func(f *Facts) any { return float64(f.Start) }},
+		{"used", "share of the window that the context takes", func(f *Facts) any { return float64(f.Tokens) / float64(f.Window) }},
+		{"headroom", "tokens that are left in the window", func(f *Facts) any { return float64(f.Window - f.Tokens) }},
+		{"messages", "messages in the view", func(f *Facts) any { return float64(f.Messages) }},
+		{"turns", "messages of the user in the view", func(f *Facts) any { return float64(f.Turns) }},
+		{"tokens_since_run", "tokens appended since a run changed the view", func(f *Facts) any { return float64(f.NewTokens) }},
+		{"messages_since_run", "messages appended since then", func(f *Facts) any { return float64(f.NewMessages) }},
+		{"turns_since_run", "messages of the user appended since then", func(f *Facts) any { return float64(f.NewTurns) }},
+		{"tool_rounds", "messages with tool calls appended since then", func(f *Facts) any { return float64(f.ToolRounds) }},
+		{"tool_output", "tokens of the largest tool result since then", func(f *Facts) any { return float64(f.ToolOutput) }},
+		{"idle", "time since the last message: idle >= 1 * day", func(f *Facts) any { return f.Idle }},
+		{"age", "time since the session began", func(f *Facts) any { return f.Age }},
+		{"time_since_run", "time since a run changed the view, else the age", func(f *Facts) any { return f.SinceRun }},
+		unit("minute"),
+		unit("hour"),
+		unit("day"),
+		{"turn_completed", "the agent has answered, and no tool is at work", func(f *Facts) any { return f.TurnCompleted }},
 		signal("closed", "was reported as closed since the last run", Closed),
 		signal("child_closed", "a child of it was, since then", ChildClosed),
 		signal("overflow", "a prompt was reported not to fit since then", Overflow),
@@ -134,11 +130,11 @@ func Examples() []Trigger {
 func (f *Facts) vars() map[string]any {
 	out := map[string]any{}
 	for _, w := range Vocabulary() {
-		if w.Bool {
-			out[w.Name] = w.truth(f)
-		} else {
-			out[w.Name] = w.number(f)
+		v := w.value(f)
+		if d, ok := v.(time.Duration); ok {
+			v = d.Seconds()
 		}
+		out[w.Name] = v
 	}
 	return out
 }
@@ -149,7 +145,7 @@ const (
 	maxNodes    = 200
 	maxText     = 2000
 	maxTriggers = 20
-	// memory bounds what evaluating a condition may allocate; it allocates nothing.
+	// memory bounds the memory of evaluating a condition, which allocates nothing.
 	memory = 1000
 )
 
@@ -167,7 +163,7 @@ func (t Trigger) compile() (c CompiledTrigger, err error) {
 	if len(t.When) > maxText {
 		return c, fmt.Errorf("at most %d characters", maxText)
 	}
-	// Unoptimized, the program has the nodes of the text, which is what is checked.
+	// Unoptimized, the program has the nodes of the text, which are checked.
 	c.program, err = expr.Compile(string(t.When), expr.Env((&Facts{Window: 1}).vars()), expr.AsBool(), expr.DisableAllBuiltins(),
 		expr.MaxNodes(maxNodes), expr.Optimize(false))
 	if err != nil {
@@ -183,7 +179,7 @@ func (t Trigger) compile() (c CompiledTrigger, err error) {
 	return c, nil
 }
 
-// words collects the words of a condition and finds what it must not have.
+// words collects the words of a condition and rejects all other syntax.
 type words struct {
 	names map[string]bool
 	err   error
@@ -210,21 +206,6 @@ func (w *words) Visit(node *ast.Node) {
 	}
 }
 
-// ValidateUnits returns an error for each condition that compares a time with a bare number: "idle > 5"
-// leaves open 5 of what. Validate takes it, as seconds, for policies that were stored before.
-func (p Policy) ValidateUnits() error {
-	var fs FieldErrors
-	for i, t := range p.Triggers {
-		if c, err := t.compile(); err == nil {
-			node := c.program.Node()
-			bare := &bareTimes{}
-			ast.Walk(&node, bare)
-			fs.Check(bare.word == "", fmt.Sprintf("triggers[%d].when", i), quote(string(t.When)), "a unit with the time that %s is compared with: %s > 5 * minute, hour or day", bare.word, bare.word)
-		}
-	}
-	return fs.Join()
-}
-
 // bareTimes finds a word for a time that is compared with a number alone.
 type bareTimes struct{ word string }
 
@@ -235,16 +216,14 @@ func (b *bareTimes) Visit(node *ast.Node) {
 		return
 	}
 	for _, side := range [][2]ast.Node{{n.Left, n.Right}, {n.Right, n.Left}} {
-		of, with := wordsIn(side[0]), wordsIn(side[1])
-		zero := false
-		if v, ok := side[1].(*ast.IntegerNode); ok {
-			zero = v.Value == 0
-		}
-		if len(with) > 0 || zero || slices.ContainsFunc(slices.Sorted(maps.Keys(of)), func(name string) bool { return units[name] > 0 }) {
+		names := wordsIn(side[0])
+		number, isInteger := side[1].(*ast.IntegerNode)
+		zero := isInteger && number.Value == 0
+		if zero || len(wordsIn(side[1])) > 0 || names["minute"] || names["hour"] || names["day"] {
 			continue
 		}
 		for _, w := range Vocabulary() {
-			if w.time != nil && of[w.Name] {
+			if _, isTime := w.value(&Facts{}).(time.Duration); isTime && names[w.Name] {
 				b.word = w.Name
 			}
 		}
@@ -269,16 +248,17 @@ func (t CompiledTrigger) Holds(f *Facts) bool {
 func (t CompiledTrigger) Values(f *Facts) []string {
 	var out []string
 	for _, w := range t.Words {
-		switch {
-		case units[w.Name] > 0:
-		case w.time != nil:
-			out = append(out, w.Name+" "+Text(w.time(f).Truncate(time.Second)))
-		case w.Bool:
-			out = append(out, fmt.Sprintf("%s %t", w.Name, w.truth(f)))
-		case w.Name == "used":
-			out = append(out, fmt.Sprintf("%s %.2f", w.Name, w.number(f)))
-		default:
-			out = append(out, w.Name+" "+chat.Thousands(chat.Tokens(w.number(f))))
+		switch v := w.value(f).(type) {
+		case time.Duration:
+			out = append(out, w.Name+" "+Text(v.Truncate(time.Second)))
+		case bool:
+			out = append(out, fmt.Sprintf("%s %t", w.Name, v))
+		case float64:
+			if w.Name == "used" {
+				out = append(out, fmt.Sprintf("used %.2f", v))
+			} else if units[w.Name] == 0 {
+				out = append(out, w.Name+" "+chat.Thousands(chat.Tokens(v)))
+			}
 		}
 	}
 	return out
@@ -322,6 +302,10 @@ func (p Policy) validateTriggers(fs *FieldErrors) {
 			fs.Check(false, "when", quote(string(t.When)), "%v", err)
 			continue
 		}
+		bare := &bareTimes{}
+		node := c.program.Node()
+		ast.Walk(&node, bare)
+		fs.Check(bare.word == "", "when", quote(string(t.When)), "a unit with the time that %[1]s is compared with: %[1]s > 5 * minute, hour or day", bare.word)
 		l := p.windowLimits("", func(string) (int, bool) { return int(FallbackWindow), true })
 		target := t.target(l)
 		b, why := c.bounds(l, target)
@@ -340,7 +324,7 @@ func (p Policy) NamesStart() bool {
 	})
 }
 
-// Facts returns what all sessions with a model have in common.
+// Facts returns the facts that all sessions with a model share.
 func (p Policy) Facts(model string, table WindowFunc) Facts {
 	l := p.windowLimits(model, table)
 	return Facts{Window: l.Window, Start: l.Start}

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -18,71 +19,41 @@ func trigger(when string) Policy {
 // Every word below, at and above a limit.
 func TestTriggersHoldAtTheirLimits(t *testing.T) {
 	t.Parallel()
-	base := Facts{Tokens: 50_000, Window: 100_000, Start: 75_000, TurnCompleted: true}
-	tokens := func(n chat.Tokens) Facts { f := base; f.Tokens = n; return f }
-	set := func(change func(f *Facts)) Facts { f := base; change(&f); return f }
+	tokens := func(f *Facts, n int64) { f.Tokens = chat.Tokens(n) }
+	over, from, only := [3]bool{false, false, true}, [3]bool{false, true, true}, [3]bool{false, true, false}
 	tests := map[string]struct {
-		below, at, above Facts
-		want             [3]bool
+		set  func(f *Facts, n int64)
+		at   int64
+		want [3]bool
 	}{
-		"tokens > 60000":                {tokens(59_999), tokens(60_000), tokens(60_001), [3]bool{false, false, true}},
-		"tokens >= 60000":               {tokens(59_999), tokens(60_000), tokens(60_001), [3]bool{false, true, true}},
-		"tokens > start":                {tokens(74_999), tokens(75_000), tokens(75_001), [3]bool{false, false, true}},
-		"tokens > window * 6 / 10":      {tokens(59_999), tokens(60_000), tokens(60_001), [3]bool{false, false, true}},
-		"used > 0.6":                    {tokens(59_999), tokens(60_000), tokens(60_001), [3]bool{false, false, true}},
-		"used >= 0.6":                   {tokens(59_999), tokens(60_000), tokens(60_001), [3]bool{false, true, true}},
-		"headroom < 30000":              {tokens(69_999), tokens(70_000), tokens(70_001), [3]bool{false, false, true}},
-		"headroom <= 30000":             {tokens(69_999), tokens(70_000), tokens(70_001), [3]bool{false, true, true}},
-		"not (used <= 0.6)":             {tokens(59_999), tokens(60_000), tokens(60_001), [3]bool{false, false, true}},
-		"tokens > 60000 and used < 0.9": {tokens(60_000), tokens(60_001), tokens(90_000), [3]bool{false, true, false}},
-		"messages >= 30": {
-			set(func(f *Facts) { f.Messages = 29 }), set(func(f *Facts) { f.Messages = 30 }), set(func(f *Facts) { f.Messages = 31 }), [3]bool{false, true, true},
-		},
-		"turns > 30": {
-			set(func(f *Facts) { f.Turns = 29 }), set(func(f *Facts) { f.Turns = 30 }), set(func(f *Facts) { f.Turns = 31 }), [3]bool{false, false, true},
-		},
-		"tokens_since_run >= 8000": {
-			set(func(f *Facts) { f.NewTokens = 7999 }), set(func(f *Facts) { f.NewTokens = 8000 }), set(func(f *Facts) { f.NewTokens = 8001 }), [3]bool{false, true, true},
-		},
-		"messages_since_run > 50": {
-			set(func(f *Facts) { f.NewMessages = 49 }), set(func(f *Facts) { f.NewMessages = 50 }), set(func(f *Facts) { f.NewMessages = 51 }), [3]bool{false, false, true},
-		},
-		"turns_since_run == 5": {
-			set(func(f *Facts) { f.NewTurns = 4 }), set(func(f *Facts) { f.NewTurns = 5 }), set(func(f *Facts) { f.NewTurns = 6 }), [3]bool{false, true, false},
-		},
-		"tool_rounds >= 10": {
-			set(func(f *Facts) { f.ToolRounds = 9 }), set(func(f *Facts) { f.ToolRounds = 10 }), set(func(f *Facts) { f.ToolRounds = 11 }), [3]bool{false, true, true},
-		},
-		"tool_output > 4000": {
-			set(func(f *Facts) { f.ToolOutput = 3999 }), set(func(f *Facts) { f.ToolOutput = 4000 }), set(func(f *Facts) { f.ToolOutput = 4001 }), [3]bool{false, false, true},
-		},
-		"idle >= 2 * hour": {
-			set(func(f *Facts) { f.Idle = 2*time.Hour - 1 }), set(func(f *Facts) { f.Idle = 2 * time.Hour }), set(func(f *Facts) { f.Idle = 2*time.Hour + 1 }), [3]bool{false, true, true},
-		},
+		"tokens > 60000":                {tokens, 60_000, over},
+		"tokens >= 60000":               {tokens, 60_000, from},
+		"tokens > start":                {tokens, 75_000, over},
+		"tokens > window * 6 / 10":      {tokens, 60_000, over},
+		"used > 0.6":                    {tokens, 60_000, over},
+		"used >= 0.6":                   {tokens, 60_000, from},
+		"headroom < 30000":              {tokens, 70_000, over},
+		"headroom <= 30000":             {tokens, 70_000, from},
+		"not (used <= 0.6)":             {tokens, 60_000, over},
+		"tokens > 60000 and used < 0.9": {tokens, 90_000, [3]bool{true, false, false}},
+		"messages >= 30":                {func(f *Facts, n int64) { f.Messages = n }, 30, from},
+		"turns > 30":                    {func(f *Facts, n int64) { f.Turns = n }, 30, over},
+		"tokens_since_run >= 8000":      {func(f *Facts, n int64) { f.NewTokens = chat.Tokens(n) }, 8000, from},
+		"messages_since_run > 50":       {func(f *Facts, n int64) { f.NewMessages = n }, 50, over},
+		"turns_since_run == 5":          {func(f *Facts, n int64) { f.NewTurns = n }, 5, only},
+		"tool_rounds >= 10":             {func(f *Facts, n int64) { f.ToolRounds = n }, 10, from},
+		"tool_output > 4000":            {func(f *Facts, n int64) { f.ToolOutput = chat.Tokens(n) }, 4000, over},
+		"idle >= 2 * hour":              {func(f *Facts, n int64) { f.Idle = time.Duration(n) }, int64(2 * time.Hour), from},
 		"idle > 90 * minute && tokens > 60000 || idle > 1 * day": {
-			set(func(f *Facts) { f.Idle = 2 * time.Hour }), set(func(f *Facts) { f.Idle, f.Tokens = 2*time.Hour, 60_001 }), set(func(f *Facts) { f.Idle = 25 * time.Hour }), [3]bool{false, true, true},
+			func(f *Facts, n int64) { f.Idle, f.Tokens = 2*time.Hour, chat.Tokens(n) }, 60_000, over,
 		},
-		"age > 7 * day": {
-			set(func(f *Facts) { f.Age = 7*24*time.Hour - 1 }), set(func(f *Facts) { f.Age = 7 * 24 * time.Hour }), set(func(f *Facts) { f.Age = 7*24*time.Hour + 1 }), [3]bool{false, false, true},
-		},
-		"time_since_run >= 6 * hour": {
-			set(func(f *Facts) { f.SinceRun = 6*time.Hour - 1 }), set(func(f *Facts) { f.SinceRun = 6 * time.Hour }), set(func(f *Facts) { f.SinceRun = 6*time.Hour + 1 }), [3]bool{false, true, true},
-		},
-		"used > 0.6 && turn_completed": {
-			tokens(60_000), set(func(f *Facts) { f.Tokens, f.TurnCompleted = 70_000, false }), tokens(60_001), [3]bool{false, false, true},
-		},
-		"closed || used > 0.6": {
-			base, set(func(f *Facts) { f.Signals = Closed }), set(func(f *Facts) { f.Signals = Overflow | HasPendingInput }), [3]bool{false, true, false},
-		},
-		"child_closed": {
-			base, set(func(f *Facts) { f.Signals = ChildClosed }), set(func(f *Facts) { f.Signals = Closed }), [3]bool{false, true, false},
-		},
-		"overflow": {
-			base, set(func(f *Facts) { f.Signals = Overflow }), set(func(f *Facts) { f.Signals = Closed }), [3]bool{false, true, false},
-		},
-		"needs_follow_up && !has_pending_input": {
-			base, set(func(f *Facts) { f.Signals = NeedsFollowUp }), set(func(f *Facts) { f.Signals = NeedsFollowUp | HasPendingInput }), [3]bool{false, true, false},
-		},
+		"age > 7 * day":                         {func(f *Facts, n int64) { f.Age = time.Duration(n) }, int64(7 * day), over},
+		"time_since_run >= 6 * hour":            {func(f *Facts, n int64) { f.SinceRun = time.Duration(n) }, int64(6 * time.Hour), from},
+		"used > 0.6 && turn_completed":          {func(f *Facts, n int64) { f.Tokens, f.TurnCompleted = 70_000, n == 1 }, 1, only},
+		"closed || used > 0.6":                  {func(f *Facts, n int64) { f.Signals = []Signals{0, Closed, Overflow | HasPendingInput}[n] }, 1, only},
+		"child_closed":                          {func(f *Facts, n int64) { f.Signals = []Signals{0, ChildClosed, Closed}[n] }, 1, only},
+		"overflow":                              {func(f *Facts, n int64) { f.Signals = []Signals{0, Overflow, Closed}[n] }, 1, only},
+		"needs_follow_up && !has_pending_input": {func(f *Facts, n int64) { f.Signals = []Signals{0, NeedsFollowUp, NeedsFollowUp | HasPendingInput}[n] }, 1, only},
 	}
 	seen := map[string]bool{"window": true, "start": true}
 	for when, tt := range tests {
@@ -91,7 +62,13 @@ func TestTriggersHoldAtTheirLimits(t *testing.T) {
 			t.Errorf("%s: %v", when, trigger(when).Validate())
 			continue
 		}
-		if got := [3]bool{c[0].Holds(&tt.below), c[0].Holds(&tt.at), c[0].Holds(&tt.above)}; got != tt.want {
+		var got [3]bool // below, at and above the limit
+		for i := range got {
+			f := Facts{Tokens: 50_000, Window: 100_000, Start: 75_000, TurnCompleted: true}
+			tt.set(&f, tt.at-1+int64(i))
+			got[i] = c[0].Holds(&f)
+		}
+		if got != tt.want {
 			t.Errorf("%s: %v below, at and above, want %v", when, got, tt.want)
 		}
 		for _, w := range c[0].Words {
@@ -172,12 +149,12 @@ func TestASessionWhoseTriggerHoldsIsFound(t *testing.T) {
 	} {
 		p := trigger(when)
 		p.WindowTokens, p.Start, p.Target, p.MinGainTokens = 10, 0.3, 0.2, 0
-		b := p.Bounds("m", nil)
+		b, c := p.Bounds("m", nil), p.Compiled()
 		for i := range 11 * 5 * 5 * 4 {
 			f := p.Facts("m", nil)
 			f.Tokens, f.Messages, f.NewMessages, f.NewTurns = chat.Tokens(i%11), int64(i/11%5), int64(i/55%5), int64(i/275)
 			due := f.Tokens > b.Tokens || b.NewMessages > 0 && f.NewMessages >= b.NewMessages || b.NewTurns > 0 && f.NewTurns >= b.NewTurns || b.Messages > 0 && f.Messages >= b.Messages
-			if p.Compiled()[0].Holds(&f) && !due {
+			if c[0].Holds(&f) && !due {
 				t.Fatalf("%s holds for %+v, which %+v does not find", when, f, b)
 			}
 		}
@@ -311,7 +288,7 @@ func TestExamplesAreValid(t *testing.T) {
 		}
 	}
 	for _, w := range Vocabulary() {
-		if w.Bool && !seen[w.Name] {
+		if w.Bool() && !seen[w.Name] {
 			t.Errorf("no example uses %s", w.Name)
 		}
 	}
@@ -371,8 +348,8 @@ func TestTimesAreComparedWithUnits(t *testing.T) {
 	} {
 		p := Default()
 		p.Triggers = []Trigger{{Name: "x", When: When(when)}}
-		err := p.ValidateUnits()
-		if word == "" && err != nil || word != "" && (err == nil || !strings.Contains(err.Error(), word+" > 5 * minute, hour or day")) {
+		err := p.Validate()
+		if says := fmt.Sprint(err); strings.Contains(says, "hour or day") != (word != "") || !strings.Contains(says, word) {
 			t.Errorf("%s: %v", when, err)
 		}
 	}

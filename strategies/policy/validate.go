@@ -49,6 +49,11 @@ func (fs *FieldErrors) Check(ok bool, key string, value any, want string, args .
 	}
 }
 
+// CheckOneOf adds a *FieldError unless v is one of names.
+func (fs *FieldErrors) CheckOneOf(key, v string, names ...string) {
+	fs.Check(slices.Contains(names, v), key, quote(v), "one of %s", strings.Join(names, ", "))
+}
+
 // CheckRange adds a *FieldError unless v is at least lo and at most hi.
 func CheckRange[T cmp.Ordered](fs *FieldErrors, key string, v, lo, hi T) {
 	fs.Check(v >= lo && v <= hi, key, v, "%s to %s", Text(lo), Text(hi))
@@ -76,7 +81,9 @@ func Text(v any) string {
 // rejects values out of range and combinations under which no run could have an effect.
 func (p Policy) Validate() error {
 	var fs FieldErrors
-	fs.Check(p.Preset == "" || slices.Contains(PresetNames(), p.Preset), "preset", quote(p.Preset), "one of %s", strings.Join(PresetNames(), ", "))
+	if p.Preset != "" {
+		fs.CheckOneOf("preset", p.Preset, PresetNames()...)
+	}
 	p.validateLimits(&fs)
 	p.validatePipeline(&fs)
 	p.validateSummary(&fs)
@@ -130,7 +137,8 @@ func (p Policy) validatePipeline(fs *FieldErrors) {
 	}
 	for i, pattern := range p.PinPaths {
 		_, err := path.Match(pattern, "")
-		fs.Check(err == nil && strings.TrimSpace(pattern) != "", fmt.Sprintf("pin_paths[%d]", i), quote(pattern), "a pattern of the last elements of a path, such as AGENTS.md or skills/*.md, or of a tool, such as load_policy()")
+		fs.Check(err == nil && strings.TrimSpace(pattern) != "", fmt.Sprintf("pin_paths[%d]", i), quote(pattern),
+			"a pattern of the last elements of a path, such as AGENTS.md or skills/*.md, or of a tool, such as load_policy()")
 	}
 	for i, s := range p.Pipeline {
 		key := fmt.Sprintf("pipeline[%d]", i)
@@ -144,23 +152,23 @@ func (p Policy) validatePipeline(fs *FieldErrors) {
 	}
 }
 
-// gainRoom is the most that a run from start to target saves, as text says.
-type gainRoom struct {
-	text string
-	room chat.Tokens
+// maxGain is the most that a run from start to target saves, with a description of the difference.
+type maxGain struct {
+	text   string
+	tokens chat.Tokens
 }
 
-// gainRooms returns that of the thresholds in tokens, or else of each window that is set.
-func (p Policy) gainRooms() (rooms []gainRoom) {
+// maxGains returns that of the thresholds in tokens, or else of each window that is set.
+func (p Policy) maxGains() (gains []maxGain) {
 	if p.StartTokens > p.TargetTokens && p.TargetTokens > 0 {
-		return []gainRoom{{"start_tokens − target_tokens", p.StartTokens - p.TargetTokens}}
+		return []maxGain{{"start_tokens − target_tokens", p.StartTokens - p.TargetTokens}}
 	}
 	if p.Start <= 0 || p.Start > 1 || p.Target <= 0 || p.Target >= p.Start {
 		return nil
 	}
 	of := func(key string, window chat.Tokens) {
 		if window > 0 {
-			rooms = append(rooms, gainRoom{"what lies between start and target of " + key, fraction(window, p.Start) - fraction(window, p.Target)})
+			gains = append(gains, maxGain{"what lies between start and target of " + key, fraction(window, p.Start) - fraction(window, p.Target)})
 		}
 	}
 	if p.WindowTokens > 0 {
@@ -171,14 +179,14 @@ func (p Policy) gainRooms() (rooms []gainRoom) {
 	for _, k := range slices.Sorted(maps.Keys(p.Windows)) {
 		of("windows["+k+"]", p.Windows[k])
 	}
-	return rooms
+	return gains
 }
 
 // validateGain rejects a minimum gain that a run from start to target cannot reach: every
 // run at the start would be planned and then discarded as ineffective.
 func (p Policy) validateGain(fs *FieldErrors) {
-	for _, r := range p.gainRooms() {
-		fs.Check(p.MinGainTokens <= r.room, "min_gain_tokens", p.MinGainTokens, "at most %s (%d)", r.text, r.room)
+	for _, g := range p.maxGains() {
+		fs.Check(p.MinGainTokens <= g.tokens, "min_gain_tokens", p.MinGainTokens, "at most %s (%d)", g.text, g.tokens)
 	}
 }
 

@@ -239,7 +239,7 @@ func (*policyWordsCmd) Run(e *Env) error {
 	}
 	words := []wordJSON{}
 	for _, w := range policy.Vocabulary() {
-		words = append(words, wordJSON{w.Name, map[bool]string{true: "yes or no", false: "number"}[w.Bool], w.Doc})
+		words = append(words, wordJSON{w.Name, map[bool]string{true: "yes or no", false: "number"}[w.Bool()], w.Doc})
 	}
 	if e.JSON {
 		return term.JSON(e.Out.W, map[string]any{"words": words, "examples": policy.Examples()})

@@ -115,7 +115,6 @@ func validatePolicy(p policy.Policy, section string, check checkFunc, registry *
 		})
 	}
 	checkSection(check, section, err)
-	checkSection(check, section, p.ValidateUnits())
 }
 
 // checkSection reports the errors of the package that owns a section of the settings.

@@ -1,0 +1,3 @@
+package policy
+
+var With, Table = with, table
