@@ -19,7 +19,7 @@ type cacheFact struct {
 	Cache
 }
 
-// caches lists what vendors charged on 2026-11-23; the longest matching prefix applies. Writes
+// caches lists the prices of vendors on 2026-11-23; the longest matching prefix applies. Writes
 // are those of the shortest time: platform.claude.com/docs/en/about-claude/pricing (5 minutes),
 // developers.openai.com/api/docs/guides/prompt-caching and /pricing (30 minutes; without a
 // price before GPT-5.6), api-docs.deepseek.com/quick_start/pricing,
@@ -56,11 +56,11 @@ func CacheOf(model string) (Cache, bool) {
 	return f.Cache, ok
 }
 
-// Rewrite is what a smaller view costs and saves at the prompt cache, if that holds the view
-// before. Once it has expired, the smaller view is cheaper from the first request on.
+// Rewrite holds the costs and savings of a smaller view at the prompt cache, if that holds the
+// view before. Once it has expired, the smaller view is cheaper from the first request on.
 type Rewrite struct {
 	Cache
-	// Before is what the next request would read; instead it reads Read and writes Written.
+	// Before is the number of tokens that the next request would read; instead it reads Read and writes Written.
 	Before  chat.Tokens `json:"read_before"`
 	Read    chat.Tokens `json:"read"`
 	Written chat.Tokens `json:"written"`
@@ -69,8 +69,8 @@ type Rewrite struct {
 	Requests int64 `json:"paid_back_after"`
 }
 
-// Rewrite returns what a view of after tokens costs and saves in place of one of before, of
-// which all but written stand at its beginning as they stood there.
+// Rewrite returns the costs and savings of a view of after tokens in place of one of before. All
+// of its tokens but written are the beginning of the view before.
 func (c Cache) Rewrite(before, after, written chat.Tokens) Rewrite {
 	r := Rewrite{Cache: c, Before: before, Read: after - written, Written: written}
 	const imprecise = 1e-9 // of a quotient of such prices

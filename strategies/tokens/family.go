@@ -15,7 +15,7 @@ type Family struct {
 	Factor float64
 }
 
-// The factors are what text typically needs, not the highest figure of a source: the
+// The factors are those of typical text, not the highest figure of a source: the
 // policy's margin for estimates, 10 % by default, is added to all these counts, and covers
 // text and sources that deviate (1.5 + 10 % = 1.65, 1.23 + 10 % = 1.35).
 var (

@@ -7,13 +7,11 @@ import (
 
 // merges says which two tokens make a third. Each token that merging can produce is made of the
 // same two wherever it occurs: no merge has crossed its ends before, so those within are the ones
-// that its bytes by themselves undergo. So a pair of tokens is enough to look up what
-// both make, and their bytes are not needed.
+// of its bytes alone. So a pair of tokens is enough to look up their product, without their bytes.
 type merges struct {
 	bytes [256]uint32 // the tokens of single bytes
 	// pairs is a hash table with open addressing, less than half full: a left token, a right one
-	// and what they make, of tokenBits each. An empty slot is 0, which is no entry, as token 0 is
-	// a single byte.
+	// and their product, of tokenBits each. An empty entry is 0, as token 0 is a single byte.
 	pairs []uint64
 	shift uint8
 	// filter has a bit for the hash of each pair in the table. Most pairs make no token, and it
@@ -109,7 +107,7 @@ func lowest(ranks []uint32) uint32 {
 }
 
 // merge merges all pairs of the lowest rank, from left to right, and returns how many tokens
-// remain. What they make is part of pairs of higher ranks only, as tokens are made of earlier
+// remain. Their product is part of pairs of higher ranks only, as tokens are made of earlier
 // ones, so the order of ranks is kept.
 func (m *merges) merge(ids, ranks []uint32, rank uint32) int {
 	to := slices.Index(ranks, rank)
@@ -135,8 +133,8 @@ const window = 32
 // count returns the number of tokens of a piece. It merges a long one in parts of some size, in
 // time linear in the length of the piece, and keeps the first tokens of each part; the next part
 // begins after them. This gives the tokens of the whole if each two tokens that meet stay apart
-// when they are merged by themselves, which fails only if what is behind a part reaches what
-// was kept of it. Then the part is merged again with more behind it.
+// when they are merged by themselves, which fails only if a token reaches from the text after a
+// part into the tokens that were kept of it. Then the part is merged again with more text.
 //
 // For the proof, see https://github.com/github/rust-gems/tree/main/crates/bpe.
 func (m *merges) count(piece string, buf *scratch) int {

@@ -2,6 +2,7 @@ package tokens
 
 import (
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -36,7 +37,8 @@ func byBytes(ranks map[string]int, piece string) []uint32 {
 }
 
 // TestEveryTokenMergesAsByBytes shows that the table of pairs is complete: it has the pair of
-// each token that merging can make, and no other.
+// each token that merging can make, and no other. It compares every tenth token with merging by
+// bytes, all with LONG_TESTS=1.
 func TestEveryTokenMergesAsByBytes(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{O200K, CL100K} {
@@ -56,12 +58,15 @@ func TestEveryTokenMergesAsByBytes(t *testing.T) {
 				if !b.vocab.has(token, 0, len(token)) || int(b.merges.size[rank]) != len(token) {
 					t.Fatalf("token %d, %q, is not in the vocabulary", rank, token)
 				}
-				want, got := byBytes(ranks, token), b.merges.encode(token, &buf)
-				if !slices.Equal(want, got) {
-					t.Fatalf("token %d, %q: got %v, want %v", rank, token, got, want)
-				}
+				got := b.merges.encode(token, &buf)
 				if len(token) > 1 && len(got) == 1 {
 					made++
+				}
+				if rank%10 > 0 && os.Getenv("LONG_TESTS") == "" {
+					continue
+				}
+				if want := byBytes(ranks, token); !slices.Equal(want, got) {
+					t.Fatalf("token %d, %q: got %v, want %v", rank, token, got, want)
 				}
 				for _, no := range []string{token + "\x00", token + token, "\x00" + token, token[1:]} {
 					if _, ok := ranks[no]; no != "" && ok != b.vocab.has(no, 0, len(no)) {
@@ -94,7 +99,7 @@ func TestPartsAddUp(t *testing.T) {
 		var buf scratch
 		// Few different characters make long tokens, so parts that reach far.
 		for _, alphabet := range []string{"a", "ab", "aes", "in ", "-", "-=", "=\n", " \n", "*/", "_", "0", "\xef\xbf\xbd", "\xe4\xb8\xad", "etaoinshrdlu", "\x00\x01\xff"} {
-			for range 200 {
+			for range 50 {
 				piece := make([]byte, window+rng.IntN(600))
 				letter := byte(0)
 				for i := range piece {

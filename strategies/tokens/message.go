@@ -2,6 +2,7 @@ package tokens
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -17,8 +18,9 @@ const (
 	PerName chat.Tokens = 1
 	// PerCall covers the JSON of a tool call around its id, name and arguments.
 	PerCall chat.Tokens = 8
-	// PerMedia is the flat estimate for an image, audio or file of any size: a 1024 × 1024 image costs 765 tokens at OpenAI (high detail) and about
-	// 1,400 at Anthropic. Its base64 text is never counted.
+	// PerMedia is the flat estimate for an image, audio or file of any size: a 1024 × 1024 image
+	// costs 765 tokens at OpenAI (high detail) and about 1,400 at Anthropic. Its base64 text is
+	// never counted.
 	PerMedia chat.Tokens = 1000
 )
 
@@ -54,7 +56,8 @@ func content(c Counter, content chat.Content) chat.Tokens {
 			n += c.Text(p.Text)
 		case p.Type == "tool_result":
 			n += toolResult(c, p.Raw)
-		case p.Raw != nil && !isTextType(p.Type):
+		case slices.Contains([]string{"text", "input_text", "output_text", "refusal"}, p.Type): // without text
+		case p.Raw != nil:
 			n += c.Text(string(p.Raw)) // JSON of reasoning or a tool block
 		}
 	}
@@ -68,21 +71,9 @@ func toolResult(c Counter, raw json.RawMessage) chat.Tokens {
 		Content json.RawMessage `json:"content"`
 	}
 	var inner chat.Message
-	if json.Unmarshal(raw, &part) != nil || part.Content == nil {
-		return c.Text(string(raw))
-	}
-	if inner.UnmarshalJSON([]byte(`{"role":"tool","content":`+string(part.Content)+`}`)) != nil {
+	if json.Unmarshal(raw, &part) != nil || part.Content == nil ||
+		inner.UnmarshalJSON([]byte(`{"role":"tool","content":`+string(part.Content)+`}`)) != nil {
 		return c.Text(string(raw))
 	}
 	return PerCall + c.Text(part.ID) + content(c, inner.Content)
-}
-
-// isTextType reports whether parts of a type hold text: their JSON is not counted
-// when the text is empty.
-func isTextType(kind string) bool {
-	switch kind {
-	case "text", "input_text", "output_text", "refusal":
-		return true
-	}
-	return false
 }

@@ -16,8 +16,7 @@ type modelFact struct {
 	window   int
 }
 
-// TableDate is the day on which the facts below were last compared with what vendors
-// document.
+// TableDate is the day on which the facts below were last compared with those of vendors.
 const TableDate = "2026-11-22"
 
 // facts lists the windows that vendors document, input and output together. The
@@ -114,7 +113,6 @@ var facts = []modelFact{
 	{"devstral", "", 131_072},
 	{"devstral-2512", "", 256_000},
 	{"deepseek", "", 131_072},
-	{"deepseek-coder", "", 131_072},
 	{"deepseek-llm", "", 4_096},
 	{"deepseek-v2.5", "", 65_536},
 	{"deepseek-v3-0324", "", 65_536},
@@ -131,7 +129,6 @@ var facts = []modelFact{
 	{"qwen3.7-max", "", 991_000},
 	{"qwen-turbo", "", 1_000_000},
 	{"qwen-plus", "", 131_072},
-	{"qwen-max", "", 32_768},
 	{"qwq", "", 131_072},
 	{"grok-2", "", 131_072},
 	{"grok-3", "", 131_072},
@@ -174,24 +171,19 @@ func lookup(model string) (modelFact, bool) {
 
 // lookupIn returns the row with the longest prefix of the model's name (see
 // text.ModelNames).
-func lookupIn[R any](rows []R, prefix func(R) string, model string) (R, bool) {
+func lookupIn[R any](rows []R, prefix func(R) string, model string) (best R, found bool) {
 	for _, name := range text.ModelNames(model) {
-		if r, ok := longestPrefix(rows, prefix, name); ok {
-			return r, true
+		longest := 0
+		for _, r := range rows {
+			if p := strings.ToLower(prefix(r)); len(p) > longest && strings.HasPrefix(name, p) && endsWord(name, p) {
+				best, longest = r, len(p)
+			}
+		}
+		if longest > 0 {
+			return best, true
 		}
 	}
-	var none R
-	return none, false
-}
-
-func longestPrefix[R any](rows []R, prefix func(R) string, name string) (best R, found bool) {
-	longest := 0
-	for _, r := range rows {
-		if p := strings.ToLower(prefix(r)); len(p) > longest && strings.HasPrefix(name, p) && endsWord(name, p) {
-			best, longest = r, len(p)
-		}
-	}
-	return best, longest > 0
+	return best, false
 }
 
 // endsWord reports whether prefix ends at the end of a word or number of name: "o1"

@@ -75,9 +75,6 @@ func TestModels(t *testing.T) {
 			}
 		})
 	}
-	if got := tokens.ForModel("gpt-4").Name(); got != tokens.CL100K {
-		t.Errorf("gpt-4 is counted by %s", got)
-	}
 }
 
 // The factors are between the figures that vendors and other projects publish.

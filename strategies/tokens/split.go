@@ -1,9 +1,9 @@
 package tokens
 
 // The splitters return the end of the piece of s, which is valid UTF-8, that begins at s[i].
-// They match what the patterns of tiktoken-go match in regexp2, which tries the alternatives in
-// order. Both take linear time for a whole text: what they read beyond the end of a piece is
-// a run that becomes one or two pieces.
+// They match as the patterns of tiktoken-go do in regexp2, which tries the alternatives in order.
+// Both take linear time for a whole text: beyond the end of a piece they read only a run that
+// becomes one or two pieces.
 
 // splitCL100K splits by the pattern of CL100K:
 //
@@ -85,7 +85,7 @@ func splitO200K(s string, i int) int {
 	return end
 }
 
-// word returns the end of what the first two alternatives of O200K match at s[i] between the
+// word returns the end of the match of the first two alternatives of O200K at s[i], between the
 // optional character and the contraction, or i. Where no lower case follows, the first one
 // goes back to the last character that both of its sets have; cased reports that there is
 // none, so that only the second one matches.

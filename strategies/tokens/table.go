@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Model overrides what the built-in table says of the models whose names begin with
-// Prefix, or adds them. A field that is not set leaves what the table says.
+// Model overrides the facts of the built-in table about the models whose names begin with
+// Prefix, or adds them. A field that is not set keeps that of the table.
 type Model struct {
 	Prefix string `yaml:"prefix" json:"prefix"`
-	// Window is the context window in tokens, input and output together.
+	// Window is the context window in tokens, the sum of input and output.
 	Window int `yaml:"window" json:"window,omitempty"`
 	// Encoding is O200K or CL100K; counts are exact unless Factor is set.
 	Encoding string `yaml:"encoding" json:"encoding,omitempty"`
@@ -121,6 +121,3 @@ func ForModel(model string) Counter { return Table(nil).ForModel(model) }
 
 // Window is Table.Window of the built-in table.
 func Window(model string) (tokens int, known bool) { return Table(nil).Window(model) }
-
-// Models is Table.Prefixes of the built-in table.
-func Models() []string { return Table(nil).Prefixes() }

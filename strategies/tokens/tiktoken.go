@@ -48,28 +48,13 @@ func (b *BPE) Name() string { return b.name }
 
 // Text counts s as ordinary text, including the names of special tokens. Each byte that is not
 // valid UTF-8 counts as U+FFFD.
-func (b *BPE) Text(s string) chat.Tokens { return b.upTo(s, len(s)*len("\uFFFD")) }
-
-// TextUpTo returns the number of tokens of s if that is at most limit, or any number above
-// limit. The time that it takes is limited by limit, not by the length of s.
-func (b *BPE) TextUpTo(s string, limit chat.Tokens) chat.Tokens {
-	if chat.Tokens(len(s)/maxTokenLen) > limit { // no token is longer
-		return limit + 1
-	}
-	return b.upTo(s, int(limit))
-}
-
-// Message returns the tokens of m by Text, plus the overheads of this package.
-func (b *BPE) Message(m *chat.Message) chat.Tokens { return message(b, m) }
-
-// upTo counts the tokens of s until there are more than limit.
-func (b *BPE) upTo(s string, limit int) chat.Tokens {
+func (b *BPE) Text(s string) chat.Tokens {
 	if !utf8.ValidString(s) { // which the splitters cannot read
 		s = strings.Map(func(r rune) rune { return r }, s)
 	}
 	var buf *scratch
 	n := 0
-	for i := 0; i < len(s) && n <= limit; {
+	for i := 0; i < len(s); {
 		end := b.split(s, i)
 		if b.vocab.has(s, i, end) {
 			n++
@@ -86,6 +71,9 @@ func (b *BPE) upTo(s string, limit int) chat.Tokens {
 	}
 	return chat.Tokens(n)
 }
+
+// Message returns the tokens of m by Text, plus the overheads of this package.
+func (b *BPE) Message(m *chat.Message) chat.Tokens { return message(b, m) }
 
 // loadBPE reads the ranks of an encoding: lines of a token in base64 and its rank, in order of
 // rank.
