@@ -22,13 +22,13 @@ const (
 )
 
 // exchange is the http.RoundTripper of one request of the library. It adds the fields that
-// the library's request lacks, bounds the body of the response, keeps what the library does
-// not return, and makes the body regular. Servers differ from OpenAI in the types of fields,
+// the library's request lacks, bounds the body of the response, keeps the fields that the library
+// does not return, and makes the body regular. Servers differ from OpenAI in the types of fields,
 // and the library's decoder returns nothing of a body with one field of a type that it does
-// not expect: an answer that was paid for would be lost over usage that is a text, a content
-// in parts beside tool calls that are none, or an id that is a number. Of errors it reads
-// objects with a message alone: not those that are a text, a list, or fields at the top; and
-// it takes an error with status 200 for an answer without choices, and a redirect for an answer.
+// not expect: an answer would be lost over usage that is a text, a content in parts, or an id
+// that is a number. Of errors it reads objects with a message alone: not those that are a text, a
+// list, or fields at the top; and it classifies an error with status 200 as an answer without
+// choices, and a redirect as an answer.
 type exchange struct {
 	base  http.RoundTripper
 	extra map[string]any // added to the body of the request
@@ -78,7 +78,8 @@ func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	x.usage = readUsage(body)
 	regular, status := readAnswer(body)
 	if !isSuccess(resp.StatusCode) || status != http.StatusOK {
-		regular, status = openai.ErrorResponse{Error: readError(body, isSuccess(resp.StatusCode))}, max(resp.StatusCode, http.StatusBadRequest)
+		regular = openai.ErrorResponse{Error: readError(body, isSuccess(resp.StatusCode))}
+		status = max(resp.StatusCode, http.StatusBadRequest)
 	}
 	if body, err = json.Marshal(regular); err != nil {
 		return nil, err
@@ -212,7 +213,7 @@ func readUsage(body []byte) (u Usage) {
 
 // readError reads the formats that servers have for errors: an object, a text, or fields at
 // the top, some of them in a list; or no JSON at all. With the status of a success the body may
-// be a part of an answer: then what is named an error is one, and nothing else.
+// be a part of an answer: then only the field error is one.
 func readError(body []byte, success bool) *openai.APIError {
 	var top any
 	if json.Unmarshal(body, &top) != nil {
@@ -223,22 +224,22 @@ func readError(body []byte, success bool) *openai.APIError {
 	if list, ok := top.([]any); ok && len(list) > 0 {
 		top = list[0]
 	}
-	e, words := field(top, "error"), ""
+	e, text := field(top, "error"), ""
 	if success {
 		top = e
 	}
 	if _, ok := e.(map[string]any); !ok {
-		e, words = top, said(e)
+		e, text = top, message(e)
 	}
 	for _, name := range []string{"message", "detail", "errors"} {
-		words = strings.TrimSpace(words + " " + said(field(e, name)))
+		text = strings.TrimSpace(text + " " + message(field(e, name)))
 	}
 	if s, ok := top.(string); ok {
-		words = s
+		text = s
 	}
 	param := name(field(e, "param"))
 	return &openai.APIError{
-		Code: name(field(e, "code")), Message: words[:min(len(words), failureLimit)], Param: &param,
+		Code: name(field(e, "code")), Message: text[:min(len(text), failureLimit)], Param: &param,
 		Type:       cmp.Or(name(field(e, "type")), name(field(e, "status"))), // Gemini's status is a type
 		InnerError: &openai.InnerError{Code: name(field(field(e, "innererror"), "code"))},
 	}
@@ -265,21 +266,21 @@ func name(v any) string {
 	return s
 }
 
-// said returns the message in a JSON value: a string, or those in a list and in the fields
+// message returns the message in a JSON value: a string, or those in a list and in the fields
 // of its objects that have messages.
-func said(v any) string {
+func message(v any) string {
 	switch v := v.(type) {
 	case string:
 		return v
 	case []any:
 		var all []string
 		for _, x := range v {
-			all = append(all, said(x))
+			all = append(all, message(x))
 		}
 		return strings.Join(all, ", ")
 	case map[string]any:
 		for _, name := range []string{"message", "msg", "detail"} {
-			if s := said(field(v, name)); s != "" {
+			if s := message(field(v, name)); s != "" {
 				return s
 			}
 		}

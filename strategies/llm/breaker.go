@@ -55,7 +55,8 @@ func (b *breaker) allow() (done func(Class), ok bool) {
 			b.failures++
 			if b.failures >= b.Failures {
 				b.hold()
-				b.log.Warn("model held back after failures in a row", "model", b.model, "failures", b.failures, "wait_ms", b.Open.Milliseconds())
+				b.log.Warn("model held back after failures in a row",
+					"model", b.model, "failures", b.failures, "wait_ms", b.Open.Milliseconds())
 			}
 		default: // an answer, or a refusal by a server that works
 			b.failures, b.until = 0, time.Time{}

@@ -23,6 +23,7 @@ func TestOneCallTriesWhenTheHoldEnds(t *testing.T) {
 		call(true)(Overloaded)
 		call(true)(RateLimited) // a server that works
 		call(true)(Overloaded)
+		call(true)(Canceled) // counts neither for nor against the server
 		call(true)(Overloaded)
 		call(false)
 		early("")        // began before the model was held back

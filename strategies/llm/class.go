@@ -56,8 +56,8 @@ type rule struct {
 //
 // A timeout is not retried on the same model: it took the whole deadline and was probably
 // billed. A request that one model rejects (BadRequest: an unsupported parameter) may succeed
-// with the profile of the next. A malformed answer is no evidence
-// about other calls, so it starts no cooldown.
+// with the profile of the next. A malformed answer says nothing about other
+// calls, so it starts no cooldown.
 var rules = map[Class]rule{
 	ContextTooLong:  {tries: 1, then: largerModel, cooldown: noCooldown, trips: false, rank: 9},
 	RateLimited:     {tries: 4, then: nextModel, cooldown: transient, trips: false, rank: 8},

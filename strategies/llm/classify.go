@@ -93,7 +93,7 @@ func withoutReasoning(s string) string {
 	return strings.TrimLeft(answer, " \t\r\n")
 }
 
-// transportText returns what kept a request from being answered, such as "dial tcp 127.0.0.1:9:
+// transportText returns the reason why a request has no response, such as "dial tcp 127.0.0.1:9:
 // connect: connection refused", without URLs, which may hold a password of a proxy.
 func transportText(err error) string {
 	if e, ok := errors.AsType[*url.Error](err); ok {
@@ -163,7 +163,8 @@ func statusClass(status int, f ServerError, model string) Class {
 func (f ServerError) class() Class {
 	for _, name := range []string{f.inner, f.Code, f.Type} {
 		switch strings.ToLower(name) {
-		case "model_not_found", "deploymentnotfound", "model_not_available", "model_not_supported", "unknown_model", "invalid_model", // OpenAI, Azure, Together, Hugging Face, GitHub, Mistral
+		case "model_not_found", "deploymentnotfound", "model_not_available", // OpenAI, Azure, Together
+			"model_not_supported", "unknown_model", "invalid_model", // Hugging Face, GitHub, Mistral
 			"invalidendpointormodel.notfound": // Ark
 			return ModelNotFound
 		case "insufficient_quota", "insufficient_user_quota", "billing_hard_limit_reached", "billing_not_active",
@@ -189,7 +190,7 @@ func (f ServerError) class() Class {
 
 // says reports whether the beginning of the message contains one of the texts, in lower case.
 func (f ServerError) says(texts ...string) bool {
-	const most = 1000 // the rest may be the request, repeated
+	const most = 1000 // after these, the message may repeat the request
 	message := strings.ToLower(f.Message[:min(len(f.Message), most)])
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(message, text) })
 }
@@ -197,7 +198,8 @@ func (f ServerError) says(texts ...string) bool {
 // saysNoModel reports whether the message of a server that refuses unknown models as bad
 // requests, without a code, says that it does not know the model.
 func (f ServerError) saysNoModel() bool {
-	return f.says("model not exist", "model does not exist", "model not found", "no such model", "invalid model name", "not a valid model") // DeepSeek, SiliconFlow, llama.cpp, Cloudflare, LiteLLM, OpenRouter
+	// DeepSeek, SiliconFlow, llama.cpp, Cloudflare, LiteLLM, OpenRouter
+	return f.says("model not exist", "model does not exist", "model not found", "no such model", "invalid model name", "not a valid model")
 }
 
 // saysContext reports whether the message of a server without error codes says that the
@@ -206,7 +208,8 @@ func (f ServerError) saysContext() bool {
 	return f.says(
 		"maximum context length", "context length exceeded", "context_length_exceeded", // OpenAI, vLLM, LiteLLM
 		"maximum model length", "max_model_len", "longer than the model's context", // vLLM, SGLang
-		"available context size", "exceeds the context", "exceed the context", "exceed context", "context window", // llama.cpp, Ollama, LM Studio
+		"available context size", "exceeds the context", "exceed the context", "exceed context", // llama.cpp, Ollama
+		"context window",                                           // LM Studio
 		"context limit", "prompt is too long", "input is too long", // Anthropic, Bedrock
 		"exceeds the maximum number of tokens", "input token count", // Gemini
 		"reduce the length", "maximum input length", "range of input length", "too many tokens", "request too large",

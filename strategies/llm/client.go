@@ -18,7 +18,7 @@ import (
 type Deps struct {
 	// Env looks up the environment variables in key_env of profiles.
 	Env func(name string) (string, bool)
-	// Log receives failed attempts: names and numbers, and what servers answer as a
+	// Log receives failed attempts: names and numbers, and the responses of servers as a
 	// ServerError.
 	Log *slog.Logger
 	// Limiter shares the limits per minute with other workers; if it is nil they apply

@@ -118,7 +118,7 @@ func (s *callState) tryModel(ctx context.Context, m *model) (classification, boo
 }
 
 // outputLimit returns the output limit of an attempt in tokens, and false if the model's
-// window has no room for it. A call without MaxTokens gets the rest of the window.
+// window is too small for it. A call without MaxTokens gets the tokens that are left in the window.
 func (s *callState) outputLimit(m *model) (int, bool) {
 	limit := m.MaxOutput // 0 leaves it to the server
 	if s.call.MaxTokens > 0 {

@@ -45,7 +45,7 @@ func (d Deadline) For(tokens int) time.Duration {
 type Budget struct {
 	// Attempts is the maximum number of requests. Defaults to 6.
 	Attempts int `yaml:"attempts"`
-	// Tokens is the maximum of input and output together. Defaults to four times the
+	// Tokens is the maximum of the sum of input and output. Defaults to four times the
 	// maximum of one attempt. An attempt that may have been billed without reported usage
 	// counts as its maximum.
 	Tokens int `yaml:"tokens"`

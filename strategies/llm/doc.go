@@ -1,9 +1,8 @@
-// Package llm calls models behind OpenAI-compatible servers. A Client has a chain of
+// Package llm calls models of OpenAI-compatible servers. A Client has a chain of
 // models and calls them in order until one answers, with deadlines, retries within a
 // budget, limits per minute that workers share, and a class for every failure.
 //
-// Requests are those of github.com/sashabaranov/go-openai and sent by its client; see exchange for
-// what is between it and the network.
+// Requests are those of github.com/sashabaranov/go-openai and sent by its client, through exchange.
 //
 // A Client does not judge answers: package summary validates them. Neither keys nor
 // prompts nor answers are in its errors and log lines.

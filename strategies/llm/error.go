@@ -14,8 +14,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/redact"
 )
 
-// Error is the error of a call. It holds no part of the request, and of a response what is in
-// Server.
+// Error is the error of a call. It holds no part of the request, and of a response only Server.
 type Error struct {
 	// Class is the class of the failure. If models failed in different ways, it is the one
 	// that is most useful to the caller.
@@ -60,8 +59,8 @@ func (e *Error) Error() string {
 // Unwrap returns the error of the caller's context if that ended the call, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
-// ServerError is the error in the response of a server, or why there is none. In an Error and in log lines it holds
-// neither the key nor secrets nor stretches of the prompt that the server repeats.
+// ServerError is the error in the response of a server, or the reason why there is none. In an
+// Error and in log lines it holds neither the key nor secrets nor stretches of the prompt that the server repeats.
 type ServerError struct {
 	// Code, Type and Param are names, such as "model_not_found"; empty without one.
 	Code  string `json:"code,omitempty"`
@@ -104,15 +103,14 @@ func (e ServerError) String() string {
 	return s + e.Message
 }
 
-// Limits of what is shown of a server's message.
+// Limits of a server's message as it is shown.
 const (
 	shownRunes   = 200
 	messageBytes = 4000 // that are looked at; a secret may extend beyond shownRunes
-	promptBytes  = 16   // the shortest stretch of the prompt that is taken for a repetition
+	promptBytes  = 16   // the shortest stretch of the prompt that counts as a repetition
 )
 
-// shown returns e as it may be shown: without the key and what looks like a secret, and without
-// stretches of the prompt.
+// shown returns e as it may be shown: without the key, secrets and stretches of the prompt.
 func (e ServerError) shown(key string, prompt ...string) ServerError {
 	s := withoutKey(e.Message, key)
 	s = strings.ToValidUTF8(s[:min(len(s), messageBytes)], "")

@@ -34,7 +34,7 @@ func profile(name, url string) llm.Profile {
 func quick(models ...llm.Profile) llm.Config {
 	return llm.Config{
 		Models:   models,
-		Deadline: llm.Deadline{Min: 5 * time.Second},
+		Deadline: llm.Deadline{Min: time.Minute, Connect: time.Minute},
 		Budget:   llm.Budget{Attempts: 20, Tokens: 1_000_000},
 		Retry:    llm.Retry{Base: time.Microsecond, Max: time.Microsecond},
 		Breaker:  llm.Breaker{Failures: 1000},

@@ -32,7 +32,7 @@ type Profile struct {
 	// of them is set.
 	KeyEnv  string `yaml:"key_env" json:"key_env,omitempty"`
 	KeyFile string `yaml:"key_file" json:"key_file,omitempty"`
-	// Window is the context window in tokens, input and output together.
+	// Window is the context window in tokens, the sum of input and output.
 	Window int `yaml:"window_tokens" json:"window_tokens"`
 	// MaxOutput is the maximum output in tokens, including reasoning; 0 for the window.
 	MaxOutput int `yaml:"max_output_tokens" json:"max_output_tokens,omitempty"`
@@ -47,7 +47,7 @@ type Profile struct {
 	ReasoningTokens int `yaml:"reasoning_tokens" json:"reasoning_tokens,omitempty"`
 	// Price is zero for a model without cost.
 	Price Price `yaml:"price_per_million" json:"price_per_million,omitzero"`
-	// RequestsPerMinute and TokensPerMinute limit all workers together; 0 for no limit.
+	// RequestsPerMinute and TokensPerMinute limit the sum over all workers; 0 for no limit.
 	// Tokens are those of the input and of the output limit.
 	RequestsPerMinute int `yaml:"requests_per_minute" json:"requests_per_minute,omitempty"`
 	TokensPerMinute   int `yaml:"tokens_per_minute" json:"tokens_per_minute,omitempty"`

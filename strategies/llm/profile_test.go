@@ -7,13 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
-func TestProfilesFaultsAreReportedAtOnce(t *testing.T) {
+func TestErrorsOfAProfileAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	p := llm.Profile{
 		Name: "a b", BaseURL: "https://user:canary@host/v1", KeyEnv: "A", KeyFile: "b", Window: 0, MaxOutput: 5,
@@ -26,7 +24,7 @@ func TestProfilesFaultsAreReportedAtOnce(t *testing.T) {
 		"price_per_million.input", "price_per_million.cached", "price_per_million.output", "requests_per_minute", "tokens_per_minute",
 	}
 	if got := keys(t, err); strings.Join(got, " ") != strings.Join(want, " ") {
-		t.Errorf("faults %q, want %q", got, want)
+		t.Errorf("errors of %q, want %q", got, want)
 	}
 	if strings.Contains(err.Error(), "canary") {
 		t.Error(err)
@@ -65,7 +63,7 @@ func TestKeyInThePlaceOfItsNameIsNotShown(t *testing.T) {
 	}
 }
 
-// keys returns those of the faults in a joined error.
+// keys returns the keys of the errors in a joined error.
 func keys(t *testing.T, err error) (out []string) {
 	t.Helper()
 	joined, ok := err.(interface{ Unwrap() []error })
@@ -75,7 +73,7 @@ func keys(t *testing.T, err error) (out []string) {
 	for _, err := range joined.Unwrap() {
 		f, ok := errors.AsType[*policy.FieldError](err)
 		if !ok {
-			t.Fatalf("not a fault: %v", err)
+			t.Fatalf("not a field error: %v", err)
 		}
 		out = append(out, f.Key)
 	}
@@ -92,21 +90,21 @@ func TestProfilesThatReasoningModelsRefuse(t *testing.T) {
 	warm := good
 	warm.FixedTemperature = false
 	if got := keys(t, warm.Validate()); len(got) != 1 || got[0] != "fixed_temperature" {
-		t.Errorf("faults %q", got)
+		t.Errorf("errors of %q", got)
 	}
 	old := good
 	old.MaxTokensField = llm.MaxTokens
 	if got := keys(t, old.Validate()); len(got) != 1 || got[0] != "max_tokens_field" {
-		t.Errorf("faults %q", got)
+		t.Errorf("errors of %q", got)
 	}
 	old.FixedTemperature = false
 	if got := strings.Join(keys(t, old.Validate()), " "); got != "max_tokens_field fixed_temperature" {
-		t.Errorf("faults %q", got)
+		t.Errorf("errors of %q", got)
 	}
 	sol := good
 	sol.Name, sol.ReasoningEffort = "gpt-6-sol", "minimal"
 	if got := keys(t, sol.Validate()); len(got) != 1 || got[0] != "reasoning_effort" {
-		t.Errorf("faults %q", got)
+		t.Errorf("errors of %q", got)
 	}
 	sol.ReasoningEffort, sol.FixedTemperature = "none", false
 	if err := sol.Validate(); err != nil {
@@ -127,47 +125,10 @@ func TestConfigIsValidated(t *testing.T) {
 	want := "models[1].name models[2].name models[2].base_url models[2].window_tokens deadline.per_token deadline.max " +
 		"budget.attempts budget.tokens budget.cost budget.time retry.base retry.max retry.wait breaker.failures breaker.open cooldown.transient"
 	if got := strings.Join(keys(t, c.Validate()), " "); got != want {
-		t.Errorf("faults %s\nwant   %s", got, want)
+		t.Errorf("errors of %s\nwant      %s", got, want)
 	}
 	if _, err := llm.New(llm.Config{}, llm.Deps{}); err == nil || !strings.Contains(err.Error(), "models: none: want at least one model") {
 		t.Error(err)
-	}
-}
-
-func TestConfigIsReadFromYAML(t *testing.T) {
-	t.Parallel()
-	const text = `
-models:
-  - name: gpt-5-mini
-    base_url: https://api.openai.com/v1
-    key_env: OPENAI_API_KEY
-    window_tokens: 400000
-    max_output_tokens: 128000
-    max_tokens_field: max_completion_tokens
-    fixed_temperature: true
-    reasoning_effort: low
-    reasoning_tokens: 8000
-    price_per_million: {input: 0.25, cached: 0.025, output: 2}
-    requests_per_minute: 500
-    tokens_per_minute: 200000
-deadline: {min: 120s, per_token: 2ms, max: 30m, connect: 10s}
-budget: {attempts: 6, tokens: 1000000, cost: 0.5, time: 30m}
-retry: {base: 1s, max: 30s, wait: 60s}
-breaker: {failures: 5, open: 30s}
-cooldown: {transient: 60s, no_provider: 600s}
-`
-	var c llm.Config
-	dec := yaml.NewDecoder(strings.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(&c); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Validate(); err != nil {
-		t.Error(err)
-	}
-	d := llm.Default()
-	if c.Deadline != d.Deadline || c.Retry != d.Retry || c.Breaker != d.Breaker || c.Cooldown != d.Cooldown || c.Models[0].Price.Cached != 0.025 {
-		t.Errorf("read %+v", c)
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 const retryAfterMax = 24 * time.Hour
 
 // cacheWritesCost reports whether the server writes prompts to its cache, for a price, unless it
-// is told not to: OpenAI does so from GPT-5.6 on. No later request begins with the prompt of a
-// summary. Other servers may refuse the option, and some of them write only what is marked.
+// is asked not to: OpenAI does so from GPT-5.6 on. No later request begins with the prompt of a
+// summary. Other servers may refuse the option, and some of them write only marked prompts.
 func (p Profile) cacheWritesCost() bool {
 	u, err := url.Parse(p.BaseURL)
 	openAI := err == nil && (u.Hostname() == "api.openai.com" || strings.HasSuffix(u.Hostname(), ".api.openai.com"))

@@ -100,7 +100,7 @@ func TestWaitsAreDrawn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var least, most [3]time.Duration
-		for i := range 200 {
+		for i := range 100 {
 			server := llmtest.New(llmtest.Step{Behaviour: llmtest.RateLimited, Times: 3})
 			c := llm.Config{Models: []llm.Profile{profile("m", "http://a/v1")}, Retry: llm.Retry{Base: time.Second, Max: 3 * time.Second}}
 			if _, err := newClient(t, c, llm.Deps{Transport: hosts{"a": server}}).Complete(t.Context(), llm.Call{User: prompt}); err != nil {

@@ -77,7 +77,7 @@ func said(t *testing.T, body string) string {
 
 const asks = "Write notes.\n\n## Active Task\nwhat is asked\n\n## Goal\nthe goal\n\n  ## Critical Context\nvalues\n\n## Goal\nagain"
 
-func TestNormalAnswerHasTheSectionsThatAreAskedFor(t *testing.T) {
+func TestNormalAnswerHasTheRequestedSections(t *testing.T) {
 	t.Parallel()
 	url := started(t, llmtest.New())
 	const turns = "[USER]: Fix store/run.go, it fails in test_lease.\n\n[ASSISTANT]: See cmd/main.go."
@@ -127,16 +127,11 @@ func TestAnswersAreInTheScriptOfTheConversation(t *testing.T) {
 		letter *unicode.RangeTable
 	}{
 		"english":  {"Please fix the tests.", unicode.Latin},
-		"german":   {"Bitte prüfe, ob das für größere Dateien geht.", unicode.Latin},
 		"russian":  {"Пожалуйста, исправь тест в store/run.go, он падает.", unicode.Cyrillic},
 		"japanese": {"テストを直してください。失敗しています。", unicode.Hiragana},
 		"chinese":  {"请修复测试，它失败了。", unicode.Han},
 		"korean":   {"테스트를 고쳐 주세요. 실패합니다.", unicode.Hangul},
 		"arabic":   {"يرجى إصلاح الاختبار", unicode.Arabic},
-		"hebrew":   {"תקן בבקשה את הבדיקה", unicode.Hebrew},
-		"greek":    {"Διόρθωσε το τεστ, παρακαλώ", unicode.Greek},
-		"hindi":    {"कृपया परीक्षण ठीक करें", unicode.Devanagari},
-		"thai":     {"ช่วยแก้การทดสอบด้วย", unicode.Thai},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -203,7 +198,7 @@ func TestRequestsAreRecorded(t *testing.T) {
 	}
 }
 
-// paid says of each behaviour whether usage is in its body, as the body shows.
+// paid reports whether the body of a behaviour has usage.
 func TestPaidBehavioursReportUsage(t *testing.T) {
 	t.Parallel()
 	for _, b := range llmtest.Behaviours() {
@@ -305,33 +300,6 @@ func TestCloseEndsHangingRequests(t *testing.T) {
 	}
 	if err := llmtest.New().Close(); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestRequestsThatAreNone(t *testing.T) {
-	t.Parallel()
-	s := llmtest.New()
-	url := started(t, s)
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	for _, c := range []struct {
-		method, path, body string
-		want               int
-	}{{"GET", "/models", "", 404}, {"GET", "/chat/completions", "", 404}, {"POST", "/chat/completions", "{", 400}} {
-		req, err := http.NewRequestWithContext(t.Context(), c.method, url+c.path, strings.NewReader(c.body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = resp.Body.Close()
-		if resp.StatusCode != c.want {
-			t.Errorf("%s %s: %d", c.method, c.path, resp.StatusCode)
-		}
-	}
-	if s.Calls() != 0 {
-		t.Errorf("%d calls", s.Calls())
 	}
 }
 

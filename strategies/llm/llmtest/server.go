@@ -117,17 +117,17 @@ func (s *Server) Paid() int {
 // ServeHTTP implements http.Handler. It serves chat completions below any path.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/chat/completions") {
-		fail(w, http.StatusNotFound, "Invalid URL", "invalid_request_error", nil)
+		fail(w, http.StatusNotFound, "Invalid URL", invalidRequest, nil)
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, requestLimit))
 	if err != nil {
-		fail(w, http.StatusRequestEntityTooLarge, "Request too large", "invalid_request_error", nil)
+		fail(w, http.StatusRequestEntityTooLarge, "Request too large", invalidRequest, nil)
 		return
 	}
 	req, err := parse(body)
 	if err != nil {
-		fail(w, http.StatusBadRequest, "We could not parse the JSON body of your request", "invalid_request_error", nil)
+		fail(w, http.StatusBadRequest, "We could not parse the JSON body of your request", invalidRequest, nil)
 		return
 	}
 	key, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")

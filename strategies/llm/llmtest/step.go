@@ -14,33 +14,33 @@ import (
 // Behaviour is the response of the server to one request.
 type Behaviour string
 
-// The behaviours. Those marked "paid" report usage.
+// The behaviours. Those marked "usage" report usage.
 const (
-	Normal             Behaviour = "normal"                // paid: a summary with the requested sections
+	Normal             Behaviour = "normal"                // usage: a summary with the requested sections
 	RateLimited        Behaviour = "rate_limited"          // 429
 	RateLimitedAfter   Behaviour = "rate_limited_after"    // 429 with Retry-After
 	ServerError        Behaviour = "server_error"          // 500
 	BadGateway         Behaviour = "bad_gateway"           // 502 with an HTML page
 	Overloaded         Behaviour = "overloaded"            // 529, as Anthropic's gateways
 	TooLarge           Behaviour = "too_large"             // 413, as from a proxy
-	Slow               Behaviour = "slow"                  // paid: normal, after Delay
+	Slow               Behaviour = "slow"                  // usage: normal, after Delay
 	Hang               Behaviour = "hang"                  // no response until the client disconnects
 	Cut                Behaviour = "cut"                   // the connection drops within the body
-	Empty              Behaviour = "empty"                 // paid: the content ""
-	NullContent        Behaviour = "null_content"          // paid: the content null
-	Thinking           Behaviour = "thinking"              // paid: reasoning, cut off before the answer
-	ThinkingAloud      Behaviour = "thinking_aloud"        // paid: normal, with reasoning in its field and in the content
-	NoChoices          Behaviour = "no_choices"            // paid: no choices
+	Empty              Behaviour = "empty"                 // usage: the content ""
+	NullContent        Behaviour = "null_content"          // usage: the content null
+	Thinking           Behaviour = "thinking"              // usage: reasoning, cut off before the answer
+	ThinkingAloud      Behaviour = "thinking_aloud"        // usage: normal, with reasoning in its field and in the content
+	NoChoices          Behaviour = "no_choices"            // usage: no choices
 	NoUsage            Behaviour = "no_usage"              // normal, with usage null
-	Length             Behaviour = "length"                // paid: the first half of the answer
-	Refusal            Behaviour = "refusal"               // paid: a refusal in the field for it
-	Filter             Behaviour = "filter"                // paid: finish reason content_filter
+	Length             Behaviour = "length"                // usage: the first half of the answer
+	Refusal            Behaviour = "refusal"               // usage: a refusal in the field for it
+	Filter             Behaviour = "filter"                // usage: finish reason content_filter
 	FilterError        Behaviour = "filter_error"          // 400 with code content_filter
 	InvalidJSON        Behaviour = "invalid_json"          // 200 with incomplete JSON
-	EchoSecret         Behaviour = "echo_secret"           // paid: repeats the request and the key
-	Inject             Behaviour = "inject"                // paid: normal, with injected instructions
-	WrongLanguage      Behaviour = "wrong_language"        // paid: normal, in another script
-	InventedQuote      Behaviour = "invented_quote"        // paid: normal, with an invented quote of the user
+	EchoSecret         Behaviour = "echo_secret"           // usage: repeats the request and the key
+	Inject             Behaviour = "inject"                // usage: normal, with injected instructions
+	WrongLanguage      Behaviour = "wrong_language"        // usage: normal, in another script
+	InventedQuote      Behaviour = "invented_quote"        // usage: normal, with an invented quote of the user
 	ContextTooLong     Behaviour = "context_too_long"      // 400 with code context_length_exceeded
 	ContextTooLongText Behaviour = "context_too_long_vllm" // the same as a message without a code
 	InsufficientQuota  Behaviour = "insufficient_quota"    // 429 with code insufficient_quota

@@ -29,7 +29,8 @@ type Limiter struct {
 	script  *redis.Script
 	local   *llm.LocalLimiter
 	outage  *backoff.Outage
-	retryAt atomic.Int64 // no call of Redis before, in nanoseconds since the epoch
+	timeout time.Duration // of one call of Redis
+	retryAt atomic.Int64  // no call of Redis before, in nanoseconds since the epoch
 }
 
 // New returns a limiter on a connection, which the caller closes. It logs the beginning
@@ -37,7 +38,7 @@ type Limiter struct {
 func New(client redis.Scripter, log *slog.Logger) *Limiter {
 	return &Limiter{
 		redis: client, script: redis.NewScript(reserve), local: llm.NewLocalLimiter(),
-		outage: backoff.NewOutage(log, "sharing of model limits in redis"),
+		outage: backoff.NewOutage(log, "sharing of model limits in redis"), timeout: redisTimeout,
 	}
 }
 
@@ -91,7 +92,7 @@ func (l *Limiter) Reserve(ctx context.Context, t llm.Take) (time.Duration, error
 	wait, err := l.reserve(ctx, t)
 	switch {
 	case ctx.Err() != nil:
-		return 0, ctx.Err() // no evidence about Redis
+		return 0, ctx.Err() // which says nothing about Redis
 	case err != nil:
 		l.retryAt.Store(time.Now().Add(outagePause).UnixNano())
 		l.outage.Failed(err.Error())
@@ -102,7 +103,7 @@ func (l *Limiter) Reserve(ctx context.Context, t llm.Take) (time.Duration, error
 }
 
 func (l *Limiter) reserve(ctx context.Context, t llm.Take) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	// The braces place both keys on one node of a cluster.
 	keys := []string{"compactor:llm:{" + t.Key + "}:requests", "compactor:llm:{" + t.Key + "}:tokens"}

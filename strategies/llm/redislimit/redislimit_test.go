@@ -40,7 +40,7 @@ func connect(t *testing.T, server *miniredis.Miniredis) *redis.Client {
 func TestScriptIsTheBucket(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
-	limiter := redislimit.New(connect(t, server), slog.New(slog.DiscardHandler))
+	limiter := redislimit.Patient(connect(t, server), slog.New(slog.DiscardHandler))
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
@@ -94,7 +94,7 @@ func TestWorkersShareTheLimits(t *testing.T) {
 	var calls []call
 	var wg sync.WaitGroup
 	for range workers {
-		limiter := redislimit.New(connect(t, server), slog.New(slog.DiscardHandler))
+		limiter := redislimit.Patient(connect(t, server), slog.New(slog.DiscardHandler))
 		for range 5 {
 			wg.Go(func() {
 				for range 60 {
@@ -159,7 +159,7 @@ func TestClientsShareTheLimits(t *testing.T) {
 		c.Models = []llm.Profile{{Name: "m", BaseURL: url, Window: 10_000, RequestsPerMinute: rpm}}
 		c.Retry.Wait = time.Millisecond
 		c.Cooldown.Transient = -1
-		out, err := llm.New(c, llm.Deps{Limiter: redislimit.New(connect(t, redisServer), slog.New(slog.DiscardHandler))})
+		out, err := llm.New(c, llm.Deps{Limiter: redislimit.Patient(connect(t, redisServer), slog.New(slog.DiscardHandler))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +191,7 @@ func TestOnARealServer(t *testing.T) {
 	client := redis.NewClient(options)
 	defer client.Close()
 	var log bytes.Buffer
-	limiter := redislimit.New(client, slog.New(slog.NewTextHandler(&log, nil)))
+	limiter := redislimit.Patient(client, slog.New(slog.NewTextHandler(&log, nil)))
 	take := llm.Take{Key: "k", RequestsPerMinute: 1, TokensPerMinute: 1000, Tokens: 200, MaxWait: time.Minute}
 	for i, want := range []time.Duration{0, time.Minute, 2 * time.Minute, 2 * time.Minute} { // the last two are not taken
 		wait, err := limiter.Reserve(t.Context(), take)
@@ -208,7 +208,7 @@ func TestStateEndsByItself(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
 	server.SetTime(began)
-	limiter := redislimit.New(connect(t, server), slog.New(slog.DiscardHandler))
+	limiter := redislimit.Patient(connect(t, server), slog.New(slog.DiscardHandler))
 	if _, err := limiter.Reserve(t.Context(), llm.Take{Key: "k", RequestsPerMinute: 10, TokensPerMinute: 100, Tokens: 50}); err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestScriptIsLoadedOnceAndAgainWhenFlushed(t *testing.T) {
 	server := miniredis.RunT(t)
 	server.SetTime(began)
 	client := connect(t, server)
-	limiter := redislimit.New(client, slog.New(slog.DiscardHandler))
+	limiter := redislimit.Patient(client, slog.New(slog.DiscardHandler))
 	take := llm.Take{Key: "k", RequestsPerMinute: 1, MaxWait: time.Second}
 	for i, want := range []time.Duration{0, time.Minute, time.Minute} {
 		if i == 2 {

@@ -11,7 +11,7 @@ import (
 
 // Each size is measured at least leastRounds times in an iteration of a benchmark, and
 // until the large one took leastTime in all. The fastest run counts, as other load can
-// only slow a run down. One round is enough for what takes longTime.
+// only slow a run down. One round is enough for work that takes longTime.
 const (
 	leastRounds = 4
 	leastTime   = 20 * time.Millisecond
@@ -36,11 +36,11 @@ func Report(b *testing.B, small, factor int, prepare func(n int) func()) {
 		}
 	}
 	b.ReportMetric(float64(high)/float64(max(low, 1)), "x-linear")
-	b.ReportMetric(0, "ns/op") // of both sizes together, which is meaningless
+	b.ReportMetric(0, "ns/op") // of the sum of both sizes, which is meaningless
 }
 
 // repeated returns how long n runs take. As long as one of the large size, so other load affects
-// both alike; but where that is long, a part of them tells as much.
+// both alike; but where that is long, it measures a part of them.
 func repeated(do func(), n int) time.Duration {
 	begin := time.Now()
 	for done := 1; ; done++ {

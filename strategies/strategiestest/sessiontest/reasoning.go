@@ -35,7 +35,8 @@ func Sign(m chat.Message, form, n int) chat.Message {
 	case 1:
 		part(fmt.Sprintf(`{"type":"reasoning","id":"rs_%d","summary":[],"encrypted_content":%q}`, n, id))
 	case 2:
-		m.Extra = map[string]json.RawMessage{"reasoning_details": json.RawMessage(fmt.Sprintf(`[{"type":"reasoning.encrypted","data":%q}]`, id))}
+		details := fmt.Appendf(nil, `[{"type":"reasoning.encrypted","data":%q}]`, id)
+		m.Extra = map[string]json.RawMessage{"reasoning_details": details}
 	default:
 		part(fmt.Sprintf(`{"type":"redacted_thinking","data":%q}`, id))
 	}
@@ -75,8 +76,8 @@ func (p Prefixes) Valid(view []chat.Message) (blocks map[string]bool, err error)
 	return blocks, err
 }
 
-// blocks returns for each message the blocks it holds, each with the hash of what precedes
-// the message.
+// blocks returns for each message the blocks it holds, each with the hash of the messages before
+// it.
 func (Prefixes) blocks(view []chat.Message) []map[string][sha256.Size]byte {
 	out := make([]map[string][sha256.Size]byte, len(view))
 	h := sha256.New()

@@ -74,15 +74,12 @@ type Failer interface {
 // apply applies a plan as a store does, and fails the test if the plan is invalid.
 func (s *Session) apply(t Failer, p chat.Plan) {
 	seen := map[chat.Seq]string{}
-	take := func(what string, r chat.Ranges) {
+	take := func(name string, r chat.Ranges) {
 		for _, q := range r.Seqs() {
-			if s.Messages[q] == nil {
-				t.Fatalf("%s names %d, which does not exist", what, q)
+			if s.Messages[q] == nil || seen[q] != "" {
+				t.Fatalf("%s names %d, which does not exist or is named by %q too", name, q, seen[q])
 			}
-			if seen[q] != "" {
-				t.Fatalf("%s names %d, which %s names too", what, q, seen[q])
-			}
-			seen[q] = what
+			seen[q] = name
 		}
 	}
 	for _, x := range p.Exclude {
@@ -175,7 +172,7 @@ func (s *Session) kept(system bool) error {
 			}
 		}
 	}
-	// A message that the application moved behind a call closes it, and so does what a run wrote there.
+	// A message that the application moved after a call closes it, and so does one that a run wrote there.
 	passed := plan.PassedPosition(s.Transcript(true).Entries)
 	held := func(m chat.Meta) bool {
 		return slices.ContainsFunc(s.Metas, func(x chat.Meta) bool {
@@ -188,16 +185,17 @@ func (s *Session) kept(system bool) error {
 		if g.Call >= 0 {
 			call = &sources[g.Call]
 		}
+		orphaned := func(m chat.Meta) bool { return m.Role == chat.RoleTool && (call == nil || !m.Has(chat.Paired)) }
 		answers, all, some := 0, true, false
 		for i := g.Start; i < g.End; i++ {
 			m := sources[i]
-			if m.Role == chat.RoleTool && (call == nil || !m.Has(chat.Paired)) {
+			if orphaned(m) {
 				continue
 			}
 			if m.Role == chat.RoleTool {
 				answers++
 			}
-			// With a faulty result before it gone, a view no longer tells that
+			// Once an orphaned result before it is gone, a view does not show that
 			// reasoning does not belong to the call before that.
 			if m.ReasoningOnly() && i > 0 && sources[i-1].Role == chat.RoleTool && !sources[i-1].Has(chat.Paired) {
 				continue
@@ -214,14 +212,14 @@ func (s *Session) kept(system bool) error {
 		open := g.Waits() && call.Seq > passed && k == len(groups)-1
 		for i := g.Start; i < g.End; i++ {
 			m := sources[i]
-			faulty := !m.Role.Known() || m.Role == chat.RoleTool && (call == nil || !m.Has(chat.Paired)) ||
-				m.Calls > 0 && g.Waits() && !open
-			if s.Pinned[m.Seq] && !s.Included[m.Seq] && !faulty {
+			invalid := !m.Role.Known() || orphaned(m) || m.Calls > 0 && g.Waits() && !open
+			if s.Pinned[m.Seq] && !s.Included[m.Seq] && !invalid {
 				return fmt.Errorf("pinned message %d is gone", m.Seq)
 			}
 		}
 		// Of calls without a result, or without all of them, those that are not answered go.
-		if dropped := g.Waits() && !open && (answers == 0 || g.Calls > call.Calls); some && !all && !dropped {
+		dropped := g.Waits() && !open && (answers == 0 || g.Calls > call.Calls)
+		if some && !all && !dropped {
 			return fmt.Errorf("group %d to %d is split", sources[g.Start].Seq, sources[g.End-1].Seq)
 		}
 		if open && !all {
@@ -307,8 +305,8 @@ func (s *Session) run(t Failer, p pipeline.Pipeline, whole, limited bool) pipeli
 // Invariants returns an error if the view after a run is invalid. If system is false, system
 // messages may be missing.
 func (s *Session) Invariants(system bool) error {
-	if faults := chat.Check(s.View()); len(faults) > 0 {
-		return fmt.Errorf("faults %v", faults)
+	if violations := chat.Check(s.View()); len(violations) > 0 {
+		return fmt.Errorf("violations %v", violations)
 	}
 	if err := s.strict(); err != nil {
 		return err
@@ -336,7 +334,8 @@ func Briefly(m *chat.Message) string {
 func (s *Session) Describe(whole bool) string {
 	var b strings.Builder
 	for _, e := range s.Transcript(whole).Entries {
-		fmt.Fprintf(&b, "\n  %d@%d %s %s calls=%d flags=%b in=%v pin=%v", e.Seq, e.Position, e.Kind, e.Role, e.Calls, e.Flags, e.Included, e.Pinned)
+		fmt.Fprintf(&b, "\n  %d@%d %s %s calls=%d flags=%b in=%v pin=%v",
+			e.Seq, e.Position, e.Kind, e.Role, e.Calls, e.Flags, e.Included, e.Pinned)
 	}
 	return b.String()
 }
