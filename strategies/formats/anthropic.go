@@ -40,7 +40,7 @@ func (d *anthropicEntries) add(o object, _ json.RawMessage) (bool, error) {
 		return false, err
 	}
 	if err := (&chat.Message{Role: chat.RoleUser, Extra: o}).Validate(); err != nil {
-		return false, err // what another format says in keys of its own
+		return false, err // keys of another format
 	}
 	m := &ms[0]
 	m.ID = o.TakeString("id")
@@ -59,14 +59,14 @@ func fromBlocks(role chat.Role, content json.RawMessage) ([]chat.Message, error)
 	m := chat.Message{Role: role}
 	var results []chat.Message
 	var at []json.RawMessage // indexes of the calls
-	var fault error
+	var invalid error
 	parts, trailing := 0, true
 	c, err := readContent(content, func(b object, raw json.RawMessage) json.RawMessage {
 		i := parts + len(at) + len(results)
 		switch typ := b.String("type"); {
 		case typ == "tool_use" && role == chat.RoleAssistant:
 			if rawjson.Kind(b["id"]) != '"' || rawjson.Kind(b["name"]) != '"' {
-				fault = errors.Join(fault, fmt.Errorf("content[%d]: tool_use: want an id and a name that are strings", i))
+				invalid = errors.Join(invalid, fmt.Errorf("content[%d]: tool_use: want an id and a name that are strings", i))
 			}
 			delete(b, "type")
 			m.ToolCalls = append(m.ToolCalls,
@@ -75,8 +75,8 @@ func fromBlocks(role chat.Role, content json.RawMessage) ([]chat.Message, error)
 			return nil
 		case typ == "tool_result" && role == chat.RoleUser:
 			r, err := fromToolResult(b)
-			if err != nil && fault == nil {
-				fault = fmt.Errorf("content[%d]: %w", i, err)
+			if err != nil && invalid == nil {
+				invalid = fmt.Errorf("content[%d]: %w", i, err)
 			}
 			results = append(results, r)
 			return nil
@@ -85,8 +85,8 @@ func fromBlocks(role chat.Role, content json.RawMessage) ([]chat.Message, error)
 		trailing = trailing && len(at) == 0
 		return fromAnthropicPart(b, raw)
 	})
-	if fault != nil || err != nil {
-		return nil, errors.Join(fault, err)
+	if invalid != nil || err != nil {
+		return nil, errors.Join(invalid, err)
 	}
 	m.Content = c
 	if !trailing {

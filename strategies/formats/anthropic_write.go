@@ -10,12 +10,12 @@ import (
 )
 
 // encodeAnthropic writes {"system", "messages"} with roles that alternate, the
-// results of a call at the beginning of the message behind it.
+// results of a call at the beginning of the message after it.
 func encodeAnthropic(e *encoder, s chat.Session) {
 	doc := buildDocument(s)
 	var system, messages []json.RawMessage
 	var turn anthropicTurn
-	said := false
+	begun := false
 	for i := range s.Messages {
 		m := &s.Messages[i]
 		holds := []string{"anthropic"}
@@ -24,7 +24,7 @@ func encodeAnthropic(e *encoder, s chat.Session) {
 		}
 		e.envelope(m, holds...)
 		isSystem := m.Role == chat.RoleSystem || m.Role == chat.RoleDeveloper
-		said = said || !isSystem
+		begun = begun || !isSystem
 		blocks := e.blocks(m, true)
 		if len(blocks) == 0 {
 			e.lose("empty message")
@@ -34,7 +34,7 @@ func encodeAnthropic(e *encoder, s chat.Session) {
 			e.lose("role")
 		}
 		if isSystem {
-			if said {
+			if begun {
 				e.lose("system message moved")
 			} else if len(system) > 0 {
 				e.lose("joined")

@@ -205,7 +205,7 @@ func (s *claudeSession) message(typ string, o object, queued bool) error {
 	}
 	for i := range ms {
 		if ms[i].Role == chat.RoleUser {
-			s.said(ms[i].Content.String(), !queued && o["isMeta"] == nil && o["isCompactSummary"] == nil)
+			s.dequeue(ms[i].Content.String(), !queued && o["isMeta"] == nil && o["isCompactSummary"] == nil)
 		}
 	}
 	s.report.Messages++

@@ -18,8 +18,8 @@ type claudeQueued struct {
 	out     string // the operation that took it out of the queue: remove, to be handed over as it is, or dequeue, to be a line of the user
 }
 
-// queue reads an operation on the queue. Texts that the user takes back to edit (popAll) were
-// not said.
+// queue reads an operation on the queue. Texts that the user takes back to edit (popAll) are
+// removed.
 func (s *claudeSession) queue(o object) {
 	c, err := readContent(o["content"], fromAnthropicPart)
 	text := strings.TrimSpace(c.String())
@@ -44,9 +44,10 @@ func (s *claudeSession) queue(o object) {
 	}
 }
 
-// said removes from the queue the texts that a line of the user repeats. If it repeats none, those that
-// were taken out of the queue for the line read differently there, as a command that was expanded.
-func (s *claudeSession) said(text string, typed bool) {
+// dequeue removes from the queue the texts that a line of the user repeats. If it repeats none, the
+// texts that were taken out of the queue for the line have another form there, as a command that was
+// expanded.
+func (s *claudeSession) dequeue(text string, typed bool) {
 	done := map[string]bool{}
 	text = "\n" + strings.TrimSpace(text) + "\n"
 	s.queued = slices.DeleteFunc(s.queued, func(q claudeQueued) bool {
@@ -63,7 +64,7 @@ func (s *claudeSession) said(text string, typed bool) {
 	}
 }
 
-// takeQueued inserts the texts that stand in the queue alone, each behind the results of the
+// takeQueued inserts the texts that stand in the queue alone, each after the results of the
 // message that it follows, unless the user has left that message.
 func (s *claudeSession) takeQueued(r *ReadReport) {
 	for _, q := range s.queued {

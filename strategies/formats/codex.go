@@ -23,7 +23,7 @@ type codex struct {
 	meta   bool
 	turns  []int // indexes of the groups before seen that begin a turn
 	seen   int
-	known  map[string]bool // items by what they say (see itemKey)
+	known  map[string]bool // items by their content (see itemKey)
 	ids    map[string]bool // keys of items with an id
 	events []*codexEvent
 	report ReadReport
@@ -145,25 +145,25 @@ func (d *codex) item(o object, raw json.RawMessage) error {
 		d.report.other("joined")
 	}
 	if isUser {
-		d.said()
+		d.removeEvent()
 	}
 	return nil
 }
 
 // itemKey returns a key that items with the same text or call share, whatever their ids.
 func itemKey(typ string, o object, raw json.RawMessage) string {
-	what := string(raw)
+	content := string(raw)
 	switch id := o.String("call_id"); {
 	case typ == "message":
 		if c, err := readContent(o["content"], fromItemPart); err == nil {
-			what = o.String("role") + " " + cmp.Or(strings.TrimSpace(c.String()), string(o["content"]))
+			content = o.String("role") + " " + cmp.Or(strings.TrimSpace(c.String()), string(o["content"]))
 		}
 	case id != "":
-		what = id
+		content = id
 	case o.String("encrypted_content") != "":
-		what = o.String("encrypted_content")
+		content = o.String("encrypted_content")
 	}
-	sum := sha256.Sum256([]byte(typ + " " + what))
+	sum := sha256.Sum256([]byte(typ + " " + content))
 	return string(sum[:])
 }
 
@@ -178,7 +178,7 @@ func (d *codex) event(text string) {
 	for _, whole := range []bool{true, false} {
 		for i := range slices.Backward(recent) {
 			if g := &recent[i]; g.repeats(g.Content.String(), e, whole) {
-				e, g.told = g.told, e
+				e, g.repeated = g.repeated, e
 				d.wait(e)
 				return
 			}
@@ -195,14 +195,14 @@ func (d *codex) wait(e *codexEvent) {
 	}
 }
 
-// said removes the event that the last item of the user repeats.
-func (d *codex) said() {
+// removeEvent removes the event that the last item of the user repeats.
+func (d *codex) removeEvent() {
 	g := &d.items.groups[len(d.items.groups)-1]
-	said := g.Content.String()
+	content := g.Content.String()
 	for _, whole := range []bool{true, false} {
 		for i, e := range slices.Backward(d.events) {
-			if g.repeats(said, e, whole) {
-				g.told = e
+			if g.repeats(content, e, whole) {
+				g.repeated = e
 				d.events = slices.Delete(d.events, i, i+1)
 				return
 			}
@@ -210,17 +210,17 @@ func (d *codex) said() {
 	}
 }
 
-// repeats reports whether a message that says that is an item of the user that repeats an event: as
-// a whole, even if it was taken to repeat another, or within other text.
-func (g *itemGroup) repeats(said string, e *codexEvent, whole bool) bool {
-	said, text := strings.TrimSpace(said), strings.TrimSpace(e.text)
+// repeats reports whether an item of the user with that content repeats an event: as a whole, even
+// if it already repeats another, or within other text.
+func (g *itemGroup) repeats(content string, e *codexEvent, whole bool) bool {
+	content, text := strings.TrimSpace(content), strings.TrimSpace(e.text)
 	switch {
 	case g.Role != chat.RoleUser:
 		return false
 	case whole:
-		return said == text && (g.told == nil || strings.TrimSpace(g.told.text) != text)
+		return content == text && (g.repeated == nil || strings.TrimSpace(g.repeated.text) != text)
 	}
-	return g.told == nil && !isContext(said) && strings.Contains(said, text)
+	return g.repeated == nil && !isContext(content) && strings.Contains(content, text)
 }
 
 // compacted reads a compaction: its summary, and the items that stand only in the history that
@@ -303,8 +303,8 @@ func (d *codex) shortened(text string) bool {
 	}
 	head, tail := strings.TrimSpace(text[:at[0]]), strings.TrimSpace(text[at[1]:])
 	return slices.ContainsFunc(d.items.groups, func(g itemGroup) bool {
-		said := strings.TrimSpace(g.Content.String())
-		return g.Role == chat.RoleUser && strings.HasPrefix(said, head) && strings.HasSuffix(said, tail)
+		text := strings.TrimSpace(g.Content.String())
+		return g.Role == chat.RoleUser && strings.HasPrefix(text, head) && strings.HasSuffix(text, tail)
 	})
 }
 

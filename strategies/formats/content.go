@@ -56,7 +56,7 @@ func readContent(raw json.RawMessage, convert convertPart) (chat.Content, error)
 		return chat.Content{}, fmt.Errorf("content: want a string, a list or null, got %s", rawjson.KindName(raw))
 	}
 	if len(all) == 0 {
-		return chat.TextContent(""), nil // said, and nothing
+		return chat.TextContent(""), nil // an empty text
 	}
 	var parts []json.RawMessage
 	for i, part := range all {

@@ -11,15 +11,9 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// Detect returns the name of a file's format by its beginning, which may end anywhere. It
-// returns "chat" if no other format matches.
-func Detect(head []byte) string {
-	name, _, _ := detect(head)
-	return name
-}
-
-// detect returns the format by the first value of head that shows one, "chat" for none. looks
-// is the program or API whose format was found instead, on that line.
+// detect returns the name of a file's format by its beginning, which may end anywhere: that of
+// the first value that shows one, "chat" for none. looks is the program or API whose format was
+// found instead, on that line.
 func detect(head []byte) (name, looks string, line int) {
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
 	if start := bytes.TrimLeft(head, " \t\r\n\x00"); len(start) == 0 || start[0] != '{' && start[0] != '[' {
@@ -67,7 +61,7 @@ func (d *detection) values(text []byte, line int) bool {
 		f := facts{}
 		more := f.value(dec, "", 0)
 		name, sure := f.format()
-		if name == "" && more { // what a value lacks that is cut off may follow
+		if name == "" && more { // a value that is cut off may have more
 			if looks := f.foreign(); looks != "" && d.looks == "" && d.name == "" {
 				start := len(clean) - len(bytes.TrimLeft(clean[at:], " \t\r\n"))
 				d.looks, d.line = looks, line+bytes.Count(clean[:start], []byte("\n"))
@@ -166,7 +160,7 @@ func (f facts) is(path, values string) bool {
 // format returns the format that matches the facts of a value, "" for none or several. sure
 // reports that no other program writes such a value.
 func (f facts) format() (name string, sure bool) {
-	said := f[".message.role"] && f[".message.content"]
+	message := f[".message.role"] && f[".message.content"]
 	switch {
 	case f[".payload.type"] && f[".type=response_item"], f[".type=session_meta"] && f[".payload.id"], f.all(".record_type#s !.role"):
 		return "codex", true
@@ -174,14 +168,14 @@ func (f facts) format() (name string, sure bool) {
 		return "codex", true
 	case f.is(".type", "session_meta turn_context event_msg compacted") && f[".payload"]:
 		return "codex", false
-	case f.is(".type", "user assistant") && said && f.any(".sessionId", ".session_id", ".uuid"):
+	case f.is(".type", "user assistant") && message && f.any(".sessionId", ".session_id", ".uuid"):
 		return "claude-code", true
 	case f.is(".type", "user assistant") && f[".message"]:
 		return "", false // as Claude Code, with the text elsewhere
 	case f[".type"] && f.any(".uuid", ".sessionId", ".leafUuid") && !f[".data"],
 		f.all(".type=file-history-snapshot .snapshot"), f.all(".type=queue-operation"):
 		return "claude-code", false
-	case f.all(".type=message .message.role") && (said || f.is(".message.role", "bashExecution branchSummary compactionSummary")):
+	case f.all(".type=message .message.role") && (message || f.is(".message.role", "bashExecution branchSummary compactionSummary")):
 		return "pi", true
 	case f[".type=session"] && f.any(".cwd", ".version", ".modelId"),
 		f.is(".type", "model_change thinking_level_change compaction branch_summary custom_message") && f[".timestamp"] && !f[".role"]:

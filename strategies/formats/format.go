@@ -38,8 +38,14 @@ type decoder interface {
 func All() []Format {
 	return []Format{
 		{Name: "chat", Doc: "chat-completions: sessions or messages, JSONL or one document"},
-		{Name: "responses", Doc: "OpenAI Responses: requests, responses or lists of items", decoder: responsesDocuments.decoder, encode: encodeResponses},
-		{Name: "anthropic", Doc: "Anthropic messages: system, tool_use and tool_result blocks, thinking", decoder: anthropicDocuments.decoder, encode: encodeAnthropic},
+		{
+			Name: "responses", Doc: "OpenAI Responses: requests, responses or lists of items",
+			decoder: responsesDocuments.decoder, encode: encodeResponses,
+		},
+		{
+			Name: "anthropic", Doc: "Anthropic messages: system, tool_use and tool_result blocks, thinking",
+			decoder: anthropicDocuments.decoder, encode: encodeAnthropic,
+		},
 		{Name: "sharegpt", Doc: "ShareGPT: conversations of from and value", decoder: shareDocuments.decoder, encode: encodeShareGPT},
 		{Name: "claude-code", Doc: "Claude Code session file", Log: true, decoder: newClaudeCode, encode: encodeClaudeCode},
 		{Name: "codex", Doc: "Codex rollout file", Log: true, decoder: newCodex, encode: encodeCodex},
@@ -112,7 +118,8 @@ func count(m *map[string]int, kind string, n int) string {
 	if *m == nil {
 		*m = map[string]int{}
 	}
-	if _, known := (*m)[kind]; !known && len(*m) >= maxKinds || len(kind) > 60 || strings.ContainsFunc(kind, func(r rune) bool { return r < ' ' || r > '~' }) {
+	printable := !strings.ContainsFunc(kind, func(r rune) bool { return r < ' ' || r > '~' })
+	if _, known := (*m)[kind]; !known && len(*m) >= maxKinds || len(kind) > 60 || !printable {
 		kind = "other"
 	}
 	if (*m)[kind] += n; (*m)[kind] == 0 {
@@ -143,7 +150,7 @@ func (r *ReadReport) begins(kind string, line int) {
 	}
 }
 
-// metaKinds are the records of logs that are known to be no part of what was said. Of kinds
+// metaKinds are the records of logs that are known to be no part of the conversation. Of kinds
 // with a colon, the part before it counts.
 var metaKinds = map[string]bool{
 	"joined": true, "sidechain": true, "duplicate": true, // in a message
@@ -193,8 +200,8 @@ type Options struct {
 	// DropReasoning leaves all reasoning out, DropSigned that which is signed or encrypted; it
 	// counts as lost.
 	DropReasoning, DropSigned bool
-	// Log writes chat-completions as they are, to be read again; otherwise they are what a
-	// provider takes.
+	// Log writes chat-completions as they are, to be read again; otherwise in a form that
+	// providers take.
 	Log bool
 }
 

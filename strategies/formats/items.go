@@ -27,7 +27,7 @@ var responsesDocuments = documentFormat{
 }
 
 // items turns Responses items into messages. Reasoning, a message and calls that follow each
-// other in this order are one assistant message, so that parallel calls stay together; a
+// other in this order are one assistant message, so that parallel calls are one message; a
 // result is placed after the message of its call.
 type items struct {
 	at     time.Time // of the next item
@@ -46,7 +46,7 @@ type itemGroup struct {
 	line    int // of the first
 	// values are the lines in Message, and resultLines those in results.
 	values, resultLines int
-	told                *codexEvent // that it repeats
+	repeated            *codexEvent // that it repeats
 }
 
 // The order of items in one assistant message.
@@ -76,7 +76,7 @@ func isItem(typ string) bool {
 	return strings.HasSuffix(typ, "_call") || strings.HasSuffix(typ, "_call_output") || strings.HasPrefix(typ, "mcp_")
 }
 
-// itemType returns the type of an item. What has a role needs none.
+// itemType returns the type of an item. One with a role needs none.
 func itemType(o object) string {
 	if typ := o.String("type"); typ != "" || o["role"] == nil {
 		return typ

@@ -49,15 +49,15 @@ func isInstructions(m chat.Message) bool {
 // encodeItems passes each item of the messages to emit.
 func (e *encoder) encodeItems(ms []chat.Message, holds []string, emit func(object, *chat.Message)) {
 	types := map[string]string{}
-	reasoned := false                 // whether reasoning of the same response stands before
-	last := -1                        // rank of the last item, -1 if it was not the assistant's
-	said, open := 0, map[string]int{} // index of the last message that is not a result; calls by id
+	reasoned := false                   // whether reasoning of the same response stands before
+	last := -1                          // rank of the last item, -1 if it was not the assistant's
+	latest, open := 0, map[string]int{} // index of the last message that is not a result; calls by id
 	for i := range ms {
 		m := &ms[i]
 		if m.Role != chat.RoleTool {
-			said = i
+			latest = i
 		} else if at, ok := open[m.ToolCallID]; ok {
-			if at != said {
+			if at != latest {
 				e.lose("order")
 			}
 			delete(open, m.ToolCallID)
@@ -110,7 +110,7 @@ func (e *encoder) items(m *chat.Message, types map[string]string, holds []string
 		if m.Content.Parts == nil && m.Role != chat.RoleAssistant {
 			item["content"] = rawjson.Quote(m.Content.Text)
 		}
-		// What the model wrote has the id of its response only behind the reasoning there.
+		// The API takes the id of an answer only after the reasoning of its response.
 		if strings.HasPrefix(m.ID, "msg_") && (*reasoned || m.Role != chat.RoleAssistant) {
 			item["id"] = rawjson.Quote(m.ID)
 			holds = append(holds, "id")
@@ -200,7 +200,7 @@ func (e *encoder) itemParts(m *chat.Message) (parts []json.RawMessage, items []o
 				p.object = object{"text": rawjson.Quote(p.Text)}
 			}
 			parts = append(parts, retyped(p.object, typ, nil))
-		case p.Type == "refusal" || p.Type == "input_file" || p.Type == "input_audio" || p.Type == "input_image" || p.Type == "computer_screenshot":
+		case slices.Contains([]string{"refusal", "input_file", "input_audio", "input_image", "computer_screenshot"}, p.Type):
 			parts = append(parts, p.Raw)
 		case p.Type == "image_url":
 			url, rest := p.url()

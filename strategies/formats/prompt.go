@@ -10,7 +10,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/internal/rawjson"
 )
 
-// prompt returns the messages in a form that providers take, and counts what it changed:
+// prompt returns the messages in a form that providers take, and counts the changes:
 // roles are those that an API has, and the calls of a message have different ids. Outside
 // chat-completions the calls of the whole session have, and there are no legacy calls; in the formats
 // of OpenAI's Responses and of Anthropic, and of their agents, ids have the characters that these take.
@@ -63,7 +63,7 @@ var notInIDs = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 // callIDs gives the calls of a session different ids, and their results the same.
 type callIDs struct {
 	taken map[string]bool // ids that the session has
-	last  map[string]int  // the last number behind an id
+	last  map[string]int  // the last number after an id
 	used  map[string]bool // ids written so far
 	whole bool            // used is of the session, not of a batch of calls
 	// strict reports that ids with characters of notInIDs are changed.

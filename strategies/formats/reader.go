@@ -25,10 +25,10 @@ type Reader struct {
 	chat    *chat.Reader
 	dec     decoder           // nil for chat, which is read by chat itself
 	refused error             // the file is none of the format
-	faults  []*chat.LineError // to be returned
+	invalid []*chat.LineError // to be returned
 	skipped []*chat.LineError // by SkipLines
-	broken  bool              // a fault that is not skipped
-	ready   *Session          // read before the faults were returned
+	broken  bool              // an invalid value that is not skipped
+	ready   *Session          // read before the errors were returned
 	queue   []Session
 	ended   bool
 	pending int // repairs of values that are parts of a session
@@ -91,30 +91,30 @@ func (r *Reader) Next() (Session, error) {
 		case refused != nil:
 			r.refused = io.EOF
 			return Session{}, refused
-		case len(r.faults) > 0:
-			fault := r.faults[0]
-			r.faults = r.faults[1:]
-			return Session{}, fault
+		case len(r.invalid) > 0:
+			err := r.invalid[0]
+			r.invalid = r.invalid[1:]
+			return Session{}, err
 		case s != nil:
 			r.ready = nil
 			return *s, nil
 		}
 		s, err := r.next()
 		if err == nil && r.gathered && r.SkipLines && r.broken {
-			continue // its faults have been returned
+			continue // the errors have been returned
 		}
 		if err == nil {
 			err = r.check(&s)
 		}
-		var fault *chat.LineError
+		var invalid *chat.LineError
 		switch {
-		case errors.As(err, &fault):
-			r.fault(fault)
+		case errors.As(err, &invalid):
+			r.invalidValue(invalid)
 		case errors.Is(err, io.EOF):
 			if len(r.skipped) == 0 {
 				return Session{}, io.EOF
 			}
-			r.faults, r.skipped = r.skipped, nil
+			r.invalid, r.skipped = r.skipped, nil
 		case err != nil:
 			return Session{}, err
 		default:
@@ -123,30 +123,30 @@ func (r *Reader) Next() (Session, error) {
 				continue
 			}
 			// Lines between sessions are no lines of a session.
-			r.faults, r.skipped = r.skipped, nil
+			r.invalid, r.skipped = r.skipped, nil
 			if r.chat.TextFollows() {
-				if _, err := r.next(); errors.As(err, &fault) { // before what it follows
-					r.fault(fault)
-					r.faults, r.skipped = append(r.faults, r.skipped...), nil
+				if _, err := r.next(); errors.As(err, &invalid) { // before the session that it follows
+					r.invalidValue(invalid)
+					r.invalid, r.skipped = append(r.invalid, r.skipped...), nil
 				}
 			}
 		}
 	}
 }
 
-// fault records a value that cannot be read: to be skipped, or to be returned.
-func (r *Reader) fault(fault *chat.LineError) {
+// invalidValue records a value that cannot be read: to be skipped, or to be returned.
+func (r *Reader) invalidValue(err *chat.LineError) {
 	looks := foreignValue(r.chat.Last())
 	switch {
 	case looks != "":
-		r.refused = &chat.LineError{Line: fault.Line, Err: fmt.Errorf("%w (%w)", notRead(looks), fault.Err)}
-	case errors.Is(fault, chat.ErrForeign):
-		r.refused = fault
-	case fault.NoRecord && r.SkipLines:
-		r.skipped = append(r.skipped, fault)
+		r.refused = &chat.LineError{Line: err.Line, Err: fmt.Errorf("%w (%w)", notRead(looks), err.Err)}
+	case errors.Is(err, chat.ErrForeign):
+		r.refused = err
+	case err.NoRecord && r.SkipLines:
+		r.skipped = append(r.skipped, err)
 	default:
-		r.broken = r.broken || !fault.NoRecord
-		r.faults, r.skipped = append(append(r.faults, r.skipped...), fault), nil
+		r.broken = r.broken || !err.NoRecord
+		r.invalid, r.skipped = append(append(r.invalid, r.skipped...), err), nil
 	}
 }
 
@@ -170,8 +170,8 @@ func (r *Reader) check(s *Session) error {
 	case len(s.Messages) == 0:
 		return &chat.LineError{Line: 1, Err: fmt.Errorf("no message of the format %s in %d values", r.format.Name, s.Report.Values)}
 	}
-	for _, fault := range skipped {
-		s.Report.Skipped = append(s.Report.Skipped, Skipped{Line: fault.Line, Reason: fault.Err.Error()})
+	for _, err := range skipped {
+		s.Report.Skipped = append(s.Report.Skipped, Skipped{Line: err.Line, Reason: err.Err.Error()})
 	}
 	return nil
 }
@@ -194,8 +194,8 @@ func (r *Reader) next() (Session, error) {
 			return Session{}, io.EOF
 		}
 		value, line, repairs, err := r.chat.NextValue()
-		var fault *chat.LineError
-		if err != nil && (errors.As(err, &fault) || !errors.Is(err, io.EOF)) {
+		var invalid *chat.LineError
+		if err != nil && (errors.As(err, &invalid) || !errors.Is(err, io.EOF)) {
 			return Session{}, err
 		}
 		if err != nil {

@@ -81,13 +81,13 @@ func (e *encoder) shareText(m *chat.Message) string {
 
 // shareCallText adds the calls of m to its text, with an id where reading would assign another
 // one (see readID).
-func (e *encoder) shareCallText(text string, m *chat.Message, behind []chat.Message, before int) string {
+func (e *encoder) shareCallText(text string, m *chat.Message, following []chat.Message, before int) string {
 	var b bytes.Buffer
 	b.WriteString(text)
 	for i, c := range m.ToolCalls {
 		own := e.ownCall(c, "sharegpt")
 		id := rawjson.Quote(c.ID)
-		if c.ID == readID(i, behind, before) {
+		if c.ID == readID(i, following, before) {
 			id = nil
 		}
 		args, ok := arguments(c.Arguments)
@@ -111,10 +111,10 @@ func writeBlock(b *bytes.Buffer, tag string, body json.RawMessage) {
 }
 
 // readID returns the id that reading gives the call at index i of a message.
-func readID(i int, behind []chat.Message, before int) string {
+func readID(i int, following []chat.Message, before int) string {
 	other := func(m chat.Message) bool { return m.Role != chat.RoleTool }
-	if i < len(behind) && !slices.ContainsFunc(behind[:i+1], other) && behind[i].ToolCallID != "" {
-		return behind[i].ToolCallID
+	if i < len(following) && !slices.ContainsFunc(following[:i+1], other) && following[i].ToolCallID != "" {
+		return following[i].ToolCallID
 	}
 	return "call_" + strconv.Itoa(before+i+1)
 }
