@@ -22,7 +22,7 @@ type Report struct {
 	Excluded []Excluded
 	Restored chat.Ranges
 	Written  []Written
-	// Violations lists the faults of the view before the run, Repairs the repairs of them.
+	// Violations lists the violations of the view before the run, Repairs the repairs of them.
 	Violations []chat.Violation
 	Repairs    []pipeline.Repair
 	// Rejected counts invalid additions of strategies.

@@ -25,7 +25,7 @@ type Options struct {
 	Target   chat.Tokens
 	Fallback bool
 	// AllowGrowth accepts a result with more tokens than its input, which is otherwise
-	// discarded, except for what repairs the view or restores pinned messages.
+	// discarded, except for repairs of the view and restored pinned messages.
 	AllowGrowth bool
 	// MidLoop keeps the newest assistant message and everything after it, that is, the
 	// results that the model has not read yet (see SplitMidLoop).
@@ -36,7 +36,7 @@ type Options struct {
 	PinIDs []string
 	// FreeReasoning reports that the model accepts signed and encrypted reasoning whatever
 	// precedes it (see tokens.BindsReasoning). Otherwise, once a compaction has changed
-	// something, the messages behind lose such reasoning, and nothing changes before that of
+	// something, the messages after it lose such reasoning, and nothing changes before that of
 	// an open tool loop (see Report.OpenLoop).
 	FreeReasoning bool
 }
@@ -46,7 +46,7 @@ type Options struct {
 // it. Nothing is stored.
 //
 // Append takes time proportional to the appended messages, Compact one pass over the whole
-// conversation; Size tells when it is worthwhile. A Conversation is not safe for concurrent
+// conversation; Size shows whether it is worthwhile. A Conversation is not safe for concurrent
 // use.
 type Conversation struct {
 	options Options
@@ -59,7 +59,7 @@ type Conversation struct {
 	at         []int32
 	exclusions []exclusion
 
-	marked   bool // a store tells which messages are summaries
+	marked   bool // a store marks the messages that are summaries
 	appended int  // messages without additions
 	pairer   chat.Pairer
 	groups   chat.Grouper

@@ -13,7 +13,7 @@
 //
 // Compaction removes messages from the view, which is the part of the history that the
 // model receives, and adds summaries and replacements to it. Whatever a strategy plans, the
-// result is a valid view: tool calls stay together with their results, and system messages,
+// result is a valid view: tool calls keep their results, and system messages,
 // pinned messages and the last user message stay verbatim. Signed and encrypted reasoning
 // stays only where everything before it is unchanged, as newer models demand (see
 // Options.FreeReasoning).

@@ -19,7 +19,7 @@ func (c *Conversation) originals(_ context.Context, of []chat.Seq, _ int64) (ite
 			reached[q-1] = true
 		}
 	}
-	for i := range slices.Backward(reached) { // an addition has a higher seq than what it covers
+	for i := range slices.Backward(reached) { // an addition has a higher seq than the messages that it covers
 		switch e, x := &c.entries[c.at[i]], c.exclusions[i]; {
 		case e.Included:
 		case x.by > 0 && reached[x.by-1]:

@@ -57,7 +57,7 @@ func bigDay() []chat.Message {
 	return day
 }
 
-func TestEngineSaysWhen(t *testing.T) {
+func TestEngineDecidesWhenToCompress(t *testing.T) {
 	t.Parallel()
 	e, _ := engineOn(t, &sessiontest.Notes{}, nil, nil)
 	e.OnSessionStart("a")
@@ -107,7 +107,7 @@ func TestEngineInASmallWindow(t *testing.T) {
 	}
 }
 
-func TestEngineNamesAllFaults(t *testing.T) {
+func TestEngineNamesAllInvalidOptions(t *testing.T) {
 	t.Parallel()
 	_, err := NewEngine(EngineOptions{Window: -1, ThresholdPercent: 50, SummaryTargetRatio: math.NaN()})
 	for _, want := range []string{"window", "ThresholdPercent 50", "SummaryTargetRatio NaN"} {
@@ -144,8 +144,8 @@ func TestEngineCompresses(t *testing.T) {
 	if model.Asked[0].Focus != "the build" {
 		t.Errorf("focus %q", model.Asked[0].Focus)
 	}
-	if faults := chat.Check(chat.Describe(c.Messages)); len(faults) > 0 {
-		t.Errorf("faults %v", faults)
+	if violations := chat.Check(chat.Describe(c.Messages)); len(violations) > 0 {
+		t.Errorf("violations %v", violations)
 	}
 	if s := e.Status(); s.Compressions != 1 || s.Ineffective != 0 || s.LastSavings != c.Savings {
 		t.Errorf("%+v", s)
@@ -170,15 +170,15 @@ func TestEngineGivesUpOnCompressionsThatGainNothing(t *testing.T) {
 	}
 }
 
-func TestEngineRestsAfterAFailure(t *testing.T) {
+func TestEngineHasACooldownAfterAFailure(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		err  error
-		rest time.Duration
+		err      error
+		cooldown time.Duration
 	}{
 		"a failure":       {errors.New("overloaded"), time.Minute},
 		"no model":        {plan.ErrNoModel, 10 * time.Minute},
-		"nothing is said": {nil, time.Minute},
+		"an empty answer": {nil, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -191,10 +191,10 @@ func TestEngineRestsAfterAFailure(t *testing.T) {
 			e, now := engineOn(t, model, nil, nil)
 			c := compress(t, e, bigDay(), CompressRequest{})
 			s := e.Status()
-			if c.Compressed || len(c.Messages) != len(bigDay()) || c.NoSummary == "" || s.Cooldown != test.rest || s.LastError == "" || e.ShouldCompress(64_000) {
+			if c.Compressed || len(c.Messages) != len(bigDay()) || c.NoSummary == "" || s.Cooldown != test.cooldown || s.LastError == "" || e.ShouldCompress(64_000) {
 				t.Errorf("%+v, %+v", c.NoSummary, s)
 			}
-			*now = now.Add(test.rest - time.Second)
+			*now = now.Add(test.cooldown - time.Second)
 			if compress(t, e, bigDay(), CompressRequest{}); len(model.Asked) != 1 {
 				t.Error("asked too soon")
 			}
@@ -204,7 +204,7 @@ func TestEngineRestsAfterAFailure(t *testing.T) {
 			}
 		})
 	}
-	t.Run("but not if somebody insists", func(t *testing.T) {
+	t.Run("unless it is forced", func(t *testing.T) {
 		t.Parallel()
 		model := &sessiontest.Notes{Answer: func(n int) (string, error) { return "fine", []error{errors.New("no"), nil}[n-1] }}
 		e, _ := engineOn(t, model, nil, nil)
@@ -382,7 +382,7 @@ func (failing) Name() string { return "failing" }
 func (failing) Plan(context.Context, *plan.Transcript) (chat.Plan, error) { panic("no") }
 
 // An interrupted summary is not a failure: no other model is called, and no cooldown begins.
-func TestEngineTakesAnInterruptionForNoFailure(t *testing.T) {
+func TestEngineDoesNotCountAnInterruption(t *testing.T) {
 	t.Parallel()
 	main := &sessiontest.Notes{}
 	auxiliary := &sessiontest.Notes{Answer: func(int) (string, error) { return "", fmt.Errorf("%w: away", plan.ErrInterrupted) }}

@@ -10,11 +10,11 @@ import (
 
 // SplitMidLoop splits the messages of an unfinished tool loop. The tail is the newest
 // assistant message and everything after it, whose results the model has not read and which
-// must not be compacted; the rest is the head. Without an assistant message all messages
+// must not be compacted; the messages before it are the head. Without an assistant message all messages
 // are the head. Both share memory with messages.
 //
-// A model that binds reasoning to what precedes it wants that of the tail back, which is no
-// longer valid behind a compacted head. Options.MidLoop of package strategies follows the
+// A model that binds reasoning to the messages before it wants that of the tail back, which is no
+// longer valid after a compacted head. Options.MidLoop of package strategies follows the
 // rule for such models.
 func SplitMidLoop(messages []chat.Message) (head, tail []chat.Message) {
 	for i := range slices.Backward(messages) {
@@ -36,22 +36,6 @@ func JoinMidLoop(head, tail []chat.Message) []chat.Message {
 	}
 	out[k-1] = mergeMessages(head[k-1], tail[0])
 	return slices.Delete(out, k, k+1)
-}
-
-// UnresolvedCalls reports whether the newest assistant message made calls without results.
-// Only then is a resumed session in the middle of a loop.
-func UnresolvedCalls(messages []chat.Message) bool {
-	_, tail := SplitMidLoop(messages)
-	if len(tail) == 0 {
-		return false
-	}
-	answered := map[string]bool{}
-	for _, m := range tail[1:] {
-		if m.Role == chat.RoleTool {
-			answered[m.ToolCallID] = true
-		}
-	}
-	return slices.ContainsFunc(tail[0].ToolCalls, func(c chat.ToolCall) bool { return !answered[c.ID] })
 }
 
 // mergeMessages merges two messages. The envelope is that of the second, whose results are
@@ -85,7 +69,6 @@ func contentParts(c chat.Content) []chat.Part {
 	if c.Parts != nil {
 		return c.Parts
 	}
-	// A string and two strings around it are always valid JSON.
-	raw, _ := json.Marshal(map[string]string{"type": "text", "text": c.Text})
+	raw, _ := json.Marshal(map[string]string{"type": "text", "text": c.Text}) // strings always marshal
 	return []chat.Part{{Type: "text", Text: c.Text, Raw: raw}}
 }

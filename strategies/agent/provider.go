@@ -86,38 +86,38 @@ type Exchange struct {
 	Context, Inputs, Outputs []chat.Message
 }
 
-// NewProvider returns a provider for a valid configuration. The error lists all faults.
+// NewProvider returns a provider for a valid configuration. The error lists everything that is invalid.
 func NewProvider(c ProviderConfig) (*Provider, error) {
 	p := &Provider{c}
-	var faults []error
+	var errs []error
 	seen := map[string]bool{}
 	for i, s := range c.Sources {
 		switch {
 		case s.Name == "":
-			faults = append(faults, fmt.Errorf("source %d: want a name", i))
+			errs = append(errs, fmt.Errorf("source %d: want a name", i))
 		case seen[s.Name]:
-			faults = append(faults, fmt.Errorf("source %q: the name is taken", s.Name))
+			errs = append(errs, fmt.Errorf("source %q: the name is taken", s.Name))
 		case s.History == nil:
-			faults = append(faults, fmt.Errorf("source %q: want a history", s.Name))
+			errs = append(errs, fmt.Errorf("source %q: want a history", s.Name))
 		}
 		seen[s.Name] = true
 		for _, name := range s.StoreContextFrom {
-			faults = append(faults, p.checkSource(name, "source "+s.Name+": store_context_from"))
+			errs = append(errs, p.checkSource(name, "source "+s.Name+": store_context_from"))
 		}
 		if len(s.StoreContextFrom) > 0 && !s.StoreContextMessages {
-			faults = append(faults, fmt.Errorf("source %q: store_context_from goes with store_context_messages", s.Name))
+			errs = append(errs, fmt.Errorf("source %q: store_context_from goes with store_context_messages", s.Name))
 		}
 	}
 	if len(c.Sources) == 0 {
-		faults = append(faults, errors.New("want at least one source"))
+		errs = append(errs, errors.New("want at least one source"))
 	}
 	switch {
 	case c.Compacts != "" && !seen[c.Compacts]:
-		faults = append(faults, unknownSource("compacts", c.Compacts, p.names()))
+		errs = append(errs, unknownSource("compacts", c.Compacts, p.names()))
 	case c.Compacts == "" && len(c.Sources) > 1 && (c.New != nil || c.After != nil):
-		faults = append(faults, fmt.Errorf("compacts: want one of %s", strings.Join(p.names(), ", ")))
+		errs = append(errs, fmt.Errorf("compacts: want one of %s", strings.Join(p.names(), ", ")))
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("provider: %w", err)
 	}
 	if p.Compacts == "" {
@@ -175,7 +175,7 @@ func (p *Provider) Read(ctx context.Context, added ...chat.Message) (strategies.
 		if err != nil {
 			return strategies.Compacted{}, fmt.Errorf("read source %s: %w", s.Name, err)
 		}
-		stale := false // what is read differs from the view on which the next message was written
+		stale := false // the messages differ from the view on which the next message was written
 		for i := range log.Records {
 			r := &log.Records[i]
 			if s.SkipExcluded && !r.Included || !s.SkipExcluded && !plan.FromApplication(r.Meta) {
@@ -213,30 +213,31 @@ func (p *Provider) Write(ctx context.Context, x Exchange) (strategies.Report, er
 		return strategies.Report{}, fmt.Errorf("write: %w", err)
 	}
 	var report strategies.Report
-	var faults []error
+	var errs []error
 	for _, s := range p.Sources {
 		messages := s.messages(x)
 		if s.Name != p.Compacts || p.New == nil && p.After == nil {
 			if len(messages) > 0 {
 				if err := s.History.Append(ctx, chat.Write{Messages: messages}); err != nil {
-					faults = append(faults, fmt.Errorf("write source %s: %w", s.Name, err))
+					errs = append(errs, fmt.Errorf("write source %s: %w", s.Name, err))
 				}
 			}
 			continue
 		}
 		r, err := p.compact(ctx, s, messages)
 		if report = r; err != nil {
-			faults = append(faults, fmt.Errorf("write source %s: %w", s.Name, err))
+			errs = append(errs, fmt.Errorf("write source %s: %w", s.Name, err))
 		}
 	}
-	return report, errors.Join(faults...)
+	return report, errors.Join(errs...)
 }
 
 // messages returns the messages of an exchange that the source stores.
 func (s Source) messages(x Exchange) []chat.Message {
 	var out []chat.Message
 	for _, m := range x.Context {
-		if s.StoreContextMessages && m.SourceID != s.Name && (len(s.StoreContextFrom) == 0 || slices.Contains(s.StoreContextFrom, m.SourceID)) {
+		from := len(s.StoreContextFrom) == 0 || slices.Contains(s.StoreContextFrom, m.SourceID)
+		if s.StoreContextMessages && m.SourceID != s.Name && from {
 			out = append(out, m)
 		}
 	}

@@ -51,7 +51,7 @@ func TestReadCompactsAndStoresNothing(t *testing.T) {
 	}
 }
 
-func TestSourcesTakeWhatTheyAreSetTo(t *testing.T) {
+func TestSourcesFollowTheirSettings(t *testing.T) {
 	t.Parallel()
 	memory, web := sessiontest.Says("memory"), sessiontest.Says("web")
 	memory.SourceID, web.SourceID = "memory", "web"
@@ -161,9 +161,8 @@ func TestNewMessagesAreCompactedBeforeTheyAreWritten(t *testing.T) {
 	}
 }
 
-// A result that comes by itself answers a call that is stored already.
-// A store refuses a plan that takes out what was pinned since it was made, so it has
-// to be told of the pins that the plan knew.
+// A store refuses a plan that excludes messages that were pinned since it was made, so the write
+// names the pins that the plan knew.
 func TestWriteNamesThePinsOfItsPlan(t *testing.T) {
 	t.Parallel()
 	s := sessiontest.NewHistory(t, sessiontest.User("0"), sessiontest.Says("1"), sessiontest.User("2"), sessiontest.Says("3"))
@@ -179,6 +178,7 @@ func TestWriteNamesThePinsOfItsPlan(t *testing.T) {
 	}
 }
 
+// A result without its call answers a call that is stored already.
 func TestNewResultsAnswerCallsOfTheHistory(t *testing.T) {
 	t.Parallel()
 	h := sessiontest.NewHistory(t, sessiontest.User("a"), sessiontest.Calls("x", "y"), sessiontest.Result("x", "1"))

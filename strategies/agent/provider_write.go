@@ -85,7 +85,8 @@ func (p *Provider) plan(ctx context.Context, t *plan.Transcript, fresh int) (str
 		}
 		fixed := pipeline.Fixed(p.New.Name(), planned)
 		if all.Target > 0 { // New runs even if the view is within the target of After
-			all = pipeline.Pipeline{Steps: []plan.Strategy{fixed, pipeline.Pipeline{Steps: all.Steps, Target: all.Target, Fallback: all.Fallback}}, Guard: all.Guard}
+			after := pipeline.Pipeline{Steps: all.Steps, Target: all.Target, Fallback: all.Fallback}
+			all = pipeline.Pipeline{Steps: []plan.Strategy{fixed, after}, Guard: all.Guard}
 		} else {
 			all.Steps = slices.Concat([]plan.Strategy{fixed}, all.Steps)
 		}
@@ -95,7 +96,7 @@ func (p *Provider) plan(ctx context.Context, t *plan.Transcript, fresh int) (str
 
 // withoutExcluded removes the new messages that a plan excludes, and the reasoning that it
 // drops of the others. Additions that cover only such messages are stored as messages in their
-// place, unless it is before the new messages: then these stay. The rest of the plan is
+// place, unless it is before the new messages: then these stay. The plan for the older messages is
 // adjusted to the seqs of the remaining messages.
 func withoutExcluded(messages []chat.Message, p chat.Plan, last chat.Seq) ([]chat.Message, chat.Plan) {
 	fresh := chat.Ranges{{Lo: last + 1, Hi: last + chat.Seq(len(messages)) + 1}}

@@ -49,7 +49,7 @@ func UsedTokens(usage map[string]int64) (used chat.Tokens, ok bool) {
 // EstimateTokens returns a rough count for a Trigger without a usage report: a quarter of
 // the characters of texts, tool names, arguments and results, at least 1. Unlike Rough it
 // ignores media and the structure of the request. In an unfinished tool loop, pass the head
-// of SplitMidLoop: what cannot be compacted does not count.
+// of SplitMidLoop, as the tail cannot be compacted.
 func EstimateTokens(messages []chat.Message) chat.Tokens {
 	n := 0
 	for i := range messages {

@@ -21,7 +21,7 @@ const (
 type Backoff struct {
 	First, Most time.Duration
 	// Jitter draws each delay at random between 0 and the bound, so that processes that
-	// failed together do not retry together.
+	// failed at one time do not retry at one time.
 	Jitter bool
 }
 

@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	// relapse is how long after an outage another one counts as the rest of it: connections
+	// relapse is how long after an outage another one counts as a part of it: connections
 	// that are dropped one by one, or a server that restarts twice.
 	relapse = time.Minute
-	// relapseTold is how long such a rest may last before it is logged.
-	relapseTold = 2 * time.Second
+	// relapseLogged is how long such a part may last before it is logged.
+	relapseLogged = 2 * time.Second
 )
 
 // Outage tracks whether a dependency answers, for all goroutines that call it, and logs
@@ -23,7 +23,7 @@ type Outage struct {
 
 	mu          sync.Mutex
 	since       time.Time // zero while the dependency answers
-	told        bool      // the present outage is logged
+	logged      bool      // the present outage is logged
 	backAt      time.Time // when the end of an outage was logged last
 	succeededAt time.Time
 }
@@ -42,8 +42,8 @@ func (o *Outage) Failed(reason string) {
 	if o.since.IsZero() {
 		o.since = now
 	}
-	if !o.told && (now.Sub(o.backAt) > relapse || now.Sub(o.since) > relapseTold) {
-		o.told = true
+	if !o.logged && (now.Sub(o.backAt) > relapse || now.Sub(o.since) > relapseLogged) {
+		o.logged = true
 		o.logger.Warn(o.name+" unavailable, retrying", "error", reason) //nolint:sloglint // the name is a constant of the caller
 	}
 }
@@ -53,11 +53,11 @@ func (o *Outage) Succeeded() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.succeededAt = time.Now()
-	if o.told {
+	if o.logged {
 		o.backAt = o.succeededAt
 		o.logger.Info(o.name+" is back", "away", o.succeededAt.Sub(o.since).Round(time.Millisecond)) //nolint:sloglint // as above
 	}
-	o.since, o.told = time.Time{}, false
+	o.since, o.logged = time.Time{}, false
 }
 
 // SucceededSince reports whether the dependency answered at or after t.

@@ -23,25 +23,25 @@ func Digest(turns []Turn, limit int) string {
 	lines := make([]string, len(turns))
 	var open []call
 	for i, t := range turns {
-		var said string
+		var text string
 		if isResponse(t) {
-			said, open = response(t.Value, open)
+			text, open = response(t.Value, open)
 		} else {
-			said, open = callsIn(t.Value)
-			words := append(make([]string, 0, 1+len(open)), said)
+			text, open = callsIn(t.Value)
+			words := append(make([]string, 0, 1+len(open)), text)
 			for _, c := range open {
 				words = append(words, "→ "+c.Name)
 			}
-			said = strings.TrimSpace(strings.Join(words, " "))
+			text = strings.TrimSpace(strings.Join(words, " "))
 		}
-		lines[i] = said
+		lines[i] = text
 	}
 	if len(lines) == 0 {
 		return ""
 	}
 	mask(lines)
-	for i, said := range lines {
-		lines[i] = turns[i].From + ": " + said
+	for i, text := range lines {
+		lines[i] = turns[i].From + ": " + text
 	}
 	width := min(widest, max(narrowest, limit/len(lines)-1))
 	for i, l := range lines {
@@ -65,7 +65,7 @@ type call struct {
 
 // callsIn returns the first line of a turn's text and its calls, which are in <tool_call>
 // tags.
-func callsIn(value string) (said string, calls []call) {
+func callsIn(value string) (text string, calls []call) {
 	var b strings.Builder
 	rest := value
 	for {
@@ -81,11 +81,11 @@ func callsIn(value string) (said string, calls []call) {
 		rest = after
 	}
 	b.WriteString(rest)
-	said = b.String()
-	if before, _, after, ok := tagged(said, "think"); ok && strings.TrimSpace(before+after) != "" {
-		said = before + after
+	text = b.String()
+	if before, _, after, ok := tagged(text, "think"); ok && strings.TrimSpace(before+after) != "" {
+		text = before + after
 	}
-	return firstLine(said), calls
+	return firstLine(text), calls
 }
 
 // response returns a line about a turn that answers calls, and the unanswered calls.

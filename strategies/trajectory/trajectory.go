@@ -68,19 +68,22 @@ func Defaults() Options {
 
 // Validate returns an error that lists all invalid options.
 func (o Options) Validate() error {
-	var faults []error
+	var errs []error
 	for _, f := range []struct {
 		name       string
 		value, min int
-	}{{"target", o.Target, 0}, {"summary tokens", o.SummaryTokens, 0}, {"protected last turns", o.ProtectLast, 0}, {"attempts", o.Attempts, 1}} {
+	}{
+		{"target", o.Target, 0}, {"summary tokens", o.SummaryTokens, 0},
+		{"protected last turns", o.ProtectLast, 0}, {"attempts", o.Attempts, 1},
+	} {
 		if f.value < f.min {
-			faults = append(faults, fmt.Errorf("%s: got %d, want at least %d", f.name, f.value, f.min))
+			errs = append(errs, fmt.Errorf("%s: got %d, want at least %d", f.name, f.value, f.min))
 		}
 	}
 	if o.Timeout < 0 {
-		faults = append(faults, fmt.Errorf("timeout: got %s, want 0 or more", o.Timeout))
+		errs = append(errs, fmt.Errorf("timeout: got %s, want 0 or more", o.Timeout))
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // Metrics are the sizes of one trajectory before and after, in tokens and turns.
