@@ -98,20 +98,14 @@ func (c *Client) Usable(ctx context.Context) Profile {
 // Identity returns a cache key for the settings that affect answers: the models in order,
 // and the parameters of their requests. It holds neither keys nor locations of keys.
 func (c *Client) Identity() string {
-	type shape struct {
-		Name, BaseURL, MaxTokensField, Effort string
-		Window, MaxOutput, ReasoningTokens    int
-		FixedTemperature                      bool
-	}
-	shapes := make([]shape, len(c.models))
+	profiles := make([]Profile, len(c.models))
 	for i, m := range c.models {
-		shapes[i] = shape{
-			Name: m.Name, BaseURL: m.BaseURL, MaxTokensField: string(cmp.Or(m.MaxTokensField, MaxCompletionTokens)),
-			Effort: m.ReasoningEffort, Window: m.Window, MaxOutput: m.MaxOutput,
-			ReasoningTokens: m.ReasoningTokens, FixedTemperature: m.FixedTemperature,
-		}
+		p := m.Profile
+		p.KeyEnv, p.KeyFile, p.Price, p.RequestsPerMinute, p.TokensPerMinute = "", "", Price{}, 0, 0
+		p.MaxTokensField = cmp.Or(p.MaxTokensField, MaxCompletionTokens)
+		profiles[i] = p
 	}
-	out, err := json.Marshal(shapes)
+	out, err := json.Marshal(profiles)
 	if err != nil {
 		panic("llm: identity: " + err.Error()) // strings, numbers and flags always marshal
 	}

@@ -256,19 +256,22 @@ func (s *callState) logFailure(ctx context.Context, m *model, v classification, 
 	if rules[v.class].cooldown == noProvider {
 		level = slog.LevelError // an operator has to act
 	}
-	attrs := []slog.Attr{slog.String("model", m.id), slog.String("code", string(v.class)), slog.Int("attempt", s.attempts), slog.Int64("wait_ms", pause.Milliseconds())}
+	attrs := []slog.Attr{
+		slog.String("model", m.id), slog.String("code", string(v.class)),
+		slog.Int("attempt", s.attempts), slog.Int64("wait_ms", pause.Milliseconds()),
+	}
 	if v.status != 0 {
 		attrs = append(attrs, slog.Int("status", v.status))
 	}
 	if v.requestID != "" {
 		attrs = append(attrs, slog.String("request_id", v.requestID))
 	}
-	if said := v.server.String(); said != "" {
+	if text := v.server.String(); text != "" {
 		name := "server"
 		if v.status == 0 {
 			name = "error"
 		}
-		attrs = append(attrs, slog.String(name, said))
+		attrs = append(attrs, slog.String(name, text))
 	}
 	cmp.Or(s.call.Log, s.log).LogAttrs(ctx, level, "model call failed", attrs...)
 }

@@ -9,21 +9,15 @@ import (
 func TestPricesOfCaches(t *testing.T) {
 	t.Parallel()
 	for model, want := range map[string]Cache{
-		"claude-sonnet-4-6":             {0.1, 1.25},
 		"us.anthropic.claude-opus-5-5":  {0.05, 1.25},
 		"anthropic/claude-fable-5.1":    {0.025, 1.25},
-		"gpt-4o-mini":                   {0.5, 1},
 		"o3":                            {0.25, 1},
 		"o3-mini":                       {0.5, 1},
-		"openai/gpt-5-mini":             {0.1, 1},
 		"gpt-5.6-sol":                   {0.1, 1.25},
-		"gpt-6-luna":                    {0.1, 1.25},
 		"gpt-6.1-terra":                 {0.05, 1.25},
 		"gpt-4":                         {},
-		"llama3.1":                      {},
 		"":                              {},
 		"deepseek/deepseek-v4-pro-0813": {1. / 30, 1},
-		"xai/grok-4.6":                  {0.25, 1},
 		"a-model-without-a-price":       {},
 	} {
 		if got, known := CacheOf(model); got != want || known != (want != Cache{}) {

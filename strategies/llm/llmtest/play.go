@@ -151,16 +151,41 @@ func (p play) completion(a reply) []byte {
 
 const invalidRequest = "invalid_request_error"
 
+// failures are the responses of behaviours with an error in OpenAI's format.
+var failures = map[Behaviour]struct {
+	status     int
+	message    string
+	kind, code any
+}{
+	RateLimited:      {http.StatusTooManyRequests, "Rate limit reached for requests", "requests", "rate_limit_exceeded"},
+	RateLimitedAfter: {http.StatusTooManyRequests, "Rate limit reached for requests", "requests", "rate_limit_exceeded"},
+	ServerError:      {http.StatusInternalServerError, "The server had an error while processing your request", "server_error", nil},
+	FilterError:      {http.StatusBadRequest, "The prompt triggered the content management policy", nil, "content_filter"},
+	ContextTooLong:   {http.StatusBadRequest, contextTooLong, invalidRequest, "context_length_exceeded"},
+	InsufficientQuota: {
+		http.StatusTooManyRequests, "You exceeded your current quota, please check your plan and billing details.",
+		"insufficient_quota", "insufficient_quota",
+	},
+	AuthError:      {http.StatusUnauthorized, "Incorrect API key provided: {key}", invalidRequest, "invalid_api_key"},
+	BadRequest:     {http.StatusBadRequest, "Unsupported parameter: 'temperature'", invalidRequest, "unsupported_parameter"},
+	BadRequestEcho: {http.StatusBadRequest, "Invalid value: {prompt} (key {key})", invalidRequest, nil},
+	ModelNotFound:  {http.StatusNotFound, `The model "{model}" does not exist or you do not have access to it.`, invalidRequest, "model_not_found"},
+	ErrorBody:      {http.StatusOK, "Internal error", "server_error", nil},
+}
+
+const contextTooLong = "This model's maximum context length is 8192 tokens. Please reduce the length of the messages."
+
 // failure plays a behaviour without an answer.
 func (p play) failure() {
-	switch p.step.Behaviour {
-	case RateLimited, RateLimitedAfter:
+	if f, ok := failures[p.step.Behaviour]; ok {
 		if p.step.Behaviour == RateLimitedAfter {
 			p.w.Header().Set("Retry-After", cmp.Or(p.step.RetryAfter, "1"))
 		}
-		p.fail(http.StatusTooManyRequests, "Rate limit reached for requests", "requests", "rate_limit_exceeded")
-	case ServerError:
-		p.fail(http.StatusInternalServerError, "The server had an error while processing your request", "server_error", nil)
+		names := strings.NewReplacer("{key}", p.key, "{prompt}", p.req.System+p.req.User, "{model}", p.req.Model)
+		fail(p.w, f.status, p.text(names.Replace(f.message)), f.kind, f.code)
+		return
+	}
+	switch p.step.Behaviour {
 	case BadGateway:
 		p.w.Header().Set("Content-Type", "text/html")
 		p.w.WriteHeader(http.StatusBadGateway)
@@ -171,43 +196,18 @@ func (p play) failure() {
 	case TooLarge:
 		p.w.WriteHeader(http.StatusRequestEntityTooLarge)
 		_, _ = fmt.Fprintf(p.w, "<html><body>%s</body></html>", p.text("413 Request Entity Too Large"))
-	case Hang:
-		p.hang()
 	case Cut:
 		p.cut()
-	case FilterError:
-		const message = "The response was filtered due to the prompt triggering the content management policy"
-		p.fail(http.StatusBadRequest, message, nil, "content_filter")
 	case InvalidJSON:
 		p.w.Header().Set("Content-Type", "application/json")
 		_, _ = fmt.Fprintf(p.w, `{"choices": [{"message": {"content": %s`, p.text(`"## Goal`))
-	case ContextTooLong:
-		const message = "This model's maximum context length is 8192 tokens. Please reduce the length of the messages."
-		p.fail(http.StatusBadRequest, message, invalidRequest, "context_length_exceeded")
 	case ContextTooLongText:
 		writeJSON(p.w, http.StatusBadRequest, map[string]any{
-			"object": "error", "type": "BadRequestError", "param": nil, "code": http.StatusBadRequest,
-			"message": p.text("This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."),
+			"object": "error", "type": "BadRequestError", "param": nil, "code": http.StatusBadRequest, "message": p.text(contextTooLong),
 		})
-	case InsufficientQuota:
-		const message = "You exceeded your current quota, please check your plan and billing details."
-		p.fail(http.StatusTooManyRequests, message, "insufficient_quota", "insufficient_quota")
-	case AuthError:
-		p.fail(http.StatusUnauthorized, "Incorrect API key provided: "+p.key, invalidRequest, "invalid_api_key")
-	case BadRequest:
-		p.fail(http.StatusBadRequest, "Unsupported parameter: 'temperature'", invalidRequest, "unsupported_parameter")
-	case BadRequestEcho:
-		p.fail(http.StatusBadRequest, "Invalid value: "+p.req.System+p.req.User+" (key "+p.key+")", invalidRequest, nil)
-	case ModelNotFound:
-		message := fmt.Sprintf("The model %q does not exist or you do not have access to it.", p.req.Model)
-		p.fail(http.StatusNotFound, message, invalidRequest, "model_not_found")
-	default: // ErrorBody
-		p.fail(http.StatusOK, "Internal error", "server_error", nil)
+	default: // Hang
+		p.hang()
 	}
-}
-
-func (p play) fail(status int, message string, kind, code any) {
-	fail(p.w, status, p.text(message), kind, code)
 }
 
 // fail writes an error in OpenAI's format.
