@@ -73,8 +73,10 @@ func (o Options) Validate() error {
 		name       string
 		value, min int
 	}{
-		{"target", o.Target, 0}, {"summary tokens", o.SummaryTokens, 0},
-		{"protected last turns", o.ProtectLast, 0}, {"attempts", o.Attempts, 1},
+		{"target", o.Target, 0},
+		{"summary tokens", o.SummaryTokens, 0},
+		{"protected last turns", o.ProtectLast, 0},
+		{"attempts", o.Attempts, 1},
 	} {
 		if f.value < f.min {
 			errs = append(errs, fmt.Errorf("%s: got %d, want at least %d", f.name, f.value, f.min))

@@ -21,32 +21,38 @@ type language struct {
 func languages() []language {
 	return []language{
 		{
-			"english", []*unicode.RangeTable{unicode.Latin},
+			"english",
+			[]*unicode.RangeTable{unicode.Latin},
 			"The work in this part of the conversation was about %s, and it stands as the last turns left it.",
 			"The conversation says nothing more about this than its last turns do.", "Let me see what was said.",
 		},
 		{
-			"russian", []*unicode.RangeTable{unicode.Cyrillic},
+			"russian",
+			[]*unicode.RangeTable{unicode.Cyrillic},
 			"В этой части разговора речь шла о %s, и всё осталось так, как сказано в последних репликах.",
 			"Разговор не говорит об этом больше, чем его последние реплики.", "Посмотрим, что было сказано.",
 		},
 		{
-			"japanese", []*unicode.RangeTable{unicode.Hiragana, unicode.Katakana},
+			"japanese",
+			[]*unicode.RangeTable{unicode.Hiragana, unicode.Katakana},
 			"この会話では%sについて話し、状況は最後のやり取りのままです。",
 			"これについて会話は最後のやり取り以上のことを述べていません。", "何が話されたかを見てみましょう。",
 		},
 		{
-			"chinese", []*unicode.RangeTable{unicode.Han},
+			"chinese",
+			[]*unicode.RangeTable{unicode.Han},
 			"这部分对话讨论了 %s，情况与最后几轮所说的一致。",
 			"关于这一点，对话没有比最后几轮更多的内容。", "让我看看说了什么。",
 		},
 		{
-			"korean", []*unicode.RangeTable{unicode.Hangul},
+			"korean",
+			[]*unicode.RangeTable{unicode.Hangul},
 			"이 대화에서는 %s에 대해 이야기했고, 상황은 마지막 대화에서 말한 그대로입니다.",
 			"이에 대해 대화는 마지막 내용 이상을 말하지 않습니다.", "무슨 말이 오갔는지 보겠습니다.",
 		},
 		{
-			"arabic", []*unicode.RangeTable{unicode.Arabic},
+			"arabic",
+			[]*unicode.RangeTable{unicode.Arabic},
 			"دار هذا الجزء من المحادثة حول %s، وبقي الأمر كما ورد في الردود الأخيرة.",
 			"لا تقول المحادثة عن هذا أكثر مما ورد في ردودها الأخيرة.", "لنر ما الذي قيل.",
 		},
