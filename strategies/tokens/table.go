@@ -121,3 +121,6 @@ func ForModel(model string) Counter { return Table(nil).ForModel(model) }
 
 // Window is Table.Window of the built-in table.
 func Window(model string) (tokens int, known bool) { return Table(nil).Window(model) }
+
+// Models is Table.Prefixes of the built-in table.
+func Models() []string { return Table(nil).Prefixes() }
