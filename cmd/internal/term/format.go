@@ -3,8 +3,11 @@ package term
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -86,4 +89,79 @@ func Plural[N integer](n N, one, many string) string {
 		return "1 " + one
 	}
 	return Count(n) + " " + many
+}
+
+// Clean returns text on one line without control characters: line breaks and tabs become
+// spaces; other control characters and bidirectional controls are escaped as in Go, such as
+// \x1b, so that what only they tell apart stays so.
+func Clean(text string) string {
+	control := func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+	breaks := func(r rune) bool { return strings.ContainsRune("\n\t\r\u2028\u2029", r) }
+	if !strings.ContainsFunc(text, func(r rune) bool { return control(r) || breaks(r) }) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case breaks(r):
+			b.WriteByte(' ')
+		case control(r):
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// CleanLines returns text with each of its lines cleaned.
+func CleanLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = Clean(strings.TrimRight(line, "\r"))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// format returns the text of a value, or of that which a pointer is to.
+func format(v any) string {
+	switch p := reflect.ValueOf(v); v.(type) {
+	case error, *time.Time, fmt.Stringer:
+		if t, ok := v.(*time.Time); ok && t != nil {
+			v = *t
+		} else if p.Kind() == reflect.Pointer && p.IsNil() {
+			return ""
+		}
+	default:
+		if p.Kind() == reflect.Pointer && p.IsNil() {
+			return ""
+		}
+		if p.Kind() == reflect.Pointer {
+			v = p.Elem().Interface()
+		}
+	}
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case time.Duration:
+		return Duration(v)
+	case time.Time:
+		if v.IsZero() {
+			return ""
+		}
+		return v.UTC().Format("2006-01-02 15:04:05Z")
+	case fmt.Stringer:
+		return v.String()
+	case error:
+		return v.Error()
+	}
+	switch r := reflect.ValueOf(v); {
+	case r.CanInt():
+		return Count(r.Int())
+	case r.CanUint() && r.Uint() < 1<<63:
+		return Count(int64(r.Uint()))
+	}
+	return fmt.Sprint(v)
 }

@@ -1,9 +1,7 @@
 package term
 
 import (
-	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/rivo/uniseg"
 )
@@ -29,38 +27,6 @@ func (o Output) wrap(code, text string) string {
 		return text
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
-}
-
-// Clean returns text on one line without control characters: line breaks and tabs become
-// spaces; other control characters and bidirectional controls are escaped as in Go, such as
-// \x1b, so that what only they tell apart stays so.
-func Clean(text string) string {
-	control := func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
-	breaks := func(r rune) bool { return strings.ContainsRune("\n\t\r\u2028\u2029", r) }
-	if !strings.ContainsFunc(text, func(r rune) bool { return control(r) || breaks(r) }) {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case breaks(r):
-			b.WriteByte(' ')
-		case control(r):
-			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-// CleanLines returns text with each of its lines cleaned.
-func CleanLines(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = Clean(strings.TrimRight(line, "\r"))
-	}
-	return strings.Join(lines, "\n")
 }
 
 // Width returns the number of terminal columns of text.

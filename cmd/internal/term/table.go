@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
-	"time"
 )
 
 const (
@@ -75,7 +73,7 @@ func (o Output) Table(columns ...Column) *Table {
 }
 
 // Row adds a row. Integers get thousands separators but in columns of ids, durations are formatted by Duration,
-// times in UTC to the second, nil as an empty cell, and other values by fmt.Sprint.
+// times in UTC to the second, nil as an empty cell, pointers as their values, and other values by fmt.Sprint.
 // Missing cells are empty; cells beyond the columns are dropped.
 func (t *Table) Row(cells ...any) {
 	row := make([]cell, len(t.columns))
@@ -207,32 +205,4 @@ func (o Output) Pairs(pairs ...[2]any) error {
 		}
 	}
 	return nil
-}
-
-// format returns the text of a value.
-func format(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return ""
-	case string:
-		return v
-	case time.Duration:
-		return Duration(v)
-	case time.Time:
-		if v.IsZero() {
-			return ""
-		}
-		return v.UTC().Format("2006-01-02 15:04:05Z")
-	case fmt.Stringer:
-		return v.String()
-	case error:
-		return v.Error()
-	}
-	switch r := reflect.ValueOf(v); {
-	case r.CanInt():
-		return Count(r.Int())
-	case r.CanUint() && r.Uint() < 1<<63:
-		return Count(int64(r.Uint()))
-	}
-	return fmt.Sprint(v)
 }
