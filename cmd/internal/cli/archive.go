@@ -69,23 +69,21 @@ func (c *archiveCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg confi
 			}
 		}
 	}
-	if e.JSON {
-		return term.JSON(e.Out.W, struct {
-			store.ArchiveStats
-			Busy   int64 `json:"busy_sessions"`
-			DryRun bool  `json:"dry_run"`
-		}{total, busy, c.DryRun})
-	}
-	of := fmt.Sprintf("%s of %s", term.Plural(total.Messages, "message", "messages"), term.Plural(total.Sessions, "session", "sessions"))
-	if c.DryRun {
-		e.say("would archive %s, which take %s", of, term.Bytes(total.Stored))
-	} else {
-		e.say("archived %s: %s of rows became %s in %s", of, term.Bytes(total.Stored), term.Bytes(total.Archived), term.Plural(total.Segments, "segment", "segments"))
-	}
-	if busy > 0 {
-		e.note("%s left out, as another transaction had their lock: repeat the command", term.Plural(busy, "session was", "sessions were"))
-	}
-	return nil
+	return e.show(struct {
+		store.ArchiveStats
+		Busy   int64 `json:"busy_sessions"`
+		DryRun bool  `json:"dry_run"`
+	}{total, busy, c.DryRun}, func() {
+		of := fmt.Sprintf("%s of %s", term.Plural(total.Messages, "message", "messages"), term.Plural(total.Sessions, "session", "sessions"))
+		if c.DryRun {
+			e.say("would archive %s, which take %s", of, term.Bytes(total.Stored))
+		} else {
+			e.say("archived %s: %s of rows became %s in %s", of, term.Bytes(total.Stored), term.Bytes(total.Archived), term.Plural(total.Segments, "segment", "segments"))
+		}
+		if busy > 0 {
+			e.note("%s left out, as another transaction had their lock: repeat the command", term.Plural(busy, "session was", "sessions were"))
+		}
+	})
 }
 
 type restoreCmd struct {
@@ -107,14 +105,9 @@ func (c *restoreCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg confi
 	if err != nil {
 		return err
 	}
-	if e.JSON {
-		return term.JSON(e.Out.W, got)
-	}
 	if got.Messages == 0 {
-		e.say("nothing of it is in the archive")
-		return nil
+		return e.answer(got, "nothing of it is in the archive")
 	}
-	e.say("restored %s of session %s: %s in %s became %s of rows", term.Plural(got.Messages, "message", "messages"), term.Clean(c.Session),
+	return e.answer(got, "restored %s of session %s: %s in %s became %s of rows", term.Plural(got.Messages, "message", "messages"), term.Clean(c.Session),
 		term.Bytes(got.Archived), term.Plural(got.Segments, "segment", "segments"), term.Bytes(got.Stored))
-	return nil
 }

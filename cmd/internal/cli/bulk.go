@@ -45,15 +45,15 @@ func (t instant) time(now time.Time) time.Time {
 
 // bulkFilter selects the runs that a bulk operation is about; with --tenant, which is a setting.
 type bulkFilter struct {
-	Since      instant   `placeholder:"TIME" help:"Only runs that ended then or later: 12h, 2026-11-20 or 2026-11-20T22:00:00Z."`
-	Until      instant   `placeholder:"TIME" help:"Only runs that ended before."`
-	Writer     string    `placeholder:"MODEL" help:"Only runs with a summary by models whose name begins so."`
-	Model      string    `placeholder:"MODEL" help:"Only sessions with models whose name begins so."`
-	Policy     policyRef `placeholder:"NAME[@VERSION]" help:"Only runs under this policy."`
-	Strategy   string    `placeholder:"NAME" help:"Only runs with this strategy among their steps."`
-	Trigger    string    `placeholder:"NAME" help:"Only runs with this trigger: sweep (or nightly), event, operator, application or bulk."`
-	Outcome    string    `placeholder:"CODE" help:"Only runs with this outcome, such as no_summary."`
-	AllTenants bool      `help:"Runs of every tenant."`
+	Since      instant    `placeholder:"TIME" help:"Only runs that ended then or later: 12h, 2026-11-20 or 2026-11-20T22:00:00Z."`
+	Until      instant    `placeholder:"TIME" help:"Only runs that ended before."`
+	Writer     string     `placeholder:"MODEL" help:"Only runs with a summary by models whose name begins so."`
+	Model      string     `placeholder:"MODEL" help:"Only sessions with models whose name begins so."`
+	Policy     policyRef  `placeholder:"NAME[@VERSION]" help:"Only runs under this policy."`
+	Strategy   string     `placeholder:"NAME" help:"Only runs with this strategy among their steps."`
+	Trigger    string     `placeholder:"NAME" help:"Only runs with this trigger: sweep (or nightly), event, operator, application or bulk."`
+	Outcome    string     `placeholder:"CODE" help:"Only runs with this outcome, such as no_summary."`
+	AllTenants allTenants `help:"Runs of every tenant."`
 }
 
 func (f *bulkFilter) Validate() error {
@@ -77,47 +77,77 @@ func (f *bulkFilter) match(now time.Time) store.RunMatch {
 	}
 }
 
-// tenant returns the tenant that is selected, empty for all, and its description.
-func (f *bulkFilter) tenant(cfg config.Config) (tenant, of string) {
-	if f.AllTenants {
-		return "", "of all tenants"
-	}
-	return cfg.Tenant, "of tenant " + term.Clean(cfg.Tenant)
-}
-
 // bulkStart holds the other flags of a start.
 type bulkStart struct {
 	Note string `help:"Why, for those who look later."`
 	confirmFlags
 }
 
-// agreed reports whether to start after a look at what matches. Without, it writes the preview
-// for --json.
-func (c bulkStart) agreed(e *Env, matched int64, question string, preview any) (bool, error) {
+// agreed shows a preview, and reports whether to start.
+func (c bulkStart) agreed(e *Env, matched int64, question string, preview any, shown ...pair) (bool, error) {
+	if !e.JSON {
+		e.pairs(shown...)
+	}
 	ok, err := c.confirmed(e, int(matched), question)
 	if err == nil && !ok && e.JSON {
-		err = term.JSON(e.Out.W, map[string]any{"preview": preview})
+		err = e.json(map[string]any{"preview": preview})
 	}
 	return ok, err
 }
 
+// bulkKind is a kind of bulk operations: undoing or compacting.
+type bulkKind interface{ kind() string }
+
+type (
+	undoing    struct{}
+	compacting struct{}
+)
+
+func (undoing) kind() string    { return store.BulkUndo }
+func (compacting) kind() string { return store.BulkCompact }
+
 // bulkArg names a bulk operation.
 type bulkArg struct {
-	ID int64 `arg:"" name:"number" help:"The number that start and list show."`
+	ID int64 `arg:"" name:"number" range:"1," want:"the number of a bulk operation" help:"The number that start and list show."`
 }
 
-func (a bulkArg) Validate() error {
-	if a.ID <= 0 {
-		return fmt.Errorf("%d: want the number of a bulk operation", a.ID)
-	}
-	return nil
+type bulkShowCmd[K bulkKind] struct{ bulkArg }
+
+func (c *bulkShowCmd[K]) Run(ctx context.Context, e *Env, st *store.Store) error {
+	var k K
+	return showBulk(ctx, e, st, k.kind(), c.ID)
 }
 
-func (a bulkArg) cancel(ctx context.Context, e *Env, st *store.Store, kind string) error {
-	if err := st.Operator.CancelBulk(ctx, kind, a.ID); err != nil {
+type bulkCancelCmd[K bulkKind] struct{ bulkArg }
+
+func (c *bulkCancelCmd[K]) Run(ctx context.Context, e *Env, st *store.Store) error {
+	var k K
+	if err := st.Operator.CancelBulk(ctx, k.kind(), c.ID); err != nil {
 		return err
 	}
-	return showBulk(ctx, e, st, kind, a.ID)
+	return showBulk(ctx, e, st, k.kind(), c.ID)
+}
+
+type bulkListCmd[K bulkKind] struct {
+	Limit int `default:"20" range:"1,100000" help:"Maximum number of lines."`
+}
+
+func (c *bulkListCmd[K]) Run(ctx context.Context, e *Env, st *store.Store) error {
+	var k K
+	kind := k.kind()
+	rows, err := st.Operator.Bulks(ctx, kind, c.Limit)
+	if err != nil {
+		return err
+	}
+	done := map[string]string{store.BulkUndo: "UNDONE", store.BulkCompact: "QUEUED"}[kind]
+	return list(e, "bulk_"+kind+"s", rows, "no bulk "+kind+"s", columns[store.BulkOperation]{
+		{"id", term.ID("BULK " + strings.ToUpper(kind)), nil},
+		{"status", term.Text("STATUS"), nil},
+		{"done", term.Num(done), nil},
+		{"refused", term.Num("LEFT"), nil},
+		{"requested_at", term.Num("AGE"), func(b store.BulkOperation) any { return e.since(b.RequestedAt) }},
+		{"filter", term.Text("MATCHED").IfRoom(), func(b store.BulkOperation) any { return matchText(b) }},
+	})
 }
 
 // maxRefusals is the number of runs or sessions left alone that are shown.
@@ -149,20 +179,13 @@ func showBulk(ctx context.Context, e *Env, st *store.Store, kind string, id int6
 		return err
 	}
 	b.RequestedAt = b.RequestedAt.UTC()
-	if e.JSON {
-		return term.JSON(e.Out.W, struct {
-			store.BulkOperation
-			Refusals []store.BulkRefusal `json:"refusals,omitempty"`
-			Outcomes []store.RunOutcome  `json:"outcomes,omitempty"`
-		}{b, left, outcomes})
-	}
 	status, because := b.Status, "LEFT IN FORCE BECAUSE"
-	progress := [2]any{"runs", fmt.Sprintf("%s matched: %s undone, %s left in force", term.Count(b.Matched), term.Count(b.Done), term.Count(b.Refused))}
-	var runs int64
+	progress := pair{"runs", fmt.Sprintf("%s matched: %s undone, %s left in force", term.Count(b.Matched), term.Count(b.Done), term.Count(b.Refused))}
+	ended := int64(0)
 	if kind == store.BulkCompact {
-		runs, because = b.Done-b.Waiting-b.Running, "LEFT OUT BECAUSE"
-		progress = [2]any{"sessions", fmt.Sprintf("%s matched: %s recompacted, %s waiting, %s running, %s left out",
-			term.Count(b.Matched), term.Count(runs), term.Count(b.Waiting), term.Count(b.Running), term.Count(b.Refused))}
+		ended, because = b.Done-b.Waiting-b.Running, "LEFT OUT BECAUSE"
+		progress = pair{"sessions", fmt.Sprintf("%s matched: %s recompacted, %s waiting, %s running, %s left out",
+			term.Count(b.Matched), term.Count(ended), term.Count(b.Waiting), term.Count(b.Running), term.Count(b.Refused))}
 	}
 	if b.Status == "stopped" {
 		status += ", as too many of its runs failed"
@@ -172,47 +195,40 @@ func showBulk(ctx context.Context, e *Env, st *store.Store, kind string, id int6
 	}
 	held, limit := "", ""
 	if b.Status == "open" && kind == store.BulkCompact {
-		if held, err = pauseOfAll(ctx, st, b.Tenant); err != nil {
-			return err
-		}
-		if _, limit, err = runLimit(ctx, e, st, b.Tenant); err != nil {
+		if held, limit, err = waits(ctx, e, st, b.Tenant); err != nil {
 			return err
 		}
 	}
-	if err := e.Out.Pairs(
-		[2]any{"bulk " + kind, strconv.FormatInt(b.ID, 10)},
-		[2]any{"status", status},
-		[2]any{"waits", held},
-		[2]any{"limit", limit},
-		progress,
-		[2]any{"matched", matchText(b)},
-		[2]any{"requested by", b.RequestedBy},
-		[2]any{"requested", b.RequestedAt},
-		[2]any{"note", b.Note},
-	); err != nil {
-		return err
-	}
-	if len(outcomes) > 0 {
+	return e.show(struct {
+		store.BulkOperation
+		Refusals []store.BulkRefusal `json:"refusals,omitempty"`
+		Outcomes []store.RunOutcome  `json:"outcomes,omitempty"`
+	}{b, left, outcomes}, func() {
+		e.pairs(
+			pair{"bulk " + kind, strconv.FormatInt(b.ID, 10)},
+			pair{"status", status},
+			pair{"waits", held},
+			pair{"limit", limit},
+			progress,
+			pair{"matched", matchText(b)},
+			pair{"requested by", b.RequestedBy},
+			pair{"requested", b.RequestedAt},
+			pair{"note", b.Note},
+		)
+		writeOutcomes(e, outcomes, ended)
+		if len(left) == 0 {
+			return
+		}
 		e.say("")
-		if err := writeOutcomes(e, outcomes, runs); err != nil {
-			return err
+		columns[store.BulkRefusal]{
+			{"run", term.ID("RUN"), nil},
+			{"session", term.Text("SESSION"), nil},
+			{"code", term.Text(because), func(r store.BulkRefusal) any { return refusals[r.Code] }},
+		}.write(e, left)
+		if b.Refused > maxRefusals {
+			e.note("%s more", term.Count(b.Refused-maxRefusals))
 		}
-	}
-	if len(left) == 0 {
-		return nil
-	}
-	e.say("")
-	t := e.Out.Table(term.ID("RUN"), term.Text("SESSION"), term.Text(because))
-	for _, r := range left {
-		t.Row(r.Run, term.Clean(r.Session), refusals[r.Code])
-	}
-	if err := t.Write(); err != nil {
-		return err
-	}
-	if b.Refused > maxRefusals {
-		e.note("%s more", term.Count(b.Refused-maxRefusals))
-	}
-	return nil
+	})
 }
 
 // matchText returns the filter of a bulk operation in the words of the flags.
@@ -249,28 +265,180 @@ func matchText(b store.BulkOperation) string {
 	return strings.Join(parts, ", ")
 }
 
-type bulkList struct {
-	Limit int `default:"20" help:"Maximum number of lines."`
+// bulkCompactCmd holds the commands for recompactions of many sessions.
+type bulkCompactCmd struct {
+	Start  bulkCompactStartCmd     `cmd:"" help:"Compact the sessions again whose last run matches, after a look at what that is about."`
+	List   bulkListCmd[compacting] `cmd:"" help:"List the latest bulk recompactions."`
+	Show   bulkShowCmd[compacting] `cmd:"" help:"Show the progress of a bulk recompaction, how its runs ended, and what it left out."`
+	Resume bulkCompactResumeCmd    `cmd:"" help:"Follow a bulk recompaction; go on with one that was cancelled or stopped."`
+	Cancel bulkCompactCancelCmd    `cmd:"" help:"End a bulk recompaction before its time."`
 }
 
-func (c bulkList) Validate() error { return validLimit(c.Limit) }
+func (*bulkCompactCmd) Help() string {
+	return `Each session whose last compaction matches gets a run like that of "compactor compact": over its whole log, whatever its size, under its present policy. Undos, replacements and dry runs do not count as a last compaction; sessions without any do not match. A scheduler queues the runs in pages, no more than the workers take in a second, behind all others; it goes on when this command is interrupted. Paused sessions are left out, and while all of its sessions are paused it waits. It stops, as sweeps do, when more than --stop-at of its latest runs, a hundred or more, failed, would have made the view larger or got no summary.
 
-func (c bulkList) list(ctx context.Context, e *Env, st *store.Store, kind string) error {
-	rows, err := st.Operator.Bulks(ctx, kind, c.Limit)
+Examples:
+
+    compactor bulk-compact start --policy support@3 --all-tenants --dry-run
+    compactor bulk-compact start --outcome no_summary --since 12h
+    compactor bulk-compact start --writer gpt-5-mini --from view
+    compactor bulk-compact resume 7`
+}
+
+type bulkCompactStartCmd struct {
+	bulkFilter
+
+	From        string `enum:"log,view" default:"log" placeholder:"log|view" help:"Plan over the whole log, ignoring earlier runs, or over the present views."`
+	AllowGrowth bool   `help:"Apply results by which a view grows, too."`
+	stopFlag
+	Wait bool `default:"true" negatable:"" help:"Follow it until all runs have ended."`
+	bulkStart
+}
+
+func (c *bulkCompactStartCmd) Validate() error {
+	return errors.Join(c.bulkFilter.Validate(), c.stopFlag.Validate())
+}
+
+func (c *bulkCompactStartCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
+	tenant, m := c.AllTenants.tenant(cfg), c.match(e.now())
+	p, err := st.Operator.PreviewBulkCompact(ctx, tenant, m)
 	if err != nil {
 		return err
 	}
-	if e.JSON {
-		return term.JSON(e.Out.W, map[string]any{"bulk_" + kind + "s": append([]store.BulkOperation{}, rows...)})
+	ok, err := c.agreed(e, p.Sessions, "Compact them again?", p,
+		pair{"sessions", fmt.Sprintf("%s, of %s", term.Count(p.Sessions), tenantText(tenant))},
+		pair{"paused", when(p.Paused > 0, term.Count(p.Paused)+" of them, left out")},
+		pair{"tokens", fmt.Sprintf("%s in their views, %s in their logs", term.Count(int64(p.Tokens)), term.Count(int64(p.LogTokens)))},
+	)
+	if err != nil || !ok {
+		return err
 	}
-	if len(rows) == 0 {
-		e.note("no bulk %ss", kind)
-		return nil
+	id, err := st.Operator.StartBulkCompact(ctx, tenant, m, store.Options{From: c.From, AllowGrowth: c.AllowGrowth}, c.StopAt, c.Note, e.by())
+	switch {
+	case err != nil:
+		return err
+	case !c.Wait:
+		return showBulk(ctx, e, st, store.BulkCompact, id)
 	}
-	done := map[string]string{store.BulkUndo: "UNDONE", store.BulkCompact: "QUEUED"}[kind]
-	t := e.Out.Table(term.ID("BULK "+strings.ToUpper(kind)), term.Text("STATUS"), term.Num(done), term.Num("LEFT"), term.Num("AGE"), term.Text("MATCHED").IfRoom())
-	for _, b := range rows {
-		t.Row(b.ID, b.Status, b.Done, b.Refused, e.since(b.RequestedAt), matchText(b))
+	return followBulkCompact(ctx, e, st, id)
+}
+
+// followBulkCompact shows the progress of a bulk recompaction until all of its runs have ended.
+func followBulkCompact(ctx context.Context, e *Env, st *store.Store, id int64) error {
+	known := false
+	err := e.watch(ctx, fmt.Sprintf("bulk compact %d, sessions", id), 200*time.Millisecond, func() (total *int64, done int64, ended bool, err error) {
+		b, err := st.Operator.Bulk(ctx, store.BulkCompact, id)
+		known = known || err == nil
+		return &b.Matched, b.Done - b.Waiting - b.Running + b.Refused, b.Settled(), err
+	})
+	if err != nil {
+		if known {
+			e.note("it continues in the background; `compactor bulk-compact resume %d%s` follows it", id, e.at())
+		}
+		return err
 	}
-	return t.Write()
+	return showBulk(ctx, e, st, store.BulkCompact, id)
+}
+
+type bulkCompactResumeCmd struct{ bulkArg }
+
+func (c *bulkCompactResumeCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
+	b, err := st.Operator.Bulk(ctx, store.BulkCompact, c.ID)
+	if err == nil && b.Status != "done" {
+		err = st.Operator.ResumeBulkCompact(ctx, c.ID)
+	}
+	if err != nil {
+		return err
+	}
+	return followBulkCompact(ctx, e, st, c.ID)
+}
+
+type bulkCompactCancelCmd struct{ bulkCancelCmd[compacting] }
+
+func (*bulkCompactCancelCmd) Help() string {
+	return `Its runs that no worker has tried end as cancelled; what was recompacted stays so. "resume" goes on behind them.`
+}
+
+// bulkUndoCmd holds the commands for undos of many runs.
+type bulkUndoCmd struct {
+	Start  bulkUndoStartCmd       `cmd:"" help:"Undo the compactions that match, after a look at what that is about."`
+	List   bulkListCmd[undoing]   `cmd:"" help:"List the latest bulk undos."`
+	Show   bulkShowCmd[undoing]   `cmd:"" help:"Show the progress of a bulk undo, and what it left in force."`
+	Resume bulkUndoResumeCmd      `cmd:"" help:"Go on with a bulk undo that was interrupted."`
+	Cancel bulkCancelCmd[undoing] `cmd:"" help:"End a bulk undo before its time."`
+}
+
+func (*bulkUndoCmd) Help() string {
+	return `Each run is undone in a transaction of its own, the newest first, so that an interrupted bulk undo goes on where it was, and holds up no writer. The undos are runs themselves and can be undone. Automatic runs of a session then wait for a new message.
+
+Examples:
+
+    compactor bulk-undo start --writer gpt-5-mini --since 12h --dry-run
+    compactor bulk-undo start --policy support@3 --cascade --note "lost the order ids"
+    compactor bulk-undo resume 7`
+}
+
+type bulkUndoStartCmd struct {
+	bulkFilter
+
+	Cascade bool `help:"Also undo later runs of the same sessions."`
+	bulkStart
+}
+
+func (c *bulkUndoStartCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
+	tenant, m := c.AllTenants.tenant(cfg), c.match(e.now())
+	p, err := st.Operator.PreviewBulkUndo(ctx, tenant, m)
+	if err != nil {
+		return err
+	}
+	later := " on top of these stay, with those below (--cascade undoes all)"
+	if c.Cascade {
+		later = " on top of these, undone with them"
+	}
+	ok, err := c.agreed(e, p.Runs, "Undo them?", p,
+		pair{"runs", fmt.Sprintf("%s in force, of %s", term.Count(p.Runs), tenantText(tenant))},
+		pair{"sessions", term.Count(p.Sessions)},
+		pair{"tokens back", term.Count(int64(p.Tokens))},
+		pair{"later runs", when(p.Later > 0, term.Count(p.Later)+later)},
+	)
+	if err != nil || !ok {
+		return err
+	}
+	id, err := st.Operator.StartBulkUndo(ctx, tenant, m, c.Cascade, c.Note, e.by())
+	if err != nil {
+		return err
+	}
+	return runBulkUndo(ctx, e, st, id)
+}
+
+// runBulkUndo does what is left of a bulk undo and shows it.
+func runBulkUndo(ctx context.Context, e *Env, st *store.Store, id int64) error {
+	b, err := st.Operator.Bulk(ctx, store.BulkUndo, id)
+	if err != nil {
+		return err
+	}
+	progress := e.Err.Progress(fmt.Sprintf("bulk undo %d, runs", id), b.Matched)
+	progress.Add(b.Done + b.Refused)
+	for {
+		step, err := st.Operator.NextBulkUndo(ctx, id)
+		if err != nil {
+			progress.Done("")
+			if errors.Is(err, store.ErrNotApplicable) { // it says what to do instead
+				return err
+			}
+			return fmt.Errorf("%w; `compactor bulk-undo resume %d%s` goes on", err, id, e.at())
+		}
+		if step.Run == 0 {
+			break
+		}
+		progress.Add(1)
+	}
+	progress.Done("")
+	return showBulk(ctx, e, st, store.BulkUndo, id)
+}
+
+type bulkUndoResumeCmd struct{ bulkArg }
+
+func (c *bulkUndoResumeCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
+	return runBulkUndo(ctx, e, st, c.ID)
 }

@@ -3,10 +3,8 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -14,7 +12,6 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/summary"
@@ -157,18 +154,18 @@ func awaitRun(ctx context.Context, st *store.Store, run store.RunID, timeout tim
 // report writes the result of the run and returns an error if it failed or was refused.
 func (c *compactCmd) report(e *Env, r store.RunRow) error {
 	ended := r.Ended()
-	if e.JSON {
-		if err := term.JSON(e.Out.W, newRunJSON(r)); err != nil {
+	switch {
+	case e.JSON:
+		if err := e.json(newRunJSON(r)); err != nil {
 			return err
 		}
+	case ended:
+		printRun(e, r)
+	case !c.Wait:
+		e.say("run %d of session %s is queued; `compactor runs --run %d%s` shows it", r.ID, term.Clean(r.Session), r.ID, e.at())
 	}
 	switch {
-	case !ended && !c.Wait:
-		if !e.JSON {
-			e.say("run %d of session %s is queued; `compactor runs --run %d%s` shows it", r.ID, term.Clean(r.Session), r.ID, e.at())
-		}
-		return nil
-	case !ended:
+	case !ended && c.Wait:
 		state := "queued: no worker has taken it (is one running? `compactor worker`)"
 		switch {
 		case r.Status == "running":
@@ -179,15 +176,8 @@ func (c *compactCmd) report(e *Env, r store.RunRow) error {
 			state = "queued: the limit of runs of its tenant holds it (`compactor limit list`)"
 		}
 		return fmt.Errorf("run %d is still %s after %s; it continues in the background, `compactor runs --run %d%s` shows it", r.ID, state, c.Timeout, r.ID, e.at())
-	}
-	if !e.JSON {
-		if err := printRun(e, r); err != nil {
-			return err
-		}
-	}
-	switch {
 	case r.Status == "failed":
-		return fmt.Errorf("run %d failed: %s", r.ID, failureOf(r))
+		return fmt.Errorf("run %d failed: %s", r.ID, joined(r.Outcome, when(r.Error != r.Outcome, r.Error)))
 	case r.Outcome == worker.OutcomeWouldGrow:
 		hint := "--allow-growth applies it anyway"
 		if c.From != "view" {
@@ -196,215 +186,4 @@ func (c *compactCmd) report(e *Env, r store.RunRow) error {
 		return &exitError{exitRefused, fmt.Errorf("run %d changed nothing: the view would have grown; %s", r.ID, hint)}
 	}
 	return nil
-}
-
-func failureOf(r store.RunRow) string {
-	if r.Error != "" && r.Error != r.Outcome {
-		return r.Outcome + ": " + r.Error
-	}
-	return r.Outcome
-}
-
-// outcomeText returns an explanation of the outcome of a run.
-func outcomeText(r store.RunRow) string {
-	if text := map[string]string{
-		worker.OutcomeApplied:           "compacted, within the target",
-		worker.OutcomeRepaired:          "the view was invalid and has been repaired",
-		worker.OutcomeAboveTarget:       "compacted, but the messages that must stay exceed the target",
-		worker.OutcomeFloorAboveTrigger: "the messages that must stay exceed the start: only new messages can change that",
-		worker.OutcomeNoSummary:         "nothing changed: no summary could be produced, see the steps",
-		worker.OutcomeIneffective:       "nothing changed: too little to gain",
-		worker.OutcomeBelowThreshold:    "nothing changed: not above the start",
-		worker.OutcomeNothingToCompact:  "nothing to compact",
-		worker.OutcomeUnchanged:         "nothing changed since the last decision",
-		worker.OutcomeWaitingAfterUndo:  "undone by an operator; waiting for a new message",
-		worker.OutcomeOpenToolLoop:      "nothing changed: a tool loop is open, and its signed reasoning or the policy has the run wait",
-		worker.OutcomeNotTriggered:      "nothing changed: no trigger of the policy holds",
-		worker.OutcomeMidTurn:           "nothing changed: the agent has not answered the last message yet",
-		worker.OutcomeMinInterval:       "nothing changed: too soon after the last automatic run",
-		worker.OutcomeMaxPerHour:        "nothing changed: no more automatic runs in this hour",
-		worker.OutcomeMaxPerDay:         "nothing changed: no more automatic runs within 24 hours",
-		worker.OutcomeServiceManaged:    "nothing changed: a service manages the history of this session",
-		worker.OutcomeCooldown:          "too soon after a run that gained too little or got no summary",
-		worker.OutcomeWouldGrow:         "nothing changed: the view would have become larger",
-		worker.OutcomePaused:            "paused by an operator (`compactor pause --list`); the session is still due",
-		worker.OutcomeStale:             "nothing changed: the application changed the view each time before the plan could be applied",
-		worker.OutcomeDryRun:            "planned only, nothing changed",
-		"undone":                        fmt.Sprintf("run %d was undone", r.Undoes),
-		"replaced":                      "the application replaced the view",
-		"erased":                        "words were erased for good (`compactor erase`)",
-		"":                              r.Status,
-	}[r.Outcome]; text != "" {
-		switch steps := runSteps(r); {
-		case r.Outcome == worker.OutcomeNoSummary && r.Status == "applied":
-			return "still above the start: no summary could be produced, see the steps"
-		case r.Outcome != worker.OutcomeNothingToCompact || len(steps) == 0 || steps[0].Before == steps[len(steps)-1].After:
-		case r.TokensBefore == r.TokensAfter && r.MessagesBefore == r.MessagesAfter: // the plan began with the whole log
-			return "nothing changed: the view is already what the steps lead to"
-		default:
-			return fmt.Sprintf("nothing changed: the steps would save %s tokens, less than the policy asks for (min_gain_tokens, guards.min_gain_share)",
-				term.Count(r.TokensBefore-r.TokensAfter))
-		}
-		return text
-	}
-	if r.Status == "failed" {
-		return "failed"
-	}
-	return ""
-}
-
-func printRun(e *Env, r store.RunRow) error {
-	code, as := r.Outcome, e.Out.Green
-	if code == "" {
-		code = r.Status
-	}
-	switch r.Status {
-	case "failed":
-		as = e.Out.Red
-	case "skipped", "queued", "running":
-		as = e.Out.Yellow
-	}
-	status, fault, messages, size, took, origin := "", "", "", "", "", ""
-	if !r.Ended() {
-		status = r.Status
-	}
-	if r.Error != "" {
-		fault = joined(r.ErrorCode, r.Error)
-	} else if code := modelFailure(r); code != "" {
-		fault = "no model wrote the summary: " + code
-	}
-	if r.Origin > 0 {
-		origin = fmt.Sprintf("run %d, by a fork", r.Origin)
-	}
-	if r.MessagesBefore > 0 || r.MessagesAfter > 0 {
-		messages, size = changed(r)
-	}
-	if r.StartedAt != nil && r.EndedAt != nil {
-		took = fmt.Sprintf("%s, after waiting %s", term.Duration(r.EndedAt.Sub(*r.StartedAt)), term.Duration(r.StartedAt.Sub(r.QueuedAt)))
-	}
-	if err := e.Out.Pairs(
-		[2]any{"run", strconv.FormatInt(r.ID, 10)}, [2]any{"session", sessionName(r)}, [2]any{"copy of", origin}, [2]any{"outcome", term.Styled{Value: joined(code, outcomeText(r)), As: as}},
-		[2]any{"status", status}, [2]any{"error", fault}, [2]any{"messages", messages}, [2]any{"tokens", size}, [2]any{"time", took},
-	); err != nil {
-		return err
-	}
-	if r.MessagesAfter < r.MessagesBefore && r.TokensAfter > r.TokensBefore {
-		e.say("note: fewer messages became more tokens (+%s)", term.Count(r.TokensAfter-r.TokensBefore))
-	}
-	steps := runSteps(r)
-	if err := writeSteps(e, steps); err != nil || len(steps) == 0 {
-		return err
-	}
-	if b := steps[0].Before; b.IncludedMessages == int(r.MessagesBefore) && int64(b.IncludedTokens) > r.TokensBefore {
-		e.say("the steps, and with them the target, count estimated tokens with the policy's margin: %s for %s", term.Count(b.IncludedTokens), term.Count(r.TokensBefore))
-	}
-	return nil
-}
-
-// changed returns how many messages and tokens a run left in the view, and beside that what one
-// that changed nothing had planned.
-func changed(r store.RunRow) (messages, size string) {
-	if r.Status == store.StatusApplied || r.Outcome == worker.OutcomeDryRun || r.TokensBefore == r.TokensAfter && r.MessagesBefore == r.MessagesAfter {
-		return change(r.MessagesBefore, r.MessagesAfter), change(r.TokensBefore, r.TokensAfter)
-	}
-	planned := func(before, after int64) string {
-		return fmt.Sprintf("%s, planned were %s", change(before, before), term.Count(after))
-	}
-	return planned(r.MessagesBefore, r.MessagesAfter), planned(r.TokensBefore, r.TokensAfter)
-}
-
-// writeSteps writes the counts of the view before and after each step, and the totals
-// where more than the view was considered.
-func writeSteps(e *Env, steps []pipeline.StepResult) error {
-	if len(steps) == 0 {
-		return nil
-	}
-	e.say("")
-	cell := func(before, after, all int64) string {
-		text := term.Count(after)
-		if before != after {
-			text = change(before, after)
-		}
-		if all > max(before, after) {
-			text += " of " + term.Count(all)
-		}
-		return text
-	}
-	t := e.Out.Table(term.Num("STEP"), term.Text("STRATEGY"), term.Text("GROUPS"), term.Text("MESSAGES"), term.Text("CALLS"), term.Text("TOKENS"))
-	for i, s := range steps {
-		b, a := s.Before, s.After
-		t.Row(i+1, s.Strategy, cell(int64(b.IncludedGroups), int64(a.IncludedGroups), int64(a.Groups)),
-			cell(int64(b.IncludedMessages), int64(a.IncludedMessages), int64(a.Messages)),
-			cell(int64(b.IncludedToolCalls), int64(a.IncludedToolCalls), int64(a.ToolCalls)),
-			cell(int64(b.IncludedTokens), int64(a.IncludedTokens), int64(a.Tokens)))
-	}
-	if err := t.Write(); err != nil {
-		return err
-	}
-	for i, s := range steps {
-		switch {
-		case s.Err != nil: // holds no message content
-			e.say("step %d: %s", i+1, term.Clean(s.Err.Error()))
-		case s.Discarded == "would_grow":
-			e.say("step %d: the changes of the previous steps were discarded: they would make the view larger than its repair does", i+1)
-		case s.Discarded != "":
-			e.say("step %d: the changes of the previous steps were discarded: they allow no valid view", i+1)
-		case s.NoSummary != "":
-			why := term.Clean(s.NoSummary)
-			if s.NoSummary == plan.FailureTooLarge {
-				why += ", it would be larger than what it replaces or than its share of the target"
-			}
-			e.say("step %d: no summary: %s", i+1, why)
-		default:
-			if r := stepReport(s); r != nil && r.WrittenBy != "" {
-				e.say("step %d: summary of %s, written by %s", i+1, term.Plural(r.Messages, "message", "messages"), term.Clean(authorOf(r)))
-			}
-		}
-	}
-	return nil
-}
-
-// stepReport returns the summary report of a step, nil if the step has none.
-func stepReport(s pipeline.StepResult) *summary.Provenance {
-	switch r := s.Summary.(type) {
-	case nil:
-		return nil
-	case *summary.Provenance:
-		return r
-	}
-	var out summary.Provenance // the step was read from the database
-	raw, err := json.Marshal(s.Summary)
-	if err != nil || json.Unmarshal(raw, &out) != nil {
-		return nil
-	}
-	return &out
-}
-
-func sessionName(r store.RunRow) string {
-	return store.Key{Tenant: r.Tenant, Session: r.Session}.String()
-}
-
-// runSteps decodes the pipeline steps that the worker recorded.
-func runSteps(r store.RunRow) []pipeline.StepResult {
-	var steps []pipeline.StepResult
-	if json.Unmarshal(r.Steps, &steps) != nil {
-		return nil // written by another version
-	}
-	return steps
-}
-
-// change formats "before → after".
-func change(before, after int64) string {
-	if before == after {
-		return term.Count(before) + " (unchanged)"
-	}
-	return term.Count(before) + " → " + term.Count(after)
-}
-
-// joined returns "code: text", without the colon if one of them is empty.
-func joined(code, text string) string {
-	if code == "" || text == "" {
-		return code + text
-	}
-	return code + ": " + text
 }

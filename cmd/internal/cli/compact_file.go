@@ -168,13 +168,10 @@ func (c *compactFileCmd) Run(ctx context.Context, e *Env) (err error) {
 			e.note("--pin %s: no message has this id", id)
 		}
 	}
-	switch {
-	case len(out.sessions) == 0:
+	if len(out.sessions) == 0 {
 		return wrong("%s: the file holds no session", c.In)
-	case e.JSON:
-		return term.JSON(e.Out.W, map[string]any{"sessions": out.sessions})
 	}
-	return c.printAll(e, &out)
+	return e.show(map[string]any{"sessions": out.sessions}, func() { c.printAll(e, &out) })
 }
 
 // prepare reads the configuration, the steps of --strategy and, if the pipeline summarizes, the
@@ -237,7 +234,7 @@ func (c *compactFileCmd) write(ctx context.Context, e *Env, cfg config.Config, n
 		if n > 1 {
 			e.say("")
 		}
-		return c.print(e, f)
+		c.print(e, f)
 	case n <= maxDetailed:
 		out.detailed = append(out.detailed, f)
 	}

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/worker"
 )
@@ -18,71 +20,58 @@ const (
 	maxLines    = 40 // lines of a summary
 )
 
-// printAll shows what became of the sessions: one by one, or of many a line each.
-func (c *compactFileCmd) printAll(e *Env, out *fileOutput) error {
+// printAll shows the results of the sessions: one by one, or of many a line each.
+func (c *compactFileCmd) printAll(e *Env, out *fileOutput) {
 	if len(out.sessions) <= maxDetailed {
 		for i, f := range out.detailed {
 			if i > 0 {
 				e.say("")
 			}
-			if err := c.print(e, f); err != nil {
-				return err
-			}
+			c.print(e, f)
 		}
-		return nil
+		return
 	}
-	t := e.Out.Table(term.Text("SESSION"), term.Text("MESSAGES"), term.Text("TOKENS"), term.Num("SAVED"), term.Num("TARGET"))
-	var sum struct{ messages, left, tokens, after, chosen int64 }
-	for i, s := range out.sessions {
-		b, a := s.Before, s.After
-		sum.messages, sum.left = sum.messages+int64(b.Messages), sum.left+int64(a.Messages)
-		sum.tokens, sum.after = sum.tokens+b.Tokens, sum.after+a.Tokens
-		if s.TargetChosen {
-			sum.chosen++
-		}
-		if i < maxFileRows {
-			t.Row(term.Clean(s.Session), change(int64(b.Messages), int64(a.Messages)), change(b.Tokens, a.Tokens), term.Percent(b.Tokens-a.Tokens, b.Tokens), orNone(s.Target))
-		}
-	}
-	if err := t.Write(); err != nil {
-		return err
-	}
+	columns[fileJSON]{
+		{"session", term.Text("SESSION"), nil},
+		{"after", term.Text("MESSAGES"), func(s fileJSON) any { return change(int64(s.Before.Messages), int64(s.After.Messages)) }},
+		{"after", term.Text("TOKENS"), func(s fileJSON) any { return change(s.Before.Tokens, s.After.Tokens) }},
+		{"", term.Num("SAVED"), func(s fileJSON) any { return term.Percent(s.Before.Tokens-s.After.Tokens, s.Before.Tokens) }},
+		{"target", term.Num("TARGET"), func(s fileJSON) any { return when(s.Target > 0, term.Count(s.Target)) }},
+	}.write(e, out.sessions[:min(maxFileRows, len(out.sessions))])
 	if n := len(out.sessions) - maxFileRows; n > 0 {
 		e.say("… and %s more", term.Count(n))
 	}
+	var before, after totalsJSON
+	chosen := 0
+	for _, s := range out.sessions {
+		before.Messages, after.Messages = before.Messages+s.Before.Messages, after.Messages+s.After.Messages
+		before.Tokens, after.Tokens = before.Tokens+s.Before.Tokens, after.Tokens+s.After.Tokens
+		if s.TargetChosen {
+			chosen++
+		}
+	}
 	e.say("")
-	e.say("%s: messages %s, tokens %s (%s saved)", term.Plural(len(out.sessions), "session", "sessions"), change(sum.messages, sum.left),
-		change(sum.tokens, sum.after), term.Percent(sum.tokens-sum.after, sum.tokens))
-	if sum.chosen > 0 {
-		e.say("%s below the policy's target and compacted to a third, to show what would go: --target sets another", term.Plural(sum.chosen, "session was", "sessions were"))
+	e.say("%s: messages %s, tokens %s (%s saved)", term.Plural(len(out.sessions), "session", "sessions"), change(int64(before.Messages), int64(after.Messages)),
+		change(before.Tokens, after.Tokens), term.Percent(before.Tokens-after.Tokens, before.Tokens))
+	if chosen > 0 {
+		e.say("%s below the policy's target and compacted to a third, to show what would go: --target sets another", term.Plural(chosen, "session was", "sessions were"))
 	}
 	e.say("--explain shows each with what stays and why, --view with its messages; --json and --out FILE have the views")
-	return nil
 }
 
-// orNone returns a number of tokens, "" for 0.
-func orNone(t chat.Tokens) string {
-	if t == 0 {
-		return ""
-	}
-	return term.Count(t)
-}
-
-func (c *compactFileCmd) print(e *Env, f *compactedFile) error {
+func (c *compactFileCmd) print(e *Env, f *compactedFile) {
 	r := &f.report
 	e.say("%s%s", e.Out.Bold(term.Clean(f.name)), e.Out.Dim("  "+orDash(term.Clean(f.session.Model))))
 	for _, line := range f.explain {
 		e.say("%s", line)
 	}
 	b, a := r.Before, r.After
-	if err := e.Out.Pairs(
-		[2]any{"groups", change(int64(b.IncludedGroups), int64(a.IncludedGroups))},
-		[2]any{"messages", change(int64(b.IncludedMessages), int64(a.IncludedMessages))},
-		[2]any{"tool calls", change(int64(b.IncludedToolCalls), int64(a.IncludedToolCalls))},
-		[2]any{"tokens", change(int64(b.IncludedTokens), int64(a.IncludedTokens))},
-	); err != nil {
-		return err
-	}
+	e.pairs(
+		pair{"groups", change(int64(b.IncludedGroups), int64(a.IncludedGroups))},
+		pair{"messages", change(int64(b.IncludedMessages), int64(a.IncludedMessages))},
+		pair{"tool calls", change(int64(b.IncludedToolCalls), int64(a.IncludedToolCalls))},
+		pair{"tokens", change(int64(b.IncludedTokens), int64(a.IncludedTokens))},
+	)
 	if f.chosen {
 		e.say("the session is within the policy's target of %s tokens: compacted to a third of it, %s tokens, to show what would go (--target sets another)",
 			term.Count(f.former), term.Count(f.target))
@@ -105,61 +94,56 @@ func (c *compactFileCmd) print(e *Env, f *compactedFile) error {
 	for _, x := range r.Repairs {
 		e.say("repaired: %s in %s", x.Reason, term.Plural(x.Messages, "message", "messages"))
 	}
-	if err := writeSteps(e, r.Steps); err != nil {
-		return err
-	}
+	writeSteps(e, r.Steps)
 	view := f.stored()
 	switch {
 	case c.View || c.Full || r.Changed() && len(view) <= maxViewed && c.Out == "":
 		e.say("")
 		writeMessages(e, view, c.Full)
 	case r.Changed():
-		if err := f.staying(e, view); err != nil {
-			return err
-		}
+		f.staying(e, view)
 	}
 	if len(r.Excluded) > 0 {
 		e.say("")
-		show := f.excludedByReason
 		if c.Explain {
-			show = f.eachExcluded
-		}
-		if err := show(e); err != nil {
-			return err
+			f.eachExcluded(e)
+		} else {
+			f.excludedByReason(e)
 		}
 	}
 	if !c.Full && c.Out == "" {
 		f.summaries(e)
 	}
-	return nil
 }
 
-// staying lists what of the view is of which kind.
-func (f *compactedFile) staying(e *Env, view []store.Stored) error {
-	kinds := []string{"system messages", "summaries", "messages in a shorter form", "messages as they were"}
-	t := e.Out.Table(term.Text("STAYS"), term.Num("MESSAGES"), term.Num("TOKENS"), term.Text("SEQS"))
-	for i, name := range kinds {
-		n, tokens, seqs := 0, chat.Tokens(0), chat.Ranges{}
-		for _, m := range view {
-			of := 3
-			switch {
-			case m.Kind == chat.KindSummary:
-				of = 1
-			case m.Kind != chat.KindSource:
-				of = 2
-			case m.Role == chat.RoleSystem || m.Role == chat.RoleDeveloper:
-				of = 0
-			}
-			if of == i {
-				n, tokens, seqs = n+1, tokens+m.Tokens, append(seqs, chat.Range{Lo: m.Seq, Hi: m.Seq + 1})
-			}
+// staying lists the messages of the view by kind.
+func (f *compactedFile) staying(e *Env, view []store.Stored) {
+	kinds := []struct {
+		name     string
+		messages int
+		tokens   chat.Tokens
+		seqs     chat.Ranges
+	}{{name: "system messages"}, {name: "summaries"}, {name: "messages in a shorter form"}, {name: "messages as they were"}}
+	for _, m := range view {
+		k := &kinds[3]
+		switch {
+		case m.Kind == chat.KindSummary:
+			k = &kinds[1]
+		case m.Kind != chat.KindSource:
+			k = &kinds[2]
+		case m.Role == chat.RoleSystem || m.Role == chat.RoleDeveloper:
+			k = &kinds[0]
 		}
-		if n > 0 {
-			t.Row(name, n, int64(tokens), seqText(chat.Ranges{}.Union(seqs)))
+		k.messages, k.tokens, k.seqs = k.messages+1, k.tokens+m.Tokens, append(k.seqs, chat.Range{Lo: m.Seq, Hi: m.Seq + 1})
+	}
+	t := e.Out.Table(term.Text("STAYS"), term.Num("MESSAGES"), term.Num("TOKENS"), term.Text("SEQS"))
+	for _, k := range kinds {
+		if k.messages > 0 {
+			t.Row(k.name, k.messages, k.tokens, seqText(chat.Ranges{}.Union(k.seqs)))
 		}
 	}
 	e.say("")
-	return t.Write()
+	e.wrote(t.Write())
 }
 
 // summaries shows the summaries of the view.
@@ -183,21 +167,22 @@ func (f *compactedFile) summaries(e *Env) {
 }
 
 // eachExcluded lists every excluded message.
-func (f *compactedFile) eachExcluded(e *Env) error {
-	t := e.Out.Table(term.ID("OUT"), term.Text("ROLE"), term.Num("TOKENS"), term.Text("REASON"), term.Text("REPLACED BY"), term.Text("ID"))
-	for _, x := range f.report.Excluded {
-		t.Row(int64(x.Seq), term.Clean(string(x.Role)), int64(x.Tokens), x.Reason, inPlace(x.By), term.Clean(x.ID))
-	}
-	return t.Write()
+func (f *compactedFile) eachExcluded(e *Env) {
+	columns[strategies.Excluded]{
+		{"seq", term.ID("OUT"), nil},
+		{"role", term.Text("ROLE"), nil},
+		{"tokens", term.Num("TOKENS"), nil},
+		{"reason", term.Text("REASON"), nil},
+		{"by", term.Text("REPLACED BY"), func(x strategies.Excluded) any { return inPlace(x.By) }},
+		{"id", term.Text("ID"), nil},
+	}.write(e, f.report.Excluded)
 }
 
 // excludedByReason lists the excluded messages by reason and replacement.
-func (f *compactedFile) excludedByReason(e *Env) error {
-	type key struct {
-		reason string
-		by     chat.Seq
-	}
-	type sum struct {
+func (f *compactedFile) excludedByReason(e *Env) {
+	type group struct {
+		reason   string
+		by       chat.Seq
 		messages int
 		tokens   chat.Tokens
 		seqs     chat.Ranges
@@ -206,28 +191,23 @@ func (f *compactedFile) excludedByReason(e *Env) error {
 	for _, w := range f.report.Written {
 		single[w.Seq] = w.Kind == chat.KindReplacement
 	}
-	var order []key
-	sums := map[key]*sum{}
+	var groups []group
 	for _, x := range f.report.Excluded {
-		k := key{x.Reason, x.By}
 		if single[x.By] {
-			k.by = eachOne
+			x.By = eachOne
 		}
-		if sums[k] == nil {
-			sums[k] = &sum{}
-			order = append(order, k)
+		i := slices.IndexFunc(groups, func(g group) bool { return g.reason == x.Reason && g.by == x.By })
+		if i < 0 {
+			i, groups = len(groups), append(groups, group{reason: x.Reason, by: x.By})
 		}
-		s := sums[k]
-		s.messages++
-		s.tokens += x.Tokens
-		s.seqs = append(s.seqs, chat.Range{Lo: x.Seq, Hi: x.Seq + 1})
+		g := &groups[i]
+		g.messages, g.tokens, g.seqs = g.messages+1, g.tokens+x.Tokens, append(g.seqs, chat.Range{Lo: x.Seq, Hi: x.Seq + 1})
 	}
 	t := e.Out.Table(term.Text("OUT FOR"), term.Num("MESSAGES"), term.Num("TOKENS"), term.Text("SEQS"), term.Text("REPLACED BY"))
-	for _, k := range order {
-		s := sums[k]
-		t.Row(k.reason, s.messages, int64(s.tokens), seqText(chat.Ranges{}.Union(s.seqs)), inPlace(k.by))
+	for _, g := range groups {
+		t.Row(g.reason, g.messages, g.tokens, seqText(chat.Ranges{}.Union(g.seqs)), inPlace(g.by))
 	}
-	return t.Write()
+	e.wrote(t.Write())
 }
 
 // eachOne stands for the replacements of single messages.

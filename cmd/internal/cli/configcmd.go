@@ -1,9 +1,9 @@
 package cli
 
 import (
-	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
@@ -23,11 +23,7 @@ func (*configExampleCmd) Help() string {
 }
 
 func (*configExampleCmd) Run(e *Env) error {
-	if e.JSON {
-		return term.JSON(e.Out.W, map[string]any{"example": config.Example()})
-	}
-	_, err := fmt.Fprint(e.Out.W, config.Example())
-	return err
+	return e.answer(map[string]any{"example": config.Example()}, "%s", strings.TrimSuffix(config.Example(), "\n"))
 }
 
 type configPrintCmd struct {
@@ -44,27 +40,23 @@ Examples:
 }
 
 func (c *configPrintCmd) Run(e *Env, cfg config.Config) error {
-	if e.JSON {
-		out := map[string]any{"file": cfg.File(), "settings": cfg.Entries()}
-		if c.Model != "" {
-			out["policy"] = map[string]any{
-				"model": c.Model, "limits": cfg.Policy.Limits(c.Model, cfg.Models.Window), "explanation": cfg.Policy.Explain(c.Model, cfg.Models.Window, e.Registry.Fill),
-			}
-		}
-		return term.JSON(e.Out.W, out)
-	}
-	if err := cfg.Print(e.Out); err != nil {
-		return err
-	}
+	out := map[string]any{"file": cfg.File(), "settings": cfg.Entries()}
+	explanation := cfg.Policy.Explain(c.Model, cfg.Models.Window, e.Registry.Fill)
 	if c.Model != "" {
+		out["policy"] = map[string]any{"model": c.Model, "limits": cfg.Policy.Limits(c.Model, cfg.Models.Window), "explanation": explanation}
+	}
+	return e.show(out, func() {
+		e.wrote(cfg.Print(e.Out))
+		if c.Model == "" {
+			return
+		}
 		e.say("")
-		for _, line := range cfg.Policy.Explain(c.Model, cfg.Models.Window, e.Registry.Fill) {
+		for _, line := range explanation {
 			e.say("%s", term.Clean(line))
 		}
 		all := schedulesOf(cfg)
 		for _, name := range slices.Sorted(maps.Keys(all)) {
 			e.say("sweeps: %s (schedule %s)", all[name].Text(), name)
 		}
-	}
-	return nil
+	})
 }

@@ -5,7 +5,10 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
@@ -45,7 +48,7 @@ Examples:
 }
 
 // measure runs a benchmark on servers that it starts, and writes the result.
-func measure[O, R any](ctx context.Context, e *Env, cfg config.Config, o O, run func(context.Context, bench.Env, O) (R, error), write func(R) error) error {
+func measure[O, R any](ctx context.Context, e *Env, cfg config.Config, o O, run func(context.Context, bench.Env, O) (R, error)) error {
 	setCollector(e.Environ) // as the worker role does
 	logger := e.Err.Logger("warn", cfg.Log.Format)
 	st, err := stack.Start(ctx, stack.Options{
@@ -69,10 +72,72 @@ func measure[O, R any](ctx context.Context, e *Env, cfg config.Config, o O, run 
 	if err != nil {
 		return err
 	}
-	if e.JSON {
-		return term.JSON(e.Out.W, result)
+	return e.showFigures(result)
+}
+
+// showFigures writes the figures of a benchmark by the names that they have with --json, and lists
+// of them as tables.
+func (e *Env) showFigures(result any) error {
+	return e.show(result, func() {
+		if v := reflect.ValueOf(result); v.Kind() == reflect.Slice {
+			e.figureTable(v)
+		} else {
+			names, values, lists := figures(v)
+			pairs := make([]pair, len(names))
+			for i := range names {
+				pairs[i] = pair{names[i], values[i]}
+			}
+			e.pairs(pairs...)
+			for _, list := range lists {
+				e.say("")
+				e.figureTable(list)
+			}
+		}
+	})
+}
+
+// figureTable writes a list of structs as a table.
+func (e *Env) figureTable(list reflect.Value) {
+	names, values, _ := figures(reflect.Zero(list.Type().Elem()))
+	heads := make([]term.Column, len(names))
+	for i, name := range names {
+		heads[i] = term.Num(strings.ToUpper(name))
+		if values[i] == "" {
+			heads[i].Right = false
+		}
 	}
-	return write(result)
+	t := e.Out.Table(heads...)
+	for i := range list.Len() {
+		_, values, _ := figures(list.Index(i))
+		t.Row(values...)
+	}
+	e.wrote(t.Write())
+}
+
+// figures returns the names and the values of the fields of a struct, and those that are lists.
+func figures(v reflect.Value) (names []string, values []any, lists []reflect.Value) {
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		name = strings.ReplaceAll(name, "_", " ")
+		switch f := v.Field(i); f.Kind() {
+		case reflect.Struct:
+			inner, more, _ := figures(f)
+			for i := range inner {
+				names, values = append(names, name+" "+inner[i]), append(values, more[i])
+			}
+		case reflect.Slice:
+			lists = append(lists, f)
+		case reflect.Float64:
+			text := strconv.FormatFloat(f.Float(), 'g', 3, 64)
+			if math.Abs(f.Float()) >= 100 {
+				text = term.Count(int64(math.Round(f.Float())))
+			}
+			names, values = append(names, name), append(values, text)
+		default:
+			names, values = append(names, name), append(values, f.Interface())
+		}
+	}
+	return names, values, lists
 }
 
 // benchProgress shows one progress bar per benchmark, named after its first stage.
@@ -129,117 +194,37 @@ func (c *benchCompactCmd) Run(ctx context.Context, e *Env, cfg config.Config) er
 			c.Recorded = append(c.Recorded, s.Messages)
 		}
 	}
-	return measure(ctx, e, cfg, c.CompactOptions, bench.Compact, func(r bench.CompactResult) error {
-		t := e.Out.Table(term.Num("ROUND"), term.Num("COMPACTIONS/S"), term.Num("BASELINE/S"), term.Num("RATIO"))
-		row := func(round any, perSecond, baseline float64) {
-			if baseline == 0 {
-				t.Row(round, int64(perSecond), "", "")
-				return
-			}
-			t.Row(round, int64(perSecond), int64(baseline), ratio(perSecond/baseline))
-		}
-		for i, round := range r.Rounds {
-			row(i+1, round.CompactionsPerSecond, round.BaselinePerSecond)
-		}
-		row("all", r.CompactionsPerSecond, r.BaselinePerSecond)
-		if err := t.Write(); err != nil {
-			return err
-		}
-		e.say("")
-		cpu := fmt.Sprintf("%.0f µs (worker %.0f, Postgres %.0f, Redis %.0f)", r.CPUMicros, r.CPUMicrosOf.Worker, r.CPUMicrosOf.Postgres, r.CPUMicrosOf.Redis)
-		if c.Policy == "" {
-			cpu += fmt.Sprintf("; baseline %.0f µs", r.BaselineCPUMicros)
-		}
-		pairs := [][2]any{
-			{"sessions", r.Sessions},
-			{"compacted", r.Applied},
-			{"messages each", r.Messages},
-			{"tokens each", r.Tokens},
-			{"tenants", r.Tenants},
-			{"CPU per compaction", cpu},
-			{"runs at once", r.Concurrency},
-			{"connections", r.Connections},
-			{"WAL per compaction", term.Bytes(int64(r.WALBytesPerCompaction))},
-			{"memory at peak", term.Bytes(r.MemoryBytes)},
-		}
-		if c.Policy != "" {
-			pairs = append(pairs, [2]any{"size each", term.Bytes(r.Bytes)}, [2]any{"tokens after", r.TokensAfter},
-				[2]any{"time of a run", fmt.Sprintf("%.1f ms at the median, %.1f ms at 95 %%", r.P50, r.P95)})
-		}
-		return e.Out.Pairs(pairs...)
-	})
+	return measure(ctx, e, cfg, c.CompactOptions, bench.Compact)
 }
 
 type benchMemoryCmd struct{ bench.MemoryOptions }
 
 func (c *benchMemoryCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
-	return measure(ctx, e, cfg, c.MemoryOptions, bench.Memory, func(r bench.MemoryResult) error {
-		return e.Out.Pairs(
-			[2]any{"session", term.Plural(r.Messages, "message", "messages") + ", " + term.Bytes(r.Octets)},
-			[2]any{"tokens", change(r.TokensBefore, r.TokensAfter)},
-			[2]any{"worker's memory at peak", term.Bytes(r.PeakBytes)},
-		)
-	})
+	return measure(ctx, e, cfg, c.MemoryOptions, bench.Memory)
 }
 
 type benchLatencyCmd struct{ bench.LatencyOptions }
 
 func (c *benchLatencyCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
-	return measure(ctx, e, cfg, c.LatencyOptions, bench.Latency, func(r bench.LatencyResult) error {
-		ms := func(v float64) string { return term.Count(int64(v+0.5)) + " ms" }
-		return e.Out.Pairs([2]any{"samples", r.Samples}, [2]any{"p50", ms(r.P50)}, [2]any{"p95", ms(r.P95)}, [2]any{"p99", ms(r.P99)}, [2]any{"max", ms(r.Max)})
-	})
+	return measure(ctx, e, cfg, c.LatencyOptions, bench.Latency)
 }
 
 type benchStormCmd struct{ bench.StormOptions }
 
 func (c *benchStormCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
-	return measure(ctx, e, cfg, c.StormOptions, bench.Storm, func(r bench.StormResult) error {
-		ms := func(v float64) string { return term.Count(int64(v+0.5)) + " ms" }
-		return e.Out.Pairs(
-			[2]any{"appends per second", int64(r.AppendsPerSecond + 0.5)},
-			[2]any{"events", fmt.Sprintf("%s: p50 %s, p99 %s", term.Count(r.Events), ms(r.EventP50), ms(r.EventP99))},
-			[2]any{"events in the sweep", fmt.Sprintf("%s: p50 %s, p95 %s", term.Count(r.SweepEvents), ms(r.SweepEventP50), ms(r.SweepEventP95))},
-			[2]any{"sweep", fmt.Sprintf("%s runs in %.1fs, those of the small tenant in %.1fs", term.Count(r.SweepRuns), r.SweepSeconds, r.SmallSeconds)},
-			[2]any{"sessions run twice", r.RunTwice},
-			[2]any{"idle", fmt.Sprintf("%.1f %% of a core", 100*r.IdleCPU)},
-		)
-	})
+	return measure(ctx, e, cfg, c.StormOptions, bench.Storm)
 }
 
 type benchSweepCmd struct{ bench.SweepOptions }
 
 func (c *benchSweepCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
-	return measure(ctx, e, cfg, c.SweepOptions, bench.Sweep, func(r bench.SweepResult) error {
-		return e.Out.Pairs(
-			[2]any{"sessions", fmt.Sprintf("%s, %s due", term.Count(r.Sessions), term.Count(r.Due))},
-			[2]any{"sweep", fmt.Sprintf("%.1fs, %s sessions per second", r.Seconds, term.Count(int64(r.PerSecond)))},
-			[2]any{"truncated by the database alone", r.Truncated},
-			[2]any{"sessions run twice", r.RunTwice},
-			[2]any{"CPU per session", fmt.Sprintf("%.0f µs (scheduler and worker %.0f, Postgres %.0f, Redis %.0f)", r.CPUMicros, r.CPUMicrosOf.Worker, r.CPUMicrosOf.Postgres, r.CPUMicrosOf.Redis)},
-			[2]any{"WAL per session", term.Bytes(int64(r.WALBytes))},
-			[2]any{"memory at peak", term.Bytes(r.PeakMemory)},
-		)
-	})
+	return measure(ctx, e, cfg, c.SweepOptions, bench.Sweep)
 }
 
 type benchFleetCmd struct{ bench.FleetOptions }
 
 func (c *benchFleetCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
-	return measure(ctx, e, cfg, c.FleetOptions, bench.Fleet, func(r bench.FleetResult) error {
-		t := e.Out.Table(term.Num("SESSIONS"), term.Num("FOUND MS"), term.Num("CLAIMED MS"), term.Num("CPU µS"), term.Num("WAL"))
-		for _, size := range r.Sizes {
-			t.Row(size.Sessions, fmt.Sprintf("%.1f", size.Found), fmt.Sprintf("%.1f", size.Claimed), int64(size.CPUMicros), term.Bytes(int64(size.WALBytes)))
-		}
-		if err := t.Write(); err != nil {
-			return err
-		}
-		e.say("\nFOUND and CLAIMED are of 500 due sessions, CPU and WAL of one of a sweep.\n")
-		return e.Out.Pairs(
-			[2]any{"change of the policy", fmt.Sprintf("%s sessions written in %.1fs, %s of WAL", term.Count(r.PolicyChanged), r.PolicySeconds, term.Bytes(r.PolicyWALBytes))},
-			[2]any{"idle", fmt.Sprintf("%.1f transactions and %.0f buffers per second, %.1f %% of a core", r.IdleTransactions, r.IdleBuffers, 100*r.IdleCPU)},
-		)
-	})
+	return measure(ctx, e, cfg, c.FleetOptions, bench.Fleet)
 }
 
 type benchStrategiesCmd struct{ bench.StrategyOptions }
@@ -259,18 +244,7 @@ func (c *benchStrategiesCmd) Run(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	if e.JSON {
-		return term.JSON(e.Out.W, rows)
-	}
-	t := e.Out.Table(term.Text("STRATEGY"), term.Num("MESSAGES"), term.Num("MS"), term.Num("× GROUPING"), term.Num("MB/S READ"), term.Num("TOKENS"), term.Num("AFTER"))
-	for _, r := range rows {
-		read := ""
-		if r.Octets > 0 {
-			read = term.Count(int64(r.PerSecond / 1e6))
-		}
-		t.Row(r.Strategy, r.Messages, fmt.Sprintf("%.2f", r.Seconds*1e3), fmt.Sprintf("%.1f", r.Ratio), read, r.TokensBefore, r.TokensAfter)
-	}
-	return t.Write()
+	return e.showFigures(rows)
 }
 
 type benchTokensCmd struct{ bench.TokensOptions }
@@ -285,22 +259,7 @@ func (c *benchTokensCmd) Run(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	if e.JSON {
-		return term.JSON(e.Out.W, r)
-	}
-	t := e.Out.Table(term.Text("INPUT"), term.Num("O200K MB/S"), term.Num("CL100K MB/S"))
-	for _, in := range r.Inputs {
-		t.Row(in.Input, rate(in.O200K), rate(in.CL100K))
-	}
-	if err := t.Write(); err != nil {
-		return err
-	}
-	e.say("")
-	return e.Out.Pairs(
-		[2]any{"tiktoken-go (o200k_base)", fmt.Sprintf("%s MB/s of the first input; ratio %s", rate(r.TiktokenGo), ratio(r.Ratio))},
-		[2]any{"slowest", r.WorstInput + ", " + rate(r.Worst) + " MB/s"},
-		[2]any{"both encodings loaded in", fmt.Sprintf("%.0f ms", r.LoadMillis)},
-	)
+	return e.showFigures(r)
 }
 
 // benchWorkerCmd is started by bench memory with URLs in the environment.
@@ -324,7 +283,3 @@ func (c *benchWorkerCmd) Run(ctx context.Context, e *Env) error {
 	}
 	return term.JSON(e.Out.W, peak)
 }
-
-func rate(mbPerSecond float64) string { return fmt.Sprintf("%.1f", mbPerSecond) }
-
-func ratio(r float64) string { return fmt.Sprintf("%.2f", r) }

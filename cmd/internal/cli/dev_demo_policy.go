@@ -46,9 +46,7 @@ func (d *demo) governed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := writeEffects(shown, effects); err != nil {
-		return err
-	}
+	writeEffects(shown, effects)
 	if _, err := st.Operator.ChangePolicies(ctx, []store.PolicyChange{step.change}, d.env.by()); err != nil {
 		return err
 	}

@@ -26,18 +26,18 @@ type evalCmd struct {
 	Files   []string  `arg:"" optional:"" name:"file" help:"More files, as with --from."`
 	From    []string  `sep:"none" placeholder:"FILE" help:"Replay the sessions of this file; - is standard input. Repeatable."`
 	Session []string  `sep:"none" placeholder:"ID" help:"Replay all messages of this stored session; repeatable."`
-	Limit   int       `placeholder:"N" help:"Replay N sessions at most; without --from and --session, stored ones of the tenant."`
+	Limit   int       `range:"0," placeholder:"N" help:"Replay N sessions at most; without --from and --session, stored ones of the tenant."`
 	Format  string    `default:"auto" placeholder:"NAME" help:"Format of the files, else found by their content: ${formats}."`
 	Model   string    `placeholder:"NAME" help:"Model of sessions without one."`
 	Cut     []float64 `default:"0.5" placeholder:"SHARE" help:"Cut sessions at this share of their tokens, between 0 and 1 (0.5); several are measured one by one."`
 	Counter string    `enum:"session,chars4" default:"session" placeholder:"NAME" help:"What counts tokens: session, the counter of each session's model, or chars4, four characters."`
 	Budget  []string  `placeholder:"SHARE" help:"Keep at most this share of the tokens before the cut, above 0 and up to 1 (0.05), or this number of tokens (600t), or what the policy itself says (policy, the default for --policy configured alone)."`
-	Rounds  int       `default:"1" placeholder:"N" help:"Measure sessions that are compacted N times as they grow up to the cut, beside one compaction of the whole."`
+	Rounds  int       `default:"1" range:"1,1000" placeholder:"N" help:"Measure sessions that are compacted N times as they grow up to the cut, beside one compaction of the whole."`
 	Policy  []string  `sep:"none" placeholder:"NAME,…" help:"Policies to measure; by default the baselines and extractive."`
 	Compare []string  `sep:"none" placeholder:"A,B" help:"Compare two of the policies on the same sessions; repeatable. Two policies are always compared."`
-	Jobs    int       `placeholder:"N" help:"Sessions measured at a time; by default the number of processors."`
+	Jobs    int       `range:"0," placeholder:"N" help:"Sessions measured at a time; by default the number of processors."`
 	State   string    `placeholder:"FILE" help:"Store measurements in this file and resume from it."`
-	Samples int       `placeholder:"N" help:"Show the text that each policy kept of the first N sessions."`
+	Samples int       `range:"0," placeholder:"N" help:"Show the text that each policy kept of the first N sessions."`
 	CSV     string    `name:"csv" placeholder:"FILE" help:"Write the figures to this file as CSV."`
 	HTML    string    `name:"html" placeholder:"FILE" help:"Write a self-contained report with plots to this file."`
 }
@@ -93,8 +93,7 @@ func (c *evalCmd) Validate() error {
 	}
 	_, _, _, err := evalBudgets(c.budgets())
 	faults = append(faults, err)
-	return errors.Join(append(faults, inRange("--limit", c.Limit, 0, math.MaxInt), inRange("--rounds", c.Rounds, 1, 1000), inRange("--jobs", c.Jobs, 0, math.MaxInt),
-		inRange("--samples", c.Samples, 0, math.MaxInt))...)
+	return errors.Join(faults...)
 }
 
 // ownBudget stands for the limits of each policy.

@@ -16,7 +16,7 @@ import (
 
 type doctorCmd struct {
 	Deep   bool `help:"Check all sessions, however many there are." xor:"sessions"`
-	Sample int  `placeholder:"N" help:"Check N sessions, chosen at random." xor:"sessions"`
+	Sample int  `placeholder:"N" range:"1,100000000" help:"Check N sessions, chosen at random." xor:"sessions"`
 	Fix    bool `help:"Set right what follows from the log and the ledger."`
 }
 
@@ -38,13 +38,6 @@ Examples:
     compactor doctor
     compactor doctor --deep --fix
     compactor doctor --json | jq '.findings[] | select(.derived | not)'`, term.Count(sampleSize))
-}
-
-func (c *doctorCmd) Validate() error {
-	if c.Sample == 0 {
-		return nil
-	}
-	return inRange("--sample", c.Sample, 1, 100_000_000)
 }
 
 // The states of a check. Only checkFail sets the exit code.

@@ -39,6 +39,8 @@ type Env struct {
 	unknown []string // models that noteUnknown has noted
 	now     func() time.Time
 	asks    bool // Stdin is a terminal, so a person can be asked
+
+	unwritten error // the first of writes to Out
 }
 
 // Config loads the configuration on the first call. The error lists all invalid settings.
@@ -143,11 +145,4 @@ func (e *Env) ask(question string) (bool, error) {
 	}
 	answer := strings.ToLower(strings.TrimSpace(line))
 	return answer == "y" || answer == "yes", nil
-}
-
-func (e *Env) say(format string, args ...any) { fmt.Fprintf(e.Out.W, format+"\n", args...) }
-
-// note writes lines to Err, cleaned: names of others may hold control characters.
-func (e *Env) note(format string, args ...any) {
-	fmt.Fprintln(e.Err.W, term.CleanLines(fmt.Sprintf(format, args...)))
 }

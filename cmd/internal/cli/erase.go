@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
@@ -53,7 +52,7 @@ func (f eraseFlags) run(ctx context.Context, e *Env, st *store.Store, k store.Ke
 	case err != nil:
 		return err
 	case !ok && e.JSON:
-		return term.JSON(e.Out.W, map[string]any{"dry_run": true, "preview": erasurePreview(found)})
+		return e.json(map[string]any{"dry_run": true, "preview": erasurePreview(found)})
 	case !ok:
 		return nil
 	}
@@ -61,14 +60,12 @@ func (f eraseFlags) run(ctx context.Context, e *Env, st *store.Store, k store.Ke
 	if err != nil {
 		return err
 	}
-	if e.JSON {
-		return term.JSON(e.Out.W, done)
-	}
-	e.say("erased: %s", erasedText(done))
-	if left := leftRepeats(done); left > 0 {
-		e.note("left: %s words of them, or may: see above; erase message SESSION MESSAGE erases them", term.Plural(left, "message that holds", "messages that hold"))
-	}
-	return nil
+	return e.show(done, func() {
+		e.say("erased: %s", erasedText(done))
+		if left := leftRepeats(done); left > 0 {
+			e.note("left: %s words of them, or may: see above; erase message SESSION MESSAGE erases them", term.Plural(left, "message that holds", "messages that hold"))
+		}
+	})
 }
 
 func leftRepeats(x store.Erasure) (n int) {
@@ -148,13 +145,8 @@ func (c *eraseTenantCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg c
 	if err != nil {
 		return err
 	}
-	if e.JSON {
-		return term.JSON(e.Out.W, x)
-	}
-	e.say("erasure %d of tenant %s (%s, %s) is recorded, and nothing is erased yet", x.ID, term.Clean(x.Tenant),
-		term.Plural(x.Sessions, "session", "sessions"), term.Plural(x.Messages, "message", "messages"))
-	e.say("within 7 days, `compactor erase confirm %d --tenant %s%s` erases it for good", x.ID, term.Clean(x.Tenant), e.at())
-	return nil
+	return e.answer(x, "erasure %d of tenant %s (%s, %s) is recorded, and nothing is erased yet\nwithin 7 days, `compactor erase confirm %[1]d --tenant %[2]s%[5]s` erases it for good",
+		x.ID, term.Clean(x.Tenant), term.Plural(x.Sessions, "session", "sessions"), term.Plural(x.Messages, "message", "messages"), e.at())
 }
 
 type eraseConfirmCmd struct {
@@ -187,52 +179,44 @@ func (c *eraseConfirmCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg 
 		progress.Add(x.Sessions - before)
 	}
 	progress.Done("")
-	if e.JSON {
-		return term.JSON(e.Out.W, x)
-	}
-	e.say("erased: %s", erasedText(x))
-	return nil
+	return e.answer(x, "erased: %s", erasedText(x))
 }
 
 type eraseListCmd struct {
-	Limit int `default:"20" help:"How many."`
-}
-
-func (c *eraseListCmd) Validate() error {
-	if c.Limit < 1 {
-		return errors.New("--limit: want 1 or more")
-	}
-	return nil
+	Limit int `default:"20" range:"1," help:"How many."`
 }
 
 func (c *eraseListCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	list, err := st.Admin.Erasures(ctx, cfg.Tenant, c.Limit)
-	if err != nil {
+	rows, err := st.Admin.Erasures(ctx, cfg.Tenant, c.Limit)
+	switch {
+	case err != nil:
 		return err
+	case e.JSON:
+		return e.json(append([]store.Erasure{}, rows...))
 	}
-	if e.JSON {
-		return term.JSON(e.Out.W, append([]store.Erasure{}, list...))
-	}
-	if len(list) == 0 {
-		e.say("no erasures of tenant %s", term.Clean(cfg.Tenant))
-		return nil
-	}
-	t := e.Out.Table(term.ID("ERASURE"), term.Text("REQUESTED"), term.Text("BY"), term.Text("OF"), term.Num("MESSAGES"), term.Text("STATUS"), term.Text("NOTE"))
-	for _, x := range list {
-		of, status := "session "+x.Session, "done"
-		switch {
-		case x.Session == "":
-			of = "the tenant"
-		case len(x.IDs) > 0:
-			of = term.Plural(int64(len(x.IDs)), "message", "messages") + " of " + x.Session
-		}
-		switch {
-		case x.ConfirmedAt.IsZero():
-			status = "to be confirmed"
-		case x.EndedAt.IsZero():
-			status = "under way"
-		}
-		t.Row(x.ID, x.RequestedAt.UTC(), x.RequestedBy, of, x.Messages, status, x.Note)
-	}
-	return t.Write()
+	return list(e, "erasures", rows, "no erasures of tenant "+cfg.Tenant, columns[store.Erasure]{
+		{"id", term.ID("ERASURE"), nil},
+		{"requested_at", term.Text("REQUESTED"), nil},
+		{"requested_by", term.Text("BY"), nil},
+		{"session", term.Text("OF"), func(x store.Erasure) any {
+			switch {
+			case x.Session == "":
+				return "the tenant"
+			case len(x.IDs) > 0:
+				return term.Plural(int64(len(x.IDs)), "message", "messages") + " of " + x.Session
+			}
+			return "session " + x.Session
+		}},
+		{"messages_erased", term.Num("MESSAGES"), nil},
+		{"ended_at", term.Text("STATUS"), func(x store.Erasure) any {
+			switch {
+			case x.ConfirmedAt.IsZero():
+				return "to be confirmed"
+			case x.EndedAt.IsZero():
+				return "under way"
+			}
+			return "done"
+		}},
+		{"note", term.Text("NOTE"), nil},
+	})
 }

@@ -74,7 +74,7 @@ func (c *exportCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config
 	switch {
 	case c.Output == "":
 	case e.JSON:
-		return term.JSON(e.Out.W, map[string]any{"file": c.Output, "sessions": sessions, "messages": messages, "losses": losses})
+		return e.json(map[string]any{"file": c.Output, "sessions": sessions, "messages": messages, "losses": losses})
 	default:
 		e.note("%s: %s, %s", c.Output, term.Plural(sessions, "session", "sessions"), term.Plural(messages, "message", "messages"))
 	}

@@ -1,8 +1,14 @@
 package cli
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"math"
 	"reflect"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -18,6 +24,46 @@ type globals struct {
 	// Settings holds the one struct that settingFlags returns.
 	Settings kong.Plugins `embed:""`
 }
+
+// Validate checks the flags and arguments with a tag range:"LEAST,MOST"; without MOST there is no limit.
+// The tag want says otherwise which numbers are valid.
+func (*grammar) Validate(command *kong.Context) error {
+	node := command.Selected()
+	if node == nil {
+		return nil
+	}
+	var faults []error
+	values := slices.Clone(node.Positional)
+	for _, f := range command.Flags() {
+		values = append(values, f.Value)
+	}
+	for _, v := range values {
+		least, most, ranged := strings.Cut(v.Tag.Get("range"), ",")
+		if !ranged || !v.Set {
+			continue
+		}
+		n, text := v.Target.Int(), strconv.FormatInt(v.Target.Int(), 10)
+		if v.Flag != nil {
+			text = "--" + v.Name + ": " + text
+		}
+		low, _ := strconv.ParseInt(least, 10, 64)
+		high, err := strconv.ParseInt(most, 10, 64)
+		want := least + " to " + most
+		if err != nil {
+			high, want = math.MaxInt64, least+" or more"
+		}
+		if n < low || n > high {
+			faults = append(faults, fmt.Errorf("%s: want %s", text, cmp.Or(v.Tag.Get("want"), want)))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// allTenants is the flag --all-tenants.
+type allTenants bool
+
+// tenant returns the configured tenant, "" for all of them.
+func (all allTenants) tenant(cfg config.Config) string { return when(!bool(all), cfg.Tenant) }
 
 // settingFlags returns a pointer to a struct with a flag for every setting, with the name that
 // config.FlagName returns, and those that have a shorter name, too. Help shows the most common

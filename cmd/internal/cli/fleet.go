@@ -69,6 +69,7 @@ func names(fleet []config.Config) string {
 // runOnce runs a command on the database of e.loaded.
 func (e *Env) runOnce(command *kong.Context) error {
 	err := command.Run(e)
+	err, e.unwritten = errors.Join(err, e.unwritten), nil
 	if e.store != nil {
 		e.store.Close()
 		e.store = nil

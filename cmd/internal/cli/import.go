@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
@@ -59,7 +58,7 @@ func (c *importCmd) Validate() error {
 	case c.FromSQL != "" && c.Format != formats.Auto:
 		return errors.New("--format: cannot be combined with --from-sql")
 	}
-	return inRange("--workers", c.Workers, 1, 64)
+	return nil
 }
 
 func (c *importCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
@@ -91,11 +90,7 @@ func (c *importCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	}
 	result, err := im.Run(ctx, items)
 	progress.Done(term.Plural(result.Sessions, "session", "sessions") + " imported")
-	if e.JSON {
-		if werr := term.JSON(e.Out.W, result); werr != nil {
-			return werr
-		}
-	} else if werr := result.print(e); werr != nil {
+	if werr := e.show(result, func() { result.print(e) }); werr != nil {
 		return werr
 	}
 	switch {
@@ -117,62 +112,40 @@ func inputError(err error) error {
 	return &exitError{exitUsage, err}
 }
 
-func (r Imported) print(e *Env) error {
-	if err := writeFailures(e.Out, "NOT IMPORTED", r.Failures, len(r.Failures), "--json lists them all"); err != nil {
-		return err
-	}
-	if err := writeFailures(e.Out, "SKIPPED", r.Skipped, len(r.Skipped), "--json lists them all"); err != nil {
-		return err
-	}
-	count := term.Count(r.Tokens)
-	if len(r.Counters) > 0 {
-		count += " (" + strings.Join(r.Counters, ", ") + ")"
-	}
-	sessions := term.Count(r.Sessions)
-	if r.Renamed > 0 {
-		sessions += fmt.Sprintf(" (%s renamed with #, as another conversation has the id)", term.Count(r.Renamed))
-	}
-	return e.Out.Pairs(
-		[2]any{"sessions", sessions},
-		[2]any{"messages", fmt.Sprintf("%s (%s new)", term.Count(r.Messages), term.Count(r.New))},
-		[2]any{"tokens", count},
-		[2]any{"formats", listCounts(r.Formats)},
-		[2]any{"no messages", listCounts(kinds(r.Other, true))},
-		[2]any{"left out", listLeftOut(r.Other, r.Dropped, r.First)},
-		[2]any{"repairs", term.Plural(r.Repaired, "view", "views") + ", " + term.Plural(r.Repairs, "character", "characters")},
-		[2]any{"failures", len(r.Failures)},
-		[2]any{"time", time.Duration(r.Seconds * float64(time.Second))},
+func (r Imported) print(e *Env) {
+	e.writeFailures(e.Out, "NOT IMPORTED", r.Failures, len(r.Failures), "--json lists them all")
+	e.writeFailures(e.Out, "SKIPPED", r.Skipped, len(r.Skipped), "--json lists them all")
+	e.pairs(
+		pair{"sessions", term.Count(r.Sessions) + when(r.Renamed > 0, fmt.Sprintf(" (%s renamed with #, as another conversation has the id)", term.Count(r.Renamed)))},
+		pair{"messages", fmt.Sprintf("%s (%s new)", term.Count(r.Messages), term.Count(r.New))},
+		pair{"tokens", term.Count(r.Tokens) + when(len(r.Counters) > 0, " ("+strings.Join(r.Counters, ", ")+")")},
+		pair{"formats", listCounts(r.Formats)},
+		pair{"no messages", listCounts(kinds(r.Other, true))},
+		pair{"left out", listLeftOut(r.Other, r.Dropped, r.First)},
+		pair{"repairs", term.Plural(r.Repaired, "view", "views") + ", " + term.Plural(r.Repairs, "character", "characters")},
+		pair{"failures", len(r.Failures)},
+		pair{"time", seconds(r.Seconds)},
 	)
 }
 
-// writeFailures writes the first of total failures as a table; hint says where all are.
-func writeFailures(o term.Output, heading string, all []Failure, total int, hint string) error {
+// writeFailures writes the first of total failures as a table; hint is where all are.
+func (e *Env) writeFailures(o term.Output, heading string, all []Failure, total int, hint string) {
 	if len(all) == 0 {
-		return nil
+		return
 	}
 	const most = 50
-	columns := []term.Column{term.Text(heading), term.Text("SESSION"), term.Text("REASON")}
-	sessions := slices.ContainsFunc(all, func(f Failure) bool { return f.Session != "" })
-	if !sessions {
-		columns = slices.Delete(columns, 1, 2)
-	}
-	t := o.Table(columns...)
-	for _, f := range all[:min(most, len(all))] {
-		where := term.Styled{Value: f.Where, As: o.Red}
-		if sessions {
-			t.Row(where, f.Session, f.Error)
-		} else {
-			t.Row(where, f.Error)
-		}
-	}
-	if err := t.Write(); err != nil {
-		return err
-	}
+	to := *e
+	to.Out = o
+	columns[Failure]{
+		{"where", term.Text(heading), func(f Failure) any { return term.Styled{Value: f.Where, As: o.Red} }},
+		{"session", term.Text("SESSION"), nil},
+		{"error", term.Text("REASON"), nil},
+	}.without(slices.ContainsFunc(all, func(f Failure) bool { return f.Session != "" }), "session").write(&to, all[:min(most, len(all))])
 	if total > most {
-		fmt.Fprintf(o.W, "… and %s more (%s)\n", term.Count(total-most), hint)
+		to.say("… and %s more (%s)", term.Count(total-most), hint)
 	}
-	fmt.Fprintln(o.W)
-	return nil
+	to.say("")
+	e.wrote(to.unwritten)
 }
 
 // listCounts formats counts by kind, such as "joined 12, progress 3".

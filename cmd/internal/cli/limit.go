@@ -41,13 +41,6 @@ type limitScope struct {
 	All bool `help:"All tenants together."`
 }
 
-func (s limitScope) tenant(e *Env) (string, error) {
-	if tenant := e.flags["tenant"]; s.All == (tenant == "") {
-		return tenant, nil
-	}
-	return "", wrong("give --tenant or --all: whose limits to change has no default")
-}
-
 type limitSetCmd struct {
 	limitScope
 
@@ -60,7 +53,7 @@ type limitSetCmd struct {
 }
 
 func (c *limitSetCmd) Validate() error {
-	if c.CostPerHour == nil && c.CostPerDay == nil && c.CallsPerHour == nil && c.TokensPerHour == nil && c.RunsPerSecond == nil {
+	if *c == (limitSetCmd{limitScope: c.limitScope, Note: c.Note}) {
 		return errors.New("want --cost-per-hour, --cost-per-day, --calls-per-hour, --tokens-per-hour or --runs-per-second")
 	}
 	for flag, v := range map[string]*float64{"--cost-per-hour": c.CostPerHour, "--cost-per-day": c.CostPerDay} {
@@ -80,35 +73,36 @@ func (c *limitSetCmd) Validate() error {
 }
 
 func (c *limitSetCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
-	tenant, err := c.tenant(e)
-	if err != nil {
-		return err
-	}
 	micros := func(cost *float64) *int64 {
 		if cost == nil {
 			return nil
 		}
-		m := int64(*cost * 1e6)
-		return &m
+		return new(int64(*cost * 1e6))
 	}
-	err = st.Operator.LimitSpending(ctx, store.SpendingLimit{
-		Tenant: tenant, MicrosPerHour: micros(c.CostPerHour), MicrosPerDay: micros(c.CostPerDay), CallsPerHour: c.CallsPerHour,
-		TokensPerHour: c.TokensPerHour, RunsPerSecond: c.RunsPerSecond, Note: c.Note, ChangedBy: e.by(),
+	err := c.set(ctx, e, st, store.SpendingLimit{
+		MicrosPerHour: micros(c.CostPerHour), MicrosPerDay: micros(c.CostPerDay), CallsPerHour: c.CallsPerHour,
+		TokensPerHour: c.TokensPerHour, RunsPerSecond: c.RunsPerSecond, Note: c.Note,
 	})
 	if err != nil {
 		return err
 	}
-	return listLimits(ctx, e, st, tenant)
+	return listLimits(ctx, e, st, e.flags["tenant"])
+}
+
+// set replaces the limits of the scope.
+func (s limitScope) set(ctx context.Context, e *Env, st *store.Store, limit store.SpendingLimit) error {
+	tenant := e.flags["tenant"]
+	if s.All != (tenant == "") {
+		return wrong("give --tenant or --all: whose limits to change has no default")
+	}
+	limit.Tenant, limit.ChangedBy = tenant, e.by()
+	return st.Operator.LimitSpending(ctx, limit)
 }
 
 type limitClearCmd struct{ limitScope }
 
 func (c *limitClearCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
-	tenant, err := c.tenant(e)
-	if err == nil {
-		err = st.Operator.LimitSpending(ctx, store.SpendingLimit{Tenant: tenant, ChangedBy: e.by()})
-	}
-	if err != nil {
+	if err := c.set(ctx, e, st, store.SpendingLimit{}); err != nil {
 		return err
 	}
 	return listLimits(ctx, e, st, "")
@@ -120,55 +114,64 @@ func (*limitListCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 	return listLimits(ctx, e, st, e.flags["tenant"])
 }
 
+// limitUse is one of the limits of a tenant, and its present use.
+type limitUse struct {
+	store.Spending
+	of          string
+	used, limit any
+	waiting     any
+	reached     bool
+}
+
+// limitUses returns the limits of tenants one by one.
+func limitUses(rows []store.Spending) (out []limitUse) {
+	for _, r := range rows {
+		add := func(of string, used int64, limit *int64, text func(int64) string) {
+			if limit != nil {
+				out = append(out, limitUse{Spending: r, of: of, used: text(used), limit: text(*limit), reached: used >= *limit})
+			}
+		}
+		add("cost in an hour", r.Hour, r.MicrosPerHour, money)
+		add("cost in a day", r.Day, r.MicrosPerDay, money)
+		add("calls in an hour", r.Calls, r.CallsPerHour, term.Count)
+		add("tokens in an hour", r.Tokens, r.TokensPerHour, term.Count)
+		if limit := r.RunsPerSecond; limit != nil {
+			use := limitUse{Spending: r, of: "runs in a second", used: fmt.Sprintf("%g", r.Started), limit: fmt.Sprintf("%g", *limit), reached: r.Throttled > 0}
+			if r.Tenant != "" { // those of all together wait in the outbox, among all else
+				use.waiting = r.Throttled
+			}
+			out = append(out, use)
+		}
+	}
+	return out
+}
+
 func listLimits(ctx context.Context, e *Env, st *store.Store, tenant string) error {
 	rows, err := st.Operator.Spending(ctx, tenant)
 	if err != nil {
 		return err
 	}
-	if e.JSON {
-		return term.JSON(e.Out.W, map[string]any{"limits": append([]store.Spending{}, rows...)})
+	if e.JSON || len(rows) == 0 {
+		return list(e, "limits", rows, "no limits", nil)
 	}
-	if len(rows) == 0 {
-		e.say("no limits")
-		return nil
-	}
-	t := e.Out.Table(term.Text("LIMITED TENANT"), term.Text("OF"), term.Num("USED"), term.Num("LIMIT"), term.Num("WAITING"), term.Text("BY"), term.Text("NOTE"))
-	for _, r := range rows {
-		row := func(of string, used, limit any, reached bool, waiting any) {
-			tenant := term.Styled{Value: cmp.Or(r.Tenant, "all"), As: e.Out.Green}
-			if reached {
-				tenant.As = e.Out.Red
+	columns[limitUse]{
+		{"tenant", term.Text("LIMITED TENANT"), func(u limitUse) any {
+			if u.reached {
+				return term.Styled{Value: cmp.Or(u.Tenant, "all"), As: e.Out.Red}
 			}
-			t.Row(tenant, of, used, limit, waiting, r.ChangedBy, r.Note)
-		}
-		cost := func(of string, used int64, limit *int64) {
-			if limit != nil {
-				row(of, money(used), money(*limit), used >= *limit, nil)
-			}
-		}
-		count := func(of string, used int64, limit *int64) {
-			if limit != nil {
-				row(of, used, *limit, used >= *limit, nil)
-			}
-		}
-		cost("cost in an hour", r.Hour, r.MicrosPerHour)
-		cost("cost in a day", r.Day, r.MicrosPerDay)
-		count("calls in an hour", r.Calls, r.CallsPerHour)
-		count("tokens in an hour", r.Tokens, r.TokensPerHour)
-		if limit := r.RunsPerSecond; limit != nil {
-			waiting := any(r.Throttled)
-			if r.Tenant == "" { // what that holds back is in the outbox, among all else
-				waiting = nil
-			}
-			row("runs in a second", fmt.Sprintf("%g", r.Started), fmt.Sprintf("%g", *limit), r.Throttled > 0, waiting)
-		}
-	}
-	if err := t.Write(); err != nil {
-		return err
-	}
+			return term.Styled{Value: cmp.Or(u.Tenant, "all"), As: e.Out.Green}
+		}},
+		{"", term.Text("OF"), func(u limitUse) any { return u.of }},
+		{"", term.Num("USED"), func(u limitUse) any { return u.used }},
+		{"", term.Num("LIMIT"), func(u limitUse) any { return u.limit }},
+		{"throttled", term.Num("WAITING"), func(u limitUse) any { return u.waiting }},
+		{"changed_by", term.Text("BY"), nil},
+		{"note", term.Text("NOTE"), nil},
+	}.write(e, limitUses(rows))
 	for _, r := range rows {
 		if r.Estimated > 0 {
-			e.say("%s: the tokens and the cost of %s in the last day are estimates, as the server reported none", term.Clean(cmp.Or(r.Tenant, "all")), term.Plural(r.Estimated, "call", "calls"))
+			e.say("%s: the tokens and the cost of %s in the last day are estimates, as the server reported none",
+				term.Clean(cmp.Or(r.Tenant, "all")), term.Plural(r.Estimated, "call", "calls"))
 		}
 	}
 	return nil
@@ -191,7 +194,7 @@ func runLimit(ctx context.Context, e *Env, st *store.Store, tenant string) (perS
 			if perSecond == 1 {
 				format = "%g run of %s starts in a second"
 			}
-			text = fmt.Sprintf(format, perSecond, map[bool]string{true: "all tenants", false: "tenant " + r.Tenant}[r.Tenant == ""])
+			text = fmt.Sprintf(format, perSecond, tenantText(r.Tenant))
 			if e.loaded != nil && len(e.loaded.Siblings()) > 0 {
 				text += ", in all databases together"
 			}

@@ -59,7 +59,7 @@ type ImportOptions struct {
 	KeepGoing     bool   `help:"Skip lines and sessions that cannot be imported, and report them at the end."`
 	DropReasoning bool   `xor:"reasoning" help:"Omit the models' reasoning and its signatures."`
 	SameOwner     bool   `xor:"reasoning" help:"Keep signed and encrypted reasoning. Without this flag it is left out, as providers bind it to the account and the end user that it was written for."`
-	Workers       int    `default:"4" help:"Number of sessions imported concurrently."`
+	Workers       int    `default:"4" range:"1,64" help:"Number of sessions imported concurrently."`
 }
 
 // Imported is the result of an import.

@@ -48,30 +48,28 @@ func (m *migrateUpCmd) Run(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	if e.JSON {
-		return term.JSON(e.Out.W, map[string]any{
-			"schema": c.Database.Schema, "applied": append([]migrations.Migration{}, done...),
-			"roles_created": append([]string{}, roles...), "roles_to_create": append([]string{}, missing...),
-			"restored": append(append([]string{}, rights...), fences...),
-		})
-	}
-	for _, role := range roles {
-		e.say("created role %s", role)
-	}
-	for _, m := range done {
-		e.say("applied %s", m.Name)
-	}
-	if restored := len(rights) + len(fences); restored > 0 {
-		e.say("restored %s and %s, which were missing or not as this version has them",
-			term.Plural(len(rights), "right of a role", "rights of roles"), term.Plural(len(fences), "policy of row-level security", "policies of row-level security"))
-	} else if len(done) == 0 {
-		e.say("schema %s is up to date", c.Database.Schema)
-	}
-	if len(missing) > 0 {
-		e.note("this login may not create roles; let another one execute these statements, then run `compactor migrate up` again:")
-		e.say("%s;", strings.Join(missing, ";\n"))
-	}
-	return nil
+	return e.show(map[string]any{
+		"schema": c.Database.Schema, "applied": append([]migrations.Migration{}, done...),
+		"roles_created": append([]string{}, roles...), "roles_to_create": append([]string{}, missing...),
+		"restored": append(append([]string{}, rights...), fences...),
+	}, func() {
+		for _, role := range roles {
+			e.say("created role %s", role)
+		}
+		for _, m := range done {
+			e.say("applied %s", m.Name)
+		}
+		if restored := len(rights) + len(fences); restored > 0 {
+			e.say("restored %s and %s, which were missing or not as this version has them",
+				term.Plural(len(rights), "right of a role", "rights of roles"), term.Plural(len(fences), "policy of row-level security", "policies of row-level security"))
+		} else if len(done) == 0 {
+			e.say("schema %s is up to date", c.Database.Schema)
+		}
+		if len(missing) > 0 {
+			e.note("this login may not create roles; let another one execute these statements, then run `compactor migrate up` again:")
+			e.say("%s;", strings.Join(missing, ";\n"))
+		}
+	})
 }
 
 type migrateStatusCmd struct{}
@@ -85,16 +83,15 @@ func (*migrateStatusCmd) Run(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	if e.JSON {
-		return term.JSON(e.Out.W, map[string]any{"schema": c.Database.Schema, "migrations": all})
-	}
-	t := e.Out.Table(term.Text("NAME"), term.Text("APPLIED"))
-	for _, m := range all {
-		if m.AppliedAt.IsZero() {
-			t.Row(m.Name, term.Styled{Value: "pending", As: e.Out.Yellow})
-			continue
-		}
-		t.Row(m.Name, m.AppliedAt)
-	}
-	return t.Write()
+	return e.show(map[string]any{"schema": c.Database.Schema, "migrations": all}, func() {
+		columns[migrations.Migration]{
+			{"name", term.Text("NAME"), nil},
+			{"applied_at", term.Text("APPLIED"), func(m migrations.Migration) any {
+				if m.AppliedAt.IsZero() {
+					return term.Styled{Value: "pending", As: e.Out.Yellow}
+				}
+				return m.AppliedAt
+			}},
+		}.write(e, all)
+	})
 }

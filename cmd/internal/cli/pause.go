@@ -11,7 +11,7 @@ import (
 	"github.com/sessionstore/compactor/store"
 )
 
-// pauseScope selects what a pause holds; with --tenant, which is a setting.
+// pauseScope selects the sessions of a pause; with --tenant, which is a setting.
 type pauseScope struct {
 	All    bool   `help:"All sessions."`
 	Model  string `placeholder:"PREFIX" help:"Sessions whose model begins with this; with --tenant, those of the tenant."`
@@ -94,21 +94,14 @@ func listPauses(ctx context.Context, e *Env, st *store.Store) error {
 	if err != nil {
 		return err
 	}
-	if e.JSON {
-		if pauses == nil {
-			pauses = []store.Pause{}
-		}
-		return term.JSON(e.Out.W, map[string]any{"pauses": pauses})
-	}
-	if len(pauses) == 0 {
-		e.say("nothing is paused")
-		return nil
-	}
-	t := e.Out.Table(term.Text("PAUSED TENANT"), term.Text("MODEL"), term.Text("POLICY"), term.Num("AGE"), term.Text("BY"), term.Text("NOTE"))
-	for _, p := range pauses {
-		t.Row(cmp.Or(p.Tenant, "all"), cmp.Or(p.Model, "all"), cmp.Or(p.Policy, "all"), e.since(p.PausedAt), p.RequestedBy, p.Note)
-	}
-	return t.Write()
+	return list(e, "pauses", pauses, "nothing is paused", columns[store.Pause]{
+		{"tenant", term.Text("PAUSED TENANT"), func(p store.Pause) any { return cmp.Or(p.Tenant, "all") }},
+		{"model", term.Text("MODEL"), func(p store.Pause) any { return cmp.Or(p.Model, "all") }},
+		{"policy", term.Text("POLICY"), func(p store.Pause) any { return cmp.Or(p.Policy, "all") }},
+		{"paused_at", term.Num("AGE"), func(p store.Pause) any { return e.since(p.PausedAt) }},
+		{"requested_by", term.Text("BY"), nil},
+		{"note", term.Text("NOTE"), nil},
+	})
 }
 
 // pauseOfAll describes a pause of all sessions of a tenant, or of all with an empty one, if there
@@ -126,15 +119,11 @@ func pauseOfAll(ctx context.Context, st *store.Store, tenant string) (string, er
 // pauseText describes a pause in a line.
 func pauseText(p store.Pause) string {
 	var parts []string
-	if p.Tenant != "" {
-		parts = append(parts, "tenant "+p.Tenant)
-	}
-	if p.Model != "" {
-		parts = append(parts, "model "+p.Model)
-	}
-	if p.Policy != "" {
-		parts = append(parts, "policy "+p.Policy)
+	for _, part := range [][2]string{{"tenant ", p.Tenant}, {"model ", p.Model}, {"policy ", p.Policy}} {
+		if part[1] != "" {
+			parts = append(parts, part[0]+part[1])
+		}
 	}
 	of := cmp.Or(strings.Join(parts, " with "), "everything")
-	return joined(fmt.Sprintf("%s is paused since %s by %s", of, p.PausedAt.UTC().Format("2006-01-02 15:04:05Z"), p.RequestedBy), p.Note)
+	return joined(fmt.Sprintf("%s is paused since %s by %s", of, timeText(p.PausedAt), p.RequestedBy), p.Note)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -226,11 +227,11 @@ func (s policyStep) json() (out policyStepJSON, err error) {
 }
 
 // print writes the step for people.
-func (s policyStep) print(e *Env, j policyStepJSON) error {
+func (s policyStep) print(e *Env, j policyStepJSON) {
 	switch {
 	case s.to == nil:
 		e.say("%s: is disabled", e.Out.Bold(title(*s.from)))
-		return nil
+		return
 	case s.from == nil:
 		of := "the default settings"
 		if s.base != nil && s.to.Extends != baseNone {
@@ -249,9 +250,7 @@ func (s policyStep) print(e *Env, j policyStepJSON) error {
 	if is := policy.Match(s.to.Match); was.String() != is.String() {
 		j.Changes = append([]policy.Change{{Key: "match", From: was.String(), To: is.String()}}, j.Changes...)
 	}
-	if err := writePolicyChanges(e, j.Changes); err != nil {
-		return err
-	}
+	writePolicyChanges(e, j.Changes)
 	if s.from != nil && s.to.Version == 0 && s.to.Extends != baseNone {
 		e.say("  all that the file leaves out is that of %s, as it is now", s.to.Extends)
 	}
@@ -260,28 +259,25 @@ func (s policyStep) print(e *Env, j policyStepJSON) error {
 			continue // as above
 		}
 		e.say("  %s", term.Plural(o.Sessions, "session that has "+o.Policy+" now gets other settings in", "sessions that have "+o.Policy+" now get other settings in"))
-		if err := writePolicyChanges(e, o.Changes); err != nil {
-			return err
-		}
+		writePolicyChanges(e, o.Changes)
 	}
 	for _, c := range j.Lost {
 		e.say("%s its sessions lose %s: %s → %s", e.Out.Bold("warning:"), c.Key, setting(c.Key, c.From), setting(c.Key, c.To))
 	}
-	return nil
 }
 
 // writePolicyChanges writes one line for each setting that differs.
-func writePolicyChanges(e *Env, changes []policy.Change) error {
-	var pairs [][2]any
+func writePolicyChanges(e *Env, changes []policy.Change) {
+	var pairs []pair
 	for _, c := range changes {
 		if from, to := setting(c.Key, c.From), setting(c.Key, c.To); from != to {
-			pairs = append(pairs, [2]any{"  " + c.Key, from + " → " + to})
+			pairs = append(pairs, pair{"  " + c.Key, from + " → " + to})
 		}
 	}
 	if len(pairs) == 0 {
 		e.say("  nothing")
 	}
-	return e.Out.Pairs(pairs...)
+	e.pairs(pairs...)
 }
 
 // setting returns a setting as a YAML file would have it, "none" for one that is not set, or
@@ -340,20 +336,16 @@ func (c confirmFlags) run(ctx context.Context, e *Env, st *store.Store, steps []
 	}
 	if !e.JSON {
 		for i, s := range steps {
-			if err := s.print(e, shown[i]); err != nil {
-				return err
-			}
+			s.print(e, shown[i])
 			e.say("")
 		}
-		if err := writeEffects(e, effects); err != nil {
-			return err
-		}
+		writeEffects(e, effects)
 	}
-	applied := false
-	switch ok, err := c.confirmed(e, len(steps), "Put this in force?"); {
-	case err != nil:
+	applied, err := c.confirmed(e, len(steps), "Put this in force?")
+	if err != nil {
 		return err
-	case ok:
+	}
+	if applied {
 		versions, err := st.Operator.ChangePolicies(ctx, changes, e.by())
 		if err != nil {
 			return err
@@ -361,23 +353,20 @@ func (c confirmFlags) run(ctx context.Context, e *Env, st *store.Store, steps []
 		for i := range shown {
 			shown[i].To = versions[i]
 		}
-		applied = true
 	}
-	if e.JSON {
-		return term.JSON(e.Out.W, map[string]any{"policies": shown, "effects": effects, "applied": applied})
-	}
-	if !applied {
-		return nil
-	}
-	for _, s := range shown {
-		if s.To == 0 {
-			e.say("%s is disabled", s.Name)
-			continue
+	return e.show(map[string]any{"policies": shown, "effects": effects, "applied": applied}, func() {
+		if !applied {
+			return
 		}
-		e.say("%s is in force", store.PolicyName(s.Name, s.To))
-	}
-	e.say("a scheduler takes it to the sessions; `compactor policy list` shows how far")
-	return nil
+		for _, s := range shown {
+			if s.To == 0 {
+				e.say("%s is disabled", s.Name)
+				continue
+			}
+			e.say("%s is in force", store.PolicyName(s.Name, s.To))
+		}
+		e.say("a scheduler takes it to the sessions; `compactor policy list` shows how far")
+	})
 }
 
 // confirmed reports whether changes are to be made; without any, there is no question.
@@ -397,24 +386,24 @@ func (c confirmFlags) confirmed(e *Env, changes int, question string) (bool, err
 	return ok, err
 }
 
-// writeEffects writes what changes about sessions.
-func writeEffects(e *Env, effects []store.PolicyEffect) error {
+// writeEffects writes how sessions change.
+func writeEffects(e *Env, effects []store.PolicyEffect) {
 	if len(effects) == 0 {
 		e.say("no session is concerned")
-		return nil
+		return
 	}
-	var sum store.PolicyEffect
-	t := e.Out.Table(term.Text("SESSIONS OF"), term.Text("GET"), term.Num("SESSIONS"), term.Num("BECOME DUE"), term.Num("NO LONGER DUE"))
+	sum := store.PolicyEffect{From: "all"}
 	for _, x := range effects {
-		to := x.To
-		if x.From == x.To {
-			to = "new settings"
-		}
-		t.Row(x.From, to, x.Sessions, x.DueNow, x.NotDue)
 		sum.Sessions, sum.DueNow, sum.NotDue = sum.Sessions+x.Sessions, sum.DueNow+x.DueNow, sum.NotDue+x.NotDue
 	}
 	if len(effects) > 1 {
-		t.Row("all", "", sum.Sessions, sum.DueNow, sum.NotDue)
+		effects = append(slices.Clone(effects), sum)
 	}
-	return t.Write()
+	columns[store.PolicyEffect]{
+		{"from", term.Text("SESSIONS OF"), nil},
+		{"to", term.Text("GET"), func(x store.PolicyEffect) any { return cmp.Or(when(x.From == x.To, "new settings"), x.To) }},
+		{"sessions", term.Num("SESSIONS"), nil},
+		{"become_due", term.Num("BECOME DUE"), nil},
+		{"no_longer_due", term.Num("NO LONGER DUE"), nil},
+	}.write(e, effects)
 }

@@ -295,9 +295,5 @@ func (c *policyAssignCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg 
 	if err != nil {
 		return err
 	}
-	if e.JSON {
-		return term.JSON(e.Out.W, map[string]any{"session": c.Session, "policy": row.Policy})
-	}
-	e.say("session %s has the policy %s", term.Clean(c.Session), row.Policy)
-	return nil
+	return e.answer(map[string]any{"session": c.Session, "policy": row.Policy}, "session %s has the policy %s", term.Clean(c.Session), row.Policy)
 }

@@ -19,10 +19,10 @@ import (
 )
 
 type policyExplainCmd struct {
-	Session    string `arg:"" optional:"" help:"The session."`
-	ErrorsOnly bool   `help:"Instead of one session, list those whose last run failed or that are quarantined."`
-	AllTenants bool   `help:"With --errors-only: sessions of every tenant."`
-	Limit      int    `default:"50" help:"With --errors-only: maximum number of sessions."`
+	Session    string     `arg:"" optional:"" help:"The session."`
+	ErrorsOnly bool       `help:"Instead of one session, list those whose last run failed or that are quarantined."`
+	AllTenants allTenants `help:"With --errors-only: sessions of every tenant."`
+	Limit      int        `default:"50" range:"1,100000" help:"With --errors-only: maximum number of sessions."`
 }
 
 func (*policyExplainCmd) Help() string {
@@ -39,7 +39,7 @@ func (c *policyExplainCmd) Validate() error {
 	if (c.Session == "") != c.ErrorsOnly {
 		return errors.New("want a session, or --errors-only")
 	}
-	return validLimit(c.Limit)
+	return nil
 }
 
 // explanationJSON is the output of --json.
@@ -142,44 +142,30 @@ func (c *policyExplainCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg
 			return err
 		}
 	}
-	if !e.JSON {
-		return out.print(e, x)
-	}
-	if out.DueAbove >= policy.Never {
-		out.DueAbove = 0
-	}
-	return term.JSON(e.Out.W, out)
+	shown := out
+	out.DueAbove = when(out.DueAbove < policy.Never, out.DueAbove)
+	return e.show(out, func() { shown.print(e, x) })
 }
 
 // errors lists the sessions that need a look.
 func (c *policyExplainCmd) errors(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	tenant := cfg.Tenant
-	if c.AllTenants {
-		tenant = ""
-	}
-	rows, err := st.Operator.Errors(ctx, tenant, c.Limit)
+	rows, err := st.Operator.Errors(ctx, c.AllTenants.tenant(cfg), c.Limit)
 	if err != nil {
 		return err
 	}
-	if e.JSON {
-		return term.JSON(e.Out.W, map[string]any{"errors": append([]store.ErrorRow{}, rows...)})
-	}
-	if len(rows) == 0 {
-		e.note("no session is quarantined, and no last run has failed")
-		return nil
-	}
-	t := e.Out.Table(term.Text("SESSION"), term.Text("POLICY"), term.Text("CODE"), term.ID("RUN"), term.Num("SINCE"), term.Text("ERROR"))
-	for _, r := range rows {
-		run, since := any(nil), any(nil)
-		if r.Run > 0 {
-			run = r.Run
-		}
-		if r.Since != nil {
-			since = e.since(*r.Since)
-		}
-		t.Row(store.Key{Tenant: r.Tenant, Session: r.Session}.String(), r.Policy, term.Styled{Value: r.Code, As: e.Out.Red}, run, since, r.Error)
-	}
-	return t.Write()
+	return list(e, "errors", rows, "no session is quarantined, and no last run has failed", columns[store.ErrorRow]{
+		{"session", term.Text("SESSION"), func(r store.ErrorRow) any { return store.Key{Tenant: r.Tenant, Session: r.Session}.String() }},
+		{"policy", term.Text("POLICY"), nil},
+		{"code", term.Text("CODE"), func(r store.ErrorRow) any { return term.Styled{Value: r.Code, As: e.Out.Red} }},
+		{"run", term.ID("RUN"), func(r store.ErrorRow) any { return when(r.Run > 0, any(r.Run)) }},
+		{"since", term.Num("SINCE"), func(r store.ErrorRow) any {
+			if r.Since == nil {
+				return nil
+			}
+			return e.since(*r.Since)
+		}},
+		{"error", term.Text("ERROR"), nil},
+	})
 }
 
 // explainer works out what an Explanation says.
@@ -316,79 +302,131 @@ func utc(t *time.Time) *time.Time {
 }
 
 // print writes the explanation for people, in lines of at most 80 columns.
-func (out explanationJSON) print(e *Env, x explainer) error {
-	labels := policy.Match(out.Labels).String()
-	window := fmt.Sprintf("%s, window %s", orDash(out.Model), term.Count(out.Window))
-	children := ""
-	if out.Children > 0 {
-		children = term.Count(out.Children)
-	}
-	pairs := [][2]any{
+func (out explanationJSON) print(e *Env, x explainer) {
+	pairs := []pair{
 		{"session", store.Key{Tenant: out.Tenant, Session: out.Session}.String()},
 		{"parent", out.Parent},
-		{"children", children},
-		{"model", window},
-		{"labels", labels},
+		{"children", when(out.Children > 0, term.Count(out.Children))},
+		{"model", fmt.Sprintf("%s, window %s", orDash(out.Model), term.Count(out.Window))},
+		{"labels", policy.Match(out.Labels).String()},
 		{"policy", fmt.Sprintf("%s: %s", title(x.version), out.Why)},
 	}
+	add := func(name string, value any) { pairs = append(pairs, pair{name, value}) }
 	for _, p := range out.PassedOver {
-		pairs = append(pairs, [2]any{"", fmt.Sprintf("not %s (%s): %s", p.Policy, cmp.Or(p.Match, "no match"), p.Why)})
+		add("", fmt.Sprintf("not %s (%s): %s", p.Policy, cmp.Or(p.Match, "no match"), p.Why))
 	}
 	if !out.Follows {
-		pairs = append(pairs, [2]any{"", "its limits are not those of the policy yet: see compactor policy list"})
+		add("", "its limits are not those of the policy yet: see compactor policy list")
 	}
-	due := term.Styled{Value: "no: " + out.WhyDue, As: e.Out.Green}
-	if out.Due {
-		due = term.Styled{Value: "yes: " + out.WhyDue, As: e.Out.Yellow}
-	}
-	size := fmt.Sprintf("%s of %s tokens (%s)", term.Count(out.Tokens), term.Count(out.DueAbove), term.Percent(out.Tokens, out.DueAbove))
 	if out.DueAbove >= policy.Never {
-		size = fmt.Sprintf("%s tokens of a window of %s (%s)", term.Count(out.Tokens), term.Count(out.Window), term.Percent(out.Tokens, out.Window))
+		add("size", fmt.Sprintf("%s tokens of a window of %s (%s)", term.Count(out.Tokens), term.Count(out.Window), term.Percent(out.Tokens, out.Window)))
+	} else {
+		add("size", fmt.Sprintf("%s of %s tokens (%s)", term.Count(out.Tokens), term.Count(out.DueAbove), term.Percent(out.Tokens, out.DueAbove)))
 	}
-	pairs = append(pairs, [2]any{"size", size}, [2]any{"", out.Count}, [2]any{"due", due})
+	add("", out.Count)
+	if out.Due {
+		add("due", term.Styled{Value: "yes: " + out.WhyDue, As: e.Out.Yellow})
+	} else {
+		add("due", term.Styled{Value: "no: " + out.WhyDue, As: e.Out.Green})
+	}
 	for i, t := range out.Triggers {
-		name, holds := "", "no"
-		if i == 0 {
-			name = "triggers"
-		}
-		if t.Holds {
-			holds = "yes"
-		}
-		pairs = append(pairs, [2]any{name, fmt.Sprintf("%s, %s: %s", t.Name, holds, t.When)}, [2]any{"", strings.Join(t.Values, ", ")})
+		add(when(i == 0, "triggers"), fmt.Sprintf("%s, %s: %s", t.Name, yes(t.Holds, "no"), t.When))
+		add("", strings.Join(t.Values, ", "))
 	}
-	aRun := fmt.Sprintf("%s, down to %s tokens", strings.Join(out.Steps, " → "), term.Count(out.Target))
-	if n := x.policy.TargetTurns; n > 0 {
-		aRun += fmt.Sprintf(" or less, for %d turns", n)
-	}
-	pairs = append(pairs, [2]any{"a run", aRun})
+	turns := x.policy.TargetTurns
+	add("a run", fmt.Sprintf("%s, down to %s tokens%s", strings.Join(out.Steps, " → "), term.Count(out.Target), when(turns > 0, fmt.Sprintf(" or less, for %d turns", turns))))
 	for i, h := range out.HeldBack {
-		name := ""
-		if i == 0 {
-			name = "held back"
-		}
-		when := ""
+		text := h.Code
 		if h.Since != nil {
-			when = ", for " + term.Duration(e.since(*h.Since))
+			text += ", for " + term.Duration(e.since(*h.Since))
 		}
-		pairs = append(pairs, [2]any{name, term.Styled{Value: h.Code + when, As: e.Out.Yellow}}, [2]any{"", h.Text})
+		add(when(i == 0, "held back"), term.Styled{Value: text, As: e.Out.Yellow})
+		add("", h.Text)
 		if h.EndsBy != "" {
 			pairs = append(pairs, endedBy(h.EndsBy)...)
 		}
 	}
-	pairs = append(pairs, [2]any{"next run", out.NextRun})
+	add("next run", out.NextRun)
 	if out.NextAt != nil {
-		pairs = append(pairs, [2]any{"", fmt.Sprintf("in %s (%s)", term.Duration(max(0, out.NextAt.Sub(x.now))), out.NextAt.Format("2006-01-02 15:04:05Z"))})
+		add("", fmt.Sprintf("in %s (%s)", term.Duration(max(0, out.NextAt.Sub(x.now))), timeText(*out.NextAt)))
 	}
 	if r := out.LastRun; r != nil {
-		under := ""
-		if r.Policy != "" {
-			under = " under " + r.Policy
-		}
-		if r.Fired != "" {
-			under += ", trigger " + r.Fired
-		}
-		pairs = append(pairs, [2]any{"last run", fmt.Sprintf("%d%s: %s", r.Run, under, joined(r.Outcome, modelFailure(*x.Last)))})
+		under := when(r.Policy != "", " under "+r.Policy) + when(r.Fired != "", ", trigger "+r.Fired)
+		add("last run", fmt.Sprintf("%d%s: %s", r.Run, under, joined(r.Outcome, modelFailure(*x.Last))))
 		pairs = append(pairs, failedCalls(r.Calls)...)
 	}
-	return e.Out.Pairs(pairs...)
+	e.pairs(pairs...)
+}
+
+// holds returns what keeps automatic runs from the session: what the database knows of, and
+// what lasts shorter.
+func (x *explainer) holds() []holdJSON {
+	var out []holdJSON
+	if x.unreadable != nil {
+		out = append(out, holdJSON{Code: "invalid_policy", Text: "this version cannot read its policy: " + x.unreadable.Error(), EndsBy: "a policy that it can read"})
+	}
+	cools := false
+	for _, h := range x.Held {
+		out = append(out, holdJSON{Code: h.Reason, Text: h.Text(), EndsBy: h.EndsBy, Since: utc(h.Since), Until: utc(h.Until)})
+		cools = cools || x.CooldownUntil != nil && h.Until != nil && h.Until.Equal(*x.CooldownUntil)
+	}
+	if code, wait := x.policy.Guards.Rate(x.ages); code != "" && !cools {
+		until := x.now.Add(wait)
+		out = append(out, holdJSON{Code: code, Text: store.Held{Reason: code}.Text(), EndsBy: "its time", Until: utc(&until)})
+	}
+	for _, l := range x.limits {
+		if l.Reached() && len(x.cfg.LLM.Models) > 0 && !slices.ContainsFunc(out, func(h holdJSON) bool { return h.Code == worker.CodeSpendingLimit }) {
+			of := tenantText(l.Tenant)
+			out = append(out, holdJSON{Code: worker.CodeSpendingLimit, Text: "no model is asked for " + of + ": see compactor limit list", EndsBy: "compactor limit set"})
+		}
+	}
+	for _, r := range x.Active {
+		if r.ErrorCode == store.CodeRunLimit {
+			continue
+		}
+		h := holdJSON{Code: r.Status, Since: utc(&r.QueuedAt), Text: fmt.Sprintf("run %d waits for a worker", r.ID)}
+		if r.Status == "running" {
+			h.Since, h.Text = utc(r.StartedAt), fmt.Sprintf("run %d is at work on %s", r.ID, r.Worker)
+		}
+		out = append(out, h)
+	}
+	return out
+}
+
+// settled returns when the relay takes the session's writes.
+func (x *explainer) settled() time.Time {
+	quiet := x.WrittenAt.Add(x.cfg.Policy.Debounce)
+	if most := x.FirstWrittenAt.Add(x.cfg.Policy.MaxDelay); most.Before(quiet) {
+		quiet = most
+	}
+	return quiet
+}
+
+// next says when an automatic run may come.
+func (x *explainer) next(out explanationJSON) (string, *time.Time) {
+	at := func(what string, t time.Time) (string, *time.Time) { return what, utc(&t) }
+	for _, h := range out.HeldBack {
+		switch {
+		case h.Code == worker.CodeSpendingLimit && h.Until == nil: // other runs go on
+		case h.EndsBy == "":
+			return h.Text, nil
+		case h.Until != nil:
+			return at("when that is over, if it is due then", *h.Until)
+		default:
+			return "when that has ended", nil
+		}
+	}
+	switch {
+	case !x.Due && x.NextCheckAt != nil:
+		return at("when it is due, or at the next time that a trigger waits for", *x.NextCheckAt)
+	case !x.Due:
+		return "when it is due", nil
+	case x.WrittenAt != nil:
+		quiet := x.settled()
+		if !quiet.After(x.now) {
+			return "now, by its writes: is a scheduler running?", nil
+		}
+		return at("when its writes have settled", quiet)
+	}
+	return "within " + policy.Text(x.cfg.Scheduler.ReconcileInterval) + ": schedulers look for sessions that are due", nil
 }

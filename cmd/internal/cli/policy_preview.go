@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ import (
 
 type policyTestCmd struct {
 	Sessions []string `arg:"" optional:"" name:"session" help:"Sessions to plan on."`
-	Sample   int      `placeholder:"N" help:"Plan on N sessions instead, chosen at random; with --file, among those that match it."`
+	Sample   int      `placeholder:"N" range:"1,100000" help:"Plan on N sessions instead, chosen at random; with --file, among those that match it."`
 	File     string   `placeholder:"FILE" help:"Plan under this policy file instead of the policy that a session has."`
 }
 
@@ -36,11 +37,8 @@ Examples:
 }
 
 func (c *policyTestCmd) Validate() error {
-	if (len(c.Sessions) > 0) == (c.Sample > 0) {
+	if (len(c.Sessions) > 0) == (c.Sample != 0) {
 		return errors.New("want sessions or --sample")
-	}
-	if c.Sample != 0 {
-		return inRange("--sample", c.Sample, 1, 100_000)
 	}
 	return nil
 }
@@ -148,24 +146,21 @@ func (c *policyTestCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 	if progress != nil {
 		progress.Done("")
 	}
-	switch {
-	case e.JSON:
-		return term.JSON(e.Out.W, map[string]any{"sessions": shown, "totals": totals})
-	case len(shown) == 0:
-		e.note("no sessions")
-		return nil
-	case c.Sample > 0:
-		return totals.print(e, shown)
-	}
-	for i, p := range shown {
-		if i > 0 {
-			e.say("")
+	return e.show(map[string]any{"sessions": shown, "totals": totals}, func() {
+		switch {
+		case len(shown) == 0:
+			e.note("no sessions")
+		case c.Sample > 0:
+			totals.print(e, shown)
+		default:
+			for i, p := range shown {
+				if i > 0 {
+					e.say("")
+				}
+				p.print(e)
+			}
 		}
-		if err := p.print(e); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 // sessions returns the names of the sessions to plan on.
@@ -276,39 +271,32 @@ func (m *pricedModel) total(steps []pipeline.StepResult) callsJSON {
 }
 
 // print writes a session for people.
-func (p previewJSON) print(e *Env) error {
-	met := "met"
-	if !p.TargetMet {
-		met = "not met"
-	}
-	size := change(int64(p.TokensBefore), int64(p.TokensAfter))
-	err := e.Out.Pairs(append([][2]any{
+func (p previewJSON) print(e *Env) {
+	e.pairs(append([]pair{
 		{"session", p.Session},
 		{"model", p.Model},
 		{"policy", store.PolicyName(p.Policy, p.Version)},
 		{"would end", joined(p.Outcome, outcomeText(store.RunRow{Outcome: p.Outcome}))},
-		{"tokens", size},
-		{"target", fmt.Sprintf("%s, %s (start %s)", term.Count(p.Target), met, term.Count(p.Start))},
+		{"tokens", change(int64(p.TokensBefore), int64(p.TokensAfter))},
+		{"target", fmt.Sprintf("%s, %s (start %s)", term.Count(p.Target), p.met(), term.Count(p.Start))},
 		{"messages", change(p.MessagesBefore, p.MessagesAfter)},
 		{"model calls", p.Calls.String()},
 	}, cachePairs(p.Cache)...)...)
-	if err != nil {
-		return err
-	}
-	if err := writeSteps(e, p.steps); err != nil || len(p.Gone) == 0 {
-		return err
+	writeSteps(e, p.steps)
+	if len(p.Gone) == 0 {
+		return
 	}
 	e.say("")
-	t := e.Out.Table(term.Text("OUT FOR"), term.Text("HOW"), term.Num("MESSAGES"), term.Num("TOKENS"))
-	for _, g := range p.Gone {
-		how := "dropped"
-		if g.Covered {
-			how = "in a summary or replaced"
-		}
-		t.Row(g.Reason, how, g.Messages, int64(g.Tokens))
-	}
-	return t.Write()
+	columns[worker.Gone]{
+		{"reason", term.Text("OUT FOR"), nil},
+		{"covered", term.Text("HOW"), func(g worker.Gone) any { return cmp.Or(when(g.Covered, "in a summary or replaced"), "dropped") }},
+		{"messages", term.Num("MESSAGES"), nil},
+		{"tokens", term.Num("TOKENS"), nil},
+	}.write(e, p.Gone)
 }
+
+// met reports in words whether the target is met.
+func (p previewJSON) met() string { return when(!p.TargetMet, "not ") + "met" }
 
 // String describes the calls, "" for none.
 func (c callsJSON) String() string {
@@ -323,26 +311,23 @@ func (c callsJSON) String() string {
 const maxShown = 20
 
 // print writes a sample for people: some of its sessions, and the sum.
-func (t previewTotalsJSON) print(e *Env, shown []previewJSON) error {
-	table := e.Out.Table(term.Text("SESSION"), term.Text("POLICY"), term.Text("WOULD END"), term.Num("TOKENS"), term.Num("TARGET"))
-	for _, p := range shown {
-		target := "met"
-		if !p.TargetMet {
-			target = "not met"
-		}
-		table.Row(p.Session, store.PolicyName(p.Policy, p.Version), p.Outcome, brief(int64(p.TokensBefore), int64(p.TokensAfter)), target)
-	}
-	if err := table.Write(); err != nil {
-		return err
-	}
+func (t previewTotalsJSON) print(e *Env, shown []previewJSON) {
+	columns[previewJSON]{
+		{"session", term.Text("SESSION"), nil},
+		{"policy", term.Text("POLICY"), func(p previewJSON) any { return store.PolicyName(p.Policy, p.Version) }},
+		{"outcome", term.Text("WOULD END"), nil},
+		{"tokens_after", term.Num("TOKENS"), func(p previewJSON) any { return brief(int64(p.TokensBefore), int64(p.TokensAfter)) }},
+		{"target_met", term.Num("TARGET"), func(p previewJSON) any { return p.met() }},
+	}.write(e, shown)
 	if n := t.Sessions - len(shown); n > 0 {
 		e.say("and %s more", term.Count(n))
 	}
 	e.say("")
-	return e.Out.Pairs(
-		[2]any{"sessions", t.Sessions}, [2]any{"would end", strings.TrimSpace(listCounts(t.Outcomes))},
-		[2]any{"tokens", fmt.Sprintf("%s, %s less", change(int64(t.TokensBefore), int64(t.TokensAfter)), term.Percent(t.TokensBefore-t.TokensAfter, t.TokensBefore))},
-		[2]any{"target met", fmt.Sprintf("%s of %s", term.Count(t.TargetMet), term.Count(t.Sessions))},
-		[2]any{"model calls", t.String()},
+	e.pairs(
+		pair{"sessions", t.Sessions},
+		pair{"would end", strings.TrimSpace(listCounts(t.Outcomes))},
+		pair{"tokens", fmt.Sprintf("%s, %s less", change(int64(t.TokensBefore), int64(t.TokensAfter)), term.Percent(t.TokensBefore-t.TokensAfter, t.TokensBefore))},
+		pair{"target met", fmt.Sprintf("%s of %s", term.Count(t.TargetMet), term.Count(t.Sessions))},
+		pair{"model calls", t.String()},
 	)
 }

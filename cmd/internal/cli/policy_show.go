@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,7 +18,7 @@ import (
 )
 
 type policyListCmd struct {
-	AllTenants bool `help:"Policies and sessions of every tenant."`
+	AllTenants allTenants `help:"Policies and sessions of every tenant."`
 }
 
 func (*policyListCmd) Help() string {
@@ -39,10 +41,7 @@ type policyRowJSON struct {
 const policiesSoon = 10 * time.Second
 
 func (c *policyListCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	tenant := cfg.Tenant
-	if c.AllTenants {
-		tenant = ""
-	}
+	tenant := c.AllTenants.tenant(cfg)
 	list, err := st.Policies(ctx, tenant)
 	if err != nil {
 		return err
@@ -55,66 +54,60 @@ func (c *policyListCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 	if err != nil {
 		return err
 	}
-	rows := []policyRowJSON{}
-	applied := false
-	for _, v := range list {
-		applied = applied || v.Name == policy.DefaultName
-		rows = append(rows, policyRowJSON{PolicyVersion: v})
-	}
-	if !applied {
-		rows = append(rows, policyRowJSON{PolicyVersion: store.PolicyVersion{Name: policy.DefaultName, Match: map[string]string{}, InForce: true}})
-	}
-	for i := range rows {
-		for _, n := range counts {
-			if n.Name == rows[i].Name {
-				rows[i].Sessions, rows[i].Due = n.Sessions, n.Due
-			}
-		}
-	}
-	if e.JSON {
-		return term.JSON(e.Out.W, map[string]any{"policies": rows, "progress": progress})
-	}
-	t := e.Out.Table(term.Text("POLICY"), term.ID("VERSION"), term.Text("MATCH"), term.Num("SESSIONS"), term.Num("DUE"), term.Num("APPLIED").IfRoom())
-	for _, r := range rows {
-		version, match, age := any(r.Version), policy.Match(r.Match).String(), any(nil)
-		switch {
-		case r.Version == 0:
-			version, match = "–", "all others (configuration)"
-		case r.Name == policy.DefaultName:
-			match = "all others"
-		case match == "":
-			match = "those assigned"
-		}
-		if r.Version > 0 {
-			age = e.since(r.CreatedAt)
-		}
-		t.Row(r.Name, version, match, r.Sessions, r.Due, age)
-	}
-	if err := t.Write(); err != nil {
-		return err
-	}
-	e.say("")
 	all := list
 	if tenant != "" {
 		if all, err = st.Policies(ctx, ""); err != nil {
 			return err
 		}
 	}
-	if others := len(all) - len(list); others > 0 {
-		e.say("other tenants have %s: see --all-tenants", term.Plural(others, "policy", "policies"))
+	others := len(all) - len(list)
+	if !slices.ContainsFunc(list, func(v store.PolicyVersion) bool { return v.Name == policy.DefaultName }) {
+		list = append(list, store.PolicyVersion{Name: policy.DefaultName, Match: map[string]string{}, InForce: true})
 	}
-	switch late := e.since(progress.ChangedAt); {
-	case !progress.Pending:
-		e.say("all sessions follow the policies")
-	case progress.Changed == 0 && progress.Percent == 0 && late < policiesSoon:
-		e.say("sessions do not follow the last change yet, of %s ago", term.Duration(late))
-	case progress.Changed == 0 && progress.Percent == 0:
-		e.say("sessions do not follow the last change yet, of %s ago: is a scheduler running?", term.Duration(late))
-	default:
-		e.say("sessions follow the last change, of %s ago: %.0f %% looked at, %s changed", term.Duration(late),
-			progress.Percent, term.Count(progress.Changed))
+	rows := make([]policyRowJSON, len(list))
+	for i, v := range list {
+		rows[i].PolicyVersion = v
+		for _, n := range counts {
+			if n.Name == v.Name {
+				rows[i].Sessions, rows[i].Due = n.Sessions, n.Due
+			}
+		}
 	}
-	return nil
+	return e.show(map[string]any{"policies": rows, "progress": progress}, func() {
+		policyColumns(e).write(e, rows)
+		e.say("")
+		if others > 0 {
+			e.say("other tenants have %s: see --all-tenants", term.Plural(others, "policy", "policies"))
+		}
+		switch late := e.since(progress.ChangedAt); {
+		case !progress.Pending:
+			e.say("all sessions follow the policies")
+		case progress.Changed == 0 && progress.Percent == 0:
+			e.say("sessions do not follow the last change yet, of %s ago%s", term.Duration(late), when(late >= policiesSoon, ": is a scheduler running?"))
+		default:
+			e.say("sessions follow the last change, of %s ago: %.0f %% looked at, %s changed", term.Duration(late),
+				progress.Percent, term.Count(progress.Changed))
+		}
+	})
+}
+
+func policyColumns(e *Env) columns[policyRowJSON] {
+	return columns[policyRowJSON]{
+		{"name", term.Text("POLICY"), nil},
+		{"version", term.ID("VERSION"), func(r policyRowJSON) any { return cmp.Or(when(r.Version == 0, "–"), strconv.Itoa(r.Version)) }},
+		{"match", term.Text("MATCH"), func(r policyRowJSON) any {
+			switch {
+			case r.Version == 0:
+				return "all others (configuration)"
+			case r.Name == policy.DefaultName:
+				return "all others"
+			}
+			return cmp.Or(policy.Match(r.Match).String(), "those assigned")
+		}},
+		{"sessions", term.Num("SESSIONS"), nil},
+		{"due", term.Num("DUE"), nil},
+		{"created_at", term.Num("APPLIED").IfRoom(), func(r policyRowJSON) any { return when(r.Version > 0, any(e.since(r.CreatedAt))) }},
+	}
 }
 
 type policyShowCmd struct {
@@ -136,43 +129,42 @@ func (c *policyShowCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 	if err != nil {
 		return err
 	}
-	if e.JSON {
-		return term.JSON(e.Out.W, v)
-	}
-	inForce := "no"
-	if v.InForce {
-		inForce = "yes"
-	}
-	created := ""
-	if v.Version > 0 {
-		created = fmt.Sprintf("%s by %s", v.CreatedAt.Format("2006-01-02 15:04:05Z"), cmp.Or(term.Clean(v.CreatedBy), "unknown"))
-	}
-	if err := e.Out.Pairs([2]any{"policy", title(v)}, [2]any{"in force", inForce}, [2]any{"match", policy.Match(v.Match).String()},
-		[2]any{"note", v.Note}, [2]any{"applied", created}, [2]any{"extends", c.extends(ctx, st, cfg, v)}, [2]any{"hash", v.Hash}); err != nil {
-		return err
-	}
-	e.say("")
-	if err := c.settings(e, v); err != nil {
-		return err
-	}
-	if c.Model == "" {
-		return nil
-	}
 	p, err := policy.ReadSpec(v.Spec)
+	if err != nil && c.Model != "" && !e.JSON {
+		return err
+	}
+	settings, err := c.settings(v)
 	if err != nil {
 		return err
 	}
-	e.say("")
-	for _, line := range p.Explain(c.Model, cfg.Models.Window, e.Registry.Fill) {
-		if strings.HasPrefix(line, "events:") {
-			continue // that is up to the configuration
+	return e.show(v, func() {
+		e.pairs(
+			pair{"policy", title(v)},
+			pair{"in force", yes(v.InForce, "no")},
+			pair{"match", policy.Match(v.Match).String()},
+			pair{"note", v.Note},
+			pair{"applied", when(v.Version > 0, timeText(v.CreatedAt)+" by "+cmp.Or(v.CreatedBy, "unknown"))},
+			pair{"extends", c.extends(ctx, st, cfg, v)},
+			pair{"hash", v.Hash},
+		)
+		e.say("")
+		if !c.All {
+			e.say("settings that differ from the defaults:%s", when(len(settings) == 0, "\n  nothing"))
 		}
-		e.say("%s", term.Clean(line))
-	}
-	return nil
+		e.pairs(settings...)
+		if c.Model == "" {
+			return
+		}
+		e.say("")
+		for _, line := range p.Explain(c.Model, cfg.Models.Window, e.Registry.Fill) {
+			if !strings.HasPrefix(line, "events:") { // those are up to the configuration
+				e.say("%s", term.Clean(line))
+			}
+		}
+	})
 }
 
-// extends says what a version extends, and whether that has changed since.
+// extends names the policy that a version extends, and reports whether that has changed since.
 func (c *policyShowCmd) extends(ctx context.Context, st *store.Store, cfg config.Config, v store.PolicyVersion) string {
 	if v.Extends == "" || v.Extends == baseNone {
 		return v.Extends
@@ -187,37 +179,27 @@ func (c *policyShowCmd) extends(ctx context.Context, st *store.Store, cfg config
 	return v.Extends
 }
 
-// settings writes the settings of a version, as default → set unless all are wanted.
-func (c *policyShowCmd) settings(e *Env, v store.PolicyVersion) error {
+// settings returns the settings of a version, as default → set unless all are wanted.
+func (c *policyShowCmd) settings(v store.PolicyVersion) (pairs []pair, err error) {
 	var from json.RawMessage
 	if !c.All {
-		var err error
 		if from, err = policy.Spec(policy.Default()); err != nil {
-			return err
+			return nil, err
 		}
-		e.say("settings that differ from the defaults:")
 	}
 	changes, err := policy.Diff(from, v.Spec)
-	if err != nil {
-		return err
-	}
-	if !c.All && len(changes) == 0 {
-		return writePolicyChanges(e, changes)
-	}
-	var pairs [][2]any
 	for _, s := range changes {
-		text := setting(s.Key, s.To)
-		if was := setting(s.Key, s.From); !c.All && was == text {
+		was, text := setting(s.Key, s.From), setting(s.Key, s.To)
+		switch {
+		case c.All:
+		case was == text:
 			continue
-		} else if !c.All {
-			text = was + " → " + text
+		default:
+			s.Key, text = "  "+s.Key, was+" → "+text
 		}
-		if inherited(v, s.Key) {
-			text += " (from " + v.Extends + ")"
-		}
-		pairs = append(pairs, [2]any{strings.Repeat("  ", map[bool]int{false: 1}[c.All]) + s.Key, text})
+		pairs = append(pairs, pair{s.Key, text + when(inherited(v, strings.TrimSpace(s.Key)), " (from "+v.Extends+")")})
 	}
-	return e.Out.Pairs(pairs...)
+	return pairs, err
 }
 
 type policyWordsCmd struct{}
@@ -239,27 +221,20 @@ func (*policyWordsCmd) Run(e *Env) error {
 	}
 	words := []wordJSON{}
 	for _, w := range policy.Vocabulary() {
-		words = append(words, wordJSON{w.Name, map[bool]string{true: "yes or no", false: "number"}[w.Bool()], w.Doc})
+		words = append(words, wordJSON{w.Name, cmp.Or(when(w.Bool(), "yes or no"), "number"), w.Doc})
 	}
-	if e.JSON {
-		return term.JSON(e.Out.W, map[string]any{"words": words, "examples": policy.Examples()})
-	}
-	t := e.Out.Table(term.Text("WORD"), term.Text("IS A"), term.Text("MEANING"))
-	for _, w := range words {
-		t.Row(w.Name, w.Type, w.Doc)
-	}
-	if err := t.Write(); err != nil {
-		return err
-	}
-	e.say("")
-	t = e.Out.Table(term.Text("TO RUN"), term.Text("WRITE"))
-	for _, x := range policy.Examples() {
-		t.Row(x.Name, string(x.When))
-	}
-	t.Row("also at a time of day", "no trigger: schedules, or policy.cron")
-	t.Row("again, after a compaction", "no trigger: more steps of the pipeline")
-	t.Row("by hand, or by the application", "no trigger: compact, request_compaction")
-	return t.Write()
+	return e.show(map[string]any{"words": words, "examples": policy.Examples()}, func() {
+		columns[wordJSON]{{"name", term.Text("WORD"), nil}, {"type", term.Text("IS A"), nil}, {"doc", term.Text("MEANING"), nil}}.write(e, words)
+		e.say("")
+		t := e.Out.Table(term.Text("TO RUN"), term.Text("WRITE"))
+		for _, x := range policy.Examples() {
+			t.Row(x.Name, string(x.When))
+		}
+		t.Row("also at a time of day", "no trigger: schedules, or policy.cron")
+		t.Row("again, after a compaction", "no trigger: more steps of the pipeline")
+		t.Row("by hand, or by the application", "no trigger: compact, request_compaction")
+		e.wrote(t.Write())
+	})
 }
 
 type policyDiffCmd struct {
@@ -294,14 +269,14 @@ func (c *policyDiffCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 	if a, b := policy.Match(from.Match).String(), policy.Match(to.Match).String(); a != b {
 		changes = append([]policy.Change{{Key: "match", From: a, To: b}}, changes...)
 	}
-	if e.JSON {
-		return term.JSON(e.Out.W, map[string]any{"from": title(from), "to": cmp.Or(c.To, title(to)), "changes": changes})
-	}
-	e.say("from %s to %s:", title(from), term.Clean(cmp.Or(c.To, title(to))))
-	return writePolicyChanges(e, changes)
+	name := cmp.Or(c.To, title(to))
+	return e.show(map[string]any{"from": title(from), "to": name, "changes": changes}, func() {
+		e.say("from %s to %s:", title(from), term.Clean(name))
+		writePolicyChanges(e, changes)
+	})
 }
 
-// other returns what --to names, or the version before.
+// other returns the version of --to, or the one before.
 func (c *policyDiffCmd) other(ctx context.Context, e *Env, st *store.Store, cfg config.Config, from store.PolicyVersion) (store.PolicyVersion, error) {
 	if c.To == "" {
 		version, err := versionBefore(ctx, st, from.Name, &from)
@@ -347,21 +322,18 @@ func (c *policyHistoryCmd) Run(ctx context.Context, e *Env, st *store.Store) err
 	if len(versions) == 0 {
 		return fmt.Errorf("policy %s has never been applied: %w", term.Clean(c.Name), store.ErrNotFound)
 	}
-	if e.JSON {
-		return term.JSON(e.Out.W, map[string]any{"versions": versions, "changes": switches})
-	}
-	notes := map[int]store.PolicyVersion{}
+	byVersion := map[int]store.PolicyVersion{}
 	for _, v := range versions {
-		notes[v.Version] = v
+		byVersion[v.Version] = v
 	}
-	t := e.Out.Table(term.Text("WHEN"), term.Text("IN FORCE"), term.Text("BY"), term.Text("MATCH"), term.Text("NOTE"))
-	for _, s := range switches {
-		what := "disabled"
-		if s.Version > 0 {
-			what = store.PolicyName(s.Name, s.Version)
-		}
-		v := notes[s.Version]
-		t.Row(s.ChangedAt, what, s.ChangedBy, policy.Match(v.Match).String(), v.Note)
-	}
-	return t.Write()
+	type row = store.PolicySwitch
+	return e.show(map[string]any{"versions": versions, "changes": switches}, func() {
+		columns[row]{
+			{"changed_at", term.Text("WHEN"), nil},
+			{"version", term.Text("IN FORCE"), func(s row) any { return cmp.Or(when(s.Version > 0, store.PolicyName(s.Name, s.Version)), "disabled") }},
+			{"changed_by", term.Text("BY"), nil},
+			{"", term.Text("MATCH"), func(s row) any { return policy.Match(byVersion[s.Version].Match).String() }},
+			{"", term.Text("NOTE"), func(s row) any { return byVersion[s.Version].Note }},
+		}.write(e, switches)
+	})
 }

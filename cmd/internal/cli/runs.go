@@ -14,20 +14,18 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/pipeline"
-	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/tokens"
 	"github.com/sessionstore/compactor/worker"
 )
 
 type runsCmd struct {
-	Session    string `arg:"" optional:"" help:"Only runs of this session."`
-	ID         int64  `name:"run" placeholder:"N" help:"Show one run, step by step."`
-	Status     string `placeholder:"STATUS" help:"Only runs with this status: queued, running, applied, skipped or failed."`
-	Outcome    string `placeholder:"CODE" help:"Only runs with this outcome code."`
-	AllTenants bool   `help:"Runs of every tenant."`
-	Limit      int    `default:"50" help:"Maximum number of runs."`
-	Before     int64  `placeholder:"N" help:"Only runs older than run N."`
+	Session    string     `arg:"" optional:"" help:"Only runs of this session."`
+	ID         int64      `name:"run" placeholder:"N" help:"Show one run, step by step."`
+	Status     string     `placeholder:"STATUS" help:"Only runs with this status: queued, running, applied, skipped or failed."`
+	Outcome    string     `placeholder:"CODE" help:"Only runs with this outcome code."`
+	AllTenants allTenants `help:"Runs of every tenant."`
+	Limit      int        `default:"50" range:"1,100000" help:"Maximum number of runs."`
+	Before     int64      `placeholder:"N" help:"Only runs older than run N."`
 }
 
 func (*runsCmd) Help() string {
@@ -51,54 +49,7 @@ func (c *runsCmd) Validate() error {
 	if c.ID > 0 && (c.Session != "" || c.Status != "" || c.Outcome != "" || c.Before > 0) {
 		return errors.New("--run shows one run, whatever its session: give it alone")
 	}
-	return validLimit(c.Limit)
-}
-
-type runJSON struct {
-	store.RunRow
-	Steps []stepJSON `json:"steps,omitempty"`
-	// Summaries holds the ids of the messages the run wrote, CallRows the calls of models, and Cache what its change is at the
-	// provider's prompt cache; set for --run only.
-	Summaries []string               `json:"summaries,omitempty"`
-	Cache     *tokens.Rewrite        `json:"cache,omitempty"`
-	CallRows  []store.SummaryCallRow `json:"calls,omitempty"`
-}
-
-type stepJSON struct {
-	pipeline.StepResult
-	Before totalsJSON `json:"before"`
-	After  totalsJSON `json:"after"`
-}
-
-// totalsJSON holds the counts of the view and of all messages considered.
-type totalsJSON struct {
-	Groups         int   `json:"groups"`
-	Messages       int   `json:"messages"`
-	ToolCalls      int   `json:"tool_calls"`
-	Tokens         int64 `json:"tokens"`
-	TotalGroups    int   `json:"total_groups"`
-	TotalMessages  int   `json:"total_messages"`
-	TotalToolCalls int   `json:"total_tool_calls"`
-	TotalTokens    int64 `json:"total_tokens"`
-}
-
-func newTotalsJSON(t plan.Totals) totalsJSON {
-	return totalsJSON{
-		t.IncludedGroups, t.IncludedMessages, t.IncludedToolCalls, int64(t.IncludedTokens), t.Groups, t.Messages, t.ToolCalls, int64(t.Tokens),
-	}
-}
-
-func newStepsJSON(steps []pipeline.StepResult) []stepJSON {
-	var out []stepJSON
-	for _, s := range steps {
-		out = append(out, stepJSON{s, newTotalsJSON(s.Before), newTotalsJSON(s.After)})
-	}
-	return out
-}
-
-func newRunJSON(r store.RunRow) runJSON {
-	r.QueuedAt = r.QueuedAt.UTC()
-	return runJSON{RunRow: r, Steps: newStepsJSON(runSteps(r))}
+	return nil
 }
 
 func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
@@ -106,11 +57,9 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 		return showRun(ctx, e, st, c.ID)
 	}
 	f := store.RunFilter{
-		Key: store.Key{Tenant: cfg.Tenant, Session: c.Session}, Status: c.Status, Outcome: c.Outcome, Before: c.Before, Limit: c.Limit,
+		Key: store.Key{Tenant: c.AllTenants.tenant(cfg), Session: c.Session}, Status: c.Status, Outcome: c.Outcome, Before: c.Before, Limit: c.Limit,
 	}
-	if c.AllTenants {
-		f.Key.Tenant = ""
-	} else if c.Session != "" {
+	if !c.AllTenants && c.Session != "" {
 		if _, err := st.Session(ctx, f.Key); err != nil {
 			return err
 		}
@@ -119,83 +68,56 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 	if err != nil {
 		return err
 	}
-	if e.JSON {
-		out := make([]runJSON, len(rows))
-		for i, r := range rows {
-			out[i] = newRunJSON(r)
-		}
-		return term.JSON(e.Out.W, map[string]any{"runs": out})
-	}
-	if len(rows) == 0 {
+	if len(rows) == 0 && !e.JSON {
 		return c.noteNone(ctx, e, st)
 	}
-	columns := []term.Column{
-		term.ID("RUN"), term.Text("SESSION"), term.Text("OUTCOME"), term.Num("MESSAGES"), term.Num("TOKENS"), term.Num("AGE"),
-		term.Text("TRIGGER").IfRoom(), term.Text("IN FORCE").IfRoom(), term.Text("KIND").IfRoom(),
+	runs := make([]runJSON, len(rows))
+	for i, r := range rows {
+		runs[i] = newRunJSON(r)
 	}
-	if slices.ContainsFunc(rows, func(r store.RunRow) bool { return r.Calls > 0 }) {
-		columns = append(columns, term.Num("COST").IfRoom(), term.Num("CALLS").IfRoom(), term.Text("MODEL").IfRoom())
-	}
-	t := e.Out.Table(columns...)
-	for _, r := range rows {
-		outcome := term.Styled{Value: r.Outcome, As: e.Out.Dim}
-		outcome.Value = joined(r.Outcome, modelFailure(r))
-		switch r.Status {
-		case "applied":
-			outcome.As = e.Out.Green
-		case "failed":
-			outcome.As = e.Out.Red
-		case "queued", "running":
-			outcome.Value = r.Status
-			outcome.As = e.Out.Yellow
-		}
-		inForce := yes(r.InForce, "")
-		messages, size := "", ""
-		if r.Ended() {
-			messages, size = term.Count(r.MessagesBefore), term.Count(r.TokensBefore)
-			if r.Status == store.StatusApplied || r.Outcome == worker.OutcomeDryRun {
-				messages, size = brief(r.MessagesBefore, r.MessagesAfter), brief(r.TokensBefore, r.TokensAfter)
-			}
-		}
-		spent, calls := "", ""
-		if r.Calls > 0 {
-			spent, calls = cost(r.CostMicros), term.Count(r.Calls)
-		}
-		t.Row(r.ID, sessionName(r), outcome, messages, size, e.since(r.QueuedAt), runTrigger(r), inForce, r.Kind, spent, calls, r.Model)
-	}
-	if err := t.Write(); err != nil {
-		return err
-	}
-	if len(rows) == c.Limit {
+	called := slices.ContainsFunc(rows, func(r store.RunRow) bool { return r.Calls > 0 })
+	err = list(e, "runs", runs, "", runColumns(e).without(called, "cost_micros", "model_calls", "model"))
+	if err == nil && !e.JSON && len(rows) == c.Limit {
 		e.note("there may be more: --before %d", rows[len(rows)-1].ID)
 	}
-	return nil
+	return err
 }
 
-// triggerName names a trigger for people. That of sweeps has the name of the schedule that was the
-// only one to start them once; who wants a sweep by hand finds its runs under "sweep", too.
-func triggerName(trigger string) string {
-	if trigger == store.TriggerNightly {
-		return "sweep"
+func runColumns(e *Env) columns[runJSON] {
+	sizes := func(r runJSON, before, after int64) string {
+		switch {
+		case !r.Ended():
+			return ""
+		case r.Status == store.StatusApplied, r.Outcome == worker.OutcomeDryRun:
+			return brief(before, after)
+		}
+		return term.Count(before)
 	}
-	return trigger
-}
-
-// runTrigger names what made the run and, after a colon, the trigger of the policy that held.
-func runTrigger(r store.RunRow) string {
-	r.Trigger = triggerName(r.Trigger)
-	if r.Fired == "" {
-		return r.Trigger
+	return columns[runJSON]{
+		{"run", term.ID("RUN"), nil},
+		{"session", term.Text("SESSION"), func(r runJSON) any { return sessionName(r.RunRow) }},
+		{"outcome", term.Text("OUTCOME"), func(r runJSON) any {
+			outcome := joined(r.Outcome, modelFailure(r.RunRow))
+			switch r.Status {
+			case "applied":
+				return term.Styled{Value: outcome, As: e.Out.Green}
+			case "failed":
+				return term.Styled{Value: outcome, As: e.Out.Red}
+			case "queued", "running":
+				return term.Styled{Value: r.Status, As: e.Out.Yellow}
+			}
+			return term.Styled{Value: outcome, As: e.Out.Dim}
+		}},
+		{"messages_after", term.Num("MESSAGES"), func(r runJSON) any { return sizes(r, r.MessagesBefore, r.MessagesAfter) }},
+		{"tokens_after", term.Num("TOKENS"), func(r runJSON) any { return sizes(r, r.TokensBefore, r.TokensAfter) }},
+		{"queued_at", term.Num("AGE"), func(r runJSON) any { return e.since(r.QueuedAt) }},
+		{"trigger", term.Text("TRIGGER").IfRoom(), func(r runJSON) any { return runTrigger(r.RunRow) }},
+		{"in_force", term.Text("IN FORCE").IfRoom(), func(r runJSON) any { return when(r.InForce, "yes") }},
+		{"kind", term.Text("KIND").IfRoom(), nil},
+		{"cost_micros", term.Num("COST").IfRoom(), func(r runJSON) any { return when(r.Calls > 0, cost(r.CostMicros)) }},
+		{"model_calls", term.Num("CALLS").IfRoom(), func(r runJSON) any { return when(r.Calls > 0, term.Count(r.Calls)) }},
+		{"model", term.Text("MODEL").IfRoom(), nil},
 	}
-	return r.Trigger + ": " + r.Fired
-}
-
-// brief is change in a column: an unchanged number stands alone.
-func brief(before, after int64) string {
-	if before == after {
-		return term.Count(after)
-	}
-	return change(before, after)
 }
 
 // noteNone says that there are no runs and, if no run of the ledger has the wanted outcome, which
@@ -238,54 +160,43 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 	if err != nil {
 		return err
 	}
-	if e.JSON {
-		out := newRunJSON(r)
-		out.Summaries, out.Cache, out.CallRows = summaries, cache, calls
-		return term.JSON(e.Out.W, out)
-	}
-	if err := printRun(e, r); err != nil {
-		return err
-	}
-	e.say("")
-	model, written, revision := "", "", ""
-	if r.Calls > 0 {
-		model = fmt.Sprintf("%s: %s, %s tokens in, %s out, cost %s", term.Clean(r.Model), term.Plural(r.Calls, "call", "calls"),
-			term.Count(r.InputTokens), term.Count(r.OutputTokens), cost(r.CostMicros))
-	}
-	if len(summaries) > 0 {
-		written = term.Clean(summaries[0])
-		if n := len(summaries) - 1; n > 0 {
-			written += fmt.Sprintf(", and %s more", term.Count(n))
-		}
-		written += fmt.Sprintf(" (`compactor summary show %s`)", term.Clean(summaries[0]))
-	}
-	if r.Revision > 0 {
-		revision = strconv.FormatInt(r.Revision, 10)
-	}
 	report, err := reportOf(r.Steps, "")
 	if err != nil {
 		return err
 	}
-	author := ""
-	if report != nil {
-		author = cmp.Or(authorOf(report), "none: "+cmp.Or(report.Failure, "unknown"))
-	}
-	pairs := [][2]any{
-		{"trigger", runTrigger(r)},
-		{"kind", r.Kind},
-		{"requested by", r.RequestedBy},
-		{"queued", r.QueuedAt},
-		{"in force", yes(r.InForce, "no")},
-		{"attempts", fmt.Sprintf("%d (%d failed, %d postponed)", r.Attempts, r.Failures, r.Snoozes)},
-		{"model", model},
-		{"summary", written},
-		{"written by", term.Clean(author)},
-		{"worker", r.Worker},
-		{"policy", strings.TrimSpace(store.PolicyName(r.Policy, r.PolicyVersion) + " " + r.PolicyHash)},
-		{"revision", revision},
-		{"options", optionsText(r.Options)},
-	}
-	return e.Out.Pairs(slices.Concat(pairs, failedCalls(calls), cachePairs(cache))...)
+	out := newRunJSON(r)
+	out.Summaries, out.Cache, out.CallRows = summaries, cache, calls
+	return e.show(out, func() {
+		printRun(e, r)
+		e.say("")
+		model, written, author := "", "", ""
+		if r.Calls > 0 {
+			model = fmt.Sprintf("%s: %s, %s tokens in, %s out, cost %s", term.Clean(r.Model), term.Plural(r.Calls, "call", "calls"),
+				term.Count(r.InputTokens), term.Count(r.OutputTokens), cost(r.CostMicros))
+		}
+		if len(summaries) > 0 {
+			first, more := term.Clean(summaries[0]), len(summaries)-1
+			written = first + when(more > 0, fmt.Sprintf(", and %s more", term.Count(more))) + fmt.Sprintf(" (`compactor summary show %s`)", first)
+		}
+		if report != nil {
+			author = cmp.Or(authorOf(report), "none: "+cmp.Or(report.Failure, "unknown"))
+		}
+		e.pairs(slices.Concat([]pair{
+			{"trigger", runTrigger(r)},
+			{"kind", r.Kind},
+			{"requested by", r.RequestedBy},
+			{"queued", r.QueuedAt},
+			{"in force", yes(r.InForce, "no")},
+			{"attempts", fmt.Sprintf("%d (%d failed, %d postponed)", r.Attempts, r.Failures, r.Snoozes)},
+			{"model", model},
+			{"summary", written},
+			{"written by", author},
+			{"worker", r.Worker},
+			{"policy", strings.TrimSpace(store.PolicyName(r.Policy, r.PolicyVersion) + " " + r.PolicyHash)},
+			{"revision", when(r.Revision > 0, strconv.FormatInt(r.Revision, 10))},
+			{"options", optionsText(r.Options)},
+		}, failedCalls(calls), cachePairs(cache))...)
+	})
 }
 
 // optionsText returns the options of a run without the text of an operator's summary.
@@ -300,18 +211,9 @@ func optionsText(options json.RawMessage) string {
 	return strings.TrimPrefix(string(options), "{}")
 }
 
-// modelFailure returns the code of why no model wrote the summary of a run, empty if one did or
-// none was asked for.
-func modelFailure(r store.RunRow) string {
-	if r.Status == store.StatusApplied || r.Outcome == worker.OutcomeNoSummary {
-		return r.ErrorCode
-	}
-	return ""
-}
-
 // failedCalls describes the calls of models that failed, or an attempt of which did, in lines of
 // a list.
-func failedCalls(calls []store.SummaryCallRow) (lines [][2]any) {
+func failedCalls(calls []store.SummaryCallRow) (lines []pair) {
 	for _, c := range calls {
 		text, title := joined(c.Code, cmp.Or(c.Model, "no model")), "failed call"
 		switch {
@@ -323,9 +225,9 @@ func failedCalls(calls []store.SummaryCallRow) (lines [][2]any) {
 		if c.HTTPStatus > 0 {
 			text += fmt.Sprintf(" answered %d", c.HTTPStatus)
 		}
-		lines = append(lines, [2]any{title, term.Clean(text)})
+		lines = append(lines, pair{title, term.Clean(text)})
 		if c.ServerError != "" {
-			lines = append(lines, [2]any{"", term.Clean(c.ServerError)})
+			lines = append(lines, pair{"", term.Clean(c.ServerError)})
 		}
 	}
 	return lines
@@ -360,19 +262,16 @@ func newRewrite(model string, before, after, written chat.Tokens) *tokens.Rewrit
 }
 
 // cachePairs describes a rewrite in lines of a list, none for nil.
-func cachePairs(r *tokens.Rewrite) [][2]any {
+func cachePairs(r *tokens.Rewrite) []pair {
 	if r == nil {
 		return nil
 	}
-	read := ""
-	if r.Read > 0 {
-		read = fmt.Sprintf("reads %s and ", term.Count(r.Read))
-	}
+	read := when(r.Read > 0, fmt.Sprintf("reads %s and ", term.Count(r.Read)))
 	paid := "never paid back"
 	if r.Requests > 0 {
 		paid = "paid back after " + term.Plural(r.Requests, "request", "requests")
 	}
-	return [][2]any{
+	return []pair{
 		{"prompt cache", fmt.Sprintf("%swrites %s tokens instead of reading %s:", read, term.Count(r.Written), term.Count(r.Before))},
 		{"", paid + ", or at once if the cache has expired"},
 	}

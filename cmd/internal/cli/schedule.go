@@ -59,14 +59,17 @@ func (a scheduleArg) of(cfg config.Config) (policy.Schedule, policy.Times, error
 	return s, times, err
 }
 
-// state returns what the database knows of the schedule.
-func (a scheduleArg) state(ctx context.Context, st *store.Store) (store.ScheduleState, error) {
+// row returns the schedule as seen now.
+func (a scheduleArg) row(ctx context.Context, e *Env, st *store.Store, cfg config.Config) (scheduleJSON, error) {
 	states, err := st.Operator.Schedules(ctx, []string{a.Name})
-	i := slices.IndexFunc(states, func(s store.ScheduleState) bool { return s.Name == a.Name })
-	if err != nil || i < 0 {
-		return store.ScheduleState{Name: a.Name}, err
+	if err != nil {
+		return scheduleJSON{}, err
 	}
-	return states[i], nil
+	state := store.ScheduleState{Name: a.Name}
+	if i := slices.IndexFunc(states, func(s store.ScheduleState) bool { return s.Name == a.Name }); i >= 0 {
+		state = states[i]
+	}
+	return scheduleRow(state, cfg, e.now())
 }
 
 type scheduleJSON struct {
@@ -79,6 +82,8 @@ type scheduleJSON struct {
 	Last         *store.TickRow `json:"last_tick,omitempty"`
 	Next         []time.Time    `json:"next,omitempty"`
 	ClockChanges []string       `json:"clock_changes,omitempty"`
+
+	ticks []time.Time // Next in the schedule's zone
 }
 
 // shownTicks is the number of coming ticks that are shown.
@@ -86,11 +91,7 @@ const shownTicks = 5
 
 // newScheduleJSON returns a schedule as seen now; s is nil if it is not configured.
 func newScheduleJSON(st store.ScheduleState, s *policy.Schedule, now time.Time) (scheduleJSON, error) {
-	out := scheduleJSON{Name: st.Name, Configured: s != nil, PausedBy: st.PausedBy, Note: st.Note, Last: st.Last}
-	if st.PausedAt != nil {
-		at := st.PausedAt.UTC()
-		out.PausedAt = &at
-	}
+	out := scheduleJSON{Name: st.Name, Configured: s != nil, PausedAt: utc(st.PausedAt), PausedBy: st.PausedBy, Note: st.Note, Last: st.Last}
 	if out.Last != nil {
 		out.Last.Tick = out.Last.Tick.UTC()
 	}
@@ -102,13 +103,33 @@ func newScheduleJSON(st store.ScheduleState, s *policy.Schedule, now time.Time) 
 	if err != nil {
 		return out, err
 	}
-	for _, t := range times.NextN(shownTicks, now) {
+	out.ticks = times.NextN(shownTicks, now)
+	for _, t := range out.ticks {
 		out.Next = append(out.Next, t.UTC())
 	}
 	for _, c := range times.ClockChanges(now) {
 		out.ClockChanges = append(out.ClockChanges, c.String())
 	}
 	return out, nil
+}
+
+// lastTick returns the time of the last tick in the schedule's zone, nil for none.
+func (s scheduleJSON) lastTick() any {
+	switch {
+	case s.Last == nil:
+		return nil
+	case s.ticks == nil:
+		return tickText(s.Last.Tick)
+	}
+	return tickText(s.Last.Tick.In(s.ticks[0].Location()))
+}
+
+// pausedBy returns who paused the schedule, "the scheduler" without an operator.
+func (s scheduleJSON) pausedBy() string { return cmp.Or(s.PausedBy, "scheduler") }
+
+// pausedText describes the pause of a schedule.
+func (s scheduleJSON) pausedText() string {
+	return fmt.Sprintf("paused since %s by %s", timeText(*s.PausedAt), s.pausedBy())
 }
 
 type scheduleListCmd struct{}
@@ -119,134 +140,126 @@ func (*scheduleListCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 	if err != nil {
 		return err
 	}
-	t := e.Out.Table(term.Text("SCHEDULE"), term.Text("NEXT"), term.Text("LAST TICK"), term.ID("SWEEP"), term.Text("OUTCOME"))
-	pauses := e.Out.Table(term.Text("PAUSED SCHEDULE"), term.Num("AGE"), term.Text("BY"), term.Text("NOTE"))
-	rows, paused := []scheduleJSON{}, false
+	var rows, paused []scheduleJSON
 	for _, state := range states {
-		s, ok := all[state.Name]
-		settings := &s
-		if !ok {
-			settings = nil
-		}
-		row, err := newScheduleJSON(state, settings, e.now())
+		row, err := scheduleRow(state, cfg, e.now())
 		if err != nil {
 			return err
 		}
-		rows = append(rows, row)
-		zone, next := time.UTC, any("not configured")
-		if ok {
-			times, err := s.Times()
-			if err != nil {
-				return err
+		if rows = append(rows, row); row.PausedAt != nil {
+			paused = append(paused, row)
+		}
+	}
+	err = list(e, "schedules", rows, "no schedules", columns[scheduleJSON]{
+		{"schedule", term.Text("SCHEDULE"), nil},
+		{"next", term.Text("NEXT"), func(s scheduleJSON) any {
+			switch {
+			case s.PausedAt != nil:
+				return term.Styled{Value: joined("paused", when(!s.Configured, "not configured")), As: e.Out.Yellow}
+			case !s.Configured:
+				return "not configured"
 			}
-			tick := times.Next(e.now())
-			zone, next = tick.Location(), tickText(tick)
-		}
-		if state.PausedAt != nil {
-			next = term.Styled{Value: joined("paused", map[bool]string{false: "not configured"}[ok]), As: e.Out.Yellow}
-			pauses.Row(state.Name, e.since(*state.PausedAt), cmp.Or(state.PausedBy, "scheduler"), state.Note)
-			paused = true
-		}
-		if state.Last == nil {
-			t.Row(state.Name, next)
-			continue
-		}
-		var sweep any
-		if state.Last.Sweep != 0 {
-			sweep = state.Last.Sweep
-		}
-		t.Row(state.Name, next, tickText(state.Last.Tick.In(zone)), sweep, outcomeOf(*state.Last))
-	}
-	if e.JSON {
-		return term.JSON(e.Out.W, map[string]any{"schedules": rows})
-	}
-	if err := t.Write(); err != nil || !paused {
+			return tickText(s.ticks[0])
+		}},
+		{"last_tick", term.Text("LAST TICK"), scheduleJSON.lastTick},
+		{"", term.ID("SWEEP"), func(s scheduleJSON) any {
+			if s.Last == nil || s.Last.Sweep == 0 {
+				return nil
+			}
+			return s.Last.Sweep
+		}},
+		{"", term.Text("OUTCOME"), func(s scheduleJSON) any { return outcomeOf(s.Last) }},
+	})
+	if err != nil || e.JSON || len(paused) == 0 {
 		return err
 	}
 	e.say("")
-	return pauses.Write()
+	columns[scheduleJSON]{
+		{"schedule", term.Text("PAUSED SCHEDULE"), nil},
+		{"paused_at", term.Num("AGE"), func(s scheduleJSON) any { return e.since(*s.PausedAt) }},
+		{"paused_by", term.Text("BY"), func(s scheduleJSON) any { return s.pausedBy() }},
+		{"note", term.Text("NOTE"), nil},
+	}.write(e, paused)
+	return nil
+}
+
+// scheduleRow returns a schedule as seen now, by its name in the configuration.
+func scheduleRow(state store.ScheduleState, cfg config.Config, now time.Time) (scheduleJSON, error) {
+	s, ok := schedulesOf(cfg)[state.Name]
+	if !ok {
+		return newScheduleJSON(state, nil, now)
+	}
+	return newScheduleJSON(state, &s, now)
 }
 
 // tickText returns a time to the minute, in its zone.
 func tickText(t time.Time) string { return t.Format("2006-01-02 15:04 MST") }
 
-// outcomeOf returns what became of a tick in a word: the status of its sweep, if it has one
-// of its own.
-func outcomeOf(t store.TickRow) string {
-	switch t.Outcome {
-	case store.TickFired, store.TickCoalesced:
+// outcomeOf returns the outcome of a tick in a word: the status of its sweep, if it has one
+// of its own; "" for no tick.
+func outcomeOf(t *store.TickRow) string {
+	switch {
+	case t == nil:
+		return ""
+	case t.Outcome == store.TickFired, t.Outcome == store.TickCoalesced:
 		return cmp.Or(t.Status, t.Outcome)
-	case store.TickOverlap:
+	case t.Outcome == store.TickOverlap:
 		return "skipped"
 	}
 	return t.Outcome
 }
 
-// pausedText says since when a schedule is paused, by whom and why.
-func pausedText(s store.ScheduleState) string {
-	return joined(fmt.Sprintf("is paused since %s by %s", s.PausedAt.UTC().Format("2006-01-02 15:04:05Z"), cmp.Or(s.PausedBy, "scheduler")), s.Note)
-}
-
 type scheduleShowCmd struct{ scheduleArg }
 
 func (c *scheduleShowCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	s, times, err := c.of(cfg)
+	s, _, err := c.of(cfg)
 	if err != nil {
 		return err
 	}
-	state, err := c.state(ctx, st)
+	out, err := c.row(ctx, e, st, cfg)
 	if err != nil {
 		return err
 	}
-	if e.JSON {
-		out, err := newScheduleJSON(state, &s, e.now())
-		if err != nil {
-			return err
+	return e.show(out, func() {
+		status, last, sweep := "in force", "none", ""
+		if out.PausedAt != nil {
+			status = out.pausedText()
 		}
-		return term.JSON(e.Out.W, out)
-	}
-	status, last := "in force", "none"
-	if state.PausedAt != nil {
-		status = fmt.Sprintf("paused since %s by %s", state.PausedAt.UTC().Format("2006-01-02 15:04:05Z"), cmp.Or(state.PausedBy, "scheduler"))
-	}
-	sweep := ""
-	next := times.NextN(shownTicks, e.now())
-	if t := state.Last; t != nil {
-		last = tickText(t.Tick.In(next[0].Location())) + " " + lastText(*t)
-		if t.Status != "" {
-			sweep = fmt.Sprintf("%s, %s, %s failed", sweepStatus(store.SweepRow{Status: t.Status, Reason: t.Reason}), term.Plural(t.Queued, "run", "runs"), term.Count(t.Failed))
+		if t := out.Last; t != nil {
+			last = fmt.Sprint(out.lastTick(), " ", lastText(*t))
+			sweep = when(t.Status != "", fmt.Sprintf("%s, %s, %s failed", sweepStatus(store.SweepRow{Status: t.Status, Reason: t.Reason}),
+				term.Plural(t.Queued, "run", "runs"), term.Count(t.Failed)))
 		}
-	}
-	pairs := [][2]any{
-		{"schedule", c.Name},
-		{"times", s.Text()},
-		{"sessions", map[bool]string{true: "those due of all tenants", false: "those due of tenant " + s.Tenant}[s.Tenant == ""]},
-		{"window", limited(s.Window, "none", "%s; what is left goes on at the next tick")},
-		{"overlap", s.Overlap + ": " + overlaps[s.Overlap]},
-		{"catch-up", limited(s.CatchUp, "a missed tick is fired however late", "a missed tick is fired up to %s late")},
-		{"jitter", limited(s.Jitter, "", "starts up to %s after the tick")},
-		{"canary", map[bool]string{true: fmt.Sprintf("%g %% of the sessions first, the others if those do not fail", 100*s.Canary)}[s.Canary > 0]},
-		{"failures", map[bool]string{true: "a sweep that stops for its failures pauses the schedule"}[s.PauseAfterFailure]},
-		{"status", status},
-		{"note", state.Note},
-		{"last tick", last},
-		{"sweep", sweep},
-	}
-	for i, t := range next {
-		text := t.Format("Mon ") + tickText(t)
-		if start := s.Start(c.Name, t); start.After(t) {
-			text += ", starts at " + start.Format(time.TimeOnly)
+		pairs := []pair{
+			{"schedule", c.Name},
+			{"times", s.Text()},
+			{"sessions", "those due of " + tenantText(s.Tenant)},
+			{"window", limited(s.Window, "none", "%s; what is left goes on at the next tick")},
+			{"overlap", s.Overlap + ": " + overlaps[s.Overlap]},
+			{"catch-up", limited(s.CatchUp, "a missed tick is fired however late", "a missed tick is fired up to %s late")},
+			{"jitter", limited(s.Jitter, "", "starts up to %s after the tick")},
+			{"canary", when(s.Canary > 0, fmt.Sprintf("%g %% of the sessions first, the others if those do not fail", 100*s.Canary))},
+			{"failures", when(s.PauseAfterFailure, "a sweep that stops for its failures pauses the schedule")},
+			{"status", status},
+			{"note", out.Note},
+			{"last tick", last},
+			{"sweep", sweep},
 		}
-		pairs = append(pairs, [2]any{map[bool]string{true: "next"}[i == 0], text})
-	}
-	changes := times.ClockChanges(e.now())
-	if len(changes) == 0 {
-		pairs = append(pairs, [2]any{"clock", "no change within a year skips or repeats a tick"})
-	}
-	for i, x := range changes {
-		pairs = append(pairs, [2]any{map[bool]string{true: "clock"}[i == 0], x.String()})
-	}
-	return e.Out.Pairs(pairs...)
+		for i, t := range out.ticks {
+			text := t.Format("Mon ") + tickText(t)
+			if start := s.Start(c.Name, t); start.After(t) {
+				text += ", starts at " + start.Format(time.TimeOnly)
+			}
+			pairs = append(pairs, pair{when(i == 0, "next"), text})
+		}
+		if len(out.ClockChanges) == 0 {
+			pairs = append(pairs, pair{"clock", "no change within a year skips or repeats a tick"})
+		}
+		for i, text := range out.ClockChanges {
+			pairs = append(pairs, pair{when(i == 0, "clock"), text})
+		}
+		e.pairs(pairs...)
+	})
 }
 
 // overlaps says what happens at a tick while an earlier sweep is not done.
@@ -310,29 +323,158 @@ func (c *scheduleResumeCmd) Run(ctx context.Context, e *Env, st *store.Store, cf
 
 // changed writes the schedule after a change of its pause.
 func (a scheduleArg) changed(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	state, err := a.state(ctx, st)
+	s, err := a.row(ctx, e, st, cfg)
 	if err != nil {
 		return err
 	}
-	s, times, missing := a.of(cfg)
-	if e.JSON {
-		settings := &s
-		if missing != nil {
-			settings = nil
+	switch {
+	case s.PausedAt != nil:
+		return e.answer(s, "%s", term.Clean(joined(a.Name+" is "+s.pausedText(), s.Note)))
+	case !s.Configured:
+		return e.answer(s, "%s is not paused, and not configured", term.Clean(a.Name))
+	}
+	return e.answer(s, "%s is in force: next %s", term.Clean(a.Name), tickText(s.ticks[0]))
+}
+
+// tickOf returns a tick that an operator fires now.
+func (a scheduleArg) tickOf(s policy.Schedule, at time.Time, e *Env, source string) store.Tick {
+	t := store.Tick{
+		Entry: a.Name, At: at, By: e.by(), Source: source, Tenant: s.Tenant, Overlap: s.Overlap, PauseSchedule: s.PauseAfterFailure, Canary: s.Canary,
+	}
+	if s.Window > 0 {
+		t.WindowEnd = e.now().Add(s.Window)
+	}
+	return t
+}
+
+type scheduleRunCmd struct{ scheduleArg }
+
+func (*scheduleRunCmd) Help() string {
+	return `Starts a sweep with the tenant, the window, the overlap and the canary of the schedule, whether it is paused or not. Its ticks stay as they are.`
+}
+
+func (c *scheduleRunCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
+	s, _, err := c.of(cfg)
+	if err != nil {
+		return err
+	}
+	outcome, sweep, err := st.Scheduler.Fire(ctx, c.tickOf(s, e.now(), e, store.SourceOperator))
+	if err != nil {
+		return err
+	}
+	switch outcome {
+	case "":
+		return fmt.Errorf("schedule %s: a sweep was started at this very moment: %w", c.Name, store.ErrNotApplicable)
+	case store.TickOverlap:
+		return fmt.Errorf("sweep %d is not done, and overlap of schedule %s is %s: %w", sweep, c.Name, s.Overlap, store.ErrNotApplicable)
+	case store.TickCoalesced:
+		e.note("sweep %d has not begun and stands for another", sweep)
+	}
+	return sweepChanged(ctx, e, st, sweep)
+}
+
+type scheduleBackfillCmd struct {
+	scheduleArg
+	confirmFlags
+
+	From instant `required:"" placeholder:"TIME" help:"First tick: 36h, 2026-11-20 or 2026-11-20T22:00:00Z."`
+	To   instant `placeholder:"TIME" help:"Last tick; default: now."`
+}
+
+func (*scheduleBackfillCmd) Help() string {
+	return `Fires the ticks from one time to another that started no sweep: those that passed while no scheduler ran, while the schedule was paused, or that were skipped or found too late. A tick that had a sweep is not fired again, so a backfill that was interrupted can be repeated. What became of ticks is known for 90 days, and that is how far a backfill goes back.
+
+A sweep goes over the sessions that are due now, whatever the tick that it is of. So one stands for all ticks that are fired before it begins: many ticks usually are one sweep or two, one after the other. What is configured as overlap does not count here.
+
+Examples:
+
+    compactor schedule backfill nightly --from 2026-01-28 --dry-run
+    compactor schedule backfill nightly --from 2026-01-28 --to 2026-01-31T12:00:00Z --yes`
+}
+
+// maxBackfill bounds the ticks of a backfill.
+const maxBackfill = 10_000
+
+func (c *scheduleBackfillCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
+	s, times, err := c.of(cfg)
+	if err != nil {
+		return err
+	}
+	now := e.now()
+	from, to := c.From.time(now), now
+	if c.To != (instant{}) {
+		to = c.To.time(now)
+	}
+	if from.After(to) || to.After(now) {
+		return wrong("--from %s, --to %s: want a time in the past, and one behind it up to now", from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339))
+	}
+	ticks := times.Between(from, to, maxBackfill+1)
+	if len(ticks) > maxBackfill {
+		return wrong("more than %s ticks: want a shorter time", term.Count(maxBackfill))
+	}
+	if from.Before(now.Add(-store.KeepTicks)) {
+		return wrong("--from %s: want a time in the last %d days; what became of ticks before that is not known", from.UTC().Format(time.RFC3339), int(store.KeepTicks.Hours()/24))
+	}
+	before, err := st.Operator.FiredTicks(ctx, c.Name, from, to)
+	if err != nil {
+		return err
+	}
+	all := len(ticks)
+	ticks = slices.DeleteFunc(ticks, func(t time.Time) bool {
+		_, had := slices.BinarySearchFunc(before, t, time.Time.Compare)
+		return had || s.Start(c.Name, t).After(now) // which is still the scheduler's
+	})
+	f, err := st.Operator.ForecastSweep(ctx, s.Tenant)
+	if err != nil {
+		return err
+	}
+	if !e.JSON {
+		span := ""
+		if len(ticks) > 0 {
+			span = fmt.Sprintf(": %s to %s", tickText(ticks[0]), tickText(ticks[len(ticks)-1]))
 		}
-		out, err := newScheduleJSON(state, settings, e.now())
+		e.pairs(
+			pair{"ticks", fmt.Sprintf("%s in that time, %s with a sweep", term.Count(int64(all)), term.Count(int64(len(before))))},
+			pair{"to fire", term.Count(int64(len(ticks))) + span},
+			pair{"sessions", term.Count(f.Sessions) + " due now"},
+		)
+	}
+	ok, err := c.confirmed(e, len(ticks), "Fire them?")
+	switch {
+	case err != nil:
+		return err
+	case ok:
+		return c.fire(ctx, e, st, s, ticks)
+	case e.JSON:
+		return e.json(map[string]any{"ticks": all, "to_fire": len(ticks), "sessions_due": f.Sessions})
+	}
+	return nil
+}
+
+// fire fires ticks, the oldest first.
+func (c *scheduleBackfillCmd) fire(ctx context.Context, e *Env, st *store.Store, s policy.Schedule, ticks []time.Time) error {
+	s.Overlap = policy.OverlapBufferOne
+	progress := e.Err.Progress("ticks", int64(len(ticks)))
+	defer progress.Done("")
+	fired, sweeps := 0, []int64{}
+	for _, t := range ticks {
+		outcome, sweep, err := st.Scheduler.Fire(ctx, c.tickOf(s, t.UTC(), e, store.SourceBackfill))
 		if err != nil {
 			return err
 		}
-		return term.JSON(e.Out.W, out)
+		if outcome != "" { // otherwise fired by another meanwhile
+			fired++
+			if !slices.Contains(sweeps, sweep) {
+				sweeps = append(sweeps, sweep)
+			}
+		}
+		progress.Add(1)
 	}
-	switch {
-	case state.PausedAt != nil:
-		e.say("%s", term.Clean(a.Name+" "+pausedText(state)))
-	case missing != nil:
-		e.say("%s is not paused, and not configured", term.Clean(a.Name))
-	default:
-		e.say("%s is in force: next %s", term.Clean(a.Name), tickText(times.Next(e.now())))
-	}
-	return nil
+	progress.Done("")
+	return e.show(map[string]any{"fired": fired, "sweeps": sweeps}, func() {
+		e.say("%s fired", term.Plural(fired, "tick", "ticks"))
+		for _, sweep := range sweeps {
+			e.say("`compactor sweep watch %d%s` follows its sweep", sweep, e.at())
+		}
+	})
 }

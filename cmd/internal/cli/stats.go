@@ -14,7 +14,7 @@ import (
 )
 
 type statsCmd struct {
-	Tenants int `default:"10" help:"Number of tenants to list, those with most to compact first."`
+	Tenants int `default:"10" range:"0,1000" help:"Number of tenants to list, those with most to compact first."`
 }
 
 func (*statsCmd) Help() string {
@@ -29,8 +29,6 @@ Examples:
     compactor stats --json | jq '.held_back[] | select(.decided | not)'
     compactor stats --json | jq '.last_hour.outcomes[] | select(.status == "failed")'`
 }
-
-func (c *statsCmd) Validate() error { return inRange("--tenants", c.Tenants, 0, 1000) }
 
 // statsJSON is the result of the command stats.
 type statsJSON struct {
@@ -66,43 +64,35 @@ func (c *statsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.
 	if s.LastDay, err = st.Operator.Activity(ctx, s.Tenant, 24*time.Hour); err != nil {
 		return err
 	}
-	if e.JSON {
-		return term.JSON(e.Out.W, s)
-	}
-	if s.Tenant != "" {
-		e.say("tenant %s\n", term.Clean(s.Tenant))
-	}
-	if err := printHeld(e, s.HeldBack); err != nil {
-		return err
-	}
-	if err := s.printFleet(e); err != nil {
-		return err
-	}
-	if err := printActivity(e, "last hour", s.LastHour); err != nil {
-		return err
-	}
-	return printActivity(e, "last day", s.LastDay)
+	return e.show(s, func() {
+		if s.Tenant != "" {
+			e.say("tenant %s\n", term.Clean(s.Tenant))
+		}
+		printHeld(e, s.HeldBack)
+		s.printFleet(e)
+		printActivity(e, "last hour", s.LastHour)
+		printActivity(e, "last day", s.LastDay)
+	})
 }
 
 // printHeld writes what holds sessions back, and an empty line.
-func printHeld(e *Env, held []store.Held) error {
+func printHeld(e *Env, held []store.Held) {
 	if len(held) == 0 {
 		e.say("held back: nothing\n")
-		return nil
+		return
 	}
 	e.say("%s", e.Out.Bold("held back"))
-	var pairs [][2]any
+	var pairs []pair
 	for _, h := range held {
 		style := e.Out.Yellow
 		if !h.Decided {
 			style = e.Out.Red
 		}
-		pairs = append(pairs, [2]any{"  " + h.Reason, term.Styled{Value: term.Plural(h.Sessions, "session", "sessions") + heldTimes(h), As: style}}, [2]any{"", h.Text()})
+		pairs = append(pairs, pair{"  " + h.Reason, term.Styled{Value: term.Plural(h.Sessions, "session", "sessions") + heldTimes(h), As: style}}, pair{"", h.Text()})
 		pairs = append(pairs, endedBy(h.EndsBy)...)
 	}
-	err := e.Out.Pairs(pairs...)
+	e.pairs(pairs...)
 	e.say("")
-	return err
 }
 
 // heldTimes says since when and for how long at most, as far as that is known.
@@ -119,11 +109,11 @@ func heldTimes(h store.Held) string {
 
 // endedBy says what ends what holds sessions back, with the command of a long text in a line of
 // its own.
-func endedBy(ends string) [][2]any {
+func endedBy(ends string) []pair {
 	if before, command, long := strings.Cut(ends, ", or "); long && len(ends) > 50 {
-		return [][2]any{{"", "ended by: " + before + ", or"}, {"", command}}
+		return []pair{{"", "ended by: " + before + ", or"}, {"", command}}
 	}
-	return [][2]any{{"", "ended by: " + ends}}
+	return []pair{{"", "ended by: " + ends}}
 }
 
 // seconds returns a number of seconds as a duration.
@@ -137,52 +127,44 @@ func aged(count string, n int64, age float64) string {
 	return fmt.Sprintf("%s, the oldest for %s", count, term.Duration(seconds(age)))
 }
 
-func (s *statsJSON) printFleet(e *Env) error {
-	due := term.Plural(s.Due.Sessions, "session", "sessions")
-	if s.Due.Cooling > 0 {
-		due += fmt.Sprintf(", %s cooling down", term.Count(s.Due.Cooling))
-	}
-	if s.Due.Repairs > 0 {
-		due += fmt.Sprintf(", %s to repair", term.Count(s.Due.Repairs))
-	}
-	pairs := [][2]any{
-		{"due", aged(due, s.Due.Sessions-s.Due.Cooling, s.Due.OldestSeconds)},
-		{"debt", term.Tokens(s.Due.Debt) + " tokens over their starts"},
-		{"outbox", aged(term.Plural(s.Fleet.Outbox, "session", "sessions"), s.Fleet.Outbox, s.Fleet.OldestOutboxSeconds)},
-	}
+func (s *statsJSON) printFleet(e *Env) {
+	due := term.Plural(s.Due.Sessions, "session", "sessions") + when(s.Due.Cooling > 0, fmt.Sprintf(", %s cooling down", term.Count(s.Due.Cooling))) +
+		when(s.Due.Repairs > 0, fmt.Sprintf(", %s to repair", term.Count(s.Due.Repairs)))
 	var queued, running int64
 	oldest := 0.0
 	for _, r := range s.Fleet.Active {
 		queued, running, oldest = queued+r.Queued, running+r.Running, max(oldest, r.OldestQueuedSeconds)
 	}
-	pairs = append(pairs, [2]any{"queued", aged(term.Plural(queued, "run", "runs"), queued, oldest)}, [2]any{"running", term.Plural(running, "run", "runs")})
+	pairs := []pair{
+		{"due", aged(due, s.Due.Sessions-s.Due.Cooling, s.Due.OldestSeconds)},
+		{"debt", term.Tokens(s.Due.Debt) + " tokens over their starts"},
+		{"outbox", aged(term.Plural(s.Fleet.Outbox, "session", "sessions"), s.Fleet.Outbox, s.Fleet.OldestOutboxSeconds)},
+		{"queued", aged(term.Plural(queued, "run", "runs"), queued, oldest)},
+		{"running", term.Plural(running, "run", "runs")},
+	}
 	for _, w := range s.Fleet.Sweeps {
-		pairs = append(pairs, [2]any{"sweep " + w.Entry, fmt.Sprintf("%s queued, %s to come, for %s",
+		pairs = append(pairs, pair{"sweep " + w.Entry, fmt.Sprintf("%s queued, %s to come, for %s",
 			term.Plural(w.Queued, "run", "runs"), term.Plural(w.Left, "session", "sessions"), term.Duration(seconds(w.Seconds)))})
 	}
-	if s.Disk != nil {
-		pairs = append(pairs, [2]any{"disk", s.Disk})
-	}
-	if err := e.Out.Pairs(pairs...); err != nil || s.Tenant != "" || len(s.Fleet.Tenants) == 0 {
-		return err
+	e.pairs(append(pairs, pair{"disk", s.Disk})...)
+	if s.Tenant != "" || len(s.Fleet.Tenants) == 0 {
+		return
 	}
 	e.say("")
-	t := e.Out.Table(term.Text("TENANT"), term.Num("DUE"), term.Num("DEBT"), term.Num("OLDEST"))
-	for _, d := range s.Fleet.Tenants {
-		name := term.Styled{Value: d.Tenant}
-		if d.Others {
-			name = term.Styled{Value: "(others)", As: e.Out.Dim}
-		}
-		var oldest any
-		if d.Sessions > d.Cooling {
-			oldest = seconds(d.OldestSeconds)
-		}
-		t.Row(name, d.Sessions, term.Tokens(d.Debt), oldest)
-	}
-	return t.Write()
+	columns[store.TenantDue]{
+		{"tenant", term.Text("TENANT"), func(d store.TenantDue) any {
+			if d.Others {
+				return term.Styled{Value: "(others)", As: e.Out.Dim}
+			}
+			return d.Tenant
+		}},
+		{"due", term.Num("DUE"), nil},
+		{"debt_tokens", term.Num("DEBT"), func(d store.TenantDue) any { return term.Tokens(d.Debt) }},
+		{"oldest_seconds", term.Num("OLDEST"), func(d store.TenantDue) any { return when(d.Sessions > d.Cooling, any(seconds(d.OldestSeconds))) }},
+	}.write(e, s.Fleet.Tenants)
 }
 
-func printActivity(e *Env, title string, a store.Activity) error {
+func printActivity(e *Env, title string, a store.Activity) {
 	var runs, before, after int64
 	for _, o := range a.Outcomes {
 		runs, before, after = runs+o.Runs, before+o.TokensBefore, after+o.TokensAfter
@@ -190,39 +172,34 @@ func printActivity(e *Env, title string, a store.Activity) error {
 	e.say("\n%s: %s, %s tokens saved (%s of %s)", e.Out.Bold(title), term.Plural(runs, "run", "runs"),
 		term.Tokens(before-after), term.Percent(before-after, before), term.Tokens(before))
 	if len(a.Outcomes) > 0 {
-		columns := []term.Column{term.Text("TRIGGER"), term.Text("OUTCOME"), term.Num("RUNS"), term.Num("SAVED"), term.Num("GAIN"), term.Num("P50"), term.Num("P95")}
-		if slices.ContainsFunc(a.Outcomes, func(o store.OutcomeActivity) bool { return o.ModelFailed > 0 }) {
-			columns = append(columns, term.Num("MODEL FAILED"))
-		}
-		t := e.Out.Table(columns...)
-		for _, o := range a.Outcomes {
-			outcome, saved, gain := term.Styled{Value: o.Outcome}, "", ""
-			switch o.Status {
-			case store.StatusApplied:
-				outcome.As = e.Out.Green
-				saved, gain = term.Tokens(o.TokensBefore-o.TokensAfter), term.Percent(o.TokensBefore-o.TokensAfter, o.TokensBefore)
-			case store.StatusFailed:
-				outcome.As = e.Out.Red
-			}
-			t.Row(triggerName(o.Trigger), outcome, o.Runs, saved, gain, seconds(o.P50Seconds), seconds(o.P95Seconds), o.ModelFailed)
-		}
-		if err := t.Write(); err != nil {
-			return err
-		}
+		type row = store.OutcomeActivity
+		styles := map[string]func(string) string{store.StatusApplied: e.Out.Green, store.StatusFailed: e.Out.Red}
+		applied := func(o row, text string) any { return when(o.Status == store.StatusApplied, text) }
+		columns[row]{
+			{"trigger", term.Text("TRIGGER"), func(o row) any { return triggerName(o.Trigger) }},
+			{"outcome", term.Text("OUTCOME"), func(o row) any { return term.Styled{Value: o.Outcome, As: styles[o.Status]} }},
+			{"runs", term.Num("RUNS"), nil},
+			{"", term.Num("SAVED"), func(o row) any { return applied(o, term.Tokens(o.TokensBefore-o.TokensAfter)) }},
+			{"", term.Num("GAIN"), func(o row) any { return applied(o, term.Percent(o.TokensBefore-o.TokensAfter, o.TokensBefore)) }},
+			{"p50_seconds", term.Num("P50"), func(o row) any { return seconds(o.P50Seconds) }},
+			{"p95_seconds", term.Num("P95"), func(o row) any { return seconds(o.P95Seconds) }},
+			{"model_failed", term.Num("MODEL FAILED"), nil},
+		}.without(slices.ContainsFunc(a.Outcomes, func(o row) bool { return o.ModelFailed > 0 }), "model_failed").write(e, a.Outcomes)
 	}
-	if len(a.Models) == 0 {
-		return nil
+	if len(a.Models) > 0 {
+		type row = store.ModelActivity
+		e.say("")
+		columns[row]{
+			{"model", term.Text("MODEL"), func(m row) any { return cmp.Or(m.Model, "(none)") }},
+			{"calls", term.Num("CALLS"), nil},
+			{"failed", term.Num("FAILED"), nil},
+			{"rejected", term.Num("REJECTED"), nil},
+			{"input_tokens", term.Num("IN"), func(m row) any { return term.Tokens(m.InputTokens) }},
+			{"output_tokens", term.Num("OUT"), func(m row) any { return term.Tokens(m.OutputTokens) }},
+			{"cost_micros", term.Num("COST"), func(m row) any { return cost(m.CostMicros) }},
+			{"estimated", term.Num("ESTIMATED"), nil},
+		}.without(slices.ContainsFunc(a.Models, func(m row) bool { return m.Estimated > 0 }), "estimated").write(e, a.Models)
 	}
-	e.say("")
-	columns := []term.Column{term.Text("MODEL"), term.Num("CALLS"), term.Num("FAILED"), term.Num("REJECTED"), term.Num("IN"), term.Num("OUT"), term.Num("COST")}
-	if slices.ContainsFunc(a.Models, func(m store.ModelActivity) bool { return m.Estimated > 0 }) {
-		columns = append(columns, term.Num("ESTIMATED"))
-	}
-	t := e.Out.Table(columns...)
-	for _, m := range a.Models {
-		t.Row(cmp.Or(m.Model, "(none)"), m.Calls, m.Failed, m.Rejected, term.Tokens(m.InputTokens), term.Tokens(m.OutputTokens), cost(m.CostMicros), m.Estimated)
-	}
-	return t.Write()
 }
 
 // cost returns a cost as text, in the unit of the configured prices.

@@ -53,10 +53,7 @@ func (c *summaryShowCmd) Run(ctx context.Context, e *Env, st *store.Store) error
 	if err != nil {
 		return err
 	}
-	if e.JSON {
-		return term.JSON(e.Out.W, out)
-	}
-	return out.print(e)
+	return e.show(out, func() { out.print(e) })
 }
 
 func loadSummary(ctx context.Context, st *store.Store, id string) (summaryJSON, error) {
@@ -127,54 +124,46 @@ func reportOf(steps json.RawMessage, reason string) (*summary.Provenance, error)
 	return found, nil
 }
 
-func (s *summaryJSON) print(e *Env) error {
+func (s *summaryJSON) print(e *Env) {
 	where := "no longer in the view"
 	if s.InView {
 		where = "in the view"
 	}
 	e.say("%s", e.Out.Bold(s.ID)+e.Out.Dim("  "+term.Clean(s.Session)+"  "+where))
-	if err := e.Out.Pairs(s.facts()...); err != nil {
-		return err
-	}
+	e.pairs(s.facts()...)
 	for _, text := range []string{s.Prose, s.References} {
 		if text != "" {
 			e.say("\n%s", term.CleanLines(strings.TrimSuffix(text, "\n")))
 		}
 	}
-	return nil
 }
 
 // facts returns the properties of a summary that print shows above its text.
-func (s *summaryJSON) facts() [][2]any {
-	pairs := [][2]any{
+func (s *summaryJSON) facts() []pair {
+	pairs := []pair{
 		{"covers", fmt.Sprintf("messages %s, %s tokens (`compactor summary expand %s`)", s.seqs, term.Count(s.CoveredTokens), s.ID)},
 		{"run", fmt.Sprintf("%d, %s, %s", s.Run.ID, runTrigger(s.Run.RunRow), s.Run.Outcome)},
 	}
 	size := term.Count(int64(s.Tokens)) + " tokens"
 	r := s.Report
 	if r == nil {
-		return append(pairs, [2]any{"size", size})
+		return append(pairs, pair{"size", size})
 	}
-	if r.References > 0 {
-		size += fmt.Sprintf(", about %s of them references", term.Count(int64(r.References)))
-	}
-	pairs = append(pairs, [2]any{"written by", term.Clean(authorOf(r))}, [2]any{"size", size})
-	if r.Note != "" {
-		pairs = append(pairs, [2]any{"note", term.Clean(r.Note)})
-	}
-	if r.Links > 0 || r.Dropped > 0 || r.Unquoted > 0 {
-		pairs = append(pairs, [2]any{"checked", fmt.Sprintf("%s to messages, %d without a message of the user left out, %d without quotation marks",
-			term.Plural(r.Links, "line with links", "lines with links"), r.Dropped, r.Unquoted)})
-	}
-	if r.Parts > 1 {
-		pairs = append(pairs, [2]any{"read in", term.Plural(r.Parts, "part", "parts")})
-	}
+	pairs = append(pairs,
+		pair{"written by", authorOf(r)},
+		pair{"size", size + when(r.References > 0, fmt.Sprintf(", about %s of them references", term.Count(int64(r.References))))},
+		pair{"note", r.Note},
+		pair{"checked", when(r.Links > 0 || r.Dropped > 0 || r.Unquoted > 0, fmt.Sprintf(
+			"%s to messages, %d without a message of the user left out, %d without quotation marks",
+			term.Plural(r.Links, "line with links", "lines with links"), r.Dropped, r.Unquoted))},
+		pair{"read in", when(r.Parts > 1, term.Plural(r.Parts, "part", "parts"))},
+	)
 	for _, t := range r.Trimmed {
-		pairs = append(pairs, [2]any{"not shown", t.Step + ": " + t.String()})
+		pairs = append(pairs, pair{"not shown", t.Step + ": " + t.String()})
 	}
-	pairs = append(pairs, [2]any{"redacted", r.Redacted.String()}, [2]any{"redacted in the answer", r.RedactedAnswer.String()})
+	pairs = append(pairs, pair{"redacted", r.Redacted.String()}, pair{"redacted in the answer", r.RedactedAnswer.String()})
 	for _, c := range r.Calls {
-		pairs = append(pairs, [2]any{"call", callText(c)})
+		pairs = append(pairs, pair{"call", callText(c)})
 	}
 	return pairs
 }
@@ -212,11 +201,63 @@ func (c *summaryExpandCmd) Run(ctx context.Context, e *Env, st *store.Store) err
 			covered = covered.Union(m.SummaryOf)
 		}
 	}
-	if e.JSON {
-		return term.JSON(e.Out.W, map[string]any{
-			"id": c.ID, "session": row.Key.Session, "summary_of": row.SummaryOf.String(), "messages": messagesJSON(msgs),
-		})
+	return e.show(map[string]any{
+		"id": c.ID, "session": row.Key.Session, "summary_of": row.SummaryOf.String(), "messages": messagesJSON(msgs),
+	}, func() { writeMessages(e, msgs, c.Full) })
+}
+
+// authorOf describes in words how a summary was written, "" without one.
+func authorOf(r *summary.Provenance) string {
+	var by string
+	switch r.WrittenBy {
+	case "":
+		return ""
+	case summary.ByModel:
+		by = "model " + r.Model
+	case summary.ByExtract:
+		by = "no model: an extract"
+	case summary.ByMarker:
+		by = "no model: a marker"
+	case summary.ByOperator:
+		by = strings.TrimSpace("operator " + r.Operator)
+	default:
+		by = r.WrittenBy
 	}
-	writeMessages(e, msgs, c.Full)
-	return nil
+	if r.Failure != "" {
+		by += " (the model failed: " + r.Failure + ")"
+	}
+	return by
+}
+
+// callText returns a call of a model on one line.
+func callText(c summary.Call) string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	switch {
+	case c.Reused:
+		add("stored answer")
+	case c.Input > 0 || c.Output > 0 || c.Failed == "":
+		cached := ""
+		if c.Cached > 0 {
+			cached = fmt.Sprintf(" (%d cached)", c.Cached)
+		}
+		add("%d tokens in%s, %d out, cost %.4f", c.Input, cached, c.Output, float64(c.CostMicros)/1e6)
+	}
+	if c.Estimated > 0 {
+		add("estimated: the server reports no usage")
+	}
+	if c.Attempts > 1 {
+		add("%d attempts", c.Attempts)
+	}
+	if c.Repair {
+		add("repair of the previous answer")
+	}
+	if c.Rejected != "" {
+		add("rejected: %s", c.Rejected)
+	}
+	if c.Failed != "" {
+		add("failed: %s", c.Failed)
+	}
+	add("prompt %s", c.PromptHash)
+	return strings.Join(parts, ", ")
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/backoff"
@@ -45,7 +46,7 @@ type sweepJSON struct {
 	RunsPerSecond float64            `json:"runs_per_second,omitempty"` // not in a list where all runs have ended
 	SecondsLeft   *float64           `json:"seconds_left,omitempty"`
 	Outcomes      []store.RunOutcome `json:"outcomes,omitempty"`
-	HeldBack      *store.Held        `json:"held_back,omitempty"` // what waits for it
+	HeldBack      *store.Held        `json:"held_back,omitempty"` // the sessions that wait for it
 }
 
 func newSweepJSON(r store.SweepRow) sweepJSON {
@@ -59,69 +60,40 @@ func newSweepJSON(r store.SweepRow) sweepJSON {
 }
 
 type sweepListCmd struct {
-	Limit int `default:"20" help:"Maximum number of sweeps."`
+	Limit int `default:"20" range:"1,1000" help:"Maximum number of sweeps."`
 }
-
-func (c *sweepListCmd) Validate() error { return inRange("--limit", c.Limit, 1, 1000) }
 
 func (c *sweepListCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 	rows, err := st.Operator.Sweeps(ctx, c.Limit)
 	if err != nil {
 		return err
 	}
-	if e.JSON {
-		out := make([]sweepJSON, len(rows))
-		for i, r := range rows {
-			out[i] = newSweepJSON(r)
-		}
-		return term.JSON(e.Out.W, map[string]any{"sweeps": out})
+	sweeps := make([]sweepJSON, len(rows))
+	for i, r := range rows {
+		sweeps[i] = newSweepJSON(r)
 	}
-	if len(rows) == 0 {
-		e.note("no sweeps")
-		return nil
-	}
-	t := e.Out.Table(term.ID("SWEEP"), term.Text("ENTRY"), term.Text("TENANT"), term.Text("STATUS"), term.Num("DUE"), term.Num("ENDED"),
-		term.Num("TO GO"), term.Num("LEFT"), term.Num("AGE"))
-	for _, r := range rows {
-		var due any
-		if r.Due != nil {
-			due = *r.Due
-		}
-		t.Row(r.ID, r.Entry, cmp.Or(r.Tenant, "all"), term.Styled{Value: sweepState(r), As: sweepStyle(e.Out, sweepState(r))}, due, r.Ended,
-			r.Remaining+r.Waiting+r.Running, timeLeft(r), e.since(r.StartedAt))
-	}
-	return t.Write()
-}
-
-func sweepStyle(o term.Output, status string) func(string) string {
-	switch status {
-	case "done":
-		return o.Green
-	case "open", "paused", sweepEnding:
-		return o.Yellow
-	}
-	return o.Red
+	return list(e, "sweeps", sweeps, "no sweeps", columns[sweepJSON]{
+		{"sweep", term.ID("SWEEP"), nil},
+		{"entry", term.Text("ENTRY"), nil},
+		{"tenant", term.Text("TENANT"), func(r sweepJSON) any { return cmp.Or(r.Tenant, "all") }},
+		{"status", term.Text("STATUS"), func(r sweepJSON) any { return sweepState(e.Out, r.SweepRow) }},
+		{"due", term.Num("DUE"), nil},
+		{"ended", term.Num("ENDED"), nil},
+		{"remaining", term.Num("TO GO"), func(r sweepJSON) any { return r.Remaining + r.Waiting + r.Running }},
+		{"seconds_left", term.Num("LEFT"), func(r sweepJSON) any { return timeLeft(r.SweepRow) }},
+		{"started_at", term.Num("AGE"), func(r sweepJSON) any { return e.since(r.StartedAt) }},
+	})
 }
 
 // timeLeft is empty if nothing is left or the rate is not known.
 func timeLeft(r store.SweepRow) string {
 	left, ok := r.TimeLeft()
-	if !ok || left == 0 || r.Status != "open" && r.EndedAt == nil {
-		return ""
-	}
-	return term.Duration(left)
+	return when(ok && left > 0 && (r.Status == "open" || r.EndedAt != nil), term.Duration(left))
 }
 
 // sweepArg names a sweep.
 type sweepArg struct {
-	ID int64 `arg:"" name:"sweep" help:"The sweep."`
-}
-
-func (a sweepArg) Validate() error {
-	if a.ID <= 0 {
-		return fmt.Errorf("%d: want the number of a sweep", a.ID)
-	}
-	return nil
+	ID int64 `arg:"" name:"sweep" range:"1," want:"the number of a sweep" help:"The sweep."`
 }
 
 type sweepShowCmd struct{ sweepArg }
@@ -135,33 +107,20 @@ func showSweep(ctx context.Context, e *Env, st *store.Store, id int64) error {
 	if err != nil {
 		return err
 	}
-	outcomes, err := st.Operator.SweepOutcomes(ctx, id)
-	if err != nil {
+	out := newSweepJSON(r)
+	if out.Outcomes, err = st.Operator.SweepOutcomes(ctx, id); err != nil {
 		return err
 	}
-	holds, err := st.Operator.HeldBySweep(ctx, id)
-	if err != nil {
+	if out.HeldBack, err = st.Operator.HeldBySweep(ctx, id); err != nil {
 		return err
 	}
-	if e.JSON {
-		out := newSweepJSON(r)
-		out.Outcomes, out.HeldBack = outcomes, holds
-		return term.JSON(e.Out.W, out)
-	}
-	held, limit := "", "" // by a pause of all its sessions, and of its runs
+	held, limit := "", ""
 	if r.EndedAt == nil {
-		if held, err = pauseOfAll(ctx, st, r.Tenant); err != nil {
-			return err
-		}
-		if _, limit, err = runLimit(ctx, e, st, r.Tenant); err != nil {
+		if held, limit, err = waits(ctx, e, st, r.Tenant); err != nil {
 			return err
 		}
 	}
-	of := "all tenants"
-	if r.Tenant != "" {
-		of = "tenant " + r.Tenant
-	}
-	sessions, rate := "not counted yet: no scheduler has begun it", ""
+	sessions := "not counted yet: no scheduler has begun it"
 	if r.AwaitsPolicies {
 		progress, err := st.PolicyProgress(ctx)
 		if err != nil {
@@ -170,92 +129,105 @@ func showSweep(ctx context.Context, e *Env, st *store.Store, id int64) error {
 		sessions = fmt.Sprintf("not counted yet: a scheduler first applies new policies (%.0f %%)", progress.Percent)
 	}
 	if r.Due != nil {
-		sessions = fmt.Sprintf("%s due, %s to go", term.Count(*r.Due), term.Count(r.Remaining))
-		if r.LeftOut > 0 {
-			sessions += fmt.Sprintf(", %s left out (paused, or under way)", term.Count(r.LeftOut))
-		}
+		sessions = fmt.Sprintf("%s due, %s to go", term.Count(*r.Due), term.Count(r.Remaining)) +
+			when(r.LeftOut > 0, fmt.Sprintf(", %s left out (paused, or under way)", term.Count(r.LeftOut)))
 	}
-	if r.Worked > 0 {
-		rate = fmt.Sprintf("%.1f runs per second in %s", r.Rate(), term.Duration(r.Worked))
-		if left := timeLeft(r); left != "" {
-			rate += ", " + left + " left"
-		}
-	}
-	canary := ""
-	switch {
-	case r.CanaryShare == 0:
-	case r.Due == nil:
-		canary = fmt.Sprintf("%g %% of the sessions come first", 100*r.CanaryShare)
-	case r.Canary == nil:
-		canary = "passed"
-	default:
-		canary = term.Plural(*r.Canary, "session", "sessions") + " first; the others wait until their runs have ended"
-	}
-	var window any
-	if r.WindowEnd != nil {
-		window = *r.WindowEnd
-	}
-	if err := e.Out.Pairs(
-		[2]any{"sweep", fmt.Sprintf("%d (%s), %s", r.ID, r.Entry, of)},
-		[2]any{"status", term.Styled{Value: sweepStatus(r), As: sweepStyle(e.Out, sweepState(r))}},
-		[2]any{"waits", held},
-		[2]any{"holds back", heldBySweep(holds)},
-		[2]any{"started", r.StartedAt},
-		[2]any{"requested by", r.RequestedBy},
-		[2]any{"note", r.Note},
-		[2]any{"window ends", window},
-		[2]any{"sessions", sessions},
-		[2]any{"canary", canary},
-		[2]any{"runs", fmt.Sprintf("%s: %s waiting, %s running, %s ended", term.Count(r.Queued), term.Count(r.Waiting), term.Count(r.Running), term.Count(r.Ended))},
-		[2]any{"rate", rate},
-		[2]any{"limit", limit},
-	); err != nil || len(outcomes) == 0 {
-		return err
-	}
-	e.say("")
-	return writeOutcomes(e, outcomes, r.Ended)
+	return e.show(out, func() {
+		e.pairs(
+			pair{"sweep", fmt.Sprintf("%d (%s), %s", r.ID, r.Entry, tenantText(r.Tenant))},
+			pair{"status", term.Styled{Value: sweepStatus(r), As: sweepState(e.Out, r).As}},
+			pair{"waits", held},
+			pair{"holds back", heldBySweep(out.HeldBack)},
+			pair{"started", r.StartedAt},
+			pair{"requested by", r.RequestedBy},
+			pair{"note", r.Note},
+			pair{"window ends", r.WindowEnd},
+			pair{"sessions", sessions},
+			pair{"canary", canaryText(r)},
+			pair{"runs", fmt.Sprintf("%s: %s waiting, %s running, %s ended", term.Count(r.Queued), term.Count(r.Waiting), term.Count(r.Running), term.Count(r.Ended))},
+			pair{"rate", when(r.Worked > 0, fmt.Sprintf("%.1f runs per second in %s", r.Rate(), term.Duration(r.Worked))+
+				when(timeLeft(r) != "", ", "+timeLeft(r)+" left"))},
+			pair{"limit", limit},
+		)
+		writeOutcomes(e, out.Outcomes, r.Ended)
+	})
 }
 
-// heldBySweep says what waits for a sweep that does not go on by itself, and what ends that;
-// empty for nothing.
+// waits returns the pause that holds all sessions of a tenant, or of all with an empty one, and the limit of its runs.
+func waits(ctx context.Context, e *Env, st *store.Store, tenant string) (held, limit string, err error) {
+	if held, err = pauseOfAll(ctx, st, tenant); err == nil {
+		_, limit, err = runLimit(ctx, e, st, tenant)
+	}
+	return held, limit, err
+}
+
+// tenantText returns "tenant NAME", or "all tenants" for none.
+func tenantText(tenant string) string {
+	if tenant == "" {
+		return "all tenants"
+	}
+	return "tenant " + tenant
+}
+
+// canaryText describes the sessions that come first, "" if there are none.
+func canaryText(r store.SweepRow) string {
+	switch {
+	case r.CanaryShare == 0:
+		return ""
+	case r.Due == nil:
+		return fmt.Sprintf("%g %% of the sessions come first", 100*r.CanaryShare)
+	case r.Canary == nil:
+		return "passed"
+	}
+	return term.Plural(*r.Canary, "session", "sessions") + " first; the others wait until their runs have ended"
+}
+
+// heldBySweep describes the sessions that wait for a sweep that does not go on by itself, and how
+// that ends; "" for none.
 func heldBySweep(h *store.Held) string {
 	if h == nil || h.Reason == store.HeldOpenSweep {
 		return ""
 	}
 	text := term.Plural(h.Sessions, "session", "sessions")
 	if h.Until != nil {
-		text += ", until " + h.Until.UTC().Format("2006-01-02 15:04:05Z")
+		text += ", until " + timeText(*h.Until)
 	}
 	return text + "; ended by: " + h.EndsBy
 }
 
-// writeOutcomes writes how runs ended.
-func writeOutcomes(e *Env, outcomes []store.RunOutcome, ended int64) error {
-	t := e.Out.Table(term.Text("OUTCOME"), term.Num("RUNS"), term.Num("SHARE"), term.Num("TOKENS"))
-	for _, o := range outcomes {
-		outcome := term.Styled{Value: o.Outcome, As: func(s string) string { return s }}
-		if o.Failed {
-			outcome.As = e.Out.Red
-		}
-		t.Row(outcome, o.Runs, term.Percent(o.Runs, ended), brief(o.TokensBefore, o.TokensAfter))
+// writeOutcomes writes how runs ended, after an empty line.
+func writeOutcomes(e *Env, outcomes []store.RunOutcome, ended int64) {
+	if len(outcomes) == 0 {
+		return
 	}
-	return t.Write()
+	e.say("")
+	columns[store.RunOutcome]{
+		{"outcome", term.Text("OUTCOME"), func(o store.RunOutcome) any { return term.Styled{Value: o.Outcome, As: when(o.Failed, e.Out.Red)} }},
+		{"runs", term.Num("RUNS"), nil},
+		{"", term.Num("SHARE"), func(o store.RunOutcome) any { return term.Percent(o.Runs, ended) }},
+		{"tokens_after", term.Num("TOKENS"), func(o store.RunOutcome) any { return brief(o.TokensBefore, o.TokensAfter) }},
+	}.write(e, outcomes)
 }
 
 // sweepEnding is the state of a sweep that has passed all sessions and whose last runs are to end.
 const sweepEnding = "ending"
 
-// sweepState returns the status of a sweep, or sweepEnding.
-func sweepState(r store.SweepRow) string {
-	if r.Status == "done" && !r.Settled() {
-		return sweepEnding
+// sweepState returns the status of a sweep, or sweepEnding, in its colour.
+func sweepState(o term.Output, r store.SweepRow) term.Styled {
+	switch {
+	case r.Status == "done" && !r.Settled():
+		return term.Styled{Value: sweepEnding, As: o.Yellow}
+	case r.Status == "done":
+		return term.Styled{Value: r.Status, As: o.Green}
+	case r.Status == "open", r.Status == "paused":
+		return term.Styled{Value: r.Status, As: o.Yellow}
 	}
-	return r.Status
+	return term.Styled{Value: r.Status, As: o.Red}
 }
 
 // sweepStatus returns the state with who set it, and why.
 func sweepStatus(r store.SweepRow) string {
-	text := sweepState(r)
+	text := fmt.Sprint(sweepState(term.Output{}, r).Value)
 	switch {
 	case r.ChangedBy != "" && r.Status == "open":
 		text += ", resumed by " + r.ChangedBy
@@ -281,35 +253,223 @@ func (c *sweepWatchCmd) Validate() error {
 	if c.Interval < 10*time.Millisecond {
 		return errors.New("--interval: want at least 10ms")
 	}
-	return c.sweepArg.Validate()
+	return nil
 }
 
 func (c *sweepWatchCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
-	var progress *term.Progress
 	status := ""
-	for {
+	err := e.watch(ctx, fmt.Sprintf("sweep %d", c.ID), c.Interval, func() (total *int64, done int64, ended bool, err error) {
 		r, err := st.Operator.Sweep(ctx, c.ID)
 		if err != nil {
-			return err
+			return nil, 0, false, err
 		}
 		if status != "" && r.Status != status {
 			e.note("sweep %d is %s", c.ID, sweepStatus(r))
 		}
-		status = r.Status
-		if r.Due != nil {
+		if status = r.Status; r.Due != nil {
+			done = *r.Due - r.Remaining - r.Waiting - r.Running
+		}
+		return r.Due, done, r.Settled(), nil
+	})
+	if err != nil {
+		return err
+	}
+	return showSweep(ctx, e, st, c.ID)
+}
+
+// watch shows the progress of something until it has ended. The total is nil while it is not known.
+func (e *Env) watch(ctx context.Context, label string, interval time.Duration, look func() (total *int64, done int64, ended bool, err error)) error {
+	var progress *term.Progress
+	for {
+		total, done, ended, err := look()
+		if err == nil && total != nil {
 			if progress == nil {
-				progress = e.Err.Progress(fmt.Sprintf("sweep %d", c.ID), *r.Due)
+				progress = e.Err.Progress(label, *total)
 			}
-			progress.Set(*r.Due - r.Remaining - r.Waiting - r.Running)
+			progress.Set(done)
 		}
-		if r.Settled() {
-			if progress != nil {
-				progress.Done("")
-			}
-			return showSweep(ctx, e, st, c.ID)
+		if err == nil && !ended {
+			err = backoff.Wait(ctx, interval)
 		}
-		if err := backoff.Wait(ctx, c.Interval); err != nil {
+		if err == nil && !ended {
+			continue
+		}
+		if progress != nil {
+			progress.Done("")
+		}
+		return err
+	}
+}
+
+type sweepStartCmd struct {
+	AllTenants allTenants    `help:"Sessions of every tenant."`
+	For        time.Duration `placeholder:"DURATION" help:"Stop after this time; \"sweep resume\" goes on."`
+	DryRun     bool          `help:"Only say what the sweep would do, and how long it would take."`
+	stopFlag
+	Canary float64 `placeholder:"SHARE" help:"Run this share of the sessions first, such as 0.01, and the others only if no more of its runs than --stop-at failed."`
+	Note   string  `placeholder:"TEXT" help:"Why, for \"sweep show\"."`
+}
+
+func (c *sweepStartCmd) Validate() error {
+	if !(c.Canary >= 0 && c.Canary <= 1) {
+		return fmt.Errorf("--canary: %v: want a share up to 1, or 0 for none", c.Canary)
+	}
+	return errors.Join(c.stopFlag.Validate(), validWindow(c.For))
+}
+
+// stopFlag is the rule by which a sweep or a bulk recompaction stops by itself.
+type stopFlag struct {
+	StopAt float64 `default:"0.5" placeholder:"SHARE" help:"Stop when more of the latest runs than this share failed or got no summary; 1 for never."`
+}
+
+func (f stopFlag) Validate() error {
+	if !(f.StopAt > 0 && f.StopAt <= 1) {
+		return fmt.Errorf("--stop-at: %v: want a share above 0, up to 1", f.StopAt)
+	}
+	return nil
+}
+
+func validWindow(d time.Duration) error {
+	if d != 0 && (d < time.Second || d > 365*24*time.Hour) {
+		return fmt.Errorf("--for: %s: want 1s to 8760h", d)
+	}
+	return nil
+}
+
+func (c *sweepStartCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
+	tenant := c.AllTenants.tenant(cfg)
+	if c.DryRun {
+		return forecastSweep(ctx, e, st, tenant)
+	}
+	id, err := st.Operator.Start(ctx, store.SweepOptions{Tenant: tenant, Window: c.For, StopShare: c.StopAt, Canary: c.Canary, Note: c.Note, By: e.by()})
+	if err != nil {
+		return err
+	}
+	return sweepChanged(ctx, e, st, id)
+}
+
+func forecastSweep(ctx context.Context, e *Env, st *store.Store, tenant string) error {
+	f, err := st.Operator.ForecastSweep(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	runs, takes := f.Runs()
+	perSecond, limit, err := runLimit(ctx, e, st, tenant)
+	if err != nil {
+		return err
+	}
+	least := takes // with the limit
+	if perSecond > 0 {
+		limited := time.Duration(float64(runs) / perSecond * float64(time.Second))
+		limit += ": " + term.Duration(limited) + " or more"
+		least = max(takes, limited)
+	}
+	sessions, took, calls := fmt.Sprintf("%s due, of %s", term.Count(f.Sessions), term.Plural(f.Tenants, "tenant", "tenants")), "not known: no sweep with runs is done yet", ""
+	if f.Paused > 0 {
+		sessions += fmt.Sprintf("; %s paused and left out", term.Count(f.Paused))
+	}
+	modelCalls, cost := f.CallsPerRun*float64(runs), f.MicrosPerRun*float64(runs)/1e6
+	if f.RunsPerSecond > 0 {
+		took = fmt.Sprintf("%s, at the %.1f runs per second of sweep %d", term.Duration(takes), f.RunsPerSecond, f.Like)
+		calls = fmt.Sprintf("%s, cost %.2f, as in sweep %d", term.Count(int64(modelCalls+0.5)), cost, f.Like)
+	}
+	return e.show(struct {
+		store.SweepForecast
+		Runs    int64   `json:"runs"`
+		Seconds float64 `json:"seconds,omitempty"`
+		Calls   float64 `json:"model_calls"`
+		Cost    float64 `json:"cost"`
+	}{f, runs, least.Seconds(), modelCalls, cost}, func() {
+		e.pairs(
+			pair{"sessions", sessions},
+			pair{"tokens", fmt.Sprintf("%s in their views, %s of them above the start", term.Count(f.Tokens), term.Count(f.OverStart))},
+			pair{"model calls", calls},
+			pair{"time", took},
+			pair{"limit", limit},
+		)
+	})
+}
+
+// sweepChanged writes a sweep that the command has changed.
+func sweepChanged(ctx context.Context, e *Env, st *store.Store, id int64) error {
+	r, err := st.Operator.Sweep(ctx, id)
+	if err != nil {
+		return err
+	}
+	out := newSweepJSON(r)
+	if r.EndedAt != nil {
+		if out.HeldBack, err = st.Operator.HeldBySweep(ctx, id); err != nil {
 			return err
 		}
 	}
+	return e.show(out, func() {
+		e.say("sweep %d is %s", id, term.Clean(sweepStatus(r)))
+		switch h := out.HeldBack; {
+		case h != nil && h.Until != nil:
+			e.say("%s that were due wait until %s,\nfor the next sweep, or for a new message; to have them run now:\n`%s%s`",
+				term.Plural(h.Sessions, "session", "sessions"), timeText(*h.Until), h.EndsBy, e.at())
+		case r.EndedAt != nil:
+			e.say("it holds nothing back")
+		}
+		if r.Status == "open" {
+			e.say("`compactor sweep watch %d%s` follows it", id, e.at())
+		}
+	})
+}
+
+// steerSweep changes the state of a sweep and writes it.
+func steerSweep(ctx context.Context, e *Env, st *store.Store, id int64, action, note string, window time.Duration) error {
+	if err := st.Operator.SteerSweep(ctx, id, action, note, e.by(), window); err != nil {
+		return err
+	}
+	return sweepChanged(ctx, e, st, id)
+}
+
+// sweepNote is the argument and the flag of the commands that steer a sweep.
+type sweepNote struct {
+	sweepArg
+
+	Note string `placeholder:"TEXT" help:"Why, for \"sweep show\"."`
+}
+
+type sweepPauseCmd struct{ sweepNote }
+
+func (*sweepPauseCmd) Help() string {
+	return `What it has queued is executed: about a second's work. The next tick of its schedule starts another sweep, unless its overlap is skip; "compactor pause --all" holds everything.`
+}
+
+func (c *sweepPauseCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
+	return steerSweep(ctx, e, st, c.ID, store.SweepPause, c.Note, 0)
+}
+
+type sweepResumeCmd struct {
+	sweepNote
+
+	For time.Duration `placeholder:"DURATION" help:"Stop after this time."`
+}
+
+func (c *sweepResumeCmd) Validate() error { return validWindow(c.For) }
+
+func (c *sweepResumeCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
+	return steerSweep(ctx, e, st, c.ID, store.SweepResume, c.Note, c.For)
+}
+
+type sweepCancelCmd struct{ sweepNote }
+
+func (*sweepCancelCmd) Help() string {
+	return `Its runs that no worker has tried end as cancelled. Sessions that were due then and still are wait for a day, or for the next sweep, a new message or "sweep release": the answer says how many, and until when. What becomes due afterwards does not wait.`
+}
+
+func (c *sweepCancelCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
+	return steerSweep(ctx, e, st, c.ID, store.SweepCancel, c.Note, 0)
+}
+
+type sweepReleaseCmd struct{ sweepArg }
+
+func (*sweepReleaseCmd) Help() string {
+	return `What was due when a sweep was stopped or cancelled is found within scheduler.reconcile_interval then, instead of a day later. A sweep that was stopped can be resumed afterwards.`
+}
+
+func (c *sweepReleaseCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
+	return steerSweep(ctx, e, st, c.ID, store.SweepRelease, "", 0)
 }

@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/strategies/formats"
@@ -27,12 +25,12 @@ type trajectoryCompressCmd struct {
 	Files         []string `arg:"" name:"file" help:"JSONL files, one trajectory per line; - is standard input."`
 	Out           string   `short:"o" aliases:"output" placeholder:"FILE" help:"File to write; default: standard output. The file is created once it is complete."`
 	Metrics       string   `placeholder:"FILE" help:"File for the metrics, one JSON object per trajectory."`
-	SummaryTokens int      `default:"750" placeholder:"TOKENS" help:"Maximum tokens of a summary (${default})."`
+	SummaryTokens int      `default:"750" range:"0," placeholder:"TOKENS" help:"Maximum tokens of a summary (${default})."`
 	ProtectFirst  []string `enum:"system,human,gpt,tool" default:"system,human,gpt,tool" placeholder:"WHO" help:"Speakers whose first turn is kept (${default})."`
-	ProtectLast   int      `default:"4" placeholder:"TURNS" help:"Number of turns kept at the end (${default})."`
+	ProtectLast   int      `default:"4" range:"0," placeholder:"TURNS" help:"Number of turns kept at the end (${default})."`
 	Notice        bool     `default:"true" negatable:"" help:"Mention the summary in the system turn of a compressed trajectory (the default)."`
 	Model         string   `placeholder:"NAME" help:"Count with the tokenizer of this model; default: a quarter of the characters."`
-	Workers       int      `default:"4" help:"Number of trajectories compressed concurrently (${default})."`
+	Workers       int      `default:"4" range:"1,256" help:"Number of trajectories compressed concurrently (${default})."`
 }
 
 func (*trajectoryCompressCmd) Help() string {
@@ -47,14 +45,6 @@ Examples:
     compactor trajectory compress runs.jsonl -o compressed.jsonl
     compactor trajectory compress runs/*.jsonl --target 8000 --metrics metrics.jsonl -o all.jsonl
     zcat runs.jsonl.gz | compactor trajectory compress - --protect-last 8 | gzip > compressed.jsonl.gz`
-}
-
-func (c *trajectoryCompressCmd) Validate() error {
-	return errors.Join(
-		inRange("--workers", c.Workers, 1, 256),
-		inRange("--summary-tokens", c.SummaryTokens, 0, math.MaxInt),
-		inRange("--protect-last", c.ProtectLast, 0, math.MaxInt),
-	)
 }
 
 type trajectoryReport struct {
@@ -182,31 +172,25 @@ func (r *trajectoryReport) note(path string, o trajectory.Outcome) trajectoryLin
 // write writes the report, to standard error if standard output holds the trajectories.
 func (r *trajectoryReport) write(e *Env) error {
 	if e.JSON {
-		return term.JSON(e.Out.W, r)
+		return e.json(r)
 	}
 	to := e.Out
 	if r.File == "" {
 		to = e.Err
 	}
-	if err := writeFailures(to, "NOT COMPRESSED", r.Failures, r.Failed, "--metrics has them all"); err != nil {
-		return err
-	}
+	e.writeFailures(to, "NOT COMPRESSED", r.Failures, r.Failed, "--metrics has them all")
 	change := func(before, after int64) string {
 		return fmt.Sprintf("%s → %s (%s less)", term.Count(before), term.Count(after), term.Percent(before-after, before))
 	}
-	average := ""
-	if r.Compressed > 0 {
-		average = fmt.Sprintf("to %.0f %% of the tokens, %.1f turns less, of those compressed", 100*r.AverageRatio, r.AverageTurnsRemoved)
-	}
 	return to.Pairs(
-		[2]any{"trajectories", r.Trajectories},
-		[2]any{"compressed", r.Compressed},
-		[2]any{"within the target", r.UnderTarget},
-		[2]any{"still above it", r.StillOver},
-		[2]any{"failed", r.Failed},
-		[2]any{"tokens", change(r.OriginalTokens, r.CompressedTokens)},
-		[2]any{"turns", change(r.OriginalTurns, r.CompressedTurns)},
-		[2]any{"on average", average},
-		[2]any{"time", time.Duration(r.Seconds * float64(time.Second))},
+		pair{"trajectories", r.Trajectories},
+		pair{"compressed", r.Compressed},
+		pair{"within the target", r.UnderTarget},
+		pair{"still above it", r.StillOver},
+		pair{"failed", r.Failed},
+		pair{"tokens", change(r.OriginalTokens, r.CompressedTokens)},
+		pair{"turns", change(r.OriginalTurns, r.CompressedTurns)},
+		pair{"on average", when(r.Compressed > 0, fmt.Sprintf("to %.0f %% of the tokens, %.1f turns less, of those compressed", 100*r.AverageRatio, r.AverageTurnsRemoved))},
+		pair{"time", seconds(r.Seconds)},
 	)
 }

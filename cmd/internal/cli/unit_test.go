@@ -230,14 +230,12 @@ func TestSettingsReadAsTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	e := &Env{Out: term.Output{W: &out}}
-	if err := writePolicyChanges(e, []policy.Change{
+	writePolicyChanges(e, []policy.Change{
 		{Key: "retention.archive_after", From: "", To: `"720h0m0s"`},
 		{Key: "retention.purge_after", From: "", To: `"0s"`},
 		{Key: "start_tokens", From: "0", To: "2000"},
 		{Key: "guards.min_interval", From: `"1h30m0s"`, To: `"0s"`},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 	want := `  retention.archive_after  none → 30d
   start_tokens             none (start counts) → 2000
   guards.min_interval      1h30m → none

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"runtime"
 	"runtime/debug"
-
-	"github.com/sessionstore/compactor/cmd/internal/term"
 )
 
 type versionCmd struct{}
@@ -47,17 +45,11 @@ func newBuildVersion(info *debug.BuildInfo, ok bool) buildVersion {
 
 func (*versionCmd) Run(e *Env) error {
 	v := newBuildVersion(debug.ReadBuildInfo())
-	if e.JSON {
-		return term.JSON(e.Out.W, v)
-	}
-	e.say("compactor %s", v.Version)
-	if v.Revision != "" {
-		modified := ""
-		if v.Modified {
-			modified = " (modified)"
+	return e.show(v, func() {
+		e.say("compactor %s", v.Version)
+		if v.Revision != "" {
+			e.say("revision %s%s, %s", v.Revision, when(v.Modified, " (modified)"), v.Time)
 		}
-		e.say("revision %s%s, %s", v.Revision, modified, v.Time)
-	}
-	e.say("%s %s", v.Go, v.Platform)
-	return nil
+		e.say("%s %s", v.Go, v.Platform)
+	})
 }

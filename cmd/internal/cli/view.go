@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -86,22 +87,18 @@ func (c *viewCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 		msgs = slices.DeleteFunc(msgs, func(m store.Stored) bool { return m.Kind != chat.KindSource })
 	}
 	result := map[string]any{"session": withStart(cfg, row)}
-	switch {
-	case c.Groups && e.JSON:
+	if c.Groups {
 		groups := groupsOf(msgs)
 		result["groups"], result["totals"] = groups, totalsOf(groups)
-	case c.Groups:
-		return writeGroups(e, groupsOf(msgs))
-	case e.JSON:
-		result["messages"] = messagesJSON(msgs)
-	default:
+		return e.show(result, func() { writeGroups(e, groups) })
+	}
+	result["messages"] = messagesJSON(msgs)
+	return e.show(result, func() {
 		e.say("%s", e.Out.Bold(term.Clean(row.Session))+e.Out.Dim(fmt.Sprintf("  %s  revision %d  %s of %s in view  %s tokens%s",
 			orDash(term.Clean(row.Model)), row.Revision, term.Count(row.LiveMessages), term.Plural(row.Messages, "message", "messages"),
 			term.Tokens(row.LiveTokens), familyText(row))))
 		writeMessages(e, msgs, c.Full)
-		return nil
-	}
-	return term.JSON(e.Out.W, result)
+	})
 }
 
 // familyText names the parent of a session and counts its children, behind two spaces each.
@@ -171,37 +168,31 @@ func totalsOf(groups []groupJSON) totalsJSON {
 	return t
 }
 
-func writeGroups(e *Env, groups []groupJSON) error {
-	t := e.Out.Table(term.ID("GROUP"), term.ID("SEQ"), term.Text("KIND"), term.Text("REASONING"), term.Num("MESSAGES"),
-		term.Num("CALLS"), term.Num("TOKENS"), term.Text("INCLUDED"))
-	for _, g := range groups {
-		included := "yes"
-		var as func(string) string
-		switch {
-		case !g.Included:
-			included, as = "no", e.Out.Dim
-		case g.IncludedMessages < g.Messages:
-			included = fmt.Sprintf("%d of %s", g.IncludedMessages, term.Plural(g.Messages, "message", "messages"))
-		}
-		t.Row(g.Index, int64(g.FirstSeq), term.Styled{Value: string(g.Kind), As: as}, yes(g.HasReasoning, ""), g.Messages, g.ToolCalls, int64(g.Tokens),
-			term.Styled{Value: included, As: as})
-	}
-	if err := t.Write(); err != nil {
-		return err
-	}
+func writeGroups(e *Env, groups []groupJSON) {
+	dim := func(g groupJSON, text string) any { return term.Styled{Value: text, As: when(!g.Included, e.Out.Dim)} }
+	columns[groupJSON]{
+		{"index", term.ID("GROUP"), nil},
+		{"first_seq", term.ID("SEQ"), nil},
+		{"kind", term.Text("KIND"), func(g groupJSON) any { return dim(g, string(g.Kind)) }},
+		{"has_reasoning", term.Text("REASONING"), func(g groupJSON) any { return when(g.HasReasoning, "yes") }},
+		{"messages", term.Num("MESSAGES"), nil},
+		{"tool_calls", term.Num("CALLS"), nil},
+		{"tokens", term.Num("TOKENS"), nil},
+		{"included", term.Text("INCLUDED"), func(g groupJSON) any {
+			if g.Included && g.IncludedMessages < g.Messages {
+				return fmt.Sprintf("%d of %s", g.IncludedMessages, term.Plural(g.Messages, "message", "messages"))
+			}
+			return dim(g, yes(g.Included, "no"))
+		}},
+	}.write(e, groups)
 	in := totalsOf(groups)
-	of := func(in, all int64) string {
-		if in == all {
-			return term.Count(all)
-		}
-		return term.Count(in) + " of " + term.Count(all)
-	}
+	of := func(in, all int64) string { return when(in != all, term.Count(in)+" of ") + term.Count(all) }
 	e.say("")
-	return e.Out.Pairs(
-		[2]any{"groups", of(int64(in.Groups), int64(in.TotalGroups))},
-		[2]any{"messages", of(int64(in.Messages), int64(in.TotalMessages))},
-		[2]any{"tool calls", of(int64(in.ToolCalls), int64(in.TotalToolCalls))},
-		[2]any{"tokens", of(in.Tokens, in.TotalTokens)},
+	e.pairs(
+		pair{"groups", of(int64(in.Groups), int64(in.TotalGroups))},
+		pair{"messages", of(int64(in.Messages), int64(in.TotalMessages))},
+		pair{"tool calls", of(int64(in.ToolCalls), int64(in.TotalToolCalls))},
+		pair{"tokens", of(in.Tokens, in.TotalTokens)},
 	)
 }
 
@@ -244,12 +235,8 @@ func yes(b bool, otherwise string) string {
 	return otherwise
 }
 
-func orDash(s string) string {
-	if s == "" {
-		return "no model"
-	}
-	return s
-}
+// orDash returns a model, or that there is none.
+func orDash(model string) string { return cmp.Or(model, "no model") }
 
 // oneLine returns the first most runes of a text with white space collapsed.
 func oneLine(text string, most int) string {
