@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +32,9 @@ func TestMain(m *testing.M) {
 		os.Exit(Main(context.Background(), os.Args[1:], os.Stdout, os.Stderr, os.Environ(), builtin.Registry()))
 	}
 	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		_ = f.Value.Set(strconv.Itoa(3 * runtime.GOMAXPROCS(0))) // most tests wait for servers and processes
+	}
 	_ = os.Unsetenv("COLUMNS") // kong wraps help to it
 	goleak.VerifyTestMain(m)
 }

@@ -79,50 +79,15 @@ func TestEvalIsGolden(t *testing.T) {
 		return strings.ReplaceAll(string(all), dir, "")
 	}
 	golden(t, "eval_csv", read(csv))
-	golden(t, "eval_html", read(html))
+	report := read(html)
+	golden(t, "eval_html", report)
+	for _, part := range []string{"http://", "https://", "<script", "src=", "@import", "url(", "ZgotmplZ"} {
+		if strings.Contains(report, part) {
+			t.Errorf("the report is not complete by itself: it has %q", part)
+		}
+	}
 	golden(t, "eval_json", invoke(t, home, append(args, "--json")...).want(t, 0).stdout)
 	golden(t, "help_eval", invoke(t, nil, "eval", "--help").want(t, 0).stdout)
-}
-
-func TestEvalReportNeedsNothingElse(t *testing.T) {
-	t.Parallel()
-	dir, path := evalFile(t)
-	html := filepath.Join(dir, "report.html")
-	invoke(t, []string{"HOME=" + dir}, "eval", path, "--budget=0.1,0.3", "--html", html).want(t, 0)
-	all, err := os.ReadFile(html)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, part := range []string{"http://", "https://", "<script", "src=", "@import", "url(", "ZgotmplZ"} {
-		if strings.Contains(string(all), part) {
-			t.Errorf("the report has %q", part)
-		}
-	}
-	for _, part := range []string{"<svg", "<polyline", "prefers-color-scheme: dark", `name="viewport"`} {
-		if !strings.Contains(string(all), part) {
-			t.Errorf("the report lacks %q", part)
-		}
-	}
-}
-
-// The issue's own command line prints one object per policy with these keys.
-func TestEvalJSONIsOneObjectForEachPolicy(t *testing.T) {
-	t.Parallel()
-	dir, path := evalFile(t)
-	r := invoke(t, []string{"HOME=" + dir}, "eval", "--from", path, "--cut", "0.5", "--budget", "0.3", "--policy", "stub200", "--json").want(t, 0, "1 skipped")
-	got := decode[map[string]any](t, r)
-	for _, key := range []string{"policy", "cut", "budget", "sessions", "tokens_kept_share", "loose", "keyed", "strict", "rare", "next10", "asks", "asks3", "rounds", "calls", "cost"} {
-		if _, ok := got[key]; !ok {
-			t.Errorf("no %s in %s", key, r.stdout)
-		}
-	}
-	if got["sessions"] != 7.0 || got["skipped"] != 1.0 || got["policy"] != "stub200" {
-		t.Errorf("%v", got)
-	}
-	two := invoke(t, []string{"HOME=" + dir}, "eval", "--from", path, "--policy", "stub200,drop_oldest", "--json").want(t, 0)
-	if strings.Count(two.stdout, "\n") != 2 || !strings.Contains(two.stdout, `"against":"drop_oldest"`) {
-		t.Errorf("two policies are no two lines, or are not compared:\n%s", two.stdout)
-	}
 }
 
 // The answers that a file annotates are looked for, also in a session that uses no
@@ -223,31 +188,6 @@ func TestEvalInRounds(t *testing.T) {
 	}
 	if rounds[1] != 3 || rounds[3] != 3 || len(rounds) != 2 {
 		t.Errorf("%v", rounds)
-	}
-}
-
-func TestEvalGoesOnFromItsState(t *testing.T) {
-	t.Parallel()
-	dir, path := evalFile(t)
-	state := filepath.Join(dir, "eval.state")
-	args := []string{"eval", "--from", path, "--budget=0.1,0.3", "--state", state}
-	want := invoke(t, []string{"HOME=" + dir}, args...).want(t, 0).stdout
-	whole, err := os.ReadFile(state)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(string(whole), "\n"); n != 7*2*8 {
-		t.Errorf("%d lines", n)
-	}
-	if err := os.WriteFile(state, whole[:len(whole)/3], 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := invoke(t, []string{"HOME=" + dir}, append(args, "--jobs=5")...).want(t, 0).stdout; got != want {
-		t.Errorf("another outcome:\n%s\nwant:\n%s", got, want)
-	}
-	again, err := os.ReadFile(state)
-	if err != nil || strings.Count(string(again), "\n") != 7*2*8 {
-		t.Errorf("%d lines after going on, %v", strings.Count(string(again), "\n"), err)
 	}
 }
 
@@ -436,4 +376,43 @@ func TestModelsAreCalledOnlyByPoliciesThatNeedThem(t *testing.T) {
 		t.Error("no calls")
 	}
 	invoke(t, bare, "eval", "--from", path, "--policy=model").want(t, exitUsage, "model: no models are configured")
+}
+
+// With the configured policy alone, the figures and the advice are of each file, too.
+func TestEvalAdvisesOnEachFile(t *testing.T) {
+	t.Parallel()
+	dir, path := evalFile(t)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(raw), "\n")
+	var files []string
+	for name, part := range map[string][]string{"a.jsonl": lines[:6], "b.jsonl": lines[6:]} {
+		files = append(files, filepath.Join(dir, name))
+		if err := os.WriteFile(files[len(files)-1], []byte(strings.Join(part, "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := append([]string{"eval", "--policy=configured", "--budget=0.5"}, files...)
+	home := []string{"HOME=" + dir}
+	text := invoke(t, home, args...).want(t, 0).stdout
+	for name, want := range map[string]string{"a.jsonl": "none does better than configured", "b.jsonl": "fewer than 6 sessions tell no difference"} {
+		if _, after, _ := strings.Cut(text, "/"+name+", cut 50 %, budget 50 %: "); !strings.HasPrefix(after, want) {
+			t.Errorf("%s: no %q in\n%s", name, want, text)
+		}
+	}
+	sessions := map[string]int{}
+	for line := range strings.Lines(invoke(t, home, append(args, "--json")...).want(t, 0).stdout) {
+		var f eval.Figure
+		if err := json.Unmarshal([]byte(line), &f); err != nil {
+			t.Fatal(err)
+		}
+		if f.Policy == configuredPolicy {
+			sessions[filepath.Base(f.Corpus)] = f.Sessions
+		}
+	}
+	if sessions["."] != 7 || sessions["a.jsonl"] != 6 || sessions["b.jsonl"] != 1 {
+		t.Errorf("sessions of the files: %v", sessions)
+	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -289,16 +290,6 @@ func (p *plant) hold(names ...string) (release func()) {
 	return release
 }
 
-// pids returns the database's connections.
-func (p *plant) pids() (pids []int32) {
-	p.t.Helper()
-	err := p.db.QueryRow(p.t.Context(), `SELECT array_agg(pid) FROM pg_stat_activity WHERE datname = current_database()`).Scan(&pids)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return pids
-}
-
 func (p *plant) installation() jobs.Installation {
 	p.t.Helper()
 	name, err := installation(p.t.Context(), p.config, p.store)
@@ -312,21 +303,6 @@ func (p *plant) installation() jobs.Installation {
 func (p *plant) keys() string {
 	p.t.Helper()
 	return "asynq:{" + p.installation().QueueFor(store.TriggerEvent) + "}:"
-}
-
-// ring rings once more for the first run of a session.
-func (p *plant) ring(session string, delivery int) {
-	p.t.Helper()
-	o, err := ParseRedis(p.config)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	e := jobs.NewEnqueuer(o, p.installation(), p.config.Worker.JobTimeout)
-	defer func() { _ = e.Close() }()
-	r := p.runs(session)[0]
-	if err := e.Enqueue(p.t.Context(), r.Trigger, delivery, r.ID); err != nil {
-		p.t.Fatal(err)
-	}
 }
 
 // pending returns how many tasks wait in Redis.
@@ -473,5 +449,32 @@ func wantRun(t *testing.T, got store.RunRow, status, code string, failures, snoo
 	}
 	if diff := cmp.Diff(row{status, code, failures, snoozes}, row{got.Status, got.ErrorCode, got.Failures, got.Snoozes}); diff != "" {
 		t.Errorf("run %d (-want +got):\n%s", got.ID, diff)
+	}
+}
+
+// twice counts the sessions that were run a second time without a message in between.
+const twice = `SELECT count(*) FROM (SELECT FROM compactor.runs GROUP BY sid, snapshot_seq HAVING count(*) FILTER (WHERE outcome <> 'paused') > 1) x`
+
+// fleet imports n sessions that are due, each of a tenant of tenants in turn.
+func (p *plant) fleet(n int, tenants ...string) {
+	p.t.Helper()
+	var msgs []json.RawMessage
+	for _, m := range transcript("", overStart) {
+		m.ID = ""
+		raw, err := m.MarshalJSON()
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		msgs = append(msgs, fmt.Appendf(nil, `%s,"token_count":100}`, raw[:len(raw)-1]))
+	}
+	raw, err := json.Marshal(msgs)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	const query = `
+		WITH quiet AS MATERIALIZED (SELECT set_config('compactor.quiet', 'on', true))
+		SELECT count(compactor.append(($2::text[])[1 + n % cardinality($2)], 'f' || n, $3)) FROM quiet, generate_series(1, $1) n`
+	if n := p.number(query, n, tenants, string(raw)); n == 0 {
+		p.t.Fatal("no session was made")
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -21,10 +20,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
-	"github.com/sessionstore/compactor/scheduler"
-	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies/builtin"
-	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 // doneFault refuses the first write by which asynq forgets a task that succeeded.
@@ -138,25 +133,6 @@ func TestLostTaskIsRungForAgain(t *testing.T) {
 	}
 }
 
-func TestQueueFlushedInTheMiddleOfASweepLosesNothing(t *testing.T) {
-	t.Parallel()
-	p := newPlant(t)
-	p.config.Scheduler.RedeliverAfter = time.Hour // the lost mark tells
-	names := p.backlog(60)
-	release := p.hold(names[20:50]...)
-	p.start(schedules, works)
-	p.sweep()
-	p.awaitBlocked(p.config.Worker.Concurrency)
-	p.leaveInRedis("left")
-	if err := p.queue.FlushDB(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
-	release()
-	p.awaitRest()
-	p.wantOneEffect()
-	p.wantFewLogLines(15)
-}
-
 // redisServer is a redis-server that the test may kill.
 type redisServer struct {
 	t    *testing.T
@@ -240,27 +216,6 @@ func (s *redisServer) kill() {
 	s.cmd = nil
 }
 
-func TestQueueKilledInTheMiddleOfASweepIsWaitedOut(t *testing.T) {
-	t.Parallel()
-	server := newRedisServer(t)
-	p := newPlantOn(t, "redis://"+server.addr+"/0")
-	names := p.backlog(60)
-	release := p.hold(names[20:50]...)
-	p.start(schedules, works)
-	p.sweep()
-	p.awaitBlocked(p.config.Worker.Concurrency)
-	p.leaveInRedis("left")
-	server.kill()
-	release() // runs in flight end without the queue
-	p.written("while it was away")
-	p.await("the outage is told", func() bool { return p.logs.has("queue unavailable, retrying") })
-	p.pass(time.Second)
-	server.start()
-	p.awaitRest()
-	p.wantOneEffect()
-	p.wantFewLogLines(15, "queue is back")
-}
-
 func TestStartBeforeTheQueueIsThereWaitsForIt(t *testing.T) {
 	t.Parallel()
 	server := newRedisServer(t)
@@ -274,98 +229,6 @@ func TestStartBeforeTheQueueIsThereWaitsForIt(t *testing.T) {
 	p.awaitRest()
 	p.wantOneEffect()
 	p.wantFewLogLines(10, "redis is unavailable: runs wait in postgres", "queue is back")
-}
-
-func TestTwoOfEverythingDoEverythingOnce(t *testing.T) {
-	t.Parallel()
-	p := newPlant(t)
-	p.backlog(60)
-	p.start(schedules, works)
-	p.start(schedules, works)
-	var fired atomic.Int32
-	var group sync.WaitGroup
-	slot := time.Now().Truncate(time.Second)
-	for range 4 {
-		group.Go(func() {
-			switch won, err := p.store.Scheduler.FireTick(t.Context(), scheduler.EntryNightly, slot, "test"); {
-			case err != nil:
-				t.Error(err)
-			case won:
-				fired.Add(1)
-			}
-		})
-	}
-	group.Wait()
-	if n := fired.Load(); n != 1 {
-		t.Errorf("the slot was fired %d times", n)
-	}
-	p.awaitRest()
-	if n := p.number(`SELECT count(*) FROM compactor.sweeps`); n != 1 {
-		t.Errorf("%d sweeps for one slot", n)
-	}
-	p.wantOneEffect()
-}
-
-// diesHard is a store whose leases are never released, as after a kill.
-type diesHard struct{ store.Scheduler }
-
-func (diesHard) Resign(context.Context, string, string) error { return nil }
-
-// How soon is a matter of package scheduler's tests, which have a clock of their own.
-func TestLeaderThatDiesIsSucceeded(t *testing.T) {
-	t.Parallel()
-	p := newPlant(t)
-	p.backlog(20)
-	p.start(works)
-	// For both it is a second before the nightly slot.
-	offset := time.Until(time.Date(2030, time.March, 1, 2, 59, 59, 0, time.UTC))
-	app, err := NewApp(t.Context(), p.config, slog.New(p.logs), AppOptions{Registry: builtin.Registry()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = app.Close() })
-	lead := func(name string) (kill func()) {
-		s, err := scheduler.New(diesHard{app.Store.Scheduler}, app.Enqueuer, scheduler.Config{
-			Policy: p.config.Policy, Models: tokens.Models(), Window: tokens.Window, Holder: name, Logger: slog.New(p.logs),
-			RelayInterval: p.config.Scheduler.RelayInterval, RedeliverAfter: p.config.Scheduler.RedeliverAfter,
-			LeaderTTL: p.config.Scheduler.LeaderTTL, ReconcileInterval: 20 * time.Second,
-			Now: func() time.Time { return time.Now().Add(offset) },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-		ended := make(chan error, 1)
-		go func() { ended <- s.Run(ctx) }()
-		kill = sync.OnceFunc(func() {
-			cancel()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		})
-		t.Cleanup(kill)
-		return kill
-	}
-	holder := func() (name string) {
-		// No scheduler leads before the first request of a lease.
-		_ = p.db.QueryRow(t.Context(), `SELECT holder FROM compactor.leader`).Scan(&name)
-		return name
-	}
-	kill := lead("first")
-	p.await("the first leads", func() bool { return holder() == "first" })
-	lead("second")
-	p.await("the slot was fired", func() bool { return p.number(`SELECT count(*) FROM compactor.cron_ticks`) == 1 })
-	p.awaitRest()
-	kill()
-	p.written("later")
-	p.await("the second leads", func() bool { return holder() == "second" })
-	p.awaitRest()
-	p.wantOneEffect()
-	slots := p.number(`SELECT count(*) FROM compactor.cron_ticks`)
-	sweeps := p.number(`SELECT count(*) FROM compactor.sweeps`)
-	if slots != 1 || sweeps != 1 {
-		t.Errorf("%d slots fired, %d sweeps, want one of each", slots, sweeps)
-	}
 }
 
 // gate is a way to a database that opens and shuts.

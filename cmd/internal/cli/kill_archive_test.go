@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -107,7 +108,11 @@ func TestAnArchiverAndARestoreThatAreKilledLoseNothing(t *testing.T) {
 		},
 		func() process { return p.process([]string{"COMPACTOR_SCHEDULER_DISK_BUDGET=1MB"}, "scheduler") },
 	}
-	for round := range 9 {
+	rounds := len(archivers)
+	if os.Getenv("LONG_TESTS") != "" {
+		rounds *= 3
+	}
+	for round := range rounds {
 		p.exec(`DELETE FROM compactor.archive_cursors; DELETE FROM compactor.disk_passes`)
 		archiver := archivers[round%len(archivers)]()
 		late := time.Now().Add(5 * time.Second) // its pass may have ended at a session that a worker has
@@ -151,31 +156,4 @@ func TestAnArchiverAndARestoreThatAreKilledLoseNothing(t *testing.T) {
 	if n := p.number(`SELECT count(*) FROM compactor.archive_segments`); n > 0 {
 		t.Errorf("%d segments are left", n)
 	}
-}
-
-func TestAFullDiskKeepsTheArchiverFromNothingButItsWork(t *testing.T) {
-	t.Parallel()
-	p := newPlant(t)
-	before := map[string][]string{}
-	for _, name := range p.compacted(10) {
-		before[name] = p.said(name)
-	}
-	p.exec(`CREATE FUNCTION public.full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$;
-		CREATE TRIGGER no_space AFTER INSERT ON compactor.archive_segments FOR EACH ROW WHEN (NEW.id > 3) EXECUTE FUNCTION public.full()`)
-	p.config.Policy.Retention.ArchiveAfter = 24 * time.Hour
-	p.start(schedules, works)
-	p.await("the disk is full", func() bool { return p.logs.has("disk space of the database unavailable, retrying") })
-	p.written("while the disk is full") // which goes on for others
-	p.awaitRest()
-	p.await("the archiver has tried again", func() bool {
-		return p.number(`SELECT last_value FROM compactor.archive_segments_id_seq`) > 8
-	})
-	if n := p.number(`SELECT count(*) FROM compactor.archive_segments`); n != 3 {
-		t.Errorf("%d segments, want the 3 for which there was space", n)
-	}
-	p.wantSaid(before)
-	p.wantFewLogLines(1, "No space left on device")
-	p.exec(`DROP TRIGGER no_space ON compactor.archive_segments`)
-	p.await("it goes on", func() bool { return p.left() == 0 && p.logs.has("disk space of the database is back") })
-	p.wantSaid(before)
 }

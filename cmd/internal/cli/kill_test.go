@@ -163,44 +163,31 @@ func TestThreeSchedulersAndFourWorkersDoEverythingOnceWhateverIsKilled(t *testin
 
 func TestABulkRecompactionOutlastsWhatDiesInItsMiddle(t *testing.T) {
 	t.Parallel()
-	for name, fail := range map[string]func(p *plant, serve, worker process){
-		"the worker":     func(_ *plant, _, worker process) { worker.kill() },
-		"the scheduler":  func(_ *plant, scheduler, _ process) { scheduler.kill() },
-		"both":           func(_ *plant, scheduler, worker process) { worker.kill(); scheduler.kill() },
-		"what Redis had": func(p *plant, _, _ process) { p.queue.FlushAll(p.t.Context()) },
-		"all of it": func(p *plant, scheduler, worker process) {
-			scheduler.kill()
-			p.queue.FlushAll(p.t.Context())
-			worker.kill()
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := newPlant(t)
-			names := p.backlog(60)
-			p.number(`WITH x AS (INSERT INTO compactor.runs (sid, trigger, status, outcome, snapshot_seq, ended_at)
-				SELECT sid, 'event', 'skipped', 'ineffective', last_source_seq, now() FROM compactor.sessions RETURNING 1) SELECT count(*) FROM x`)
-			release := p.hold(names[20:40]...)
-			scheduler, worker := p.process(nil, "scheduler"), p.process(nil, "worker")
-			id, err := p.store.Operator.StartBulkCompact(t.Context(), "", store.RunMatch{Outcome: "ineffective"}, store.Options{From: "view"}, 0, "", "test")
-			if err != nil {
-				t.Fatal(err)
-			}
-			p.awaitBlocked(4)
-			fail(p, scheduler, worker)
-			release()
-			p.process(nil, "scheduler")
-			p.process(nil, "worker")
-			p.await("the recompaction has ended", func() bool {
-				b, err := p.store.Operator.Bulk(t.Context(), store.BulkCompact, id)
-				return err == nil && b.Settled()
-			})
-			p.awaitRest()
-			p.wantOneEffect()
-			if n := p.number(`SELECT count(*) FROM compactor.runs WHERE bulk = $1`, id); n != len(names) {
-				t.Errorf("%d runs for %d sessions", n, len(names))
-			}
-		})
+	p := newPlant(t)
+	names := p.backlog(60)
+	p.number(`WITH x AS (INSERT INTO compactor.runs (sid, trigger, status, outcome, snapshot_seq, ended_at)
+		SELECT sid, 'event', 'skipped', 'ineffective', last_source_seq, now() FROM compactor.sessions RETURNING 1) SELECT count(*) FROM x`)
+	release := p.hold(names[20:40]...)
+	scheduler, worker := p.process(nil, "scheduler"), p.process(nil, "worker")
+	id, err := p.store.Operator.StartBulkCompact(t.Context(), "", store.RunMatch{Outcome: "ineffective"}, store.Options{From: "view"}, 0, "", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.awaitBlocked(4)
+	scheduler.kill()
+	p.queue.FlushAll(t.Context())
+	worker.kill()
+	release()
+	p.process(nil, "scheduler")
+	p.process(nil, "worker")
+	p.await("the recompaction has ended", func() bool {
+		b, err := p.store.Operator.Bulk(t.Context(), store.BulkCompact, id)
+		return err == nil && b.Settled()
+	})
+	p.awaitRest()
+	p.wantOneEffect()
+	if n := p.number(`SELECT count(*) FROM compactor.runs WHERE bulk = $1`, id); n != len(names) {
+		t.Errorf("%d runs for %d sessions", n, len(names))
 	}
 }
 
