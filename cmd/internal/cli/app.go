@@ -49,7 +49,7 @@ type AppOptions struct {
 	Registry *plan.Registry
 	// Environ holds the API keys of models, in the form of os.Environ.
 	Environ []string
-	// Metrics are told what happens, unless they are nil.
+	// Metrics observe the store, the worker and the scheduler; nil for none.
 	Metrics *metrics.Metrics
 }
 
@@ -115,7 +115,7 @@ func newRedis(o asynq.RedisConnOpt) redis.UniversalClient {
 }
 
 // pingRedis returns an error if Redis does not answer, or is a node of a cluster and was
-// taken for a single server. Managed servers may not tell that.
+// classified as a single server. Managed servers may not report that.
 func pingRedis(ctx context.Context, client redis.UniversalClient) error {
 	if err := client.Ping(ctx).Err(); err != nil {
 		return err

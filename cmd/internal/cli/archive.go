@@ -19,17 +19,6 @@ type archiveCmd struct {
 	age       time.Duration
 }
 
-func (*archiveCmd) Help() string {
-	return `Moves the words of messages that have long been out of the view into compressed segments with a checksum, in the same database. Before anything is deleted, each segment is read back and compared with what is stored. Pinned messages and what is in the view stay. Archived words remain part of the full history, and come back for an undo.
-
-The leading scheduler does the same for policies with retention.archive_after and, above scheduler.disk_budget, for all policies: it moves the oldest words first, until enough has moved, and none that left the view within a day. Sizes are the database's: that of the rows, which the next vacuum makes free for others, and that of the segments.
-
-Examples:
-
-    compactor archive chat-42 --older-than 7d
-    compactor archive --older-than 90d --dry-run`
-}
-
 func (c *archiveCmd) Validate() error {
 	var err error
 	if c.age, err = policy.ParseDuration(c.OlderThan); err != nil || c.age < 0 {
@@ -89,15 +78,6 @@ func (c *archiveCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg confi
 type restoreCmd struct {
 	Session string   `arg:"" help:"The session."`
 	Message []string `placeholder:"ID" help:"Restore the words of this message alone; may be repeated."`
-}
-
-func (*restoreCmd) Help() string {
-	return `Brings archived words back, after a comparison with the digests that were stored when the messages were appended. Undo, fork, pin and replace do so themselves where they need words; in SQL they fail and name this command. The archiver leaves the session alone for a day then.
-
-Examples:
-
-    compactor restore chat-42
-    compactor restore chat-42 --message msg-17`
 }
 
 func (c *restoreCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {

@@ -274,17 +274,6 @@ type bulkCompactCmd struct {
 	Cancel bulkCompactCancelCmd    `cmd:"" help:"End a bulk recompaction before its time."`
 }
 
-func (*bulkCompactCmd) Help() string {
-	return `Each session whose last compaction matches gets a run like that of "compactor compact": over its whole log, whatever its size, under its present policy. Undos, replacements and dry runs do not count as a last compaction; sessions without any do not match. A scheduler queues the runs in pages, no more than the workers take in a second, behind all others; it goes on when this command is interrupted. Paused sessions are left out, and while all of its sessions are paused it waits. It stops, as sweeps do, when more than --stop-at of its latest runs, a hundred or more, failed, would have made the view larger or got no summary.
-
-Examples:
-
-    compactor bulk-compact start --policy support@3 --all-tenants --dry-run
-    compactor bulk-compact start --outcome no_summary --since 12h
-    compactor bulk-compact start --writer gpt-5-mini --from view
-    compactor bulk-compact resume 7`
-}
-
 type bulkCompactStartCmd struct {
 	bulkFilter
 
@@ -355,10 +344,6 @@ func (c *bulkCompactResumeCmd) Run(ctx context.Context, e *Env, st *store.Store)
 
 type bulkCompactCancelCmd struct{ bulkCancelCmd[compacting] }
 
-func (*bulkCompactCancelCmd) Help() string {
-	return `Its runs that no worker has tried end as cancelled; what was recompacted stays so. "resume" goes on behind them.`
-}
-
 // bulkUndoCmd holds the commands for undos of many runs.
 type bulkUndoCmd struct {
 	Start  bulkUndoStartCmd       `cmd:"" help:"Undo the compactions that match, after a look at what that is about."`
@@ -366,16 +351,6 @@ type bulkUndoCmd struct {
 	Show   bulkShowCmd[undoing]   `cmd:"" help:"Show the progress of a bulk undo, and what it left in force."`
 	Resume bulkUndoResumeCmd      `cmd:"" help:"Go on with a bulk undo that was interrupted."`
 	Cancel bulkCancelCmd[undoing] `cmd:"" help:"End a bulk undo before its time."`
-}
-
-func (*bulkUndoCmd) Help() string {
-	return `Each run is undone in a transaction of its own, the newest first, so that an interrupted bulk undo goes on where it was, and holds up no writer. The undos are runs themselves and can be undone. Automatic runs of a session then wait for a new message.
-
-Examples:
-
-    compactor bulk-undo start --writer gpt-5-mini --since 12h --dry-run
-    compactor bulk-undo start --policy support@3 --cascade --note "lost the order ids"
-    compactor bulk-undo resume 7`
 }
 
 type bulkUndoStartCmd struct {
@@ -411,7 +386,7 @@ func (c *bulkUndoStartCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg
 	return runBulkUndo(ctx, e, st, id)
 }
 
-// runBulkUndo does what is left of a bulk undo and shows it.
+// runBulkUndo undoes the remaining runs of a bulk undo and shows it.
 func runBulkUndo(ctx context.Context, e *Env, st *store.Store, id int64) error {
 	b, err := st.Operator.Bulk(ctx, store.BulkUndo, id)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package cli is the command line: one file per command, each a struct whose
-// fields are its flags and whose Help is its documentation. It wires the other
+// fields are its flags, and a text in the folder help. It wires the other
 // packages together and turns their errors into lines and exit codes.
 //
 // It holds no compaction logic. Main takes all of its dependencies as arguments, so that
@@ -9,6 +9,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -77,6 +78,20 @@ type grammar struct {
 	Version versionCmd `cmd:"" group:"Other:" help:"Show the version of this binary."`
 }
 
+//go:embed help
+var helpTexts embed.FS
+
+// setHelp gives commands the texts of the folder help, which are named by their path: sweep.cancel.txt.
+// lists replaces the names of lists, such as {{formats}}.
+func setHelp(node *kong.Node, path string, lists *strings.Replacer) {
+	for _, command := range node.Children {
+		if text, err := helpTexts.ReadFile(path + command.Name + ".txt"); err == nil {
+			command.Detail = lists.Replace(strings.TrimSuffix(string(text), "\n"))
+		}
+		setHelp(command, path+command.Name+".", lists)
+	}
+}
+
 const description = `Keeps stored LLM conversations within the context window without deleting messages.
 
 Settings come from --config, the environment (DATABASE_URL, REDIS_URL, COMPACTOR_<SECTION>_<KEY>) and flags; every setting of the configuration file has a flag (database.max_conns: --database-max-conns). "compactor config print" shows the effective settings.
@@ -111,7 +126,7 @@ func run(ctx context.Context, args []string, e *Env) int {
 	logging.Disable()
 	var g grammar
 	g.Settings = kong.Plugins{settingFlags()}
-	g.Compact.registry, g.CompactFile.registry = e.Registry, e.Registry
+	g.CompactFile.registry = e.Registry
 	helped := false
 	parser, err := kong.New(&g,
 		kong.Name("compactor"),
@@ -123,6 +138,8 @@ func run(ctx context.Context, args []string, e *Env) int {
 	if err != nil {
 		return e.fail(ctx, fmt.Errorf("command line: %w", err))
 	}
+	setHelp(parser.Model.Node, "help/", strings.NewReplacer("{{formats}}", formatHelp(), "{{presets}}", presetHelp(),
+		"{{strategies}}", strategyHelp(e.Registry), "{{sample}}", term.Count(sampleSize)))
 	switch {
 	case len(args) == 0:
 		args = []string{"--help"}

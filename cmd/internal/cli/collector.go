@@ -29,7 +29,7 @@ func setCollector(environ []string) {
 }
 
 // adjustCollector sets the growth until the next collection, after which it is called again:
-// what it allocates is garbage by then.
+// its own allocations are garbage by then.
 func adjustCollector() {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)

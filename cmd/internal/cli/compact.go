@@ -12,7 +12,6 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/redact"
 	"github.com/sessionstore/compactor/strategies/summary"
 	"github.com/sessionstore/compactor/worker"
@@ -33,22 +32,6 @@ type compactCmd struct {
 	Force       bool          `help:"Execute the run although its session is paused."`
 	Wait        bool          `default:"true" negatable:"" help:"Wait for the run to end."`
 	Timeout     time.Duration `default:"60s" help:"Maximum time to wait."`
-
-	registry *plan.Registry // for Help
-}
-
-func (c *compactCmd) Help() string {
-	var b strings.Builder
-	b.WriteString("A worker must be running; without one the run stays queued.\n\n")
-	writeStrategyHelp(&b, c.registry)
-	b.WriteString(`
-Examples:
-
-    compactor compact chat-42
-    compactor compact chat-42 --dry-run
-    compactor compact chat-42 --summary handover.md --note "after the call with the customer"
-    compactor compact chat-42 --strategy tool_result:keep_last_tool_call_groups=2 --strategy sliding_window:keep_last_groups=20`)
-	return b.String()
 }
 
 func (c *compactCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {

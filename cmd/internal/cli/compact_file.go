@@ -50,31 +50,6 @@ type compactFileCmd struct {
 	registry *plan.Registry
 }
 
-func (c *compactFileCmd) Help() string {
-	var b strings.Builder
-	b.WriteString(`Needs no server and stores nothing; strategies that summarize call the configured models, if any. Message n of a session has seq n; messages that strategies write have the seqs after them. With a policy the pipeline stops at the target, whether or not the session is above the start; with --strategy all given strategies run. A session that is below the target of the policy, where neither the configuration nor a flag gives a size, is compacted to a third of its tokens, which shows what would go.
-
-Printed is what changed: of up to three sessions what stays, what is excluded and why, and the summaries, of more a line each. --view, --full, --out and --json have the view.
-
-Presets:
-
-`)
-	for _, p := range policy.Presets() {
-		writeHelpItem(&b, "    ", p.Name, p.Doc)
-	}
-	b.WriteByte('\n')
-	writeStrategyHelp(&b, c.registry)
-	b.WriteString(`
-Examples:
-
-    compactor compact-file history.jsonl
-    compactor compact-file history.jsonl --target 4000 --view
-    compactor compact-file history.jsonl --policy chat --explain
-    compactor compact-file history.jsonl --strategy sliding_window:keep_last_groups=20 --out short.jsonl
-    compactor compact-file - --policy tool_heavy --json < history.jsonl | jq '.sessions[].after'`)
-	return b.String()
-}
-
 func (c *compactFileCmd) Validate() error {
 	if c.To != "" && c.Out == "" {
 		return errors.New("--to: requires --out")
@@ -92,7 +67,7 @@ type fileJSON struct {
 	// is a third of its tokens.
 	Target       chat.Tokens `json:"target,omitempty"`
 	TargetChosen bool        `json:"target_chosen,omitempty"`
-	// OpenLoop reports an open tool loop whose signed reasoning holds what precedes it.
+	// OpenLoop reports an open tool loop whose signed reasoning keeps the messages before it.
 	OpenLoop bool `json:"open_tool_loop,omitempty"`
 	// Reasoning lists the messages that lost their signed reasoning.
 	Reasoning []chat.Seq     `json:"reasoning_excluded,omitempty"`
@@ -194,7 +169,7 @@ func (c *compactFileCmd) prepare(e *Env) (config.Config, error) {
 	return cfg, err
 }
 
-// fileOutput is what becomes of the sessions of a file.
+// fileOutput collects the results of the sessions of a file.
 type fileOutput struct {
 	target   io.Writer        // of --out
 	lost     map[string]int   // what its format cannot hold
@@ -297,7 +272,7 @@ type compactedFile struct {
 }
 
 // session compacts a session, to a third of its tokens if it is within the target of a policy for
-// which no size was given, and that would gain what a run has to by default.
+// which no size was given, and that would gain as much as a run must by default.
 func (c *compactFileCmd) session(ctx context.Context, cfg config.Config, s chat.Session) (*compactedFile, error) {
 	for i := range s.Messages {
 		c.pinned[s.Messages[i].ID] = true

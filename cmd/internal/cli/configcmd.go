@@ -16,27 +16,12 @@ type configCmd struct {
 
 type configExampleCmd struct{}
 
-func (*configExampleCmd) Help() string {
-	return `Examples:
-
-    compactor config example > compactor.yaml`
-}
-
 func (*configExampleCmd) Run(e *Env) error {
 	return e.answer(map[string]any{"example": config.Example()}, "%s", strings.TrimSuffix(config.Example(), "\n"))
 }
 
 type configPrintCmd struct {
 	Model string `placeholder:"NAME" help:"Also explain the policy's limits for this model."`
-}
-
-func (*configPrintCmd) Help() string {
-	return `Passwords are masked. A setting comes from its default, a line of the file, an environment variable or a flag.
-
-Examples:
-
-    compactor config print
-    compactor config print --model gpt-4o --start 90000 --target 60000`
 }
 
 func (c *configPrintCmd) Run(e *Env, cfg config.Config) error {

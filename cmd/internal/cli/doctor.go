@@ -24,22 +24,6 @@ type doctorCmd struct {
 // the sample.
 const sampleSize = 10_000
 
-func (*doctorCmd) Help() string {
-	return fmt.Sprintf(`Read-only without --fix; the rights of the role reader suffice. No model is called; the report says whether the keys of models are found here, how the last call of each ended within a day, and which are in cooldown after a failure.
-
-The checks of the data read the log and the ledger of every session, page by page: of more than %s sessions a random sample of that size, unless --deep or --sample is given. Each finding names tenant, session and row, what is stored, what it should be, and what to do about it. A digest of each message, stored when it was appended, shows what was changed since; messages of versions without digests are counted.
-
---fix sets counters, flags, links of runs and the state of triggers to what follows from log and ledger, and writes a line for each change. It never touches what was said, the order of messages, exclusions or the views of the past: what was changed there is reported only. It takes the rights of the role operator; only the owner can enable triggers.
-
-Exit code 5 if a check fails.
-
-Examples:
-
-    compactor doctor
-    compactor doctor --deep --fix
-    compactor doctor --json | jq '.findings[] | select(.derived | not)'`, term.Count(sampleSize))
-}
-
 // The states of a check. Only checkFail sets the exit code.
 const (
 	checkOK   = "ok"
@@ -245,7 +229,7 @@ func (x *doctorReport) models(cfg config.Config, cooldowns []store.ModelCooldown
 	}
 }
 
-// limits lists the limits of models that are reached, and what waits for limits of runs.
+// limits lists the limits of models that are reached, and the sessions that wait for limits of runs.
 func (x *doctorReport) limits(ctx context.Context, cfg config.Config, st *store.Store) error {
 	rows, err := st.Operator.Spending(ctx, "")
 	if err != nil {
@@ -267,7 +251,7 @@ func (x *doctorReport) limits(ctx context.Context, cfg config.Config, st *store.
 	return x.elsewhere(ctx, cfg, st)
 }
 
-// elsewhere checks that limits count what the other databases of the fleet use.
+// elsewhere checks that limits count the use in the other databases of the fleet.
 func (x *doctorReport) elsewhere(ctx context.Context, cfg config.Config, st *store.Store) error {
 	counted, err := st.Admin.Elsewhere(ctx)
 	if err != nil {
@@ -295,7 +279,7 @@ func (x *doctorReport) elsewhere(ctx context.Context, cfg config.Config, st *sto
 	return nil
 }
 
-// heldBack lists what keeps due sessions from runs, but for pauses and limits, which have lines of
+// heldBack lists the reasons for which due sessions do not run, but for pauses and limits, which have lines of
 // their own. A fault fails, unless it is retried automatically.
 func (x *doctorReport) heldBack(ctx context.Context, st *store.Store) error {
 	held, err := st.Operator.HeldBack(ctx, "")
@@ -322,7 +306,7 @@ func (x *doctorReport) heldBack(ctx context.Context, st *store.Store) error {
 // while a process restarts, or another one takes over.
 const heldBriefly = time.Minute
 
-// pauses lists what operators hold back.
+// pauses lists the pauses of operators.
 func (x *doctorReport) pauses(ctx context.Context, st *store.Store) error {
 	pauses, err := st.Operator.Pauses(ctx)
 	if err != nil {

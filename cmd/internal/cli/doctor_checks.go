@@ -177,7 +177,7 @@ func (x *doctorReport) disk(ctx context.Context, st *store.Store, c scheduler.Co
 // maxDoctorModels bounds the models that doctor lists.
 const maxDoctorModels = 20
 
-// counting describes the table of models, and what reports of usage have taught.
+// counting describes the table of models, and the calibrations by reports of usage.
 func (x *doctorReport) counting(ctx context.Context, cfg config.Config, st *store.Store) error {
 	const section = "tokens"
 	x.add(section, "table of models", checkOK, fmt.Sprintf("of %s, %s in the settings",

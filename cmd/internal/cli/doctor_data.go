@@ -75,7 +75,7 @@ type audit struct {
 	badView               string
 }
 
-// audit checks the sessions, or a sample of them unless it is 0, and what concerns none.
+// audit checks the sessions, or a sample of them unless it is 0, and the database as a whole.
 func (x *doctorReport) audit(ctx context.Context, st *store.Store, sessions int64, sample int, fix bool) {
 	total := sessions
 	if sample > 0 {
@@ -193,8 +193,8 @@ func firstWord(row string) string {
 	return word
 }
 
-// found keeps the findings about a session, or about none, in the order of the checks: what
-// is wrong further up explains what is below.
+// found keeps the findings about a session, or about none, in the order of the checks: earlier
+// ones explain later ones.
 func (a *audit) found(findings []store.Finding) {
 	at := func(f store.Finding) int {
 		return slices.IndexFunc(store.AuditChecks, func(c store.AuditCheck) bool { return c.Name == f.Check })
@@ -222,7 +222,7 @@ func (a *audit) found(findings []store.Finding) {
 	}
 }
 
-// fixed says what was set right.
+// fixed reports a finding that was fixed.
 func (a *audit) fixed(f store.Finding) {
 	if a.report.env.JSON {
 		a.report.fixed = append(a.report.fixed, f)
@@ -231,8 +231,8 @@ func (a *audit) fixed(f store.Finding) {
 	a.report.env.say("fixed %s", term.Clean(f.Change()))
 }
 
-// listFindings writes those of a check with what follows from them, each with what to do about it;
-// what can be fixed as warnings.
+// listFindings writes the findings of a check and those that follow from them, each with its remedy;
+// those that --fix can set as warnings.
 func (x *doctorReport) listFindings(check string, marks map[string]string) {
 	for n, causes := range x.causes[check] {
 		if n == maxListed {

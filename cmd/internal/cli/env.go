@@ -106,7 +106,7 @@ func (e *Env) warnOfTenant(ctx context.Context) {
 	if command, _, _ := strings.Cut(e.command, " "); tenant == "" || slices.Contains(creators, command) {
 		return
 	}
-	// A login that may not look is not told.
+	// A login without the right to look gets no warning.
 	if known, some, err := e.store.Operator.HasTenant(ctx, tenant, 8); err == nil && !known {
 		e.note("warning: tenant %s has no sessions (%s)", term.Clean(tenant), someNames("tenants", some))
 	}

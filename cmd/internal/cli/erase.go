@@ -18,27 +18,13 @@ type eraseCmd struct {
 	List    eraseListCmd    `cmd:"" help:"List the latest erasures of the tenant."`
 }
 
-func (*eraseCmd) Help() string {
-	return `For legal reasons, and for good: no undo brings erased words back. They leave the log and the archive, and so do the summaries and replacements that may repeat them, and the stored answers of models. A summary that is in a view is written anew from the log by a run. Each message keeps its row, its id and its place, and says [erased].
-
-What an application said later may repeat the words. A message that it stored with a replacement of the view, such as a summary of its own, is erased with them if a part of them stands in it: 40 characters in a row, or all of a shorter message. Others of these, and all other messages with such a part, are listed and left to you.
-
-Postgres overwrites freed space in its own time: VACUUM FULL of the tables message_body, message_log, archive_segments and summary_calls does it at once. Backups and archives of the write-ahead log keep the words until they expire.
-
-Examples:
-
-    compactor erase message chat-42 msg-17 msg-18 --note "request 812"
-    compactor erase session chat-42 --note "request 812" --dry-run
-    compactor erase tenant --tenant acme --note "contract ended"`
-}
-
 // eraseFlags are those of commands that erase.
 type eraseFlags struct {
 	Note string `required:"" help:"Why, for the record."`
 	confirmFlags
 }
 
-// run erases messages of a session, or all with no ids, after a look at what that is about.
+// run erases messages of a session, or all with no ids, after a preview.
 func (f eraseFlags) run(ctx context.Context, e *Env, st *store.Store, k store.Key, ids []string) error {
 	found, err := st.Admin.Erase(ctx, k, ids, f.Note, e.by(), true)
 	if err != nil {
@@ -99,7 +85,7 @@ func sayRepeats(e *Env, x store.Erasure) {
 	}
 }
 
-// erasurePreview returns what an erasure would do, without the id and the times of one that is done.
+// erasurePreview returns the effects of an erasure, without the id and the times of one that is done.
 func erasurePreview(x store.Erasure) map[string]any {
 	repeats := []map[string]any{}
 	for _, r := range x.Repeats {

@@ -30,19 +30,6 @@ type exportCmd struct {
 	Output        string   `short:"o" aliases:"out" placeholder:"FILE" help:"File to write; default: standard output. The file is created once it is complete."`
 }
 
-func (*exportCmd) Help() string {
-	return `Writes sessions in a format that import reads; chat-completions, the default, has one session per line; with --log --same-owner it loses nothing. It includes message ids, so importing an export repeatedly is safe. What is left out or changed is counted on standard error: content that another format cannot represent, reasoning, and what no provider takes in a view, such as two calls of one message with one id:
-
-` + formatHelp() + `
-A file of Claude Code, Codex or pi holds one session. With --json and -o the counts are written to standard output.
-
-Examples:
-
-    compactor export chat-42
-    compactor export chat-42 --format anthropic
-    compactor export --all-sessions --log --same-owner -o backup.jsonl`
-}
-
 func (c *exportCmd) Validate() error {
 	if c.AllSessions == (len(c.Sessions) > 0) {
 		return errors.New("name sessions, or give --all-sessions")

@@ -78,7 +78,7 @@ func (e *Env) runOnce(command *kong.Context) error {
 }
 
 // about returns the sessions that the arguments name and the parent that theirs is to have, or
-// what of the arguments is for one database only: the number of a run, of a sweep or the like,
+// the argument that is for one database only: the number of a run, of a sweep or the like,
 // and a file to read or to write.
 func about(command *kong.Context) (sessions []string, parent, one string) {
 	for _, p := range command.Path {

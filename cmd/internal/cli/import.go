@@ -23,26 +23,6 @@ type importCmd struct {
 	ImportOptions
 }
 
-func (*importCmd) Help() string {
-	return `The format of a file is detected by its content unless --format names it:
-
-` + formatHelp() + `
-Chat-completions come as one session object per line ({"session_id", "model", "messages": […]}), one message per line, or one JSON document. Each line of a session log is a message, part of a message, or a record that is counted by kind; sub-agents are separate sessions. A session without an id is named after its file and its position in the file. Where several conversations share an id, #2, #3 and so on are appended.
-
-With --from-sql the query returns the columns session_id, role and content, and optionally id, created_at, tool_calls (JSON), tool_call_id, name and model; or a column message with the whole message as JSON instead of role and content. Consecutive rows of one session are imported together. The transaction is read-only.
-
-A file that is none of the formats is refused with what it looks like. A line of a session that was not written whole (a program was killed, or still writes) is skipped and listed; --strict refuses the files then. What is no message is counted by kind, with the line of the first.
-
-Each session is imported atomically. Repeating an import changes nothing. An import enqueues no runs: sessions that become due wait for the next sweep, or for the scheduler to find them (scheduler.reconcile_interval). Exit code 2 if anything could not be imported. A message without a time has none afterwards: no summary, view or export shows a date for it. The triggers idle and age, retention and archiving by age take the time of the import.
-
-Examples:
-
-    compactor import history.jsonl
-    compactor import --format claude-code ~/.claude/projects/*/*.jsonl
-    compactor import --keep-going --session-prefix crm/ exports/*.jsonl
-    compactor import --from-sql "$APP_DATABASE_URL" --query "SELECT chat_id AS session_id, role, content, sent_at AS created_at FROM chat_messages ORDER BY chat_id, id"`
-}
-
 func (c *importCmd) Validate() error {
 	switch {
 	case c.FromSQL != "" && len(c.Files) > 0:

@@ -17,25 +17,6 @@ type limitCmd struct {
 	Clear limitClearCmd `cmd:"" help:"Take the limits of a tenant, or of all together, away."`
 }
 
-func (*limitCmd) Help() string {
-	return `Limits what models may be asked for in the last hour and day, and how many runs start in a second, in Postgres, for all workers and schedulers. "limit set" replaces all limits that the tenant, or all together, had.
-
-Once a limit of models is reached, automatic and requested runs ask no model: they end as policy.summary.on_failure says, with the code spending_limit, and automatic ones try again after policy.summary.cooldown. Calls that are under way when it is reached may exceed it. Tokens are those of input and output.
-
-Beyond --runs-per-second, events, requests of applications, sweeps and bulk recompactions wait in Postgres (run_limit); other tenants do not wait with them, except behind a bulk recompaction of all tenants, which keeps its order. As a run writes a bounded number of rows, this is the limit of what runs write to the database, too: there is none of its own for writes. Up to a second's runs may start at once, and repeated deliveries do not count.
-
-Runs of operators are not limited: they are few, and an operator waits for each.
-
-With several databases in the configuration a limit is set in each, and holds for all together: about once a second a scheduler tells each database what the others have used, and the use that is listed is the sum. Until then each counts for itself: calls that the others begin within that second may exceed a limit of models, and D databases start at most N * (T + 2D - 1) runs in T seconds, where N runs may start in one (below 1: N * (T + D - 1) + D). While a database cannot be read, what models had cost there counts on until it is as old as the limit's hour or day; what is used there meanwhile does not count here, and runs per second hold for the others. In a database without the limit, by --database, nothing is held back and starts are not counted. A first limit is seen after at most 5 seconds.
-
-Examples:
-
-    compactor limit set --tenant acme --cost-per-day 20 --note "their plan"
-    compactor limit set --all --cost-per-hour 50 --calls-per-hour 3000
-    compactor limit set --tenant acme --runs-per-second 5 --tokens-per-hour 2000000
-    compactor limit list`
-}
-
 // limitScope selects whose limits are meant; with --tenant, which is a setting.
 type limitScope struct {
 	All bool `help:"All tenants together."`

@@ -17,20 +17,6 @@ type migrateUpCmd struct {
 	Partitions int `placeholder:"N" help:"Of a new installation, divide the tables of messages into this many by a hash of the session. 0 is one table each, or what is there."`
 }
 
-func (*migrateUpCmd) Help() string {
-	return `Safe to run concurrently: one process migrates, the others wait.
-
-It also creates the group roles of the schema that are missing, such as compactor_application, compactor_reader, compactor_operator and compactor_worker, or prints the statements that do where the login may not create roles. Grant them to the logins of applications and workers.
-
-A new installation can have its messages in --partitions, which never change later: vacuum, and dumps and restores with several jobs, then go over parts. With 16 of them, appending one message takes a third more of the server's CPU time, a batch nothing, reading a view a fifth. That pays from some 200 GB of messages on, where a vacuum of the whole table takes longer than half an hour. Leave jit off, as the functions do.
-
-Examples:
-
-    compactor migrate up
-    compactor migrate up --partitions 16
-    compactor migrate up --database-schema compactor_staging`
-}
-
 func (m *migrateUpCmd) Run(ctx context.Context, e *Env) error {
 	c, err := e.Require("database.url")
 	if err != nil {

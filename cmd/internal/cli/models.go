@@ -26,17 +26,6 @@ type modelsCmd struct {
 	AllTenants allTenants `help:"Show what reports of every tenant have taught."`
 }
 
-func (*modelsCmd) Help() string {
-	return `Lists the context windows of models by the beginnings of their names, and how tokens are counted for them: by one of OpenAI's encodings, exact for its own models, and for those of others times the factor of their family, as an estimate. The setting models adds to this table.
-
-With a database, also what reports of usage (report_usage) have taught of the size of prompts, for a tenant and a model: a prompt has OVERHEAD + SCALE × counted tokens, and the latest reports are OFF by so much in the median. Sessions without a report of their own are due by that. Five reports are needed; the latest 20 count.
-
-Examples:
-
-    compactor models
-    compactor models claude-sonnet-5 --json`
-}
-
 // modelJSON describes the models of a prefix.
 type modelJSON struct {
 	Model      string      `json:"model"`
@@ -66,7 +55,7 @@ func newModelJSON(cfg config.Config, model string) modelJSON {
 	}
 }
 
-// maxLearned bounds the list of what reports have taught.
+// maxLearned bounds the list of calibrations.
 const maxLearned = 1000
 
 func (c *modelsCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {

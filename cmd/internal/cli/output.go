@@ -40,7 +40,7 @@ func (e *Env) answer(v any, format string, args ...any) error {
 	return nil
 }
 
-// show writes the result of a command: v with --json, or what text writes.
+// show writes the result of a command: v with --json, or else text writes it.
 func (e *Env) show(v any, text func()) error {
 	if e.JSON {
 		return e.json(v)

@@ -37,18 +37,6 @@ type pauseCmd struct {
 	List bool   `help:"List what is paused."`
 }
 
-func (*pauseCmd) Help() string {
-	return `Holds back all runs of the selected sessions at once, in Postgres, whether Redis can be reached or not: sweeps leave the sessions out (or wait, if all is paused), messages queue nothing, queued automatic runs end as "paused", requested ones wait. Runs that are being executed are not interrupted. "compact --force" and undo work meanwhile. "resume" with the same flags ends the pause; what is due is then found within scheduler.reconcile_interval, unless a sweep has it ("stats" says so).
-
-Examples:
-
-    compactor pause --tenant acme --note "migrating their agents"
-    compactor pause --model claude-fable --note "400s after the update"
-    compactor pause --policy support --note "wrong target"
-    compactor pause --all --note "incident 4711"
-    compactor pause --list`
-}
-
 func (c *pauseCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 	if c.List {
 		if c.pauseScope != (pauseScope{}) || c.Note != "" || e.flags["tenant"] != "" {
@@ -70,10 +58,6 @@ func (c *pauseCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 }
 
 type resumeCmd struct{ pauseScope }
-
-func (*resumeCmd) Help() string {
-	return `Ends the pause that was made with the same flags ("compactor pause --list" shows all). What another pause holds stays held.`
-}
 
 func (c *resumeCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 	scope, err := c.scope(e)

@@ -34,23 +34,6 @@ type policyCmd struct {
 	Assign   policyAssignCmd   `cmd:"" help:"Give one session a policy, whatever matches it."`
 }
 
-const policyFileHelp = `A policy file is YAML: the keys name, match, note and extends, and those of the section policy of the configuration (` + "`compactor config example`" + `) but for the schedule. What it leaves out it has from its preset, or else from what it extends: another policy by name, configuration (the policy of the configuration), or none (the default settings). Without extends that is the policy default, for a file of that name the configuration. A version holds all settings as they are when it is applied: a later change of what it extends reaches it when it is applied again, which policy show tells.
-
-    name: support
-    match: {tenant: acme, agent: support, model: gpt-5}
-    note: shorter prompts for the support team
-    preset: support
-    start: 0.6
-    target: 0.4
-
-Instead of start, triggers may say when a session is due, each by itself: conditions over the words of ` + "`compactor policy vocabulary`" + `, with comparisons, &&, || and not, or nested in all, any and not.
-
-    triggers:
-      - {name: budget, when: used > 0.75 && turn_completed}
-      - {name: closed, when: {all: [closed, tokens > 8000]}, target: 0.05}
-
-A session has the policy that it was assigned, or else that of which it matches all keys: tenant, model (the beginning of its name) and labels (set_labels; and those of its parent, for keys that it has none for). Of several, the one with more keys counts, then the longer model, then the name. All others have the policy default: that of the configuration, unless a policy of that name was applied.`
-
 // policyRef is NAME or NAME@VERSION; the version is 0 for that in force.
 type policyRef struct {
 	Name    string
@@ -97,7 +80,7 @@ func withoutSchedule(raw json.RawMessage) (json.RawMessage, error) {
 	return policy.Spec(p)
 }
 
-// title returns "support@3", and "default (configuration)" for what was not applied.
+// title returns "support@3", or "default (configuration)" for a policy that was not applied.
 func title(v store.PolicyVersion) string {
 	if v.Version == 0 {
 		return v.Name + " (configuration)"
@@ -169,7 +152,7 @@ type policyOtherJSON struct {
 	Changes  []policy.Change `json:"changes"`
 }
 
-// compare adds to a step what its sessions have now from other policies.
+// compare adds to a step the settings that its sessions have now from other policies.
 func (s policyStep) compare(ctx context.Context, st *store.Store, effects []store.PolicyEffect, j *policyStepJSON) error {
 	if s.to == nil {
 		return nil
@@ -202,8 +185,7 @@ func (s policyStep) compare(ctx context.Context, st *store.Store, effects []stor
 	return nil
 }
 
-// json describes the step, without the new version. A new policy is compared with what it
-// extends.
+// json describes the step, without the new version. A new policy is compared with its base.
 func (s policyStep) json() (out policyStepJSON, err error) {
 	out = policyStepJSON{Name: s.change.Name, From: s.change.Expect, Match: map[string]string{}, Changes: []policy.Change{}}
 	if s.to == nil {
@@ -281,7 +263,7 @@ func writePolicyChanges(e *Env, changes []policy.Change) {
 }
 
 // setting returns a setting as a YAML file would have it, "none" for one that is not set, or
-// is zero, and what counts instead.
+// is zero, and the setting that counts instead.
 func setting(key, raw string) string {
 	if slices.Contains([]string{"", "0", `"0s"`}, raw) {
 		switch key {
@@ -310,7 +292,7 @@ type confirmFlags struct {
 	DryRun bool `help:"Show what would change, and change nothing." xor:"confirm"`
 }
 
-// run shows what steps change, asks, and makes them.
+// run shows the changes of steps, asks, and makes them.
 func (c confirmFlags) run(ctx context.Context, e *Env, st *store.Store, steps []policyStep) error {
 	changes := make([]store.PolicyChange, len(steps))
 	shown := make([]policyStepJSON, len(steps))

@@ -20,18 +20,6 @@ type policyApplyCmd struct {
 	confirmFlags
 }
 
-func (*policyApplyCmd) Help() string {
-	return `Checks all files, shows which settings change and how many sessions become due or are due no longer, and asks. All policies come into force at once, as new versions; a file that says what is in force changes nothing. New sessions have them from then on; a scheduler takes them to the others, page by page, while applications write.
-
-` + policyFileHelp + `
-
-Examples:
-
-    compactor policy apply support.yaml coding.yaml
-    compactor policy apply support.yaml --dry-run
-    compactor policy apply policies/*.yaml --yes --json | jq '.effects'`
-}
-
 func (c *policyApplyCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	st, err := e.Open(ctx)
 	if err != nil {
@@ -122,7 +110,7 @@ func (e *Env) warnOfModel(ctx context.Context, st *store.Store, prefix string) e
 	return err
 }
 
-// readPolicy is a policy file with what it extends.
+// readPolicy is a policy file with its base.
 type readPolicy struct {
 	config.PolicyFile
 	base policyBase
@@ -141,7 +129,7 @@ func (e *Env) policyFiles(ctx context.Context, st *store.Store, cfg config.Confi
 			continue
 		}
 		f := &policyFile{path: path, raw: raw}
-		// Its name, for the others; what is wrong with it is found when it is read.
+		// Its name, for the others; its errors are found when it is read.
 		named, _ := config.ReadPolicy(path, raw, nil) //nolint:errcheck // see above
 		if first, twice := b.files[named.Name]; twice {
 			faults = append(faults, fmt.Errorf("%s: name: %s is that of %s, too", path, named.Name, first.path))
@@ -171,7 +159,7 @@ func (e *Env) readFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// newVersion returns what a file says as a version without a number.
+// newVersion returns the policy of a file as a version without a number.
 func newVersion(f readPolicy) (*store.PolicyVersion, error) {
 	spec, err := policy.Spec(f.Policy)
 	if err != nil {
@@ -196,15 +184,6 @@ type policyRollbackCmd struct {
 	Name string `arg:"" help:"The policy."`
 	To   int    `placeholder:"VERSION" help:"The version; default: the one that was in force before."`
 	confirmFlags
-}
-
-func (*policyRollbackCmd) Help() string {
-	return `Shows what changes and asks, as apply does. No version is lost: a rollback can be rolled back.
-
-Examples:
-
-    compactor policy rollback support
-    compactor policy rollback support --to 2 --yes`
 }
 
 func (c *policyRollbackCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
@@ -252,14 +231,6 @@ type policyDisableCmd struct {
 	confirmFlags
 }
 
-func (*policyDisableCmd) Help() string {
-	return `Shows what changes and asks, as apply does; rollback puts the policy in force again. The policy default becomes that of the configuration.
-
-Examples:
-
-    compactor policy disable support`
-}
-
 func (c *policyDisableCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
 	from, err := st.Policy(ctx, c.Name, 0)
 	if err != nil {
@@ -275,15 +246,6 @@ func (c *policyDisableCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg
 type policyAssignCmd struct {
 	Session string `arg:"" help:"The session."`
 	Policy  string `arg:"" optional:"" help:"The policy; without it the session gets the one that it matches."`
-}
-
-func (*policyAssignCmd) Help() string {
-	return `Applications do the same with set_policy. A policy that is disabled, or for another tenant, counts for nothing.
-
-Examples:
-
-    compactor policy assign chat-42 support
-    compactor policy assign chat-42`
 }
 
 func (c *policyAssignCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {

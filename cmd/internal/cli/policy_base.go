@@ -24,7 +24,7 @@ const (
 // maxBases bounds how many policies extend each other in a row.
 const maxBases = 8
 
-// policyBase is what a policy extends: a name and the settings that it has.
+// policyBase is the policy that another one extends: its name and its settings.
 type policyBase struct {
 	name, hash string
 	spec       json.RawMessage
@@ -51,7 +51,7 @@ type policyFile struct {
 	err     error
 }
 
-// bases finds what policies extend, among files that are applied together and the policies in force.
+// bases finds the bases of policies, among files that are applied together and the policies in force.
 type bases struct {
 	ctx      context.Context //nolint:containedctx // of one command
 	st       *store.Store
@@ -76,7 +76,7 @@ func (b *bases) read(f *policyFile) {
 	f.reading, f.done = false, true
 }
 
-// of returns what the policy of a name extends. Without a word of it that is the policy default,
+// of returns the base of the policy of a name. Unless the file names one, that is the policy default,
 // and for that one the policy of the configuration.
 func (b *bases) of(name, extends string) (policyBase, error) {
 	switch {

@@ -25,16 +25,6 @@ type policyExplainCmd struct {
 	Limit      int        `default:"50" range:"1,100000" help:"With --errors-only: maximum number of sessions."`
 }
 
-func (*policyExplainCmd) Help() string {
-	return `Shows the policy of a session and why it has that one, its size beside the limit and where the count is from, what a run would do, what holds it back, by code, since when and what ends it, and when it may run next. Nothing is written.
-
-Examples:
-
-    compactor policy explain chat-42
-    compactor policy explain chat-42 --json | jq '.held_back'
-    compactor policy explain --errors-only --all-tenants`
-}
-
 func (c *policyExplainCmd) Validate() error {
 	if (c.Session == "") != c.ErrorsOnly {
 		return errors.New("want a session, or --errors-only")
@@ -66,7 +56,7 @@ type explanationJSON struct {
 	Due      bool        `json:"due"`
 	WhyDue   string      `json:"why_due"`
 	Steps    []string    `json:"steps"`
-	// Triggers are those of the policy with what they compare; without any, DueAbove decides.
+	// Triggers are those of the policy with the values that they compare; without any, DueAbove decides.
 	Triggers []worker.TriggerState `json:"triggers,omitempty"`
 	HeldBack []holdJSON            `json:"held_back"`
 	NextRun  string                `json:"next_run"`
@@ -80,13 +70,13 @@ type passedOverJSON struct {
 	Why    string `json:"why"`
 }
 
-// holdJSON is what keeps automatic runs from a session.
+// holdJSON is a reason for which a session gets no automatic runs.
 type holdJSON struct {
 	Code  string     `json:"code"`
 	Text  string     `json:"text"`
 	Since *time.Time `json:"since,omitempty"`
 	Until *time.Time `json:"until,omitempty"`
-	// EndsBy is the command that ends it, or what does so by itself; empty for a run.
+	// EndsBy is the command or the event that ends it; empty for a run.
 	EndsBy string `json:"ends_by,omitempty"`
 }
 
@@ -168,7 +158,7 @@ func (c *policyExplainCmd) errors(ctx context.Context, e *Env, st *store.Store, 
 	})
 }
 
-// explainer works out what an Explanation says.
+// explainer evaluates an Explanation.
 type explainer struct {
 	store.Explanation
 	limits     []store.Spending // of its tenant and of all
@@ -207,7 +197,7 @@ func (x *explainer) choose(ctx context.Context, st *store.Store, list []store.Po
 	return nil
 }
 
-// explain returns what there is to say.
+// explain returns the explanation of a session.
 func (x *explainer) explain(e *Env) explanationJSON {
 	limits := x.policy.Limits(x.Model, x.cfg.Models.Window)
 	out := explanationJSON{
@@ -260,7 +250,7 @@ func signed(t chat.Tokens) string {
 	return term.Count(t)
 }
 
-// whyDue says why the session is due, or what is missing.
+// whyDue returns the reason for which the session is due, or is not yet.
 func (x *explainer) whyDue(out explanationJSON) string {
 	if len(x.triggers) > 0 {
 		holds := slices.ContainsFunc(x.triggers, func(t worker.TriggerState) bool { return t.Holds })
@@ -358,8 +348,8 @@ func (out explanationJSON) print(e *Env, x explainer) {
 	e.pairs(pairs...)
 }
 
-// holds returns what keeps automatic runs from the session: what the database knows of, and
-// what lasts shorter.
+// holds returns the reasons for which the session gets no automatic runs: those that the database
+// lists, and shorter ones.
 func (x *explainer) holds() []holdJSON {
 	var out []holdJSON
 	if x.unreadable != nil {

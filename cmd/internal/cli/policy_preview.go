@@ -26,16 +26,6 @@ type policyTestCmd struct {
 	File     string   `placeholder:"FILE" help:"Plan under this policy file instead of the policy that a session has."`
 }
 
-func (*policyTestCmd) Help() string {
-	return `Plans a run over the view of each session, whether or not it is due, and shows the size before and after, what leaves the view and why, whether the target is met, and what the smaller view is at the provider's prompt cache (see runs --help). Nothing is written and no model is called: where the policy asks one for a summary, an extract stands in its place, and the cost is what the prompts and the longest answers would cost.
-
-Examples:
-
-    compactor policy test chat-42
-    compactor policy test --sample 200 --file support.yaml
-    compactor policy test --sample 1000 --json | jq '.totals.cost'`
-}
-
 func (c *policyTestCmd) Validate() error {
 	if (len(c.Sessions) > 0) == (c.Sample != 0) {
 		return errors.New("want sessions or --sample")
@@ -60,13 +50,13 @@ type previewJSON struct {
 	Gone           []worker.Gone `json:"gone"`
 	Steps          []stepJSON    `json:"steps"`
 	Calls          callsJSON     `json:"model_calls"`
-	// Cache is what the change is at the provider's prompt cache, if its prices are known.
+	// Cache is the effect of the change on the provider's prompt cache, if its prices are known.
 	Cache *tokens.Rewrite `json:"cache,omitempty"`
 
 	steps []pipeline.StepResult
 }
 
-// callsJSON is what calls of models would take, at most.
+// callsJSON is an upper bound for calls of models.
 type callsJSON struct {
 	Name   string  `json:"name,omitempty"`
 	Calls  int     `json:"calls"`
@@ -228,8 +218,7 @@ func preview(ctx context.Context, e *Env, st *store.Store, cfg config.Config, se
 	return out, nil
 }
 
-// pricedModel implements summary.Model without calling a model: it adds up what calls would
-// take.
+// pricedModel implements summary.Model without calling a model: it adds up the sizes of calls.
 type pricedModel struct {
 	profile llm.Profile
 	calls   callsJSON
@@ -251,7 +240,7 @@ func (m *pricedModel) Usable(context.Context) llm.Profile { return m.profile }
 // Identity implements summary.Model.
 func (m *pricedModel) Identity() string { return m.profile.Name }
 
-// total returns what the calls would take. Of a summary in parts only the first is asked for
+// total returns the sum of the calls. Of a summary in parts only the first is asked for
 // here; the others are as large.
 func (m *pricedModel) total(steps []pipeline.StepResult) callsJSON {
 	out, parts := m.calls, 0

@@ -21,15 +21,6 @@ type policyListCmd struct {
 	AllTenants allTenants `help:"Policies and sessions of every tenant."`
 }
 
-func (*policyListCmd) Help() string {
-	return `After a change of policies a scheduler takes it to the existing sessions; the last line shows how far.
-
-Examples:
-
-    compactor policy list
-    compactor policy list --all-tenants --json | jq '.progress'`
-}
-
 // policyRowJSON is a policy in the list.
 type policyRowJSON struct {
 	store.PolicyVersion
@@ -37,7 +28,7 @@ type policyRowJSON struct {
 	Due      int64 `json:"due"`
 }
 
-// policiesSoon is within what a scheduler begins to take a change to the sessions.
+// policiesSoon is the time within which a scheduler begins to take a change to the sessions.
 const policiesSoon = 10 * time.Second
 
 func (c *policyListCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
@@ -114,14 +105,6 @@ type policyShowCmd struct {
 	Policy policyRef `arg:"" placeholder:"NAME[@VERSION]" help:"The policy; without a version, that in force."`
 	All    bool      `help:"Show all settings, not only those that differ from the defaults."`
 	Model  string    `placeholder:"NAME" help:"Also explain the limits for this model."`
-}
-
-func (*policyShowCmd) Help() string {
-	return `Examples:
-
-    compactor policy show support
-    compactor policy show support@2 --all
-    compactor policy show default --model gpt-5`
 }
 
 func (c *policyShowCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
@@ -204,15 +187,6 @@ func (c *policyShowCmd) settings(v store.PolicyVersion) (pairs []pair, err error
 
 type policyWordsCmd struct{}
 
-func (*policyWordsCmd) Help() string {
-	return `A condition compares these with numbers and each other (<, <=, ==, !=, >=, >, + - * /), combined by &&, || and not. It must name something that the database compares in each alternative of ||, so that finding the sessions that are due costs no more than they do: a size, a number or a report of the application; what is left is decided by the run. Times take only sessions that are larger than the target. Applications report by report_state: SELECT compactor.report_state(tenant, session, '{"closed": true}').
-
-Examples:
-
-    compactor policy vocabulary
-    compactor policy explain chat-42   # the triggers of a session's policy, with these values`
-}
-
 func (*policyWordsCmd) Run(e *Env) error {
 	type wordJSON struct {
 		Name string `json:"name"`
@@ -240,14 +214,6 @@ func (*policyWordsCmd) Run(e *Env) error {
 type policyDiffCmd struct {
 	From policyRef `arg:"" placeholder:"NAME[@VERSION]" help:"The policy; without a version, that in force."`
 	To   string    `arg:"" optional:"" placeholder:"NAME[@VERSION]|FILE" help:"The other one, or a policy file. Default: what was in force before FROM."`
-}
-
-func (*policyDiffCmd) Help() string {
-	return `Examples:
-
-    compactor policy diff support
-    compactor policy diff support@1 support@3
-    compactor policy diff default support.yaml`
 }
 
 func (c *policyDiffCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
@@ -302,12 +268,6 @@ func (c *policyDiffCmd) other(ctx context.Context, e *Env, st *store.Store, cfg 
 
 type policyHistoryCmd struct {
 	Name string `arg:"" help:"The policy."`
-}
-
-func (*policyHistoryCmd) Help() string {
-	return `Examples:
-
-    compactor policy history support`
 }
 
 func (c *policyHistoryCmd) Run(ctx context.Context, e *Env, st *store.Store) error {

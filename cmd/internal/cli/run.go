@@ -18,7 +18,7 @@ import (
 type runJSON struct {
 	store.RunRow
 	Steps []stepJSON `json:"steps,omitempty"`
-	// Summaries holds the ids of the messages the run wrote, CallRows the calls of models, and Cache what its change is at the
+	// Summaries holds the ids of the messages the run wrote, CallRows the calls of models, and Cache its effect on the
 	// provider's prompt cache; set for --run only.
 	Summaries []string               `json:"summaries,omitempty"`
 	Cache     *tokens.Rewrite        `json:"cache,omitempty"`
@@ -71,7 +71,7 @@ func triggerName(trigger string) string {
 	return trigger
 }
 
-// runTrigger names what made the run and, after a colon, the trigger of the policy that held.
+// runTrigger names the trigger of the run and, after a colon, that of the policy that held.
 func runTrigger(r store.RunRow) string {
 	r.Trigger = triggerName(r.Trigger)
 	if r.Fired == "" {
@@ -201,7 +201,7 @@ func printRun(e *Env, r store.RunRow) {
 	}
 }
 
-// changed returns how many messages and tokens a run left in the view, and beside that what one
+// changed returns how many messages and tokens a run left in the view, or those that one
 // that changed nothing had planned.
 func changed(r store.RunRow) (messages, size string) {
 	if r.Status == store.StatusApplied || r.Outcome == worker.OutcomeDryRun || r.TokensBefore == r.TokensAfter && r.MessagesBefore == r.MessagesAfter {

@@ -28,16 +28,6 @@ type runsCmd struct {
 	Before     int64      `placeholder:"N" help:"Only runs older than run N."`
 }
 
-func (*runsCmd) Help() string {
-	return `Every decision is recorded as a run with an outcome code, skips included. --run also shows what a smaller view is at the provider's prompt cache, for models whose prices of it are known: what the next request reads there and writes anew in place of the view before, and after how many requests that is paid back.
-
-Examples:
-
-    compactor runs chat-42
-    compactor runs --status failed
-    compactor runs --run 4711`
-}
-
 func (c *runsCmd) Validate() error {
 	statuses := []string{"queued", "running", "applied", "skipped", "failed"}
 	if c.Status != "" && !slices.Contains(statuses, c.Status) {
@@ -233,7 +223,7 @@ func failedCalls(calls []store.SummaryCallRow) (lines []pair) {
 	return lines
 }
 
-// runCache returns what the change of a run is at the prompt cache of its session's model, nil
+// runCache returns the effect of a run on the prompt cache of its session's model, nil
 // for a run without a smaller view or if the prices are not known.
 func runCache(ctx context.Context, st *store.Store, r store.RunRow) (*tokens.Rewrite, error) {
 	if r.Status != store.StatusApplied || r.TokensAfter >= r.TokensBefore {
@@ -250,7 +240,7 @@ func runCache(ctx context.Context, st *store.Store, r store.RunRow) (*tokens.Rew
 	return newRewrite(s.Model, chat.Tokens(r.TokensBefore), chat.Tokens(r.TokensAfter), chat.Tokens(r.TokensAfter)-unchanged), nil
 }
 
-// newRewrite returns what a smaller view is at the prompt cache, nil if the prices for the model
+// newRewrite returns the effect of a smaller view on the prompt cache, nil if the prices for the model
 // are not known or the view is not smaller.
 func newRewrite(model string, before, after, written chat.Tokens) *tokens.Rewrite {
 	c, known := tokens.CacheOf(model)

@@ -25,16 +25,6 @@ type scheduleCmd struct {
 	Backfill scheduleBackfillCmd `cmd:"" help:"Fire the ticks of a time in the past that started no sweep."`
 }
 
-func (*scheduleCmd) Help() string {
-	return `A schedule starts sweeps: at each of its times, a tick, one over the sessions that are due. Schedules are named in the configuration file ("compactor config example", schedules); without any, policy.cron is the schedule nightly. In force are those that the leading scheduler is configured with; these commands read their own configuration. Pauses and ticks are in Postgres: each tick is fired once, by whichever scheduler leads, and a pause holds for all of them.
-
-Examples:
-
-    compactor schedule list
-    compactor schedule pause nightly --note "provider is down"
-    compactor schedule backfill nightly --from 2026-01-28 --dry-run`
-}
-
 // schedulesOf returns the schedules of the configuration, by name.
 func schedulesOf(cfg config.Config) map[string]policy.Schedule {
 	c := cfg.Scheduler
@@ -262,7 +252,7 @@ func (c *scheduleShowCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg 
 	})
 }
 
-// overlaps says what happens at a tick while an earlier sweep is not done.
+// overlaps describes the effect of a tick while an earlier sweep is not done.
 var overlaps = map[string]string{
 	policy.OverlapBufferOne:   "a tick starts a sweep behind an open one, at most one",
 	policy.OverlapSkip:        "a tick starts none while an earlier one is not done",
@@ -277,7 +267,7 @@ func limited(d time.Duration, none, format string) string {
 	return fmt.Sprintf(format, policy.Text(d))
 }
 
-// lastText says what became of a tick.
+// lastText describes the outcome of a tick.
 func lastText(t store.TickRow) string {
 	return map[string]string{
 		store.TickFired:     fmt.Sprintf("started sweep %d", t.Sweep),
@@ -292,10 +282,6 @@ type schedulePauseCmd struct {
 	scheduleArg
 
 	Note string `placeholder:"TEXT" help:"Why, for \"schedule list\"."`
-}
-
-func (*schedulePauseCmd) Help() string {
-	return `Ticks that pass start nothing and are not fired later; "compactor schedule backfill" can. Sweeps that are open go on ("compactor sweep pause"), and so do event runs ("compactor pause").`
 }
 
 func (c *schedulePauseCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
@@ -349,10 +335,6 @@ func (a scheduleArg) tickOf(s policy.Schedule, at time.Time, e *Env, source stri
 
 type scheduleRunCmd struct{ scheduleArg }
 
-func (*scheduleRunCmd) Help() string {
-	return `Starts a sweep with the tenant, the window, the overlap and the canary of the schedule, whether it is paused or not. Its ticks stay as they are.`
-}
-
 func (c *scheduleRunCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
 	s, _, err := c.of(cfg)
 	if err != nil {
@@ -379,17 +361,6 @@ type scheduleBackfillCmd struct {
 
 	From instant `required:"" placeholder:"TIME" help:"First tick: 36h, 2026-11-20 or 2026-11-20T22:00:00Z."`
 	To   instant `placeholder:"TIME" help:"Last tick; default: now."`
-}
-
-func (*scheduleBackfillCmd) Help() string {
-	return `Fires the ticks from one time to another that started no sweep: those that passed while no scheduler ran, while the schedule was paused, or that were skipped or found too late. A tick that had a sweep is not fired again, so a backfill that was interrupted can be repeated. What became of ticks is known for 90 days, and that is how far a backfill goes back.
-
-A sweep goes over the sessions that are due now, whatever the tick that it is of. So one stands for all ticks that are fired before it begins: many ticks usually are one sweep or two, one after the other. What is configured as overlap does not count here.
-
-Examples:
-
-    compactor schedule backfill nightly --from 2026-01-28 --dry-run
-    compactor schedule backfill nightly --from 2026-01-28 --to 2026-01-31T12:00:00Z --yes`
 }
 
 // maxBackfill bounds the ticks of a backfill.

@@ -24,42 +24,17 @@ func (f roleFlags) Validate() error {
 
 type serveCmd struct{ roleFlags }
 
-func (*serveCmd) Help() string {
-	return `The first SIGINT or SIGTERM stops the scheduler, waits for running jobs (worker.drain_timeout), and exits with 0; a second one exits at once. Another worker resumes runs that did not finish.
-
-Examples:
-
-    compactor serve --migrate
-    compactor serve --log-format json --start 90000 --target 60000`
-}
-
 func (c *serveCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	return c.run(ctx, e, cfg, true, true)
 }
 
 type workerCmd struct{ roleFlags }
 
-func (*workerCmd) Help() string {
-	return `Any number of workers may run, on any number of machines.
-
-Examples:
-
-    compactor worker --worker-concurrency 32`
-}
-
 func (c *workerCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	return c.run(ctx, e, cfg, false, true)
 }
 
 type schedulerCmd struct{ roleFlags }
-
-func (*schedulerCmd) Help() string {
-	return `Of several schedulers one is active; the others are on standby.
-
-Examples:
-
-    compactor scheduler --policy-cron "30 2 * * *" --policy-timezone Europe/Berlin`
-}
 
 func (c *schedulerCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	return c.run(ctx, e, cfg, true, false)
@@ -72,7 +47,7 @@ func (f roleFlags) run(ctx context.Context, e *Env, cfg config.Config, scheduler
 		}
 	}
 	logger := e.Err.Logger(cfg.Log.Level, cfg.Log.Format)
-	// Open until all has ended, so that it tells of the start and of the end.
+	// It is open until all roles have ended, so that it reports the start and the end.
 	monitor, err := startMonitor(ctx, cfg, logger)
 	if err != nil {
 		return err

@@ -14,15 +14,6 @@ type undoCmd struct {
 	Cascade bool  `help:"Also undo the later runs of the session."`
 }
 
-func (*undoCmd) Help() string {
-	return `Restores the view from before the run, plus everything appended since. An undo is a run itself and can be undone. Automatic runs then wait for a new message. The run must be of the configured tenant (--tenant).
-
-Examples:
-
-    compactor undo 4711
-    compactor undo 4711 --cascade`
-}
-
 func (c *undoCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
 	r, err := st.Run(ctx, c.ID)
 	if err != nil {
@@ -50,27 +41,11 @@ type pinTarget struct {
 
 type pinCmd struct{ pinTarget }
 
-func (*pinCmd) Help() string {
-	return `A pinned message outside the view is restored, with its group, by the next run; pinning makes the session due.
-
-Examples:
-
-    compactor pin chat-42 msg-17`
-}
-
 func (c *pinCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
 	return c.done(e, true, st.Pin(ctx, key(cfg, c.Session), c.Message))
 }
 
 type unpinCmd struct{ pinTarget }
-
-func (*unpinCmd) Help() string {
-	return `The message stays in the view until a run excludes it.
-
-Examples:
-
-    compactor unpin chat-42 msg-17`
-}
 
 func (c *unpinCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
 	return c.done(e, false, st.Unpin(ctx, key(cfg, c.Session), c.Message))
@@ -91,15 +66,6 @@ type forkCmd struct {
 	At      string `placeholder:"MESSAGE" help:"Its last message: the id, or the seq that view shows; default: the last one."`
 }
 
-func (*forkCmd) Help() string {
-	return `Makes a session that goes on from a message of another one, as its child. It has a copy of what was said up to there and of the runs that were applied by then, so its view is the one of that moment, with the summaries and replacements that were in it. The copies can be undone as the runs were. Its next run, which is due at once, checks the view. Summaries keep their ids, by which "summary show" names the run that wrote them.
-
-Examples:
-
-    compactor fork chat-42 chat-42-retry --at msg-17
-    compactor fork chat-42 chat-43`
-}
-
 func (c *forkCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
 	messages, err := st.Fork(ctx, key(cfg, c.Session), c.New, c.At)
 	if err != nil {
@@ -118,14 +84,6 @@ type setModelCmd struct {
 	Model   string `arg:"" help:"The model's name, as the application calls it."`
 }
 
-func (*setModelCmd) Help() string {
-	return `An application that appends with another model's name has the same effect.
-
-Examples:
-
-    compactor set-model chat-42 claude-sonnet-5`
-}
-
 func (c *setModelCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
 	if err := st.SetModel(ctx, key(cfg, c.Session), c.Model); err != nil {
 		return err
@@ -136,15 +94,6 @@ func (c *setModelCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg conf
 type setParentCmd struct {
 	Session string `arg:"" help:"The session; one that does not exist is created."`
 	Parent  string `arg:"" optional:"" help:"Its parent, a session of the same tenant; none takes the parent away."`
-}
-
-func (*setParentCmd) Help() string {
-	return `A conversation that an agent starts for a part of its work, such as a search, is a child of the one that it works on. For keys that a child has no label for, policies match the label of its parent. When labels of a parent change, a scheduler takes that to the sessions below it, page by page. Parents form no circle, and a line of them has at most 100 sessions.
-
-Examples:
-
-    compactor set-parent chat-42-search chat-42
-    compactor sessions --children-of chat-42`
 }
 
 func (c *setParentCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {

@@ -19,16 +19,6 @@ type sessionsCmd struct {
 	After      int64      `placeholder:"CURSOR" help:"Continue behind this cursor, which the previous page ended with."`
 }
 
-func (*sessionsCmd) Help() string {
-	return `TOKENS is the size counted against the model's window: the provider's own figure where the application reported one, or else an estimate by what it reported for other sessions of the model, or else the count of the messages, with the margin of the policy (estimate_margin) on what is estimated. OF START is that size as a share of the threshold above which the session is compacted. PARENT and CHILDREN are shown where there are any.
-
-Examples:
-
-    compactor sessions
-    compactor sessions --children-of chat-42
-    compactor sessions --due --json | jq -r '.sessions[].session'`
-}
-
 // withStart returns a session with its start, stored or by policy, and its time in UTC. The
 // start is 0 if no size makes it due.
 func withStart(c config.Config, r store.SessionRow) store.SessionRow {

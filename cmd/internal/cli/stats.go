@@ -17,19 +17,6 @@ type statsCmd struct {
 	Tenants int `default:"10" range:"0,1000" help:"Number of tenants to list, those with most to compact first."`
 }
 
-func (*statsCmd) Help() string {
-	return `The first part is why sessions that are due do not run, if anything but their turn keeps them: each reason with the number of sessions, since when and until when, and what ends it ("policy explain" says it of one session). A session may be counted under several. The second is what waits now: sessions that are due, and their debt, the tokens by which they are over their starts; sessions in the outbox, which were written to and have no run yet; queued and running runs; open sweeps; with scheduler.disk_budget, the disk space of the tables beside it. The others are what ended within the last hour and day: runs, the tokens they saved, and calls of models with their cost in the unit of the configured prices. MODEL FAILED counts the runs whose summary no model wrote, as it failed: an extract, say, stands in its place. ESTIMATED counts the calls whose server reported no usage: their tokens are counted here. P50 and P95 are percentiles of the duration of a run. With --tenant all of it is of that tenant, without the disk space.
-
-The same figures, over time, are metrics of serve, worker and scheduler (GET /metrics).
-
-Examples:
-
-    compactor stats
-    compactor stats --tenant acme
-    compactor stats --json | jq '.held_back[] | select(.decided | not)'
-    compactor stats --json | jq '.last_hour.outcomes[] | select(.status == "failed")'`
-}
-
 // statsJSON is the result of the command stats.
 type statsJSON struct {
 	Tenant   string          `json:"tenant,omitempty"` // of --tenant
@@ -75,7 +62,7 @@ func (c *statsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.
 	})
 }
 
-// printHeld writes what holds sessions back, and an empty line.
+// printHeld writes the reasons for which due sessions do not run, and an empty line.
 func printHeld(e *Env, held []store.Held) {
 	if len(held) == 0 {
 		e.say("held back: nothing\n")
@@ -107,7 +94,7 @@ func heldTimes(h store.Held) string {
 	return text
 }
 
-// endedBy says what ends what holds sessions back, with the command of a long text in a line of
+// endedBy describes the end of a reason that holds sessions back, with the command of a long text in a line of
 // its own.
 func endedBy(ends string) []pair {
 	if before, command, long := strings.Cut(ends, ", or "); long && len(ends) > 50 {

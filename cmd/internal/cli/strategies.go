@@ -18,15 +18,6 @@ type strategiesCmd struct {
 	Name string `arg:"" optional:"" help:"Show the parameters of this strategy."`
 }
 
-func (*strategiesCmd) Help() string {
-	return `Strategies are used by the steps of a policy and by --strategy.
-
-Examples:
-
-    compactor strategies
-    compactor strategies token_budget`
-}
-
 func (c *strategiesCmd) Run(e *Env) error {
 	shown := e.Registry.Describe()
 	if c.Name != "" {
@@ -56,8 +47,18 @@ func (c *strategiesCmd) Run(e *Env) error {
 	})
 }
 
-// writeStrategyHelp lists the strategies and their parameters.
-func writeStrategyHelp(b *strings.Builder, registry *plan.Registry) {
+// presetHelp lists the presets of policies.
+func presetHelp() string {
+	var b strings.Builder
+	for _, p := range policy.Presets() {
+		writeHelpItem(&b, "    ", p.Name, p.Doc)
+	}
+	return b.String()
+}
+
+// strategyHelp lists the strategies and their parameters.
+func strategyHelp(registry *plan.Registry) string {
+	var b strings.Builder
 	b.WriteString("Strategies and their parameters, with defaults of up to 20 characters; `compactor strategies NAME` explains them. Summaries are written by the configured models; without one they are extracts:\n\n")
 	for _, info := range registry.Describe() {
 		params := make([]string, len(info.Params))
@@ -70,8 +71,9 @@ func writeStrategyHelp(b *strings.Builder, registry *plan.Registry) {
 				params[i] += "=" + p.Default
 			}
 		}
-		writeHelpItem(b, "    ", info.Name, info.Doc, strings.Join(params, ", "))
+		writeHelpItem(&b, "    ", info.Name, info.Doc, strings.Join(params, ", "))
 	}
+	return b.String()
 }
 
 // writeHelpItem writes a name after an indent and paragraphs, which are indented by four

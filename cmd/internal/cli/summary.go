@@ -22,13 +22,6 @@ type summaryShowCmd struct {
 	ID string `arg:"" help:"Its id, as view --all shows it: summary-120-7."`
 }
 
-func (*summaryShowCmd) Help() string {
-	return `Examples:
-
-    compactor summary show summary-120-7
-    compactor summary show summary-120-7 --json | jq .report`
-}
-
 type summaryJSON struct {
 	ID            string                 `json:"id"`
 	Tenant        string                 `json:"tenant"`
@@ -171,15 +164,6 @@ func (s *summaryJSON) facts() []pair {
 type summaryExpandCmd struct {
 	ID   string `arg:"" help:"Its id, as view --all shows it: summary-120-7."`
 	Full bool   `help:"Show full texts."`
-}
-
-func (*summaryExpandCmd) Help() string {
-	return `Where a summary extends an earlier one, the messages covered by the earlier one are shown as well.
-
-Examples:
-
-    compactor summary expand summary-120-7
-    compactor summary expand summary-120-7 --json | jq -r '.messages[].message.content'`
 }
 
 func (c *summaryExpandCmd) Run(ctx context.Context, e *Env, st *store.Store) error {

@@ -25,22 +25,6 @@ type sweepCmd struct {
 	Release sweepReleaseCmd `cmd:"" help:"Have events run what a sweep that was stopped or cancelled holds back."`
 }
 
-func (*sweepCmd) Help() string {
-	return `A sweep goes over all sessions that are due, once. Each tick of a schedule starts one (entry: the schedule's name), and so does "sweep start" (entry operator). Tenants take turns. Messages that arrive meanwhile, and requested runs, do not wait for it.
-
-It is open, paused, ending (all sessions passed, runs left), done, cancelled, or stopped: at the end of its window (of the schedule, or --for), where it goes on at the next tick, or because more than half of its latest runs (--stop-at), a hundred or more, failed, would have made the view larger or got no summary, where an operator resumes it. With --canary, so do the runs of the first sessions, however few, and the others wait for them.
-
-An open or paused sweep has the sessions that it is yet to pass: nothing else looks for them, but a new message gets a run. What was due when a sweep was stopped or cancelled waits for a day, or for the next sweep, a new message or "sweep release"; what becomes due afterwards does not.
-
-Examples:
-
-    compactor sweep start --all-tenants --dry-run
-    compactor sweep start --all-tenants --for 2h --note "after the import"
-    compactor sweep start --canary 0.01 --stop-at 0.1
-    compactor sweep watch 12
-    compactor sweep pause 12 --note "provider is down"`
-}
-
 type sweepJSON struct {
 	store.SweepRow
 	RunsPerSecond float64            `json:"runs_per_second,omitempty"` // not in a list where all runs have ended
@@ -434,10 +418,6 @@ type sweepNote struct {
 
 type sweepPauseCmd struct{ sweepNote }
 
-func (*sweepPauseCmd) Help() string {
-	return `What it has queued is executed: about a second's work. The next tick of its schedule starts another sweep, unless its overlap is skip; "compactor pause --all" holds everything.`
-}
-
 func (c *sweepPauseCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 	return steerSweep(ctx, e, st, c.ID, store.SweepPause, c.Note, 0)
 }
@@ -456,19 +436,11 @@ func (c *sweepResumeCmd) Run(ctx context.Context, e *Env, st *store.Store) error
 
 type sweepCancelCmd struct{ sweepNote }
 
-func (*sweepCancelCmd) Help() string {
-	return `Its runs that no worker has tried end as cancelled. Sessions that were due then and still are wait for a day, or for the next sweep, a new message or "sweep release": the answer says how many, and until when. What becomes due afterwards does not wait.`
-}
-
 func (c *sweepCancelCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 	return steerSweep(ctx, e, st, c.ID, store.SweepCancel, c.Note, 0)
 }
 
 type sweepReleaseCmd struct{ sweepArg }
-
-func (*sweepReleaseCmd) Help() string {
-	return `What was due when a sweep was stopped or cancelled is found within scheduler.reconcile_interval then, instead of a day later. A sweep that was stopped can be resumed afterwards.`
-}
 
 func (c *sweepReleaseCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 	return steerSweep(ctx, e, st, c.ID, store.SweepRelease, "", 0)

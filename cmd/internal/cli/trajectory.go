@@ -33,20 +33,6 @@ type trajectoryCompressCmd struct {
 	Workers       int      `default:"4" range:"1,256" help:"Number of trajectories compressed concurrently (${default})."`
 }
 
-func (*trajectoryCompressCmd) Help() string {
-	return `A line is an object with the turns under "conversations", or the array of turns alone; a turn is {"from", "value"}. In a trajectory above --target tokens (15250) the turns between the protected ones are replaced by a summary, oldest first and only as many as necessary; a tool call and its responses stay together. Everything else is copied unchanged, in the same order.
-
-No model is called: the summary is a digest with one line per turn, its first words or the tool and the size of its output, within --summary-tokens. It is deterministic, and secrets in it are masked.
-
-A line that cannot be read or compressed is reported and copied unchanged, and the exit code is 2. --json writes the report as one object and requires --out.
-
-Examples:
-
-    compactor trajectory compress runs.jsonl -o compressed.jsonl
-    compactor trajectory compress runs/*.jsonl --target 8000 --metrics metrics.jsonl -o all.jsonl
-    zcat runs.jsonl.gz | compactor trajectory compress - --protect-last 8 | gzip > compressed.jsonl.gz`
-}
-
 type trajectoryReport struct {
 	File string `json:"file"`
 	trajectory.BatchReport

@@ -23,16 +23,6 @@ type viewCmd struct {
 	Full    bool   `help:"Show full texts."`
 }
 
-func (*viewCmd) Help() string {
-	return `Control characters in stored texts are not shown.
-
-Examples:
-
-    compactor view chat-42
-    compactor view chat-42 --all --groups
-    compactor view chat-42 --all --json | jq '.messages[] | select(.included | not) | .exclude_reason'`
-}
-
 type messageJSON struct {
 	Seq           chat.Seq        `json:"seq"`
 	ID            string          `json:"id"`

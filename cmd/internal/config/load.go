@@ -39,7 +39,7 @@ type LoadOptions struct {
 	Environ []string
 	// Flags are settings from the command line, by key ("database.url").
 	Flags map[string]string
-	// FlagNames are those of the flags, by key, that are not what FlagName returns.
+	// FlagNames are the names of flags, by key, that differ from FlagName.
 	FlagNames map[string]string
 	// deprecated replaces the table of former keys, for tests.
 	deprecated map[string]string

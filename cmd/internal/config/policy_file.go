@@ -21,7 +21,7 @@ type PolicyFile struct {
 	Match policy.Match `yaml:"match"`
 	// Note says why, for the history.
 	Note string `yaml:"note"`
-	// Extends names the policy that has what the file leaves out; see ReadPolicyOver.
+	// Extends names the policy with the settings that the file leaves out; see ReadPolicyOver.
 	Extends string `yaml:"extends"`
 
 	Policy policy.Policy `yaml:"-"`
@@ -37,8 +37,8 @@ func ReadPolicy(path string, b []byte, registry *plan.Registry) (PolicyFile, err
 }
 
 // ReadPolicyOver reads the content of a policy file. Settings that it does not give have the
-// values of its preset, or else those of base, fitted to what it gives. base is called with the file's name and what it
-// extends, and returns a policy that may be changed. The error joins one *SettingError for each
+// values of its preset, or else those of base, fitted to what it gives. base is called with the file's name and its
+// base, and returns a policy that may be changed. The error joins one *SettingError for each
 // problem, with the path and the line.
 func ReadPolicyOver(path string, b []byte, registry *plan.Registry, base func(f PolicyFile) (policy.Policy, error)) (PolicyFile, error) {
 	f, first := readPolicy(path, b, policy.Default())
@@ -76,7 +76,7 @@ func ReadPolicyOver(path string, b []byte, registry *plan.Registry, base func(f 
 	return f, d.faults.err()
 }
 
-// release takes out of a policy what would replace settings that are given.
+// release removes the settings of a policy that would replace settings that are given.
 func release(p *policy.Policy, given map[string]Origin) {
 	has := func(keys ...string) bool {
 		return slices.ContainsFunc(keys, func(key string) bool { _, ok := given[key]; return ok })
