@@ -155,7 +155,10 @@ func (a *App) Scheduler(fleet ...*App) (*scheduler.Scheduler, error) {
 	c.Models, c.Schedules = modelPrefixes(a.Config), a.Config.Schedules
 	for _, b := range fleet {
 		if b.installation != a.installation {
-			c.Siblings = append(c.Siblings, scheduler.Sibling{Installation: string(b.installation), Name: b.Config.Name(), Store: b.Store.Scheduler})
+			c.Siblings = append(c.Siblings, scheduler.Sibling{
+				Installation: string(b.installation), Name: b.Config.Name(),
+				Store: b.Store.Scheduler,
+			})
 		}
 	}
 	if a.metrics != nil {

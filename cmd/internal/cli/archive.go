@@ -63,14 +63,16 @@ func (c *archiveCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg confi
 		Busy   int64 `json:"busy_sessions"`
 		DryRun bool  `json:"dry_run"`
 	}{total, busy, c.DryRun}, func() {
-		of := fmt.Sprintf("%s of %s", term.Plural(total.Messages, "message", "messages"), term.Plural(total.Sessions, "session", "sessions"))
+		of := fmt.Sprintf("%s of %s", plural(total.Messages, "message"), plural(total.Sessions, "session"))
 		if c.DryRun {
 			e.say("would archive %s, which take %s", of, term.Bytes(total.Stored))
 		} else {
-			e.say("archived %s: %s of rows became %s in %s", of, term.Bytes(total.Stored), term.Bytes(total.Archived), term.Plural(total.Segments, "segment", "segments"))
+			e.say("archived %s: %s of rows became %s in %s", of, term.Bytes(total.Stored), term.Bytes(total.Archived),
+				plural(total.Segments, "segment"))
 		}
 		if busy > 0 {
-			e.note("%s left out, as another transaction had their lock: repeat the command", term.Plural(busy, "session was", "sessions were"))
+			e.note("%s left out, as another transaction had their lock: repeat the command",
+				term.Plural(busy, "session was", "sessions were"))
 		}
 	})
 }
@@ -88,6 +90,6 @@ func (c *restoreCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg confi
 	if got.Messages == 0 {
 		return e.answer(got, "nothing of it is in the archive")
 	}
-	return e.answer(got, "restored %s of session %s: %s in %s became %s of rows", term.Plural(got.Messages, "message", "messages"), term.Clean(c.Session),
-		term.Bytes(got.Archived), term.Plural(got.Segments, "segment", "segments"), term.Bytes(got.Stored))
+	return e.answer(got, "restored %s of session %s: %s in %s became %s of rows", plural(got.Messages, "message"), term.Clean(c.Session),
+		term.Bytes(got.Archived), plural(got.Segments, "segment"), term.Bytes(got.Stored))
 }

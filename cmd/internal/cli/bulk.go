@@ -180,7 +180,8 @@ func showBulk(ctx context.Context, e *Env, st *store.Store, kind string, id int6
 	}
 	b.RequestedAt = b.RequestedAt.UTC()
 	status, because := b.Status, "LEFT IN FORCE BECAUSE"
-	progress := pair{"runs", fmt.Sprintf("%s matched: %s undone, %s left in force", term.Count(b.Matched), term.Count(b.Done), term.Count(b.Refused))}
+	progress := pair{"runs", fmt.Sprintf("%s matched: %s undone, %s left in force", term.Count(b.Matched), term.Count(b.Done),
+		term.Count(b.Refused))}
 	ended := int64(0)
 	if kind == store.BulkCompact {
 		ended, because = b.Done-b.Waiting-b.Running, "LEFT OUT BECAUSE"
@@ -302,7 +303,8 @@ func (c *bulkCompactStartCmd) Run(ctx context.Context, e *Env, st *store.Store, 
 	if err != nil || !ok {
 		return err
 	}
-	id, err := st.Operator.StartBulkCompact(ctx, tenant, m, store.Options{From: c.From, AllowGrowth: c.AllowGrowth}, c.StopAt, c.Note, e.by())
+	id, err := st.Operator.StartBulkCompact(ctx, tenant, m, store.Options{From: c.From, AllowGrowth: c.AllowGrowth}, c.StopAt,
+		c.Note, e.by())
 	switch {
 	case err != nil:
 		return err
@@ -315,11 +317,12 @@ func (c *bulkCompactStartCmd) Run(ctx context.Context, e *Env, st *store.Store, 
 // followBulkCompact shows the progress of a bulk recompaction until all of its runs have ended.
 func followBulkCompact(ctx context.Context, e *Env, st *store.Store, id int64) error {
 	known := false
-	err := e.watch(ctx, fmt.Sprintf("bulk compact %d, sessions", id), 200*time.Millisecond, func() (total *int64, done int64, ended bool, err error) {
-		b, err := st.Operator.Bulk(ctx, store.BulkCompact, id)
-		known = known || err == nil
-		return &b.Matched, b.Done - b.Waiting - b.Running + b.Refused, b.Settled(), err
-	})
+	err := e.watch(ctx, fmt.Sprintf("bulk compact %d, sessions", id), 200*time.Millisecond,
+		func() (total *int64, done int64, ended bool, err error) {
+			b, err := st.Operator.Bulk(ctx, store.BulkCompact, id)
+			known = known || err == nil
+			return &b.Matched, b.Done - b.Waiting - b.Running + b.Refused, b.Settled(), err
+		})
 	if err != nil {
 		if known {
 			e.note("it continues in the background; `compactor bulk-compact resume %d%s` follows it", id, e.at())

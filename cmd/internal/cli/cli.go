@@ -116,7 +116,8 @@ func (*grammar) Help() string { return description }
 // policies and flags may name. Cancelling ctx stops the command gracefully.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer, environ []string, registry *plan.Registry) int {
 	return run(ctx, args, &Env{
-		Stdin: os.Stdin, Out: term.Detect(stdout, environ), Err: term.Detect(stderr, environ), Environ: environ, Registry: registry, now: time.Now,
+		Stdin: os.Stdin, Out: term.Detect(stdout, environ), Err: term.Detect(stderr, environ),
+		Environ: environ, Registry: registry, now: time.Now,
 		asks: term.Interactive(os.Stdin),
 	})
 }

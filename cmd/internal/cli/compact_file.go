@@ -245,7 +245,8 @@ func (c *compactFileCmd) config(e *Env) (config.Config, error) {
 		return e.Config()
 	case err != nil:
 		if _, err := os.Stat(c.Policy); err != nil {
-			return config.Config{}, wrong("--policy: %s: want a configuration file or one of %s, %s", c.Policy, configuredPolicy, strings.Join(policy.PresetNames(), ", "))
+			return config.Config{}, wrong("--policy: %s: want a configuration file or one of %s, %s", c.Policy, configuredPolicy,
+				strings.Join(policy.PresetNames(), ", "))
 		}
 		e.file = c.Policy
 		return e.Config()
@@ -295,7 +296,8 @@ func (c *compactFileCmd) session(ctx context.Context, cfg config.Config, s chat.
 
 // sized reports whether a setting says how large sessions may become.
 func sized(cfg config.Config) bool {
-	return slices.ContainsFunc([]string{"start", "target", "start_tokens", "target_tokens", "triggers", "guards.auto_compact_limits"}, func(key string) bool {
+	sizes := []string{"start", "target", "start_tokens", "target_tokens", "triggers", "guards.auto_compact_limits"}
+	return slices.ContainsFunc(sizes, func(key string) bool {
 		source := cfg.Origin("policy." + key).Source
 		return source != config.FromDefault && source != config.FromPreset
 	})
@@ -320,7 +322,9 @@ func (c *compactFileCmd) compact(ctx context.Context, cfg config.Config, s chat.
 }
 
 // pipeline builds the pipeline for a session of a model, and its explanation.
-func (c *compactFileCmd) pipeline(cfg config.Config, model string) (p pipeline.Pipeline, writers strategies.Writers, explain []string, err error) {
+func (c *compactFileCmd) pipeline(
+	cfg config.Config, model string,
+) (p pipeline.Pipeline, writers strategies.Writers, explain []string, err error) {
 	pol := cfg.Policy
 	limits := pol.Limits(model, cfg.Models.Window)
 	named := len(c.steps) > 0

@@ -51,10 +51,12 @@ func (c *compactFileCmd) printAll(e *Env, out *fileOutput) {
 		}
 	}
 	e.say("")
-	e.say("%s: messages %s, tokens %s (%s saved)", term.Plural(len(out.sessions), "session", "sessions"), change(int64(before.Messages), int64(after.Messages)),
+	e.say("%s: messages %s, tokens %s (%s saved)", plural(len(out.sessions), "session"),
+		change(int64(before.Messages), int64(after.Messages)),
 		change(before.Tokens, after.Tokens), term.Percent(before.Tokens-after.Tokens, before.Tokens))
 	if chosen > 0 {
-		e.say("%s below the policy's target and compacted to a third, to show what would go: --target sets another", term.Plural(chosen, "session was", "sessions were"))
+		e.say("%s below the policy's target and compacted to a third, to show what would go: --target sets another",
+			term.Plural(chosen, "session was", "sessions were"))
 	}
 	e.say("--explain shows each with what stays and why, --view with its messages; --json and --out FILE have the views")
 }
@@ -89,10 +91,10 @@ func (c *compactFileCmd) print(e *Env, f *compactedFile) {
 		e.say("above the target of %s tokens: what must stay, such as system messages, pins and the end of the conversation, takes more", term.Count(f.target))
 	}
 	if n := len(r.Reasoning); n > 0 {
-		e.say("signed reasoning of %s has left: what precedes it has changed", term.Plural(n, "message", "messages"))
+		e.say("signed reasoning of %s has left: what precedes it has changed", plural(n, "message"))
 	}
 	for _, x := range r.Repairs {
-		e.say("repaired: %s in %s", x.Reason, term.Plural(x.Messages, "message", "messages"))
+		e.say("repaired: %s in %s", x.Reason, plural(x.Messages, "message"))
 	}
 	writeSteps(e, r.Steps)
 	view := f.stored()
@@ -152,7 +154,8 @@ func (f *compactedFile) summaries(e *Env) {
 		if w.Kind != chat.KindSummary || !strings.Contains(w.Message.Content.String(), "\n") {
 			continue // a line stands in the view
 		}
-		e.say("\n%s", e.Out.Bold(fmt.Sprintf("summary of messages %s (message %d, %s tokens)", seqText(w.Covers), w.Seq, term.Count(w.Tokens))))
+		e.say("\n%s", e.Out.Bold(fmt.Sprintf("summary of messages %s (message %d, %s tokens)", seqText(w.Covers), w.Seq,
+			term.Count(w.Tokens))))
 		lines := strings.Split(strings.TrimSuffix(w.Message.Content.String(), "\n"), "\n")
 		for _, line := range lines[:min(maxLines, len(lines))] {
 			if line = term.Clean(line); e.Out.Width > 0 {

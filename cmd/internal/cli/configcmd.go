@@ -28,7 +28,10 @@ func (c *configPrintCmd) Run(e *Env, cfg config.Config) error {
 	out := map[string]any{"file": cfg.File(), "settings": cfg.Entries()}
 	explanation := cfg.Policy.Explain(c.Model, cfg.Models.Window, e.Registry.Fill)
 	if c.Model != "" {
-		out["policy"] = map[string]any{"model": c.Model, "limits": cfg.Policy.Limits(c.Model, cfg.Models.Window), "explanation": explanation}
+		out["policy"] = map[string]any{
+			"model": c.Model, "limits": cfg.Policy.Limits(c.Model, cfg.Models.Window),
+			"explanation": explanation,
+		}
 	}
 	return e.show(out, func() {
 		e.wrote(cfg.Print(e.Out))

@@ -16,7 +16,6 @@ import (
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/dev/eval"
-	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/summary"
 	"github.com/sessionstore/compactor/strategies/tokens"
@@ -167,12 +166,12 @@ func (c *evalCmd) Run(ctx context.Context, e *Env, cfg config.Config) (err error
 	o.Progress = progress.Add
 	r, err := eval.Run(ctx, in.all, o)
 	if r != nil {
-		progress.Done(term.Plural(r.Sessions, "session", "sessions") + " replayed")
+		progress.Done(plural(r.Sessions, "session") + " replayed")
 	}
 	if err != nil {
 		progress.Done("not all of it")
 		if ctx.Err() != nil && c.State != "" {
-			e.note("%s are in %s: the same command goes on from there", term.Plural(o.State.Len(), "measurement", "measurements"), c.State)
+			e.note("%s are in %s: the same command goes on from there", plural(o.State.Len(), "measurement"), c.State)
 		}
 		if errors.Is(err, eval.ErrNothing) {
 			return &exitError{exitUsage, err}

@@ -271,7 +271,8 @@ func (x *doctorReport) elsewhere(ctx context.Context, cfg config.Config, st *sto
 		case !ok:
 			x.add("work", "limits", checkWarn, "what is used in the database "+name+" is not counted", fix)
 		case age >= 3*store.ElsewhereWritten:
-			x.add("work", "limits", checkWarn, fmt.Sprintf("what is used in the database %s was last read %s ago", name, term.Duration(age)), fix)
+			x.add("work", "limits", checkWarn, fmt.Sprintf("what is used in the database %s was last read %s ago", name,
+				term.Duration(age)), fix)
 		default:
 			x.add("work", "limits", checkOK, "what is used in the database "+name+" counts", "")
 		}
@@ -297,7 +298,8 @@ func (x *doctorReport) heldBack(ctx context.Context, st *store.Store) error {
 		case h.Decided || h.Reason == store.HeldPostponed || h.Reason == store.HeldFailed || h.Since != nil && seconds(h.Seconds) < heldBriefly:
 			status = checkWarn
 		}
-		x.add("work", "held back: "+h.Reason, status, fmt.Sprintf("%s%s: %s", term.Plural(h.Sessions, "session", "sessions"), heldTimes(h), h.Text()), "ended by: "+h.EndsBy)
+		x.add("work", "held back: "+h.Reason, status, fmt.Sprintf("%s%s: %s", plural(h.Sessions, "session"), heldTimes(h),
+			h.Text()), "ended by: "+h.EndsBy)
 	}
 	return nil
 }

@@ -83,7 +83,8 @@ func (x *doctorReport) policies(ctx context.Context, st *store.Store) error {
 			})
 		}
 		if err != nil {
-			x.add(section, title(v), checkFail, term.Clean(err.Error()), "runs of its sessions end as invalid_policy: apply a version that this one can read")
+			x.add(section, title(v), checkFail, term.Clean(err.Error()),
+				"runs of its sessions end as invalid_policy: apply a version that this one can read")
 		}
 	}
 	progress, err := st.PolicyProgress(ctx)
@@ -117,7 +118,7 @@ func (x *doctorReport) queues(client redis.UniversalClient, name jobs.Installati
 		x.add("redis", "queues", checkFail, err.Error(), "")
 		return
 	}
-	status, detail := checkOK, fmt.Sprintf("installation %s: %s", name, term.Plural(int64(waiting), "task", "tasks"))
+	status, detail := checkOK, fmt.Sprintf("installation %s: %s", name, plural(int64(waiting), "task"))
 	if left > 0 {
 		status, detail = checkWarn, fmt.Sprintf("%s, and %s that no worker of it could finish", detail, term.Count(int64(left)))
 	}
@@ -166,7 +167,8 @@ func (x *doctorReport) disk(ctx context.Context, st *store.Store, c scheduler.Co
 	case use.Bytes-use.Freed <= c.DiskMark():
 		x.add(section, name, checkWarn, use.String(), "Postgres uses freed space again after a vacuum; VACUUM FULL of message_body returns it to the disk, and locks the table meanwhile")
 	case use.More:
-		x.add(section, name, checkWarn, use.String()+", and more can be archived", "the leading scheduler does so every ten minutes: is one running?")
+		x.add(section, name, checkWarn, use.String()+", and more can be archived",
+			"the leading scheduler does so every ten minutes: is one running?")
 	default:
 		x.add(section, name, checkWarn, use.String()+"; all that left the view more than a day ago is archived",
 			"more disk, a policy with retention.purge_after, or VACUUM FULL of message_body, which returns freed space to the disk and locks the table meanwhile")
@@ -181,14 +183,15 @@ const maxDoctorModels = 20
 func (x *doctorReport) counting(ctx context.Context, cfg config.Config, st *store.Store) error {
 	const section = "tokens"
 	x.add(section, "table of models", checkOK, fmt.Sprintf("of %s, %s in the settings",
-		tokens.TableDate, term.Plural(len(cfg.Models), "model", "models")), "")
+		tokens.TableDate, plural(len(cfg.Models), "model")), "")
 	used, err := st.Operator.Models(ctx, maxDoctorModels)
 	if err != nil {
 		return err
 	}
 	for _, name := range used {
 		if m := newModelJSON(cfg, name); m.WindowFrom == "unknown" {
-			x.add(section, term.Clean(name), checkWarn, fmt.Sprintf("this model is not known: its window is taken as %s tokens", term.Count(m.Window)),
+			x.add(section, term.Clean(name), checkWarn, fmt.Sprintf("this model is not known: its window is taken as %s tokens",
+				term.Count(m.Window)),
 				"set its window in the setting models")
 		}
 	}
@@ -201,7 +204,7 @@ func (x *doctorReport) counting(ctx context.Context, cfg config.Config, st *stor
 	}
 	for i, r := range learned {
 		name := term.Clean(fmt.Sprintf("%s of tenant %s", r.Model, r.Tenant))
-		switch reports := term.Plural(r.Reports, "report", "reports"); {
+		switch reports := plural(r.Reports, "report"); {
 		case i == maxDoctorModels:
 			x.add(section, "more models", checkOK, "`compactor models --all-tenants` lists them", "")
 		case r.Line.Scale == 0:

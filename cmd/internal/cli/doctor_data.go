@@ -32,7 +32,7 @@ func (x *doctorReport) data(ctx context.Context, st *store.Store, c *doctorCmd) 
 	}
 	x.audit(ctx, st, b.Sessions, sample, c.Fix)
 	x.add("work", "backlog", checkOK, fmt.Sprintf("%s, %s due, %s queued, %s running, %s in the outbox",
-		term.Plural(b.Sessions, "session", "sessions"), term.Count(b.Due), term.Count(b.Queued), term.Count(b.Running), term.Count(b.Outbox)), "")
+		plural(b.Sessions, "session"), term.Count(b.Due), term.Count(b.Queued), term.Count(b.Running), term.Count(b.Outbox)), "")
 	if b.Queued > 0 {
 		status := checkOK
 		if b.OldestQueued > 10*time.Minute {
@@ -53,7 +53,8 @@ func (x *doctorReport) erasures(ctx context.Context, st *store.Store) error {
 		switch {
 		case e.ConfirmedAt.IsZero() || !e.EndedAt.IsZero():
 		case e.Session != "":
-			x.add("work", fmt.Sprintf("erasure %d", e.ID), checkFail, fmt.Sprintf("of session %s of tenant %s has not ended: the archive has words of it", term.Clean(e.Session), term.Clean(e.Tenant)),
+			x.add("work", fmt.Sprintf("erasure %d", e.ID), checkFail,
+				fmt.Sprintf("of session %s of tenant %s has not ended: the archive has words of it", term.Clean(e.Session), term.Clean(e.Tenant)),
 				"repeat the erase command: SQL alone does not take the archive apart")
 		default:
 			x.add("work", fmt.Sprintf("erasure %d", e.ID), checkWarn, fmt.Sprintf("of tenant %s has not ended", term.Clean(e.Tenant)),
@@ -109,14 +110,15 @@ func (x *doctorReport) audit(ctx context.Context, st *store.Store, sessions int6
 		x.add(sectionData, "sessions checked", status, detail, "a sample; --deep checks all")
 	}
 	if a.undigested > 0 {
-		x.add(sectionData, "messages without a digest", checkWarn, term.Count(a.undigested), "of a version before: a change of them cannot be detected")
+		x.add(sectionData, "messages without a digest", checkWarn, term.Count(a.undigested),
+			"of a version before: a change of them cannot be detected")
 	}
 	for _, c := range store.AuditChecks {
 		switch n := a.counts[c.Name]; {
 		case n > 0 && len(x.causes[c.Name]) == 0:
-			x.add(sectionData, c.Name, checkFail, term.Plural(n, "finding", "findings")+", listed above with what they may follow from", "")
+			x.add(sectionData, c.Name, checkFail, plural(n, "finding")+", listed above with what they may follow from", "")
 		case n > 0:
-			x.add(sectionData, c.Name, checkFail, term.Plural(n, "finding", "findings"), "")
+			x.add(sectionData, c.Name, checkFail, plural(n, "finding"), "")
 		case err == nil:
 			x.add(sectionData, c.Name, checkOK, "", "")
 		}
@@ -184,7 +186,8 @@ func (c cause) String() string {
 	if c.more == 0 {
 		return c.Finding.String()
 	}
-	return fmt.Sprintf("%s, and %s up to %s", c.Finding, term.Plural(c.more, "more", "more"), strings.TrimSpace(cmp.Or(c.last.Row, c.last.Session)))
+	return fmt.Sprintf("%s, and %s up to %s", c.Finding, term.Plural(c.more, "more", "more"),
+		strings.TrimSpace(cmp.Or(c.last.Row, c.last.Session)))
 }
 
 // firstWord returns the role or the kind of object that begins a row.
@@ -283,7 +286,8 @@ func (a *audit) view(ctx context.Context, k store.Key, sid int64) error {
 func (a *audit) viewCheck() {
 	const name = "views are valid"
 	if a.views > 0 {
-		a.report.add(sectionData, name, checkFail, fmt.Sprintf("%d of %d are not, such as %s", a.views, a.valid+a.waiting+a.views, term.Clean(a.badView)),
+		a.report.add(sectionData, name, checkFail, fmt.Sprintf("%d of %d are not, such as %s", a.views,
+			a.valid+a.waiting+a.views, term.Clean(a.badView)),
 			"compactor compact SESSION repairs a view")
 		return
 	}

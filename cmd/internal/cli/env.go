@@ -48,7 +48,10 @@ func (e *Env) Config() (config.Config, error) {
 	if e.loaded != nil {
 		return *e.loaded, nil
 	}
-	c, err := config.Load(config.LoadOptions{Path: e.file, Environ: e.Environ, Flags: e.flags, FlagNames: e.flagNames, Registry: summarizing(e.Registry)})
+	c, err := config.Load(config.LoadOptions{
+		Path: e.file, Environ: e.Environ, Flags: e.flags, FlagNames: e.flagNames,
+		Registry: summarizing(e.Registry),
+	})
 	e.secrets = append(e.secrets, c.Database.URL.Reveal(), c.Redis.URL.Reveal())
 	for _, d := range c.Databases {
 		e.secrets = append(e.secrets, d.URL.Reveal())

@@ -49,7 +49,8 @@ func (f eraseFlags) run(ctx context.Context, e *Env, st *store.Store, k store.Ke
 	return e.show(done, func() {
 		e.say("erased: %s", erasedText(done))
 		if left := leftRepeats(done); left > 0 {
-			e.note("left: %s words of them, or may: see above; erase message SESSION MESSAGE erases them", term.Plural(left, "message that holds", "messages that hold"))
+			e.note("left: %s words of them, or may: see above; erase message SESSION MESSAGE erases them",
+				term.Plural(left, "message that holds", "messages that hold"))
 		}
 	})
 }
@@ -89,7 +90,10 @@ func sayRepeats(e *Env, x store.Erasure) {
 func erasurePreview(x store.Erasure) map[string]any {
 	repeats := []map[string]any{}
 	for _, r := range x.Repeats {
-		repeats = append(repeats, map[string]any{"session": r.Session, "message": r.Message, "replaced": r.Replaced, "holds": r.Holds, "would_erase": r.Erased})
+		repeats = append(repeats, map[string]any{
+			"session": r.Session, "message": r.Message, "replaced": r.Replaced,
+			"holds": r.Holds, "would_erase": r.Erased,
+		})
 	}
 	return map[string]any{
 		"tenant": x.Tenant, "session": x.Session, "messages": x.IDs, "repeats": repeats,
@@ -98,9 +102,9 @@ func erasurePreview(x store.Erasure) map[string]any {
 }
 
 func erasedText(x store.Erasure) string {
-	return fmt.Sprintf("%s, %s and %s in %s", term.Plural(x.Messages, "message", "messages"),
+	return fmt.Sprintf("%s, %s and %s in %s", plural(x.Messages, "message"),
 		term.Plural(x.Derived, "summary or replacement", "summaries and replacements"),
-		term.Plural(x.Answers, "stored answer", "stored answers"), term.Plural(x.Sessions, "session", "sessions"))
+		term.Plural(x.Answers, "stored answer", "stored answers"), plural(x.Sessions, "session"))
 }
 
 type eraseMessageCmd struct {
@@ -132,7 +136,7 @@ func (c *eraseTenantCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg c
 		return err
 	}
 	return e.answer(x, "erasure %d of tenant %s (%s, %s) is recorded, and nothing is erased yet\nwithin 7 days, `compactor erase confirm %[1]d --tenant %[2]s%[5]s` erases it for good",
-		x.ID, term.Clean(x.Tenant), term.Plural(x.Sessions, "session", "sessions"), term.Plural(x.Messages, "message", "messages"), e.at())
+		x.ID, term.Clean(x.Tenant), plural(x.Sessions, "session"), plural(x.Messages, "message"), e.at())
 }
 
 type eraseConfirmCmd struct {
@@ -146,8 +150,8 @@ func (c *eraseConfirmCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg 
 		return err
 	}
 	if x.ConfirmedAt.IsZero() {
-		question := fmt.Sprintf("Erase the %s with %s of tenant %s for good?", term.Plural(x.Sessions, "session", "sessions"),
-			term.Plural(x.Messages, "message", "messages"), term.Clean(cfg.Tenant))
+		question := fmt.Sprintf("Erase the %s with %s of tenant %s for good?", plural(x.Sessions, "session"),
+			plural(x.Messages, "message"), term.Clean(cfg.Tenant))
 		if ok, err := (confirmFlags{Yes: c.Yes}).confirmed(e, 1, question); err != nil || !ok {
 			return err
 		}

@@ -13,7 +13,6 @@ import (
 	"slices"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
-	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/formats"
@@ -63,7 +62,7 @@ func (c *exportCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config
 	case e.JSON:
 		return e.json(map[string]any{"file": c.Output, "sessions": sessions, "messages": messages, "losses": losses})
 	default:
-		e.note("%s: %s, %s", c.Output, term.Plural(sessions, "session", "sessions"), term.Plural(messages, "message", "messages"))
+		e.note("%s: %s, %s", c.Output, plural(sessions, "session"), plural(messages, "message"))
 	}
 	return nil
 }
@@ -129,7 +128,9 @@ func finishFile(f *os.File, path string, complete bool) error {
 	return errors.Join(err, os.Remove(f.Name()))
 }
 
-func (c *exportCmd) write(ctx context.Context, st *store.Store, tenant string, w io.Writer, losses map[string]int) (sessions, messages int, err error) {
+func (c *exportCmd) write(
+	ctx context.Context, st *store.Store, tenant string, w io.Writer, losses map[string]int,
+) (sessions, messages int, err error) {
 	for row, err := range sessionRows(ctx, st, tenant, c.Sessions) {
 		if err != nil {
 			return sessions, messages, err

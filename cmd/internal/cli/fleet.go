@@ -24,7 +24,8 @@ func (e *Env) run(ctx context.Context, command *kong.Context) error {
 	for group.Group == nil && group.Parent != nil && group.Parent.Type == kong.CommandNode {
 		group = group.Parent
 	}
-	if group.Group == nil || group.Name != "models" && !slices.Contains([]string{"Database:", "Sessions:", "Fleet:", "Policies:"}, group.Group.Title) {
+	groups := []string{"Database:", "Sessions:", "Fleet:", "Policies:"} // that work on a database
+	if group.Group == nil || group.Name != "models" && !slices.Contains(groups, group.Group.Title) {
 		return e.runOnce(command)
 	}
 	cfg, err := e.Config()

@@ -69,7 +69,7 @@ func (c *importCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 		items = sqlItems(ctx, c.FromSQL, c.Query, progress.Add)
 	}
 	result, err := im.Run(ctx, items)
-	progress.Done(term.Plural(result.Sessions, "session", "sessions") + " imported")
+	progress.Done(plural(result.Sessions, "session") + " imported")
 	if werr := e.show(result, func() { result.print(e) }); werr != nil {
 		return werr
 	}
@@ -79,7 +79,7 @@ func (c *importCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	case err != nil:
 		return inputError(err)
 	case len(result.Failures) > 0:
-		return wrong("%s could not be imported", term.Plural(len(result.Failures), "item", "items"))
+		return wrong("%s could not be imported", plural(len(result.Failures), "item"))
 	}
 	return nil
 }
@@ -96,13 +96,14 @@ func (r Imported) print(e *Env) {
 	e.writeFailures(e.Out, "NOT IMPORTED", r.Failures, len(r.Failures), "--json lists them all")
 	e.writeFailures(e.Out, "SKIPPED", r.Skipped, len(r.Skipped), "--json lists them all")
 	e.pairs(
-		pair{"sessions", term.Count(r.Sessions) + when(r.Renamed > 0, fmt.Sprintf(" (%s renamed with #, as another conversation has the id)", term.Count(r.Renamed)))},
+		pair{"sessions", term.Count(r.Sessions) + when(r.Renamed > 0,
+			fmt.Sprintf(" (%s renamed with #, as another conversation has the id)", term.Count(r.Renamed)))},
 		pair{"messages", fmt.Sprintf("%s (%s new)", term.Count(r.Messages), term.Count(r.New))},
 		pair{"tokens", term.Count(r.Tokens) + when(len(r.Counters) > 0, " ("+strings.Join(r.Counters, ", ")+")")},
 		pair{"formats", listCounts(r.Formats)},
 		pair{"no messages", listCounts(kinds(r.Other, true))},
 		pair{"left out", listLeftOut(r.Other, r.Dropped, r.First)},
-		pair{"repairs", term.Plural(r.Repaired, "view", "views") + ", " + term.Plural(r.Repairs, "character", "characters")},
+		pair{"repairs", plural(r.Repaired, "view") + ", " + plural(r.Repairs, "character")},
 		pair{"failures", len(r.Failures)},
 		pair{"time", seconds(r.Seconds)},
 	)

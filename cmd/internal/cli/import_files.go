@@ -158,7 +158,10 @@ func (s source) items(known conversations, read func(int64), yield func(Item) bo
 	r.SkipLines = true
 	for n := 1; ; n++ {
 		session, err := r.Next()
-		item := Item{Session: session.Session, Report: session.Report, Format: r.Format().Name, File: s.path, Where: fmt.Sprintf("%s: session %d", s.path, n)}
+		item := Item{
+			Session: session.Session, Report: session.Report, Format: r.Format().Name, File: s.path,
+			Where: fmt.Sprintf("%s: session %d", s.path, n),
+		}
 		var line *chat.LineError
 		switch {
 		case errors.Is(err, io.EOF):

@@ -117,7 +117,10 @@ func limitUses(rows []store.Spending) (out []limitUse) {
 		add("calls in an hour", r.Calls, r.CallsPerHour, term.Count)
 		add("tokens in an hour", r.Tokens, r.TokensPerHour, term.Count)
 		if limit := r.RunsPerSecond; limit != nil {
-			use := limitUse{Spending: r, of: "runs in a second", used: fmt.Sprintf("%g", r.Started), limit: fmt.Sprintf("%g", *limit), reached: r.Throttled > 0}
+			use := limitUse{
+				Spending: r, of: "runs in a second", used: fmt.Sprintf("%g", r.Started),
+				limit: fmt.Sprintf("%g", *limit), reached: r.Throttled > 0,
+			}
 			if r.Tenant != "" { // those of all together wait in the outbox, among all else
 				use.waiting = r.Throttled
 			}
@@ -152,7 +155,7 @@ func listLimits(ctx context.Context, e *Env, st *store.Store, tenant string) err
 	for _, r := range rows {
 		if r.Estimated > 0 {
 			e.say("%s: the tokens and the cost of %s in the last day are estimates, as the server reported none",
-				term.Clean(cmp.Or(r.Tenant, "all")), term.Plural(r.Estimated, "call", "calls"))
+				term.Clean(cmp.Or(r.Tenant, "all")), plural(r.Estimated, "call"))
 		}
 	}
 	return nil

@@ -274,7 +274,10 @@ func (l *load) report(item Item, reasoning map[string]int) {
 		}
 	}
 	for _, skipped := range item.Report.Skipped {
-		l.total.Skipped = append(l.total.Skipped, Failure{Where: fmt.Sprintf("%s: line %d", item.File, skipped.Line), Session: item.ID, Error: skipped.Reason})
+		l.total.Skipped = append(l.total.Skipped, Failure{
+			Where:   fmt.Sprintf("%s: line %d", item.File, skipped.Line),
+			Session: item.ID, Error: skipped.Reason,
+		})
 	}
 	for key := range item.Extra { // the store keeps id and model only
 		add(&l.total.Dropped, map[string]int{"session " + key: 1})

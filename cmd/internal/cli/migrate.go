@@ -47,7 +47,8 @@ func (m *migrateUpCmd) Run(ctx context.Context, e *Env) error {
 		}
 		if restored := len(rights) + len(fences); restored > 0 {
 			e.say("restored %s and %s, which were missing or not as this version has them",
-				term.Plural(len(rights), "right of a role", "rights of roles"), term.Plural(len(fences), "policy of row-level security", "policies of row-level security"))
+				term.Plural(len(rights), "right of a role", "rights of roles"),
+				term.Plural(len(fences), "policy of row-level security", "policies of row-level security"))
 		} else if len(done) == 0 {
 			e.say("schema %s is up to date", c.Database.Schema)
 		}

@@ -90,7 +90,8 @@ func (c *modelsCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 			{"window_from", term.Text("FROM"), nil},
 		}.write(e, models)
 		e.say("")
-		e.say("table of %s; %s tokens for a model that it does not have", tokens.TableDate, term.Count(cfg.Policy.Limits("", cfg.Models.Window).Window))
+		e.say("table of %s; %s tokens for a model that it does not have", tokens.TableDate,
+			term.Count(cfg.Policy.Limits("", cfg.Models.Window).Window))
 		if len(learned) == 0 {
 			return
 		}
@@ -120,7 +121,9 @@ func (e *Env) noteUnknown(cfg config.Config, model string) {
 
 // openModels returns a client of the configured models, nil if none is configured. With a
 // nil limiter or nil cooldowns the client keeps them in memory.
-func openModels(c config.Config, environ []string, logger *slog.Logger, limiter llm.Limiter, cooldowns llm.Cooldowns) (summary.Model, error) {
+func openModels(c config.Config, environ []string, logger *slog.Logger, limiter llm.Limiter,
+	cooldowns llm.Cooldowns,
+) (summary.Model, error) {
 	if len(c.LLM.Models) == 0 {
 		return nil, nil //nolint:nilnil // without a model summaries are extracts
 	}

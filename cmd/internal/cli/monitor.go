@@ -45,7 +45,8 @@ func startMonitor(ctx context.Context, c config.Config, logger *slog.Logger) (*m
 		return nil, &exitError{exitUsage, fmt.Errorf("metrics.listen: %s: %w", c.Metrics.Listen, err)}
 	}
 	if !m.server.Loopback() {
-		logger.WarnContext(ctx, "metrics and health checks are open to other machines, without authentication", "address", m.server.Address())
+		logger.WarnContext(ctx, "metrics and health checks are open to other machines, without authentication", "address",
+			m.server.Address())
 	} else {
 		logger.InfoContext(ctx, "serving metrics and health checks", "address", m.server.Address())
 	}

@@ -125,5 +125,8 @@ func when[T any](counts bool, v T) T {
 	return v
 }
 
+// plural returns a count with its noun, which gets an s unless the count is 1.
+func plural[N ~int | ~int64](n N, noun string) string { return term.Plural(n, noun, noun+"s") }
+
 // timeText returns a time in UTC to the second.
 func timeText(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }

@@ -240,7 +240,8 @@ func (s policyStep) print(e *Env, j policyStepJSON) {
 		if s.from == nil && o.Policy == s.to.Extends {
 			continue // as above
 		}
-		e.say("  %s", term.Plural(o.Sessions, "session that has "+o.Policy+" now gets other settings in", "sessions that have "+o.Policy+" now get other settings in"))
+		e.say("  %s", term.Plural(o.Sessions, "session that has "+o.Policy+" now gets other settings in",
+			"sessions that have "+o.Policy+" now get other settings in"))
 		writePolicyChanges(e, o.Changes)
 	}
 	for _, c := range j.Lost {

@@ -94,7 +94,8 @@ func (e *Env) warnOfMatch(ctx context.Context, st *store.Store, match policy.Mat
 				return err
 			}
 			if !slices.Contains(labels, key) {
-				e.note("warning: match: no session has the label %s (%s)", term.Clean(key), someNames("labels", labels[:min(8, len(labels))]))
+				e.note("warning: match: no session has the label %s (%s)", term.Clean(key),
+					someNames("labels", labels[:min(8, len(labels))]))
 			}
 		}
 	}
@@ -257,5 +258,6 @@ func (c *policyAssignCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg 
 	if err != nil {
 		return err
 	}
-	return e.answer(map[string]any{"session": c.Session, "policy": row.Policy}, "session %s has the policy %s", term.Clean(c.Session), row.Policy)
+	return e.answer(map[string]any{"session": c.Session, "policy": row.Policy}, "session %s has the policy %s",
+		term.Clean(c.Session), row.Policy)
 }

@@ -107,7 +107,8 @@ func (b *bases) of(name, extends string) (policyBase, error) {
 	chain := []string{name, extends}
 	for next := v.Extends; next != ""; {
 		if slices.Contains(chain, next) || len(chain) > maxBases {
-			return policyBase{}, fmt.Errorf("%q: want a policy that does not extend %s in turn, at most %d in a row: %s", extends, name, maxBases, strings.Join(append(chain, next), " → "))
+			return policyBase{}, fmt.Errorf("%q: want a policy that does not extend %s in turn, at most %d in a row: %s",
+				extends, name, maxBases, strings.Join(append(chain, next), " → "))
 		}
 		chain = append(chain, next)
 		w, err := b.st.Policy(b.ctx, next, 0)
@@ -137,7 +138,8 @@ func (b *bases) stored(name string) (store.PolicyVersion, error) {
 			}
 		}
 		slices.Sort(known)
-		err = fmt.Errorf("%q: no policy of that name is in force or among the files, want one of %s", term.Clean(name), strings.Join(slices.Compact(known), ", "))
+		err = fmt.Errorf("%q: no policy of that name is in force or among the files, want one of %s", term.Clean(name),
+			strings.Join(slices.Compact(known), ", "))
 		return v, err
 	}
 	return v, err

@@ -178,7 +178,10 @@ func (x *explainer) choose(ctx context.Context, st *store.Store, list []store.Po
 	for _, v := range list {
 		inForce[v.Name] = v.Match
 	}
-	name, candidates := policy.Choose(policy.Subject{Tenant: x.Tenant, Model: x.Model, Labels: x.Labels, Override: x.PolicyOverride}, inForce)
+	name, candidates := policy.Choose(policy.Subject{
+		Tenant: x.Tenant, Model: x.Model, Labels: x.Labels,
+		Override: x.PolicyOverride,
+	}, inForce)
 	x.candidates = candidates
 	x.version = store.PolicyVersion{Name: name}
 	x.policy = x.cfg.Policy
@@ -220,7 +223,10 @@ func (x *explainer) explain(e *Env) explanationJSON {
 	out.HeldBack = append(out.HeldBack, x.holds()...)
 	out.NextRun, out.NextAt = x.next(out)
 	if x.Last != nil {
-		out.LastRun = &lastRunJSON{Run: x.Last.ID, Outcome: x.Last.Outcome, Fired: x.Last.Fired, EndedAt: utc(x.Last.EndedAt), ErrorCode: x.Last.ErrorCode}
+		out.LastRun = &lastRunJSON{
+			Run: x.Last.ID, Outcome: x.Last.Outcome, Fired: x.Last.Fired, EndedAt: utc(x.Last.EndedAt),
+			ErrorCode: x.Last.ErrorCode,
+		}
 		if x.Last.Policy != "" {
 			out.LastRun.Policy = store.PolicyName(x.Last.Policy, x.Last.PolicyVersion)
 		}
@@ -232,13 +238,15 @@ func (x *explainer) explain(e *Env) explanationJSON {
 func (x *explainer) count() (chat.Tokens, string) {
 	switch {
 	case x.ReportedPromptTokens != nil:
-		return x.ContextTokens, fmt.Sprintf("%s reported by the application, and %s counted since then", term.Count(*x.ReportedPromptTokens), signed(x.TokensSinceReport))
+		return x.ContextTokens, fmt.Sprintf("%s reported by the application, and %s counted since then",
+			term.Count(*x.ReportedPromptTokens), signed(x.TokensSinceReport))
 	case x.Line.Scale > 0:
 		return x.ContextTokens, fmt.Sprintf("%s counted × %.2f + %s overhead, as %s of usage say", term.Count(x.LiveTokens), x.Line.Scale,
-			term.Count(x.Line.Overhead), term.Plural(x.Reports, "report", "reports"))
+			term.Count(x.Line.Overhead), plural(x.Reports, "report"))
 	case x.LiveEstimatedTokens > 0:
 		size := x.LiveTokens - x.LiveEstimatedTokens + x.policy.Margin(x.LiveEstimatedTokens)
-		return size, fmt.Sprintf("%s counted, and %.0f %% more for %s that are estimates", term.Count(x.LiveTokens), 100*x.policy.EstimateMargin, term.Count(x.LiveEstimatedTokens))
+		return size, fmt.Sprintf("%s counted, and %.0f %% more for %s that are estimates", term.Count(x.LiveTokens),
+			100*x.policy.EstimateMargin, term.Count(x.LiveEstimatedTokens))
 	}
 	return x.ContextTokens, "counted, message by message"
 }
@@ -276,11 +284,11 @@ func (x *explainer) whyDue(out explanationJSON) string {
 	case x.Due:
 		return "a message or a pin has changed what its view must hold"
 	case out.DueAbove > out.Start && x.LoopSeq != nil && (x.LoopOpen || x.AwaitsAnswer):
-		return fmt.Sprintf("it waits, as long as it fits: %s are left", term.Plural(out.DueAbove-out.Tokens, "token", "tokens"))
+		return fmt.Sprintf("it waits, as long as it fits: %s are left", plural(out.DueAbove-out.Tokens, "token"))
 	case out.DueAbove > out.Start:
-		return fmt.Sprintf("the last run stayed above the start; %s are left", term.Plural(out.DueAbove-out.Tokens, "token", "tokens"))
+		return fmt.Sprintf("the last run stayed above the start; %s are left", plural(out.DueAbove-out.Tokens, "token"))
 	}
-	return term.Plural(out.DueAbove-out.Tokens, "token", "tokens") + " are left"
+	return plural(out.DueAbove-out.Tokens, "token") + " are left"
 }
 
 func utc(t *time.Time) *time.Time {
@@ -309,9 +317,11 @@ func (out explanationJSON) print(e *Env, x explainer) {
 		add("", "its limits are not those of the policy yet: see compactor policy list")
 	}
 	if out.DueAbove >= policy.Never {
-		add("size", fmt.Sprintf("%s tokens of a window of %s (%s)", term.Count(out.Tokens), term.Count(out.Window), term.Percent(out.Tokens, out.Window)))
+		add("size", fmt.Sprintf("%s tokens of a window of %s (%s)", term.Count(out.Tokens), term.Count(out.Window),
+			term.Percent(out.Tokens, out.Window)))
 	} else {
-		add("size", fmt.Sprintf("%s of %s tokens (%s)", term.Count(out.Tokens), term.Count(out.DueAbove), term.Percent(out.Tokens, out.DueAbove)))
+		add("size", fmt.Sprintf("%s of %s tokens (%s)", term.Count(out.Tokens), term.Count(out.DueAbove),
+			term.Percent(out.Tokens, out.DueAbove)))
 	}
 	add("", out.Count)
 	if out.Due {
@@ -320,11 +330,12 @@ func (out explanationJSON) print(e *Env, x explainer) {
 		add("due", term.Styled{Value: "no: " + out.WhyDue, As: e.Out.Green})
 	}
 	for i, t := range out.Triggers {
-		add(when(i == 0, "triggers"), fmt.Sprintf("%s, %s: %s", t.Name, yes(t.Holds, "no"), t.When))
+		add(when(i == 0, "triggers"), fmt.Sprintf("%s, %s: %s", t.Name, yesOrNo(t.Holds), t.When))
 		add("", strings.Join(t.Values, ", "))
 	}
 	turns := x.policy.TargetTurns
-	add("a run", fmt.Sprintf("%s, down to %s tokens%s", strings.Join(out.Steps, " → "), term.Count(out.Target), when(turns > 0, fmt.Sprintf(" or less, for %d turns", turns))))
+	add("a run", fmt.Sprintf("%s, down to %s tokens%s", strings.Join(out.Steps, " → "), term.Count(out.Target),
+		when(turns > 0, fmt.Sprintf(" or less, for %d turns", turns))))
 	for i, h := range out.HeldBack {
 		text := h.Code
 		if h.Since != nil {
@@ -353,7 +364,10 @@ func (out explanationJSON) print(e *Env, x explainer) {
 func (x *explainer) holds() []holdJSON {
 	var out []holdJSON
 	if x.unreadable != nil {
-		out = append(out, holdJSON{Code: "invalid_policy", Text: "this version cannot read its policy: " + x.unreadable.Error(), EndsBy: "a policy that it can read"})
+		out = append(out, holdJSON{
+			Code: "invalid_policy", Text: "this version cannot read its policy: " + x.unreadable.Error(),
+			EndsBy: "a policy that it can read",
+		})
 	}
 	cools := false
 	for _, h := range x.Held {
@@ -365,9 +379,13 @@ func (x *explainer) holds() []holdJSON {
 		out = append(out, holdJSON{Code: code, Text: store.Held{Reason: code}.Text(), EndsBy: "its time", Until: utc(&until)})
 	}
 	for _, l := range x.limits {
-		if l.Reached() && len(x.cfg.LLM.Models) > 0 && !slices.ContainsFunc(out, func(h holdJSON) bool { return h.Code == worker.CodeSpendingLimit }) {
+		if l.Reached() && len(x.cfg.LLM.Models) > 0 && !slices.ContainsFunc(out,
+			func(h holdJSON) bool { return h.Code == worker.CodeSpendingLimit }) {
 			of := tenantText(l.Tenant)
-			out = append(out, holdJSON{Code: worker.CodeSpendingLimit, Text: "no model is asked for " + of + ": see compactor limit list", EndsBy: "compactor limit set"})
+			out = append(out, holdJSON{
+				Code: worker.CodeSpendingLimit,
+				Text: "no model is asked for " + of + ": see compactor limit list", EndsBy: "compactor limit set",
+			})
 		}
 	}
 	for _, r := range x.Active {

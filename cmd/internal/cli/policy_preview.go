@@ -182,7 +182,9 @@ func (c *policyTestCmd) sessions(ctx context.Context, st *store.Store, cfg confi
 }
 
 // preview plans on a session.
-func preview(ctx context.Context, e *Env, st *store.Store, cfg config.Config, session string, file *config.PolicyFile) (previewJSON, error) {
+func preview(ctx context.Context, e *Env, st *store.Store, cfg config.Config, session string,
+	file *config.PolicyFile,
+) (previewJSON, error) {
 	claim, err := st.Operator.Snapshot(ctx, key(cfg, session))
 	if err != nil {
 		return previewJSON{}, err
@@ -292,7 +294,7 @@ func (c callsJSON) String() string {
 	if c.Calls == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s of %s: %s tokens in, up to %s out, cost up to %.4f", term.Plural(c.Calls, "call", "calls"), term.Clean(c.Name),
+	return fmt.Sprintf("%s of %s: %s tokens in, up to %s out, cost up to %.4f", plural(c.Calls, "call"), term.Clean(c.Name),
 		term.Count(c.Input), term.Count(c.Output), c.Cost)
 }
 
@@ -315,7 +317,8 @@ func (t previewTotalsJSON) print(e *Env, shown []previewJSON) {
 	e.pairs(
 		pair{"sessions", t.Sessions},
 		pair{"would end", strings.TrimSpace(listCounts(t.Outcomes))},
-		pair{"tokens", fmt.Sprintf("%s, %s less", change(int64(t.TokensBefore), int64(t.TokensAfter)), term.Percent(t.TokensBefore-t.TokensAfter, t.TokensBefore))},
+		pair{"tokens", fmt.Sprintf("%s, %s less", change(int64(t.TokensBefore), int64(t.TokensAfter)),
+			term.Percent(t.TokensBefore-t.TokensAfter, t.TokensBefore))},
 		pair{"target met", fmt.Sprintf("%s of %s", term.Count(t.TargetMet), term.Count(t.Sessions))},
 		pair{"model calls", t.String()},
 	)

@@ -74,7 +74,8 @@ func (c *policyListCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 		case !progress.Pending:
 			e.say("all sessions follow the policies")
 		case progress.Changed == 0 && progress.Percent == 0:
-			e.say("sessions do not follow the last change yet, of %s ago%s", term.Duration(late), when(late >= policiesSoon, ": is a scheduler running?"))
+			e.say("sessions do not follow the last change yet, of %s ago%s", term.Duration(late),
+				when(late >= policiesSoon, ": is a scheduler running?"))
 		default:
 			e.say("sessions follow the last change, of %s ago: %.0f %% looked at, %s changed", term.Duration(late),
 				progress.Percent, term.Count(progress.Changed))
@@ -123,7 +124,7 @@ func (c *policyShowCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 	return e.show(v, func() {
 		e.pairs(
 			pair{"policy", title(v)},
-			pair{"in force", yes(v.InForce, "no")},
+			pair{"in force", yesOrNo(v.InForce)},
 			pair{"match", policy.Match(v.Match).String()},
 			pair{"note", v.Note},
 			pair{"applied", when(v.Version > 0, timeText(v.CreatedAt)+" by "+cmp.Or(v.CreatedBy, "unknown"))},
@@ -198,7 +199,11 @@ func (*policyWordsCmd) Run(e *Env) error {
 		words = append(words, wordJSON{w.Name, cmp.Or(when(w.Bool(), "yes or no"), "number"), w.Doc})
 	}
 	return e.show(map[string]any{"words": words, "examples": policy.Examples()}, func() {
-		columns[wordJSON]{{"name", term.Text("WORD"), nil}, {"type", term.Text("IS A"), nil}, {"doc", term.Text("MEANING"), nil}}.write(e, words)
+		columns[wordJSON]{
+			{"name", term.Text("WORD"), nil},
+			{"type", term.Text("IS A"), nil},
+			{"doc", term.Text("MEANING"), nil},
+		}.write(e, words)
 		e.say("")
 		t := e.Out.Table(term.Text("TO RUN"), term.Text("WRITE"))
 		for _, x := range policy.Examples() {
@@ -243,7 +248,9 @@ func (c *policyDiffCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 }
 
 // other returns the version of --to, or the one before.
-func (c *policyDiffCmd) other(ctx context.Context, e *Env, st *store.Store, cfg config.Config, from store.PolicyVersion) (store.PolicyVersion, error) {
+func (c *policyDiffCmd) other(ctx context.Context, e *Env, st *store.Store, cfg config.Config,
+	from store.PolicyVersion,
+) (store.PolicyVersion, error) {
 	if c.To == "" {
 		version, err := versionBefore(ctx, st, from.Name, &from)
 		if err != nil {
@@ -290,7 +297,10 @@ func (c *policyHistoryCmd) Run(ctx context.Context, e *Env, st *store.Store) err
 	return e.show(map[string]any{"versions": versions, "changes": switches}, func() {
 		columns[row]{
 			{"changed_at", term.Text("WHEN"), nil},
-			{"version", term.Text("IN FORCE"), func(s row) any { return cmp.Or(when(s.Version > 0, store.PolicyName(s.Name, s.Version)), "disabled") }},
+			{"version", term.Text("IN FORCE"), func(s row) any {
+				return cmp.Or(when(s.Version > 0,
+					store.PolicyName(s.Name, s.Version)), "disabled")
+			}},
 			{"changed_by", term.Text("BY"), nil},
 			{"", term.Text("MATCH"), func(s row) any { return policy.Match(byVersion[s.Version].Match).String() }},
 			{"", term.Text("NOTE"), func(s row) any { return byVersion[s.Version].Note }},

@@ -197,7 +197,8 @@ func printRun(e *Env, r store.RunRow) {
 		return
 	}
 	if b := steps[0].Before; b.IncludedMessages == int(r.MessagesBefore) && int64(b.IncludedTokens) > r.TokensBefore {
-		e.say("the steps, and with them the target, count estimated tokens with the policy's margin: %s for %s", term.Count(b.IncludedTokens), term.Count(r.TokensBefore))
+		e.say("the steps, and with them the target, count estimated tokens with the policy's margin: %s for %s",
+			term.Count(b.IncludedTokens), term.Count(r.TokensBefore))
 	}
 }
 
@@ -223,7 +224,8 @@ func writeSteps(e *Env, steps []pipeline.StepResult) {
 	cell := func(before, after, all int) string {
 		return brief(int64(before), int64(after)) + when(all > max(before, after), " of "+term.Count(all))
 	}
-	t := e.Out.Table(term.Num("STEP"), term.Text("STRATEGY"), term.Text("GROUPS"), term.Text("MESSAGES"), term.Text("CALLS"), term.Text("TOKENS"))
+	t := e.Out.Table(term.Num("STEP"), term.Text("STRATEGY"), term.Text("GROUPS"), term.Text("MESSAGES"), term.Text("CALLS"),
+		term.Text("TOKENS"))
 	for i, s := range steps {
 		b, a := s.Before, s.After
 		t.Row(i+1, s.Strategy, cell(b.IncludedGroups, a.IncludedGroups, a.Groups), cell(b.IncludedMessages, a.IncludedMessages, a.Messages),
@@ -246,7 +248,7 @@ func writeSteps(e *Env, steps []pipeline.StepResult) {
 			e.say("step %d: no summary: %s", i+1, why)
 		default:
 			if r := stepReport(s); r != nil && r.WrittenBy != "" {
-				e.say("step %d: summary of %s, written by %s", i+1, term.Plural(r.Messages, "message", "messages"), term.Clean(authorOf(r)))
+				e.say("step %d: summary of %s, written by %s", i+1, plural(r.Messages, "message"), term.Clean(authorOf(r)))
 			}
 		}
 	}

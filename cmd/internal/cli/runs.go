@@ -161,7 +161,7 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 		e.say("")
 		model, written, author := "", "", ""
 		if r.Calls > 0 {
-			model = fmt.Sprintf("%s: %s, %s tokens in, %s out, cost %s", term.Clean(r.Model), term.Plural(r.Calls, "call", "calls"),
+			model = fmt.Sprintf("%s: %s, %s tokens in, %s out, cost %s", term.Clean(r.Model), plural(r.Calls, "call"),
 				term.Count(r.InputTokens), term.Count(r.OutputTokens), cost(r.CostMicros))
 		}
 		if len(summaries) > 0 {
@@ -176,7 +176,7 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 			{"kind", r.Kind},
 			{"requested by", r.RequestedBy},
 			{"queued", r.QueuedAt},
-			{"in force", yes(r.InForce, "no")},
+			{"in force", yesOrNo(r.InForce)},
 			{"attempts", fmt.Sprintf("%d (%d failed, %d postponed)", r.Attempts, r.Failures, r.Snoozes)},
 			{"model", model},
 			{"summary", written},
@@ -259,7 +259,7 @@ func cachePairs(r *tokens.Rewrite) []pair {
 	read := when(r.Read > 0, fmt.Sprintf("reads %s and ", term.Count(r.Read)))
 	paid := "never paid back"
 	if r.Requests > 0 {
-		paid = "paid back after " + term.Plural(r.Requests, "request", "requests")
+		paid = "paid back after " + plural(r.Requests, "request")
 	}
 	return []pair{
 		{"prompt cache", fmt.Sprintf("%swrites %s tokens instead of reading %s:", read, term.Count(r.Written), term.Count(r.Before))},

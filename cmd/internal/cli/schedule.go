@@ -81,7 +81,10 @@ const shownTicks = 5
 
 // newScheduleJSON returns a schedule as seen now; s is nil if it is not configured.
 func newScheduleJSON(st store.ScheduleState, s *policy.Schedule, now time.Time) (scheduleJSON, error) {
-	out := scheduleJSON{Name: st.Name, Configured: s != nil, PausedAt: utc(st.PausedAt), PausedBy: st.PausedBy, Note: st.Note, Last: st.Last}
+	out := scheduleJSON{
+		Name: st.Name, Configured: s != nil, PausedAt: utc(st.PausedAt), PausedBy: st.PausedBy, Note: st.Note,
+		Last: st.Last,
+	}
 	if out.Last != nil {
 		out.Last.Tick = out.Last.Tick.UTC()
 	}
@@ -218,7 +221,7 @@ func (c *scheduleShowCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg 
 		if t := out.Last; t != nil {
 			last = fmt.Sprint(out.lastTick(), " ", lastText(*t))
 			sweep = when(t.Status != "", fmt.Sprintf("%s, %s, %s failed", sweepStatus(store.SweepRow{Status: t.Status, Reason: t.Reason}),
-				term.Plural(t.Queued, "run", "runs"), term.Count(t.Failed)))
+				plural(t.Queued, "run"), term.Count(t.Failed)))
 		}
 		pairs := []pair{
 			{"schedule", c.Name},
@@ -377,14 +380,16 @@ func (c *scheduleBackfillCmd) Run(ctx context.Context, e *Env, st *store.Store, 
 		to = c.To.time(now)
 	}
 	if from.After(to) || to.After(now) {
-		return wrong("--from %s, --to %s: want a time in the past, and one behind it up to now", from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339))
+		return wrong("--from %s, --to %s: want a time in the past, and one behind it up to now", from.UTC().Format(time.RFC3339),
+			to.UTC().Format(time.RFC3339))
 	}
 	ticks := times.Between(from, to, maxBackfill+1)
 	if len(ticks) > maxBackfill {
 		return wrong("more than %s ticks: want a shorter time", term.Count(maxBackfill))
 	}
 	if from.Before(now.Add(-store.KeepTicks)) {
-		return wrong("--from %s: want a time in the last %d days; what became of ticks before that is not known", from.UTC().Format(time.RFC3339), int(store.KeepTicks.Hours()/24))
+		return wrong("--from %s: want a time in the last %d days; what became of ticks before that is not known",
+			from.UTC().Format(time.RFC3339), int(store.KeepTicks.Hours()/24))
 	}
 	before, err := st.Operator.FiredTicks(ctx, c.Name, from, to)
 	if err != nil {
@@ -443,7 +448,7 @@ func (c *scheduleBackfillCmd) fire(ctx context.Context, e *Env, st *store.Store,
 	}
 	progress.Done("")
 	return e.show(map[string]any{"fired": fired, "sweeps": sweeps}, func() {
-		e.say("%s fired", term.Plural(fired, "tick", "ticks"))
+		e.say("%s fired", plural(fired, "tick"))
 		for _, sweep := range sweeps {
 			e.say("`compactor sweep watch %d%s` follows its sweep", sweep, e.at())
 		}

@@ -60,7 +60,9 @@ func (f roleFlags) run(ctx context.Context, e *Env, cfg config.Config, scheduler
 }
 
 // runRoles runs the roles, on each database of the fleet.
-func (f roleFlags) runRoles(ctx context.Context, e *Env, cfg config.Config, logger *slog.Logger, monitor *monitor, scheduler, worker bool) (err error) {
+func (f roleFlags) runRoles(ctx context.Context, e *Env, cfg config.Config, logger *slog.Logger, monitor *monitor, scheduler,
+	worker bool,
+) (err error) {
 	var apps []*App
 	defer func() {
 		for _, app := range apps {

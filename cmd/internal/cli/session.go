@@ -76,7 +76,7 @@ func (c *forkCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 		return err
 	}
 	return e.answer(withStart(cfg, row), "session %s has %s of %s, %s in its view",
-		term.Clean(c.New), term.Plural(messages, "message", "messages"), term.Clean(c.Session), term.Count(row.LiveMessages))
+		term.Clean(c.New), plural(messages, "message"), term.Clean(c.Session), term.Count(row.LiveMessages))
 }
 
 type setModelCmd struct {
@@ -88,7 +88,8 @@ func (c *setModelCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg conf
 	if err := st.SetModel(ctx, key(cfg, c.Session), c.Model); err != nil {
 		return err
 	}
-	return e.answer(map[string]any{"session": c.Session, "model": c.Model}, "session %s has the model %s", term.Clean(c.Session), term.Clean(c.Model))
+	return e.answer(map[string]any{"session": c.Session, "model": c.Model}, "session %s has the model %s", term.Clean(c.Session),
+		term.Clean(c.Model))
 }
 
 type setParentCmd struct {

@@ -33,7 +33,10 @@ func withStart(c config.Config, r store.SessionRow) store.SessionRow {
 }
 
 func (c *sessionsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	rows, err := st.Operator.Sessions(ctx, store.SessionFilter{Tenant: c.AllTenants.tenant(cfg), Due: c.Due, ChildrenOf: c.ChildrenOf, After: c.After, Limit: c.Limit})
+	rows, err := st.Operator.Sessions(ctx, store.SessionFilter{
+		Tenant: c.AllTenants.tenant(cfg), Due: c.Due,
+		ChildrenOf: c.ChildrenOf, After: c.After, Limit: c.Limit,
+	})
 	if err != nil {
 		return err
 	}
@@ -41,7 +44,8 @@ func (c *sessionsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg conf
 		rows[i] = withStart(cfg, r)
 	}
 	family := slices.ContainsFunc(rows, func(r store.SessionRow) bool { return r.Parent != "" || r.Children > 0 })
-	err = list(e, "sessions", rows, "no sessions", sessionColumns(e).without(family, "parent", "children").without(bool(c.AllTenants), "tenant"))
+	err = list(e, "sessions", rows, "no sessions", sessionColumns(e).without(family, "parent",
+		"children").without(bool(c.AllTenants), "tenant"))
 	if n := len(rows); err == nil && !e.JSON && n > 0 && n == c.Limit {
 		e.note("there may be more: --after %d", rows[n-1].SID)
 	}
@@ -55,7 +59,10 @@ func sessionColumns(e *Env) columns[store.SessionRow] {
 		{"model", term.Text("MODEL"), nil},
 		{"messages_in_view", term.Num("IN VIEW"), nil},
 		{"context_tokens", term.Num("TOKENS"), func(r store.SessionRow) any { return term.Tokens(r.ContextTokens) }},
-		{"start_tokens", term.Num("OF START"), func(r store.SessionRow) any { return when(r.DueTokens > 0, term.Percent(r.ContextTokens, r.DueTokens)) }},
+		{"start_tokens", term.Num("OF START"), func(r store.SessionRow) any {
+			return when(r.DueTokens > 0,
+				term.Percent(r.ContextTokens, r.DueTokens))
+		}},
 		{"due", term.Text("DUE"), func(r store.SessionRow) any {
 			return term.Styled{Value: when(r.Due, cmp.Or(when(r.Suspect, "repair"), "due")), As: e.Out.Yellow}
 		}},

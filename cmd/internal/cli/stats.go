@@ -75,7 +75,8 @@ func printHeld(e *Env, held []store.Held) {
 		if !h.Decided {
 			style = e.Out.Red
 		}
-		pairs = append(pairs, pair{"  " + h.Reason, term.Styled{Value: term.Plural(h.Sessions, "session", "sessions") + heldTimes(h), As: style}}, pair{"", h.Text()})
+		pairs = append(pairs, pair{"  " + h.Reason, term.Styled{Value: plural(h.Sessions, "session") + heldTimes(h), As: style}},
+			pair{"", h.Text()})
 		pairs = append(pairs, endedBy(h.EndsBy)...)
 	}
 	e.pairs(pairs...)
@@ -115,7 +116,7 @@ func aged(count string, n int64, age float64) string {
 }
 
 func (s *statsJSON) printFleet(e *Env) {
-	due := term.Plural(s.Due.Sessions, "session", "sessions") + when(s.Due.Cooling > 0, fmt.Sprintf(", %s cooling down", term.Count(s.Due.Cooling))) +
+	due := plural(s.Due.Sessions, "session") + when(s.Due.Cooling > 0, fmt.Sprintf(", %s cooling down", term.Count(s.Due.Cooling))) +
 		when(s.Due.Repairs > 0, fmt.Sprintf(", %s to repair", term.Count(s.Due.Repairs)))
 	var queued, running int64
 	oldest := 0.0
@@ -125,13 +126,13 @@ func (s *statsJSON) printFleet(e *Env) {
 	pairs := []pair{
 		{"due", aged(due, s.Due.Sessions-s.Due.Cooling, s.Due.OldestSeconds)},
 		{"debt", term.Tokens(s.Due.Debt) + " tokens over their starts"},
-		{"outbox", aged(term.Plural(s.Fleet.Outbox, "session", "sessions"), s.Fleet.Outbox, s.Fleet.OldestOutboxSeconds)},
-		{"queued", aged(term.Plural(queued, "run", "runs"), queued, oldest)},
-		{"running", term.Plural(running, "run", "runs")},
+		{"outbox", aged(plural(s.Fleet.Outbox, "session"), s.Fleet.Outbox, s.Fleet.OldestOutboxSeconds)},
+		{"queued", aged(plural(queued, "run"), queued, oldest)},
+		{"running", plural(running, "run")},
 	}
 	for _, w := range s.Fleet.Sweeps {
 		pairs = append(pairs, pair{"sweep " + w.Entry, fmt.Sprintf("%s queued, %s to come, for %s",
-			term.Plural(w.Queued, "run", "runs"), term.Plural(w.Left, "session", "sessions"), term.Duration(seconds(w.Seconds)))})
+			plural(w.Queued, "run"), plural(w.Left, "session"), term.Duration(seconds(w.Seconds)))})
 	}
 	e.pairs(append(pairs, pair{"disk", s.Disk})...)
 	if s.Tenant != "" || len(s.Fleet.Tenants) == 0 {
@@ -147,7 +148,10 @@ func (s *statsJSON) printFleet(e *Env) {
 		}},
 		{"due", term.Num("DUE"), nil},
 		{"debt_tokens", term.Num("DEBT"), func(d store.TenantDue) any { return term.Tokens(d.Debt) }},
-		{"oldest_seconds", term.Num("OLDEST"), func(d store.TenantDue) any { return when(d.Sessions > d.Cooling, any(seconds(d.OldestSeconds))) }},
+		{"oldest_seconds", term.Num("OLDEST"), func(d store.TenantDue) any {
+			return when(d.Sessions > d.Cooling,
+				any(seconds(d.OldestSeconds)))
+		}},
 	}.write(e, s.Fleet.Tenants)
 }
 
@@ -156,7 +160,7 @@ func printActivity(e *Env, title string, a store.Activity) {
 	for _, o := range a.Outcomes {
 		runs, before, after = runs+o.Runs, before+o.TokensBefore, after+o.TokensAfter
 	}
-	e.say("\n%s: %s, %s tokens saved (%s of %s)", e.Out.Bold(title), term.Plural(runs, "run", "runs"),
+	e.say("\n%s: %s, %s tokens saved (%s of %s)", e.Out.Bold(title), plural(runs, "run"),
 		term.Tokens(before-after), term.Percent(before-after, before), term.Tokens(before))
 	if len(a.Outcomes) > 0 {
 		type row = store.OutcomeActivity

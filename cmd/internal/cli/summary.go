@@ -149,7 +149,7 @@ func (s *summaryJSON) facts() []pair {
 		pair{"checked", when(r.Links > 0 || r.Dropped > 0 || r.Unquoted > 0, fmt.Sprintf(
 			"%s to messages, %d without a message of the user left out, %d without quotation marks",
 			term.Plural(r.Links, "line with links", "lines with links"), r.Dropped, r.Unquoted))},
-		pair{"read in", when(r.Parts > 1, term.Plural(r.Parts, "part", "parts"))},
+		pair{"read in", when(r.Parts > 1, plural(r.Parts, "part"))},
 	)
 	for _, t := range r.Trimmed {
 		pairs = append(pairs, pair{"not shown", t.Step + ": " + t.String()})

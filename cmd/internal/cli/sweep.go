@@ -128,7 +128,8 @@ func showSweep(ctx context.Context, e *Env, st *store.Store, id int64) error {
 			pair{"window ends", r.WindowEnd},
 			pair{"sessions", sessions},
 			pair{"canary", canaryText(r)},
-			pair{"runs", fmt.Sprintf("%s: %s waiting, %s running, %s ended", term.Count(r.Queued), term.Count(r.Waiting), term.Count(r.Running), term.Count(r.Ended))},
+			pair{"runs", fmt.Sprintf("%s: %s waiting, %s running, %s ended", term.Count(r.Queued), term.Count(r.Waiting),
+				term.Count(r.Running), term.Count(r.Ended))},
 			pair{"rate", when(r.Worked > 0, fmt.Sprintf("%.1f runs per second in %s", r.Rate(), term.Duration(r.Worked))+
 				when(timeLeft(r) != "", ", "+timeLeft(r)+" left"))},
 			pair{"limit", limit},
@@ -163,7 +164,7 @@ func canaryText(r store.SweepRow) string {
 	case r.Canary == nil:
 		return "passed"
 	}
-	return term.Plural(*r.Canary, "session", "sessions") + " first; the others wait until their runs have ended"
+	return plural(*r.Canary, "session") + " first; the others wait until their runs have ended"
 }
 
 // heldBySweep describes the sessions that wait for a sweep that does not go on by itself, and how
@@ -172,7 +173,7 @@ func heldBySweep(h *store.Held) string {
 	if h == nil || h.Reason == store.HeldOpenSweep {
 		return ""
 	}
-	text := term.Plural(h.Sessions, "session", "sessions")
+	text := plural(h.Sessions, "session")
 	if h.Until != nil {
 		text += ", until " + timeText(*h.Until)
 	}
@@ -186,7 +187,12 @@ func writeOutcomes(e *Env, outcomes []store.RunOutcome, ended int64) {
 	}
 	e.say("")
 	columns[store.RunOutcome]{
-		{"outcome", term.Text("OUTCOME"), func(o store.RunOutcome) any { return term.Styled{Value: o.Outcome, As: when(o.Failed, e.Out.Red)} }},
+		{"outcome", term.Text("OUTCOME"), func(o store.RunOutcome) any {
+			return term.Styled{
+				Value: o.Outcome,
+				As:    when(o.Failed, e.Out.Red),
+			}
+		}},
 		{"runs", term.Num("RUNS"), nil},
 		{"", term.Num("SHARE"), func(o store.RunOutcome) any { return term.Percent(o.Runs, ended) }},
 		{"tokens_after", term.Num("TOKENS"), func(o store.RunOutcome) any { return brief(o.TokensBefore, o.TokensAfter) }},
@@ -262,7 +268,9 @@ func (c *sweepWatchCmd) Run(ctx context.Context, e *Env, st *store.Store) error 
 }
 
 // watch shows the progress of something until it has ended. The total is nil while it is not known.
-func (e *Env) watch(ctx context.Context, label string, interval time.Duration, look func() (total *int64, done int64, ended bool, err error)) error {
+func (e *Env) watch(ctx context.Context, label string, interval time.Duration,
+	look func() (total *int64, done int64, ended bool, err error),
+) error {
 	var progress *term.Progress
 	for {
 		total, done, ended, err := look()
@@ -325,7 +333,10 @@ func (c *sweepStartCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 	if c.DryRun {
 		return forecastSweep(ctx, e, st, tenant)
 	}
-	id, err := st.Operator.Start(ctx, store.SweepOptions{Tenant: tenant, Window: c.For, StopShare: c.StopAt, Canary: c.Canary, Note: c.Note, By: e.by()})
+	id, err := st.Operator.Start(ctx, store.SweepOptions{
+		Tenant: tenant, Window: c.For, StopShare: c.StopAt, Canary: c.Canary,
+		Note: c.Note, By: e.by(),
+	})
 	if err != nil {
 		return err
 	}
@@ -348,7 +359,8 @@ func forecastSweep(ctx context.Context, e *Env, st *store.Store, tenant string) 
 		limit += ": " + term.Duration(limited) + " or more"
 		least = max(takes, limited)
 	}
-	sessions, took, calls := fmt.Sprintf("%s due, of %s", term.Count(f.Sessions), term.Plural(f.Tenants, "tenant", "tenants")), "not known: no sweep with runs is done yet", ""
+	sessions, took, calls := fmt.Sprintf("%s due, of %s", term.Count(f.Sessions),
+		plural(f.Tenants, "tenant")), "not known: no sweep with runs is done yet", ""
 	if f.Paused > 0 {
 		sessions += fmt.Sprintf("; %s paused and left out", term.Count(f.Paused))
 	}
@@ -391,7 +403,7 @@ func sweepChanged(ctx context.Context, e *Env, st *store.Store, id int64) error 
 		switch h := out.HeldBack; {
 		case h != nil && h.Until != nil:
 			e.say("%s that were due wait until %s,\nfor the next sweep, or for a new message; to have them run now:\n`%s%s`",
-				term.Plural(h.Sessions, "session", "sessions"), timeText(*h.Until), h.EndsBy, e.at())
+				plural(h.Sessions, "session"), timeText(*h.Until), h.EndsBy, e.at())
 		case r.EndedAt != nil:
 			e.say("it holds nothing back")
 		}

@@ -176,7 +176,8 @@ func (r *trajectoryReport) write(e *Env) error {
 		pair{"failed", r.Failed},
 		pair{"tokens", change(r.OriginalTokens, r.CompressedTokens)},
 		pair{"turns", change(r.OriginalTurns, r.CompressedTurns)},
-		pair{"on average", when(r.Compressed > 0, fmt.Sprintf("to %.0f %% of the tokens, %.1f turns less, of those compressed", 100*r.AverageRatio, r.AverageTurnsRemoved))},
+		pair{"on average", when(r.Compressed > 0, fmt.Sprintf("to %.0f %% of the tokens, %.1f turns less, of those compressed",
+			100*r.AverageRatio, r.AverageTurnsRemoved))},
 		pair{"time", seconds(r.Seconds)},
 	)
 }

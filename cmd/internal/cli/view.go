@@ -85,7 +85,7 @@ func (c *viewCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 	result["messages"] = messagesJSON(msgs)
 	return e.show(result, func() {
 		e.say("%s", e.Out.Bold(term.Clean(row.Session))+e.Out.Dim(fmt.Sprintf("  %s  revision %d  %s of %s in view  %s tokens%s",
-			orDash(term.Clean(row.Model)), row.Revision, term.Count(row.LiveMessages), term.Plural(row.Messages, "message", "messages"),
+			orDash(term.Clean(row.Model)), row.Revision, term.Count(row.LiveMessages), plural(row.Messages, "message"),
 			term.Tokens(row.LiveTokens), familyText(row))))
 		writeMessages(e, msgs, c.Full)
 	})
@@ -170,9 +170,9 @@ func writeGroups(e *Env, groups []groupJSON) {
 		{"tokens", term.Num("TOKENS"), nil},
 		{"included", term.Text("INCLUDED"), func(g groupJSON) any {
 			if g.Included && g.IncludedMessages < g.Messages {
-				return fmt.Sprintf("%d of %s", g.IncludedMessages, term.Plural(g.Messages, "message", "messages"))
+				return fmt.Sprintf("%d of %s", g.IncludedMessages, plural(g.Messages, "message"))
 			}
-			return dim(g, yes(g.Included, "no"))
+			return dim(g, yesOrNo(g.Included))
 		}},
 	}.write(e, groups)
 	in := totalsOf(groups)
@@ -217,13 +217,8 @@ func writeMessages(e *Env, msgs []store.Stored, full bool) {
 	}
 }
 
-// yes returns "yes", or otherwise for false.
-func yes(b bool, otherwise string) string {
-	if b {
-		return "yes"
-	}
-	return otherwise
-}
+// yesOrNo returns "yes" for true, or else "no".
+func yesOrNo(b bool) string { return cmp.Or(when(b, "yes"), "no") }
 
 // orDash returns a model, or that there is none.
 func orDash(model string) string { return cmp.Or(model, "no model") }
@@ -311,7 +306,7 @@ func describe(m store.Stored) string {
 		parts = append(parts, text)
 	}
 	if n := m.Content.Media(); n > 0 {
-		parts = append(parts, "["+term.Plural(n, "attachment", "attachments")+"]")
+		parts = append(parts, "["+plural(n, "attachment")+"]")
 	}
 	for _, call := range m.ToolCalls {
 		parts = append(parts, fmt.Sprintf("→ %s(%s)", call.Name, call.Arguments))
