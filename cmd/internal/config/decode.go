@@ -47,6 +47,51 @@ func (fs *faults) addf(o Origin, key, problem string, args ...any) {
 
 func (fs faults) err() error { return errors.Join(fs...) }
 
+// field is one setting of a Config: its key and its addressable value.
+type field struct {
+	key   string
+	value reflect.Value
+}
+
+// fields lists the settings in order. Fields of a struct type are sections.
+func fields(c *Config) []field {
+	return walk("", reflect.ValueOf(c).Elem(), nil)
+}
+
+func walk(prefix string, v reflect.Value, out []field) []field {
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Tag.Get("yaml")
+		if name == "" || name == "-" {
+			continue
+		}
+		key := join(prefix, name)
+		if v.Field(i).Kind() == reflect.Struct {
+			out = walk(key, v.Field(i), out)
+			continue
+		}
+		out = append(out, field{key, v.Field(i)})
+	}
+	return out
+}
+
+func join(prefix, name string) string {
+	if prefix == "" {
+		return name
+	}
+	return prefix + "." + name
+}
+
+// Keys lists every setting, as "section.key".
+func Keys() []string {
+	c := Default()
+	fs := fields(&c)
+	keys := make([]string, len(fs))
+	for i, f := range fs {
+		keys[i] = f.key
+	}
+	return keys
+}
+
 // decoder sets fields from YAML nodes and records their origins and all errors.
 type decoder struct {
 	// origin is the current source, without a line.
@@ -184,17 +229,17 @@ func (d *decoder) value(key string, n *yaml.Node, target reflect.Value) error {
 		target.SetInt(int64(v))
 		return err
 	case map[string]chat.Tokens:
-		return d.windows(key, n, target)
+		return d.mapping(key, n, target, chat.Tokens(0), "a map from model to tokens, such as {gpt-4: 8192}")
 	case map[string]policy.Schedule:
-		return named(d, key, n, target, policy.DefaultSchedule(), "schedule, such as {nightly: {cron: 0 3 * * *}}")
+		return d.mapping(key, n, target, policy.DefaultSchedule(), "a map from name to schedule, such as {nightly: {cron: 0 3 * * *}}")
 	case map[string]Database:
-		return named(d, key, n, target, Database{}, "database, such as {east: {url: postgres://…}}")
+		return d.mapping(key, n, target, Database{}, "a map from name to database, such as {east: {url: postgres://…}}")
 	case policy.When:
 		text, err := condition(n, 0)
 		target.SetString(text)
 		return err
 	case policy.Match:
-		return d.texts(key, n, target)
+		return d.mapping(key, n, target, "", "a map of texts, such as {agent: planner}")
 	case map[string]any:
 		return decode(n, target, "a map of parameters", yaml.MappingNode)
 	}
@@ -226,34 +271,28 @@ func decode(n *yaml.Node, target reflect.Value, want string, kind yaml.Kind, tag
 	return nil
 }
 
-func (d *decoder) windows(key string, n *yaml.Node, target reflect.Value) error {
+// mapping decodes a map, each value over the one that it has by default. The key of a value is
+// schedules.nightly if that has keys itself, and otherwise windows[gpt-4].
+func (d *decoder) mapping(key string, n *yaml.Node, target reflect.Value, over any, want string) error {
 	if n.Kind != yaml.MappingNode {
-		return errors.New("want a map from model to tokens, such as {gpt-4: 8192}")
+		return errors.New("want " + want)
 	}
-	out := map[string]chat.Tokens{}
-	d.pairs("", n, func(model string, k, v *yaml.Node) {
-		var t chat.Tokens
-		if d.set(key+"["+model+"]", k, v, reflect.ValueOf(&t).Elem()) {
-			out[model] = t
+	prefix, nested := key, reflect.TypeOf(over).Kind() == reflect.Struct
+	if !nested {
+		prefix = ""
+	}
+	out := reflect.MakeMap(target.Type())
+	values := reflect.MakeSlice(reflect.SliceOf(target.Type().Elem()), 0, len(n.Content)/2)
+	d.pairs(prefix, n, func(name string, k, v *yaml.Node) {
+		if !nested {
+			name = key + "[" + name + "]"
+		}
+		values = reflect.Append(values, reflect.ValueOf(over))
+		if value := values.Index(values.Len() - 1); d.set(name, k, v, value) {
+			out.SetMapIndex(reflect.ValueOf(k.Value), value)
 		}
 	})
-	target.Set(reflect.ValueOf(out))
-	return nil
-}
-
-// named decodes a map from names to structs, over the settings that they have by default.
-func named[T any](d *decoder, key string, n *yaml.Node, target reflect.Value, over T, want string) error {
-	if n.Kind != yaml.MappingNode {
-		return errors.New("want a map from name to " + want)
-	}
-	out := map[string]T{}
-	d.pairs(key, n, func(name string, k, v *yaml.Node) {
-		value := over
-		if d.set(name, k, v, reflect.ValueOf(&value).Elem()) {
-			out[k.Value] = value
-		}
-	})
-	target.Set(reflect.ValueOf(out))
+	target.Set(out)
 	return nil
 }
 
@@ -285,22 +324,6 @@ func condition(n *yaml.Node, depth int) (string, error) {
 		parts = append(parts, "("+text+")")
 	}
 	return strings.Join(parts, operator), nil
-}
-
-// texts decodes a map of texts.
-func (d *decoder) texts(key string, n *yaml.Node, target reflect.Value) error {
-	if n.Kind != yaml.MappingNode {
-		return errors.New("want a map of texts, such as {agent: planner}")
-	}
-	out := map[string]string{}
-	d.pairs("", n, func(name string, k, v *yaml.Node) {
-		var text string
-		if d.set(key+"["+name+"]", k, v, reflect.ValueOf(&text).Elem()) {
-			out[name] = text
-		}
-	})
-	target.Set(reflect.ValueOf(out))
-	return nil
 }
 
 // list decodes a list of strings, or of maps with the keys of a struct.

@@ -183,6 +183,25 @@ func (d *decoder) environment(env map[string]string) {
 	}
 }
 
+// EnvNames returns the environment variables that set a key, in descending precedence.
+// The two connections have names that are common on hosting platforms, too.
+func EnvNames(key string) []string {
+	names := []string{"COMPACTOR_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))}
+	switch key {
+	case "database.url":
+		names = append(names, "DATABASE_URL")
+	case "redis.url":
+		names = append(names, "REDIS_URL")
+	}
+	return names
+}
+
+// FlagName returns the command-line flag that sets a key, without its dashes:
+// "database-max-conns" for database.max_conns.
+func FlagName(key string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(key, ".", "-"), "_", "-")
+}
+
 // flags reads the settings given as flags.
 func (d *decoder) flags(flags, names map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(flags)) {
