@@ -83,18 +83,6 @@ type bulkStart struct {
 	confirmFlags
 }
 
-// agreed shows a preview, and reports whether to start.
-func (c bulkStart) agreed(e *Env, matched int64, question string, preview any, shown ...pair) (bool, error) {
-	if !e.JSON {
-		e.pairs(shown...)
-	}
-	ok, err := c.confirmed(e, int(matched), question)
-	if err == nil && !ok && e.JSON {
-		err = e.json(map[string]any{"preview": preview})
-	}
-	return ok, err
-}
-
 // bulkKind is a kind of bulk operations: undoing or compacting.
 type bulkKind interface{ kind() string }
 
@@ -295,11 +283,13 @@ func (c *bulkCompactStartCmd) Run(ctx context.Context, e *Env, st *store.Store, 
 	if err != nil {
 		return err
 	}
-	ok, err := c.agreed(e, p.Sessions, "Compact them again?", p,
-		pair{"sessions", fmt.Sprintf("%s, of %s", term.Count(p.Sessions), tenantText(tenant))},
-		pair{"paused", when(p.Paused > 0, term.Count(p.Paused)+" of them, left out")},
-		pair{"tokens", fmt.Sprintf("%s in their views, %s in their logs", term.Count(int64(p.Tokens)), term.Count(int64(p.LogTokens)))},
-	)
+	ok, err := c.agreed(e, int(p.Sessions), "Compact them again?", map[string]any{"preview": p}, func() {
+		e.pairs(
+			pair{"sessions", fmt.Sprintf("%s, of %s", term.Count(p.Sessions), tenantText(tenant))},
+			pair{"paused", when(p.Paused > 0, term.Count(p.Paused)+" of them, left out")},
+			pair{"tokens", fmt.Sprintf("%s in their views, %s in their logs", term.Count(int64(p.Tokens)), term.Count(int64(p.LogTokens)))},
+		)
+	})
 	if err != nil || !ok {
 		return err
 	}
@@ -373,12 +363,14 @@ func (c *bulkUndoStartCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg
 	if c.Cascade {
 		later = " on top of these, undone with them"
 	}
-	ok, err := c.agreed(e, p.Runs, "Undo them?", p,
-		pair{"runs", fmt.Sprintf("%s in force, of %s", term.Count(p.Runs), tenantText(tenant))},
-		pair{"sessions", term.Count(p.Sessions)},
-		pair{"tokens back", term.Count(int64(p.Tokens))},
-		pair{"later runs", when(p.Later > 0, term.Count(p.Later)+later)},
-	)
+	ok, err := c.agreed(e, int(p.Runs), "Undo them?", map[string]any{"preview": p}, func() {
+		e.pairs(
+			pair{"runs", fmt.Sprintf("%s in force, of %s", term.Count(p.Runs), tenantText(tenant))},
+			pair{"sessions", term.Count(p.Sessions)},
+			pair{"tokens back", term.Count(int64(p.Tokens))},
+			pair{"later runs", when(p.Later > 0, term.Count(p.Later)+later)},
+		)
+	})
 	if err != nil || !ok {
 		return err
 	}

@@ -60,6 +60,15 @@ func evalFile(t *testing.T) (dir, path string) {
 	return dir, path
 }
 
+// figuresOf returns the figures that eval --json has written, a line each.
+func figuresOf(t *testing.T, r result) (out []eval.Figure) {
+	t.Helper()
+	for line := range strings.Lines(r.stdout) {
+		out = append(out, decode[eval.Figure](t, result{stdout: line}))
+	}
+	return out
+}
+
 func TestEvalIsGolden(t *testing.T) {
 	t.Parallel()
 	dir, path := evalFile(t)
@@ -147,11 +156,7 @@ func TestEvalCountsAsTheModelOfTheSession(t *testing.T) {
 	tokensAfter := func(args ...string) map[string]float64 {
 		out := map[string]float64{}
 		r := invoke(t, []string{"HOME=" + dir}, append([]string{"eval", path, "--budget=120t", "--policy=extractive,truncation,id_list", "--json"}, args...)...).want(t, 0)
-		for line := range strings.Lines(r.stdout) {
-			var f eval.Figure
-			if err := json.Unmarshal([]byte(line), &f); err != nil {
-				t.Fatal(err)
-			}
+		for _, f := range figuresOf(t, r) {
 			out[f.Policy] = f.TokensAfter / float64(f.Sessions)
 		}
 		return out
@@ -176,11 +181,7 @@ func TestEvalInRounds(t *testing.T) {
 	dir, path := evalFile(t)
 	r := invoke(t, []string{"HOME=" + dir}, "eval", path, "--budget=0.3", "--rounds=3", "--policy=extractive,default,user+tail", "--json").want(t, 0, "×3: the session")
 	rounds := map[int]int{}
-	for line := range strings.Lines(r.stdout) {
-		var f eval.Figure
-		if err := json.Unmarshal([]byte(line), &f); err != nil {
-			t.Fatal(err)
-		}
+	for _, f := range figuresOf(t, r) {
 		rounds[f.Rounds]++
 		if f.Sessions != 7 || f.Failed != 0 || *f.TokensKept > 0.3 || *f.TokensKept < 0.05 {
 			t.Errorf("%s: %d sessions, %d failed, %v of the tokens", f.Policy+f.Limit(), f.Sessions, f.Failed, *f.TokensKept)
@@ -403,11 +404,7 @@ func TestEvalAdvisesOnEachFile(t *testing.T) {
 		}
 	}
 	sessions := map[string]int{}
-	for line := range strings.Lines(invoke(t, home, append(args, "--json")...).want(t, 0).stdout) {
-		var f eval.Figure
-		if err := json.Unmarshal([]byte(line), &f); err != nil {
-			t.Fatal(err)
-		}
+	for _, f := range figuresOf(t, invoke(t, home, append(args, "--json")...).want(t, 0)) {
 		if f.Policy == configuredPolicy {
 			sessions[filepath.Base(f.Corpus)] = f.Sessions
 		}

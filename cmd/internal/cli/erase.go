@@ -30,17 +30,13 @@ func (f eraseFlags) run(ctx context.Context, e *Env, st *store.Store, k store.Ke
 	if err != nil {
 		return err
 	}
-	if !e.JSON {
+	preview := map[string]any{"dry_run": true, "preview": erasurePreview(found)}
+	ok, err := f.agreed(e, 1, "Erase them for good?", preview, func() {
 		e.say("would erase: %s", erasedText(found))
 		sayRepeats(e, found)
-	}
-	switch ok, err := f.confirmed(e, 1, "Erase them for good?"); {
-	case err != nil:
+	})
+	if err != nil || !ok {
 		return err
-	case !ok && e.JSON:
-		return e.json(map[string]any{"dry_run": true, "preview": erasurePreview(found)})
-	case !ok:
-		return nil
 	}
 	done, err := st.Admin.Erase(ctx, k, ids, f.Note, e.by(), false)
 	if err != nil {

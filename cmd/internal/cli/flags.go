@@ -65,6 +65,41 @@ type allTenants bool
 // tenant returns the configured tenant, "" for all of them.
 func (all allTenants) tenant(cfg config.Config) string { return when(!bool(all), cfg.Tenant) }
 
+// confirmFlags are the flags of commands that change much.
+type confirmFlags struct {
+	Yes    bool `help:"Do not ask." xor:"confirm"`
+	DryRun bool `help:"Show what would change, and change nothing." xor:"confirm"`
+}
+
+// confirmed reports whether changes are to be made; without any, there is no question.
+func (c confirmFlags) confirmed(e *Env, changes int, question string) (bool, error) {
+	switch {
+	case changes == 0 || c.DryRun:
+		return false, nil
+	case c.Yes:
+		return true, nil
+	case !e.asks || e.JSON:
+		return false, wrong("not confirmed: standard input is not a terminal; --yes does not ask, --dry-run changes nothing")
+	}
+	ok, err := e.ask(question)
+	if err == nil && !ok {
+		e.say("nothing was changed")
+	}
+	return ok, err
+}
+
+// agreed shows a preview, asks, and reports whether to go on. Otherwise --json gets the preview.
+func (c confirmFlags) agreed(e *Env, changes int, question string, preview any, show func()) (bool, error) {
+	if !e.JSON {
+		show()
+	}
+	ok, err := c.confirmed(e, changes, question)
+	if err == nil && !ok && e.JSON {
+		err = e.json(preview)
+	}
+	return ok, err
+}
+
 // settingFlags returns a pointer to a struct with a flag for every setting, with the name that
 // config.FlagName returns, and those that have a shorter name, too. Help shows the most common
 // ones only. The fields are *string, nil if not given; package config parses and validates them.

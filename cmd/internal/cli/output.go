@@ -119,10 +119,11 @@ func list[T any](e *Env, name string, rows []T, none string, cs columns[T]) erro
 
 // when returns v if it counts, or else the zero value, which a table and a list of pairs leave empty.
 func when[T any](counts bool, v T) T {
-	if !counts {
-		v = *new(T)
+	if counts {
+		return v
 	}
-	return v
+	var none T
+	return none
 }
 
 // plural returns a count with its noun, which gets an s unless the count is 1.

@@ -287,12 +287,6 @@ func setting(key, raw string) string {
 	return term.Clean(text)
 }
 
-// confirmFlags are the flags of commands that change much.
-type confirmFlags struct {
-	Yes    bool `help:"Do not ask." xor:"confirm"`
-	DryRun bool `help:"Show what would change, and change nothing." xor:"confirm"`
-}
-
 // run shows the changes of steps, asks, and makes them.
 func (c confirmFlags) run(ctx context.Context, e *Env, st *store.Store, steps []policyStep) error {
 	changes := make([]store.PolicyChange, len(steps))
@@ -350,23 +344,6 @@ func (c confirmFlags) run(ctx context.Context, e *Env, st *store.Store, steps []
 		}
 		e.say("a scheduler takes it to the sessions; `compactor policy list` shows how far")
 	})
-}
-
-// confirmed reports whether changes are to be made; without any, there is no question.
-func (c confirmFlags) confirmed(e *Env, changes int, question string) (bool, error) {
-	switch {
-	case changes == 0 || c.DryRun:
-		return false, nil
-	case c.Yes:
-		return true, nil
-	case !e.asks || e.JSON:
-		return false, wrong("not confirmed: standard input is not a terminal; --yes does not ask, --dry-run changes nothing")
-	}
-	ok, err := e.ask(question)
-	if err == nil && !ok {
-		e.say("nothing was changed")
-	}
-	return ok, err
 }
 
 // writeEffects writes how sessions change.

@@ -404,27 +404,22 @@ func (c *scheduleBackfillCmd) Run(ctx context.Context, e *Env, st *store.Store, 
 	if err != nil {
 		return err
 	}
-	if !e.JSON {
+	preview := map[string]any{"ticks": all, "to_fire": len(ticks), "sessions_due": f.Sessions}
+	ok, err := c.agreed(e, len(ticks), "Fire them?", preview, func() {
 		span := ""
 		if len(ticks) > 0 {
 			span = fmt.Sprintf(": %s to %s", tickText(ticks[0]), tickText(ticks[len(ticks)-1]))
 		}
 		e.pairs(
-			pair{"ticks", fmt.Sprintf("%s in that time, %s with a sweep", term.Count(int64(all)), term.Count(int64(len(before))))},
-			pair{"to fire", term.Count(int64(len(ticks))) + span},
+			pair{"ticks", fmt.Sprintf("%s in that time, %s with a sweep", term.Count(all), term.Count(len(before)))},
+			pair{"to fire", term.Count(len(ticks)) + span},
 			pair{"sessions", term.Count(f.Sessions) + " due now"},
 		)
-	}
-	ok, err := c.confirmed(e, len(ticks), "Fire them?")
-	switch {
-	case err != nil:
+	})
+	if err != nil || !ok {
 		return err
-	case ok:
-		return c.fire(ctx, e, st, s, ticks)
-	case e.JSON:
-		return e.json(map[string]any{"ticks": all, "to_fire": len(ticks), "sessions_due": f.Sessions})
 	}
-	return nil
+	return c.fire(ctx, e, st, s, ticks)
 }
 
 // fire fires ticks, the oldest first.

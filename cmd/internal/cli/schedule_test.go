@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies/policy"
 )
 
 // someSchedules is a variable with three schedules.
@@ -136,46 +135,6 @@ func TestABackfillIsOneSweepForManyTicks(t *testing.T) {
 	invoke(t, env, "schedule", "backfill", "hourly", "--from=2020-01-01").want(t, exitUsage, "more than 10,000 ticks: want a shorter time")
 	invoke(t, env, "schedule", "backfill", "nightly", "--from=2025-10-01").want(t, exitUsage, "want a time in the last 90 days")
 	invoke(t, env, "schedule", "backfill", "hourly", "--from=12h").want(t, exitUsage, "not confirmed")
-}
-
-// TestThreeSchedulersFireEachScheduleOnce also has a schedule that is paused, and one of a tenant.
-func TestThreeSchedulersFireEachScheduleOnce(t *testing.T) {
-	t.Parallel()
-	p := newPlant(t)
-	p.fleet(20, "acme", "globex")
-	acme := policy.DefaultSchedule()
-	acme.Every, acme.Tenant = time.Minute, "acme"
-	paused := policy.DefaultSchedule()
-	paused.Cron = "* * * * *"
-	p.config.Schedules = map[string]policy.Schedule{"acme": acme, "paused": paused}
-	if err := p.store.Operator.PauseSchedule(t.Context(), "paused", "", ""); err != nil {
-		t.Fatal(err)
-	}
-	// The newest tick was missed, and the first leader catches up on it.
-	before := time.Now().Truncate(time.Minute).Add(-10 * time.Minute)
-	for name := range p.config.Schedules {
-		if _, _, err := p.store.Scheduler.Fire(t.Context(), store.Tick{Entry: name, At: before, Missed: true}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	p.start(schedules, works)
-	p.start(schedules)
-	p.start(schedules)
-	p.await("both schedules have had a tick", func() bool {
-		return p.number(`SELECT count(DISTINCT entry) FROM compactor.cron_ticks WHERE outcome <> 'missed'`) == 2
-	})
-	p.await("the sessions of one tenant are compacted", func() bool {
-		return p.number(`SELECT count(*) FROM compactor.sessions WHERE due AND tenant = 'acme'`) == 0
-	})
-	if n := p.number(`SELECT count(*) FROM compactor.sweeps WHERE entry = 'paused' OR tenant <> 'acme'`); n != 0 {
-		t.Errorf("%d sweeps of the schedule that is paused, or of other tenants", n)
-	}
-	if n := p.number(`SELECT count(*) FROM (SELECT entry, tick FROM compactor.sweeps GROUP BY 1, 2 HAVING count(*) > 1) x`); n != 0 {
-		t.Errorf("%d ticks have started two sweeps", n)
-	}
-	if n := p.number(twice); n != 0 {
-		t.Errorf("%d sessions were run twice", n)
-	}
 }
 
 func TestEveryOutcomeOfATickHasAText(t *testing.T) {
