@@ -46,30 +46,44 @@ func acquire(server string) (*lease, error) {
 
 func request(conn net.Conn, in *bufio.Reader, request string) (*lease, error) {
 	server, _, _ := strings.Cut(request, " ")
-	if err := conn.SetDeadline(time.Now().Add(3 * time.Minute)); err != nil {
+	// It may have to be fetched; the go command ends tests after ten minutes.
+	if err := conn.SetDeadline(time.Now().Add(9 * time.Minute)); err != nil {
 		return nil, err
 	}
 	if _, err := fmt.Fprintln(conn, request); err != nil {
 		return nil, err
 	}
-	line, err := in.ReadBytes('\n')
+	for replies := json.NewDecoder(in); ; {
+		var reply struct {
+			Notice, URL, Error string
+			Missing            bool
+		}
+		if err := replies.Decode(&reply); err != nil {
+			return nil, fmt.Errorf("lease %s: %w", server, err)
+		}
+		switch {
+		case reply.Notice != "":
+			show(reply.Notice)
+		case reply.Missing:
+			return nil, fmt.Errorf("%w: %s", errMissing, reply.Error)
+		case reply.Error != "":
+			return nil, errors.New(reply.Error)
+		default:
+			return &lease{url: reply.URL, conn: conn}, conn.SetDeadline(time.Time{})
+		}
+	}
+}
+
+// show writes a line to the terminal, as the go command hides the output of tests that pass, or
+// without one to standard error.
+func show(line string) {
+	out, err := os.OpenFile("/dev/tty", os.O_WRONLY, 0)
 	if err != nil {
-		return nil, fmt.Errorf("lease %s: %w", server, err)
+		out = os.Stderr
+	} else {
+		defer out.Close()
 	}
-	var reply struct {
-		URL     string
-		Error   string
-		Missing bool
-	}
-	switch err := json.Unmarshal(line, &reply); {
-	case err != nil:
-		return nil, fmt.Errorf("lease %s: %w", server, err)
-	case reply.Missing:
-		return nil, fmt.Errorf("%w: %s", errMissing, reply.Error)
-	case reply.Error != "":
-		return nil, errors.New(reply.Error)
-	}
-	return &lease{url: reply.URL, conn: conn}, conn.SetDeadline(time.Time{})
+	fmt.Fprintln(out, line)
 }
 
 // dial connects to stackd and waits for its greeting. It holds the lock of the folder

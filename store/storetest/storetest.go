@@ -6,8 +6,9 @@
 // of them has ended. This package builds and runs stackd, as nothing outside cmd imports
 // cmd.
 //
-// On a machine without the servers, tests that need them are skipped with the reason; with
-// REQUIRE_DB=1 they fail.
+// Servers that the machine lacks are fetched into the user's cache, unless COMPACTOR_NO_FETCH is
+// set. Tests that need a server that cannot be had are skipped with the reason; with REQUIRE_DB=1
+// they fail.
 package storetest
 
 import (

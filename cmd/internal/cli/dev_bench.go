@@ -52,7 +52,7 @@ func measure[O, R any](ctx context.Context, e *Env, cfg config.Config, o O, run 
 	setCollector(e.Environ) // as the worker role does
 	logger := e.Err.Logger("warn", cfg.Log.Format)
 	st, err := stack.Start(ctx, stack.Options{
-		DatabaseURL: cfg.Database.URL.Reveal(), RedisURL: cfg.Redis.URL.Reveal(), RealRedis: true, Durable: true, Logger: logger,
+		DatabaseURL: cfg.Database.URL.Reveal(), RedisURL: cfg.Redis.URL.Reveal(), RealRedis: true, Durable: true, Notice: func(line string) { e.note("%s", line) },
 		// Buffers for the data of a benchmark, and no checkpoints but requested ones.
 		Settings: map[string]string{"shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout": "30min"},
 	})
@@ -60,9 +60,6 @@ func measure[O, R any](ctx context.Context, e *Env, cfg config.Config, o O, run 
 		return err
 	}
 	defer func() { _ = st.Stop() }()
-	if st.Redis.Kind == stack.InProcess {
-		return errors.New("bench: redis-server not found: install it or set REDIS_URL")
-	}
 	progress := benchProgress{out: e.Err}
 	result, err := run(ctx, bench.Env{
 		DatabaseURL: st.DatabaseURL, RedisURL: st.RedisURL, Concurrency: cfg.Worker.Concurrency, Connections: cfg.PoolSize(),

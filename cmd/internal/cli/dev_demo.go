@@ -31,7 +31,7 @@ type demoCmd struct {
 	Seed     uint64   `default:"1" help:"Seed of the generated backlog."`
 	Script   string   `name:"model-script" placeholder:"FILE" help:"Write summaries with a scripted model in this process, which answers and fails as the file defines."`
 	DataDir  string   `placeholder:"DIR" help:"Keep the private Postgres in this folder instead of a temporary folder."`
-	Install  bool     `help:"Download Postgres if it is not installed."`
+	NoFetch  bool     `help:"Download no server that is not installed, as with COMPACTOR_NO_FETCH=1."`
 }
 
 func (*demoCmd) Help() string {
@@ -76,7 +76,7 @@ func (c *demoCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	defer started()
 	st, err := stack.Start(ctx, stack.Options{
 		DatabaseURL: cfg.Database.URL.Reveal(), RedisURL: cfg.Redis.URL.Reveal(),
-		DataDir: c.DataDir, Install: c.Install, Durable: c.DataDir != "", Logger: logger,
+		DataDir: c.DataDir, Durable: c.DataDir != "", NoFetch: c.NoFetch, Notice: func(line string) { e.note("%s", line) },
 	})
 	if err != nil {
 		return err

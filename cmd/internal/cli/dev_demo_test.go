@@ -13,7 +13,7 @@ import (
 // Errors in a script are reported before anything is started.
 func TestScriptIsReadFirst(t *testing.T) {
 	t.Parallel()
-	home := []string{"HOME=" + t.TempDir(), "DATABASE_URL=postgres://u@127.0.0.1:1/x"}
+	home := []string{"HOME=" + t.TempDir(), "DATABASE_URL=postgres://u@127.0.0.1:1/x", "COMPACTOR_NO_FETCH=1"}
 	path := file(t, "script.yaml", "steps:\n  - norml\n")
 	invoke(t, home, "demo", "--model-script", path).want(t, exitUsage, `line 2: behaviour "norml": want one of [normal`)
 	invoke(t, home, "demo", "--model-script", path+"x").want(t, exitUsage, "no such file")

@@ -156,7 +156,7 @@ func (d *decoder) document(b []byte) {
 // Kubernetes sets it for a service named compactor.
 func (d *decoder) environment(env map[string]string) {
 	service := regexp.MustCompile(`^COMPACTOR_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)$`)
-	known := map[string]bool{envFile: true}
+	known := map[string]bool{envFile: true, "COMPACTOR_NO_FETCH": true} // the latter is read by dev/stack
 	for _, key := range slices.Sorted(maps.Keys(d.byKey)) {
 		for _, old := range d.former(key) {
 			for _, name := range EnvNames(old) {

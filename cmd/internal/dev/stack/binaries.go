@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,17 +17,23 @@ import (
 // oldest is the first major version with multiranges.
 const oldest = 14
 
-// ErrNoPostgres means that no usable Postgres is installed.
-var ErrNoPostgres = errors.New("no Postgres server found")
+// ErrMissing means that a server is not installed and could not be fetched.
+var ErrMissing = errors.New("not found")
 
-// finder searches for server binaries.
+// finder searches for server binaries, and fetches those that are missing.
 type finder struct {
-	look     func(name string) (string, error) // exec.LookPath
-	patterns []string                          // folders, as globs, in order of preference
+	look       func(name string) (string, error) // exec.LookPath
+	patterns   []string                          // folders of Postgres, as globs, in order of preference
+	cache      string                            // folder of fetched servers
+	repository string                            // of Maven
+	lists      string                            // glob of the lists of apt
+	refused    bool                              // fetch nothing
+	notice     func(line string)                 // called before a fetch
 }
 
-func newFinder() *finder {
-	f := &finder{
+// newFinder returns a finder of this machine.
+func newFinder(refused bool, notice func(string)) *finder {
+	return &finder{
 		look: exec.LookPath,
 		patterns: []string{
 			"/usr/lib/postgresql/*/bin",
@@ -37,15 +42,31 @@ func newFinder() *finder {
 			"/usr/local/opt/postgresql@*/bin",
 			"/opt/homebrew/bin",
 		},
+		cache: cacheDir(), repository: mavenCentral, lists: "/var/lib/apt/lists/*_Packages*",
+		refused: refused || os.Getenv(NoFetch) != "", notice: notice,
 	}
-	if cache, err := cacheDir(); err == nil {
-		f.patterns = append(f.patterns, filepath.Join(cache, "postgres-*", "bin"))
-	}
-	return f
 }
 
 // postgres returns the preferred folder with the binaries of a version; 0 allows any.
 func (f *finder) postgres(ctx context.Context, major int) (string, error) {
+	return f.findOrFetch(ctx, "postgres", major, func() (string, error) { return f.postgresDir(ctx, major) })
+}
+
+// server returns the path of a server with one binary.
+func (f *finder) server(ctx context.Context, name string) (string, error) {
+	return f.findOrFetch(ctx, name, 0, func() (string, error) {
+		cached := filepath.Join(f.cache, name, "usr")
+		for _, place := range []string{"", "/usr/sbin", filepath.Join(cached, "bin"), filepath.Join(cached, "sbin")} { // /usr/sbin is not on every PATH
+			if path, err := f.look(filepath.Join(place, name)); err == nil {
+				return path, nil
+			}
+		}
+		return "", fmt.Errorf("%s %w on PATH", name, ErrMissing)
+	})
+}
+
+// postgresDir returns the folder with the binaries of a version among those of dirs.
+func (f *finder) postgresDir(ctx context.Context, major int) (string, error) {
 	var others []string
 	for _, dir := range f.dirs(ctx) {
 		v, err := majorOf(ctx, filepath.Join(dir, "postgres"))
@@ -61,10 +82,17 @@ func (f *finder) postgres(ctx context.Context, major int) (string, error) {
 	if err := context.Cause(ctx); err != nil {
 		return "", err
 	}
-	return "", noPostgres(major, others)
+	want, found := fmt.Sprintf("version %d or newer", oldest), ""
+	if major != 0 {
+		want = fmt.Sprintf("version %d, which made this data folder,", major)
+	}
+	if len(others) > 0 {
+		found = "; not usable: " + strings.Join(others, ", ")
+	}
+	return "", fmt.Errorf("a Postgres server of %s %w on PATH, at pg_config --bindir and in the usual folders%s", want, ErrMissing, found)
 }
 
-// dirs returns the distinct folders that hold server binaries, in order of preference.
+// dirs returns the distinct folders that hold the binaries of Postgres, in order of preference.
 func (f *finder) dirs(ctx context.Context) []string {
 	var dirs []string
 	if path, err := f.look("postgres"); err == nil {
@@ -75,7 +103,8 @@ func (f *finder) dirs(ctx context.Context) []string {
 			dirs = append(dirs, strings.TrimSpace(string(out)))
 		}
 	}
-	for _, pattern := range f.patterns {
+	cached := filepath.Join(f.cache, "postgres-*")
+	for _, pattern := range append(f.patterns, filepath.Join(cached, "bin"), filepath.Join(cached, "usr/lib/postgresql/*/bin")) {
 		found, _ := filepath.Glob(pattern)
 		slices.SortFunc(found, func(a, b string) int { return cmp.Compare(number(b), number(a)) })
 		dirs = append(dirs, found...)
@@ -119,38 +148,24 @@ func executable(path string) bool {
 
 // majorOf returns the major version of a server binary.
 func majorOf(ctx context.Context, server string) (int, error) {
-	out, err := exec.CommandContext(ctx, server, "--version").Output()
+	out, err := runVersion(ctx, server)
 	if err != nil {
 		return 0, err
 	}
-	v, err := strconv.Atoi(digits.FindString(string(out)))
+	v, err := strconv.Atoi(digits.FindString(out))
 	if err != nil {
 		return 0, fmt.Errorf("version unreadable in %q", out)
 	}
 	return v, nil
 }
 
-// noPostgres returns an error with the searched places and remedies.
-func noPostgres(major int, others []string) error {
-	want := fmt.Sprintf("version %d or newer", oldest)
-	if major != 0 {
-		want = fmt.Sprintf("version %d, which made this data folder", major)
+// runVersion returns the output of a binary for --version. It fails if libraries are missing.
+func runVersion(ctx context.Context, binary string) (string, error) {
+	cmd := exec.CommandContext(ctx, binary, "--version")
+	cmd.Env = environ(binary)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, lastLines(string(out), 2))
 	}
-	found := ""
-	if len(others) > 0 {
-		found = "; not usable: " + strings.Join(others, ", ")
-	}
-	return fmt.Errorf("%w (%s; looked on PATH, at pg_config --bindir and in the usual folders%s): %s, set DATABASE_URL to a server that runs, or try `compactor demo --install`",
-		ErrNoPostgres, want, found, installHint(runtime.GOOS, executable("/usr/bin/apt-get")))
-}
-
-func installHint(goos string, apt bool) string {
-	switch {
-	case apt:
-		return "install it with `apt-get install postgresql`"
-	case goos == "darwin":
-		return "install it with `brew install postgresql@17`"
-	default:
-		return "install the postgresql server package of this system"
-	}
+	return string(out), nil
 }

@@ -10,64 +10,60 @@ import (
 	"testing"
 )
 
-func TestMissingBinariesNameTheWaysOut(t *testing.T) {
-	t.Parallel()
-	nowhere := &finder{look: func(string) (string, error) { return "", exec.ErrNotFound }}
-	_, err := Start(t.Context(), Options{find: nowhere})
-	if !errors.Is(err, ErrNoPostgres) {
-		t.Fatalf("got %v", err)
-	}
-	for _, want := range []string{"install", "DATABASE_URL", "demo --install"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q does not name %q", err, want)
-		}
-	}
-	if strings.Contains(err.Error(), "\n") {
-		t.Errorf("more than one line: %q", err)
-	}
-}
+// nothing is the look of a finder on an empty PATH.
+func nothing(string) (string, error) { return "", exec.ErrNotFound }
 
-func TestInstallHint(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		goos string
-		apt  bool
-		want string
-	}{
-		{"linux", true, "apt-get install postgresql"},
-		{"darwin", false, "brew install postgresql@17"},
-		{"linux", false, "server package"},
-	} {
-		if got := installHint(c.goos, c.apt); !strings.Contains(got, c.want) {
-			t.Errorf("%s, apt %v: %q", c.goos, c.apt, got)
-		}
+// script writes an executable script.
+func script(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
 	}
+	writeExecutable(t, path, []byte("#!/bin/sh\n"+text))
 }
 
 func TestFinderTakesTheNewestUsable(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	for _, v := range []string{"9.6", "13", "14", "17"} {
-		dir := filepath.Join(root, v, "bin")
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
 		for _, name := range []string{"postgres", "initdb"} {
-			script := "#!/bin/sh\necho 'postgres (PostgreSQL) " + v + ".2 (Debian 1-deb12u1)'\n"
-			writeExecutable(t, filepath.Join(dir, name), []byte(script))
+			script(t, filepath.Join(root, v, "bin", name), "echo 'postgres (PostgreSQL) "+v+".2 (Debian 1-deb12u1)'\n")
 		}
 	}
-	f := &finder{
-		look:     func(string) (string, error) { return "", exec.ErrNotFound },
-		patterns: []string{filepath.Join(root, "*", "bin")},
-	}
+	f := &finder{look: nothing, refused: true, patterns: []string{filepath.Join(root, "*", "bin")}}
 	for major, want := range map[int]int{0: 17, 14: 14} {
 		got, err := f.postgres(t.Context(), major)
 		if err != nil || got != filepath.Join(root, strconv.Itoa(want), "bin") {
 			t.Errorf("wanting %d: got %s, %v", major, got, err)
 		}
 	}
-	if _, err := f.postgres(t.Context(), 16); !errors.Is(err, ErrNoPostgres) || !strings.Contains(err.Error(), "(version 17)") {
+	if _, err := f.postgres(t.Context(), 16); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "(version 17)") {
 		t.Errorf("wanting 16: got %v", err)
+	}
+}
+
+func TestInstallCommand(t *testing.T) {
+	t.Parallel()
+	lists := filepath.Join(t.TempDir(), "x_Packages")
+	if err := os.WriteFile(lists, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ tool, lists, name, want string }{
+		{"apt-get", lists, "postgres", "apt-get install postgresql"},
+		{"apt-get", "", "redis-server", "apt-get install redis-server"},
+		{"dnf", "", "postgres", "dnf install postgresql-server"},
+		{"brew", "", "postgres", "brew install postgresql@17"},
+		{"pacman", "", "pgbouncer", "the package manager of this system"},
+	} {
+		f := &finder{lists: c.lists, look: func(name string) (string, error) {
+			if name == c.tool {
+				return name, nil
+			}
+			return nothing(name)
+		}}
+		got := f.installCommand(c.name)
+		if !strings.HasSuffix(got, c.want) || strings.Contains(got, "update") != (c.tool == "apt-get" && c.lists == "") {
+			t.Errorf("%+v: got %s", c, got)
+		}
 	}
 }

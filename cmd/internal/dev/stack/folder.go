@@ -49,11 +49,11 @@ func openFolder(ctx context.Context, path string, as *identity) (*folder, error)
 	}
 	if f.temporary {
 		// Lock the file before it has its name, so that no other sweep removes the folder.
-		if f.lock, err = lockFile(ctx, f.join("lock.new")); err == nil {
+		if f.lock, err = lockFile(ctx, f.join("lock.new"), lockTimeout); err == nil {
 			err = os.Rename(f.lock.Name(), f.join("lock"))
 		}
 	} else {
-		f.lock, err = lockFile(ctx, f.join("lock"))
+		f.lock, err = lockFile(ctx, f.join("lock"), lockTimeout)
 	}
 	if err == nil {
 		err = give(f.path, as)
@@ -138,14 +138,17 @@ func blocker(path string, as *identity) string {
 	}
 }
 
-// lockFile opens and locks a file. It waits up to two seconds for the lock, because the
-// servers of a killed process end a moment after it.
-func lockFile(ctx context.Context, path string) (*os.File, error) {
+// lockTimeout bounds the wait for a data folder: the servers of a killed process end a
+// moment after it.
+const lockTimeout = 2 * time.Second
+
+// lockFile opens and locks a file. It waits for the lock.
+func lockFile(ctx context.Context, path string, timeout time.Duration) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	deadline := time.Now().Add(2 * time.Second)
+	deadline := time.Now().Add(timeout)
 	for {
 		ok, err := tryLock(file)
 		if ok {

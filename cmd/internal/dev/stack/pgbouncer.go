@@ -16,9 +16,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrNoPgBouncer means that PgBouncer is not installed.
-var ErrNoPgBouncer = errors.New("no pgbouncer found: install the package pgbouncer of this system")
-
 // pgBouncerPool is the number of server connections, fewer than most clients open.
 const pgBouncerPool = 4
 
@@ -29,12 +26,9 @@ func StartPgBouncer(ctx context.Context, o Options) (*Stack, error) {
 }
 
 func startPgBouncer(ctx context.Context, s *Stack, o Options) error {
-	path, err := o.find.look("pgbouncer")
+	path, err := o.find.server(ctx, "pgbouncer")
 	if err != nil {
-		path, err = o.find.look("/usr/sbin/pgbouncer") // not on every PATH
-	}
-	if err != nil {
-		return ErrNoPgBouncer
+		return err
 	}
 	server, err := pgx.ParseConfig(o.DatabaseURL)
 	if err != nil {

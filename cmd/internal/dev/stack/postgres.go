@@ -45,11 +45,6 @@ func startPostgres(ctx context.Context, s *Stack, o Options) error {
 		return err
 	}
 	bin, err := o.find.postgres(ctx, major)
-	if errors.Is(err, ErrNoPostgres) && o.Install {
-		if err = install(ctx, o.Logger); err == nil {
-			bin, err = o.find.postgres(ctx, major)
-		}
-	}
 	if err != nil {
 		return err
 	}
@@ -132,9 +127,9 @@ func initCluster(ctx context.Context, f *folder, bin, data, passwordFile string)
 	}
 	cmd := exec.Command(filepath.Join(bin, "initdb"), "--pgdata", incomplete, "--no-sync", "--encoding", "UTF8", "--locale", "C",
 		"--username", database, "--auth", "scram-sha-256", "--pwfile", passwordFile)
-	cmd.Dir, cmd.Env = f.path, environ()
+	cmd.Dir, cmd.Env = f.path, environ(cmd.Path)
 	detach(cmd, f.as, syscall.SIGKILL)
-	if err := run(ctx, cmd); err != nil {
+	if _, err := run(ctx, cmd); err != nil {
 		return err
 	}
 	return os.Rename(incomplete, data)
@@ -162,7 +157,7 @@ func clearStale(ctx context.Context, data string) error {
 	}
 }
 
-// isPostgres reports whether the process is a Postgres. It returns true if it cannot tell.
+// isPostgres reports whether the process is a Postgres. It returns true if that is unknown.
 func isPostgres(ctx context.Context, pid int) bool {
 	id := strconv.Itoa(pid)
 	name, err := os.ReadFile(filepath.Join("/proc", id, "comm"))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -70,14 +71,14 @@ func (p *process) stop(steps ...step) error {
 	return nil
 }
 
-// run runs a command to its end. When ctx ends, run interrupts and then kills the process
-// group. The error includes the last lines of the output.
-func run(ctx context.Context, cmd *exec.Cmd) error {
+// run runs a command to its end and returns its output. When ctx ends, run interrupts and
+// then kills the process group. The error includes the last lines of the output.
+func run(ctx context.Context, cmd *exec.Cmd) (string, error) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	p, err := startProcess(cmd)
 	if err != nil {
-		return err
+		return "", err
 	}
 	select {
 	case <-p.done:
@@ -89,12 +90,12 @@ func run(ctx context.Context, cmd *exec.Cmd) error {
 			signalGroup(p.pid(), syscall.SIGKILL)
 			<-p.done
 		}
-		return context.Cause(ctx)
+		return "", context.Cause(ctx)
 	}
 	if p.err != nil {
-		return fmt.Errorf("%w: %s", p.err, lastLines(out.String(), 8))
+		return "", fmt.Errorf("%w: %s", p.err, lastLines(out.String(), 8))
 	}
-	return nil
+	return out.String(), nil
 }
 
 // lastLines returns the last n non-empty lines as one line.
@@ -108,14 +109,20 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], " | ")
 }
 
-// environ returns the environment of a server: that of this process without the variables of
-// Postgres and of locales, so that messages are in English.
-func environ() []string {
+// environ returns the environment of a binary: that of this process without the variables of
+// Postgres and of locales, so that messages are in English. A binary of an unpacked package
+// gets the folders of the libraries unpacked with it.
+func environ(binary string) []string {
 	var env []string
 	for _, kv := range os.Environ() {
 		if !strings.HasPrefix(kv, "PG") && !strings.HasPrefix(kv, "LC_") && !strings.HasPrefix(kv, "LANG") {
 			env = append(env, kv)
 		}
+	}
+	if i := strings.LastIndex(binary, "/usr/"); i > 0 {
+		libraries, _ := filepath.Glob(filepath.Join(binary[:i], "usr/lib/*-linux-*"))
+		older, _ := filepath.Glob(filepath.Join(binary[:i], "lib/*-linux-*"))
+		env = append(env, "LD_LIBRARY_PATH="+strings.Join(append(libraries, older...), ":"))
 	}
 	return append(env, "LC_ALL=C")
 }

@@ -24,11 +24,7 @@ func startRedis(ctx context.Context, s *Stack, o Options) error {
 		return nil
 	}
 	if o.RealRedis {
-		path, err := o.find.look("redis-server")
-		if err == nil {
-			return startRedisServer(ctx, s, o, path)
-		}
-		o.Logger.Info("redis-server not found, using the in-process one")
+		return startRedisServer(ctx, s, o)
 	}
 	return startMiniredis(s)
 }
@@ -69,7 +65,11 @@ func startMiniredis(s *Stack) error {
 }
 
 // startRedisServer starts a redis-server without persistence.
-func startRedisServer(ctx context.Context, s *Stack, o Options, path string) error {
+func startRedisServer(ctx context.Context, s *Stack, o Options) error {
+	path, err := o.find.server(ctx, "redis-server")
+	if err != nil {
+		return err
+	}
 	f, err := s.open(ctx, o)
 	if err != nil {
 		return err

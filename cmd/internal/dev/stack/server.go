@@ -63,7 +63,7 @@ func (v service) launchAt(ctx context.Context, f *folder, port int) (*process, e
 		return nil, err
 	}
 	cmd := v.command(port)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = f.path, environ(), log, log
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = f.path, environ(cmd.Path), log, log
 	detach(cmd, f.as, v.death)
 	p, err := startProcess(cmd)
 	if err != nil {

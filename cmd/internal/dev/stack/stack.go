@@ -1,5 +1,5 @@
-// Package stack finds, installs, starts and stops a private Postgres, from the binaries of
-// this machine, and a Redis, for the demo, the benchmarks and the tests. It runs no
+// Package stack finds or fetches, starts and stops a private Postgres and a Redis for the
+// demo, the benchmarks and the tests. Servers run from the binaries of this machine or of a cache. It runs no
 // migration and reads no table.
 package stack
 
@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 )
@@ -21,26 +20,27 @@ type Options struct {
 	// DataDir keeps the data between starts; one process at a time may use it. If empty,
 	// the data is in a temporary folder, which Stop removes.
 	DataDir string
-	// Install downloads Postgres binaries if the machine has none.
-	Install bool
-	// RealRedis prefers a redis-server process to the in-process server.
+	// NoFetch forbids to fetch servers that are not installed, as does the environment
+	// variable NoFetch. They are unpacked into a cache folder of the user.
+	NoFetch bool
+	// Notice is called before a fetch with a line about source, size and folder; may be nil.
+	Notice func(line string)
+	// RealRedis starts a redis-server instead of the in-process server.
 	RealRedis bool
 	// Durable enables fsync in Postgres.
 	Durable bool
 	// Settings holds additional Postgres settings, which override the built-in ones.
 	Settings map[string]string
-	// Logger may be nil.
-	Logger *slog.Logger
 
 	find *finder // tests search other folders
 }
 
 func (o Options) withDefaults() Options {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+	if o.Notice == nil {
+		o.Notice = func(string) {}
 	}
 	if o.find == nil {
-		o.find = newFinder()
+		o.find = newFinder(o.NoFetch, o.Notice)
 	}
 	return o
 }

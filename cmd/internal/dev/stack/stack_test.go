@@ -51,21 +51,21 @@ func helper() int {
 	return 0
 }
 
-// needServers skips where this machine has no servers, unless they are required.
+// needServers skips where this machine has no servers, unless they are required. It fetches
+// those that are missing.
 func needServers(t *testing.T) {
 	t.Helper()
-	f := newFinder()
+	f := newFinder(false, func(line string) { t.Log(line) })
 	_, err := f.postgres(t.Context(), 0)
-	if _, rerr := f.look("redis-server"); err == nil {
-		err = rerr
-	}
 	if err == nil {
-		return
+		_, err = f.server(t.Context(), "redis-server")
 	}
-	if os.Getenv("REQUIRE_DB") == "1" {
+	if err != nil && os.Getenv("REQUIRE_DB") == "1" {
 		t.Fatal(err)
 	}
-	t.Skip(err)
+	if err != nil {
+		t.Skip(err)
+	}
 }
 
 // openDir returns a folder that every user may enter.
@@ -317,14 +317,15 @@ func TestTakenPortIsReported(t *testing.T) {
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
 	f := s.folder
-	path, err := newFinder().look("redis-server")
+	find := newFinder(true, nil)
+	path, err := find.server(t.Context(), "redis-server")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := redisService(path, s.Redis.Dir, "x", new(string)).launchAt(t.Context(), f, port); !errors.Is(err, errPortTaken) {
 		t.Errorf("redis: got %v", err)
 	}
-	bin, err := newFinder().postgres(t.Context(), 0)
+	bin, err := find.postgres(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@
 //
 //	server: hello
 //	client: postgres | redis | pgbouncer, a space and the URL of its Postgres
+//	server: {"notice": "…"}, before it fetches a server that is missing
 //	server: {"url": "…"} or {"error": "…", "missing": true|false}
 //
 // A lease lasts as long as its connection, and so does not outlive a client that crashes.
@@ -15,6 +16,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,17 +51,21 @@ func main() {
 
 // reply is the answer to a request.
 type reply struct {
+	Notice  string `json:"notice,omitempty"`
 	URL     string `json:"url,omitempty"`
 	Error   string `json:"error,omitempty"`
-	Missing bool   `json:"missing,omitempty"` // the server is not installed
+	Missing bool   `json:"missing,omitempty"` // the server is not installed and could not be fetched
 }
 
 // server serves leases.
 type server struct {
-	log      *slog.Logger
-	postgres func() (*stack.Stack, error)
-	changed  chan int // +1 and -1: connections
-	leases   sync.WaitGroup
+	log     *slog.Logger
+	changed chan int // +1 and -1: connections
+	leases  sync.WaitGroup
+
+	once     sync.Once
+	postgres *stack.Stack // started once
+	err      error
 }
 
 // serve serves clients until none has been connected for the idle time or ctx ends.
@@ -75,20 +81,15 @@ func serve(ctx context.Context, dir string, idle time.Duration, log *slog.Logger
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	l := &server{log: log, changed: make(chan int)}
-	stop := func() error { return nil }
-	l.postgres = sync.OnceValues(func() (*stack.Stack, error) {
-		s, err := stack.StartPostgres(ctx, stack.Options{Logger: log})
-		if err == nil {
-			stop = s.Stop
-		}
-		return s, err
-	})
 	l.leases.Go(func() { l.accept(ctx, listener) })
 	l.waitIdle(ctx, dir, idle)
 	cancel()
 	err = listener.Close()
 	l.leases.Wait()
-	return errors.Join(err, stop())
+	if l.postgres != nil {
+		err = errors.Join(err, l.postgres.Stop())
+	}
+	return err
 }
 
 // waitIdle waits for the idle time without a connection and removes the folder. Clients hold
@@ -159,52 +160,42 @@ func (l *server) lease(ctx context.Context, conn net.Conn) error {
 		return err
 	}
 	in := bufio.NewReader(conn)
-	want, err := in.ReadString('\n')
+	request, err := in.ReadString('\n')
 	if err != nil {
 		return err
 	}
-	var r reply
-	want, argument, _ := strings.Cut(strings.TrimSpace(want), " ")
-	switch want {
+	out := json.NewEncoder(conn)
+	url, stop, err := l.start(ctx, strings.TrimSpace(request), func(line string) { _ = out.Encode(reply{Notice: line}) })
+	if err != nil {
+		return out.Encode(reply{Error: err.Error(), Missing: errors.Is(err, stack.ErrMissing)})
+	}
+	if err = out.Encode(reply{URL: url}); err == nil {
+		_, _ = in.ReadByte() // until the client disconnects
+	}
+	return errors.Join(err, stop())
+}
+
+// start returns the URL of the requested server and a function that ends its use. All requests
+// share one Postgres.
+func (l *server) start(ctx context.Context, request string, notice func(string)) (url string, stop func() error, err error) {
+	name, argument, _ := strings.Cut(request, " ")
+	var s *stack.Stack
+	switch name {
 	case "postgres":
-		s, err := l.postgres()
-		if err != nil {
-			r = reply{Error: err.Error(), Missing: errors.Is(err, stack.ErrNoPostgres)}
-			break
+		l.once.Do(func() { l.postgres, l.err = stack.StartPostgres(ctx, stack.Options{Notice: notice}) })
+		if l.err != nil {
+			return "", nil, l.err
 		}
-		r.URL = s.DatabaseURL
+		return l.postgres.DatabaseURL, func() error { return nil }, nil
 	case "redis":
-		s, err := stack.StartRedis(ctx, stack.Options{RealRedis: true, Logger: l.log})
-		if err != nil {
-			r.Error = err.Error()
-			break
-		}
-		defer func() {
-			if err := s.Stop(); err != nil {
-				l.log.Warn("redis did not stop", "error", err)
-			}
-		}()
-		if r.URL = s.RedisURL; s.Redis.Kind != stack.Private {
-			r = reply{Error: "no redis-server found", Missing: true}
-		}
+		s, err = stack.StartRedis(ctx, stack.Options{RealRedis: true, Notice: notice})
 	case "pgbouncer":
-		s, err := stack.StartPgBouncer(ctx, stack.Options{DatabaseURL: argument, Logger: l.log})
-		if err != nil {
-			r = reply{Error: err.Error(), Missing: errors.Is(err, stack.ErrNoPgBouncer)}
-			break
-		}
-		defer func() {
-			if err := s.Stop(); err != nil {
-				l.log.Warn("pgbouncer did not stop", "error", err)
-			}
-		}()
-		r.URL = s.DatabaseURL
+		s, err = stack.StartPgBouncer(ctx, stack.Options{DatabaseURL: argument, Notice: notice})
 	default:
-		r.Error = fmt.Sprintf("unknown request %q", want)
+		err = fmt.Errorf("unknown request %q", name)
 	}
-	if err := json.NewEncoder(conn).Encode(r); err != nil {
-		return err
+	if err != nil {
+		return "", nil, err
 	}
-	_, _ = in.ReadByte() // until the client disconnects
-	return nil
+	return cmp.Or(s.DatabaseURL, s.RedisURL), s.Stop, nil
 }
