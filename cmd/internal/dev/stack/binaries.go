@@ -82,14 +82,14 @@ func (f *finder) postgresDir(ctx context.Context, major int) (string, error) {
 	if err := context.Cause(ctx); err != nil {
 		return "", err
 	}
-	want, found := fmt.Sprintf("version %d or newer", oldest), ""
+	want, found := fmt.Sprintf("%d or newer", oldest), ""
 	if major != 0 {
-		want = fmt.Sprintf("version %d, which made this data folder,", major)
+		want = fmt.Sprintf("%d, which made this data folder,", major)
 	}
 	if len(others) > 0 {
 		found = "; not usable: " + strings.Join(others, ", ")
 	}
-	return "", fmt.Errorf("a Postgres server of %s %w on PATH, at pg_config --bindir and in the usual folders%s", want, ErrMissing, found)
+	return "", fmt.Errorf("Postgres %s %w%s", want, ErrMissing, found)
 }
 
 // dirs returns the distinct folders that hold the binaries of Postgres, in order of preference.

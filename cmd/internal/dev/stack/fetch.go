@@ -168,11 +168,11 @@ func mavenSize(ctx context.Context, repository string) (int64, error) {
 	}
 	response, err := (&http.Client{Timeout: 5 * time.Second}).Do(request)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("%s: %w", repository, errors.Unwrap(err)) // without the long URL
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("%s: %s", url, response.Status)
+		return 0, fmt.Errorf("%s: %s for %s%s %s", repository, response.Status, artifact, platform, mavenVersion)
 	}
 	return response.ContentLength, nil
 }

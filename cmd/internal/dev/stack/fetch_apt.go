@@ -52,11 +52,10 @@ func (f *finder) fetchApt(ctx context.Context, scratch, root, name string, major
 	if err != nil {
 		return "", err
 	}
-	folder, err := f.unpack(ctx, a, root, name, major)
-	if err != nil {
-		err = fmt.Errorf("%w (apt-get update: %s)", err, lastLines(out, 2))
+	if lists, _ := filepath.Glob(filepath.Join(a.dir, "state/lists/*_Packages*")); len(lists) == 0 {
+		return "", fmt.Errorf("apt-get update: %s", strings.Join(slices.Compact(aptFailure.FindAllString(out, -1)), ", "))
 	}
-	return folder, err
+	return f.unpack(ctx, a, root, name, major)
 }
 
 // aptHasLists reports whether this machine has lists of packages.
@@ -161,6 +160,8 @@ func (a *apt) depends(ctx context.Context, match *regexp.Regexp, packages ...str
 var (
 	aptServer  = regexp.MustCompile(`(?m)^ *Depends: (postgresql-\d+)$`)
 	aptLibrary = regexp.MustCompile(`(?m)^ *Depends: (lib[^ ]+)$`)
+	// aptFailure is the reason of a source that "apt-get update" could not read.
+	aptFailure = regexp.MustCompile(`(Temporary|Could|Cannot|Connection|Unable|404) .*`)
 	// aptURI is a line of --print-uris: URI, file, size and checksum.
 	aptURI = regexp.MustCompile(`(?m)^'[^']+' ([^_ ]+)_[^ ]+\.deb (\d+)`)
 )

@@ -24,7 +24,7 @@ here=$(dirname "$0"); tool=$(basename "$0")
 echo "$tool $*" >>"$here/calls"
 [ -e "$here/offline" ] && { echo "E: Could not resolve 'deb.debian.org'" >&2; exit 100; }
 case "$tool $*" in
-"apt-get update"*) rm -f "$here/outdated" ;;
+"apt-get update"*) rm -f "$here/outdated"; touch "$(pwd)/state/lists/x_Packages" ;;
 "apt-cache depends"*" postgresql") printf 'postgresql\n  Depends: postgresql-15\n' ;;
 "apt-cache depends"*" postgresql-15") printf 'postgresql-15\n |Depends: locales\n  Depends: libllvm14\n  Depends: libpq5\n  Depends: zlib1g\n' ;;
 "apt-cache depends"*) printf 'redis-tools\n  Depends: libjemalloc2\n' ;;
