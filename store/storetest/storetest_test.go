@@ -32,6 +32,9 @@ func run(ctx context.Context, dsn string, statements ...string) error {
 
 func TestDatabasesAreFreshCopiesOfOneTemplate(t *testing.T) {
 	t.Parallel()
+	if _, err := postgres(); err != nil {
+		unavailable(t, "Postgres", err)
+	}
 	key := rand.Text()
 	var migrated atomic.Int32
 	migrate := func(ctx context.Context, dsn string) error {
