@@ -360,7 +360,8 @@ func TestMiniredisKeysExpire(t *testing.T) {
 // startHelper runs the test binary as a parent of a stack.
 func startHelper(t *testing.T, cmd *exec.Cmd) *Stack {
 	t.Helper()
-	cmd.Env = append(os.Environ(), envHelper+"=1")
+	// Another user than root finds the servers that root has fetched.
+	cmd.Env = append(os.Environ(), envHelper+"=1", "XDG_CACHE_HOME="+filepath.Dir(cacheDir()))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// client is one connection to a lender.
+// client is one connection to stackd.
 type client struct {
 	net.Conn
 	in *bufio.Reader
@@ -50,17 +50,19 @@ func dial(t *testing.T, dir string) *client {
 	}
 }
 
-func (c *client) ask(t *testing.T, want string) (r reply) {
+// ask returns the reply to a request, after notices of a fetch.
+func (c *client) ask(t *testing.T, want string) reply {
 	t.Helper()
 	fmt.Fprintln(c, want)
-	line, err := c.in.ReadBytes('\n')
-	if err == nil {
-		err = json.Unmarshal(line, &r)
+	for replies := json.NewDecoder(c.in); ; {
+		var r reply
+		if err := replies.Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Notice == "" {
+			return r
+		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
 }
 
 func start(t *testing.T, dir string, idle time.Duration) <-chan error {
@@ -81,7 +83,7 @@ func await(t *testing.T, ended <-chan error) {
 			t.Error(err)
 		}
 	case <-time.After(30 * time.Second):
-		t.Fatal("the lender does not end")
+		t.Fatal("stackd does not end")
 	}
 }
 
