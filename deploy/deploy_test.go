@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -68,11 +69,7 @@ func TestComposeHangsTogether(t *testing.T) {
 
 func TestRedisKeepsJobs(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile("redis.conf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(string(raw), "\n")
+	lines := strings.Split(read(t, "redis.conf"), "\n")
 	for _, want := range []string{"maxmemory-policy noeviction", "appendonly yes"} {
 		if !slices.Contains(lines, want) {
 			t.Errorf("redis.conf lacks %q", want)
@@ -80,25 +77,59 @@ func TestRedisKeepsJobs(t *testing.T) {
 	}
 }
 
-// What an application may call has a row in operating.md, but for what the Go store calls for it.
+// What an application may call has a row in docs/sql.md, but for what the Go store calls for it.
 func TestFunctionsOfApplicationsAreDescribed(t *testing.T) {
 	t.Parallel()
-	grants, err := os.ReadFile("../migrations/functions/zz_grants.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := os.ReadFile("operating.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	grants, doc := read(t, "../migrations/functions/zz_grants.sql"), read(t, "docs/sql.md")
 	ofStore := []string{"archived_words", "bound_tenant", "lock_archived", "message_states", "reasoning_tokens", "restore_bodies", "without_reasoning"}
-	found := regexp.MustCompile(`\('(\w+)', '\{application`).FindAllStringSubmatch(string(grants), -1)
+	found := regexp.MustCompile(`\('(\w+)', '\{application`).FindAllStringSubmatch(grants, -1)
 	if len(found) < 20 {
 		t.Errorf("%d functions of applications were found", len(found))
 	}
 	for _, f := range found {
-		if described := regexp.MustCompile("(?m)^\\| .*`" + f[1] + "[(`].* \\|").Match(doc); described == slices.Contains(ofStore, f[1]) {
+		if described := regexp.MustCompile("(?m)^\\| .*`" + f[1] + "[(`].* \\|").MatchString(doc); described == slices.Contains(ofStore, f[1]) {
 			t.Errorf("%s: described %t", f[1], described)
+		}
+	}
+}
+
+// TestPagesAreFound checks that every link between the texts leads to a file and a heading, that the README
+// names every page, and that the texts are short.
+func TestPagesAreFound(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil || len(pages) < 10 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	anchor := regexp.MustCompile(`[^a-z0-9 _-]`)
+	for _, page := range append(pages, "metrics.md", "../README.md") {
+		text, limit := read(t, page), 150
+		if page == "../README.md" {
+			limit = 140
+		} else if !strings.Contains(read(t, "../README.md"), "](deploy/"+filepath.ToSlash(page)+")") {
+			t.Errorf("the README does not name %s", page)
+		}
+		if n := strings.Count(text, "\n"); n > limit {
+			t.Errorf("%s has %d lines, more than %d", page, n, limit)
+		}
+		for _, m := range regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`).FindAllStringSubmatch(text, -1) {
+			target := page
+			if m[1] != "" {
+				target = filepath.Join(filepath.Dir(page), m[1])
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s: %v", page, err)
+				continue
+			}
+			if m[2] == "" {
+				continue
+			}
+			headings := regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(read(t, target), -1)
+			if !slices.ContainsFunc(headings, func(h []string) bool {
+				return strings.ReplaceAll(anchor.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-") == m[2]
+			}) {
+				t.Errorf("%s: %s has no heading #%s", page, target, m[2])
+			}
 		}
 	}
 }

@@ -25,6 +25,16 @@ func python() string {
 	return ""
 }
 
+// read returns the text of a file.
+func read(t *testing.T, name string) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.FromSlash(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
 // missing skips the test, or fails it where nothing may be skipped.
 func missing(t *testing.T, what string) {
 	t.Helper()
@@ -34,7 +44,7 @@ func missing(t *testing.T, what string) {
 	t.Skip(what)
 }
 
-// The applications that the README shows append, read their view and ask for a
+// The applications that docs/sql.md shows append, read their view and ask for a
 // compaction, on a database of their own.
 func TestExamplesRun(t *testing.T) {
 	t.Parallel()
@@ -94,7 +104,7 @@ func TestExamplesRun(t *testing.T) {
 	}
 }
 
-// The logins that operating.md creates need no other right for what the README shows.
+// The logins that docs/security.md creates need no other right for what docs/sql.md shows.
 func TestRolesExampleSuffices(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.DB(t, "", nil)
@@ -104,13 +114,6 @@ func TestRolesExampleSuffices(t *testing.T) {
 	}
 	if err != nil {
 		t.Fatal(err)
-	}
-	read := func(name string) string {
-		raw, err := os.ReadFile(filepath.Join("examples", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(raw)
 	}
 	// execute executes an example, in which the logins of this test stand for those it names.
 	execute := func(dsn, sql string) error {
@@ -123,7 +126,7 @@ func TestRolesExampleSuffices(t *testing.T) {
 		return err
 	}
 	logins := map[string]string{} // by the name in the example
-	roles := read("roles.sql")
+	roles := read(t, "examples/roles.sql")
 	for _, m := range regexp.MustCompile(`(?m)^CREATE ROLE (\w+) LOGIN.*\n`).FindAllStringSubmatch(roles, -1) {
 		name, login := storetest.Login(t, dsn, "")
 		logins[m[1]] = login
@@ -133,7 +136,7 @@ func TestRolesExampleSuffices(t *testing.T) {
 	if err := execute(dsn, roles); err != nil {
 		t.Fatal(err)
 	}
-	agent := read("agent.sql")
+	agent := read(t, "examples/agent.sql")
 	ofAcme := strings.ReplaceAll(agent, "'default'", "'acme'")
 	if err := execute(logins["support"], agent+ofAcme); err != nil {
 		t.Errorf("an application: %v", err)
@@ -149,7 +152,7 @@ func TestRolesExampleSuffices(t *testing.T) {
 	}
 }
 
-// The signatures of operating.md are those of the database, and its examples run in their order.
+// The signatures of docs/sql.md are those of the database, and its examples run in their order.
 func TestFunctionsHaveTheSignaturesAndExamplesOfTheText(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.DB(t, "", nil)
@@ -161,11 +164,7 @@ func TestFunctionsHaveTheSignaturesAndExamplesOfTheText(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	doc, err := os.ReadFile("operating.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := regexp.MustCompile("(?m)^\\| `(\\w+)\\((.*)\\)` \\| (?:`(.*)`|rows) \\| `(SELECT .*)` \\|$").FindAllStringSubmatch(string(doc), -1)
+	rows := regexp.MustCompile("(?m)^\\| `(\\w+)\\((.*)\\)` \\| (?:`(.*)`|rows) \\| `(SELECT .*)` \\|$").FindAllStringSubmatch(read(t, "docs/sql.md"), -1)
 	if len(rows) < 19 {
 		t.Errorf("%d functions were found", len(rows))
 	}
@@ -221,20 +220,18 @@ func TestOwnStrategyRuns(t *testing.T) {
 // The examples in the texts are those that are tested here.
 func TestTextsShowTheExamples(t *testing.T) {
 	t.Parallel()
-	for name, in := range map[string]string{
-		"examples/agent.sql": "../README.md", "examples/agent.py": "../README.md", "examples/typescript/agent.ts": "../README.md",
-		"examples/roles.sql": "operating.md",
+	for in, examples := range map[string][]string{
+		"docs/sql.md": {"examples/agent.sql", "examples/agent.py"}, "docs/security.md": {"examples/roles.sql"},
 	} {
-		text, err := os.ReadFile(filepath.FromSlash(in))
-		if err != nil {
-			t.Fatal(err)
+		for _, example := range examples {
+			if code := strings.TrimSpace(read(t, example)); !strings.Contains(read(t, in), code) {
+				t.Errorf("%s does not hold %s as it is", in, example)
+			}
 		}
-		code, err := os.ReadFile(filepath.FromSlash(name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(string(text), strings.TrimSpace(string(code))) {
-			t.Errorf("%s does not hold %s as it is", in, name)
-		}
+	}
+	_, shown, _ := strings.Cut(read(t, "../README.md"), "```sql\n")
+	shown, _, found := strings.Cut(shown, "```")
+	if !found || !strings.HasPrefix(read(t, "examples/agent.sql"), shown) {
+		t.Errorf("the README does not hold the beginning of examples/agent.sql, but\n%s", shown)
 	}
 }

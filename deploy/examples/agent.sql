@@ -1,10 +1,12 @@
 SELECT compactor.append('default', 'support-4711', '[
   {"id": "m1", "role": "user", "content": "Where is my order?"},
   {"id": "m2", "role": "assistant", "content": "On its way."}]', 'gpt-4o');
-SELECT message FROM compactor.view('default', 'support-4711');                      -- the prompt
-SELECT compactor.report_usage('default', 'support-4711', 1234);                     -- what the provider counted
-SELECT compactor.replace_view('default', 'support-4711', revision,                  -- a history that the application compacts
+SELECT message FROM compactor.view('default', 'support-4711');      -- the prompt to send
+SELECT compactor.report_usage('default', 'support-4711', 1234);     -- what the provider counted
+SELECT seq, role, excluded, exclude_reason, excluded_by             -- all, and why one left
+FROM compactor.messages WHERE session = 'support-4711';
+-- A history that the application has compacted itself, in place of the view:
+SELECT compactor.replace_view('default', 'support-4711', revision,
   '[{"role": "user", "content": "Earlier: where is my order?"}]' || (messages::jsonb - 0), 'agent', seen)
 FROM compactor.view_with_revision('default', 'support-4711');
-SELECT compactor.request_compaction('default', 'support-4711');                     -- the run
-SELECT seq, role, excluded, exclude_reason, excluded_by FROM compactor.messages WHERE session = 'support-4711';
+SELECT compactor.request_compaction('default', 'support-4711');     -- a run now; others come by themselves

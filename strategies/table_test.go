@@ -17,9 +17,9 @@ import (
 	"github.com/sessionstore/compactor/strategies/strategiestest"
 )
 
-var showViews = flag.Bool("show-views", false, "print the views of the README's table")
+var showViews = flag.Bool("show-views", false, "print the views of the table of strategies")
 
-// example returns the conversation of the README's table: a letter for the role (c for an
+// example returns the conversation of the table in deploy/docs/strategies.md: a letter for the role (c for an
 // assistant's tool call, t for its result) and a number.
 func example() []chat.Message {
 	text := func(r chat.Role, s string) chat.Message { return chat.Message{Role: r, Content: chat.TextContent(s)} }
@@ -71,15 +71,15 @@ func view(t *testing.T, ms []chat.Message, steps []plan.Strategy) string {
 	return strings.Join(out, " ")
 }
 
-// The README shows every strategy, and the views it shows are the true ones.
-func TestTableOfTheREADME(t *testing.T) {
+// TestTableOfStrategies checks that deploy/docs/strategies.md shows every strategy, with the view that it leaves.
+func TestTableOfStrategies(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../README.md")
+	page, err := os.ReadFile("../deploy/docs/strategies.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if whole := "`" + view(t, example(), nil) + "`"; !strings.Contains(string(readme), whole) {
-		t.Errorf("the README does not show the conversation: %s", whole)
+	if whole := "`" + view(t, example(), nil) + "`"; !strings.Contains(string(page), whole) {
+		t.Errorf("the page does not show the conversation: %s", whole)
 	}
 	registry := strategiestest.Registry()
 	missing := map[string]bool{}
@@ -87,7 +87,7 @@ func TestTableOfTheREADME(t *testing.T) {
 		missing[name] = true
 	}
 	code := regexp.MustCompile("`([^`]+)`")
-	for line := range strings.Lines(string(readme)) {
+	for line := range strings.Lines(string(page)) {
 		cells := strings.Split(strings.TrimSpace(line), " | ")
 		if len(cells) != 3 || !strings.HasPrefix(line, "| `") {
 			continue
@@ -111,10 +111,10 @@ func TestTableOfTheREADME(t *testing.T) {
 			fmt.Printf("%s | %s | `%s` |\n", cells[0], cells[1], got)
 		}
 		if want := strings.Trim(cells[2], "`| "); got != want {
-			t.Errorf("%s: the README shows\n\t%s\nand it is\n\t%s", cells[0], want, got)
+			t.Errorf("%s: the page shows\n\t%s\nand it is\n\t%s", cells[0], want, got)
 		}
 	}
 	for name := range missing {
-		t.Errorf("the README does not show strategy %s", name)
+		t.Errorf("the page does not show strategy %s", name)
 	}
 }
