@@ -63,7 +63,7 @@ func (p Policy) Explain(model string, table WindowFunc, fill FillFunc) []string 
 	if s.Writer == WriterExtractive {
 		line += "without a model"
 	} else {
-		line += fmt.Sprintf("and references of %s %% beside a model's prose; without one: %s", number(100*s.References), s.OnFailure)
+		line += fmt.Sprintf("and references of %s %% beside a model's prose; if none can be written: %s", number(100*s.References), s.OnFailure)
 	}
 	if limit := s.Size.Limit(l.Target); s.Size.Prose(limit, s.References) < most {
 		line += fmt.Sprintf("; all of a summary %s tokens at most (%s %% of the target)", chat.Thousands(limit), number(100*s.Size.TargetShare))
@@ -73,7 +73,7 @@ func (p Policy) Explain(model string, table WindowFunc, fill FillFunc) []string 
 		lines = append(lines, "pinned: calls and results of "+strings.Join(p.PinTools, ", "))
 	}
 	if len(p.PinPaths) > 0 {
-		line := "pinned: readings of " + strings.Join(p.PinPaths, ", ")
+		line := "pinned: results of reading " + strings.Join(p.PinPaths, ", ")
 		if !p.PinsAnyway() {
 			line += ", if a step reads messages"
 		}

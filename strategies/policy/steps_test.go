@@ -103,8 +103,8 @@ func TestExplain(t *testing.T) {
 target 64,000 tokens = 0.5 × window 128,000 (gpt-4o, built-in table)
 step 1 handoff {"context_length":128000,"max_summary_tokens":12000,"protect_first_n":1,"protect_last_n":-1,"tail_token_budget":34666}
 fallback: the oldest groups go until the target is met
-summaries: 40 % of the messages they cover, 2,000 to 12,000 tokens, and references of 25 % beside a model's prose; without one: keep
-pinned: readings of AGENTS.md, CLAUDE.md, SKILL.md, load_policy(), if a step reads messages
+summaries: 40 % of the messages they cover, 2,000 to 12,000 tokens, and references of 25 % beside a model's prose; if none can be written: keep
+pinned: results of reading AGENTS.md, CLAUDE.md, SKILL.md, load_policy(), if a step reads messages
 gain: a run that saves less than 500 tokens is discarded, then 10m0s of cooldown
 guard: the second run in a row that would save less than 10 % is discarded
 guard: a session whose messages that must stay exceed the start waits for a new one

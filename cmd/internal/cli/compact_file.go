@@ -230,7 +230,7 @@ func noteReport(e *Env, name string, r formats.ReadReport) {
 		first[kind] = fmt.Sprintf("line %d", line)
 	}
 	if text := listLeftOut(r.Other, r.Dropped, first); text != "" {
-		e.note("%s: left out: %s", name, text)
+		e.note("%s: fields and records left out: %s", name, text)
 	}
 	if meta := kinds(r.Other, true); len(meta) > 0 {
 		e.note("%s: records that are not messages: %s", name, listCounts(meta))

@@ -206,7 +206,7 @@ func (f *compactedFile) excludedByReason(e *Env) {
 		g := &groups[i]
 		g.messages, g.tokens, g.seqs = g.messages+1, g.tokens+x.Tokens, append(g.seqs, chat.Range{Lo: x.Seq, Hi: x.Seq + 1})
 	}
-	t := e.Out.Table(term.Text("OUT FOR"), term.Num("MESSAGES"), term.Num("TOKENS"), term.Text("SEQS"), term.Text("REPLACED BY"))
+	t := e.Out.Table(term.Text("EXCLUDED BY"), term.Num("MESSAGES"), term.Num("TOKENS"), term.Text("SEQS"), term.Text("REPLACED BY"))
 	for _, g := range groups {
 		t.Row(g.reason, g.messages, g.tokens, seqText(chat.Ranges{}.Union(g.seqs)), inPlace(g.by))
 	}

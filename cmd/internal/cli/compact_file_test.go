@@ -110,9 +110,9 @@ func TestCompactFileByPolicy(t *testing.T) {
 	invoke(t, home, "compact-file", long).want(t, 0, "within the policy's target of ", " tokens: compacted to a third of it, ", "(--target sets another)")
 	invoke(t, home, "compact-file", path).want(t, 0, "nothing to do: the view is within the target of 64,000 tokens")
 	invoke(t, home, "compact-file", path, "--target=10").want(t, 0, "above the target of 10 tokens: what must stay")
-	invoke(t, home, "compact-file", path, "--target=60").want(t, 0, "OUT FOR")
+	invoke(t, home, "compact-file", path, "--target=60").want(t, 0, "EXCLUDED BY")
 	invoke(t, home, "compact-file", path, "--start=200", "--target=150").want(t, 0, "nothing to do: the view is within the target of 150 tokens")
-	invoke(t, home, "compact-file", path, "--start=60").want(t, 0, "OUT FOR")
+	invoke(t, home, "compact-file", path, "--start=60").want(t, 0, "EXCLUDED BY")
 	invoke(t, home, "compact-file", path, "--policy", "chat", "--start=60", "--target=50", "--policy-min-gain-tokens=1").want(t, 0, "preserve_recent_turns")
 	invoke(t, home, "compact-file", path, "--policy", file, "--explain").want(t, 0, "prune_tool_results", "handoff", "target 50 tokens", "token_budget_fallback")
 	invoke(t, home, "compact-file", long, "--policy=research").want(t, 0, "within the policy's target")
@@ -270,7 +270,7 @@ func TestCompactFilePrintsWhatChanged(t *testing.T) {
 	t.Parallel()
 	home := []string{"HOME=" + t.TempDir()}
 	long := file(t, "long.jsonl", conversation("long", 300))
-	r := invoke(t, home, "compact-file", long, "--target=30000").want(t, 0, "STAYS", "summaries", "messages as they were", "OUT FOR", "summary of messages ")
+	r := invoke(t, home, "compact-file", long, "--target=30000").want(t, 0, "STAYS", "summaries", "messages as they were", "EXCLUDED BY", "summary of messages ")
 	if n := strings.Count(r.stdout, "\n"); n > 80 {
 		t.Errorf("%d lines:\n%s", n, r.stdout)
 	}

@@ -47,6 +47,6 @@ func TestDemoNamesItsModels(t *testing.T) {
 func TestDemoEndsWithASweepUnderAPolicy(t *testing.T) {
 	t.Parallel()
 	invoke(t, database(t), "demo", "--sessions=6").want(t, 0,
-		"SESSIONS OF", "`compactor sweep start --dry-run` says", "`compactor sweep show 2` says", "status        done",
+		"OLD POLICY", "`compactor sweep start --dry-run` says", "`compactor sweep show 2` says", "status        done",
 		"left alone, as `compactor policy explain", "policy     tighter@1: it matches tenant=default", "next run")
 }

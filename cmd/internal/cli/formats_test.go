@@ -32,7 +32,7 @@ func TestImportAndExportOfOtherFormats(t *testing.T) {
 	if diff := cmp.Diff(want, importedOf(t, invoke(t, db, "import", "--json", "--same-owner", path).want(t, 0)), noTime); diff != "" {
 		t.Error(diff)
 	}
-	invoke(t, db, "import", "--format=codex", "--same-owner", path).want(t, 0, "formats      codex 1", "no messages  event_msg:token_count 1, joined 1, turn_context 1")
+	invoke(t, db, "import", "--format=codex", "--same-owner", path).want(t, 0, "formats      codex 1", "no messages  event_msg:token_count 1, joined to a message 1, turn_context 1")
 	invoke(t, db, "view", "roll").want(t, 0, "gpt-4o", "You code.", "found")
 
 	// An export can be imported again unchanged; lost content is reported.

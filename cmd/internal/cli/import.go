@@ -129,7 +129,7 @@ func (e *Env) writeFailures(o term.Output, heading string, all []Failure, total 
 	e.wrote(to.unwritten)
 }
 
-// listCounts formats counts by kind, such as "joined 12, progress 3".
+// listCounts formats counts by kind, such as "compacted 12, progress 3".
 func listCounts(counts map[string]int) string {
 	var all []string
 	for _, kind := range sortedKeys(counts) {
@@ -142,6 +142,10 @@ func listCounts(counts map[string]int) string {
 func kinds(other map[string]int, meta bool) map[string]int {
 	out := maps.Clone(other)
 	maps.DeleteFunc(out, func(kind string, _ int) bool { return formats.IsMeta(kind) != meta })
+	if n := out["joined"]; n > 0 {
+		delete(out, "joined")
+		out["joined to a message"] = n
+	}
 	return out
 }
 

@@ -77,7 +77,7 @@ func TestImportSaysWhatIsLeftOutAndWhere(t *testing.T) {
 	if diff := cmp.Diff(want, got, noTime); diff != "" {
 		t.Error(diff)
 	}
-	invoke(t, nil, "compact-file", path).want(t, 0, "talk: line 5 is skipped: the last line is cut off", "talk: left out: attachment:file 1 (first at line 3)", "talk: records that are not messages: file-history-snapshot 1")
+	invoke(t, nil, "compact-file", path).want(t, 0, "talk: line 5 is skipped: the last line is cut off", "talk: fields and records left out: attachment:file 1 (first at line 3)", "talk: records that are not messages: file-history-snapshot 1")
 	one := decode[struct{ Sessions []fileJSON }](t, invoke(t, nil, "compact-file", path, "--json").want(t, 0)).Sessions[0]
 	if one.First["attachment:file"] != 3 || len(one.Skipped) != 1 {
 		t.Errorf("%+v", one)

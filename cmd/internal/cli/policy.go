@@ -360,8 +360,8 @@ func writeEffects(e *Env, effects []store.PolicyEffect) {
 		effects = append(slices.Clone(effects), sum)
 	}
 	columns[store.PolicyEffect]{
-		{"from", term.Text("SESSIONS OF"), nil},
-		{"to", term.Text("GET"), func(x store.PolicyEffect) any { return cmp.Or(when(x.From == x.To, "new settings"), x.To) }},
+		{"from", term.Text("OLD POLICY"), nil},
+		{"to", term.Text("NEW POLICY"), func(x store.PolicyEffect) any { return cmp.Or(when(x.From == x.To, "new settings"), x.To) }},
 		{"sessions", term.Num("SESSIONS"), nil},
 		{"become_due", term.Num("BECOME DUE"), nil},
 		{"no_longer_due", term.Num("NO LONGER DUE"), nil},

@@ -279,7 +279,7 @@ func (p previewJSON) print(e *Env) {
 	}
 	e.say("")
 	columns[worker.Gone]{
-		{"reason", term.Text("OUT FOR"), nil},
+		{"reason", term.Text("EXCLUDED BY"), nil},
 		{"covered", term.Text("HOW"), func(g worker.Gone) any { return cmp.Or(when(g.Covered, "in a summary or replaced"), "dropped") }},
 		{"messages", term.Num("MESSAGES"), nil},
 		{"tokens", term.Num("TOKENS"), nil},

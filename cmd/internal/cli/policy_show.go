@@ -297,7 +297,7 @@ func (c *policyHistoryCmd) Run(ctx context.Context, e *Env, st *store.Store) err
 	return e.show(map[string]any{"versions": versions, "changes": switches}, func() {
 		columns[row]{
 			{"changed_at", term.Text("WHEN"), nil},
-			{"version", term.Text("IN FORCE"), func(s row) any {
+			{"version", term.Text("VERSION"), func(s row) any {
 				return cmp.Or(when(s.Version > 0,
 					store.PolicyName(s.Name, s.Version)), "disabled")
 			}},

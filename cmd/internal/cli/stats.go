@@ -125,8 +125,8 @@ func (s *statsJSON) printFleet(e *Env) {
 	}
 	pairs := []pair{
 		{"due", aged(due, s.Due.Sessions-s.Due.Cooling, s.Due.OldestSeconds)},
-		{"debt", term.Tokens(s.Due.Debt) + " tokens over their starts"},
-		{"outbox", aged(plural(s.Fleet.Outbox, "session"), s.Fleet.Outbox, s.Fleet.OldestOutboxSeconds)},
+		{"over start", term.Tokens(s.Due.Debt) + " tokens, of all that are due"},
+		{"no run yet", aged(plural(s.Fleet.Outbox, "session"), s.Fleet.Outbox, s.Fleet.OldestOutboxSeconds)},
 		{"queued", aged(plural(queued, "run"), queued, oldest)},
 		{"running", plural(running, "run")},
 	}

@@ -12,7 +12,7 @@ import (
 func TestStats(t *testing.T) {
 	t.Parallel()
 	db := database(t)
-	invoke(t, db, "stats").want(t, 0, "held back: nothing\n", "due      0 sessions\n", "last day: 0 runs")
+	invoke(t, db, "stats").want(t, 0, "held back: nothing\n", "due         0 sessions\n", "last day: 0 runs")
 	for _, tenant := range []string{"acme", "globex", "initech"} {
 		invoke(t, db, "import", file(t, "s.jsonl", conversation("chat", 8)), "--tenant", tenant).want(t, 0)
 	}
@@ -62,8 +62,8 @@ func TestStats(t *testing.T) {
 		t.Errorf("held back: %+v", got.HeldBack)
 	}
 	// Of one tenant, nothing of another counts.
-	invoke(t, db, "stats", "--tenant=acme").want(t, 0, "tenant acme\n", "no_leader  1 session", "due            1 session, the oldest", "debt           400 tokens",
-		"outbox         1 session", "queued         1 run,", "sweep nightly  0 runs queued, 3 sessions to come", "last hour: 1 run,", "last day: 4 runs", "gpt-5-mini      2")
+	invoke(t, db, "stats", "--tenant=acme").want(t, 0, "tenant acme\n", "no_leader  1 session", "due            1 session, the oldest", "over start     400 tokens",
+		"no run yet     1 session", "queued         1 run,", "sweep nightly  0 runs queued, 3 sessions to come", "last hour: 1 run,", "last day: 4 runs", "gpt-5-mini      2")
 	for _, tenant := range []string{"globex", "unknown"} {
 		of := decode[statsJSON](t, invoke(t, db, "stats", "--tenant="+tenant, "--json").want(t, 0))
 		n := map[string]int64{"globex": 1}[tenant]
