@@ -79,7 +79,7 @@ func TestTableOfStrategies(t *testing.T) {
 		t.Fatal(err)
 	}
 	if whole := "`" + view(t, example(), nil) + "`"; !strings.Contains(string(page), whole) {
-		t.Errorf("the page does not show the conversation: %s", whole)
+		t.Errorf("deploy/docs/strategies.md does not show the conversation: %s", whole)
 	}
 	registry := strategiestest.Registry()
 	missing := map[string]bool{}
@@ -115,6 +115,6 @@ func TestTableOfStrategies(t *testing.T) {
 		}
 	}
 	for name := range missing {
-		t.Errorf("the page does not show strategy %s", name)
+		t.Errorf("deploy/docs/strategies.md does not show strategy %s", name)
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -33,11 +34,8 @@ func TestREADMEShowsTheOutput(t *testing.T) {
 			continue
 		}
 		begin, cut := strings.CutSuffix(line, "…")
-		i := 0
-		for i < len(output) && output[i] != line && !(cut && strings.HasPrefix(output[i], begin)) {
-			i++
-		}
-		if i == len(output) || i > 0 && !anywhere {
+		i := slices.IndexFunc(output, func(o string) bool { return o == line || cut && strings.HasPrefix(o, begin) })
+		if i < 0 || i > 0 && !anywhere {
 			t.Fatalf("the README shows %q, which the output lacks at this place:\n%s", line, strings.Join(output, "\n"))
 		}
 		output, anywhere = output[i+1:], false
