@@ -13,8 +13,17 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// connect connects to the database. The error is one line, and names the server.
-func connect(ctx context.Context, cfg *pgx.ConnConfig) (*pgx.Conn, error) {
+// connect connects to the database of a schema. The error is one line, and names the server.
+func connect(ctx context.Context, dsn, schema string) (*pgx.Conn, error) {
+	if err := CheckSchema(schema); err != nil {
+		return nil, err
+	}
+	cfg, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("database url: %w", err)
+	}
+	// Behind a pooler, prepared statements would be those of another connection.
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("connect to database at %s: %w", net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port))), OneLine(err))

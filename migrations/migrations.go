@@ -1,7 +1,7 @@
 // Package migrations embeds the SQL of the schema: numbered files, which goose applies
-// once, and in functions/ the functions, views and grants, which are replaced as a whole
-// whenever a file changed. So each function has one definition, that of its file; a
-// migration only drops one whose arguments change. In the files, @schema@ stands for the
+// once, and in functions/ the functions, views, triggers and grants, which are replaced as a
+// whole whenever a file changed. So each function has one definition, that of its file; a
+// numbered file only drops one whose arguments change. In the files, @schema@ stands for the
 // name of the schema.
 package migrations
 
@@ -17,6 +17,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"testing/fstest"
 	"time"
 
@@ -36,7 +37,7 @@ const functionFiles = "functions/*.sql"
 // DefaultSchema is the schema of all objects if none is configured.
 const DefaultSchema = "compactor"
 
-// Fingerprint returns a hash of all files: which functions are installed, and the key of
+// Fingerprint returns a hash of all files. It identifies the installed functions, and
 // template databases in tests.
 func Fingerprint() string { return hashOf("*.sql") + hashOf(functionFiles) }
 
@@ -83,32 +84,40 @@ func CheckSchema(name string) error {
 // functionsName is the Name of the Migration that stands for the files in functions/.
 const functionsName = "functions"
 
+// versionTable is the table of goose in the schema.
+const versionTable = "schema_migrations"
+
 // Up applies the pending migrations, installs the functions if they have changed, and
-// returns what it did. Concurrent calls, also from other processes, wait for each other.
+// returns both. Concurrent calls, also from other processes, wait for each other.
 func Up(ctx context.Context, dsn, schema string) ([]Migration, error) {
 	return UpPartitioned(ctx, dsn, schema, 0)
 }
 
-func up(ctx context.Context, dsn, schema string, partitions int) (done []Migration, err error) {
-	cfg, err := parse(dsn, schema)
-	if err != nil {
-		return nil, err
+// UpPartitioned is Up for an installation whose log is hash-partitioned by session. Tables
+// without rows are made anew; later another number than there is is an error. Without
+// partitions, an installation keeps the tables that it has.
+func UpPartitioned(ctx context.Context, dsn, schema string, partitions int) (done []Migration, err error) {
+	if partitions < 0 || partitions > MaxPartitions {
+		return nil, fmt.Errorf("migrate up: %d partitions: want 1 to %d, or 0 for tables as they are", partitions, MaxPartitions)
 	}
-	err = locked(ctx, cfg, func() error {
-		done, err = upLocked(ctx, cfg, schema, partitions)
+	err = locked(ctx, dsn, schema, func() error {
+		done, err = up(ctx, dsn, schema, partitions)
 		return err
 	})
-	return done, err
+	if err != nil {
+		return done, fmt.Errorf("migrate up: %w", err)
+	}
+	return done, nil
 }
 
 // lockPoll is the interval between attempts to take the lock of migrations.
 const lockPoll = 200 * time.Millisecond
 
 // locked calls f while no other process migrates this database. The lock is held by a
-// transaction: behind a pooler, that of a session would stay with a server connection. Who
-// waits has no transaction, and so no server connection.
-func locked(ctx context.Context, cfg *pgx.ConnConfig, f func() error) error {
-	conn, err := connect(ctx, cfg)
+// transaction: behind a pooler, that of a session would stay with a server connection. A
+// process that waits has no transaction, and so no server connection.
+func locked(ctx context.Context, dsn, schema string, f func() error) error {
+	conn, err := connect(ctx, dsn, schema)
 	if err != nil {
 		return err
 	}
@@ -137,21 +146,30 @@ func locked(ctx context.Context, cfg *pgx.ConnConfig, f func() error) error {
 	}
 }
 
-func upLocked(ctx context.Context, cfg *pgx.ConnConfig, schema string, partitions int) (done []Migration, err error) {
-	db := stdlib.OpenDB(*cfg)
+// up does the work of Up under the lock.
+func up(ctx context.Context, dsn, schema string, partitions int) (done []Migration, err error) {
+	conn, err := connect(ctx, dsn, schema)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if err := refuseUnreleased(ctx, conn, schema); err != nil {
+		return nil, err
+	}
+	if _, err := conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+schema); err != nil {
+		return nil, err
+	}
+	db := stdlib.OpenDB(*conn.Config())
 	defer db.Close()
-	if _, err := db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+schema); err != nil {
-		return nil, err
-	}
-	versions, err := database.NewStore(goose.DialectPostgres, schema+".schema_version")
+	versions, err := database.NewStore(goose.DialectPostgres, schema+"."+versionTable)
 	if err != nil {
 		return nil, err
 	}
-	inSchema, err := filesIn(schema, "*.sql")
+	numbered, err := filesIn(schema, "*.sql")
 	if err != nil {
 		return nil, err
 	}
-	p, err := goose.NewProvider("", db, inSchema, goose.WithStore(versions), goose.WithDisableGlobalRegistry(true))
+	p, err := goose.NewProvider("", db, numbered, goose.WithStore(versions), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return nil, err
 	}
@@ -162,30 +180,41 @@ func upLocked(ctx context.Context, cfg *pgx.ConnConfig, schema string, partition
 	if err != nil {
 		return done, err
 	}
-	if err := partition(ctx, cfg, schema, partitions); err != nil {
+	if err := partition(ctx, conn, schema, partitions); err != nil {
 		return done, err
 	}
-	installed, err := installFunctions(ctx, cfg, schema)
+	installed, err := installFunctions(ctx, conn, schema)
 	if installed {
 		done = append(done, Migration{Name: functionsName})
 	}
 	return done, err
 }
 
+// refuseUnreleased returns an error for a schema of a program from before the first release,
+// whose table of versions had another name. No numbered file continues its tables.
+func refuseUnreleased(ctx context.Context, conn *pgx.Conn, schema string) error {
+	var found bool
+	if err := conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", schema+".schema_version").Scan(&found); err != nil || !found {
+		return err
+	}
+	var version int64
+	if err := conn.QueryRow(ctx, "SELECT coalesce(max(version_id), 0) FROM "+schema+".schema_version").Scan(&version); err != nil {
+		return err
+	}
+	return fmt.Errorf("schema %s was made before the first release (version %d in %[1]s.schema_version) and cannot be upgraded: "+
+		"migrate an empty database or another database.schema, "+
+		"and move the sessions there with `compactor export` of the program that made it and `compactor import`", schema, version)
+}
+
 // installFunctions executes all files in functions/ in one transaction, unless these
 // very files are installed: then only that with the grants, if a role has other rights.
 // Then it puts tables under row-level security that are not. installed is whether the
 // files had changed.
-func installFunctions(ctx context.Context, cfg *pgx.ConnConfig, schema string) (installed bool, err error) {
+func installFunctions(ctx context.Context, conn *pgx.Conn, schema string) (installed bool, err error) {
 	inSchema, err := filesIn(schema, functionFiles)
 	if err != nil {
 		return false, err
 	}
-	conn, err := connect(ctx, cfg)
-	if err != nil {
-		return false, err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		// Functions call each other, whatever the order of their files.
 		if _, err := tx.Exec(ctx, "SET LOCAL check_function_bodies = off"); err != nil {
@@ -200,11 +229,12 @@ func installFunctions(ctx context.Context, cfg *pgx.ConnConfig, schema string) (
 		if err != nil {
 			return err
 		}
-		// By name: the grants are last, and view.sql before them, as a view needs the functions that it calls.
+		// By name: the grants are last, the triggers before them, and views after the functions that they call.
 		names := slices.Sorted(maps.Keys(inSchema))
 		if installed = tag.RowsAffected() > 0; !installed {
 			var amiss bool
-			if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM "+schema+".rights_amiss(true))").Scan(&amiss); err != nil || !amiss {
+			err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM "+schema+".rights_amiss(true))").Scan(&amiss)
+			if err != nil || !amiss {
 				return err
 			}
 			names = names[len(names)-1:]
@@ -224,30 +254,23 @@ func installFunctions(ctx context.Context, cfg *pgx.ConnConfig, schema string) (
 	return installed, err
 }
 
-// Amiss names what of the rights of roles (rights) and of row-level security (fences) is not as
-// the installed functions have it, such as after a restore without roles. Up sets it. Both are
+// Amiss names the rights of roles and the fences of row-level security that are not as the
+// installed functions have them, such as after a restore without roles. Up sets them. Both are
 // empty where other functions are installed, with which Up sets all of them.
 func Amiss(ctx context.Context, dsn, schema string) (rights, fences []string, err error) {
 	all, err := Status(ctx, dsn, schema)
 	if err != nil || all[len(all)-1].AppliedAt.IsZero() {
 		return nil, nil, err
 	}
-	cfg, err := parse(dsn, schema)
-	if err != nil {
-		return nil, nil, err
-	}
-	conn, err := connect(ctx, cfg)
+	conn, err := connect(ctx, dsn, schema)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	read := func(function string) []string {
-		rows, _ := conn.Query(ctx, "SELECT object FROM "+schema+"."+function+" WHERE statement IS NOT NULL") // rows hold the error
-		objects, failed := pgx.CollectRows(rows, pgx.RowTo[string])
-		err = cmp.Or(err, failed)
-		return objects
-	}
-	return read("rights_amiss(true)"), read("fences_amiss(true)"), err
+	const query = `SELECT array(SELECT object FROM @schema@.rights_amiss(true) WHERE statement IS NOT NULL),
+		array(SELECT object FROM @schema@.fences_amiss(true) WHERE statement IS NOT NULL)`
+	err = conn.QueryRow(ctx, inSchema(query, schema)).Scan(&rights, &fences)
+	return rights, fences, err
 }
 
 // Status returns all migrations in order, with the pending ones, and the functions as the
@@ -261,45 +284,33 @@ func Status(ctx context.Context, dsn, schema string) ([]Migration, error) {
 }
 
 func status(ctx context.Context, dsn, schema string) ([]Migration, error) {
-	cfg, err := parse(dsn, schema)
-	if err != nil {
-		return nil, err
-	}
 	names, err := fs.Glob(files, "*.sql")
 	if err != nil {
 		return nil, err
 	}
-	conn, err := connect(ctx, cfg)
+	conn, err := connect(ctx, dsn, schema)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	// read calls f for each row of a query of one of the schema's tables, if it exists.
-	read := func(table, query string, scans []any, f func() error) error {
+	applied := map[string]time.Time{} // by version or hash
+	// read adds the rows of a table, if it exists.
+	read := func(table, columns string) error {
 		var exists bool
-		if err := conn.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, schema+"."+table).Scan(&exists); err != nil || !exists {
+		err := conn.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, schema+"."+table).Scan(&exists)
+		if err != nil || !exists {
 			return err
 		}
-		rows, _ := conn.Query(ctx, query+" FROM "+schema+"."+table) // rows hold the error
-		_, err := pgx.ForEachRow(rows, scans, f)
+		var key string
+		var at time.Time
+		rows, _ := conn.Query(ctx, "SELECT "+columns+" FROM "+schema+"."+table) // rows hold the error
+		_, err = pgx.ForEachRow(rows, []any{&key, &at}, func() error {
+			applied[key] = at.UTC()
+			return nil
+		})
 		return err
 	}
-	var version int64
-	var hash string
-	var at time.Time
-	applied := map[int64]time.Time{}
-	err = read("schema_version", `SELECT version_id, tstamp::timestamptz`, []any{&version, &at}, func() error {
-		applied[version] = at.UTC()
-		return nil
-	})
-	functions := Migration{Name: functionsName}
-	err = cmp.Or(err, read("installed_functions", `SELECT hash, installed_at`, []any{&hash, &at}, func() error {
-		if hash == Fingerprint() {
-			functions.AppliedAt = at.UTC()
-		}
-		return nil
-	}))
-	if err != nil {
+	if err := cmp.Or(read(versionTable, "version_id::text, tstamp::timestamptz"), read("installed_functions", "hash, installed_at")); err != nil {
 		return nil, err
 	}
 	var all []Migration
@@ -308,22 +319,9 @@ func status(ctx context.Context, dsn, schema string) ([]Migration, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, Migration{Version: version, Name: name, AppliedAt: applied[version]})
+		all = append(all, Migration{Version: version, Name: name, AppliedAt: applied[strconv.FormatInt(version, 10)]})
 	}
-	return append(all, functions), nil
-}
-
-func parse(dsn, schema string) (*pgx.ConnConfig, error) {
-	if err := CheckSchema(schema); err != nil {
-		return nil, err
-	}
-	cfg, err := pgx.ParseConfig(dsn)
-	if err != nil {
-		return nil, fmt.Errorf("database url: %w", err)
-	}
-	// Behind a pooler, prepared statements would be those of another connection.
-	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
-	return cfg, nil
+	return append(all, Migration{Name: functionsName, AppliedAt: applied[Fingerprint()]}), nil
 }
 
 // filesIn returns the files that match a pattern, with the name of the schema in place of

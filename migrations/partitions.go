@@ -12,36 +12,19 @@ import (
 // MaxPartitions is the largest number of partitions of the log.
 const MaxPartitions = 1000
 
-// partitioned are the tables that grow with every message. Exclusions grow with the runs.
-const partitioned = `{message_log,message_body}`
-
-// UpPartitioned is Up for an installation whose log is hash-partitioned by session. Tables
-// without rows are made anew; later another number than there is is an error. Without
-// partitions, an installation keeps what it has.
-func UpPartitioned(ctx context.Context, dsn, schema string, partitions int) ([]Migration, error) {
-	if partitions < 0 || partitions > MaxPartitions {
-		return nil, fmt.Errorf("migrate up: %d partitions: want 1 to %d, or 0 for tables as they are", partitions, MaxPartitions)
-	}
-	done, err := up(ctx, dsn, schema, partitions)
-	if err != nil {
-		return done, fmt.Errorf("migrate up: %w", err)
-	}
-	return done, nil
-}
-
-// makePartitioned replaces the tables of the log, which must be empty. Everything that
-// depends on them is dropped, and made again with the functions.
+// makePartitioned replaces the tables that grow with every message, which must be empty.
+// Everything that depends on them is dropped, and made again with the functions.
 const makePartitioned = `
 DO $$
 DECLARE
     t text;
 BEGIN
-    FOREACH t IN ARRAY '` + partitioned + `'::text[] LOOP
+    FOREACH t IN ARRAY '{message_log,message_body}'::text[] LOOP
         EXECUTE format('CREATE TABLE @schema@.parted (LIKE @schema@.%I INCLUDING ALL) PARTITION BY HASH (sid)', t);
         FOR i IN 0..@partitions@ - 1 LOOP
             EXECUTE format('CREATE TABLE @schema@.%I PARTITION OF @schema@.parted FOR VALUES WITH (MODULUS @partitions@, REMAINDER %s) WITH (%s)',
-                t || '_p' || i, i, (SELECT array_to_string(c.reloptions || (SELECT array_agg('toast.' || o) FROM pg_class x, unnest(x.reloptions) o WHERE x.oid = c.reltoastrelid), ', ')
-                    FROM pg_class c WHERE c.oid = ('@schema@.' || t)::regclass));
+                t || '_p' || i, i, (SELECT array_to_string(c.reloptions || array(SELECT 'toast.' || o FROM pg_class x, unnest(x.reloptions) o
+                    WHERE x.oid = c.reltoastrelid), ', ') FROM pg_class c WHERE c.oid = ('@schema@.' || t)::regclass));
         END LOOP;
         EXECUTE format('DROP TABLE @schema@.%I CASCADE', t);
         EXECUTE format('ALTER TABLE @schema@.parted RENAME TO %I', t);
@@ -55,23 +38,20 @@ END $$`
 
 // partition makes the log of an installation without sessions partitioned. It is called
 // after the migrations, which know one table, and before the functions.
-func partition(ctx context.Context, cfg *pgx.ConnConfig, schema string, partitions int) error {
+func partition(ctx context.Context, conn *pgx.Conn, schema string, partitions int) error {
 	if partitions == 0 {
 		return nil
 	}
-	conn, err := connect(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "LOCK TABLE "+schema+".sessions IN SHARE MODE"); err != nil {
 			return err
 		}
 		var have int
 		var used bool
-		const query = `SELECT (SELECT count(*) FROM pg_inherits WHERE inhparent = '@schema@.message_log'::regclass), EXISTS (SELECT FROM @schema@.sessions)`
-		if err := tx.QueryRow(ctx, inSchema(query, schema)).Scan(&have, &used); err != nil || have == partitions {
+		const query = `SELECT (SELECT count(*) FROM pg_inherits WHERE inhparent = '@schema@.message_log'::regclass),
+			EXISTS (SELECT FROM @schema@.sessions)`
+		err := tx.QueryRow(ctx, inSchema(query, schema)).Scan(&have, &used)
+		if err != nil || have == partitions {
 			return err
 		}
 		if have > 0 || used {
@@ -79,9 +59,10 @@ func partition(ctx context.Context, cfg *pgx.ConnConfig, schema string, partitio
 			if have > 0 {
 				there = fmt.Sprintf("%d partitions", have)
 			}
-			return fmt.Errorf("%d partitions: the log of schema %s is %s, and only that of a new installation, in one table, can be partitioned", partitions, schema, there)
+			return fmt.Errorf("%d partitions: the log of schema %s is %s, and only that of a new installation, in one table, can be partitioned",
+				partitions, schema, there)
 		}
-		_, err := tx.Exec(ctx, inSchema(strings.ReplaceAll(makePartitioned, "@partitions@", strconv.Itoa(partitions)), schema))
+		_, err = tx.Exec(ctx, inSchema(strings.ReplaceAll(makePartitioned, "@partitions@", strconv.Itoa(partitions)), schema))
 		return err
 	})
 }

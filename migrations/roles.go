@@ -15,21 +15,17 @@ func Roles(schema string) []string {
 }
 
 // maxSchemaForRoles is the length of a schema's name up to which the names of its roles
-// fit into an identifier. Postgres cuts off the rest, and with it what tells them apart.
+// fit into an identifier. Postgres cuts off the rest, and with it the part that differs.
 const maxSchemaForRoles = 63 - len("_application")
 
 // CreateRoles creates the roles of a schema that do not exist, and returns their names.
 // missing holds the statements that create those for which the connection lacks the
 // right. The next Up grants the roles their rights. Safe for concurrent use.
 func CreateRoles(ctx context.Context, dsn, schema string) (created, missing []string, err error) {
-	cfg, err := parse(dsn, schema)
-	if err != nil {
-		return nil, nil, fmt.Errorf("create roles: %w", err)
-	}
 	if len(schema) > maxSchemaForRoles {
 		return nil, nil, fmt.Errorf("create roles: schema %q: want at most %d letters, as its roles are named after it", schema, maxSchemaForRoles)
 	}
-	conn, err := connect(ctx, cfg)
+	conn, err := connect(ctx, dsn, schema)
 	if err != nil {
 		return nil, nil, fmt.Errorf("create roles: %w", err)
 	}

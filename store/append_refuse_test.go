@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sessionstore/compactor/migrations"
-	"github.com/sessionstore/compactor/store/storetest"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/formats"
 )
@@ -362,37 +359,6 @@ func TestIdsLikeThoseOfRunsDoNotBlockThem(t *testing.T) {
 	must(s.Replace(t.Context(), k, revision, known, ""))(t)
 	if n := one[int](t, s, `SELECT count(*) FROM compactor.message_log`); n != 46 {
 		t.Errorf("%d messages, want 46", n)
-	}
-	wantConsistent(t, s)
-}
-
-// Earlier versions took positions, counts and times that later fail.
-func TestAnUpgradeMendsWhatWasNotRefusedBefore(t *testing.T) {
-	t.Parallel()
-	dsn := storetest.DB(t, "", nil)
-	must(migrations.Up(t.Context(), dsn, migrations.DefaultSchema))(t)
-	s := must(Open(t.Context(), Config{URL: dsn}))(t)
-	t.Cleanup(s.Close)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 2)...)
-	for _, sql := range []string{
-		`DROP TABLE compactor.strategies`, `DELETE FROM compactor.installed_functions`,
-		`CREATE FUNCTION compactor.append(p_tenant text, p_session text, p_messages json, p_model text DEFAULT NULL, p_positions bigint[] DEFAULT NULL)
-			RETURNS bigint[] LANGUAGE sql AS 'SELECT p_positions'`,
-		`UPDATE compactor.sessions SET last_message_at = '12025-01-01', reported_prompt_tokens = 9223372036854775800`,
-	} {
-		exec(t, s, sql)
-	}
-	upgrade := must(os.ReadFile("../migrations/00009_intake.sql"))(t)
-	exec(t, s, strings.ReplaceAll(string(upgrade), "@schema@", migrations.DefaultSchema))
-	must(migrations.Up(t.Context(), dsn, migrations.DefaultSchema))(t)
-	if _, err := session(t, s, k).LastMessageAt.MarshalJSON(); err != nil {
-		t.Error(err)
-	}
-	exec(t, s, `SELECT compactor.append(NULL, 's', '{"role":"user","content":"x"}'::json)`)
-	exec(t, s, `SELECT compactor.append(NULL, 's', '{"role":"user","content":"x"}'::json, 'gpt-4o')`)
-	if diff := cmp.Diff([]chat.Seq{1, 2, 3, 4}, liveSeqs(t, s, k)); diff != "" {
-		t.Errorf("view (-want +got):\n%s", diff)
 	}
 	wantConsistent(t, s)
 }

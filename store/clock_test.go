@@ -56,7 +56,7 @@ var storedTimes = map[string]string{
 	"runs.written_at":                  fact,
 	"schedule_pauses.paused_at":        fact,
 	"schedule_pauses.resumed_at":       fact,
-	"schema_version.tstamp":            fact,
+	"schema_migrations.tstamp":         fact,
 	"sessions.cooldown_until":          corrected,
 	"sessions.created_at":              corrected,
 	"sessions.due_since":               corrected,
@@ -123,7 +123,7 @@ func step(t *testing.T, s *Store, by time.Duration) {
 	sets := map[string][]string{}
 	for column := range storedTimes {
 		table, name, _ := strings.Cut(column, ".")
-		if name != "tick" && name != "minute" && table != "message_log" && table != "schema_version" && table != "archive_segments" && table != "policy_versions" {
+		if name != "tick" && name != "minute" && table != "message_log" && table != "schema_migrations" && table != "archive_segments" && table != "policy_versions" {
 			sets[table] = append(sets[table], fmt.Sprintf("%s = %[1]s + $1::interval", name))
 		}
 	}

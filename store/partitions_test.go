@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -69,7 +68,15 @@ func TestAnInstallationKeepsItsPartitions(t *testing.T) {
 	must(migrations.UpPartitioned(ctx, whole, migrations.DefaultSchema, 3))(t) // without a session, it is new
 	s := must(Open(ctx, Config{URL: whole}))(t)
 	defer s.Close()
+	const vacuumed = `SELECT count(*) FROM pg_class WHERE relname LIKE 'message_body_p_' AND 'autovacuum_vacuum_scale_factor=0.02' = ANY (reloptions)`
+	if n := one[int](t, s, vacuumed); n != 3 {
+		t.Errorf("%d partitions are vacuumed for the disk budget, want 3", n)
+	}
 	add(t, s, Key{Session: "s"}, talk("m", 3)...)
+	exec(t, s, `DELETE FROM compactor.installed_functions`)
+	if done := must(migrations.Up(ctx, whole, migrations.DefaultSchema))(t); len(done) != 1 {
+		t.Errorf("without functions, it did %v", done)
+	}
 	wantConsistent(t, s)
 	for _, same := range []int{0, 3} {
 		if done := must(migrations.UpPartitioned(ctx, whole, migrations.DefaultSchema, same))(t); len(done) > 0 {
@@ -90,53 +97,6 @@ func TestAnInstallationKeepsItsPartitions(t *testing.T) {
 	if _, err := migrations.UpPartitioned(ctx, single, migrations.DefaultSchema, 16); err == nil || !strings.Contains(err.Error(), "is one table") {
 		t.Errorf("asked for partitions of a table with messages: %v", err)
 	}
-}
-
-func TestMigratingAPartitionedInstallation(t *testing.T) {
-	t.Parallel()
-	dsn := storetest.DB(t, "empty", nil)
-	must(migrations.UpPartitioned(t.Context(), dsn, migrations.DefaultSchema, 3))(t)
-	s := must(Open(t.Context(), Config{URL: dsn}))(t)
-	t.Cleanup(s.Close)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 10)...)
-	run := apply(t, s, k, summarize(span(1, 4), "first"))
-	undo := must(s.Operator.StartBulkUndo(t.Context(), "", RunMatch{Trigger: TriggerOperator}, false, "", "ann"))(t)
-	before := must(s.All(t.Context(), k))(t)
-	exec(t, s, `
-		DROP TABLE compactor.disk_passes, compactor.used_elsewhere, compactor.bulk_undo_runs, compactor.forked_from;
-		ALTER TABLE compactor.archive_segments DROP COLUMN held, DROP COLUMN digests;
-		ALTER TABLE compactor.erasures DROP COLUMN sids, DROP COLUMN repeats;
-		ALTER TABLE compactor.message_body_p0 RESET (autovacuum_vacuum_scale_factor, toast.autovacuum_vacuum_scale_factor);
-		ALTER TABLE compactor.message_body_p1 RESET (autovacuum_vacuum_scale_factor, toast.autovacuum_vacuum_scale_factor);
-		ALTER TABLE compactor.message_body_p2 RESET (autovacuum_vacuum_scale_factor, toast.autovacuum_vacuum_scale_factor);
-		ALTER TABLE compactor.runs DROP COLUMN said_until;
-		ALTER TABLE compactor.sessions DROP COLUMN repeated_ids;
-		ALTER TABLE compactor.spending_limits DROP COLUMN started;
-		ALTER TABLE compactor.archive_segments DROP COLUMN purged_after;
-		ALTER TABLE compactor.sessions DROP COLUMN thresholds_revision, DROP COLUMN parallel;
-		ALTER TABLE compactor.thresholds DROP COLUMN revision, DROP COLUMN former;
-		DELETE FROM compactor.schema_version WHERE version_id >= 32;
-		DELETE FROM compactor.installed_functions`)
-	must(migrations.Up(t.Context(), dsn, migrations.DefaultSchema))(t)
-	again := must(Open(t.Context(), Config{URL: dsn}))(t)
-	t.Cleanup(again.Close)
-	const vacuumed = `SELECT count(*) FROM pg_class WHERE relname LIKE 'message_body_p_' AND 'autovacuum_vacuum_scale_factor=0.02' = ANY (reloptions)`
-	if n := one[int](t, again, vacuumed); n != 3 {
-		t.Errorf("%d partitions are vacuumed for the disk budget, want 3", n)
-	}
-	if diff := cmp.Diff(before, must(again.All(t.Context(), k))(t)); diff != "" {
-		t.Errorf("messages (-before +after):\n%s", diff)
-	}
-	if step := must(again.Operator.NextBulkUndo(t.Context(), undo))(t); step != (BulkUndoStep{run, "undone"}) {
-		t.Errorf("a bulk undo that was open: %+v", step)
-	}
-	exec(t, again, `DELETE FROM compactor.bulk_undo_runs`)
-	if _, err := again.Operator.NextBulkUndo(t.Context(), undo); !errors.Is(err, ErrNotApplicable) {
-		t.Errorf("a bulk undo without a list: %v", err)
-	}
-	add(t, again, k, talk("n", 3)...)
-	wantConsistent(t, again)
 }
 
 // What a session's functions read and write is in its own partitions, with a plan that any

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/sessionstore/compactor/migrations"
@@ -39,6 +40,29 @@ func TestMigratingTwiceIsMigratingOnce(t *testing.T) {
 			t.Errorf("status of %s: version %d, applied at %v", m.Name, m.Version, m.AppliedAt)
 		}
 	}
+}
+
+func TestASchemaFromBeforeTheFirstReleaseIsRefused(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.DB(t, "", nil)
+	conn := must(pgx.Connect(t.Context(), dsn))(t)
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	must(conn.Exec(t.Context(), `CREATE SCHEMA compactor; CREATE TABLE compactor.schema_version (version_id bigint); INSERT INTO compactor.schema_version VALUES (0), (44)`))(t)
+	if done, err := migrations.Up(t.Context(), dsn, migrations.DefaultSchema); len(done) > 0 || err == nil ||
+		!strings.Contains(err.Error(), "schema compactor was made before the first release (version 44") || !strings.Contains(err.Error(), "compactor export") {
+		t.Errorf("migrate up: %v, %v", done, err)
+	}
+	for _, m := range must(migrations.Status(t.Context(), dsn, migrations.DefaultSchema))(t) {
+		if !m.AppliedAt.IsZero() {
+			t.Errorf("%s is applied", m.Name)
+		}
+	}
+	s := must(Open(t.Context(), Config{URL: dsn}))(t)
+	t.Cleanup(s.Close)
+	if err := s.CheckSchema(t.Context()); !errors.Is(err, ErrNotMigrated) {
+		t.Errorf("check: %v, want not migrated", err)
+	}
+	must(migrations.Up(t.Context(), dsn, "another"))(t)
 }
 
 func TestMigratingAtOnceWorksOnce(t *testing.T) {

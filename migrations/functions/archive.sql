@@ -333,11 +333,3 @@ BEGIN
     END IF;
     RETURN CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
 END $$;
-
-DO $$
-BEGIN
-    IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = '@schema@.archive_segments'::regclass AND tgname = 'keep_segment') THEN
-        CREATE TRIGGER keep_segment BEFORE UPDATE OR DELETE ON @schema@.archive_segments FOR EACH ROW EXECUTE FUNCTION @schema@.keep_segment();
-        CREATE TRIGGER append_only BEFORE TRUNCATE ON @schema@.archive_segments FOR EACH STATEMENT EXECUTE FUNCTION @schema@.refuse_change();
-    END IF;
-END $$;

@@ -76,35 +76,3 @@ BEGIN
               HINT = CASE TG_TABLE_NAME WHEN 'runs' THEN 'A run that has changed a view explains it.'
                   WHEN 'forked_from' THEN 'An erasure follows the words by it.' ELSE 'Compaction writes ranges of the session, never message rows.' END;
 END $$;
-
--- Only where they are missing, as writers wait for it. An update or delete of a partition fires its own triggers, so each
--- has one; keep_digest and keep_body, which are for each row, come with those of the whole table.
-DO $$
-DECLARE
-    t regclass;
-BEGIN
-    FOR t IN SELECT w FROM unnest('{@schema@.message_log,@schema@.message_body}'::regclass[]) w
-        UNION ALL SELECT inhrelid FROM pg_inherits WHERE inhparent IN ('@schema@.message_log'::regclass, '@schema@.message_body'::regclass)
-    LOOP
-        IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = t AND tgname = 'append_only') THEN
-            EXECUTE format('CREATE TRIGGER append_only BEFORE UPDATE OR %s TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION @schema@.refuse_change()',
-                CASE WHEN t::text LIKE '%message_log%' THEN 'DELETE OR' END, t);
-        END IF;
-        IF t::text LIKE '%message_body%' AND NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = t AND tgname = 'archived_only') THEN
-            EXECUTE format('CREATE TRIGGER archived_only AFTER DELETE ON %s REFERENCING OLD TABLE AS gone'
-                || ' FOR EACH STATEMENT EXECUTE FUNCTION @schema@.refuse_loss()', t);
-        END IF;
-    END LOOP;
-    IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = '@schema@.forked_from'::regclass AND tgname = 'append_only') THEN
-        CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON @schema@.forked_from
-            FOR EACH STATEMENT EXECUTE FUNCTION @schema@.refuse_change();
-    END IF;
-    IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = '@schema@.message_body'::regclass AND tgname = 'keep_body') THEN
-        CREATE TRIGGER keep_body BEFORE UPDATE ON @schema@.message_body
-            FOR EACH ROW EXECUTE FUNCTION @schema@.keep_body();
-    END IF;
-    IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = '@schema@.message_log'::regclass AND tgname = 'keep_digest') THEN
-        CREATE TRIGGER keep_digest BEFORE INSERT OR UPDATE ON @schema@.message_log
-            FOR EACH ROW EXECUTE FUNCTION @schema@.keep_digest();
-    END IF;
-END $$;

@@ -27,15 +27,6 @@ BEGIN
     RETURN NEW;
 END $$;
 
--- Only where it is missing, as writers wait for it. An update without due among its columns, as that of an append, pays nothing.
-DO $$
-BEGIN
-    IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = '@schema@.sessions'::regclass AND tgname = 'note_due') THEN
-        CREATE TRIGGER note_due BEFORE UPDATE OF due ON @schema@.sessions
-            FOR EACH ROW WHEN (NEW.due AND NOT OLD.due) EXECUTE FUNCTION @schema@.note_due();
-    END IF;
-END $$;
-
 -- Whether the last message is neither the user's nor reasoning that an answer follows. Only for sessions that wait for it.
 CREATE OR REPLACE FUNCTION @schema@.is_answered(s @schema@.sessions) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN

@@ -9,15 +9,3 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
-
--- Only where they are missing, as writers wait for it. The runs are those that are requested in SQL.
-DO $$
-BEGIN
-    IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = '@schema@.outbox'::regclass AND tgname = 'wake_relay') THEN
-        CREATE TRIGGER wake_relay AFTER INSERT ON @schema@.outbox FOR EACH ROW EXECUTE FUNCTION @schema@.wake_relay();
-    END IF;
-    IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = '@schema@.runs'::regclass AND tgname = 'wake_relay') THEN
-        CREATE TRIGGER wake_relay AFTER INSERT ON @schema@.runs FOR EACH ROW WHEN (NEW.status = 'queued' AND NEW.delivery = 0)
-            EXECUTE FUNCTION @schema@.wake_relay();
-    END IF;
-END $$;

@@ -70,7 +70,7 @@ func TestDoctorAndMigrateStatusCreateNothing(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `REVOKE CREATE ON SCHEMA public FROM PUBLIC`); err != nil { // as of Postgres 15
 		t.Fatal(err)
 	}
-	invoke(t, reader, "migrate", "status").want(t, 0, "00001_tables.sql")
+	invoke(t, reader, "migrate", "status").want(t, 0, "00001_schema.sql")
 	invoke(t, reader, "doctor").want(t, 0, "all checks passed", "✓ views are valid: 1 of 1")
 	for _, args := range [][]string{{"sessions"}, {"view", "chat"}, {"view", "chat", "--all"}, {"runs"}, {"export", "chat"}} {
 		invoke(t, reader, args...).want(t, 0)
