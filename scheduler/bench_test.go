@@ -13,7 +13,6 @@ import (
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/policy"
-	"github.com/sessionstore/compactor/worker/jobs"
 )
 
 // fakeQueue takes each run as soon as it is enqueued, as a fast worker would.
@@ -31,9 +30,6 @@ type fakeQueue struct {
 	enqueued []store.Delivery
 	tasks    int
 	mark     string
-	// former are the tasks of earlier versions.
-	former    []jobs.FormerTask
-	formerErr error
 }
 
 func (q *fakeQueue) Enqueue(ctx context.Context, trigger string, delivery int, runs ...int64) error {
@@ -94,19 +90,6 @@ func (q *fakeQueue) Served() (bool, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return !q.unserved, nil
-}
-
-func (q *fakeQueue) FormerTasks(context.Context) ([]jobs.FormerTask, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return slices.Clone(q.former), q.formerErr
-}
-
-func (q *fakeQueue) RemoveFormerTask(t jobs.FormerTask) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.former = slices.DeleteFunc(q.former, func(f jobs.FormerTask) bool { return f == t })
-	return nil
 }
 
 func (q *fakeQueue) setFail(fail func(ctx context.Context, run int64) error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -258,21 +257,6 @@ func (f *fakeStore) Orphaned(ctx context.Context, limit int, grace time.Duration
 		return nil, err
 	}
 	return f.some(&f.orphans, limit, grace), nil
-}
-
-func (f *fakeStore) Redeliver(ctx context.Context, runs []store.RunID) (known []store.Delivery, err error) {
-	if err := f.enter(ctx, "redeliver"); err != nil {
-		return nil, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, r := range f.runs {
-		if slices.Contains(runs, r.id) {
-			r.due = time.Now()
-			known = append(known, store.Delivery{Run: r.id, Attempt: r.delivery, Trigger: r.trigger})
-		}
-	}
-	return known, nil
 }
 
 func (f *fakeStore) RedeliverAll(ctx context.Context) (n int64, err error) {

@@ -61,7 +61,6 @@ func (s *Scheduler) lead(ctx context.Context, sent, started time.Time) {
 	g.Go(func() error { return s.runPolicy(gctx) })
 	g.Go(func() error { return s.runPurge(gctx) })
 	g.Go(func() error { return s.runRetention(gctx) })
-	g.Go(func() error { return s.drainFormer(gctx) })
 	if err := g.Wait(); ctx.Err() == nil {
 		s.log.WarnContext(ctx, "lead lost, pausing", "holder", s.cfg.Holder, "error", err)
 	}

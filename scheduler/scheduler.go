@@ -11,7 +11,6 @@ import (
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/backoff"
 	"github.com/sessionstore/compactor/strategies/policy"
-	"github.com/sessionstore/compactor/worker/jobs"
 )
 
 // EntryNightly is the name of the schedule that the policy's cron is.
@@ -37,7 +36,6 @@ type Store interface {
 	Sleep(ctx context.Context, most time.Duration) (notified bool, err error)
 	Awake(ctx context.Context) error
 	Deliver(ctx context.Context, requests, limit int, grace time.Duration) ([]store.Delivery, error)
-	Redeliver(ctx context.Context, runs []store.RunID) ([]store.Delivery, error)
 	RedeliverAll(ctx context.Context) (int64, error)
 	Orphaned(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)
 	Forgotten(ctx context.Context, limit int, grace time.Duration) ([]store.Delivery, error)
@@ -68,8 +66,6 @@ type Enqueuer interface {
 	Enqueue(ctx context.Context, trigger string, delivery int, runs ...int64) error
 	Mark(ctx context.Context, mark string) (before string, err error)
 	Served() (bool, error)
-	FormerTasks(ctx context.Context) ([]jobs.FormerTask, error)
-	RemoveFormerTask(f jobs.FormerTask) error
 }
 
 // Scheduler starts runs. Make one with New and run it once. TriggerSweep and SyncPolicy are

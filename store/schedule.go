@@ -131,15 +131,6 @@ func (s Scheduler) Deliver(ctx context.Context, requests, limit int, grace time.
 	return page, err
 }
 
-// Redeliver makes the next delivery of queued runs due now. It returns the last delivery of
-// each of the given runs that exists, whatever its status.
-func (s Scheduler) Redeliver(ctx context.Context, runs []RunID) ([]Delivery, error) {
-	const query = `
-		WITH due AS (UPDATE compactor.runs SET deliver_at = now() WHERE id = ANY($1) AND status = 'queued' AND deliver_at > now())
-		SELECT id, delivery, trigger FROM compactor.runs WHERE id = ANY($1)`
-	return queryRows(ctx, s.Store, "redeliver", pgx.RowToStructByPos[Delivery], query, runs)
-}
-
 // RedeliverAll makes the next delivery of all runs due that have been enqueued and not been
 // attempted since, and returns their number. Those that are postponed, paused or throttled
 // are not in Redis.

@@ -31,7 +31,7 @@ func TestAnIdleWorkerTakesATask(t *testing.T) {
 		"whose notification is lost": {time.Millisecond, func(t *testing.T, redis asynq.RedisClientOpt, run int64) {
 			client := asynq.NewClient(redis)
 			defer func() { _ = client.Close() }()
-			task := asynq.NewTask(jobs.TypeRun, fmt.Appendf(nil, `{"v":2,"in":"test","run":%d}`, run))
+			task := asynq.NewTask(jobs.TypeRun, fmt.Appendf(nil, `{"v":1,"in":"test","runs":[%d]}`, run))
 			if _, err := client.Enqueue(task, asynq.Queue(jobs.Installation("test").QueueFor(store.TriggerOperator))); err != nil {
 				t.Fatal(err)
 			}

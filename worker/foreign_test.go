@@ -141,8 +141,8 @@ func TestTasksOfOthersInOurQueueAreLeftInIt(t *testing.T) {
 	queueName := installation.QueueFor(store.TriggerEvent)
 	for name, task := range map[string]struct{ typ, payload string }{
 		"of another type":         {mail, `{"to":"a"}`},
-		"of another installation": {jobs.TypeRun, `{"v":2,"in":"compactor:other","run":1}`},
-		"of a later version":      {jobs.TypeRun, `{"v":3,"in":"compactor:test","run":1}`},
+		"of another installation": {jobs.TypeRun, `{"v":1,"in":"compactor:other","runs":[1]}`},
+		"of a later version":      {jobs.TypeRun, `{"v":2,"in":"compactor:test","runs":[1]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -74,19 +74,15 @@ func PerTask(trigger string) int {
 	return 1
 }
 
-// The version of a payload is incremented when workers of an earlier version must not read
-// it. They leave such tasks to the workers of later versions.
-const (
-	singleVersion  = 2
-	payloadVersion = 3 // several runs
-)
+// payloadVersion is incremented when workers of an earlier version must not read a payload.
+// They leave such tasks to the workers of later versions.
+const payloadVersion = 1
 
-// payload is the payload of TypeRun. Of singleVersion it has Run, of payloadVersion Runs.
+// payload is the payload of TypeRun.
 type payload struct {
 	Version      int          `json:"v"`
 	Installation Installation `json:"in"`
-	Run          int64        `json:"run,omitempty"`
-	Runs         []int64      `json:"runs,omitempty"`
+	Runs         []int64      `json:"runs"`
 }
 
 // ErrForeign means that a task is not a run of this installation in the present version. It
@@ -98,28 +94,24 @@ var ErrForeign = errors.New("not a run of this installation")
 func (in Installation) ReadRuns(t *asynq.Task) ([]int64, error) {
 	var p payload
 	err := json.Unmarshal(t.Payload(), &p)
-	runs := p.Runs
-	if p.Version == singleVersion {
-		runs = []int64{p.Run}
-	}
 	switch {
 	case t.Type() != TypeRun:
 		return nil, fmt.Errorf("%w: type %.100q", ErrForeign, t.Type())
 	case err != nil: // without the error, which may quote the payload
 		return nil, fmt.Errorf("%w: the payload is not the JSON of a run", ErrForeign)
-	case p.Version != singleVersion && p.Version != payloadVersion:
-		return nil, fmt.Errorf("%w: version %d, this worker reads %d and %d", ErrForeign, p.Version, singleVersion, payloadVersion)
+	case p.Version != payloadVersion:
+		return nil, fmt.Errorf("%w: version %d, this worker reads %d", ErrForeign, p.Version, payloadVersion)
 	case p.Installation != in:
 		return nil, fmt.Errorf("%w but of %.100q", ErrForeign, p.Installation)
-	case len(runs) == 0:
+	case len(p.Runs) == 0:
 		return nil, fmt.Errorf("%w: it has no runs", ErrForeign)
 	}
-	for _, run := range runs {
+	for _, run := range p.Runs {
 		if run <= 0 {
 			return nil, fmt.Errorf("%w: run %d is no id", ErrForeign, run)
 		}
 	}
-	return runs, nil
+	return p.Runs, nil
 }
 
 // Enqueuer enqueues the runs of an installation. Safe for concurrent use.
@@ -148,11 +140,7 @@ func (e *Enqueuer) Enqueue(ctx context.Context, trigger string, delivery int, ru
 	if n := len(runs); n == 0 || n > PerTask(trigger) {
 		return fmt.Errorf("enqueue %d runs of trigger %s: at least one, at most %d", n, trigger, PerTask(trigger))
 	}
-	p := payload{Version: singleVersion, Installation: e.installation, Run: runs[0]}
-	if len(runs) > 1 {
-		p.Version, p.Run, p.Runs = payloadVersion, 0, runs
-	}
-	raw, err := json.Marshal(p)
+	raw, err := json.Marshal(payload{Version: payloadVersion, Installation: e.installation, Runs: runs})
 	if err != nil {
 		return err
 	}
