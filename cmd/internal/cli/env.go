@@ -62,9 +62,6 @@ func (e *Env) Config() (config.Config, error) {
 	if err != nil {
 		return c, &exitError{exitUsage, err}
 	}
-	for _, notice := range c.Notices() {
-		e.note("%s", notice)
-	}
 	e.loaded = &c
 	return c, nil
 }

@@ -41,7 +41,6 @@ type Config struct {
 	siblings []string // names of its other databases
 	file     string
 	origins  map[string]Origin
-	notices  []string
 }
 
 // Database is the connection to Postgres.

@@ -100,9 +100,6 @@ type decoder struct {
 	faults  faults
 	// byKey holds every setting.
 	byKey map[string]reflect.Value
-	// deprecated maps former keys to keys of byKey; notices lists the uses of them.
-	deprecated map[string]string
-	notices    []string
 }
 
 func (d *decoder) at(n *yaml.Node) Origin {
@@ -124,7 +121,6 @@ func (d *decoder) section(prefix string, n *yaml.Node) {
 		return
 	}
 	d.pairs(prefix, n, func(key string, k, v *yaml.Node) {
-		key = d.current(d.at(k), key)
 		target, ok := d.byKey[key]
 		switch {
 		case !ok && d.isSection(key):
@@ -133,10 +129,6 @@ func (d *decoder) section(prefix string, n *yaml.Node) {
 			d.unknown(prefix, key, k)
 		case isNull(resolve(v)): // an empty value ("url:") keeps the default
 		default:
-			if o, given := d.origins[key]; given { // by its former key
-				d.faults.addf(d.at(k), key, "given twice, first in line %d", o.Line)
-				return
-			}
 			d.set(key, k, v, target)
 		}
 	})
@@ -173,11 +165,6 @@ func (d *decoder) pairs(prefix string, n *yaml.Node, f func(key string, k, v *ya
 
 func (d *decoder) isSection(key string) bool {
 	for k := range d.byKey {
-		if strings.HasPrefix(k, key+".") {
-			return true
-		}
-	}
-	for k := range d.deprecated {
 		if strings.HasPrefix(k, key+".") {
 			return true
 		}

@@ -41,8 +41,6 @@ type LoadOptions struct {
 	Flags map[string]string
 	// FlagNames are the names of flags, by key, that differ from FlagName.
 	FlagNames map[string]string
-	// deprecated replaces the table of former keys, for tests.
-	deprecated map[string]string
 	// Dir is the folder of ./compactor.yaml; "" is the working directory.
 	Dir string
 	// Registry, if set, validates the strategies and parameters of the policy's pipeline.
@@ -83,10 +81,7 @@ func read(o LoadOptions, p policy.Policy) (Config, *decoder) {
 	c := Default()
 	c.Policy = p
 	c.origins = map[string]Origin{}
-	d := &decoder{origins: c.origins, byKey: map[string]reflect.Value{}, deprecated: o.deprecated}
-	if d.deprecated == nil {
-		d.deprecated = deprecated()
-	}
+	d := &decoder{origins: c.origins, byKey: map[string]reflect.Value{}}
 	for _, f := range fields(&c) {
 		d.byKey[f.key] = f.value
 	}
@@ -99,7 +94,6 @@ func read(o LoadOptions, p policy.Policy) (Config, *decoder) {
 	c.file = d.file(o, env)
 	d.environment(env)
 	d.flags(o.Flags, o.FlagNames)
-	c.notices = d.notices
 	return c, d
 }
 
@@ -158,14 +152,6 @@ func (d *decoder) environment(env map[string]string) {
 	service := regexp.MustCompile(`^COMPACTOR_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)$`)
 	known := map[string]bool{envFile: true, "COMPACTOR_NO_FETCH": true} // the latter is read by dev/stack
 	for _, key := range slices.Sorted(maps.Keys(d.byKey)) {
-		for _, old := range d.former(key) {
-			for _, name := range EnvNames(old) {
-				known[name] = true
-				if v, ok := env[name]; ok {
-					d.text(Origin{Source: FromEnv, Name: name}, d.current(Origin{Source: FromEnv, Name: name}, old), v)
-				}
-			}
-		}
 		names := EnvNames(key)
 		for _, name := range slices.Backward(names) {
 			known[name] = true
@@ -206,12 +192,11 @@ func FlagName(key string) string {
 func (d *decoder) flags(flags, names map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(flags)) {
 		o := Origin{Source: FromFlag, Name: cmp.Or(names[key], FlagName(key))}
-		now := d.current(o, key)
-		if _, ok := d.byKey[now]; !ok {
+		if _, ok := d.byKey[key]; !ok {
 			d.faults.addf(o, key, "unknown key")
 			continue
 		}
-		d.text(o, now, flags[key])
+		d.text(o, key, flags[key])
 	}
 }
 
