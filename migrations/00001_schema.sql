@@ -136,8 +136,8 @@ CREATE TABLE @schema@.message_log (
     run               bigint,
     created_at        timestamptz NOT NULL,
     reasoning_tokens  int,                    -- the part of token_count that signed reasoning takes; null where there is none
-    digest            bytea,                  -- of the message as it was stored: message_digest, set by a trigger
-    body_digest       bytea,                  -- of its body
+    digest            bytea NOT NULL,         -- of the message as it was stored: message_digest, set by a trigger
+    body_digest       bytea NOT NULL,
     PRIMARY KEY (sid, seq) INCLUDE (position, cumulative_tokens, token_count, calls, flags, role_code, kind),
     CHECK ((kind = 'm') = (summary_of IS NULL))
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 100000,
@@ -160,7 +160,7 @@ CREATE TABLE @schema@.archive_segments (
     id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     sid          bigint NOT NULL,
     seqs         int8multirange NOT NULL CHECK (NOT isempty(seqs)), -- whose content is here alone
-    held         int8multirange NOT NULL DEFAULT '{[1,)}',          -- whose content data has: those restored since, too
+    held         int8multirange NOT NULL,                           -- whose content data has: those restored since, too
     codec        text NOT NULL CHECK (codec = 'zstd'),              -- of bodies, each after its seq and its length as uvarints
     raw_bytes    bigint NOT NULL,
     checksum     bytea NOT NULL,                                    -- SHA-256 of data

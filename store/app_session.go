@@ -327,7 +327,7 @@ func (m *Stored) fill(id, body, source string, created time.Time) error {
 		}
 	}
 	m.ID, m.SourceID = id, source
-	if created = created.UTC(); created.Year() >= 1 && created.Year() <= 9999 { // JSON has no other years; earlier versions stored them
+	if created = created.UTC(); created.Year() >= 1 && created.Year() <= 9999 { // JSON has no other years
 		m.CreatedAt = created
 	}
 	return nil

@@ -102,12 +102,11 @@ type said struct {
 // said calls yield with each source message and each replacement of ranges, and its body. Words
 // that were purged, and those of a segment that cannot be read, are left out.
 func (s Admin) said(ctx context.Context, tx pgx.Tx, k Key, sid int64, ranges string, yield func(m said, body string)) error {
-	// Earlier versions did not note how far a replacement's own messages go: they are not later than it.
 	const query = `
 		SELECT m.seq, m.id, m.kind = 'm' AND coalesce(m.replaced, false), m.kind = 'i', coalesce(b.body, '') FROM (
-			SELECT seq, id, kind, coalesce(seq <= max(said_until) OVER w, false) OR created_at <= max(ended_at) FILTER (WHERE said_until IS NULL) OVER w AS replaced FROM (
-				SELECT l.seq AS behind, l.seq, l.id, l.kind, l.created_at, NULL::timestamptz AS ended_at, NULL::bigint AS said_until FROM compactor.message_log l WHERE l.sid = $1
-				UNION ALL SELECT r.applied_seq + 1, NULL, NULL, 'r', NULL, r.ended_at, r.said_until FROM compactor.runs r
+			SELECT seq, id, kind, seq <= max(said_until) OVER w AS replaced FROM (
+				SELECT l.seq AS behind, l.seq, l.id, l.kind, NULL::bigint AS said_until FROM compactor.message_log l WHERE l.sid = $1
+				UNION ALL SELECT r.applied_seq + 1, NULL, NULL, 'r', r.said_until FROM compactor.runs r
 				WHERE r.sid = $1 AND r.kind = 'replace' AND r.status = 'applied') x WINDOW w AS (ORDER BY behind)) m
 		LEFT JOIN compactor.message_body b ON b.sid = $1 AND b.seq = m.seq
 		WHERE m.kind IN ('m', 'i') AND $2::int8multirange @> m.seq`

@@ -37,12 +37,6 @@ func TestLongIDsAndNamesAreRefusedInWords(t *testing.T) {
 	if n := one[int](t, s, `SELECT count(*) FROM compactor.message_log`); n != 2 {
 		t.Errorf("%d messages, want the two that fit", n)
 	}
-	// What was stored before this limit is known again.
-	k := Key{Session: "s"}
-	byHand(t, s, session(t, s, k).SID, `UPDATE message_log SET id = repeat('é', 1000), digest = NULL WHERE seq = 1`)
-	if err := appended(s, k, "", user(strings.Repeat("é", 1000), "x")); err != nil {
-		t.Error(err)
-	}
 }
 
 func appended(s *Store, k Key, model string, msgs ...NewMessage) error {

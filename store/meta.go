@@ -96,8 +96,7 @@ func (s *Store) withReasoning(ctx context.Context, db querier, sid int64, metas 
 		return metas, nil
 	}
 	const query = `
-		SELECT m.seq, coalesce(m.reasoning_tokens, compactor.reasoning_tokens(
-				(SELECT b.body FROM compactor.message_body b WHERE b.sid = m.sid AND b.seq = m.seq), m.token_count)), s.reasoning_out @> m.seq
+		SELECT m.seq, m.reasoning_tokens, s.reasoning_out @> m.seq
 		FROM compactor.sessions s JOIN compactor.message_log m ON m.sid = s.sid WHERE s.sid = $1 AND m.seq = ANY($2::bigint[])`
 	rows, _ := db.Query(ctx, s.q(query), sid, seqs) // rows hold the error
 	type row struct {

@@ -123,9 +123,6 @@ func newFinding(kind string, at int64, f Finding) Finding {
 type Audited struct {
 	SessionRow
 	Findings []Finding
-	// Undigested is the number of messages from before digests were stored. Changes of
-	// them cannot be detected.
-	Undigested int64
 }
 
 // auditPage is the number of sessions of one query, which bounds the age of its snapshot.
@@ -209,10 +206,6 @@ func (s Admin) audit(ctx context.Context, rows []SessionRow) ([]Audited, error) 
 		var r findingRow
 		_, err := pgx.ForEachRow(rows, append([]any{&sid}, r.columns()...), func() error {
 			a := &out[slices.Index(sids, sid)]
-			if r.kind == "digest" {
-				a.Undigested = r.at
-				return nil
-			}
 			a.Findings = append(a.Findings, r.finding(Key{Tenant: a.Tenant, Session: a.Session}))
 			return nil
 		})

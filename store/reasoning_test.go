@@ -200,39 +200,6 @@ func TestTheFirstRunForAModelThatBindsReasoningTakesOutAllOfIt(t *testing.T) {
 	wantReasoning(t, s, k, "after the undo")
 }
 
-// While processes are replaced, a worker of the version before ends its runs.
-func TestARunOfAWorkerThatDoesNotKnowOfReasoningLeavesItUnknown(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, thoughtful("m", 0, 6)...)
-	c := start(t, s, k)
-	if !c.Session.ReasoningKnown {
-		t.Error("the reasoning of a new session counts as unknown")
-	}
-	code := one[string](t, s, `SELECT code FROM compactor.end_run($1, $2, 'applied', 0, 6, '{x}', '{"{[1,2)}"}', '{NULL}', '{[1,2)}', '{}', NULL,
-		'{"outcome": "applied", "d_messages": -1, "d_tokens": -1, "d_estimated": 0, "due_tokens": 1, "estimate_margin": 0, "fleet_hash": ""}')`, c.Run, c.Fence)
-	if code != "ended" || start(t, s, k).Session.ReasoningKnown {
-		t.Errorf("%s; the reasoning counts as valid, although something before it has changed", code)
-	}
-}
-
-func TestReasoningStoredBeforeItsFlagCountsAsSigned(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, thoughtful("m", 0, 6)...)
-	exec(t, s, `ALTER TABLE compactor.message_log DISABLE TRIGGER append_only`)
-	exec(t, s, `UPDATE compactor.message_log SET reasoning_tokens = NULL`)
-	exec(t, s, `ALTER TABLE compactor.message_log ENABLE TRIGGER append_only`)
-	before := session(t, s, k).LiveTokens
-	applyBehind(t, s, k, exclude(span(1, 1)), 1, nil)
-	wantReasoning(t, s, k, "after the run")
-	if after := session(t, s, k).LiveTokens; after > before-60 {
-		t.Errorf("%d tokens became %d, although reasoning has left", before, after)
-	}
-}
-
 func TestAReplacedViewHoldsSignedReasoningOnlyBeforeItsFirstChange(t *testing.T) {
 	t.Parallel()
 	s := open(t)

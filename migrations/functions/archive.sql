@@ -70,11 +70,6 @@ RETURNS bigint LANGUAGE sql AS $$
     RETURNING id
 $$;
 
--- Whether a body is that of a message, by the digest that was stored with it; null where there is none, from before digests.
-CREATE OR REPLACE FUNCTION @schema@.is_body_of(m @schema@.message_log, p_body text) RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN m.body_digest IS NULL THEN m.digest = @schema@.message_digest(m, p_body) ELSE m.body_digest = @schema@.body_digest(p_body) END
-$$;
-
 -- Whether a message whose words are in the archive says the same as a body, as far as that is known.
 CREATE OR REPLACE FUNCTION @schema@.archived_as(p_sid bigint, p_seq bigint, p_body text) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT coalesce(
@@ -82,7 +77,7 @@ CREATE OR REPLACE FUNCTION @schema@.archived_as(p_sid bigint, p_seq bigint, p_bo
          FROM @schema@.archive_segments a CROSS JOIN LATERAL (SELECT a.digests[(SELECT sum(least(upper(x), p_seq + 1) - lower(x))
             FROM unnest(a.held) x WHERE lower(x) <= p_seq)] AS d) w
          WHERE a.sid = p_sid AND a.seqs @> p_seq),
-        (SELECT @schema@.is_body_of(l, p_body) FROM @schema@.message_log l WHERE l.sid = p_sid AND l.seq = p_seq), true)
+        (SELECT l.body_digest = @schema@.body_digest(p_body) FROM @schema@.message_log l WHERE l.sid = p_sid AND l.seq = p_seq), true)
 $$;
 
 -- The messages whose words a segment does not have, by the digests, among all those that it was taken apart into, in order.
@@ -93,12 +88,11 @@ BEGIN
     SELECT sid, digests INTO a.sid, a.digests FROM @schema@.archive_segments WHERE id = p_segment;
     PERFORM @schema@.refuse_foreign(a.sid);
     RETURN ARRAY(SELECT u.seq FROM unnest(p_seqs, p_bodies) WITH ORDINALITY u(seq, body, n) LEFT JOIN @schema@.message_log l ON l.sid = a.sid AND l.seq = u.seq
-        WHERE l.seq IS NULL OR NOT @schema@.is_body_of(l, u.body) OR substr(a.digests[n], 1, 16) <> substr(@schema@.said_digest(u.body), 1, 16) ORDER BY 1);
+        WHERE l.body_digest IS DISTINCT FROM @schema@.body_digest(u.body) OR substr(a.digests[n], 1, 16) <> substr(@schema@.said_digest(u.body), 1, 16) ORDER BY 1);
 END $$;
 
 -- Deletes the words that a segment has, if what was read back and taken apart again (p_bodies) is what is stored, all of it.
--- Messages from before digests get theirs, as both are known to be equal here. stored is what the rows took, without those of
--- the index.
+-- stored is what the rows took, without those of the index.
 CREATE OR REPLACE FUNCTION @schema@.empty_bodies(p_segment bigint, p_seqs bigint[], p_bodies text[], OUT messages bigint, OUT stored bigint, OUT segment bigint)
 LANGUAGE plpgsql SET jit = off AS $$
 DECLARE
@@ -113,18 +107,12 @@ BEGIN
         OR EXISTS (SELECT FROM unnest(p_seqs, p_bodies) u(seq, body)
             LEFT JOIN @schema@.message_body b ON b.sid = a.sid AND b.seq = u.seq
             LEFT JOIN @schema@.message_log l ON l.sid = a.sid AND l.seq = u.seq
-            WHERE b.body IS DISTINCT FROM u.body OR l.seq IS NULL OR NOT @schema@.is_body_of(l, u.body)) THEN   -- null: it gets a digest
+            WHERE b.body IS DISTINCT FROM u.body OR l.body_digest IS DISTINCT FROM @schema@.body_digest(u.body)) THEN
         RAISE EXCEPTION 'session %: segment % of the archive is not what is stored', s.id, p_segment USING ERRCODE = 'CA003',
             HINT = 'Nothing was archived. compactor doctor tells which messages are not as they were.';
     END IF;
     SELECT count(*), sum(pg_column_size(b.*)), pg_column_size(a.data) INTO messages, stored, segment
     FROM @schema@.message_body b WHERE b.sid = a.sid AND b.seq = ANY(p_seqs);
-    IF EXISTS (SELECT FROM @schema@.message_log l WHERE l.sid = a.sid AND l.seq = ANY(p_seqs) AND l.digest IS NULL) THEN
-        PERFORM set_config('compactor.fix', 'on', true);
-        UPDATE @schema@.message_log l SET body_digest = @schema@.body_digest(u.body) FROM unnest(p_seqs, p_bodies) u(seq, body)
-        WHERE l.sid = a.sid AND l.seq = u.seq AND l.digest IS NULL AND l.body_digest IS NULL;
-        PERFORM set_config('compactor.fix', '', true);
-    END IF;
     UPDATE @schema@.archive_segments SET digests = (SELECT array_agg(@schema@.said_digest(u.body) ORDER BY u.seq) FROM unnest(p_seqs, p_bodies) u(seq, body))
     WHERE id = p_segment;
     UPDATE @schema@.sessions SET archived = archived + a.seqs WHERE sid = a.sid;
@@ -181,8 +169,7 @@ BEGIN
     PERFORM @schema@.lock_session(p_tenant, p_session, NULL, false);
 END $$;
 
--- Brings words back from a segment, which goes with the last of them. Who calls it has locked the session. Nothing shows whether
--- words from before digests are what was said, so these an operator alone brings back.
+-- Brings words back from a segment, which goes with the last of them. Who calls it has locked the session.
 CREATE OR REPLACE FUNCTION @schema@.restore_bodies(p_segment bigint, p_seqs bigint[], p_bodies text[], OUT stored bigint, OUT segment bigint) LANGUAGE plpgsql SET jit = off AS $$
 DECLARE
     a     @schema@.archive_segments;
@@ -194,17 +181,10 @@ BEGIN
     PERFORM @schema@.refuse_foreign(a.sid);
     SELECT * INTO s FROM @schema@.sessions WHERE sid = a.sid FOR NO KEY UPDATE;
     SELECT min(u.seq) INTO v_bad FROM unnest(p_seqs, p_bodies) u(seq, body) LEFT JOIN @schema@.message_log l ON l.sid = a.sid AND l.seq = u.seq
-    WHERE l.seq IS NULL OR NOT a.seqs @> u.seq OR NOT @schema@.is_body_of(l, u.body);
+    WHERE NOT a.seqs @> u.seq OR l.body_digest IS DISTINCT FROM @schema@.body_digest(u.body);
     IF v_bad IS NOT NULL THEN
         RAISE EXCEPTION 'session %: message % in segment % of the archive is not what was said', s.id, v_bad, p_segment USING ERRCODE = 'CA003',
             HINT = 'Nothing was restored. Restore the segment from a backup.';
-    END IF;
-    IF NOT has_function_privilege(coalesce(nullif(current_setting('role', true), 'none'), session_user), '@schema@.empty_bodies(bigint, bigint[], text[])', 'EXECUTE') THEN
-        SELECT min(l.seq) INTO v_bad FROM @schema@.message_log l WHERE l.sid = a.sid AND l.seq = ANY(p_seqs) AND l.digest IS NULL AND l.body_digest IS NULL;
-        IF v_bad IS NOT NULL THEN
-            RAISE EXCEPTION 'session %: message % is from before digests, so an operator alone may restore its words', s.id, v_bad USING ERRCODE = 'insufficient_privilege',
-                HINT = format('Execute as an operator: compactor restore %s --tenant %s', quote_literal(s.id), quote_literal(s.tenant));
-        END IF;
     END IF;
     INSERT INTO @schema@.message_body SELECT a.sid, u.seq, u.body FROM unnest(p_seqs, p_bodies) u(seq, body);
     SELECT sum(pg_column_size(b.*)), pg_column_size(a.data) INTO stored, segment FROM @schema@.message_body b WHERE b.sid = a.sid AND b.seq = ANY(p_seqs);

@@ -46,7 +46,6 @@ CREATE OR REPLACE FUNCTION @schema@.audit_rows(s @schema@.sessions) RETURNS SETO
 DECLARE
     m        @schema@.message_log;
     v        @schema@.message_log;
-    r        record;
     v_tokens bigint;
     v_ok     boolean;
 BEGIN
@@ -69,10 +68,9 @@ BEGIN
     RETURN QUERY SELECT 'message', l.seq, 'erased', 'set, and the words are there', 'words that say so', false
     FROM @schema@.message_log l JOIN @schema@.message_body b ON b.sid = l.sid AND b.seq = l.seq
     WHERE l.sid = s.sid AND s.erased @> l.seq AND b.body <> @schema@.erased_body(l, b.body);
-    FOR r IN SELECT l AS m, b.body FROM @schema@.message_log l LEFT JOIN @schema@.message_body b ON b.sid = l.sid AND b.seq = l.seq
-        WHERE l.sid = s.sid AND CASE WHEN l.digest IS NOT NULL THEN l.digest <> @schema@.message_digest(l, b.body) END
+    FOR m IN SELECT l.* FROM @schema@.message_log l
+        WHERE l.sid = s.sid AND l.digest <> @schema@.message_digest(l)
     LOOP
-        m := r.m;
         -- What other rows say as well can be brought back, if the digest confirms it.
         v := m;
         SELECT m.cumulative_tokens - coalesce(max(l.cumulative_tokens), 0) INTO v_tokens
@@ -81,10 +79,10 @@ BEGIN
             v.token_count := v_tokens;
         END IF;
         v.summary_of := coalesce((SELECT e.seqs FROM @schema@.exclusions e WHERE e.sid = s.sid AND e.run = m.run AND e.summary_seq = m.seq LIMIT 1), m.summary_of);
-        v_ok := m.digest = @schema@.message_digest(v, r.body);
+        v_ok := m.digest = @schema@.message_digest(v);
         RETURN QUERY SELECT 'message', m.seq, x.field, x.stored, x.want, v_ok
         FROM (VALUES ('token_count', m.token_count::text, v.token_count::text), ('summary_of', m.summary_of::text, v.summary_of::text),
-            ('digest', encode(@schema@.message_digest(m, r.body), 'hex'), encode(m.digest, 'hex'))) x(field, stored, want)
+            ('digest', encode(@schema@.message_digest(m), 'hex'), encode(m.digest, 'hex'))) x(field, stored, want)
         WHERE CASE WHEN v_ok THEN x.field <> 'digest' AND x.stored IS DISTINCT FROM x.want ELSE x.field = 'digest' END;
     END LOOP;
 END $$;
@@ -191,8 +189,7 @@ CREATE OR REPLACE FUNCTION @schema@.audit_links(s @schema@.sessions) RETURNS SET
     WHERE s.suspect_seq IS NULL AND NOT s.due
 $$;
 
--- Everything that is wrong with a session, by its log and its ledger. One row of the kind digest counts the messages
--- without one; they are no fault.
+-- Everything that is wrong with a session, by its log and its ledger.
 CREATE OR REPLACE FUNCTION @schema@.audit_session(p_tenant text, p_session text) RETURNS SETOF @schema@.finding LANGUAGE plpgsql STABLE SET jit = off AS $$
 DECLARE
     v_tenant  text := @schema@.tenant_of(p_tenant);
@@ -201,7 +198,6 @@ DECLARE
     v_runs    @schema@.finding[];
     v_rows    @schema@.finding[];
     v_derived @schema@.finding[];
-    v_bare    bigint;
     v_view    boolean;   -- what the view should be is known
     v_whole   boolean;   -- so is what was said
 BEGIN
@@ -215,10 +211,6 @@ BEGIN
             WHEN s.sid IN (SELECT @schema@.ancestors(p.sid)) THEN 'one that is not below it' END AS want) x
         WHERE p.sid = s.parent AND x.want IS NOT NULL;
     END IF;
-    SELECT count(*) INTO v_bare FROM @schema@.message_log m WHERE m.sid = s.sid AND m.digest IS NULL;
-    IF v_bare > 0 THEN
-        RETURN QUERY SELECT 'digest', v_bare, NULL::text, NULL::text, NULL::text, false;
-    END IF;
     w := @schema@.recount(s);
     v_runs := ARRAY(SELECT f FROM @schema@.audit_runs(s) f ORDER BY f.at, f.field);
     v_rows := ARRAY(SELECT f FROM @schema@.audit_rows(s) f ORDER BY f.kind, f.at, f.field);
@@ -230,8 +222,7 @@ BEGIN
         ORDER BY f.kind, f.at, f.field;
     IF EXISTS (SELECT FROM unnest(v_rows) f WHERE f.derived OR f.field = 'missing') THEN RETURN; END IF;
     v_derived := ARRAY(SELECT f FROM @schema@.audit_derived(s) f ORDER BY f.kind, f.at, f.field);
-    -- Without a digest, the sum or a count may be the wrong one.
-    v_whole := cardinality(v_rows) = 0 AND (v_bare = 0 OR NOT EXISTS (SELECT FROM unnest(v_derived) f WHERE f.field = 'cumulative_tokens'));
+    v_whole := cardinality(v_rows) = 0;
     -- Of what names the present view all but one are right, and the run that made it says how.
     v_view := (s.live <> w.live)::int + (s.revision <> w.revision)::int + (s.head_run IS DISTINCT FROM w.head_run)::int
             + (s.reasoning_out <> w.reasoning_out)::int <= 1

@@ -110,10 +110,6 @@ BEGIN
     SELECT m.run INTO bulk_undo_next.run FROM @schema@.bulk_undo_runs m JOIN @schema@.runs r ON r.id = m.run
     WHERE m.bulk = p_id AND m.run <= b.next_id AND r.in_force ORDER BY m.run DESC LIMIT 1;
     IF NOT FOUND THEN
-        IF b.matched > 0 AND NOT EXISTS (SELECT FROM @schema@.bulk_undo_runs WHERE bulk = p_id) THEN
-            RAISE EXCEPTION 'bulk undo % was started by an earlier version, which kept no list of its runs', p_id
-                USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Cancel it, and start another one.';
-        END IF;
         UPDATE @schema@.bulk_operations SET status = 'done', ended_at = now() WHERE id = p_id;
         code := 'done';
         RETURN;

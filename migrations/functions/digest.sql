@@ -10,47 +10,27 @@ CREATE OR REPLACE FUNCTION @schema@.said_digest(p_body text) RETURNS bytea LANGU
 $$;
 
 -- Everything about a message that must never change, in 16 bytes: the columns that append does not derive from others.
--- Whether a result is paired (8, see chat.Flags) is derived for sources. Messages from before body_digest need their body, p_body.
--- Without a query, so that it is expanded where it is called.
-CREATE OR REPLACE FUNCTION @schema@.message_digest(m @schema@.message_log, p_body text) RETURNS bytea LANGUAGE sql STABLE AS $$
+-- Whether a result is paired (8, see chat.Flags) is derived for sources. Without a query, so that it is expanded where it is
+-- called.
+CREATE OR REPLACE FUNCTION @schema@.message_digest(m @schema@.message_log) RETURNS bytea LANGUAGE sql STABLE AS $$
     SELECT substr(sha256(convert_to(ROW(m.sid, m.seq, m.position, m.kind, m.id, m.role, m.name, m.call_ids, m.tool_call_id, m.source_id,
         m.token_count, m.counter, CASE m.kind WHEN 'm' THEN m.flags & ~8 ELSE m.flags END, m.summary_of, m.run,
         (date_part('epoch', m.created_at) * 1000000)::bigint)::text
-        || coalesce(m.body_digest::text, p_body), 'UTF8')), 1, 16)
+        || m.body_digest::text, 'UTF8')), 1, 16)
 $$;
 
 -- Gives a new message its digest, whatever writes it. An update, which refuse_change lets fix_session try, may change
 -- what the digest leaves out, and bring the rest back to what the digest says.
 CREATE OR REPLACE FUNCTION @schema@.keep_digest() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-    v_body text;
-    v_new  @schema@.message_log;
 BEGIN
-    IF TG_OP = 'INSERT' THEN
-        IF NEW.body_digest IS NULL THEN
-            RAISE EXCEPTION 'message % of session %: body_digest is not to be null', NEW.seq, NEW.sid USING ERRCODE = 'not_null_violation';
-        END IF;
-        NEW.digest := @schema@.message_digest(NEW, NULL);
+    IF TG_OP = 'INSERT' OR @schema@.is_erased(OLD.sid, OLD.seq) AND ROW(NEW.sid, NEW.seq, NEW.position, NEW.kind, NEW.id, NEW.role, NEW.call_ids,
+            NEW.tool_call_id, NEW.summary_of, NEW.run, NEW.created_at) IS NOT DISTINCT FROM ROW(OLD.sid, OLD.seq, OLD.position, OLD.kind, OLD.id,
+            OLD.role, OLD.call_ids, OLD.tool_call_id, OLD.summary_of, OLD.run, OLD.created_at) THEN
+        NEW.digest := @schema@.message_digest(NEW);
         RETURN NEW;
-    END IF;
-    IF @schema@.is_erased(OLD.sid, OLD.seq) AND ROW(NEW.sid, NEW.seq, NEW.position, NEW.kind, NEW.id, NEW.role, NEW.call_ids, NEW.tool_call_id,
-            NEW.summary_of, NEW.run, NEW.created_at) IS NOT DISTINCT FROM ROW(OLD.sid, OLD.seq, OLD.position, OLD.kind, OLD.id, OLD.role, OLD.call_ids,
-            OLD.tool_call_id, OLD.summary_of, OLD.run, OLD.created_at) THEN
-        NEW.digest := @schema@.message_digest(NEW, NULL);
-        RETURN NEW;
-    END IF;
-    SELECT body INTO v_body FROM @schema@.message_body WHERE sid = OLD.sid AND seq = OLD.seq;
-    -- A message from before digests gets one of what is stored (empty_bodies).
-    IF OLD.digest IS NULL AND OLD.body_digest IS NULL AND NEW.body_digest = @schema@.body_digest(v_body) THEN
-        v_new := NEW;
-        v_new.body_digest := NULL;
-        IF @schema@.message_digest(v_new, v_body) = @schema@.message_digest(OLD, v_body) THEN
-            NEW.digest := @schema@.message_digest(NEW, NULL);
-            RETURN NEW;
-        END IF;
     END IF;
     IF NEW.digest IS DISTINCT FROM OLD.digest
-        OR coalesce(@schema@.message_digest(NEW, v_body) NOT IN (@schema@.message_digest(OLD, v_body), coalesce(OLD.digest, '')), true) THEN
+        OR coalesce(@schema@.message_digest(NEW) NOT IN (@schema@.message_digest(OLD), OLD.digest), true) THEN
         RAISE EXCEPTION 'message % of session % is not to be changed', OLD.seq, OLD.sid USING ERRCODE = 'restrict_violation';
     END IF;
     RETURN NEW;

@@ -40,7 +40,7 @@ DECLARE
     v_run     bigint;
 BEGIN
     p_seqs := p_seqs * int8multirange(int8range(1, s.last_seq + 1));
-    -- What says so already stays. That erased names a message is not enough; and versions before archived what says so.
+    -- A body that says so already stays, and so does an archived one. That erased names a message is not enough.
     v_kept := s.erased * s.archived;
     p_seqs := p_seqs - coalesce((SELECT range_agg(int8range(m.seq, m.seq + 1)) FROM unnest(p_seqs * s.erased - s.archived) x
         CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq >= lower(x) AND l.seq < upper(x) OFFSET 0) m

@@ -75,7 +75,7 @@ BEGIN
         name, call_ids, tool_call_id, source_id, counter, summary_of, run, created_at, body_digest, reasoning_tokens)
     SELECT n.sid, l.seq, l.position, l.cumulative_tokens, l.token_count, l.calls, l.flags, l.role_code, l.kind, l.id, l.role,
         l.name, l.call_ids, l.tool_call_id, l.source_id, l.counter, l.summary_of, v_ids[array_position(v_runs, l.run)], l.created_at,
-        coalesce(l.body_digest, @schema@.body_digest((SELECT b.body FROM @schema@.message_body b WHERE b.sid = s.sid AND b.seq = l.seq))), l.reasoning_tokens
+        l.body_digest, l.reasoning_tokens
     FROM @schema@.message_log l WHERE l.sid = s.sid AND l.seq < v_next;
     INSERT INTO @schema@.message_body SELECT n.sid, b.seq, b.body FROM @schema@.message_body b WHERE b.sid = s.sid AND b.seq < v_next;
     INSERT INTO @schema@.exclusions (run, sid, reason, seqs, summary_seq)
@@ -99,14 +99,3 @@ BEGIN
     PERFORM @schema@.repair_view(@schema@.use_policy(n));
     RETURN n.messages;
 END $$;
-
--- Forks from before forked_from, and those that the function of a version before has made until this one replaced it: from the
--- present parent, and from the session whose runs they have copies of.
-INSERT INTO @schema@.forked_from (sid, parent, seqs)
-SELECT f.sid, f.parent, range_agg(int8range(m.seq, m.seq + 1)) FROM (
-    SELECT sid, parent FROM @schema@.sessions WHERE parent IS NOT NULL
-    UNION SELECT r.sid, o.sid FROM @schema@.runs r JOIN @schema@.runs o ON o.id = r.origin WHERE r.origin IS NOT NULL AND o.sid <> r.sid) f
-JOIN @schema@.message_log m ON m.sid = f.parent
-JOIN @schema@.message_log c ON c.sid = f.sid AND c.seq = m.seq AND c.id = m.id AND c.created_at = m.created_at
-WHERE NOT EXISTS (SELECT FROM @schema@.forked_from k WHERE k.sid = f.sid)
-GROUP BY 1, 2 ON CONFLICT DO NOTHING;

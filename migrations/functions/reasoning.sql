@@ -1,7 +1,7 @@
 -- Providers bind signed and encrypted reasoning to everything before it. The view holds it only where that is as it was
 -- when the reasoning was written (I15): sessions.reasoning_out has the messages that are in the view without theirs.
 
--- The flags are those of chat.Flags: 2 reasoning, 64 none of it is signed, which rows of former versions lack.
+-- The flags are those of chat.Flags: 2 reasoning, 64 none of it is signed.
 CREATE OR REPLACE FUNCTION @schema@.signed_reasoning(p_flags smallint) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
     SELECT p_flags & 66 = 2
 $$;
@@ -41,8 +41,7 @@ LANGUAGE sql STABLE ROWS 200 AS $$
     FROM unnest(p_live) x CROSS JOIN LATERAL (
         SELECT m.seq, m.position, m.token_count, m.calls, m.flags, m.role_code, m.kind,
             @schema@.signed_reasoning(m.flags) AND p_out @> m.seq AS bare,
-            CASE WHEN @schema@.signed_reasoning(m.flags)
-                THEN coalesce(m.reasoning_tokens, @schema@.reasoning_tokens((SELECT b.body FROM @schema@.message_body b WHERE b.sid = p_sid AND b.seq = m.seq), m.token_count)) ELSE 0 END AS reasoning
+            coalesce(m.reasoning_tokens, 0) AS reasoning
         FROM @schema@.message_log m
         WHERE m.sid = p_sid AND m.seq >= lower(x) AND m.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) l
     WHERE NOT (l.bare AND @schema@.reasoning_only(l.role_code, l.calls, l.flags))

@@ -58,7 +58,7 @@ CREATE OR REPLACE FUNCTION @schema@.model_names(model text) RETURNS text[] LANGU
 $$;
 
 -- Refuses what is too long: ids, keys and names of tenants have at most 1,024 bytes, so that two of them fit into a row of
--- an index. What is there already from before this limit stays.
+-- an index.
 CREATE OR REPLACE FUNCTION @schema@.refuse_long(p_what text, p_value text, p_most int DEFAULT 1024) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     IF octet_length(p_value) > p_most THEN

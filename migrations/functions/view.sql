@@ -60,7 +60,7 @@ BEGIN
     v_whole := v_spans = v_live;
     RETURN QUERY SELECT m.seq, m.id, CASE m.kind WHEN 'm' THEN 'source' WHEN 's' THEN 'summary' ELSE 'replacement' END,
            m.role, CASE WHEN m.bare THEN @schema@.without_reasoning(m.body) ELSE m.body END::json,
-           m.token_count - CASE WHEN m.bare THEN coalesce(m.reasoning_tokens, @schema@.reasoning_tokens(m.body, m.token_count)) ELSE 0 END,
+           m.token_count - CASE WHEN m.bare THEN m.reasoning_tokens ELSE 0 END,
            CASE WHEN m.flags & 128 = 0 THEN m.created_at END, m.source_id
     FROM unnest(v_spans) r(x)
     CROSS JOIN LATERAL (SELECT l.seq, l.id, l.kind, l.role, l.token_count, l.reasoning_tokens, l.created_at, l.source_id, l.position, l.role_code, l.calls, l.flags,
@@ -185,8 +185,7 @@ CREATE OR REPLACE VIEW @schema@.messages WITH (security_barrier) AS
 SELECT s.tenant, s.id AS session, m.seq, m.id,
     CASE m.kind WHEN 'm' THEN 'source' WHEN 's' THEN 'summary' ELSE 'replacement' END AS kind,
     m.role, m.name, m.source_id, b.body::json->>'content' AS content, b.body::json AS message,
-    m.token_count - CASE WHEN m.bare THEN coalesce(m.reasoning_tokens,
-        @schema@.reasoning_tokens((SELECT w.body FROM @schema@.message_body w WHERE w.sid = s.sid AND w.seq = m.seq), m.token_count)) ELSE 0 END AS token_count,
+    m.token_count - CASE WHEN m.bare THEN m.reasoning_tokens ELSE 0 END AS token_count,
     m.counter AS token_counter, m.created_at, m.position, m.run,
     m.included, NOT m.included AS excluded,
     m.reason AS exclude_reason, m.excluded_by, m.summary_seq AS summarized_by_seq, m.summary_id AS summarized_by,

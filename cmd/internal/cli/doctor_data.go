@@ -71,7 +71,6 @@ type audit struct {
 	fix    bool
 	counts map[string]int // findings by check
 
-	undigested            int64
 	valid, waiting, views int // views that are valid, that a run will repair, and that neither holds for
 	badView               string
 }
@@ -108,10 +107,6 @@ func (x *doctorReport) audit(ctx context.Context, st *store.Store, sessions int6
 		fallthrough
 	default:
 		x.add(sectionData, "sessions checked", status, detail, "a sample; --deep checks all")
-	}
-	if a.undigested > 0 {
-		x.add(sectionData, "messages without a digest", checkWarn, term.Count(a.undigested),
-			"of a version before: a change of them cannot be detected")
 	}
 	for _, c := range store.AuditChecks {
 		switch n := a.counts[c.Name]; {
@@ -166,7 +161,6 @@ func (a *audit) session(ctx context.Context, s store.Audited) error {
 			return err
 		}
 	}
-	a.undigested += s.Undigested
 	a.found(s.Findings)
 	if slices.ContainsFunc(s.Findings, func(f store.Finding) bool { return !f.Derived }) {
 		return nil // what is wrong with the view may follow from that
