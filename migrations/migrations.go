@@ -7,7 +7,6 @@ package migrations
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -34,25 +33,36 @@ var files embed.FS
 // functionFiles are replaced as a whole.
 const functionFiles = "functions/*.sql"
 
+// functionsName is the Name of the Migration that stands for these files.
+const functionsName = "functions"
+
 // DefaultSchema is the schema of all objects if none is configured.
 const DefaultSchema = "compactor"
 
-// Fingerprint returns a hash of all files. It identifies the installed functions, and
-// template databases in tests.
-func Fingerprint() string { return hashOf("*.sql") + hashOf(functionFiles) }
-
-// hashOf returns a hash of the files that match a pattern.
-func hashOf(pattern string) string {
-	h := sha256.New()
-	names, _ := fs.Glob(files, pattern)
+// filesIn returns the files that match a pattern, with the name of the schema in place of
+// @schema@.
+func filesIn(schema, pattern string) fstest.MapFS {
+	out := fstest.MapFS{}
+	names, _ := fs.Glob(files, pattern) // the pattern is valid, and the files are in the program
 	for _, name := range names {
 		raw, _ := files.ReadFile(name)
-		h.Write(raw)
+		out[name] = &fstest.MapFile{Data: bytes.ReplaceAll(raw, []byte("@schema@"), []byte(schema))}
 	}
-	return hex.EncodeToString(h.Sum(nil)[:8])
+	return out
 }
 
-var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+// Fingerprint returns a hash of all files. It identifies the installed functions, and
+// template databases in tests.
+func Fingerprint() string {
+	h := sha256.New()
+	for _, pattern := range []string{"*.sql", functionFiles} {
+		all := filesIn("", pattern)
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			h.Write(all[name].Data)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
 
 // Migration is one numbered file, or all of functions/ with Version 0, and the time at
 // which it was applied, zero if it is not.
@@ -62,15 +72,22 @@ type Migration struct {
 	AppliedAt time.Time `json:"applied_at,omitzero"`
 }
 
-// Newest returns the version of the last numbered file.
-func Newest() (version int64) {
-	names, _ := fs.Glob(files, "*.sql")
-	for _, name := range names {
-		n, _ := goose.NumericComponent(name) // goose would refuse another name
-		version = max(version, n)
+// numbered returns the numbered files in order.
+func numbered() (all []Migration) {
+	for _, name := range slices.Sorted(maps.Keys(filesIn("", "*.sql"))) {
+		version, _ := goose.NumericComponent(name) // goose would refuse another name
+		all = append(all, Migration{Version: version, Name: name})
 	}
-	return version
+	return all
 }
+
+// Newest returns the version of the last numbered file.
+func Newest() int64 {
+	all := numbered()
+	return all[len(all)-1].Version
+}
+
+var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
 // CheckSchema returns an error unless name is a lower-case identifier, which needs no
 // quoting.
@@ -80,9 +97,6 @@ func CheckSchema(name string) error {
 	}
 	return nil
 }
-
-// functionsName is the Name of the Migration that stands for the files in functions/.
-const functionsName = "functions"
 
 // versionTable is the table of goose in the schema.
 const versionTable = "schema_migrations"
@@ -165,11 +179,7 @@ func up(ctx context.Context, dsn, schema string, partitions int) (done []Migrati
 	if err != nil {
 		return nil, err
 	}
-	numbered, err := filesIn(schema, "*.sql")
-	if err != nil {
-		return nil, err
-	}
-	p, err := goose.NewProvider("", db, numbered, goose.WithStore(versions), goose.WithDisableGlobalRegistry(true))
+	p, err := goose.NewProvider("", db, filesIn(schema, "*.sql"), goose.WithStore(versions), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return nil, err
 	}
@@ -211,16 +221,10 @@ func refuseUnreleased(ctx context.Context, conn *pgx.Conn, schema string) error 
 // Then it puts tables under row-level security that are not. installed is whether the
 // files had changed.
 func installFunctions(ctx context.Context, conn *pgx.Conn, schema string) (installed bool, err error) {
-	inSchema, err := filesIn(schema, functionFiles)
-	if err != nil {
-		return false, err
-	}
+	inSchema := filesIn(schema, functionFiles)
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		// Functions call each other, whatever the order of their files.
 		if _, err := tx.Exec(ctx, "SET LOCAL check_function_bodies = off"); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, "LOCK TABLE "+schema+".installed_functions"); err != nil {
 			return err
 		}
 		const record = ` AS f (hash) VALUES ($1)
@@ -284,10 +288,6 @@ func Status(ctx context.Context, dsn, schema string) ([]Migration, error) {
 }
 
 func status(ctx context.Context, dsn, schema string) ([]Migration, error) {
-	names, err := fs.Glob(files, "*.sql")
-	if err != nil {
-		return nil, err
-	}
 	conn, err := connect(ctx, dsn, schema)
 	if err != nil {
 		return nil, err
@@ -310,34 +310,15 @@ func status(ctx context.Context, dsn, schema string) ([]Migration, error) {
 		})
 		return err
 	}
-	if err := cmp.Or(read(versionTable, "version_id::text, tstamp::timestamptz"), read("installed_functions", "hash, installed_at")); err != nil {
+	if err := read(versionTable, "version_id::text, tstamp::timestamptz"); err != nil {
 		return nil, err
 	}
-	var all []Migration
-	for _, name := range names {
-		version, err := goose.NumericComponent(name)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, Migration{Version: version, Name: name, AppliedAt: applied[strconv.FormatInt(version, 10)]})
+	if err := read("installed_functions", "hash, installed_at"); err != nil {
+		return nil, err
+	}
+	all := numbered()
+	for i := range all {
+		all[i].AppliedAt = applied[strconv.FormatInt(all[i].Version, 10)]
 	}
 	return append(all, Migration{Name: functionsName, AppliedAt: applied[Fingerprint()]}), nil
-}
-
-// filesIn returns the files that match a pattern, with the name of the schema in place of
-// @schema@.
-func filesIn(schema, pattern string) (fstest.MapFS, error) {
-	names, err := fs.Glob(files, pattern)
-	if err != nil {
-		return nil, err
-	}
-	out := fstest.MapFS{}
-	for _, name := range names {
-		raw, err := files.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		out[name] = &fstest.MapFile{Data: bytes.ReplaceAll(raw, []byte("@schema@"), []byte(schema))}
-	}
-	return out, nil
 }

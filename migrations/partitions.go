@@ -22,9 +22,9 @@ BEGIN
     FOREACH t IN ARRAY '{message_log,message_body}'::text[] LOOP
         EXECUTE format('CREATE TABLE @schema@.parted (LIKE @schema@.%I INCLUDING ALL) PARTITION BY HASH (sid)', t);
         FOR i IN 0..@partitions@ - 1 LOOP
-            EXECUTE format('CREATE TABLE @schema@.%I PARTITION OF @schema@.parted FOR VALUES WITH (MODULUS @partitions@, REMAINDER %s) WITH (%s)',
-                t || '_p' || i, i, (SELECT array_to_string(c.reloptions || array(SELECT 'toast.' || o FROM pg_class x, unnest(x.reloptions) o
-                    WHERE x.oid = c.reltoastrelid), ', ') FROM pg_class c WHERE c.oid = ('@schema@.' || t)::regclass));
+            EXECUTE format('CREATE TABLE @schema@.%I PARTITION OF @schema@.parted
+                FOR VALUES WITH (MODULUS @partitions@, REMAINDER %s) WITH (%s)', t || '_p' || i, i, (SELECT array_to_string(c.reloptions || array(
+                    SELECT 'toast.' || o FROM pg_class x, unnest(x.reloptions) o WHERE x.oid = c.reltoastrelid), ', ') FROM pg_class c WHERE c.oid = ('@schema@.' || t)::regclass));
         END LOOP;
         EXECUTE format('DROP TABLE @schema@.%I CASCADE', t);
         EXECUTE format('ALTER TABLE @schema@.parted RENAME TO %I', t);

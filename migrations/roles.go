@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -23,32 +24,30 @@ const maxSchemaForRoles = 63 - len("_application")
 // right. The next Up grants the roles their rights. Safe for concurrent use.
 func CreateRoles(ctx context.Context, dsn, schema string) (created, missing []string, err error) {
 	if len(schema) > maxSchemaForRoles {
-		return nil, nil, fmt.Errorf("create roles: schema %q: want at most %d letters, as its roles are named after it", schema, maxSchemaForRoles)
+		return nil, nil, fmt.Errorf("create roles: schema %q: want at most %d letters, as its roles are named after it",
+			schema, maxSchemaForRoles)
 	}
 	conn, err := connect(ctx, dsn, schema)
 	if err != nil {
 		return nil, nil, fmt.Errorf("create roles: %w", err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	for _, role := range Roles(schema) {
-		var exists bool
-		if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, role).Scan(&exists); err != nil {
-			return created, missing, fmt.Errorf("create roles: %w", err)
-		}
-		if exists {
-			continue
-		}
+	const query = `SELECT r FROM unnest($1::text[]) WITH ORDINALITY u(r, n) WHERE r NOT IN (SELECT rolname FROM pg_roles) ORDER BY n`
+	rows, _ := conn.Query(ctx, query, Roles(schema)) // rows hold the error
+	roles, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, nil, fmt.Errorf("create roles: %w", err)
+	}
+	for _, role := range roles {
 		statement := "CREATE ROLE " + role + " NOLOGIN"
 		_, err := conn.Exec(ctx, statement)
 		pg, _ := errors.AsType[*pgconn.PgError](err)
 		switch {
 		case err == nil:
 			created = append(created, role)
-		case pg == nil:
-			return created, missing, fmt.Errorf("create roles: %w", err)
-		case pg.Code == "42501": // insufficient privilege
+		case pg != nil && pg.Code == "42501": // insufficient privilege
 			missing = append(missing, statement)
-		case pg.Code == "42710", pg.Code == "23505": // another process has just created it
+		case pg != nil && (pg.Code == "42710" || pg.Code == "23505"): // another process has just created it
 		default:
 			return created, missing, fmt.Errorf("create role %s: %w", role, err)
 		}
