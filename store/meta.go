@@ -57,8 +57,8 @@ func (s *Store) metas(ctx context.Context, op string, sid int64, out *chat.Range
 	return metas, wrap(op, err)
 }
 
-// completeRoles sets the roles that role_code does not tell apart: of results from before there
-// were tools, and of messages that no provider takes. It reads nothing if there are none.
+// completeRoles sets the roles that role_code does not tell apart: of results of the role
+// function, and of messages that no provider takes. It reads nothing if there are none.
 func (s *Store) completeRoles(ctx context.Context, db querier, sid int64, metas []chat.Meta) error {
 	at := map[chat.Seq]*chat.Meta{}
 	for i := range metas {

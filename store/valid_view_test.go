@@ -134,7 +134,7 @@ func TestAResultThatComesDuringARunThatTakesItsCall(t *testing.T) {
 	wantConsistent(t, s)
 }
 
-// Messages of former versions with a role that no provider takes.
+// A message with a role that no provider takes, which append refuses, leaves a view that has it.
 func TestForeignRolesThatAreStoredLeaveTheView(t *testing.T) {
 	t.Parallel()
 	s := open(t)

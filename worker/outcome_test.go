@@ -52,7 +52,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// Rows of earlier versions, or of a worker that does not know an option yet.
+// Rows of a version that has other options, as while processes are replaced.
 func TestARunWhoseOptionsCannotBeReadEndsWithARow(t *testing.T) {
 	t.Parallel()
 	dsn := database(t)

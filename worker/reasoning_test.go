@@ -241,14 +241,14 @@ func bodies(ms []chat.Message) []string {
 	return out
 }
 
-// Sessions of former versions may have an invalid view before an open tool loop, which no provider
-// takes: the loop could never end.
+// No provider takes an invalid view before an open tool loop, so the loop could never end: a run
+// repairs a view that the append has not repaired.
 func TestAnInvalidViewBeforeAnOpenToolLoopIsRepaired(t *testing.T) {
 	t.Parallel()
-	for _, former := range []bool{true, false} {
+	for _, unrepaired := range []bool{true, false} {
 		dsn := database(t)
 		x := &thinker{fixture: setupWith(t, dsn, testPolicy(), Config{}), prefixes: sessiontest.Prefixes{}}
-		if former {
+		if unrepaired {
 			conn, err := pgx.Connect(t.Context(), dsn)
 			if err != nil {
 				t.Fatal(err)
@@ -260,18 +260,18 @@ func TestAnInvalidViewBeforeAnOpenToolLoopIsRepaired(t *testing.T) {
 			}
 		}
 		x.say(sessiontest.User("hello"), sessiontest.Result("never", "found"), sessiontest.User("fix it"), sessiontest.Calls("c"), sessiontest.Result("c", "package main"))
-		if got := strict(x.messages()); (got != nil) != former {
-			t.Errorf("former version %t: a provider says %v of the view", former, got)
+		if got := strict(x.messages()); (got != nil) != unrepaired {
+			t.Errorf("without the repair of append %t: a provider says %v of the view", unrepaired, got)
 		}
 		if r := x.run(x.event()); r.Status != "applied" || r.Outcome != OutcomeRepaired {
-			t.Errorf("former version %t: the run ended %s %s", former, r.Status, r.Outcome)
+			t.Errorf("without the repair of append %t: the run ended %s %s", unrepaired, r.Status, r.Outcome)
 		}
 		view := x.messages()
 		if err := strict(view); err != nil || len(view) != 5 || !strings.Contains(view[1].Content.String(), "found") {
-			t.Errorf("former version %t: view %v, a provider says %v", former, view, err)
+			t.Errorf("without the repair of append %t: view %v, a provider says %v", unrepaired, view, err)
 		}
 		if n := x.blocks(); n != 0 {
-			t.Errorf("former version %t: the reasoning of another prefix is in the view", former)
+			t.Errorf("without the repair of append %t: the reasoning of another prefix is in the view", unrepaired)
 		}
 	}
 }

@@ -41,8 +41,8 @@ const (
 	// Moved: a source message that the application placed elsewhere than in log order; not
 	// a summary, although it is ordered like one. Not stored.
 	Moved
-	// PlainReasoning: none of the message's reasoning is signed or encrypted. Versions before
-	// this flag did not store it: reasoning without it counts as signed (see Meta.Signed).
+	// PlainReasoning: none of the message's reasoning is signed or encrypted. Reasoning without
+	// this flag counts as signed (see Meta.Signed).
 	PlainReasoning
 	// Undated: the message has no time; the stored one is that of the import.
 	Undated

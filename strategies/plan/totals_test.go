@@ -36,7 +36,7 @@ func TestTheJSONOfTotalsNamesThePartWhereItIsNotAll(t *testing.T) {
 			t.Errorf("%+v is %s, %v, want %s", of, raw, err, want)
 		}
 	}
-	// As versions before this wrote it.
+	// Counts may be given that are not written.
 	var got Totals
 	full := `{"groups":2,"messages":3,"tool_calls":0,"tokens":40,"included_groups":1,"included_messages":1,"included_tool_calls":0,"included_tokens":9}`
 	if err := json.Unmarshal([]byte(full), &got); err != nil || got != (Totals{2, 3, 0, 40, 1, 1, 0, 9}) {

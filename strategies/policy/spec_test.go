@@ -76,7 +76,7 @@ func TestASpecOfAnotherVersionIsRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}
 	}
-	// What it lacks has the default, as a version before did not know it.
+	// A setting that it lacks has the default, as for one that a later version adds.
 	raw := strings.Replace(string(spec(t, Default())), `"estimate_margin":0.1,`, "", 1)
 	if p, err := ReadSpec([]byte(raw)); err != nil || p.EstimateMargin != Default().EstimateMargin {
 		t.Errorf("a setting that is missing: %v, %v", p.EstimateMargin, err)
