@@ -71,22 +71,28 @@ func (m *Metrics) newFleet(st Store, tenants int) *fleet {
 		reading: m.desc(gauge, "fleet_read_seconds", "Time it took to read them from Postgres."),
 		errors:  m.desc(counter, "fleet_read_errors_total", "Attempts to read them that failed."),
 
-		due:            m.desc(gauge, "due_sessions", "Sessions that are due, by cause: size (over their start), repair (a view that may be invalid), cooldown (due, but waiting for its end).", "cause"),
-		heldBack:       m.desc(gauge, "held_back_sessions", "Sessions that are due, or would be, and do not run, by reason (as in stats; a session may have several). No scheduler leads (no_leader) is seen where these metrics are missing.", "reason"),
-		oldestDue:      m.desc(gauge, "oldest_due_seconds", "Longest time for which a session may have been due, cooldowns left out."),
-		allDebt:        m.desc(gauge, "debt_tokens", "Compaction debt: the tokens by which sessions that are due are over their start."),
-		allSmoothed:    m.desc(gauge, "debt_tokens_smoothed", "Compaction debt, smoothed over five minutes."),
-		tenantDue:      m.desc(gauge, "tenant_due_sessions", "Sessions that are due, by tenant: those with most debt (metrics.tenants), the rest as other.", "tenant"),
+		due: m.desc(gauge, "due_sessions",
+			"Sessions that are due, by cause: size (over their start), repair (a view that may be invalid), cooldown (due, but waiting for its end).", "cause"),
+		heldBack: m.desc(gauge, "held_back_sessions",
+			"Sessions that are due, or would be, and do not run, by reason (as in stats; a session may have several). "+
+				"Where no scheduler leads (no_leader), these metrics are missing.", "reason"),
+		oldestDue:   m.desc(gauge, "oldest_due_seconds", "Longest time for which a session may have been due, cooldowns left out."),
+		allDebt:     m.desc(gauge, "debt_tokens", "Compaction debt: the tokens by which sessions that are due are over their start."),
+		allSmoothed: m.desc(gauge, "debt_tokens_smoothed", "Compaction debt, smoothed over five minutes."),
+		tenantDue: m.desc(gauge, "tenant_due_sessions",
+			"Sessions that are due, by tenant: those with most debt (metrics.tenants), the rest as other.", "tenant"),
 		tenantDebt:     m.desc(gauge, "tenant_debt_tokens", "Compaction debt by tenant.", "tenant"),
 		tenantSmoothed: m.desc(gauge, "tenant_debt_tokens_smoothed", "Compaction debt by tenant, smoothed over five minutes.", "tenant"),
 
 		outbox:       m.desc(gauge, "outbox_sessions", "Sessions that were written to and are due, which have no run yet."),
 		oldestOutbox: m.desc(gauge, "oldest_outbox_seconds", "Time since the oldest of these writes."),
-		active:       m.desc(gauge, "runs_active", "Runs that have not ended, by trigger and status (queued, running).", "trigger", "status"),
+		active: m.desc(gauge, "runs_active",
+			"Runs that have not ended, by trigger and status (queued, running).", "trigger", "status"),
 		oldestQueued: m.desc(gauge, "oldest_queued_seconds", "Time since the oldest queued run was requested, by trigger.", "trigger"),
 		sweeps:       m.desc(gauge, "sweep_seconds", "Time since the start of an open sweep, by entry of the schedule.", "entry"),
 		swept:        m.desc(gauge, "sweep_queued_runs", "Runs that the open sweeps of an entry have queued.", "entry"),
-		unswept:      m.desc(gauge, "sweep_left_sessions", "Sessions that are due and that the open sweeps of an entry have not come to.", "entry"),
+		unswept: m.desc(gauge, "sweep_left_sessions",
+			"Sessions that are due and that the open sweeps of an entry have not come to.", "entry"),
 	}
 }
 

@@ -95,18 +95,22 @@ func NewFleet(version, revision string, databases []string) []*Metrics {
 // newMetrics returns the metrics of a database in the registry of a process.
 func newMetrics(process *Metrics, register prometheus.Registerer) *Metrics {
 	m := &Metrics{registry: process.registry, register: register, catalog: slices.Clone(process.catalog)}
-	m.runs = m.counters("runs_total", "Runs that ended in this process, by trigger, status (applied, skipped, failed) and outcome.", "trigger", "status", "outcome")
+	m.runs = m.counters("runs_total",
+		"Runs that ended in this process, by trigger, status (applied, skipped, failed) and outcome.", "trigger", "status", "outcome")
 	m.tokensBefore = m.counters("view_tokens_before_total", "Tokens of the views that runs were applied to, before.", "trigger")
 	m.tokensAfter = m.counters("view_tokens_after_total", "Tokens of the views that runs were applied to, after.", "trigger")
 	m.gain = m.histogram("run_gain_ratio", "Share of its view's tokens that an applied run saved.", shares)
-	m.runSeconds = m.histograms("run_seconds", "Duration of attempts at runs, by result (applied, skipped, failed, retried, postponed, lost).", longSeconds, "result")
+	m.runSeconds = m.histograms("run_seconds",
+		"Duration of attempts at runs, by result (applied, skipped, failed, retried, postponed, lost).", longSeconds, "result")
 	m.planSeconds = m.histogram("run_plan_seconds", "Time from the start of an attempt to its plan, calls of models included.", longSeconds)
 	m.queueSeconds = m.histograms("run_queue_seconds", "Time from the request for a run to its first attempt.", waitSeconds, "trigger")
-	m.eventSeconds = m.histogram("event_seconds", "Time from the write that made a session due to the commit of the run that was applied for it, debounce included.", waitSeconds)
+	m.eventSeconds = m.histogram("event_seconds",
+		"Time from the write that made a session due to the commit of the run that was applied for it, debounce included.", waitSeconds)
 	m.unfinished = m.counters("runs_unfinished_total",
 		"Attempts after which a run goes on: retried after a failure, postponed, or lost to another worker, by the code of the reason.", "result", "code")
 
-	m.modelCalls = m.counters("model_calls_total", "Calls of models for summaries; code is answered or that of the failure.", "model", "code")
+	m.modelCalls = m.counters("model_calls_total",
+		"Calls of models for summaries; code is answered or that of the failure.", "model", "code")
 	m.modelRequests = m.counters("model_requests_total", "HTTP requests of these calls.", "model")
 	m.modelTokens = m.counters("model_tokens_total", "Tokens of these calls; input includes cached.", "model", "kind")
 	m.modelCost = m.counters("model_cost_total", "Cost of these calls, in the unit of the configured prices.", "model")
@@ -115,15 +119,22 @@ func newMetrics(process *Metrics, register prometheus.Registerer) *Metrics {
 
 	m.leading = m.gauges("scheduler_leading", "1 while this process is the leading scheduler, otherwise 0.").WithLabelValues()
 	m.taken = m.counters("runs_enqueued_total",
-		"Runs that the leading scheduler took from Postgres to enqueue them: sweep, bulk, event, delivery (requested in SQL, postponed, retried, lost), orphaned, forgotten.", "reason")
-	m.archived = m.counters("archived_messages_total", "Messages whose words the leading scheduler has moved to the archive.").WithLabelValues()
-	m.archivedBytes = m.counters("archived_bytes_total", "Their size: stored, of their rows, and archived, of the segments they became.", "as")
-	m.purged = m.counters("purged_segments_total", "Segments of the archive whose words are gone, as policies say (retention.purge_after).").WithLabelValues()
-	m.disk = m.gauges("disk_bytes", "What the tables take on the disk, with indexes, as the leading scheduler measures it every ten minutes for scheduler.disk_budget: used, and freed by it for other words.", "of")
+		"Runs that the leading scheduler took from Postgres to enqueue them: sweep, bulk, event, "+
+			"delivery (requested in SQL, postponed, retried, lost), orphaned, forgotten.", "reason")
+	m.archived = m.counters("archived_messages_total",
+		"Messages whose words the leading scheduler has moved to the archive.").WithLabelValues()
+	m.archivedBytes = m.counters("archived_bytes_total",
+		"Their size: stored, of their rows, and archived, of the segments they became.", "as")
+	m.purged = m.counters("purged_segments_total",
+		"Segments of the archive whose words are gone, as policies say (retention.purge_after).").WithLabelValues()
+	m.disk = m.gauges("disk_bytes",
+		"Size of the tables on the disk, with indexes, as the leading scheduler measures it every ten minutes "+
+			"for scheduler.disk_budget: used, and freed by it for other words.", "of")
 	m.diskBudget = m.gauges("disk_budget_bytes", "That budget; not there without one.")
 
 	m.databaseSeconds = m.histograms("database_seconds", "Round trips to Postgres, by kind: query, batch, connect.", shortSeconds, "kind")
-	m.databaseErrors = m.counters("database_errors_total", "Round trips to Postgres that failed, by code: unavailable, busy, timeout, not_migrated, forbidden, refused, other.", "code")
+	m.databaseErrors = m.counters("database_errors_total",
+		"Round trips to Postgres that failed, by code: unavailable, busy, timeout, not_migrated, forbidden, refused, other.", "code")
 	m.redisSeconds = m.histogram("redis_seconds", "Round trips to Redis.", shortSeconds)
 	m.redisErrors = m.counters("redis_errors_total", "Round trips to Redis that failed, by code: unavailable, timeout, refused.", "code")
 	return m

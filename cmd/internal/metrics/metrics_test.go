@@ -113,7 +113,7 @@ func TestDiskSpaceIsThatOfTheLeader(t *testing.T) {
 # HELP compactor_disk_budget_bytes That budget; not there without one.
 # TYPE compactor_disk_budget_bytes gauge
 compactor_disk_budget_bytes 2000
-# HELP compactor_disk_bytes What the tables take on the disk, with indexes, as the leading scheduler measures it every ten minutes for scheduler.disk_budget: used, and freed by it for other words.
+# HELP compactor_disk_bytes Size of the tables on the disk, with indexes, as the leading scheduler measures it every ten minutes for scheduler.disk_budget: used, and freed by it for other words.
 # TYPE compactor_disk_bytes gauge
 compactor_disk_bytes{of="freed"} 100
 compactor_disk_bytes{of="used"} 900
