@@ -14,8 +14,8 @@ import (
 const material = 0.01
 
 // Verdicts returns the measures in which policy A of a comparison does better than B, and those
-// in which it does worse, by a point at least. Tokens do not count within the budget, and what
-// references hold is no measure of what a view is good for.
+// in which it does worse, by a point at least. Tokens do not count within the budget, nor do
+// the identifiers that references hold.
 func (r *Result) Verdicts(c Comparison) (better, worse []NamedDifference) {
 	for _, d := range c.Differences() {
 		switch {
@@ -45,7 +45,7 @@ func (r *Result) withinBudget(c Comparison) bool {
 }
 
 // advice returns the policies that do better than the one to advise on and worse in nothing,
-// for each setting, and by what; then those of each corpus.
+// for each setting and with the measures; then those of each corpus.
 func (r *Result) advice() []string {
 	var out []string
 	for i := range r.Figures {

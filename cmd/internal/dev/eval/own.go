@@ -14,14 +14,14 @@ import (
 // automatic compacts a session that grows by one message after the other as automatic runs of a
 // worker would, at the limits of the policy itself: a run plans over the view, when a trigger holds
 // or the view exceeds the start and no guard has it wait, and is discarded if it saves too little.
-// The time has no influence: what a trigger or a guard says of it does not hold.
+// Conditions of triggers and guards on the time never hold.
 type automatic struct {
 	policy   policy.Policy
 	build    Build
 	options  strategies.Options
 	limits   policy.Limits
 	triggers []policy.CompiledTrigger
-	facts    policy.Facts // with what is new since the last run
+	facts    policy.Facts // with the messages since the last run
 	session  *strategies.Conversation
 	// due is the size from which a session is looked at again after a run without effect, lowGain
 	// the number of runs in a row that saved little.

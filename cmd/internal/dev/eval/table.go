@@ -21,7 +21,7 @@ func (r *Result) WriteTable(o term.Output) error {
 			return err
 		}
 	}
-	if r.Advise == "" { // the comparisons are many, and the notes say what follows from them
+	if r.Advise == "" { // the comparisons are many, and the notes sum them up
 		if err := r.writeComparisons(o); err != nil {
 			return err
 		}
