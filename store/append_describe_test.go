@@ -18,7 +18,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-func TestAppendEstimatesTokensFromOctetsAndMediaFlat(t *testing.T) {
+func TestAppendEstimatesTokensFromBytesAndMediaFlat(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	body := `{"role":"user","content":"` + strings.Repeat("é", 100) + `"}`
@@ -29,8 +29,8 @@ func TestAppendEstimatesTokensFromOctetsAndMediaFlat(t *testing.T) {
 	}
 	got := list[string](t, s, `SELECT token_count || ' ' || counter || ' ' || flags FROM compactor.message_log ORDER BY seq`)
 	want := []string{
-		fmt.Sprintf("%d octets/3 17", (len(body)+2)/3),
-		fmt.Sprintf("%d octets/3 21", 2000+(len(frame)+2)/3),
+		fmt.Sprintf("%d bytes/3 17", (len(body)+2)/3),
+		fmt.Sprintf("%d bytes/3 21", 2000+(len(frame)+2)/3),
 		"12 application 1",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -321,7 +321,7 @@ func TestABusyModelLearnsFromOneReportASecond(t *testing.T) {
 func TestTheDatabaseKnowsTheSameEstimates(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	for _, counter := range []string{"octets/3", "chars/4", "o200k_base*1.5", "cl100k_base*1", "o200k_base", "cl100k_base", "application", ""} {
+	for _, counter := range []string{"bytes/3", "chars/4", "o200k_base*1.5", "cl100k_base*1", "o200k_base", "cl100k_base", "application", ""} {
 		if got := one[bool](t, s, `SELECT compactor.estimates($1)`, counter); got != chat.Estimates(counter) {
 			t.Errorf("%q is an estimate: %t", counter, got)
 		}

@@ -18,7 +18,7 @@ import (
 // whatever this test is built with.
 type memory struct {
 	Peak   int64 `json:"peak_bytes"`
-	Octets int64 `json:"octets"`
+	Bytes  int64 `json:"bytes"`
 	Before int64 `json:"tokens_before"`
 	After  int64 `json:"tokens_after"`
 }
@@ -50,9 +50,9 @@ func summarized(tb testing.TB) func(megabytes int) memory {
 		if err := json.Unmarshal(out, &r); err != nil {
 			tb.Fatalf("%v\n%s", err, out)
 		}
-		tb.Logf("%d MB at peak for %d MB, %d tokens become %d", r.Peak>>20, r.Octets>>20, r.Before, r.After)
+		tb.Logf("%d MB at peak for %d MB, %d tokens become %d", r.Peak>>20, r.Bytes>>20, r.Before, r.After)
 		// The policy of the bench compacts to 50,000 tokens, however many there were.
-		if r.Octets < int64(megabytes)<<20 || r.Peak == 0 || r.Before < 1_000_000 || r.After > 50_000 {
+		if r.Bytes < int64(megabytes)<<20 || r.Peak == 0 || r.Before < 1_000_000 || r.After > 50_000 {
 			tb.Errorf("%+v", r)
 		}
 		return r

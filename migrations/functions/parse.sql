@@ -139,10 +139,10 @@ CREATE OR REPLACE FUNCTION @schema@.parse_messages(p json, p_key text) RETURNS S
 LANGUAGE sql STABLE AS $$
     SELECT f.ord, coalesce(f.id #>> '{}', p_key || '#' || f.ord), CASE f.role #>> '{}' WHEN 'function' THEN 'tool' ELSE f.role #>> '{}' END, CASE WHEN json_typeof(f.name) = 'string' THEN f.name #>> '{}' END,
         f.source_id, f.tool_call_id #>> '{}', f.call_ids,
-        -- octets/3; images and the like at a flat cost, whatever their encoded length
+        -- bytes/3; images and the like at a flat cost, whatever their encoded length
         CASE WHEN f.token_count IS NULL THEN least(2147483647, (octet_length(f.body) - f.media_octets + 2) / 3 + 1000 * f.media)::int
              WHEN f.token_count ~ '^\d{1,9}$' THEN f.token_count::int END,
-        CASE WHEN f.token_count IS NULL THEN 'octets/3' ELSE coalesce(f.token_counter, 'application') END,
+        CASE WHEN f.token_count IS NULL THEN 'bytes/3' ELSE coalesce(f.token_counter, 'application') END,
         (f.has_text::int + CASE WHEN NOT f.has_reasoning THEN 0 WHEN f.signed THEN 2 ELSE 66 END + 4 * (f.media > 0)::int + 16 * (f.token_count IS NULL OR @schema@.estimates(f.token_counter))::int)::smallint,
         f.role #>> '{}' = 'assistant' AND f.has_reasoning AND NOT f.has_text AND f.media = 0 AND f.call_ids IS NULL,
         f.created, f.body,
@@ -274,7 +274,7 @@ BEGIN
     END IF;
     RETURN ROW(1, coalesce(f.id #>> '{}', p_key || '#1'), f.role #>> '{}', CASE WHEN json_typeof(f.name) = 'string' THEN f.name #>> '{}' END,
         f.source_id, NULL, NULL, coalesce(f.token_count::int, (octet_length(v_body) + 2) / 3),
-        CASE WHEN f.token_count IS NULL THEN 'octets/3' ELSE coalesce(f.token_counter, 'application') END,
+        CASE WHEN f.token_count IS NULL THEN 'bytes/3' ELSE coalesce(f.token_counter, 'application') END,
         (f.content #>> '{}' ~ '[^\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]')::int
             + 16 * (f.token_count IS NULL OR @schema@.estimates(f.token_counter))::int,
         false, v_created, v_body, NULL)::@schema@.parsed_message;

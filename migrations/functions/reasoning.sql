@@ -26,7 +26,7 @@ CREATE OR REPLACE FUNCTION @schema@.reasoning_types() RETURNS text[] LANGUAGE sq
     SELECT '{thinking,redacted_thinking,reasoning,reasoning_text,summary_text}'::text[]
 $$;
 
--- The part of a message's count that its reasoning takes, by its share of the octets: who counted the message counted it whole.
+-- The part of a message's count that its reasoning takes, by its share of the bytes: who counted the message counted it whole.
 CREATE OR REPLACE FUNCTION @schema@.reasoning_tokens(p_body text, p_tokens int) RETURNS int LANGUAGE sql IMMUTABLE AS $$
     SELECT (p_tokens::bigint * greatest(0, octet_length(p_body) - octet_length(@schema@.without_reasoning(p_body))) / octet_length(p_body))::int
 $$;

@@ -1,6 +1,6 @@
 -- Whether the named counter only estimates, as chat.Estimates has it.
 CREATE OR REPLACE FUNCTION @schema@.estimates(counter text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-    SELECT coalesce(counter IN ('octets/3', 'chars/4') OR counter LIKE '%*%', false)
+    SELECT coalesce(counter IN ('bytes/3', 'chars/4') OR counter LIKE '%*%', false)
 $$;
 
 -- Whether an automatic run has something to look at.

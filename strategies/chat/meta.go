@@ -53,8 +53,8 @@ const (
 
 // Names of the counters that estimate (see package tokens).
 const (
-	CounterChars4  = "chars/4"
-	CounterOctets3 = "octets/3"
+	CounterChars4 = "chars/4"
+	CounterBytes3 = "bytes/3"
 )
 
 // ScaledBy stands between the name of a counter and the factor that its counts are
@@ -65,7 +65,7 @@ const ScaledBy = "*"
 // applications and count as exact, as in the SQL function of that name. So do counts of
 // another vendor's model stored before there were factors, as "o200k_base".
 func Estimates(counter string) bool {
-	return counter == CounterChars4 || counter == CounterOctets3 || strings.Contains(counter, ScaledBy)
+	return counter == CounterChars4 || counter == CounterBytes3 || strings.Contains(counter, ScaledBy)
 }
 
 // Meta is the metadata of a message on which planning runs, without its content. It has a

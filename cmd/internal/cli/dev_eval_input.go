@@ -72,7 +72,7 @@ func (c *evalCmd) files(ctx context.Context, e *Env, paths []string) (evalInput,
 		var read int64 // bytes since the last session
 		for _, s := range all {
 			n := 0
-			more := s.items(known, func(octets int64) { read += octets }, func(item Item) bool {
+			more := s.items(known, func(n int64) { read += n }, func(item Item) bool {
 				if item.Err != nil {
 					yield(eval.Session{}, &exitError{exitUsage, fmt.Errorf("%s: %w", item.Where, item.Err)})
 					return false

@@ -158,7 +158,7 @@ func TestImportEstimates(t *testing.T) {
 	t.Parallel()
 	db := database(t)
 	got := importedOf(t, invoke(t, db, "import", "--json", "--count=estimate", file(t, "e.jsonl", conversation("e", 2))).want(t, 0))
-	if got.Tokens < 100 || !cmp.Equal(got.Counters, []string{"octets/3"}) {
+	if got.Tokens < 100 || !cmp.Equal(got.Counters, []string{"bytes/3"}) {
 		t.Errorf("%+v", got)
 	}
 }

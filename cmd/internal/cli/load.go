@@ -250,7 +250,7 @@ func (l *load) put(ctx context.Context, item Item) error {
 		l.counters[counter.Name()] = true
 		l.total.Tokens += sum
 	} else {
-		l.counters[chat.CounterOctets3] = true
+		l.counters[chat.CounterBytes3] = true
 		l.total.Tokens += after.TotalTokens - before.TotalTokens
 	}
 	return nil

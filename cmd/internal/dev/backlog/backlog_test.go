@@ -15,17 +15,17 @@ import (
 )
 
 // cost is characters / 4 and 4 per message.
-func cost(messages []chat.Message) (tokens, octets int) {
+func cost(messages []chat.Message) (tokens, bytes int) {
 	for _, m := range messages {
 		n := utf8.RuneCountInString(m.Content.Text) + utf8.RuneCountInString(m.Reasoning)
-		octets += len(m.Content.Text) + len(m.Reasoning)
+		bytes += len(m.Content.Text) + len(m.Reasoning)
 		for _, c := range m.ToolCalls {
 			n += len(c.Name) + len(c.Arguments)
-			octets += len(c.Name) + len(c.Arguments)
+			bytes += len(c.Name) + len(c.Arguments)
 		}
 		tokens += n/4 + 4
 	}
-	return tokens, octets
+	return tokens, bytes
 }
 
 func TestASeedGivesTheSameBacklog(t *testing.T) {
@@ -49,13 +49,13 @@ func TestASeedGivesTheSameBacklog(t *testing.T) {
 
 func TestDistribution(t *testing.T) {
 	t.Parallel()
-	var tokens, octets, messages, over, coding, defects, reasoning, parallel int
+	var tokens, bytes, messages, over, coding, defects, reasoning, parallel int
 	ids := map[string]bool{}
 	end := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	var lengths []int
 	for s := range Generate(Options{End: end}) {
 		n, o := cost(s.Messages)
-		tokens, octets, messages = tokens+n, octets+o, messages+len(s.Messages)
+		tokens, bytes, messages = tokens+n, bytes+o, messages+len(s.Messages)
 		lengths = append(lengths, n)
 		if n*4 > window(s.Model)*3 {
 			over++
@@ -81,8 +81,8 @@ func TestDistribution(t *testing.T) {
 		}
 	}
 	slices.Sort(lengths)
-	t.Logf("%d sessions, %d messages, %d tokens (median %d, most %d), %d octets, %d over, %d coding, %d with reasoning, %d with parallel calls, %d defects",
-		len(ids), messages, tokens, lengths[len(lengths)/2], lengths[len(lengths)-1], octets, over, coding, reasoning, parallel, defects)
+	t.Logf("%d sessions, %d messages, %d tokens (median %d, most %d), %d bytes, %d over, %d coding, %d with reasoning, %d with parallel calls, %d defects",
+		len(ids), messages, tokens, lengths[len(lengths)/2], lengths[len(lengths)-1], bytes, over, coding, reasoning, parallel, defects)
 	between := func(what string, n, lo, hi int) {
 		if n < lo || n > hi {
 			t.Errorf("%s: %d, want %d to %d", what, n, lo, hi)
@@ -90,7 +90,7 @@ func TestDistribution(t *testing.T) {
 	}
 	between("sessions", len(ids), 400, 400)
 	between("tokens", tokens, 3_000_000, 6_000_000)
-	between("octets", octets, 12_000_000, 24_000_000)
+	between("bytes", bytes, 12_000_000, 24_000_000)
 	between("sessions over 0.75 of their window", over, 60, 140)
 	between("coding sessions", coding, 140, 200)
 	between("sessions with reasoning", reasoning, 30, 75)

@@ -29,7 +29,7 @@ type MemoryOptions struct {
 type MemoryResult struct {
 	PeakBytes    int64 `json:"peak_bytes"` // peak resident size of the worker process
 	Messages     int64 `json:"messages"`
-	Octets       int64 `json:"octets"`
+	Bytes        int64 `json:"bytes"`
 	TokensBefore int64 `json:"tokens_before"`
 	TokensAfter  int64 `json:"tokens_after"`
 }
@@ -112,7 +112,7 @@ func Memory(ctx context.Context, env Env, o MemoryOptions) (MemoryResult, error)
 		return MemoryResult{}, fmt.Errorf("run %d ended %s (%s), not applied", run, row.Status, row.Outcome)
 	}
 	return MemoryResult{
-		PeakBytes: peak, Messages: row.MessagesBefore, Octets: int64(size),
+		PeakBytes: peak, Messages: row.MessagesBefore, Bytes: int64(size),
 		TokensBefore: row.TokensBefore, TokensAfter: row.TokensAfter,
 	}, nil
 }

@@ -25,9 +25,9 @@ type StrategyTime struct {
 	Strategy string  `json:"strategy"`
 	Messages int     `json:"messages"`
 	Seconds  float64 `json:"seconds"`
-	// Octets is the number of bytes of content read, PerSecond the rate.
-	Octets    int64   `json:"octets_read"`
-	PerSecond float64 `json:"octets_per_second,omitempty"`
+	// Bytes is the number of bytes of content read, PerSecond the rate.
+	Bytes     int64   `json:"bytes_read"`
+	PerSecond float64 `json:"bytes_per_second,omitempty"`
 	// Ratio is the time relative to grouping the same messages.
 	Ratio float64 `json:"ratio_to_grouping"`
 	// TokensBefore and TokensAfter are the sizes of the view.
@@ -80,10 +80,10 @@ func measure(ctx context.Context, l *strategiestest.Log, s plan.Strategy, rounds
 			return m, err
 		}
 		m.Seconds = min(m.Seconds, time.Since(start).Seconds())
-		m.Octets = l.Loaded() - loaded
+		m.Bytes = l.Loaded() - loaded
 		m.TokensBefore, m.TokensAfter = r.Before.IncludedTokens, r.After.IncludedTokens
 	}
-	m.PerSecond = float64(m.Octets) / m.Seconds
+	m.PerSecond = float64(m.Bytes) / m.Seconds
 	m.Ratio = m.Seconds / grouping
 	return m, nil
 }
