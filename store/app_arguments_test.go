@@ -16,9 +16,7 @@ func TestApplicationsGiveNoPositions(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	got := list[string](t, s, `SELECT DISTINCT a FROM pg_proc p, unnest(p.proargnames) a WHERE p.pronamespace = 'compactor'::regnamespace AND p.proname = 'append' ORDER BY 1`)
-	if diff := cmp.Diff([]string{"p_key", "p_messages", "p_model", "p_session", "p_tenant"}, got); diff != "" {
-		t.Errorf("arguments of append (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"p_key", "p_messages", "p_model", "p_session", "p_tenant"}, got, "arguments of append")
 }
 
 func TestAKeyMakesABatchWithoutIdsIdempotent(t *testing.T) {
@@ -37,9 +35,7 @@ func TestAKeyMakesABatchWithoutIdsIdempotent(t *testing.T) {
 	}
 	first := must(once("turn-1", batch("a", "b")))(t)
 	second := must(once("turn-2", batch("a")))(t)
-	if diff := cmp.Diff([][]chat.Seq{{1, 2}, {3}}, [][]chat.Seq{first, second}); diff != "" {
-		t.Errorf("seqs (-want +got):\n%s", diff)
-	}
+	equal(t, [][]chat.Seq{{1, 2}, {3}}, [][]chat.Seq{first, second}, "seqs")
 	for range 2 {
 		if again := must(once("turn-1", batch("a", "b")))(t); !cmp.Equal(again, first) {
 			t.Errorf("the same again is %v, want %v", again, first)
@@ -63,13 +59,9 @@ func TestAKeyMakesABatchWithoutIdsIdempotent(t *testing.T) {
 	}
 	// Other sessions have keys of their own.
 	other, _ := must2(s.AppendOnce(t.Context(), Key{Session: "t"}, "", "turn-1", batch("z")))(t)
-	if diff := cmp.Diff([]chat.Seq{1}, other); diff != "" {
-		t.Errorf("another session (-want +got):\n%s", diff)
-	}
+	equal(t, []chat.Seq{1}, other, "another session")
 	got := list[string](t, s, `SELECT id FROM compactor.messages WHERE session = 's' AND seq IN (1, 2, 3, 5, 6) ORDER BY seq`)
-	if diff := cmp.Diff(strings.Fields("turn-1#1 turn-1#2 turn-2#1 own turn-3#2"), got); diff != "" {
-		t.Errorf("ids (-want +got):\n%s", diff)
-	}
+	equal(t, strings.Fields("turn-1#1 turn-1#2 turn-2#1 own turn-3#2"), got, "ids")
 	wantConsistent(t, s)
 }
 
@@ -100,9 +92,7 @@ func TestTheViewComesWithItsRevisionInOneCall(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	k := Key{Tenant: "t", Session: "s"}
-	if n := one[int](t, s, `SELECT count(*) FROM compactor.view_with_revision('t', 's')`); n != 0 {
-		t.Errorf("%d rows for a session that does not exist, want none", n)
-	}
+	equal(t, 0, one[int](t, s, `SELECT count(*) FROM compactor.view_with_revision('t', 's')`), "rows for a session that does not exist")
 	odd := user(`id "quoted" \ ü`, "ü < > \u2028 \"")
 	add(t, s, k, append(talk("m", 5), odd)...)
 	apply(t, s, k, summarize(span(1, 3), "start"))
@@ -110,9 +100,7 @@ func TestTheViewComesWithItsRevisionInOneCall(t *testing.T) {
 	// Nothing is changed by giving it back as it is, in any of the types.
 	for _, typ := range []string{"json", "jsonb", "text"} {
 		exec(t, s, `SELECT compactor.replace_view('t', 's', revision, messages::`+typ+`, 'me', seen) FROM compactor.view_with_revision('t', 's')`)
-		if diff := cmp.Diff(before, liveSeqs(t, s, k)); diff != "" {
-			t.Errorf("%s: view (-before +after):\n%s", typ, diff)
-		}
+		equal(t, before, liveSeqs(t, s, k), "%s: view", typ)
 	}
 	// Without the first, and with one more.
 	exec(t, s, `SELECT compactor.replace_view('t', 's', revision, (messages::jsonb - 0) || '{"role": "user", "content": "n"}', 'me', seen)

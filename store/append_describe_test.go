@@ -4,18 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 )
 
 func TestAppendEstimatesTokensFromBytesAndMediaFlat(t *testing.T) {
@@ -33,30 +31,29 @@ func TestAppendEstimatesTokensFromBytesAndMediaFlat(t *testing.T) {
 		fmt.Sprintf("%d bytes/3 21", 2000+(len(frame)+2)/3),
 		"12 application 1",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("tokens (-want +got):\n%s", diff)
-	}
+	equal(t, want, got, "tokens")
 	wantConsistent(t, s)
 }
 
-func TestAppendTakesAMessageOf20MB(t *testing.T) {
+// With LONG_TESTS, the message has 20 MB.
+func TestAppendTakesAMessageOfManyMegabytes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("computes for long, with little concurrency")
 	}
 	t.Parallel()
 	s := open(t)
 	k := Key{Session: "s"}
-	big := strings.Repeat("a line of a very long log \\u0000\n", 20<<20/33)
-	begin := time.Now()
+	size := 2 << 20
+	if sessiontest.Long() {
+		size = 20 << 20
+	}
+	big := strings.Repeat("a line of a very long log \\u0000\n", size/33)
 	add(t, s, k, user("big", big), user("", "and?"))
-	t.Logf("20 MB in %v", time.Since(begin))
 	view, _ := must2(s.View(t.Context(), k))(t)
 	if view[0].Content.Text != big {
 		t.Error("the message came back changed")
 	}
-	if diff := cmp.Diff([]chat.Seq{1}, add(t, s, k, user("big", big))); diff != "" {
-		t.Errorf("appended again (-want +got):\n%s", diff)
-	}
+	equal(t, []chat.Seq{1}, add(t, s, k, user("big", big)), "appended again")
 }
 
 // wantDescribed compares the metadata that SQL computed in batches with the metadata that
@@ -184,84 +181,26 @@ func TestAppendDescribesMessagesAsGoDoesInAnyBatches(t *testing.T) {
 	wantConsistent(t, s)
 }
 
-func TestSQLKnowsTheKeysOfReasoningThatGoDoes(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	if diff := cmp.Diff(chat.ReasoningKeys, one[[]string](t, s, `SELECT compactor.reasoning_keys()`)); diff != "" {
-		t.Errorf("keys (-Go +SQL):\n%s", diff)
-	}
-	k := Key{Session: "s"}
-	for _, key := range append(slices.Clone(chat.ReasoningKeys), "reasoning_effort", "citations") {
-		for _, value := range []string{`"x"`, `""`, `null`, `[]`, `{"encrypted_content":"x"}`, `[{"type":"thinking","signature":"x"}]`, `[{"data":""}]`} {
-			body := fmt.Sprintf(`{"role":"assistant","content":"x",%q:%s}`, key, value)
-			if _, err := appendSQL(s, k, body); err != nil {
-				t.Fatal(err)
-			}
-			var m, rest chat.Message
-			if err := json.Unmarshal([]byte(body), &m); err != nil {
-				t.Fatal(err)
-			}
-			if err := json.Unmarshal([]byte(one[string](t, s, `SELECT compactor.without_reasoning($1)`, body)), &rest); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(m.WithoutReasoning().AppendJSON(nil)), string(rest.AppendJSON(nil))); diff != "" {
-				t.Errorf("%s without reasoning (-Go +SQL):\n%s", body, diff)
-			}
-		}
-	}
-	wantDescribed(t, s, k)
-}
-
-func TestAppendDescribesRealHistoriesAsGoDoes(t *testing.T) {
+func TestAppendDescribesRecordedSessionsAsGoDoes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("computes for long, with little concurrency")
 	}
 	t.Parallel()
-	files := realHistories(t)
 	s := open(t)
-	sessions := 0
-	for _, name := range files {
-		f, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		for in := chat.NewReader(f); ; sessions++ {
-			h, err := in.Next()
-			if err != nil {
-				break
+	for name, nth := range map[string]int{"aider_history.jsonl": 1, "entire_cli.jsonl": 10, "pi_mono.jsonl": 2, "swe_agent.jsonl": 10, "taubench_airline.jsonl": 20} {
+		for n, h := range sessiontest.Recorded(t, name, nth) {
+			k := Key{Tenant: name, Session: h.ID}
+			var msgs []NewMessage
+			for _, m := range h.Messages {
+				msgs = append(msgs, NewMessage{Message: m})
 			}
-			k := Key{Tenant: filepath.Base(name), Session: h.ID}
-			for i := 0; i < len(h.Messages); {
-				end := min(len(h.Messages), i+[]int{1, 500, 7, 1, 2}[(i+sessions)%5])
-				var batch []NewMessage
-				for _, m := range h.Messages[i:end] {
-					batch = append(batch, NewMessage{Message: m})
-				}
-				add(t, s, k, batch...)
-				i = end
+			for i := 0; len(msgs) > 0; i++ {
+				size := min(len(msgs), []int{1, 500, 7, 1, 2}[(i+n)%5])
+				add(t, s, k, msgs[:size]...)
+				msgs = msgs[size:]
 			}
 			wantDescribed(t, s, k)
 		}
 	}
-	t.Logf("%d sessions", sessions)
 	wantConsistent(t, s)
-}
-
-// realHistories returns the recorded conversations of DATA_DIR, or of the folder
-// beside the module's.
-func realHistories(t *testing.T) []string {
-	t.Helper()
-	dir := os.Getenv("DATA_DIR")
-	if dir == "" {
-		dir = "../../shared/data"
-	}
-	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) == 0 {
-		t.Skipf("no recorded conversations in %s (DATA_DIR names another folder)", dir)
-	}
-	return files
 }

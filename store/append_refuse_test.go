@@ -57,9 +57,7 @@ func TestAppendRefusesMessagesInOtherFormatsAndNamesTheWayIn(t *testing.T) {
 			}
 		}
 	}
-	if n := one[int](t, s, `SELECT count(*) FROM compactor.sessions`); n != 0 {
-		t.Errorf("%d sessions, want 0: what is refused leaves nothing", n)
-	}
+	equal(t, 0, one[int](t, s, `SELECT count(*) FROM compactor.sessions`), "sessions: what is refused leaves nothing")
 	// What only resembles them says all it has to say.
 	for _, fine := range []string{
 		`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}],"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
@@ -193,9 +191,7 @@ func TestAppendFormatTakesWhatFormatsRead(t *testing.T) {
 			got = append(got, fmt.Sprint(m.Role, " ", m.Content, " ", m.CallIDs(), " ", m.ToolCallID))
 		}
 		want := []string{"user weather? [] ", "assistant  [a] ", "tool rain [] a", "assistant It rains. [] "}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", format, diff)
-		}
+		equal(t, want, got, "%s", format)
 		if session(t, s, k).Suspect {
 			t.Errorf("%s: the view is suspect", format)
 		}
@@ -214,9 +210,7 @@ func TestAppendFormatTakesWhatFormatsRead(t *testing.T) {
 		"no role":          {"anthropic", `{"content":"x"}`},
 		"several sessions": {"anthropic", `{"messages":[{"role":"user","content":"x"}]}` + "\n" + `{"messages":[{"role":"user","content":"y"}]}`},
 	} {
-		if _, _, err := s.AppendFormat(t.Context(), k, "", c.format, "", []byte(c.raw)); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: %v, want it refused", name, err)
-		}
+		wantError(t, third(s.AppendFormat(t.Context(), k, "", c.format, "", []byte(c.raw))), ErrInvalid, "%s", name)
 	}
 	wantConsistent(t, s)
 }
@@ -249,10 +243,7 @@ func TestAppendRefusesNestingThatGoCannotRead(t *testing.T) {
 	}
 	view, _ := must2(s.View(t.Context(), k))(t)
 	apply(t, s, k, summarize(span(2, 3), "brackets"))
-	var msgs []NewMessage
-	for _, m := range view[:1] {
-		msgs = append(msgs, NewMessage{Message: m.Message})
-	}
+	msgs := given(view[:1])
 	must(s.Replace(t.Context(), k, 1, msgs, ""))(t)
 	wantConsistent(t, s)
 }
@@ -321,12 +312,8 @@ func TestAMessageMakesNoMoreCallsThanAreCounted(t *testing.T) {
 
 func TestReplaceRepairsTextThatPostgresCannotStore(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 3)...)
-	if _, err := s.pool.Exec(t.Context(), `SELECT compactor.replace_view(NULL, 's', 0, '[{"id":"n\u0000","role":"user","content":"a\u0000b \ud800"}]')`); err != nil {
-		t.Fatal(err)
-	}
+	s, k := openTalk(t, 3)
+	must(s.pool.Exec(t.Context(), `SELECT compactor.replace_view(NULL, 's', 0, '[{"id":"n\u0000","role":"user","content":"a\u0000b \ud800"}]')`))(t)
 	view, _ := must2(s.View(t.Context(), k))(t)
 	if len(view) != 1 || view[0].ID != "n\uFFFD" || view[0].Content.Text != "a\uFFFDb \uFFFD" {
 		t.Errorf("view is %+v", view)
@@ -347,18 +334,11 @@ func TestIdsLikeThoseOfRunsDoNotBlockThem(t *testing.T) {
 	apply(t, s, k, summarize(span(1, 2), "start"))
 	apply(t, s, k, standIn(chat.Meta{Seq: 3, Position: 3}, "short"))
 	got := list[string](t, s, `SELECT regexp_replace(id, '[0-9a-f]+$', '') FROM compactor.message_log WHERE kind <> 'm' ORDER BY seq`)
-	if diff := cmp.Diff([]string{"summary-45-1-", "standin-46-"}, got); diff != "" {
-		t.Errorf("ids of the runs' messages (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"summary-45-1-", "standin-46-"}, got, "ids of the runs' messages")
 	// What was read from the view is known.
 	view, revision := must2(s.View(t.Context(), k))(t)
-	var known []NewMessage
-	for _, m := range view {
-		known = append(known, NewMessage{Message: m.Message})
-	}
+	known := given(view)
 	must(s.Replace(t.Context(), k, revision, known, ""))(t)
-	if n := one[int](t, s, `SELECT count(*) FROM compactor.message_log`); n != 46 {
-		t.Errorf("%d messages, want 46", n)
-	}
+	equal(t, 46, one[int](t, s, `SELECT count(*) FROM compactor.message_log`), "messages")
 	wantConsistent(t, s)
 }

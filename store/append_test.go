@@ -12,25 +12,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
-
-func TestAppendNumbersMessagesWithoutHoles(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	var got []chat.Seq
-	for _, n := range []int{1, 3, 0, 2, 1} {
-		got = append(got, add(t, s, k, talk(fmt.Sprintf("%d-", len(got)), n)...)...)
-	}
-	if diff := cmp.Diff([]chat.Seq{1, 2, 3, 4, 5, 6, 7}, got); diff != "" {
-		t.Errorf("seqs (-want +got):\n%s", diff)
-	}
-	wantConsistent(t, s)
-}
 
 func TestAppendIsIdempotentByID(t *testing.T) {
 	t.Parallel()
@@ -39,18 +24,10 @@ func TestAppendIsIdempotentByID(t *testing.T) {
 	msgs := talk("m", 4)
 	add(t, s, k, msgs[:3]...)
 	before := one[string](t, s, `SELECT to_json(s) FROM compactor.sessions s`)
-	if diff := cmp.Diff([]chat.Seq{2}, add(t, s, k, msgs[1])); diff != "" {
-		t.Errorf("one again (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]chat.Seq{1, 2, 3}, add(t, s, k, msgs[:3]...)); diff != "" {
-		t.Errorf("all again (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(before, one[string](t, s, `SELECT to_json(s) FROM compactor.sessions s`)); diff != "" {
-		t.Errorf("the session changed (-before +after):\n%s", diff)
-	}
-	if diff := cmp.Diff([]chat.Seq{3, 4, 2, 4}, add(t, s, k, msgs[2], msgs[3], msgs[1], msgs[3])); diff != "" {
-		t.Errorf("old, new, old, new again in one batch (-want +got):\n%s", diff)
-	}
+	equal(t, []chat.Seq{2}, add(t, s, k, msgs[1]), "one again")
+	equal(t, []chat.Seq{1, 2, 3}, add(t, s, k, msgs[:3]...), "all again")
+	equal(t, before, one[string](t, s, `SELECT to_json(s) FROM compactor.sessions s`), "the session changed")
+	equal(t, []chat.Seq{3, 4, 2, 4}, add(t, s, k, msgs[2], msgs[3], msgs[1], msgs[3]), "old, new, old, new again in one batch")
 	wantConsistent(t, s)
 }
 
@@ -76,16 +53,12 @@ func TestAppendTakesTheSameMessageInOtherWriting(t *testing.T) {
 	}
 	// Go encodes a decoded message differently: it is still the same message.
 	view, _ := must2(s.View(t.Context(), k))(t)
-	if diff := cmp.Diff([]chat.Seq{1}, add(t, s, k, NewMessage{Message: view[0].Message})); diff != "" {
-		t.Errorf("read and appended again (-want +got):\n%s", diff)
-	}
+	equal(t, []chat.Seq{1}, add(t, s, k, NewMessage{Message: view[0].Message}), "read and appended again")
 }
 
 func TestAppendRefusesAKnownIDWithOtherContent(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 3)...)
+	s, k := openTalk(t, 3)
 	for name, msgs := range map[string][]NewMessage{
 		"alone":          {user("m2", "other")},
 		"among new ones": {user("n1", "new"), user("m2", "other"), user("n2", "new")},
@@ -99,9 +72,7 @@ func TestAppendRefusesAKnownIDWithOtherContent(t *testing.T) {
 	if !errors.Is(err, ErrConflict) || !strings.Contains(fmt.Sprint(err), "n1") {
 		t.Errorf("the same new id with two contents: %v, want a conflict that names n1", err)
 	}
-	if n := one[int](t, s, `SELECT count(*) FROM compactor.message_log`); n != 3 {
-		t.Errorf("%d messages, want 3: a refused batch leaves nothing", n)
-	}
+	equal(t, 3, one[int](t, s, `SELECT count(*) FROM compactor.message_log`), "messages: a refused batch leaves nothing")
 	wantConsistent(t, s)
 }
 
@@ -148,9 +119,7 @@ func TestAppendReadsCreatedAtAsGoDoes(t *testing.T) {
 			continue
 		}
 		var m chat.Message
-		if err := json.Unmarshal([]byte(raw), &m); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, json.Unmarshal([]byte(raw), &m))
 		got := one[time.Time](t, s, `SELECT created_at FROM compactor.message_log WHERE id = $1`, id)
 		switch {
 		case m.CreatedAt.IsZero():
@@ -198,16 +167,11 @@ func TestAppendRepairsTextThatPostgresCannotStore(t *testing.T) {
 		if got := view[0].Content.Text; got != want {
 			t.Errorf("%s: stored as %q, want %q", in, got, want)
 		}
-		if got := one[string](t, s, `SELECT content FROM compactor.messages WHERE session = $1`, in); got != want {
-			t.Errorf("%s: SQL reads %q, want %q", in, got, want)
-		}
+		equal(t, want, one[string](t, s, `SELECT content FROM compactor.messages WHERE session = $1`, in), "%s: SQL reads", in)
 	}
 	bad := []NewMessage{user("a", "x\x00y\xffz"), call("b", "c\x00"), result("c", "c\x00", "\xed\xa0\x80")}
 	bad[0].Extra = map[string]json.RawMessage{"k": json.RawMessage(`"\ud800 \u0000"`)}
-	_, repairs, err := s.Append(t.Context(), Key{Session: "go"}, "", bad)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, repairs := must2(s.Append(t.Context(), Key{Session: "go"}, "", bad))(t)
 	if repairs != 9 {
 		t.Errorf("%d repairs, want 9", repairs)
 	}
@@ -248,9 +212,7 @@ func TestAppendTakesOddMessages(t *testing.T) {
 		`{"role":"user","content":"x","name":7}`, `{"role":"user","content":"x","n":1e400}`,
 	}
 	k := Key{Tenant: "t", Session: "s"}
-	if _, err := appendSQL(s, k, "["+strings.Join(odd, ",")+"]"); err != nil {
-		t.Fatal(err)
-	}
+	must(appendSQL(s, k, "["+strings.Join(odd, ",")+"]"))(t)
 	for _, m := range odd {
 		if _, err := appendSQL(s, k, m); err != nil {
 			t.Errorf("%s: %v", m, err)
@@ -259,9 +221,7 @@ func TestAppendTakesOddMessages(t *testing.T) {
 	if n := one[int](t, s, `SELECT count(*) FROM compactor.message_log`); n != 2*len(odd) {
 		t.Errorf("%d messages in the log, want %d", n, 2*len(odd))
 	}
-	if got := one[string](t, s, `SELECT role || role_code::text FROM compactor.message_log WHERE seq = 1`); got != "toolt" {
-		t.Errorf("another role is stored as %q", got)
-	}
+	equal(t, "toolt", one[string](t, s, `SELECT role || role_code::text FROM compactor.message_log WHERE seq = 1`), "another role is stored as")
 	wantDescribed(t, s, k)
 	wantConsistent(t, s)
 }
@@ -305,9 +265,7 @@ func TestAppendRejectsInvalidMessages(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{`5`, `"text"`, `null`} {
-		if _, err := appendSQL(s, k, bad); !errors.Is(err, ErrInvalid) {
-			t.Errorf("append of %s: %v, want it refused", bad, err)
-		}
+		wantError(t, second(appendSQL(s, k, bad)), ErrInvalid, "append of %s", bad)
 	}
 	for name, raw := range map[string]string{
 		"no JSON":           `{"role":`,
@@ -319,16 +277,10 @@ func TestAppendRejectsInvalidMessages(t *testing.T) {
 			return id
 		}()),
 	} {
-		if _, err := appendSQL(s, k, raw); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: %v, want it refused as invalid", name, err)
-		}
+		wantError(t, second(appendSQL(s, k, raw)), ErrInvalid, "%s", name)
 	}
-	if _, _, err := s.Append(t.Context(), Key{}, "", talk("m", 1)); !errors.Is(err, ErrInvalid) {
-		t.Errorf("session without an id: %v, want it refused", err)
-	}
-	if n := one[int](t, s, `SELECT count(*) FROM compactor.sessions`); n != 0 {
-		t.Errorf("%d sessions, want 0: what is refused leaves nothing", n)
-	}
+	wantError(t, third(s.Append(t.Context(), Key{}, "", talk("m", 1))), ErrInvalid, "session without an id")
+	equal(t, 0, one[int](t, s, `SELECT count(*) FROM compactor.sessions`), "sessions: what is refused leaves nothing")
 }
 
 // BenchmarkAppendGrowth appends batches of 2,000 and of 20,000 messages with calls and
@@ -361,26 +313,6 @@ func BenchmarkAppendGrowth(b *testing.B) {
 	b.ReportMetric(large.Seconds()*1e3, "ms/20000")
 }
 
-func TestAppendOfOneHugeToolBatch(t *testing.T) {
-	if testing.Short() {
-		t.Skip("computes for long, with little concurrency")
-	}
-	t.Parallel()
-	s := open(t)
-	ids := make([]string, 5000)
-	for i := range ids {
-		ids[i] = fmt.Sprintf("call-%d", i)
-	}
-	msgs := []NewMessage{call("", ids...)}
-	for _, id := range ids {
-		msgs = append(msgs, result("", id, "done"))
-	}
-	k := Key{Session: "s"}
-	add(t, s, k, msgs[:2000]...)
-	add(t, s, k, msgs[2000:]...)
-	wantDescribed(t, s, k)
-}
-
 func TestConcurrentAppendersLoseNothing(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -408,33 +340,21 @@ func TestAppendToSeveralSessionsInOneTransaction(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	do := func(commit bool) {
-		tx, err := s.pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := must(s.pool.Begin(t.Context()))(t)
 		for _, session := range []string{"a", "b", "c", "a"} {
-			if _, err := tx.Exec(t.Context(), `SELECT compactor.append(NULL, $1, '{"role":"user","content":"x"}')`, session); err != nil {
-				t.Fatal(err)
-			}
+			must(tx.Exec(t.Context(), `SELECT compactor.append(NULL, $1, '{"role":"user","content":"x"}')`, session))(t)
 		}
+		end := tx.Rollback
 		if commit {
-			err = tx.Commit(t.Context())
-		} else {
-			err = tx.Rollback(t.Context())
+			end = tx.Commit
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, end(t.Context()))
 	}
 	do(false)
-	if n := one[int](t, s, `SELECT count(*) FROM compactor.sessions`); n != 0 {
-		t.Errorf("%d sessions after a rollback, want none", n)
-	}
+	equal(t, 0, one[int](t, s, `SELECT count(*) FROM compactor.sessions`), "sessions after a rollback")
 	do(true)
 	do(true)
 	got := list[string](t, s, `SELECT tenant || ' ' || id || ' ' || messages FROM compactor.sessions ORDER BY id`)
-	if diff := cmp.Diff([]string{"default a 4", "default b 2", "default c 2"}, got); diff != "" {
-		t.Errorf("sessions (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"default a 4", "default b 2", "default c 2"}, got, "sessions")
 	wantConsistent(t, s)
 }

@@ -35,12 +35,8 @@ func TestApplyWritesTheWholeChange(t *testing.T) {
 	settled := "fingerprint"
 	ch.PostRunState = PostRunState{DueTokens: 77, EstimateMargin: 0.25, PolicyHash: "h", DecisionFingerprint: settled, CooldownSeconds: 60, Ineffective: true}
 	appended := must(s.Worker.Apply(t.Context(), c.Run, c.Fence, ch))(t)
-	if diff := cmp.Diff(span(12, 13), appended); diff != "" {
-		t.Errorf("appended (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]chat.Seq{1, 12, 5, 8, 9, 13, 11}, liveSeqs(t, s, k)); diff != "" {
-		t.Errorf("view (-want +got):\n%s", diff)
-	}
+	equal(t, span(12, 13), appended, "appended")
+	equal(t, []chat.Seq{1, 12, 5, 8, 9, 13, 11}, liveSeqs(t, s, k), "view")
 	row := must(s.Run(t.Context(), c.Run))(t)
 	if row.Status != "applied" || row.Outcome != "applied" || !row.InForce || row.Revision != 2 || row.MessagesAfter != 8 || row.Utilization != 0.5 || row.EndedAt == nil {
 		t.Errorf("ledger row is %+v", row)
@@ -50,9 +46,7 @@ func TestApplyWritesTheWholeChange(t *testing.T) {
 		fmt.Sprintf("%d truncated {[1,3)}", first), fmt.Sprintf("%d summarized {[3,5)} 12", c.Run),
 		fmt.Sprintf("%d truncated {[6,8)}", c.Run), fmt.Sprintf("%d clamped {[10,11)} 13", c.Run),
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("exclusions (-want +got):\n%s", diff)
-	}
+	equal(t, want, got, "exclusions")
 	claim := start(t, s, k).Session
 	if claim.DecisionFingerprint != settled || claim.IneffectiveRuns != 1 || !claim.CoolingDown || claim.Revision != 2 {
 		t.Errorf("session is %+v", claim)
@@ -68,9 +62,7 @@ func TestApplyWritesTheWholeChange(t *testing.T) {
 
 func TestApplyingTwiceIsApplyingOnce(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 6)...)
+	s, k := openTalk(t, 6)
 	c := start(t, s, k)
 	ch := must(c.change(s, summarize(span(1, 3), "start")))(t)
 	results := make(chan error)
@@ -91,9 +83,7 @@ func TestApplyingTwiceIsApplyingOnce(t *testing.T) {
 	if applied != 1 {
 		t.Errorf("applied %d times, want once", applied)
 	}
-	if diff := cmp.Diff([]chat.Seq{7, 4, 5, 6}, liveSeqs(t, s, k)); diff != "" {
-		t.Errorf("view (-want +got):\n%s", diff)
-	}
+	equal(t, []chat.Seq{7, 4, 5, 6}, liveSeqs(t, s, k), "view")
 	wantConsistent(t, s)
 }
 
@@ -110,12 +100,8 @@ func TestMessagesAppendedDuringARunStayAndDoNotDisturbIt(t *testing.T) {
 	add(t, s, k, talk("n", 2)...)
 	exec(t, s, `DELETE FROM compactor.outbox`)
 	must(s.Worker.Apply(t.Context(), c.Run, c.Fence, ch))(t)
-	if diff := cmp.Diff([]chat.Seq{9, 4, 5, 6, 7, 8}, liveSeqs(t, s, k)); diff != "" {
-		t.Errorf("view (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"s 1"}, gens(t, s)); diff != "" {
-		t.Errorf("the run did not wake anybody for what came meanwhile (-want +got):\n%s", diff)
-	}
+	equal(t, []chat.Seq{9, 4, 5, 6, 7, 8}, liveSeqs(t, s, k), "view")
+	equal(t, []string{"s 1"}, gens(t, s), "the run did not wake anybody for what came meanwhile")
 	wantConsistent(t, s)
 	// With nothing new a session that is still due enqueues nothing.
 	exec(t, s, `DELETE FROM compactor.outbox`)
@@ -152,9 +138,7 @@ func TestAChangeOfTheViewOrThePinsMakesAPlanStale(t *testing.T) {
 			continue
 		}
 		before := liveSeqs(t, s, k)
-		if _, err := s.Worker.Apply(t.Context(), c.Run, c.Fence, ch); !errors.Is(err, ErrStale) {
-			t.Errorf("apply after %s: %v, want stale", name, err)
-		}
+		wantError(t, second(s.Worker.Apply(t.Context(), c.Run, c.Fence, ch)), ErrStale, "apply after %s", name)
 		if diff := cmp.Diff(before, liveSeqs(t, s, k)); diff != "" {
 			t.Errorf("%s: a stale apply changed the view:\n%s", name, diff)
 		}
@@ -164,18 +148,14 @@ func TestAChangeOfTheViewOrThePinsMakesAPlanStale(t *testing.T) {
 
 func TestAPlanCannotNameMessagesOutsideItsSnapshot(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 4)...)
+	s, k := openTalk(t, 4)
 	c := start(t, s, k)
 	add(t, s, k, talk("n", 2)...)
 	for name, plan := range map[string]chat.Plan{
 		"exclude": exclude(span(4, 5)), "cover": summarize(span(4, 5), "x"), "include": {Include: span(5, 5)}, "no end": exclude(chat.Ranges{{Lo: 2, Hi: chat.Open}}),
 	} {
 		ch := Change{Plan: plan, SnapshotSeq: c.Session.LastSeq, Revision: c.Session.Revision, Ledger: Ledger{Kind: "compact", Outcome: "applied"}}
-		if _, err := s.Worker.Apply(t.Context(), c.Run, c.Fence, ch); !errors.Is(err, ErrStale) {
-			t.Errorf("%s: %v, want stale", name, err)
-		}
+		wantError(t, second(s.Worker.Apply(t.Context(), c.Run, c.Fence, ch)), ErrStale, "%s", name)
 	}
 	if n := len(liveSeqs(t, s, k)); n != 6 {
 		t.Errorf("%d messages in the view, want 6", n)
@@ -184,9 +164,7 @@ func TestAPlanCannotNameMessagesOutsideItsSnapshot(t *testing.T) {
 
 func TestAnExclusionCannotNameASummaryThatIsNotThere(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 4)...)
+	s, k := openTalk(t, 4)
 	run := apply(t, s, k, exclude(span(1, 1)))
 	_, err := s.pool.Exec(t.Context(), `INSERT INTO compactor.exclusions (run, sid, reason, seqs, summary_seq) SELECT $1, sid, 'x', '{[2,3)}', 99 FROM compactor.sessions`, run)
 	if err == nil || !strings.Contains(err.Error(), "23503") {
@@ -222,12 +200,8 @@ func TestARunThatChangesNothingIsStillRecorded(t *testing.T) {
 	if session(t, s, k).Due {
 		t.Error("still due, want it settled")
 	}
-	if err := s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "again"}, nil); !errors.Is(err, ErrNotApplicable) {
-		t.Errorf("second finish: %v, want not applicable", err)
-	}
-	if _, err := s.Undo(t.Context(), k, c.Run, false, ""); !errors.Is(err, ErrNotApplicable) {
-		t.Errorf("undo of a skipped run: %v, want not applicable", err)
-	}
+	wantError(t, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "again"}, nil), ErrNotApplicable, "second finish")
+	wantError(t, second(s.Undo(t.Context(), k, c.Run, false, "")), ErrNotApplicable, "undo of a skipped run")
 	wantConsistent(t, s)
 }
 
@@ -241,9 +215,7 @@ func waiting(t fataler, s *Store) {
 
 func TestAWorkerPastItsLeaseCanStillApplyWhileAnotherRunLooks(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 6)...)
+	s, k := openTalk(t, 6)
 	c := start(t, s, k)
 	other := request(t, s, k, TriggerApplication)
 	expire(t, s, c.Run)
@@ -260,9 +232,7 @@ func TestAWorkerPastItsLeaseCanStillApplyWhileAnotherRunLooks(t *testing.T) {
 		claimed <- err
 	}()
 	waiting(t, s)
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.Commit(t.Context()))
 	if err := <-claimed; err != nil && !errors.Is(err, ErrBusy) {
 		t.Errorf("claim beside an apply: %v, want it claimed or busy", err)
 	}
@@ -274,9 +244,7 @@ func TestAWorkerPastItsLeaseCanStillApplyWhileAnotherRunLooks(t *testing.T) {
 
 func TestMessagesAppendedDuringARunCountTowardsTheNext(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 6)...)
+	s, k := openTalk(t, 6)
 	exec(t, s, `UPDATE compactor.sessions SET due_messages = 5, due_turns = 10`)
 	c := start(t, s, k)
 	ch := must(c.change(s, exclude(span(1, 3))))(t)
@@ -284,9 +252,7 @@ func TestMessagesAppendedDuringARunCountTowardsTheNext(t *testing.T) {
 	add(t, s, k, counted(user("n1", "x"), 5), counted(assistant("n2", "x"), 6))
 	must(s.Worker.Apply(t.Context(), c.Run, c.Fence, ch))(t)
 	const since = `SELECT concat_ws(' ', messages_since_run, tokens_since_run, turns_since_run, due) FROM compactor.sessions`
-	if got := one[string](t, s, since); got != "2 11 1 f" {
-		t.Errorf("since the run: %s, want 2 messages, 11 tokens, 1 turn, not due", got)
-	}
+	equal(t, "2 11 1 f", one[string](t, s, since), "since the run")
 	add(t, s, k, talk("o", 3)...)
 	if !session(t, s, k).Due {
 		t.Error("not due after due_messages messages")
@@ -309,12 +275,8 @@ func TestAPinSetDuringARunIsNotForgotten(t *testing.T) {
 		add(t, s, k, talk("m", 6)...)
 		apply(t, s, k, exclude(span(1, 2)))
 		c := start(t, s, k)
-		if err := s.Pin(t.Context(), k, "m1"); err != nil {
-			t.Fatal(err)
-		}
-		if err := end(c); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.Pin(t.Context(), k, "m1"))
+		noError(t, end(c))
 		if row := session(t, s, k); !row.Due || !row.Suspect {
 			t.Errorf("after %s the session is due: %v, suspect: %v; want both, for the pin", name, row.Due, row.Suspect)
 		}
@@ -328,9 +290,7 @@ func TestAPinSetDuringARunIsNotForgotten(t *testing.T) {
 
 func TestAVerdictOnAnEarlierViewDoesNotSettleTheSession(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 6)...)
+	s, k := openTalk(t, 6)
 	c := start(t, s, k)
 	must(s.Replace(t.Context(), k, 0, talk("m", 6)[3:], "test"))(t)
 	settled := "old"

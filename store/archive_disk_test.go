@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sessionstore/compactor/store/storetest"
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -43,9 +41,7 @@ func TestADiskBudgetTakesTheOldestWordsFirstUntilEnoughIsMoved(t *testing.T) {
 	keys := ranAgo(t, s, 40, 30, 20, 10)
 	exec(t, s, `UPDATE compactor.sessions SET policy = 'without retention' WHERE id = '1'`)
 	// The first session has words that left its view later, and one that is pinned.
-	if err := s.Pin(t.Context(), keys[0], "m2"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Pin(t.Context(), keys[0], "m2"))
 	later := apply(t, s, keys[0], exclude(span(5, 5)))
 	exec(t, s, `UPDATE compactor.runs SET ended_at = now() - interval '5 days' WHERE id = $1`, later)
 	today := Key{Session: "today"}
@@ -53,30 +49,22 @@ func TestADiskBudgetTakesTheOldestWordsFirstUntilEnoughIsMoved(t *testing.T) {
 	apply(t, s, today, exclude(span(1, 4)))
 	must2(s.Scheduler.Archive(t.Context(), 35*24*time.Hour, []string{"default"}, 1))(t)
 	cursors := list[string](t, s, `SELECT c::text FROM compactor.archive_cursors c`)
-	if err := s.Pin(t.Context(), keys[1], "m2"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Pin(t.Context(), keys[1], "m2"))
 
 	got, more, err := s.Scheduler.ArchiveOldest(t.Context(), 1, 2)
 	if err != nil || !more || got.Gain() < 1 || got.Sessions != 1 {
 		t.Fatalf("%+v, %v, %v", got, more, err)
 	}
 	want := []string{"0 {[1,2),[3,5)}", "1 {[1,2),[3,5)}"}
-	if diff := cmp.Diff(want, archivedSeqs(t, s)); diff != "" {
-		t.Errorf("after the first byte (-want +got):\n%s", diff)
-	}
+	equal(t, want, archivedSeqs(t, s), "after the first byte")
 	for more := true; more; {
 		if _, more, err = s.Scheduler.ArchiveOldest(t.Context(), math.MaxInt64, 2); err != nil {
 			t.Fatal(err)
 		}
 	}
 	want = []string{"0 {[1,2),[3,6)}", "1 {[1,2),[3,5)}", "2 {[1,5)}", "3 {[1,5)}"}
-	if diff := cmp.Diff(want, archivedSeqs(t, s)); diff != "" {
-		t.Errorf("down to the floor (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(cursors, list[string](t, s, `SELECT c::text FROM compactor.archive_cursors c`)); diff != "" {
-		t.Errorf("the cursors of the policies' ages (-before +after):\n%s", diff)
-	}
+	equal(t, want, archivedSeqs(t, s), "down to the floor")
+	equal(t, cursors, list[string](t, s, `SELECT c::text FROM compactor.archive_cursors c`), "the cursors of the policies' ages")
 	for _, k := range append(keys, today) {
 		if all := must(s.All(t.Context(), k))(t); len(all) != 6 {
 			t.Errorf("session %s has %d messages", k, len(all))
@@ -104,16 +92,11 @@ func TestADiskBudgetLeavesWhatWasRestoredAndWhatAWriterHas(t *testing.T) {
 	keys := ranAgo(t, s, 40, 30)
 	must(s.Admin.ArchiveSession(t.Context(), keys[0], month))(t)
 	must(s.Admin.Restore(t.Context(), keys[0]))(t)
-	tx := must(s.pool.Begin(t.Context()))(t)
-	if _, err := tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = '1' FOR NO KEY UPDATE`); err != nil {
-		t.Fatal(err)
-	}
+	tx := begin(t, s, `SELECT FROM compactor.sessions WHERE id = '1' FOR NO KEY UPDATE`)
 	if got, more, err := s.Scheduler.ArchiveOldest(t.Context(), math.MaxInt64, 100); err != nil || more || got.Messages != 0 {
 		t.Errorf("%+v, %v, %v", got, more, err)
 	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.Rollback(t.Context()))
 	if got, _, err := s.Scheduler.ArchiveOldest(t.Context(), math.MaxInt64, 100); err != nil || got.Messages != 4 {
 		t.Errorf("when the writer is done: %+v, %v", got, err)
 	}
@@ -124,10 +107,7 @@ func TestTheArchiverWaitsForAWriter(t *testing.T) {
 	t.Parallel()
 	s, dsn := openDSN(t)
 	ranAgo(t, s, 40, 20)
-	tx := must(s.pool.Begin(t.Context()))(t)
-	if _, err := tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = '0' FOR NO KEY UPDATE`); err != nil {
-		t.Fatal(err)
-	}
+	tx := begin(t, s, `SELECT FROM compactor.sessions WHERE id = '0' FOR NO KEY UPDATE`)
 	var trips atomic.Int32
 	w := must(Open(t.Context(), Config{URL: dsn, Observe: func(string, time.Duration, error) {
 		if trips.Add(1) == 5 { // in the second attempt

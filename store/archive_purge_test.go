@@ -1,7 +1,6 @@
 package store
 
 import (
-	"errors"
 	"testing"
 	"time"
 )
@@ -40,12 +39,8 @@ func TestPurgedWordsLeaveATombstone(t *testing.T) {
 	if purged != 10 {
 		t.Errorf("%d messages are purged", purged)
 	}
-	if _, err := s.Undo(t.Context(), k, one[RunID](t, s, `SELECT min(id) FROM compactor.runs`), true, ""); !errors.Is(err, ErrPurged) {
-		t.Errorf("undo: %v", err)
-	}
-	if _, err := s.Admin.Restore(t.Context(), k); !errors.Is(err, ErrPurged) {
-		t.Errorf("restore: %v", err)
-	}
+	wantError(t, second(s.Undo(t.Context(), k, one[RunID](t, s, `SELECT min(id) FROM compactor.runs`), true, "")), ErrPurged, "undo")
+	wantError(t, second(s.Admin.Restore(t.Context(), k)), ErrPurged, "restore")
 	wantConsistent(t, s)
 }
 

@@ -23,9 +23,7 @@ const month = 30 * 24 * time.Hour
 func old(t fataler, s *Store, k Key) {
 	t.Helper()
 	add(t, s, k, talk("m", 12)...)
-	if err := s.Pin(context.Background(), k, "m6"); err != nil {
-		t.Fatalf("pin: %v", err)
-	}
+	noError(t, s.Pin(context.Background(), k, "m6"))
 	first := summarize(span(2, 5), "what was said")
 	first.Exclude = []chat.Exclusion{{Reason: "truncated", Seqs: span(1, 1)}}
 	apply(t, s, k, first)                                        // 13
@@ -60,9 +58,7 @@ func TestArchivedWordsAreStillThere(t *testing.T) {
 	if n := one[int](t, s, `SELECT count(*) FROM compactor.messages WHERE archived AND content IS NULL AND message IS NULL AND excluded`); n != 10 {
 		t.Errorf("SQL shows %d archived messages", n)
 	}
-	if diff := cmp.Diff(all, must(s.All(t.Context(), k))(t)); diff != "" {
-		t.Errorf("the full history (-before +after):\n%s", diff)
-	}
+	equal(t, all, must(s.All(t.Context(), k))(t), "the full history")
 	if got := must(s.Worker.Messages(t.Context(), sid, []chat.Seq{2, 6}))(t); got[2].Content.String() != "message 2 of a conversation about nothing much" || got[2].ID != "m2" {
 		t.Errorf("message 2 is %+v", got[2])
 	}
@@ -79,17 +75,13 @@ func TestArchivedWordsAreStillThere(t *testing.T) {
 	if got := must(s.Admin.Restore(t.Context(), k, "m2", "m9"))(t); got.Messages != 2 {
 		t.Errorf("restored %+v", got)
 	}
-	if n := one[int](t, s, `SELECT count(*) FROM compactor.messages WHERE archived`); n != 8 {
-		t.Errorf("%d are archived still", n)
-	}
+	equal(t, 8, one[int](t, s, `SELECT count(*) FROM compactor.messages WHERE archived`), "are archived still")
 	if got := must(s.Admin.ArchiveSession(t.Context(), k, month))(t); got.Messages != 0 {
 		t.Errorf("what has just been restored is archived again: %+v", got)
 	}
 	must(s.Admin.Restore(t.Context(), k))(t)
 	exec(t, s, `UPDATE compactor.sessions SET restored_at = NULL`)
-	if diff := cmp.Diff(rows, rowsOf(t, s, sid)); diff != "" {
-		t.Errorf("after all was restored (-before +after):\n%s", diff)
-	}
+	equal(t, rows, rowsOf(t, s, sid), "after all was restored")
 	wantConsistent(t, s)
 }
 
@@ -173,9 +165,7 @@ func TestAnArchiverThatFailsLosesNothing(t *testing.T) {
 		if got, err := s.Admin.ArchiveSession(t.Context(), k, month); !errors.Is(err, ErrUnavailable) || got.Messages != 0 {
 			t.Errorf("%s: %+v, %v", event, got, err)
 		}
-		if diff := cmp.Diff(before, rowsOf(t, s, sid)); diff != "" {
-			t.Errorf("%s (-before +after):\n%s", event, diff)
-		}
+		equal(t, before, rowsOf(t, s, sid), "%s", event)
 		exec(t, s, `DROP TRIGGER fail ON `+strings.Fields(event)[strings.Count(event[:strings.Index(event, " ON ")], " ")+2])
 	}
 	must(s.Admin.ArchiveSession(t.Context(), k, month))(t)
@@ -185,9 +175,7 @@ func TestAnArchiverThatFailsLosesNothing(t *testing.T) {
 		t.Errorf("a restore without space: %v", err)
 	}
 	exec(t, s, `DROP TRIGGER fail ON compactor.message_body`)
-	if diff := cmp.Diff(all, must(s.All(t.Context(), k))(t)); diff != "" {
-		t.Errorf("the full history (-before +after):\n%s", diff)
-	}
+	equal(t, all, must(s.All(t.Context(), k))(t), "the full history")
 	wantConsistent(t, s)
 }
 
@@ -227,15 +215,9 @@ func TestASegmentThatIsDamagedIsFoundAndChangesNothing(t *testing.T) {
 	sid := session(t, s, k).SID
 	byHand(t, s, sid, `UPDATE archive_segments SET data = set_byte(data, 20, get_byte(data, 20) # 1)`)
 	damaged := rowsOf(t, s, sid)
-	if _, err := s.Admin.Restore(t.Context(), k); !errors.Is(err, ErrDamaged) {
-		t.Errorf("restore: %v", err)
-	}
-	if _, err := s.Undo(t.Context(), k, one[RunID](t, s, `SELECT min(id) FROM compactor.runs`), true, ""); !errors.Is(err, ErrDamaged) {
-		t.Errorf("undo: %v", err)
-	}
-	if _, err := s.All(t.Context(), k); !errors.Is(err, ErrDamaged) {
-		t.Errorf("full history: %v", err)
-	}
+	wantError(t, second(s.Admin.Restore(t.Context(), k)), ErrDamaged, "restore")
+	wantError(t, second(s.Undo(t.Context(), k, one[RunID](t, s, `SELECT min(id) FROM compactor.runs`), true, "")), ErrDamaged, "undo")
+	wantError(t, second(s.All(t.Context(), k)), ErrDamaged, "full history")
 	if a := must(s.Admin.AuditSession(t.Context(), k))(t); len(a.Findings) != 1 || a.Findings[0].Field != "checksum" {
 		t.Errorf("audit: %v", a.Findings)
 	}
@@ -281,9 +263,7 @@ func TestTheArchiverGoesAlongTheRunsOnceForAnAge(t *testing.T) {
 		add(t, s, Key{Session: name}, talk("m", 8)...)
 		apply(t, s, Key{Session: name}, exclude(span(1, 4)))
 	}
-	if err := s.SetParent(t.Context(), Key{Session: "child"}, "a"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.SetParent(t.Context(), Key{Session: "child"}, "a"))
 	exec(t, s, `UPDATE compactor.sessions SET policy = 'kept' WHERE id IN ('other', 'child')`)
 	if got, more, err := s.Scheduler.Archive(t.Context(), month, []string{"default"}, 100); err != nil || more || got.Messages != 0 {
 		t.Fatalf("too early: %+v, %v, %v", got, more, err)
@@ -302,9 +282,7 @@ func TestTheArchiverGoesAlongTheRunsOnceForAnAge(t *testing.T) {
 	if total.Messages != 12 || total.Sessions != 3 || pages < 2 {
 		t.Errorf("archived %+v in %d pages, want those of a, b and the child of a", total, pages)
 	}
-	if n := one[int](t, s, `SELECT count(*) FROM compactor.archive_candidates('30 days', '{default}', 100)`); n != 0 {
-		t.Errorf("%d runs are looked at again", n)
-	}
+	equal(t, 0, one[int](t, s, `SELECT count(*) FROM compactor.archive_candidates('30 days', '{default}', 100)`), "runs are looked at again")
 	// A session that a writer has is tried again.
 	exec(t, s, `DELETE FROM compactor.archive_cursors`)
 	if got, _, err := s.Scheduler.Archive(t.Context(), 24*time.Hour, []string{"kept"}, 100); err != nil || got.Messages != 4 {
@@ -314,17 +292,12 @@ func TestTheArchiverGoesAlongTheRunsOnceForAnAge(t *testing.T) {
 	add(t, s, k, talk("m", 8)...)
 	apply(t, s, k, exclude(span(1, 4)))
 	longAgo(t, s)
-	tx := must(s.pool.Begin(t.Context()))(t)
-	if _, err := tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = 'busy' FOR NO KEY UPDATE`); err != nil {
-		t.Fatal(err)
-	}
+	tx := begin(t, s, `SELECT FROM compactor.sessions WHERE id = 'busy' FOR NO KEY UPDATE`)
 	exec(t, s, `DELETE FROM compactor.runs WHERE status = 'queued'`)
 	if got, _, err := s.Scheduler.Archive(t.Context(), month, []string{"default"}, 100); err != nil || got.Messages != 0 {
 		t.Errorf("while a writer has it: %+v, %v", got, err)
 	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.Rollback(t.Context()))
 	if got, _, err := s.Scheduler.Archive(t.Context(), month, []string{"default"}, 100); err != nil || got.Messages != 4 {
 		t.Errorf("after that: %+v, %v", got, err)
 	}

@@ -193,12 +193,8 @@ func TestAuditFindsWhatWasChangedByHand(t *testing.T) {
 				}
 				return
 			}
-			if diff := cmp.Diff(before, rowsOf(t, s, sid)); diff != "" {
-				t.Errorf("fixed (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(found, fixed); diff != "" {
-				t.Errorf("it says that it did (-found +fixed):\n%s", diff)
-			}
+			equal(t, before, rowsOf(t, s, sid), "fixed")
+			equal(t, found, fixed, "it says that it did, -found +fixed")
 			if a := must(s.Admin.AuditSession(t.Context(), k))(t); len(a.Findings) > 0 {
 				t.Errorf("left over: %v", a.Findings)
 			}

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // compactAll takes pages of a bulk recompaction until there are no more, and returns the
@@ -65,9 +63,7 @@ func TestABulkRecompactionQueuesWhatMatchesOnce(t *testing.T) {
 	if got := must(s.Scheduler.OpenBulkCompacts(t.Context()))(t); !slices.Equal(got, []int64{id}) {
 		t.Errorf("open: %v", got)
 	}
-	if diff := cmp.Diff([]string{"d", "a"}, compactAll(t, s, id, 1)); diff != "" {
-		t.Errorf("sessions (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"d", "a"}, compactAll(t, s, id, 1), "sessions")
 	row := must(s.Operator.Bulk(t.Context(), BulkCompact, id))(t)
 	if row.Status != "done" || row.EndedAt == nil || row.Matched != 3 || row.Done != 2 || row.Refused != 1 || row.Waiting != 2 || row.Settled() ||
 		row.Note != "new prompt" || row.Match != match || row.Options.From != "view" {
@@ -123,26 +119,20 @@ func TestABulkRecompactionObeysPausesAndGoesOnWhereItWasCancelled(t *testing.T) 
 		t.Errorf("relayed %v while a run of the recompaction waits", got)
 	}
 
-	must(0, s.Operator.CancelBulk(t.Context(), BulkCompact, id))(t)
+	noError(t, s.Operator.CancelBulk(t.Context(), BulkCompact, id))
 	if row := must(s.Run(t.Context(), first[0].Run))(t); row.Outcome != "cancelled" {
 		t.Errorf("%+v", row)
 	}
 	if _, more := must2(s.Scheduler.BulkCompactPage(t.Context(), id, 9, time.Minute))(t); more {
 		t.Error("a cancelled one goes on")
 	}
-	must(0, s.Operator.ResumeBulkCompact(t.Context(), id))(t)
+	noError(t, s.Operator.ResumeBulkCompact(t.Context(), id))
 	if got := compactAll(t, s, id, 9); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("queued %v after that, want the rest", got)
 	}
-	if err := s.Operator.ResumeBulkCompact(t.Context(), id); !errors.Is(err, ErrNotApplicable) {
-		t.Errorf("resuming what is done: %v", err)
-	}
-	if err := s.Operator.CancelBulk(t.Context(), BulkUndo, id); !errors.Is(err, ErrNotApplicable) {
-		t.Errorf("cancelling it as an undo: %v", err)
-	}
-	if _, err := s.Operator.Bulk(t.Context(), BulkUndo, id); !errors.Is(err, ErrNotFound) {
-		t.Errorf("showing it as an undo: %v", err)
-	}
+	wantError(t, s.Operator.ResumeBulkCompact(t.Context(), id), ErrNotApplicable, "resuming what is done")
+	wantError(t, s.Operator.CancelBulk(t.Context(), BulkUndo, id), ErrNotApplicable, "cancelling it as an undo")
+	wantError(t, second(s.Operator.Bulk(t.Context(), BulkUndo, id)), ErrNotFound, "showing it as an undo")
 	if _, err := s.Operator.StartBulkCompact(t.Context(), "", match, Options{From: "there"}, 0, "", ""); !errors.Is(err, ErrInvalid) {
 		t.Errorf("options that are none: %v", err)
 	}

@@ -1,11 +1,8 @@
 package store
 
 import (
-	"errors"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // undoAll calls NextBulkUndo until none is left and returns what came of each run.
@@ -69,28 +66,20 @@ func TestBulkUndoTakesBackWhatMatchesAndNothingElse(t *testing.T) {
 
 	a, b := made[key("ours", "a")][0], made[key("ours", "b")]
 	want := map[RunID]string{a: "undone", b[0]: "later_runs"}
-	if diff := cmp.Diff(want, undoAll(t, s, id)); diff != "" {
-		t.Errorf("runs (-want +got):\n%s", diff)
-	}
+	equal(t, want, undoAll(t, s, id), "runs")
 	row := must(s.Operator.Bulk(t.Context(), BulkUndo, id))(t)
 	if row.Status != "done" || row.EndedAt == nil || row.Matched != 2 || row.Done != 1 || row.Refused != 1 || row.Note != "lost the ids" || row.Match.Policy != "support" {
 		t.Errorf("%+v", row)
 	}
 	left := must(s.Operator.BulkRefusals(t.Context(), id, 10))(t)
-	if diff := cmp.Diff([]BulkRefusal{{b[0], "b", "ours", "later_runs"}}, left); diff != "" {
-		t.Errorf("refusals (-want +got):\n%s", diff)
-	}
+	equal(t, []BulkRefusal{{b[0], "b", "ours", "later_runs"}}, left, "refusals")
 	if !must(s.Run(t.Context(), made[key("theirs", "a")][0]))(t).InForce || !must(s.Run(t.Context(), b[1]))(t).InForce {
 		t.Error("a run that does not match was undone")
 	}
-	if by := one[string](t, s, `SELECT requested_by FROM compactor.runs WHERE undoes = $1`, a); by != "ann (bulk undo 1)" {
-		t.Errorf("the undo is by %q", by)
-	}
+	equal(t, "ann (bulk undo 1)", one[string](t, s, `SELECT requested_by FROM compactor.runs WHERE undoes = $1`, a), "the undo is by")
 
 	again := must(s.Operator.StartBulkUndo(t.Context(), "ours", RunMatch{Strategy: "handoff"}, true, "", "ann"))(t)
-	if diff := cmp.Diff(map[RunID]string{b[0]: "undone"}, undoAll(t, s, again)); diff != "" {
-		t.Errorf("with cascade (-want +got):\n%s", diff)
-	}
+	equal(t, map[RunID]string{b[0]: "undone"}, undoAll(t, s, again), "with cascade")
 	wantConsistent(t, s)
 }
 
@@ -110,17 +99,11 @@ func TestABulkUndoGoesOnWhereItWas(t *testing.T) {
 		t.Errorf("%+v", step)
 	}
 
-	tx := must(s.pool.Begin(t.Context()))(t)
-	defer tx.Rollback(t.Context()) //nolint:errcheck // ends with the test
-	if _, err := tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = 'c' FOR UPDATE`); err != nil {
-		t.Fatal(err)
-	}
+	tx := begin(t, s, `SELECT FROM compactor.sessions WHERE id = 'c' FOR UPDATE`)
 	if step := must(s.Operator.NextBulkUndo(t.Context(), id))(t); step != (BulkUndoStep{runs[2], "locked"}) {
 		t.Errorf("%+v", step)
 	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.Rollback(t.Context()))
 
 	// The next run is undone by another operator meanwhile.
 	must(s.Undo(t.Context(), Key{Session: "b"}, runs[1], false, "bob"))(t)
@@ -130,18 +113,12 @@ func TestABulkUndoGoesOnWhereItWas(t *testing.T) {
 	if left := undoAll(t, s, id); len(left) > 0 {
 		t.Errorf("%v after the last", left)
 	}
-	if err := s.Operator.CancelBulk(t.Context(), BulkUndo, id); !errors.Is(err, ErrNotApplicable) {
-		t.Errorf("cancelling what is done: %v", err)
-	}
+	wantError(t, s.Operator.CancelBulk(t.Context(), BulkUndo, id), ErrNotApplicable, "cancelling what is done")
 	open := must(s.Operator.StartBulkUndo(t.Context(), "", RunMatch{Trigger: TriggerOperator}, false, "", "ann"))(t)
-	if err := s.Operator.CancelBulk(t.Context(), BulkUndo, open); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Operator.CancelBulk(t.Context(), BulkUndo, open))
 	if step := must(s.Operator.NextBulkUndo(t.Context(), open))(t); step != (BulkUndoStep{0, "cancelled"}) {
 		t.Errorf("%+v", step)
 	}
-	if _, err := s.Operator.NextBulkUndo(t.Context(), 4711); !errors.Is(err, ErrNotFound) {
-		t.Errorf("one that does not exist: %v", err)
-	}
+	wantError(t, second(s.Operator.NextBulkUndo(t.Context(), 4711)), ErrNotFound, "one that does not exist")
 	wantConsistent(t, s)
 }

@@ -59,10 +59,7 @@ func (p *provider) off(l Line) (worst float64) {
 func fit(t *testing.T, s *Store, counted, reported []int64) Line {
 	t.Helper()
 	rows, _ := s.pool.Query(t.Context(), `SELECT overhead, scale FROM compactor.fit_usage($1, $2, 150000)`, counted, reported)
-	l, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Line])
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Line]))(t)
 	return l
 }
 
@@ -155,10 +152,7 @@ func teach(t *testing.T, s *Store, k Key, model string, n int) {
 
 func calibrations(t *testing.T, s *Store) []string {
 	t.Helper()
-	all, err := s.Operator.Calibrations(t.Context(), "", "", 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must(s.Operator.Calibrations(t.Context(), "", "", 100))(t)
 	out := []string{}
 	for _, c := range all {
 		out = append(out, fmt.Sprintf("%s %s: %d reports, %d + %g", c.Tenant, c.Model, c.Reports, c.Line.Overhead, c.Line.Scale))
@@ -230,9 +224,7 @@ func TestAReportTeachesWhatItsPromptHeld(t *testing.T) {
 		must(s.ReportUsage(t.Context(), k, chat.Tokens(report.tokens), chat.Seq(report.seq)))(t)
 	}
 	want := "{4000,4000,4000,7000,9000} {2000,112000,5000,11000,13000}"
-	if got := one[string](t, s, `SELECT counted::text || ' ' || reported::text FROM compactor.calibrations`); got != want {
-		t.Errorf("learned %s, want %s", got, want)
-	}
+	equal(t, want, one[string](t, s, `SELECT counted::text || ' ' || reported::text FROM compactor.calibrations`), "learned")
 }
 
 func TestHalfOfTheStartIsLeftToMessages(t *testing.T) {
@@ -267,27 +259,13 @@ func TestReportsDoNotWaitForEachOther(t *testing.T) {
 	teach(t, s, Key{Session: "a"}, "m", 1)
 	teach(t, s, Key{Session: "b"}, "m", 1)
 	report := `SELECT compactor.report_usage('default', $1, 2500)`
-	tx, err := s.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback(t.Context()) //nolint:errcheck // ends a failed test
-	if _, err := tx.Exec(t.Context(), report, "a"); err != nil {
-		t.Fatal(err)
-	}
+	tx := begin(t, s, report, "a")
 	teach(t, s, Key{Session: "new"}, "another", 1)
 	must(s.ReportUsage(t.Context(), Key{Session: "b"}, 2600, 0))(t) // would wait for ever
-	strict, err := s.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.Serializable})
-	if err != nil {
-		t.Fatal(err)
-	}
+	strict := must(s.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.Serializable}))(t)
 	defer strict.Rollback(t.Context()) //nolint:errcheck // ends a failed test
-	if _, err := strict.Exec(t.Context(), `SELECT count(*) FROM compactor.calibrations`); err != nil {
-		t.Fatal(err)
-	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(strict.Exec(t.Context(), `SELECT count(*) FROM compactor.calibrations`))(t)
+	noError(t, tx.Commit(t.Context()))
 	if _, err := strict.Exec(t.Context(), report, "b"); err != nil {
 		t.Errorf("a report failed by that of another session: %v", err)
 	}
@@ -313,23 +291,17 @@ func TestABusyModelLearnsFromOneReportASecond(t *testing.T) {
 			t.Errorf("%v, want %s", got, want)
 		}
 	}
-	if n := one[int](t, s, `SELECT cardinality(counted) FROM compactor.calibrations`); n != 20 {
-		t.Errorf("%d reports are kept", n)
-	}
+	equal(t, 20, one[int](t, s, `SELECT cardinality(counted) FROM compactor.calibrations`), "reports are kept")
 }
 
 func TestTheDatabaseKnowsTheSameEstimates(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	for _, counter := range []string{"bytes/3", "chars/4", "o200k_base*1.5", "cl100k_base*1", "o200k_base", "cl100k_base", "application", ""} {
-		if got := one[bool](t, s, `SELECT compactor.estimates($1)`, counter); got != chat.Estimates(counter) {
-			t.Errorf("%q is an estimate: %t", counter, got)
-		}
+		equal(t, chat.Estimates(counter), one[bool](t, s, `SELECT compactor.estimates($1)`, counter), "%q is an estimate", counter)
 	}
 	m := counted(user("m", "hello"), 10)
 	m.Counter = "o200k_base*1.5"
 	add(t, s, Key{Session: "s"}, m)
-	if n := one[int64](t, s, `SELECT live_estimated_tokens FROM compactor.sessions`); n != 10 {
-		t.Errorf("%d tokens are estimated", n)
-	}
+	equal(t, 10, one[int](t, s, `SELECT live_estimated_tokens FROM compactor.sessions`), "tokens are estimated")
 }

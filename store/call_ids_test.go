@@ -107,10 +107,7 @@ func TestReplaceAndAppendKnowMessagesByTheIDsOfTheView(t *testing.T) {
 	if got := view[3].ToolCallID; got != "c_2" {
 		t.Fatalf("second result answers %q", got)
 	}
-	var msgs []NewMessage
-	for _, v := range view {
-		msgs = append(msgs, NewMessage{Message: v.Message})
-	}
+	msgs := given(view)
 	must(s.Replace(t.Context(), k, revision, msgs, ""))(t)
 	add(t, s, k, m...)
 	wantView(t, s, k, "a b r1 r2 d")
@@ -120,9 +117,7 @@ func TestReplaceAndAppendKnowMessagesByTheIDsOfTheView(t *testing.T) {
 	if _, _, err := s.Append(t.Context(), k, "", []NewMessage{call("b", "c", "d")}); err == nil {
 		t.Error("other ids are taken")
 	}
-	if _, err := s.Fork(t.Context(), k, "f", ""); err != nil {
-		t.Fatal(err)
-	}
+	must(s.Fork(t.Context(), k, "f", ""))(t)
 	forked, _ := must2(s.View(t.Context(), Key{Session: "f"}))(t)
 	if got := forked[3].ToolCallID; got != "c_2" {
 		t.Errorf("in the fork the second result answers %q", got)

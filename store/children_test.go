@@ -41,9 +41,7 @@ func TestLabelsOfAParentCountForItsChildren(t *testing.T) {
 	label(t, s, "search", map[string]string{"agent": "search"})
 	want := func(when string, rows ...string) {
 		t.Helper()
-		if diff := cmp.Diff(rows, policies(t, s)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", when, diff)
-		}
+		equal(t, rows, policies(t, s), "%s", when)
 	}
 	want("without parents", "own team-b 3", "root team-a 2", "search default 1")
 
@@ -70,9 +68,7 @@ func TestLabelsOfAParentCountForItsChildren(t *testing.T) {
 	label(t, s, "root", map[string]string{"team": "b"})
 	want("before the refresh", "deep a-search 4", "own team-b 3", "root team-b 3", "search a-search 4")
 	effects := must(s.Operator.PreviewPolicies(t.Context(), []PolicyChange{{Name: "new", Match: map[string]string{"team": "b"}, Spec: []byte(`{}`), Hash: "h", FleetHash: "h", Thresholds: []Threshold{{DueTokens: 9}}}}))(t)
-	if diff := cmp.Diff([]PolicyEffect{{"a-search", "new", 2, 0, 0}, {"team-b", "new", 2, 0, 0}}, effects); diff != "" {
-		t.Errorf("effects (-want +got):\n%s", diff)
-	}
+	equal(t, []PolicyEffect{{"a-search", "new", 2, 0, 0}, {"team-b", "new", 2, 0, 0}}, effects, "effects")
 	refresh(t, s, 1)
 	want("after it", "deep team-b 3", "own team-b 3", "root team-b 3", "search team-b 3")
 	label(t, s, "own", map[string]string{})
@@ -163,20 +159,11 @@ func TestAChildThatIsMadeMeanwhileFollowsItsParent(t *testing.T) {
 	put(t, s, named("team-a", 2, "team=a"))
 	refresh(t, s, 9)
 	label(t, s, "root", map[string]string{})
-	tx := must(s.pool.Begin(t.Context()))(t)
-	if _, err := tx.Exec(t.Context(), `SELECT compactor.set_labels('default', 'root', '{"team": "a"}')`); err != nil {
-		t.Fatal(err)
-	}
+	tx := begin(t, s, `SELECT compactor.set_labels('default', 'root', '{"team": "a"}')`)
 	done := make(chan error)
 	go func() { done <- s.SetParent(t.Context(), Key{Session: "child"}, "root") }()
 	waiting(t, s)
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"child team-a 2", "root team-a 2"}, policies(t, s)); diff != "" {
-		t.Errorf("policies (-want +got):\n%s", diff)
-	}
+	noError(t, tx.Commit(t.Context()))
+	noError(t, <-done)
+	equal(t, []string{"child team-a 2", "root team-a 2"}, policies(t, s), "policies")
 }

@@ -96,14 +96,10 @@ func stored(t *testing.T, s *Store) {
 	keys := dueSessions(t, s, 4)
 	limitRuns(t, s, "default", 5)
 	claim := start(t, s, keys[0])
-	if err := s.Worker.Heartbeat(t.Context(), claim.Run, claim.Fence, time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Worker.Heartbeat(t.Context(), claim.Run, claim.Fence, time.Minute))
 	request(t, s, keys[1], TriggerOperator)
 	sweep := startSweep(t, s, "", time.Hour)
-	if err := s.Operator.SteerSweep(t.Context(), sweep, SweepCancel, "", "ada", 0); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Operator.SteerSweep(t.Context(), sweep, SweepCancel, "", "ada", 0))
 	exec(t, s, `INSERT INTO compactor.model_cooldowns (model, until, code) VALUES ('m', now() + interval '1 minute', 'timeout');
 		INSERT INTO compactor.used_elsewhere (tenant, installation, database, started, calls, tokens, hour, day, read_at) VALUES ('default', 'i', 'd', 0, 0, 0, 0, 0, now());
 		INSERT INTO compactor.throttled (sid, tenant, since) SELECT sid, tenant, now() FROM compactor.sessions WHERE id = 's03';
@@ -112,9 +108,7 @@ func stored(t *testing.T, s *Store) {
 		UPDATE compactor.spending_limits SET full_at = now() + interval '1 second';
 		UPDATE compactor.outbox SET first_at = now(), last_at = now()`)
 	must(s.Scheduler.Lead(t.Context(), "scheduler", "a", 15*time.Second))(t)
-	if err := s.Scheduler.NoteProcesses(t.Context(), "a", true, true); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Scheduler.NoteProcesses(t.Context(), "a", true, true))
 }
 
 // step moves all stored times, which is what a step of the clock in the other direction does.
@@ -196,9 +190,7 @@ func TestNoStoredTimeIsBelievedThatNothingCouldHaveSet(t *testing.T) {
 	if n := one[int](t, s, `SELECT count(*) FROM compactor.holding_sweeps()`); n != 0 {
 		t.Error("a sweep that is yet to end holds sessions")
 	}
-	if n := one[int](t, s, `SELECT count(*) FROM compactor.sessions WHERE cooldown_until > now()`); n != 0 {
-		t.Errorf("%d sessions cool down for a year", n)
-	}
+	equal(t, 0, one[int](t, s, `SELECT count(*) FROM compactor.sessions WHERE cooldown_until > now()`), "sessions cool down for a year")
 }
 
 // While times are corrected, writers and the leader go on.
@@ -208,14 +200,7 @@ func TestTimesAreCorrectedBesideWriters(t *testing.T) {
 	keys := dueSessions(t, s, 3)
 	must(s.Scheduler.Lead(t.Context(), "scheduler", "a", time.Minute))(t)
 	exec(t, s, `UPDATE compactor.leader SET clock_back = '1 day'; UPDATE compactor.outbox SET last_at = now() + interval '1 day'; UPDATE compactor.sessions SET due_since = now() + interval '1 day'`)
-	tx, err := s.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback(t.Context()) }()
-	if _, err := tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = $1 FOR NO KEY UPDATE`, keys[1].Session); err != nil {
-		t.Fatal(err)
-	}
+	tx := begin(t, s, `SELECT FROM compactor.sessions WHERE id = $1 FOR NO KEY UPDATE`, keys[1].Session)
 	corrected := make(chan error, 1)
 	go func() {
 		for {
@@ -236,9 +221,7 @@ func TestTimesAreCorrectedBesideWriters(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `UPDATE compactor.outbox SET gen = gen + 1, last_at = now() WHERE sid = (SELECT sid FROM compactor.sessions WHERE id = $1)`, keys[1].Session); err != nil {
 		t.Errorf("the writer: %v", err)
 	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.Commit(t.Context()))
 	if err := <-corrected; err != nil {
 		t.Errorf("the correction: %v", err)
 	}

@@ -6,25 +6,18 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 // thresholds saves a policy that makes sessions due above tokens.
 func thresholds(t *testing.T, s *Store, ts ...Threshold) {
 	t.Helper()
-	if err := s.Scheduler.SavePolicy(t.Context(), fmt.Sprint(ts), []byte(`{}`), ts); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Scheduler.SavePolicy(t.Context(), fmt.Sprint(ts), []byte(`{}`), ts))
 }
 
 func session(t fataler, s *Store, k Key) SessionRow {
 	t.Helper()
-	rows, err := s.Operator.Sessions(context.Background(), SessionFilter{Limit: 1 << 20})
-	if err != nil {
-		t.Fatalf("sessions: %v", err)
-	}
+	rows := must(s.Operator.Sessions(context.Background(), SessionFilter{Limit: 1 << 20}))(t)
 	for _, row := range rows {
 		if row.Session == k.Session && row.Tenant == k.tenant() {
 			return row
@@ -48,9 +41,7 @@ func TestNewSessionsStartWithTheThresholdsOfTheLongestPrefixOfTheirModel(t *test
 	for model, want := range map[string]string{
 		"": "1000 0.5", "claude": "1000 0.5", "gpt-3.5": "2000 0.25", "gpt-4": "3000 0", "gpt-4o": "3000 0", "a_gpt-4": "1000 0.5",
 	} {
-		if _, _, err := s.Append(t.Context(), Key{Session: model + "!"}, model, talk("m", 1)); err != nil {
-			t.Fatal(err)
-		}
+		must2(s.Append(t.Context(), Key{Session: model + "!"}, model, talk("m", 1)))(t)
 		if got := one[string](t, s, `SELECT due_tokens || ' ' || estimate_margin FROM compactor.sessions WHERE id = $1`, model+"!"); got != want {
 			t.Errorf("model %q starts with %s, want %s", model, got, want)
 		}
@@ -100,22 +91,14 @@ func TestTheOutboxHasOneRowForEachDueSession(t *testing.T) {
 	add(t, s, a, counted(user("3", "x"), 1))
 	add(t, s, a, counted(user("3", "x"), 1)) // nothing new
 	add(t, s, b, counted(user("2", "x"), 6))
-	if _, _, err := s.Import(t.Context(), c, "", []NewMessage{counted(user("1", "x"), 100)}); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"a 2", "b 1"}, gens(t, s)); diff != "" {
-		t.Errorf("outbox (-want +got):\n%s", diff)
-	}
+	must2(s.Import(t.Context(), c, "", []NewMessage{counted(user("1", "x"), 100)}))(t)
+	equal(t, []string{"a 2", "b 1"}, gens(t, s), "outbox")
 	if !session(t, s, c).Due {
 		t.Error("an imported session is not due")
 	}
-	if _, _, err := s.Import(t.Context(), b, "", []NewMessage{counted(user("3", "x"), 100)}); err != nil {
-		t.Fatal(err)
-	}
+	must2(s.Import(t.Context(), b, "", []NewMessage{counted(user("3", "x"), 100)}))(t)
 	add(t, s, c, counted(user("2", "x"), 1))
-	if diff := cmp.Diff([]string{"a 2", "b 1", "c 1"}, gens(t, s)); diff != "" {
-		t.Errorf("outbox after another import and an append (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"a 2", "b 1", "c 1"}, gens(t, s), "outbox after another import and an append")
 	if _, _, err := s.Import(t.Context(), c, "", []NewMessage{user("1", "other")}); !errors.Is(err, ErrConflict) {
 		t.Errorf("import of a known id with other content: %v, want a conflict", err)
 	}
@@ -156,13 +139,9 @@ func TestReportedUsageDecidesWhetherASessionIsDue(t *testing.T) {
 	add(t, s, k, counted(user("7", "x"), 2))
 	report(60, 7, true, false, 60)
 	for _, tokens := range []chat.Tokens{-1} {
-		if _, err := s.ReportUsage(t.Context(), k, tokens, 0); !errors.Is(err, ErrInvalid) {
-			t.Errorf("report of %d: %v, want it refused", tokens, err)
-		}
+		wantError(t, second(s.ReportUsage(t.Context(), k, tokens, 0)), ErrInvalid, "report of %d", tokens)
 	}
-	if _, err := s.ReportUsage(t.Context(), Key{Session: "unknown"}, 1, 0); !errors.Is(err, ErrNotFound) {
-		t.Errorf("report for an unknown session: %v, want not found", err)
-	}
+	wantError(t, second(s.ReportUsage(t.Context(), Key{Session: "unknown"}, 1, 0)), ErrNotFound, "report for an unknown session")
 }
 
 func TestTheContextOfEstimatedMessagesHasTheMarginOfThePolicy(t *testing.T) {

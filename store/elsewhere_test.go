@@ -15,7 +15,7 @@ func exchange(t *testing.T, fleet []*Store) {
 		for j, other := range fleet {
 			if i != j {
 				use := must(other.Scheduler.LimitedUse(t.Context(), must(s.Scheduler.Limited(t.Context()))(t)))(t)
-				must(0, s.Scheduler.CountElsewhere(t.Context(), fmt.Sprint("installation ", j), fmt.Sprint("database ", j), use))(t)
+				noError(t, s.Scheduler.CountElsewhere(t.Context(), fmt.Sprint("installation ", j), fmt.Sprint("database ", j), use))
 			}
 		}
 	}
@@ -127,7 +127,7 @@ func TestLimitsOfModelsHoldOverAllDatabasesOfAFleet(t *testing.T) {
 				(VALUES (1, 10, interval '1 minute'), (2, 20, interval '58 minutes'), (3, 100, interval '23 hours')) x(k, cost, age)`)
 			}
 			s := fleet[1]
-			must(0, s.Operator.LimitSpending(t.Context(), c.limit))(t) // the first has none
+			noError(t, s.Operator.LimitSpending(t.Context(), c.limit)) // the first has none
 			limited := func(when string, want bool) {
 				t.Helper()
 				_, _, _, err := s.Worker.AskSummary(t.Context(), SummaryCall{Run: run, Fence: fence, Key: when, PromptHash: "p"})
@@ -182,7 +182,7 @@ func TestStartsElsewhereCountOnce(t *testing.T) {
 	want("while it was away", 2)
 	start(1)
 	want("when it is back", 3)
-	must(0, fleet[0].Operator.LimitSpending(t.Context(), SpendingLimit{Tenant: "default"}))(t)
+	noError(t, fleet[0].Operator.LimitSpending(t.Context(), SpendingLimit{Tenant: "default"}))
 	want("no limit there", 3)
 	limitRuns(t, fleet[0], "default", 1e-3)
 	start(1)
@@ -190,7 +190,7 @@ func TestStartsElsewhereCountOnce(t *testing.T) {
 	if l := must(fleet[1].Admin.Elsewhere(t.Context()))(t); len(l) != 1 || l[0].Database != "database 0" || l[0].Age > time.Minute {
 		t.Errorf("%+v", l)
 	}
-	must(0, fleet[1].Operator.LimitSpending(t.Context(), SpendingLimit{Tenant: "default"}))(t)
+	noError(t, fleet[1].Operator.LimitSpending(t.Context(), SpendingLimit{Tenant: "default"}))
 	if l := must(fleet[1].Admin.Elsewhere(t.Context()))(t); len(l) != 0 {
 		t.Errorf("%+v, want none without a limit", l)
 	}

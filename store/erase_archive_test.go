@@ -48,43 +48,6 @@ func eraseTenant(t fataler, s *Store, tenant string) Erasure {
 	return e
 }
 
-func TestErasuresReachTheArchiveWhateverWasErasedBefore(t *testing.T) {
-	t.Parallel()
-	for name, erase := range map[string]func(s *Store, k Key){
-		"session": func(s *Store, k Key) { must(s.Admin.Erase(t.Context(), k, nil, "why", "by", false))(t) },
-		"tenant":  func(s *Store, k Key) { eraseTenant(t, s, k.tenant()) },
-		"message by message": func(s *Store, k Key) {
-			for i := range 10 {
-				must(s.Admin.Erase(t.Context(), k, []string{fmt.Sprintf("m%d", i+1)}, "why", "by", false))(t)
-				if got := len(placesOf(t, s, fmt.Sprintf("Qm%dX", i+1))); got > 0 {
-					t.Errorf("message %d stands in %d places", i+1, got)
-				}
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
-			k := Key{Session: "chat"}
-			add(t, s, k, secrets("m", 10)...)
-			must(s.Admin.Erase(t.Context(), k, []string{"m3"}, "why", "by", false))(t)
-			hide(t, s, k, 8)
-			if one[bool](t, s, `SELECT archived && erased FROM compactor.sessions`) {
-				t.Error("what says [erased] is in the archive")
-			}
-			if _, err := s.pool.Exec(t.Context(), `UPDATE compactor.archive_segments SET seqs = seqs + '{[3,4)}'`); err == nil {
-				t.Error("a segment gets more messages")
-			}
-			erase(s, k)
-			for i := range 10 {
-				wantNowhere(t, s, fmt.Sprintf("Qm%dX", i+1))
-			}
-			must(s.Admin.Restore(t.Context(), k))(t)
-			wantConsistent(t, s)
-		})
-	}
-}
-
 // Words that are recorded as erased may be in a segment that came back from a backup.
 func TestAnErasureThatLeftWordsInTheArchiveIsFoundAndRepeated(t *testing.T) {
 	t.Parallel()
@@ -129,9 +92,9 @@ func TestAnErasedParentLeavesItsForkItsOwnWords(t *testing.T) {
 	s := open(t)
 	k, fork := Key{Session: "parent"}, Key{Session: "fork"}
 	add(t, s, k, secrets("m", 6)...)
-	must(0, s.SetLabels(t.Context(), k, map[string]string{"who": "Qm1X"}))(t)
+	noError(t, s.SetLabels(t.Context(), k, map[string]string{"who": "Qm1X"}))
 	must(s.Fork(t.Context(), k, fork.Session, ""))(t)
-	must(0, s.SetLabels(t.Context(), fork, map[string]string{"agent": "a", "who": "Qm1X"}))(t)
+	noError(t, s.SetLabels(t.Context(), fork, map[string]string{"agent": "a", "who": "Qm1X"}))
 	add(t, s, fork, secrets("f", 6)...)
 	hide(t, s, fork, 10)
 	e := must(s.Admin.Erase(t.Context(), k, nil, "why", "by", false))(t)
@@ -141,9 +104,7 @@ func TestAnErasedParentLeavesItsForkItsOwnWords(t *testing.T) {
 	for i := range 6 {
 		wantNowhere(t, s, fmt.Sprintf("Qm%dX", i+1))
 	}
-	if got := one[string](t, s, `SELECT held::text || seqs FROM compactor.archive_segments`); got != "{[7,11)}{[7,11)}" {
-		t.Errorf("the segment has %s", got)
-	}
+	equal(t, "{[7,11)}{[7,11)}", one[string](t, s, `SELECT held::text || seqs FROM compactor.archive_segments`), "the segment")
 	wantConsistent(t, s)
 	if got := must(s.Admin.Restore(t.Context(), fork))(t); got.Messages != 4 {
 		t.Errorf("restored %+v", got)
@@ -153,9 +114,7 @@ func TestAnErasedParentLeavesItsForkItsOwnWords(t *testing.T) {
 			t.Errorf("%s is %q, want %q", m.ID, m.Content, want)
 		}
 	}
-	if got := one[string](t, s, `SELECT labels::text FROM compactor.sessions WHERE id = 'fork'`); got != `{"agent": "a"}` {
-		t.Errorf("labels of the fork: %s", got)
-	}
+	equal(t, `{"agent": "a"}`, one[string](t, s, `SELECT labels::text FROM compactor.sessions WHERE id = 'fork'`), "labels of the fork")
 	wantConsistent(t, s)
 }
 
@@ -174,9 +133,7 @@ func TestAnErasureThatFailsIsNotReported(t *testing.T) {
 		`AFTER DELETE ON compactor.archive_segments`, `BEFORE UPDATE OF erased ON compactor.sessions`, `BEFORE UPDATE OF ended_at ON compactor.erasures`,
 	} {
 		exec(t, s, `CREATE TRIGGER fail `+at+` FOR EACH STATEMENT EXECUTE FUNCTION public.fail()`)
-		if _, err := s.Admin.Erase(t.Context(), k, []string{"m3"}, "why", "by", false); !errors.Is(err, ErrNoSpace) {
-			t.Errorf("%s: %v", at, err)
-		}
+		wantError(t, second(s.Admin.Erase(t.Context(), k, []string{"m3"}, "why", "by", false)), ErrNoSpace, "%s", at)
 		if diff := cmp.Diff(before, rowsOf(t, s, sid)); diff != "" || one[int](t, s, `SELECT count(*) FROM compactor.erasures`) > 0 {
 			t.Errorf("%s (-before +after):\n%s", at, diff)
 		}
@@ -198,9 +155,7 @@ func TestAnErasureThatFailsIsNotReported(t *testing.T) {
 
 	// A segment that cannot be read is not replaced by one that lacks words.
 	byHand(t, s, sid, `UPDATE archive_segments SET data = set_byte(data, 20, get_byte(data, 20) # 1)`)
-	if _, err := s.Admin.Erase(t.Context(), k, []string{"m4"}, "why", "by", false); !errors.Is(err, ErrDamaged) {
-		t.Errorf("with a damaged segment: %v", err)
-	}
+	wantError(t, second(s.Admin.Erase(t.Context(), k, []string{"m4"}, "why", "by", false)), ErrDamaged, "with a damaged segment")
 	must(s.Admin.Erase(t.Context(), k, nil, "why", "by", false))(t) // there is nothing to keep
 	if n := one[int](t, s, `SELECT count(*) FROM compactor.archive_segments`); n > 0 {
 		t.Errorf("%d segments are left", n)
@@ -216,11 +171,11 @@ func TestErasuresFollowTheWordsWhateverTheParents(t *testing.T) {
 	must(s.Fork(t.Context(), k, "second", "m4"))(t)
 	must(s.Fork(t.Context(), Key{Session: "second"}, "third", ""))(t)
 	must(s.Fork(t.Context(), k, "other", ""))(t)
-	must(0, s.SetParent(t.Context(), Key{Session: "second"}, ""))(t)
-	must(0, s.SetParent(t.Context(), Key{Session: "third"}, "other"))(t)
-	must(0, s.SetParent(t.Context(), Key{Session: "other"}, ""))(t)
+	noError(t, s.SetParent(t.Context(), Key{Session: "second"}, ""))
+	noError(t, s.SetParent(t.Context(), Key{Session: "third"}, "other"))
+	noError(t, s.SetParent(t.Context(), Key{Session: "other"}, ""))
 	add(t, s, Key{Session: "stranger"}, secrets("m", 6)...)
-	must(0, s.SetParent(t.Context(), Key{Session: "stranger"}, "first"))(t)
+	noError(t, s.SetParent(t.Context(), Key{Session: "stranger"}, "first"))
 	if e := must(s.Admin.Erase(t.Context(), Key{Session: "third"}, []string{"m2"}, "why", "by", false))(t); e.Sessions != 4 {
 		t.Errorf("%+v", e)
 	}
@@ -255,15 +210,11 @@ func TestAForkKnowsWhatWasErasedInItsParent(t *testing.T) {
 	add(t, s, k, secrets("m", 4)...)
 	must(s.Admin.Erase(t.Context(), k, []string{"m2"}, "why", "by", false))(t)
 	must(s.Fork(t.Context(), k, fork.Session, ""))(t)
-	if got := one[string](t, s, `SELECT erased::text FROM compactor.sessions WHERE id = 'fork'`); got != "{[2,3)}" {
-		t.Errorf("erased in the fork: %s", got)
-	}
+	equal(t, "{[2,3)}", one[string](t, s, `SELECT erased::text FROM compactor.sessions WHERE id = 'fork'`), "erased in the fork")
 	add(t, s, fork, secrets("m", 4)...)
 	wantNowhere(t, s, "Qm2X")
 	hide(t, s, fork, 3)
-	if got := one[string](t, s, `SELECT seqs::text FROM compactor.archive_segments`); got != "{[1,2),[3,4)}" {
-		t.Errorf("archived: %s", got)
-	}
+	equal(t, "{[1,2),[3,4)}", one[string](t, s, `SELECT seqs::text FROM compactor.archive_segments`), "archived")
 	wantConsistent(t, s)
 }
 
@@ -291,9 +242,7 @@ func TestArchivedMessagesAreKnownHoweverTheyAreWritten(t *testing.T) {
 			`{"id":"m1","role":"user","content":"asked"}`, `{"id":"m2","role":"assistant","content":"said","reasoning_content":"thought again"}`, `{"id":"m3","role":"user","content":"More"}`,
 		} {
 			for _, list := range []string{`[` + other + `]`, `[` + other + `,{"id":"m4","role":"user","content":"last"}]`} {
-				if _, err := appendSQL(s, k, list); !errors.Is(err, ErrConflict) {
-					t.Errorf("%s: %s: %v", when, list, err)
-				}
+				wantError(t, second(appendSQL(s, k, list)), ErrConflict, "%s: %s", when, list)
 			}
 		}
 	}
@@ -308,9 +257,7 @@ func TestArchivedMessagesAreKnownHoweverTheyAreWritten(t *testing.T) {
 	if _, err := appendSQL(s, k, `{"content": "said", "role": "assistant", "id": "m2"}`); err != nil {
 		t.Error(err)
 	}
-	if _, err := appendSQL(s, k, `{"id":"m2","role":"assistant","content":"other"}`); !errors.Is(err, ErrConflict) {
-		t.Errorf("other words: %v", err)
-	}
+	wantError(t, second(appendSQL(s, k, `{"id":"m2","role":"assistant","content":"other"}`)), ErrConflict, "other words")
 }
 
 func TestOnlyWhatWasSaidIsArchivedAndRestored(t *testing.T) {
@@ -326,9 +273,7 @@ func TestOnlyWhatWasSaidIsArchivedAndRestored(t *testing.T) {
 	longAgo(t, s)
 	// Stored words that are not those that were said are not archived in their place.
 	byHand(t, s, sid, `UPDATE message_body SET body = replace(body, 'Qm2X', 'Qm9X') WHERE seq = 2`)
-	if _, err := s.Admin.ArchiveSession(t.Context(), k, time.Minute); !errors.Is(err, ErrDamaged) {
-		t.Errorf("archive: %v", err)
-	}
+	wantError(t, second(s.Admin.ArchiveSession(t.Context(), k, time.Minute)), ErrDamaged, "archive")
 	byHand(t, s, sid, `UPDATE message_body SET body = replace(body, 'Qm9X', 'Qm2X') WHERE seq = 2`)
 	must(s.Admin.ArchiveSession(t.Context(), k, time.Minute))(t)
 	if a := must(s.Admin.AuditSession(t.Context(), k))(t); len(a.Findings) > 0 {
@@ -398,10 +343,7 @@ func TestAForkCountsSinceItsLastCompaction(t *testing.T) {
 	add(t, s, k, talk("o", 6)...)
 	must(s.Undo(t.Context(), k, undone, false, ""))(t)
 	view, revision := must2(s.View(t.Context(), k))(t)
-	var msgs []NewMessage
-	for _, m := range view[2:] {
-		msgs = append(msgs, NewMessage{Message: m.Message})
-	}
+	msgs := given(view[2:])
 	must(s.Replace(t.Context(), k, revision, msgs, ""))(t)
 	add(t, s, k, talk("p", 3)...)
 	must(s.Fork(t.Context(), k, "fork", ""))(t)

@@ -37,10 +37,7 @@ func placesOf(t *testing.T, s *Store, words string) (places []string) {
 		}
 	}
 	for _, data := range list[[]byte](t, s, `SELECT data FROM compactor.archive_segments WHERE data IS NOT NULL`) {
-		raw, err := zstdReader.DecodeAll(data, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must(zstdReader.DecodeAll(data, nil))(t)
 		if strings.Contains(string(raw), words) {
 			places = append(places, fmt.Sprintf("archive_segments: %s", raw))
 		}
@@ -61,10 +58,7 @@ func filesWith(t *testing.T, s *Store, words string) []string {
 	t.Helper()
 	exec(t, s, `CHECKPOINT`)
 	dir := one[string](t, s, `SELECT current_setting('data_directory') || '/base/' || (SELECT oid FROM pg_database WHERE datname = current_database())`)
-	files, err := filepath.Glob(dir + "/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must(filepath.Glob(dir + "/[0-9]*"))(t)
 	var found []string
 	for _, f := range files {
 		raw, err := os.ReadFile(f)
@@ -137,7 +131,7 @@ func TestErasedWordsAreNowhere(t *testing.T) {
 			return must(s.Admin.Erase(t.Context(), k, nil, "request 8", "dpo", false))(t)
 		},
 		"a session, with the copies in its fork": func(t *testing.T, s *Store, k, _ Key, _ string) Erasure {
-			must(0, s.SetLabels(t.Context(), k, map[string]string{"name": words}))(t)
+			noError(t, s.SetLabels(t.Context(), k, map[string]string{"name": words}))
 			must(s.Request(t.Context(), k, TriggerApplication, "", Options{Focus: words}))(t)
 			must(s.Request(t.Context(), k, TriggerOperator, "", Options{Summary: &WrittenSummary{Text: words}}))(t)
 			return must(s.Admin.Erase(t.Context(), k, nil, "request 8", "dpo", false))(t)
@@ -247,9 +241,7 @@ func TestWhatWasPlannedBeforeAnErasureBringsNoWordsBack(t *testing.T) {
 	if err := s.Worker.AnswerSummary(t.Context(), call, SummaryAnswer{Text: "about " + words, Model: "m"}); !errors.Is(err, ErrNotApplicable) {
 		t.Errorf("the answer is stored: %v", err)
 	}
-	if _, err := s.Worker.Apply(t.Context(), c.Run, c.Fence, ch); !errors.Is(err, ErrNotApplicable) {
-		t.Errorf("the plan is applied: %v", err)
-	}
+	wantError(t, second(s.Worker.Apply(t.Context(), c.Run, c.Fence, ch)), ErrNotApplicable, "the plan is applied")
 	wantNowhere(t, s, words)
 }
 
@@ -265,9 +257,7 @@ func TestASummaryInTheViewIsWrittenAnewAfterAnErasure(t *testing.T) {
 		t.Fatalf("a dry run left %d runs", n)
 	}
 	must(s.Admin.Erase(t.Context(), k, []string{"m7"}, "why", "by", false))(t)
-	if n := one[int](t, s, `SELECT count(*) FROM compactor.runs WHERE status = 'queued'`); n != 0 {
-		t.Errorf("%d runs wait; the summary is older than the message", n)
-	}
+	equal(t, 0, one[int](t, s, `SELECT count(*) FROM compactor.runs WHERE status = 'queued'`), "runs wait; the summary is older than the message")
 	must(s.Admin.Erase(t.Context(), k, []string{"m2"}, "why", "by", false))(t)
 	if got := one[string](t, s, `SELECT trigger || ' ' || (options->>'from') FROM compactor.runs WHERE status = 'queued'`); got != "operator log" {
 		t.Errorf("what waits: %s", got)
@@ -297,9 +287,7 @@ func TestSignedReasoningBehindErasedWordsLeavesTheViewForGood(t *testing.T) {
 
 	open := Key{Session: "open"}
 	add(t, s, open, user("u1", "look"), signed(call("c1", "a"), 20))
-	if _, err := s.Admin.Erase(t.Context(), open, []string{"u1"}, "why", "by", false); !errors.Is(err, ErrInUse) {
-		t.Errorf("before an open tool loop: %v", err)
-	}
+	wantError(t, second(s.Admin.Erase(t.Context(), open, []string{"u1"}, "why", "by", false)), ErrInUse, "before an open tool loop")
 	must(s.Admin.Erase(t.Context(), open, nil, "why", "by", false))(t)
 	wantConsistent(t, s)
 }
@@ -333,12 +321,8 @@ func TestErasuresAreRefused(t *testing.T) {
 	}
 	e := must(s.Admin.RequestErasure(t.Context(), "other", "why", "by"))(t)
 	exec(t, s, `UPDATE compactor.erasures SET requested_at = now() - interval '8 days' WHERE id = $1`, e.ID)
-	if _, err := s.Admin.ConfirmErasure(t.Context(), e.ID, "other", "by"); !errors.Is(err, ErrNotApplicable) {
-		t.Errorf("confirmed after 8 days: %v", err)
-	}
-	if n := one[int](t, s, `SELECT count(*) FROM compactor.sessions WHERE erased <> '{}'`); n != 0 {
-		t.Errorf("%d sessions are erased", n)
-	}
+	wantError(t, second(s.Admin.ConfirmErasure(t.Context(), e.ID, "other", "by")), ErrNotApplicable, "confirmed after 8 days")
+	equal(t, 0, one[int](t, s, `SELECT count(*) FROM compactor.sessions WHERE erased <> '{}'`), "sessions are erased")
 }
 
 func TestErasureOfATenantGoesOnWhereItWasAndLeavesOthers(t *testing.T) {
@@ -368,9 +352,7 @@ func TestErasureOfATenantGoesOnWhereItWasAndLeavesOthers(t *testing.T) {
 	if n := one[int](t, s, `SELECT count(*) FROM compactor.message_body WHERE body LIKE '%said by other%'`); n != 5 {
 		t.Errorf("%d messages of the other tenant are left, want 5", n)
 	}
-	if _, err := s.Admin.ConfirmErasure(t.Context(), e.ID, "acme", "by"); !errors.Is(err, ErrNotApplicable) {
-		t.Errorf("confirmed after its end: %v", err)
-	}
+	wantError(t, second(s.Admin.ConfirmErasure(t.Context(), e.ID, "acme", "by")), ErrNotApplicable, "confirmed after its end")
 }
 
 func TestOnlyAnErasureChangesWords(t *testing.T) {
@@ -378,10 +360,7 @@ func TestOnlyAnErasureChangesWords(t *testing.T) {
 	s, dsn := openDSN(t)
 	k := Key{Session: "chat"}
 	add(t, s, k, talk("m", 2)...)
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(pgx.Connect(t.Context(), dsn))(t)
 	defer func() { _ = conn.Close(t.Context()) }()
 	for _, sql := range []string{
 		`UPDATE compactor.message_body SET body = '{}'`, `UPDATE compactor.message_body SET seq = 7 WHERE seq = 2`,
@@ -394,8 +373,6 @@ func TestOnlyAnErasureChangesWords(t *testing.T) {
 		}
 	}
 }
-
-func second[T any](_ T, err error) error { return err }
 
 func TestAnErasureKeepsTheViewValid(t *testing.T) {
 	t.Parallel()

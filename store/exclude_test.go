@@ -18,10 +18,7 @@ func viewIDs(t *testing.T, s *Store, k Key) string {
 	t.Helper()
 	var ids []string
 	var msgs []chat.Message
-	view, _, err := s.View(t.Context(), k)
-	if err != nil {
-		t.Fatalf("view: %v", err)
-	}
+	view, _ := must2(s.View(t.Context(), k))(t)
 	for _, m := range view {
 		ids, msgs = append(ids, m.ID), append(msgs, m.Message)
 	}
@@ -44,15 +41,16 @@ func TestAClearedSessionIsAnEmptyView(t *testing.T) {
 	k := Key{Session: "s"}
 	m := []NewMessage{text("p", chat.RoleSystem, "x"), user("a", "x"), call("b", "c"), result("d", "c", "y"), assistant("e", "z")}
 	add(t, s, k, m...)
-	if err := s.Pin(t.Context(), k, "a"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Pin(t.Context(), k, "a"))
 	run := must(s.Replace(t.Context(), k, 0, nil, "app"))(t)
-	wantView(t, s, k, "")
-	got := list[string](t, s, `SELECT DISTINCT concat_ws(' ', exclude_reason, excluded_by, pinned) FROM compactor.messages`)
-	if diff := cmp.Diff([]string{fmt.Sprint("deleted_by_application ", run, " f")}, got); diff != "" {
-		t.Errorf("excluded (-want +got):\n%s", diff)
+	for of, want := range map[Key]int64{k: 1, {Session: "unknown"}: 0} {
+		view, revision := must2(s.View(t.Context(), of))(t)
+		if len(view) != 0 || revision != want {
+			t.Errorf("view of %s: %d messages at revision %d, want none at %d", of, len(view), revision, want)
+		}
 	}
+	got := list[string](t, s, `SELECT DISTINCT concat_ws(' ', exclude_reason, excluded_by, pinned) FROM compactor.messages`)
+	equal(t, []string{fmt.Sprint("deleted_by_application ", run, " f")}, got, "excluded")
 	wantConsistent(t, s)
 	add(t, s, k, user("f", "anew"))
 	wantView(t, s, k, "f")
@@ -92,9 +90,7 @@ func TestADeletedMessageLeavesWithItsGroupAndComesBack(t *testing.T) {
 	for _, m := range must(s.Worker.Log(t.Context(), session(t, s, k).SID, 7))(t) {
 		log = append(log, m.Seq)
 	}
-	if diff := cmp.Diff([]chat.Seq{1, 6}, log); diff != "" {
-		t.Errorf("a run from the log sees (-want +got):\n%s", diff)
-	}
+	equal(t, []chat.Seq{1, 6}, log, "a run from the log sees")
 	// An import is no word of the application.
 	must2(s.Import(t.Context(), k, "", m))(t)
 	wantView(t, s, k, "a e")

@@ -171,7 +171,5 @@ func TestTheSchemaIsChecked(t *testing.T) {
 		t.Errorf("a later version: %v", err)
 	}
 	exec(t, s, `DELETE FROM compactor.schema_migrations WHERE version_id > 0`)
-	if err := s.CheckSchema(t.Context()); !errors.Is(err, ErrNotMigrated) {
-		t.Errorf("without migrations: %v", err)
-	}
+	wantError(t, s.CheckSchema(t.Context()), ErrNotMigrated, "without migrations")
 }

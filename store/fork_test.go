@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
@@ -75,8 +73,8 @@ func TestAForkHasTheViewOfThatMoment(t *testing.T) {
 	thresholds(t, s, Threshold{"", 1 << 30, 0, false, Counts{}})
 	k := Key{Session: "chat"}
 	views := forkable(t, s, k)
-	must(0, s.Pin(t.Context(), k, "u5"))(t)
-	must(0, s.SetLabels(t.Context(), k, map[string]string{"agent": "a"}))(t)
+	noError(t, s.Pin(t.Context(), k, "u5"))
+	noError(t, s.SetLabels(t.Context(), k, map[string]string{"agent": "a"}))
 	source := viewTexts(t, s, k)
 	said := list[string](t, s, `SELECT id || body FROM compactor.message_log JOIN compactor.message_body USING (sid, seq) WHERE kind = 'm' ORDER BY seq`)
 	n := 0
@@ -90,9 +88,7 @@ func TestAForkHasTheViewOfThatMoment(t *testing.T) {
 			at = fmt.Sprint(m.Seq)
 		}
 		messages := must(s.Fork(t.Context(), k, fork.Session, at))(t)
-		if diff := cmp.Diff(views[m.Seq], viewTexts(t, s, fork)); diff != "" {
-			t.Errorf("fork at %d, %s (-want +got):\n%s", m.Seq, m.ID, diff)
-		}
+		equal(t, views[m.Seq], viewTexts(t, s, fork), "fork at %d, %s", m.Seq, m.ID)
 		row := session(t, s, fork)
 		log := list[string](t, s, `SELECT id || body FROM compactor.message_log JOIN compactor.message_body USING (sid, seq) WHERE sid = $1 AND kind = 'm' ORDER BY seq`, row.SID)
 		if int64(len(log)) != messages || len(said) < len(log) || messages != row.Messages {
@@ -109,18 +105,12 @@ func TestAForkHasTheViewOfThatMoment(t *testing.T) {
 	if n < 15 || session(t, s, k).Children != int64(n) {
 		t.Errorf("%d forks, %d children", n, session(t, s, k).Children)
 	}
-	if diff := cmp.Diff(source, viewTexts(t, s, k)); diff != "" {
-		t.Errorf("the source has changed (-want +got):\n%s", diff)
-	}
+	equal(t, source, viewTexts(t, s, k), "the source has changed")
 	last := Key{Session: "the last"}
 	must(s.Fork(t.Context(), k, last.Session, ""))(t)
-	if diff := cmp.Diff(source, viewTexts(t, s, last)); diff != "" {
-		t.Errorf("fork of all (-want +got):\n%s", diff)
-	}
+	equal(t, source, viewTexts(t, s, last), "fork of all")
 	pins := list[string](t, s, `SELECT m.id FROM compactor.messages m WHERE session = 'the last' AND pinned`)
-	if diff := cmp.Diff([]string{"u5"}, pins); diff != "" {
-		t.Errorf("pins (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"u5"}, pins, "pins")
 	if got := must(s.Operator.Explain(t.Context(), last))(t).Labels; got["agent"] != "a" {
 		t.Errorf("labels %v", got)
 	}
@@ -134,16 +124,10 @@ func TestAForkHasTheViewOfThatMoment(t *testing.T) {
 	}
 	// Its runs can be undone, and a fork can be forked.
 	must(s.Fork(t.Context(), last, "of a fork", ""))(t)
-	if diff := cmp.Diff(source, viewTexts(t, s, Key{Session: "of a fork"})); diff != "" {
-		t.Errorf("fork of a fork (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(why("the last"), why("of a fork")); diff != "" {
-		t.Errorf("reasons in a fork of a fork (-want +got):\n%s", diff)
-	}
+	equal(t, source, viewTexts(t, s, Key{Session: "of a fork"}), "fork of a fork")
+	equal(t, why("the last"), why("of a fork"), "reasons in a fork of a fork")
 	must(s.Fork(t.Context(), last, "early", "r2"))(t)
-	if diff := cmp.Diff(views[4], viewTexts(t, s, Key{Session: "early"})); diff != "" {
-		t.Errorf("early fork of a fork (-want +got):\n%s", diff)
-	}
+	equal(t, views[4], viewTexts(t, s, Key{Session: "early"}), "early fork of a fork")
 	wantConsistent(t, s)
 	head := must(s.Operator.Runs(t.Context(), RunFilter{Key: last, Limit: 1}))(t)[0]
 	origin := must(s.Run(t.Context(), head.Origin))(t)
@@ -152,9 +136,7 @@ func TestAForkHasTheViewOfThatMoment(t *testing.T) {
 	}
 	must(s.Undo(t.Context(), last, head.ID, false, ""))(t)
 	must(s.Undo(t.Context(), k, origin.ID, false, ""))(t)
-	if diff := cmp.Diff(viewTexts(t, s, k), viewTexts(t, s, last)); diff != "" {
-		t.Errorf("after the undo (-source +fork):\n%s", diff)
-	}
+	equal(t, viewTexts(t, s, k), viewTexts(t, s, last), "after the undo, -source +fork")
 	for _, x := range must(s.Operator.Outcomes(t.Context(), 0))(t) {
 		if x.Outcome == "undone" && x.Runs != 3 {
 			t.Errorf("copies count as runs: %+v", x)
@@ -167,7 +149,7 @@ func TestAForkIsRefusedWithAReason(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	add(t, s, Key{Session: "a"}, talk("m", 3)...)
-	must(0, s.SetLabels(t.Context(), Key{Session: "empty"}, map[string]string{}))(t)
+	noError(t, s.SetLabels(t.Context(), Key{Session: "empty"}, map[string]string{}))
 	for _, tt := range []struct {
 		from, to, at string
 		kind         error
@@ -185,9 +167,7 @@ func TestAForkIsRefusedWithAReason(t *testing.T) {
 			t.Errorf("%+v: %v", tt, err)
 		}
 	}
-	if n := one[int](t, s, `SELECT count(*) FROM compactor.sessions`); n != 2 {
-		t.Errorf("%d sessions", n)
-	}
+	equal(t, 2, one[int](t, s, `SELECT count(*) FROM compactor.sessions`), "sessions")
 }
 
 // A history that the application has compacted is cut at its messages, too.
@@ -203,9 +183,7 @@ func TestAForkOfAReplacedView(t *testing.T) {
 	add(t, s, k, user("m7", "later"))
 	for at, want := range map[string][]string{"m6": before, "new": replaced} {
 		must(s.Fork(t.Context(), k, "at "+at, at))(t)
-		if diff := cmp.Diff(want, viewTexts(t, s, Key{Session: "at " + at})); diff != "" {
-			t.Errorf("at %s (-want +got):\n%s", at, diff)
-		}
+		equal(t, want, viewTexts(t, s, Key{Session: "at " + at}), "at %s", at)
 	}
 	wantConsistent(t, s)
 }
@@ -256,9 +234,7 @@ func TestAForkHoldsSignedReasoningOnlyOnItsPrefix(t *testing.T) {
 	}
 	at := Key{Session: "at c"}
 	undo := must(s.Operator.Runs(t.Context(), RunFilter{Key: at, Limit: 1}))(t)[0].ID
-	if _, err := s.Undo(t.Context(), at, undo, false, ""); !errors.Is(err, ErrInUse) {
-		t.Errorf("undo within an open tool loop: %v", err)
-	}
+	wantError(t, second(s.Undo(t.Context(), at, undo, false, "")), ErrInUse, "undo within an open tool loop")
 }
 
 // What the archiver and an erasure would do between two steps of a fork.
@@ -283,9 +259,7 @@ func TestAForkHasTheWordsOfItsParent(t *testing.T) {
 			exec(t, s, `CREATE FUNCTION compactor.wait_here() RETURNS trigger LANGUAGE plpgsql AS
 				'BEGIN PERFORM pg_advisory_xact_lock(4711); RETURN NEW; END'`)
 			exec(t, s, `CREATE TRIGGER wait_here BEFORE INSERT ON compactor.sessions FOR EACH ROW EXECUTE FUNCTION compactor.wait_here()`)
-			gate := must(s.pool.Begin(t.Context()))(t)
-			defer func() { _ = gate.Rollback(context.WithoutCancel(t.Context())) }()
-			must(gate.Exec(t.Context(), `SELECT pg_advisory_xact_lock(4711)`))(t)
+			gate := begin(t, s, `SELECT pg_advisory_xact_lock(4711)`)
 			locked := func() int {
 				return waiters(t, s)
 			}
@@ -299,9 +273,7 @@ func TestAForkHasTheWordsOfItsParent(t *testing.T) {
 			go func() { done <- meanwhile(s, t.Context(), k) }()
 			for locked() < 2 && len(done) == 0 && t.Context().Err() == nil { //nolint:revive // the condition waits
 			}
-			if err := gate.Rollback(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, gate.Rollback(t.Context()))
 			if err := <-forked; err != nil {
 				t.Error(err)
 			}
@@ -327,9 +299,7 @@ func TestAnErasureReachesAForkThatIsUnderWay(t *testing.T) {
 	k := Key{Session: "s"}
 	old(t, s, k)
 	must(s.Fork(t.Context(), k, "child", ""))(t)
-	tx := must(s.pool.Begin(t.Context()))(t)
-	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
-	must(tx.Exec(t.Context(), `SELECT compactor.fork('default', 'child', 'grandchild')`))(t)
+	tx := begin(t, s, `SELECT compactor.fork('default', 'child', 'grandchild')`)
 	done := make(chan error, 1)
 	go func() {
 		_, err := s.Admin.Erase(t.Context(), k, []string{"m2"}, "asked for", "test", false)
@@ -337,12 +307,8 @@ func TestAnErasureReachesAForkThatIsUnderWay(t *testing.T) {
 	}()
 	for waiters(t, s) == 0 && len(done) == 0 { //nolint:revive // the condition waits
 	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.Commit(t.Context()))
+	noError(t, <-done)
 	for _, session := range []string{"s", "child", "grandchild"} {
 		for _, m := range must(s.All(t.Context(), Key{Session: session}))(t) {
 			if m.ID == "m2" && m.Content.String() != "" && m.Content.String() != "[erased]" {

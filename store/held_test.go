@@ -98,9 +98,7 @@ func heldStore(t *testing.T) *Store {
 	t.Helper()
 	s := open(t)
 	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
-	if _, _, err := s.Append(t.Context(), Key{Session: "s01"}, "model", []NewMessage{counted(user("m1", "x"), 11)}); err != nil {
-		t.Fatal(err)
-	}
+	must2(s.Append(t.Context(), Key{Session: "s01"}, "model", []NewMessage{counted(user("m1", "x"), 11)}))(t)
 	exec(t, s, `DELETE FROM compactor.outbox`)
 	must(s.Scheduler.Lead(t.Context(), "scheduler", "a", time.Minute))(t)
 	return s
@@ -121,9 +119,7 @@ func TestEachReasonIsFound(t *testing.T) {
 			}
 			hold(t, s)
 			all := must(s.Operator.HeldBack(t.Context(), ""))(t)
-			if diff := cmp.Diff([]string{r.Reason}, heldReasons(t, all)); diff != "" {
-				t.Errorf("reasons (-want +got):\n%s", diff)
-			}
+			equal(t, []string{r.Reason}, heldReasons(t, all), "reasons")
 			if diff := cmp.Diff([]string{r.Reason}, heldReasons(t, must(s.Operator.Explain(t.Context(), Key{Session: "s01"}))(t).Held)); diff != "" {
 				t.Errorf("of the session (-want +got):\n%s", diff)
 			}
@@ -203,15 +199,9 @@ func TestAReasonWithSeveralTextsNamesAnExample(t *testing.T) {
 		}
 		return out
 	}
-	if _, _, err := s.Append(t.Context(), Key{Session: "s02"}, "model", []NewMessage{counted(user("m1", "x"), 11)}); err != nil {
-		t.Fatal(err)
-	}
+	must2(s.Append(t.Context(), Key{Session: "s02"}, "model", []NewMessage{counted(user("m1", "x"), 11)}))(t)
 	exec(t, s, `UPDATE compactor.sessions SET state = 'quarantined', quarantine_reason = '2,000 tokens are left', due = false`)
-	if diff := cmp.Diff([]string{"2: 2,000 tokens are left"}, quarantined()); diff != "" {
-		t.Errorf("of both (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"2: 2,000 tokens are left"}, quarantined(), "of both")
 	exec(t, s, `UPDATE compactor.sessions SET quarantine_reason = '1,000 tokens are left' WHERE id = 's02'`)
-	if diff := cmp.Diff([]string{"2: for example session s01 of tenant default: 2,000 tokens are left"}, quarantined()); diff != "" {
-		t.Errorf("of each (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"2: for example session s01 of tenant default: 2,000 tokens are left"}, quarantined(), "of each")
 }

@@ -2,12 +2,14 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/sessionstore/compactor/migrations"
@@ -34,17 +36,32 @@ func openDSN(t testing.TB) (*Store, string) {
 		_, err := migrations.UpPartitioned(ctx, dsn, migrations.DefaultSchema, storetest.Partitions())
 		return err
 	})
-	s, err := Open(t.Context(), Config{URL: dsn})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(Open(t.Context(), Config{URL: dsn}))(t)
 	t.Cleanup(s.Close)
 	return s, dsn
+}
+
+// openTalk returns a store with a session of n messages.
+func openTalk(t testing.TB, n int) (*Store, Key) {
+	t.Helper()
+	s, k := open(t), Key{Session: "s"}
+	add(t, s, k, talk("m", n)...)
+	return s, k
+}
+
+// begin returns a transaction that has executed a statement. It is rolled back when the test ends.
+func begin(t testing.TB, s *Store, sql string, args ...any) pgx.Tx {
+	t.Helper()
+	tx := must(s.pool.Begin(t.Context()))(t)
+	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
+	must(tx.Exec(t.Context(), s.q(sql), args...))(t)
+	return tx
 }
 
 // fataler holds the methods that a test and a rapid check share.
 type fataler interface {
 	Helper()
+	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)
 }
 
@@ -97,6 +114,35 @@ func must[T any](v T, err error) func(fataler) T {
 	}
 }
 
+// noError fails the test with an error.
+func noError(t fataler, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+}
+
+// wantError reports an error that is not the one that is wanted.
+func wantError(t fataler, err, want error, format string, args ...any) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: %v, want %v", fmt.Sprintf(format, args...), err, want)
+	}
+}
+
+// second returns the error of a call with one more result, and third of one with two.
+func second[T any](_ T, err error) error { return err }
+
+func third[T, U any](_ T, _ U, err error) error { return err }
+
+// equal reports a difference between two values.
+func equal(t fataler, want, got any, format string, args ...any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", fmt.Sprintf(format, args...), diff)
+	}
+}
+
 // Builders. An empty id leaves the naming to the store.
 
 func text(id string, role chat.Role, content string) NewMessage {
@@ -126,6 +172,15 @@ func counted(m NewMessage, tokens chat.Tokens) NewMessage {
 	return m
 }
 
+// given returns messages of a view as an application gives them back.
+func given(view []Stored) []NewMessage {
+	out := make([]NewMessage, len(view))
+	for i, m := range view {
+		out[i].Message = m.Message
+	}
+	return out
+}
+
 // talk is n messages, user and assistant by turns, with ids prefix1, prefix2, ….
 func talk(prefix string, n int) []NewMessage {
 	out := make([]NewMessage, n)
@@ -142,10 +197,7 @@ func talk(prefix string, n int) []NewMessage {
 // add appends, and fails the test where that fails.
 func add(t fataler, s *Store, k Key, msgs ...NewMessage) []chat.Seq {
 	t.Helper()
-	seqs, _, err := s.Append(context.Background(), k, "", msgs)
-	if err != nil {
-		t.Fatalf("append: %v", err)
-	}
+	seqs, _ := must2(s.Append(context.Background(), k, "", msgs))(t)
 	return seqs
 }
 
@@ -158,10 +210,7 @@ func appendSQL(s *Store, k Key, messages string) (seqs []chat.Seq, err error) {
 // liveSeqs returns the seqs of a session's view in its order.
 func liveSeqs(t fataler, s *Store, k Key) []chat.Seq {
 	t.Helper()
-	view, _, err := s.View(context.Background(), k)
-	if err != nil {
-		t.Fatalf("view: %v", err)
-	}
+	view, _ := must2(s.View(context.Background(), k))(t)
 	out := make([]chat.Seq, len(view))
 	for i, m := range view {
 		out[i] = m.Seq
@@ -175,14 +224,8 @@ func span(lo, hi chat.Seq) chat.Ranges { return chat.Ranges{{Lo: lo, Hi: hi + 1}
 // start requests a run and claims it.
 func start(t fataler, s *Store, k Key) *Claim {
 	t.Helper()
-	run, err := s.Request(context.Background(), k, TriggerOperator, "test", Options{})
-	if err != nil {
-		t.Fatalf("request: %v", err)
-	}
-	c, err := s.Worker.Claim(context.Background(), run, "worker", time.Minute)
-	if err != nil {
-		t.Fatalf("claim: %v", err)
-	}
+	run := must(s.Request(context.Background(), k, TriggerOperator, "test", Options{}))(t)
+	c := must(s.Worker.Claim(context.Background(), run, "worker", time.Minute))(t)
 	return c
 }
 
@@ -221,13 +264,8 @@ func (c *Claim) change(s *Store, plan chat.Plan) (Change, error) {
 func apply(t fataler, s *Store, k Key, plan chat.Plan) RunID {
 	t.Helper()
 	c := start(t, s, k)
-	ch, err := c.change(s, plan)
-	if err != nil {
-		t.Fatalf("change: %v", err)
-	}
-	if _, err := s.Worker.Apply(context.Background(), c.Run, c.Fence, ch); err != nil {
-		t.Fatalf("apply: %v", err)
-	}
+	ch := must(c.change(s, plan))(t)
+	must(s.Worker.Apply(context.Background(), c.Run, c.Fence, ch))(t)
 	return c.Run
 }
 
@@ -279,10 +317,7 @@ func wantConsistent(t fataler, s *Store) {
 	if bad := list[string](t, s, running); len(bad) > 0 {
 		t.Fatalf("cumulative_tokens are wrong: %v", bad)
 	}
-	findings, err := s.Admin.Audit(context.Background())
-	if err != nil {
-		t.Fatalf("audit: %v", err)
-	}
+	findings := must(s.Admin.Audit(context.Background()))(t)
 	for _, f := range findings {
 		if strings.Contains(f.Want, "as the last message of the user") {
 			continue // plans are kept from that by the pipeline, not by the store

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sessionstore/compactor/strategies/agent"
 	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -21,10 +19,7 @@ var _ agent.History = (*History)(nil)
 // makes returns a strategy of the registry.
 func makes(t *testing.T, name string, p plan.Params) plan.Strategy {
 	t.Helper()
-	s, err := builtin.Registry().New(name, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(builtin.Registry().New(name, p))(t)
 	return s
 }
 
@@ -85,9 +80,7 @@ func TestAProviderWritesThroughAHistory(t *testing.T) {
 			{Inputs: plain(user("u3", "and?"))},
 		}
 		for _, x := range steps {
-			if _, err := p.Write(t.Context(), x); err != nil {
-				t.Fatal(err)
-			}
+			must(p.Write(t.Context(), x))(t)
 			wantConsistent(t, s)
 			view, _ := must2(s.View(t.Context(), k))(t)
 			metas := must(s.Operator.ViewMetas(t.Context(), session(t, s, k).SID))(t)
@@ -103,9 +96,7 @@ func TestAProviderWritesThroughAHistory(t *testing.T) {
 			got = strings.Join(strings.Fields(got)[:3], " ")
 			want = "u1<sliding_window a1<sliding_window u2"
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("stored, excluded ones too: %v (-want +got):\n%s", excluded, diff)
-		}
+		equal(t, want, got, "stored, excluded ones too: %v", excluded)
 		if n := one[int64](t, s, `SELECT count(*) FROM compactor.messages WHERE id IN ('c2', 'r2')`); (n == 2) != excluded {
 			t.Errorf("%d of the call's messages are stored", n)
 		}
@@ -151,25 +142,15 @@ func TestAHistoryRefusesStalePlansAndKeepsTheMessages(t *testing.T) {
 	}
 	log := must(h.Load(t.Context(), false))(t)
 	add(t, s, k, user("late", "x"))
-	if err := write("n1", log); !errors.Is(err, ErrStale) {
-		t.Errorf("written meanwhile: %v", err)
-	}
+	wantError(t, write("n1", log), ErrStale, "written meanwhile")
 	log = must(h.Load(t.Context(), false))(t)
 	apply(t, s, k, exclude(span(2, 2)))
-	if err := write("n2", log); !errors.Is(err, ErrStale) {
-		t.Errorf("compacted meanwhile: %v", err)
-	}
+	wantError(t, write("n2", log), ErrStale, "compacted meanwhile")
 	log = must(h.Load(t.Context(), false))(t)
 	c := start(t, s, k)
-	if err := write("n3", log); !errors.Is(err, ErrBusy) {
-		t.Errorf("a worker at work: %v", err)
-	}
-	if err := s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Kind: "compact", Outcome: "nothing_to_compact"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]chat.Seq{1, 3, 4, 5, 6, 7, 8}, liveSeqs(t, s, k)); diff != "" {
-		t.Errorf("view (-want +got):\n%s", diff)
-	}
+	wantError(t, write("n3", log), ErrBusy, "a worker at work")
+	noError(t, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Kind: "compact", Outcome: "nothing_to_compact"}, nil))
+	equal(t, []chat.Seq{1, 3, 4, 5, 6, 7, 8}, liveSeqs(t, s, k), "view")
 	log = must(h.Load(t.Context(), true))(t)
 	if len(log.Records) != 8 || log.Records[1].Included || !log.Records[0].Included {
 		t.Errorf("whole log: %+v", log)
@@ -177,36 +158,24 @@ func TestAHistoryRefusesStalePlansAndKeepsTheMessages(t *testing.T) {
 	if err := write("n4", log); err != nil {
 		t.Error(err)
 	}
-	if err := write("n4", must(h.Load(t.Context(), false))(t)); !errors.Is(err, ErrStale) {
-		t.Errorf("a message that is there already: %v", err)
-	}
+	wantError(t, write("n4", must(h.Load(t.Context(), false))(t)), ErrStale, "a message that is there already")
 	// A pin that the plan does not know of is not overrun.
 	log = must(h.Load(t.Context(), false))(t)
-	if err := s.Pin(t.Context(), k, "m4"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Pin(t.Context(), k, "m4"))
 	err := h.Append(t.Context(), chat.Write{Plan: exclude(span(3, 4)), After: log.Last, Revision: log.Revision, Pinned: nil})
 	if !errors.Is(err, ErrStale) {
 		t.Errorf("pinned meanwhile: %v", err)
 	}
-	if err := s.Unpin(t.Context(), k, "m4"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Unpin(t.Context(), k, "m4"))
 	// Pins that others set are kept.
-	if err := s.Pin(t.Context(), k, "m3"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Pin(t.Context(), k, "m3"))
 	p, err := agent.NewProvider(agent.ProviderConfig{
 		Sources: []agent.Source{agent.NewSource("chat", h)}, After: makes(t, "sliding_window", plan.Params{"keep_last_groups": 1}),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Write(t.Context(), agent.Exchange{Inputs: plain(user("n5", "x"))}); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]chat.Seq{3, 10}, liveSeqs(t, s, k)); diff != "" {
-		t.Errorf("view (-want +got):\n%s", diff)
-	}
+	must(p.Write(t.Context(), agent.Exchange{Inputs: plain(user("n5", "x"))}))(t)
+	equal(t, []chat.Seq{3, 10}, liveSeqs(t, s, k), "view")
 	wantConsistent(t, s)
 }

@@ -28,9 +28,13 @@ func TestInstallationsHaveNamesOfTheirOwn(t *testing.T) {
 	staging := must(Open(t.Context(), Config{URL: dsn, Schema: "staging"}))(t)
 	t.Cleanup(staging.Close)
 	add("another schema of its database", staging)
-	if err := first.Admin.DropSchema(t.Context()); err != nil {
-		t.Fatal(err)
+	k := Key{Session: "s"}
+	must2(first.Append(t.Context(), k, "", talk("m", 2)))(t)
+	must2(staging.Append(t.Context(), k, "", talk("n", 3)))(t)
+	if own, other := liveSeqs(t, first, k), liveSeqs(t, staging, k); len(own) != 2 || len(other) != 3 {
+		t.Errorf("%v and %v, want a session in each schema", own, other)
 	}
+	noError(t, first.Admin.DropSchema(t.Context()))
 	must(migrations.Up(t.Context(), dsn, migrations.DefaultSchema))(t)
 	add("a new schema in its place", first)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 )
 
 // waitingHolders counts the connections that wait for a row while their transaction holds one:
@@ -17,26 +16,19 @@ const waitingHolders = `
 	WHERE NOT w.granted AND w.locktype IN ('transactionid', 'tuple')
 		AND w.pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())`
 
+// The runs of 32 sessions end at once while others append to the same sessions, but for some that
+// have a writer with an open transaction.
 func TestNoEndingWaitsForALockWhileItHoldsAnother(t *testing.T) {
 	t.Parallel()
-	alone, beside := endings(t, false), endings(t, true)
-	t.Logf("the longest append took %s, and %s beside open transactions on other sessions", alone, beside)
-}
-
-// endings ends the runs of 64 sessions at once while others append to the same sessions, but
-// for some that have a writer with an open transaction, if there are writers. It returns the
-// time of the longest append.
-func endings(t *testing.T, writers bool) (longest time.Duration) {
-	t.Helper()
 	s := open(t)
-	const sessions, every = 64, 8
+	const sessions, every = 32, 8
 	var claims []*Claim
 	var held, others []Key
 	for i := range sessions {
 		k := Key{Session: fmt.Sprintf("s%02d", i)}
 		add(t, s, k, talk("m", 2)...)
 		claims = append(claims, must(s.Worker.Load(t.Context(), request(t, s, k, TriggerApplication)))(t))
-		if writers && i%every == every/2 {
+		if i%every == every/2 {
 			held = append(held, k)
 		} else {
 			others = append(others, k)
@@ -45,9 +37,7 @@ func endings(t *testing.T, writers bool) (longest time.Duration) {
 	tx := must(s.pool.Begin(t.Context()))(t)
 	defer func() { _ = tx.Rollback(context.Background()) }()
 	for _, k := range held {
-		if _, err := tx.Exec(t.Context(), `SELECT compactor.append(NULL, $1, '{"role":"user","content":"x"}')`, k.Session); err != nil {
-			t.Fatal(err)
-		}
+		must(tx.Exec(t.Context(), `SELECT compactor.append(NULL, $1, '{"role":"user","content":"x"}')`, k.Session))(t)
 	}
 	var ends, appends sync.WaitGroup
 	for _, c := range claims {
@@ -59,9 +49,7 @@ func endings(t *testing.T, writers bool) (longest time.Duration) {
 	}
 	appends.Go(func() {
 		for _, k := range others {
-			began := time.Now()
 			add(t, s, k, talk("n", 1)...)
-			longest = max(longest, time.Since(began))
 		}
 	})
 	for one[int](t, s, `SELECT count(*) FROM compactor.runs WHERE status = 'queued'`) > len(held) {
@@ -71,10 +59,7 @@ func endings(t *testing.T, writers bool) (longest time.Duration) {
 		}
 	}
 	appends.Wait()
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.Commit(t.Context()))
 	ends.Wait()
 	wantConsistent(t, s)
-	return longest
 }

@@ -23,7 +23,7 @@ func TestLongIDsAndNamesAreRefusedInWords(t *testing.T) {
 		"append to session s: the id of message 0 is too long":  appended(s, Key{Session: "s"}, "", user(long, "x")),
 		"append to session s: the id of message 1 is too long":  appended(s, Key{Session: "s"}, "", user("a", "x"), user(long, "y")),
 		"append to session s: the id of message 0 is too long:": appendedOnce(s, Key{Session: "s"}, long),
-		"the id of the new session is too long":                 failed(s.Fork(t.Context(), Key{Session: "s"}, long, "")),
+		"the id of the new session is too long":                 second(s.Fork(t.Context(), Key{Session: "s"}, long, "")),
 		"the key of a label is too long":                        s.SetLabels(t.Context(), Key{Session: "s"}, map[string]string{long: "x"}),
 		"the model is too long: ":                               s.SetModel(t.Context(), Key{Session: "s"}, strings.Repeat("m", 201)),
 		"the id of the session is too long: ":                   s.SetParent(t.Context(), Key{Session: long}, "s"),
@@ -34,9 +34,7 @@ func TestLongIDsAndNamesAreRefusedInWords(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if n := one[int](t, s, `SELECT count(*) FROM compactor.message_log`); n != 2 {
-		t.Errorf("%d messages, want the two that fit", n)
-	}
+	equal(t, 2, one[int](t, s, `SELECT count(*) FROM compactor.message_log`), "messages")
 }
 
 func appended(s *Store, k Key, model string, msgs ...NewMessage) error {
@@ -48,5 +46,3 @@ func appendedOnce(s *Store, k Key, key string) error {
 	_, _, err := s.AppendOnce(context.Background(), k, "", key, []NewMessage{user("", "x")})
 	return err
 }
-
-func failed[T any](_ T, err error) error { return err }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestTheModelOfTheLatestAppendCountsAndItsThresholdsFollowAtOnce(t *testing.T) {
@@ -19,9 +17,7 @@ func TestTheModelOfTheLatestAppendCountsAndItsThresholdsFollowAtOnce(t *testing.
 	}
 	appendAs := func(model string, msgs ...NewMessage) {
 		t.Helper()
-		if _, _, err := s.Append(t.Context(), k, model, msgs); err != nil {
-			t.Fatal(err)
-		}
+		must2(s.Append(t.Context(), k, model, msgs))(t)
 	}
 	m := talk("m", 5)
 	for i, step := range []struct {
@@ -36,20 +32,16 @@ func TestTheModelOfTheLatestAppendCountsAndItsThresholdsFollowAtOnce(t *testing.
 		{func() { appendAs("gpt-4", m[0]) }, "gpt-4 10 0.25 t 3"},
 		{func() { exec(t, s, `SELECT compactor.append(NULL, 's', '[]', NULL)`) }, "gpt-4 10 0.25 t 3"},
 		{func() { exec(t, s, `SELECT compactor.append(NULL, 's', '[]', 'other')`) }, "other 1000 0.5 f 3"},
-		{func() { must(0, s.SetModel(t.Context(), k, "claude-z"))(t) }, "claude-z 100 0 f 3"},
-		{func() { must(0, s.SetModel(t.Context(), k, "gpt-4"))(t) }, "gpt-4 10 0.25 t 4"},
-		{func() { must(0, s.SetModel(t.Context(), k, "gpt-4"))(t) }, "gpt-4 10 0.25 t 4"},
+		{func() { noError(t, s.SetModel(t.Context(), k, "claude-z")) }, "claude-z 100 0 f 3"},
+		{func() { noError(t, s.SetModel(t.Context(), k, "gpt-4")) }, "gpt-4 10 0.25 t 4"},
+		{func() { noError(t, s.SetModel(t.Context(), k, "gpt-4")) }, "gpt-4 10 0.25 t 4"},
 	} {
 		if step.do(); state() != step.want {
 			t.Errorf("step %d: %s, want %s", i, state(), step.want)
 		}
 	}
-	if err := s.SetModel(t.Context(), Key{Session: "unknown"}, "gpt-4"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("an unknown session: %v, want not found", err)
-	}
-	if err := s.SetModel(t.Context(), k, ""); !errors.Is(err, ErrInvalid) {
-		t.Errorf("no model: %v, want it refused", err)
-	}
+	wantError(t, s.SetModel(t.Context(), Key{Session: "unknown"}, "gpt-4"), ErrNotFound, "an unknown session")
+	wantError(t, s.SetModel(t.Context(), k, ""), ErrInvalid, "no model")
 	// A refused append leaves the model.
 	if _, _, err := s.Append(t.Context(), k, "claude-x", []NewMessage{user("m1", "edited")}); !errors.Is(err, ErrConflict) || state() != "gpt-4 10 0.25 t 4" {
 		t.Errorf("a refused append: %v, %s", err, state())
@@ -93,16 +85,12 @@ func TestARunDoesNotUndoAChangeOfTheModel(t *testing.T) {
 			c := start(t, s, k)
 			want := "777 0.125"
 			if change {
-				must(0, s.SetModel(t.Context(), k, "gpt-4"))(t)
+				noError(t, s.SetModel(t.Context(), k, "gpt-4"))
 				want = "10 0.25"
 			}
-			if err := end(c, PostRunState{Model: &c.Session.Model, DueTokens: 777, EstimateMargin: 0.125, PolicyHash: "old"}); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, end(c, PostRunState{Model: &c.Session.Model, DueTokens: 777, EstimateMargin: 0.125, PolicyHash: "old"}))
 			got := one[string](t, s, `SELECT due_tokens || ' ' || estimate_margin FROM compactor.sessions WHERE tenant = $1 AND id = $2`, k.tenant(), k.Session)
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s, %s model: thresholds (-want +got):\n%s", name, k.Session, diff)
-			}
+			equal(t, want, got, "%s, %s model: thresholds", name, k.Session)
 		}
 	}
 	wantConsistent(t, s)

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -53,9 +52,7 @@ func TestActivityIsWhatEndedLately(t *testing.T) {
 		},
 		Models: []ModelActivity{{"big", 2, 1, 1, 1, 30, 14, 20}, {"", 1, 1, 0, 0, 0, 7, 0}},
 	}
-	if diff := cmp.Diff(want, must(s.Operator.Activity(t.Context(), "", time.Hour))(t)); diff != "" {
-		t.Errorf("of an hour (-want +got):\n%s", diff)
-	}
+	equal(t, want, must(s.Operator.Activity(t.Context(), "", time.Hour))(t), "of an hour")
 	day := must(s.Operator.Activity(t.Context(), "", 24*time.Hour))(t)
 	if diff := cmp.Diff(OutcomeActivity{"nightly", "applied", "applied", 1, 0, 500, 300, 0, 0}, day.Outcomes[2]); diff != "" || len(day.Outcomes) != 4 {
 		t.Errorf("of a day: %+v", day.Outcomes)
@@ -68,11 +65,7 @@ func TestActivityIsWhatEndedLately(t *testing.T) {
 func TestActivityIsFoundByIndexes(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	tx := must(s.pool.Begin(t.Context()))(t)
-	defer func() { _ = tx.Rollback(context.Background()) }()
-	if _, err := tx.Exec(t.Context(), `SET LOCAL enable_seqscan = off`); err != nil {
-		t.Fatal(err)
-	}
+	tx := begin(t, s, `SET LOCAL enable_seqscan = off`)
 	for query, index := range map[string]string{queryOutcomes: "runs_ended", queryModels: "summary_calls_ended"} {
 		rows, _ := tx.Query(t.Context(), "EXPLAIN "+query, "", time.Hour) // rows hold the error
 		plan := strings.Join(must(pgx.CollectRows(rows, pgx.RowTo[string]))(t), "\n")

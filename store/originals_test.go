@@ -25,10 +25,7 @@ func lastSeq(t fataler, s *Store, sid int64) chat.Seq {
 func originals(t fataler, s *Store, k Key, dropped string, most int64, of ...chat.Seq) string {
 	t.Helper()
 	sid := session(t, s, k).SID
-	messages, older, err := s.Worker.Originals(context.Background(), sid, lastSeq(t, s, sid), of, dropped, most)
-	if err != nil {
-		t.Fatalf("originals: %v", err)
-	}
+	messages, older := must2(s.Worker.Originals(context.Background(), sid, lastSeq(t, s, sid), of, dropped, most))(t)
 	var rounds [2][]string
 	for n := range rounds {
 		for _, m := range older {
@@ -75,10 +72,7 @@ func TestOriginalsOfASummaryOfSummaries(t *testing.T) {
 	sid := session(t, s, k).SID
 	last := lastSeq(t, s, sid)
 	add(t, s, k, talk("late", 1)...)
-	messages, _, err := s.Worker.Originals(t.Context(), sid, last, []chat.Seq{10, 12}, "", math.MaxInt64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	messages, _ := must2(s.Worker.Originals(t.Context(), sid, last, []chat.Seq{10, 12}, "", math.MaxInt64))(t)
 	for m := range messages {
 		if m.ID != "more2" {
 			t.Errorf("read %s", m.ID)
@@ -97,9 +91,7 @@ func TestOriginalsOfASummaryOfSummaries(t *testing.T) {
 // What is in the view again, and what the application took out, is not read.
 func TestOriginalsLeaveOutWhatTheApplicationDecidedOn(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 8)...)
+	s, k := openTalk(t, 8)
 	want := func(dropped, ids string, of ...chat.Seq) {
 		t.Helper()
 		if got := originals(t, s, k, dropped, math.MaxInt64, of...); got != ids {

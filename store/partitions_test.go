@@ -22,10 +22,7 @@ func openPartitioned(t *testing.T) (*Store, string) {
 		_, err := migrations.UpPartitioned(ctx, dsn, migrations.DefaultSchema, 16)
 		return err
 	})
-	s, err := Open(t.Context(), Config{URL: dsn})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(Open(t.Context(), Config{URL: dsn}))(t)
 	t.Cleanup(s.Close)
 	return s, dsn
 }
@@ -69,9 +66,7 @@ func TestAnInstallationKeepsItsPartitions(t *testing.T) {
 	s := must(Open(ctx, Config{URL: whole}))(t)
 	defer s.Close()
 	const vacuumed = `SELECT count(*) FROM pg_class WHERE relname LIKE 'message_body_p_' AND 'autovacuum_vacuum_scale_factor=0.02' = ANY (reloptions)`
-	if n := one[int](t, s, vacuumed); n != 3 {
-		t.Errorf("%d partitions are vacuumed for the disk budget, want 3", n)
-	}
+	equal(t, 3, one[int](t, s, vacuumed), "partitions are vacuumed for the disk budget")
 	add(t, s, Key{Session: "s"}, talk("m", 3)...)
 	exec(t, s, `DELETE FROM compactor.installed_functions`)
 	if done := must(migrations.Up(ctx, whole, migrations.DefaultSchema))(t); len(done) != 1 {

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -12,16 +11,12 @@ import (
 
 func pause(t *testing.T, s *Store, tenant, model string) {
 	t.Helper()
-	if err := s.Operator.PauseRuns(t.Context(), PauseScope{Tenant: tenant, Model: model}, "why", "ada"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Operator.PauseRuns(t.Context(), PauseScope{Tenant: tenant, Model: model}, "why", "ada"))
 }
 
 func resume(t *testing.T, s *Store, tenant, model string) {
 	t.Helper()
-	if err := s.Operator.ResumeRuns(t.Context(), PauseScope{Tenant: tenant, Model: model}, "ada"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Operator.ResumeRuns(t.Context(), PauseScope{Tenant: tenant, Model: model}, "ada"))
 }
 
 func TestWhatAPauseHolds(t *testing.T) {
@@ -51,7 +46,7 @@ func TestWhatAPauseHolds(t *testing.T) {
 		{"", "", "default", "bd"},
 	} {
 		scope := PauseScope{c.tenant, c.model, c.policy}
-		must(0, s.Operator.PauseRuns(t.Context(), scope, "why", "ada"))(t)
+		noError(t, s.Operator.PauseRuns(t.Context(), scope, "why", "ada"))
 		got := ""
 		for _, row := range must(s.Operator.Sessions(t.Context(), SessionFilter{Limit: 9}))(t) {
 			held := must(s.Operator.PausesOf(t.Context(), Key{Tenant: row.Tenant, Session: row.Session}))(t)
@@ -65,12 +60,10 @@ func TestWhatAPauseHolds(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%+v pauses %q, want %q", scope, got, c.want)
 		}
-		must(0, s.Operator.ResumeRuns(t.Context(), scope, "ada"))(t)
+		noError(t, s.Operator.ResumeRuns(t.Context(), scope, "ada"))
 	}
 	for _, scope := range []PauseScope{{Policy: "no-such"}, {Tenant: "acme", Policy: "theirs"}} {
-		if err := s.Operator.PauseRuns(t.Context(), scope, "", ""); !errors.Is(err, ErrNotFound) {
-			t.Errorf("%+v: %v, want not found", scope, err)
-		}
+		wantError(t, s.Operator.PauseRuns(t.Context(), scope, "", ""), ErrNotFound, "%+v", scope)
 	}
 }
 
@@ -78,22 +71,16 @@ func TestAPauseIsReplacedAndEndedOnce(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	pause(t, s, "acme", "")
-	if err := s.Operator.PauseRuns(t.Context(), PauseScope{Tenant: "acme"}, "a better reason", "bob"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Operator.PauseRuns(t.Context(), PauseScope{Tenant: "acme"}, "a better reason", "bob"))
 	pause(t, s, "", "gpt")
 	want := []Pause{{PauseScope: PauseScope{Tenant: "acme"}, Note: "a better reason", RequestedBy: "bob"}, {PauseScope: PauseScope{Model: "gpt"}, Note: "why", RequestedBy: "ada"}}
 	if diff := cmp.Diff(want, must(s.Operator.Pauses(t.Context()))(t), cmpopts.IgnoreFields(Pause{}, "ID", "PausedAt")); diff != "" {
 		t.Errorf("pauses (-want +got):\n%s", diff)
 	}
 	resume(t, s, "acme", "")
-	if err := s.Operator.ResumeRuns(t.Context(), PauseScope{Tenant: "acme"}, "ada"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("resumed again: %v", err)
-	}
+	wantError(t, s.Operator.ResumeRuns(t.Context(), PauseScope{Tenant: "acme"}, "ada"), ErrNotFound, "resumed again")
 	pause(t, s, "acme", "")
-	if n := one[int](t, s, `SELECT count(*) FROM compactor.pauses`); n != 3 {
-		t.Errorf("%d pauses are remembered, want 3", n)
-	}
+	equal(t, 3, one[int](t, s, `SELECT count(*) FROM compactor.pauses`), "pauses are remembered")
 }
 
 func TestNothingIsQueuedForAPausedSession(t *testing.T) {
@@ -161,50 +148,10 @@ func TestNothingIsQueuedForAPausedSession(t *testing.T) {
 	}
 }
 
-func TestAPauseOfAPolicyIsObeyed(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
-	put(t, s, PolicyChange{Name: "support", Match: map[string]string{"tenant": "acme"}, Thresholds: []Threshold{{"", 10, 0, false, Counts{}}}})
-	dueOf(t, s, "acme", 3)
-	dueOf(t, s, "globex", 2)
-	add(t, s, Key{Tenant: "acme", Session: "acme000"}, user("m2", "x"))
-	asked := must(s.Request(t.Context(), Key{Tenant: "acme", Session: "acme001"}, TriggerApplication, "", Options{}))(t)
-	scope := PauseScope{Policy: "support"}
-	must(0, s.Operator.PauseRuns(t.Context(), scope, "why", "ada"))(t)
-	if got := must(s.Scheduler.Relay(t.Context(), 0, 0, 10, time.Minute))(t); len(got) > 0 {
-		t.Errorf("relayed %v", got)
-	}
-	if got := must(s.Scheduler.Undelivered(t.Context(), 10, time.Minute))(t); len(got) > 0 {
-		t.Errorf("delivered %v", got)
-	}
-	if f := must(s.Operator.ForecastSweep(t.Context(), ""))(t); f.Sessions != 5 || f.Paused != 3 {
-		t.Errorf("forecast %+v", f)
-	}
-	sweep := startSweep(t, s, "", 0)
-	if got, _ := page(t, s, sweep, 100); !slices.Equal(got, []string{"globex000", "globex001"}) {
-		t.Errorf("swept %v", got)
-	}
-	page(t, s, sweep, 100)
-	exec(t, s, `UPDATE compactor.runs SET status = 'skipped', outcome = 'x', ended_at = now(), snapshot_seq = 0 WHERE trigger = 'nightly'`)
-	exec(t, s, `DELETE FROM compactor.outbox`)
-	if got := sessionsOf(t, s, must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t)); !slices.Equal(got, []string{"globex000", "globex001"}) {
-		t.Errorf("the reconciler queues %v", got)
-	}
-	must(0, s.Operator.ResumeRuns(t.Context(), scope, "ada"))(t)
-	if got := must(s.Scheduler.Undelivered(t.Context(), 10, time.Minute))(t); len(got) != 1 || got[0].Run != asked {
-		t.Errorf("delivered %v after the pause, want %d", got, asked)
-	}
-}
-
 func TestOnlyAnOperatorForces(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 2)...)
-	if _, err := s.Request(t.Context(), k, TriggerApplication, "", Options{Force: true}); !errors.Is(err, ErrInvalid) {
-		t.Errorf("an application forces a run: %v", err)
-	}
+	s, k := openTalk(t, 2)
+	wantError(t, second(s.Request(t.Context(), k, TriggerApplication, "", Options{Force: true})), ErrInvalid, "an application forces a run")
 	run := must(s.Request(t.Context(), k, TriggerOperator, "", Options{Force: true}))(t)
 	pause(t, s, "", "")
 	if c := must(s.Worker.Claim(t.Context(), run, "w", time.Minute))(t); c.Paused {

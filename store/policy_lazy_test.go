@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -102,7 +101,7 @@ func TestAChangeOfThresholdsLeavesWhatARewriteOfAllSessionsWould(t *testing.T) {
 	for i := range 60 {
 		k := Key{Session: fmt.Sprintf("s%02d", i)}
 		if i%3 == 0 {
-			must(0, s.SetLabels(t.Context(), k, map[string]string{"odd": "yes"}))(t)
+			noError(t, s.SetLabels(t.Context(), k, map[string]string{"odd": "yes"}))
 		}
 		must2(s.Append(t.Context(), k, []string{"", "gpt-5"}[i%2], talk("m", 1+i%4)))(t)
 	}
@@ -131,7 +130,7 @@ func TestAChangeOfThresholdsLeavesWhatARewriteOfAllSessionsWould(t *testing.T) {
 		// A write gives a session the thresholds in force, before the refresh too.
 		k := Key{Session: fmt.Sprintf("s%02d", random.IntN(60))}
 		const where = `s.id = $1`
-		must(0, s.Pin(t.Context(), k, "m1"))(t)
+		noError(t, s.Pin(t.Context(), k, "m1"))
 		if diff := one[string](t, s, `SELECT coalesce(string_agg(format('%s is %s, want %s', k, (to_jsonb(x) - 'due_since')->k, (to_jsonb(e.s) - 'due_since')->k), '; '), '') FROM compactor.sessions x JOIN eager e USING (sid),
 			jsonb_object_keys((to_jsonb(x) - 'due_since')) k WHERE x.id = $1 AND k NOT IN ('pinned') AND (to_jsonb(x) - 'due_since')->k <> (to_jsonb(e.s) - 'due_since')->k`, k.Session); diff != "" {
 			t.Errorf("step %d, written %s: %s", step, k.Session, diff)
@@ -153,17 +152,13 @@ func followTogether(t *testing.T, s *Store) {
 		tx := must(s.pool.Begin(t.Context()))(t)
 		defer func() { _ = tx.Rollback(context.Background()) }()
 		for _, query := range []string{`DELETE FROM compactor.outbox`, `SELECT count(*) FROM (SELECT FROM compactor.sessions FOR NO KEY UPDATE) s`, how} {
-			if _, err := tx.Exec(t.Context(), s.q(query)); err != nil {
-				t.Fatal(err)
-			}
+			must(tx.Exec(t.Context(), s.q(query)))(t)
 		}
 		rows, _ := tx.Query(t.Context(), s.q(`SELECT (to_jsonb(s) - 'due_since')::text || ' woken ' || (s.sid IN (SELECT o.sid FROM compactor.outbox o)) FROM compactor.sessions s ORDER BY s.sid`))
 		return must(pgx.CollectRows(rows, pgx.RowTo[string]))(t)
 	}
 	alone := left(`SELECT compactor.follow_policy(s) FROM compactor.sessions s`)
-	if diff := cmp.Diff(alone, left(`SELECT compactor.follow_policies(ARRAY(SELECT sid FROM compactor.sessions))`)); diff != "" {
-		t.Errorf("together (-each alone +together):\n%s", diff)
-	}
+	equal(t, alone, left(`SELECT compactor.follow_policies(ARRAY(SELECT sid FROM compactor.sessions))`), "together, -each alone +together")
 }
 
 // stale returns a session of 60 tokens that a change from a start of 1000 to one of 70, and of
@@ -202,15 +197,15 @@ func TestEveryWriteDecidesByTheThresholdsInForce(t *testing.T) {
 			add(t, s, k, counted(user("x", "x"), 15), counted(user("y", "x"), 15))
 		}, true, 70},
 		"report usage":    {func(t *testing.T, s *Store, k Key) { must(s.ReportUsage(t.Context(), k, 71, 0))(t) }, true, 70},
-		"report state":    {func(t *testing.T, s *Store, k Key) { must(0, s.ReportState(t.Context(), k, closed))(t) }, true, 70},
-		"pin in the view": {func(t *testing.T, s *Store, k Key) { must(0, s.Pin(t.Context(), k, "m11"))(t) }, false, 70},
+		"report state":    {func(t *testing.T, s *Store, k Key) { noError(t, s.ReportState(t.Context(), k, closed)) }, true, 70},
+		"pin in the view": {func(t *testing.T, s *Store, k Key) { noError(t, s.Pin(t.Context(), k, "m11")) }, false, 70},
 		"undo": {func(t *testing.T, s *Store, k Key) {
 			must(s.Undo(t.Context(), k, one[RunID](t, s, `SELECT id FROM compactor.runs WHERE kind = 'compact'`), false, ""))(t)
 		}, false, 70},
 		"replace": {func(t *testing.T, s *Store, k Key) {
 			exec(t, s, `SELECT compactor.replace_view('default', $1, revision, '[{"role": "user", "content": "y", "token_count": 80}]') FROM compactor.sessions WHERE id = $1`, k.Session)
 		}, true, 70},
-		"set the model": {func(t *testing.T, s *Store, k Key) { must(0, s.SetModel(t.Context(), k, "gpt"))(t) }, false, 70},
+		"set the model": {func(t *testing.T, s *Store, k Key) { noError(t, s.SetModel(t.Context(), k, "gpt")) }, false, 70},
 		"truncated in the database": {func(t *testing.T, s *Store, k Key) {
 			exec(t, s, `UPDATE compactor.sessions SET live_tokens = 100, due = true WHERE id = $1`, k.Session)
 			sweep := must(s.Operator.StartSweep(t.Context(), "", time.Hour, "", ""))(t)
@@ -223,9 +218,7 @@ func TestEveryWriteDecidesByTheThresholdsInForce(t *testing.T) {
 			if page := must(s.Scheduler.SweepTogether(t.Context(), sweep, 9, time.Minute, rules, "w"))(t); page.Ended != 1 {
 				t.Errorf("%+v, want a run that has ended", page)
 			}
-			if got := one[string](t, s, `SELECT policy_hash FROM compactor.sessions`); got != rules[0].FleetHash {
-				t.Errorf("hash %s, want %s", got, rules[0].FleetHash)
-			}
+			equal(t, rules[0].FleetHash, one[string](t, s, `SELECT policy_hash FROM compactor.sessions`), "hash")
 		}, false, 76},
 		"erase": {func(t *testing.T, s *Store, k Key) {
 			must(s.Admin.Erase(t.Context(), k, []string{"m11"}, "x", "x", false))(t)
@@ -240,7 +233,7 @@ func TestEveryWriteDecidesByTheThresholdsInForce(t *testing.T) {
 		}, true, 70},
 		"a child is closed": {func(t *testing.T, s *Store, k Key) {
 			child := Key{Session: "child"}
-			must(0, s.SetParent(t.Context(), child, k.Session))(t)
+			noError(t, s.SetParent(t.Context(), child, k.Session))
 			exec(t, s, `INSERT INTO compactor.closed_children SELECT p.sid, c.sid FROM compactor.sessions p, compactor.sessions c WHERE p.id = $1 AND c.id = 'child'`, k.Session)
 			must(s.Scheduler.CheckTimes(t.Context(), 9))(t)
 		}, true, 70},
@@ -257,9 +250,7 @@ func TestEveryWriteDecidesByTheThresholdsInForce(t *testing.T) {
 			must(0, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, &PostRunState{
 				Model: &c.Session.Model, BaseHash: c.Session.PolicyHash, DueTokens: 777, PolicyHash: c.Session.PolicyHash,
 			}))(t)
-			if got := one[string](t, s, `SELECT policy_hash FROM compactor.sessions`); got != refreshed {
-				t.Errorf("hash %s, want %s", got, refreshed)
-			}
+			equal(t, refreshed, one[string](t, s, `SELECT policy_hash FROM compactor.sessions`), "hash")
 		}, false, 50},
 		"a page of runs": {func(t *testing.T, s *Store, k Key) {
 			run := must(s.Request(t.Context(), k, TriggerOperator, "", Options{}))(t)
@@ -321,34 +312,25 @@ func TestARefreshWaitsForWritesThatHaveBegun(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	k := stale(t, s, "s")
-	for name, begin := range map[string]string{
+	for name, write := range map[string]string{
 		"a session that is locked":  `SELECT FROM compactor.sessions WHERE id = 's' FOR NO KEY UPDATE`,
 		"a session that is written": `SELECT compactor.append('default', 's', '{"role": "user", "content": "x"}')`,
 	} {
-		tx := must(s.pool.Begin(t.Context()))(t)
-		if _, err := tx.Exec(t.Context(), begin); err != nil {
-			t.Fatal(err)
-		}
+		tx := begin(t, s, write)
 		thresholds(t, s, Threshold{DueTokens: 200 + chat.Tokens(len(name))})
 		var states []string
 		for range 3 {
 			_, state := must2(s.Scheduler.RefreshSessions(t.Context(), 9))(t)
 			states = append(states, state)
 		}
-		if diff := cmp.Diff([]string{RefreshPage, RefreshPass, RefreshPass}, states); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-		if err := tx.Rollback(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		equal(t, []string{RefreshPage, RefreshPass, RefreshPass}, states, "%s", name)
+		noError(t, tx.Rollback(t.Context()))
 		refresh(t, s, 9)
 	}
 	// One that sees the thresholds of its beginning for as long as it lasts fails instead.
 	tx := must(s.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead}))(t)
 	defer func() { _ = tx.Rollback(context.Background()) }()
-	if _, err := tx.Exec(t.Context(), `SELECT count(*) FROM compactor.sessions`); err != nil {
-		t.Fatal(err)
-	}
+	must(tx.Exec(t.Context(), `SELECT count(*) FROM compactor.sessions`))(t)
 	thresholds(t, s, Threshold{DueTokens: 300})
 	_, err := tx.Exec(t.Context(), `SELECT compactor.append('default', $1, '{"role": "user", "content": "x"}')`, k.Session)
 	if !errors.Is(mapError(err), ErrBusy) {

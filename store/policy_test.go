@@ -18,10 +18,7 @@ import (
 // put adds a version of a policy and puts it in force. Its hash is its thresholds.
 func put(t fataler, s *Store, c PolicyChange) int {
 	t.Helper()
-	rows, err := s.Policies(context.Background(), "")
-	if err != nil {
-		t.Fatalf("policies: %v", err)
-	}
+	rows := must(s.Policies(context.Background(), ""))(t)
 	for _, v := range rows {
 		if v.Name == c.Name {
 			c.Expect = v.Version
@@ -31,10 +28,7 @@ func put(t fataler, s *Store, c PolicyChange) int {
 		c.Spec = json.RawMessage(fmt.Sprintf(`{"x": %q}`, fmt.Sprint(c.Thresholds)))
 	}
 	c.Hash, c.FleetHash = "hash", fmt.Sprint(c.Thresholds)
-	versions, err := s.Operator.ChangePolicies(context.Background(), []PolicyChange{c}, "test")
-	if err != nil {
-		t.Fatalf("change policies: %v", err)
-	}
+	versions := must(s.Operator.ChangePolicies(context.Background(), []PolicyChange{c}, "test"))(t)
 	return versions[0]
 }
 
@@ -53,10 +47,7 @@ func named(name string, tokens chat.Tokens, match string) PolicyChange {
 func refresh(t fataler, s *Store, limit int) (pages []string) {
 	t.Helper()
 	for len(pages) < 100 {
-		n, state, err := s.Scheduler.RefreshSessions(context.Background(), limit)
-		if err != nil {
-			t.Fatalf("refresh: %v", err)
-		}
+		n, state := must2(s.Scheduler.RefreshSessions(context.Background(), limit))(t)
 		if state == RefreshIdle {
 			return pages
 		}
@@ -118,9 +109,7 @@ func TestTheMostSpecificPolicyThatASessionMatchesIsItsPolicy(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 		subject := policy.Subject{Tenant: tt.tenant, Model: tt.model, Override: tt.override}
-		if err := json.Unmarshal([]byte(std.Or(tt.labels, "{}")), &subject.Labels); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, json.Unmarshal([]byte(std.Or(tt.labels, "{}")), &subject.Labels))
 		chosen, candidates := policy.Choose(subject, inForce)
 		if chosen != tt.want || !candidates[0].Chosen || candidates[0].Name != tt.want {
 			t.Errorf("%s: Go chooses %s of %+v, want %s", name, chosen, candidates, tt.want)
@@ -137,26 +126,20 @@ func TestASessionHasItsPolicyAtOnce(t *testing.T) {
 	k := Key{Session: "s"}
 	want := func(what, session string) {
 		t.Helper()
-		if diff := cmp.Diff([]string{session}, policies(t, s)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", what, diff)
-		}
+		equal(t, []string{session}, policies(t, s), "%s", what)
 	}
-	must(0, s.SetLabels(t.Context(), k, map[string]string{"agent": "planner"}))(t)
+	noError(t, s.SetLabels(t.Context(), k, map[string]string{"agent": "planner"}))
 	want("labels before the first message", "s small 5")
 	add(t, s, k, counted(user("m", "x"), 10))
-	if diff := cmp.Diff([]string{"s 1"}, gens(t, s)); diff != "" {
-		t.Errorf("outbox (-want +got):\n%s", diff)
-	}
-	must(0, s.SetLabels(t.Context(), k, map[string]string{}))(t)
+	equal(t, []string{"s 1"}, gens(t, s), "outbox")
+	noError(t, s.SetLabels(t.Context(), k, map[string]string{}))
 	want("no labels", "s default 1000")
-	must(0, s.SetModel(t.Context(), k, "gpt-4o"))(t)
+	noError(t, s.SetModel(t.Context(), k, "gpt-4o"))
 	want("a model", "s gpt 20")
-	must(0, s.SetPolicy(t.Context(), k, "small"))(t)
+	noError(t, s.SetPolicy(t.Context(), k, "small"))
 	want("an override", "s small 5")
-	if diff := cmp.Diff([]string{"s 2"}, gens(t, s)); diff != "" {
-		t.Errorf("outbox of a session that became due again (-want +got):\n%s", diff)
-	}
-	must(0, s.SetPolicy(t.Context(), k, ""))(t)
+	equal(t, []string{"s 2"}, gens(t, s), "outbox of a session that became due again")
+	noError(t, s.SetPolicy(t.Context(), k, ""))
 	want("no override", "s gpt 20")
 	if err := s.SetPolicy(t.Context(), k, "unknown"); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "unknown") {
 		t.Errorf("an unknown policy: %v, want not found", err)
@@ -173,30 +156,19 @@ func TestSessionsFollowTheirPolicies(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	keys := dueSessions(t, s, 5)
-	if _, _, err := s.Append(t.Context(), Key{Session: "big"}, "gpt-x", talk("m", 2)); err != nil {
-		t.Fatal(err)
-	}
+	must2(s.Append(t.Context(), Key{Session: "big"}, "gpt-x", talk("m", 2)))(t)
 	refresh(t, s, 9)
 	thresholds(t, s, Threshold{"", 1000, 0, false, Counts{}}, Threshold{"gpt-", 5, 0.5, false, Counts{}})
-	tx := must(s.pool.Begin(t.Context()))(t)
-	if _, err := tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = 's02' FOR UPDATE`); err != nil {
-		t.Fatal(err)
-	}
+	tx := begin(t, s, `SELECT FROM compactor.sessions WHERE id = 's02' FOR UPDATE`)
 	var pages []string
 	for range 5 {
 		n, state := must2(s.Scheduler.RefreshSessions(t.Context(), 2))(t)
 		pages = append(pages, fmt.Sprintf("%d %s", n, state))
 	}
-	if diff := cmp.Diff([]string{"0 page", "2 page", "1 page", "1 page", "0 pass"}, pages); diff != "" {
-		t.Errorf("pages beside a writer (-want +got):\n%s", diff)
-	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	equal(t, []string{"0 page", "2 page", "1 page", "1 page", "0 pass"}, pages, "pages beside a writer")
+	noError(t, tx.Rollback(t.Context()))
 	pages = refresh(t, s, 2)
-	if diff := cmp.Diff([]string{"1 page", "0 done"}, pages); diff != "" {
-		t.Errorf("pages after it (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"1 page", "0 done"}, pages, "pages after it")
 	if got := one[int](t, s, `SELECT count(*) FROM compactor.sessions WHERE due_tokens = 1000 AND NOT due`); got != len(keys) {
 		t.Errorf("%d sessions follow, want %d", got, len(keys))
 	}
@@ -227,9 +199,7 @@ func TestSessionsFollowTheirPolicies(t *testing.T) {
 	refresh(t, s, 2)
 	put(t, s, named("none", 8, "agent=x")) // concerns no session
 	refresh(t, s, 2)
-	if diff := cmp.Diff([]string{"big gpt 7", "s01 default 1000"}, policies(t, s)[:2]); diff != "" {
-		t.Errorf("sessions (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"big gpt 7", "s01 default 1000"}, policies(t, s)[:2], "sessions")
 	must(s.Operator.ChangePolicies(t.Context(), []PolicyChange{{Name: "gpt", Expect: 1}}, ""))(t)
 	refresh(t, s, 2)
 	if got := policies(t, s)[0]; got != "big default 5" {
@@ -244,19 +214,14 @@ func TestASessionThatAnOlderTransactionCreatesFollowsToo(t *testing.T) {
 	s := open(t)
 	thresholds(t, s, Threshold{"", 1000, 0, false, Counts{}})
 	refresh(t, s, 9)
-	tx := must(s.pool.Begin(t.Context()))(t)
-	if _, err := tx.Exec(t.Context(), `SELECT compactor.append('default', 'late', '{"role": "user", "content": "x"}')`); err != nil {
-		t.Fatal(err)
-	}
+	tx := begin(t, s, `SELECT compactor.append('default', 'late', '{"role": "user", "content": "x"}')`)
 	thresholds(t, s, Threshold{"", 2000, 0, false, Counts{}})
 	for i, want := range []string{RefreshPage, RefreshPass, RefreshPass} {
 		if _, state := must2(s.Scheduler.RefreshSessions(t.Context(), 9))(t); state != want {
 			t.Errorf("call %d beside the transaction: %s, want %s", i, state, want)
 		}
 	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.Commit(t.Context()))
 	refresh(t, s, 9)
 	if diff := cmp.Diff([]string{"late default 2000"}, policies(t, s)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -277,11 +242,9 @@ func TestARunDoesNotUndoAChangeOfThePolicy(t *testing.T) {
 			refresh(t, s, 9)
 		}
 		state := PostRunState{Model: &c.Session.Model, BaseHash: c.Session.PolicyHash, DueTokens: 777, PolicyHash: hash}
-		must(0, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "ineffective", Policy: "default"}, &state))(t)
+		noError(t, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "ineffective", Policy: "default"}, &state))
 		refresh(t, s, 9)
-		if got := one[string](t, s, `SELECT policy || ' ' || due_tokens FROM compactor.sessions WHERE id = $1`, name); got != "p 50" {
-			t.Errorf("%s: %s, want p 50", name, got)
-		}
+		equal(t, "p 50", one[string](t, s, `SELECT policy || ' ' || due_tokens FROM compactor.sessions WHERE id = $1`, name), "%s", name)
 		must(s.Operator.ChangePolicies(t.Context(), []PolicyChange{{Name: "p", Expect: len(must(s.Operator.PolicyHistory(t.Context(), "p"))(t))}}, ""))(t)
 		refresh(t, s, 9)
 	}
@@ -306,9 +269,7 @@ func TestVersionsOfPoliciesComeAndGo(t *testing.T) {
 	if !errors.Is(err, ErrStale) && !errors.Is(err, ErrBusy) {
 		t.Errorf("a change of a version that is not in force: %v", err)
 	}
-	if _, err := s.Policy(t.Context(), "q", 0); !errors.Is(err, ErrNotFound) {
-		t.Errorf("half of a change: %v", err)
-	}
+	wantError(t, second(s.Policy(t.Context(), "q", 0)), ErrNotFound, "half of a change")
 	if _, err := s.Operator.ChangePolicies(t.Context(), []PolicyChange{{Name: "p", Expect: 2, Version: 9}}, ""); !errors.Is(err, ErrNotFound) {
 		t.Errorf("back to a version that does not exist: %v", err)
 	}
@@ -321,9 +282,7 @@ func TestVersionsOfPoliciesComeAndGo(t *testing.T) {
 	for _, c := range must(s.Operator.PolicySwitches(t.Context(), "p"))(t) {
 		got = append(got, fmt.Sprintf("%d %s", c.Version, c.ChangedBy))
 	}
-	if diff := cmp.Diff([]string{"0 ada", "1 ada", "2 test", "1 test"}, got); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"0 ada", "1 ada", "2 test", "1 test"}, got, "changes")
 	if got := len(must(s.Operator.PolicyHistory(t.Context(), "p"))(t)); got != 2 {
 		t.Errorf("%d versions, want 2", got)
 	}
@@ -333,10 +292,8 @@ func TestVersionsOfPoliciesComeAndGo(t *testing.T) {
 		}
 	}
 	// Thresholds of a version that is not in force any more come too late.
-	must(0, s.Scheduler.SaveThresholds(t.Context(), "p", 1, "x", first.Thresholds))(t)
-	if n := one[int](t, s, `SELECT count(*) FROM compactor.thresholds WHERE policy = 'p'`); n != 0 {
-		t.Errorf("%d thresholds of a disabled policy", n)
-	}
+	noError(t, s.Scheduler.SaveThresholds(t.Context(), "p", 1, "x", first.Thresholds))
+	equal(t, 0, one[int](t, s, `SELECT count(*) FROM compactor.thresholds WHERE policy = 'p'`), "thresholds of a disabled policy")
 }
 
 func TestAVersionOfTheDefaultPolicyReplacesThatOfTheConfiguration(t *testing.T) {
@@ -348,21 +305,15 @@ func TestAVersionOfTheDefaultPolicyReplacesThatOfTheConfiguration(t *testing.T) 
 	put(t, s, named("default", 50, ""))
 	thresholds(t, s, Threshold{"", 2000, 0, false, Counts{}}) // a scheduler starts
 	refresh(t, s, 9)
-	if diff := cmp.Diff([]string{"s default 50"}, policies(t, s)); diff != "" {
-		t.Errorf("with a version (-want +got):\n%s", diff)
-	}
-	if _, err := s.Operator.DefaultPolicy(t.Context()); !errors.Is(err, ErrNotFound) {
-		t.Errorf("the configuration is in force beside a version: %v", err)
-	}
+	equal(t, []string{"s default 50"}, policies(t, s), "with a version")
+	wantError(t, second(s.Operator.DefaultPolicy(t.Context())), ErrNotFound, "the configuration is in force beside a version")
 	if v := start(t, s, Key{Session: "s"}).Session; v.Policy != "default" || v.PolicyVersion != 1 {
 		t.Errorf("runs under %s@%d", v.Policy, v.PolicyVersion)
 	}
 	must(s.Operator.ChangePolicies(t.Context(), []PolicyChange{{Name: "default", Expect: 1}}, ""))(t)
 	thresholds(t, s, Threshold{"", 2000, 0, false, Counts{}})
 	refresh(t, s, 9)
-	if diff := cmp.Diff([]string{"s default 2000"}, policies(t, s)); diff != "" {
-		t.Errorf("without one (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"s default 2000"}, policies(t, s), "without one")
 }
 
 func TestAPreviewSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
@@ -373,7 +324,7 @@ func TestAPreviewSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
 	for i, tokens := range []chat.Tokens{10, 20, 30} {
 		for _, agent := range []string{"x", "y"} {
 			k := Key{Session: fmt.Sprintf("%s%d", agent, i)}
-			must(0, s.SetLabels(t.Context(), k, map[string]string{"agent": agent}))(t)
+			noError(t, s.SetLabels(t.Context(), k, map[string]string{"agent": agent}))
 			add(t, s, k, counted(user("m", "x"), tokens))
 		}
 	}
@@ -385,20 +336,14 @@ func TestAPreviewSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
 	}
 	got := must(s.Operator.PreviewPolicies(t.Context(), changes))(t)
 	want := []PolicyEffect{{"default", "all", 3, 1, 0}, {"old", "new", 3, 0, 1}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("effects (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(before, list[string](t, s, `SELECT to_jsonb(s)::text FROM compactor.sessions s ORDER BY sid`)); diff != "" {
-		t.Errorf("sessions (-before +after):\n%s", diff)
-	}
+	equal(t, want, got, "effects")
+	equal(t, before, list[string](t, s, `SELECT to_jsonb(s)::text FROM compactor.sessions s ORDER BY sid`), "sessions")
 	if p := must(s.PolicyProgress(t.Context()))(t); p.Pending || len(must(s.Policies(t.Context(), ""))(t)) != 1 {
 		t.Errorf("the preview is in force: %+v", p)
 	}
 	must(s.Operator.ChangePolicies(t.Context(), changes, ""))(t)
 	refresh(t, s, 2)
-	if diff := cmp.Diff([]string{"x0 new 25", "x1 new 25", "x2 new 25", "y0 all 5", "y1 all 5", "y2 all 5"}, policies(t, s)); diff != "" {
-		t.Errorf("sessions (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"x0 new 25", "x1 new 25", "x2 new 25", "y0 all 5", "y1 all 5", "y2 all 5"}, policies(t, s), "sessions")
 	if got := list[string](t, s, `SELECT id FROM compactor.sessions WHERE due ORDER BY id`); !cmp.Equal(got, []string{"x2", "y0", "y1", "y2"}) {
 		t.Errorf("due: %v", got)
 	}
@@ -410,9 +355,7 @@ func TestASweepWaitsForPolicies(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	thresholds(t, s, Threshold{"", 100, 0, false, Counts{}})
-	if _, _, err := s.Append(t.Context(), Key{Session: "s"}, "model", []NewMessage{counted(user("m1", "x"), 11)}); err != nil {
-		t.Fatal(err)
-	}
+	must2(s.Append(t.Context(), Key{Session: "s"}, "model", []NewMessage{counted(user("m1", "x"), 11)}))(t)
 	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	sweep := startSweep(t, s, "", 0)
 	waits := func() bool {
@@ -431,19 +374,12 @@ func TestASweepWaitsForPolicies(t *testing.T) {
 	}
 	exec(t, s, `UPDATE compactor.policy_refresh SET changed_at = now()`)
 	// It does not wait for a transaction that keeps the policies from being followed by all.
-	held := must(s.pool.Begin(t.Context()))(t)
-	defer func() { _ = held.Rollback(context.Background()) }()
-	if _, err := held.Exec(t.Context(), s.q(`LOCK TABLE compactor.sessions IN ROW SHARE MODE`)); err != nil {
-		t.Fatal(err)
-	}
+	begin(t, s, `LOCK TABLE compactor.sessions IN ROW SHARE MODE`)
 	for state := ""; state != RefreshPass; {
 		if !waits() {
 			t.Error("it begins before the first pass is over")
 		}
-		_, next, err := s.Scheduler.RefreshSessions(t.Context(), 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, next := must2(s.Scheduler.RefreshSessions(t.Context(), 10))(t)
 		state = next
 	}
 	if got, _ := page(t, s, sweep, 10); waits() || len(got) != 1 {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/sessionstore/compactor/migrations"
 	"github.com/sessionstore/compactor/store/storetest"
 	"github.com/sessionstore/compactor/strategies/chat"
 )
@@ -75,14 +74,8 @@ func TestTimeoutsHoldThroughPgBouncer(t *testing.T) {
 	pooled, direct := openPooled(t, Config{LockTimeout: 100 * time.Millisecond, StatementTimeout: 2 * time.Second})
 	k := Key{Session: "s"}
 	add(t, direct, k, talk("m", 2)...)
-	tx := must(direct.pool.Begin(t.Context()))(t)
-	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
-	if _, err := tx.Exec(t.Context(), `SELECT FROM compactor.sessions FOR UPDATE`); err != nil {
-		t.Fatal(err)
-	}
-	if err := pooled.Pin(t.Context(), k, "m1"); !errors.Is(err, ErrBusy) {
-		t.Errorf("a statement that waits for a lock ends with %v, want ErrBusy", err)
-	}
+	begin(t, direct, `SELECT FROM compactor.sessions FOR UPDATE`)
+	wantError(t, pooled.Pin(t.Context(), k, "m1"), ErrBusy, "a statement that waits for a lock ends with")
 	if _, _, err := pooled.Append(t.Context(), k, "", []NewMessage{user("late", "x")}); !errors.Is(err, ErrBusy) {
 		t.Errorf("a batch that waits for a lock ends with %v, want ErrBusy", err)
 	}
@@ -90,16 +83,12 @@ func TestTimeoutsHoldThroughPgBouncer(t *testing.T) {
 		_, err := tx.Exec(t.Context(), `SELECT FROM compactor.sessions FOR UPDATE`)
 		return err
 	})
-	if err := mapError(err); !errors.Is(err, ErrBusy) {
-		t.Errorf("a transaction that waits for a lock ends with %v, want ErrBusy", err)
-	}
+	wantError(t, mapError(err), ErrBusy, "a transaction that waits for a lock ends with")
 	if _, err := pooled.pool.Exec(t.Context(), `SELECT pg_sleep(60)`); !errors.Is(mapError(err), ErrUnavailable) {
 		t.Errorf("a statement that takes too long ends with %v", err)
 	}
 	var n int
-	if err := pooled.pool.QueryRow(t.Context(), `SELECT 1 FROM compactor.runs`).Scan(&n); !errors.Is(err, pgx.ErrNoRows) {
-		t.Errorf("no row is %v", err)
-	}
+	wantError(t, pooled.pool.QueryRow(t.Context(), `SELECT 1 FROM compactor.runs`).Scan(&n), pgx.ErrNoRows, "no row is")
 }
 
 // What a process sets must not reach the others that share its server connections.
@@ -116,36 +105,6 @@ func TestSettingsStayWithTheirTransactionBehindPgBouncer(t *testing.T) {
 		var got string
 		if err := conn.QueryRow(t.Context(), `SELECT setting FROM pg_settings WHERE name = 'lock_timeout'`, pgx.QueryExecModeExec).Scan(&got); err != nil || got != want {
 			t.Fatalf("lock_timeout of another client is %s, want %s; %v", got, want, err)
-		}
-	}
-}
-
-func TestMigrationsRunThroughPgBouncer(t *testing.T) {
-	t.Parallel()
-	dsn := storetest.PgBouncer(t, storetest.DB(t, "", nil))
-	var group sync.WaitGroup
-	applied := make([]int, 8) // more than the pooler has connections
-	for i := range applied {
-		group.Go(func() {
-			done, err := migrations.Up(context.Background(), dsn, migrations.DefaultSchema)
-			if err != nil {
-				t.Error(err)
-			}
-			applied[i] = len(done)
-		})
-	}
-	group.Wait()
-	all := must(migrations.Status(t.Context(), dsn, migrations.DefaultSchema))(t)
-	sum := 0
-	for _, n := range applied {
-		sum += n
-	}
-	if sum != len(all) {
-		t.Errorf("%d migrations were applied %d times", len(all), sum)
-	}
-	for _, m := range all {
-		if m.AppliedAt.IsZero() {
-			t.Errorf("%s is not applied", m.Name)
 		}
 	}
 }

@@ -39,10 +39,7 @@ func thoughtful(prefix string, first, n int) []NewMessage {
 // reasoning returns the ids of the messages in the view with signed reasoning.
 func reasoning(t fataler, s *Store, k Key) []string {
 	t.Helper()
-	view, _, err := s.View(context.Background(), k)
-	if err != nil {
-		t.Fatalf("view: %v", err)
-	}
+	view, _ := must2(s.View(context.Background(), k))(t)
 	var out []string
 	for _, m := range view {
 		if meta := m.Meta(m.Seq); meta.Signed() {
@@ -62,24 +59,17 @@ func (c *Claim) behind(p chat.Plan, from chat.Seq) chat.Plan {
 func applyBehind(t fataler, s *Store, k Key, p chat.Plan, from chat.Seq, meanwhile func()) RunID {
 	t.Helper()
 	c := start(t, s, k)
-	ch, err := c.change(s, c.behind(p, from))
-	if err != nil {
-		t.Fatalf("change: %v", err)
-	}
+	ch := must(c.change(s, c.behind(p, from)))(t)
 	if meanwhile != nil {
 		meanwhile()
 	}
-	if _, err := s.Worker.Apply(context.Background(), c.Run, c.Fence, ch); err != nil {
-		t.Fatalf("apply: %v", err)
-	}
+	must(s.Worker.Apply(context.Background(), c.Run, c.Fence, ch))(t)
 	return c.Run
 }
 
 func wantReasoning(t *testing.T, s *Store, k Key, what string, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(want, reasoning(t, s, k)); diff != "" {
-		t.Errorf("reasoning in the view %s (-want +got):\n%s", what, diff)
-	}
+	equal(t, want, reasoning(t, s, k), "reasoning in the view %s", what)
 	if found := must(s.Admin.Violations(t.Context(), session(t, s, k).SID))(t); len(found) > 0 {
 		t.Errorf("%s: %v", what, found)
 	}
@@ -99,9 +89,7 @@ func TestSignedReasoningBehindAChangeLeavesTheViewUntilTheUndo(t *testing.T) {
 		add(t, s, k, thoughtful("n", 30, 2)...)
 	})
 	wantReasoning(t, s, k, "after the run", "m2")
-	if diff := cmp.Diff([]chat.Seq{1, 2, 4, 5, 6, 7, 8, 10, 11}, liveSeqs(t, s, k)); diff != "" {
-		t.Errorf("view (-want +got):\n%s", diff)
-	}
+	equal(t, []chat.Seq{1, 2, 4, 5, 6, 7, 8, 10, 11}, liveSeqs(t, s, k), "view")
 	if after := session(t, s, k).LiveTokens; after >= before {
 		t.Errorf("%d tokens became %d, although reasoning has left", before, after)
 	}
@@ -116,9 +104,7 @@ func TestSignedReasoningBehindAChangeLeavesTheViewUntilTheUndo(t *testing.T) {
 		}
 	}
 	explained := list[string](t, s, `SELECT id FROM compactor.messages WHERE reasoning_excluded_by = $1 ORDER BY seq`, run)
-	if diff := cmp.Diff([]string{"m4", "m6", "m8", "n2"}, explained); diff != "" {
-		t.Errorf("messages without reasoning by the run (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"m4", "m6", "m8", "n2"}, explained, "messages without reasoning by the run")
 	for _, m := range must(s.Worker.Messages(t.Context(), session(t, s, k).SID, []chat.Seq{4, 6}))(t) {
 		if meta := m.Meta(1); meta.Signed() {
 			t.Errorf("a strategy reads the reasoning of a message without it in the view: %s", m.AppendJSON(nil))
@@ -151,9 +137,7 @@ func TestAnAnswerToAnEarlierViewIsAppendedWithoutItsReasoning(t *testing.T) {
 		wantReasoning(t, s, k, "after a late answer")
 	}
 	explained := list[string](t, s, `SELECT id FROM compactor.messages WHERE coalesce(reasoning_excluded_by, excluded_by) = $1 AND seq > 5 ORDER BY seq`, run)
-	if diff := cmp.Diff([]string{"thought", "late"}, explained); diff != "" {
-		t.Errorf("explained by the run (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"thought", "late"}, explained, "explained by the run")
 	_, revision = must2(s.View(t.Context(), k))(t)
 	must2(s.AppendOn(t.Context(), k, revision, "", thoughtful("n", 20, 2)))(t)
 	wantReasoning(t, s, k, "after an answer to the new view", "n2")
@@ -220,14 +204,9 @@ func TestAReplacedViewHoldsSignedReasoningOnlyBeforeItsFirstChange(t *testing.T)
 		"of a model that does not bind it": {"free-1", func(v []NewMessage) []NewMessage { return v[4:] }, []string{"m6", "m8"}},
 	} {
 		k := Key{Session: name}
-		if _, _, err := s.Append(t.Context(), k, c.model, msgs); err != nil {
-			t.Fatal(err)
-		}
+		must2(s.Append(t.Context(), k, c.model, msgs))(t)
 		view, revision := must2(s.View(t.Context(), k))(t)
-		var given []NewMessage
-		for _, m := range view {
-			given = append(given, NewMessage{Message: m.Message})
-		}
+		given := given(view)
 		must(s.Replace(t.Context(), k, revision, c.give(given), ""))(t)
 		wantReasoning(t, s, k, name, c.want...)
 	}
@@ -241,17 +220,12 @@ func TestMessagesComeBackWithoutTheReasoningThatHasLeft(t *testing.T) {
 	add(t, s, k, thoughtful("m", 0, 6)...)
 	applyBehind(t, s, k, exclude(span(1, 1)), 1, nil)
 	view, revision := must2(s.View(t.Context(), k))(t)
-	var given []NewMessage
-	for _, m := range view {
-		given = append(given, NewMessage{Message: m.Message})
-	}
+	given := given(view)
 	add(t, s, k, given...)
 	add(t, s, k, given[2])
 	must(s.Replace(t.Context(), k, revision, given[1:], ""))(t)
 	given[3].Content = chat.TextContent("something else")
-	if _, _, err := s.Append(t.Context(), k, "", given[3:4]); !errors.Is(err, ErrConflict) {
-		t.Errorf("other content: %v, want a conflict", err)
-	}
+	wantError(t, third(s.Append(t.Context(), k, "", given[3:4])), ErrConflict, "other content")
 	wantConsistent(t, s)
 }
 
@@ -275,9 +249,7 @@ func TestNothingBeforeAnOpenToolLoopIsUndoneOrReplaced(t *testing.T) {
 		t.Errorf("undo: %v, want it refused for an open tool loop", err)
 	}
 	view, revision := given()
-	if _, err := s.Replace(t.Context(), k, revision, view[1:], ""); !errors.Is(err, ErrInUse) {
-		t.Errorf("replace: %v, want it refused", err)
-	}
+	wantError(t, second(s.Replace(t.Context(), k, revision, view[1:], "")), ErrInUse, "replace")
 	must(s.Replace(t.Context(), k, revision, append(view, result("late", "b", "behind the reasoning")), ""))(t)
 	wantReasoning(t, s, k, "in the loop", "c")
 	add(t, s, k, assistant("done", "done"))
@@ -314,6 +286,7 @@ func TestASessionThatAwaitsTheEndOfALoopIsDueThen(t *testing.T) {
 func TestReasoningIsTakenOutInSQLAsInGo(t *testing.T) {
 	t.Parallel()
 	s := open(t)
+	equal(t, chat.ReasoningKeys, one[[]string](t, s, `SELECT compactor.reasoning_keys()`), "keys of reasoning")
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
 		n++
@@ -329,14 +302,8 @@ func TestReasoningIsTakenOutInSQLAsInGo(t *testing.T) {
 		add(t, s, k, msgs...)
 		wantDescribed(t, s, k)
 		sid := one[int64](t, s, `SELECT sid FROM compactor.sessions WHERE id = $1`, k.Session)
-		view, err := s.Operator.ViewMetas(context.Background(), sid)
-		if err != nil {
-			t.Fatalf("view: %v", err)
-		}
-		metas, err := s.metas(context.Background(), "log", sid, &chat.Ranges{}, chat.Open, queryLog, sid)
-		if err != nil {
-			t.Fatalf("log: %v", err)
-		}
+		view := must(s.Operator.ViewMetas(context.Background(), sid))(t)
+		metas := must(s.metas(context.Background(), "log", sid, &chat.Ranges{}, chat.Open, queryLog, sid))(t)
 		from := chat.Seq(rapid.IntRange(1, len(msgs)).Draw(t, "from"))
 		got, want := one[string](t, s, `SELECT compactor.stale_reasoning($1, '{[1,)}', $2)::text`, sid, from), chat.StaleReasoning(metas, from)
 		if got != want.String() {
@@ -386,10 +353,7 @@ func TestAProviderReadsSignedReasoningOnlyOnItsPrefix(t *testing.T) {
 		prefixes := sessiontest.Prefixes{}
 		said := 0
 		for range rapid.IntRange(1, 5).Draw(t, "exchanges") {
-			read, err := p.Read(context.Background())
-			if err != nil {
-				t.Fatalf("read: %v", err)
-			}
+			read := must(p.Read(context.Background()))(t)
 			for i := range read.Messages {
 				read.Messages[i].SourceID = ""
 			}
@@ -412,14 +376,9 @@ func TestAProviderReadsSignedReasoningOnlyOnItsPrefix(t *testing.T) {
 				x.Outputs = append(x.Outputs, signed(assistant("", "that is all"), said+1).Message)
 			}
 			prefixes.Written(read.Messages, slices.Concat(x.Inputs, x.Outputs))
-			if _, err := p.Write(context.Background(), x); err != nil {
-				t.Fatalf("write: %v", err)
-			}
+			must(p.Write(context.Background(), x))(t)
 		}
-		view, _, err := s.View(context.Background(), k)
-		if err != nil {
-			t.Fatalf("view: %v", err)
-		}
+		view, _ := must2(s.View(context.Background(), k))(t)
 		var stored []chat.Message
 		for _, m := range view {
 			stored = append(stored, m.Message)

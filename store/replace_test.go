@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
@@ -27,16 +25,12 @@ func TestReplaceKeepsKnownMessagesAndExcludesAbsentOnes(t *testing.T) {
 	for _, m := range view {
 		ids = append(ids, m.ID)
 	}
-	if diff := cmp.Diff(strings.Fields("first m1 n1 n2 m2 m5 n3 m6 n4"), ids); diff != "" {
-		t.Errorf("view (-want +got):\n%s", diff)
-	}
+	equal(t, strings.Fields("first m1 n1 n2 m2 m5 n3 m6 n4"), ids, "view")
 	if revision != 2 {
 		t.Errorf("revision %d, want 2", revision)
 	}
 	got := list[string](t, s, `SELECT concat_ws(' ', id, exclude_reason, excluded_by) FROM compactor.messages WHERE excluded ORDER BY seq`)
-	if diff := cmp.Diff([]string{fmt.Sprint("m3 replaced ", run), fmt.Sprint("m4 replaced ", run)}, got); diff != "" {
-		t.Errorf("excluded (-want +got):\n%s", diff)
-	}
+	equal(t, []string{fmt.Sprint("m3 replaced ", run), fmt.Sprint("m4 replaced ", run)}, got, "excluded")
 	row := must(s.Run(t.Context(), run))(t)
 	if row.Kind != "replace" || row.Outcome != "replaced" || row.RequestedBy != "host" || row.MessagesBefore != 5 || row.MessagesAfter != 9 {
 		t.Errorf("ledger row is %+v", row)
@@ -52,9 +46,7 @@ func TestReplaceKeepsKnownMessagesAndExcludesAbsentOnes(t *testing.T) {
 		ids = append(ids, m.ID)
 	}
 	// The messages of the list are source messages; they keep their positions.
-	if diff := cmp.Diff(strings.Fields("first m1 n1 n2 m3 m4 m5 n3 m6 n4"), ids); diff != "" {
-		t.Errorf("view after the undo (-want +got):\n%s", diff)
-	}
+	equal(t, strings.Fields("first m1 n1 n2 m3 m4 m5 n3 m6 n4"), ids, "view after the undo")
 	wantConsistent(t, s)
 }
 
@@ -64,27 +56,18 @@ func TestReplaceWithTheSameViewChangesNothingInIt(t *testing.T) {
 	k := Key{Session: "s"}
 	add(t, s, k, user("a", "x"), call("b", "c"), result("c", "c", "y"), assistant("d", "z"))
 	apply(t, s, k, summarize(span(2, 3), "looked"))
-	if _, err := appendSQL(s, k, `{"id":"e","role":"assistant","tool_calls":[{"type":"function","function":{"name":"f","arguments":"{}"},"id":"c9"}]}`); err != nil {
-		t.Fatal(err)
-	}
+	must(appendSQL(s, k, `{"id":"e","role":"assistant","tool_calls":[{"type":"function","function":{"name":"f","arguments":"{}"},"id":"c9"}]}`))(t)
 	view, revision := must2(s.View(t.Context(), k))(t)
 	before := liveSeqs(t, s, k)
-	var msgs []NewMessage
-	for _, m := range view {
-		msgs = append(msgs, NewMessage{Message: m.Message})
-	}
+	msgs := given(view)
 	must(s.Replace(t.Context(), k, revision, msgs, ""))(t)
-	if diff := cmp.Diff(before, liveSeqs(t, s, k)); diff != "" {
-		t.Errorf("view (-before +after):\n%s", diff)
-	}
+	equal(t, before, liveSeqs(t, s, k), "view")
 	wantConsistent(t, s)
 }
 
 func TestReplaceRefusesAStaleRevisionAndNamesBoth(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 4)...)
+	s, k := openTalk(t, 4)
 	apply(t, s, k, exclude(span(1, 1)))
 	apply(t, s, k, exclude(span(2, 2)))
 	_, err := s.Replace(t.Context(), k, 1, talk("m", 4), "")
@@ -101,13 +84,9 @@ func TestReplaceRefusesAStaleRevisionAndNamesBoth(t *testing.T) {
 		"no message":        {k, []NewMessage{user("m1", talk("m", 1)[0].Content.Text), text("", "", "x")}, ErrInvalid},
 		"one id, two texts": {k, []NewMessage{user("n", "x"), user("n", "y")}, ErrConflict},
 	} {
-		if _, err := s.Replace(t.Context(), c.k, 2, c.msgs, ""); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v, want %v", name, err, c.want)
-		}
+		wantError(t, second(s.Replace(t.Context(), c.k, 2, c.msgs, "")), c.want, "%s", name)
 	}
-	if diff := cmp.Diff([]chat.Seq{3, 4}, liveSeqs(t, s, k)); diff != "" {
-		t.Errorf("a refused replace changed the view (-want +got):\n%s", diff)
-	}
+	equal(t, []chat.Seq{3, 4}, liveSeqs(t, s, k), "a refused replace changed the view")
 	wantConsistent(t, s)
 }
 
@@ -118,9 +97,7 @@ func TestReplaceMayNameAMessageTwice(t *testing.T) {
 	m := talk("m", 3)
 	add(t, s, k, m...)
 	must(s.Replace(t.Context(), k, 0, []NewMessage{m[2], user("n", "x"), m[2], user("n", "x")}, ""))(t)
-	if diff := cmp.Diff([]chat.Seq{3, 4}, liveSeqs(t, s, k)); diff != "" {
-		t.Errorf("view (-want +got):\n%s", diff)
-	}
+	equal(t, []chat.Seq{3, 4}, liveSeqs(t, s, k), "view")
 	wantConsistent(t, s)
 }
 
@@ -146,9 +123,7 @@ func TestReplacedMessagesKeepTheirPlaceAmongAdditions(t *testing.T) {
 		planned = append(planned, m.Seq)
 	}
 	want := []chat.Seq{1, 7, 6, 5, 4}
-	if diff := cmp.Diff([][]chat.Seq{want, want}, [][]chat.Seq{given, planned}); diff != "" {
-		t.Errorf("view as given and as planned on (-want +got):\n%s", diff)
-	}
+	equal(t, [][]chat.Seq{want, want}, [][]chat.Seq{given, planned}, "view as given and as planned on")
 	wantConsistent(t, s)
 }
 
@@ -156,22 +131,15 @@ func TestReplacedMessagesKeepTheirPlaceAmongAdditions(t *testing.T) {
 // part of its body, so that it is recognized again.
 func TestReplaceKnowsAStandInForAMessageWithAnEnvelope(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 3)...)
+	s, k := openTalk(t, 3)
 	plan := standIn(chat.Meta{Seq: 2, Position: 2}, "short")
 	plan.Additions[0].Message.CreatedAt = time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
 	plan.Additions[0].Message.SourceID = "memory"
 	apply(t, s, k, plan)
 	view, revision := must2(s.View(t.Context(), k))(t)
-	var msgs []NewMessage
-	for _, m := range view {
-		msgs = append(msgs, NewMessage{Message: m.Message})
-	}
+	msgs := given(view)
 	must(s.Replace(t.Context(), k, revision, msgs, ""))(t)
-	if diff := cmp.Diff([]chat.Seq{1, 4, 3}, liveSeqs(t, s, k)); diff != "" {
-		t.Errorf("view (-want +got):\n%s", diff)
-	}
+	equal(t, []chat.Seq{1, 4, 3}, liveSeqs(t, s, k), "view")
 	wantConsistent(t, s)
 }
 
@@ -183,9 +151,7 @@ func TestReplaceKeepsMessagesAppendedSinceTheRead(t *testing.T) {
 	add(t, s, k, m...)
 	add(t, s, k, user("late", "came while the caller was compacting"))
 	must(s.ReplaceSeen(t.Context(), k, 0, 4, []NewMessage{m[3]}, "host"))(t)
-	if diff := cmp.Diff([]chat.Seq{4, 5}, liveSeqs(t, s, k)); diff != "" {
-		t.Errorf("view (-want +got):\n%s", diff)
-	}
+	equal(t, []chat.Seq{4, 5}, liveSeqs(t, s, k), "view")
 	wantConsistent(t, s)
 }
 
@@ -203,23 +169,9 @@ func TestReplacePutsNothingIntoAToolGroup(t *testing.T) {
 		for _, m := range view {
 			ids = append(ids, m.ID)
 		}
-		if diff := cmp.Diff(strings.Fields("a new t b c d"), ids); diff != "" {
-			t.Errorf("behind message %d (-want +got):\n%s", behind, diff)
-		}
+		equal(t, strings.Fields("a new t b c d"), ids, "behind message %d", behind)
 	}
 	wantConsistent(t, s)
-}
-
-func TestAnEmptyViewHasItsRevision(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 2)...)
-	apply(t, s, k, exclude(span(1, 2)))
-	view, revision := must2(s.View(t.Context(), k))(t)
-	if len(view) != 0 || revision != 1 {
-		t.Errorf("view of %d messages at revision %d, want none at 1", len(view), revision)
-	}
 }
 
 func TestAResultIsNotPairedWithTheCallOfAnother(t *testing.T) {

@@ -12,7 +12,7 @@ func TestCountsAndSignalsMakeASessionDue(t *testing.T) {
 	report := func(states ...State) func(s *Store, k Key) {
 		return func(s *Store, k Key) {
 			for _, state := range states {
-				must(0, s.ReportState(t.Context(), k, state))(t)
+				noError(t, s.ReportState(t.Context(), k, state))
 			}
 		}
 	}
@@ -66,9 +66,7 @@ func TestStateIsReportedStrictly(t *testing.T) {
 		}
 	}
 	yes := true
-	if err := s.ReportState(t.Context(), Key{Session: "ghost"}, State{Closed: &yes}); !errors.Is(err, ErrNotFound) {
-		t.Errorf("an unknown session: %v", err)
-	}
+	wantError(t, s.ReportState(t.Context(), Key{Session: "ghost"}, State{Closed: &yes}), ErrNotFound, "an unknown session")
 	if err := s.ReportState(t.Context(), Key{Session: "s"}, State{}); err != nil {
 		t.Error(err)
 	}
@@ -82,17 +80,15 @@ func TestARunSeesSignals(t *testing.T) {
 	yes := true
 	thresholds(t, s, Threshold{DueTokens: 1 << 40, Counts: Counts{Signals: 15}})
 	add(t, s, k, talk("m", 4)...)
-	must(0, s.ReportState(t.Context(), k, State{Closed: &yes, NeedsFollowUp: &yes}))(t)
+	noError(t, s.ReportState(t.Context(), k, State{Closed: &yes, NeedsFollowUp: &yes}))
 	c := must(s.Worker.Load(t.Context(), must(s.Scheduler.Relay(t.Context(), 0, 0, 9, 0))(t)[0].Run))(t)
 	if c.Session.Signals != 5 || c.Session.NewSignals != 5 {
 		t.Fatalf("signals %d, new %d", c.Session.Signals, c.Session.NewSignals)
 	}
-	must(0, s.ReportState(t.Context(), k, State{Overflow: &yes}))(t) // while it plans
+	noError(t, s.ReportState(t.Context(), k, State{Overflow: &yes})) // while it plans
 	state := PostRunState{DueTokens: 1 << 40, Counts: Counts{Signals: 15}, SeenSignals: c.Session.NewSignals}
-	must(0, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "ineffective"}, &state))(t)
-	if got := one[string](t, s, `SELECT signals || ' ' || new_signals || ' ' || due FROM compactor.sessions`); got != "6 2 true" {
-		t.Errorf("after the run: %s", got)
-	}
+	noError(t, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "ineffective"}, &state))
+	equal(t, "6 2 true", one[string](t, s, `SELECT signals || ' ' || new_signals || ' ' || due FROM compactor.sessions`), "after the run")
 	wantConsistent(t, s)
 }
 
@@ -107,7 +103,7 @@ func TestAParentIsToldThatAChildWasClosed(t *testing.T) {
 	setParent(t, s, "", "a<p", "b<p", "deep<a")
 	report := func(session string, state State) {
 		t.Helper()
-		must(0, s.ReportState(t.Context(), Key{Session: session}, state))(t)
+		noError(t, s.ReportState(t.Context(), Key{Session: session}, state))
 	}
 	check := func(what string, told int, due bool) {
 		t.Helper()
@@ -121,18 +117,17 @@ func TestAParentIsToldThatAChildWasClosed(t *testing.T) {
 	check("nothing of a child", 0, false)
 	report("deep", State{Closed: &yes})
 	check("a child's child", 1, false) // a was told
-	tx := must(s.pool.Begin(t.Context()))(t)
-	must(tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = 'p' FOR NO KEY UPDATE`))(t)
+	tx := begin(t, s, `SELECT FROM compactor.sessions WHERE id = 'p' FOR NO KEY UPDATE`)
 	report("a", State{Closed: &yes}) // while a writer of the parent is at work
 	report("b", State{Closed: &yes})
 	check("while the parent is locked", 0, false)
-	must(0, tx.Rollback(t.Context()))(t)
+	noError(t, tx.Rollback(t.Context()))
 	check("afterwards, both", 1, true)
 	check("again", 0, true)
 
 	c := must(s.Worker.Load(t.Context(), must(s.Scheduler.Relay(t.Context(), 0, 0, 9, 0))(t)[0].Run))(t)
 	state := PostRunState{DueTokens: 1 << 40, Counts: Counts{Signals: 16}, SeenSignals: c.Session.NewSignals}
-	must(0, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "ineffective"}, &state))(t)
+	noError(t, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "ineffective"}, &state))
 	check("a run has seen it", 0, false)
 	report("a", State{Closed: &yes})
 	check("it is closed still", 0, false)

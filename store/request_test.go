@@ -14,9 +14,7 @@ import (
 
 func TestARequestWithOptionsThatMeanNothingIsRefused(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 3)...)
+	s, k := openTalk(t, 3)
 	ask := func(options string) error {
 		_, err := s.pool.Exec(context.Background(), `SELECT compactor.request_compaction(NULL, 's', $1)`, options)
 		return mapError(err)
@@ -49,9 +47,7 @@ func TestARequestWithOptionsThatMeanNothingIsRefused(t *testing.T) {
 			t.Errorf("%.100s: %v, want it refused as %s", bad, err, want)
 		}
 	}
-	if n := one[int](t, s, `SELECT count(*) FROM compactor.runs`); n != 0 {
-		t.Errorf("%d runs, want none", n)
-	}
+	equal(t, 0, one[int](t, s, `SELECT count(*) FROM compactor.runs`), "runs")
 	if err := ask(`{"from": "view", "pipeline": [{"strategy": "own", "params": {"n": 1}}], "focus": "x", "dry_run": false, "allow_growth": true}`); err != nil {
 		t.Errorf("before any worker has registered: %v", err)
 	}
@@ -60,9 +56,7 @@ func TestARequestWithOptionsThatMeanNothingIsRefused(t *testing.T) {
 	// One worker knows less, another more.
 	register := func(known map[string][]string) {
 		t.Helper()
-		if err := s.Worker.RegisterStrategies(t.Context(), known); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.Worker.RegisterStrategies(t.Context(), known))
 	}
 	register(map[string][]string{"truncation": {"max_n", "metric"}, "simple": {}})
 	register(map[string][]string{"truncation": {"metric", "compact_to"}, "own": {"n"}})
@@ -78,29 +72,18 @@ func TestARequestWithOptionsThatMeanNothingIsRefused(t *testing.T) {
 	if err := ask(`{"pipeline": [{"strategy": "truncation", "params": {"max_n": 1, "metric": "tokens", "compact_to": 1}}, {"strategy": "simple"}]}`); err != nil {
 		t.Errorf("what workers know: %v", err)
 	}
-	if _, err := s.Request(t.Context(), k, TriggerOperator, "", Options{Pipeline: []Step{{Strategy: "no"}}}); !errors.Is(err, ErrInvalid) {
-		t.Errorf("from Go: %v, want it refused", err)
-	}
+	wantError(t, second(s.Request(t.Context(), k, TriggerOperator, "", Options{Pipeline: []Step{{Strategy: "no"}}})), ErrInvalid, "from Go")
 }
 
 // A worker gives its run back to the queue without the lock of the session.
 func TestARequestThatMeetsARunOnItsWayBackToTheQueueStandsBesideIt(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 3)...)
+	s, k := openTalk(t, 3)
 	c := start(t, s, k)
 	// An insert of a run waits for the test.
 	exec(t, s, `CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock_shared(7); RETURN new; END'`)
 	exec(t, s, `CREATE TRIGGER hold BEFORE INSERT ON compactor.runs FOR EACH ROW EXECUTE FUNCTION hold()`)
-	tx, err := s.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback(context.Background()) }()
-	if _, err := tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock(7)`); err != nil {
-		t.Fatal(err)
-	}
+	tx := begin(t, s, `SELECT pg_advisory_xact_lock(7)`)
 	type answer struct {
 		run RunID
 		err error
@@ -110,29 +93,18 @@ func TestARequestThatMeetsARunOnItsWayBackToTheQueueStandsBesideIt(t *testing.T)
 		run, err := s.Request(context.Background(), k, TriggerOperator, "test", Options{})
 		asked <- answer{run, err}
 	}()
-	const waits = `SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-		WHERE d.datname = current_database() AND locktype = 'advisory' AND NOT granted) FROM pg_sleep(0.01)`
-	for i := 0; !one[bool](t, s, waits); i++ {
-		if i == 1000 {
-			t.Fatal("the request does not insert a run")
-		}
-	}
-	if err := s.Worker.Requeue(t.Context(), c.Run, c.Fence, 0, false, "busy", ""); err != nil {
-		t.Fatal(err)
-	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	waiting(t, s)
+	noError(t, s.Worker.Requeue(t.Context(), c.Run, c.Fence, 0, false, "busy", ""))
+	noError(t, tx.Commit(t.Context()))
 	if got := <-asked; got.err != nil || got.run == c.Run {
 		t.Errorf("run %d, %v; want a run of its own", got.run, got.err)
 	}
+	equal(t, 2, one[int](t, s, `SELECT count(*) FROM compactor.runs WHERE status = 'queued'`), "runs that wait")
 }
 
 func TestRequestsAtOnceGetOneRun(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 3)...)
+	s, k := openTalk(t, 3)
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
@@ -148,10 +120,8 @@ func TestRequestsAtOnceGetOneRun(t *testing.T) {
 
 func TestOptionsThatCannotBeReadComeWithTheClaim(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 3)...)
-	for _, options := range []string{`{"dry_run": "yes"}`, `{"dryrun": true}`, `[1]`, `{"pipeline": 7}`} {
+	s, k := openTalk(t, 3)
+	for _, options := range []string{`{"dry_run": "yes"}`, `{"dryrun": true}`, `"text"`, `[1]`, `{"pipeline": 7}`, `{"pipeline": [{"strategy": {}}]}`} {
 		run := request(t, s, k, TriggerApplication)
 		exec(t, s, `UPDATE compactor.runs SET options = $2 WHERE id = $1`, run, options)
 		loaded := must(s.Worker.Load(t.Context(), run))(t)
@@ -161,8 +131,6 @@ func TestOptionsThatCannotBeReadComeWithTheClaim(t *testing.T) {
 				t.Errorf("%s: %v with %+v", options, c.OptionsError, c.Options)
 			}
 		}
-		if err := s.Worker.Finish(t.Context(), claimed, StatusFailed, Ledger{Outcome: "x"}, nil); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.Worker.Finish(t.Context(), claimed, StatusFailed, Ledger{Outcome: "x"}, nil))
 	}
 }

@@ -51,9 +51,7 @@ func TestEveryFunctionHasItsCallersListed(t *testing.T) {
 		listed = append(listed, m[1])
 	}
 	functions := list[string](t, s, `SELECT DISTINCT proname::text COLLATE "C" FROM pg_proc WHERE pronamespace = 'compactor'::regnamespace ORDER BY 1`)
-	if diff := cmp.Diff(functions, listed); diff != "" {
-		t.Errorf("functions/zz_grants.sql lists other functions than there are, or in another order (-there +listed):\n%s", diff)
-	}
+	equal(t, functions, listed, "functions/zz_grants.sql lists other functions than there are, or in another order, -there +listed")
 }
 
 func TestFunctionsOfRolesRunWithTheOwnersRightsAndAFixedPath(t *testing.T) {
@@ -88,9 +86,7 @@ func TestOnlyTheWorkerWritesAndWhatWasSaidNotEvenIt(t *testing.T) {
 			AND (r <> 'compactor_worker' OR c.relname ~ '^message_(log|body)' OR c.relname IN ('exclusions', 'messages', 'tenant_bindings', 'schema_migrations')
 				OR (c.relname, a.attname) IN (('runs', 'live_before'), ('sessions', 'live')))
 		ORDER BY 1`, migrations.Roles(migrations.DefaultSchema))
-	if diff := cmp.Diff([]string{"worker runs.live_before", "worker sessions.live"}, got); diff != "" {
-		t.Errorf("who writes what (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"worker runs.live_before", "worker sessions.live"}, got, "who writes what")
 	if got := list[string](t, s, `SELECT relname::text FROM pg_class WHERE relnamespace = 'compactor'::regnamespace AND relkind IN ('r', 'v', 'S')
 		AND has_table_privilege('compactor_application', oid, 'SELECT')`); !slices.Equal(got, []string{"messages"}) {
 		t.Errorf("an application reads %v, want the view messages alone", got)
@@ -139,9 +135,7 @@ func TestRolesThatMayNotBeCreatedArePrintedAndGrantedLater(t *testing.T) {
 		t.Fatalf("created %v, printed (-want +got):\n%s", created, diff)
 	}
 	must(migrations.Up(t.Context(), limited, schema))(t)
-	if _, err := owner.Exec(t.Context(), strings.Join(missing, ";")); err != nil {
-		t.Fatal(err)
-	}
+	must(owner.Exec(t.Context(), strings.Join(missing, ";")))(t)
 	if done := must(migrations.Up(t.Context(), limited, schema))(t); len(done) > 0 {
 		t.Errorf("applied %v again", done)
 	}
@@ -175,9 +169,7 @@ func TestAnApplicationNeedsNoRightsOnTables(t *testing.T) {
 	if all := must(s.All(t.Context(), k))(t); len(all) != 6 {
 		t.Errorf("%d messages", len(all))
 	}
-	if _, err := s.Operator.Sessions(t.Context(), SessionFilter{Limit: 1}); !errors.Is(err, ErrForbidden) {
-		t.Errorf("a list of all sessions: %v, want it forbidden", err)
-	}
+	wantError(t, second(s.Operator.Sessions(t.Context(), SessionFilter{Limit: 1})), ErrForbidden, "a list of all sessions")
 }
 
 // What an operator asks for is held up by no pause (force) and no limit.
@@ -217,9 +209,7 @@ func TestRowSecurityLeavesTheWorkersPlansAsTheyAre(t *testing.T) {
 		plan := func(s *Store) string {
 			return strings.Join(list[string](t, s, `EXPLAIN `+query, pgx.QueryExecModeExec, run), "\n")
 		}
-		if diff := cmp.Diff(plan(s), plan(worker)); diff != "" {
-			t.Errorf("%s (-owner +worker):\n%s", name, diff)
-		}
+		equal(t, plan(s), plan(worker), "%s, -owner +worker", name)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // limitRuns limits the runs of a tenant, or of all.
 func limitRuns(t *testing.T, s *Store, tenant string, perSecond float64) {
 	t.Helper()
-	must(0, s.Operator.LimitSpending(t.Context(), SpendingLimit{Tenant: tenant, RunsPerSecond: &perSecond}))(t)
+	noError(t, s.Operator.LimitSpending(t.Context(), SpendingLimit{Tenant: tenant, RunsPerSecond: &perSecond}))
 }
 
 // letStart lets the runs of a second start at once, or none for an hour.
@@ -113,9 +113,7 @@ func TestALimitOfRunsHoldsWorkInPostgres(t *testing.T) {
 				want("big003", "big004")
 			}
 			want()
-			if n := one[int](t, s, `SELECT count(*) FROM compactor.throttled`); n != 0 {
-				t.Errorf("%d rows wait for a limit, want none", n)
-			}
+			equal(t, 0, one[int](t, s, `SELECT count(*) FROM compactor.throttled`), "rows wait for a limit")
 		})
 	}
 }
@@ -194,9 +192,7 @@ func TestWhatWaitsForALimitGoesOnWithoutIt(t *testing.T) {
 	take := requests(t, s)
 	take()
 	exec(t, s, `UPDATE compactor.runs SET waiting_since = now() - interval '30 days'`)
-	if n := one[int](t, s, `SELECT count(*) FROM compactor.runs WHERE error_code = 'run_limit'`); n != 5 {
-		t.Errorf("%d requests wait, want five", n)
-	}
+	equal(t, 5, one[int](t, s, `SELECT count(*) FROM compactor.runs WHERE error_code = 'run_limit'`), "requests wait")
 	must(s.Scheduler.RedeliverAll(t.Context()))(t)
 	if ds := take(); len(ds) > 4 { // two events and two requests of the other tenant
 		t.Errorf("a new Redis gets %v", ds)
@@ -208,11 +204,9 @@ func TestWhatWaitsForALimitGoesOnWithoutIt(t *testing.T) {
 	if x := must(s.Operator.Explain(t.Context(), sessionsNamed("big", 1)[0]))(t); len(x.Held) == 0 || x.Held[len(x.Held)-1].Reason != CodeRunLimit {
 		t.Error("what waits is not explained")
 	}
-	must(0, s.Operator.LimitSpending(t.Context(), SpendingLimit{Tenant: "big"}))(t)
+	noError(t, s.Operator.LimitSpending(t.Context(), SpendingLimit{Tenant: "big"}))
 	if ds := take(); len(ds) != 5 {
 		t.Errorf("%v, want the five requests", ds)
 	}
-	if diff := cmp.Diff([]string{"big000 1", "big001 1", "big002 1", "big003 1", "big004 1"}, gens(t, s)); diff != "" {
-		t.Errorf("outbox (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"big000 1", "big001 1", "big002 1", "big003 1", "big004 1"}, gens(t, s), "outbox")
 }

@@ -37,23 +37,15 @@ func TestWhatWaitsForALimitOfRunsWaitsForNoWriter(t *testing.T) {
 			if name == "released" {
 				exec(t, s, `INSERT INTO compactor.throttled (sid, tenant, since) SELECT sid, tenant, now() FROM compactor.sessions`)
 			}
-			tx := must(s.pool.Begin(t.Context()))(t)
-			defer func() { _ = tx.Rollback(t.Context()) }()
-			must(tx.Exec(t.Context(), s.q(`SELECT compactor.append('big', 'big001', '[{"role": "user", "content": "x"}]'::json)`)))(t)
+			tx := begin(t, s, s.q(`SELECT compactor.append('big', 'big001', '[{"role": "user", "content": "x"}]'::json)`))
 
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			if err := give(ctx, s); err != nil {
-				t.Fatal(err)
-			}
-			if n := one[int](t, s, `SELECT count(*) FROM compactor.outbox`); n != 2 {
-				t.Errorf("the relay has %d sessions, want those that nothing locks", n)
-			}
-			must(0, tx.Commit(t.Context()))(t)
-			must(0, give(ctx, s))(t)
-			if n := one[int](t, s, `SELECT count(*) FROM compactor.outbox`); n != 3 {
-				t.Errorf("the relay has %d sessions after the commit, want 3", n)
-			}
+			noError(t, give(ctx, s))
+			equal(t, 2, one[int](t, s, `SELECT count(*) FROM compactor.outbox`), "the relay has sessions")
+			noError(t, tx.Commit(t.Context()))
+			noError(t, give(ctx, s))
+			equal(t, 3, one[int](t, s, `SELECT count(*) FROM compactor.outbox`), "the relay has sessions after the commit")
 		})
 	}
 }
@@ -107,9 +99,7 @@ func TestNoTwoCallersStartTheSameFreeRun(t *testing.T) {
 				dueOf(t, s, "small", 2)
 				take := work(t, s)
 				limitRuns(t, s, "big", 0.001) // one now, and none for a long time
-				tx := must(s.pool.Begin(t.Context()))(t)
-				defer func() { _ = tx.Rollback(t.Context()) }()
-				must(tx.Exec(t.Context(), s.q(`SELECT compactor.count_started_runs('{big}')`)))(t)
+				tx := begin(t, s, s.q(`SELECT compactor.count_started_runs('{big}')`))
 				started := make(chan []Delivery, 1)
 				var over atomic.Bool // also if it failed
 				go func() {
@@ -120,9 +110,9 @@ func TestNoTwoCallersStartTheSameFreeRun(t *testing.T) {
 				for waiters(t, s) == 0 && !over.Load() { //nolint:revive // the condition waits
 				}
 				if dies {
-					must(0, tx.Rollback(t.Context()))(t)
+					noError(t, tx.Rollback(t.Context()))
 				} else {
-					must(0, tx.Commit(t.Context()))(t)
+					noError(t, tx.Commit(t.Context()))
 				}
 				n := 0
 				for _, session := range sessionsOf(t, s, <-started) {

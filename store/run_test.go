@@ -23,10 +23,7 @@ func expire(t fataler, s *Store, run RunID) {
 
 func request(t fataler, s *Store, k Key, trigger string) RunID {
 	t.Helper()
-	run, err := s.Request(context.Background(), k, trigger, "test", Options{})
-	if err != nil {
-		t.Fatalf("request: %v", err)
-	}
+	run := must(s.Request(context.Background(), k, trigger, "test", Options{}))(t)
 	return run
 }
 
@@ -48,9 +45,7 @@ func TestARequestIsQueuedOncePerTrigger(t *testing.T) {
 		t.Error("another trigger shares the run")
 	}
 	c := must(s.Worker.Claim(t.Context(), first, "w", time.Minute))(t)
-	if diff := cmp.Diff(o, c.Options); diff != "" {
-		t.Errorf("options (-want +got):\n%s", diff)
-	}
+	equal(t, o, c.Options, "options")
 	if next := must(s.Request(t.Context(), k, TriggerOperator, "bob", Options{}))(t); next == first {
 		t.Error("a request while a run is running got that run")
 	}
@@ -58,13 +53,9 @@ func TestARequestIsQueuedOncePerTrigger(t *testing.T) {
 	if row.RequestedBy != "ann" || row.Session != "s" || row.Tenant != "t" || row.Status != "running" || row.Attempts != 1 {
 		t.Errorf("ledger row is %+v", row)
 	}
-	if _, err := s.Request(t.Context(), Key{Session: "unknown"}, TriggerOperator, "", Options{}); !errors.Is(err, ErrNotFound) {
-		t.Errorf("unknown session: %v, want not found", err)
-	}
+	wantError(t, second(s.Request(t.Context(), Key{Session: "unknown"}, TriggerOperator, "", Options{})), ErrNotFound, "unknown session")
 	for _, trigger := range []string{TriggerNightly, TriggerEvent, "whim"} {
-		if _, err := s.Request(t.Context(), k, trigger, "", Options{}); !errors.Is(err, ErrInvalid) {
-			t.Errorf("trigger %s: %v, want it refused", trigger, err)
-		}
+		wantError(t, second(s.Request(t.Context(), k, trigger, "", Options{})), ErrInvalid, "trigger %s", trigger)
 	}
 }
 
@@ -73,24 +64,16 @@ func TestAClaimHoldsTheSnapshotItPlansOn(t *testing.T) {
 	s := open(t)
 	k := Key{Session: "s"}
 	add(t, s, k, counted(user("a", "x"), 5), call("b", "c1", "c2"), result("c", "c1", "x"), result("d", "c2", "x"), assistant("e", "done"))
-	if err := s.Pin(t.Context(), k, "a"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Pin(t.Context(), k, "a"))
 	apply(t, s, k, exclude(span(5, 5)))
 	c := start(t, s, k)
-	if diff := cmp.Diff(chat.Ranges{{Lo: 1, Hi: 5}, {Lo: 6, Hi: chat.Open}}, c.Session.Live); diff != "" {
-		t.Errorf("live (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(span(1, 1), c.Session.Pinned); diff != "" {
-		t.Errorf("pinned (-want +got):\n%s", diff)
-	}
+	equal(t, chat.Ranges{{Lo: 1, Hi: 5}, {Lo: 6, Hi: chat.Open}}, c.Session.Live, "live")
+	equal(t, span(1, 1), c.Session.Pinned, "pinned")
 	if c.Session.Revision != 1 || c.Session.LastSeq != 5 || c.Session.LiveMessages != 4 || len(c.View) != 4 {
 		t.Errorf("snapshot is %+v with %d messages", c.Session, len(c.View))
 	}
 	want := chat.Meta{Seq: 1, Position: 1, Kind: chat.KindSource, Role: chat.RoleUser, Flags: chat.HasText, Tokens: 5}
-	if diff := cmp.Diff(want, c.View[0]); diff != "" {
-		t.Errorf("metadata (-want +got):\n%s", diff)
-	}
+	equal(t, want, c.View[0], "metadata")
 	if m := c.View[1]; m.Calls != 2 || m.Role != chat.RoleAssistant || !c.View[3].Has(chat.Paired|chat.Estimated) {
 		t.Errorf("metadata is %+v", c.View)
 	}
@@ -102,32 +85,20 @@ func TestAClaimHoldsTheSnapshotItPlansOn(t *testing.T) {
 	if len(msgs) != 2 || msgs[3].ToolCallID != "c1" || msgs[5].ID != "e" {
 		t.Errorf("messages are %+v", msgs)
 	}
-	if _, err := s.Worker.Messages(t.Context(), c.Session.SID, []chat.Seq{3, 6}); !errors.Is(err, ErrNotFound) {
-		t.Errorf("a message that is not there: %v, want not found", err)
-	}
+	wantError(t, second(s.Worker.Messages(t.Context(), c.Session.SID, []chat.Seq{3, 6})), ErrNotFound, "a message that is not there")
 }
 
 func TestOneRunOfASessionIsClaimedAtATime(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 3)...)
+	s, k := openTalk(t, 3)
 	a, b := request(t, s, k, TriggerOperator), request(t, s, k, TriggerApplication)
 	c := must(s.Worker.Claim(t.Context(), a, "w1", time.Minute))(t)
 	for _, run := range []RunID{a, b} {
-		if _, err := s.Worker.Claim(t.Context(), run, "w2", time.Minute); !errors.Is(err, ErrBusy) {
-			t.Errorf("claim of run %d beside a live worker: %v, want busy", run, err)
-		}
+		wantError(t, second(s.Worker.Claim(t.Context(), run, "w2", time.Minute)), ErrBusy, "claim of run %d beside a live worker", run)
 	}
-	if err := s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "nothing_to_compact"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Worker.Claim(t.Context(), a, "w2", time.Minute); !errors.Is(err, ErrNotFound) {
-		t.Errorf("claim of an ended run: %v, want not found", err)
-	}
-	if _, err := s.Worker.Claim(t.Context(), 1<<40, "w2", time.Minute); !errors.Is(err, ErrNotFound) {
-		t.Errorf("claim of a run that never was: %v, want not found", err)
-	}
+	noError(t, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "nothing_to_compact"}, nil))
+	wantError(t, second(s.Worker.Claim(t.Context(), a, "w2", time.Minute)), ErrNotFound, "claim of an ended run")
+	wantError(t, second(s.Worker.Claim(t.Context(), 1<<40, "w2", time.Minute)), ErrNotFound, "claim of a run that never was")
 	if _, err := s.Worker.Claim(t.Context(), b, "w2", time.Minute); err != nil {
 		t.Errorf("claim of the next run: %v", err)
 	}
@@ -135,9 +106,7 @@ func TestOneRunOfASessionIsClaimedAtATime(t *testing.T) {
 
 func TestOfManyClaimsAtOnceOneWins(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 3)...)
+	s, k := openTalk(t, 3)
 	runs := []RunID{request(t, s, k, TriggerOperator), request(t, s, k, TriggerApplication)}
 	results := make(chan error)
 	for i := range 8 {
@@ -161,9 +130,7 @@ func TestOfManyClaimsAtOnceOneWins(t *testing.T) {
 
 func TestAWorkerPastItsLeaseLosesItsFence(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 6)...)
+	s, k := openTalk(t, 6)
 	old := start(t, s, k)
 	expire(t, s, old.Run)
 	now := must(s.Worker.Claim(t.Context(), old.Run, "w2", time.Minute))(t)
@@ -193,9 +160,7 @@ func TestAWorkerPastItsLeaseLosesItsFence(t *testing.T) {
 
 func TestAnExpiredRunMakesWayForAnother(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 6)...)
+	s, k := openTalk(t, 6)
 	old := start(t, s, k)
 	other := request(t, s, k, TriggerApplication)
 	expire(t, s, old.Run)
@@ -203,9 +168,7 @@ func TestAnExpiredRunMakesWayForAnother(t *testing.T) {
 	if row := must(s.Run(t.Context(), old.Run))(t); row.Status != "queued" {
 		t.Errorf("the expired run is %s, want queued", row.Status)
 	}
-	if err := s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, nil); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, nil))
 	// The same, where the run that is claimed has the expired one's trigger and asks for something else.
 	old = must(s.Worker.Claim(t.Context(), old.Run, "w1", time.Minute))(t)
 	twin := must(s.Request(t.Context(), k, TriggerOperator, "test", Options{Focus: "prices"}))(t)
@@ -219,9 +182,7 @@ func TestAnExpiredRunMakesWayForAnother(t *testing.T) {
 
 func TestARunFailsOnceAsManyWorkersDiedOfIt(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 6)...)
+	s, k := openTalk(t, 6)
 	run, other := request(t, s, k, TriggerOperator), request(t, s, k, TriggerApplication)
 	for range MaxFailures - 1 {
 		must(s.Worker.Claim(t.Context(), run, "w", time.Minute))(t)
@@ -229,9 +190,7 @@ func TestARunFailsOnceAsManyWorkersDiedOfIt(t *testing.T) {
 	}
 	must(s.Worker.Claim(t.Context(), run, "w", time.Minute))(t)
 	expire(t, s, run)
-	if _, err := s.Worker.Claim(t.Context(), run, "w", time.Minute); !errors.Is(err, ErrNotFound) {
-		t.Errorf("one claim more: %v, want not found", err)
-	}
+	wantError(t, second(s.Worker.Claim(t.Context(), run, "w", time.Minute)), ErrNotFound, "one claim more")
 	row := must(s.Run(t.Context(), run))(t)
 	if row.Status != "failed" || row.Outcome != "lease_expired" || row.Failures != MaxFailures || row.EndedAt == nil {
 		t.Errorf("the run is %+v, want it failed", row)
@@ -242,9 +201,7 @@ func TestARunFailsOnceAsManyWorkersDiedOfIt(t *testing.T) {
 // A claim is committed asynchronously: a crash of the server may undo it after its worker was told.
 func TestAClaimThatTheServerForgotDoesNotShareItsFence(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 6)...)
+	s, k := openTalk(t, 6)
 	run := request(t, s, k, TriggerOperator)
 	before := one[string](t, s, `SELECT to_json(r) FROM compactor.runs r`)
 	lost := must(s.Worker.Claim(t.Context(), run, "w1", time.Minute))(t)
@@ -259,58 +216,14 @@ func TestAClaimThatTheServerForgotDoesNotShareItsFence(t *testing.T) {
 	}
 }
 
-func TestARunThatComesBackStandsBesideARequestForSomethingElse(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 3)...)
-	c := start(t, s, k)
-	other := must(s.Request(t.Context(), k, TriggerOperator, "test", Options{Focus: "prices"}))(t)
-	if err := s.Worker.Requeue(t.Context(), c.Run, c.Fence, time.Minute, true, "timeout", ""); err != nil {
-		t.Fatal(err)
-	}
-	for _, run := range []RunID{c.Run, other} {
-		if row := must(s.Run(t.Context(), run))(t); row.Status != "queued" {
-			t.Errorf("run %d is %s %s, want it queued", run, row.Status, row.Outcome)
-		}
-	}
-}
-
-func TestARunWhoseOptionsCannotBeReadCanBeEnded(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	for i, options := range []string{`"text"`, `[1]`, `{"pipeline": 5}`, `{"pipeline": [{"strategy": {}}]}`, `{"dryrun": true}`, `{"dry_run": "yes"}`} {
-		k := Key{Session: fmt.Sprint("s", i)}
-		add(t, s, k, talk("m", 3)...)
-		for _, trigger := range []string{TriggerOperator, TriggerApplication} {
-			run := request(t, s, k, trigger)
-			exec(t, s, `UPDATE compactor.runs SET options = $2::text::jsonb WHERE id = $1`, run, options)
-			loaded := must(s.Worker.Load(t.Context(), run))(t)
-			claimed := must(s.Worker.Claim(t.Context(), run, "w", time.Minute))(t)
-			if !errors.Is(loaded.OptionsError, ErrInvalid) || !errors.Is(claimed.OptionsError, ErrInvalid) {
-				t.Errorf("options %s: %v loaded, %v claimed; want them invalid", options, loaded.OptionsError, claimed.OptionsError)
-			}
-			if err := s.Worker.Finish(t.Context(), claimed, StatusFailed, Ledger{Outcome: "invalid_options"}, nil); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-}
-
 // The failure that ends a run counts as those before do.
 func TestARunThatFailsForGoodCountsThat(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 3)...)
+	s, k := openTalk(t, 3)
 	c := start(t, s, k)
-	if err := s.Worker.Requeue(t.Context(), c.Run, c.Fence, 0, true, "model_down", ""); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Worker.Requeue(t.Context(), c.Run, c.Fence, 0, true, "model_down", ""))
 	c = must(s.Worker.Claim(t.Context(), c.Run, "w", time.Minute))(t)
-	if err := s.Worker.Finish(t.Context(), c, StatusFailed, Ledger{Outcome: "model_down"}, nil); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Worker.Finish(t.Context(), c, StatusFailed, Ledger{Outcome: "model_down"}, nil))
 	if row := must(s.Run(t.Context(), c.Run))(t); row.Failures != 2 {
 		t.Errorf("a run that failed twice has %d failures", row.Failures)
 	}
@@ -318,13 +231,9 @@ func TestARunThatFailsForGoodCountsThat(t *testing.T) {
 
 func TestARunIsPostponedAndAbandoned(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 3)...)
+	s, k := openTalk(t, 3)
 	c := start(t, s, k)
-	if err := s.Worker.Requeue(t.Context(), c.Run, c.Fence, time.Hour, true, "model_down", strings.Repeat("é", 600)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Worker.Requeue(t.Context(), c.Run, c.Fence, time.Hour, true, "model_down", strings.Repeat("é", 600)))
 	row := must(s.Run(t.Context(), c.Run))(t)
 	if row.Status != "queued" || row.Failures != 1 || row.Snoozes != 0 || row.ErrorCode != "model_down" || len([]rune(row.Error)) != 500 {
 		t.Errorf("after a failure the row is %+v", row)
@@ -339,21 +248,13 @@ func TestARunIsPostponedAndAbandoned(t *testing.T) {
 	if row := must(s.Run(t.Context(), c.Run))(t); c.Failures != 1 || c.Snoozes != 1 || row.Attempts != 2 {
 		t.Errorf("claim counts %d failures, %d snoozes, %d attempts", c.Failures, c.Snoozes, row.Attempts)
 	}
-	if _, err := s.Worker.Snooze(t.Context(), c.Run, 0, "busy"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("snooze of a running run: %v, want not found", err)
-	}
-	if err := s.Worker.Abandon(t.Context(), c.Run, "busy"); err != nil {
-		t.Fatal(err)
-	}
+	wantError(t, second(s.Worker.Snooze(t.Context(), c.Run, 0, "busy")), ErrNotFound, "snooze of a running run")
+	noError(t, s.Worker.Abandon(t.Context(), c.Run, "busy"))
 	if row := must(s.Run(t.Context(), c.Run))(t); row.Status != "running" {
 		t.Errorf("abandon ended a running run: %s", row.Status)
 	}
-	if err := s.Worker.Requeue(t.Context(), c.Run, c.Fence, 0, false, "busy", ""); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Worker.Abandon(t.Context(), c.Run, "busy"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Worker.Requeue(t.Context(), c.Run, c.Fence, 0, false, "busy", ""))
+	noError(t, s.Worker.Abandon(t.Context(), c.Run, "busy"))
 	if row := must(s.Run(t.Context(), c.Run))(t); row.Status != "skipped" || row.Outcome != "busy" || row.Snoozes != 2 {
 		t.Errorf("after all the row is %+v", row)
 	}
@@ -361,9 +262,7 @@ func TestARunIsPostponedAndAbandoned(t *testing.T) {
 
 func TestPinsNameSourceMessages(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 4)...)
+	s, k := openTalk(t, 4)
 	run := apply(t, s, k, summarize(span(1, 2), "x"))
 	for name, do := range map[string]func() error{
 		"unknown message":     func() error { return s.Pin(t.Context(), k, "nothing") },
@@ -371,32 +270,20 @@ func TestPinsNameSourceMessages(t *testing.T) {
 		"unknown session":     func() error { return s.Pin(t.Context(), Key{Session: "no"}, "m1") },
 		"unpin what is loose": func() error { return s.Unpin(t.Context(), k, "m1") },
 	} {
-		if err := do(); !errors.Is(err, ErrNotFound) {
-			t.Errorf("%s: %v, want not found", name, err)
-		}
+		wantError(t, do(), ErrNotFound, "%s", name)
 	}
 	for range 2 {
-		if err := s.Pin(t.Context(), k, "m3"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.Pin(t.Context(), k, "m3"))
 	}
 	if got := gens(t, s); len(got) > 0 {
 		t.Errorf("a pin in the view enqueued a run: %v", got)
 	}
-	if err := s.Pin(t.Context(), k, "m1"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Pin(t.Context(), k, "m1"))
 	if row := session(t, s, k); !row.Due || !row.Suspect {
 		t.Errorf("a pin out of the view leaves %+v, want it due", row)
 	}
-	if diff := cmp.Diff([]string{"s 1"}, gens(t, s)); diff != "" {
-		t.Errorf("outbox (-want +got):\n%s", diff)
-	}
-	if err := s.Unpin(t.Context(), k, "m3"); err != nil {
-		t.Fatal(err)
-	}
-	if got := one[string](t, s, `SELECT pinned::text FROM compactor.sessions`); got != "{[1,2)}" {
-		t.Errorf("pinned is %s", got)
-	}
+	equal(t, []string{"s 1"}, gens(t, s), "outbox")
+	noError(t, s.Unpin(t.Context(), k, "m3"))
+	equal(t, "{[1,2)}", one[string](t, s, `SELECT pinned::text FROM compactor.sessions`), "pinned")
 	wantConsistent(t, s)
 }

@@ -41,14 +41,9 @@ func TestTheRelayWaitsForQuietButNotForEver(t *testing.T) {
 	relay()
 	c := must(s.Worker.Claim(t.Context(), ds[0].Run, "w", time.Minute))(t)
 	relay()
-	if diff := cmp.Diff([]string{"s01 2"}, gens(t, s)); diff != "" {
-		t.Errorf("outbox (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"s01 2"}, gens(t, s), "outbox")
 	// A cooling session keeps its row too.
-	err := s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "ineffective"}, &PostRunState{DueTokens: 10, CooldownSeconds: 3600})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "ineffective"}, &PostRunState{DueTokens: 10, CooldownSeconds: 3600}))
 	exec(t, s, `UPDATE compactor.outbox SET first_at = now() - interval '1 hour', last_at = now() - interval '1 hour'`)
 	relay()
 	exec(t, s, `UPDATE compactor.sessions SET cooldown_until = now() - interval '1 second' WHERE id = 's01'`)
@@ -65,9 +60,7 @@ func TestTheRelayDropsSessionsThatAreNoLongerDue(t *testing.T) {
 	must(s.ReportUsage(t.Context(), keys[0], 1, 0))(t)
 	age(t, s, time.Hour, time.Hour)
 	ds := must(s.Scheduler.Relay(t.Context(), time.Second, time.Minute, 100, time.Minute))(t)
-	if diff := cmp.Diff([]string{"s02"}, sessionsOf(t, s, ds)); diff != "" {
-		t.Errorf("relayed (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"s02"}, sessionsOf(t, s, ds), "relayed")
 	if got := gens(t, s); len(got) > 0 {
 		t.Errorf("outbox is %v, want it empty", got)
 	}
@@ -82,18 +75,12 @@ func TestTheRelayKeepsARowThatIsWrittenToMeanwhile(t *testing.T) {
 		t.Fatal("due, want it not")
 	}
 	age(t, s, time.Hour, time.Hour)
-	tx := must(s.pool.Begin(t.Context()))(t)
-	_, err := tx.Exec(t.Context(), `SELECT compactor.append(NULL, 's01', '{"role":"user","content":"x","token_count":50}')`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := begin(t, s, `SELECT compactor.append(NULL, 's01', '{"role":"user","content":"x","token_count":50}')`)
 	// The row is locked by the writer: the relay neither waits nor drops it.
 	if ds := must(s.Scheduler.Relay(t.Context(), time.Second, time.Minute, 100, time.Minute))(t); len(ds) > 0 {
 		t.Errorf("relayed %v beside a writer, want nothing", ds)
 	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.Commit(t.Context()))
 	age(t, s, time.Hour, time.Hour)
 	if ds := must(s.Scheduler.Relay(t.Context(), time.Second, time.Minute, 100, time.Minute))(t); len(ds) != 1 {
 		t.Errorf("relayed %v after the writer, want one run", ds)

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"time"
 )
@@ -38,9 +36,7 @@ func TestASleepingRelayIsWokenByWhatItHasToDo(t *testing.T) {
 			if !must(s.Scheduler.Sleep(t.Context(), long))(t) {
 				t.Error("not woken")
 			}
-			if err := s.Scheduler.Awake(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, s.Scheduler.Awake(t.Context()))
 			fallAsleepNow(t, s)
 			add(t, s, Key{Session: "s01"}, counted(user("m2", "x"), 11)) // is in the outbox
 			if must(s.Scheduler.Sleep(t.Context(), time.Millisecond))(t) {
@@ -60,35 +56,22 @@ func TestOneOfManyWritersNotifies(t *testing.T) {
 		return `SELECT compactor.append('default', '` + session + `', '{"role": "user", "content": "x", "token_count": 11}')`
 	}
 	// A writer that does not know of the sleep keeps the relay from it until its end.
-	early := must(s.pool.Begin(t.Context()))(t)
-	if _, err := early.Exec(t.Context(), due("early")); err != nil {
-		t.Fatal(err)
-	}
+	early := begin(t, s, due("early"))
 	if _ = must(other.Scheduler.Sleep(t.Context(), time.Millisecond))(t); other.relay.asleep {
 		t.Fatal("asleep before the end of a writer that does not notify")
 	}
-	if err := early.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, early.Commit(t.Context()))
 	fallAsleepNow(t, other)
-	first := must(s.pool.Begin(t.Context()))(t)
-	defer func() { _ = first.Rollback(context.WithoutCancel(t.Context())) }()
-	if _, err := first.Exec(t.Context(), due("first")); err != nil {
-		t.Fatal(err)
-	}
+	first := begin(t, s, due("first"))
 	exec(t, s, due("second")) // waits for nothing, and leaves it to the first
 	if must(other.Scheduler.Sleep(t.Context(), time.Millisecond))(t) {
 		t.Error("woken by the second")
 	}
-	if err := first.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, first.Commit(t.Context()))
 	if !must(other.Scheduler.Sleep(t.Context(), long))(t) {
 		t.Error("not woken by the first")
 	}
-	if err := other.Scheduler.Awake(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, other.Scheduler.Awake(t.Context()))
 	fallAsleepNow(t, other)
 }
 
@@ -98,9 +81,7 @@ func TestARelayWhoseConnectionBreaksListensAgain(t *testing.T) {
 	dueSessions(t, s, 1)
 	fallAsleepNow(t, s)
 	exec(t, s, `SELECT pg_terminate_backend($1, 30000)`, int(s.relay.conn.PgConn().PID())) // and waits until its locks are free
-	if _, err := s.Scheduler.Sleep(t.Context(), long); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("a broken connection is %v, want ErrUnavailable", err)
-	}
+	wantError(t, second(s.Scheduler.Sleep(t.Context(), long)), ErrUnavailable, "a broken connection is")
 	fallAsleepNow(t, s)
 	add(t, s, Key{Session: "s02"}, counted(user("m1", "x"), 11))
 	if !must(s.Scheduler.Sleep(t.Context(), long))(t) {
@@ -111,9 +92,7 @@ func TestARelayWhoseConnectionBreaksListensAgain(t *testing.T) {
 func TestARelayBehindAPoolerIsToldThatNothingWakesIt(t *testing.T) {
 	t.Parallel()
 	pooled, direct := openPooled(t, Config{})
-	if _, err := pooled.Scheduler.Sleep(t.Context(), long); !errors.Is(err, ErrNoNotifications) {
-		t.Errorf("sleeping behind a pooler is %v, want ErrNoNotifications", err)
-	}
+	wantError(t, second(pooled.Scheduler.Sleep(t.Context(), long)), ErrNoNotifications, "sleeping behind a pooler is")
 	// A direct one is woken by writers behind the pooler.
 	dueSessions(t, direct, 1)
 	fallAsleepNow(t, direct)

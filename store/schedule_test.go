@@ -65,13 +65,9 @@ func TestOneHolderLeads(t *testing.T) {
 	lead("b", true)
 	lead("a", false)
 	fence(2)
-	if err := s.Scheduler.Resign(t.Context(), "scheduler", "a"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Scheduler.Resign(t.Context(), "scheduler", "a"))
 	lead("a", false)
-	if err := s.Scheduler.Resign(t.Context(), "scheduler", "b"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Scheduler.Resign(t.Context(), "scheduler", "b"))
 	lead("a", true)
 	if !must(s.Scheduler.Lead(t.Context(), "another role", "b", time.Minute))(t) {
 		t.Error("roles share a lead")
@@ -132,10 +128,7 @@ func TestASweepGoesOverEveryDueSessionOnce(t *testing.T) {
 	sweep := must(s.Scheduler.OpenSweeps(t.Context()))(t)[0].ID
 	var got [][]string
 	for range 5 {
-		page, done, err := s.Scheduler.SweepPage(t.Context(), sweep, 3, time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page, done := must2(s.Scheduler.SweepPage(t.Context(), sweep, 3, time.Minute))(t)
 		for _, d := range page {
 			if d.Attempt != 1 || d.Trigger != TriggerNightly {
 				t.Errorf("delivery %+v", d)
@@ -160,9 +153,7 @@ func TestASweepGoesOverEveryDueSessionOnce(t *testing.T) {
 	if page, done, err := s.Scheduler.SweepPage(t.Context(), sweep, 3, time.Minute); len(page) > 0 || !done || err != nil {
 		t.Errorf("a page of an ended sweep: %v, %v, %v", page, done, err)
 	}
-	if n := one[int](t, s, `SELECT queued FROM compactor.sweeps`); n != 5 {
-		t.Errorf("the sweep counts %d queued runs, want 5", n)
-	}
+	equal(t, 5, one[int](t, s, `SELECT queued FROM compactor.sweeps`), "the sweep counts queued runs")
 	if _, done, err := s.Scheduler.SweepPage(t.Context(), 999, 3, time.Minute); !done || err != nil {
 		t.Errorf("a sweep that never was: done %v, %v", done, err)
 	}
@@ -218,17 +209,13 @@ func TestASessionHasOneAutomaticRunInTheQueue(t *testing.T) {
 	// An event does not wait behind the sweep, nor does it have a run beside that of the sweep.
 	want := []Delivery{{page[0].Run, 2, TriggerEvent}, {page[1].Run, 2, TriggerEvent}}
 	ds := relay()
-	if diff := cmp.Diff(want, ds); diff != "" {
-		t.Errorf("relayed (-want +got):\n%s", diff)
-	}
+	equal(t, want, ds, "relayed")
 	if ds = relay(); len(ds) > 0 || len(gens(t, s)) > 0 {
 		t.Errorf("relayed %v again, outbox %v", ds, gens(t, s))
 	}
 	// A run of the sweep that was attempted waits for its next attempt, and the event has its own.
 	c := must(s.Worker.Claim(t.Context(), page[0].Run, "w", time.Minute))(t)
-	if err := s.Worker.Requeue(t.Context(), c.Run, c.Fence, time.Hour, true, "timeout", ""); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Worker.Requeue(t.Context(), c.Run, c.Fence, time.Hour, true, "timeout", ""))
 	add(t, s, keys[0], user("m2", "x"))
 	add(t, s, keys[2], user("m2", "x"))
 	if ds = relay(); len(ds) != 2 || ds[0].Attempt != 1 || ds[0].Run == c.Run {
@@ -240,9 +227,7 @@ func TestASessionHasOneAutomaticRunInTheQueue(t *testing.T) {
 			t.Errorf("the sweep queues %v beside an event run", page)
 		}
 	}
-	if n := one[int](t, s, `SELECT count(*) FROM compactor.runs`); n != 4 {
-		t.Errorf("%d runs, want 4", n)
-	}
+	equal(t, 4, one[int](t, s, `SELECT count(*) FROM compactor.runs`), "runs")
 }
 
 // passes moves the times of the runs back, as if d had passed.
@@ -260,9 +245,7 @@ func TestAnUnclaimedRunIsDeliveredAgainWithGrowingDelays(t *testing.T) {
 	} {
 		t.Run(trigger, func(t *testing.T) {
 			t.Parallel()
-			s := open(t)
-			k := Key{Session: "s"}
-			add(t, s, k, talk("m", 2)...)
+			s, k := openTalk(t, 2)
 			run := request(t, s, k, trigger)
 			deliver := func(attempt int, want time.Duration) {
 				t.Helper()
@@ -284,15 +267,11 @@ func TestAnUnclaimedRunIsDeliveredAgainWithGrowingDelays(t *testing.T) {
 			}
 			// An attempt shows that deliveries arrive: only those that are lost count.
 			for i := range 10 {
-				if _, err := s.Worker.Snooze(t.Context(), run, 0, "busy"); err != nil {
-					t.Fatal(err)
-				}
+				must(s.Worker.Snooze(t.Context(), run, 0, "busy"))(t)
 				deliver(len(waits)+i+1, waits[0])
 			}
 			c := must(s.Worker.Claim(t.Context(), run, "w", time.Minute))(t)
-			if err := s.Worker.Requeue(t.Context(), run, c.Fence, 0, true, "timeout", ""); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, s.Worker.Requeue(t.Context(), run, c.Fence, 0, true, "timeout", ""))
 			deliver(len(waits)+11, waits[0])
 		})
 	}
@@ -309,9 +288,7 @@ func TestARunThatNoWorkerAttemptsEndsAfterAWhile(t *testing.T) {
 	snoozed := request(t, s, keys[3], TriggerApplication)
 	running := start(t, s, keys[3])
 	passes(t, s, 2*time.Hour)
-	if _, err := s.Worker.Snooze(t.Context(), snoozed, time.Minute, "busy"); err != nil {
-		t.Fatal(err)
-	}
+	must(s.Worker.Snooze(t.Context(), snoozed, time.Minute, "busy"))(t)
 	expire := func(want int64) {
 		t.Helper()
 		if n := must(s.Scheduler.Expire(t.Context(), time.Hour, 10))(t); n != want {
@@ -338,9 +315,7 @@ func TestARunThatNoWorkerAttemptsEndsAfterAWhile(t *testing.T) {
 
 func TestARunWhoseWorkerIsGoneIsFound(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 2)...)
+	s, k := openTalk(t, 2)
 	c := start(t, s, k)
 	if ds := must(s.Scheduler.Orphaned(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
 		t.Errorf("%v while its worker lives", ds)
@@ -362,9 +337,7 @@ func TestADueSessionWithoutARunIsFound(t *testing.T) {
 	request(t, s, keys[1], TriggerOperator)
 	exec(t, s, `UPDATE compactor.sessions SET cooldown_until = now() + interval '1 hour' WHERE id = 's03'`)
 	c := start(t, s, keys[3])
-	if err := s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "no_summary"}, nil); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "no_summary"}, nil))
 	// What an application did to the view, and what would be done to it, decide nothing.
 	dry := `INSERT INTO compactor.runs (sid, trigger, options, status, outcome, snapshot_seq, ended_at) SELECT sid, 'operator', '{"dry_run": true}', 'skipped', 'would_grow', last_seq, now() FROM compactor.sessions WHERE id IN ('s04', 's05')`
 	exec(t, s, dry)
@@ -389,13 +362,9 @@ func TestADueSessionWithoutARunIsFound(t *testing.T) {
 		t.Errorf("forgotten after a run that was requested: %v", ds)
 	}
 	exec(t, s, `UPDATE compactor.sessions SET cooldown_until = NULL`)
-	if _, _, err := s.Import(t.Context(), keys[3], "", talk("n", 1)); err != nil {
-		t.Fatal(err)
-	}
+	must2(s.Import(t.Context(), keys[3], "", talk("n", 1)))(t)
 	ds = must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t)
-	if diff := cmp.Diff([]string{"s03", "s04"}, sessionsOf(t, s, ds)); diff != "" {
-		t.Errorf("forgotten after a cooldown and a message without a notification (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"s03", "s04"}, sessionsOf(t, s, ds), "forgotten after a cooldown and a message without a notification")
 	b := must(s.Scheduler.Backlog(t.Context()))(t)
 	if b.Sessions != 5 || b.Due != 5 || b.Queued != 3 || b.Running != 0 || b.Outbox != 1 || b.OldestQueued <= 0 {
 		t.Errorf("backlog is %+v", b)
@@ -404,14 +373,10 @@ func TestADueSessionWithoutARunIsFound(t *testing.T) {
 
 func TestARequeuedRunGivesWayToItsTwin(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 2)...)
+	s, k := openTalk(t, 2)
 	c := start(t, s, k)
 	twin := request(t, s, k, TriggerOperator)
-	if err := s.Worker.Requeue(t.Context(), c.Run, c.Fence, time.Minute, false, "stale", "moved on"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Worker.Requeue(t.Context(), c.Run, c.Fence, time.Minute, false, "stale", "moved on"))
 	if row := must(s.Run(t.Context(), c.Run))(t); row.Status != "skipped" || row.Outcome != "superseded" || row.ErrorCode != "stale" || row.EndedAt == nil {
 		t.Errorf("the run is %+v, want it superseded", row)
 	}
@@ -436,9 +401,7 @@ func TestListsPageAndFilter(t *testing.T) {
 		}
 		after = rows[len(rows)-1].SID
 	}
-	if diff := cmp.Diff([]string{"s01", "s02", "s03", "other/x"}, got); diff != "" {
-		t.Errorf("sessions (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"s01", "s02", "s03", "other/x"}, got, "sessions")
 	for want, f := range map[int]SessionFilter{1: {Tenant: "other", Limit: 9}, 3: {Due: true, Limit: 9}, 0: {Tenant: "other", Due: true, Limit: 9}} {
 		if rows := must(s.Operator.Sessions(t.Context(), f))(t); len(rows) != want {
 			t.Errorf("%+v lists %d sessions, want %d", f, len(rows), want)

@@ -2,10 +2,8 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -89,8 +87,8 @@ func TestATickWhileAnEarlierSweepIsNotDone(t *testing.T) {
 func TestTicksOfAPausedScheduleStartNothing(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	must(0, s.Operator.PauseSchedule(t.Context(), "nightly", "once", "ada"))(t)
-	must(0, s.Operator.PauseSchedule(t.Context(), "nightly", "the model is ill", "bob"))(t)
+	noError(t, s.Operator.PauseSchedule(t.Context(), "nightly", "once", "ada"))
+	noError(t, s.Operator.PauseSchedule(t.Context(), "nightly", "the model is ill", "bob"))
 	fire(t, s, Tick{At: day(1)}, TickPaused)
 	if !must(s.Scheduler.FireTick(t.Context(), "weekly", day(1), "x"))(t) {
 		t.Error("another schedule does not fire")
@@ -105,10 +103,8 @@ func TestTicksOfAPausedScheduleStartNothing(t *testing.T) {
 	if last := must(s.Scheduler.LastTick(t.Context(), "nightly"))(t); !last.Equal(day(1)) {
 		t.Errorf("last tick %v", last)
 	}
-	must(0, s.Operator.ResumeSchedule(t.Context(), "nightly", "ada"))(t)
-	if err := s.Operator.ResumeSchedule(t.Context(), "nightly", "ada"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("resumed twice: %v", err)
-	}
+	noError(t, s.Operator.ResumeSchedule(t.Context(), "nightly", "ada"))
+	wantError(t, s.Operator.ResumeSchedule(t.Context(), "nightly", "ada"), ErrNotFound, "resumed twice")
 	fire(t, s, Tick{At: day(1)}, "", "open", "open")
 	fire(t, s, Tick{At: day(3)}, TickCoalesced, "open", "open")
 	if by := one[string](t, s, `SELECT string_agg(requested_by || ' ' || resumed_by, ',') FROM compactor.schedule_pauses`); by != "bob ada" {
@@ -119,9 +115,9 @@ func TestTicksOfAPausedScheduleStartNothing(t *testing.T) {
 func TestABackfillFiresWhatStartedNothing(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	must(0, s.Operator.PauseSchedule(t.Context(), "nightly", "", ""))(t)
+	noError(t, s.Operator.PauseSchedule(t.Context(), "nightly", "", ""))
 	fire(t, s, Tick{At: day(1)}, TickPaused)
-	must(0, s.Operator.ResumeSchedule(t.Context(), "nightly", ""))(t)
+	noError(t, s.Operator.ResumeSchedule(t.Context(), "nightly", ""))
 	fire(t, s, Tick{At: day(2), Missed: true}, TickMissed)
 	fire(t, s, Tick{At: day(3)}, TickFired, "open")
 	for range 2 {
@@ -164,9 +160,9 @@ func TestATransactionThatIsRolledBackNeitherLosesNorDoublesATick(t *testing.T) {
 		want := "fired<nil>"
 		if commit {
 			want = "<nil>"
-			must(0, tx.Commit(t.Context()))(t)
+			noError(t, tx.Commit(t.Context()))
 		} else {
-			must(0, tx.Rollback(t.Context()))(t)
+			noError(t, tx.Rollback(t.Context()))
 		}
 		if got := <-other; got != want {
 			t.Errorf("with commit %v the other one gets %q, want %q", commit, got, want)
@@ -175,44 +171,6 @@ func TestATransactionThatIsRolledBackNeitherLosesNorDoublesATick(t *testing.T) {
 			t.Errorf("%d ticks, want %d", ticks, n+1)
 		}
 		exec(t, s, `UPDATE compactor.sweeps SET due = 0`)
-	}
-}
-
-func TestThreeSchedulersFireEveryTickOfEverySchedule(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	var group sync.WaitGroup
-	var mu sync.Mutex
-	fired := map[string]int{}
-	for scheduler := range 3 {
-		for _, entry := range []string{"hourly", "nightly", "weekly"} {
-			group.Go(func() {
-				for n := range 20 {
-					outcome, _, err := s.Scheduler.Fire(context.Background(), Tick{Entry: entry, At: day(1).Add(time.Duration(n) * time.Hour), By: fmt.Sprint(scheduler)})
-					if err != nil {
-						t.Error(err)
-					}
-					if outcome != "" {
-						mu.Lock()
-						fired[fmt.Sprint(entry, n)]++
-						mu.Unlock()
-					}
-				}
-			})
-		}
-	}
-	group.Wait()
-	for tick, n := range fired {
-		if n != 1 {
-			t.Errorf("tick %s was fired %d times", tick, n)
-		}
-	}
-	if len(fired) != 60 || one[int](t, s, `SELECT count(*) FROM compactor.cron_ticks`) != 60 {
-		t.Errorf("%d ticks were fired, want 60", len(fired))
-	}
-	// Nothing has begun one of them: one of each schedule stands for all of its ticks.
-	if n := one[int](t, s, `SELECT count(*) FROM compactor.sweeps`); n != 3 {
-		t.Errorf("%d sweeps, want 3", n)
 	}
 }
 
@@ -257,9 +215,7 @@ func TestOldTicksArePurged(t *testing.T) {
 // Old runs go that changed nothing. What explains a view, cost money or stopped a bulk operation stays.
 func TestOldRunsWithoutEffectArePurged(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 8)...)
+	s, k := openTalk(t, 8)
 	applied := apply(t, s, k, exclude(span(1, 2)))
 	exec(t, s, `INSERT INTO compactor.runs (sid, trigger, requested_by, status, outcome, ended_at)
 		SELECT sid, 'event', x.name, x.status, 'x', now() - x.days * interval '1 day' FROM compactor.sessions,
@@ -279,18 +235,14 @@ func TestOldRunsWithoutEffectArePurged(t *testing.T) {
 		pages = append(pages, strings.Join(list[string](t, s, `SELECT requested_by FROM compactor.runs WHERE requested_by <> '' AND status IN ('skipped', 'failed') ORDER BY ended_at`), " "))
 	}
 	want := []string{"paid refused canary bulk older old new", "paid refused canary bulk older old new", "paid refused canary bulk old new", "paid refused canary bulk new"}
-	if diff := cmp.Diff(want, pages); diff != "" {
-		t.Errorf("after each page there are (-want +got):\n%s", diff)
-	}
+	equal(t, want, pages, "after each page there are")
 	exec(t, s, `UPDATE compactor.bulk_operations SET status = 'done', ended_at = now()`)
 	exec(t, s, `UPDATE compactor.sweeps SET status = 'done', ended_at = now()`)
 	if _, n := must2(s.Scheduler.PurgeRuns(t.Context(), 10*24*time.Hour, RunMark{}, 100))(t); n != 4 {
 		t.Errorf("%d runs looked at, want 4", n)
 	}
 	left := list[string](t, s, `SELECT coalesce(nullif(requested_by, ''), status) FROM compactor.runs ORDER BY 1`)
-	if diff := cmp.Diff([]string{"new", "paid", "refused", "test", "waits"}, left); diff != "" {
-		t.Errorf("left are (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"new", "paid", "refused", "test", "waits"}, left, "left are")
 	if _, err := s.pool.Exec(t.Context(), s.q(`DELETE FROM compactor.runs WHERE id = $1`), applied); err == nil {
 		t.Error("a run that explains the view was deleted")
 	}

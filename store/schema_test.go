@@ -7,10 +7,10 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -19,26 +19,43 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-func TestMigratingTwiceIsMigratingOnce(t *testing.T) {
+func TestMigratingAtOnceOrAgainIsMigratingOnce(t *testing.T) {
 	t.Parallel()
-	dsn := storetest.DB(t, "", nil)
-	before := must(migrations.Status(t.Context(), dsn, migrations.DefaultSchema))(t)
-	for _, m := range before {
-		if !m.AppliedAt.IsZero() {
-			t.Errorf("%s is applied in an empty database", m.Name)
-		}
-	}
-	first := must(migrations.Up(t.Context(), dsn, migrations.DefaultSchema))(t)
-	if len(first) != len(before) || len(first) == 0 {
-		t.Errorf("applied %d of %d migrations", len(first), len(before))
-	}
-	if again := must(migrations.Up(t.Context(), dsn, migrations.DefaultSchema))(t); len(again) != 0 {
-		t.Errorf("applied %v again", again)
-	}
-	for i, m := range must(migrations.Status(t.Context(), dsn, migrations.DefaultSchema))(t) {
-		if want := int64(i+1) % int64(len(before)); m.AppliedAt.IsZero() || m.Version != want { // the functions are last
-			t.Errorf("status of %s: version %d, applied at %v", m.Name, m.Version, m.AppliedAt)
-		}
+	for name, pooled := range map[string]bool{"directly": false, "through PgBouncer": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := storetest.DB(t, "", nil)
+			if pooled {
+				dsn = storetest.PgBouncer(t, dsn)
+			}
+			before := must(migrations.Status(t.Context(), dsn, migrations.DefaultSchema))(t)
+			for _, m := range before {
+				if !m.AppliedAt.IsZero() {
+					t.Errorf("%s is applied in an empty database", m.Name)
+				}
+			}
+			var group sync.WaitGroup
+			var applied atomic.Int64
+			for range 6 { // more than the pooler has connections
+				group.Go(func() {
+					done, err := migrations.Up(context.Background(), dsn, migrations.DefaultSchema)
+					if err != nil {
+						t.Error(err)
+					}
+					applied.Add(int64(len(done)))
+				})
+			}
+			group.Wait()
+			equal(t, int64(len(before)), applied.Load(), "migrations that were applied")
+			if again := must(migrations.Up(t.Context(), dsn, migrations.DefaultSchema))(t); len(again) != 0 {
+				t.Errorf("applied %v again", again)
+			}
+			for i, m := range must(migrations.Status(t.Context(), dsn, migrations.DefaultSchema))(t) {
+				if want := int64(i+1) % int64(len(before)); m.AppliedAt.IsZero() || m.Version != want { // the functions are last
+					t.Errorf("status of %s: version %d, applied at %v", m.Name, m.Version, m.AppliedAt)
+				}
+			}
+		})
 	}
 }
 
@@ -59,31 +76,8 @@ func TestASchemaFromBeforeTheFirstReleaseIsRefused(t *testing.T) {
 	}
 	s := must(Open(t.Context(), Config{URL: dsn}))(t)
 	t.Cleanup(s.Close)
-	if err := s.CheckSchema(t.Context()); !errors.Is(err, ErrNotMigrated) {
-		t.Errorf("check: %v, want not migrated", err)
-	}
+	wantError(t, s.CheckSchema(t.Context()), ErrNotMigrated, "check")
 	must(migrations.Up(t.Context(), dsn, "another"))(t)
-}
-
-func TestMigratingAtOnceWorksOnce(t *testing.T) {
-	t.Parallel()
-	dsn := storetest.DB(t, "", nil)
-	var group sync.WaitGroup
-	applied := make([]int, 3)
-	for i := range applied {
-		group.Go(func() {
-			done, err := migrations.Up(context.Background(), dsn, migrations.DefaultSchema)
-			if err != nil {
-				t.Error(err)
-			}
-			applied[i] = len(done)
-		})
-	}
-	group.Wait()
-	all := must(migrations.Status(t.Context(), dsn, migrations.DefaultSchema))(t)
-	if sum := applied[0] + applied[1] + applied[2]; sum != len(all) {
-		t.Errorf("applied %v migrations, %d in all; want each once", applied, len(all))
-	}
 }
 
 func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
@@ -102,19 +96,15 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	must2(s.Import(t.Context(), k, "", talk("n", 2)))(t)
 	must2(s.AppendOnce(t.Context(), k, "", "key", []NewMessage{user("", "x")}))(t)
 	must2(s.AppendFormat(t.Context(), k, "", "anthropic", "key2", []byte(`{"role":"user","content":"x"}`)))(t)
-	must(0, s.SetModel(t.Context(), k, "gpt-4o"))(t)
-	must(0, s.Worker.RegisterStrategies(t.Context(), map[string][]string{"truncation": {}}))(t)
+	noError(t, s.SetModel(t.Context(), k, "gpt-4o"))
+	noError(t, s.Worker.RegisterStrategies(t.Context(), map[string][]string{"truncation": {}}))
 	must(s.ReportUsage(t.Context(), k, 50, 0))(t)
-	if err := errors.Join(s.Pin(t.Context(), k, "m1"), s.Unpin(t.Context(), k, "m1"), s.Worker.EnsurePolicy(t.Context(), "p", "", 1)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(s.Pin(t.Context(), k, "m1"), s.Unpin(t.Context(), k, "m1"), s.Worker.EnsurePolicy(t.Context(), "p", "", 1)))
 	policy := "p"
 	c := start(t, s, k)
 	must(s.Worker.Log(t.Context(), c.Session.SID, 9))(t)
 	must(s.Worker.Messages(t.Context(), c.Session.SID, []chat.Seq{1}))(t)
-	if err := s.Worker.Heartbeat(t.Context(), c.Run, c.Fence, time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Worker.Heartbeat(t.Context(), c.Run, c.Fence, time.Minute))
 	ch := Change{
 		Plan: summarize(span(1, 2), "x"), SnapshotSeq: c.Session.LastSeq, Revision: c.Session.Revision,
 		Delta:  Delta{-2, -int64(c.View[0].Tokens + c.View[1].Tokens), -int64(c.View[0].Tokens + c.View[1].Tokens)},
@@ -132,31 +122,27 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	must(s.Operator.ViewMetas(t.Context(), c.Session.SID))(t)
 	run := request(t, s, k, TriggerApplication)
 	c = must(s.Worker.Claim(t.Context(), run, "w", time.Minute))(t)
-	if err := s.Worker.Requeue(t.Context(), run, c.Fence, 0, true, "x", "y"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Worker.Requeue(t.Context(), run, c.Fence, 0, true, "x", "y"))
 	must(s.Worker.Snooze(t.Context(), run, 0, "x"))(t)
 	must(s.Scheduler.Undelivered(t.Context(), 9, time.Minute))(t)
 	must(s.Scheduler.Orphaned(t.Context(), 9, time.Minute))(t)
 	c = must(s.Worker.Claim(t.Context(), run, "w", time.Minute))(t)
-	if err := s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, &PostRunState{}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, &PostRunState{}))
 	must(s.Scheduler.Relay(t.Context(), 0, 0, 9, time.Minute))(t)
 	must(s.Scheduler.Forgotten(t.Context(), 9, time.Minute))(t)
 	must(s.Scheduler.FireTick(t.Context(), "e", time.Now(), "x"))(t)
-	must(0, s.Operator.PauseSchedule(t.Context(), "e", "", ""))(t)
+	noError(t, s.Operator.PauseSchedule(t.Context(), "e", "", ""))
 	must(s.Operator.Schedules(t.Context(), []string{"e"}))(t)
-	must(0, s.Operator.ResumeSchedule(t.Context(), "e", ""))(t)
+	noError(t, s.Operator.ResumeSchedule(t.Context(), "e", ""))
 	must(s.Operator.FiredTicks(t.Context(), "e", time.Now(), time.Now()))(t)
 	must2(s.Scheduler.SweepPage(t.Context(), 1, 9, time.Minute))(t)
-	must(0, s.Operator.SteerSweep(t.Context(), 1, SweepCancel, "", "", 0))(t)
-	must(0, s.Operator.SteerSweep(t.Context(), must(s.Operator.StartSweep(t.Context(), "", time.Hour, "", ""))(t), SweepCancel, "", "", 0))(t)
+	noError(t, s.Operator.SteerSweep(t.Context(), 1, SweepCancel, "", "", 0))
+	noError(t, s.Operator.SteerSweep(t.Context(), must(s.Operator.StartSweep(t.Context(), "", time.Hour, "", ""))(t), SweepCancel, "", "", 0))
 	must(s.Operator.Sweeps(t.Context(), 9))(t)
 	must(s.Operator.SweepOutcomes(t.Context(), 1))(t)
-	must(0, s.Operator.PauseRuns(t.Context(), PauseScope{"other", "gpt", "default"}, "", ""))(t)
+	noError(t, s.Operator.PauseRuns(t.Context(), PauseScope{"other", "gpt", "default"}, "", ""))
 	must(s.Operator.PausesOf(t.Context(), k))(t)
-	must(0, s.Operator.ResumeRuns(t.Context(), PauseScope{"other", "gpt", "default"}, ""))(t)
+	noError(t, s.Operator.ResumeRuns(t.Context(), PauseScope{"other", "gpt", "default"}, ""))
 	bulk := must(s.Operator.StartBulkCompact(t.Context(), "", RunMatch{Outcome: "x"}, Options{From: "view"}, 0, "", ""))(t)
 	must2(s.Scheduler.BulkCompactPage(t.Context(), bulk, 9, time.Minute))(t)
 	must(s.Operator.BulkOutcomes(t.Context(), bulk))(t)
@@ -166,7 +152,7 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	must2(s.Scheduler.RefreshSessions(t.Context(), 9))(t)
 	must(s.Operator.ChangePolicies(t.Context(), []PolicyChange{{Name: "p", Hash: "h", FleetHash: "h", Spec: []byte(`{}`), Thresholds: []Threshold{{DueTokens: 7}}}}, "x"))(t)
 	must(s.Operator.PreviewPolicies(t.Context(), []PolicyChange{{Name: "p", Expect: 1}}))(t)
-	must(0, errors.Join(s.Scheduler.SaveThresholds(t.Context(), "p", 1, "h", []Threshold{{DueTokens: 8}}), s.SetPolicy(t.Context(), k, "p"), s.SetLabels(t.Context(), k, map[string]string{"a": "b"}), s.SetParent(t.Context(), Key{Session: "child"}, "s")))(t)
+	noError(t, errors.Join(s.Scheduler.SaveThresholds(t.Context(), "p", 1, "h", []Threshold{{DueTokens: 8}}), s.SetPolicy(t.Context(), k, "p"), s.SetLabels(t.Context(), k, map[string]string{"a": "b"}), s.SetParent(t.Context(), Key{Session: "child"}, "s")))
 	must(s.Fork(t.Context(), k, "fork", ""))(t)
 	must(s.Operator.Explain(t.Context(), Key{Session: "child"}))(t)
 	must(s.Operator.Sample(t.Context(), DefaultTenant, map[string]string{"a": "b"}, 9))(t)
@@ -185,28 +171,9 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	_, _, err6 := s.Admin.Checksum(t.Context(), session(t, s, k).SID, chat.Open-1)
 	_, err7 := s.Scheduler.LastTick(t.Context(), "e")
 	_, err8 := s.Scheduler.OpenSweeps(t.Context())
-	if err := errors.Join(append(errs, err1, err2, err3, err4, err5, err6, err7, err8)...); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(append(errs, err1, err2, err3, err4, err5, err6, err7, err8)...))
 	for _, f := range must(s.Admin.Audit(t.Context()))(t) {
 		t.Errorf("audit: not true that %s: %s", f.Check, f)
-	}
-}
-
-func TestTwoSchemasLiveBesideEachOther(t *testing.T) {
-	t.Parallel()
-	s, dsn := openDSN(t)
-	must(migrations.Up(t.Context(), dsn, "other"))(t)
-	o := must(Open(t.Context(), Config{URL: dsn, Schema: "other"}))(t)
-	t.Cleanup(o.Close)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 2)...)
-	add(t, o, k, talk("n", 3)...)
-	if diff := cmp.Diff([]chat.Seq{1, 2}, liveSeqs(t, s, k)); diff != "" {
-		t.Errorf("compactor (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]chat.Seq{1, 2, 3}, liveSeqs(t, o, k)); diff != "" {
-		t.Errorf("other (-want +got):\n%s", diff)
 	}
 }
 
@@ -230,17 +197,12 @@ func TestADatabaseWithoutTheSchemaSaysSo(t *testing.T) {
 	if !errors.Is(err, ErrNotMigrated) {
 		t.Errorf("append: %v, want not migrated", err)
 	}
-	if _, err := s.Operator.Sessions(t.Context(), SessionFilter{}); !errors.Is(err, ErrNotMigrated) {
-		t.Errorf("list: %v, want not migrated", err)
-	}
+	wantError(t, second(s.Operator.Sessions(t.Context(), SessionFilter{})), ErrNotMigrated, "list")
 }
 
 func TestNoErrorTellsThePassword(t *testing.T) {
 	t.Parallel()
-	good, err := url.Parse(storetest.DB(t, "", nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := must(url.Parse(storetest.DB(t, "", nil)))(t)
 	const secret = "hunter2secret"
 	missing := *good
 	missing.User, missing.Path = url.UserPassword(good.User.Username(), secret), "/no_such_database"
@@ -296,16 +258,9 @@ func TestALockThatIsNotToBeHadIsBusy(t *testing.T) {
 	add(t, s, k, talk("m", 2)...)
 	c := start(t, s, k)
 	ch := must(c.change(s, exclude(span(1, 1))))(t)
-	tx := must(first.pool.Begin(t.Context()))(t)
-	if _, err := tx.Exec(t.Context(), `SELECT FROM compactor.sessions FOR UPDATE`); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Worker.Apply(t.Context(), c.Run, c.Fence, ch); !errors.Is(err, ErrBusy) {
-		t.Errorf("apply beside a writer: %v, want busy", err)
-	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	tx := begin(t, first, `SELECT FROM compactor.sessions FOR UPDATE`)
+	wantError(t, second(s.Worker.Apply(t.Context(), c.Run, c.Fence, ch)), ErrBusy, "apply beside a writer")
+	noError(t, tx.Rollback(t.Context()))
 	must(s.Worker.Apply(t.Context(), c.Run, c.Fence, ch))(t)
 }
 
@@ -316,16 +271,10 @@ func TestErrorsOfTheDatabaseAreSorted(t *testing.T) {
 		"55P03": ErrBusy, "40P01": ErrBusy, "40001": ErrBusy, "3F000": ErrNotMigrated, "42P01": ErrNotMigrated, "42883": ErrNotMigrated,
 		"57P01": ErrUnavailable, "08006": ErrUnavailable, "53300": ErrUnavailable, "XX000": errInternal,
 	} {
-		if err := mapError(fmt.Errorf("x: %w", &pgconn.PgError{Code: code, Message: "m"})); !errors.Is(err, want) {
-			t.Errorf("%s: %v, want %v", code, err, want)
-		}
+		wantError(t, mapError(fmt.Errorf("x: %w", &pgconn.PgError{Code: code, Message: "m"})), want, "%s", code)
 	}
-	if err := mapError(context.DeadlineExceeded); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a deadline became %v", err)
-	}
-	if err := mapError(errors.New("connection reset")); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("a broken connection became %v", err)
-	}
+	wantError(t, mapError(context.DeadlineExceeded), context.DeadlineExceeded, "a deadline became")
+	wantError(t, mapError(errors.New("connection reset")), ErrUnavailable, "a broken connection became")
 }
 
 func TestSettingsAreLookedAt(t *testing.T) {

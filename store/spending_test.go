@@ -12,7 +12,7 @@ func TestLimitsOfSpending(t *testing.T) {
 	t.Parallel()
 	n := func(i int64) *int64 { return &i }
 	perSecond := 1.0
-	for name, c := range map[string]struct {
+	limits := map[string]struct {
 		limit   SpendingLimit
 		limited bool
 	}{
@@ -28,36 +28,35 @@ func TestLimitsOfSpending(t *testing.T) {
 		"none may be asked":      {SpendingLimit{CallsPerHour: n(0)}, true},
 		"its tenant":             {SpendingLimit{Tenant: "default", MicrosPerHour: n(30)}, true},
 		"another tenant":         {SpendingLimit{Tenant: "acme", CallsPerHour: n(0)}, false},
-	} {
-		for _, summed := range []bool{false, true} {
-			t.Run(fmt.Sprint(name, ", summed up: ", summed), func(t *testing.T) {
-				t.Parallel()
-				s := open(t)
-				k := Key{Session: "s"}
-				add(t, s, k, talk("m", 4)...)
-				claim := must(s.Worker.Claim(t.Context(), must(s.Request(t.Context(), k, TriggerApplication, "", Options{}))(t), "w", time.Minute))(t)
-				// Two calls in the last hour, one before it, and one before the day.
-				exec(t, s, `INSERT INTO compactor.summary_calls (key, sid, run, fence, state, code, prompt_hash, attempts, input_tokens, output_tokens, cost_micros, ended_at)
+	}
+	for _, summed := range []bool{false, true} {
+		t.Run(fmt.Sprint("summed up: ", summed), func(t *testing.T) {
+			t.Parallel()
+			s, k := openTalk(t, 4)
+			c := must(s.Worker.Claim(t.Context(), request(t, s, k, TriggerApplication), "w", time.Minute))(t)
+			// Two calls in the last hour, one before it, and one before the day.
+			exec(t, s, `INSERT INTO compactor.summary_calls (key, sid, run, fence, state, code, prompt_hash, attempts, input_tokens, output_tokens, cost_micros, ended_at)
 				SELECT k::text, sid, id, 1, 'failed', 'timeout', '', 1, cost - 1, 1, cost, now() - age FROM compactor.runs,
 				(VALUES (1, 10, interval '1 minute'), (2, 20, interval '58 minutes'), (3, 100, interval '23 hours'), (4, 1000, interval '25 hours')) x(k, cost, age)`)
-				if summed {
-					for range 2 {
-						must(s.Scheduler.SumSpending(t.Context()))(t)
-					}
+			if summed {
+				for range 2 {
+					must(s.Scheduler.SumSpending(t.Context()))(t)
 				}
-				if err := s.Operator.LimitSpending(t.Context(), c.limit); err != nil {
-					t.Fatal(err)
+			}
+			for name, l := range limits {
+				noError(t, s.Operator.LimitSpending(t.Context(), l.limit))
+				rows := must(s.Operator.Spending(t.Context(), l.limit.Tenant))(t)
+				if len(rows) != 1 || rows[0].Reached() != l.limited && l.limit.Tenant != "acme" {
+					t.Errorf("%s: %+v", name, rows)
 				}
-				rows, err := s.Operator.Spending(t.Context(), c.limit.Tenant)
-				if err != nil || len(rows) != 1 || rows[0].Reached() != c.limited && c.limit.Tenant != "acme" {
-					t.Errorf("%+v, %v", rows, err)
+				_, _, _, err := s.Worker.AskSummary(t.Context(), SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"})
+				if limited := errors.Is(err, ErrSpendingLimit); limited != l.limited || !limited && err != nil {
+					t.Errorf("%s: %v, want a limit: %t", name, err, l.limited)
 				}
-				_, _, _, err = s.Worker.AskSummary(t.Context(), SummaryCall{Run: claim.Run, Fence: claim.Fence, Key: "k", PromptHash: "p"})
-				if limited := errors.Is(err, ErrSpendingLimit); limited != c.limited || !limited && err != nil {
-					t.Errorf("%v, want a limit: %t", err, c.limited)
-				}
-			})
-		}
+				exec(t, s, `DELETE FROM compactor.summary_calls WHERE state = 'asked'`)
+				exec(t, s, `DELETE FROM compactor.spending_limits`)
+			}
+		})
 	}
 }
 
@@ -98,21 +97,20 @@ func TestSumsOfSpending(t *testing.T) {
 // An answer may be stored again, where the connection was lost with the reply. It is paid once.
 func TestAnAnswerThatIsStoredAgainIsPaidOnce(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 4)...)
+	s, k := openTalk(t, 4)
 	claim := must(s.Worker.Claim(t.Context(), must(s.Request(t.Context(), k, TriggerApplication, "", Options{}))(t), "w", time.Minute))(t)
 	id, _, _, err := s.Worker.AskSummary(t.Context(), SummaryCall{Run: claim.Run, Fence: claim.Fence, Key: "k", PromptHash: "p"})
-	must(0, err)(t)
+	noError(t, err)
 	answer := SummaryAnswer{Text: "a summary", Model: "m", CostMicros: 10}
 	answer.Attempts = 1
-	must(0, s.Worker.AnswerSummary(t.Context(), id, answer))(t)
+	noError(t, s.Worker.AnswerSummary(t.Context(), id, answer))
 	exec(t, s, `UPDATE compactor.summary_calls SET ended_at = ended_at - interval '5 minutes'`)
 	must(s.Scheduler.SumSpending(t.Context()))(t)
-	must(0, s.Worker.AnswerSummary(t.Context(), id, answer))(t)
-	if spent := one[int](t, s, `SELECT x.day::int FROM compactor.spending('') x`); spent != 10 {
-		t.Errorf("%d was spent, want 10", spent)
+	noError(t, s.Worker.AnswerSummary(t.Context(), id, answer))
+	if row := must(s.Run(t.Context(), claim.Run))(t); row.CostMicros != 10 || row.Calls != 1 {
+		t.Errorf("%d calls for %d", row.Calls, row.CostMicros)
 	}
+	equal(t, 10, one[int](t, s, `SELECT x.day::int FROM compactor.spending('') x`), "was spent")
 }
 
 // Minutes that are lived again, as the clock was set back, are summed with the calls of both times.
@@ -137,7 +135,5 @@ func TestMinutesThatAreLivedAgainAreSummedAgain(t *testing.T) {
 	correctAll(t, s)
 	pass("10 minutes")
 	call()
-	if spent := one[int](t, s, `SELECT x.day::int FROM compactor.spending('') x`); spent != 20 {
-		t.Errorf("%d was spent, want 20", spent)
-	}
+	equal(t, 20, one[int](t, s, `SELECT x.day::int FROM compactor.spending('') x`), "was spent")
 }

@@ -32,12 +32,8 @@ func TestAnAnswerIsPaidForOnce(t *testing.T) {
 		t.Fatalf("the question of a dead worker: %d, %v, %v", second, a, err)
 	}
 	paid := SummaryAnswer{Text: "so far", Model: "m", FinishReason: "stop", Attempts: 2, Input: 10, Cached: 3, Output: 4, Reasoning: 1, CostMicros: 7, Took: time.Second}
-	if err := s.Worker.AnswerSummary(t.Context(), second, paid); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Worker.AnswerSummary(t.Context(), id, paid); !errors.Is(err, ErrNotApplicable) {
-		t.Errorf("a second answer to the same question: %v", err)
-	}
+	noError(t, s.Worker.AnswerSummary(t.Context(), second, paid))
+	wantError(t, s.Worker.AnswerSummary(t.Context(), id, paid), ErrNotApplicable, "a second answer to the same question")
 	if err := s.Worker.FailSummary(t.Context(), id, "timeout", SummaryAnswer{Attempts: 1, CostMicros: 2}); err != nil {
 		t.Errorf("what the dead worker paid is recorded when it comes back: %v", err)
 	}
@@ -78,17 +74,13 @@ func TestTheCostOfALateAnswerIsKept(t *testing.T) {
 			}
 			a := SummaryAnswer{Text: "so far", Model: "m", Attempts: 1, Input: 10, Output: 4, CostMicros: 7}
 			if answered {
-				if err := s.Worker.AnswerSummary(t.Context(), second, a); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, s.Worker.AnswerSummary(t.Context(), second, a))
 			}
 			if err := s.Worker.AnswerSummary(t.Context(), first, SummaryAnswer{Text: "late", Model: "m", CostMicros: 5}); !errors.Is(err, ErrNotApplicable) {
 				t.Errorf("a late answer: %v", err)
 			}
 			if !answered {
-				if err := s.Worker.AnswerSummary(t.Context(), second, a); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, s.Worker.AnswerSummary(t.Context(), second, a))
 			}
 			if row := must(s.Run(t.Context(), c.Run))(t); row.CostMicros != 12 {
 				t.Errorf("cost %d", row.CostMicros)
@@ -97,25 +89,6 @@ func TestTheCostOfALateAnswerIsKept(t *testing.T) {
 				t.Errorf("asked again: %+v, %v", got, err)
 			}
 		})
-	}
-}
-
-// Who does not know whether an answer was stored, stores it again.
-func TestAnAnswerMayBeStoredAgain(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	c := claimed(t, s)
-	id, _, _, err := s.Worker.AskSummary(t.Context(), SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if err := s.Worker.AnswerSummary(t.Context(), id, SummaryAnswer{Text: "so far", CostMicros: 7}); err != nil {
-			t.Error(err)
-		}
-	}
-	if row := must(s.Run(t.Context(), c.Run))(t); row.CostMicros != 7 || row.Calls != 1 {
-		t.Errorf("%d calls for %d", row.Calls, row.CostMicros)
 	}
 }
 
@@ -134,9 +107,7 @@ func TestOnlyALaterRunCallsAgainAfterARejectedAnswer(t *testing.T) {
 	if id, a, rejected, err := s.Worker.AskSummary(t.Context(), q); err != nil || id != 0 || a.Text != "no" || rejected != "refusal" {
 		t.Errorf("the same run: %d, %v, %q, %v", id, a, rejected, err)
 	}
-	if err := s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "no_summary"}, nil); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "no_summary"}, nil))
 	if _, _, _, err := s.Worker.AskSummary(t.Context(), q); !errors.Is(err, ErrNotApplicable) {
 		t.Errorf("a run that is over: %v", err)
 	}
@@ -158,9 +129,7 @@ func TestOnlyALaterRunCallsAgainAfterARejectedAnswer(t *testing.T) {
 	if id, a, _, err := s.Worker.AskSummary(t.Context(), q); err != nil || id != 0 || a.Text != "hm" {
 		t.Errorf("a third run: %d, %v, %v", id, a, err)
 	}
-	if err := s.Worker.RejectSummary(t.Context(), third, "k", "empty"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Worker.RejectSummary(t.Context(), third, "k", "empty"))
 	if id, a, rejected, err := s.Worker.AskSummary(t.Context(), q); err != nil || id != 0 || a == nil || rejected != "empty" {
 		t.Errorf("the third run once more: %d, %v, %q, %v", id, a, rejected, err)
 	}
@@ -175,9 +144,7 @@ func TestAnswersAreForgottenAndCostsAreNot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Worker.AnswerSummary(t.Context(), id, SummaryAnswer{Text: "so far", CostMicros: 5}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Worker.AnswerSummary(t.Context(), id, SummaryAnswer{Text: "so far", CostMicros: 5}))
 	if n, err := s.Scheduler.PurgeAnswers(t.Context(), time.Hour, 10); err != nil || n != 0 {
 		t.Errorf("a young answer: %d, %v", n, err)
 	}
@@ -221,18 +188,14 @@ func TestModelCooldowns(t *testing.T) {
 	if until, err := c.Until(t.Context(), "m"); err != nil || !until.IsZero() {
 		t.Errorf("%v, %v", until, err)
 	}
-	if err := c.Set(t.Context(), "m", time.Now().Add(-time.Second), "timeout"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, c.Set(t.Context(), "m", time.Now().Add(-time.Second), "timeout"))
 	if until, err := c.Until(t.Context(), "m"); err != nil || !until.IsZero() {
 		t.Errorf("past: %v, %v", until, err)
 	}
 	// Of two times the later one counts, whichever is told first.
 	want := time.Now().Add(10 * time.Minute).Truncate(time.Microsecond)
 	for _, at := range []time.Time{want.Add(-time.Minute), want, want.Add(-9 * time.Minute)} {
-		if err := c.Set(t.Context(), "m", at, "timeout"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, c.Set(t.Context(), "m", at, "timeout"))
 	}
 	if until, err := c.Until(t.Context(), "m"); err != nil || !until.Equal(want) {
 		t.Errorf("%v, %v, want %v", until, err, want)
@@ -250,18 +213,18 @@ func TestWhatAServerAnsweredIsOnTheCall(t *testing.T) {
 	c := claimed(t, s)
 	ask := func(key string) int64 {
 		id, _, _, err := s.Worker.AskSummary(t.Context(), SummaryCall{Run: c.Run, Fence: c.Fence, Key: key, PromptHash: "p"})
-		must(0, err)(t)
+		noError(t, err)
 		return id
 	}
 	failed := SummaryAnswer{Model: "m", Attempts: 3, Estimated: 2, HTTPStatus: 404, ServerError: "model_not_found: no such model", Input: 5}
 	first, late := ask("a"), ask("b")
-	must(0, s.Worker.FailSummary(t.Context(), first, "model_not_found", failed))(t)
+	noError(t, s.Worker.FailSummary(t.Context(), first, "model_not_found", failed))
 	want := SummaryCallRow{State: "failed", Code: "model_not_found", Model: "m", PromptHash: "p", Attempts: 3, Input: 5, Estimated: 2, HTTPStatus: 404, ServerError: failed.ServerError}
 	if diff := cmp.Diff(want, must(s.Operator.SummaryCalls(t.Context(), c.Run))(t)[0]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	must(s.Admin.Erase(t.Context(), Key{Session: "s"}, []string{"m1"}, "note", "o", false))(t)
-	must(0, s.Worker.FailSummary(t.Context(), late, "model_not_found", failed))(t)
+	noError(t, s.Worker.FailSummary(t.Context(), late, "model_not_found", failed))
 	for _, call := range must(s.Operator.SummaryCalls(t.Context(), c.Run))(t) {
 		if call.ServerError != "" || call.State != "failed" || call.HTTPStatus != 404 {
 			t.Errorf("after the erasure: %+v", call)

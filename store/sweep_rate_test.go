@@ -3,8 +3,6 @@ package store
 import (
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestHowLongASweepTakes(t *testing.T) {
@@ -59,9 +57,7 @@ func TestTheRateOfASweepIsThatOfItsRuns(t *testing.T) {
 	ago("2 hours")
 	rate("an hour after they ended", 10.0/3601)
 	exec(t, s, `UPDATE compactor.sweeps SET status = 'paused', ended_at = NULL`)
-	if err := s.Operator.SteerSweep(t.Context(), sweep, SweepResume, "", "ada", 0); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Operator.SteerSweep(t.Context(), sweep, SweepResume, "", "ada", 0))
 	rate("resumed", 10.0/3601)
 }
 
@@ -73,9 +69,7 @@ func TestASweepIsForecast(t *testing.T) {
 	dueOf(t, s, "globex", 6)
 	pause(t, s, "acme", "")
 	want := SweepForecast{Sessions: 10, Paused: 4, Tenants: 2, Tokens: 110, OverStart: 10}
-	if diff := cmp.Diff(want, must(s.Operator.ForecastSweep(t.Context(), ""))(t)); diff != "" {
-		t.Errorf("forecast (-want +got):\n%s", diff)
-	}
+	equal(t, want, must(s.Operator.ForecastSweep(t.Context(), ""))(t), "forecast")
 	sweep := startSweep(t, s, "globex", 0)
 	page(t, s, sweep, 100)
 	exec(t, s, `UPDATE compactor.runs SET status = 'skipped', outcome = 'x', ended_at = now()`)

@@ -48,9 +48,7 @@ func TestTheRunsOfACanaryComeFirst(t *testing.T) {
 				return
 			}
 			// An operator who resumes it has seen that.
-			if err := s.Operator.SteerSweep(t.Context(), sweep, SweepResume, "", "ada", 0); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, s.Operator.SteerSweep(t.Context(), sweep, SweepResume, "", "ada", 0))
 			if rest, _ := page(t, s, sweep, 100); len(rest) != 36 {
 				t.Errorf("resumed, it goes on with %d sessions", len(rest))
 			}
@@ -120,9 +118,7 @@ func TestWorkWhoseRunsFailStops(t *testing.T) {
 				if c.want == "open" {
 					return
 				}
-				if err := resume(); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, resume())
 				if n := page(120); n != 120 || status() != "open" {
 					t.Errorf("resumed, it is %s after a page of %d", status(), n)
 				}
@@ -189,50 +185,8 @@ func TestASweepStopsAtTheEndOfItsWindowAndGoesOnAtTheNextTick(t *testing.T) {
 	second := must(s.Scheduler.OpenSweeps(t.Context()))(t)[0].ID
 	exec(t, s, `UPDATE compactor.sweeps SET window_end = now() WHERE id = $1`, second)
 	page(t, s, second, 9)
-	if err := s.Operator.SteerSweep(t.Context(), second, SweepResume, "", "ada", 0); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Operator.SteerSweep(t.Context(), second, SweepResume, "", "ada", 0))
 	if r := wantSweep(t, s, second, `open "" due -1 queued 0 left out 0 remaining 0`); r.WindowEnd != nil {
 		t.Errorf("its window ends at %v, want none", r.WindowEnd)
-	}
-}
-
-func TestASweepWhoseRunsFailStops(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
-	dueOf(t, s, "a", 340)
-	sweep := startSweep(t, s, "", 0)
-	// take queues a page of 100, of whose runs bad fail.
-	take := func(bad int) bool {
-		t.Helper()
-		got, done := page(t, s, sweep, 100)
-		exec(t, s, `UPDATE compactor.runs SET ended_at = now(), status = CASE WHEN n <= $1 THEN 'failed' ELSE 'skipped' END, outcome = 'x'
-			FROM (SELECT id AS run, row_number() OVER () AS n FROM compactor.runs WHERE status = 'queued') x WHERE id = run`, bad)
-		return !done && len(got) > 0
-	}
-	for i, bad := range []int{50, 51} {
-		if !take(bad) {
-			t.Fatalf("page %d: it has stopped", i)
-		}
-	}
-	if take(0) {
-		t.Error("it goes on after 51 of the latest 100 runs have failed")
-	}
-	wantSweep(t, s, sweep, `stopped "failures" due 340 queued 200 left out 0 remaining 140`)
-	if must(s.Scheduler.FireTick(t.Context(), "operator", time.Now(), "x"))(t); must(s.Operator.Sweep(t.Context(), sweep))(t).Status != "stopped" {
-		t.Error("a tick opens it again")
-	}
-	// An operator who resumes it knows of those.
-	if err := s.Operator.SteerSweep(t.Context(), sweep, SweepResume, "", "ada", 0); err != nil {
-		t.Fatal(err)
-	}
-	if !take(50) || !take(0) {
-		t.Error("it does not go on")
-	}
-	exec(t, s, `UPDATE compactor.sweeps SET status = 'cancelled', ended_at = now()`)
-	never := must(s.Operator.Start(t.Context(), SweepOptions{StopShare: 1}))(t)
-	if got := one[float32](t, s, `SELECT stop_share FROM compactor.sweeps WHERE id = $1`, never); got != 1 {
-		t.Errorf("stops at %v", got)
 	}
 }

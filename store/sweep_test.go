@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // dueOf makes n sessions of a tenant that are due, and no outbox rows.
@@ -72,16 +70,12 @@ func TestTenantsTakeTurnsInASweep(t *testing.T) {
 			wantSweep(t, s, sweep, `open "" due 72 queued 28 left out 0 remaining 44`)
 		}
 	}
-	if diff := cmp.Diff([]int{8 + 3, 3 + 3, 8 + 3, 16, 16, 12, 0}, sizes); diff != "" {
-		t.Errorf("sizes of pages (-want +got):\n%s", diff)
-	}
+	equal(t, []int{8 + 3, 3 + 3, 8 + 3, 16, 16, 12, 0}, sizes, "sizes of pages")
 	r := wantSweep(t, s, sweep, `done "" due 72 queued 72 left out 0 remaining 0`)
 	if r.Waiting != 72 || r.Settled() || r.Note != "spring cleaning" || r.RequestedBy != "ada" {
 		t.Errorf("%+v", r)
 	}
-	if n := one[int](t, s, `SELECT count(*) FROM compactor.sweep_tenants`); n != 0 {
-		t.Errorf("%d rows are left of a sweep that is done", n)
-	}
+	equal(t, 0, one[int](t, s, `SELECT count(*) FROM compactor.sweep_tenants`), "rows are left of a sweep that is done")
 }
 
 // The page waits for the run of an event that is being inserted, which then ends.
@@ -93,9 +87,7 @@ func TestASweepLeavesOutASessionWhoseEventRunEndsMeanwhile(t *testing.T) {
 	sweep := startSweep(t, s, "", 0)
 	var got []string
 	endsMeanwhile(t, s, TriggerEvent, func() { got, _ = page(t, s, sweep, 100) })
-	if diff := cmp.Diff([]string{"acme000", "acme002"}, got); diff != "" {
-		t.Errorf("page (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"acme000", "acme002"}, got, "page")
 	page(t, s, sweep, 100)
 	wantSweep(t, s, sweep, `done "" due 3 queued 2 left out 1 remaining 0`)
 }
@@ -113,9 +105,7 @@ func TestTheRelayLeavesOutASessionWhoseSweptRunEndsMeanwhile(t *testing.T) {
 	if len(got) != 2 {
 		t.Errorf("the relay delivers %v, want runs of the other two", got)
 	}
-	if n := one[int](t, s, `SELECT count(*) FROM compactor.runs WHERE trigger = 'event'`); n != 2 {
-		t.Errorf("%d runs of events, want 2", n)
-	}
+	equal(t, 2, one[int](t, s, `SELECT count(*) FROM compactor.runs WHERE trigger = 'event'`), "runs of events")
 }
 
 // endsMeanwhile inserts a run of acme001, calls do, which waits for that, and ends the run.
@@ -124,9 +114,7 @@ func endsMeanwhile(t *testing.T, s *Store, trigger string, do func()) {
 	tx := must(s.pool.Begin(t.Context()))(t)
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
 	step := func(sql string, args ...any) {
-		if _, err := tx.Exec(t.Context(), sql, args...); err != nil {
-			t.Fatal(err)
-		}
+		must(tx.Exec(t.Context(), sql, args...))(t)
 	}
 	step(`INSERT INTO compactor.runs (sid, trigger) SELECT sid, $1 FROM compactor.sessions WHERE id = 'acme001'`, trigger)
 	done := make(chan struct{})
@@ -141,9 +129,7 @@ func endsMeanwhile(t *testing.T, s *Store, trigger string, do func()) {
 	}
 	step(`UPDATE compactor.runs SET status = 'skipped', outcome = 'x', ended_at = now() WHERE trigger = $1`, trigger)
 	step(`UPDATE compactor.sessions SET due = false WHERE id = 'acme001'`)
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.Commit(t.Context()))
 	<-done
 }
 
@@ -155,9 +141,7 @@ func TestASweepOfOneTenantLeavesOthersAlone(t *testing.T) {
 	dueOf(t, s, "globex", 3)
 	sweep := startSweep(t, s, "acme", 0)
 	got, _ := page(t, s, sweep, 100)
-	if diff := cmp.Diff([]string{"acme000", "acme001", "acme002"}, got); diff != "" {
-		t.Errorf("page (-want +got):\n%s", diff)
-	}
+	equal(t, []string{"acme000", "acme001", "acme002"}, got, "page")
 	if ds := must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) != 3 {
 		t.Errorf("the reconciler queues %v, want the three of the other tenant", ds)
 	}
@@ -177,7 +161,7 @@ func TestASweepOfOneTenantLeavesOthersAlone(t *testing.T) {
 	if slices.Sort(ids); !slices.Equal(ids, []int64{sweep, all}) {
 		t.Errorf("pages are taken of %v, want %d and %d before that of the tick (%v)", ids, sweep, all, later)
 	}
-	must(0, s.Operator.SteerSweep(t.Context(), all, SweepCancel, "", "ada", 0))(t)
+	noError(t, s.Operator.SteerSweep(t.Context(), all, SweepCancel, "", "ada", 0))
 	if open := must(s.Scheduler.OpenSweeps(t.Context()))(t); len(open) != 2 || open[1].Entry != "nightly" {
 		t.Errorf("pages are taken of %v, want the one of the tick to go on", open)
 	}
@@ -191,9 +175,7 @@ func TestAnOperatorSteersASweep(t *testing.T) {
 	sweep := startSweep(t, s, "", 0)
 	steer := func(action, note string, want error) {
 		t.Helper()
-		if err := s.Operator.SteerSweep(t.Context(), sweep, action, note, "ada", 0); !errors.Is(err, want) {
-			t.Errorf("%s: %v, want %v", action, err, want)
-		}
+		wantError(t, s.Operator.SteerSweep(t.Context(), sweep, action, note, "ada", 0), want, "%s", action)
 	}
 	page(t, s, sweep, 2)
 	steer(SweepResume, "", ErrNotApplicable)
@@ -222,12 +204,8 @@ func TestAnOperatorSteersASweep(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	want := []RunOutcome{{Outcome: "cancelled", Runs: 3}}
-	if diff := cmp.Diff(want, must(s.Operator.SweepOutcomes(t.Context(), sweep))(t)); diff != "" {
-		t.Errorf("outcomes (-want +got):\n%s", diff)
-	}
-	if err := s.Worker.Finish(t.Context(), claimed, StatusSkipped, Ledger{Outcome: "unchanged"}, nil); err != nil {
-		t.Fatal(err)
-	}
+	equal(t, want, must(s.Operator.SweepOutcomes(t.Context(), sweep))(t), "outcomes")
+	noError(t, s.Worker.Finish(t.Context(), claimed, StatusSkipped, Ledger{Outcome: "unchanged"}, nil))
 	if ds := must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
 		t.Errorf("the reconciler goes on with a cancelled sweep: %v", ds)
 	}
@@ -260,28 +238,20 @@ func TestASweepHoldsNothingThatBecomesDueAfterwards(t *testing.T) {
 			}
 			becomes := func(session string) {
 				t.Helper()
-				if _, _, err := s.Import(t.Context(), Key{Tenant: "a", Session: session}, "", []NewMessage{counted(user("m1", "x"), 11)}); err != nil {
-					t.Fatal(err)
-				}
+				must2(s.Import(t.Context(), Key{Tenant: "a", Session: session}, "", []NewMessage{counted(user("m1", "x"), 11)}))(t)
 			}
 			found("before it begins")
-			if _, _, err := s.Scheduler.SweepPage(t.Context(), sweep, 2, time.Minute); err != nil {
-				t.Fatal(err)
-			}
+			must2(s.Scheduler.SweepPage(t.Context(), sweep, 2, time.Minute))(t)
 			exec(t, s, `UPDATE compactor.runs SET status = 'failed', outcome = 'x', ended_at = now()`)
 			found("behind it, not before it", "a000", "a001")
-			if err := s.Operator.SteerSweep(t.Context(), sweep, SweepCancel, "", "ada", 0); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, s.Operator.SteerSweep(t.Context(), sweep, SweepCancel, "", "ada", 0))
 			becomes("later")
 			found("due later", "later")
 			h := must(s.Operator.HeldBySweep(t.Context(), sweep))(t)
 			if h == nil || h.Reason != HeldStoppedSweep || h.Sessions != 2 || h.Until == nil || h.EndsBy != fmt.Sprint("compactor sweep release ", sweep) {
 				t.Errorf("%+v", h)
 			}
-			if err := s.Operator.SteerSweep(t.Context(), sweep, SweepRelease, "", "ada", 0); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, s.Operator.SteerSweep(t.Context(), sweep, SweepRelease, "", "ada", 0))
 			found("released", "a002", "a003")
 			if h := must(s.Operator.HeldBySweep(t.Context(), sweep))(t); h != nil {
 				t.Errorf("%+v", h)

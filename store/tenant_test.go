@@ -34,15 +34,15 @@ func twoTenants(t *testing.T, s *Store) (theirRun RunID) {
 		must(s.ReportUsage(t.Context(), k, session(t, s, k).LiveTokens, 0))(t)
 		must2(s.Scheduler.SweepPage(t.Context(), must(s.Operator.StartSweep(t.Context(), tenant, 0, tenant, tenant))(t), 0, time.Minute))(t)
 		must(s.Request(t.Context(), k, TriggerApplication, tenant, Options{Focus: tenant}))(t)
-		must(0, s.Operator.PauseRuns(t.Context(), PauseScope{Tenant: tenant, Model: "no-such-model"}, tenant, tenant))(t)
+		noError(t, s.Operator.PauseRuns(t.Context(), PauseScope{Tenant: tenant, Model: "no-such-model"}, tenant, tenant))
 		calls := int64(1000)
-		must(0, s.Operator.LimitSpending(t.Context(), SpendingLimit{Tenant: tenant, CallsPerHour: &calls, Note: tenant}))(t)
+		noError(t, s.Operator.LimitSpending(t.Context(), SpendingLimit{Tenant: tenant, CallsPerHour: &calls, Note: tenant}))
 		exec(t, s, `INSERT INTO compactor.spending_minutes (tenant, minute, calls, tokens, micros) VALUES ($1, now(), 1, 2, 3)`, tenant)
 		exec(t, s, `INSERT INTO compactor.throttled (sid, tenant, since) SELECT sid, tenant, now() FROM compactor.sessions WHERE tenant = $1`, tenant)
-		must(0, s.Scheduler.CountElsewhere(t.Context(), "elsewhere", "west", []LimitedUse{{Tenant: tenant}}))(t)
+		noError(t, s.Scheduler.CountElsewhere(t.Context(), "elsewhere", "west", []LimitedUse{{Tenant: tenant}}))
 		put(t, s, PolicyChange{Name: tenant + "-policy", Match: map[string]string{"tenant": tenant}, Note: "for " + tenant, Thresholds: []Threshold{{DueTokens: 1}}})
 		exec(t, s, `INSERT INTO compactor.closed_children (parent, sid) SELECT sid, sid FROM compactor.sessions WHERE tenant = $1`, tenant)
-		must(0, s.Worker.EnsurePolicy(t.Context(), "hash of "+tenant, tenant, tenant))(t)
+		noError(t, s.Worker.EnsurePolicy(t.Context(), "hash of "+tenant, tenant, tenant))
 		must(s.Admin.RequestErasure(t.Context(), tenant, tenant, tenant))(t)
 		bulk := must(s.Operator.StartBulkUndo(t.Context(), tenant, RunMatch{Trigger: TriggerNightly}, false, tenant, tenant))(t)
 		exec(t, s, `INSERT INTO compactor.bulk_refusals (bulk, run, sid, code) SELECT $1, id, sid, 'locked' FROM compactor.runs WHERE id = $2`, bulk, theirRun)
@@ -206,10 +206,7 @@ func tryRelations(t *testing.T, conn *pgx.Conn) {
 // tryFunctions calls every function, those too that the role may not call.
 func tryFunctions(t *testing.T, conn *pgx.Conn, run RunID) {
 	t.Helper()
-	rows, err := conn.Query(t.Context(), queryRoutines)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must(conn.Query(t.Context(), queryRoutines))(t)
 	routines, err := pgx.CollectRows(rows, pgx.RowToStructByPos[routine])
 	if err != nil || len(routines) < 20 {
 		t.Fatalf("%d functions, %v", len(routines), err)
@@ -252,9 +249,7 @@ func TestAnEmptyTenantIsTheConnections(t *testing.T) {
 	}
 	// A setting or another role changes nothing about a login that is bound.
 	for _, try := range []string{`SET compactor.tenant = 'theirs'`, `SET ROLE compactor_application`, `RESET ALL`} {
-		if _, err := conn.Exec(t.Context(), try); err != nil {
-			t.Fatal(err)
-		}
+		must(conn.Exec(t.Context(), try))(t)
 		if _, err := tryTexts(t, conn, `SELECT id FROM compactor.view('theirs', 'theirs-session')`); err == nil {
 			t.Errorf("after %s another tenant's view can be read", try)
 		}

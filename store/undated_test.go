@@ -33,7 +33,7 @@ func TestImportsInventNoTimes(t *testing.T) {
 	all := func(k Key) {
 		t.Helper()
 		view, _, err := s.View(t.Context(), k)
-		must(0, err)(t)
+		noError(t, err)
 		check("view", k, func(seq chat.Seq) time.Time { return view[seq-1].CreatedAt })
 		log := must(s.All(t.Context(), k))(t)
 		check("log", k, func(seq chat.Seq) time.Time { return log[seq-1].CreatedAt })

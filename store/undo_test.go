@@ -23,13 +23,9 @@ func TestUndoRestoresTheViewAndKeepsLaterMessages(t *testing.T) {
 	add(t, s, k, talk("m", 6)...)
 	run := apply(t, s, k, summarize(span(1, 4), "start"))
 	add(t, s, k, talk("n", 1)...)
-	if err := s.Pin(t.Context(), k, "n1"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Pin(t.Context(), k, "n1"))
 	undo := must(s.Undo(t.Context(), k, run, false, "ann"))(t)
-	if diff := cmp.Diff([]chat.Seq{1, 2, 3, 4, 5, 6, 8}, liveSeqs(t, s, k)); diff != "" {
-		t.Errorf("view (-want +got):\n%s", diff)
-	}
+	equal(t, []chat.Seq{1, 2, 3, 4, 5, 6, 8}, liveSeqs(t, s, k), "view")
 	row := must(s.Run(t.Context(), undo))(t)
 	if row.Kind != "undo" || row.Undoes != run || row.RequestedBy != "ann" || row.Status != "applied" || !row.InForce || row.Revision != 2 ||
 		row.MessagesBefore != 4 || row.MessagesAfter != 7 {
@@ -60,9 +56,7 @@ func TestUndoRestoresTheViewAndKeepsLaterMessages(t *testing.T) {
 		t.Error("not due after a new message")
 	}
 	again := must(s.Undo(t.Context(), k, undo, false, ""))(t)
-	if diff := cmp.Diff([]chat.Seq{7, 5, 6, 8, 9}, liveSeqs(t, s, k)); diff != "" {
-		t.Errorf("view after the undo of the undo (-want +got):\n%s", diff)
-	}
+	equal(t, []chat.Seq{7, 5, 6, 8, 9}, liveSeqs(t, s, k), "view after the undo of the undo")
 	if !must(s.Run(t.Context(), run))(t).InForce || must(s.Run(t.Context(), undo))(t).InForce || !must(s.Run(t.Context(), again))(t).InForce {
 		t.Error("after the undo of an undo the wrong runs are in force")
 	}
@@ -190,18 +184,12 @@ func TestTheLineOfViewsAgainstAModel(t *testing.T) {
 				}
 				p.Include = pick(&out, 2, "include")
 				c := start(t, s, k)
-				ch, err := c.change(s, p)
-				if err != nil {
-					t.Fatalf("change: %v", err)
-				}
+				ch := must(c.change(s, p))(t)
 				during := rapid.IntRange(0, 2).Draw(t, "appended during the run")
 				for range during {
 					write(fresh())
 				}
-				appended, err := s.Worker.Apply(context.Background(), c.Run, c.Fence, ch)
-				if err != nil {
-					t.Fatalf("apply: %v", err)
-				}
+				appended := must(s.Worker.Apply(context.Background(), c.Run, c.Fence, ch))(t)
 				if appended.Len() != int64(len(p.Additions)) {
 					t.Fatalf("appended %s for %d additions", appended, len(p.Additions))
 				}
@@ -261,16 +249,11 @@ func TestTheLineOfViewsAgainstAModel(t *testing.T) {
 				if pinned {
 					do = s.Unpin
 				}
-				if err := do(context.Background(), k, l.sources[q]); err != nil {
-					t.Fatalf("pin: %v", err)
-				}
+				noError(t, do(context.Background(), k, l.sources[q]))
 				l.pinned[q] = !pinned
 			},
 			"replace": func(t *rapid.T) {
-				view, revision, err := s.View(context.Background(), k)
-				if err != nil {
-					t.Fatalf("view: %v", err)
-				}
+				view, revision := must2(s.View(context.Background(), k))(t)
 				var msgs []NewMessage
 				keep := map[chat.Seq]bool{}
 				for _, m := range view {
@@ -287,10 +270,7 @@ func TestTheLineOfViewsAgainstAModel(t *testing.T) {
 				if len(msgs) == 0 {
 					t.Skip("nothing left")
 				}
-				run, err := s.Replace(context.Background(), k, revision, msgs, "")
-				if err != nil {
-					t.Fatalf("replace: %v", err)
-				}
+				run := must(s.Replace(context.Background(), k, revision, msgs, ""))(t)
 				n := &node{run: run, excluded: map[chat.Seq]string{}}
 				l.push(n)
 				for q := range n.before {
@@ -317,10 +297,7 @@ func TestTheLineOfViewsAgainstAModel(t *testing.T) {
 				break
 			}
 			first := line[len(line)-1]
-			run, err := s.Undo(context.Background(), k, first.run, true, "")
-			if err != nil {
-				t.Fatalf("undo back to the first view: %v", err)
-			}
+			run := must(s.Undo(context.Background(), k, first.run, true, ""))(t)
 			l.undo(first, &node{run: run})
 		}
 		l.check(t, s, k)
@@ -333,10 +310,7 @@ func TestTheLineOfViewsAgainstAModel(t *testing.T) {
 
 // check compares a session with the model of it.
 func (l *line) check(t *rapid.T, s *Store, k Key) {
-	msgs, err := s.All(context.Background(), k)
-	if err != nil {
-		t.Fatalf("all: %v", err)
-	}
+	msgs := must(s.All(context.Background(), k))(t)
 	if len(msgs) != int(l.last) {
 		t.Fatalf("%d messages in the log, want %d", len(msgs), l.last)
 	}
@@ -367,10 +341,7 @@ func (l *line) check(t *rapid.T, s *Store, k Key) {
 			t.Fatalf("message %d is out and nothing says why", m.Seq)
 		}
 	}
-	row, err := s.Session(context.Background(), k)
-	if err != nil {
-		t.Fatalf("session: %v", err)
-	}
+	row := must(s.Session(context.Background(), k))(t)
 	if row.LiveTokens != tokens || row.LiveMessages != int64(len(l.live)) || row.Messages != int64(len(l.sources)) || row.Revision != int64(len(l.all)) {
 		t.Fatalf("counters are %+v; want %d tokens, %d of %d messages, revision %d", row, tokens, len(l.live), len(l.sources), len(l.all))
 	}

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -112,27 +111,4 @@ func TestTheContextEstimateIsWhatWasReportedAndWhatHappenedSince(t *testing.T) {
 		})
 	})
 	wantConsistent(t, s)
-}
-
-// The example of the report that runs counted down: what is left is small, and so is what
-// is added to it.
-func TestAReportDoesNotOutweighTheRunsBehindIt(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	thresholds(t, s, Threshold{"", 4000, 0, false, Counts{}})
-	k := Key{Session: "s"}
-	hundred := func(n int) []NewMessage { return slices.Repeat([]NewMessage{counted(user("", "x"), 100)}, n) }
-	add(t, s, k, hundred(4)...)
-	must(s.ReportUsage(t.Context(), k, 400, 4))(t)
-	add(t, s, k, hundred(76)...)
-	c := start(t, s, k)
-	ch := must(c.change(s, exclude(span(1, 60))))(t)
-	ch.PostRunState.DueTokens = 4000
-	if _, err := s.Worker.Apply(t.Context(), c.Run, c.Fence, ch); err != nil {
-		t.Fatal(err)
-	}
-	add(t, s, k, hundred(1)...)
-	if row := session(t, s, k); row.ContextTokens != 2100 || row.Due {
-		t.Errorf("%d tokens in context, due %t; want 2100 and not due", row.ContextTokens, row.Due)
-	}
 }

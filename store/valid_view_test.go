@@ -76,15 +76,11 @@ func TestTheViewIsValidAfterEveryAppend(t *testing.T) {
 				}
 				view = append(view, strings.Join(of, "+"))
 			}
-			if diff := cmp.Diff(tt.view, strings.Join(view, " ")); diff != "" {
-				t.Errorf("view (-want +got):\n%s", diff)
-			}
+			equal(t, tt.view, strings.Join(view, " "), "view")
 			out := one[string](t, s, `SELECT coalesce(string_agg(r || ids, ' ' ORDER BY first), '') FROM (
 				SELECT exclude_reason AS r, ' ' || string_agg(id, ' ' ORDER BY seq) AS ids, min(seq) AS first FROM compactor.messages
 				WHERE session = $1 AND excluded AND excluded_by IS NOT NULL GROUP BY 1) x`, k.Session)
-			if diff := cmp.Diff(tt.out, out); diff != "" {
-				t.Errorf("out of the view (-want +got):\n%s", diff)
-			}
+			equal(t, tt.out, out, "out of the view")
 			if row := session(t, s, k); row.Due != tt.due || row.Suspect != tt.due {
 				t.Errorf("due %t, suspect %t, want %t", row.Due, row.Suspect, tt.due)
 			}
@@ -122,9 +118,7 @@ func TestAResultThatComesDuringARunThatTakesItsCall(t *testing.T) {
 	ch := must(c.change(s, exclude(span(2, 2))))(t)
 	add(t, s, k, result("r", "a", "late words"))
 	must(s.Worker.Apply(t.Context(), c.Run, c.Fence, ch))(t)
-	if diff := cmp.Diff([]chat.Seq{1}, liveSeqs(t, s, k)); diff != "" {
-		t.Errorf("view (-want +got):\n%s", diff)
-	}
+	equal(t, []chat.Seq{1}, liveSeqs(t, s, k), "view")
 	if row := session(t, s, k); !row.Suspect || !row.Due {
 		t.Errorf("suspect %t, due %t: no run will bring the words of the result back", row.Suspect, row.Due)
 	}
@@ -148,9 +142,7 @@ func TestForeignRolesThatAreStoredLeaveTheView(t *testing.T) {
 		t.Errorf("violations %v, want the foreign role at 2", got)
 	}
 	add(t, s, k, result("r", "a", "nothing"))
-	if diff := cmp.Diff([]chat.Seq{1}, liveSeqs(t, s, k)); diff != "" {
-		t.Errorf("view (-want +got):\n%s", diff)
-	}
+	equal(t, []chat.Seq{1}, liveSeqs(t, s, k), "view")
 }
 
 func TestWhatNoProviderTakesIsRefusedInGoAndSQL(t *testing.T) {
@@ -181,9 +173,7 @@ func TestWhatNoProviderTakesIsRefusedInGoAndSQL(t *testing.T) {
 		`{"role":"assistant","content":"x","tool_calls":null}`:                                    "",
 	} {
 		var m chat.Message
-		if err := json.Unmarshal([]byte(body), &m); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, json.Unmarshal([]byte(body), &m))
 		got := ""
 		if err := m.Validate(); err != nil {
 			got = err.Error()

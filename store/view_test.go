@@ -20,9 +20,7 @@ import (
 
 func TestAViewIsOrderedByPositionWithSummariesFirst(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 8)...)
+	s, k := openTalk(t, 8)
 	c := start(t, s, k)
 	plan := summarize(span(3, 5), "what was said")                                           // becomes 9, at 3
 	plan.Additions = append(plan.Additions, standIn(c.View[6], "shorter").Additions...)      // 10, at 7
@@ -30,21 +28,15 @@ func TestAViewIsOrderedByPositionWithSummariesFirst(t *testing.T) {
 	plan.Additions[2].Position = 2                                                           // … but put before 2
 	ch := must(c.change(s, plan))(t)
 	appended := must(s.Worker.Apply(t.Context(), c.Run, c.Fence, ch))(t)
-	if diff := cmp.Diff(span(9, 11), appended); diff != "" {
-		t.Errorf("appended (-want +got):\n%s", diff)
-	}
+	equal(t, span(9, 11), appended, "appended")
 	add(t, s, k, talk("n", 1)...)
-	if diff := cmp.Diff([]chat.Seq{11, 2, 9, 6, 10, 8, 12}, liveSeqs(t, s, k)); diff != "" {
-		t.Errorf("view (-want +got):\n%s", diff)
-	}
+	equal(t, []chat.Seq{11, 2, 9, 6, 10, 8, 12}, liveSeqs(t, s, k), "view")
 	metas := must(s.Operator.ViewMetas(t.Context(), c.Session.SID))(t)
 	var seqs []chat.Seq
 	for _, m := range metas {
 		seqs = append(seqs, m.Seq)
 	}
-	if diff := cmp.Diff(liveSeqs(t, s, k), seqs); diff != "" {
-		t.Errorf("metadata is in another order (-view +metadata):\n%s", diff)
-	}
+	equal(t, liveSeqs(t, s, k), seqs, "metadata is in another order, -view +metadata")
 	wantConsistent(t, s)
 }
 
@@ -62,15 +54,11 @@ func TestReadingGivesBackTheWholeMessageThatWasAppended(t *testing.T) {
 	all := must(s.All(t.Context(), k))(t)
 	some := must(s.Worker.Messages(t.Context(), session(t, s, k).SID, []chat.Seq{1}))(t)
 	for name, got := range map[string]chat.Message{"View": view[0].Message, "All": all[0].Message, "Messages": *some[1]} {
-		if diff := cmp.Diff(string(want), string(must(got.MarshalJSON())(t))); diff != "" {
-			t.Errorf("%s (-appended +read):\n%s", name, diff)
-		}
+		equal(t, string(want), string(must(got.MarshalJSON())(t)), "%s, -appended +read", name)
 	}
 	// What a provider is sent is what is stored: without the id and the time.
 	var stored string
-	if err := s.pool.QueryRow(t.Context(), `SELECT message::text FROM compactor.view('default', 's')`).Scan(&stored); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.pool.QueryRow(t.Context(), `SELECT message::text FROM compactor.view('default', 's')`).Scan(&stored))
 	if diff := cmp.Diff(stored, string(must(view[0].Body().MarshalJSON())(t))); diff != "" || strings.Contains(stored, "created_at") {
 		t.Errorf("Body (-stored +read):\n%s", diff)
 	}
@@ -91,29 +79,14 @@ func TestAViewInManyPiecesHasThePiecesAlone(t *testing.T) {
 		}
 		apply(t, s, k, exclude(span(1, n).Minus(chat.RangesOf(seqs...))))
 		add(t, s, k, talk("n", 2)...)
-		if diff := cmp.Diff(append(seqs, n+1, n+2), liveSeqs(t, s, k)); diff != "" {
-			t.Errorf("%s: view (-want +got):\n%s", name, diff)
-		}
-	}
-}
-
-func TestAViewOfAnUnknownSessionIsEmpty(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	view, revision := must2(s.View(t.Context(), Key{Session: "nobody"}))(t)
-	if len(view) != 0 || revision != 0 {
-		t.Errorf("%d messages at revision %d, want none at 0", len(view), revision)
+		equal(t, append(seqs, n+1, n+2), liveSeqs(t, s, k), "%s: view", name)
 	}
 }
 
 func TestEveryMessageSaysWhyItIsNotInTheView(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 6)...)
-	if err := s.Pin(t.Context(), k, "m6"); err != nil {
-		t.Fatal(err)
-	}
+	s, k := openTalk(t, 6)
+	noError(t, s.Pin(t.Context(), k, "m6"))
 	first := apply(t, s, k, exclude(span(1, 1)))
 	second := apply(t, s, k, summarize(span(2, 3), "two and three"))
 	summary := fmt.Sprintf("summary-7-%d", second)
@@ -131,9 +104,7 @@ func TestEveryMessageSaysWhyItIsNotInTheView(t *testing.T) {
 	}
 	got := list[string](t, s, `SELECT concat_ws(' ', seq, id, kind, coalesce(exclude_reason, '-'), coalesce(excluded_by::text, '-'),
 		coalesce(summarized_by, '-'), coalesce(summary_of::text, '-'), pinned::text) FROM compactor.messages WHERE session = 's' AND excluded <> included ORDER BY seq`)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("messages (-want +got):\n%s", diff)
-	}
+	equal(t, want, got, "messages")
 	for _, m := range must(s.All(t.Context(), k))(t) {
 		line := want[m.Seq-1]
 		if m.Included != strings.Contains(line, " - - - ") || !strings.Contains(line, m.ID) || !strings.Contains(line, m.SummarizedBy) ||
@@ -208,16 +179,9 @@ func (p planOf) has(node, index string) bool {
 func explain(t *testing.T, s *Store, sql string, args ...any) planOf {
 	t.Helper()
 	var out []struct{ Plan planOf }
-	if _, err := s.pool.Exec(t.Context(), sql, append([]any{pgx.QueryExecModeExec}, args...)...); err != nil {
-		t.Fatal(err)
-	}
-	rows, err := s.pool.Query(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+sql, append([]any{pgx.QueryExecModeExec}, args...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(must(pgx.CollectExactlyOneRow(rows, pgx.RowTo[[]byte]))(t), &out); err != nil {
-		t.Fatal(err)
-	}
+	must(s.pool.Exec(t.Context(), sql, append([]any{pgx.QueryExecModeExec}, args...)...))(t)
+	rows := must(s.pool.Query(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+sql, append([]any{pgx.QueryExecModeExec}, args...)...))(t)
+	noError(t, json.Unmarshal(must(pgx.CollectExactlyOneRow(rows, pgx.RowTo[[]byte]))(t), &out))
 	return out[0].Plan
 }
 
@@ -253,9 +217,7 @@ func TestReadingAViewDoesNotReadTheLog(t *testing.T) {
 
 func TestTheDatabaseRejectsChangesOfSourceMessages(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	add(t, s, k, talk("m", 3)...)
+	s, k := openTalk(t, 3)
 	apply(t, s, k, exclude(span(1, 1)))
 	for _, sql := range []string{
 		`UPDATE compactor.message_log SET role = ''`, `UPDATE compactor.message_body SET body = '{}'`, `DELETE FROM compactor.message_body`,
@@ -307,9 +269,7 @@ func TestNoIndexHasAColumnThatChanges(t *testing.T) {
 		"sessions_tenant_id_key: id tenant",
 		"sessions_waiting: hold_seq loop_seq sid state tenant", // which change with runs that wait, undos and pins, and then rarely
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("indexes (-want +got):\n%s", diff)
-	}
+	equal(t, want, got, "indexes")
 }
 
 func TestAppendsUpdateTheSessionInPlace(t *testing.T) {
@@ -320,18 +280,14 @@ func TestAppendsUpdateTheSessionInPlace(t *testing.T) {
 	// Statistics are sent at the end of a transaction, at most once a second; in one transaction, all of them.
 	tx := must(s.pool.Begin(t.Context()))(t)
 	for i := range 300 {
-		if _, err := tx.Exec(t.Context(), `SELECT compactor.append(NULL, $1, $2)`, keys[i%3].Session, `{"role":"user","content":"x"}`); err != nil {
-			t.Fatal(err)
-		}
+		must(tx.Exec(t.Context(), `SELECT compactor.append(NULL, $1, $2)`, keys[i%3].Session, `{"role":"user","content":"x"}`))(t)
 	}
 	var updated, hot int
 	err := tx.QueryRow(t.Context(), `SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relid = 'compactor.sessions'::regclass`).Scan(&updated, &hot)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.Commit(t.Context()))
 	t.Logf("%d of %d updates in place within one transaction", hot, updated)
 	// Separate transactions let the page be cleaned up in between: nearly all stay on it.
 	for i := range 300 {
@@ -340,9 +296,7 @@ func TestAppendsUpdateTheSessionInPlace(t *testing.T) {
 	exec(t, s, `SELECT pg_stat_force_next_flush()`)
 	for {
 		row := strings.Fields(one[string](t, s, `SELECT n_tup_upd || ' ' || n_tup_hot_upd FROM pg_stat_user_tables WHERE relid = 'compactor.sessions'::regclass`))
-		if _, err := fmt.Sscan(strings.Join(row, " "), &updated, &hot); err != nil {
-			t.Fatal(err)
-		}
+		must(fmt.Sscan(strings.Join(row, " "), &updated, &hot))(t)
 		if updated >= 600 {
 			break
 		}

@@ -19,12 +19,8 @@ func TestWaitRunReturnsWhenTheRunHasEnded(t *testing.T) {
 	add(t, s, k, talk("m", 4)...)
 	c := start(t, s, k)
 	const wait = `SELECT concat_ws(' ', status, outcome, error) FROM compactor.wait_run('t', 's', $1, $2)`
-	if got := one[string](t, s, wait, c.Run, time.Duration(0)); got != "running" {
-		t.Errorf("at once: %q, want running", got)
-	}
-	if got := one[string](t, s, wait, c.Run, 50*time.Millisecond); got != "running" {
-		t.Errorf("for a moment: %q, want running", got)
-	}
+	equal(t, "running", one[string](t, s, wait, c.Run, time.Duration(0)), "at once")
+	equal(t, "running", one[string](t, s, wait, c.Run, 50*time.Millisecond), "for a moment")
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if row, err := s.WaitRun(short, c.Run); !errors.Is(err, context.DeadlineExceeded) || row.Status != "running" {
@@ -32,9 +28,7 @@ func TestWaitRunReturnsWhenTheRunHasEnded(t *testing.T) {
 	}
 	var group sync.WaitGroup
 	group.Go(func() {
-		if got := one[string](t, s, wait, c.Run, time.Minute); got != "applied x" {
-			t.Errorf("in SQL: %q, want applied", got)
-		}
+		equal(t, "applied x", one[string](t, s, wait, c.Run, time.Minute), "in SQL")
 	})
 	group.Go(func() {
 		row, err := s.WaitRun(context.Background(), c.Run)
@@ -42,10 +36,7 @@ func TestWaitRunReturnsWhenTheRunHasEnded(t *testing.T) {
 			t.Errorf("in Go: %v, %+v", err, row)
 		}
 	})
-	ch, err := c.change(s, exclude(span(1, 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ch := must(c.change(s, exclude(span(1, 1))))(t)
 	ch.Ledger.Outcome = "x"
 	must(s.Worker.Apply(t.Context(), c.Run, c.Fence, ch))(t)
 	group.Wait()
@@ -73,13 +64,9 @@ func TestRunsAreWaitedForThroughPgBouncer(t *testing.T) {
 		}
 	})
 	group.Go(func() {
-		if got := one[string](t, pooled, `SELECT outcome FROM compactor.wait_run(NULL, 's', $1)`, c.Run); got != "x" {
-			t.Errorf("in SQL: %q", got)
-		}
+		equal(t, "x", one[string](t, pooled, `SELECT outcome FROM compactor.wait_run(NULL, 's', $1)`, c.Run), "in SQL")
 	})
-	if err := pooled.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, nil); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, pooled.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, nil))
 	group.Wait()
 }
 
@@ -111,22 +98,14 @@ func TestWaitRunRefusesWhereItCouldNeverSeeTheEnd(t *testing.T) {
 // listening returns a function that waits for the payload of the next notification.
 func listening(t *testing.T, dsn string) (next func() string) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(pgx.Connect(t.Context(), dsn))(t)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	if _, err := conn.Exec(t.Context(), `LISTEN compactor`); err != nil {
-		t.Fatal(err)
-	}
+	must(conn.Exec(t.Context(), `LISTEN compactor`))(t)
 	return func() string {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		n, err := conn.WaitForNotification(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must(conn.WaitForNotification(ctx))(t)
 		if n.Channel != "compactor" {
 			t.Errorf("channel %s", n.Channel)
 		}
@@ -147,14 +126,10 @@ func TestTheEndOfARunIsNotified(t *testing.T) {
 	ended(applied)
 	ended(must(s.Undo(t.Context(), k, applied, false, ""))(t))
 	c := start(t, s, k)
-	if err := s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, nil); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "x"}, nil))
 	ended(c.Run)
 	abandoned := request(t, s, k, TriggerOperator)
-	if err := s.Worker.Abandon(t.Context(), abandoned, "busy"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Worker.Abandon(t.Context(), abandoned, "busy"))
 	ended(abandoned)
 	_, revision := must2(s.View(t.Context(), k))(t)
 	ended(must(s.Replace(t.Context(), k, revision, talk("m", 3), ""))(t))
