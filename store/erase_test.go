@@ -172,7 +172,7 @@ func TestErasedWordsAreNowhere(t *testing.T) {
 				return
 			}
 			after := before
-			for deadline := time.Now().Add(20 * time.Second); len(after) > 0 && time.Now().Before(deadline); {
+			for n := 0; n < 100 && len(after) > 0; n++ {
 				exec(t, s, `VACUUM FULL `+tablesOf(t, s, "compactor", "pg_catalog")) // it keeps what a backend that connects elsewhere might still see
 				after = filesWith(t, s, words)
 			}
@@ -342,7 +342,7 @@ func TestErasureOfATenantGoesOnWhereItWasAndLeavesOthers(t *testing.T) {
 	if e.Sessions != 2 || e.ConfirmedBy != "by" {
 		t.Errorf("%+v", e)
 	}
-	for deadline := time.Now().Add(time.Minute); e.EndedAt.IsZero() && time.Now().Before(deadline); {
+	for n := 0; n < 10 && e.EndedAt.IsZero(); n++ {
 		e = must(s.Admin.NextErasure(t.Context(), e.ID, e.Tenant))(t)
 	}
 	if e.Sessions != 5 || e.Messages != 5 {

@@ -192,27 +192,6 @@ func TestOnlyOperatorsRequestRunsAsOperators(t *testing.T) {
 	must(s.Request(t.Context(), k, TriggerOperator, "the owner", Options{Force: true}))(t)
 }
 
-func TestRowSecurityLeavesTheWorkersPlansAsTheyAre(t *testing.T) {
-	t.Parallel()
-	s, dsn := openRoles(t)
-	k := Key{Session: "s"}
-	add(t, s, Key{Session: "another"}, talk("m", 3000)...)
-	add(t, s, k, talk("m", 20000)...)
-	apply(t, s, k, exclude(span(3, 19900)))
-	run := must(s.Request(t.Context(), k, TriggerOperator, "test", Options{}))(t)
-	exec(t, s, `VACUUM ANALYZE compactor.message_log`)
-	exec(t, s, `VACUUM ANALYZE compactor.sessions`)
-	_, login := storetest.Login(t, dsn, "compactor_worker")
-	worker := must(Open(t.Context(), Config{URL: login}))(t)
-	t.Cleanup(worker.Close)
-	for name, query := range map[string]string{"Load": queryRun, "Claim": queryClaimView, "ViewMetas": queryViewMetas, "runs": queryRuns + ` WHERE r.id = $1`} {
-		plan := func(s *Store) string {
-			return strings.Join(list[string](t, s, `EXPLAIN `+query, pgx.QueryExecModeExec, run), "\n")
-		}
-		equal(t, plan(s), plan(worker), "%s, -owner +worker", name)
-	}
-}
-
 // What deploy/docs/tables.md says of the relations of readers holds: a reader reads these columns, and another tenant's rows
 // only if it is bound to none (see tryRelations).
 func TestRelationsOfReadersAreAsDocumented(t *testing.T) {

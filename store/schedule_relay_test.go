@@ -15,36 +15,36 @@ func TestTheRelayWaitsForQuietButNotForEver(t *testing.T) {
 	keys := dueSessions(t, s, 2)
 	relay := func(want ...string) []Delivery {
 		t.Helper()
-		ds := must(s.Scheduler.Relay(t.Context(), 10*time.Second, time.Minute, 100, time.Minute))(t)
+		ds := must(s.Scheduler.Relay(t.Context(), 10*time.Minute, time.Hour, 100, time.Minute))(t)
 		if diff := cmp.Diff(want, sessionsOf(t, s, ds), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("relayed (-want +got):\n%s", diff)
 		}
 		return ds
 	}
 	relay()
-	age(t, s, 20*time.Second, 5*time.Second)
+	age(t, s, 20*time.Minute, 5*time.Minute)
 	relay()
-	age(t, s, 70*time.Second, 5*time.Second)
+	age(t, s, 70*time.Minute, 5*time.Minute)
 	exec(t, s, `UPDATE compactor.outbox SET first_at = now() WHERE sid = (SELECT sid FROM compactor.sessions WHERE id = 's02')`)
 	ds := relay("s01")
 	if ds[0].Attempt != 1 || ds[0].Trigger != TriggerEvent {
 		t.Errorf("delivery %+v", ds[0])
 	}
-	age(t, s, 20*time.Second, 11*time.Second)
+	age(t, s, 20*time.Minute, 11*time.Minute)
 	relay("s02")
 	relay()
 	// While a run is queued or running the row of a new message stays.
 	for _, m := range []string{"m2", "m3"} {
 		add(t, s, keys[0], counted(user(m, "x"), 1))
 	}
-	age(t, s, time.Hour, time.Hour)
+	age(t, s, 2*time.Hour, 2*time.Hour)
 	relay()
 	c := must(s.Worker.Claim(t.Context(), ds[0].Run, "w", time.Minute))(t)
 	relay()
 	equal(t, []string{"s01 2"}, gens(t, s), "outbox")
 	// A cooling session keeps its row too.
 	noError(t, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "ineffective"}, &PostRunState{DueTokens: 10, CooldownSeconds: 3600}))
-	exec(t, s, `UPDATE compactor.outbox SET first_at = now() - interval '1 hour', last_at = now() - interval '1 hour'`)
+	exec(t, s, `UPDATE compactor.outbox SET first_at = now() - interval '2 hours', last_at = now() - interval '2 hours'`)
 	relay()
 	exec(t, s, `UPDATE compactor.sessions SET cooldown_until = now() - interval '1 second' WHERE id = 's01'`)
 	relay("s01")

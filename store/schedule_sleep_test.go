@@ -6,7 +6,7 @@ import (
 )
 
 // long is longer than any test waits for a notification.
-const long = 30 * time.Second
+const long = 2 * time.Minute
 
 // fallAsleepNow has the store sleep for as long as the next call of Sleep says.
 func fallAsleepNow(t *testing.T, s *Store) {
@@ -104,16 +104,16 @@ func TestARelayBehindAPoolerIsToldThatNothingWakesIt(t *testing.T) {
 
 func TestTheNextWorkOfTheRelayIsKnown(t *testing.T) {
 	t.Parallel()
-	const debounce, maxDelay, most = 10 * time.Second, time.Minute, time.Hour
+	const debounce, maxDelay, most = 10 * time.Minute, time.Hour, 60 * time.Hour
 	for name, c := range map[string]struct {
-		sql  string // beside a session in the outbox since 4 s, written to 1 s ago
+		sql  string // beside a session in the outbox since 4 min, written to 1 min ago
 		want time.Duration
 	}{
-		"a session that is written to":     {`SELECT 1`, 9 * time.Second},
-		"that has waited for long":         {`UPDATE compactor.outbox SET first_at = now() - interval '55 s'`, 5 * time.Second},
-		"that is ready":                    {`UPDATE compactor.outbox SET last_at = now() - interval '11 s'`, 0},
-		"that cools down":                  {`UPDATE compactor.sessions SET cooldown_until = now() + interval '30 s'`, 30 * time.Second},
-		"a run that is put off":            {`INSERT INTO compactor.runs (sid, trigger, deliver_at) VALUES (1, 'event', now() + interval '3 s')`, 3 * time.Second},
+		"a session that is written to":     {`SELECT 1`, 9 * time.Minute},
+		"that has waited for long":         {`UPDATE compactor.outbox SET first_at = now() - interval '55 min'`, 5 * time.Minute},
+		"that is ready":                    {`UPDATE compactor.outbox SET last_at = now() - interval '11 min'`, 0},
+		"that cools down":                  {`UPDATE compactor.sessions SET cooldown_until = now() + interval '30 min'`, 30 * time.Minute},
+		"a run that is put off":            {`INSERT INTO compactor.runs (sid, trigger, deliver_at) VALUES (1, 'event', now() + interval '3 min')`, 3 * time.Minute},
 		"a run that waits for a limit":     {`WITH x AS (INSERT INTO compactor.runs (sid, trigger, deliver_at) VALUES (1, 'application', 'infinity')) DELETE FROM compactor.outbox`, most},
 		"a session that waits for a limit": {`INSERT INTO compactor.throttled (sid, tenant, since) VALUES (1, 'default', now())`, 0},
 		"nothing":                          {`DELETE FROM compactor.outbox`, most},
@@ -124,7 +124,7 @@ func TestTheNextWorkOfTheRelayIsKnown(t *testing.T) {
 			t.Parallel()
 			s := open(t)
 			dueSessions(t, s, 1)
-			exec(t, s, `UPDATE compactor.outbox SET first_at = now() - interval '4 s', last_at = now() - interval '1 s'`)
+			exec(t, s, `UPDATE compactor.outbox SET first_at = now() - interval '4 min', last_at = now() - interval '1 min'`)
 			exec(t, s, c.sql)
 			got := must(s.Scheduler.NextWork(t.Context(), debounce, maxDelay, most))(t)
 			// The clock of the database goes on.

@@ -21,7 +21,7 @@ func TestWaitRunReturnsWhenTheRunHasEnded(t *testing.T) {
 	const wait = `SELECT concat_ws(' ', status, outcome, error) FROM compactor.wait_run('t', 's', $1, $2)`
 	equal(t, "running", one[string](t, s, wait, c.Run, time.Duration(0)), "at once")
 	equal(t, "running", one[string](t, s, wait, c.Run, 50*time.Millisecond), "for a moment")
-	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	short, cancel := context.WithTimeout(t.Context(), time.Second) // the state is read in that time
 	defer cancel()
 	if row, err := s.WaitRun(short, c.Run); !errors.Is(err, context.DeadlineExceeded) || row.Status != "running" {
 		t.Errorf("in Go for a moment: %v, %s; want the deadline and the last state", err, row.Status)
