@@ -13,16 +13,13 @@ import (
 )
 
 func TestApplicationsGiveNoPositions(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	got := list[string](t, s, `SELECT DISTINCT a FROM pg_proc p, unnest(p.proargnames) a WHERE p.pronamespace = 'compactor'::regnamespace AND p.proname = 'append' ORDER BY 1`)
 	equal(t, []string{"p_key", "p_messages", "p_model", "p_session", "p_tenant"}, got, "arguments of append")
 }
 
 func TestAKeyMakesABatchWithoutIdsIdempotent(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	batch := func(contents ...string) (msgs []NewMessage) {
 		for _, c := range contents {
 			msgs = append(msgs, user("", c))
@@ -37,12 +34,8 @@ func TestAKeyMakesABatchWithoutIdsIdempotent(t *testing.T) {
 	second := must(once("turn-2", batch("a")))(t)
 	equal(t, [][]chat.Seq{{1, 2}, {3}}, [][]chat.Seq{first, second}, "seqs")
 	for range 2 {
-		if again := must(once("turn-1", batch("a", "b")))(t); !cmp.Equal(again, first) {
-			t.Errorf("the same again is %v, want %v", again, first)
-		}
-		if again := must(once("turn-2", batch("a")))(t); !cmp.Equal(again, second) {
-			t.Errorf("the same again is %v, want %v", again, second)
-		}
+		equal(t, first, must(once("turn-1", batch("a", "b")))(t), "the same again")
+		equal(t, second, must(once("turn-2", batch("a")))(t), "the same again")
 	}
 	for name, msgs := range map[string][]NewMessage{
 		"another content": batch("a", "c"), "another order": batch("b", "a"), "fewer": batch("a"), "more": batch("a", "b", "c"), "none": nil,
@@ -66,8 +59,7 @@ func TestAKeyMakesABatchWithoutIdsIdempotent(t *testing.T) {
 }
 
 func TestJSONArgumentsMayBeJSONOrJSONBOrText(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	revision := 0
 	for _, typ := range []string{"", "::json", "::jsonb", "::text"} {
 		raw := `'[{"role":"user","content":"x"}]'` + typ
@@ -89,8 +81,7 @@ func TestJSONArgumentsMayBeJSONOrJSONBOrText(t *testing.T) {
 }
 
 func TestTheViewComesWithItsRevisionInOneCall(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k := Key{Tenant: "t", Session: "s"}
 	equal(t, 0, one[int](t, s, `SELECT count(*) FROM compactor.view_with_revision('t', 's')`), "rows for a session that does not exist")
 	odd := user(`id "quoted" \ ü`, "ü < > \u2028 \"")

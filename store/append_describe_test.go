@@ -16,9 +16,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 )
 
-func TestAppendEstimatesTokensFromBytesAndMediaFlat(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+func TestAppendEstimatesTokensFromOctetsAndMediaFlat(t *testing.T) {
+	s := fresh(t)
 	body := `{"role":"user","content":"` + strings.Repeat("é", 100) + `"}`
 	image := `{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("A", 90000) + `"}}`
 	frame := `{"role":"user","content":["see",,]}`
@@ -40,9 +39,7 @@ func TestAppendTakesAMessageOfManyMegabytes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("computes for long, with little concurrency")
 	}
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	size := 2 << 20
 	if sessiontest.Long() {
 		size = 20 << 20
@@ -164,8 +161,7 @@ func drawMessage(t *rapid.T) NewMessage {
 }
 
 func TestAppendDescribesMessagesAsGoDoesInAnyBatches(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
 		n++
@@ -185,8 +181,7 @@ func TestAppendDescribesRecordedSessionsAsGoDoes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("computes for long, with little concurrency")
 	}
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	for name, nth := range map[string]int{"aider_history.jsonl": 1, "entire_cli.jsonl": 10, "pi_mono.jsonl": 2, "swe_agent.jsonl": 10, "taubench_airline.jsonl": 20} {
 		for n, h := range sessiontest.Recorded(t, name, nth) {
 			k := Key{Tenant: name, Session: h.ID}

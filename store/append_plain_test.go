@@ -41,8 +41,7 @@ func drawPlain(t *rapid.T) string {
 }
 
 func TestAPlainMessageIsTakenApartAsAnyOther(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	const query = `
 		SELECT coalesce(p.ord IS NOT NULL, false), coalesce(p::text, ''), m.p::text, m.fault IS NOT NULL
 		FROM (SELECT q AS p, q.fault FROM compactor.parse_messages(json_build_array($1::json), nullif($2, '')) q) m,
@@ -69,8 +68,7 @@ func TestAPlainMessageIsTakenApartAsAnyOther(t *testing.T) {
 
 // What a session holds must not depend on how its messages were divided into calls.
 func TestMessagesAppendedOneByOneAreStoredAsInOneCall(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 60, 0, false, Counts{}})
 	state := func(t fataler, k Key) string {
 		return one[string](t, s, `

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,30 +18,21 @@ import (
 
 // What the formats of other APIs have in places of their own would be stored as if it were not there.
 func TestAppendRefusesMessagesInOtherFormatsAndNamesTheWayIn(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	good := `{"role":"user","content":"x"}`
 	for bad, want := range map[string]string{
-		`{"role":"assistant","content":[{"type":"text","text":"hm"},{"type":"tool_use","id":"a","name":"f","input":{}}]}`:         "Anthropic format (tool_use in content): import it with `compactor import --format anthropic`, append it with AppendFormat",
-		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"y"},{"type":"text","text":"and?"}]}`:        "Anthropic format (tool_result in content): import it with `compactor import --format anthropic`",
-		`{"role":"user","parts":[{"type":"text","text":"hello"}]}`:                                                                "Vercel AI SDK format (parts): convert it",
-		`{"role":"assistant","content":"","parts":[{"type":"tool-weather","toolCallId":"a","state":"output-available"}]}`:         "Vercel AI SDK format (parts)",
-		`{"role":"assistant","content":"","toolInvocations":[{"toolCallId":"a","toolName":"f","args":{},"state":"result"}]}`:      "Vercel AI SDK format (toolInvocations)",
-		`{"role":"assistant","content":[{"type":"tool-call","toolCallId":"a","toolName":"f","input":{}}]}`:                        "Vercel AI SDK format (tool-call in content)",
-		`{"role":"tool","content":[{"type":"tool-result","toolCallId":"a","toolName":"f","output":{"type":"text","value":"y"}}]}`: "Vercel AI SDK format (tool-result in content)",
-		`{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]}`:                                                      "Gemini format (parts)",
-		`{"role":"assistant","content":[{"toolUse":{"toolUseId":"a","name":"f","input":{}}}]}`:                                    "Bedrock Converse format (toolUse in content)",
-		`{"role":"user","content":[{"text":"see"},{"toolResult":{"toolUseId":"a","content":[]}}]}`:                                "Bedrock Converse format (toolResult in content)",
-		`{"role":"assistant","contents":[{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}]}`:                    "Agent Framework format (contents)",
-		`{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}`:                                                      "OpenAI Responses format (an item of type function_call): import it with `compactor import --format responses`",
-		`{"type":"function_call_output","call_id":"a","output":"y"}`:                                                              "--format responses",
-		`{"type":"reasoning","summary":[]}`:                                                  "--format responses",
-		`{"from":"human","value":"hello"}`:                                                   "ShareGPT format (from and value): import it with `compactor import --format sharegpt`",
-		`{"type":"user","uuid":"u","sessionId":"s","message":{"role":"user","content":"x"}}`: "--format claude-code",
-		`{"type":"response_item","payload":{"type":"message","role":"user","content":[]}}`:   "--format codex",
-		`{"type":"message","id":"1","message":{"role":"user","content":"x"}}`:                "--format pi",
-		`{"model":"m","messages":[{"role":"user","content":"x"}]}`:                           "a document: append the list in its key messages",
+		`{"role":"assistant","content":[{"type":"text","text":"hm"},{"type":"tool_use","id":"a","name":"f","input":{}}]}`: "Anthropic format (tool_use in content): import it with `compactor import --format anthropic`, append it with AppendFormat",
+		`{"role":"user","parts":[{"type":"text","text":"hello"}]}`:                                                        "Vercel AI SDK format (parts): convert it",
+		`{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]}`:                                              "Gemini format (parts)",
+		`{"role":"assistant","content":[{"toolUse":{"toolUseId":"a","name":"f","input":{}}}]}`:                            "Bedrock Converse format (toolUse in content)",
+		`{"role":"assistant","contents":[{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}]}`:            "Agent Framework format (contents)",
+		`{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}`:                                              "OpenAI Responses format (an item of type function_call): import it with `compactor import --format responses`",
+		`{"type":"function_call_output","call_id":"a","output":"y"}`:                                                      "--format responses",
+		`{"from":"human","value":"hello"}`:                                                                                "ShareGPT format (from and value): import it with `compactor import --format sharegpt`",
+		`{"type":"user","uuid":"u","sessionId":"s","message":{"role":"user","content":"x"}}`:                              "--format claude-code",
+		`{"type":"response_item","payload":{"type":"message","role":"user","content":[]}}`:                                "--format codex",
+		`{"type":"message","id":"1","message":{"role":"user","content":"x"}}`:                                             "--format pi",
+		`{"model":"m","messages":[{"role":"user","content":"x"}]}`:                                                        "a document: append the list in its key messages",
 	} {
 		for _, messages := range []string{bad, "[" + good + "," + bad + "]"} {
 			_, err := appendSQL(s, k, messages)
@@ -75,74 +67,62 @@ func TestAppendRefusesMessagesInOtherFormatsAndNamesTheWayIn(t *testing.T) {
 	wantConsistent(t, s)
 }
 
-// What is read from a file and what is appended obey one rule, which Go and SQL each have.
+// A message that is read from a file and one that is appended obey one rule, which Go and SQL each have.
 func TestGoAndSQLRefuseTheSameMessages(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	call := `"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]`
-	for message, refused := range map[string]string{
-		`{"role":"user"}`:                                                                 "content: missing",
-		`{"role":"user","content":null}`:                                                  "content: missing",
-		`{"role":"user","content":[]}`:                                                    "content: missing",
-		`{"role":"assistant","content":null}`:                                             "",
-		`{"role":"assistant"}`:                                                            "content: missing",
-		`{"role":"assistant","tool_calls":[]}`:                                            "content: missing",
-		`{"role":"assistant","refusal":null,"audio":null}`:                                "content: missing",
-		`{"role":"assistant","reasoning":"","reasoning_details":[]}`:                      "content: missing",
-		`{"role":"assistant","name":"bob","created_at":"2026-01-02"}`:                     "content: missing",
-		`{"role":"user","message":{"content":"x"}}`:                                       "content: missing",
-		`{"role":"user","blocks":[{"block_type":"text","text":"x"}]}`:                     "content: missing",
-		`{"role":"user","message":"x"}`:                                                   "content: missing",
-		`{"role":"assistant","content":[{"type":"tool-f","input":{}}]}`:                   "(tool-f in content)",
-		`{"role":"assistant","content":[{"type":"toolRequest"}]}`:                         "(toolRequest in content)",
-		`{"role":"user","content":[{"type":"toolResponse"}]}`:                             "(toolResponse in content)",
-		`{"role":"assistant","content":[{"type":"dynamic-tool"}]}`:                        "(dynamic-tool in content)",
-		`{"role":"assistant","content":[{"type":"function_call"}]}`:                       "(function_call in content)",
-		`{"role":"assistant","content":[{"type":"tool_use"}]}`:                            "(tool_use in content)",
-		`{"role":"user","content":[{"type":"tool_result"}]}`:                              "(tool_result in content)",
-		`{"role":"assistant","content":[{"toolUse":{}}]}`:                                 "(toolUse in content)",
-		`{"role":"user","content":[{"toolResult":{}}]}`:                                   "(toolResult in content)",
-		`{"role":"tool","content":[{"type":"tool-result"}]}`:                              "(tool-result in content)",
-		`{"role":"user","content":"x","parts":[{"text":"x"}]}`:                            "(parts)",
-		`{"role":"user","content":"x","parts":[{"type":"text"}]}`:                         "(parts)",
-		`{"role":"user","content":"x","toolInvocations":[{}]}`:                            "(toolInvocations)",
-		`{"role":"user","content":"x","contents":[{}]}`:                                   "(contents)",
-		`{"role":"user","content":""}`:                                                    "",
-		`{"role":"assistant","content":""}`:                                               "",
-		`{"role":"assistant","content":[{"type":"text","text":""}]}`:                      "",
-		`{"role":"assistant",` + call + `}`:                                               "",
-		`{"role":"assistant","content":null,"function_call":{"name":"f","arguments":""}}`: "",
-		`{"role":"assistant","content":null,"refusal":"no"}`:                              "",
-		`{"role":"assistant","content":null,"audio":{"id":"a"}}`:                          "",
-		`{"role":"assistant","content":null,"reasoning_content":"hm"}`:                    "",
-		`{"role":"assistant","content":null,"reasoning":"hm"}`:                            "",
-		`{"role":"assistant","content":null,"reasoning_details":[{"data":"x"}]}`:          "",
-		`{"role":"assistant","content":null,"thinking_blocks":[{"type":"thinking"}]}`:     "",
-		`{"role":"assistant","content":null,"codex_reasoning_items":[{"id":"rs"}]}`:       "",
-		`{"role":"assistant","content":[{"type":"thinking","thinking":"hm"}]}`:            "",
-		`{"role":"assistant","content":[{"type":"tool_use","id":"a"}],` + call + `}`:      "",
-		`{"role":"assistant","content":[{"type":"tool_call","id":"a"}],` + call + `}`:     "",
-		`{"role":"assistant","content":[{"type":"server_tool_use","id":"a"}]}`:            "",
-		`{"role":"assistant","content":[{"type":"web_search_call","id":"a"}]}`:            "",
-		`{"role":"assistant","content":[{"type":"tool_search_tool_result"}]}`:             "",
-		`{"role":"assistant","content":[{"type":"tool_search_call"}]}`:                    "",
-		`{"role":"assistant","content":[{"type":"tool_search_output"}]}`:                  "",
-		`{"role":"user","content":[{"type":"tool_reference"}]}`:                           "",
-		`{"role":"assistant","content":[{"type":"tool_call"}]}`:                           "(tool_call in content)",
-		`{"role":"assistant","content":[{"type":"toolCall"}]}`:                            "(toolCall in content)",
-		`{"role":"assistant","content":[{"type":"functionCall"}]}`:                        "(functionCall in content)",
-		`{"role":"user","content":[{"type":"toolResult"}]}`:                               "(toolResult in content)",
-		`{"role":"user","content":[{"type":"tool_output"}]}`:                              "(tool_output in content)",
-		`{"role":"user","content":[{"type":"tool_call_output"}]}`:                         "(tool_call_output in content)",
-		`{"role":"user","content":[{"type":"function_result"}]}`:                          "(function_result in content)",
-		`{"role":"user","content":[{"type":"function_call_output"}]}`:                     "(function_call_output in content)",
-		`{"role":"tool","tool_call_id":"a","content":[{"type":"tool_reference"}]}`:        "",
-		`{"role":"tool","tool_call_id":"a"}`:                                              "",
-		`{"role":"tool","content":"x"}`:                                                   "tool_call_id: missing",
-		`{"role":"system"}`:                                                               "",
-		`{"role":"user","content":[{"type":"image_url","image_url":{"url":"u"}}]}`:        "",
-		`{"role":"user","content":"x","parts":[],"contents":null}`:                        "",
-	} {
+	s := fresh(t)
+	const missing, call = "content: missing", `"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]`
+	messages := map[string]string{ // with the reason, "" where they are valid
+		`{"role":"user"}`:                                                                      missing,
+		`{"role":"user","content":null}`:                                                       missing,
+		`{"role":"user","content":[]}`:                                                         missing,
+		`{"role":"user","message":{"content":"x"}}`:                                            missing,
+		`{"role":"assistant"}`:                                                                 missing,
+		`{"role":"assistant","tool_calls":[]}`:                                                 missing,
+		`{"role":"assistant","refusal":null,"audio":null}`:                                     missing,
+		`{"role":"assistant","reasoning":"","reasoning_details":[]}`:                           missing,
+		`{"role":"assistant","name":"bob","created_at":"2026-01-02"}`:                          missing,
+		`{"role":"assistant","content":null}`:                                                  "",
+		`{"role":"assistant","content":""}`:                                                    "",
+		`{"role":"assistant","content":[{"type":"text","text":""}]}`:                           "",
+		`{"role":"assistant","content":null,"function_call":{"name":"f","arguments":""}}`:      "",
+		`{"role":"assistant",` + call + `}`:                                                    "",
+		`{"role":"assistant","content":[{"type":"tool_use","id":"a"}],` + call + `}`:           "",
+		`{"role":"assistant","content":[{"toolUse":{}}]}`:                                      "(toolUse in content)",
+		`{"role":"user","content":[{"type":"tool_result"}]}`:                                   "(tool_result in content)",
+		`{"role":"user","content":[{"toolResult":{}}]}`:                                        "(toolResult in content)",
+		`{"role":"user","content":"x","parts":[{"type":"text"}]}`:                              "(parts)",
+		`{"role":"user","content":"x","toolInvocations":[{}]}`:                                 "(toolInvocations)",
+		`{"role":"user","content":"x","contents":[{}]}`:                                        "(contents)",
+		`{"role":"user","content":"x","parts":[],"contents":null}`:                             "",
+		`{"role":"user","content":[{"type":"image_url","image_url":{"url":"u"}}]}`:             "",
+		`{"role":"system"}`:                                                                    "",
+		`{"role":"developer","content":"x"}`:                                                   "",
+		`{"role":"function","name":"f","content":"x"}`:                                         "",
+		`{"role":"ai","content":"x"}`:                                                          "this one is assistant",
+		`{"role":"human","content":"x"}`:                                                       "this one is user",
+		`{"role":"USER","content":"x"}`:                                                        "this one is user",
+		`{"role":"narrator","content":"x"}`:                                                    `role "narrator": want`,
+		`{"role":"tool","tool_call_id":"a"}`:                                                   "",
+		`{"role":"tool","tool_call_id":"a","content":[{"type":"tool_reference"}]}`:             "",
+		`{"role":"tool","content":"x"}`:                                                        "tool_call_id: missing",
+		`{"role":"tool","content":"x","tool_call_id":""}`:                                      "tool_call_id: missing",
+		`{"role":"assistant","tool_calls":[{"id":"a","type":"custom","custom":{"name":"f"}}]}`: "",
+		`{"role":"assistant","tool_calls":[{"id":"a","name":"f","args":{}}]}`:                  "no function",
+		`{"role":"assistant","tool_calls":[{"id":"a","function":{"name":""}}]}`:                "no function",
+		`{"role":"assistant","tool_calls":[{"id":"","function":{"name":"f"}}]}`:                "has no id",
+		`{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}},{"id":"b"}]}`:    "no function",
+	}
+	for typ := range strings.FieldsSeq(`tool-f toolRequest toolResponse dynamic-tool function_call tool_use tool-result tool_call toolCall functionCall
+		toolResult tool_output tool_call_output function_result function_call_output`) {
+		messages[`{"role":"assistant","content":[{"type":"`+typ+`"}]}`] = "(" + typ + " in content)"
+	}
+	for typ := range strings.FieldsSeq(`thinking server_tool_use web_search_call tool_search_tool_result tool_search_call tool_search_output tool_reference`) {
+		messages[`{"role":"assistant","content":[{"type":"`+typ+`"}]}`] = ""
+	}
+	for _, key := range append(slices.Clone(chat.ReasoningKeys), "refusal", "audio") {
+		messages[`{"role":"assistant","content":null,"`+key+`":"x"}`] = ""
+	}
+	for message, want := range messages {
 		var m chat.Message
 		err := m.UnmarshalJSON([]byte(message))
 		if err == nil {
@@ -150,7 +130,7 @@ func TestGoAndSQLRefuseTheSameMessages(t *testing.T) {
 		}
 		fault := one[string](t, s, `SELECT coalesce(fault, '') FROM compactor.parse_messages(json_build_array($1::json), NULL)`, message)
 		for from, got := range map[string]string{"Go": fmt.Sprint(err), "SQL": stdcmp.Or(fault, "<nil>")} {
-			if want := stdcmp.Or(refused, "<nil>"); !strings.Contains(got, want) {
+			if want := stdcmp.Or(want, "<nil>"); !strings.Contains(got, want) {
 				t.Errorf("%s: %s: %s, want %s", from, message, got, want)
 			}
 		}
@@ -158,8 +138,7 @@ func TestGoAndSQLRefuseTheSameMessages(t *testing.T) {
 }
 
 func TestAppendFormatTakesWhatFormatsRead(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	for format, said := range map[string][]string{
 		"anthropic": {
 			`{"role":"user","content":"weather?"}`,
@@ -217,9 +196,7 @@ func TestAppendFormatTakesWhatFormatsRead(t *testing.T) {
 
 // A message that Go cannot read makes its session unreadable.
 func TestAppendRefusesNestingThatGoCannotRead(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	// nested returns a message of depth levels, the message itself included.
 	nested := func(depth int) string {
 		return `{"role":"user","content":"\"[{\\","deep":` + strings.Repeat(`[{"\"[":`, (depth-1)/2) + strings.Repeat("[", (depth-1)%2) +
@@ -249,8 +226,7 @@ func TestAppendRefusesNestingThatGoCannotRead(t *testing.T) {
 }
 
 func TestATimeOutsideTheYearsOfJSONIsNone(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	begin := time.Now().Add(-time.Minute)
 	for i, at := range []string{
 		`"12025-01-01T00:00:00Z"`, `"9999-12-31T23:59:59-01:00"`, `"0001-01-01T00:00:00+01:00"`, `"2025-01-01 00:00:00 BC"`, `"0000-01-01"`,
@@ -280,8 +256,7 @@ func TestATimeOutsideTheYearsOfJSONIsNone(t *testing.T) {
 }
 
 func TestAReportedCountNeverMakesAnAppendFail(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 100, 0.1, false, Counts{}})
 	k := Key{Session: "s"}
 	add(t, s, k, talk("m", 2)...)
@@ -299,8 +274,7 @@ func TestAMessageMakesNoMoreCallsThanAreCounted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("computes for long, with little concurrency")
 	}
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	ids := strings.Fields(strings.Repeat("c ", 32768))
 	_, _, err := s.Append(t.Context(), Key{Session: "s"}, "", []NewMessage{call("a", ids...)})
 	if !errors.Is(err, ErrInvalid) || !strings.Contains(fmt.Sprint(err), "at most 32767 calls, not 32768") {
@@ -310,22 +284,9 @@ func TestAMessageMakesNoMoreCallsThanAreCounted(t *testing.T) {
 	wantDescribed(t, s, Key{Session: "s"})
 }
 
-func TestReplaceRepairsTextThatPostgresCannotStore(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 3)
-	must(s.pool.Exec(t.Context(), `SELECT compactor.replace_view(NULL, 's', 0, '[{"id":"n\u0000","role":"user","content":"a\u0000b \ud800"}]')`))(t)
-	view, _ := must2(s.View(t.Context(), k))(t)
-	if len(view) != 1 || view[0].ID != "n\uFFFD" || view[0].Content.Text != "a\uFFFDb \uFFFD" {
-		t.Errorf("view is %+v", view)
-	}
-	wantConsistent(t, s)
-}
-
 // An exported view holds summaries with their ids, and an application may have such ids itself.
 func TestIdsLikeThoseOfRunsDoNotBlockThem(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	msgs := talk("m", 4)
 	for run := range 20 { // whichever the next one is
 		msgs = append(msgs, user(fmt.Sprintf("summary-45-%d", run+1), "an exported summary"), user(fmt.Sprintf("standin-45-%d", run+1), "and replacement"))

@@ -18,9 +18,7 @@ import (
 )
 
 func TestAppendIsIdempotentByID(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	msgs := talk("m", 4)
 	add(t, s, k, msgs[:3]...)
 	before := one[string](t, s, `SELECT to_json(s) FROM compactor.sessions s`)
@@ -32,9 +30,7 @@ func TestAppendIsIdempotentByID(t *testing.T) {
 }
 
 func TestAppendTakesTheSameMessageInOtherWriting(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	const first = `{"id":"a","role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`
 	for _, again := range []string{
 		first,
@@ -46,9 +42,7 @@ func TestAppendTakesTheSameMessageInOtherWriting(t *testing.T) {
 			t.Fatalf("%s: %v", again, err)
 		}
 		for _, seq := range seqs {
-			if seq != 1 {
-				t.Errorf("%s: seq %d, want 1", again, seq)
-			}
+			equal(t, 1, seq, "%s: seq", again)
 		}
 	}
 	// Go encodes a decoded message differently: it is still the same message.
@@ -57,8 +51,7 @@ func TestAppendTakesTheSameMessageInOtherWriting(t *testing.T) {
 }
 
 func TestAppendRefusesAKnownIDWithOtherContent(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 3)
+	s, k := freshTalk(t, 3)
 	for name, msgs := range map[string][]NewMessage{
 		"alone":          {user("m2", "other")},
 		"among new ones": {user("n1", "new"), user("m2", "other"), user("n2", "new")},
@@ -77,8 +70,7 @@ func TestAppendRefusesAKnownIDWithOtherContent(t *testing.T) {
 }
 
 func TestAppendKeepsTheMessageAsReceivedWithoutItsEnvelope(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	for in, want := range map[string]string{
 		`{"role":"user","content":"a"}`: `{"role":"user","content":"a"}`,
 		`{ "z" : 1e2, "role":"user",  "content":"ü \u00fc \/ \n", "a": [ 1.0, {"b":2 , "a":1} ] }`:                                                                        `{ "z" : 1e2, "role":"user",  "content":"ü \u00fc \/ \n", "a": [ 1.0, {"b":2 , "a":1} ] }`,
@@ -104,8 +96,7 @@ func TestAppendKeepsTheMessageAsReceivedWithoutItsEnvelope(t *testing.T) {
 }
 
 func TestAppendReadsCreatedAtAsGoDoes(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	now := time.Now()
 	for i, in := range []string{
 		`"2025-01-02T03:04:05Z"`, `"2025-01-02T03:04:05.678901+02:00"`, `"2025-01-02 03:04:05"`, `"2025-01-02T03:04:05.5"`,
@@ -134,8 +125,7 @@ func TestAppendReadsCreatedAtAsGoDoes(t *testing.T) {
 }
 
 func TestAppendRepairsTextThatPostgresCannotStore(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	for in, want := range map[string]string{
 		`a\u0000b`:             "a\uFFFDb",
 		`\u0000\u0000`:         "\uFFFD\uFFFD",
@@ -164,21 +154,15 @@ func TestAppendRepairsTextThatPostgresCannotStore(t *testing.T) {
 			t.Errorf("%s: %v", in, err)
 			continue
 		}
-		if got := view[0].Content.Text; got != want {
-			t.Errorf("%s: stored as %q, want %q", in, got, want)
-		}
+		equal(t, want, view[0].Content.Text, "%s: stored as", in)
 		equal(t, want, one[string](t, s, `SELECT content FROM compactor.messages WHERE session = $1`, in), "%s: SQL reads", in)
 	}
 	bad := []NewMessage{user("a", "x\x00y\xffz"), call("b", "c\x00"), result("c", "c\x00", "\xed\xa0\x80")}
 	bad[0].Extra = map[string]json.RawMessage{"k": json.RawMessage(`"\ud800 \u0000"`)}
 	_, repairs := must2(s.Append(t.Context(), Key{Session: "go"}, "", bad))(t)
-	if repairs != 9 {
-		t.Errorf("%d repairs, want 9", repairs)
-	}
+	equal(t, 9, repairs, "repairs")
 	view, _ := must2(s.View(t.Context(), Key{Session: "go"}))(t)
-	if got := view[0].Content.Text; got != "x\uFFFDy\uFFFDz" {
-		t.Errorf("stored as %q", got)
-	}
+	equal(t, "x\uFFFDy\uFFFDz", view[0].Content.Text, "stored as")
 	if bodies := strings.Join(list[string](t, s, `SELECT body FROM compactor.message_body`), ""); !utf8.ValidString(bodies) {
 		t.Error("a body is not valid UTF-8")
 	}
@@ -186,8 +170,7 @@ func TestAppendRepairsTextThatPostgresCannotStore(t *testing.T) {
 }
 
 func TestAppendRepairsAsGoDoes(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	piece := rapid.SampledFrom([]string{`\u0000`, `\ud83d`, `\ude00`, `\\`, `u0000`, `ud800`, `\n`, `\uDBFF`, `\uDfff`, `\u00e9`, `x`, `\"`})
 	rapid.Check(t, func(t *rapid.T) {
 		raw := `"` + strings.Join(rapid.SliceOf(piece).Draw(t, "pieces"), "") + `"`
@@ -199,8 +182,7 @@ func TestAppendRepairsAsGoDoes(t *testing.T) {
 }
 
 func TestAppendTakesOddMessages(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	deep := strings.Repeat("[", 500) + strings.Repeat("]", 500)
 	odd := []string{
 		`{"role":"function","name":"f","content":"meanwhile"}`,
@@ -218,41 +200,28 @@ func TestAppendTakesOddMessages(t *testing.T) {
 			t.Errorf("%s: %v", m, err)
 		}
 	}
-	if n := one[int](t, s, `SELECT count(*) FROM compactor.message_log`); n != 2*len(odd) {
-		t.Errorf("%d messages in the log, want %d", n, 2*len(odd))
-	}
+	equal(t, 2*len(odd), one[int](t, s, `SELECT count(*) FROM compactor.message_log`), "messages in the log")
 	equal(t, "toolt", one[string](t, s, `SELECT role || role_code::text FROM compactor.message_log WHERE seq = 1`), "another role is stored as")
 	wantDescribed(t, s, k)
 	wantConsistent(t, s)
 }
 
 func TestAppendRejectsInvalidMessages(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	good := `{"role":"user","content":"x"}`
 	for bad, want := range map[string]string{
 		`"text"`:                                          "must be an object",
-		`[]`:                                              "must be an object",
-		`null`:                                            "must be an object",
 		`{"content":"x"}`:                                 "role must be a string",
-		`{"role":null}`:                                   "role must be a string",
-		`{"role":""}`:                                     "role must be a string",
 		`{"role":5}`:                                      "role must be a string",
 		`{"role":"user","id":5}`:                          "id must be a string",
 		`{"role":"user","content":5}`:                     "content must be",
-		`{"role":"user","content":{}}`:                    "content must be",
 		`{"role":"user","content":[5]}`:                   "content: a part",
-		`{"role":"user","content":[[]]}`:                  "content: a part",
 		`{"role":"user","content":[{"type":5}]}`:          "content: a part",
 		`{"role":"assistant","tool_calls":{}}`:            "tool_calls must be",
 		`{"role":"assistant","tool_calls":[5]}`:           "tool_calls: a call",
-		`{"role":"assistant","tool_calls":[null]}`:        "tool_calls: a call",
 		`{"role":"assistant","tool_calls":[{"id":5}]}`:    "tool_calls: a call",
 		`{"role":"tool","tool_call_id":5}`:                "tool_call_id must be",
 		`{"role":"user","token_count":-1}`:                "token_count must be",
-		`{"role":"user","token_count":1.5}`:               "token_count must be",
-		`{"role":"user","token_count":"many"}`:            "token_count must be",
 		`{"role":"user","token_count":99999999999999999}`: "token_count must be",
 	} {
 		_, err := appendSQL(s, k, "["+good+","+good+","+bad+"]")
@@ -314,9 +283,7 @@ func BenchmarkAppendGrowth(b *testing.B) {
 }
 
 func TestConcurrentAppendersLoseNothing(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	const writers, batches, size = 4, 20, 3
 	var group sync.WaitGroup
 	for w := range writers {
@@ -330,15 +297,12 @@ func TestConcurrentAppendersLoseNothing(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if n := len(liveSeqs(t, s, k)); n != writers*batches*size+1 {
-		t.Errorf("%d messages, want %d", n, writers*batches*size+1)
-	}
+	equal(t, writers*batches*size+1, len(liveSeqs(t, s, k)), "messages")
 	wantConsistent(t, s)
 }
 
 func TestAppendToSeveralSessionsInOneTransaction(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	do := func(commit bool) {
 		tx := must(s.pool.Begin(t.Context()))(t)
 		for _, session := range []string{"a", "b", "c", "a"} {

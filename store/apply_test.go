@@ -14,9 +14,7 @@ import (
 )
 
 func TestApplyWritesTheWholeChange(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	var msgs []NewMessage
 	for i, m := range talk("m", 10) {
 		msgs = append(msgs, counted(m, chat.Tokens(10+i)))
@@ -61,8 +59,7 @@ func TestApplyWritesTheWholeChange(t *testing.T) {
 }
 
 func TestApplyingTwiceIsApplyingOnce(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 6)
+	s, k := freshTalk(t, 6)
 	c := start(t, s, k)
 	ch := must(c.change(s, summarize(span(1, 3), "start")))(t)
 	results := make(chan error)
@@ -80,16 +77,13 @@ func TestApplyingTwiceIsApplyingOnce(t *testing.T) {
 			t.Errorf("second apply: %v, want not applicable", err)
 		}
 	}
-	if applied != 1 {
-		t.Errorf("applied %d times, want once", applied)
-	}
+	equal(t, 1, applied, "applied times")
 	equal(t, []chat.Seq{7, 4, 5, 6}, liveSeqs(t, s, k), "view")
 	wantConsistent(t, s)
 }
 
 func TestMessagesAppendedDuringARunStayAndDoNotDisturbIt(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 1, 0, false, Counts{}})
 	k := Key{Session: "s"}
 	add(t, s, k, talk("m", 6)...)
@@ -115,8 +109,7 @@ func TestMessagesAppendedDuringARunStayAndDoNotDisturbIt(t *testing.T) {
 }
 
 func TestAChangeOfTheViewOrThePinsMakesAPlanStale(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	for name, meanwhile := range map[string]func(k Key, first RunID) error{
 		"pin of what the plan takes out": func(k Key, _ RunID) error { return s.Pin(t.Context(), k, "m3") },
 		"undo": func(k Key, first RunID) error {
@@ -139,16 +132,13 @@ func TestAChangeOfTheViewOrThePinsMakesAPlanStale(t *testing.T) {
 		}
 		before := liveSeqs(t, s, k)
 		wantError(t, second(s.Worker.Apply(t.Context(), c.Run, c.Fence, ch)), ErrStale, "apply after %s", name)
-		if diff := cmp.Diff(before, liveSeqs(t, s, k)); diff != "" {
-			t.Errorf("%s: a stale apply changed the view:\n%s", name, diff)
-		}
+		noDiff(t, cmp.Diff(before, liveSeqs(t, s, k)), "%s: a stale apply changed the view", name)
 	}
 	wantConsistent(t, s)
 }
 
 func TestAPlanCannotNameMessagesOutsideItsSnapshot(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 4)
+	s, k := freshTalk(t, 4)
 	c := start(t, s, k)
 	add(t, s, k, talk("n", 2)...)
 	for name, plan := range map[string]chat.Plan{
@@ -157,14 +147,11 @@ func TestAPlanCannotNameMessagesOutsideItsSnapshot(t *testing.T) {
 		ch := Change{Plan: plan, SnapshotSeq: c.Session.LastSeq, Revision: c.Session.Revision, Ledger: Ledger{Kind: "compact", Outcome: "applied"}}
 		wantError(t, second(s.Worker.Apply(t.Context(), c.Run, c.Fence, ch)), ErrStale, "%s", name)
 	}
-	if n := len(liveSeqs(t, s, k)); n != 6 {
-		t.Errorf("%d messages in the view, want 6", n)
-	}
+	equal(t, 6, len(liveSeqs(t, s, k)), "messages in the view")
 }
 
 func TestAnExclusionCannotNameASummaryThatIsNotThere(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 4)
+	s, k := freshTalk(t, 4)
 	run := apply(t, s, k, exclude(span(1, 1)))
 	_, err := s.pool.Exec(t.Context(), `INSERT INTO compactor.exclusions (run, sid, reason, seqs, summary_seq) SELECT $1, sid, 'x', '{[2,3)}', 99 FROM compactor.sessions`, run)
 	if err == nil || !strings.Contains(err.Error(), "23503") {
@@ -180,8 +167,7 @@ func TestAnExclusionCannotNameASummaryThatIsNotThere(t *testing.T) {
 }
 
 func TestARunThatChangesNothingIsStillRecorded(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 1, 0, false, Counts{}})
 	k := Key{Session: "s"}
 	add(t, s, k, talk("m", 6)...)
@@ -214,8 +200,7 @@ func waiting(t fataler, s *Store) {
 }
 
 func TestAWorkerPastItsLeaseCanStillApplyWhileAnotherRunLooks(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 6)
+	s, k := freshTalk(t, 6)
 	c := start(t, s, k)
 	other := request(t, s, k, TriggerApplication)
 	expire(t, s, c.Run)
@@ -243,8 +228,7 @@ func TestAWorkerPastItsLeaseCanStillApplyWhileAnotherRunLooks(t *testing.T) {
 }
 
 func TestMessagesAppendedDuringARunCountTowardsTheNext(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 6)
+	s, k := freshTalk(t, 6)
 	exec(t, s, `UPDATE compactor.sessions SET due_messages = 5, due_turns = 10`)
 	c := start(t, s, k)
 	ch := must(c.change(s, exclude(span(1, 3))))(t)
@@ -260,8 +244,7 @@ func TestMessagesAppendedDuringARunCountTowardsTheNext(t *testing.T) {
 }
 
 func TestAPinSetDuringARunIsNotForgotten(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	for name, end := range map[string]func(c *Claim) error{
 		"apply": func(c *Claim) error {
 			_, err := s.Worker.Apply(t.Context(), c.Run, c.Fence, must(c.change(s, exclude(span(3, 3))))(t))
@@ -289,8 +272,7 @@ func TestAPinSetDuringARunIsNotForgotten(t *testing.T) {
 }
 
 func TestAVerdictOnAnEarlierViewDoesNotSettleTheSession(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 6)
+	s, k := freshTalk(t, 6)
 	c := start(t, s, k)
 	must(s.Replace(t.Context(), k, 0, talk("m", 6)[3:], "test"))(t)
 	settled := "old"
@@ -301,23 +283,17 @@ func TestAVerdictOnAnEarlierViewDoesNotSettleTheSession(t *testing.T) {
 	if row := session(t, s, k); !row.Due || !row.Suspect {
 		t.Errorf("due: %v, suspect: %v; want both: the view set meanwhile was not checked", row.Due, row.Suspect)
 	}
-	if got := start(t, s, k).Session.DecisionFingerprint; got != "" {
-		t.Errorf("settled on %q, want nothing", got)
-	}
+	equal(t, "", start(t, s, k).Session.DecisionFingerprint, "settled")
 }
 
 func TestWhatStandsAtTheBeginningStaysAsItWas(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	for i := range 8 {
 		add(t, s, k, counted(user("", "x"), chat.Tokens(1<<i))) // seq i+1 has 1<<i
 	}
 	unchanged := func(run RunID, want chat.Tokens) {
 		t.Helper()
-		if got := must(s.Operator.Unchanged(t.Context(), run))(t); got != want {
-			t.Errorf("run %d leaves %d tokens, want %d", run, got, want)
-		}
+		equal(t, want, must(s.Operator.Unchanged(t.Context(), run))(t), "run %d leaves tokens", run)
 	}
 	middle := apply(t, s, k, exclude(span(3, 4)))
 	unchanged(middle, 1+2)

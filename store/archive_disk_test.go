@@ -36,8 +36,7 @@ func archivedSeqs(t fataler, s *Store) []string {
 }
 
 func TestADiskBudgetTakesTheOldestWordsFirstUntilEnoughIsMoved(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	keys := ranAgo(t, s, 40, 30, 20, 10)
 	exec(t, s, `UPDATE compactor.sessions SET policy = 'without retention' WHERE id = '1'`)
 	// The first session has words that left its view later, and one that is pinned.
@@ -87,8 +86,7 @@ func TestADiskBudgetIsKeptWithTheRightsOfTheWorkerRole(t *testing.T) {
 }
 
 func TestADiskBudgetLeavesWhatWasRestoredAndWhatAWriterHas(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	keys := ranAgo(t, s, 40, 30)
 	must(s.Admin.ArchiveSession(t.Context(), keys[0], month))(t)
 	must(s.Admin.Restore(t.Context(), keys[0]))(t)

@@ -6,9 +6,7 @@ import (
 )
 
 func TestPurgedWordsLeaveATombstone(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	old(t, s, k)
 	must(s.Admin.ArchiveSession(t.Context(), k, month))(t)
 	if n := must(s.Scheduler.PurgeArchive(t.Context(), 24*time.Hour, 24*time.Hour, []string{"default"}, 10))(t); n != 0 {
@@ -36,9 +34,7 @@ func TestPurgedWordsLeaveATombstone(t *testing.T) {
 			}
 		}
 	}
-	if purged != 10 {
-		t.Errorf("%d messages are purged", purged)
-	}
+	equal(t, 10, purged, "messages are purged")
 	wantError(t, second(s.Undo(t.Context(), k, one[RunID](t, s, `SELECT min(id) FROM compactor.runs`), true, "")), ErrPurged, "undo")
 	wantError(t, second(s.Admin.Restore(t.Context(), k)), ErrPurged, "restore")
 	wantConsistent(t, s)
@@ -46,9 +42,7 @@ func TestPurgedWordsLeaveATombstone(t *testing.T) {
 
 // Words that are gone without a purge are lost, whatever the segment says of them.
 func TestAFakedPurgeIsFound(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	old(t, s, k)
 	must(s.Admin.ArchiveSession(t.Context(), k, month))(t)
 	sid := session(t, s, k).SID

@@ -38,9 +38,7 @@ func longAgo(t fataler, s *Store) {
 }
 
 func TestArchivedWordsAreStillThere(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	old(t, s, k)
 	sid := session(t, s, k).SID
 	all, rows := must(s.All(t.Context(), k))(t), rowsOf(t, s, sid)
@@ -86,8 +84,7 @@ func TestArchivedWordsAreStillThere(t *testing.T) {
 }
 
 func TestWhatNeedsArchivedWordsHasThemRestoredFirst(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	for name, c := range map[string]struct {
 		sql string
 		do  func(k Key, run RunID) error
@@ -135,18 +132,14 @@ func TestWhatNeedsArchivedWordsHasThemRestoredFirst(t *testing.T) {
 		if err = mapError(err); !errors.Is(err, ErrArchived) || !strings.Contains(err.Error(), "compactor restore '"+name+"'") || strings.Contains(err.Error(), "{[") {
 			t.Errorf("%s in SQL: %v, want it refused with the command that restores", name, err)
 		}
-		if err := c.do(k, run); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		wantError(t, c.do(k, run), nil, "%s", name)
 		wantConsistent(t, s)
 	}
 }
 
 // Whatever fails, and at whichever statement, the words are there: in the rows or in the archive.
 func TestAnArchiverThatFailsLosesNothing(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	old(t, s, k)
 	sid := session(t, s, k).SID
 	before, all := rowsOf(t, s, sid), must(s.All(t.Context(), k))(t)
@@ -180,9 +173,7 @@ func TestAnArchiverThatFailsLosesNothing(t *testing.T) {
 }
 
 func TestTheDatabaseRejectsTheLossOfArchivedWords(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	old(t, s, k)
 	must(s.Admin.ArchiveSession(t.Context(), k, month))(t)
 	for _, sql := range []string{
@@ -207,9 +198,7 @@ func TestTheDatabaseRejectsTheLossOfArchivedWords(t *testing.T) {
 }
 
 func TestASegmentThatIsDamagedIsFoundAndChangesNothing(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	old(t, s, k)
 	must(s.Admin.ArchiveSession(t.Context(), k, month))(t)
 	sid := session(t, s, k).SID
@@ -237,9 +226,7 @@ func TestASegmentThatIsDamagedIsFoundAndChangesNothing(t *testing.T) {
 // A summary of what is archived reads the messages themselves, and of what was purged the summary
 // that is left of them.
 func TestOriginalsAreReadFromTheArchive(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	old(t, s, k)
 	before := originals(t, s, k, "", 1<<40, 14)
 	must(s.Admin.ArchiveSession(t.Context(), k, month))(t)
@@ -251,14 +238,11 @@ func TestOriginalsAreReadFromTheArchive(t *testing.T) {
 	}
 	byHand(t, s, session(t, s, k).SID, `UPDATE archive_segments SET created_at = now() - interval '2 days'`)
 	must(s.Scheduler.PurgeArchive(t.Context(), 24*time.Hour, 24*time.Hour, []string{"default"}, 10))(t)
-	if got := originals(t, s, k, "", 1<<40, 14); got != "[in all]" {
-		t.Errorf("14 stands for %q, whose words are gone", got)
-	}
+	equal(t, "[in all]", originals(t, s, k, "", 1<<40, 14), "what 14 stands for, whose words are gone")
 }
 
 func TestTheArchiverGoesAlongTheRunsOnceForAnAge(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	for _, name := range []string{"a", "b", "child", "other"} {
 		add(t, s, Key{Session: name}, talk("m", 8)...)
 		apply(t, s, Key{Session: name}, exclude(span(1, 4)))
@@ -304,8 +288,7 @@ func TestTheArchiverGoesAlongTheRunsOnceForAnAge(t *testing.T) {
 }
 
 func TestWritersRunsAndUndosGoOnWhileTheirWordsAreArchived(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	ctx := t.Context()
 	var g sync.WaitGroup
 	done := make(chan struct{})
@@ -353,8 +336,7 @@ func TestWritersRunsAndUndosGoOnWhileTheirWordsAreArchived(t *testing.T) {
 }
 
 func TestArchivingAndRestoringChangesNothing(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	sessions := 0
 	rapid.Check(t, func(r *rapid.T) {
 		sessions++
@@ -400,8 +382,7 @@ func TestArchivingAndRestoringChangesNothing(t *testing.T) {
 }
 
 func TestArchivedWordsComeBackWithoutTheReasoningThatHasLeft(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k := Key{Session: "chat"}
 	add(t, s, k, thoughtful("m", 0, 8)...)
 	applyBehind(t, s, k, exclude(span(1, 1)), 1, nil) // the reasoning behind it leaves

@@ -156,8 +156,7 @@ func rowAndField(t *testing.T, s *Store, sid int64, findings []Finding) []string
 }
 
 func TestAuditFindsWhatWasChangedByHand(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	damageable(t, s, Key{Session: "undamaged"})
 	for name, d := range damages {
 		t.Run(name, func(t *testing.T) {
@@ -209,8 +208,7 @@ func TestAuditFindsWhatWasChangedByHand(t *testing.T) {
 }
 
 func TestAuditFindsATriggerThatDoesNotProtect(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	for _, c := range []struct{ sql, want string }{
 		{`ALTER TABLE compactor.message_log DISABLE TRIGGER append_only`, "trigger append_only of message_log: state is disabled, should be enabled"},
 		{`ALTER TABLE compactor.exclusions DISABLE TRIGGER append_only`, "trigger append_only of exclusions: state is disabled, should be enabled"},
@@ -286,9 +284,7 @@ func TestAuditFindsRightsAndFencesThatWereChanged(t *testing.T) {
 
 // One lost row is one finding: what its loss makes of the rows behind it is none.
 func TestAuditNamesTheCauseAlone(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	add(t, s, k, append(talk("m", 40), call("c", "x"), result("r", "x", "y"))...)
 	sid := session(t, s, k).SID
 	byHand(t, s, sid, `DELETE FROM message_log WHERE seq = 9; DELETE FROM message_log WHERE seq > 9 AND seq < 12; DELETE FROM message_log WHERE seq = 41`)
@@ -298,8 +294,7 @@ func TestAuditNamesTheCauseAlone(t *testing.T) {
 }
 
 func TestWhatWasSaidIsNotToBeChangedEvenByFix(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	sid := damageable(t, s, Key{Session: "s"})
 	for _, set := range []string{"body_digest = '{}'", "body_digest = NULL", "token_count = 1", "position = 1", "id = 'x'", "role = 'tool'", "digest = NULL", "summary_of = '{}', kind = 's'"} {
 		err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
@@ -324,9 +319,7 @@ func TestWhatWasSaidIsNotToBeChangedEvenByFix(t *testing.T) {
 }
 
 func TestFixWaitsForTheRunThatIsAtWork(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	sid := damageable(t, s, k)
 	start(t, s, k)
 	byHand(t, s, sid, `UPDATE sessions SET live_messages = 1`)
@@ -349,8 +342,7 @@ func TestFixWaitsForTheRunThatIsAtWork(t *testing.T) {
 }
 
 func TestAuditPagesThroughAllSessionsOrASample(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	const n = 2*auditPage + 20
 	for i := range n {
 		add(t, s, Key{Session: fmt.Sprint(i)}, user("", "x"))
@@ -371,8 +363,7 @@ func TestAuditPagesThroughAllSessionsOrASample(t *testing.T) {
 
 // What reports teach makes other sessions due by their next write.
 func TestAuditKnowsThatReportsOfOthersTeach(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{DueTokens: 1000})
 	k := Key{Session: "s"}
 	add(t, s, k, counted(user("", "x"), 10))

@@ -21,8 +21,7 @@ func compactAll(t *testing.T, s *Store, id int64, limit int) (sessions []string)
 }
 
 func TestABulkRecompactionQueuesWhatMatchesOnce(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	for _, x := range []struct{ tenant, session, model string }{
 		{"ours", "a", "gpt-4o"}, {"ours", "b", "gpt-4o"}, {"ours", "c", "claude-x"}, {"ours", "d", "gpt-4o"}, {"theirs", "e", "gpt-4o"}, {"ours", "never", "gpt-4o"},
 	} {
@@ -60,9 +59,7 @@ func TestABulkRecompactionQueuesWhatMatchesOnce(t *testing.T) {
 	match := RunMatch{Policy: "support"}
 	id := must(s.Operator.StartBulkCompact(t.Context(), "ours", match, Options{From: "view"}, 0, "new prompt", "ann"))(t)
 	request(t, s, Key{Tenant: "ours", Session: "c"}, TriggerOperator)
-	if got := must(s.Scheduler.OpenBulkCompacts(t.Context()))(t); !slices.Equal(got, []int64{id}) {
-		t.Errorf("open: %v", got)
-	}
+	equal(t, []int64{id}, must(s.Scheduler.OpenBulkCompacts(t.Context()))(t), "open")
 	equal(t, []string{"d", "a"}, compactAll(t, s, id, 1), "sessions")
 	row := must(s.Operator.Bulk(t.Context(), BulkCompact, id))(t)
 	if row.Status != "done" || row.EndedAt == nil || row.Matched != 3 || row.Done != 2 || row.Refused != 1 || row.Waiting != 2 || row.Settled() ||
@@ -82,8 +79,7 @@ func TestABulkRecompactionQueuesWhatMatchesOnce(t *testing.T) {
 }
 
 func TestABulkRecompactionObeysPausesAndGoesOnWhereItWasCancelled(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	for _, id := range []string{"a", "b", "c", "d"} {
 		k := Key{Tenant: "ours", Session: id}
 		must2(s.Append(t.Context(), k, map[string]string{"c": "claude-x"}[id], talk("m", 10)))(t)
@@ -98,9 +94,7 @@ func TestABulkRecompactionObeysPausesAndGoesOnWhereItWasCancelled(t *testing.T) 
 	resume(t, s, "ours", "")
 	pause(t, s, "", "claude")
 	first, _ := must2(s.Scheduler.BulkCompactPage(t.Context(), id, 2, time.Minute))(t)
-	if got := sessionsOf(t, s, first); !slices.Equal(got, []string{"d"}) {
-		t.Errorf("queued %v, want d without c, which is paused", got)
-	}
+	equal(t, []string{"d"}, sessionsOf(t, s, first), "queued")
 	// A run that is queued already waits for the end of a pause, and holds no event up.
 	pause(t, s, "ours", "")
 	exec(t, s, `UPDATE compactor.runs SET deliver_at = now() WHERE trigger = 'bulk'`)
@@ -127,9 +121,7 @@ func TestABulkRecompactionObeysPausesAndGoesOnWhereItWasCancelled(t *testing.T) 
 		t.Error("a cancelled one goes on")
 	}
 	noError(t, s.Operator.ResumeBulkCompact(t.Context(), id))
-	if got := compactAll(t, s, id, 9); !slices.Equal(got, []string{"a", "b"}) {
-		t.Errorf("queued %v after that, want the rest", got)
-	}
+	equal(t, []string{"a", "b"}, compactAll(t, s, id, 9), "queued after that")
 	wantError(t, s.Operator.ResumeBulkCompact(t.Context(), id), ErrNotApplicable, "resuming what is done")
 	wantError(t, s.Operator.CancelBulk(t.Context(), BulkUndo, id), ErrNotApplicable, "cancelling it as an undo")
 	wantError(t, second(s.Operator.Bulk(t.Context(), BulkUndo, id)), ErrNotFound, "showing it as an undo")

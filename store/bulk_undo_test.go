@@ -12,9 +12,7 @@ func undoAll(t *testing.T, s *Store, id int64) map[RunID]string {
 	for {
 		step := must(s.Operator.NextBulkUndo(t.Context(), id))(t)
 		if step.Run == 0 {
-			if step.Code != "done" {
-				t.Errorf("the bulk undo is %s at its end", step.Code)
-			}
+			equal(t, "done", step.Code, "the bulk undo is at its end")
 			return out
 		}
 		out[step.Run] = step.Code
@@ -22,8 +20,7 @@ func undoAll(t *testing.T, s *Store, id int64) map[RunID]string {
 }
 
 func TestBulkUndoTakesBackWhatMatchesAndNothingElse(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	key := func(tenant, session string) Key { return Key{Tenant: tenant, Session: session} }
 	made := map[Key][]RunID{}
 	for _, k := range []Key{key("ours", "a"), key("ours", "between"), key("ours", "b"), key("theirs", "a")} {
@@ -52,9 +49,7 @@ func TestBulkUndoTakesBackWhatMatchesAndNothingElse(t *testing.T) {
 	} {
 		got := must(s.Operator.PreviewBulkUndo(t.Context(), tt.tenant, tt.match))(t)
 		got.Tokens = 0
-		if got != tt.want {
-			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
-		}
+		equal(t, tt.want, got, "%s", name)
 	}
 
 	id := must(s.Operator.StartBulkUndo(t.Context(), "ours", RunMatch{Policy: "support"}, false, "lost the ids", "ann"))(t)
@@ -86,8 +81,7 @@ func TestBulkUndoTakesBackWhatMatchesAndNothingElse(t *testing.T) {
 // Each run is a transaction of its own, so any process goes on with it. A session that
 // another transaction holds is left, and a cancelled bulk undo ends.
 func TestABulkUndoGoesOnWhereItWas(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	var runs []RunID
 	for _, id := range []string{"a", "b", "c", "d"} {
 		k := Key{Session: id}

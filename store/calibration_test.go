@@ -64,8 +64,7 @@ func fit(t *testing.T, s *Store, counted, reported []int64) Line {
 }
 
 func TestTenReportsTeachTheSizeOfPromptsWithinFivePercent(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	worst := 0.0
 	for seed := range uint64(200) {
 		p := newProvider(seed)
@@ -81,8 +80,7 @@ func TestTenReportsTeachTheSizeOfPromptsWithinFivePercent(t *testing.T) {
 
 // An application's next version has more tools, or a longer prompt that it does not store.
 func TestALineFollowsAChangeOfTheOverhead(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	var off []float64
 	for seed := range uint64(100) {
 		p := newProvider(seed)
@@ -100,8 +98,7 @@ func TestALineFollowsAChangeOfTheOverhead(t *testing.T) {
 }
 
 func TestALineIsBounded(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	for name, tt := range map[string]struct {
 		counted, reported []int64
 		want              Line
@@ -115,17 +112,14 @@ func TestALineIsBounded(t *testing.T) {
 		"small ones, with noise":       {[]int64{500, 1000, 1500, 2000, 2500}, []int64{31_000, 29_000, 33_000, 30_000, 35_000}, Line{30_500, 1}},
 		"one size, fewer than counted": {[]int64{1000, 1000, 1000, 1000, 1000}, []int64{800, 800, 800, 800, 800}, Line{0, 0.8}},
 	} {
-		if got := fit(t, s, tt.counted, tt.reported); got != tt.want {
-			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
-		}
+		equal(t, tt.want, fit(t, s, tt.counted, tt.reported), "%s", name)
 	}
 }
 
 // Reports are untrusted: whatever they say, they move the size at which sessions are due
 // by a bounded factor.
 func TestNoReportsMakeALineOutOfBounds(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(5, 20).Draw(rt, "reports")
 		counted := rapid.SliceOfN(rapid.Int64Range(1, 1<<40), n, n).Draw(rt, "counted")
@@ -161,8 +155,7 @@ func calibrations(t *testing.T, s *Store) []string {
 }
 
 func TestASessionWithoutAReportIsDueByThoseOfOthers(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{DueTokens: 80_000, EstimateMargin: 0.5})
 	teach(t, s, Key{Session: "taught"}, "openai/Model-1", 4)
 	// 20,000 + 1.5 × 40,000 is not above 80,000.
@@ -203,8 +196,7 @@ func TestASessionWithoutAReportIsDueByThoseOfOthers(t *testing.T) {
 }
 
 func TestAReportTeachesWhatItsPromptHeld(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{DueTokens: 100_000})
 	k := Key{Session: "s"}
 	for _, tokens := range []chat.Tokens{4000, 3000, 2000} {
@@ -228,19 +220,15 @@ func TestAReportTeachesWhatItsPromptHeld(t *testing.T) {
 }
 
 func TestHalfOfTheStartIsLeftToMessages(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{DueTokens: 30_000, EstimateMargin: 0})
 	teach(t, s, Key{Session: "s"}, "m", 15) // 20,000 + 1.5 × counted
-	if got := one[int64](t, s, `SELECT overhead FROM compactor.calibrations`); got != 15_000 {
-		t.Errorf("the overhead is %d", got)
-	}
+	equal(t, 15_000, one[int64](t, s, `SELECT overhead FROM compactor.calibrations`), "the overhead")
 }
 
 // The start of the policy bounds what a report says.
 func TestAReportThatCannotTeachIsStillTheSessions(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	teach(t, s, Key{Session: "before the first policy"}, "m", 5)
 	if got := calibrations(t, s); len(got) > 0 {
 		t.Errorf("learned %v", got)
@@ -253,8 +241,7 @@ func TestAReportThatCannotTeachIsStillTheSessions(t *testing.T) {
 // Learning is left out rather than that a report waits for the transaction of another
 // session's, or fails by it.
 func TestReportsDoNotWaitForEachOther(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{DueTokens: 100_000})
 	teach(t, s, Key{Session: "a"}, "m", 1)
 	teach(t, s, Key{Session: "b"}, "m", 1)
@@ -279,24 +266,20 @@ func TestReportsDoNotWaitForEachOther(t *testing.T) {
 }
 
 func TestABusyModelLearnsFromOneReportASecond(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{DueTokens: 100_000})
 	k := Key{Session: "s"}
 	teach(t, s, k, "m", 20)
 	for want, age := range map[string]string{"default m: 20 reports, 20000 + 1.5": "-1 hour", "default m: 21 reports, 20000 + 1.5": "1 hour"} {
 		exec(t, s, `UPDATE compactor.calibrations SET reports = 20, updated_at = clock_timestamp() - $1::text::interval`, age)
 		must(s.ReportUsage(t.Context(), k, 50_001, 0))(t)
-		if got := calibrations(t, s); !slices.Equal(got, []string{want}) {
-			t.Errorf("%v, want %s", got, want)
-		}
+		equal(t, []string{want}, calibrations(t, s), "calibrations")
 	}
 	equal(t, 20, one[int](t, s, `SELECT cardinality(counted) FROM compactor.calibrations`), "reports are kept")
 }
 
 func TestTheDatabaseKnowsTheSameEstimates(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	for _, counter := range []string{"bytes/3", "chars/4", "o200k_base*1.5", "cl100k_base*1", "o200k_base", "cl100k_base", "application", ""} {
 		equal(t, chat.Estimates(counter), one[bool](t, s, `SELECT compactor.estimates($1)`, counter), "%q is an estimate", counter)
 	}

@@ -45,8 +45,7 @@ func wantPrompt(t fataler, s *Store, k Key, msgs []chat.Message) {
 }
 
 func TestCallsOfOneMessageHaveDifferentIDsInTheView(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
 		n++
@@ -98,9 +97,7 @@ func BenchmarkRepeatedIDsGrowth(b *testing.B) {
 
 // A view with ids that it has made distinct is taken back, and so is what was said, again.
 func TestReplaceAndAppendKnowMessagesByTheIDsOfTheView(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	m := []NewMessage{user("a", "x"), call("b", "c", "c"), result("r1", "c", "y"), result("r2", "c", "z"), user("d", "x")}
 	add(t, s, k, m...)
 	view, revision := must2(s.View(t.Context(), k))(t)
@@ -119,8 +116,6 @@ func TestReplaceAndAppendKnowMessagesByTheIDsOfTheView(t *testing.T) {
 	}
 	must(s.Fork(t.Context(), k, "f", ""))(t)
 	forked, _ := must2(s.View(t.Context(), Key{Session: "f"}))(t)
-	if got := forked[3].ToolCallID; got != "c_2" {
-		t.Errorf("in the fork the second result answers %q", got)
-	}
+	equal(t, "c_2", forked[3].ToolCallID, "in the fork the second result answers")
 	wantConsistent(t, s)
 }

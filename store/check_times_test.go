@@ -8,9 +8,7 @@ import (
 )
 
 func TestIdleSessionsAreFoundWhenTheirTimeHasCome(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	thresholds(t, s, Threshold{DueTokens: 1 << 40, Counts: Counts{Idle: 3600, IdleTokens: 50}})
 	pass := func(interval string) {
 		t.Helper()
@@ -18,9 +16,7 @@ func TestIdleSessionsAreFoundWhenTheirTimeHasCome(t *testing.T) {
 	}
 	check := func(what string, looked int, due bool) {
 		t.Helper()
-		if n := must(s.Scheduler.CheckTimes(t.Context(), 10))(t); n != looked {
-			t.Errorf("%s: looked at %d sessions, want %d", what, n, looked)
-		}
+		equal(t, looked, must(s.Scheduler.CheckTimes(t.Context(), 10))(t), "%s: looked at sessions", what)
 		if row := session(t, s, k); row.Due != due || due != (len(gens(t, s)) > 0) {
 			t.Errorf("%s: due %t with outbox %v, want %t", what, row.Due, gens(t, s), due)
 		}
@@ -74,9 +70,7 @@ func TestOldSessionsAndOldViewsAreFoundWhenTheirTimeHasCome(t *testing.T) {
 		"its view":    {Counts{SinceRun: 3600, IdleTokens: 50}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
-			k := Key{Session: "s"}
+			s, k := freshSession(t)
 			thresholds(t, s, Threshold{DueTokens: 1 << 40, Counts: tt.counts})
 			pass := func(interval string) {
 				t.Helper()
@@ -85,9 +79,7 @@ func TestOldSessionsAndOldViewsAreFoundWhenTheirTimeHasCome(t *testing.T) {
 			}
 			check := func(what string, looked int, due bool) {
 				t.Helper()
-				if n := must(s.Scheduler.CheckTimes(t.Context(), 10))(t); n != looked {
-					t.Errorf("%s: looked at %d sessions, want %d", what, n, looked)
-				}
+				equal(t, looked, must(s.Scheduler.CheckTimes(t.Context(), 10))(t), "%s: looked at sessions", what)
 				if row := session(t, s, k); row.Due != due {
 					t.Errorf("%s: due %t, want %t", what, row.Due, due)
 				}
@@ -99,9 +91,7 @@ func TestOldSessionsAndOldViewsAreFoundWhenTheirTimeHasCome(t *testing.T) {
 			pass("1 second")
 			check("at its time, but small", 1, false)
 			check("again", 0, false)
-			if got := len(gens(t, s)); got != 0 {
-				t.Errorf("%d notifications", got)
-			}
+			equal(t, 0, len(gens(t, s)), "notifications")
 			add(t, s, k, counted(user("2", "x"), 1))
 			check("larger", 0, true)
 			run := must(s.Scheduler.Relay(t.Context(), 0, 0, 9, 0))(t)[0].Run

@@ -29,8 +29,7 @@ func label(t fataler, s *Store, session string, labels map[string]string) {
 }
 
 func TestLabelsOfAParentCountForItsChildren(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 1, 0, false, Counts{}})
 	put(t, s, named("team-a", 2, "team=a"))
 	put(t, s, named("team-b", 3, "team=b"))
@@ -79,8 +78,7 @@ func TestLabelsOfAParentCountForItsChildren(t *testing.T) {
 }
 
 func TestParentsAreALineWithoutCirclesWithinATenant(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	for _, id := range []string{"a", "b", "c", "d"} {
 		add(t, s, Key{Session: id}, talk("m", 1)...)
 	}
@@ -123,8 +121,7 @@ func TestParentsAreALineWithoutCirclesWithinATenant(t *testing.T) {
 
 // Two links that close a circle together are not made at the same time.
 func TestNoCircleComesOfLinksThatAreMadeAtOnce(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	setParent(t, s, "", "a<", "b<", "c<", "d<", "b<a", "d<c")
 	for range 20 {
 		done := make(chan error)
@@ -153,8 +150,7 @@ func TestNoCircleComesOfLinksThatAreMadeAtOnce(t *testing.T) {
 
 // A child that is made while its parent gets other labels follows these.
 func TestAChildThatIsMadeMeanwhileFollowsItsParent(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 1, 0, false, Counts{}})
 	put(t, s, named("team-a", 2, "team=a"))
 	refresh(t, s, 9)

@@ -80,8 +80,7 @@ var storedTimes = map[string]string{
 }
 
 func TestEachStoredTimeHasADecision(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	columns := list[string](t, s, `SELECT DISTINCT c.table_name || '.' || c.column_name FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)
 		WHERE c.table_schema = 'compactor' AND c.data_type LIKE 'timestamp%' AND t.table_type = 'BASE TABLE' AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = format('%I.%I', c.table_schema, c.table_name)::regclass)`)
 	slices.Sort(columns)
@@ -131,8 +130,7 @@ func TestAStepOfTheClockHoldsNothingBack(t *testing.T) {
 	t.Parallel()
 	for name, by := range map[string]time.Duration{"back": 24 * time.Hour, "forward": -24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
+			s := fresh(t)
 			stored(t, s)
 			step(t, s, by)
 			if !must(s.Scheduler.Lead(t.Context(), "scheduler", "b", 15*time.Second))(t) {
@@ -150,17 +148,14 @@ func TestAStepOfTheClockHoldsNothingBack(t *testing.T) {
 					t.Errorf("%s: %d of them are yet to come", column, n)
 				}
 			}
-			if n := must(s.Scheduler.CorrectTimes(t.Context(), 100))(t); n != 0 {
-				t.Errorf("corrected again, by %v", n)
-			}
+			equal(t, 0, must(s.Scheduler.CorrectTimes(t.Context(), 100))(t), "corrected again, by")
 		})
 	}
 }
 
 // Where a row alone is from another clock, as after a restore, it is not believed.
 func TestNoStoredTimeIsBelievedThatNothingCouldHaveSet(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	stored(t, s)
 	exec(t, s, `UPDATE compactor.leader SET expires_at = now() + interval '1 day'; UPDATE compactor.spending_limits SET full_at = now() + interval '1 day'; DELETE FROM compactor.used_elsewhere;
 		UPDATE compactor.runs SET lease_until = now() + interval '1 day' WHERE status = 'running'; UPDATE compactor.runs SET deliver_at = now() + interval '1 day' WHERE status = 'queued';
@@ -195,8 +190,7 @@ func TestNoStoredTimeIsBelievedThatNothingCouldHaveSet(t *testing.T) {
 
 // While times are corrected, writers and the leader go on.
 func TestTimesAreCorrectedBesideWriters(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	keys := dueSessions(t, s, 3)
 	must(s.Scheduler.Lead(t.Context(), "scheduler", "a", time.Minute))(t)
 	exec(t, s, `UPDATE compactor.leader SET clock_back = '1 day'; UPDATE compactor.outbox SET last_at = now() + interval '1 day'; UPDATE compactor.sessions SET due_since = now() + interval '1 day'`)
@@ -218,9 +212,7 @@ func TestTimesAreCorrectedBesideWriters(t *testing.T) {
 		t.Errorf("the writer: %v", err)
 	}
 	noError(t, tx.Commit(t.Context()))
-	if err := <-corrected; err != nil {
-		t.Errorf("the correction: %v", err)
-	}
+	wantError(t, <-corrected, nil, "the correction")
 	if n := one[int](t, s, `SELECT count(*) FROM compactor.sessions s JOIN compactor.outbox o USING (sid) WHERE greatest(due_since, last_at) > now()`); n > 0 {
 		t.Errorf("%d sessions are not corrected", n)
 	}
@@ -236,8 +228,7 @@ func correctAll(t *testing.T, s *Store) {
 
 // A worker that lives extends its lease by the new clock before the leader corrects times.
 func TestACorrectionTakesNoRunFromALivingWorker(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	stored(t, s)
 	exec(t, s, `UPDATE compactor.leader SET clock_back = '1 hour'`)
 	correctAll(t, s)

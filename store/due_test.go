@@ -34,8 +34,7 @@ func gens(t fataler, s *Store) []string {
 }
 
 func TestNewSessionsStartWithTheThresholdsOfTheLongestPrefixOfTheirModel(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	add(t, s, Key{Session: "before any policy"}, talk("m", 1)...)
 	thresholds(t, s, Threshold{"", 1000, 0.5, false, Counts{}}, Threshold{"gpt-", 2000, 0.25, false, Counts{}}, Threshold{"gpt-4", 3000, 0, false, Counts{}})
 	for model, want := range map[string]string{
@@ -52,8 +51,7 @@ func TestNewSessionsStartWithTheThresholdsOfTheLongestPrefixOfTheirModel(t *test
 }
 
 func TestASessionIsDueExactlyAboveItsThreshold(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 100, 0.1, false, Counts{}})
 	k := Key{Session: "counted"}
 	add(t, s, k, counted(user("a", "x"), 60), counted(assistant("b", "y"), 40))
@@ -82,8 +80,7 @@ func TestASessionIsDueExactlyAboveItsThreshold(t *testing.T) {
 }
 
 func TestTheOutboxHasOneRowForEachDueSession(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	a, b, c := Key{Session: "a"}, Key{Session: "b"}, Key{Session: "c"}
 	add(t, s, a, counted(user("1", "x"), 11), counted(user("2", "x"), 11))
@@ -105,8 +102,7 @@ func TestTheOutboxHasOneRowForEachDueSession(t *testing.T) {
 }
 
 func TestReportedUsageDecidesWhetherASessionIsDue(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 100, 0, false, Counts{}})
 	k := Key{Session: "s"}
 	add(t, s, k, counted(user("1", "x"), 50), counted(assistant("2", "x"), 60), counted(user("3", "x"), 10))
@@ -145,9 +141,7 @@ func TestReportedUsageDecidesWhetherASessionIsDue(t *testing.T) {
 }
 
 func TestTheContextOfEstimatedMessagesHasTheMarginOfThePolicy(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	estimated := counted(text("", chat.RoleUser, "long"), 1000)
 	estimated.Counter = chat.CounterChars4
 	thresholds(t, s, Threshold{DueTokens: 1175, EstimateMargin: 0.125})

@@ -168,9 +168,7 @@ func TestStartsElsewhereCountOnce(t *testing.T) {
 	want := func(when string, want int) {
 		t.Helper()
 		exchange(t, fleet)
-		if got := paid(); got != want {
-			t.Errorf("%s: %d starts count, want %d", when, got, want)
-		}
+		equal(t, want, paid(), "%s: starts count", when)
 	}
 	start(7)
 	want("before the first reading", 0)

@@ -50,8 +50,7 @@ func eraseTenant(t fataler, s *Store, tenant string) Erasure {
 
 // Words that are recorded as erased may be in a segment that came back from a backup.
 func TestAnErasureThatLeftWordsInTheArchiveIsFoundAndRepeated(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k := Key{Session: "chat"}
 	add(t, s, k, secrets("m", 10)...)
 	hide(t, s, k, 8)
@@ -88,8 +87,7 @@ func TestAnErasureThatLeftWordsInTheArchiveIsFoundAndRepeated(t *testing.T) {
 }
 
 func TestAnErasedParentLeavesItsForkItsOwnWords(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k, fork := Key{Session: "parent"}, Key{Session: "fork"}
 	add(t, s, k, secrets("m", 6)...)
 	noError(t, s.SetLabels(t.Context(), k, map[string]string{"who": "Qm1X"}))
@@ -120,8 +118,7 @@ func TestAnErasedParentLeavesItsForkItsOwnWords(t *testing.T) {
 
 // The archive loses the words in the transaction that records the erasure, or nothing has changed.
 func TestAnErasureThatFailsIsNotReported(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k := Key{Session: "chat"}
 	add(t, s, k, secrets("m", 10)...)
 	hide(t, s, k, 8)
@@ -164,8 +161,7 @@ func TestAnErasureThatFailsIsNotReported(t *testing.T) {
 
 // Which words are copies is what fork says, whatever an application makes of the parents since.
 func TestErasuresFollowTheWordsWhateverTheParents(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k := Key{Session: "first"}
 	add(t, s, k, secrets("m", 6)...)
 	must(s.Fork(t.Context(), k, "second", "m4"))(t)
@@ -204,8 +200,7 @@ func TestErasuresFollowTheWordsWhateverTheParents(t *testing.T) {
 
 // An application that repeats its append is understood in a fork of what was erased, too.
 func TestAForkKnowsWhatWasErasedInItsParent(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k, fork := Key{Session: "chat"}, Key{Session: "fork"}
 	add(t, s, k, secrets("m", 4)...)
 	must(s.Admin.Erase(t.Context(), k, []string{"m2"}, "why", "by", false))(t)
@@ -219,8 +214,7 @@ func TestAForkKnowsWhatWasErasedInItsParent(t *testing.T) {
 }
 
 func TestArchivedMessagesAreKnownHoweverTheyAreWritten(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k := Key{Session: "chat"}
 	thoughtful := `{"id":"m2","role":"assistant","content":"said","reasoning_content":"thought","tool_calls":[]}`
 	if _, err := appendSQL(s, k, `[{"id":"m1","role":"user","content":"asked","name":"n"},`+thoughtful+`,{"id":"m3","role":"user","content":"more"},{"id":"m4","role":"user","content":"last"}]`); err != nil {
@@ -289,8 +283,7 @@ func TestOnlyWhatWasSaidIsArchivedAndRestored(t *testing.T) {
 }
 
 func TestAuditComparesTheArchiveWithTheDigests(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k := Key{Session: "chat"}
 	add(t, s, k, secrets("m", 8)...)
 	hide(t, s, k, 6)
@@ -333,8 +326,7 @@ func TestAuditComparesTheArchiveWithTheDigests(t *testing.T) {
 }
 
 func TestAForkCountsSinceItsLastCompaction(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k := Key{Session: "chat"}
 	add(t, s, k, talk("m", 6)...)
 	apply(t, s, k, exclude(span(1, 1)))

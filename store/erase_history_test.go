@@ -339,8 +339,7 @@ func (w *wordsWorld) dump(r *rapid.T) (rows []string) {
 }
 
 func TestErasedWordsAreNowhereWhateverCameBefore(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 1 << 30, 0, false, Counts{}})
 	n := 0
 	rapid.Check(t, func(r *rapid.T) {

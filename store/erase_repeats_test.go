@@ -37,9 +37,7 @@ func TestPartsOfErasedTextsAreFound(t *testing.T) {
 		"call_1234567":                   false, // names nobody
 		"look_up_people":                 false,
 	} {
-		if got := words.in(string(saying(text).AppendJSON(nil))); got != want {
-			t.Errorf("%q: %t, want %t", text, got, want)
-		}
+		equal(t, want, words.in(string(saying(text).AppendJSON(nil))), "%q", text)
 	}
 }
 
@@ -50,8 +48,7 @@ func saying(text string) chat.Message {
 // The application's own messages are erased where they hold words, in forks and in the archive, too;
 // what others said is named.
 func TestMessagesThatRepeatErasedWordsAreErasedOrNamed(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k, fork := Key{Session: "chat"}, Key{Session: "fork"}
 	const words = "Mrs Example lives in the old town, behind the bank"
 	add(t, s, k, user("m1", words), assistant("m2", "noted"), user("m3", "go on"), assistant("m4", "gone on"))
@@ -71,9 +68,7 @@ func TestMessagesThatRepeatErasedWordsAreErasedOrNamed(t *testing.T) {
 		{Session: "fork", Message: "s3", Replaced: true, Holds: true, Erased: true},
 		{Session: "fork", Message: "m7", Holds: true},
 	}
-	if diff := cmp.Diff(want, e.Repeats); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	noDiff(t, cmp.Diff(want, e.Repeats), "difference")
 	if e.Messages != 5 { // m1 and s1 twice, s3
 		t.Errorf("%+v", e)
 	}

@@ -141,8 +141,7 @@ func TestErasedWordsAreNowhere(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
+			s := fresh(t)
 			k := Key{Session: "chat"}
 			id, fork := quoted(t, s, k, words)
 			if n := len(placesOf(t, s, words)); n < 10 {
@@ -184,8 +183,7 @@ func TestErasedWordsAreNowhere(t *testing.T) {
 }
 
 func TestErasedMessagesStayValidAndSayNothing(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k := Key{Session: "chat"}
 	thresholds(t, s, Threshold{"", 1 << 30, 0, false, Counts{}})
 	asked := call("c1", "a", "b")
@@ -226,8 +224,7 @@ func TestErasedMessagesStayValidAndSayNothing(t *testing.T) {
 }
 
 func TestWhatWasPlannedBeforeAnErasureBringsNoWordsBack(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k := Key{Session: "chat"}
 	const words = "Wer-das-liest"
 	add(t, s, k, append([]NewMessage{user("secret", words)}, talk("m", 5)...)...)
@@ -246,8 +243,7 @@ func TestWhatWasPlannedBeforeAnErasureBringsNoWordsBack(t *testing.T) {
 }
 
 func TestASummaryInTheViewIsWrittenAnewAfterAnErasure(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k := Key{Session: "chat"}
 	add(t, s, k, talk("m", 6)...)
 	apply(t, s, k, summarize(span(1, 3), "what was said"))
@@ -265,8 +261,7 @@ func TestASummaryInTheViewIsWrittenAnewAfterAnErasure(t *testing.T) {
 }
 
 func TestSignedReasoningBehindErasedWordsLeavesTheViewForGood(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k := Key{Session: "chat"}
 	thresholds(t, s, Threshold{"", 1 << 30, 0, false, Counts{}})
 	add(t, s, k, thoughtful("m", 0, 8)...)
@@ -293,8 +288,7 @@ func TestSignedReasoningBehindErasedWordsLeavesTheViewForGood(t *testing.T) {
 }
 
 func TestErasuresAreRefused(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k := Key{Session: "chat"}
 	add(t, s, k, talk("m", 2)...)
 	other := Key{Tenant: "other", Session: "chat"}
@@ -326,8 +320,7 @@ func TestErasuresAreRefused(t *testing.T) {
 }
 
 func TestErasureOfATenantGoesOnWhereItWasAndLeavesOthers(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	for _, tenant := range []string{"acme", "other"} {
 		for i := range 5 {
 			add(t, s, Key{Tenant: tenant, Session: fmt.Sprintf("s%d", i)}, text("m", chat.RoleUser, "said by "+tenant))
@@ -375,8 +368,7 @@ func TestOnlyAnErasureChangesWords(t *testing.T) {
 }
 
 func TestAnErasureKeepsTheViewValid(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thought := assistant("k", "")
 	thought.Reasoning = "hm"
 	legacy := NewMessage{Message: chat.Message{ID: "lc", Role: chat.RoleAssistant, Content: chat.Content{Null: true}, Legacy: true, ToolCalls: []chat.ToolCall{{Name: "f", Arguments: `{"a":1}`}}}}
@@ -390,9 +382,7 @@ func TestAnErasureKeepsTheViewValid(t *testing.T) {
 		if before.LiveMessages != after.LiveMessages || after.Due {
 			t.Errorf("%s: %d messages in the view, then %d, due %t", name, before.LiveMessages, after.LiveMessages, after.Due)
 		}
-		if got := viewIDs(t, s, k); got != "u c k r e lc lr v" {
-			t.Errorf("%s: view %q", name, got)
-		}
+		equal(t, "u c k r e lc lr v", viewIDs(t, s, k), "%s: view", name)
 		view, _ := must2(s.View(t.Context(), k))(t)
 		if m := view[6].Message; !m.Legacy || m.Name != "f" {
 			t.Errorf("%s: the result before tools is %+v", name, m)
@@ -402,8 +392,7 @@ func TestAnErasureKeepsTheViewValid(t *testing.T) {
 }
 
 func TestErasuresOfOneFamilyWaitForEachOther(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	for round := range 10 {
 		parent, fork := Key{Session: fmt.Sprint("parent", round)}, Key{Session: fmt.Sprint("fork", round)}
 		add(t, s, parent, secrets("m", 4)...)
@@ -415,8 +404,6 @@ func TestErasuresOfOneFamilyWaitForEachOther(t *testing.T) {
 				done <- err
 			}()
 		}
-		if err := errors.Join(<-done, <-done); err != nil {
-			t.Errorf("round %d: %v", round, err)
-		}
+		wantError(t, errors.Join(<-done, <-done), nil, "round %d", round)
 	}
 }

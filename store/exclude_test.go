@@ -30,15 +30,11 @@ func viewIDs(t *testing.T, s *Store, k Key) string {
 
 func wantView(t *testing.T, s *Store, k Key, want string) {
 	t.Helper()
-	if got := viewIDs(t, s, k); got != want {
-		t.Errorf("view %q, want %q", got, want)
-	}
+	equal(t, want, viewIDs(t, s, k), "view")
 }
 
 func TestAClearedSessionIsAnEmptyView(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	m := []NewMessage{text("p", chat.RoleSystem, "x"), user("a", "x"), call("b", "c"), result("d", "c", "y"), assistant("e", "z")}
 	add(t, s, k, m...)
 	noError(t, s.Pin(t.Context(), k, "a"))
@@ -66,9 +62,7 @@ func TestAClearedSessionIsAnEmptyView(t *testing.T) {
 }
 
 func TestADeletedMessageLeavesWithItsGroupAndComesBack(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	thought := assistant("t", "")
 	thought.Reasoning = "hm"
 	m := []NewMessage{user("a", "x"), thought, call("b", "c", "d"), result("r1", "c", "y"), result("r2", "d", "y"), assistant("e", "z"), user("f", "last")}
@@ -80,9 +74,7 @@ func TestADeletedMessageLeavesWithItsGroupAndComesBack(t *testing.T) {
 		t.Errorf("ledger row is %+v", row)
 	}
 	wantConsistent(t, s)
-	if again := must(s.Exclude(t.Context(), k, []string{"r1", "f"}, "app"))(t); again != 0 {
-		t.Errorf("deleted again by run %d", again)
-	}
+	equal(t, 0, must(s.Exclude(t.Context(), k, []string{"r1", "f"}, "app"))(t), "deleted again by run")
 	if _, err := s.Exclude(t.Context(), k, []string{"a", "no", "nor"}, ""); !errors.Is(err, ErrNotFound) || !strings.Contains(fmt.Sprint(err), "no, nor") {
 		t.Errorf("unknown ids: %v", err)
 	}
@@ -107,9 +99,7 @@ func TestADeletedMessageLeavesWithItsGroupAndComesBack(t *testing.T) {
 }
 
 func TestWhatARunTookOutStaysOutWhenItIsAppendedAgain(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	m := talk("m", 6)
 	add(t, s, k, m...)
 	apply(t, s, k, exclude(span(1, 2)))
@@ -124,9 +114,7 @@ func TestWhatARunTookOutStaysOutWhenItIsAppendedAgain(t *testing.T) {
 }
 
 func TestAReplacementLeavesWithTheMessageItIsFor(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	add(t, s, k, user("a", "x"), call("b", "c"), result("d", "c", "long"), user("e", "z"))
 	metas := must(s.Operator.ViewMetas(t.Context(), session(t, s, k).SID))(t)
 	apply(t, s, k, standIn(metas[0], "short"))
@@ -136,8 +124,7 @@ func TestAReplacementLeavesWithTheMessageItIsFor(t *testing.T) {
 }
 
 func TestGroupsAreThoseOfGo(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
 		n++
@@ -169,9 +156,7 @@ func TestGroupsAreThoseOfGo(t *testing.T) {
 
 // Nothing before an open tool loop changes; the append is taken all the same, and the next one brings the message back.
 func TestADeletedMessageWaitsForTheEndOfAnOpenLoop(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	open := call("c", "x")
 	open.Extra = map[string]json.RawMessage{"thinking_blocks": json.RawMessage(`[{"type":"thinking","thinking":"hm","signature":"c2ln"}]`)}
 	add(t, s, k, user("d", "deleted"), user("u", "go"))

@@ -14,8 +14,7 @@ import (
 )
 
 func TestTheFleetIsWhatWaits(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 10, 0.5, false, Counts{}})
 	session := func(tenant, id string, tokens chat.Tokens) Key {
 		k := Key{Tenant: tenant, Session: id}
@@ -58,12 +57,8 @@ func TestTheFleetIsWhatWaits(t *testing.T) {
 		Sweeps: []SweepProgress{{Entry: "nightly", Queued: 7, Left: 4, Seconds: 100}},
 	}
 	same := []cmp.Option{cmpopts.EquateApprox(0, 30), cmpopts.IgnoreFields(SweepProgress{}, "ID")}
-	if diff := cmp.Diff(want, got, same...); diff != "" {
-		t.Errorf("fleet (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(TenantDue{Sessions: 5, Cooling: 1, Repairs: 1, Debt: 132, OldestSeconds: 1800}, got.Due(), same...); diff != "" {
-		t.Errorf("sum (-want +got):\n%s", diff)
-	}
+	noDiff(t, cmp.Diff(want, got, same...), "fleet")
+	noDiff(t, cmp.Diff(TenantDue{Sessions: 5, Cooling: 1, Repairs: 1, Debt: 132, OldestSeconds: 1800}, got.Due(), same...), "sum")
 	exec(t, s, `UPDATE compactor.outbox SET first_at = now() + interval '1 minute'`)
 	if later := must(s.Operator.Fleet(t.Context(), "", 2))(t); later.Outbox != 3 || later.OldestOutboxSeconds != 0 {
 		t.Errorf("rows whose time is to come: %+v", later)
@@ -79,8 +74,7 @@ func TestTheFleetIsWhatWaits(t *testing.T) {
 }
 
 func TestTheFleetNamesFewOfManyTenants(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	exec(t, s, `
 		INSERT INTO compactor.sessions (tenant, id, due, due_tokens, live_tokens)
 		SELECT 'tenant ' || i % 1000, i::text, true, 100, 100 + i % 1000 FROM generate_series(0, 1999) i`)
@@ -95,8 +89,7 @@ func TestTheFleetNamesFewOfManyTenants(t *testing.T) {
 
 // The debt of a session is what is_due compares, whatever the count comes from.
 func TestDebtIsWhatDueCompares(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 100, 0.5, false, Counts{}})
 	for id, set := range map[string]string{
 		"counted":    `live_tokens = 130`,
@@ -161,15 +154,12 @@ func TestRoundTripsAreObserved(t *testing.T) {
 }
 
 func TestTheSchemaIsChecked(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	if err := s.CheckSchema(t.Context()); err != nil {
 		t.Error(err)
 	}
 	exec(t, s, `INSERT INTO compactor.schema_migrations (version_id, is_applied) VALUES (99999, true)`)
-	if err := s.CheckSchema(t.Context()); err != nil {
-		t.Errorf("a later version: %v", err)
-	}
+	wantError(t, s.CheckSchema(t.Context()), nil, "a later version")
 	exec(t, s, `DELETE FROM compactor.schema_migrations WHERE version_id > 0`)
 	wantError(t, s.CheckSchema(t.Context()), ErrNotMigrated, "without migrations")
 }

@@ -68,8 +68,7 @@ func session1(t *testing.T, s *Store, k Key) chat.Seq {
 }
 
 func TestAForkHasTheViewOfThatMoment(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 1 << 30, 0, false, Counts{}})
 	k := Key{Session: "chat"}
 	views := forkable(t, s, k)
@@ -146,8 +145,7 @@ func TestAForkHasTheViewOfThatMoment(t *testing.T) {
 }
 
 func TestAForkIsRefusedWithAReason(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	add(t, s, Key{Session: "a"}, talk("m", 3)...)
 	noError(t, s.SetLabels(t.Context(), Key{Session: "empty"}, map[string]string{}))
 	for _, tt := range []struct {
@@ -172,8 +170,7 @@ func TestAForkIsRefusedWithAReason(t *testing.T) {
 
 // A history that the application has compacted is cut at its messages, too.
 func TestAForkOfAReplacedView(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k := Key{Session: "chat"}
 	add(t, s, k, talk("m", 6)...)
 	before := viewTexts(t, s, k)
@@ -190,8 +187,7 @@ func TestAForkOfAReplacedView(t *testing.T) {
 
 // A run that waits for the fork's view finds the open calls as append would have left them.
 func TestAForkWithinAToolLoopWaitsForItsResults(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k := Key{Session: "chat"}
 	add(t, s, k, user("u", "look"), call("c", "x", "y"), result("r1", "x", "a"), result("r2", "y", "b"), assistant("a", "done"))
 	must(s.Fork(t.Context(), k, "fork", "r1"))(t)
@@ -211,8 +207,7 @@ func TestAForkWithinAToolLoopWaitsForItsResults(t *testing.T) {
 
 // A fork holds the signed reasoning that its source held then, in an open tool loop, too.
 func TestAForkHoldsSignedReasoningOnlyOnItsPrefix(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k := Key{Session: "chat"}
 	add(t, s, k, thoughtful("m", 0, 8)...)
 	applyBehind(t, s, k, exclude(span(3, 3)), 3, nil)
@@ -251,9 +246,7 @@ func TestAForkHasTheWordsOfItsParent(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
-			k := Key{Session: "s"}
+			s, k := freshSession(t)
 			old(t, s, k)
 			// The fork waits here, after it has read its parent.
 			exec(t, s, `CREATE FUNCTION compactor.wait_here() RETURNS trigger LANGUAGE plpgsql AS
@@ -294,9 +287,7 @@ func TestAForkHasTheWordsOfItsParent(t *testing.T) {
 
 // A fork that has begun before an erasure, of a session that the erasure comes to later, is seen by it.
 func TestAnErasureReachesAForkThatIsUnderWay(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	old(t, s, k)
 	must(s.Fork(t.Context(), k, "child", ""))(t)
 	tx := begin(t, s, `SELECT compactor.fork('default', 'child', 'grandchild')`)

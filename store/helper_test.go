@@ -41,10 +41,23 @@ func openDSN(t testing.TB) (*Store, string) {
 	return s, dsn
 }
 
-// openTalk returns a store with a session of n messages.
-func openTalk(t testing.TB, n int) (*Store, Key) {
+// fresh is open for a test that runs in parallel to others.
+func fresh(t *testing.T) *Store {
 	t.Helper()
-	s, k := open(t), Key{Session: "s"}
+	t.Parallel()
+	return open(t)
+}
+
+// freshSession is fresh with the key of a session that does not exist yet.
+func freshSession(t *testing.T) (*Store, Key) {
+	t.Helper()
+	return fresh(t), Key{Session: "s"}
+}
+
+// freshTalk is fresh with a session of n messages.
+func freshTalk(t *testing.T, n int) (*Store, Key) {
+	t.Helper()
+	s, k := freshSession(t)
 	add(t, s, k, talk("m", n)...)
 	return s, k
 }
@@ -136,9 +149,15 @@ func second[T any](_ T, err error) error { return err }
 func third[T, U any](_ T, _ U, err error) error { return err }
 
 // equal reports a difference between two values.
-func equal(t fataler, want, got any, format string, args ...any) {
+func equal[T any](t fataler, want, got T, format string, args ...any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
+	noDiff(t, cmp.Diff(want, got), format, args...)
+}
+
+// noDiff reports the difference between a value that is wanted and one that is there.
+func noDiff(t fataler, diff, format string, args ...any) {
+	t.Helper()
+	if diff != "" {
 		t.Errorf("%s (-want +got):\n%s", fmt.Sprintf(format, args...), diff)
 	}
 }

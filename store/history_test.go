@@ -127,9 +127,7 @@ func TestAProviderWritesThroughAHistory(t *testing.T) {
 }
 
 func TestAHistoryRefusesStalePlansAndKeepsTheMessages(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	h := s.History(k, "", "host")
 	if log, err := h.Load(t.Context(), false); err != nil || len(log.Records) > 0 || log.Last != 0 {
 		t.Errorf("no session yet: %+v, %v", log, err)

@@ -19,8 +19,7 @@ const waitingHolders = `
 // The runs of 32 sessions end at once while others append to the same sessions, but for some that
 // have a writer with an open transaction.
 func TestNoEndingWaitsForALockWhileItHoldsAnother(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	const sessions, every = 32, 8
 	var claims []*Claim
 	var held, others []Key

@@ -10,8 +10,7 @@ import (
 
 // Ids and names that no index holds are refused in words by everything that would store them, and nothing is stored.
 func TestLongIDsAndNamesAreRefusedInWords(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	most, long := strings.Repeat("i", 1024), strings.Repeat("é", 513)
 	add(t, s, Key{Tenant: most, Session: most}, user(most, "x")) // both fit into a row of an index
 	add(t, s, Key{Session: "s"}, user("u", "x"))

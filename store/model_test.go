@@ -7,8 +7,7 @@ import (
 )
 
 func TestTheModelOfTheLatestAppendCountsAndItsThresholdsFollowAtOnce(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 1000, 0.5, false, Counts{}}, Threshold{"gpt-4", 10, 0.25, false, Counts{}}, Threshold{"claude", 100, 0, false, Counts{}})
 	k := Key{Session: "s"}
 	state := func() string {
@@ -50,8 +49,7 @@ func TestTheModelOfTheLatestAppendCountsAndItsThresholdsFollowAtOnce(t *testing.
 }
 
 func TestAnImportWithAnotherModelIsQuiet(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 1000, 0, false, Counts{}}, Threshold{"gpt-4", 10, 0, false, Counts{}})
 	k := Key{Session: "s"}
 	m := counted(user("a", "x"), 50)
@@ -64,8 +62,7 @@ func TestAnImportWithAnotherModelIsQuiet(t *testing.T) {
 
 // The thresholds that a run leaves are those of the model that it planned for.
 func TestARunDoesNotUndoAChangeOfTheModel(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 1000, 0.5, false, Counts{}}, Threshold{"gpt-4", 10, 0.25, false, Counts{}})
 	end := map[string]func(c *Claim, state PostRunState) error{
 		"applied": func(c *Claim, state PostRunState) error {

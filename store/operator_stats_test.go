@@ -10,8 +10,7 @@ import (
 )
 
 func TestActivityIsWhatEndedLately(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	add(t, s, Key{Session: "s"}, counted(user("m1", "x"), 1))
 	run := func(trigger, status, outcome string, ago time.Duration, before, after int64, took time.Duration) RunID {
 		return one[RunID](t, s, `
@@ -63,8 +62,7 @@ func TestActivityIsWhatEndedLately(t *testing.T) {
 }
 
 func TestActivityIsFoundByIndexes(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	tx := begin(t, s, `SET LOCAL enable_seqscan = off`)
 	for query, index := range map[string]string{queryOutcomes: "runs_ended", queryModels: "summary_calls_ended"} {
 		rows, _ := tx.Query(t.Context(), "EXPLAIN "+query, "", time.Hour) // rows hold the error

@@ -45,15 +45,12 @@ func originals(t fataler, s *Store, k Key, dropped string, most int64, of ...cha
 }
 
 func TestOriginalsOfASummaryOfSummaries(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k := Key{Tenant: "ours", Session: "s"}
 	theirs := Key{Tenant: "theirs", Session: "s"}
 	want := func(k Key, ids string, of ...chat.Seq) {
 		t.Helper()
-		if got := originals(t, s, k, "", math.MaxInt64, of...); got != ids {
-			t.Errorf("%v stand for %q, want %q", of, got, ids)
-		}
+		equal(t, ids, originals(t, s, k, "", math.MaxInt64, of...), "%v stand for", of)
 	}
 	for _, k := range []Key{k, theirs} {
 		add(t, s, k, talk(k.Tenant, 6)...)
@@ -74,9 +71,7 @@ func TestOriginalsOfASummaryOfSummaries(t *testing.T) {
 	add(t, s, k, talk("late", 1)...)
 	messages, _ := must2(s.Worker.Originals(t.Context(), sid, last, []chat.Seq{10, 12}, "", math.MaxInt64))(t)
 	for m := range messages {
-		if m.ID != "more2" {
-			t.Errorf("read %s", m.ID)
-		}
+		equal(t, "more2", m.ID, "read")
 	}
 
 	// After the undo of the second run, the first summary stands for what it did, and what the
@@ -90,13 +85,10 @@ func TestOriginalsOfASummaryOfSummaries(t *testing.T) {
 
 // What is in the view again, and what the application took out, is not read.
 func TestOriginalsLeaveOutWhatTheApplicationDecidedOn(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 8)
+	s, k := freshTalk(t, 8)
 	want := func(dropped, ids string, of ...chat.Seq) {
 		t.Helper()
-		if got := originals(t, s, k, dropped, math.MaxInt64, of...); got != ids {
-			t.Errorf("%v stand for %q, want %q", of, got, ids)
-		}
+		equal(t, ids, originals(t, s, k, dropped, math.MaxInt64, of...), "%v stand for", of)
 	}
 	// view returns the view without some messages.
 	view := func(without ...string) (msgs []NewMessage, revision int64) {
@@ -132,9 +124,7 @@ func TestOriginalsLeaveOutWhatTheApplicationDecidedOn(t *testing.T) {
 }
 
 func TestOriginalsAreReadInPagesUpToALimit(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	long := strings.Repeat("x", originalsPage*2/3)
 	for _, id := range []string{"a", "b", "c", "d"} {
 		add(t, s, k, user(id, long))
@@ -150,20 +140,15 @@ func TestOriginalsAreReadInPagesUpToALimit(t *testing.T) {
 		2 * originalsPage: "[one] c d",
 		3 * originalsPage: "a b c d",
 	} {
-		if got := originals(t, s, k, "", most, 8); got != want {
-			t.Errorf("up to %d bytes: %q, want %q", most, got, want)
-		}
+		equal(t, want, originals(t, s, k, "", most, 8), "up to %d bytes", most)
 	}
 	// What was dropped has no summary.
-	if got := originals(t, s, k, "truncated", 2*originalsPage, 8); got != "[two] d e" {
-		t.Errorf("with what was dropped: %q", got)
-	}
+	equal(t, "[two] d e", originals(t, s, k, "truncated", 2*originalsPage, 8), "with what was dropped")
 }
 
 // Of words that were purged, what stands for them is all that is left; nothing else is lost.
 func TestOriginalsOfPurgedWords(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	for name, c := range map[string]struct {
 		first []chat.Plan // whose sources are purged
 		want  string
@@ -200,9 +185,7 @@ func TestOriginalsOfPurgedWords(t *testing.T) {
 		for i, id := range got {
 			got[i] = cmp.Or(texts[id], id)
 		}
-		if got := strings.Join(got, " "); got != c.want {
-			t.Errorf("%s: the view stands for %q, want %q", name, got, c.want)
-		}
+		equal(t, c.want, strings.Join(got, " "), "%s: the view stands for", name)
 	}
 }
 

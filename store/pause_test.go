@@ -20,8 +20,7 @@ func resume(t *testing.T, s *Store, tenant, model string) {
 }
 
 func TestWhatAPauseHolds(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	for _, x := range []struct{ tenant, session, model string }{
 		{"acme", "a", "openai/gpt-4o"}, {"acme", "b", "claude-x"}, {"globex", "c", "ft:gpt-4o:org::id"}, {"globex", "d", ""},
 	} {
@@ -57,9 +56,7 @@ func TestWhatAPauseHolds(t *testing.T) {
 				t.Errorf("a run of %s is paused: %v", row.Session, claim.Paused)
 			}
 		}
-		if got != c.want {
-			t.Errorf("%+v pauses %q, want %q", scope, got, c.want)
-		}
+		equal(t, c.want, got, "%+v pauses", scope)
 		noError(t, s.Operator.ResumeRuns(t.Context(), scope, "ada"))
 	}
 	for _, scope := range []PauseScope{{Policy: "no-such"}, {Tenant: "acme", Policy: "theirs"}} {
@@ -68,15 +65,12 @@ func TestWhatAPauseHolds(t *testing.T) {
 }
 
 func TestAPauseIsReplacedAndEndedOnce(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	pause(t, s, "acme", "")
 	noError(t, s.Operator.PauseRuns(t.Context(), PauseScope{Tenant: "acme"}, "a better reason", "bob"))
 	pause(t, s, "", "gpt")
 	want := []Pause{{PauseScope: PauseScope{Tenant: "acme"}, Note: "a better reason", RequestedBy: "bob"}, {PauseScope: PauseScope{Model: "gpt"}, Note: "why", RequestedBy: "ada"}}
-	if diff := cmp.Diff(want, must(s.Operator.Pauses(t.Context()))(t), cmpopts.IgnoreFields(Pause{}, "ID", "PausedAt")); diff != "" {
-		t.Errorf("pauses (-want +got):\n%s", diff)
-	}
+	noDiff(t, cmp.Diff(want, must(s.Operator.Pauses(t.Context()))(t), cmpopts.IgnoreFields(Pause{}, "ID", "PausedAt")), "pauses")
 	resume(t, s, "acme", "")
 	wantError(t, s.Operator.ResumeRuns(t.Context(), PauseScope{Tenant: "acme"}, "ada"), ErrNotFound, "resumed again")
 	pause(t, s, "acme", "")
@@ -85,72 +79,66 @@ func TestAPauseIsReplacedAndEndedOnce(t *testing.T) {
 
 func TestNothingIsQueuedForAPausedSession(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
-	dueOf(t, s, "acme", 3)
-	dueOf(t, s, "globex", 3)
-	held, other := Key{Tenant: "acme", Session: "acme000"}, Key{Tenant: "globex", Session: "globex000"}
-	for _, k := range []Key{held, other} {
-		add(t, s, k, user("m2", "x"))
-	}
-	asked := must(s.Request(t.Context(), held, TriggerApplication, "", Options{}))(t)
-	forced := must(s.Request(t.Context(), held, TriggerOperator, "", Options{Force: true}))(t)
-	pause(t, s, "acme", "")
-	relay := func() []string {
-		t.Helper()
-		return sessionsOf(t, s, must(s.Scheduler.Relay(t.Context(), 0, 0, 10, time.Minute))(t))
-	}
-	deliver := func() (runs []RunID) {
-		t.Helper()
-		for _, d := range must(s.Scheduler.Undelivered(t.Context(), 10, time.Minute))(t) {
-			runs = append(runs, d.Run)
-		}
-		return runs
-	}
-	if got := deliver(); !slices.Equal(got, []RunID{forced}) {
-		t.Errorf("delivered %v, want the forced run %d alone", got, forced)
-	}
-	if got := relay(); !slices.Equal(got, []string{"globex000"}) {
-		t.Errorf("relayed %v", got)
-	}
-	sweep := startSweep(t, s, "", 0)
-	if got, _ := page(t, s, sweep, 100); !slices.Equal(got, []string{"globex001", "globex002"}) {
-		t.Errorf("swept %v", got)
-	}
-	page(t, s, sweep, 100)
-	wantSweep(t, s, sweep, `done "" due 6 queued 2 left out 4 remaining 0`)
-	if got := must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t); len(got) > 0 {
-		t.Errorf("the reconciler queues %v", got)
-	}
-	exec(t, s, `UPDATE compactor.runs SET waiting_since = now() - interval '30 days' WHERE id = $1`, asked)
-	if n := must(s.Scheduler.Expire(t.Context(), time.Hour, 10))(t); n != 0 {
-		t.Errorf("%d paused runs expire", n)
-	}
-	if row := must(s.Run(t.Context(), asked))(t); row.Status != "queued" || row.ErrorCode != CodePaused || row.Snoozes != 0 {
-		t.Errorf("the requested run is %+v", row)
-	}
-	// A sweep of what is paused waits.
-	waiting := startSweep(t, s, "acme", 0)
-	if got, done := page(t, s, waiting, 100); len(got) > 0 || done {
-		t.Errorf("swept %v, done %v", got, done)
-	}
+	for name, scope := range map[string]PauseScope{"a tenant": {Tenant: "acme"}, "a policy": {Policy: "support"}} {
+		t.Run(name, func(t *testing.T) {
+			s := fresh(t)
+			thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
+			put(t, s, PolicyChange{Name: "support", Match: map[string]string{"tenant": "acme"}, Thresholds: []Threshold{{DueTokens: 10}}})
+			dueOf(t, s, "acme", 3)
+			dueOf(t, s, "globex", 3)
+			held, other := Key{Tenant: "acme", Session: "acme000"}, Key{Tenant: "globex", Session: "globex000"}
+			for _, k := range []Key{held, other} {
+				add(t, s, k, user("m2", "x"))
+			}
+			asked := must(s.Request(t.Context(), held, TriggerApplication, "", Options{}))(t)
+			forced := must(s.Request(t.Context(), held, TriggerOperator, "", Options{Force: true}))(t)
+			noError(t, s.Operator.PauseRuns(t.Context(), scope, "why", "ada"))
+			relay := func() []string {
+				t.Helper()
+				return sessionsOf(t, s, must(s.Scheduler.Relay(t.Context(), 0, 0, 10, time.Minute))(t))
+			}
+			deliver := func() (runs []RunID) {
+				t.Helper()
+				for _, d := range must(s.Scheduler.Undelivered(t.Context(), 10, time.Minute))(t) {
+					runs = append(runs, d.Run)
+				}
+				return runs
+			}
+			equal(t, []RunID{forced}, deliver(), "delivered while paused")
+			equal(t, []string{"globex000"}, relay(), "relayed")
+			sweep := startSweep(t, s, "", 0)
+			if got, _ := page(t, s, sweep, 100); !slices.Equal(got, []string{"globex001", "globex002"}) {
+				t.Errorf("swept %v", got)
+			}
+			page(t, s, sweep, 100)
+			wantSweep(t, s, sweep, `done "" due 6 queued 2 left out 4 remaining 0`)
+			if got := must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t); len(got) > 0 {
+				t.Errorf("the reconciler queues %v", got)
+			}
+			exec(t, s, `UPDATE compactor.runs SET waiting_since = now() - interval '30 days' WHERE id = $1`, asked)
+			equal(t, 0, must(s.Scheduler.Expire(t.Context(), time.Hour, 10))(t), "paused runs expire")
+			if row := must(s.Run(t.Context(), asked))(t); row.Status != "queued" || row.ErrorCode != CodePaused || row.Snoozes != 0 {
+				t.Errorf("the requested run is %+v", row)
+			}
+			// A sweep of a tenant that is paused waits; it passes over the sessions of a policy that is.
+			waiting := startSweep(t, s, "acme", 0)
+			if got, done := page(t, s, waiting, 100); len(got) > 0 || done {
+				t.Errorf("swept %v, done %v", got, done)
+			}
 
-	resume(t, s, "acme", "")
-	if got := deliver(); !slices.Equal(got, []RunID{asked}) {
-		t.Errorf("delivered %v after the pause, want %d", got, asked)
-	}
-	if got, _ := page(t, s, waiting, 100); !slices.Equal(got, []string{"acme001", "acme002"}) {
-		t.Errorf("swept %v after the pause", got)
-	}
-	exec(t, s, `UPDATE compactor.runs SET status = 'skipped', outcome = 'x', ended_at = now(), snapshot_seq = 0`)
-	if got := relay(); !slices.Equal(got, []string{"acme000"}) {
-		t.Errorf("relayed %v after the pause", got)
+			noError(t, s.Operator.ResumeRuns(t.Context(), scope, "ada"))
+			equal(t, []RunID{asked}, deliver(), "delivered after the pause")
+			if got, _ := page(t, s, waiting, 100); scope.Tenant != "" && !slices.Equal(got, []string{"acme001", "acme002"}) {
+				t.Errorf("swept %v after the pause", got)
+			}
+			exec(t, s, `UPDATE compactor.runs SET status = 'skipped', outcome = 'x', ended_at = now(), snapshot_seq = 0`)
+			equal(t, []string{"acme000"}, relay(), "relayed after the pause")
+		})
 	}
 }
 
 func TestOnlyAnOperatorForces(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 2)
+	s, k := freshTalk(t, 2)
 	wantError(t, second(s.Request(t.Context(), k, TriggerApplication, "", Options{Force: true})), ErrInvalid, "an application forces a run")
 	run := must(s.Request(t.Context(), k, TriggerOperator, "", Options{Force: true}))(t)
 	pause(t, s, "", "")

@@ -73,8 +73,7 @@ const randomSessions = `
 		due_tokens = due_tokens + CASE WHEN r(3) = 0 THEN r(200) ELSE 0 END, due = false`
 
 func TestAChangeOfThresholdsLeavesWhatARewriteOfAllSessionsWould(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	exec(t, s, `CREATE SEQUENCE draws`)
 	exec(t, s, `CREATE FUNCTION r(n int) RETURNS int LANGUAGE sql VOLATILE AS $$ SELECT (hashint8(nextval('draws')) & 65535) % n $$`)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -263,8 +262,7 @@ func TestEveryWriteDecidesByTheThresholdsInForce(t *testing.T) {
 		}, false, 75},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
+			s := fresh(t)
 			k := stale(t, s, "s")
 			tt.do(t, s, k)
 			if got := one[string](t, s, `SELECT format('%s %s %s', due, due_tokens, thresholds_revision = (SELECT max(revision) FROM compactor.thresholds)) FROM compactor.sessions WHERE id = 's'`); got != fmt.Sprintf("%s %d t", fmt.Sprint(tt.due)[:1], tt.want) {
@@ -275,8 +273,7 @@ func TestEveryWriteDecidesByTheThresholdsInForce(t *testing.T) {
 }
 
 func TestASessionIsShownWithTheThresholdsInForce(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k := stale(t, s, "s")
 	hash := one[string](t, s, `SELECT policy_hash FROM compactor.thresholds`)
 	x := must(s.Operator.Explain(t.Context(), k))(t)
@@ -309,8 +306,7 @@ func TestASessionIsShownWithTheThresholdsInForce(t *testing.T) {
 
 // A write under way has read the thresholds before it, and may decide by them behind the pass.
 func TestARefreshWaitsForWritesThatHaveBegun(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k := stale(t, s, "s")
 	for name, write := range map[string]string{
 		"a session that is locked":  `SELECT FROM compactor.sessions WHERE id = 's' FOR NO KEY UPDATE`,

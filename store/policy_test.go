@@ -64,8 +64,7 @@ func policies(t fataler, s *Store) []string {
 }
 
 func TestTheMostSpecificPolicyThatASessionMatchesIsItsPolicy(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 1, 0, false, Counts{}})
 	for _, p := range []PolicyChange{
 		named("by-hand", 2, ""), named("acme", 3, "tenant=acme"), named("gpt", 4, "model=gpt-"), named("gpt-5", 5, "model=gpt-5"),
@@ -105,9 +104,7 @@ func TestTheMostSpecificPolicyThatASessionMatchesIsItsPolicy(t *testing.T) {
 		"one of several labels":                    {labels: `{"application": "shop"}`, want: "default"},
 	} {
 		got := one[string](t, s, `SELECT compactor.policy_of($1, $2, $3, nullif($4, ''))`, tt.tenant, tt.model, std.Or(tt.labels, "{}"), tt.override)
-		if got != tt.want {
-			t.Errorf("%s: %s, want %s", name, got, tt.want)
-		}
+		equal(t, tt.want, got, "%s", name)
 		subject := policy.Subject{Tenant: tt.tenant, Model: tt.model, Override: tt.override}
 		noError(t, json.Unmarshal([]byte(std.Or(tt.labels, "{}")), &subject.Labels))
 		chosen, candidates := policy.Choose(subject, inForce)
@@ -118,8 +115,7 @@ func TestTheMostSpecificPolicyThatASessionMatchesIsItsPolicy(t *testing.T) {
 }
 
 func TestASessionHasItsPolicyAtOnce(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 1000, 0, false, Counts{}})
 	put(t, s, named("small", 5, "agent=planner"))
 	put(t, s, named("gpt", 20, "model=gpt-"))
@@ -153,8 +149,7 @@ func TestASessionHasItsPolicyAtOnce(t *testing.T) {
 }
 
 func TestSessionsFollowTheirPolicies(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	keys := dueSessions(t, s, 5)
 	must2(s.Append(t.Context(), Key{Session: "big"}, "gpt-x", talk("m", 2)))(t)
 	refresh(t, s, 9)
@@ -169,9 +164,7 @@ func TestSessionsFollowTheirPolicies(t *testing.T) {
 	noError(t, tx.Rollback(t.Context()))
 	pages = refresh(t, s, 2)
 	equal(t, []string{"1 page", "0 done"}, pages, "pages after it")
-	if got := one[int](t, s, `SELECT count(*) FROM compactor.sessions WHERE due_tokens = 1000 AND NOT due`); got != len(keys) {
-		t.Errorf("%d sessions follow, want %d", got, len(keys))
-	}
+	equal(t, len(keys), one[int](t, s, `SELECT count(*) FROM compactor.sessions WHERE due_tokens = 1000 AND NOT due`), "sessions follow")
 	if row := session(t, s, Key{Session: "big"}); row.DueTokens != 5 || !row.Due {
 		t.Errorf("big is %+v", row)
 	}
@@ -202,16 +195,13 @@ func TestSessionsFollowTheirPolicies(t *testing.T) {
 	equal(t, []string{"big gpt 7", "s01 default 1000"}, policies(t, s)[:2], "sessions")
 	must(s.Operator.ChangePolicies(t.Context(), []PolicyChange{{Name: "gpt", Expect: 1}}, ""))(t)
 	refresh(t, s, 2)
-	if got := policies(t, s)[0]; got != "big default 5" {
-		t.Errorf("under a disabled policy: %s", got)
-	}
+	equal(t, "big default 5", policies(t, s)[0], "under a disabled policy")
 }
 
 // A transaction that began before a change may create a session under the policies before,
 // behind the pass over the sessions.
 func TestASessionThatAnOlderTransactionCreatesFollowsToo(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 1000, 0, false, Counts{}})
 	refresh(t, s, 9)
 	tx := begin(t, s, `SELECT compactor.append('default', 'late', '{"role": "user", "content": "x"}')`)
@@ -223,14 +213,11 @@ func TestASessionThatAnOlderTransactionCreatesFollowsToo(t *testing.T) {
 	}
 	noError(t, tx.Commit(t.Context()))
 	refresh(t, s, 9)
-	if diff := cmp.Diff([]string{"late default 2000"}, policies(t, s)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	noDiff(t, cmp.Diff([]string{"late default 2000"}, policies(t, s)), "difference")
 }
 
 func TestARunDoesNotUndoAChangeOfThePolicy(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 1000, 0, false, Counts{}})
 	hash := one[string](t, s, `SELECT policy_hash FROM compactor.thresholds`)
 	for name, followed := range map[string]bool{"the session follows before the end": true, "the session follows behind it": false} {
@@ -252,8 +239,7 @@ func TestARunDoesNotUndoAChangeOfThePolicy(t *testing.T) {
 }
 
 func TestVersionsOfPoliciesComeAndGo(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 1000, 0, false, Counts{}})
 	first := named("p", 10, "agent=x")
 	first.Note = "the first"
@@ -275,17 +261,13 @@ func TestVersionsOfPoliciesComeAndGo(t *testing.T) {
 	}
 	must(s.Operator.ChangePolicies(t.Context(), []PolicyChange{{Name: "p", Expect: 2, Version: 1, FleetHash: "h", Thresholds: first.Thresholds}}, "ada"))(t)
 	must(s.Operator.ChangePolicies(t.Context(), []PolicyChange{{Name: "p", Expect: 1}}, "ada"))(t)
-	if n := len(must(s.Policies(t.Context(), ""))(t)); n != 0 {
-		t.Errorf("%d policies in force, want none", n)
-	}
+	equal(t, 0, len(must(s.Policies(t.Context(), ""))(t)), "policies in force")
 	var got []string
 	for _, c := range must(s.Operator.PolicySwitches(t.Context(), "p"))(t) {
 		got = append(got, fmt.Sprintf("%d %s", c.Version, c.ChangedBy))
 	}
 	equal(t, []string{"0 ada", "1 ada", "2 test", "1 test"}, got, "changes")
-	if got := len(must(s.Operator.PolicyHistory(t.Context(), "p"))(t)); got != 2 {
-		t.Errorf("%d versions, want 2", got)
-	}
+	equal(t, 2, len(must(s.Operator.PolicyHistory(t.Context(), "p"))(t)), "versions")
 	for _, change := range []string{`UPDATE compactor.policy_versions SET note = 'y'`, `DELETE FROM compactor.policy_versions`} {
 		if _, err := s.pool.Exec(t.Context(), change); err == nil {
 			t.Errorf("%s: a version was changed", change)
@@ -297,8 +279,7 @@ func TestVersionsOfPoliciesComeAndGo(t *testing.T) {
 }
 
 func TestAVersionOfTheDefaultPolicyReplacesThatOfTheConfiguration(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 1000, 0, false, Counts{}})
 	add(t, s, Key{Session: "s"}, talk("m", 1)...)
 	must(s.Operator.DefaultPolicy(t.Context()))(t)
@@ -317,8 +298,7 @@ func TestAVersionOfTheDefaultPolicyReplacesThatOfTheConfiguration(t *testing.T) 
 }
 
 func TestAPreviewSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 15, 0, false, Counts{}})
 	put(t, s, named("old", 15, "agent=x"))
 	for i, tokens := range []chat.Tokens{10, 20, 30} {
@@ -344,16 +324,13 @@ func TestAPreviewSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
 	must(s.Operator.ChangePolicies(t.Context(), changes, ""))(t)
 	refresh(t, s, 2)
 	equal(t, []string{"x0 new 25", "x1 new 25", "x2 new 25", "y0 all 5", "y1 all 5", "y2 all 5"}, policies(t, s), "sessions")
-	if got := list[string](t, s, `SELECT id FROM compactor.sessions WHERE due ORDER BY id`); !cmp.Equal(got, []string{"x2", "y0", "y1", "y2"}) {
-		t.Errorf("due: %v", got)
-	}
+	equal(t, []string{"x2", "y0", "y1", "y2"}, list[string](t, s, `SELECT id FROM compactor.sessions WHERE due ORDER BY id`), "due")
 }
 
 // A sweep that is started after a change of policies begins when the sessions have them: it passes over
 // those that are due.
 func TestASweepWaitsForPolicies(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 100, 0, false, Counts{}})
 	must2(s.Append(t.Context(), Key{Session: "s"}, "model", []NewMessage{counted(user("m1", "x"), 11)}))(t)
 	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})

@@ -63,9 +63,7 @@ func TestApplicationsWorkThroughPgBouncer(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if n := one[int](t, direct, `SELECT count(*) FROM compactor.message_log`); n != 2*clients*turns {
-		t.Errorf("%d messages are stored, want %d", n, 2*clients*turns)
-	}
+	equal(t, 2*clients*turns, one[int](t, direct, `SELECT count(*) FROM compactor.message_log`), "messages are stored")
 	wantConsistent(t, direct)
 }
 

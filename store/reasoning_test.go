@@ -77,9 +77,7 @@ func wantReasoning(t *testing.T, s *Store, k Key, what string, want ...string) {
 }
 
 func TestSignedReasoningBehindAChangeLeavesTheViewUntilTheUndo(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	add(t, s, k, thoughtful("m", 0, 8)...)
 	add(t, s, k, signed(NewMessage{Message: chat.Message{ID: "alone", Role: chat.RoleAssistant, Content: chat.Content{Null: true}}}, 20))
 	wantReasoning(t, s, k, "before", "m2", "m4", "m6", "m8", "alone")
@@ -121,9 +119,7 @@ func TestSignedReasoningBehindAChangeLeavesTheViewUntilTheUndo(t *testing.T) {
 }
 
 func TestAnAnswerToAnEarlierViewIsAppendedWithoutItsReasoning(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	add(t, s, k, thoughtful("m", 0, 4)...)
 	add(t, s, k, user("u", "and now?"))
 	_, revision := must2(s.View(t.Context(), k))(t)
@@ -146,9 +142,7 @@ func TestAnAnswerToAnEarlierViewIsAppendedWithoutItsReasoning(t *testing.T) {
 }
 
 func TestARunForAModelThatDoesNotBindReasoningKeepsIt(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	add(t, s, k, thoughtful("m", 0, 8)...)
 	c := start(t, s, k)
 	ch := must(c.change(s, exclude(span(1, 1))))(t)
@@ -163,9 +157,7 @@ func TestARunForAModelThatDoesNotBindReasoningKeepsIt(t *testing.T) {
 // After a change of the model, or a version that did not know of reasoning, nothing is
 // known of what is in the view.
 func TestTheFirstRunForAModelThatBindsReasoningTakesOutAllOfIt(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	add(t, s, k, thoughtful("m", 0, 8)...)
 	exec(t, s, `UPDATE compactor.sessions SET reasoning_since = NULL`)
 	if !start(t, s, k).Session.ReasoningKnown {
@@ -185,8 +177,7 @@ func TestTheFirstRunForAModelThatBindsReasoningTakesOutAllOfIt(t *testing.T) {
 }
 
 func TestAReplacedViewHoldsSignedReasoningOnlyBeforeItsFirstChange(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 1 << 30, 0, false, Counts{}}, Threshold{"free", 1 << 30, 0, true, Counts{}})
 	msgs := thoughtful("m", 0, 8)
 	for name, c := range map[string]struct {
@@ -214,9 +205,7 @@ func TestAReplacedViewHoldsSignedReasoningOnlyBeforeItsFirstChange(t *testing.T)
 
 // The application gives messages back as the view has them.
 func TestMessagesComeBackWithoutTheReasoningThatHasLeft(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	add(t, s, k, thoughtful("m", 0, 6)...)
 	applyBehind(t, s, k, exclude(span(1, 1)), 1, nil)
 	view, revision := must2(s.View(t.Context(), k))(t)
@@ -230,8 +219,7 @@ func TestMessagesComeBackWithoutTheReasoningThatHasLeft(t *testing.T) {
 }
 
 func TestNothingBeforeAnOpenToolLoopIsUndoneOrReplaced(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 1 << 30, 0, false, Counts{}})
 	k := Key{Session: "s"}
 	add(t, s, k, thoughtful("m", 0, 4)...)
@@ -261,9 +249,7 @@ func TestNothingBeforeAnOpenToolLoopIsUndoneOrReplaced(t *testing.T) {
 }
 
 func TestASessionThatAwaitsTheEndOfALoopIsDueThen(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	add(t, s, k, user("u", "look"), signed(call("c", "a", "b"), 1))
 	c := start(t, s, k)
 	err := s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Kind: "compact", Outcome: "open_tool_loop"}, &PostRunState{DueTokens: 1 << 30, AwaitsLoop: true})
@@ -284,8 +270,7 @@ func TestASessionThatAwaitsTheEndOfALoopIsDueThen(t *testing.T) {
 
 // The rule of the database is that of package chat.
 func TestReasoningIsTakenOutInSQLAsInGo(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	equal(t, chat.ReasoningKeys, one[[]string](t, s, `SELECT compactor.reasoning_keys()`), "keys of reasoning")
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -333,8 +318,7 @@ func TestReasoningIsTakenOutInSQLAsInGo(t *testing.T) {
 
 // What a provider reads and writes in the application's process follows the rule, too.
 func TestAProviderReadsSignedReasoningOnlyOnItsPrefix(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	n := 0
 	steps := []plan.Strategy{
 		makes(t, "keep_last_n_messages", plan.Params{"n": 4}), makes(t, "sliding_window", plan.Params{"keep_last_groups": 3}),

@@ -9,8 +9,7 @@ import (
 )
 
 func TestWhatRedisHadIsDeliveredAgain(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	dueSessions(t, s, 2)
 	age(t, s, time.Hour, time.Hour)
 	events := must(s.Scheduler.Relay(t.Context(), 0, 0, 2, time.Hour))(t)
@@ -28,22 +27,17 @@ func TestWhatRedisHadIsDeliveredAgain(t *testing.T) {
 	}
 	must(s.Worker.Snooze(t.Context(), requested["snoozed"], time.Hour, "busy"))(t)
 	must(s.Worker.Claim(t.Context(), requested["running"], "w", time.Minute))(t)
-	if n := must(s.Scheduler.RedeliverAll(t.Context()))(t); n != 3 {
-		t.Errorf("%d runs, want 3", n)
-	}
+	equal(t, 3, must(s.Scheduler.RedeliverAll(t.Context()))(t), "runs")
 	var got []RunID
 	for _, d := range must(s.Scheduler.Undelivered(t.Context(), 10, time.Hour))(t) {
 		got = append(got, d.Run)
 	}
 	want := []RunID{events[0].Run, events[1].Run, requested["waiting"], requested["new"]}
-	if diff := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b RunID) bool { return a < b })); diff != "" {
-		t.Errorf("delivered (-want +got):\n%s", diff)
-	}
+	noDiff(t, cmp.Diff(want, got, cmpopts.SortSlices(func(a, b RunID) bool { return a < b })), "delivered")
 }
 
 func TestRequestsOfApplicationsAreDeliveredInOrderAndWithinTheirLimit(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	var requests []RunID
 	for _, name := range []string{"a", "b", "c", "d"} {
 		add(t, s, Key{Session: name}, talk("m", 2)...)
@@ -62,9 +56,7 @@ func TestRequestsOfApplicationsAreDeliveredInOrderAndWithinTheirLimit(t *testing
 		got = append(got, page)
 	}
 	want := [][]RunID{requests[3:], requests[:2], requests[2:3]}
-	if diff := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b RunID) bool { return a < b })); diff != "" {
-		t.Errorf("delivered (-want +got):\n%s", diff)
-	}
+	noDiff(t, cmp.Diff(want, got, cmpopts.SortSlices(func(a, b RunID) bool { return a < b })), "delivered")
 	if n, _ := must2(s.Scheduler.Waiting(t.Context(), TriggerApplication, 10))(t); n != 3 {
 		t.Errorf("%d requests wait in Redis, want 3", n)
 	}

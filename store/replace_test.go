@@ -12,23 +12,14 @@ import (
 )
 
 func TestReplaceKeepsKnownMessagesAndExcludesAbsentOnes(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	m := talk("m", 6)
 	add(t, s, k, m...)
 	apply(t, s, k, exclude(span(2, 2)))
 	// m2 comes back, m3 and m4 go, new ones stand where they stand in the list.
 	run := must(s.Replace(t.Context(), k, 1, []NewMessage{user("first", "a"), m[0], user("n1", "x"), user("n2", "y"), m[1], m[4], user("n3", "z"), m[5], user("n4", "end")}, "host"))(t)
-	var ids []string
-	view, revision := must2(s.View(t.Context(), k))(t)
-	for _, m := range view {
-		ids = append(ids, m.ID)
-	}
-	equal(t, strings.Fields("first m1 n1 n2 m2 m5 n3 m6 n4"), ids, "view")
-	if revision != 2 {
-		t.Errorf("revision %d, want 2", revision)
-	}
+	wantView(t, s, k, "first m1 n1 n2 m2 m5 n3 m6 n4")
+	equal(t, 2, session(t, s, k).Revision, "revision")
 	got := list[string](t, s, `SELECT concat_ws(' ', id, exclude_reason, excluded_by) FROM compactor.messages WHERE excluded ORDER BY seq`)
 	equal(t, []string{fmt.Sprint("m3 replaced ", run), fmt.Sprint("m4 replaced ", run)}, got, "excluded")
 	row := must(s.Run(t.Context(), run))(t)
@@ -40,20 +31,13 @@ func TestReplaceKeepsKnownMessagesAndExcludesAbsentOnes(t *testing.T) {
 	}
 	wantConsistent(t, s)
 	must(s.Undo(t.Context(), k, run, false, ""))(t)
-	ids = nil
-	view, _ = must2(s.View(t.Context(), k))(t)
-	for _, m := range view {
-		ids = append(ids, m.ID)
-	}
 	// The messages of the list are source messages; they keep their positions.
-	equal(t, strings.Fields("first m1 n1 n2 m3 m4 m5 n3 m6 n4"), ids, "view after the undo")
+	wantView(t, s, k, "first m1 n1 n2 m3 m4 m5 n3 m6 n4")
 	wantConsistent(t, s)
 }
 
 func TestReplaceWithTheSameViewChangesNothingInIt(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	add(t, s, k, user("a", "x"), call("b", "c"), result("c", "c", "y"), assistant("d", "z"))
 	apply(t, s, k, summarize(span(2, 3), "looked"))
 	must(appendSQL(s, k, `{"id":"e","role":"assistant","tool_calls":[{"type":"function","function":{"name":"f","arguments":"{}"},"id":"c9"}]}`))(t)
@@ -66,8 +50,7 @@ func TestReplaceWithTheSameViewChangesNothingInIt(t *testing.T) {
 }
 
 func TestReplaceRefusesAStaleRevisionAndNamesBoth(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 4)
+	s, k := freshTalk(t, 4)
 	apply(t, s, k, exclude(span(1, 1)))
 	apply(t, s, k, exclude(span(2, 2)))
 	_, err := s.Replace(t.Context(), k, 1, talk("m", 4), "")
@@ -90,23 +73,10 @@ func TestReplaceRefusesAStaleRevisionAndNamesBoth(t *testing.T) {
 	wantConsistent(t, s)
 }
 
-func TestReplaceMayNameAMessageTwice(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
-	m := talk("m", 3)
-	add(t, s, k, m...)
-	must(s.Replace(t.Context(), k, 0, []NewMessage{m[2], user("n", "x"), m[2], user("n", "x")}, ""))(t)
-	equal(t, []chat.Seq{3, 4}, liveSeqs(t, s, k), "view")
-	wantConsistent(t, s)
-}
-
 // A message after another one stays after the replacement of that one, in the view and in
 // the metadata that runs plan on.
 func TestReplacedMessagesKeepTheirPlaceAmongAdditions(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	m := talk("m", 4)
 	add(t, s, k, m...)
 	apply(t, s, k, summarize(span(3, 3), "third")) // 5, in front of 3
@@ -130,8 +100,7 @@ func TestReplacedMessagesKeepTheirPlaceAmongAdditions(t *testing.T) {
 // The replacement of a message may have the time and source of that message, which are not
 // part of its body, so that it is recognized again.
 func TestReplaceKnowsAStandInForAMessageWithAnEnvelope(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 3)
+	s, k := freshTalk(t, 3)
 	plan := standIn(chat.Meta{Seq: 2, Position: 2}, "short")
 	plan.Additions[0].Message.CreatedAt = time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
 	plan.Additions[0].Message.SourceID = "memory"
@@ -144,54 +113,43 @@ func TestReplaceKnowsAStandInForAMessageWithAnEnvelope(t *testing.T) {
 }
 
 func TestReplaceKeepsMessagesAppendedSinceTheRead(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	m := talk("m", 4)
 	add(t, s, k, m...)
 	add(t, s, k, user("late", "came while the caller was compacting"))
 	must(s.ReplaceSeen(t.Context(), k, 0, 4, []NewMessage{m[3]}, "host"))(t)
 	equal(t, []chat.Seq{4, 5}, liveSeqs(t, s, k), "view")
+	// A message that is named twice is in the view once.
+	must(s.Replace(t.Context(), k, 1, []NewMessage{m[3], user("n", "x"), m[3], user("n", "x")}, ""))(t)
+	equal(t, []chat.Seq{4, 6}, liveSeqs(t, s, k), "view")
 	wantConsistent(t, s)
 }
 
 func TestReplacePutsNothingIntoAToolGroup(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thought := NewMessage{Message: chat.Message{ID: "t", Role: chat.RoleAssistant, Reasoning: "hm"}}
 	said := []NewMessage{user("a", "x"), thought, call("b", "c"), result("c", "c", "y"), assistant("d", "z")}
 	for _, behind := range []int{2, 3} { // the reasoning, the call
 		k := Key{Session: fmt.Sprint("s", behind)}
 		add(t, s, k, said...)
 		must(s.Replace(t.Context(), k, 0, slices.Insert(slices.Clone(said), behind, user("new", "n")), ""))(t)
-		view, _ := must2(s.View(t.Context(), k))(t)
-		var ids []string
-		for _, m := range view {
-			ids = append(ids, m.ID)
-		}
-		equal(t, strings.Fields("a new t b c d"), ids, "behind message %d", behind)
+		wantView(t, s, k, "a new t b c d")
 	}
 	wantConsistent(t, s)
 }
 
 func TestAResultIsNotPairedWithTheCallOfAnother(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	m := []NewMessage{user("u", "x"), call("c1", "A"), result("r1", "A", "1"), call("c2", "B"), result("r2", "B", "2"), assistant("e", "z")}
 	add(t, s, k, m...)
 	must(s.Replace(t.Context(), k, 0, []NewMessage{m[0], m[1], m[4], m[5]}, ""))(t)
-	if got := viewIDs(t, s, k); got != "u e" {
-		t.Errorf("view %q", got)
-	}
+	equal(t, "u e", viewIDs(t, s, k), "view")
 	wantConsistent(t, s)
 }
 
 // A call that is put in front of one with the same id, which had been of a batch, does not take its result.
 func TestAReplacementPutsACallBeforeAnotherWithItsID(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	known := []NewMessage{user("u", "x"), call("b", "c"), call("d", "a"), result("r", "a", "found"), user("v", "y")}
 	for _, m := range known {
 		add(t, s, k, m)

@@ -38,15 +38,11 @@ func TestCountsAndSignalsMakeASessionDue(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
-			k := Key{Session: "s"}
+			s, k := freshSession(t)
 			thresholds(t, s, Threshold{DueTokens: 1 << 40, Counts: tt.counts})
 			for i, do := range []func(s *Store, k Key){tt.below, tt.at, tt.above} {
 				do(s, k)
-				if got := session(t, s, k).Due; got != tt.want[i] {
-					t.Errorf("step %d: due %t, want %t", i+1, got, tt.want[i])
-				}
+				equal(t, tt.want[i], session(t, s, k).Due, "step %d: due", i+1)
 			}
 			if got := len(gens(t, s)) > 0; got != (tt.want[0] || tt.want[1] || tt.want[2]) {
 				t.Errorf("the relay is told: %t", got)
@@ -57,8 +53,7 @@ func TestCountsAndSignalsMakeASessionDue(t *testing.T) {
 }
 
 func TestStateIsReportedStrictly(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	add(t, s, Key{Session: "s"}, talk("m", 1)...)
 	for _, state := range []string{`[]`, `"closed"`, `null`, `{"closed": 1}`, `{"close": true}`, `{"closed": true, "nightly": true}`} {
 		if _, err := s.pool.Exec(t.Context(), `SELECT compactor.report_state('default', 's', $1)`, state); !errors.Is(mapError(err), ErrInvalid) {
@@ -74,9 +69,7 @@ func TestStateIsReportedStrictly(t *testing.T) {
 
 // Events are over when a run has seen them; what the application says of the session is not.
 func TestARunSeesSignals(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	yes := true
 	thresholds(t, s, Threshold{DueTokens: 1 << 40, Counts: Counts{Signals: 15}})
 	add(t, s, k, talk("m", 4)...)
@@ -95,8 +88,7 @@ func TestARunSeesSignals(t *testing.T) {
 // A parent is told of its children's ends by the scheduler, so that a writer of a child needs no
 // lock of the parent.
 func TestAParentIsToldThatAChildWasClosed(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k, yes, no := Key{Session: "p"}, true, false
 	thresholds(t, s, Threshold{DueTokens: 1 << 40, Counts: Counts{Signals: 16}})
 	add(t, s, k, talk("m", 4)...)

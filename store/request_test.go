@@ -13,8 +13,7 @@ import (
 )
 
 func TestARequestWithOptionsThatMeanNothingIsRefused(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 3)
+	s, k := freshTalk(t, 3)
 	ask := func(options string) error {
 		_, err := s.pool.Exec(context.Background(), `SELECT compactor.request_compaction(NULL, 's', $1)`, options)
 		return mapError(err)
@@ -77,8 +76,7 @@ func TestARequestWithOptionsThatMeanNothingIsRefused(t *testing.T) {
 
 // A worker gives its run back to the queue without the lock of the session.
 func TestARequestThatMeetsARunOnItsWayBackToTheQueueStandsBesideIt(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 3)
+	s, k := freshTalk(t, 3)
 	c := start(t, s, k)
 	// An insert of a run waits for the test.
 	exec(t, s, `CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock_shared(7); RETURN new; END'`)
@@ -103,8 +101,7 @@ func TestARequestThatMeetsARunOnItsWayBackToTheQueueStandsBesideIt(t *testing.T)
 }
 
 func TestRequestsAtOnceGetOneRun(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 3)
+	s, k := freshTalk(t, 3)
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
@@ -119,8 +116,7 @@ func TestRequestsAtOnceGetOneRun(t *testing.T) {
 }
 
 func TestOptionsThatCannotBeReadComeWithTheClaim(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 3)
+	s, k := freshTalk(t, 3)
 	for _, options := range []string{`{"dry_run": "yes"}`, `{"dryrun": true}`, `"text"`, `[1]`, `{"pipeline": 7}`, `{"pipeline": [{"strategy": {}}]}`} {
 		run := request(t, s, k, TriggerApplication)
 		exec(t, s, `UPDATE compactor.runs SET options = $2 WHERE id = $1`, run, options)

@@ -43,8 +43,7 @@ func connect(t *testing.T, dsn string, settings map[string]string) *pgx.Conn {
 }
 
 func TestEveryFunctionHasItsCallersListed(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	grants := string(must(os.ReadFile("../migrations/functions/zz_grants.sql"))(t))
 	var listed []string
 	for _, m := range regexp.MustCompile(`(?m)^ +\('(\w+)', +'\{`).FindAllStringSubmatch(grants, -1) {

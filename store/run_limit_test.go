@@ -78,17 +78,14 @@ func TestALimitOfRunsHoldsWorkInPostgres(t *testing.T) {
 	t.Parallel()
 	for name, work := range throttledWork {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
+			s := fresh(t)
 			thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 			dueOf(t, s, "big", 5)
 			dueOf(t, s, "small", 2)
 			take := work(t, s)
 			want := func(sessions ...string) {
 				t.Helper()
-				if diff := cmp.Diff(sessions, sessionsOf(t, s, take()), cmpopts.EquateEmpty()); diff != "" {
-					t.Errorf("started (-want +got):\n%s", diff)
-				}
+				noDiff(t, cmp.Diff(sessions, sessionsOf(t, s, take()), cmpopts.EquateEmpty()), "started")
 			}
 			limitRuns(t, s, "big", 3)
 			if name == "a bulk recompaction" { // from the newest session down
@@ -123,8 +120,7 @@ func TestALimitOfTheRunsOfAllTenants(t *testing.T) {
 	t.Parallel()
 	for name, work := range throttledWork {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
+			s := fresh(t)
 			thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 			dueOf(t, s, "big", 5)
 			dueOf(t, s, "small", 2)
@@ -135,9 +131,7 @@ func TestALimitOfTheRunsOfAllTenants(t *testing.T) {
 			for range 5 {
 				sizes = append(sizes, len(take()))
 				letStart(t, s, false)
-				if n := len(take()); n != 0 {
-					t.Errorf("%d runs start beyond the limit", n)
-				}
+				equal(t, 0, len(take()), "runs start beyond the limit")
 				letStart(t, s, true)
 			}
 			total := 0
@@ -154,8 +148,7 @@ func TestALimitOfTheRunsOfAllTenants(t *testing.T) {
 }
 
 func TestRunsOfOperatorsAndRepeatedDeliveriesAreNotLimited(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	dueOf(t, s, "a", 3)
 	keys := sessionsNamed("a", 3)
@@ -177,8 +170,7 @@ func TestRunsOfOperatorsAndRepeatedDeliveriesAreNotLimited(t *testing.T) {
 }
 
 func TestWhatWaitsForALimitGoesOnWithoutIt(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	dueOf(t, s, "big", 5)
 	dueOf(t, s, "small", 2)

@@ -28,8 +28,7 @@ func TestWhatWaitsForALimitOfRunsWaitsForNoWriter(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
+			s := fresh(t)
 			thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 			dueOf(t, s, "big", 3)
 			limitRuns(t, s, "big", 3)
@@ -52,8 +51,7 @@ func TestWhatWaitsForALimitOfRunsWaitsForNoWriter(t *testing.T) {
 
 // Several callers count the runs of many tenants at the same time, and none is refused.
 func TestRunsOfManyTenantsAreCountedAtTheSameTime(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	var tenants []string
 	for i := range 40 {
 		tenants = append(tenants, fmt.Sprint("t", i))
@@ -92,8 +90,7 @@ func TestNoTwoCallersStartTheSameFreeRun(t *testing.T) {
 	for name, work := range throttledWork {
 		for dies, want := range map[bool]int{false: 0, true: 1} {
 			t.Run(fmt.Sprintf("%s, dies %t", name, dies), func(t *testing.T) {
-				t.Parallel()
-				s := open(t)
+				s := fresh(t)
 				thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 				dueOf(t, s, "big", 5)
 				dueOf(t, s, "small", 2)
@@ -120,9 +117,7 @@ func TestNoTwoCallersStartTheSameFreeRun(t *testing.T) {
 						n++
 					}
 				}
-				if n != want {
-					t.Errorf("%d runs started beside that of the other caller, want %d", n, want)
-				}
+				equal(t, want, n, "runs started beside that of the other caller")
 			})
 		}
 	}

@@ -28,15 +28,12 @@ func request(t fataler, s *Store, k Key, trigger string) RunID {
 }
 
 func TestARequestIsQueuedOncePerTrigger(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k := Key{Tenant: "t", Session: "s"}
 	add(t, s, k, talk("m", 3)...)
 	o := Options{From: "view", Pipeline: []Step{{Strategy: "truncation", Params: map[string]any{"max": 3.0}}}, Focus: "prices", AllowGrowth: true}
 	first := must(s.Request(t.Context(), k, TriggerOperator, "ann", o))(t)
-	if again := must(s.Request(t.Context(), k, TriggerOperator, "bob", o))(t); again != first {
-		t.Errorf("the same request is run %d, want %d as before", again, first)
-	}
+	equal(t, first, must(s.Request(t.Context(), k, TriggerOperator, "bob", o))(t), "the same request is run")
 	_, err := s.Request(t.Context(), k, TriggerOperator, "bob", Options{})
 	if !errors.Is(err, ErrInUse) || !strings.Contains(fmt.Sprint(err), fmt.Sprintf("run %d", first)) {
 		t.Errorf("a request with other options: %v, want in use, naming run %d", err, first)
@@ -60,9 +57,7 @@ func TestARequestIsQueuedOncePerTrigger(t *testing.T) {
 }
 
 func TestAClaimHoldsTheSnapshotItPlansOn(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	add(t, s, k, counted(user("a", "x"), 5), call("b", "c1", "c2"), result("c", "c1", "x"), result("d", "c2", "x"), assistant("e", "done"))
 	noError(t, s.Pin(t.Context(), k, "a"))
 	apply(t, s, k, exclude(span(5, 5)))
@@ -78,9 +73,7 @@ func TestAClaimHoldsTheSnapshotItPlansOn(t *testing.T) {
 		t.Errorf("metadata is %+v", c.View)
 	}
 	log := must(s.Worker.Log(t.Context(), c.Session.SID, 4))(t)
-	if diff := cmp.Diff(c.View, log); diff != "" {
-		t.Errorf("the log up to 4 differs from the view:\n%s", diff)
-	}
+	noDiff(t, cmp.Diff(c.View, log), "the log up to 4 differs from the view")
 	msgs := must(s.Worker.Messages(t.Context(), c.Session.SID, []chat.Seq{3, 5}))(t)
 	if len(msgs) != 2 || msgs[3].ToolCallID != "c1" || msgs[5].ID != "e" {
 		t.Errorf("messages are %+v", msgs)
@@ -89,8 +82,7 @@ func TestAClaimHoldsTheSnapshotItPlansOn(t *testing.T) {
 }
 
 func TestOneRunOfASessionIsClaimedAtATime(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 3)
+	s, k := freshTalk(t, 3)
 	a, b := request(t, s, k, TriggerOperator), request(t, s, k, TriggerApplication)
 	c := must(s.Worker.Claim(t.Context(), a, "w1", time.Minute))(t)
 	for _, run := range []RunID{a, b} {
@@ -105,8 +97,7 @@ func TestOneRunOfASessionIsClaimedAtATime(t *testing.T) {
 }
 
 func TestOfManyClaimsAtOnceOneWins(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 3)
+	s, k := freshTalk(t, 3)
 	runs := []RunID{request(t, s, k, TriggerOperator), request(t, s, k, TriggerApplication)}
 	results := make(chan error)
 	for i := range 8 {
@@ -123,14 +114,11 @@ func TestOfManyClaimsAtOnceOneWins(t *testing.T) {
 			t.Errorf("a lost claim: %v, want busy", err)
 		}
 	}
-	if won != 1 {
-		t.Errorf("%d claims won, want 1", won)
-	}
+	equal(t, 1, won, "claims won")
 }
 
 func TestAWorkerPastItsLeaseLosesItsFence(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 6)
+	s, k := freshTalk(t, 6)
 	old := start(t, s, k)
 	expire(t, s, old.Run)
 	now := must(s.Worker.Claim(t.Context(), old.Run, "w2", time.Minute))(t)
@@ -149,9 +137,7 @@ func TestAWorkerPastItsLeaseLosesItsFence(t *testing.T) {
 			t.Errorf("%s with a lost fence: %v, want not applicable", what, err)
 		}
 	}
-	if err := s.Worker.Heartbeat(t.Context(), now.Run, now.Fence, time.Hour); err != nil {
-		t.Errorf("heartbeat of the new worker: %v", err)
-	}
+	wantError(t, s.Worker.Heartbeat(t.Context(), now.Run, now.Fence, time.Hour), nil, "heartbeat of the new worker")
 	if _, err := s.Worker.Apply(t.Context(), now.Run, now.Fence, ch); err != nil {
 		t.Errorf("apply of the new worker: %v", err)
 	}
@@ -159,8 +145,7 @@ func TestAWorkerPastItsLeaseLosesItsFence(t *testing.T) {
 }
 
 func TestAnExpiredRunMakesWayForAnother(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 6)
+	s, k := freshTalk(t, 6)
 	old := start(t, s, k)
 	other := request(t, s, k, TriggerApplication)
 	expire(t, s, old.Run)
@@ -181,8 +166,7 @@ func TestAnExpiredRunMakesWayForAnother(t *testing.T) {
 }
 
 func TestARunFailsOnceAsManyWorkersDiedOfIt(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 6)
+	s, k := freshTalk(t, 6)
 	run, other := request(t, s, k, TriggerOperator), request(t, s, k, TriggerApplication)
 	for range MaxFailures - 1 {
 		must(s.Worker.Claim(t.Context(), run, "w", time.Minute))(t)
@@ -200,8 +184,7 @@ func TestARunFailsOnceAsManyWorkersDiedOfIt(t *testing.T) {
 
 // A claim is committed asynchronously: a crash of the server may undo it after its worker was told.
 func TestAClaimThatTheServerForgotDoesNotShareItsFence(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 6)
+	s, k := freshTalk(t, 6)
 	run := request(t, s, k, TriggerOperator)
 	before := one[string](t, s, `SELECT to_json(r) FROM compactor.runs r`)
 	lost := must(s.Worker.Claim(t.Context(), run, "w1", time.Minute))(t)
@@ -216,31 +199,15 @@ func TestAClaimThatTheServerForgotDoesNotShareItsFence(t *testing.T) {
 	}
 }
 
-// The failure that ends a run counts as those before do.
-func TestARunThatFailsForGoodCountsThat(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 3)
-	c := start(t, s, k)
-	noError(t, s.Worker.Requeue(t.Context(), c.Run, c.Fence, 0, true, "model_down", ""))
-	c = must(s.Worker.Claim(t.Context(), c.Run, "w", time.Minute))(t)
-	noError(t, s.Worker.Finish(t.Context(), c, StatusFailed, Ledger{Outcome: "model_down"}, nil))
-	if row := must(s.Run(t.Context(), c.Run))(t); row.Failures != 2 {
-		t.Errorf("a run that failed twice has %d failures", row.Failures)
-	}
-}
-
 func TestARunIsPostponedAndAbandoned(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 3)
+	s, k := freshTalk(t, 3)
 	c := start(t, s, k)
 	noError(t, s.Worker.Requeue(t.Context(), c.Run, c.Fence, time.Hour, true, "model_down", strings.Repeat("é", 600)))
 	row := must(s.Run(t.Context(), c.Run))(t)
 	if row.Status != "queued" || row.Failures != 1 || row.Snoozes != 0 || row.ErrorCode != "model_down" || len([]rune(row.Error)) != 500 {
 		t.Errorf("after a failure the row is %+v", row)
 	}
-	if n := must(s.Worker.Snooze(t.Context(), c.Run, time.Hour, "busy"))(t); n != 1 {
-		t.Errorf("snoozed %d times, want 1", n)
-	}
+	equal(t, 1, must(s.Worker.Snooze(t.Context(), c.Run, time.Hour, "busy"))(t), "snoozed times")
 	if got := must(s.Scheduler.Undelivered(t.Context(), 10, time.Minute))(t); len(got) > 0 {
 		t.Errorf("delivered %v, want nothing before its time", got)
 	}
@@ -258,11 +225,14 @@ func TestARunIsPostponedAndAbandoned(t *testing.T) {
 	if row := must(s.Run(t.Context(), c.Run))(t); row.Status != "skipped" || row.Outcome != "busy" || row.Snoozes != 2 {
 		t.Errorf("after all the row is %+v", row)
 	}
+	// The failure that ends a run counts as others do.
+	c = start(t, s, k)
+	noError(t, s.Worker.Finish(t.Context(), c, StatusFailed, Ledger{Outcome: "model_down"}, nil))
+	equal(t, 1, must(s.Run(t.Context(), c.Run))(t).Failures, "failures")
 }
 
 func TestPinsNameSourceMessages(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 4)
+	s, k := freshTalk(t, 4)
 	run := apply(t, s, k, summarize(span(1, 2), "x"))
 	for name, do := range map[string]func() error{
 		"unknown message":     func() error { return s.Pin(t.Context(), k, "nothing") },

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -10,15 +9,12 @@ import (
 )
 
 func TestTheRelayWaitsForQuietButNotForEver(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	keys := dueSessions(t, s, 2)
 	relay := func(want ...string) []Delivery {
 		t.Helper()
 		ds := must(s.Scheduler.Relay(t.Context(), 10*time.Minute, time.Hour, 100, time.Minute))(t)
-		if diff := cmp.Diff(want, sessionsOf(t, s, ds), cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("relayed (-want +got):\n%s", diff)
-		}
+		noDiff(t, cmp.Diff(want, sessionsOf(t, s, ds), cmpopts.EquateEmpty()), "relayed")
 		return ds
 	}
 	relay()
@@ -54,8 +50,7 @@ func TestTheRelayWaitsForQuietButNotForEver(t *testing.T) {
 }
 
 func TestTheRelayDropsSessionsThatAreNoLongerDue(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	keys := dueSessions(t, s, 2)
 	must(s.ReportUsage(t.Context(), keys[0], 1, 0))(t)
 	age(t, s, time.Hour, time.Hour)
@@ -67,8 +62,7 @@ func TestTheRelayDropsSessionsThatAreNoLongerDue(t *testing.T) {
 }
 
 func TestTheRelayKeepsARowThatIsWrittenToMeanwhile(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	keys := dueSessions(t, s, 1)
 	must(s.ReportUsage(t.Context(), keys[0], 1, 1))(t) // the row of a session that is not due would be dropped
 	if session(t, s, keys[0]).Due {
@@ -84,33 +78,5 @@ func TestTheRelayKeepsARowThatIsWrittenToMeanwhile(t *testing.T) {
 	age(t, s, time.Hour, time.Hour)
 	if ds := must(s.Scheduler.Relay(t.Context(), time.Second, time.Minute, 100, time.Minute))(t); len(ds) != 1 {
 		t.Errorf("relayed %v after the writer, want one run", ds)
-	}
-}
-
-func TestRelaysAtOnceQueueASessionOnce(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	dueSessions(t, s, 30)
-	age(t, s, time.Hour, time.Hour)
-	counts := make(chan int)
-	for range 4 {
-		go func() {
-			n := 0
-			for range 10 {
-				ds, err := s.Scheduler.Relay(context.Background(), time.Second, time.Minute, 4, time.Minute)
-				if err != nil {
-					t.Error(err)
-				}
-				n += len(ds)
-			}
-			counts <- n
-		}()
-	}
-	total := 0
-	for range 4 {
-		total += <-counts
-	}
-	if total != 30 || len(gens(t, s)) > 0 {
-		t.Errorf("%d runs for 30 sessions, outbox %v", total, gens(t, s))
 	}
 }

@@ -28,8 +28,7 @@ func TestASleepingRelayIsWokenByWhatItHasToDo(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
+			s := fresh(t)
 			dueSessions(t, s, 1)
 			fallAsleepNow(t, s)
 			write(t, s)
@@ -76,8 +75,7 @@ func TestOneOfManyWritersNotifies(t *testing.T) {
 }
 
 func TestARelayWhoseConnectionBreaksListensAgain(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	dueSessions(t, s, 1)
 	fallAsleepNow(t, s)
 	exec(t, s, `SELECT pg_terminate_backend($1, 30000)`, int(s.relay.conn.PgConn().PID())) // and waits until its locks are free
@@ -121,8 +119,7 @@ func TestTheNextWorkOfTheRelayIsKnown(t *testing.T) {
 			INSERT INTO compactor.outbox (sid) SELECT sid FROM x`, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
+			s := fresh(t)
 			dueSessions(t, s, 1)
 			exec(t, s, `UPDATE compactor.outbox SET first_at = now() - interval '4 min', last_at = now() - interval '1 min'`)
 			exec(t, s, c.sql)

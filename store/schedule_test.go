@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -43,19 +44,14 @@ func sessionsOf(t *testing.T, s *Store, ds []Delivery) []string {
 }
 
 func TestOneHolderLeads(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	lead := func(holder string, want bool) {
 		t.Helper()
-		if got := must(s.Scheduler.Lead(t.Context(), "scheduler", holder, time.Minute))(t); got != want {
-			t.Errorf("lead of %s: %v, want %v", holder, got, want)
-		}
+		equal(t, want, must(s.Scheduler.Lead(t.Context(), "scheduler", holder, time.Minute))(t), "lead of %s", holder)
 	}
 	fence := func(want int) {
 		t.Helper()
-		if got := one[int](t, s, `SELECT fence FROM compactor.leader`); got != want {
-			t.Errorf("fence %d, want %d", got, want)
-		}
+		equal(t, want, one[int](t, s, `SELECT fence FROM compactor.leader`), "fence")
 	}
 	lead("a", true)
 	lead("b", false)
@@ -75,8 +71,7 @@ func TestOneHolderLeads(t *testing.T) {
 }
 
 func TestOfManySchedulersOneFiresASlot(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	tick := time.Date(2025, 6, 1, 3, 0, 0, 0, time.UTC)
 	if last := must(s.Scheduler.LastTick(t.Context(), "nightly"))(t); !last.IsZero() {
 		t.Errorf("last tick %v, want none", last)
@@ -97,9 +92,7 @@ func TestOfManySchedulersOneFiresASlot(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if fired.Load() != 1 {
-		t.Errorf("fired %d times, want once", fired.Load())
-	}
+	equal(t, 1, fired.Load(), "fired times")
 	if !must(s.Scheduler.FireTick(t.Context(), "nightly", tick.Add(24*time.Hour), "x"))(t) || !must(s.Scheduler.FireTick(t.Context(), "weekly", tick, "x"))(t) {
 		t.Error("another tick or entry did not fire")
 	}
@@ -109,14 +102,11 @@ func TestOfManySchedulersOneFiresASlot(t *testing.T) {
 	sweeps := must(s.Scheduler.OpenSweeps(t.Context()))(t)
 	// The sweep of the first tick has not begun, so it stands for the others as well, which go over the same sessions.
 	want := []Sweep{{Entry: "nightly", Tick: tick, Waits: true}} // for the first policy
-	if diff := cmp.Diff(want, sweeps, cmpopts.IgnoreFields(Sweep{}, "ID"), cmpopts.EquateApproxTime(0)); diff != "" {
-		t.Errorf("open sweeps (-want +got):\n%s", diff)
-	}
+	noDiff(t, cmp.Diff(want, sweeps, cmpopts.IgnoreFields(Sweep{}, "ID"), cmpopts.EquateApproxTime(0)), "open sweeps")
 }
 
 func TestASweepGoesOverEveryDueSessionOnce(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	keys := dueSessions(t, s, 7)
 	add(t, s, Key{Session: "small"}, counted(user("m1", "x"), 1))
 	request(t, s, keys[1], TriggerOperator)
@@ -144,9 +134,7 @@ func TestASweepGoesOverEveryDueSessionOnce(t *testing.T) {
 		}
 	}
 	// What is queued for s02 and s03 stands for a run of the sweep; the dry run of s04 does not.
-	if diff := cmp.Diff([][]string{{"s01"}, {"s04", "s05", "s06"}, {"s07"}, nil}, got, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("pages (-want +got):\n%s", diff)
-	}
+	noDiff(t, cmp.Diff([][]string{{"s01"}, {"s04", "s05", "s06"}, {"s07"}, nil}, got, cmpopts.EquateEmpty()), "pages")
 	if open := must(s.Scheduler.OpenSweeps(t.Context()))(t); len(open) != 0 {
 		t.Errorf("open sweeps are %+v, want none", open)
 	}
@@ -159,40 +147,49 @@ func TestASweepGoesOverEveryDueSessionOnce(t *testing.T) {
 	}
 }
 
-func TestTwoSchedulersShareASweep(t *testing.T) {
+func TestSchedulersAtOnceQueueASessionOnce(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	dueSessions(t, s, 20)
-	must(s.Scheduler.FireTick(t.Context(), "nightly", time.Now(), "x"))(t)
-	sweep := must(s.Scheduler.OpenSweeps(t.Context()))(t)[0].ID
-	pages := make(chan int)
-	for range 4 {
-		go func() {
-			n := 0
-			for done := false; !done; {
-				var page []Delivery
-				var err error
-				if page, done, err = s.Scheduler.SweepPage(context.Background(), sweep, 3, time.Minute); err != nil {
-					t.Error(err)
-					break
-				}
-				n += len(page)
+	for name, work := range map[string]func(t *testing.T, s *Store) (take func() (int, error)){
+		"a sweep": func(t *testing.T, s *Store) func() (int, error) {
+			sweep := startSweep(t, s, "", 0)
+			return func() (int, error) {
+				ds, _, err := s.Scheduler.SweepPage(context.Background(), sweep, 3, time.Minute)
+				return len(ds), err
 			}
-			pages <- n
-		}()
-	}
-	total := 0
-	for range 4 {
-		total += <-pages
-	}
-	if total != 20 {
-		t.Errorf("%d runs queued, want 20", total)
+		},
+		"the relay": func(_ *testing.T, s *Store) func() (int, error) {
+			return func() (int, error) {
+				ds, err := s.Scheduler.Relay(context.Background(), 0, 0, 3, time.Minute)
+				return len(ds), err
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := fresh(t)
+			dueSessions(t, s, 20)
+			take := work(t, s)
+			var total atomic.Int64
+			var group sync.WaitGroup
+			for range 4 {
+				group.Go(func() {
+					for range 10 {
+						n, err := take()
+						if err != nil {
+							t.Error(err)
+						}
+						total.Add(int64(n))
+					}
+				})
+			}
+			group.Wait()
+			equal(t, 20, total.Load(), "runs queued")
+			equal(t, 20, one[int](t, s, `SELECT count(DISTINCT sid) FROM compactor.runs`), "sessions with a run")
+		})
 	}
 }
 
 func TestASessionHasOneAutomaticRunInTheQueue(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	keys := dueSessions(t, s, 3)
 	exec(t, s, `DELETE FROM compactor.outbox WHERE sid = (SELECT sid FROM compactor.sessions WHERE id = 's03')`)
 	age(t, s, time.Hour, time.Hour)
@@ -244,8 +241,7 @@ func TestAnUnclaimedRunIsDeliveredAgainWithGrowingDelays(t *testing.T) {
 		TriggerOperator:    {s0, s0, 2 * s0, 4 * s0, 8 * s0, m, m},
 	} {
 		t.Run(trigger, func(t *testing.T) {
-			t.Parallel()
-			s, k := openTalk(t, 2)
+			s, k := freshTalk(t, 2)
 			run := request(t, s, k, trigger)
 			deliver := func(attempt int, want time.Duration) {
 				t.Helper()
@@ -279,8 +275,7 @@ func TestAnUnclaimedRunIsDeliveredAgainWithGrowingDelays(t *testing.T) {
 }
 
 func TestARunThatNoWorkerAttemptsEndsAfterAWhile(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	keys := dueSessions(t, s, 4)
 	age(t, s, time.Hour, time.Hour)
 	must(s.Scheduler.Relay(t.Context(), 0, 0, 1, time.Minute))(t)
@@ -292,9 +287,7 @@ func TestARunThatNoWorkerAttemptsEndsAfterAWhile(t *testing.T) {
 	must(s.Worker.Snooze(t.Context(), snoozed, time.Minute, "busy"))(t)
 	expire := func(want int64) {
 		t.Helper()
-		if n := must(s.Scheduler.Expire(t.Context(), time.Hour, 10))(t); n != want {
-			t.Errorf("%d runs end, want %d", n, want)
-		}
+		equal(t, want, must(s.Scheduler.Expire(t.Context(), time.Hour, 10))(t), "runs end")
 	}
 	expire(3)
 	expire(0)
@@ -315,8 +308,7 @@ func TestARunThatNoWorkerAttemptsEndsAfterAWhile(t *testing.T) {
 }
 
 func TestARunWhoseWorkerIsGoneIsFound(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 2)
+	s, k := freshTalk(t, 2)
 	c := start(t, s, k)
 	if ds := must(s.Scheduler.Orphaned(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
 		t.Errorf("%v while its worker lives", ds)
@@ -331,8 +323,7 @@ func TestARunWhoseWorkerIsGoneIsFound(t *testing.T) {
 }
 
 func TestADueSessionWithoutARunIsFound(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	keys := dueSessions(t, s, 5)
 	exec(t, s, `DELETE FROM compactor.outbox WHERE sid <> (SELECT sid FROM compactor.sessions WHERE id = 's01')`)
 	request(t, s, keys[1], TriggerOperator)
@@ -373,8 +364,7 @@ func TestADueSessionWithoutARunIsFound(t *testing.T) {
 }
 
 func TestARequeuedRunGivesWayToItsTwin(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 2)
+	s, k := freshTalk(t, 2)
 	c := start(t, s, k)
 	twin := request(t, s, k, TriggerOperator)
 	noError(t, s.Worker.Requeue(t.Context(), c.Run, c.Fence, time.Minute, false, "stale", "moved on"))
@@ -387,8 +377,7 @@ func TestARequeuedRunGivesWayToItsTwin(t *testing.T) {
 }
 
 func TestListsPageAndFilter(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	keys := dueSessions(t, s, 3)
 	add(t, s, Key{Tenant: "other", Session: "x"}, counted(user("m1", "x"), 1))
 	var got []string

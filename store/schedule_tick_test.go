@@ -19,13 +19,9 @@ func fire(t *testing.T, s *Store, tick Tick, want string, sweeps ...string) int6
 	t.Helper()
 	tick.Entry, tick.By = "nightly", "x"
 	outcome, sweep := must2(s.Scheduler.Fire(t.Context(), tick))(t)
-	if outcome != want {
-		t.Errorf("tick %v is %q, want %q", tick.At, outcome, want)
-	}
+	equal(t, want, outcome, "tick %v", tick.At)
 	got := list[string](t, s, `SELECT concat_ws(' ', status, nullif(reason, '')) FROM compactor.sweeps ORDER BY id`)
-	if diff := cmp.Diff(sweeps, got, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("sweeps after tick %v (-want +got):\n%s", tick.At, diff)
-	}
+	noDiff(t, cmp.Diff(sweeps, got, cmpopts.EquateEmpty()), "sweeps after tick %v", tick.At)
 	return sweep
 }
 
@@ -53,8 +49,7 @@ func TestATickWhileAnEarlierSweepIsNotDone(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
+			s := fresh(t)
 			thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 			dueOf(t, s, "a", 3)
 			sweep := fire(t, s, Tick{At: day(1), Overlap: test.overlap}, TickFired, "open")
@@ -85,8 +80,7 @@ func TestATickWhileAnEarlierSweepIsNotDone(t *testing.T) {
 }
 
 func TestTicksOfAPausedScheduleStartNothing(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	noError(t, s.Operator.PauseSchedule(t.Context(), "nightly", "once", "ada"))
 	noError(t, s.Operator.PauseSchedule(t.Context(), "nightly", "the model is ill", "bob"))
 	fire(t, s, Tick{At: day(1)}, TickPaused)
@@ -113,8 +107,7 @@ func TestTicksOfAPausedScheduleStartNothing(t *testing.T) {
 }
 
 func TestABackfillFiresWhatStartedNothing(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	noError(t, s.Operator.PauseSchedule(t.Context(), "nightly", "", ""))
 	fire(t, s, Tick{At: day(1)}, TickPaused)
 	noError(t, s.Operator.ResumeSchedule(t.Context(), "nightly", ""))
@@ -140,8 +133,7 @@ func TestABackfillFiresWhatStartedNothing(t *testing.T) {
 }
 
 func TestATransactionThatIsRolledBackNeitherLosesNorDoublesATick(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	const query = `SELECT coalesce(outcome, '') FROM compactor.fire_tick('nightly', $1, 'x')`
 	for n, commit := range []bool{false, true} {
 		tx := must(s.pool.Begin(t.Context()))(t)
@@ -164,12 +156,8 @@ func TestATransactionThatIsRolledBackNeitherLosesNorDoublesATick(t *testing.T) {
 		} else {
 			noError(t, tx.Rollback(t.Context()))
 		}
-		if got := <-other; got != want {
-			t.Errorf("with commit %v the other one gets %q, want %q", commit, got, want)
-		}
-		if ticks := one[int](t, s, `SELECT count(*) FROM compactor.cron_ticks`); ticks != n+1 {
-			t.Errorf("%d ticks, want %d", ticks, n+1)
-		}
+		equal(t, want, <-other, "with commit %v the other one gets", commit)
+		equal(t, n+1, one[int](t, s, `SELECT count(*) FROM compactor.cron_ticks`), "ticks")
 		exec(t, s, `UPDATE compactor.sweeps SET due = 0`)
 	}
 }
@@ -197,8 +185,7 @@ func TestASweepThatStopsForItsFailuresPausesItsSchedule(t *testing.T) {
 
 // Old ticks go, but for the latest one of a schedule: by that its missed ticks are found.
 func TestOldTicksArePurged(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	exec(t, s, `INSERT INTO compactor.cron_ticks (entry, tick, fired_by, source)
 		SELECT entry, now() - days * interval '1 day', '', source FROM (VALUES ('nightly', 'schedule', 1), ('nightly', 'schedule', 9), ('nightly', 'backfill', 11), ('nightly', 'schedule', 12),
 			('yearly', 'schedule', 300), ('yearly', 'operator', 100), ('yearly', 'schedule', 700), ('once', 'operator', 11)) x(entry, source, days)`)
@@ -214,8 +201,7 @@ func TestOldTicksArePurged(t *testing.T) {
 
 // Old runs go that changed nothing. What explains a view, cost money or stopped a bulk operation stays.
 func TestOldRunsWithoutEffectArePurged(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 8)
+	s, k := freshTalk(t, 8)
 	applied := apply(t, s, k, exclude(span(1, 2)))
 	exec(t, s, `INSERT INTO compactor.runs (sid, trigger, requested_by, status, outcome, ended_at)
 		SELECT sid, 'event', x.name, x.status, 'x', now() - x.days * interval '1 day' FROM compactor.sessions,
@@ -250,8 +236,7 @@ func TestOldRunsWithoutEffectArePurged(t *testing.T) {
 
 // The sweep of a tick runs the share of the schedule's canary first.
 func TestATickStartsASweepWithACanary(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	dueOf(t, s, "a", 20)
 	sweep := fire(t, s, Tick{At: day(1), Canary: 0.1}, TickFired, "open")

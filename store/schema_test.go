@@ -233,8 +233,7 @@ func TestNoErrorTellsThePassword(t *testing.T) {
 }
 
 func TestNoErrorTellsContent(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	const secret = "the secret of the message"
 	for _, raw := range []string{
 		`{"role":"user","content":"` + secret + `","token_count":"` + secret + `"}`,
@@ -278,8 +277,7 @@ func TestErrorsOfTheDatabaseAreSorted(t *testing.T) {
 }
 
 func TestSettingsAreLookedAt(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	names := map[string]bool{}
 	for _, x := range must(s.Admin.Settings(t.Context()))(t) {
 		names[x.Name] = x.OK

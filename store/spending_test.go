@@ -31,8 +31,7 @@ func TestLimitsOfSpending(t *testing.T) {
 	}
 	for _, summed := range []bool{false, true} {
 		t.Run(fmt.Sprint("summed up: ", summed), func(t *testing.T) {
-			t.Parallel()
-			s, k := openTalk(t, 4)
+			s, k := freshTalk(t, 4)
 			c := must(s.Worker.Claim(t.Context(), request(t, s, k, TriggerApplication), "w", time.Minute))(t)
 			// Two calls in the last hour, one before it, and one before the day.
 			exec(t, s, `INSERT INTO compactor.summary_calls (key, sid, run, fence, state, code, prompt_hash, attempts, input_tokens, output_tokens, cost_micros, ended_at)
@@ -62,8 +61,7 @@ func TestLimitsOfSpending(t *testing.T) {
 
 // Sums take the place of the calls of a minute, once, and go after a day.
 func TestSumsOfSpending(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	for _, tenant := range []string{"a", "b"} {
 		add(t, s, Key{Tenant: tenant, Session: "s"}, talk("m", 4)...)
 		must(s.Request(t.Context(), Key{Tenant: tenant, Session: "s"}, TriggerApplication, "", Options{}))(t)
@@ -96,8 +94,7 @@ func TestSumsOfSpending(t *testing.T) {
 
 // An answer may be stored again, where the connection was lost with the reply. It is paid once.
 func TestAnAnswerThatIsStoredAgainIsPaidOnce(t *testing.T) {
-	t.Parallel()
-	s, k := openTalk(t, 4)
+	s, k := freshTalk(t, 4)
 	claim := must(s.Worker.Claim(t.Context(), must(s.Request(t.Context(), k, TriggerApplication, "", Options{}))(t), "w", time.Minute))(t)
 	id, _, _, err := s.Worker.AskSummary(t.Context(), SummaryCall{Run: claim.Run, Fence: claim.Fence, Key: "k", PromptHash: "p"})
 	noError(t, err)
@@ -115,8 +112,7 @@ func TestAnAnswerThatIsStoredAgainIsPaidOnce(t *testing.T) {
 
 // Minutes that are lived again, as the clock was set back, are summed with the calls of both times.
 func TestMinutesThatAreLivedAgainAreSummedAgain(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	add(t, s, Key{Session: "s"}, talk("m", 4)...)
 	must(s.Request(t.Context(), Key{Session: "s"}, TriggerApplication, "", Options{}))(t)
 	call := func() {

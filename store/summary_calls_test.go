@@ -18,8 +18,7 @@ func claimed(t *testing.T, s *Store) *Claim {
 }
 
 func TestAnAnswerIsPaidForOnce(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	c := claimed(t, s)
 	q := SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"}
 	id, a, _, err := s.Worker.AskSummary(t.Context(), q)
@@ -60,8 +59,7 @@ func TestTheCostOfALateAnswerIsKept(t *testing.T) {
 	t.Parallel()
 	for name, answered := range map[string]bool{"while the other waits": false, "after the other's answer": true} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
+			s := fresh(t)
 			c := claimed(t, s)
 			q := SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"}
 			first, _, _, err := s.Worker.AskSummary(t.Context(), q)
@@ -93,8 +91,7 @@ func TestTheCostOfALateAnswerIsKept(t *testing.T) {
 }
 
 func TestOnlyALaterRunCallsAgainAfterARejectedAnswer(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	c := claimed(t, s)
 	q := SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"}
 	first, _, _, err := s.Worker.AskSummary(t.Context(), q)
@@ -136,8 +133,7 @@ func TestOnlyALaterRunCallsAgainAfterARejectedAnswer(t *testing.T) {
 }
 
 func TestAnswersAreForgottenAndCostsAreNot(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	c := claimed(t, s)
 	q := SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"}
 	id, _, _, err := s.Worker.AskSummary(t.Context(), q)
@@ -160,8 +156,7 @@ func TestAnswersAreForgottenAndCostsAreNot(t *testing.T) {
 }
 
 func TestCallsWhoseWorkerIsGoneAreLost(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	c := claimed(t, s)
 	state := func() string { return one[string](t, s, `SELECT state FROM compactor.summary_calls`) }
 	id, _, _, err := s.Worker.AskSummary(t.Context(), SummaryCall{Run: c.Run, Fence: c.Fence, Key: "k", PromptHash: "p"})
@@ -208,8 +203,7 @@ func TestModelCooldowns(t *testing.T) {
 
 // What a server answered is on the call, and goes with the words of the session, also if it arrives later.
 func TestWhatAServerAnsweredIsOnTheCall(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	c := claimed(t, s)
 	ask := func(key string) int64 {
 		id, _, _, err := s.Worker.AskSummary(t.Context(), SummaryCall{Run: c.Run, Fence: c.Fence, Key: key, PromptHash: "p"})
@@ -220,9 +214,7 @@ func TestWhatAServerAnsweredIsOnTheCall(t *testing.T) {
 	first, late := ask("a"), ask("b")
 	noError(t, s.Worker.FailSummary(t.Context(), first, "model_not_found", failed))
 	want := SummaryCallRow{State: "failed", Code: "model_not_found", Model: "m", PromptHash: "p", Attempts: 3, Input: 5, Estimated: 2, HTTPStatus: 404, ServerError: failed.ServerError}
-	if diff := cmp.Diff(want, must(s.Operator.SummaryCalls(t.Context(), c.Run))(t)[0]); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	noDiff(t, cmp.Diff(want, must(s.Operator.SummaryCalls(t.Context(), c.Run))(t)[0]), "difference")
 	must(s.Admin.Erase(t.Context(), Key{Session: "s"}, []string{"m1"}, "note", "o", false))(t)
 	noError(t, s.Worker.FailSummary(t.Context(), late, "model_not_found", failed))
 	for _, call := range must(s.Operator.SummaryCalls(t.Context(), c.Run))(t) {

@@ -27,8 +27,7 @@ func TestHowLongASweepTakes(t *testing.T) {
 
 // The runs of a sweep end later than it queues them, also while it is paused: that is part of its rate.
 func TestTheRateOfASweepIsThatOfItsRuns(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	dueOf(t, s, "acme", 10)
 	sweep := startSweep(t, s, "acme", 0)
@@ -62,8 +61,7 @@ func TestTheRateOfASweepIsThatOfItsRuns(t *testing.T) {
 }
 
 func TestASweepIsForecast(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	dueOf(t, s, "acme", 4)
 	dueOf(t, s, "globex", 6)

@@ -21,8 +21,7 @@ func TestTheRunsOfACanaryComeFirst(t *testing.T) {
 		"more of them than may": {3, `stopped "canary" due 40 queued 4 left out 0 remaining 36`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
+			s := fresh(t)
 			thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 			dueOf(t, s, "a", 40)
 			sweep := must(s.Operator.Start(t.Context(), SweepOptions{Canary: 0.1}))(t)
@@ -98,8 +97,7 @@ func TestWorkWhoseRunsFailStops(t *testing.T) {
 			{0.1, 120, 13, "failed", "stopped"},
 		} {
 			t.Run(fmt.Sprint(name, " ", c), func(t *testing.T) {
-				t.Parallel()
-				s := open(t)
+				s := fresh(t)
 				thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 				exec(t, s, `INSERT INTO compactor.sessions (id, due) SELECT 's' || i, true FROM generate_series(1, 400) i`)
 				page, status, resume := start(t, s, c.share)
@@ -132,8 +130,7 @@ func TestWorkWhoseRunsFailStops(t *testing.T) {
 }
 
 func TestASweepStopsAtTheEndOfItsWindowAndGoesOnAtTheNextTick(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	dueOf(t, s, "a", 5)
 	now := time.Now().Truncate(time.Second)
@@ -141,9 +138,7 @@ func TestASweepStopsAtTheEndOfItsWindowAndGoesOnAtTheNextTick(t *testing.T) {
 	fire := func(n int, want bool) {
 		t.Helper()
 		outcome, _ := must2(s.Scheduler.Fire(t.Context(), Tick{Entry: "nightly", At: night(n), By: "x", WindowEnd: night(n).Add(time.Hour)}))(t)
-		if got := outcome != ""; got != want {
-			t.Errorf("night %d fired: %v, want %v", n, got, want)
-		}
+		equal(t, want, outcome != "", "night %d fired", n)
 	}
 	fire(0, true)
 	fire(0, false)
@@ -178,9 +173,7 @@ func TestASweepStopsAtTheEndOfItsWindowAndGoesOnAtTheNextTick(t *testing.T) {
 	for _, r := range rows {
 		got = append(got, r.Status)
 	}
-	if diff := cmp.Diff([]string{"open", "done"}, got, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("sweeps, newest first (-want +got):\n%s", diff)
-	}
+	noDiff(t, cmp.Diff([]string{"open", "done"}, got, cmpopts.EquateEmpty()), "sweeps, newest first")
 	// An operator may open one again, for as long as the operator says.
 	second := must(s.Scheduler.OpenSweeps(t.Context()))(t)[0].ID
 	exec(t, s, `UPDATE compactor.sweeps SET window_end = now() WHERE id = $1`, second)

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // dueOf makes n sessions of a tenant that are due, and no outbox rows.
@@ -51,8 +54,7 @@ func wantSweep(t *testing.T, s *Store, sweep int64, want string) SweepRow {
 }
 
 func TestTenantsTakeTurnsInASweep(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	dueOf(t, s, "big", 60)
 	for i := range 4 {
@@ -80,8 +82,7 @@ func TestTenantsTakeTurnsInASweep(t *testing.T) {
 
 // The page waits for the run of an event that is being inserted, which then ends.
 func TestASweepLeavesOutASessionWhoseEventRunEndsMeanwhile(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	dueOf(t, s, "acme", 3)
 	sweep := startSweep(t, s, "", 0)
@@ -94,8 +95,7 @@ func TestASweepLeavesOutASessionWhoseEventRunEndsMeanwhile(t *testing.T) {
 
 // The same the other way round.
 func TestTheRelayLeavesOutASessionWhoseSweptRunEndsMeanwhile(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	for i := range 3 {
 		add(t, s, Key{Tenant: "acme", Session: fmt.Sprintf("acme%03d", i)}, user("", "as long as it takes to be due by the threshold of ten"))
@@ -134,8 +134,7 @@ func endsMeanwhile(t *testing.T, s *Store, trigger string, do func()) {
 }
 
 func TestASweepOfOneTenantLeavesOthersAlone(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	dueOf(t, s, "acme", 3)
 	dueOf(t, s, "globex", 3)
@@ -168,8 +167,7 @@ func TestASweepOfOneTenantLeavesOthersAlone(t *testing.T) {
 }
 
 func TestAnOperatorSteersASweep(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 	dueOf(t, s, "a", 5)
 	sweep := startSweep(t, s, "", 0)
@@ -185,9 +183,7 @@ func TestAnOperatorSteersASweep(t *testing.T) {
 		t.Errorf("a paused sweep queues %v", got)
 	}
 	r := wantSweep(t, s, sweep, `paused "the model is ill" due 5 queued 2 left out 0 remaining 3`)
-	if r.ChangedBy != "ada" {
-		t.Errorf("changed by %q", r.ChangedBy)
-	}
+	equal(t, "ada", r.ChangedBy, "changed by")
 	if ds := must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
 		t.Errorf("the reconciler goes on with a paused sweep: %v", ds)
 	}
@@ -225,16 +221,13 @@ func TestASweepHoldsNothingThatBecomesDueAfterwards(t *testing.T) {
 	t.Parallel()
 	for _, tenant := range []string{"", "a"} {
 		t.Run("tenant "+tenant, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
+			s := fresh(t)
 			thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
 			dueOf(t, s, "a", 4)
 			sweep := startSweep(t, s, tenant, 0)
 			found := func(when string, want ...string) {
 				t.Helper()
-				if got := sessionsOf(t, s, must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t)); !slices.Equal(got, want) {
-					t.Errorf("%s: found %v, want %v", when, got, want)
-				}
+				noDiff(t, cmp.Diff(want, sessionsOf(t, s, must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t)), cmpopts.EquateEmpty()), "%s: found", when)
 			}
 			becomes := func(session string) {
 				t.Helper()

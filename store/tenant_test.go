@@ -140,9 +140,7 @@ func TestABoundConnectionReachesNoOtherTenant(t *testing.T) {
 				before := fingerprint(t, s)
 				tryRelations(t, conn)
 				tryFunctions(t, conn, run)
-				if diff := cmp.Diff(before, fingerprint(t, s)); diff != "" {
-					t.Errorf("the other tenant's rows have changed:\n%s", diff)
-				}
+				noDiff(t, cmp.Diff(before, fingerprint(t, s)), "the other tenant's rows have changed")
 			})
 		}
 	}
@@ -262,8 +260,7 @@ func TestAnEmptyTenantIsTheConnections(t *testing.T) {
 }
 
 func TestUndoNamesTheSessionOfTheRun(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	run := twoTenants(t, s)
 	_, err := s.Undo(t.Context(), Key{Tenant: "ours", Session: "ours-session"}, run, true, "")
 	if !errors.Is(err, ErrNotFound) || !strings.Contains(fmt.Sprint(err), fmt.Sprintf("session ours-session has no run %d", run)) {

@@ -27,8 +27,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 	} {
 		for _, limit := range []int{1, 20} {
 			t.Run(fmt.Sprint(name, " ", limit), func(t *testing.T) {
-				t.Parallel()
-				s := open(t)
+				s := fresh(t)
 				fillQueue(t, s, name, 60, 1)                                 // of one that was first
 				exec(t, s, `UPDATE compactor.sessions SET tenant = 'large'`) // before all others in the order of names, and behind them
 				exec(t, s, `UPDATE compactor.outbox SET tenant = 'large', first_at = first_at - interval '1 hour'`)
@@ -77,8 +76,7 @@ func TestRowsWithoutARunTakeATurn(t *testing.T) {
 	} {
 		for _, queue := range []string{"events", "requests"} {
 			t.Run(name+" "+queue, func(t *testing.T) {
-				t.Parallel()
-				s := open(t)
+				s := fresh(t)
 				for _, fill := range []struct {
 					tenant string
 					n      int
@@ -109,8 +107,7 @@ func TestALimitOfAllRunsIsSharedByTurns(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"events", "requests"} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
+			s := fresh(t)
 			fillQueue(t, s, name, 40, 1)
 			fillQueue(t, s, name, 1, 2) // t0 once more, and t1
 			limitRuns(t, s, "", 2)

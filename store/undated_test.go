@@ -10,9 +10,7 @@ import (
 // A message that is imported without a time has none, wherever it is read, and what has to act at
 // some time takes that of the import. A message that is appended without one is as old as that.
 func TestImportsInventNoTimes(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	said := time.Date(2024, 5, 15, 12, 0, 0, 0, time.UTC)
 	dated := user("m2", "b")
 	dated.CreatedAt = said

@@ -16,8 +16,7 @@ import (
 )
 
 func TestUndoRestoresTheViewAndKeepsLaterMessages(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 1, 0, false, Counts{}})
 	k := Key{Session: "s"}
 	add(t, s, k, talk("m", 6)...)
@@ -117,8 +116,7 @@ func (l *line) undo(n, by *node) {
 }
 
 func TestTheLineOfViewsAgainstAModel(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	checks := 0
 	rapid.Check(t, func(t *rapid.T) {
 		checks++

@@ -30,8 +30,7 @@ func (u usage) estimate(tokens []int64) int64 {
 }
 
 func TestTheContextEstimateIsWhatWasReportedAndWhatHappenedSince(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	thresholds(t, s, Threshold{"", 500, 0, false, Counts{}})
 	cases := 0
 	rapid.Check(t, func(t *rapid.T) {

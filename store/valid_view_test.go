@@ -15,8 +15,7 @@ import (
 // The view is valid right after the append that breaks a rule, without a worker. A line is what
 // one append appends: a user, A assistant, cX a call, cXY two calls, rX a result, k thinks.
 func TestTheViewIsValidAfterEveryAppend(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	tests := map[string]struct {
 		appends string
 		view    string // what the view says, by the ids of the messages
@@ -110,9 +109,7 @@ func TestTheViewIsValidAfterEveryAppend(t *testing.T) {
 
 // A plan may take a call out of the view while its result is appended.
 func TestAResultThatComesDuringARunThatTakesItsCall(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	add(t, s, k, user("u", "go"), call("c", "a"))
 	c := start(t, s, k)
 	ch := must(c.change(s, exclude(span(2, 2))))(t)
@@ -130,9 +127,7 @@ func TestAResultThatComesDuringARunThatTakesItsCall(t *testing.T) {
 
 // A message with a role that no provider takes, which append refuses, leaves a view that has it.
 func TestForeignRolesThatAreStoredLeaveTheView(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	k := Key{Session: "s"}
+	s, k := freshSession(t)
 	if _, err := s.pool.Exec(t.Context(), `CREATE OR REPLACE FUNCTION compactor.unusable(p_role json, p_tool_call_id json, p_calls json) RETURNS text LANGUAGE sql AS 'SELECT NULL::text'`); err != nil {
 		t.Fatal(err)
 	}
@@ -145,52 +140,8 @@ func TestForeignRolesThatAreStoredLeaveTheView(t *testing.T) {
 	equal(t, []chat.Seq{1}, liveSeqs(t, s, k), "view")
 }
 
-func TestWhatNoProviderTakesIsRefusedInGoAndSQL(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	for body, bad := range map[string]string{
-		`{"role":"developer","content":"x"}`:                                                      "",
-		`{"role":"function","name":"f","content":"x"}`:                                            "",
-		`{"role":"ai","content":"x"}`:                                                             "this one is assistant",
-		`{"role":"bot","content":"x"}`:                                                            "this one is assistant",
-		`{"role":"model","content":"x"}`:                                                          "this one is assistant",
-		`{"role":"human","content":"x"}`:                                                          "this one is user",
-		`{"role":"USER","content":"x"}`:                                                           "this one is user",
-		`{"role":"Assistant","content":"x"}`:                                                      "this one is assistant",
-		`{"role":"narrator","content":"x"}`:                                                       `role "narrator": want`,
-		`{"role":"tool","content":"x"}`:                                                           "tool_call_id: missing",
-		`{"role":"tool","content":"x","tool_call_id":""}`:                                         "tool_call_id: missing",
-		`{"role":"tool","content":"x","tool_call_id":"a"}`:                                        "",
-		`{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}`: "",
-		`{"role":"assistant","tool_calls":[{"id":"a","type":"custom","custom":{"name":"f"}}]}`:    "",
-		`{"role":"assistant","tool_calls":[{"id":"a","name":"f","args":{}}]}`:                     "no function",
-		`{"role":"assistant","tool_calls":[{"id":"a","function":{"name":""}}]}`:                   "no function",
-		`{"role":"assistant","tool_calls":[{"id":"a","function":null}]}`:                          "no function",
-		`{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}`:          "has no id",
-		`{"role":"assistant","tool_calls":[{"id":"","function":{"name":"f"}}]}`:                   "has no id",
-		`{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}},{"id":"b"}]}`:       "no function",
-		`{"role":"assistant","content":"x","tool_calls":[]}`:                                      "",
-		`{"role":"assistant","content":"x","tool_calls":null}`:                                    "",
-	} {
-		var m chat.Message
-		noError(t, json.Unmarshal([]byte(body), &m))
-		got := ""
-		if err := m.Validate(); err != nil {
-			got = err.Error()
-		}
-		if (got == "") != (bad == "") || !strings.Contains(got, bad) {
-			t.Errorf("%s: %q, want %q", body, got, bad)
-		}
-		stored := one[string](t, s, `SELECT coalesce(p.fault, '') FROM compactor.parse_messages($1::json, NULL) p`, "["+body+"]")
-		if stored != got {
-			t.Errorf("%s: SQL says %q, Go %q", body, stored, got)
-		}
-	}
-}
-
 func TestSQLMergesParallelCallsAsGoDoes(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	of := func(id, rest string) string {
 		return `{"role":"assistant",` + rest + `"tool_calls":[{"id":"` + id + `","type":"function","function":{"name":"f","arguments":"{}"}}]}`
 	}

@@ -13,8 +13,7 @@ import (
 )
 
 func TestWaitRunReturnsWhenTheRunHasEnded(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	k := Key{Tenant: "t", Session: "s"}
 	add(t, s, k, talk("m", 4)...)
 	c := start(t, s, k)
@@ -71,8 +70,7 @@ func TestRunsAreWaitedForThroughPgBouncer(t *testing.T) {
 }
 
 func TestWaitRunRefusesWhereItCouldNeverSeeTheEnd(t *testing.T) {
-	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	add(t, s, Key{Session: "s"}, talk("m", 4)...)
 	for name, setup := range map[string]struct {
 		options pgx.TxOptions
@@ -106,9 +104,7 @@ func listening(t *testing.T, dsn string) (next func() string) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		n := must(conn.WaitForNotification(ctx))(t)
-		if n.Channel != "compactor" {
-			t.Errorf("channel %s", n.Channel)
-		}
+		equal(t, "compactor", n.Channel, "channel")
 		return n.Payload
 	}
 }
@@ -153,7 +149,5 @@ func TestAStoreThatClosesSendsItsNotifications(t *testing.T) {
 	add(t, s, Key{Session: "s"}, talk("m", 3)...)
 	run := apply(t, other, Key{Session: "s"}, exclude(span(1, 1)))
 	other.Close()
-	if got := next(); got != fmt.Sprint(run) {
-		t.Errorf("notified of %s, want run %d", got, run)
-	}
+	equal(t, fmt.Sprint(run), next(), "notified of run")
 }
