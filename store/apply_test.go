@@ -25,7 +25,7 @@ func TestApplyWritesTheWholeChange(t *testing.T) {
 	plan := summarize(span(3, 4), "three and four")
 	plan.Exclude = exclude(span(6, 7)).Exclude
 	plan.Include = span(1, 1)
-	st := standIn(c.View[7], "short") // seq 10
+	st := replacement(c.View[7], "short") // seq 10
 	st.Additions[0].Message = result("", "call", "cut").Message
 	plan.Additions = append(plan.Additions, st.Additions...)
 	ch := must(c.change(s, plan))(t)
@@ -307,7 +307,5 @@ func TestWhatStandsAtTheBeginningStaysAsItWas(t *testing.T) {
 	end := apply(t, s, k, exclude(span(10, 10)))
 	unchanged(end, 2+8+16+7+128)
 	unchanged(middle, 1+2) // whatever came after it
-	if _, err := s.Operator.Unchanged(t.Context(), 999); err != nil {
-		t.Error(err)
-	}
+	noError(t, second(s.Operator.Unchanged(t.Context(), 999)))
 }

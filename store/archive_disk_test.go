@@ -29,7 +29,7 @@ func ranAgo(t fataler, s *Store, days ...int) (keys []Key) {
 	return keys
 }
 
-// archivedSeqs returns what is archived, by session.
+// archivedSeqs returns the archived seqs by session.
 func archivedSeqs(t fataler, s *Store) []string {
 	t.Helper()
 	return list[string](t, s, `SELECT id || ' ' || archived FROM compactor.sessions WHERE NOT isempty(archived) ORDER BY id`)

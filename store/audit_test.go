@@ -87,8 +87,8 @@ func damageable(t *testing.T, s *Store, k Key) (sid int64) {
 	add(t, s, k, user("u1", "said first"), call("c1", "a", "b"), result("r1", "a", "said by a"), result("r2", "b", "said by b"),
 		assistant("a1", "said then"), user("u2", "said second"), assistant("a2", "said at length"), user("u3", "said third"), assistant("a3", "said again"))
 	apply(t, s, k, summarize(span(2, 5), "what was said"))
-	both := standIn(chat.Meta{Seq: 6, Position: 6}, "short")
-	both.Additions = append(both.Additions, standIn(chat.Meta{Seq: 7, Position: 7}, "shorter").Additions...)
+	both := replacement(chat.Meta{Seq: 6, Position: 6}, "short")
+	both.Additions = append(both.Additions, replacement(chat.Meta{Seq: 7, Position: 7}, "shorter").Additions...)
 	apply(t, s, k, both)
 	undone := apply(t, s, k, exclude(span(1, 1)))
 	must(s.Undo(t.Context(), k, undone, false, ""))(t)
@@ -222,9 +222,7 @@ func TestAuditFindsATriggerThatDoesNotProtect(t *testing.T) {
 		if got = slices.Compact(got); len(got) != 1 || got[0].String() != c.want || !got[0].Derived {
 			t.Errorf("after %s: %v, want %s", c.sql, got, c.want)
 		}
-		if err := s.Admin.EnableTriggers(t.Context()); err != nil {
-			t.Error(err)
-		}
+		noError(t, s.Admin.EnableTriggers(t.Context()))
 		if got := must(s.Admin.AuditDatabase(t.Context()))(t); len(got) > 0 {
 			t.Errorf("enabled, but %v", got)
 		}
@@ -282,7 +280,7 @@ func TestAuditFindsRightsAndFencesThatWereChanged(t *testing.T) {
 	}
 }
 
-// One lost row is one finding: what its loss makes of the rows behind it is none.
+// One lost row is one finding; the rows after it add none.
 func TestAuditNamesTheCauseAlone(t *testing.T) {
 	s, k := freshSession(t)
 	add(t, s, k, append(talk("m", 40), call("c", "x"), result("r", "x", "y"))...)
@@ -332,9 +330,7 @@ func TestFixWaitsForTheRunThatIsAtWork(t *testing.T) {
 	if found := must(s.Admin.AuditDatabase(t.Context()))(t); !slices.ContainsFunc(found, stuck) {
 		t.Errorf("a lease of a day is not found: %v", found)
 	}
-	if _, err := s.Admin.Fix(t.Context(), k); err != nil {
-		t.Errorf("a run that no worker holds: %v", err)
-	}
+	wantError(t, second(s.Admin.Fix(t.Context(), k)), nil, "a run that no worker holds")
 	exec(t, s, `UPDATE compactor.runs SET lease_until = now() - interval '1 minute' WHERE status = 'running'`)
 	if found := must(s.Admin.AuditDatabase(t.Context()))(t); slices.ContainsFunc(found, stuck) {
 		t.Errorf("a lease that has just ended: %v", found)
@@ -361,7 +357,7 @@ func TestAuditPagesThroughAllSessionsOrASample(t *testing.T) {
 	}
 }
 
-// What reports teach makes other sessions due by their next write.
+// Calibration by reports makes other sessions due at their next write.
 func TestAuditKnowsThatReportsOfOthersTeach(t *testing.T) {
 	s := fresh(t)
 	thresholds(t, s, Threshold{DueTokens: 1000})

@@ -32,7 +32,7 @@ func TestABulkRecompactionQueuesWhatMatchesOnce(t *testing.T) {
 		}
 	}
 	exec(t, s, `UPDATE compactor.runs SET policy = 'support', policy_version = 2, steps = '[{"strategy": "handoff"}]'`)
-	// The last compaction of b is another one; what d got later is none.
+	// The last compaction of b is another one; that of d was undone.
 	apply(t, s, Key{Tenant: "ours", Session: "b"}, exclude(span(5, 6)))
 	must(s.Undo(t.Context(), Key{Tenant: "ours", Session: "d"}, apply(t, s, Key{Tenant: "ours", Session: "d"}, exclude(span(5, 6))), false, ""))(t)
 	exec(t, s, `UPDATE compactor.runs SET options = '{"dry_run": true}', outcome = 'would_grow', status = 'skipped', in_force = false WHERE sid = 4 AND kind = 'compact' AND policy IS NULL`)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// undoAll calls NextBulkUndo until none is left and returns what came of each run.
+// undoAll calls NextBulkUndo until none is left and returns the result of each run.
 func undoAll(t *testing.T, s *Store, id int64) map[RunID]string {
 	t.Helper()
 	out := map[RunID]string{}
@@ -53,7 +53,7 @@ func TestBulkUndoTakesBackWhatMatchesAndNothingElse(t *testing.T) {
 	}
 
 	id := must(s.Operator.StartBulkUndo(t.Context(), "ours", RunMatch{Policy: "support"}, false, "lost the ids", "ann"))(t)
-	// What matches later is not of it, new runs or old ones.
+	// Runs that match later, new or old, are not part of it.
 	later := key("ours", "c")
 	add(t, s, later, talk("m", 10)...)
 	apply(t, s, later, summarize(span(1, 4), "later"))

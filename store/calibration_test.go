@@ -14,7 +14,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// provider simulates what a provider reports for prompts: with a tokenizer of its own, an
+// provider simulates the usage that a provider reports for prompts: with a tokenizer of its own, an
 // overhead that is not of stored messages, noise of ± 3 %, and now and then a report that
 // counts something else.
 type provider struct {
@@ -206,7 +206,7 @@ func TestAReportTeachesWhatItsPromptHeld(t *testing.T) {
 		{13_000, 0},
 		{11_000, 2},
 		{5000, 1},
-		// What no line within the bounds explains: too few, none, and too many above the start.
+		// Values that no line within the bounds explains: too few, none, and too many above the start.
 		{1999, 1},
 		{0, 1},
 		{112_001, 1},
@@ -226,7 +226,7 @@ func TestHalfOfTheStartIsLeftToMessages(t *testing.T) {
 	equal(t, 15_000, one[int64](t, s, `SELECT overhead FROM compactor.calibrations`), "the overhead")
 }
 
-// The start of the policy bounds what a report says.
+// The start of the policy bounds reports.
 func TestAReportThatCannotTeachIsStillTheSessions(t *testing.T) {
 	s := fresh(t)
 	teach(t, s, Key{Session: "before the first policy"}, "m", 5)
@@ -253,12 +253,8 @@ func TestReportsDoNotWaitForEachOther(t *testing.T) {
 	defer strict.Rollback(t.Context()) //nolint:errcheck // ends a failed test
 	must(strict.Exec(t.Context(), `SELECT count(*) FROM compactor.calibrations`))(t)
 	noError(t, tx.Commit(t.Context()))
-	if _, err := strict.Exec(t.Context(), report, "b"); err != nil {
-		t.Errorf("a report failed by that of another session: %v", err)
-	}
-	if err := strict.Commit(t.Context()); err != nil {
-		t.Error(err)
-	}
+	wantError(t, second(strict.Exec(t.Context(), report, "b")), nil, "a report failed by that of another session")
+	noError(t, strict.Commit(t.Context()))
 	want := []string{"default m: 3 reports, 0 + 0", "default another: 1 reports, 0 + 0"}
 	if diff := cmp.Diff(want, calibrations(t, s)); diff != "" {
 		t.Error(diff)

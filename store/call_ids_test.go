@@ -14,7 +14,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
 )
 
-// wantPrompt checks that the view is what package formats writes of it for a provider.
+// wantPrompt checks that the view equals the output of package formats for a provider.
 func wantPrompt(t fataler, s *Store, k Key, msgs []chat.Message) {
 	t.Helper()
 	var got, want bytes.Buffer
@@ -95,7 +95,7 @@ func BenchmarkRepeatedIDsGrowth(b *testing.B) {
 	})
 }
 
-// A view with ids that it has made distinct is taken back, and so is what was said, again.
+// A view with ids that were made distinct can be given back, and the original messages appended again.
 func TestReplaceAndAppendKnowMessagesByTheIDsOfTheView(t *testing.T) {
 	s, k := freshSession(t)
 	m := []NewMessage{user("a", "x"), call("b", "c", "c"), result("r1", "c", "y"), result("r2", "c", "z"), user("d", "x")}

@@ -144,7 +144,7 @@ func TestOldSessionsAndOldViewsAreFoundWhenTheirTimeHasCome(t *testing.T) {
 	if n := must(s.Scheduler.CheckTimes(t.Context(), 10))(t); n != 1 || !session(t, s, k).Due {
 		t.Errorf("an import: looked at %d, due %t", n, session(t, s, k).Due)
 	}
-	// What check_times has lowered is as the policy has it, until it looks again.
+	// A change of labels restores the values of the policy, until check_times looks again.
 	exec(t, s, `SELECT compactor.set_labels('default', 's', '{"a": "c"}')`)
 	if session(t, s, k).Due || must(s.Scheduler.CheckTimes(t.Context(), 10))(t) != 1 || !session(t, s, k).Due {
 		t.Error("after other labels it is not looked at again")

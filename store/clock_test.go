@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -11,85 +10,35 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What becomes of each stored time when the clock of the database is set back by a day. A column that is not here needs a
-// decision.
-const (
-	fact      = "fact"      // nothing waits for it, or what reads it takes one that is yet to come as past; see the tests of what does
-	corrected = "corrected" // correct_times moves it
+// Each time that is stored is one of these. corrected are those that correct_times moves when the clock of the database was set
+// back. For facts nothing waits, or what reads them takes one that is yet to come as past; see the tests of what reads them.
+var (
+	corrected = strings.Fields(`leader.queue_away_since leader.workers_away_since model_cooldowns.set_at model_cooldowns.until outbox.first_at
+	outbox.last_at policy_refresh.reached_at runs.deliver_at runs.waiting_since sessions.cooldown_until
+	sessions.created_at sessions.due_since sessions.last_message_at sessions.next_check_at sessions.restored_at
+	sessions.view_changed_at spending_minutes.minute sweeps.changed_at sweeps.ended_at sweeps.window_end throttled.since
+	used_elsewhere.read_at`)
+	facts = strings.Fields(`archive_segments.created_at archive_segments.purged_at bulk_operations.ended_at bulk_operations.requested_at
+	calibrations.updated_at cron_ticks.fired_at cron_ticks.tick disk_passes.moved_at erasures.confirmed_at
+	erasures.ended_at erasures.requested_at installed_functions.installed_at leader.expires_at leader.renewed_at
+	message_log.created_at pauses.paused_at pauses.resumed_at policies.created_at policy_changes.changed_at
+	policy_refresh.changed_at policy_versions.created_at runs.ended_at runs.lease_until runs.queued_at runs.started_at
+	runs.written_at schedule_pauses.paused_at schedule_pauses.resumed_at schema_migrations.tstamp
+	spending_limits.changed_at spending_limits.full_at strategies.registered_at summary_calls.asked_at
+	summary_calls.ended_at sweeps.started_at sweeps.tick`)
 )
-
-var storedTimes = map[string]string{
-	"archive_segments.created_at":      fact, // archived words are purged a day later
-	"archive_segments.purged_at":       fact,
-	"bulk_operations.ended_at":         fact,
-	"bulk_operations.requested_at":     fact,
-	"calibrations.updated_at":          fact,
-	"cron_ticks.fired_at":              fact,
-	"cron_ticks.tick":                  fact, // by the clock of the scheduler, which goes by the clock if it is behind
-	"disk_passes.moved_at":             fact,
-	"erasures.confirmed_at":            fact,
-	"erasures.ended_at":                fact,
-	"erasures.requested_at":            fact,
-	"installed_functions.installed_at": fact,
-	"leader.expires_at":                fact, // take_lead does not believe it
-	"leader.queue_away_since":          corrected,
-	"leader.renewed_at":                fact,
-	"leader.workers_away_since":        corrected,
-	"message_log.created_at":           fact, // what was said stays as it is
-	"model_cooldowns.set_at":           corrected,
-	"model_cooldowns.until":            corrected,
-	"outbox.first_at":                  corrected,
-	"outbox.last_at":                   corrected,
-	"pauses.paused_at":                 fact,
-	"pauses.resumed_at":                fact,
-	"policies.created_at":              fact,
-	"policy_changes.changed_at":        fact,
-	"policy_refresh.changed_at":        fact, // awaits_policies does not believe it
-	"policy_refresh.reached_at":        corrected,
-	"policy_versions.created_at":       fact,
-	"runs.deliver_at":                  corrected,
-	"runs.ended_at":                    fact, // guards do not count those that are yet to come
-	"runs.lease_until":                 fact, // lease_is_over does not believe it, and a living worker extends it
-	"runs.queued_at":                   fact,
-	"runs.started_at":                  fact,
-	"runs.waiting_since":               corrected,
-	"runs.written_at":                  fact,
-	"schedule_pauses.paused_at":        fact,
-	"schedule_pauses.resumed_at":       fact,
-	"schema_migrations.tstamp":         fact,
-	"sessions.cooldown_until":          corrected,
-	"sessions.created_at":              corrected,
-	"sessions.due_since":               corrected,
-	"sessions.last_message_at":         corrected,
-	"sessions.next_check_at":           corrected,
-	"sessions.restored_at":             corrected,
-	"sessions.view_changed_at":         corrected,
-	"spending_limits.changed_at":       fact,
-	"spending_limits.full_at":          fact,      // full_at_of does not believe it
-	"spending_minutes.minute":          corrected, // deleted, and summed again
-	"strategies.registered_at":         fact,
-	"summary_calls.asked_at":           fact,
-	"summary_calls.ended_at":           fact, // spending, as above
-	"sweeps.changed_at":                corrected,
-	"sweeps.ended_at":                  corrected,
-	"sweeps.started_at":                fact,
-	"sweeps.tick":                      fact,
-	"sweeps.window_end":                corrected,
-	"throttled.since":                  corrected,
-	"used_elsewhere.read_at":           corrected,
-}
 
 func TestEachStoredTimeHasADecision(t *testing.T) {
 	s := fresh(t)
 	columns := list[string](t, s, `SELECT DISTINCT c.table_name || '.' || c.column_name FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)
 		WHERE c.table_schema = 'compactor' AND c.data_type LIKE 'timestamp%' AND t.table_type = 'BASE TABLE' AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = format('%I.%I', c.table_schema, c.table_name)::regclass)`)
 	slices.Sort(columns)
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(storedTimes)), columns); diff != "" {
+	if diff := cmp.Diff(slices.Sorted(slices.Values(slices.Concat(corrected, facts))), columns); diff != "" {
 		t.Errorf("stored times: when the clock was set back, what becomes of them? (-decided +stored):\n%s", diff)
 	}
 }
 
-// stored makes rows with all times that correct_times moves, and what else a clock may hold back.
+// stored makes rows with all times that correct_times moves, and others that a clock may delay.
 func stored(t *testing.T, s *Store) {
 	t.Helper()
 	keys := dueSessions(t, s, 4)
@@ -110,11 +59,11 @@ func stored(t *testing.T, s *Store) {
 	noError(t, s.Scheduler.NoteProcesses(t.Context(), "a", true, true))
 }
 
-// step moves all stored times, which is what a step of the clock in the other direction does.
+// step moves all stored times, as if the clock had moved in the other direction.
 func step(t *testing.T, s *Store, by time.Duration) {
 	t.Helper()
 	sets := map[string][]string{}
-	for column := range storedTimes {
+	for _, column := range slices.Concat(corrected, facts) {
 		table, name, _ := strings.Cut(column, ".")
 		if name != "tick" && name != "minute" && table != "message_log" && table != "schema_migrations" && table != "archive_segments" && table != "policy_versions" {
 			sets[table] = append(sets[table], fmt.Sprintf("%s = %[1]s + $1::interval", name))
@@ -141,10 +90,10 @@ func TestAStepOfTheClockHoldsNothingBack(t *testing.T) {
 					break
 				}
 			}
-			for column, decision := range storedTimes {
+			for _, column := range corrected {
 				table, name, _ := strings.Cut(column, ".")
 				const most = `now() + interval '2 minutes'`
-				if n := one[int](t, s, `SELECT count(*) FROM compactor.`+table+` WHERE `+name+` > `+map[bool]string{true: `now() + interval '61 minutes'`, false: most}[column == "sweeps.window_end"]); n > 0 && decision == corrected {
+				if n := one[int](t, s, `SELECT count(*) FROM compactor.`+table+` WHERE `+name+` > `+map[bool]string{true: `now() + interval '61 minutes'`, false: most}[column == "sweeps.window_end"]); n > 0 {
 					t.Errorf("%s: %d of them are yet to come", column, n)
 				}
 			}
@@ -195,11 +144,11 @@ func TestTimesAreCorrectedBesideWriters(t *testing.T) {
 	must(s.Scheduler.Lead(t.Context(), "scheduler", "a", time.Minute))(t)
 	exec(t, s, `UPDATE compactor.leader SET clock_back = '1 day'; UPDATE compactor.outbox SET last_at = now() + interval '1 day'; UPDATE compactor.sessions SET due_since = now() + interval '1 day'`)
 	tx := begin(t, s, `SELECT FROM compactor.sessions WHERE id = $1 FOR NO KEY UPDATE`, keys[1].Session)
-	corrected := make(chan error, 1)
+	ended := make(chan error, 1)
 	go func() {
 		for {
 			if back, err := s.Scheduler.CorrectTimes(t.Context(), 100); err != nil || back == 0 {
-				corrected <- err
+				ended <- err
 				return
 			}
 		}
@@ -212,7 +161,7 @@ func TestTimesAreCorrectedBesideWriters(t *testing.T) {
 		t.Errorf("the writer: %v", err)
 	}
 	noError(t, tx.Commit(t.Context()))
-	wantError(t, <-corrected, nil, "the correction")
+	wantError(t, <-ended, nil, "the correction")
 	if n := one[int](t, s, `SELECT count(*) FROM compactor.sessions s JOIN compactor.outbox o USING (sid) WHERE greatest(due_since, last_at) > now()`); n > 0 {
 		t.Errorf("%d sessions are not corrected", n)
 	}

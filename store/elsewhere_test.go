@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// exchange tells each database of a fleet what the others have used.
+// exchange reports to each database of a fleet the use of the others.
 func exchange(t *testing.T, fleet []*Store) {
 	t.Helper()
 	for i, s := range fleet {
@@ -29,7 +29,7 @@ func openFleet(t *testing.T, n int) (fleet []*Store) {
 	return fleet
 }
 
-// pass lets time pass for limits of runs, and for what was read elsewhere.
+// pass moves the times of limits of runs and of the use elsewhere back.
 func pass(t *testing.T, fleet []*Store, d time.Duration) {
 	t.Helper()
 	for _, s := range fleet {
@@ -38,7 +38,7 @@ func pass(t *testing.T, fleet []*Store, d time.Duration) {
 }
 
 // In any number of seconds all databases together start no more runs than the limit allows, but
-// for what each may start before the others know of it.
+// for the runs that each may start before the others know of them.
 func TestALimitOfRunsHoldsOverAllDatabasesOfAFleet(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -94,7 +94,7 @@ func TestALimitOfRunsHoldsOverAllDatabasesOfAFleet(t *testing.T) {
 	}
 }
 
-// What a limit of models is compared with is what all databases have used.
+// A limit of models is compared with the use of all databases.
 func TestLimitsOfModelsHoldOverAllDatabasesOfAFleet(t *testing.T) {
 	t.Parallel()
 	n := func(i int64) *int64 { return &i }

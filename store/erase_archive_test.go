@@ -74,7 +74,7 @@ func TestAnErasureThatLeftWordsInTheArchiveIsFoundAndRepeated(t *testing.T) {
 	}
 	wantConsistent(t, s)
 
-	// So is what is said to be erased and never was.
+	// So is a message that is recorded as erased and is not.
 	byHand(t, s, sid, `UPDATE sessions SET erased = erased + '{[7,8)}'`)
 	if a := must(s.Admin.AuditSession(t.Context(), k))(t); len(a.Findings) != 1 || a.Findings[0].Field != "erased" || a.Findings[0].Row != "message 7" {
 		t.Errorf("audit: %v", a.Findings)
@@ -136,7 +136,7 @@ func TestAnErasureThatFailsIsNotReported(t *testing.T) {
 		}
 		exec(t, s, `DROP TRIGGER fail ON `+at[strings.LastIndex(at, " ")+1:])
 	}
-	// In SQL alone it has not ended, and what is left is named.
+	// In SQL alone it has not ended, and the audit names the rest.
 	if ended := one[bool](t, s, `SELECT ended_at IS NOT NULL FROM compactor.erase('default', 'chat', '{m3}', 'why', 'by')`); ended {
 		t.Error("it ended with the words in the archive")
 	}
@@ -159,7 +159,7 @@ func TestAnErasureThatFailsIsNotReported(t *testing.T) {
 	}
 }
 
-// Which words are copies is what fork says, whatever an application makes of the parents since.
+// Copies are those that fork recorded, whatever parents an application sets later.
 func TestErasuresFollowTheWordsWhateverTheParents(t *testing.T) {
 	s := fresh(t)
 	k := Key{Session: "first"}
@@ -198,7 +198,7 @@ func TestErasuresFollowTheWordsWhateverTheParents(t *testing.T) {
 	wantConsistent(t, s)
 }
 
-// An application that repeats its append is understood in a fork of what was erased, too.
+// An application can repeat its append in a fork of an erased message, too.
 func TestAForkKnowsWhatWasErasedInItsParent(t *testing.T) {
 	s := fresh(t)
 	k, fork := Key{Session: "chat"}, Key{Session: "fork"}
@@ -244,13 +244,9 @@ func TestArchivedMessagesAreKnownHoweverTheyAreWritten(t *testing.T) {
 	hide(t, s, k, 3)
 	try("archived")
 	must(s.Admin.Erase(t.Context(), k, []string{"m3"}, "why", "by", false))(t) // the segment is another one
-	if _, err := appendSQL(s, k, `{"name":"n", "content":"asked", "role":"user", "id":"m1"}`); err != nil {
-		t.Error(err)
-	}
+	noError(t, second(appendSQL(s, k, `{"name":"n", "content":"asked", "role":"user", "id":"m1"}`)))
 	must(s.Admin.Restore(t.Context(), k, "m1"))(t)
-	if _, err := appendSQL(s, k, `{"content": "said", "role": "assistant", "id": "m2"}`); err != nil {
-		t.Error(err)
-	}
+	noError(t, second(appendSQL(s, k, `{"content": "said", "role": "assistant", "id": "m2"}`)))
 	wantError(t, second(appendSQL(s, k, `{"id":"m2","role":"assistant","content":"other"}`)), ErrConflict, "other words")
 }
 
@@ -274,9 +270,7 @@ func TestOnlyWhatWasSaidIsArchivedAndRestored(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	const forge = `SELECT compactor.restore_bodies((SELECT max(id) FROM compactor.archived_words('', 'chat', '{[1,9)}')), '{1}', ARRAY['{"role":"user","content":"forged"}'])`
-	if _, err := pool.Exec(t.Context(), forge); !errors.Is(mapError(err), ErrDamaged) {
-		t.Errorf("forged: %v", err)
-	}
+	wantError(t, mapError(second(pool.Exec(t.Context(), forge))), ErrDamaged, "forged")
 	if got := must(s.Admin.Restore(t.Context(), k))(t); got.Messages != 4 {
 		t.Errorf("by an operator: %+v", got)
 	}

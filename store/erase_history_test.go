@@ -15,7 +15,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// wordsWorld is what was said in the sessions of a tenant, and what of it is erased where. Each
+// wordsWorld holds the content of the sessions of a tenant, and which of it is erased where. Each
 // message has words that stand in no other one, unless it quotes that.
 type wordsWorld struct {
 	s      *Store
@@ -96,10 +96,10 @@ func (w *wordsWorld) run(r *rapid.T, name string) {
 			plan = summarize(chat.RangesOf(seqs...), says)
 			plan.Additions[0].Position = views[lo].Position
 		case 2:
-			for _, q := range w.quotable(r, name) { // it goes with what it stands for, or if it holds the whole
+			for _, q := range w.quotable(r, name) { // it is erased with its original, or if it holds all of the text
 				says = "in short, it is said " + q + " here"
 			}
-			plan = standIn(views[lo], says)
+			plan = replacement(views[lo], says)
 		}
 	}
 	ch, err := c.change(w.s, plan)
@@ -264,7 +264,7 @@ func (w *wordsWorld) step(r *rapid.T) {
 	}
 }
 
-// check looks for what is erased in all that is stored, and for what is not.
+// check compares all that is stored with the content that is erased and the content that is not.
 func (w *wordsWorld) check(r *rapid.T) {
 	ctx := context.Background()
 	everywhere := map[string]bool{} // words of which no session has a copy that is not erased
@@ -318,8 +318,8 @@ func (w *wordsWorld) check(r *rapid.T) {
 	}
 }
 
-// dump returns all rows of all tables that have words of the tenant, as text, and what segments of
-// the archive hold.
+// dump returns all rows of all tables with content of the tenant, as text, and the content of segments of
+// the archive.
 func (w *wordsWorld) dump(r *rapid.T) (rows []string) {
 	for _, table := range list[string](r, w.s, `SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 			WHERE n.nspname = 'compactor' AND c.relkind IN ('r', 'm')`) {

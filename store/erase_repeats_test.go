@@ -34,7 +34,7 @@ func TestPartsOfErasedTextsAreFound(t *testing.T) {
 		"彼のパスワードは秘密です":                   false, // letters go on
 		"「パスワードは秘密です」":                   true,
 		`he asked for {"name":"Jo Doe"}`: true,
-		"call_1234567":                   false, // names nobody
+		"call_1234567":                   false, // names no person
 		"look_up_people":                 false,
 	} {
 		equal(t, want, words.in(string(saying(text).AppendJSON(nil))), "%q", text)
@@ -46,7 +46,7 @@ func saying(text string) chat.Message {
 }
 
 // The application's own messages are erased where they hold words, in forks and in the archive, too;
-// what others said is named.
+// those of others are reported.
 func TestMessagesThatRepeatErasedWordsAreErasedOrNamed(t *testing.T) {
 	s := fresh(t)
 	k, fork := Key{Session: "chat"}, Key{Session: "fork"}
@@ -76,15 +76,13 @@ func TestMessagesThatRepeatErasedWordsAreErasedOrNamed(t *testing.T) {
 		t.Errorf("the words are in %v, want what is left to the operator", got)
 	}
 	for _, left := range []string{"m5", "m7"} {
-		if _, err := s.Admin.Erase(t.Context(), fork, []string{left}, "why", "by", false); err != nil {
-			t.Error(err)
-		}
+		noError(t, second(s.Admin.Erase(t.Context(), fork, []string{left}, "why", "by", false)))
 	}
 	wantNowhere(t, s, "Mrs Example")
 	wantConsistent(t, s)
 }
 
-// BenchmarkEraseGrowth compares what an erasure costs for each message of a session.
+// BenchmarkEraseGrowth measures the cost of an erasure per message of a session.
 func BenchmarkEraseGrowth(b *testing.B) {
 	s := open(b)
 	n := 0

@@ -82,7 +82,7 @@ func quoted(t *testing.T, s *Store, k Key, words string) (erasable string, fork 
 	said := user("secret", "please note "+words)
 	said.Name = words
 	add(t, s, k, user("u1", "said first"), said, call("c1", "a"), result("r1", "a", "a result"), assistant("a1", "noted"))
-	apply(t, s, k, standIn(chat.Meta{Seq: 2, Position: 2}, "short: "+words))
+	apply(t, s, k, replacement(chat.Meta{Seq: 2, Position: 2}, "short: "+words))
 	add(t, s, k, user("u2", "go on"), assistant("a2", "gone on"))
 	apply(t, s, k, summarize(span(3, 5), "the user had said "+words)) // which covers neither it nor its replacement
 	fork = Key{Tenant: k.Tenant, Session: k.Session + "-fork"}
@@ -160,9 +160,7 @@ func TestErasedWordsAreNowhere(t *testing.T) {
 			}
 			for _, run := range list[RunID](t, s, `SELECT r.id FROM compactor.runs r WHERE status = 'applied' AND kind = 'compact' AND in_force ORDER BY sid, id DESC`) {
 				row := must(s.Run(t.Context(), run))(t)
-				if _, err := s.Undo(t.Context(), Key{Session: row.Session}, run, false, ""); err != nil {
-					t.Errorf("undo of run %d: %v", run, err)
-				}
+				wantError(t, second(s.Undo(t.Context(), Key{Session: row.Session}, run, false, "")), nil, "undo of run %d", run)
 			}
 			wantNowhere(t, s, words)
 			wantConsistent(t, s)
@@ -172,7 +170,7 @@ func TestErasedWordsAreNowhere(t *testing.T) {
 			}
 			after := before
 			for n := 0; n < 100 && len(after) > 0; n++ {
-				exec(t, s, `VACUUM FULL `+tablesOf(t, s, "compactor", "pg_catalog")) // it keeps what a backend that connects elsewhere might still see
+				exec(t, s, `VACUUM FULL `+tablesOf(t, s, "compactor", "pg_catalog")) // it keeps rows that a connecting backend might still see
 				after = filesWith(t, s, words)
 			}
 			if len(before) < 3 || len(after) > 0 {
@@ -206,7 +204,7 @@ func TestErasedMessagesStayValidAndSayNothing(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	// An application that repeats its append brings nothing back, and is told of no conflict.
+	// An application that repeats its append restores nothing and gets no conflict.
 	add(t, s, k, user("u1", "who is someone?"))
 	add(t, s, k, user("u1", "who is someone?"), user("u2", "thanks"), user("u3", "more"))
 	wantNowhere(t, s, "someone")

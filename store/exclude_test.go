@@ -89,9 +89,7 @@ func TestADeletedMessageLeavesWithItsGroupAndComesBack(t *testing.T) {
 	add(t, s, k, m[3], user("g", "new"))
 	wantView(t, s, k, "a t b r1 r2 e g")
 	wantConsistent(t, s)
-	if _, err := appendSQL(s, k, `{"id":"f","role":"user","content":"edited"}`); !errors.Is(mapError(err), ErrConflict) {
-		t.Errorf("with other content: %v", err)
-	}
+	wantError(t, mapError(second(appendSQL(s, k, `{"id":"f","role":"user","content":"edited"}`))), ErrConflict, "with other content")
 	wantView(t, s, k, "a t b r1 r2 e g")
 	add(t, s, k, m[6])
 	wantView(t, s, k, "a t b r1 r2 e f g")
@@ -105,7 +103,7 @@ func TestWhatARunTookOutStaysOutWhenItIsAppendedAgain(t *testing.T) {
 	apply(t, s, k, exclude(span(1, 2)))
 	add(t, s, k, m...)
 	wantView(t, s, k, "m3 m4 m5 m6")
-	// So does what a replacement took out: an append that is repeated late undoes no compaction.
+	// So do messages that a replacement took out: a late repetition of an append undoes no compaction.
 	must(s.Replace(t.Context(), k, 1, []NewMessage{user("n", "short"), m[4], m[5]}, ""))(t)
 	wantView(t, s, k, "n m5 m6")
 	add(t, s, k, m...)
@@ -117,7 +115,7 @@ func TestAReplacementLeavesWithTheMessageItIsFor(t *testing.T) {
 	s, k := freshSession(t)
 	add(t, s, k, user("a", "x"), call("b", "c"), result("d", "c", "long"), user("e", "z"))
 	metas := must(s.Operator.ViewMetas(t.Context(), session(t, s, k).SID))(t)
-	apply(t, s, k, standIn(metas[0], "short"))
+	apply(t, s, k, replacement(metas[0], "short"))
 	must(s.Exclude(t.Context(), k, []string{"a"}, ""))(t)
 	wantView(t, s, k, "b d e")
 	wantConsistent(t, s)

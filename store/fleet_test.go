@@ -87,7 +87,7 @@ func TestTheFleetNamesFewOfManyTenants(t *testing.T) {
 	}
 }
 
-// The debt of a session is what is_due compares, whatever the count comes from.
+// The debt of a session is the value that is_due compares, whatever the source of the count.
 func TestDebtIsWhatDueCompares(t *testing.T) {
 	s := fresh(t)
 	thresholds(t, s, Threshold{"", 100, 0.5, false, Counts{}})
@@ -155,9 +155,7 @@ func TestRoundTripsAreObserved(t *testing.T) {
 
 func TestTheSchemaIsChecked(t *testing.T) {
 	s := fresh(t)
-	if err := s.CheckSchema(t.Context()); err != nil {
-		t.Error(err)
-	}
+	noError(t, s.CheckSchema(t.Context()))
 	exec(t, s, `INSERT INTO compactor.schema_migrations (version_id, is_applied) VALUES (99999, true)`)
 	wantError(t, s.CheckSchema(t.Context()), nil, "a later version")
 	exec(t, s, `DELETE FROM compactor.schema_migrations WHERE version_id > 0`)

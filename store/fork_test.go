@@ -47,8 +47,8 @@ func forkable(t *testing.T, s *Store, k Key) map[chat.Seq][]string {
 		assistant("a1", "said then"), user("u2", "said second"), assistant("a2", "said at length"), user("u3", "said third"), assistant("a3", "said again"))
 	run(summarize(span(2, 5), "what was said")) // 10
 	say(user("u4", "said fourth"), assistant("a4", "answered"))
-	both := standIn(chat.Meta{Seq: 6, Position: 6}, "short")
-	both.Additions = append(both.Additions, standIn(chat.Meta{Seq: 7, Position: 7}, "shorter").Additions...)
+	both := replacement(chat.Meta{Seq: 6, Position: 6}, "short")
+	both.Additions = append(both.Additions, replacement(chat.Meta{Seq: 7, Position: 7}, "shorter").Additions...)
 	run(both) // 13 and 14
 	say(user("u5", "said fifth"))
 	undone := run(exclude(span(1, 1)))
@@ -232,7 +232,7 @@ func TestAForkHoldsSignedReasoningOnlyOnItsPrefix(t *testing.T) {
 	wantError(t, second(s.Undo(t.Context(), at, undo, false, "")), ErrInUse, "undo within an open tool loop")
 }
 
-// What the archiver and an erasure would do between two steps of a fork.
+// The archiver or an erasure runs between two steps of a fork.
 func TestAForkHasTheWordsOfItsParent(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]func(*Store, context.Context, Key) error{
@@ -267,10 +267,8 @@ func TestAForkHasTheWordsOfItsParent(t *testing.T) {
 			for locked() < 2 && len(done) == 0 && t.Context().Err() == nil { //nolint:revive // the condition waits
 			}
 			noError(t, gate.Rollback(t.Context()))
-			if err := <-forked; err != nil {
-				t.Error(err)
-			}
-			if err := <-done; err != nil && !errors.Is(err, ErrBusy) { // the archiver leaves out what is locked
+			noError(t, <-forked)
+			if err := <-done; err != nil && !errors.Is(err, ErrBusy) { // the archiver leaves out locked sessions
 				t.Error(err)
 			}
 			exec(t, s, `DROP FUNCTION compactor.wait_here() CASCADE`)

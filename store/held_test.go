@@ -139,7 +139,7 @@ func TestEachReasonIsFound(t *testing.T) {
 	}
 }
 
-// Whatever keeps due sessions from the relay, the reconciler and the workers is told.
+// Every reason that keeps due sessions from the relay, the reconciler and the workers is reported.
 func TestNothingWaitsInSilence(t *testing.T) {
 	t.Parallel()
 	s := heldStore(t)
@@ -174,7 +174,7 @@ func TestNothingWaitsInSilence(t *testing.T) {
 			exec(rt, s, `INSERT INTO compactor.outbox (sid) SELECT sid FROM compactor.sessions ON CONFLICT DO NOTHING`)
 		}
 		reasons := heldReasons(rt, must(s.Operator.HeldBack(t.Context(), ""))(rt))
-		// What the scheduler does now.
+		// The work of the scheduler.
 		must(s.Scheduler.Relay(t.Context(), 0, 0, 10, time.Minute))(rt)
 		must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(rt)
 		must(s.Scheduler.Deliver(t.Context(), 10, 10, time.Minute))(rt)
@@ -186,7 +186,7 @@ func TestNothingWaitsInSilence(t *testing.T) {
 	})
 }
 
-// What differs from session to session is shown of one, which is named.
+// A text that differs between sessions is shown for one of them, by name.
 func TestAReasonWithSeveralTextsNamesAnExample(t *testing.T) {
 	t.Parallel()
 	s := heldStore(t)

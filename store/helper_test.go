@@ -301,8 +301,8 @@ func summarize(covers chat.Ranges, content string) chat.Plan {
 	}}}
 }
 
-// standIn returns a plan that rewrites one message of the view.
-func standIn(m chat.Meta, content string) chat.Plan {
+// replacement returns a plan that rewrites one message of the view.
+func replacement(m chat.Meta, content string) chat.Plan {
 	return chat.Plan{Additions: []chat.Addition{{
 		Kind: chat.KindReplacement, Reason: "clamped", Covers: chat.RangesOf(m.Seq), Position: m.Position, Tokens: 3, Counter: "test",
 		Flags: chat.HasText, Message: chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent(content)},

@@ -153,9 +153,7 @@ func TestAHistoryRefusesStalePlansAndKeepsTheMessages(t *testing.T) {
 	if len(log.Records) != 8 || log.Records[1].Included || !log.Records[0].Included {
 		t.Errorf("whole log: %+v", log)
 	}
-	if err := write("n4", log); err != nil {
-		t.Error(err)
-	}
+	noError(t, write("n4", log))
 	wantError(t, write("n4", must(h.Load(t.Context(), false))(t)), ErrStale, "a message that is there already")
 	// A pin that the plan does not know of is not overrun.
 	log = must(h.Load(t.Context(), false))(t)

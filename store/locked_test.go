@@ -41,9 +41,7 @@ func TestNoEndingWaitsForALockWhileItHoldsAnother(t *testing.T) {
 	var ends, appends sync.WaitGroup
 	for _, c := range claims {
 		ends.Go(func() {
-			if err := s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "nothing_to_compact"}, nil); err != nil {
-				t.Error(err)
-			}
+			wantError(t, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "nothing_to_compact"}, nil), nil, "finish")
 		})
 	}
 	appends.Go(func() {

@@ -20,7 +20,7 @@ func lastSeq(t fataler, s *Store, sid int64) chat.Seq {
 	return one[chat.Seq](t, s, `SELECT last_seq FROM compactor.sessions WHERE sid = $1`, sid)
 }
 
-// originals returns the ids of what messages stand for, after reading them twice, and in brackets
+// originals returns the ids of the originals of messages, after reading them twice, and in brackets
 // the texts of the summaries that stand for older ones.
 func originals(t fataler, s *Store, k Key, dropped string, most int64, of ...chat.Seq) string {
 	t.Helper()
@@ -59,9 +59,9 @@ func TestOriginalsOfASummaryOfSummaries(t *testing.T) {
 	want(k, "ours1 ours2 ours3 ours4", 7)
 	want(theirs, "theirs1 theirs2 theirs3 theirs4", 7)
 	want(k, "ours5", 5)
-	apply(t, s, k, standIn(chat.Meta{Seq: 6, Position: 6, Role: chat.RoleAssistant}, "short")) // 8
-	add(t, s, k, talk("more", 2)...)                                                           // 9, 10
-	second := apply(t, s, k, summarize(chat.RangesOf(7, 5, 8, 9), "two"))                      // 11
+	apply(t, s, k, replacement(chat.Meta{Seq: 6, Position: 6, Role: chat.RoleAssistant}, "short")) // 8
+	add(t, s, k, talk("more", 2)...)                                                               // 9, 10
+	second := apply(t, s, k, summarize(chat.RangesOf(7, 5, 8, 9), "two"))                          // 11
 	want(k, "ours1 ours2 ours3 ours4 ours5 ours6 more1", 11)
 	want(k, "ours1 ours2 ours3 ours4 ours5 ours6 more1 more2", 10, 11)
 
@@ -74,8 +74,8 @@ func TestOriginalsOfASummaryOfSummaries(t *testing.T) {
 		equal(t, "more2", m.ID, "read")
 	}
 
-	// After the undo of the second run, the first summary stands for what it did, and what the
-	// second covered is not known.
+	// After the undo of the second run, the first summary stands for the same messages as before, and those that the
+	// second covered are not known.
 	must(s.Undo(t.Context(), k, second, false, ""))(t)
 	want(k, "ours1 ours2 ours3 ours4", 7)
 	want(k, "ours6", 8)
@@ -83,7 +83,7 @@ func TestOriginalsOfASummaryOfSummaries(t *testing.T) {
 	wantConsistent(t, s)
 }
 
-// What is in the view again, and what the application took out, is not read.
+// Messages that are in the view again, or that the application took out, are not read.
 func TestOriginalsLeaveOutWhatTheApplicationDecidedOn(t *testing.T) {
 	s, k := freshTalk(t, 8)
 	want := func(dropped, ids string, of ...chat.Seq) {
@@ -142,11 +142,11 @@ func TestOriginalsAreReadInPagesUpToALimit(t *testing.T) {
 	} {
 		equal(t, want, originals(t, s, k, "", most, 8), "up to %d bytes", most)
 	}
-	// What was dropped has no summary.
+	// Messages that were dropped have no summary.
 	equal(t, "[two] d e", originals(t, s, k, "truncated", 2*originalsPage, 8), "with what was dropped")
 }
 
-// Of words that were purged, what stands for them is all that is left; nothing else is lost.
+// Of purged messages, their summaries and replacements are left; nothing else is lost.
 func TestOriginalsOfPurgedWords(t *testing.T) {
 	s := fresh(t)
 	for name, c := range map[string]struct {
@@ -154,10 +154,10 @@ func TestOriginalsOfPurgedWords(t *testing.T) {
 		want  string
 	}{
 		"stand-ins": {[]chat.Plan{
-			standIn(chat.Meta{Seq: 3, Position: 3, Role: chat.RoleUser}, "third"), standIn(chat.Meta{Seq: 4, Position: 4, Role: chat.RoleAssistant}, "fourth"),
+			replacement(chat.Meta{Seq: 3, Position: 3, Role: chat.RoleUser}, "third"), replacement(chat.Meta{Seq: 4, Position: 4, Role: chat.RoleAssistant}, "fourth"),
 		}, "m1 m2 (third) (fourth) m5 m6 m7 m8"},
 		"a summary":               {[]chat.Plan{summarize(span(3, 4), "two")}, "[two] m1 m2 m5 m6 m7 m8"},
-		"a summary of a stand-in": {[]chat.Plan{standIn(chat.Meta{Seq: 3, Position: 3, Role: chat.RoleUser}, "third"), summarize(chat.RangesOf(9, 4), "two")}, "[two] m1 m2 m5 m6 m7 m8"},
+		"a summary of a stand-in": {[]chat.Plan{replacement(chat.Meta{Seq: 3, Position: 3, Role: chat.RoleUser}, "third"), summarize(chat.RangesOf(9, 4), "two")}, "[two] m1 m2 m5 m6 m7 m8"},
 	} {
 		k := Key{Session: name}
 		add(t, s, k, talk("m", 8)...)
@@ -170,9 +170,9 @@ func TestOriginalsOfPurgedWords(t *testing.T) {
 		if n := must(s.Scheduler.PurgeArchive(t.Context(), 24*time.Hour, 24*time.Hour, []string{"default"}, 10))(t); n == 0 {
 			t.Fatalf("%s: nothing was purged", name)
 		}
-		apply(t, s, k, standIn(chat.Meta{Seq: 6, Position: 6, Role: chat.RoleAssistant}, "sixth"))
+		apply(t, s, k, replacement(chat.Meta{Seq: 6, Position: 6, Role: chat.RoleAssistant}, "sixth"))
 		var view []chat.Seq
-		texts := map[string]string{} // of what is no message of the application
+		texts := map[string]string{} // of summaries and replacements
 		for _, m := range must(s.All(t.Context(), k))(t) {
 			if m.ExcludedBy == 0 {
 				view = append(view, m.Seq)
@@ -189,7 +189,7 @@ func TestOriginalsOfPurgedWords(t *testing.T) {
 	}
 }
 
-// Of what was said of a message, the first counts.
+// The first entry for a message counts.
 func TestCoversOfCellsThatOverlap(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -228,7 +228,7 @@ func TestCoversOfCellsThatOverlap(t *testing.T) {
 	})
 }
 
-// BenchmarkOriginalsGrowth reads what the view stands for where every second message has a
+// BenchmarkOriginalsGrowth reads the originals of the view where every second message has a
 // replacement, and the replacements have a summary.
 func BenchmarkOriginalsGrowth(b *testing.B) {
 	growth.Report(b, 2000, 8, func(n int) func() {

@@ -94,7 +94,7 @@ func TestAnInstallationKeepsItsPartitions(t *testing.T) {
 	}
 }
 
-// What a session's functions read and write is in its own partitions, with a plan that any
+// Functions of a session read and write its own partitions alone, with a plan that any
 // session shares, too.
 func TestAStatementTouchesThePartitionsOfItsSession(t *testing.T) {
 	t.Parallel()

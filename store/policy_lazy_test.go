@@ -2,9 +2,9 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,7 +26,7 @@ func newEager(t *testing.T, s *Store) eager {
 	return eager{t, s}
 }
 
-// take makes the sessions what they are now.
+// take stores the present state of the sessions.
 func (e eager) take(where string, args ...any) {
 	e.t.Helper()
 	exec(e.t, e.s, `UPDATE eager SET s = s.* FROM compactor.sessions s WHERE s.sid = eager.sid AND `+where, args...)
@@ -48,7 +48,7 @@ func (e eager) follow() {
 		WHERE e.sid = n.sid`)
 }
 
-// check fails unless all sessions show what they would have, those that nothing shows of are
+// check fails unless all sessions show the expected values, the others are
 // not written, and the others are.
 func (e eager) check(what string) {
 	e.t.Helper()
@@ -62,7 +62,7 @@ func (e eager) check(what string) {
 	}
 }
 
-// randomSessions sets what thresholds are compared with, and what they are, at random.
+// randomSessions sets thresholds and the values that are compared with them at random.
 const randomSessions = `
 	UPDATE compactor.sessions s SET live_tokens = r(200), live_estimated_tokens = r(50), messages_since_run = r(9), turns_since_run = r(9), tokens_since_run = r(200),
 		live_messages = r(9), new_signals = r(16) & r(16), reported_prompt_tokens = CASE WHEN r(3) = 0 THEN r(200) END, tokens_since_report = r(9),
@@ -308,20 +308,28 @@ func TestASessionIsShownWithTheThresholdsInForce(t *testing.T) {
 func TestARefreshWaitsForWritesThatHaveBegun(t *testing.T) {
 	s := fresh(t)
 	k := stale(t, s, "s")
+	start := chat.Tokens(200)
 	for name, write := range map[string]string{
 		"a session that is locked":  `SELECT FROM compactor.sessions WHERE id = 's' FOR NO KEY UPDATE`,
 		"a session that is written": `SELECT compactor.append('default', 's', '{"role": "user", "content": "x"}')`,
+		"a session that is created": `SELECT compactor.append('default', 'late', '{"role": "user", "content": "x"}')`,
 	} {
 		tx := begin(t, s, write)
-		thresholds(t, s, Threshold{DueTokens: 200 + chat.Tokens(len(name))})
+		start++
+		thresholds(t, s, Threshold{DueTokens: start})
 		var states []string
 		for range 3 {
 			_, state := must2(s.Scheduler.RefreshSessions(t.Context(), 9))(t)
 			states = append(states, state)
 		}
 		equal(t, []string{RefreshPage, RefreshPass, RefreshPass}, states, "%s", name)
-		noError(t, tx.Rollback(t.Context()))
+		noError(t, tx.Commit(t.Context()))
 		refresh(t, s, 9)
+		for _, shown := range policies(t, s) {
+			if !strings.HasSuffix(shown, fmt.Sprint(" default ", start)) {
+				t.Errorf("%s: %s", name, shown)
+			}
+		}
 	}
 	// One that sees the thresholds of its beginning for as long as it lasts fails instead.
 	tx := must(s.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead}))(t)
@@ -329,7 +337,5 @@ func TestARefreshWaitsForWritesThatHaveBegun(t *testing.T) {
 	must(tx.Exec(t.Context(), `SELECT count(*) FROM compactor.sessions`))(t)
 	thresholds(t, s, Threshold{DueTokens: 300})
 	_, err := tx.Exec(t.Context(), `SELECT compactor.append('default', $1, '{"role": "user", "content": "x"}')`, k.Session)
-	if !errors.Is(mapError(err), ErrBusy) {
-		t.Errorf("a transaction from before: %v, want a serialization failure", err)
-	}
+	wantError(t, mapError(err), ErrBusy, "a transaction from before")
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/policy"
 )
@@ -196,24 +194,6 @@ func TestSessionsFollowTheirPolicies(t *testing.T) {
 	must(s.Operator.ChangePolicies(t.Context(), []PolicyChange{{Name: "gpt", Expect: 1}}, ""))(t)
 	refresh(t, s, 2)
 	equal(t, "big default 5", policies(t, s)[0], "under a disabled policy")
-}
-
-// A transaction that began before a change may create a session under the policies before,
-// behind the pass over the sessions.
-func TestASessionThatAnOlderTransactionCreatesFollowsToo(t *testing.T) {
-	s := fresh(t)
-	thresholds(t, s, Threshold{"", 1000, 0, false, Counts{}})
-	refresh(t, s, 9)
-	tx := begin(t, s, `SELECT compactor.append('default', 'late', '{"role": "user", "content": "x"}')`)
-	thresholds(t, s, Threshold{"", 2000, 0, false, Counts{}})
-	for i, want := range []string{RefreshPage, RefreshPass, RefreshPass} {
-		if _, state := must2(s.Scheduler.RefreshSessions(t.Context(), 9))(t); state != want {
-			t.Errorf("call %d beside the transaction: %s, want %s", i, state, want)
-		}
-	}
-	noError(t, tx.Commit(t.Context()))
-	refresh(t, s, 9)
-	noDiff(t, cmp.Diff([]string{"late default 2000"}, policies(t, s)), "difference")
 }
 
 func TestARunDoesNotUndoAChangeOfThePolicy(t *testing.T) {

@@ -47,15 +47,9 @@ func TestApplicationsWorkThroughPgBouncer(t *testing.T) {
 				if _, _, err := s.Append(t.Context(), k, "gpt-4o", []NewMessage{user(id, "question"), assistant(id+"-a", "answer")}); err != nil {
 					t.Error(err)
 				}
-				if _, _, err := s.View(t.Context(), k); err != nil {
-					t.Error(err)
-				}
-				if _, err := s.ReportUsage(t.Context(), k, 100, 0); err != nil {
-					t.Error(err)
-				}
-				if err := s.Pin(t.Context(), k, id); err != nil {
-					t.Error(err)
-				}
+				wantError(t, third(s.View(t.Context(), k)), nil, "view")
+				wantError(t, second(s.ReportUsage(t.Context(), k, 100, 0)), nil, "report of usage")
+				wantError(t, s.Pin(t.Context(), k, id), nil, "pin")
 				if _, err := s.Worker.Messages(t.Context(), 1, []chat.Seq{1}); err != nil && !errors.Is(err, ErrNotFound) {
 					t.Error(err)
 				}
@@ -82,14 +76,12 @@ func TestTimeoutsHoldThroughPgBouncer(t *testing.T) {
 		return err
 	})
 	wantError(t, mapError(err), ErrBusy, "a transaction that waits for a lock ends with")
-	if _, err := pooled.pool.Exec(t.Context(), `SELECT pg_sleep(60)`); !errors.Is(mapError(err), ErrUnavailable) {
-		t.Errorf("a statement that takes too long ends with %v", err)
-	}
+	wantError(t, mapError(second(pooled.pool.Exec(t.Context(), `SELECT pg_sleep(60)`))), ErrUnavailable, "a statement that takes too long ends with")
 	var n int
 	wantError(t, pooled.pool.QueryRow(t.Context(), `SELECT 1 FROM compactor.runs`).Scan(&n), pgx.ErrNoRows, "no row is")
 }
 
-// What a process sets must not reach the others that share its server connections.
+// Settings of a process must not reach the others that share its server connections.
 func TestSettingsStayWithTheirTransactionBehindPgBouncer(t *testing.T) {
 	t.Parallel()
 	pooled, direct := openPooled(t, Config{LockTimeout: time.Second})

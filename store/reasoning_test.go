@@ -155,7 +155,7 @@ func TestARunForAModelThatDoesNotBindReasoningKeepsIt(t *testing.T) {
 }
 
 // After a change of the model, or a version that did not know of reasoning, nothing is
-// known of what is in the view.
+// known of the reasoning in the view.
 func TestTheFirstRunForAModelThatBindsReasoningTakesOutAllOfIt(t *testing.T) {
 	s, k := freshSession(t)
 	add(t, s, k, thoughtful("m", 0, 8)...)
@@ -316,7 +316,7 @@ func TestReasoningIsTakenOutInSQLAsInGo(t *testing.T) {
 	wantConsistent(t, s)
 }
 
-// What a provider reads and writes in the application's process follows the rule, too.
+// A provider in the application's process follows the rule, too.
 func TestAProviderReadsSignedReasoningOnlyOnItsPrefix(t *testing.T) {
 	s := fresh(t)
 	n := 0

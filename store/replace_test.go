@@ -83,7 +83,7 @@ func TestReplacedMessagesKeepTheirPlaceAmongAdditions(t *testing.T) {
 	view, revision := must2(s.View(t.Context(), k))(t)
 	msgs := []NewMessage{m[0], m[1], user("n", "x"), {Message: view[2].Message}, m[3]}
 	must(s.Replace(t.Context(), k, revision, msgs, ""))(t)
-	apply(t, s, k, standIn(chat.Meta{Seq: 2, Position: 2}, "short")) // 7
+	apply(t, s, k, replacement(chat.Meta{Seq: 2, Position: 2}, "short")) // 7
 	view, _ = must2(s.View(t.Context(), k))(t)
 	var given, planned []chat.Seq
 	for _, m := range view {
@@ -101,7 +101,7 @@ func TestReplacedMessagesKeepTheirPlaceAmongAdditions(t *testing.T) {
 // part of its body, so that it is recognized again.
 func TestReplaceKnowsAStandInForAMessageWithAnEnvelope(t *testing.T) {
 	s, k := freshTalk(t, 3)
-	plan := standIn(chat.Meta{Seq: 2, Position: 2}, "short")
+	plan := replacement(chat.Meta{Seq: 2, Position: 2}, "short")
 	plan.Additions[0].Message.CreatedAt = time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
 	plan.Additions[0].Message.SourceID = "memory"
 	apply(t, s, k, plan)

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"errors"
 	"testing"
 )
 
@@ -56,18 +55,14 @@ func TestStateIsReportedStrictly(t *testing.T) {
 	s := fresh(t)
 	add(t, s, Key{Session: "s"}, talk("m", 1)...)
 	for _, state := range []string{`[]`, `"closed"`, `null`, `{"closed": 1}`, `{"close": true}`, `{"closed": true, "nightly": true}`} {
-		if _, err := s.pool.Exec(t.Context(), `SELECT compactor.report_state('default', 's', $1)`, state); !errors.Is(mapError(err), ErrInvalid) {
-			t.Errorf("%s: %v, want it refused", state, err)
-		}
+		wantError(t, mapError(second(s.pool.Exec(t.Context(), `SELECT compactor.report_state('default', 's', $1)`, state))), ErrInvalid, "%s", state)
 	}
 	yes := true
 	wantError(t, s.ReportState(t.Context(), Key{Session: "ghost"}, State{Closed: &yes}), ErrNotFound, "an unknown session")
-	if err := s.ReportState(t.Context(), Key{Session: "s"}, State{}); err != nil {
-		t.Error(err)
-	}
+	noError(t, s.ReportState(t.Context(), Key{Session: "s"}, State{}))
 }
 
-// Events are over when a run has seen them; what the application says of the session is not.
+// Events end when a run has seen them; the state that the application reports does not.
 func TestARunSeesSignals(t *testing.T) {
 	s, k := freshSession(t)
 	yes := true
@@ -85,7 +80,7 @@ func TestARunSeesSignals(t *testing.T) {
 	wantConsistent(t, s)
 }
 
-// A parent is told of its children's ends by the scheduler, so that a writer of a child needs no
+// The scheduler reports the ends of children to their parent, so that a writer of a child needs no
 // lock of the parent.
 func TestAParentIsToldThatAChildWasClosed(t *testing.T) {
 	s := fresh(t)
@@ -108,7 +103,7 @@ func TestAParentIsToldThatAChildWasClosed(t *testing.T) {
 	report("p", State{Closed: &yes})
 	check("nothing of a child", 0, false)
 	report("deep", State{Closed: &yes})
-	check("a child's child", 1, false) // a was told
+	check("a child's child", 1, false) // a got the report
 	tx := begin(t, s, `SELECT FROM compactor.sessions WHERE id = 'p' FOR NO KEY UPDATE`)
 	report("a", State{Closed: &yes}) // while a writer of the parent is at work
 	report("b", State{Closed: &yes})

@@ -20,27 +20,21 @@ func TestARequestWithOptionsThatMeanNothingIsRefused(t *testing.T) {
 	}
 	for bad, want := range map[string]string{
 		`{"summary": "x"}`:                               "summary must be",
-		`{"summary": {"author": "x"}}`:                   "summary must be",
 		`{"summary": {"text": "x", "by": "y"}}`:          "summary must be",
 		`{"dryrun": true}`:                               "unknown key dryrun, want from, pipeline, focus, dry_run, allow_growth, force or summary",
 		`{"dry_run": true, "a": 1, "b": 2}`:              "unknown key a, want from, pipeline, focus, dry_run, allow_growth, force or summary; unknown key b",
 		`{"dry_run": "true"}`:                            "dry_run must be true or false",
-		`{"allow_growth": 1}`:                            "allow_growth must be true or false",
-		`{"dry_run": null}`:                              "dry_run must be true or false",
 		`{"from": "logs"}`:                               `from must be "log" or "view"`,
-		`{"from": 1}`:                                    `from must be "log" or "view"`,
 		`{"focus": ["a"]}`:                               "focus must be a string",
 		`{"focus": "` + strings.Repeat("x", 1001) + `"}`: "focus must be a string of at most 1000",
 		`{"pipeline": {"strategy": "truncation"}}`:       "pipeline must be an array",
 		`{"pipeline": [` + strings.Repeat(`{"strategy":"a"},`, 100) + `{"strategy":"a"}]}`: "at most 100 steps",
 		`{"pipeline": ["truncation"]}`:                    `pipeline step 1: must be {"strategy": NAME`,
 		`{"pipeline": [{"strategy": "a"}, {}]}`:           "pipeline step 2: must be",
-		`{"pipeline": [{"strategy": 5}]}`:                 "pipeline step 1: must be",
 		`{"pipeline": [{"strategy": "a", "n": 5}]}`:       "pipeline step 1: must be",
 		`{"pipeline": [{"strategy": "a", "params": []}]}`: "pipeline step 1: must be",
-		`[]`:     "must be an object, not array",
-		`"view"`: "must be an object, not string",
-		`null`:   "must be an object, not null",
+		`[]`:   "must be an object, not array",
+		`null`: "must be an object, not null",
 	} {
 		if err := ask(bad); !errors.Is(err, ErrInvalid) || !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%.100s: %v, want it refused as %s", bad, err, want)

@@ -162,16 +162,14 @@ func TestAnApplicationNeedsNoRightsOnTables(t *testing.T) {
 	}
 	must(s.ReportUsage(t.Context(), k, 50, 0))(t)
 	request(t, s, k, TriggerApplication)
-	if err := errors.Join(s.Pin(t.Context(), k, "m1"), s.Unpin(t.Context(), k, "m1")); err != nil {
-		t.Error(err)
-	}
+	noError(t, errors.Join(s.Pin(t.Context(), k, "m1"), s.Unpin(t.Context(), k, "m1")))
 	if all := must(s.All(t.Context(), k))(t); len(all) != 6 {
 		t.Errorf("%d messages", len(all))
 	}
 	wantError(t, second(s.Operator.Sessions(t.Context(), SessionFilter{Limit: 1})), ErrForbidden, "a list of all sessions")
 }
 
-// What an operator asks for is held up by no pause (force) and no limit.
+// No pause (force) and no limit holds the requests of an operator.
 func TestOnlyOperatorsRequestRunsAsOperators(t *testing.T) {
 	t.Parallel()
 	s, dsn := openRoles(t)
@@ -184,14 +182,12 @@ func TestOnlyOperatorsRequestRunsAsOperators(t *testing.T) {
 		if _, err := own.Request(t.Context(), k, TriggerOperator, "test", Options{Force: true}); may != (err == nil) || !may && !errors.Is(err, ErrForbidden) {
 			t.Errorf("a request of the role %s as an operator: %v", role, err)
 		}
-		if _, err := own.Request(t.Context(), k, TriggerApplication, "test", Options{}); err != nil {
-			t.Errorf("a request of the role %s: %v", role, err)
-		}
+		wantError(t, second(own.Request(t.Context(), k, TriggerApplication, "test", Options{})), nil, "a request of the role %s", role)
 	}
 	must(s.Request(t.Context(), k, TriggerOperator, "the owner", Options{Force: true}))(t)
 }
 
-// What deploy/docs/tables.md says of the relations of readers holds: a reader reads these columns, and another tenant's rows
+// A reader reads the columns that deploy/docs/tables.md names, and another tenant's rows
 // only if it is bound to none (see tryRelations).
 func TestRelationsOfReadersAreAsDocumented(t *testing.T) {
 	t.Parallel()
@@ -202,14 +198,10 @@ func TestRelationsOfReadersAreAsDocumented(t *testing.T) {
 	relations := 0
 	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)`[^|]*\\|[^|]*\\| (`.*`) \\|$").FindAllStringSubmatch(doc, -1) {
 		relations++
-		if _, err := conn.Exec(t.Context(), `SELECT `+strings.ReplaceAll(m[2], "`", "")+` FROM compactor.`+m[1]); err != nil {
-			t.Errorf("%s: %v", m[1], err)
-		}
+		wantError(t, second(conn.Exec(t.Context(), `SELECT `+strings.ReplaceAll(m[2], "`", "")+` FROM compactor.`+m[1])), nil, "%s", m[1])
 	}
 	for _, m := range regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(doc, -1) {
-		if _, err := conn.Exec(t.Context(), m[1], pgx.QueryExecModeSimpleProtocol); err != nil {
-			t.Errorf("%s: %v", m[1], err)
-		}
+		wantError(t, second(conn.Exec(t.Context(), m[1], pgx.QueryExecModeSimpleProtocol)), nil, "%s", m[1])
 	}
 	if relations < 8 {
 		t.Errorf("%d relations are documented", relations)

@@ -72,9 +72,7 @@ func TestRunsOfManyTenantsAreCountedAtTheSameTime(t *testing.T) {
 			return nil
 		})
 	}
-	if err := g.Wait(); err != nil {
-		t.Error(err)
-	}
+	noError(t, g.Wait())
 }
 
 // waiters returns the number of connections to the database that wait for a lock.
@@ -83,7 +81,7 @@ func waiters(t fataler, s *Store) int {
 	return one[int](t, s, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
 }
 
-// Who starts runs waits for another one that has taken what a limit allows, and then starts none; what a caller took
+// A caller that starts runs waits for another one that has used up a limit, and then starts none; the share of a caller
 // that dies is free again.
 func TestNoTwoCallersStartTheSameFreeRun(t *testing.T) {
 	t.Parallel()

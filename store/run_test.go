@@ -91,9 +91,7 @@ func TestOneRunOfASessionIsClaimedAtATime(t *testing.T) {
 	noError(t, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "nothing_to_compact"}, nil))
 	wantError(t, second(s.Worker.Claim(t.Context(), a, "w2", time.Minute)), ErrNotFound, "claim of an ended run")
 	wantError(t, second(s.Worker.Claim(t.Context(), 1<<40, "w2", time.Minute)), ErrNotFound, "claim of a run that never was")
-	if _, err := s.Worker.Claim(t.Context(), b, "w2", time.Minute); err != nil {
-		t.Errorf("claim of the next run: %v", err)
-	}
+	wantError(t, second(s.Worker.Claim(t.Context(), b, "w2", time.Minute)), nil, "claim of the next run")
 }
 
 func TestOfManyClaimsAtOnceOneWins(t *testing.T) {
@@ -138,9 +136,7 @@ func TestAWorkerPastItsLeaseLosesItsFence(t *testing.T) {
 		}
 	}
 	wantError(t, s.Worker.Heartbeat(t.Context(), now.Run, now.Fence, time.Hour), nil, "heartbeat of the new worker")
-	if _, err := s.Worker.Apply(t.Context(), now.Run, now.Fence, ch); err != nil {
-		t.Errorf("apply of the new worker: %v", err)
-	}
+	wantError(t, second(s.Worker.Apply(t.Context(), now.Run, now.Fence, ch)), nil, "apply of the new worker")
 	wantConsistent(t, s)
 }
 
@@ -182,7 +178,7 @@ func TestARunFailsOnceAsManyWorkersDiedOfIt(t *testing.T) {
 	must(s.Worker.Claim(t.Context(), other, "w", time.Minute))(t)
 }
 
-// A claim is committed asynchronously: a crash of the server may undo it after its worker was told.
+// A claim is committed asynchronously: a crash of the server may undo it after its worker has the reply.
 func TestAClaimThatTheServerForgotDoesNotShareItsFence(t *testing.T) {
 	s, k := freshTalk(t, 6)
 	run := request(t, s, k, TriggerOperator)

@@ -88,9 +88,7 @@ func TestOfManySchedulersOneFiresASlot(t *testing.T) {
 		}()
 	}
 	for range 8 {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		noError(t, <-done)
 	}
 	equal(t, 1, fired.Load(), "fired times")
 	if !must(s.Scheduler.FireTick(t.Context(), "nightly", tick.Add(24*time.Hour), "x"))(t) || !must(s.Scheduler.FireTick(t.Context(), "weekly", tick, "x"))(t) {
@@ -133,7 +131,7 @@ func TestASweepGoesOverEveryDueSessionOnce(t *testing.T) {
 			t.Fatalf("open sweeps are %+v", open)
 		}
 	}
-	// What is queued for s02 and s03 stands for a run of the sweep; the dry run of s04 does not.
+	// The queued runs of s02 and s03 stand for a run of the sweep; the dry run of s04 does not.
 	noDiff(t, cmp.Diff([][]string{{"s01"}, {"s04", "s05", "s06"}, {"s07"}, nil}, got, cmpopts.EquateEmpty()), "pages")
 	if open := must(s.Scheduler.OpenSweeps(t.Context()))(t); len(open) != 0 {
 		t.Errorf("open sweeps are %+v, want none", open)
@@ -330,7 +328,7 @@ func TestADueSessionWithoutARunIsFound(t *testing.T) {
 	exec(t, s, `UPDATE compactor.sessions SET cooldown_until = now() + interval '1 hour' WHERE id = 's03'`)
 	c := start(t, s, keys[3])
 	noError(t, s.Worker.Finish(t.Context(), c, StatusSkipped, Ledger{Outcome: "no_summary"}, nil))
-	// What an application did to the view, and what would be done to it, decide nothing.
+	// Repairs and dry runs decide nothing.
 	dry := `INSERT INTO compactor.runs (sid, trigger, options, status, outcome, snapshot_seq, ended_at) SELECT sid, 'operator', '{"dry_run": true}', 'skipped', 'would_grow', last_seq, now() FROM compactor.sessions WHERE id IN ('s04', 's05')`
 	exec(t, s, dry)
 	exec(t, s, `INSERT INTO compactor.runs (sid, trigger, kind, status, outcome, snapshot_seq, ended_at, revision, live_before, live_after)
@@ -371,9 +369,7 @@ func TestARequeuedRunGivesWayToItsTwin(t *testing.T) {
 	if row := must(s.Run(t.Context(), c.Run))(t); row.Status != "skipped" || row.Outcome != "superseded" || row.ErrorCode != "stale" || row.EndedAt == nil {
 		t.Errorf("the run is %+v, want it superseded", row)
 	}
-	if _, err := s.Worker.Claim(t.Context(), twin, "w", time.Minute); err != nil {
-		t.Errorf("claim of its twin: %v", err)
-	}
+	wantError(t, second(s.Worker.Claim(t.Context(), twin, "w", time.Minute)), nil, "claim of its twin")
 }
 
 func TestListsPageAndFilter(t *testing.T) {

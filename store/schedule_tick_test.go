@@ -14,7 +14,7 @@ import (
 // day returns the tick of a day.
 func day(n int) time.Time { return time.Date(2026, 1, n, 3, 0, 0, 0, time.UTC) }
 
-// fire fires a tick and compares what became of it, and the status of the sweeps, oldest first.
+// fire fires a tick and compares its outcome and the status of the sweeps, oldest first.
 func fire(t *testing.T, s *Store, tick Tick, want string, sweeps ...string) int64 {
 	t.Helper()
 	tick.Entry, tick.By = "nightly", "x"
@@ -199,7 +199,7 @@ func TestOldTicksArePurged(t *testing.T) {
 	}
 }
 
-// Old runs go that changed nothing. What explains a view, cost money or stopped a bulk operation stays.
+// Old runs without effect are deleted. Runs that explain a view, cost money or stopped a bulk operation stay.
 func TestOldRunsWithoutEffectArePurged(t *testing.T) {
 	s, k := freshTalk(t, 8)
 	applied := apply(t, s, k, exclude(span(1, 2)))

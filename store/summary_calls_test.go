@@ -187,7 +187,7 @@ func TestModelCooldowns(t *testing.T) {
 	if until, err := c.Until(t.Context(), "m"); err != nil || !until.IsZero() {
 		t.Errorf("past: %v, %v", until, err)
 	}
-	// Of two times the later one counts, whichever is told first.
+	// Of two times the later one counts, whichever is set first.
 	want := time.Now().Add(10 * time.Minute).Truncate(time.Microsecond)
 	for _, at := range []time.Time{want.Add(-time.Minute), want, want.Add(-9 * time.Minute)} {
 		noError(t, c.Set(t.Context(), "m", at, "timeout"))
@@ -201,7 +201,7 @@ func TestModelCooldowns(t *testing.T) {
 	}
 }
 
-// What a server answered is on the call, and goes with the words of the session, also if it arrives later.
+// The answer of a server is on the call, and is erased with the content of the session, also if it arrives later.
 func TestWhatAServerAnsweredIsOnTheCall(t *testing.T) {
 	s := fresh(t)
 	c := claimed(t, s)

@@ -15,7 +15,7 @@ func TestHowLongASweepTakes(t *testing.T) {
 	}{
 		{SweepRow{}, 0, false},
 		{SweepRow{Due: &due, Remaining: 100}, 0, false},
-		{SweepRow{Due: &due, Remaining: 99, Ended: 1, Worked: time.Second}, 0, false}, // one run tells nothing
+		{SweepRow{Due: &due, Remaining: 99, Ended: 1, Worked: time.Second}, 0, false}, // one run is no rate
 		{SweepRow{Due: &due, Remaining: 40, Waiting: 15, Running: 5, Ended: 40, Worked: 20 * time.Second}, 30 * time.Second, true},
 		{SweepRow{Due: &due, Ended: 100, Worked: time.Second}, 0, true},
 	} {

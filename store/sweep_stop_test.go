@@ -90,7 +90,7 @@ func TestWorkWhoseRunsFailStops(t *testing.T) {
 		}{
 			{0, 120, 61, "no_summary", "stopped"},
 			{0, 120, 60, "no_summary", "open"},
-			{0, 99, 99, "would_grow", "open"}, // too few to tell
+			{0, 99, 99, "would_grow", "open"}, // too few
 			{0.1, 100, 11, "would_grow", "stopped"},
 			{1, 120, 120, "no_summary", "open"},
 			{0, 120, 120, "ineffective", "open"},

@@ -216,7 +216,7 @@ func TestAnOperatorSteersASweep(t *testing.T) {
 	}
 }
 
-// What a sweep holds is what was due when it ended, or what it is yet to pass.
+// A sweep holds the sessions that were due when it ended, or that it is yet to pass.
 func TestASweepHoldsNothingThatBecomesDueAfterwards(t *testing.T) {
 	t.Parallel()
 	for _, tenant := range []string{"", "a"} {

@@ -14,7 +14,7 @@ import (
 	"github.com/sessionstore/compactor/store/storetest"
 )
 
-// theirs is in every text of the other tenant: its name, the ids, what was said.
+// theirs is in every text of the other tenant: its name, the ids, the content.
 const theirs = "theirs"
 
 // twoTenants fills a database with a session each of the tenants ours and theirs, with rows
@@ -129,7 +129,7 @@ func TestABoundConnectionReachesNoOtherTenant(t *testing.T) {
 				settings := map[string]string{}
 				if how == "by its login" {
 					exec(t, s, `INSERT INTO compactor.tenant_bindings (role, tenant) VALUES ($1, 'ours')`, login)
-					settings["compactor.tenant"] = theirs // what anybody can set does not count then
+					settings["compactor.tenant"] = theirs // a setting of the client does not count then
 				} else {
 					settings["compactor.tenant"] = "ours"
 				}
@@ -165,7 +165,7 @@ func tryTexts(t *testing.T, conn *pgx.Conn, query string) ([]string, error) {
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// tryRelations reads every table and view, also by a condition that tells what it is shown.
+// tryRelations reads every table and view, also by a condition that raises the values that it sees.
 func tryRelations(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	if _, err := conn.Exec(t.Context(), `CREATE FUNCTION pg_temp.tells(x text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $$

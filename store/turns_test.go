@@ -10,8 +10,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/strategiestest/growth"
 )
 
-// Wherever Postgres hands over runs, tenants take turns: what one of them has waiting in
-// hundreds keeps no other one waiting for more than the pages that each has a share of.
+// Wherever Postgres hands over runs, tenants take turns: runs of one of them that wait in
+// hundreds keep no other one waiting for more than the pages that each has a share of.
 func TestTenantsTakeTurns(t *testing.T) {
 	t.Parallel()
 	for name, take := range map[string]func(t *testing.T, s *Store, limit int) []Delivery{

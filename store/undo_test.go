@@ -80,7 +80,7 @@ type node struct {
 	before   map[chat.Seq]bool // the view before it
 	last     chat.Seq          // the end of the log then
 	base     *node             // the head before it
-	prev     *node             // the run below it in the line: base, or of an undo, what it went back to
+	prev     *node             // the run below it in the line: base, or of an undo, the run that it went back to
 	excluded map[chat.Seq]string
 }
 
@@ -178,7 +178,7 @@ func TestTheLineOfViewsAgainstAModel(t *testing.T) {
 					}
 				}
 				if len(left) > 0 && rapid.Bool().Draw(t, "replacement") {
-					p.Additions = append(p.Additions, standIn(chat.Meta{Seq: left[0], Position: left[0]}, "short").Additions...)
+					p.Additions = append(p.Additions, replacement(chat.Meta{Seq: left[0], Position: left[0]}, "short").Additions...)
 				}
 				p.Include = pick(&out, 2, "include")
 				c := start(t, s, k)

@@ -10,8 +10,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// usage is what a session's context estimate has to be: what was reported, the messages
-// behind it, and what runs and undos took and gave since.
+// usage holds the parts of a session's context estimate: the report, the messages
+// after it, and the changes of runs and undos since.
 type usage struct {
 	known    bool
 	reported int64
@@ -36,13 +36,13 @@ func TestTheContextEstimateIsWhatWasReportedAndWhatHappenedSince(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cases++
 		k := Key{Tenant: fmt.Sprint("t", cases), Session: fmt.Sprint("s", cases)} // reports of others teach nothing
-		var tokens []int64                                                        // of the log, by seq; 0 for what runs wrote
+		var tokens []int64                                                        // of the log, by seq; 0 for messages of runs
 		var u usage
 		var runs []RunID
 		live := func() int64 {
 			return one[int64](t, s, `SELECT live_tokens FROM compactor.sessions WHERE id = $1`, k.Session)
 		}
-		// changed counts what a run or an undo does to the size of the view.
+		// changed adds the effect of a run or an undo on the size of the view.
 		changed := func(do func()) {
 			before := live()
 			do()

@@ -12,14 +12,14 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// The view is valid right after the append that breaks a rule, without a worker. A line is what
+// The view is valid right after the append that breaks a rule, without a worker. A line has the messages that
 // one append appends: a user, A assistant, cX a call, cXY two calls, rX a result, k thinks.
 func TestTheViewIsValidAfterEveryAppend(t *testing.T) {
 	s := fresh(t)
 	tests := map[string]struct {
 		appends string
-		view    string // what the view says, by the ids of the messages
-		out     string // reasons and ids of what is not in it
+		view    string // the ids of the messages of the view
+		out     string // reasons and ids of the messages that are not in it
 		due     bool
 	}{
 		"a call that the user passes by":               {"u cA|u", "0 2", "unanswered_call 1", false},

@@ -23,7 +23,7 @@ func TestAViewIsOrderedByPositionWithSummariesFirst(t *testing.T) {
 	s, k := freshTalk(t, 8)
 	c := start(t, s, k)
 	plan := summarize(span(3, 5), "what was said")                                           // becomes 9, at 3
-	plan.Additions = append(plan.Additions, standIn(c.View[6], "shorter").Additions...)      // 10, at 7
+	plan.Additions = append(plan.Additions, replacement(c.View[6], "shorter").Additions...)  // 10, at 7
 	plan.Additions = append(plan.Additions, summarize(span(1, 1), "the start").Additions...) // 11, at 1 …
 	plan.Additions[2].Position = 2                                                           // … but put before 2
 	ch := must(c.change(s, plan))(t)
@@ -54,7 +54,7 @@ func TestReadingGivesBackTheWholeMessageThatWasAppended(t *testing.T) {
 	for name, got := range map[string]chat.Message{"View": view[0].Message, "All": all[0].Message, "Messages": *some[1]} {
 		equal(t, string(want), string(must(got.MarshalJSON())(t)), "%s, -appended +read", name)
 	}
-	// What a provider is sent is what is stored: without the id and the time.
+	// The body for a provider is the stored one, without the id and the time.
 	var stored string
 	noError(t, s.pool.QueryRow(t.Context(), `SELECT message::text FROM compactor.view('default', 's')`).Scan(&stored))
 	if diff := cmp.Diff(stored, string(must(view[0].Body().MarshalJSON())(t))); diff != "" || strings.Contains(stored, "created_at") {
@@ -62,7 +62,7 @@ func TestReadingGivesBackTheWholeMessageThatWasAppended(t *testing.T) {
 	}
 }
 
-// A view in many pieces is read by longer ranges, with what lies between them.
+// A view in many pieces is read by longer ranges, with the messages between them.
 func TestAViewInManyPiecesHasThePiecesAlone(t *testing.T) {
 	s := fresh(t)
 	const n = 3000
@@ -153,7 +153,7 @@ func (p planOf) rows() float64 {
 	return n
 }
 
-// ofPartition matches what the name of an index of a partition has more than that of a whole table.
+// ofPartition matches the part of an index name that only partitions have.
 var ofPartition = regexp.MustCompile(`_p\d+`)
 
 func (p planOf) has(node, index string) bool {
@@ -161,7 +161,7 @@ func (p planOf) has(node, index string) bool {
 }
 
 // explain explains the second execution, as the first one on a connection also reads the catalog
-// to plan what a function does.
+// to plan functions.
 func explain(t *testing.T, s *Store, sql string, args ...any) planOf {
 	t.Helper()
 	var out []struct{ Plan planOf }
@@ -281,7 +281,7 @@ func TestAppendsUpdateTheSessionInPlace(t *testing.T) {
 	}
 }
 
-// On a stock server, jit is on: what the planner takes to be dear is compiled, which takes seconds.
+// On a stock server, jit is on: plans with a high cost estimate are compiled, which takes seconds.
 func TestJitLeavesTheViewOfMessagesAlone(t *testing.T) {
 	t.Parallel()
 	s, dsn := openDSN(t)

@@ -44,9 +44,7 @@ func TestWaitRunReturnsWhenTheRunHasEnded(t *testing.T) {
 		"another tenant": `SELECT compactor.wait_run('u', 's', $1)`, "another session": `SELECT compactor.wait_run('t', 'u', $1)`,
 		"another run": `SELECT compactor.wait_run('t', 's', $1 + 1)`,
 	} {
-		if _, err := s.pool.Exec(t.Context(), query, c.Run); !errors.Is(mapError(err), ErrNotFound) {
-			t.Errorf("%s: %v, want not found", name, err)
-		}
+		wantError(t, mapError(second(s.pool.Exec(t.Context(), query, c.Run))), ErrNotFound, "%s", name)
 	}
 }
 
@@ -109,7 +107,7 @@ func listening(t *testing.T, dsn string) (next func() string) {
 	}
 }
 
-// However it ends, listeners are told the id of the run and nothing else.
+// However a run ends, listeners get its id and nothing else.
 func TestTheEndOfARunIsNotified(t *testing.T) {
 	t.Parallel()
 	s, dsn := openDSN(t)
@@ -140,7 +138,7 @@ func TestTheEndOfARunIsNotified(t *testing.T) {
 	}
 }
 
-// What is still to be sent when a process ends is sent.
+// Pending notifications are sent when a process ends.
 func TestAStoreThatClosesSendsItsNotifications(t *testing.T) {
 	t.Parallel()
 	s, dsn := openDSN(t)
