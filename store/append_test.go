@@ -29,27 +29,6 @@ func TestAppendIsIdempotentByID(t *testing.T) {
 	wantConsistent(t, s)
 }
 
-func TestAppendTakesTheSameMessageInOtherWriting(t *testing.T) {
-	s, k := freshSession(t)
-	const first = `{"id":"a","role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`
-	for _, again := range []string{
-		first,
-		`{"role": "assistant", "id": "a", "content": null, "name": null, "tool_calls": [{"type":"function","id":"c","function":{"arguments":"{}","name":"f"}}], "created_at": "2025-01-01"}`,
-		`[` + first + `, {"role":"assistant","content":null,"id":"a","tool_calls":[{"type":"function","id":"c","function":{"arguments":"{}","name":"f"}}]}]`,
-	} {
-		seqs, err := appendSQL(s, k, again)
-		if err != nil {
-			t.Fatalf("%s: %v", again, err)
-		}
-		for _, seq := range seqs {
-			equal(t, 1, seq, "%s: seq", again)
-		}
-	}
-	// Go encodes a decoded message differently: it is still the same message.
-	view, _ := must2(s.View(t.Context(), k))(t)
-	equal(t, []chat.Seq{1}, add(t, s, k, NewMessage{Message: view[0].Message}), "read and appended again")
-}
-
 func TestAppendRefusesAKnownIDWithOtherContent(t *testing.T) {
 	s, k := freshTalk(t, 3)
 	for name, msgs := range map[string][]NewMessage{

@@ -308,7 +308,8 @@ func TestWhatWasSaidIsNotToBeChangedEvenByFix(t *testing.T) {
 	}
 	for _, sql := range []string{
 		`UPDATE compactor.message_log SET flags = 0`, `SELECT set_config('compactor.fix', 'on', false); DELETE FROM compactor.message_log`,
-		`SET compactor.fix = 'on'; UPDATE compactor.exclusions SET reason = ''`,
+		`SET compactor.fix = 'on'; UPDATE compactor.exclusions SET reason = ''`, `SET compactor.fix = 'on'; UPDATE compactor.message_body SET body = '{}'`,
+		`UPDATE compactor.message_body SET body = '{}'`, `UPDATE compactor.message_body SET seq = 70 WHERE seq = 2`, `UPDATE compactor.message_log SET name = 'x'`,
 	} {
 		if _, err := s.pool.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err == nil {
 			t.Errorf("%s was not refused", sql)

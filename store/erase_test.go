@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
@@ -344,25 +342,6 @@ func TestErasureOfATenantGoesOnWhereItWasAndLeavesOthers(t *testing.T) {
 		t.Errorf("%d messages of the other tenant are left, want 5", n)
 	}
 	wantError(t, second(s.Admin.ConfirmErasure(t.Context(), e.ID, "acme", "by")), ErrNotApplicable, "confirmed after its end")
-}
-
-func TestOnlyAnErasureChangesWords(t *testing.T) {
-	t.Parallel()
-	s, dsn := openDSN(t)
-	k := Key{Session: "chat"}
-	add(t, s, k, talk("m", 2)...)
-	conn := must(pgx.Connect(t.Context(), dsn))(t)
-	defer func() { _ = conn.Close(t.Context()) }()
-	for _, sql := range []string{
-		`UPDATE compactor.message_body SET body = '{}'`, `UPDATE compactor.message_body SET seq = 7 WHERE seq = 2`,
-		`UPDATE compactor.message_log SET name = 'x'`,
-		`SELECT set_config('compactor.fix', 'on', false)`, // the setting alone opens nothing
-		`UPDATE compactor.message_body SET body = '{}'`, `UPDATE compactor.message_log SET name = 'x'`,
-	} {
-		if _, err := conn.Exec(t.Context(), sql); (err == nil) != strings.HasPrefix(sql, "SELECT") {
-			t.Errorf("%s: %v", sql, err)
-		}
-	}
 }
 
 func TestAnErasureKeepsTheViewValid(t *testing.T) {

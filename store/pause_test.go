@@ -99,10 +99,7 @@ func TestNothingIsQueuedForAPausedSession(t *testing.T) {
 			}
 			deliver := func() (runs []RunID) {
 				t.Helper()
-				for _, d := range must(s.Scheduler.Undelivered(t.Context(), 10, time.Minute))(t) {
-					runs = append(runs, d.Run)
-				}
-				return runs
+				return runsOf(must(s.Scheduler.Undelivered(t.Context(), 10, time.Minute))(t))
 			}
 			equal(t, []RunID{forced}, deliver(), "delivered while paused")
 			equal(t, []string{"globex000"}, relay(), "relayed")

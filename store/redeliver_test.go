@@ -28,10 +28,7 @@ func TestWhatRedisHadIsDeliveredAgain(t *testing.T) {
 	must(s.Worker.Snooze(t.Context(), requested["snoozed"], time.Hour, "busy"))(t)
 	must(s.Worker.Claim(t.Context(), requested["running"], "w", time.Minute))(t)
 	equal(t, 3, must(s.Scheduler.RedeliverAll(t.Context()))(t), "runs")
-	var got []RunID
-	for _, d := range must(s.Scheduler.Undelivered(t.Context(), 10, time.Hour))(t) {
-		got = append(got, d.Run)
-	}
+	got := runsOf(must(s.Scheduler.Undelivered(t.Context(), 10, time.Hour))(t))
 	want := []RunID{events[0].Run, events[1].Run, requested["waiting"], requested["new"]}
 	noDiff(t, cmp.Diff(want, got, cmpopts.SortSlices(func(a, b RunID) bool { return a < b })), "delivered")
 }
@@ -49,10 +46,7 @@ func TestRequestsOfApplicationsAreDeliveredInOrderAndWithinTheirLimit(t *testing
 	}
 	var got [][]RunID
 	for _, room := range []int{0, 2, 2} {
-		var page []RunID
-		for _, d := range must(s.Scheduler.Deliver(t.Context(), room, 10, time.Hour))(t) {
-			page = append(page, d.Run)
-		}
+		page := runsOf(must(s.Scheduler.Deliver(t.Context(), room, 10, time.Hour))(t))
 		got = append(got, page)
 	}
 	want := [][]RunID{requests[3:], requests[:2], requests[2:3]}

@@ -40,6 +40,11 @@ func TestReplaceWithTheSameViewChangesNothingInIt(t *testing.T) {
 	s, k := freshSession(t)
 	add(t, s, k, user("a", "x"), call("b", "c"), result("c", "c", "y"), assistant("d", "z"))
 	apply(t, s, k, summarize(span(2, 3), "looked"))
+	// The time and source of a replacement are not part of its body.
+	plan := replacement(chat.Meta{Seq: 4, Position: 4}, "short")
+	plan.Additions[0].Message.CreatedAt = time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
+	plan.Additions[0].Message.SourceID = "memory"
+	apply(t, s, k, plan)
 	must(appendSQL(s, k, `{"id":"e","role":"assistant","tool_calls":[{"type":"function","function":{"name":"f","arguments":"{}"},"id":"c9"}]}`))(t)
 	view, revision := must2(s.View(t.Context(), k))(t)
 	before := liveSeqs(t, s, k)
@@ -94,21 +99,6 @@ func TestReplacedMessagesKeepTheirPlaceAmongAdditions(t *testing.T) {
 	}
 	want := []chat.Seq{1, 7, 6, 5, 4}
 	equal(t, [][]chat.Seq{want, want}, [][]chat.Seq{given, planned}, "view as given and as planned on")
-	wantConsistent(t, s)
-}
-
-// The replacement of a message may have the time and source of that message, which are not
-// part of its body, so that it is recognized again.
-func TestReplaceKnowsAStandInForAMessageWithAnEnvelope(t *testing.T) {
-	s, k := freshTalk(t, 3)
-	plan := replacement(chat.Meta{Seq: 2, Position: 2}, "short")
-	plan.Additions[0].Message.CreatedAt = time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
-	plan.Additions[0].Message.SourceID = "memory"
-	apply(t, s, k, plan)
-	view, revision := must2(s.View(t.Context(), k))(t)
-	msgs := given(view)
-	must(s.Replace(t.Context(), k, revision, msgs, ""))(t)
-	equal(t, []chat.Seq{1, 4, 3}, liveSeqs(t, s, k), "view")
 	wantConsistent(t, s)
 }
 

@@ -33,14 +33,18 @@ func age(t *testing.T, s *Store, first, last time.Duration) {
 	exec(t, s, `UPDATE compactor.outbox SET first_at = now() - $1::interval, last_at = now() - $2::interval`, first, last)
 }
 
-// sessionsOf returns the sessions of deliveries, in order.
+// runsOf returns the runs of deliveries.
+func runsOf(ds []Delivery) (runs []RunID) {
+	for _, d := range ds {
+		runs = append(runs, d.Run)
+	}
+	return runs
+}
+
+// sessionsOf returns the sessions of deliveries by name.
 func sessionsOf(t *testing.T, s *Store, ds []Delivery) []string {
 	t.Helper()
-	var ids []RunID
-	for _, d := range ds {
-		ids = append(ids, d.Run)
-	}
-	return list[string](t, s, `SELECT s.id FROM compactor.runs r JOIN compactor.sessions s USING (sid) WHERE r.id = ANY($1) ORDER BY 1`, ids)
+	return list[string](t, s, `SELECT s.id FROM compactor.runs r JOIN compactor.sessions s USING (sid) WHERE r.id = ANY($1) ORDER BY 1`, runsOf(ds))
 }
 
 func TestOneHolderLeads(t *testing.T) {

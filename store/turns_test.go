@@ -145,10 +145,7 @@ func fillQueue(t testing.TB, s *Store, queue string, n, tenants int) {
 // sessionsOfTenants returns the sessions of deliveries as tenant/session.
 func sessionsOfTenants(t *testing.T, s *Store, ds []Delivery) []string {
 	t.Helper()
-	var ids []RunID
-	for _, d := range ds {
-		ids = append(ids, d.Run)
-	}
+	ids := runsOf(ds)
 	return list[string](t, s, `SELECT s.tenant || '/' || s.id FROM compactor.runs r JOIN compactor.sessions s USING (sid) WHERE r.id = ANY($1)`, ids)
 }
 
