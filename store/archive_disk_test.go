@@ -122,7 +122,7 @@ func TestTheArchiverWaitsForAWriter(t *testing.T) {
 // The figures are those of Postgres, and the sum of partitions.
 func TestDiskUseCountsWhatWasFreedUntilItIsUsedAgain(t *testing.T) {
 	t.Parallel()
-	one16, _ := openPartitioned(t)
+	one16, _ := openPartitioned(t, 16)
 	for name, s := range map[string]*Store{"one table": open(t), "16 partitions": one16} {
 		t.Run(name, func(t *testing.T) {
 			ranAgo(t, s, 40, 30, 20)
@@ -167,7 +167,7 @@ func TestDiskUseCountsWhatWasFreedUntilItIsUsedAgain(t *testing.T) {
 
 func TestVacuumsComeSoonWhereWordsAreArchived(t *testing.T) {
 	t.Parallel()
-	one16, _ := openPartitioned(t)
+	one16, _ := openPartitioned(t, 16)
 	for name, s := range map[string]*Store{"one table": open(t), "16 partitions": one16} {
 		const early = `SELECT count(*) FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid WHERE c.relname ~ '^message_body(_p[0-9]+)?$'
 			AND 'autovacuum_vacuum_scale_factor=0.02' = ANY(c.reloptions) AND 'autovacuum_vacuum_scale_factor=0.02' = ANY(t.reloptions)`

@@ -194,9 +194,7 @@ func TestAuditFindsWhatWasChangedByHand(t *testing.T) {
 			}
 			equal(t, before, rowsOf(t, s, sid), "fixed")
 			equal(t, found, fixed, "it says that it did, -found +fixed")
-			if a := must(s.Admin.AuditSession(t.Context(), k))(t); len(a.Findings) > 0 {
-				t.Errorf("left over: %v", a.Findings)
-			}
+			none(t, must(s.Admin.AuditSession(t.Context(), k))(t).Findings, "left over")
 		})
 	}
 	t.Cleanup(func() {
@@ -223,9 +221,7 @@ func TestAuditFindsATriggerThatDoesNotProtect(t *testing.T) {
 			t.Errorf("after %s: %v, want %s", c.sql, got, c.want)
 		}
 		noError(t, s.Admin.EnableTriggers(t.Context()))
-		if got := must(s.Admin.AuditDatabase(t.Context()))(t); len(got) > 0 {
-			t.Errorf("enabled, but %v", got)
-		}
+		none(t, must(s.Admin.AuditDatabase(t.Context()))(t), "enabled, but")
 	}
 	exec(t, s, `DROP TRIGGER append_only ON compactor.message_log`)
 	if got := must(s.Admin.AuditDatabase(t.Context()))(t); len(got) != 1 || got[0].Stored != "missing" || got[0].Derived {
@@ -274,9 +270,7 @@ func TestAuditFindsRightsAndFencesThatWereChanged(t *testing.T) {
 			exec(t, s, `REVOKE rights_of_all_worker FROM rights_of_all_application`)
 		}
 		must(migrations.Up(t.Context(), dsn, schema))(t)
-		if got := must(s.Admin.AuditDatabase(t.Context()))(t); len(got) > 0 {
-			t.Errorf("after %s and migrate up: %v", c.sql, got)
-		}
+		none(t, must(s.Admin.AuditDatabase(t.Context()))(t), "after %s and migrate up", c.sql)
 	}
 }
 
@@ -366,7 +360,5 @@ func TestAuditKnowsThatReportsOfOthersTeach(t *testing.T) {
 	add(t, s, k, counted(user("", "x"), 10))
 	exec(t, s, `INSERT INTO compactor.calibrations (tenant, model, counted, reported, reports, overhead, scale, updated_at)
 		VALUES ('default', '', '{1}', '{1}', 5, 5000, 1, now())`)
-	if a := must(s.Admin.AuditSession(t.Context(), k))(t); len(a.Findings) > 0 {
-		t.Error(a.Findings)
-	}
+	none(t, must(s.Admin.AuditSession(t.Context(), k))(t).Findings, "findings")
 }

@@ -98,9 +98,7 @@ func TestABulkRecompactionObeysPausesAndGoesOnWhereItWasCancelled(t *testing.T) 
 	// A run that is queued already waits for the end of a pause, and holds no event up.
 	pause(t, s, "ours", "")
 	exec(t, s, `UPDATE compactor.runs SET deliver_at = now() WHERE trigger = 'bulk'`)
-	if got := must(s.Scheduler.Deliver(t.Context(), 9, 9, time.Minute))(t); len(got) > 0 {
-		t.Errorf("delivered %v while they are paused", got)
-	}
+	none(t, must(s.Scheduler.Deliver(t.Context(), 9, 9, time.Minute))(t), "delivered while they are paused")
 	resume(t, s, "ours", "")
 	resume(t, s, "", "claude")
 	if got := must(s.Scheduler.Deliver(t.Context(), 9, 9, time.Minute))(t); len(got) != 1 || got[0].Trigger != TriggerBulk {

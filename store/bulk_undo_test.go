@@ -104,9 +104,7 @@ func TestABulkUndoGoesOnWhereItWas(t *testing.T) {
 	if step := must(s.Operator.NextBulkUndo(t.Context(), id))(t); step != (BulkUndoStep{runs[0], "undone"}) {
 		t.Errorf("%+v", step)
 	}
-	if left := undoAll(t, s, id); len(left) > 0 {
-		t.Errorf("%v after the last", left)
-	}
+	equal(t, 0, len(undoAll(t, s, id)), "runs after the last")
 	wantError(t, s.Operator.CancelBulk(t.Context(), BulkUndo, id), ErrNotApplicable, "cancelling what is done")
 	open := must(s.Operator.StartBulkUndo(t.Context(), "", RunMatch{Trigger: TriggerOperator}, false, "", "ann"))(t)
 	noError(t, s.Operator.CancelBulk(t.Context(), BulkUndo, open))

@@ -22,9 +22,7 @@ func viewIDs(t *testing.T, s *Store, k Key) string {
 	for _, m := range view {
 		ids, msgs = append(ids, m.ID), append(msgs, m.Message)
 	}
-	if found := chat.Check(chat.Describe(msgs)); len(found) > 0 {
-		t.Errorf("view %v: %v", ids, found)
-	}
+	none(t, chat.Check(chat.Describe(msgs)), "view %v", ids)
 	return strings.Join(ids, " ")
 }
 

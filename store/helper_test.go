@@ -32,8 +32,14 @@ func open(t testing.TB) *Store {
 // openDSN is open for tests that need connections of their own.
 func openDSN(t testing.TB) (*Store, string) {
 	t.Helper()
-	dsn := storetest.DB(t, fmt.Sprintf("store-%s-%d", migrations.Fingerprint(), storetest.Partitions()), func(ctx context.Context, dsn string) error {
-		_, err := migrations.UpPartitioned(ctx, dsn, migrations.DefaultSchema, storetest.Partitions())
+	return openPartitioned(t, storetest.Partitions())
+}
+
+// openPartitioned is openDSN with a number of partitions of the log.
+func openPartitioned(t testing.TB, partitions int) (*Store, string) {
+	t.Helper()
+	dsn := storetest.DB(t, fmt.Sprintf("store-%s-%d", migrations.Fingerprint(), partitions), func(ctx context.Context, dsn string) error {
+		_, err := migrations.UpPartitioned(ctx, dsn, migrations.DefaultSchema, partitions)
 		return err
 	})
 	s := must(Open(t.Context(), Config{URL: dsn}))(t)
@@ -127,6 +133,17 @@ func must[T any](v T, err error) func(fataler) T {
 	}
 }
 
+// must2 is must for calls with two values.
+func must2[T, U any](v T, u U, err error) func(fataler) (T, U) {
+	return func(t fataler) (T, U) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("unexpected error: %v", err)
+		}
+		return v, u
+	}
+}
+
 // noError fails the test with an error.
 func noError(t fataler, err error) {
 	t.Helper()
@@ -159,6 +176,14 @@ func noDiff(t fataler, diff, format string, args ...any) {
 	t.Helper()
 	if diff != "" {
 		t.Errorf("%s (-want +got):\n%s", fmt.Sprintf(format, args...), diff)
+	}
+}
+
+// none reports the values of a list that has to be empty.
+func none[T any](t fataler, got []T, format string, args ...any) {
+	t.Helper()
+	if len(got) > 0 {
+		t.Errorf("%s: %v, want none", fmt.Sprintf(format, args...), got)
 	}
 }
 
@@ -342,16 +367,5 @@ func wantConsistent(t fataler, s *Store) {
 			continue // plans are kept from that by the pipeline, not by the store
 		}
 		t.Fatalf("audit: not true that %s: %s", f.Check, f)
-	}
-}
-
-// must2 is must for calls with two values.
-func must2[T, U any](v T, u U, err error) func(fataler) (T, U) {
-	return func(t fataler) (T, U) {
-		t.Helper()
-		if err != nil {
-			t.Fatalf("unexpected error: %v", err)
-		}
-		return v, u
 	}
 }

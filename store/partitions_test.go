@@ -15,21 +15,9 @@ import (
 	"github.com/sessionstore/compactor/store/storetest"
 )
 
-// openPartitioned returns a store whose log has 16 partitions, and its DSN.
-func openPartitioned(t *testing.T) (*Store, string) {
-	t.Helper()
-	dsn := storetest.DB(t, "store-"+migrations.Fingerprint()+"-16", func(ctx context.Context, dsn string) error {
-		_, err := migrations.UpPartitioned(ctx, dsn, migrations.DefaultSchema, 16)
-		return err
-	})
-	s := must(Open(t.Context(), Config{URL: dsn}))(t)
-	t.Cleanup(s.Close)
-	return s, dsn
-}
-
 func TestEveryPartitionRejectsChangesOfWhatWasSaid(t *testing.T) {
 	t.Parallel()
-	s, _ := openPartitioned(t)
+	s, _ := openPartitioned(t, 16)
 	for i := range 60 {
 		k := Key{Session: fmt.Sprint(i)}
 		add(t, s, k, talk("m", 6)...)
@@ -74,9 +62,7 @@ func TestAnInstallationKeepsItsPartitions(t *testing.T) {
 	}
 	wantConsistent(t, s)
 	for _, same := range []int{0, 3} {
-		if done := must(migrations.UpPartitioned(ctx, whole, migrations.DefaultSchema, same))(t); len(done) > 0 {
-			t.Errorf("asked for %d partitions of 3, it did %v", same, done)
-		}
+		none(t, must(migrations.UpPartitioned(ctx, whole, migrations.DefaultSchema, same))(t), "asked for %d partitions of 3, it did", same)
 	}
 	if _, err := migrations.UpPartitioned(ctx, whole, migrations.DefaultSchema, 4); err == nil || !strings.Contains(err.Error(), "is 3 partitions") {
 		t.Errorf("asked for another number: %v", err)
@@ -98,7 +84,7 @@ func TestAnInstallationKeepsItsPartitions(t *testing.T) {
 // session shares, too.
 func TestAStatementTouchesThePartitionsOfItsSession(t *testing.T) {
 	t.Parallel()
-	s, _ := openPartitioned(t)
+	s, _ := openPartitioned(t, 16)
 	for i := range 40 {
 		add(t, s, Key{Session: fmt.Sprint(i)}, talk("m", 4)...)
 	}

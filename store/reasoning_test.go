@@ -70,9 +70,7 @@ func applyBehind(t fataler, s *Store, k Key, p chat.Plan, from chat.Seq, meanwhi
 func wantReasoning(t *testing.T, s *Store, k Key, what string, want ...string) {
 	t.Helper()
 	equal(t, want, reasoning(t, s, k), "reasoning in the view %s", what)
-	if found := must(s.Admin.Violations(t.Context(), session(t, s, k).SID))(t); len(found) > 0 {
-		t.Errorf("%s: %v", what, found)
-	}
+	none(t, must(s.Admin.Violations(t.Context(), session(t, s, k).SID))(t), "%s", what)
 	wantConsistent(t, s)
 }
 

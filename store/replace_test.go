@@ -146,9 +146,7 @@ func TestAReplacementPutsACallBeforeAnotherWithItsID(t *testing.T) {
 	}
 	wantView(t, s, k, "u d r v")
 	must(s.Replace(t.Context(), k, session(t, s, k).Revision, []NewMessage{known[0], call("n", "a"), known[2], known[3], known[4]}, ""))(t)
-	if faults := chat.Check(must(s.Operator.ViewMetas(t.Context(), session(t, s, k).SID))(t)); len(faults) > 0 {
-		t.Errorf("the view has %v", faults)
-	}
+	none(t, chat.Check(must(s.Operator.ViewMetas(t.Context(), session(t, s, k).SID))(t)), "the view")
 	wantView(t, s, k, "u d r v")
 	wantConsistent(t, s)
 }

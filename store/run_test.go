@@ -204,9 +204,7 @@ func TestARunIsPostponedAndAbandoned(t *testing.T) {
 		t.Errorf("after a failure the row is %+v", row)
 	}
 	equal(t, 1, must(s.Worker.Snooze(t.Context(), c.Run, time.Hour, "busy"))(t), "snoozed times")
-	if got := must(s.Scheduler.Undelivered(t.Context(), 10, time.Minute))(t); len(got) > 0 {
-		t.Errorf("delivered %v, want nothing before its time", got)
-	}
+	none(t, must(s.Scheduler.Undelivered(t.Context(), 10, time.Minute))(t), "delivered")
 	c = must(s.Worker.Claim(t.Context(), c.Run, "w", time.Minute))(t)
 	if row := must(s.Run(t.Context(), c.Run))(t); c.Failures != 1 || c.Snoozes != 1 || row.Attempts != 2 {
 		t.Errorf("claim counts %d failures, %d snoozes, %d attempts", c.Failures, c.Snoozes, row.Attempts)
@@ -241,9 +239,7 @@ func TestPinsNameSourceMessages(t *testing.T) {
 	for range 2 {
 		noError(t, s.Pin(t.Context(), k, "m3"))
 	}
-	if got := gens(t, s); len(got) > 0 {
-		t.Errorf("a pin in the view enqueued a run: %v", got)
-	}
+	none(t, gens(t, s), "a pin in the view enqueued a run")
 	noError(t, s.Pin(t.Context(), k, "m1"))
 	if row := session(t, s, k); !row.Due || !row.Suspect {
 		t.Errorf("a pin out of the view leaves %+v, want it due", row)

@@ -200,9 +200,7 @@ func TestASessionHasOneAutomaticRunInTheQueue(t *testing.T) {
 		return must(s.Scheduler.Relay(t.Context(), 0, 0, 10, time.Minute))(t)
 	}
 	must(s.Scheduler.FireTick(t.Context(), "nightly", time.Now(), "x"))(t)
-	if ds := must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
-		t.Errorf("the reconciler queues %v while a sweep is open", ds)
-	}
+	none(t, must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t), "the reconciler queues while a sweep is open")
 	sweep := must(s.Scheduler.OpenSweeps(t.Context()))(t)[0].ID
 	page, _ := must2(s.Scheduler.SweepPage(t.Context(), sweep, 2, time.Minute))(t)
 	// An event does not wait behind the sweep, nor does it have a run beside that of the sweep.
@@ -312,16 +310,12 @@ func TestARunThatNoWorkerAttemptsEndsAfterAWhile(t *testing.T) {
 func TestARunWhoseWorkerIsGoneIsFound(t *testing.T) {
 	s, k := freshTalk(t, 2)
 	c := start(t, s, k)
-	if ds := must(s.Scheduler.Orphaned(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
-		t.Errorf("%v while its worker lives", ds)
-	}
+	none(t, must(s.Scheduler.Orphaned(t.Context(), 10, time.Minute))(t), "while its worker lives")
 	expire(t, s, c.Run)
 	if diff := cmp.Diff([]Delivery{{Run: c.Run, Attempt: 1, Trigger: TriggerOperator}}, must(s.Scheduler.Orphaned(t.Context(), 10, time.Minute))(t)); diff != "" {
 		t.Errorf("orphans (-want +got):\n%s", diff)
 	}
-	if ds := must(s.Scheduler.Orphaned(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
-		t.Errorf("%v again at once", ds)
-	}
+	none(t, must(s.Scheduler.Orphaned(t.Context(), 10, time.Minute))(t), "again at once")
 }
 
 func TestADueSessionWithoutARunIsFound(t *testing.T) {
@@ -339,22 +333,16 @@ func TestADueSessionWithoutARunIsFound(t *testing.T) {
 		SELECT sid, 'application', 'repair', 'applied', 'repaired', last_seq, now(), revision, live, live FROM compactor.sessions WHERE id = 's05'`)
 	exec(t, s, dry)
 	must(s.Scheduler.Lead(t.Context(), "scheduler", "a", time.Minute))(t)
-	if held := must(s.Operator.Explain(t.Context(), keys[4]))(t).Held; len(held) > 0 {
-		t.Errorf("held back: %+v", held)
-	}
+	none(t, must(s.Operator.Explain(t.Context(), keys[4]))(t).Held, "held back")
 	ds := must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t)
 	if diff := cmp.Diff([]string{"s05"}, sessionsOf(t, s, ds)); diff != "" {
 		t.Fatalf("forgotten (-want +got):\n%s", diff)
 	}
 	asked := ds[0].Run
-	if ds = must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
-		t.Errorf("forgotten again: %v", ds)
-	}
+	none(t, must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t), "forgotten again")
 	// A run that an application requested decides as others do.
 	exec(t, s, `UPDATE compactor.runs SET trigger = 'application', status = 'skipped', outcome = 'no_summary', snapshot_seq = 99, ended_at = now() WHERE id = $1`, asked)
-	if ds = must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t); len(ds) > 0 {
-		t.Errorf("forgotten after a run that was requested: %v", ds)
-	}
+	none(t, must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t), "forgotten after a run that was requested")
 	exec(t, s, `UPDATE compactor.sessions SET cooldown_until = NULL`)
 	must2(s.Import(t.Context(), keys[3], "", talk("n", 1)))(t)
 	ds = must(s.Scheduler.Forgotten(t.Context(), 10, time.Minute))(t)

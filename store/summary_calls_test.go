@@ -8,13 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// claimed returns a claimed run of a fresh session.
+// claimed returns a claimed run of a new session.
 func claimed(t *testing.T, s *Store) *Claim {
 	t.Helper()
 	k := Key{Session: "s"}
 	add(t, s, k, talk("m", 4)...)
-	run := must(s.Request(t.Context(), k, TriggerOperator, "", Options{}))(t)
-	return must(s.Worker.Claim(t.Context(), run, "w", time.Minute))(t)
+	return start(t, s, k)
 }
 
 func TestAnAnswerIsPaidForOnce(t *testing.T) {

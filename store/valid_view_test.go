@@ -63,9 +63,7 @@ func TestTheViewIsValidAfterEveryAppend(t *testing.T) {
 					}
 				}
 				add(t, s, k, msgs...)
-				if left := must(s.Admin.Violations(t.Context(), session(t, s, k).SID))(t); len(left) > 0 {
-					t.Errorf("after %s the view has %v", line, left)
-				}
+				none(t, must(s.Admin.Violations(t.Context(), session(t, s, k).SID))(t), "after %s the view", line)
 			}
 			var view []string
 			for _, seqs := range list[[]int64](t, s, `SELECT seqs FROM compactor.merged_view('default', $1)`, k.Session) {
@@ -98,9 +96,7 @@ func TestTheViewIsValidAfterEveryAppend(t *testing.T) {
 			head := one[RunID](t, s, `SELECT head_run FROM compactor.sessions WHERE id = $1`, k.Session)
 			must(s.Undo(t.Context(), k, head, true, "test"))(t)
 			for _, k := range []Key{k, {Session: k.Session + " fork"}} {
-				if left := must(s.Admin.Violations(t.Context(), session(t, s, k).SID))(t); len(left) > 0 {
-					t.Errorf("the view of %s has %v", k, left)
-				}
+				none(t, must(s.Admin.Violations(t.Context(), session(t, s, k).SID))(t), "the view of %s", k)
 			}
 		})
 	}
