@@ -6,9 +6,7 @@ import (
 )
 
 func TestPurgedWordsLeaveATombstone(t *testing.T) {
-	s, k := freshSession(t)
-	old(t, s, k)
-	must(s.Admin.ArchiveSession(t.Context(), k, month))(t)
+	s, k := freshArchived(t)
 	if n := must(s.Scheduler.PurgeArchive(t.Context(), 24*time.Hour, 24*time.Hour, []string{"default"}, 10))(t); n != 0 {
 		t.Fatalf("%d segments were purged before their time", n)
 	}
@@ -40,9 +38,7 @@ func TestPurgedWordsLeaveATombstone(t *testing.T) {
 
 // Words that are gone without a purge are lost, whatever the segment says of them.
 func TestAFakedPurgeIsFound(t *testing.T) {
-	s, k := freshSession(t)
-	old(t, s, k)
-	must(s.Admin.ArchiveSession(t.Context(), k, month))(t)
+	s, k := freshArchived(t)
 	sid := session(t, s, k).SID
 	for _, also := range []string{"", ", purged_after = '1 day'"} {
 		byHand(t, s, sid, `UPDATE archive_segments SET data = NULL, purged_at = now()`+also)

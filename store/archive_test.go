@@ -32,6 +32,15 @@ func old(t fataler, s *Store, k Key) {
 	longAgo(t, s)
 }
 
+// freshArchived is freshSession with an old session whose excluded messages are archived.
+func freshArchived(t *testing.T) (*Store, Key) {
+	t.Helper()
+	s, k := freshSession(t)
+	old(t, s, k)
+	must(s.Admin.ArchiveSession(t.Context(), k, month))(t)
+	return s, k
+}
+
 // longAgo has all runs end 40 days ago.
 func longAgo(t fataler, s *Store) {
 	exec(t, s, `UPDATE compactor.runs SET ended_at = now() - interval '40 days', queued_at = now() - interval '40 days' WHERE status = 'applied'`)
@@ -173,9 +182,7 @@ func TestAnArchiverThatFailsLosesNothing(t *testing.T) {
 }
 
 func TestTheDatabaseRejectsTheLossOfArchivedWords(t *testing.T) {
-	s, k := freshSession(t)
-	old(t, s, k)
-	must(s.Admin.ArchiveSession(t.Context(), k, month))(t)
+	s, _ := freshArchived(t)
 	for _, sql := range []string{
 		`DELETE FROM compactor.message_body`, `DELETE FROM compactor.message_body WHERE seq = 6`, `TRUNCATE compactor.message_body`, `UPDATE compactor.message_body SET body = '{}'`,
 		`DELETE FROM compactor.archive_segments`, `TRUNCATE compactor.archive_segments`, `UPDATE compactor.archive_segments SET data = ''`,
@@ -196,9 +203,7 @@ func TestTheDatabaseRejectsTheLossOfArchivedWords(t *testing.T) {
 }
 
 func TestASegmentThatIsDamagedIsFoundAndChangesNothing(t *testing.T) {
-	s, k := freshSession(t)
-	old(t, s, k)
-	must(s.Admin.ArchiveSession(t.Context(), k, month))(t)
+	s, k := freshArchived(t)
 	sid := session(t, s, k).SID
 	byHand(t, s, sid, `UPDATE archive_segments SET data = set_byte(data, 20, get_byte(data, 20) # 1)`)
 	damaged := rowsOf(t, s, sid)

@@ -78,10 +78,7 @@ func TestALimitOfRunsHoldsWorkInPostgres(t *testing.T) {
 	t.Parallel()
 	for name, work := range throttledWork {
 		t.Run(name, func(t *testing.T) {
-			s := fresh(t)
-			thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
-			dueOf(t, s, "big", 5)
-			dueOf(t, s, "small", 2)
+			s := freshDue(t, dueTenant{"big", 5}, dueTenant{"small", 2})
 			take := work(t, s)
 			want := func(sessions ...string) {
 				t.Helper()
@@ -120,10 +117,7 @@ func TestALimitOfTheRunsOfAllTenants(t *testing.T) {
 	t.Parallel()
 	for name, work := range throttledWork {
 		t.Run(name, func(t *testing.T) {
-			s := fresh(t)
-			thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
-			dueOf(t, s, "big", 5)
-			dueOf(t, s, "small", 2)
+			s := freshDue(t, dueTenant{"big", 5}, dueTenant{"small", 2})
 			take := work(t, s)
 			limitRuns(t, s, "", 2)
 			limitRuns(t, s, "small", 0.5)
@@ -148,9 +142,7 @@ func TestALimitOfTheRunsOfAllTenants(t *testing.T) {
 }
 
 func TestRunsOfOperatorsAndRepeatedDeliveriesAreNotLimited(t *testing.T) {
-	s := fresh(t)
-	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
-	dueOf(t, s, "a", 3)
+	s := freshDue(t, dueTenant{"a", 3})
 	keys := sessionsNamed("a", 3)
 	first := must(s.Request(t.Context(), keys[0], TriggerApplication, "", Options{}))(t)
 	must(s.Scheduler.Undelivered(t.Context(), 10, time.Minute))(t)
@@ -170,10 +162,7 @@ func TestRunsOfOperatorsAndRepeatedDeliveriesAreNotLimited(t *testing.T) {
 }
 
 func TestWhatWaitsForALimitGoesOnWithoutIt(t *testing.T) {
-	s := fresh(t)
-	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
-	dueOf(t, s, "big", 5)
-	dueOf(t, s, "small", 2)
+	s := freshDue(t, dueTenant{"big", 5}, dueTenant{"small", 2})
 	events, requests := throttledWork["events"](t, s), throttledWork["requests"]
 	limitRuns(t, s, "big", 1)
 	letStart(t, s, false)

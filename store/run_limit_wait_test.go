@@ -28,9 +28,7 @@ func TestWhatWaitsForALimitOfRunsWaitsForNoWriter(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := fresh(t)
-			thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
-			dueOf(t, s, "big", 3)
+			s := freshDue(t, dueTenant{"big", 3})
 			limitRuns(t, s, "big", 3)
 			exec(t, s, `DELETE FROM compactor.outbox`)
 			if name == "released" {
@@ -88,10 +86,7 @@ func TestNoTwoCallersStartTheSameFreeRun(t *testing.T) {
 	for name, work := range throttledWork {
 		for dies, want := range map[bool]int{false: 0, true: 1} {
 			t.Run(fmt.Sprintf("%s, dies %t", name, dies), func(t *testing.T) {
-				s := fresh(t)
-				thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
-				dueOf(t, s, "big", 5)
-				dueOf(t, s, "small", 2)
+				s := freshDue(t, dueTenant{"big", 5}, dueTenant{"small", 2})
 				take := work(t, s)
 				limitRuns(t, s, "big", 0.001) // one now, and none for a long time
 				tx := begin(t, s, s.q(`SELECT compactor.count_started_runs('{big}')`))

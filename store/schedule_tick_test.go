@@ -49,9 +49,7 @@ func TestATickWhileAnEarlierSweepIsNotDone(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := fresh(t)
-			thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
-			dueOf(t, s, "a", 3)
+			s := freshDue(t, dueTenant{"a", 3})
 			sweep := fire(t, s, Tick{At: day(1), Overlap: test.overlap}, TickFired, "open")
 			switch test.state {
 			case "open":
@@ -236,9 +234,7 @@ func TestOldRunsWithoutEffectArePurged(t *testing.T) {
 
 // The sweep of a tick runs the share of the schedule's canary first.
 func TestATickStartsASweepWithACanary(t *testing.T) {
-	s := fresh(t)
-	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
-	dueOf(t, s, "a", 20)
+	s := freshDue(t, dueTenant{"a", 20})
 	sweep := fire(t, s, Tick{At: day(1), Canary: 0.1}, TickFired, "open")
 	if got, _ := page(t, s, sweep, 100); len(got) != 2 {
 		t.Errorf("%v come first, want two", got)

@@ -27,9 +27,7 @@ func TestHowLongASweepTakes(t *testing.T) {
 
 // The runs of a sweep end later than it queues them, also while it is paused: that is part of its rate.
 func TestTheRateOfASweepIsThatOfItsRuns(t *testing.T) {
-	s := fresh(t)
-	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
-	dueOf(t, s, "acme", 10)
+	s := freshDue(t, dueTenant{"acme", 10})
 	sweep := startSweep(t, s, "acme", 0)
 	page(t, s, sweep, 100)
 	page(t, s, sweep, 100) // done, a moment after it began
@@ -61,10 +59,7 @@ func TestTheRateOfASweepIsThatOfItsRuns(t *testing.T) {
 }
 
 func TestASweepIsForecast(t *testing.T) {
-	s := fresh(t)
-	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
-	dueOf(t, s, "acme", 4)
-	dueOf(t, s, "globex", 6)
+	s := freshDue(t, dueTenant{"acme", 4}, dueTenant{"globex", 6})
 	pause(t, s, "acme", "")
 	want := SweepForecast{Sessions: 10, Paused: 4, Tenants: 2, Tokens: 110, OverStart: 10}
 	equal(t, want, must(s.Operator.ForecastSweep(t.Context(), ""))(t), "forecast")

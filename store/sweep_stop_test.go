@@ -21,9 +21,7 @@ func TestTheRunsOfACanaryComeFirst(t *testing.T) {
 		"more of them than may": {3, `stopped "canary" due 40 queued 4 left out 0 remaining 36`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := fresh(t)
-			thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
-			dueOf(t, s, "a", 40)
+			s := freshDue(t, dueTenant{"a", 40})
 			sweep := must(s.Operator.Start(t.Context(), SweepOptions{Canary: 0.1}))(t)
 			if got, done := page(t, s, sweep, 100); len(got) != 4 || done {
 				t.Errorf("%d sessions come first, want 4 of 40", len(got))
@@ -130,9 +128,7 @@ func TestWorkWhoseRunsFailStops(t *testing.T) {
 }
 
 func TestASweepStopsAtTheEndOfItsWindowAndGoesOnAtTheNextTick(t *testing.T) {
-	s := fresh(t)
-	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
-	dueOf(t, s, "a", 5)
+	s := freshDue(t, dueTenant{"a", 5})
 	now := time.Now().Truncate(time.Second)
 	night := func(n int) time.Time { return now.Add(time.Duration(n) * 24 * time.Hour) }
 	fire := func(n int, want bool) {

@@ -23,6 +23,23 @@ func dueOf(t *testing.T, s *Store, tenant string, n int) {
 	}
 }
 
+// dueTenant is a tenant with a number of sessions that are due.
+type dueTenant struct {
+	name     string
+	sessions int
+}
+
+// freshDue is fresh with sessions that are due above ten tokens.
+func freshDue(t *testing.T, tenants ...dueTenant) *Store {
+	t.Helper()
+	s := fresh(t)
+	thresholds(t, s, Threshold{DueTokens: 10})
+	for _, x := range tenants {
+		dueOf(t, s, x.name, x.sessions)
+	}
+	return s
+}
+
 // startSweep starts a sweep as an operator does.
 func startSweep(t *testing.T, s *Store, tenant string, window time.Duration) int64 {
 	t.Helper()
@@ -54,9 +71,7 @@ func wantSweep(t *testing.T, s *Store, sweep int64, want string) SweepRow {
 }
 
 func TestTenantsTakeTurnsInASweep(t *testing.T) {
-	s := fresh(t)
-	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
-	dueOf(t, s, "big", 60)
+	s := freshDue(t, dueTenant{"big", 60})
 	for i := range 4 {
 		dueOf(t, s, fmt.Sprint("small", i), 3)
 	}
@@ -82,9 +97,7 @@ func TestTenantsTakeTurnsInASweep(t *testing.T) {
 
 // The page waits for the run of an event that is being inserted, which then ends.
 func TestASweepLeavesOutASessionWhoseEventRunEndsMeanwhile(t *testing.T) {
-	s := fresh(t)
-	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
-	dueOf(t, s, "acme", 3)
+	s := freshDue(t, dueTenant{"acme", 3})
 	sweep := startSweep(t, s, "", 0)
 	var got []string
 	endsMeanwhile(t, s, TriggerEvent, func() { got, _ = page(t, s, sweep, 100) })
@@ -134,10 +147,7 @@ func endsMeanwhile(t *testing.T, s *Store, trigger string, do func()) {
 }
 
 func TestASweepOfOneTenantLeavesOthersAlone(t *testing.T) {
-	s := fresh(t)
-	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
-	dueOf(t, s, "acme", 3)
-	dueOf(t, s, "globex", 3)
+	s := freshDue(t, dueTenant{"acme", 3}, dueTenant{"globex", 3})
 	sweep := startSweep(t, s, "acme", 0)
 	got, _ := page(t, s, sweep, 100)
 	equal(t, []string{"acme000", "acme001", "acme002"}, got, "page")
@@ -167,9 +177,7 @@ func TestASweepOfOneTenantLeavesOthersAlone(t *testing.T) {
 }
 
 func TestAnOperatorSteersASweep(t *testing.T) {
-	s := fresh(t)
-	thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
-	dueOf(t, s, "a", 5)
+	s := freshDue(t, dueTenant{"a", 5})
 	sweep := startSweep(t, s, "", 0)
 	steer := func(action, note string, want error) {
 		t.Helper()
@@ -217,9 +225,7 @@ func TestASweepHoldsNothingThatBecomesDueAfterwards(t *testing.T) {
 	t.Parallel()
 	for _, tenant := range []string{"", "a"} {
 		t.Run("tenant "+tenant, func(t *testing.T) {
-			s := fresh(t)
-			thresholds(t, s, Threshold{"", 10, 0, false, Counts{}})
-			dueOf(t, s, "a", 4)
+			s := freshDue(t, dueTenant{"a", 4})
 			sweep := startSweep(t, s, tenant, 0)
 			found := func(when string, want ...string) {
 				t.Helper()
