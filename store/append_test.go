@@ -83,7 +83,8 @@ func TestAppendReadsCreatedAtAsGoDoes(t *testing.T) {
 		`"2025-01-02 03:04:05 UTC"`, `"2025-01-02 03:04:05-07"`, `1735787045`, `1735787045.25`, `1735787045678`, `1735787045678901`,
 		`1735787045678901234`, `5`, `"yesterday"`, `"2025-13-45T00:00:00Z"`, `null`, `""`, `true`, `"infinity"`, `"-infinity"`,
 		`"12025-01-01T00:00:00Z"`, `"9999-12-31T23:59:59-01:00"`, `"0001-01-01T00:00:00+01:00"`, `"2025-01-01 00:00:00 BC"`, `"0000-01-01"`,
-		`253402300800`, `99999999999`, `-62135596801`, `1e300`,
+		`253402300800`, `99999999999`, `-62135596801`, `1e300`, `9223372036854775807`, `9999999999999999999`, `1735787045678.5`,
+		`1735787045678901234.5`,
 	} {
 		k := Key{Session: fmt.Sprint(i)}
 		raw := fmt.Sprintf(`{"role":"user","content":"x","created_at":%s}`, in)
@@ -107,11 +108,8 @@ func TestAppendReadsCreatedAtAsGoDoes(t *testing.T) {
 	late := user("late", "x")
 	late.CreatedAt = time.Date(12025, 1, 1, 0, 0, 0, 0, time.UTC)
 	add(t, s, Key{Session: "go"}, late)
-	must(appendSQL(s, Key{Session: "sql"}, `{"role":"user","content":"x","created_at":9999999999999999999}`))(t)
-	for _, session := range []string{"go", "sql"} {
-		_, err := must(s.Session(t.Context(), Key{Session: session}))(t).LastMessageAt.MarshalJSON()
-		noError(t, err)
-	}
+	_, err := must(s.Session(t.Context(), Key{Session: "go"}))(t).LastMessageAt.MarshalJSON()
+	noError(t, err)
 	wantConsistent(t, s)
 }
 

@@ -11,6 +11,12 @@ BEGIN
         v := t;
     ELSIF t ~ '^\d{1,19}(\.\d{1,9})?$' THEN
         n := t;
+        IF n >= 1e11 THEN
+            n := trunc(n);
+        END IF;
+        IF n > 9223372036854775807 OR n >= 1e17 AND strpos(t, '.') > 0 THEN -- which chat.Message does not read
+            RETURN NULL;
+        END IF;
         v := to_timestamp((n / CASE WHEN n < 1e11 THEN 1 WHEN n < 1e14 THEN 1e3 WHEN n < 1e17 THEN 1e6 ELSE 1e9 END)::double precision);
     END IF;
     RETURN CASE WHEN v > '0001-01-01 00:00:00+00' AND v < '10000-01-01 00:00:00+00' THEN v END;
