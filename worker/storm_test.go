@@ -116,7 +116,7 @@ func TestStorm(t *testing.T) {
 	}
 	s := newStorm(t)
 	other := newOtherProgram(t, s.asynq())
-	other.enqueue(200, mail, nil, "default", "bulk")
+	other.enqueue(foreignTasks, mail, nil, "default", "bulk")
 	seed := rand.Uint64()
 	t.Logf("seed %d; the times of processes are not repeated by it", seed)
 
@@ -158,8 +158,8 @@ func TestStorm(t *testing.T) {
 		}
 		left += info.Pending
 	}
-	if left != 200 {
-		t.Errorf("%d of 200 tasks of another program are left", left)
+	if left != foreignTasks {
+		t.Errorf("%d of %d tasks of another program are left", left, foreignTasks)
 	}
 	t.Log(&s.counted)
 }

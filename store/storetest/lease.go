@@ -109,12 +109,12 @@ func dial() (net.Conn, *bufio.Reader, error) {
 
 // greet connects and waits for the greeting.
 func greet(dir string) (net.Conn, *bufio.Reader, error) {
-	conn, err := net.DialTimeout("unix", filepath.Join(dir, "control.sock"), 5*time.Second)
+	conn, err := net.DialTimeout("unix", filepath.Join(dir, "control.sock"), time.Minute)
 	if err != nil {
 		return nil, nil, err
 	}
 	in := bufio.NewReader(conn)
-	if err = conn.SetDeadline(time.Now().Add(5 * time.Second)); err == nil {
+	if err = conn.SetDeadline(time.Now().Add(time.Minute)); err == nil {
 		_, err = in.ReadString('\n')
 	}
 	if err != nil {
@@ -150,7 +150,7 @@ func launch(root, dir string) (net.Conn, *bufio.Reader, error) {
 	if err := cmd.Process.Release(); err != nil {
 		return nil, nil, err
 	}
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		conn, in, err := greet(dir)
 		if err == nil {
 			return conn, in, nil

@@ -1,13 +1,11 @@
 package storetest
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -20,9 +18,7 @@ func Login(t testing.TB, dsn, role string) (name, own string) {
 	name = "compactor_test_" + strings.ToLower(rand.Text())
 	password := rand.Text()
 	execute := func(sql string) error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-		defer cancel()
-		return admin(ctx, dsn, sql)
+		return admin(Context(t), dsn, sql)
 	}
 	create := "create role " + quote(name) + " login password '" + password + "'"
 	if role != "" {

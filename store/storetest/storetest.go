@@ -26,7 +26,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/jackc/pgx/v5"
@@ -60,8 +59,7 @@ func DB(t testing.TB, key string, migrate func(ctx context.Context, dsn string) 
 		unavailable(t, "Postgres", err)
 	}
 	server := l.url
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-	defer cancel()
+	ctx := Context(t)
 	template := "template0"
 	if migrate != nil {
 		if template, err = makeTemplate(ctx, server, key, migrate); err != nil {
@@ -73,9 +71,7 @@ func DB(t testing.TB, key string, migrate func(ctx context.Context, dsn string) 
 		t.Fatalf("create test database: %v", err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-		defer cancel()
-		if err := admin(ctx, server, "drop database if exists "+quote(name)+" with (force)"); err != nil {
+		if err := admin(Context(t), server, "drop database if exists "+quote(name)+" with (force)"); err != nil {
 			t.Errorf("drop test database: %v", err)
 		}
 	})
@@ -191,8 +187,7 @@ var copying = sync.OnceValue(func() string {
 	if err != nil {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, l.url)
 	if err != nil {
 		return ""

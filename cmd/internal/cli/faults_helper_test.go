@@ -353,17 +353,7 @@ func (p *plant) blocked() int {
 // await tries until it is so.
 func (p *plant) await(what string, so func() bool) {
 	p.t.Helper()
-	deadline := time.NewTimer(30 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !so() {
-		select {
-		case <-deadline.C:
-			p.t.Fatalf("waited in vain until %s", what)
-		case <-tick.C:
-		}
-	}
+	storetest.Await(p.t, what, so)
 }
 
 // pass lets time pass: outages have a length.

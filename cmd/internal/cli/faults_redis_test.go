@@ -22,6 +22,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/store/storetest"
 )
 
 // doneFault refuses the first write by which asynq forgets a task that succeeded.
@@ -196,13 +197,7 @@ func (s *redisServer) await(what string, done func(*redis.Client) bool) {
 	s.t.Helper()
 	c := redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
 	defer func() { _ = c.Close() }()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); !done(c); <-tick.C {
-		if time.Now().After(deadline) {
-			s.t.Fatalf("redis-server %s: not so within 20 s: %s", s.addr, what)
-		}
-	}
+	storetest.Await(s.t, "redis-server "+s.addr+": "+what, func() bool { return done(c) })
 }
 
 // do sends a command to the server.

@@ -20,6 +20,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
+
+	"github.com/sessionstore/compactor/store/storetest"
 )
 
 // envHelper makes the test binary start a stack, say where, and wait: a parent
@@ -116,21 +118,6 @@ func redisClient(t *testing.T, url string) *redis.Client {
 	c := redis.NewClient(o)
 	t.Cleanup(func() { c.Close() })
 	return c
-}
-
-// eventually polls until the condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.After(20 * time.Second)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-deadline:
-			t.Fatalf("not within 20s: %s", what)
-		case <-tick.C:
-		}
-	}
 }
 
 func missing(path string) bool {
@@ -351,7 +338,7 @@ func TestMiniredisKeysExpire(t *testing.T) {
 	if err := c.Set(t.Context(), "k", "v", 200*time.Millisecond).Err(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the key expires", func() bool { return c.Exists(t.Context(), "k").Val() == 0 })
+	storetest.Await(t, "the key expires", func() bool { return c.Exists(t.Context(), "k").Val() == 0 })
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -395,9 +382,9 @@ func TestKilledParentLeavesNothing(t *testing.T) {
 	}
 	_ = cmd.Wait()
 	// As a container's first process we may be who has to reap them.
-	eventually(t, "the servers end", func() bool { return gone(s.Postgres.PID) && gone(s.Redis.PID) })
+	storetest.Await(t, "the servers end", func() bool { return gone(s.Postgres.PID) && gone(s.Redis.PID) })
 	folder := filepath.Dir(s.Postgres.Dir)
-	eventually(t, "the next start removes the folder", func() bool {
+	storetest.Await(t, "the next start removes the folder", func() bool {
 		sweep(filepath.Dir(folder))
 		return missing(folder)
 	})

@@ -18,6 +18,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
+
+	"github.com/sessionstore/compactor/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,24 +32,18 @@ type client struct {
 
 func dial(t *testing.T, dir string) *client {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.After(10 * time.Second); ; {
-		conn, err := net.Dial("unix", filepath.Join(dir, "control.sock"))
-		if err == nil {
-			t.Cleanup(func() { conn.Close() })
-			c := &client{Conn: conn, in: bufio.NewReader(conn)}
-			if hello, err := c.in.ReadString('\n'); err != nil || hello != "hello\n" {
-				t.Fatalf("greeted with %q, %v", hello, err)
-			}
-			return c
-		}
-		select {
-		case <-deadline:
-			t.Fatal(err)
-		case <-tick.C:
-		}
+	var conn net.Conn
+	storetest.Await(t, "stackd listens", func() bool {
+		var err error
+		conn, err = net.Dial("unix", filepath.Join(dir, "control.sock"))
+		return err == nil
+	})
+	t.Cleanup(func() { conn.Close() })
+	c := &client{Conn: conn, in: bufio.NewReader(conn)}
+	if hello, err := c.in.ReadString('\n'); err != nil || hello != "hello\n" {
+		t.Fatalf("greeted with %q, %v", hello, err)
 	}
+	return c
 }
 
 // ask returns the reply to a request, after notices of a fetch.
@@ -82,7 +78,7 @@ func await(t *testing.T, ended <-chan error) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-storetest.Context(t).Done():
 		t.Fatal("stackd does not end")
 	}
 }
