@@ -78,9 +78,7 @@ func TestARunWithoutRoomWaitsInTheQueue(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // of which a small run waits a quarter
 			defer cancel()
-			if err := f.w.execute(ctx, run); err != nil {
-				t.Fatal(err)
-			}
+			f.must(f.w.execute(ctx, run))
 			row := f.row(run)
 			if row.Status != "queued" || row.ErrorCode != store.CodeReadBudget || row.Failures != 0 || row.Snoozes != 0 {
 				t.Errorf("%s, %s, %d failures, %d snoozes", row.Status, row.ErrorCode, row.Failures, row.Snoozes)
@@ -110,21 +108,14 @@ func TestARunReservesWhatItReads(t *testing.T) {
 	}
 	f.pin("s-3") // no longer in the view
 	reserved := func(o store.Options) int64 {
-		c, err := f.store.Worker.Claim(t.Context(), f.operator("s", o), "w", time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must(f.store.Worker.Claim(t.Context(), f.operator("s", o), "w", time.Minute))(t)
 		a := &attempt{w: f.w, runContext: f.w.planner.newRunContext(c, namedPolicy{policy: testPolicy()})}
 		if !a.pinsMissing() {
 			t.Fatal("the pinned message is in the view")
 		}
-		if err := errors.Join(a.buildTranscript(t.Context(), f.store.Worker), a.reserve(t.Context())); err != nil {
-			t.Fatal(err)
-		}
+		f.must(errors.Join(a.buildTranscript(t.Context(), f.store.Worker), a.reserve(t.Context())))
 		defer a.release()
-		if err := f.w.giveBack(t.Context(), c.Run, c.Fence, "test"); err != nil {
-			t.Fatal(err)
-		}
+		f.must(f.w.giveBack(t.Context(), c.Run, c.Fence, "test"))
 		return a.reserved
 	}
 	if log, view := reserved(store.Options{}), reserved(store.Options{From: "view"}); view >= log {

@@ -21,10 +21,7 @@ func TestABulkRecompactionPlansAsAnOperatorDoes(t *testing.T) {
 	}
 	recompact := func(o store.Options) store.RunID {
 		t.Helper()
-		id, err := f.store.Operator.StartBulkCompact(t.Context(), "", store.RunMatch{Policy: "default"}, o, 0, "", "ada")
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := must(f.store.Operator.StartBulkCompact(t.Context(), "", store.RunMatch{Policy: "default"}, o, 0, "", "ada"))(t)
 		page, more, err := f.store.Scheduler.BulkCompactPage(t.Context(), id, 10, time.Minute)
 		if err != nil || more || len(page) != 1 {
 			t.Fatalf("%v, more %v, %v", page, more, err)
@@ -39,15 +36,11 @@ func TestABulkRecompactionPlansAsAnOperatorDoes(t *testing.T) {
 	}
 	run := recompact(store.Options{AllowGrowth: true})
 	scope := store.PauseScope{Policy: "default"}
-	if err := f.store.Operator.PauseRuns(t.Context(), scope, "", "ada"); err != nil {
-		t.Fatal(err)
-	}
+	f.must(f.store.Operator.PauseRuns(t.Context(), scope, "", "ada"))
 	if row := f.run(run); row.Status != "queued" || row.ErrorCode != store.CodePaused {
 		t.Errorf("while it is paused: %s %s", row.Status, row.ErrorCode)
 	}
-	if err := f.store.Operator.ResumeRuns(t.Context(), scope, "ada"); err != nil {
-		t.Fatal(err)
-	}
+	f.must(f.store.Operator.ResumeRuns(t.Context(), scope, "ada"))
 	if row := f.run(run); row.Outcome != policy.Outcome || f.view("s") != want {
 		t.Errorf("ended %s %s with the view %s, want %s", row.Status, row.Outcome, f.view("s"), want)
 	}

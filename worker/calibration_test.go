@@ -21,16 +21,11 @@ func TestARunReachesTheTargetInTheTokensOfTheProvider(t *testing.T) {
 	f := setup(t)
 	for i, role := range []string{"s", "u", "a", "u", "a"} {
 		f.append("taught", role)
-		if _, err := f.store.ReportUsage(t.Context(), key("taught"), chat.Tokens(100+150*(i+1)), 0); err != nil {
-			t.Fatal(err)
-		}
+		must(f.store.ReportUsage(t.Context(), key("taught"), chat.Tokens(100+150*(i+1)), 0))(t)
 	}
 	session := func() store.SessionRow {
 		t.Helper()
-		s, err := f.store.Session(t.Context(), key("s"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := f.session("s")
 		return s
 	}
 	f.append("s", "suauau") // 600 counted: 1,000 in the prompt
@@ -105,10 +100,7 @@ func TestThereIsNoMarginWhereReportsAreKnown(t *testing.T) {
 // without a count is estimated by its length.
 func TestASessionOfClaudeIsCompactedWellBeforeItsWindowIsFull(t *testing.T) {
 	t.Parallel()
-	code, err := os.ReadFile("run.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	code := must(os.ReadFile("run.go"))(t)
 	exact := tokens.ForModel("gpt-4o")
 	for name, tt := range map[string]struct {
 		model   string
@@ -125,9 +117,7 @@ func TestASessionOfClaudeIsCompactedWellBeforeItsWindowIsFull(t *testing.T) {
 			pol.Pipeline = []policy.Step{{Strategy: "truncation"}}
 			f := setupWith(t, database(t), pol, Config{})
 			limits := pol.Limits(tt.model, tokens.Window)
-			if err := f.store.Scheduler.SavePolicy(t.Context(), pol.FleetHash(), []byte(`{}`), []store.Threshold{{DueTokens: limits.Start, EstimateMargin: pol.EstimateMargin}}); err != nil {
-				t.Fatal(err)
-			}
+			f.must(f.store.Scheduler.SavePolicy(t.Context(), pol.FleetHash(), []byte(`{}`), []store.Threshold{{DueTokens: limits.Start, EstimateMargin: pol.EstimateMargin}}))
 			f.w.planner.Counter = func(model string) plan.Counter { return tokens.ForModel(model) }
 			m := store.NewMessage{Message: chat.Message{Role: chat.RoleUser, Content: chat.TextContent(string(code))}}
 			if tt.counter != nil {
@@ -142,9 +132,7 @@ func TestASessionOfClaudeIsCompactedWellBeforeItsWindowIsFull(t *testing.T) {
 				if _, _, err = f.store.Append(t.Context(), key("s"), tt.model, []store.NewMessage{m}); err == nil {
 					s, err = f.store.Session(t.Context(), key("s"))
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				f.must(err)
 			}
 			full := size(s.Messages)
 			if row := f.run(f.event()); row.Outcome != OutcomeApplied {

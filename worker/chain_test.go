@@ -22,9 +22,7 @@ func (f *fixture) say(session string, ms ...chat.Message) {
 		m.ID = fmt.Sprintf("%s-%d", session, f.n)
 		msgs[i] = store.NewMessage{Message: m, Tokens: tokens.Chars4{}.Message(&m), Counter: "test"}
 	}
-	if _, _, err := f.store.Append(f.t.Context(), key(session), "", msgs); err != nil {
-		f.t.Fatal(err)
-	}
+	f.write(session, msgs...)
 }
 
 func text(role chat.Role, s string) chat.Message {
@@ -105,7 +103,6 @@ func TestTenChainedCompactions(t *testing.T) {
 					t.Errorf("%s is gone:\n%s", v, before)
 				}
 			}
-			f.sound()
 		})
 	}
 }
@@ -134,5 +131,4 @@ func TestAskingAgainIsNoNewSummary(t *testing.T) {
 	if after := f.summaries("s"); len(after) != 1 || after[0].Content.String() != before[0].Content.String() {
 		t.Errorf("%d summaries", len(after))
 	}
-	f.sound()
 }

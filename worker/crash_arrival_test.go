@@ -33,5 +33,4 @@ func TestAWorkerThatDiesWithItsAnswerAsksOnceMore(t *testing.T) {
 	if row := f.row(run); row.Outcome != OutcomeApplied || len(f.summaries("s")) != 1 {
 		t.Errorf("%s with %d summaries", row.Outcome, len(f.summaries("s")))
 	}
-	f.sound()
 }

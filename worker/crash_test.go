@@ -65,10 +65,7 @@ func crashMain(step string) int {
 // dies has a worker process take a task and reports whether it died at the step.
 func dies(t *testing.T, dsn, step, model string, runs ...store.RunID) bool {
 	t.Helper()
-	raw, err := json.Marshal(runs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must(json.Marshal(runs))(t)
 	child := exec.CommandContext(t.Context(), os.Args[0])
 	child.Env = append(os.Environ(), envCrashAt+"="+step, envCrashDSN+"="+dsn, envCrashRun+"="+string(raw), envCrashModel+"="+model)
 	out, err := child.CombinedOutput()
@@ -94,19 +91,10 @@ type state struct {
 
 func (f *fixture) state(session string, run store.RunID) state {
 	f.t.Helper()
-	row, err := f.store.Session(f.t.Context(), key(session))
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	row := f.session(session)
 	s := state{Row: row, Excluded: map[string]int{}, Revisions: row.Revision}
-	if s.View, err = f.store.Operator.ViewMetas(f.t.Context(), row.SID); err != nil {
-		f.t.Fatal(err)
-	}
-	all, err := f.store.All(f.t.Context(), key(session))
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	for _, m := range all {
+	s.View = must(f.store.Operator.ViewMetas(f.t.Context(), row.SID))(f.t)
+	for _, m := range must(f.store.All(f.t.Context(), key(session)))(f.t) {
 		s.Excluded[m.ExcludeReason]++
 	}
 	r := f.row(run)
@@ -144,7 +132,6 @@ func TestWorkerThatDiesBetweenStepsLeavesTheSameEndState(t *testing.T) {
 				if diff := cmp.Diff(f.state("twin", twin), f.state("s", run)); diff != "" {
 					t.Errorf("differs from the run that nobody killed (-twin +killed):\n%s", diff)
 				}
-				f.sound()
 			})
 		}
 	}
@@ -179,14 +166,10 @@ func TestOneRunDeliveredToManyWorkersAtOnceHasOneEffect(t *testing.T) {
 	}
 	all.Wait()
 	f.run(run) // and once more, late
-	row, err := f.store.Session(t.Context(), key("s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	row := f.session("s")
 	if row.Revision != 1 || f.row(run).Attempts != 1 {
 		t.Errorf("revision %d after %d attempts, want one of each", row.Revision, f.row(run).Attempts)
 	}
-	f.sound()
 }
 
 func TestTwoRunsOfOneSessionTakeTurns(t *testing.T) {
@@ -208,7 +191,6 @@ func TestTwoRunsOfOneSessionTakeTurns(t *testing.T) {
 	if row := f.run(second); row.Status == "queued" {
 		t.Errorf("the second run is still queued after the first has ended")
 	}
-	f.sound()
 }
 
 // A worker that lost its lease while it was planning must not write.
@@ -229,9 +211,7 @@ func TestWorkerWithALostLeaseWritesNothing(t *testing.T) {
 	if row.Worker != "quick" || row.Outcome != OutcomeApplied {
 		t.Errorf("ended %s by %s, want %s by quick", row.Outcome, row.Worker, OutcomeApplied)
 	}
-	session, err := slow.store.Session(t.Context(), key("s"))
-	if err != nil || session.Revision != 1 {
-		t.Errorf("revision %d, %v; want 1", session.Revision, err)
+	if n := slow.session("s").Revision; n != 1 {
+		t.Errorf("revision %d, want 1", n)
 	}
-	slow.sound()
 }

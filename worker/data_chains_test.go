@@ -6,6 +6,7 @@ import (
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 )
 
 // chains holds the runs of every recorded session: the options of each round by the size of
@@ -54,16 +55,16 @@ func fixed(strategy string, params ...any) func(int64, chat.Tokens) []store.Step
 }
 
 // thorough are the chains that every session goes through in the long tests; the others
-// take one session in six then, and every chain one in twelve by default.
+// take one session in six then, and every chain four sessions by default.
 var thorough = []string{
 	"truncation by messages", "truncation by tokens", "sliding_window", "tool_result", "summarize", "compact_tool_results", "the default policy",
 }
 
 var sample = func() int {
-	if longTests {
+	if sessiontest.Long() {
 		return 6
 	}
-	return 12
+	return 43
 }()
 
 // seldom are strategies that find something to do in few sessions, or none.

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -16,46 +13,19 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
+	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// recorded returns the recorded conversations of DATA_DIR, or of the folder
-// shared/data beside the module.
-func recorded(t *testing.T) []chat.Session {
+// recorded returns each nth of the recorded sessions of every file, under ids that differ, or all of them if sessiontest.Long.
+func recorded(t *testing.T, nth int) (out []chat.Session) {
 	t.Helper()
-	dir := os.Getenv("DATA_DIR")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "shared", "data")
-	}
-	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) == 0 {
-		t.Skipf("no recorded conversations in %s: DATA_DIR names another folder", dir)
-	}
-	var out []chat.Session
-	for _, file := range files {
-		f, err := os.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for in := chat.NewReader(f); ; {
-			s, err := in.Next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
-			s.ID = fmt.Sprintf("%s-%d", filepath.Base(file), len(out)) // ids repeat in some files
+	for _, name := range []string{"aider_history", "entire_cli", "pi_mono", "swe_agent", "taubench_airline"} {
+		for _, s := range sessiontest.Recorded(t, name+".jsonl", nth) {
+			s.ID = fmt.Sprintf("%s-%d", name, len(out))
 			out = append(out, s)
 		}
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
 	}
-	t.Logf("%d sessions", len(out))
 	return out
 }
 
@@ -66,11 +36,11 @@ func TestRecordedSessionsUnderEveryStrategy(t *testing.T) {
 		t.Skip("computes for long, with little concurrency")
 	}
 	t.Parallel()
-	data := recorded(t)
+	data := recorded(t, 1)
 	every := everyChain()
 	for n, name := range slices.Sorted(maps.Keys(every)) {
 		pipeline, sessions := every[name], data
-		if !longTests || !slices.Contains(thorough, name) {
+		if !sessiontest.Long() || !slices.Contains(thorough, name) {
 			sessions = nil // others for each strategy
 			for i := n % sample; i < len(data); i += sample {
 				sessions = append(sessions, data[i])

@@ -32,9 +32,7 @@ func TestAnIdleWorkerTakesATask(t *testing.T) {
 			client := asynq.NewClient(redis)
 			defer func() { _ = client.Close() }()
 			task := asynq.NewTask(jobs.TypeRun, fmt.Appendf(nil, `{"v":1,"in":"test","runs":[%d]}`, run))
-			if _, err := client.Enqueue(task, asynq.Queue(jobs.Installation("test").QueueFor(store.TriggerOperator))); err != nil {
-				t.Fatal(err)
-			}
+			must(client.Enqueue(task, asynq.Queue(jobs.Installation("test").QueueFor(store.TriggerOperator))))(t)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -67,9 +65,7 @@ func TestAFetcherHoldsBackWhatAsynqAsks(t *testing.T) {
 	defer func() { _ = client.Close() }()
 	put := func(queue string) {
 		t.Helper()
-		if _, err := client.Enqueue(asynq.NewTask(queue, nil), asynq.Queue(queue)); err != nil {
-			t.Fatal(err)
-		}
+		must(client.Enqueue(asynq.NewTask(queue, nil), asynq.Queue(queue)))(t)
 	}
 	if err := s.Start(asynq.HandlerFunc(func(_ context.Context, task *asynq.Task) error {
 		done <- task.Type()
@@ -103,14 +99,10 @@ func TestAFetcherThatIsNotNotifiedTakesNothing(t *testing.T) {
 	opt := asynq.RedisClientOpt{Addr: server.Addr()}
 	client := asynq.NewClient(opt)
 	defer func() { _ = client.Close() }()
-	if _, err := client.Enqueue(asynq.NewTask("x", nil), asynq.Queue("a")); err != nil {
-		t.Fatal(err)
-	}
+	must(client.Enqueue(asynq.NewTask("x", nil), asynq.Queue("a")))(t)
 	asked := server.CommandCount()
 	s := asynq.NewServer(&fetcher{RedisConnOpt: opt, worker: f.w, queues: 1}, f.w.queueConfig(asynq.Config{Queues: map[string]int{"a": 1}}))
-	if err := s.Start(asynq.HandlerFunc(func(context.Context, *asynq.Task) error { return nil })); err != nil {
-		t.Fatal(err)
-	}
+	f.must(s.Start(asynq.HandlerFunc(func(context.Context, *asynq.Task) error { return nil })))
 	f.await("the server has started", func() bool { return server.CommandCount() > asked+10 })
 	f.w.drain()
 	s.Shutdown()

@@ -95,9 +95,7 @@ func (f *fixture) executeThrough(queue *jobs.Enqueuer, session string, n int) {
 	f.append(session, "sua")
 	for range n {
 		id := f.operator(session, store.Options{})
-		if err := queue.Enqueue(f.t.Context(), store.TriggerOperator, 1, id); err != nil {
-			f.t.Fatal(err)
-		}
+		f.must(queue.Enqueue(f.t.Context(), store.TriggerOperator, 1, id))
 		f.await("the run has ended", func() bool { return f.row(id).EndedAt != nil })
 	}
 }
@@ -110,10 +108,7 @@ func (f *fixture) await(what string, so func() bool) {
 
 func parseRedis(t *testing.T) asynq.RedisConnOpt {
 	t.Helper()
-	redis, err := jobs.ParseRedis(storetest.Redis(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redis := must(jobs.ParseRedis(storetest.Redis(t)))(t)
 	return redis
 }
 
@@ -167,9 +162,7 @@ func TestTasksOfOthersInOurQueueAreLeftInIt(t *testing.T) {
 			other.work(queueName)
 			// Their owner need not wait.
 			f.await("the owner has had them", func() bool {
-				if _, err := other.inspector.RunAllRetryTasks(queueName); err != nil {
-					t.Fatal(err)
-				}
+				must(other.inspector.RunAllRetryTasks(queueName))(t)
 				return other.count() == foreignTasks
 			})
 		})

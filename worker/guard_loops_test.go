@@ -27,7 +27,6 @@ func TestStepsAboveAFloorEndInACooldown(t *testing.T) {
 	if err != nil || len(held) == 0 || held[len(held)-1].Reason != OutcomeCooldown {
 		t.Errorf("held back: %+v, %v, want a cooldown", held, err)
 	}
-	f.sound()
 }
 
 // What makes other compactors run again and again ends in a skip within two runs, after
@@ -71,9 +70,7 @@ func TestWhatLoopsElsewhereEndsInASkip(t *testing.T) {
 			do: func(f *clocked) {
 				f.append("s", "suauauauauaua")
 				f.want("the run", OutcomeApplied)
-				if _, err := f.store.ReportUsage(f.t.Context(), key("s"), 5000, 0); err != nil {
-					f.t.Fatal(err)
-				}
+				must(f.store.ReportUsage(f.t.Context(), key("s"), 5000, 0))(f.t)
 			},
 			want: []string{OutcomeUnchanged},
 		},
@@ -92,7 +89,6 @@ func TestWhatLoopsElsewhereEndsInASkip(t *testing.T) {
 			f.want("without news", "")
 			f.pass(time.Hour)
 			f.want("without news, an hour later", "")
-			f.sound()
 		})
 	}
 }
@@ -130,5 +126,4 @@ func TestAnHourOfAppendsHasAsManyRunsAsThePolicyAllows(t *testing.T) {
 	if count[OutcomeApplied]+count[OutcomeFloorAboveTrigger] != 4 || count[OutcomeMinInterval] > 4 || count[OutcomeMaxPerHour] != 1 || len(f.ran) > 9 {
 		t.Errorf("runs ended as %v", count)
 	}
-	f.sound()
 }

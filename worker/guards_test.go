@@ -29,19 +29,14 @@ func setupClock(t *testing.T, change func(p *policy.Policy)) *clocked {
 	if err := p.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(pgx.Connect(t.Context(), dsn))(t)
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	return &clocked{fixture: setupWith(t, dsn, p, Config{}), conn: conn}
 }
 
 func (f *clocked) exec(sql string, args ...any) {
 	f.t.Helper()
-	if _, err := f.conn.Exec(f.t.Context(), sql, args...); err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.conn.Exec(f.t.Context(), sql, args...))(f.t)
 }
 
 // pass lets time pass: everything becomes that much older.
@@ -58,17 +53,9 @@ func (f *clocked) work() string {
 	f.t.Helper()
 	var out []string
 	for range 10 {
-		if _, err := f.store.Scheduler.CheckTimes(f.t.Context(), 10); err != nil {
-			f.t.Fatal(err)
-		}
-		events, err := f.store.Scheduler.Relay(f.t.Context(), 0, 0, 10, time.Minute)
-		if err != nil {
-			f.t.Fatal(err)
-		}
-		found, err := f.store.Scheduler.Forgotten(f.t.Context(), 10, time.Minute)
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		must(f.store.Scheduler.CheckTimes(f.t.Context(), 10))(f.t)
+		events := f.relay()
+		found := f.forgotten()
 		events = append(events, found...)
 		if len(events) == 0 {
 			f.ran = append(f.ran, out...)
@@ -130,7 +117,6 @@ func TestGuardsHoldASessionUntilTheTimeIsOver(t *testing.T) {
 			f.want("before the time is over", "")
 			f.pass(20 * time.Second)
 			f.want("when it is over", OutcomeApplied)
-			f.sound()
 		})
 	}
 }
@@ -147,7 +133,6 @@ func TestAnOperatorsRunAndARepairAreNotHeld(t *testing.T) {
 	}
 	f.append("s", "tu")
 	f.want("a repair of the view", OutcomeRepaired)
-	f.sound()
 }
 
 func TestASessionWhoseFloorIsAboveItsStartIsQuarantined(t *testing.T) {
@@ -160,18 +145,13 @@ func TestASessionWhoseFloorIsAboveItsStartIsQuarantined(t *testing.T) {
 			f.want("the first run", OutcomeFloorAboveTrigger)
 			state := func() string {
 				t.Helper()
-				x, err := f.store.Operator.Explain(t.Context(), key("s"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				x := must(f.store.Operator.Explain(t.Context(), key("s")))(t)
 				return fmt.Sprint(x.State, " ", x.Due, " ", x.QuarantineReason)
 			}
 			if got := state(); !strings.HasPrefix(got, "quarantined false 1,200 tokens are left that must stay, above the start of 1,000") {
 				t.Errorf("its state is %s", got)
 			}
-			if _, err := f.store.ReportUsage(t.Context(), key("s"), 50_000, 0); err != nil {
-				t.Fatal(err)
-			}
+			must(f.store.ReportUsage(t.Context(), key("s"), 50_000, 0))(t)
 			f.want("a report is no news", "")
 			if ids := f.sweep(); len(ids) != 0 {
 				t.Errorf("a sweep takes it: %v", ids)
@@ -180,7 +160,6 @@ func TestASessionWhoseFloorIsAboveItsStartIsQuarantined(t *testing.T) {
 			if got := state(); strings.Contains(got, "quarantined") {
 				t.Errorf("after a message its state is %s", got)
 			}
-			f.sound()
 		})
 	}
 }
@@ -193,9 +172,7 @@ func TestAnotherPolicyEndsAQuarantine(t *testing.T) {
 	p := testPolicy()
 	p.StartTokens, p.TargetTokens = 1100, 1050
 	f.w.planner = testPlanner(p)
-	if err := f.store.Scheduler.SavePolicy(t.Context(), p.FleetHash(), []byte(`{}`), []store.Threshold{{DueTokens: 1100}}); err != nil {
-		t.Fatal(err)
-	}
+	f.must(f.store.Scheduler.SavePolicy(t.Context(), p.FleetHash(), []byte(`{}`), []store.Threshold{{DueTokens: 1100}}))
 	for state := ""; state != store.RefreshDone && state != store.RefreshIdle; {
 		var err error
 		if _, state, err = f.store.Scheduler.RefreshSessions(t.Context(), 10); err != nil {
@@ -204,7 +181,6 @@ func TestAnotherPolicyEndsAQuarantine(t *testing.T) {
 	}
 	f.want("under another policy", OutcomeFloorAboveTrigger)
 	f.want("without news", "")
-	f.sound()
 }
 
 // Messages that come while a run plans are news.
@@ -213,11 +189,9 @@ func TestAQuarantineIsNotSetOverNews(t *testing.T) {
 	f := setupClock(t, func(*policy.Policy) {})
 	f.append("s", "sssssssssssu")
 	id := f.event()
-	f.w.failpoint = func(step string) {
-		if step == stepPlanned {
-			f.append("s", "au")
-		}
-	}
+	f.at(stepPlanned, func() {
+		f.append("s", "au")
+	})
 	if row := f.run(id); row.Outcome != OutcomeFloorAboveTrigger {
 		t.Fatalf("ended %s", row.Outcome)
 	}
@@ -257,7 +231,6 @@ func TestARunWaitsForTheAgent(t *testing.T) {
 				f.append("s", tt.then[i])
 				f.want("after "+tt.then[i], tt.then[i+1])
 			}
-			f.sound()
 		})
 	}
 }
@@ -269,9 +242,7 @@ func TestARunDoesNotWaitAboveTheWindow(t *testing.T) {
 		f := setupClock(t, func(p *policy.Policy) { p.WindowTokens, p.Guards.MidTurn = 1250, policy.GuardWait })
 		f.append("s", "suauauauauau")
 		f.want("in the window", OutcomeMidTurn)
-		if _, err := f.store.ReportUsage(t.Context(), key("s"), tokens, 0); err != nil {
-			t.Fatal(err)
-		}
+		must(f.store.ReportUsage(t.Context(), key("s"), tokens, 0))(t)
 		f.want(fmt.Sprint(tokens, " of 1,250 tokens"), want)
 	}
 }
@@ -280,9 +251,7 @@ func TestASessionThatAServiceManagesIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	labels := func(f *clocked, labels map[string]string) {
 		t.Helper()
-		if err := f.store.SetLabels(t.Context(), key("s"), labels); err != nil {
-			t.Fatal(err)
-		}
+		f.must(f.store.SetLabels(t.Context(), key("s"), labels))
 	}
 	byPolicy := setupClock(t, func(p *policy.Policy) { p.Guards.ServiceManaged = true })
 	byPolicy.append("s", "suauauauauaua")
@@ -308,7 +277,6 @@ func TestASessionThatAServiceManagesIsLeftAlone(t *testing.T) {
 	f.want("after an operator's run", "")
 	labels(f, map[string]string{"agent": "x"})
 	f.want("without the label", OutcomeApplied)
-	f.sound()
 }
 
 // The database is asked for the latest runs only where the policy counts them.

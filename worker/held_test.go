@@ -24,10 +24,7 @@ func TestEachOutcomeIsNoHoldOrListedAsOne(t *testing.T) {
 		"OutcomeOpenToolLoop": OutcomeOpenToolLoop, "OutcomeMinInterval": OutcomeMinInterval, "OutcomeMaxPerHour": OutcomeMaxPerHour, "OutcomeMaxPerDay": OutcomeMaxPerDay,
 		"OutcomeMidTurn": OutcomeMidTurn, "OutcomeServiceManaged": OutcomeServiceManaged, "OutcomePaused": OutcomePaused, "OutcomeDryRun": free, "OutcomeStale": free,
 	}
-	raw, err := os.ReadFile("outcome.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must(os.ReadFile("outcome.go"))(t)
 	var declared []string
 	for _, m := range regexp.MustCompile(`(?m)^\t(Outcome\w+) +=`).FindAllStringSubmatch(string(raw), -1) {
 		declared = append(declared, m[1])

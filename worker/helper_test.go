@@ -18,9 +18,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
-// longTests has the recorded sessions and crashes taken in full, which takes minutes.
-var longTests = os.Getenv("LONG_TESTS") != ""
-
 // TestMain lets this binary be the worker process that crash tests kill.
 func TestMain(m *testing.M) {
 	if step := os.Getenv(envCrashAt); step != "" {
@@ -38,12 +35,26 @@ func database(t testing.TB) string {
 	})
 }
 
+// failer is a testing.TB or a rapid.T.
+type failer interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// must returns the result of a call, which fails the test if it has an error.
+func must[T any](v T, err error) func(failer) T {
+	return func(t failer) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
 func openStore(t testing.TB, dsn string) *store.Store {
 	t.Helper()
-	st, err := store.Open(t.Context(), store.Config{URL: dsn, MaxConns: 24})
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := must(store.Open(t.Context(), store.Config{URL: dsn, MaxConns: 24}))(t)
 	t.Cleanup(st.Close)
 	return st
 }
@@ -82,11 +93,77 @@ func setupWith(t testing.TB, dsn string, p policy.Policy, c Config) *fixture {
 	f := &fixture{t: t, store: openStore(t, dsn)}
 	bounds := p.Bounds("", tokens.Window)
 	err := f.store.Scheduler.SavePolicy(t.Context(), p.FleetHash(), []byte(`{}`), []store.Threshold{{DueTokens: bounds.Tokens, Counts: store.Counts(bounds.Counts), EstimateMargin: p.EstimateMargin}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f.must(err)
 	f.w = New(f.store.Worker, testPlanner(p), c)
+	t.Cleanup(f.sound)
 	return f
+}
+
+func (f *fixture) must(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// session returns the row of a session.
+func (f *fixture) session(name string) store.SessionRow {
+	f.t.Helper()
+	return must(f.store.Session(f.t.Context(), key(name)))(f.t)
+}
+
+// write appends messages to a session.
+func (f *fixture) write(session string, msgs ...store.NewMessage) {
+	f.t.Helper()
+	_, _, err := f.store.Append(f.t.Context(), key(session), "", msgs)
+	f.must(err)
+}
+
+// stored returns the view of a session.
+func (f *fixture) stored(session string) []store.Stored {
+	f.t.Helper()
+	view, _, err := f.store.View(f.t.Context(), key(session))
+	f.must(err)
+	return view
+}
+
+// replace replaces the view of session s by what change makes of its messages.
+func (f *fixture) replace(change func(view []store.NewMessage) []store.NewMessage) {
+	f.t.Helper()
+	view, revision, err := f.store.View(f.t.Context(), key("s"))
+	f.must(err)
+	msgs := make([]store.NewMessage, len(view))
+	for i, m := range view {
+		msgs[i].Message = m.Message
+	}
+	must(f.store.Replace(f.t.Context(), key("s"), revision, change(msgs), "test"))(f.t)
+}
+
+// undo undoes a run of session s.
+func (f *fixture) undo(run store.RunID) {
+	f.t.Helper()
+	must(f.store.Undo(f.t.Context(), key("s"), run, false, "test"))(f.t)
+}
+
+// at calls do whenever a run comes to a step.
+func (f *fixture) at(step string, do func()) {
+	f.w.failpoint = func(s string) {
+		if s == step {
+			do()
+		}
+	}
+}
+
+// relay queues the event runs of the sessions that are due.
+func (f *fixture) relay() []store.Delivery {
+	f.t.Helper()
+	return must(f.store.Scheduler.Relay(f.t.Context(), 0, 0, 10, time.Minute))(f.t)
+}
+
+// forgotten queues runs for the sessions that are due without one.
+func (f *fixture) forgotten() []store.Delivery {
+	f.t.Helper()
+	return must(f.store.Scheduler.Forgotten(f.t.Context(), 10, time.Minute))(f.t)
 }
 
 func key(session string) store.Key { return store.Key{Session: session} }
@@ -114,26 +191,19 @@ func (f *fixture) append(session, transcript string) {
 		}
 		msgs = append(msgs, store.NewMessage{Message: m, Tokens: 100, Counter: "test"})
 	}
-	if _, _, err := f.store.Append(f.t.Context(), key(session), "", msgs); err != nil {
-		f.t.Fatal(err)
-	}
+	f.write(session, msgs...)
 }
 
 // pin pins a message of session s.
 func (f *fixture) pin(id string) {
 	f.t.Helper()
-	if err := f.store.Pin(f.t.Context(), key("s"), id); err != nil {
-		f.t.Fatal(err)
-	}
+	f.must(f.store.Pin(f.t.Context(), key("s"), id))
 }
 
 // event queues the event run of the one session that is due, as the relay does.
 func (f *fixture) event() store.RunID {
 	f.t.Helper()
-	runs, err := f.store.Scheduler.Relay(f.t.Context(), 0, 0, 10, time.Minute)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	runs := must(f.store.Scheduler.Relay(f.t.Context(), 0, 0, 10, time.Minute))(f.t)
 	if len(runs) != 1 {
 		f.t.Fatalf("the relay queued %d runs, want 1", len(runs))
 	}
@@ -144,9 +214,7 @@ func (f *fixture) event() store.RunID {
 func (f *fixture) sweep() []store.RunID {
 	f.t.Helper()
 	f.n++
-	if _, err := f.store.Scheduler.FireTick(f.t.Context(), fmt.Sprintf("sweep-%d", f.n), time.Unix(int64(f.n), 0), "test"); err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.store.Scheduler.FireTick(f.t.Context(), fmt.Sprintf("sweep-%d", f.n), time.Unix(int64(f.n), 0), "test"))(f.t)
 	sweeps, err := f.store.Scheduler.OpenSweeps(f.t.Context())
 	if err != nil || len(sweeps) == 0 {
 		f.t.Fatalf("open sweeps: %v, %v", sweeps, err)
@@ -155,9 +223,7 @@ func (f *fixture) sweep() []store.RunID {
 	for done := false; !done; {
 		var page []store.Delivery
 		page, done, err = f.store.Scheduler.SweepPage(f.t.Context(), sweeps[0].ID, 100, time.Minute)
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		f.must(err)
 		for _, d := range page {
 			ids = append(ids, d.Run)
 		}
@@ -167,10 +233,7 @@ func (f *fixture) sweep() []store.RunID {
 
 func (f *fixture) operator(session string, o store.Options) store.RunID {
 	f.t.Helper()
-	id, err := f.store.Request(f.t.Context(), key(session), store.TriggerOperator, "test", o)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	id := must(f.store.Request(f.t.Context(), key(session), store.TriggerOperator, "test", o))(f.t)
 	return id
 }
 
@@ -185,10 +248,7 @@ func (f *fixture) run(id store.RunID) store.RunRow {
 
 func (f *fixture) row(id store.RunID) store.RunRow {
 	f.t.Helper()
-	row, err := f.store.Run(f.t.Context(), id)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	row := must(f.store.Run(f.t.Context(), id))(f.t)
 	return row
 }
 
@@ -196,14 +256,8 @@ func (f *fixture) row(id store.RunID) store.RunRow {
 // summaries and replacements. It checks that the view is valid.
 func (f *fixture) view(session string) string {
 	f.t.Helper()
-	row, err := f.store.Session(f.t.Context(), key(session))
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	metas, err := f.store.Operator.ViewMetas(f.t.Context(), row.SID)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	row := must(f.store.Session(f.t.Context(), key(session)))(f.t)
+	metas := must(f.store.Operator.ViewMetas(f.t.Context(), row.SID))(f.t)
 	if faults := chat.Check(metas); len(faults) > 0 {
 		f.t.Errorf("the view of %s is not valid: %v", session, faults)
 	}
@@ -223,14 +277,10 @@ func (f *fixture) view(session string) string {
 	return b.String()
 }
 
-// sound checks the invariants over the whole database.
+// sound checks the invariants over the whole database, as each test does at its end.
 func (f *fixture) sound() {
 	f.t.Helper()
-	findings, err := f.store.Admin.Audit(f.t.Context())
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	for _, x := range findings {
+	for _, x := range must(f.store.Admin.Audit(storetest.Context(f.t)))(f.t) {
 		f.t.Errorf("broken: %s: %s", x.Check, x)
 	}
 }

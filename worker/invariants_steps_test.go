@@ -65,10 +65,7 @@ func (w *world) steps() map[string]func(*rapid.T) {
 		},
 		"nightly after an event": w.nothingNew,
 		"operator": func(*rapid.T) {
-			id, err := w.st.Request(ctx, w.k, store.TriggerOperator, "test", w.options())
-			if err != nil {
-				w.t.Fatalf("request: %v", err)
-			}
+			id := must(w.st.Request(ctx, w.k, store.TriggerOperator, "test", w.options()))(w.t)
 			w.runs = append(w.runs, id)
 			w.execute(id)
 		},
@@ -116,9 +113,7 @@ func (w *world) steps() map[string]func(*rapid.T) {
 		},
 		"report usage": func(t *rapid.T) {
 			n := chat.Tokens(rapid.IntRange(0, 3000).Draw(t, "prompt tokens"))
-			if _, err := w.st.ReportUsage(ctx, w.k, n, chat.Seq(rapid.IntRange(0, len(w.ids)).Draw(t, "seq"))); err != nil {
-				t.Fatalf("report usage: %v", err)
-			}
+			must(w.st.ReportUsage(ctx, w.k, n, chat.Seq(rapid.IntRange(0, len(w.ids)).Draw(t, "seq"))))(t)
 		},
 		"undo":    w.undo,
 		"replace": w.replace,
@@ -283,9 +278,7 @@ func (w *world) rewind() {
 		if len(runs) == 0 {
 			break
 		}
-		if _, err := w.st.Undo(ctx, w.k, runs[len(runs)-1].ID, true, "test"); err != nil {
-			t.Fatalf("undo back to the first view: %v", err)
-		}
+		must(w.st.Undo(ctx, w.k, runs[len(runs)-1].ID, true, "test"))(t)
 	}
 	s := w.look()
 	for _, m := range s.all {

@@ -30,10 +30,7 @@ func (w *world) append(msgs []store.NewMessage) {
 // event and nightly queue the session's automatic run as the scheduler does, and
 // return 0 where there is none.
 func (w *world) event() store.RunID {
-	runs, err := w.st.Scheduler.Relay(context.Background(), 0, 0, 10_000, time.Minute)
-	if err != nil {
-		w.t.Fatalf("relay: %v", err)
-	}
+	runs := must(w.st.Scheduler.Relay(context.Background(), 0, 0, 10_000, time.Minute))(w.t)
 	return w.own(runs)
 }
 
@@ -43,9 +40,7 @@ var sweepCount atomic.Int64
 func (w *world) nightly() store.RunID {
 	ctx := context.Background()
 	n := sweepCount.Add(1)
-	if _, err := w.st.Scheduler.FireTick(ctx, fmt.Sprint("sweep-", n), time.Unix(n, 0), "test"); err != nil {
-		w.t.Fatalf("fire: %v", err)
-	}
+	must(w.st.Scheduler.FireTick(ctx, fmt.Sprint("sweep-", n), time.Unix(n, 0), "test"))(w.t)
 	sweeps, err := w.st.Scheduler.OpenSweeps(ctx)
 	if err != nil || len(sweeps) == 0 {
 		w.t.Fatalf("open sweeps: %v, %v", sweeps, err)
@@ -79,10 +74,7 @@ func (w *world) own(all []store.Delivery) store.RunID {
 }
 
 func (w *world) row(id store.RunID) store.RunRow {
-	r, err := w.st.Run(context.Background(), id)
-	if err != nil {
-		w.t.Fatalf("run: %v", err)
-	}
+	r := must(w.st.Run(context.Background(), id))(w.t)
 	return r
 }
 
@@ -188,17 +180,12 @@ func (w *world) execute(id store.RunID) {
 			}
 		}
 	case 6: // a worker took it and gave it back
-		c, err := w.st.Worker.Claim(ctx, id, "gone", time.Minute)
-		if err != nil {
-			t.Fatalf("claim: %v", err)
-		}
+		c := must(w.st.Worker.Claim(ctx, id, "gone", time.Minute))(t)
 		if err := w.st.Worker.Requeue(ctx, id, c.Fence, 0, rapid.Bool().Draw(t, "failed"), "test", ""); err != nil {
 			t.Fatalf("requeue: %v", err)
 		}
 	case 7: // a worker took it and died
-		if _, err := w.st.Worker.Claim(ctx, id, "dead", -time.Second); err != nil {
-			t.Fatalf("claim: %v", err)
-		}
+		must(w.st.Worker.Claim(ctx, id, "dead", -time.Second))(t)
 	}
 	w.deliver(id, workers, step, at)
 	after, r := w.look(), w.row(id)

@@ -176,10 +176,7 @@ func planned(p policy.Policy, view []chat.Meta, last chat.Seq) chat.Tokens {
 // reports of usage have taught what counts amount to.
 func (w *world) repairAdds(id store.RunID) (chat.Tokens, policy.Policy) {
 	ctx := context.Background()
-	c, err := w.st.Worker.Load(ctx, id)
-	if err != nil {
-		w.t.Fatalf("load run %d: %v", id, err)
-	}
+	c := must(w.st.Worker.Load(ctx, id))(w.t)
 	p := w.planner()
 	rc := p.newRunContext(c, namedPolicy{policy: p.Policy})
 	if !rc.invalid {

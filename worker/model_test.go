@@ -44,10 +44,7 @@ func playing(t testing.TB, url string, hangs bool, cooldowns llm.Cooldowns) *llm
 	if hangs {
 		c.Deadline.Min, c.Deadline.Max = 300*time.Millisecond, 300*time.Millisecond
 	}
-	client, err := llm.New(c, llm.Deps{Cooldowns: cooldowns})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must(llm.New(c, llm.Deps{Cooldowns: cooldowns}))(t)
 	t.Cleanup(client.Close)
 	return client
 }
@@ -55,10 +52,7 @@ func playing(t testing.TB, url string, hangs bool, cooldowns llm.Cooldowns) *llm
 func started(t testing.TB, steps ...llmtest.Step) (*llmtest.Server, string) {
 	t.Helper()
 	server := llmtest.New(steps...)
-	url, err := server.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	url := must(server.Start())(t)
 	t.Cleanup(func() { _ = server.Close() })
 	return server, url
 }
@@ -103,18 +97,13 @@ func (f *fixture) talk(session string, turns int) {
 		add(chat.Message{Role: chat.RoleTool, ToolCallID: id, Content: chat.TextContent(strings.Repeat("func handle(r request) error { return r.check() }\n", 20))})
 		add(chat.Message{Role: chat.RoleAssistant, Content: chat.TextContent("It forgot to close the connection; that is fixed and the tests pass.")})
 	}
-	if _, _, err := f.store.Append(f.t.Context(), key(session), "", msgs); err != nil {
-		f.t.Fatal(err)
-	}
+	f.write(session, msgs...)
 }
 
 // calls returns the model calls of a run, "state code".
 func (f *fixture) calls(run store.RunID) []string {
 	f.t.Helper()
-	rows, err := f.store.Operator.SummaryCalls(f.t.Context(), run)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	rows := must(f.store.Operator.SummaryCalls(f.t.Context(), run))(f.t)
 	var out []string
 	for _, r := range rows {
 		out = append(out, strings.TrimSpace(r.State+" "+r.Code))
@@ -126,9 +115,7 @@ func (f *fixture) calls(run store.RunID) []string {
 func (f *fixture) summaries(session string) []store.Stored {
 	f.t.Helper()
 	view, _, err := f.store.View(f.t.Context(), key(session))
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	f.must(err)
 	var out []store.Stored
 	for _, m := range view {
 		if m.Kind == chat.KindSummary {
@@ -198,7 +185,6 @@ func TestRunsByBehaviourOfTheModel(t *testing.T) {
 				if row.Outcome != OutcomeApplied || len(summaries) != 1 {
 					t.Errorf("%s %s, %d summaries", row.Outcome, row.Steps, len(summaries))
 				}
-				f.sound()
 				return
 			}
 			if row.Outcome != OutcomeNoSummary || !strings.Contains(string(row.Steps), `"no_summary": "`+tt.code+`"`) || f.view("s") != before {
@@ -208,7 +194,6 @@ func TestRunsByBehaviourOfTheModel(t *testing.T) {
 			if until := f.cooldown("s"); until.Before(began.Add(tt.cooldown-slack)) || until.After(time.Now().Add(tt.cooldown+slack)) {
 				t.Errorf("the session cools down for %v, want %v", time.Until(until), tt.cooldown)
 			}
-			f.sound()
 		})
 	}
 }
@@ -216,10 +201,7 @@ func TestRunsByBehaviourOfTheModel(t *testing.T) {
 // cooldown is until when automatic runs leave a session alone.
 func (f *fixture) cooldown(session string) time.Time {
 	f.t.Helper()
-	row, err := f.store.Session(f.t.Context(), key(session))
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	row := f.session(session)
 	if row.CooldownUntil == nil {
 		return time.Time{}
 	}
@@ -242,10 +224,7 @@ func TestAFailedModelCoolsDown(t *testing.T) {
 	if !strings.Contains(string(second.Steps), `"no_summary": "unavailable"`) && !strings.Contains(string(second.Steps), `"no_summary": "auth"`) {
 		t.Errorf("%s", second.Steps)
 	}
-	asked, err := f.store.Request(t.Context(), key("other"), store.TriggerApplication, "test", store.Options{From: "view"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	asked := must(f.store.Request(t.Context(), key("other"), store.TriggerApplication, "test", store.Options{From: "view"}))(t)
 	if row := f.run(asked); row.Outcome != OutcomeNoSummary || server.Calls() != 1 {
 		t.Errorf("an application's run ended %s after %d requests, want none", row.Outcome, server.Calls())
 	}
@@ -301,7 +280,6 @@ func TestAFailedSummaryIsRetried(t *testing.T) {
 	if row := f.run(f.sweep()[0]); row.Outcome != OutcomeApplied || server.Paid() != 3 {
 		t.Errorf("%s %s, %d paid", row.Outcome, row.Steps, server.Paid())
 	}
-	f.sound()
 }
 
 // The log line of a run says which model it asked and what that cost, as the ledger does.
@@ -361,7 +339,6 @@ func TestAppendingWhileAModelWrites(t *testing.T) {
 	if !strings.HasSuffix(view, strings.Repeat("u", 50)) || !strings.Contains(view, "S") {
 		t.Errorf("view %s", view)
 	}
-	f.sound()
 }
 
 // A stale plan is made again with the stored summary.
@@ -421,7 +398,6 @@ func TestWishesReachTheModel(t *testing.T) {
 	if s := f.summaries("s"); len(s) != 1 || !strings.Contains(s[0].Content.String(), "ticket | state") {
 		t.Errorf("%d summaries", len(s))
 	}
-	f.sound()
 }
 
 // A message of the application that is marked as a summary is in the prompt neither as the
@@ -452,15 +428,12 @@ func TestASummaryOfAnotherProgramIsReplaced(t *testing.T) {
 				t.Errorf("%s", said)
 			}
 			view, _, err := f.store.View(t.Context(), key("s"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			f.must(err)
 			for _, m := range view {
 				if m.Kind == chat.KindSource && strings.Contains(m.Content.String(), "OLDREF33333X") {
 					t.Error("the old summary is still in the view")
 				}
 			}
-			f.sound()
 		})
 	}
 }
@@ -488,7 +461,6 @@ func TestTheReplacementOfASummaryIsMarked(t *testing.T) {
 			} else if len(all) != 1 || !strings.Contains(all[0].Content.String(), want) {
 				t.Errorf("%d summaries", len(all))
 			}
-			f.sound()
 		})
 	}
 }

@@ -16,19 +16,14 @@ func TestARunWithOptionsThatCannotBeReadEnds(t *testing.T) {
 	t.Parallel()
 	dsn := database(t)
 	f := setupWith(t, dsn, testPolicy(), Config{})
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(pgx.Connect(t.Context(), dsn))(t)
 	defer conn.Close(context.Background())
 	for _, trigger := range []string{store.TriggerOperator, store.TriggerApplication, store.TriggerEvent, store.TriggerBulk} {
 		for _, options := range []string{`{"dry_run": "yes"}`, `{"dryrun": true}`, `[]`, `{"pipeline": [{"strategy": "no_such"}]}`} {
 			session := trigger + options
 			f.append(session, "suauauauauauaua")
 			run := f.event()
-			if _, err := conn.Exec(t.Context(), `UPDATE compactor.runs SET options = $1, trigger = $2 WHERE id = $3`, options, trigger, run); err != nil {
-				t.Fatal(err)
-			}
+			must(conn.Exec(t.Context(), `UPDATE compactor.runs SET options = $1, trigger = $2 WHERE id = $3`, options, trigger, run))(t)
 			row := f.run(run)
 			if row.Status != "failed" || row.Outcome != "invalid_options" || row.ErrorCode != "invalid_options" || !strings.Contains(row.Error, "options") {
 				t.Errorf("%s with %s: %s %s, error %q; want it failed as invalid_options", trigger, options, row.Status, row.Outcome, row.Error)

@@ -83,11 +83,8 @@ func (f *fixture) edit(to string) {
 	f.t.Helper()
 	ctx := f.t.Context()
 	old := f.summaries("s")[0]
-	c, err := f.store.Worker.Claim(ctx, f.operator("s", store.Options{}), "test", time.Minute)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	_, err = f.store.Worker.Apply(ctx, c.Run, c.Fence, store.Change{
+	c := must(f.store.Worker.Claim(ctx, f.operator("s", store.Options{}), "test", time.Minute))(f.t)
+	_, err := f.store.Worker.Apply(ctx, c.Run, c.Fence, store.Change{
 		Plan: chat.Plan{Additions: []chat.Addition{{
 			Kind: chat.KindSummary, Reason: "edited", Covers: chat.RangesOf(old.Seq), Position: 1, Tokens: 20, Counter: "test",
 			Flags: chat.HasText, Message: text(old.Role, to),
@@ -95,9 +92,7 @@ func (f *fixture) edit(to string) {
 		SnapshotSeq: c.Session.LastSeq, Revision: c.Session.Revision, Delta: store.Delta{DeltaMessages: -1, DeltaTokens: -int64(old.Tokens)},
 		Ledger: store.Ledger{Kind: "compact", Outcome: OutcomeApplied}, PostRunState: store.PostRunState{DueTokens: 2000},
 	})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	f.must(err)
 }
 
 func TestASummaryIsMadeFromTheLogOfWhatItCovers(t *testing.T) {
@@ -111,16 +106,12 @@ func TestASummaryIsMadeFromTheLogOfWhatItCovers(t *testing.T) {
 	f.say("s", firstRound()...)
 	f.say("s", text(chat.RoleUser, "You must never mention the WITHDRAWN55X invoice again."))
 	view, revision, err := f.store.View(t.Context(), key("s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f.must(err)
 	var kept []store.NewMessage
 	for _, m := range view[:len(view)-1] {
 		kept = append(kept, store.NewMessage{Message: m.Message})
 	}
-	if _, err := f.store.Replace(t.Context(), key("s"), revision, kept, "test"); err != nil {
-		t.Fatal(err)
-	}
+	must(f.store.Replace(t.Context(), key("s"), revision, kept, "test"))(t)
 	f.say("s", chatter(1)...)
 	f.say("s", chatter(2)...)
 	if row := f.run(f.event()); row.Outcome != OutcomeApplied {
@@ -140,9 +131,7 @@ func TestASummaryIsMadeFromTheLogOfWhatItCovers(t *testing.T) {
 	}
 	f.wantFirstRound("the second summary")
 
-	if _, err := f.store.Undo(t.Context(), key("s"), second.ID, false, "test"); err != nil {
-		t.Fatal(err)
-	}
+	f.undo(second.ID)
 	f.say("s", chatter(5)...)
 	if row := f.run(f.event()); row.Outcome != OutcomeApplied {
 		t.Fatalf("the run after the undo ended %s %s", row.Outcome, row.Steps)
@@ -157,7 +146,6 @@ func TestASummaryIsMadeFromTheLogOfWhatItCovers(t *testing.T) {
 		t.Fatalf("the operator's run ended %s %s", row.Outcome, row.Steps)
 	}
 	f.wantFirstRound("the summary of an operator's run")
-	f.sound()
 }
 
 // unread is a store whose messages cannot be read again once.
@@ -196,29 +184,26 @@ func TestARunWaitsForTheLog(t *testing.T) {
 		t.Errorf("%s %s", row.Outcome, row.Steps)
 	}
 	f.wantFirstRound("after the failure")
-	f.sound()
 }
 
 // A worker with a database writes the same summaries as the library on a conversation in memory.
 func TestAChainIsThatOfAConversation(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("-short: it summarizes seven recorded sessions twice")
+		t.Skip("-short: it summarizes recorded sessions twice")
 	}
 	p := policy.Default()
 	p.StartTokens, p.TargetTokens, p.MinGainTokens, p.EstimateMargin = 6000, 5000, 1, 0
 	f := setupWith(t, database(t), p, Config{})
 	f.w.planner.BindsReasoning = func(string) bool { return false }
 	written := 0
-	sessions := recorded(t)
+	sessions := recorded(t, 20)
 	const parts = 4
-	for n := 0; n < len(sessions); n += len(sessions)/6 + 1 {
+	for n := range sessions {
 		// Of a history that breaks no rule: append repairs at once what the library leaves to its run.
 		whole := strategies.NewConversation(strategies.Options{FreeReasoning: true, AllowGrowth: true})
 		whole.Append(sessions[n].Messages...)
-		if _, err := whole.Compact(t.Context(), pipeline.Pipeline{}); err != nil {
-			t.Fatal(err)
-		}
+		must(whole.Compact(t.Context(), pipeline.Pipeline{}))(t)
 		all, name := whole.View(), fmt.Sprint("s", n)
 		at := time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)
 		for i := range all {
@@ -237,12 +222,8 @@ func TestAChainIsThatOfAConversation(t *testing.T) {
 			f.run(f.operator(name, store.Options{From: "view"}))
 			c.Append(part...)
 			steps, _, err := strategies.Build(builtin.Registry(), p, p.Limits("", tokens.Window), summary.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := c.Compact(t.Context(), steps); err != nil {
-				t.Fatal(err)
-			}
+			f.must(err)
+			must(c.Compact(t.Context(), steps))(t)
 		}
 		var stored, inMemory []string
 		for _, m := range f.summaries(name) {
@@ -261,5 +242,4 @@ func TestAChainIsThatOfAConversation(t *testing.T) {
 	if written == 0 {
 		t.Error("no summary was written")
 	}
-	f.sound()
 }

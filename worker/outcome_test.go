@@ -57,19 +57,14 @@ func TestARunWhoseOptionsCannotBeReadEndsWithARow(t *testing.T) {
 	t.Parallel()
 	dsn := database(t)
 	f := setupWith(t, dsn, testPolicy(), Config{})
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(pgx.Connect(t.Context(), dsn))(t)
 	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
 	for i, options := range []string{`"text"`, `[]`, `{"pipeline": 5}`, `{"dryrun": true}`, `{"allow_growth": "yes"}`} {
 		session := fmt.Sprint("s", i)
 		f.append(session, "suauauauauaua")
 		event := f.event()
 		id := f.operator(session, store.Options{})
-		if _, err := conn.Exec(t.Context(), `UPDATE compactor.runs SET options = $2::text::jsonb WHERE id = $1`, id, options); err != nil {
-			t.Fatal(err)
-		}
+		must(conn.Exec(t.Context(), `UPDATE compactor.runs SET options = $2::text::jsonb WHERE id = $1`, id, options))(t)
 		row := f.run(id)
 		if row.Status != "failed" || row.Outcome != "invalid_options" || row.Error == "" || row.MessagesBefore != 13 {
 			t.Errorf("options %s: ended %s, %s (%s)", options, row.Status, row.Outcome, row.Error)
@@ -79,5 +74,4 @@ func TestARunWhoseOptionsCannotBeReadEndsWithARow(t *testing.T) {
 			t.Errorf("options %s: the run after it ended %s", options, row.Outcome)
 		}
 	}
-	f.sound()
 }

@@ -19,8 +19,7 @@ func TestAPageLeavesASessionThatSomethingLocks(t *testing.T) {
 	runs := f.sweep()
 	tx, err := f.conn.Begin(t.Context())
 	f.must(err)
-	_, err = tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = 'locked' FOR UPDATE`)
-	f.must(err)
+	must(tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = 'locked' FOR UPDATE`))(t)
 	left := must(f.w.executeTogether(t.Context(), runs))(t)
 	if len(left) != 1 || f.row(left[0]).Session != "locked" || len(f.st.ended) != 2 {
 		t.Errorf("of %v, %v are left", runs, left)
@@ -30,7 +29,6 @@ func TestAPageLeavesASessionThatSomethingLocks(t *testing.T) {
 	if row := f.row(left[0]); row.Outcome != OutcomeApplied {
 		t.Errorf("the run of the locked session is %s", row.Status)
 	}
-	f.sound()
 }
 
 func TestAPageDeliveredToManyWorkersAtOnceHasOneEffect(t *testing.T) {
@@ -51,7 +49,6 @@ func TestAPageDeliveredToManyWorkersAtOnceHasOneEffect(t *testing.T) {
 			t.Errorf("run %d of %s: %s after %d attempts", run, row.Session, row.Outcome, row.Attempts)
 		}
 	}
-	f.sound()
 }
 
 // A worker that dies in the middle has done what was committed, and the next delivery of the
@@ -90,7 +87,6 @@ func TestAPageWhoseWorkerDiesEndsAsWithoutThat(t *testing.T) {
 					t.Errorf("run %d of %s: %s, revision %d", run, row.Session, row.Outcome, s.Revision)
 				}
 			}
-			f.sound()
 		})
 	}
 }
@@ -103,11 +99,9 @@ func TestAPageReturnsWhatAStoppingWorkerHasNotBegun(t *testing.T) {
 		f.append(fmt.Sprint("s", i), "suauctauuctauauauaua")
 	}
 	runs := f.sweep()
-	f.w.failpoint = func(step string) {
-		if step == stepPlanned {
-			f.w.drain()
-		}
-	}
+	f.at(stepPlanned, func() {
+		f.w.drain()
+	})
 	if err := f.w.executePage(t.Context(), runs); !errors.Is(err, ErrStopping) {
 		t.Errorf("the task ends with %v, want %v", err, ErrStopping)
 	}
@@ -131,8 +125,7 @@ func TestAPageThatFailsIsExecutedOneByOneAndSaysSo(t *testing.T) {
 		f.append(fmt.Sprint("s", i), "suauauauauauauaua")
 	}
 	runs := f.sweep()
-	_, err := f.conn.Exec(t.Context(), `DROP FUNCTION compactor.end_runs`)
-	f.must(err)
+	must(f.conn.Exec(t.Context(), `DROP FUNCTION compactor.end_runs`))(t)
 	f.page(runs...)
 	for _, run := range runs {
 		if row := f.row(run); row.Outcome != OutcomeApplied {

@@ -78,9 +78,7 @@ func setupPaged(t *testing.T, p policy.Policy, c Config) *paged {
 // page executes runs as one task.
 func (f *paged) page(runs ...store.RunID) {
 	f.t.Helper()
-	if err := f.w.executePage(f.t.Context(), runs); err != nil {
-		f.t.Fatal(err)
-	}
+	f.must(f.w.executePage(f.t.Context(), runs))
 }
 
 // end returns what a run left of its session in all tables, without ids and times.
@@ -149,13 +147,6 @@ var pageKinds = map[string]struct {
 		f.append(s, "ua")
 	}, false},
 	"only system messages": {func(f *paged, s string) { f.append(s, "ssssssssssssu") }, false},
-}
-
-func (f *paged) must(err error) {
-	f.t.Helper()
-	if err != nil {
-		f.t.Fatal(err)
-	}
 }
 
 // add appends a message of 200 tokens.
@@ -229,7 +220,6 @@ func TestRunsOfAPageEndAsSingleOnesDo(t *testing.T) {
 			}
 		}
 	}
-	f.sound()
 }
 
 // What triggers look at is the same, too.
@@ -316,8 +306,7 @@ func TestASessionThatChangesWhileItsPageIsDecidedIsDecidedAgain(t *testing.T) {
 		"a message": func(s string) { f.append(s, "u") },
 		"a pin":     func(s string) { f.must(f.store.Pin(t.Context(), key(s), f.second(s))) },
 		"a replacement of the view": func(s string) {
-			_, err := f.conn.Exec(t.Context(), `SELECT compactor.replace_view(NULL, $1, 0, '[{"role":"user","content":"anew"}]'::json)`, s)
-			f.must(err)
+			must(f.conn.Exec(t.Context(), `SELECT compactor.replace_view(NULL, $1, 0, '[{"role":"user","content":"anew"}]'::json)`, s))(t)
 		},
 		"nothing": func(string) {},
 	}
@@ -326,15 +315,13 @@ func TestASessionThatChangesWhileItsPageIsDecidedIsDecidedAgain(t *testing.T) {
 	}
 	runs := f.sweep()
 	var once sync.Once
-	f.w.failpoint = func(step string) {
-		if step == stepChecked {
-			once.Do(func() {
-				for name, happen := range meanwhile {
-					happen(name)
-				}
-			})
-		}
-	}
+	f.at(stepChecked, func() {
+		once.Do(func() {
+			for name, happen := range meanwhile {
+				happen(name)
+			}
+		})
+	})
 	f.page(runs...)
 	if got := len(f.st.ended); got != 1 {
 		t.Errorf("%d runs were ended together, want that of the session to which nothing happened", got)
@@ -352,7 +339,6 @@ func TestASessionThatChangesWhileItsPageIsDecidedIsDecidedAgain(t *testing.T) {
 	if !pinned {
 		t.Error("the pin that came meanwhile is out of the view")
 	}
-	f.sound()
 }
 
 // The views of a page are in memory together, so a large one goes alone.
@@ -368,16 +354,5 @@ func TestAPageLeavesALargeViewToASingleRun(t *testing.T) {
 		if together := slices.Contains(f.st.ended, run); row.Outcome != OutcomeApplied || together != (row.Session == "small") {
 			t.Errorf("the run of %s: %s, together with others: %t", row.Session, row.Outcome, together)
 		}
-	}
-	f.sound()
-}
-
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
 	}
 }

@@ -35,9 +35,7 @@ func TestAnAnswerInTheLastMomentIsStored(t *testing.T) {
 			id := f.event()
 			ctx, cancel := context.WithCancelCause(t.Context())
 			f.w.planner.Model = answering{f.w.planner.Model, func() { cancel(cause) }}
-			if err := f.w.execute(ctx, id); err != nil {
-				t.Fatal(err)
-			}
+			f.must(f.w.execute(ctx, id))
 			if got := strings.Join(f.calls(id), ", "); got != "answered" {
 				t.Fatalf("calls %s", got)
 			}
@@ -45,7 +43,6 @@ func TestAnAnswerInTheLastMomentIsStored(t *testing.T) {
 			if row := f.row(id); row.Outcome != OutcomeApplied || server.Paid() != 1 {
 				t.Errorf("%s, %d paid", row.Outcome, server.Paid())
 			}
-			f.sound()
 		})
 	}
 }
@@ -97,9 +94,7 @@ func TestARunReusesTheAnswerOfItsDryRun(t *testing.T) {
 	if row := f.run(id); row.Outcome != OutcomeApplied || server.Paid() != 1 {
 		t.Fatalf("%s, %d paid", row.Outcome, server.Paid())
 	}
-	if _, err := f.store.Undo(t.Context(), store.Key{Session: "s"}, id, false, "test"); err != nil {
-		t.Fatal(err)
-	}
+	f.undo(id)
 	if row := f.run(f.operator("s", o)); row.Outcome != OutcomeApplied || server.Paid() != 1 {
 		t.Errorf("%s, %d paid", row.Outcome, server.Paid())
 	}
@@ -134,9 +129,7 @@ func TestTheCostOfAFailedCallIsKeptAfterTheDeadline(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	first := f.w.planner.Model
 	f.w.planner.Model = billed{first, func() { cancel(ErrStopping) }}
-	if err := f.w.execute(ctx, id); err != nil {
-		t.Fatal(err)
-	}
+	f.must(f.w.execute(ctx, id))
 	if row := f.row(id); row.Status != "queued" || row.CostMicros != 42 || strings.Join(f.calls(id), ", ") != "failed canceled" {
 		t.Errorf("%s, calls %v for %d", row.Status, f.calls(id), row.CostMicros)
 	}
@@ -144,5 +137,4 @@ func TestTheCostOfAFailedCallIsKeptAfterTheDeadline(t *testing.T) {
 	if row := f.run(id); row.Outcome != OutcomeApplied || server.Paid() != 1 || row.CostMicros <= 42 {
 		t.Errorf("%s, %d paid, cost %d", row.Outcome, server.Paid(), row.CostMicros)
 	}
-	f.sound()
 }

@@ -13,15 +13,11 @@ func TestAPausedSessionIsLeftAlone(t *testing.T) {
 	f.append("s", "suauauauauaua")
 	pause := func() {
 		t.Helper()
-		if err := f.store.Operator.PauseRuns(t.Context(), store.PauseScope{Tenant: "default"}, "why", "ada"); err != nil {
-			t.Fatal(err)
-		}
+		f.must(f.store.Operator.PauseRuns(t.Context(), store.PauseScope{Tenant: "default"}, "why", "ada"))
 	}
 	resume := func() {
 		t.Helper()
-		if err := f.store.Operator.ResumeRuns(t.Context(), store.PauseScope{Tenant: "default"}, "ada"); err != nil {
-			t.Fatal(err)
-		}
+		f.must(f.store.Operator.ResumeRuns(t.Context(), store.PauseScope{Tenant: "default"}, "ada"))
 	}
 	// An automatic run that was queued before ends; the session stays due, and is found after the pause.
 	event := f.event()
@@ -63,5 +59,4 @@ func TestAPausedSessionIsLeftAlone(t *testing.T) {
 	if row := f.run(f.operator("s", store.Options{Force: true})); row.Outcome != OutcomeApplied {
 		t.Errorf("the forced run ended %s %s", row.Status, row.Outcome)
 	}
-	f.sound()
 }

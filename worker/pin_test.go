@@ -25,7 +25,6 @@ func TestPinnedMessageComesBackAndStays(t *testing.T) {
 	if got := f.view("s"); !strings.HasPrefix(got, "sct") {
 		t.Errorf("view is %s after another run, want it to hold the pinned group", got)
 	}
-	f.sound()
 }
 
 // A pinned message that cannot stand in a view as it is cannot be kept verbatim:
@@ -40,9 +39,7 @@ func TestPinnedMessageThatBreaksTheViewIsMendedOnce(t *testing.T) {
 			t.Parallel()
 			f := setup(t)
 			f.append("s", c.transcript)
-			if err := f.store.Pin(t.Context(), key("s"), c.pinned); err != nil {
-				t.Fatal(err)
-			}
+			f.must(f.store.Pin(t.Context(), key("s"), c.pinned))
 			if row := f.run(f.event()); row.Outcome != OutcomeRepaired {
 				t.Errorf("ended %s, %s (%s %s), want %s", row.Status, row.Outcome, row.ErrorCode, row.Error, OutcomeRepaired)
 			}
@@ -52,16 +49,13 @@ func TestPinnedMessageThatBreaksTheViewIsMendedOnce(t *testing.T) {
 			st := &reading{Worker: f.store.Worker}
 			for range 2 {
 				for _, id := range f.sweep() {
-					if err := New(st, testPlanner(testPolicy()), Config{}).execute(t.Context(), id); err != nil {
-						t.Fatal(err)
-					}
+					f.must(New(st, testPlanner(testPolicy()), Config{}).execute(t.Context(), id))
 					if row := f.row(id); row.Outcome != OutcomeUnchanged || st.messages.Load()+st.logs.Load() > 0 {
 						t.Errorf("ended %s, having read content %d times and the log %d times; want %s and no reading",
 							row.Outcome, st.messages.Load(), st.logs.Load(), OutcomeUnchanged)
 					}
 				}
 			}
-			f.sound()
 		})
 	}
 }
@@ -72,9 +66,7 @@ func TestAppendsBehindAPinThatCannotBeKeptDecideNothing(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.append("s", "sutu")
-	if err := f.store.Pin(t.Context(), key("s"), "s-3"); err != nil {
-		t.Fatal(err)
-	}
+	f.must(f.store.Pin(t.Context(), key("s"), "s-3"))
 	if row := f.run(f.event()); row.Outcome != OutcomeRepaired {
 		t.Fatalf("ended %s, %s (%s)", row.Status, row.Outcome, row.Error)
 	}
@@ -91,12 +83,9 @@ func TestAppendsBehindAPinThatCannotBeKeptDecideNothing(t *testing.T) {
 		t.Errorf("over the start: %s %s, the log was read %d times; want a run over the view", row.Kind, row.Outcome, st.logs.Load())
 	}
 	// Another pin that is out comes back nevertheless.
-	if err := f.store.Pin(t.Context(), key("s"), "s-5"); err != nil {
-		t.Fatal(err)
-	}
+	f.must(f.store.Pin(t.Context(), key("s"), "s-5"))
 	f.run(f.event())
 	if got := f.view("s"); got != "saauaua" {
 		t.Errorf("view is %s, want the pinned message in it", got)
 	}
-	f.sound()
 }

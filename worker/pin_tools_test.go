@@ -27,10 +27,7 @@ func TestPinnedToolsStayInTheView(t *testing.T) {
 			f := setupWith(t, database(t), p, Config{})
 			f.append("s", "uctauauauaua")
 			id := f.event()
-			claim, err := f.store.Worker.Load(t.Context(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			claim := must(f.store.Worker.Load(t.Context(), id))(t)
 			if got := f.w.planner.needsClaim(f.w.planner.newRunContext(claim, namedPolicy{policy: f.w.planner.Policy})); got != tt.slow {
 				t.Errorf("slow: %v", got)
 			}
@@ -45,7 +42,6 @@ func TestPinnedToolsStayInTheView(t *testing.T) {
 			if got := f.view("s"); got != tt.view {
 				t.Errorf("view %s after another run, want %s", got, tt.view)
 			}
-			f.sound()
 		})
 	}
 }

@@ -15,10 +15,7 @@ import (
 // apply puts a policy in force for sessions with a label, as `compactor policy apply` does.
 func (f *fixture) apply(name string, expect int, p policy.Policy) {
 	f.t.Helper()
-	spec, err := policy.Spec(p)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	spec := must(policy.Spec(p))(f.t)
 	f.applySpec(name, expect, spec, p)
 }
 
@@ -28,16 +25,12 @@ func (f *fixture) applySpec(name string, expect int, spec json.RawMessage, p pol
 		Name: name, Expect: expect, Spec: spec, Hash: policy.SpecHash(spec), Match: map[string]string{"agent": name}, FleetHash: p.FleetHash(),
 		Thresholds: []store.Threshold{{DueTokens: p.Limits("", tokens.Window).Start}},
 	}}, "test")
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	f.must(err)
 }
 
 func (f *fixture) label(session, agent string) {
 	f.t.Helper()
-	if err := f.store.SetLabels(f.t.Context(), key(session), map[string]string{"agent": agent}); err != nil {
-		f.t.Fatal(err)
-	}
+	f.must(f.store.SetLabels(f.t.Context(), key(session), map[string]string{"agent": agent}))
 }
 
 func TestASessionIsCompactedUnderItsPolicy(t *testing.T) {
@@ -62,7 +55,6 @@ func TestASessionIsCompactedUnderItsPolicy(t *testing.T) {
 	if run = f.run(f.event()); run.Outcome != OutcomeApplied || run.Policy != "default" || run.PolicyVersion != 0 || run.TokensAfter <= 300 {
 		t.Errorf("a session that the policy is not for: %+v", run)
 	}
-	f.sound()
 }
 
 func TestAPolicyOfAnotherVersionEndsTheRun(t *testing.T) {
@@ -79,10 +71,7 @@ func TestAPolicyOfAnotherVersionEndsTheRun(t *testing.T) {
 			t.Parallel()
 			f := setup(t)
 			p := testPolicy()
-			spec, err := policy.Spec(p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			spec := must(policy.Spec(p))(t)
 			f.applySpec("newer", 0, json.RawMessage(tt.spec(string(spec))), p)
 			f.label("s", "newer")
 			f.append("s", "suauauauaua")
@@ -97,7 +86,6 @@ func TestAPolicyOfAnotherVersionEndsTheRun(t *testing.T) {
 			if run = f.run(f.operator("s", store.Options{From: "view"})); run.Outcome != OutcomeApplied || run.PolicyVersion != 2 {
 				t.Errorf("after a version that can be read: %+v", run)
 			}
-			f.sound()
 		})
 	}
 }
@@ -118,25 +106,13 @@ func TestAPreviewIsWhatARunDoes(t *testing.T) {
 		}
 		tables := func() string {
 			var out []string
-			runs, err := f.store.Operator.Runs(t.Context(), store.RunFilter{Limit: 99})
-			if err != nil {
-				t.Fatal(err)
-			}
-			row, err := f.store.Session(t.Context(), key(session))
-			if err != nil {
-				t.Fatal(err)
-			}
+			runs := must(f.store.Operator.Runs(t.Context(), store.RunFilter{Limit: 99}))(t)
+			row := f.session(session)
 			return strings.Join(append(out, fmt.Sprint(runs), fmt.Sprint(row)), "\n")
 		}
 		before := tables()
-		claim, err := f.store.Operator.Snapshot(t.Context(), key(session))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := f.w.planner.Preview(t.Context(), f.store.Worker, claim, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		claim := must(f.store.Operator.Snapshot(t.Context(), key(session)))(t)
+		got := must(f.w.planner.Preview(t.Context(), f.store.Worker, claim, nil))(t)
 		if after := tables(); after != before {
 			t.Errorf("%s: the preview has written:\n%s\n%s", session, before, after)
 		}
@@ -154,11 +130,9 @@ func TestAPreviewIsWhatARunDoes(t *testing.T) {
 		}
 		other := testPolicy()
 		other.StartTokens, other.TargetTokens, other.MinGainTokens = 400, 100, 0
-		if claim, err = f.store.Operator.Snapshot(t.Context(), key(session)); err != nil {
-			t.Fatal(err)
-		}
-		if got, err = f.w.planner.Preview(t.Context(), f.store.Worker, claim, &other); err != nil || got.Limits.Target != 100 {
-			t.Errorf("%s under another policy: %+v, %v", session, got, err)
+		claim = must(f.store.Operator.Snapshot(t.Context(), key(session)))(t)
+		if got = must(f.w.planner.Preview(t.Context(), f.store.Worker, claim, &other))(t); got.Limits.Target != 100 {
+			t.Errorf("%s under another policy: %+v", session, got)
 		}
 	}
 }

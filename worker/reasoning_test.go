@@ -68,10 +68,7 @@ func (x *thinker) blocks() int {
 
 func (x *thinker) due() bool {
 	x.t.Helper()
-	row, err := x.store.Session(x.t.Context(), key("s"))
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	row := x.session("s")
 	return row.Due
 }
 
@@ -107,9 +104,7 @@ func TestKeptMessagesLoseTheReasoningOfTheirFormerPrefix(t *testing.T) {
 		if n := x.blocks(); n != 2 {
 			t.Errorf("%s: %d messages with reasoning, want the 2 that were written later", name, n)
 		}
-		if _, err := x.store.Undo(t.Context(), key("s"), run, false, ""); err != nil {
-			t.Fatal(err)
-		}
+		x.undo(run)
 		if n := x.blocks(); n != 30 {
 			t.Errorf("%s: %d messages with reasoning after the undo, want 30", name, n)
 		}
@@ -152,9 +147,7 @@ func TestAFaultThatAnOpenLoopHoldsIsRepairedAtItsEnd(t *testing.T) {
 		"the model answers": func(x *thinker) { x.say(sessiontest.Says("done")) },
 		"the user speaks":   func(x *thinker) { x.say(sessiontest.User("stop")) },
 		"another model": func(x *thinker) {
-			if err := x.store.SetModel(x.t.Context(), key("s"), "free"); err != nil {
-				x.t.Fatal(err)
-			}
+			x.must(x.store.SetModel(x.t.Context(), key("s"), "free"))
 		},
 	} {
 		x, _ := newThinker(t, policy.Step{Strategy: "truncation"})
@@ -188,9 +181,7 @@ func TestAPinThatAnOpenLoopKeepsOutComesBackAtItsEnd(t *testing.T) {
 	x.talk(6)
 	x.run(x.event())
 	x.say(sessiontest.User("look"), sessiontest.Calls("a"))
-	if err := x.store.Pin(t.Context(), key("s"), "m1"); err != nil {
-		t.Fatal(err)
-	}
+	x.must(x.store.Pin(t.Context(), key("s"), "m1"))
 	if r := x.run(x.event()); r.Outcome != OutcomeOpenToolLoop || x.due() {
 		t.Errorf("run %s %s, due %t, want it to wait", r.Status, r.Outcome, x.due())
 	}
@@ -249,15 +240,10 @@ func TestAnInvalidViewBeforeAnOpenToolLoopIsRepaired(t *testing.T) {
 		dsn := database(t)
 		x := &thinker{fixture: setupWith(t, dsn, testPolicy(), Config{}), prefixes: sessiontest.Prefixes{}}
 		if unrepaired {
-			conn, err := pgx.Connect(t.Context(), dsn)
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := must(pgx.Connect(t.Context(), dsn))(t)
 			t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 			const query = `CREATE OR REPLACE FUNCTION compactor.repair_view(s compactor.sessions) RETURNS compactor.sessions LANGUAGE sql AS 'UPDATE compactor.sessions SET suspect_seq = last_seq WHERE sid = s.sid RETURNING *'`
-			if _, err := conn.Exec(t.Context(), query); err != nil {
-				t.Fatal(err)
-			}
+			must(conn.Exec(t.Context(), query))(t)
 		}
 		x.say(sessiontest.User("hello"), sessiontest.Result("never", "found"), sessiontest.User("fix it"), sessiontest.Calls("c"), sessiontest.Result("c", "package main"))
 		if got := strict(x.messages()); (got != nil) != unrepaired {

@@ -15,17 +15,13 @@ func TestRunFromTheLogAfterAReplacement(t *testing.T) {
 	f := setup(t)
 	f.append("s", "suauaua")
 	view, revision, err := f.store.View(t.Context(), key("s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f.must(err)
 	between := store.NewMessage{Message: chat.Message{ID: "between", Role: chat.RoleDeveloper, Content: chat.TextContent("x")}, Tokens: 100, Counter: "test"}
 	msgs := []store.NewMessage{{Message: view[0].Message}, {Message: view[1].Message}, between}
 	for _, m := range view[2:] {
 		msgs = append(msgs, store.NewMessage{Message: m.Message})
 	}
-	if _, err := f.store.Replace(t.Context(), key("s"), revision, msgs, "test"); err != nil {
-		t.Fatal(err)
-	}
+	must(f.store.Replace(t.Context(), key("s"), revision, msgs, "test"))(t)
 	cut := []store.Step{{Strategy: "truncation", Params: map[string]any{"max_n": 3, "compact_to": 3}}}
 	if row := f.run(f.operator("s", store.Options{Pipeline: cut})); row.Outcome != OutcomeApplied {
 		t.Errorf("ended %s, %s (%s), want %s", row.Status, row.Outcome, row.Error, OutcomeApplied)
@@ -33,7 +29,6 @@ func TestRunFromTheLogAfterAReplacement(t *testing.T) {
 	if got := f.view("s"); got != "sua" {
 		t.Errorf("view is %s, want sua", got)
 	}
-	f.sound()
 }
 
 // A replacement may leave a call open that has its result in the log, or that a user message has
@@ -53,16 +48,12 @@ func leftOpen(t *testing.T, transcript, want string) {
 	f := setup(t)
 	f.append("s", transcript)
 	view, revision, err := f.store.View(t.Context(), key("s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f.must(err)
 	var msgs []store.NewMessage
 	for _, m := range view[:3] {
 		msgs = append(msgs, store.NewMessage{Message: m.Message})
 	}
-	if _, err := f.store.Replace(t.Context(), key("s"), revision, msgs, "test"); err != nil {
-		t.Fatal(err)
-	}
+	must(f.store.Replace(t.Context(), key("s"), revision, msgs, "test"))(t)
 	f.run(f.event())
 	if got := f.view("s"); got != want {
 		t.Fatalf("view is %s, want %s", got, want)
@@ -71,7 +62,6 @@ func leftOpen(t *testing.T, transcript, want string) {
 	if got := f.view("s"); got != want+"u" {
 		t.Errorf("view is %s, want %su", got, want)
 	}
-	f.sound()
 }
 
 // A call with a text that a replacement puts in front of reasoning at the end of the log awaits its
@@ -86,9 +76,7 @@ func TestACallBeforeTheLastReasoningComesBack(t *testing.T) {
 	}
 	call := store.NewMessage{Message: sessiontest.Calls("x")}
 	call.ID, call.Content = "c", chat.TextContent("I look.")
-	if _, err := f.store.Replace(t.Context(), key("s"), 0, []store.NewMessage{said[0], call, said[1]}, "test"); err != nil {
-		t.Fatal(err)
-	}
+	must(f.store.Replace(t.Context(), key("s"), 0, []store.NewMessage{said[0], call, said[1]}, "test"))(t)
 	ids := f.sweep()
 	if len(ids) != 1 {
 		t.Fatalf("a sweep queued %v", ids)
@@ -96,12 +84,8 @@ func TestACallBeforeTheLastReasoningComesBack(t *testing.T) {
 	if row := f.run(ids[0]); row.Outcome == OutcomeWouldGrow {
 		t.Errorf("ended %s", row.Outcome)
 	}
-	all, err := f.store.All(t.Context(), key("s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must(f.store.All(t.Context(), key("s")))(t)
 	if i := slices.IndexFunc(all, func(m store.Stored) bool { return m.ExcludeReason == "awaiting_repair" }); i >= 0 {
 		t.Errorf("message %s awaits its repair", all[i].ID)
 	}
-	f.sound()
 }

@@ -90,9 +90,7 @@ func TestOutcomes(t *testing.T) {
 			do: func(f *fixture) store.RunID {
 				f.append("s", "suauauau")
 				f.run(f.operator("s", store.Options{Pipeline: truncate(3)}))
-				if _, err := f.store.Exclude(f.t.Context(), store.Key{Session: "s"}, []string{"s-3", "s-8"}, "app"); err != nil {
-					f.t.Fatal(err)
-				}
+				must(f.store.Exclude(f.t.Context(), store.Key{Session: "s"}, []string{"s-3", "s-8"}, "app"))(f.t)
 				return f.operator("s", store.Options{Pipeline: truncate(20), AllowGrowth: true})
 			},
 			status: "applied", outcome: OutcomeApplied, view: "suuaua",
@@ -100,9 +98,7 @@ func TestOutcomes(t *testing.T) {
 		"a view that the application has cleared stays empty": {
 			do: func(f *fixture) store.RunID {
 				f.append("s", "suauauau")
-				if _, err := f.store.Replace(f.t.Context(), store.Key{Session: "s"}, 0, nil, "app"); err != nil {
-					f.t.Fatal(err)
-				}
+				must(f.store.Replace(f.t.Context(), store.Key{Session: "s"}, 0, nil, "app"))(f.t)
 				f.run(f.event())
 				return f.operator("s", store.Options{Pipeline: truncate(3), AllowGrowth: true})
 			},
@@ -161,9 +157,7 @@ func TestOutcomes(t *testing.T) {
 				f.run(id)
 				f.append("s", "uauauauau")
 				next := f.event()
-				if _, err := f.store.Undo(f.t.Context(), store.Key{Session: "s"}, id, false, "test"); err != nil {
-					f.t.Fatal(err)
-				}
+				f.undo(id)
 				return next
 			},
 			status: "skipped", outcome: OutcomeWaitingAfterUndo, view: "suauauauauauauauauauau",
@@ -187,7 +181,6 @@ func TestOutcomes(t *testing.T) {
 			if got := f.view("s"); got != c.view {
 				t.Errorf("view is %s, want %s", got, c.view)
 			}
-			f.sound()
 		})
 	}
 }
@@ -201,10 +194,7 @@ func TestIneffectiveRunCoolsDown(t *testing.T) {
 	if row := f.run(f.event()); row.Outcome != OutcomeIneffective {
 		t.Fatalf("ended %s, want %s", row.Outcome, OutcomeIneffective)
 	}
-	session, err := f.store.Session(t.Context(), key("s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := f.session("s")
 	if session.Due || session.DueTokens != 1500 {
 		t.Errorf("due %t at %d tokens; want it due when there is the minimum to gain, at 1500", session.Due, session.DueTokens)
 	}
@@ -241,16 +231,11 @@ func TestARunThatWouldGrowIsNotTriedAgain(t *testing.T) {
 	if err == nil {
 		err = f.store.Worker.Requeue(t.Context(), nightly, c.Fence, 0, false, "stopping", "")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	f.must(err)
 	if row := f.run(f.event()); row.Outcome != OutcomeWouldGrow {
 		t.Fatalf("ended %s, want %s", row.Outcome, OutcomeWouldGrow)
 	}
-	session, err := f.store.Session(t.Context(), key("s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := f.session("s")
 	if session.Due || session.DueTokens != 1150 {
 		t.Errorf("due %t at %d tokens; want it due when there is the minimum to gain, at 1150", session.Due, session.DueTokens)
 	}
@@ -266,18 +251,15 @@ func TestMessagesAppendedDuringARunStay(t *testing.T) {
 	f := setup(t)
 	f.append("s", "suauauauauaua")
 	id := f.event()
-	f.w.failpoint = func(step string) {
-		if step == stepPlanned {
-			f.append("s", "ua")
-		}
-	}
+	f.at(stepPlanned, func() {
+		f.append("s", "ua")
+	})
 	if row := f.run(id); row.Outcome != OutcomeApplied {
 		t.Fatalf("ended %s, want %s", row.Outcome, OutcomeApplied)
 	}
 	if got := f.view("s"); got != "sauauaua" {
 		t.Errorf("view is %s, want sauauaua", got)
 	}
-	f.sound()
 }
 
 func TestUndoRestoresTheViewAndKeepsLaterMessages(t *testing.T) {
@@ -287,22 +269,17 @@ func TestUndoRestoresTheViewAndKeepsLaterMessages(t *testing.T) {
 	id := f.event()
 	f.run(id)
 	f.append("s", "ua")
-	if _, err := f.store.Undo(t.Context(), store.Key{Session: "s"}, id, false, "test"); err != nil {
-		t.Fatal(err)
-	}
+	f.undo(id)
 	if got := f.view("s"); got != "suauauauauauaua" {
 		t.Errorf("view is %s, want suauauauauauaua", got)
 	}
-	f.sound()
 }
 
 func TestUtilizationUsesTheReportedUsage(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.append("s", "suauaua") // 700 by our count
-	if _, err := f.store.ReportUsage(t.Context(), key("s"), 1100, 0); err != nil {
-		t.Fatal(err)
-	}
+	must(f.store.ReportUsage(t.Context(), key("s"), 1100, 0))(t)
 	// 400 tokens are not ours: to come to 600 only 200 of ours may stay, and the
 	// system prompt, the last user message and the newest group have to.
 	if row := f.run(f.event()); row.Outcome != OutcomeAboveTarget {
@@ -334,16 +311,12 @@ func TestARunIsPlannedAgainWhileTheViewIsReplaced(t *testing.T) {
 					}
 					replaced++
 					view, revision, err := f.store.View(t.Context(), key("s"))
-					if err != nil {
-						t.Fatal(err)
-					}
+					f.must(err)
 					var msgs []store.NewMessage
 					for _, m := range view {
 						msgs = append(msgs, store.NewMessage{Message: m.Message})
 					}
-					if _, err := f.store.Replace(t.Context(), key("s"), revision, msgs, "test"); err != nil {
-						t.Fatal(err)
-					}
+					must(f.store.Replace(t.Context(), key("s"), revision, msgs, "test"))(t)
 				}
 				row := f.run(f.event())
 				if row.Outcome != want || replaced != times || row.Status == "failed" {
@@ -357,7 +330,6 @@ func TestARunIsPlannedAgainWhileTheViewIsReplaced(t *testing.T) {
 						t.Errorf("the run after it ended %s, %s", row.Status, row.Outcome)
 					}
 				}
-				f.sound()
 			})
 		}
 	}

@@ -33,16 +33,13 @@ func TestTheModelOfALaterRunSeesTheSources(t *testing.T) {
 	if strings.Contains(user, "[Tool results:") {
 		t.Errorf("a stand-in in\n%s", user)
 	}
-	f.sound()
 }
 
 // words returns the texts in the view of session s.
 func (f *fixture) words() string {
 	f.t.Helper()
 	view, _, err := f.store.View(f.t.Context(), key("s"))
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	f.must(err)
 	var b strings.Builder
 	for _, m := range view {
 		b.WriteString(m.Content.String() + "\n")

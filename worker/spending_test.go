@@ -17,18 +17,13 @@ func TestNoModelIsAskedBeyondALimitOfSpending(t *testing.T) {
 	t.Parallel()
 	f, server := modelled(t, database(t), modelPolicy())
 	calls := int64(1)
-	if err := f.store.Operator.LimitSpending(t.Context(), store.SpendingLimit{CallsPerHour: &calls}); err != nil {
-		t.Fatal(err)
-	}
+	f.must(f.store.Operator.LimitSpending(t.Context(), store.SpendingLimit{CallsPerHour: &calls}))
 	if row := f.run(f.event()); row.Outcome != OutcomeApplied || server.Calls() != 1 {
 		t.Fatalf("below the limit: %s after %d requests", row.Outcome, server.Calls())
 	}
 	f.talk("other", 20)
 	automatic := f.run(f.sweep()[0])
-	requested, err := f.store.Request(t.Context(), key("other"), store.TriggerApplication, "test", store.Options{From: "view"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	requested := must(f.store.Request(t.Context(), key("other"), store.TriggerApplication, "test", store.Options{From: "view"}))(t)
 	for name, row := range map[string]store.RunRow{"automatic": automatic, "requested": f.run(requested)} {
 		if row.Outcome != OutcomeNoSummary || !strings.Contains(string(row.Steps), `"no_summary": "spending_limit"`) {
 			t.Errorf("%s: %s %s", name, row.Outcome, row.Steps)
@@ -45,7 +40,6 @@ func TestNoModelIsAskedBeyondALimitOfSpending(t *testing.T) {
 	if row := f.run(asked); row.Outcome != OutcomeApplied || server.Calls() != 2 {
 		t.Errorf("an operator's run ended %s after %d requests", row.Outcome, server.Calls())
 	}
-	f.sound()
 }
 
 // Answers without usage count all the same: by the own counter, and marked as estimates.
@@ -53,9 +47,7 @@ func TestALimitOfCostHoldsWithoutReportedUsage(t *testing.T) {
 	t.Parallel()
 	f, server := modelled(t, database(t), modelPolicy(), llmtest.Step{Behaviour: llmtest.NoUsage, Times: 99})
 	micros := int64(1000)
-	if err := f.store.Operator.LimitSpending(t.Context(), store.SpendingLimit{MicrosPerDay: &micros}); err != nil {
-		t.Fatal(err)
-	}
+	f.must(f.store.Operator.LimitSpending(t.Context(), store.SpendingLimit{MicrosPerDay: &micros}))
 	id := f.event()
 	row, calls := f.run(id), must(f.store.Operator.SummaryCalls(t.Context(), id))(t)
 	if row.Outcome != OutcomeApplied || row.InputTokens == 0 || row.OutputTokens == 0 || row.CostMicros < micros || calls[0].Estimated != 1 {
@@ -88,9 +80,7 @@ func TestWhatAServerAnsweredIsLoggedWithTheRun(t *testing.T) {
 		Status                    int
 	}
 	lines := json.NewDecoder(&log)
-	if err := lines.Decode(&line); err != nil {
-		t.Fatal(err)
-	}
+	f.must(lines.Decode(&line))
 	var end map[string]any
 	if err := lines.Decode(&end); err != nil || end["msg"] != "run ended" || end["outcome"] != OutcomeNoSummary || end["model_failed"] != "model_not_found" {
 		t.Errorf("%v, %v", end, err)

@@ -152,10 +152,7 @@ func TestStorm(t *testing.T) {
 	}
 	left := 0
 	for _, queue := range []string{"default", "bulk"} {
-		info, err := other.inspector.GetQueueInfo(queue)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must(other.inspector.GetQueueInfo(queue))(t)
 		left += info.Pending
 	}
 	if left != foreignTasks {
@@ -176,27 +173,18 @@ func newStorm(t *testing.T) *storm {
 		steps = append(steps, llmtest.Step{Behaviour: b, Delay: 500 * time.Millisecond}, llmtest.Step{Times: 3})
 	}
 	server := llmtest.Script{Steps: steps, Loop: true}.Server()
-	url, err := server.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	url := must(server.Start())(t)
 	t.Cleanup(func() { _ = server.Close() })
 	config := filepath.Join(s.folder, "compactor.yaml")
 	if err := os.WriteFile(config, fmt.Appendf(nil, stormConfig, url), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, schema := range []string{migrations.DefaultSchema, "second"} {
-		if _, err := migrations.UpPartitioned(t.Context(), s.dsn, schema, storetest.Partitions()); err != nil {
-			t.Fatal(err)
-		}
+		must(migrations.UpPartitioned(t.Context(), s.dsn, schema, storetest.Partitions()))(t)
 		in := &installation{storm: s, schema: schema, config: config}
-		if in.store, err = store.Open(t.Context(), store.Config{URL: s.dsn, Schema: schema, MaxConns: 8}); err != nil {
-			t.Fatal(err)
-		}
+		in.store = must(store.Open(t.Context(), store.Config{URL: s.dsn, Schema: schema, MaxConns: 8}))(t)
 		t.Cleanup(in.store.Close)
-		if in.pool, err = pgxpool.New(t.Context(), s.dsn); err != nil {
-			t.Fatal(err)
-		}
+		in.pool = must(pgxpool.New(t.Context(), s.dsn))(t)
 		t.Cleanup(in.pool.Close)
 		for i := range 2 {
 			in.serves = append(in.serves, in.start(i))
@@ -242,12 +230,8 @@ func (in *installation) settle() {
 			in.t.Logf("%s: after %v: %s", in.schema, time.Since(begin).Round(time.Second), busy)
 			// A session whose summary failed waits for the next sweep, and for a time that doubles with each failure in a
 			// row, as the model goes on failing: that time passes at once here.
-			if _, err := in.pool.Exec(in.t.Context(), in.q(`UPDATE @schema@.sessions SET cooldown_until = now() WHERE due AND cooldown_until > now() + interval '10 s'`)); err != nil {
-				in.t.Fatal(err)
-			}
-			if _, err := in.store.Scheduler.FireTick(in.t.Context(), "nightly", time.Now().UTC().Truncate(time.Second), "storm"); err != nil {
-				in.t.Fatal(err)
-			}
+			must(in.pool.Exec(in.t.Context(), in.q(`UPDATE @schema@.sessions SET cooldown_until = now() WHERE due AND cooldown_until > now() + interval '10 s'`)))(in.t)
+			must(in.store.Scheduler.FireTick(in.t.Context(), "nightly", time.Now().UTC().Truncate(time.Second), "storm"))(in.t)
 		}
 		if err := in.pool.QueryRow(in.t.Context(), query).Scan(&busy); err != nil {
 			in.t.Fatal(err)
@@ -293,25 +277,14 @@ func (in *installation) verify() {
 	}
 	in.query()
 	in.verifyErased()
-	findings, err := in.store.Admin.Audit(ctx)
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	findings := must(in.store.Admin.Audit(ctx))(in.t)
 	for _, f := range findings {
 		in.t.Errorf("%s: doctor finds against %q: %s", in.schema, f.Check, f)
 	}
 	for _, s := range in.sessions {
-		row, err := in.store.Session(ctx, s.key)
-		if err != nil {
-			in.t.Fatal(err)
-		}
-		if _, err := in.store.Admin.Restore(ctx, s.key); err != nil {
-			in.t.Fatal(err)
-		}
-		stored, err := in.log(ctx, row.SID)
-		if err != nil {
-			in.t.Fatal(err)
-		}
+		row := must(in.store.Session(ctx, s.key))(in.t)
+		must(in.store.Admin.Restore(ctx, s.key))(in.t)
+		stored := must(in.log(ctx, row.SID))(in.t)
 		for seq, m := range stored {
 			if done, asked := s.erased[s.said[seq].ID]; asked {
 				if done && strings.Contains(words(m), s.owner) {
@@ -327,10 +300,7 @@ func (in *installation) verify() {
 		if len(stored) != len(s.said) {
 			in.t.Errorf("%s: %s has %d messages, %d were acknowledged", in.schema, s.key, len(stored), len(s.said))
 		}
-		view, err := in.store.Operator.ViewMetas(ctx, row.SID)
-		if err != nil {
-			in.t.Fatal(err)
-		}
+		view := must(in.store.Operator.ViewMetas(ctx, row.SID))(in.t)
 		if faults := chat.Check(view); len(faults) > 0 && s.lastUser > s.replaced {
 			in.t.Errorf("%s: the view of %s is not valid: %v", in.schema, s.key, faults)
 		}
@@ -339,10 +309,7 @@ func (in *installation) verify() {
 		}
 	}
 	in.verifyForks()
-	rows, err := in.store.Operator.Runs(ctx, store.RunFilter{Limit: 1_000_000})
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	rows := must(in.store.Operator.Runs(ctx, store.RunFilter{Limit: 1_000_000}))(in.t)
 	for _, r := range rows {
 		in.counted.add("runs " + r.Outcome)
 		switch {
@@ -383,22 +350,14 @@ func (in *installation) rewind() {
 	ctx := in.t.Context()
 	for _, s := range in.sessions {
 		for {
-			runs, err := in.store.Operator.Runs(ctx, store.RunFilter{Key: s.key, Status: "applied", Limit: 1_000_000})
-			if err != nil {
-				in.t.Fatal(err)
-			}
+			runs := must(in.store.Operator.Runs(ctx, store.RunFilter{Key: s.key, Status: "applied", Limit: 1_000_000}))(in.t)
 			runs = slices.DeleteFunc(runs, func(r store.RunRow) bool { return !r.InForce || r.Kind == "undo" || r.Kind == "erase" || atOnce(r) })
 			if len(runs) == 0 {
 				break
 			}
-			if _, err := in.store.Undo(ctx, s.key, runs[len(runs)-1].ID, true, "storm"); err != nil {
-				in.t.Fatal(err)
-			}
+			must(in.store.Undo(ctx, s.key, runs[len(runs)-1].ID, true, "storm"))(in.t)
 		}
-		all, err := in.store.All(ctx, s.key)
-		if err != nil {
-			in.t.Fatal(err)
-		}
+		all := must(in.store.All(ctx, s.key))(in.t)
 		repaired := map[chat.Seq]bool{}
 		for _, m := range all {
 			repaired[m.Seq] = slices.Contains(repairReasons, m.ExcludeReason)

@@ -110,15 +110,9 @@ func (in *installation) verifyErased() {
 			in.t.Errorf("%s: erased, and in %s: %s", in.schema, table, found)
 		}
 	}
-	decoder, err := zstd.NewReader(nil)
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	decoder := must(zstd.NewReader(nil))(in.t)
 	defer decoder.Close()
-	rows, err := in.pool.Query(ctx, in.q(`SELECT id, data FROM @schema@.archive_segments WHERE data IS NOT NULL`))
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	rows := must(in.pool.Query(ctx, in.q(`SELECT id, data FROM @schema@.archive_segments WHERE data IS NOT NULL`)))(in.t)
 	var id int64
 	var data []byte
 	if _, err := pgx.ForEachRow(rows, []any{&id, &data}, func() error {
@@ -135,10 +129,7 @@ func (in *installation) verifyErased() {
 	}
 	c := in.client()
 	defer func() { _ = c.Close() }()
-	keys, err := c.Keys(ctx, "*").Result()
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	keys := must(c.Keys(ctx, "*").Result())(in.t)
 	for _, key := range keys {
 		dump, _ := c.Dump(ctx, key).Result()
 		for _, w := range words {
@@ -161,18 +152,12 @@ func (in *installation) verifyForks() {
 	in.t.Helper()
 	ctx := in.t.Context()
 	for _, f := range in.forks {
-		row, err := in.store.Session(ctx, f.key)
-		if err != nil {
-			in.t.Fatal(err)
-		}
+		row := must(in.store.Session(ctx, f.key))(in.t)
 		if _, err := in.store.Admin.Restore(ctx, f.key); err != nil {
 			in.t.Errorf("%s: restore of %s: %v", in.schema, f.key, err)
 			continue
 		}
-		stored, err := in.log(ctx, row.SID)
-		if err != nil {
-			in.t.Fatal(err)
-		}
+		stored := must(in.log(ctx, row.SID))(in.t)
 		for seq, m := range stored {
 			said := f.from.said[seq]
 			done, asked := f.from.erased[said.ID]
@@ -191,9 +176,6 @@ func (in *installation) verifyForks() {
 func (in *installation) strings(sql string, args ...any) []string {
 	in.t.Helper()
 	rows, _ := in.pool.Query(in.t.Context(), in.q(sql), args...) // rows hold the error
-	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	out := must(pgx.CollectRows(rows, pgx.RowTo[string]))(in.t)
 	return out
 }

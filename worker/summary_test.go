@@ -45,18 +45,14 @@ func TestASummaryIsWrittenAndUndone(t *testing.T) {
 		f.append("s", "u")
 		return "notes\x00 \xff", nil // no text that Postgres holds
 	})
-	one, err := store.Open(t.Context(), store.Config{URL: dsn, MaxConns: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := must(store.Open(t.Context(), store.Config{URL: dsn, MaxConns: 1}))(t)
 	t.Cleanup(one.Close)
+	all := f.store
+	defer func() { f.store = all }()
 	f.store, f.w = one, New(one.Worker, f.w.planner, Config{Lease: 10 * time.Second})
 	f.append("s", "suauauauauaua")
 	id := f.event()
-	claim, err := f.store.Worker.Load(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	claim := must(f.store.Worker.Load(t.Context(), id))(t)
 	if !f.w.planner.needsClaim(f.w.planner.newRunContext(claim, namedPolicy{policy: f.w.planner.Policy})) {
 		t.Error("a run that asks a model is worth a claim with a lease")
 	}
@@ -68,13 +64,10 @@ func TestASummaryIsWrittenAndUndone(t *testing.T) {
 		t.Errorf("view %s, want a summary, and what was said while it was made", view)
 	}
 	f.sound()
-	if _, err := f.store.Undo(t.Context(), store.Key{Session: "s"}, id, false, "test"); err != nil {
-		t.Fatal(err)
-	}
+	f.undo(id)
 	if view := f.view("s"); view != "suauauauauauau" {
 		t.Errorf("view %s after the undo", view)
 	}
-	f.sound()
 }
 
 func TestARunWithoutItsSummaryChangesNothing(t *testing.T) {
@@ -116,7 +109,6 @@ func TestARunWithoutItsSummaryChangesNothing(t *testing.T) {
 			if s, err := f.store.Session(t.Context(), key("s")); err != nil || !s.Due {
 				t.Errorf("%v: the session is due until it has its summary", err)
 			}
-			f.sound()
 		})
 	}
 }
@@ -133,7 +125,6 @@ func TestAFailedSummaryIsOneStepOfAPipeline(t *testing.T) {
 	if view := f.view("s"); view != "sua" {
 		t.Errorf("view %s", view)
 	}
-	f.sound()
 }
 
 func TestAStoppingWorkerLeavesItsSummaryToTheNext(t *testing.T) {
@@ -155,9 +146,7 @@ func TestAStoppingWorkerLeavesItsSummaryToTheNext(t *testing.T) {
 		<-begun
 		cancel(ErrStopping)
 	}()
-	if err := f.w.execute(ctx, id); err != nil {
-		t.Fatal(err)
-	}
+	f.must(f.w.execute(ctx, id))
 	if row := f.row(id); row.Status != "queued" || f.view("s") != "suauauauauaua" {
 		t.Errorf("run is %s %s, view %s", row.Status, row.Outcome, f.view("s"))
 	}
@@ -165,7 +154,6 @@ func TestAStoppingWorkerLeavesItsSummaryToTheNext(t *testing.T) {
 	if row := f.run(id); row.Outcome != OutcomeApplied || asked.Load() != 2 {
 		t.Errorf("the next worker ended %s after %d calls", row.Outcome, asked.Load())
 	}
-	f.sound()
 }
 
 func TestAPanickingSummarizerFailsTheRun(t *testing.T) {
@@ -183,7 +171,6 @@ func TestAPanickingSummarizerFailsTheRun(t *testing.T) {
 	if view := f.view("s"); view != "suauauauauaua" {
 		t.Errorf("view %s", view)
 	}
-	f.sound()
 }
 
 func TestErrorTexts(t *testing.T) {

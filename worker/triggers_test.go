@@ -20,21 +20,15 @@ func triggered(when ...string) func(p *policy.Policy) {
 
 func (f *clocked) report(s store.State) {
 	f.t.Helper()
-	if err := f.store.ReportState(f.t.Context(), key("s"), s); err != nil {
-		f.t.Fatal(err)
-	}
+	f.must(f.store.ReportState(f.t.Context(), key("s"), s))
 }
 
 // closeChild opens and closes a child of the session.
 func (f *clocked) closeChild(child string) {
 	f.t.Helper()
-	if err := f.store.SetParent(f.t.Context(), key(child), "s"); err != nil {
-		f.t.Fatal(err)
-	}
+	f.must(f.store.SetParent(f.t.Context(), key(child), "s"))
 	for _, closed := range []bool{false, true} {
-		if err := f.store.ReportState(f.t.Context(), key(child), store.State{Closed: &closed}); err != nil {
-			f.t.Fatal(err)
-		}
+		f.must(f.store.ReportState(f.t.Context(), key(child), store.State{Closed: &closed}))
 	}
 }
 
@@ -204,7 +198,6 @@ func TestTriggersMakeSessionsDue(t *testing.T) {
 			}
 			f.pass(24 * time.Hour)
 			f.want("without news", "")
-			f.sound()
 		})
 	}
 }
@@ -227,7 +220,6 @@ func TestATriggerHasATargetOfItsOwn(t *testing.T) {
 	if got := f.view("s"); got != "sua" {
 		t.Errorf("view %s", got)
 	}
-	f.sound()
 }
 
 // A session of which no trigger holds is not due, so that neither a sweep nor anything else
@@ -240,13 +232,10 @@ func TestASessionWithoutATriggerThatHoldsIsNotDue(t *testing.T) {
 	if ids := f.sweep(); len(ids) != 0 {
 		t.Errorf("a sweep takes it: %v", ids)
 	}
-	if _, err := f.store.ReportUsage(t.Context(), key("s"), 1500, 0); err != nil {
-		t.Fatal(err)
-	}
+	must(f.store.ReportUsage(t.Context(), key("s"), 1500, 0))(t)
 	f.want("a report is news", OutcomeNotTriggered)
 	f.append("s", "uctctct")
 	f.want("a write is, too", OutcomeApplied)
-	f.sound()
 }
 
 func TestTheTargetFollowsTheTurnsOfTheSession(t *testing.T) {
@@ -278,9 +267,7 @@ func TestARunNamesTheTriggerThatHeld(t *testing.T) {
 			f.append("s", "suauauauauaua")
 			f.want("the run", tt.outcome)
 			var got *string
-			if err := f.conn.QueryRow(t.Context(), `SELECT fired FROM compactor.runs`).Scan(&got); err != nil {
-				t.Fatal(err)
-			}
+			f.must(f.conn.QueryRow(t.Context(), `SELECT fired FROM compactor.runs`).Scan(&got))
 			if (got == nil) != (tt.want == "") || got != nil && *got != tt.want {
 				t.Errorf("fired %v, want %q", got, tt.want)
 			}

@@ -23,11 +23,9 @@ func setupSwept(t *testing.T, perTenant map[string]int) (*paged, []store.Truncat
 		for i := range n {
 			f.append(fmt.Sprint(tenant, i), "suauauauauauauaua")
 		}
-		_, err := f.conn.Exec(t.Context(), `UPDATE compactor.sessions SET tenant = $1 WHERE tenant = 'default'`, tenant)
-		f.must(err)
+		must(f.conn.Exec(t.Context(), `UPDATE compactor.sessions SET tenant = $1 WHERE tenant = 'default'`, tenant))(t)
 	}
-	_, err := f.conn.Exec(t.Context(), `DELETE FROM compactor.outbox`)
-	f.must(err)
+	must(f.conn.Exec(t.Context(), `DELETE FROM compactor.outbox`))(t)
 	return f, []store.Truncation{must(f.w.planner.Truncation(t.Context(), f.store.Worker, store.SessionKind{Policy: "default"}))(t)}
 }
 
@@ -74,8 +72,7 @@ func TestAPageOfTruncatedSessionsIsDoneAllOrNotAtAll(t *testing.T) {
 	}
 	tx, err := f.conn.Begin(t.Context())
 	f.must(err)
-	_, err = tx.Exec(t.Context(), `SELECT FROM compactor.sweep_tenants FOR UPDATE`) // which a page writes last
-	f.must(err)
+	must(tx.Exec(t.Context(), `SELECT FROM compactor.sweep_tenants FOR UPDATE`))(t) // which a page writes last
 	died := make(chan error)
 	go func() {
 		_, err := f.store.Scheduler.SweepTogether(context.WithoutCancel(t.Context()), sweep, 10, time.Minute, rules, "test")
@@ -104,7 +101,6 @@ func TestAPageOfTruncatedSessionsIsDoneAllOrNotAtAll(t *testing.T) {
 	if row.Queued != 30 || row.Remaining != 0 || !row.Settled() {
 		t.Errorf("%+v", row)
 	}
-	f.sound()
 }
 
 func TestManySchedulersTruncateASessionOnce(t *testing.T) {
@@ -132,7 +128,6 @@ func TestManySchedulersTruncateASessionOnce(t *testing.T) {
 	if n := f.count(countApplied); n != 80 || most != 1 {
 		t.Errorf("%d runs are applied, want 80; the views changed up to %d times, want 1", n, most)
 	}
-	f.sound()
 }
 
 // It would make the writers of the other sessions wait.
@@ -142,8 +137,7 @@ func TestALockedSessionOfASweepIsQueued(t *testing.T) {
 	sweep := must(f.store.Operator.StartSweep(t.Context(), "", 0, "", "test"))(t)
 	tx, err := f.conn.Begin(t.Context())
 	f.must(err)
-	_, err = tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = 'a1' FOR NO KEY UPDATE`)
-	f.must(err)
+	must(tx.Exec(t.Context(), `SELECT FROM compactor.sessions WHERE id = 'a1' FOR NO KEY UPDATE`))(t)
 	page := f.together(sweep, 10, rules)
 	f.must(tx.Rollback(t.Context()))
 	if page.Ended != 2 || len(page.Queued) != 1 {
@@ -152,7 +146,6 @@ func TestALockedSessionOfASweepIsQueued(t *testing.T) {
 	if row := f.run(page.Queued[0].Run); row.Outcome != OutcomeApplied {
 		t.Errorf("%+v", row)
 	}
-	f.sound()
 }
 
 // Limits, pauses, windows and canaries hold for runs without a queue, too.
@@ -208,11 +201,8 @@ func TestRecordedSessionsAreTruncatedAsBySingleRuns(t *testing.T) {
 	p.StartTokens, p.TargetTokens, p.EstimateMargin = 3000, 2000, 0.1
 	f := setupPaged(t, p, Config{Name: "one"})
 	f.w.planner.BindsReasoning = tokens.BindsReasoning
-	all := recorded(t)
+	all := recorded(t, 10)
 	for i, s := range all {
-		if !longTests && i%3 > 0 {
-			continue
-		}
 		var msgs []store.NewMessage
 		for _, m := range s.Messages {
 			m.ID = ""
@@ -248,27 +238,23 @@ func TestRecordedSessionsAreTruncatedAsBySingleRuns(t *testing.T) {
 			t.Errorf("session %s (-single +set):\n%s", all[i].ID, diff)
 		}
 	}
-	f.sound()
 }
 
 // The relay has the event of a session, and its run is not committed yet.
 func TestASweepLeavesASessionToItsEvent(t *testing.T) {
 	t.Parallel()
 	f, rules := setupSwept(t, map[string]int{"a": 3})
-	_, err := f.conn.Exec(t.Context(), `INSERT INTO compactor.outbox (sid) SELECT sid FROM compactor.sessions WHERE id = 'a1'`)
-	f.must(err)
+	must(f.conn.Exec(t.Context(), `INSERT INTO compactor.outbox (sid) SELECT sid FROM compactor.sessions WHERE id = 'a1'`))(t)
 	sweep := must(f.store.Operator.StartSweep(t.Context(), "", 0, "", "test"))(t)
 	relay, err := f.conn.Begin(t.Context())
 	f.must(err)
-	_, err = relay.Exec(t.Context(), `WITH gone AS (DELETE FROM compactor.outbox RETURNING sid) INSERT INTO compactor.runs (sid, trigger) SELECT sid, 'event' FROM gone`)
-	f.must(err)
+	must(relay.Exec(t.Context(), `WITH gone AS (DELETE FROM compactor.outbox RETURNING sid) INSERT INTO compactor.runs (sid, trigger) SELECT sid, 'event' FROM gone`))(t)
 	if page := f.togetherBehind(relay, sweep, rules); page.Ended != 2 {
 		t.Errorf("%+v, want that two are truncated", page)
 	}
 	if n, twice := f.count(`SELECT count(*) FROM compactor.runs`), f.count(countTwice); n != 3 || twice > 0 {
 		t.Errorf("%d runs, and %d sessions have two, want 3 and none", n, twice)
 	}
-	f.sound()
 }
 
 // The rules that were read would be those of another version than the thresholds of the session.

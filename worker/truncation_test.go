@@ -72,15 +72,13 @@ func TestTruncatedSessionsEndAsSingleRunsDo(t *testing.T) {
 			}
 		}
 	}
-	_, err := f.conn.Exec(t.Context(), `DELETE FROM compactor.outbox`)
-	f.must(err)
+	must(f.conn.Exec(t.Context(), `DELETE FROM compactor.outbox`))(t)
 	for _, run := range f.sweep() {
 		if strings.HasSuffix(f.row(run).Session, "one") {
 			f.run(run)
 			continue
 		}
-		_, err := f.conn.Exec(t.Context(), `DELETE FROM compactor.runs WHERE id = $1`, run)
-		f.must(err)
+		must(f.conn.Exec(t.Context(), `DELETE FROM compactor.runs WHERE id = $1`, run))(t)
 	}
 	queued, _, err := sweepTogether(t.Context(), f.store, f.w.planner, "", f.w.config.Name)
 	f.must(err)
@@ -99,7 +97,6 @@ func TestTruncatedSessionsEndAsSingleRunsDo(t *testing.T) {
 			}
 		}
 	}
-	f.sound()
 }
 
 // swept returns the latest run of a sweep of a session.
@@ -361,7 +358,6 @@ func TestTruncatedSessionsEndAsSingleRunsDoWhateverTheyAre(t *testing.T) {
 		t.Errorf("%d sessions were truncated by the database, %d by workers", truncated, alone)
 	}
 	t.Logf("%d sessions were truncated by the database, %d by workers", truncated, alone)
-	f.sound()
 }
 
 // sweptOf returns what the latest run of a sweep left of a session, nil without one.
