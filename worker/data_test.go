@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/sessionstore/compactor/store"
@@ -36,10 +35,10 @@ func TestRecordedSessionsUnderEveryStrategy(t *testing.T) {
 		t.Skip("computes for long, with little concurrency")
 	}
 	t.Parallel()
-	data := recorded(t, 1)
-	every := everyChain()
+	f, data, every := setup(t), recorded(t, 1), everyChain()
+	var all []*journey
 	for n, name := range slices.Sorted(maps.Keys(every)) {
-		pipeline, sessions := every[name], data
+		sessions := data
 		if !sessiontest.Long() || !slices.Contains(thorough, name) {
 			sessions = nil // others for each strategy
 			for i := n % sample; i < len(data); i += sample {
@@ -47,80 +46,42 @@ func TestRecordedSessionsUnderEveryStrategy(t *testing.T) {
 			}
 		}
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := &chain{st: openStore(t, database(t)), pipeline: pipeline, outcomes: map[string]int{}}
-			all := make([]*journey, len(sessions))
-			c.each(t, len(sessions), func(ctx context.Context, i int) error {
-				all[i] = &journey{chain: c, n: i, key: key(sessions[i].ID), said: map[string]string{}, roles: map[chat.Role][]string{}}
-				if err := all[i].compact(ctx, sessions[i].Messages); err != nil {
-					return fmt.Errorf("session %s: %w", sessions[i].ID, err)
+			outcomes := map[string]int{}
+			for i, s := range sessions {
+				j := &journey{
+					fixture: &fixture{t: t, store: f.store}, pipeline: every[name], outcomes: outcomes, n: i, key: key(name + " of " + s.ID),
+					said: map[string]string{}, roles: map[chat.Role][]string{},
 				}
-				return nil
-			})
-			c.audit(t) // while there is something excluded
-			if t.Failed() {
-				return
+				j.compact(s.Messages)
+				all = append(all, j)
 			}
-			c.each(t, len(sessions), func(ctx context.Context, i int) error {
-				if err := all[i].undo(ctx); err != nil {
-					return fmt.Errorf("session %s, undone: %w", sessions[i].ID, err)
-				}
-				return nil
-			})
-			c.audit(t)
-			if !seldom[name] && c.outcomes[OutcomeApplied]+c.outcomes[OutcomeAboveTarget]+c.outcomes[OutcomeFloorAboveTrigger] < len(sessions)/2 {
+			if !seldom[name] && outcomes[OutcomeApplied]+outcomes[OutcomeAboveTarget]+outcomes[OutcomeFloorAboveTrigger] < len(sessions)/2 {
 				t.Error("hardly anything was compacted")
 			}
-			t.Logf("%d sessions, %v", len(sessions), c.outcomes)
+			t.Logf("%d sessions, %v", len(sessions), outcomes)
 		})
 	}
-}
-
-// chain is one strategy over all sessions, on a database of its own.
-type chain struct {
-	st       *store.Store
-	pipeline func(int64, chat.Tokens) []store.Step
-	mu       sync.Mutex
-	outcomes map[string]int
-}
-
-func (c *chain) each(t *testing.T, n int, do func(context.Context, int) error) {
-	t.Helper()
-	var all sync.WaitGroup
-	queue := make(chan int)
-	for range 3 {
-		all.Go(func() {
-			for i := range queue {
-				if err := do(t.Context(), i); err != nil {
-					t.Error(err)
-				}
-			}
-		})
+	f.sound() // while there is something excluded
+	for _, j := range all {
+		j.t = t
+		j.undo()
 	}
-	for i := range n {
-		queue <- i
-	}
-	close(queue)
-	all.Wait()
-}
-
-func (c *chain) audit(t *testing.T) {
-	t.Helper()
-	(&fixture{t: t, store: c.st}).sound()
 }
 
 // journey is one recorded session on its way through the rounds.
 type journey struct {
-	*chain
-	n      int
-	key    store.Key
-	sid    int64
-	ids    []string          // of everything that was said, in order
-	said   map[string]string // what was said, by id
-	roles  map[chat.Role][]string
-	pinned string
-	last   chat.Seq
-	sum    string
+	*fixture
+	pipeline func(int64, chat.Tokens) []store.Step
+	outcomes map[string]int
+	n        int
+	key      store.Key
+	sid      int64
+	ids      []string          // of everything that was said, in order
+	said     map[string]string // what was said, by id
+	roles    map[chat.Role][]string
+	pinned   string
+	last     chat.Seq
+	sum      string
 }
 
 // words returns a message for comparison, without the fields that the store adds.
@@ -128,7 +89,8 @@ func words(m chat.Message) string {
 	return string(m.Body().AppendJSON(nil))
 }
 
-func (j *journey) write(ctx context.Context, put func(context.Context, store.Key, string, []store.NewMessage) ([]chat.Seq, int, error), ms ...chat.Message) error {
+func (j *journey) write(put func(context.Context, store.Key, string, []store.NewMessage) ([]chat.Seq, int, error), ms ...chat.Message) {
+	j.t.Helper()
 	msgs := make([]store.NewMessage, len(ms))
 	for i, m := range ms {
 		m.ID = fmt.Sprintf("said-%d", len(j.ids))
@@ -136,33 +98,21 @@ func (j *journey) write(ctx context.Context, put func(context.Context, store.Key
 		j.ids = append(j.ids, m.ID)
 		j.roles[m.Role] = append(j.roles[m.Role], m.ID)
 	}
-	seqs, _, err := put(ctx, j.key, "", msgs) // repairs what Postgres cannot hold, in place
-	if err != nil {
-		return err
-	}
+	seqs, _, err := put(j.t.Context(), j.key, "", msgs) // repairs what Postgres cannot hold, in place
+	j.must(err)
 	for i := range msgs {
 		j.said[msgs[i].ID] = words(msgs[i].Message)
 	}
 	j.last = seqs[len(seqs)-1]
-	j.sum, _, err = j.st.Admin.Checksum(ctx, j.sid, j.last)
-	return err
+	j.sid = must(j.store.Session(j.t.Context(), j.key))(j.t).SID
+	j.sum, _, err = j.store.Admin.Checksum(j.t.Context(), j.sid, j.last)
+	j.must(err)
 }
 
-func (j *journey) compact(ctx context.Context, ms []chat.Message) error {
-	if err := j.write(ctx, j.st.Import, ms...); err != nil {
-		return err
-	}
-	row, err := j.st.Session(ctx, j.key)
-	if err != nil {
-		return err
-	}
-	j.sid = row.SID
-	if j.sum, _, err = j.st.Admin.Checksum(ctx, j.sid, j.last); err != nil {
-		return err
-	}
-	if err := j.pin(ctx, ms); err != nil {
-		return err
-	}
+func (j *journey) compact(ms []chat.Message) {
+	j.t.Helper()
+	j.write(j.store.Import, ms...)
+	j.pin(ms)
 	said := func(role chat.Role, text string) chat.Message {
 		return chat.Message{Role: role, Content: chat.TextContent(text)}
 	}
@@ -176,27 +126,19 @@ func (j *journey) compact(ctx context.Context, ms []chat.Message) error {
 		{said(chat.RoleUser, "go on"), call, said(chat.RoleUser, "never mind"), said(chat.RoleAssistant, "fine")},
 	}
 	for round, more := range rounds {
-		if err := j.run(ctx, "view", false); err != nil {
-			return fmt.Errorf("round %d: %w", round, err)
-		}
-		if err := j.write(ctx, j.st.Append, more...); err != nil {
-			return err
-		}
+		j.run("view", false)
+		j.write(j.store.Append, more...)
 		if round == 1 {
-			if err := j.run(ctx, "log", j.n%2 == 0); err != nil {
-				return fmt.Errorf("round %d, from the log: %w", round, err)
-			}
+			j.run("log", j.n%2 == 0)
 		}
 	}
-	if err := j.run(ctx, "view", false); err != nil {
-		return fmt.Errorf("after the last append: %w", err)
-	}
-	return nil
+	j.run("view", false)
 }
 
 // pin pins a message of the older half that has nothing wrong with it: in every
 // other session a tool result, where there is one.
-func (j *journey) pin(ctx context.Context, ms []chat.Message) error {
+func (j *journey) pin(ms []chat.Message) {
+	j.t.Helper()
 	metas := chat.Describe(ms)
 	var texts, results []string
 	for _, g := range chat.Groups(metas[:len(metas)/2]) {
@@ -225,22 +167,17 @@ func (j *journey) pin(ctx context.Context, ms []chat.Message) error {
 	case len(texts) > 0:
 		j.pinned = texts[len(texts)/2]
 	default:
-		return nil
+		return
 	}
-	return j.st.Pin(ctx, j.key, j.pinned)
+	j.must(j.store.Pin(j.t.Context(), j.key, j.pinned))
 }
 
 // run is an operator's run and everything that has to hold after it.
-func (j *journey) run(ctx context.Context, from string, growth bool) error {
-	before, err := j.st.Session(ctx, j.key)
-	if err != nil {
-		return err
-	}
-	metas, err := j.st.Operator.ViewMetas(ctx, j.sid)
-	if err != nil {
-		return err
-	}
-	broken := len(chat.Check(metas)) > 0 || before.Suspect // by what a repair left out
+func (j *journey) run(from string, growth bool) {
+	t, ctx := j.t, j.t.Context()
+	t.Helper()
+	before := must(j.store.Session(ctx, j.key))(t)
+	broken := len(chat.Check(must(j.store.Operator.ViewMetas(ctx, j.sid))(t))) > 0 || before.Suspect // by what a repair left out
 	o := store.Options{From: from, AllowGrowth: growth}
 	p := policy.Default()
 	p.MinGainTokens = 1
@@ -251,40 +188,25 @@ func (j *journey) run(ctx context.Context, from string, growth bool) error {
 	} else {
 		p.StartTokens, p.TargetTokens = max(2, size*8/10), max(1, size*6/10)
 	}
-	id, err := j.st.Request(ctx, j.key, store.TriggerOperator, "test", o)
-	if err != nil {
-		return err
-	}
+	id := must(j.store.Request(ctx, j.key, store.TriggerOperator, "test", o))(t)
 	planner := testPlanner(p)
 	planner.Registry.Summarizer = plan.Func(func(context.Context, plan.Request) (string, error) { return "what was said", nil })
-	if err := New(j.st.Worker, planner, Config{}).execute(ctx, id); err != nil {
-		return err
-	}
-	r, err := j.st.Run(ctx, id)
-	if err != nil {
-		return err
-	}
-	j.mu.Lock()
+	j.must(New(j.store.Worker, planner, Config{}).execute(ctx, id))
+	r := j.row(id)
 	j.outcomes[r.Outcome]++
-	j.mu.Unlock()
-	if err := j.holds(ctx, before, r, broken || growth); err != nil {
-		return fmt.Errorf("run %d (%s, %s %s): %w", id, r.Status, r.Outcome, r.Error, err)
+	if err := j.holds(before, r, broken || growth); err != nil {
+		t.Fatalf("session %s: run %d (%s, %s %s): %v", j.key, id, r.Status, r.Outcome, r.Error, err)
 	}
-	return nil
 }
 
-func (j *journey) holds(ctx context.Context, before store.SessionRow, r store.RunRow, mayGrow bool) error {
+// holds returns an error if the view and the log are not as a run has to leave them.
+func (j *journey) holds(before store.SessionRow, r store.RunRow, mayGrow bool) error {
+	t, ctx := j.t, j.t.Context()
 	if r.Status != "applied" && r.Status != "skipped" {
 		return errors.New("did not end well")
 	}
-	after, err := j.st.Session(ctx, j.key)
-	if err != nil {
-		return err
-	}
-	metas, err := j.st.Operator.ViewMetas(ctx, j.sid)
-	if err != nil {
-		return err
-	}
+	after := must(j.store.Session(ctx, j.key))(t)
+	metas := must(j.store.Operator.ViewMetas(ctx, j.sid))(t)
 	if faults := chat.Check(metas); len(faults) > 0 {
 		return fmt.Errorf("the view is not valid: %v", faults[:min(len(faults), 5)])
 	}
@@ -295,19 +217,15 @@ func (j *journey) holds(ctx context.Context, before store.SessionRow, r store.Ru
 		return fmt.Errorf("the ledger says %d to %d tokens in %d messages, the session %d to %d in %d", r.TokensBefore, r.TokensAfter,
 			r.MessagesAfter, before.LiveTokens, after.LiveTokens, after.LiveMessages)
 	}
-	sum, n, err := j.st.Admin.Checksum(ctx, j.sid, j.last)
-	if err != nil {
-		return err
+	if sum, n, err := j.store.Admin.Checksum(ctx, j.sid, j.last); err != nil || sum != j.sum || n != int64(len(j.ids)) {
+		return fmt.Errorf("what was said has changed, %v", err)
 	}
-	if sum != j.sum || n != int64(len(j.ids)) {
-		return errors.New("what was said has changed")
-	}
-	must := slices.Clone(j.roles[chat.RoleSystem])
+	kept := slices.Clone(j.roles[chat.RoleSystem])
 	if users := j.roles[chat.RoleUser]; len(users) > 0 {
-		must = append(must, users[len(users)-1])
+		kept = append(kept, users[len(users)-1])
 	}
 	if j.pinned != "" {
-		must = append(must, j.pinned)
+		kept = append(kept, j.pinned)
 	}
 	var seqs []chat.Seq
 	for _, m := range metas {
@@ -315,15 +233,11 @@ func (j *journey) holds(ctx context.Context, before store.SessionRow, r store.Ru
 			seqs = append(seqs, m.Seq)
 		}
 	}
-	got, err := j.st.Worker.Messages(ctx, j.sid, seqs)
-	if err != nil {
-		return err
-	}
 	there := map[string]string{}
-	for _, m := range got {
+	for _, m := range must(j.store.Worker.Messages(ctx, j.sid, seqs))(t) {
 		there[m.ID] = words(*m)
 	}
-	for _, id := range must {
+	for _, id := range kept {
 		if text, ok := there[id]; !ok || text != j.said[id] {
 			return fmt.Errorf("%s has to be in the view as it was said; there: %t", id, ok)
 		}
@@ -331,48 +245,37 @@ func (j *journey) holds(ctx context.Context, before store.SessionRow, r store.Ru
 	return nil
 }
 
-// undo takes everything back: newest first, or the first with all after it. What a view does not
+// undo undoes everything: newest first, or the first with all after it. What a view does not
 // hold as it was said stays out, by a repair of its own.
-func (j *journey) undo(ctx context.Context) error {
-	runs, err := j.st.Operator.Runs(ctx, store.RunFilter{Key: store.Key{Tenant: store.DefaultTenant, Session: j.key.Session}, Status: "applied", Limit: 100})
-	if err != nil {
-		return err
-	}
+func (j *journey) undo() {
+	t, ctx := j.t, j.t.Context()
+	t.Helper()
+	runs := must(j.store.Operator.Runs(ctx, store.RunFilter{Key: store.Key{Tenant: store.DefaultTenant, Session: j.key.Session}, Status: "applied", Limit: 100}))(t)
 	runs = slices.DeleteFunc(runs, func(r store.RunRow) bool { return r.Kind == "repair" })
 	if j.n%2 == 1 && len(runs) > 0 {
 		runs = runs[len(runs)-1:]
 	}
 	for _, r := range runs {
-		if _, err := j.st.Undo(ctx, j.key, r.ID, true, "test"); err != nil {
-			return err
-		}
-	}
-	all, err := j.st.All(ctx, j.key)
-	if err != nil {
-		return err
+		must(j.store.Undo(ctx, j.key, r.ID, true, "test"))(t)
 	}
 	var want []string
-	for _, m := range all {
+	for _, m := range must(j.store.All(ctx, j.key))(t) {
 		switch {
 		case m.Included && m.Kind == chat.KindSource:
 			want = append(want, m.ID)
 		case m.Kind != chat.KindSource && !m.Included && m.ExcludeReason == "":
 		case m.Kind == chat.KindSource && m.ExcludedBy != 0 && slices.Contains([]string{"unanswered_call", "awaiting_repair"}, m.ExcludeReason):
 		default:
-			return fmt.Errorf("message %s: included %t, excluded by run %d (%s)", m.ID, m.Included, m.ExcludedBy, m.ExcludeReason)
+			t.Errorf("session %s: message %s: included %t, excluded by run %d (%s)", j.key, m.ID, m.Included, m.ExcludedBy, m.ExcludeReason)
 		}
 	}
-	view, _, err := j.st.View(ctx, j.key)
-	if err != nil {
-		return err
-	}
+	view := j.stored(j.key.Session)
 	if len(view) != len(want) {
-		return fmt.Errorf("%d messages in the view, %d can be", len(view), len(want))
+		t.Fatalf("session %s: %d messages in the view, %d can be", j.key, len(view), len(want))
 	}
 	for i, m := range view {
 		if m.ID != want[i] || words(m.Message) != j.said[m.ID] {
-			return fmt.Errorf("message %d of the view is %s; want %s as it was said", i, m.ID, want[i])
+			t.Errorf("session %s: message %d of the view is %s; want %s as it was said", j.key, i, m.ID, want[i])
 		}
 	}
-	return nil
 }
