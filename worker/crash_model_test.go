@@ -52,11 +52,7 @@ func TestNoAnswerIsPaidForTwiceAfterACrash(t *testing.T) {
 		if died[i] {
 			dead++
 		}
-		f.until(func() bool {
-			f.run(run)
-			return f.row(run).Outcome != ""
-		})
-		row := f.row(run)
+		row := f.finish(run)
 		tries += row.Attempts
 		session := "killed-" + strconv.Itoa(i)
 		if row.Outcome != OutcomeApplied || row.Calls != 1 || strings.Join(f.calls(run), ", ") != "answered" {

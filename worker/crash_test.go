@@ -125,28 +125,11 @@ func TestWorkerThatDiesBetweenStepsLeavesTheSameEndState(t *testing.T) {
 
 				dies(t, dsn, step, "", run)
 				// The next delivery: busy until the lease of the dead has run out.
-				f.until(func() bool {
-					f.run(run)
-					return f.row(run).Outcome != ""
-				})
+				f.finish(run)
 				if diff := cmp.Diff(f.state("twin", twin), f.state("s", run)); diff != "" {
 					t.Errorf("differs from the run that nobody killed (-twin +killed):\n%s", diff)
 				}
 			})
-		}
-	}
-}
-
-// until repeats try until it reports true.
-func (f *fixture) until(try func() bool) {
-	f.t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !try() {
-		select {
-		case <-f.t.Context().Done():
-			f.t.Fatal("gave up")
-		case <-tick.C:
 		}
 	}
 }
@@ -203,7 +186,7 @@ func TestWorkerWithALostLeaseWritesNothing(t *testing.T) {
 	run := slow.event()
 	slow.w.failpoint = func(step string) {
 		if step == stepPlanned {
-			quick.until(func() bool { return quick.run(run).Outcome != "" })
+			quick.finish(run)
 		}
 	}
 	slow.run(run)

@@ -50,7 +50,7 @@ func Example() {
 }
 
 func compactOnce() error {
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	st, err := store.Open(ctx, store.Config{URL: os.Getenv("DATABASE_URL")})
 	if err != nil {

@@ -106,6 +106,13 @@ func (f *fixture) await(what string, so func() bool) {
 	storetest.Await(f.t, what, so)
 }
 
+// finish executes a run until it has ended, as its deliveries do, and returns its row.
+func (f *fixture) finish(id store.RunID) store.RunRow {
+	f.t.Helper()
+	f.await("the run has ended", func() bool { return f.run(id).Outcome != "" })
+	return f.row(id)
+}
+
 func parseRedis(t *testing.T) asynq.RedisConnOpt {
 	t.Helper()
 	redis := must(jobs.ParseRedis(storetest.Redis(t)))(t)

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
 )
@@ -91,18 +90,6 @@ func TestWhatLoopsElsewhereEndsInASkip(t *testing.T) {
 			f.want("without news, an hour later", "")
 		})
 	}
-}
-
-func TestRepeatedManualRunsHaveNothingToDo(t *testing.T) {
-	t.Parallel()
-	f := setupClock(t, func(*policy.Policy) {})
-	f.append("s", "suauauauauaua")
-	for i, want := range []string{OutcomeApplied, OutcomeNothingToCompact, OutcomeNothingToCompact} {
-		if row := f.run(f.operator("s", store.Options{})); row.Outcome != want {
-			t.Errorf("run %d ended %s, want %s", i+1, row.Outcome, want)
-		}
-	}
-	f.want("automatic ones", "")
 }
 
 // Twenty messages a minute for an hour: the policy's limits hold, and each hold is one skip.

@@ -26,15 +26,16 @@ func TestReplacementsOfAFailedSummary(t *testing.T) {
 		summaries int
 		kept      bool // the view is what it was
 		by        string
+		marked    string // in the summary
 	}{
-		"keep, alone":                  {policy.OnFailureKeep, lone, false, OutcomeNoSummary, 0, true, ""},
-		"keep, alone, with a fallback": {policy.OnFailureKeep, lone, true, OutcomeNoSummary, 0, true, ""},
-		"truncate, alone":              {policy.OnFailureTruncate, lone, false, OutcomeApplied, 0, false, ""},
-		"extractive, alone":            {policy.OnFailureExtractive, lone, false, OutcomeApplied, 1, false, "extractive"},
-		"marker, alone":                {policy.OnFailureMarker, lone, false, OutcomeApplied, 1, false, "marker"},
-		"keep, before another step":    {policy.OnFailureKeep, middle, false, OutcomeApplied, 0, false, ""},
-		"marker, before another step":  {policy.OnFailureMarker, middle, false, OutcomeApplied, 0, false, ""},
-		"keep, in a budget":            {policy.OnFailureKeep, inBudget, false, OutcomeApplied, 0, false, ""},
+		"keep, alone":                  {policy.OnFailureKeep, lone, false, OutcomeNoSummary, 0, true, "", ""},
+		"keep, alone, with a fallback": {policy.OnFailureKeep, lone, true, OutcomeNoSummary, 0, true, "", ""},
+		"truncate, alone":              {policy.OnFailureTruncate, lone, false, OutcomeApplied, 0, false, "", ""},
+		"extractive, alone":            {policy.OnFailureExtractive, lone, false, OutcomeApplied, 1, false, "extractive", "without a model"},
+		"marker, alone":                {policy.OnFailureMarker, lone, false, OutcomeApplied, 1, false, "marker", "summarizing them did not work"},
+		"keep, before another step":    {policy.OnFailureKeep, middle, false, OutcomeApplied, 0, false, "", ""},
+		"marker, before another step":  {policy.OnFailureMarker, middle, false, OutcomeApplied, 0, false, "", ""},
+		"keep, in a budget":            {policy.OnFailureKeep, inBudget, false, OutcomeApplied, 0, false, "", ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -47,8 +48,12 @@ func TestReplacementsOfAFailedSummary(t *testing.T) {
 			if row.ErrorCode != "auth" {
 				t.Errorf("the run has the code %q, want that of the model's failure", row.ErrorCode)
 			}
-			if row.Outcome != tt.outcome || len(f.summaries("s")) != tt.summaries || (f.view("s") == before) != tt.kept {
-				t.Errorf("%s with %d summaries, view %s\n%s", row.Outcome, len(f.summaries("s")), f.view("s"), row.Steps)
+			all := f.summaries("s")
+			if len(all) == 1 && !strings.Contains(all[0].Content.String(), tt.marked) {
+				t.Errorf("the summary is not marked:\n%s", all[0].Content.String())
+			}
+			if row.Outcome != tt.outcome || len(all) != tt.summaries || (f.view("s") == before) != tt.kept {
+				t.Errorf("%s with %d summaries, view %s\n%s", row.Outcome, len(all), f.view("s"), row.Steps)
 			}
 			steps := string(row.Steps)
 			if !strings.Contains(steps, `"failure": "auth"`) || strings.Contains(steps, `"written_by"`) != (tt.by != "") || !strings.Contains(steps, tt.by) {

@@ -19,7 +19,7 @@ func TestARunWithOptionsThatCannotBeReadEnds(t *testing.T) {
 	conn := must(pgx.Connect(t.Context(), dsn))(t)
 	defer conn.Close(context.Background())
 	for _, trigger := range []string{store.TriggerOperator, store.TriggerApplication, store.TriggerEvent, store.TriggerBulk} {
-		for _, options := range []string{`{"dry_run": "yes"}`, `{"dryrun": true}`, `[]`, `{"pipeline": [{"strategy": "no_such"}]}`} {
+		for _, options := range []string{`{"dry_run": "yes"}`, `{"dryrun": true}`, `[]`, `"text"`, `{"pipeline": 5}`, `{"pipeline": [{"strategy": "no_such"}]}`} {
 			session := trigger + options
 			f.append(session, "suauauauauauaua")
 			run := f.event()

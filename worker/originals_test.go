@@ -105,13 +105,7 @@ func TestASummaryIsMadeFromTheLogOfWhatItCovers(t *testing.T) {
 	}
 	f.say("s", firstRound()...)
 	f.say("s", text(chat.RoleUser, "You must never mention the WITHDRAWN55X invoice again."))
-	view, revision, err := f.store.View(t.Context(), key("s"))
-	f.must(err)
-	var kept []store.NewMessage
-	for _, m := range view[:len(view)-1] {
-		kept = append(kept, store.NewMessage{Message: m.Message})
-	}
-	must(f.store.Replace(t.Context(), key("s"), revision, kept, "test"))(t)
+	f.replace(func(view []store.NewMessage) []store.NewMessage { return view[:len(view)-1] })
 	f.say("s", chatter(1)...)
 	f.say("s", chatter(2)...)
 	if row := f.run(f.event()); row.Outcome != OutcomeApplied {

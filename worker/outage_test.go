@@ -62,7 +62,7 @@ func TestRunsThatMeetAnOutageEndAfterItAndLogOneLine(t *testing.T) {
 			var all sync.WaitGroup
 			for _, run := range runs {
 				all.Go(func() {
-					f.until(func() bool {
+					f.await("the run has ended", func() bool {
 						if err := f.w.executeOrWait(t.Context(), run); err != nil {
 							t.Error(err)
 						}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/pipeline"
 )
@@ -49,29 +47,5 @@ func TestClassify(t *testing.T) {
 				t.Error("a retry waits for nothing")
 			}
 		})
-	}
-}
-
-// Rows of a version that has other options, as while processes are replaced.
-func TestARunWhoseOptionsCannotBeReadEndsWithARow(t *testing.T) {
-	t.Parallel()
-	dsn := database(t)
-	f := setupWith(t, dsn, testPolicy(), Config{})
-	conn := must(pgx.Connect(t.Context(), dsn))(t)
-	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
-	for i, options := range []string{`"text"`, `[]`, `{"pipeline": 5}`, `{"dryrun": true}`, `{"allow_growth": "yes"}`} {
-		session := fmt.Sprint("s", i)
-		f.append(session, "suauauauauaua")
-		event := f.event()
-		id := f.operator(session, store.Options{})
-		must(conn.Exec(t.Context(), `UPDATE compactor.runs SET options = $2::text::jsonb WHERE id = $1`, id, options))(t)
-		row := f.run(id)
-		if row.Status != "failed" || row.Outcome != "invalid_options" || row.Error == "" || row.MessagesBefore != 13 {
-			t.Errorf("options %s: ended %s, %s (%s)", options, row.Status, row.Outcome, row.Error)
-		}
-		// Nor is its session kept from being compacted.
-		if row := f.run(event); row.Outcome != OutcomeApplied {
-			t.Errorf("options %s: the run after it ended %s", options, row.Outcome)
-		}
 	}
 }

@@ -70,7 +70,7 @@ func TestAPageWhoseWorkerDiesEndsAsWithoutThat(t *testing.T) {
 			if !dies(t, f.dsn, step, "", runs...) {
 				t.Fatal("the worker process lives")
 			}
-			f.until(func() bool {
+			f.await("all runs have ended", func() bool {
 				f.page(runs...)
 				for _, run := range runs {
 					if f.row(run).EndedAt == nil {

@@ -39,8 +39,7 @@ func TestAnAnswerInTheLastMomentIsStored(t *testing.T) {
 			if got := strings.Join(f.calls(id), ", "); got != "answered" {
 				t.Fatalf("calls %s", got)
 			}
-			f.until(func() bool { f.run(id); return f.row(id).Outcome != "" })
-			if row := f.row(id); row.Outcome != OutcomeApplied || server.Paid() != 1 {
+			if row := f.finish(id); row.Outcome != OutcomeApplied || server.Paid() != 1 {
 				t.Errorf("%s, %d paid", row.Outcome, server.Paid())
 			}
 		})

@@ -157,8 +157,8 @@ func TestAFaultThatAnOpenLoopHoldsIsRepairedAtItsEnd(t *testing.T) {
 		if r := x.run(x.event()); r.Status != "skipped" || r.Outcome != OutcomeOpenToolLoop || x.due() {
 			t.Errorf("%s: run %s %s, due %t, want it to wait", name, r.Status, r.Outcome, x.due())
 		}
-		if row, err := x.store.Session(t.Context(), key("s")); err != nil || !row.Suspect {
-			t.Errorf("%s: the view is invalid and not marked: %v", name, err)
+		if !x.session("s").Suspect {
+			t.Errorf("%s: the view is invalid and not marked", name)
 		}
 		x.say(sessiontest.Result("a", "x"))
 		if x.due() {
@@ -198,9 +198,7 @@ func TestWhatIsBehindTheReasoningOfAnOpenLoopIsCompacted(t *testing.T) {
 	x, _ := newThinker(t, policy.Step{Strategy: "clamp", Params: map[string]any{"max_tokens": 100}})
 	x.talk(6)
 	x.say(sessiontest.User("look"), sessiontest.Calls("a"))
-	if _, _, err := x.store.Append(t.Context(), key("s"), "", []store.NewMessage{{Message: sessiontest.Result("a", strings.Repeat("long ", 2000))}}); err != nil {
-		t.Fatal(err)
-	}
+	x.write("s", store.NewMessage{Message: sessiontest.Result("a", strings.Repeat("long ", 2000))})
 	r := x.run(x.event())
 	if last := x.messages()[len(x.messages())-1]; r.Status != "applied" || len(last.Content.String()) > 1000 || x.blocks() != 7 {
 		t.Errorf("run %s %s; the result has %d characters, %d messages their reasoning, want all 7", r.Status, r.Outcome, len(last.Content.String()), x.blocks())

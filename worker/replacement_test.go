@@ -14,14 +14,8 @@ func TestRunFromTheLogAfterAReplacement(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.append("s", "suauaua")
-	view, revision, err := f.store.View(t.Context(), key("s"))
-	f.must(err)
 	between := store.NewMessage{Message: chat.Message{ID: "between", Role: chat.RoleDeveloper, Content: chat.TextContent("x")}, Tokens: 100, Counter: "test"}
-	msgs := []store.NewMessage{{Message: view[0].Message}, {Message: view[1].Message}, between}
-	for _, m := range view[2:] {
-		msgs = append(msgs, store.NewMessage{Message: m.Message})
-	}
-	must(f.store.Replace(t.Context(), key("s"), revision, msgs, "test"))(t)
+	f.replace(func(view []store.NewMessage) []store.NewMessage { return slices.Insert(view, 2, between) })
 	cut := []store.Step{{Strategy: "truncation", Params: map[string]any{"max_n": 3, "compact_to": 3}}}
 	if row := f.run(f.operator("s", store.Options{Pipeline: cut})); row.Outcome != OutcomeApplied {
 		t.Errorf("ended %s, %s (%s), want %s", row.Status, row.Outcome, row.Error, OutcomeApplied)
@@ -38,29 +32,15 @@ func TestCallThatAReplacementLeftOpenIsMended(t *testing.T) {
 	for transcript, want := range map[string]string{"suct": "suI", "sucu": "suIu"} {
 		t.Run(transcript, func(t *testing.T) {
 			t.Parallel()
-			leftOpen(t, transcript, want)
+			f := setup(t)
+			f.append("s", transcript)
+			f.replace(func(view []store.NewMessage) []store.NewMessage { return view[:3] })
+			f.run(f.event())
+			f.append("s", "u")
+			if got := f.view("s"); got != want+"u" {
+				t.Errorf("view is %s, want %su", got, want)
+			}
 		})
-	}
-}
-
-func leftOpen(t *testing.T, transcript, want string) {
-	t.Helper()
-	f := setup(t)
-	f.append("s", transcript)
-	view, revision, err := f.store.View(t.Context(), key("s"))
-	f.must(err)
-	var msgs []store.NewMessage
-	for _, m := range view[:3] {
-		msgs = append(msgs, store.NewMessage{Message: m.Message})
-	}
-	must(f.store.Replace(t.Context(), key("s"), revision, msgs, "test"))(t)
-	f.run(f.event())
-	if got := f.view("s"); got != want {
-		t.Fatalf("view is %s, want %s", got, want)
-	}
-	f.append("s", "u")
-	if got := f.view("s"); got != want+"u" {
-		t.Errorf("view is %s, want %su", got, want)
 	}
 }
 
@@ -71,9 +51,7 @@ func TestACallBeforeTheLastReasoningComesBack(t *testing.T) {
 	f := setup(t)
 	said := []store.NewMessage{{Message: sessiontest.User("go")}, {Message: sessiontest.Thinks("hm")}}
 	said[0].ID, said[1].ID = "u", "r"
-	if _, _, err := f.store.Append(t.Context(), key("s"), "", said); err != nil {
-		t.Fatal(err)
-	}
+	f.write("s", said...)
 	call := store.NewMessage{Message: sessiontest.Calls("x")}
 	call.ID, call.Content = "c", chat.TextContent("I look.")
 	must(f.store.Replace(t.Context(), key("s"), 0, []store.NewMessage{said[0], call, said[1]}, "test"))(t)

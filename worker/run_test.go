@@ -222,16 +222,11 @@ func TestARunThatWouldGrowIsNotTriedAgain(t *testing.T) {
 			store.NewMessage{Counter: "test", Message: chat.Message{Role: chat.RoleAssistant, ToolCalls: []chat.ToolCall{{ID: id, Type: "function", Name: "look"}}}},
 			store.NewMessage{Counter: "test", Message: chat.Message{Role: chat.RoleTool, ToolCallID: id, Content: chat.TextContent("ok")}})
 	}
-	if _, _, err := f.store.Append(t.Context(), key("s"), "", small); err != nil {
-		t.Fatal(err)
-	}
+	f.write("s", small...)
 	// A run that a worker gave back stands beside that of an event.
 	nightly := f.sweep()[0]
-	c, err := f.store.Worker.Claim(t.Context(), nightly, "another", time.Minute)
-	if err == nil {
-		err = f.store.Worker.Requeue(t.Context(), nightly, c.Fence, 0, false, "stopping", "")
-	}
-	f.must(err)
+	c := must(f.store.Worker.Claim(t.Context(), nightly, "another", time.Minute))(t)
+	f.must(f.store.Worker.Requeue(t.Context(), nightly, c.Fence, 0, false, "stopping", ""))
 	if row := f.run(f.event()); row.Outcome != OutcomeWouldGrow {
 		t.Fatalf("ended %s, want %s", row.Outcome, OutcomeWouldGrow)
 	}
@@ -243,35 +238,6 @@ func TestARunThatWouldGrowIsNotTriedAgain(t *testing.T) {
 	f.w = New(st, testPlanner(p), Config{})
 	if row := f.run(nightly); row.Outcome != OutcomeUnchanged || st.messages.Load() > 0 {
 		t.Errorf("ended %s and read content %d times, want %s and none", row.Outcome, st.messages.Load(), OutcomeUnchanged)
-	}
-}
-
-func TestMessagesAppendedDuringARunStay(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	f.append("s", "suauauauauaua")
-	id := f.event()
-	f.at(stepPlanned, func() {
-		f.append("s", "ua")
-	})
-	if row := f.run(id); row.Outcome != OutcomeApplied {
-		t.Fatalf("ended %s, want %s", row.Outcome, OutcomeApplied)
-	}
-	if got := f.view("s"); got != "sauauaua" {
-		t.Errorf("view is %s, want sauauaua", got)
-	}
-}
-
-func TestUndoRestoresTheViewAndKeepsLaterMessages(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	f.append("s", "suauauauauaua")
-	id := f.event()
-	f.run(id)
-	f.append("s", "ua")
-	f.undo(id)
-	if got := f.view("s"); got != "suauauauauauaua" {
-		t.Errorf("view is %s, want suauauauauauaua", got)
 	}
 }
 
@@ -310,13 +276,7 @@ func TestARunIsPlannedAgainWhileTheViewIsReplaced(t *testing.T) {
 						return
 					}
 					replaced++
-					view, revision, err := f.store.View(t.Context(), key("s"))
-					f.must(err)
-					var msgs []store.NewMessage
-					for _, m := range view {
-						msgs = append(msgs, store.NewMessage{Message: m.Message})
-					}
-					must(f.store.Replace(t.Context(), key("s"), revision, msgs, "test"))(t)
+					f.replace(func(view []store.NewMessage) []store.NewMessage { return view })
 				}
 				row := f.run(f.event())
 				if row.Outcome != want || replaced != times || row.Status == "failed" {

@@ -38,10 +38,8 @@ func TestTheModelOfALaterRunSeesTheSources(t *testing.T) {
 // words returns the texts in the view of session s.
 func (f *fixture) words() string {
 	f.t.Helper()
-	view, _, err := f.store.View(f.t.Context(), key("s"))
-	f.must(err)
 	var b strings.Builder
-	for _, m := range view {
+	for _, m := range f.stored("s") {
 		b.WriteString(m.Content.String() + "\n")
 	}
 	return b.String()

@@ -41,7 +41,7 @@ func (f *paged) togetherBehind(tx pgx.Tx, sweep int64, rules []store.Truncation)
 	f.t.Helper()
 	pages := make(chan store.SweptPage, 1)
 	go func() { pages <- f.together(sweep, 10, rules) }()
-	f.until(func() bool {
+	f.await("the page waits", func() bool {
 		var waiting int
 		f.must(tx.QueryRow(f.t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting))
 		return waiting > 0 || len(pages) > 0
@@ -78,7 +78,7 @@ func TestAPageOfTruncatedSessionsIsDoneAllOrNotAtAll(t *testing.T) {
 		_, err := f.store.Scheduler.SweepTogether(context.WithoutCancel(t.Context()), sweep, 10, time.Minute, rules, "test")
 		died <- err
 	}()
-	f.until(func() bool {
+	f.await("the page waits", func() bool {
 		var killed int
 		f.must(tx.QueryRow(t.Context(), `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 			WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%sweep_page%'`).Scan(&killed))
