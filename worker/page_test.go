@@ -107,46 +107,46 @@ func endOf(ctx context.Context, conn *pgx.Conn, run store.RunID) (out map[string
 	return out, json.Unmarshal(raw, &out)
 }
 
-// pageKinds are the kinds of sessions that a sweep meets, by what makes them. together: a page
-// ends their runs, which the others leave.
+// pageKinds are the kinds of sessions that a sweep meets, by what makes them. paged: a page ends their runs, which the
+// others leave. set: the database truncates them without a run in the queue.
 var pageKinds = map[string]struct {
-	make     func(f *paged, session string)
-	together bool
+	make       func(f *paged, session string)
+	paged, set bool
 }{
-	"plain": {func(*paged, string) {}, true},
+	"plain": {func(*paged, string) {}, true, true},
 	"compacted before": {func(f *paged, s string) {
 		f.run(f.operator(s, store.Options{From: "view"}))
 		f.append(s, "uauauauaua")
-	}, true},
+	}, true, true},
 	"reported usage": {func(f *paged, s string) {
 		_, err := f.store.ReportUsage(f.t.Context(), key(s), 320, 3)
 		f.must(err)
-	}, true},
+	}, true, true},
 	"estimated counts": {func(f *paged, s string) {
 		f.must(f.add(s, chat.Message{Role: chat.RoleUser, Content: chat.TextContent("x")}, "chars4"))
-	}, true},
+	}, true, true},
 	"a reported event": {func(f *paged, s string) {
 		_, err := f.conn.Exec(f.t.Context(), `SELECT compactor.report_state(NULL, $1, '{"overflow": true}')`, s)
 		f.must(err)
-	}, true},
+	}, true, true},
 	"a child that was closed": {func(f *paged, s string) {
 		_, err := f.conn.Exec(f.t.Context(), `UPDATE compactor.sessions SET signals = 16, new_signals = 16 WHERE id = $1`, s)
 		f.must(err)
-	}, true},
-	"an open tool call": {func(f *paged, s string) { f.append(s, "uc") }, true},
+	}, true, true},
+	"an open tool call": {func(f *paged, s string) { f.append(s, "uc") }, true, false},
 	"signed reasoning": {func(f *paged, s string) {
 		f.must(f.add(s, sessiontest.Sign(sessiontest.Says("thought"), 0, 1), "test"))
-	}, false},
-	"a pin":                 {func(f *paged, s string) { f.must(f.store.Pin(f.t.Context(), key(s), f.second(s))) }, false},
-	"a result without call": {func(f *paged, s string) { f.append(s, "tu") }, false},
+	}, false, false},
+	"a pin":                 {func(f *paged, s string) { f.must(f.store.Pin(f.t.Context(), key(s), f.second(s))) }, false, false},
+	"a result without call": {func(f *paged, s string) { f.append(s, "tu") }, false, false},
 	"an undo before": {func(f *paged, s string) {
 		run := f.operator(s, store.Options{From: "view"})
 		f.run(run)
 		_, err := f.store.Undo(f.t.Context(), key(s), run, false, "test")
 		f.must(err)
 		f.append(s, "ua")
-	}, false},
-	"only system messages": {func(f *paged, s string) { f.append(s, "ssssssssssssu") }, false},
+	}, false, false},
+	"only system messages": {func(f *paged, s string) { f.append(s, "ssssssssssssu") }, false, false},
 }
 
 // add appends a message of 200 tokens.
@@ -173,9 +173,9 @@ func transcript(r *rand.Rand) string {
 	return out + "ua"
 }
 
-// Runs that a page loads and ends together leave every table as if they had been executed one
-// by one, and what it leaves out is executed all the same.
-func TestRunsOfAPageEndAsSingleOnesDo(t *testing.T) {
+// Runs that a page, or the database, ends together leave every table as if they had been executed one by one, and what
+// they leave out is executed all the same.
+func TestRunsThatEndTogetherEndAsSingleOnesDo(t *testing.T) {
 	t.Parallel()
 	f := setupPaged(t, truncatingPolicy(), Config{})
 	seed := rand.Uint64()
@@ -184,39 +184,53 @@ func TestRunsOfAPageEndAsSingleOnesDo(t *testing.T) {
 	for kind, k := range pageKinds {
 		for i := range 3 {
 			roles := transcript(r)
-			// Names of one length, as stand-ins repeat them.
-			for _, how := range []string{"alone", "paged"} {
+			for _, how := range []string{"alone", "paged", "known", "swept"} { // names of one length, as replacements repeat them
 				session := fmt.Sprintf("%s %d %s", kind, i, how)
 				f.append(session, roles)
 				k.make(f, session)
 			}
 		}
 	}
+	must(f.conn.Exec(t.Context(), `DELETE FROM compactor.outbox USING compactor.sessions s WHERE s.sid = outbox.sid AND s.id ~ '(known|swept)$'`))(t)
 	runs := map[string]store.RunID{}
 	var page []store.RunID
 	for _, run := range f.sweep() {
 		session := f.row(run).Session
 		runs[session] = run
-		if strings.HasSuffix(session, "paged") {
+		switch {
+		case strings.HasSuffix(session, "paged"):
 			page = append(page, run)
-		} else {
+		case strings.HasSuffix(session, "swept"):
+			must(f.conn.Exec(t.Context(), `DELETE FROM compactor.runs WHERE id = $1`, run))(t)
+		default:
 			f.run(run)
 		}
 	}
 	f.page(page...)
+	queued, _, err := sweepTogether(t.Context(), f.store, f.w.planner, "", f.w.config.Name)
+	f.must(err)
+	for _, run := range queued {
+		f.run(run)
+	}
 	for kind, k := range pageKinds {
 		for i := range 3 {
 			session := fmt.Sprintf("%s %d ", kind, i)
-			single, ok := runs[session+"alone"]
-			if !ok {
+			if _, ok := runs[session+"alone"]; !ok {
 				t.Errorf("%s is not due", session)
 				continue
 			}
-			if diff := cmp.Diff(f.end(single), f.end(runs[session+"paged"])); diff != "" {
+			if diff := cmp.Diff(f.end(runs[session+"alone"]), f.end(runs[session+"paged"])); diff != "" {
 				t.Errorf("%s (-single +page):\n%s", session, diff)
 			}
-			if got := slices.Contains(f.st.ended, runs[session+"paged"]); got != k.together {
-				t.Errorf("%s: ended together: %t, want %t", session, got, k.together)
+			if got := slices.Contains(f.st.ended, runs[session+"paged"]); got != k.paged {
+				t.Errorf("%s: ended together: %t, want %t", session, got, k.paged)
+			}
+			swept := f.swept(session + "swept")
+			if diff := cmp.Diff(f.end(f.swept(session+"known")), f.end(swept)); diff != "" {
+				t.Errorf("%s (-single +set):\n%s", session, diff)
+			}
+			if got := !slices.Contains(queued, swept); got != k.set {
+				t.Errorf("%s: truncated without a run in the queue: %t", session, got)
 			}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -47,54 +46,6 @@ func sweepTogether(ctx context.Context, st *store.Store, p *Planner, tenant, wor
 		}
 		if ended += page.Ended; page.Done {
 			return queued, ended, nil
-		}
-	}
-}
-
-// setKinds are the kinds of pageKinds that the database truncates.
-var setKinds = []string{"plain", "compacted before", "reported usage", "estimated counts", "a reported event", "a child that was closed"}
-
-// Runs that the database ends by itself leave every table as single ones do, and what it
-// leaves is queued.
-func TestTruncatedSessionsEndAsSingleRunsDo(t *testing.T) {
-	t.Parallel()
-	f := setupPaged(t, truncatingPolicy(), Config{})
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test
-	for kind, k := range pageKinds {
-		for i := range 3 {
-			roles := transcript(r)
-			for _, how := range []string{"one", "set"} {
-				session := fmt.Sprintf("%s %d %s", kind, i, how)
-				f.append(session, roles)
-				k.make(f, session)
-			}
-		}
-	}
-	must(f.conn.Exec(t.Context(), `DELETE FROM compactor.outbox`))(t)
-	for _, run := range f.sweep() {
-		if strings.HasSuffix(f.row(run).Session, "one") {
-			f.run(run)
-			continue
-		}
-		must(f.conn.Exec(t.Context(), `DELETE FROM compactor.runs WHERE id = $1`, run))(t)
-	}
-	queued, _, err := sweepTogether(t.Context(), f.store, f.w.planner, "", f.w.config.Name)
-	f.must(err)
-	for _, run := range queued {
-		f.run(run)
-	}
-	for kind := range pageKinds {
-		for i := range 3 {
-			name := fmt.Sprintf("%s %d ", kind, i)
-			single, set := f.swept(name+"one"), f.swept(name+"set")
-			if diff := cmp.Diff(f.end(single), f.end(set)); diff != "" {
-				t.Errorf("%s (-single +set):\n%s", name, diff)
-			}
-			if got := !slices.Contains(queued, set); got != slices.Contains(setKinds, kind) {
-				t.Errorf("%s: truncated without a run in the queue: %t", name, got)
-			}
 		}
 	}
 }
