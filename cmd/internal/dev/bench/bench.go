@@ -93,7 +93,8 @@ func open(ctx context.Context, env Env, pol policy.Policy) (*system, func(), err
 		err = s.connectQueue(ctx)
 	}
 	if err == nil { // sessions are created before a scheduler leads
-		err = s.store.Scheduler.SavePolicy(ctx, pol.FleetHash(), []byte(`{}`), scheduler.Thresholds(pol, nil, tokens.Window, tokens.BindsReasoning))
+		thresholds := scheduler.Thresholds(pol, nil, tokens.Window, tokens.BindsReasoning)
+		err = s.store.Scheduler.SavePolicy(ctx, pol.FleetHash(), []byte(`{}`), thresholds)
 	}
 	if err != nil {
 		closeAll()

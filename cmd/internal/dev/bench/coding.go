@@ -23,11 +23,13 @@ const (
 func codingSession(seed uint64, tokens int) []chat.Message {
 	topic := []string{"go", "python"}[seed%2]
 	ms := backlog.Continue(backlog.Session{Model: sessionModel, Labels: map[string]string{"app": "coding", "topic": topic}}, seed, tokens)
-	ms = append([]chat.Message{{ID: "m-0000", Role: chat.RoleSystem, Content: chat.TextContent("You are a coding agent. Read before you edit, and run the tests after it.")}}, ms...)
+	const task = "You are a coding agent. Read before you edit, and run the tests after it."
+	ms = append([]chat.Message{{ID: "m-0000", Role: chat.RoleSystem, Content: chat.TextContent(task)}}, ms...)
 	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // reproducible
 	for i := range ms {
 		if ms[i].Role == chat.RoleTool && r.IntN(10) == 0 {
-			ms[i].Content = chat.TextContent(ms[i].Content.String() + fmt.Sprintf("\nSTORE_PASSWORD=%016x api_key: %016x%016x", r.Uint64(), r.Uint64(), r.Uint64()))
+			secrets := fmt.Sprintf("\nSTORE_PASSWORD=%016x api_key: %016x%016x", r.Uint64(), r.Uint64(), r.Uint64())
+			ms[i].Content = chat.TextContent(ms[i].Content.String() + secrets)
 		}
 	}
 	return ms

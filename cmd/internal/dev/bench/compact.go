@@ -98,7 +98,10 @@ func Compact(ctx context.Context, env Env, o CompactOptions) (CompactResult, err
 		return CompactResult{}, errors.New("compact: want --rounds and --tenants of 1 or more, and a session for each round")
 	}
 	perRound := o.Sessions / o.Rounds
-	result := CompactResult{Sessions: perRound * o.Rounds, Messages: o.Messages, Tokens: int64(o.Tokens), Tenants: o.Tenants, Concurrency: env.Concurrency, Connections: env.Connections}
+	result := CompactResult{
+		Sessions: perRound * o.Rounds, Messages: o.Messages, Tokens: int64(o.Tokens), Tenants: o.Tenants,
+		Concurrency: env.Concurrency, Connections: env.Connections,
+	}
 	if o.By != nil {
 		result.Messages, result.Bytes = mean(sessions)
 	}

@@ -62,7 +62,9 @@ func Fleet(ctx context.Context, env Env, o FleetOptions) (FleetResult, error) {
 	if o.Due < 1 || o.Sessions < o.Due {
 		return r, errors.New("fleet: want --due of 1 or more, and as many --sessions at least")
 	}
-	sizes := slices.DeleteFunc([]int{smallFleet, o.Sessions / 10, o.Sessions}, func(n int) bool { return n > o.Sessions || n < min(smallFleet, o.Sessions) })
+	sizes := slices.DeleteFunc([]int{smallFleet, o.Sessions / 10, o.Sessions}, func(n int) bool {
+		return n > o.Sessions || n < min(smallFleet, o.Sessions)
+	})
 	slices.Sort(sizes)
 	s, closeAll, err := openFleet(ctx, env, o.Seed)
 	if err != nil {

@@ -49,7 +49,9 @@ func Latency(ctx context.Context, env Env, o LatencyOptions) (LatencyResult, err
 			if err := backoff.Wait(ctx, 50*time.Millisecond+time.Duration(i*37%50)*time.Millisecond); err != nil {
 				return err
 			}
-			over := []store.NewMessage{{Message: chat.Message{Role: chat.RoleUser, Content: chat.TextContent("go on")}, Tokens: 500, Counter: "bench"}}
+			over := []store.NewMessage{{
+				Message: chat.Message{Role: chat.RoleUser, Content: chat.TextContent("go on")}, Tokens: 500, Counter: "bench",
+			}}
 			if _, _, err := s.store.Append(ctx, k, "job", over); err != nil {
 				return err
 			}

@@ -196,7 +196,9 @@ func (s *system) write(ctx context.Context, o StormOptions, during func(context.
 					return nil //nolint:nilerr // the storm is over
 				}
 				role := []chat.Role{chat.RoleUser, chat.RoleAssistant}[random.IntN(2)]
-				m := store.NewMessage{Message: chat.Message{Role: role, Content: chat.TextContent("go on")}, Tokens: stormTokens, Counter: "bench"}
+				m := store.NewMessage{
+					Message: chat.Message{Role: role, Content: chat.TextContent("go on")}, Tokens: stormTokens, Counter: "bench",
+				}
 				if _, _, err := writers.Append(gctx, stormKey(random.IntN(o.Sessions)), "job", []store.NewMessage{m}); err != nil {
 					return err
 				}

@@ -42,7 +42,8 @@ func Sweep(ctx context.Context, env Env, o SweepOptions) (SweepResult, error) {
 	}
 	due := int(share * float64(o.Sessions))
 	if err != nil || due < 1 || due > o.Sessions {
-		return SweepResult{}, fmt.Errorf("sweep: want --due all or a share of the sessions such as 0.05, one session at least, and not %q of %d", o.Due, o.Sessions)
+		return SweepResult{}, fmt.Errorf("sweep: want --due all or a share of the sessions such as 0.05, one session at least, and not %q of %d",
+			o.Due, o.Sessions)
 	}
 	s, closeAll, err := openFleet(ctx, env, o.Seed)
 	if err != nil {
@@ -95,7 +96,8 @@ func (s *system) sweep(ctx context.Context) (r SweepResult, err error) {
 		return s.work(ctx, func(ctx context.Context) error {
 			return poll(ctx, 100*time.Millisecond, func() (done bool, err error) {
 				// Of store.Sweep, the part that does not count the runs.
-				const query = `SELECT ended_at IS NOT NULL AND NOT EXISTS (SELECT FROM runs WHERE sweep = w.id AND status IN ('queued', 'running')), queued, coalesce(due, 1) FROM sweeps w WHERE id = $1`
+				const query = `SELECT ended_at IS NOT NULL AND NOT EXISTS (SELECT FROM runs WHERE sweep = w.id AND status IN ('queued', 'running')),
+					queued, coalesce(due, 1) FROM sweeps w WHERE id = $1`
 				var queued, due int
 				err = s.db.pool.QueryRow(ctx, query, sweep).Scan(&done, &queued, &due)
 				s.env.Progress("sweep", queued, due)

@@ -160,11 +160,12 @@ type generator struct{ *rand.Rand }
 
 var (
 	words = strings.Fields(`the of and to a in is that it was for on are as with they be at one have this from or by not but what
-		all were when we there can an your which their said if do will each about how up out them then she many some so these would other into has
-		more two like him see time could no make than first been its who now people my made over did down only way find use may water long little very
-		after words called just where most know request response session message summary token context window history compaction budget policy worker
-		queue database connection transaction timeout retry failure customer account refund reservation passenger itinerary cancellation airline
-		repository function interface benchmark allocation throughput configuration deployment kubernetes observability idempotent serialization
+		all were when we there can an your which their said if do will each about how up out them then she many some so these would
+		other into has more two like him see time could no make than first been its who now people my made over did down only way find
+		use may water long little very after words called just where most know request response session message summary token context
+		window history compaction budget policy worker queue database connection transaction timeout retry failure customer account
+		refund reservation passenger itinerary cancellation airline repository function interface benchmark allocation throughput
+		configuration deployment kubernetes observability idempotent serialization
 		unfortunately approximately nevertheless acknowledgement misunderstanding Jürgen naïve café Schröder Nguyễn`)
 	syllables = strings.Fields("ba ko ri tan mel dor vis que lo sch ur an ez gri pha nu wo kel ti ram oss ent zy")
 	phrases   = strings.Fields(`大语言模型的上下文窗口是有限的， 所以需要压缩。 它不会丢失任何一句话！ 请检查数据库中的历史记录 用户要求取消预订并退款， 我们已经更新了配置文件。
