@@ -139,6 +139,20 @@ type bench struct {
 	store *fakeStore
 	queue *fakeQueue
 	log   *logbook
+	stops []func() // of the schedulers that were started
+}
+
+// bubble runs a test, beside others, with a bench in a bubble, and stops the schedulers at its end.
+func bubble(t *testing.T, test func(b *bench)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		test(b)
+		for _, stop := range b.stops {
+			stop()
+		}
+	})
 }
 
 func newBench(t *testing.T) *bench {
@@ -173,13 +187,15 @@ func (b *bench) start(s *Scheduler) (stop func()) {
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
 	synctest.Wait()
-	return func() {
+	stop = sync.OnceFunc(func() {
 		b.t.Helper()
 		cancel()
 		if err := <-done; err != nil {
 			b.t.Errorf("Run: %v", err)
 		}
-	}
+	})
+	b.stops = append(b.stops, stop)
+	return stop
 }
 
 // pass lets time pass.

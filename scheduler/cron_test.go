@@ -4,7 +4,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sessionstore/compactor/store"
@@ -24,9 +23,7 @@ func (b *bench) fired() (ticks []time.Time) {
 }
 
 func TestTwoSchedulersFireASlotOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		stopA := b.start(b.new(b.config("a")))
 		stopB := b.start(b.new(b.config("b")))
 		b.pass(15 * time.Minute)
@@ -40,40 +37,17 @@ func TestTwoSchedulersFireASlotOnce(t *testing.T) {
 	})
 }
 
-func TestTwoLeadersAtOnceStillFireASlotOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.store.fail = func(op string) error {
-			if op == "lead b" {
-				b.store.with(func() { b.store.holder = "" }) // a broken lease
-			}
-			return nil
-		}
-		stopA, stopB := b.start(b.new(b.config("a"))), b.start(b.new(b.config("b")))
-		b.pass(15 * time.Minute)
-		b.check(slices.Equal(b.fired(), []time.Time{at(0, 10)}), "fired %v", b.fired())
-		stopA()
-		stopB()
-	})
-}
-
 func TestAFirstStartEverCatchesUpOnNothing(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		b.pass(25 * time.Minute)
-		stop := b.start(b.new(b.config("a")))
+		b.start(b.new(b.config("a")))
 		b.pass(time.Minute)
 		b.check(len(b.fired()) == 0, "fired %v", b.fired())
-		stop()
 	})
 }
 
 func TestOfMissedSlotsTheNewestIsCaughtUpOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		b.store.fired = []store.Tick{{Entry: EntryNightly, At: at(0, 0).AddDate(-1, 0, 0)}}
 		b.pass(35 * time.Minute)
 		for range 2 {
@@ -87,15 +61,12 @@ func TestOfMissedSlotsTheNewestIsCaughtUpOnce(t *testing.T) {
 }
 
 func TestATickWithoutALeaderIsFiredByTheNextLeader(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		b.store.holder, b.store.expires = "gone", at(0, 10).Add(5*time.Second)
 		b.pass(9*time.Minute + 55*time.Second)
-		stop := b.start(b.new(b.config("a"))) // the very first tick: nothing else tells of it
+		b.start(b.new(b.config("a"))) // the very first tick: nothing else tells of it
 		b.pass(30 * time.Second)
 		b.check(slices.Equal(b.fired(), []time.Time{at(0, 10)}), "fired %v", b.fired())
-		stop()
 	})
 }
 
@@ -111,13 +82,11 @@ func TestTheClockMayJump(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
+			bubble(t, func(b *bench) {
 				var offset atomic.Int64
 				cfg := b.config("a")
 				cfg.Now = func() time.Time { return time.Now().Add(time.Duration(offset.Load())) }
-				stop := b.start(b.new(cfg))
+				b.start(b.new(cfg))
 				b.pass(12 * time.Minute)
 				offset.Store(int64(test.jump))
 				b.pass(10 * time.Minute)
@@ -125,16 +94,13 @@ func TestTheClockMayJump(t *testing.T) {
 				slices.SortFunc(got, time.Time.Compare)
 				slices.SortFunc(test.want, time.Time.Compare)
 				b.check(slices.Equal(got, test.want), "fired %v, want %v", got, test.want)
-				stop()
 			})
 		})
 	}
 }
 
 func TestSlotsThatPassWhileTheDatabaseIsAwayFireAsOne(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		away := false
 		b.store.fail = func(string) error {
 			b.store.mu.Lock()
@@ -144,7 +110,7 @@ func TestSlotsThatPassWhileTheDatabaseIsAwayFireAsOne(t *testing.T) {
 			}
 			return nil
 		}
-		stop := b.start(b.new(b.config("a")))
+		b.start(b.new(b.config("a")))
 		b.pass(9 * time.Minute)
 		b.store.with(func() { away = true })
 		b.pass(36 * time.Minute)
@@ -152,26 +118,22 @@ func TestSlotsThatPassWhileTheDatabaseIsAwayFireAsOne(t *testing.T) {
 		b.pass(time.Minute)
 		// The lead was lost meanwhile, and nothing was fired before.
 		b.check(slices.Equal(b.fired(), []time.Time{at(0, 40)}), "fired %v", b.fired())
-		stop()
 	})
 }
 
 func TestATriggeredSweepNeedsNoLeadAndRunsOncePerSecond(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		stop := b.start(b.new(b.config("a")))
+	bubble(t, func(b *bench) {
+		b.start(b.new(b.config("a")))
 		b.pass(1500 * time.Millisecond)
 		other := b.new(b.config("b"))
 		for _, want := range []bool{true, false} {
-			fired, err := other.TriggerSweep(t.Context())
+			fired, err := other.TriggerSweep(b.t.Context())
 			b.check(err == nil && fired == want, "fired %v, %v", fired, err)
 		}
 		b.pass(time.Second)
 		b.check(len(b.log.lines("sweep ended")) == 1, "the leader did not go through it")
 		b.pass(10 * time.Minute)
 		b.check(slices.Equal(b.fired(), []time.Time{at(0, 0).Add(time.Second), at(0, 10)}), "fired %v", b.fired())
-		stop()
 	})
 }
 

@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sessionstore/compactor/store"
@@ -38,9 +37,7 @@ func (f *fakeStore) DiskUse(ctx context.Context) (store.DiskUse, error) {
 }
 
 func TestADiskBudgetHasWordsArchivedUntilTheirSpaceIsBelowTheMark(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		b.store.disk.Bytes, b.store.oldest = 900_000, 1<<40
 		o := &watcher{taken: map[string]int{}}
 		cfg := b.config("a")
@@ -70,13 +67,11 @@ func TestADiskBudgetHasWordsArchivedUntilTheirSpaceIsBelowTheMark(t *testing.T) 
 }
 
 func TestADiskBudgetThatCannotBeKeptIsToldOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		b.store.disk.Bytes, b.store.oldest = 1_000_500, 300
 		cfg := b.config("a")
 		cfg.DiskBudget, cfg.DiskHighWater = 1e6, 1
-		stop := b.start(b.new(cfg))
+		b.start(b.new(cfg))
 		b.pass(3 * purgeInterval)
 		b.check(len(b.log.lines("disk budget exceeded")) == 1, "it is not told once")
 		b.store.with(func() { b.store.disk.Bytes = 900_000 })
@@ -84,18 +79,14 @@ func TestADiskBudgetThatCannotBeKeptIsToldOnce(t *testing.T) {
 		b.store.with(func() { b.store.disk.Bytes = 2_000_000 })
 		b.pass(purgeInterval)
 		b.check(len(b.log.lines("disk budget exceeded")) == 2, "it is not told again")
-		stop()
 	})
 }
 
 func TestWithoutADiskBudgetNothingIsMeasured(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		stop := b.start(b.new(b.config("a")))
+	bubble(t, func(b *bench) {
+		b.start(b.new(b.config("a")))
 		b.pass(purgeInterval)
 		b.check(b.store.count("disk use")+b.store.count("archive oldest") == 0, "%v", b.store.calls)
-		stop()
 	})
 }
 

@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -14,12 +13,10 @@ func TestAQueueThatForgotIsFilledAgain(t *testing.T) {
 		"restored from an older backup": func(q *fakeQueue) { q.mark = "a:3" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
+			bubble(t, func(b *bench) {
 				b.queue.slow = true
 				b.store.outbox = 15
-				stop := b.start(b.new(b.config("a")))
+				b.start(b.new(b.config("a")))
 				b.pass(20 * time.Second)
 				delivered := func() int {
 					b.queue.mu.Lock()
@@ -35,17 +32,14 @@ func TestAQueueThatForgotIsFilledAgain(t *testing.T) {
 				b.pass(30 * time.Second)
 				b.check(delivered() == 30, "%d deliveries in the end", delivered())
 				b.check(len(b.log.lines("the queue has lost its tasks")) == 1, "not told once")
-				stop()
 			})
 		})
 	}
 }
 
 func TestAnOutageOfTheQueueIsNoLoss(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		stop := b.start(b.new(b.config("a")))
+	bubble(t, func(b *bench) {
+		b.start(b.new(b.config("a")))
 		b.pass(10 * time.Second)
 		b.queue.setFail(func(context.Context, int64) error { return errRedis })
 		b.pass(time.Minute)
@@ -53,21 +47,18 @@ func TestAnOutageOfTheQueueIsNoLoss(t *testing.T) {
 		b.pass(10 * time.Second)
 		b.check(b.store.count("redeliver all") == 1, "redelivered %d times, want once, when the lead began", b.store.count("redeliver all"))
 		b.check(len(b.log.lines("queue is back")) == 1, "not told once")
-		stop()
 	})
 }
 
 func TestTheLeaderNotesWhatKeepsRunsFromWorkers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		stop := b.start(b.new(b.config("a")))
+	bubble(t, func(b *bench) {
+		b.start(b.new(b.config("a")))
 		noted := func(when string, wantQueue, wantWorkers bool) {
-			t.Helper()
+			b.t.Helper()
 			b.pass(2 * noteInterval)
 			b.store.with(func() {
 				if b.store.queueAway != wantQueue || b.store.workersAway != wantWorkers {
-					t.Errorf("%s: queue away %v, workers away %v", when, b.store.queueAway, b.store.workersAway)
+					b.t.Errorf("%s: queue away %v, workers away %v", when, b.store.queueAway, b.store.workersAway)
 				}
 			})
 		}
@@ -80,29 +71,23 @@ func TestTheLeaderNotesWhatKeepsRunsFromWorkers(t *testing.T) {
 		b.queue.unserved = true
 		b.queue.mu.Unlock()
 		noted("without workers", false, true)
-		stop()
 	})
 }
 
 func TestTheLeaderCorrectsTimesAfterTheClockWasSetBack(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		stop := b.start(b.new(b.config("a")))
+	bubble(t, func(b *bench) {
+		b.start(b.new(b.config("a")))
 		b.pass(10 * time.Second)
 		b.store.with(func() { b.store.clockBack = 24 * time.Hour })
 		b.pass(2 * noteInterval)
 		b.check(len(b.log.lines("the clock of the database was set back")) == 1, "not told once")
-		stop()
 	})
 }
 
 // A Redis that hangs may have made the marks that it did not answer.
 func TestALostAnswerOfTheQueueIsNoLoss(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		stop := b.start(b.new(b.config("a")))
+	bubble(t, func(b *bench) {
+		b.start(b.new(b.config("a")))
 		b.pass(10 * time.Second)
 		mute := func(on bool) {
 			b.queue.mu.Lock()
@@ -115,6 +100,5 @@ func TestALostAnswerOfTheQueueIsNoLoss(t *testing.T) {
 		b.pass(10 * time.Second)
 		b.check(b.store.count("redeliver all") == 1, "redelivered %d times, want once, when the lead began", b.store.count("redeliver all"))
 		b.check(len(b.log.lines("the queue has lost its tasks")) == 0, "a loss was told")
-		stop()
 	})
 }

@@ -34,60 +34,49 @@ func ids(n int) []int64 {
 }
 
 func TestASweepEnqueuesAllDueSessions(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		s := b.new(b.config("a"))
 		b.sweepOf(s, 95)
-		stop := b.start(s)
+		b.start(s)
 		b.pass(5 * time.Second)
 		b.check(slices.Equal(b.queue.runs(), ids(95)), "enqueued: %v", b.queue.runs())
 		ended := b.log.lines("sweep ended")
 		b.check(len(ended) == 1 && strings.Contains(ended[0], "queued=95"), "told: %v", ended)
-		stop()
 	})
 }
 
 func TestAPausedSweepIsLookedAtNowAndThen(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		s := b.new(b.config("a"))
 		b.sweepOf(s, 5)
 		b.store.sweeps[0].paused = true
-		stop := b.start(s)
+		b.start(s)
 		b.pass(10 * time.Second)
 		n := b.store.count("sweep page")
 		b.check(n > 0 && n <= 2*int(10*time.Second/creditPoll) && len(b.store.runs) == 0, "%d looks, %d runs", n, len(b.store.runs))
 		b.store.with(func() { b.store.sweeps[0].paused = false })
 		b.pass(time.Second)
 		b.check(slices.Equal(b.queue.runs(), ids(5)), "enqueued: %v", b.queue.runs())
-		stop()
 	})
 }
 
 func TestASweepThatWaitsForPoliciesHasNoPage(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		s := b.new(b.config("a"))
 		b.sweepOf(s, 5)
 		b.store.sweeps[0].Waits = true
-		stop := b.start(s)
+		b.start(s)
 		b.pass(10 * time.Second)
 		b.check(b.store.count("sweep page") == 0 && len(b.store.runs) == 0, "%d pages, %d runs", b.store.count("sweep page"), len(b.store.runs))
 		b.store.with(func() { b.store.sweeps[0].Waits = false })
 		b.pass(time.Second)
 		b.check(slices.Equal(b.queue.runs(), ids(5)), "enqueued: %v", b.queue.runs())
-		stop()
 	})
 }
 
 func TestARestartedSweepGoesOnAtItsCursor(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		ctx, crash := context.WithCancel(t.Context())
+	bubble(t, func(b *bench) {
+		ctx, crash := context.WithCancel(b.t.Context())
 		b.queue.fail = func(ctx context.Context, run int64) error {
 			if run == 25 {
 				crash()
@@ -97,31 +86,28 @@ func TestARestartedSweepGoesOnAtItsCursor(t *testing.T) {
 		s := b.new(b.config("a"))
 		b.sweepOf(s, 60)
 		if err := s.Run(ctx); err != nil {
-			t.Fatal(err)
+			b.t.Fatal(err)
 		}
 		b.check(b.store.sweeps[0].cursor == 30, "the cursor is at %d", b.store.sweeps[0].cursor)
 		b.queue.setFail(nil)
-		stop := b.start(b.new(b.config("b")))
+		b.start(b.new(b.config("b")))
 		b.pass(5 * time.Second)
 		b.check(len(b.store.runs) == 60 && b.store.sweeps[0].ended, "%d runs", len(b.store.runs))
 		b.check(strings.Contains(strings.Join(b.log.lines("sweep ended"), ""), "queued=60"), "the sweep's number is not whole")
 		// Runs that the first did not enqueue are delivered after the grace period.
 		b.pass(3 * time.Minute)
 		b.check(slices.Equal(slices.Compact(b.queue.runs()), ids(60)), "enqueued: %v", b.queue.runs())
-		stop()
 	})
 }
 
 func TestASweepQueuesWhatTheWorkersTakeInASecond(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		b.queue.slow = true
 		cfg := b.config("a")
 		cfg.PageSize = 500
 		s := b.new(cfg)
 		b.sweepOf(s, 100_000)
-		stop := b.start(s)
+		b.start(s)
 		b.pass(90 * time.Second)
 		b.check(len(b.store.runs) == firstRate, "%d runs wait for workers that take none", len(b.store.runs))
 		b.check(len(b.log.lines("waiting for workers")) == 1, "not told once")
@@ -148,14 +134,11 @@ func TestASweepQueuesWhatTheWorkersTakeInASecond(t *testing.T) {
 			b.check(most <= perSecond*3/2, "%d runs wait for workers that take %d in a second", most, perSecond)
 			b.check(taken-before >= perSecond*9, "workers could take %d runs in ten seconds, of %d", taken-before, 10*perSecond)
 		}
-		stop()
 	})
 }
 
 func TestAPageIsRungForByFewAtATime(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		var now, most atomic.Int64
 		b.queue.fail = func(ctx context.Context, run int64) error {
 			if run == 0 { // a mark
@@ -174,22 +157,19 @@ func TestAPageIsRungForByFewAtATime(t *testing.T) {
 		cfg.PageSize = 500
 		s := b.new(cfg)
 		b.store.outbox = 500
-		stop := b.start(s)
+		b.start(s)
 		b.pass(20 * time.Second)
 		b.check(most.Load() == enqueueConcurrency, "%d at a time", most.Load())
 		b.check(slices.Equal(b.queue.runs(), ids(500)), "enqueued: %d", len(b.queue.runs()))
-		stop()
 	})
 }
 
 func TestWhileTheQueueIsAwayNothingMoreIsTakenAndAllIsRungForAfterwards(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		var tries atomic.Int64
 		b.queue.fail = func(context.Context, int64) error { tries.Add(1); return errRedis }
 		b.store.outbox = 15
-		stop := b.start(b.new(b.config("a")))
+		b.start(b.new(b.config("a")))
 		b.pass(9 * time.Minute)
 		b.check(len(b.store.runs) == 10, "%d runs were taken from the outbox", len(b.store.runs))
 		// A page of ten fails together, then every five seconds.
@@ -199,14 +179,11 @@ func TestWhileTheQueueIsAwayNothingMoreIsTakenAndAllIsRungForAfterwards(t *testi
 		b.check(slices.Equal(b.queue.runs(), ids(15)), "enqueued: %v", b.queue.runs())
 		b.check(len(b.log.lines("queue unavailable, retrying")) == 1, "going is not told once")
 		b.check(len(b.log.lines("queue is back")) == 1, "coming back is not told once")
-		stop()
 	})
 }
 
 func TestATaskThatFailsWhileOthersPassIsDeliveredLater(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		b.queue.fail = func(_ context.Context, run int64) error {
 			if run == 7 && time.Now().Before(at(0, 1)) {
 				return errRedis
@@ -214,7 +191,7 @@ func TestATaskThatFailsWhileOthersPassIsDeliveredLater(t *testing.T) {
 			return nil
 		}
 		s := b.new(b.config("a"))
-		stop := b.start(s)
+		b.start(s)
 		b.sweepOf(s, 30)
 		for range 20 {
 			b.store.with(func() { b.store.outbox++ })
@@ -227,18 +204,15 @@ func TestATaskThatFailsWhileOthersPassIsDeliveredLater(t *testing.T) {
 		found := slices.Contains(b.queue.enqueued, store.Delivery{Run: 7, Attempt: 2, Trigger: store.TriggerNightly})
 		b.queue.mu.Unlock()
 		b.check(found, "run 7 has no second delivery")
-		stop()
 	})
 }
 
 func TestTheRunsOfASweepShareTasksAndThoseOfEventsDoNot(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		cfg := b.config("a")
 		cfg.PageSize = 500
 		s := b.new(cfg)
-		stop := b.start(s)
+		b.start(s)
 		b.sweepOf(s, 500)
 		b.pass(5 * time.Second)
 		b.check(slices.Equal(b.queue.runs(), ids(500)), "enqueued: %d", len(b.queue.runs()))
@@ -247,16 +221,13 @@ func TestTheRunsOfASweepShareTasksAndThoseOfEventsDoNot(t *testing.T) {
 		b.store.with(func() { b.store.outbox = 20 })
 		b.pass(5 * time.Second)
 		b.check(b.queue.taskCount() == swept+20, "%d tasks for 20 events", b.queue.taskCount()-swept)
-		stop()
 	})
 }
 
 func TestTheRelayTakesFullPagesAtOnceAndInOrder(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		b.store.outbox = 12
-		stop := b.start(b.new(b.config("a")))
+		b.start(b.new(b.config("a")))
 		b.check(slices.Equal(b.queue.runs(), ids(12)), "enqueued: %v in no time", b.queue.runs())
 		var calls []string
 		b.store.with(func() {
@@ -268,19 +239,16 @@ func TestTheRelayTakesFullPagesAtOnceAndInOrder(t *testing.T) {
 		})
 		want := []string{"relay", "undelivered", "relay"}
 		b.check(slices.Equal(calls, want), "calls %v", calls)
-		stop()
 	})
 }
 
 // After an event the outbox is polled more often, and then hardly at all: writes tell of themselves.
 func TestTheRelaySleepsUntilItIsNotified(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		b.store.notify = make(chan struct{}, 1)
 		cfg := b.config("a")
 		cfg.RelayInterval = 50 * time.Millisecond
-		stop := b.start(b.new(cfg))
+		b.start(b.new(cfg))
 		polls := func(d time.Duration) int {
 			before := b.store.count("relay")
 			b.pass(d)
@@ -305,14 +273,11 @@ func TestTheRelaySleepsUntilItIsNotified(t *testing.T) {
 		b.pass(longPoll)
 		b.check(b.store.outbox == 0, "a lost notification costs more than the long poll")
 		b.check(len(b.log.lines("by=notifications")) == 1, "not told once")
-		stop()
 	})
 }
 
 func TestTheRelayPollsWithoutNotifications(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		b.store.fail = func(op string) error {
 			if op == "sleep" {
 				return store.ErrNoNotifications
@@ -321,7 +286,7 @@ func TestTheRelayPollsWithoutNotifications(t *testing.T) {
 		}
 		cfg := b.config("a")
 		cfg.RelayInterval = 50 * time.Millisecond
-		stop := b.start(b.new(cfg))
+		b.start(b.new(cfg))
 		b.pass(10 * time.Second)
 		idle := b.store.count("relay")
 		most := int(10 * time.Second / (pooledPoll * cfg.RelayInterval))
@@ -331,17 +296,14 @@ func TestTheRelayPollsWithoutNotifications(t *testing.T) {
 		b.check(b.store.outbox == 0, "an event waits for longer than a poll")
 		told := b.log.lines("the relay waits for work")
 		b.check(len(told) == 1 && strings.Contains(told[0], "by=polling") && strings.Contains(told[0], "pooler"), "told %v", told)
-		stop()
 	})
 }
 
 func TestAFullQueueStopsTheRelayAndNoOtherDelivery(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		b.queue.slow = true
 		b.store.outbox = 500
-		stop := b.start(b.new(b.config("a")))
+		b.start(b.new(b.config("a")))
 		b.pass(10 * time.Second)
 		b.check(b.store.outbox == 500-firstEvents, "%d sessions are left in the outbox", b.store.outbox)
 		b.store.with(func() {
@@ -349,17 +311,14 @@ func TestAFullQueueStopsTheRelayAndNoOtherDelivery(t *testing.T) {
 		})
 		b.pass(time.Second)
 		b.check(slices.Contains(b.queue.runs(), firstEvents+1), "an operator's run waits behind events")
-		stop()
 	})
 }
 
 func TestABulkRecompactionTakesWhatTheWorkersTakeAndHoldsNothingUp(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		b.queue.slow = true
 		b.store.bulk = 10_000
-		stop := b.start(b.new(b.config("a")))
+		b.start(b.new(b.config("a")))
 		b.pass(10 * time.Second)
 		b.check(b.store.bulk == 10_000-firstRate, "%d sessions are left", b.store.bulk)
 		b.store.with(func() {
@@ -369,33 +328,27 @@ func TestABulkRecompactionTakesWhatTheWorkersTakeAndHoldsNothingUp(t *testing.T)
 		b.pass(time.Second)
 		b.check(slices.Contains(b.queue.runs(), firstEvents+1), "an operator's run waits behind those of the recompaction")
 		b.check(b.store.outbox == 0, "an event waits behind the runs of the recompaction")
-		stop()
 	})
 }
 
 func TestABulkRecompactionEnds(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		b.store.bulk = 10_000
-		stop := b.start(b.new(b.config("a")))
+		b.start(b.new(b.config("a")))
 		b.pass(time.Minute)
 		b.check(slices.Equal(b.queue.runs(), ids(10_000)), "%d runs were enqueued", len(b.queue.runs()))
-		stop()
 	})
 }
 
 func TestManyRequestsStayInTheStoreAndDoNotHoldUpAnOperator(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		b.queue.slow = true
 		for id := range int64(10_000) {
 			b.store.runs = append(b.store.runs, &fakeRun{id: id + 1, trigger: store.TriggerApplication, due: time.Now()})
 		}
 		cfg := b.config("a")
 		cfg.PageSize = 500
-		stop := b.start(b.new(cfg))
+		b.start(b.new(cfg))
 		b.pass(10 * time.Second)
 		b.check(slices.Equal(b.queue.runs(), ids(firstEvents)), "enqueued: %v, want the first", b.queue.runs())
 		b.store.with(func() {
@@ -403,38 +356,31 @@ func TestManyRequestsStayInTheStoreAndDoNotHoldUpAnOperator(t *testing.T) {
 		})
 		b.pass(time.Second)
 		b.check(slices.Contains(b.queue.runs(), 10_001), "an operator's run waits behind requests")
-		stop()
 	})
 }
 
 func TestALostRunIsFoundFromTheStoreAlone(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		b.store.lost, b.store.orphans = 25, 12
-		stop := b.start(b.new(b.config("a")))
+		b.start(b.new(b.config("a")))
 		b.pass(3 * time.Second)
 		b.check(slices.Equal(b.queue.runs(), ids(37)), "enqueued: %v soon after the start", b.queue.runs())
 		b.store.with(func() { b.store.lost, b.store.orphans = 1, 1 })
 		b.pass(time.Minute)
 		b.check(slices.Equal(b.queue.runs(), ids(39)), "enqueued: %v after a minute", b.queue.runs())
-		stop()
 	})
 }
 
 func TestAQueueThatHangsHasADeadline(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		b.queue.fail = func(ctx context.Context, _ int64) error { <-ctx.Done(); return ctx.Err() }
 		b.store.outbox = 5
-		stop := b.start(b.new(b.config("a")))
+		b.start(b.new(b.config("a")))
 		b.pass(30 * time.Second)
 		b.check(len(b.log.lines("queue unavailable, retrying")) == 1, "not noticed")
 		b.queue.setFail(nil)
 		b.pass(15 * time.Second)
 		b.check(slices.Equal(b.queue.runs(), ids(5)), "enqueued: %v", b.queue.runs())
-		stop()
 	})
 }
 
@@ -444,13 +390,11 @@ const firstEvents = firstRate * eventTime
 // What waits in Redis is first in, first out, so little may: that fast workers took much before says
 // nothing of the runs that come now.
 func TestSlowRunsDoNotFillTheQueueOfFastWorkers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		cfg := b.config("a")
 		cfg.PageSize = 500
 		b.store.outbox = 20_000
-		stop := b.start(b.new(cfg))
+		b.start(b.new(cfg))
 		b.pass(10 * time.Second)
 		before := len(b.queue.runs())
 		b.check(before == 20_000, "fast workers got %d runs", before)
@@ -460,6 +404,5 @@ func TestSlowRunsDoNotFillTheQueueOfFastWorkers(t *testing.T) {
 		b.store.with(func() { b.store.outbox, b.store.running = 20_000, 64 }) // as many as a worker claims
 		b.pass(10 * time.Second)
 		b.check(len(b.queue.runs()) == before+firstEvents, "%d runs wait for workers that are busy", len(b.queue.runs())-before)
-		stop()
 	})
 }

@@ -52,9 +52,7 @@ func TestWordsAreArchivedAndPurgedAsThePoliciesInForceSay(t *testing.T) {
 }
 
 func TestAFullDiskIsToldOnceAndTheArchiverGoesOnWhenThereIsSpace(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		b.store.fail = func(op string) error {
 			if op == "archive" {
 				return store.ErrNoSpace
@@ -63,14 +61,13 @@ func TestAFullDiskIsToldOnceAndTheArchiverGoesOnWhenThereIsSpace(t *testing.T) {
 		}
 		cfg := b.config("a")
 		cfg.Policy.Retention.ArchiveAfter = 30 * 24 * time.Hour
-		stop := b.start(b.new(cfg))
+		b.start(b.new(cfg))
 		b.pass(time.Hour)
 		b.check(len(b.log.lines("unavailable, retrying")) == 1 && len(b.log.lines("disk space of the database unavailable")) == 1, "it is not told once")
 		b.check(len(b.log.lines("is back")) == 0, "it is told to be over")
 		b.store.with(func() { b.store.fail = nil })
 		b.pass(10 * time.Second)
 		b.check(len(b.log.lines("disk space of the database is back")) == 1 && len(b.log.lines("words archived")) == 1, "it does not go on")
-		stop()
 	})
 }
 

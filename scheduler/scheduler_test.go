@@ -16,9 +16,7 @@ import (
 )
 
 func TestOneOfTwoSchedulersWorks(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		stopA, stopB := b.start(b.new(b.config("a"))), b.start(b.new(b.config("b")))
 		b.pass(2 * time.Minute)
 		b.check(b.store.leader() == "a", "%q leads", b.store.leader())
@@ -31,9 +29,7 @@ func TestOneOfTwoSchedulersWorks(t *testing.T) {
 }
 
 func TestShutdownResignsSoThatAnotherTakesOverAtOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		stopA, stopB := b.start(b.new(b.config("a"))), b.start(b.new(b.config("b")))
 		b.pass(time.Minute)
 		stopA()
@@ -45,9 +41,7 @@ func TestShutdownResignsSoThatAnotherTakesOverAtOnce(t *testing.T) {
 }
 
 func TestALeaderThatDiesIsSucceededWhenItsLeaseHasExpired(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		stopA, stopB := b.start(b.new(b.config("a"))), b.start(b.new(b.config("b")))
 		b.pass(time.Minute)
 		b.store.with(func() {
@@ -67,9 +61,7 @@ func TestALeaderThatDiesIsSucceededWhenItsLeaseHasExpired(t *testing.T) {
 }
 
 func TestShutdownWhileTheDatabaseHangsEndsSoon(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		stop := b.start(b.new(b.config("a")))
 		b.pass(time.Minute)
 		b.store.with(func() { b.store.fail = func(string) error { return store.ErrUnavailable } })
@@ -82,10 +74,8 @@ func TestShutdownWhileTheDatabaseHangsEndsSoon(t *testing.T) {
 }
 
 func TestALostLeadStopsTheLoops(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		stop := b.start(b.new(b.config("a")))
+	bubble(t, func(b *bench) {
+		b.start(b.new(b.config("a")))
 		b.pass(time.Minute)
 		b.store.with(func() { b.store.holder, b.store.expires = "b", time.Now().Add(time.Hour) })
 		b.pass(6 * time.Second)
@@ -95,15 +85,12 @@ func TestALostLeadStopsTheLoops(t *testing.T) {
 		b.check(len(b.log.lines("lead lost, pausing")) == 1, "not told once")
 		b.pass(31 * time.Minute)
 		b.check(b.store.leader() == "a", "the lease of b expired, and %q leads", b.store.leader())
-		stop()
 	})
 }
 
 func TestALeaderThatCannotRenewStopsBeforeItsLeaseExpires(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		stop := b.start(b.new(b.config("a")))
+	bubble(t, func(b *bench) {
+		b.start(b.new(b.config("a")))
 		b.pass(time.Minute)
 		b.store.with(func() {
 			b.store.fail = func(op string) error {
@@ -123,15 +110,12 @@ func TestALeaderThatCannotRenewStopsBeforeItsLeaseExpires(t *testing.T) {
 		b.store.with(func() { b.store.fail = nil })
 		b.pass(10 * time.Second)
 		b.check(b.store.count("relay") > before, "it did not lead again")
-		stop()
 	})
 }
 
 func TestAnOutageOfTheDatabaseIsWaitedOutWithOneLineEachWay(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		stop := b.start(b.new(b.config("a")))
+	bubble(t, func(b *bench) {
+		b.start(b.new(b.config("a")))
 		b.pass(time.Minute)
 		b.store.with(func() { b.store.fail = func(string) error { return store.ErrUnavailable } })
 		b.pass(time.Second)
@@ -146,31 +130,25 @@ func TestAnOutageOfTheDatabaseIsWaitedOutWithOneLineEachWay(t *testing.T) {
 		b.check(len(b.queue.runs()) == 3, "runs enqueued for: %v", b.queue.runs())
 		b.check(len(b.log.lines("database unavailable, retrying")) == 1, "going is not told once")
 		b.check(len(b.log.lines("database is back")) == 1, "coming back is not told once")
-		stop()
 	})
 }
 
 func TestAStoreThatIsAwayAtTheStartIsWaitedFor(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		b.store.fail = func(string) error { return store.ErrNotMigrated }
-		stop := b.start(b.new(b.config("a")))
+		b.start(b.new(b.config("a")))
 		b.pass(150 * time.Second)
 		b.check(len(b.log.lines("database call failed, retrying")) == 3, "not told once a minute")
 		b.store.with(func() { b.store.fail = nil })
 		b.pass(6 * time.Second)
 		b.check(b.store.leader() == "a", "%q leads", b.store.leader())
-		stop()
 	})
 }
 
 func TestThePolicyIsSavedAndTakenToAllSessions(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		b.store.stale, b.store.revision = 25, 1
-		stop := b.start(b.new(b.config("a")))
+		b.start(b.new(b.config("a")))
 		b.pass(time.Second)
 		b.check(slices.Equal(b.store.saved, []string{policy.Default().FleetHash()}), "saved %v", b.store.saved)
 		b.check(b.store.left() == 0 && b.store.count("refresh") == 3, "%d stale after %d pages", b.store.left(), b.store.count("refresh"))
@@ -181,29 +159,25 @@ func TestThePolicyIsSavedAndTakenToAllSessions(t *testing.T) {
 		b.check(b.store.left() == 1, "%d stale, want the locked one", b.store.left())
 		b.pass(passPause)
 		b.check(b.store.left() == 0, "a session that was locked was left")
-		stop()
 	})
 }
 
 func TestNamedPoliciesGetTheirThresholds(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		p := policy.Default()
 		p.StartTokens, p.TargetTokens = 4000, 2000
 		spec, err := policy.Spec(p)
 		if err != nil {
-			t.Fatal(err)
+			b.t.Fatal(err)
 		}
 		b.store.policies = []store.PolicyVersion{{Name: "newer", Version: 1, Spec: []byte(`{"a_setting_of_tomorrow": 1}`)}, {Name: "support", Version: 3, Spec: spec}}
-		stop := b.start(b.new(b.config("a")))
+		b.start(b.new(b.config("a")))
 		b.pass(time.Second)
 		b.check(slices.Equal(b.store.saved, []string{policy.Default().FleetHash(), "support@3 4000"}), "saved %v", b.store.saved)
 		b.check(len(b.log.lines("newer@1")) == 1, "a policy that cannot be read is not logged once")
 		b.store.with(func() { b.store.policies, b.store.revision = b.store.policies[1:], 1 })
 		b.pass(policyPoll)
 		b.check(len(b.store.saved) == 4, "saved %v", b.store.saved)
-		stop()
 	})
 }
 
@@ -224,17 +198,14 @@ func TestOldRunsArePurgedUnlessAllAreKept(t *testing.T) {
 }
 
 func TestOldAnswersAreForgotten(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		b.store.oldAnswers = 25
-		stop := b.start(b.new(b.config("a")))
+		b.start(b.new(b.config("a")))
 		b.pass(time.Second)
 		b.check(b.store.oldAnswers == 0 && b.store.count("purge") == 3, "%d left after %d pages", b.store.oldAnswers, b.store.count("purge"))
 		b.store.with(func() { b.store.oldAnswers = 1 })
 		b.pass(purgeInterval)
 		b.check(b.store.oldAnswers == 0, "an answer that became old later was kept")
-		stop()
 	})
 }
 
@@ -288,9 +259,7 @@ func (o *watcher) Expired(runs int) {
 }
 
 func TestTheObserverIsToldOfTheLeadAndOfRuns(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		b.store.outbox, b.store.lost, b.store.orphans, b.store.unattempted = 3, 4, 5, 6
 		o := &watcher{taken: map[string]int{}}
 		cfg := b.config("a")
@@ -307,18 +276,15 @@ func TestTheObserverIsToldOfTheLeadAndOfRuns(t *testing.T) {
 }
 
 func TestWhatNoWorkerEndsIsEnded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		b.store.unattempted, b.store.lostCalls = 25, 25
-		stop := b.start(b.new(b.config("a")))
+		b.start(b.new(b.config("a")))
 		b.pass(time.Second)
 		b.check(b.store.unattempted == 0 && b.store.count("expire") == 3, "%d runs left after %d pages", b.store.unattempted, b.store.count("expire"))
 		b.check(b.store.lostCalls == 0 && b.store.count("lose calls") == 3, "%d calls left after %d pages", b.store.lostCalls, b.store.count("lose calls"))
 		b.store.with(func() { b.store.unattempted, b.store.lostCalls = 1, 1 })
 		b.pass(purgeInterval)
 		b.check(b.store.unattempted == 0 && b.store.lostCalls == 0, "a later run or call was left")
-		stop()
 	})
 }
 
@@ -354,24 +320,10 @@ func TestAConfigurationIsRefusedWithAllItsFaults(t *testing.T) {
 	}
 }
 
-func TestTheBackoffDoublesUpToItsCap(t *testing.T) {
-	t.Parallel()
-	var got []time.Duration
-	for i := range 8 {
-		got = append(got, pauses.Delay(i))
-	}
-	const ms = time.Millisecond
-	if want := []time.Duration{100 * ms, 200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms, 5000 * ms, 5000 * ms}; !slices.Equal(got, want) {
-		t.Errorf("got %v", got)
-	}
-}
-
 func TestOnlyTheContextEndsARetry(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		s := b.new(b.config("a"))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		ctx, cancel := context.WithTimeout(b.t.Context(), time.Hour)
 		defer cancel()
 		_, err := retry(ctx, s, "test", func(context.Context) (int, error) { return 0, errors.New("no") })
 		b.check(errors.Is(err, context.DeadlineExceeded), "got %v", err)

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sessionstore/compactor/store"
@@ -35,9 +33,7 @@ func (b *bench) ticks() (ticks []string) {
 }
 
 func TestThreeSchedulersFireEachTickOfEachScheduleOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		cfg := func(holder string) Config {
 			c := b.scheduled(holder, func(s *policy.Schedule) { s.Jitter = 4 * time.Minute })
 			c.Schedules["half"] = policy.Schedule{Every: 30 * time.Minute, Timezone: "UTC", Overlap: policy.OverlapSkip, Tenant: "acme", Window: time.Hour, PauseAfterFailure: true, Canary: 0.05}
@@ -71,9 +67,7 @@ func TestThreeSchedulersFireEachTickOfEachScheduleOnce(t *testing.T) {
 }
 
 func TestJitterDelaysATickAndLosesNone(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		cfg := b.scheduled("a", func(s *policy.Schedule) { s.Jitter, s.Window = 9*time.Minute, time.Hour })
 		start := cfg.Schedules["work"].Start("work", at(0, 10))
 		b.check(start.After(at(0, 10).Add(time.Second)), "this tick has no delay: the test wants another name")
@@ -105,12 +99,10 @@ func TestATickThatWasMissedForLongerThanTheCatchUpIsNotFired(t *testing.T) {
 	t.Parallel()
 	for late, want := range map[time.Duration]bool{5 * time.Minute: true, 6 * time.Minute: false} {
 		t.Run(fmt.Sprint(late), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
+			bubble(t, func(b *bench) {
 				b.store.fired = []store.Tick{{Entry: "work", At: at(0, 0).AddDate(0, 0, -1)}}
 				b.pass(30*time.Minute + late)
-				stop := b.start(b.new(b.scheduled("a", func(s *policy.Schedule) { s.CatchUp = 5 * time.Minute })))
+				b.start(b.new(b.scheduled("a", func(s *policy.Schedule) { s.CatchUp = 5 * time.Minute })))
 				b.pass(time.Minute)
 				b.store.with(func() {
 					got := b.store.fired[len(b.store.fired)-1]
@@ -119,52 +111,21 @@ func TestATickThatWasMissedForLongerThanTheCatchUpIsNotFired(t *testing.T) {
 				b.check((len(b.log.lines("missed for too long")) == 0) == want, "logged, or not")
 				b.pass(5 * time.Minute) // it goes on
 				b.check(slices.Contains(b.ticks(), "work 00:40"), "fired %v", b.ticks())
-				stop()
 			})
 		})
 	}
 }
 
 func TestAPausedScheduleIsAskedForWithEachTick(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		b.store.paused = map[string]bool{"work": true}
-		stop := b.start(b.new(b.scheduled("a", func(*policy.Schedule) {})))
+		b.start(b.new(b.scheduled("a", func(*policy.Schedule) {})))
 		b.pass(25 * time.Minute)
 		b.check(len(b.store.sweeps) == 0 && len(b.log.lines("the schedule is paused")) == 2, "%d sweeps", len(b.store.sweeps))
 		b.store.with(func() { b.store.paused["work"] = false })
 		b.pass(10 * time.Minute)
 		b.store.with(func() { b.check(len(b.store.sweeps) == 1, "%d sweeps after the pause", len(b.store.sweeps)) })
-		stop()
 	})
-}
-
-func TestTheClockMayJumpOverScheduledTicks(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		jump time.Duration
-		want []string
-	}{
-		"forward over three ticks": {33 * time.Minute, []string{"work 00:10", "work 00:40", "work 00:50"}},
-		"back over a tick":         {-3 * time.Minute, []string{"work 00:10"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
-				var offset atomic.Int64
-				cfg := b.scheduled("a", func(s *policy.Schedule) { s.Jitter = 2 * time.Second })
-				cfg.Now = func() time.Time { return time.Now().Add(time.Duration(offset.Load())) }
-				stop := b.start(b.new(cfg))
-				b.pass(12 * time.Minute)
-				offset.Store(int64(c.jump))
-				b.pass(10 * time.Minute)
-				b.check(slices.Equal(b.ticks(), c.want), "fired %v, want %v", b.ticks(), c.want)
-				stop()
-			})
-		})
-	}
 }
 
 func TestNightsOfChangingClocks(t *testing.T) {
@@ -209,9 +170,7 @@ func TestNightsOfChangingClocks(t *testing.T) {
 }
 
 func TestASchedulerLogsItsSchedules(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		cfg := b.scheduled("a", func(s *policy.Schedule) { s.Cron, s.Timezone = "30 2 * * *", "Europe/Berlin" })
 		cfg.Schedules["other"] = policy.Schedule{Every: time.Hour, Timezone: "UTC", Overlap: policy.OverlapSkip}
 		stop := b.start(b.new(cfg))

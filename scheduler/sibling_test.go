@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sessionstore/compactor/store"
@@ -34,13 +33,11 @@ func (f *fakeStore) CountElsewhere(ctx context.Context, installation, database s
 
 // The leader counts what its siblings have used once a second, while there are limits.
 func TestUseInSiblingsIsCountedWhileThereAreLimits(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		north, west := &fakeStore{}, &fakeStore{}
 		cfg := b.config("a")
 		cfg.Siblings = []Sibling{{"n", "north", north}, {"w", "west", west}}
-		stop := b.start(b.new(cfg))
+		b.start(b.new(cfg))
 		const perSibling = 2
 		b.pass(20 * time.Second)
 		looks := b.store.count("limited")
@@ -72,15 +69,12 @@ func TestUseInSiblingsIsCountedWhileThereAreLimits(t *testing.T) {
 		b.pass(42 * time.Second)
 		n = b.store.count("count w west [{acme 7 0 0 0 0}]") - began
 		b.check(n >= 9 && n <= 11, "counted %d times in 42 seconds, where it takes 0.2", n)
-		stop()
 	})
 }
 
 // A database alone costs no statement more.
 func TestADatabaseAloneLooksForNoUseElsewhere(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		b.store.with(func() { b.store.limited = store.Limited{Tenants: []string{"acme"}} })
 		stop := b.start(b.new(b.config("a")))
 		b.pass(time.Minute)

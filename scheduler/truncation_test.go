@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sessionstore/compactor/store"
@@ -18,9 +17,7 @@ func TestASweepTruncatesByRulesThatItAsksFor(t *testing.T) {
 	t.Parallel()
 	for metric, enqueued := range map[string]int{"tokens": 0, "": 35} {
 		t.Run("metric "+metric, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
+			bubble(t, func(b *bench) {
 				o := &watcher{taken: map[string]int{}}
 				var asked atomic.Int64
 				c := b.config("one")
@@ -33,8 +30,8 @@ func TestASweepTruncatesByRulesThatItAsksFor(t *testing.T) {
 				}
 				s := b.new(c)
 				defer b.start(s)()
-				if started, err := s.TriggerSweep(t.Context()); !started || err != nil {
-					t.Fatal(started, err)
+				if started, err := s.TriggerSweep(b.t.Context()); !started || err != nil {
+					b.t.Fatal(started, err)
 				}
 				b.store.mu.Lock()
 				b.store.sweeps[0].due = 35
@@ -43,7 +40,7 @@ func TestASweepTruncatesByRulesThatItAsksFor(t *testing.T) {
 				o.mu.Lock()
 				defer o.mu.Unlock()
 				if o.taken[ReasonSweep] != enqueued || o.truncated != 35-enqueued || asked.Load() != 2 {
-					t.Errorf("%d runs were enqueued and %d truncated, after %d questions", o.taken[ReasonSweep], o.truncated, asked.Load())
+					b.t.Errorf("%d runs were enqueued and %d truncated, after %d questions", o.taken[ReasonSweep], o.truncated, asked.Load())
 				}
 			})
 		})
@@ -79,9 +76,7 @@ func (m *manyModels) SweepTogether(_ context.Context, _ int64, _ int, _ time.Dur
 }
 
 func TestAPageWithManyModelsIsDecided(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
+	bubble(t, func(b *bench) {
 		kinds := make([]store.SessionKind, 3*maxRules)
 		for i := range kinds {
 			kinds[i] = store.SessionKind{Policy: "default", Model: fmt.Sprintf("model-%d", i)}
@@ -93,11 +88,11 @@ func TestAPageWithManyModelsIsDecided(t *testing.T) {
 		}
 		s, err := New(m, b.queue, c)
 		if err != nil {
-			t.Fatal(err)
+			b.t.Fatal(err)
 		}
 		for _, want := range []int{2 * maxRules, 2 * maxRules, 3 * maxRules} {
-			if n, err := s.sweepPage(t.Context(), store.Sweep{ID: 1}, s.newCredit(store.TriggerNightly)); n != want || err != nil {
-				t.Fatalf("%d sessions were decided (%v), want %d", n, err, want)
+			if n, err := s.sweepPage(b.t.Context(), store.Sweep{ID: 1}, s.newCredit(store.TriggerNightly)); n != want || err != nil {
+				b.t.Fatalf("%d sessions were decided (%v), want %d", n, err, want)
 			}
 		}
 	})
