@@ -63,9 +63,7 @@ func TestLimitsAreThoseOfTheMessagesInAPrompt(t *testing.T) {
 		c.Session.LiveTokens = 1000
 		rc := p.newRunContext(c, namedPolicy{policy: p.Policy})
 		built, _, err := p.pipeline(rc, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if after := rc.after(400, 400); rc.context != tt.context || built.Target != tt.target || after != tt.after {
 			t.Errorf("%s: context %d, target %d, after %d; want %d, %d, %d", name, rc.context, built.Target, after, tt.context, tt.target, tt.after)
 		}
@@ -87,9 +85,7 @@ func TestThereIsNoMarginWhereReportsAreKnown(t *testing.T) {
 			c.Session.Line, want = store.Line{Scale: 1}, 100
 		}
 		rc := p.newRunContext(c, namedPolicy{policy: p.Policy})
-		if err := rc.buildTranscript(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rc.buildTranscript(t.Context(), nil))
 		if rc.context != want || rc.entries[0].Tokens != want || rc.postRunState(want, 0, nil, 1).EstimateMargin != 0.5 {
 			t.Errorf("known %t: context %d, planned %d, want %d", known, rc.context, rc.entries[0].Tokens, want)
 		}
@@ -138,9 +134,7 @@ func TestASessionOfClaudeIsCompactedWellBeforeItsWindowIsFull(t *testing.T) {
 			if row := f.run(f.event()); row.Outcome != OutcomeApplied {
 				t.Fatal(row.Outcome)
 			}
-			if s, err = f.store.Session(t.Context(), key("s")); err != nil {
-				t.Fatal(err)
-			}
+			s = must(f.store.Session(t.Context(), key("s")))(t)
 			t.Logf("due with %.0f %% of the window, left with %.0f %%", 100*full, 100*size(s.LiveMessages))
 			if full < 0.6 || full > 0.9 || s.Due || size(s.LiveMessages) > 0.65 {
 				t.Errorf("due with %.0f %% of the window, left with %.0f %%", 100*full, 100*size(s.LiveMessages))

@@ -217,8 +217,10 @@ func (j *journey) holds(before store.SessionRow, r store.RunRow, mayGrow bool) e
 		return fmt.Errorf("the ledger says %d to %d tokens in %d messages, the session %d to %d in %d", r.TokensBefore, r.TokensAfter,
 			r.MessagesAfter, before.LiveTokens, after.LiveTokens, after.LiveMessages)
 	}
-	if sum, n, err := j.store.Admin.Checksum(ctx, j.sid, j.last); err != nil || sum != j.sum || n != int64(len(j.ids)) {
-		return fmt.Errorf("what was said has changed, %v", err)
+	sum, n, err := j.store.Admin.Checksum(ctx, j.sid, j.last)
+	j.must(err)
+	if sum != j.sum || n != int64(len(j.ids)) {
+		return errors.New("what was said has changed")
 	}
 	kept := slices.Clone(j.roles[chat.RoleSystem])
 	if users := j.roles[chat.RoleUser]; len(users) > 0 {

@@ -24,9 +24,7 @@ func TestAnIdleWorkerTakesATask(t *testing.T) {
 		"that it is notified of": {never, func(t *testing.T, redis asynq.RedisClientOpt, run int64) {
 			queue := jobs.NewEnqueuer(redis, "test", time.Minute)
 			defer func() { _ = queue.Close() }()
-			if err := queue.Enqueue(t.Context(), store.TriggerNightly, 1, run); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, queue.Enqueue(t.Context(), store.TriggerNightly, 1, run))
 		}},
 		"whose notification is lost": {time.Millisecond, func(t *testing.T, redis asynq.RedisClientOpt, run int64) {
 			client := asynq.NewClient(redis)

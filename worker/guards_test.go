@@ -26,9 +26,7 @@ func setupClock(t *testing.T, change func(p *policy.Policy)) *clocked {
 	dsn := database(t)
 	p := testPolicy()
 	change(&p)
-	if err := p.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, p.Validate())
 	conn := must(pgx.Connect(t.Context(), dsn))(t)
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	return &clocked{fixture: setupWith(t, dsn, p, Config{}), conn: conn}

@@ -52,6 +52,13 @@ func must[T any](v T, err error) func(failer) T {
 	}
 }
 
+func noError(t failer, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func openStore(t testing.TB, dsn string) *store.Store {
 	t.Helper()
 	st := must(store.Open(t.Context(), store.Config{URL: dsn, MaxConns: 24}))(t)
@@ -101,9 +108,7 @@ func setupWith(t testing.TB, dsn string, p policy.Policy, c Config) *fixture {
 
 func (f *fixture) must(err error) {
 	f.t.Helper()
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	noError(f.t, err)
 }
 
 // session returns the row of a session.

@@ -194,9 +194,7 @@ func (w *world) check() {
 	}
 	// I3.
 	runs, err := w.st.Operator.Runs(ctx, store.RunFilter{Key: w.k, Limit: 10_000})
-	if err != nil {
-		t.Fatalf("runs: %v", err)
-	}
+	noError(t, err)
 	force, applied, running := map[store.RunID]bool{}, int64(0), 0
 	revisions := map[int64]bool{}
 	for _, r := range runs {

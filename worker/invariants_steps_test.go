@@ -38,9 +38,8 @@ func (w *world) steps() map[string]func(*rapid.T) {
 			}
 			before := w.look()
 			m := w.said[rapid.SampledFrom(w.ids).Draw(t, "message")]
-			if _, _, err := w.st.Append(ctx, w.k, "", []store.NewMessage{m}); err != nil {
-				t.Fatalf("append once more: %v", err)
-			}
+			_, _, err := w.st.Append(ctx, w.k, "", []store.NewMessage{m})
+			noError(t, err)
 			m.Content = chat.TextContent("something else")
 			if _, _, err := w.st.Append(ctx, w.k, "", []store.NewMessage{m}); !errors.Is(err, store.ErrConflict) {
 				t.Fatalf("append of other content: %v, want a conflict", err)
@@ -71,9 +70,7 @@ func (w *world) steps() map[string]func(*rapid.T) {
 		},
 		"any request": w.anyRequest,
 		"set model": func(t *rapid.T) {
-			if err := w.st.SetModel(ctx, w.k, drawModel(t)); err != nil {
-				t.Fatalf("set model: %v", err)
-			}
+			noError(t, w.st.SetModel(ctx, w.k, drawModel(t)))
 		},
 		"another tenant": w.anotherTenant,
 		"late delivery": func(t *rapid.T) {
@@ -93,9 +90,7 @@ func (w *world) steps() map[string]func(*rapid.T) {
 			}
 		},
 		"pin": func(t *rapid.T) {
-			if err := w.st.Pin(ctx, w.k, rapid.SampledFrom(w.ids).Draw(t, "message")); err != nil {
-				t.Fatalf("pin: %v", err)
-			}
+			noError(t, w.st.Pin(ctx, w.k, rapid.SampledFrom(w.ids).Draw(t, "message")))
 		},
 		"unpin": func(t *rapid.T) {
 			var pinned []string
@@ -107,9 +102,7 @@ func (w *world) steps() map[string]func(*rapid.T) {
 			if len(pinned) == 0 {
 				t.Skip("nothing is pinned")
 			}
-			if err := w.st.Unpin(ctx, w.k, rapid.SampledFrom(pinned).Draw(t, "message")); err != nil {
-				t.Fatalf("unpin: %v", err)
-			}
+			noError(t, w.st.Unpin(ctx, w.k, rapid.SampledFrom(pinned).Draw(t, "message")))
 		},
 		"report usage": func(t *rapid.T) {
 			n := chat.Tokens(rapid.IntRange(0, 3000).Draw(t, "prompt tokens"))
@@ -129,9 +122,7 @@ func (w *world) anyRequest(t *rapid.T) {
 	if errors.Is(err, store.ErrInvalid) {
 		return
 	}
-	if err != nil {
-		t.Fatalf("request: %v", err)
-	}
+	noError(t, err)
 	w.runs = append(w.runs, id)
 	w.summarizer = drawSummarizer(t)
 	w.deliver(id, 1, "", nil)
@@ -217,9 +208,7 @@ func (w *world) undo(t *rapid.T) {
 func (w *world) replace(t *rapid.T) {
 	ctx := context.Background()
 	view, revision, err := w.st.View(ctx, w.k)
-	if err != nil {
-		t.Fatalf("view: %v", err)
-	}
+	noError(t, err)
 	var msgs []store.NewMessage
 	for _, m := range view {
 		if rapid.IntRange(0, 3).Draw(t, "keep") > 0 {
@@ -253,9 +242,7 @@ func (w *world) replace(t *rapid.T) {
 		}
 		t.Skip("a tool loop is open")
 	}
-	if err != nil {
-		t.Fatalf("replace: %v", err)
-	}
+	noError(t, err)
 	w.note(fresh)
 	w.replaced = true
 	w.runs = append(w.runs, run)
@@ -271,9 +258,7 @@ func (w *world) rewind() {
 	}
 	for {
 		runs, err := w.st.Operator.Runs(ctx, store.RunFilter{Key: w.k, Status: "applied", Limit: 10_000})
-		if err != nil {
-			t.Fatalf("runs: %v", err)
-		}
+		noError(t, err)
 		runs = slices.DeleteFunc(runs, func(r store.RunRow) bool { return !r.InForce || r.Kind == "undo" || atOnce(r) })
 		if len(runs) == 0 {
 			break

@@ -21,9 +21,8 @@ import (
 
 func (w *world) append(msgs []store.NewMessage) {
 	w.prefixes.Written(w.view(), texts(msgs))
-	if _, _, err := w.st.Append(context.Background(), w.k, "", msgs); err != nil {
-		w.t.Fatalf("append: %v", err)
-	}
+	_, _, err := w.st.Append(context.Background(), w.k, "", msgs)
+	noError(w.t, err)
 	w.note(msgs)
 }
 
@@ -61,9 +60,7 @@ func (w *world) nightly() store.RunID {
 // every run.
 func (w *world) own(all []store.Delivery) store.RunID {
 	runs, err := w.st.Operator.Runs(context.Background(), store.RunFilter{Key: w.k, Limit: 10_000})
-	if err != nil {
-		w.t.Fatalf("runs: %v", err)
-	}
+	noError(w.t, err)
 	for _, d := range all {
 		if slices.ContainsFunc(runs, func(r store.RunRow) bool { return r.ID == d.Run }) {
 			w.runs = append(w.runs, d.Run)
@@ -112,9 +109,7 @@ func (w *world) deliver(id store.RunID, workers int, step string, at func()) {
 			all.Go(func() { errs[i] = worker.execute(context.Background(), id) })
 		}
 		all.Wait()
-		if err := errors.Join(errs...); err != nil {
-			w.t.Fatalf("run %d: %v", id, err)
-		}
+		noError(w.t, errors.Join(errs...))
 		if r := w.row(id); r.Outcome != "" {
 			w.mixed = w.mixed && r.Status != "applied" || w.free && r.Status == "applied"
 			return
@@ -138,9 +133,7 @@ func atOnce(r store.RunRow) bool { return r.Kind == "repair" && r.Trigger == sto
 // repairsSince counts the repairs that appends have made since a revision.
 func (w *world) repairsSince(revision int64) (n int64) {
 	runs, err := w.st.Operator.Runs(context.Background(), store.RunFilter{Key: w.k, Limit: 10_000})
-	if err != nil {
-		w.t.Fatalf("runs: %v", err)
-	}
+	noError(w.t, err)
 	for _, r := range runs {
 		if atOnce(r) && r.Revision > revision {
 			n++
@@ -174,16 +167,12 @@ func (w *world) execute(id store.RunID) {
 			pin := rapid.SampledFrom(w.ids).Draw(t, "pin")
 			interfered = true
 			at = func() {
-				if err := w.st.Pin(ctx, w.k, pin); err != nil {
-					t.Fatalf("pin: %v", err)
-				}
+				noError(t, w.st.Pin(ctx, w.k, pin))
 			}
 		}
 	case 6: // a worker took it and gave it back
 		c := must(w.st.Worker.Claim(ctx, id, "gone", time.Minute))(t)
-		if err := w.st.Worker.Requeue(ctx, id, c.Fence, 0, rapid.Bool().Draw(t, "failed"), "test", ""); err != nil {
-			t.Fatalf("requeue: %v", err)
-		}
+		noError(t, w.st.Worker.Requeue(ctx, id, c.Fence, 0, rapid.Bool().Draw(t, "failed"), "test", ""))
 	case 7: // a worker took it and died
 		must(w.st.Worker.Claim(ctx, id, "dead", -time.Second))(t)
 	}
@@ -287,9 +276,8 @@ func newWorld(t *rapid.T, st *store.Store, name string) *world {
 		said: map[string]store.NewMessage{}, ended: map[store.RunID]store.RunRow{},
 		signs: rapid.Bool().Draw(t, "signed reasoning"), prefixes: sessiontest.Prefixes{},
 	}
-	if _, _, err := st.Append(context.Background(), w.other, "", w.draw(1)); err != nil {
-		t.Fatalf("append: %v", err)
-	}
+	_, _, err := st.Append(context.Background(), w.other, "", w.draw(1))
+	noError(t, err)
 	w.others = w.lookAt(w.other)
 	return w
 }

@@ -74,16 +74,9 @@ func (w *world) look() snapshot { return w.lookAt(w.k) }
 func (w *world) lookAt(k store.Key) snapshot {
 	ctx := context.Background()
 	var s snapshot
-	var err error
-	if s.row, err = w.st.Session(ctx, k); err != nil {
-		w.t.Fatalf("session: %v", err)
-	}
-	if s.all, err = w.st.All(ctx, k); err != nil {
-		w.t.Fatalf("messages: %v", err)
-	}
-	if s.view, err = w.st.Operator.ViewMetas(ctx, s.row.SID); err != nil {
-		w.t.Fatalf("view: %v", err)
-	}
+	s.row = must(w.st.Session(ctx, k))(w.t)
+	s.all = must(w.st.All(ctx, k))(w.t)
+	s.view = must(w.st.Operator.ViewMetas(ctx, s.row.SID))(w.t)
 	return s
 }
 
@@ -182,17 +175,13 @@ func (w *world) repairAdds(id store.RunID) (chat.Tokens, policy.Policy) {
 	if !rc.invalid {
 		return 0, rc.policy
 	}
-	if err := rc.buildTranscript(ctx, w.st.Worker); err != nil {
-		w.t.Fatalf("transcript of run %d: %v", id, err)
-	}
+	noError(w.t, rc.buildTranscript(ctx, w.st.Worker))
 	guard := pipeline.Pipeline{Guard: pipeline.Guard{DropSystem: !w.policy.PreserveSystem}, FreeReasoning: !rc.bindsReasoning}
 	t := &plan.Transcript{Entries: rc.entries, Counter: p.Counter(""), Ended: !c.Session.CallsOpen}
 	r, err := guard.Run(ctx, t, func(ctx context.Context, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
 		return w.st.Worker.Messages(ctx, c.Session.SID, seqs)
 	})
-	if err != nil {
-		w.t.Fatalf("repair in place of run %d: %v", id, err)
-	}
+	noError(w.t, err)
 	return max(0, -rc.lessGain(&r)), rc.policy
 }
 
@@ -279,9 +268,7 @@ func (w *world) view() (out []chat.Message) {
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
-	if err != nil {
-		w.t.Fatalf("messages: %v", err)
-	}
+	noError(w.t, err)
 	for _, m := range all {
 		if m.Included {
 			out = append(out, m.Message)
@@ -293,9 +280,7 @@ func (w *world) view() (out []chat.Message) {
 // prompt returns the view as the application reads it.
 func (w *world) prompt() []chat.Message {
 	view, _, err := w.st.View(context.Background(), w.k)
-	if err != nil {
-		w.t.Fatalf("view: %v", err)
-	}
+	noError(w.t, err)
 	out := make([]chat.Message, len(view))
 	for i, m := range view {
 		out[i] = m.Message

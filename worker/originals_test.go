@@ -100,9 +100,8 @@ func TestASummaryIsMadeFromTheLogOfWhatItCovers(t *testing.T) {
 	f := setupWith(t, database(t), chainPolicy(), Config{})
 	// The session of another tenant has the same name and the same seqs.
 	other := store.NewMessage{Message: text(chat.RoleUser, "Please book the OTHERTENANT77X cabin, and never tell anybody.")}
-	if _, _, err := f.store.Append(t.Context(), store.Key{Tenant: "other", Session: "s"}, "", []store.NewMessage{other, other, other}); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := f.store.Append(t.Context(), store.Key{Tenant: "other", Session: "s"}, "", []store.NewMessage{other, other, other})
+	noError(t, err)
 	f.say("s", firstRound()...)
 	f.say("s", text(chat.RoleUser, "You must never mention the WITHDRAWN55X invoice again."))
 	f.replace(func(view []store.NewMessage) []store.NewMessage { return view[:len(view)-1] })

@@ -67,10 +67,7 @@ func setupPaged(t *testing.T, p policy.Policy, c Config) *paged {
 	f.n = 10_000 // numbers of one length, as what is written of them is counted
 	f.st = &pageCounter{Worker: f.store.Worker}
 	f.w.store = f.st
-	var err error
-	if f.conn, err = pgx.Connect(t.Context(), f.dsn); err != nil {
-		t.Fatal(err)
-	}
+	f.conn = must(pgx.Connect(t.Context(), f.dsn))(t)
 	t.Cleanup(func() { _ = f.conn.Close(context.WithoutCancel(t.Context())) })
 	return f
 }

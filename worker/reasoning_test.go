@@ -36,17 +36,14 @@ func (x *thinker) say(ms ...chat.Message) {
 		msgs = append(msgs, store.NewMessage{Message: ms[i], Tokens: 100, Counter: "test"})
 	}
 	x.prefixes.Written(x.messages(), ms)
-	if _, _, err := x.store.Append(x.t.Context(), key("s"), x.model, msgs); err != nil {
-		x.t.Fatal(err)
-	}
+	_, _, err := x.store.Append(x.t.Context(), key("s"), x.model, msgs)
+	noError(x.t, err)
 }
 
 func (x *thinker) messages() []chat.Message {
 	x.t.Helper()
 	view, _, err := x.store.View(x.t.Context(), key("s"))
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	noError(x.t, err)
 	out := make([]chat.Message, len(view))
 	for i, m := range view {
 		out[i] = m.Message

@@ -176,9 +176,7 @@ func newStorm(t *testing.T) *storm {
 	url := must(server.Start())(t)
 	t.Cleanup(func() { _ = server.Close() })
 	config := filepath.Join(s.folder, "compactor.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, stormConfig, url), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(config, fmt.Appendf(nil, stormConfig, url), 0o600))
 	for _, schema := range []string{migrations.DefaultSchema, "second"} {
 		must(migrations.UpPartitioned(t.Context(), s.dsn, schema, storetest.Partitions()))(t)
 		in := &installation{storm: s, schema: schema, config: config}
@@ -222,9 +220,7 @@ func (in *installation) settle() {
 		(SELECT 'policies' FROM @schema@.policy_refresh WHERE reached < wanted))`)
 	begin, busy, said := time.Now(), "", 0
 	for quiet := 0; quiet < 3; {
-		if err := backoff.Wait(in.t.Context(), 200*time.Millisecond); err != nil {
-			in.t.Fatal(err)
-		}
+		noError(in.t, backoff.Wait(in.t.Context(), 200*time.Millisecond))
 		if n := int(time.Since(begin) / (5 * time.Second)); n > said && busy != "" {
 			said = n
 			in.t.Logf("%s: after %v: %s", in.schema, time.Since(begin).Round(time.Second), busy)
@@ -233,9 +229,7 @@ func (in *installation) settle() {
 			must(in.pool.Exec(in.t.Context(), in.q(`UPDATE @schema@.sessions SET cooldown_until = now() WHERE due AND cooldown_until > now() + interval '10 s'`)))(in.t)
 			must(in.store.Scheduler.FireTick(in.t.Context(), "nightly", time.Now().UTC().Truncate(time.Second), "storm"))(in.t)
 		}
-		if err := in.pool.QueryRow(in.t.Context(), query).Scan(&busy); err != nil {
-			in.t.Fatal(err)
-		}
+		noError(in.t, in.pool.QueryRow(in.t.Context(), query).Scan(&busy))
 		if quiet++; busy != "" {
 			quiet = 0
 		}
