@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/sessionstore/compactor/store/storetest"
 )
 
 // An application may keep a transaction open in which it has written to a session. That keeps
@@ -36,8 +38,7 @@ func TestWhatWaitsForALimitOfRunsWaitsForNoWriter(t *testing.T) {
 			}
 			tx := begin(t, s, s.q(`SELECT compactor.append('big', 'big001', '[{"role": "user", "content": "x"}]'::json)`))
 
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
+			ctx := storetest.Context(t)
 			noError(t, give(ctx, s))
 			equal(t, 2, one[int](t, s, `SELECT count(*) FROM compactor.outbox`), "the relay has sessions")
 			noError(t, tx.Commit(t.Context()))

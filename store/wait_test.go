@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/sessionstore/compactor/store/storetest"
 )
 
 func TestWaitRunReturnsWhenTheRunHasEnded(t *testing.T) {
@@ -99,8 +101,7 @@ func listening(t *testing.T, dsn string) (next func() string) {
 	must(conn.Exec(t.Context(), `LISTEN compactor`))(t)
 	return func() string {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
+		ctx := storetest.Context(t)
 		n := must(conn.WaitForNotification(ctx))(t)
 		equal(t, "compactor", n.Channel, "channel")
 		return n.Payload
