@@ -12,9 +12,8 @@ import (
 
 // History adapts one session to an agent.Provider: the application compacts in its
 // own process, and the store records each compaction as a run that can be explained and
-// undone like a worker's. Safe for concurrent use: of several concurrent compactions of
-// a session one succeeds, and the others return ErrStale. The login needs the rights of the
-// role worker.
+// undone like a worker's. Safe for concurrent use: of concurrent compactions of a session
+// one succeeds, the others return ErrStale. The login needs the rights of the role worker.
 type History struct {
 	// Count returns the tokens of a message to append and the name of the counter. If
 	// nil, the store estimates.
@@ -38,8 +37,11 @@ func (h *History) Load(ctx context.Context, whole bool) (chat.Log, error) {
 	var log chat.Log
 	var sid int64
 	var in, pins, out chat.Ranges
-	const query = `SELECT sid, live::text, pinned::text, reasoning_out::text, revision, last_seq FROM compactor.sessions WHERE tenant = $1 AND id = $2`
-	err := h.store.pool.QueryRow(ctx, h.store.q(query), h.key.tenant(), h.key.Session).Scan(&sid, rangesText{&in}, rangesText{&pins}, rangesText{&out}, &log.Revision, &log.Last)
+	const query = `
+		SELECT sid, live::text, pinned::text, reasoning_out::text, revision, last_seq
+		FROM compactor.sessions WHERE tenant = $1 AND id = $2`
+	err := h.store.pool.QueryRow(ctx, h.store.q(query), h.key.tenant(), h.key.Session).
+		Scan(&sid, rangesText{&in}, rangesText{&pins}, rangesText{&out}, &log.Revision, &log.Last)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return log, nil
 	}
@@ -69,7 +71,8 @@ func (h *History) Load(ctx context.Context, whole bool) (chat.Log, error) {
 // moment: rows of the log never change.
 func (h *History) metas(ctx context.Context, sid int64, live, out chat.Ranges, whole bool, last chat.Seq) ([]chat.Meta, error) {
 	const query = selectMetas + ` FROM unnest($2::int8multirange) x
-		CROSS JOIN LATERAL (SELECT l.seq, l.position, l.token_count, l.calls, l.flags, l.role_code, l.kind FROM compactor.message_log l
+		CROSS JOIN LATERAL (SELECT l.seq, l.position, l.token_count, l.calls, l.flags, l.role_code, l.kind
+			FROM compactor.message_log l
 			WHERE l.sid = $1 AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m`
 	if whole {
 		live = chat.Ranges{{Lo: 1, Hi: last + 1}}
@@ -121,15 +124,16 @@ const (
 		r AS (INSERT INTO compactor.runs (sid, trigger, requested_by, status, fence, started_at)
 			SELECT sid, 'application', $3, 'running', 1, now() FROM s RETURNING id)
 		SELECT r.id, s.sid, s.last_seq, s.live_messages, s.live_tokens, coalesce(s.due_tokens, $4), s.estimate_margin,
-			s.policy_hash, coalesce(s.decision_fingerprint, ''), coalesce(s.due_new_tokens, 0), coalesce(s.due_messages, 0), coalesce(s.due_turns, 0),
-			coalesce(s.due_live_messages, 0), s.due_signals
+			s.policy_hash, coalesce(s.decision_fingerprint, ''), coalesce(s.due_new_tokens, 0), coalesce(s.due_messages, 0),
+			coalesce(s.due_turns, 0), coalesce(s.due_live_messages, 0), s.due_signals
 		FROM s, r`
 	queryMoved = `
 		SELECT count(*), coalesce(sum(m.token_count), 0), coalesce(sum(m.token_count) FILTER (WHERE m.flags & 16 > 0), 0)
 		FROM compactor.sessions s CROSS JOIN LATERAL compactor.view_rows(s.sid, $2::int8multirange, s.reasoning_out) m WHERE s.sid = $1`
 	queryReasoning = `
-		SELECT m.messages, m.tokens FROM compactor.sessions s
-		CROSS JOIN LATERAL compactor.reasoning_in(s.sid, (s.live - $2::int8multirange + $3) * ($4::int8multirange - s.reasoning_out)) m WHERE s.sid = $1`
+		SELECT m.messages, m.tokens FROM compactor.sessions s CROSS JOIN LATERAL compactor.reasoning_in(
+			s.sid, (s.live - $2::int8multirange + $3) * ($4::int8multirange - s.reasoning_out)) m
+		WHERE s.sid = $1`
 )
 
 // apply writes the run and its effects in one transaction.
@@ -137,15 +141,16 @@ func (h *History) apply(ctx context.Context, w chat.Write) error {
 	s := h.store
 	var run RunID
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		c := Change{Plan: w.Plan, Revision: w.Revision, Pinned: w.Pinned, SnapshotSeq: w.After + chat.Seq(len(w.Messages))}
-		c.FreeReasoning = w.FreeReasoning
-		c.Ledger = Ledger{Kind: "compact", Outcome: "applied", Steps: w.Steps, Worker: h.by}
+		c := Change{
+			Plan: w.Plan, Revision: w.Revision, Pinned: w.Pinned, SnapshotSeq: w.After + chat.Seq(len(w.Messages)),
+			FreeReasoning: w.FreeReasoning, Ledger: Ledger{Kind: "compact", Outcome: "applied", Steps: w.Steps, Worker: h.by},
+		}
 		var sid int64
 		var last chat.Seq
+		p := &c.PostRunState
 		err := tx.QueryRow(ctx, s.q(queryInlineRun), h.key.tenant(), h.key.Session, h.by, int64(never)).Scan(&run, &sid, &last,
-			&c.Ledger.MessagesBefore, &c.Ledger.TokensBefore, &c.PostRunState.DueTokens, &c.PostRunState.EstimateMargin,
-			&c.PostRunState.PolicyHash, &c.PostRunState.DecisionFingerprint, &c.PostRunState.NewTokens, &c.PostRunState.NewMessages, &c.PostRunState.NewTurns,
-			&c.PostRunState.Messages, &c.PostRunState.Signals)
+			&c.Ledger.MessagesBefore, &c.Ledger.TokensBefore, &p.DueTokens, &p.EstimateMargin, &p.PolicyHash, &p.DecisionFingerprint,
+			&p.NewTokens, &p.NewMessages, &p.NewTurns, &p.Messages, &p.Signals)
 		if err != nil {
 			return err
 		}

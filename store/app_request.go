@@ -20,8 +20,8 @@ const (
 // Options override the policy for one run; the zero value overrides nothing. They are
 // stored with the run as JSON.
 type Options struct {
-	// From selects the input of an operator's run: "log" (all source messages, as if no
-	// run were in force; the operators' default) or "view".
+	// From selects the messages that an operator's run reads: "log" (all source messages, as
+	// if no run were in force; the operators' default) or "view".
 	From string `json:"from,omitempty"`
 	// Pipeline replaces the policy's.
 	Pipeline []Step `json:"pipeline,omitempty"`

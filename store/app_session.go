@@ -93,8 +93,8 @@ func (s *Store) AppendOnce(ctx context.Context, k Key, model, key string, msgs [
 
 // AppendFormat reads messages in a format of package formats ("anthropic", "responses"
 // and so on) and appends them as AppendOnce does; an empty key is none. raw is one
-// message, a list or a document, and holds what is new: a system prompt that each request
-// to the API repeats is a message each time. If model is empty, that of the document
+// message, a list or a document, with the new messages only: a system prompt that each
+// request to the API repeats is a message each time. If model is empty, that of the document
 // counts. ErrInvalid: raw cannot be read, or holds several sessions.
 func (s *Store) AppendFormat(ctx context.Context, k Key, model, format, key string, raw []byte) (seqs []chat.Seq, repairs int, err error) {
 	op := fmt.Sprintf("append to session %s in format %s", k, format)
@@ -122,8 +122,7 @@ func (s *Store) AppendFormat(ctx context.Context, k Key, model, format, key stri
 // SetModel sets the model of a session, and with it the thresholds, as an Append with
 // another model does.
 func (s *Store) SetModel(ctx context.Context, k Key, model string) error {
-	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.set_model($1, $2, $3)`), k.tenant(), k.Session, model)
-	return wrap("set model", err)
+	return execute(ctx, s, "set model", `SELECT compactor.set_model($1, $2, $3)`, k.tenant(), k.Session, model)
 }
 
 // SetLabels replaces the labels of a session, which policies match, and for its children those
@@ -133,23 +132,20 @@ func (s *Store) SetLabels(ctx context.Context, k Key, labels map[string]string) 
 	if err != nil {
 		return fmt.Errorf("set labels: %w", err)
 	}
-	_, err = s.pool.Exec(ctx, s.q(`SELECT compactor.set_labels($1, $2, $3)`), k.tenant(), k.Session, string(raw))
-	return wrap("set labels", err)
+	return execute(ctx, s, "set labels", `SELECT compactor.set_labels($1, $2, $3)`, k.tenant(), k.Session, string(raw))
 }
 
 // SetParent makes a session the child of another one of its tenant; an empty name takes that
 // back. A session that does not exist is created, the parent has to exist: ErrNotFound.
 // ErrInvalid: the parent is the session itself or below it, or the line is too long.
 func (s *Store) SetParent(ctx context.Context, k Key, parent string) error {
-	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.set_parent($1, $2, $3)`), k.tenant(), k.Session, parent)
-	return wrap("set parent", err)
+	return execute(ctx, s, "set parent", `SELECT compactor.set_parent($1, $2, $3)`, k.tenant(), k.Session, parent)
 }
 
-// Fork makes a new session, a child of k, that goes on from one of its messages: at is the
-// message's id or its seq, and empty for the last one. It has a copy of what was said up to
-// there, and of the runs that were applied by then, so its view is the one that k had. Fork
-// returns the number of messages. An append to k waits until the copy is made. ErrConflict: the
-// session exists.
+// Fork creates a session, a child of k, with a copy of the messages of k up to one of them,
+// and of the runs that were applied by then, so its view is the one that k had. at is the
+// message's id or its seq, empty for the last one. Fork returns the number of messages. An
+// append to k waits until the copy is made. ErrConflict: the session exists.
 func (s *Store) Fork(ctx context.Context, k Key, session, at string) (messages int64, err error) {
 	const query = `SELECT compactor.fork($1, $2, $3, $4)`
 	return restoring(ctx, s, k, func() (int64, error) {
@@ -157,9 +153,9 @@ func (s *Store) Fork(ctx context.Context, k Key, session, at string) (messages i
 	})
 }
 
-// State is what an application reports of a session, for the triggers of policies; nil
-// leaves a part as it is. Closed and Overflow, of a prompt that did not fit into the window,
-// are events: they hold until a run has seen them.
+// State is the state of a session that an application reports, for the triggers of policies;
+// nil leaves a part as it is. Closed and Overflow, of a prompt that did not fit into the
+// window, are events: they hold until a run has seen them.
 type State struct {
 	Closed          *bool `json:"closed,omitempty"`
 	Overflow        *bool `json:"overflow,omitempty"`
@@ -169,24 +165,18 @@ type State struct {
 
 // ReportState reports the state of a session. ErrNotFound names it.
 func (s *Store) ReportState(ctx context.Context, k Key, state State) error {
-	raw, err := json.Marshal(state)
-	if err != nil {
-		return fmt.Errorf("report state: %w", err)
-	}
-	_, err = s.pool.Exec(ctx, s.q(`SELECT compactor.report_state($1, $2, $3)`), k.tenant(), k.Session, string(raw))
-	return wrap("report state", err)
+	return execute(ctx, s, "report state", `SELECT compactor.report_state($1, $2, $3)`, k.tenant(), k.Session, state)
 }
 
 // SetPolicy names the policy of a session, whatever it matches; an empty name takes that
 // back. ErrNotFound: no policy of the name is in force for the session's tenant.
 func (s *Store) SetPolicy(ctx context.Context, k Key, policy string) error {
-	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.set_policy($1, $2, $3)`), k.tenant(), k.Session, policy)
-	return wrap("set policy", err)
+	return execute(ctx, s, "set policy", `SELECT compactor.set_policy($1, $2, $3)`, k.tenant(), k.Session, policy)
 }
 
 // AppendOn appends messages that were written on the view of a revision (see View) as
 // Append does. If the view has changed since, their signed reasoning is not in it: a model
-// that binds reasoning to what precedes it would not accept it any more.
+// that binds reasoning to the messages before it would not accept it any more.
 func (s *Store) AppendOn(ctx context.Context, k Key, revision int64, model string, msgs []NewMessage) (seqs []chat.Seq, repairs int, err error) {
 	return s.append(ctx, "append to", false, k, model, "", msgs, revision)
 }
@@ -199,7 +189,9 @@ func (s *Store) Import(ctx context.Context, k Key, model string, msgs []NewMessa
 
 // append calls the SQL function append, or append_on if a revision is given. op prefixes
 // errors; quiet suppresses the notification.
-func (s *Store) append(ctx context.Context, op string, quiet bool, k Key, model, key string, msgs []NewMessage, revision ...int64) (seqs []chat.Seq, repairs int, err error) {
+func (s *Store) append(
+	ctx context.Context, op string, quiet bool, k Key, model, key string, msgs []NewMessage, revision ...int64,
+) (seqs []chat.Seq, repairs int, err error) {
 	for i := range msgs {
 		repairs += chat.Sanitize(&msgs[i].Message)
 	}
@@ -211,8 +203,8 @@ func (s *Store) append(ctx context.Context, op string, quiet bool, k Key, model,
 	if len(revision) > 0 {
 		query, args = `SELECT compactor.append_on($1, $2, $6, $3::json, $4, $5)`, append(args, revision[0])
 	}
-	_, err = restoring(ctx, s, k, func() (struct{}, error) { // what comes back into the view may be in the archive
-		var batch pgx.Batch // pgx changes what it sends
+	_, err = restoring(ctx, s, k, func() (struct{}, error) { // messages that come back into the view may be archived
+		var batch pgx.Batch // a new one for each attempt: pgx changes the batch that it sends
 		if quiet {
 			batch.Queue(`SELECT set_config('compactor.quiet', 'on', true)`)
 		}
@@ -244,8 +236,8 @@ type Stored struct {
 	ReasoningExcludedBy int64
 	Pinned              bool
 	SummaryOf           chat.Ranges
-	// Purged reports that the words are gone, as the policy says: what the message has
-	// is its id, role and time.
+	// Purged reports that the content was deleted, as the policy says: the message has
+	// only its id, role and time.
 	Purged bool
 }
 
@@ -286,15 +278,14 @@ func (s *Store) All(ctx context.Context, k Key) ([]Stored, error) {
 
 // Among returns the messages of a session with a seq in ranges, in the form of All.
 func (s *Store) Among(ctx context.Context, k Key, ranges chat.Ranges) ([]Stored, error) {
-	// The bounds hold before a body is read. <@ comes after, as it is not known to keep what it compares to itself.
+	// The bounds are checked before a body is read. <@ is not leakproof, so it is checked after.
 	const query = `
-		SELECT seq, id, kind, coalesce(message::text, ''), role, token_count, token_counter, coalesce(created_at, '0001-01-01Z'), coalesce(source_id, ''), included,
-			coalesce(exclude_reason, ''), coalesce(excluded_by, 0), coalesce(summarized_by, ''), pinned, coalesce(summary_of, '{}')::text,
-			coalesce(reasoning_excluded_by, 0)
+		SELECT seq, id, kind, coalesce(message::text, ''), role, token_count, token_counter, coalesce(created_at, '0001-01-01Z'),
+			coalesce(source_id, ''), included, coalesce(exclude_reason, ''), coalesce(excluded_by, 0), coalesce(summarized_by, ''),
+			pinned, coalesce(summary_of, '{}')::text, coalesce(reasoning_excluded_by, 0)
 		FROM compactor.messages WHERE tenant = $1 AND session = $2 AND seq <@ $3::int8multirange
 			AND seq >= lower($3::int8multirange) AND seq < coalesce(upper($3::int8multirange), 9223372036854775807)
 		ORDER BY position, (kind <> 'summary'), (kind = 'source' AND position <> seq), seq`
-	var away []chat.Seq
 	all, err := queryRows(ctx, s, fmt.Sprintf("messages of session %s", k), func(row pgx.CollectableRow) (Stored, error) {
 		var m Stored
 		var id, body, source string
@@ -306,16 +297,21 @@ func (s *Store) Among(ctx context.Context, k Key, ranges chat.Ranges) ([]Stored,
 			return m, err
 		}
 		if body == "" {
-			away = append(away, m.Seq)
 			m.Role, m.Purged = role, true // until the archive has it
-			return m, m.fill(id, "", source, created)
 		}
 		return m, m.fill(id, body, source, created)
 	}, query, k.tenant(), k.Session, ranges.String())
-	if err != nil || len(away) == 0 {
+	if err != nil {
 		return all, err
 	}
-	return all, s.fillArchived(ctx, k, all, chat.RangesOf(away...))
+	var archived []*Stored
+	for i := range all {
+		if all[i].Purged {
+			archived = append(archived, &all[i])
+		}
+	}
+	_, err = s.fillArchived(ctx, k, archived)
+	return all, err
 }
 
 // fill decodes the body, unless it is empty, and sets the fields stored beside it. A message
@@ -323,7 +319,8 @@ func (s *Store) Among(ctx context.Context, k Key, ranges chat.Ranges) ([]Stored,
 func (m *Stored) fill(id, body, source string, created time.Time) error {
 	if body != "" { // otherwise it is in the archive
 		if err := m.UnmarshalJSON([]byte(body)); err != nil {
-			return &Error{Kind: errInternal, Message: fmt.Sprintf("stored message %d cannot be read: %v", m.Seq, err), Hint: "compactor doctor says what is damaged"}
+			text := fmt.Sprintf("stored message %d cannot be read: %v", m.Seq, err)
+			return &Error{Kind: errInternal, Message: text, Hint: hintDamaged}
 		}
 	}
 	m.ID, m.SourceID = id, source
@@ -340,13 +337,15 @@ func (m *Stored) fill(id, body, source string, created time.Time) error {
 // is 0 if all were deleted already. ErrNotFound names ids that the session does not have.
 func (s *Store) Exclude(ctx context.Context, k Key, ids []string, by string) (RunID, error) {
 	const query = `SELECT coalesce(compactor.exclude($1, $2, $3, $4), 0)`
-	return queryRow(ctx, s, fmt.Sprintf("exclude messages of session %s", k), pgx.RowTo[RunID], query, k.tenant(), k.Session, ids, by)
+	op := fmt.Sprintf("exclude messages of session %s", k)
+	return queryRow(ctx, s, op, pgx.RowTo[RunID], query, k.tenant(), k.Session, ids, by)
 }
 
 // Replace sets the view to a history that the application compacted: known ids stay or
 // come back, absent ones are excluded (reason replaced, or deleted_by_application where
-// msgs is empty, which clears the view), and new messages take their position in msgs, moved before a tool group that they would split. revision is that of View;
-// ErrStale if the session has changed since. Replace returns the run that records it.
+// msgs is empty, which clears the view), and new messages take their position in msgs, or
+// before a tool group that they would split. revision is that of View; ErrStale if the
+// session has changed since. Replace returns the run that records it.
 func (s *Store) Replace(ctx context.Context, k Key, revision int64, msgs []NewMessage, by string) (int64, error) {
 	return s.ReplaceSeen(ctx, k, revision, 0, msgs, by)
 }
@@ -373,21 +372,21 @@ func (s *Store) ReplaceSeen(ctx context.Context, k Key, revision int64, seen cha
 // compacted after that prompt.
 func (s *Store) ReportUsage(ctx context.Context, k Key, promptTokens chat.Tokens, seq chat.Seq) (bool, error) {
 	const query = `SELECT compactor.report_usage($1, $2, $3, nullif($4, 0))`
-	return queryRow(ctx, s, fmt.Sprintf("report usage of session %s", k), pgx.RowTo[bool], query, k.tenant(), k.Session, promptTokens, seq)
+	op := fmt.Sprintf("report usage of session %s", k)
+	return queryRow(ctx, s, op, pgx.RowTo[bool], query, k.tenant(), k.Session, promptTokens, seq)
 }
 
 // Pin prevents runs from excluding source messages, all or none of them. Excluded ones return with
 // the next run, for which the session becomes due. Idempotent. Many cost as much as one.
 func (s *Store) Pin(ctx context.Context, k Key, messageIDs ...string) error {
 	_, err := restoring(ctx, s, k, func() (struct{}, error) {
-		_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.pin($1, $2, $3::text[])`), k.tenant(), k.Session, messageIDs)
-		return struct{}{}, wrap("pin", err)
+		const query = `SELECT compactor.pin($1, $2, $3::text[])`
+		return struct{}{}, execute(ctx, s, "pin", query, k.tenant(), k.Session, messageIDs)
 	})
 	return err
 }
 
 // Unpin removes pins, all or none; the messages stay in the view until a run excludes them.
 func (s *Store) Unpin(ctx context.Context, k Key, messageIDs ...string) error {
-	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.unpin($1, $2, $3::text[])`), k.tenant(), k.Session, messageIDs)
-	return wrap("unpin", err)
+	return execute(ctx, s, "unpin", `SELECT compactor.unpin($1, $2, $3::text[])`, k.tenant(), k.Session, messageIDs)
 }

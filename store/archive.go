@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// segmentBytes and segmentMessages bound a segment: what is read for one message, and
-	// how long a session is locked.
+	// segmentBytes and segmentMessages bound a segment, and so the bytes to read for one
+	// message and the time that a session is locked.
 	segmentBytes    = 1 << 20
 	segmentMessages = 1000
-	// busyTries are the attempts at a session that another transaction has, busyPause the time
-	// between them: writers have it for milliseconds, and a pass ends at one that stays locked.
+	// busyTries is the number of attempts at a session that another transaction has locked,
+	// busyPause the time between them. Writers lock a session for milliseconds.
 	busyTries = 4
 	busyPause = 50 * time.Millisecond
 	// restoreTries bounds the restores before a change.
@@ -31,12 +31,12 @@ const (
 	archiveTime = 5 * time.Second
 )
 
-// ArchiveStats says what was moved, by the database's own sizes.
+// ArchiveStats counts archived or restored messages, with sizes as the database reports them.
 type ArchiveStats struct {
 	Sessions int64 `json:"sessions"`
 	Messages int64 `json:"messages"`
 	Segments int64 `json:"segments"`
-	// Stored is what the rows took, Archived what the segments take, in bytes.
+	// Stored is the size of the rows, Archived that of the segments, in bytes.
 	Stored   int64 `json:"stored_bytes"`
 	Archived int64 `json:"archived_bytes"`
 }
@@ -53,12 +53,13 @@ func (a *ArchiveStats) Add(b ArchiveStats) {
 // Gain returns the bytes that the rows took and the segments do not.
 func (a ArchiveStats) Gain() int64 { return a.Stored - a.Archived }
 
-// ArchiveSession moves the words of messages that have been out of the session's view for
+// ArchiveSession moves the content of messages that have been out of the session's view for
 // longer than age into compressed segments. Each segment is a transaction, which deletes
-// nothing before it has read the segment back and compared each body with what is stored.
+// rows only after it has read the segment back and compared each body with its row.
 // ErrBusy: another transaction has the session.
 func (s Admin) ArchiveSession(ctx context.Context, k Key, age time.Duration) (ArchiveStats, error) {
-	sid, err := queryRow(ctx, s.Store, fmt.Sprintf("session %s", k), pgx.RowTo[int64], `SELECT sid FROM compactor.sessions WHERE tenant = $1 AND id = $2`, k.tenant(), k.Session)
+	const query = `SELECT sid FROM compactor.sessions WHERE tenant = $1 AND id = $2`
+	sid, err := queryRow(ctx, s.Store, fmt.Sprintf("session %s", k), pgx.RowTo[int64], query, k.tenant(), k.Session)
 	if err != nil {
 		return ArchiveStats{}, err
 	}
@@ -76,7 +77,7 @@ func (s *Store) archiveSession(ctx context.Context, sid int64, age time.Duration
 	}
 }
 
-// archiveFree is archiveSession, which it tries again while another transaction has the session.
+// archiveFree calls archiveSession, again while another transaction has the session.
 func (s Scheduler) archiveFree(ctx context.Context, sid int64, age time.Duration, most int64) (total ArchiveStats, err error) {
 	for try := 1; ; try++ {
 		part, err := s.archiveSession(ctx, sid, age, most-total.Gain())
@@ -91,8 +92,8 @@ func (s Scheduler) archiveFree(ctx context.Context, sid int64, age time.Duration
 func (s *Store) archiveSegment(ctx context.Context, sid int64, age time.Duration) (part ArchiveStats, err error) {
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		part = ArchiveStats{}
-		rows, _ := tx.Query(ctx, s.q(`SELECT seq, body FROM compactor.archive_page($1, $2, $3, $4)`), sid, age, segmentMessages, segmentBytes) // rows hold the error
-		bodies, err := pgx.CollectRows(rows, pgx.RowToStructByPos[body])
+		const page = `SELECT seq, body FROM compactor.archive_page($1, $2, $3, $4)`
+		bodies, err := collectRows(ctx, s, tx, pgx.RowToStructByPos[body], page, sid, age, segmentMessages, segmentBytes)
 		switch {
 		case err != nil:
 			return err
@@ -117,14 +118,15 @@ func (s *Store) archiveSegment(ctx context.Context, sid int64, age time.Duration
 	return part, err
 }
 
-// addSegment stores bodies as a segment, in place of old unless that is nil, and returns what it
-// has read back of it.
+// addSegment stores bodies as a segment, in place of old unless that is nil, and returns the
+// bodies that it has read back.
 func (s *Store) addSegment(ctx context.Context, tx pgx.Tx, sid int64, bodies []body, old *int64) (id int64, back []body, err error) {
 	seqs, _ := split(bodies)
 	data, raw := pack(bodies)
 	sum := sha256.Sum256(data)
 	const query = `SELECT compactor.add_segment($1, $2, $3, $4, $5, $6)`
-	if err := tx.QueryRow(ctx, s.q(query), sid, chat.RangesOf(seqs...).String(), raw, sum[:], data, old).Scan(&id); err != nil {
+	err = tx.QueryRow(ctx, s.q(query), sid, chat.RangesOf(seqs...).String(), raw, sum[:], data, old).Scan(&id)
+	if err != nil {
 		return 0, nil, err
 	}
 	g, err := s.segment(ctx, tx, id)
@@ -143,14 +145,16 @@ func split(bodies []body) (seqs []chat.Seq, texts []string) {
 	return seqs, texts
 }
 
-// ArchivePreview returns what ArchiveSession would move, without what the segments would take.
+// ArchivePreview counts the messages that ArchiveSession would move. The size of the segments
+// is not known before.
 func (s Admin) ArchivePreview(ctx context.Context, k Key, age time.Duration) (stats ArchiveStats, err error) {
-	err = s.pool.QueryRow(ctx, s.q(`SELECT messages, stored FROM compactor.archive_preview($1, $2, $3)`), k.tenant(), k.Session, age).Scan(&stats.Messages, &stats.Stored)
+	const query = `SELECT messages, stored FROM compactor.archive_preview($1, $2, $3)`
+	err = s.pool.QueryRow(ctx, s.q(query), k.tenant(), k.Session, age).Scan(&stats.Messages, &stats.Stored)
 	stats.Sessions = min(stats.Messages, 1)
 	return stats, wrap("preview the archive of session "+k.String(), err)
 }
 
-// archiveRun is a run that took words out of its session's view, or one to pass without a SID.
+// archiveRun is a run that took messages out of its session's view, or one to pass without a SID.
 type archiveRun struct {
 	Run RunID
 	SID *int64
@@ -169,8 +173,7 @@ func (s Scheduler) Archive(ctx context.Context, age time.Duration, policies []st
 	}
 	total, passed, more, err := s.archivePage(ctx, page, math.MaxInt64, limit)
 	if passed > 0 {
-		_, failed := s.pool.Exec(ctx, s.q(`SELECT compactor.pass_archived($1, $2)`), age, passed)
-		err = errors.Join(err, wrap("archive", failed))
+		err = errors.Join(err, execute(ctx, s.Store, "archive", `SELECT compactor.pass_archived($1, $2)`, age, passed))
 	}
 	return total, more, err
 }
@@ -194,7 +197,7 @@ func (s Scheduler) archivePage(ctx context.Context, page []archiveRun, most int6
 			if failed != nil && !errors.Is(failed, ErrDamaged) {
 				return total, passed, false, failed
 			}
-			err = errors.Join(err, failed) // one that is not as it was holds up no other
+			err = errors.Join(err, failed) // a damaged session does not stop the page
 			if total.Gain() >= most {
 				return total, passed, true, err // there may be more of this session
 			}
@@ -204,22 +207,25 @@ func (s Scheduler) archivePage(ctx context.Context, page []archiveRun, most int6
 	return total, passed, more, err
 }
 
-// PurgeArchive takes the words of up to limit segments for good that are older than age and
-// have been out of the view for longer than out, of sessions with one of the policies and of
+// PurgeArchive deletes the content of up to limit segments that are older than age and have
+// been out of the view for longer than out, of sessions with one of the policies and of
 // their children, and returns their number.
 func (s Scheduler) PurgeArchive(ctx context.Context, age, out time.Duration, policies []string, limit int) (int64, error) {
-	return queryRow(ctx, s.Store, "purge the archive", pgx.RowTo[int64], `SELECT compactor.purge_archive($1, $2, $3, $4)`, age, policies, limit, out)
+	const query = `SELECT compactor.purge_archive($1, $2, $3, $4)`
+	return queryRow(ctx, s.Store, "purge the archive", pgx.RowTo[int64], query, age, policies, limit, out)
 }
 
-// Restore brings the words of archived messages back, of all of a session or of those that
-// messages names by their ids. The archiver leaves the session alone for a day then.
-// ErrPurged: words are gone, and the others stay where they are; ErrDamaged: the archive does
-// not have what was said, and nothing has changed.
+// Restore moves the content of archived messages back, of all of a session or of those that
+// messages names by their ids. The archiver leaves the session alone for a day then. Either
+// error changes nothing. ErrPurged: content was purged; ErrDamaged: a segment is damaged.
 func (s Admin) Restore(ctx context.Context, k Key, messages ...string) (ArchiveStats, error) {
-	const query = `SELECT (CASE WHEN cardinality($3::text[]) = 0 THEN '{[1,)}' ELSE coalesce((SELECT range_agg(int8range(m.seq, m.seq + 1))
-			FROM compactor.messages m WHERE m.tenant = $1 AND m.session = $2 AND m.id = ANY($3)
-			HAVING count(*) = cardinality($3::text[])), '{}') END)::text FROM compactor.view_revision($1, $2) r WHERE r IS NOT NULL`
-	text, err := queryRow(ctx, s.Store, fmt.Sprintf("session %s", k), pgx.RowTo[string], query, k.tenant(), k.Session, append([]string{}, messages...))
+	const query = `
+		SELECT (CASE WHEN cardinality($3::text[]) = 0 THEN '{[1,)}' ELSE coalesce((
+			SELECT range_agg(int8range(m.seq, m.seq + 1)) FROM compactor.messages m
+			WHERE m.tenant = $1 AND m.session = $2 AND m.id = ANY($3) HAVING count(*) = cardinality($3::text[])), '{}') END)::text
+		FROM compactor.view_revision($1, $2) r WHERE r IS NOT NULL`
+	ids := append([]string{}, messages...) // not NULL
+	text, err := queryRow(ctx, s.Store, fmt.Sprintf("session %s", k), pgx.RowTo[string], query, k.tenant(), k.Session, ids)
 	if err != nil {
 		return ArchiveStats{}, err
 	}
@@ -247,7 +253,8 @@ func (s *Store) restore(ctx context.Context, k Key, seqs chat.Ranges) (stats Arc
 		for i := range segments {
 			g := &segments[i]
 			if g.Data == nil {
-				return &Error{Kind: ErrPurged, Message: fmt.Sprintf("the words of messages %s were purged, as the policy says", seqs.Intersect(g.Seqs))}
+				text := fmt.Sprintf("the words of messages %s were purged, as the policy says", seqs.Intersect(g.Seqs))
+				return &Error{Kind: ErrPurged, Message: text}
 			}
 			bodies, err := g.unpack(seqs)
 			if err != nil {
@@ -269,10 +276,11 @@ func (s *Store) restore(ctx context.Context, k Key, seqs chat.Ranges) (stats Arc
 	return stats, nil
 }
 
-// restoring calls change, and again when the archived words that it needs are back.
+// restoring calls change, and again after it has restored the archived messages that change
+// needs.
 func restoring[T any](ctx context.Context, s *Store, k Key, change func() (T, error)) (T, error) {
 	v, err := change()
-	for range restoreTries { // each time it may need others, or the archiver has come between the two
+	for range restoreTries { // each time it may need others, or the archiver has moved them again
 		own, ok := errors.AsType[*Error](err)
 		if !ok || !errors.Is(err, ErrArchived) {
 			return v, err
@@ -286,30 +294,29 @@ func restoring[T any](ctx context.Context, s *Store, k Key, change func() (T, er
 }
 
 // keyOf returns the name of a session.
-func (s *Store) keyOf(ctx context.Context, sid int64) (k Key, err error) {
-	err = s.pool.QueryRow(ctx, s.q(`SELECT tenant, id FROM compactor.sessions WHERE sid = $1`), sid).Scan(&k.Tenant, &k.Session)
-	return k, wrap(fmt.Sprintf("session %d", sid), err)
+func (s *Store) keyOf(ctx context.Context, sid int64) (Key, error) {
+	const query = `SELECT tenant, id FROM compactor.sessions WHERE sid = $1`
+	return queryRow(ctx, s, fmt.Sprintf("session %d", sid), pgx.RowToStructByPos[Key], query, sid)
 }
 
 // keyOfRun returns the name of a run's session.
-func (s *Store) keyOfRun(ctx context.Context, run RunID) (k Key, err error) {
+func (s *Store) keyOfRun(ctx context.Context, run RunID) (Key, error) {
 	const query = `SELECT tenant, id FROM compactor.sessions WHERE sid = (SELECT sid FROM compactor.runs WHERE id = $1)`
-	err = s.pool.QueryRow(ctx, s.q(query), run).Scan(&k.Tenant, &k.Session)
-	return k, wrap(fmt.Sprintf("run %d", run), err)
+	return queryRow(ctx, s, fmt.Sprintf("run %d", run), pgx.RowToStructByPos[Key], query, run)
 }
 
 // Compacted returns the sessions of a tenant that a run has changed.
 func (s Admin) Compacted(ctx context.Context, tenant string) iter.Seq2[Key, error] {
-	const query = `SELECT sid, tenant, id FROM compactor.sessions WHERE sid > $1 AND tenant = $2 AND revision > 0 ORDER BY sid LIMIT 500`
+	const query = `
+		SELECT sid, tenant, id FROM compactor.sessions
+		WHERE sid > $1 AND tenant = $2 AND revision > 0 ORDER BY sid LIMIT 500`
 	type row struct {
 		SID int64
-		Key Key
+		Key
 	}
 	return func(yield func(Key, error) bool) {
 		for last := int64(0); ; {
-			page, err := queryRows(ctx, s.Store, "sessions", func(r pgx.CollectableRow) (x row, err error) {
-				return x, r.Scan(&x.SID, &x.Key.Tenant, &x.Key.Session)
-			}, query, last, Key{Tenant: tenant}.tenant())
+			page, err := queryRows(ctx, s.Store, "sessions", pgx.RowToStructByPos[row], query, last, Key{Tenant: tenant}.tenant())
 			if err != nil {
 				yield(Key{}, err)
 				return
@@ -324,29 +331,4 @@ func (s Admin) Compacted(ctx context.Context, tenant string) iter.Seq2[Key, erro
 			}
 		}
 	}
-}
-
-// fillBySID sets the words of archived messages. ErrPurged: some are gone.
-func (s *Store) fillBySID(ctx context.Context, sid int64, archived []*Stored, seqs chat.Ranges) error {
-	k, err := s.keyOf(ctx, sid)
-	if err != nil {
-		return err
-	}
-	bodies, purged, err := s.archivedBodies(ctx, k, seqs)
-	if err != nil {
-		return err
-	}
-	for _, m := range archived {
-		text, ok := bodies[m.Seq]
-		switch {
-		case !ok && purged.Has(m.Seq):
-			return &Error{Kind: ErrPurged, Message: fmt.Sprintf("the words of message %d were purged, as the policy says", m.Seq)}
-		case !ok:
-			return lost(m.Seq)
-		}
-		if err := m.fill(m.ID, text, m.SourceID, m.CreatedAt); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// maxSegment bounds what a damaged segment can make of itself; a message is far smaller.
+// maxSegment bounds the size of a decompressed segment, as a damaged one could be of any size.
 const maxSegment = 2 << 30
 
 var (
@@ -26,7 +26,7 @@ type body struct {
 	Text string
 }
 
-// pack returns bodies as a segment: each behind its seq and its length, compressed.
+// pack returns bodies as a segment: each after its seq and its length, compressed.
 func pack(bodies []body) (data []byte, raw int64) {
 	var out []byte
 	for _, b := range bodies {
@@ -37,7 +37,7 @@ func pack(bodies []body) (data []byte, raw int64) {
 	return zstdWriter.EncodeAll(out, nil), int64(len(out))
 }
 
-// segment is a row of the archive. Without Data, it was purged.
+// segment is a row of the archive. A purged one has no Data.
 type segment struct {
 	ID       int64
 	Seqs     chat.Ranges
@@ -45,10 +45,10 @@ type segment struct {
 	Data     []byte
 }
 
-// unpack returns the bodies of a segment that are in a set, without those that are back.
+// unpack returns the bodies of a segment that are in a set, without those that were restored.
 func (g *segment) unpack(seqs chat.Ranges) (out []body, err error) {
-	damaged := func(what string) error {
-		return &Error{Kind: ErrDamaged, Message: fmt.Sprintf("segment %d of the archive: %s", g.ID, what), Hint: "restore it from a backup: nothing else has what was said"}
+	damaged := func(text string) error {
+		return &Error{Kind: ErrDamaged, Message: fmt.Sprintf("segment %d of the archive: %s", g.ID, text), Hint: adviceLog}
 	}
 	if sum := sha256.Sum256(g.Data); string(sum[:]) != string(g.Checksum) {
 		return nil, damaged("its checksum is another one")
@@ -72,70 +72,62 @@ func (g *segment) unpack(seqs chat.Ranges) (out []body, err error) {
 	return out, nil
 }
 
-// segment returns one by its number.
+// segment returns a segment by its number.
 func (s *Store) segment(ctx context.Context, tx pgx.Tx, id int64) (g segment, err error) {
 	err = tx.QueryRow(ctx, s.q(`SELECT id, seqs::text, checksum, data FROM compactor.archive_segments WHERE id = $1`), id).
 		Scan(&g.ID, rangesText{&g.Seqs}, &g.Checksum, &g.Data)
 	return g, err
 }
 
-// segments returns those that have words of a session's messages.
+// segments returns the segments that hold messages of a session.
 func (s *Store) segments(ctx context.Context, db querier, k Key, seqs chat.Ranges) ([]segment, error) {
-	rows, _ := db.Query(ctx, s.q(`SELECT id, seqs, checksum, data FROM compactor.archived_words($1, $2, $3)`), k.tenant(), k.Session, seqs.String()) // rows hold the error
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (g segment, err error) {
+	const query = `SELECT id, seqs, checksum, data FROM compactor.archived_words($1, $2, $3)`
+	return collectRows(ctx, s, db, func(row pgx.CollectableRow) (g segment, err error) {
 		return g, row.Scan(&g.ID, rangesText{&g.Seqs}, &g.Checksum, &g.Data)
-	})
+	}, query, k.tenant(), k.Session, seqs.String())
 }
 
-// fillArchived sets the words of the messages that are in the archive. Those that were
-// purged stay without.
-func (s *Store) fillArchived(ctx context.Context, k Key, all []Stored, away chat.Ranges) error {
-	bodies, purged, err := s.archivedBodies(ctx, k, away)
+// fillArchived decodes the bodies of archived messages into them. It leaves out the messages
+// that were purged and returns their seqs.
+func (s *Store) fillArchived(ctx context.Context, k Key, archived []*Stored) (purged chat.Ranges, err error) {
+	if len(archived) == 0 {
+		return nil, nil
+	}
+	seqs := make([]chat.Seq, len(archived))
+	for i, m := range archived {
+		seqs[i] = m.Seq
+	}
+	set := chat.RangesOf(seqs...)
+	segments, err := s.segments(ctx, s.pool, k, set)
 	if err != nil {
-		return err
+		return nil, wrap("read the archive of session "+k.String(), err)
 	}
-	for i := range all {
-		m := &all[i]
-		text, ok := bodies[m.Seq]
-		switch {
-		case !away.Has(m.Seq) || !ok && purged.Has(m.Seq):
-			continue
-		case !ok:
-			return fmt.Errorf("messages of session %s: %w", k, lost(m.Seq))
-		}
-		m.Purged = false
-		if err := m.fill(m.ID, text, m.SourceID, m.CreatedAt); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// lost is the error for a message of which neither the table nor the archive has the words.
-func lost(seq chat.Seq) error {
-	return &Error{Kind: ErrDamaged, Message: fmt.Sprintf("the words of message %d are neither stored nor in the archive", seq), Hint: "compactor doctor says what is damaged"}
-}
-
-// archivedBodies returns the words of messages that the archive has, and those that were
-// purged.
-func (s *Store) archivedBodies(ctx context.Context, k Key, seqs chat.Ranges) (bodies map[chat.Seq]string, purged chat.Ranges, err error) {
-	segments, err := s.segments(ctx, s.pool, k, seqs)
-	if err != nil {
-		return nil, nil, wrap("read the archive of session "+k.String(), err)
-	}
-	bodies = map[chat.Seq]string{}
+	bodies := map[chat.Seq]string{}
 	for i := range segments {
 		if segments[i].Data == nil {
-			purged = purged.Union(segments[i].Seqs)
+			purged = purged.Union(segments[i].Seqs.Intersect(set))
 			continue
 		}
-		list, err := segments[i].unpack(seqs)
+		list, err := segments[i].unpack(set)
 		if err != nil {
-			return nil, nil, fmt.Errorf("read the archive of session %s: %w", k, err)
+			return nil, fmt.Errorf("read the archive of session %s: %w", k, err)
 		}
 		for _, b := range list {
 			bodies[b.Seq] = b.Text
 		}
 	}
-	return bodies, purged, nil
+	for _, m := range archived {
+		text, ok := bodies[m.Seq]
+		switch {
+		case ok:
+			m.Purged = false
+			if err := m.fill(m.ID, text, m.SourceID, m.CreatedAt); err != nil {
+				return nil, err
+			}
+		case !purged.Has(m.Seq):
+			text := fmt.Sprintf("the words of message %d are neither stored nor in the archive", m.Seq)
+			return nil, fmt.Errorf("messages of session %s: %w", k, &Error{Kind: ErrDamaged, Message: text, Hint: hintDamaged})
+		}
+	}
+	return purged, nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// Line is what reports of usage say of the size of a prompt: Overhead tokens, of tool
+// Line estimates the size of a prompt from reports of usage: Overhead tokens, of tool
 // definitions and the like, and Scale for each stored one. It is zero as long as there are
 // too few reports.
 type Line struct {
@@ -24,7 +24,7 @@ func (l Line) Tokens(counted chat.Tokens) chat.Tokens {
 	return l.Overhead + chat.Tokens(math.Ceil(l.Scale*float64(counted)))
 }
 
-// Calibration is what the reports for a tenant and a model have taught.
+// Calibration is the result of the reports for a tenant and a model.
 type Calibration struct {
 	Tenant  string `json:"tenant"`
 	Model   string `json:"model"` // in lower case and without a provider
@@ -35,21 +35,18 @@ type Calibration struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// The names of models below are as the SQL function model_key has them, which not every
-// role may call: in lower case and without a provider.
-
-// joinCalibration joins what is known of the model of a session s.
+// joinCalibration joins the calibration of the model of a session s. It has the expression of
+// the SQL function model_key, which not every role may call.
 const joinCalibration = `LEFT JOIN compactor.calibrations c ON c.tenant = s.tenant AND c.model = lower(regexp_replace(s.model, '^.*/', ''))`
 
-// Calibrations returns what reports have taught for a tenant and a model, or for all if
-// one is empty, those with most reports first.
+// Calibrations returns the calibrations for a tenant and a model, or for all if one is empty,
+// those with most reports first.
 func (s Operator) Calibrations(ctx context.Context, tenant, model string, limit int) ([]Calibration, error) {
 	const query = `SELECT tenant, model, reports, coalesce(overhead, 0), coalesce(scale, 0), coalesce(deviation, 0), updated_at
 		FROM compactor.calibrations WHERE ($1 = '' OR tenant = $1) AND ($2 = '' OR model = lower(regexp_replace($2, '^.*/', '')))
 		ORDER BY reports DESC, tenant, model LIMIT $3`
 	return queryRows(ctx, s.Store, "list calibrations", func(row pgx.CollectableRow) (c Calibration, err error) {
-		err = row.Scan(&c.Tenant, &c.Model, &c.Reports, &c.Line.Overhead, &c.Line.Scale, &c.Deviation, &c.UpdatedAt)
-		return c, err
+		return c, row.Scan(&c.Tenant, &c.Model, &c.Reports, &c.Line.Overhead, &c.Line.Scale, &c.Deviation, &c.UpdatedAt)
 	}, query, tenant, model, limit)
 }
 

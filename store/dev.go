@@ -6,12 +6,10 @@ import "context"
 
 // Analyze updates the planner's statistics after a large import.
 func (s Admin) Analyze(ctx context.Context) error {
-	_, err := s.pool.Exec(ctx, s.q(`ANALYZE compactor.message_log, compactor.sessions`))
-	return wrap("analyze", err)
+	return execute(ctx, s.Store, "analyze", `ANALYZE compactor.message_log, compactor.sessions`)
 }
 
 // DropSchema removes the schema and everything in it.
 func (s Admin) DropSchema(ctx context.Context) error {
-	_, err := s.pool.Exec(ctx, `DROP SCHEMA IF EXISTS `+s.schema+` CASCADE`)
-	return wrap("drop schema", err)
+	return execute(ctx, s.Store, "drop schema", `DROP SCHEMA IF EXISTS `+s.schema+` CASCADE`)
 }

@@ -14,18 +14,18 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// Repeat is a message that was said after words that are erased, in a session that has them.
-// Those that came with a replacement of the view are the application's own, such as its
-// summaries, and may repeat the words in others; of the rest, Repeats has those that hold them.
+// Repeat is a message after erased ones, in a session that has them, that may repeat their text.
+// Messages that came with a replacement of the view are the application's own, such as its
+// summaries, and may do so in other words; of other messages, those that hold the text count.
 type Repeat struct {
 	Session string `json:"session"`
 	Message string `json:"message"`
 	// Replaced reports that it came with a replacement of the view.
 	Replaced bool `json:"replaced"`
-	// Holds reports that a part of the words stands in it: 40 characters in a row, or all of a
+	// Holds reports that it holds a part of the text: 40 characters in a row, or all of a
 	// shorter text, white space apart.
 	Holds bool `json:"holds"`
-	// Erased reports that it is erased with them, as it is both.
+	// Erased reports that it is erased with them, as it is both Replaced and Holds.
 	Erased bool `json:"erased"`
 }
 
@@ -34,27 +34,26 @@ const (
 	repeatLength = 40
 	// shortestRepeat is the length of the shortest text that is looked for.
 	shortestRepeat = 4
-	// maxRepeatParts bounds the parts of texts that are kept, to about 200 MB; of longer ones, every
-	// second and so on is, and parts that are as much longer are found.
+	// maxRepeatParts bounds the memory for parts of texts to about 200 MB. Of longer texts only
+	// every second part is kept, or every third and so on, so only longer repeats are found.
 	maxRepeatParts = 4 << 20
 )
 
-// repeats locks the sessions that have the words, and returns what repeats them, and of this what
-// is to be erased with them, by sid.
+// repeats locks the sessions that have the messages, and returns the messages that repeat them,
+// and the seqs of those to erase with them, by sid.
 func (s Admin) repeats(ctx context.Context, tx pgx.Tx, k Key, ids []string) (found []Repeat, more map[string]string, err error) {
 	type copied struct {
 		SID         int64
 		Session     string
 		Seqs, Later string
 	}
-	rows, _ := tx.Query(ctx, s.q(`SELECT sid, session, seqs::text, later::text FROM compactor.lock_copies($1, $2, $3)`), k.tenant(), k.Session, ids) // rows hold the error
-	copies, err := pgx.CollectRows(rows, pgx.RowToStructByPos[copied])
+	const query = `SELECT sid, session, seqs::text, later::text FROM compactor.lock_copies($1, $2, $3)`
+	copies, err := collectRows(ctx, s.Store, tx, pgx.RowToStructByPos[copied], query, k.tenant(), k.Session, ids)
 	if err != nil {
 		return nil, nil, err
 	}
 	found, more = []Repeat{}, map[string]string{}
-	words := partSet{}
-	read := chat.Ranges{}
+	parts, read := partSet{}, chat.Ranges{}
 	if !slices.ContainsFunc(copies, func(c copied) bool { return c.Later != "{}" }) {
 		return found, more, nil
 	}
@@ -64,19 +63,22 @@ func (s Admin) repeats(ctx context.Context, tx pgx.Tx, k Key, ids []string) (fou
 			return nil, nil, err
 		}
 		var got []chat.Seq
-		if err := s.said(ctx, tx, Key{Tenant: k.Tenant, Session: c.Session}, c.SID, seqs.Minus(read).String(), func(m said, text string) {
-			if words.add(text) {
+		key := Key{Tenant: k.Tenant, Session: c.Session}
+		err = s.eachBody(ctx, tx, key, c.SID, seqs.Minus(read).String(), func(m erasable, text string) {
+			if parts.add(text) {
 				got = append(got, m.Seq)
 			}
-		}); err != nil {
+		})
+		if err != nil {
 			return nil, nil, err
 		}
 		read = read.Union(chat.RangesOf(got...))
 	}
 	for _, c := range copies {
 		var erased []chat.Seq
-		err = errors.Join(err, s.said(ctx, tx, Key{Tenant: k.Tenant, Session: c.Session}, c.SID, c.Later, func(m said, text string) {
-			r := Repeat{Session: c.Session, Message: m.ID, Replaced: m.Replaced, Holds: words.in(text)}
+		key := Key{Tenant: k.Tenant, Session: c.Session}
+		err = errors.Join(err, s.eachBody(ctx, tx, key, c.SID, c.Later, func(m erasable, text string) {
+			r := Repeat{Session: c.Session, Message: m.ID, Replaced: m.Replaced, Holds: parts.in(text)}
 			if r.Erased = r.Holds && (r.Replaced || m.Derived); r.Erased {
 				erased = append(erased, m.Seq)
 			}
@@ -91,23 +93,23 @@ func (s Admin) repeats(ctx context.Context, tx pgx.Tx, k Key, ids []string) (fou
 	return found, more, err
 }
 
-// said is a source message, and whether it came with a replacement of the view; or what a run
-// wrote in the place of a message, of which erase does not know whether it holds others' words.
-type said struct {
+// erasable is a message that may repeat an erased one: a source message, Replaced if it came with
+// a replacement of the view, or a Derived one, which a run wrote in place of a message.
+type erasable struct {
 	Seq               chat.Seq
 	ID                string
 	Replaced, Derived bool
 }
 
-// said calls yield with each source message and each replacement of ranges, and its body. Words
-// that were purged, and those of a segment that cannot be read, are left out.
-func (s Admin) said(ctx context.Context, tx pgx.Tx, k Key, sid int64, ranges string, yield func(m said, body string)) error {
+// eachBody calls yield with each source message and each replacement of ranges, and its body. It
+// leaves out purged messages and those of a segment that cannot be read.
+func (s Admin) eachBody(ctx context.Context, tx pgx.Tx, k Key, sid int64, ranges string, yield func(m erasable, body string)) error {
 	const query = `
 		SELECT m.seq, m.id, m.kind = 'm' AND coalesce(m.replaced, false), m.kind = 'i', coalesce(b.body, '') FROM (
 			SELECT seq, id, kind, seq <= max(said_until) OVER w AS replaced FROM (
-				SELECT l.seq AS behind, l.seq, l.id, l.kind, NULL::bigint AS said_until FROM compactor.message_log l WHERE l.sid = $1
+				SELECT l.seq AS place, l.seq, l.id, l.kind, NULL::bigint AS said_until FROM compactor.message_log l WHERE l.sid = $1
 				UNION ALL SELECT r.applied_seq + 1, NULL, NULL, 'r', r.said_until FROM compactor.runs r
-				WHERE r.sid = $1 AND r.kind = 'replace' AND r.status = 'applied') x WINDOW w AS (ORDER BY behind)) m
+				WHERE r.sid = $1 AND r.kind = 'replace' AND r.status = 'applied') x WINDOW w AS (ORDER BY place)) m
 		LEFT JOIN compactor.message_body b ON b.sid = $1 AND b.seq = m.seq
 		WHERE m.kind IN ('m', 'i') AND $2::int8multirange @> m.seq`
 	if ranges == "{}" {
@@ -117,17 +119,18 @@ func (s Admin) said(ctx context.Context, tx pgx.Tx, k Key, sid int64, ranges str
 	if err != nil {
 		return err
 	}
-	var m said
+	var m erasable
 	var text string
-	away := map[chat.Seq]said{}
-	if _, err := pgx.ForEachRow(rows, []any{&m.Seq, &m.ID, &m.Replaced, &m.Derived, &text}, func() error {
+	archived := map[chat.Seq]erasable{}
+	_, err = pgx.ForEachRow(rows, []any{&m.Seq, &m.ID, &m.Replaced, &m.Derived, &text}, func() error {
 		if text == "" {
-			away[m.Seq] = m
+			archived[m.Seq] = m
 		} else {
 			yield(m, text)
 		}
 		return nil
-	}); err != nil || len(away) == 0 {
+	})
+	if err != nil || len(archived) == 0 {
 		return err
 	}
 	seqs, err := chat.ParseRanges(ranges)
@@ -147,7 +150,7 @@ func (s Admin) said(ctx context.Context, tx pgx.Tx, k Key, sid int64, ranges str
 			return err
 		}
 		for _, b := range bodies {
-			if m, ok := away[b.Seq]; ok {
+			if m, ok := archived[b.Seq]; ok {
 				yield(m, b.Text)
 			}
 		}
@@ -161,32 +164,32 @@ type partSet map[int]map[uint64]struct{}
 // partBase is the base of the polynomial that hashes a part.
 const partBase = 0x9E3779B97F4A7C15
 
-// add adds the parts of a body's texts, and reports whether it is more than what an earlier
-// erasure has left.
-func (p partSet) add(body string) (says bool) {
+// add adds the parts of a body's texts, and reports whether it has text that no earlier erasure
+// has erased.
+func (p partSet) add(body string) (hasText bool) {
 	for _, text := range textsOf(body) {
 		n := min(len(text), repeatLength)
 		if string(text) == "[erased]" {
 			continue
 		}
-		if says = true; n < shortestRepeat {
+		if hasText = true; n < shortestRepeat {
 			continue
 		}
 		if p[n] == nil {
 			p[n] = map[uint64]struct{}{}
 		}
 		eachPart(text, n, func(at int, hash uint64) bool {
-			// Rulers, indentation and the like say nothing.
+			// Rulers, indentation and the like do not count.
 			if at%(1+len(p[n])/maxRepeatParts) == 0 && (n < repeatLength || letters(text[at:at+n]) >= n/2) {
 				p[n][hash] = struct{}{}
 			}
 			return true
 		})
 	}
-	return says
+	return hasText
 }
 
-// in reports whether a body has one of the parts: a short one as words of their own.
+// in reports whether a body has one of the parts, a short one between word boundaries.
 func (p partSet) in(body string) (found bool) {
 	for _, text := range textsOf(body) {
 		for n, parts := range p {
@@ -222,6 +225,7 @@ func eachPart(text []rune, n int, yield func(at int, hash uint64) bool) {
 	}
 }
 
+// letters counts the letters and digits of a text.
 func letters(text []rune) (n int) {
 	for _, r := range text {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -231,8 +235,8 @@ func letters(text []rune) (n int) {
 	return n
 }
 
-// textsOf returns the texts of a stored message, each white space in them one blank, without ids
-// and what else names no words.
+// textsOf returns the texts of a stored message, without ids, roles and types and the names of
+// tools. White space in them is folded.
 func textsOf(body string) (out [][]rune) {
 	var m any
 	if json.Unmarshal([]byte(body), &m) != nil {
@@ -265,4 +269,5 @@ func textsOf(body string) (out [][]rune) {
 	return out
 }
 
+// folded replaces each white space of a text by one blank.
 func folded(s string) []rune { return []rune(strings.Join(strings.Fields(s), " ")) }

@@ -27,11 +27,11 @@ var (
 	ErrInUse = errors.New("in use")
 	// ErrNotApplicable: the run's state does not allow it.
 	ErrNotApplicable = errors.New("not applicable")
-	// ErrArchived: words that it needs are in the archive, see Restore.
+	// ErrArchived: content that it needs is in the archive, see Restore.
 	ErrArchived = errors.New("archived")
-	// ErrPurged: words that it needs were purged, as the policy says.
+	// ErrPurged: content that it needs was purged, as the policy says.
 	ErrPurged = errors.New("purged")
-	// ErrDamaged: the archive does not have what was said.
+	// ErrDamaged: the archive lacks content of messages, or has other content.
 	ErrDamaged = errors.New("damaged")
 	// ErrSpendingLimit: no model may be asked now, see LimitSpending.
 	ErrSpendingLimit = errors.New("spending limit reached")
@@ -45,11 +45,14 @@ var (
 	ErrLogin = errors.New("login refused")
 	// ErrUnavailable: the database could not be reached or is restarting.
 	ErrUnavailable = errors.New("database unavailable")
-	// ErrNoSpace, an ErrUnavailable: what was to be written had no room on the disk.
+	// ErrNoSpace, an ErrUnavailable: the disk of the database is full.
 	ErrNoSpace = fmt.Errorf("%w: no space", ErrUnavailable)
 	// ErrNotMigrated: the schema or part of it is missing.
 	ErrNotMigrated = errors.New("schema is missing or old: run `compactor migrate up`")
 )
+
+// hintDamaged is the hint of errors about stored messages that cannot be read.
+const hintDamaged = "compactor doctor says what is damaged"
 
 // Error is an error of the database with a message for the user. It unwraps to one of
 // the sentinels above.
@@ -83,8 +86,8 @@ func mapError(err error) error {
 		return own
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		// Raised by the schema's own functions, whose texts are meant for users.
-		// Who calls one from Go names it himself: set policy, for set_policy.
+		// The schema's own functions raise texts that are meant for users. The name of the
+		// function is cut off, as callers prefix errors with the operation.
 		function, text, named := strings.Cut(pg.Message, ": ")
 		if !named || strings.Trim(function, "abcdefghijklmnopqrstuvwxyz_") != "" {
 			text = pg.Message

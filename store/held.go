@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The reasons for which due sessions do not run, as the SQL function held_back has them.
+// The reasons for which due sessions do not run, as the SQL function held_back returns them.
 // Outcomes of runs and guards have the names that they have in the ledger.
 const (
 	HeldNoLeader     = "no_leader"     // no scheduler holds the lease
@@ -21,11 +21,11 @@ const (
 	HeldModelDown    = "model_down"    // they got no summary, and a model is in cooldown
 	HeldPostponed    = "postponed"     // an attempt failed and is repeated
 	HeldFailed       = "failed"        // the last run failed for good
-	CodeReadBudget   = "read_budget"   // worker.read_budget has no room for the messages of the run
+	CodeReadBudget   = "read_budget"   // the messages of the run do not fit into worker.read_budget
 )
 
-// HeldReasons are all reasons, with what each means: faults first, and then what lasts
-// longest first.
+// HeldReasons are all reasons, each with its meaning: failures first, and then those that
+// last longest.
 var HeldReasons = []struct{ Reason, Text string }{
 	{HeldNoLeader, "no scheduler holds the lease, so nothing is queued"},
 	{HeldRedisAway, "the scheduler cannot reach Redis, so no worker hears of a run"},
@@ -72,7 +72,7 @@ type Held struct {
 	// it is not known or has none.
 	Since *time.Time `json:"since,omitempty"`
 	Until *time.Time `json:"until,omitempty"`
-	// EndsBy is the command that ends it, or what does so by itself.
+	// EndsBy is the command that ends it, or the event that does so without one.
 	EndsBy string `json:"ends_by"`
 	Detail string `json:"detail,omitempty"`
 	// Decided reports that an operator, an application or a policy wants it so.
@@ -84,7 +84,7 @@ type Held struct {
 	SecondsLeft *float64 `json:"seconds_left,omitempty"`
 }
 
-// Text says what the reason is, in a line.
+// Text returns the reason in a line.
 func (h Held) Text() string {
 	if i := heldIndex(h.Reason); h.Detail == "" && i >= 0 {
 		return HeldReasons[i].Text
@@ -92,16 +92,17 @@ func (h Held) Text() string {
 	return h.Detail
 }
 
-const queryHeld = `SELECT reason, sessions, since, until, ends_by, detail, decided, id, coalesce(greatest(extract(epoch FROM now() - since), 0), 0)::float8,
+const queryHeld = `SELECT reason, sessions, since, until, ends_by, detail, decided, id,
+		coalesce(greatest(extract(epoch FROM now() - since), 0), 0)::float8,
 		CASE WHEN until IS NOT NULL THEN greatest(extract(epoch FROM until - now()), 0)::float8 END FROM compactor.held_back`
 
-// HeldBack returns what holds due sessions of a tenant back, or of all with an empty one:
-// faults first, and then what holds most of them. It reads the sessions that are due.
+// HeldBack returns the reasons that hold back due sessions of a tenant, or of all with an empty
+// one: failures first, and then those that hold most sessions. It reads the due sessions.
 func (s Operator) HeldBack(ctx context.Context, tenant string) ([]Held, error) {
 	return queryRows(ctx, s.Store, "held back", pgx.RowToStructByPos[Held], queryHeld+`($1)`, tenant)
 }
 
-// HeldBySweep returns what a sweep holds back; nil for nothing.
+// HeldBySweep returns the sessions that a sweep holds back; nil for none.
 func (s Operator) HeldBySweep(ctx context.Context, sweep int64) (*Held, error) {
 	held, err := s.HeldBack(ctx, "")
 	for _, h := range held {

@@ -6,11 +6,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Installation returns the name of this schema among all schemas, databases and servers: a
-// jobs.Installation. It is that of the schema with a hash of a random id, which a migration
-// stored, and of the database and its server. So a new schema of the same name has another
-// one, and so has a database that was restored from a dump or created from a template; only
-// a physical copy of the whole server has the same.
+// Installation returns the unique name of this schema, a jobs.Installation: the schema's name
+// and a hash of a random id, which a migration stored, of the database and of its server. A new
+// schema of the same name has another one, and so has a database that was restored from a dump
+// or created from a template; only a physical copy of the whole server has the same.
 func (s *Store) Installation(ctx context.Context) (string, error) {
 	const query = `
 		SELECT $1 || ':' || left(md5(concat_ws(' ', i.id, d.oid, c.system_identifier)), 12)

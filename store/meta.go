@@ -57,7 +57,7 @@ func (s *Store) metas(ctx context.Context, op string, sid int64, out *chat.Range
 	return metas, wrap(op, err)
 }
 
-// completeRoles sets the roles that role_code does not tell apart: of results of the role
+// completeRoles sets the roles that have no role_code of their own: of results of the role
 // function, and of messages that no provider takes. It reads nothing if there are none.
 func (s *Store) completeRoles(ctx context.Context, db querier, sid int64, metas []chat.Meta) error {
 	at := map[chat.Seq]*chat.Meta{}
@@ -69,7 +69,8 @@ func (s *Store) completeRoles(ctx context.Context, db querier, sid int64, metas 
 	if len(at) == 0 {
 		return nil
 	}
-	rows, _ := db.Query(ctx, s.q(`SELECT seq, role FROM compactor.message_log WHERE sid = $1 AND seq = ANY($2::bigint[])`), sid, slices.Collect(maps.Keys(at))) // rows hold the error
+	const query = `SELECT seq, role FROM compactor.message_log WHERE sid = $1 AND seq = ANY($2::bigint[])`
+	rows, _ := db.Query(ctx, s.q(query), sid, slices.Collect(maps.Keys(at))) // rows hold the error
 	var q chat.Seq
 	var role chat.Role
 	_, err := pgx.ForEachRow(rows, []any{&q, &role}, func() error {
@@ -97,7 +98,8 @@ func (s *Store) withReasoning(ctx context.Context, db querier, sid int64, metas 
 	}
 	const query = `
 		SELECT m.seq, m.reasoning_tokens, s.reasoning_out @> m.seq
-		FROM compactor.sessions s JOIN compactor.message_log m ON m.sid = s.sid WHERE s.sid = $1 AND m.seq = ANY($2::bigint[])`
+		FROM compactor.sessions s JOIN compactor.message_log m ON m.sid = s.sid
+		WHERE s.sid = $1 AND m.seq = ANY($2::bigint[])`
 	rows, _ := db.Query(ctx, s.q(query), sid, seqs) // rows hold the error
 	type row struct {
 		tokens chat.Tokens
@@ -170,8 +172,8 @@ func (l *metaList) add(r metaRow) {
 		Flags: chat.Flags(r.flags), Calls: int(r.calls), Tokens: chat.Tokens(r.tokens),
 	}
 	if r.kind == 'm' && r.position != r.seq {
-		// Replace moved it after the message whose position it has. To planning, a moved
-		// message is a summary, which sorts before the message at its position.
+		// Replace moved it after the message at this position. Planning takes a moved message as
+		// a summary, which sorts before the message at its position.
 		m.Kind, m.Position = chat.KindSummary, m.Position+1
 		m.Flags |= chat.Moved
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ObserveFunc is told of each round trip to the database, for metrics: its kind (query,
-// batch or connect), how long it took, and its error, which matches the sentinels of this
+// ObserveFunc receives each round trip to the database, for metrics: its kind (query,
+// batch or connect), its duration, and its error, which matches the sentinels of this
 // package. It is called concurrently and must return at once.
 type ObserveFunc func(kind string, took time.Duration, err error)
 

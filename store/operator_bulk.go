@@ -3,8 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -24,7 +22,7 @@ const (
 type RunMatch struct {
 	Since time.Time `json:"since,omitzero"` // they ended then or later
 	Until time.Time `json:"until,omitzero"` // they ended before
-	// Trigger, Outcome, Strategy (of one of the steps) and Policy are names.
+	// Strategy is that of one of the steps.
 	Trigger  string `json:"trigger,omitempty"`
 	Outcome  string `json:"outcome,omitempty"`
 	Strategy string `json:"strategy,omitempty"`
@@ -35,8 +33,8 @@ type RunMatch struct {
 	Writer string `json:"writer,omitempty"`
 }
 
-// BulkUndoPreview is what a bulk undo would be about. Later counts the runs on top of those
-// that match, which are in their way without cascade.
+// BulkUndoPreview counts what a bulk undo would undo. Later counts the runs on top of those
+// that match: without cascade, they prevent the undo.
 type BulkUndoPreview struct {
 	Runs     int64       `json:"runs"`
 	Sessions int64       `json:"sessions"`
@@ -44,18 +42,13 @@ type BulkUndoPreview struct {
 	Later    int64       `json:"later_runs"`
 }
 
-// PreviewBulkUndo returns what a bulk undo would be about. An empty tenant means all. It reads
-// all runs.
+// PreviewBulkUndo previews a bulk undo. An empty tenant means all. It reads all runs.
 func (s Operator) PreviewBulkUndo(ctx context.Context, tenant string, m RunMatch) (BulkUndoPreview, error) {
 	const query = `SELECT runs, sessions, tokens, later FROM compactor.preview_bulk_undo($1, $2)`
-	filter, err := json.Marshal(m)
-	if err != nil {
-		return BulkUndoPreview{}, fmt.Errorf("bulk undo: %w", err)
-	}
-	return queryRow(ctx, s.Store, "preview bulk undo", pgx.RowToStructByPos[BulkUndoPreview], query, tenant, string(filter))
+	return queryRow(ctx, s.Store, "preview bulk undo", pgx.RowToStructByPos[BulkUndoPreview], query, tenant, m)
 }
 
-// BulkCompactPreview is what a bulk recompaction would be about.
+// BulkCompactPreview counts the sessions and tokens of a bulk recompaction.
 type BulkCompactPreview struct {
 	Sessions  int64       `json:"sessions"`
 	Tokens    chat.Tokens `json:"view_tokens"`
@@ -63,15 +56,10 @@ type BulkCompactPreview struct {
 	Paused    int64       `json:"paused"`       // of the sessions; they are left out
 }
 
-// PreviewBulkCompact returns what a bulk recompaction would be about. An empty tenant means all.
-// It reads all runs.
+// PreviewBulkCompact previews a bulk recompaction. An empty tenant means all. It reads all runs.
 func (s Operator) PreviewBulkCompact(ctx context.Context, tenant string, m RunMatch) (BulkCompactPreview, error) {
 	const query = `SELECT sessions, tokens, log_tokens, held FROM compactor.preview_bulk_compact($1, $2)`
-	filter, err := json.Marshal(m)
-	if err != nil {
-		return BulkCompactPreview{}, fmt.Errorf("bulk compact: %w", err)
-	}
-	return queryRow(ctx, s.Store, "preview bulk compact", pgx.RowToStructByPos[BulkCompactPreview], query, tenant, string(filter))
+	return queryRow(ctx, s.Store, "preview bulk compact", pgx.RowToStructByPos[BulkCompactPreview], query, tenant, m)
 }
 
 // StartBulkUndo records a bulk undo of the runs that match now, those of a tenant or, if that is
@@ -84,23 +72,23 @@ func (s Operator) StartBulkUndo(ctx context.Context, tenant string, m RunMatch, 
 // StartBulkCompact records a bulk recompaction of the sessions that match now, those of a tenant
 // or, if that is empty, of all; a scheduler queues a run of TriggerBulk with options o for each.
 // It stops for its failures as a sweep does, see SweepOptions.StopShare.
-func (s Operator) StartBulkCompact(ctx context.Context, tenant string, m RunMatch, o Options, stopShare float64, note, by string) (int64, error) {
+func (s Operator) StartBulkCompact(
+	ctx context.Context, tenant string, m RunMatch, o Options, stopShare float64, note, by string,
+) (int64, error) {
 	return s.startBulk(ctx, BulkCompact, tenant, m, false, o, stopShare, note, by)
 }
 
-func (s Operator) startBulk(ctx context.Context, kind, tenant string, m RunMatch, cascade bool, o Options, stopShare float64, note, by string) (int64, error) {
+func (s Operator) startBulk(
+	ctx context.Context, kind, tenant string, m RunMatch, cascade bool, o Options, stopShare float64, note, by string,
+) (int64, error) {
 	const query = `SELECT compactor.start_bulk($1, $2, $3, $4, $5, $6, $7, $8)`
-	filter, err1 := json.Marshal(m)
-	options, err2 := json.Marshal(o)
-	if err := errors.Join(err1, err2); err != nil {
-		return 0, fmt.Errorf("bulk %s: %w", kind, err)
-	}
-	return queryRow(ctx, s.Store, "start bulk "+kind, pgx.RowTo[int64], query, kind, tenant, string(filter), cascade, string(options), note, by, cmp.Or(stopShare, DefaultStopShare))
+	return queryRow(ctx, s.Store, "start bulk "+kind, pgx.RowTo[int64], query,
+		kind, tenant, m, cascade, o, note, by, cmp.Or(stopShare, DefaultStopShare))
 }
 
-// BulkUndoStep is a run that a bulk undo came to. Code is undone, or why the run stays in force:
-// later_runs, in_use, locked, archived, purged or not_applicable. With Run 0 there was none left, and Code is the
-// status of the bulk undo.
+// BulkUndoStep is a run that a bulk undo has processed. Code is undone, or the reason that the
+// run stays in force: later_runs, in_use, locked, archived, purged or not_applicable. With Run 0
+// there was none left, and Code is the status of the bulk undo.
 type BulkUndoStep struct {
 	Run  RunID
 	Code string
@@ -134,18 +122,16 @@ func (s Scheduler) BulkCompactPage(ctx context.Context, id int64, limit int, gra
 	return page, more, nil
 }
 
-// CancelBulk ends a bulk operation of a kind that is open. What it did stays so; its runs that no
-// worker has tried end as cancelled.
+// CancelBulk ends an open bulk operation of a kind. Its changes stay; its runs that no worker
+// has tried end as cancelled.
 func (s Operator) CancelBulk(ctx context.Context, kind string, id int64) error {
-	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.cancel_bulk($1, $2)`), kind, id)
-	return wrap("cancel bulk "+kind, err)
+	return execute(ctx, s.Store, "cancel bulk "+kind, `SELECT compactor.cancel_bulk($1, $2)`, kind, id)
 }
 
 // ResumeBulkCompact opens a bulk recompaction again that was cancelled or has stopped.
 // ErrNotApplicable: it is done.
 func (s Operator) ResumeBulkCompact(ctx context.Context, id int64) error {
-	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.resume_bulk_compact($1)`), id)
-	return wrap("resume bulk compact", err)
+	return execute(ctx, s.Store, "resume bulk compact", `SELECT compactor.resume_bulk_compact($1)`, id)
 }
 
 // BulkOperation is a bulk undo or recompaction with its progress.
@@ -173,23 +159,29 @@ type BulkOperation struct {
 func (b BulkOperation) Settled() bool { return b.Status != "open" && b.Waiting+b.Running == 0 }
 
 const queryBulks = `
-	SELECT id, kind, tenant, filter, cascade, options, note, requested_by, requested_at, status, ended_at, matched, done, refused, r.waiting, r.running
-	FROM compactor.bulk_operations b CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE status = 'queued') AS waiting,
-		count(*) FILTER (WHERE status = 'running') AS running FROM compactor.runs WHERE bulk = b.id AND status IN ('queued', 'running')) r WHERE kind = $1`
+	SELECT id, kind, tenant, filter, cascade, options, note, requested_by, requested_at, status, ended_at, matched, done, refused,
+		r.waiting, r.running
+	FROM compactor.bulk_operations b CROSS JOIN LATERAL (
+		SELECT count(*) FILTER (WHERE status = 'queued') AS waiting, count(*) FILTER (WHERE status = 'running') AS running
+		FROM compactor.runs WHERE bulk = b.id AND status IN ('queued', 'running')) r
+	WHERE kind = $1`
 
 // Bulks returns the latest bulk operations of a kind, the newest first.
 func (s Operator) Bulks(ctx context.Context, kind string, limit int) ([]BulkOperation, error) {
-	return queryRows(ctx, s.Store, "list bulk "+kind, pgx.RowToStructByPos[BulkOperation], queryBulks+` ORDER BY id DESC LIMIT $2`, kind, limit)
+	const query = queryBulks + ` ORDER BY id DESC LIMIT $2`
+	return queryRows(ctx, s.Store, "list bulk "+kind, pgx.RowToStructByPos[BulkOperation], query, kind, limit)
 }
 
 // Bulk returns a bulk operation. ErrNotFound names it.
 func (s Operator) Bulk(ctx context.Context, kind string, id int64) (BulkOperation, error) {
-	return queryRow(ctx, s.Store, fmt.Sprintf("bulk %s %d", kind, id), pgx.RowToStructByPos[BulkOperation], queryBulks+` AND id = $2`, kind, id)
+	op := fmt.Sprintf("bulk %s %d", kind, id)
+	return queryRow(ctx, s.Store, op, pgx.RowToStructByPos[BulkOperation], queryBulks+` AND id = $2`, kind, id)
 }
 
 // BulkOutcomes counts the ended runs of a bulk recompaction by outcome, the most frequent first.
 func (s Operator) BulkOutcomes(ctx context.Context, id int64) ([]RunOutcome, error) {
-	return queryRows(ctx, s.Store, "outcomes of a bulk compact", pgx.RowToStructByPos[RunOutcome], fmt.Sprintf(queryRunOutcomes, "bulk"), id)
+	query := fmt.Sprintf(queryRunOutcomes, "bulk")
+	return queryRows(ctx, s.Store, "outcomes of a bulk compact", pgx.RowToStructByPos[RunOutcome], query, id)
 }
 
 // BulkRefusal is a run that a bulk undo left in force, or the last one of a session that a
@@ -201,11 +193,10 @@ type BulkRefusal struct {
 	Code    string `json:"code"`
 }
 
-// BulkRefusals returns what a bulk operation left alone, the newest runs first.
+// BulkRefusals returns the refusals of a bulk operation, the newest runs first.
 func (s Operator) BulkRefusals(ctx context.Context, id int64, limit int) ([]BulkRefusal, error) {
 	const query = `
-		SELECT f.run, n.id, n.tenant, f.code FROM compactor.bulk_refusals f
-		JOIN compactor.sessions n ON n.sid = f.sid
+		SELECT f.run, n.id, n.tenant, f.code FROM compactor.bulk_refusals f JOIN compactor.sessions n ON n.sid = f.sid
 		WHERE f.bulk = $1 ORDER BY f.run DESC LIMIT $2`
 	return queryRows(ctx, s.Store, "bulk refusals", pgx.RowToStructByPos[BulkRefusal], query, id, limit)
 }

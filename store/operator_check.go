@@ -11,19 +11,23 @@ import (
 
 const (
 	queryCheck = `SELECT live::text, reasoning_out::text, reasoning_since IS NOT NULL FROM compactor.sessions WHERE sid = $1`
-	// queryPast returns the views of a session's past, without the first.
+	// queryPast returns the past views of a session, without the first.
 	queryPast = `
 		SELECT r.applied_seq, r.live_after::text,
-			(coalesce(CASE WHEN r.kind = 'undo' THEN u.reasoning_before ELSE r.reasoning_before END, '{}') + coalesce(r.reasoning_taken, '{}'))::text
-		FROM compactor.runs r LEFT JOIN compactor.runs u ON u.id = r.undoes WHERE r.sid = $1 AND r.status = 'applied' ORDER BY r.revision`
+			(coalesce(CASE WHEN r.kind = 'undo' THEN u.reasoning_before ELSE r.reasoning_before END, '{}')
+				+ coalesce(r.reasoning_taken, '{}'))::text
+		FROM compactor.runs r LEFT JOIN compactor.runs u ON u.id = r.undoes
+		WHERE r.sid = $1 AND r.status = 'applied' ORDER BY r.revision`
 	queryLog = selectMetas + ` FROM compactor.message_log m WHERE m.sid = $1`
 )
 
+// snapshotTx reads all rows as of one moment.
+var snapshotTx = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+
 // Violations returns the violations of a session's view: those of chat.Check, and where the
-// session's model binds reasoning to what precedes it, those of chat.CheckReasoning.
+// session's model binds reasoning to the messages before it, those of chat.CheckReasoning.
 func (s Admin) Violations(ctx context.Context, sid int64) (found []chat.Violation, err error) {
-	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = pgx.BeginTxFunc(ctx, s.pool, snapshot, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(ctx, s.pool, snapshotTx, func(tx pgx.Tx) error {
 		metas := func(query string) ([]chat.Meta, error) {
 			rows, _ := tx.Query(ctx, s.q(query), sid) // rows hold the error
 			metas, err := collectMetas(rows, 0, chat.Open)

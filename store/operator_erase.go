@@ -10,7 +10,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// Erasure records that words were erased, or are to be: those of messages, of a session or of
+// Erasure records that content was erased, or is to be: that of messages, of a session or of
 // a tenant.
 type Erasure struct {
 	ID      int64    `json:"id"`
@@ -26,28 +26,29 @@ type Erasure struct {
 	ConfirmedAt time.Time `json:"confirmed_at,omitzero"`
 	EndedAt     time.Time `json:"ended_at,omitzero"`
 
-	// What was erased; of a tenant before it is confirmed, what there was at the request.
+	// The numbers that were erased; of a tenant before it is confirmed, those at the request.
 	Sessions int64 `json:"sessions"` // with those that have copies, as forks do
 	Messages int64 `json:"messages_erased"`
 	Derived  int64 `json:"derived"` // summaries and replacements
 	Answers  int64 `json:"answers"` // stored answers of models
-	// Repeats are later messages that hold words of the erased ones, or may: those that are not
+	// Repeats are later messages that hold text of the erased ones, or may: those that are not
 	// erased with them are left to the operator.
 	Repeats []Repeat `json:"repeats,omitempty"`
 }
 
-const erasureColumns = `id, tenant, coalesce(session, ''), coalesce(ids, '{}'), note, requested_by, requested_at, coalesce(confirmed_by, ''),
-	coalesce(confirmed_at, '0001-01-01Z'), coalesce(ended_at, '0001-01-01Z'), sessions, messages, derived, answers, repeats`
+const erasureColumns = `id, tenant, coalesce(session, ''), coalesce(ids, '{}'), note, requested_by, requested_at,
+	coalesce(confirmed_by, ''), coalesce(confirmed_at, '0001-01-01Z'), coalesce(ended_at, '0001-01-01Z'),
+	sessions, messages, derived, answers, repeats`
 
-// Erase erases the words of messages in a session and in all forks that share them, or with no
-// ids those of the whole session and of its copies in forks, with its labels and its metadata.
-// Summaries and replacements that may repeat the words go too, and so do messages of later
-// replacements of the view that hold parts of them, and all answers of models that are stored for
-// these sessions; summaries that are in a view are written anew by a run. Segments of the archive
-// are replaced by others without the words. The rows of the messages stay, with their ids. What is
-// erased does not come back by an undo. note says why. With dryRun, Erase changes nothing and
-// returns what it would do. It is one transaction, which locks the sessions for its duration.
-// ErrDamaged: a segment that has the words and others cannot be read, and nothing has changed.
+// Erase erases the content of messages in a session and in all forks that share them, or with no
+// ids that of the whole session and of its copies in forks, with its labels and its metadata.
+// With it go summaries and replacements that may repeat the content, messages of later
+// replacements of the view that hold parts of it, and all stored answers of models for these
+// sessions. Segments of the archive are rewritten. The rows of the messages stay, with their
+// ids; a run replaces erased summaries in a view, and an undo restores nothing that is erased.
+// note is the reason. With dryRun, Erase changes nothing and returns the erasure that it would
+// make. It is one transaction, which locks the sessions. ErrDamaged: a segment with other
+// content too cannot be read, and nothing has changed.
 func (s Admin) Erase(ctx context.Context, k Key, ids []string, note, by string, dryRun bool) (e Erasure, err error) {
 	tx, err := s.pool.Begin(ctx)
 	if err != nil {
@@ -71,44 +72,41 @@ func (s Admin) Erase(ctx context.Context, k Key, ids []string, note, by string, 
 	return e, wrap("erase", tx.Commit(ctx))
 }
 
-// eraseSegments replaces each segment that has words of an erasure by one without them, which it
-// reads back before, and ends the erasure.
+// eraseSegments replaces each segment that holds content of an erasure by one without it, which
+// it has read back, and ends the erasure.
 func (s Admin) eraseSegments(ctx context.Context, tx pgx.Tx, id int64) (e Erasure, err error) {
 	type part struct {
-		ID, SID int64
-		Keep    string
+		id, sid int64
+		keep    chat.Ranges
 	}
-	rows, _ := tx.Query(ctx, s.q(`SELECT id, sid, keep::text FROM compactor.segments_to_erase($1)`), id) // rows hold the error
-	parts, err := pgx.CollectRows(rows, pgx.RowToStructByPos[part])
+	parts, err := collectRows(ctx, s.Store, tx, func(row pgx.CollectableRow) (p part, err error) {
+		return p, row.Scan(&p.id, &p.sid, rangesText{&p.keep})
+	}, `SELECT id, sid, keep::text FROM compactor.segments_to_erase($1)`, id)
 	if err != nil {
 		return e, err
 	}
 	for _, p := range parts {
-		old, err := s.segment(ctx, tx, p.ID)
+		old, err := s.segment(ctx, tx, p.id)
 		if err != nil {
 			return e, err
 		}
-		keep, err := chat.ParseRanges(p.Keep)
+		bodies, err := old.unpack(p.keep)
 		if err != nil {
 			return e, err
 		}
-		bodies, err := old.unpack(keep)
-		if err != nil {
-			return e, err
-		}
-		g, back, err := s.addSegment(ctx, tx, p.SID, bodies, &p.ID)
+		g, back, err := s.addSegment(ctx, tx, p.sid, bodies, &p.id)
 		if err != nil {
 			return e, err
 		}
 		seqs, texts := split(back)
-		if _, err := tx.Exec(ctx, s.q(`SELECT compactor.replace_segment($1, $2, $3, $4)`), p.ID, g, seqs, texts); err != nil {
+		if _, err := tx.Exec(ctx, s.q(`SELECT compactor.replace_segment($1, $2, $3, $4)`), p.id, g, seqs, texts); err != nil {
 			return e, err
 		}
 	}
 	if _, err := tx.Exec(ctx, s.q(`SELECT compactor.end_erasure($1)`), id); err != nil {
 		return e, err
 	}
-	rows, _ = tx.Query(ctx, s.q(`SELECT `+erasureColumns+` FROM compactor.erasures WHERE id = $1`), id)
+	rows, _ := tx.Query(ctx, s.q(queryErasure), id) // rows hold the error
 	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Erasure])
 }
 
@@ -127,17 +125,18 @@ func (s Admin) ConfirmErasure(ctx context.Context, id int64, tenant, by string) 
 }
 
 // NextErasure erases the next session of a tenant whose erasure is confirmed, in a transaction of
-// its own; EndedAt tells that there was none left. After an interruption the next call goes on.
+// its own; EndedAt is set when there was none left. After an interruption the next call goes on.
 // Concurrent calls take turns.
 func (s Admin) NextErasure(ctx context.Context, id int64, tenant string) (Erasure, error) {
 	const query = `SELECT ` + erasureColumns + ` FROM compactor.erase_next($1, $2)`
 	return queryRow(ctx, s.Store, "erase tenant", pgx.RowToStructByPos[Erasure], query, id, tenant)
 }
 
+const queryErasure = `SELECT ` + erasureColumns + ` FROM compactor.erasures WHERE id = $1`
+
 // Erasure returns an erasure.
 func (s Admin) Erasure(ctx context.Context, id int64) (Erasure, error) {
-	const query = `SELECT ` + erasureColumns + ` FROM compactor.erasures WHERE id = $1`
-	return queryRow(ctx, s.Store, fmt.Sprintf("erasure %d", id), pgx.RowToStructByPos[Erasure], query, id)
+	return queryRow(ctx, s.Store, fmt.Sprintf("erasure %d", id), pgx.RowToStructByPos[Erasure], queryErasure, id)
 }
 
 // Erasures returns the latest erasures of a tenant, the newest first; those of all if it is empty.

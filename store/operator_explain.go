@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -11,7 +10,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// Explanation holds what decides about the runs of a session.
+// Explanation holds the state of a session that decides about its runs.
 type Explanation struct {
 	SessionRow
 	Labels         map[string]string // its own and, under other keys, those of its parent
@@ -26,10 +25,10 @@ type Explanation struct {
 	// State is empty, StateQuarantined, with a reason, or StateServiceManaged.
 	State            string
 	QuarantineReason string
-	// Held is what holds it back, in the order of HeldReasons.
+	// Held are the reasons that hold it back, in the order of HeldReasons.
 	Held []Held
-	// LoopSeq is set while a tool loop with signed reasoning is open, to the last message that
-	// the run saw which waits for it.
+	// LoopSeq is set while a run waits for the end of an open tool loop with signed reasoning,
+	// to the last message that the run saw.
 	LoopSeq         *chat.Seq
 	LoopOpen        bool
 	AwaitsAnswer    bool // the guard mid_turn waits, up to the window
@@ -42,46 +41,40 @@ type Explanation struct {
 	Active         []RunRow // queued or running
 }
 
-// Explain returns what decides about the runs of a session, as of one moment. ErrNotFound
-// names the session.
+// Explain returns the explanation of a session's runs, as of one moment. ErrNotFound names the
+// session.
 func (s Operator) Explain(ctx context.Context, k Key) (x Explanation, err error) {
 	const state = `
-		SELECT compactor.labels_of(s.tenant, s.id)::text, coalesce(s.policy_override, ''), s.policy_hash, s.live_estimated_tokens, s.reported_prompt_tokens,
-			s.tokens_since_report, coalesce(c.overhead, 0), coalesce(c.scale, 0), coalesce(c.reports, 0), CASE s.state WHEN 'active' THEN '' ELSE s.state END,
-			coalesce(s.quarantine_reason, ''), s.loop_seq,
+		SELECT compactor.labels_of(s.tenant, s.id), coalesce(s.policy_override, ''), s.policy_hash, s.live_estimated_tokens,
+			s.reported_prompt_tokens, s.tokens_since_report, coalesce(c.overhead, 0), coalesce(c.scale, 0), coalesce(c.reports, 0),
+			CASE s.state WHEN 'active' THEN '' ELSE s.state END, coalesce(s.quarantine_reason, ''), s.loop_seq,
 			cardinality(s.open_calls) > 0 OR s.open_answered, s.awaits_answer AND NOT s.due, s.ineffective_runs, o.last_at, o.first_at,
-			CASE WHEN s.next_check_at IS NOT NULL THEN (SELECT coalesce(min(t), s.next_check_at) FROM unnest(ARRAY[s.last_message_at + make_interval(secs => s.due_idle),
-				s.created_at + make_interval(secs => s.due_age), coalesce(s.view_changed_at, s.created_at) + make_interval(secs => s.due_since_run)]) t
-				WHERE t > now()) END
+			CASE WHEN s.next_check_at IS NOT NULL THEN (SELECT coalesce(min(t), s.next_check_at) FROM unnest(ARRAY[
+				s.last_message_at + make_interval(secs => s.due_idle), s.created_at + make_interval(secs => s.due_age),
+				coalesce(s.view_changed_at, s.created_at) + make_interval(secs => s.due_since_run)]) t WHERE t > now()) END
 		FROM compactor.sessions x CROSS JOIN LATERAL compactor.shown_session(x.tenant, x.id) s ` + joinCalibration + `
 			LEFT JOIN compactor.outbox o ON o.sid = s.sid WHERE x.sid = $1`
 	const runs = queryRuns + ` WHERE r.sid = $1 AND (r.status IN ('queued', 'running') OR r.id =
 		(SELECT max(id) FROM compactor.runs WHERE sid = $1 AND status NOT IN ('queued', 'running'))) ORDER BY r.id`
-	const one = querySessions + ` WHERE s.tenant = $1 AND id = $2`
-	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err = pgx.BeginTxFunc(ctx, s.pool, snapshot, func(tx pgx.Tx) error {
-		rows, _ := tx.Query(ctx, s.q(one), k.tenant(), k.Session) // rows hold the error
+	err = pgx.BeginTxFunc(ctx, s.pool, snapshotTx, func(tx pgx.Tx) error {
+		rows, _ := tx.Query(ctx, s.q(querySession), k.tenant(), k.Session) // rows hold the error
 		var err error
 		if x.SessionRow, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[SessionRow]); err != nil {
 			return err
 		}
-		var labels string
-		err = tx.QueryRow(ctx, s.q(state), x.SID).Scan(&labels, &x.PolicyOverride, &x.PolicyHash, &x.LiveEstimatedTokens, &x.ReportedPromptTokens,
-			&x.TokensSinceReport, &x.Line.Overhead, &x.Line.Scale, &x.Reports, &x.State,
-			&x.QuarantineReason, &x.LoopSeq, &x.LoopOpen, &x.AwaitsAnswer, &x.IneffectiveRuns, &x.WrittenAt, &x.FirstWrittenAt, &x.NextCheckAt)
+		err = tx.QueryRow(ctx, s.q(state), x.SID).Scan(
+			&x.Labels, &x.PolicyOverride, &x.PolicyHash, &x.LiveEstimatedTokens, &x.ReportedPromptTokens, &x.TokensSinceReport,
+			&x.Line.Overhead, &x.Line.Scale, &x.Reports, &x.State, &x.QuarantineReason, &x.LoopSeq, &x.LoopOpen, &x.AwaitsAnswer,
+			&x.IneffectiveRuns, &x.WrittenAt, &x.FirstWrittenAt, &x.NextCheckAt)
 		if err != nil {
 			return err
 		}
-		if err := json.Unmarshal([]byte(labels), &x.Labels); err != nil {
-			return err
-		}
-		rows, _ = tx.Query(ctx, s.q(queryHeld+`($1, $2)`), k.tenant(), k.Session) // rows hold the error
-		if x.Held, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Held]); err != nil {
+		x.Held, err = collectRows(ctx, s.Store, tx, pgx.RowToStructByPos[Held], queryHeld+`($1, $2)`, k.tenant(), k.Session)
+		if err != nil {
 			return err
 		}
 		sortHeld(x.Held)
-		rows, _ = tx.Query(ctx, s.q(runs), x.SID) // rows hold the error
-		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[RunRow])
+		all, err := collectRows(ctx, s.Store, tx, pgx.RowToStructByPos[RunRow], runs, x.SID)
 		for _, r := range all {
 			if r.Ended() {
 				x.Last = &r

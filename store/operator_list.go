@@ -13,14 +13,16 @@ import (
 
 // SessionRow is one session of a list.
 type SessionRow struct {
-	Tenant        string      `json:"tenant"`
-	Session       string      `json:"session"`
-	Model         string      `json:"model"`
-	Messages      int64       `json:"messages"`
-	LiveMessages  int64       `json:"messages_in_view"`
-	TotalTokens   chat.Tokens `json:"total_tokens"`   // of all source messages
-	LiveTokens    chat.Tokens `json:"view_tokens"`    // of the view
-	ContextTokens chat.Tokens `json:"context_tokens"` // what is compared with DueTokens: by the provider's report, or else by those for the model, or else LiveTokens with the margin on estimates
+	Tenant       string      `json:"tenant"`
+	Session      string      `json:"session"`
+	Model        string      `json:"model"`
+	Messages     int64       `json:"messages"`
+	LiveMessages int64       `json:"messages_in_view"`
+	TotalTokens  chat.Tokens `json:"total_tokens"` // of all source messages
+	LiveTokens   chat.Tokens `json:"view_tokens"`  // of the view
+	// ContextTokens is the size that is compared with DueTokens: by the provider's report, else by
+	// the calibration of the model, else LiveTokens with the margin on estimates.
+	ContextTokens chat.Tokens `json:"context_tokens"`
 	DueTokens     chat.Tokens `json:"start_tokens"`
 	Due           bool        `json:"due"`
 	Suspect       bool        `json:"suspect"` // the view may be invalid
@@ -51,23 +53,29 @@ const querySessions = `
 			ELSE greatest(0, reported_prompt_tokens + tokens_since_report) END,
 		coalesce(t.start, 0), due,
 		suspect_seq IS NOT NULL, revision, coalesce(last_message_at, created_at), policy, cooldown_until, sid,
-		coalesce((SELECT p.id FROM compactor.sessions p WHERE p.sid = s.parent), ''), (SELECT count(*) FROM compactor.sessions c WHERE c.parent = s.sid)
+		coalesce((SELECT p.id FROM compactor.sessions p WHERE p.sid = s.parent), ''),
+		(SELECT count(*) FROM compactor.sessions c WHERE c.parent = s.sid)
 	FROM compactor.sessions s ` + joinCalibration + `
-	CROSS JOIN LATERAL (   -- of the policy in force; as numeric, a margin of 0.1 is that
+	CROSS JOIN LATERAL (   -- of the policy in force; numeric represents a margin of 0.1 exactly
 		SELECT s.due_tokens AS start, s.estimate_margin::numeric AS margin WHERE ` + followsPolicy + `
-		UNION ALL SELECT f.due_tokens, f.estimate_margin::numeric FROM compactor.shown_session(s.tenant, s.id) f WHERE (` + followsPolicy + `) IS NOT true) t`
+		UNION ALL SELECT f.due_tokens, f.estimate_margin::numeric FROM compactor.shown_session(s.tenant, s.id) f
+		WHERE (` + followsPolicy + `) IS NOT true) t`
 
 // Sessions returns sessions in order of creation.
 func (s Operator) Sessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
-	const where = querySessions + ` WHERE sid > $1 AND ($2 = '' OR s.tenant = $2) AND (due OR NOT $3)
-		AND ($5 = '' OR s.parent IN (SELECT p.sid FROM compactor.sessions p WHERE p.tenant = s.tenant AND p.id = $5)) ORDER BY sid LIMIT $4`
-	return queryRows(ctx, s.Store, "list sessions", pgx.RowToStructByPos[SessionRow], where, f.After, f.Tenant, f.Due, f.Limit, f.ChildrenOf)
+	const where = querySessions + `
+		WHERE sid > $1 AND ($2 = '' OR s.tenant = $2) AND (due OR NOT $3)
+			AND ($5 = '' OR s.parent IN (SELECT p.sid FROM compactor.sessions p WHERE p.tenant = s.tenant AND p.id = $5))
+		ORDER BY sid LIMIT $4`
+	return queryRows(ctx, s.Store, "list sessions", pgx.RowToStructByPos[SessionRow], where,
+		f.After, f.Tenant, f.Due, f.Limit, f.ChildrenOf)
 }
+
+const querySession = querySessions + ` WHERE s.tenant = $1 AND id = $2`
 
 // Session returns one session. ErrNotFound names it.
 func (s *Store) Session(ctx context.Context, k Key) (SessionRow, error) {
-	const where = querySessions + ` WHERE s.tenant = $1 AND id = $2`
-	return queryRow(ctx, s, fmt.Sprintf("session %s", k), pgx.RowToStructByPos[SessionRow], where, k.tenant(), k.Session)
+	return queryRow(ctx, s, fmt.Sprintf("session %s", k), pgx.RowToStructByPos[SessionRow], querySession, k.tenant(), k.Session)
 }
 
 // RunRow is one run of the ledger.
@@ -126,7 +134,8 @@ const queryRuns = `
 		coalesce(r.error_code, ''), coalesce(r.error, ''), r.in_force, coalesce(r.revision, 0), coalesce(r.undoes, 0),
 		coalesce(r.steps, 'null')::text, coalesce(r.messages_before, 0), coalesce(r.messages_after, 0),
 		coalesce(r.tokens_before, 0), coalesce(r.tokens_after, 0), coalesce(r.utilization, 0), coalesce(r.policy_hash, ''),
-		coalesce(r.policy, ''), coalesce(r.policy_version, 0), coalesce(r.worker, ''), r.attempts, r.snoozes, r.failures, r.queued_at, r.started_at, r.ended_at, coalesce(r.options, '{}')::text,
+		coalesce(r.policy, ''), coalesce(r.policy_version, 0), coalesce(r.worker, ''), r.attempts, r.snoozes, r.failures,
+		r.queued_at, r.started_at, r.ended_at, coalesce(r.options, '{}')::text,
 		coalesce(c.model, ''), c.calls, c.input_tokens, c.output_tokens, c.cost_micros, coalesce(r.origin, 0), coalesce(r.fired, '')
 	FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
 	CROSS JOIN LATERAL (SELECT (array_agg(model ORDER BY id DESC) FILTER (WHERE model IS NOT NULL))[1] AS model, count(*) AS calls,
@@ -140,7 +149,8 @@ func (s Operator) Runs(ctx context.Context, f RunFilter) ([]RunRow, error) {
 		WHERE ($1 = '' OR s.tenant = $1) AND ($2 = '' OR s.id = $2) AND ($3 = '' OR r.status = $3)
 			AND ($4 = '' OR r.outcome = $4) AND ($5 = 0 OR r.sweep = $5) AND ($6 = 0 OR r.id < $6)
 		ORDER BY r.id DESC LIMIT $7`
-	return queryRows(ctx, s.Store, "list runs", pgx.RowToStructByPos[RunRow], where, f.Key.Tenant, f.Key.Session, f.Status, f.Outcome, f.Sweep, f.Before, f.Limit)
+	return queryRows(ctx, s.Store, "list runs", pgx.RowToStructByPos[RunRow], where,
+		f.Key.Tenant, f.Key.Session, f.Status, f.Outcome, f.Sweep, f.Before, f.Limit)
 }
 
 // Run returns one run. ErrNotFound names it.
@@ -148,8 +158,8 @@ func (s *Store) Run(ctx context.Context, id RunID) (RunRow, error) {
 	return queryRow(ctx, s, fmt.Sprintf("run %d", id), pgx.RowToStructByPos[RunRow], queryRuns+` WHERE r.id = $1`, id)
 }
 
-// Unchanged returns the tokens that stand at the beginning of the view after an applied run as
-// they did before it. Reasoning leaves the view behind the first change only.
+// Unchanged returns the tokens at the beginning of the view that an applied run has left as they
+// were. Reasoning leaves the view after the first change only.
 func (s Operator) Unchanged(ctx context.Context, id RunID) (chat.Tokens, error) {
 	const query = `
 		WITH run AS (
@@ -157,7 +167,8 @@ func (s Operator) Unchanged(ctx context.Context, id RunID) (chat.Tokens, error) 
 				live_before - live_after + (live_after - live_before) + coalesce(appended, '{}') AS changed
 			FROM compactor.runs WHERE id = $1 AND status = 'applied'),
 		messages AS (
-			SELECT m.token_count, run.changed @> m.seq AS changed, row_number() OVER (ORDER BY m.position, m.kind <> 's', m.kind = 'm' AND m.position <> m.seq, m.seq) AS n
+			SELECT m.token_count, run.changed @> m.seq AS changed,
+				row_number() OVER (ORDER BY m.position, m.kind <> 's', m.kind = 'm' AND m.position <> m.seq, m.seq) AS n
 			FROM run CROSS JOIN LATERAL unnest(run.live + run.changed) x
 			CROSS JOIN LATERAL (SELECT * FROM compactor.message_log l
 				WHERE l.sid = run.sid AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m)
@@ -165,8 +176,8 @@ func (s Operator) Unchanged(ctx context.Context, id RunID) (chat.Tokens, error) 
 	return queryRow(ctx, s.Store, fmt.Sprintf("run %d", id), pgx.RowTo[chat.Tokens], query, id)
 }
 
-// Outcomes counts the ended runs with an id above after by trigger and outcome. What a run that
-// changed nothing had planned does not count.
+// Outcomes counts the ended runs with an id above after by trigger and outcome. Runs that changed
+// nothing count with the tokens that they found.
 func (s Operator) Outcomes(ctx context.Context, after RunID) ([]OutcomeRow, error) {
 	const query = `
 		SELECT trigger, outcome, count(*), coalesce(sum(tokens_before), 0)::bigint,
@@ -188,8 +199,11 @@ type OutcomeRow struct {
 // their number. Compaction changes neither.
 func (s Admin) Checksum(ctx context.Context, sid int64, upTo chat.Seq) (sum string, messages int64, err error) {
 	const query = `
-		SELECT coalesce(md5(string_agg(md5(l.seq || ' ' || id || ' ' || coalesce(substr(sha256(convert_to(body, 'UTF8')), 1, 16), body_digest)::text), '' ORDER BY l.seq)), ''), count(*)
-		FROM compactor.message_log l LEFT JOIN compactor.message_body b ON b.sid = l.sid AND b.seq = l.seq WHERE l.sid = $1 AND l.seq <= $2 AND kind = 'm'`
+		SELECT coalesce(md5(string_agg(
+				md5(l.seq || ' ' || id || ' ' || coalesce(substr(sha256(convert_to(body, 'UTF8')), 1, 16), body_digest)::text),
+				'' ORDER BY l.seq)), ''), count(*)
+		FROM compactor.message_log l LEFT JOIN compactor.message_body b ON b.sid = l.sid AND b.seq = l.seq
+		WHERE l.sid = $1 AND l.seq <= $2 AND kind = 'm'`
 	err = s.pool.QueryRow(ctx, s.q(query), sid, upTo).Scan(&sum, &messages)
 	return sum, messages, wrap("checksum", err)
 }
@@ -202,9 +216,9 @@ func (s Operator) ViewMetas(ctx context.Context, sid int64) ([]chat.Meta, error)
 	return s.metas(ctx, "load view", sid, nil, chat.Open, queryViewMetas, sid)
 }
 
-// Undo reverts an applied run of a session: it restores the view before that run and keeps all
-// messages appended since. With cascade it reverts later runs in force too; without, they
-// are an ErrInUse that names them. Archived words come back first. Undo returns the run that records it.
+// Undo reverts an applied run of a session: it restores the view before that run, with archived
+// messages, and keeps all messages appended since. With cascade it reverts later runs in force
+// too; without, they are an ErrInUse that names them. Undo returns the run that records it.
 func (s *Store) Undo(ctx context.Context, k Key, run RunID, cascade bool, by string) (RunID, error) {
 	const query = `SELECT compactor.undo_run($1, $2, $3, $4, $5)`
 	return restoring(ctx, s, k, func() (RunID, error) {

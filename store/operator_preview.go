@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -37,7 +36,7 @@ func (s Operator) Snapshot(ctx context.Context, k Key) (*Claim, error) {
 	return c, nil
 }
 
-// Sampled is a session of a sample, with what policies match.
+// Sampled is a session of a sample, with its properties that policies match.
 type Sampled struct {
 	Session, Model string
 	Labels         map[string]string
@@ -48,18 +47,9 @@ func (s Operator) Sample(ctx context.Context, tenant string, labels map[string]s
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	raw, err := json.Marshal(labels)
-	if err != nil {
-		return nil, fmt.Errorf("sample sessions: %w", err)
-	}
 	const query = `
-		SELECT id, model, compactor.labels_of(tenant, id)::text FROM compactor.sessions
-		WHERE tenant = $1 AND last_seq > 0 AND (labels @> $2 OR parent IS NOT NULL AND compactor.labels_of(tenant, id) @> $2) ORDER BY random() LIMIT $3`
-	return queryRows(ctx, s.Store, "sample sessions", func(row pgx.CollectableRow) (v Sampled, err error) {
-		var labels string
-		if err := row.Scan(&v.Session, &v.Model, &labels); err != nil {
-			return v, err
-		}
-		return v, json.Unmarshal([]byte(labels), &v.Labels)
-	}, query, tenant, string(raw), limit)
+		SELECT id, model, compactor.labels_of(tenant, id) FROM compactor.sessions
+		WHERE tenant = $1 AND last_seq > 0 AND (labels @> $2 OR parent IS NOT NULL AND compactor.labels_of(tenant, id) @> $2)
+		ORDER BY random() LIMIT $3`
+	return queryRows(ctx, s.Store, "sample sessions", pgx.RowToStructByPos[Sampled], query, tenant, labels, limit)
 }

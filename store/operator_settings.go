@@ -13,9 +13,9 @@ type Setting struct {
 	Advice      string // the remedy if it is not OK
 }
 
-// Settings checks the server's version, what protects acknowledged messages in a crash, the
-// vacuum settings, whether enough pages of the log are all-visible for index-only scans, and
-// whether other programs pay for jit: a query of the view messages does not.
+// Settings checks the server's version, the settings that protect acknowledged messages in a
+// crash, those of vacuum, whether enough pages of the log are all-visible for index-only scans,
+// and whether jit slows down the queries of other programs.
 func (s Admin) Settings(ctx context.Context) ([]Setting, error) {
 	const query = `
 		WITH log AS (SELECT * FROM pg_class c WHERE relkind = 'r' AND (oid = 'compactor.message_log'::regclass
@@ -32,7 +32,8 @@ func (s Admin) Settings(ctx context.Context) ([]Setting, error) {
 			'off can damage tables in a crash'
 		UNION ALL SELECT 'synchronous_commit', current_setting('synchronous_commit'), current_setting('synchronous_commit') <> 'off',
 			'off loses acknowledged messages in a crash'
-		UNION ALL SELECT 'max_connections', current_setting('max_connections'), current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int > $1,
+		UNION ALL SELECT 'max_connections', current_setting('max_connections'),
+			current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int > $1,
 			format('each process of serve or worker wants up to %s (database.max_conns)', $1::int)
 		UNION ALL SELECT 'message_log autovacuum_vacuum_insert_threshold', coalesce(min(o.option_value), 'default'), count(*) = count(o),
 			'a migration sets it to 100000: it was reset since'

@@ -36,8 +36,8 @@ func ReadSource(ctx context.Context, dsn, query string, row func(columns []Sourc
 		defer cancel()
 		_ = conn.Close(end)
 	}()
-	// Fix the text format of times, whatever the server's settings are. Of the transaction, as
-	// a pooler shares its connections.
+	// Fix the text format of times, whatever the server's settings are, for the transaction
+	// only, as a pooler shares its connections.
 	_, err = conn.Exec(ctx, `BEGIN READ ONLY; SET LOCAL timezone = 'UTC'; SET LOCAL datestyle = 'ISO';
 		SET LOCAL intervalstyle = 'iso_8601'; SET LOCAL statement_timeout = 0`)
 	if err != nil {
@@ -50,7 +50,8 @@ func ReadSource(ctx context.Context, dsn, query string, row func(columns []Sourc
 	for result.NextRow() {
 		if columns == nil {
 			for _, f := range result.FieldDescriptions() {
-				columns = append(columns, SourceColumn{Name: f.Name, JSON: f.DataTypeOID == pgtype.JSONOID || f.DataTypeOID == pgtype.JSONBOID})
+				isJSON := f.DataTypeOID == pgtype.JSONOID || f.DataTypeOID == pgtype.JSONBOID
+				columns = append(columns, SourceColumn{Name: f.Name, JSON: isJSON})
 			}
 		}
 		if err := row(columns, result.Values()); err != nil {

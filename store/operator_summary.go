@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 // SummaryRow is a summary or replacement message that a run wrote.
@@ -22,7 +20,8 @@ type SummaryRow struct {
 // Summary returns the message that a run wrote under an id. ErrNotFound names the id.
 func (s Operator) Summary(ctx context.Context, id string) (SummaryRow, error) {
 	const query = `
-		SELECT s.tenant, s.id, m.seq, m.kind, coalesce(b.body, ''), m.token_count, m.counter, coalesce(CASE WHEN m.flags & 128 = 0 THEN m.created_at END, '0001-01-01Z'), m.summary_of::text, s.live @> m.seq
+		SELECT s.tenant, s.id, m.seq, m.kind, coalesce(b.body, ''), m.token_count, m.counter,
+			coalesce(CASE WHEN m.flags & 128 = 0 THEN m.created_at END, '0001-01-01Z'), m.summary_of::text, s.live @> m.seq
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
 		JOIN compactor.message_log m ON m.sid = r.sid AND m.id = $2 AND m.run = r.id
 		LEFT JOIN compactor.message_body b ON b.sid = m.sid AND b.seq = m.seq WHERE r.id = $1`
@@ -35,8 +34,8 @@ func (s Operator) Summary(ctx context.Context, id string) (SummaryRow, error) {
 	var body string
 	var kind byte
 	var created time.Time
-	err = s.pool.QueryRow(ctx, s.q(query), run, id).Scan(&row.Key.Tenant, &row.Key.Session, &row.Seq, &kind, &body, &row.Tokens, &row.Counter,
-		&created, rangesText{&row.SummaryOf}, &row.Included)
+	err = s.pool.QueryRow(ctx, s.q(query), run, id).Scan(&row.Key.Tenant, &row.Key.Session, &row.Seq, &kind, &body, &row.Tokens,
+		&row.Counter, &created, rangesText{&row.SummaryOf}, &row.Included)
 	if err != nil {
 		return row, fmt.Errorf("summary %q: %w", id, mapError(err))
 	}
@@ -44,9 +43,7 @@ func (s Operator) Summary(ctx context.Context, id string) (SummaryRow, error) {
 	if err := row.fill(id, body, "", created); err != nil || body != "" {
 		return row, err
 	}
-	all := []Stored{row.Stored}
-	err = s.fillArchived(ctx, row.Key, all, chat.RangesOf(row.Seq))
-	row.Stored = all[0]
+	_, err = s.fillArchived(ctx, row.Key, []*Stored{&row.Stored})
 	return row, err
 }
 
@@ -75,12 +72,13 @@ type SummaryTally struct {
 // model calls by result.
 func (s Operator) SummaryTallies(ctx context.Context, after RunID) ([]SummaryTally, error) {
 	const query = `
-		SELECT 'summary', coalesce('none: ' || (x->>'no_summary'), x->'summary'->>'written_by', concat_ws(': ', 'none', x->'summary'->>'failure')),
-		       count(*), 0::bigint
+		SELECT 'summary', coalesce('none: ' || (x->>'no_summary'), x->'summary'->>'written_by',
+				concat_ws(': ', 'none', x->'summary'->>'failure')), count(*), 0::bigint
 		FROM compactor.runs, jsonb_array_elements(CASE jsonb_typeof(steps) WHEN 'array' THEN steps ELSE '[]' END) x
 		WHERE id > $1 AND origin IS NULL AND x ? 'summary' GROUP BY 1, 2
 		UNION ALL
-		SELECT 'call', concat_ws(': ', state, code), count(*), sum(cost_micros)::bigint FROM compactor.summary_calls WHERE run > $1 GROUP BY 1, 2
+		SELECT 'call', concat_ws(': ', state, code), count(*), sum(cost_micros)::bigint
+		FROM compactor.summary_calls WHERE run > $1 GROUP BY 1, 2
 		ORDER BY 1 DESC, 3 DESC, 2`
 	return queryRows(ctx, s.Store, "summaries", pgx.RowToStructByPos[SummaryTally], query, after)
 }
@@ -100,8 +98,8 @@ type SummaryCallRow struct {
 	Seconds    float64 `json:"seconds"`
 	// Estimated counts the attempts whose tokens are estimated, as the server reported none.
 	Estimated int `json:"estimated_attempts,omitempty"`
-	// HTTPStatus and ServerError are what the server answered to the last attempt that failed, or
-	// why it did not.
+	// HTTPStatus and ServerError are the server's answer to the last attempt that failed, or the
+	// reason that there is none.
 	HTTPStatus  int    `json:"http_status,omitempty"`
 	ServerError string `json:"server_error,omitempty"`
 }

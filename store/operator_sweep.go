@@ -24,23 +24,23 @@ type SweepRow struct {
 	StartedAt   time.Time  `json:"started_at"`
 	EndedAt     *time.Time `json:"ended_at,omitempty"`
 	WindowEnd   *time.Time `json:"window_end,omitempty"`
-	// Due is the number of sessions that were due when it began, nil before that; Remaining
+	// Due is the number of sessions that were due when it began, nil before that, and Remaining
 	// the number of those that it has not passed yet.
 	Due       *int64 `json:"due"`
 	Remaining int64  `json:"remaining"`
 	// Queued counts its runs, LeftOut the sessions that it passed without one, as a run of
-	// another trigger stood for it or the session was paused.
+	// another trigger replaced it or the session was paused.
 	Queued  int64 `json:"queued"`
 	LeftOut int64 `json:"left_out"`
 	// Waiting, Running and Ended are the present states of its runs.
 	Waiting int64 `json:"waiting"`
 	Running int64 `json:"running"`
 	Ended   int64 `json:"ended"`
-	// Worked is how long it has been open since it began, or its runs went on after that. Sweeps
-	// leaves it out where all runs have ended.
+	// Worked is the time that it was open since it began, or that its runs went on after that.
+	// Sweeps leaves it out where all runs have ended.
 	Worked time.Duration `json:"-"`
 	// CanaryShare is the share of the sessions that comes first, 0 for none. Canary is their
-	// number until their runs have ended well, when the others follow; nil before it begins.
+	// number until their runs have succeeded and the others follow; nil before it begins.
 	CanaryShare float64 `json:"canary_share,omitempty"`
 	Canary      *int64  `json:"canary,omitempty"`
 	// AwaitsPolicies reports that it begins when the sessions have the policies of the last change.
@@ -55,11 +55,11 @@ func (r SweepRow) Rate() float64 {
 	return float64(r.Ended) / r.Worked.Seconds()
 }
 
-// enoughRuns is how many runs of a sweep have to end before their rate says how long the rest takes.
+// enoughRuns is the number of runs of a sweep that have to end before TimeLeft uses their rate.
 const enoughRuns = 20
 
-// TimeLeft returns how long the rest takes at the present rate, and false where that is
-// not known: before enoughRuns have ended.
+// TimeLeft returns the time that the remaining sessions take at the present rate, and false
+// where that is not known: before enoughRuns have ended.
 func (r SweepRow) TimeLeft() (time.Duration, bool) {
 	left := float64(r.Remaining + r.Waiting + r.Running)
 	if r.Due == nil || left > 0 && (r.Rate() == 0 || r.Ended < enoughRuns) {
@@ -78,18 +78,20 @@ func (r SweepRow) Settled() bool {
 
 // querySweeps counts the runs from an index alone; sweep_worked reads them where all have ended.
 const querySweeps = `
-	SELECT w.id, w.entry, w.tenant, w.status, w.reason, w.changed_by, w.changed_at, w.requested_by, w.note, w.tick, w.started_at, w.ended_at,
-		w.window_end, w.due, coalesce(t.remaining, 0), w.queued, w.left_out, r.waiting, r.running, r.ended,
+	SELECT w.id, w.entry, w.tenant, w.status, w.reason, w.changed_by, w.changed_at, w.requested_by, w.note, w.tick,
+		w.started_at, w.ended_at, w.window_end, w.due, coalesce(t.remaining, 0), w.queued, w.left_out, r.waiting, r.running, r.ended,
 		CASE WHEN $2 OR w.ended_at IS NULL OR r.waiting + r.running > 0 THEN compactor.sweep_worked(w) ELSE '0' END,
 		coalesce(w.canary_share, 0), w.canary, compactor.awaits_policies(w)
 	FROM compactor.sweeps w
-	CROSS JOIN LATERAL (SELECT sum(greatest(due - seen, 0)) FILTER (WHERE NOT passed)::bigint AS remaining FROM compactor.sweep_tenants WHERE sweep = w.id) t
+	CROSS JOIN LATERAL (SELECT sum(greatest(due - seen, 0)) FILTER (WHERE NOT passed)::bigint AS remaining
+		FROM compactor.sweep_tenants WHERE sweep = w.id) t
 	CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE status = 'queued') AS waiting, count(*) FILTER (WHERE status = 'running') AS running,
 		count(*) FILTER (WHERE status NOT IN ('queued', 'running')) AS ended FROM compactor.runs WHERE sweep = w.id) r`
 
 // Sweeps returns the latest sweeps, newest first.
 func (s Operator) Sweeps(ctx context.Context, limit int) ([]SweepRow, error) {
-	return queryRows(ctx, s.Store, "list sweeps", pgx.RowToStructByPos[SweepRow], querySweeps+` ORDER BY w.id DESC LIMIT $1`, limit, false)
+	const query = querySweeps + ` ORDER BY w.id DESC LIMIT $1`
+	return queryRows(ctx, s.Store, "list sweeps", pgx.RowToStructByPos[SweepRow], query, limit, false)
 }
 
 // Sweep returns one sweep. ErrNotFound names it.
@@ -114,11 +116,12 @@ const queryRunOutcomes = `
 
 // SweepOutcomes counts the ended runs of a sweep by outcome, the most frequent first.
 func (s Operator) SweepOutcomes(ctx context.Context, sweep int64) ([]RunOutcome, error) {
-	return queryRows(ctx, s.Store, "outcomes of a sweep", pgx.RowToStructByPos[RunOutcome], fmt.Sprintf(queryRunOutcomes, "sweep"), sweep)
+	query := fmt.Sprintf(queryRunOutcomes, "sweep")
+	return queryRows(ctx, s.Store, "outcomes of a sweep", pgx.RowToStructByPos[RunOutcome], query, sweep)
 }
 
-// SweepForecast is what a sweep would do now: what is due, and for each session what the
-// sessions of an earlier sweep took.
+// SweepForecast is the forecast of a sweep that starts now: the sessions that are due, and the
+// rate and the cost of an earlier sweep.
 type SweepForecast struct {
 	Sessions int64 `json:"sessions"`
 	Paused   int64 `json:"paused"` // of them, paused: the sweep leaves them out
@@ -133,8 +136,8 @@ type SweepForecast struct {
 	MicrosPerRun  float64 `json:"cost_micros_per_run"`
 }
 
-// Runs returns the number of runs, and how long they take at the rate of the earlier sweep; 0
-// if that is not known.
+// Runs returns the number of runs, and their duration at the rate of the earlier sweep; 0 if
+// that is not known.
 func (f SweepForecast) Runs() (runs int64, takes time.Duration) {
 	runs = f.Sessions - f.Paused
 	if f.RunsPerSecond > 0 {
@@ -143,19 +146,24 @@ func (f SweepForecast) Runs() (runs int64, takes time.Duration) {
 	return runs, takes
 }
 
-// ForecastSweep returns what a sweep over a tenant, or over all with an empty one, would do
-// now. It reads the due sessions and the runs of an earlier sweep.
+// ForecastSweep forecasts a sweep over a tenant, or over all with an empty one. It reads the due
+// sessions and the runs of an earlier sweep.
 func (s Operator) ForecastSweep(ctx context.Context, tenant string) (SweepForecast, error) {
 	const query = `
 		WITH due AS (SELECT count(*) AS n, count(*) FILTER (WHERE ` + isPaused + `) AS paused, count(DISTINCT tenant) AS tenants,
-				coalesce(sum(live_tokens), 0)::bigint AS tokens, coalesce(sum(greatest(live_tokens - coalesce(f.due_tokens, s.due_tokens), 0)), 0)::bigint AS over
-			FROM compactor.sessions s LEFT JOIN compactor.thresholds_of_due($1) f ON (f.policy, f.model) = (s.policy, s.model) AND f.revision <> s.thresholds_revision
+				coalesce(sum(live_tokens), 0)::bigint AS tokens,
+				coalesce(sum(greatest(live_tokens - coalesce(f.due_tokens, s.due_tokens), 0)), 0)::bigint AS over
+			FROM compactor.sessions s LEFT JOIN compactor.thresholds_of_due($1) f
+				ON (f.policy, f.model) = (s.policy, s.model) AND f.revision <> s.thresholds_revision
 			WHERE due AND ($1 = '' OR tenant = $1)),
-		earlier AS (SELECT w.id, extract(epoch FROM compactor.sweep_worked(w)) AS seconds FROM compactor.sweeps w WHERE w.status = 'done' AND w.queued > 0 ORDER BY w.id DESC LIMIT 1),
+		earlier AS (SELECT w.id, extract(epoch FROM compactor.sweep_worked(w)) AS seconds FROM compactor.sweeps w
+			WHERE w.status = 'done' AND w.queued > 0 ORDER BY w.id DESC LIMIT 1),
 		cost AS (SELECT count(DISTINCT r.id) AS runs, count(c.id) AS calls, coalesce(sum(c.cost_micros), 0) AS micros
-			FROM earlier JOIN compactor.runs r ON r.sweep = earlier.id AND r.ended_at IS NOT NULL LEFT JOIN compactor.summary_calls c ON c.run = r.id)
+			FROM earlier JOIN compactor.runs r ON r.sweep = earlier.id AND r.ended_at IS NOT NULL
+			LEFT JOIN compactor.summary_calls c ON c.run = r.id)
 		SELECT n, paused, tenants, tokens, over, coalesce((SELECT id FROM earlier), 0),
-			coalesce(runs / nullif((SELECT seconds FROM earlier), 0), 0)::float8, coalesce(calls::float8 / nullif(runs, 0), 0), coalesce(micros::float8 / nullif(runs, 0), 0)
+			coalesce(runs / nullif((SELECT seconds FROM earlier), 0), 0)::float8,
+			coalesce(calls::float8 / nullif(runs, 0), 0), coalesce(micros::float8 / nullif(runs, 0), 0)
 		FROM due, cost`
 	return queryRow(ctx, s.Store, "forecast a sweep", pgx.RowToStructByPos[SweepForecast], query, tenant)
 }
@@ -170,7 +178,7 @@ func (s Operator) StartSweep(ctx context.Context, tenant string, window time.Dur
 	return s.Start(ctx, SweepOptions{Tenant: tenant, Window: window, Note: note, By: by})
 }
 
-// SweepOptions says what a sweep goes over, and when it stops.
+// SweepOptions selects the sessions of a sweep, and bounds it.
 type SweepOptions struct {
 	Tenant string        // empty for all
 	Window time.Duration // after which it stops; 0: never
@@ -186,7 +194,8 @@ type SweepOptions struct {
 // Start starts a sweep over due sessions and returns its number. A scheduler executes it.
 func (s Operator) Start(ctx context.Context, o SweepOptions) (int64, error) {
 	const query = `SELECT compactor.start_sweep($1, nullif($2::interval, '0'), $3, $4, $5, $6)`
-	return queryRow(ctx, s.Store, "start a sweep", pgx.RowTo[int64], query, o.Tenant, o.Window, o.Note, o.By, cmp.Or(o.StopShare, DefaultStopShare), o.Canary)
+	return queryRow(ctx, s.Store, "start a sweep", pgx.RowTo[int64], query,
+		o.Tenant, o.Window, o.Note, o.By, cmp.Or(o.StopShare, DefaultStopShare), o.Canary)
 }
 
 // The actions of SteerSweep.
@@ -194,17 +203,16 @@ const (
 	SweepPause  = "pause"
 	SweepResume = "resume"
 	SweepCancel = "cancel"
-	// SweepRelease ends what a sweep that was stopped or cancelled holds back.
+	// SweepRelease releases the sessions that a stopped or cancelled sweep holds back.
 	SweepRelease = "release"
 )
 
-// SteerSweep pauses, resumes, cancels or releases a sweep. What a paused one has queued is executed;
-// the runs of a cancelled one that no worker has tried end as cancelled. A sweep that is
-// resumed goes on where it was, for window or, if that is 0, up to the end that it had, if
-// that is yet to come. What was due when one was stopped or cancelled waits for a day, or until
-// it is released. ErrNotApplicable: its status does not allow it.
+// SteerSweep pauses, resumes, cancels or releases a sweep. The queued runs of a paused one are
+// executed; those of a cancelled one that no worker has tried end as cancelled. A resumed sweep
+// goes on where it was, for window or, if that is 0, up to its earlier end, if that is in the
+// future. Sessions that were due when one was stopped or cancelled wait for a day, or until it
+// is released. ErrNotApplicable: its status does not allow it.
 func (s Operator) SteerSweep(ctx context.Context, sweep int64, action, note, by string, window time.Duration) error {
 	const query = `SELECT compactor.steer_sweep('', $1, $2, $3, $4, nullif($5::interval, '0'))`
-	_, err := s.pool.Exec(ctx, s.q(query), sweep, action, note, by, window)
-	return wrap(action+" sweep", err)
+	return execute(ctx, s.Store, action+" sweep", query, sweep, action, note, by, window)
 }

@@ -12,8 +12,8 @@ const (
 	// isPaused is the condition that the session s is paused. Without any pause it costs
 	// nothing.
 	isPaused = `(EXISTS (SELECT FROM compactor.pauses WHERE resumed_at IS NULL) AND compactor.paused(s.tenant, s.model, s.policy))`
-	// hold is how long what belongs to a paused session is put off before it is looked at
-	// again. Resuming does not wait for that.
+	// hold is the interval at which deliveries of a paused session are tried again. Resuming
+	// does not wait for that.
 	hold = `interval '10 minutes'`
 )
 
@@ -40,7 +40,7 @@ type Pause struct {
 
 const selectPauses = `SELECT id, tenant, model, policy, note, requested_by, paused_at FROM `
 
-// Pauses returns what is paused, the oldest first.
+// Pauses returns the pauses in force, the oldest first.
 func (s Operator) Pauses(ctx context.Context) ([]Pause, error) {
 	const query = selectPauses + `compactor.pauses WHERE resumed_at IS NULL ORDER BY id`
 	return queryRows(ctx, s.Store, "pauses", pgx.RowToStructByPos[Pause], query)
@@ -56,12 +56,12 @@ func (s Operator) PausesOf(ctx context.Context, k Key) ([]Pause, error) {
 // nothing more, workers end automatic runs as paused and leave requested ones in the queue.
 // Runs that are being executed are not interrupted. ErrNotFound: no such policy is in force.
 func (s Operator) PauseRuns(ctx context.Context, scope PauseScope, note, by string) error {
-	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.pause_runs($1, $2, $3, $4, $5)`), scope.Tenant, scope.Model, note, by, scope.Policy)
-	return wrap("pause", err)
+	const query = `SELECT compactor.pause_runs($1, $2, $3, $4, $5)`
+	return execute(ctx, s.Store, "pause", query, scope.Tenant, scope.Model, note, by, scope.Policy)
 }
 
 // ResumeRuns ends the pause of exactly this scope. ErrNotFound: there is none.
 func (s Operator) ResumeRuns(ctx context.Context, scope PauseScope, by string) error {
-	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.resume_runs($1, $2, $3, $4)`), scope.Tenant, scope.Model, by, scope.Policy)
-	return wrap("resume", err)
+	const query = `SELECT compactor.resume_runs($1, $2, $3, $4)`
+	return execute(ctx, s.Store, "resume", query, scope.Tenant, scope.Model, by, scope.Policy)
 }

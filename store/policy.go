@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,8 +41,8 @@ type Counts struct {
 }
 
 const (
-	// queryAddPolicy records a policy by its content. The same content of two tenants is no
-	// secret of one of them.
+	// queryAddPolicy records a policy by its content. The same content of two tenants belongs
+	// to no tenant.
 	queryAddPolicy = `INSERT INTO compactor.policies AS p (hash, spec, tenant) VALUES ($1, $2, nullif($3, ''))
 		ON CONFLICT (hash) DO UPDATE SET tenant = NULL WHERE p.tenant IS DISTINCT FROM excluded.tenant AND p.tenant IS NOT NULL`
 	querySaveThresholds = `SELECT compactor.save_thresholds($1, $2, $3, $4)`
@@ -54,14 +55,10 @@ const defaultPolicy = "default"
 // those of new sessions, unless a version of the policy default is in force. RefreshSessions
 // updates existing ones. Concurrent calls wait for each other.
 func (s Scheduler) SavePolicy(ctx context.Context, hash string, spec json.RawMessage, thresholds []Threshold) error {
-	raw, err := json.Marshal(thresholds)
-	if err != nil {
-		return fmt.Errorf("save policy: %w", err)
-	}
 	return wrap("save policy", pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		var batch pgx.Batch
 		batch.Queue(s.q(queryAddPolicy), hash, string(spec), "")
-		batch.Queue(s.q(querySaveThresholds), defaultPolicy, 0, hash, string(raw))
+		batch.Queue(s.q(querySaveThresholds), defaultPolicy, 0, hash, thresholds)
 		return tx.SendBatch(ctx, &batch).Close()
 	}))
 }
@@ -69,12 +66,7 @@ func (s Scheduler) SavePolicy(ctx context.Context, hash string, spec json.RawMes
 // SaveThresholds sets the thresholds of a version of a policy. It does nothing if that one
 // is no longer in force.
 func (s Scheduler) SaveThresholds(ctx context.Context, name string, version int, hash string, thresholds []Threshold) error {
-	raw, err := json.Marshal(thresholds)
-	if err != nil {
-		return fmt.Errorf("save thresholds: %w", err)
-	}
-	_, err = s.pool.Exec(ctx, s.q(querySaveThresholds), name, version, hash, string(raw))
-	return wrap("save thresholds of policy "+name, err)
+	return execute(ctx, s.Store, "save thresholds of policy "+name, querySaveThresholds, name, version, hash, thresholds)
 }
 
 // EnsurePolicy records the policy of a run under its hash. Idempotent. tenant is the one that
@@ -84,8 +76,7 @@ func (s Worker) EnsurePolicy(ctx context.Context, hash, tenant string, spec any)
 	if err != nil {
 		return fmt.Errorf("save policy: %w", err)
 	}
-	_, err = s.pool.Exec(ctx, s.q(queryAddPolicy), hash, string(raw), tenant)
-	return wrap("save policy", err)
+	return execute(ctx, s.Store, "save policy", queryAddPolicy, hash, string(raw), tenant)
 }
 
 // PolicyVersion is one version of a named policy. It never changes.
@@ -99,16 +90,16 @@ type PolicyVersion struct {
 	CreatedBy string            `json:"created_by"`
 	CreatedAt time.Time         `json:"created_at"`
 	InForce   bool              `json:"in_force"`
-	// Extends names the policy from which the version has what it does not give by itself, with
-	// BaseHash that of its settings then; Given are the keys of those that it gives. Spec has all.
-	// They are empty in versions of a time before this.
+	// Extends names the policy from which the version takes the settings that are not in Given,
+	// its own keys; BaseHash is the hash of that policy's settings then. Spec has all settings.
+	// The three are empty in versions that extend no policy.
 	Extends  string   `json:"extends,omitempty"`
 	BaseHash string   `json:"base_hash,omitempty"`
 	Given    []string `json:"given,omitempty"`
 }
 
 const queryPolicies = `
-	SELECT v.name, v.version, v.hash, v.spec::text, v.match::text, v.note, v.created_by, v.created_at, h.version IS NOT NULL,
+	SELECT v.name, v.version, v.hash, v.spec::text, v.match, v.note, v.created_by, v.created_at, h.version IS NOT NULL,
 		v.extends, v.base_hash, ARRAY(SELECT jsonb_array_elements_text(v.given))
 	FROM compactor.policy_versions v LEFT JOIN compactor.policy_heads h ON (h.name, h.version) = (v.name, v.version)`
 
@@ -121,7 +112,8 @@ func (s *Store) Policies(ctx context.Context, tenant string) ([]PolicyVersion, e
 
 // PolicyHistory returns all versions of a policy, newest first.
 func (s Operator) PolicyHistory(ctx context.Context, name string) ([]PolicyVersion, error) {
-	return queryRows(ctx, s.Store, "history of policy "+name, readPolicy, queryPolicies+` WHERE v.name = $1 ORDER BY v.version DESC`, name)
+	const where = queryPolicies + ` WHERE v.name = $1 ORDER BY v.version DESC`
+	return queryRows(ctx, s.Store, "history of policy "+name, readPolicy, where, name)
 }
 
 // Policy returns a version of a policy, that in force for version 0. ErrNotFound: there is
@@ -139,14 +131,11 @@ func PolicyName(name string, version int) string {
 	return fmt.Sprintf("%s@%d", name, version)
 }
 
-func readPolicy(row pgx.CollectableRow) (v PolicyVersion, err error) {
-	var spec, match string
-	err = row.Scan(&v.Name, &v.Version, &v.Hash, &spec, &match, &v.Note, &v.CreatedBy, &v.CreatedAt, &v.InForce, &v.Extends, &v.BaseHash, &v.Given)
-	if err != nil {
-		return v, err
-	}
-	v.Spec, v.CreatedAt = json.RawMessage(spec), v.CreatedAt.UTC()
-	return v, json.Unmarshal([]byte(match), &v.Match)
+// readPolicy reads a row of queryPolicies.
+func readPolicy(row pgx.CollectableRow) (PolicyVersion, error) {
+	v, err := pgx.RowToStructByPos[PolicyVersion](row)
+	v.CreatedAt = v.CreatedAt.UTC()
+	return v, err
 }
 
 // DefaultPolicy returns the policy of the configuration that the leading scheduler has saved
@@ -169,7 +158,9 @@ type PolicySwitch struct {
 
 // PolicySwitches returns which versions of a policy came into force, newest first.
 func (s Operator) PolicySwitches(ctx context.Context, name string) ([]PolicySwitch, error) {
-	const query = `SELECT name, coalesce(version, 0), changed_by, changed_at FROM compactor.policy_changes WHERE name = $1 ORDER BY id DESC`
+	const query = `
+		SELECT name, coalesce(version, 0), changed_by, changed_at FROM compactor.policy_changes
+		WHERE name = $1 ORDER BY id DESC`
 	return queryRows(ctx, s.Store, "history of policy "+name, pgx.RowToStructByPos[PolicySwitch], query, name)
 }
 
@@ -204,26 +195,24 @@ type PolicyEffect struct {
 // effectTimeout bounds the count of the sessions that a change concerns.
 const effectTimeout = 10 * time.Minute
 
-// errRollback ends a transaction whose changes are not wanted.
+// errRollback ends a transaction whose changes are not kept.
 var errRollback = errors.New("rolled back")
 
-// PreviewPolicies returns what changes of policies would change about sessions. It makes the
-// changes and takes them back, so that what it says is what would happen; writers of messages
-// do not wait meanwhile.
+// PreviewPolicies returns the effects that changes of policies would have on sessions. It makes
+// the changes and rolls them back, so the preview is exact; writers of messages do not wait
+// meanwhile.
 func (s Operator) PreviewPolicies(ctx context.Context, changes []PolicyChange) (effects []PolicyEffect, err error) {
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SELECT set_config('statement_timeout', $1, true)`, strconv.FormatInt(effectTimeout.Milliseconds(), 10)); err != nil {
+		timeout := strconv.FormatInt(effectTimeout.Milliseconds(), 10)
+		if _, err := tx.Exec(ctx, `SELECT set_config('statement_timeout', $1, true)`, timeout); err != nil {
 			return err
 		}
 		if _, err := s.changePolicies(ctx, tx, changes, ""); err != nil {
 			return err
 		}
-		rows, _ := tx.Query(ctx, s.q(`SELECT * FROM compactor.policy_effect()`)) // rows hold the error
-		var err error
-		if effects, err = pgx.CollectRows(rows, pgx.RowToStructByPos[PolicyEffect]); err != nil {
-			return err
-		}
-		return errRollback
+		const query = `SELECT * FROM compactor.policy_effect()`
+		effects, err = collectRows(ctx, s.Store, tx, pgx.RowToStructByPos[PolicyEffect], query)
+		return cmp.Or(err, errRollback)
 	})
 	if errors.Is(err, errRollback) {
 		return effects, nil
@@ -242,12 +231,8 @@ func (s Operator) ChangePolicies(ctx context.Context, changes []PolicyChange, by
 }
 
 func (s Operator) changePolicies(ctx context.Context, tx pgx.Tx, changes []PolicyChange, by string) ([]int, error) {
-	raw, err := json.Marshal(changes)
-	if err != nil {
-		return nil, err
-	}
-	rows, _ := tx.Query(ctx, s.q(`SELECT coalesce(in_force, 0) FROM compactor.change_policies($1, $2)`), string(raw), by) // rows hold the error
-	return pgx.CollectRows(rows, pgx.RowTo[int])
+	const query = `SELECT coalesce(in_force, 0) FROM compactor.change_policies($1, $2)`
+	return collectRows(ctx, s.Store, tx, pgx.RowTo[int], query, changes, by)
 }
 
 // PolicyCount counts the sessions that have a policy.
@@ -260,6 +245,7 @@ type PolicyCount struct {
 // PolicyCounts counts the sessions of a tenant, or of all, by policy. It reads all of them.
 func (s Operator) PolicyCounts(ctx context.Context, tenant string) ([]PolicyCount, error) {
 	const query = `
-		SELECT policy, count(*), count(*) FILTER (WHERE due) FROM compactor.sessions WHERE $1 = '' OR tenant = $1 GROUP BY 1 ORDER BY 1`
+		SELECT policy, count(*), count(*) FILTER (WHERE due) FROM compactor.sessions
+		WHERE $1 = '' OR tenant = $1 GROUP BY 1 ORDER BY 1`
 	return queryRows(ctx, s.Store, "count sessions", pgx.RowToStructByPos[PolicyCount], query, tenant)
 }

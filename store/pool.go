@@ -15,12 +15,11 @@ import (
 
 // pool is a pgxpool.Pool whose statements run with given settings.
 //
-// The connections of a server have the settings from their start. A pooler in transaction
-// mode, such as PgBouncer, refuses them there, and what a client sets later would stay with a
-// server connection that other clients use next. So behind a pooler each transaction begins
-// with the settings, in the round trip of its first statement. Nor does a server connection
-// behind a pooler know the statements that a client has prepared on another one: there pgx
-// caches their descriptions only.
+// Direct connections get the settings as runtime parameters. A pooler in transaction mode, such
+// as PgBouncer, refuses these, and a later SET would stay with a server connection that other
+// clients use next. So through a pooler each transaction begins with the settings, in the round
+// trip of its first statement. Statements that were prepared on one server connection are not
+// known on another, so pgx then caches their descriptions only.
 type pool struct {
 	*pgxpool.Pool
 	set string // the statement that begins each transaction; "" without a pooler
@@ -51,8 +50,8 @@ func openPool(ctx context.Context, cfg *pgxpool.Config, settings map[string]stri
 	return p, nil
 }
 
-// behindPooler reports whether the connection is one to a pooler, which invents the process
-// ids that it tells its clients.
+// behindPooler reports whether the connection is one to a pooler: a pooler reports process ids
+// that are not those of the server.
 func behindPooler(ctx context.Context, cfg *pgx.ConnConfig) (bool, error) {
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {

@@ -320,11 +320,13 @@ func (s Worker) Bytes(ctx context.Context, sid int64, seqs chat.Ranges) (int64, 
 }
 
 // Messages returns the content of messages by seq, without reasoning that has left the view.
-// ErrNotFound: one of them is missing.
+// ErrNotFound: one of them is missing. ErrPurged: the content of one was purged.
 func (s Worker) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[chat.Seq]*chat.Message, error) {
 	const query = `
-		SELECT m.seq, m.id, coalesce(CASE WHEN m.flags & 66 = 2 AND s.reasoning_out @> m.seq
-			THEN compactor.without_reasoning(b.body) ELSE b.body END, ''), coalesce(m.source_id, ''), coalesce(CASE WHEN m.flags & 128 = 0 THEN m.created_at END, '0001-01-01Z'), m.flags & 66 = 2 AND s.reasoning_out @> m.seq
+		SELECT m.seq, m.id,
+			coalesce(CASE WHEN m.flags & 66 = 2 AND s.reasoning_out @> m.seq THEN compactor.without_reasoning(b.body) ELSE b.body END, ''),
+			coalesce(m.source_id, ''), coalesce(CASE WHEN m.flags & 128 = 0 THEN m.created_at END, '0001-01-01Z'),
+			m.flags & 66 = 2 AND s.reasoning_out @> m.seq
 		FROM compactor.sessions s JOIN compactor.message_log m ON m.sid = s.sid
 		LEFT JOIN compactor.message_body b ON b.sid = s.sid AND b.seq = m.seq
 		WHERE s.sid = $1 AND m.seq = ANY($2::bigint[])`
@@ -333,21 +335,20 @@ func (s Worker) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[c
 		return nil, wrap("load messages", err)
 	}
 	out := make(map[chat.Seq]*chat.Message, len(seqs))
-	var m Stored
-	var away []chat.Seq
 	var archived []*Stored
+	var seq chat.Seq
 	var id, body, source string
 	var created time.Time
 	var bare bool
 	bares := map[chat.Seq]bool{}
-	_, err = pgx.ForEachRow(rows, []any{&m.Seq, &id, &body, &source, &created, &bare}, func() error {
-		msg := &Stored{Seq: m.Seq}
-		out[m.Seq] = &msg.Message
+	_, err = pgx.ForEachRow(rows, []any{&seq, &id, &body, &source, &created, &bare}, func() error {
+		m := &Stored{Seq: seq}
+		out[seq] = &m.Message
 		if body == "" {
-			away, archived = append(away, m.Seq), append(archived, msg)
-			bares[m.Seq] = bare
+			archived = append(archived, m)
+			bares[seq] = bare
 		}
-		return msg.fill(id, body, source, created)
+		return m.fill(id, body, source, created)
 	})
 	if err != nil {
 		return nil, wrap("load messages", err)
@@ -355,13 +356,21 @@ func (s Worker) Messages(ctx context.Context, sid int64, seqs []chat.Seq) (map[c
 	if len(out) < len(seqs) {
 		return nil, fmt.Errorf("load messages: %d of %d are missing: %w", len(seqs)-len(out), len(seqs), ErrNotFound)
 	}
-	if len(away) == 0 {
+	if len(archived) == 0 {
 		return out, nil
 	}
-	if err := s.fillBySID(ctx, sid, archived, chat.RangesOf(away...)); err != nil {
+	k, err := s.keyOf(ctx, sid)
+	if err != nil {
+		return nil, err
+	}
+	purged, err := s.fillArchived(ctx, k, archived)
+	if err != nil {
 		return nil, err
 	}
 	for _, m := range archived {
+		if purged.Has(m.Seq) {
+			return nil, &Error{Kind: ErrPurged, Message: fmt.Sprintf("the words of message %d were purged, as the policy says", m.Seq)}
+		}
 		if bares[m.Seq] {
 			m.Message = m.WithoutReasoning()
 		}

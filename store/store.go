@@ -28,7 +28,7 @@ type Config struct {
 	StatementTimeout time.Duration
 	// LockTimeout bounds the wait for the lock of a session. Defaults to 5 s.
 	LockTimeout time.Duration
-	// Observe is told of every round trip, for metrics. It may be nil.
+	// Observe is called after each round trip, for metrics. It may be nil.
 	Observe ObserveFunc
 }
 
@@ -47,8 +47,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Store is a pool of connections to one schema, with the methods of applications. The other callers have theirs in
-// Worker, Scheduler, Operator and Admin, on the same connections. Safe for concurrent use.
+// Store is a pool of connections to one schema, with the methods of applications. Worker,
+// Scheduler, Operator and Admin have the methods of the other callers, on the same
+// connections. Safe for concurrent use.
 type Store struct {
 	Worker    Worker
 	Scheduler Scheduler
@@ -146,7 +147,8 @@ func (s *Store) Ping(ctx context.Context) error { return mapError(s.pool.Ping(ct
 // CheckSchema returns an ErrNotMigrated unless the schema has all migrations that this
 // program has. Those of later versions do no harm.
 func (s *Store) CheckSchema(ctx context.Context) error {
-	version, err := queryRow(ctx, s, "schema version", pgx.RowTo[int64], `SELECT coalesce(max(version_id), 0) FROM compactor.schema_migrations`)
+	const query = `SELECT coalesce(max(version_id), 0) FROM compactor.schema_migrations`
+	version, err := queryRow(ctx, s, "schema version", pgx.RowTo[int64], query)
 	if newest := migrations.Newest(); err == nil && version < newest {
 		err = fmt.Errorf("schema %s is at version %d, this program needs %d: %w", s.schema, version, newest, ErrNotMigrated)
 	}
@@ -166,9 +168,14 @@ func (s *Store) q(sql string) string {
 
 // queryRows returns the rows of a query, read by read. op prefixes errors.
 func queryRows[T any](ctx context.Context, s *Store, op string, read pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
-	rows, _ := s.pool.Query(ctx, s.q(query), args...) // rows hold the error
-	out, err := pgx.CollectRows(rows, read)
+	out, err := collectRows(ctx, s, s.pool, read, query, args...)
 	return out, wrap(op, err)
+}
+
+// collectRows returns the rows of a query on a pool or a transaction, read by read.
+func collectRows[T any](ctx context.Context, s *Store, db querier, read pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
+	rows, _ := db.Query(ctx, s.q(query), args...) // rows hold the error
+	return pgx.CollectRows(rows, read)
 }
 
 // queryRow returns the single row of a query, read by read. op prefixes errors.
@@ -177,6 +184,19 @@ func queryRow[T any](ctx context.Context, s *Store, op string, read pgx.RowToFun
 	rows, _ := s.pool.Query(ctx, s.q(query), args...) // rows hold the error
 	out, err := pgx.CollectExactlyOneRow(rows, read)
 	return out, wrap(op, err)
+}
+
+// execute executes a statement. op prefixes errors.
+func execute(ctx context.Context, s *Store, op, query string, args ...any) error {
+	_, err := affected(ctx, s, op, query, args...)
+	return err
+}
+
+// affected executes a statement and returns the number of rows that it affected. op prefixes
+// errors.
+func affected(ctx context.Context, s *Store, op, query string, args ...any) (int64, error) {
+	tag, err := s.pool.Exec(ctx, s.q(query), args...)
+	return tag.RowsAffected(), wrap(op, err)
 }
 
 func host(c *pgx.ConnConfig) string { return net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))) }
