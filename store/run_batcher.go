@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// batcher combines concurrent calls into one round trip, one transaction and one
-// commit. Batching never delays a call: it starts at once while fewer than maxRunning
-// batches are in flight, and calls that arrive meanwhile form the next batch.
+// batcher combines concurrent calls into one round trip and one transaction. Batching never
+// delays a call: it starts at once while fewer than maxRunning batches are in flight, and calls
+// that arrive meanwhile form the next batch.
 //
-// do answers all calls of a batch by setting out or err. Its context carries the
-// values of one of the callers but no deadline, so do must bound its own time.
+// do sets out or err of all calls of a batch. Its context carries the values of one of the
+// callers but no deadline, so do must bound its own time.
 type batcher[In, Out any] struct {
 	do         func(ctx context.Context, calls []*pendingCall[In, Out])
 	maxSize    int // calls in a batch

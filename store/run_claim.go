@@ -43,11 +43,11 @@ type Session struct {
 	ToolsOpen      bool
 	CallsOpen      bool // tool calls at the end of the log wait for results
 	ServiceManaged bool // by its label
-	// What was appended since the last run that changed the view.
+	// NewTokens, NewMessages and NewTurns count appends since the last run that changed the view.
 	NewTokens             chat.Tokens
 	NewMessages, NewTurns int64
-	// Signals are what the application has reported, as bits, and NewSignals those of them
-	// that no run has seen.
+	// Signals are the reports of the application, as bits, and NewSignals those that no run has
+	// seen.
 	Signals, NewSignals int
 	// Idle is the time since the last message, Age since the session began, and SinceRun since
 	// a run changed its view; Timed reports that one of them has made it due.
@@ -100,16 +100,19 @@ const (
 		` + joinPolicy + joinCalibration + ` WHERE r.id = $1`
 	selectRun = `r.status, r.trigger, coalesce(r.options, '{}')::text, r.queued_at, clock_timestamp() - r.written_at, r.snoozes, r.failures,
 			` + leaseIsOver + `,
-			EXISTS (SELECT FROM compactor.runs o WHERE o.sid = r.sid AND o.status = 'running' AND o.id <> r.id AND o.lease_until >= now() AND o.lease_until <= now() + interval '61 minutes'),
+			EXISTS (SELECT FROM compactor.runs o WHERE o.sid = r.sid AND o.status = 'running' AND o.id <> r.id
+				AND o.lease_until >= now() AND o.lease_until <= now() + interval '61 minutes'),
 			` + isPaused + `, ` + selectSession
-	// leaseIsOver is the SQL function lease_is_over of a run r, without a call, which readers may not make.
+	// leaseIsOver has the expression of the SQL function lease_is_over, which readers may not
+	// call, for a run r.
 	leaseIsOver = `coalesce(r.lease_until < now() OR r.lease_until > now() + interval '61 minutes', true)`
-	// selectSession are the columns of a Session, of a session s with its policy h and what is
-	// known of its model, c.
-	selectSession = `s.sid, s.tenant, s.id, s.model, s.live::text, s.pinned::text, s.unholdable::text, s.revision, s.last_seq, s.last_source_seq,
-			s.live_messages, s.live_tokens, s.live_estimated_tokens, s.reported_prompt_tokens, s.tokens_since_report,
+	// selectSession has the columns of a Session, of a session s with its policy h and the
+	// calibration c of its model.
+	selectSession = `s.sid, s.tenant, s.id, s.model, s.live::text, s.pinned::text, s.unholdable::text,
+			s.revision, s.last_seq, s.last_source_seq, s.live_messages, s.live_tokens, s.live_estimated_tokens, s.reported_prompt_tokens, s.tokens_since_report,
 			coalesce(s.decision_fingerprint, ''), s.hold_seq, s.ineffective_runs, coalesce(s.cooldown_until > now(), false),
-			coalesce(s.hold_code, ''), s.low_gain_runs, cardinality(s.open_calls) > 0 OR s.open_answered, cardinality(s.open_calls) > 0, coalesce(s.labels->>'service_managed' = 'true', false),
+			coalesce(s.hold_code, ''), s.low_gain_runs, cardinality(s.open_calls) > 0 OR s.open_answered,
+			cardinality(s.open_calls) > 0, coalesce(s.labels->>'service_managed' = 'true', false),
 			s.tokens_since_run, s.messages_since_run, s.turns_since_run, s.signals, s.new_signals,
 			greatest(clock_timestamp() - coalesce(s.last_message_at, s.created_at), '0'), greatest(clock_timestamp() - s.created_at, '0'),
 			greatest(clock_timestamp() - coalesce(s.view_changed_at, s.created_at), '0'), s.timed,
@@ -117,8 +120,8 @@ const (
 			coalesce(h.name, 'default'), coalesce(h.version, 0), coalesce(h.tenant, ''),
 			CASE WHEN s.suspect_seq IS NULL THEN '{}' ELSE compactor.awaiting_repair(s) END::text,
 			CASE WHEN ` + followsPolicy + ` THEN s.policy_hash ELSE (compactor.shown_session(s.tenant, s.id)).policy_hash END`
-	// followsPolicy reports whether a session s has the thresholds in force. Others get them with
-	// their next write, and shown_session has them already.
+	// followsPolicy reports whether a session s has the thresholds in force. Other sessions get
+	// them with their next write; shown_session returns them before that.
 	followsPolicy = `s.thresholds_revision =
 			coalesce((SELECT f.revision FROM compactor.thresholds f WHERE f.policy = s.policy AND f.model_prefix = ''), 0)`
 	joinPolicy = `LEFT JOIN LATERAL (SELECT * FROM compactor.policy_heads p
@@ -148,7 +151,7 @@ func (s Worker) Load(ctx context.Context, run RunID) (*Claim, error) {
 	return c, nil
 }
 
-// loadBatch answers calls of Load in one round trip.
+// loadBatch executes calls of Load in one round trip.
 func (s *Store) loadBatch(ctx context.Context, calls []*pendingCall[RunID, *Claim]) {
 	var batch pgx.Batch
 	for _, c := range calls {
@@ -173,7 +176,7 @@ func (s *Store) completeView(ctx context.Context, c *Claim) (err error) {
 	c.View, err = s.withReasoning(ctx, s.pool, sid, c.View, out)
 	if err == nil && len(c.Session.Awaiting) > 0 {
 		const query = selectMetas + ` FROM compactor.message_log m WHERE m.sid = $1 AND $2::int8multirange @> m.seq`
-		c.Awaiting, err = s.metas(ctx, "load what awaits a repair", sid, out, c.Session.LastSeq, query, sid, c.Session.Awaiting.String())
+		c.Awaiting, err = s.metas(ctx, "load messages that await a repair", sid, out, c.Session.LastSeq, query, sid, c.Session.Awaiting.String())
 	}
 	return mapError(err)
 }
@@ -278,9 +281,9 @@ func (r *runState) targets(c *Claim) []any {
 		rangesText{&v.Unholdable},
 		&v.Revision, &v.LastSeq, &v.LastSourceSeq,
 		&v.LiveMessages, &v.LiveTokens, &v.LiveEstimatedTokens, &v.ReportedPromptTokens, &v.TokensSinceReport,
-		&v.DecisionFingerprint, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown, &v.HoldCode, &v.LowGainRuns, &v.ToolsOpen, &v.CallsOpen, &v.ServiceManaged,
-		&v.NewTokens, &v.NewMessages, &v.NewTurns, &v.Signals, &v.NewSignals, &v.Idle, &v.Age, &v.SinceRun, &v.Timed,
-		&v.Line.Overhead, &v.Line.Scale,
+		&v.DecisionFingerprint, &v.HoldSeq, &v.IneffectiveRuns, &v.CoolingDown, &v.HoldCode, &v.LowGainRuns,
+		&v.ToolsOpen, &v.CallsOpen, &v.ServiceManaged, &v.NewTokens, &v.NewMessages, &v.NewTurns, &v.Signals, &v.NewSignals,
+		&v.Idle, &v.Age, &v.SinceRun, &v.Timed, &v.Line.Overhead, &v.Line.Scale,
 		rangesText{&v.ReasoningOut},
 		&v.ReasoningKnown,
 		&v.Policy, &v.PolicyVersion, &v.PolicyTenant,
@@ -289,13 +292,14 @@ func (r *runState) targets(c *Claim) []any {
 	}
 }
 
-// AppliedAges returns how long ago the latest automatic runs of a session changed its view,
-// in ascending order: those of the given age, and that many, at most. Those that a fork
-// copied are its source's, and those of a time that is yet to come are of a clock that was set back.
+// AppliedAges returns the ages of the latest automatic runs that changed a session's view, in
+// ascending order: at most so many, of at most the given age. It leaves out runs that a fork has
+// copied, and those of a future time, which a clock set back has left.
 func (s Worker) AppliedAges(ctx context.Context, sid int64, runs int, age time.Duration) ([]time.Duration, error) {
 	const query = `
 		SELECT greatest(clock_timestamp() - ended_at, '0') FROM compactor.runs
-		WHERE sid = $1 AND status = 'applied' AND trigger IN ('event', 'nightly') AND origin IS NULL AND ended_at > now() - $3::interval AND ended_at <= now() + interval '1 minute'
+		WHERE sid = $1 AND status = 'applied' AND trigger IN ('event', 'nightly') AND origin IS NULL
+			AND ended_at > now() - $3::interval AND ended_at <= now() + interval '1 minute'
 		ORDER BY id DESC LIMIT $2`
 	ages, err := queryRows(ctx, s.Store, "read latest runs", pgx.RowTo[time.Duration], query, sid, runs, age)
 	slices.Sort(ages)

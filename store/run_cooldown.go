@@ -44,6 +44,5 @@ func (c Cooldowns) Set(ctx context.Context, model string, until time.Time, code 
 		INSERT INTO compactor.model_cooldowns (model, until, code) VALUES ($1, $2, $3)
 		ON CONFLICT (model) DO UPDATE SET until = excluded.until, code = excluded.code, set_at = now()
 		WHERE model_cooldowns.until < excluded.until OR NOT compactor.cools(model_cooldowns.set_at, model_cooldowns.until, now())`
-	_, err := c.s.pool.Exec(ctx, c.s.q(query), model, until, code)
-	return wrap("set model cooldown", err)
+	return execute(ctx, c.s, "set model cooldown", query, model, until, code)
 }

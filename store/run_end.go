@@ -47,10 +47,10 @@ type PostRunState struct {
 	Checked bool `json:"checked,omitempty"`
 	// SeenSignals are events that the run has seen: they do not make the session due again.
 	SeenSignals int `json:"seen_signals,omitempty"`
-	// SeenTime reports that the run has seen that the time of a trigger had come: that does
-	// not make it due again.
+	// SeenTime reports that the run has seen that the time of a trigger has passed: that does
+	// not make the session due again.
 	SeenTime bool `json:"seen_time"`
-	// CheckSeconds is when the next such time comes, in seconds; 0 for none.
+	// CheckSeconds is the number of seconds until the next such time; 0 for none.
 	CheckSeconds   float64 `json:"check_seconds,omitempty"`
 	EstimateMargin float64 `json:"estimate_margin"`
 	PolicyHash     string  `json:"fleet_hash"`
@@ -147,7 +147,7 @@ type endRunArgs struct {
 	wait              bool // for the session's lock
 }
 
-// codeLocked is the answer of end_run where another transaction holds a lock.
+// codeLocked is the code of end_run if another transaction holds a lock.
 const codeLocked = "locked"
 
 // end ends a run as part of a batch or, if its session is locked, alone and later.
@@ -205,6 +205,7 @@ func (s *Store) endRunQuery(e endRunArgs) (sql string, args []any) {
 	}
 }
 
+// endAll ends runs in one transaction and returns its first error.
 func (s *Store) endAll(ctx context.Context, calls []*pendingCall[endRunArgs, endRunResult]) error {
 	var batch pgx.Batch
 	for _, c := range calls {
@@ -249,7 +250,9 @@ func (s Worker) Apply(ctx context.Context, run RunID, fence int64, c Change) (ap
 
 // endRunArgs returns the arguments of end_run.
 func (c *Change) endRunArgs() (endRunArgs, error) {
-	e := endRunArgs{status: StatusApplied, revision: c.Revision, snapshot: c.SnapshotSeq, exclude: c.Plan.Gone(), include: c.Plan.Include}
+	e := endRunArgs{
+		status: StatusApplied, revision: c.Revision, snapshot: c.SnapshotSeq, exclude: c.Plan.Gone(), include: c.Plan.Include,
+	}
 	for _, x := range c.Plan.Exclude {
 		e.reasons, e.seqs, e.by = append(e.reasons, x.Reason), append(e.seqs, x.Seqs.String()), append(e.by, nil)
 	}
@@ -280,9 +283,11 @@ func (c *Change) endRunArgs() (endRunArgs, error) {
 	return e, err
 }
 
+// record returns the JSON argument of a change.
 func (c *Change) record() endRecord {
 	return endRecord{
-		Ledger: c.Ledger, PostRunState: &c.PostRunState, Delta: c.Delta, Pinned: c.Pinned.String(), Unholdable: c.PostRunState.Unholdable.String(),
+		Ledger: c.Ledger, PostRunState: &c.PostRunState, Delta: c.Delta,
+		Pinned: c.Pinned.String(), Unholdable: c.PostRunState.Unholdable.String(),
 		FreeReasoning: c.FreeReasoning, ReasoningOut: c.Plan.DropReasoning.String(),
 	}
 }
@@ -306,6 +311,7 @@ func (s Worker) Finish(ctx context.Context, c *Claim, status string, l Ledger, s
 	if err != nil {
 		return fmt.Errorf("finish run %d: %w", c.Run, err)
 	}
-	_, err = s.end(ctx, c.Run, c.Fence, endRunArgs{status: status, revision: c.Session.Revision, snapshot: c.Session.LastSeq, record: record})
+	e := endRunArgs{status: status, revision: c.Session.Revision, snapshot: c.Session.LastSeq, record: record}
+	_, err = s.end(ctx, c.Run, c.Fence, e)
 	return err
 }

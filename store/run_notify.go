@@ -36,8 +36,7 @@ func (n *notifier) add(run RunID) {
 	}
 }
 
-// flush sends what add has collected, and again after a pause until there is nothing to
-// send.
+// flush sends the collected ids, and calls itself again after a pause until there are none.
 func (n *notifier) flush() {
 	n.mu.Lock()
 	ended := n.ended
@@ -54,7 +53,7 @@ func (n *notifier) flush() {
 func (s *Store) notify(ctx context.Context, ended []RunID) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), notifyTimeout)
 	defer cancel()
-	// Waiting for the disk would hold the lock for as long.
+	// A commit that waits for the disk would hold the lock for as long.
 	const query = `SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, run::text) FROM unnest($2::bigint[]) run`
 	_, _ = s.pool.Exec(ctx, query, s.schema, ended)
 }

@@ -2,29 +2,28 @@ package store
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// mostTogether is the number of messages of a view that LoadPage loads, so that the views of
-// a page need little memory.
-const mostTogether = 5000
+// maxPageView is the number of messages of the largest view that LoadPage loads. It bounds the
+// memory for a page.
+const maxPageView = 5000
 
-// LoadPage loads runs with their sessions' views, by one statement for all, in which several
-// columns share an aggregate. It leaves out those that Load refuses, those whose worker is gone,
-// and those with large views: execute them one by one.
+// LoadPage loads runs with their sessions' views by one statement, in which several columns
+// share an aggregate. It leaves out those that Load refuses, those whose worker is gone, and
+// those with large views: execute them one by one.
 func (s Worker) LoadPage(ctx context.Context, runs []RunID) ([]*Claim, error) {
 	const query = `SELECT r.id, v.names, v.positions, v.sizes, ` + selectRun + `
 		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid ` + joinPolicy + joinCalibration + `
-		CROSS JOIN LATERAL (SELECT array_agg((m.seq << 16) | (m.role_code::int << 8) | m.kind::int) AS names, array_agg(m.position) AS positions,
+		CROSS JOIN LATERAL (SELECT array_agg((m.seq << 16) | (m.role_code::int << 8) | m.kind::int) AS names,
+			array_agg(m.position) AS positions,
 			array_agg((m.token_count::bigint << 32) | (m.calls::int << 16) | m.flags) AS sizes
 			FROM (SELECT) one ` + joinView + `) v
 		WHERE r.id = ANY($1) AND r.status = 'queued' AND s.live_messages <= $2`
-	rows, err := s.pool.Query(ctx, s.q(query), runs, mostTogether)
+	rows, err := s.pool.Query(ctx, s.q(query), runs, maxPageView)
 	if err != nil {
 		return nil, wrap("load a page of runs", err)
 	}
@@ -38,7 +37,8 @@ func (s Worker) LoadPage(ctx context.Context, runs []RunID) ([]*Claim, error) {
 		list := newMetaList(len(names), c.Session.LastSeq)
 		for i, n := range names {
 			s := sizes[i]
-			list.add(metaRow{n >> 16, positions[i], int32(s >> 32), int16(s >> 16), int16(s), byte(n >> 8), byte(n)}) //nolint:gosec // as they were put together
+			//nolint:gosec // the query has packed them so
+			list.add(metaRow{n >> 16, positions[i], int32(s >> 32), int16(s >> 16), int16(s), byte(n >> 8), byte(n)})
 		}
 		c.View = list.inViewOrder()
 		loaded = append(loaded, c)
@@ -83,8 +83,8 @@ type pageRecord struct {
 
 // ApplyPage applies the changes of runs that LoadPage has loaded, each as Apply does, in one
 // transaction and by one statement for all, and returns those that it has applied. It leaves
-// out those that do more than exclude messages, and those to whose view something has happened
-// since: execute them one by one.
+// out those that do more than exclude messages, and those whose view has changed since: execute
+// them one by one.
 func (s Worker) ApplyPage(ctx context.Context, changes []RunChange) (applied []RunID, err error) {
 	var page []pageRecord
 	for i := range changes {
@@ -92,7 +92,10 @@ func (s Worker) ApplyPage(ctx context.Context, changes []RunChange) (applied []R
 		if !c.plain() {
 			continue
 		}
-		r := pageRecord{endRecord: c.record(), Run: changes[i].Run, SID: changes[i].SID, Revision: c.Revision, Snapshot: c.SnapshotSeq, Exclude: c.Plan.Gone().String()}
+		r := pageRecord{
+			endRecord: c.record(), Run: changes[i].Run, SID: changes[i].SID,
+			Revision: c.Revision, Snapshot: c.SnapshotSeq, Exclude: c.Plan.Gone().String(),
+		}
 		for _, x := range c.Plan.Exclude {
 			r.Reasons, r.Seqs = append(r.Reasons, x.Reason), append(r.Seqs, x.Seqs.String())
 		}
@@ -101,11 +104,7 @@ func (s Worker) ApplyPage(ctx context.Context, changes []RunChange) (applied []R
 	if len(page) == 0 {
 		return nil, nil
 	}
-	raw, err := json.Marshal(page)
-	if err != nil {
-		return nil, fmt.Errorf("apply a page of runs: %w", err)
-	}
-	applied, err = queryRow(ctx, s.Store, "apply a page of runs", pgx.RowTo[[]RunID], `SELECT compactor.end_runs($1)`, string(raw))
+	applied, err = queryRow(ctx, s.Store, "apply a page of runs", pgx.RowTo[[]RunID], `SELECT compactor.end_runs($1)`, page)
 	for _, run := range applied {
 		s.ended.add(run)
 	}

@@ -1,22 +1,14 @@
 package store
 
-import (
-	"context"
-	"encoding/json"
-)
+import "context"
 
 // RegisterStrategies records strategies with the names of their parameters, for Request
 // to check options against. It adds to what other workers have registered.
 func (s Worker) RegisterStrategies(ctx context.Context, params map[string][]string) error {
-	raw, err := json.Marshal(params)
-	if err != nil {
-		return err
-	}
 	const query = `
 		INSERT INTO compactor.strategies AS k (name, params)
 		SELECT name, ARRAY(SELECT jsonb_array_elements_text(params)) FROM jsonb_each($1) s(name, params) ORDER BY name
 		ON CONFLICT (name) DO UPDATE SET params = ARRAY(SELECT DISTINCT unnest(k.params || excluded.params)), registered_at = now()
 		WHERE NOT k.params @> excluded.params`
-	_, err = s.pool.Exec(ctx, s.q(query), string(raw))
-	return wrap("register strategies", err)
+	return execute(ctx, s.Store, "register strategies", query, params)
 }

@@ -26,22 +26,23 @@ type SummaryAnswer struct {
 	Took                             time.Duration
 	Estimated                        int    // attempts whose tokens are estimated, as the server reported none
 	HTTPStatus                       int    // of the last failed attempt, 0 without a response
-	ServerError                      string // of it, in words that may be shown
+	ServerError                      string // of it, as a text that may be shown
 }
 
-// AskSummary must precede the request to a model. If an answer is stored under the key,
-// it is returned with id 0 and its cost, and the model must not be called; rejected is
-// the code of why that answer was rejected, empty if it was not. Otherwise id identifies
-// the call to make, which AnswerSummary or FailSummary ends. ErrNotApplicable: another
-// worker has the run. ErrSpendingLimit: a limit is reached, see LimitSpending.
+// AskSummary records a request to a model before it is made. If an answer is stored under the
+// key, AskSummary returns it with id 0 and its cost, and the model must not be called; rejected
+// is the code of its rejection, empty if it was not rejected. Otherwise id identifies the call
+// to make, which AnswerSummary or FailSummary ends. ErrNotApplicable: another worker has the
+// run. ErrSpendingLimit: a limit is reached, see LimitSpending.
 func (s Worker) AskSummary(ctx context.Context, c SummaryCall) (id int64, a *SummaryAnswer, rejected string, err error) {
 	const query = `
-		SELECT a.code, coalesce((a.call).id, 0), coalesce((a.call).answer, ''), coalesce((a.call).model, ''), coalesce((a.call).finish_reason, ''),
-			coalesce((a.call).code, ''), coalesce((a.call).cost_micros, 0)
+		SELECT a.code, coalesce((a.call).id, 0), coalesce((a.call).answer, ''), coalesce((a.call).model, ''),
+			coalesce((a.call).finish_reason, ''), coalesce((a.call).code, ''), coalesce((a.call).cost_micros, 0)
 		FROM compactor.ask_summary($1, $2, $3, $4) a`
 	var code, why string
 	a = &SummaryAnswer{}
-	err = s.pool.QueryRow(ctx, s.q(query), c.Run, c.Fence, c.Key, c.PromptHash).Scan(&code, &id, &a.Text, &a.Model, &a.FinishReason, &why, &a.CostMicros)
+	err = s.pool.QueryRow(ctx, s.q(query), c.Run, c.Fence, c.Key, c.PromptHash).
+		Scan(&code, &id, &a.Text, &a.Model, &a.FinishReason, &why, &a.CostMicros)
 	switch {
 	case err != nil:
 		return 0, nil, "", fmt.Errorf("ask for a summary in run %d: %w", c.Run, mapError(err))
@@ -67,16 +68,19 @@ func (s Worker) FailSummary(ctx context.Context, id int64, code string, a Summar
 	return s.endCall(ctx, id, "failed", code, nil, a)
 }
 
+// endCall ends a call in a state. An answer to a call that another worker has repeated, or about
+// messages that were erased since, is lost.
 func (s Worker) endCall(ctx context.Context, id int64, state, code string, text *string, a SummaryAnswer) error {
 	const query = `
 		UPDATE compactor.summary_calls c SET state = CASE WHEN late THEN 'lost' ELSE $2 END, code = nullif($3, ''),
 			answer = CASE WHEN NOT late THEN $4::text END, model = $5, finish_reason = $6, attempts = $7,
 			input_tokens = $8, cached_tokens = $9, output_tokens = $10, reasoning_tokens = $11, cost_micros = $12, took_us = $13,
-			ended_at = CASE WHEN c.attempts > 0 THEN c.ended_at ELSE clock_timestamp() END, -- stored before: its minute may be summed up
+			ended_at = CASE WHEN c.attempts > 0 THEN c.ended_at ELSE clock_timestamp() END, -- a repeat: its minute may be summed up
 			estimated = $14, http_status = nullif($15, 0), server_error = CASE WHEN NOT erased THEN nullif($16, '') END
-		FROM (SELECT erased, $2 = 'answered' AND (erased OR EXISTS (SELECT FROM compactor.summary_calls m JOIN compactor.summary_calls o ON o.key = m.key
-			WHERE m.id = $1 AND o.id <> m.id AND o.state IN ('asked', 'answered'))) AS late
-			FROM (SELECT EXISTS ( -- it was asked about words that were erased since
+		FROM (SELECT erased, $2 = 'answered' AND (erased OR EXISTS (
+				SELECT FROM compactor.summary_calls m JOIN compactor.summary_calls o ON o.key = m.key
+				WHERE m.id = $1 AND o.id <> m.id AND o.state IN ('asked', 'answered'))) AS late
+			FROM (SELECT EXISTS ( -- it was asked about messages that were erased since
 				SELECT FROM compactor.summary_calls m JOIN compactor.runs r ON r.id = m.run AND r.fence <> m.fence
 				JOIN compactor.runs e ON e.sid = m.sid AND e.id > m.run AND e.kind = 'erase' WHERE m.id = $1) AS erased) e) x
 		WHERE c.id = $1 AND c.state IN ('asked', 'lost', $2) RETURNING late`
@@ -96,7 +100,8 @@ func (s Worker) endCall(ctx context.Context, id int64, state, code string, text 
 // RejectSummary marks the answer under a key as invalid, with a code, whichever run stored
 // it. A later run calls the model again; this run does not.
 func (s Worker) RejectSummary(ctx context.Context, run RunID, key, code string) error {
-	const query = `UPDATE compactor.summary_calls SET state = 'rejected', code = $3, rejected_in = $1 WHERE key = $2 AND state = 'answered'`
-	_, err := s.pool.Exec(ctx, s.q(query), run, key, code)
-	return wrap("reject a summary", err)
+	const query = `
+		UPDATE compactor.summary_calls SET state = 'rejected', code = $3, rejected_in = $1
+		WHERE key = $2 AND state = 'answered'`
+	return execute(ctx, s.Store, "reject a summary", query, run, key, code)
 }

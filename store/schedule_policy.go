@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PolicyProgress says how far the sessions follow the last change of policies.
+// PolicyProgress is the progress of the sessions towards the last change of policies.
 type PolicyProgress struct {
 	// Revision counts the changes of policies; Reached is that of the last one that all
 	// sessions follow.
@@ -24,8 +24,9 @@ type PolicyProgress struct {
 // PolicyProgress returns the progress of RefreshSessions. It reads one row.
 func (s *Store) PolicyProgress(ctx context.Context) (PolicyProgress, error) {
 	const query = `
-		SELECT wanted, reached, reached < wanted OR reached_at < now() - interval '1 hour', CASE WHEN reached >= wanted THEN 100 WHEN revision < wanted THEN 0 WHEN last_sid = 0 THEN 99
-			ELSE least(100, 100.0 * cursor_sid / last_sid) END::float8,
+		SELECT wanted, reached, reached < wanted OR reached_at < now() - interval '1 hour',
+			CASE WHEN reached >= wanted THEN 100 WHEN revision < wanted THEN 0 WHEN last_sid = 0 THEN 99
+				ELSE least(100, 100.0 * cursor_sid / last_sid) END::float8,
 			CASE WHEN revision = wanted THEN changed ELSE 0 END, changed_at, reached_at
 		FROM compactor.policy_refresh`
 	return queryRow(ctx, s, "progress of policies", pgx.RowToStructByPos[PolicyProgress], query)

@@ -28,7 +28,7 @@ const (
 	relayUnlock = `SELECT pg_advisory_unlock('compactor.outbox'::regclass::oid::int, 1)`
 )
 
-// fallAsleep is how long the first Sleep waits at most.
+// fallAsleep bounds the wait of the first Sleep.
 const fallAsleep = 25 * time.Millisecond
 
 // Sleep waits until a transaction has put a session into the outbox or requested a run, at
@@ -44,7 +44,7 @@ func (s Scheduler) Sleep(ctx context.Context, most time.Duration) (notified bool
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn == nil {
-		// A notification means nothing before the lock is held.
+		// Notifications do not count before the lock is held.
 		conn, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig.Copy())
 		if err != nil {
 			return false, wrap("listen", scrub(err))
@@ -92,7 +92,7 @@ func (s Scheduler) Awake(ctx context.Context) error {
 	}
 	arrived, cancel := context.WithCancel(ctx)
 	cancel()
-	for err := error(nil); err == nil; { // the next Sleep is not to return for what is known
+	for err := error(nil); err == nil; { // discard notifications that have arrived
 		_, err = l.conn.WaitForNotification(arrived)
 	}
 	return nil
@@ -106,16 +106,18 @@ func (l *sleeper) close() {
 	l.conn, l.asleep = nil, false
 }
 
-// NextWork returns how long Relay, Deliver and ReleaseThrottled will find nothing without a
-// write, most at the longest; what they leave for now counts as found. It is 0 if more than
-// 1,000 sessions are in the outbox, which are not looked at one by one.
+// NextWork returns the time, most at the longest, for which Relay, Deliver and ReleaseThrottled
+// will find nothing without a write; rows that they leave for now count as found. It is 0 if
+// more than 1,000 sessions are in the outbox, which are not read one by one.
 func (s Scheduler) NextWork(ctx context.Context, debounce, maxDelay, most time.Duration) (time.Duration, error) {
 	const query = `
 		SELECT greatest('0', least(now() + $3::interval,
-			(SELECT CASE WHEN count(*) <= 1000 THEN min(greatest(least(o.last_at + $1::interval, o.first_at + $2::interval), s.cooldown_until)) ELSE now() END
+			(SELECT CASE WHEN count(*) <= 1000
+				THEN min(greatest(least(o.last_at + $1::interval, o.first_at + $2::interval), s.cooldown_until)) ELSE now() END
 				FROM (SELECT * FROM compactor.outbox LIMIT 1001) o JOIN compactor.sessions s ON s.sid = o.sid),
 			(SELECT min(q.at) FROM unnest('{operator,event,nightly,bulk,application}'::text[]) t(trigger)
-				CROSS JOIN LATERAL (SELECT min(r.deliver_at) AS at FROM compactor.runs r WHERE r.status = 'queued' AND r.trigger = t.trigger) q),
+				CROSS JOIN LATERAL (SELECT min(r.deliver_at) AS at FROM compactor.runs r
+					WHERE r.status = 'queued' AND r.trigger = t.trigger) q),
 			(SELECT now() FROM compactor.throttled LIMIT 1)) - now())`
 	return queryRow(ctx, s.Store, "next work", pgx.RowTo[time.Duration], query, debounce, maxDelay, most)
 }

@@ -14,7 +14,8 @@ const (
 	// notHeld is the condition that a queued run is not put off by a pause or a limit.
 	notHeld = `(error_code IS NULL OR error_code NOT IN ('` + CodePaused + `', '` + CodeRunLimit + `'))`
 	// startable claims the runs that may start. Without any limit of runs it costs nothing.
-	startable = `(SELECT tenant, most FROM compactor.claim_startable_runs() WHERE EXISTS (SELECT FROM compactor.spending_limits WHERE runs_per_second IS NOT NULL))`
+	startable = `(SELECT tenant, most FROM compactor.claim_startable_runs()
+		WHERE EXISTS (SELECT FROM compactor.spending_limits WHERE runs_per_second IS NOT NULL))`
 	// countStarted counts the rows that it is selected from as runs that start.
 	countStarted = `CASE WHEN EXISTS (SELECT FROM startable) THEN compactor.count_started_runs(array_agg(tenant)) END`
 )
@@ -34,8 +35,8 @@ type SpendingLimit struct {
 	ChangedAt     time.Time `json:"changed_at"`
 }
 
-// Spending is a limit, and its present use by all databases of a fleet: what was spent in the
-// last hour and day, and the runs.
+// Spending is a limit, and its present use by all databases of a fleet: the calls of models in
+// the last hour and day, and the runs.
 type Spending struct {
 	SpendingLimit
 
@@ -43,9 +44,9 @@ type Spending struct {
 	Tokens int64 `json:"tokens_in_hour"`
 	Hour   int64 `json:"cost_micros_in_hour"`
 	Day    int64 `json:"cost_micros_in_day"`
-	// Started is how many runs of those that RunsPerSecond allows have started in the last
-	// second, Throttled how many sessions and requests of this database wait for the limit of
-	// their tenant.
+	// Started is the number of runs that have started in the last second and count for
+	// RunsPerSecond, Throttled that of sessions and requests of this database that wait for the
+	// limit of their tenant.
 	Started   float64 `json:"runs_in_second"`
 	Throttled int64   `json:"throttled"`
 	// Estimated counts the calls of the last day in this database whose tokens are estimated,
@@ -56,24 +57,26 @@ type Spending struct {
 // Reached reports whether one of the limits of models is reached.
 func (s Spending) Reached() bool {
 	over := func(spent int64, limit *int64) bool { return limit != nil && spent >= *limit }
-	return over(s.Calls, s.CallsPerHour) || over(s.Tokens, s.TokensPerHour) || over(s.Hour, s.MicrosPerHour) || over(s.Day, s.MicrosPerDay)
+	return over(s.Calls, s.CallsPerHour) || over(s.Tokens, s.TokensPerHour) ||
+		over(s.Hour, s.MicrosPerHour) || over(s.Day, s.MicrosPerDay)
 }
 
 // Spending returns the limits of a tenant and of all together, or all limits with an empty
 // one, by tenant. It reads the calls of the last minutes, and sums of those before.
 func (s Operator) Spending(ctx context.Context, tenant string) ([]Spending, error) {
-	const query = `SELECT tenant, micros_per_hour, micros_per_day, calls_per_hour, tokens_per_hour, runs_per_second, note, changed_by, changed_at,
-		calls, tokens, hour, day, started, throttled, estimated FROM compactor.spending_of($1)`
+	const query = `
+		SELECT tenant, micros_per_hour, micros_per_day, calls_per_hour, tokens_per_hour, runs_per_second, note, changed_by,
+			changed_at, calls, tokens, hour, day, started, throttled, estimated
+		FROM compactor.spending_of($1)`
 	return queryRows(ctx, s.Store, "spending", pgx.RowToStructByPos[Spending], query, tenant)
 }
 
-// LimitSpending sets the limits of a tenant, in place of those that it had; without any, it
-// takes them away. ErrNotFound: there are none. Once a limit of models is reached, runs that
-// no operator requested ask none: AskSummary returns ErrSpendingLimit. Calls under way then
-// may exceed it. No more runs start in a second than RunsPerSecond, in the long run: up to
-// one second's at once, and operators' runs always; the others wait in Postgres.
+// LimitSpending replaces the limits of a tenant; without any, it removes them. ErrNotFound:
+// there are none. Once a limit of models is reached, AskSummary returns ErrSpendingLimit to runs
+// that no operator requested; calls under way may exceed the limit. RunsPerSecond is an average:
+// up to one second's runs start at once, and operators' runs always; the others wait in Postgres.
 func (s Operator) LimitSpending(ctx context.Context, l SpendingLimit) error {
 	const query = `SELECT compactor.limit_spending($1, $2, $3, $4, $5, $6, $7, $8)`
-	_, err := s.pool.Exec(ctx, s.q(query), l.Tenant, l.MicrosPerHour, l.MicrosPerDay, l.CallsPerHour, l.Note, l.ChangedBy, l.TokensPerHour, l.RunsPerSecond)
-	return wrap("limit spending", err)
+	return execute(ctx, s.Store, "limit spending", query,
+		l.Tenant, l.MicrosPerHour, l.MicrosPerDay, l.CallsPerHour, l.Note, l.ChangedBy, l.TokensPerHour, l.RunsPerSecond)
 }

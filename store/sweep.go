@@ -15,16 +15,16 @@ type Sweep struct {
 	Entry  string
 	Tick   time.Time
 	Queued int64
-	// Waits reports that it is to begin when the sessions have the policies of the last change.
+	// Waits reports that it begins when the sessions have the policies of the last change.
 	Waits bool
 }
 
-// Tick is a tick of a schedule, and how its sweep goes.
+// Tick is a tick of a schedule, with the options of its sweep.
 type Tick struct {
 	Entry string // the name of the schedule
 	At    time.Time
 	By    string
-	// Source is why it is fired: one of the constants below; "" is SourceSchedule.
+	// Source is one of the constants below; "" is SourceSchedule.
 	Source string
 	Tenant string // the only one that its sweep goes over; empty for all
 	// WindowEnd is when its sweep stops; zero is never.
@@ -39,14 +39,14 @@ type Tick struct {
 	Missed bool
 }
 
-// Why a tick is fired.
+// The sources of ticks.
 const (
 	SourceSchedule = "schedule"
-	SourceOperator = "operator" // who wants a sweep now
-	SourceBackfill = "backfill" // an operator, for a tick that started nothing at its time
+	SourceOperator = "operator" // a sweep that an operator starts now
+	SourceBackfill = "backfill" // an operator's, for a tick that started nothing at its time
 )
 
-// What became of a tick. Empty is the answer to who fires it again.
+// The outcomes of ticks, empty for one that was fired before.
 const (
 	TickFired     = "fired"     // it started a sweep
 	TickCoalesced = "coalesced" // a sweep that has not begun stands for its own
@@ -55,11 +55,11 @@ const (
 	TickMissed    = "missed"    // it was found too late
 )
 
-// Fire fires a tick and returns what became of it, "" if it was fired before: of several
-// schedulers one fires. A sweep that its window has stopped goes on, unless the tick cancels
-// it, and one that has not begun stands for that of the tick. A backfill fires what ended as
-// TickOverlap, TickPaused or TickMissed as well. The sweep is the one that was started or
-// stands for the tick, 0 for none.
+// Fire fires a tick and returns its outcome, "" if it was fired before: of several schedulers
+// one fires. A sweep that was stopped at the end of its window continues, unless the tick
+// cancels it, and one that has not begun replaces that of the tick. A backfill also fires ticks
+// that ended as TickOverlap, TickPaused or TickMissed. Fire returns the sweep that was started
+// or replaces the tick's, 0 for none.
 func (s Scheduler) Fire(ctx context.Context, t Tick) (outcome string, sweep int64, err error) {
 	const query = `SELECT coalesce(outcome, ''), coalesce(sweep, 0) FROM compactor.fire_tick($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 	var end *time.Time
@@ -89,37 +89,42 @@ func (s Scheduler) LastTick(ctx context.Context, entry string) (time.Time, error
 	return *tick, nil
 }
 
-// KeepTicks is how long it is known what became of a tick.
+// KeepTicks is the time for which ticks are kept.
 const KeepTicks = 90 * 24 * time.Hour
 
-// PurgeTicks deletes up to limit ticks older than age, but for the latest of each entry, which
-// LastTick returns, and returns their number. What is deleted could be fired again.
+// PurgeTicks deletes up to limit ticks older than age, except the latest of each entry, which
+// LastTick returns, and returns their number. A deleted tick could be fired again.
 func (s Scheduler) PurgeTicks(ctx context.Context, age time.Duration, limit int) (int64, error) {
 	const query = `
-		DELETE FROM compactor.cron_ticks WHERE (entry, tick) IN (SELECT entry, tick FROM compactor.cron_ticks t WHERE tick < now() - $1::interval
-			AND (source = 'operator' OR tick < (SELECT max(tick) FROM compactor.cron_ticks l WHERE l.entry = t.entry AND l.source <> 'operator')) LIMIT $2)`
-	tag, err := s.pool.Exec(ctx, s.q(query), age, limit)
-	return tag.RowsAffected(), wrap("purge ticks", err)
+		DELETE FROM compactor.cron_ticks WHERE (entry, tick) IN (
+			SELECT entry, tick FROM compactor.cron_ticks t
+			WHERE tick < now() - $1::interval AND (source = 'operator' OR tick < (
+				SELECT max(tick) FROM compactor.cron_ticks l WHERE l.entry = t.entry AND l.source <> 'operator'))
+			LIMIT $2)`
+	return affected(ctx, s.Store, "purge ticks", query, age, limit)
 }
 
-// RunMark is a place in the order in which PurgeRuns looks at runs; its zero value is the beginning.
+// RunMark is a place in the order in which PurgeRuns reads runs; its zero value is the beginning.
 type RunMark struct {
 	EndedAt time.Time
 	Run     RunID
 }
 
-// PurgeRuns looks at up to limit runs behind from that ended longer than age ago, and deletes those
-// that changed nothing. It returns how far it came, and their number. Those that called
-// models stay, as what was paid does, and those that a sweep or a bulk operation still counts.
+// PurgeRuns reads up to limit runs after from that ended longer than age ago, and deletes those
+// that changed nothing. It returns the last run it read, and the number that it read. Runs with
+// calls of models stay, and so do those that an open sweep or bulk operation counts.
 func (s Scheduler) PurgeRuns(ctx context.Context, age time.Duration, from RunMark, limit int) (to RunMark, looked int64, err error) {
 	const query = `
 		WITH page AS MATERIALIZED (
-			SELECT r.id, r.ended_at, NOT EXISTS (SELECT FROM compactor.summary_calls c WHERE c.run = r.id) AND NOT EXISTS (SELECT FROM compactor.bulk_refusals b WHERE b.run = r.id)
+			SELECT r.id, r.ended_at, NOT EXISTS (SELECT FROM compactor.summary_calls c WHERE c.run = r.id)
+				AND NOT EXISTS (SELECT FROM compactor.bulk_refusals b WHERE b.run = r.id)
 				AND NOT EXISTS (SELECT FROM compactor.sweeps w WHERE w.id = r.sweep AND w.ended_at IS NULL)
 				AND NOT EXISTS (SELECT FROM compactor.bulk_operations b WHERE b.id = r.bulk AND b.ended_at IS NULL) AS free
-			FROM compactor.runs r WHERE r.status IN ('skipped', 'failed') AND r.ended_at < now() - $1::interval AND (r.ended_at, r.id) > ($2, $3)
+			FROM compactor.runs r
+			WHERE r.status IN ('skipped', 'failed') AND r.ended_at < now() - $1::interval AND (r.ended_at, r.id) > ($2, $3)
 			ORDER BY r.ended_at, r.id LIMIT $4
-		), gone AS (DELETE FROM compactor.runs WHERE id IN (SELECT r.id FROM compactor.runs r JOIN page p USING (id) WHERE p.free FOR UPDATE OF r SKIP LOCKED))
+		), gone AS (DELETE FROM compactor.runs WHERE id IN (
+			SELECT r.id FROM compactor.runs r JOIN page p USING (id) WHERE p.free FOR UPDATE OF r SKIP LOCKED))
 		SELECT ended_at, id, count(*) OVER () FROM page ORDER BY ended_at DESC, id DESC LIMIT 1`
 	err = s.pool.QueryRow(ctx, s.q(query), age, from.EndedAt, from.Run, limit).Scan(&to.EndedAt, &to.Run, &looked)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -141,11 +146,11 @@ func (s Scheduler) OpenSweeps(ctx context.Context) ([]Sweep, error) {
 
 // SweepPage queues runs for up to limit due sessions of an open sweep and advances it, in
 // one transaction. Tenants take turns. A run that is under way, or queued for another
-// reason, stands for that of the sweep, unless it only plans. The caller enqueues the runs;
-// Undelivered returns those that no worker picked up, after grace. done reports that the
-// sweep is not open, or not any more: it has passed all sessions, its window has ended, or
-// an operator has paused or cancelled it.
+// reason, replaces that of the sweep, unless it is a dry run. The caller enqueues the runs;
+// Undelivered returns those that no worker picked up, after grace. done reports that the sweep
+// is not open: it has passed all sessions, its window has ended, or an operator has paused or
+// cancelled it.
 func (s Scheduler) SweepPage(ctx context.Context, sweep int64, limit int, grace time.Duration) (page []Delivery, done bool, err error) {
-	p, err := s.sweepPage(ctx, sweep, limit, grace, nil, "")
+	p, err := s.SweepTogether(ctx, sweep, limit, grace, nil, "")
 	return p.Queued, p.Done, err
 }

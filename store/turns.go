@@ -8,36 +8,38 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// turn is whose turn was the last among the tenants that share a queue. It is kept in memory: a
-// leader that is new begins at any tenant.
+// turn holds the tenant whose turn was the last among those that share a queue. It is kept in
+// memory: a new leader begins at any tenant.
 type turn struct{ last atomic.Pointer[string] }
 
-// The queues that tenants take turns in.
+// queueTurns holds the turns of the queues that tenants share.
 type queueTurns struct{ relay, deliver, forgotten turn }
 
-// turns returns a recursive query named turn: the tenants in a column of the rows r that a FROM clause with a
-// condition selects, in the order of their turns, which begins behind the tenant in the
-// parameter. It takes a look into an index on the column for each, and only for those that are read. Its
-// first row, with n = 0, is the parameter.
+// turns returns a recursive query named turn: the tenants in a column of the rows r of a FROM
+// clause with a condition, in the order of their turns, which begins after the tenant in the
+// parameter. It is an index lookup for each tenant that is read. Its first row, with n = 0, is
+// the parameter.
 func turns(column, from, parameter string) string {
 	return fmt.Sprintf(`turn(tenant, n, lap) AS (
 		SELECT %[2]s::text, 0, 0
 		UNION ALL SELECT x.tenant, n + 1, x.lap FROM turn t
-			CROSS JOIN LATERAL (SELECT min(r.%[3]s) AS tenant FROM %[1]s AND r.%[3]s > t.tenant) behind
-			CROSS JOIN LATERAL (SELECT coalesce(behind.tenant, CASE t.lap WHEN 0 THEN (SELECT min(r.%[3]s) FROM %[1]s) END) AS tenant,
-				CASE WHEN behind.tenant IS NULL THEN 1 ELSE t.lap END AS lap) x
+			CROSS JOIN LATERAL (SELECT min(r.%[3]s) AS tenant FROM %[1]s AND r.%[3]s > t.tenant) later
+			CROSS JOIN LATERAL (SELECT coalesce(later.tenant, CASE t.lap WHEN 0 THEN (SELECT min(r.%[3]s) FROM %[1]s) END) AS tenant,
+				CASE WHEN later.tenant IS NULL THEN 1 ELSE t.lap END AS lap) x
 			WHERE x.tenant IS NOT NULL AND (x.lap = 0 OR x.tenant <= %[2]s::text))`, from, parameter, column)
 }
 
-// turnShare is how many rows of a page of a size may be those of one tenant: enough for the page
-// to be half full where many tenants have none that are ready.
+// turnShare returns the number of rows that one tenant may have on a page of a size: enough to
+// fill half of the page where many tenants have no rows that are ready.
 func turnShare(size string) string {
-	return `(SELECT greatest(1, least(16, ` + size + ` / 2), ` + size + ` / greatest(1, count(*))) FROM (SELECT FROM turn WHERE n > 0 LIMIT 64) q)`
+	return `(SELECT greatest(1, least(16, ` + size + ` / 2), ` + size + ` / greatest(1, count(*)))
+		FROM (SELECT FROM turn WHERE n > 0 LIMIT 64) q)`
 }
 
-// takeTurn executes a query for a page of rows, in the order of turns, each with its delivery, or the run 0 where it was dealt
-// with without, and with the tenant whose turn it took, null for those outside of the turns. It returns the
-// deliveries and the number of rows. The last parameter of the query is the tenant whose turn was last.
+// takeTurn executes a query for a page of rows in the order of turns, and returns the deliveries
+// and the number of rows. A row is a delivery, with run 0 for one that needs none, and the tenant
+// whose turn it took, null outside of the turns. The last parameter of the query is the tenant
+// whose turn was last.
 func (s Scheduler) takeTurn(ctx context.Context, t *turn, op, query string, args ...any) (page []Delivery, taken int, err error) {
 	after := ""
 	if last := t.last.Load(); last != nil {
