@@ -70,10 +70,8 @@ func (h *History) Load(ctx context.Context, whole bool) (chat.Log, error) {
 // metas reads the metadata by the ranges that Load has read, so that both are of one
 // moment: rows of the log never change.
 func (h *History) metas(ctx context.Context, sid int64, live, out chat.Ranges, whole bool, last chat.Seq) ([]chat.Meta, error) {
-	const query = selectMetas + ` FROM unnest($2::int8multirange) x
-		CROSS JOIN LATERAL (SELECT l.seq, l.position, l.token_count, l.calls, l.flags, l.role_code, l.kind
-			FROM compactor.message_log l
-			WHERE l.sid = $1 AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m`
+	const query = selectMetas + `
+		FROM (SELECT $1::bigint AS sid) s CROSS JOIN LATERAL unnest($2::int8multirange) x ` + joinRange
 	if whole {
 		live = chat.Ranges{{Lo: 1, Hi: last + 1}}
 	}
@@ -113,6 +111,7 @@ func (h *History) Append(ctx context.Context, w chat.Write) error {
 	return fmt.Errorf("apply plan to session %s: %w", h.key, mapError(err))
 }
 
+// stale returns the ErrStale of Append.
 func (h *History) stale() error {
 	return fmt.Errorf("apply plan to session %s: the session has changed: %w", h.key, ErrStale)
 }

@@ -83,7 +83,7 @@ func (s *Store) Append(ctx context.Context, k Key, model string, msgs []NewMessa
 	return s.append(ctx, "append to", false, k, model, "", msgs)
 }
 
-// AppendOnce is Append for messages without ids. It is idempotent by the key of the
+// AppendOnce appends messages without ids. It is idempotent by the key of the
 // batch: the same key with the same messages returns the seqs of the first call, and
 // with other messages it is ErrConflict. The messages get the ids KEY#1, KEY#2 and so on,
 // so that a key is valid for as long as its session exists.

@@ -225,22 +225,20 @@ func (s Admin) Restore(ctx context.Context, k Key, messages ...string) (ArchiveS
 			WHERE m.tenant = $1 AND m.session = $2 AND m.id = ANY($3) HAVING count(*) = cardinality($3::text[])), '{}') END)::text
 		FROM compactor.view_revision($1, $2) r WHERE r IS NOT NULL`
 	ids := append([]string{}, messages...) // not NULL
-	text, err := queryRow(ctx, s.Store, fmt.Sprintf("session %s", k), pgx.RowTo[string], query, k.tenant(), k.Session, ids)
+	var seqs chat.Ranges
+	err := s.pool.QueryRow(ctx, s.q(query), k.tenant(), k.Session, ids).Scan(rangesText{&seqs})
 	if err != nil {
-		return ArchiveStats{}, err
+		return ArchiveStats{}, wrap(fmt.Sprintf("session %s", k), err)
 	}
-	seqs, err := chat.ParseRanges(text)
-	if err == nil && len(seqs) == 0 {
-		err = fmt.Errorf("it has not all of the messages %s: %w", strings.Join(messages, ", "), ErrNotFound)
-	}
-	if err != nil {
-		return ArchiveStats{}, fmt.Errorf("restore session %s: %w", k, err)
+	if len(seqs) == 0 {
+		names := strings.Join(messages, ", ")
+		return ArchiveStats{}, fmt.Errorf("restore session %s: it has not all of the messages %s: %w", k, names, ErrNotFound)
 	}
 	return s.restore(ctx, k, seqs)
 }
 
+// restore moves the bodies of archived messages back.
 func (s *Store) restore(ctx context.Context, k Key, seqs chat.Ranges) (stats ArchiveStats, err error) {
-	op := fmt.Sprintf("restore session %s", k)
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		stats = ArchiveStats{Sessions: 1}
 		if _, err := tx.Exec(ctx, s.q(`SELECT FROM compactor.lock_archived($1, $2)`), k.tenant(), k.Session); err != nil {
@@ -271,7 +269,7 @@ func (s *Store) restore(ctx context.Context, k Key, seqs chat.Ranges) (stats Arc
 		return nil
 	})
 	if err != nil || stats.Messages == 0 {
-		return ArchiveStats{}, wrap(op, err)
+		return ArchiveStats{}, wrap(fmt.Sprintf("restore session %s", k), err)
 	}
 	return stats, nil
 }

@@ -27,8 +27,8 @@ func (s Scheduler) DiskUse(ctx context.Context) (DiskUse, error) {
 	return queryRow(ctx, s.Store, "measure the disk space", pgx.RowToStructByPos[DiskUse], query)
 }
 
-// ArchiveOldest is Archive for a disk budget: of sessions of any policy, it archives the messages
-// that have been out of the view longest, and at least for a day, until the gain reaches most.
+// ArchiveOldest archives for a disk budget: of sessions of any policy, the messages that have been
+// out of the view longest, and at least for a day, until the gain reaches most.
 func (s Scheduler) ArchiveOldest(ctx context.Context, most int64, limit int) (total ArchiveStats, more bool, err error) {
 	const op, query = "archive for the disk budget", `SELECT run, sid, age FROM compactor.archive_oldest($1)`
 	page, err := queryRows(ctx, s.Store, op, pgx.RowToStructByPos[archiveRun], query, limit)

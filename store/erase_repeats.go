@@ -43,28 +43,25 @@ const (
 // and the seqs of those to erase with them, by sid.
 func (s Admin) repeats(ctx context.Context, tx pgx.Tx, k Key, ids []string) (found []Repeat, more map[string]string, err error) {
 	type copied struct {
-		SID         int64
-		Session     string
-		Seqs, Later string
+		sid         int64
+		key         Key
+		seqs, later chat.Ranges
 	}
-	const query = `SELECT sid, session, seqs::text, later::text FROM compactor.lock_copies($1, $2, $3)`
-	copies, err := collectRows(ctx, s.Store, tx, pgx.RowToStructByPos[copied], query, k.tenant(), k.Session, ids)
+	copies, err := collectRows(ctx, s.Store, tx, func(row pgx.CollectableRow) (c copied, err error) {
+		c.key.Tenant = k.Tenant
+		return c, row.Scan(&c.sid, &c.key.Session, rangesText{&c.seqs}, rangesText{&c.later})
+	}, `SELECT sid, session, seqs::text, later::text FROM compactor.lock_copies($1, $2, $3)`, k.tenant(), k.Session, ids)
 	if err != nil {
 		return nil, nil, err
 	}
 	found, more = []Repeat{}, map[string]string{}
 	parts, read := partSet{}, chat.Ranges{}
-	if !slices.ContainsFunc(copies, func(c copied) bool { return c.Later != "{}" }) {
+	if !slices.ContainsFunc(copies, func(c copied) bool { return len(c.later) > 0 }) {
 		return found, more, nil
 	}
-	for _, c := range copies { // each has the same ones under the same seqs, or has lost them
-		seqs, err := chat.ParseRanges(c.Seqs)
-		if err != nil {
-			return nil, nil, err
-		}
+	for _, c := range copies { // each has the same messages under the same seqs, or some of them
 		var got []chat.Seq
-		key := Key{Tenant: k.Tenant, Session: c.Session}
-		err = s.eachBody(ctx, tx, key, c.SID, seqs.Minus(read).String(), func(m erasable, text string) {
+		err = s.eachBody(ctx, tx, c.key, c.sid, c.seqs.Minus(read), func(m erasable, text string) {
 			if parts.add(text) {
 				got = append(got, m.Seq)
 			}
@@ -76,9 +73,8 @@ func (s Admin) repeats(ctx context.Context, tx pgx.Tx, k Key, ids []string) (fou
 	}
 	for _, c := range copies {
 		var erased []chat.Seq
-		key := Key{Tenant: k.Tenant, Session: c.Session}
-		err = errors.Join(err, s.eachBody(ctx, tx, key, c.SID, c.Later, func(m erasable, text string) {
-			r := Repeat{Session: c.Session, Message: m.ID, Replaced: m.Replaced, Holds: parts.in(text)}
+		err = errors.Join(err, s.eachBody(ctx, tx, c.key, c.sid, c.later, func(m erasable, text string) {
+			r := Repeat{Session: c.key.Session, Message: m.ID, Replaced: m.Replaced, Holds: parts.in(text)}
 			if r.Erased = r.Holds && (r.Replaced || m.Derived); r.Erased {
 				erased = append(erased, m.Seq)
 			}
@@ -87,7 +83,7 @@ func (s Admin) repeats(ctx context.Context, tx pgx.Tx, k Key, ids []string) (fou
 			}
 		}))
 		if len(erased) > 0 {
-			more[strconv.FormatInt(c.SID, 10)] = chat.RangesOf(erased...).String()
+			more[strconv.FormatInt(c.sid, 10)] = chat.RangesOf(erased...).String()
 		}
 	}
 	return found, more, err
@@ -101,9 +97,9 @@ type erasable struct {
 	Replaced, Derived bool
 }
 
-// eachBody calls yield with each source message and each replacement of ranges, and its body. It
+// eachBody calls yield with each source message and each replacement in seqs, and its body. It
 // leaves out purged messages and those of a segment that cannot be read.
-func (s Admin) eachBody(ctx context.Context, tx pgx.Tx, k Key, sid int64, ranges string, yield func(m erasable, body string)) error {
+func (s Admin) eachBody(ctx context.Context, tx pgx.Tx, k Key, sid int64, seqs chat.Ranges, yield func(m erasable, body string)) error {
 	const query = `
 		SELECT m.seq, m.id, m.kind = 'm' AND coalesce(m.replaced, false), m.kind = 'i', coalesce(b.body, '') FROM (
 			SELECT seq, id, kind, seq <= max(said_until) OVER w AS replaced FROM (
@@ -112,17 +108,14 @@ func (s Admin) eachBody(ctx context.Context, tx pgx.Tx, k Key, sid int64, ranges
 				WHERE r.sid = $1 AND r.kind = 'replace' AND r.status = 'applied') x WINDOW w AS (ORDER BY place)) m
 		LEFT JOIN compactor.message_body b ON b.sid = $1 AND b.seq = m.seq
 		WHERE m.kind IN ('m', 'i') AND $2::int8multirange @> m.seq`
-	if ranges == "{}" {
+	if len(seqs) == 0 {
 		return nil
 	}
-	rows, err := tx.Query(ctx, s.q(query), sid, ranges)
-	if err != nil {
-		return err
-	}
+	rows, _ := tx.Query(ctx, s.q(query), sid, seqs.String()) // rows hold the error
 	var m erasable
 	var text string
 	archived := map[chat.Seq]erasable{}
-	_, err = pgx.ForEachRow(rows, []any{&m.Seq, &m.ID, &m.Replaced, &m.Derived, &text}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&m.Seq, &m.ID, &m.Replaced, &m.Derived, &text}, func() error {
 		if text == "" {
 			archived[m.Seq] = m
 		} else {
@@ -131,10 +124,6 @@ func (s Admin) eachBody(ctx context.Context, tx pgx.Tx, k Key, sid int64, ranges
 		return nil
 	})
 	if err != nil || len(archived) == 0 {
-		return err
-	}
-	seqs, err := chat.ParseRanges(ranges)
-	if err != nil {
 		return err
 	}
 	segments, err := s.segments(ctx, tx, k, seqs)

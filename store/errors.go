@@ -92,43 +92,33 @@ func mapError(err error) error {
 		if !named || strings.Trim(function, "abcdefghijklmnopqrstuvwxyz_") != "" {
 			text = pg.Message
 		}
-		raised := func(kind error) error { return &Error{Kind: kind, Message: text, Hint: pg.Hint} }
+		raised, withCode := raisedKinds[pg.Code], "database: "+pg.Message+" ("+pg.Code+")"
 		switch {
-		case pg.Code == "P0002":
-			return raised(ErrNotFound)
-		case pg.Code == "22023":
-			return raised(ErrInvalid)
 		case pg.Code == "23505" && pg.ConstraintName == "":
-			return raised(ErrConflict)
+			raised = ErrConflict
 		case pg.Code == "40001" && pg.Hint == "" && strings.Contains(pg.Message, "is at revision"):
-			return raised(ErrStale)
+			raised = ErrStale
+		}
+		switch {
+		case raised != nil:
+			return &Error{Kind: raised, Message: text, Hint: pg.Hint}
 		case pg.Code == "CA001":
 			seqs, _ := chat.ParseRanges(pg.Detail)
 			return &Error{Kind: ErrArchived, Message: pg.Message, Hint: pg.Hint, archived: seqs}
-		case pg.Code == "CA002":
-			return raised(ErrPurged)
-		case pg.Code == "CA003":
-			return raised(ErrDamaged)
-		case pg.Code == "42501":
-			return raised(ErrForbidden)
-		case pg.Code == "55006":
-			return raised(ErrInUse)
-		case pg.Code == "55000":
-			return raised(ErrNotApplicable)
 		case pg.Code == "55P03", pg.Code == "40P01", pg.Code == "40001", pg.Code == "23505":
 			return &Error{Kind: ErrBusy, Message: "database: " + pg.Message}
 		case pg.Code == "3F000", pg.Code == "42P01", pg.Code == "42883":
 			return ErrNotMigrated
 		case pg.Code == "53100":
-			return &Error{Kind: ErrNoSpace, Message: "database: " + pg.Message + " (" + pg.Code + ")"}
+			return &Error{Kind: ErrNoSpace, Message: withCode}
 		case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "57"), strings.HasPrefix(pg.Code, "53"):
-			return &Error{Kind: ErrUnavailable, Message: "database: " + pg.Message + " (" + pg.Code + ")"}
+			return &Error{Kind: ErrUnavailable, Message: withCode}
 		case strings.HasPrefix(pg.Code, "54"): // nested too deeply, an id too long to index
 			return &Error{Kind: ErrInvalid, Message: "database refused a value: " + pg.Message}
 		case strings.HasPrefix(pg.Code, "22"):
 			return &Error{Kind: ErrInvalid, Message: "database refused a value: " + pg.Code}
 		}
-		return &Error{Kind: errInternal, Message: "database: " + pg.Message + " (" + pg.Code + ")"}
+		return &Error{Kind: errInternal, Message: withCode}
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -138,7 +128,13 @@ func mapError(err error) error {
 
 var errInternal = errors.New("database error")
 
-// scrub is migrations.OneLine, with a refused login as ErrLogin.
+// raisedKinds are the kinds of the errors that the schema's functions raise, by their codes.
+var raisedKinds = map[string]error{
+	"P0002": ErrNotFound, "22023": ErrInvalid, "CA002": ErrPurged, "CA003": ErrDamaged,
+	"42501": ErrForbidden, "55006": ErrInUse, "55000": ErrNotApplicable,
+}
+
+// scrub returns migrations.OneLine of an error, or ErrLogin for a refused login.
 func scrub(err error) error {
 	line := migrations.OneLine(err)
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && (strings.HasPrefix(pg.Code, "28") || pg.Code == "3D000") {

@@ -132,16 +132,19 @@ func (s *Store) withReasoning(ctx context.Context, db querier, sid int64, metas 
 // collectMetas reads rows of (seq, position, token_count, calls, flags,
 // role_code, kind) and returns them in view order, without rows beyond last.
 func collectMetas(rows pgx.Rows, capacity int, last chat.Seq) ([]chat.Meta, error) {
-	list := newMetaList(capacity, last)
+	metas := make([]chat.Meta, 0, capacity)
 	var r metaRow
 	_, err := pgx.ForEachRow(rows, []any{&r.seq, &r.position, &r.tokens, &r.calls, &r.flags, &r.role, &r.kind}, func() error {
-		list.add(r)
+		if chat.Seq(r.seq) <= last {
+			metas = append(metas, r.meta())
+		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return list.inViewOrder(), nil
+	slices.SortFunc(metas, chat.Compare)
+	return metas, nil
 }
 
 // metaRow is a row of message_log, as planning reads it.
@@ -152,21 +155,8 @@ type metaRow struct {
 	role, kind    byte
 }
 
-// metaList collects metadata up to a seq.
-type metaList struct {
-	metas  []chat.Meta
-	last   chat.Seq
-	sorted bool
-}
-
-func newMetaList(capacity int, last chat.Seq) metaList {
-	return metaList{metas: make([]chat.Meta, 0, capacity), last: last, sorted: true}
-}
-
-func (l *metaList) add(r metaRow) {
-	if chat.Seq(r.seq) > l.last {
-		return
-	}
+// meta returns the metadata of a row.
+func (r *metaRow) meta() chat.Meta {
 	m := chat.Meta{
 		Seq: chat.Seq(r.seq), Position: chat.Seq(r.position), Kind: kinds[r.kind], Role: roles[r.role],
 		Flags: chat.Flags(r.flags), Calls: int(r.calls), Tokens: chat.Tokens(r.tokens),
@@ -177,13 +167,5 @@ func (l *metaList) add(r metaRow) {
 		m.Kind, m.Position = chat.KindSummary, m.Position+1
 		m.Flags |= chat.Moved
 	}
-	l.sorted = l.sorted && (len(l.metas) == 0 || chat.Less(l.metas[len(l.metas)-1], m))
-	l.metas = append(l.metas, m)
-}
-
-func (l *metaList) inViewOrder() []chat.Meta {
-	if !l.sorted {
-		slices.SortFunc(l.metas, chat.Compare)
-	}
-	return l.metas
+	return m
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -24,10 +25,7 @@ func (s Operator) Snapshot(ctx context.Context, k Key) (*Claim, error) {
 	batch.Queue(s.q(querySnapshotView), k.tenant(), k.Session)
 	results := s.pool.SendBatch(ctx, &batch)
 	c, err := readClaim(results, &Claim{})
-	if cerr := results.Close(); err == nil {
-		err = mapError(cerr)
-	}
-	if err == nil {
+	if err = cmp.Or(err, mapError(results.Close())); err == nil {
 		err = s.completeView(ctx, c)
 	}
 	if err != nil {

@@ -172,8 +172,8 @@ func (s Operator) ForecastSweep(ctx context.Context, tenant string) (SweepForeca
 // would have made the view larger or got no summary.
 const DefaultStopShare = 0.5
 
-// StartSweep is Start for a sweep that stops after window, unless that is 0, and for too many
-// failures as SweepOptions says.
+// StartSweep calls Start for a sweep that stops after window, unless that is 0, and for too many
+// failures, see SweepOptions.StopShare.
 func (s Operator) StartSweep(ctx context.Context, tenant string, window time.Duration, note, by string) (int64, error) {
 	return s.Start(ctx, SweepOptions{Tenant: tenant, Window: window, Note: note, By: by})
 }

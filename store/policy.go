@@ -230,6 +230,7 @@ func (s Operator) ChangePolicies(ctx context.Context, changes []PolicyChange, by
 	return versions, wrap("change policies", err)
 }
 
+// changePolicies makes changes in a transaction and returns the versions in force.
 func (s Operator) changePolicies(ctx context.Context, tx pgx.Tx, changes []PolicyChange, by string) ([]int, error) {
 	const query = `SELECT coalesce(in_force, 0) FROM compactor.change_policies($1, $2)`
 	return collectRows(ctx, s.Store, tx, pgx.RowTo[int], query, changes, by)

@@ -104,7 +104,7 @@ func (p *pool) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, er
 	return all, err
 }
 
-// QueryRow is Query for one row.
+// QueryRow executes a query in a transaction of its own and returns its first row.
 func (p *pool) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	if p.set == "" {
 		return p.Pool.QueryRow(ctx, sql, args...)

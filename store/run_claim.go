@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -133,7 +134,9 @@ const (
 	// joinView joins the metadata m of the view of a session s, for withReasoning to complete.
 	// It is an index-only scan: OFFSET 0 makes the planner scan by the ranges of the view.
 	joinView = `
-		CROSS JOIN LATERAL unnest(s.live) x
+		CROSS JOIN LATERAL unnest(s.live) x ` + joinRange
+	// joinRange joins the metadata m of the messages of a session s in a range x.
+	joinRange = `
 		CROSS JOIN LATERAL (SELECT l.seq, l.position, l.token_count, l.calls, l.flags, l.role_code, l.kind
 			FROM compactor.message_log l
 			WHERE l.sid = s.sid AND l.seq >= lower(x) AND l.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m`
@@ -176,7 +179,8 @@ func (s *Store) completeView(ctx context.Context, c *Claim) (err error) {
 	c.View, err = s.withReasoning(ctx, s.pool, sid, c.View, out)
 	if err == nil && len(c.Session.Awaiting) > 0 {
 		const query = selectMetas + ` FROM compactor.message_log m WHERE m.sid = $1 AND $2::int8multirange @> m.seq`
-		c.Awaiting, err = s.metas(ctx, "load messages that await a repair", sid, out, c.Session.LastSeq, query, sid, c.Session.Awaiting.String())
+		const op = "load messages that await a repair"
+		c.Awaiting, err = s.metas(ctx, op, sid, out, c.Session.LastSeq, query, sid, c.Session.Awaiting.String())
 	}
 	return mapError(err)
 }
@@ -209,10 +213,7 @@ func (s Worker) Claim(ctx context.Context, run RunID, worker string, lease time.
 	default:
 		c, err = readClaim(results, c)
 	}
-	if cerr := results.Close(); err == nil {
-		err = mapError(cerr)
-	}
-	if err == nil {
+	if err = cmp.Or(err, mapError(results.Close())); err == nil {
 		err = s.completeView(ctx, c)
 	}
 	if err != nil {

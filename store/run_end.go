@@ -270,7 +270,8 @@ func (c *Change) endRunArgs() (endRunArgs, error) {
 		}
 		wire = append(wire, wireAddition{
 			Kind: kindCode(a.Kind), Position: a.Position, Tokens: a.Tokens, Calls: len(a.Message.ToolCalls),
-			Flags: a.Flags, RoleCode: roleCode(a.Message.Role), Counter: a.Counter, Covers: a.Covers.String(), Message: body,
+			Flags: a.Flags, RoleCode: roleCode(a.Message.Role), Counter: a.Counter,
+			Covers: a.Covers.String(), Message: body,
 		})
 	}
 	var err error

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -34,13 +35,14 @@ func (s Worker) LoadPage(ctx context.Context, runs []RunID) ([]*Claim, error) {
 		if readRun(rows, c, &c.Run, &names, &positions, &sizes) != nil {
 			continue // an error of the connection is that of rows, too
 		}
-		list := newMetaList(len(names), c.Session.LastSeq)
+		c.View = make([]chat.Meta, len(names))
 		for i, n := range names {
 			s := sizes[i]
 			//nolint:gosec // the query has packed them so
-			list.add(metaRow{n >> 16, positions[i], int32(s >> 32), int16(s >> 16), int16(s), byte(n >> 8), byte(n)})
+			r := metaRow{n >> 16, positions[i], int32(s >> 32), int16(s >> 16), int16(s), byte(n >> 8), byte(n)}
+			c.View[i] = r.meta()
 		}
-		c.View = list.inViewOrder()
+		slices.SortFunc(c.View, chat.Compare)
 		loaded = append(loaded, c)
 	}
 	if err := rows.Err(); err != nil {

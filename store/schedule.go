@@ -92,7 +92,7 @@ func (s Scheduler) Relay(ctx context.Context, debounce, maxDelay time.Duration, 
 	return slices.DeleteFunc(page, func(d Delivery) bool { return slices.Contains(gone, d.Run) }), err
 }
 
-// Undelivered is Deliver with the same limit for requests of applications.
+// Undelivered calls Deliver with the same limit for requests of applications.
 func (s Scheduler) Undelivered(ctx context.Context, limit int, grace time.Duration) ([]Delivery, error) {
 	return s.Deliver(ctx, limit, limit, grace)
 }

@@ -71,7 +71,7 @@ func (s Scheduler) Fire(ctx context.Context, t Tick) (outcome string, sweep int6
 	return outcome, sweep, wrap("fire tick", err)
 }
 
-// FireTick is Fire for a sweep over all tenants without a window. It returns false if that
+// FireTick calls Fire for a sweep over all tenants without a window. It returns false if that
 // tick was fired before.
 func (s Scheduler) FireTick(ctx context.Context, entry string, tick time.Time, by string) (bool, error) {
 	outcome, _, err := s.Fire(ctx, Tick{Entry: entry, At: tick, By: by})

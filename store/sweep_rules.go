@@ -46,9 +46,9 @@ type SweptPage struct {
 	Done    bool
 }
 
-// SweepTogether is SweepPage for sessions of which the database truncates some by itself, by
-// rules: their runs have ended, as those of a worker with a name. Without rules, nil, all are
-// queued.
+// SweepTogether queues runs as SweepPage does, except those of sessions that the database
+// truncates by itself, by rules: their runs have ended, under the name of worker. With nil
+// rules, all runs are queued.
 func (s Scheduler) SweepTogether(
 	ctx context.Context, sweep int64, limit int, grace time.Duration, rules []Truncation, worker string,
 ) (p SweptPage, err error) {
