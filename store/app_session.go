@@ -76,8 +76,8 @@ func encode(msgs []NewMessage) (string, error) {
 // Append adds messages to a session, creating it if necessary, and returns their seqs
 // and the number of repairs: NUL and invalid UTF-8, which Postgres cannot store, are
 // replaced in msgs. Append is atomic and idempotent by message id; a known id with
-// other content is ErrConflict, and one that the application had deleted (see Exclude) is back
-// in the view. The session has the model of the latest Append that names one. Messages in the
+// other content is ErrConflict, and one that the application had deleted (see Exclude) returns
+// to the view. The session has the model of the latest Append that names one. Messages in the
 // format of another API are ErrInvalid: see AppendFormat.
 func (s *Store) Append(ctx context.Context, k Key, model string, msgs []NewMessage) (seqs []chat.Seq, repairs int, err error) {
 	return s.append(ctx, "append to", false, k, model, "", msgs)

@@ -170,26 +170,21 @@ func (s Admin) AuditSessions(ctx context.Context, sample int) iter.Seq2[Audited,
 		if sample > 0 {
 			sids, err = queryRows(ctx, s.Store, "sample sessions", pgx.RowTo[int64], pick, sample)
 		}
-		for after := int64(0); ; {
-			var rows []SessionRow
-			switch n := min(auditPage, len(sids)); {
-			case err != nil:
-			case sample == 0:
-				rows, err = queryRows(ctx, s.Store, "list sessions", pgx.RowToStructByPos[SessionRow], page, after, auditPage)
-			case n > 0:
-				rows, err = queryRows(ctx, s.Store, "list sessions", pgx.RowToStructByPos[SessionRow], these, sids[:n])
+		for after := int64(0); err == nil; {
+			query, args := page, []any{after, auditPage}
+			if sample > 0 {
+				n := min(auditPage, len(sids))
+				query, args = these, []any{sids[:n]}
 				sids = sids[n:]
 			}
+			var rows []SessionRow
+			rows, err = queryRows(ctx, s.Store, "list sessions", pgx.RowToStructByPos[SessionRow], query, args...)
 			if err == nil && len(rows) == 0 {
 				return
 			}
 			var audited []Audited
 			if err == nil {
 				audited, err = s.audit(ctx, rows)
-			}
-			if err != nil {
-				yield(Audited{}, err)
-				return
 			}
 			for _, a := range audited {
 				if !yield(a, nil) {
@@ -198,6 +193,7 @@ func (s Admin) AuditSessions(ctx context.Context, sample int) iter.Seq2[Audited,
 				after = a.SID
 			}
 		}
+		yield(Audited{}, err)
 	}
 }
 
@@ -214,7 +210,7 @@ func (s Admin) AuditSession(ctx context.Context, k Key) (Audited, error) {
 	return audited[0], nil
 }
 
-// audit checks sessions, which are in order of their SIDs.
+// audit checks sessions, which are in order of their SIDs. With an error it returns none.
 func (s Admin) audit(ctx context.Context, rows []SessionRow) ([]Audited, error) {
 	const query = selectFindings + `compactor.audit_session(s.tenant, s.id) f WHERE s.sid = ANY($1)`
 	out := make([]Audited, len(rows))
@@ -237,7 +233,10 @@ func (s Admin) audit(ctx context.Context, rows []SessionRow) ([]Audited, error) 
 		}
 		return s.auditSegments(ctx, tx, out, sids)
 	})
-	return out, wrap("audit sessions", err)
+	if err != nil {
+		return nil, wrap("audit sessions", err)
+	}
+	return out, nil
 }
 
 // auditSegments unpacks the segments of sessions and compares all bodies, also those that were

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -41,35 +42,34 @@ const erasureColumns = `id, tenant, coalesce(session, ''), coalesce(ids, '{}'), 
 	sessions, messages, derived, answers, repeats`
 
 // Erase erases the content of messages in a session and in all forks that share them, or with no
-// ids that of the whole session and of its copies in forks, with its labels and its metadata.
-// With it go summaries and replacements that may repeat the content, messages of later
+// ids that of the whole session and of its copies in forks, with its labels and its metadata. It
+// also erases summaries and replacements that may repeat the content, messages of later
 // replacements of the view that hold parts of it, and all stored answers of models for these
-// sessions. Segments of the archive are rewritten. The rows of the messages stay, with their
-// ids; a run replaces erased summaries in a view, and an undo restores nothing that is erased.
-// note is the reason. With dryRun, Erase changes nothing and returns the erasure that it would
-// make. It is one transaction, which locks the sessions. ErrDamaged: a segment with other
-// content too cannot be read, and nothing has changed.
+// sessions. The rows of messages stay, with their ids; an undo restores no erased content. note
+// is the reason. With dryRun, Erase changes nothing and returns the erasure that it would make.
+// It is one transaction, which locks the sessions. ErrDamaged: a segment of the archive to
+// rewrite cannot be read, and nothing has changed.
 func (s Admin) Erase(ctx context.Context, k Key, ids []string, note, by string, dryRun bool) (e Erasure, err error) {
-	tx, err := s.pool.Begin(ctx)
-	if err != nil {
-		return e, wrap("erase", err)
-	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	repeats, more, err := s.repeats(ctx, tx, k, ids)
-	if err != nil {
-		return e, wrap("erase", err)
-	}
-	const query = `SELECT ` + erasureColumns + ` FROM compactor.erase($1, $2, $3, $4, $5, $6, $7)`
-	rows, _ := tx.Query(ctx, s.q(query), k.tenant(), k.Session, ids, note, by, more, repeats) // rows hold the error
-	if e, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Erasure]); err != nil || dryRun {
-		return e, wrap("erase", err)
-	}
-	if e.EndedAt.IsZero() {
-		if e, err = s.eraseSegments(ctx, tx, e.ID); err != nil {
-			return e, wrap("erase", err)
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		repeats, more, err := s.repeats(ctx, tx, k, ids)
+		if err != nil {
+			return err
 		}
+		const query = `SELECT ` + erasureColumns + ` FROM compactor.erase($1, $2, $3, $4, $5, $6, $7)`
+		rows, _ := tx.Query(ctx, s.q(query), k.tenant(), k.Session, ids, note, by, more, repeats) // rows hold the error
+		e, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Erasure])
+		switch {
+		case err == nil && dryRun:
+			return errRollback
+		case err == nil && e.EndedAt.IsZero():
+			e, err = s.eraseSegments(ctx, tx, e.ID)
+		}
+		return err
+	})
+	if errors.Is(err, errRollback) {
+		err = nil
 	}
-	return e, wrap("erase", tx.Commit(ctx))
+	return e, wrap("erase", err)
 }
 
 // eraseSegments replaces each segment that holds content of an erasure by one without it, which
