@@ -38,11 +38,13 @@ func openPool(ctx context.Context, cfg *pgxpool.Config, settings map[string]stri
 			set = append(set, fmt.Sprintf("set_config('%s', '%s', true)", name, settings[name]))
 		}
 		p.set = "SELECT " + strings.Join(set, ", ")
-		if cfg.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
-			cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
-		}
 	} else {
 		maps.Copy(cfg.ConnConfig.RuntimeParams, settings)
+	}
+	switch mode := &cfg.ConnConfig.DefaultQueryExecMode; {
+	case *mode == pgx.QueryExecModeExec, *mode == pgx.QueryExecModeSimpleProtocol, // which know no types of arguments
+		pooled && *mode == pgx.QueryExecModeCacheStatement:
+		*mode = pgx.QueryExecModeCacheDescribe
 	}
 	if p.Pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
 		return nil, fmt.Errorf("open database: %w", scrub(err))

@@ -98,3 +98,20 @@ func TestSettingsStayWithTheirTransactionBehindPgBouncer(t *testing.T) {
 		}
 	}
 }
+
+// TestModesOfStatementsOfTheURLAreTaken checks the modes that are recommended for poolers.
+func TestModesOfStatementsOfTheURLAreTaken(t *testing.T) {
+	t.Parallel()
+	_, dsn := openDSN(t)
+	for _, mode := range []string{"exec", "simple_protocol", "describe_exec", "cache_describe"} {
+		s := must(Open(t.Context(), Config{URL: dsn + "&default_query_exec_mode=" + mode}))(t)
+		k, yes := Key{Session: mode}, true
+		add(t, s, k, talk("m", 6)...)
+		noError(t, s.SetLabels(t.Context(), k, map[string]string{"agent": "support"}))
+		noError(t, s.ReportState(t.Context(), k, State{Closed: &yes}))
+		apply(t, s, k, summarize(span(1, 4), "summary"))
+		must(s.Operator.StartBulkUndo(t.Context(), "", RunMatch{Trigger: TriggerOperator}, false, "", "ann"))(t)
+		wantConsistent(t, s)
+		s.Close()
+	}
+}
