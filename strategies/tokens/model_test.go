@@ -20,12 +20,13 @@ func TestModels(t *testing.T) {
 		window        int
 		windowUnknown bool
 	}{
-		"gpt-3.5-turbo":                           {tokens.CL100K, true, 16_385, false},
-		"gpt-4":                                   {tokens.CL100K, true, 8_192, false},
-		"gpt-4-turbo-2024-04-09":                  {tokens.CL100K, true, 128_000, false},
-		"openrouter/openai/GPT-4.1":               {tokens.O200K, true, 1_047_576, false},
-		"ft:gpt-4o-mini:org::id":                  {tokens.O200K, true, 128_000, false},
-		"o1-preview":                              {tokens.O200K, true, 128_000, false},
+		"gpt-3.5-turbo":             {tokens.CL100K, true, 16_385, false},
+		"gpt-4":                     {tokens.CL100K, true, 8_192, false},
+		"gpt-4-turbo-2024-04-09":    {tokens.CL100K, true, 128_000, false},
+		"openrouter/openai/GPT-4.1": {tokens.O200K, true, 1_047_576, false},
+		"ft:gpt-4o-mini:org::id":    {tokens.O200K, true, 128_000, false},
+		"o1-preview":                {tokens.O200K, true, 128_000, false},
+
 		"us.anthropic.claude-3-5-sonnet-20241022": {tokens.O200K, false, 200_000, false},
 		"vertex_ai/claude-3-5-sonnet@20240620":    {tokens.O200K, false, 200_000, false},
 		"gemini/gemini-1.5-pro":                   {tokens.O200K, false, 2_097_152, false},

@@ -89,7 +89,7 @@ func (f *finder) postgresDir(ctx context.Context, major int) (string, error) {
 	if len(others) > 0 {
 		found = "; not usable: " + strings.Join(others, ", ")
 	}
-	return "", fmt.Errorf("Postgres %s %w%s", want, ErrMissing, found)
+	return "", fmt.Errorf("postgres %s %w%s", want, ErrMissing, found)
 }
 
 // dirs returns the distinct folders that hold the binaries of Postgres, in order of preference.
