@@ -32,7 +32,7 @@ func summarized(tb testing.TB) func(megabytes int) memory {
 		return strings.HasPrefix(kv, "GOGC=") || strings.HasPrefix(kv, "GOMEMLIMIT=")
 	})
 	environ = append(environ, "DATABASE_URL="+dsn, "REDIS_URL="+storetest.RealRedis(tb))
-	program := os.Getenv("COMPACTOR_TEST_BINARY") // of a check that has built it
+	program := os.Getenv("TEST_BINARY") // of a check that has built it
 	if program == "" {
 		program = filepath.Join(tb.TempDir(), "compactor")
 		if out, err := exec.CommandContext(tb.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
