@@ -384,3 +384,20 @@ func TestErasuresOfOneFamilyWaitForEachOther(t *testing.T) {
 		wantError(t, errors.Join(<-done, <-done), nil, "round %d", round)
 	}
 }
+
+// TestErasingASessionReachesItsColumns fills the columns of texts that sessions have, but for names, ids of calls, codes and
+// hashes: a new one is to be taken out by erase_rest, unless it belongs to these.
+func TestErasingASessionReachesItsColumns(t *testing.T) {
+	s := fresh(t)
+	k := Key{Session: "s"}
+	add(t, s, k, talk("m", 4)...)
+	for _, column := range list[string](t, s, `
+		SELECT format('%I = %s', attname, CASE atttypid WHEN 'jsonb'::regtype THEN '''{"key": "Qm1X"}''' WHEN 'text[]'::regtype THEN '''{Qm1X}''' ELSE '''Qm1X''' END)
+		FROM pg_attribute WHERE attrelid = 'compactor.sessions'::regclass AND atttypid IN ('text'::regtype, 'text[]'::regtype, 'json'::regtype, 'jsonb'::regtype)
+			AND NOT attisdropped AND attname NOT IN ('tenant', 'id', 'model', 'state', 'quarantine_reason', 'open_calls', 'policy', 'policy_override',
+				'policy_hash', 'decision_fingerprint', 'hold_code')`) {
+		exec(t, s, `UPDATE compactor.sessions SET `+column)
+	}
+	must(s.Admin.Erase(t.Context(), k, nil, "why", "by", false))(t)
+	wantNowhere(t, s, "Qm1X")
+}

@@ -44,15 +44,21 @@ const (
 
 // Facts are the values that triggers compare, of one session at one moment.
 type Facts struct {
-	Tokens, Window, Start, NewTokens, ToolOutput chat.Tokens
-
-	Messages, Turns, NewMessages, NewTurns, ToolRounds int64
+	Tokens, Window, Start chat.Tokens
+	Messages, Turns       int64
+	Added
 
 	TurnCompleted bool
 	Signals       Signals
 	// Idle is the time since the last message, Age since the session began, and SinceRun since
 	// a run changed the view or, without one, since the session began.
 	Idle, Age, SinceRun time.Duration
+}
+
+// Added counts what was appended since a run changed the view.
+type Added struct {
+	NewTokens, ToolOutput             chat.Tokens
+	NewMessages, NewTurns, ToolRounds int64
 }
 
 // units are the units of times in conditions.
@@ -334,7 +340,7 @@ func (p Policy) Facts(model string, table WindowFunc) Facts {
 // view.
 func (f Facts) AfterRun(tokens chat.Tokens, messages, turns int64) Facts {
 	f.Tokens, f.Messages, f.Turns = tokens, messages, turns
-	f.NewTokens, f.NewMessages, f.NewTurns, f.ToolRounds, f.ToolOutput, f.SinceRun = 0, 0, 0, 0, 0, 0
+	f.Added, f.SinceRun = Added{}, 0
 	f.Signals &^= events
 	return f
 }

@@ -107,7 +107,7 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
+		t.Errorf("%s (-want +got; -update writes it):\n%s", path, diff)
 	}
 }
 

@@ -121,7 +121,7 @@ func (a *automatic) written(ctx context.Context) error {
 	if a.due = 0; limits.Over(left) {
 		a.due = left + max(a.policy.MinGainTokens, 1)
 	}
-	a.facts.NewMessages, a.facts.NewTokens, a.facts.NewTurns, a.facts.ToolRounds, a.facts.ToolOutput = 0, 0, 0, 0, 0
+	a.facts.Added = policy.Added{}
 	return nil
 }
 
