@@ -2,7 +2,6 @@ package strategies_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"regexp"
@@ -16,8 +15,6 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/strategiestest"
 )
-
-var showViews = flag.Bool("show-views", false, "print the views of the table of strategies")
 
 // example returns the conversation of the table in deploy/docs/strategies.md: a letter for the role (c for an
 // assistant's tool call, t for its result) and a number.
@@ -108,9 +105,6 @@ func TestTableOfStrategies(t *testing.T) {
 			steps = append(steps, s)
 		}
 		got := view(t, example(), steps)
-		if *showViews {
-			fmt.Printf("%s | %s | `%s` |\n", cells[0], cells[1], got)
-		}
 		if want := strings.Trim(cells[2], "`| "); got != want {
 			t.Errorf("%s: the page shows\n\t%s\nand it is\n\t%s", cells[0], want, got)
 		}
