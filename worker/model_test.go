@@ -374,7 +374,7 @@ func TestASummaryOfAnotherProgramIsReplaced(t *testing.T) {
 			server, url := started(t)
 			f := asking(t, database(t), modelPolicy(), url)
 			f.append("s", "s")
-			f.say("s", text(chat.RoleUser, head+" They want OLDREF33333X mended first."))
+			f.say("s", text(chat.RoleUser, head+" They want OLDREF33333X repaired first."))
 			f.talk("s", 20)
 			row := f.run(f.event())
 			all := f.summaries("s")

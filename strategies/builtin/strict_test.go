@@ -188,7 +188,7 @@ func TestSummariesOfOthersAreReplaced(t *testing.T) {
 			t.Run(head+name, func(t *testing.T) {
 				t.Parallel()
 				ms := workday(12)
-				ms = append([]chat.Message{ms[0], sessiontest.Text(chat.RoleUser, head+" They want OLDREF33333X mended first.")}, ms[1:]...)
+				ms = append([]chat.Message{ms[0], sessiontest.Text(chat.RoleUser, head+" They want OLDREF33333X repaired first.")}, ms[1:]...)
 				c := strategies.NewConversation(strategies.Options{})
 				c.Append(ms...)
 				s, _ := with()
