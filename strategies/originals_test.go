@@ -8,6 +8,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/frame"
+	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/strategiestest/sessiontest"
 	"github.com/sessionstore/compactor/strategies/summary"
@@ -130,5 +131,26 @@ func TestOriginalsOfAConversation(t *testing.T) {
 		if strings.Join(got, " ") != x.want || len(older) != len(strings.Fields(x.older))/3 || len(older) > 0 && !strings.Contains(older[0].Content.String(), x.older) {
 			t.Errorf("%s: %q after %d others", name, got, len(older))
 		}
+	}
+}
+
+// A message that the fallback dropped has no summary yet: the next one takes it in.
+func TestASummaryTakesInWhatTheFallbackDropped(t *testing.T) {
+	t.Parallel()
+	c := NewConversation(Options{})
+	c.Append(chainRound(0)...)
+	c.Append(chainRound(1)...)
+	if _, err := c.Compact(t.Context(), pipeline.Pipeline{Target: 300, Fallback: true}); err != nil {
+		t.Fatal(err)
+	}
+	if c.Records()[0].Included {
+		t.Fatal("the fallback kept the first message")
+	}
+	for n := range 4 {
+		c.Append(chainRound(n + 2)...)
+	}
+	texts := chainOf(t, chainHandoff)(c)
+	if len(texts) != 1 || !strings.Contains(texts[0], chainAsk) {
+		t.Errorf("summaries %q", texts)
 	}
 }

@@ -161,7 +161,11 @@ func answeredCalls(t *plan.Transcript) ([]answeredCall, error) {
 				continue
 			}
 			out = append(out, answeredCall{open[k], m, i})
-			open = slices.Delete(open, k, k+1)
+			if k == 0 {
+				open = open[1:] // the common case, without copying
+			} else {
+				open = slices.Delete(open, k, k+1)
+			}
 		}
 	}
 	return out, nil

@@ -75,13 +75,15 @@ func (s *pruneToolResults) Plan(_ context.Context, t *plan.Transcript) (chat.Pla
 			continue
 		}
 		short, reason := *m, ""
-		switch line, old := stubFor(m, calls); {
+		switch {
 		case again[n]:
 			short.Content, reason = chat.TextContent(duplicateOutput), reasonDuplicate
 		case n >= len(view)-protect:
-		case old:
-			short.Content, reason = chat.TextContent(line), reasonStubbed
-		case m.Role != chat.RoleTool:
+		case m.Role == chat.RoleTool:
+			if line, ok := stubFor(m, calls); ok {
+				short.Content, reason = chat.TextContent(line), reasonStubbed
+			}
+		default:
 			cut, ok := shortenArguments(m, func(c chat.ToolCall) (string, bool) { return stub.Arguments(c.Arguments, shrinkAbove, shrinkTo) })
 			if ok {
 				short, reason = cut, reasonShrunk

@@ -35,8 +35,10 @@ func (p *Pairer) Next(role Role, callIDs []string, toolCallID string, reasoningO
 		callIDs = nil // as in Groups, other roles make no calls
 	}
 	waits := len(p.open) > 0 && !p.answered
-	again := slices.Contains(p.open, "") ||
-		slices.ContainsFunc(callIDs, func(id string) bool { return id == "" || slices.Contains(p.open, id) })
+	again := func() bool {
+		return slices.Contains(p.open, "") ||
+			slices.ContainsFunc(callIDs, func(id string) bool { return id == "" || slices.Contains(p.open, id) })
+	}
 	switch {
 	case role == RoleTool:
 		p.answered = true
@@ -48,7 +50,7 @@ func (p *Pairer) Next(role Role, callIDs []string, toolCallID string, reasoningO
 		return Paired, false
 	case waits && reasoningOnly:
 		return 0, false
-	case waits && len(callIDs) > 0 && !again:
+	case waits && len(callIDs) > 0 && !again():
 		p.open = slices.Concat(p.open, callIDs)
 		return Parallel, false
 	}

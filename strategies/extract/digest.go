@@ -215,7 +215,9 @@ func (d *Digest) addResult(id, content string, isError bool, at time.Time) {
 	if c == nil {
 		return
 	}
-	c.failed = c.failed && !hasAny(content, d.options.Succeeded)
+	if hasAny(content, d.options.Succeeded) {
+		c.failed, c.failure = false, nil
+	}
 	if _, words, ok := strings.Cut(content, wordsAfter); ok && c.refused {
 		d.ask(words, at)
 	}

@@ -293,6 +293,14 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestResultsThatSucceededByTheSettings: their lines that read like failures are no part of the last check.
+func TestResultsThatSucceededByTheSettings(t *testing.T) {
+	t.Parallel()
+	ms := append([]*chat.Message{user("Test the lamp.")}, ran("1", "go test ./...", "Exit code 1\nlamp.go:12: undefined: glow\nerrors: none")...)
+	wantLines(t, digestOf(Options{}, ms...).Text(700), "- Last check (failed)", "  lamp.go:12: undefined: glow")
+	wantLines(t, digestOf(Options{Succeeded: []string{"errors: none"}}, ms...).Text(700), "- Last check (passed)", "!\n  lamp.go:12: undefined: glow")
+}
+
 // TestDemandsOfLongRequests: of a long request, the sentence with a word of demands is shown first, in seven languages.
 func TestDemandsOfLongRequests(t *testing.T) {
 	t.Parallel()

@@ -315,3 +315,52 @@ func TestCallerGivesUp(t *testing.T) {
 		}
 	})
 }
+
+func TestCircuitOpensAndCloses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		first, second := llmtest.New(llmtest.Step{Behaviour: llmtest.ServerError, Times: 6}), llmtest.New()
+		c := quick(profile("first", "http://a/v1"), profile("second", "http://b/v1"))
+		c.Breaker = llm.Breaker{} // 5 failures, 30 s
+		client := newClient(t, c, llm.Deps{Transport: hosts{"a": first, "b": second}})
+		ask := func(model string, calls int) {
+			t.Helper()
+			a, err := client.Complete(t.Context(), llm.Call{User: prompt})
+			if err != nil || a.Model != model || first.Calls() != calls {
+				t.Fatalf("answer of %q, error %v, first was asked %d times, want %q and %d", a.Model, err, first.Calls(), model, calls)
+			}
+		}
+		ask("second", 3)
+		ask("second", 5) // the circuit opens before the third try
+		ask("second", 5)
+		sleep(31 * time.Second)
+		ask("second", 6) // one call tries, and fails
+		ask("second", 6)
+		sleep(31 * time.Second)
+		ask("first", 7)
+		ask("first", 8)
+	})
+}
+
+// A call that was given up says nothing about the server, neither for nor against it.
+func TestCallsGivenUpAreNotCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := llmtest.New(llmtest.Step{Behaviour: llmtest.ServerError}, llmtest.Step{Behaviour: llmtest.Hang}, always(llmtest.ServerError))
+		c := quick(profile("m", "http://a/v1"))
+		c.Breaker, c.Budget.Attempts = llm.Breaker{Failures: 2}, 1
+		client := newClient(t, c, llm.Deps{Transport: hosts{"a": server}})
+		ask := func(d time.Duration, want llm.Class) {
+			t.Helper()
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(d, cancel)
+			if _, err := client.Complete(ctx, llm.Call{User: prompt}); asError(t, err).Class != want {
+				t.Errorf("error %v, want %s", err, want)
+			}
+		}
+		ask(time.Second, llm.Overloaded)
+		ask(time.Second, llm.Canceled)
+		ask(time.Second, llm.Overloaded)
+		ask(time.Second, llm.Unavailable)
+	})
+}

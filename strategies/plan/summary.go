@@ -13,8 +13,7 @@ import (
 )
 
 // Request is a prompt for a summarizer. It is a function of the messages alone, above all
-// not of the clock. Prompts made by Turns and Handoff have secrets masked (see Redact);
-// other strategies pass messages on unchanged.
+// not of the clock. Secrets in it are masked (see Do).
 type Request struct {
 	// System is the system prompt, empty if User contains everything.
 	System string

@@ -21,6 +21,7 @@ import (
 
 	"github.com/sessionstore/compactor/store/storetest"
 	"github.com/sessionstore/compactor/strategies/llm"
+	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 	"github.com/sessionstore/compactor/strategies/llm/redislimit"
 )
 
@@ -289,4 +290,42 @@ func TestRedisComesBack(t *testing.T) {
 			t.Error(log.String())
 		}
 	})
+}
+
+// Two clients, as of two workers, share one limit: a call of one makes a call of the other
+// wait or fail.
+func TestClientsShareTheLimits(t *testing.T) {
+	t.Parallel()
+	redisServer, models := miniredis.RunT(t), llmtest.New()
+	url, err := models.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer models.Close()
+	client := func(rpm int) *llm.Client {
+		c := llm.Default()
+		c.Models = []llm.Profile{{Name: "m", BaseURL: url, Window: 10_000, RequestsPerMinute: rpm}}
+		c.Retry.Wait = time.Millisecond
+		c.Cooldown.Transient = -1
+		out, err := llm.New(c, llm.Deps{Limiter: redislimit.New(connect(t, redisServer), slog.New(slog.DiscardHandler))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(out.Close)
+		return out
+	}
+	asked := 0
+	for i, c := range []*llm.Client{client(2), client(2), client(2)} {
+		_, err := c.Complete(t.Context(), llm.Call{System: "Sum it up.", User: "Well.", MaxTokens: 100})
+		failed, refused := errors.AsType[*llm.Error](err)
+		if refused && failed.Class != llm.RateLimited || !refused && err != nil {
+			t.Errorf("client %d: %v", i, err)
+		}
+		if !refused {
+			asked++
+		}
+	}
+	if asked != 1 || models.Calls() != 1 {
+		t.Errorf("%d clients asked, %d requests came, want one", asked, models.Calls())
+	}
 }
