@@ -99,7 +99,7 @@ func CheckSchema(name string) error {
 }
 
 // versionTable is the table of goose in the schema.
-const versionTable = "schema_migrations"
+const versionTable = "compactor_migrations"
 
 // Up applies the pending migrations, installs the functions if they have changed, and
 // returns both. Concurrent calls, also from other processes, wait for each other.
@@ -203,8 +203,9 @@ func up(ctx context.Context, dsn, schema string, partitions int) (done []Migrati
 // refuseUnreleased returns an error for a schema of a program from before the first release,
 // whose table of versions had another name. No numbered file continues its tables.
 func refuseUnreleased(ctx context.Context, conn *pgx.Conn, schema string) error {
-	var found bool
-	if err := conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", schema+".schema_version").Scan(&found); err != nil || !found {
+	var found bool // schema_version alone may be of another program
+	const query = "SELECT to_regclass($1 || '.schema_version') IS NOT NULL AND to_regclass($1 || '.installed_functions') IS NOT NULL AND to_regclass($1 || '.' || $2) IS NULL"
+	if err := conn.QueryRow(ctx, query, schema, versionTable).Scan(&found); err != nil || !found {
 		return err
 	}
 	var version int64

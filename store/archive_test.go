@@ -186,7 +186,7 @@ func TestTheDatabaseRejectsTheLossOfArchivedWords(t *testing.T) {
 	for _, sql := range []string{
 		`DELETE FROM compactor.message_body`, `DELETE FROM compactor.message_body WHERE seq = 6`, `TRUNCATE compactor.message_body`, `UPDATE compactor.message_body SET body = '{}'`,
 		`DELETE FROM compactor.archive_segments`, `TRUNCATE compactor.archive_segments`, `UPDATE compactor.archive_segments SET data = ''`,
-		`UPDATE compactor.archive_segments SET seqs = '{[1,2)}'`, `UPDATE compactor.archive_segments SET checksum = ''`, `UPDATE compactor.archive_segments SET sid = sid + 1`,
+		`UPDATE compactor.archive_segments SET seqs = '{[1,2)}'`, `UPDATE compactor.archive_segments SET seqs = seqs + '{[90,91)}'`, `UPDATE compactor.archive_segments SET checksum = ''`, `UPDATE compactor.archive_segments SET sid = sid + 1`,
 		`UPDATE compactor.archive_segments SET seqs = '{[1,2)}', data = NULL, purged_at = now()`, `UPDATE compactor.sessions SET live = '{[1,)}'`,
 	} {
 		if _, err := s.pool.Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "append-only") && !strings.Contains(err.Error(), "sessions_archived_check") {

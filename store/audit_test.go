@@ -288,7 +288,7 @@ func TestAuditNamesTheCauseAlone(t *testing.T) {
 func TestWhatWasSaidIsNotToBeChangedEvenByFix(t *testing.T) {
 	s := fresh(t)
 	sid := damageable(t, s, Key{Session: "s"})
-	for _, set := range []string{"body_digest = '{}'", "body_digest = NULL", "token_count = 1", "position = 1", "id = 'x'", "role = 'tool'", "digest = NULL", "summary_of = '{}', kind = 's'"} {
+	for _, set := range []string{"body_digest = '{}'", "body_digest = NULL", "token_count = 1", "position = 1", "id = 'x'", "role = 'tool'", "name = 'x'", "digest = NULL", "summary_of = '{}', kind = 's'"} {
 		err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(t.Context(), `SET LOCAL compactor.fix = 'on'`); err != nil {
 				return err

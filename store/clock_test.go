@@ -23,7 +23,7 @@ var (
 	erasures.ended_at erasures.requested_at installed_functions.installed_at leader.expires_at leader.renewed_at
 	message_log.created_at pauses.paused_at pauses.resumed_at policies.created_at policy_changes.changed_at
 	policy_refresh.changed_at policy_versions.created_at runs.ended_at runs.lease_until runs.queued_at runs.started_at
-	runs.written_at schedule_pauses.paused_at schedule_pauses.resumed_at schema_migrations.tstamp
+	runs.written_at schedule_pauses.paused_at schedule_pauses.resumed_at compactor_migrations.tstamp
 	spending_limits.changed_at spending_limits.full_at strategies.registered_at summary_calls.asked_at
 	summary_calls.ended_at sweeps.started_at sweeps.tick`)
 )
@@ -65,7 +65,7 @@ func step(t *testing.T, s *Store, by time.Duration) {
 	sets := map[string][]string{}
 	for _, column := range slices.Concat(corrected, facts) {
 		table, name, _ := strings.Cut(column, ".")
-		if name != "tick" && name != "minute" && table != "message_log" && table != "schema_migrations" && table != "archive_segments" && table != "policy_versions" {
+		if name != "tick" && name != "minute" && table != "message_log" && table != "compactor_migrations" && table != "archive_segments" && table != "policy_versions" {
 			sets[table] = append(sets[table], fmt.Sprintf("%s = %[1]s + $1::interval", name))
 		}
 	}

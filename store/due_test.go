@@ -153,3 +153,9 @@ func TestTheContextOfEstimatedMessagesHasTheMarginOfThePolicy(t *testing.T) {
 		}
 	}
 }
+
+func TestPoliciesWithoutThresholdsAreRefused(t *testing.T) {
+	s := fresh(t)
+	wantError(t, s.Scheduler.SavePolicy(t.Context(), "hash", []byte(`{}`), nil), ErrInvalid, "save")
+	wantError(t, second(s.Operator.ChangePolicies(t.Context(), nil, "ann")), ErrInvalid, "change")
+}

@@ -123,6 +123,9 @@ func mapError(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
+	if what, _, failed := strings.Cut(err.Error(), ": "); failed && strings.HasPrefix(what, "failed to encode args[") {
+		return &Error{Kind: ErrInvalid, Message: "database: " + what} // pgx's text quotes the value
+	}
 	return &Error{Kind: ErrUnavailable, Message: "database: " + scrub(err).Error()}
 }
 

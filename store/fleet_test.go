@@ -156,8 +156,8 @@ func TestRoundTripsAreObserved(t *testing.T) {
 func TestTheSchemaIsChecked(t *testing.T) {
 	s := fresh(t)
 	noError(t, s.CheckSchema(t.Context()))
-	exec(t, s, `INSERT INTO compactor.schema_migrations (version_id, is_applied) VALUES (99999, true)`)
+	exec(t, s, `INSERT INTO compactor.compactor_migrations (version_id, is_applied) VALUES (99999, true)`)
 	wantError(t, s.CheckSchema(t.Context()), nil, "a later version")
-	exec(t, s, `DELETE FROM compactor.schema_migrations WHERE version_id > 0`)
+	exec(t, s, `DELETE FROM compactor.compactor_migrations WHERE version_id > 0`)
 	wantError(t, s.CheckSchema(t.Context()), ErrNotMigrated, "without migrations")
 }

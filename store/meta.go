@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -11,7 +10,7 @@ import (
 )
 
 // roles and kinds hold the values of message_log.role_code and message_log.kind by their
-// codes. All other roles have the code 'o' and one name, until completeRoles.
+// codes. Append refuses all other roles; their code would be 'o'.
 var (
 	roles = [256]chat.Role{
 		's': chat.RoleSystem, 'u': chat.RoleUser, 'a': chat.RoleAssistant, 't': chat.RoleTool, 'd': chat.RoleDeveloper, 'o': "other",
@@ -57,36 +56,10 @@ func (s *Store) metas(ctx context.Context, op string, sid int64, out *chat.Range
 	return metas, wrap(op, err)
 }
 
-// completeRoles sets the roles that have no role_code of their own: of results of the role
-// function, and of messages that no provider takes. It reads nothing if there are none.
-func (s *Store) completeRoles(ctx context.Context, db querier, sid int64, metas []chat.Meta) error {
-	at := map[chat.Seq]*chat.Meta{}
-	for i := range metas {
-		if metas[i].Role == roles['o'] {
-			at[metas[i].Seq] = &metas[i]
-		}
-	}
-	if len(at) == 0 {
-		return nil
-	}
-	const query = `SELECT seq, role FROM compactor.message_log WHERE sid = $1 AND seq = ANY($2::bigint[])`
-	rows, _ := db.Query(ctx, s.q(query), sid, slices.Collect(maps.Keys(at))) // rows hold the error
-	var q chat.Seq
-	var role chat.Role
-	_, err := pgx.ForEachRow(rows, []any{&q, &role}, func() error {
-		at[q].Role = role
-		return nil
-	})
-	return err
-}
-
-// withReasoning completes metadata that was read from the index alone: it sets roles and
+// withReasoning completes metadata that was read from the index alone: it sets
 // ReasoningTokens, and takes the reasoning of the messages in out away; nil stands for those
 // of the session now. It reads nothing if no reasoning is signed. It changes metas.
 func (s *Store) withReasoning(ctx context.Context, db querier, sid int64, metas []chat.Meta, out *chat.Ranges) ([]chat.Meta, error) {
-	if err := s.completeRoles(ctx, db, sid, metas); err != nil {
-		return nil, err
-	}
 	var seqs []chat.Seq
 	for i := range metas {
 		if metas[i].Signed() {
@@ -97,7 +70,7 @@ func (s *Store) withReasoning(ctx context.Context, db querier, sid int64, metas 
 		return metas, nil
 	}
 	const query = `
-		SELECT m.seq, m.reasoning_tokens, s.reasoning_out @> m.seq
+		SELECT m.seq, coalesce(m.reasoning_tokens, 0), s.reasoning_out @> m.seq
 		FROM compactor.sessions s JOIN compactor.message_log m ON m.sid = s.sid
 		WHERE s.sid = $1 AND m.seq = ANY($2::bigint[])`
 	rows, _ := db.Query(ctx, s.q(query), sid, seqs) // rows hold the error

@@ -30,11 +30,7 @@ func (s Admin) Violations(ctx context.Context, sid int64) (found []chat.Violatio
 	err = pgx.BeginTxFunc(ctx, s.pool, snapshotTx, func(tx pgx.Tx) error {
 		metas := func(query string) ([]chat.Meta, error) {
 			rows, _ := tx.Query(ctx, s.q(query), sid) // rows hold the error
-			metas, err := collectMetas(rows, 0, chat.Open)
-			if err != nil {
-				return nil, err
-			}
-			return metas, s.completeRoles(ctx, tx, sid, metas)
+			return collectMetas(rows, 0, chat.Open)
 		}
 		var now chat.Past
 		var binds bool

@@ -371,3 +371,13 @@ func TestAProviderReadsSignedReasoningOnlyOnItsPrefix(t *testing.T) {
 	})
 	wantConsistent(t, s)
 }
+
+// TestReasoningThatIsErasedWhileItIsRead reads the metadata of a signed message whose reasoning an erasure has taken.
+func TestReasoningThatIsErasedWhileItIsRead(t *testing.T) {
+	s := fresh(t)
+	k := Key{Session: "s"}
+	add(t, s, k, thoughtful("m", 0, 4)...)
+	sid := must(s.Session(t.Context(), k))(t).SID
+	byHand(t, s, sid, `UPDATE message_log SET reasoning_tokens = NULL`)
+	equal(t, 4, len(must(s.Operator.ViewMetas(t.Context(), sid))(t)), "messages of the view")
+}

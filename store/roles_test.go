@@ -82,7 +82,7 @@ func TestOnlyTheWorkerWritesAndWhatWasSaidNotEvenIt(t *testing.T) {
 		CROSS JOIN pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND attnum > 0 AND NOT attisdropped
 		WHERE c.relnamespace = 'compactor'::regnamespace AND c.relkind IN ('r', 'p', 'v')
 			AND (has_column_privilege(r, c.oid, attnum, 'INSERT, UPDATE') OR has_table_privilege(r, c.oid, 'DELETE, TRUNCATE'))
-			AND (r <> 'compactor_worker' OR c.relname ~ '^message_(log|body)' OR c.relname IN ('exclusions', 'messages', 'tenant_bindings', 'schema_migrations')
+			AND (r <> 'compactor_worker' OR c.relname ~ '^message_(log|body)' OR c.relname IN ('exclusions', 'messages', 'tenant_bindings', 'compactor_migrations')
 				OR (c.relname, a.attname) IN (('runs', 'live_before'), ('sessions', 'live')))
 		ORDER BY 1`, migrations.Roles(migrations.DefaultSchema))
 	equal(t, []string{"worker runs.live_before", "worker sessions.live"}, got, "who writes what")

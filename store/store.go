@@ -147,7 +147,7 @@ func (s *Store) Ping(ctx context.Context) error { return mapError(s.pool.Ping(ct
 // CheckSchema returns an ErrNotMigrated unless the schema has all migrations that this
 // program has. Those of later versions do no harm.
 func (s *Store) CheckSchema(ctx context.Context) error {
-	const query = `SELECT coalesce(max(version_id), 0) FROM compactor.schema_migrations`
+	const query = `SELECT coalesce(max(version_id), 0) FROM compactor.compactor_migrations`
 	version, err := queryRow(ctx, s, "schema version", pgx.RowTo[int64], query)
 	if newest := migrations.Newest(); err == nil && version < newest {
 		err = fmt.Errorf("schema %s is at version %d, this program needs %d: %w", s.schema, version, newest, ErrNotMigrated)

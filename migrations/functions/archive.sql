@@ -269,7 +269,7 @@ $$;
 -- Takes the words of segments that are older than p_age, of sessions with one of these policies, for good. The rows of the
 -- messages stay, with their digests. Returns how many. A segment that was made before its policy wanted it, for a disk
 -- budget or by hand, stays until its words have been out of the view for p_out.
-CREATE OR REPLACE FUNCTION @schema@.purge_archive(p_age interval, p_policies text[], p_limit int, p_out interval DEFAULT '0') RETURNS bigint LANGUAGE sql AS $$
+CREATE OR REPLACE FUNCTION @schema@.purge_archive(p_age interval, p_policies text[], p_limit int, p_out interval) RETURNS bigint LANGUAGE sql AS $$
     WITH gone AS (   -- not of a session that is locked: an erasure or a restore may read the segment
         UPDATE @schema@.archive_segments SET data = NULL, purged_at = now(), purged_after = p_age WHERE id IN (
             SELECT a.id FROM @schema@.archive_segments a JOIN @schema@.sessions l ON l.sid = a.sid WHERE a.data IS NOT NULL AND a.created_at < now() - p_age

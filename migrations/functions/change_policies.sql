@@ -16,6 +16,9 @@ DECLARE
     v_revision bigint;
     v_former   bigint;
 BEGIN
+    IF p_thresholds IS NULL THEN
+        RAISE EXCEPTION 'save_thresholds: thresholds of policy % are missing', p_policy USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     PERFORM FROM @schema@.policy_refresh FOR UPDATE;   -- changes of policies are one after the other
     SELECT * INTO h FROM @schema@.policy_heads WHERE name = p_policy;
     IF coalesce(h.version, 0) <> p_version OR h.name IS NULL AND p_policy <> 'default' THEN
@@ -64,6 +67,9 @@ DECLARE
     v @schema@.policy_versions;
 BEGIN
     PERFORM @schema@.refuse_bound();
+    IF p_changes IS NULL THEN
+        RAISE EXCEPTION 'change_policies: changes are missing' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     PERFORM FROM @schema@.policy_refresh FOR UPDATE;
     FOR c IN SELECT * FROM json_to_recordset(p_changes) AS t(name text, expect int, version int, spec jsonb, hash text, match jsonb, note text,
         extends text, base_hash text, given jsonb, fleet_hash text, thresholds json)

@@ -64,7 +64,6 @@ BEGIN
         awaits_answer boolean, hold_code text, state text, quarantine_reason text, low_gain boolean, checked boolean, seen_signals int,
         due_messages bigint, due_turns bigint, due_new_tokens bigint, due_live_messages bigint, due_signals int, seen_time boolean, fired text,
         check_seconds double precision);
-    v.free_reasoning := coalesce(v.free_reasoning, true);
     v_base := s.last_seq;
     appended := int8multirange(int8range(v_base + 1, v_base + 1 + v_n));
     IF v_applied AND NOT v.free_reasoning THEN

@@ -258,7 +258,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
                 WHEN 'messages' THEN '{application,reader,operator,worker}' ELSE '{reader,operator,worker}' END::text[], 'SELECT',
             CASE WHEN c.relkind IN ('r', 'p') AND x.name <> ALL ('{
                 message_log,message_body,archive_segments,archive_cursors,disk_passes,exclusions,forked_from,calibrations,installed_functions,
-                schema_migrations,policy_versions,policy_heads,policy_changes,policy_refresh,spending_limits,spending_minutes,used_elsewhere,
+                compactor_migrations,policy_versions,policy_heads,policy_changes,policy_refresh,spending_limits,spending_minutes,used_elsewhere,
                 closed_children,bulk_undo_runs,tenant_bindings}') THEN 'DELETE, INSERT, ' END   -- these are written by functions and migrations
         FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
         CROSS JOIN LATERAL (SELECT btrim(relname) AS name FROM pg_class n WHERE n.oid = coalesce(i.inhparent, c.oid)) x
