@@ -256,11 +256,11 @@ func matchText(b store.BulkOperation) string {
 
 // bulkCompactCmd holds the commands for recompactions of many sessions.
 type bulkCompactCmd struct {
-	Start  bulkCompactStartCmd     `cmd:"" help:"Compact the sessions again whose last run matches, after a look at what that is about."`
-	List   bulkListCmd[compacting] `cmd:"" help:"List the latest bulk recompactions."`
-	Show   bulkShowCmd[compacting] `cmd:"" help:"Show the progress of a bulk recompaction, how its runs ended, and what it left out."`
-	Resume bulkCompactResumeCmd    `cmd:"" help:"Follow a bulk recompaction; go on with one that was cancelled or stopped."`
-	Cancel bulkCompactCancelCmd    `cmd:"" help:"End a bulk recompaction before its time."`
+	Start  bulkCompactStartCmd       `cmd:"" help:"Compact the sessions again whose last run matches, after a look at what that is about."`
+	List   bulkListCmd[compacting]   `cmd:"" help:"List the latest bulk recompactions."`
+	Show   bulkShowCmd[compacting]   `cmd:"" help:"Show the progress of a bulk recompaction, how its runs ended, and what it left out."`
+	Resume bulkCompactResumeCmd      `cmd:"" help:"Follow a bulk recompaction; go on with one that was cancelled or stopped."`
+	Cancel bulkCancelCmd[compacting] `cmd:"" help:"End a bulk recompaction before its time."`
 }
 
 type bulkCompactStartCmd struct {
@@ -334,8 +334,6 @@ func (c *bulkCompactResumeCmd) Run(ctx context.Context, e *Env, st *store.Store)
 	}
 	return followBulkCompact(ctx, e, st, c.ID)
 }
-
-type bulkCompactCancelCmd struct{ bulkCancelCmd[compacting] }
 
 // bulkUndoCmd holds the commands for undos of many runs.
 type bulkUndoCmd struct {

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/strategies/builtin"
 )
 
 // TestREADMEShowsTheOutput checks that the lines under the first command of the README are lines of its
@@ -39,5 +42,42 @@ func TestREADMEShowsTheOutput(t *testing.T) {
 			t.Fatalf("the README shows %q, which the output lacks at this place:\n%s", line, strings.Join(output, "\n"))
 		}
 		output, anywhere = output[i+1:], false
+	}
+}
+
+// TestSettingsOfPagesAreTaken gives each block of YAML of the pages to the program: as its configuration, or as a policy.
+func TestSettingsOfPagesAreTaken(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..", "..")
+	pages, err := filepath.Glob(filepath.Join(root, "deploy", "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "settings.yaml")
+	env := []string{"HOME=" + t.TempDir(), "OPENAI_API_KEY=key"}
+	blocks := 0
+	for _, page := range append(pages, filepath.Join(root, "README.md")) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, block := range strings.Split(string(text), "```yaml\n")[1:] {
+			block, _, _ = strings.Cut(block, "```")
+			if err := os.WriteFile(file, []byte(block), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			named := block
+			if !strings.HasPrefix(block, "name:") {
+				named = "name: x\n" + block
+			}
+			asPolicy, err := config.ReadPolicy(file, []byte(named), summarizing(builtin.Registry()))
+			if r := invoke(t, env, "config", "print", "--config", file); r.code != 0 && (err != nil || asPolicy.Name == "") {
+				t.Errorf("%s, block %d: %s%v", filepath.Base(page), i+1, r.stderr, err)
+			}
+			blocks++
+		}
+	}
+	if blocks < 5 {
+		t.Errorf("%d blocks", blocks)
 	}
 }

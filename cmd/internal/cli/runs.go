@@ -150,10 +150,6 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 	if err != nil {
 		return err
 	}
-	report, err := reportOf(r.Steps, "")
-	if err != nil {
-		return err
-	}
 	out := newRunJSON(r)
 	out.Summaries, out.Cache, out.CallRows = summaries, cache, calls
 	return e.show(out, func() {
@@ -168,6 +164,8 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 			first, more := term.Clean(summaries[0]), len(summaries)-1
 			written = first + when(more > 0, fmt.Sprintf(", and %s more", term.Count(more))) + fmt.Sprintf(" (`compactor summary show %s`)", first)
 		}
+		report, err := reportOf(r.Steps, "")
+		e.wrote(err)
 		if report != nil {
 			author = cmp.Or(authorOf(report), "none: "+cmp.Or(report.Failure, "unknown"))
 		}

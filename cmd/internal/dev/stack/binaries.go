@@ -55,8 +55,11 @@ func (f *finder) postgres(ctx context.Context, major int) (string, error) {
 // server returns the path of a server with one binary.
 func (f *finder) server(ctx context.Context, name string) (string, error) {
 	return f.findOrFetch(ctx, name, 0, func() (string, error) {
-		cached := filepath.Join(f.cache, name, "usr")
-		for _, place := range []string{"", "/usr/sbin", filepath.Join(cached, "bin"), filepath.Join(cached, "sbin")} { // /usr/sbin is not on every PATH
+		places := []string{"", "/usr/sbin"} // which is not on every PATH
+		if f.cache != "" {
+			places = append(places, filepath.Join(f.cache, name, "usr", "bin"), filepath.Join(f.cache, name, "usr", "sbin"))
+		}
+		for _, place := range places {
 			if path, err := f.look(filepath.Join(place, name)); err == nil {
 				return path, nil
 			}
@@ -103,8 +106,11 @@ func (f *finder) dirs(ctx context.Context) []string {
 			dirs = append(dirs, strings.TrimSpace(string(out)))
 		}
 	}
-	cached := filepath.Join(f.cache, "postgres-*")
-	for _, pattern := range append(f.patterns, filepath.Join(cached, "bin"), filepath.Join(cached, "usr/lib/postgresql/*/bin")) {
+	patterns := f.patterns
+	if f.cache != "" {
+		patterns = append(slices.Clip(patterns), filepath.Join(f.cache, "postgres-*", "bin"), filepath.Join(f.cache, "postgres-*", "usr/lib/postgresql/*/bin"))
+	}
+	for _, pattern := range patterns {
 		found, _ := filepath.Glob(pattern)
 		slices.SortFunc(found, func(a, b string) int { return cmp.Compare(number(b), number(a)) })
 		dirs = append(dirs, found...)

@@ -24,7 +24,11 @@ const NoFetch = "COMPACTOR_NO_FETCH"
 const (
 	mavenCentral  = "https://repo1.maven.org/maven2"
 	scratchPrefix = "fetch-" // of temporary folders in the cache
+	fetchTimeout  = 10 * time.Minute
 )
+
+// errUnended means that the library has not ended a download.
+var errUnended = errors.New("no download")
 
 // failed holds errors of fetches by path of the server in the cache: a process tries once.
 var failed sync.Map
@@ -52,17 +56,25 @@ func (f *finder) findOrFetch(ctx context.Context, name string, major int, find f
 		}
 		reason = fmt.Errorf("fetching it failed: %w", before.(error))
 	}
-	return "", fmt.Errorf("%w; %w; install it with `%s`", missing, reason, f.installCommand(name))
+	return "", fmt.Errorf("%w; %w; install it with `%s`%s", missing, reason, f.installCommand(name), otherServers[name])
 }
 
 // fetch unpacks a server into the cache, unless found reports that it is there. One process
 // at a time fetches. The folder gets its name when it is complete.
 func (f *finder) fetch(ctx context.Context, name string, major int, found func() bool) error {
+	if f.cache == "" {
+		return errors.New("there is no folder for it, as HOME is not set")
+	}
 	// Servers may run as another user than the one who fetches.
-	if err := os.MkdirAll(f.cache, 0o755); err != nil { //nolint:gosec // see above
+	if err := errors.Join(os.MkdirAll(f.cache, 0o755), os.Chmod(f.cache, 0o755)); err != nil { //nolint:gosec // see above
 		return err
 	}
-	lock, err := lockFile(ctx, filepath.Join(f.cache, "lock"), time.Hour)
+	path := filepath.Join(f.cache, "lock")
+	lock, err := lockFile(ctx, path, 0)
+	if errors.Is(err, errLocked) {
+		f.notice("waiting for another process, which is fetching into " + f.cache)
+		lock, err = lockFile(ctx, path, 2*fetchTimeout)
+	}
 	if err != nil {
 		return err
 	}
@@ -78,8 +90,12 @@ func (f *finder) fetch(ctx context.Context, name string, major int, found func()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(scratch) }()
 	root, folder, mavenErr := filepath.Join(scratch, "root"), name, errors.ErrUnsupported
+	defer func() {
+		if !errors.Is(mavenErr, errUnended) { // else the library may be writing into it: the next fetch removes it
+			_ = os.RemoveAll(scratch)
+		}
+	}()
 	if name == "postgres" && (major == 0 || major == mavenMajor) {
 		folder, mavenErr = f.fetchMaven(ctx, scratch, root)
 	}
@@ -93,6 +109,9 @@ func (f *finder) fetch(ctx context.Context, name string, major int, found func()
 			}
 			return fmt.Errorf("%w; %w", mavenErr, err)
 		}
+	}
+	if err := os.Chmod(root, 0o755); err != nil { //nolint:gosec // as that of the cache
+		return err
 	}
 	target := filepath.Join(f.cache, folder)
 	if err := os.RemoveAll(target); err != nil { // unusable: found is false
@@ -142,12 +161,15 @@ func (f *finder) fetchMaven(ctx context.Context, scratch, root string) (string, 
 	select {
 	case err = <-ended:
 	case <-ctx.Done(): // the library takes no context
-		return "", context.Cause(ctx)
+		return "", fmt.Errorf("%w: %w", errUnended, context.Cause(ctx))
+	case <-time.After(fetchTimeout):
+		return "", fmt.Errorf("%w from %s within %s", errUnended, f.repository, fetchTimeout)
 	}
 	if err == nil {
 		err = server.Stop()
 	}
-	if executable(filepath.Join(root, "bin", "postgres")) && executable(filepath.Join(root, "bin", "initdb")) {
+	catalog, _ := filepath.Glob(filepath.Join(root, "share", "*", "postgres.bki")) // read by initdb: absent where unpacking ended early
+	if executable(filepath.Join(root, "bin", "postgres")) && executable(filepath.Join(root, "bin", "initdb")) && len(catalog) > 0 {
 		return folder, nil
 	}
 	return "", fmt.Errorf("download from %s: %w", f.repository, errors.Join(err, errors.New("it holds no binaries")))
@@ -178,17 +200,21 @@ func mavenSize(ctx context.Context, repository string) (int64, error) {
 }
 
 // cacheDir returns the folder of fetched servers: in the user's cache folder, or in the
-// system's for root if the user of the servers may not enter root's.
+// system's for root if the user of the servers may not enter root's. It is "" for a user
+// without a folder of that kind: others may write into any other.
 func cacheDir() string {
 	dir, err := os.UserCacheDir()
 	if as := unprivileged(); as != nil && (err != nil || blocker(dir, as) != "") {
 		dir, err = "/var/cache", nil
 	}
 	if err != nil {
-		dir = os.TempDir()
+		return ""
 	}
 	return filepath.Join(dir, "compactor")
 }
+
+// otherServers holds how to use a server that runs elsewhere.
+var otherServers = map[string]string{"postgres": ", or set DATABASE_URL", "redis-server": ", or set REDIS_URL"}
 
 // installers lists package managers with their packages of the servers.
 var installers = []struct {

@@ -165,7 +165,7 @@ func TestFailedFetch(t *testing.T) {
 			if !errors.Is(err, ErrMissing) {
 				t.Fatalf("got %v", err)
 			}
-			for _, want := range []string{want, "127.0.0.1:0", "apt-get install postgresql`"} {
+			for _, want := range []string{want, "127.0.0.1:0", "apt-get install postgresql`, or set DATABASE_URL"} {
 				if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 					t.Errorf("%q lacks %q", err, want)
 				}
@@ -188,6 +188,22 @@ func TestRestOfAKilledFetchIsRemoved(t *testing.T) {
 	}
 	if _, err := f.postgres(t.Context(), 0); err != nil || m.cached() != "postgres-15" {
 		t.Errorf("got %v, the cache holds %s", err, m.cached())
+	}
+}
+
+// TestWithoutAFolderOfTheUserNothingIsFetched: others could write into any other folder.
+func TestWithoutAFolderOfTheUserNothingIsFetched(t *testing.T) {
+	t.Parallel()
+	m := newAptMachine(t, "x_Packages")
+	f, _ := m.finder()
+	f.cache = ""
+	for _, find := range []func() (string, error){
+		func() (string, error) { return f.postgres(t.Context(), 0) },
+		func() (string, error) { return f.server(t.Context(), "redis-server") },
+	} {
+		if _, err := find(); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "HOME is not set") {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 	"github.com/sessionstore/compactor/strategies/backoff"
 )
 
+var errLocked = errors.New("is in use by another process")
+
 // tempPrefix starts the name of every temporary folder.
 const tempPrefix = "compactor-stack-"
 
@@ -155,7 +157,7 @@ func lockFile(ctx context.Context, path string, timeout time.Duration) (*os.File
 			return file, nil
 		}
 		if err == nil && time.Now().After(deadline) {
-			err = fmt.Errorf("%s is in use by another process", filepath.Dir(path))
+			err = fmt.Errorf("%s %w", filepath.Dir(path), errLocked)
 		}
 		if err == nil {
 			err = backoff.Wait(ctx, 20*time.Millisecond)

@@ -179,8 +179,8 @@ func settings(o Options, port int) map[string]string {
 		"max_wal_size":       "2GB",
 		"checkpoint_timeout": "15min",
 		"jit":                "off",
-		"timezone":           "UTC",
-		"log_timezone":       "UTC",
+		"timezone":           "GMT", // known without files of zones
+		"log_timezone":       "GMT",
 		"fsync":              onOff,
 		"synchronous_commit": onOff,
 		"full_page_writes":   onOff,

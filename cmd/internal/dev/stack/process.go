@@ -122,7 +122,9 @@ func environ(binary string) []string {
 	if i := strings.LastIndex(binary, "/usr/"); i > 0 {
 		libraries, _ := filepath.Glob(filepath.Join(binary[:i], "usr/lib/*-linux-*"))
 		older, _ := filepath.Glob(filepath.Join(binary[:i], "lib/*-linux-*"))
-		env = append(env, "LD_LIBRARY_PATH="+strings.Join(append(libraries, older...), ":"))
+		if libraries = append(libraries, older...); len(libraries) > 0 {
+			env = append(env, "LD_LIBRARY_PATH="+strings.Join(append(libraries, filepath.SplitList(os.Getenv("LD_LIBRARY_PATH"))...), ":"))
+		}
 	}
 	return append(env, "LC_ALL=C")
 }
