@@ -71,7 +71,12 @@ func TestDoctorGroupsFindingsByTheirCause(t *testing.T) {
 	if n := strings.Count(r.stdout, "\n      "); n != 3 {
 		t.Errorf("%d lines for three causes:\n%s", n, r.stdout)
 	}
-	if again := invoke(t, db, "doctor"); again.stdout != r.stdout {
+	data := func(out string) string { // the section; those before it have statistics, which autovacuum changes
+		_, out, _ = strings.Cut(out, "\ndata\n")
+		out, _, _ = strings.Cut(out, "\nwork\n")
+		return out
+	}
+	if again := invoke(t, db, "doctor"); data(again.stdout) == "" || data(again.stdout) != data(r.stdout) {
 		t.Errorf("once:\n%s\nand again:\n%s", r.stdout, again.stdout)
 	}
 	got := decode[struct{ Findings []store.Finding }](t, invoke(t, db, "doctor", "--json").want(t, exitFindings))
