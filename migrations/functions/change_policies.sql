@@ -98,7 +98,7 @@ BEGIN
             in_force := v.version;
             INSERT INTO @schema@.policy_heads (name, version, keys, tenant, model_prefix, labels)
             SELECT v.name, v.version, (SELECT count(*) FROM jsonb_object_keys(v.match)), v.tenant, lower(v.match->>'model'), v.match - '{tenant,model}'::text[];
-            PERFORM @schema@.save_thresholds(c.name, v.version, c.fleet_hash, c.thresholds);
+            PERFORM @schema@.save_thresholds(c.name, v.version, c.fleet_hash, coalesce(c.thresholds, '[]'));
         END IF;
         INSERT INTO @schema@.policy_changes (name, version, changed_by, tenant) VALUES (c.name, in_force, coalesce(p_by, ''), v.tenant);
         RETURN NEXT;

@@ -176,7 +176,7 @@ func TestStrategiesLeaveAlone(t *testing.T) {
 		for i := range tr.Entries {
 			tr.Entries[i].Message = s.Messages[tr.Entries[i].Seq]
 		}
-		st := drawStrategy(t, append(slices.Clip(rewriters), "handoff", "extractive", "summarize", "summarization")...)
+		st := drawStrategy(t, append(slices.Clip(rewriters), "handoff", "extractive")...)
 		planned, err := st.Plan(t.Context(), tr)
 		if err != nil && !errors.Is(err, plan.ErrNoSummary) {
 			t.Fatalf("%v", err)
