@@ -70,7 +70,7 @@ func (f *finder) fetch(ctx context.Context, name string, major int, found func()
 		return err
 	}
 	path := filepath.Join(f.cache, "lock")
-	lock, err := lockFile(ctx, path, 0)
+	lock, err := lockFile(ctx, path, time.Second) // a process that is being started has the lock for a moment
 	if errors.Is(err, errLocked) {
 		f.notice("waiting for another process, which is fetching into " + f.cache)
 		lock, err = lockFile(ctx, path, 2*fetchTimeout)
