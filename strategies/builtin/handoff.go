@@ -51,7 +51,7 @@ func newHandoff(a *plan.Args) (plan.Strategy, error) {
 	h := handoffOf(a, "handoff")
 	h.useFallback = a.Choice("on_failure", "keep",
 		"without a summary: keep all messages, or replace them by fallback_text", "keep", "fallback") == "fallback"
-	h.systemNote = a.Bool("system_note", false, "add compaction_note to the leading system message, unless the guard forbids it")
+	h.systemNote = a.Bool("system_note", false, "add compaction_note to the leading system message, unless it is pinned or the guard forbids it")
 	h.prefix = a.Text("summary_prefix", frame.Prefix, "text that begins each summary and by which later runs recognize it")
 	h.note = a.Text("compaction_note", handoffNote, "the text added by system_note")
 	h.end = a.Text("end_marker", frame.Suffix, "text that ends each summary")

@@ -234,10 +234,11 @@ func (p *handoffPass) position() chat.Seq {
 	return p.entry(len(p.view)-1).Position + 1
 }
 
-// addSystemNote plans the note on the leading system message and reports whether it is new.
+// addSystemNote plans the note on the leading system message, unless that is pinned, and
+// reports whether it is new.
 func (p *handoffPass) addSystemNote() bool {
 	m := p.messages[0]
-	if !p.h.systemNote || m.Role != chat.RoleSystem || strings.Contains(m.Content.String(), p.h.note) {
+	if !p.h.systemNote || m.Role != chat.RoleSystem || p.entry(0).Pinned || strings.Contains(m.Content.String(), p.h.note) {
 		return false
 	}
 	noted := *m

@@ -3,6 +3,7 @@ package builtin
 import (
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,13 +86,20 @@ func TestHandoff(t *testing.T) {
 	}
 }
 
-func TestNoNotesAreMergedIntoWhatIsPinned(t *testing.T) {
+func TestAHandoffAddsNothingToWhatIsPinned(t *testing.T) {
 	t.Parallel()
-	s := sessiontest.Of(append(sessiontest.Workday()[:8:8], sessiontest.Workday()[11:]...)...)
-	s.Pinned[9] = true
-	s.Run(t, pipeline.Pipeline{Steps: []plan.Strategy{noted(t, short(plan.Params{"protect_first_n": 2}))}}, false)
-	if said := strings.Join(viewTexts(s), "\n"); strings.Count(said, "two fail") != 1 || !strings.Contains(said, "NOTES") {
-		t.Errorf("view\n%s", said)
+	for _, pin := range []chat.Seq{1, 9} {
+		s := sessiontest.Of(append(sessiontest.Workday()[:8:8], sessiontest.Workday()[11:]...)...)
+		s.Pinned[pin] = true
+		planned, err := noted(t, short(plan.Params{"protect_first_n": 2, "system_note": true})).Plan(t.Context(), whole(s))
+		if err != nil || planned.Empty() {
+			t.Fatalf("plan %+v, %v", planned, err)
+		}
+		for _, a := range planned.Additions {
+			if slices.Contains(a.Covers.Seqs(), pin) {
+				t.Errorf("%d is pinned and replaced by %v", pin, a.Message.Content)
+			}
+		}
 	}
 }
 
