@@ -235,3 +235,51 @@ func TestUnknownSourcesAreNamed(t *testing.T) {
 		t.Errorf("read: %v", err)
 	}
 }
+
+// The view stays valid where an excluded message separates a call from others, whether it is in the
+// log or is not stored.
+func TestExcludedMessagesSeparateCalls(t *testing.T) {
+	t.Parallel()
+	call := func(id string) chat.Message {
+		return chat.Message{Role: chat.RoleAssistant, ToolCalls: []chat.ToolCall{{ID: id, Name: "do"}}}
+	}
+	thought := chat.Message{Role: chat.RoleAssistant, Reasoning: "hm"}
+	for name, test := range map[string]struct {
+		log, fresh []chat.Message
+		out        []int // of the log
+		plan       chat.Plan
+	}{
+		"in the log": {
+			log: []chat.Message{call("b"), thought, sessiontest.Result("a", "late")}, out: []int{3},
+			fresh: []chat.Message{call("a"), sessiontest.Result("a", "done")},
+		},
+		"not stored": {
+			log:   []chat.Message{sessiontest.User("go"), call("a"), thought},
+			fresh: []chat.Message{sessiontest.User("on"), call("b"), sessiontest.Result("b", "done"), sessiontest.User("and")},
+			plan: chat.Plan{
+				Exclude:   []chat.Exclusion{{Seqs: chat.RangesOf(2, 4), Reason: "old"}},
+				Additions: []chat.Addition{{Kind: chat.KindSummary, Reason: "sum", Covers: chat.RangesOf(1), Position: 4, Message: sessiontest.User("sum")}},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := sessiontest.NewHistory(t, test.log...)
+			for _, q := range test.out {
+				h.Included[chat.Seq(q)] = false
+			}
+			source := NewSource("chat", h)
+			source.StoreExcluded = false
+			p := provider(t, ProviderConfig{
+				Sources: []Source{source}, After: pipeline.Fixed("fixed", test.plan),
+				Options: strategies.Options{Counter: sessiontest.Quarter{}, AllowGrowth: true},
+			})
+			if _, err := p.Write(t.Context(), Exchange{Inputs: test.fresh}); err != nil {
+				t.Fatal(err)
+			}
+			if faults := chat.Check(h.View()); len(faults) > 0 {
+				t.Errorf("%v in%s", faults, h.Describe(true))
+			}
+		})
+	}
+}

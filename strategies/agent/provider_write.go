@@ -14,7 +14,7 @@ import (
 
 // compact writes new messages to a source with the plans of New and After.
 func (p *Provider) compact(ctx context.Context, s Source, messages []chat.Message) (strategies.Report, error) {
-	log, err := s.History.Load(ctx, false)
+	log, err := s.History.Load(ctx, true) // what is excluded decides which calls results pair with
 	if err != nil {
 		return strategies.Report{}, err
 	}
@@ -34,7 +34,9 @@ func (p *Provider) compact(ctx context.Context, s Source, messages []chat.Messag
 	if failed == nil {
 		w.Plan, w.Steps = plan, report.Steps
 		if !s.StoreExcluded {
-			w.Messages, w.Plan = withoutExcluded(messages, plan, log.Last)
+			if w.Messages, w.Plan, err = p.storeRest(ctx, log, messages, plan); err != nil {
+				return strategies.Report{}, err
+			}
 		}
 	}
 	if len(w.Messages) == 0 && w.Plan.Empty() {
@@ -43,7 +45,7 @@ func (p *Provider) compact(ctx context.Context, s Source, messages []chat.Messag
 	return report, errors.Join(failed, s.History.Append(ctx, w))
 }
 
-// transcript returns the view followed by new messages.
+// transcript returns a log followed by new messages.
 func (p *Provider) transcript(log chat.Log, messages []chat.Message) (*plan.Transcript, error) {
 	t := &plan.Transcript{Counter: p.Options.Counter}
 	if t.Counter == nil {
@@ -92,6 +94,22 @@ func (p *Provider) plan(ctx context.Context, t *plan.Transcript, fresh int) (str
 		}
 	}
 	return p.Options.Run(ctx, all, t)
+}
+
+// storeRest returns the new messages that a plan keeps and the plan for the log with these alone,
+// where a removed message no longer separates its neighbours.
+func (p *Provider) storeRest(ctx context.Context, log chat.Log, messages []chat.Message, whole chat.Plan) ([]chat.Message, chat.Plan, error) {
+	rest, left := withoutExcluded(messages, whole, log.Last)
+	if left.Empty() {
+		return rest, left, nil
+	}
+	t, err := p.transcript(log, rest)
+	if err != nil {
+		return nil, chat.Plan{}, err
+	}
+	guarded := p.Options.Pipeline(p.After)
+	r, err := pipeline.Pipeline{Steps: []plan.Strategy{pipeline.Fixed("rest", left)}, Guard: guarded.Guard, FreeReasoning: guarded.FreeReasoning}.Run(ctx, t, nil)
+	return rest, r.Plan, err
 }
 
 // withoutExcluded removes the new messages that a plan excludes, and the reasoning that it

@@ -44,6 +44,7 @@ func TestAConversationIsWhatAStoreWouldKeep(t *testing.T) {
 				return builtin.DrawStrategy(t)
 			})
 			before := c.Totals()
+			s.Originals = c.Transcript().Originals // a store has them too, and tests of its own
 			want := s.Run(t, p, true)
 			got, err := c.Compact(t.Context(), p)
 			if err != nil {

@@ -19,6 +19,8 @@ type Session struct {
 	Included map[chat.Seq]bool
 	Pinned   map[chat.Seq]bool
 	pairer   chat.Pairer
+	// Originals reads the originals of transcripts, nil for none.
+	Originals plan.Originals
 }
 
 // New returns an empty session.
@@ -47,7 +49,7 @@ func (s *Session) Put(meta chat.Meta, m chat.Message) {
 
 // Transcript returns a transcript without content: of the view, or of the whole log.
 func (s *Session) Transcript(whole bool) *plan.Transcript {
-	t := &plan.Transcript{Counter: Quarter{}}
+	t := &plan.Transcript{Counter: Quarter{}, Originals: s.Originals}
 	for _, m := range s.Metas {
 		if whole || s.Included[m.Seq] {
 			t.Entries = append(t.Entries, plan.Entry{Meta: m, Included: s.Included[m.Seq], Pinned: s.Pinned[m.Seq]})
