@@ -62,18 +62,25 @@ func closeFence(text string) string {
 }
 
 // withoutBlockQuotes returns an answer without the marks of quoted lines outside of code: in a
-// summary they mark the user's words.
+// summary they mark the user's words. Code within a quotation ends with it, other code with the
+// answer.
 func withoutBlockQuotes(answer string) string {
 	var b strings.Builder
-	fence := ""
+	fence, quoted := "", ""
 	for line := range strings.Lines(answer) {
 		if fence == "" && strings.HasPrefix(strings.TrimLeft(line, " "), ">") {
 			line = strings.TrimLeft(line, "> ")
+			quoted = fenceAfter(quoted, line)
+		} else {
+			if quoted != "" {
+				b.WriteString(quoted + "\n")
+				quoted = ""
+			}
+			fence = fenceAfter(fence, line)
 		}
-		fence = fenceAfter(fence, line)
 		b.WriteString(line)
 	}
-	return b.String()
+	return closeFence(b.String())
 }
 
 // quoted returns a request with each line marked as a quotation, so that none reads as a heading.

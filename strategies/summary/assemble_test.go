@@ -48,3 +48,17 @@ func TestARequestIsInsertedOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestCodeInAQuotationEndsWithIt(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]string{
+		"> ```\n> go build\n## State\nred":                "```\ngo build\n```\n## State\nred",
+		"> ```\n> go build\n> ```\n> said so\n":           "```\ngo build\n```\nsaid so\n",
+		"```\n> kept in code\n```\n> and said\n> ~~~\nan": "```\n> kept in code\n```\nand said\n~~~\n~~~\nan",
+		"```\nopen": "```\nopen\n```",
+	} {
+		if diff := cmp.Diff(want, withoutBlockQuotes(answer)); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", answer, diff)
+		}
+	}
+}

@@ -195,8 +195,11 @@ func (r *reader) usersItems(body string, inherited []chat.Seq) string {
 			continue
 		}
 		orphaned := x.parent >= 0 && !items[x.parent].keep
-		if orphaned {
+		if orphaned || x.parent < 0 { // a line that goes on may be indented less than its first
 			x.indent = 0
+		}
+		if first, _, _ := strings.Cut(x.text, "\n"); fenceAfter("", first) != "" { // it begins a line
+			x.mark = ""
 		}
 		if (orphaned || !above) && r.seqsOf(x.text) == nil { // nothing above it names them
 			x.text += " " + formatTag(x.seqs, nil)

@@ -100,7 +100,7 @@ func (g validator) read(a StoredAnswer) (accepted, *rejection) {
 			return accepted{}, r
 		}
 	}
-	answer = withoutBlockQuotes(closeFence(answer))
+	answer = withoutBlockQuotes(answer)
 	r := newReader(g.sources, g.sections, answer)
 	if g.sections == nil {
 		answer = r.notes(answer)
