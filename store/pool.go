@@ -20,9 +20,23 @@ import (
 // clients use next. So through a pooler each transaction begins with the settings, in the round
 // trip of its first statement. Statements that were prepared on one server connection are not
 // known on another, so pgx then caches their descriptions only.
+//
+// A pool that is bound to a tenant begins each transaction in the same way, with more settings.
 type pool struct {
 	*pgxpool.Pool
-	set string // the statement that begins each transaction; "" without a pooler
+	pooled  bool
+	set     string // the statement that begins each transaction, with setArgs; "" for none
+	setArgs []any
+}
+
+// bound returns a pool of the same connections whose transactions are bound to a tenant, with the
+// rights of a role unless that is empty.
+func (p *pool) bound(tenant, role string) *pool {
+	set := cmp.Or(p.set, "SELECT ''") + ", set_config('compactor.tenant', $1, true)"
+	if role != "" { // last, as it may not have the right to set the others
+		set += ", set_config('role', '" + role + "', true)"
+	}
+	return &pool{Pool: p.Pool, pooled: p.pooled, set: set, setArgs: []any{tenant}}
 }
 
 // openPool connects once, to find out whether there is a pooler.
@@ -31,7 +45,7 @@ func openPool(ctx context.Context, cfg *pgxpool.Config, settings map[string]stri
 	if err != nil {
 		return nil, fmt.Errorf("connect to database at %s: %w", host(cfg.ConnConfig), scrub(err))
 	}
-	p := &pool{}
+	p := &pool{pooled: pooled}
 	if pooled {
 		var set []string
 		for _, name := range slices.Sorted(maps.Keys(settings)) {
@@ -71,7 +85,7 @@ func (p *pool) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 		return p.Pool.SendBatch(ctx, b)
 	}
 	var all pgx.Batch
-	all.Queue(p.set)
+	all.Queue(p.set, p.setArgs...)
 	all.QueuedQueries = append(all.QueuedQueries, b.QueuedQueries...)
 	results := p.Pool.SendBatch(ctx, &all)
 	_, _ = results.Exec() // the next results have the error as well
@@ -124,7 +138,7 @@ func (p *pool) BeginTx(ctx context.Context, o pgx.TxOptions) (pgx.Tx, error) {
 	if err != nil || p.set == "" {
 		return tx, err
 	}
-	if _, err := tx.Exec(ctx, p.set); err != nil {
+	if _, err := tx.Exec(ctx, p.set, p.setArgs...); err != nil {
 		_ = tx.Rollback(ctx)
 		return nil, err
 	}

@@ -132,6 +132,28 @@ const (
 	maxBatches   = 4
 )
 
+// Bound returns the store for the methods of applications, Operator and Admin, of which no
+// statement reaches another tenant: each runs as on a connection that is bound to the tenant, and
+// with the rights of the role operator, under row-level security, if asOperator is set (see
+// MayBeOperator). It shares the connections and must not be closed.
+func (s *Store) Bound(tenant string, asOperator bool) *Store {
+	role := ""
+	if asOperator {
+		role = migrations.Roles(s.schema)[2]
+	}
+	b := &Store{pool: s.pool.bound(tenant, role), schema: s.schema}
+	b.Worker, b.Scheduler, b.Operator, b.Admin = Worker{b}, Scheduler{b}, Operator{b}, Admin{b}
+	b.ended.send = s.ended.send
+	return b
+}
+
+// MayBeOperator reports whether the login may take the role operator, which `compactor migrate up`
+// creates.
+func (s *Store) MayBeOperator(ctx context.Context) (bool, error) {
+	const query = `SELECT coalesce((SELECT pg_has_role(oid, 'MEMBER') FROM pg_roles WHERE rolname = $1), false)`
+	return queryRow(ctx, s, "role operator", pgx.RowTo[bool], query, migrations.Roles(s.schema)[2])
+}
+
 // Close sends the last notifications, waits for connections in use and closes the pool.
 func (s *Store) Close() {
 	s.ended.flush()
@@ -156,7 +178,7 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 }
 
 // Pooled reports whether the connections lead through a pooler.
-func (s *Store) Pooled() bool { return s.pool.set != "" }
+func (s *Store) Pooled() bool { return s.pool.pooled }
 
 // q replaces the default schema in a query with the configured one.
 func (s *Store) q(sql string) string {

@@ -63,6 +63,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('correct_times', '{worker}'),
             ('count_elsewhere', '{worker}'),
             ('count_started_runs', '{worker}'),
+            ('create_key', '{operator}'),
             ('decides', '{worker}'),
             ('deleted_messages', '{reader}'),
             ('disk_use', '{reader}'),
@@ -109,6 +110,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('keep_digest', '{}'),
             ('keep_segment', '{}'),
             ('key_conflict', '{}'),
+            ('key_named', '{}'),
             ('labels_of', '{application,reader}'),
             ('leads', '{worker}'),
             ('learn_usage', '{}'),
@@ -179,9 +181,11 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('resume_bulk_compact', '{operator}'),
             ('resume_runs', '{operator}'),
             ('resume_schedule', '{operator}'),
+            ('revoke_key', '{operator}'),
             ('rights_amiss', '{reader}'),
             ('role_code', '{}'),
             ('roleless', '{}'),
+            ('rotate_key', '{operator}'),
             ('run_ends', '{}'),
             ('said_digest', '{}'),
             ('same_message', '{}'),
@@ -230,6 +234,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('unpin', '{application}'),
             ('unstorable', '{}'),
             ('unusable', '{}'),
+            ('use_key', '{operator}'),
             ('use_policy', '{}'),
             ('view', '{application,reader}'),
             ('view_distinct', '{}'),
@@ -259,7 +264,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             CASE WHEN c.relkind IN ('r', 'p') AND x.name <> ALL ('{
                 message_log,message_body,archive_segments,archive_cursors,disk_passes,exclusions,forked_from,calibrations,installed_functions,
                 compactor_migrations,policy_versions,policy_heads,policy_changes,policy_refresh,spending_limits,spending_minutes,used_elsewhere,
-                closed_children,bulk_undo_runs,tenant_bindings}') THEN 'DELETE, INSERT, ' END   -- these are written by functions and migrations
+                closed_children,bulk_undo_runs,tenant_bindings,api_keys}') THEN 'DELETE, INSERT, ' END   -- these are written by functions and migrations
         FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
         CROSS JOIN LATERAL (SELECT btrim(relname) AS name FROM pg_class n WHERE n.oid = coalesce(i.inhparent, c.oid)) x
         WHERE c.relnamespace = '@schema@'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f')

@@ -33,9 +33,10 @@ import (
 type grammar struct {
 	globals
 
-	Serve     serveCmd     `cmd:"" group:"Roles:" help:"Run all roles in one process: scheduler and worker."`
+	Serve     serveCmd     `cmd:"" group:"Roles:" help:"Run all roles in one process: scheduler, worker and HTTP API."`
 	Worker    workerCmd    `cmd:"" group:"Roles:" help:"Run a worker, which takes runs from the queue and executes them."`
 	Scheduler schedulerCmd `cmd:"" group:"Roles:" help:"Run a scheduler: sweeps, event runs and recovery of lost work."`
+	API       apiCmd       `cmd:"" name:"api" group:"Roles:" help:"Serve the HTTP API alone."`
 
 	Migrate migrateCmd `cmd:"" group:"Database:" help:"Create or update the tables, or show which migrations are applied."`
 	Import  importCmd  `cmd:"" group:"Database:" help:"Import histories from files or from a table of another database."`
@@ -66,6 +67,7 @@ type grammar struct {
 	BulkCompact bulkCompactCmd `cmd:"" group:"Fleet:" help:"Compact many sessions again, such as all of an earlier policy."`
 	BulkUndo    bulkUndoCmd    `cmd:"" group:"Fleet:" help:"Undo many runs, such as all that a model wrote last night."`
 
+	Key    keyCmd    `cmd:"" group:"Policies:" help:"Make, list, revoke or rotate keys of the HTTP API."`
 	Policy policyCmd `cmd:"" group:"Policies:" help:"Apply, compare and explain policies for parts of the fleet."`
 
 	CompactFile compactFileCmd `cmd:"" group:"Files:" help:"Compact the sessions of a file, without a server."`

@@ -22,25 +22,28 @@ func (f roleFlags) Validate() error {
 	return nil
 }
 
+// roles are the roles of a process.
+type roles struct{ scheduler, worker, api bool }
+
 type serveCmd struct{ roleFlags }
 
 func (c *serveCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
-	return c.run(ctx, e, cfg, true, true)
+	return c.run(ctx, e, cfg, roles{scheduler: true, worker: true, api: true})
 }
 
 type workerCmd struct{ roleFlags }
 
 func (c *workerCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
-	return c.run(ctx, e, cfg, false, true)
+	return c.run(ctx, e, cfg, roles{worker: true})
 }
 
 type schedulerCmd struct{ roleFlags }
 
 func (c *schedulerCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
-	return c.run(ctx, e, cfg, true, false)
+	return c.run(ctx, e, cfg, roles{scheduler: true})
 }
 
-func (f roleFlags) run(ctx context.Context, e *Env, cfg config.Config, scheduler, worker bool) error {
+func (f roleFlags) run(ctx context.Context, e *Env, cfg config.Config, parts roles) error {
 	for _, c := range cfg.Fleet() { // before anything is logged
 		if err := c.Require("database.url", "redis.url"); err != nil {
 			return &exitError{exitUsage, err}
@@ -52,7 +55,7 @@ func (f roleFlags) run(ctx context.Context, e *Env, cfg config.Config, scheduler
 	if err != nil {
 		return err
 	}
-	err = f.runRoles(ctx, e, cfg, logger, monitor, scheduler, worker)
+	err = f.runRoles(ctx, e, cfg, logger, monitor, parts)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) { // stopped during the start, too
 		err = nil
 	}
@@ -60,8 +63,7 @@ func (f roleFlags) run(ctx context.Context, e *Env, cfg config.Config, scheduler
 }
 
 // runRoles runs the roles, on each database of the fleet.
-func (f roleFlags) runRoles(ctx context.Context, e *Env, cfg config.Config, logger *slog.Logger, monitor *monitor, scheduler,
-	worker bool,
+func (f roleFlags) runRoles(ctx context.Context, e *Env, cfg config.Config, logger *slog.Logger, monitor *monitor, parts roles,
 ) (err error) {
 	var apps []*App
 	defer func() {
@@ -69,7 +71,7 @@ func (f roleFlags) runRoles(ctx context.Context, e *Env, cfg config.Config, logg
 			err = errors.Join(err, app.Close())
 		}
 	}()
-	var roles []Role
+	var running []Role
 	for i, c := range cfg.Fleet() {
 		logger := logger
 		if c.Name() != "" {
@@ -83,27 +85,36 @@ func (f roleFlags) runRoles(ctx context.Context, e *Env, cfg config.Config, logg
 		}
 		apps = append(apps, app)
 	}
+	if parts.api {
+		role, ok, err := apiRole(ctx, apps, !parts.worker)
+		if err != nil {
+			return err
+		}
+		if ok {
+			running = append(running, role)
+		}
+	}
 	for _, app := range apps {
-		if scheduler {
+		if parts.scheduler {
 			role, err := app.SchedulerRole(apps...)
 			if err != nil {
 				return err
 			}
-			roles = append(roles, role)
+			running = append(running, role)
 		}
-		if worker {
-			roles = append(roles, app.WorkerRole())
+		if parts.worker {
+			running = append(running, app.WorkerRole())
 		}
 	}
-	if worker {
+	if parts.worker {
 		setCollector(e.Environ)
 	}
 	monitor.start(ctx, apps, e.scrub)
 	apps[0].checkRedis(ctx)
-	for _, r := range roles {
+	for _, r := range running {
 		logger.InfoContext(ctx, "role started", "role", r.Name)
 	}
-	err = RunRoles(ctx, roles...)
+	err = RunRoles(ctx, running...)
 	logger.InfoContext(context.WithoutCancel(ctx), "stopped", "ok", err == nil)
 	return err
 }

@@ -33,6 +33,7 @@ type Config struct {
 	// Schedules start sweeps, by name. Without any, policy.cron does.
 	Schedules map[string]policy.Schedule `yaml:"schedules"`
 	Metrics   metrics.Config             `yaml:"metrics"`
+	API       API                        `yaml:"api"`
 	Log       Log                        `yaml:"log"`
 	// Models adds to the built-in table of models, or overrides it.
 	Models tokens.Table `yaml:"models"`
@@ -81,6 +82,7 @@ func Default() Config {
 		Worker:    worker.Default(),
 		Scheduler: scheduler.Default(),
 		Metrics:   metrics.DefaultConfig(),
+		API:       defaultAPI(),
 		Log:       Log{Level: "info", Format: "auto"},
 	}
 }

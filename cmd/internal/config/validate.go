@@ -32,6 +32,7 @@ func (c Config) validate(fs *faults, registry *plan.Registry) {
 	checkSection(check, "worker", c.Worker.Validate())
 	checkSection(check, "scheduler", c.Scheduler.Validate())
 	checkSection(check, "metrics", c.Metrics.Validate())
+	checkSection(check, "api", c.API.Validate())
 	c.validateSchedules(check)
 	check(c.Scheduler.RedeliverAfter >= c.Worker.Lease, "scheduler.redeliver_after", policy.Text(c.Scheduler.RedeliverAfter),
 		"at least worker.lease (%s), or active runs are delivered again", policy.Text(c.Worker.Lease))

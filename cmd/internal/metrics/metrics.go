@@ -9,6 +9,7 @@ package metrics
 import (
 	"runtime"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -49,6 +50,9 @@ type Metrics struct {
 	databaseErrors  *prometheus.CounterVec
 	redisSeconds    prometheus.Histogram
 	redisErrors     *prometheus.CounterVec
+
+	requests       *prometheus.CounterVec
+	requestSeconds *prometheus.HistogramVec
 
 	// leads reports whether this process is the leading scheduler.
 	leads atomic.Bool
@@ -137,6 +141,8 @@ func newMetrics(process *Metrics, register prometheus.Registerer) *Metrics {
 		"Round trips to Postgres that failed, by code: unavailable, busy, timeout, not_migrated, forbidden, refused, other.", "code")
 	m.redisSeconds = m.histogram("redis_seconds", "Round trips to Redis.", shortSeconds)
 	m.redisErrors = m.counters("redis_errors_total", "Round trips to Redis that failed, by code: unavailable, timeout, refused.", "code")
+	m.requests = m.counters("http_requests_total", "Requests to the HTTP API, by the pattern of the route and the status.", "route", "status")
+	m.requestSeconds = m.histograms("http_request_seconds", "Duration of requests to the HTTP API; streams of events until their end.", shortSeconds, "route")
 	return m
 }
 
@@ -187,6 +193,12 @@ func (m *Metrics) Called(c worker.ModelCall) {
 	for kind, n := range map[string]int64{"input": c.Input, "cached": c.Cached, "output": c.Output} {
 		m.modelTokens.WithLabelValues(model, kind).Add(float64(n))
 	}
+}
+
+// Requested counts a request to the HTTP API.
+func (m *Metrics) Requested(route string, status int, took time.Duration) {
+	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+	m.requestSeconds.WithLabelValues(route).Observe(took.Seconds())
 }
 
 // Rejected implements worker.Observer.

@@ -1,0 +1,51 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"net/http"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "record the document in testdata")
+
+// The contract is reviewed as a file: go test ./cmd/internal/api -run Document -update
+func TestDocumentIsRecorded(t *testing.T) {
+	s := newServer(t)
+	var now bytes.Buffer
+	if err := json.Indent(&now, get(t, s.url+"/openapi.json"), "", " "); err != nil {
+		t.Fatal(err)
+	}
+	const file = "testdata/openapi.json"
+	if *update {
+		if err := os.WriteFile(file, now.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	recorded, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(recorded), now.String()); diff != "" {
+		t.Errorf("the contract has changed; if that is meant, run this test with -update (-recorded +now):\n%s", diff)
+	}
+	if err := s.doc.Validate(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestKeysAreRequiredOnceThereAreAny(t *testing.T) {
+	s := newServer(t)
+	admin := s.key(t, "admin", "")
+	s.do(t, admin, http.MethodGet, "/v1/sessions", nil).want(t, 200, `"items":[]`)
+	s.do(t, "cpk_wrong", http.MethodGet, "/v1/sessions", nil).want(t, 401, `"code":"invalid_key"`)
+	s.do(t, "", http.MethodGet, "/v1/sessions", nil).want(t, 401, `"code":"no_key"`)
+	s.do(t, "", http.MethodGet, "/v2", nil).want(t, 401)
+	s.do(t, admin, http.MethodGet, "/v2", nil).want(t, 404, "no_such_path")
+	s.do(t, admin, http.MethodGet, "/v1/sessions/none", nil).want(t, 404, `"code":"not_found"`)
+	s.do(t, admin, http.MethodGet, "/v1/sessions?limit=9999", nil).want(t, 422, `"field":"query.limit"`)
+}

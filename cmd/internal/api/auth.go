@@ -1,0 +1,212 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/sessionstore/compactor/store"
+)
+
+// scopes are in order: each includes those before it.
+var scopes = []string{store.ScopeRead, store.ScopeAppend, store.ScopeOperate, store.ScopeAdmin}
+
+// caller is who a request comes from.
+type caller struct {
+	key    store.APIKey // zero without keys
+	tenant string       // that the request is bound to; "" for all
+	store  *store.Store // bound to the tenant
+	server *Server
+}
+
+// by returns the name that what the caller does is recorded with.
+func (c *caller) by() string { return "key:" + cmp.Or(c.key.Name, "none") }
+
+// may reports whether the caller has a scope.
+func (c *caller) may(scope string) bool {
+	return c.key.ID == 0 || slices.Index(scopes, c.key.Scope) >= slices.Index(scopes, scope)
+}
+
+// of returns a session of the caller's tenant, or of the default one, and the store for it.
+func (c *caller) of(session string) (*store.Store, store.Key) {
+	tenant := cmp.Or(c.tenant, c.server.o.Config.Tenant)
+	if c.tenant == "" {
+		return c.server.bound(tenant), store.Key{Tenant: tenant, Session: session}
+	}
+	return c.store, store.Key{Tenant: tenant, Session: session}
+}
+
+type callerKey struct{}
+
+// callerOf returns the caller of a request.
+func callerOf(ctx context.Context) *caller { return ctx.Value(callerKey{}).(*caller) }
+
+// bound returns the store bound to a tenant, or with the same rights to none.
+func (s *Server) bound(tenant string) *store.Store { return s.o.Store.Bound(tenant, s.asOperator) }
+
+const (
+	// keyTTL is how long a key is accepted without asking the database, so also after it was revoked.
+	keyTTL = 5 * time.Second
+	// maxCached bounds the keys in memory.
+	maxCached = 10_000
+	// failuresPerSecond bounds the wrong keys that are looked up.
+	failuresPerSecond = 50
+)
+
+// keys looks keys up and limits their requests. Safe for concurrent use.
+type keys struct {
+	store    *store.Store
+	perKey   rate.Limit
+	failures *rate.Limiter
+
+	mu      sync.Mutex
+	known   map[[sha256.Size]byte]*knownKey
+	limits  map[int64]*rate.Limiter
+	exist   bool // any key is in force
+	askedAt time.Time
+}
+
+type knownKey struct {
+	key store.APIKey
+	at  time.Time
+}
+
+func newKeys(st *store.Store, perSecond float64) *keys {
+	return &keys{
+		store: st, perKey: rate.Limit(perSecond), failures: rate.NewLimiter(failuresPerSecond, failuresPerSecond),
+		known: map[[sha256.Size]byte]*knownKey{}, limits: map[int64]*rate.Limiter{},
+	}
+}
+
+// open reports whether requests need no key, as there is none.
+func (k *keys) open(ctx context.Context) (bool, error) {
+	k.mu.Lock()
+	exist, fresh := k.exist, time.Since(k.askedAt) < keyTTL
+	k.mu.Unlock()
+	if fresh {
+		return !exist, nil
+	}
+	exist, err := k.store.Admin.HasKeys(ctx)
+	if err != nil {
+		return false, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.exist, k.askedAt = exist, time.Now()
+	return !exist, nil
+}
+
+// find returns the key that a secret is.
+func (k *keys) find(ctx context.Context, secret string) (store.APIKey, error) {
+	hash := sha256.Sum256([]byte(secret))
+	k.mu.Lock()
+	known := k.known[hash]
+	k.mu.Unlock()
+	if known != nil && time.Since(known.at) < keyTTL && (known.key.ExpiresAt == nil || time.Now().Before(*known.key.ExpiresAt)) {
+		return known.key, nil
+	}
+	if k.failures.Tokens() < 1 {
+		return store.APIKey{}, problem(http.StatusTooManyRequests, "rate_limited", "too many requests with unknown keys").with("Retry-After", "1")
+	}
+	key, err := k.store.Admin.UseKey(ctx, secret)
+	if errors.Is(err, store.ErrNotFound) {
+		k.failures.Allow()
+		err = problem(http.StatusUnauthorized, "invalid_key", "the key is unknown, revoked or expired").with("WWW-Authenticate", "Bearer")
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err != nil {
+		delete(k.known, hash)
+		return key, err
+	}
+	if len(k.known) >= maxCached {
+		clear(k.known)
+	}
+	k.known[hash] = &knownKey{key, time.Now()}
+	k.exist, k.askedAt = true, time.Now()
+	return key, nil
+}
+
+// allow takes a request with a key, 0 for none, off its limit, or returns how long to wait.
+func (k *keys) allow(id int64) time.Duration {
+	k.mu.Lock()
+	limit := k.limits[id]
+	if limit == nil {
+		limit = rate.NewLimiter(k.perKey, max(1, int(k.perKey)))
+		k.limits[id] = limit
+	}
+	k.mu.Unlock()
+	r := limit.Reserve()
+	wait := r.Delay()
+	if wait > 0 {
+		r.Cancel()
+	}
+	return wait
+}
+
+// authenticate returns the caller of a request.
+func (s *Server) authenticate(r *http.Request) (*caller, error) {
+	c := &caller{server: s}
+	secret := cmp.Or(bearer(r.Header.Get("Authorization")), r.Header.Get("X-Api-Key"))
+	if secret == "" {
+		open, err := s.keys.open(r.Context())
+		switch {
+		case err != nil:
+			return nil, err
+		case !open || !s.loopback:
+			return nil, problem(http.StatusUnauthorized, "no_key", "give a key: Authorization: Bearer cpk_… (`compactor key create` makes one)").
+				with("WWW-Authenticate", "Bearer")
+		case !isLocal(r.Host): // a page whose name leads here
+			return nil, problem(http.StatusForbidden, "foreign_host", "without keys, the host of a request is 127.0.0.1 or localhost")
+		}
+	} else {
+		key, err := s.keys.find(r.Context(), secret)
+		if err != nil {
+			return nil, err
+		}
+		c.key = key
+	}
+	if wait := s.keys.allow(c.key.ID); wait > 0 {
+		return nil, problem(http.StatusTooManyRequests, "rate_limited", "more than %v requests a second with this key (api.requests_per_second)",
+			s.o.Config.API.RequestsPerSecond).with("Retry-After", retryAfter(wait))
+	}
+	if strings.Contains(r.URL.RawQuery, "tenant=") {
+		c.tenant = r.URL.Query().Get("tenant")
+	}
+	if own := c.key.Tenant; own != nil {
+		if c.tenant != "" && c.tenant != *own {
+			return nil, problem(http.StatusForbidden, "other_tenant", "the key reaches one tenant, which need not be given")
+		}
+		c.tenant = *own
+	}
+	c.store = s.bound(c.tenant)
+	return c, nil
+}
+
+// bearer returns the token of an Authorization header.
+func bearer(header string) string {
+	scheme, token, _ := strings.Cut(header, " ")
+	if !strings.EqualFold(scheme, "bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+// isLocal reports whether the host of a request is a name of this machine for itself.
+func isLocal(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return host == "localhost" || err == nil && address.IsLoopback()
+}

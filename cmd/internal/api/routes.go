@@ -1,0 +1,136 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/sessionstore/compactor/store"
+)
+
+// routes returns the handler of all paths.
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	c := huma.DefaultConfig("Compactor", s.o.Version)
+	c.CreateHooks = nil // every answer would have the URL of a schema
+	c.DocsPath, c.SchemasPath = "", ""
+	c.Info.Description = "Keeps stored conversations of LLM agents within the context window, without deleting messages. " +
+		"Ids are any string, percent-encoded in paths. Errors are problems of RFC 9457 with a stable code."
+	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: "A key of `compactor key create`."}}
+	c.Security = []map[string][]string{{"key": {}}}
+	a := &api{API: humago.New(mux, c), s: s, mux: mux}
+	a.sessions()
+	mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		writeProblem(w, r, problem(http.StatusNotFound, "no_such_path", "there is nothing at this path: see /openapi.json"))
+	}))
+	return mux
+}
+
+// public reports whether a path needs no key: it has nothing of anybody's.
+func public(path string) bool {
+	return path == "/docs" || path == "/openapi.json" || path == "/openapi.yaml"
+}
+
+// api registers operations.
+type api struct {
+	huma.API
+	s   *Server
+	mux *http.ServeMux
+}
+
+// operation is what all operations have.
+type operation struct {
+	scope, method, path, id, summary string
+	// more changes the operation; it may be nil.
+	more func(*huma.Operation)
+}
+
+// register adds an operation. handle gets a caller that has the scope.
+func register[I, O any](a *api, o operation, handle func(context.Context, *caller, *I) (*O, error)) {
+	op := huma.Operation{
+		Method: o.method, Path: o.path, OperationID: o.id, Summary: o.summary, MaxBodyBytes: int64(a.s.o.Config.API.MaxBody),
+		BodyReadTimeout: -1, // the server's
+		Tags:            []string{strings.Split(o.path, "/")[2]},
+		Extensions:      map[string]any{"x-scope": o.scope},
+		Parameters: []*huma.Param{{
+			Name: "tenant", In: "query", Description: "With a key of all tenants: the one that is meant.", Schema: &huma.Schema{Type: huma.TypeString},
+		}},
+		Errors: []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusServiceUnavailable},
+	}
+	if o.more != nil {
+		o.more(&op)
+	}
+	huma.Register(a.API, op, func(ctx context.Context, in *I) (*O, error) {
+		c := callerOf(ctx)
+		if !c.may(o.scope) {
+			return nil, forbidden(o.scope, c.key.Scope)
+		}
+		out, err := handle(ctx, c, in)
+		if err != nil {
+			failed(ctx, err)
+			return nil, problemOf(err)
+		}
+		return out, nil
+	})
+}
+
+func forbidden(want, has string) *Problem {
+	return problem(http.StatusForbidden, "forbidden", "this needs a key of scope %s; this one has %s", want, has)
+}
+
+// raw returns a handler of its own, outside of the document, for callers with a scope.
+func (s *Server) raw(scope string, handle func(http.ResponseWriter, *http.Request, *caller) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c := callerOf(r.Context())
+		err := error(nil)
+		if !c.may(scope) {
+			err = forbidden(scope, c.key.Scope)
+		} else {
+			err = handle(w, r, c)
+		}
+		if err != nil {
+			failed(r.Context(), err)
+			writeProblem(w, r, problemOf(err))
+		}
+	}
+}
+
+// SessionPath is the parameter of paths below a session.
+type SessionPath struct {
+	Session string `path:"session" minLength:"1" doc:"The session's id, percent-encoded."`
+}
+
+// Page selects a page of a list.
+type Page struct {
+	Limit int `query:"limit" minimum:"0" default:"100" doc:"Rows of a page, at most api.max_page."`
+}
+
+// limit returns the number of rows of a page.
+func (p Page) limit(c *caller) (int, error) {
+	if most := c.server.o.Config.API.MaxPage; p.Limit > most {
+		return 0, invalid("query.limit", "limit %d: want at most %d (api.max_page)", p.Limit, most)
+	}
+	return p.Limit, nil
+}
+
+// body is an answer with a JSON body.
+type body[T any] struct{ Body T }
+
+func answer[T any](v T, err error) (*body[T], error) { return &body[T]{v}, err }
+
+// list is the body of a list; next is the cursor of the next page.
+type list[T any] struct {
+	Items []T    `json:"items"`
+	Next  string `json:"next,omitempty" doc:"The value of the parameter after of the next page; absent on the last."`
+}
+
+// Scopes in operations.
+const (
+	reads    = store.ScopeRead
+	appends  = store.ScopeAppend
+	operates = store.ScopeOperate
+	admins   = store.ScopeAdmin
+)

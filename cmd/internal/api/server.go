@@ -1,0 +1,271 @@
+package api
+
+import (
+	"compress/gzip"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/klauspost/compress/gzhttp"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/plan"
+	"github.com/sessionstore/compactor/worker"
+)
+
+// Options are what a Server works with.
+type Options struct {
+	Config   config.Config
+	Store    *store.Store
+	Planner  *worker.Planner
+	Registry *plan.Registry
+	Logger   *slog.Logger
+	Version  string
+	// Observe is called after each request, with the pattern of its route; it may be nil.
+	Observe func(route string, status int, took time.Duration)
+}
+
+// Server serves the API on an address.
+type Server struct {
+	o          Options
+	keys       *keys
+	asOperator bool
+	loopback   bool
+	listener   net.Listener
+	http       *http.Server
+	stop       context.CancelFunc // of streams
+	streams    chan struct{}      // one element for each that is open
+}
+
+const (
+	headerTimeout = 5 * time.Second
+	maxHeader     = 64 << 10 // an id of 1,000 characters, percent-encoded, and a key
+	drainTimeout  = 20 * time.Second
+)
+
+// ErrNoKeys: the address can be reached from other machines, and there is no key.
+var ErrNoKeys = errors.New("other machines can reach it, and there is no key: make one first (`compactor key create --scope admin --all-tenants`), or listen on 127.0.0.1")
+
+// Listen opens the listener of a server. Run serves on it.
+func Listen(ctx context.Context, o Options) (*Server, error) {
+	c := o.Config.API
+	s := &Server{o: o, keys: newKeys(o.Store, c.RequestsPerSecond), streams: make(chan struct{}, c.MaxStreams)}
+	var err error
+	if s.asOperator, err = o.Store.MayBeOperator(ctx); err != nil {
+		return nil, err
+	}
+	if s.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", c.Listen); err != nil {
+		return nil, err
+	}
+	address, ok := s.listener.Addr().(*net.TCPAddr)
+	s.loopback = ok && address.IP.IsLoopback()
+	open, err := s.keys.open(ctx)
+	switch {
+	case err == nil && open && !s.loopback:
+		err = ErrNoKeys
+	case err == nil && c.TLSCert != "":
+		var pair tls.Certificate
+		if pair, err = tls.LoadX509KeyPair(c.TLSCert, c.TLSKey); err == nil {
+			s.listener = tls.NewListener(s.listener, &tls.Config{
+				Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+			})
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.listener.Close())
+	}
+	streams, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.stop = stop
+	s.http = &http.Server{
+		Handler: s.handler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: c.ReadTimeout, WriteTimeout: c.WriteTimeout,
+		IdleTimeout: c.IdleTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog:    log.New(io.Discard, "", 0), // of clients
+		BaseContext: func(net.Listener) context.Context { return streams },
+	}
+	scheme := "http"
+	if c.TLSCert != "" {
+		scheme = "https"
+	}
+	o.Logger.InfoContext(ctx, "serving the API", "url", scheme+"://"+address.String(), "keys", !open)
+	if open {
+		o.Logger.WarnContext(ctx, "there is no key: every program on this machine may do everything (see `compactor key create`)")
+	}
+	if !s.asOperator {
+		o.Logger.WarnContext(ctx, "no row-level security behind the API: the login may not take the role operator (see `compactor migrate up`)")
+	}
+	return s, nil
+}
+
+// Address returns the address of the listener.
+func (s *Server) Address() string { return s.listener.Addr().String() }
+
+// Run serves until ctx is cancelled, and then waits for the requests in progress.
+func (s *Server) Run(ctx context.Context) error {
+	ended := make(chan error, 1)
+	go func() { ended <- s.http.Serve(s.listener) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	s.http.RegisterOnShutdown(s.stop) // streams end by themselves never
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	err := s.http.Shutdown(drain)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = s.http.Close()
+	}
+	<-ended
+	s.stop()
+	return err
+}
+
+// Close closes the listener of a server that is not run.
+func (s *Server) Close() error {
+	s.stop()
+	return s.listener.Close()
+}
+
+// exchange is what the log has of a request.
+type exchange struct {
+	http.ResponseWriter
+	status int
+	caller *caller
+	route  string
+	err    error
+}
+
+func (x *exchange) WriteHeader(status int) {
+	if x.status == 0 {
+		x.status = status
+	}
+	x.ResponseWriter.WriteHeader(status)
+}
+
+func (x *exchange) Write(b []byte) (int, error) {
+	if x.status == 0 {
+		x.status = http.StatusOK
+	}
+	return x.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
+
+type exchangeKey struct{}
+
+// failed notes the error of a request for the log, where its answer does not have it.
+func failed(ctx context.Context, err error) {
+	if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+		x.err = err
+	}
+}
+
+// handler returns the whole of what a request passes through.
+func (s *Server) handler() http.Handler {
+	routes := s.routes()
+	inner := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		x := w.(*exchange)
+		if !public(r.URL.Path) {
+			c, err := s.authenticate(r)
+			if err != nil {
+				failed(r.Context(), err)
+				writeProblem(w, r, problemOf(err))
+				return
+			}
+			x.caller = c
+			r = r.WithContext(context.WithValue(r.Context(), callerKey{}, c))
+		}
+		if err := s.decode(w, r); err != nil {
+			writeProblem(w, r, problemOf(err))
+			return
+		}
+		routes.ServeHTTP(w, r)
+		x.route = r.Pattern
+	})
+	local := http.NewCrossOriginProtection().Handler(inner) // pages of others
+	logged := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		x := &exchange{ResponseWriter: w}
+		defer func() {
+			if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
+				x.err = fmt.Errorf("panic: %v", p)
+				s.o.Logger.ErrorContext(r.Context(), "a request panicked", "route", x.route, "stack", string(debug.Stack()))
+				if x.status == 0 {
+					writeProblem(x, r, problemOf(x.err))
+				}
+			}
+			s.record(r, x, time.Since(began))
+		}()
+		local.ServeHTTP(x, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
+	})
+	compressed, _ := gzhttp.NewWrapper(gzhttp.MinSize(1024), gzhttp.ExceptContentTypes([]string{"text/event-stream"})) // valid options
+	return compressed(logged)
+}
+
+// decode bounds the body of a request and decompresses it.
+func (s *Server) decode(w http.ResponseWriter, r *http.Request) error {
+	most := int64(s.o.Config.API.MaxBody)
+	if r.ContentLength > most {
+		return tooLarge(most)
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, most)
+	switch coding := r.Header.Get("Content-Encoding"); coding {
+	case "", "identity":
+	case "gzip":
+		unzipped, err := gzip.NewReader(r.Body)
+		if err != nil {
+			return problem(http.StatusBadRequest, "invalid", "the body is not gzip, as Content-Encoding says")
+		}
+		r.Body = http.MaxBytesReader(w, unzipped, most)
+		r.Header.Del("Content-Encoding")
+		r.ContentLength = -1
+	default:
+		return problem(http.StatusUnsupportedMediaType, "unsupported_media_type", "Content-Encoding %q: want gzip, or none", coding)
+	}
+	return nil
+}
+
+// record logs a request, without its content, and counts it.
+func (s *Server) record(r *http.Request, x *exchange, took time.Duration) {
+	route := x.route
+	if route == "" {
+		route = "none"
+	}
+	if s.o.Observe != nil {
+		s.o.Observe(route, x.status, took)
+	}
+	level := slog.LevelInfo
+	if x.status >= 500 {
+		level = slog.LevelWarn
+	}
+	if !s.o.Logger.Enabled(r.Context(), level) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("route", route), slog.Int("status", x.status), slog.Duration("took", took.Round(time.Microsecond)),
+	}
+	if x.caller != nil {
+		attrs = append(attrs, slog.String("key", x.caller.key.Prefix), slog.String("tenant", x.caller.tenant))
+	}
+	if x.err != nil {
+		attrs = append(attrs, slog.String("error", x.err.Error()))
+	}
+	s.o.Logger.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+// retryAfter returns a duration in whole seconds, at least one.
+func retryAfter(wait time.Duration) string {
+	return strconv.Itoa(max(1, int(math.Ceil(wait.Seconds()))))
+}
