@@ -29,10 +29,10 @@ func listSessions(ctx context.Context, c *caller, in *listSessionsIn) (*body[lis
 	if err != nil {
 		return nil, invalid("query.after", "after: want next of the page before")
 	}
-	rows, err := c.store.Operator.Sessions(ctx, store.SessionFilter{Tenant: c.tenant, Due: in.Due, After: after, Limit: limit})
+	rows, next, err := c.store.Operator.Sessions(ctx, store.SessionFilter{Tenant: c.tenant, Due: in.Due, After: after, Limit: limit})
 	out := list[store.SessionRow]{Items: rows}
-	if len(rows) == limit && limit > 0 {
-		out.Next = strconv.FormatInt(rows[limit-1].SID, 10)
+	if next > 0 {
+		out.Next = strconv.FormatInt(next, 10)
 	}
 	return answer(out, err)
 }
