@@ -23,6 +23,8 @@ func (s *Server) routes() http.Handler {
 	c.Security = []map[string][]string{{"key": {}}}
 	a := &api{API: humago.New(mux, c), s: s, mux: mux}
 	a.sessions()
+	a.messages()
+	a.runs()
 	mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, r, problem(http.StatusNotFound, "no_such_path", "there is nothing at this path: see /openapi.json"))
 	}))
