@@ -17,5 +17,9 @@ CREATE TABLE @schema@.api_keys (
 );
 CREATE UNIQUE INDEX api_keys_name ON @schema@.api_keys (coalesce(tenant, ''), name) WHERE revoked_at IS NULL;
 
+-- Lists of a tenant's sessions, in the order of their creation.
+CREATE INDEX sessions_of_tenant ON @schema@.sessions (tenant, sid);
+
 -- +goose Down
+DROP INDEX @schema@.sessions_of_tenant;
 DROP TABLE @schema@.api_keys;
