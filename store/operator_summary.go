@@ -51,13 +51,13 @@ func (s Operator) Summary(ctx context.Context, id string) (SummaryRow, error) {
 
 // Sources returns the message that a run wrote under an id, and the seqs of all that it covers: also
 // those that summaries and replacements among them cover.
-func (s Operator) Sources(ctx context.Context, id string) (row SummaryRow, covered chat.Ranges, err error) {
+func (s Reader) Sources(ctx context.Context, id string) (row SummaryRow, covered chat.Ranges, err error) {
 	const query = `
 		WITH RECURSIVE down AS (SELECT $2::int8multirange AS seqs UNION
 			SELECT w.summary_of FROM down CROSS JOIN LATERAL unnest(down.seqs) x CROSS JOIN LATERAL (SELECT m.summary_of FROM compactor.message_log m
 				WHERE m.sid = (SELECT sid FROM compactor.runs WHERE id = $1) AND m.seq >= lower(x) AND m.seq < upper(x) AND m.kind <> 'm' OFFSET 0) w)
 		SELECT coalesce(range_agg(x), '{}')::text FROM down CROSS JOIN LATERAL unnest(seqs) x`
-	if row, err = s.Summary(ctx, id); err != nil {
+	if row, err = s.Operator.Summary(ctx, id); err != nil {
 		return row, nil, err
 	}
 	err = s.pool.QueryRow(ctx, s.q(query), row.Run, row.SummaryOf.String()).Scan(rangesText{&covered})

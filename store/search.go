@@ -112,7 +112,7 @@ func (s *Store) Search(ctx context.Context, k Key, f SearchFilter) (found []Foun
 		if err != nil {
 			return nil, 0, wrap(fmt.Sprintf("search session %s", k), err)
 		}
-		hits, err := s.match(ctx, k, seqs, text, f)
+		hits, err := match(ctx, s, k, seqs, text, f)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -137,7 +137,7 @@ func (s *Store) Search(ctx context.Context, k Key, f SearchFilter) (found []Foun
 }
 
 // match returns those of the messages that a filter selects.
-func (s *Store) match(ctx context.Context, k Key, seqs chat.Ranges, text matcher, f SearchFilter) ([]Found, error) {
+func match(ctx context.Context, s *Store, k Key, seqs chat.Ranges, text matcher, f SearchFilter) ([]Found, error) {
 	if len(seqs) == 0 {
 		return nil, nil
 	}
@@ -158,7 +158,7 @@ func (s *Store) match(ctx context.Context, k Key, seqs chat.Ranges, text matcher
 	if f.Tool == "" {
 		return found, nil
 	}
-	tools, err := s.toolsOf(ctx, k, found)
+	tools, err := toolsOf(ctx, s, k, found)
 	return slices.DeleteFunc(found, func(m Found) bool {
 		return m.Name != f.Tool && tools[m.ToolCallID] != f.Tool && !slices.ContainsFunc(m.ToolCalls, func(c chat.ToolCall) bool { return c.Name == f.Tool })
 	}), err
@@ -166,7 +166,7 @@ func (s *Store) match(ctx context.Context, k Key, seqs chat.Ranges, text matcher
 
 // toolsOf returns the names of the tools that the results among messages are of, by the ids of the
 // calls.
-func (s *Store) toolsOf(ctx context.Context, k Key, found []Found) (map[string]string, error) {
+func toolsOf(ctx context.Context, s *Store, k Key, found []Found) (map[string]string, error) {
 	var before []chat.Range
 	for _, m := range found {
 		if m.ToolCallID != "" && m.Name == "" {
@@ -244,7 +244,7 @@ func around(text string, from, to int) string {
 }
 
 // Message returns a message by its seq. ErrNotFound names it.
-func (s *Store) Message(ctx context.Context, k Key, seq chat.Seq) (Stored, error) {
+func (s Reader) Message(ctx context.Context, k Key, seq chat.Seq) (Stored, error) {
 	msgs, err := s.Among(ctx, k, chat.Ranges{{Lo: seq, Hi: seq + 1}})
 	if err == nil && len(msgs) == 0 {
 		err = fmt.Errorf("session %s has no message %d: %w", k, seq, ErrNotFound)
@@ -257,7 +257,7 @@ func (s *Store) Message(ctx context.Context, k Key, seq chat.Seq) (Stored, error
 
 // Covering returns the summaries and replacements of runs in force that are in the place of a message,
 // and those that are in the place of these.
-func (s Operator) Covering(ctx context.Context, k Key, seq chat.Seq) ([]Stored, error) {
+func (s Reader) Covering(ctx context.Context, k Key, seq chat.Seq) ([]Stored, error) {
 	const query = `
 		WITH RECURSIVE s AS (SELECT sid FROM compactor.sessions WHERE tenant = $1 AND id = $2),
 		up AS (SELECT $3::bigint AS seq UNION

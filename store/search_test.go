@@ -76,13 +76,13 @@ func TestSearchFindsWhatWasSaid(t *testing.T) {
 	if first[0].Included || first[0].SummarizedBy == "" || first[0].ID != "m1" {
 		t.Errorf("%+v", first[0])
 	}
-	covering := must(s.Operator.Covering(t.Context(), k, 2))(t)
+	covering := must(s.Reader.Covering(t.Context(), k, 2))(t)
 	if len(covering) != 1 || covering[0].ID != first[0].SummarizedBy {
 		t.Errorf("in the place of message 2: %+v", covering)
 	}
 	_, _, err := s.Search(t.Context(), Key{Session: "none"}, SearchFilter{Limit: 1})
 	wantError(t, err, ErrNotFound, "search of no session")
-	_, err = s.Message(t.Context(), k, 7)
+	_, err = s.Reader.Message(t.Context(), k, 7)
 	wantError(t, err, ErrNotFound, "message 7")
 }
 
@@ -177,7 +177,7 @@ func TestAnUndoIsPreviewed(t *testing.T) {
 	runs := list[RunID](t, s, `SELECT id FROM compactor.runs WHERE status = 'applied' ORDER BY id`)
 	sid := session(t, s, k).SID
 	before, seen := rowsOf(t, s, sid), session(t, s, k)
-	p := must(s.Operator.PreviewUndo(t.Context(), k, runs[0]))(t)
+	p := must(s.Reader.PreviewUndo(t.Context(), k, runs[0]))(t)
 	if rowsOf(t, s, sid) != before || session(t, s, k).Revision != seen.Revision {
 		t.Error("a preview has changed something")
 	}
@@ -188,8 +188,8 @@ func TestAnUndoIsPreviewed(t *testing.T) {
 	if p.Restores != 8 && p.Restores == 0 {
 		t.Errorf("restores %d messages", p.Restores)
 	}
-	noDiff(t, cmp.Diff(p.Diff, must(s.Operator.Diff(t.Context(), undo.ID))(t)), "the change")
-	_, err := s.Operator.PreviewUndo(t.Context(), k, runs[0])
+	noDiff(t, cmp.Diff(p.Diff, must(s.Reader.Diff(t.Context(), undo.ID))(t)), "the change")
+	_, err := s.Reader.PreviewUndo(t.Context(), k, runs[0])
 	wantError(t, err, ErrNotApplicable, "a run that was undone")
 }
 
@@ -199,7 +199,7 @@ func TestTheChangeOfARunIsShown(t *testing.T) {
 	p := summarize(span(2, 5), "what was said")
 	p.Exclude = []chat.Exclusion{{Reason: "truncated", Seqs: span(1, 1)}}
 	run := apply(t, s, k, p)
-	d := must(s.Operator.Diff(t.Context(), run))(t)
+	d := must(s.Reader.Diff(t.Context(), run))(t)
 	got := []string{}
 	for _, o := range d.Out {
 		got = append(got, fmt.Sprintf("%s %s %d %t", o.Reason, o.Seqs, o.Messages, o.SummarizedBy != ""))

@@ -48,13 +48,14 @@ func (c Config) withDefaults() Config {
 }
 
 // Store is a pool of connections to one schema, with the methods of applications. Worker,
-// Scheduler, Operator and Admin have the methods of the other callers, on the same
+// Scheduler, Operator, Admin and Reader have the methods of the other callers, on the same
 // connections. Safe for concurrent use.
 type Store struct {
 	Worker    Worker
 	Scheduler Scheduler
 	Operator  Operator
 	Admin     Admin
+	Reader    Reader
 
 	pool   *pool
 	schema string
@@ -79,6 +80,9 @@ type Operator struct{ *Store }
 
 // Admin adds audits and repairs, the archive, and erasure to a Store.
 type Admin struct{ *Store }
+
+// Reader adds reads of the history of a session, and of the changes that runs made, to a Store.
+type Reader struct{ *Store }
 
 // Open connects to the database, also through a pooler in transaction mode. The caller must
 // Close the store.
@@ -110,7 +114,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{pool: pool, schema: c.Schema}
-	s.Worker, s.Scheduler, s.Operator, s.Admin = Worker{s}, Scheduler{s}, Operator{s}, Admin{s}
+	s.Worker, s.Scheduler, s.Operator, s.Admin, s.Reader = Worker{s}, Scheduler{s}, Operator{s}, Admin{s}, Reader{s}
 	// Batches need fewer connections and fewer commits under load.
 	s.loads = newBatcher(maxBatches, maxBatchSize, s.loadBatch)
 	s.ends = newBatcher(maxBatches, maxBatchSize, s.endBatch)
@@ -142,7 +146,7 @@ func (s *Store) Bound(tenant string, asOperator bool) *Store {
 		role = migrations.Roles(s.schema)[2]
 	}
 	b := &Store{pool: s.pool.bound(tenant, role), schema: s.schema}
-	b.Worker, b.Scheduler, b.Operator, b.Admin = Worker{b}, Scheduler{b}, Operator{b}, Admin{b}
+	b.Worker, b.Scheduler, b.Operator, b.Admin, b.Reader = Worker{b}, Scheduler{b}, Operator{b}, Admin{b}, Reader{b}
 	b.ended.send = s.ended.send
 	return b
 }

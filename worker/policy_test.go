@@ -142,7 +142,7 @@ func TestAPreviewIsWhatARunDoes(t *testing.T) {
 				slices.Sort(out)
 				return out
 			}
-			if diff := cmp.Diff(seqs(must(f.store.Operator.Diff(t.Context(), run.ID))(t)), seqs(got.Diff)); diff != "" {
+			if diff := cmp.Diff(seqs(must(f.store.Reader.Diff(t.Context(), run.ID))(t)), seqs(got.Diff)); diff != "" {
 				t.Errorf("%s: the change of the run and of the preview: %s", session, diff)
 			}
 		}

@@ -86,11 +86,14 @@ func (p *Planner) Preview(ctx context.Context, st Store, c *store.Claim, other *
 	}
 	for i, x := range change.Plan.Additions {
 		out.Gone = append(out.Gone, a.gone(x.Reason, x.Covers, true))
-		part := a.part(x.Reason, x.Covers.Intersect(live))
-		part.SummarizedBy = fmt.Sprintf("new-%d", i+1)
-		out.Diff.Out = append(out.Diff.Out, part)
+		id := fmt.Sprintf("new-%d", i+1)
+		if gone := x.Covers.Intersect(live); len(gone) > 0 {
+			part := a.part(x.Reason, gone)
+			part.SummarizedBy = id
+			out.Diff.Out = append(out.Diff.Out, part)
+		}
 		out.Diff.Wrote = append(out.Diff.Wrote, store.MessageRow{
-			ID: part.SummarizedBy, Kind: x.Kind, Role: x.Message.Role, Tokens: x.Tokens, Included: true, SummaryOf: x.Covers.String(),
+			ID: id, Kind: x.Kind, Role: x.Message.Role, Tokens: x.Tokens, Included: true, SummaryOf: x.Covers.String(),
 			Message: x.Message.Body().AppendJSON(nil),
 		})
 	}

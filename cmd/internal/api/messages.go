@@ -9,13 +9,20 @@ import (
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
-// messages registers the operations on what was said in a session.
+// messages registers the operations on the messages of a session.
 func (a *api) messages() {
 	const all = "/v1/sessions/{session}/messages"
-	register(a, operation{scope: reads, method: http.MethodGet, path: all, id: "list-messages", summary: "All that was said in a session, or what of it a search finds"}, listMessages)
-	register(a, operation{scope: reads, method: http.MethodGet, path: all + "/{seq}", id: "get-message", summary: "A message, the run that took it out of the view, and the summaries in its place"}, getMessage)
 	register(a, operation{
-		scope: operates, method: http.MethodPost, path: all + "/{seq}/restore", id: "restore-message", summary: "Bring a message back into the view", more: conflicts,
+		scope: reads, method: http.MethodGet, path: all, id: "list-messages",
+		summary: "All that was said in a session, or what of it a search finds",
+	}, listMessages)
+	register(a, operation{
+		scope: reads, method: http.MethodGet, path: all + "/{seq}", id: "get-message",
+		summary: "A message, the run that took it out of the view, and the summaries in its place",
+	}, getMessage)
+	register(a, operation{
+		scope: operates, method: http.MethodPost, path: all + "/{seq}/restore", id: "restore-message",
+		summary: "Bring a message back into the view", more: conflicts,
 	}, restoreMessage)
 }
 
@@ -29,7 +36,7 @@ type listMessagesIn struct {
 	Since  chat.Seq `query:"after_seq" minimum:"0" doc:"Only messages after this one."`
 	Before chat.Seq `query:"before_seq" minimum:"0" doc:"Only messages before this one."`
 	Order  string   `query:"order" enum:"oldest,newest" default:"oldest" doc:"Which messages come first."`
-	After  string   `query:"after" doc:"next of the page before. A page may have fewer messages than its limit, or none, where there are more."`
+	After  string   `query:"after" doc:"next of the page before, which may have fewer messages than its limit, or none."`
 }
 
 // FoundMessage is a message of a list.
@@ -77,7 +84,7 @@ type MessagePath struct {
 	Seq chat.Seq `path:"seq" minimum:"1" doc:"The number of the message in its session."`
 }
 
-// MessageDetail is a message with what explains its place.
+// MessageDetail is a message with the reason for its place.
 type MessageDetail struct {
 	Message   store.MessageRow   `json:"message"`
 	Run       *store.RunRow      `json:"run,omitempty" doc:"The run that took it out of the view, or its reasoning."`
@@ -86,7 +93,7 @@ type MessageDetail struct {
 
 func getMessage(ctx context.Context, c *caller, in *MessagePath) (*body[MessageDetail], error) {
 	st, k := c.of(in.Session)
-	m, err := st.Message(ctx, k, in.Seq)
+	m, err := st.Reader.Message(ctx, k, in.Seq)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +105,7 @@ func getMessage(ctx context.Context, c *caller, in *MessagePath) (*body[MessageD
 		}
 		out.Run = &run
 	}
-	covering, err := st.Operator.Covering(ctx, k, in.Seq)
+	covering, err := st.Reader.Covering(ctx, k, in.Seq)
 	out.CoveredBy = store.MessageRows(covering)
 	return answer(out, err)
 }
@@ -106,14 +113,14 @@ func getMessage(ctx context.Context, c *caller, in *MessagePath) (*body[MessageD
 // RestoredMessage is the answer to a restore.
 type RestoredMessage struct {
 	Message  string `json:"message" doc:"Its id."`
-	Included bool   `json:"included" doc:"It is in the view already. Otherwise the next run, for which its session is due now, brings it back."`
+	Included bool   `json:"included" doc:"It is in the view already; otherwise the next run, which is due now, brings it back."`
 	Pinned   bool   `json:"pinned" doc:"It was pinned, so that no run takes it out again; DELETE …/pins/{message} takes that back."`
 }
 
 // restoreMessage pins a message that is out of the view: nothing else brings a single one back.
 func restoreMessage(ctx context.Context, c *caller, in *MessagePath) (*body[RestoredMessage], error) {
 	st, k := c.of(in.Session)
-	m, err := st.Message(ctx, k, in.Seq)
+	m, err := st.Reader.Message(ctx, k, in.Seq)
 	if err != nil {
 		return nil, err
 	}

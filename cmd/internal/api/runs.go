@@ -12,12 +12,32 @@ import (
 
 // runs registers the operations on runs and the summaries that they wrote.
 func (a *api) runs() {
-	register(a, operation{scope: reads, method: http.MethodGet, path: "/v1/runs", id: "list-runs", summary: "List runs, the newest first"}, listRuns)
-	register(a, operation{scope: reads, method: http.MethodGet, path: "/v1/runs/{run}", id: "get-run", summary: "A run, step by step"}, getRun)
-	register(a, operation{scope: reads, method: http.MethodGet, path: "/v1/runs/{run}/diff", id: "get-run-diff", summary: "What a run took out of the view, and put in", more: conflicts}, getRunDiff)
-	register(a, operation{scope: operates, method: http.MethodPost, path: "/v1/runs/{run}/undo", id: "undo-run", summary: "Undo a run, or preview that", more: conflicts}, undoRun)
-	register(a, operation{scope: reads, method: http.MethodGet, path: "/v1/summaries/{id}", id: "get-summary", summary: "A summary, its author and its cost"}, getSummary)
-	register(a, operation{scope: reads, method: http.MethodGet, path: "/v1/summaries/{id}/sources", id: "list-sources", summary: "The messages that a summary covers"}, listSources)
+	register(a, operation{
+		scope: reads, method: http.MethodGet, path: "/v1/runs", id: "list-runs",
+		summary: "List runs, the newest first",
+	}, listRuns)
+	register(a, operation{
+		scope: reads, method: http.MethodGet, path: "/v1/runs/{run}", id: "get-run",
+		summary: "A run, step by step",
+	}, getRun)
+	register(a, operation{
+		scope: reads, method: http.MethodGet, path: "/v1/runs/{run}/diff", id: "get-run-diff",
+		summary: "What a run took out of the view, and put in",
+		more:    conflicts,
+	}, getRunDiff)
+	register(a, operation{
+		scope: operates, method: http.MethodPost, path: "/v1/runs/{run}/undo", id: "undo-run",
+		summary: "Undo a run, or preview that",
+		more:    conflicts,
+	}, undoRun)
+	register(a, operation{
+		scope: reads, method: http.MethodGet, path: "/v1/summaries/{id}", id: "get-summary",
+		summary: "A summary, its author and its cost",
+	}, getSummary)
+	register(a, operation{
+		scope: reads, method: http.MethodGet, path: "/v1/summaries/{id}/sources", id: "list-sources",
+		summary: "The messages that a summary covers",
+	}, listSources)
 }
 
 type listRunsIn struct {
@@ -85,7 +105,7 @@ func getRunDiff(ctx context.Context, c *caller, in *RunPath) (*body[store.RunDif
 	if err != nil {
 		return nil, err
 	}
-	return answer(st.Operator.Diff(ctx, in.Run))
+	return answer(st.Reader.Diff(ctx, in.Run))
 }
 
 type undoRunIn struct {
@@ -116,7 +136,7 @@ func undoRun(ctx context.Context, c *caller, in *undoRunIn) (*body[RunUndo], err
 		o = &UndoRequest{}
 	}
 	if o.DryRun {
-		p, err := st.Operator.PreviewUndo(ctx, k, in.Run)
+		p, err := st.Reader.PreviewUndo(ctx, k, in.Run)
 		return answer(RunUndo{DryRun: true, Preview: &p}, err)
 	}
 	id, err := st.Undo(ctx, k, in.Run, o.Cascade, c.by())
@@ -155,7 +175,7 @@ func listSources(ctx context.Context, c *caller, in *listSourcesIn) (*body[list[
 	if err != nil {
 		return nil, err
 	}
-	row, covered, err := c.store.Operator.Sources(ctx, in.ID)
+	row, covered, err := c.store.Reader.Sources(ctx, in.ID)
 	if err == nil && !c.reaches(row.Key.Tenant) {
 		err = fmt.Errorf("summary %q: %w", in.ID, store.ErrNotFound)
 	}

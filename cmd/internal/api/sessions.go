@@ -22,15 +22,27 @@ import (
 // sessions registers the operations on sessions.
 func (a *api) sessions() {
 	const one = "/v1/sessions/{session}"
-	register(a, operation{scope: reads, method: http.MethodGet, path: "/v1/sessions", id: "list-sessions", summary: "List sessions with their size and whether they are due"}, listSessions)
-	register(a, operation{scope: reads, method: http.MethodGet, path: one, id: "get-session", summary: "The state of a session, and why it is, or is not, due"}, getSession)
 	register(a, operation{
-		scope: appends, method: http.MethodPatch, path: one, id: "change-session", summary: "Set the model, the labels, the parent or the policy of a session", more: conflicts,
+		scope: reads, method: http.MethodGet, path: "/v1/sessions", id: "list-sessions",
+		summary: "List sessions with their size and whether they are due",
+	}, listSessions)
+	register(a, operation{
+		scope: reads, method: http.MethodGet, path: one, id: "get-session",
+		summary: "The state of a session, and why it is, or is not, due",
+	}, getSession)
+	register(a, operation{
+		scope: appends, method: http.MethodPatch, path: one, id: "change-session",
+		summary: "Set the model, labels, parent or policy of a session", more: conflicts,
 	}, changeSession)
 	register(a, operation{
-		scope: admins, method: http.MethodDelete, path: one, id: "erase-session", summary: "Erase all that was said in a session: a preview, and with its token the erasure", more: conflicts,
+		scope: admins, method: http.MethodDelete, path: one, id: "erase-session",
+		summary: "Erase all that was said in a session: a preview, and with its token the erasure", more: conflicts,
 	}, eraseSession)
-	register(a, operation{scope: operates, method: http.MethodPost, path: one + "/compact", id: "compact-session", summary: "Compact a session, or preview that", more: accepts[Compaction](a)}, compactSession)
+	register(a, operation{
+		scope: operates, method: http.MethodPost, path: one + "/compact", id: "compact-session",
+		summary: "Compact a session, or preview that",
+		more:    accepts[Compaction](a),
+	}, compactSession)
 }
 
 // conflicts adds the statuses of operations that the state of a session may not allow.
@@ -42,9 +54,10 @@ func conflicts(op *huma.Operation) {
 func accepts[T any](a *api) func(*huma.Operation) {
 	return func(op *huma.Operation) {
 		conflicts(op)
+		schema := a.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, "")
 		op.Responses = map[string]*huma.Response{"202": {
 			Description: "The run has not ended yet.",
-			Content:     map[string]*huma.MediaType{"application/json": {Schema: a.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, "")}},
+			Content:     map[string]*huma.MediaType{"application/json": {Schema: schema}},
 		}}
 	}
 }
@@ -53,7 +66,7 @@ type listSessionsIn struct {
 	Page
 	Due         bool     `query:"due" doc:"Only those that are due."`
 	Held        string   `query:"held" doc:"Only those that this reason holds back: a reason of GET /v1/held-back."`
-	Quarantined bool     `query:"quarantined" doc:"Only those that automatic runs leave alone, as their messages that must stay are too large."`
+	Quarantined bool     `query:"quarantined" doc:"Only those that automatic runs leave alone, as they cannot be made small enough."`
 	Label       []string `query:"label,explode" doc:"Only those with this label, as name=value; all of several. Labels of the parent count."`
 	Model       string   `query:"model" doc:"Only those with this model."`
 	Policy      string   `query:"policy" doc:"Only those with this policy."`
@@ -111,7 +124,7 @@ func page[T any](items []T, next int64, err error) (*body[list[T]], error) {
 	return answer(out, err)
 }
 
-// SessionState is a session and what decides about its runs.
+// SessionState is a session with the state that decides about its runs.
 type SessionState struct {
 	store.SessionRow
 	Labels           map[string]string   `json:"labels" doc:"Its own and, under other keys, those of its parent."`
@@ -130,8 +143,8 @@ func getSession(ctx context.Context, c *caller, in *SessionPath) (*body[SessionS
 func sessionState(ctx context.Context, c *caller, st *store.Store, k store.Key) (*body[SessionState], error) {
 	x, out, err := reports.Explain(ctx, st, k, c.server.o.Config, c.server.o.Registry, time.Now())
 	return answer(SessionState{
-		SessionRow: reports.WithStart(c.server.o.Config, x.SessionRow), Labels: x.Labels, State: cmp.Or(x.State, "active"), QuarantineReason: x.QuarantineReason,
-		PolicyOverride: x.PolicyOverride, IneffectiveRuns: x.IneffectiveRuns, Explanation: out,
+		SessionRow: reports.WithStart(c.server.o.Config, x.SessionRow), Labels: x.Labels, State: cmp.Or(x.State, "active"),
+		QuarantineReason: x.QuarantineReason, PolicyOverride: x.PolicyOverride, IneffectiveRuns: x.IneffectiveRuns, Explanation: out,
 	}, err)
 }
 
@@ -183,15 +196,15 @@ type CompactionRequest struct {
 	Strategies  []string     `json:"strategies,omitempty" doc:"The strategies of the run, in order, with the parameters of the policy."`
 	Pipeline    []store.Step `json:"pipeline,omitempty" doc:"The same with parameters."`
 	Policy      string       `json:"policy,omitempty" doc:"The steps of this policy, in place of that of the session."`
-	From        string       `json:"from,omitempty" enum:"log,view" doc:"Plan over the whole log, ignoring earlier runs (the default), or over the current view."`
+	From        string       `json:"from,omitempty" enum:"log,view" doc:"Plan over the whole log, ignoring earlier runs (the default), or the view."`
 	Focus       string       `json:"focus,omitempty" maxLength:"1000" doc:"What a summary should keep."`
-	DryRun      bool         `json:"dry_run,omitempty" doc:"Answer what the run would do. No model is called: an extract stands for its summary."`
+	DryRun      bool         `json:"dry_run,omitempty" doc:"Answer the change that the run would make, with an extract for a model's summary."`
 	AllowGrowth bool         `json:"allow_growth,omitempty" doc:"Apply the result even if the view grows."`
 	Force       bool         `json:"force,omitempty" doc:"Execute the run although its session is paused."`
 	Summary     *struct {
 		Text string `json:"text" minLength:"1"`
 		Note string `json:"note,omitempty"`
-	} `json:"summary,omitempty" doc:"Use this text as the summary, in place of a model's. [m12] at the end of a line names the message with the seq 12."`
+	} `json:"summary,omitempty" doc:"The summary, in place of a model's. [m12] at the end of a line names the message with the seq 12."`
 }
 
 // Compaction is a run that was asked for, or the preview of one.
@@ -232,7 +245,7 @@ func compactSession(ctx context.Context, c *caller, in *compactSessionIn) (*comp
 	if err != nil {
 		return nil, err
 	}
-	row, err := st.AwaitRun(ctx, id, wait)
+	row, err := reports.AwaitRun(ctx, st, id, wait)
 	run := reports.NewRun(row)
 	out := &compactionOut{http.StatusAccepted, Compaction{Run: &run}}
 	if row.Ended() {
@@ -242,7 +255,9 @@ func compactSession(ctx context.Context, c *caller, in *compactSessionIn) (*comp
 }
 
 // options returns the options of the run that is asked for.
-func (in *compactSessionIn) options(ctx context.Context, c *caller, st *store.Store, k store.Key) (o store.Options, dryRun bool, err error) {
+func (in *compactSessionIn) options(
+	ctx context.Context, c *caller, st *store.Store, k store.Key,
+) (o store.Options, dryRun bool, err error) {
 	b := in.Body
 	if b == nil {
 		b = &CompactionRequest{}

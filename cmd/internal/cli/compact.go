@@ -67,7 +67,7 @@ func (c *compactCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	e.enqueue(ctx, cfg, st, run)
 	row := store.RunRow{ID: run, Session: c.Session, Tenant: cfg.Tenant, Status: "queued"}
 	if c.Wait {
-		if row, err = st.AwaitRun(ctx, run, c.Timeout); err != nil {
+		if row, err = reports.AwaitRun(ctx, st, run, c.Timeout); err != nil {
 			return err
 		}
 	}

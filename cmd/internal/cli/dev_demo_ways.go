@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/dev/backlog"
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/backoff"
@@ -192,7 +193,7 @@ func (d *demo) operator(ctx context.Context) error {
 	if err := d.app.Enqueuer.Enqueue(ctx, store.TriggerOperator, 1, run); err != nil {
 		return err
 	}
-	row, err := d.app.Store.AwaitRun(ctx, run, 10*time.Second)
+	row, err := reports.AwaitRun(ctx, d.app.Store, run, 10*time.Second)
 	if err != nil {
 		return err
 	}

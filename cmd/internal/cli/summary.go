@@ -78,7 +78,7 @@ type summaryExpandCmd struct {
 }
 
 func (c *summaryExpandCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
-	row, covered, err := st.Operator.Sources(ctx, c.ID)
+	row, covered, err := st.Reader.Sources(ctx, c.ID)
 	if err != nil {
 		return err
 	}

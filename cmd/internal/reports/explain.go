@@ -256,6 +256,7 @@ func (x *Explainer) whyDue(out Explanation) string {
 	return term.Plural(out.DueAbove-out.Tokens, "token", "tokens") + " are left"
 }
 
+// UTC returns a time in UTC, nil for none.
 func UTC(t *time.Time) *time.Time {
 	if t == nil {
 		return nil

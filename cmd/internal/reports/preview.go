@@ -36,7 +36,7 @@ type Preview struct {
 	Calls          ModelCalls    `json:"model_calls"`
 	// Cache is the effect of the change on the provider's prompt cache, if its prices are known.
 	Cache *tokens.Rewrite `json:"cache,omitempty"`
-	// Diff is the change of the view. The ids of what it writes are those of a preview alone.
+	// Diff is the change of the view. The messages that it writes have ids of the preview alone.
 	Diff store.RunDiff `json:"-"`
 
 	Planned []pipeline.StepResult `json:"-"`
@@ -62,7 +62,7 @@ type Planning struct {
 }
 
 // Preview plans a run over a session and writes nothing. No model is called: an extract stands for its
-// summary, and the calls are what they may cost.
+// summary, and the calls have the most that they may cost.
 func (p Planning) Preview(ctx context.Context, st *store.Store, k store.Key) (Preview, error) {
 	claim, err := st.Operator.Snapshot(ctx, k)
 	if err != nil {

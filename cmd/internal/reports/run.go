@@ -3,6 +3,7 @@ package reports
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -104,6 +105,17 @@ func LoadRun(ctx context.Context, st *store.Store, id store.RunID) (out Run, err
 	}
 	out.CallRows, err = st.Operator.SummaryCalls(ctx, id)
 	return out, err
+}
+
+// AwaitRun waits until a run has ended or timeout has passed, and returns its last state.
+func AwaitRun(ctx context.Context, st *store.Store, run store.RunID, timeout time.Duration) (store.RunRow, error) {
+	waiting, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	row, err := st.WaitRun(waiting, run)
+	if waiting.Err() != nil {
+		return st.Run(ctx, run)
+	}
+	return row, err
 }
 
 // runCache returns the effect of a run on the prompt cache of its session's model, nil
