@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/policies"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -185,7 +186,7 @@ func (x *explainer) choose(ctx context.Context, st *store.Store, list []store.Po
 	x.candidates = candidates
 	x.version = store.PolicyVersion{Name: name}
 	x.policy = x.cfg.Policy
-	v, err := policyRef{Name: name}.load(ctx, st)
+	v, err := policies.Ref{Name: name}.Load(ctx, st)
 	switch {
 	case errors.Is(err, store.ErrNotFound): // no scheduler has saved its configuration yet
 	case err != nil:
@@ -307,7 +308,7 @@ func (out explanationJSON) print(e *Env, x explainer) {
 		{"children", when(out.Children > 0, term.Count(out.Children))},
 		{"model", fmt.Sprintf("%s, window %s", orDash(out.Model), term.Count(out.Window))},
 		{"labels", policy.Match(out.Labels).String()},
-		{"policy", fmt.Sprintf("%s: %s", title(x.version), out.Why)},
+		{"policy", fmt.Sprintf("%s: %s", policies.Title(x.version), out.Why)},
 	}
 	add := func(name string, value any) { pairs = append(pairs, pair{name, value}) }
 	for _, p := range out.PassedOver {
