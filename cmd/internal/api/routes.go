@@ -23,6 +23,8 @@ func (s *Server) routes() http.Handler {
 	c.Security = []map[string][]string{{"key": {}}}
 	a := &api{API: humago.New(mux, c), s: s, mux: mux}
 	a.sessions()
+	a.fleet()
+	a.policies()
 	mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, r, problem(http.StatusNotFound, "no_such_path", "there is nothing at this path: see /openapi.json"))
 	}))
@@ -59,6 +61,9 @@ func register[I, O any](a *api, o operation, handle func(context.Context, *calle
 			Name: "tenant", In: "query", Description: "With a key of all tenants: the one that is meant.", Schema: &huma.Schema{Type: huma.TypeString},
 		}},
 		Errors: []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusServiceUnavailable},
+	}
+	if o.method != http.MethodGet {
+		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusConflict, http.StatusPreconditionFailed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 	}
 	if o.more != nil {
 		o.more(&op)
