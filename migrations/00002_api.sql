@@ -20,6 +20,24 @@ CREATE UNIQUE INDEX api_keys_name ON @schema@.api_keys (coalesce(tenant, ''), na
 -- Lists of a tenant's sessions, in the order of their creation.
 CREATE INDEX sessions_of_tenant ON @schema@.sessions (tenant, sid);
 
+-- What operators did that no other table has: functions/audit_log.sql.
+CREATE TABLE @schema@.operator_actions (
+    id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    done_at timestamptz NOT NULL DEFAULT now(),
+    done_by text NOT NULL DEFAULT '',
+    action  text NOT NULL,
+    tenant  text NOT NULL DEFAULT '',                     -- empty: all
+    object  text NOT NULL DEFAULT '',
+    note    text NOT NULL DEFAULT ''
+);
+-- For audit_log, the newest first. It stops runs from being queued until it is built.
+CREATE INDEX runs_of_operators ON @schema@.runs (queued_at, id) WHERE trigger = 'operator';
+-- They have an argument more.
+DROP FUNCTION IF EXISTS @schema@.cancel_bulk(text, bigint);
+DROP FUNCTION IF EXISTS @schema@.resume_bulk_compact(bigint);
+
 -- +goose Down
+DROP INDEX @schema@.runs_of_operators;
+DROP TABLE @schema@.operator_actions;
 DROP INDEX @schema@.sessions_of_tenant;
 DROP TABLE @schema@.api_keys;

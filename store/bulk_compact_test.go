@@ -66,7 +66,7 @@ func TestABulkRecompactionQueuesWhatMatchesOnce(t *testing.T) {
 		row.Note != "new prompt" || row.Match != match || row.Options.From != "view" {
 		t.Errorf("%+v", row)
 	}
-	if left := must(s.Operator.BulkRefusals(t.Context(), id, 9))(t); len(left) != 1 || left[0].Session != "c" || left[0].Code != "under_way" {
+	if left := must(s.Operator.BulkRefusals(t.Context(), id, 0, 9))(t); len(left) != 1 || left[0].Session != "c" || left[0].Code != "under_way" {
 		t.Errorf("left out: %+v", left)
 	}
 	runs := must(s.Operator.Runs(t.Context(), RunFilter{Key: Key{Tenant: "ours", Session: "a"}, Status: "queued", Limit: 9}))(t)
@@ -111,17 +111,17 @@ func TestABulkRecompactionObeysPausesAndGoesOnWhereItWasCancelled(t *testing.T) 
 		t.Errorf("relayed %v while a run of the recompaction waits", got)
 	}
 
-	noError(t, s.Operator.CancelBulk(t.Context(), BulkCompact, id))
+	noError(t, s.Operator.CancelBulk(t.Context(), BulkCompact, id, "ada"))
 	if row := must(s.Run(t.Context(), first[0].Run))(t); row.Outcome != "cancelled" {
 		t.Errorf("%+v", row)
 	}
 	if _, more := must2(s.Scheduler.BulkCompactPage(t.Context(), id, 9, time.Minute))(t); more {
 		t.Error("a cancelled one goes on")
 	}
-	noError(t, s.Operator.ResumeBulkCompact(t.Context(), id))
+	noError(t, s.Operator.ResumeBulkCompact(t.Context(), id, "ada"))
 	equal(t, []string{"a", "b"}, compactAll(t, s, id, 9), "queued after that")
-	wantError(t, s.Operator.ResumeBulkCompact(t.Context(), id), ErrNotApplicable, "resuming what is done")
-	wantError(t, s.Operator.CancelBulk(t.Context(), BulkUndo, id), ErrNotApplicable, "cancelling it as an undo")
+	wantError(t, s.Operator.ResumeBulkCompact(t.Context(), id, "ada"), ErrNotApplicable, "resuming what is done")
+	wantError(t, s.Operator.CancelBulk(t.Context(), BulkUndo, id, "ada"), ErrNotApplicable, "cancelling it as an undo")
 	wantError(t, second(s.Operator.Bulk(t.Context(), BulkUndo, id)), ErrNotFound, "showing it as an undo")
 	if _, err := s.Operator.StartBulkCompact(t.Context(), "", match, Options{From: "there"}, 0, "", ""); !errors.Is(err, ErrInvalid) {
 		t.Errorf("options that are none: %v", err)

@@ -66,7 +66,7 @@ func TestBulkUndoTakesBackWhatMatchesAndNothingElse(t *testing.T) {
 	if row.Status != "done" || row.EndedAt == nil || row.Matched != 2 || row.Done != 1 || row.Refused != 1 || row.Note != "lost the ids" || row.Match.Policy != "support" {
 		t.Errorf("%+v", row)
 	}
-	left := must(s.Operator.BulkRefusals(t.Context(), id, 10))(t)
+	left := must(s.Operator.BulkRefusals(t.Context(), id, 0, 10))(t)
 	equal(t, []BulkRefusal{{b[0], "b", "ours", "later_runs"}}, left, "refusals")
 	if !must(s.Run(t.Context(), made[key("theirs", "a")][0]))(t).InForce || !must(s.Run(t.Context(), b[1]))(t).InForce {
 		t.Error("a run that does not match was undone")
@@ -105,9 +105,9 @@ func TestABulkUndoGoesOnWhereItWas(t *testing.T) {
 		t.Errorf("%+v", step)
 	}
 	equal(t, 0, len(undoAll(t, s, id)), "runs after the last")
-	wantError(t, s.Operator.CancelBulk(t.Context(), BulkUndo, id), ErrNotApplicable, "cancelling what is done")
+	wantError(t, s.Operator.CancelBulk(t.Context(), BulkUndo, id, "ada"), ErrNotApplicable, "cancelling what is done")
 	open := must(s.Operator.StartBulkUndo(t.Context(), "", RunMatch{Trigger: TriggerOperator}, false, "", "ann"))(t)
-	noError(t, s.Operator.CancelBulk(t.Context(), BulkUndo, open))
+	noError(t, s.Operator.CancelBulk(t.Context(), BulkUndo, open, "ada"))
 	if step := must(s.Operator.NextBulkUndo(t.Context(), open))(t); step != (BulkUndoStep{0, "cancelled"}) {
 		t.Errorf("%+v", step)
 	}

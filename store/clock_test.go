@@ -18,10 +18,12 @@ var (
 	sessions.created_at sessions.due_since sessions.last_message_at sessions.next_check_at sessions.restored_at
 	sessions.view_changed_at spending_minutes.minute sweeps.changed_at sweeps.ended_at sweeps.window_end throttled.since
 	used_elsewhere.read_at`)
-	facts = strings.Fields(`archive_segments.created_at archive_segments.purged_at bulk_operations.ended_at bulk_operations.requested_at
+	facts = strings.Fields(`api_keys.created_at api_keys.expires_at api_keys.last_used_at api_keys.revoked_at
+	archive_segments.created_at archive_segments.purged_at bulk_operations.ended_at bulk_operations.requested_at
 	calibrations.updated_at cron_ticks.fired_at cron_ticks.tick disk_passes.moved_at erasures.confirmed_at
 	erasures.ended_at erasures.requested_at installed_functions.installed_at leader.expires_at leader.renewed_at
-	message_log.created_at pauses.paused_at pauses.resumed_at policies.created_at policy_changes.changed_at
+	message_log.created_at operator_actions.done_at pauses.paused_at pauses.resumed_at
+	policies.created_at policy_changes.changed_at
 	policy_refresh.changed_at policy_versions.created_at runs.ended_at runs.lease_until runs.queued_at runs.started_at
 	runs.written_at schedule_pauses.paused_at schedule_pauses.resumed_at compactor_migrations.tstamp
 	spending_limits.changed_at spending_limits.full_at strategies.registered_at summary_calls.asked_at

@@ -129,6 +129,11 @@ func mapError(err error) error {
 	return &Error{Kind: ErrUnavailable, Message: "database: " + scrub(err).Error()}
 }
 
+// invalid returns an ErrInvalid with a message for the user.
+func invalid(message string, args ...any) error {
+	return &Error{Kind: ErrInvalid, Message: fmt.Sprintf(message, args...)}
+}
+
 var errInternal = errors.New("database error")
 
 // raisedKinds are the kinds of the errors that the schema's functions raise, by their codes.

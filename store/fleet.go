@@ -150,6 +150,34 @@ func (s Operator) Fleet(ctx context.Context, tenant string, tenants int) (f Flee
 	return f, err
 }
 
+// Stats are the state of a tenant, or of all, with what its runs did lately.
+type Stats struct {
+	Tenant   string    `json:"tenant,omitempty"`
+	HeldBack []Held    `json:"held_back"`
+	Due      TenantDue `json:"due"`
+	Fleet    Fleet     `json:"fleet"`
+	LastHour Activity  `json:"last_hour"`
+	LastDay  Activity  `json:"last_day"`
+}
+
+// Stats returns the state of a tenant or, with an empty one, of all. It names at most so many tenants.
+func (s Operator) Stats(ctx context.Context, tenant string, tenants int) (out Stats, err error) {
+	out = Stats{Tenant: tenant, HeldBack: []Held{}}
+	if out.Fleet, err = s.Fleet(ctx, tenant, tenants); err != nil {
+		return out, err
+	}
+	out.Due = out.Fleet.Due()
+	held, err := s.HeldBack(ctx, tenant)
+	if err != nil {
+		return out, err
+	}
+	out.HeldBack = append(out.HeldBack, held...)
+	if out.LastHour, err = s.Activity(ctx, tenant, time.Hour); err == nil {
+		out.LastDay, err = s.Activity(ctx, tenant, 24*time.Hour)
+	}
+	return out, err
+}
+
 // readBatch sends a batch in a transaction with a setting of its own, and calls read with
 // the results. op prefixes errors.
 func (s *Store) readBatch(ctx context.Context, op, setting, value string, batch *pgx.Batch, read func(pgx.BatchResults) error) error {

@@ -78,7 +78,7 @@ func (s Admin) CreateKey(ctx context.Context, k NewKey, by string) (id int64, ke
 // Keys returns the keys of a tenant, or all for an empty one, in the order of their creation; revoked
 // and expired ones if ended is set.
 func (s Admin) Keys(ctx context.Context, tenant string, ended bool) ([]APIKey, error) {
-	const query = `SELECT * FROM compactor.api_keys WHERE $1 IN ('', tenant)
+	const query = `SELECT * FROM compactor.api_keys WHERE $1 IN ('', tenant) AND (coalesce(tenant, '') = (SELECT compactor.bound_tenant())) IS NOT FALSE
 		AND ($2 OR revoked_at IS NULL AND (expires_at > now()) IS NOT FALSE) ORDER BY id`
 	return queryRows(ctx, s.Store, "keys", pgx.RowToStructByPos[APIKey], query, tenant, ended)
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,6 +33,18 @@ type RunMatch struct {
 	// Model is a prefix of the session's model, Writer one of the model that wrote a summary.
 	Model  string `json:"model,omitempty"`
 	Writer string `json:"writer,omitempty"`
+}
+
+// Validate returns an ErrInvalid for a match of everything, and for a trigger that there is not.
+func (m RunMatch) Validate() error {
+	triggers := []string{"", TriggerNightly, TriggerEvent, TriggerOperator, TriggerApplication, TriggerBulk}
+	switch {
+	case m == RunMatch{}:
+		return invalid("want at least one of since, until, writer, model, policy, strategy, trigger and outcome")
+	case !slices.Contains(triggers, m.Trigger):
+		return invalid("trigger %q: want %s", m.Trigger, strings.Join(triggers[1:], ", "))
+	}
+	return nil
 }
 
 // BulkUndoPreview counts what a bulk undo would undo. Later counts the runs on top of those
@@ -124,14 +138,14 @@ func (s Scheduler) BulkCompactPage(ctx context.Context, id int64, limit int, gra
 
 // CancelBulk ends an open bulk operation of a kind. Its changes stay; its runs that no worker
 // has tried end as cancelled.
-func (s Operator) CancelBulk(ctx context.Context, kind string, id int64) error {
-	return execute(ctx, s.Store, "cancel bulk "+kind, `SELECT compactor.cancel_bulk($1, $2)`, kind, id)
+func (s Operator) CancelBulk(ctx context.Context, kind string, id int64, by string) error {
+	return execute(ctx, s.Store, "cancel bulk "+kind, `SELECT compactor.cancel_bulk($1, $2, $3)`, kind, id, by)
 }
 
 // ResumeBulkCompact opens a bulk recompaction again that was cancelled or has stopped.
 // ErrNotApplicable: it is done.
-func (s Operator) ResumeBulkCompact(ctx context.Context, id int64) error {
-	return execute(ctx, s.Store, "resume bulk compact", `SELECT compactor.resume_bulk_compact($1)`, id)
+func (s Operator) ResumeBulkCompact(ctx context.Context, id int64, by string) error {
+	return execute(ctx, s.Store, "resume bulk compact", `SELECT compactor.resume_bulk_compact($1, $2)`, id, by)
 }
 
 // BulkOperation is a bulk undo or recompaction with its progress.
@@ -164,18 +178,37 @@ const queryBulks = `
 	FROM compactor.bulk_operations b CROSS JOIN LATERAL (
 		SELECT count(*) FILTER (WHERE status = 'queued') AS waiting, count(*) FILTER (WHERE status = 'running') AS running
 		FROM compactor.runs WHERE bulk = b.id AND status IN ('queued', 'running')) r
-	WHERE kind = $1`
+	WHERE kind = $1 AND (b.tenant = (SELECT compactor.bound_tenant())) IS NOT FALSE`
 
-// Bulks returns the latest bulk operations of a kind, the newest first.
-func (s Operator) Bulks(ctx context.Context, kind string, limit int) ([]BulkOperation, error) {
-	const query = queryBulks + ` ORDER BY id DESC LIMIT $2`
-	return queryRows(ctx, s.Store, "list bulk "+kind, pgx.RowToStructByPos[BulkOperation], query, kind, limit)
+// Bulks returns the latest bulk operations of a kind, the newest first, of those before one unless that is 0.
+func (s Operator) Bulks(ctx context.Context, kind string, before int64, limit int) ([]BulkOperation, error) {
+	const query = queryBulks + ` AND ($3 = 0 OR id < $3) ORDER BY id DESC LIMIT $2`
+	return queryRows(ctx, s.Store, "list bulk "+kind, pgx.RowToStructByPos[BulkOperation], query, kind, limit, before)
 }
 
 // Bulk returns a bulk operation. ErrNotFound names it.
 func (s Operator) Bulk(ctx context.Context, kind string, id int64) (BulkOperation, error) {
 	op := fmt.Sprintf("bulk %s %d", kind, id)
 	return queryRow(ctx, s.Store, op, pgx.RowToStructByPos[BulkOperation], queryBulks+` AND id = $2`, kind, id)
+}
+
+// BulkReport is a bulk operation with some of what it left alone, and how its runs ended.
+type BulkReport struct {
+	BulkOperation
+	Refusals []BulkRefusal `json:"refusals,omitempty"`
+	Outcomes []RunOutcome  `json:"outcomes,omitempty"`
+}
+
+// BulkReport returns a bulk operation with so many of its refusals. ErrNotFound names it.
+func (s Operator) BulkReport(ctx context.Context, kind string, id int64, refusals int) (out BulkReport, err error) {
+	if out.BulkOperation, err = s.Bulk(ctx, kind, id); err != nil {
+		return out, err
+	}
+	out.RequestedAt = out.RequestedAt.UTC()
+	if out.Refusals, err = s.BulkRefusals(ctx, id, 0, refusals); err == nil {
+		out.Outcomes, err = s.BulkOutcomes(ctx, id)
+	}
+	return out, err
 }
 
 // BulkOutcomes counts the ended runs of a bulk recompaction by outcome, the most frequent first.
@@ -193,10 +226,11 @@ type BulkRefusal struct {
 	Code    string `json:"code"`
 }
 
-// BulkRefusals returns the refusals of a bulk operation, the newest runs first.
-func (s Operator) BulkRefusals(ctx context.Context, id int64, limit int) ([]BulkRefusal, error) {
+// BulkRefusals returns the refusals of a bulk operation, the newest runs first, of those before one
+// unless that is 0.
+func (s Operator) BulkRefusals(ctx context.Context, id int64, before RunID, limit int) ([]BulkRefusal, error) {
 	const query = `
 		SELECT f.run, n.id, n.tenant, f.code FROM compactor.bulk_refusals f JOIN compactor.sessions n ON n.sid = f.sid
-		WHERE f.bulk = $1 ORDER BY f.run DESC LIMIT $2`
-	return queryRows(ctx, s.Store, "bulk refusals", pgx.RowToStructByPos[BulkRefusal], query, id, limit)
+		WHERE f.bulk = $1 AND ($3 = 0 OR f.run < $3) ORDER BY f.run DESC LIMIT $2`
+	return queryRows(ctx, s.Store, "bulk refusals", pgx.RowToStructByPos[BulkRefusal], query, id, limit, before)
 }

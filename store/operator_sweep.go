@@ -86,17 +86,50 @@ const querySweeps = `
 	CROSS JOIN LATERAL (SELECT sum(greatest(due - seen, 0)) FILTER (WHERE NOT passed)::bigint AS remaining
 		FROM compactor.sweep_tenants WHERE sweep = w.id) t
 	CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE status = 'queued') AS waiting, count(*) FILTER (WHERE status = 'running') AS running,
-		count(*) FILTER (WHERE status NOT IN ('queued', 'running')) AS ended FROM compactor.runs WHERE sweep = w.id) r`
+		count(*) FILTER (WHERE status NOT IN ('queued', 'running')) AS ended FROM compactor.runs WHERE sweep = w.id) r
+	WHERE (w.tenant = (SELECT compactor.bound_tenant())) IS NOT FALSE`
 
-// Sweeps returns the latest sweeps, newest first.
-func (s Operator) Sweeps(ctx context.Context, limit int) ([]SweepRow, error) {
-	const query = querySweeps + ` ORDER BY w.id DESC LIMIT $1`
-	return queryRows(ctx, s.Store, "list sweeps", pgx.RowToStructByPos[SweepRow], query, limit, false)
+// Sweeps returns the latest sweeps, newest first, of those before one unless that is 0.
+func (s Operator) Sweeps(ctx context.Context, before int64, limit int) ([]SweepRow, error) {
+	const query = querySweeps + ` AND ($3 = 0 OR w.id < $3) ORDER BY w.id DESC LIMIT $1`
+	return queryRows(ctx, s.Store, "list sweeps", pgx.RowToStructByPos[SweepRow], query, limit, false, before)
 }
 
 // Sweep returns one sweep. ErrNotFound names it.
 func (s Operator) Sweep(ctx context.Context, id int64) (SweepRow, error) {
-	return queryRow(ctx, s.Store, fmt.Sprintf("sweep %d", id), pgx.RowToStructByPos[SweepRow], querySweeps+` WHERE w.id = $1`, id, true)
+	return queryRow(ctx, s.Store, fmt.Sprintf("sweep %d", id), pgx.RowToStructByPos[SweepRow], querySweeps+` AND w.id = $1`, id, true)
+}
+
+// SweepReport is a sweep with its rate and, of one alone, how its runs ended and the sessions that wait for it.
+type SweepReport struct {
+	SweepRow
+	RunsPerSecond float64      `json:"runs_per_second,omitempty"` // not in a list where all runs have ended
+	SecondsLeft   *float64     `json:"seconds_left,omitempty"`
+	Outcomes      []RunOutcome `json:"outcomes,omitempty"`
+	HeldBack      *Held        `json:"held_back,omitempty"`
+}
+
+// Report returns the sweep with its rate.
+func (r SweepRow) Report() SweepReport {
+	r.Tick, r.StartedAt = r.Tick.UTC(), r.StartedAt.UTC()
+	out := SweepReport{SweepRow: r, RunsPerSecond: r.Rate()}
+	if left, ok := r.TimeLeft(); ok {
+		out.SecondsLeft = new(left.Seconds())
+	}
+	return out
+}
+
+// SweepReport returns one sweep in full. ErrNotFound names it.
+func (s Operator) SweepReport(ctx context.Context, id int64) (out SweepReport, err error) {
+	r, err := s.Sweep(ctx, id)
+	if err != nil {
+		return out, err
+	}
+	out = r.Report()
+	if out.Outcomes, err = s.SweepOutcomes(ctx, id); err == nil {
+		out.HeldBack, err = s.HeldBySweep(ctx, id)
+	}
+	return out, err
 }
 
 // RunOutcome counts the runs of a sweep or of a bulk recompaction that ended alike.
@@ -146,11 +179,31 @@ func (f SweepForecast) Runs() (runs int64, takes time.Duration) {
 	return runs, takes
 }
 
+// SweepEstimate is a forecast with what follows from it.
+type SweepEstimate struct {
+	SweepForecast
+	Runs    int64   `json:"runs"`
+	Seconds float64 `json:"seconds,omitempty"` // the least, where that is known
+	Calls   float64 `json:"model_calls"`
+	Cost    float64 `json:"cost"` // in the unit of the models' prices
+}
+
+// Estimate returns the forecast for runs of which so many may start in a second, 0 without a limit.
+func (f SweepForecast) Estimate(perSecond float64) SweepEstimate {
+	runs, takes := f.Runs()
+	seconds := takes.Seconds()
+	if perSecond > 0 {
+		seconds = max(seconds, float64(runs)/perSecond)
+	}
+	return SweepEstimate{f, runs, seconds, f.CallsPerRun * float64(runs), f.MicrosPerRun * float64(runs) / 1e6}
+}
+
 // ForecastSweep forecasts a sweep over a tenant, or over all with an empty one. It reads the due
 // sessions and the runs of an earlier sweep.
 func (s Operator) ForecastSweep(ctx context.Context, tenant string) (SweepForecast, error) {
 	const query = `
-		WITH due AS (SELECT count(*) AS n, count(*) FILTER (WHERE ` + isPaused + `) AS paused, count(DISTINCT tenant) AS tenants,
+		WITH due AS (SELECT count(*) AS n, count(*) FILTER (WHERE (EXISTS (SELECT FROM compactor.pauses WHERE resumed_at IS NULL)
+				OR (SELECT compactor.bound_tenant()) IS NOT NULL) AND EXISTS (SELECT FROM compactor.pauses_of(s.tenant, s.id))) AS paused, count(DISTINCT tenant) AS tenants,
 				coalesce(sum(live_tokens), 0)::bigint AS tokens,
 				coalesce(sum(greatest(live_tokens - coalesce(f.due_tokens, s.due_tokens), 0)), 0)::bigint AS over
 			FROM compactor.sessions s LEFT JOIN compactor.thresholds_of_due($1) f

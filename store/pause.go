@@ -42,7 +42,7 @@ const selectPauses = `SELECT id, tenant, model, policy, note, requested_by, paus
 
 // Pauses returns the pauses in force, the oldest first.
 func (s Operator) Pauses(ctx context.Context) ([]Pause, error) {
-	const query = selectPauses + `compactor.pauses WHERE resumed_at IS NULL ORDER BY id`
+	const query = selectPauses + `compactor.pauses WHERE resumed_at IS NULL AND (tenant = (SELECT compactor.bound_tenant())) IS NOT FALSE ORDER BY id`
 	return queryRows(ctx, s.Store, "pauses", pgx.RowToStructByPos[Pause], query)
 }
 

@@ -84,7 +84,7 @@ type PolicyVersion struct {
 	Name      string            `json:"name"`
 	Version   int               `json:"version"`
 	Hash      string            `json:"hash"`
-	Spec      json.RawMessage   `json:"spec"`
+	Spec      json.RawMessage   `json:"spec,omitempty"`
 	Match     map[string]string `json:"match"`
 	Note      string            `json:"note,omitempty"`
 	CreatedBy string            `json:"created_by"`
@@ -101,25 +101,26 @@ type PolicyVersion struct {
 const queryPolicies = `
 	SELECT v.name, v.version, v.hash, v.spec::text, v.match, v.note, v.created_by, v.created_at, h.version IS NOT NULL,
 		v.extends, v.base_hash, ARRAY(SELECT jsonb_array_elements_text(v.given))
-	FROM compactor.policy_versions v LEFT JOIN compactor.policy_heads h ON (h.name, h.version) = (v.name, v.version)`
+	FROM compactor.policy_versions v LEFT JOIN compactor.policy_heads h ON (h.name, h.version) = (v.name, v.version)
+	WHERE (v.tenant = (SELECT compactor.bound_tenant())) IS NOT FALSE`
 
 // Policies returns the versions in force, ordered by name. A tenant selects those that its
 // sessions may have; empty, all.
 func (s *Store) Policies(ctx context.Context, tenant string) ([]PolicyVersion, error) {
-	const where = queryPolicies + ` WHERE h.name IS NOT NULL AND ($1 = '' OR coalesce(v.tenant, $1) = $1) ORDER BY v.name COLLATE "C"`
+	const where = queryPolicies + ` AND h.name IS NOT NULL AND ($1 = '' OR coalesce(v.tenant, $1) = $1) ORDER BY v.name COLLATE "C"`
 	return queryRows(ctx, s, "list policies", readPolicy, where, tenant)
 }
 
 // PolicyHistory returns all versions of a policy, newest first.
 func (s Operator) PolicyHistory(ctx context.Context, name string) ([]PolicyVersion, error) {
-	const where = queryPolicies + ` WHERE v.name = $1 ORDER BY v.version DESC`
+	const where = queryPolicies + ` AND v.name = $1 ORDER BY v.version DESC`
 	return queryRows(ctx, s.Store, "history of policy "+name, readPolicy, where, name)
 }
 
 // Policy returns a version of a policy, that in force for version 0. ErrNotFound: there is
 // none.
 func (s *Store) Policy(ctx context.Context, name string, version int) (PolicyVersion, error) {
-	const where = queryPolicies + ` WHERE v.name = $1 AND ($2 = 0 AND h.name IS NOT NULL OR v.version = $2)`
+	const where = queryPolicies + ` AND v.name = $1 AND ($2 = 0 AND h.name IS NOT NULL OR v.version = $2)`
 	return queryRow(ctx, s, "policy "+PolicyName(name, version), readPolicy, where, name, version)
 }
 
@@ -160,7 +161,7 @@ type PolicySwitch struct {
 func (s Operator) PolicySwitches(ctx context.Context, name string) ([]PolicySwitch, error) {
 	const query = `
 		SELECT name, coalesce(version, 0), changed_by, changed_at FROM compactor.policy_changes
-		WHERE name = $1 ORDER BY id DESC`
+		WHERE name = $1 AND (tenant = (SELECT compactor.bound_tenant())) IS NOT FALSE ORDER BY id DESC`
 	return queryRows(ctx, s.Store, "history of policy "+name, pgx.RowToStructByPos[PolicySwitch], query, name)
 }
 
@@ -247,6 +248,6 @@ type PolicyCount struct {
 func (s Operator) PolicyCounts(ctx context.Context, tenant string) ([]PolicyCount, error) {
 	const query = `
 		SELECT policy, count(*), count(*) FILTER (WHERE due) FROM compactor.sessions
-		WHERE $1 = '' OR tenant = $1 GROUP BY 1 ORDER BY 1`
+		WHERE ($1 = '' OR tenant = $1) AND (tenant = (SELECT compactor.bound_tenant())) IS NOT FALSE GROUP BY 1 ORDER BY 1`
 	return queryRows(ctx, s.Store, "count sessions", pgx.RowToStructByPos[PolicyCount], query, tenant)
 }

@@ -140,7 +140,7 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	must2(s.Scheduler.SweepPage(t.Context(), 1, 9, time.Minute))(t)
 	noError(t, s.Operator.SteerSweep(t.Context(), 1, SweepCancel, "", "", 0))
 	noError(t, s.Operator.SteerSweep(t.Context(), must(s.Operator.StartSweep(t.Context(), "", time.Hour, "", ""))(t), SweepCancel, "", "", 0))
-	must(s.Operator.Sweeps(t.Context(), 9))(t)
+	must(s.Operator.Sweeps(t.Context(), 0, 9))(t)
 	must(s.Operator.SweepOutcomes(t.Context(), 1))(t)
 	noError(t, s.Operator.PauseRuns(t.Context(), PauseScope{"other", "gpt", "default"}, "", ""))
 	must(s.Operator.PausesOf(t.Context(), k))(t)

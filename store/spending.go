@@ -71,6 +71,48 @@ func (s Operator) Spending(ctx context.Context, tenant string) ([]Spending, erro
 	return queryRows(ctx, s.Store, "spending", pgx.RowToStructByPos[Spending], query, tenant)
 }
 
+// RunLimit returns the limit of runs per second that holds for a tenant, or for all together with an
+// empty one; false without any.
+func (s Operator) RunLimit(ctx context.Context, tenant string) (least Spending, limited bool, err error) {
+	rows, err := s.Spending(ctx, tenant)
+	for _, r := range rows {
+		if r.RunsPerSecond != nil && (r.Tenant == "" || r.Tenant == tenant) && (!limited || *r.RunsPerSecond < *least.RunsPerSecond) {
+			least, limited = r, true
+		}
+	}
+	return least, limited, err
+}
+
+// Validate returns an ErrInvalid for a limit that is out of range, and where there is none.
+func (l SpendingLimit) Validate() error {
+	const most = 1e9
+	for _, x := range []struct {
+		name   string
+		n      *int64
+		micros bool
+	}{
+		{"cost per hour", l.MicrosPerHour, true},
+		{"cost per day", l.MicrosPerDay, true},
+		{"calls per hour", l.CallsPerHour, false},
+		{"tokens per hour", l.TokensPerHour, false},
+	} {
+		switch {
+		case x.n == nil:
+		case x.micros && (*x.n < 0 || *x.n > most*1e6):
+			return invalid("%s: %g: want 0 to %g", x.name, float64(*x.n)/1e6, most)
+		case *x.n < 0:
+			return invalid("%s: %d: want 0 or more", x.name, *x.n)
+		}
+	}
+	switch r := l.RunsPerSecond; {
+	case r != nil && !(*r >= 0.001 && *r <= 1e6):
+		return invalid("runs per second: %v: want 0.001 to 1e6; to hold all runs back there are pauses", *r)
+	case r == nil && l.MicrosPerHour == nil && l.MicrosPerDay == nil && l.CallsPerHour == nil && l.TokensPerHour == nil:
+		return invalid("want a cost per hour or per day, calls or tokens per hour, or runs per second")
+	}
+	return nil
+}
+
 // LimitSpending replaces the limits of a tenant; without any, it removes them. ErrNotFound:
 // there are none. Once a limit of models is reached, AskSummary returns ErrSpendingLimit to runs
 // that no operator requested; calls under way may exceed the limit. RunsPerSecond is an average:

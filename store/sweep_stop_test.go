@@ -75,7 +75,7 @@ func TestWorkWhoseRunsFailStops(t *testing.T) {
 					return len(ds)
 				},
 				func() string { return must(s.Operator.Bulk(t.Context(), BulkCompact, id))(t).Status },
-				func() error { return s.Operator.ResumeBulkCompact(t.Context(), id) }
+				func() error { return s.Operator.ResumeBulkCompact(t.Context(), id, "ada") }
 		},
 	}
 	for name, start := range kinds {
@@ -162,7 +162,7 @@ func TestASweepStopsAtTheEndOfItsWindowAndGoesOnAtTheNextTick(t *testing.T) {
 		t.Errorf("it goes on with %v", got)
 	}
 	page(t, s, sweep, 9)
-	rows := must(s.Operator.Sweeps(t.Context(), 9))(t)
+	rows := must(s.Operator.Sweeps(t.Context(), 0, 9))(t)
 	var got []string
 	for _, r := range rows {
 		got = append(got, r.Status)

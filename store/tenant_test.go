@@ -45,6 +45,8 @@ func twoTenants(t *testing.T, s *Store) (theirRun RunID) {
 		exec(t, s, `INSERT INTO compactor.closed_children (parent, sid) SELECT sid, sid FROM compactor.sessions WHERE tenant = $1`, tenant)
 		noError(t, s.Worker.EnsurePolicy(t.Context(), "hash of "+tenant, tenant, tenant))
 		must(s.Admin.RequestErasure(t.Context(), tenant, tenant, tenant))(t)
+		_, _, err := s.Admin.CreateKey(t.Context(), NewKey{Name: "a-key", Scope: ScopeRead, Tenant: tenant, Note: tenant}, tenant)
+		noError(t, err)
 		bulk := must(s.Operator.StartBulkUndo(t.Context(), tenant, RunMatch{Trigger: TriggerNightly}, false, tenant, tenant))(t)
 		exec(t, s, `INSERT INTO compactor.bulk_refusals (bulk, run, sid, code) SELECT $1, id, sid, 'locked' FROM compactor.runs WHERE id = $2`, bulk, theirRun)
 		exec(t, s, `INSERT INTO compactor.bulk_undo_runs (bulk, run, sid) SELECT $1, id, sid FROM compactor.runs WHERE id = $2`, bulk, theirRun)

@@ -47,7 +47,7 @@ func (in *installation) government(ctx context.Context, r *rand.Rand, version in
 		_, err := in.store.Operator.StartSweep(ctx, tenant, 0, "", "storm")
 		return "sweep started", err
 	case 1:
-		sweeps, err := in.store.Operator.Sweeps(ctx, 3)
+		sweeps, err := in.store.Operator.Sweeps(ctx, 0, 3)
 		if err != nil || len(sweeps) == 0 {
 			return "sweep steered", err
 		}
@@ -117,7 +117,7 @@ func (in *installation) undoMany(ctx context.Context, r *rand.Rand, tenant strin
 		}
 		in.counted.add("bulk undo: " + step.Code)
 	}
-	return in.store.Operator.CancelBulk(ctx, store.BulkUndo, id)
+	return in.store.Operator.CancelBulk(ctx, store.BulkUndo, id, "ada")
 }
 
 // compactMany compacts again what matches, or the part that the scheduler comes to.
@@ -128,5 +128,5 @@ func (in *installation) compactMany(ctx context.Context, r *rand.Rand, tenant st
 		return err
 	}
 	_ = backoff.Wait(ctx, time.Duration(r.IntN(200))*time.Millisecond)
-	return in.store.Operator.CancelBulk(ctx, store.BulkCompact, id)
+	return in.store.Operator.CancelBulk(ctx, store.BulkCompact, id, "ada")
 }

@@ -216,19 +216,20 @@ BEGIN
 END $$;
 
 -- Ends a bulk operation before its time. What it did stays so; runs that no worker has tried end as cancelled.
-CREATE OR REPLACE FUNCTION @schema@.cancel_bulk(p_kind text, p_id bigint) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION @schema@.cancel_bulk(p_kind text, p_id bigint, p_by text DEFAULT '') RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM @schema@.refuse_bound();
     UPDATE @schema@.bulk_operations SET status = 'cancelled', ended_at = now() WHERE id = p_id AND kind = p_kind AND status = 'open';
     IF NOT FOUND THEN
         RAISE EXCEPTION 'bulk % % is not open', p_kind, p_id USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
+    PERFORM @schema@.note_action(p_by, 'bulk.cancel', (SELECT tenant FROM @schema@.bulk_operations WHERE id = p_id), p_id::text, '');
     UPDATE @schema@.runs SET status = 'skipped', outcome = 'cancelled', ended_at = now()
     WHERE id IN (SELECT id FROM @schema@.runs WHERE bulk = p_id AND status = 'queued' AND attempts = 0 FOR NO KEY UPDATE SKIP LOCKED);
 END $$;
 
 -- Opens a bulk recompaction again that was cancelled or has stopped: it goes on where it was. One that is open stays so.
-CREATE OR REPLACE FUNCTION @schema@.resume_bulk_compact(p_id bigint) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION @schema@.resume_bulk_compact(p_id bigint, p_by text DEFAULT '') RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     v_status text;
 BEGIN
@@ -241,4 +242,5 @@ BEGIN
         END IF;
         RAISE EXCEPTION 'bulk compact % is %', p_id, v_status USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
+    PERFORM @schema@.note_action(p_by, 'bulk.resume', (SELECT tenant FROM @schema@.bulk_operations WHERE id = p_id), p_id::text, '');
 END $$;

@@ -64,12 +64,15 @@ BEGIN
         ON CONFLICT (tenant) DO UPDATE SET micros_per_hour = excluded.micros_per_hour, micros_per_day = excluded.micros_per_day,
             calls_per_hour = excluded.calls_per_hour, tokens_per_hour = excluded.tokens_per_hour, runs_per_second = excluded.runs_per_second,
             full_at = now(), note = excluded.note, changed_by = excluded.changed_by, changed_at = now();
+        PERFORM @schema@.note_action(p_requested_by, 'limit.set', v_tenant, concat_ws(', ', 'cost_micros_per_hour ' || p_micros_per_hour, 'cost_micros_per_day ' || p_micros_per_day,
+            'calls_per_hour ' || p_calls_per_hour, 'tokens_per_hour ' || p_tokens_per_hour, 'runs_per_second ' || p_runs_per_second), p_note);
         RETURN;
     END IF;
     DELETE FROM @schema@.spending_limits WHERE tenant = v_tenant;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'there is no limit of tenant %', coalesce(nullif(v_tenant, ''), '(all)') USING ERRCODE = 'no_data_found';
     END IF;
+    PERFORM @schema@.note_action(p_requested_by, 'limit.clear', v_tenant, '', p_note);
 END $$;
 
 -- The limits of a tenant and of all together, or all limits with an empty one, what was spent and how many runs started in the

@@ -231,6 +231,7 @@ BEGIN
         RAISE EXCEPTION 'sweep % is %: % is for one that is %', p_sweep, w.status, p_action, array_to_string(v_from, ' or ')
             USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
+    PERFORM @schema@.note_action(p_requested_by, 'sweep.' || p_action, w.tenant, p_sweep::text, p_note);
     IF p_action = 'cancel' THEN
         PERFORM @schema@.cancel_sweep(p_sweep, coalesce(p_note, ''), coalesce(p_requested_by, ''));
         RETURN;

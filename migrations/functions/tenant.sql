@@ -42,12 +42,13 @@ END $$;
 CREATE OR REPLACE FUNCTION @schema@.fences_amiss(p_new boolean) RETURNS TABLE (object text, stored text, want text, statement text) LANGUAGE sql STABLE SET jit = off AS $$
     WITH fenced AS (
         SELECT c.oid, c.oid::regclass::text AS name, c.relrowsecurity AS enabled,
-            CASE WHEN c.relname IN ('sessions', 'api_keys', 'calibrations', 'erasures', 'pauses', 'spending_limits', 'spending_minutes', 'sweeps', 'sweep_tenants', 'throttled', 'used_elsewhere') THEN 'tenant = coalesce((SELECT @schema@.bound_tenant()), tenant)'
+            CASE WHEN c.relname IN ('sessions', 'calibrations', 'erasures', 'operator_actions', 'pauses', 'spending_limits', 'spending_minutes', 'sweeps', 'sweep_tenants', 'throttled', 'used_elsewhere') THEN 'tenant = coalesce((SELECT @schema@.bound_tenant()), tenant)'
+                WHEN c.relname = 'api_keys' THEN 'coalesce(tenant, '''') = coalesce((SELECT @schema@.bound_tenant()), tenant, '''')'   -- those of all are not the tenant's
                 WHEN a.attname = 'tenant' THEN 'tenant IS NULL OR tenant = coalesce((SELECT @schema@.bound_tenant()), tenant)'
                 ELSE format('(SELECT @schema@.bound_tenant()) IS NULL OR EXISTS (SELECT FROM @schema@.sessions s WHERE s.sid = %I.sid'
                     || ' AND s.tenant = (SELECT @schema@.bound_tenant()))', c.relname) END AS visible
         FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
-            AND a.attname = CASE WHEN c.relname IN ('api_keys', 'bulk_operations', 'calibrations', 'erasures', 'pauses', 'policies', 'policy_changes', 'policy_heads', 'policy_versions', 'spending_limits', 'spending_minutes', 'sweeps', 'sweep_tenants', 'thresholds', 'throttled', 'used_elsewhere')
+            AND a.attname = CASE WHEN c.relname IN ('api_keys', 'bulk_operations', 'calibrations', 'erasures', 'operator_actions', 'pauses', 'policies', 'policy_changes', 'policy_heads', 'policy_versions', 'spending_limits', 'spending_minutes', 'sweeps', 'sweep_tenants', 'thresholds', 'throttled', 'used_elsewhere')
                 THEN 'tenant' ELSE 'sid' END
         WHERE c.relnamespace = '@schema@'::regnamespace AND c.relkind IN ('r', 'p')
     ), wanted AS (

@@ -27,6 +27,8 @@ func (s *Server) routes() http.Handler {
 	a.messages()
 	a.runs()
 	mux.HandleFunc("GET /docs", a.docs()) // of all that is registered by now
+	a.fleet()
+	a.policies()
 	mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, r, problem(http.StatusNotFound, "no_such_path", "there is nothing at this path: see /openapi.json"))
 	}))
@@ -62,15 +64,22 @@ func register[I, O any](a *api, o operation, handle func(context.Context, *calle
 		Parameters:      []*huma.Param{tenantParam},
 		Errors:          []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusServiceUnavailable},
 	}
+	if o.method != http.MethodGet {
+		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusConflict, http.StatusPreconditionFailed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+	}
 	if o.more != nil {
 		o.more(&op)
 	}
-	huma.Register(a.API, op, func(ctx context.Context, in *I) (*O, error) {
-		c := callerOf(ctx)
-		if !c.may(o.scope) {
-			return nil, forbidden(o.scope, c.key.Scope)
+	op.Middlewares = append(op.Middlewares, func(ctx huma.Context, next func(huma.Context)) { // before its parameters are read
+		if c := callerOf(ctx.Context()); !c.may(o.scope) {
+			r, w := humago.Unwrap(ctx)
+			writeProblem(w, r, forbidden(o.scope, c.key.Scope))
+			return
 		}
-		out, err := handle(ctx, c, in)
+		next(ctx)
+	})
+	huma.Register(a.API, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := handle(ctx, callerOf(ctx), in)
 		if err != nil {
 			failed(ctx, err)
 			return nil, problemOf(err)

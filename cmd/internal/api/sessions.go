@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/policies"
 	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
@@ -275,7 +276,7 @@ func (in *compactSessionIn) options(
 	case n > 0 && b.Policy != "" || len(b.Pipeline) > 0 && len(b.Strategies) > 0:
 		return o, false, invalid("body", "want one of strategies, pipeline and policy")
 	case b.Policy != "":
-		v, err := reports.LoadPolicy(ctx, st, b.Policy, 0)
+		v, err := policies.Ref{Name: b.Policy}.Load(ctx, st)
 		if err != nil {
 			return o, false, err
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/metrics"
+	"github.com/sessionstore/compactor/cmd/internal/policies"
 	"github.com/sessionstore/compactor/migrations"
 	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
@@ -147,12 +148,12 @@ func (a *App) WorkerRole() Role {
 // Scheduler returns a scheduler with the configured settings. fleet holds the databases whose
 // use counts for limits.
 func (a *App) Scheduler(fleet ...*App) (*scheduler.Scheduler, error) {
-	c := a.Config.Scheduler
-	c.Policy, c.Window, c.BindsReasoning, c.Logger = a.Config.Policy, a.Config.Models.Window, tokens.BindsReasoning, a.Logger
+	c := a.Config.SchedulerConfig()
+	c.Window, c.BindsReasoning, c.Logger = a.Config.Models.Window, tokens.BindsReasoning, a.Logger
 	c.Truncation = func(ctx context.Context, k store.SessionKind) (store.Truncation, error) {
 		return a.Planner.Truncation(ctx, a.Store.Worker, k)
 	}
-	c.Models, c.Schedules = modelPrefixes(a.Config), a.Config.Schedules
+	c.Models = policies.ModelPrefixes(a.Config)
 	for _, b := range fleet {
 		if b.installation != a.installation {
 			c.Siblings = append(c.Siblings, scheduler.Sibling{

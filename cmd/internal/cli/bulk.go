@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/policies"
 	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
@@ -46,29 +46,22 @@ func (t instant) time(now time.Time) time.Time {
 
 // bulkFilter selects the runs that a bulk operation is about; with --tenant, which is a setting.
 type bulkFilter struct {
-	Since      instant    `placeholder:"TIME" help:"Only runs that ended then or later: 12h, 2026-11-20 or 2026-11-20T22:00:00Z."`
-	Until      instant    `placeholder:"TIME" help:"Only runs that ended before."`
-	Writer     string     `placeholder:"MODEL" help:"Only runs with a summary by models whose name begins so."`
-	Model      string     `placeholder:"MODEL" help:"Only sessions with models whose name begins so."`
-	Policy     policyRef  `placeholder:"NAME[@VERSION]" help:"Only runs under this policy."`
-	Strategy   string     `placeholder:"NAME" help:"Only runs with this strategy among their steps."`
-	Trigger    string     `placeholder:"NAME" help:"Only runs with this trigger: sweep (or nightly), event, operator, application or bulk."`
-	Outcome    string     `placeholder:"CODE" help:"Only runs with this outcome, such as no_summary."`
-	AllTenants allTenants `help:"Runs of every tenant."`
+	Since      instant      `placeholder:"TIME" help:"Only runs that ended then or later: 12h, 2026-11-20 or 2026-11-20T22:00:00Z."`
+	Until      instant      `placeholder:"TIME" help:"Only runs that ended before."`
+	Writer     string       `placeholder:"MODEL" help:"Only runs with a summary by models whose name begins so."`
+	Model      string       `placeholder:"MODEL" help:"Only sessions with models whose name begins so."`
+	Policy     policies.Ref `placeholder:"NAME[@VERSION]" help:"Only runs under this policy."`
+	Strategy   string       `placeholder:"NAME" help:"Only runs with this strategy among their steps."`
+	Trigger    string       `placeholder:"NAME" help:"Only runs with this trigger: sweep (or nightly), event, operator, application or bulk."`
+	Outcome    string       `placeholder:"CODE" help:"Only runs with this outcome, such as no_summary."`
+	AllTenants allTenants   `help:"Runs of every tenant."`
 }
 
 func (f *bulkFilter) Validate() error {
 	if f.Trigger == triggerName(store.TriggerNightly) {
 		f.Trigger = store.TriggerNightly
 	}
-	triggers := []string{"", store.TriggerNightly, store.TriggerEvent, store.TriggerOperator, store.TriggerApplication, store.TriggerBulk}
-	if !slices.Contains(triggers, f.Trigger) {
-		return fmt.Errorf("--trigger: %s: want %s", f.Trigger, strings.Join(triggers[1:], ", "))
-	}
-	if f.match(time.Now()) == (store.RunMatch{}) {
-		return errors.New("want at least one of --since, --until, --writer, --model, --policy, --strategy, --trigger and --outcome")
-	}
-	return nil
+	return f.match(time.Now()).Validate()
 }
 
 func (f *bulkFilter) match(now time.Time) store.RunMatch {
@@ -111,7 +104,7 @@ type bulkCancelCmd[K bulkKind] struct{ bulkArg }
 
 func (c *bulkCancelCmd[K]) Run(ctx context.Context, e *Env, st *store.Store) error {
 	var k K
-	if err := st.Operator.CancelBulk(ctx, k.kind(), c.ID); err != nil {
+	if err := st.Operator.CancelBulk(ctx, k.kind(), c.ID, e.by()); err != nil {
 		return err
 	}
 	return showBulk(ctx, e, st, k.kind(), c.ID)
@@ -124,7 +117,7 @@ type bulkListCmd[K bulkKind] struct {
 func (c *bulkListCmd[K]) Run(ctx context.Context, e *Env, st *store.Store) error {
 	var k K
 	kind := k.kind()
-	rows, err := st.Operator.Bulks(ctx, kind, c.Limit)
+	rows, err := st.Operator.Bulks(ctx, kind, 0, c.Limit)
 	if err != nil {
 		return err
 	}
@@ -155,19 +148,10 @@ var refusals = map[string]string{
 }
 
 func showBulk(ctx context.Context, e *Env, st *store.Store, kind string, id int64) error {
-	b, err := st.Operator.Bulk(ctx, kind, id)
+	b, err := st.Operator.BulkReport(ctx, kind, id, maxRefusals)
 	if err != nil {
 		return err
 	}
-	left, err := st.Operator.BulkRefusals(ctx, id, maxRefusals)
-	if err != nil {
-		return err
-	}
-	outcomes, err := st.Operator.BulkOutcomes(ctx, id)
-	if err != nil {
-		return err
-	}
-	b.RequestedAt = b.RequestedAt.UTC()
 	status, because := b.Status, "LEFT IN FORCE BECAUSE"
 	progress := pair{"runs", fmt.Sprintf("%s matched: %s undone, %s left in force", term.Count(b.Matched), term.Count(b.Done),
 		term.Count(b.Refused))}
@@ -189,24 +173,20 @@ func showBulk(ctx context.Context, e *Env, st *store.Store, kind string, id int6
 			return err
 		}
 	}
-	return e.show(struct {
-		store.BulkOperation
-		Refusals []store.BulkRefusal `json:"refusals,omitempty"`
-		Outcomes []store.RunOutcome  `json:"outcomes,omitempty"`
-	}{b, left, outcomes}, func() {
+	return e.show(b, func() {
 		e.pairs(
 			pair{"bulk " + kind, strconv.FormatInt(b.ID, 10)},
 			pair{"status", status},
 			pair{"waits", held},
 			pair{"limit", limit},
 			progress,
-			pair{"matched", matchText(b)},
+			pair{"matched", matchText(b.BulkOperation)},
 			pair{"requested by", b.RequestedBy},
 			pair{"requested", b.RequestedAt},
 			pair{"note", b.Note},
 		)
-		writeOutcomes(e, outcomes, ended)
-		if len(left) == 0 {
+		writeOutcomes(e, b.Outcomes, ended)
+		if len(b.Refusals) == 0 {
 			return
 		}
 		e.say("")
@@ -214,7 +194,7 @@ func showBulk(ctx context.Context, e *Env, st *store.Store, kind string, id int6
 			{"run", term.ID("RUN"), nil},
 			{"session", term.Text("SESSION"), nil},
 			{"code", term.Text(because), func(r store.BulkRefusal) any { return refusals[r.Code] }},
-		}.write(e, left)
+		}.write(e, b.Refusals)
 		if b.Refused > maxRefusals {
 			e.note("%s more", term.Count(b.Refused-maxRefusals))
 		}
@@ -328,7 +308,7 @@ type bulkCompactResumeCmd struct{ bulkArg }
 func (c *bulkCompactResumeCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 	b, err := st.Operator.Bulk(ctx, store.BulkCompact, c.ID)
 	if err == nil && b.Status != "done" {
-		err = st.Operator.ResumeBulkCompact(ctx, c.ID)
+		err = st.Operator.ResumeBulkCompact(ctx, c.ID, e.by())
 	}
 	if err != nil {
 		return err

@@ -97,7 +97,7 @@ func TestManySessionsAreCompactedAgainAfterALookAtThem(t *testing.T) {
 func TestABulkUndoNeedsAFilter(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ args, want []string }{
-		{nil, []string{"--since", "--writer"}},
+		{nil, []string{"since", "writer"}},
 		{[]string{"--since", "yesterday"}, []string{"yesterday", "12h"}},
 		{[]string{"--trigger", "daily"}, []string{"daily", "nightly"}},
 		{[]string{"--policy", "support@0"}, []string{"NAME@VERSION"}},

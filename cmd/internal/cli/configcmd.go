@@ -42,7 +42,7 @@ func (c *configPrintCmd) Run(e *Env, cfg config.Config) error {
 		for _, line := range explanation {
 			e.say("%s", term.Clean(line))
 		}
-		all := schedulesOf(cfg)
+		all := cfg.SchedulerConfig().SchedulesInForce()
 		for _, name := range slices.Sorted(maps.Keys(all)) {
 			e.say("sweeps: %s (schedule %s)", all[name].Text(), name)
 		}

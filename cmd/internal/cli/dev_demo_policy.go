@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/policies"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/backoff"
@@ -33,21 +34,21 @@ func tighter(p policy.Policy, tenant string) config.PolicyFile {
 func (d *demo) governed(ctx context.Context) error {
 	st, cfg := d.app.Store, d.app.Config
 	shown := d.shown()
-	to, err := newVersion(readPolicy{PolicyFile: tighter(cfg.Policy, cfg.Tenant)})
+	to, err := policies.NewVersion(policies.File{PolicyFile: tighter(cfg.Policy, cfg.Tenant)})
 	if err != nil {
 		return err
 	}
-	step, err := newPolicyStep(cfg, tighterPolicy, nil, to)
+	step, err := policies.NewStep(cfg, tighterPolicy, nil, to)
 	if err != nil {
 		return err
 	}
 	d.step("policy", "%s is applied: tenant %s starts at three fifths of the size, as `compactor policy apply` does", tighterPolicy, cfg.Tenant)
-	effects, err := st.Operator.PreviewPolicies(ctx, []store.PolicyChange{step.change})
+	effects, err := st.Operator.PreviewPolicies(ctx, []store.PolicyChange{step.Change})
 	if err != nil {
 		return err
 	}
 	writeEffects(shown, effects)
-	if _, err := st.Operator.ChangePolicies(ctx, []store.PolicyChange{step.change}, d.env.by()); err != nil {
+	if _, err := st.Operator.ChangePolicies(ctx, []store.PolicyChange{step.Change}, d.env.by()); err != nil {
 		return err
 	}
 	for {

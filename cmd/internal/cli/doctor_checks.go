@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/policies"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
@@ -24,7 +25,7 @@ import (
 // schedules lists the next sweeps of each schedule, and those that a clock change skips or
 // repeats.
 func (x *doctorReport) schedules(cfg config.Config) {
-	all := schedulesOf(cfg)
+	all := cfg.SchedulerConfig().SchedulesInForce()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		check := "schedule " + name
 		times, err := all[name].Times()
@@ -45,16 +46,15 @@ func (x *doctorReport) schedules(cfg config.Config) {
 
 // pausedSchedules lists the schedules that are paused.
 func (x *doctorReport) pausedSchedules(ctx context.Context, st *store.Store, cfg config.Config) error {
-	states, err := st.Operator.Schedules(ctx, nil)
+	rows, err := cfg.SchedulerConfig().ShownSchedules(ctx, st, x.env.now())
 	if err != nil {
 		return err
 	}
-	for _, s := range states {
-		row, err := scheduleRow(s, cfg, x.env.now())
-		if err != nil {
-			return err
+	for _, s := range rows {
+		if s.PausedAt == nil {
+			continue
 		}
-		text := joined(s.Name+" is "+row.pausedText(), s.Note) + when(!row.Configured, " (not configured)")
+		text := joined(s.Name+" is "+pausedText(s), s.Note) + when(!s.Configured, " (not configured)")
 		x.add("work", "paused schedules", checkWarn, text, "compactor schedule resume "+s.Name)
 	}
 	return nil
@@ -83,7 +83,7 @@ func (x *doctorReport) policies(ctx context.Context, st *store.Store) error {
 			})
 		}
 		if err != nil {
-			x.add(section, title(v), checkFail, term.Clean(err.Error()),
+			x.add(section, policies.Title(v), checkFail, term.Clean(err.Error()),
 				"runs of its sessions end as invalid_policy: apply a version that this one can read")
 		}
 	}

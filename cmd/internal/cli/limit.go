@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -34,38 +33,23 @@ type limitSetCmd struct {
 	Note          string   `placeholder:"TEXT" help:"Why."`
 }
 
-func (c *limitSetCmd) Validate() error {
-	if *c == (limitSetCmd{limitScope: c.limitScope, Note: c.Note}) {
-		return errors.New("want --cost-per-hour, --cost-per-day, --calls-per-hour, --tokens-per-hour or --runs-per-second")
-	}
-	for flag, v := range map[string]*float64{"--cost-per-hour": c.CostPerHour, "--cost-per-day": c.CostPerDay} {
-		if v != nil && !(*v >= 0 && *v <= 1e9) {
-			return fmt.Errorf("%s: %v: want 0 to 1e9", flag, *v)
-		}
-	}
-	for flag, v := range map[string]*int64{"--calls-per-hour": c.CallsPerHour, "--tokens-per-hour": c.TokensPerHour} {
-		if v != nil && *v < 0 {
-			return fmt.Errorf("%s: %d: want 0 or more", flag, *v)
-		}
-	}
-	if r := c.RunsPerSecond; r != nil && !(*r >= 0.001 && *r <= 1e6) {
-		return fmt.Errorf("--runs-per-second: %v: want 0.001 to 1e6; to hold all runs back there is `compactor pause`", *r)
-	}
-	return nil
-}
+func (c *limitSetCmd) Validate() error { return c.limit().Validate() }
 
-func (c *limitSetCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
+func (c *limitSetCmd) limit() store.SpendingLimit {
 	micros := func(cost *float64) *int64 {
 		if cost == nil {
 			return nil
 		}
 		return new(int64(*cost * 1e6))
 	}
-	err := c.set(ctx, e, st, store.SpendingLimit{
+	return store.SpendingLimit{
 		MicrosPerHour: micros(c.CostPerHour), MicrosPerDay: micros(c.CostPerDay), CallsPerHour: c.CallsPerHour,
 		TokensPerHour: c.TokensPerHour, RunsPerSecond: c.RunsPerSecond, Note: c.Note,
-	})
-	if err != nil {
+	}
+}
+
+func (c *limitSetCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
+	if err := c.set(ctx, e, st, c.limit()); err != nil {
 		return err
 	}
 	return listLimits(ctx, e, st, e.flags["tenant"])
@@ -171,18 +155,16 @@ func money(micros int64) string {
 // runLimit returns how many runs of a tenant, or of all with an empty one, may start in a second,
 // and that in words; 0 without a limit.
 func runLimit(ctx context.Context, e *Env, st *store.Store, tenant string) (perSecond float64, text string, err error) {
-	rows, err := st.Operator.Spending(ctx, tenant)
-	for _, r := range rows {
-		if r.RunsPerSecond != nil && (r.Tenant == "" || r.Tenant == tenant) && (perSecond == 0 || *r.RunsPerSecond < perSecond) {
-			perSecond = *r.RunsPerSecond
-			format := "%g runs of %s start in a second"
-			if perSecond == 1 {
-				format = "%g run of %s starts in a second"
-			}
-			text = fmt.Sprintf(format, perSecond, reports.TenantText(r.Tenant))
-			if e.loaded != nil && len(e.loaded.Siblings()) > 0 {
-				text += ", in all databases together"
-			}
+	r, limited, err := st.Operator.RunLimit(ctx, tenant)
+	if limited {
+		perSecond = *r.RunsPerSecond
+		format := "%g runs of %s start in a second"
+		if perSecond == 1 {
+			format = "%g run of %s starts in a second"
+		}
+		text = fmt.Sprintf(format, perSecond, reports.TenantText(r.Tenant))
+		if e.loaded != nil && len(e.loaded.Siblings()) > 0 {
+			text += ", in all databases together"
 		}
 	}
 	return perSecond, text, err

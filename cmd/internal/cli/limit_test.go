@@ -30,9 +30,9 @@ func TestLimitsAreSetListedAndTakenAway(t *testing.T) {
 	invoke(t, env, "limit", "clear", "--tenant=acme").want(t, 0, "all ")
 	invoke(t, env, "limit", "clear", "--tenant=acme").want(t, exitNotFound, "there is no limit of tenant acme")
 	for args, want := range map[string]string{
-		"--cost-per-hour=1": "give --tenant or --all", "--all": "want --cost-per-hour", "--all --cost-per-day=-1": "--cost-per-day: -1: want 0 to 1e9",
-		"--all --calls-per-hour=-1": "--calls-per-hour: -1: want 0 or more", "--all --tokens-per-hour=-1": "--tokens-per-hour: -1: want 0 or more",
-		"--all --runs-per-second=0": "--runs-per-second: 0: want 0.001 to 1e6; to hold all runs back there is `compactor pause`",
+		"--cost-per-hour=1": "give --tenant or --all", "--all": "want a cost per hour", "--all --cost-per-day=-1": "cost per day: -1: want 0 to 1e+09",
+		"--all --calls-per-hour=-1": "calls per hour: -1: want 0 or more", "--all --tokens-per-hour=-1": "tokens per hour: -1: want 0 or more",
+		"--all --runs-per-second=0": "runs per second: 0: want 0.001 to 1e6; to hold all runs back there are pauses",
 	} {
 		invoke(t, env, append([]string{"limit", "set"}, strings.Fields(args)...)...).want(t, exitUsage, want)
 	}

@@ -36,7 +36,7 @@ func TestPauseReadsWell(t *testing.T) {
 	invoke(t, env, "pause", "--all", "--tenant=acme").want(t, exitUsage, "give --all, or --tenant, --model and --policy")
 	invoke(t, env, "pause", "--list", "--all").want(t, exitUsage, "give --list alone")
 	invoke(t, env, "doctor").want(t, 0, "! pauses: tenant acme is paused", "by cli:ada: migrating their agents")
-	sweep := decode[sweepJSON](t, invoke(t, env, "sweep", "start", "--tenant=acme", "--json").want(t, 0)).ID
+	sweep := decode[store.SweepReport](t, invoke(t, env, "sweep", "start", "--tenant=acme", "--json").want(t, 0)).ID
 	invoke(t, env, "sweep", "show", fmt.Sprint(sweep)).want(t, 0, "waits", "tenant acme is paused since")
 	invoke(t, env, "resume", "--tenant=acme").want(t, 0, "claude-fable")
 	invoke(t, env, "resume", "--model=claude-fable").want(t, 0, "nothing is paused")

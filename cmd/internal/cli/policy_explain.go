@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/policies"
 	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
@@ -68,7 +69,7 @@ func printExplanation(e *Env, out reports.Explanation, x reports.Explainer) {
 		{"children", when(out.Children > 0, term.Count(out.Children))},
 		{"model", fmt.Sprintf("%s, window %s", orDash(out.Model), term.Count(out.Window))},
 		{"labels", policy.Match(out.Labels).String()},
-		{"policy", fmt.Sprintf("%s: %s", title(x.Version), out.Why)},
+		{"policy", fmt.Sprintf("%s: %s", policies.Title(x.Version), out.Why)},
 	}
 	add := func(name string, value any) { pairs = append(pairs, pair{name, value}) }
 	for _, p := range out.PassedOver {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/policies"
 	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
@@ -65,7 +66,7 @@ func (c *policyTestCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 			cfg.Tenant = tenant
 		}
 	}
-	switch v, err := (policyRef{Name: policy.DefaultName}).load(ctx, st); {
+	switch v, err := (policies.Ref{Name: policy.DefaultName}).Load(ctx, st); {
 	case errors.Is(err, store.ErrNotFound): // no scheduler has saved its configuration yet
 	case err != nil:
 		return err

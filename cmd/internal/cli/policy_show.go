@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/policies"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/policy"
@@ -21,23 +21,12 @@ type policyListCmd struct {
 	AllTenants allTenants `help:"Policies and sessions of every tenant."`
 }
 
-// policyRowJSON is a policy in the list.
-type policyRowJSON struct {
-	store.PolicyVersion
-	Sessions int64 `json:"sessions"`
-	Due      int64 `json:"due"`
-}
-
 // policiesSoon is the time within which a scheduler begins to take a change to the sessions.
 const policiesSoon = 10 * time.Second
 
 func (c *policyListCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
 	tenant := c.AllTenants.tenant(cfg)
-	list, err := st.Policies(ctx, tenant)
-	if err != nil {
-		return err
-	}
-	counts, err := st.Operator.PolicyCounts(ctx, tenant)
+	rows, err := policies.List(ctx, st, tenant)
 	if err != nil {
 		return err
 	}
@@ -45,22 +34,15 @@ func (c *policyListCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 	if err != nil {
 		return err
 	}
-	all := list
+	others := 0
 	if tenant != "" {
-		if all, err = st.Policies(ctx, ""); err != nil {
+		all, err := st.Policies(ctx, "")
+		if err != nil {
 			return err
 		}
-	}
-	others := len(all) - len(list)
-	if !slices.ContainsFunc(list, func(v store.PolicyVersion) bool { return v.Name == policy.DefaultName }) {
-		list = append(list, store.PolicyVersion{Name: policy.DefaultName, Match: map[string]string{}, InForce: true})
-	}
-	rows := make([]policyRowJSON, len(list))
-	for i, v := range list {
-		rows[i].PolicyVersion = v
-		for _, n := range counts {
-			if n.Name == v.Name {
-				rows[i].Sessions, rows[i].Due = n.Sessions, n.Due
+		for _, v := range all {
+			if !slices.ContainsFunc(rows, func(r policies.Row) bool { return r.Name == v.Name }) {
+				others++
 			}
 		}
 	}
@@ -83,11 +65,11 @@ func (c *policyListCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 	})
 }
 
-func policyColumns(e *Env) columns[policyRowJSON] {
-	return columns[policyRowJSON]{
+func policyColumns(e *Env) columns[policies.Row] {
+	return columns[policies.Row]{
 		{"name", term.Text("POLICY"), nil},
-		{"version", term.ID("VERSION"), func(r policyRowJSON) any { return cmp.Or(when(r.Version == 0, "–"), strconv.Itoa(r.Version)) }},
-		{"match", term.Text("MATCH"), func(r policyRowJSON) any {
+		{"version", term.ID("VERSION"), func(r policies.Row) any { return cmp.Or(when(r.Version == 0, "–"), strconv.Itoa(r.Version)) }},
+		{"match", term.Text("MATCH"), func(r policies.Row) any {
 			switch {
 			case r.Version == 0:
 				return "all others (configuration)"
@@ -98,18 +80,18 @@ func policyColumns(e *Env) columns[policyRowJSON] {
 		}},
 		{"sessions", term.Num("SESSIONS"), nil},
 		{"due", term.Num("DUE"), nil},
-		{"created_at", term.Num("APPLIED").IfRoom(), func(r policyRowJSON) any { return when(r.Version > 0, any(e.since(r.CreatedAt))) }},
+		{"created_at", term.Num("APPLIED").IfRoom(), func(r policies.Row) any { return when(r.Version > 0, any(e.since(r.CreatedAt))) }},
 	}
 }
 
 type policyShowCmd struct {
-	Policy policyRef `arg:"" placeholder:"NAME[@VERSION]" help:"The policy; without a version, that in force."`
-	All    bool      `help:"Show all settings, not only those that differ from the defaults."`
-	Model  string    `placeholder:"NAME" help:"Also explain the limits for this model."`
+	Policy policies.Ref `arg:"" placeholder:"NAME[@VERSION]" help:"The policy; without a version, that in force."`
+	All    bool         `help:"Show all settings, not only those that differ from the defaults."`
+	Model  string       `placeholder:"NAME" help:"Also explain the limits for this model."`
 }
 
 func (c *policyShowCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	v, err := c.Policy.load(ctx, st)
+	v, err := c.Policy.Load(ctx, st)
 	if err != nil {
 		return err
 	}
@@ -123,7 +105,7 @@ func (c *policyShowCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 	}
 	return e.show(v, func() {
 		e.pairs(
-			pair{"policy", title(v)},
+			pair{"policy", policies.Title(v)},
 			pair{"in force", yesOrNo(v.InForce)},
 			pair{"match", policy.Match(v.Match).String()},
 			pair{"note", v.Note},
@@ -150,14 +132,13 @@ func (c *policyShowCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 
 // extends names the policy that a version extends, and reports whether that has changed since.
 func (c *policyShowCmd) extends(ctx context.Context, st *store.Store, cfg config.Config, v store.PolicyVersion) string {
-	if v.Extends == "" || v.Extends == baseNone {
+	if v.Extends == "" || v.Extends == policies.BaseNone {
 		return v.Extends
 	}
-	b := bases{ctx: ctx, st: st, cfg: cfg}
-	switch now, err := b.of(v.Name, v.Extends); {
-	case err != nil:
+	switch inForce, same := policies.Follows(ctx, st, cfg, v); {
+	case !inForce:
 		return v.Extends + ", which is not in force any more"
-	case now.hash != v.BaseHash:
+	case !same:
 		return v.Extends + ", which has changed since: apply the file again to follow"
 	}
 	return v.Extends
@@ -181,7 +162,7 @@ func (c *policyShowCmd) settings(v store.PolicyVersion) (pairs []pair, err error
 		default:
 			s.Key, text = "  "+s.Key, was+" → "+text
 		}
-		pairs = append(pairs, pair{s.Key, text + when(inherited(v, strings.TrimSpace(s.Key)), " (from "+v.Extends+")")})
+		pairs = append(pairs, pair{s.Key, text + when(policies.Inherited(v, strings.TrimSpace(s.Key)), " (from "+v.Extends+")")})
 	}
 	return pairs, err
 }
@@ -217,12 +198,12 @@ func (*policyWordsCmd) Run(e *Env) error {
 }
 
 type policyDiffCmd struct {
-	From policyRef `arg:"" placeholder:"NAME[@VERSION]" help:"The policy; without a version, that in force."`
-	To   string    `arg:"" optional:"" placeholder:"NAME[@VERSION]|FILE" help:"The other one, or a policy file. Default: what was in force before FROM."`
+	From policies.Ref `arg:"" placeholder:"NAME[@VERSION]" help:"The policy; without a version, that in force."`
+	To   string       `arg:"" optional:"" placeholder:"NAME[@VERSION]|FILE" help:"The other one, or a policy file. Default: what was in force before FROM."`
 }
 
 func (c *policyDiffCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	from, err := c.From.load(ctx, st)
+	from, err := c.From.Load(ctx, st)
 	if err != nil {
 		return err
 	}
@@ -240,9 +221,9 @@ func (c *policyDiffCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 	if a, b := policy.Match(from.Match).String(), policy.Match(to.Match).String(); a != b {
 		changes = append([]policy.Change{{Key: "match", From: a, To: b}}, changes...)
 	}
-	name := cmp.Or(c.To, title(to))
-	return e.show(map[string]any{"from": title(from), "to": name, "changes": changes}, func() {
-		e.say("from %s to %s:", title(from), term.Clean(name))
+	name := cmp.Or(c.To, policies.Title(to))
+	return e.show(map[string]any{"from": policies.Title(from), "to": name, "changes": changes}, func() {
+		e.say("from %s to %s:", policies.Title(from), term.Clean(name))
 		writePolicyChanges(e, changes)
 	})
 }
@@ -252,7 +233,7 @@ func (c *policyDiffCmd) other(ctx context.Context, e *Env, st *store.Store, cfg 
 	from store.PolicyVersion,
 ) (store.PolicyVersion, error) {
 	if c.To == "" {
-		version, err := versionBefore(ctx, st, from.Name, &from)
+		version, err := policies.VersionBefore(ctx, st, from.Name, &from)
 		if err != nil {
 			return store.PolicyVersion{}, err
 		}
@@ -263,14 +244,14 @@ func (c *policyDiffCmd) other(ctx context.Context, e *Env, st *store.Store, cfg 
 		if err != nil {
 			return store.PolicyVersion{}, err
 		}
-		v, err := newVersion(files[0])
+		v, err := policies.NewVersion(files[0])
 		return *v, err
 	}
-	var ref policyRef
+	var ref policies.Ref
 	if err := ref.UnmarshalText([]byte(c.To)); err != nil {
 		return store.PolicyVersion{}, wrong("%w", err)
 	}
-	return ref.load(ctx, st)
+	return ref.Load(ctx, st)
 }
 
 type policyHistoryCmd struct {
@@ -278,23 +259,16 @@ type policyHistoryCmd struct {
 }
 
 func (c *policyHistoryCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
-	switches, err := st.Operator.PolicySwitches(ctx, c.Name)
+	h, err := policies.HistoryOf(ctx, st, c.Name)
 	if err != nil {
 		return err
-	}
-	versions, err := st.Operator.PolicyHistory(ctx, c.Name)
-	if err != nil {
-		return err
-	}
-	if len(versions) == 0 {
-		return fmt.Errorf("policy %s has never been applied: %w", term.Clean(c.Name), store.ErrNotFound)
 	}
 	byVersion := map[int]store.PolicyVersion{}
-	for _, v := range versions {
+	for _, v := range h.Versions {
 		byVersion[v.Version] = v
 	}
 	type row = store.PolicySwitch
-	return e.show(map[string]any{"versions": versions, "changes": switches}, func() {
+	return e.show(h, func() {
 		columns[row]{
 			{"changed_at", term.Text("WHEN"), nil},
 			{"version", term.Text("VERSION"), func(s row) any {
@@ -304,6 +278,6 @@ func (c *policyHistoryCmd) Run(ctx context.Context, e *Env, st *store.Store) err
 			{"changed_by", term.Text("BY"), nil},
 			{"", term.Text("MATCH"), func(s row) any { return policy.Match(byVersion[s.Version].Match).String() }},
 			{"", term.Text("NOTE"), func(s row) any { return byVersion[s.Version].Note }},
-		}.write(e, switches)
+		}.write(e, h.Changes)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sessionstore/compactor/cmd/internal/policies"
 	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/policy"
@@ -113,7 +114,7 @@ func TestPoliciesAsJSON(t *testing.T) {
 	t.Parallel()
 	db, path := fleet(t)
 	type result struct {
-		Policies []policyStepJSON
+		Policies []policies.Described
 		Effects  []store.PolicyEffect
 		Applied  bool
 	}
@@ -129,7 +130,7 @@ func TestPoliciesAsJSON(t *testing.T) {
 		t.Errorf("applied again: %+v", r)
 	}
 	list := decode[struct {
-		Policies []policyRowJSON
+		Policies []policies.Row
 		Progress store.PolicyProgress
 	}](t, invoke(t, db, "policy", "list", "--json").want(t, 0))
 	if len(list.Policies) != 2 || list.Policies[0].Version != 1 || !list.Progress.Pending {

@@ -5,14 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
+	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/policy"
 )
@@ -26,13 +25,6 @@ type scheduleCmd struct {
 	Backfill scheduleBackfillCmd `cmd:"" help:"Fire the ticks of a time in the past that started no sweep."`
 }
 
-// schedulesOf returns the schedules of the configuration, by name.
-func schedulesOf(cfg config.Config) map[string]policy.Schedule {
-	c := cfg.Scheduler
-	c.Policy, c.Schedules = cfg.Policy, cfg.Schedules
-	return c.SchedulesInForce()
-}
-
 // scheduleArg names a schedule.
 type scheduleArg struct {
 	Name string `arg:"" name:"schedule" help:"The schedule."`
@@ -40,150 +32,72 @@ type scheduleArg struct {
 
 // of returns the schedule and its ticks.
 func (a scheduleArg) of(cfg config.Config) (policy.Schedule, policy.Times, error) {
-	all := schedulesOf(cfg)
-	s, ok := all[a.Name]
-	if !ok {
-		return s, policy.Times{}, &exitError{exitNotFound, fmt.Errorf("schedule %s is not configured: want %s",
-			term.Clean(a.Name), strings.Join(slices.Sorted(maps.Keys(all)), ", "))}
+	s, err := cfg.SchedulerConfig().ScheduleNamed(a.Name)
+	if err != nil {
+		return s, policy.Times{}, err
 	}
 	times, err := s.Times()
 	return s, times, err
 }
 
-// row returns the schedule as seen now.
-func (a scheduleArg) row(ctx context.Context, e *Env, st *store.Store, cfg config.Config) (scheduleJSON, error) {
-	states, err := st.Operator.Schedules(ctx, []string{a.Name})
-	if err != nil {
-		return scheduleJSON{}, err
-	}
-	state := store.ScheduleState{Name: a.Name}
-	if i := slices.IndexFunc(states, func(s store.ScheduleState) bool { return s.Name == a.Name }); i >= 0 {
-		state = states[i]
-	}
-	return scheduleRow(state, cfg, e.now())
-}
-
-type scheduleJSON struct {
-	Name         string         `json:"schedule"`
-	Configured   bool           `json:"configured"`
-	Settings     any            `json:"settings,omitempty"` // a policy.Schedule
-	PausedAt     *time.Time     `json:"paused_at,omitempty"`
-	PausedBy     string         `json:"paused_by,omitempty"`
-	Note         string         `json:"note,omitempty"`
-	Last         *store.TickRow `json:"last_tick,omitempty"`
-	Next         []time.Time    `json:"next,omitempty"`
-	ClockChanges []string       `json:"clock_changes,omitempty"`
-
-	ticks []time.Time // Next in the schedule's zone
-}
-
-// shownTicks is the number of coming ticks that are shown.
-const shownTicks = 5
-
-// newScheduleJSON returns a schedule as seen now; s is nil if it is not configured.
-func newScheduleJSON(st store.ScheduleState, s *policy.Schedule, now time.Time) (scheduleJSON, error) {
-	out := scheduleJSON{
-		Name: st.Name, Configured: s != nil, PausedAt: reports.UTC(st.PausedAt), PausedBy: st.PausedBy, Note: st.Note,
-		Last: st.Last,
-	}
-	if out.Last != nil {
-		out.Last.Tick = out.Last.Tick.UTC()
-	}
-	if s == nil {
-		return out, nil
-	}
-	out.Settings = *s
-	times, err := s.Times()
-	if err != nil {
-		return out, err
-	}
-	out.ticks = times.NextN(shownTicks, now)
-	for _, t := range out.ticks {
-		out.Next = append(out.Next, t.UTC())
-	}
-	for _, c := range times.ClockChanges(now) {
-		out.ClockChanges = append(out.ClockChanges, c.String())
-	}
-	return out, nil
-}
-
 // lastTick returns the time of the last tick in the schedule's zone, nil for none.
-func (s scheduleJSON) lastTick() any {
+func lastTick(s scheduler.ScheduleRow) any {
 	switch {
 	case s.Last == nil:
 		return nil
-	case s.ticks == nil:
+	case s.Ticks == nil:
 		return tickText(s.Last.Tick)
 	}
-	return tickText(s.Last.Tick.In(s.ticks[0].Location()))
+	return tickText(s.Last.Tick.In(s.Ticks[0].Location()))
 }
 
 // pausedBy returns who paused the schedule, "the scheduler" without an operator.
-func (s scheduleJSON) pausedBy() string { return cmp.Or(s.PausedBy, "scheduler") }
+func pausedBy(s scheduler.ScheduleRow) string { return cmp.Or(s.PausedBy, "scheduler") }
 
 // pausedText describes the pause of a schedule.
-func (s scheduleJSON) pausedText() string {
-	return fmt.Sprintf("paused since %s by %s", timeText(*s.PausedAt), s.pausedBy())
+func pausedText(s scheduler.ScheduleRow) string {
+	return fmt.Sprintf("paused since %s by %s", timeText(*s.PausedAt), pausedBy(s))
 }
 
 type scheduleListCmd struct{}
 
 func (*scheduleListCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	all := schedulesOf(cfg)
-	states, err := st.Operator.Schedules(ctx, slices.Sorted(maps.Keys(all)))
+	rows, err := cfg.SchedulerConfig().ShownSchedules(ctx, st, e.now())
 	if err != nil {
 		return err
 	}
-	var rows, paused []scheduleJSON
-	for _, state := range states {
-		row, err := scheduleRow(state, cfg, e.now())
-		if err != nil {
-			return err
-		}
-		if rows = append(rows, row); row.PausedAt != nil {
-			paused = append(paused, row)
-		}
-	}
-	err = list(e, "schedules", rows, "no schedules", columns[scheduleJSON]{
+	paused := slices.DeleteFunc(slices.Clone(rows), func(r scheduler.ScheduleRow) bool { return r.PausedAt == nil })
+	err = list(e, "schedules", rows, "no schedules", columns[scheduler.ScheduleRow]{
 		{"schedule", term.Text("SCHEDULE"), nil},
-		{"next", term.Text("NEXT"), func(s scheduleJSON) any {
+		{"next", term.Text("NEXT"), func(s scheduler.ScheduleRow) any {
 			switch {
 			case s.PausedAt != nil:
 				return term.Styled{Value: joined("paused", when(!s.Configured, "not configured")), As: e.Out.Yellow}
 			case !s.Configured:
 				return "not configured"
 			}
-			return tickText(s.ticks[0])
+			return tickText(s.Ticks[0])
 		}},
-		{"last_tick", term.Text("LAST TICK"), scheduleJSON.lastTick},
-		{"", term.ID("SWEEP"), func(s scheduleJSON) any {
+		{"last_tick", term.Text("LAST TICK"), lastTick},
+		{"", term.ID("SWEEP"), func(s scheduler.ScheduleRow) any {
 			if s.Last == nil || s.Last.Sweep == 0 {
 				return nil
 			}
 			return s.Last.Sweep
 		}},
-		{"", term.Text("OUTCOME"), func(s scheduleJSON) any { return outcomeOf(s.Last) }},
+		{"", term.Text("OUTCOME"), func(s scheduler.ScheduleRow) any { return outcomeOf(s.Last) }},
 	})
 	if err != nil || e.JSON || len(paused) == 0 {
 		return err
 	}
 	e.say("")
-	columns[scheduleJSON]{
+	columns[scheduler.ScheduleRow]{
 		{"schedule", term.Text("PAUSED SCHEDULE"), nil},
-		{"paused_at", term.Num("AGE"), func(s scheduleJSON) any { return e.since(*s.PausedAt) }},
-		{"paused_by", term.Text("BY"), func(s scheduleJSON) any { return s.pausedBy() }},
+		{"paused_at", term.Num("AGE"), func(s scheduler.ScheduleRow) any { return e.since(*s.PausedAt) }},
+		{"paused_by", term.Text("BY"), func(s scheduler.ScheduleRow) any { return pausedBy(s) }},
 		{"note", term.Text("NOTE"), nil},
 	}.write(e, paused)
 	return nil
-}
-
-// scheduleRow returns a schedule as seen now, by its name in the configuration.
-func scheduleRow(state store.ScheduleState, cfg config.Config, now time.Time) (scheduleJSON, error) {
-	s, ok := schedulesOf(cfg)[state.Name]
-	if !ok {
-		return newScheduleJSON(state, nil, now)
-	}
-	return newScheduleJSON(state, &s, now)
 }
 
 // tickText returns a time to the minute, in its zone.
@@ -210,17 +124,17 @@ func (c *scheduleShowCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg 
 	if err != nil {
 		return err
 	}
-	out, err := c.row(ctx, e, st, cfg)
+	out, err := cfg.SchedulerConfig().ShownSchedule(ctx, st, c.Name, e.now())
 	if err != nil {
 		return err
 	}
 	return e.show(out, func() {
 		status, last, sweep := "in force", "none", ""
 		if out.PausedAt != nil {
-			status = out.pausedText()
+			status = pausedText(out)
 		}
 		if t := out.Last; t != nil {
-			last = fmt.Sprint(out.lastTick(), " ", lastText(*t))
+			last = fmt.Sprint(lastTick(out), " ", lastText(*t))
 			sweep = when(t.Status != "", fmt.Sprintf("%s, %s, %s failed", sweepStatus(store.SweepRow{Status: t.Status, Reason: t.Reason}),
 				plural(t.Queued, "run"), term.Count(t.Failed)))
 		}
@@ -239,7 +153,7 @@ func (c *scheduleShowCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg 
 			{"last tick", last},
 			{"sweep", sweep},
 		}
-		for i, t := range out.ticks {
+		for i, t := range out.Ticks {
 			text := t.Format("Mon ") + tickText(t)
 			if start := s.Start(c.Name, t); start.After(t) {
 				text += ", starts at " + start.Format(time.TimeOnly)
@@ -313,28 +227,20 @@ func (c *scheduleResumeCmd) Run(ctx context.Context, e *Env, st *store.Store, cf
 
 // changed writes the schedule after a change of its pause.
 func (a scheduleArg) changed(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	s, err := a.row(ctx, e, st, cfg)
+	s, err := cfg.SchedulerConfig().ShownSchedule(ctx, st, a.Name, e.now())
+	if errors.Is(err, store.ErrNotFound) { // it was paused, and is not configured
+		s, err = scheduler.ScheduleRow{Name: a.Name}, nil
+	}
 	if err != nil {
 		return err
 	}
 	switch {
 	case s.PausedAt != nil:
-		return e.answer(s, "%s", term.Clean(joined(a.Name+" is "+s.pausedText(), s.Note)))
+		return e.answer(s, "%s", term.Clean(joined(a.Name+" is "+pausedText(s), s.Note)))
 	case !s.Configured:
 		return e.answer(s, "%s is not paused, and not configured", term.Clean(a.Name))
 	}
-	return e.answer(s, "%s is in force: next %s", term.Clean(a.Name), tickText(s.ticks[0]))
-}
-
-// tickOf returns a tick that an operator fires now.
-func (a scheduleArg) tickOf(s policy.Schedule, at time.Time, e *Env, source string) store.Tick {
-	t := store.Tick{
-		Entry: a.Name, At: at, By: e.by(), Source: source, Tenant: s.Tenant, Overlap: s.Overlap, PauseSchedule: s.PauseAfterFailure, Canary: s.Canary,
-	}
-	if s.Window > 0 {
-		t.WindowEnd = e.now().Add(s.Window)
-	}
-	return t
+	return e.answer(s, "%s is in force: next %s", term.Clean(a.Name), tickText(s.Ticks[0]))
 }
 
 type scheduleRunCmd struct{ scheduleArg }
@@ -344,16 +250,11 @@ func (c *scheduleRunCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg c
 	if err != nil {
 		return err
 	}
-	outcome, sweep, err := st.Scheduler.Fire(ctx, c.tickOf(s, e.now(), e, store.SourceOperator))
+	sweep, coalesced, err := scheduler.RunSchedule(ctx, st, c.Name, s, e.now(), e.by())
 	if err != nil {
 		return err
 	}
-	switch outcome {
-	case "":
-		return fmt.Errorf("schedule %s: a sweep was started at this very moment: %w", c.Name, store.ErrNotApplicable)
-	case store.TickOverlap:
-		return fmt.Errorf("sweep %d is not done, and overlap of schedule %s is %s: %w", sweep, c.Name, s.Overlap, store.ErrNotApplicable)
-	case store.TickCoalesced:
+	if coalesced {
 		e.note("sweep %d has not begun and stands for another", sweep)
 	}
 	return sweepChanged(ctx, e, st, sweep)
@@ -430,7 +331,7 @@ func (c *scheduleBackfillCmd) fire(ctx context.Context, e *Env, st *store.Store,
 	defer progress.Done("")
 	fired, sweeps := 0, []int64{}
 	for _, t := range ticks {
-		outcome, sweep, err := st.Scheduler.Fire(ctx, c.tickOf(s, t.UTC(), e, store.SourceBackfill))
+		outcome, sweep, err := st.Scheduler.Fire(ctx, scheduler.OperatorTick(c.Name, s, t.UTC(), e.now(), e.by(), store.SourceBackfill))
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
 )
 
@@ -45,14 +46,14 @@ func TestSchedulesReadWell(t *testing.T) {
 	show("show", "hourly")
 	golden(t, "schedule", wantWidth(t, out.String()))
 
-	rows := decode[struct{ Schedules []scheduleJSON }](t, invoke(t, env, "schedule", "list", "--json").want(t, 0)).Schedules
+	rows := decode[struct{ Schedules []scheduler.ScheduleRow }](t, invoke(t, env, "schedule", "list", "--json").want(t, 0)).Schedules
 	if len(rows) != 4 || rows[1].Name != "nightly" || len(rows[1].Next) != 5 || len(rows[1].ClockChanges) != 2 || rows[1].Last.Sweep != 1 ||
 		rows[2].Configured || rows[2].PausedBy != "cli:bob" || !rows[3].Configured || rows[3].PausedAt == nil {
 		t.Errorf("%+v", rows)
 	}
 	invoke(t, env, "doctor").want(t, exitFindings, "schedule nightly", "30 2 * * * (Europe/Berlin): Sun 2026-02-01 02:30 CET",
 		"2026-03-29 02:30 is skipped", "old-eu is paused since 2025-12-31 00:00:00Z by cli:bob: moved (not configured)")
-	invoke(t, env, "schedule", "show", "old-eu").want(t, exitNotFound, "schedule old-eu is not configured: want hourly, nightly, weekly-archive")
+	invoke(t, env, "schedule", "show", "old-eu").want(t, exitNotFound, `schedule "old-eu" is not configured: want hourly, nightly, weekly-archive`)
 	invoke(t, env, "schedule", "resume", "old-eu").want(t, 0, "old-eu is not paused, and not configured")
 	invoke(t, env, "schedule", "pause", "missing").want(t, exitNotFound, "is not configured")
 }

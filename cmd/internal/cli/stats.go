@@ -19,36 +19,17 @@ type statsCmd struct {
 
 // statsJSON is the result of the command stats.
 type statsJSON struct {
-	Tenant   string          `json:"tenant,omitempty"` // of --tenant
-	HeldBack []store.Held    `json:"held_back"`
-	Due      store.TenantDue `json:"due"`
-	Fleet    store.Fleet     `json:"fleet"`
-	LastHour store.Activity  `json:"last_hour"`
-	LastDay  store.Activity  `json:"last_day"`
-	Disk     *diskJSON       `json:"disk,omitempty"` // with a budget
+	store.Stats
+	Disk *diskJSON `json:"disk,omitempty"` // with a budget
 }
 
 func (c *statsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	s := statsJSON{Tenant: e.flags["tenant"]}
+	var s statsJSON
 	var err error
-	if s.Fleet, err = st.Operator.Fleet(ctx, s.Tenant, c.Tenants); err != nil {
-		return err
+	if s.Stats, err = st.Operator.Stats(ctx, e.flags["tenant"], c.Tenants); err == nil && s.Tenant == "" {
+		s.Disk, err = diskUse(ctx, st, cfg.Scheduler)
 	}
-	s.Due = s.Fleet.Due()
-	held, err := st.Operator.HeldBack(ctx, s.Tenant)
 	if err != nil {
-		return err
-	}
-	s.HeldBack = append([]store.Held{}, held...)
-	if s.Tenant == "" {
-		if s.Disk, err = diskUse(ctx, st, cfg.Scheduler); err != nil {
-			return err
-		}
-	}
-	if s.LastHour, err = st.Operator.Activity(ctx, s.Tenant, time.Hour); err != nil {
-		return err
-	}
-	if s.LastDay, err = st.Operator.Activity(ctx, s.Tenant, 24*time.Hour); err != nil {
 		return err
 	}
 	return e.show(s, func() {

@@ -26,47 +26,29 @@ type sweepCmd struct {
 	Release sweepReleaseCmd `cmd:"" help:"Have events run what a sweep that was stopped or cancelled holds back."`
 }
 
-type sweepJSON struct {
-	store.SweepRow
-	RunsPerSecond float64            `json:"runs_per_second,omitempty"` // not in a list where all runs have ended
-	SecondsLeft   *float64           `json:"seconds_left,omitempty"`
-	Outcomes      []store.RunOutcome `json:"outcomes,omitempty"`
-	HeldBack      *store.Held        `json:"held_back,omitempty"` // the sessions that wait for it
-}
-
-func newSweepJSON(r store.SweepRow) sweepJSON {
-	r.Tick, r.StartedAt = r.Tick.UTC(), r.StartedAt.UTC()
-	out := sweepJSON{SweepRow: r, RunsPerSecond: r.Rate()}
-	if left, ok := r.TimeLeft(); ok {
-		seconds := left.Seconds()
-		out.SecondsLeft = &seconds
-	}
-	return out
-}
-
 type sweepListCmd struct {
 	Limit int `default:"20" range:"1,1000" help:"Maximum number of sweeps."`
 }
 
 func (c *sweepListCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
-	rows, err := st.Operator.Sweeps(ctx, c.Limit)
+	rows, err := st.Operator.Sweeps(ctx, 0, c.Limit)
 	if err != nil {
 		return err
 	}
-	sweeps := make([]sweepJSON, len(rows))
+	sweeps := make([]store.SweepReport, len(rows))
 	for i, r := range rows {
-		sweeps[i] = newSweepJSON(r)
+		sweeps[i] = r.Report()
 	}
-	return list(e, "sweeps", sweeps, "no sweeps", columns[sweepJSON]{
+	return list(e, "sweeps", sweeps, "no sweeps", columns[store.SweepReport]{
 		{"sweep", term.ID("SWEEP"), nil},
 		{"entry", term.Text("ENTRY"), nil},
-		{"tenant", term.Text("TENANT"), func(r sweepJSON) any { return cmp.Or(r.Tenant, "all") }},
-		{"status", term.Text("STATUS"), func(r sweepJSON) any { return sweepState(e.Out, r.SweepRow) }},
+		{"tenant", term.Text("TENANT"), func(r store.SweepReport) any { return cmp.Or(r.Tenant, "all") }},
+		{"status", term.Text("STATUS"), func(r store.SweepReport) any { return sweepState(e.Out, r.SweepRow) }},
 		{"due", term.Num("DUE"), nil},
 		{"ended", term.Num("ENDED"), nil},
-		{"remaining", term.Num("TO GO"), func(r sweepJSON) any { return r.Remaining + r.Waiting + r.Running }},
-		{"seconds_left", term.Num("LEFT"), func(r sweepJSON) any { return timeLeft(r.SweepRow) }},
-		{"started_at", term.Num("AGE"), func(r sweepJSON) any { return e.since(r.StartedAt) }},
+		{"remaining", term.Num("TO GO"), func(r store.SweepReport) any { return r.Remaining + r.Waiting + r.Running }},
+		{"seconds_left", term.Num("LEFT"), func(r store.SweepReport) any { return timeLeft(r.SweepRow) }},
+		{"started_at", term.Num("AGE"), func(r store.SweepReport) any { return e.since(r.StartedAt) }},
 	})
 }
 
@@ -88,17 +70,11 @@ func (c *sweepShowCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 }
 
 func showSweep(ctx context.Context, e *Env, st *store.Store, id int64) error {
-	r, err := st.Operator.Sweep(ctx, id)
+	out, err := st.Operator.SweepReport(ctx, id)
 	if err != nil {
 		return err
 	}
-	out := newSweepJSON(r)
-	if out.Outcomes, err = st.Operator.SweepOutcomes(ctx, id); err != nil {
-		return err
-	}
-	if out.HeldBack, err = st.Operator.HeldBySweep(ctx, id); err != nil {
-		return err
-	}
+	r := out.SweepRow
 	held, limit := "", ""
 	if r.EndedAt == nil {
 		if held, limit, err = waits(ctx, e, st, r.Tenant); err != nil {
@@ -341,34 +317,25 @@ func forecastSweep(ctx context.Context, e *Env, st *store.Store, tenant string) 
 	if err != nil {
 		return err
 	}
-	runs, takes := f.Runs()
 	perSecond, limit, err := runLimit(ctx, e, st, tenant)
 	if err != nil {
 		return err
 	}
-	least := takes // with the limit
+	x := f.Estimate(perSecond)
+	_, takes := f.Runs()
 	if perSecond > 0 {
-		limited := time.Duration(float64(runs) / perSecond * float64(time.Second))
-		limit += ": " + term.Duration(limited) + " or more"
-		least = max(takes, limited)
+		limit += ": " + term.Duration(seconds(float64(x.Runs)/perSecond)) + " or more"
 	}
 	sessions, took, calls := fmt.Sprintf("%s due, of %s", term.Count(f.Sessions),
 		plural(f.Tenants, "tenant")), "not known: no sweep with runs is done yet", ""
 	if f.Paused > 0 {
 		sessions += fmt.Sprintf("; %s paused and left out", term.Count(f.Paused))
 	}
-	modelCalls, cost := f.CallsPerRun*float64(runs), f.MicrosPerRun*float64(runs)/1e6
 	if f.RunsPerSecond > 0 {
 		took = fmt.Sprintf("%s, at the %.1f runs per second of sweep %d", term.Duration(takes), f.RunsPerSecond, f.Like)
-		calls = fmt.Sprintf("%s, cost %.2f, as in sweep %d", term.Count(int64(modelCalls+0.5)), cost, f.Like)
+		calls = fmt.Sprintf("%s, cost %.2f, as in sweep %d", term.Count(int64(x.Calls+0.5)), x.Cost, f.Like)
 	}
-	return e.show(struct {
-		store.SweepForecast
-		Runs    int64   `json:"runs"`
-		Seconds float64 `json:"seconds,omitempty"`
-		Calls   float64 `json:"model_calls"`
-		Cost    float64 `json:"cost"`
-	}{f, runs, least.Seconds(), modelCalls, cost}, func() {
+	return e.show(x, func() {
 		e.pairs(
 			pair{"sessions", sessions},
 			pair{"tokens", fmt.Sprintf("%s in their views, %s of them above the start", term.Count(f.Tokens), term.Count(f.OverStart))},
@@ -385,7 +352,7 @@ func sweepChanged(ctx context.Context, e *Env, st *store.Store, id int64) error 
 	if err != nil {
 		return err
 	}
-	out := newSweepJSON(r)
+	out := r.Report()
 	if r.EndedAt != nil {
 		if out.HeldBack, err = st.Operator.HeldBySweep(ctx, id); err != nil {
 			return err

@@ -82,11 +82,11 @@ func TestSweepsReadWell(t *testing.T) {
 	})
 	golden(t, "sweep", wantWidth(t, text))
 
-	got := decode[sweepJSON](t, invoke(t, env, "sweep", "show", "1", "--json").want(t, 0))
+	got := decode[store.SweepReport](t, invoke(t, env, "sweep", "show", "1", "--json").want(t, 0))
 	if got.ID != 1 || *got.Due != 41200 || got.LeftOut != 12 || got.SecondsLeft == nil || *got.SecondsLeft != 0 {
 		t.Errorf("%+v", got)
 	}
-	if got := decode[struct{ Sweeps []sweepJSON }](t, invoke(t, env, "sweep", "list", "--limit=2", "--json").want(t, 0)).Sweeps; len(got) != 2 || got[0].Note != "after the import" {
+	if got := decode[struct{ Sweeps []store.SweepReport }](t, invoke(t, env, "sweep", "list", "--limit=2", "--json").want(t, 0)).Sweeps; len(got) != 2 || got[0].Note != "after the import" {
 		t.Errorf("%+v", got)
 	}
 	invoke(t, env, "sweep", "show", "9").want(t, exitNotFound, "sweep 9")
@@ -111,7 +111,7 @@ func TestACancelledSweepSaysWhatItHolds(t *testing.T) {
 	invoke(t, env, "sweep", "cancel", "1").want(t, 0, "20 sessions that were due wait until ", "to have them run now:\n`compactor sweep release 1`")
 	invoke(t, env, "stats").want(t, 0, "stopped_sweep", "sweep 1 is cancelled by cli:ada", "ended by: compactor sweep release 1")
 	invoke(t, env, "sweep", "show", "1").want(t, 0, "holds back", "compactor sweep release 1")
-	if got := decode[sweepJSON](t, invoke(t, env, "sweep", "show", "1", "--json").want(t, 0)); got.HeldBack == nil || got.HeldBack.Sessions != 20 {
+	if got := decode[store.SweepReport](t, invoke(t, env, "sweep", "show", "1", "--json").want(t, 0)); got.HeldBack == nil || got.HeldBack.Sessions != 20 {
 		t.Errorf("%+v", got)
 	}
 	invoke(t, env, "sweep", "release", "1").want(t, 0, "it holds nothing back")
@@ -126,7 +126,7 @@ func TestAnOperatorsSweepIsFollowedToItsEnd(t *testing.T) {
 	env := []string{"DATABASE_URL=" + p.config.Database.URL.Reveal(), "USER=ada"}
 	p.fleet(60, "acme", "globex")
 	p.start(schedules, works)
-	id := decode[sweepJSON](t, invoke(t, env, "sweep", "start", "--tenant=acme", "--canary=0.05", "--json").want(t, 0)).ID
+	id := decode[store.SweepReport](t, invoke(t, env, "sweep", "start", "--tenant=acme", "--canary=0.05", "--json").want(t, 0)).ID
 	invoke(t, env, "sweep", "show", fmt.Sprint(id)).want(t, 0, "canary")
 	r := invoke(t, env, "sweep", "watch", fmt.Sprint(id), "--interval=20ms").want(t, 0, "done", "applied", "tenant acme")
 	if !strings.Contains(r.stdout, "30 due, 0 to go") {

@@ -93,6 +93,13 @@ func (c Config) Name() string { return c.name }
 // Siblings returns the names of the other databases of its fleet.
 func (c Config) Siblings() []string { return c.siblings }
 
+// SchedulerConfig returns the settings of a scheduler with its policy and its schedules.
+func (c Config) SchedulerConfig() scheduler.Config {
+	out := c.Scheduler
+	out.Policy, out.Schedules = c.Policy, c.Schedules
+	return out
+}
+
 // Fleet returns a configuration for each database, in the order of their names; without
 // databases, this one.
 func (c Config) Fleet() []Config {

@@ -3,13 +3,13 @@ package reports
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/policies"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -147,7 +147,7 @@ func (x *Explainer) choose(ctx context.Context, st *store.Store, list []store.Po
 	x.Candidates = candidates
 	x.Version = store.PolicyVersion{Name: name}
 	x.InForce = x.Config.Policy
-	v, err := LoadPolicy(ctx, st, name, 0)
+	v, err := policies.Ref{Name: name}.Load(ctx, st)
 	switch {
 	case errors.Is(err, store.ErrNotFound): // no scheduler has saved its configuration yet
 	case err != nil:
@@ -343,31 +343,6 @@ func (x *Explainer) next(out Explanation) (string, *time.Time) {
 		return at("when its writes have settled", quiet)
 	}
 	return "within " + policy.Text(x.Config.Scheduler.ReconcileInterval) + ": schedulers look for sessions that are due", nil
-}
-
-// LoadPolicy returns a version of a policy, 0 for that in force. That of the policy default is the
-// configuration's unless another one is in force.
-func LoadPolicy(ctx context.Context, st *store.Store, name string, version int) (store.PolicyVersion, error) {
-	v, err := st.Policy(ctx, name, version)
-	if errors.Is(err, store.ErrNotFound) && name == policy.DefaultName && version == 0 {
-		v = store.PolicyVersion{Name: name, InForce: true}
-		if v.Spec, err = st.Operator.DefaultPolicy(ctx); errors.Is(err, store.ErrNotFound) {
-			return v, fmt.Errorf("no scheduler has saved the policy of its configuration yet: %w", store.ErrNotFound)
-		}
-		if err == nil {
-			v.Spec, err = withoutSchedule(v.Spec)
-		}
-	}
-	return v, err
-}
-
-// withoutSchedule returns the spec of a policy that a scheduler has saved with its schedule.
-func withoutSchedule(raw json.RawMessage) (json.RawMessage, error) {
-	p := policy.Default()
-	if err := json.Unmarshal(raw, &p); err != nil {
-		return nil, fmt.Errorf("policy cannot be read: %w", err)
-	}
-	return policy.Spec(p)
 }
 
 // TenantText names a tenant, or all with an empty one.

@@ -1,4 +1,4 @@
-package cli
+package policies
 
 import (
 	"context"
@@ -17,38 +17,82 @@ import (
 
 // What a policy file may extend beside policies by their names.
 const (
-	baseConfiguration = "configuration" // the policy of the configuration
-	baseNone          = "none"          // the default settings
+	BaseConfiguration = "configuration" // the policy of the configuration
+	BaseNone          = "none"          // the default settings
 )
 
 // maxBases bounds how many policies extend each other in a row.
 const maxBases = 8
 
-// policyBase is the policy that another one extends: its name and its settings.
-type policyBase struct {
+// base is the policy that another one extends: its name and its settings.
+type base struct {
 	name, hash string
 	spec       json.RawMessage
 }
 
 // newBase returns the base with the settings of a spec; the hash is that of the settings, however
 // the database writes them.
-func newBase(name string, spec json.RawMessage) (policyBase, error) {
+func newBase(name string, spec json.RawMessage) (base, error) {
 	p, err := policy.ReadSpec(spec)
 	if err != nil {
-		return policyBase{}, err
+		return base{}, err
 	}
 	return specBase(name, p)
 }
 
-// policyFile is a file on its way: raw, and then read.
-type policyFile struct {
-	path    string
-	raw     []byte
-	reading bool
-	done    bool
-	out     config.PolicyFile
-	base    policyBase
-	err     error
+// Source is the content of a policy file, its path for errors, and the error of reading it.
+type Source struct {
+	Path string
+	Raw  []byte
+	Err  error
+}
+
+// File is a policy file with its base.
+type File struct {
+	config.PolicyFile
+	base base
+}
+
+// reading is a file on its way: raw, and then read.
+type reading struct {
+	Source
+	File
+	begun, done bool
+	err         error
+}
+
+// Read reads and checks policy files, which extend policies that are in force and each other.
+// The error lists all that is wrong with them. The registry has a summarizer.
+func Read(ctx context.Context, st *store.Store, cfg config.Config, registry *plan.Registry, sources ...Source) ([]File, error) {
+	b := bases{ctx: ctx, st: st, cfg: cfg, registry: registry, files: map[string]*reading{}}
+	var all []*reading
+	var faults []error
+	for _, source := range sources {
+		if source.Err != nil {
+			faults = append(faults, source.Err)
+			continue
+		}
+		f := &reading{Source: source}
+		// Its name, for the others; its errors are found when it is read.
+		named, _ := config.ReadPolicy(f.Path, f.Raw, nil) //nolint:errcheck // see above
+		if first, twice := b.files[named.Name]; twice {
+			faults = append(faults, fmt.Errorf("%s: name: %s is that of %s, too", f.Path, named.Name, first.Path))
+		} else {
+			b.files[named.Name] = f
+		}
+		all = append(all, f)
+	}
+	var files []File
+	for _, f := range all {
+		b.read(f)
+		if faults = append(faults, f.err); f.err == nil {
+			files = append(files, f.File)
+		}
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	return files, nil
 }
 
 // bases finds the bases of policies, among files that are applied together and the policies in force.
@@ -57,57 +101,57 @@ type bases struct {
 	st       *store.Store
 	cfg      config.Config
 	registry *plan.Registry
-	files    map[string]*policyFile // by name
+	files    map[string]*reading // by name
 }
 
 // read reads a file, and first those that it extends.
-func (b *bases) read(f *policyFile) {
+func (b *bases) read(f *reading) {
 	if f.done {
 		return
 	}
-	f.reading = true
-	f.out, f.err = config.ReadPolicyOver(f.path, f.raw, b.registry, func(p config.PolicyFile) (policy.Policy, error) {
+	f.begun = true
+	f.PolicyFile, f.err = config.ReadPolicyOver(f.Path, f.Raw, b.registry, func(p config.PolicyFile) (policy.Policy, error) {
 		var err error
 		if f.base, err = b.of(p.Name, p.Extends); err != nil {
 			return policy.Policy{}, err
 		}
 		return policy.ReadSpec(f.base.spec)
 	})
-	f.reading, f.done = false, true
+	f.begun, f.done = false, true
 }
 
 // of returns the base of the policy of a name. Unless the file names one, that is the policy default,
 // and for that one the policy of the configuration.
-func (b *bases) of(name, extends string) (policyBase, error) {
+func (b *bases) of(name, extends string) (base, error) {
 	switch {
 	case extends == "" && name == policy.DefaultName:
-		extends = baseConfiguration
+		extends = BaseConfiguration
 	case extends == "":
 		extends = policy.DefaultName
 	}
 	switch f := b.files[extends]; {
-	case extends == baseNone:
-		return specBase(baseNone, policy.Default())
-	case extends == baseConfiguration:
-		return specBase(baseConfiguration, b.cfg.Policy)
-	case extends == name || f != nil && f.reading:
-		return policyBase{}, fmt.Errorf("%q: want another policy: %s would extend itself", extends, name)
+	case extends == BaseNone:
+		return specBase(BaseNone, policy.Default())
+	case extends == BaseConfiguration:
+		return specBase(BaseConfiguration, b.cfg.Policy)
+	case extends == name || f != nil && f.begun:
+		return base{}, fmt.Errorf("%q: want another policy: %s would extend itself", extends, name)
 	case f != nil:
 		b.read(f)
 		if f.err != nil {
-			return policyBase{}, fmt.Errorf("%q: %s has faults", extends, f.path)
+			return base{}, fmt.Errorf("%q: %s has faults", extends, f.Path)
 		}
-		return specBase(extends, f.out.Policy)
+		return specBase(extends, f.Policy)
 	}
 	v, err := b.stored(extends)
 	if err != nil {
-		return policyBase{}, err
+		return base{}, err
 	}
 	// Those in force extend others in turn.
 	chain := []string{name, extends}
 	for next := v.Extends; next != ""; {
 		if slices.Contains(chain, next) || len(chain) > maxBases {
-			return policyBase{}, fmt.Errorf("%q: want a policy that does not extend %s in turn, at most %d in a row: %s",
+			return base{}, fmt.Errorf("%q: want a policy that does not extend %s in turn, at most %d in a row: %s",
 				extends, name, maxBases, strings.Join(append(chain, next), " → "))
 		}
 		chain = append(chain, next)
@@ -116,7 +160,7 @@ func (b *bases) of(name, extends string) (policyBase, error) {
 			break
 		}
 		if err != nil {
-			return policyBase{}, err
+			return base{}, err
 		}
 		next = w.Extends
 	}
@@ -125,13 +169,13 @@ func (b *bases) of(name, extends string) (policyBase, error) {
 
 // stored returns the policy of a name that is in force.
 func (b *bases) stored(name string) (store.PolicyVersion, error) {
-	v, err := policyRef{Name: name}.load(b.ctx, b.st)
+	v, err := Ref{Name: name}.Load(b.ctx, b.st)
 	switch {
 	case errors.Is(err, store.ErrNotFound) && name == policy.DefaultName: // no scheduler has saved its configuration yet
 		v = store.PolicyVersion{Name: name}
 		v.Spec, err = policy.Spec(b.cfg.Policy)
 	case errors.Is(err, store.ErrNotFound):
-		known := []string{policy.DefaultName, baseConfiguration, baseNone}
+		known := []string{policy.DefaultName, BaseConfiguration, BaseNone}
 		if all, err := b.st.Policies(b.ctx, ""); err == nil {
 			for _, v := range all {
 				known = append(known, v.Name)
@@ -145,14 +189,22 @@ func (b *bases) stored(name string) (store.PolicyVersion, error) {
 	return v, err
 }
 
-func specBase(name string, p policy.Policy) (policyBase, error) {
+func specBase(name string, p policy.Policy) (base, error) {
 	spec, err := policy.Spec(p)
-	return policyBase{name, policy.SpecHash(spec), spec}, err
+	return base{name, policy.SpecHash(spec), spec}, err
 }
 
-// inherited returns of settings those that a version has not given by itself.
-func inherited(v store.PolicyVersion, key string) bool {
+// Inherited reports whether a version has a setting from the policy that it extends.
+func Inherited(v store.PolicyVersion, key string) bool {
 	return v.Extends != "" && !slices.ContainsFunc(v.Given, func(given string) bool { return given == key || strings.HasPrefix(key, given+".") })
+}
+
+// Follows reports whether the policy that a version extends is still in force, and whether it has the
+// settings that it had then.
+func Follows(ctx context.Context, st *store.Store, cfg config.Config, v store.PolicyVersion) (inForce, same bool) {
+	b := bases{ctx: ctx, st: st, cfg: cfg}
+	now, err := b.of(v.Name, v.Extends)
+	return err == nil, err == nil && now.hash == v.BaseHash
 }
 
 // losses are settings that people miss when they are gone.

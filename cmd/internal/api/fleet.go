@@ -1,0 +1,628 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/scheduler"
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/policy"
+)
+
+// fleet registers the operations of operators on more than one session.
+func (a *api) fleet() {
+	const get, post, put, del = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
+	register(a, operation{scope: reads, method: get, path: "/v1/held-back", id: "list-held-back",
+		summary: "Why sessions that are due do not run, since when, until when and by what it ends"}, heldBack)
+	register(a, operation{scope: reads, method: get, path: "/v1/stats", id: "get-stats",
+		summary: "What is due, waits and runs, and what runs did in the last hour and day"}, stats)
+	register(a, operation{scope: admins, method: get, path: "/v1/audit", id: "list-actions",
+		summary: "What operators did, the newest first"}, listActions)
+
+	register(a, operation{scope: reads, method: get, path: "/v1/schedules", id: "list-schedules",
+		summary: "List schedules with their next times and what became of the last"}, listSchedules)
+	register(a, operation{scope: reads, method: get, path: "/v1/schedules/{schedule}", id: "get-schedule",
+		summary: "One schedule"}, getSchedule)
+	register(a, operation{scope: operates, method: post, path: "/v1/schedules/{schedule}/pause", id: "pause-schedule",
+		summary: "Pause a schedule: its ticks start nothing"}, pauseSchedule)
+	register(a, operation{scope: operates, method: post, path: "/v1/schedules/{schedule}/resume", id: "resume-schedule",
+		summary: "End the pause of a schedule"}, resumeSchedule)
+	register(a, operation{scope: operates, method: post, path: "/v1/schedules/{schedule}/run", id: "run-schedule",
+		summary: "Start a sweep of a schedule now, or return the one that has not begun"}, runSchedule)
+
+	register(a, operation{scope: reads, method: get, path: "/v1/sweeps", id: "list-sweeps",
+		summary: "List sweeps, the newest first"}, listSweeps)
+	register(a, operation{scope: reads, method: get, path: "/v1/sweeps/{sweep}", id: "get-sweep",
+		summary: "The progress of a sweep, and how its runs ended"}, getSweep)
+	register(a, operation{scope: operates, method: post, path: "/v1/sweeps", id: "start-sweep",
+		summary: "Start a sweep over sessions that are due, or forecast it"}, startSweep)
+	for action, summary := range map[string]string{
+		store.SweepPause: "Pause a sweep", store.SweepResume: "Go on with a sweep that is paused or stopped, where it was",
+		store.SweepCancel: "End a sweep for good", store.SweepRelease: "Have events run what a sweep that was stopped or cancelled holds back",
+	} {
+		register(a, operation{scope: operates, method: post, path: "/v1/sweeps/{sweep}/" + action, id: action + "-sweep", summary: summary},
+			func(ctx context.Context, c *caller, in *steerIn) (*body[store.SweepReport], error) {
+				b := given(in.Body)
+				if err := c.store.Operator.SteerSweep(ctx, in.Sweep, action, b.Note, c.by(), seconds(b.Seconds)); err != nil {
+					return nil, err
+				}
+				return answer(c.store.Operator.SweepReport(ctx, in.Sweep))
+			})
+	}
+
+	register(a, operation{scope: reads, method: get, path: "/v1/bulk/{kind}", id: "list-bulk",
+		summary: "List bulk undos or recompactions, the newest first"}, listBulk)
+	register(a, operation{scope: reads, method: get, path: "/v1/bulk/{kind}/{id}", id: "get-bulk",
+		summary: "The progress of a bulk operation, how its runs ended, and what it left alone"}, getBulk)
+	register(a, operation{scope: reads, method: get, path: "/v1/bulk/{kind}/{id}/refusals", id: "list-bulk-refusals",
+		summary: "List what a bulk operation left alone, and why"}, listRefusals)
+	register(a, operation{scope: operates, method: post, path: "/v1/bulk/{kind}", id: "start-bulk",
+		summary: "Undo runs, or compact sessions again, that match; or count them"}, startBulk)
+	register(a, operation{scope: operates, method: post, path: "/v1/bulk/{kind}/{id}/resume", id: "resume-bulk",
+		summary: "Go on with a bulk operation"}, resumeBulk)
+	register(a, operation{scope: operates, method: post, path: "/v1/bulk/{kind}/{id}/cancel", id: "cancel-bulk",
+		summary: "End a bulk operation before its time"}, cancelBulk)
+
+	register(a, operation{scope: reads, method: get, path: "/v1/pauses", id: "list-pauses", summary: "List what is paused"}, listPauses)
+	register(a, operation{scope: operates, method: post, path: "/v1/pauses", id: "create-pause",
+		summary: "Pause the runs of a tenant, of models or of a policy, or of all"}, createPause)
+	register(a, operation{scope: operates, method: del, path: "/v1/pauses/{pause}", id: "end-pause", summary: "End a pause"}, endPause)
+
+	register(a, operation{scope: reads, method: get, path: "/v1/limits", id: "list-limits",
+		summary: "List the limits of costs and runs, and their present use"}, listLimits)
+	register(a, operation{scope: admins, method: put, path: "/v1/limits", id: "set-limits",
+		summary: "Replace the limits of a tenant, or of all together"}, setLimits)
+	register(a, operation{scope: admins, method: del, path: "/v1/limits", id: "clear-limits",
+		summary: "Remove the limits of a tenant, or of all together"}, clearLimits)
+
+	register(a, operation{scope: admins, method: get, path: "/v1/keys", id: "list-keys",
+		summary: "List keys, without the keys themselves"}, listKeys)
+	register(a, operation{scope: admins, method: post, path: "/v1/keys", id: "create-key",
+		summary: "Make a key, which is shown once", more: func(op *huma.Operation) { op.DefaultStatus = http.StatusCreated }}, createKey)
+	register(a, operation{scope: admins, method: del, path: "/v1/keys/{key}", id: "revoke-key",
+		summary: "Revoke a key; servers accept it for some seconds more"}, revokeKey)
+	register(a, operation{scope: admins, method: post, path: "/v1/keys/{key}/rotate", id: "rotate-key",
+		summary: "Replace a key by a new one with the same rights"}, rotateKey)
+}
+
+// all returns the store for what concerns all tenants. That of a key of one tenant is bound to it,
+// and refuses.
+func (c *caller) all() *store.Store {
+	if c.key.Tenant != nil {
+		return c.store
+	}
+	return c.server.bound("")
+}
+
+// whom fails where a change would be of all tenants and the request does not say so.
+func (c *caller) whom(all bool) error {
+	switch {
+	case c.tenant == "" && !all:
+		return invalid("query.tenant", "give tenant, or all in the body: whom it is for has no default")
+	case c.tenant != "" && all:
+		return invalid("body.all", "all: this is for tenant %s", c.tenant)
+	}
+	return nil
+}
+
+// Preview is the parameter of operations that first show what they would do.
+type Preview struct {
+	// A text: the framework gives the default to a false one.
+	DryRun string `query:"dry_run" enum:"true,false" default:"true" doc:"Show what would change, and change nothing."`
+}
+
+func (p Preview) only() bool { return p.DryRun != "false" }
+
+// Newest selects a page of a list with the newest first.
+type Newest struct {
+	Page
+	After string `query:"after" doc:"next of the page before."`
+}
+
+// newest returns a page of rows that are numbered, of those before after.
+func newest[T any](c *caller, in Newest, number func(T) int64, rows func(before int64, limit int) ([]T, error)) (*body[list[T]], error) {
+	limit, err := in.limit(c)
+	if err != nil {
+		return nil, err
+	}
+	before, err := strconv.ParseInt("0"+in.After, 10, 64)
+	if err != nil {
+		return nil, invalid("query.after", "after: want next of the page before")
+	}
+	found, err := rows(before, limit)
+	out := list[T]{Items: append([]T{}, found...)}
+	if len(found) == limit && limit > 0 {
+		out.Next = strconv.FormatInt(number(found[limit-1]), 10)
+	}
+	return answer(out, err)
+}
+
+// items returns a list without pages.
+func items[T any](rows []T, err error) (*body[list[T]], error) {
+	return answer(list[T]{Items: append([]T{}, rows...)}, err)
+}
+
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+
+func heldBack(ctx context.Context, c *caller, _ *struct{}) (*body[list[store.Held]], error) {
+	return items(c.store.Operator.HeldBack(ctx, c.tenant))
+}
+
+type statsIn struct {
+	Tenants int `query:"tenants" default:"10" minimum:"0" maximum:"1000" doc:"Tenants to name, those with most to compact first."`
+}
+
+func stats(ctx context.Context, c *caller, in *statsIn) (*body[store.Stats], error) {
+	return answer(c.store.Operator.Stats(ctx, c.tenant, in.Tenants))
+}
+
+func listActions(ctx context.Context, c *caller, in *Newest) (*body[list[store.Action]], error) {
+	limit, err := in.limit(c)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := c.store.Operator.AuditLog(ctx, c.tenant, in.After, limit)
+	out := list[store.Action]{Items: append([]store.Action{}, rows...)}
+	if len(rows) == limit && limit > 0 {
+		out.Next = rows[limit-1].Place
+	}
+	return answer(out, err)
+}
+
+// given returns an optional body, or its zero value.
+func given[T any](body *T) (v T) {
+	if body != nil {
+		v = *body
+	}
+	return v
+}
+
+// SchedulePath is the parameter of paths below a schedule.
+type SchedulePath struct {
+	Schedule string `path:"schedule" doc:"The name of the schedule."`
+}
+
+// schedule returns a schedule that the caller may see: one of its tenant, or any.
+func (c *caller) schedule(ctx context.Context, name string) (scheduler.ScheduleRow, error) {
+	row, err := c.server.o.Config.SchedulerConfig().ShownSchedule(ctx, c.store, name, time.Now())
+	if c.tenant != "" && (errors.Is(err, store.ErrNotFound) || err == nil && !c.sees(row)) {
+		err = fmt.Errorf("schedule %q: %w", name, store.ErrNotFound) // without the names of others
+	}
+	return row, err
+}
+
+// sees reports whether a schedule is of the caller's tenant.
+func (c *caller) sees(row scheduler.ScheduleRow) bool {
+	s, ok := row.Settings.(policy.Schedule)
+	return c.tenant == "" || ok && s.Tenant == c.tenant
+}
+
+func listSchedules(ctx context.Context, c *caller, _ *struct{}) (*body[list[scheduler.ScheduleRow]], error) {
+	rows, err := c.server.o.Config.SchedulerConfig().ShownSchedules(ctx, c.store, time.Now())
+	return items(slices.DeleteFunc(rows, func(r scheduler.ScheduleRow) bool { return !c.sees(r) }), err)
+}
+
+func getSchedule(ctx context.Context, c *caller, in *SchedulePath) (*body[scheduler.ScheduleRow], error) {
+	return answer(c.schedule(ctx, in.Schedule))
+}
+
+type pauseScheduleIn struct {
+	SchedulePath
+	Body *noteBody
+}
+
+type noteBody struct {
+	Note string `json:"note,omitempty" doc:"Why, for those who look later."`
+}
+
+func pauseSchedule(ctx context.Context, c *caller, in *pauseScheduleIn) (*body[scheduler.ScheduleRow], error) {
+	if _, err := c.schedule(ctx, in.Schedule); err != nil {
+		return nil, err
+	}
+	if err := c.all().Operator.PauseSchedule(ctx, in.Schedule, given(in.Body).Note, c.by()); err != nil {
+		return nil, err
+	}
+	return answer(c.schedule(ctx, in.Schedule))
+}
+
+func resumeSchedule(ctx context.Context, c *caller, in *SchedulePath) (*body[scheduler.ScheduleRow], error) {
+	row, err := c.schedule(ctx, in.Schedule)
+	if err == nil {
+		err = c.all().Operator.ResumeSchedule(ctx, in.Schedule, c.by())
+	}
+	row.PausedAt, row.PausedBy, row.Note = nil, "", ""
+	return answer(row, err)
+}
+
+func runSchedule(ctx context.Context, c *caller, in *SchedulePath) (*body[store.SweepReport], error) {
+	if _, err := c.schedule(ctx, in.Schedule); err != nil {
+		return nil, err
+	}
+	s, err := c.server.o.Config.SchedulerConfig().ScheduleNamed(in.Schedule)
+	if err != nil {
+		return nil, err
+	}
+	id, _, err := scheduler.RunSchedule(ctx, c.all(), in.Schedule, s, time.Now(), c.by())
+	if err != nil {
+		return nil, err
+	}
+	return answer(c.store.Operator.SweepReport(ctx, id))
+}
+
+// SweepPath is the parameter of paths below a sweep.
+type SweepPath struct {
+	Sweep int64 `path:"sweep" minimum:"1" doc:"The number of the sweep."`
+}
+
+func listSweeps(ctx context.Context, c *caller, in *Newest) (*body[list[store.SweepReport]], error) {
+	return newest(c, *in, func(r store.SweepReport) int64 { return r.ID }, func(before int64, limit int) (out []store.SweepReport, err error) {
+		rows, err := c.store.Operator.Sweeps(ctx, before, limit)
+		for _, r := range rows {
+			out = append(out, r.Report())
+		}
+		return out, err
+	})
+}
+
+func getSweep(ctx context.Context, c *caller, in *SweepPath) (*body[store.SweepReport], error) {
+	return answer(c.store.Operator.SweepReport(ctx, in.Sweep))
+}
+
+type steerIn struct {
+	SweepPath
+	Body *steerBody
+}
+
+type steerBody struct {
+	Note    string  `json:"note,omitempty" doc:"Why, for those who look later."`
+	Seconds float64 `json:"seconds,omitempty" minimum:"1" maximum:"31536000" doc:"Of resume: stop after this time."`
+}
+
+type startSweepIn struct {
+	Preview
+	Body *startSweepBody
+}
+
+type startSweepBody struct {
+	All     bool    `json:"all,omitempty" doc:"Sessions of all tenants, with a key of all tenants."`
+	Seconds float64 `json:"seconds,omitempty" minimum:"1" maximum:"31536000" doc:"Stop after this time."`
+	StopAt  float64 `json:"stop_at,omitempty" exclusiveMinimum:"0" maximum:"1" doc:"Stop when more of the latest runs than this share failed or got no summary; 0.5 by default, 1 for never."`
+	Canary  float64 `json:"canary,omitempty" minimum:"0" maximum:"1" doc:"Run this share of the sessions first, and the others only if no more of its runs than stop_at failed."`
+	Note    string  `json:"note,omitempty" doc:"Why, for those who look later."`
+}
+
+type startSweepOut struct {
+	Forecast *store.SweepEstimate `json:"forecast,omitempty" doc:"Of a dry run."`
+	Sweep    *store.SweepReport   `json:"sweep,omitempty" doc:"The sweep that was started."`
+}
+
+func startSweep(ctx context.Context, c *caller, in *startSweepIn) (*body[startSweepOut], error) {
+	b := given(in.Body)
+	if err := c.whom(b.All); err != nil {
+		return nil, err
+	}
+	if in.only() {
+		f, err := c.store.Operator.ForecastSweep(ctx, c.tenant)
+		if err != nil {
+			return nil, err
+		}
+		limit, limited, err := c.store.Operator.RunLimit(ctx, c.tenant)
+		perSecond := 0.0
+		if limited {
+			perSecond = *limit.RunsPerSecond
+		}
+		return answer(startSweepOut{Forecast: new(f.Estimate(perSecond))}, err)
+	}
+	id, err := c.store.Operator.Start(ctx, store.SweepOptions{
+		Tenant: c.tenant, Window: seconds(b.Seconds), StopShare: b.StopAt, Canary: b.Canary, Note: b.Note, By: c.by(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	r, err := c.store.Operator.SweepReport(ctx, id)
+	return answer(startSweepOut{Sweep: &r}, err)
+}
+
+// BulkKind is the parameter of paths of bulk operations.
+type BulkKind struct {
+	Kind string `path:"kind" enum:"undo,compact"`
+}
+
+// BulkPath is the parameter of paths below a bulk operation.
+type BulkPath struct {
+	BulkKind
+	ID int64 `path:"id" minimum:"1" doc:"The number of the bulk operation."`
+}
+
+type listBulkIn struct {
+	BulkKind
+	Newest
+}
+
+func listBulk(ctx context.Context, c *caller, in *listBulkIn) (*body[list[store.BulkOperation]], error) {
+	number := func(b store.BulkOperation) int64 { return b.ID }
+	return newest(c, in.Newest, number, func(before int64, limit int) ([]store.BulkOperation, error) {
+		return c.store.Operator.Bulks(ctx, in.Kind, before, limit)
+	})
+}
+
+// shownRefusals is the number of refusals beside a bulk operation.
+const shownRefusals = 20
+
+func getBulk(ctx context.Context, c *caller, in *BulkPath) (*body[store.BulkReport], error) {
+	return answer(c.store.Operator.BulkReport(ctx, in.Kind, in.ID, shownRefusals))
+}
+
+type listRefusalsIn struct {
+	BulkPath
+	Newest
+}
+
+func listRefusals(ctx context.Context, c *caller, in *listRefusalsIn) (*body[list[store.BulkRefusal]], error) {
+	if _, err := c.store.Operator.Bulk(ctx, in.Kind, in.ID); err != nil {
+		return nil, err
+	}
+	number := func(r store.BulkRefusal) int64 { return r.Run }
+	return newest(c, in.Newest, number, func(before int64, limit int) ([]store.BulkRefusal, error) {
+		return c.store.Operator.BulkRefusals(ctx, in.ID, before, limit)
+	})
+}
+
+type startBulkIn struct {
+	BulkKind
+	Preview
+	Body struct {
+		All         bool           `json:"all,omitempty" doc:"Runs of all tenants."`
+		Filter      store.RunMatch `json:"filter" doc:"The runs, or the sessions by their last run; at least one of its parts."`
+		Cascade     bool           `json:"cascade,omitempty" doc:"Of undo: also undo later runs of the same sessions."`
+		From        string         `json:"from,omitempty" enum:"log,view" doc:"Of compact: the messages to read; log by default."`
+		AllowGrowth bool           `json:"allow_growth,omitempty" doc:"Of compact: apply results that save less than the policy's minimum, too."`
+		StopAt      float64        `json:"stop_at,omitempty" exclusiveMinimum:"0" maximum:"1" doc:"Of compact: as of sweeps."`
+		Note        string         `json:"note,omitempty" doc:"Why, for those who look later."`
+	}
+}
+
+type startBulkOut struct {
+	Undo    *store.BulkUndoPreview    `json:"undo,omitempty" doc:"What an undo would be about."`
+	Compact *store.BulkCompactPreview `json:"compact,omitempty" doc:"What a recompaction would be about."`
+	Bulk    *store.BulkReport         `json:"bulk,omitempty" doc:"The operation that was started. While an undo is open, resume goes on with it."`
+}
+
+func startBulk(ctx context.Context, c *caller, in *startBulkIn) (*body[startBulkOut], error) {
+	if err := c.whom(in.Body.All); err != nil {
+		return nil, err
+	}
+	if err := in.Body.Filter.Validate(); err != nil {
+		return nil, invalid("body.filter", "%s", err)
+	}
+	st, out := c.all().Operator, startBulkOut{}
+	var id int64
+	var err error
+	switch b := in.Body; {
+	case in.only() && in.Kind == store.BulkUndo:
+		p, err := st.PreviewBulkUndo(ctx, c.tenant, b.Filter)
+		out.Undo = &p
+		return answer(out, err)
+	case in.only():
+		p, err := st.PreviewBulkCompact(ctx, c.tenant, b.Filter)
+		out.Compact = &p
+		return answer(out, err)
+	case in.Kind == store.BulkUndo:
+		if id, err = st.StartBulkUndo(ctx, c.tenant, b.Filter, b.Cascade, b.Note, c.by()); err == nil {
+			err = goOn(ctx, st, id)
+		}
+	default:
+		id, err = st.StartBulkCompact(ctx, c.tenant, b.Filter, store.Options{From: b.From, AllowGrowth: b.AllowGrowth}, b.StopAt, b.Note, c.by())
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := st.BulkReport(ctx, in.Kind, id, shownRefusals)
+	out.Bulk = &r
+	return answer(out, err)
+}
+
+// goOn undoes runs of a bulk undo for as long as a request waits.
+func goOn(ctx context.Context, st store.Operator, id int64) error {
+	for until := time.Now().Add(config.MaxWait); time.Now().Before(until); {
+		if step, err := st.NextBulkUndo(ctx, id); err != nil || step.Run == 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+func resumeBulk(ctx context.Context, c *caller, in *BulkPath) (*body[store.BulkReport], error) {
+	st := c.all().Operator
+	err := error(nil)
+	if in.Kind == store.BulkUndo {
+		err = goOn(ctx, st, in.ID)
+	} else {
+		err = st.ResumeBulkCompact(ctx, in.ID, c.by())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer(st.BulkReport(ctx, in.Kind, in.ID, shownRefusals))
+}
+
+func cancelBulk(ctx context.Context, c *caller, in *BulkPath) (*body[store.BulkReport], error) {
+	st := c.all().Operator
+	if _, err := c.store.Operator.Bulk(ctx, in.Kind, in.ID); err != nil {
+		return nil, err
+	}
+	if err := st.CancelBulk(ctx, in.Kind, in.ID, c.by()); err != nil {
+		return nil, err
+	}
+	return answer(st.BulkReport(ctx, in.Kind, in.ID, shownRefusals))
+}
+
+func listPauses(ctx context.Context, c *caller, _ *struct{}) (*body[list[store.Pause]], error) {
+	return items(c.store.Operator.Pauses(ctx))
+}
+
+type createPauseIn struct {
+	Body struct {
+		All    bool   `json:"all,omitempty" doc:"All sessions of all tenants."`
+		Model  string `json:"model,omitempty" doc:"Sessions whose model begins so."`
+		Policy string `json:"policy,omitempty" doc:"Sessions with this policy."`
+		Note   string `json:"note,omitempty" doc:"Why: shown by everything that the pause holds back."`
+	}
+}
+
+func createPause(ctx context.Context, c *caller, in *createPauseIn) (*body[list[store.Pause]], error) {
+	scope := store.PauseScope{Tenant: c.tenant, Model: in.Body.Model, Policy: in.Body.Policy}
+	if all := scope == (store.PauseScope{}); all != in.Body.All {
+		return nil, invalid("body.all", "give all, or tenant, model and policy: what to pause has no default")
+	}
+	if err := c.store.Operator.PauseRuns(ctx, scope, in.Body.Note, c.by()); err != nil {
+		return nil, err
+	}
+	return items(c.store.Operator.Pauses(ctx))
+}
+
+type endPauseIn struct {
+	Pause int64 `path:"pause" doc:"The number of the pause."`
+}
+
+func endPause(ctx context.Context, c *caller, in *endPauseIn) (*body[list[store.Pause]], error) {
+	pauses, err := c.store.Operator.Pauses(ctx)
+	i := slices.IndexFunc(pauses, func(p store.Pause) bool { return p.ID == in.Pause })
+	switch {
+	case err != nil:
+	case i < 0:
+		err = fmt.Errorf("pause %d: %w", in.Pause, store.ErrNotFound)
+	default:
+		err = c.store.Operator.ResumeRuns(ctx, pauses[i].PauseScope, c.by())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return items(slices.Delete(pauses, i, i+1), nil)
+}
+
+func listLimits(ctx context.Context, c *caller, _ *struct{}) (*body[list[store.Spending]], error) {
+	return items(c.store.Operator.Spending(ctx, c.tenant))
+}
+
+type setLimitsIn struct {
+	Body struct {
+		All           bool     `json:"all,omitempty" doc:"The limits of all tenants together."`
+		MicrosPerHour *int64   `json:"cost_micros_per_hour,omitempty" minimum:"0" doc:"Cost of the calls in an hour, in millionths of the unit of the models' prices."`
+		MicrosPerDay  *int64   `json:"cost_micros_per_day,omitempty" minimum:"0"`
+		CallsPerHour  *int64   `json:"calls_per_hour,omitempty" minimum:"0"`
+		TokensPerHour *int64   `json:"tokens_per_hour,omitempty" minimum:"0" doc:"Tokens of the calls in an hour, input and output."`
+		RunsPerSecond *float64 `json:"runs_per_second,omitempty" doc:"Runs that start in a second; also 0.1 for one in ten seconds."`
+		Note          string   `json:"note,omitempty" doc:"Why."`
+	}
+}
+
+func setLimits(ctx context.Context, c *caller, in *setLimitsIn) (*body[list[store.Spending]], error) {
+	b := in.Body
+	limit := store.SpendingLimit{
+		Tenant: c.tenant, MicrosPerHour: b.MicrosPerHour, MicrosPerDay: b.MicrosPerDay, CallsPerHour: b.CallsPerHour,
+		TokensPerHour: b.TokensPerHour, RunsPerSecond: b.RunsPerSecond, Note: b.Note, ChangedBy: c.by(),
+	}
+	err := c.whom(b.All)
+	if err == nil {
+		err = limit.Validate()
+	}
+	if err == nil {
+		err = c.store.Operator.LimitSpending(ctx, limit)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return items(c.store.Operator.Spending(ctx, c.tenant))
+}
+
+// Whom is the parameter of operations without a body that have to name whom they are for.
+type Whom struct {
+	All bool `query:"all" doc:"Those of all tenants together."`
+}
+
+func clearLimits(ctx context.Context, c *caller, in *Whom) (*body[list[store.Spending]], error) {
+	err := c.whom(in.All)
+	if err == nil {
+		err = c.store.Operator.LimitSpending(ctx, store.SpendingLimit{Tenant: c.tenant, ChangedBy: c.by()})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return items(c.store.Operator.Spending(ctx, c.tenant))
+}
+
+type listKeysIn struct {
+	All bool `query:"all" doc:"Also those that are revoked or expired."`
+}
+
+func listKeys(ctx context.Context, c *caller, in *listKeysIn) (*body[list[store.APIKey]], error) {
+	return items(c.store.Admin.Keys(ctx, c.tenant, in.All))
+}
+
+type createKeyIn struct {
+	Body struct {
+		All       bool       `json:"all,omitempty" doc:"For all tenants."`
+		Name      string     `json:"name" doc:"What its requests are recorded with."`
+		Scope     string     `json:"scope" enum:"read,append,operate,admin" doc:"What it may do; each includes those before it."`
+		ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"Without it, it is valid until it is revoked."`
+		Note      string     `json:"note,omitempty" doc:"What it is for."`
+	}
+}
+
+// newKey is a key with its secret.
+type newKey struct {
+	Key string `json:"key" doc:"The key, which is not shown again."`
+	store.APIKey
+}
+
+func createKey(ctx context.Context, c *caller, in *createKeyIn) (*body[newKey], error) {
+	if err := c.whom(in.Body.All); err != nil {
+		return nil, err
+	}
+	k := store.NewKey{Name: in.Body.Name, Scope: in.Body.Scope, Tenant: c.tenant, Note: in.Body.Note}
+	if in.Body.ExpiresAt != nil {
+		k.ExpiresAt = *in.Body.ExpiresAt
+	}
+	id, secret, err := c.store.Admin.CreateKey(ctx, k, c.by())
+	if err != nil {
+		return nil, err
+	}
+	keys, err := c.store.Admin.Keys(ctx, c.tenant, true)
+	i := slices.IndexFunc(keys, func(k store.APIKey) bool { return k.ID == id })
+	return answer(newKey{secret, append(keys, store.APIKey{})[max(i, 0)]}, err)
+}
+
+// KeyPath is the parameter of paths below a key.
+type KeyPath struct {
+	Key string `path:"key" doc:"Its name, or its number."`
+}
+
+type revokedKey struct {
+	Revoked int64 `json:"revoked"`
+}
+
+func revokeKey(ctx context.Context, c *caller, in *KeyPath) (*body[revokedKey], error) {
+	id, err := c.store.Admin.RevokeKey(ctx, c.tenant, in.Key, c.by())
+	return answer(revokedKey{id}, err)
+}
+
+type rotateKeyIn struct {
+	KeyPath
+	Body *struct {
+		GraceSeconds float64 `json:"grace_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"How long the old key is accepted still."`
+	}
+}
+
+func rotateKey(ctx context.Context, c *caller, in *rotateKeyIn) (*body[newKey], error) {
+	k, secret, err := c.store.Admin.RotateKey(ctx, c.tenant, in.Key, seconds(given(in.Body).GraceSeconds), c.by())
+	return answer(newKey{secret, k}, err)
+}
