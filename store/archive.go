@@ -129,7 +129,7 @@ func (s *Store) addSegment(ctx context.Context, tx pgx.Tx, sid int64, bodies []b
 	if err != nil {
 		return 0, nil, err
 	}
-	g, err := s.segment(ctx, tx, id)
+	g, err := loadSegment(ctx, s, tx, id)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -249,7 +249,7 @@ func (s *Store) restore(ctx context.Context, db beginner, k Key, seqs chat.Range
 		if _, err := tx.Exec(ctx, s.q(`SELECT FROM compactor.lock_archived($1, $2)`), k.tenant(), k.Session); err != nil {
 			return err
 		}
-		segments, err := s.segments(ctx, tx, k, seqs)
+		segments, err := loadSegments(ctx, s, tx, k, seqs)
 		if err != nil {
 			return err
 		}

@@ -72,15 +72,15 @@ func (g *segment) unpack(seqs chat.Ranges) (out []body, err error) {
 	return out, nil
 }
 
-// segment returns a segment by its number.
-func (s *Store) segment(ctx context.Context, tx pgx.Tx, id int64) (g segment, err error) {
+// loadSegment returns a segment by its number.
+func loadSegment(ctx context.Context, s *Store, tx pgx.Tx, id int64) (g segment, err error) {
 	err = tx.QueryRow(ctx, s.q(`SELECT id, seqs::text, checksum, data FROM compactor.archive_segments WHERE id = $1`), id).
 		Scan(&g.ID, rangesText{&g.Seqs}, &g.Checksum, &g.Data)
 	return g, err
 }
 
-// segments returns the segments that hold messages of a session.
-func (s *Store) segments(ctx context.Context, db querier, k Key, seqs chat.Ranges) ([]segment, error) {
+// loadSegments returns the segments that hold messages of a session.
+func loadSegments(ctx context.Context, s *Store, db querier, k Key, seqs chat.Ranges) ([]segment, error) {
 	const query = `SELECT id, seqs, checksum, data FROM compactor.archived_words($1, $2, $3)`
 	return collectRows(ctx, s, db, func(row pgx.CollectableRow) (g segment, err error) {
 		return g, row.Scan(&g.ID, rangesText{&g.Seqs}, &g.Checksum, &g.Data)
@@ -98,7 +98,7 @@ func (s *Store) fillArchived(ctx context.Context, k Key, archived []*Stored) (pu
 		seqs[i] = m.Seq
 	}
 	set := chat.RangesOf(seqs...)
-	segments, err := s.segments(ctx, s.pool, k, set)
+	segments, err := loadSegments(ctx, s, s.pool, k, set)
 	if err != nil {
 		return nil, wrap("read the archive of session "+k.String(), err)
 	}

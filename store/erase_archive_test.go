@@ -288,7 +288,7 @@ func TestAuditComparesTheArchiveWithTheDigests(t *testing.T) {
 		exec(t, s, `UPDATE compactor.archive_segments SET data = $1, raw_bytes = $2, checksum = sha256($1)`, data, raw)
 		exec(t, s, `ALTER TABLE compactor.archive_segments ENABLE TRIGGER keep_segment`)
 	}
-	g := must(s.segments(t.Context(), s.pool, k, span(1, 6)))(t)[0]
+	g := must(loadSegments(t.Context(), s, s.pool, k, span(1, 6)))(t)[0]
 	bodies := must(g.unpack(g.Seqs))(t)
 	other := slices.Clone(bodies)
 	other[2].Text = `{"role":"user","content":"forged"}`

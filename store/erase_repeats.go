@@ -126,7 +126,7 @@ func (s Admin) eachBody(ctx context.Context, tx pgx.Tx, k Key, sid int64, seqs c
 	if err != nil || len(archived) == 0 {
 		return err
 	}
-	segments, err := s.segments(ctx, tx, k, seqs)
+	segments, err := loadSegments(ctx, s.Store, tx, k, seqs)
 	if err != nil {
 		return err
 	}

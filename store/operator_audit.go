@@ -260,7 +260,7 @@ func (s Admin) auditSegments(ctx context.Context, tx pgx.Tx, out []Audited, sids
 			f := Finding{Tenant: a.Tenant, Session: a.Session, Field: field, Stored: stored, Want: "what was said and is not erased"}
 			a.Findings = append(a.Findings, newFinding("segment", x.id, f))
 		}
-		g, err := s.segment(ctx, tx, x.id)
+		g, err := loadSegment(ctx, s.Store, tx, x.id)
 		if err != nil {
 			return err
 		}

@@ -149,7 +149,7 @@ func (s Admin) eraseSegments(ctx context.Context, tx pgx.Tx, id int64) (e Erasur
 		return e, err
 	}
 	for _, p := range parts {
-		old, err := s.segment(ctx, tx, p.id)
+		old, err := loadSegment(ctx, s.Store, tx, p.id)
 		if err != nil {
 			return e, err
 		}

@@ -29,7 +29,7 @@ func (a *api) messages() {
 type listMessagesIn struct {
 	SessionPath
 	Page
-	Query  string   `query:"q" maxLength:"500" doc:"Only messages with this in their text, reasoning, or calls of tools, whatever the case."`
+	Query  string   `query:"q" maxLength:"500" doc:"Only messages with this in their text, reasoning or calls, whatever the case."`
 	Role   string   `query:"role" doc:"Only messages with this role."`
 	Tool   string   `query:"tool" doc:"Only calls of this tool and their results."`
 	Kind   string   `query:"kind" enum:"messages,summaries" doc:"Only what was said, or only summaries and replacements, which runs wrote."`
@@ -55,7 +55,8 @@ func listMessages(ctx context.Context, c *caller, in *listMessagesIn) (*body[lis
 		return nil, err
 	}
 	f := store.SearchFilter{
-		Text: in.Query, Role: chat.Role(in.Role), Tool: in.Tool, After: in.Since, Before: in.Before, Newest: in.Order == "newest", Limit: limit,
+		Text: in.Query, Role: chat.Role(in.Role), Tool: in.Tool, After: in.Since, Before: in.Before,
+		Newest: in.Order == "newest", Limit: limit,
 	}
 	switch {
 	case f.Newest && after > 0:
@@ -126,7 +127,7 @@ func restoreMessage(ctx context.Context, c *caller, in *MessagePath) (*body[Rest
 	}
 	out := RestoredMessage{Message: m.ID, Included: m.Included, Pinned: m.Pinned}
 	if m.Kind != chat.KindSource {
-		return nil, problem(http.StatusConflict, "not_applicable", "message %d was written by a run: undo a later one to bring it back", in.Seq)
+		return nil, problem(http.StatusConflict, "not_applicable", "message %d was written by a run: an undo brings it back", in.Seq)
 	}
 	if !m.Included {
 		out.Pinned, err = true, st.Pin(ctx, k, m.ID)

@@ -54,7 +54,8 @@ func listRuns(ctx context.Context, c *caller, in *listRunsIn) (*body[list[report
 	if err != nil {
 		return nil, err
 	}
-	st, f := c.store, store.RunFilter{Key: store.Key{Tenant: c.tenant}, Status: in.Status, Outcome: in.Outcome, Sweep: in.Sweep, Limit: limit}
+	st := c.store
+	f := store.RunFilter{Key: store.Key{Tenant: c.tenant}, Status: in.Status, Outcome: in.Outcome, Sweep: in.Sweep, Limit: limit}
 	if f.Before, err = cursor(in.After); err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ type listSessionsIn struct {
 	Due         bool     `query:"due" doc:"Only those that are due."`
 	Held        string   `query:"held" doc:"Only those that this reason holds back: a reason of GET /v1/held-back."`
 	Quarantined bool     `query:"quarantined" doc:"Only those that automatic runs leave alone, as they cannot be made small enough."`
-	Label       []string `query:"label,explode" doc:"Only those with this label, as name=value; all of several. Labels of the parent count."`
+	Label       []string `query:"label,explode" doc:"Only those with this label, as name=value, all of several; those of the parent count."`
 	Model       string   `query:"model" doc:"Only those with this model."`
 	Policy      string   `query:"policy" doc:"Only those with this policy."`
 	Query       string   `query:"q" maxLength:"1000" doc:"Only those with this text in their id, whatever the case."`
@@ -197,9 +197,9 @@ type CompactionRequest struct {
 	Strategies  []string     `json:"strategies,omitempty" doc:"The strategies of the run, in order, with the parameters of the policy."`
 	Pipeline    []store.Step `json:"pipeline,omitempty" doc:"The same with parameters."`
 	Policy      string       `json:"policy,omitempty" doc:"The steps of this policy, in place of that of the session."`
-	From        string       `json:"from,omitempty" enum:"log,view" doc:"Plan over the whole log, ignoring earlier runs (the default), or the view."`
+	From        string       `json:"from,omitempty" enum:"log,view" doc:"Plan over the whole log, the default, or over the view."`
 	Focus       string       `json:"focus,omitempty" maxLength:"1000" doc:"What a summary should keep."`
-	DryRun      bool         `json:"dry_run,omitempty" doc:"Answer the change that the run would make, with an extract for a model's summary."`
+	DryRun      bool         `json:"dry_run,omitempty" doc:"Answer the change that it would make, with an extract for a model's summary."`
 	AllowGrowth bool         `json:"allow_growth,omitempty" doc:"Apply the result even if the view grows."`
 	Force       bool         `json:"force,omitempty" doc:"Execute the run although its session is paused."`
 	Summary     *struct {

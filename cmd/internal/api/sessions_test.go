@@ -19,7 +19,8 @@ func (s *server) say(t *testing.T, tenant, session string, texts ...string) {
 	var msgs []store.NewMessage
 	for i, text := range texts {
 		role := []chat.Role{chat.RoleUser, chat.RoleAssistant}[i%2]
-		msgs = append(msgs, store.NewMessage{Message: chat.Message{ID: fmt.Sprintf("m%d", i+1), Role: role, Content: chat.TextContent(text)}})
+		m := chat.Message{ID: fmt.Sprintf("m%d", i+1), Role: role, Content: chat.TextContent(text)}
+		msgs = append(msgs, store.NewMessage{Message: m})
 	}
 	if _, _, err := s.st.Append(t.Context(), store.Key{Tenant: tenant, Session: session}, "gpt-4o", msgs); err != nil {
 		t.Fatal(err)
@@ -55,7 +56,8 @@ func TestSessionsAreListedAndChanged(t *testing.T) {
 	}
 	s.say(t, "other", "mail-o", "secret")
 	change := map[string]any{"model": "claude-sonnet-4-5", "labels": map[string]string{"team": "x"}, "parent": "chat"}
-	s.do(t, write, http.MethodPatch, at("mail/1", ""), change).want(t, 200, `"model":"claude-sonnet-4-5"`, `"team":"x"`, `"parent":"chat"`, `"held_back":[`, `"next_run":`)
+	s.do(t, write, http.MethodPatch, at("mail/1", ""), change).want(t, 200,
+		`"model":"claude-sonnet-4-5"`, `"team":"x"`, `"parent":"chat"`, `"held_back":[`, `"next_run":`)
 	s.do(t, read, http.MethodPatch, at("mail/1", ""), change).want(t, 403, `"code":"forbidden"`)
 	s.do(t, write, http.MethodPatch, at("mail 2", ""), map[string]any{"model": "m", "policy": "none"}).want(t, 404)
 	s.do(t, write, http.MethodPatch, at("mail-o", ""), change).want(t, 404, `"code":"not_found"`)
@@ -92,14 +94,15 @@ func TestErasureTakesTwoSteps(t *testing.T) {
 	path := at("chat", "?note="+url.QueryEscape("request 8"))
 	s.do(t, s.key(t, "operate", "acme"), http.MethodDelete, path, nil).want(t, 403)
 	s.do(t, admin, http.MethodDelete, at("chat", ""), nil).want(t, 422, "query.note")
-	shown := into[struct{ Preview store.ErasurePreview }](t, s.do(t, admin, http.MethodDelete, path, nil).want(t, 200, `"dry_run":true`, `"messages":2`)).Preview
+	r := s.do(t, admin, http.MethodDelete, path, nil).want(t, 200, `"dry_run":true`, `"messages":2`)
+	shown := into[struct{ Preview store.ErasurePreview }](t, r).Preview
 	s.say(t, "acme", "chat", "my number is 4711", "noted", "and more")
 	s.do(t, admin, http.MethodDelete, path+"&confirm="+shown.Token, nil).want(t, 412, `"code":"stale"`)
 	s.do(t, admin, http.MethodDelete, path+"&confirm=yes", nil).want(t, 412)
 	s.do(t, admin, http.MethodGet, at("chat", "/messages"), nil).want(t, 200, "4711")
 	shown = into[struct{ Preview store.ErasurePreview }](t, s.do(t, admin, http.MethodDelete, path, nil)).Preview
 	s.do(t, admin, http.MethodDelete, path+"&confirm="+shown.Token, nil).want(t, 200, `"messages_erased":3`, `"requested_by":"key:admin-4"`)
-	if r := s.do(t, admin, http.MethodGet, at("chat", "/messages"), nil).want(t, 200, "[erased]"); strings.Contains(r.body, "4711") {
+	if r = s.do(t, admin, http.MethodGet, at("chat", "/messages"), nil).want(t, 200, "[erased]"); strings.Contains(r.body, "4711") {
 		t.Error(r.body)
 	}
 	s.do(t, admin, http.MethodDelete, at("chat-o", "?note=x"), nil).want(t, 404, `"code":"not_found"`)
