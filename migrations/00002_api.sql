@@ -30,6 +30,10 @@ CREATE TABLE @schema@.cache_usage (
     PRIMARY KEY (sid, revision)
 );
 
+-- Lists of a tenant's sessions, in the order of their creation.
+CREATE INDEX sessions_of_tenant ON @schema@.sessions (tenant, sid);
+
 -- +goose Down
+DROP INDEX @schema@.sessions_of_tenant;
 DROP TABLE @schema@.cache_usage;
 DROP TABLE @schema@.api_keys;

@@ -238,6 +238,44 @@ func (s *Store) SetPolicy(ctx context.Context, k Key, policy string) error {
 	return execute(ctx, s, "set policy", `SELECT compactor.set_policy($1, $2, $3)`, k.tenant(), k.Session, policy)
 }
 
+// SessionChange holds properties to set; nil leaves one as it is.
+type SessionChange struct {
+	Model  *string           `json:"model,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
+	Parent *string           `json:"parent,omitempty"`
+	Policy *string           `json:"policy,omitempty"`
+}
+
+// Configure sets properties of a session as SetModel, SetLabels, SetParent and SetPolicy do, all or
+// none of them. ErrNotFound names the session.
+func (s *Store) Configure(ctx context.Context, k Key, c SessionChange) error {
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		var exists bool
+		if err := tx.QueryRow(ctx, s.q(`SELECT compactor.view_revision($1, $2) IS NOT NULL`), k.tenant(), k.Session).Scan(&exists); err != nil || !exists {
+			return cmp.Or(err, pgx.ErrNoRows)
+		}
+		for _, p := range []struct {
+			value any
+			given bool
+			query string
+		}{
+			{c.Model, c.Model != nil, `SELECT compactor.set_model($1, $2, $3)`},
+			{c.Labels, c.Labels != nil, `SELECT compactor.set_labels($1, $2, $3::jsonb)`},
+			{c.Parent, c.Parent != nil, `SELECT compactor.set_parent($1, $2, $3)`},
+			{c.Policy, c.Policy != nil, `SELECT compactor.set_policy($1, $2, $3)`},
+		} {
+			if !p.given {
+				continue
+			}
+			if _, err := tx.Exec(ctx, s.q(p.query), k.tenant(), k.Session, p.value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return wrap(fmt.Sprintf("session %s", k), err)
+}
+
 // AppendOn appends messages that were written on the view of a revision (see View) as
 // Append does. If the view has changed since, their signed reasoning is not in it: a model
 // that binds reasoning to the messages before it would not accept it any more.
@@ -352,14 +390,11 @@ func (s *Store) All(ctx context.Context, k Key) ([]Stored, error) {
 
 // Among returns the messages of a session with a seq in ranges, in the form of All.
 func (s *Store) Among(ctx context.Context, k Key, ranges chat.Ranges) ([]Stored, error) {
-	// The bounds are checked before a body is read. <@ is not leakproof, so it is checked after.
 	const query = `
-		SELECT seq, id, kind, coalesce(message::text, ''), role, token_count, token_counter, coalesce(created_at, '0001-01-01Z'),
-			coalesce(source_id, ''), included, coalesce(exclude_reason, ''), coalesce(excluded_by, 0), coalesce(summarized_by, ''),
-			pinned, coalesce(summary_of, '{}')::text, coalesce(reasoning_excluded_by, 0)
-		FROM compactor.messages WHERE tenant = $1 AND session = $2 AND seq <@ $3::int8multirange
-			AND seq >= lower($3::int8multirange) AND seq < coalesce(upper($3::int8multirange), 9223372036854775807)
-		ORDER BY position, (kind <> 'summary'), (kind = 'source' AND position <> seq), seq`
+		SELECT seq, id, kind, coalesce(body, ''), role, token_count, counter, coalesce(created_at, '0001-01-01Z'),
+			coalesce(source_id, ''), included, coalesce(reason, ''), coalesce(excluded_by, 0), coalesce(summarized_by, ''),
+			pinned, coalesce(summary_of, '{}')::text, coalesce(bared_by, 0)
+		FROM compactor.messages_among($1, $2, $3)`
 	all, err := queryRows(ctx, s, fmt.Sprintf("messages of session %s", k), func(row pgx.CollectableRow) (Stored, error) {
 		var m Stored
 		var id, body, source string

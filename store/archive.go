@@ -234,12 +234,17 @@ func (s Admin) Restore(ctx context.Context, k Key, messages ...string) (ArchiveS
 		names := strings.Join(messages, ", ")
 		return ArchiveStats{}, fmt.Errorf("restore session %s: it has not all of the messages %s: %w", k, names, ErrNotFound)
 	}
-	return s.restore(ctx, k, seqs)
+	return s.restore(ctx, s.pool, k, seqs)
+}
+
+// beginner begins a transaction, or one within it.
+type beginner interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
 }
 
 // restore moves the bodies of archived messages back.
-func (s *Store) restore(ctx context.Context, k Key, seqs chat.Ranges) (stats ArchiveStats, err error) {
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+func (s *Store) restore(ctx context.Context, db beginner, k Key, seqs chat.Ranges) (stats ArchiveStats, err error) {
+	err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 		stats = ArchiveStats{Sessions: 1}
 		if _, err := tx.Exec(ctx, s.q(`SELECT FROM compactor.lock_archived($1, $2)`), k.tenant(), k.Session); err != nil {
 			return err
@@ -277,15 +282,23 @@ func (s *Store) restore(ctx context.Context, k Key, seqs chat.Ranges) (stats Arc
 // restoring calls change, and again after it has restored the archived messages that change
 // needs.
 func restoring[T any](ctx context.Context, s *Store, k Key, change func() (T, error)) (T, error) {
+	return restoringOn(ctx, s, s.pool, k, func(int64) {}, change)
+}
+
+// restoringOn restores on a pool or in a transaction, and calls restored with the number of
+// messages.
+func restoringOn[T any](ctx context.Context, s *Store, db beginner, k Key, restored func(messages int64), change func() (T, error)) (T, error) {
 	v, err := change()
 	for range restoreTries { // each time it may need others, or the archiver has moved them again
 		own, ok := errors.AsType[*Error](err)
 		if !ok || !errors.Is(err, ErrArchived) {
 			return v, err
 		}
-		if _, failed := s.restore(ctx, k, own.archived); failed != nil {
+		stats, failed := s.restore(ctx, db, k, own.archived)
+		if failed != nil {
 			return v, failed
 		}
+		restored(stats.Messages)
 		v, err = change()
 	}
 	return v, err

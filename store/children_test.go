@@ -98,7 +98,7 @@ func TestParentsAreALineWithoutCirclesWithinATenant(t *testing.T) {
 	}
 	setParent(t, s, "", "d<c")
 	var names []string
-	for _, r := range must(s.Operator.Sessions(t.Context(), SessionFilter{ChildrenOf: "c", Limit: 9}))(t) {
+	for _, r := range sessions(t, s, SessionFilter{ChildrenOf: "c", Limit: 9}) {
 		names = append(names, r.Session)
 	}
 	if !slices.Equal(names, []string{"b", "d"}) {

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -17,7 +16,7 @@ func thresholds(t *testing.T, s *Store, ts ...Threshold) {
 
 func session(t fataler, s *Store, k Key) SessionRow {
 	t.Helper()
-	rows := must(s.Operator.Sessions(context.Background(), SessionFilter{Limit: 1 << 20}))(t)
+	rows := sessions(t, s, SessionFilter{Limit: 1 << 20})
 	for _, row := range rows {
 		if row.Session == k.Session && row.Tenant == k.tenant() {
 			return row

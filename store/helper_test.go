@@ -369,3 +369,10 @@ func wantConsistent(t fataler, s *Store) {
 		t.Fatalf("audit: not true that %s: %s", f.Check, f)
 	}
 }
+
+// sessions returns the first page of a list.
+func sessions(t fataler, s *Store, f SessionFilter) []SessionRow {
+	rows, _, err := s.Operator.Sessions(context.Background(), f)
+	noError(t, err)
+	return rows
+}

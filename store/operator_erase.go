@@ -2,6 +2,9 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -49,7 +52,28 @@ const erasureColumns = `id, tenant, coalesce(session, ''), coalesce(ids, '{}'), 
 // is the reason. With dryRun, Erase changes nothing and returns the erasure that it would make.
 // It is one transaction, which locks the sessions. ErrDamaged: a segment of the archive to
 // rewrite cannot be read, and nothing has changed.
-func (s Admin) Erase(ctx context.Context, k Key, ids []string, note, by string, dryRun bool) (e Erasure, err error) {
+func (s Admin) Erase(ctx context.Context, k Key, ids []string, note, by string, dryRun bool) (Erasure, error) {
+	return s.erase(ctx, k, ids, note, by, func(Erasure) error {
+		if dryRun {
+			return errRollback
+		}
+		return nil
+	})
+}
+
+// EraseShown erases as Erase does if that is what a dry run has shown, by its token. ErrStale: it would
+// erase something else by now, and nothing has changed.
+func (s Admin) EraseShown(ctx context.Context, k Key, ids []string, note, by, token string) (Erasure, error) {
+	return s.erase(ctx, k, ids, note, by, func(e Erasure) error {
+		if e.Preview().Token != token {
+			return &Error{Kind: ErrStale, Message: "what would be erased is not what was shown", Hint: "Preview it again."}
+		}
+		return nil
+	})
+}
+
+// erase erases unless check, which is called with the erasure, returns an error.
+func (s Admin) erase(ctx context.Context, k Key, ids []string, note, by string, check func(Erasure) error) (e Erasure, err error) {
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		repeats, more, err := s.repeats(ctx, tx, k, ids)
 		if err != nil {
@@ -58,10 +82,10 @@ func (s Admin) Erase(ctx context.Context, k Key, ids []string, note, by string, 
 		const query = `SELECT ` + erasureColumns + ` FROM compactor.erase($1, $2, $3, $4, $5, $6, $7)`
 		rows, _ := tx.Query(ctx, s.q(query), k.tenant(), k.Session, ids, note, by, more, repeats) // rows hold the error
 		e, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Erasure])
-		switch {
-		case err == nil && dryRun:
-			return errRollback
-		case err == nil && e.EndedAt.IsZero():
+		if err == nil {
+			err = check(e)
+		}
+		if err == nil && e.EndedAt.IsZero() {
 			e, err = s.eraseSegments(ctx, tx, e.ID)
 		}
 		return err
@@ -70,6 +94,45 @@ func (s Admin) Erase(ctx context.Context, k Key, ids []string, note, by string, 
 		err = nil
 	}
 	return e, wrap("erase", err)
+}
+
+// ErasurePreview is what an erasure would do.
+type ErasurePreview struct {
+	Tenant     string          `json:"tenant"`
+	Session    string          `json:"session"`
+	IDs        []string        `json:"messages"` // empty: all of the session
+	Repeats    []RepeatPreview `json:"repeats"`
+	WouldErase struct {
+		Messages int64 `json:"messages"`
+		Derived  int64 `json:"derived"`
+		Answers  int64 `json:"answers"`
+		Sessions int64 `json:"sessions"`
+	} `json:"would_erase"`
+	// Token is of all of this: see EraseShown.
+	Token string `json:"confirm"`
+}
+
+// RepeatPreview is a Repeat before anything is erased.
+type RepeatPreview struct {
+	Session  string `json:"session"`
+	Message  string `json:"message"`
+	Replaced bool   `json:"replaced"`
+	Holds    bool   `json:"holds"`
+	Erased   bool   `json:"would_erase"`
+}
+
+// Preview returns the effects of an erasure, without the id and the times of one that is done.
+func (e Erasure) Preview() ErasurePreview {
+	p := ErasurePreview{Tenant: e.Tenant, Session: e.Session, IDs: append([]string{}, e.IDs...), Repeats: []RepeatPreview{}}
+	for _, r := range e.Repeats {
+		p.Repeats = append(p.Repeats, RepeatPreview(r))
+	}
+	w := &p.WouldErase
+	w.Messages, w.Derived, w.Answers, w.Sessions = e.Messages, e.Derived, e.Answers, e.Sessions
+	raw, _ := json.Marshal(p) // never fails
+	sum := sha256.Sum256(raw)
+	p.Token = hex.EncodeToString(sum[:8])
+	return p
 }
 
 // eraseSegments replaces each segment that holds content of an erasure by one without it, which

@@ -1,9 +1,14 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -39,12 +44,29 @@ type SessionRow struct {
 type SessionFilter struct {
 	Tenant string
 	Due    bool
+	// Quarantined selects those that automatic runs leave alone, Held those that a reason holds back
+	// (see HeldReasons).
+	Quarantined bool
+	Held        string
+	// Labels are its own and, under other keys, those of its parent.
+	Labels map[string]string
+	Model  string
+	Policy string
+	// Text is a part of the session's id, whatever the case.
+	Text string
 	// ChildrenOf is the parent of the sessions, by its name.
 	ChildrenOf string
-	// After is the SID of the last row of the previous page.
+	// After is the cursor of the previous page.
 	After int64
 	Limit int
 }
+
+// Sessions of a page that are looked at for filters without an index: what holds a session back is
+// computed for each.
+const (
+	scannedSessions     = 20_000
+	scannedHeldSessions = 200
+)
 
 const querySessions = `
 	SELECT s.tenant, id, s.model, messages, live_messages, total_tokens, live_tokens,
@@ -61,14 +83,73 @@ const querySessions = `
 		UNION ALL SELECT f.due_tokens, f.estimate_margin::numeric FROM compactor.shown_session(s.tenant, s.id) f
 		WHERE (` + followsPolicy + `) IS NOT true) t`
 
-// Sessions returns sessions in order of creation.
-func (s Operator) Sessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
-	const where = querySessions + `
-		WHERE sid > $1 AND ($2 = '' OR s.tenant = $2) AND (due OR NOT $3)
-			AND ($5 = '' OR s.parent IN (SELECT p.sid FROM compactor.sessions p WHERE p.tenant = s.tenant AND p.id = $5))
-		ORDER BY sid LIMIT $4`
-	return queryRows(ctx, s.Store, "list sessions", pgx.RowToStructByPos[SessionRow], where,
-		f.After, f.Tenant, f.Due, f.Limit, f.ChildrenOf)
+// Sessions returns sessions in order of creation, and the cursor of the next page, 0 for none. A page
+// looks at a bounded number of sessions, and so may hold fewer, or none, where there are more.
+func (s Operator) Sessions(ctx context.Context, f SessionFilter) (rows []SessionRow, next int64, err error) {
+	var args []any
+	arg := func(v any) string {
+		args = append(args, v)
+		return fmt.Sprintf("$%d", len(args))
+	}
+	// Conditions as text, as a prepared plan for any filter would use no partial index.
+	indexed := []string{"s.sid > " + arg(f.After)}
+	if f.Tenant != "" {
+		indexed = append(indexed, "s.tenant = "+arg(f.Tenant))
+	}
+	if f.Due {
+		indexed = append(indexed, "s.due")
+	}
+	if f.Quarantined {
+		indexed = append(indexed, "s.state = 'quarantined'")
+	}
+	if f.ChildrenOf != "" {
+		indexed = append(indexed, "s.parent IN (SELECT p.sid FROM compactor.sessions p WHERE p.tenant = s.tenant AND p.id = "+arg(f.ChildrenOf)+")")
+	}
+	from := func(more string, limit int) string {
+		return "(SELECT s.sid FROM compactor.sessions s WHERE " + strings.Join(append(slices.Clone(indexed), more), " AND ") +
+			" ORDER BY s.sid LIMIT " + strconv.Itoa(limit) + ")"
+	}
+	scanned, most := "", scannedSessions
+	if f.Held != "" { // those of two indexes
+		most = scannedHeldSessions
+		scanned = from("s.due", most) + " UNION " + from("(s.state <> 'active' OR s.hold_seq > 0 OR s.loop_seq IS NOT NULL)", most) +
+			" ORDER BY sid LIMIT " + strconv.Itoa(most)
+	} else if len(f.Labels) > 0 || f.Model != "" || f.Policy != "" || f.Text != "" {
+		scanned = from("true", most)
+	}
+	where := indexed
+	if scanned != "" {
+		const query = `SELECT coalesce(max(sid), 0), count(*) FROM (%s) x`
+		var upto, n int64
+		if err := s.pool.QueryRow(ctx, s.q(fmt.Sprintf(query, scanned)), args...).Scan(&upto, &n); err != nil {
+			return nil, 0, wrap("list sessions", err)
+		}
+		if n == int64(most) {
+			next = upto
+		}
+		where = append(where, "s.sid <= "+arg(upto))
+	}
+	for _, c := range []struct {
+		value any
+		empty bool
+		where string
+	}{
+		{f.Model, f.Model == "", "s.model = %s"},
+		{f.Policy, f.Policy == "", "s.policy = %s"},
+		{f.Text, f.Text == "", "strpos(lower(s.id), lower(%s)) > 0"},
+		{f.Labels, len(f.Labels) == 0, "CASE WHEN s.parent IS NULL THEN s.labels ELSE compactor.labels_of(s.tenant, s.id) END @> %s"},
+		{f.Held, f.Held == "", "EXISTS (SELECT FROM compactor.held_back(s.tenant, s.id) h WHERE h.reason = %s)"},
+	} {
+		if !c.empty {
+			where = append(where, fmt.Sprintf(c.where, arg(c.value)))
+		}
+	}
+	query := querySessions + " WHERE " + strings.Join(where, " AND ") + " ORDER BY s.sid LIMIT " + arg(f.Limit)
+	rows, err = queryRows(ctx, s.Store, "list sessions", pgx.RowToStructByPos[SessionRow], query, args...)
+	if len(rows) == f.Limit && f.Limit > 0 {
+		next = rows[f.Limit-1].SID
+	}
+	return rows, next, err
 }
 
 const querySession = querySessions + ` WHERE s.tenant = $1 AND id = $2`
@@ -176,6 +257,83 @@ func (s Operator) Unchanged(ctx context.Context, id RunID) (chat.Tokens, error) 
 	return queryRow(ctx, s.Store, fmt.Sprintf("run %d", id), pgx.RowTo[chat.Tokens], query, id)
 }
 
+// RunDiff is the change of a view by a run.
+type RunDiff struct {
+	// Out are the messages that it took out of the view, by reason, and In those that it brought back.
+	Out []DiffPart `json:"out"`
+	In  []DiffPart `json:"in"`
+	// Stays are those that it left in the view.
+	Stays DiffPart `json:"stays"`
+	// Wrote are the summaries and replacements that it wrote.
+	Wrote []MessageRow `json:"wrote"`
+}
+
+// DiffPart is a part of the messages of a change.
+type DiffPart struct {
+	Reason string `json:"reason,omitempty"`
+	// SummarizedBy is the id of the summary or replacement in their place; empty for none.
+	SummarizedBy string      `json:"summarized_by,omitempty"`
+	Seqs         string      `json:"seqs"` // as ranges: {[3,8),[9,10)}
+	Messages     int64       `json:"messages"`
+	Tokens       chat.Tokens `json:"tokens"` // as they are stored
+}
+
+// Diff returns the change of the view by an applied run. ErrNotFound names it; ErrNotApplicable: it
+// changed nothing.
+func (s Operator) Diff(ctx context.Context, id RunID) (RunDiff, error) {
+	r, err := s.Run(ctx, id)
+	if err != nil {
+		return RunDiff{}, err
+	}
+	if r.Status != StatusApplied {
+		return RunDiff{}, fmt.Errorf("run %d is %s and changed nothing: %w", id, r.Status, ErrNotApplicable)
+	}
+	d, wrote, err := s.diff(ctx, s.pool, id)
+	if err != nil || len(wrote) == 0 {
+		return d, wrap(fmt.Sprintf("run %d", id), err)
+	}
+	msgs, err := s.Among(ctx, Key{r.Tenant, r.Session}, wrote)
+	d.Wrote = MessageRows(msgs)
+	return d, err
+}
+
+// diff returns the change of the view by an applied run, and the seqs of what it wrote.
+func (s Operator) diff(ctx context.Context, db querier, id RunID) (d RunDiff, wrote chat.Ranges, err error) {
+	const query = `
+		WITH r AS (
+			SELECT sid, kind, live_before - live_after AS gone, live_after - live_before AS back, coalesce(appended, '{}') AS wrote,
+				live_before * live_after * int8multirange(int8range(1, applied_seq + 1)) AS stays
+			FROM compactor.runs WHERE id = $1 AND status = 'applied'),
+		parts AS (
+			SELECT 'out' AS part, e.reason, (SELECT l.id FROM compactor.message_log l WHERE l.sid = e.sid AND l.seq = e.summary_seq) AS summary, e.seqs * r.gone AS seqs
+			FROM r JOIN compactor.exclusions e ON e.sid = r.sid AND e.run = $1
+			UNION ALL SELECT 'out', CASE r.kind WHEN 'undo' THEN 'undone' ELSE r.kind END, NULL, r.gone - coalesce((SELECT range_agg(x)
+				FROM compactor.exclusions e CROSS JOIN LATERAL unnest(e.seqs) x WHERE e.sid = r.sid AND e.run = $1), '{}') FROM r
+			UNION ALL SELECT 'in', '', NULL, r.back FROM r
+			UNION ALL SELECT 'stays', '', NULL, r.stays FROM r)
+		SELECT p.part, p.reason, coalesce(p.summary, ''), p.seqs::text, c.messages, c.tokens, r.wrote::text FROM r CROSS JOIN parts p
+		CROSS JOIN LATERAL (SELECT count(*) AS messages, coalesce(sum(l.token_count), 0) AS tokens FROM unnest(p.seqs) x
+			CROSS JOIN LATERAL (SELECT m.token_count FROM compactor.message_log m
+				WHERE m.sid = r.sid AND m.seq >= lower(x) AND m.seq < upper(x) OFFSET 0) l) c
+		WHERE p.part = 'stays' OR NOT isempty(p.seqs)`
+	d = RunDiff{Out: []DiffPart{}, In: []DiffPart{}, Wrote: []MessageRow{}}
+	var part string
+	var p DiffPart
+	rows, _ := db.Query(ctx, s.q(query), id) // rows hold the error
+	_, err = pgx.ForEachRow(rows, []any{&part, &p.Reason, &p.SummarizedBy, &p.Seqs, &p.Messages, &p.Tokens, rangesText{&wrote}}, func() error {
+		switch part {
+		case "out":
+			d.Out = append(d.Out, p)
+		case "in":
+			d.In = append(d.In, p)
+		default:
+			d.Stays = p
+		}
+		return nil
+	})
+	return d, wrote, err
+}
+
 // Outcomes counts the ended runs with an id above after by trigger and outcome. Runs that changed
 // nothing count with the tokens that they found.
 func (s Operator) Outcomes(ctx context.Context, after RunID) ([]OutcomeRow, error) {
@@ -216,12 +374,69 @@ func (s Operator) ViewMetas(ctx context.Context, sid int64) ([]chat.Meta, error)
 	return s.metas(ctx, "load view", sid, nil, chat.Open, queryViewMetas, sid)
 }
 
+// UndoPreview says what an undo with cascade would do.
+type UndoPreview struct {
+	Run RunID `json:"run"`
+	// Later are the runs that it would take along, the newest first.
+	Later []RunID `json:"later"`
+	// Restores counts the messages whose content it would bring back from the archive.
+	Restores       int64   `json:"restores"`
+	MessagesBefore int64   `json:"messages_before"`
+	MessagesAfter  int64   `json:"messages_after"`
+	TokensBefore   int64   `json:"tokens_before"`
+	TokensAfter    int64   `json:"tokens_after"`
+	Diff           RunDiff `json:"diff"`
+}
+
+// PreviewUndo returns the effects of an Undo, which it makes and rolls back: its errors are those of
+// Undo.
+func (s Operator) PreviewUndo(ctx context.Context, k Key, run RunID) (p UndoPreview, err error) {
+	const inForce = `SELECT r.id FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
+		WHERE s.tenant = $1 AND s.id = $2 AND r.in_force AND r.id > $3 ORDER BY r.id DESC`
+	p = UndoPreview{Run: run, Later: []RunID{}}
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		before, err := collectRows(ctx, s.Store, tx, pgx.RowTo[RunID], inForce, k.tenant(), k.Session, run)
+		if err != nil {
+			return err
+		}
+		undo, err := restoringOn(ctx, s.Store, tx, k, func(n int64) { p.Restores += n }, func() (id RunID, err error) {
+			err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+				return mapError(tx.QueryRow(ctx, s.q(queryUndo), k.tenant(), k.Session, run, true, "").Scan(&id))
+			})
+			return id, err
+		})
+		if err != nil {
+			return err
+		}
+		after, err := collectRows(ctx, s.Store, tx, pgx.RowTo[RunID], inForce, k.tenant(), k.Session, run)
+		if err != nil {
+			return err
+		}
+		for _, id := range before {
+			if !slices.Contains(after, id) {
+				p.Later = append(p.Later, id)
+			}
+		}
+		err = tx.QueryRow(ctx, s.q(`SELECT messages_before, messages_after, tokens_before, tokens_after FROM compactor.runs WHERE id = $1`), undo).
+			Scan(&p.MessagesBefore, &p.MessagesAfter, &p.TokensBefore, &p.TokensAfter)
+		if err == nil {
+			p.Diff, _, err = s.diff(ctx, tx, undo)
+		}
+		return cmp.Or(err, errRollback)
+	})
+	if errors.Is(err, errRollback) {
+		err = nil
+	}
+	return p, wrap("undo", err)
+}
+
+const queryUndo = `SELECT compactor.undo_run($1, $2, $3, $4, $5)`
+
 // Undo reverts an applied run of a session: it restores the view before that run, with archived
 // messages, and keeps all messages appended since. With cascade it reverts later runs in force
 // too; without, they are an ErrInUse that names them. Undo returns the run that records it.
 func (s *Store) Undo(ctx context.Context, k Key, run RunID, cascade bool, by string) (RunID, error) {
-	const query = `SELECT compactor.undo_run($1, $2, $3, $4, $5)`
 	return restoring(ctx, s, k, func() (RunID, error) {
-		return queryRow(ctx, s, "undo", pgx.RowTo[RunID], query, k.tenant(), k.Session, run, cascade, by)
+		return queryRow(ctx, s, "undo", pgx.RowTo[RunID], queryUndo, k.tenant(), k.Session, run, cascade, by)
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/sessionstore/compactor/strategies/chat"
 )
 
 // SummaryRow is a summary or replacement message that a run wrote.
@@ -45,6 +47,21 @@ func (s Operator) Summary(ctx context.Context, id string) (SummaryRow, error) {
 	}
 	_, err = s.fillArchived(ctx, row.Key, []*Stored{&row.Stored})
 	return row, err
+}
+
+// Sources returns the message that a run wrote under an id, and the seqs of all that it covers: also
+// those that summaries and replacements among them cover.
+func (s Operator) Sources(ctx context.Context, id string) (row SummaryRow, covered chat.Ranges, err error) {
+	const query = `
+		WITH RECURSIVE down AS (SELECT $2::int8multirange AS seqs UNION
+			SELECT w.summary_of FROM down CROSS JOIN LATERAL unnest(down.seqs) x CROSS JOIN LATERAL (SELECT m.summary_of FROM compactor.message_log m
+				WHERE m.sid = (SELECT sid FROM compactor.runs WHERE id = $1) AND m.seq >= lower(x) AND m.seq < upper(x) AND m.kind <> 'm' OFFSET 0) w)
+		SELECT coalesce(range_agg(x), '{}')::text FROM down CROSS JOIN LATERAL unnest(seqs) x`
+	if row, err = s.Summary(ctx, id); err != nil {
+		return row, nil, err
+	}
+	err = s.pool.QueryRow(ctx, s.q(query), row.Run, row.SummaryOf.String()).Scan(rangesText{&covered})
+	return row, covered, wrap(fmt.Sprintf("summary %q", id), err)
 }
 
 // SummariesOf returns the ids of the summaries that a run wrote, ordered by the number of

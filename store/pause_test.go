@@ -47,7 +47,7 @@ func TestWhatAPauseHolds(t *testing.T) {
 		scope := PauseScope{c.tenant, c.model, c.policy}
 		noError(t, s.Operator.PauseRuns(t.Context(), scope, "why", "ada"))
 		got := ""
-		for _, row := range must(s.Operator.Sessions(t.Context(), SessionFilter{Limit: 9}))(t) {
+		for _, row := range sessions(t, s, SessionFilter{Limit: 9}) {
 			held := must(s.Operator.PausesOf(t.Context(), Key{Tenant: row.Tenant, Session: row.Session}))(t)
 			if len(held) > 0 {
 				got += row.Session

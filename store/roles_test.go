@@ -164,7 +164,7 @@ func TestAnApplicationNeedsNoRightsOnTables(t *testing.T) {
 	if all := must(s.All(t.Context(), k))(t); len(all) != 6 {
 		t.Errorf("%d messages", len(all))
 	}
-	wantError(t, second(s.Operator.Sessions(t.Context(), SessionFilter{Limit: 1})), ErrForbidden, "a list of all sessions")
+	wantError(t, third(s.Operator.Sessions(t.Context(), SessionFilter{Limit: 1})), ErrForbidden, "a list of all sessions")
 }
 
 // No pause (force) and no limit holds the requests of an operator.

@@ -79,5 +79,16 @@ func (s *Store) WaitRun(ctx context.Context, run RunID) (RunRow, error) {
 	}
 }
 
+// AwaitRun waits until a run has ended or timeout has passed, and returns its last state.
+func (s *Store) AwaitRun(ctx context.Context, run RunID, timeout time.Duration) (RunRow, error) {
+	waiting, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	row, err := s.WaitRun(waiting, run)
+	if waiting.Err() != nil {
+		return s.Run(ctx, run)
+	}
+	return row, err
+}
+
 // Ended reports whether the run has reached its final status.
 func (r RunRow) Ended() bool { return !slices.Contains([]string{"queued", "running"}, r.Status) }

@@ -370,7 +370,7 @@ func TestListsPageAndFilter(t *testing.T) {
 	add(t, s, Key{Tenant: "other", Session: "x"}, counted(user("m1", "x"), 1))
 	var got []string
 	for after := int64(0); ; {
-		rows := must(s.Operator.Sessions(t.Context(), SessionFilter{After: after, Limit: 3}))(t)
+		rows := sessions(t, s, SessionFilter{After: after, Limit: 3})
 		if len(rows) == 0 {
 			break
 		}
@@ -381,7 +381,7 @@ func TestListsPageAndFilter(t *testing.T) {
 	}
 	equal(t, []string{"s01", "s02", "s03", "other/x"}, got, "sessions")
 	for want, f := range map[int]SessionFilter{1: {Tenant: "other", Limit: 9}, 3: {Due: true, Limit: 9}, 0: {Tenant: "other", Due: true, Limit: 9}} {
-		if rows := must(s.Operator.Sessions(t.Context(), f))(t); len(rows) != want {
+		if rows := sessions(t, s, f); len(rows) != want {
 			t.Errorf("%+v lists %d sessions, want %d", f, len(rows), want)
 		}
 	}

@@ -169,7 +169,7 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	_, err2 := s.Admin.Settings(t.Context())
 	_, err3 := s.Operator.Outcomes(t.Context(), 0)
 	_, err4 := s.Operator.Runs(t.Context(), RunFilter{Limit: 9})
-	_, err5 := s.Operator.Sessions(t.Context(), SessionFilter{Limit: 9})
+	_, _, err5 := s.Operator.Sessions(t.Context(), SessionFilter{Limit: 9})
 	_, _, err6 := s.Admin.Checksum(t.Context(), session(t, s, k).SID, chat.Open-1)
 	_, err7 := s.Scheduler.LastTick(t.Context(), "e")
 	_, err8 := s.Scheduler.OpenSweeps(t.Context())
@@ -199,7 +199,7 @@ func TestADatabaseWithoutTheSchemaSaysSo(t *testing.T) {
 	if !errors.Is(err, ErrNotMigrated) {
 		t.Errorf("append: %v, want not migrated", err)
 	}
-	wantError(t, second(s.Operator.Sessions(t.Context(), SessionFilter{})), ErrNotMigrated, "list")
+	wantError(t, third(s.Operator.Sessions(t.Context(), SessionFilter{})), ErrNotMigrated, "list")
 }
 
 func TestNoErrorTellsThePassword(t *testing.T) {

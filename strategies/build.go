@@ -5,6 +5,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/summary"
+	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 // Writers are the summarizers of a pipeline's steps, by index; nil if the registry has its
@@ -87,4 +88,18 @@ func unsummarized(s policy.Summary) pipeline.Unsummarized {
 		return pipeline.KeepHistory
 	}
 	return pipeline.FallBack
+}
+
+// CheckSteps returns the faults of the steps of a policy, of all at once.
+func CheckSteps(r *plan.Registry, p policy.Policy) (faults []error) {
+	r = r.With(summary.New(summary.Options{})) // which strategies that summarize require
+	for _, s := range p.Steps(p.Limits("", tokens.Window), r.Fill) {
+		_, err := r.New(s.Strategy, s.Params)
+		if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // of this step alone
+			faults = append(faults, joined.Unwrap()...)
+		} else if err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return faults
 }

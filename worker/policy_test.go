@@ -3,8 +3,11 @@ package worker
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -127,6 +130,21 @@ func TestAPreviewIsWhatARunDoes(t *testing.T) {
 		}
 		if run.Status == "applied" && (gone == 0 || got.Before-got.After > chat.Tokens(100*gone)) {
 			t.Errorf("%s: %d messages leave for %d tokens", session, gone, got.Before-got.After)
+		}
+		if run.Status == "applied" {
+			seqs := func(d store.RunDiff) (out []string) {
+				for _, p := range slices.Concat(d.Out, d.In, []store.DiffPart{d.Stays}) {
+					out = append(out, fmt.Sprint(p.Reason, p.Seqs, p.Messages, p.SummarizedBy != ""))
+				}
+				for _, m := range d.Wrote {
+					out = append(out, string(m.Message))
+				}
+				slices.Sort(out)
+				return out
+			}
+			if diff := cmp.Diff(seqs(must(f.store.Operator.Diff(t.Context(), run.ID))(t)), seqs(got.Diff)); diff != "" {
+				t.Errorf("%s: the change of the run and of the preview: %s", session, diff)
+			}
 		}
 		other := testPolicy()
 		other.StartTokens, other.TargetTokens, other.MinGainTokens = 400, 100, 0

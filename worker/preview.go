@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -22,6 +23,8 @@ type Preview struct {
 	Steps     []pipeline.StepResult
 	// Gone counts the messages that leave the view, by reason, in the order of the plan.
 	Gone []Gone
+	// Diff is the change of the view. What it writes has the ids new-1, new-2 and so on.
+	Diff store.RunDiff
 }
 
 // Gone counts messages that leave the view for a reason. A summary or a replacement is in
@@ -68,13 +71,45 @@ func (p *Planner) Preview(ctx context.Context, st Store, c *store.Claim, other *
 	out.Outcome, out.After, out.MessagesAfter = a.appliedOutcome(c.Session.Live.Minus(change.Plan.Gone()).Union(change.Plan.Include)), a.leaves, a.ledger.MessagesAfter
 	unchanged := change.Plan.Unchanged(a.metas, func(i int) bool { return a.entries[i].Included })
 	out.Rewritten = chat.Tokens(a.ledger.TokensAfter) - unchanged
+	live := c.Session.Live
+	out.Diff = store.RunDiff{
+		Out: []store.DiffPart{}, In: []store.DiffPart{}, Wrote: []store.MessageRow{}, Stays: a.part("", live.Minus(change.Plan.Gone())),
+	}
+	if back := change.Plan.Include.Minus(live); len(back) > 0 {
+		out.Diff.In = append(out.Diff.In, a.part("", back))
+	}
 	for _, x := range change.Plan.Exclude {
 		out.Gone = append(out.Gone, a.gone(x.Reason, x.Seqs, false))
+		if gone := x.Seqs.Intersect(live); len(gone) > 0 {
+			out.Diff.Out = append(out.Diff.Out, a.part(x.Reason, gone))
+		}
 	}
-	for _, x := range change.Plan.Additions {
+	for i, x := range change.Plan.Additions {
 		out.Gone = append(out.Gone, a.gone(x.Reason, x.Covers, true))
+		part := a.part(x.Reason, x.Covers.Intersect(live))
+		part.SummarizedBy = fmt.Sprintf("new-%d", i+1)
+		out.Diff.Out = append(out.Diff.Out, part)
+		out.Diff.Wrote = append(out.Diff.Wrote, store.MessageRow{
+			ID: part.SummarizedBy, Kind: x.Kind, Role: x.Message.Role, Tokens: x.Tokens, Included: true, SummaryOf: x.Covers.String(),
+			Message: x.Message.Body().AppendJSON(nil),
+		})
 	}
 	return out, nil
+}
+
+// part counts the messages among seqs.
+func (a *attempt) part(reason string, seqs chat.Ranges) store.DiffPart {
+	p := store.DiffPart{Reason: reason}
+	var found []chat.Seq
+	for _, m := range a.metas {
+		if seqs.Has(m.Seq) {
+			p.Messages++
+			p.Tokens += m.Tokens
+			found = append(found, m.Seq)
+		}
+	}
+	p.Seqs = chat.RangesOf(found...).String()
+	return p
 }
 
 // gone counts the messages of the view among seqs.

@@ -144,11 +144,11 @@ RETURNS SETOF record LANGUAGE sql STABLE ROWS 1 AS $$
     FROM @schema@.sessions s WHERE s.tenant = (SELECT @schema@.tenant_of(p_tenant)) AND s.id = p_session
 $$;
 
--- Every message of a session, without its words, with why it is, or is not, in the view. No join of messages with reasons: what is out is sorted
--- with its reasons, and each message is then looked up by its key (OFFSET 0), so that the cost grows with the
--- messages alone, whatever the planner knows of the session. A function, as a view cannot set jit off: the planner takes it to be dear, and
+-- The messages of a session with these seqs, without their words, with why each is, or is not, in the view. No join of messages with reasons: what is out
+-- is sorted with its reasons, and each message is then looked up by its key (OFFSET 0), so that the cost grows with the seqs and
+-- the runs alone, whatever the planner knows of the session. A function, as a view cannot set jit off: the planner takes it to be dear, and
 -- compiling it takes a hundred times as long as executing it. ROWS keeps what it thinks of queries of the view below jit_above_cost.
-CREATE OR REPLACE FUNCTION @schema@.message_states(p_sid bigint)
+CREATE OR REPLACE FUNCTION @schema@.message_states(p_sid bigint, p_seqs int8multirange)
 RETURNS TABLE (seq bigint, id text, kind "char", role text, name text, source_id text, token_count int, reasoning_tokens int, counter text, created_at timestamptz,
     "position" bigint, run bigint, summary_of int8multirange, included boolean, reason text, excluded_by bigint, summary_seq bigint, summary_id text,
     bare boolean, bared_by bigint, pinned boolean, archived boolean)
@@ -164,7 +164,7 @@ BEGIN
     IF s.tenant IS DISTINCT FROM coalesce(v_bound, s.tenant) THEN
         RAISE EXCEPTION 'this connection is bound to tenant % and reaches no other', v_bound USING ERRCODE = 'insufficient_privilege';
     END IF;
-    v_live := s.live + '{}';
+    v_live := s.live * p_seqs;
     s.pinned := s.pinned + '{}';
     s.archived := s.archived + '{}';
     v_bared := s.reasoning_out * v_live;
@@ -181,7 +181,7 @@ BEGIN
             g.bare AND NOT g.gone, CASE WHEN g.bare AND NOT g.gone THEN x.run END
         FROM (SELECT DISTINCT ON (o.seq) o.* FROM (
                 SELECT q.seq, r.id AS run, r.revision
-                FROM @schema@.runs r CROSS JOIN LATERAL unnest(r.reasoning_taken) u(x) CROSS JOIN LATERAL generate_series(lower(u.x), upper(u.x) - 1) q(seq)
+                FROM @schema@.runs r CROSS JOIN LATERAL unnest(r.reasoning_taken * p_seqs) u(x) CROSS JOIN LATERAL generate_series(lower(u.x), upper(u.x) - 1) q(seq)
                 WHERE r.sid = p_sid AND r.in_force AND NOT isempty(v_bared) AND v_bared @> q.seq
                 UNION ALL
                 SELECT q.seq, NULL, 0
@@ -194,11 +194,11 @@ BEGIN
         FROM (SELECT DISTINCT ON (o.seq) o.* FROM (
                 SELECT q.seq, e.reason, e.run, e.summary_seq, r.revision
                 FROM @schema@.exclusions e JOIN @schema@.runs r ON r.id = e.run
-                CROSS JOIN LATERAL unnest(e.seqs) u(x) CROSS JOIN LATERAL generate_series(lower(u.x), upper(u.x) - 1) q(seq)
+                CROSS JOIN LATERAL unnest(e.seqs * p_seqs) u(x) CROSS JOIN LATERAL generate_series(lower(u.x), upper(u.x) - 1) q(seq)
                 WHERE e.sid = p_sid AND r.in_force AND NOT v_live @> q.seq
                 UNION ALL
                 SELECT q.seq, NULL, NULL, NULL, 0
-                FROM unnest(int8multirange(int8range(1, s.last_seq + 1)) - v_live) u(x)
+                FROM unnest(int8multirange(int8range(1, s.last_seq + 1)) * p_seqs - v_live) u(x)
                 CROSS JOIN LATERAL generate_series(lower(u.x), upper(u.x) - 1) q(seq)) o
             ORDER BY o.seq, o.revision DESC) x
         CROSS JOIN LATERAL (SELECT * FROM @schema@.message_log l WHERE l.sid = p_sid AND l.seq = x.seq OFFSET 0) m) m
@@ -217,8 +217,56 @@ SELECT s.tenant, s.id AS session, m.seq, m.id,
     m.reason AS exclude_reason, m.excluded_by, m.summary_seq AS summarized_by_seq, m.summary_id AS summarized_by,
     m.summary_of, m.pinned, m.bared_by AS reasoning_excluded_by,
     m.archived
-FROM @schema@.sessions s CROSS JOIN LATERAL @schema@.message_states(s.sid) m
+FROM @schema@.sessions s CROSS JOIN LATERAL @schema@.message_states(s.sid, '{[1,)}') m
 -- Looked up by queries alone that select it.
 CROSS JOIN LATERAL (SELECT (SELECT w.body FROM @schema@.message_body w WHERE w.sid = s.sid AND w.seq = m.seq) AS body) w
 CROSS JOIN LATERAL (SELECT CASE WHEN m.bare THEN @schema@.without_reasoning(w.body) ELSE w.body END AS body) b
 WHERE s.tenant = coalesce((SELECT @schema@.bound_tenant()), s.tenant);
+DROP FUNCTION IF EXISTS @schema@.message_states(bigint);
+
+-- The same of the messages with these seqs, in the order of the view, with their words as text.
+CREATE OR REPLACE FUNCTION @schema@.messages_among(p_tenant text, p_session text, p_seqs int8multirange)
+RETURNS TABLE (seq bigint, id text, kind text, body text, role text, token_count int, counter text, created_at timestamptz, source_id text, included boolean,
+    reason text, excluded_by bigint, summarized_by text, pinned boolean, summary_of int8multirange, bared_by bigint)
+LANGUAGE plpgsql STABLE ROWS 100 SET jit = off AS $$
+DECLARE
+    v_tenant text := @schema@.tenant_of(p_tenant);
+    v_sid    bigint := (SELECT s.sid FROM @schema@.sessions s WHERE s.tenant = v_tenant AND s.id = p_session);
+BEGIN
+    IF v_sid IS NULL THEN RETURN; END IF;
+    RETURN QUERY SELECT m.seq, m.id, CASE m.kind WHEN 'm' THEN 'source' WHEN 's' THEN 'summary' ELSE 'replacement' END,
+        CASE WHEN m.bare THEN @schema@.without_reasoning(b.body) ELSE b.body END, m.role,
+        m.token_count - CASE WHEN m.bare THEN m.reasoning_tokens ELSE 0 END, m.counter, m.created_at, m.source_id, m.included,
+        m.reason, m.excluded_by, m.summary_id, m.pinned, m.summary_of, m.bared_by
+    FROM @schema@.message_states(v_sid, p_seqs) m
+    LEFT JOIN LATERAL (SELECT w.body FROM @schema@.message_body w WHERE w.sid = v_sid AND w.seq = m.seq OFFSET 0) b ON true
+    ORDER BY m.position, (m.kind <> 's'), (m.kind = 'm' AND m.position <> m.seq), m.seq;
+END $$;
+
+-- The seqs of the next messages of a session with a role and of some kinds (null: any), between two others, in ascending order or the newest
+-- first: at most p_rows, of p_tokens tokens and one message more, among the next 10,000. upto is the last that was looked at, null
+-- for none, and more says that there are others beyond.
+CREATE OR REPLACE FUNCTION @schema@.messages_page(p_tenant text, p_session text, p_after bigint, p_before bigint, p_newest boolean, p_role text, p_kinds text[],
+    p_rows bigint, p_tokens bigint, OUT seqs int8multirange, OUT upto bigint, OUT more boolean)
+LANGUAGE plpgsql STABLE SET jit = off AS $$
+DECLARE
+    v_tenant text := @schema@.tenant_of(p_tenant);
+    v_sid    bigint := (SELECT s.sid FROM @schema@.sessions s WHERE s.tenant = v_tenant AND s.id = p_session);
+BEGIN
+    IF v_sid IS NULL THEN
+        RAISE EXCEPTION 'session % does not exist', p_session USING ERRCODE = 'no_data_found';
+    END IF;
+    WITH next AS (
+        SELECT x.seq, x.token_count, (p_role IS NULL OR x.role = p_role)
+            AND (p_kinds IS NULL OR CASE x.kind WHEN 'm' THEN 'source' WHEN 's' THEN 'summary' ELSE 'replacement' END = ANY(p_kinds)) AS fits
+        FROM ((SELECT * FROM @schema@.message_log l WHERE l.sid = v_sid AND l.seq > p_after AND l.seq < p_before AND NOT p_newest ORDER BY l.seq LIMIT 10000)
+            UNION ALL (SELECT * FROM @schema@.message_log l WHERE l.sid = v_sid AND l.seq > p_after AND l.seq < p_before AND p_newest ORDER BY l.seq DESC LIMIT 10000)) x
+    ), summed AS (
+        SELECT n.seq, n.fits, count(*) FILTER (WHERE n.fits) OVER w AS rows, coalesce(sum(n.token_count) FILTER (WHERE n.fits) OVER w, 0) - CASE WHEN n.fits THEN n.token_count ELSE 0 END AS tokens
+        FROM next n WINDOW w AS (ORDER BY CASE WHEN p_newest THEN -n.seq ELSE n.seq END)
+    )
+    SELECT coalesce(range_agg(int8range(u.seq, u.seq + 1)) FILTER (WHERE u.fits), '{}'), CASE WHEN p_newest THEN min(u.seq) ELSE max(u.seq) END INTO seqs, upto
+    FROM summed u WHERE u.rows <= p_rows AND u.tokens <= p_tokens;
+    more := upto IS NOT NULL AND EXISTS (SELECT FROM @schema@.message_log l WHERE l.sid = v_sid
+        AND l.seq > CASE WHEN p_newest THEN p_after ELSE upto END AND l.seq < CASE WHEN p_newest THEN upto ELSE p_before END);
+END $$;

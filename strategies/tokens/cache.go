@@ -9,8 +9,8 @@ import (
 // Cache holds the prices of a provider's prompt cache, as shares of the price of input that
 // is not cached.
 type Cache struct {
-	Read  float64 `json:"read_price"`
-	Write float64 `json:"write_price"`
+	ReadPrice  float64 `json:"read_price"`
+	WritePrice float64 `json:"write_price"`
 }
 
 // cacheFact holds the prices for the models whose names begin with prefix.
@@ -74,8 +74,8 @@ type Rewrite struct {
 func (c Cache) Rewrite(before, after, written chat.Tokens) Rewrite {
 	r := Rewrite{Cache: c, Before: before, Read: after - written, Written: written}
 	const imprecise = 1e-9 // of a quotient of such prices
-	extra := float64(r.Read)*c.Read + float64(written)*c.Write - float64(before)*c.Read
-	saved := float64(before-after) * c.Read // by each later request
+	extra := float64(r.Read)*c.ReadPrice + float64(written)*c.WritePrice - float64(before)*c.ReadPrice
+	saved := float64(before-after) * c.ReadPrice // by each later request
 	switch {
 	case extra <= 0:
 		r.Requests = 1

@@ -25,7 +25,7 @@ func TestPricesOfCaches(t *testing.T) {
 		}
 	}
 	for _, f := range caches {
-		if f.Read <= 0 || f.Read >= 1 || f.Write < 1 || f.Write > 2 {
+		if f.ReadPrice <= 0 || f.ReadPrice >= 1 || f.WritePrice < 1 || f.WritePrice > 2 {
 			t.Errorf("%s: %+v", f.prefix, f.Cache)
 		}
 	}
@@ -57,8 +57,8 @@ func TestARewriteIsPaidBack(t *testing.T) {
 			t.Errorf("%s: %+v, want %d requests", name, got, tt.want)
 		}
 		sum := func(n int64) (with, without float64) {
-			first := float64(got.Read)*tt.cache.Read + float64(got.Written)*tt.cache.Write
-			return first + float64(n-1)*float64(tt.after)*tt.cache.Read, float64(n) * float64(tt.before) * tt.cache.Read
+			first := float64(got.Read)*tt.cache.ReadPrice + float64(got.Written)*tt.cache.WritePrice
+			return first + float64(n-1)*float64(tt.after)*tt.cache.ReadPrice, float64(n) * float64(tt.before) * tt.cache.ReadPrice
 		}
 		const imprecise = 1e-3
 		if n := got.Requests; n > 0 {

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"testing"
+
+	"github.com/sessionstore/compactor/store"
 )
 
 func TestArchivedWordsAreShownAndComeBack(t *testing.T) {
@@ -18,7 +20,7 @@ func TestArchivedWordsAreShownAndComeBack(t *testing.T) {
 	if got := invoke(t, db, "view", "chat", "--all", "--full").want(t, 0).stdout; got != all {
 		t.Errorf("the full history of archived words:\n%s\nwant:\n%s", got, all)
 	}
-	first := decode[struct{ Messages []messageJSON }](t, invoke(t, db, "view", "chat", "--all", "--json").want(t, 0)).Messages[1].ID
+	first := decode[struct{ Messages []store.MessageRow }](t, invoke(t, db, "view", "chat", "--all", "--json").want(t, 0)).Messages[1].ID
 	golden(t, "restore_message", invoke(t, db, "restore", "chat", "--message", first).want(t, 0).stdout)
 	invoke(t, db, "restore", "chat", "--message", "no-such").want(t, 3, "not all of the messages no-such")
 	golden(t, "restore", invoke(t, db, "restore", "chat").want(t, 0).stdout)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 )
@@ -285,7 +286,7 @@ func (c *bulkCompactStartCmd) Run(ctx context.Context, e *Env, st *store.Store, 
 	}
 	ok, err := c.agreed(e, int(p.Sessions), "Compact them again?", map[string]any{"preview": p}, func() {
 		e.pairs(
-			pair{"sessions", fmt.Sprintf("%s, of %s", term.Count(p.Sessions), tenantText(tenant))},
+			pair{"sessions", fmt.Sprintf("%s, of %s", term.Count(p.Sessions), reports.TenantText(tenant))},
 			pair{"paused", when(p.Paused > 0, term.Count(p.Paused)+" of them, left out")},
 			pair{"tokens", fmt.Sprintf("%s in their views, %s in their logs", term.Count(int64(p.Tokens)), term.Count(int64(p.LogTokens)))},
 		)
@@ -363,7 +364,7 @@ func (c *bulkUndoStartCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg
 	}
 	ok, err := c.agreed(e, int(p.Runs), "Undo them?", map[string]any{"preview": p}, func() {
 		e.pairs(
-			pair{"runs", fmt.Sprintf("%s in force, of %s", term.Count(p.Runs), tenantText(tenant))},
+			pair{"runs", fmt.Sprintf("%s in force, of %s", term.Count(p.Runs), reports.TenantText(tenant))},
 			pair{"sessions", term.Count(p.Sessions)},
 			pair{"tokens back", term.Count(int64(p.Tokens))},
 			pair{"later runs", when(p.Later > 0, term.Count(p.Later)+later)},

@@ -5,15 +5,12 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies/redact"
-	"github.com/sessionstore/compactor/strategies/summary"
 	"github.com/sessionstore/compactor/worker"
 	"github.com/sessionstore/compactor/worker/jobs"
 )
@@ -70,7 +67,7 @@ func (c *compactCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 	e.enqueue(ctx, cfg, st, run)
 	row := store.RunRow{ID: run, Session: c.Session, Tenant: cfg.Tenant, Status: "queued"}
 	if c.Wait {
-		if row, err = awaitRun(ctx, st, run, c.Timeout); err != nil {
+		if row, err = st.AwaitRun(ctx, run, c.Timeout); err != nil {
 			return err
 		}
 	}
@@ -89,15 +86,11 @@ func (c *compactCmd) written(by string) (*store.WrittenSummary, error) {
 	if err != nil {
 		return nil, err
 	}
-	if strings.TrimSpace(string(text)) == "" || !utf8.Valid(text) {
-		return nil, wrong("--summary: %s: want a text in UTF-8", c.Summary)
+	written, err := reports.WrittenSummary(string(text), cmp.Or(c.Author, by), c.Note)
+	if err != nil {
+		return nil, wrong("--summary: %s: %s", c.Summary, err)
 	}
-	var secrets redact.Secrets
-	clean := func(s string) string {
-		s, _ = secrets.Redact(summary.Clean(s))
-		return s
-	}
-	return &store.WrittenSummary{Text: clean(string(text)), Author: clean(cmp.Or(c.Author, by)), Note: clean(c.Note)}, nil
+	return written, nil
 }
 
 // enqueue enqueues the run's task. Without Redis the scheduler does so later.
@@ -123,23 +116,12 @@ func (e *Env) enqueue(ctx context.Context, cfg config.Config, st *store.Store, r
 	}
 }
 
-// awaitRun waits until a run has ended or timeout has passed, and returns its last state.
-func awaitRun(ctx context.Context, st *store.Store, run store.RunID, timeout time.Duration) (store.RunRow, error) {
-	waiting, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	row, err := st.WaitRun(waiting, run)
-	if waiting.Err() != nil {
-		return st.Run(ctx, run)
-	}
-	return row, err
-}
-
 // report writes the result of the run and returns an error if it failed or was refused.
 func (c *compactCmd) report(e *Env, r store.RunRow) error {
 	ended := r.Ended()
 	switch {
 	case e.JSON:
-		if err := e.json(newRunJSON(r)); err != nil {
+		if err := e.json(reports.NewRun(r)); err != nil {
 			return err
 		}
 	case ended:

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
@@ -58,11 +59,11 @@ func (c *compactFileCmd) Validate() error {
 }
 
 type fileJSON struct {
-	Session string     `json:"session"`
-	Model   string     `json:"model,omitempty"`
-	Before  totalsJSON `json:"before"`
-	After   totalsJSON `json:"after"`
-	Grew    bool       `json:"grew,omitempty"`
+	Session string         `json:"session"`
+	Model   string         `json:"model,omitempty"`
+	Before  reports.Totals `json:"before"`
+	After   reports.Totals `json:"after"`
+	Grew    bool           `json:"grew,omitempty"`
 	// Target is that of the policy, 0 for none. TargetChosen: the session was below it, and this
 	// is a third of its tokens.
 	Target       chat.Tokens `json:"target,omitempty"`
@@ -70,10 +71,10 @@ type fileJSON struct {
 	// OpenLoop reports an open tool loop whose signed reasoning keeps the messages before it.
 	OpenLoop bool `json:"open_tool_loop,omitempty"`
 	// Reasoning lists the messages that lost their signed reasoning.
-	Reasoning []chat.Seq     `json:"reasoning_excluded,omitempty"`
-	Steps     []stepJSON     `json:"steps,omitempty"`
-	Repaired  map[string]int `json:"repaired,omitempty"`
-	Explain   []string       `json:"explain,omitempty"`
+	Reasoning []chat.Seq        `json:"reasoning_excluded,omitempty"`
+	Steps     []reports.RunStep `json:"steps,omitempty"`
+	Repaired  map[string]int    `json:"repaired,omitempty"`
+	Explain   []string          `json:"explain,omitempty"`
 	// Other counts the records of the file that are not messages, and Dropped the fields that
 	// were left out of messages, by kind; First is the line of the first of each.
 	Other    map[string]int        `json:"other,omitempty"`
@@ -352,9 +353,9 @@ func (f *compactedFile) json(whole bool) fileJSON {
 	r := &f.report
 	out := fileJSON{
 		Target: f.target, TargetChosen: f.chosen,
-		Session: f.name, Model: f.session.Model, Before: newTotalsJSON(r.Before), After: newTotalsJSON(r.After), Grew: r.Grew,
+		Session: f.name, Model: f.session.Model, Before: reports.NewTotals(r.Before), After: reports.NewTotals(r.After), Grew: r.Grew,
 		OpenLoop: r.OpenLoop, Reasoning: r.Reasoning,
-		Steps: newStepsJSON(r.Steps), Explain: f.explain, View: []viewedJSON{}, Excluded: []strategies.Excluded{},
+		Steps: reports.NewSteps(r.Steps), Explain: f.explain, View: []viewedJSON{}, Excluded: []strategies.Excluded{},
 	}
 	for _, x := range r.Repairs {
 		if out.Repaired == nil {

@@ -28,6 +28,8 @@ type benchCmd struct {
 	Fleet      benchFleetCmd      `cmd:"" help:"What grows with a fleet and what does not: candidates, sweeps, a change of the policy, idling."`
 	Strategies benchStrategiesCmd `cmd:"" help:"Time of each strategy on conversations of several lengths; needs no server."`
 	Tokens     benchTokensCmd     `cmd:"" help:"Megabytes of text per second that the token counters count, beside tiktoken-go; needs no server."`
+	API        benchAPICmd        `cmd:"" name:"api" help:"Views and appends per second through the HTTP API, from another process, beside a sweep."`
+	Client     benchClientCmd     `cmd:"" hidden:"" help:"Client process of bench api."`
 	Worker     benchWorkerCmd     `cmd:"" hidden:"" help:"Worker process of bench memory."`
 }
 
@@ -44,7 +46,8 @@ Examples:
     compactor bench sweep --sessions 100000 --due all --set-based --json
     compactor bench fleet --sessions 100000 --json
     compactor bench strategies --messages 10000
-    compactor bench tokens --json`
+    compactor bench tokens --json
+    compactor bench api --json`
 }
 
 // measure runs a benchmark on servers that it starts, and writes the result.
@@ -279,4 +282,37 @@ func (c *benchWorkerCmd) Run(ctx context.Context, e *Env) error {
 		return err
 	}
 	return term.JSON(e.Out.W, peak)
+}
+
+type benchAPICmd struct{ bench.APIOptions }
+
+// Validate implements the interface of kong.
+func (c *benchAPICmd) Validate() error {
+	if c.Sessions < 1 || c.Seconds < 1 || c.Clients < 1 || c.Compact < 0 || c.Compact > 100 || c.Sweep < 1 || c.Size < 1 {
+		return errors.New("want --sessions, --seconds, --clients, --sweep and --size of 1 or more, and --compact of 0 to 100")
+	}
+	return nil
+}
+
+func (c *benchAPICmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
+	return measure(ctx, e, cfg, c.APIOptions, bench.API)
+}
+
+// benchClientCmd is started by bench api with a key in the environment.
+type benchClientCmd struct {
+	Sessions, Seconds, Clients int
+}
+
+func (c *benchClientCmd) Run(ctx context.Context, e *Env) error {
+	get := variables(e.Environ)
+	url, _ := get(bench.EnvURL)
+	secret, _ := get(bench.EnvKey)
+	if url == "" || secret == "" {
+		return wrong("bench client is started by bench api")
+	}
+	r, err := bench.ClientMain(ctx, url, secret, bench.ClientOptions(*c))
+	if err != nil {
+		return err
+	}
+	return term.JSON(e.Out.W, r)
 }

@@ -239,7 +239,8 @@ func (d *demo) made() iter.Seq[Item] {
 
 // rows returns all sessions of the demo.
 func (d *demo) rows(ctx context.Context) ([]store.SessionRow, error) {
-	return d.app.Store.Operator.Sessions(ctx, store.SessionFilter{Tenant: d.app.Config.Tenant, Limit: 1 << 30})
+	rows, _, err := d.app.Store.Operator.Sessions(ctx, store.SessionFilter{Tenant: d.app.Config.Tenant, Limit: 1 << 30})
+	return rows, err
 }
 
 // look records the imported sessions and prints the backlog by model.

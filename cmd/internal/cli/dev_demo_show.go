@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 )
@@ -30,7 +31,7 @@ func (d *demo) showSummary(ctx context.Context) error {
 	slices.SortStableFunc(runs, func(a, b store.RunRow) int {
 		return cmp.Compare(b.TokensBefore-b.TokensAfter, a.TokensBefore-a.TokensAfter)
 	})
-	var most, smallest summaryJSON
+	var most, smallest reports.Summary
 	for _, r := range runs {
 		if most.ID != "" && r.TokensBefore-r.TokensAfter < most.CoveredTokens/2 {
 			break
@@ -40,7 +41,7 @@ func (d *demo) showSummary(ctx context.Context) error {
 			return err
 		}
 		for _, id := range ids {
-			x, err := loadSummary(ctx, d.app.Store, id)
+			x, err := reports.LoadSummary(ctx, d.app.Store, id)
 			if err != nil {
 				return err
 			}
@@ -62,7 +63,7 @@ func (d *demo) showSummary(ctx context.Context) error {
 	e := *d.env
 	e.Out.W = &text
 	d.env.say("\n%s\n", d.out.Bold("one of the summaries, as `compactor summary show "+most.ID+"` prints it"))
-	most.print(&e)
+	printSummary(&e, &most)
 	lines := strings.SplitAfter(text.String(), "\n")
 	fmt.Fprint(d.env.Out.W, strings.Join(lines[:min(maxSummaryLines, len(lines))], ""))
 	if n := len(lines) - maxSummaryLines; n > 0 {

@@ -192,7 +192,7 @@ func (d *demo) operator(ctx context.Context) error {
 	if err := d.app.Enqueuer.Enqueue(ctx, store.TriggerOperator, 1, run); err != nil {
 		return err
 	}
-	row, err := awaitRun(ctx, d.app.Store, run, 10*time.Second)
+	row, err := d.app.Store.AwaitRun(ctx, run, 10*time.Second)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func (f eraseFlags) run(ctx context.Context, e *Env, st *store.Store, k store.Ke
 	if err != nil {
 		return err
 	}
-	preview := map[string]any{"dry_run": true, "preview": erasurePreview(found)}
+	preview := map[string]any{"dry_run": true, "preview": found.Preview()}
 	ok, err := f.agreed(e, 1, "Erase them for good?", preview, func() {
 		e.say("would erase: %s", erasedText(found))
 		sayRepeats(e, found)
@@ -38,7 +38,7 @@ func (f eraseFlags) run(ctx context.Context, e *Env, st *store.Store, k store.Ke
 	if err != nil || !ok {
 		return err
 	}
-	done, err := st.Admin.Erase(ctx, k, ids, f.Note, e.by(), false)
+	done, err := st.Admin.EraseShown(ctx, k, ids, f.Note, e.by(), found.Preview().Token)
 	if err != nil {
 		return err
 	}
@@ -79,21 +79,6 @@ func sayRepeats(e *Env, x store.Erasure) {
 		if n > maxListed {
 			e.say("%s: %s more, which --json lists", what, term.Count(n-maxListed))
 		}
-	}
-}
-
-// erasurePreview returns the effects of an erasure, without the id and the times of one that is done.
-func erasurePreview(x store.Erasure) map[string]any {
-	repeats := []map[string]any{}
-	for _, r := range x.Repeats {
-		repeats = append(repeats, map[string]any{
-			"session": r.Session, "message": r.Message, "replaced": r.Replaced,
-			"holds": r.Holds, "would_erase": r.Erased,
-		})
-	}
-	return map[string]any{
-		"tenant": x.Tenant, "session": x.Session, "messages": x.IDs, "repeats": repeats,
-		"would_erase": map[string]int64{"messages": x.Messages, "derived": x.Derived, "answers": x.Answers, "sessions": x.Sessions},
 	}
 }
 

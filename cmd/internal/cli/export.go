@@ -181,7 +181,7 @@ func sessionRows(ctx context.Context, st *store.Store, tenant string, names []st
 		const page = 500
 		f := store.SessionFilter{Tenant: tenant, Limit: page}
 		for more := len(names) == 0; more; {
-			rows, err := st.Operator.Sessions(ctx, f)
+			rows, next, err := st.Operator.Sessions(ctx, f)
 			if err != nil {
 				yield(store.SessionRow{}, err)
 				return
@@ -190,9 +190,8 @@ func sessionRows(ctx context.Context, st *store.Store, tenant string, names []st
 				if !yield(row, nil) {
 					return
 				}
-				f.After = row.SID
 			}
-			more = len(rows) == page
+			f.After, more = next, next > 0
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/formats"
 )
 
@@ -40,7 +41,7 @@ func TestImportAndExportOfOtherFormats(t *testing.T) {
 	invoke(t, db, "import", "--session-prefix=again/", file(t, "r.jsonl", r.stdout)).want(t, 0, "formats      codex 1")
 	view := func(id string) []string {
 		var out []string
-		for _, m := range decode[struct{ Messages []messageJSON }](t, invoke(t, db, "view", "--json", id).want(t, 0)).Messages {
+		for _, m := range decode[struct{ Messages []store.MessageRow }](t, invoke(t, db, "view", "--json", id).want(t, 0)).Messages {
 			out = append(out, string(m.Role)+" "+m.CreatedAt.String())
 		}
 		return out

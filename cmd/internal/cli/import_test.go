@@ -76,7 +76,7 @@ func TestImportTwiceAddsNothing(t *testing.T) {
 	if diff := cmp.Diff(want, importedOf(t, invoke(t, db, "import", "--json", path).want(t, 0)), noTime); diff != "" {
 		t.Errorf("again: %s", diff)
 	}
-	view := decode[struct{ Messages []messageJSON }](t, invoke(t, db, "view", "--json", "all-3").want(t, 0))
+	view := decode[struct{ Messages []store.MessageRow }](t, invoke(t, db, "view", "--json", "all-3").want(t, 0))
 	if at := view.Messages[0].CreatedAt.Format("2006-01-02T15:04:05Z"); at != "2025-03-04T05:06:07Z" {
 		t.Errorf("created at %s", at)
 	}
@@ -182,7 +182,7 @@ func TestImportFromSQL(t *testing.T) {
 	}
 	view := decode[struct {
 		Session  store.SessionRow
-		Messages []messageJSON
+		Messages []store.MessageRow
 	}](t, invoke(t, db, "view", "--json", "s1").want(t, 0))
 	var m []string
 	for _, x := range view.Messages {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/store"
 )
 
@@ -19,11 +20,11 @@ func TestKeysOfListedRowsAreStable(t *testing.T) {
 		row  any
 		keys []string
 	}{
-		"session": {withStart(config.Default(), store.SessionRow{}), []string{
+		"session": {reports.WithStart(config.Default(), store.SessionRow{}), []string{
 			"tenant", "session", "model", "messages", "messages_in_view", "total_tokens", "view_tokens", "context_tokens",
 			"start_tokens", "due", "suspect", "revision", "last_message_at", "policy", "cursor",
 		}},
-		"run": {newRunJSON(store.RunRow{
+		"run": {reports.NewRun(store.RunRow{
 			ErrorCode: "c", Error: "e", Revision: 1, Undoes: 1, Steps: json.RawMessage(`[{}]`), PolicyHash: "h", Policy: "p", PolicyVersion: 1, Worker: "w", QueuedAt: at,
 			StartedAt: &at, EndedAt: &at, Options: json.RawMessage(`{}`), Model: "m", Calls: 1, InputTokens: 1, OutputTokens: 1, CostMicros: 1, Fired: "f",
 		}), []string{

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 )
@@ -178,7 +179,7 @@ func runLimit(ctx context.Context, e *Env, st *store.Store, tenant string) (perS
 			if perSecond == 1 {
 				format = "%g run of %s starts in a second"
 			}
-			text = fmt.Sprintf(format, perSecond, tenantText(r.Tenant))
+			text = fmt.Sprintf(format, perSecond, reports.TenantText(r.Tenant))
 			if e.loaded != nil && len(e.loaded.Siblings()) > 0 {
 				text += ", in all databases together"
 			}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 )
@@ -27,14 +28,14 @@ policy:
 llm:
   models: [{name: gpt-9, base_url: "`+url+`", window_tokens: 32000}]
 `)), nil)
-	r := decode[runJSON](t, invoke(t, db, "compact", "chat", "--from=view", "--json", "--strategy=handoff:protect_last_n=2,tail_token_budget=200,max_summary_tokens=400").want(t, 0))
+	r := decode[reports.Run](t, invoke(t, db, "compact", "chat", "--from=view", "--json", "--strategy=handoff:protect_last_n=2,tail_token_budget=200,max_summary_tokens=400").want(t, 0))
 	const code, said = "model_not_found", `model_not_found, invalid_request_error: The model "gpt-9" does not exist or you do not have access to it.`
 	if r.Outcome != "applied" || r.ErrorCode != code {
 		t.Errorf("%+v", r)
 	}
 	invoke(t, db, "runs", "chat").want(t, 0, "applied: "+code)
 	invoke(t, db, "runs", "--run=1").want(t, 0, "no model wrote the summary: "+code, "written by", "no model: an extract (the model failed: "+code+")", "failed call", code+": gpt-9 answered 404", said)
-	if calls := decode[runJSON](t, invoke(t, db, "runs", "--run=1", "--json").want(t, 0)).CallRows; len(calls) != 1 || calls[0].HTTPStatus != 404 || calls[0].ServerError != said {
+	if calls := decode[reports.Run](t, invoke(t, db, "runs", "--run=1", "--json").want(t, 0)).CallRows; len(calls) != 1 || calls[0].HTTPStatus != 404 || calls[0].ServerError != said {
 		t.Errorf("%+v", calls)
 	}
 	invoke(t, db, "policy", "explain", "chat").want(t, 0, "last run", ": applied: "+code, code+": gpt-9 answered 404", said)
@@ -47,7 +48,7 @@ llm:
 	if prompt := server.Requests()[0].User; strings.Contains(prompt, year) {
 		t.Errorf("the prompt has a date: %s", prompt)
 	}
-	for _, m := range decode[struct{ Messages []messageJSON }](t, invoke(t, db, "view", "chat", "--all", "--json").want(t, 0)).Messages {
+	for _, m := range decode[struct{ Messages []store.MessageRow }](t, invoke(t, db, "view", "chat", "--all", "--json").want(t, 0)).Messages {
 		if (m.Kind == "summary") == m.CreatedAt.IsZero() || strings.Contains(string(m.Message), year) {
 			t.Errorf("%s %s: %s %s", m.Kind, m.ID, m.CreatedAt, m.Message)
 		}

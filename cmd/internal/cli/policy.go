@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
@@ -55,29 +56,9 @@ func (r *policyRef) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// load returns the version that the reference names. That of the policy default is the
-// configuration's unless another one is in force.
+// load returns the version that the reference names.
 func (r policyRef) load(ctx context.Context, st *store.Store) (store.PolicyVersion, error) {
-	v, err := st.Policy(ctx, r.Name, r.Version)
-	if errors.Is(err, store.ErrNotFound) && r.Name == policy.DefaultName && r.Version == 0 {
-		v = store.PolicyVersion{Name: r.Name, InForce: true}
-		if v.Spec, err = st.Operator.DefaultPolicy(ctx); errors.Is(err, store.ErrNotFound) {
-			return v, fmt.Errorf("no scheduler has saved the policy of its configuration yet: %w", store.ErrNotFound)
-		}
-		if err == nil {
-			v.Spec, err = withoutSchedule(v.Spec)
-		}
-	}
-	return v, err
-}
-
-// withoutSchedule returns the spec of a policy that a scheduler has saved with its schedule.
-func withoutSchedule(raw json.RawMessage) (json.RawMessage, error) {
-	p := policy.Default()
-	if err := json.Unmarshal(raw, &p); err != nil {
-		return nil, fmt.Errorf("policy cannot be read: %w", err)
-	}
-	return policy.Spec(p)
+	return reports.LoadPolicy(ctx, st, r.Name, r.Version)
 }
 
 // title returns "support@3", or "default (configuration)" for a policy that was not applied.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/builtin"
@@ -36,130 +37,132 @@ func TestExplanationsAreGolden(t *testing.T) {
 	}
 	cases := []struct {
 		name string
-		set  func(x *explainer)
+		set  func(x *reports.Explainer)
 		want string // a code that holds it back, "" for none
 	}{
-		{"below the limit", func(x *explainer) { x.LiveTokens, x.ContextTokens, x.Due = 60_000, 60_000, false }, ""},
-		{"at the limit", func(x *explainer) { x.LiveTokens, x.ContextTokens, x.Due = 96_000, 96_000, false }, ""},
-		{"above the limit, just written", func(x *explainer) { x.WrittenAt, x.FirstWrittenAt = ago(time.Second), ago(time.Second) }, ""},
-		{"written again and again", func(x *explainer) { x.WrittenAt, x.FirstWrittenAt = ago(0), ago(29*time.Second) }, ""},
-		{"written long ago", func(x *explainer) { x.WrittenAt, x.FirstWrittenAt = ago(time.Minute), ago(time.Hour) }, ""},
-		{"found by the scheduler", func(*explainer) {}, ""},
-		{"estimates", func(x *explainer) { x.LiveTokens, x.ContextTokens, x.LiveEstimatedTokens = 90_000, 90_000, 90_000 }, ""},
-		{"reported usage", func(x *explainer) {
+		{"below the limit", func(x *reports.Explainer) { x.LiveTokens, x.ContextTokens, x.Due = 60_000, 60_000, false }, ""},
+		{"at the limit", func(x *reports.Explainer) { x.LiveTokens, x.ContextTokens, x.Due = 96_000, 96_000, false }, ""},
+		{"above the limit, just written", func(x *reports.Explainer) { x.WrittenAt, x.FirstWrittenAt = ago(time.Second), ago(time.Second) }, ""},
+		{"written again and again", func(x *reports.Explainer) { x.WrittenAt, x.FirstWrittenAt = ago(0), ago(29*time.Second) }, ""},
+		{"written long ago", func(x *reports.Explainer) { x.WrittenAt, x.FirstWrittenAt = ago(time.Minute), ago(time.Hour) }, ""},
+		{"found by the scheduler", func(*reports.Explainer) {}, ""},
+		{"estimates", func(x *reports.Explainer) {
+			x.LiveTokens, x.ContextTokens, x.LiveEstimatedTokens = 90_000, 90_000, 90_000
+		}, ""},
+		{"reported usage", func(x *reports.Explainer) {
 			x.ContextTokens, x.ReportedPromptTokens, x.TokensSinceReport = 96_500, &reported, -500
 		}, ""},
-		{"learned usage", func(x *explainer) {
+		{"learned usage", func(x *reports.Explainer) {
 			x.ContextTokens, x.Line, x.Reports = 113_000, store.Line{Overhead: 3000, Scale: 1.1}, 12
 		}, ""},
-		{"a cooldown", func(x *explainer) {
+		{"a cooldown", func(x *reports.Explainer) {
 			until := now.Add(5 * time.Minute)
 			x.CooldownUntil, x.Last, x.Held = &until, last("ineffective"), held("cooldown", &until, ends, "")
 		}, "cooldown"},
-		{"a cooldown that is over", func(x *explainer) { x.CooldownUntil, x.Last = ago(0), last("ineffective") }, ""},
-		{"an undo", func(x *explainer) {
+		{"a cooldown that is over", func(x *reports.Explainer) { x.CooldownUntil, x.Last = ago(0), last("ineffective") }, ""},
+		{"an undo", func(x *reports.Explainer) {
 			x.Due, x.Last, x.Held = false, last("undone"), held("waiting_after_undo", nil, "the next message, or "+ends, "")
 		}, "waiting_after_undo"},
-		{"an open tool loop", func(x *explainer) {
+		{"an open tool loop", func(x *reports.Explainer) {
 			x.LoopSeq, x.LoopOpen, x.Due, x.Last, x.Held = &seq, true, false, last("open_tool_loop"), held("open_tool_loop", nil, "the end of the loop, or "+ends, "")
 		}, "open_tool_loop"},
-		{"a tool loop that has ended", func(x *explainer) { x.LoopSeq, x.Last = &seq, last("open_tool_loop") }, ""},
-		{"quarantine", func(x *explainer) {
+		{"a tool loop that has ended", func(x *reports.Explainer) { x.LoopSeq, x.Last = &seq, last("open_tool_loop") }, ""},
+		{"quarantine", func(x *reports.Explainer) {
 			x.Due, x.Last = false, last("floor_above_trigger")
 			x.Held = held("quarantined", nil, "the next message, another policy, or "+ends, "98,000 tokens are left that must stay, above the start of 96,000")
 		}, "quarantined"},
-		{"a service", func(x *explainer) {
+		{"a service", func(x *reports.Explainer) {
 			x.Due, x.Last, x.Held = false, last("service_managed"), held("service_managed", nil, "another policy or label, or "+ends, "")
 		}, "service_managed"},
-		{"an unanswered message", func(x *explainer) {
+		{"an unanswered message", func(x *reports.Explainer) {
 			x.LoopSeq, x.AwaitsAnswer, x.DueTokens, x.Due, x.Last = &seq, true, 128_000, false, last("mid_turn")
 			x.Held = held("mid_turn", nil, "the agent's answer, or "+ends, "")
 		}, "mid_turn"},
-		{"as many runs as an hour may have", func(x *explainer) {
+		{"as many runs as an hour may have", func(x *reports.Explainer) {
 			until := now.Add(40 * time.Minute)
 			x.CooldownUntil, x.Last, x.Held = &until, last("max_per_hour"), held("max_per_hour", &until, ends, "")
 		}, "max_per_hour"},
-		{"as many runs as a day may have, before the next one is due", func(x *explainer) {
-			x.policy.Guards.MaxPerDay, x.ages = 2, []time.Duration{time.Hour, 20 * time.Hour}
-			x.LiveTokens, x.ContextTokens, x.Due, x.PolicyHash = 60_000, 60_000, false, x.policy.FleetHash()
+		{"as many runs as a day may have, before the next one is due", func(x *reports.Explainer) {
+			x.InForce.Guards.MaxPerDay, x.Ages = 2, []time.Duration{time.Hour, 20 * time.Hour}
+			x.LiveTokens, x.ContextTokens, x.Due, x.PolicyHash = 60_000, 60_000, false, x.InForce.FleetHash()
 		}, "max_per_day"},
-		{"a limit of the runs of its tenant", func(x *explainer) {
-			x.limits, x.Held = limits("acme", 2.5, 2.5), held("run_limit", nil, "compactor limit clear --tenant acme", "a limit of the runs of tenant acme")
+		{"a limit of the runs of its tenant", func(x *reports.Explainer) {
+			x.Limits, x.Held = limits("acme", 2.5, 2.5), held("run_limit", nil, "compactor limit clear --tenant acme", "a limit of the runs of tenant acme")
 		}, "run_limit"},
-		{"a limit of runs that has room", func(x *explainer) {
-			x.WrittenAt, x.FirstWrittenAt, x.limits = ago(time.Minute), ago(time.Hour), limits("", 2.5, 1)
+		{"a limit of runs that has room", func(x *reports.Explainer) {
+			x.WrittenAt, x.FirstWrittenAt, x.Limits = ago(time.Minute), ago(time.Hour), limits("", 2.5, 1)
 		}, ""},
-		{"a request that waits for a limit of runs", func(x *explainer) {
-			x.limits, x.Held = limits("acme", 0.1, 1), held("run_limit", nil, "compactor limit clear --tenant acme", "a limit of the runs of tenant acme")
+		{"a request that waits for a limit of runs", func(x *reports.Explainer) {
+			x.Limits, x.Held = limits("acme", 0.1, 1), held("run_limit", nil, "compactor limit clear --tenant acme", "a limit of the runs of tenant acme")
 			x.Active = []store.RunRow{{ID: 32, Status: "queued", ErrorCode: store.CodeRunLimit}}
 		}, "run_limit"},
-		{"a sweep that was cancelled", func(x *explainer) {
+		{"a sweep that was cancelled", func(x *reports.Explainer) {
 			until := now.Add(23 * time.Hour)
 			x.Held = held("stopped_sweep", &until, "compactor sweep release 3", "sweep 3 is cancelled by ada")
 		}, "stopped_sweep"},
-		{"no leader, and a pause", func(x *explainer) {
+		{"no leader, and a pause", func(x *reports.Explainer) {
 			x.Held = append(held("no_leader", nil, "start compactor serve, or compactor scheduler", ""), held("paused", nil, "compactor resume --all", "by ada")...)
 		}, "no_leader paused"},
-		{"a limit of what models cost", func(x *explainer) {
+		{"a limit of what models cost", func(x *reports.Explainer) {
 			calls := int64(3)
-			x.limits, x.cfg.LLM.Models = []store.Spending{{SpendingLimit: store.SpendingLimit{Tenant: "acme", CallsPerHour: &calls}, Calls: 3}}, make([]llm.Profile, 1)
+			x.Limits, x.Config.LLM.Models = []store.Spending{{SpendingLimit: store.SpendingLimit{Tenant: "acme", CallsPerHour: &calls}, Calls: 3}}, make([]llm.Profile, 1)
 		}, "spending_limit"},
-		{"triggers", func(x *explainer) {
-			x.policy.Triggers = []policy.Trigger{{Name: "budget", When: "used > 0.75 && turn_completed"}, {Name: "long", When: "turns_since_run >= 30"}}
-			x.triggers = []worker.TriggerState{
+		{"triggers", func(x *reports.Explainer) {
+			x.InForce.Triggers = []policy.Trigger{{Name: "budget", When: "used > 0.75 && turn_completed"}, {Name: "long", When: "turns_since_run >= 30"}}
+			x.Triggers = []worker.TriggerState{
 				{Name: "budget", When: "used > 0.75 && turn_completed", Values: []string{"used 0.78", "turn_completed false"}},
 				{Name: "long", When: "turns_since_run >= 30", Values: []string{"turns_since_run 12"}},
 			}
-			x.LoopSeq, x.AwaitsAnswer, x.DueTokens, x.Due, x.Last, x.PolicyHash = &seq, true, 128_000, false, last("not_triggered"), x.policy.FleetHash()
+			x.LoopSeq, x.AwaitsAnswer, x.DueTokens, x.Due, x.Last, x.PolicyHash = &seq, true, 128_000, false, last("not_triggered"), x.InForce.FleetHash()
 			x.Held = held("not_triggered", nil, "the agent's answer, or "+ends, "")
 		}, "not_triggered"},
-		{"a trigger that holds, and no size", func(x *explainer) {
-			x.policy.Triggers = []policy.Trigger{{Name: "long", When: "turns_since_run >= 30"}}
-			x.triggers = []worker.TriggerState{{Name: "long", When: "turns_since_run >= 30", Holds: true, Values: []string{"turns_since_run 31"}}}
-			x.DueTokens, x.PolicyHash, x.WrittenAt, x.FirstWrittenAt = policy.Never, x.policy.FleetHash(), ago(time.Second), ago(time.Second)
+		{"a trigger that holds, and no size", func(x *reports.Explainer) {
+			x.InForce.Triggers = []policy.Trigger{{Name: "long", When: "turns_since_run >= 30"}}
+			x.Triggers = []worker.TriggerState{{Name: "long", When: "turns_since_run >= 30", Holds: true, Values: []string{"turns_since_run 31"}}}
+			x.DueTokens, x.PolicyHash, x.WrittenAt, x.FirstWrittenAt = policy.Never, x.InForce.FleetHash(), ago(time.Second), ago(time.Second)
 			x.Last = last("applied")
 			x.Last.Fired = "long"
 		}, ""},
-		{"a trigger that waits", func(x *explainer) {
-			x.policy.Triggers = []policy.Trigger{{Name: "idle", When: "idle >= 1 * day"}}
-			x.triggers = []worker.TriggerState{{Name: "idle", When: "idle >= 1 * day", Values: []string{"idle 2h"}}}
+		{"a trigger that waits", func(x *reports.Explainer) {
+			x.InForce.Triggers = []policy.Trigger{{Name: "idle", When: "idle >= 1 * day"}}
+			x.Triggers = []worker.TriggerState{{Name: "idle", When: "idle >= 1 * day", Values: []string{"idle 2h"}}}
 			next := now.Add(22 * time.Hour)
-			x.DueTokens, x.Due, x.NextCheckAt, x.PolicyHash = policy.Never, false, &next, x.policy.FleetHash()
+			x.DueTokens, x.Due, x.NextCheckAt, x.PolicyHash = policy.Never, false, &next, x.InForce.FleetHash()
 		}, ""},
-		{"an interval that is over", func(x *explainer) {
-			x.policy.Guards.MinInterval, x.ages = time.Hour, []time.Duration{time.Hour}
-			x.PolicyHash = x.policy.FleetHash()
+		{"an interval that is over", func(x *reports.Explainer) {
+			x.InForce.Guards.MinInterval, x.Ages = time.Hour, []time.Duration{time.Hour}
+			x.PolicyHash = x.InForce.FleetHash()
 		}, ""},
-		{"a queued run", func(x *explainer) {
+		{"a queued run", func(x *reports.Explainer) {
 			x.Active = []store.RunRow{{ID: 32, Status: "queued", QueuedAt: *ago(3 * time.Second)}}
 		}, "queued"},
-		{"a running run", func(x *explainer) {
+		{"a running run", func(x *reports.Explainer) {
 			x.Active = []store.RunRow{{ID: 32, Status: "running", QueuedAt: *ago(time.Minute), StartedAt: ago(9 * time.Second), Worker: "host/7"}}
 		}, "running"},
-		{"a floor above the start", func(x *explainer) {
+		{"a floor above the start", func(x *reports.Explainer) {
 			x.DueTokens, x.Due, x.Last = 120_500, false, last("floor_above_trigger")
 		}, ""},
-		{"a run that has seen everything", func(x *explainer) {
+		{"a run that has seen everything", func(x *reports.Explainer) {
 			x.Last, x.Held = last("no_summary"), held("unchanged", nil, "the next message, or "+ends, "the last run ended as no_summary")
 		}, "unchanged"},
-		{"a pause of its tenant", func(x *explainer) {
+		{"a pause of its tenant", func(x *reports.Explainer) {
 			x.Held = held("paused", nil, "compactor resume --tenant acme", "by ada: provider is down")
 		}, "paused"},
-		{"an invalid view", func(x *explainer) { x.LiveTokens, x.ContextTokens, x.Suspect = 900, 900, true }, ""},
-		{"a policy that cannot be read", func(x *explainer) { x.unreadable = fmt.Errorf("unknown field x") }, "invalid_policy"},
-		{"limits of another policy", func(x *explainer) { x.PolicyHash, x.Policy = "other", "default" }, ""},
+		{"an invalid view", func(x *reports.Explainer) { x.LiveTokens, x.ContextTokens, x.Suspect = 900, 900, true }, ""},
+		{"a policy that cannot be read", func(x *reports.Explainer) { x.Unreadable = fmt.Errorf("unknown field x") }, "invalid_policy"},
+		{"limits of another policy", func(x *reports.Explainer) { x.PolicyHash, x.Policy = "other", "default" }, ""},
 	}
 	var out bytes.Buffer
 	e := &Env{Out: term.Output{W: &out}, Registry: builtin.Registry(), now: func() time.Time { return now }}
 	for _, tt := range cases {
-		x := explainer{now: now, cfg: config.Default(), policy: policy.Default(), version: store.PolicyVersion{Name: "support", Version: 3}}
+		x := reports.Explainer{Now: now, Config: config.Default(), InForce: policy.Default(), Version: store.PolicyVersion{Name: "support", Version: 3}}
 		x.Tenant, x.Session, x.Model, x.Policy, x.Labels = "acme", "chat-42", "gpt-4o", "support", map[string]string{"agent": "support"}
 		x.LiveTokens, x.ContextTokens, x.DueTokens, x.Due, x.PolicyHash = 100_000, 100_000, 96_000, true, policy.Default().FleetHash()
-		_, x.candidates = policy.Choose(policy.Subject{Tenant: "acme", Labels: x.Labels}, map[string]policy.Match{
+		_, x.Candidates = policy.Choose(policy.Subject{Tenant: "acme", Labels: x.Labels}, map[string]policy.Match{
 			"support": {"agent": "support", "tenant": "acme"}, "acme": {"tenant": "acme"},
 		})
 		tt.set(&x)
-		got := x.explain(e)
+		got := x.Explain(e.Registry)
 		var codes []string
 		for _, h := range got.HeldBack {
 			codes = append(codes, h.Code)
@@ -168,7 +171,7 @@ func TestExplanationsAreGolden(t *testing.T) {
 			t.Errorf("%s: held back by %v, want %q", tt.name, codes, tt.want)
 		}
 		fmt.Fprintf(&out, "## %s\n", tt.name)
-		got.print(e, x)
+		printExplanation(e, got, x)
 		out.WriteByte('\n')
 	}
 	for line := range strings.Lines(out.String()) {
@@ -186,7 +189,7 @@ func TestExplainReadsTheDatabase(t *testing.T) {
 	saveDefault(t, st)
 	invoke(t, db, "policy", "apply", path, "--yes").want(t, 0)
 	follow(t, st)
-	x := decode[explanationJSON](t, invoke(t, db, "policy", "explain", "help-2", "--json").want(t, 0))
+	x := decode[reports.Explanation](t, invoke(t, db, "policy", "explain", "help-2", "--json").want(t, 0))
 	if x.Policy != "support" || x.Version != 1 || !x.Follows || !x.Due || x.Start != 600 || x.Target != 300 || x.Tokens <= 600 || len(x.HeldBack) != 1 || x.HeldBack[0].Code != store.HeldNoLeader || x.Steps[0] != "handoff" {
 		t.Errorf("%+v", x)
 	}
@@ -226,7 +229,7 @@ func TestPoliciesAreTestedWithoutARun(t *testing.T) {
 	}
 	golden(t, "policy_test", out)
 	type result struct {
-		Sessions []previewJSON
+		Sessions []reports.Preview
 		Totals   previewTotalsJSON
 	}
 	r := decode[result](t, invoke(t, db, "policy", "test", "--sample=9", "--file", path, "--json").want(t, 0))

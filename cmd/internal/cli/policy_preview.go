@@ -5,18 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/llm"
-	"github.com/sessionstore/compactor/strategies/pipeline"
-	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
-	"github.com/sessionstore/compactor/strategies/tokens"
 	"github.com/sessionstore/compactor/worker"
 )
 
@@ -33,38 +29,6 @@ func (c *policyTestCmd) Validate() error {
 	return nil
 }
 
-// previewJSON is a session in the output of --json.
-type previewJSON struct {
-	Session        string        `json:"session"`
-	Model          string        `json:"model"`
-	Policy         string        `json:"policy"`
-	Version        int           `json:"policy_version,omitempty"` // 0: that of the configuration, or of --file
-	Outcome        string        `json:"outcome"`
-	TokensBefore   chat.Tokens   `json:"tokens_before"`
-	TokensAfter    chat.Tokens   `json:"tokens_after"`
-	Start          chat.Tokens   `json:"start"`
-	Target         chat.Tokens   `json:"target"`
-	TargetMet      bool          `json:"target_met"`
-	MessagesBefore int64         `json:"messages_before"`
-	MessagesAfter  int64         `json:"messages_after"`
-	Gone           []worker.Gone `json:"gone"`
-	Steps          []stepJSON    `json:"steps"`
-	Calls          callsJSON     `json:"model_calls"`
-	// Cache is the effect of the change on the provider's prompt cache, if its prices are known.
-	Cache *tokens.Rewrite `json:"cache,omitempty"`
-
-	steps []pipeline.StepResult
-}
-
-// callsJSON is an upper bound for calls of models.
-type callsJSON struct {
-	Name   string  `json:"name,omitempty"`
-	Calls  int     `json:"calls"`
-	Input  int     `json:"input_tokens"`
-	Output int     `json:"output_tokens"`
-	Cost   float64 `json:"cost"`
-}
-
 // previewTotalsJSON sums up sessions.
 type previewTotalsJSON struct {
 	Sessions     int            `json:"sessions"`
@@ -72,10 +36,10 @@ type previewTotalsJSON struct {
 	TargetMet    int            `json:"target_met"`
 	TokensBefore chat.Tokens    `json:"tokens_before"`
 	TokensAfter  chat.Tokens    `json:"tokens_after"`
-	callsJSON
+	reports.ModelCalls
 }
 
-func (t *previewTotalsJSON) add(p previewJSON) {
+func (t *previewTotalsJSON) add(p reports.Preview) {
 	t.Sessions++
 	t.Outcomes[p.Outcome]++
 	if p.TargetMet {
@@ -115,7 +79,7 @@ func (c *policyTestCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 		return err
 	}
 	totals := previewTotalsJSON{Outcomes: map[string]int{}}
-	shown := []previewJSON{}
+	shown := []reports.Preview{}
 	var progress *term.Progress
 	if c.Sample > 0 {
 		progress = e.Err.Progress("planning, sessions", int64(len(names)))
@@ -147,7 +111,7 @@ func (c *policyTestCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg co
 				if i > 0 {
 					e.say("")
 				}
-				p.print(e)
+				printPreview(e, p)
 			}
 		}
 	})
@@ -182,98 +146,34 @@ func (c *policyTestCmd) sessions(ctx context.Context, st *store.Store, cfg confi
 }
 
 // preview plans on a session.
-func preview(ctx context.Context, e *Env, st *store.Store, cfg config.Config, session string,
-	file *config.PolicyFile,
-) (previewJSON, error) {
-	claim, err := st.Operator.Snapshot(ctx, key(cfg, session))
-	if err != nil {
-		return previewJSON{}, err
-	}
-	e.noteUnknown(cfg, claim.Session.Model)
-	s := claim.Session
-	out := previewJSON{Session: session, Model: s.Model, Policy: s.Policy, Version: s.PolicyVersion, Gone: []worker.Gone{}}
-	planner := &worker.Planner{
-		Policy: cfg.Policy, Registry: e.Registry, Window: cfg.Models.Window, Logger: slog.New(slog.DiscardHandler), BindsReasoning: tokens.BindsReasoning,
-		Counter: func(model string) plan.Counter { return cfg.Models.ForModel(model) },
-	}
-	planner.Policy.ModelTable = cfg.Models.Version()
-	var other *policy.Policy
+func preview(ctx context.Context, e *Env, st *store.Store, cfg config.Config, session string, file *config.PolicyFile) (reports.Preview, error) {
+	p := reports.Planning{Config: cfg, Registry: e.Registry}
 	if file != nil {
-		out.Policy, out.Version, other = file.Name, 0, &file.Policy
+		p.Other = &file.Policy
 	}
-	var priced *pricedModel
-	if len(cfg.LLM.Models) > 0 {
-		priced = &pricedModel{profile: cfg.LLM.Models[0]}
-		planner.Model = priced
+	out, err := p.Preview(ctx, st, key(cfg, session))
+	if file != nil {
+		out.Policy, out.Version = file.Name, 0
 	}
-	p, err := planner.Preview(ctx, st.Worker, claim, other)
-	if err != nil {
-		return out, fmt.Errorf("session %s: %w", term.Clean(session), err)
+	if err == nil {
+		e.noteUnknown(cfg, out.Model)
 	}
-	out.Outcome, out.TokensBefore, out.TokensAfter, out.Start, out.Target = p.Outcome, p.Before, p.After, p.Limits.Start, p.Limits.Target
-	out.TargetMet, out.MessagesBefore, out.MessagesAfter = p.After <= p.Limits.Target, p.MessagesBefore, p.MessagesAfter
-	out.Gone, out.Steps, out.steps = append(out.Gone, p.Gone...), newStepsJSON(p.Steps), p.Steps
-	out.Cache = newRewrite(s.Model, p.Before, p.After, p.Rewritten)
-	if priced != nil {
-		out.Calls = priced.total(p.Steps)
-	}
-	return out, nil
+	return out, err
 }
 
-// pricedModel implements summary.Model without calling a model: it adds up the sizes of calls.
-type pricedModel struct {
-	profile llm.Profile
-	calls   callsJSON
-}
-
-var errNotCalled = errors.New("a preview calls no model")
-
-// Complete implements summary.Model.
-func (m *pricedModel) Complete(_ context.Context, c llm.Call) (llm.Answer, error) {
-	m.calls.Calls++
-	m.calls.Input += c.InputTokens
-	m.calls.Output += c.MaxTokens + m.profile.ReasoningTokens
-	return llm.Answer{}, errNotCalled
-}
-
-// Usable implements summary.Model.
-func (m *pricedModel) Usable(context.Context) llm.Profile { return m.profile }
-
-// Identity implements summary.Model.
-func (m *pricedModel) Identity() string { return m.profile.Name }
-
-// total returns the sum of the calls. Of a summary in parts only the first is asked for
-// here; the others are as large.
-func (m *pricedModel) total(steps []pipeline.StepResult) callsJSON {
-	out, parts := m.calls, 0
-	for _, s := range steps {
-		if r := stepReport(s); r != nil {
-			parts = max(parts, r.Parts)
-		}
-	}
-	if parts > 1 && out.Calls > 0 {
-		out.Calls, out.Input, out.Output = out.Calls*parts, out.Input*parts, out.Output*parts
-	}
-	if out.Calls > 0 {
-		out.Name = m.profile.Name
-		out.Cost = (float64(out.Input)*m.profile.Price.Input + float64(out.Output)*m.profile.Price.Output) / 1e6
-	}
-	return out
-}
-
-// print writes a session for people.
-func (p previewJSON) print(e *Env) {
+// printPreview writes a session for people.
+func printPreview(e *Env, p reports.Preview) {
 	e.pairs(append([]pair{
 		{"session", p.Session},
 		{"model", p.Model},
 		{"policy", store.PolicyName(p.Policy, p.Version)},
 		{"would end", joined(p.Outcome, outcomeText(store.RunRow{Outcome: p.Outcome}))},
 		{"tokens", change(int64(p.TokensBefore), int64(p.TokensAfter))},
-		{"target", fmt.Sprintf("%s, %s (start %s)", term.Count(p.Target), p.met(), term.Count(p.Start))},
+		{"target", fmt.Sprintf("%s, %s (start %s)", term.Count(p.Target), met(p), term.Count(p.Start))},
 		{"messages", change(p.MessagesBefore, p.MessagesAfter)},
-		{"model calls", p.Calls.String()},
+		{"model calls", callsText(p.Calls)},
 	}, cachePairs(p.Cache)...)...)
-	writeSteps(e, p.steps)
+	writeSteps(e, p.Planned)
 	if len(p.Gone) == 0 {
 		return
 	}
@@ -287,10 +187,10 @@ func (p previewJSON) print(e *Env) {
 }
 
 // met reports in words whether the target is met.
-func (p previewJSON) met() string { return when(!p.TargetMet, "not ") + "met" }
+func met(p reports.Preview) string { return when(!p.TargetMet, "not ") + "met" }
 
-// String describes the calls, "" for none.
-func (c callsJSON) String() string {
+// callsText describes calls, "" for none.
+func callsText(c reports.ModelCalls) string {
 	if c.Calls == 0 {
 		return ""
 	}
@@ -302,13 +202,13 @@ func (c callsJSON) String() string {
 const maxShown = 20
 
 // print writes a sample for people: some of its sessions, and the sum.
-func (t previewTotalsJSON) print(e *Env, shown []previewJSON) {
-	columns[previewJSON]{
+func (t previewTotalsJSON) print(e *Env, shown []reports.Preview) {
+	columns[reports.Preview]{
 		{"session", term.Text("SESSION"), nil},
-		{"policy", term.Text("POLICY"), func(p previewJSON) any { return store.PolicyName(p.Policy, p.Version) }},
+		{"policy", term.Text("POLICY"), func(p reports.Preview) any { return store.PolicyName(p.Policy, p.Version) }},
 		{"outcome", term.Text("WOULD END"), nil},
-		{"tokens_after", term.Num("TOKENS"), func(p previewJSON) any { return brief(int64(p.TokensBefore), int64(p.TokensAfter)) }},
-		{"target_met", term.Num("TARGET"), func(p previewJSON) any { return p.met() }},
+		{"tokens_after", term.Num("TOKENS"), func(p reports.Preview) any { return brief(int64(p.TokensBefore), int64(p.TokensAfter)) }},
+		{"target_met", term.Num("TARGET"), func(p reports.Preview) any { return met(p) }},
 	}.write(e, shown)
 	if n := t.Sessions - len(shown); n > 0 {
 		e.say("and %s more", term.Count(n))
@@ -320,6 +220,6 @@ func (t previewTotalsJSON) print(e *Env, shown []previewJSON) {
 		pair{"tokens", fmt.Sprintf("%s, %s less", change(int64(t.TokensBefore), int64(t.TokensAfter)),
 			term.Percent(t.TokensBefore-t.TokensAfter, t.TokensBefore))},
 		pair{"target met", fmt.Sprintf("%s of %s", term.Count(t.TargetMet), term.Count(t.Sessions))},
-		pair{"model calls", t.String()},
+		pair{"model calls", callsText(t.ModelCalls)},
 	)
 }

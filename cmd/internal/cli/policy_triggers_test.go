@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 )
@@ -49,7 +50,7 @@ guards: {max_per_hour: 3}
 		t.Error("not due although it was reported as closed")
 	}
 	invoke(t, db, "policy", "explain", "help-2").want(t, 0, "yes: a trigger holds", "end, yes: closed && messages > 5", "messages 37, closed true", "talk, no: messages_since_run >= 50")
-	x := decode[explanationJSON](t, invoke(t, db, "policy", "explain", "help-1", "--json").want(t, 0))
+	x := decode[reports.Explanation](t, invoke(t, db, "policy", "explain", "help-1", "--json").want(t, 0))
 	if x.Due || len(x.Triggers) != 2 || x.Triggers[0].Holds || x.Triggers[1].Values[0] == "" {
 		t.Errorf("%+v", x)
 	}

@@ -122,7 +122,7 @@ func TestAnOperatorNeedsTheRightsOfItsRoleAlone(t *testing.T) {
 	invoke(t, operator, "compact", "chat", "--strategy=sliding_window:keep_last_groups=4").want(t, 0, "applied")
 	invoke(t, operator, "undo", "1", "--tenant=acme").want(t, exitRefused, "run 1 is of tenant default, not acme")
 	invoke(t, operator, "undo", "1").want(t, 0, "run 1 was undone")
-	view := decode[struct{ Messages []messageJSON }](t, invoke(t, operator, "view", "chat", "--json"))
+	view := decode[struct{ Messages []store.MessageRow }](t, invoke(t, operator, "view", "chat", "--json"))
 	invoke(t, operator, "pin", "chat", view.Messages[1].ID).want(t, 0)
 	invoke(t, operator, "unpin", "chat", view.Messages[1].ID).want(t, 0)
 	invoke(t, operator, "doctor").want(t, 0)

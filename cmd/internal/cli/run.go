@@ -2,65 +2,16 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
-	"github.com/sessionstore/compactor/strategies/summary"
-	"github.com/sessionstore/compactor/strategies/tokens"
 	"github.com/sessionstore/compactor/worker"
 )
-
-type runJSON struct {
-	store.RunRow
-	Steps []stepJSON `json:"steps,omitempty"`
-	// Summaries holds the ids of the messages the run wrote, CallRows the calls of models, and Cache its effect on the
-	// provider's prompt cache; set for --run only.
-	Summaries []string               `json:"summaries,omitempty"`
-	Cache     *tokens.Rewrite        `json:"cache,omitempty"`
-	CallRows  []store.SummaryCallRow `json:"calls,omitempty"`
-}
-
-type stepJSON struct {
-	pipeline.StepResult
-	Before totalsJSON `json:"before"`
-	After  totalsJSON `json:"after"`
-}
-
-// totalsJSON holds the counts of the view and of all messages considered.
-type totalsJSON struct {
-	Groups         int   `json:"groups"`
-	Messages       int   `json:"messages"`
-	ToolCalls      int   `json:"tool_calls"`
-	Tokens         int64 `json:"tokens"`
-	TotalGroups    int   `json:"total_groups"`
-	TotalMessages  int   `json:"total_messages"`
-	TotalToolCalls int   `json:"total_tool_calls"`
-	TotalTokens    int64 `json:"total_tokens"`
-}
-
-func newTotalsJSON(t plan.Totals) totalsJSON {
-	return totalsJSON{
-		t.IncludedGroups, t.IncludedMessages, t.IncludedToolCalls, int64(t.IncludedTokens), t.Groups, t.Messages, t.ToolCalls, int64(t.Tokens),
-	}
-}
-
-func newStepsJSON(steps []pipeline.StepResult) []stepJSON {
-	var out []stepJSON
-	for _, s := range steps {
-		out = append(out, stepJSON{s, newTotalsJSON(s.Before), newTotalsJSON(s.After)})
-	}
-	return out
-}
-
-func newRunJSON(r store.RunRow) runJSON {
-	r.QueuedAt = r.QueuedAt.UTC()
-	return runJSON{RunRow: r, Steps: newStepsJSON(runSteps(r))}
-}
 
 // triggerName names a trigger for people. That of sweeps has the name of the schedule that was the
 // only one to start them once; who wants a sweep by hand finds its runs under "sweep", too.
@@ -127,7 +78,7 @@ func outcomeText(r store.RunRow) string {
 		"erased":                        "words were erased for good (`compactor erase`)",
 		"":                              r.Status,
 	}[r.Outcome]; text != "" {
-		switch steps := runSteps(r); {
+		switch steps := reports.Steps(r); {
 		case r.Outcome == worker.OutcomeNoSummary && r.Status == "applied":
 			return "still above the start: no summary could be produced, see the steps"
 		case r.Outcome != worker.OutcomeNothingToCompact || len(steps) == 0 || steps[0].Before == steps[len(steps)-1].After:
@@ -191,7 +142,7 @@ func printRun(e *Env, r store.RunRow) {
 	if r.MessagesAfter < r.MessagesBefore && r.TokensAfter > r.TokensBefore {
 		e.say("note: fewer messages became more tokens (+%s)", term.Count(r.TokensAfter-r.TokensBefore))
 	}
-	steps := runSteps(r)
+	steps := reports.Steps(r)
 	writeSteps(e, steps)
 	if len(steps) == 0 {
 		return
@@ -247,40 +198,15 @@ func writeSteps(e *Env, steps []pipeline.StepResult) {
 			}
 			e.say("step %d: no summary: %s", i+1, why)
 		default:
-			if r := stepReport(s); r != nil && r.WrittenBy != "" {
+			if r := reports.StepReport(s); r != nil && r.WrittenBy != "" {
 				e.say("step %d: summary of %s, written by %s", i+1, plural(r.Messages, "message"), term.Clean(authorOf(r)))
 			}
 		}
 	}
 }
 
-// stepReport returns the summary report of a step, nil if the step has none.
-func stepReport(s pipeline.StepResult) *summary.Provenance {
-	switch r := s.Summary.(type) {
-	case nil:
-		return nil
-	case *summary.Provenance:
-		return r
-	}
-	var out summary.Provenance // the step was read from the database
-	raw, err := json.Marshal(s.Summary)
-	if err != nil || json.Unmarshal(raw, &out) != nil {
-		return nil
-	}
-	return &out
-}
-
 func sessionName(r store.RunRow) string {
 	return store.Key{Tenant: r.Tenant, Session: r.Session}.String()
-}
-
-// runSteps decodes the pipeline steps that the worker recorded.
-func runSteps(r store.RunRow) []pipeline.StepResult {
-	var steps []pipeline.StepResult
-	if json.Unmarshal(r.Steps, &steps) != nil {
-		return nil // written by another version
-	}
-	return steps
 }
 
 // change formats "before → after".

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -61,9 +62,9 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 	if len(rows) == 0 && !e.JSON {
 		return c.noteNone(ctx, e, st)
 	}
-	runs := make([]runJSON, len(rows))
+	runs := make([]reports.Run, len(rows))
 	for i, r := range rows {
-		runs[i] = newRunJSON(r)
+		runs[i] = reports.NewRun(r)
 	}
 	called := slices.ContainsFunc(rows, func(r store.RunRow) bool { return r.Calls > 0 })
 	err = list(e, "runs", runs, "", runColumns(e).without(called, "cost_micros", "model_calls", "model"))
@@ -73,8 +74,8 @@ func (c *runsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 	return err
 }
 
-func runColumns(e *Env) columns[runJSON] {
-	sizes := func(r runJSON, before, after int64) string {
+func runColumns(e *Env) columns[reports.Run] {
+	sizes := func(r reports.Run, before, after int64) string {
 		switch {
 		case !r.Ended():
 			return ""
@@ -83,10 +84,10 @@ func runColumns(e *Env) columns[runJSON] {
 		}
 		return term.Count(before)
 	}
-	return columns[runJSON]{
+	return columns[reports.Run]{
 		{"run", term.ID("RUN"), nil},
-		{"session", term.Text("SESSION"), func(r runJSON) any { return sessionName(r.RunRow) }},
-		{"outcome", term.Text("OUTCOME"), func(r runJSON) any {
+		{"session", term.Text("SESSION"), func(r reports.Run) any { return sessionName(r.RunRow) }},
+		{"outcome", term.Text("OUTCOME"), func(r reports.Run) any {
 			outcome := joined(r.Outcome, modelFailure(r.RunRow))
 			switch r.Status {
 			case "applied":
@@ -98,14 +99,14 @@ func runColumns(e *Env) columns[runJSON] {
 			}
 			return term.Styled{Value: outcome, As: e.Out.Dim}
 		}},
-		{"messages_after", term.Num("MESSAGES"), func(r runJSON) any { return sizes(r, r.MessagesBefore, r.MessagesAfter) }},
-		{"tokens_after", term.Num("TOKENS"), func(r runJSON) any { return sizes(r, r.TokensBefore, r.TokensAfter) }},
-		{"queued_at", term.Num("AGE"), func(r runJSON) any { return e.since(r.QueuedAt) }},
-		{"trigger", term.Text("TRIGGER").IfRoom(), func(r runJSON) any { return runTrigger(r.RunRow) }},
-		{"in_force", term.Text("IN FORCE").IfRoom(), func(r runJSON) any { return when(r.InForce, "yes") }},
+		{"messages_after", term.Num("MESSAGES"), func(r reports.Run) any { return sizes(r, r.MessagesBefore, r.MessagesAfter) }},
+		{"tokens_after", term.Num("TOKENS"), func(r reports.Run) any { return sizes(r, r.TokensBefore, r.TokensAfter) }},
+		{"queued_at", term.Num("AGE"), func(r reports.Run) any { return e.since(r.QueuedAt) }},
+		{"trigger", term.Text("TRIGGER").IfRoom(), func(r reports.Run) any { return runTrigger(r.RunRow) }},
+		{"in_force", term.Text("IN FORCE").IfRoom(), func(r reports.Run) any { return when(r.InForce, "yes") }},
 		{"kind", term.Text("KIND").IfRoom(), nil},
-		{"cost_micros", term.Num("COST").IfRoom(), func(r runJSON) any { return when(r.Calls > 0, cost(r.CostMicros)) }},
-		{"model_calls", term.Num("CALLS").IfRoom(), func(r runJSON) any { return when(r.Calls > 0, term.Count(r.Calls)) }},
+		{"cost_micros", term.Num("COST").IfRoom(), func(r reports.Run) any { return when(r.Calls > 0, cost(r.CostMicros)) }},
+		{"model_calls", term.Num("CALLS").IfRoom(), func(r reports.Run) any { return when(r.Calls > 0, term.Count(r.Calls)) }},
 		{"model", term.Text("MODEL").IfRoom(), nil},
 	}
 }
@@ -134,24 +135,11 @@ func (c *runsCmd) noteNone(ctx context.Context, e *Env, st *store.Store) error {
 }
 
 func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error {
-	r, err := st.Run(ctx, id)
+	out, err := reports.LoadRun(ctx, st, id)
 	if err != nil {
 		return err
 	}
-	summaries, err := st.Operator.SummariesOf(ctx, id)
-	if err != nil {
-		return err
-	}
-	cache, err := runCache(ctx, st, r)
-	if err != nil {
-		return err
-	}
-	calls, err := st.Operator.SummaryCalls(ctx, id)
-	if err != nil {
-		return err
-	}
-	out := newRunJSON(r)
-	out.Summaries, out.Cache, out.CallRows = summaries, cache, calls
+	r, summaries, cache, calls := out.RunRow, out.Summaries, out.Cache, out.CallRows
 	return e.show(out, func() {
 		printRun(e, r)
 		e.say("")
@@ -164,7 +152,7 @@ func showRun(ctx context.Context, e *Env, st *store.Store, id store.RunID) error
 			first, more := term.Clean(summaries[0]), len(summaries)-1
 			written = first + when(more > 0, fmt.Sprintf(", and %s more", term.Count(more))) + fmt.Sprintf(" (`compactor summary show %s`)", first)
 		}
-		report, err := reportOf(r.Steps, "")
+		report, err := reports.ReportOf(r.Steps, "")
 		e.wrote(err)
 		if report != nil {
 			author = cmp.Or(authorOf(report), "none: "+cmp.Or(report.Failure, "unknown"))
@@ -219,34 +207,6 @@ func failedCalls(calls []store.SummaryCallRow) (lines []pair) {
 		}
 	}
 	return lines
-}
-
-// runCache returns the effect of a run on the prompt cache of its session's model, nil
-// for a run without a smaller view or if the prices are not known.
-func runCache(ctx context.Context, st *store.Store, r store.RunRow) (*tokens.Rewrite, error) {
-	if r.Status != store.StatusApplied || r.TokensAfter >= r.TokensBefore {
-		return nil, nil
-	}
-	s, err := st.Session(ctx, store.Key{Tenant: r.Tenant, Session: r.Session})
-	if err != nil {
-		return nil, err
-	}
-	unchanged, err := st.Operator.Unchanged(ctx, r.ID)
-	if err != nil {
-		return nil, err
-	}
-	return newRewrite(s.Model, chat.Tokens(r.TokensBefore), chat.Tokens(r.TokensAfter), chat.Tokens(r.TokensAfter)-unchanged), nil
-}
-
-// newRewrite returns the effect of a smaller view on the prompt cache, nil if the prices for the model
-// are not known or the view is not smaller.
-func newRewrite(model string, before, after, written chat.Tokens) *tokens.Rewrite {
-	c, known := tokens.CacheOf(model)
-	if !known || after >= before {
-		return nil
-	}
-	r := c.Rewrite(before, after, min(max(0, written), after))
-	return &r
 }
 
 // cachePairs describes a rewrite in lines of a list, none for nil.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/policy"
@@ -82,7 +83,7 @@ const shownTicks = 5
 // newScheduleJSON returns a schedule as seen now; s is nil if it is not configured.
 func newScheduleJSON(st store.ScheduleState, s *policy.Schedule, now time.Time) (scheduleJSON, error) {
 	out := scheduleJSON{
-		Name: st.Name, Configured: s != nil, PausedAt: utc(st.PausedAt), PausedBy: st.PausedBy, Note: st.Note,
+		Name: st.Name, Configured: s != nil, PausedAt: reports.UTC(st.PausedAt), PausedBy: st.PausedBy, Note: st.Note,
 		Last: st.Last,
 	}
 	if out.Last != nil {
@@ -226,7 +227,7 @@ func (c *scheduleShowCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg 
 		pairs := []pair{
 			{"schedule", c.Name},
 			{"times", s.Text()},
-			{"sessions", "those due of " + tenantText(s.Tenant)},
+			{"sessions", "those due of " + reports.TenantText(s.Tenant)},
 			{"window", limited(s.Window, "none", "%s; what is left goes on at the next tick")},
 			{"overlap", s.Overlap + ": " + overlaps[s.Overlap]},
 			{"catch-up", limited(s.CatchUp, "a missed tick is fired however late", "a missed tick is fired up to %s late")},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 )
@@ -29,7 +30,7 @@ func (c *undoCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 	if r, err = st.Run(ctx, undo); err != nil {
 		return err
 	}
-	out, pairs := newRunJSON(r), runPairs(e, r)
+	out, pairs := reports.NewRun(r), runPairs(e, r)
 	return e.show(out, func() { e.pairs(pairs...) })
 }
 
@@ -75,7 +76,7 @@ func (c *forkCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 	if err != nil {
 		return err
 	}
-	return e.answer(withStart(cfg, row), "session %s has %s of %s, %s in its view",
+	return e.answer(reports.WithStart(cfg, row), "session %s has %s of %s, %s in its view",
 		term.Clean(c.New), plural(messages, "message"), term.Clean(c.Session), term.Count(row.LiveMessages))
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/builtin"
@@ -46,7 +47,7 @@ func TestCompactAndUndo(t *testing.T) {
 	golden(t, "view", invoke(t, db, "view", "chat").want(t, 0).stdout)
 	golden(t, "view_groups", invoke(t, db, "view", "chat", "--groups").want(t, 0).stdout)
 
-	dry := decode[runJSON](t, invoke(t, db, compact("--dry-run", "--json")...).want(t, 0))
+	dry := decode[reports.Run](t, invoke(t, db, compact("--dry-run", "--json")...).want(t, 0))
 	if dry.Outcome != "dry_run" || dry.TokensAfter >= dry.TokensBefore || dry.RequestedBy != "cli:ada" || len(dry.Steps) == 0 {
 		t.Errorf("%+v", dry)
 	}
@@ -56,18 +57,18 @@ func TestCompactAndUndo(t *testing.T) {
 	invoke(t, db, compact()...).want(t, 0, "nothing_to_compact: nothing changed: the view is already what the steps lead to")
 
 	// An operator's own pipeline plans over the log, so more comes back.
-	r := decode[runJSON](t, invoke(t, db, compact("--strategy=sliding_window:keep_last_groups=6", "--allow-growth", "--json")...).want(t, 0))
+	r := decode[reports.Run](t, invoke(t, db, compact("--strategy=sliding_window:keep_last_groups=6", "--allow-growth", "--json")...).want(t, 0))
 	if r.Status != "applied" {
 		t.Errorf("%+v", r)
 	}
-	for _, at := range []totalsJSON{r.Steps[0].Before, r.Steps[0].After} {
+	for _, at := range []reports.Totals{r.Steps[0].Before, r.Steps[0].After} {
 		if at.TotalTokens < at.Tokens || at.TotalMessages < at.Messages || at.TotalGroups < at.Groups || at.TotalToolCalls < at.ToolCalls || at.Groups == 0 {
 			t.Errorf("counts of a step: %+v", at)
 		}
 	}
 	groups := decode[struct {
 		Groups []groupJSON
-		Totals totalsJSON
+		Totals reports.Totals
 	}](t, invoke(t, db, "view", "chat", "--all", "--groups", "--json").want(t, 0))
 	if n := len(groups.Groups); n != groups.Totals.TotalGroups || groups.Totals.Groups >= n || groups.Groups[n-1].Index != n-1 || !groups.Groups[n-1].Included {
 		t.Errorf("groups: %+v", groups.Totals)
@@ -131,7 +132,7 @@ func TestMissingSessionsRunsAndMessages(t *testing.T) {
 func TestPin(t *testing.T) {
 	t.Parallel()
 	db := withSession(t)
-	view := decode[struct{ Messages []messageJSON }](t, invoke(t, db, "view", "chat", "--json", "--all"))
+	view := decode[struct{ Messages []store.MessageRow }](t, invoke(t, db, "view", "chat", "--json", "--all"))
 	id := view.Messages[2].ID
 	invoke(t, db, "pin", "chat", id).want(t, 0, "pinned message "+id)
 	invoke(t, db, "view", "chat", "--all").want(t, 0, "[pinned]")
@@ -240,7 +241,7 @@ func TestServeStopsInOrder(t *testing.T) {
 			break
 		}
 	}
-	r := decode[runJSON](t, invoke(t, db, append([]string{"compact", "chat", "--json"}, small...)...).want(t, 0))
+	r := decode[reports.Run](t, invoke(t, db, append([]string{"compact", "chat", "--json"}, small...)...).want(t, 0))
 	if r.Status != "applied" {
 		t.Errorf("%+v", r)
 	}
@@ -260,7 +261,7 @@ func TestSummariesAreFound(t *testing.T) {
 	db := withSession(t)
 	startWorker(t, db, map[string]string{"policy.min_gain_tokens": "50"})
 	invoke(t, db, "compact", "chat", "--strategy=summarization:target_count=4").want(t, 0, "applied", "step 1: summary of ", "written by no model: an extract")
-	run := decode[runJSON](t, invoke(t, db, "runs", "--run=1", "--json").want(t, 0))
+	run := decode[reports.Run](t, invoke(t, db, "runs", "--run=1", "--json").want(t, 0))
 	if len(run.Summaries) != 1 {
 		t.Fatalf("summaries %q", run.Summaries)
 	}
@@ -270,17 +271,17 @@ func TestSummariesAreFound(t *testing.T) {
 		t.Errorf("a cache whose prices are not known: %+v", run.Cache)
 	}
 	invoke(t, db, "set-model", "chat", "gpt-5-mini").want(t, 0)
-	run = decode[runJSON](t, invoke(t, db, "runs", "--run=1", "--json").want(t, 0))
+	run = decode[reports.Run](t, invoke(t, db, "runs", "--run=1", "--json").want(t, 0))
 	if c := run.Cache; c == nil || c.Before != chat.Tokens(run.TokensBefore) || c.Read <= 0 || c.Written <= 0 || c.Read+c.Written != chat.Tokens(run.TokensAfter) || c.Requests < 1 {
 		t.Errorf("the prompt cache: %+v", c)
 	}
 	invoke(t, db, "runs", "--run=1").want(t, 0, "prompt cache  reads ", "paid back after ")
-	shown := decode[summaryJSON](t, invoke(t, db, "summary", "show", id, "--json").want(t, 0))
+	shown := decode[reports.Summary](t, invoke(t, db, "summary", "show", id, "--json").want(t, 0))
 	if shown.Session != "chat" || !shown.InView || shown.Prose == "" || shown.Report == nil || shown.Report.WrittenBy != "extractive" {
 		t.Errorf("%+v", shown)
 	}
 	invoke(t, db, "summary", "show", id).want(t, 0, "in the view", "written by  no model: an extract", "covers      messages 2-", shown.Prose[:40])
-	expanded := decode[struct{ Messages []messageJSON }](t, invoke(t, db, "summary", "expand", id, "--json").want(t, 0))
+	expanded := decode[struct{ Messages []store.MessageRow }](t, invoke(t, db, "summary", "expand", id, "--json").want(t, 0))
 	if len(expanded.Messages) != shown.Report.Messages {
 		t.Errorf("%d messages, %d were summarized", len(expanded.Messages), shown.Report.Messages)
 	}

@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies/policy"
 )
 
 type sessionsCmd struct {
@@ -19,21 +19,8 @@ type sessionsCmd struct {
 	After      int64      `placeholder:"CURSOR" help:"Continue behind this cursor, which the previous page ended with."`
 }
 
-// withStart returns a session with its start, stored or by policy, and its time in UTC. The
-// start is 0 if no size makes it due.
-func withStart(c config.Config, r store.SessionRow) store.SessionRow {
-	r.LastMessageAt = r.LastMessageAt.UTC()
-	switch {
-	case r.DueTokens == 0:
-		r.DueTokens = c.Policy.Limits(r.Model, c.Models.Window).Start
-	case r.DueTokens >= policy.Never:
-		r.DueTokens = 0
-	}
-	return r
-}
-
 func (c *sessionsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.Config) error {
-	rows, err := st.Operator.Sessions(ctx, store.SessionFilter{
+	rows, next, err := st.Operator.Sessions(ctx, store.SessionFilter{
 		Tenant: c.AllTenants.tenant(cfg), Due: c.Due,
 		ChildrenOf: c.ChildrenOf, After: c.After, Limit: c.Limit,
 	})
@@ -41,13 +28,13 @@ func (c *sessionsCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg conf
 		return err
 	}
 	for i, r := range rows {
-		rows[i] = withStart(cfg, r)
+		rows[i] = reports.WithStart(cfg, r)
 	}
 	family := slices.ContainsFunc(rows, func(r store.SessionRow) bool { return r.Parent != "" || r.Children > 0 })
 	err = list(e, "sessions", rows, "no sessions", sessionColumns(e).without(family, "parent",
 		"children").without(bool(c.AllTenants), "tenant"))
-	if n := len(rows); err == nil && !e.JSON && n > 0 && n == c.Limit {
-		e.note("there may be more: --after %d", rows[n-1].SID)
+	if err == nil && !e.JSON && next > 0 {
+		e.note("there may be more: --after %d", next)
 	}
 	return err
 }

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
 	"github.com/sessionstore/compactor/strategies/summary"
-	"github.com/sessionstore/compactor/strategies/tokens"
 )
 
 type strategiesCmd struct {
@@ -106,16 +106,8 @@ func parseStrategies(specs []string, p policy.Policy, registry *plan.Registry) (
 		}
 		p.Pipeline = append(p.Pipeline, s)
 	}
-	registry = summarizing(registry)
-	for _, s := range p.Steps(p.Limits("", tokens.Window), registry.Fill) {
-		_, err := registry.New(s.Strategy, s.Params)
-		if joined, ok := err.(interface{ Unwrap() []error }); ok {
-			for _, err := range joined.Unwrap() {
-				faults = append(faults, fmt.Errorf("--strategy: %w", err))
-			}
-		} else if err != nil {
-			faults = append(faults, fmt.Errorf("--strategy: %w", err))
-		}
+	for _, err := range strategies.CheckSteps(registry, p) {
+		faults = append(faults, fmt.Errorf("--strategy: %w", err))
 	}
 	if len(faults) > 0 {
 		return nil, &exitError{exitUsage, errors.Join(faults...)}

@@ -2,14 +2,12 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
-	"github.com/sessionstore/compactor/strategies/chat"
-	"github.com/sessionstore/compactor/strategies/extract"
 	"github.com/sessionstore/compactor/strategies/summary"
 )
 
@@ -22,108 +20,21 @@ type summaryShowCmd struct {
 	ID string `arg:"" help:"Its id, as view --all shows it: summary-120-7."`
 }
 
-type summaryJSON struct {
-	ID            string                 `json:"id"`
-	Tenant        string                 `json:"tenant"`
-	Session       string                 `json:"session"`
-	Seq           chat.Seq               `json:"seq"`
-	Kind          chat.Kind              `json:"kind"`
-	InView        bool                   `json:"in_view"`
-	SummaryOf     string                 `json:"summary_of"`
-	CoveredTokens int64                  `json:"covered_tokens"`
-	Tokens        chat.Tokens            `json:"tokens"`
-	Prose         string                 `json:"prose"`
-	References    string                 `json:"references,omitempty"`
-	Run           runJSON                `json:"run"`
-	Report        *summary.Provenance    `json:"report,omitempty"`
-	Calls         []store.SummaryCallRow `json:"calls,omitempty"`
-
-	seqs string // SummaryOf in readable form
-}
-
 func (c *summaryShowCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
-	out, err := loadSummary(ctx, st, c.ID)
+	out, err := reports.LoadSummary(ctx, st, c.ID)
 	if err != nil {
 		return err
 	}
-	return e.show(out, func() { out.print(e) })
+	return e.show(out, func() { printSummary(e, &out) })
 }
 
-func loadSummary(ctx context.Context, st *store.Store, id string) (summaryJSON, error) {
-	row, err := st.Operator.Summary(ctx, id)
-	if err != nil {
-		return summaryJSON{}, err
-	}
-	run, err := st.Run(ctx, row.Run)
-	if err != nil {
-		return summaryJSON{}, err
-	}
-	calls, err := st.Operator.SummaryCalls(ctx, row.Run)
-	if err != nil {
-		return summaryJSON{}, err
-	}
-	covered, err := st.Among(ctx, row.Key, row.SummaryOf)
-	if err != nil {
-		return summaryJSON{}, err
-	}
-	out := summaryJSON{
-		ID: id, Tenant: row.Key.Tenant, Session: row.Key.Session, Seq: row.Seq, Kind: row.Kind, InView: row.Included,
-		SummaryOf: row.SummaryOf.String(), seqs: seqText(row.SummaryOf), Tokens: row.Tokens, Run: newRunJSON(run),
-	}
-	reason := ""
-	for _, m := range covered {
-		out.CoveredTokens += int64(m.Tokens)
-		if m.SummarizedBy == id {
-			reason = m.ExcludeReason
-		}
-	}
-	out.Prose, out.References = extract.Split(row.Content.String())
-	if row.Kind == chat.KindSummary {
-		if out.Report, err = reportOf(run.Steps, reason); err != nil {
-			return out, err
-		}
-		out.Calls = calls
-	}
-	return out, nil
-}
-
-// reportOf returns the report of the step that wrote a summary. Among several it prefers
-// the step whose strategy is the exclusion reason, then one that produced a summary.
-func reportOf(steps json.RawMessage, reason string) (*summary.Provenance, error) {
-	var all []struct {
-		Strategy string              `json:"strategy"`
-		Summary  *summary.Provenance `json:"summary"`
-	}
-	if err := json.Unmarshal(steps, &all); err != nil {
-		return nil, fmt.Errorf("the run's steps: %w", err)
-	}
-	var found *summary.Provenance
-	best := -1
-	for _, s := range all {
-		if s.Summary == nil {
-			continue
-		}
-		fits := 0
-		if s.Strategy == reason {
-			fits += 2
-		}
-		if s.Summary.WrittenBy != "" {
-			fits++
-		}
-		if fits > best {
-			found, best = s.Summary, fits
-		}
-	}
-	return found, nil
-}
-
-func (s *summaryJSON) print(e *Env) {
+func printSummary(e *Env, s *reports.Summary) {
 	where := "no longer in the view"
 	if s.InView {
 		where = "in the view"
 	}
 	e.say("%s", e.Out.Bold(s.ID)+e.Out.Dim("  "+term.Clean(s.Session)+"  "+where))
-	e.pairs(s.facts()...)
+	e.pairs(summaryFacts(s)...)
 	for _, text := range []string{s.Prose, s.References} {
 		if text != "" {
 			e.say("\n%s", term.CleanLines(strings.TrimSuffix(text, "\n")))
@@ -131,10 +42,10 @@ func (s *summaryJSON) print(e *Env) {
 	}
 }
 
-// facts returns the properties of a summary that print shows above its text.
-func (s *summaryJSON) facts() []pair {
+// summaryFacts returns the properties of a summary that printSummary shows above its text.
+func summaryFacts(s *reports.Summary) []pair {
 	pairs := []pair{
-		{"covers", fmt.Sprintf("messages %s, %s tokens (`compactor summary expand %s`)", s.seqs, term.Count(s.CoveredTokens), s.ID)},
+		{"covers", fmt.Sprintf("messages %s, %s tokens (`compactor summary expand %s`)", seqText(s.Covers), term.Count(s.CoveredTokens), s.ID)},
 		{"run", fmt.Sprintf("%d, %s, %s", s.Run.ID, runTrigger(s.Run.RunRow), s.Run.Outcome)},
 	}
 	size := term.Count(int64(s.Tokens)) + " tokens"
@@ -167,26 +78,16 @@ type summaryExpandCmd struct {
 }
 
 func (c *summaryExpandCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
-	row, err := st.Operator.Summary(ctx, c.ID)
+	row, covered, err := st.Operator.Sources(ctx, c.ID)
 	if err != nil {
 		return err
 	}
-	covered := row.SummaryOf
-	var msgs []store.Stored
-	for known := 0; ; { // a covered message may be a summary itself
-		if msgs, err = st.Among(ctx, row.Key, covered); err != nil {
-			return err
-		}
-		if len(msgs) == known {
-			break
-		}
-		known = len(msgs)
-		for _, m := range msgs {
-			covered = covered.Union(m.SummaryOf)
-		}
+	msgs, err := st.Among(ctx, row.Key, covered)
+	if err != nil {
+		return err
 	}
 	return e.show(map[string]any{
-		"id": c.ID, "session": row.Key.Session, "summary_of": row.SummaryOf.String(), "messages": messagesJSON(msgs),
+		"id": c.ID, "session": row.Key.Session, "summary_of": row.SummaryOf.String(), "messages": store.MessageRows(msgs),
 	}, func() { writeMessages(e, msgs, c.Full) })
 }
 

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/sessionstore/compactor/cmd/internal/reports"
+	"github.com/sessionstore/compactor/store"
 )
 
 // themes returns a session about two things, turn by turn, in which a secret was said once.
@@ -38,21 +41,21 @@ func TestASummaryIsTraceable(t *testing.T) {
 	db := database(t)
 	invoke(t, db, "import", file(t, "s.jsonl", themes("chat", 12))).want(t, 0)
 	startWorker(t, db, nil)
-	compact := func(args ...string) runJSON {
-		r := decode[runJSON](t, invoke(t, db, append([]string{"compact", "chat", "--from=view", "--json"}, args...)...).want(t, 0))
+	compact := func(args ...string) reports.Run {
+		r := decode[reports.Run](t, invoke(t, db, append([]string{"compact", "chat", "--from=view", "--json"}, args...)...).want(t, 0))
 		if r.Status != "applied" {
 			t.Fatalf("%+v", r)
 		}
 		return r
 	}
-	messages := func(args ...string) []messageJSON {
-		return decode[struct{ Messages []messageJSON }](t, invoke(t, db, append(args, "--json")...).want(t, 0)).Messages
+	messages := func(args ...string) []store.MessageRow {
+		return decode[struct{ Messages []store.MessageRow }](t, invoke(t, db, append(args, "--json")...).want(t, 0)).Messages
 	}
 	compact("--strategy=summarize:threshold=8,keep_last_n=40,max_summary_tokens=400,preserve_user_messages=false")
 	second := compact("--focus=billing", "--strategy=summarize:threshold=8,keep_last_n=4,max_summary_tokens=400,preserve_user_messages=false")
 
 	all := messages("view", "chat", "--all")
-	summaries, covered := map[string]messageJSON{}, map[string]int{}
+	summaries, covered := map[string]store.MessageRow{}, map[string]int{}
 	for _, m := range all {
 		if m.Kind == "summary" {
 			summaries[m.ID] = m
@@ -85,7 +88,7 @@ func TestASummaryIsTraceable(t *testing.T) {
 	}
 
 	// There …
-	shown := decode[summaryJSON](t, invoke(t, db, "summary", "show", last, "--json").want(t, 0))
+	shown := decode[reports.Summary](t, invoke(t, db, "summary", "show", last, "--json").want(t, 0))
 	if shown.Run.ID != second.ID || shown.SummaryOf != summaries[last].SummaryOf || !shown.InView || shown.CoveredTokens == 0 || shown.References == "" {
 		t.Errorf("summary of %s by run %d, want %s and %d: %+v", shown.SummaryOf, shown.Run.ID, summaries[last].SummaryOf, second.ID, shown)
 	}

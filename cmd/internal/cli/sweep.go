@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/backoff"
@@ -118,7 +119,7 @@ func showSweep(ctx context.Context, e *Env, st *store.Store, id int64) error {
 	}
 	return e.show(out, func() {
 		e.pairs(
-			pair{"sweep", fmt.Sprintf("%d (%s), %s", r.ID, r.Entry, tenantText(r.Tenant))},
+			pair{"sweep", fmt.Sprintf("%d (%s), %s", r.ID, r.Entry, reports.TenantText(r.Tenant))},
 			pair{"status", term.Styled{Value: sweepStatus(r), As: sweepState(e.Out, r).As}},
 			pair{"waits", held},
 			pair{"holds back", heldBySweep(out.HeldBack)},
@@ -144,14 +145,6 @@ func waits(ctx context.Context, e *Env, st *store.Store, tenant string) (held, l
 		_, limit, err = runLimit(ctx, e, st, tenant)
 	}
 	return held, limit, err
-}
-
-// tenantText returns "tenant NAME", or "all tenants" for none.
-func tenantText(tenant string) string {
-	if tenant == "" {
-		return "all tenants"
-	}
-	return "tenant " + tenant
 }
 
 // canaryText describes the sessions that come first, "" if there are none.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/builtin"
@@ -217,8 +218,8 @@ func TestWaitForPostgres(t *testing.T) {
 
 func TestTextsNameSweepsNotTheScheduleThatOnceStartedAll(t *testing.T) {
 	t.Parallel()
-	run := runJSON{RunRow: store.RunRow{ID: 7, Trigger: store.TriggerNightly, Outcome: "applied", Fired: "budget"}}
-	if got := (&summaryJSON{Run: run}).facts()[1][1]; got != "7, sweep: budget, applied" {
+	run := reports.Run{RunRow: store.RunRow{ID: 7, Trigger: store.TriggerNightly, Outcome: "applied", Fired: "budget"}}
+	if got := summaryFacts(&reports.Summary{Run: run})[1][1]; got != "7, sweep: budget, applied" {
 		t.Errorf("summary show: %v", got)
 	}
 	if got := matchText(store.BulkOperation{Match: store.RunMatch{Trigger: store.TriggerNightly}}); got != "trigger sweep" {

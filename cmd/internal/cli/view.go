@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
+	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -21,24 +21,6 @@ type viewCmd struct {
 	All     bool   `help:"Also show excluded messages, with the reason, the run and the replacement."`
 	Groups  bool   `help:"Show the groups: messages that are kept or excluded together."`
 	Full    bool   `help:"Show full texts."`
-}
-
-type messageJSON struct {
-	Seq           chat.Seq        `json:"seq"`
-	ID            string          `json:"id"`
-	Kind          chat.Kind       `json:"kind"`
-	Role          chat.Role       `json:"role"`
-	Tokens        chat.Tokens     `json:"tokens"`
-	CreatedAt     time.Time       `json:"created_at,omitzero"`
-	Included      bool            `json:"included"`
-	Pinned        bool            `json:"pinned,omitempty"`
-	ExcludeReason string          `json:"exclude_reason,omitempty"`
-	Purged        bool            `json:"purged,omitempty"`
-	ExcludedBy    int64           `json:"excluded_by,omitempty"`
-	SummarizedBy  string          `json:"summarized_by,omitempty"`
-	SummaryOf     string          `json:"summary_of,omitempty"`
-	ReasoningBy   int64           `json:"reasoning_excluded_by,omitempty"`
-	Message       json.RawMessage `json:"message"`
 }
 
 type groupJSON struct {
@@ -76,13 +58,13 @@ func (c *viewCmd) Run(ctx context.Context, e *Env, st *store.Store, cfg config.C
 		// Groups of the log hold source messages only.
 		msgs = slices.DeleteFunc(msgs, func(m store.Stored) bool { return m.Kind != chat.KindSource })
 	}
-	result := map[string]any{"session": withStart(cfg, row)}
+	result := map[string]any{"session": reports.WithStart(cfg, row)}
 	if c.Groups {
 		groups := groupsOf(msgs)
 		result["groups"], result["totals"] = groups, totalsOf(groups)
 		return e.show(result, func() { writeGroups(e, groups) })
 	}
-	result["messages"] = messagesJSON(msgs)
+	result["messages"] = store.MessageRows(msgs)
 	return e.show(result, func() {
 		e.say("%s", e.Out.Bold(term.Clean(row.Session))+e.Out.Dim(fmt.Sprintf("  %s  revision %d  %s of %s in view  %s tokens%s",
 			orDash(term.Clean(row.Model)), row.Revision, term.Count(row.LiveMessages), plural(row.Messages, "message"),
@@ -100,21 +82,6 @@ func familyText(r store.SessionRow) (text string) {
 		text += "  " + term.Plural(r.Children, "child", "children")
 	}
 	return text
-}
-
-func messagesJSON(msgs []store.Stored) []messageJSON {
-	out := make([]messageJSON, len(msgs))
-	for i, m := range msgs {
-		out[i] = messageJSON{
-			Seq: m.Seq, ID: m.ID, Kind: m.Kind, Role: m.Role, Tokens: m.Tokens, CreatedAt: m.CreatedAt.UTC(), Included: m.Included,
-			Pinned: m.Pinned, ExcludeReason: m.ExcludeReason, ExcludedBy: m.ExcludedBy, SummarizedBy: m.SummarizedBy,
-			ReasoningBy: m.ReasoningExcludedBy, Purged: m.Purged, Message: m.Body().AppendJSON(nil),
-		}
-		if len(m.SummaryOf) > 0 {
-			out[i].SummaryOf = m.SummaryOf.String()
-		}
-	}
-	return out
 }
 
 func groupsOf(msgs []store.Stored) []groupJSON {
@@ -141,8 +108,8 @@ func groupsOf(msgs []store.Stored) []groupJSON {
 	return out
 }
 
-func totalsOf(groups []groupJSON) totalsJSON {
-	var t totalsJSON
+func totalsOf(groups []groupJSON) reports.Totals {
+	var t reports.Totals
 	for _, g := range groups {
 		t.TotalGroups++
 		t.TotalMessages += g.Messages

@@ -210,7 +210,7 @@ func (s *system) seed(ctx context.Context, o CompactOptions, sessions [][]store.
 }
 
 func (s *system) baselineRound(ctx context.Context, round int, target chat.Tokens) (float64, error) {
-	rows, err := s.store.Operator.Sessions(ctx, store.SessionFilter{Tenant: baselineTenant(round), Limit: 1 << 30})
+	rows, _, err := s.store.Operator.Sessions(ctx, store.SessionFilter{Tenant: baselineTenant(round), Limit: 1 << 30})
 	if err != nil {
 		return 0, err
 	}

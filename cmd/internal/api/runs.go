@@ -1,0 +1,174 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/sessionstore/compactor/cmd/internal/reports"
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// runs registers the operations on runs and the summaries that they wrote.
+func (a *api) runs() {
+	register(a, operation{scope: reads, method: http.MethodGet, path: "/v1/runs", id: "list-runs", summary: "List runs, the newest first"}, listRuns)
+	register(a, operation{scope: reads, method: http.MethodGet, path: "/v1/runs/{run}", id: "get-run", summary: "A run, step by step"}, getRun)
+	register(a, operation{scope: reads, method: http.MethodGet, path: "/v1/runs/{run}/diff", id: "get-run-diff", summary: "What a run took out of the view, and put in", more: conflicts}, getRunDiff)
+	register(a, operation{scope: operates, method: http.MethodPost, path: "/v1/runs/{run}/undo", id: "undo-run", summary: "Undo a run, or preview that", more: conflicts}, undoRun)
+	register(a, operation{scope: reads, method: http.MethodGet, path: "/v1/summaries/{id}", id: "get-summary", summary: "A summary, its author and its cost"}, getSummary)
+	register(a, operation{scope: reads, method: http.MethodGet, path: "/v1/summaries/{id}/sources", id: "list-sources", summary: "The messages that a summary covers"}, listSources)
+}
+
+type listRunsIn struct {
+	Page
+	Session string `query:"session" doc:"Only runs of this session."`
+	Status  string `query:"status" enum:"queued,running,applied,skipped,failed" doc:"Only runs with this status."`
+	Outcome string `query:"outcome" doc:"Only runs with this outcome."`
+	Sweep   int64  `query:"sweep" minimum:"1" doc:"Only runs of this sweep."`
+	After   string `query:"after" doc:"next of the page before, which is the number of a run: older ones follow."`
+}
+
+func listRuns(ctx context.Context, c *caller, in *listRunsIn) (*body[list[reports.Run]], error) {
+	limit, err := in.limit(c)
+	if err != nil {
+		return nil, err
+	}
+	st, f := c.store, store.RunFilter{Key: store.Key{Tenant: c.tenant}, Status: in.Status, Outcome: in.Outcome, Sweep: in.Sweep, Limit: limit}
+	if f.Before, err = cursor(in.After); err != nil {
+		return nil, err
+	}
+	if in.Session != "" {
+		st, f.Key = c.of(in.Session)
+		if _, err := st.Session(ctx, f.Key); err != nil {
+			return nil, err
+		}
+	}
+	rows, err := st.Operator.Runs(ctx, f)
+	runs, next := make([]reports.Run, len(rows)), int64(0)
+	for i, r := range rows {
+		runs[i] = reports.NewRun(r)
+	}
+	if len(rows) == limit && limit > 0 {
+		next = rows[limit-1].ID
+	}
+	return page(runs, next, err)
+}
+
+// RunPath is the parameter of paths below a run.
+type RunPath struct {
+	Run store.RunID `path:"run" minimum:"1" doc:"The number of the run."`
+}
+
+// find returns the run of a path and the store for it.
+func (in *RunPath) find(ctx context.Context, c *caller) (*store.Store, store.RunRow, error) {
+	row, err := c.store.Run(ctx, in.Run)
+	if err == nil && !c.reaches(row.Tenant) {
+		err = fmt.Errorf("run %d: %w", in.Run, store.ErrNotFound)
+	}
+	return c.server.bound(row.Tenant), row, err
+}
+
+// reaches reports whether a row of a tenant is one for the caller, also without row-level security.
+func (c *caller) reaches(tenant string) bool { return c.tenant == "" || c.tenant == tenant }
+
+func getRun(ctx context.Context, c *caller, in *RunPath) (*body[reports.Run], error) {
+	st, _, err := in.find(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return answer(reports.LoadRun(ctx, st, in.Run))
+}
+
+func getRunDiff(ctx context.Context, c *caller, in *RunPath) (*body[store.RunDiff], error) {
+	st, _, err := in.find(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return answer(st.Operator.Diff(ctx, in.Run))
+}
+
+type undoRunIn struct {
+	RunPath
+	Body *UndoRequest `required:"false"`
+}
+
+// UndoRequest are the options of an undo.
+type UndoRequest struct {
+	Cascade bool `json:"cascade,omitempty" doc:"Also undo the later runs of the session; without it, they prevent the undo."`
+	DryRun  bool `json:"dry_run,omitempty" doc:"Answer what an undo with cascade would do."`
+}
+
+// RunUndo is an undo, or the preview of one.
+type RunUndo struct {
+	DryRun  bool               `json:"dry_run"`
+	Preview *store.UndoPreview `json:"preview,omitempty"`
+	Run     *reports.Run       `json:"run,omitempty" doc:"The run that records the undo."`
+}
+
+func undoRun(ctx context.Context, c *caller, in *undoRunIn) (*body[RunUndo], error) {
+	st, row, err := in.find(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	k, o := store.Key{Tenant: row.Tenant, Session: row.Session}, in.Body
+	if o == nil {
+		o = &UndoRequest{}
+	}
+	if o.DryRun {
+		p, err := st.Operator.PreviewUndo(ctx, k, in.Run)
+		return answer(RunUndo{DryRun: true, Preview: &p}, err)
+	}
+	id, err := st.Undo(ctx, k, in.Run, o.Cascade, c.by())
+	if err != nil {
+		return nil, err
+	}
+	undo, err := reports.LoadRun(ctx, st, id)
+	return answer(RunUndo{Run: &undo}, err)
+}
+
+// SummaryPath is the parameter of paths below a summary.
+type SummaryPath struct {
+	ID string `path:"id" minLength:"1" doc:"The id of a summary or a replacement, such as summary-120-7."`
+}
+
+func getSummary(ctx context.Context, c *caller, in *SummaryPath) (*body[reports.Summary], error) {
+	out, err := reports.LoadSummary(ctx, c.store, in.ID)
+	if err == nil && !c.reaches(out.Tenant) {
+		err = fmt.Errorf("summary %q: %w", in.ID, store.ErrNotFound)
+	}
+	return answer(out, err)
+}
+
+type listSourcesIn struct {
+	SummaryPath
+	Page
+	After string `query:"after" doc:"next of the page before."`
+}
+
+func listSources(ctx context.Context, c *caller, in *listSourcesIn) (*body[list[store.MessageRow]], error) {
+	limit, err := in.limit(c)
+	if err != nil {
+		return nil, err
+	}
+	after, err := cursor(in.After)
+	if err != nil {
+		return nil, err
+	}
+	row, covered, err := c.store.Operator.Sources(ctx, in.ID)
+	if err == nil && !c.reaches(row.Key.Tenant) {
+		err = fmt.Errorf("summary %q: %w", in.ID, store.ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	seqs := covered.Minus(chat.Ranges{{Lo: 0, Hi: chat.Seq(after) + 1}}).Seqs()
+	next := int64(0)
+	if len(seqs) > limit {
+		if seqs = seqs[:limit]; limit > 0 {
+			next = int64(seqs[limit-1])
+		}
+	}
+	msgs, err := c.server.bound(row.Key.Tenant).Among(ctx, row.Key, chat.RangesOf(seqs...))
+	return page(store.MessageRows(msgs), next, err)
+}

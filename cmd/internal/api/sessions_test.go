@@ -1,0 +1,107 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+)
+
+// say appends messages m1, m2 and so on, of a user and an assistant by turns.
+func (s *server) say(t *testing.T, tenant, session string, texts ...string) {
+	t.Helper()
+	var msgs []store.NewMessage
+	for i, text := range texts {
+		role := []chat.Role{chat.RoleUser, chat.RoleAssistant}[i%2]
+		msgs = append(msgs, store.NewMessage{Message: chat.Message{ID: fmt.Sprintf("m%d", i+1), Role: role, Content: chat.TextContent(text)}})
+	}
+	if _, _, err := s.st.Append(t.Context(), store.Key{Tenant: tenant, Session: session}, "gpt-4o", msgs); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// long returns n texts.
+func long(n int) (texts []string) {
+	for i := range n {
+		texts = append(texts, fmt.Sprintf("text %d: %s", i+1, strings.Repeat("word ", 40)))
+	}
+	return texts
+}
+
+type items[T any] struct {
+	Items []T
+	Next  string
+}
+
+func names(t *testing.T, r reply) (out []string) {
+	t.Helper()
+	for _, row := range into[items[store.SessionRow]](t, r.want(t, 200)).Items {
+		out = append(out, row.Session)
+	}
+	return out
+}
+
+func TestSessionsAreListedAndChanged(t *testing.T) {
+	s := newServer(t)
+	read, write := s.key(t, "read", "acme"), s.key(t, "append", "acme")
+	for _, id := range []string{"mail/1", "mail 2", "chat"} {
+		s.say(t, "acme", id, "hello", "hi")
+	}
+	s.say(t, "other", "mail-o", "secret")
+	change := map[string]any{"model": "claude-sonnet-4-5", "labels": map[string]string{"team": "x"}, "parent": "chat"}
+	s.do(t, write, http.MethodPatch, at("mail/1", ""), change).want(t, 200, `"model":"claude-sonnet-4-5"`, `"team":"x"`, `"parent":"chat"`, `"held_back":[`, `"next_run":`)
+	s.do(t, read, http.MethodPatch, at("mail/1", ""), change).want(t, 403, `"code":"forbidden"`)
+	s.do(t, write, http.MethodPatch, at("mail 2", ""), map[string]any{"model": "m", "policy": "none"}).want(t, 404)
+	s.do(t, write, http.MethodPatch, at("mail-o", ""), change).want(t, 404, `"code":"not_found"`)
+	s.do(t, write, http.MethodPatch, at("none", ""), change).want(t, 404, `"code":"not_found"`)
+	s.do(t, read, http.MethodGet, at("mail 2", ""), nil).want(t, 200, `"model":"gpt-4o"`, `"state":"active"`)
+	for query, want := range map[string][]string{
+		"":                             {"mail/1", "mail 2", "chat"},
+		"?q=MAIL":                      {"mail/1", "mail 2"},
+		"?label=team%3Dx&parent=chat":  {"mail/1"},
+		"?model=gpt-4o&policy=default": {"mail 2", "chat"},
+		"?due=true":                    nil,
+		"?held=paused":                 nil,
+		"?quarantined=true":            nil,
+	} {
+		if diff := cmp.Diff(want, names(t, s.do(t, read, http.MethodGet, "/v1/sessions"+query, nil))); diff != "" {
+			t.Errorf("%s: %s", query, diff)
+		}
+	}
+	first := into[items[store.SessionRow]](t, s.do(t, read, http.MethodGet, "/v1/sessions?limit=2", nil))
+	rest := s.do(t, read, http.MethodGet, "/v1/sessions?limit=2&after="+first.Next, nil)
+	if diff := cmp.Diff([]string{"chat"}, names(t, rest)); diff != "" || strings.Contains(rest.body, `"next"`) {
+		t.Errorf("the second page: %s", rest.body)
+	}
+	s.do(t, read, http.MethodGet, "/v1/sessions?after=x", nil).want(t, 422, `"field":"query.after"`)
+	s.do(t, read, http.MethodGet, "/v1/sessions?held=x", nil).want(t, 422, `"field":"query.held"`)
+	s.do(t, read, http.MethodGet, "/v1/sessions?label=x", nil).want(t, 422, `"field":"query.label"`)
+}
+
+func TestErasureTakesTwoSteps(t *testing.T) {
+	s := newServer(t)
+	admin := s.key(t, "admin", "acme")
+	s.say(t, "acme", "chat", "my number is 4711", "noted")
+	s.say(t, "other", "chat-o", "secret")
+	path := at("chat", "?note="+url.QueryEscape("request 8"))
+	s.do(t, s.key(t, "operate", "acme"), http.MethodDelete, path, nil).want(t, 403)
+	s.do(t, admin, http.MethodDelete, at("chat", ""), nil).want(t, 422, "query.note")
+	shown := into[struct{ Preview store.ErasurePreview }](t, s.do(t, admin, http.MethodDelete, path, nil).want(t, 200, `"dry_run":true`, `"messages":2`)).Preview
+	s.say(t, "acme", "chat", "my number is 4711", "noted", "and more")
+	s.do(t, admin, http.MethodDelete, path+"&confirm="+shown.Token, nil).want(t, 412, `"code":"stale"`)
+	s.do(t, admin, http.MethodDelete, path+"&confirm=yes", nil).want(t, 412)
+	s.do(t, admin, http.MethodGet, at("chat", "/messages"), nil).want(t, 200, "4711")
+	shown = into[struct{ Preview store.ErasurePreview }](t, s.do(t, admin, http.MethodDelete, path, nil)).Preview
+	s.do(t, admin, http.MethodDelete, path+"&confirm="+shown.Token, nil).want(t, 200, `"messages_erased":3`, `"requested_by":"key:admin-4"`)
+	if r := s.do(t, admin, http.MethodGet, at("chat", "/messages"), nil).want(t, 200, "[erased]"); strings.Contains(r.body, "4711") {
+		t.Error(r.body)
+	}
+	s.do(t, admin, http.MethodDelete, at("chat-o", "?note=x"), nil).want(t, 404, `"code":"not_found"`)
+	s.do(t, admin, http.MethodDelete, at("none", "?note=x"), nil).want(t, 404, `"code":"not_found"`)
+}

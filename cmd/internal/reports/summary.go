@@ -1,0 +1,101 @@
+package reports
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/extract"
+	"github.com/sessionstore/compactor/strategies/summary"
+)
+
+// Summary is a summary or a replacement with the run that wrote it.
+type Summary struct {
+	ID            string                 `json:"id"`
+	Tenant        string                 `json:"tenant"`
+	Session       string                 `json:"session"`
+	Seq           chat.Seq               `json:"seq"`
+	Kind          chat.Kind              `json:"kind"`
+	InView        bool                   `json:"in_view"`
+	SummaryOf     string                 `json:"summary_of"`
+	CoveredTokens int64                  `json:"covered_tokens"`
+	Tokens        chat.Tokens            `json:"tokens"`
+	Prose         string                 `json:"prose"`
+	References    string                 `json:"references,omitempty"`
+	Run           Run                    `json:"run"`
+	Report        *summary.Provenance    `json:"report,omitempty"`
+	Calls         []store.SummaryCallRow `json:"calls,omitempty"`
+
+	Covers chat.Ranges `json:"-"` // SummaryOf
+}
+
+// LoadSummary returns a summary or replacement by its id. ErrNotFound names it.
+func LoadSummary(ctx context.Context, st *store.Store, id string) (Summary, error) {
+	row, err := st.Operator.Summary(ctx, id)
+	if err != nil {
+		return Summary{}, err
+	}
+	run, err := st.Run(ctx, row.Run)
+	if err != nil {
+		return Summary{}, err
+	}
+	calls, err := st.Operator.SummaryCalls(ctx, row.Run)
+	if err != nil {
+		return Summary{}, err
+	}
+	covered, err := st.Among(ctx, row.Key, row.SummaryOf)
+	if err != nil {
+		return Summary{}, err
+	}
+	out := Summary{
+		ID: id, Tenant: row.Key.Tenant, Session: row.Key.Session, Seq: row.Seq, Kind: row.Kind, InView: row.Included,
+		SummaryOf: row.SummaryOf.String(), Covers: row.SummaryOf, Tokens: row.Tokens, Run: NewRun(run),
+	}
+	reason := ""
+	for _, m := range covered {
+		out.CoveredTokens += int64(m.Tokens)
+		if m.SummarizedBy == id {
+			reason = m.ExcludeReason
+		}
+	}
+	out.Prose, out.References = extract.Split(row.Content.String())
+	if row.Kind == chat.KindSummary {
+		if out.Report, err = ReportOf(run.Steps, reason); err != nil {
+			return out, err
+		}
+		out.Calls = calls
+	}
+	return out, nil
+}
+
+// ReportOf returns the report of the step that wrote a summary. Among several it prefers
+// the step whose strategy is the exclusion reason, then one that produced a summary.
+func ReportOf(steps json.RawMessage, reason string) (*summary.Provenance, error) {
+	var all []struct {
+		Strategy string              `json:"strategy"`
+		Summary  *summary.Provenance `json:"summary"`
+	}
+	if err := json.Unmarshal(steps, &all); err != nil {
+		return nil, fmt.Errorf("the run's steps: %w", err)
+	}
+	var found *summary.Provenance
+	best := -1
+	for _, s := range all {
+		if s.Summary == nil {
+			continue
+		}
+		fits := 0
+		if s.Strategy == reason {
+			fits += 2
+		}
+		if s.Summary.WrittenBy != "" {
+			fits++
+		}
+		if fits > best {
+			found, best = s.Summary, fits
+		}
+	}
+	return found, nil
+}
