@@ -17,6 +17,19 @@ CREATE TABLE @schema@.api_keys (
 );
 CREATE UNIQUE INDEX api_keys_name ON @schema@.api_keys (coalesce(tenant, ''), name) WHERE revoked_at IS NULL;
 
+-- What providers reported about their caches of the prompts of a view: functions/report_usage.sql.
+CREATE TABLE @schema@.cache_usage (
+    sid            bigint NOT NULL REFERENCES @schema@.sessions,
+    revision       bigint NOT NULL,                       -- of the view that was sent
+    reports        bigint NOT NULL,
+    prompt_tokens  bigint NOT NULL,                       -- sums of these reports
+    cached_tokens  bigint NOT NULL,                       -- read from the cache
+    written_tokens bigint NOT NULL,                       -- written to it
+    miss_reason    text,                                  -- the last one
+    last_at        timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (sid, revision)
+);
+
 -- Lists of a tenant's sessions, in the order of their creation.
 CREATE INDEX sessions_of_tenant ON @schema@.sessions (tenant, sid);
 
@@ -40,4 +53,5 @@ DROP FUNCTION IF EXISTS @schema@.resume_bulk_compact(bigint);
 DROP INDEX @schema@.runs_of_operators;
 DROP TABLE @schema@.operator_actions;
 DROP INDEX @schema@.sessions_of_tenant;
+DROP TABLE @schema@.cache_usage;
 DROP TABLE @schema@.api_keys;

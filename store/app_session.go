@@ -98,9 +98,19 @@ func (s *Store) AppendOnce(ctx context.Context, k Key, model, key string, msgs [
 // counts. ErrInvalid: raw cannot be read, or holds several sessions.
 func (s *Store) AppendFormat(ctx context.Context, k Key, model, format, key string, raw []byte) (seqs []chat.Seq, repairs int, err error) {
 	op := fmt.Sprintf("append to session %s in format %s", k, format)
+	model, msgs, read, err := readMessages(op, model, format, raw)
+	if err != nil {
+		return nil, 0, err
+	}
+	seqs, repairs, err = s.AppendOnce(ctx, k, model, key, msgs)
+	return seqs, repairs + read, err
+}
+
+// readMessages reads the messages of one session. model is that of the document unless it is given.
+func readMessages(op, model, format string, raw []byte) (named string, msgs []NewMessage, repairs int, err error) {
 	in, err := formats.NewReader(bytes.NewReader(raw), format)
 	if err != nil {
-		return nil, 0, fmt.Errorf("%s: %w: %w", op, ErrInvalid, err)
+		return "", nil, 0, fmt.Errorf("%s: %w: %w", op, ErrInvalid, err)
 	}
 	session, err := in.Next()
 	if err == nil {
@@ -108,15 +118,69 @@ func (s *Store) AppendFormat(ctx context.Context, k Key, model, format, key stri
 			err = cmp.Or(more, errors.New("several sessions, want one"))
 		}
 	}
-	if err != nil {
-		return nil, 0, fmt.Errorf("%s: %w: %w", op, ErrInvalid, err)
+	if errors.Is(err, io.EOF) {
+		err = errors.New("there are no messages")
 	}
-	msgs := make([]NewMessage, len(session.Messages))
+	if err != nil {
+		return "", nil, 0, fmt.Errorf("%s: %w: %w", op, ErrInvalid, err)
+	}
+	msgs = make([]NewMessage, len(session.Messages))
 	for i, m := range session.Messages {
 		msgs[i].Message = m
 	}
-	seqs, repairs, err = s.AppendOnce(ctx, k, cmp.Or(model, session.Model), key, msgs)
-	return seqs, repairs + session.Repairs, err
+	return cmp.Or(model, session.Model), msgs, session.Repairs, nil
+}
+
+// AppendOptions describe the messages of AppendRaw.
+type AppendOptions struct {
+	Model  string
+	Format string // of package formats; empty: found
+	Key    string // of the batch, as in AppendOnce
+	// Revision is that of the view on which they were written, as in AppendOn; nil for the present one.
+	Revision *int64
+}
+
+// Appended is the result of AppendRaw: the seqs of the messages, and the session after them.
+type Appended struct {
+	Seqs     []chat.Seq `json:"seqs"`
+	Repairs  int        `json:"repairs"` // of text that cannot be stored, as in Append
+	Revision int64      `json:"revision"`
+	LastSeq  chat.Seq   `json:"last_seq"`
+	Due      bool       `json:"due"`
+	// Stale reports that the view has changed since the revision on which the messages were written.
+	Stale bool `json:"stale"`
+	// ReasoningExcluded lists the messages whose signed reasoning is not in the view.
+	ReasoningExcluded []chat.Seq `json:"reasoning_excluded"`
+}
+
+// AppendRaw appends messages in a format as AppendFormat does, with the revision of AppendOn, and
+// returns the state of the session after it, in the same round trip. The login needs the rights of
+// the role operator.
+func (s *Store) AppendRaw(ctx context.Context, k Key, raw []byte, o AppendOptions) (Appended, error) {
+	op := fmt.Sprintf("append to session %s", k)
+	model, msgs, read, err := readMessages(op, o.Model, cmp.Or(o.Format, formats.Auto), raw)
+	if err != nil {
+		return Appended{}, err
+	}
+	var revision []int64
+	if o.Revision != nil {
+		revision = append(revision, *o.Revision)
+	}
+	var out Appended
+	var bare chat.Ranges
+	// New messages are among the last ones, with what a repair of the view wrote.
+	const query = `
+		SELECT revision, last_seq, due, (reasoning_out * int8multirange(int8range(greatest(1, last_seq - 2 * $3), last_seq + 1)))::text
+		FROM compactor.sessions WHERE tenant = $1 AND id = $2`
+	out.Seqs, out.Repairs, err = s.appendIn(ctx, "append to", func(*pgx.Batch) {}, func(batch *pgx.Batch) {
+		batch.Queue(s.q(query), k.tenant(), k.Session, len(msgs)).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&out.Revision, &out.LastSeq, &out.Due, rangesText{&bare})
+		})
+	}, k, model, o.Key, msgs, revision...)
+	out.Repairs += read
+	out.Stale = o.Revision != nil && *o.Revision < out.Revision
+	out.ReasoningExcluded = append([]chat.Seq{}, chat.RangesOf(out.Seqs...).Intersect(bare).Seqs()...)
+	return out, err
 }
 
 // SetModel sets the model of a session, and with it the thresholds, as an Append with
@@ -230,6 +294,17 @@ func (s *Store) Import(ctx context.Context, k Key, model string, msgs []NewMessa
 func (s *Store) append(
 	ctx context.Context, op string, quiet bool, k Key, model, key string, msgs []NewMessage, revision ...int64,
 ) (seqs []chat.Seq, repairs int, err error) {
+	before := func(*pgx.Batch) {}
+	if quiet {
+		before = func(batch *pgx.Batch) { batch.Queue(`SELECT set_config('compactor.quiet', 'on', true)`) }
+	}
+	return s.appendIn(ctx, op, before, func(*pgx.Batch) {}, k, model, key, msgs, revision...)
+}
+
+// appendIn is append between other statements of one transaction, in one round trip.
+func (s *Store) appendIn(
+	ctx context.Context, op string, before, after func(*pgx.Batch), k Key, model, key string, msgs []NewMessage, revision ...int64,
+) (seqs []chat.Seq, repairs int, err error) {
 	for i := range msgs {
 		repairs += chat.Sanitize(&msgs[i].Message)
 	}
@@ -243,10 +318,9 @@ func (s *Store) append(
 	}
 	_, err = restoring(ctx, s, k, func() (struct{}, error) { // messages that come back into the view may be archived
 		var batch pgx.Batch // a new one for each attempt: pgx changes the batch that it sends
-		if quiet {
-			batch.Queue(`SELECT set_config('compactor.quiet', 'on', true)`)
-		}
+		before(&batch)
 		batch.Queue(s.q(query), args...).QueryRow(func(row pgx.Row) error { return row.Scan(&seqs) })
+		after(&batch)
 		return struct{}{}, mapError(s.pool.SendBatch(ctx, &batch).Close())
 	})
 	if err != nil {
@@ -402,13 +476,51 @@ func (s *Store) ReplaceSeen(ctx context.Context, k Key, revision int64, seen cha
 	})
 }
 
+// ReplaceRaw is ReplaceSeen for messages with their ids as chat-completions JSON: a list, or an object with messages.
+func (s *Store) ReplaceRaw(ctx context.Context, k Key, revision int64, seen chat.Seq, raw []byte, by string) (RunID, error) {
+	var doc struct {
+		Messages []chat.Message `json:"messages"`
+	}
+	var err error
+	if trimmed := bytes.TrimLeft(raw, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '[' {
+		err = json.Unmarshal(raw, &doc.Messages)
+	} else if err = json.Unmarshal(raw, &doc); err == nil && doc.Messages == nil {
+		err = errors.New("want a list of messages, or an object with messages")
+	}
+	if err != nil {
+		return 0, fmt.Errorf("replace view of session %s: %w: %w", k, ErrInvalid, err)
+	}
+	msgs := make([]NewMessage, len(doc.Messages))
+	for i, m := range doc.Messages {
+		msgs[i].Message = m
+	}
+	return s.ReplaceSeen(ctx, k, revision, seen, msgs, by)
+}
+
 // ReportUsage records the provider's token count of a prompt that held the view up to
 // seq (0: the whole view). It returns false and changes nothing if the view was
 // compacted after that prompt.
 func (s *Store) ReportUsage(ctx context.Context, k Key, promptTokens chat.Tokens, seq chat.Seq) (bool, error) {
-	const query = `SELECT compactor.report_usage($1, $2, $3, nullif($4, 0))`
+	return s.ReportCache(ctx, k, Usage{PromptTokens: promptTokens, Seq: seq})
+}
+
+// Usage is what a provider counted of a prompt, and what its cache had of it.
+type Usage struct {
+	PromptTokens chat.Tokens `json:"prompt_tokens"` // with those of the cache
+	Seq          chat.Seq    `json:"seq,omitempty"` // the last message of the prompt; 0: the whole view
+	// Revision is that of the view in the prompt; nil for the present one.
+	Revision      *int64       `json:"revision,omitempty"`
+	CachedTokens  *chat.Tokens `json:"cached_tokens,omitempty"`  // read from the cache
+	WrittenTokens *chat.Tokens `json:"written_tokens,omitempty"` // written to it
+	MissReason    string       `json:"miss_reason,omitempty"`    // the provider's, for a miss of the cache
+}
+
+// ReportCache records a Usage as ReportUsage does, and adds what it says of the cache to the sums of
+// its revision.
+func (s *Store) ReportCache(ctx context.Context, k Key, u Usage) (bool, error) {
+	const query = `SELECT compactor.report_usage($1, $2, $3, nullif($4, 0), $5, $6, nullif($7, ''), $8)`
 	op := fmt.Sprintf("report usage of session %s", k)
-	return queryRow(ctx, s, op, pgx.RowTo[bool], query, k.tenant(), k.Session, promptTokens, seq)
+	return queryRow(ctx, s, op, pgx.RowTo[bool], query, k.tenant(), k.Session, u.PromptTokens, u.Seq, u.CachedTokens, u.WrittenTokens, u.MissReason, u.Revision)
 }
 
 // Pin prevents runs from excluding source messages, all or none of them. Excluded ones return with

@@ -32,7 +32,7 @@ func twoTenants(t *testing.T, s *Store) (theirRun RunID) {
 		add(t, s, k, talk(tenant+"-later", 1)...)
 		exec(t, s, `INSERT INTO compactor.summary_calls (key, sid, run, fence, state, prompt_hash, answer, ended_at)
 			SELECT $1, sid, $2, 1, 'answered', $1, 'an answer to ' || $1, now() FROM compactor.sessions WHERE tenant = $1`, tenant, theirRun)
-		must(s.ReportUsage(t.Context(), k, session(t, s, k).LiveTokens, 0))(t)
+		must(s.ReportCache(t.Context(), k, Usage{PromptTokens: session(t, s, k).LiveTokens, MissReason: tenant}))(t)
 		must2(s.Scheduler.SweepPage(t.Context(), must(s.Operator.StartSweep(t.Context(), tenant, 0, tenant, tenant))(t), 0, time.Minute))(t)
 		must(s.Request(t.Context(), k, TriggerApplication, tenant, Options{Focus: tenant}))(t)
 		noError(t, s.Operator.PauseRuns(t.Context(), PauseScope{Tenant: tenant, Model: "no-such-model"}, tenant, tenant))

@@ -65,9 +65,15 @@ func (p *providers) check(t *testing.T, name string, s chat.Session, step plan.S
 		t.Fatalf("%s: %v", name, err)
 	}
 	s.Messages = c.View()
-	for _, format := range []string{"chat", "anthropic", "responses"} {
+	for _, format := range []string{"chat", "anthropic", "responses", "ai-sdk"} {
 		var b bytes.Buffer
-		if _, err := formats.Write(&b, format, s, formats.Options{}); err != nil {
+		var err error
+		if format == "ai-sdk" {
+			_, err = formats.WriteModelMessages(&b, s)
+		} else {
+			_, err = formats.Write(&b, format, s, formats.Options{})
+		}
+		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		p.n++

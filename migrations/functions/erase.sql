@@ -173,6 +173,7 @@ BEGIN
     WHERE sid = p_sid RETURNING * INTO t;
     UPDATE @schema@.runs SET options = CASE WHEN status IN ('queued', 'running') THEN options - '{focus,summary}'::text[] END
     WHERE sid = p_sid AND options IS NOT NULL AND (sid = s.sid OR origin IS NOT NULL);
+    UPDATE @schema@.cache_usage SET miss_reason = NULL WHERE sid = p_sid AND sid = s.sid;
     PERFORM @schema@.use_policy(t);
     PERFORM @schema@.refresh_children(t.sid);
 END $$;

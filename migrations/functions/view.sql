@@ -108,6 +108,32 @@ BEGIN
     RETURN (SELECT revision FROM @schema@.sessions WHERE tenant = v_tenant AND id = p_session);
 END $$;
 
+-- Whether what a reader has seen of the view of a revision, up to the message p_seen (null: all of it), stands otherwise in the
+-- view of now: a run, an undo or a replacement has changed something before its end, so that a provider's cache or thread that
+-- was begun with it is of no use. A run that was undone changes nothing. Null for a session that does not exist.
+CREATE OR REPLACE FUNCTION @schema@.prefix_changed(p_tenant text, p_session text, p_revision bigint, p_seen bigint DEFAULT NULL)
+RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_tenant text := @schema@.tenant_of(p_tenant);
+    s        @schema@.sessions;
+    r        @schema@.runs;   -- that ended the revision
+    v_seen   bigint;
+BEGIN
+    SELECT * INTO s FROM @schema@.sessions t WHERE t.tenant = v_tenant AND t.id = p_session;
+    IF NOT FOUND THEN RETURN NULL; END IF;
+    IF p_revision = s.revision THEN RETURN false; END IF;
+    SELECT * INTO r FROM @schema@.runs t WHERE t.sid = s.sid AND t.revision = p_revision + 1 AND t.status = 'applied';
+    IF NOT FOUND THEN RETURN true; END IF;   -- not one of this session
+    v_seen := least(p_seen, r.applied_seq);   -- which passes over null
+    RETURN @schema@.first_change(s.sid, r.live_before, s.live, v_seen) IS NOT NULL
+        -- What stands before, but was written later: summaries, replacements, and messages of a replace_view.
+        OR EXISTS (SELECT FROM unnest(s.live) x CROSS JOIN LATERAL (SELECT m.seq, m.position FROM @schema@.message_log m
+            WHERE m.sid = s.sid AND m.seq >= greatest(lower(x), v_seen + 1) AND m.seq < coalesce(upper(x), 9223372036854775807) OFFSET 0) m
+            WHERE m.position <> m.seq AND m.position <= v_seen)
+        OR NOT isempty((r.reasoning_before - s.reasoning_out + (s.reasoning_out - r.reasoning_before)) * s.live * int8multirange(int8range(1, v_seen + 1)))
+        OR EXISTS (SELECT FROM @schema@.runs t WHERE t.sid = s.sid AND t.kind = 'erase' AND t.revision > p_revision AND t.status = 'applied');
+END $$;
+
 -- The view in one row, as replace_view takes it: the revision, the last seq, and the messages as a JSON
 -- array with their ids. No row for a session that does not exist.
 CREATE OR REPLACE FUNCTION @schema@.view_with_revision(p_tenant text, p_session text, OUT revision bigint, OUT seen bigint, OUT messages json)

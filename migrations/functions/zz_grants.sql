@@ -152,6 +152,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('pin', '{application}'),
             ('policy_effect', '{operator}'),
             ('policy_of', '{}'),
+            ('prefix_changed', '{application,reader}'),
             ('preview_bulk_compact', '{operator}'),
             ('preview_bulk_undo', '{operator}'),
             ('purge_archive', '{worker}'),
@@ -268,7 +269,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             CASE WHEN c.relkind IN ('r', 'p') AND x.name <> ALL ('{
                 message_log,message_body,archive_segments,archive_cursors,disk_passes,exclusions,forked_from,calibrations,installed_functions,
                 compactor_migrations,policy_versions,policy_heads,policy_changes,policy_refresh,spending_limits,spending_minutes,used_elsewhere,
-                closed_children,bulk_undo_runs,tenant_bindings,api_keys,operator_actions}') THEN 'DELETE, INSERT, ' END   -- these are written by functions and migrations
+                closed_children,bulk_undo_runs,tenant_bindings,api_keys,cache_usage,operator_actions}') THEN 'DELETE, INSERT, ' END   -- these are written by functions and migrations
         FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
         CROSS JOIN LATERAL (SELECT btrim(relname) AS name FROM pg_class n WHERE n.oid = coalesce(i.inhparent, c.oid)) x
         WHERE c.relnamespace = '@schema@'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f')

@@ -60,7 +60,7 @@ const (
 	// maxCached bounds the keys in memory.
 	maxCached = 10_000
 	// failuresPerSecond bounds the wrong keys that are looked up.
-	failuresPerSecond = 50
+	failuresPerSecond = 200
 )
 
 // keys looks keys up and limits their requests. Safe for concurrent use.

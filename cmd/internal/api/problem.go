@@ -138,6 +138,9 @@ func init() {
 				return tooLarge(large.Limit)
 			}
 		}
+		if detail == "cannot read request body" { // which the framework takes for its own fault
+			return problem(http.StatusBadRequest, "invalid", "the body ended early, or is not gzip, as Content-Encoding says")
+		}
 		p := problem(status, code, detail)
 		for _, err := range errs {
 			fault := Fault{Detail: err.Error()}

@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"net/http"
+	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -22,7 +24,11 @@ func (s *Server) routes() http.Handler {
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: "A key of `compactor key create`."}}
 	c.Security = []map[string][]string{{"key": {}}}
 	a := &api{API: humago.New(mux, c), s: s, mux: mux}
+	a.UseMiddleware(slashes)
 	a.sessions()
+	a.appending()
+	a.views()
+	a.reports()
 	a.events()
 	a.messages()
 	a.runs()
@@ -32,7 +38,38 @@ func (s *Server) routes() http.Handler {
 	mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, r, problem(http.StatusNotFound, "no_such_path", "there is nothing at this path: see /openapi.json"))
 	}))
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if raw := r.URL.RawPath; loneSlash.MatchString(raw) {
+			r.URL.RawPath = loneSlash.ReplaceAllString(raw, slashID)
+			r.URL.Path, _ = url.PathUnescape(r.URL.RawPath) // as it was valid
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// loneSlash matches an id that is a slash, which http.ServeMux takes for the end of a path: it is given another
+// form that no id has, and gets its own back as a parameter.
+var loneSlash = regexp.MustCompile(`(?i)/%2F(/|$)`)
+
+const slashID = "/%2F%00$1"
+
+func slashes(ctx huma.Context, next func(huma.Context)) {
+	if strings.Contains(ctx.URL().RawPath, "/%2F%00") {
+		ctx = slashContext{ctx}
+	}
+	next(ctx)
+}
+
+type (
+	humaContext  huma.Context // whose method Context a field would hide
+	slashContext struct{ humaContext }
+)
+
+func (c slashContext) Param(name string) string {
+	if v := c.humaContext.Param(name); v != "/\x00" {
+		return v
+	}
+	return "/"
 }
 
 // public reports whether a path needs no key: it has nothing of anybody's.
@@ -58,7 +95,7 @@ type operation struct {
 func register[I, O any](a *api, o operation, handle func(context.Context, *caller, *I) (*O, error)) {
 	op := huma.Operation{
 		Method: o.method, Path: o.path, OperationID: o.id, Summary: o.summary, MaxBodyBytes: int64(a.s.o.Config.API.MaxBody),
-		BodyReadTimeout: -1, // the server's
+		BodyReadTimeout: a.s.o.Config.API.ReadTimeout, // less than 0 would lift the server's
 		Tags:            []string{strings.Split(o.path, "/")[2]},
 		Extensions:      map[string]any{"x-scope": o.scope},
 		Parameters:      []*huma.Param{tenantParam},

@@ -84,9 +84,13 @@ function modelMessages(messages) {
 async function aiSDK({ messages }) {
   if (messages.some((m) => m.role === 'function' || m.function_call)) return [];
   const given = modelMessages(messages);
-  if (given.length === 0) return [];
+  return generate(given);
+}
+
+async function generate(messages) {
+  if (messages.length === 0) return [];
   try {
-    await generateText({ model, messages: given, allowSystemInMessages: true });
+    await generateText({ model, messages, allowSystemInMessages: true });
     return [];
   } catch (e) {
     return [`AI SDK: ${e.name}: ${String(e.message).slice(0, 200)}`];
@@ -153,7 +157,19 @@ function anthropic({ messages }) {
   return problems.concat(pairs(messages.map((m) => ({ ...m, ends: true })), (m) => blocks(m, 'tool_use').map((b) => b.id), (m) => blocks(m, 'tool_result').map((b) => b.tool_use_id)));
 }
 
+// What the writer for the SDK makes of them, also without calls at the end that wait.
+function written({ messages }) {
+  const parts = (m, type) => list(m.content).filter((p) => p.type === type);
+  let last = messages.length - 1;
+  while (last >= 0 && messages[last].role === 'tool') last--;
+  while (last >= 0 && messages[last].role === 'assistant' && list(messages[last].content).every((p) => p.type === 'reasoning' || p.text?.trim() === '')) last--;
+  const answers = messages.slice(last + 1).flatMap((m) => parts(m, 'tool-result'));
+  if (last >= 0 && parts(messages[last], 'tool-call').length > answers.length) messages = messages.slice(0, last);
+  return generate(messages);
+}
+
 const rules = {
+  'ai-sdk': written,
   chat: async (doc) => chat(doc).concat(await aiSDK(doc)),
   responses,
   anthropic,

@@ -300,7 +300,7 @@ func ClientMain(ctx context.Context, url, secret string, o ClientOptions) (APIRe
 			b.WriteString(map[bool]string{true: "[", false: ","}[i == 0])
 			b.Write(raw)
 		}
-		_, err := c.do(ctx, http.MethodPost, name(n), "messages?format=openai", []byte(b.String()+"]"))
+		_, err := c.do(ctx, http.MethodPost, name(n), "messages?format=chat", []byte(b.String()+"]"))
 		return err
 	})
 	r.AppendP99 = quantile(took, 0.99)

@@ -1,0 +1,115 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies/chat"
+	"github.com/sessionstore/compactor/strategies/formats"
+)
+
+// appending registers the operations that write messages.
+func (a *api) appending() {
+	register(a, operation{
+		scope: appends, method: http.MethodPost, path: "/v1/sessions/{session}/messages", id: "append-messages",
+		summary: "Append messages, creating the session if necessary", more: raw("A message, a list of messages or a document in the format.", http.StatusConflict, http.StatusGone),
+	}, appendMessages)
+	register(a, operation{
+		scope: appends, method: http.MethodPut, path: "/v1/sessions/{session}/view", id: "replace-view",
+		summary: "Replace the view by a history that was compacted elsewhere",
+		more: raw("A list of chat-completions messages, or an object with messages, with the ids of those that are known. An empty list clears the view.",
+			http.StatusConflict, http.StatusGone, http.StatusPreconditionFailed, http.StatusPreconditionRequired),
+	}, replaceView)
+}
+
+// refuses adds the statuses of errors to an operation that has a body.
+func refuses(statuses ...int) func(*huma.Operation) {
+	return func(op *huma.Operation) {
+		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+		op.Errors = append(op.Errors, statuses...)
+	}
+}
+
+// raw describes the body of an operation that reads it itself, and adds the statuses of its errors.
+func raw(body string, statuses ...int) func(*huma.Operation) {
+	return func(op *huma.Operation) {
+		op.SkipValidateBody = true
+		op.RequestBody = &huma.RequestBody{Description: body, Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{}}}}
+		refuses(statuses...)(op)
+	}
+}
+
+// etag returns the tag of a view: its revision and the last message, which change with it.
+func etag(v store.ViewState) string {
+	return `"` + strconv.FormatInt(v.Revision, 10) + "-" + strconv.FormatInt(int64(v.LastSeq), 10) + `"`
+}
+
+// parseTag reads a tag of a view, or a revision alone, with or without quotes; last is 0 then.
+func parseTag(field, tag string) (revision int64, last chat.Seq, err error) {
+	first, second, both := strings.Cut(strings.Trim(strings.TrimPrefix(strings.TrimSpace(tag), "W/"), `"`), "-")
+	revision, err = strconv.ParseInt(first, 10, 64)
+	if err == nil && both {
+		var n int64
+		n, err = strconv.ParseInt(second, 10, 64)
+		last = chat.Seq(n)
+	}
+	if err != nil || revision < 0 || last < 0 {
+		return 0, 0, invalid(field, "%s: want the ETag of a view, or a revision", field)
+	}
+	return revision, last, nil
+}
+
+type appendIn struct {
+	SessionPath
+	Format  string `query:"format" default:"auto" doc:"auto, chat, responses, anthropic, sharegpt, claude-code, codex or pi."`
+	Model   string `query:"model" doc:"The model of the session from now on; by default that of the document, or the present one."`
+	Key     string `header:"Idempotency-Key" doc:"Names the batch for ever: the same key appends the same messages once, and is a conflict with others."`
+	IfMatch string `header:"If-Match" doc:"The ETag or revision of the view on which the messages were written. If the view has changed since, they are appended all the same, but their signed reasoning is not in the view: stale and reasoning_excluded say so."`
+	RawBody []byte
+}
+
+func appendMessages(ctx context.Context, c *caller, in *appendIn) (*body[store.Appended], error) {
+	if in.Format != formats.Auto && !slices.Contains(formats.Names(), in.Format) {
+		return nil, invalid("query.format", "format: want %s or %s", formats.Auto, strings.Join(formats.Names(), ", "))
+	}
+	o := store.AppendOptions{Model: in.Model, Format: in.Format, Key: in.Key}
+	if in.IfMatch != "" && in.IfMatch != "*" {
+		revision, _, err := parseTag("header.If-Match", in.IfMatch)
+		if err != nil {
+			return nil, err
+		}
+		o.Revision = &revision
+	}
+	st, k := c.of(in.Session)
+	return answer(st.AppendRaw(ctx, k, in.RawBody, o))
+}
+
+type replaceIn struct {
+	SessionPath
+	IfMatch string `header:"If-Match" doc:"The ETag of the view that was compacted: messages that were appended since stay in the view behind the others. With a revision alone, they leave it."`
+	RawBody []byte
+}
+
+func replaceView(ctx context.Context, c *caller, in *replaceIn) (*body[store.RunRow], error) {
+	if in.IfMatch == "" {
+		p := problem(http.StatusPreconditionRequired, "no_revision", "give the ETag of the view that was compacted in If-Match")
+		p.Field = "header.If-Match"
+		return nil, p
+	}
+	revision, last, err := parseTag("header.If-Match", in.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	st, k := c.of(in.Session)
+	run, err := st.ReplaceRaw(ctx, k, revision, last, in.RawBody, c.by())
+	if err != nil {
+		return nil, err
+	}
+	return answer(st.Run(ctx, run))
+}
