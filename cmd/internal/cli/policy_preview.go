@@ -11,6 +11,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/pipeline"
@@ -212,7 +213,7 @@ func preview(ctx context.Context, e *Env, st *store.Store, cfg config.Config, se
 	}
 	out.Outcome, out.TokensBefore, out.TokensAfter, out.Start, out.Target = p.Outcome, p.Before, p.After, p.Limits.Start, p.Limits.Target
 	out.TargetMet, out.MessagesBefore, out.MessagesAfter = p.After <= p.Limits.Target, p.MessagesBefore, p.MessagesAfter
-	out.Gone, out.Steps, out.steps = append(out.Gone, p.Gone...), newStepsJSON(p.Steps), p.Steps
+	out.Gone, out.Steps, out.steps = append(out.Gone, p.Gone...), strategies.NewStepCounts(p.Steps), p.Steps
 	out.Cache = newRewrite(s.Model, p.Before, p.After, p.Rewritten)
 	if priced != nil {
 		out.Calls = priced.total(p.Steps)

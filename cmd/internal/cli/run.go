@@ -8,6 +8,7 @@ import (
 
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/summary"
@@ -25,41 +26,15 @@ type runJSON struct {
 	CallRows  []store.SummaryCallRow `json:"calls,omitempty"`
 }
 
-type stepJSON struct {
-	pipeline.StepResult
-	Before totalsJSON `json:"before"`
-	After  totalsJSON `json:"after"`
-}
-
-// totalsJSON holds the counts of the view and of all messages considered.
-type totalsJSON struct {
-	Groups         int   `json:"groups"`
-	Messages       int   `json:"messages"`
-	ToolCalls      int   `json:"tool_calls"`
-	Tokens         int64 `json:"tokens"`
-	TotalGroups    int   `json:"total_groups"`
-	TotalMessages  int   `json:"total_messages"`
-	TotalToolCalls int   `json:"total_tool_calls"`
-	TotalTokens    int64 `json:"total_tokens"`
-}
-
-func newTotalsJSON(t plan.Totals) totalsJSON {
-	return totalsJSON{
-		t.IncludedGroups, t.IncludedMessages, t.IncludedToolCalls, int64(t.IncludedTokens), t.Groups, t.Messages, t.ToolCalls, int64(t.Tokens),
-	}
-}
-
-func newStepsJSON(steps []pipeline.StepResult) []stepJSON {
-	var out []stepJSON
-	for _, s := range steps {
-		out = append(out, stepJSON{s, newTotalsJSON(s.Before), newTotalsJSON(s.After)})
-	}
-	return out
-}
+// stepJSON is a step of a run, and totalsJSON counts a view.
+type (
+	stepJSON   = strategies.StepCounts
+	totalsJSON = strategies.Counts
+)
 
 func newRunJSON(r store.RunRow) runJSON {
 	r.QueuedAt = r.QueuedAt.UTC()
-	return runJSON{RunRow: r, Steps: newStepsJSON(runSteps(r))}
+	return runJSON{RunRow: r, Steps: strategies.NewStepCounts(runSteps(r))}
 }
 
 // triggerName names a trigger for people. That of sweeps has the name of the schedule that was the
