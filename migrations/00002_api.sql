@@ -13,7 +13,8 @@ CREATE TABLE @schema@.api_keys (
     expires_at   timestamptz,
     revoked_at   timestamptz,
     revoked_by   text NOT NULL DEFAULT '',
-    last_used_at timestamptz                              -- to the minute
+    last_used_at timestamptz,                             -- to the minute
+    output       text NOT NULL DEFAULT 'messages' CHECK (output IN ('messages', 'item')) -- of /v1/responses/compact
 );
 CREATE UNIQUE INDEX api_keys_name ON @schema@.api_keys (coalesce(tenant, ''), name) WHERE revoked_at IS NULL;
 
@@ -49,7 +50,24 @@ CREATE INDEX runs_of_operators ON @schema@.runs (queued_at, id) WHERE trigger = 
 DROP FUNCTION IF EXISTS @schema@.cancel_bulk(text, bigint);
 DROP FUNCTION IF EXISTS @schema@.resume_bulk_compact(bigint);
 
+-- Calls of models for messages that are in no session have a tenant in place of a session and a run: functions/stateless.sql.
+ALTER TABLE @schema@.summary_calls ALTER sid DROP NOT NULL, ALTER run DROP NOT NULL, ADD tenant text CHECK (tenant <> ''),
+    ADD CHECK (num_nulls(sid, run) = CASE WHEN tenant IS NULL THEN 0 ELSE 2 END);
+CREATE INDEX summary_calls_no_summary ON @schema@.summary_calls (key) WHERE state = 'rejected' AND tenant IS NOT NULL;
+CREATE INDEX summary_calls_alone ON @schema@.summary_calls (asked_at) WHERE state = 'asked' AND tenant IS NOT NULL;
+
+-- Seals what clients keep for this installation and send back: item_secret() reads it.
+CREATE TABLE @schema@.item_secrets (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    secret   bytea NOT NULL DEFAULT sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()))
+);
+INSERT INTO @schema@.item_secrets DEFAULT VALUES;
+
 -- +goose Down
+DROP TABLE @schema@.item_secrets;
+DELETE FROM @schema@.summary_calls WHERE tenant IS NOT NULL;
+DROP INDEX @schema@.summary_calls_alone, @schema@.summary_calls_no_summary;
+ALTER TABLE @schema@.summary_calls DROP tenant, ALTER sid SET NOT NULL, ALTER run SET NOT NULL;
 DROP INDEX @schema@.runs_of_operators;
 DROP TABLE @schema@.operator_actions;
 DROP INDEX @schema@.sessions_of_tenant;

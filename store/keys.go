@@ -19,6 +19,12 @@ const (
 	ScopeAdmin   = "admin"
 )
 
+// The forms in which /v1/responses/compact answers.
+const (
+	OutputMessages = "messages"
+	OutputItem     = "item"
+)
+
 // APIKey is a key of the HTTP API, without the secret.
 type APIKey struct {
 	ID         int64      `json:"id"`
@@ -34,12 +40,13 @@ type APIKey struct {
 	RevokedAt  *time.Time `json:"revoked_at,omitempty"`
 	RevokedBy  string     `json:"revoked_by,omitempty"`
 	LastUsedAt *time.Time `json:"last_used_at,omitempty"` // to the minute
+	Output     string     `json:"output"`                 // OutputMessages or OutputItem
 }
 
-// NewKey describes a key to create. An empty Tenant is all of them.
+// NewKey describes a key to create. An empty Tenant is all of them, an empty Output OutputMessages.
 type NewKey struct {
-	Name, Scope, Tenant, Note string
-	ExpiresAt                 time.Time // zero: never
+	Name, Scope, Tenant, Note, Output string
+	ExpiresAt                         time.Time // zero: never
 }
 
 const (
@@ -70,8 +77,8 @@ func (s Admin) CreateKey(ctx context.Context, k NewKey, by string) (id int64, ke
 	if !k.ExpiresAt.IsZero() {
 		expires = &k.ExpiresAt
 	}
-	const query = `SELECT compactor.create_key($1, $2, $3, $4, $5, $6, $7, $8)`
-	id, err = queryRow(ctx, s.Store, "create key", pgx.RowTo[int64], query, k.Name, prefix, hash, k.Scope, k.Tenant, expires, k.Note, by)
+	const query = `SELECT compactor.create_key($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+	id, err = queryRow(ctx, s.Store, "create key", pgx.RowTo[int64], query, k.Name, prefix, hash, k.Scope, k.Tenant, expires, k.Note, by, k.Output)
 	return id, key, err
 }
 
@@ -113,4 +120,9 @@ func (s Admin) UseKey(ctx context.Context, secret string) (APIKey, error) {
 func (s Admin) HasKeys(ctx context.Context) (bool, error) {
 	const query = `SELECT EXISTS (SELECT FROM compactor.api_keys WHERE revoked_at IS NULL AND (expires_at > now()) IS NOT FALSE)`
 	return queryRow(ctx, s.Store, "keys", pgx.RowTo[bool], query)
+}
+
+// ItemSecret returns the secret under which the installation seals items that clients keep.
+func (s Worker) ItemSecret(ctx context.Context) ([]byte, error) {
+	return queryRow(ctx, s.Store, "secret of items", pgx.RowTo[[]byte], `SELECT compactor.item_secret()`)
 }

@@ -35,19 +35,24 @@ type SummaryAnswer struct {
 // to make, which AnswerSummary or FailSummary ends. ErrNotApplicable: another worker has the
 // run. ErrSpendingLimit: a limit is reached, see LimitSpending.
 func (s Worker) AskSummary(ctx context.Context, c SummaryCall) (id int64, a *SummaryAnswer, rejected string, err error) {
-	const query = `
-		SELECT a.code, coalesce((a.call).id, 0), coalesce((a.call).answer, ''), coalesce((a.call).model, ''),
-			coalesce((a.call).finish_reason, ''), coalesce((a.call).code, ''), coalesce((a.call).cost_micros, 0)
-		FROM compactor.ask_summary($1, $2, $3, $4) a`
+	const query = `SELECT ` + askedColumns + ` FROM compactor.ask_summary($1, $2, $3, $4) a`
+	return s.ask(ctx, fmt.Sprintf("ask for a summary in run %d", c.Run), query, c.Run, c.Fence, c.Key, c.PromptHash)
+}
+
+const askedColumns = `a.code, coalesce((a.call).id, 0), coalesce((a.call).answer, ''), coalesce((a.call).model, ''),
+	coalesce((a.call).finish_reason, ''), coalesce((a.call).code, ''), coalesce((a.call).cost_micros, 0)`
+
+func (s Worker) ask(ctx context.Context, name, query string, args ...any) (id int64, a *SummaryAnswer, rejected string, err error) {
 	var code, why string
 	a = &SummaryAnswer{}
-	err = s.pool.QueryRow(ctx, s.q(query), c.Run, c.Fence, c.Key, c.PromptHash).
-		Scan(&code, &id, &a.Text, &a.Model, &a.FinishReason, &why, &a.CostMicros)
+	err = s.pool.QueryRow(ctx, s.q(query), args...).Scan(&code, &id, &a.Text, &a.Model, &a.FinishReason, &why, &a.CostMicros)
 	switch {
 	case err != nil:
-		return 0, nil, "", fmt.Errorf("ask for a summary in run %d: %w", c.Run, mapError(err))
+		return 0, nil, "", fmt.Errorf("%s: %w", name, mapError(err))
 	case code == "fenced":
-		return 0, nil, "", fmt.Errorf("ask for a summary in run %d: another worker has it: %w", c.Run, ErrNotApplicable)
+		return 0, nil, "", fmt.Errorf("%s: another worker has it: %w", name, ErrNotApplicable)
+	case code == "waiting":
+		return 0, nil, "", fmt.Errorf("%s: it is being answered: %w", name, ErrBusy)
 	case code == "limited":
 		return 0, nil, "", ErrSpendingLimit
 	case code == "ask":
@@ -56,11 +61,26 @@ func (s Worker) AskSummary(ctx context.Context, c SummaryCall) (id int64, a *Sum
 	return 0, a, why, nil
 }
 
+// AskStateless is AskSummary for messages of a tenant that are in no session: Run and Fence of the
+// call are not used. Answers are shared by all calls with the key, and so are rejected ones.
+// ErrBusy: another caller has asked less than patience ago, and has no answer yet.
+func (s Worker) AskStateless(
+	ctx context.Context, tenant string, c SummaryCall, patience time.Duration,
+) (id int64, a *SummaryAnswer, rejected string, err error) {
+	const query = `SELECT ` + askedColumns + ` FROM compactor.ask_stateless($1, $2, $3, $4) a`
+	return s.ask(ctx, "ask for a summary", query, tenant, c.Key, c.PromptHash, patience)
+}
+
 // AnswerSummary stores the answer of a call; call it before using the answer. Idempotent.
 // ErrNotApplicable: another worker has taken over the run and made the same call; the
 // cost of this one is stored nevertheless.
 func (s Worker) AnswerSummary(ctx context.Context, id int64, a SummaryAnswer) error {
 	return s.endCall(ctx, id, "answered", "", &a.Text, a)
+}
+
+// ForgetSummary ends a call whose answer is not to be stored; a holds its usage and cost.
+func (s Worker) ForgetSummary(ctx context.Context, id int64, a SummaryAnswer) error {
+	return s.endCall(ctx, id, "forgotten", "", nil, a)
 }
 
 // FailSummary ends a call that failed with code; a holds its usage and cost.

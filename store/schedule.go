@@ -273,8 +273,8 @@ func (s Scheduler) Backlog(ctx context.Context) (Backlog, error) {
 func (s Scheduler) LoseCalls(ctx context.Context, limit int) (int64, error) {
 	const query = `
 		UPDATE compactor.summary_calls SET state = 'lost', ended_at = clock_timestamp()
-		WHERE id IN (SELECT c.id FROM compactor.summary_calls c JOIN compactor.runs r ON r.id = c.run
-			WHERE c.state = 'asked' AND (r.status <> 'running' OR r.fence <> c.fence)
+		WHERE id IN (SELECT c.id FROM compactor.summary_calls c LEFT JOIN compactor.runs r ON r.id = c.run
+			WHERE c.state = 'asked' AND (r.status <> 'running' OR r.fence <> c.fence OR c.run IS NULL AND c.asked_at < now() - interval '1 hour')
 			LIMIT $1 FOR UPDATE OF c SKIP LOCKED)`
 	return affected(ctx, s.Store, "find lost calls", query, limit)
 }

@@ -33,6 +33,8 @@ func twoTenants(t *testing.T, s *Store) (theirRun RunID) {
 		exec(t, s, `INSERT INTO compactor.summary_calls (key, sid, run, fence, state, prompt_hash, answer, ended_at)
 			SELECT $1, sid, $2, 1, 'answered', $1, 'an answer to ' || $1, now() FROM compactor.sessions WHERE tenant = $1`, tenant, theirRun)
 		must(s.ReportCache(t.Context(), k, Usage{PromptTokens: session(t, s, k).LiveTokens, MissReason: tenant}))(t)
+		exec(t, s, `INSERT INTO compactor.summary_calls (key, tenant, fence, state, prompt_hash, answer, ended_at)
+			VALUES ($1 || ' alone', $1, 0, 'answered', $1, 'an answer to ' || $1, now())`, tenant)
 		must2(s.Scheduler.SweepPage(t.Context(), must(s.Operator.StartSweep(t.Context(), tenant, 0, tenant, tenant))(t), 0, time.Minute))(t)
 		must(s.Request(t.Context(), k, TriggerApplication, tenant, Options{Focus: tenant}))(t)
 		noError(t, s.Operator.PauseRuns(t.Context(), PauseScope{Tenant: tenant, Model: "no-such-model"}, tenant, tenant))
@@ -63,9 +65,10 @@ func fingerprint(t *testing.T, s *Store) string {
 	t.Helper()
 	var out []string
 	for _, table := range list[string](t, s, `
-		SELECT attrelid::regclass || ' x WHERE ' || CASE max(attname::text) WHEN 'tenant' THEN 'tenant = $1' ELSE 'sid IN (SELECT sid FROM compactor.sessions WHERE tenant = $1)' END
+		SELECT attrelid::regclass || ' x WHERE ' || CASE WHEN relname = 'summary_calls' THEN 'tenant = $1 OR sid IN (SELECT sid FROM compactor.sessions WHERE tenant = $1)'
+			WHEN max(attname::text) = 'tenant' THEN 'tenant = $1' ELSE 'sid IN (SELECT sid FROM compactor.sessions WHERE tenant = $1)' END
 		FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
-		WHERE relnamespace = 'compactor'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition AND attname IN ('sid', 'tenant') AND relname <> 'tenant_bindings' GROUP BY attrelid ORDER BY 1`) {
+		WHERE relnamespace = 'compactor'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition AND attname IN ('sid', 'tenant') AND relname <> 'tenant_bindings' GROUP BY attrelid, relname ORDER BY 1`) {
 		rows := list[string](t, s, `SELECT to_jsonb(x)::text FROM `+table+` ORDER BY 1`, theirs)
 		if len(rows) == 0 {
 			t.Fatalf("the other tenant has no row in %s: what should be protected there?", table)

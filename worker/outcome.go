@@ -140,7 +140,7 @@ func classificationOf(err error) classification {
 		return classification{action: discard, code: "invalid_view"}
 	case errors.Is(err, errPolicy):
 		return classification{action: discard, code: "invalid_policy"}
-	case errors.Is(err, errOptions), errors.Is(err, store.ErrInvalid):
+	case errors.Is(err, ErrOptions), errors.Is(err, store.ErrInvalid):
 		return classification{action: discard, code: "invalid_options"}
 	case errors.Is(err, context.Canceled): // asynq's lease expired during an outage of Redis
 		return classification{action: snooze, delay: busyDelay, code: "interrupted"}

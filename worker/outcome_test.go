@@ -33,7 +33,7 @@ func TestClassify(t *testing.T) {
 		"a panicking strategy is not tried again":       {err: &pipeline.StrategyError{Strategy: "x", Panic: true, Err: errors.New("boom")}, action: discard, code: "strategy_panicked"},
 		"a failing strategy is not tried again":         {err: &pipeline.StrategyError{Strategy: "x", Err: errors.New("boom")}, action: discard, code: "strategy_failed"},
 		"a plan that would break the view is dropped":   {err: wrapped(pipeline.ErrInvalidView), action: discard, code: "invalid_view"},
-		"options without a meaning are not tried again": {err: wrapped(errOptions), action: discard, code: "invalid_options"},
+		"options without a meaning are not tried again": {err: wrapped(ErrOptions), action: discard, code: "invalid_options"},
 		"anything else is tried a few times":            {err: errors.New("?"), action: retry, code: "internal"},
 	}
 	for name, c := range cases {

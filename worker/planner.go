@@ -18,9 +18,9 @@ import (
 	"github.com/sessionstore/compactor/strategies/summary"
 )
 
-// errOptions is wrapped by the error of a run whose options name unknown strategies or
+// ErrOptions is wrapped by the error of a run, or of Compact, whose options name unknown strategies or
 // parameters out of range.
-var errOptions = errors.New("options")
+var ErrOptions = errors.New("options")
 
 // Planner holds the policy, the strategies and the model that a worker plans with. Its
 // fields must not change once it is in use. Safe for concurrent use.
@@ -145,13 +145,13 @@ func (p *Planner) pipeline(rc *runContext, answers summary.AnswerStore) (pipelin
 	}
 	out, writers, err := strategies.Build(p.Registry, pol, limits, p.summaryOptions(rc, answers))
 	if err != nil {
-		return out, nil, fmt.Errorf("%w: %w", errOptions, err)
+		return out, nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	if !toTarget {
 		out.Target = 0 // the steps of the options all run
 	}
 	if rc.claim.Options.Summary != nil && !slices.ContainsFunc(out.Steps, func(s plan.Strategy) bool { return p.Registry.Summarizes(s.Name()) }) {
-		return out, nil, fmt.Errorf("%w: summary: no step of the pipeline summarizes", errOptions)
+		return out, nil, fmt.Errorf("%w: summary: no step of the pipeline summarizes", ErrOptions)
 	}
 	out.FromLog = rc.fromLog()
 	out.FreeReasoning = !rc.bindsReasoning

@@ -49,7 +49,7 @@ func (p *Planner) policyOf(ctx context.Context, st Store, s *store.Session) (nam
 	case err != nil:
 		return namedPolicy{}, err
 	}
-	n.policy, n.err = p.read(v)
+	n.policy, n.err = p.Read(v)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.named == nil || len(p.named) >= maxNamed {
@@ -59,8 +59,8 @@ func (p *Planner) policyOf(ctx context.Context, st Store, s *store.Session) (nam
 	return n, nil
 }
 
-// read reads and validates a version of a policy.
-func (p *Planner) read(v store.PolicyVersion) (policy.Policy, error) {
+// Read reads and validates a version of a policy.
+func (p *Planner) Read(v store.PolicyVersion) (policy.Policy, error) {
 	out, err := policy.ReadSpec(v.Spec)
 	if err == nil {
 		registry := p.Registry

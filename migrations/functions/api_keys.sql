@@ -1,6 +1,6 @@
 -- Stores a key by its hash. An empty tenant is the connection's, or all. The name is free again once its key is revoked.
 CREATE OR REPLACE FUNCTION @schema@.create_key(p_name text, p_prefix text, p_hash bytea, p_scope text, p_tenant text, p_expires_at timestamptz DEFAULT NULL,
-    p_note text DEFAULT '', p_created_by text DEFAULT '')
+    p_note text DEFAULT '', p_created_by text DEFAULT '', p_output text DEFAULT '')
 RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     v_tenant text := nullif(@schema@.scope_of(p_tenant), '');
@@ -12,12 +12,14 @@ BEGIN
         RAISE EXCEPTION 'create_key: the scope %: want read, append, operate or admin', quote_literal(left(p_scope, 100)) USING ERRCODE = 'invalid_parameter_value';
     ELSIF p_expires_at <= now() THEN
         RAISE EXCEPTION 'create_key: it would expire in the past' USING ERRCODE = 'invalid_parameter_value';
+    ELSIF p_output NOT IN ('', 'messages', 'item') THEN
+        RAISE EXCEPTION 'create_key: the output %: want messages or item', quote_literal(left(p_output, 100)) USING ERRCODE = 'invalid_parameter_value';
     ELSIF octet_length(p_hash) IS DISTINCT FROM 32 THEN
         RAISE EXCEPTION 'create_key: want a SHA-256 hash' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     PERFORM @schema@.refuse_long('the tenant', v_tenant), @schema@.refuse_long('the note', p_note, 1000);
-    INSERT INTO @schema@.api_keys (name, prefix, hash, scope, tenant, expires_at, note, created_by)
-    VALUES (p_name, p_prefix, p_hash, p_scope, v_tenant, p_expires_at, coalesce(p_note, ''), coalesce(p_created_by, ''))
+    INSERT INTO @schema@.api_keys (name, prefix, hash, scope, tenant, expires_at, note, created_by, output)
+    VALUES (p_name, p_prefix, p_hash, p_scope, v_tenant, p_expires_at, coalesce(p_note, ''), coalesce(p_created_by, ''), coalesce(nullif(p_output, ''), 'messages'))
     ON CONFLICT (coalesce(tenant, ''), name) WHERE revoked_at IS NULL DO NOTHING RETURNING id INTO v_id;
     IF v_id IS NULL THEN
         RAISE EXCEPTION 'create_key: a key % exists', p_name USING ERRCODE = 'object_in_use', HINT = 'revoke or rotate it, or give another name';
@@ -78,6 +80,6 @@ BEGIN
     UPDATE @schema@.api_keys SET name = left(name, 80) || '.' || id, expires_at = least(expires_at, now() + p_grace),
         revoked_at = CASE WHEN p_grace = '0' THEN now() END, revoked_by = CASE WHEN p_grace = '0' THEN coalesce(p_by, '') ELSE '' END
     WHERE id = k.id;
-    RETURN QUERY INSERT INTO @schema@.api_keys (name, prefix, hash, scope, tenant, expires_at, note, created_by)
-        VALUES (k.name, p_prefix, p_hash, k.scope, k.tenant, k.expires_at, k.note, coalesce(p_by, '')) RETURNING *;
+    RETURN QUERY INSERT INTO @schema@.api_keys (name, prefix, hash, scope, tenant, expires_at, note, created_by, output)
+        VALUES (k.name, p_prefix, p_hash, k.scope, k.tenant, k.expires_at, k.note, coalesce(p_by, ''), k.output) RETURNING *;
 END $$;

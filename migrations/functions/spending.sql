@@ -10,10 +10,10 @@ BEGIN
         SELECT m.minute > now() - interval '61 minutes' AS late, m.calls, m.tokens, m.micros, m.estimated
         FROM @schema@.spending_minutes m WHERE m.tenant = p_tenant AND m.minute > now() - interval '1441 minutes' AND m.minute <= now()
         UNION ALL SELECT c.ended_at > now() - interval '1 hour', 1, c.input_tokens + c.output_tokens, c.cost_micros, (c.estimated > 0)::int
-        FROM @schema@.summary_calls c JOIN @schema@.sessions s ON s.sid = c.sid
-        WHERE c.ended_at >= v_from AND c.ended_at <= now() + interval '1 minute' AND c.attempts > 0 AND p_tenant IN ('', s.tenant)
-        UNION ALL SELECT true, 1, 0, 0, 0 FROM @schema@.summary_calls c JOIN @schema@.sessions s ON s.sid = c.sid
-        WHERE c.state = 'asked' AND p_tenant IN ('', s.tenant))
+        FROM @schema@.summary_calls c LEFT JOIN @schema@.sessions s ON s.sid = c.sid
+        WHERE c.ended_at >= v_from AND c.ended_at <= now() + interval '1 minute' AND c.attempts > 0 AND p_tenant IN ('', coalesce(c.tenant, s.tenant))
+        UNION ALL SELECT true, 1, 0, 0, 0 FROM @schema@.summary_calls c LEFT JOIN @schema@.sessions s ON s.sid = c.sid
+        WHERE c.state = 'asked' AND p_tenant IN ('', coalesce(c.tenant, s.tenant)))
     SELECT coalesce(sum(c.calls) FILTER (WHERE late), 0), coalesce(sum(c.tokens) FILTER (WHERE late), 0),
         coalesce(sum(c.micros) FILTER (WHERE late), 0), coalesce(sum(c.micros), 0), coalesce(sum(c.estimated), 0) INTO calls, tokens, hour, day, estimated FROM c;
 END $$;
@@ -32,11 +32,11 @@ DECLARE
 BEGIN
     DELETE FROM @schema@.spending_minutes WHERE minute < now() - interval '25 hours';
     INSERT INTO @schema@.spending_minutes (tenant, minute, calls, tokens, micros, estimated)
-    SELECT coalesce(s.tenant, ''), x.minute, count(*), sum(c.input_tokens + c.output_tokens), sum(c.cost_micros), count(*) FILTER (WHERE c.estimated > 0)
-    FROM @schema@.summary_calls c JOIN @schema@.sessions s ON s.sid = c.sid
-        CROSS JOIN LATERAL (SELECT date_trunc('minute', c.ended_at, 'UTC') AS minute) x
+    SELECT coalesce(x.tenant, ''), x.minute, count(*), sum(c.input_tokens + c.output_tokens), sum(c.cost_micros), count(*) FILTER (WHERE c.estimated > 0)
+    FROM @schema@.summary_calls c LEFT JOIN @schema@.sessions s ON s.sid = c.sid
+        CROSS JOIN LATERAL (SELECT date_trunc('minute', c.ended_at, 'UTC') AS minute, coalesce(c.tenant, s.tenant) AS tenant) x
     WHERE c.ended_at >= v_from AND c.ended_at < date_trunc('minute', now() - interval '1 minute', 'UTC') AND c.attempts > 0
-    GROUP BY GROUPING SETS ((s.tenant, x.minute), (x.minute))
+    GROUP BY GROUPING SETS ((x.tenant, x.minute), (x.minute))
     ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS v_n = ROW_COUNT;
     RETURN v_n;

@@ -31,6 +31,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('archive_preview', '{reader}'),
             ('archived_as', '{}'),
             ('archived_words', '{application,reader}'),
+            ('ask_stateless', '{worker}'),
             ('ask_summary', '{worker}'),
             ('audit_derived', '{}'),
             ('audit_links', '{}'),
@@ -106,6 +107,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('is_due', '{}'),
             ('is_erased', '{}'),
             ('is_merged', '{}'),
+            ('item_secret', '{worker}'),
             ('json_depth', '{}'),
             ('keep_body', '{}'),
             ('keep_digest', '{}'),
@@ -264,12 +266,12 @@ LANGUAGE sql STABLE SET jit = off AS $$
         SELECT 'ROUTINE', p.oid, NULL, p.oid::regprocedure::text, coalesce(p.proacl, acldefault('f', p.proowner)), l.roles, 'EXECUTE', NULL
         FROM pg_proc p LEFT JOIN callers l ON l.name = p.proname WHERE p.pronamespace = '@schema@'::regnamespace
         UNION ALL
-        SELECT 'TABLE', c.oid, NULL, c.oid::regclass::text, c.relacl, CASE x.name WHEN 'tenant_bindings' THEN '{}'
+        SELECT 'TABLE', c.oid, NULL, c.oid::regclass::text, c.relacl, CASE x.name WHEN 'tenant_bindings' THEN '{}' WHEN 'item_secrets' THEN '{}'
                 WHEN 'messages' THEN '{application,reader,operator,worker}' ELSE '{reader,operator,worker}' END::text[], 'SELECT',
             CASE WHEN c.relkind IN ('r', 'p') AND x.name <> ALL ('{
                 message_log,message_body,archive_segments,archive_cursors,disk_passes,exclusions,forked_from,calibrations,installed_functions,
                 compactor_migrations,policy_versions,policy_heads,policy_changes,policy_refresh,spending_limits,spending_minutes,used_elsewhere,
-                closed_children,bulk_undo_runs,tenant_bindings,api_keys,cache_usage,operator_actions}') THEN 'DELETE, INSERT, ' END   -- these are written by functions and migrations
+                closed_children,bulk_undo_runs,tenant_bindings,api_keys,cache_usage,item_secrets,operator_actions}') THEN 'DELETE, INSERT, ' END   -- these are written by functions and migrations
         FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
         CROSS JOIN LATERAL (SELECT btrim(relname) AS name FROM pg_class n WHERE n.oid = coalesce(i.inhparent, c.oid)) x
         WHERE c.relnamespace = '@schema@'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f')

@@ -52,6 +52,13 @@ func (p Policy) Limits(model string, table WindowFunc) Limits {
 	return l.ordered()
 }
 
+// WithTarget returns the policy with a target in tokens, and a start half above it, in place of its
+// own sizes and triggers.
+func (p Policy) WithTarget(target chat.Tokens) Policy {
+	p.Triggers, p.StartTokens, p.TargetTokens = nil, target+target/2+1, target
+	return p
+}
+
 // windowLimits returns the limits without triggers.
 func (p Policy) windowLimits(model string, table WindowFunc) Limits {
 	window, _, known := p.window(model, table)

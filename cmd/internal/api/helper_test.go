@@ -15,6 +15,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/sessionstore/compactor/cmd/internal/api"
 	"github.com/sessionstore/compactor/cmd/internal/cli"
@@ -254,3 +255,16 @@ func (s *server) route(req *http.Request) (*routers.Route, bool) {
 
 // at returns a path below a session.
 func at(session, rest string) string { return "/v1/sessions/" + url.PathEscape(session) + rest }
+
+// query reads a row of the database.
+func (s *server) query(t *testing.T, sql string, into ...any) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), s.app.Config.Database.URL.Reveal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	if err := conn.QueryRow(t.Context(), sql).Scan(into...); err != nil {
+		t.Fatal(err)
+	}
+}

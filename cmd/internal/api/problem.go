@@ -180,8 +180,18 @@ func writeProblem(w http.ResponseWriter, r *http.Request, p *Problem) {
 // isOpenAI reports whether clients of OpenAI read the answers of a path.
 func isOpenAI(path string) bool { return strings.HasPrefix(path, "/v1/responses") }
 
+// OpenAIProblem is an error as clients of OpenAI read it.
+type OpenAIProblem struct {
+	Error struct {
+		Message string  `json:"message"`
+		Type    string  `json:"type"`
+		Param   *string `json:"param" nullable:"true"`
+		Code    string  `json:"code"`
+	} `json:"error"`
+}
+
 // openAIError returns a problem in the shape that clients of OpenAI read.
-func openAIError(p *Problem) any {
+func openAIError(p *Problem) (out OpenAIProblem) {
 	kind := "invalid_request_error"
 	switch {
 	case p.Status == http.StatusUnauthorized:
@@ -193,9 +203,9 @@ func openAIError(p *Problem) any {
 	case p.Status >= 500:
 		kind = "server_error"
 	}
-	var param any
+	out.Error.Message, out.Error.Type, out.Error.Code = p.Detail, kind, p.Code
 	if field := strings.TrimPrefix(p.Field, "body."); field != "" {
-		param = field
+		out.Error.Param = &field
 	}
-	return map[string]any{"error": map[string]any{"message": p.Detail, "type": kind, "param": param, "code": p.Code}}
+	return out
 }

@@ -32,9 +32,10 @@ func (s *Server) routes() http.Handler {
 	a.events()
 	a.messages()
 	a.runs()
-	mux.HandleFunc("GET /docs", a.docs()) // of all that is registered by now
+	a.compaction()
 	a.fleet()
 	a.policies()
+	mux.HandleFunc("GET /docs", a.docs()) // of all that is registered by now
 	mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, r, problem(http.StatusNotFound, "no_such_path", "there is nothing at this path: see /openapi.json"))
 	}))

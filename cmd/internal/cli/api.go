@@ -73,6 +73,7 @@ type keyCreateCmd struct {
 	AllTenants bool          `help:"For all tenants."`
 	Expires    time.Duration `placeholder:"DURATION" help:"How long it is valid, such as 2160h; without it, until it is revoked."`
 	Note       string        `placeholder:"TEXT" help:"What it is for."`
+	Output     string        `enum:"messages,item" default:"messages" help:"What /v1/responses/compact answers: messages, or an item for this server alone."`
 }
 
 // keyJSON is a key with its secret, which is shown once.
@@ -87,6 +88,7 @@ func (c *keyCreateCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 		return wrong("give --tenant or --all-tenants: whom a key reaches has no default")
 	}
 	k := store.NewKey{Name: cmp.Or(c.Name, c.Scope+"-"+e.now().UTC().Format("20060102-150405")), Scope: c.Scope, Tenant: tenant, Note: c.Note}
+	k.Output = c.Output
 	if c.Expires < 0 {
 		return wrong("--expires: %s: want more than 0", c.Expires)
 	} else if c.Expires > 0 {
@@ -96,7 +98,9 @@ func (c *keyCreateCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
 	if err != nil {
 		return err
 	}
-	created := keyJSON{secret, store.APIKey{ID: id, Name: k.Name, Scope: k.Scope, Note: k.Note, CreatedBy: e.by(), CreatedAt: e.now().UTC()}}
+	created := keyJSON{secret, store.APIKey{
+		ID: id, Name: k.Name, Scope: k.Scope, Note: k.Note, CreatedBy: e.by(), CreatedAt: e.now().UTC(), Output: k.Output,
+	}}
 	if tenant != "" {
 		created.Tenant = &tenant
 	}

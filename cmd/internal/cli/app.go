@@ -96,10 +96,7 @@ func NewApp(ctx context.Context, c config.Config, logger *slog.Logger, o AppOpti
 	c.Policy.ModelTable = c.Models.Version()
 	app := &App{
 		Config: c, Logger: logger, Store: st, Redis: queue, installation: name, metrics: o.Metrics,
-		Planner: &worker.Planner{
-			Policy: c.Policy, Registry: o.Registry, Window: c.Models.Window, Logger: logger, BindsReasoning: tokens.BindsReasoning,
-			Counter: func(model string) plan.Counter { return c.Models.ForModel(model) },
-		},
+		Planner:  newPlanner(c, o.Registry, logger),
 		Enqueuer: jobs.NewEnqueuer(queue, name, c.Worker.JobTimeout), client: newRedis(queue),
 	}
 	// All workers share the rate limits and cooldowns of models.
@@ -108,6 +105,14 @@ func NewApp(ctx context.Context, c config.Config, logger *slog.Logger, o AppOpti
 		return nil, errors.Join(err, app.Close())
 	}
 	return app, nil
+}
+
+// newPlanner returns a planner without models that writes extracts.
+func newPlanner(c config.Config, registry *plan.Registry, logger *slog.Logger) *worker.Planner {
+	return &worker.Planner{
+		Policy: c.Policy, Registry: registry, Window: c.Models.Window, Logger: logger, BindsReasoning: tokens.BindsReasoning,
+		Counter: func(model string) plan.Counter { return c.Models.ForModel(model) },
+	}
 }
 
 // newRedis returns a client of a Redis, which connects on first use.

@@ -10,20 +10,16 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
-	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/formats"
-	"github.com/sessionstore/compactor/strategies/pipeline"
 	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/policy"
-	"github.com/sessionstore/compactor/strategies/summary"
-	"github.com/sessionstore/compactor/strategies/tokens"
+	"github.com/sessionstore/compactor/worker"
 )
 
 // configuredPolicy names the policy of the configuration, where presets are named too.
@@ -44,9 +40,9 @@ type compactFileCmd struct {
 	Full        bool     `help:"Show the view with full texts."`
 	Out         string   `short:"o" aliases:"output" placeholder:"FILE" help:"Write the view to this file. The file is created once it is complete."`
 
-	steps  []policy.Step   // --strategy
-	pinned map[string]bool // ids of all messages, to report unknown --pin
-	models summary.Model
+	steps   []policy.Step   // --strategy
+	pinned  map[string]bool // ids of all messages, to report unknown --pin
+	planner *worker.Planner
 
 	registry *plan.Registry
 }
@@ -59,11 +55,11 @@ func (c *compactFileCmd) Validate() error {
 }
 
 type fileJSON struct {
-	Session string         `json:"session"`
-	Model   string         `json:"model,omitempty"`
-	Before  reports.Totals `json:"before"`
-	After   reports.Totals `json:"after"`
-	Grew    bool           `json:"grew,omitempty"`
+	Session string            `json:"session"`
+	Model   string            `json:"model,omitempty"`
+	Before  strategies.Counts `json:"before"`
+	After   strategies.Counts `json:"after"`
+	Grew    bool              `json:"grew,omitempty"`
 	// Target is that of the policy, 0 for none. TargetChosen: the session was below it, and this
 	// is a third of its tokens.
 	Target       chat.Tokens `json:"target,omitempty"`
@@ -71,10 +67,10 @@ type fileJSON struct {
 	// OpenLoop reports an open tool loop whose signed reasoning keeps the messages before it.
 	OpenLoop bool `json:"open_tool_loop,omitempty"`
 	// Reasoning lists the messages that lost their signed reasoning.
-	Reasoning []chat.Seq        `json:"reasoning_excluded,omitempty"`
-	Steps     []reports.RunStep `json:"steps,omitempty"`
-	Repaired  map[string]int    `json:"repaired,omitempty"`
-	Explain   []string          `json:"explain,omitempty"`
+	Reasoning []chat.Seq              `json:"reasoning_excluded,omitempty"`
+	Steps     []strategies.StepCounts `json:"steps,omitempty"`
+	Repaired  map[string]int          `json:"repaired,omitempty"`
+	Explain   []string                `json:"explain,omitempty"`
 	// Other counts the records of the file that are not messages, and Dropped the fields that
 	// were left out of messages, by kind; First is the line of the first of each.
 	Other    map[string]int        `json:"other,omitempty"`
@@ -164,8 +160,9 @@ func (c *compactFileCmd) prepare(e *Env) (config.Config, error) {
 	if len(pipeline) == 0 {
 		pipeline = cfg.Policy.Pipeline
 	}
+	c.planner = newPlanner(cfg, e.Registry, nil)
 	if summarizes(cfg.Policy.Summary, pipeline, e.Registry) {
-		c.models, err = openModels(cfg, e.Environ, e.Err.Logger("warn", cfg.Log.Format), nil, nil)
+		c.planner.Model, err = openModels(cfg, e.Environ, e.Err.Logger("warn", cfg.Log.Format), nil, nil)
 	}
 	return cfg, err
 }
@@ -273,26 +270,29 @@ type compactedFile struct {
 	former       chat.Tokens
 }
 
-// session compacts a session, to a third of its tokens if it is within the target of a policy for
-// which no size was given, and that would gain as much as a run must by default.
+// session compacts a session.
 func (c *compactFileCmd) session(ctx context.Context, cfg config.Config, s chat.Session) (*compactedFile, error) {
 	for i := range s.Messages {
 		c.pinned[s.Messages[i].ID] = true
 	}
-	f, err := c.compact(ctx, cfg, s)
-	if err != nil || f.target == 0 || f.report.OpenLoop || f.report.Before.IncludedTokens > f.target || sized(cfg) {
-		return f, err
+	r, err := c.planner.Compact(ctx, s, worker.Stateless{
+		Policy: cfg.Policy, Steps: c.steps, Sized: sized(cfg), PinIDs: c.Pin, AllowGrowth: c.AllowGrowth,
+	})
+	if errors.Is(err, worker.ErrOptions) {
+		return nil, &exitError{exitUsage, err}
+	} else if err != nil {
+		return nil, err
 	}
-	third := f.report.After.IncludedTokens / 3
-	if f.report.After.IncludedTokens-third < policy.Default().MinGainTokens {
-		return f, nil // so short that no run would be worth it
+	f := &compactedFile{
+		session: s, conversation: r.Conversation, report: r.Report, target: r.Target, chosen: r.Former > 0, former: r.Former,
 	}
-	cfg.Policy.Triggers, cfg.Policy.StartTokens, cfg.Policy.TargetTokens = nil, third+third/2+1, third
-	former := f.target
-	if f, err = c.compact(ctx, cfg, s); f != nil {
-		f.chosen, f.former = true, former
+	if c.Explain {
+		if f.chosen {
+			cfg.Policy = cfg.Policy.WithTarget(r.Target)
+		}
+		f.explain = c.explain(cfg, s.Model)
 	}
-	return f, err
+	return f, nil
 }
 
 // sized reports whether a setting says how large sessions may become.
@@ -304,48 +304,15 @@ func sized(cfg config.Config) bool {
 	})
 }
 
-func (c *compactFileCmd) compact(ctx context.Context, cfg config.Config, s chat.Session) (*compactedFile, error) {
-	p, writers, explain, err := c.pipeline(cfg, s.Model)
-	if err != nil {
-		return nil, err
-	}
-	f := &compactedFile{session: s, target: p.Target, conversation: strategies.NewConversation(strategies.Options{
-		Counter: cfg.Models.ForModel(s.Model), PinIDs: c.Pin, AllowGrowth: c.AllowGrowth,
-		FreeReasoning: !cfg.Policy.BindsReasoning(s.Model, tokens.BindsReasoning),
-	})}
-	if c.Explain {
-		f.explain = explain
-	}
-	f.conversation.Append(s.Messages...)
-	f.report, err = f.conversation.Compact(ctx, p)
-	writers.Report(f.report.Steps)
-	return f, err
-}
-
-// pipeline builds the pipeline for a session of a model, and its explanation.
-func (c *compactFileCmd) pipeline(
-	cfg config.Config, model string,
-) (p pipeline.Pipeline, writers strategies.Writers, explain []string, err error) {
+// explain explains the limits and the pipeline for a session of a model.
+func (c *compactFileCmd) explain(cfg config.Config, model string) []string {
 	pol := cfg.Policy
-	limits := pol.Limits(model, cfg.Models.Window)
-	named := len(c.steps) > 0
-	if named {
-		pol.Pipeline = c.steps
+	if len(c.steps) == 0 {
+		return pol.Explain(model, cfg.Models.Window, c.registry.Fill)
 	}
-	explain = pol.Explain(model, cfg.Models.Window, c.registry.Fill)
-	if named {
-		explain = slices.DeleteFunc(explain, func(line string) bool { return !strings.HasPrefix(line, "step ") })
-	}
-	p, writers, err = strategies.Build(c.registry, pol, limits, summary.Options{
-		Model: c.models, Manual: true, At: time.Now().UTC().Truncate(24 * time.Hour),
-	})
-	if err != nil {
-		return p, nil, nil, &exitError{exitUsage, err}
-	}
-	if named {
-		p.Target = 0 // run all of the given steps
-	}
-	return p, writers, explain, nil
+	pol.Pipeline = c.steps
+	lines := pol.Explain(model, cfg.Models.Window, c.registry.Fill)
+	return slices.DeleteFunc(lines, func(line string) bool { return !strings.HasPrefix(line, "step ") })
 }
 
 // json returns the result, with the view and the excluded messages if whole.
@@ -353,9 +320,9 @@ func (f *compactedFile) json(whole bool) fileJSON {
 	r := &f.report
 	out := fileJSON{
 		Target: f.target, TargetChosen: f.chosen,
-		Session: f.name, Model: f.session.Model, Before: reports.NewTotals(r.Before), After: reports.NewTotals(r.After), Grew: r.Grew,
+		Session: f.name, Model: f.session.Model, Before: strategies.NewCounts(r.Before), After: strategies.NewCounts(r.After), Grew: r.Grew,
 		OpenLoop: r.OpenLoop, Reasoning: r.Reasoning,
-		Steps: reports.NewSteps(r.Steps), Explain: f.explain, View: []viewedJSON{}, Excluded: []strategies.Excluded{},
+		Steps: strategies.NewStepCounts(r.Steps), Explain: f.explain, View: []viewedJSON{}, Excluded: []strategies.Excluded{},
 	}
 	for _, x := range r.Repairs {
 		if out.Repaired == nil {

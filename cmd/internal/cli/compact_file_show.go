@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
@@ -42,7 +41,7 @@ func (c *compactFileCmd) printAll(e *Env, out *fileOutput) {
 	if n := len(out.sessions) - maxFileRows; n > 0 {
 		e.say("… and %s more", term.Count(n))
 	}
-	var before, after reports.Totals
+	var before, after strategies.Counts
 	chosen := 0
 	for _, s := range out.sessions {
 		before.Messages, after.Messages = before.Messages+s.Before.Messages, after.Messages+s.After.Messages

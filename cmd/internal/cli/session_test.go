@@ -15,6 +15,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/scheduler"
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/builtin"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/policy"
@@ -61,14 +62,14 @@ func TestCompactAndUndo(t *testing.T) {
 	if r.Status != "applied" {
 		t.Errorf("%+v", r)
 	}
-	for _, at := range []reports.Totals{r.Steps[0].Before, r.Steps[0].After} {
+	for _, at := range []strategies.Counts{r.Steps[0].Before, r.Steps[0].After} {
 		if at.TotalTokens < at.Tokens || at.TotalMessages < at.Messages || at.TotalGroups < at.Groups || at.TotalToolCalls < at.ToolCalls || at.Groups == 0 {
 			t.Errorf("counts of a step: %+v", at)
 		}
 	}
 	groups := decode[struct {
 		Groups []groupJSON
-		Totals reports.Totals
+		Totals strategies.Counts
 	}](t, invoke(t, db, "view", "chat", "--all", "--groups", "--json").want(t, 0))
 	if n := len(groups.Groups); n != groups.Totals.TotalGroups || groups.Totals.Groups >= n || groups.Groups[n-1].Index != n-1 || !groups.Groups[n-1].Included {
 		t.Errorf("groups: %+v", groups.Totals)

@@ -13,6 +13,7 @@ import (
 	"github.com/sessionstore/compactor/cmd/internal/reports"
 	"github.com/sessionstore/compactor/cmd/internal/term"
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
 )
 
@@ -108,8 +109,8 @@ func groupsOf(msgs []store.Stored) []groupJSON {
 	return out
 }
 
-func totalsOf(groups []groupJSON) reports.Totals {
-	var t reports.Totals
+func totalsOf(groups []groupJSON) strategies.Counts {
+	var t strategies.Counts
 	for _, g := range groups {
 		t.TotalGroups++
 		t.TotalMessages += g.Messages

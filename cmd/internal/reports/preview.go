@@ -8,6 +8,7 @@ import (
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/pipeline"
@@ -19,21 +20,21 @@ import (
 
 // Preview is a run that was planned and not made.
 type Preview struct {
-	Session        string        `json:"session"`
-	Model          string        `json:"model"`
-	Policy         string        `json:"policy"`
-	Version        int           `json:"policy_version,omitempty"` // 0: that of the configuration, or of --file
-	Outcome        string        `json:"outcome"`
-	TokensBefore   chat.Tokens   `json:"tokens_before"`
-	TokensAfter    chat.Tokens   `json:"tokens_after"`
-	Start          chat.Tokens   `json:"start"`
-	Target         chat.Tokens   `json:"target"`
-	TargetMet      bool          `json:"target_met"`
-	MessagesBefore int64         `json:"messages_before"`
-	MessagesAfter  int64         `json:"messages_after"`
-	Gone           []worker.Gone `json:"gone"`
-	Steps          []RunStep     `json:"steps"`
-	Calls          ModelCalls    `json:"model_calls"`
+	Session        string                  `json:"session"`
+	Model          string                  `json:"model"`
+	Policy         string                  `json:"policy"`
+	Version        int                     `json:"policy_version,omitempty"` // 0: that of the configuration, or of --file
+	Outcome        string                  `json:"outcome"`
+	TokensBefore   chat.Tokens             `json:"tokens_before"`
+	TokensAfter    chat.Tokens             `json:"tokens_after"`
+	Start          chat.Tokens             `json:"start"`
+	Target         chat.Tokens             `json:"target"`
+	TargetMet      bool                    `json:"target_met"`
+	MessagesBefore int64                   `json:"messages_before"`
+	MessagesAfter  int64                   `json:"messages_after"`
+	Gone           []worker.Gone           `json:"gone"`
+	Steps          []strategies.StepCounts `json:"steps"`
+	Calls          ModelCalls              `json:"model_calls"`
 	// Cache is the effect of the change on the provider's prompt cache, if its prices are known.
 	Cache *tokens.Rewrite `json:"cache,omitempty"`
 	// Diff is the change of the view. The messages that it writes have ids of the preview alone.
@@ -89,7 +90,7 @@ func (p Planning) Preview(ctx context.Context, st *store.Store, k store.Key) (Pr
 	}
 	out.Outcome, out.TokensBefore, out.TokensAfter, out.Start, out.Target = x.Outcome, x.Before, x.After, x.Limits.Start, x.Limits.Target
 	out.TargetMet, out.MessagesBefore, out.MessagesAfter = x.After <= x.Limits.Target, x.MessagesBefore, x.MessagesAfter
-	out.Gone, out.Steps, out.Planned, out.Diff = append(out.Gone, x.Gone...), NewSteps(x.Steps), x.Steps, x.Diff
+	out.Gone, out.Steps, out.Planned, out.Diff = append(out.Gone, x.Gone...), strategies.NewStepCounts(x.Steps), x.Steps, x.Diff
 	out.Cache = NewRewrite(s.Model, x.Before, x.After, x.Rewritten)
 	if priced != nil {
 		out.Calls = priced.total(x.Steps)

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
 	"github.com/sessionstore/compactor/strategies/pipeline"
-	"github.com/sessionstore/compactor/strategies/plan"
 	"github.com/sessionstore/compactor/strategies/summary"
 	"github.com/sessionstore/compactor/strategies/tokens"
 )
@@ -16,7 +16,7 @@ import (
 // Run is a run of the ledger with its decoded steps.
 type Run struct {
 	store.RunRow
-	Steps []RunStep `json:"steps,omitempty"`
+	Steps []strategies.StepCounts `json:"steps,omitempty"`
 	// Summaries holds the ids of the messages the run wrote, CallRows the calls of models, and Cache its effect on the
 	// provider's prompt cache; LoadRun sets them.
 	Summaries []string               `json:"summaries,omitempty"`
@@ -24,45 +24,10 @@ type Run struct {
 	CallRows  []store.SummaryCallRow `json:"calls,omitempty"`
 }
 
-// RunStep is a step of a run with the counts before and after it.
-type RunStep struct {
-	pipeline.StepResult
-	Before Totals `json:"before"`
-	After  Totals `json:"after"`
-}
-
-// Totals holds the counts of the view and of all messages considered.
-type Totals struct {
-	Groups         int   `json:"groups"`
-	Messages       int   `json:"messages"`
-	ToolCalls      int   `json:"tool_calls"`
-	Tokens         int64 `json:"tokens"`
-	TotalGroups    int   `json:"total_groups"`
-	TotalMessages  int   `json:"total_messages"`
-	TotalToolCalls int   `json:"total_tool_calls"`
-	TotalTokens    int64 `json:"total_tokens"`
-}
-
-// NewTotals returns the counts of a transcript.
-func NewTotals(t plan.Totals) Totals {
-	return Totals{
-		t.IncludedGroups, t.IncludedMessages, t.IncludedToolCalls, int64(t.IncludedTokens), t.Groups, t.Messages, t.ToolCalls, int64(t.Tokens),
-	}
-}
-
-// NewSteps returns the steps of a pipeline.
-func NewSteps(steps []pipeline.StepResult) []RunStep {
-	var out []RunStep
-	for _, s := range steps {
-		out = append(out, RunStep{s, NewTotals(s.Before), NewTotals(s.After)})
-	}
-	return out
-}
-
 // NewRun returns a run of a list.
 func NewRun(r store.RunRow) Run {
 	r.QueuedAt = r.QueuedAt.UTC()
-	return Run{RunRow: r, Steps: NewSteps(Steps(r))}
+	return Run{RunRow: r, Steps: strategies.NewStepCounts(Steps(r))}
 }
 
 // StepReport returns the summary report of a step, nil if the step has none.

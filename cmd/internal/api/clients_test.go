@@ -1,0 +1,126 @@
+package api_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sessionstore/compactor/store"
+)
+
+// suite is the specification's own, beside the repository.
+const suite = "../../../../shared/openresponses"
+
+// absent skips a test of a program of others, or fails it where nothing may be skipped.
+func absent(t *testing.T, text string) {
+	t.Helper()
+	if os.Getenv("REQUIRE_NODE") != "" {
+		t.Fatal(text)
+	}
+	t.Skip(text)
+}
+
+// client returns a folder with the files of testdata/clients/NAME and the packages of its lock
+// file, which .ci/run installs outside of the repository.
+func client(t *testing.T, name string) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("computes for long, in another process")
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := filepath.Join("testdata", "clients", name)
+	installed := filepath.Join(cache, "compactor", "npm", name)
+	want, err := os.ReadFile(filepath.Join(of, "package-lock.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	have, _ := os.ReadFile(filepath.Join(installed, "package-lock.json"))
+	if string(have) != string(want) {
+		absent(t, "the packages are not installed: mkdir -p "+installed+" && cp cmd/internal/api/"+of+"/package*.json "+installed+" && npm ci --prefix "+installed)
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(of)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(installed, "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// node runs a program in a folder and returns its output.
+func node(t *testing.T, dir string, args ...string) []byte {
+	t.Helper()
+	run := exec.CommandContext(t.Context(), "node", args...)
+	run.Dir = dir
+	var errors strings.Builder
+	run.Stderr = &errors
+	out, err := run.Output()
+	if err != nil {
+		t.Fatalf("%v: %s\n%s", err, errors.String(), out)
+	}
+	return out
+}
+
+// The suite is read from its place; only its packages have to be beside it.
+func TestOpenResponsesSuite(t *testing.T) {
+	if _, err := os.Stat(suite); err != nil {
+		t.Skipf("the suite is not here: %v", err)
+	}
+	dir := client(t, "openresponses")
+	for _, part := range []string{"bin", "src"} {
+		if err := os.CopyFS(filepath.Join(dir, part), os.DirFS(filepath.Join(suite, part))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := newServer(t)
+	_, key, err := s.st.Admin.CreateKey(t.Context(), store.NewKey{Name: "suite", Scope: "append", Tenant: "acme", Output: store.OutputItem}, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := node(t, dir, "node_modules/tsx/dist/cli.mjs", "bin/compliance-test.ts", "-u", s.url+"/v1", "-k", key, "-m", "gpt-5.2",
+		"-f", "compact-response,compact-missing-model", "--json")
+	var got struct {
+		Summary struct{ Passed, Failed, Skipped, Total int }
+	}
+	if err := json.Unmarshal(out, &got); err != nil || got.Summary.Passed != 2 || got.Summary.Total != 2 {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestAgentsSDKCompactsItsSession(t *testing.T) {
+	dir := client(t, "agents")
+	s, model := scripted(t)
+	out := node(t, dir, "session.mjs", s.url+"/v1", s.key(t, "append", "acme"))
+	var got struct {
+		Before, Left int
+		Usage        struct{ InputTokens, OutputTokens, TotalTokens int }
+		Items, Twice []struct {
+			Type, Role string
+			Content    []struct{ Type, Text string }
+		}
+		Error struct {
+			Status        int
+			Code, Message string
+		}
+	}
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if got.Before != 60 || len(got.Items) == 0 || len(got.Items) >= 20 || !strings.Contains(string(out), "CONVERSATION SUMMARY") ||
+		got.Usage.OutputTokens == 0 || got.Usage.InputTokens <= got.Usage.OutputTokens || model.Paid() == 0 {
+		t.Errorf("compacted: %s", out)
+	}
+	if last := got.Twice[len(got.Twice)-1]; !strings.Contains(last.Content[0].Text, "And now?") {
+		t.Errorf("compacted twice: %+v", got.Twice)
+	}
+	if got.Left != 60 || got.Error.Status != 400 || got.Error.Code == "" || !strings.Contains(got.Error.Message, `compactionMode: "input"`) {
+		t.Errorf("refused: %+v, %d items are left", got.Error, got.Left)
+	}
+}
