@@ -148,10 +148,10 @@ func (s *Store) Bound(tenant string, asOperator bool) *Store {
 }
 
 // MayBeOperator reports whether the login may take the role operator, which `compactor migrate up`
-// creates.
+// creates, in this schema.
 func (s *Store) MayBeOperator(ctx context.Context) (bool, error) {
-	const query = `SELECT coalesce((SELECT pg_has_role(oid, 'MEMBER') FROM pg_roles WHERE rolname = $1), false)`
-	return queryRow(ctx, s, "role operator", pgx.RowTo[bool], query, migrations.Roles(s.schema)[2])
+	const query = `SELECT coalesce((SELECT pg_has_role(oid, 'MEMBER') AND has_schema_privilege(oid, $2, 'USAGE') FROM pg_roles WHERE rolname = $1), false)`
+	return queryRow(ctx, s, "role operator", pgx.RowTo[bool], query, migrations.Roles(s.schema)[2], s.schema)
 }
 
 // Close sends the last notifications, waits for connections in use and closes the pool.

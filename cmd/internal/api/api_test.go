@@ -6,6 +6,7 @@ import (
 	"flag"
 	"net/http"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -48,4 +49,12 @@ func TestKeysAreRequiredOnceThereAreAny(t *testing.T) {
 	s.do(t, admin, http.MethodGet, "/v2", nil).want(t, 404, "no_such_path")
 	s.do(t, admin, http.MethodGet, "/v1/sessions/none", nil).want(t, 404, `"code":"not_found"`)
 	s.do(t, admin, http.MethodGet, "/v1/sessions?limit=9999", nil).want(t, 422, `"field":"query.limit"`)
+}
+
+func TestThePageOfTheDocumentLoadsNothing(t *testing.T) {
+	s := newServer(t)
+	page := s.do(t, "", http.MethodGet, "/docs", nil).want(t, 200, "GET", "/v1/sessions/{session}", "scope <code>read</code>")
+	if csp := page.header.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'") || strings.Contains(page.body, "://") {
+		t.Errorf("%s\n%s", csp, page.body)
+	}
 }

@@ -187,6 +187,10 @@ func (s *Server) authenticate(r *http.Request) (*caller, error) {
 		if c.tenant != "" && c.tenant != *own {
 			return nil, problem(http.StatusForbidden, "other_tenant", "the key reaches one tenant, which need not be given")
 		}
+		if !s.asOperator {
+			return nil, problem(http.StatusForbidden, "no_row_level_security",
+				"keys of one tenant need row-level security: the server's login may not take the role operator (`compactor migrate up` creates it)")
+		}
 		c.tenant = *own
 	}
 	c.store = s.bound(c.tenant)

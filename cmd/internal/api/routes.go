@@ -25,6 +25,8 @@ func (s *Server) routes() http.Handler {
 	a.sessions()
 	a.messages()
 	a.runs()
+	a.events()
+	mux.HandleFunc("GET /docs", a.docs()) // of all that is registered by now
 	mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, r, problem(http.StatusNotFound, "no_such_path", "there is nothing at this path: see /openapi.json"))
 	}))
@@ -57,10 +59,8 @@ func register[I, O any](a *api, o operation, handle func(context.Context, *calle
 		BodyReadTimeout: -1, // the server's
 		Tags:            []string{strings.Split(o.path, "/")[2]},
 		Extensions:      map[string]any{"x-scope": o.scope},
-		Parameters: []*huma.Param{{
-			Name: "tenant", In: "query", Description: "With a key of all tenants: the one that is meant.", Schema: &huma.Schema{Type: huma.TypeString},
-		}},
-		Errors: []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusServiceUnavailable},
+		Parameters:      []*huma.Param{tenantParam},
+		Errors:          []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusServiceUnavailable},
 	}
 	if o.more != nil {
 		o.more(&op)
@@ -77,6 +77,11 @@ func register[I, O any](a *api, o operation, handle func(context.Context, *calle
 		}
 		return out, nil
 	})
+}
+
+// tenantParam is a parameter of all operations: see authenticate.
+var tenantParam = &huma.Param{
+	Name: "tenant", In: "query", Description: "With a key of all tenants: the one that is meant.", Schema: &huma.Schema{Type: huma.TypeString},
 }
 
 func forbidden(want, has string) *Problem {

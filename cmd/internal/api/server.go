@@ -46,6 +46,7 @@ type Server struct {
 	http       *http.Server
 	stop       context.CancelFunc // of streams
 	streams    chan struct{}      // one element for each that is open
+	feeds      feeds
 }
 
 const (
@@ -61,6 +62,7 @@ var ErrNoKeys = errors.New("other machines can reach it, and there is no key: ma
 func Listen(ctx context.Context, o Options) (*Server, error) {
 	c := o.Config.API
 	s := &Server{o: o, keys: newKeys(o.Store, c.RequestsPerSecond), streams: make(chan struct{}, c.MaxStreams)}
+	s.feeds.server = s
 	var err error
 	if s.asOperator, err = o.Store.MayBeOperator(ctx); err != nil {
 		return nil, err
@@ -102,7 +104,7 @@ func Listen(ctx context.Context, o Options) (*Server, error) {
 		o.Logger.WarnContext(ctx, "there is no key: every program on this machine may do everything (see `compactor key create`)")
 	}
 	if !s.asOperator {
-		o.Logger.WarnContext(ctx, "no row-level security behind the API: the login may not take the role operator (see `compactor migrate up`)")
+		o.Logger.WarnContext(ctx, "keys of one tenant are refused: without the role operator, which the login may not take, there is no row-level security (see `compactor migrate up`)")
 	}
 	return s, nil
 }

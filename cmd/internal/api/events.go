@@ -1,0 +1,277 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/sessionstore/compactor/store"
+)
+
+const (
+	// feedPause is the least time between two reads of a tenant's events, feedPoll the longest.
+	feedPause, feedPoll = 200 * time.Millisecond, 2 * time.Second
+	// feedOverlap is how far back events are read again: no transaction that ends a run takes longer.
+	feedOverlap = 10 * time.Second
+	heartbeat   = 15 * time.Second
+	eventPage   = 500
+	// maxBehind is how many events a client may be behind; then its stream ends, and it continues by
+	// Last-Event-ID.
+	maxBehind = 2000
+)
+
+// feeds read the events of the tenants that have streams. Safe for concurrent use.
+type feeds struct {
+	server *Server
+	mu     sync.Mutex
+	of     map[string]*feed
+	// listening reports whether listen runs.
+	listening bool
+}
+
+// feed is the events of a tenant, "" for all.
+type feed struct {
+	stop    context.CancelFunc
+	ready   chan struct{} // closed once the events up to now are known, which it does not send
+	wake    chan struct{}
+	streams map[chan store.Event]bool
+}
+
+// subscribe returns a channel of the events of a tenant from now on, and ends that. The channel is
+// closed when its reader is too far behind.
+func (f *feeds) subscribe(ctx context.Context, tenant string) (events chan store.Event, end func()) {
+	f.mu.Lock()
+	if f.of == nil {
+		f.of = map[string]*feed{}
+	}
+	t := f.of[tenant]
+	if t == nil {
+		own, stop := context.WithCancel(context.WithoutCancel(ctx))
+		t = &feed{stop: stop, ready: make(chan struct{}), wake: make(chan struct{}, 1), streams: map[chan store.Event]bool{}}
+		f.of[tenant] = t
+		go f.read(own, t, tenant)
+		if !f.listening {
+			f.listening = true
+			go f.listen(context.WithoutCancel(ctx))
+		}
+	}
+	events = make(chan store.Event, maxBehind)
+	t.streams[events] = true
+	f.mu.Unlock()
+	select {
+	case <-t.ready:
+	case <-ctx.Done():
+	}
+	return events, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if delete(t.streams, events); len(t.streams) == 0 && f.of[tenant] == t {
+			t.stop()
+			delete(f.of, tenant)
+		}
+	}
+}
+
+// listen wakes the feeds when a run has ended, and from time to time, as long as there are any.
+func (f *feeds) listen(ctx context.Context) {
+	l := f.server.o.Store.Listener()
+	defer l.Close(ctx)
+	for {
+		if err := l.Wait(ctx, feedPoll); err != nil {
+			time.Sleep(feedPoll)
+		}
+		f.mu.Lock()
+		for _, t := range f.of {
+			select {
+			case t.wake <- struct{}{}:
+			default:
+			}
+		}
+		f.listening = len(f.of) > 0
+		again := f.listening
+		f.mu.Unlock()
+		if !again {
+			return
+		}
+	}
+}
+
+// read reads the events of a tenant and sends them to its streams.
+func (f *feeds) read(ctx context.Context, t *feed, tenant string) {
+	sent := map[string]time.Time{}
+	from, err := f.server.o.Store.Now(ctx) // a stream that needs earlier ones reads them itself
+	if err != nil {
+		from = time.Now()
+	}
+	for first := true; ; first = false {
+		err = eachEvent(ctx, f.server.bound(tenant), tenant, from.Add(-feedOverlap), func(e store.Event) error {
+			if name := e.Name(); sent[name].IsZero() {
+				if sent[name] = e.At; !first {
+					f.send(t, e)
+				}
+			}
+			if e.At.After(from) {
+				from = e.At
+			}
+			return nil
+		})
+		if err != nil && ctx.Err() == nil {
+			f.server.o.Logger.WarnContext(ctx, "events cannot be read", "error", err.Error())
+		}
+		for name, at := range sent {
+			if at.Before(from.Add(-feedOverlap)) {
+				delete(sent, name)
+			}
+		}
+		if first {
+			close(t.ready)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(feedPause):
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.wake:
+		}
+	}
+}
+
+// send sends an event to the streams of a feed.
+func (f *feeds) send(t *feed, e store.Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for events := range t.streams {
+		select {
+		case events <- e:
+		default:
+			close(events)
+			delete(t.streams, events)
+		}
+	}
+}
+
+// eachEvent calls f with the events of a tenant after a time.
+func eachEvent(ctx context.Context, st *store.Store, tenant string, after time.Time, f func(store.Event) error) error {
+	last := store.Event{At: after}
+	for {
+		page, err := st.Operator.Events(ctx, tenant, last, eventPage)
+		if err != nil {
+			return err
+		}
+		for _, e := range page {
+			if err := f(e); err != nil {
+				return err
+			}
+		}
+		if len(page) < eventPage {
+			return nil
+		}
+		last = page[len(page)-1]
+	}
+}
+
+// events registers the stream of events.
+func (a *api) events() {
+	const path = "/v1/events"
+	a.mux.HandleFunc("GET "+path, a.s.raw(reads, a.s.streamEvents))
+	a.OpenAPI().AddOperation(&huma.Operation{
+		Method: http.MethodGet, Path: path, OperationID: "stream-events", Summary: "Follow the ends of runs and the changes of sweeps",
+		Tags: []string{"events"}, Extensions: map[string]any{"x-scope": reads},
+		Description: "Server-sent events, of the types run and sweep. Last-Event-ID continues after an event, so that none is lost; one may come twice, with the same id.",
+		Parameters: []*huma.Param{tenantParam, {
+			Name: "Last-Event-ID", In: "header", Description: "The id of the last event that was read.", Schema: &huma.Schema{Type: huma.TypeString},
+		}},
+		Responses: map[string]*huma.Response{
+			"200":     {Description: "A stream that ends when the server stops.", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}},
+			"default": {Description: "A problem.", Content: map[string]*huma.MediaType{"application/problem+json": {Schema: &huma.Schema{Ref: "#/components/schemas/Problem"}}}},
+		},
+	})
+}
+
+// streamEvents answers with events until the client goes.
+func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, c *caller) error {
+	select {
+	case s.streams <- struct{}{}:
+		defer func() { <-s.streams }()
+	default:
+		return problem(http.StatusServiceUnavailable, "too_many_streams", "%d streams of events are open (api.max_streams)", cap(s.streams)).with("Retry-After", "10")
+	}
+	last := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("last_event_id"))
+	micros, _, _ := strings.Cut(last, "-")
+	at, err := strconv.ParseInt(cmp.Or(micros, "0"), 10, 64)
+	if err != nil {
+		return invalid("header.Last-Event-ID", "Last-Event-ID: want the id of an event")
+	}
+	live, end := s.feeds.subscribe(r.Context(), c.tenant)
+	defer end()
+	out := &eventStream{w: w, control: http.NewResponseController(w), sent: map[string]bool{}}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	if err := out.write(": connected\n\n"); err != nil {
+		return nil //nolint:nilerr // the client is gone
+	}
+	if last != "" {
+		if err := eachEvent(r.Context(), c.store, c.tenant, time.UnixMicro(at).Add(-feedOverlap), out.event); err != nil {
+			failed(r.Context(), err)
+			return nil
+		}
+	}
+	for {
+		select {
+		case <-r.Context().Done():
+			return nil
+		case e, ok := <-live:
+			if !ok || out.event(e) != nil {
+				return nil
+			}
+		case <-time.After(heartbeat):
+			if out.write(": \n\n") != nil {
+				return nil
+			}
+		}
+	}
+}
+
+// eventStream writes events to a client.
+type eventStream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	sent    map[string]bool // of the events that it began with
+}
+
+// event writes an event, unless it has.
+func (s *eventStream) event(e store.Event) error {
+	name := e.Name()
+	if s.sent[name] {
+		return nil
+	}
+	if len(s.sent) > 10*maxBehind {
+		clear(s.sent)
+	}
+	s.sent[name] = true
+	raw, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	return s.write(fmt.Sprintf("id: %s\nevent: %s\ndata: %s\n\n", name, e.Kind, raw))
+}
+
+func (s *eventStream) write(text string) error {
+	_ = s.control.SetWriteDeadline(time.Now().Add(2 * heartbeat)) // instead of the server's
+	if _, err := s.w.Write([]byte(text)); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}
