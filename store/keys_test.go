@@ -87,7 +87,8 @@ func TestABoundStoreReachesNoOtherTenant(t *testing.T) {
 			t.Errorf("lists run %+v", r)
 		}
 	}
-	for _, r := range must(b.Sessions(ctx, SessionFilter{Limit: 100}))(t) {
+	rows, _ := must2(b.Sessions(ctx, SessionFilter{Limit: 100}))(t)
+	for _, r := range rows {
 		if r.Tenant != "ours" {
 			t.Errorf("lists %+v", r)
 		}
