@@ -20,6 +20,10 @@ CREATE UNIQUE INDEX api_keys_name ON @schema@.api_keys (coalesce(tenant, ''), na
 -- Lists of a tenant's sessions, in the order of their creation.
 CREATE INDEX sessions_of_tenant ON @schema@.sessions (tenant, sid);
 
+-- How often an agent looked up messages that the run had taken out of its view.
+ALTER TABLE @schema@.runs ADD COLUMN looked_up bigint NOT NULL DEFAULT 0;
+
 -- +goose Down
+ALTER TABLE @schema@.runs DROP COLUMN looked_up;
 DROP INDEX @schema@.sessions_of_tenant;
 DROP TABLE @schema@.api_keys;

@@ -136,6 +136,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('next_look', '{}'),
             ('next_time', '{}'),
             ('note_due', '{}'),
+            ('note_lookups', '{reader}'),
             ('note_processes', '{worker}'),
             ('open_reasoning', '{}'),
             ('parse_messages', '{}'),
