@@ -26,6 +26,7 @@ func (s *Server) routes() http.Handler {
 	a.messages()
 	a.runs()
 	a.events()
+	a.mcp()
 	mux.HandleFunc("GET /docs", a.docs()) // of all that is registered by now
 	mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, r, problem(http.StatusNotFound, "no_such_path", "there is nothing at this path: see /openapi.json"))
