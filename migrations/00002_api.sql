@@ -63,7 +63,11 @@ CREATE TABLE @schema@.item_secrets (
 );
 INSERT INTO @schema@.item_secrets DEFAULT VALUES;
 
+-- How often an agent looked up messages that the run had taken out of its view.
+ALTER TABLE @schema@.runs ADD COLUMN looked_up bigint NOT NULL DEFAULT 0;
+
 -- +goose Down
+ALTER TABLE @schema@.runs DROP COLUMN looked_up;
 DROP TABLE @schema@.item_secrets;
 DELETE FROM @schema@.summary_calls WHERE tenant IS NOT NULL;
 DROP INDEX @schema@.summary_calls_alone, @schema@.summary_calls_no_summary;

@@ -196,6 +196,7 @@ type RunRow struct {
 	CostMicros     int64           `json:"cost_micros,omitempty"` // millionths of the unit that prices are in
 	Origin         RunID           `json:"origin,omitempty"`      // of a fork: the run that this one is a copy of
 	Fired          string          `json:"fired,omitempty"`       // the policy's trigger that held when it began
+	LookedUp       int64           `json:"looked_up,omitempty"`   // how often an agent looked up what it had taken out of the view
 }
 
 // RunFilter selects runs, newest first; zero fields select all.
@@ -215,7 +216,7 @@ const queryRuns = `
 		coalesce(r.tokens_before, 0), coalesce(r.tokens_after, 0), coalesce(r.utilization, 0), coalesce(r.policy_hash, ''),
 		coalesce(r.policy, ''), coalesce(r.policy_version, 0), coalesce(r.worker, ''), r.attempts, r.snoozes, r.failures,
 		r.queued_at, r.started_at, r.ended_at, coalesce(r.options, '{}')::text,
-		coalesce(c.model, ''), c.calls, c.input_tokens, c.output_tokens, c.cost_micros, coalesce(r.origin, 0), coalesce(r.fired, '')
+		coalesce(c.model, ''), c.calls, c.input_tokens, c.output_tokens, c.cost_micros, coalesce(r.origin, 0), coalesce(r.fired, ''), r.looked_up
 	FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
 	CROSS JOIN LATERAL (SELECT (array_agg(model ORDER BY id DESC) FILTER (WHERE model IS NOT NULL))[1] AS model, count(*) AS calls,
 		coalesce(sum(input_tokens), 0)::bigint AS input_tokens, coalesce(sum(output_tokens), 0)::bigint AS output_tokens,

@@ -140,6 +140,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('next_time', '{}'),
             ('note_action', '{}'),
             ('note_due', '{}'),
+            ('note_lookups', '{reader}'),
             ('note_processes', '{worker}'),
             ('open_reasoning', '{}'),
             ('parse_messages', '{}'),

@@ -35,6 +35,7 @@ func (s *Server) routes() http.Handler {
 	a.compaction()
 	a.fleet()
 	a.policies()
+	a.mcp()
 	mux.HandleFunc("GET /docs", a.docs()) // of all that is registered by now
 	mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, r, problem(http.StatusNotFound, "no_such_path", "there is nothing at this path: see /openapi.json"))

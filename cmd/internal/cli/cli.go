@@ -37,6 +37,7 @@ type grammar struct {
 	Worker    workerCmd    `cmd:"" group:"Roles:" help:"Run a worker, which takes runs from the queue and executes them."`
 	Scheduler schedulerCmd `cmd:"" group:"Roles:" help:"Run a scheduler: sweeps, event runs and recovery of lost work."`
 	API       apiCmd       `cmd:"" name:"api" group:"Roles:" help:"Serve the HTTP API alone."`
+	MCP       mcpCmd       `cmd:"" name:"mcp" group:"Roles:" help:"Serve the history of a session to its agent, as tools of MCP on standard input and output."`
 
 	Migrate migrateCmd `cmd:"" group:"Database:" help:"Create or update the tables, or show which migrations are applied."`
 	Import  importCmd  `cmd:"" group:"Database:" help:"Import histories from files or from a table of another database."`
