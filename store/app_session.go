@@ -423,13 +423,6 @@ func (s *Store) Among(ctx context.Context, k Key, ranges chat.Ranges) ([]Stored,
 	return all, err
 }
 
-// NoteLookups counts for runs of a tenant that an agent looked up what they had taken out of its
-// view. Other runs are passed over.
-func (s *Store) NoteLookups(ctx context.Context, tenant string, runs []RunID) error {
-	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.note_lookups($1, $2)`), Key{Tenant: tenant}.tenant(), runs)
-	return wrap("note look-ups", err)
-}
-
 // fill decodes the body, unless it is empty, and sets the fields stored beside it. A message
 // without a time has the zero time, also in queries.
 func (m *Stored) fill(id, body, source string, created time.Time) error {

@@ -64,6 +64,13 @@ func (s Reader) Sources(ctx context.Context, id string) (row SummaryRow, covered
 	return row, covered, wrap(fmt.Sprintf("summary %q", id), err)
 }
 
+// NoteLookups counts for runs of a tenant that an agent looked up messages that they had taken out of
+// its view. Other runs are passed over.
+func (s Operator) NoteLookups(ctx context.Context, tenant string, runs []RunID) error {
+	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.note_lookups($1, $2)`), Key{Tenant: tenant}.tenant(), runs)
+	return wrap("note look-ups", err)
+}
+
 // SummariesOf returns the ids of the summaries that a run wrote, ordered by the number of
 // messages covered, largest first.
 func (s Operator) SummariesOf(ctx context.Context, run RunID) ([]string, error) {

@@ -62,7 +62,8 @@ func TestMCPConformance(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	for _, passed := range []string{
-		"server-initialize: 1", "logging-set-level: 1", "ping: 1", "tools-list: 1", "resources-list: 1", "prompts-list: 1", "dns-rebinding-protection: 2",
+		"server-initialize: 1", "logging-set-level: 1", "ping: 1", "tools-list: 1",
+		"resources-list: 1", "prompts-list: 1", "dns-rebinding-protection: 2",
 	} {
 		if !strings.Contains(string(out), "✓ "+passed+" passed, 0 failed") {
 			t.Errorf("not passed: %s\n%s", passed, out)
@@ -108,7 +109,8 @@ func TestMCPInspector(t *testing.T) {
 			} `json:"structuredContent"`
 		}
 		out := inspect("--method", "tools/call", "--tool-name", "history_search", "--tool-arg", "query=zebra-4711")
-		if err := json.Unmarshal([]byte(out), &result); err != nil || len(result.StructuredContent.Hits) != 1 || result.StructuredContent.Hits[0].Seq != 1 {
+		if err := json.Unmarshal([]byte(out), &result); err != nil || len(result.StructuredContent.Hits) != 1 ||
+			result.StructuredContent.Hits[0].Seq != 1 {
 			t.Errorf("%s: %v: %s", name, err, out)
 		}
 	}

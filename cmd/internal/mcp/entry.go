@@ -29,7 +29,9 @@ func (h *History) open(ctx context.Context) (*session, error) {
 }
 
 // name returns the session as answers name it.
-func (s *session) name() string { return fmt.Sprintf("session %q of tenant %q", clip(s.Session), clip(s.Tenant)) }
+func (s *session) name() string {
+	return fmt.Sprintf("session %q of tenant %q", clip(s.Session), clip(s.Tenant))
+}
 
 // cost returns the tokens of a part of an answer.
 func (s *session) cost(v any) chat.Tokens {
@@ -45,7 +47,7 @@ func clip(name string) string {
 	return strings.ToValidUTF8(name[:maxName], "") + "…"
 }
 
-// Answer is what the answers of all tools have.
+// Answer has the fields that the answers of all tools have.
 type Answer struct {
 	Notice string `json:"notice"`
 	Scope  string `json:"scope" jsonschema:"what was searched or read"`

@@ -41,7 +41,7 @@ type Hit struct {
 
 type searchIn struct {
 	Query  string    `json:"query" jsonschema:"the text to find, as it was written: a word, a path, an id, a part of a sentence"`
-	In     string    `json:"in,omitempty" jsonschema:"messages (with the calls of tools and their results), summaries, or both, which is the default"`
+	In     string    `json:"in,omitempty" jsonschema:"messages (with calls of tools and their results), summaries, or both (the default)"`
 	Role   chat.Role `json:"role,omitempty" jsonschema:"only messages of this role; tool for the results of tools"`
 	Tool   string    `json:"tool,omitempty" jsonschema:"only calls of the tool of this name, and their results"`
 	Before chat.Seq  `json:"before_seq,omitempty" jsonschema:"only messages before this one"`

@@ -22,7 +22,7 @@ type Read struct {
 type readIn struct {
 	From   chat.Seq    `json:"from_seq,omitempty" jsonschema:"the first message; give it, or around"`
 	To     chat.Seq    `json:"to_seq,omitempty" jsonschema:"the last message; without it, as many as max_tokens allows"`
-	Around chat.Seq    `json:"around,omitempty" jsonschema:"a message, such as a hit of history_search, that is read with those before and behind it"`
+	Around chat.Seq    `json:"around,omitempty" jsonschema:"a message, such as a hit of history_search, to read with those beside it"`
 	Max    chat.Tokens `json:"max_tokens,omitempty" jsonschema:"the size of the answer, 4000 without it"`
 	Offset int         `json:"offset,omitempty" jsonschema:"as next gives it: where to go on in the first message"`
 }
@@ -39,7 +39,7 @@ func (h *History) read(ctx context.Context, s *session, in readIn) (Read, error)
 	case in.Around != 0:
 		return h.around(ctx, s, in.Around, beside, in.Max)
 	}
-	to := chat.Seq(chat.Open)
+	to := chat.Open
 	if in.To != 0 {
 		to = in.To + 1
 	}
@@ -93,7 +93,7 @@ func (h *History) inOrder(
 	return h.looked(ctx, msgs)
 }
 
-// leave notes what an answer leaves out: messages that were read, and what lies beyond them.
+// leave counts the messages that an answer leaves out, and names the ranges beyond them.
 func (r *Read) leave(msgs []store.Stored, beyond chat.Ranges, ended bool, next *NextCall) {
 	var size chat.Tokens
 	for i := range msgs {
@@ -165,11 +165,11 @@ func (h *History) fits(s *session, msgs []store.Stored, i int, budget chat.Token
 	return &e, s.cost(e) + 1
 }
 
-// load returns what was said within ranges, in order, and whether the session ends there. Words in
+// load returns the source messages within ranges, in order, and whether the session ends there. Words in
 // an archive that is damaged are missing.
 func (h *History) load(ctx context.Context, ranges chat.Ranges) (msgs []store.Stored, ended bool, err error) {
 	msgs, err = h.Store.Among(ctx, h.Key, ranges)
-	if err != nil && !(errors.Is(err, store.ErrDamaged) && len(msgs) > 0) {
+	if err != nil && (len(msgs) == 0 || !errors.Is(err, store.ErrDamaged)) {
 		return nil, false, err
 	}
 	ended = int64(len(msgs)) < ranges.Len()
@@ -204,7 +204,7 @@ func (h *History) looked(ctx context.Context, msgs []store.Stored) error {
 	if len(runs) == 0 {
 		return nil
 	}
-	if err := h.Store.NoteLookups(ctx, h.Key.Tenant, runs); err != nil { // on a standby, nothing can be noted
+	if err := h.Store.Operator.NoteLookups(ctx, h.Key.Tenant, runs); err != nil { // on a standby, nothing can be noted
 		h.Logger.WarnContext(ctx, "a look-up could not be noted", "error", err)
 	}
 	return nil
@@ -239,7 +239,9 @@ type compactionsIn struct {
 func (h *History) compactions(ctx context.Context, s *session, in compactionsIn) (Compactions, error) {
 	in.Limit = cmp.Or(in.Limit, defaultLimit)
 	out := Compactions{Answer: s.answer("compactions"), Runs: []Compaction{}}
-	rows, err := h.Store.Operator.Runs(ctx, store.RunFilter{Key: h.Key, Status: store.StatusApplied, Before: in.Before, Limit: in.Limit + 1})
+	rows, err := h.Store.Operator.Runs(ctx, store.RunFilter{
+		Key: h.Key, Status: store.StatusApplied, Before: in.Before, Limit: in.Limit + 1,
+	})
 	if err != nil {
 		return out, err
 	}
