@@ -41,7 +41,7 @@ func (a *api) docs() http.HandlerFunc {
 	}
 	slices.Sort(tags)
 	for _, ops := range byTag {
-		slices.SortFunc(ops, func(a, b documented) int { return strings.Compare(a.Path+a.Method, b.Path+b.Method) })
+		slices.SortFunc(ops, func(a, b documented) int { return strings.Compare(a.Path+" "+a.Method, b.Path+" "+b.Method) })
 	}
 	page := template.Must(template.New("docs").Parse(docsHTML))
 	var b strings.Builder

@@ -342,7 +342,7 @@ func TestAMistypedNameGetsTheNearestOnes(t *testing.T) {
 	if len(r.stderr) > 300 {
 		t.Errorf("%d characters: %s", len(r.stderr), r.stderr)
 	}
-	invoke(t, nil, "po").want(t, exitUsage, `did you mean one of "pin", "policy"? (see `+"`compactor --help`)")
+	invoke(t, nil, "poli").want(t, exitUsage, `did you mean "policy"? (see `+"`compactor --help`)")
 }
 
 func TestEveryHelpTextIsThatOfACommand(t *testing.T) {
