@@ -82,7 +82,7 @@ func (f *feeds) subscribe(ctx context.Context, tenant string) (events chan store
 
 // listen wakes the feeds when a run has ended, and from time to time, as long as there are any.
 func (f *feeds) listen(ctx context.Context) {
-	l := f.server.o.Store.Listener()
+	l := f.server.o.Store.Reader.Listener()
 	defer l.Close(ctx)
 	for {
 		if err := l.Wait(ctx, feedPoll); err != nil {
@@ -107,7 +107,7 @@ func (f *feeds) listen(ctx context.Context) {
 // read reads the events of a tenant and sends them to its streams.
 func (f *feeds) read(ctx context.Context, t *feed, tenant string) {
 	sent := map[string]time.Time{}
-	from, err := f.server.o.Store.Now(ctx) // a stream that needs earlier ones reads them itself
+	from, err := f.server.o.Store.Reader.Now(ctx) // a stream that needs earlier ones reads them itself
 	if err != nil {
 		from = time.Now()
 	}
@@ -165,7 +165,7 @@ func (f *feeds) send(t *feed, e store.Event) {
 func eachEvent(ctx context.Context, st *store.Store, tenant string, after time.Time, f func(store.Event) error) error {
 	last := store.Event{At: after}
 	for {
-		page, err := st.Operator.Events(ctx, tenant, last, eventPage)
+		page, err := st.Reader.Events(ctx, tenant, last, eventPage)
 		if err != nil {
 			return err
 		}

@@ -169,7 +169,7 @@ func listActions(ctx context.Context, c *caller, in *Newest) (*body[list[store.A
 	if err != nil {
 		return nil, err
 	}
-	rows, err := c.store.Operator.AuditLog(ctx, c.tenant, in.After, limit)
+	rows, err := c.store.Admin.AuditLog(ctx, c.tenant, in.After, limit)
 	out := list[store.Action]{Items: append([]store.Action{}, rows...)}
 	if len(rows) == limit && limit > 0 {
 		out.Next = rows[limit-1].Place
