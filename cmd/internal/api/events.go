@@ -188,13 +188,18 @@ func (a *api) events() {
 	a.OpenAPI().AddOperation(&huma.Operation{
 		Method: http.MethodGet, Path: path, OperationID: "stream-events", Summary: "Follow the ends of runs and the changes of sweeps",
 		Tags: []string{"events"}, Extensions: map[string]any{"x-scope": reads},
-		Description: "Server-sent events, of the types run and sweep. Last-Event-ID continues after an event, so that none is lost; one may come twice, with the same id.",
+		Description: "Server-sent events, of the types run and sweep. Last-Event-ID continues after an event, so that none is lost; " +
+			"one may come twice, with the same id.",
 		Parameters: []*huma.Param{tenantParam, {
 			Name: "Last-Event-ID", In: "header", Description: "The id of the last event that was read.", Schema: &huma.Schema{Type: huma.TypeString},
 		}},
 		Responses: map[string]*huma.Response{
-			"200":     {Description: "A stream that ends when the server stops.", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}},
-			"default": {Description: "A problem.", Content: map[string]*huma.MediaType{"application/problem+json": {Schema: &huma.Schema{Ref: "#/components/schemas/Problem"}}}},
+			"200": {Description: "A stream that ends when the server stops.", Content: map[string]*huma.MediaType{
+				"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}},
+			}},
+			"default": {Description: "A problem.", Content: map[string]*huma.MediaType{
+				"application/problem+json": {Schema: &huma.Schema{Ref: "#/components/schemas/Problem"}},
+			}},
 		},
 	})
 }
@@ -205,7 +210,8 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, c *caller)
 	case s.streams <- struct{}{}:
 		defer func() { <-s.streams }()
 	default:
-		return problem(http.StatusServiceUnavailable, "too_many_streams", "%d streams of events are open (api.max_streams)", cap(s.streams)).with("Retry-After", "10")
+		return problem(http.StatusServiceUnavailable, "too_many_streams", "%d streams of events are open (api.max_streams)", cap(s.streams)).
+			with("Retry-After", "10")
 	}
 	last := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("last_event_id"))
 	micros, _, _ := strings.Cut(last, "-")

@@ -122,7 +122,8 @@ func getView(ctx context.Context, c *caller, in *viewIn) (*viewOut, error) {
 	out.ETag = etag(now)
 	var b bytes.Buffer
 	b.Grow(len(rest) + 100)
-	b.WriteString(`{"revision":` + strconv.FormatInt(now.Revision, 10) + `,"last_seq":` + strconv.FormatInt(int64(now.LastSeq), 10) + "," + since)
+	b.WriteString(`{"revision":` + strconv.FormatInt(now.Revision, 10) + `,"last_seq":` +
+		strconv.FormatInt(int64(now.LastSeq), 10) + "," + since)
 	b.Write(rest)
 	out.Body = b.Bytes()
 	return out, nil
@@ -131,8 +132,11 @@ func getView(ctx context.Context, c *caller, in *viewIn) (*viewOut, error) {
 // known reports whether one of the tags of an If-None-Match header is that of a view.
 func known(tags string, now store.ViewState) bool {
 	for tag := range strings.SplitSeq(tags, ",") {
+		if strings.TrimSpace(tag) == "*" {
+			return true
+		}
 		revision, last, err := parseTag("", tag)
-		if strings.TrimSpace(tag) == "*" || err == nil && revision == now.Revision && (last == now.LastSeq || !strings.Contains(tag, "-")) {
+		if err == nil && revision == now.Revision && (last == now.LastSeq || !strings.Contains(tag, "-")) {
 			return true
 		}
 	}
