@@ -21,9 +21,9 @@ type ViewState struct {
 
 // ViewState returns the state of a session's view, by one look-up in an index. ErrNotFound: there is no
 // such session.
-func (s *Store) ViewState(ctx context.Context, k Key) (ViewState, error) {
+func (s Reader) ViewState(ctx context.Context, k Key) (ViewState, error) {
 	const query = `SELECT revision, last_seq FROM compactor.sessions WHERE tenant = $1 AND id = $2`
-	return queryRow(ctx, s, fmt.Sprintf("view of session %s", k), pgx.RowToStructByPos[ViewState], query, k.tenant(), k.Session)
+	return queryRow(ctx, s.Store, fmt.Sprintf("view of session %s", k), pgx.RowToStructByPos[ViewState], query, k.tenant(), k.Session)
 }
 
 // RawView is a view as a JSON array of messages, as they are stored.
@@ -34,14 +34,14 @@ type RawView struct {
 
 // RawView returns the messages to send to the model without decoding them; with their ids, as
 // ReplaceRaw takes them, if ids is set. ErrNotFound: there is no such session.
-func (s *Store) RawView(ctx context.Context, k Key, ids bool) (RawView, error) {
+func (s Reader) RawView(ctx context.Context, k Key, ids bool) (RawView, error) {
 	query := `
 		SELECT s.revision, s.last_seq, (SELECT '[' || coalesce(string_agg(v.message::text, ','), '') || ']' FROM compactor.view($1, $2) v)
 		FROM compactor.sessions s WHERE s.tenant = $1 AND s.id = $2`
 	if ids {
 		query = `SELECT revision, seen, messages::text FROM compactor.view_with_revision($1, $2)`
 	}
-	return queryRow(ctx, s, fmt.Sprintf("view of session %s", k), func(row pgx.CollectableRow) (v RawView, err error) {
+	return queryRow(ctx, s.Store, fmt.Sprintf("view of session %s", k), func(row pgx.CollectableRow) (v RawView, err error) {
 		return v, row.Scan(&v.Revision, &v.LastSeq, (*[]byte)(&v.Messages))
 	}, query, k.tenant(), k.Session)
 }
@@ -56,14 +56,14 @@ type WholeView struct {
 }
 
 // WholeView returns the view of a session. ErrNotFound: there is no such session.
-func (s *Store) WholeView(ctx context.Context, k Key) (v WholeView, err error) {
+func (s Reader) WholeView(ctx context.Context, k Key) (v WholeView, err error) {
 	const query = `
 		SELECT coalesce(v.seq, 0), coalesce(v.id, ''), coalesce(v.kind, ''), coalesce(v.message, 'null')::text, coalesce(v.token_count, 0),
 			coalesce(v.created_at, '0001-01-01Z'), coalesce(v.source_id, ''), coalesce(s.pinned @> v.seq, false),
 			s.revision, s.last_seq, coalesce(s.model, ''), coalesce(s.tail_start_seq, 1)
 		FROM compactor.sessions s LEFT JOIN compactor.view($1, $2) v ON true WHERE s.tenant = $1 AND s.id = $2`
 	op := fmt.Sprintf("view of session %s", k)
-	rows, err := queryRows(ctx, s, op, func(row pgx.CollectableRow) (Stored, error) {
+	rows, err := queryRows(ctx, s.Store, op, func(row pgx.CollectableRow) (Stored, error) {
 		m := Stored{Included: true}
 		var id, body, source string
 		var created time.Time
@@ -112,9 +112,9 @@ func (v WholeView) Parts() (summaries, kept, tail []Stored) {
 // seen (0: all of it), stands otherwise in the present view, so that a cache or a thread of a provider
 // that was begun with it is of no use. A run that was undone changes nothing. ErrNotFound: there is no
 // such session.
-func (s *Store) PrefixChanged(ctx context.Context, k Key, revision int64, seen chat.Seq) (bool, error) {
+func (s Reader) PrefixChanged(ctx context.Context, k Key, revision int64, seen chat.Seq) (bool, error) {
 	op := fmt.Sprintf("prefix of session %s", k)
-	changed, err := queryRow(ctx, s, op, pgx.RowTo[*bool], `SELECT compactor.prefix_changed($1, $2, $3, nullif($4, 0))`, k.tenant(), k.Session, revision, seen)
+	changed, err := queryRow(ctx, s.Store, op, pgx.RowTo[*bool], `SELECT compactor.prefix_changed($1, $2, $3, nullif($4, 0))`, k.tenant(), k.Session, revision, seen)
 	if err == nil && changed == nil {
 		err = fmt.Errorf("%s: %w", op, ErrNotFound)
 	}

@@ -12,7 +12,7 @@ func TestThePrefixHasChangedIfWhatWasSeenStandsOtherwise(t *testing.T) {
 	s, k := freshTalk(t, 10)
 	want := func(what string, revision int64, seen chat.Seq, changed bool) {
 		t.Helper()
-		if got := must(s.PrefixChanged(t.Context(), k, revision, seen))(t); got != changed {
+		if got := must(s.Reader.PrefixChanged(t.Context(), k, revision, seen))(t); got != changed {
 			t.Errorf("%s: changed since revision %d up to %d is %v", what, revision, seen, got)
 		}
 	}
@@ -38,7 +38,7 @@ func TestThePrefixHasChangedIfWhatWasSeenStandsOtherwise(t *testing.T) {
 	want("replaced, with one behind the sixth", revision, 7, true)
 	want("replaced, with one behind the sixth", revision+1, 0, true)
 	want("a revision that is none", 99, 0, true)
-	if _, err := s.PrefixChanged(t.Context(), Key{Session: "none"}, 0, 0); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Reader.PrefixChanged(t.Context(), Key{Session: "none"}, 0, 0); !errors.Is(err, ErrNotFound) {
 		t.Error(err)
 	}
 }
@@ -47,12 +47,12 @@ func TestTheRawViewIsTheView(t *testing.T) {
 	s, k := freshTalk(t, 6)
 	apply(t, s, k, summarize(span(2, 4), "in short"))
 	view, revision := must2(s.View(t.Context(), k))(t)
-	whole := must(s.WholeView(t.Context(), k))(t)
+	whole := must(s.Reader.WholeView(t.Context(), k))(t)
 	for _, ids := range []bool{false, true} {
-		raw := must(s.RawView(t.Context(), k, ids))(t)
+		raw := must(s.Reader.RawView(t.Context(), k, ids))(t)
 		equal(t, ViewState{revision, 7}, raw.ViewState, "state")
 		equal(t, raw.ViewState, whole.ViewState, "state")
-		equal(t, raw.ViewState, must(s.ViewState(t.Context(), k))(t), "state")
+		equal(t, raw.ViewState, must(s.Reader.ViewState(t.Context(), k))(t), "state")
 		var want []string
 		for _, m := range view {
 			body := m.Body()
@@ -70,16 +70,16 @@ func TestTheRawViewIsTheView(t *testing.T) {
 	}
 	// What a replacement put before others is no tail, though it came later: with the summary, the end of the list has changed.
 	must(s.Replace(t.Context(), k, revision, []NewMessage{given(view)[0], user("mine", "x"), given(view)[2], given(view)[3]}, ""))(t)
-	_, kept, tail = must(s.WholeView(t.Context(), k))(t).Parts()
+	_, kept, tail = must(s.Reader.WholeView(t.Context(), k))(t).Parts()
 	if len(kept) != 4 || kept[1].ID != "mine" || len(tail) != 0 {
 		t.Errorf("%v, %v", kept, tail)
 	}
 	add(t, s, k, user("next", "x"))
-	if _, _, tail = must(s.WholeView(t.Context(), k))(t).Parts(); len(tail) != 1 || tail[0].ID != "next" {
+	if _, _, tail = must(s.Reader.WholeView(t.Context(), k))(t).Parts(); len(tail) != 1 || tail[0].ID != "next" {
 		t.Errorf("%v", tail)
 	}
 	for _, err := range []error{
-		errorOf(s.RawView(t.Context(), Key{Session: "none"}, true)), errorOf(s.WholeView(t.Context(), Key{Session: "none"})), errorOf(s.ViewState(t.Context(), Key{Session: "none"})),
+		errorOf(s.Reader.RawView(t.Context(), Key{Session: "none"}, true)), errorOf(s.Reader.WholeView(t.Context(), Key{Session: "none"})), errorOf(s.Reader.ViewState(t.Context(), Key{Session: "none"})),
 	} {
 		if !errors.Is(err, ErrNotFound) {
 			t.Error(err)

@@ -30,7 +30,7 @@ func (e Event) Name() string { return fmt.Sprintf("%d-%s-%d", e.At.UnixMicro(), 
 // time if it has no kind, the oldest first.
 // Transactions that began earlier and commit later add events before those that were read: readers
 // that must miss none read the last seconds again.
-func (s Operator) Events(ctx context.Context, tenant string, after Event, limit int) ([]Event, error) {
+func (s Reader) Events(ctx context.Context, tenant string, after Event, limit int) ([]Event, error) {
 	const query = `
 		SELECT * FROM (
 			SELECT r.ended_at, 'run', r.id, s.tenant, s.id AS session, r.trigger, r.status, coalesce(r.outcome, ''), coalesce(r.revision, 0),
@@ -43,8 +43,8 @@ func (s Operator) Events(ctx context.Context, tenant string, after Event, limit 
 }
 
 // Now returns the time of the database.
-func (s *Store) Now(ctx context.Context) (time.Time, error) {
-	return queryRow(ctx, s, "time", pgx.RowTo[time.Time], `SELECT now()`)
+func (s Reader) Now(ctx context.Context) (time.Time, error) {
+	return queryRow(ctx, s.Store, "time", pgx.RowTo[time.Time], `SELECT now()`)
 }
 
 // Listener waits for the ends of runs, on a connection of its own.
@@ -54,7 +54,7 @@ type Listener struct {
 }
 
 // Listener returns a listener, which the caller closes. It is not safe for concurrent use.
-func (s *Store) Listener() *Listener { return &Listener{store: s} }
+func (s Reader) Listener() *Listener { return &Listener{store: s.Store} }
 
 // Wait waits until a run has ended, at most for a time; behind a pooler, where there are no
 // notifications, for that time. A notification may be lost. After an error the next call connects

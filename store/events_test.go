@@ -7,13 +7,13 @@ import (
 
 func TestEventsAreTheLedgersOfATenant(t *testing.T) {
 	s, k := freshSession(t)
-	began := must(s.Now(t.Context()))(t)
+	began := must(s.Reader.Now(t.Context()))(t)
 	add(t, s, k, user("a", "x"), user("b", "y"))
 	run := must(s.Exclude(t.Context(), k, []string{"a"}, "me"))(t)
 	add(t, s, Key{Tenant: "other", Session: "s"}, user("a", "x"))
 	theirs := must(s.Exclude(t.Context(), Key{Tenant: "other", Session: "s"}, []string{"a"}, "me"))(t)
 	sweep := must(s.Operator.StartSweep(t.Context(), "other", 0, "", "me"))(t)
-	all := must(s.Operator.Events(t.Context(), "", Event{At: began}, 10))(t)
+	all := must(s.Reader.Events(t.Context(), "", Event{At: began}, 10))(t)
 	var got []int64
 	for _, e := range all {
 		got = append(got, e.ID)
@@ -22,8 +22,8 @@ func TestEventsAreTheLedgersOfATenant(t *testing.T) {
 	if e := all[0]; e.Kind != "run" || e.Tenant != DefaultTenant || e.Session != "s" || e.Status != StatusApplied || e.Revision == 0 {
 		t.Errorf("%+v", e)
 	}
-	rest := must(s.Operator.Events(t.Context(), "", all[0], 10))(t)
+	rest := must(s.Reader.Events(t.Context(), "", all[0], 10))(t)
 	equal(t, all[1:], rest, "events after the first")
-	own := must(s.Operator.Events(t.Context(), "other", Event{At: began.Add(-time.Hour)}, 1))(t)
+	own := must(s.Reader.Events(t.Context(), "other", Event{At: began.Add(-time.Hour)}, 1))(t)
 	equal(t, all[1:2], own, "the first of a tenant")
 }

@@ -134,7 +134,7 @@ func (s Operator) Fleet(ctx context.Context, tenant string, tenants int) (f Flee
 	batch.Queue(s.q(queryOutbox), tenant)
 	batch.Queue(s.q(queryActive), tenant)
 	batch.Queue(s.q(queryProgress), tenant)
-	err = s.readBatch(ctx, "read the fleet", "statement_timeout", fleetTimeout.String(), &batch, func(results pgx.BatchResults) error {
+	err = readBatch(ctx, s.Store, "read the fleet", "statement_timeout", fleetTimeout.String(), &batch, func(results pgx.BatchResults) error {
 		if f.Tenants, err = nextRows[TenantDue](results); err != nil {
 			return err
 		}
@@ -180,7 +180,7 @@ func (s Operator) Stats(ctx context.Context, tenant string, tenants int) (out St
 
 // readBatch sends a batch in a transaction with a setting of its own, and calls read with
 // the results. op prefixes errors.
-func (s *Store) readBatch(ctx context.Context, op, setting, value string, batch *pgx.Batch, read func(pgx.BatchResults) error) error {
+func readBatch(ctx context.Context, s *Store, op, setting, value string, batch *pgx.Batch, read func(pgx.BatchResults) error) error {
 	var all pgx.Batch
 	all.Queue(`SELECT set_config($1, $2, true)`, setting, value)
 	all.QueuedQueries = append(all.QueuedQueries, batch.QueuedQueries...)

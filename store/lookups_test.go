@@ -13,9 +13,9 @@ func TestLookupsAreCountedForRunsOfTheTenant(t *testing.T) {
 	}
 	queued := must(s.Request(t.Context(), Key{Tenant: "ours", Session: "chat"}, TriggerOperator, "test", Options{}))(t)
 	for range 2 {
-		noError(t, s.Bound("ours", false).Operator.NoteLookups(t.Context(), "ours", append(runs, queued, 999)))
+		noError(t, s.Bound("ours", false).Reader.NoteLookups(t.Context(), "ours", append(runs, queued, 999)))
 	}
-	wantError(t, s.Bound("ours", false).Operator.NoteLookups(t.Context(), "theirs", runs), ErrForbidden, "look-ups of another tenant")
+	wantError(t, s.Bound("ours", false).Reader.NoteLookups(t.Context(), "theirs", runs), ErrForbidden, "look-ups of another tenant")
 	for i, want := range []int64{2, 0} {
 		equal(t, want, must(s.Run(t.Context(), runs[i]))(t).LookedUp, "look-ups of run %d", i)
 	}

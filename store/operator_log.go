@@ -21,7 +21,7 @@ type Action struct {
 
 // AuditLog returns what operators did for a tenant, or for any and all with an empty one, the newest
 // first. before is the Place of the last one of the page before, "" for the first page.
-func (s Operator) AuditLog(ctx context.Context, tenant, before string, limit int) ([]Action, error) {
+func (s Admin) AuditLog(ctx context.Context, tenant, before string, limit int) ([]Action, error) {
 	return queryRows(ctx, s.Store, "audit log", pgx.RowToStructByPos[Action], `SELECT * FROM compactor.audit_log($1, nullif($2, ''), $3)`,
 		tenant, before, limit)
 }

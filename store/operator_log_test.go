@@ -33,7 +33,7 @@ func TestTheAuditLogSaysWhoDidWhat(t *testing.T) {
 	type row struct{ Who, What, Of, Why string }
 	read := func(tenant string, limit int) (rows []row) {
 		for before := ""; ; {
-			page := must(s.Operator.AuditLog(t.Context(), tenant, before, limit))(t)
+			page := must(s.Admin.AuditLog(t.Context(), tenant, before, limit))(t)
 			for _, a := range page {
 				rows = append(rows, row{a.By, a.Action, a.Tenant, a.Note})
 			}
@@ -65,10 +65,10 @@ func TestTheAuditLogSaysWhoDidWhat(t *testing.T) {
 	noDiff(t, cmp.Diff([]row{{"ada", "pause.create", "other", ""}, {"ada", "schedule.pause", "", "later"}}, all,
 		cmpopts.IgnoreSliceElements(func(r row) bool { return r.Of == "acme" }),
 		cmpopts.SortSlices(func(a, b row) bool { return a.What < b.What })), "what else all have")
-	wantError(t, second(s.Operator.AuditLog(t.Context(), "", "x", 1)), ErrInvalid, "a place that is none")
+	wantError(t, second(s.Admin.AuditLog(t.Context(), "", "x", 1)), ErrInvalid, "a place that is none")
 	bound := s.Bound("acme", true)
-	noDiff(t, cmp.Diff(len(want), len(must(bound.Operator.AuditLog(t.Context(), "", "", 100))(t))), "the log of a bound store")
-	wantError(t, second(bound.Operator.AuditLog(t.Context(), "other", "", 9)), ErrForbidden, "that of another tenant")
+	noDiff(t, cmp.Diff(len(want), len(must(bound.Admin.AuditLog(t.Context(), "", "", 100))(t))), "the log of a bound store")
+	wantError(t, second(bound.Admin.AuditLog(t.Context(), "other", "", 9)), ErrForbidden, "that of another tenant")
 	if got := must(bound.Operator.Pauses(t.Context()))(t); len(got) != 0 {
 		t.Errorf("sees pauses of others: %v", got)
 	}

@@ -19,7 +19,7 @@ const (
 
 // Snapshot returns a session as a dry run over its view would plan on it, without a run:
 // nothing is written. ErrNotFound names the session.
-func (s Operator) Snapshot(ctx context.Context, k Key) (*Claim, error) {
+func (s Reader) Snapshot(ctx context.Context, k Key) (*Claim, error) {
 	var batch pgx.Batch
 	batch.Queue(s.q(querySnapshot), k.tenant(), k.Session)
 	batch.Queue(s.q(querySnapshotView), k.tenant(), k.Session)

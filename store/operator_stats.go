@@ -73,7 +73,7 @@ func (s Operator) Activity(ctx context.Context, tenant string, within time.Durat
 	a.Seconds = within.Seconds()
 	// The planner overestimates the pages to read by a BRIN index: for a tenth of two million
 	// runs it scans the whole table, in 1,000 ms instead of 97.
-	err = s.readBatch(ctx, "read the ledger", "enable_seqscan", "off", &batch, func(results pgx.BatchResults) error {
+	err = readBatch(ctx, s.Store, "read the ledger", "enable_seqscan", "off", &batch, func(results pgx.BatchResults) error {
 		if a.Outcomes, err = nextRows[OutcomeActivity](results); err == nil {
 			a.Models, err = nextRows[ModelActivity](results)
 		}

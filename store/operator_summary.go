@@ -20,7 +20,7 @@ type SummaryRow struct {
 }
 
 // Summary returns the message that a run wrote under an id. ErrNotFound names the id.
-func (s Operator) Summary(ctx context.Context, id string) (SummaryRow, error) {
+func (s Reader) Summary(ctx context.Context, id string) (SummaryRow, error) {
 	const query = `
 		SELECT s.tenant, s.id, m.seq, m.kind, coalesce(b.body, ''), m.token_count, m.counter,
 			coalesce(CASE WHEN m.flags & 128 = 0 THEN m.created_at END, '0001-01-01Z'), m.summary_of::text, s.live @> m.seq
@@ -57,7 +57,7 @@ func (s Reader) Sources(ctx context.Context, id string) (row SummaryRow, covered
 			SELECT w.summary_of FROM down CROSS JOIN LATERAL unnest(down.seqs) x CROSS JOIN LATERAL (SELECT m.summary_of FROM compactor.message_log m
 				WHERE m.sid = (SELECT sid FROM compactor.runs WHERE id = $1) AND m.seq >= lower(x) AND m.seq < upper(x) AND m.kind <> 'm' OFFSET 0) w)
 		SELECT coalesce(range_agg(x), '{}')::text FROM down CROSS JOIN LATERAL unnest(seqs) x`
-	if row, err = s.Operator.Summary(ctx, id); err != nil {
+	if row, err = s.Summary(ctx, id); err != nil {
 		return row, nil, err
 	}
 	err = s.pool.QueryRow(ctx, s.q(query), row.Run, row.SummaryOf.String()).Scan(rangesText{&covered})
@@ -66,14 +66,14 @@ func (s Reader) Sources(ctx context.Context, id string) (row SummaryRow, covered
 
 // NoteLookups counts for runs of a tenant that an agent looked up messages that they had taken out of
 // its view. Other runs are passed over.
-func (s Operator) NoteLookups(ctx context.Context, tenant string, runs []RunID) error {
+func (s Reader) NoteLookups(ctx context.Context, tenant string, runs []RunID) error {
 	_, err := s.pool.Exec(ctx, s.q(`SELECT compactor.note_lookups($1, $2)`), Key{Tenant: tenant}.tenant(), runs)
 	return wrap("note look-ups", err)
 }
 
 // SummariesOf returns the ids of the summaries that a run wrote, ordered by the number of
 // messages covered, largest first.
-func (s Operator) SummariesOf(ctx context.Context, run RunID) ([]string, error) {
+func (s Reader) SummariesOf(ctx context.Context, run RunID) ([]string, error) {
 	const query = `
 		SELECT m.id FROM compactor.runs r JOIN compactor.message_log m ON m.sid = r.sid AND m.run = r.id
 		WHERE r.id = $1 AND m.kind = 's'
@@ -133,7 +133,7 @@ const summaryCallColumns = `state, coalesce(code, ''), coalesce(model, ''), prom
 	estimated, coalesce(http_status, 0), coalesce(server_error, '')`
 
 // SummaryCalls returns the model calls of a run, in order.
-func (s Operator) SummaryCalls(ctx context.Context, run RunID) ([]SummaryCallRow, error) {
+func (s Reader) SummaryCalls(ctx context.Context, run RunID) ([]SummaryCallRow, error) {
 	const query = `SELECT ` + summaryCallColumns + ` FROM compactor.summary_calls WHERE run = $1 ORDER BY id`
 	return queryRows(ctx, s.Store, "summary calls", pgx.RowToStructByPos[SummaryCallRow], query, run)
 }

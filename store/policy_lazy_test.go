@@ -280,7 +280,7 @@ func TestASessionIsShownWithTheThresholdsInForce(t *testing.T) {
 	if row := session(t, s, k); row.DueTokens != 70 || x.DueTokens != 70 || x.PolicyHash != hash {
 		t.Errorf("start %d, explained as %d with %s, want 70 and %s", row.DueTokens, x.DueTokens, x.PolicyHash, hash)
 	}
-	if c := must(s.Operator.Snapshot(t.Context(), k))(t); c.Session.PolicyHash != hash {
+	if c := must(s.Reader.Snapshot(t.Context(), k))(t); c.Session.PolicyHash != hash {
 		t.Errorf("a run has %s, want %s", c.Session.PolicyHash, hash)
 	}
 	if got := must(s.Operator.PreviewPolicies(t.Context(), []PolicyChange{func() PolicyChange {

@@ -155,7 +155,7 @@ func (s Worker) Load(ctx context.Context, run RunID) (*Claim, error) {
 }
 
 // loadBatch executes calls of Load in one round trip.
-func (s *Store) loadBatch(ctx context.Context, calls []*pendingCall[RunID, *Claim]) {
+func (s Worker) loadBatch(ctx context.Context, calls []*pendingCall[RunID, *Claim]) {
 	var batch pgx.Batch
 	for _, c := range calls {
 		batch.Queue(s.q(queryRun), c.in)

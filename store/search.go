@@ -94,7 +94,7 @@ const (
 // Search returns messages of a session, in the order of their seqs, archived ones too, and
 // the bound for the next call, After or with Newest Before: 0 if there is nothing beyond. The work of a call is
 // bounded, so that it may find nothing and there is more. ErrNotFound names the session.
-func (s *Store) Search(ctx context.Context, k Key, f SearchFilter) (found []Found, next chat.Seq, err error) {
+func (s Reader) Search(ctx context.Context, k Key, f SearchFilter) (found []Found, next chat.Seq, err error) {
 	const query = `SELECT seqs::text, coalesce(upto, 0), more
 		FROM compactor.messages_page($1, $2, $3, $4, $5, nullif($6, ''), $7, $8, $9)`
 	after, before := f.After, cmp.Or(f.Before, chat.Open)
@@ -112,7 +112,7 @@ func (s *Store) Search(ctx context.Context, k Key, f SearchFilter) (found []Foun
 		if err != nil {
 			return nil, 0, wrap(fmt.Sprintf("search session %s", k), err)
 		}
-		hits, err := match(ctx, s, k, seqs, text, f)
+		hits, err := match(ctx, s.Store, k, seqs, text, f)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -15,7 +15,7 @@ import (
 func found(t *testing.T, s *Store, k Key, f SearchFilter) (out []string) {
 	t.Helper()
 	for range 1000 {
-		page, next := must2(s.Search(t.Context(), k, f))(t)
+		page, next := must2(s.Reader.Search(t.Context(), k, f))(t)
 		for _, m := range page {
 			out = append(out, strings.TrimSpace(fmt.Sprintf("%d %s", m.Seq, m.Snippet)))
 		}
@@ -71,7 +71,7 @@ func TestSearchFindsWhatWasSaid(t *testing.T) {
 	} {
 		noDiff(t, cmp.Diff(tt.want, found(t, s, k, tt.f)), "%s", name)
 	}
-	m := must2(s.Search(t.Context(), k, SearchFilter{Limit: 1}))
+	m := must2(s.Reader.Search(t.Context(), k, SearchFilter{Limit: 1}))
 	first, _ := m(t)
 	if first[0].Included || first[0].SummarizedBy == "" || first[0].ID != "m1" {
 		t.Errorf("%+v", first[0])
@@ -80,7 +80,7 @@ func TestSearchFindsWhatWasSaid(t *testing.T) {
 	if len(covering) != 1 || covering[0].ID != first[0].SummarizedBy {
 		t.Errorf("in the place of message 2: %+v", covering)
 	}
-	_, _, err := s.Search(t.Context(), Key{Session: "none"}, SearchFilter{Limit: 1})
+	_, _, err := s.Reader.Search(t.Context(), Key{Session: "none"}, SearchFilter{Limit: 1})
 	wantError(t, err, ErrNotFound, "search of no session")
 	_, err = s.Reader.Message(t.Context(), k, 7)
 	wantError(t, err, ErrNotFound, "message 7")
@@ -100,14 +100,14 @@ func TestSearchIsBounded(t *testing.T) {
 	for part := range slices.Chunk(msgs, 1000) {
 		add(t, s, k, part...)
 	}
-	page, next := must2(s.Search(t.Context(), k, SearchFilter{Text: "needle", Limit: 50}))(t)
+	page, next := must2(s.Reader.Search(t.Context(), k, SearchFilter{Text: "needle", Limit: 50}))(t)
 	if len(page) != 4 || next != searchBatches*searchRows {
 		t.Errorf("found %d messages up to %d", len(page), next)
 	}
 	if got := found(t, s, k, SearchFilter{Text: "needle", Limit: 50, Newest: true}); len(got) != 9 {
 		t.Errorf("found %d messages", len(got))
 	}
-	if page, next = must2(s.Search(t.Context(), k, SearchFilter{Role: chat.RoleTool, Limit: 50}))(t); len(page) != 0 || next != 0 {
+	if page, next = must2(s.Reader.Search(t.Context(), k, SearchFilter{Role: chat.RoleTool, Limit: 50}))(t); len(page) != 0 || next != 0 {
 		t.Errorf("found %d messages up to %d", len(page), next)
 	}
 	if got := found(t, s, k, SearchFilter{Limit: 700}); len(got) != 9000 {
@@ -116,7 +116,7 @@ func TestSearchIsBounded(t *testing.T) {
 	// Two messages of a million tokens are never in memory together.
 	other := Key{Session: "large"}
 	add(t, s, other, counted(user("a", "x"), 200_000), counted(user("b", "x"), 200_000), counted(user("c", "x"), 200_000))
-	if page, next = must2(s.Search(t.Context(), other, SearchFilter{Limit: 9}))(t); len(page) != 3 || next != 0 {
+	if page, next = must2(s.Reader.Search(t.Context(), other, SearchFilter{Limit: 9}))(t); len(page) != 3 || next != 0 {
 		t.Errorf("found %d messages up to %d", len(page), next)
 	}
 }

@@ -81,7 +81,8 @@ type Operator struct{ *Store }
 // Admin adds audits and repairs, the archive, and erasure to a Store.
 type Admin struct{ *Store }
 
-// Reader adds reads of the history of a session, and of the changes that runs made, to a Store.
+// Reader adds reads of the view and the history of a session, of the changes and summaries that runs
+// made, and of events, to a Store.
 type Reader struct{ *Store }
 
 // Open connects to the database, also through a pooler in transaction mode. The caller must
@@ -116,7 +117,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	s := &Store{pool: pool, schema: c.Schema}
 	s.Worker, s.Scheduler, s.Operator, s.Admin, s.Reader = Worker{s}, Scheduler{s}, Operator{s}, Admin{s}, Reader{s}
 	// Batches need fewer connections and fewer commits under load.
-	s.loads = newBatcher(maxBatches, maxBatchSize, s.loadBatch)
+	s.loads = newBatcher(maxBatches, maxBatchSize, s.Worker.loadBatch)
 	s.ends = newBatcher(maxBatches, maxBatchSize, s.endBatch)
 	// Half of the connections may wait for the lock of a session.
 	s.lateEnds = newBatcher(max(1, c.MaxConns/2), 1, s.endBatch)

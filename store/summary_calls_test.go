@@ -44,7 +44,7 @@ func TestAnAnswerIsPaidForOnce(t *testing.T) {
 		t.Errorf("on the run: %+v", row)
 	}
 	states := []string{}
-	for _, call := range must(s.Operator.SummaryCalls(t.Context(), c.Run))(t) {
+	for _, call := range must(s.Reader.SummaryCalls(t.Context(), c.Run))(t) {
 		states = append(states, call.State+" "+call.Code)
 	}
 	if diff := cmp.Diff([]string{"failed timeout", "answered "}, states); diff != "" {
@@ -213,10 +213,10 @@ func TestWhatAServerAnsweredIsOnTheCall(t *testing.T) {
 	first, late := ask("a"), ask("b")
 	noError(t, s.Worker.FailSummary(t.Context(), first, "model_not_found", failed))
 	want := SummaryCallRow{State: "failed", Code: "model_not_found", Model: "m", PromptHash: "p", Attempts: 3, Input: 5, Estimated: 2, HTTPStatus: 404, ServerError: failed.ServerError}
-	noDiff(t, cmp.Diff(want, must(s.Operator.SummaryCalls(t.Context(), c.Run))(t)[0]), "difference")
+	noDiff(t, cmp.Diff(want, must(s.Reader.SummaryCalls(t.Context(), c.Run))(t)[0]), "difference")
 	must(s.Admin.Erase(t.Context(), Key{Session: "s"}, []string{"m1"}, "note", "o", false))(t)
 	noError(t, s.Worker.FailSummary(t.Context(), late, "model_not_found", failed))
-	for _, call := range must(s.Operator.SummaryCalls(t.Context(), c.Run))(t) {
+	for _, call := range must(s.Reader.SummaryCalls(t.Context(), c.Run))(t) {
 		if call.ServerError != "" || call.State != "failed" || call.HTTPStatus != 404 {
 			t.Errorf("after the erasure: %+v", call)
 		}

@@ -103,7 +103,7 @@ func (f *fixture) talk(session string, turns int) {
 // calls returns the model calls of a run, "state code".
 func (f *fixture) calls(run store.RunID) []string {
 	f.t.Helper()
-	rows := must(f.store.Operator.SummaryCalls(f.t.Context(), run))(f.t)
+	rows := must(f.store.Reader.SummaryCalls(f.t.Context(), run))(f.t)
 	var out []string
 	for _, r := range rows {
 		out = append(out, strings.TrimSpace(r.State+" "+r.Code))
@@ -153,7 +153,7 @@ func TestRunsByBehaviourOfTheModel(t *testing.T) {
 				t.Errorf("calls %s, %d paid, want %s, %d", got, server.Paid(), tt.calls, tt.paid)
 			}
 			// What may be billed without a report of usage is estimated.
-			estimated := slices.ContainsFunc(must(f.store.Operator.SummaryCalls(t.Context(), id))(t), func(c store.SummaryCallRow) bool { return c.Estimated > 0 })
+			estimated := slices.ContainsFunc(must(f.store.Reader.SummaryCalls(t.Context(), id))(t), func(c store.SummaryCallRow) bool { return c.Estimated > 0 })
 			if (row.CostMicros > 0) != (tt.paid > 0 || estimated) || row.Calls == 0 || row.ErrorCode != tt.code {
 				t.Errorf("the ledger has %d calls for %d", row.Calls, row.CostMicros)
 			}

@@ -114,7 +114,7 @@ func TestAPreviewIsWhatARunDoes(t *testing.T) {
 			return strings.Join(append(out, fmt.Sprint(runs), fmt.Sprint(row)), "\n")
 		}
 		before := tables()
-		claim := must(f.store.Operator.Snapshot(t.Context(), key(session)))(t)
+		claim := must(f.store.Reader.Snapshot(t.Context(), key(session)))(t)
 		got := must(f.w.planner.Preview(t.Context(), f.store.Worker, claim, nil))(t)
 		if after := tables(); after != before {
 			t.Errorf("%s: the preview has written:\n%s\n%s", session, before, after)
@@ -148,7 +148,7 @@ func TestAPreviewIsWhatARunDoes(t *testing.T) {
 		}
 		other := testPolicy()
 		other.StartTokens, other.TargetTokens, other.MinGainTokens = 400, 100, 0
-		claim = must(f.store.Operator.Snapshot(t.Context(), key(session)))(t)
+		claim = must(f.store.Reader.Snapshot(t.Context(), key(session)))(t)
 		if got = must(f.w.planner.Preview(t.Context(), f.store.Worker, claim, &other))(t); got.Limits.Target != 100 {
 			t.Errorf("%s under another policy: %+v", session, got)
 		}

@@ -49,7 +49,7 @@ func TestALimitOfCostHoldsWithoutReportedUsage(t *testing.T) {
 	micros := int64(1000)
 	f.must(f.store.Operator.LimitSpending(t.Context(), store.SpendingLimit{MicrosPerDay: &micros}))
 	id := f.event()
-	row, calls := f.run(id), must(f.store.Operator.SummaryCalls(t.Context(), id))(t)
+	row, calls := f.run(id), must(f.store.Reader.SummaryCalls(t.Context(), id))(t)
 	if row.Outcome != OutcomeApplied || row.InputTokens == 0 || row.OutputTokens == 0 || row.CostMicros < micros || calls[0].Estimated != 1 {
 		t.Errorf("%s, %d tokens in, %d out, %d spent, calls %+v", row.Outcome, row.InputTokens, row.OutputTokens, row.CostMicros, calls)
 	}
@@ -89,7 +89,7 @@ func TestWhatAServerAnsweredIsLoggedWithTheRun(t *testing.T) {
 	if line.Msg != "model call failed" || line.Code != "model_not_found" || line.Status != 404 || line.Server != said || line.Run != id || line.Session != "s" || line.Tenant != "default" {
 		t.Errorf("%+v", line)
 	}
-	if c := must(f.store.Operator.SummaryCalls(t.Context(), id))(t)[0]; c.ServerError != said || c.HTTPStatus != 404 || c.Code != "model_not_found" {
+	if c := must(f.store.Reader.SummaryCalls(t.Context(), id))(t)[0]; c.ServerError != said || c.HTTPStatus != 404 || c.Code != "model_not_found" {
 		t.Errorf("%+v", c)
 	}
 }

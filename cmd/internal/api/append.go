@@ -18,12 +18,14 @@ import (
 func (a *api) appending() {
 	register(a, operation{
 		scope: appends, method: http.MethodPost, path: "/v1/sessions/{session}/messages", id: "append-messages",
-		summary: "Append messages, creating the session if necessary", more: raw("A message, a list of messages or a document in the format.", http.StatusConflict, http.StatusGone),
+		summary: "Append messages, creating the session if necessary",
+		more:    raw("A message, a list of messages or a document in the format.", http.StatusConflict, http.StatusGone),
 	}, appendMessages)
 	register(a, operation{
 		scope: appends, method: http.MethodPut, path: "/v1/sessions/{session}/view", id: "replace-view",
 		summary: "Replace the view by a history that was compacted elsewhere",
-		more: raw("A list of chat-completions messages, or an object with messages, with the ids of those that are known. An empty list clears the view.",
+		more: raw("A list of chat-completions messages, or an object with messages, with the ids of those that are known. "+
+			"An empty list clears the view.",
 			http.StatusConflict, http.StatusGone, http.StatusPreconditionFailed, http.StatusPreconditionRequired),
 	}, replaceView)
 }
@@ -31,7 +33,8 @@ func (a *api) appending() {
 // refuses adds the statuses of errors to an operation that has a body.
 func refuses(statuses ...int) func(*huma.Operation) {
 	return func(op *huma.Operation) {
-		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge,
+			http.StatusUnsupportedMediaType)
 		op.Errors = append(op.Errors, statuses...)
 	}
 }
@@ -40,7 +43,9 @@ func refuses(statuses ...int) func(*huma.Operation) {
 func raw(body string, statuses ...int) func(*huma.Operation) {
 	return func(op *huma.Operation) {
 		op.SkipValidateBody = true
-		op.RequestBody = &huma.RequestBody{Description: body, Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{}}}}
+		op.RequestBody = &huma.RequestBody{
+			Description: body, Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{}}},
+		}
 		refuses(statuses...)(op)
 	}
 }

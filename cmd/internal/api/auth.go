@@ -29,7 +29,7 @@ type caller struct {
 	server *Server
 }
 
-// by returns the name that what the caller does is recorded with.
+// by returns the name that the actions of the caller are recorded with.
 func (c *caller) by() string { return "key:" + cmp.Or(c.key.Name, "none") }
 
 // may reports whether the caller has a scope.
@@ -116,7 +116,8 @@ func (k *keys) find(ctx context.Context, secret string) (store.APIKey, error) {
 		return known.key, nil
 	}
 	if k.failures.Tokens() < 1 {
-		return store.APIKey{}, problem(http.StatusTooManyRequests, "rate_limited", "too many requests with unknown keys").with("Retry-After", "1")
+		return store.APIKey{}, problem(http.StatusTooManyRequests, "rate_limited", "too many requests with unknown keys").
+			with("Retry-After", "1")
 	}
 	key, err := k.store.Admin.UseKey(ctx, secret)
 	if errors.Is(err, store.ErrNotFound) {
@@ -164,7 +165,8 @@ func (s *Server) authenticate(r *http.Request) (*caller, error) {
 		case err != nil:
 			return nil, err
 		case !open || !s.loopback:
-			return nil, problem(http.StatusUnauthorized, "no_key", "give a key: Authorization: Bearer cpk_… (`compactor key create` makes one)").
+			return nil, problem(http.StatusUnauthorized, "no_key",
+				"give a key: Authorization: Bearer cpk_… (`compactor key create` makes one)").
 				with("WWW-Authenticate", "Bearer")
 		case !isLocal(r.Host): // a page whose name leads here
 			return nil, problem(http.StatusForbidden, "foreign_host", "without keys, the host of a request is 127.0.0.1 or localhost")
@@ -177,8 +179,8 @@ func (s *Server) authenticate(r *http.Request) (*caller, error) {
 		c.key = key
 	}
 	if wait := s.keys.allow(c.key.ID); wait > 0 {
-		return nil, problem(http.StatusTooManyRequests, "rate_limited", "more than %v requests a second with this key (api.requests_per_second)",
-			s.o.Config.API.RequestsPerSecond).with("Retry-After", retryAfter(wait))
+		return nil, problem(http.StatusTooManyRequests, "rate_limited",
+			"more than %v requests a second with this key (api.requests_per_second)", s.o.Config.API.RequestsPerSecond).with("Retry-After", retryAfter(wait))
 	}
 	if strings.Contains(r.URL.RawQuery, "tenant=") {
 		c.tenant = r.URL.Query().Get("tenant")

@@ -1,4 +1,4 @@
-// Package api is the HTTP API: sessions for applications, and what operators do, on one
+// Package api is the HTTP API: sessions for applications, and the work of operators, on one
 // address. It decides authentication, limits, shapes and errors; every endpoint is one or two
 // calls of the store, of the strategies or of the worker's planner.
 //

@@ -52,7 +52,8 @@ func (a *api) docs() http.HandlerFunc {
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "+
+			"form-action 'none'; frame-ancestors 'none'")
 		_, _ = w.Write([]byte(b.String()))
 	}
 }

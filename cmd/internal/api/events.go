@@ -82,7 +82,7 @@ func (f *feeds) subscribe(ctx context.Context, tenant string) (events chan store
 
 // listen wakes the feeds when a run has ended, and from time to time, as long as there are any.
 func (f *feeds) listen(ctx context.Context) {
-	l := f.server.o.Store.Listener()
+	l := f.server.o.Store.Reader.Listener()
 	defer l.Close(ctx)
 	for {
 		if err := l.Wait(ctx, feedPoll); err != nil {
@@ -107,7 +107,7 @@ func (f *feeds) listen(ctx context.Context) {
 // read reads the events of a tenant and sends them to its streams.
 func (f *feeds) read(ctx context.Context, t *feed, tenant string) {
 	sent := map[string]time.Time{}
-	from, err := f.server.o.Store.Now(ctx) // a stream that needs earlier ones reads them itself
+	from, err := f.server.o.Store.Reader.Now(ctx) // a stream that needs earlier ones reads them itself
 	if err != nil {
 		from = time.Now()
 	}
@@ -165,7 +165,7 @@ func (f *feeds) send(t *feed, e store.Event) {
 func eachEvent(ctx context.Context, st *store.Store, tenant string, after time.Time, f func(store.Event) error) error {
 	last := store.Event{At: after}
 	for {
-		page, err := st.Operator.Events(ctx, tenant, last, eventPage)
+		page, err := st.Reader.Events(ctx, tenant, last, eventPage)
 		if err != nil {
 			return err
 		}
@@ -188,13 +188,18 @@ func (a *api) events() {
 	a.OpenAPI().AddOperation(&huma.Operation{
 		Method: http.MethodGet, Path: path, OperationID: "stream-events", Summary: "Follow the ends of runs and the changes of sweeps",
 		Tags: []string{"events"}, Extensions: map[string]any{"x-scope": reads},
-		Description: "Server-sent events, of the types run and sweep. Last-Event-ID continues after an event, so that none is lost; one may come twice, with the same id.",
+		Description: "Server-sent events, of the types run and sweep. Last-Event-ID continues after an event, so that none is lost; " +
+			"one may come twice, with the same id.",
 		Parameters: []*huma.Param{tenantParam, {
 			Name: "Last-Event-ID", In: "header", Description: "The id of the last event that was read.", Schema: &huma.Schema{Type: huma.TypeString},
 		}},
 		Responses: map[string]*huma.Response{
-			"200":     {Description: "A stream that ends when the server stops.", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}},
-			"default": {Description: "A problem.", Content: map[string]*huma.MediaType{"application/problem+json": {Schema: &huma.Schema{Ref: "#/components/schemas/Problem"}}}},
+			"200": {Description: "A stream that ends when the server stops.", Content: map[string]*huma.MediaType{
+				"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}},
+			}},
+			"default": {Description: "A problem.", Content: map[string]*huma.MediaType{
+				"application/problem+json": {Schema: &huma.Schema{Ref: "#/components/schemas/Problem"}},
+			}},
 		},
 	})
 }
@@ -205,7 +210,8 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, c *caller)
 	case s.streams <- struct{}{}:
 		defer func() { <-s.streams }()
 	default:
-		return problem(http.StatusServiceUnavailable, "too_many_streams", "%d streams of events are open (api.max_streams)", cap(s.streams)).with("Retry-After", "10")
+		return problem(http.StatusServiceUnavailable, "too_many_streams", "%d streams of events are open (api.max_streams)", cap(s.streams)).
+			with("Retry-After", "10")
 	}
 	last := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("last_event_id"))
 	micros, _, _ := strings.Cut(last, "-")

@@ -20,30 +20,52 @@ import (
 // fleet registers the operations of operators on more than one session.
 func (a *api) fleet() {
 	const get, post, put, del = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
-	register(a, operation{scope: reads, method: get, path: "/v1/held-back", id: "list-held-back",
-		summary: "Why sessions that are due do not run, since when, until when and by what it ends"}, heldBack)
-	register(a, operation{scope: reads, method: get, path: "/v1/stats", id: "get-stats",
-		summary: "What is due, waits and runs, and what runs did in the last hour and day"}, stats)
-	register(a, operation{scope: admins, method: get, path: "/v1/audit", id: "list-actions",
-		summary: "What operators did, the newest first"}, listActions)
+	register(a, operation{
+		scope: reads, method: get, path: "/v1/held-back", id: "list-held-back",
+		summary: "Why sessions that are due do not run, since when, until when and by what it ends",
+	}, heldBack)
+	register(a, operation{
+		scope: reads, method: get, path: "/v1/stats", id: "get-stats",
+		summary: "What is due, waits and runs, and what runs did in the last hour and day",
+	}, stats)
+	register(a, operation{
+		scope: admins, method: get, path: "/v1/audit", id: "list-actions",
+		summary: "What operators did, the newest first",
+	}, listActions)
 
-	register(a, operation{scope: reads, method: get, path: "/v1/schedules", id: "list-schedules",
-		summary: "List schedules with their next times and what became of the last"}, listSchedules)
-	register(a, operation{scope: reads, method: get, path: "/v1/schedules/{schedule}", id: "get-schedule",
-		summary: "One schedule"}, getSchedule)
-	register(a, operation{scope: operates, method: post, path: "/v1/schedules/{schedule}/pause", id: "pause-schedule",
-		summary: "Pause a schedule: its ticks start nothing"}, pauseSchedule)
-	register(a, operation{scope: operates, method: post, path: "/v1/schedules/{schedule}/resume", id: "resume-schedule",
-		summary: "End the pause of a schedule"}, resumeSchedule)
-	register(a, operation{scope: operates, method: post, path: "/v1/schedules/{schedule}/run", id: "run-schedule",
-		summary: "Start a sweep of a schedule now, or return the one that has not begun"}, runSchedule)
+	register(a, operation{
+		scope: reads, method: get, path: "/v1/schedules", id: "list-schedules",
+		summary: "List schedules with their next times and what became of the last",
+	}, listSchedules)
+	register(a, operation{
+		scope: reads, method: get, path: "/v1/schedules/{schedule}", id: "get-schedule",
+		summary: "One schedule",
+	}, getSchedule)
+	register(a, operation{
+		scope: operates, method: post, path: "/v1/schedules/{schedule}/pause", id: "pause-schedule",
+		summary: "Pause a schedule: its ticks start nothing",
+	}, pauseSchedule)
+	register(a, operation{
+		scope: operates, method: post, path: "/v1/schedules/{schedule}/resume", id: "resume-schedule",
+		summary: "End the pause of a schedule",
+	}, resumeSchedule)
+	register(a, operation{
+		scope: operates, method: post, path: "/v1/schedules/{schedule}/run", id: "run-schedule",
+		summary: "Start a sweep of a schedule now, or return the one that has not begun",
+	}, runSchedule)
 
-	register(a, operation{scope: reads, method: get, path: "/v1/sweeps", id: "list-sweeps",
-		summary: "List sweeps, the newest first"}, listSweeps)
-	register(a, operation{scope: reads, method: get, path: "/v1/sweeps/{sweep}", id: "get-sweep",
-		summary: "The progress of a sweep, and how its runs ended"}, getSweep)
-	register(a, operation{scope: operates, method: post, path: "/v1/sweeps", id: "start-sweep",
-		summary: "Start a sweep over sessions that are due, or forecast it"}, startSweep)
+	register(a, operation{
+		scope: reads, method: get, path: "/v1/sweeps", id: "list-sweeps",
+		summary: "List sweeps, the newest first",
+	}, listSweeps)
+	register(a, operation{
+		scope: reads, method: get, path: "/v1/sweeps/{sweep}", id: "get-sweep",
+		summary: "The progress of a sweep, and how its runs ended",
+	}, getSweep)
+	register(a, operation{
+		scope: operates, method: post, path: "/v1/sweeps", id: "start-sweep",
+		summary: "Start a sweep over sessions that are due, or forecast it",
+	}, startSweep)
 	for action, summary := range map[string]string{
 		store.SweepPause: "Pause a sweep", store.SweepResume: "Go on with a sweep that is paused or stopped, where it was",
 		store.SweepCancel: "End a sweep for good", store.SweepRelease: "Have events run what a sweep that was stopped or cancelled holds back",
@@ -58,42 +80,70 @@ func (a *api) fleet() {
 			})
 	}
 
-	register(a, operation{scope: reads, method: get, path: "/v1/bulk/{kind}", id: "list-bulk",
-		summary: "List bulk undos or recompactions, the newest first"}, listBulk)
-	register(a, operation{scope: reads, method: get, path: "/v1/bulk/{kind}/{id}", id: "get-bulk",
-		summary: "The progress of a bulk operation, how its runs ended, and what it left alone"}, getBulk)
-	register(a, operation{scope: reads, method: get, path: "/v1/bulk/{kind}/{id}/refusals", id: "list-bulk-refusals",
-		summary: "List what a bulk operation left alone, and why"}, listRefusals)
-	register(a, operation{scope: operates, method: post, path: "/v1/bulk/{kind}", id: "start-bulk",
-		summary: "Undo runs, or compact sessions again, that match; or count them"}, startBulk)
-	register(a, operation{scope: operates, method: post, path: "/v1/bulk/{kind}/{id}/resume", id: "resume-bulk",
-		summary: "Go on with a bulk operation"}, resumeBulk)
-	register(a, operation{scope: operates, method: post, path: "/v1/bulk/{kind}/{id}/cancel", id: "cancel-bulk",
-		summary: "End a bulk operation before its time"}, cancelBulk)
+	register(a, operation{
+		scope: reads, method: get, path: "/v1/bulk/{kind}", id: "list-bulk",
+		summary: "List bulk undos or recompactions, the newest first",
+	}, listBulk)
+	register(a, operation{
+		scope: reads, method: get, path: "/v1/bulk/{kind}/{id}", id: "get-bulk",
+		summary: "The progress of a bulk operation, how its runs ended, and what it left alone",
+	}, getBulk)
+	register(a, operation{
+		scope: reads, method: get, path: "/v1/bulk/{kind}/{id}/refusals", id: "list-bulk-refusals",
+		summary: "List what a bulk operation left alone, and why",
+	}, listRefusals)
+	register(a, operation{
+		scope: operates, method: post, path: "/v1/bulk/{kind}", id: "start-bulk",
+		summary: "Undo runs, or compact sessions again, that match; or count them",
+	}, startBulk)
+	register(a, operation{
+		scope: operates, method: post, path: "/v1/bulk/{kind}/{id}/resume", id: "resume-bulk",
+		summary: "Go on with a bulk operation",
+	}, resumeBulk)
+	register(a, operation{
+		scope: operates, method: post, path: "/v1/bulk/{kind}/{id}/cancel", id: "cancel-bulk",
+		summary: "End a bulk operation before its time",
+	}, cancelBulk)
 
 	register(a, operation{scope: reads, method: get, path: "/v1/pauses", id: "list-pauses", summary: "List what is paused"}, listPauses)
-	register(a, operation{scope: operates, method: post, path: "/v1/pauses", id: "create-pause",
-		summary: "Pause the runs of a tenant, of models or of a policy, or of all"}, createPause)
+	register(a, operation{
+		scope: operates, method: post, path: "/v1/pauses", id: "create-pause",
+		summary: "Pause the runs of a tenant, of models or of a policy, or of all",
+	}, createPause)
 	register(a, operation{scope: operates, method: del, path: "/v1/pauses/{pause}", id: "end-pause", summary: "End a pause"}, endPause)
 
-	register(a, operation{scope: reads, method: get, path: "/v1/limits", id: "list-limits",
-		summary: "List the limits of costs and runs, and their present use"}, listLimits)
-	register(a, operation{scope: admins, method: put, path: "/v1/limits", id: "set-limits",
-		summary: "Replace the limits of a tenant, or of all together"}, setLimits)
-	register(a, operation{scope: admins, method: del, path: "/v1/limits", id: "clear-limits",
-		summary: "Remove the limits of a tenant, or of all together"}, clearLimits)
+	register(a, operation{
+		scope: reads, method: get, path: "/v1/limits", id: "list-limits",
+		summary: "List the limits of costs and runs, and their present use",
+	}, listLimits)
+	register(a, operation{
+		scope: admins, method: put, path: "/v1/limits", id: "set-limits",
+		summary: "Replace the limits of a tenant, or of all together",
+	}, setLimits)
+	register(a, operation{
+		scope: admins, method: del, path: "/v1/limits", id: "clear-limits",
+		summary: "Remove the limits of a tenant, or of all together",
+	}, clearLimits)
 
-	register(a, operation{scope: admins, method: get, path: "/v1/keys", id: "list-keys",
-		summary: "List keys, without the keys themselves"}, listKeys)
-	register(a, operation{scope: admins, method: post, path: "/v1/keys", id: "create-key",
-		summary: "Make a key, which is shown once", more: func(op *huma.Operation) { op.DefaultStatus = http.StatusCreated }}, createKey)
-	register(a, operation{scope: admins, method: del, path: "/v1/keys/{key}", id: "revoke-key",
-		summary: "Revoke a key; servers accept it for some seconds more"}, revokeKey)
-	register(a, operation{scope: admins, method: post, path: "/v1/keys/{key}/rotate", id: "rotate-key",
-		summary: "Replace a key by a new one with the same rights"}, rotateKey)
+	register(a, operation{
+		scope: admins, method: get, path: "/v1/keys", id: "list-keys",
+		summary: "List keys, without the keys themselves",
+	}, listKeys)
+	register(a, operation{
+		scope: admins, method: post, path: "/v1/keys", id: "create-key",
+		summary: "Make a key, which is shown once", more: func(op *huma.Operation) { op.DefaultStatus = http.StatusCreated },
+	}, createKey)
+	register(a, operation{
+		scope: admins, method: del, path: "/v1/keys/{key}", id: "revoke-key",
+		summary: "Revoke a key; servers accept it for some seconds more",
+	}, revokeKey)
+	register(a, operation{
+		scope: admins, method: post, path: "/v1/keys/{key}/rotate", id: "rotate-key",
+		summary: "Replace a key by a new one with the same rights",
+	}, rotateKey)
 }
 
-// all returns the store for what concerns all tenants. That of a key of one tenant is bound to it,
+// all returns the store for subjects of all tenants. That of a key of one tenant is bound to it,
 // and refuses.
 func (c *caller) all() *store.Store {
 	if c.key.Tenant != nil {
@@ -113,7 +163,7 @@ func (c *caller) whom(all bool) error {
 	return nil
 }
 
-// Preview is the parameter of operations that first show what they would do.
+// Preview is the parameter of operations that first show their effects.
 type Preview struct {
 	// A text: the framework gives the default to a false one.
 	DryRun string `query:"dry_run" enum:"true,false" default:"true" doc:"Show what would change, and change nothing."`
@@ -169,7 +219,7 @@ func listActions(ctx context.Context, c *caller, in *Newest) (*body[list[store.A
 	if err != nil {
 		return nil, err
 	}
-	rows, err := c.store.Operator.AuditLog(ctx, c.tenant, in.After, limit)
+	rows, err := c.store.Admin.AuditLog(ctx, c.tenant, in.After, limit)
 	out := list[store.Action]{Items: append([]store.Action{}, rows...)}
 	if len(rows) == limit && limit > 0 {
 		out.Next = rows[limit-1].Place

@@ -71,7 +71,7 @@ func (s *server) summarized(t *testing.T, k store.Key, covers chat.Ranges, text 
 	if _, err := s.st.Worker.Apply(ctx, c.Run, c.Fence, ch); err != nil {
 		t.Fatal(err)
 	}
-	ids, err := s.st.Operator.SummariesOf(ctx, run)
+	ids, err := s.st.Reader.SummariesOf(ctx, run)
 	if err != nil || len(ids) != 1 {
 		t.Fatal(ids, err)
 	}

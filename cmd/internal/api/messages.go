@@ -71,7 +71,7 @@ func listMessages(ctx context.Context, c *caller, in *listMessagesIn) (*body[lis
 		f.Kinds = []chat.Kind{chat.KindSummary, chat.KindReplacement}
 	}
 	st, k := c.of(in.Session)
-	found, next, err := st.Search(ctx, k, f)
+	found, next, err := st.Reader.Search(ctx, k, f)
 	rows := make([]FoundMessage, len(found))
 	for i := range found {
 		rows[i] = FoundMessage{found[i].Row(), found[i].Snippet}

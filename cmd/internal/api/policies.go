@@ -17,12 +17,18 @@ import (
 // policies registers the operations on policies.
 func (a *api) policies() {
 	const get, post = http.MethodGet, http.MethodPost
-	register(a, operation{scope: reads, method: get, path: "/v1/policies", id: "list-policies",
-		summary: "List the policies in force, with their sessions, and how far the sessions follow"}, listPolicies)
-	register(a, operation{scope: reads, method: get, path: "/v1/policies/{policy}", id: "get-policy",
-		summary: "A version of a policy, with all settings"}, getPolicy)
-	register(a, operation{scope: reads, method: get, path: "/v1/policies/{policy}/history", id: "get-policy-history",
-		summary: "All versions of a policy, and which were in force"}, policyHistory)
+	register(a, operation{
+		scope: reads, method: get, path: "/v1/policies", id: "list-policies",
+		summary: "List the policies in force, with their sessions, and how far the sessions follow",
+	}, listPolicies)
+	register(a, operation{
+		scope: reads, method: get, path: "/v1/policies/{policy}", id: "get-policy",
+		summary: "A version of a policy, with all settings",
+	}, getPolicy)
+	register(a, operation{
+		scope: reads, method: get, path: "/v1/policies/{policy}/history", id: "get-policy-history",
+		summary: "All versions of a policy, and which were in force",
+	}, policyHistory)
 	register(a, operation{
 		scope: admins, method: post, path: "/v1/policies", id: "apply-policy", summary: "Put a policy file in force, or show what that changes",
 		more: func(op *huma.Operation) {
@@ -33,12 +39,18 @@ func (a *api) policies() {
 			}
 		},
 	}, applyPolicy)
-	register(a, operation{scope: admins, method: post, path: "/v1/policies/{policy}/rollback", id: "rollback-policy",
-		summary: "Put an earlier version of a policy in force again, or show what that changes"}, rollbackPolicy)
-	register(a, operation{scope: admins, method: post, path: "/v1/policies/{policy}/disable", id: "disable-policy",
-		summary: "Take a policy out of force, or show what that changes"}, disablePolicy)
-	register(a, operation{scope: operates, method: http.MethodPut, path: "/v1/policies/{policy}/sessions/{session}", id: "assign-policy",
-		summary: "Give a session a policy, whatever matches it"}, assignPolicy)
+	register(a, operation{
+		scope: admins, method: post, path: "/v1/policies/{policy}/rollback", id: "rollback-policy",
+		summary: "Put an earlier version of a policy in force again, or show what that changes",
+	}, rollbackPolicy)
+	register(a, operation{
+		scope: admins, method: post, path: "/v1/policies/{policy}/disable", id: "disable-policy",
+		summary: "Take a policy out of force, or show what that changes",
+	}, disablePolicy)
+	register(a, operation{
+		scope: operates, method: http.MethodPut, path: "/v1/policies/{policy}/sessions/{session}", id: "assign-policy",
+		summary: "Give a session a policy, whatever matches it",
+	}, assignPolicy)
 }
 
 // PolicyPath is the parameter of paths below a policy.

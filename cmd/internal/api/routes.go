@@ -21,7 +21,9 @@ func (s *Server) routes() http.Handler {
 	c.DocsPath, c.SchemasPath = "", ""
 	c.Info.Description = "Keeps stored conversations of LLM agents within the context window, without deleting messages. " +
 		"Ids are any string, percent-encoded in paths. Errors are problems of RFC 9457 with a stable code."
-	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: "A key of `compactor key create`."}}
+	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		"key": {Type: "http", Scheme: "bearer", Description: "A key of `compactor key create`."},
+	}
 	c.Security = []map[string][]string{{"key": {}}}
 	a := &api{API: humago.New(mux, c), s: s, mux: mux}
 	a.UseMiddleware(slashes)
@@ -86,7 +88,7 @@ type api struct {
 	mux *http.ServeMux
 }
 
-// operation is what all operations have.
+// operation has the properties that all operations have.
 type operation struct {
 	scope, method, path, id, summary string
 	// more changes the operation; it may be nil.
@@ -101,10 +103,14 @@ func register[I, O any](a *api, o operation, handle func(context.Context, *calle
 		Tags:            []string{strings.Split(o.path, "/")[2]},
 		Extensions:      map[string]any{"x-scope": o.scope},
 		Parameters:      []*huma.Param{tenantParam},
-		Errors:          []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusServiceUnavailable},
+		Errors: []int{
+			http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusTooManyRequests,
+			http.StatusServiceUnavailable,
+		},
 	}
 	if o.method != http.MethodGet {
-		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusConflict, http.StatusPreconditionFailed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusConflict, http.StatusPreconditionFailed, http.StatusRequestEntityTooLarge,
+			http.StatusUnsupportedMediaType)
 	}
 	if o.more != nil {
 		o.more(&op)

@@ -24,7 +24,7 @@ import (
 	"github.com/sessionstore/compactor/worker"
 )
 
-// Options are what a Server works with.
+// Options are the settings of a Server and the parts that it works with.
 type Options struct {
 	Config   config.Config
 	Store    *store.Store
@@ -56,7 +56,8 @@ const (
 )
 
 // ErrNoKeys: the address can be reached from other machines, and there is no key.
-var ErrNoKeys = errors.New("other machines can reach it, and there is no key: make one first (`compactor key create --scope admin --all-tenants`), or listen on 127.0.0.1")
+var ErrNoKeys = errors.New("other machines can reach it, and there is no key: make one first " +
+	"(`compactor key create --scope admin --all-tenants`), or listen on 127.0.0.1")
 
 // Listen opens the listener of a server. Run serves on it.
 func Listen(ctx context.Context, o Options) (*Server, error) {
@@ -104,7 +105,8 @@ func Listen(ctx context.Context, o Options) (*Server, error) {
 		o.Logger.WarnContext(ctx, "there is no key: every program on this machine may do everything (see `compactor key create`)")
 	}
 	if !s.asOperator {
-		o.Logger.WarnContext(ctx, "keys of one tenant are refused: without the role operator, which the login may not take, there is no row-level security (see `compactor migrate up`)")
+		o.Logger.WarnContext(ctx, "keys of one tenant are refused: without the role operator, which the login may not take, "+
+			"there is no row-level security (see `compactor migrate up`)")
 	}
 	return s, nil
 }
@@ -139,7 +141,7 @@ func (s *Server) Close() error {
 	return s.listener.Close()
 }
 
-// exchange is what the log has of a request.
+// exchange records the facts of a request for the log.
 type exchange struct {
 	http.ResponseWriter
 	status int
@@ -174,7 +176,7 @@ func failed(ctx context.Context, err error) {
 	}
 }
 
-// handler returns the whole of what a request passes through.
+// handler returns all handlers that a request passes through.
 func (s *Server) handler() http.Handler {
 	routes := s.routes()
 	inner := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -94,7 +94,7 @@ func getView(ctx context.Context, c *caller, in *viewIn) (*viewOut, error) {
 	st, k := c.of(in.Session)
 	out := &viewOut{Status: http.StatusOK, ContentType: "application/json", CacheControl: "private, no-cache"}
 	if in.IfNoneMatch != "" {
-		now, err := st.ViewState(ctx, k)
+		now, err := st.Reader.ViewState(ctx, k)
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +109,7 @@ func getView(ctx context.Context, c *caller, in *viewIn) (*viewOut, error) {
 		if err != nil {
 			return nil, err
 		}
-		changed, err := st.PrefixChanged(ctx, k, revision, seen)
+		changed, err := st.Reader.PrefixChanged(ctx, k, revision, seen)
 		if err != nil {
 			return nil, err
 		}
@@ -122,7 +122,8 @@ func getView(ctx context.Context, c *caller, in *viewIn) (*viewOut, error) {
 	out.ETag = etag(now)
 	var b bytes.Buffer
 	b.Grow(len(rest) + 100)
-	b.WriteString(`{"revision":` + strconv.FormatInt(now.Revision, 10) + `,"last_seq":` + strconv.FormatInt(int64(now.LastSeq), 10) + "," + since)
+	b.WriteString(`{"revision":` + strconv.FormatInt(now.Revision, 10) + `,"last_seq":` +
+		strconv.FormatInt(int64(now.LastSeq), 10) + "," + since)
 	b.Write(rest)
 	out.Body = b.Bytes()
 	return out, nil
@@ -131,8 +132,11 @@ func getView(ctx context.Context, c *caller, in *viewIn) (*viewOut, error) {
 // known reports whether one of the tags of an If-None-Match header is that of a view.
 func known(tags string, now store.ViewState) bool {
 	for tag := range strings.SplitSeq(tags, ",") {
+		if strings.TrimSpace(tag) == "*" {
+			return true
+		}
 		revision, last, err := parseTag("", tag)
-		if strings.TrimSpace(tag) == "*" || err == nil && revision == now.Revision && (last == now.LastSeq || !strings.Contains(tag, "-")) {
+		if err == nil && revision == now.Revision && (last == now.LastSeq || !strings.Contains(tag, "-")) {
 			return true
 		}
 	}
@@ -142,10 +146,10 @@ func known(tags string, now store.ViewState) bool {
 // viewAs returns a view in the shape that was asked for: the rest of a JSON object.
 func viewAs(ctx context.Context, c *caller, st *store.Store, k store.Key, in *viewIn) (store.ViewState, []byte, error) {
 	if in.Shape == "chat-completions" && in.MaxTokens == 0 && !in.Tail {
-		v, err := st.RawView(ctx, k, in.IDs)
+		v, err := st.Reader.RawView(ctx, k, in.IDs)
 		return v.ViewState, append(append([]byte(`"messages":`), v.Messages...), '}'), err
 	}
-	v, err := st.WholeView(ctx, k)
+	v, err := st.Reader.WholeView(ctx, k)
 	if err != nil {
 		return v.ViewState, nil, err
 	}

@@ -36,7 +36,7 @@ func (d *demo) showSummary(ctx context.Context) error {
 		if most.ID != "" && r.TokensBefore-r.TokensAfter < most.CoveredTokens/2 {
 			break
 		}
-		ids, err := d.app.Store.Operator.SummariesOf(ctx, r.ID)
+		ids, err := d.app.Store.Reader.SummariesOf(ctx, r.ID)
 		if err != nil {
 			return err
 		}

@@ -49,9 +49,7 @@ func defaultAPI() API {
 // values.
 func (c API) Validate() error {
 	var fs policy.FieldErrors
-	host, port, err := net.SplitHostPort(c.Listen)
-	n, notNumber := strconv.Atoi(port)
-	fs.Check(c.Listen == APIOff || err == nil && host != "" && notNumber == nil && n >= 0 && n < 1<<16, "listen", strconv.Quote(c.Listen),
+	fs.Check(c.Listen == APIOff || isAddress(c.Listen), "listen", strconv.Quote(c.Listen),
 		"host:port, such as 127.0.0.1:8321 (0.0.0.0:8321 for all interfaces, with keys), or %s", APIOff)
 	fs.Check((c.TLSCert == "") == (c.TLSKey == ""), "tls_key", strconv.Quote(c.TLSKey), "a file beside tls_cert, or neither")
 	policy.CheckRange(&fs, "max_body", c.MaxBody, 1<<10, 1<<30)
@@ -62,4 +60,14 @@ func (c API) Validate() error {
 	policy.CheckRange(&fs, "write_timeout", c.WriteTimeout, 2*MaxWait, time.Hour)
 	policy.CheckRange(&fs, "idle_timeout", c.IdleTimeout, time.Second, time.Hour)
 	return fs.Join()
+}
+
+// isAddress reports whether a text is a host and the number of a port.
+func isAddress(text string) bool {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil || host == "" {
+		return false
+	}
+	n, err := strconv.Atoi(port)
+	return err == nil && n >= 0 && n < 1<<16
 }

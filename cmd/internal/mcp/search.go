@@ -59,7 +59,7 @@ func (h *History) search(ctx context.Context, s *session, in searchIn) (Hits, er
 		inMessages: {chat.KindSource}, inSummaries: {chat.KindSummary}, inBoth: {chat.KindSource, chat.KindSummary},
 	}[in.In]
 	out := Hits{Answer: s.answer("%s", in.scope()), Hits: []Hit{}}
-	found, next, err := h.Store.Search(ctx, h.Key, store.SearchFilter{
+	found, next, err := h.Store.Reader.Search(ctx, h.Key, store.SearchFilter{
 		Text: in.Query, Role: in.Role, Tool: in.Tool, Kinds: kinds, After: in.After, Before: in.Before, Newest: true, Limit: in.Limit,
 	})
 	if err != nil {

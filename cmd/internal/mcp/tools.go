@@ -204,7 +204,7 @@ func (h *History) looked(ctx context.Context, msgs []store.Stored) error {
 	if len(runs) == 0 {
 		return nil
 	}
-	if err := h.Store.Operator.NoteLookups(ctx, h.Key.Tenant, runs); err != nil { // on a standby, nothing can be noted
+	if err := h.Store.Reader.NoteLookups(ctx, h.Key.Tenant, runs); err != nil { // on a standby, nothing can be noted
 		h.Logger.WarnContext(ctx, "a look-up could not be noted", "error", err)
 	}
 	return nil
@@ -258,7 +258,7 @@ func (h *History) compactions(ctx context.Context, s *session, in compactionsIn)
 		for _, step := range steps {
 			c.Strategies = append(c.Strategies, clip(step.Strategy))
 		}
-		if c.Summaries, err = h.Store.Operator.SummariesOf(ctx, r.ID); err != nil {
+		if c.Summaries, err = h.Store.Reader.SummariesOf(ctx, r.ID); err != nil {
 			return out, err
 		}
 		c.Summaries = append([]string{}, c.Summaries...)
@@ -306,7 +306,7 @@ func (h *History) show(ctx context.Context, s *session, in showIn) (Shown, error
 
 // summary returns a summary of the session. One of another session is not found.
 func (h *History) summary(ctx context.Context, s *session, id string) (store.SummaryRow, error) {
-	row, err := h.Store.Operator.Summary(ctx, id)
+	row, err := h.Store.Reader.Summary(ctx, id)
 	if err == nil && row.Key != h.Key {
 		err = store.ErrNotFound
 	}

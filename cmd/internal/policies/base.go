@@ -15,7 +15,7 @@ import (
 	"github.com/sessionstore/compactor/strategies/policy"
 )
 
-// What a policy file may extend beside policies by their names.
+// Names that a policy file may extend beside those of policies.
 const (
 	BaseConfiguration = "configuration" // the policy of the configuration
 	BaseNone          = "none"          // the default settings

@@ -1,5 +1,5 @@
 // Package policies reads policy files and changes the policies that are in force, after a look at
-// the effects: what the command line and the HTTP API have in common.
+// the effects, for the command line and the HTTP API.
 package policies
 
 import (
@@ -129,7 +129,7 @@ func List(ctx context.Context, st *store.Store, tenant string) ([]Row, error) {
 	return rows, nil
 }
 
-// History is what has become of a policy, the newest first.
+// History has the versions and changes of a policy, the newest first.
 type History struct {
 	Versions []store.PolicyVersion `json:"versions"`
 	Changes  []store.PolicySwitch  `json:"changes"`
@@ -291,7 +291,7 @@ type Changes struct {
 	Applied  bool                 `json:"applied"`
 }
 
-// Preview describes steps, and what they would change about sessions.
+// Preview describes steps, and their effects on sessions.
 func Preview(ctx context.Context, st *store.Store, steps []Step) (Changes, error) {
 	out := Changes{Policies: make([]Described, len(steps)), Effects: []store.PolicyEffect{}}
 	for i, s := range steps {

@@ -100,7 +100,7 @@ func Explain(ctx context.Context, st *store.Store, k store.Key, cfg config.Confi
 		return x, out, err
 	}
 	if len(x.InForce.Triggers) > 0 {
-		c, err := st.Operator.Snapshot(ctx, k)
+		c, err := st.Reader.Snapshot(ctx, k)
 		if err != nil {
 			return x, out, err
 		}
@@ -115,7 +115,7 @@ func Explain(ctx context.Context, st *store.Store, k store.Key, cfg config.Confi
 	}
 	out = x.Explain(registry)
 	if x.Last != nil {
-		out.LastRun.Calls, err = st.Operator.SummaryCalls(ctx, x.Last.ID)
+		out.LastRun.Calls, err = st.Reader.SummaryCalls(ctx, x.Last.ID)
 	}
 	return x, out, err
 }

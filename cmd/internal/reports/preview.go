@@ -65,7 +65,7 @@ type Planning struct {
 // Preview plans a run over a session and writes nothing. No model is called: an extract stands for its
 // summary, and the calls have the most that they may cost.
 func (p Planning) Preview(ctx context.Context, st *store.Store, k store.Key) (Preview, error) {
-	claim, err := st.Operator.Snapshot(ctx, k)
+	claim, err := st.Reader.Snapshot(ctx, k)
 	if err != nil {
 		return Preview{}, err
 	}

@@ -62,13 +62,13 @@ func LoadRun(ctx context.Context, st *store.Store, id store.RunID) (out Run, err
 		return out, err
 	}
 	out = NewRun(r)
-	if out.Summaries, err = st.Operator.SummariesOf(ctx, id); err != nil {
+	if out.Summaries, err = st.Reader.SummariesOf(ctx, id); err != nil {
 		return out, err
 	}
 	if out.Cache, err = runCache(ctx, st, r); err != nil {
 		return out, err
 	}
-	out.CallRows, err = st.Operator.SummaryCalls(ctx, id)
+	out.CallRows, err = st.Reader.SummaryCalls(ctx, id)
 	return out, err
 }
 

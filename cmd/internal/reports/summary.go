@@ -33,7 +33,7 @@ type Summary struct {
 
 // LoadSummary returns a summary or replacement by its id. ErrNotFound names it.
 func LoadSummary(ctx context.Context, st *store.Store, id string) (Summary, error) {
-	row, err := st.Operator.Summary(ctx, id)
+	row, err := st.Reader.Summary(ctx, id)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -41,7 +41,7 @@ func LoadSummary(ctx context.Context, st *store.Store, id string) (Summary, erro
 	if err != nil {
 		return Summary{}, err
 	}
-	calls, err := st.Operator.SummaryCalls(ctx, row.Run)
+	calls, err := st.Reader.SummaryCalls(ctx, row.Run)
 	if err != nil {
 		return Summary{}, err
 	}
