@@ -36,8 +36,7 @@ type RawView struct {
 // ReplaceRaw takes them, if ids is set. ErrNotFound: there is no such session.
 func (s Reader) RawView(ctx context.Context, k Key, ids bool) (RawView, error) {
 	query := `
-		SELECT s.revision, s.last_seq, (SELECT '[' || coalesce(string_agg(v.message::text, ',' ORDER BY n), '') || ']'
-			FROM compactor.view($1, $2) WITH ORDINALITY v(seq, id, kind, role, message, token_count, created_at, source_id, n))
+		SELECT s.revision, s.last_seq, (SELECT '[' || coalesce(string_agg(v.message::text, ','), '') || ']' FROM compactor.view($1, $2) v)
 		FROM compactor.sessions s WHERE s.tenant = $1 AND s.id = $2`
 	if ids {
 		query = `SELECT revision, seen, messages::text FROM compactor.view_with_revision($1, $2)`

@@ -48,6 +48,7 @@ func TestKeysAreRequiredOnceThereAreAny(t *testing.T) {
 	s.do(t, "", http.MethodGet, "/v2", nil).want(t, 401)
 	s.do(t, admin, http.MethodGet, "/v2", nil).want(t, 404, "no_such_path")
 	s.do(t, admin, http.MethodGet, "/v1/sessions/none", nil).want(t, 404, `"code":"not_found"`)
+	s.do(t, admin, http.MethodPost, at("s", "/state"), "{}", "Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site").want(t, 403, `"code":"cross_origin"`)
 	s.do(t, admin, http.MethodGet, "/v1/sessions?limit=9999", nil).want(t, 422, `"field":"query.limit"`)
 }
 
@@ -56,5 +57,24 @@ func TestThePageOfTheDocumentLoadsNothing(t *testing.T) {
 	page := s.do(t, "", http.MethodGet, "/docs", nil).want(t, 200, "GET", "/v1/sessions/{session}", "scope <code>read</code>")
 	if csp := page.header.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'") || strings.Contains(page.body, "://") {
 		t.Errorf("%s\n%s", csp, page.body)
+	}
+}
+
+// Without keys, a page whose name leads to the loopback address cannot call the API.
+func TestWithoutKeysTheHostIsLocal(t *testing.T) {
+	s := newServer(t)
+	s.do(t, "", http.MethodGet, "/v1/sessions", nil).want(t, 200)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/sessions", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = "evil.example:8321"
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusForbidden {
+		t.Errorf("status %d", resp.StatusCode)
 	}
 }

@@ -199,7 +199,11 @@ func (s *Server) handler() http.Handler {
 		routes.ServeHTTP(w, r)
 		x.route = r.Pattern
 	})
-	local := http.NewCrossOriginProtection().Handler(inner) // pages of others
+	pages := http.NewCrossOriginProtection() // in a browser of somebody who may call the API
+	pages.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		writeProblem(w, r, problem(http.StatusForbidden, "cross_origin", "pages of other origins may not call the API"))
+	}))
+	local := pages.Handler(inner)
 	logged := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		x := &exchange{ResponseWriter: w}
