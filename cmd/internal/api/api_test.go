@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "record the document in testdata")
 
-// The contract is reviewed as a file: go test ./cmd/internal/api -run Document -update
+// The contract is reviewed as a file: go test ./cmd/internal/api -run Document -update.
 func TestDocumentIsRecorded(t *testing.T) {
 	s := newServer(t)
 	var now bytes.Buffer

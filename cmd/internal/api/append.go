@@ -30,15 +30,6 @@ func (a *api) appending() {
 	}, replaceView)
 }
 
-// refuses adds the statuses of errors to an operation that has a body.
-func refuses(statuses ...int) func(*huma.Operation) {
-	return func(op *huma.Operation) {
-		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge,
-			http.StatusUnsupportedMediaType)
-		op.Errors = append(op.Errors, statuses...)
-	}
-}
-
 // raw describes the body of an operation that reads it itself, and adds the statuses of its errors.
 func raw(body string, statuses ...int) func(*huma.Operation) {
 	return func(op *huma.Operation) {
@@ -46,7 +37,8 @@ func raw(body string, statuses ...int) func(*huma.Operation) {
 		op.RequestBody = &huma.RequestBody{
 			Description: body, Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{}}},
 		}
-		refuses(statuses...)(op)
+		fails(statuses...)(op)
+		fails(http.StatusRequestTimeout)(op)
 	}
 }
 

@@ -11,44 +11,17 @@ import (
 	"github.com/sessionstore/compactor/store"
 )
 
-// suite is the specification's own, beside the repository.
-const suite = "../../../../shared/openresponses"
+// specification has the Open Responses specification's own suite, beside the repository.
+const specification = "../../../../shared/openresponses"
 
-// absent skips a test of a program of others, or fails it where nothing may be skipped.
-func absent(t *testing.T, text string) {
-	t.Helper()
-	if os.Getenv("REQUIRE_NODE") != "" {
-		t.Fatal(text)
-	}
-	t.Skip(text)
-}
-
-// client returns a folder with the files of testdata/clients/NAME and the packages of its lock
-// file, which .ci/run installs outside of the repository.
+// client returns a folder with the files of a folder of deploy/suites and its packages.
 func client(t *testing.T, name string) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("computes for long, in another process")
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
+	packages, dir := suite(t, name), t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(suites, name))); err != nil {
 		t.Fatal(err)
 	}
-	of := filepath.Join("testdata", "clients", name)
-	installed := filepath.Join(cache, "compactor", "npm", name)
-	want, err := os.ReadFile(filepath.Join(of, "package-lock.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	have, _ := os.ReadFile(filepath.Join(installed, "package-lock.json"))
-	if string(have) != string(want) {
-		absent(t, "the packages are not installed: mkdir -p "+installed+" && cp cmd/internal/api/"+of+"/package*.json "+installed+" && npm ci --prefix "+installed)
-	}
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(of)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(installed, "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
+	if err := os.Symlink(packages, filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -70,12 +43,12 @@ func node(t *testing.T, dir string, args ...string) []byte {
 
 // The suite is read from its place; only its packages have to be beside it.
 func TestOpenResponsesSuite(t *testing.T) {
-	if _, err := os.Stat(suite); err != nil {
+	if _, err := os.Stat(specification); err != nil {
 		t.Skipf("the suite is not here: %v", err)
 	}
 	dir := client(t, "openresponses")
 	for _, part := range []string{"bin", "src"} {
-		if err := os.CopyFS(filepath.Join(dir, part), os.DirFS(filepath.Join(suite, part))); err != nil {
+		if err := os.CopyFS(filepath.Join(dir, part), os.DirFS(filepath.Join(specification, part))); err != nil {
 			t.Fatal(err)
 		}
 	}

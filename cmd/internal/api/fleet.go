@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -179,25 +178,16 @@ type Newest struct {
 
 // newest returns a page of rows that are numbered, of those before after.
 func newest[T any](c *caller, in Newest, number func(T) int64, rows func(before int64, limit int) ([]T, error)) (*body[list[T]], error) {
-	limit, err := in.limit(c)
+	limit, before, err := in.numbered(c, in.After)
 	if err != nil {
 		return nil, err
 	}
-	before, err := strconv.ParseInt("0"+in.After, 10, 64)
-	if err != nil {
-		return nil, invalid("query.after", "after: want next of the page before")
-	}
 	found, err := rows(before, limit)
-	out := list[T]{Items: append([]T{}, found...)}
+	next := int64(0)
 	if len(found) == limit && limit > 0 {
-		out.Next = strconv.FormatInt(number(found[limit-1]), 10)
+		next = number(found[limit-1])
 	}
-	return answer(out, err)
-}
-
-// items returns a list without pages.
-func items[T any](rows []T, err error) (*body[list[T]], error) {
-	return answer(list[T]{Items: append([]T{}, rows...)}, err)
+	return page(found, next, err)
 }
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }

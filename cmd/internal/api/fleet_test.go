@@ -1,9 +1,9 @@
 package api_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,17 +18,7 @@ import (
 // large writes a session that is due.
 func (s *server) large(t *testing.T, tenant, session string) {
 	t.Helper()
-	var messages []map[string]string
-	for range 40 {
-		messages = append(messages, map[string]string{"role": "user", "content": strings.Repeat("words of a session ", 1000)})
-	}
-	raw, err := json.Marshal(messages)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := s.st.AppendFormat(t.Context(), store.Key{Tenant: tenant, Session: session}, "gpt-4o", "chat", "", raw); err != nil {
-		t.Fatal(err)
-	}
+	s.say(t, tenant, session, slices.Repeat([]string{strings.Repeat("words of a session ", 1000)}, 40)...)
 }
 
 // fleetServer returns a server on which acme and other have the same of everything, keys of both and one of all.

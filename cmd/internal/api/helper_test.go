@@ -51,7 +51,7 @@ func newServer(t *testing.T, change ...func(*config.Config)) *server {
 	for _, f := range change {
 		f(&c)
 	}
-	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
+	logger := slog.New(slog.DiscardHandler)
 	app, err := cli.NewApp(t.Context(), c, logger, cli.AppOptions{Registry: builtin.Registry()})
 	if err != nil {
 		t.Fatal(err)

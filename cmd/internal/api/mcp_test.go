@@ -31,7 +31,7 @@ func said(id, text string) store.NewMessage {
 func (s *server) fill(t *testing.T, tenant, session string, msgs ...store.NewMessage) store.Key {
 	t.Helper()
 	k := store.Key{Tenant: tenant, Session: session}
-	if _, _, err := s.st.Append(t.Context(), k, "", msgs); err != nil {
+	if _, _, err := s.st.Append(t.Context(), k, "gpt-4o", msgs); err != nil {
 		t.Fatal(err)
 	}
 	return k

@@ -46,11 +46,7 @@ type FoundMessage struct {
 }
 
 func listMessages(ctx context.Context, c *caller, in *listMessagesIn) (*body[list[FoundMessage]], error) {
-	limit, err := in.limit(c)
-	if err != nil {
-		return nil, err
-	}
-	after, err := cursor(in.After)
+	limit, after, err := in.numbered(c, in.After)
 	if err != nil {
 		return nil, err
 	}

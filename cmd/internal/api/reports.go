@@ -13,25 +13,25 @@ import (
 func (a *api) reports() {
 	register(a, operation{
 		scope: appends, method: http.MethodPost, path: "/v1/sessions/{session}/pins/{message}", id: "pin-message",
-		summary: "Keep a message in the view", more: refuses(http.StatusConflict, http.StatusGone),
+		summary: "Keep a message in the view", more: fails(http.StatusRequestTimeout, http.StatusGone),
 	}, pin)
 	register(a, operation{
 		scope: appends, method: http.MethodDelete, path: "/v1/sessions/{session}/pins/{message}", id: "unpin-message", summary: "End the pin of a message",
 	}, unpin)
 	register(a, operation{
 		scope: appends, method: http.MethodPost, path: "/v1/sessions/{session}/usage", id: "report-usage",
-		summary: "Report the provider's count of a prompt, and what its cache had of it", more: refuses(),
+		summary: "Report the provider's count of a prompt, and what its cache had of it", more: fails(http.StatusRequestTimeout),
 	}, reportUsage)
 	register(a, operation{
 		scope: appends, method: http.MethodPost, path: "/v1/sessions/{session}/state", id: "report-state",
-		summary: "Report the state of a session, for the triggers of policies", more: refuses(),
+		summary: "Report the state of a session, for the triggers of policies", more: fails(http.StatusRequestTimeout),
 	}, reportState)
 	register(a, operation{
 		scope: appends, method: http.MethodPost, path: "/v1/sessions/{session}/fork", id: "fork-session",
 		summary: "Create a session that goes on from a message of this one",
 		more: func(op *huma.Operation) {
 			op.DefaultStatus = http.StatusCreated
-			refuses(http.StatusConflict, http.StatusGone)(op)
+			fails(http.StatusRequestTimeout, http.StatusGone)(op)
 		},
 	}, fork)
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -133,6 +134,11 @@ func register[I, O any](a *api, o operation, handle func(context.Context, *calle
 	})
 }
 
+// fails returns a change that adds the statuses of errors to an operation.
+func fails(statuses ...int) func(*huma.Operation) {
+	return func(op *huma.Operation) { op.Errors = append(op.Errors, statuses...) }
+}
+
 // tenantParam is a parameter of all operations: see authenticate.
 var tenantParam = &huma.Param{
 	Name: "tenant", In: "query", Description: "With a key of all tenants: the one that is meant.", Schema: &huma.Schema{Type: huma.TypeString},
@@ -176,6 +182,29 @@ func (p Page) limit(c *caller) (int, error) {
 	}
 	return p.Limit, nil
 }
+
+// numbered returns the number of rows of a page, and the cursor of one whose cursors are numbers.
+func (p Page) numbered(c *caller, cursor string) (limit int, after int64, err error) {
+	if limit, err = p.limit(c); err != nil {
+		return 0, 0, err
+	}
+	if after, err = strconv.ParseInt("0"+cursor, 10, 64); err != nil {
+		return 0, 0, invalid("query.after", "after: want next of the page before")
+	}
+	return limit, after, nil
+}
+
+// page returns a page with the cursor of the next one, 0 for none.
+func page[T any](items []T, next int64, err error) (*body[list[T]], error) {
+	out := list[T]{Items: append([]T{}, items...)}
+	if next > 0 {
+		out.Next = strconv.FormatInt(next, 10)
+	}
+	return answer(out, err)
+}
+
+// items returns a list without pages.
+func items[T any](rows []T, err error) (*body[list[T]], error) { return page(rows, 0, err) }
 
 // body is an answer with a JSON body.
 type body[T any] struct{ Body T }

@@ -50,15 +50,12 @@ type listRunsIn struct {
 }
 
 func listRuns(ctx context.Context, c *caller, in *listRunsIn) (*body[list[reports.Run]], error) {
-	limit, err := in.limit(c)
+	limit, before, err := in.numbered(c, in.After)
 	if err != nil {
 		return nil, err
 	}
 	st := c.store
-	f := store.RunFilter{Key: store.Key{Tenant: c.tenant}, Status: in.Status, Outcome: in.Outcome, Sweep: in.Sweep, Limit: limit}
-	if f.Before, err = cursor(in.After); err != nil {
-		return nil, err
-	}
+	f := store.RunFilter{Key: store.Key{Tenant: c.tenant}, Status: in.Status, Outcome: in.Outcome, Sweep: in.Sweep, Before: before, Limit: limit}
 	if in.Session != "" {
 		st, f.Key = c.of(in.Session)
 		if _, err := st.Session(ctx, f.Key); err != nil {
@@ -168,11 +165,7 @@ type listSourcesIn struct {
 }
 
 func listSources(ctx context.Context, c *caller, in *listSourcesIn) (*body[list[store.MessageRow]], error) {
-	limit, err := in.limit(c)
-	if err != nil {
-		return nil, err
-	}
-	after, err := cursor(in.After)
+	limit, after, err := in.numbered(c, in.After)
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ const (
 	drainTimeout  = 20 * time.Second
 )
 
-// ErrNoKeys: the address can be reached from other machines, and there is no key.
+// ErrNoKeys reports that other machines can reach the address, and that there is no key.
 var ErrNoKeys = errors.New("other machines can reach it, and there is no key: make one first " +
 	"(`compactor key create --scope admin --all-tenants`), or listen on 127.0.0.1")
 
@@ -91,10 +91,11 @@ func Listen(ctx context.Context, o Options) (*Server, error) {
 	streams, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
 	s.http = &http.Server{
-		Handler: s.handler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: c.ReadTimeout, WriteTimeout: c.WriteTimeout,
-		IdleTimeout: c.IdleTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog:    log.New(io.Discard, "", 0), // of clients
-		BaseContext: func(net.Listener) context.Context { return streams },
+		Handler:           s.handler(), //nolint:contextcheck // each request has a context of its own
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: c.ReadTimeout, WriteTimeout: c.WriteTimeout, IdleTimeout: c.IdleTimeout,
+		MaxHeaderBytes: maxHeader,
+		ErrorLog:       log.New(io.Discard, "", 0), // of clients
+		BaseContext:    func(net.Listener) context.Context { return streams },
 	}
 	scheme := "http"
 	if c.TLSCert != "" {
@@ -130,7 +131,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = s.http.Close()
 	}
-	<-ended
+	<-ended //nolint:errcheck // it is that the server was closed
 	s.stop()
 	return err
 }
@@ -206,7 +207,7 @@ func (s *Server) handler() http.Handler {
 	logged := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		x := &exchange{ResponseWriter: w}
-		defer func() {
+		defer func() { //nolint:contextcheck // it has that of the request
 			if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
 				x.err = fmt.Errorf("panic: %v", p)
 				s.o.Logger.ErrorContext(r.Context(), "a request panicked", "route", x.route, "stack", string(debug.Stack()))

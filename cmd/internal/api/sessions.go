@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -47,9 +46,7 @@ func (a *api) sessions() {
 }
 
 // conflicts adds the statuses of operations that the state of a session may not allow.
-func conflicts(op *huma.Operation) {
-	op.Errors = append(op.Errors, http.StatusConflict, http.StatusGone, http.StatusPreconditionFailed)
-}
+var conflicts = fails(http.StatusConflict, http.StatusGone, http.StatusPreconditionFailed)
 
 // accepts adds to conflicts that an operation answers 202 with the same body while its run goes on.
 func accepts[T any](a *api) func(*huma.Operation) {
@@ -79,16 +76,13 @@ type listSessionsIn struct {
 // listSessions answers a page, which has fewer rows than its limit, or none, where a filter has looked
 // at as many sessions as it may.
 func listSessions(ctx context.Context, c *caller, in *listSessionsIn) (*body[list[store.SessionRow]], error) {
-	limit, err := in.limit(c)
+	limit, after, err := in.numbered(c, in.After)
 	if err != nil {
 		return nil, err
 	}
 	f := store.SessionFilter{
 		Tenant: c.tenant, Due: in.Due, Held: in.Held, Quarantined: in.Quarantined, Model: in.Model, Policy: in.Policy, Text: in.Query,
-		ChildrenOf: in.Parent, Limit: limit, Labels: map[string]string{},
-	}
-	if f.After, err = cursor(in.After); err != nil {
-		return nil, err
+		ChildrenOf: in.Parent, After: after, Limit: limit, Labels: map[string]string{},
 	}
 	for _, l := range in.Label {
 		name, value, ok := strings.Cut(l, "=")
@@ -105,24 +99,6 @@ func listSessions(ctx context.Context, c *caller, in *listSessionsIn) (*body[lis
 		rows[i] = reports.WithStart(c.server.o.Config, r)
 	}
 	return page(rows, next, err)
-}
-
-// cursor reads the cursor of a page.
-func cursor(after string) (int64, error) {
-	n, err := strconv.ParseInt("0"+after, 10, 64)
-	if err != nil {
-		return 0, invalid("query.after", "after: want next of the page before")
-	}
-	return n, nil
-}
-
-// page returns a page with the cursor of the next one, 0 for none.
-func page[T any](items []T, next int64, err error) (*body[list[T]], error) {
-	out := list[T]{Items: append([]T{}, items...)}
-	if next > 0 {
-		out.Next = strconv.FormatInt(next, 10)
-	}
-	return answer(out, err)
 }
 
 // SessionState is a session with the state that decides about its runs.

@@ -22,9 +22,7 @@ func (s *server) say(t *testing.T, tenant, session string, texts ...string) {
 		m := chat.Message{ID: fmt.Sprintf("m%d", i+1), Role: role, Content: chat.TextContent(text)}
 		msgs = append(msgs, store.NewMessage{Message: m})
 	}
-	if _, _, err := s.st.Append(t.Context(), store.Key{Tenant: tenant, Session: session}, "gpt-4o", msgs); err != nil {
-		t.Fatal(err)
-	}
+	s.fill(t, tenant, session, msgs...)
 }
 
 // long returns n texts.
