@@ -188,7 +188,7 @@ func (a *api) events() {
 	a.OpenAPI().AddOperation(&huma.Operation{
 		Method: http.MethodGet, Path: path, OperationID: "stream-events", Summary: "Follow the ends of runs and the changes of sweeps",
 		Tags: []string{"events"}, Extensions: map[string]any{"x-scope": reads},
-		Description: "Server-sent events, of the types run and sweep. Last-Event-ID continues after an event, so that none is lost; " +
+		Description: "Server-sent events: run at its end, session when its view has another revision, sweep when its status changes. Last-Event-ID continues after an event, so that none is lost; " +
 			"one may come twice, with the same id.",
 		Parameters: []*huma.Param{tenantParam, {
 			Name: "Last-Event-ID", In: "header", Description: "The id of the last event that was read.", Schema: &huma.Schema{Type: huma.TypeString},
@@ -267,11 +267,25 @@ func (s *eventStream) event(e store.Event) error {
 		clear(s.sent)
 	}
 	s.sent[name] = true
-	raw, err := json.Marshal(e)
+	if err := s.send(name, e.Kind, e); err != nil || e.Revision == 0 {
+		return err
+	}
+	return s.send(name+"-session", "session", ChangedView{e.Tenant, e.Session, e.Revision})
+}
+
+// ChangedView is the data of an event of the type session: the view has another revision.
+type ChangedView struct {
+	Tenant   string `json:"tenant"`
+	Session  string `json:"session"`
+	Revision int64  `json:"revision"`
+}
+
+func (s *eventStream) send(id, kind string, data any) error {
+	raw, err := json.Marshal(data)
 	if err != nil {
 		return err
 	}
-	return s.write(fmt.Sprintf("id: %s\nevent: %s\ndata: %s\n\n", name, e.Kind, raw))
+	return s.write(fmt.Sprintf("id: %s\nevent: %s\ndata: %s\n\n", id, kind, raw))
 }
 
 func (s *eventStream) write(text string) error {

@@ -15,9 +15,10 @@ import (
 
 // stream is an open stream of events.
 type stream struct {
-	t    *testing.T
-	resp *http.Response
-	in   *bufio.Scanner
+	t       *testing.T
+	resp    *http.Response
+	in      *bufio.Scanner
+	session string
 }
 
 func (s *server) stream(t *testing.T, key, after string) *stream {
@@ -36,11 +37,16 @@ func (s *server) stream(t *testing.T, key, after string) *stream {
 	return &stream{t: t, resp: resp, in: bufio.NewScanner(resp.Body)}
 }
 
-// next returns the next event and its id.
+// next returns the next event of a run or a sweep and its id, and notes that of its session.
 func (s *stream) next() (e store.Event, id string) {
 	s.t.Helper()
 	for s.in.Scan() {
 		line := s.in.Text()
+		if line == "event: session" {
+			s.in.Scan()
+			s.session = s.in.Text()
+			continue
+		}
 		if after, ok := strings.CutPrefix(line, "id: "); ok {
 			id = after
 		}
@@ -96,6 +102,9 @@ func TestEventsContinueWhereAClientStopped(t *testing.T) {
 	now := s.excluded(t, ours, "d")
 	if e, _ := again.next(); e.ID != now {
 		t.Errorf("%+v, want run %d", e, now)
+	}
+	if again.session != `data: {"tenant":"acme","session":"s","revision":3}` {
+		t.Errorf("event of the session: %s", again.session)
 	}
 	s.do(t, key, http.MethodGet, "/v1/events", nil, "Last-Event-ID", "x").want(t, 422, "Last-Event-ID")
 }
