@@ -138,6 +138,8 @@ type AppendOptions struct {
 	Key    string // of the batch, as in AppendOnce
 	// Revision is that of the view on which they were written, as in AppendOn; nil for the present one.
 	Revision *int64
+	// Most bounds the messages; 0 for no limit.
+	Most int
 }
 
 // Appended is the result of AppendRaw: the seqs of the messages, and the session after them.
@@ -161,6 +163,9 @@ func (s *Store) AppendRaw(ctx context.Context, k Key, raw []byte, o AppendOption
 	model, msgs, read, err := readMessages(op, o.Model, cmp.Or(o.Format, formats.Auto), raw)
 	if err != nil {
 		return Appended{}, err
+	}
+	if o.Most > 0 && len(msgs) > o.Most {
+		return Appended{}, fmt.Errorf("%s: %w: %d messages, want at most %d at once", op, ErrInvalid, len(msgs), o.Most)
 	}
 	var revision []int64
 	if o.Revision != nil {

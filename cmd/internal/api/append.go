@@ -75,7 +75,7 @@ func appendMessages(ctx context.Context, c *caller, in *appendIn) (*body[store.A
 	if in.Format != formats.Auto && !slices.Contains(formats.Names(), in.Format) {
 		return nil, invalid("query.format", "format: want %s or %s", formats.Auto, strings.Join(formats.Names(), ", "))
 	}
-	o := store.AppendOptions{Model: in.Model, Format: in.Format, Key: in.Key}
+	o := store.AppendOptions{Model: in.Model, Format: in.Format, Key: in.Key, Most: c.server.o.Config.API.MaxBatch}
 	if in.IfMatch != "" && in.IfMatch != "*" {
 		revision, _, err := parseTag("header.If-Match", in.IfMatch)
 		if err != nil {

@@ -96,3 +96,14 @@ func TestHeadersAreData(t *testing.T) {
 	}
 	s.do(t, key, http.MethodPost, at("s", "/messages"), `[{"role":"user","content":"a"}]`, "Idempotency-Key", strings.Repeat("k", 2000)).want(t, 422, "too long")
 }
+
+func TestRequestsAndBatchesAreLimited(t *testing.T) {
+	s := newServer(t, func(c *config.Config) { c.API.RequestsPerSecond, c.API.MaxBatch = 0.5, 1 })
+	one, two := s.key(t, "append", "acme"), s.key(t, "append", "others")
+	s.do(t, one, http.MethodPost, at("s", "/messages"), `[{"role":"user","content":"a"},{"role":"user","content":"b"}]`).want(t, 422, "want at most 1")
+	refused := s.do(t, one, http.MethodPost, at("s", "/messages"), `[{"role":"user","content":"a"}]`).want(t, 429, `"code":"rate_limited"`)
+	if wait := refused.header.Get("Retry-After"); wait != "2" {
+		t.Errorf("Retry-After %q", wait)
+	}
+	s.do(t, two, http.MethodPost, at("s", "/messages"), `[{"role":"user","content":"a"}]`).want(t, 200)
+}

@@ -57,19 +57,26 @@ func newServer(t *testing.T, change ...func(*config.Config)) *server {
 		t.Fatal(err)
 	}
 	s := &server{app: app, st: app.Store}
-	running, err := api.Listen(t.Context(), api.Options{
-		Config: app.Config, Store: app.Store, Planner: app.Planner, Registry: app.Planner.Registry, Logger: logger, Version: "test",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.url = "http://" + running.Address()
-	s.run(t, cli.Role{Name: "api", Run: running.Run})
+	t.Cleanup(func() { _ = app.Close() })
+	s.url = "http://" + s.listen(t, app.Config)
 	s.doc = document(t, s.url)
 	return s
 }
 
-// run runs roles until the test ends. App is closed then.
+// listen serves the API until the test ends, and returns its address.
+func (s *server) listen(t *testing.T, c config.Config) string {
+	t.Helper()
+	running, err := api.Listen(t.Context(), api.Options{
+		Config: c, Store: s.st, Planner: s.app.Planner, Registry: s.app.Planner.Registry, Logger: s.app.Logger, Version: "test",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.run(t, cli.Role{Name: "api", Run: running.Run})
+	return running.Address()
+}
+
+// run runs roles until the test ends.
 func (s *server) run(t *testing.T, roles ...cli.Role) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -79,9 +86,6 @@ func (s *server) run(t *testing.T, roles ...cli.Role) {
 		stop()
 		if err := <-done; err != nil {
 			t.Error(err)
-		}
-		if roles[0].Name == "api" {
-			_ = s.app.Close()
 		}
 	})
 }

@@ -18,6 +18,8 @@ type API struct {
 	TLSKey  string `yaml:"tls_key"`
 	// MaxBody bounds the body of a request, decompressed.
 	MaxBody policy.Bytes `yaml:"max_body"`
+	// MaxBatch bounds the messages of an append.
+	MaxBatch int `yaml:"max_batch"`
 	// MaxPage bounds the rows of a page.
 	MaxPage int `yaml:"max_page"`
 	// RequestsPerSecond bounds the requests with one key on this server; short bursts of as many
@@ -40,7 +42,7 @@ const MaxWait = 30 * time.Second
 
 func defaultAPI() API {
 	return API{
-		Listen: "127.0.0.1:8321", MaxBody: 32e6, MaxPage: 500, RequestsPerSecond: 5000, MaxStreams: 500,
+		Listen: "127.0.0.1:8321", MaxBody: 32e6, MaxBatch: 20_000, MaxPage: 500, RequestsPerSecond: 5000, MaxStreams: 500,
 		ReadTimeout: time.Minute, WriteTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute,
 	}
 }
@@ -53,6 +55,7 @@ func (c API) Validate() error {
 		"host:port, such as 127.0.0.1:8321 (0.0.0.0:8321 for all interfaces, with keys), or %s", APIOff)
 	fs.Check((c.TLSCert == "") == (c.TLSKey == ""), "tls_key", strconv.Quote(c.TLSKey), "a file beside tls_cert, or neither")
 	policy.CheckRange(&fs, "max_body", c.MaxBody, 1<<10, 1<<30)
+	policy.CheckRange(&fs, "max_batch", c.MaxBatch, 1, 1_000_000)
 	policy.CheckRange(&fs, "max_page", c.MaxPage, 10, 5000)
 	policy.CheckRange(&fs, "requests_per_second", c.RequestsPerSecond, 0.1, 1e6)
 	policy.CheckRange(&fs, "max_streams", c.MaxStreams, 0, 100_000)
