@@ -85,6 +85,17 @@ var mayImport = []rule{
 	{"worker/...", []string{"worker/...", "strategies/...", "store"}},
 	// The scheduler speaks of sessions, so it knows their types; it plans nothing.
 	{"scheduler/...", []string{"scheduler/...", "store", "worker/jobs", "strategies/policy", "strategies/chat", "strategies/backoff"}},
+	// The command line and the HTTP API stand beside each other, on the same reports and changes of
+	// policies. The tools of MCP read one session, whoever serves them.
+	{"cmd/internal/mcp", []string{"store", "strategies/chat", "strategies/tokens"}},
+	{"cmd/internal/policies", []string{"cmd/internal/config", "cmd/internal/term", "store", "scheduler", "strategies/..."}},
+	{"cmd/internal/reports", []string{
+		"cmd/internal/config", "cmd/internal/policies", "cmd/internal/term", "store", "worker", "strategies/...",
+	}},
+	{"cmd/internal/api", []string{
+		"cmd/internal/config", "cmd/internal/mcp", "cmd/internal/policies", "cmd/internal/reports", "store", "scheduler", "worker",
+		"strategies/...",
+	}},
 	{"cmd/...", []string{"cmd/...", "strategies/...", "store", "migrations", "worker/...", "scheduler/..."}},
 	{"deploy/...", []string{"strategies/...", "store", "cmd"}},
 }
@@ -106,6 +117,9 @@ var onlyIn = []struct {
 	{"github.com/pkoukk/tiktoken-go/...", []string{"strategies/tokens/...", "cmd/internal/dev/bench"}},
 	{"github.com/pkoukk/tiktoken-go-loader/...", []string{"strategies/tokens/...", "cmd/internal/dev/bench"}},
 	{"github.com/prometheus/...", []string{"cmd/internal/metrics"}},
+	{"github.com/danielgtaylor/huma/v2/...", []string{"cmd/internal/api"}},
+	{"github.com/modelcontextprotocol/go-sdk/...", []string{"cmd/internal/mcp", "cmd/internal/api", "cmd/internal/cli"}},
+	{"github.com/google/jsonschema-go/...", []string{"cmd/internal/mcp"}},
 	{"github.com/alicebob/miniredis/v2/...", []string{"cmd/internal/dev/stack/...", "store/storetest"}},
 	{"github.com/fergusstrange/embedded-postgres/...", []string{"cmd/internal/dev/stack"}},
 	// Strategies are pure: only the model client talks to anybody.
