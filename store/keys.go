@@ -116,9 +116,9 @@ func (s Admin) UseKey(ctx context.Context, secret string) (APIKey, error) {
 	return k, err
 }
 
-// HasKeys reports whether any key is in force.
+// HasKeys reports whether there is any key, be it revoked or expired.
 func (s Admin) HasKeys(ctx context.Context) (bool, error) {
-	const query = `SELECT EXISTS (SELECT FROM compactor.api_keys WHERE revoked_at IS NULL AND (expires_at > now()) IS NOT FALSE)`
+	const query = `SELECT EXISTS (SELECT FROM compactor.api_keys)`
 	return queryRow(ctx, s.Store, "keys", pgx.RowTo[bool], query)
 }
 

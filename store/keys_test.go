@@ -42,7 +42,7 @@ func TestKeysAreUsedUntilTheyEnd(t *testing.T) {
 	for name, secret := range map[string]string{"revoked": first, "rotated": newer, "expired": all, "unknown": "cpk_x", "empty": ""} {
 		wantError(t, second(a.UseKey(ctx, secret)), ErrNotFound, "%s", name)
 	}
-	if exist, err := a.HasKeys(ctx); exist || err != nil {
+	if exist, err := a.HasKeys(ctx); !exist || err != nil { // an API does not become open when its last key ends
 		t.Errorf("keys: %v, %v", exist, err)
 	}
 	for name, k := range map[string]NewKey{

@@ -41,9 +41,9 @@ BEGIN
     ORDER BY e.at DESC, e.id DESC, e.what COLLATE "C" DESC LIMIT p_limit;
 END $$;
 
--- Keeps what an operator did where no table says so.
+-- Keeps what an operator did where no table says so. A bound connection keeps it of its tenant.
 CREATE OR REPLACE FUNCTION @schema@.note_action(p_by text, p_action text, p_tenant text, p_object text, p_note text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO @schema@.operator_actions (done_by, action, tenant, object, note)
-    VALUES (coalesce(p_by, ''), p_action, coalesce(p_tenant, ''), p_object, coalesce(p_note, ''));
+    VALUES (coalesce(p_by, ''), p_action, @schema@.scope_of(p_tenant), p_object, coalesce(p_note, ''));
 END $$;

@@ -138,7 +138,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('model_names', '{}'),
             ('next_look', '{}'),
             ('next_time', '{}'),
-            ('note_action', '{}'),
+            ('note_action', '{operator}'),
             ('note_due', '{}'),
             ('note_lookups', '{reader}'),
             ('note_processes', '{worker}'),

@@ -60,6 +60,17 @@ func TestThePageOfTheDocumentLoadsNothing(t *testing.T) {
 	}
 }
 
+// A server does not become open when its last key ends.
+func TestKeysStayRequired(t *testing.T) {
+	s := newServer(t)
+	key := s.key(t, "read", "acme")
+	s.do(t, key, http.MethodGet, "/v1/sessions", nil).want(t, 200)
+	if _, err := s.st.Admin.RevokeKey(t.Context(), "acme", "read-4", "test"); err != nil {
+		t.Fatal(err)
+	}
+	s.do(t, "", http.MethodGet, "/v1/sessions", nil).want(t, 401, `"code":"no_key"`)
+}
+
 // Without keys, a page whose name leads to the loopback address cannot call the API.
 func TestWithoutKeysTheHostIsLocal(t *testing.T) {
 	s := newServer(t)

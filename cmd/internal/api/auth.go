@@ -72,7 +72,7 @@ type keys struct {
 	mu      sync.Mutex
 	known   map[[sha256.Size]byte]*knownKey
 	limits  map[int64]*rate.Limiter
-	exist   bool // any key is in force
+	exist   bool // there is a key, or was one
 	askedAt time.Time
 }
 
@@ -88,12 +88,12 @@ func newKeys(st *store.Store, perSecond float64) *keys {
 	}
 }
 
-// open reports whether requests need no key, as there is none.
+// open reports whether requests need no key, as there never was one.
 func (k *keys) open(ctx context.Context) (bool, error) {
 	k.mu.Lock()
 	exist, fresh := k.exist, time.Since(k.askedAt) < keyTTL
 	k.mu.Unlock()
-	if fresh {
+	if exist || fresh {
 		return !exist, nil
 	}
 	exist, err := k.store.Admin.HasKeys(ctx)
@@ -115,7 +115,7 @@ func (k *keys) find(ctx context.Context, secret string) (store.APIKey, error) {
 	if known != nil && time.Since(known.at) < keyTTL && (known.key.ExpiresAt == nil || time.Now().Before(*known.key.ExpiresAt)) {
 		return known.key, nil
 	}
-	if k.failures.Tokens() < 1 {
+	if known == nil && k.failures.Tokens() < 1 {
 		return store.APIKey{}, problem(http.StatusTooManyRequests, "rate_limited", "too many requests with unknown keys").
 			with("Retry-After", "1")
 	}

@@ -24,8 +24,9 @@ const (
 	heartbeat   = 15 * time.Second
 	eventPage   = 500
 	// maxBehind is how many events a client may be behind; then its stream ends, and it continues by
-	// Last-Event-ID.
-	maxBehind = 2000
+	// Last-Event-ID, which reaches back for maxBack.
+	maxBehind = 256
+	maxBack   = 24 * time.Hour
 )
 
 // feeds read the events of the tenants that have streams. Safe for concurrent use.
@@ -80,6 +81,16 @@ func (f *feeds) subscribe(ctx context.Context, tenant string) (events chan store
 	}
 }
 
+// open returns the number of streams of a tenant.
+func (f *feeds) open(tenant string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if t := f.of[tenant]; t != nil {
+		return len(t.streams)
+	}
+	return 0
+}
+
 // listen wakes the feeds when a run has ended, and from time to time, as long as there are any.
 func (f *feeds) listen(ctx context.Context) {
 	l := f.server.o.Store.Reader.Listener()
@@ -107,22 +118,25 @@ func (f *feeds) listen(ctx context.Context) {
 // read reads the events of a tenant and sends them to its streams.
 func (f *feeds) read(ctx context.Context, t *feed, tenant string) {
 	sent := map[string]time.Time{}
-	from, err := f.server.o.Store.Reader.Now(ctx) // a stream that needs earlier ones reads them itself
-	if err != nil {
-		from = time.Now()
-	}
+	var from time.Time // by the clock of the database; a stream that needs earlier ones reads them itself
 	for first := true; ; first = false {
-		err = eachEvent(ctx, f.server.bound(tenant), tenant, from.Add(-feedOverlap), func(e store.Event) error {
-			if name := e.Name(); sent[name].IsZero() {
-				if sent[name] = e.At; !first {
-					f.send(t, e)
+		now, err := f.server.o.Store.Reader.Now(ctx)
+		if err == nil {
+			if from.IsZero() {
+				from = now
+			}
+			err = eachEvent(ctx, f.server.bound(tenant), tenant, from.Add(-feedOverlap), func(e store.Event) error {
+				if name := e.Name(); sent[name].IsZero() {
+					if sent[name] = e.At; !first {
+						f.send(t, e)
+					}
 				}
-			}
-			if e.At.After(from) {
-				from = e.At
-			}
-			return nil
-		})
+				return nil
+			})
+		}
+		if err == nil {
+			from = now
+		}
 		if err != nil && ctx.Err() == nil {
 			f.server.o.Logger.WarnContext(ctx, "events cannot be read", "error", err.Error())
 		}
@@ -213,15 +227,30 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, c *caller)
 		return problem(http.StatusServiceUnavailable, "too_many_streams", "%d streams of events are open (api.max_streams)", cap(s.streams)).
 			with("Retry-After", "10")
 	}
+	if most := (cap(s.streams) + 1) / 2; c.key.Tenant != nil && s.feeds.open(c.tenant) >= most {
+		return problem(http.StatusServiceUnavailable, "too_many_streams", "%d streams of events of the tenant are open, half of api.max_streams", most).
+			with("Retry-After", "10")
+	}
 	last := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("last_event_id"))
 	micros, _, _ := strings.Cut(last, "-")
 	at, err := strconv.ParseInt(cmp.Or(micros, "0"), 10, 64)
 	if err != nil {
 		return invalid("header.Last-Event-ID", "Last-Event-ID: want the id of an event")
 	}
+	now, err := s.o.Store.Reader.Now(r.Context())
+	if err != nil {
+		return err
+	}
+	after := time.UnixMicro(at).Add(-feedOverlap)
+	if last != "" && now.Sub(after) > maxBack {
+		p := problem(http.StatusGone, "too_old", "Last-Event-ID reaches back for %s: read /v1/runs", maxBack)
+		p.Field = "header.Last-Event-ID"
+		return p
+	}
 	live, end := s.feeds.subscribe(r.Context(), c.tenant)
 	defer end()
-	out := &eventStream{w: w, control: http.NewResponseController(w), sent: map[string]bool{}}
+	out := &eventStream{w: w, control: http.NewResponseController(w), sent: map[string]bool{}, recent: now.Add(-2 * feedOverlap)}
+	_ = out.control.SetReadDeadline(time.Time{}) // the server's would end the stream
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
@@ -229,14 +258,17 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, c *caller)
 		return nil //nolint:nilerr // the client is gone
 	}
 	if last != "" {
-		if err := eachEvent(r.Context(), c.store, c.tenant, time.UnixMicro(at).Add(-feedOverlap), out.event); err != nil {
+		if err := eachEvent(r.Context(), c.store, c.tenant, after, out.event); err != nil {
 			failed(r.Context(), err)
 			return nil
 		}
 	}
+	out.recent = time.Time{}
 	for {
 		select {
 		case <-r.Context().Done():
+			return nil
+		case <-s.stopping.Done():
 			return nil
 		case e, ok := <-live:
 			if !ok || out.event(e) != nil {
@@ -254,7 +286,10 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, c *caller)
 type eventStream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	sent    map[string]bool // of the events that it began with
+	// sent holds the events after recent that it began with, which may come once more. recent is zero
+	// once it has begun.
+	sent   map[string]bool
+	recent time.Time
 }
 
 // event writes an event, unless it has.
@@ -263,10 +298,9 @@ func (s *eventStream) event(e store.Event) error {
 	if s.sent[name] {
 		return nil
 	}
-	if len(s.sent) > 10*maxBehind {
-		clear(s.sent)
+	if !s.recent.IsZero() && e.At.After(s.recent) {
+		s.sent[name] = true
 	}
-	s.sent[name] = true
 	if err := s.send(name, e.Kind, e); err != nil || e.Revision == 0 {
 		return err
 	}

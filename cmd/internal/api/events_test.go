@@ -107,15 +107,18 @@ func TestEventsContinueWhereAClientStopped(t *testing.T) {
 		t.Errorf("event of the session: %s", again.session)
 	}
 	s.do(t, key, http.MethodGet, "/v1/events", nil, "Last-Event-ID", "x").want(t, 422, "Last-Event-ID")
+	s.do(t, key, http.MethodGet, "/v1/events", nil, "Last-Event-ID", "1-run-1").want(t, 410, `"code":"too_old"`)
 }
 
 func TestStreamsAreLimited(t *testing.T) {
-	s := newServer(t, func(c *config.Config) { c.API.MaxStreams = 2 })
-	key := s.key(t, "read", "")
+	s := newServer(t, func(c *config.Config) { c.API.MaxStreams = 3 })
+	key, acme := s.key(t, "read", ""), s.key(t, "read", "acme")
 	for range 2 {
-		s.stream(t, key, "").in.Scan()
+		s.stream(t, acme, "").in.Scan()
 	}
-	refused := s.do(t, key, http.MethodGet, "/v1/events", nil).want(t, 503, "too_many_streams")
+	s.do(t, acme, http.MethodGet, "/v1/events", nil).want(t, 503, "half of api.max_streams")
+	s.stream(t, key, "").in.Scan()
+	refused := s.do(t, key, http.MethodGet, "/v1/events", nil).want(t, 503, "too_many_streams", "api.max_streams")
 	if refused.header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}

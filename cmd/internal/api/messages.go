@@ -125,8 +125,12 @@ func restoreMessage(ctx context.Context, c *caller, in *MessagePath) (*body[Rest
 	if m.Kind != chat.KindSource {
 		return nil, problem(http.StatusConflict, "not_applicable", "message %d was written by a run: an undo brings it back", in.Seq)
 	}
-	if !m.Included {
-		out.Pinned, err = true, st.Pin(ctx, k, m.ID)
+	if m.Included {
+		return answer(out, nil)
 	}
-	return answer(out, err)
+	if err := st.Pin(ctx, k, m.ID); err != nil {
+		return nil, err
+	}
+	out.Pinned = true
+	return answer(out, st.Admin.NoteAction(ctx, c.by(), "message.restore", k.Tenant, k.Session, m.ID))
 }

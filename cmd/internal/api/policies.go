@@ -59,8 +59,8 @@ type PolicyPath struct {
 }
 
 type policyList struct {
-	Items    []policies.Row       `json:"items"`
-	Progress store.PolicyProgress `json:"progress" doc:"How far the sessions follow the last change."`
+	Items    []policies.Row        `json:"items"`
+	Progress *store.PolicyProgress `json:"progress,omitempty" doc:"How far the sessions of all tenants follow the last change; not for a key of one tenant."`
 }
 
 func listPolicies(ctx context.Context, c *caller, _ *struct{}) (*body[policyList], error) {
@@ -68,8 +68,11 @@ func listPolicies(ctx context.Context, c *caller, _ *struct{}) (*body[policyList
 	if err != nil {
 		return nil, err
 	}
+	if c.tenant != "" {
+		return answer(policyList{Items: rows}, nil)
+	}
 	progress, err := c.store.PolicyProgress(ctx)
-	return answer(policyList{rows, progress}, err)
+	return answer(policyList{rows, &progress}, err)
 }
 
 type getPolicyIn struct {
@@ -176,6 +179,9 @@ func assignPolicy(ctx context.Context, c *caller, in *assignPolicyIn) (*body[sto
 	st, k := c.of(in.Session)
 	if err := st.SetPolicy(ctx, k, in.Policy); err != nil {
 		return nil, fmt.Errorf("assign policy: %w", err)
+	}
+	if err := st.Admin.NoteAction(ctx, c.by(), "policy.assign", k.Tenant, k.Session, in.Policy); err != nil {
+		return nil, err
 	}
 	return answer(st.Session(ctx, k))
 }

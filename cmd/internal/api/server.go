@@ -44,7 +44,8 @@ type Server struct {
 	loopback   bool
 	listener   net.Listener
 	http       *http.Server
-	stop       context.CancelFunc // of streams
+	stopping   context.Context    // done when the server stops: streams end then
+	stop       context.CancelFunc // of stopping
 	streams    chan struct{}      // one element for each that is open
 	feeds      feeds
 }
@@ -88,14 +89,12 @@ func Listen(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.listener.Close())
 	}
-	streams, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s.stop = stop
+	s.stopping, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	s.http = &http.Server{
 		Handler:           s.handler(), //nolint:contextcheck // each request has a context of its own
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: c.ReadTimeout, WriteTimeout: c.WriteTimeout, IdleTimeout: c.IdleTimeout,
 		MaxHeaderBytes: maxHeader,
 		ErrorLog:       log.New(io.Discard, "", 0), // of clients
-		BaseContext:    func(net.Listener) context.Context { return streams },
 	}
 	scheme := "http"
 	if c.TLSCert != "" {
@@ -263,7 +262,7 @@ func (s *Server) record(r *http.Request, x *exchange, took time.Duration) {
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String("route", route), slog.Int("status", x.status), slog.Duration("took", took.Round(time.Microsecond)),
+		slog.String("method", r.Method), slog.String("route", route), slog.Int("status", x.status), slog.Duration("took", took.Round(time.Microsecond)),
 	}
 	if x.caller != nil {
 		attrs = append(attrs, slog.String("key", x.caller.key.Prefix), slog.String("tenant", x.caller.tenant))

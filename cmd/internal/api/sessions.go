@@ -32,7 +32,7 @@ func (a *api) sessions() {
 	}, getSession)
 	register(a, operation{
 		scope: appends, method: http.MethodPatch, path: one, id: "change-session",
-		summary: "Set the model, labels, parent or policy of a session", more: conflicts,
+		summary: "Set the model, labels, parent or, with scope operate, policy of a session", more: conflicts,
 	}, changeSession)
 	register(a, operation{
 		scope: admins, method: http.MethodDelete, path: one, id: "erase-session",
@@ -132,8 +132,17 @@ type changeSessionIn struct {
 
 func changeSession(ctx context.Context, c *caller, in *changeSessionIn) (*body[SessionState], error) {
 	st, k := c.of(in.Session)
+	policy := in.Body.Policy
+	if policy != nil && !c.may(operates) {
+		return nil, forbidden(operates, c.key.Scope)
+	}
 	if err := st.Configure(ctx, k, in.Body); err != nil {
 		return nil, err
+	}
+	if policy != nil {
+		if err := st.Admin.NoteAction(ctx, c.by(), "policy.assign", k.Tenant, k.Session, *policy); err != nil {
+			return nil, err
+		}
 	}
 	return sessionState(ctx, c, st, k)
 }

@@ -57,7 +57,9 @@ func TestSessionsAreListedAndChanged(t *testing.T) {
 	s.do(t, write, http.MethodPatch, at("mail/1", ""), change).want(t, 200,
 		`"model":"claude-sonnet-4-5"`, `"team":"x"`, `"parent":"chat"`, `"held_back":[`, `"next_run":`)
 	s.do(t, read, http.MethodPatch, at("mail/1", ""), change).want(t, 403, `"code":"forbidden"`)
-	s.do(t, write, http.MethodPatch, at("mail 2", ""), map[string]any{"model": "m", "policy": "none"}).want(t, 404)
+	named := map[string]any{"model": "m", "policy": "none"}
+	s.do(t, write, http.MethodPatch, at("mail 2", ""), named).want(t, 403, "scope operate")
+	s.do(t, s.key(t, "operate", "acme"), http.MethodPatch, at("mail 2", ""), named).want(t, 404)
 	s.do(t, write, http.MethodPatch, at("mail-o", ""), change).want(t, 404, `"code":"not_found"`)
 	s.do(t, write, http.MethodPatch, at("none", ""), change).want(t, 404, `"code":"not_found"`)
 	s.do(t, read, http.MethodGet, at("mail 2", ""), nil).want(t, 200, `"model":"gpt-4o"`, `"state":"active"`)

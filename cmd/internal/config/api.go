@@ -59,7 +59,7 @@ func (c API) Validate() error {
 	policy.CheckRange(&fs, "max_page", c.MaxPage, 10, 5000)
 	policy.CheckRange(&fs, "requests_per_second", c.RequestsPerSecond, 0.1, 1e6)
 	policy.CheckRange(&fs, "max_streams", c.MaxStreams, 0, 100_000)
-	policy.CheckRange(&fs, "read_timeout", c.ReadTimeout, time.Second, time.Hour)
+	policy.CheckRange(&fs, "read_timeout", c.ReadTimeout, MaxWait, time.Hour) // it ends requests that wait, too
 	policy.CheckRange(&fs, "write_timeout", c.WriteTimeout, 2*MaxWait, time.Hour)
 	policy.CheckRange(&fs, "idle_timeout", c.IdleTimeout, time.Second, time.Hour)
 	return fs.Join()
