@@ -105,5 +105,5 @@ func TestRequestsAndBatchesAreLimited(t *testing.T) {
 	if wait := refused.header.Get("Retry-After"); wait != "2" {
 		t.Errorf("Retry-After %q", wait)
 	}
-	s.do(t, two, http.MethodPost, at("s", "/messages"), `[{"role":"user","content":"a"}]`).want(t, 200)
+	s.do(t, two, http.MethodPost, at("s", "/state"), `{"closed":true}`, "Content-Type", "application/x-www-form-urlencoded").want(t, 404) // as of curl -d
 }

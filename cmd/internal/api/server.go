@@ -222,13 +222,16 @@ func (s *Server) handler() http.Handler {
 	return compressed(logged)
 }
 
-// decode bounds the body of a request and decompresses it.
+// decode bounds the body of a request and decompresses it. A body is JSON whatever curl says of it.
 func (s *Server) decode(w http.ResponseWriter, r *http.Request) error {
 	most := int64(s.o.Config.API.MaxBody)
 	if r.ContentLength > most {
 		return tooLarge(most)
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, most)
+	if r.Header.Get("Content-Type") == "application/x-www-form-urlencoded" {
+		r.Header.Set("Content-Type", "application/json")
+	}
 	switch coding := r.Header.Get("Content-Encoding"); coding {
 	case "", "identity":
 	case "gzip":
