@@ -45,7 +45,7 @@ CREATE TABLE @schema@.operator_actions (
     note    text NOT NULL DEFAULT ''
 );
 -- For audit_log, the newest first. It stops runs from being queued until it is built.
-CREATE INDEX runs_of_operators ON @schema@.runs (queued_at, id) WHERE trigger = 'operator';
+CREATE INDEX runs_of_operators ON @schema@.runs (queued_at, id) WHERE trigger = 'operator' AND requested_by <> '';
 -- They have an argument more.
 DROP FUNCTION IF EXISTS @schema@.cancel_bulk(text, bigint);
 DROP FUNCTION IF EXISTS @schema@.resume_bulk_compact(bigint);
