@@ -96,6 +96,12 @@ func TestABoundStoreReachesNoOtherTenant(t *testing.T) {
 			t.Errorf("lists %+v", r)
 		}
 	}
+	for name, o := range map[string]Operator{"a bound store": b, "all": s.Operator} { // with the one that is in no session
+		a := must(o.Activity(ctx, "ours", time.Hour))(t)
+		if len(a.Models) != 1 || a.Models[0].Calls != 2 {
+			t.Errorf("%s: %+v", name, a.Models)
+		}
+	}
 	if _, err := s.Bound("ours", true).Run(ctx, run); !errors.Is(err, ErrNotFound) {
 		t.Errorf("run of others: %v", err)
 	}
