@@ -45,7 +45,7 @@ CREATE TABLE @schema@.operator_actions (
     note    text NOT NULL DEFAULT ''
 );
 -- For audit_log, the newest first. It stops runs from being queued until it is built.
-CREATE INDEX runs_of_operators ON @schema@.runs (queued_at, id) WHERE trigger = 'operator';
+CREATE INDEX runs_of_operators ON @schema@.runs (queued_at, id) WHERE trigger = 'operator' AND requested_by <> '';
 -- They have an argument more.
 DROP FUNCTION IF EXISTS @schema@.cancel_bulk(text, bigint);
 DROP FUNCTION IF EXISTS @schema@.resume_bulk_compact(bigint);
@@ -65,15 +65,3 @@ INSERT INTO @schema@.item_secrets DEFAULT VALUES;
 
 -- How often an agent looked up messages that the run had taken out of its view.
 ALTER TABLE @schema@.runs ADD COLUMN looked_up bigint NOT NULL DEFAULT 0;
-
--- +goose Down
-ALTER TABLE @schema@.runs DROP COLUMN looked_up;
-DROP TABLE @schema@.item_secrets;
-DELETE FROM @schema@.summary_calls WHERE tenant IS NOT NULL;
-DROP INDEX @schema@.summary_calls_alone, @schema@.summary_calls_no_summary;
-ALTER TABLE @schema@.summary_calls DROP tenant, ALTER sid SET NOT NULL, ALTER run SET NOT NULL;
-DROP INDEX @schema@.runs_of_operators;
-DROP TABLE @schema@.operator_actions;
-DROP INDEX @schema@.sessions_of_tenant;
-DROP TABLE @schema@.cache_usage;
-DROP TABLE @schema@.api_keys;

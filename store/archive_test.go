@@ -70,7 +70,7 @@ func TestArchivedWordsAreStillThere(t *testing.T) {
 		t.Errorf("message 2 is %+v", got[2])
 	}
 	summary := one[string](t, s, `SELECT id FROM compactor.message_log WHERE seq = 13`)
-	if got := must(s.Reader.Summary(t.Context(), summary))(t); got.Content.String() != "what was said" {
+	if got := must(s.Reader.Summary(t.Context(), k, summary))(t); got.Content.String() != "what was said" {
 		t.Errorf("the archived summary is %+v", got)
 	}
 	wantConsistent(t, s)

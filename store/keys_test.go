@@ -39,6 +39,8 @@ func TestKeysAreUsedUntilTheyEnd(t *testing.T) {
 	must(a.RevokeKey(ctx, "", fmt.Sprintf("%s.%d", keys[0].Name, keys[0].ID), "me"))(t) // as rotate_key names it
 	must(a.RevokeKey(ctx, "acme", "agents", "me"))(t)
 	exec(t, s, `UPDATE compactor.api_keys SET expires_at = now() WHERE tenant IS NULL`)
+	_, _, err = a.RotateKey(ctx, "", "agents", 0, "me")
+	wantError(t, err, ErrNotFound, "rotation of an expired key")
 	for name, secret := range map[string]string{"revoked": first, "rotated": newer, "expired": all, "unknown": "cpk_x", "empty": ""} {
 		wantError(t, second(a.UseKey(ctx, secret)), ErrNotFound, "%s", name)
 	}
@@ -47,6 +49,7 @@ func TestKeysAreUsedUntilTheyEnd(t *testing.T) {
 	}
 	for name, k := range map[string]NewKey{
 		"scope": {Name: "x", Scope: "root"}, "name": {Name: "a b", Scope: ScopeRead}, "past": {Name: "x", Scope: ScopeRead, ExpiresAt: time.Unix(1, 0)},
+		"digits": {Name: "12", Scope: ScopeRead},
 	} {
 		if _, _, err := a.CreateKey(ctx, k, ""); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
@@ -91,6 +94,12 @@ func TestABoundStoreReachesNoOtherTenant(t *testing.T) {
 	for _, r := range sessions {
 		if r.Tenant != "ours" {
 			t.Errorf("lists %+v", r)
+		}
+	}
+	for name, o := range map[string]Operator{"a bound store": b, "all": s.Operator} { // with the one that is in no session
+		a := must(o.Activity(ctx, "ours", time.Hour))(t)
+		if len(a.Models) != 1 || a.Models[0].Calls != 2 {
+			t.Errorf("%s: %+v", name, a.Models)
 		}
 	}
 	if _, err := s.Bound("ours", true).Run(ctx, run); !errors.Is(err, ErrNotFound) {

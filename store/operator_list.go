@@ -117,15 +117,20 @@ func (s Operator) Sessions(ctx context.Context, f SessionFilter) (rows []Session
 	}
 	where := indexed
 	if scanned != "" {
-		const query = `SELECT coalesce(max(sid), 0), count(*) FROM (%s) x`
+		const query = `SELECT coalesce(max(sid), 0), count(*), coalesce(array_agg(sid) FILTER (WHERE %t), '{}') FROM (%s) x`
 		var upto, n int64
-		if err := s.pool.QueryRow(ctx, s.q(fmt.Sprintf(query, scanned)), args...).Scan(&upto, &n); err != nil {
+		var sids []int64
+		if err := s.pool.QueryRow(ctx, s.q(fmt.Sprintf(query, f.Held != "", scanned)), args...).Scan(&upto, &n, &sids); err != nil {
 			return nil, 0, wrap("list sessions", err)
 		}
 		if n == int64(most) {
 			next = upto
 		}
-		where = append(where, "s.sid <= "+arg(upto))
+		if f.Held != "" { // no others of that range
+			where = append(where, "s.sid = ANY("+arg(sids)+")")
+		} else {
+			where = append(where, "s.sid <= "+arg(upto))
+		}
 	}
 	for _, c := range []struct {
 		value any

@@ -62,7 +62,7 @@ const (
 		SELECT coalesce(model, ''), count(*), count(*) FILTER (WHERE state IN ('failed', 'lost')),
 			count(*) FILTER (WHERE state = 'rejected'), count(*) FILTER (WHERE estimated > 0),
 			sum(input_tokens)::bigint, sum(output_tokens)::bigint, sum(cost_micros)::bigint
-		FROM compactor.summary_calls o WHERE ended_at >= now() - $2::interval AND ` + ofTenant + ` GROUP BY 1 ORDER BY 8 DESC, 1`
+		FROM compactor.summary_calls o WHERE ended_at >= now() - $2::interval AND ($1 = '' OR o.tenant = $1 OR ` + ofTenant + `) GROUP BY 1 ORDER BY 8 DESC, 1`
 )
 
 // Activity returns the activity of a tenant or, with an empty one, of all within a time.

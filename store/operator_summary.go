@@ -19,29 +19,32 @@ type SummaryRow struct {
 	Run RunID
 }
 
-// Summary returns the message that a run wrote under an id. ErrNotFound names the id.
-func (s Reader) Summary(ctx context.Context, id string) (SummaryRow, error) {
+// Summary returns the message that a run wrote under an id, in a session or, with none, in the one
+// that it was written in: a fork has a copy under the same id. ErrNotFound names the id.
+func (s Reader) Summary(ctx context.Context, k Key, id string) (SummaryRow, error) {
 	const query = `
-		SELECT s.tenant, s.id, m.seq, m.kind, coalesce(b.body, ''), m.token_count, m.counter,
+		SELECT s.tenant, s.id, m.run, m.seq, m.kind, coalesce(b.body, ''), m.token_count, m.counter,
 			coalesce(CASE WHEN m.flags & 128 = 0 THEN m.created_at END, '0001-01-01Z'), m.summary_of::text, s.live @> m.seq
-		FROM compactor.runs r JOIN compactor.sessions s ON s.sid = r.sid
-		JOIN compactor.message_log m ON m.sid = r.sid AND m.id = $2 AND m.run = r.id
-		LEFT JOIN compactor.message_body b ON b.sid = m.sid AND b.seq = m.seq WHERE r.id = $1`
-	// The ids of messages written by runs end in the run's id.
-	var row SummaryRow
-	run, err := strconv.ParseInt(id[strings.LastIndexByte(id, '-')+1:], 10, 64)
-	if err != nil {
-		return row, fmt.Errorf("summary %q: %w (an id ends in the number of its run, such as summary-120-7)", id, ErrNotFound)
+		FROM compactor.sessions s JOIN compactor.message_log m ON m.sid = s.sid AND m.id = $1 AND m.kind <> 'm'
+		LEFT JOIN compactor.message_body b ON b.sid = m.sid AND b.seq = m.seq WHERE `
+	row := SummaryRow{}
+	where, args := `s.tenant = $2 AND s.id = $3`, []any{id, k.tenant(), k.Session}
+	if k.Session == "" { // the ids of messages written by runs end in the run's id
+		run, err := strconv.ParseInt(id[strings.LastIndexByte(id, '-')+1:], 10, 64)
+		if err != nil {
+			return row, fmt.Errorf("summary %q: %w (an id ends in the number of its run, such as summary-120-7)", id, ErrNotFound)
+		}
+		where, args = `s.sid = (SELECT sid FROM compactor.runs WHERE id = $2) AND m.run = $2`, []any{id, run}
 	}
 	var body string
 	var kind byte
 	var created time.Time
-	err = s.pool.QueryRow(ctx, s.q(query), run, id).Scan(&row.Key.Tenant, &row.Key.Session, &row.Seq, &kind, &body, &row.Tokens,
+	err := s.pool.QueryRow(ctx, s.q(query+where), args...).Scan(&row.Key.Tenant, &row.Key.Session, &row.Run, &row.Seq, &kind, &body, &row.Tokens,
 		&row.Counter, &created, rangesText{&row.SummaryOf}, &row.Included)
 	if err != nil {
 		return row, fmt.Errorf("summary %q: %w", id, mapError(err))
 	}
-	row.Run, row.Kind = run, kinds[kind]
+	row.Kind = kinds[kind]
 	if err := row.fill(id, body, "", created); err != nil || body != "" {
 		return row, err
 	}
@@ -49,15 +52,27 @@ func (s Reader) Summary(ctx context.Context, id string) (SummaryRow, error) {
 	return row, err
 }
 
-// Sources returns the message that a run wrote under an id, and the seqs of all that it covers: also
-// those that summaries and replacements among them cover.
-func (s Reader) Sources(ctx context.Context, id string) (row SummaryRow, covered chat.Ranges, err error) {
+// Covered returns the tokens of the messages in the place of which a summary is, and the reason for
+// which its run took them out of the view.
+func (s Reader) Covered(ctx context.Context, row *SummaryRow) (tokens int64, reason string, err error) {
+	const query = `
+		SELECT coalesce((SELECT sum(l.token_count) FROM unnest($2::int8multirange) x CROSS JOIN LATERAL (SELECT m.token_count FROM compactor.message_log m
+				WHERE m.sid = r.sid AND m.seq >= lower(x) AND m.seq < upper(x) OFFSET 0) l), 0)::bigint,
+			coalesce((SELECT e.reason FROM compactor.exclusions e WHERE e.sid = r.sid AND e.run = r.id AND e.summary_seq = $3 LIMIT 1), '')
+		FROM compactor.runs r WHERE r.id = $1`
+	err = s.pool.QueryRow(ctx, s.q(query), row.Run, row.SummaryOf.String(), row.Seq).Scan(&tokens, &reason)
+	return tokens, reason, wrap(fmt.Sprintf("summary %q", row.ID), err)
+}
+
+// Sources returns the message that Summary returns, and the seqs of all that it covers: also those
+// that summaries and replacements among them cover.
+func (s Reader) Sources(ctx context.Context, k Key, id string) (row SummaryRow, covered chat.Ranges, err error) {
 	const query = `
 		WITH RECURSIVE down AS (SELECT $2::int8multirange AS seqs UNION
 			SELECT w.summary_of FROM down CROSS JOIN LATERAL unnest(down.seqs) x CROSS JOIN LATERAL (SELECT m.summary_of FROM compactor.message_log m
 				WHERE m.sid = (SELECT sid FROM compactor.runs WHERE id = $1) AND m.seq >= lower(x) AND m.seq < upper(x) AND m.kind <> 'm' OFFSET 0) w)
 		SELECT coalesce(range_agg(x), '{}')::text FROM down CROSS JOIN LATERAL unnest(seqs) x`
-	if row, err = s.Summary(ctx, id); err != nil {
+	if row, err = s.Summary(ctx, k, id); err != nil {
 		return row, nil, err
 	}
 	err = s.pool.QueryRow(ctx, s.q(query), row.Run, row.SummaryOf.String()).Scan(rangesText{&covered})

@@ -92,18 +92,20 @@ func (s Worker) FailSummary(ctx context.Context, id int64, code string, a Summar
 // messages that were erased since, is lost.
 func (s Worker) endCall(ctx context.Context, id int64, state, code string, text *string, a SummaryAnswer) error {
 	const query = `
-		UPDATE compactor.summary_calls c SET state = CASE WHEN late THEN 'lost' ELSE $2 END, code = nullif($3, ''),
-			answer = CASE WHEN NOT late THEN $4::text END, model = $5, finish_reason = $6, attempts = $7,
+		UPDATE compactor.summary_calls c SET state = CASE WHEN late OR $2 = 'answered' AND c.run IS NULL AND c.state = 'lost' THEN 'lost' ELSE $2 END,
+			code = nullif($3, ''),
+			-- without a run, of a tenant that was erased since
+			answer = CASE WHEN NOT late AND (c.run IS NOT NULL OR c.state <> 'lost') THEN $4::text END, model = $5, finish_reason = $6, attempts = $7,
 			input_tokens = $8, cached_tokens = $9, output_tokens = $10, reasoning_tokens = $11, cost_micros = $12, took_us = $13,
 			ended_at = CASE WHEN c.attempts > 0 THEN c.ended_at ELSE clock_timestamp() END, -- a repeat: its minute may be summed up
-			estimated = $14, http_status = nullif($15, 0), server_error = CASE WHEN NOT erased THEN nullif($16, '') END
+			estimated = $14, http_status = nullif($15, 0), server_error = CASE WHEN NOT erased AND c.run IS NOT NULL THEN nullif($16, '') END
 		FROM (SELECT erased, $2 = 'answered' AND (erased OR EXISTS (
 				SELECT FROM compactor.summary_calls m JOIN compactor.summary_calls o ON o.key = m.key
 				WHERE m.id = $1 AND o.id <> m.id AND o.state IN ('asked', 'answered'))) AS late
 			FROM (SELECT EXISTS ( -- it was asked about messages that were erased since
 				SELECT FROM compactor.summary_calls m JOIN compactor.runs r ON r.id = m.run AND r.fence <> m.fence
 				JOIN compactor.runs e ON e.sid = m.sid AND e.id > m.run AND e.kind = 'erase' WHERE m.id = $1) AS erased) e) x
-		WHERE c.id = $1 AND c.state IN ('asked', 'lost', $2) RETURNING late`
+		WHERE c.id = $1 AND c.state IN ('asked', 'lost', $2) RETURNING c.state = 'lost'`
 	late := false
 	err := s.pool.QueryRow(ctx, s.q(query), id, state, code, text, a.Model, a.FinishReason, a.Attempts,
 		a.Input, a.Cached, a.Output, a.Reasoning, a.CostMicros, a.Took.Microseconds(),

@@ -101,8 +101,8 @@ func (s Reader) Search(ctx context.Context, k Key, f SearchFilter) (found []Foun
 	text := newMatcher(f.Text)
 	for range searchBatches {
 		rows := searchRows
-		if f.Text == "" && f.Tool == "" {
-			rows = min(rows, f.Limit-len(found))
+		if f.Text == "" && f.Tool == "" || f.Limit <= 0 {
+			rows = max(0, min(rows, f.Limit-len(found)))
 		}
 		var seqs chat.Ranges
 		var upto chat.Seq
@@ -111,6 +111,9 @@ func (s Reader) Search(ctx context.Context, k Key, f SearchFilter) (found []Foun
 			Scan(rangesText{&seqs}, &upto, &more)
 		if err != nil {
 			return nil, 0, wrap(fmt.Sprintf("search session %s", k), err)
+		}
+		if f.Limit <= 0 { // the session exists
+			return nil, 0, nil
 		}
 		hits, err := match(ctx, s.Store, k, seqs, text, f)
 		if err != nil {

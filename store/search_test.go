@@ -68,6 +68,7 @@ func TestSearchFindsWhatWasSaid(t *testing.T) {
 		"summaries":  {SearchFilter{Limit: 9, Kinds: []chat.Kind{chat.KindSummary}}, []string{"6"}},
 		"between":    {SearchFilter{Limit: 1, After: 2, Before: 5}, []string{"3", "4"}},
 		"of no rows": {SearchFilter{}, nil},
+		"of no hits": {SearchFilter{Text: "a"}, nil},
 	} {
 		noDiff(t, cmp.Diff(tt.want, found(t, s, k, tt.f)), "%s", name)
 	}

@@ -52,6 +52,37 @@ func TestAnAnswerWithoutASessionIsPaidForOnce(t *testing.T) {
 	equal(t, 1, must(s.Scheduler.LoseCalls(t.Context(), 10))(t), "calls of dead processes")
 }
 
+// The erasure of a tenant reaches answers that are in no session; a call under way stores none.
+func TestTheErasureOfATenantReachesAnswersWithoutASession(t *testing.T) {
+	s := fresh(t)
+	ask := func(tenant, key string) int64 {
+		id, _, _, err := s.Worker.AskStateless(t.Context(), tenant, SummaryCall{Key: key, PromptHash: "p"}, time.Hour)
+		noError(t, err)
+		return id
+	}
+	answer := SummaryAnswer{Text: "words", Attempts: 1, CostMicros: 3, ServerError: "words"}
+	noError(t, s.Worker.AnswerSummary(t.Context(), ask("acme", "done"), answer))
+	noError(t, s.Worker.FailSummary(t.Context(), ask("acme", "failed"), "overloaded", answer))
+	noError(t, s.Worker.AnswerSummary(t.Context(), ask("other", "theirs"), answer))
+	noError(t, s.Worker.AnswerSummary(t.Context(), ask("acme", "rejected"), answer))
+	noError(t, s.Worker.RejectSummary(t.Context(), 0, "rejected", "echo"))
+	early := ask("acme", "early")
+	e := must(s.Admin.RequestErasure(t.Context(), "acme", "law", "ada"))(t)
+	must(s.Admin.ConfirmErasure(t.Context(), e.ID, "acme", "ada"))(t)
+	late := ask("acme", "late")
+	for e.EndedAt.IsZero() {
+		e = must(s.Admin.NextErasure(t.Context(), e.ID, "acme"))(t)
+	}
+	for _, id := range []int64{early, late} {
+		wantError(t, s.Worker.AnswerSummary(t.Context(), id, answer), ErrNotApplicable, "after the erasure")
+	}
+	equal(t, 4, e.Answers, "answers erased")
+	equal(t, 0, one[int](t, s, `SELECT count(*)::int FROM compactor.summary_calls c WHERE tenant = 'acme' AND c::text LIKE '%words%'`), "rows with words")
+	equal(t, 15, one[int](t, s, `SELECT sum(cost_micros)::int FROM compactor.summary_calls WHERE tenant = 'acme'`), "cost")
+	equal(t, "words", one[string](t, s, `SELECT answer FROM compactor.summary_calls WHERE tenant = 'other'`), "of another tenant")
+	equal(t, 0, one[int](t, s, `SELECT count(*)::int FROM compactor.summary_calls WHERE run IS NULL AND server_error IS NOT NULL`), "server errors")
+}
+
 func TestKeysKeepTheirOutput(t *testing.T) {
 	s := fresh(t)
 	_, _, err := s.Admin.CreateKey(t.Context(), NewKey{Name: "a", Scope: ScopeAppend, Output: OutputItem}, "test")

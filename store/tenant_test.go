@@ -184,7 +184,7 @@ func tryRelations(t *testing.T, conn *pgx.Conn) {
 			SELECT format('SELECT to_jsonb(x)::text FROM %s x WHERE to_jsonb(x)::text LIKE ''%%theirs%%''', c.oid::regclass)
 			UNION ALL SELECT format('SELECT ''a row'' FROM %s WHERE pg_temp.tells(%I::text) AND random() > 2', c.oid::regclass, attname)
 				FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped
-			UNION ALL SELECT format('SELECT ''a row'' FROM %s x WHERE NOT EXISTS (SELECT FROM compactor.sessions s WHERE s.sid = x.sid)', c.oid::regclass)
+			UNION ALL SELECT format('SELECT ''a row'' FROM %s x WHERE NOT EXISTS (SELECT FROM compactor.sessions s WHERE s.sid = x.sid) AND to_jsonb(x)->>''tenant'' IS DISTINCT FROM ''ours''', c.oid::regclass)
 				FROM pg_attribute WHERE attrelid = c.oid AND attname = 'sid') q(query)
 		WHERE relnamespace = 'compactor'::regnamespace AND relkind IN ('r', 'v', 'm', 'p')`)
 	read := 0

@@ -6,8 +6,8 @@ DECLARE
     v_tenant text := nullif(@schema@.scope_of(p_tenant), '');
     v_id     bigint;
 BEGIN
-    IF p_name !~ '^[[:alnum:]][[:alnum:]_.@-]{0,99}$' THEN
-        RAISE EXCEPTION 'create_key: the name %: want letters, digits, _, ., @ and -, at most 100', quote_literal(left(p_name, 100)) USING ERRCODE = 'invalid_parameter_value';
+    IF p_name !~ '^[[:alnum:]][[:alnum:]_.@-]{0,99}$' OR p_name ~ '^[0-9]+$' THEN   -- digits alone are an id
+        RAISE EXCEPTION 'create_key: the name %: want letters, digits, _, ., @ and -, at most 100, and not digits alone', quote_literal(left(p_name, 100)) USING ERRCODE = 'invalid_parameter_value';
     ELSIF p_scope NOT IN ('read', 'append', 'operate', 'admin') THEN
         RAISE EXCEPTION 'create_key: the scope %: want read, append, operate or admin', quote_literal(left(p_scope, 100)) USING ERRCODE = 'invalid_parameter_value';
     ELSIF p_expires_at <= now() THEN
@@ -43,13 +43,13 @@ BEGIN
     RETURN NEXT k;
 END $$;
 
--- A key in force by its id or name, of the connection's tenant or of any. An error if there is none, or several.
+-- A key that is not revoked by its id or else its name, of the connection's tenant or of any. An error if there is none, or several.
 CREATE OR REPLACE FUNCTION @schema@.key_named(p_tenant text, p_key text) RETURNS @schema@.api_keys LANGUAGE plpgsql AS $$
 DECLARE
     v_tenant text := @schema@.scope_of(p_tenant);
     v_found  @schema@.api_keys[];
 BEGIN
-    SELECT array_agg(a) INTO v_found FROM @schema@.api_keys a
+    SELECT coalesce(array_agg(a) FILTER (WHERE p_key = a.id::text), array_agg(a)) INTO v_found FROM @schema@.api_keys a
     WHERE p_key IN (a.id::text, a.name) AND v_tenant IN ('', a.tenant) AND a.revoked_at IS NULL;
     IF cardinality(v_found) > 1 THEN
         RAISE EXCEPTION 'several keys are called %', p_key USING ERRCODE = 'invalid_parameter_value', HINT = 'give its id, or the tenant';
@@ -76,6 +76,8 @@ DECLARE
 BEGIN
     IF p_grace NOT BETWEEN '0' AND interval '30 days' THEN
         RAISE EXCEPTION 'rotate_key: the grace %: want 0 to 30 days', p_grace USING ERRCODE = 'invalid_parameter_value';
+    ELSIF k.expires_at <= now() THEN   -- the new one would be as well
+        RAISE EXCEPTION 'there is no key % in force', p_key USING ERRCODE = 'no_data_found';
     END IF;
     UPDATE @schema@.api_keys SET name = left(name, 80) || '.' || id, expires_at = least(expires_at, now() + p_grace),
         revoked_at = CASE WHEN p_grace = '0' THEN now() END, revoked_by = CASE WHEN p_grace = '0' THEN coalesce(p_by, '') ELSE '' END

@@ -16,7 +16,7 @@ BEGIN
         (SELECT r.id, r.queued_at, r.requested_by, 'run.' || r.kind, s.tenant, s.id, r.id::text,
             concat_ws(', ', CASE WHEN r.options->'dry_run' = 'true' THEN 'dry run' END, 'undoes ' || r.undoes)
         FROM @schema@.runs r JOIN @schema@.sessions s ON s.sid = r.sid
-        WHERE r.trigger = 'operator' AND r.origin IS NULL AND v_tenant IN ('', s.tenant) AND r.queued_at <= v_at
+        WHERE r.trigger = 'operator' AND r.requested_by <> '' AND r.origin IS NULL AND v_tenant IN ('', s.tenant) AND r.queued_at <= v_at
             AND (r.queued_at < v_at OR (r.id, ('run.' || r.kind) COLLATE "C") < (v_id, v_action))
         ORDER BY r.queued_at DESC, r.id DESC LIMIT p_limit)
         UNION ALL SELECT p.id, p.paused_at, p.requested_by, 'pause.create', p.tenant, NULL, p.id::text, p.note FROM @schema@.pauses p

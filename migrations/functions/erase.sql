@@ -252,7 +252,19 @@ BEGIN
     UPDATE @schema@.erasures SET ended_at = clock_timestamp() WHERE id = p_erasure AND tenant = @schema@.tenant_of(tenant) AND session IS NOT NULL AND ended_at IS NULL;
 END $$;
 
--- Asks for the erasure of all sessions of a tenant; confirm_erasure begins it.
+-- Erases the answers to calls for messages of a tenant that are in no session. Of a call that is under way, none is stored.
+CREATE OR REPLACE FUNCTION @schema@.erase_stateless(p_tenant text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    v_n bigint;
+BEGIN
+    UPDATE @schema@.summary_calls SET state = CASE state WHEN 'asked' THEN 'lost' ELSE 'forgotten' END, answer = NULL, server_error = NULL,
+        ended_at = coalesce(ended_at, clock_timestamp())
+    WHERE tenant = p_tenant AND (answer IS NOT NULL OR state = 'asked');
+    GET DIAGNOSTICS v_n = ROW_COUNT;
+    RETURN v_n;
+END $$;
+
+-- Asks for the erasure of all sessions of a tenant, and of the answers that are in none; confirm_erasure begins it.
 CREATE OR REPLACE FUNCTION @schema@.request_erasure(p_tenant text, p_note text, p_by text) RETURNS @schema@.erasures LANGUAGE plpgsql AS $$
 DECLARE
     v_tenant text := @schema@.tenant_of(p_tenant);
@@ -260,7 +272,8 @@ DECLARE
 BEGIN
     IF coalesce(p_note, '') = '' THEN
         RAISE EXCEPTION 'erase: a note that says why is required' USING ERRCODE = 'invalid_parameter_value';
-    ELSIF NOT EXISTS (SELECT FROM @schema@.sessions WHERE tenant = v_tenant) THEN
+    ELSIF NOT EXISTS (SELECT FROM @schema@.sessions WHERE tenant = v_tenant)
+        AND NOT EXISTS (SELECT FROM @schema@.summary_calls WHERE tenant = v_tenant AND (answer IS NOT NULL OR state = 'asked')) THEN
         RAISE EXCEPTION 'tenant % has no sessions', v_tenant USING ERRCODE = 'no_data_found';
     END IF;
     INSERT INTO @schema@.erasures (tenant, note, requested_by, sessions, messages)
@@ -282,7 +295,8 @@ BEGIN
         RAISE EXCEPTION 'erasure % was requested more than 7 days ago: request it again', p_id USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
     IF e.confirmed_at IS NULL THEN
-        UPDATE @schema@.erasures SET confirmed_at = now(), confirmed_by = coalesce(p_by, ''), sessions = 0, messages = 0
+        UPDATE @schema@.erasures SET confirmed_at = now(), confirmed_by = coalesce(p_by, ''), sessions = 0, messages = 0,
+            answers = @schema@.erase_stateless(e.tenant)
         WHERE id = p_id RETURNING * INTO e;
     END IF;
     RETURN e;
@@ -302,7 +316,7 @@ BEGIN
     END IF;
     SELECT * INTO s FROM @schema@.sessions WHERE tenant = e.tenant AND sid > e.last_sid ORDER BY sid LIMIT 1 FOR NO KEY UPDATE;
     IF NOT FOUND THEN
-        UPDATE @schema@.erasures SET ended_at = clock_timestamp() WHERE id = p_id RETURNING * INTO e;
+        UPDATE @schema@.erasures SET ended_at = clock_timestamp(), answers = answers + @schema@.erase_stateless(e.tenant) WHERE id = p_id RETURNING * INTO e;
         RETURN e;
     END IF;
     SELECT * INTO v FROM @schema@.erase_seqs(@schema@.follow_policy(s), int8multirange(int8range(1, s.last_seq + 1)), e.confirmed_by, false);

@@ -45,7 +45,8 @@ CREATE OR REPLACE FUNCTION @schema@.fences_amiss(p_new boolean) RETURNS TABLE (o
             CASE WHEN c.relname IN ('sessions', 'calibrations', 'erasures', 'operator_actions', 'pauses', 'spending_limits', 'spending_minutes', 'sweeps', 'sweep_tenants', 'throttled', 'used_elsewhere') THEN 'tenant = coalesce((SELECT @schema@.bound_tenant()), tenant)'
                 WHEN c.relname = 'api_keys' THEN 'coalesce(tenant, '''') = coalesce((SELECT @schema@.bound_tenant()), tenant, '''')'   -- those of all are not the tenant's
                 WHEN a.attname = 'tenant' THEN 'tenant IS NULL OR tenant = coalesce((SELECT @schema@.bound_tenant()), tenant)'
-                ELSE format('(SELECT @schema@.bound_tenant()) IS NULL OR EXISTS (SELECT FROM @schema@.sessions s WHERE s.sid = %I.sid'
+                ELSE CASE WHEN c.relname = 'summary_calls' THEN 'tenant = (SELECT @schema@.bound_tenant()) OR ' ELSE '' END   -- of no session
+                    || format('(SELECT @schema@.bound_tenant()) IS NULL OR EXISTS (SELECT FROM @schema@.sessions s WHERE s.sid = %I.sid'
                     || ' AND s.tenant = (SELECT @schema@.bound_tenant()))', c.relname) END AS visible
         FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
             AND a.attname = CASE WHEN c.relname IN ('api_keys', 'bulk_operations', 'calibrations', 'erasures', 'operator_actions', 'pauses', 'policies', 'policy_changes', 'policy_heads', 'policy_versions', 'spending_limits', 'spending_minutes', 'sweeps', 'sweep_tenants', 'thresholds', 'throttled', 'used_elsewhere')

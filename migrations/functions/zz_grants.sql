@@ -78,6 +78,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('erase_next', '{operator}'),
             ('erase_rest', '{}'),
             ('erase_seqs', '{}'),
+            ('erase_stateless', '{}'),
             ('erased_body', '{}'),
             ('estimated_tokens', '{}'),
             ('estimates', '{}'),

@@ -240,6 +240,26 @@ func TestAgentFindsWhatCompactionsTookOut(t *testing.T) {
 		t.Errorf("expanded: %+v", expanded)
 	}
 
+	if _, err := s.st.Fork(t.Context(), k, "fork", ""); err != nil {
+		t.Fatal(err)
+	}
+	f := s.reads(t, store.Key{Tenant: "acme", Session: "fork"})
+	if hits = call[mcp.Hits](t, f, "history_search", map[string]any{"query": "summary", "in": "summaries"}); hits.Hits[0].ID != second {
+		t.Errorf("in a fork: %+v", hits)
+	}
+	if shown := call[mcp.Shown](t, f, "summary_show", map[string]any{"id": first}); shown.Summary.Text != "The user named a token file." ||
+		shown.Run == run1 {
+		t.Errorf("in a fork: %+v", shown)
+	}
+	if expanded = call[mcp.Read](t, f, "summary_expand", map[string]any{"id": second}); len(expanded.Messages) != 5 {
+		t.Errorf("in a fork: %+v", expanded)
+	}
+	acme, other := s.key(t, "read", "acme"), s.key(t, "read", "other")
+	for path, want := range map[string]string{"": `"session":"chat"`, "?session=fork": `"session":"fork"`} {
+		s.do(t, acme, http.MethodGet, "/v1/summaries/"+first+path, nil).want(t, 200, want, `"covered_tokens":`)
+		s.do(t, other, http.MethodGet, "/v1/summaries/"+first+path, nil).want(t, 404)
+	}
+
 	// One for history_read around 3, which returned messages that both runs took out, and one for summary_expand.
 	r, err := s.st.Run(t.Context(), run1)
 	if err != nil || r.LookedUp != 2 {

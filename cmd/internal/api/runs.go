@@ -147,11 +147,19 @@ func undoRun(ctx context.Context, c *caller, in *undoRunIn) (*body[RunUndo], err
 
 // SummaryPath is the parameter of paths below a summary.
 type SummaryPath struct {
-	ID string `path:"id" minLength:"1" doc:"The id of a summary or a replacement, such as summary-120-7."`
+	ID      string `path:"id" minLength:"1" doc:"The id of a summary or a replacement, such as summary-120-7."`
+	Session string `query:"session" doc:"The session that has it, such as a fork. Without it, the one that it was written in."`
+}
+
+func (in *SummaryPath) of(c *caller) (k store.Key) {
+	if in.Session != "" {
+		_, k = c.of(in.Session)
+	}
+	return k
 }
 
 func getSummary(ctx context.Context, c *caller, in *SummaryPath) (*body[reports.Summary], error) {
-	out, err := reports.LoadSummary(ctx, c.store, in.ID)
+	out, err := reports.LoadSummary(ctx, c.store, in.of(c), in.ID)
 	if err == nil && !c.reaches(out.Tenant) {
 		err = fmt.Errorf("summary %q: %w", in.ID, store.ErrNotFound)
 	}
@@ -169,7 +177,7 @@ func listSources(ctx context.Context, c *caller, in *listSourcesIn) (*body[list[
 	if err != nil {
 		return nil, err
 	}
-	row, covered, err := c.store.Reader.Sources(ctx, in.ID)
+	row, covered, err := c.store.Reader.Sources(ctx, in.of(c), in.ID)
 	if err == nil && !c.reaches(row.Key.Tenant) {
 		err = fmt.Errorf("summary %q: %w", in.ID, store.ErrNotFound)
 	}

@@ -41,7 +41,7 @@ func (d *demo) showSummary(ctx context.Context) error {
 			return err
 		}
 		for _, id := range ids {
-			x, err := reports.LoadSummary(ctx, d.app.Store, id)
+			x, err := reports.LoadSummary(ctx, d.app.Store, store.Key{}, id)
 			if err != nil {
 				return err
 			}

@@ -21,7 +21,7 @@ type summaryShowCmd struct {
 }
 
 func (c *summaryShowCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
-	out, err := reports.LoadSummary(ctx, st, c.ID)
+	out, err := reports.LoadSummary(ctx, st, store.Key{}, c.ID)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ type summaryExpandCmd struct {
 }
 
 func (c *summaryExpandCmd) Run(ctx context.Context, e *Env, st *store.Store) error {
-	row, covered, err := st.Reader.Sources(ctx, c.ID)
+	row, covered, err := st.Reader.Sources(ctx, store.Key{}, c.ID)
 	if err != nil {
 		return err
 	}

@@ -306,10 +306,7 @@ func (h *History) show(ctx context.Context, s *session, in showIn) (Shown, error
 
 // summary returns a summary of the session. One of another session is not found.
 func (h *History) summary(ctx context.Context, s *session, id string) (store.SummaryRow, error) {
-	row, err := h.Store.Reader.Summary(ctx, id)
-	if err == nil && row.Key != h.Key {
-		err = store.ErrNotFound
-	}
+	row, err := h.Store.Reader.Summary(ctx, h.Key, id)
 	if errors.Is(err, store.ErrNotFound) {
 		err = fmt.Errorf("summary %q of %s: %w (compactions and history_search have the ids)", clip(id), s.name(), store.ErrNotFound)
 	}
@@ -329,7 +326,7 @@ func (h *History) expand(ctx context.Context, s *session, in expandIn) (Read, er
 	if _, err := h.summary(ctx, s, in.ID); err != nil { // it may be of another session
 		return Read{}, err
 	}
-	_, covered, err := h.Store.Reader.Sources(ctx, in.ID)
+	_, covered, err := h.Store.Reader.Sources(ctx, h.Key, in.ID)
 	if err != nil {
 		return Read{}, err
 	}

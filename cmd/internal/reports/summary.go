@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,9 +32,10 @@ type Summary struct {
 	Covers chat.Ranges `json:"-"` // SummaryOf
 }
 
-// LoadSummary returns a summary or replacement by its id. ErrNotFound names it.
-func LoadSummary(ctx context.Context, st *store.Store, id string) (Summary, error) {
-	row, err := st.Reader.Summary(ctx, id)
+// LoadSummary returns a summary or replacement by its id, of a session or, with none, of the one that
+// it was written in. ErrNotFound names it.
+func LoadSummary(ctx context.Context, st *store.Store, k store.Key, id string) (Summary, error) {
+	row, err := st.Reader.Summary(ctx, k, id)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -41,24 +43,17 @@ func LoadSummary(ctx context.Context, st *store.Store, id string) (Summary, erro
 	if err != nil {
 		return Summary{}, err
 	}
-	calls, err := st.Reader.SummaryCalls(ctx, row.Run)
+	calls, err := st.Reader.SummaryCalls(ctx, cmp.Or(run.Origin, run.ID))
 	if err != nil {
 		return Summary{}, err
 	}
-	covered, err := st.Among(ctx, row.Key, row.SummaryOf)
+	covered, reason, err := st.Reader.Covered(ctx, &row)
 	if err != nil {
 		return Summary{}, err
 	}
 	out := Summary{
 		ID: id, Tenant: row.Key.Tenant, Session: row.Key.Session, Seq: row.Seq, Kind: row.Kind, InView: row.Included,
-		SummaryOf: row.SummaryOf.String(), Covers: row.SummaryOf, Tokens: row.Tokens, Run: NewRun(run),
-	}
-	reason := ""
-	for _, m := range covered {
-		out.CoveredTokens += int64(m.Tokens)
-		if m.SummarizedBy == id {
-			reason = m.ExcludeReason
-		}
+		SummaryOf: row.SummaryOf.String(), Covers: row.SummaryOf, CoveredTokens: covered, Tokens: row.Tokens, Run: NewRun(run),
 	}
 	out.Prose, out.References = extract.Split(row.Content.String())
 	if row.Kind == chat.KindSummary {
