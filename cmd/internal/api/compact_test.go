@@ -204,6 +204,20 @@ func TestResponsesAreCompactedIntoPlainMessages(t *testing.T) {
 	}
 }
 
+func TestCallsWithOneIDHaveTheirOwnResults(t *testing.T) {
+	s := newServer(t)
+	input := []object{{"role": "user", "content": "Look twice."}}
+	for _, n := range []string{"1", "2"} {
+		input = append(
+			input, object{"type": "function_call", "call_id": "c", "name": "look" + n, "arguments": "{}"},
+			object{"type": "function_call_output", "call_id": "c", "output": "seen " + n}, object{"role": "user", "content": "And then?"},
+		)
+	}
+	s.do(t, s.key(t, "append", "acme"), http.MethodPost, openResponses, object{"model": "x", "input": input}).want(
+		t, 200, "look1 with {}. Its result:]\\nseen 1", "look2 with {}. Its result:]\\nseen 2",
+	)
+}
+
 func TestEqualInputAtOnceIsPaidForOnce(t *testing.T) {
 	s, model := scripted(t, llmtest.Step{Behaviour: llmtest.Slow})
 	key := s.key(t, "append", "acme")
