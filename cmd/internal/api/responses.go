@@ -66,7 +66,9 @@ func (a *api) responses() {
 			"200": json(CompactedResponse{}, "The compacted input"), "default": json(OpenAIProblem{}, "The fault of the request"),
 		},
 	})
-	a.mux.HandleFunc("POST "+path, a.s.raw(appends, compactResponse))
+	a.mux.HandleFunc("POST "+path, a.s.raw(appends, func(w http.ResponseWriter, r *http.Request, c *caller) error {
+		return a.s.compacts(func() error { return compactResponse(w, r, c) })
+	}))
 }
 
 // CompactedResponse is the answer.
