@@ -163,28 +163,52 @@ func match(ctx context.Context, s *Store, k Key, seqs chat.Ranges, text matcher,
 	}
 	tools, err := toolsOf(ctx, s, k, found)
 	return slices.DeleteFunc(found, func(m Found) bool {
-		return m.Name != f.Tool && tools[m.ToolCallID] != f.Tool && !slices.ContainsFunc(m.ToolCalls, func(c chat.ToolCall) bool { return c.Name == f.Tool })
+		return m.Name != f.Tool && tools[m.Seq] != f.Tool && !slices.ContainsFunc(m.ToolCalls, func(c chat.ToolCall) bool { return c.Name == f.Tool })
 	}), err
 }
 
-// toolsOf returns the names of the tools that the results among messages are of, by the ids of the
-// calls.
-func toolsOf(ctx context.Context, s *Store, k Key, found []Found) (map[string]string, error) {
-	var before []chat.Range
+// toolsOf returns the names of the tools that the results among messages are of, by the seqs of the results.
+// Of the messages with the calls, it holds searchTokens or one message at a time.
+func toolsOf(ctx context.Context, s *Store, k Key, found []Found) (map[chat.Seq]string, error) {
+	const query = `SELECT result, call, token_count FROM compactor.calls_of($1, $2, $3, $4)`
+	ids := map[chat.Seq]string{}
+	var results []chat.Range
 	for _, m := range found {
 		if m.ToolCallID != "" && m.Name == "" {
-			before = append(before, chat.Range{Lo: max(1, m.Seq-callBefore), Hi: m.Seq})
+			ids[m.Seq] = m.ToolCallID
+			results = append(results, chat.Range{Lo: m.Seq, Hi: m.Seq + 1})
 		}
 	}
-	if len(before) == 0 {
+	if len(results) == 0 {
 		return nil, nil
 	}
-	msgs, err := s.Among(ctx, k, chat.Merged(before))
-	tools := map[string]string{}
-	for _, m := range msgs {
-		for _, c := range m.ToolCalls {
-			tools[c.ID] = c.Name
+	type pair struct {
+		Result, Call chat.Seq
+		Tokens       chat.Tokens
+	}
+	pairs, err := queryRows(ctx, s, fmt.Sprintf("calls of session %s", k), pgx.RowToStructByPos[pair], query,
+		k.tenant(), k.Session, chat.Merged(results).String(), callBefore)
+	tools := map[chat.Seq]string{}
+	for err == nil && len(pairs) > 0 {
+		n, held := 1, pairs[0].Tokens
+		calls := []chat.Range{{Lo: pairs[0].Call, Hi: pairs[0].Call + 1}}
+		for ; n < len(pairs) && held+pairs[n].Tokens <= searchTokens; n++ {
+			held += pairs[n].Tokens
+			calls = append(calls, chat.Range{Lo: pairs[n].Call, Hi: pairs[n].Call + 1})
 		}
+		var msgs []Stored
+		msgs, err = s.Among(ctx, k, chat.Merged(calls))
+		named := map[chat.Seq]map[string]string{}
+		for _, m := range msgs {
+			named[m.Seq] = map[string]string{}
+			for _, c := range m.ToolCalls {
+				named[m.Seq][c.ID] = c.Name
+			}
+		}
+		for _, p := range pairs[:n] {
+			tools[p.Result] = named[p.Call][ids[p.Result]]
+		}
+		pairs = pairs[n:]
 	}
 	return tools, err
 }

@@ -87,6 +87,21 @@ func TestSearchFindsWhatWasSaid(t *testing.T) {
 	wantError(t, err, ErrNotFound, "message 7")
 }
 
+// Where ids of calls repeat, a result is one of the tool whose call of the id is the nearest before it.
+func TestSearchFindsResultsByTheirTool(t *testing.T) {
+	s, k := freshSession(t)
+	named := func(id, tool string) NewMessage {
+		m := call(id, "k")
+		m.ToolCalls[0].Name = tool
+		return m
+	}
+	large := counted(named("c3", "list"), searchTokens) // more than is held at a time
+	add(t, s, k, named("c1", "look"), result("r1", "k", "a"), named("c2", "write"), result("r2", "k", "b"), large, result("r3", "k", "c"))
+	for tool, want := range map[string][]string{"look": {"1", "2"}, "write": {"3", "4"}, "list": {"5", "6"}, "other": nil} {
+		noDiff(t, cmp.Diff(want, found(t, s, k, SearchFilter{Tool: tool, Limit: 9})), "%s", tool)
+	}
+}
+
 // A search reads so much in a call and no more, and says where the next one begins.
 func TestSearchIsBounded(t *testing.T) {
 	s, k := freshSession(t)

@@ -270,3 +270,22 @@ BEGIN
     more := upto IS NOT NULL AND EXISTS (SELECT FROM @schema@.message_log l WHERE l.sid = v_sid
         AND l.seq > CASE WHEN p_newest THEN p_after ELSE upto END AND l.seq < CASE WHEN p_newest THEN upto ELSE p_before END);
 END $$;
+
+-- The messages with the calls that the results with these seqs answer, in the order of their seqs: for each result, the nearest of the p_back
+-- messages before it that has a call of its id.
+CREATE OR REPLACE FUNCTION @schema@.calls_of(p_tenant text, p_session text, p_results int8multirange, p_back bigint)
+RETURNS TABLE (result bigint, call bigint, token_count bigint)
+LANGUAGE plpgsql STABLE ROWS 100 SET jit = off AS $$
+DECLARE
+    v_tenant text := @schema@.tenant_of(p_tenant);
+    v_sid    bigint := (SELECT s.sid FROM @schema@.sessions s WHERE s.tenant = v_tenant AND s.id = p_session);
+BEGIN
+    IF v_sid IS NULL THEN RETURN; END IF;
+    RETURN QUERY SELECT m.seq, c.seq, c.token_count::bigint
+    FROM unnest(p_results) r(x)
+    CROSS JOIN LATERAL (SELECT l.seq, l.tool_call_id FROM @schema@.message_log l
+        WHERE l.sid = v_sid AND l.seq >= lower(r.x) AND l.seq < upper(r.x) AND l.tool_call_id IS NOT NULL OFFSET 0) m
+    CROSS JOIN LATERAL (SELECT l.seq, l.token_count FROM @schema@.message_log l
+        WHERE l.sid = v_sid AND l.seq >= m.seq - p_back AND l.seq < m.seq AND m.tool_call_id = ANY (l.call_ids) ORDER BY l.seq DESC LIMIT 1) c
+    ORDER BY c.seq, m.seq;
+END $$;

@@ -51,6 +51,7 @@ LANGUAGE sql STABLE SET jit = off AS $$
             ('bulk_compact_page', '{worker}'),
             ('bulk_tenant', '{}'),
             ('bulk_undo_next', '{operator}'),
+            ('calls_of', '{application,reader}'),
             ('cancel_bulk', '{operator}'),
             ('cancel_sweep', '{}'),
             ('change_policies', '{operator}'),

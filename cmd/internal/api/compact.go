@@ -14,6 +14,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
 	"github.com/sessionstore/compactor/store"
 	"github.com/sessionstore/compactor/strategies"
 	"github.com/sessionstore/compactor/strategies/chat"
@@ -32,8 +35,29 @@ func (a *api) compaction() {
 	register(a, operation{
 		scope: appends, method: http.MethodPost, path: "/v1/compact", id: "compact-messages",
 		summary: "Compact messages that are in no session; neither they nor the result are stored",
+		more: func(op *huma.Operation) {
+			op.Middlewares = append(op.Middlewares, func(ctx huma.Context, next func(huma.Context)) {
+				if err := a.s.compacts(func() error { next(ctx); return nil }); err != nil {
+					r, w := humago.Unwrap(ctx)
+					writeProblem(w, r, problemOf(err))
+				}
+			})
+		},
 	}, compactMessages)
 	a.responses()
+}
+
+// compacts calls a handler of compactions without a session, unless api.max_compactions are in progress. The
+// handler has not read the body yet, as that is most of what they hold.
+func (s *Server) compacts(handle func() error) error {
+	select {
+	case s.compacting <- struct{}{}:
+		defer func() { <-s.compacting }()
+		return handle()
+	default:
+		return problem(http.StatusServiceUnavailable, "too_many_compactions", "%d compactions are in progress (api.max_compactions)",
+			cap(s.compacting)).with("Retry-After", "10")
+	}
 }
 
 type statelessIn struct{ Body StatelessRequest }

@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/sessionstore/compactor/cmd/internal/config"
 	"github.com/sessionstore/compactor/store"
+	"github.com/sessionstore/compactor/store/storetest"
 	"github.com/sessionstore/compactor/strategies/llm"
 	"github.com/sessionstore/compactor/strategies/llm/llmtest"
 	"github.com/sessionstore/compactor/strategies/policy"
@@ -202,6 +204,60 @@ func TestResponsesAreCompactedIntoPlainMessages(t *testing.T) {
 	if model.Paid() == paid {
 		t.Error("another tenant got the answer")
 	}
+}
+
+func TestCallsWithOneIDHaveTheirOwnResults(t *testing.T) {
+	s := newServer(t)
+	input := []object{{"role": "user", "content": "Look twice."}}
+	for _, n := range []string{"1", "2"} {
+		input = append(
+			input, object{"type": "function_call", "call_id": "c", "name": "look" + n, "arguments": "{}"},
+			object{"type": "function_call_output", "call_id": "c", "output": "seen " + n}, object{"role": "user", "content": "And then?"},
+		)
+	}
+	s.do(t, s.key(t, "append", "acme"), http.MethodPost, openResponses, object{"model": "x", "input": input}).want(
+		t, 200, "look1 with {}. Its result:]\\nseen 1", "look2 with {}. Its result:]\\nseen 2",
+	)
+}
+
+func TestCompactionsWithoutASessionAreLimited(t *testing.T) {
+	s := newServer(t, func(c *config.Config) { c.API.MaxCompactions = 1 })
+	key := s.key(t, "append", "acme")
+	body, send := io.Pipe()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/compact", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	r.Header.Set("Content-Type", "application/json")
+	first := make(chan int, 1)
+	go func() { // whose body has not come yet
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			first <- 0
+			return
+		}
+		first <- answer.StatusCode
+		_ = answer.Body.Close()
+	}()
+	var full reply
+	storetest.Await(t, "the first is in progress", func() bool {
+		full = s.do(t, key, http.MethodPost, "/v1/compact", object{"messages": orders(1)})
+		return full.status == http.StatusServiceUnavailable
+	})
+	if full.want(t, 503, `"code":"too_many_compactions"`, "api.max_compactions"); full.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	request := object{"model": "x", "input": "hi"}
+	s.do(t, key, http.MethodPost, openResponses, request).want(t, 503, `"code":"too_many_compactions"`, `"type":"server_error"`)
+	if err := json.NewEncoder(send).Encode(object{"messages": orders(1)}); err != nil {
+		t.Fatal(err)
+	}
+	_ = send.Close()
+	if status := <-first; status != http.StatusOK {
+		t.Errorf("status %d of the first", status)
+	}
+	s.do(t, key, http.MethodPost, openResponses, request).want(t, 200)
 }
 
 func TestEqualInputAtOnceIsPaidForOnce(t *testing.T) {

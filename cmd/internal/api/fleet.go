@@ -615,6 +615,7 @@ type createKeyIn struct {
 		Scope     string     `json:"scope" enum:"read,append,operate,admin" doc:"What it may do; each includes those before it."`
 		ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"Without it, it is valid until it is revoked."`
 		Note      string     `json:"note,omitempty" doc:"What it is for."`
+		Output    string     `json:"output,omitempty" enum:"messages,item" doc:"What /v1/responses/compact answers: messages, or an item for this server alone."`
 	}
 }
 
@@ -628,7 +629,7 @@ func createKey(ctx context.Context, c *caller, in *createKeyIn) (*body[newKey], 
 	if err := c.whom(in.Body.All); err != nil {
 		return nil, err
 	}
-	k := store.NewKey{Name: in.Body.Name, Scope: in.Body.Scope, Tenant: c.tenant, Note: in.Body.Note}
+	k := store.NewKey{Name: in.Body.Name, Scope: in.Body.Scope, Tenant: c.tenant, Note: in.Body.Note, Output: in.Body.Output}
 	if in.Body.ExpiresAt != nil {
 		k.ExpiresAt = *in.Body.ExpiresAt
 	}

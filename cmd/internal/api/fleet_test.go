@@ -171,6 +171,8 @@ func TestKeysAreMadeByKeys(t *testing.T) {
 	}
 	key := into[made](t, s.do(t, acme, http.MethodPost, "/v1/keys", fields{"name": "app", "scope": "append", "note": "tests"}).want(t, 201, `"tenant":"acme"`, `"created_by":"key:admin-4"`))
 	s.do(t, key.Key, http.MethodGet, "/v1/keys", nil).want(t, 403)
+	s.do(t, acme, http.MethodPost, "/v1/keys", fields{"name": "items", "scope": "append", "output": "item"}).want(t, 201, `"output":"item"`)
+	s.do(t, acme, http.MethodPost, "/v1/keys", fields{"name": "both", "scope": "append", "output": "both"}).want(t, 422, "body.output")
 	s.do(t, acme, http.MethodPost, "/v1/keys", fields{"name": "app", "scope": "read"}).want(t, 409, `"code":"in_use"`)
 	s.do(t, acme, http.MethodPost, "/v1/keys", fields{"name": "app2", "scope": "read", "all": true}).want(t, 422)
 	s.do(t, all, http.MethodPost, "/v1/keys", fields{"name": "app2", "scope": "read"}).want(t, 422, "query.tenant")

@@ -339,6 +339,26 @@ func TestAnswersOfToolsAreBounded(t *testing.T) {
 	}
 }
 
+func TestAnswersWithMessagesWithoutWordsAreBounded(t *testing.T) {
+	s := newServer(t)
+	var msgs []store.NewMessage
+	for i := range 200 {
+		msgs = append(msgs, said(fmt.Sprint("m", i), ""))
+	}
+	a := s.reads(t, s.fill(t, "acme", "s", msgs...))
+	count := tokens.ForModel("")
+	for _, place := range []string{"from_seq", "around"} {
+		args := map[string]any{place: 50, "max_tokens": 1000}
+		text, err := a.try(t, "history_read", args)
+		if n := count.Text(text); err != nil || n > 1000 {
+			t.Errorf("%s: %d tokens, %v", place, n, err)
+		}
+	}
+	if all := follow(t, a, call[mcp.Read](t, a, "history_read", map[string]any{"from_seq": 1, "max_tokens": 1000})); len(all) != len(msgs) {
+		t.Errorf("%d messages", len(all))
+	}
+}
+
 func TestToolsSayWhatTheyAre(t *testing.T) {
 	s := newServer(t)
 	tools, err := s.reads(t, store.Key{Tenant: "acme", Session: "none"}).ListTools(t.Context(), nil)

@@ -66,7 +66,9 @@ func (a *api) responses() {
 			"200": json(CompactedResponse{}, "The compacted input"), "default": json(OpenAIProblem{}, "The fault of the request"),
 		},
 	})
-	a.mux.HandleFunc("POST "+path, a.s.raw(appends, compactResponse))
+	a.mux.HandleFunc("POST "+path, a.s.raw(appends, func(w http.ResponseWriter, r *http.Request, c *caller) error {
+		return a.s.compacts(func() error { return compactResponse(w, r, c) })
+	}))
 }
 
 // CompactedResponse is the answer.
@@ -236,14 +238,14 @@ func readResponse(raw []byte, sealed cipher.AEAD) (s chat.Session, err error) {
 // spoken returns a view in which calls of tools and their results are texts of the assistant:
 // clients keep messages alone, and some read items of tools in a form of their own.
 func spoken(view []chat.Message) []chat.Message {
-	results := map[string]string{}
-	for _, m := range view {
+	results := map[string][]int{} // of a call's id, those that no call has yet: ids may repeat
+	for i, m := range view {
 		if m.Role == chat.RoleTool {
-			results[m.ToolCallID] = m.Content.String()
+			results[m.ToolCallID] = append(results[m.ToolCallID], i)
 		}
 	}
 	var out []chat.Message
-	for _, m := range view {
+	for i, m := range view {
 		if m.Role == chat.RoleTool {
 			continue
 		}
@@ -251,7 +253,11 @@ func spoken(view []chat.Message) []chat.Message {
 			parts := []string{m.Content.String()}
 			for _, call := range m.ToolCalls {
 				const text = "[Called the tool %s with %s. Its result:]\n%s"
-				parts = append(parts, fmt.Sprintf(text, call.Name, call.Arguments, results[call.ID]))
+				result, left := "", results[call.ID]
+				if n := slices.IndexFunc(left, func(at int) bool { return at > i }); n >= 0 {
+					result, results[call.ID] = view[left[n]].Content.String(), left[n+1:]
+				}
+				parts = append(parts, fmt.Sprintf(text, call.Name, call.Arguments, result))
 			}
 			m = chat.Message{ID: m.ID, Role: m.Role, Content: chat.TextContent(strings.TrimSpace(strings.Join(parts, "\n\n")))}
 		}

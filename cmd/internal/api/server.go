@@ -47,6 +47,7 @@ type Server struct {
 	stopping   context.Context    // done when the server stops: streams end then
 	stop       context.CancelFunc // of stopping
 	streams    chan struct{}      // one element for each that is open
+	compacting chan struct{}      // one element for each compaction without a session
 	feeds      feeds
 }
 
@@ -64,6 +65,7 @@ var ErrNoKeys = errors.New("other machines can reach it, and there is no key: ma
 func Listen(ctx context.Context, o Options) (*Server, error) {
 	c := o.Config.API
 	s := &Server{o: o, keys: newKeys(o.Store, c.RequestsPerSecond), streams: make(chan struct{}, c.MaxStreams)}
+	s.compacting = make(chan struct{}, c.MaxCompactions)
 	s.feeds.server = s
 	var err error
 	if s.asOperator, err = o.Store.MayBeOperator(ctx); err != nil {

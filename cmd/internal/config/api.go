@@ -27,6 +27,9 @@ type API struct {
 	RequestsPerSecond float64 `yaml:"requests_per_second"`
 	// MaxStreams bounds the streams of events that are open at a time, of all keys together.
 	MaxStreams int `yaml:"max_streams"`
+	// MaxCompactions bounds the compactions without a session at a time, of all keys together. Each
+	// may hold MaxBody several times and wait for models.
+	MaxCompactions int `yaml:"max_compactions"`
 	// ReadTimeout bounds the time for reading a request, WriteTimeout that for its answer. The
 	// latter is longer than a wait for a run.
 	ReadTimeout  time.Duration `yaml:"read_timeout"`
@@ -43,7 +46,7 @@ const MaxWait = 30 * time.Second
 func defaultAPI() API {
 	return API{
 		Listen: "127.0.0.1:8321", MaxBody: 32e6, MaxBatch: 20_000, MaxPage: 500, RequestsPerSecond: 5000, MaxStreams: 500,
-		ReadTimeout: time.Minute, WriteTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute,
+		MaxCompactions: 8, ReadTimeout: time.Minute, WriteTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute,
 	}
 }
 
@@ -60,6 +63,7 @@ func (c API) Validate() error {
 	policy.CheckRange(&fs, "requests_per_second", c.RequestsPerSecond, 0.1, 1e6)
 	policy.CheckRange(&fs, "max_streams", c.MaxStreams, 0, 100_000)
 	policy.CheckRange(&fs, "read_timeout", c.ReadTimeout, MaxWait, time.Hour) // it ends requests that wait, too
+	policy.CheckRange(&fs, "max_compactions", c.MaxCompactions, 0, 10_000)
 	policy.CheckRange(&fs, "write_timeout", c.WriteTimeout, 2*MaxWait, time.Hour)
 	policy.CheckRange(&fs, "idle_timeout", c.IdleTimeout, time.Second, time.Hour)
 	return fs.Join()

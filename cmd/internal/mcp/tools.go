@@ -74,8 +74,9 @@ func (h *History) inOrder(
 	var used chat.Tokens
 	for i := range msgs {
 		e, rest := s.entry(&msgs[i], offset, budget-used)
+		cost := s.cost(e)
 		switch {
-		case rest > 0 && i > 0: // it does not fit behind others
+		case i > 0 && (rest > 0 || used+cost > budget): // it does not fit behind others
 			out.leave(msgs[i:], beyond, ended, next(msgs[i].Seq, 0))
 			return h.looked(ctx, msgs[:i])
 		case rest > 0:
@@ -84,7 +85,7 @@ func (h *History) inOrder(
 			out.LeftOut = "the rest of message " + fmt.Sprint(e.Seq) + "; " + out.LeftOut
 			return h.looked(ctx, msgs[:1])
 		}
-		used += s.cost(e) + 1 // a comma
+		used += cost + 1 // a comma
 		out.Messages, offset = append(out.Messages, e), 0
 	}
 	if beyond != nil && !ended {
@@ -159,10 +160,11 @@ func (h *History) fits(s *session, msgs []store.Stored, i int, budget chat.Token
 		return nil, 0
 	}
 	e, rest := s.entry(&msgs[i], 0, budget)
-	if rest > 0 {
+	cost := s.cost(e) + 1 // a comma
+	if rest > 0 || cost > budget {
 		return nil, 0
 	}
-	return &e, s.cost(e) + 1
+	return &e, cost
 }
 
 // load returns the source messages within ranges, in order, and whether the session ends there. Words in
