@@ -160,6 +160,7 @@ func TestSessionsAreFiltered(t *testing.T) {
 	noError(t, s.SetModel(t.Context(), Key{Session: "mail-b"}, "gpt-4o"))
 	exec(t, s, `UPDATE compactor.sessions SET state = 'quarantined', quarantine_reason = 'too large' WHERE id = 'mail-b'`)
 	exec(t, s, `UPDATE compactor.sessions SET due = true, due_since = now(), policy = 'support' WHERE id = 'chat'`)
+	exec(t, s, `UPDATE compactor.sessions SET cooldown_until = now() + interval '1 hour' WHERE id = 'Mail-a'`) // and is not due
 	for want, f := range map[string]SessionFilter{
 		"Mail-a,mail-b": {Text: "MAIL"},
 		"mail-b":        {Model: "gpt-4o"},
@@ -170,6 +171,7 @@ func TestSessionsAreFiltered(t *testing.T) {
 		"mail-b,,":      {Quarantined: true},
 		"chat,":         {Held: HeldNoLeader},
 		"":              {Held: CodePaused},
+		",,":            {Held: "cooldown"},
 		",":             {Tenant: "other", Text: "mail"},
 	} {
 		f.Limit = 9
