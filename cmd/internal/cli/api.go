@@ -24,7 +24,7 @@ func (c *apiCmd) Run(ctx context.Context, e *Env, cfg config.Config) error {
 // apiRole returns the role that serves the API of a database, with an open listener. There is none
 // where it is off, and, unless it is to be served alone, with several databases or where another
 // process has the default address.
-func apiRole(ctx context.Context, apps []*App, alone bool) (Role, bool, error) {
+func apiRole(ctx context.Context, apps []*App, alone bool, wait time.Duration) (Role, bool, error) {
 	a := apps[0]
 	c := a.Config
 	if len(apps) > 1 {
@@ -47,14 +47,23 @@ func apiRole(ctx context.Context, apps []*App, alone bool) (Role, bool, error) {
 	if a.metrics != nil {
 		o.Observe = a.metrics.Requested
 	}
-	s, err := api.Listen(ctx, o)
+	var s *api.Server
+	var err error
+	away := waitForPostgres(ctx, a.Logger, wait, func(context.Context) error {
+		if s, err = api.Listen(ctx, o); errors.Is(err, store.ErrUnavailable) {
+			return err
+		}
+		return nil
+	})
 	switch {
+	case away != nil:
+		return Role{}, false, away
 	case err == nil:
 		return Role{"api", s.Run}, true, nil
 	case !alone && errors.Is(err, syscall.EADDRINUSE) && c.Origin("api.listen").Source == config.FromDefault:
 		a.Logger.WarnContext(ctx, "no API: the address is in use; give this process one of its own (api.listen), or off", "address", c.API.Listen)
 		return Role{}, false, nil
-	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrNotMigrated):
+	case errors.Is(err, store.ErrNotMigrated):
 		return Role{}, false, err
 	}
 	return Role{}, false, &exitError{exitUsage, fmt.Errorf("api.listen: %s: %w", c.API.Listen, err)}

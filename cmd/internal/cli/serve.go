@@ -86,7 +86,7 @@ func (f roleFlags) runRoles(ctx context.Context, e *Env, cfg config.Config, logg
 		apps = append(apps, app)
 	}
 	if parts.api {
-		role, ok, err := apiRole(ctx, apps, !parts.worker)
+		role, ok, err := apiRole(ctx, apps, !parts.worker, f.WaitTimeout)
 		if err != nil {
 			return err
 		}
